@@ -1,0 +1,47 @@
+# Flags every Kiln target shares, and the functions that declare a library and a test from a folder.
+
+find_program(KILN_CCACHE ccache)
+if(KILN_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${KILN_CCACHE})
+endif()
+
+add_library(kiln_flags INTERFACE)
+target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+                       -Werror=switch -Werror=return-type -fno-math-errno)
+# g++ 12 reports maybe-uninitialized inside std::variant and fmt at -O2 (GCC bug 105562); drop when g++ 13 is the floor.
+target_compile_options(kiln_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+target_include_directories(kiln_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+target_compile_definitions(kiln_flags INTERFACE KILN_VERSION="${PROJECT_VERSION}")
+find_program(KILN_LLD ld.lld)
+if(KILN_LLD)
+  target_link_options(kiln_flags INTERFACE -fuse-ld=lld)
+endif()
+target_link_options(kiln_flags INTERFACE -Wl,--gc-sections)
+target_compile_options(kiln_flags INTERFACE -ffunction-sections -fdata-sections)
+
+# kiln_library(NAME [DEPS ...]): every .cc of the current folder (not its subfolders) as static library NAME.
+function(kiln_library name)
+  cmake_parse_arguments(arg "" "" "DEPS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(NOT sources)
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE kiln_flags ${arg_DEPS})
+    return()
+  endif()
+  add_library(${name} STATIC ${sources})
+  target_link_libraries(${name} PUBLIC kiln_flags ${arg_DEPS})
+endfunction()
+
+# kiln_test(NAME [DEPS ...] [LABEL host|gpu|perf]): every *_test.cc of the current folder as one GoogleTest program.
+function(kiln_test name)
+  cmake_parse_arguments(arg "" "LABEL" "DEPS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name} ${sources})
+  target_link_libraries(${name} PRIVATE kiln_flags ${arg_DEPS} kiln_test_main)
+  target_compile_definitions(${name} PRIVATE KILN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 600)
+endfunction()

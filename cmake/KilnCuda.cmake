@@ -1,0 +1,12 @@
+# CUDA headers only: every NVIDIA library is opened at run time. Without the headers Kiln is built host-only, and says so.
+set(cuda_roots $ENV{CUDA_HOME} /usr/local/cuda)
+find_path(KILN_CUDA_INCLUDE cuda.h PATHS ${cuda_roots} PATH_SUFFIXES include NO_DEFAULT_PATH)
+add_library(kiln_cuda_headers INTERFACE)
+if(KILN_CUDA_INCLUDE)
+  target_include_directories(kiln_cuda_headers SYSTEM INTERFACE ${KILN_CUDA_INCLUDE})
+  target_compile_definitions(kiln_cuda_headers INTERFACE KILN_HAS_CUDA=1)
+  message(STATUS "CUDA headers: ${KILN_CUDA_INCLUDE}")
+else()
+  target_compile_definitions(kiln_cuda_headers INTERFACE KILN_HAS_CUDA=0)
+  message(STATUS "CUDA headers: none in CUDA_HOME or /usr/local/cuda, so this build is host-only")
+endif()

@@ -1,0 +1,28 @@
+# LLVM 22 as the targets kiln_llvm (IR), kiln_llvm_codegen (NVPTX, native, ORC). Headers are SYSTEM.
+find_program(KILN_LLVM_CONFIG NAMES llvm-config-22 REQUIRED)
+execute_process(COMMAND ${KILN_LLVM_CONFIG} --includedir OUTPUT_VARIABLE llvm_include OUTPUT_STRIP_TRAILING_WHITESPACE)
+execute_process(COMMAND ${KILN_LLVM_CONFIG} --libdir OUTPUT_VARIABLE llvm_libdir OUTPUT_STRIP_TRAILING_WHITESPACE)
+execute_process(COMMAND ${KILN_LLVM_CONFIG} --bindir OUTPUT_VARIABLE KILN_LLVM_BINDIR OUTPUT_STRIP_TRAILING_WHITESPACE)
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(llvm_native x86)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  set(llvm_native aarch64)
+else()
+  message(FATAL_ERROR "no host target for ${CMAKE_SYSTEM_PROCESSOR}: Kiln's host JIT knows x86-64 and AArch64")
+endif()
+
+add_library(kiln_llvm INTERFACE)
+target_include_directories(kiln_llvm SYSTEM INTERFACE ${llvm_include})
+target_compile_definitions(kiln_llvm INTERFACE __STDC_CONSTANT_MACROS __STDC_FORMAT_MACROS __STDC_LIMIT_MACROS _GNU_SOURCE)
+if(KILN_STATIC)
+  execute_process(COMMAND ${KILN_LLVM_CONFIG} --link-static --libs nvptx ${llvm_native} orcjit passes asmparser
+                  OUTPUT_VARIABLE llvm_libs OUTPUT_STRIP_TRAILING_WHITESPACE)
+  separate_arguments(llvm_libs)
+  find_library(ZSTD_STATIC libzstd.a REQUIRED)
+  find_library(ZLIB_STATIC libz.a REQUIRED)
+  target_link_libraries(kiln_llvm INTERFACE -L${llvm_libdir} ${llvm_libs} ${ZLIB_STATIC} ${ZSTD_STATIC} dl pthread m)
+  target_link_options(kiln_flags INTERFACE -static-libstdc++ -static-libgcc)
+else()
+  target_link_libraries(kiln_llvm INTERFACE -L${llvm_libdir} LLVM-22)
+endif()

@@ -1,0 +1,67 @@
+// AST + signature → typed tile IR. One kernel function per call; device functions are inlined, constexprs resolved.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/ast/ast.h"
+#include "compiler/ir/ir.h"
+
+namespace kiln::frontend {
+
+struct JitFunction;
+struct GlobalTuple;
+
+/// A path of a known module, as an import binds it: "triton", "triton.language", "triton.language.math", "torch"…
+struct ModulePath {
+  std::string path;
+  bool operator==(const ModulePath&) const = default;
+};
+
+/// What a kernel may see from outside: constexpr values, dtypes, other jit functions, modules and tuples of these.
+/// A member of a known module is looked up by the frontend itself (its builtins table).
+using Global = std::variant<ast::Constant, DType, std::shared_ptr<const JitFunction>, ModulePath, std::shared_ptr<const GlobalTuple>>;
+struct GlobalTuple {
+  std::vector<Global> items;
+};
+
+/// A function under @triton.jit (or @triton.constexpr_function), with the names that its module gives it.
+struct JitFunction {
+  std::shared_ptr<const ast::Module> module;  // keeps def and the source alive
+  const ast::FunctionDef* def = nullptr;
+  bool constexpr_function = false;
+  std::vector<std::string> do_not_specialize;  // parameter names
+  /// Module-level names, asked for when the kernel is compiled (so functions may be defined in any order).
+  std::function<std::optional<Global>(std::string_view)> lookup;
+};
+
+/// The jit functions of a file, with imports, other jit functions and simple module-level constants
+/// (`N = 3`, `N: tl.constexpr = 3`, `N = tl.constexpr(3)`) as their globals. Runs nothing.
+Result<std::vector<std::shared_ptr<const JitFunction>>> jit_functions(std::shared_ptr<const ast::Module> module);
+
+/// How one parameter is bound: a runtime value of a type, or a constexpr.
+struct ArgSpec {
+  bool is_constexpr = false;
+  Global value;          // constexpr: its value
+  ir::Type type;         // runtime: a scalar or a pointer
+  int divisibility = 1;  // runtime: 16 when the launcher checked it
+};
+
+struct Options {
+  int num_warps = 4;
+  int num_stages = 3;
+  int num_ctas = 1;
+};
+
+/// `args` has one entry per parameter of the function. The module is in the tile stage, verified.
+Result<std::unique_ptr<ir::Module>> lower_kernel(const JitFunction& function, std::span<const ArgSpec> args, const Options& options);
+
+/// "*fp32:16, i32, i64" → specs (a `:16` sets divisibility); "constexpr" entries are taken from `constexprs` by name.
+Result<std::vector<ArgSpec>> parse_signature(const JitFunction& function, std::string_view signature,
+                                             std::span<const std::pair<std::string, Global>> constexprs);
+
+}  // namespace kiln::frontend

@@ -1,0 +1,267 @@
+#include "compiler/ir/ir.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "support/diag.h"
+
+namespace kiln::ir {
+
+namespace {
+
+constexpr OpInfo kOps[] = {
+#define KILN_OP(e, mnemonic, min_operands, max_operands, results, regions, traits, attrs) \
+  {mnemonic, min_operands, max_operands, results, regions, traits, attrs},
+#include "compiler/ir/ops.def"
+#undef KILN_OP
+};
+
+constexpr std::string_view kAttrs[] = {
+#define KILN_ATTR(e, name, type) name,
+#include "compiler/ir/attrs.def"
+#undef KILN_ATTR
+};
+
+void drop_use(Value* v, Op* op, uint32_t index) {
+  auto it = std::find(v->uses.begin(), v->uses.end(), Use{op, index});
+  KILN_ASSERT(it != v->uses.end());
+  *it = v->uses.back();
+  v->uses.pop_back();
+}
+
+}  // namespace
+
+const OpInfo& info(OpKind kind) { return kOps[static_cast<size_t>(kind)]; }
+int num_op_kinds() { return static_cast<int>(std::size(kOps)); }
+
+std::optional<OpKind> parse_op_kind(std::string_view mnemonic) {
+  for (size_t i = 0; i < std::size(kOps); ++i)
+    if (kOps[i].mnemonic == mnemonic) return static_cast<OpKind>(i);
+  return std::nullopt;
+}
+
+std::string_view name(AttrName attr) { return kAttrs[static_cast<size_t>(attr)]; }
+
+std::optional<AttrName> parse_attr_name(std::string_view text) {
+  for (size_t i = 0; i < std::size(kAttrs); ++i)
+    if (kAttrs[i] == text) return static_cast<AttrName>(i);
+  return std::nullopt;
+}
+
+bool has_trait(OpKind kind, char trait) { return info(kind).traits.find(trait) != std::string_view::npos; }
+
+const Attr* Op::find(AttrName name) const {
+  for (const auto& [key, value] : attrs)
+    if (key == name) return &value;
+  return nullptr;
+}
+
+int64_t Op::int_attr(AttrName name) const {
+  const Attr* a = find(name);
+  KILN_ASSERT(a && std::holds_alternative<int64_t>(*a), "{} without {}", info(kind).mnemonic, ir::name(name));
+  return std::get<int64_t>(*a);
+}
+
+int64_t Op::int_or(AttrName name, int64_t otherwise) const { return has(name) ? int_attr(name) : otherwise; }
+
+const std::string& Op::text_attr(AttrName name) const {
+  const Attr* a = find(name);
+  KILN_ASSERT(a && std::holds_alternative<std::string>(*a), "{} without {}", info(kind).mnemonic, ir::name(name));
+  return std::get<std::string>(*a);
+}
+
+std::string_view Op::text_or(AttrName name, std::string_view otherwise) const {
+  return has(name) ? std::string_view(text_attr(name)) : otherwise;
+}
+
+bool Op::flag(AttrName name) const {
+  const Attr* a = find(name);
+  return a && std::holds_alternative<bool>(*a) && std::get<bool>(*a);
+}
+
+void Op::set(AttrName name, Attr value) {
+  for (auto& [key, old] : attrs)
+    if (key == name) {
+      old = std::move(value);
+      return;
+    }
+  attrs.emplace_back(name, std::move(value));
+}
+
+void Op::remove(AttrName name) {
+  std::erase_if(attrs, [&](const auto& a) { return a.first == name; });
+}
+
+void Op::set_operand(int i, Value* v) {
+  uint32_t index = static_cast<uint32_t>(i);
+  drop_use(operands[index], this, index);
+  operands[index] = v;
+  v->uses.push_back({this, index});
+}
+
+void Op::append_operand(Value* v) {
+  v->uses.push_back({this, static_cast<uint32_t>(operands.size())});
+  operands.push_back(v);
+}
+
+void Op::erase_operand(int i) {
+  for (size_t k = static_cast<size_t>(i); k < operands.size(); ++k) drop_use(operands[k], this, static_cast<uint32_t>(k));
+  operands.erase(operands.begin() + i);
+  for (size_t k = static_cast<size_t>(i); k < operands.size(); ++k)
+    operands[k]->uses.push_back({this, static_cast<uint32_t>(k)});
+}
+
+void Op::unlink() {
+  if (!parent) return;
+  (prev ? prev->next : parent->first) = next;
+  (next ? next->prev : parent->last) = prev;
+  parent = nullptr;
+  prev = next = nullptr;
+}
+
+void Op::erase() {
+  for (Value* r : results) KILN_ASSERT(r->uses.empty(), "erasing a used {}", info(kind).mnemonic);
+  unlink();
+  for (Block* b : regions) {
+    // Operands first, so that values defined in the block have no uses left when their op goes.
+    walk(b, [](Op* op) {
+      for (size_t k = 0; k < op->operands.size(); ++k) drop_use(op->operands[k], op, static_cast<uint32_t>(k));
+      op->operands.clear();
+    });
+  }
+  for (size_t k = 0; k < operands.size(); ++k) drop_use(operands[k], this, static_cast<uint32_t>(k));
+  operands.clear();
+  regions.clear();
+}
+
+bool Op::is_before(const Op* other) const {
+  KILN_ASSERT(parent == other->parent);
+  for (const Op* op = next; op; op = op->next)
+    if (op == other) return true;
+  return false;
+}
+
+void Block::insert_before(Op* where, Op* op) {
+  KILN_ASSERT(!op->parent, "the op is in a block already");
+  op->parent = this;
+  op->next = where;
+  op->prev = where ? where->prev : last;
+  (op->prev ? op->prev->next : first) = op;
+  (where ? where->prev : last) = op;
+}
+
+Module::Module(std::string n) : name(std::move(n)) { body_ = new_block(nullptr); }
+Module::~Module() = default;
+
+Op* Module::new_op(OpKind kind, SourceRange range) {
+  Op& op = ops_.emplace_back();
+  op.kind = kind;
+  op.range = range;
+  return &op;
+}
+
+Block* Module::new_block(Op* parent) {
+  Block& block = blocks_.emplace_back();
+  block.module = this;
+  block.parent = parent;
+  if (parent) parent->regions.push_back(&block);
+  return &block;
+}
+
+Value* Module::add_result(Op* op, const Type& type) {
+  Value& v = values_.emplace_back();
+  v.type = type;
+  v.op = op;
+  v.index = static_cast<uint32_t>(op->results.size());
+  op->results.push_back(&v);
+  return &v;
+}
+
+Value* Module::add_arg(Block* block, const Type& type, std::string_view arg_name) {
+  Value& v = values_.emplace_back();
+  v.type = type;
+  v.block = block;
+  v.index = static_cast<uint32_t>(block->args.size());
+  v.name = intern(arg_name);
+  block->args.push_back(&v);
+  return &v;
+}
+
+void Module::erase_arg(Block* block, int index) {
+  KILN_ASSERT(block->args[index]->uses.empty());
+  block->args.erase(block->args.begin() + index);
+  for (size_t i = static_cast<size_t>(index); i < block->args.size(); ++i) block->args[i]->index = static_cast<uint32_t>(i);
+}
+
+std::string_view Module::intern(std::string_view text) {
+  if (text.empty()) return {};
+  for (const std::string& s : strings_)
+    if (s == text) return s;
+  return strings_.emplace_back(text);
+}
+
+const layout::LinearLayout* Module::intern(const layout::LinearLayout& layout) {
+  for (const layout::LinearLayout* l : layouts_)
+    if (*l == layout) return l;
+  layouts_.push_back(&layout_storage_.emplace_back(layout));
+  return layouts_.back();
+}
+
+void replace_all_uses(Value* from, Value* to) {
+  if (from == to) return;
+  for (const Use& use : from->uses) {
+    use.op->operands[use.index] = to;
+    to->uses.push_back(use);
+  }
+  from->uses.clear();
+}
+
+namespace {
+
+class Cloner {
+ public:
+  Cloner(const Module& from, Module& to) : to_(to) {
+    for (const layout::LinearLayout* l : from.layouts()) to.intern(*l);
+  }
+
+  void copy_block(const Block& from, Block* to) {
+    for (const Value* arg : from.args) map_[arg] = to_.add_arg(to, copy_type(arg->type), arg->name);
+    for (const Op* op : from) copy_op(*op, to);
+  }
+
+ private:
+  Type copy_type(const Type& t) { return t.layout ? t.with_layout(to_.intern(*t.layout)) : t; }
+
+  void copy_op(const Op& from, Block* block) {
+    Op* op = to_.new_op(from.kind, from.range);
+    for (const Value* v : from.operands) op->append_operand(map_.at(v));
+    for (const Value* v : from.results) {
+      Value* copy = to_.add_result(op, copy_type(v->type));
+      copy->name = to_.intern(v->name);
+      map_[v] = copy;
+    }
+    op->attrs = from.attrs;
+    block->insert_before(nullptr, op);
+    for (const Block* region : from.regions) copy_block(*region, to_.new_block(op));
+  }
+
+  Module& to_;
+  std::unordered_map<const Value*, Value*> map_;
+};
+
+}  // namespace
+
+std::unique_ptr<Module> clone(const Module& module) {
+  auto copy = std::make_unique<Module>(module.name);
+  copy->stage = module.stage;
+  copy->params = module.params;
+  copy->num_warps = module.num_warps;
+  copy->num_stages = module.num_stages;
+  copy->num_ctas = module.num_ctas;
+  copy->shared_bytes = module.shared_bytes;
+  for (const auto& text : module.sources()) copy->keep_alive(text);
+  Cloner(module, *copy).copy_block(*module.body(), copy->body());
+  return copy;
+}
+
+}  // namespace kiln::ir

@@ -1,0 +1,216 @@
+// The tile IR: one Op struct, structured control flow, everything owned by the Module.
+//
+// A Module is one kernel: a body block whose arguments are the runtime parameters. A region is one Block. Values know
+// their uses. `stage` says which IR is legal: tile (no layouts) or distributed (every tile has a layout).
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "compiler/ir/type.h"
+#include "compiler/layout/linear_layout.h"
+#include "support/source.h"
+
+namespace kiln::ir {
+
+struct Op;
+struct Block;
+class Module;
+
+enum class OpKind : uint8_t {
+#define KILN_OP(e, mnemonic, min_operands, max_operands, results, regions, traits, attrs) k##e,
+#include "compiler/ir/ops.def"
+#undef KILN_OP
+};
+
+struct OpInfo {
+  std::string_view mnemonic;
+  int min_operands, max_operands, results, regions;  // -1: any number
+  std::string_view traits, attrs;
+};
+const OpInfo& info(OpKind kind);
+std::optional<OpKind> parse_op_kind(std::string_view mnemonic);
+int num_op_kinds();
+
+enum class AttrName : uint8_t {
+#define KILN_ATTR(e, name, type) k##e,
+#include "compiler/ir/attrs.def"
+#undef KILN_ATTR
+};
+std::string_view name(AttrName attr);
+std::optional<AttrName> parse_attr_name(std::string_view text);
+
+using Attr = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
+
+/// Where a value is consumed: operand `index` of `op`.
+struct Use {
+  Op* op;
+  uint32_t index;
+  bool operator==(const Use&) const = default;
+};
+
+struct Value {
+  Type type;
+  Op* op = nullptr;        // the op it is a result of, or
+  Block* block = nullptr;  // the block it is an argument of
+  uint32_t index = 0;      // which result or argument
+  std::string_view name;   // the user's name for it, or empty; interned by the Module
+  std::vector<Use> uses;
+
+  bool is_result() const { return op != nullptr; }
+};
+
+struct Op {
+  OpKind kind{};
+  SourceRange range;
+  std::vector<Value*> operands;  // change through set_operand, append_operand, erase_operand: uses follow
+  std::vector<Value*> results;
+  std::vector<std::pair<AttrName, Attr>> attrs;
+  std::vector<Block*> regions;
+  Block* parent = nullptr;
+  Op* prev = nullptr;
+  Op* next = nullptr;
+
+  Value* operand(int i) const { return operands[i]; }
+  Value* result(int i = 0) const { return results[i]; }
+  Block* region(int i = 0) const { return regions[i]; }
+  const Attr* find(AttrName name) const;
+  bool has(AttrName name) const { return find(name) != nullptr; }
+  /// Typed reads; the attribute must be there with that type (int_or, text_or, flag: a default when absent).
+  int64_t int_attr(AttrName name) const;
+  int64_t int_or(AttrName name, int64_t otherwise) const;
+  const std::string& text_attr(AttrName name) const;
+  std::string_view text_or(AttrName name, std::string_view otherwise) const;
+  bool flag(AttrName name) const;
+  void set(AttrName name, Attr value);
+  void remove(AttrName name);
+
+  void set_operand(int i, Value* v);
+  void append_operand(Value* v);
+  void erase_operand(int i);
+  /// Unlinks from its block; operands stay. Used to move ops.
+  void unlink();
+  /// Unlinks, drops operands and everything nested. Results must have no uses.
+  void erase();
+  bool is_before(const Op* other) const;  // same block
+};
+
+struct Block {
+  Module* module = nullptr;
+  Op* parent = nullptr;  // the op whose region it is; nullptr for the kernel's body
+  std::vector<Value*> args;
+  Op* first = nullptr;
+  Op* last = nullptr;
+
+  Op* terminator() const { return last; }
+  void insert_before(Op* where, Op* op);  // where == nullptr: at the end
+  bool empty() const { return first == nullptr; }
+
+  /// `for (Op* op : *block)`: the next op is read before the body runs, so the current one may be erased.
+  struct Iterator {
+    Op* op;
+    Op* following;
+    Op* operator*() const { return op; }
+    Iterator& operator++() { op = following; following = op ? op->next : nullptr; return *this; }
+    bool operator!=(const Iterator& o) const { return op != o.op; }
+  };
+  Iterator begin() const { return {first, first ? first->next : nullptr}; }
+  Iterator end() const { return {nullptr, nullptr}; }
+};
+
+/// Traits, asked by passes instead of naming ops.
+bool has_trait(OpKind kind, char trait);
+inline bool is_pure(const Op* op) { return has_trait(op->kind, 'P'); }
+inline bool is_elementwise(const Op* op) { return has_trait(op->kind, 'E'); }
+inline bool is_commutative(const Op* op) { return has_trait(op->kind, 'C'); }
+inline bool is_terminator(const Op* op) { return has_trait(op->kind, 'T'); }
+/// Reads or writes memory itself (ops with regions: see any_nested).
+inline bool reads_memory(const Op* op) { return has_trait(op->kind, 'R'); }
+inline bool writes_memory(const Op* op) { return has_trait(op->kind, 'W'); }
+
+enum class Stage : uint8_t { kTile, kDistributed };
+
+/// A runtime parameter of the kernel: facts that the launcher checked and that analyses may use.
+struct ParamInfo {
+  std::string name;
+  int divisibility = 1;      // pointers: bytes of alignment; integers: a known factor (16 or 1)
+};
+
+class Module {
+ public:
+  explicit Module(std::string name);
+  ~Module();
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  std::string name;
+  Stage stage = Stage::kTile;
+  std::vector<ParamInfo> params;  // one per argument of body()
+  int num_warps = 4;
+  int num_stages = 3;
+  int num_ctas = 1;
+  int64_t shared_bytes = 0;       // set by allocate_shared
+
+  Block* body() const { return body_; }
+
+  Op* new_op(OpKind kind, SourceRange range);
+  Block* new_block(Op* parent);
+  Value* add_result(Op* op, const Type& type);
+  Value* add_arg(Block* block, const Type& type, std::string_view name = {});
+  void erase_arg(Block* block, int index);  // must have no uses
+  std::string_view intern(std::string_view text);
+  const layout::LinearLayout* intern(const layout::LinearLayout& layout);
+  /// Layouts in the order they were interned; a layout prints as L<its index>.
+  std::span<const layout::LinearLayout* const> layouts() const { return layouts_; }
+  void keep_alive(std::shared_ptr<const SourceText> text) { sources_.push_back(std::move(text)); }
+  std::span<const std::shared_ptr<const SourceText>> sources() const { return sources_; }
+
+ private:
+  std::deque<Op> ops_;
+  std::deque<Block> blocks_;
+  std::deque<Value> values_;
+  std::deque<std::string> strings_;
+  std::deque<layout::LinearLayout> layout_storage_;
+  std::vector<const layout::LinearLayout*> layouts_;
+  std::vector<std::shared_ptr<const SourceText>> sources_;
+  Block* body_ = nullptr;
+};
+
+void replace_all_uses(Value* from, Value* to);
+/// Every op of the block and of nested regions, outermost first. `fn` may erase the op it is given.
+template <class Fn>
+void walk(Block* block, Fn&& fn) {
+  for (Op* op : *block) {
+    std::vector<Block*> nested = op->regions;
+    fn(op);
+    for (Block* b : nested) walk(b, fn);
+  }
+}
+/// True when `op` or anything nested in it satisfies `predicate(const Op*)`.
+template <class Fn>
+bool any_nested(const Op* op, Fn&& predicate) {
+  if (predicate(op)) return true;
+  for (Block* b : op->regions)
+    for (Op* inner : *b)
+      if (any_nested(inner, predicate)) return true;
+  return false;
+}
+/// A deep copy, with its own values; `num_*`, stage and parameters too.
+std::unique_ptr<Module> clone(const Module& module);
+
+/// The text form, described in docs/ir.md.
+std::string print(const Module& module);
+std::string print(const Op& op);
+/// Reads what print() wrote: `print(*parse(print(m))) == print(m)`.
+Result<std::unique_ptr<Module>> parse_module(std::shared_ptr<const SourceText> text);
+/// All invariants of verifier.cc; the first violation as an ErrorKind::kInternal diagnostic with the op's text.
+Status verify(const Module& module);
+
+}  // namespace kiln::ir

@@ -1,0 +1,22 @@
+#include "compiler/target/target.h"
+
+namespace kiln::target {
+
+namespace {
+constexpr Target kTargets[] = {
+#define KILN_ARCH(name, kind, sm, ptx, block_smem, sm_smem, regs, threads, blocks, features) \
+  {name, Kind::kind, sm, ptx, block_smem, sm_smem, regs, threads, blocks, features},
+#include "compiler/target/arch.def"
+#undef KILN_ARCH
+};
+}  // namespace
+
+const Target* find(std::string_view name) {
+  for (const Target& t : kTargets)
+    if (t.name == name) return &t;
+  return nullptr;
+}
+
+std::span<const Target> all() { return kTargets; }
+
+}  // namespace kiln::target

@@ -1,0 +1,39 @@
+// What passes and lowerings may ask about a GPU generation. They ask for features and limits; they never compare SM numbers.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace kiln::target {
+
+enum class Kind : uint8_t { kHost, kCuda };
+
+enum Feature : uint32_t {
+  kCpAsync = 1 << 0,     // cp.async (global → shared)
+  kLdMatrix = 1 << 1,
+  kMmaSync = 1 << 2,
+  kBf16 = 1 << 3,        // bf16 fma and conversions
+  kFp8Convert = 1 << 4,  // cvt to and from e4m3 and e5m2
+  kBf16Arith = 1 << 5,   // add, sub, mul, min, max on bf16
+  kTma = 1 << 6,         // cp.async.bulk.tensor, mbarrier transactions, clusters
+  kWgmma = 1 << 7,
+};
+
+struct Target {
+  std::string_view name;
+  Kind kind;
+  int sm, ptx;                       // compute capability ×10 and PTX ISA ×10
+  int64_t shared_per_block;          // opt-in maximum, bytes
+  int64_t shared_per_sm;             // bytes
+  int registers_per_sm, threads_per_sm, blocks_per_sm;
+  uint32_t features;
+
+  bool has(Feature f) const { return features & f; }
+  bool is_cuda() const { return kind == Kind::kCuda; }
+};
+
+/// The row of that name, or nullptr.
+const Target* find(std::string_view name);
+std::span<const Target> all();
+
+}  // namespace kiln::target

@@ -1,0 +1,83 @@
+// Devices: "cuda:N" and "cpu". A Device is a cheap handle; std only, no driver types.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/result.h"
+
+namespace kiln {
+
+namespace runtime { class DeviceImpl; class StreamImpl; class EventImpl; }
+
+struct DeviceInfo {
+  std::string name;            // "NVIDIA H200", "AMD EPYC (avx2, 2 threads)"
+  std::string target;          // what kernels are compiled for: "sm_90a", "host"
+  std::string driver;          // "580.159", or empty
+  int compute_units = 0;       // SMs, or worker threads
+  int64_t memory_bytes = 0;
+  int64_t free_bytes = 0;      // at the time of the call
+  int64_t l2_bytes = 0;        // L2, or the last-level cache
+  int64_t shared_bytes = 0;    // most shared memory one program can have; 0: no such limit
+  int max_threads_per_block = 0;
+};
+
+/// A queue of work on one device. The default stream of a device always exists.
+class Stream {
+ public:
+  Stream() = default;
+  explicit Stream(std::shared_ptr<runtime::StreamImpl> impl) : impl_(std::move(impl)) {}
+  explicit operator bool() const { return impl_ != nullptr; }
+  /// Waits for all its work; a kernel that faulted is reported here.
+  Status synchronize() const;
+  runtime::StreamImpl* impl() const { return impl_.get(); }
+
+ private:
+  std::shared_ptr<runtime::StreamImpl> impl_;
+};
+
+/// A point in a stream; the time between two is measured on the device's own clock.
+class Event {
+ public:
+  Event() = default;
+  explicit Event(std::shared_ptr<runtime::EventImpl> impl) : impl_(std::move(impl)) {}
+  Status synchronize() const;
+  runtime::EventImpl* impl() const { return impl_.get(); }
+
+ private:
+  std::shared_ptr<runtime::EventImpl> impl_;
+};
+
+class Device {
+ public:
+  Device() = default;
+  explicit Device(std::shared_ptr<runtime::DeviceImpl> impl) : impl_(std::move(impl)) {}
+
+  /// "cuda", "cuda:1", "cpu". ErrorKind::kDevice says what is missing ("no CUDA driver: libcuda.so.1 not found").
+  static Result<Device> open(std::string_view name);
+  /// The first GPU, else the CPU; KILN_DEVICE overrides. Never fails for want of a GPU.
+  static Result<Device> open_default();
+  /// Every device that can be opened, GPUs first, without making a context.
+  static std::vector<std::string> list();
+
+  explicit operator bool() const { return impl_ != nullptr; }
+  const std::string& name() const;  // "cuda:0", "cpu"
+  bool is_cuda() const;
+  DeviceInfo info() const;
+  Stream default_stream() const;
+  Result<Stream> new_stream() const;
+  Result<Event> record(const Stream& stream = {}) const;
+  /// Milliseconds between two recorded events of this device; waits for the second.
+  Result<double> elapsed_ms(const Event& from, const Event& to) const;
+  Status synchronize() const;
+  bool operator==(const Device& o) const { return impl_ == o.impl_; }
+  runtime::DeviceImpl* impl() const { return impl_.get(); }
+
+ private:
+  std::shared_ptr<runtime::DeviceImpl> impl_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,80 @@
+// Kernels: @triton.jit functions, specialised, compiled and cached at launch.
+#pragma once
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "kiln/device.h"
+#include "kiln/tensor.h"
+
+namespace kiln {
+
+namespace frontend { struct JitFunction; }
+namespace runtime { class KernelImpl; }
+
+class Kernel;
+
+/// One argument of a launch, as Triton's host side would take it. `monostate` is None.
+using Arg = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Tensor, Kernel>;
+
+struct LaunchOptions {
+  int num_warps = 4;
+  int num_stages = 3;
+  int num_ctas = 1;
+  Stream stream;  // empty: the device's default stream
+};
+
+/// What the compiler made of one specialisation; unknown figures are -1.
+struct KernelInfo {
+  std::string name, target;
+  int registers = -1;
+  int64_t spill_bytes = -1;
+  int64_t shared_bytes = 0;
+  int num_warps = 4;
+  std::string ptx;                                    // empty on the host
+  std::vector<std::pair<std::string, double>> phases; // compile phases in milliseconds, in order
+  bool from_cache = false;                            // read from the disk cache
+};
+
+struct ParamDesc {
+  std::string name;
+  bool is_constexpr = false;
+  bool has_default = false;
+};
+
+/// A jit function. Copies share the compiled specialisations.
+class Kernel {
+ public:
+  Kernel() = default;
+  explicit Kernel(std::shared_ptr<runtime::KernelImpl> impl) : impl_(std::move(impl)) {}
+
+  /// Parses a file's text and takes the jit function `name` of it ("" when there is only one).
+  static Result<Kernel> from_source(std::string text, std::string file_name, std::string_view name = {});
+  /// From the frontend's own function: what the script interpreter uses.
+  static Kernel from_function(std::shared_ptr<const frontend::JitFunction> function);
+
+  explicit operator bool() const { return impl_ != nullptr; }
+  const std::string& name() const;
+  std::span<const ParamDesc> params() const;
+
+  /// Launches over grid = {x, y, z} programs. `args` has one entry per parameter, in order; nullopt takes the default.
+  /// The device is that of the tensor arguments. A grid with a 0 launches nothing.
+  Status launch(std::array<int64_t, 3> grid, std::span<const std::optional<Arg>> args, const LaunchOptions& options = {}) const;
+
+  /// Compiles for those arguments without launching; `target` other than "" overrides the device's ("sm_90a" on a laptop).
+  Result<KernelInfo> compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options = {}, std::string_view target = {}) const;
+
+  runtime::KernelImpl* impl() const { return impl_.get(); }
+  bool operator==(const Kernel& o) const { return impl_ == o.impl_; }
+
+ private:
+  std::shared_ptr<runtime::KernelImpl> impl_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,79 @@
+// Tensors: typed, strided views of storage on a device. A Tensor is a handle; copies share storage.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kiln/device.h"
+#include "kiln/dtype.h"
+#include "kiln/result.h"
+
+namespace kiln {
+
+namespace runtime { struct Storage; }
+
+class Tensor {
+ public:
+  Tensor() = default;
+
+  /// Uninitialised, row-major. kMemory says how much was asked for and how much is free.
+  static Result<Tensor> empty(const Device& device, DType dtype, std::span<const int64_t> shape);
+  static Result<Tensor> zeros(const Device& device, DType dtype, std::span<const int64_t> shape);
+  /// Every element equal to `value`, converted to dtype as kernels convert.
+  static Result<Tensor> full(const Device& device, DType dtype, std::span<const int64_t> shape, double value);
+  /// Copies `bytes` (numel · element size, row-major) to the device.
+  static Result<Tensor> from_host(const Device& device, DType dtype, std::span<const int64_t> shape, const void* data, size_t bytes);
+
+  explicit operator bool() const { return storage_ != nullptr; }
+  DType dtype() const { return dtype_; }
+  std::span<const int64_t> shape() const { return shape_; }
+  std::span<const int64_t> strides() const { return strides_; }  // in elements
+  int rank() const { return static_cast<int>(shape_.size()); }
+  int64_t numel() const;
+  int64_t offset() const { return offset_; }  // elements from the start of the storage
+  bool is_contiguous() const;
+  Device device() const;
+  /// Address that a kernel gets: storage start + offset. Not dereferenceable by the host on a GPU.
+  uint64_t address() const;
+  /// Bytes from address() to the end of the storage: what a checked access may touch.
+  int64_t bytes_available() const;
+  bool is_freed() const;
+  /// Gives the storage back now; every view of it is freed too and says so when used.
+  void free();
+
+  /// Another view of the same storage; ErrorKind::kValue when it would reach outside of it.
+  Result<Tensor> as_strided(std::span<const int64_t> shape, std::span<const int64_t> strides, int64_t offset) const;
+  /// A row-major tensor of that shape (one -1 allowed): a view when strides allow, else kValue.
+  Result<Tensor> view(std::span<const int64_t> shape) const;
+  Result<Tensor> contiguous() const;  // itself when it is already
+  Result<Tensor> to(DType dtype) const;
+  Result<Tensor> to(const Device& device) const;
+  Status copy_from(const Tensor& other) const;  // same shape and dtype
+  Status fill(double value) const;
+
+  /// Row-major bytes on the host (waits for the device).
+  Result<std::vector<std::byte>> to_bytes() const;
+  /// Elements as float64 (integers above 2^53 lose low bits).
+  Result<std::vector<double>> to_doubles() const;
+  const std::shared_ptr<runtime::Storage>& storage() const { return storage_; }
+
+ private:
+  std::shared_ptr<runtime::Storage> storage_;
+  DType dtype_ = DType::kF32;
+  int64_t offset_ = 0;
+  std::vector<int64_t> shape_, strides_;
+};
+
+/// Deterministic normals and uniforms: the same seed gives the same numbers on every device.
+Result<Tensor> randn(const Device& device, DType dtype, std::span<const int64_t> shape, uint64_t seed);
+Result<Tensor> rand(const Device& device, DType dtype, std::span<const int64_t> shape, uint64_t seed);
+/// Integers in [low, high).
+Result<Tensor> randint(const Device& device, DType dtype, std::span<const int64_t> shape, int64_t low, int64_t high, uint64_t seed);
+
+/// Conversions between an element's bits and double, rounding as kernels do (nearest even; fp8 saturates; → bool is != 0).
+double to_double(DType dtype, const void* element);
+void from_double(DType dtype, double value, void* element);
+
+}  // namespace kiln
