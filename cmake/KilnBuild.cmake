@@ -17,6 +17,9 @@ if(KILN_LLD)
   target_link_options(kiln_flags INTERFACE -fuse-ld=lld)
 endif()
 target_link_options(kiln_flags INTERFACE -Wl,--gc-sections)
+if(KILN_STATIC)
+  target_link_options(kiln_flags INTERFACE -static-libstdc++ -static-libgcc)
+endif()
 target_compile_options(kiln_flags INTERFACE -ffunction-sections -fdata-sections)
 
 # kiln_library(NAME [DEPS ...]): every .cc of the current folder (not its subfolders) as static library NAME.

@@ -1,0 +1,143 @@
+// Holds DESIGN.md §1's "allowed includes" as a table and greps every include of the tree against it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder and what its files may include from this project (prefixes). The longest matching folder counts.
+struct Room {
+  const char* folder;
+  std::vector<std::string> may_include;
+};
+
+const std::vector<Room>& rooms() {
+  static const std::vector<Room> kRooms = {
+      {"include/kiln", {"kiln/"}},
+      {"support", {"kiln/", "support/"}},
+      {"compiler", {"kiln/", "support/", "compiler/"}},
+      {"compiler/ast", {"kiln/", "support/", "compiler/ast/"}},
+      {"compiler/parse", {"kiln/", "support/", "compiler/ast/", "compiler/parse/"}},
+      {"compiler/layout", {"kiln/", "support/", "compiler/layout/"}},
+      {"compiler/target", {"kiln/", "support/", "compiler/target/"}},
+      {"compiler/ir", {"kiln/", "support/", "compiler/layout/", "compiler/ir/"}},
+      {"compiler/frontend",
+       {"kiln/", "support/", "compiler/ast/", "compiler/parse/", "compiler/ir/", "compiler/interp/", "compiler/frontend/"}},
+      {"compiler/codegen", {"kiln/", "support/", "compiler/target/", "compiler/codegen/"}},
+      {"runtime", {"kiln/", "support/", "runtime/"}},
+      {"profiler", {"kiln/", "support/", "runtime/", "profiler/", "compiler/target/"}},
+      {"kernels", {"kiln/", "support/", "kernels/"}},
+      {"repl", {"kiln/", "support/", "runtime/", "profiler/", "kernels/", "compiler/ast/", "compiler/parse/", "repl/"}},
+  };
+  return kRooms;
+}
+
+// A single file that may include more than its room: the bridges.
+const std::vector<std::pair<std::string, std::string>>& bridges() {
+  static const std::vector<std::pair<std::string, std::string>> kBridges = {
+      {"runtime/jit", "compiler/"},            // the one way from the runtime to the compiler
+      {"runtime/kernel", "compiler/"},         // makes jit functions for jit.cc
+      {"repl/compile_command", "compiler/"},   // `kiln compile` and `kiln check` show the compiler's own stages
+      {"repl/script/triton", "compiler/frontend/"},  // @triton.jit makes a JitFunction
+  };
+  return kBridges;
+}
+
+// Headers of libraries that only some rooms may see.
+struct Guarded {
+  const char* header;  // regular expression over the include's text
+  std::vector<std::string> folders;
+};
+
+const std::vector<Guarded>& guarded() {
+  static const std::vector<Guarded> kGuarded = {
+      {"^llvm/.*", {"compiler/lower", "compiler/codegen"}},
+      {"^cuda\\.h$", {"runtime/cuda", "profiler/cupti"}},
+      {"^cupti.*", {"profiler/cupti"}},
+      {"^nvJitLink\\.h$", {"compiler/codegen"}},
+  };
+  return kGuarded;
+}
+
+bool starts_with(const std::string& s, const std::string& prefix) { return s.rfind(prefix, 0) == 0; }
+
+template <class Fn>
+void for_each_include(Fn fn) {
+  const fs::path root = KILN_SOURCE_DIR;
+  const std::regex include(R"re(^\s*#\s*include\s*[<"]([^>"]+)[>"])re");
+  for (const char* top : {"include", "support", "compiler", "runtime", "profiler", "kernels", "repl"})
+    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+      std::string ext = entry.path().extension();
+      if (ext != ".h" && ext != ".cc" && ext != ".def") continue;
+      std::string file = fs::relative(entry.path(), root);
+      std::ifstream in(entry.path());
+      std::string line;
+      std::smatch m;
+      while (std::getline(in, line))
+        if (std::regex_search(line, m, include)) fn(file, m[1].str());
+    }
+}
+
+TEST(Layering, IncludesFollowTheTable) {
+  const fs::path root = KILN_SOURCE_DIR;
+  int seen = 0;
+  for_each_include([&](const std::string& file, const std::string& header) {
+    bool ours = fs::exists(root / header) || fs::exists(root / "include" / header);
+    if (!ours) return;
+    ++seen;
+    const Room* best = nullptr;
+    for (const Room& r : rooms())
+      if (starts_with(file, std::string(r.folder) + "/") && (!best || std::string(r.folder).size() > std::string(best->folder).size()))
+        best = &r;
+    ASSERT_NE(best, nullptr) << file << " is in no room";
+    bool allowed = std::any_of(best->may_include.begin(), best->may_include.end(), [&](auto& p) { return starts_with(header, p); });
+    for (const auto& [f, p] : bridges()) allowed = allowed || (starts_with(file, f) && starts_with(header, p));
+    EXPECT_TRUE(allowed) << file << " may not include " << header << ": the table in tests/layering_test.cc says why";
+  });
+  EXPECT_GT(seen, 30);
+}
+
+TEST(Layering, LibraryHeadersStayInTheirRooms) {
+  for_each_include([&](const std::string& file, const std::string& header) {
+    for (const Guarded& g : guarded()) {
+      if (!std::regex_search(header, std::regex(g.header))) continue;
+      bool allowed = std::any_of(g.folders.begin(), g.folders.end(), [&](auto& f) { return starts_with(file, f + "/"); });
+      EXPECT_TRUE(allowed) << file << " may not include " << header;
+    }
+  });
+}
+
+TEST(Layering, NoFileGrowsPast800Lines) {
+  const fs::path root = KILN_SOURCE_DIR;
+  for (const char* top : {"include", "support", "compiler", "runtime", "profiler", "kernels", "repl", "tests"})
+    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+      std::string ext = entry.path().extension();
+      if (ext != ".h" && ext != ".cc") continue;
+      std::ifstream in(entry.path());
+      auto lines = std::count(std::istreambuf_iterator<char>(in), {}, '\n');
+      EXPECT_LE(lines, 850) << entry.path() << ": split it";
+    }
+}
+
+// Passes and lowerings ask target.has(Feature); only the target tables know SM numbers.
+TEST(Layering, NoSmNumbersOutsideTheTargetTables) {
+  const fs::path root = KILN_SOURCE_DIR;
+  const std::regex sm(R"((\.|->)sm\s*[<>=!]=?|>=\s*(80|86|89|90|100)\b)");
+  for (const char* top : {"compiler/passes", "compiler/lower", "compiler/analysis", "compiler/layout", "runtime"})
+    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+      if (!entry.is_regular_file()) continue;
+      std::ifstream in(entry.path());
+      std::string line;
+      for (int n = 1; std::getline(in, line); ++n)
+        EXPECT_FALSE(std::regex_search(line, sm)) << entry.path() << ":" << n << ": " << line;
+    }
+}
+
+}  // namespace
