@@ -1,0 +1,26 @@
+// LLVM for the math ops of ops.def on f32 and f64: range reduction and polynomials, shared by the host and the NVPTX lowering.
+#pragma once
+#include <llvm/IR/IRBuilder.h>
+
+#include <span>
+
+#include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
+
+namespace kiln::lower {
+
+/// True for the ops from kExp to kRint: those that emit_math takes.
+bool is_math_op(ir::OpKind kind);
+
+/// The result of math op `kind` on `operands`: one (two for pow) scalars or <N x T> vectors of f32 or f64 (`dtype`).
+///
+/// Defined for every input: infinities, NaN, denormals and both zeros behave as in C's math.h. The error in ULP of each
+/// function, measured over the whole range, stands in docs/math.md. On CUDA targets f32 exp, exp2, sqrt, rsqrt and the
+/// divisions inside of others use the hardware's approximations; everything else gives the same bits on every target.
+///
+/// Straight-line code, but for sin and cos: they branch to a slow reduction when |x| is large, so they need `b` at the end of
+/// a block without terminator and leave it at the end of a new one. Callers take b.GetInsertBlock() after the call.
+llvm::Value* emit_math(llvm::IRBuilderBase& b, ir::OpKind kind, DType dtype, std::span<llvm::Value* const> operands,
+                       const target::Target& target);
+
+}  // namespace kiln::lower
