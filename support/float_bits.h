@@ -1,0 +1,34 @@
+// Bits of the float formats: f8e4m3 (no infinity, NaN 0x7f), f8e5m2, f16, bf16, f32, f64. Everything here is exact or
+// rounded once; arithmetic on narrow formats is built on these in compiler/interp/eval.cc.
+#pragma once
+#include <cstdint>
+
+#include "kiln/dtype.h"
+
+namespace kiln {
+
+enum class Rounding : uint8_t { kNearestEven, kTowardZero };
+
+/// The value of a float element given as its bits (low bits(format) of `bits`); exact.
+double float_from_bits(DType format, uint64_t bits);
+
+/// `value` rounded once to the format, as its low bits. Overflow: the fp8 formats saturate to their largest finite
+/// value (infinities too); the others give infinity, or the largest finite value when rounding toward zero. A NaN gives
+/// nan_bits(format).
+uint64_t float_to_bits(DType format, double value, Rounding rounding = Rounding::kNearestEven);
+
+/// An integer rounded once to the format (directly, not through double).
+uint64_t float_bits_from_int(DType format, int64_t value);
+uint64_t float_bits_from_uint(DType format, uint64_t value);
+
+/// The NaN that conversions and arithmetic produce.
+uint64_t nan_bits(DType format);
+bool is_nan_bits(DType format, uint64_t bits);
+/// The largest finite value's bits.
+uint64_t max_finite_bits(DType format);
+
+/// a + b with the last bit of the double set when inexact ("round to odd"): rounding the sum again to a format of at
+/// most 51 significant bits then gives the correctly rounded sum. `a` may be an exact product of two narrow numbers.
+double add_round_to_odd(double a, double b);
+
+}  // namespace kiln
