@@ -1,0 +1,223 @@
+#include "profiler/report/table.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "support/diag.h"
+
+namespace kiln::report {
+
+namespace {
+
+constexpr std::string_view kUnknown = "–";
+
+std::string key_of(const Column& c) {
+  std::string key = c.key.empty() ? c.name : c.key;
+  std::replace(key.begin(), key.end(), ' ', '_');
+  return key;
+}
+
+std::string heading(const Column& c) { return c.unit.empty() ? c.name : c.name + " " + c.unit; }
+
+std::string pad(std::string_view text, int width, Align align) {
+  std::string blanks(static_cast<size_t>(std::max(0, width - display_width(text))), ' ');
+  return align == Align::kLeft ? std::string(text) + blanks : blanks + std::string(text);
+}
+
+void trim_right(std::string& line) {
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string full_number(double v) { return std::isfinite(v) ? fmt::format("{}", v) : ""; }
+
+std::string escape_markdown(const std::string& text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+Cell Cell::of(double value, int digits) {
+  if (!std::isfinite(value)) return unknown("not a finite number");
+  Cell c(fmt::format("{:.{}f}", value, digits));
+  c.number = value;
+  return c;
+}
+
+Cell Cell::of(int64_t value) {
+  Cell c(fmt::format("{}", value));
+  c.number = static_cast<double>(value);
+  return c;
+}
+
+Cell Cell::unknown(std::string reason) {
+  Cell c((std::string(kUnknown)));
+  c.is_unknown = true;
+  c.reason = std::move(reason);
+  return c;
+}
+
+void Table::add_row(std::vector<Cell> cells) {
+  KILN_ASSERT(cells.size() == columns_.size(), "{} cells in a table of {} columns", cells.size(), columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::vector<std::string> Table::notes() const {
+  std::vector<std::string> all = notes_;
+  for (const auto& row : rows_)
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (row[i].reason.empty()) continue;
+      std::string line = fmt::format("{} {}: {}", kUnknown, columns_[i].name, row[i].reason);
+      if (std::find(all.begin(), all.end(), line) == all.end()) all.push_back(line);
+    }
+  return all;
+}
+
+int display_width(std::string_view text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string to_text(const Table& table, const TextStyle& style) {
+  std::string out;
+  if (!table.title().empty()) out += table.title() + "\n";
+  std::vector<int> widths;
+  for (size_t i = 0; i < table.columns().size(); ++i) {
+    int w = display_width(heading(table.columns()[i]));
+    for (const auto& row : table.rows()) w = std::max(w, display_width(row[i].text));
+    widths.push_back(w);
+  }
+  std::string line;
+  for (size_t i = 0; i < widths.size(); ++i)
+    line += (i ? "  " : "") + pad(heading(table.columns()[i]), widths[i], table.columns()[i].align);
+  trim_right(line);
+  out += style.color ? "\033[1m" + line + "\033[0m\n" : line + "\n";
+  for (const auto& row : table.rows()) {
+    line.clear();
+    for (size_t i = 0; i < widths.size(); ++i)
+      line += (i ? "  " : "") + pad(row[i].text, widths[i], table.columns()[i].align);
+    trim_right(line);
+    out += line + "\n";
+  }
+  for (const std::string& note : table.notes()) out += style.color ? "\033[2m" + note + "\033[0m\n" : note + "\n";
+  return out;
+}
+
+std::string to_csv(const Table& table) {
+  std::string out;
+  for (size_t i = 0; i < table.columns().size(); ++i) {
+    const Column& c = table.columns()[i];
+    out += (i ? "," : "") + csv_field(c.unit.empty() ? key_of(c) : key_of(c) + " (" + c.unit + ")");
+  }
+  out += "\n";
+  for (const auto& row : table.rows()) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      const Cell& cell = row[i];
+      out += (i ? "," : "") + (cell.is_unknown ? "" : cell.number ? full_number(*cell.number) : csv_field(cell.text));
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+std::string to_markdown(const Table& table) {
+  std::string out = table.title().empty() ? "" : "**" + escape_markdown(table.title()) + "**\n\n";
+  std::string rule;
+  for (const Column& c : table.columns()) {
+    out += "| " + escape_markdown(heading(c)) + " ";
+    rule += c.align == Align::kLeft ? "|---" : "|--:";
+  }
+  out += "|\n" + rule + "|\n";
+  for (const auto& row : table.rows()) {
+    for (const Cell& cell : row) out += "| " + escape_markdown(cell.text) + " ";
+    out += "|\n";
+  }
+  for (const std::string& note : table.notes()) out += "\n" + escape_markdown(note) + "\n";
+  return out;
+}
+
+std::string to_json(const Table& table) {
+  using nlohmann::ordered_json;
+  ordered_json doc;
+  if (!table.title().empty()) doc["title"] = table.title();
+  doc["rows"] = ordered_json::array();
+  for (const auto& row : table.rows()) {
+    ordered_json object;
+    for (size_t i = 0; i < row.size(); ++i) {
+      ordered_json& value = object[key_of(table.columns()[i])];
+      if (row[i].is_unknown)
+        value = nullptr;
+      else if (row[i].number)
+        value = *row[i].number;
+      else
+        value = row[i].text;
+    }
+    doc["rows"].push_back(std::move(object));
+  }
+  ordered_json units = ordered_json::object();
+  for (const Column& c : table.columns())
+    if (!c.unit.empty()) units[key_of(c)] = c.unit;
+  if (!units.empty()) doc["units"] = std::move(units);
+  if (auto notes = table.notes(); !notes.empty()) doc["notes"] = notes;
+  return doc.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::optional<Format> parse_format(std::string_view name) {
+  if (name == "text") return Format::kText;
+  if (name == "csv") return Format::kCsv;
+  if (name == "json") return Format::kJson;
+  if (name == "markdown" || name == "md") return Format::kMarkdown;
+  return std::nullopt;
+}
+
+std::string format(const Table& table, Format format, const TextStyle& style) {
+  switch (format) {
+    case Format::kText:
+      return to_text(table, style);
+    case Format::kCsv:
+      return to_csv(table);
+    case Format::kJson:
+      return to_json(table);
+    case Format::kMarkdown:
+      return to_markdown(table);
+  }
+  return {};
+}
+
+std::string human_bytes(double bytes) {
+  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
+  int unit = 0;
+  while (bytes >= 1000 && unit < 4) bytes /= 1000, ++unit;
+  return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 100 ? 0 : bytes >= 10 ? 1 : 2, kUnits[unit]);
+}
+
+std::string human_time(double us) {
+  auto three = [](double v, const char* unit) {
+    return fmt::format("{:.{}f} {}", v, v >= 100 ? 0 : v >= 10 ? 1 : 2, unit);
+  };
+  if (us < 1000) return three(us, "us");
+  if (us < 1e6) return three(us / 1e3, "ms");
+  return three(us / 1e6, "s");
+}
+
+bool wants_color(int fd) {
+  const char* term = std::getenv("TERM");
+  return isatty(fd) && !std::getenv("NO_COLOR") && !(term && std::string_view(term) == "dumb");
+}
+
+}  // namespace kiln::report

@@ -1,0 +1,85 @@
+// One table type for everything that is printed, and its text, CSV, JSON and markdown forms.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln::report {
+
+enum class Align { kLeft, kRight };
+
+struct Column {
+  std::string name;  // heading
+  std::string unit;  // "us", "GB/s", "%": shown after the heading, kept out of the cells
+  Align align = Align::kRight;
+  std::string key = {};  // name in JSON and CSV; empty: the heading with '_' for blanks
+};
+
+/// A cell is a text, or a number with the way it is shown, or unknown with the reason.
+struct Cell {
+  std::string text;
+  std::optional<double> number;
+  bool is_unknown = false;
+  std::string reason;  // why it is unknown
+
+  Cell(std::string t) : text(std::move(t)) {}
+  Cell(const char* t) : text(t) {}
+  /// `digits` after the point in text forms; JSON and CSV keep the full value.
+  static Cell of(double value, int digits);
+  static Cell of(int64_t value);
+  /// Printed as "–", null in JSON; the reason stands under the table.
+  static Cell unknown(std::string reason);
+};
+
+class Table {
+ public:
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  /// One cell per column.
+  void add_row(std::vector<Cell> cells);
+  /// A line under the table.
+  void add_note(std::string note) { notes_.push_back(std::move(note)); }
+  void set_title(std::string title) { title_ = std::move(title); }
+
+  const std::string& title() const { return title_; }
+  const std::vector<Column>& columns() const { return columns_; }
+  const std::vector<std::vector<Cell>>& rows() const { return rows_; }
+  /// The notes, and one line for each distinct reason of an unknown cell.
+  std::vector<std::string> notes() const;
+
+ private:
+  std::string title_;
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
+  std::vector<std::string> notes_;
+};
+
+struct TextStyle {
+  bool color = false;
+};
+
+enum class Format { kText, kCsv, kJson, kMarkdown };
+/// "text", "csv", "json", "markdown" or "md".
+std::optional<Format> parse_format(std::string_view name);
+
+std::string to_text(const Table& table, const TextStyle& style = {});
+std::string to_csv(const Table& table);
+std::string to_markdown(const Table& table);
+/// {"title": …, "rows": [{key: value}], "units": {key: unit}, "notes": […]} on one line.
+std::string to_json(const Table& table);
+std::string format(const Table& table, Format format, const TextStyle& style = {});
+
+/// Columns that a terminal gives a UTF-8 text (one per code point).
+int display_width(std::string_view text);
+
+/// 268435456 → "268 MB", in powers of ten.
+std::string human_bytes(double bytes);
+/// Microseconds as "12.3 us", "1.23 ms", "4.56 s".
+std::string human_time(double us);
+
+/// Whether the stream is a terminal that wants colour: a tty, NO_COLOR unset, TERM not "dumb".
+bool wants_color(int fd);
+
+}  // namespace kiln::report

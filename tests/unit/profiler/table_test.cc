@@ -1,0 +1,80 @@
+#include "profiler/report/table.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+namespace kiln::report {
+namespace {
+
+Table sample() {
+  Table t({{"kernel", "", Align::kLeft}, {"time", "us"}, {"note", "", Align::kLeft}});
+  t.add_row({"add", Cell::of(12.345678, 1), "a, \"b\" | c"});
+  t.add_row({"softmax ±", Cell::unknown("no GPU"), ""});
+  t.add_note("measured cold");
+  return t;
+}
+
+TEST(Table, Text) {
+  EXPECT_EQ(to_text(sample()),
+            "kernel     time us  note\n"
+            "add           12.3  a, \"b\" | c\n"
+            "softmax ±        –\n"
+            "measured cold\n"
+            "– time: no GPU\n");
+}
+
+TEST(Table, ColourOnlyWhenAskedFor) {
+  EXPECT_EQ(to_text(sample()).find('\033'), std::string::npos);
+  EXPECT_NE(to_text(sample(), {.color = true}).find('\033'), std::string::npos);
+}
+
+TEST(Table, Csv) {
+  EXPECT_EQ(to_csv(sample()),
+            "kernel,time (us),note\n"
+            "add,12.345678,\"a, \"\"b\"\" | c\"\n"
+            "softmax ±,,\n");
+}
+
+TEST(Table, Markdown) {
+  EXPECT_EQ(to_markdown(sample()),
+            "| kernel | time us | note |\n"
+            "|---|--:|---|\n"
+            "| add | 12.3 | a, \"b\" \\| c |\n"
+            "| softmax ± | – |  |\n"
+            "\nmeasured cold\n"
+            "\n– time: no GPU\n");
+}
+
+TEST(Table, Json) {
+  auto doc = nlohmann::json::parse(to_json(sample()));
+  EXPECT_EQ(doc["rows"][0]["kernel"], "add");
+  EXPECT_DOUBLE_EQ(doc["rows"][0]["time"], 12.345678);
+  EXPECT_TRUE(doc["rows"][1]["time"].is_null());
+  EXPECT_EQ(doc["units"]["time"], "us");
+  EXPECT_EQ(doc["notes"].size(), 2u);
+}
+
+TEST(Table, NotFiniteIsUnknown) {
+  EXPECT_TRUE(Cell::of(std::nan(""), 2).is_unknown);
+  EXPECT_TRUE(Cell::of(1.0 / 0.0, 2).is_unknown);
+}
+
+TEST(Table, Formats) {
+  EXPECT_EQ(parse_format("md"), Format::kMarkdown);
+  EXPECT_EQ(parse_format("html"), std::nullopt);
+}
+
+TEST(Table, HumanNumbers) {
+  EXPECT_EQ(human_bytes(999), "999 B");
+  EXPECT_EQ(human_bytes(268435456), "268 MB");
+  EXPECT_EQ(human_bytes(3221225472.0), "3.22 GB");
+  EXPECT_EQ(human_time(186.24), "186 us");
+  EXPECT_EQ(human_time(1864.2), "1.86 ms");
+  EXPECT_EQ(human_time(2.5e6), "2.50 s");
+}
+
+}  // namespace
+}  // namespace kiln::report
