@@ -1,0 +1,184 @@
+#include "profiler/measure.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <random>
+
+#include "support/diag.h"
+
+namespace kiln::profiler {
+
+namespace {
+
+constexpr int kWindow = 5;          // samples per warm-up window
+constexpr double kSettled = 0.005;  // windows' medians move by less
+constexpr int kSettledWindows = 3;  // consecutive
+constexpr double kSame = 0.005;     // effects below this do not count
+constexpr int kLooks[] = {12, 20, 30, 50, 100, 200};
+
+// Runs the sampler until it settles; false when the time limit came first.
+Result<bool> warm_up(const Sampler& sample, double until_s, const std::function<double()>& now_s) {
+  double previous = 0;
+  int settled = 0;
+  while (settled < kSettledWindows) {
+    std::array<double, kWindow> window{};
+    for (double& us : window) {
+      if (now_s() >= until_s) return false;
+      KILN_TRY(us, sample());
+    }
+    double m = median(window);
+    settled = previous > 0 && std::abs(m - previous) <= kSettled * previous ? settled + 1 : 0;
+    previous = m;
+  }
+  return true;
+}
+
+uint32_t shape_flags(const std::vector<double>& samples, const Summary& s) {
+  uint32_t flags = 0;
+  if (std::abs(theil_sen_slope(samples)) * s.n > 0.01 * s.median) flags |= kDrift;
+  if (s.n >= 10 && lag1_autocorrelation(samples) > 0.3) flags |= kAutocorrelated;
+  return flags;
+}
+
+}  // namespace
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string_view name(Cache cache) {
+  switch (cache) {
+    case Cache::kCold:
+      return "cold";
+    case Cache::kHot:
+      return "hot";
+  }
+  return "";
+}
+
+std::string_view name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFaster:
+      return "FASTER";
+    case Verdict::kSlower:
+      return "SLOWER";
+    case Verdict::kSame:
+      return "SAME";
+    case Verdict::kUndecided:
+      return "UNDECIDED";
+  }
+  return "";
+}
+
+std::string flag_names(uint32_t flags) {
+  constexpr std::pair<Flag, std::string_view> kNames[] = {
+      {kNotSettled, "not settled"}, {kNoisy, "noisy"}, {kDrift, "drift"}, {kAutocorrelated, "autocorrelated"}};
+  std::string out;
+  for (const auto& [flag, text] : kNames)
+    if (flags & flag) out += (out.empty() ? "" : ", ") + std::string(text);
+  return out;
+}
+
+Result<Measurement> measure_samples(const Sampler& sample, const MeasureOptions& options,
+                                    const std::function<double()>& now_s) {
+  Measurement m;
+  m.cache = options.cache;
+  double start = now_s();
+  KILN_TRY(bool settled, warm_up(sample, start + options.timeout_s / 5, now_s));
+  if (!settled) m.flags |= kNotSettled;
+
+  // Sums for stddev/mean as samples arrive (Welford).
+  double total_us = 0, running_mean = 0, squares = 0, noise = 0;
+  constexpr int kAtLeast = 3;
+  while (true) {
+    int n = static_cast<int>(m.samples.size());
+    bool enough = n >= options.min_samples && total_us >= options.min_total_s * 1e6;
+    if (enough && noise < options.max_noise) break;
+    bool out_of_time = now_s() - start >= options.timeout_s && n + m.discarded >= kAtLeast;
+    if (out_of_time || n >= options.max_samples) {
+      if (noise >= options.max_noise) m.flags |= kNoisy;
+      break;
+    }
+    KILN_TRY(double us, sample());
+    if (!(us > 0)) {
+      ++m.discarded;
+      continue;
+    }
+    m.samples.push_back(us);
+    total_us += us;
+    double delta = us - running_mean;
+    running_mean += delta / (n + 1);
+    squares += delta * (us - running_mean);
+    noise = n > 0 ? std::sqrt(squares / n) / running_mean : 0;
+  }
+  if (m.samples.empty())
+    return error(ErrorKind::kDevice, "all {} samples were below the clock's resolution", m.discarded);
+  m.us = summarize(m.samples);
+  m.flags |= shape_flags(m.samples, m.us);
+  return m;
+}
+
+Verdict decide(std::span<const double> log_ratios, double confidence, double floor) {
+  Interval interval = median_interval(log_ratios, confidence);
+  double effect = median(log_ratios);
+  if (-kSame <= interval.low && interval.high <= kSame) return Verdict::kSame;
+  if (!interval.contains(0) && std::abs(effect) > std::max(kSame, floor))
+    return effect > 0 ? Verdict::kFaster : Verdict::kSlower;
+  return Verdict::kUndecided;
+}
+
+Result<Comparison> compare_samples(const Sampler& a, const Sampler& b, const CompareOptions& options,
+                                   const std::function<double()>& now_s) {
+  double start = now_s(), warm_until = start + options.timeout_s / 10;
+  KILN_TRY([[maybe_unused]] bool a_settled, warm_up(a, warm_until, now_s));
+  KILN_TRY([[maybe_unused]] bool b_settled, warm_up(b, warm_until + options.timeout_s / 10, now_s));
+
+  Comparison c;
+  std::mt19937_64 order(options.seed);
+  std::vector<double> as, bs, log_ratios, control;
+  // One pair in random order; ln(second/first) of what was asked for.
+  auto pair = [&](const Sampler& x, const Sampler& y, double& tx, double& ty) -> Status {
+    bool swap = order() & 1;
+    for (int i = 0; i < 2; ++i) {
+      double& t = (i == 0) != swap ? tx : ty;
+      KILN_TRY(t, ((i == 0) != swap ? x : y)());
+    }
+    return {};
+  };
+  constexpr int kLeast = kLooks[0];
+  for (int look : kLooks) {
+    if (look > options.max_pairs && look != kLeast) break;
+    while (static_cast<int>(log_ratios.size()) < look) {
+      if (now_s() - start > options.timeout_s && log_ratios.size() >= 6) {
+        c.timed_out = true;
+        break;
+      }
+      double ta = 0, tb = 0, c1 = 0, c2 = 0;
+      KILN_CHECK_OK(pair(a, b, ta, tb));
+      if (!(ta > 0 && tb > 0)) return error(ErrorKind::kDevice, "a sample was below the clock's resolution");
+      as.push_back(ta), bs.push_back(tb), log_ratios.push_back(std::log(tb / ta));
+      if (!options.control) continue;
+      KILN_CHECK_OK(pair(a, a, c1, c2));
+      if (c1 > 0 && c2 > 0) control.push_back(std::log(c2 / c1));
+    }
+    bool last = c.timed_out || look == std::end(kLooks)[-1] || look >= options.max_pairs;
+    double confidence = last ? 0.95 : 0.99;
+    if (!control.empty()) {
+      Interval h = median_interval(control, 0.95);
+      c.floor = std::max(std::abs(h.low), std::abs(h.high));
+    }
+    c.verdict = decide(log_ratios, confidence, c.floor);
+    if (last || c.verdict != Verdict::kUndecided) break;
+  }
+  c.pairs = static_cast<int>(log_ratios.size());
+  c.a_us = summarize(as);
+  c.b_us = summarize(bs);
+  c.speedup = std::exp(median(log_ratios));
+  Interval i = median_interval(log_ratios, 0.95);
+  c.speedup_95 = {std::exp(i.low), std::exp(i.high)};
+  return c;
+}
+
+}  // namespace kiln::profiler
