@@ -1,0 +1,50 @@
+// Facts about the numbers in a tile that make memory accesses wide: for each dimension, how far neighbours count up by
+// one, how far they are equal, and what divides them. All facts are powers of two and are lower bounds.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "compiler/ir/ir.h"
+
+namespace kiln::analysis {
+
+/// Of an integer, pointer or i1 value. With c = contiguity[d]: in each aligned group of c elements along d, each is the
+/// one before plus one (pointers: plus one element). With k = constancy[d]: the elements of each aligned group of k
+/// along d are equal. divisibility[d] divides the first element of each such contiguous group along d (pointers: in
+/// bytes).
+struct AxisInfo {
+  int rank = 0;
+  std::array<int64_t, ir::kMaxRank> contiguity{}, divisibility{}, constancy{};
+  std::optional<int64_t> constant;  // when every element is this number
+
+  bool operator==(const AxisInfo&) const = default;
+};
+
+/// Computed for a whole module at once; values made afterwards are unknown (contiguity and constancy 1).
+class AxisAnalysis {
+ public:
+  explicit AxisAnalysis(const ir::Module& module);
+  ~AxisAnalysis();
+  AxisAnalysis(AxisAnalysis&&) noexcept;
+
+  const AxisInfo& of(const ir::Value* value) const;
+
+  /// The dimension along which neighbours of a pointer tile are contiguous in memory, the best first; ties: last
+  /// dimension.
+  std::array<int, ir::kMaxRank> order_of(const ir::Value* pointer) const;
+  /// Elements that may be moved by one access along `dim`, by alignment, contiguity and mask alone: at most 16 bytes'
+  /// worth. `mask` may be null.
+  int64_t alignment_width(const ir::Value* pointer, const ir::Value* mask, int dim) const;
+  /// Elements that each thread moves by one access of a load or store of the distributed stage: what alignment_width
+  /// permits and the pointer's layout has in the lowest registers (a power of two; 1: no vectors). Registers
+  /// k·width … k·width+width-1 then hold neighbours in memory, the first at an address aligned to the whole access.
+  int vector_width(const ir::Op* access) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kiln::analysis
