@@ -1,4 +1,5 @@
-// LLVM for the math ops of ops.def on f32 and f64: range reduction and polynomials, shared by the host and the NVPTX lowering.
+// LLVM for the math ops of ops.def on f32 and f64: range reduction and polynomials, shared by the host and the NVPTX
+// lowering.
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 
@@ -18,8 +19,9 @@ bool is_math_op(ir::OpKind kind);
 /// function, measured over the whole range, stands in docs/math.md. On CUDA targets f32 exp, exp2, sqrt, rsqrt and the
 /// divisions inside of others use the hardware's approximations; everything else gives the same bits on every target.
 ///
-/// Straight-line code, but for sin and cos: they branch to a slow reduction when |x| is large, so they need `b` at the end of
-/// a block without terminator and leave it at the end of a new one. Callers take b.GetInsertBlock() after the call.
+/// Straight-line code, but for sin and cos: they branch to a slow reduction when |x| is large, so they need `b` at the
+/// end of a block without terminator and leave it at the end of a new one. Callers take b.GetInsertBlock() after the
+/// call.
 llvm::Value* emit_math(llvm::IRBuilderBase& b, ir::OpKind kind, DType dtype, std::span<llvm::Value* const> operands,
                        const target::Target& target);
 
