@@ -87,14 +87,15 @@ class [[nodiscard]] Result<void> {
 using Status = Result<void>;
 
 /// Evaluates an expression that gives a Result; returns its error from the enclosing function, or binds its value.
-#define KILN_TRY(decl, expr) KILN_TRY_IMPL(KILN_CONCAT(kiln_result_, __LINE__), decl, expr)
+#define KILN_TRY(decl, expr) KILN_TRY_IMPL(KILN_CONCAT(kiln_result_, __COUNTER__), decl, expr)
 #define KILN_TRY_IMPL(tmp, decl, expr)          \
   auto tmp = (expr);                            \
   if (!tmp.ok()) return std::move(tmp.error()); \
   decl = *std::move(tmp)
-#define KILN_CHECK_OK(expr)                                                  \
-  do {                                                                       \
-    if (auto kiln_status = (expr); !kiln_status.ok()) return std::move(kiln_status.error()); \
+#define KILN_CHECK_OK(expr) KILN_CHECK_OK_IMPL(KILN_CONCAT(kiln_status_, __COUNTER__), expr)
+#define KILN_CHECK_OK_IMPL(tmp, expr)                                    \
+  do {                                                                   \
+    if (auto tmp = (expr); !tmp.ok()) return std::move(tmp.error());     \
   } while (0)
 #define KILN_CONCAT(a, b) KILN_CONCAT_IMPL(a, b)
 #define KILN_CONCAT_IMPL(a, b) a##b
