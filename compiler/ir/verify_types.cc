@@ -1,0 +1,447 @@
+// The type rule of each op. A rule returns what is wrong, or "".
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ir/builder.h"
+#include "compiler/ir/verifier.h"
+#include "support/diag.h"
+
+namespace kiln::ir {
+
+namespace {
+
+using Wrong = std::string;
+
+bool is_i1(const Type& t) { return t.is_bool(); }
+bool is_number(const Type& t) { return !t.pointer; }
+bool same_shape(const Type& a, const Type& b) { return a.shape == b.shape; }
+Type operand_type(const Op& op, int i) { return op.operand(i)->type; }
+
+Wrong wrong_type(std::string_view what, const Type& t, std::string_view wanted) {
+  return fmt::format("{} is {}, not {}", what, to_string(t), wanted);
+}
+
+/// Operands and results all of one type, which is a number that `allowed` accepts.
+Wrong one_type(const Op& op, bool (*allowed)(const Type&), std::string_view wanted) {
+  const Type t = op.result()->type;
+  for (const Value* v : op.operands)
+    if (v->type != t) return fmt::format("an operand is {} and the result {}", to_string(v->type), to_string(t));
+  return allowed(t) ? "" : wrong_type("the result", t, wanted);
+}
+
+bool any_number(const Type& t) { return is_number(t); }
+bool any_int(const Type& t) { return t.is_int(); }
+bool any_float(const Type& t) { return t.is_float(); }
+bool wide_int(const Type& t) { return t.is_int() && t.element_bits() >= 32; }
+bool math_float(const Type& t) { return t.is_float() && t.element_bits() >= 32; }
+
+Wrong one_of(const Op& op, AttrName attr, std::initializer_list<std::string_view> allowed) {
+  if (!op.has(attr)) return "";
+  const std::string& text = op.text_attr(attr);
+  if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return "";
+  return fmt::format("attribute {} is '{}'", name(attr), text);
+}
+
+Wrong axis_in(const Op& op, int64_t count) {
+  const int64_t axis = op.int_attr(AttrName::kAxis);
+  return axis >= 0 && axis < count ? "" : fmt::format("attribute axis = {} is outside of 0 … {}", axis, count - 1);
+}
+
+Wrong result_is(const Op& op, const Type& wanted, int i = 0) {
+  const Type& t = op.result(i)->type;
+  return t.same_tile(wanted) ? "" : wrong_type("the result", t, to_string(wanted));
+}
+
+Wrong check_constant(const Op& op) {
+  const Type& t = op.result()->type;
+  const bool is_double = std::holds_alternative<double>(*op.find(AttrName::kValue));
+  return is_double == t.is_float() ? "" : wrong_type("the result", t, "of the value's kind");
+}
+
+Wrong check_arange(const Op& op) {
+  const int64_t start = op.int_attr(AttrName::kStart), end = op.int_attr(AttrName::kEnd);
+  if (start >= end || start < INT32_MIN || end > INT32_MAX) return fmt::format("attribute range {} … {}", start, end);
+  return result_is(op, tile_type(DType::kI32, {static_cast<int32_t>(end - start)}));
+}
+
+Wrong check_splat(const Op& op) {
+  if (operand_type(op, 0).is_tile() || op.result()->type.is_scalar()) return "splat makes a tile of a scalar";
+  return result_is(op, operand_type(op, 0).with_shape(op.result()->type.shape));
+}
+
+Wrong check_expand_dims(const Op& op) {
+  const Type t = operand_type(op, 0);
+  if (t.is_scalar() || t.shape.rank == kMaxRank) return wrong_type("the operand", t, "a tile that may get a dimension");
+  if (Wrong w = axis_in(op, t.shape.rank + 1); !w.empty()) return w;
+  Shape s;
+  const int64_t axis = op.int_attr(AttrName::kAxis);
+  for (int i = 0; i <= t.shape.rank; ++i) {
+    if (i == axis) s.dims[s.rank++] = 1;
+    if (i < t.shape.rank) s.dims[s.rank++] = t.shape[i];
+  }
+  return result_is(op, t.with_shape(s));
+}
+
+Wrong check_broadcast(const Op& op) {
+  const Type from = operand_type(op, 0), to = op.result()->type;
+  bool fits = from.is_tile() && from.shape.rank == to.shape.rank;
+  for (int i = 0; fits && i < from.shape.rank; ++i) fits = from.shape[i] == to.shape[i] || from.shape[i] == 1;
+  if (!fits) return fmt::format("{} does not broadcast to {}", to_string(from), to_string(to));
+  return result_is(op, from.with_shape(to.shape));
+}
+
+Wrong check_reshape(const Op& op) {
+  const Type from = operand_type(op, 0), to = op.result()->type;
+  if (from.is_scalar() || to.is_scalar() || from.shape.numel() != to.shape.numel())
+    return fmt::format("{} does not reshape to {}", to_string(from), to_string(to));
+  return result_is(op, from.with_shape(to.shape));
+}
+
+Wrong check_trans(const Op& op) {
+  const Type from = operand_type(op, 0);
+  const auto& order = std::get<std::vector<int64_t>>(*op.find(AttrName::kOrder));
+  std::vector<int64_t> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  bool permutation = sorted.size() == from.shape.rank;
+  for (size_t i = 0; permutation && i < sorted.size(); ++i) permutation = sorted[i] == static_cast<int64_t>(i);
+  if (!permutation || from.is_scalar()) return "attribute order is no permutation of the dimensions";
+  Shape s;
+  for (int64_t d : order) s.dims[s.rank++] = from.shape[static_cast<int>(d)];
+  return result_is(op, from.with_shape(s));
+}
+
+Shape with_last_two(Shape s) {
+  s.dims[s.rank++] = 2;
+  return s;
+}
+
+Wrong check_join(const Op& op) {
+  const Type a = operand_type(op, 0);
+  if (a != operand_type(op, 1) || a.is_scalar() || a.shape.rank == kMaxRank) return "join takes two tiles of one type";
+  return result_is(op, a.with_shape(with_last_two(a.shape)));
+}
+
+Wrong check_split(const Op& op) {
+  const Type a = op.result(0)->type;
+  if (a != op.result(1)->type || a.is_scalar() || a.shape.rank == kMaxRank) return "split gives two tiles of one type";
+  return operand_type(op, 0).same_tile(a.with_shape(with_last_two(a.shape)))
+             ? ""
+             : wrong_type("the operand", operand_type(op, 0), "the results with a last dimension of 2");
+}
+
+Wrong check_cmp(const Op& op) {
+  if (Wrong w = one_of(op, AttrName::kPredicate, {"eq", "ne", "lt", "le", "gt", "ge"}); !w.empty()) return w;
+  if (operand_type(op, 0) != operand_type(op, 1)) return "cmp takes two operands of one type";
+  return result_is(op, operand_type(op, 0).with_dtype(DType::kI1));
+}
+
+Wrong check_select(const Op& op) {
+  const Type t = op.result()->type;
+  if (operand_type(op, 1) != t || operand_type(op, 2) != t) return "select's values and result have one type";
+  if (!is_i1(operand_type(op, 0)) || !same_shape(operand_type(op, 0), t))
+    return wrong_type("the condition", operand_type(op, 0), "i1 of the result's shape");
+  return "";
+}
+
+Wrong check_cast(const Op& op) {
+  if (Wrong w = one_of(op, AttrName::kRounding, {"rtne", "rtz"}); !w.empty()) return w;
+  const Type from = operand_type(op, 0), to = op.result()->type;
+  if (from.pointer || to.pointer || !same_shape(from, to))
+    return fmt::format("{} does not cast to {}", to_string(from), to_string(to));
+  const bool narrows = from.is_float() && to.is_float() && from.element_bits() > to.element_bits();
+  return op.has(AttrName::kRounding) && !narrows ? "attribute rounding on a cast that does not narrow a float" : "";
+}
+
+Wrong check_bitcast(const Op& op) {
+  const Type from = operand_type(op, 0), to = op.result()->type;
+  if (from.pointer != to.pointer || !same_shape(from, to) || from.element_bits() != to.element_bits())
+    return fmt::format("{} does not bitcast to {}", to_string(from), to_string(to));
+  return "";
+}
+
+Wrong check_pointer_cast(const Op& op) {
+  const bool to_pointer = op.kind == OpKind::kIntToPtr;
+  const Type pointer = to_pointer ? op.result()->type : operand_type(op, 0);
+  const Type integer = to_pointer ? operand_type(op, 0) : op.result()->type;
+  const bool int_ok = integer.is_int() && (to_pointer ? integer.element_bits() == 64 : integer.dtype == DType::kI64);
+  return pointer.pointer && int_ok && same_shape(pointer, integer)
+             ? ""
+             : fmt::format("{} of {} to {}", info(op.kind).mnemonic, to_string(operand_type(op, 0)),
+                           to_string(op.result()->type));
+}
+
+Wrong check_addptr(const Op& op) {
+  const Type p = operand_type(op, 0), offset = operand_type(op, 1);
+  if (!p.pointer || !offset.is_int() || offset.is_bool() || !same_shape(p, offset))
+    return fmt::format("addptr of {} and {}", to_string(p), to_string(offset));
+  return result_is(op, p);
+}
+
+Type pointee(const Type& pointer) { return scalar_type(pointer.dtype).with_shape(pointer.shape); }
+
+Wrong check_mask(const Op& op, int i) {
+  if (i >= static_cast<int>(op.operands.size())) return "";
+  const Type mask = operand_type(op, i);
+  return is_i1(mask) && same_shape(mask, operand_type(op, 0))
+             ? ""
+             : wrong_type("the mask", mask, "i1 of the first operand's shape");
+}
+
+Wrong check_load(const Op& op) {
+  if (Wrong w = one_of(op, AttrName::kCache, {".ca", ".cg", ".cs", ".cv"}); !w.empty()) return w;
+  if (Wrong w = one_of(op, AttrName::kEviction, {"evict_first", "evict_last"}); !w.empty()) return w;
+  const Type p = operand_type(op, 0);
+  if (!p.pointer) return wrong_type("the operand", p, "a pointer");
+  if (Wrong w = check_mask(op, 1); !w.empty()) return w;
+  if (op.operands.size() == 3 && !operand_type(op, 2).same_tile(pointee(p)))
+    return wrong_type("`other`", operand_type(op, 2), to_string(pointee(p)));
+  return result_is(op, pointee(p));
+}
+
+Wrong check_store(const Op& op) {
+  if (Wrong w = one_of(op, AttrName::kCache, {".wb", ".cg", ".cs", ".wt"}); !w.empty()) return w;
+  if (Wrong w = one_of(op, AttrName::kEviction, {"evict_first", "evict_last"}); !w.empty()) return w;
+  const Type p = operand_type(op, 0);
+  if (!p.pointer) return wrong_type("the operand", p, "a pointer");
+  if (!operand_type(op, 1).same_tile(pointee(p)))
+    return wrong_type("the value", operand_type(op, 1), to_string(pointee(p)));
+  return check_mask(op, 2);
+}
+
+Wrong check_atomic(const Op& op) {
+  if (Wrong w = one_of(op, AttrName::kSem, {"relaxed", "acquire", "release", "acq_rel"}); !w.empty()) return w;
+  if (Wrong w = one_of(op, AttrName::kScope, {"gpu", "cta", "sys"}); !w.empty()) return w;
+  const Type p = operand_type(op, 0);
+  if (!p.pointer) return wrong_type("the operand", p, "a pointer");
+  const Type element = pointee(p);
+  for (int i = 1; i < (op.kind == OpKind::kAtomicCas ? 3 : 2); ++i)
+    if (!operand_type(op, i).same_tile(element))
+      return wrong_type("the value", operand_type(op, i), to_string(element));
+  if (op.kind == OpKind::kAtomicCas) {
+    if (element.element_bits() < 16) return wrong_type("the element", element, "of 16, 32 or 64 bits");
+    return result_is(op, element);
+  }
+  if (Wrong w = one_of(op, AttrName::kRmw, {"add", "fadd", "min", "max", "and", "or", "xor", "xchg"}); !w.empty())
+    return w;
+  const std::string& rmw = op.text_attr(AttrName::kRmw);
+  const bool fits = rmw == "fadd"   ? element.is_float() && element.element_bits() >= 16
+                    : rmw == "xchg" ? element.element_bits() >= 32
+                                    : wide_int(element);
+  if (!fits) return fmt::format("atomic {} on {}", rmw, to_string(element));
+  if (Wrong w = check_mask(op, 2); !w.empty()) return w;
+  return result_is(op, element);
+}
+
+Wrong check_combine(const Op& op) {
+  const size_t n = op.operands.size();
+  if (n == 0 || op.results.size() != n) return fmt::format("{} tiles give {} results", n, op.results.size());
+  const Shape shape = operand_type(op, 0).shape;
+  if (Wrong w = axis_in(op, shape.rank); !w.empty()) return w;
+  const int axis = static_cast<int>(op.int_attr(AttrName::kAxis));
+  const auto& args = op.region()->args;
+  if (args.size() != 2 * n) return fmt::format("the combine region has {} arguments for {} tiles", args.size(), n);
+  for (size_t i = 0; i < n; ++i) {
+    const Type t = op.operands[i]->type;
+    if (t.shape != shape || t.pointer) return wrong_type("an operand", t, "a tile of numbers of the common shape");
+    const Type wanted = op.kind == OpKind::kReduce ? reduced_type(t, axis) : t;
+    if (Wrong w = result_is(op, wanted, static_cast<int>(i)); !w.empty()) return w;
+    if (args[i]->type != t.scalar() || args[n + i]->type != t.scalar())
+      return wrong_type("an argument of the combine region", args[i]->type, to_string(t.scalar()));
+  }
+  return "";
+}
+
+Wrong check_for(const Op& op) {
+  if (op.operands.size() < 3 || op.operands.size() - 3 != op.results.size())
+    return fmt::format("{} operands and {} results", op.operands.size(), op.results.size());
+  const Type iv = operand_type(op, 0);
+  if (!iv.is_int() || iv.is_tile() || iv.is_bool()) return wrong_type("the lower bound", iv, "an integer scalar");
+  if (operand_type(op, 1) != iv || operand_type(op, 2) != iv) return "the bounds and the step have different types";
+  const Op* step = op.operand(2)->op;
+  if (step && step->kind == OpKind::kConstant && step->int_attr(AttrName::kValue) <= 0)
+    return "the step is not positive";
+  const auto& args = op.region()->args;
+  if (args.size() != op.results.size() + 1) return fmt::format("the body has {} arguments", args.size());
+  if (args[0]->type != iv) return wrong_type("the induction variable", args[0]->type, to_string(iv));
+  for (size_t i = 0; i < op.results.size(); ++i)
+    if (op.operands[i + 3]->type != op.results[i]->type || args[i + 1]->type != op.results[i]->type)
+      return wrong_type("an initial value", op.operands[i + 3]->type, to_string(op.results[i]->type));
+  return "";
+}
+
+Wrong same_types(const std::vector<Value*>& got, const std::vector<Value*>& wanted, std::string_view what,
+                 size_t skip = 0) {
+  if (got.size() - skip != wanted.size())
+    return fmt::format("{}: {} values for {}", what, got.size() - skip, wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (got[i + skip]->type != wanted[i]->type)
+      return fmt::format("{}: {} for {}", what, to_string(got[i + skip]->type), to_string(wanted[i]->type));
+  return "";
+}
+
+Wrong check_while(const Op& op) {
+  if (Wrong w = same_types(op.operands, op.region(0)->args, "initial values"); !w.empty()) return w;
+  return same_types(op.results, op.region(1)->args, "results");
+}
+
+Wrong check_if(const Op& op) {
+  const Type c = operand_type(op, 0);
+  if (!is_i1(c) || c.is_tile()) return wrong_type("the condition", c, "i1");
+  for (const Block* region : op.regions)
+    if (!region->args.empty()) return "a branch has no arguments";
+  return "";
+}
+
+Wrong check_condition(const Op& op) {
+  if (op.operands.empty()) return "condition needs an i1";
+  const Type c = operand_type(op, 0);
+  return is_i1(c) && c.is_scalar() ? "" : wrong_type("the condition", c, "i1");
+}
+
+Wrong check_hint(const Op& op) {
+  const size_t wanted = static_cast<size_t>(std::max<int>(1, op.result()->type.shape.rank));
+  for (AttrName a : {AttrName::kMultipleOf, AttrName::kMaxContiguous, AttrName::kMaxConstancy}) {
+    const Attr* list = op.find(a);
+    if (!list) continue;
+    const auto& numbers = std::get<std::vector<int64_t>>(*list);
+    if (numbers.size() != wanted || std::any_of(numbers.begin(), numbers.end(), [](int64_t n) { return n < 1; }))
+      return fmt::format("attribute {} needs {} positive numbers", name(a), wanted);
+  }
+  return result_is(op, operand_type(op, 0));
+}
+
+}  // namespace
+
+std::string check_op_types(const Op& op) {
+  switch (op.kind) {
+    case OpKind::kConstant:
+      return check_constant(op);
+    case OpKind::kProgramId:
+    case OpKind::kNumPrograms:
+      if (Wrong w = axis_in(op, 3); !w.empty()) return w;
+      return result_is(op, scalar_type(DType::kI32));
+    case OpKind::kArange:
+      return check_arange(op);
+    case OpKind::kSplat:
+      return check_splat(op);
+    case OpKind::kExpandDims:
+      return check_expand_dims(op);
+    case OpKind::kBroadcast:
+      return check_broadcast(op);
+    case OpKind::kReshape:
+      return check_reshape(op);
+    case OpKind::kTrans:
+      return check_trans(op);
+    case OpKind::kJoin:
+      return check_join(op);
+    case OpKind::kSplit:
+      return check_split(op);
+    case OpKind::kMin:
+    case OpKind::kMax:
+      if (Wrong w = one_of(op, AttrName::kNan, {"propagate"}); !w.empty()) return w;
+      return one_type(op, any_number, "a number");
+    case OpKind::kAdd:
+    case OpKind::kSub:
+    case OpKind::kMul:
+    case OpKind::kDiv:
+    case OpKind::kRem:
+    case OpKind::kNeg:
+    case OpKind::kAbs:
+      return one_type(op, any_number, "a number");
+    case OpKind::kDivRn:
+    case OpKind::kFma:
+      return one_type(op, any_float, "a float");
+    case OpKind::kAnd:
+    case OpKind::kOr:
+    case OpKind::kXor:
+    case OpKind::kShl:
+    case OpKind::kShr:
+      return one_type(op, any_int, "an integer");
+    case OpKind::kMulHi:
+      return one_type(op, wide_int, "an integer of 32 or 64 bits");
+    case OpKind::kCmp:
+      return check_cmp(op);
+    case OpKind::kSelect:
+      return check_select(op);
+    case OpKind::kCast:
+      return check_cast(op);
+    case OpKind::kBitcast:
+      return check_bitcast(op);
+    case OpKind::kIntToPtr:
+    case OpKind::kPtrToInt:
+      return check_pointer_cast(op);
+    case OpKind::kAddPtr:
+      return check_addptr(op);
+    case OpKind::kExp:
+    case OpKind::kExp2:
+    case OpKind::kExpm1:
+    case OpKind::kLog:
+    case OpKind::kLog2:
+    case OpKind::kLog1p:
+    case OpKind::kSin:
+    case OpKind::kCos:
+    case OpKind::kTanh:
+    case OpKind::kErf:
+    case OpKind::kPow:
+    case OpKind::kSqrt:
+    case OpKind::kSqrtRn:
+    case OpKind::kRsqrt:
+    case OpKind::kFloor:
+    case OpKind::kCeil:
+    case OpKind::kTrunc:
+    case OpKind::kRint:
+      return one_type(op, math_float, "f32 or f64");
+    case OpKind::kLoad:
+      return check_load(op);
+    case OpKind::kStore:
+      return check_store(op);
+    case OpKind::kAtomicRmw:
+    case OpKind::kAtomicCas:
+      return check_atomic(op);
+    case OpKind::kReduce:
+    case OpKind::kScan:
+      return check_combine(op);
+    case OpKind::kFor:
+      return check_for(op);
+    case OpKind::kWhile:
+      return check_while(op);
+    case OpKind::kIf:
+      return check_if(op);
+    case OpKind::kCondition:
+      return check_condition(op);
+    case OpKind::kAssert:
+      if (!is_i1(operand_type(op, 0))) return wrong_type("the condition", operand_type(op, 0), "i1");
+      return check_mask(op, 1);
+    case OpKind::kAssume:
+      return is_i1(operand_type(op, 0)) ? "" : wrong_type("the fact", operand_type(op, 0), "i1");
+    case OpKind::kHint:
+      return check_hint(op);
+    case OpKind::kConvertLayout:
+      return result_is(op, operand_type(op, 0));
+    case OpKind::kBarrier:
+    case OpKind::kPrint:
+    case OpKind::kYield:
+    case OpKind::kReturn:
+      return "";
+  }
+  KILN_UNREACHABLE("op kind");
+}
+
+std::string check_region_results(const Op& op) {
+  if (op.regions.empty()) return "";
+  const std::vector<Value*>& yielded = op.region(0)->terminator()->operands;
+  if (op.kind == OpKind::kReduce || op.kind == OpKind::kScan) {
+    const auto& args = op.region()->args;
+    return same_types(yielded, {args.begin(), args.begin() + static_cast<long>(op.operands.size())}, "yield");
+  }
+  if (op.kind == OpKind::kWhile) {
+    if (Wrong w = same_types(yielded, op.region(1)->args, "condition", 1); !w.empty()) return w;
+    return same_types(op.region(1)->terminator()->operands, op.region(0)->args, "yield");
+  }
+  for (const Block* region : op.regions)
+    if (Wrong w = same_types(region->terminator()->operands, op.results, "yield"); !w.empty()) return w;
+  return "";
+}
+
+}  // namespace kiln::ir
