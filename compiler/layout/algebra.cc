@@ -106,8 +106,12 @@ FreeBits free_variables(const LinearLayout& layout) {
 }
 
 bool has_unit_bases(const LinearLayout& layout) {
-  for (uint64_t column : matrix_of(layout).columns)
+  uint64_t seen = 0;
+  for (uint64_t column : matrix_of(layout).columns) {
     if (column != 0 && !std::has_single_bit(column)) return false;
+    if (column & seen) return false;
+    seen |= column;
+  }
   return true;
 }
 

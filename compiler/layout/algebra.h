@@ -43,8 +43,8 @@ struct FreeBits {
 };
 FreeBits free_variables(const LinearLayout& layout);
 
-/// True when each basis is zero or one power of two along one dimension: what reductions and scans ask for. All layouts
-/// but swizzled ones are so.
+/// True when each basis is zero or one power of two along one dimension that no other has: what reductions and scans
+/// ask for. All layouts but swizzled ones are so.
 bool has_unit_bases(const LinearLayout& layout);
 
 // --- making layouts from layouts
