@@ -1,0 +1,96 @@
+#include <cmath>
+
+#include "kernels/registry.h"
+
+namespace kiln::kernels {
+
+namespace {
+
+constexpr double kEps = 1e-5;
+
+Status unfused(Sources& sources, Problem& p) {
+  const Tensor &x = p.inputs[0], &weight = p.inputs[1], &bias = p.inputs[2];
+  const Tensor &out = p.outputs[0], &mean = p.outputs[1], &rstd = p.outputs[2];
+  KILN_TRY(Tensor away, Tensor::empty(p.device, p.dtype, p.shape));
+  KILN_TRY(Tensor a, Tensor::empty(p.device, p.dtype, p.shape));
+  OpChain ops(sources, p);
+  KILN_CHECK_OK(ops.reduce_rows("row_mean_op", x, mean));
+  KILN_CHECK_OK(ops.with_vector("row_sub_op", x, mean, away));
+  KILN_CHECK_OK(ops.pointwise("square_op", {{away}}, a));
+  KILN_CHECK_OK(ops.reduce_rows("row_mean_op", a, rstd));
+  KILN_CHECK_OK(ops.pointwise("rsqrt_op", {{rstd}}, rstd, {{kEps}}));
+  KILN_CHECK_OK(ops.with_vector("row_mul_op", away, rstd, a));
+  KILN_CHECK_OK(ops.with_vector("column_mul_op", a, weight, away));
+  return ops.with_vector("column_add_op", away, bias, out);
+}
+
+Result<Problem> make(Sources& sources, const Device& device, DType dtype, const Shape& shape, uint64_t seed,
+                     Variant variant) {
+  Problem p{device, dtype, shape, seed};
+  const int64_t rows[] = {shape[0]}, columns[] = {shape[1]};
+  KILN_TRY(p.inputs.emplace_back(), randn(device, dtype, shape, seed));
+  KILN_TRY(p.inputs.emplace_back(), randn(device, dtype, columns, seed + 1));
+  KILN_TRY(p.inputs.emplace_back(), randn(device, dtype, columns, seed + 2));
+  p.sliced_inputs = 1;
+  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(device, dtype, shape));
+  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(device, DType::kF32, rows));
+  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(device, DType::kF32, rows));
+  double n = static_cast<double>(p.inputs[0].numel());
+  p.flops = 8 * n;
+  if (variant == Variant::kUnfused) {
+    KILN_CHECK_OK(unfused(sources, p));
+    return p;
+  }
+  RowConfig config = row_config(device, dtype, shape[1]);
+  KILN_TRY(Kernel kernel, sources.kernel("layernorm", "layernorm_kernel"));
+  p.launches.push_back(launch(
+      kernel, shape[0],
+      {p.inputs[0], p.inputs[1], p.inputs[2], p.outputs[0], p.outputs[1], p.outputs[2], shape[1], kEps, config.block},
+      config.num_warps));
+  p.bytes = 2 * n * size_of(dtype) + 2.0 * static_cast<double>(shape[1]) * size_of(dtype) +
+            8.0 * static_cast<double>(shape[0]);
+  return p;
+}
+
+std::vector<std::vector<double>> reference(const Rows& rows) {
+  std::vector<double> out(rows.inputs[0].size()), means, rstds;
+  int64_t n = rows.row_size;
+  for (int64_t r = 0; r < rows.count; ++r) {
+    const double* x = rows.inputs[0].data() + r * n;
+    double mean = 0, var = 0;
+    for (int64_t c = 0; c < n; ++c) mean += x[c] / static_cast<double>(n);
+    for (int64_t c = 0; c < n; ++c) var += (x[c] - mean) * (x[c] - mean) / static_cast<double>(n);
+    double rstd = 1 / std::sqrt(var + kEps);
+    for (int64_t c = 0; c < n; ++c)
+      out[static_cast<size_t>(r * n + c)] = (x[c] - mean) * rstd * rows.inputs[1][c] + rows.inputs[2][c];
+    means.push_back(mean);
+    rstds.push_back(rstd);
+  }
+  return {std::move(out), std::move(means), std::move(rstds)};
+}
+
+}  // namespace
+
+const Case kLayerNorm = {
+    .name = "layernorm",
+    .formula = "(x - mean) * rstd * w + b",
+    .folder = "layernorm",
+    .function = "layernorm_kernel",
+    .gpu_sizes =
+        [] {
+          return std::vector<Shape>{{8192, 8192}, {65536, 1024}, {4096, 32768}};
+        },
+    .host_sizes =
+        [] {
+          return std::vector<Shape>{{2048, 8192}, {16384, 1024}, {512, 32768}};
+        },
+    .test_sizes =
+        [] {
+          return std::vector<Shape>{{1, 1}, {3, 5}, {7, 127}, {5, 1024}, {4, 1000}, {2, 8195}};
+        },
+    .make = make,
+    .reference = reference,
+    .tolerance = [](DType t) { return t == DType::kF32 ? 5e-6 : 5e-3; },
+};
+
+}  // namespace kiln::kernels

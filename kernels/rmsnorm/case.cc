@@ -1,0 +1,83 @@
+#include <cmath>
+
+#include "kernels/registry.h"
+
+namespace kiln::kernels {
+
+namespace {
+
+constexpr double kEps = 1e-6;
+
+Status unfused(Sources& sources, Problem& p) {
+  const Tensor &x = p.inputs[0], &weight = p.inputs[1], &out = p.outputs[0];
+  const int64_t rows[] = {p.shape[0]};
+  KILN_TRY(Tensor statistic, Tensor::empty(p.device, DType::kF32, rows));
+  KILN_TRY(Tensor a, Tensor::empty(p.device, p.dtype, p.shape));
+  OpChain ops(sources, p);
+  KILN_CHECK_OK(ops.pointwise("square_op", {{x}}, a));
+  KILN_CHECK_OK(ops.reduce_rows("row_mean_op", a, statistic));
+  KILN_CHECK_OK(ops.pointwise("rsqrt_op", {{statistic}}, statistic, {{kEps}}));
+  KILN_CHECK_OK(ops.with_vector("row_mul_op", x, statistic, a));
+  return ops.with_vector("column_mul_op", a, weight, out);
+}
+
+Result<Problem> make(Sources& sources, const Device& device, DType dtype, const Shape& shape, uint64_t seed,
+                     Variant variant) {
+  Problem p{device, dtype, shape, seed};
+  const int64_t columns[] = {shape[1]};
+  KILN_TRY(p.inputs.emplace_back(), randn(device, dtype, shape, seed));
+  KILN_TRY(p.inputs.emplace_back(), randn(device, dtype, columns, seed + 1));
+  p.sliced_inputs = 1;
+  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(device, dtype, shape));
+  double n = static_cast<double>(p.inputs[0].numel());
+  p.flops = 4 * n;
+  if (variant == Variant::kUnfused) {
+    KILN_CHECK_OK(unfused(sources, p));
+    return p;
+  }
+  RowConfig config = row_config(device, dtype, shape[1]);
+  KILN_TRY(Kernel kernel, sources.kernel("rmsnorm", "rmsnorm_kernel"));
+  p.launches.push_back(launch(kernel, shape[0], {p.inputs[0], p.inputs[1], p.outputs[0], shape[1], kEps, config.block},
+                              config.num_warps));
+  p.bytes = 2 * n * size_of(dtype) + static_cast<double>(shape[1]) * size_of(dtype);
+  return p;
+}
+
+std::vector<std::vector<double>> reference(const Rows& rows) {
+  std::vector<double> out(rows.inputs[0].size());
+  int64_t n = rows.row_size;
+  for (int64_t r = 0; r < rows.count; ++r) {
+    const double* x = rows.inputs[0].data() + r * n;
+    double squares = 0;
+    for (int64_t c = 0; c < n; ++c) squares += x[c] * x[c] / static_cast<double>(n);
+    double rstd = 1 / std::sqrt(squares + kEps);
+    for (int64_t c = 0; c < n; ++c) out[static_cast<size_t>(r * n + c)] = x[c] * rstd * rows.inputs[1][c];
+  }
+  return {std::move(out)};
+}
+
+}  // namespace
+
+const Case kRmsNorm = {
+    .name = "rmsnorm",
+    .formula = "x / rms(x) * w",
+    .folder = "rmsnorm",
+    .function = "rmsnorm_kernel",
+    .gpu_sizes =
+        [] {
+          return std::vector<Shape>{{8192, 8192}, {65536, 1024}, {4096, 32768}};
+        },
+    .host_sizes =
+        [] {
+          return std::vector<Shape>{{2048, 8192}, {16384, 1024}, {512, 32768}};
+        },
+    .test_sizes =
+        [] {
+          return std::vector<Shape>{{1, 1}, {3, 5}, {7, 127}, {5, 1024}, {4, 1000}, {2, 8195}};
+        },
+    .make = make,
+    .reference = reference,
+    .tolerance = [](DType t) { return t == DType::kF32 ? 5e-6 : 5e-3; },
+};
+
+}  // namespace kiln::kernels

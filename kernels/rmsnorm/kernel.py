@@ -1,0 +1,14 @@
+"""Root-mean-square norm over the rows of a row-major matrix, with weight."""
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rmsnorm_kernel(x_ptr, weight_ptr, out_ptr, n_cols, eps, BLOCK: tl.constexpr):
+    start = tl.program_id(0) * n_cols
+    cols = tl.arange(0, BLOCK)
+    inside = cols < n_cols
+    x = tl.load(x_ptr + start + cols, mask=inside, other=0.0).to(tl.float32)
+    rstd = tl.rsqrt(tl.sum(x * x, axis=0) / n_cols + eps)
+    weight = tl.load(weight_ptr + cols, mask=inside).to(tl.float32)
+    tl.store(out_ptr + start + cols, x * rstd * weight, mask=inside)

@@ -1,0 +1,79 @@
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/registry.h"
+
+namespace kiln::kernels {
+
+namespace {
+
+Status unfused(Sources& sources, Problem& p) {
+  const Tensor &x = p.inputs[0], &out = p.outputs[0];
+  const int64_t rows[] = {p.shape[0]};
+  KILN_TRY(Tensor statistic, Tensor::empty(p.device, DType::kF32, rows));
+  KILN_TRY(Tensor a, Tensor::empty(p.device, p.dtype, p.shape));
+  KILN_TRY(Tensor b, Tensor::empty(p.device, p.dtype, p.shape));
+  OpChain ops(sources, p);
+  KILN_CHECK_OK(ops.reduce_rows("row_max_op", x, statistic));
+  KILN_CHECK_OK(ops.with_vector("row_sub_op", x, statistic, a));
+  KILN_CHECK_OK(ops.pointwise("exp_op", {{a}}, b));
+  KILN_CHECK_OK(ops.reduce_rows("row_sum_op", b, statistic));
+  return ops.with_vector("row_div_op", b, statistic, out);
+}
+
+Result<Problem> make(Sources& sources, const Device& device, DType dtype, const Shape& shape, uint64_t seed,
+                     Variant variant) {
+  Problem p{device, dtype, shape, seed};
+  KILN_TRY(p.inputs.emplace_back(), randn(device, dtype, shape, seed));
+  p.sliced_inputs = 1;
+  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(device, dtype, shape));
+  double n = static_cast<double>(p.inputs[0].numel());
+  p.flops = 13 * n;
+  if (variant == Variant::kUnfused) {
+    KILN_CHECK_OK(unfused(sources, p));
+    return p;
+  }
+  RowConfig config = row_config(device, dtype, shape[1]);
+  KILN_TRY(Kernel kernel, sources.kernel("softmax", "softmax_kernel"));
+  p.launches.push_back(launch(kernel, shape[0], {p.inputs[0], p.outputs[0], shape[1], config.block}, config.num_warps));
+  p.bytes = 2 * n * size_of(dtype);
+  return p;
+}
+
+std::vector<std::vector<double>> reference(const Rows& rows) {
+  std::vector<double> out(rows.inputs[0].size());
+  for (int64_t r = 0; r < rows.count; ++r) {
+    const double* x = rows.inputs[0].data() + r * rows.row_size;
+    double* y = out.data() + r * rows.row_size;
+    double most = *std::max_element(x, x + rows.row_size), sum = 0;
+    for (int64_t c = 0; c < rows.row_size; ++c) sum += y[c] = std::exp(x[c] - most);
+    for (int64_t c = 0; c < rows.row_size; ++c) y[c] /= sum;
+  }
+  return {std::move(out)};
+}
+
+}  // namespace
+
+const Case kSoftmax = {
+    .name = "softmax",
+    .formula = "exp(x - max) / sum",
+    .folder = "softmax",
+    .function = "softmax_kernel",
+    .gpu_sizes =
+        [] {
+          return std::vector<Shape>{{8192, 8192}, {65536, 1024}, {4096, 32768}};
+        },
+    .host_sizes =
+        [] {
+          return std::vector<Shape>{{2048, 8192}, {16384, 1024}, {512, 32768}};
+        },
+    .test_sizes =
+        [] {
+          return std::vector<Shape>{{1, 1}, {3, 5}, {7, 127}, {5, 1024}, {4, 1000}, {2, 8195}};
+        },
+    .make = make,
+    .reference = reference,
+    .tolerance = [](DType t) { return t == DType::kF32 ? 1e-6 : 4e-3; },
+};
+
+}  // namespace kiln::kernels

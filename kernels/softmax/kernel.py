@@ -1,0 +1,14 @@
+"""Softmax over the rows of a row-major matrix: one program holds one row in registers."""
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
+    start = tl.program_id(0) * n_cols
+    cols = tl.arange(0, BLOCK)
+    inside = cols < n_cols
+    x = tl.load(x_ptr + start + cols, mask=inside, other=-float("inf")).to(tl.float32)
+    e = tl.exp(x - tl.max(x, axis=0))
+    scale = 1.0 / tl.sum(e, axis=0)
+    tl.store(out_ptr + start + cols, e * scale, mask=inside)
