@@ -116,7 +116,7 @@ struct Continue : Stmt { KILN_STMT(Continue) };
 struct Import : Stmt { KILN_STMT(Import) struct Alias { std::string name, as; SourceRange range; }; std::string from_module; std::vector<Alias> names; };
 struct Assert : Stmt { KILN_STMT(Assert) ExprPtr condition, message; };
 struct Del : Stmt { KILN_STMT(Del) std::vector<ExprPtr> targets; };
-struct Global : Stmt { KILN_STMT(Global) std::vector<std::string> names; };  // global and nonlocal
+struct Global : Stmt { KILN_STMT(Global) std::vector<std::string> names; bool nonlocal = false; };  // global and nonlocal
 struct With : Stmt { KILN_STMT(With) struct Item { ExprPtr context, target; }; std::vector<Item> items; Body body; };
 struct Try : Stmt { KILN_STMT(Try) struct Handler { ExprPtr type; std::string name; Body body; SourceRange range; }; Body body; std::vector<Handler> handlers; Body else_body, finally_body; };
 struct Raise : Stmt { KILN_STMT(Raise) ExprPtr value; };

@@ -1,0 +1,484 @@
+#include <algorithm>
+
+#include "compiler/parse/parser_impl.h"
+
+namespace kiln::parse {
+
+using namespace ast;
+
+namespace {
+
+struct AugOp {
+  Tok token;
+  BinaryOp op;
+};
+constexpr AugOp kAugOps[] = {
+    {Tok::kAddAssign, BinaryOp::kAdd}, {Tok::kSubAssign, BinaryOp::kSub},           {Tok::kMulAssign, BinaryOp::kMul},
+    {Tok::kDivAssign, BinaryOp::kDiv}, {Tok::kFloorDivAssign, BinaryOp::kFloorDiv}, {Tok::kModAssign, BinaryOp::kMod},
+    {Tok::kPowAssign, BinaryOp::kPow}, {Tok::kMatMulAssign, BinaryOp::kMatMul},     {Tok::kAndAssign, BinaryOp::kAnd},
+    {Tok::kOrAssign, BinaryOp::kOr},   {Tok::kXorAssign, BinaryOp::kXor},           {Tok::kShlAssign, BinaryOp::kShl},
+    {Tok::kShrAssign, BinaryOp::kShr},
+};
+
+}  // namespace
+
+Body Parser::file() {
+  Body body;
+  while (!at(Tok::kEnd)) {
+    if (take(Tok::kNewline)) continue;
+    statement(body);
+  }
+  return body;
+}
+
+void Parser::statement(Body& out) {
+  Level level(*this);
+  height_ = 0;
+  check_token();
+  switch (now().kind) {
+    case Tok::kIndent:
+      fail(error_at(range(ahead(1)), ErrorKind::kSyntax, "this line is indented, but no block is open here"));
+    case Tok::kIf:
+      out.push_back(if_statement());
+      return;
+    case Tok::kWhile:
+      out.push_back(while_statement());
+      return;
+    case Tok::kFor:
+      out.push_back(for_statement());
+      return;
+    case Tok::kTry:
+      out.push_back(try_statement());
+      return;
+    case Tok::kWith:
+      out.push_back(with_statement());
+      return;
+    case Tok::kDef:
+      out.push_back(function({}, now().begin));
+      return;
+    case Tok::kClass:
+      out.push_back(class_def({}));
+      return;
+    case Tok::kAt:
+      out.push_back(decorated());
+      return;
+    case Tok::kElse:
+    case Tok::kElif:
+    case Tok::kExcept:
+    case Tok::kFinally: {
+      std::string_view word = spelling(now().kind);
+      std::string_view owner = now().kind == Tok::kElif   ? "'if'"
+                               : now().kind == Tok::kElse ? "'if', 'for', 'while' or 'try'"
+                                                          : "'try'";
+      fail(error_at(here(), ErrorKind::kSyntax, "'{}' has no {} before it at this indentation", word, owner));
+    }
+    case Tok::kAsync:
+      fail(error_at(here(), ErrorKind::kUnsupported, "'async' is not supported: use plain functions"));
+    default:
+      simple_line(out);
+  }
+}
+
+void Parser::simple_line(Body& out) {
+  do {
+    if (at(Tok::kNewline) || at(Tok::kEnd)) break;
+    height_ = 0;
+    out.push_back(simple());
+  } while (take(Tok::kSemicolon));
+  if (at(Tok::kEnd) || take(Tok::kNewline)) return;
+  if (at(Tok::kColon)) fail(error_at(here(), ErrorKind::kSyntax, "expected the end of the statement, found ':'"));
+  const auto* call = out.empty() ? nullptr : dyn_as<ExprStmt>(out.back().get());
+  const auto* name = call ? dyn_as<Name>(call->value.get()) : nullptr;
+  if (name && name->id == "print")
+    fail(with_note(error_at(here(), ErrorKind::kSyntax, "expected '(' after 'print'"), "help: print(…) is a function"));
+  fail_expected("the end of the statement");
+}
+
+StmtPtr Parser::simple() {
+  check_token();
+  Token first = now();
+  auto finish = [&](auto node) -> StmtPtr {
+    node->range = since(first.begin);
+    return node;
+  };
+  switch (first.kind) {
+    case Tok::kPass:
+      advance();
+      return std::make_unique<Pass>(range(first));
+    case Tok::kBreak:
+    case Tok::kContinue:
+      advance();
+      if (loops_ == 0)
+        fail(error_at(range(first), ErrorKind::kSyntax, "'{}' stands outside of a loop", spelling(first.kind)));
+      if (first.kind == Tok::kBreak) return std::make_unique<Break>(range(first));
+      return std::make_unique<Continue>(range(first));
+    case Tok::kReturn: {
+      advance();
+      if (!in_function_) fail(error_at(range(first), ErrorKind::kSyntax, "'return' stands outside of a function"));
+      auto node = std::make_unique<Return>(range(first));
+      if (!at(Tok::kNewline) && !at(Tok::kSemicolon) && !at(Tok::kEnd)) node->value = expressions(true);
+      return finish(std::move(node));
+    }
+    case Tok::kRaise: {
+      advance();
+      auto node = std::make_unique<Raise>(range(first));
+      if (!at(Tok::kNewline) && !at(Tok::kSemicolon) && !at(Tok::kEnd)) node->value = expression();
+      if (at(Tok::kFrom)) {
+        // The cause only adds to CPython's traceback; ours is the call stack.
+        advance();
+        expression();
+      }
+      return finish(std::move(node));
+    }
+    case Tok::kAssert: {
+      advance();
+      auto node = std::make_unique<Assert>(range(first));
+      node->condition = expression();
+      if (take(Tok::kComma)) node->message = expression();
+      return finish(std::move(node));
+    }
+    case Tok::kDel: {
+      advance();
+      auto node = std::make_unique<Del>(range(first));
+      do {
+        if (at(Tok::kNewline) && !node->targets.empty()) break;
+        node->targets.push_back(postfix());
+        ExprKind kind = node->targets.back()->kind;
+        if (kind != ExprKind::kName && kind != ExprKind::kAttribute && kind != ExprKind::kSubscript)
+          fail(error_at(node->targets.back()->range, ErrorKind::kSyntax, "'del' takes names, attributes and elements"));
+      } while (take(Tok::kComma));
+      return finish(std::move(node));
+    }
+    case Tok::kGlobal:
+    case Tok::kNonlocal: {
+      advance();
+      auto node = std::make_unique<Global>(range(first));
+      node->nonlocal = first.kind == Tok::kNonlocal;
+      if (node->nonlocal && !in_function_)
+        fail(error_at(range(first), ErrorKind::kSyntax, "'nonlocal' stands outside of a function"));
+      do {
+        node->names.emplace_back(range(expect_identifier("a name")).str());
+      } while (take(Tok::kComma));
+      return finish(std::move(node));
+    }
+    case Tok::kImport:
+      return import_statement();
+    case Tok::kFrom:
+      return from_statement();
+    case Tok::kYield:
+      fail(error_at(here(), ErrorKind::kUnsupported, "'yield' is not supported: build and return a list"));
+    default:
+      return expression_statement();
+  }
+}
+
+StmtPtr Parser::expression_statement() {
+  Token first = now();
+  ExprPtr left = expressions(true);
+  for (const AugOp& a : kAugOps) {
+    if (!at(a.token)) continue;
+    if (left->kind != ExprKind::kName && left->kind != ExprKind::kAttribute && left->kind != ExprKind::kSubscript)
+      fail(error_at(left->range, ErrorKind::kSyntax, "'{}' needs a name, an attribute or an element on its left",
+                    spelling(a.token)));
+    advance();
+    auto node = std::make_unique<AugAssign>(SourceRange{});
+    node->op = a.op;
+    node->target = std::move(left);
+    node->value = expressions(false);
+    node->range = since(first.begin);
+    return node;
+  }
+  if (take(Tok::kColon)) {
+    if (left->kind != ExprKind::kName && left->kind != ExprKind::kAttribute && left->kind != ExprKind::kSubscript)
+      fail(error_at(left->range, ErrorKind::kSyntax, "only a name, an attribute or an element can be annotated"));
+    auto node = std::make_unique<AnnAssign>(SourceRange{});
+    node->target = std::move(left);
+    node->annotation = expression();
+    if (take(Tok::kAssign)) node->value = expressions(true);
+    node->range = since(first.begin);
+    return node;
+  }
+  if (!at(Tok::kAssign)) {
+    if (left->kind == ExprKind::kStarred)
+      fail(error_at(left->range, ErrorKind::kSyntax, "'*' can only stand in a call, a tuple, a list or a set"));
+    auto node = std::make_unique<ExprStmt>(left->range);
+    node->value = std::move(left);
+    return node;
+  }
+  auto node = std::make_unique<Assign>(SourceRange{});
+  while (take(Tok::kAssign)) {
+    check_target(*left);
+    node->targets.push_back(std::move(left));
+    left = expressions(true);
+  }
+  if (left->kind == ExprKind::kStarred)
+    fail(error_at(left->range, ErrorKind::kSyntax, "'*' can only stand in a call, a tuple, a list or a set"));
+  node->value = std::move(left);
+  node->range = since(first.begin);
+  return node;
+}
+
+std::string Parser::dotted_name(std::string_view what) {
+  std::string name(range(expect_identifier(what)).str());
+  while (take(Tok::kDot)) {
+    name += '.';
+    name += range(expect_identifier("a name after '.'")).str();
+  }
+  return name;
+}
+
+StmtPtr Parser::import_statement() {
+  Token first = advance();
+  auto node = std::make_unique<Import>(SourceRange{});
+  do {
+    Token begin = now();
+    Import::Alias alias;
+    alias.name = dotted_name("a module's name");
+    if (take(Tok::kAs)) alias.as = range(expect_identifier("a name after 'as'")).str();
+    alias.range = since(begin.begin);
+    node->names.push_back(std::move(alias));
+  } while (take(Tok::kComma));
+  node->range = since(first.begin);
+  return node;
+}
+
+StmtPtr Parser::from_statement() {
+  Token first = advance();
+  if (at(Tok::kDot) || at(Tok::kEllipsis))
+    fail(error_at(here(), ErrorKind::kUnsupported, "relative imports are not supported: name the module in full"));
+  auto node = std::make_unique<Import>(SourceRange{});
+  node->from_module = dotted_name("a module's name");
+  if (!take(Tok::kImport)) fail_expected("'import' after the module's name");
+  Token open = now();
+  bool bracket = take(Tok::kLParen);
+  if (!bracket && at(Tok::kStar)) {
+    Token star = advance();
+    node->names.push_back({"*", "", range(star)});
+  } else {
+    do {
+      if (bracket && at(Tok::kRParen) && !node->names.empty()) break;
+      Token name = expect_identifier("a name to import");
+      Import::Alias alias;
+      alias.name = range(name).str();
+      if (take(Tok::kAs)) alias.as = range(expect_identifier("a name after 'as'")).str();
+      alias.range = since(name.begin);
+      node->names.push_back(std::move(alias));
+    } while (take(Tok::kComma));
+  }
+  if (bracket) expect_close(Tok::kRParen, open);
+  node->range = since(first.begin);
+  return node;
+}
+
+void Parser::expect_colon(const Token& owner) {
+  if (take(Tok::kColon)) return;
+  check_token();
+  std::string_view word = spelling(owner.kind);
+  if (at(Tok::kAssign)) {
+    fail(with_note(error_at(here(), ErrorKind::kSyntax, "expected ':' after '{}', found '='", word),
+                   "help: '==' compares, '=' assigns"));
+  }
+  if (owner.kind == Tok::kElse && at(Tok::kIf))
+    fail(with_note(error_at(here(), ErrorKind::kSyntax, "expected ':' after 'else', found 'if'"),
+                   "help: 'else if' is written 'elif'"));
+  fail(error_at(here(), ErrorKind::kSyntax, "expected ':' after '{}', found {}", word, describe(now())));
+}
+
+Body Parser::block(const Token& owner) {
+  expect_colon(owner);
+  Body body;
+  if (!take(Tok::kNewline)) {
+    if (at(Tok::kEnd)) fail_expected(fmt::format("a statement after '{}'", spelling(owner.kind)));
+    simple_line(body);
+    return body;
+  }
+  if (!at(Tok::kIndent)) {
+    SourceRange place = now().kind == Tok::kEnd || now().kind == Tok::kDedent ? here() : range(now());
+    fail(error_at(place, ErrorKind::kSyntax, "expected an indented block after '{}' on line {}", spelling(owner.kind),
+                  source_.line_of(owner.begin)));
+  }
+  advance();
+  while (!take(Tok::kDedent)) {
+    if (at(Tok::kEnd)) break;
+    if (take(Tok::kNewline)) continue;
+    statement(body);
+  }
+  return body;
+}
+
+Body Parser::loop_block(const Token& owner) {
+  ++loops_;
+  Body body = block(owner);
+  --loops_;
+  return body;
+}
+
+StmtPtr Parser::if_statement() {
+  Level level(*this);
+  Token first = advance();
+  auto node = std::make_unique<If>(SourceRange{});
+  height_ = 0;
+  node->condition = named_expression();
+  node->range = since(first.begin);
+  node->body = block(first);
+  if (at(Tok::kElif)) {
+    node->else_body.push_back(if_statement());
+  } else if (at(Tok::kElse)) {
+    Token word = advance();
+    node->else_body = block(word);
+  }
+  return node;
+}
+
+StmtPtr Parser::while_statement() {
+  Token first = advance();
+  auto node = std::make_unique<While>(SourceRange{});
+  node->condition = named_expression();
+  node->range = since(first.begin);
+  node->body = loop_block(first);
+  if (at(Tok::kElse)) {
+    Token word = advance();
+    node->else_body = block(word);
+  }
+  return node;
+}
+
+StmtPtr Parser::for_statement() {
+  Token first = advance();
+  auto node = std::make_unique<For>(SourceRange{});
+  node->target = target_list();
+  check_target(*node->target);
+  if (!take(Tok::kIn)) fail_expected("'in' after the names of 'for'");
+  node->iterable = expressions(true);
+  node->range = since(first.begin);
+  node->body = loop_block(first);
+  if (at(Tok::kElse)) {
+    Token word = advance();
+    node->else_body = block(word);
+  }
+  return node;
+}
+
+StmtPtr Parser::try_statement() {
+  Token first = advance();
+  auto node = std::make_unique<Try>(range(first));
+  node->body = block(first);
+  while (at(Tok::kExcept)) {
+    Token word = advance();
+    Try::Handler handler;
+    if (at(Tok::kStar)) fail(error_at(here(), ErrorKind::kUnsupported, "'except*' is not supported: use 'except'"));
+    if (!node->handlers.empty() && !node->handlers.back().type)
+      fail(error_at(node->handlers.back().range, ErrorKind::kSyntax, "only the last 'except' can be without a type"));
+    if (!at(Tok::kColon)) {
+      handler.type = expression();
+      if (take(Tok::kAs)) handler.name = range(expect_identifier("a name after 'as'")).str();
+    }
+    handler.range = since(word.begin);
+    handler.body = block(word);
+    node->handlers.push_back(std::move(handler));
+  }
+  if (at(Tok::kElse) && !node->handlers.empty()) {
+    Token word = advance();
+    node->else_body = block(word);
+  }
+  if (at(Tok::kFinally)) {
+    Token word = advance();
+    node->finally_body = block(word);
+  } else if (node->handlers.empty()) {
+    fail(error_at(here(), ErrorKind::kSyntax, "expected 'except' or 'finally' after the block of 'try' on line {}",
+                  source_.line_of(first.begin)));
+  }
+  return node;
+}
+
+StmtPtr Parser::with_statement() {
+  Token first = advance();
+  auto node = std::make_unique<With>(SourceRange{});
+  // `with (a as b, c as d):` — a bracket that holds an `as` belongs to the statement, not to the expression.
+  bool bracket = false;
+  if (at(Tok::kLParen)) {
+    int depth = 0;
+    for (size_t i = at_; i < stream_.tokens.size(); ++i) {
+      Tok k = stream_.tokens[i].kind;
+      if (k == Tok::kLParen || k == Tok::kLBracket || k == Tok::kLBrace) ++depth;
+      if (k == Tok::kAs && depth == 1) bracket = true;
+      if ((k == Tok::kRParen || k == Tok::kRBracket || k == Tok::kRBrace) && --depth == 0) break;
+    }
+  }
+  Token open = now();
+  if (bracket) advance();
+  do {
+    if (bracket && at(Tok::kRParen)) break;
+    With::Item item;
+    item.context = expression();
+    if (take(Tok::kAs)) {
+      item.target = postfix();
+      check_target(*item.target);
+    }
+    node->items.push_back(std::move(item));
+  } while (take(Tok::kComma));
+  if (bracket) expect_close(Tok::kRParen, open);
+  node->range = since(first.begin);
+  node->body = block(first);
+  return node;
+}
+
+StmtPtr Parser::decorated() {
+  uint32_t begin = now().begin;
+  std::vector<ExprPtr> decorators;
+  while (take(Tok::kAt)) {
+    decorators.push_back(named_expression());
+    if (!take(Tok::kNewline)) fail_expected("the end of the line after a decorator");
+    while (take(Tok::kNewline)) {
+    }
+  }
+  if (at(Tok::kDef)) return function(std::move(decorators), begin);
+  if (at(Tok::kClass)) return class_def(std::move(decorators));
+  fail_expected("'def' or 'class' after a decorator");
+}
+
+StmtPtr Parser::function(std::vector<ExprPtr> decorators, uint32_t begin) {
+  Token first = advance();
+  auto node = std::make_unique<FunctionDef>(SourceRange{});
+  node->decorators = std::move(decorators);
+  Token name = expect_identifier("a function's name after 'def'");
+  node->name = range(name).str();
+  node->name_range = range(name);
+  Token open = now();
+  if (!take(Tok::kLParen)) fail_expected("'(' after the function's name");
+  node->params = parameters(Tok::kRParen, true);
+  expect_close(Tok::kRParen, open);
+  if (take(Tok::kArrow)) node->returns = expression();
+  node->range = since(first.begin);
+  bool outer_function = std::exchange(in_function_, true);
+  int outer_loops = std::exchange(loops_, 0);
+  node->body = block(first);
+  in_function_ = outer_function;
+  loops_ = outer_loops;
+  node->full_range = since(begin);
+  return node;
+}
+
+StmtPtr Parser::class_def(std::vector<ExprPtr> decorators) {
+  Token first = advance();
+  auto node = std::make_unique<ClassDef>(SourceRange{});
+  node->decorators = std::move(decorators);
+  node->name = range(expect_identifier("a class's name after 'class'")).str();
+  Token open = now();
+  if (take(Tok::kLParen)) {
+    while (!at(Tok::kRParen)) {
+      node->bases.push_back(expression());
+      if (!take(Tok::kComma)) break;
+    }
+    expect_close(Tok::kRParen, open);
+  }
+  node->range = since(first.begin);
+  bool outer_function = std::exchange(in_function_, false);
+  int outer_loops = std::exchange(loops_, 0);
+  node->body = block(first);
+  in_function_ = outer_function;
+  loops_ = outer_loops;
+  return node;
+}
+
+}  // namespace kiln::parse
