@@ -18,6 +18,7 @@ struct AxisInfo {
   int rank = 0;
   std::array<int64_t, ir::kMaxRank> contiguity{}, divisibility{}, constancy{};
   std::optional<int64_t> constant;  // when every element is this number
+  bool non_negative = false;        // no element is below zero, unless index arithmetic overflowed its type
 
   bool operator==(const AxisInfo&) const = default;
 };

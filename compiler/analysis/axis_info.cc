@@ -1,0 +1,566 @@
+#include "compiler/analysis/axis_info.h"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+#include "support/diag.h"
+
+namespace kiln::analysis {
+
+using ir::AttrName;
+using ir::Block;
+using ir::Op;
+using ir::OpKind;
+using ir::Value;
+
+namespace {
+
+/// What divides 0, and the cap of every fact.
+constexpr int64_t kMost = int64_t{1} << 40;
+constexpr int64_t kAccessBytes = 16;
+
+/// The largest power of two that divides n.
+int64_t divisor_of(int64_t n) {
+  return n == 0 ? kMost : std::min<int64_t>(kMost, int64_t{1} << std::countr_zero(static_cast<uint64_t>(n)));
+}
+/// Powers of two: their greatest common divisor is the smaller.
+int64_t times(int64_t a, int64_t b) { return a >= kMost / b ? kMost : a * b; }
+
+int dims(const AxisInfo& info) { return std::max(1, info.rank); }
+
+AxisInfo unknown(const ir::Type& type) {
+  AxisInfo info;
+  info.rank = type.shape.rank;
+  info.contiguity.fill(1);
+  info.divisibility.fill(1);
+  info.constancy.fill(1);
+  return info;
+}
+
+int64_t size_along(const ir::Type& type, int d) { return type.shape.rank ? type.shape[d] : 1; }
+
+AxisInfo constant_info(const ir::Type& type, int64_t value) {
+  AxisInfo info = unknown(type);
+  for (int d = 0; d < dims(info); ++d) {
+    info.divisibility[d] = divisor_of(value);
+    info.constancy[d] = size_along(type, d);
+  }
+  info.constant = value;
+  info.non_negative = value >= 0;
+  return info;
+}
+
+/// What divides every element, seen along any dimension.
+int64_t element_divisor(const AxisInfo& info) {
+  int64_t best = 1;
+  for (int d = 0; d < dims(info); ++d)
+    if (info.contiguity[d] == 1) best = std::max(best, info.divisibility[d]);
+  return best;
+}
+
+/// What divides the elements at multiples of `step` along d.
+int64_t divisor_at(const AxisInfo& info, int d, int64_t step) {
+  return step >= info.contiguity[d] ? info.divisibility[d] : std::min(info.divisibility[d], step);
+}
+
+AxisInfo join(const AxisInfo& a, const AxisInfo& b) {
+  AxisInfo r = a;
+  for (int d = 0; d < dims(a); ++d) {
+    r.contiguity[d] = std::min(a.contiguity[d], b.contiguity[d]);
+    r.constancy[d] = std::min(a.constancy[d], b.constancy[d]);
+    r.divisibility[d] = std::min(divisor_at(a, d, r.contiguity[d]), divisor_at(b, d, r.contiguity[d]));
+  }
+  if (a.constant != b.constant) r.constant.reset();
+  r.non_negative = a.non_negative && b.non_negative;
+  return r;
+}
+
+/// Whether `value` fits the type; constants that wrapped are not followed.
+bool fits(const ir::Type& type, int64_t value) {
+  int bits = type.element_bits();
+  if (type.pointer || bits >= 64) return true;
+  int64_t high = int64_t{1} << (is_signed(type.dtype) ? bits - 1 : bits);
+  return value < high && value >= (is_signed(type.dtype) ? -high : 0);
+}
+
+std::optional<int64_t> fold(OpKind kind, const ir::Type& type, int64_t a, int64_t b) {
+  int64_t r = 0;
+  bool bad = false;
+  if (kind == OpKind::kAdd)
+    bad = __builtin_add_overflow(a, b, &r);
+  else if (kind == OpKind::kSub)
+    bad = __builtin_sub_overflow(a, b, &r);
+  else if (kind == OpKind::kMul)
+    bad = __builtin_mul_overflow(a, b, &r);
+  else if (kind == OpKind::kDiv && b > 0)
+    r = a / b;
+  else if (kind == OpKind::kRem && b > 0)
+    r = a % b;
+  else if (kind == OpKind::kMin)
+    r = std::min(a, b);
+  else if (kind == OpKind::kMax)
+    r = std::max(a, b);
+  else
+    return std::nullopt;
+  if (bad || !fits(type, r)) return std::nullopt;
+  return r;
+}
+
+}  // namespace
+
+struct AxisAnalysis::State {
+  std::unordered_map<const Value*, AxisInfo> infos;
+
+  const AxisInfo& of(const Value* v) {
+    auto it = infos.find(v);
+    if (it == infos.end()) it = infos.emplace(v, unknown(v->type)).first;
+    return it->second;
+  }
+
+  void visit_block(const Block* block) {
+    for (const Op* op : *block) visit(op);
+  }
+
+  void visit(const Op* op) {
+    switch (op->kind) {
+      case OpKind::kFor:
+        return visit_for(op);
+      case OpKind::kWhile:
+        return visit_while(op);
+      case OpKind::kIf:
+        for (const Block* region : op->regions) visit_block(region);
+        for (const Value* r : op->results)
+          infos[r] = join(of(op->region(0)->terminator()->operand(static_cast<int>(r->index))),
+                          of(op->region(1)->terminator()->operand(static_cast<int>(r->index))));
+        return;
+      default:  // Every other op: its results from its operands; combine regions hold no addresses.
+        for (const Value* r : op->results) infos[r] = r->type.is_float() ? unknown(r->type) : transfer(op, r);
+    }
+  }
+
+  /// Joins `incoming` into `v`; true when v's facts became weaker.
+  bool weaken(const Value* v, const AxisInfo& incoming) {
+    AxisInfo joined = join(of(v), incoming);
+    if (joined == of(v)) return false;
+    infos[v] = joined;
+    return true;
+  }
+
+  void visit_for(const Op* op) {
+    const Block* body = op->region();
+    AxisInfo iv = unknown(body->args[0]->type);
+    iv.divisibility[0] = std::min(of(op->operand(0)).divisibility[0], of(op->operand(2)).divisibility[0]);
+    iv.non_negative = of(op->operand(0)).non_negative;
+    infos[body->args[0]] = iv;
+    for (size_t i = 0; i < op->results.size(); ++i) infos[body->args[i + 1]] = of(op->operands[i + 3]);
+    for (bool changed = true; changed;) {
+      visit_block(body);
+      changed = false;
+      for (size_t i = 0; i < op->results.size(); ++i)
+        changed |= weaken(body->args[i + 1], of(body->terminator()->operands[i]));
+    }
+    for (size_t i = 0; i < op->results.size(); ++i) infos[op->results[i]] = of(body->args[i + 1]);
+  }
+
+  void visit_while(const Op* op) {
+    const Block *before = op->region(0), *after = op->region(1);
+    for (size_t i = 0; i < before->args.size(); ++i) infos[before->args[i]] = of(op->operands[i]);
+    for (bool changed = true; changed;) {
+      visit_block(before);
+      for (size_t i = 0; i < after->args.size(); ++i) infos[after->args[i]] = of(before->terminator()->operands[i + 1]);
+      visit_block(after);
+      changed = false;
+      for (size_t i = 0; i < before->args.size(); ++i)
+        changed |= weaken(before->args[i], of(after->terminator()->operands[i]));
+    }
+    for (size_t i = 0; i < op->results.size(); ++i) infos[op->results[i]] = of(after->args[i]);
+  }
+
+  AxisInfo transfer(const Op* op, const Value* r) {
+    const ir::Type& type = r->type;
+    switch (op->kind) {
+      case OpKind::kConstant:
+        return constant_info(type, op->int_attr(AttrName::kValue));
+      case OpKind::kProgramId:
+      case OpKind::kNumPrograms: {
+        AxisInfo info = unknown(type);
+        info.non_negative = true;
+        return info;
+      }
+      case OpKind::kArange: {
+        AxisInfo info = unknown(type);
+        info.contiguity[0] = type.shape[0];
+        info.divisibility[0] = divisor_of(op->int_attr(AttrName::kStart));
+        info.non_negative = op->int_attr(AttrName::kStart) >= 0;
+        return info;
+      }
+      case OpKind::kSplat: {
+        AxisInfo info = unknown(type);
+        const AxisInfo& from = of(op->operand(0));
+        for (int d = 0; d < info.rank; ++d) {
+          info.divisibility[d] = from.divisibility[0];
+          info.constancy[d] = type.shape[d];
+        }
+        info.constant = from.constant;
+        info.non_negative = from.non_negative;
+        return info;
+      }
+      case OpKind::kExpandDims:
+        return expand_dims(op, type);
+      case OpKind::kBroadcast: {
+        AxisInfo info = of(op->operand(0));
+        for (int d = 0; d < info.rank; ++d)
+          if (op->operand(0)->type.shape[d] != type.shape[d]) info.constancy[d] = type.shape[d];
+        return info;
+      }
+      case OpKind::kTrans: {
+        AxisInfo info = unknown(type), from = of(op->operand(0));
+        const auto& order = std::get<std::vector<int64_t>>(*op->find(AttrName::kOrder));
+        for (int d = 0; d < info.rank; ++d) {
+          size_t source = static_cast<size_t>(order[static_cast<size_t>(d)]);
+          info.contiguity[d] = from.contiguity[source];
+          info.divisibility[d] = from.divisibility[source];
+          info.constancy[d] = from.constancy[source];
+        }
+        info.constant = from.constant;
+        info.non_negative = from.non_negative;
+        return info;
+      }
+      case OpKind::kReshape:
+        return reshape(op, type);
+      case OpKind::kConvertLayout:
+        return of(op->operand(0));
+      case OpKind::kHint:
+        return hint(op);
+      case OpKind::kCast:
+      case OpKind::kBitcast:
+      case OpKind::kIntToPtr:
+      case OpKind::kPtrToInt:
+        return cast(op, type);
+      case OpKind::kAdd:
+      case OpKind::kAddPtr:
+        return add(op, type);
+      case OpKind::kSub:
+        return sub(op, type);
+      case OpKind::kMul:
+        return mul(type, op->kind, of(op->operand(0)), of(op->operand(1)));
+      case OpKind::kShl:
+        if (auto k = of(op->operand(1)).constant; k && *k >= 0 && *k < std::min(31, type.element_bits()))
+          return mul(type, OpKind::kMul, of(op->operand(0)), constant_info(type, int64_t{1} << *k));
+        return combined(op, type);
+      case OpKind::kShr:
+        if (auto k = of(op->operand(1)).constant; k && *k >= 0 && *k < std::min(31, type.element_bits()))
+          return divided(type, of(op->operand(0)), constant_info(type, int64_t{1} << *k), /*rounds_down=*/true);
+        return combined(op, type);
+      case OpKind::kDiv:
+        return div(op, type);
+      case OpKind::kRem:
+        return rem(op, type);
+      case OpKind::kAnd:
+        return and_mask(op, type);
+      case OpKind::kCmp:
+        return cmp(op, type);
+      case OpKind::kSelect:
+        return select(op, type);
+      case OpKind::kMin:
+      case OpKind::kMax: {
+        AxisInfo info = combined(op, type);
+        const AxisInfo &a = of(op->operand(0)), &b = of(op->operand(1));
+        for (int d = 0; d < dims(info); ++d) info.divisibility[d] = std::min(element_divisor(a), element_divisor(b));
+        info.non_negative =
+            op->kind == OpKind::kMin ? a.non_negative && b.non_negative : a.non_negative || b.non_negative;
+        return folded(op, type, info);
+      }
+      default:
+        return ir::is_elementwise(op) && ir::is_pure(op) ? combined(op, type) : loaded(op, type);
+    }
+  }
+
+  /// Any elementwise function: equal operands give equal results.
+  AxisInfo combined(const Op* op, const ir::Type& type) {
+    AxisInfo info = unknown(type);
+    for (int d = 0; d < dims(info); ++d) {
+      info.constancy[d] = size_along(type, d);
+      for (const Value* v : op->operands) info.constancy[d] = std::min(info.constancy[d], of(v).constancy[d]);
+    }
+    return info;
+  }
+
+  /// A load gives equal values for equal addresses under equal masks; anything else is unknown.
+  AxisInfo loaded(const Op* op, const ir::Type& type) {
+    return op->kind == OpKind::kLoad && !op->flag(AttrName::kVolatile) ? combined(op, type) : unknown(type);
+  }
+
+  AxisInfo folded(const Op* op, const ir::Type& type, AxisInfo info) {
+    const AxisInfo &a = of(op->operand(0)), &b = of(op->operand(1));
+    if (!a.constant || !b.constant || op->kind == OpKind::kAddPtr) return info;
+    auto value = fold(op->kind, type, *a.constant, *b.constant);
+    return value ? constant_info(type, *value) : info;
+  }
+
+  AxisInfo expand_dims(const Op* op, const ir::Type& type) {
+    AxisInfo info = unknown(type);
+    const AxisInfo& from = of(op->operand(0));
+    int axis = static_cast<int>(op->int_attr(AttrName::kAxis));
+    for (int d = 0, source = 0; d < info.rank; ++d) {
+      if (d == axis) {
+        info.divisibility[d] = element_divisor(from);
+        continue;
+      }
+      info.contiguity[d] = from.contiguity[source];
+      info.divisibility[d] = from.divisibility[source];
+      info.constancy[d] = from.constancy[source++];
+    }
+    info.constant = from.constant;
+    info.non_negative = from.non_negative;
+    return info;
+  }
+
+  /// Facts along the last dimension survive as far as its groups stay whole.
+  AxisInfo reshape(const Op* op, const ir::Type& type) {
+    const AxisInfo& from = of(op->operand(0));
+    if (from.constant) return constant_info(type, *from.constant);
+    AxisInfo info = unknown(type);
+    int last = info.rank - 1, from_last = from.rank - 1;
+    info.contiguity[last] = std::min<int64_t>(from.contiguity[from_last], type.shape[last]);
+    info.constancy[last] = std::min<int64_t>(from.constancy[from_last], type.shape[last]);
+    info.divisibility[last] = divisor_at(from, from_last, info.contiguity[last]);
+    for (int d = 0; d < last; ++d) info.divisibility[d] = element_divisor(from);
+    info.non_negative = from.non_negative;
+    return info;
+  }
+
+  AxisInfo hint(const Op* op) {
+    AxisInfo info = of(op->operand(0));
+    auto raise = [&](AttrName attr, std::array<int64_t, ir::kMaxRank>& facts, bool capped) {
+      const ir::Attr* list = op->find(attr);
+      if (!list) return;
+      const auto& numbers = std::get<std::vector<int64_t>>(*list);
+      for (int d = 0; d < dims(info) && d < static_cast<int>(numbers.size()); ++d) {
+        int64_t fact = divisor_of(numbers[static_cast<size_t>(d)]);
+        facts[d] = std::max(facts[d], capped ? std::min(fact, size_along(op->result()->type, d)) : fact);
+      }
+    };
+    raise(AttrName::kMultipleOf, info.divisibility, false);
+    raise(AttrName::kMaxContiguous, info.contiguity, true);
+    raise(AttrName::kMaxConstancy, info.constancy, true);
+    return info;
+  }
+
+  AxisInfo cast(const Op* op, const ir::Type& type) {
+    const ir::Type& source = op->operand(0)->type;
+    const AxisInfo& from = of(op->operand(0));
+    AxisInfo info = combined(op, type);
+    if (source.is_float() || type.is_bool()) return info;
+    bool same_step = source.pointer && type.pointer   ? size_of(source.dtype) == size_of(type.dtype)
+                     : source.pointer != type.pointer ? size_of((source.pointer ? source : type).dtype) == 1
+                                                      : true;
+    for (int d = 0; d < dims(info); ++d) {
+      if (same_step) info.contiguity[d] = from.contiguity[d];
+      // A narrow type wraps; whole aligned groups of at most half its range do not.
+      if (type.element_bits() < source.element_bits() && type.element_bits() < 32)
+        info.contiguity[d] =
+            std::min({info.contiguity[d], from.divisibility[d], int64_t{1} << (type.element_bits() - 1)});
+      info.divisibility[d] = same_step ? divisor_at(from, d, info.contiguity[d]) : element_divisor(from);
+    }
+    bool keeps_value =
+        type.element_bits() >= source.element_bits() && (source.pointer || type.pointer || fits_all(source, type));
+    info.non_negative = from.non_negative && keeps_value;
+    if (from.constant && !type.pointer && fits(type, *from.constant)) info = constant_info(type, *from.constant);
+    return info;
+  }
+  static bool fits_all(const ir::Type& from, const ir::Type& to) {
+    return is_signed(from.dtype) == is_signed(to.dtype) || to.element_bits() > from.element_bits() ||
+           is_signed(from.dtype);
+  }
+
+  AxisInfo add(const Op* op, const ir::Type& type) {
+    const AxisInfo &a = of(op->operand(0)), &b = of(op->operand(1));
+    AxisInfo info = combined(op, type);
+    int64_t step = op->kind == OpKind::kAddPtr ? size_of(type.dtype) : 1;
+    for (int d = 0; d < dims(info); ++d) {
+      info.contiguity[d] =
+          std::max(std::min(a.contiguity[d], b.constancy[d]), std::min(a.constancy[d], b.contiguity[d]));
+      int64_t da = divisor_at(a, d, info.contiguity[d]), db = divisor_at(b, d, info.contiguity[d]);
+      // A pointer's contiguity counts elements, its divisibility bytes.
+      if (op->kind == OpKind::kAddPtr && info.contiguity[d] < a.contiguity[d])
+        da = std::min(a.divisibility[d], times(info.contiguity[d], step));
+      info.divisibility[d] = std::min(da, times(db, step));
+    }
+    info.non_negative = a.non_negative && b.non_negative && op->kind == OpKind::kAdd;
+    return folded(op, type, info);
+  }
+
+  AxisInfo sub(const Op* op, const ir::Type& type) {
+    const AxisInfo &a = of(op->operand(0)), &b = of(op->operand(1));
+    AxisInfo info = combined(op, type);
+    for (int d = 0; d < dims(info); ++d) {
+      info.contiguity[d] = std::min(a.contiguity[d], b.constancy[d]);
+      int64_t c = info.contiguity[d];
+      info.divisibility[d] =
+          std::min(divisor_at(a, d, c), b.contiguity[d] > 1 && b.constancy[d] < c ? 1 : divisor_at(b, d, c));
+    }
+    return folded(op, type, info);
+  }
+
+  AxisInfo mul(const ir::Type& type, OpKind kind, const AxisInfo& a, const AxisInfo& b) {
+    if (a.constant == 1) return b;
+    if (b.constant == 1) return a;
+    AxisInfo info = unknown(type);
+    for (int d = 0; d < dims(info); ++d) {
+      info.constancy[d] = std::min(a.constancy[d], b.constancy[d]);
+      int64_t da = a.contiguity[d] == 1 ? a.divisibility[d] : element_divisor(a);
+      int64_t db = b.contiguity[d] == 1 ? b.divisibility[d] : element_divisor(b);
+      info.divisibility[d] = times(da, db);
+    }
+    info.non_negative = a.non_negative && b.non_negative;
+    if (a.constant && b.constant) {
+      if (auto value = fold(kind, type, *a.constant, *b.constant)) return constant_info(type, *value);
+      info.non_negative = false;
+    }
+    return info;
+  }
+
+  /// Division by a number with a known factor: groups that lie between two multiples of it give equal results.
+  /// Truncation spoils that below zero.
+  AxisInfo divided(const ir::Type& type, const AxisInfo& a, const AxisInfo& b, bool rounds_down) {
+    AxisInfo info = unknown(type);
+    for (int d = 0; d < dims(info); ++d) {
+      info.constancy[d] = std::min(a.constancy[d], b.constancy[d]);
+      if (rounds_down || a.non_negative)
+        info.constancy[d] = std::max(info.constancy[d],
+                                     std::min({a.contiguity[d], a.divisibility[d], b.divisibility[d], b.constancy[d]}));
+      // An exact division by a constant power of two leaves the rest of the divisor.
+      if (b.constant && *b.constant > 0 && *b.constant == divisor_of(*b.constant) && a.contiguity[d] == 1)
+        info.divisibility[d] = std::max<int64_t>(1, a.divisibility[d] / *b.constant);
+    }
+    info.non_negative = a.non_negative && b.non_negative;
+    return info;
+  }
+
+  AxisInfo div(const Op* op, const ir::Type& type) {
+    const AxisInfo &a = of(op->operand(0)), &b = of(op->operand(1));
+    if (b.constant == 1) return a;
+    return folded(op, type, divided(type, a, b, !is_signed(type.dtype)));
+  }
+
+  AxisInfo rem(const Op* op, const ir::Type& type) {
+    const AxisInfo &a = of(op->operand(0)), &b = of(op->operand(1));
+    AxisInfo info = combined(op, type);
+    for (int d = 0; d < dims(info); ++d) {
+      if (a.non_negative || !is_signed(type.dtype))
+        info.contiguity[d] = std::min({a.contiguity[d], a.divisibility[d], b.divisibility[d], b.constancy[d]});
+      info.divisibility[d] = std::min(divisor_at(a, d, info.contiguity[d]), element_divisor(b));
+    }
+    info.non_negative = a.non_negative;
+    return folded(op, type, info);
+  }
+
+  /// x & (2^k - 1) is x % 2^k of any sign; masks of i1 keep what is constant in both.
+  AxisInfo and_mask(const Op* op, const ir::Type& type) {
+    AxisInfo info = combined(op, type);
+    info.non_negative = of(op->operand(0)).non_negative || of(op->operand(1)).non_negative;
+    for (int side = 0; side < 2; ++side) {
+      const AxisInfo &x = of(op->operand(side)), &mask = of(op->operand(1 - side));
+      for (int d = 0; d < dims(info); ++d) {
+        info.divisibility[d] = std::max(info.divisibility[d], element_divisor(x));
+        if (!mask.constant || type.is_bool()) continue;
+        if (int64_t m = *mask.constant + 1; m > 0 && m == divisor_of(m)) {
+          info.contiguity[d] = std::min({x.contiguity[d], x.divisibility[d], m});
+          info.divisibility[d] = divisor_at(x, d, info.contiguity[d]);
+        } else if (int64_t low = divisor_of(*mask.constant); *mask.constant != 0) {
+          info.constancy[d] = std::max(info.constancy[d], std::min({x.contiguity[d], x.divisibility[d], low}));
+        }
+      }
+    }
+    return info;
+  }
+
+  /// x < n and x >= n are equal over groups of x that start and end at divisors of n.
+  AxisInfo cmp(const Op* op, const ir::Type& type) {
+    AxisInfo info = combined(op, type);
+    const std::string& predicate = op->text_attr(AttrName::kPredicate);
+    if (!op->operand(0)->type.is_int()) return info;
+    bool rising_left = predicate == "lt" || predicate == "ge", rising_right = predicate == "gt" || predicate == "le";
+    if (!rising_left && !rising_right) return info;
+    const AxisInfo &x = of(op->operand(rising_left ? 0 : 1)), &n = of(op->operand(rising_left ? 1 : 0));
+    for (int d = 0; d < dims(info); ++d)
+      info.constancy[d] = std::max(info.constancy[d],
+                                   std::min({x.contiguity[d], x.divisibility[d], n.divisibility[d], n.constancy[d]}));
+    return info;
+  }
+
+  AxisInfo select(const Op* op, const ir::Type& type) {
+    const AxisInfo &c = of(op->operand(0)), &a = of(op->operand(1)), &b = of(op->operand(2));
+    AxisInfo info = unknown(type);
+    for (int d = 0; d < dims(info); ++d) {
+      info.contiguity[d] = std::min({a.contiguity[d], b.contiguity[d], c.constancy[d]});
+      info.constancy[d] = std::min({a.constancy[d], b.constancy[d], c.constancy[d]});
+      info.divisibility[d] = std::min(divisor_at(a, d, info.contiguity[d]), divisor_at(b, d, info.contiguity[d]));
+    }
+    info.non_negative = a.non_negative && b.non_negative;
+    return info;
+  }
+};
+
+AxisAnalysis::AxisAnalysis(const ir::Module& module) : state_(std::make_unique<State>()) {
+  for (size_t i = 0; i < module.params.size(); ++i) {
+    const Value* arg = module.body()->args[i];
+    AxisInfo info = unknown(arg->type);
+    info.divisibility[0] = divisor_of(module.params[i].divisibility);
+    state_->infos[arg] = info;
+  }
+  state_->visit_block(module.body());
+}
+
+AxisAnalysis::~AxisAnalysis() = default;
+AxisAnalysis::AxisAnalysis(AxisAnalysis&&) noexcept = default;
+
+const AxisInfo& AxisAnalysis::of(const Value* value) const { return state_->of(value); }
+
+std::array<int, ir::kMaxRank> AxisAnalysis::order_of(const Value* pointer) const {
+  const AxisInfo& info = of(pointer);
+  std::array<int, ir::kMaxRank> order{};
+  for (int d = 0; d < info.rank; ++d) order[static_cast<size_t>(d)] = info.rank - 1 - d;
+  std::stable_sort(order.begin(), order.begin() + info.rank,
+                   [&](int a, int b) { return info.contiguity[a] > info.contiguity[b]; });
+  return order;
+}
+
+int64_t AxisAnalysis::alignment_width(const Value* pointer, const Value* mask, int dim) const {
+  const AxisInfo& info = of(pointer);
+  int64_t size = size_of(pointer->type.dtype);
+  int64_t width = std::min({info.contiguity[dim], info.divisibility[dim] / size, kAccessBytes / size});
+  if (mask) width = std::min(width, of(mask).constancy[dim]);
+  return std::max<int64_t>(width, 1);
+}
+
+int AxisAnalysis::vector_width(const Op* access) const {
+  const Value* pointer = access->operand(0);
+  const layout::LinearLayout* layout = pointer->type.layout;
+  if (!layout || layout->bases(layout::In::kRegister).empty()) return 1;
+  size_t mask_at = access->kind == OpKind::kLoad ? 1 : 2;
+  const Value* mask = access->operands.size() > mask_at ? access->operands[mask_at] : nullptr;
+  auto registers = layout->bases(layout::In::kRegister);
+  int dim = 0;
+  while (dim < layout->rank() && registers[0][dim] == 0) ++dim;
+  if (dim == layout->rank()) return 1;
+  int64_t limit = alignment_width(pointer, mask, dim);
+  int width = 1;
+  for (size_t bit = 0; bit < registers.size() && 2 * width <= limit; ++bit) {
+    layout::Coord next;
+    next[dim] = width;
+    if (registers[bit] != next) break;
+    // A vector begins at a multiple of its width: nothing else may move it by less.
+    bool alone = true;
+    for (layout::In in : {layout::In::kRegister, layout::In::kLane, layout::In::kWarp})
+      for (size_t i = 0; i < layout->bases(in).size(); ++i)
+        if ((in != layout::In::kRegister || i != bit) && (layout->bases(in)[i][dim] & width)) alone = false;
+    if (!alone) break;
+    width *= 2;
+  }
+  return width;
+}
+
+}  // namespace kiln::analysis

@@ -1,0 +1,169 @@
+#include "compiler/analysis/axis_info.h"
+
+#include <gtest/gtest.h>
+
+#include "support/source.h"
+
+namespace kiln::analysis {
+namespace {
+
+using ir::Module;
+using ir::Value;
+
+struct Analysed {
+  std::unique_ptr<Module> module;
+  std::unique_ptr<AxisAnalysis> axis;
+
+  const Value* value(std::string_view name) const {
+    const Value* found = nullptr;
+    auto look = [&](const Value* v) {
+      if (v->name == name) found = v;
+    };
+    for (const Value* v : module->body()->args) look(v);
+    walk(module->body(), [&](ir::Op* op) {
+      for (const Value* v : op->results) look(v);
+      for (const ir::Block* b : op->regions)
+        for (const Value* v : b->args) look(v);
+    });
+    EXPECT_NE(found, nullptr) << name;
+    return found;
+  }
+  const AxisInfo& operator[](std::string_view name) const { return axis->of(value(name)); }
+};
+
+Analysed analyse(const std::string& body, const std::string& params =
+                                              "%x: *f32 {divisibility = 16}, %y: *bf16 {divisibility = 16}, "
+                                              "%n: i32 {divisibility = 16}, %k: i32") {
+  auto text = SourceText::make("test.ir", "kernel @t(" + params +
+                                              ") attributes {num_warps = 4, num_stages = 3, num_ctas = 1} {\n" + body +
+                                              "  return\n}\n");
+  auto m = ir::parse_module(text);
+  EXPECT_TRUE(m.ok()) << (m.ok() ? "" : render(m.error()));
+  Status ok = ir::verify(**m);
+  EXPECT_TRUE(ok.ok()) << (ok.ok() ? "" : render(ok.error()));
+  Analysed a{std::move(*m), nullptr};
+  a.axis = std::make_unique<AxisAnalysis>(*a.module);
+  return a;
+}
+
+constexpr char kOffsets[] =
+    "  %pid = program_id {axis = 0} : i32\n"
+    "  %block = constant 1024 : i32\n"
+    "  %first = mul %pid, %block : i32\n"
+    "  %firsts = splat %first : i32[1024]\n"
+    "  %lanes = arange {start = 0, end = 1024} : i32[1024]\n"
+    "  %offsets = add %firsts, %lanes : i32[1024]\n"
+    "  %ns = splat %n : i32[1024]\n"
+    "  %ks = splat %k : i32[1024]\n"
+    "  %mask = cmp %offsets, %ns {predicate = \"lt\"} : i1[1024]\n"
+    "  %odd_mask = cmp %offsets, %ks {predicate = \"lt\"} : i1[1024]\n"
+    "  %xs = splat %x : *f32[1024]\n"
+    "  %ys = splat %y : *bf16[1024]\n"
+    "  %xp = addptr %xs, %offsets : *f32[1024]\n"
+    "  %yp = addptr %ys, %offsets : *bf16[1024]\n";
+
+TEST(AxisInfo, BlockOfPointers) {
+  Analysed a = analyse(kOffsets);
+  EXPECT_EQ(a["first"].divisibility[0], 1024);
+  EXPECT_EQ(a["offsets"].contiguity[0], 1024);
+  EXPECT_EQ(a["offsets"].divisibility[0], 1024);
+  EXPECT_EQ(a["xp"].contiguity[0], 1024);
+  EXPECT_EQ(a["xp"].divisibility[0], 16);
+  EXPECT_EQ(a["mask"].constancy[0], 16);
+  EXPECT_EQ(a["odd_mask"].constancy[0], 1);
+  EXPECT_EQ(a.axis->alignment_width(a.value("xp"), a.value("mask"), 0), 4);
+  EXPECT_EQ(a.axis->alignment_width(a.value("yp"), a.value("mask"), 0), 8);
+  EXPECT_EQ(a.axis->alignment_width(a.value("xp"), nullptr, 0), 4);
+  EXPECT_EQ(a.axis->alignment_width(a.value("xp"), a.value("odd_mask"), 0), 1);
+}
+
+TEST(AxisInfo, UnalignedStart) {
+  Analysed a = analyse(std::string(kOffsets) +
+                       "  %two = constant 2 : i32[1024]\n"
+                       "  %shifted = add %offsets, %two : i32[1024]\n"
+                       "  %p2 = addptr %xs, %shifted : *f32[1024]\n"
+                       "  %anywhere = add %offsets, %ks : i32[1024]\n"
+                       "  %pk = addptr %xs, %anywhere : *f32[1024]\n");
+  EXPECT_EQ(a["shifted"].contiguity[0], 1024);
+  EXPECT_EQ(a.axis->alignment_width(a.value("p2"), nullptr, 0), 2);
+  EXPECT_EQ(a["pk"].contiguity[0], 1024);
+  EXPECT_EQ(a.axis->alignment_width(a.value("pk"), nullptr, 0), 1);
+}
+
+TEST(AxisInfo, RowsAndColumns) {
+  Analysed a = analyse(
+      "  %r = arange {start = 0, end = 16} : i32[16]\n"
+      "  %c = arange {start = 0, end = 64} : i32[64]\n"
+      "  %r1 = expand_dims %r {axis = 1} : i32[16, 1]\n"
+      "  %c1 = expand_dims %c {axis = 0} : i32[1, 64]\n"
+      "  %stride = splat %n : i32[16, 1]\n"
+      "  %rs = mul %r1, %stride : i32[16, 1]\n"
+      "  %rb = broadcast %rs : i32[16, 64]\n"
+      "  %cb = broadcast %c1 : i32[16, 64]\n"
+      "  %o = add %rb, %cb : i32[16, 64]\n"
+      "  %xs = splat %x : *f32[16, 64]\n"
+      "  %p = addptr %xs, %o : *f32[16, 64]\n"
+      "  %t = trans %p {order = [1, 0]} : *f32[64, 16]\n");
+  EXPECT_EQ(a["rs"].divisibility[1], 16);
+  EXPECT_EQ(a["o"].contiguity[1], 64);
+  EXPECT_EQ(a["o"].contiguity[0], 1);
+  EXPECT_EQ(a["o"].divisibility[1], 16);
+  EXPECT_EQ(a.axis->alignment_width(a.value("p"), nullptr, 1), 4);
+  EXPECT_EQ(a.axis->order_of(a.value("p"))[0], 1);
+  EXPECT_EQ(a.axis->order_of(a.value("t"))[0], 0);
+}
+
+TEST(AxisInfo, DivisionRemainderShiftAndMasks) {
+  Analysed a = analyse(std::string(kOffsets) +
+                       "  %c8 = constant 8 : i32[1024]\n"
+                       "  %c7 = constant 7 : i32[1024]\n"
+                       "  %c3 = constant 3 : i32[1024]\n"
+                       "  %q = div %offsets, %c8 : i32[1024]\n"
+                       "  %s = shr %offsets, %c3 : i32[1024]\n"
+                       "  %m = rem %offsets, %ns : i32[1024]\n"
+                       "  %low = and %offsets, %c7 : i32[1024]\n"
+                       "  %any = sub %offsets, %ns : i32[1024]\n"
+                       "  %anyq = div %any, %c8 : i32[1024]\n"
+                       "  %anym = rem %any, %c8 : i32[1024]\n"
+                       "  %twice = mul %offsets, %c3 : i32[1024]\n");
+  EXPECT_EQ(a["q"].constancy[0], 8);
+  EXPECT_EQ(a["s"].constancy[0], 8);
+  EXPECT_EQ(a["m"].contiguity[0], 16);
+  EXPECT_EQ(a["m"].divisibility[0], 16);
+  EXPECT_EQ(a["low"].contiguity[0], 8);
+  EXPECT_EQ(a["anyq"].constancy[0], 1) << "-1 and 0 divide to the same, -8 does not";
+  EXPECT_EQ(a["anym"].contiguity[0], 1);
+  EXPECT_EQ(a["twice"].contiguity[0], 1);
+}
+
+TEST(AxisInfo, HintsAndCasts) {
+  Analysed a = analyse(std::string(kOffsets) +
+                       "  %w = cast %offsets : i64[1024]\n"
+                       "  %h = hint %ks {multiple_of = [32], max_contiguous = [64]} : i32[1024]\n"
+                       "  %small = cast %offsets : i8[1024]\n"
+                       "  %back = cast %small : i32[1024]\n");
+  EXPECT_EQ(a["w"].contiguity[0], 1024);
+  EXPECT_EQ(a["h"].contiguity[0], 64);
+  EXPECT_EQ(a["h"].divisibility[0], 32);
+  EXPECT_EQ(a["back"].contiguity[0], 128);
+}
+
+TEST(AxisInfo, LoopsKeepWhatHoldsInEveryIteration) {
+  Analysed a = analyse(std::string(kOffsets) +
+                       "  %zero = constant 0 : i32\n"
+                       "  %out, %out2 = for %i = %zero to %n step %block iter (%o = %offsets, %u = %offsets) : i32 -> "
+                       "(i32[1024], i32[1024]) {\n"
+                       "    %step = splat %block : i32[1024]\n"
+                       "    %o1 = add %o, %step : i32[1024]\n"
+                       "    %u1 = add %u, %ks : i32[1024]\n"
+                       "    yield %o1, %u1\n"
+                       "  }\n");
+  EXPECT_EQ(a["i"].divisibility[0], 1024);
+  EXPECT_EQ(a["o"].contiguity[0], 1024);
+  EXPECT_EQ(a["out"].divisibility[0], 1024);
+  EXPECT_EQ(a["out2"].contiguity[0], 1024);
+  EXPECT_EQ(a["out2"].divisibility[0], 1);
+}
+
+}  // namespace
+}  // namespace kiln::analysis
