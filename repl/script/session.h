@@ -1,0 +1,83 @@
+// A script session: one set of global variables, fed with texts. What the prompt, `kiln run` and embedders of the
+// script language use; nothing else of this folder needs to be included.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/device.h"
+#include "kiln/kernel.h"
+#include "kiln/result.h"
+#include "kiln/tensor.h"
+
+namespace kiln::script {
+
+class Interp;
+
+enum class Mode {
+  kFile,         // a whole program: only print() shows anything
+  kInteractive,  // an entry at the prompt: the repr of an expression statement is shown, unless it is None
+};
+
+struct Options {
+  /// Where print() and shown values go; null: stdout.
+  std::function<void(std::string_view)> output;
+  /// sys.argv.
+  std::vector<std::string> argv;
+  /// Where tensors are made; empty: Device::open_default() when the first one is needed.
+  Device device;
+};
+
+struct Variable {
+  std::string name;
+  std::string type;     // "int", "torch.Tensor", "JITFunction"
+  std::string summary;  // one line: a value's repr, "f32[4096, 4096] cuda:0", a kernel's parameters
+};
+
+class Session {
+ public:
+  explicit Session(Options options = {});
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Parses and runs a text. An error carries the script's line and the call stack as notes; variables that were set
+  /// before it stay. After sys.exit() the result is success and exit_code() is set.
+  Status run(std::string text, std::string file_name, Mode mode = Mode::kFile);
+
+  /// Parses one expression once, so that it can be run again and again (%bench, %time): each call evaluates it.
+  Result<std::function<Status()>> prepare(std::string expression, std::string file_name = "<expression>");
+  /// The repr of an expression's value.
+  Result<std::string> evaluate(std::string expression);
+  /// The value of an expression as what magics work on; kType says what it is instead.
+  Result<Kernel> kernel(std::string expression);
+  Result<Tensor> tensor(std::string expression);
+
+  /// What could follow `prefix` at its end: names, and after a dot attributes ("torch.ra" → "torch.rand", …). Evaluates
+  /// names and attributes of modules and values only, never calls.
+  std::vector<std::string> complete(std::string_view prefix) const;
+  /// Names that were set by the script, in order of first use, without modules that it imported.
+  std::vector<Variable> variables() const;
+  /// A builtin's, function's or kernel's signature and what it does, for `name?`; kName when there is no such name.
+  Result<std::string> describe(std::string expression) const;
+  /// The source of a function or kernel that a script defined, for `name??`.
+  Result<std::string> source_of(std::string expression) const;
+
+  /// From a signal handler or another thread: the running script stops at its next loop turn or call with kInterrupted.
+  void interrupt();
+
+  Result<Device> device();
+  void set_device(Device device);
+  /// What sys.exit() asked for.
+  std::optional<int> exit_code() const;
+
+  Interp& interp() { return *interp_; }
+
+ private:
+  std::unique_ptr<Interp> interp_;
+};
+
+}  // namespace kiln::script
