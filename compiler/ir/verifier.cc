@@ -12,7 +12,9 @@
 //  7. Dimensions of tiles are powers of two, and a tile has at most kMaxNumel elements.
 //  8. Operand, result and region argument types obey the op's type rule (verify_types.cc).
 //  9. Terminators yield the types that their op's results, or its next region's arguments, have.
-// 10. The combine region of reduce and scan is closed: it uses its own values only, and holds pure scalar ops.
+// 10. The combine region of reduce and scan is closed: it uses its own values only, and holds constants, pure scalar
+// ops and
+//     `if`s of these.
 // 11. fp8 numbers are only moved, selected, compared for bits and cast: no arithmetic.
 // 12. Tile stage: no value has a layout, and there is no op of the distributed stage. Distributed stage: every tile has
 // a
@@ -189,7 +191,8 @@ class Verifier {
     KILN_CHECK_OK(check_fp8(op));
     KILN_CHECK_OK(check_stage(op));
     if (combine_ && !is_terminator(&op)) {
-      const bool scalar_math = op.kind == OpKind::kConstant || (is_pure(&op) && is_elementwise(&op));
+      const bool scalar_math =
+          op.kind == OpKind::kConstant || op.kind == OpKind::kIf || (is_pure(&op) && is_elementwise(&op));
       if (!scalar_math || (!op.results.empty() && op.result()->type.is_tile()))
         return fail(&op, 10, "a combine region holds only pure scalar ops");
     }
@@ -207,7 +210,8 @@ class Verifier {
 
   bool in_combine(const Value* v) const {
     const Block* block = v->block ? v->block : v->op->parent;
-    return block->parent == combine_;
+    while (block && block->parent && block->parent != combine_) block = block->parent->parent;
+    return block && block->parent;
   }
 
   Status check_attrs(const Op& op) {
