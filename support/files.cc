@@ -1,0 +1,127 @@
+#include "support/files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "support/diag.h"
+#include "support/knobs.h"
+
+namespace kiln {
+namespace {
+
+Diagnostic io_error(std::string_view verb, const std::string& path, int code) {
+  return error(ErrorKind::kIo, "cannot {} '{}': {}", verb, path, std::strerror(code));
+}
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  ~Fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  int get() const { return fd_; }
+  /// 0, or errno: a full disk may be reported only here.
+  int close() {
+    int rc = ::close(fd_);
+    fd_ = -1;
+    return rc == 0 ? 0 : errno;
+  }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return io_error("open", path, errno);
+  struct stat st {};
+  if (::fstat(fd.get(), &st) != 0) return io_error("read", path, errno);
+  if (S_ISDIR(st.st_mode)) return io_error("read", path, EISDIR);
+  std::string text;
+  text.reserve(static_cast<size_t>(st.st_size));
+  char buffer[1 << 16];
+  while (true) {
+    ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return io_error("read", path, errno);
+    if (n == 0) return text;
+    text.append(buffer, static_cast<size_t>(n));
+  }
+}
+
+Status write_file_atomic(const std::string& path, std::string_view content) {
+  static std::atomic<unsigned> counter{0};  // with the process id, makes the temporary name unique
+  std::string temporary = fmt::format("{}.{}.{}.tmp", path, ::getpid(), counter.fetch_add(1));
+  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (fd.get() < 0) return io_error("write", path, errno);
+  auto give_up = [&](int code) {
+    ::unlink(temporary.c_str());
+    return io_error("write", path, code);
+  };
+  while (!content.empty()) {
+    ssize_t n = ::write(fd.get(), content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return give_up(errno);
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+  if (int code = fd.close()) return give_up(code);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return give_up(errno);
+  return {};
+}
+
+Status make_directories(const std::string& path) {
+  for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    std::string part = path.substr(0, slash);
+    if (::mkdir(part.c_str(), 0755) != 0 && errno != EEXIST) {
+      int code = errno;
+      struct stat st {};
+      // A parent that exists but is not ours to create in (EROFS, EACCES on "/home") is no obstacle.
+      if (::stat(part.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) return io_error("create folder", path, code);
+    }
+    if (slash == std::string::npos) break;
+  }
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0) return io_error("create folder", path, errno);
+  if (!S_ISDIR(st.st_mode)) return io_error("create folder", path, ENOTDIR);
+  return {};
+}
+
+Result<std::vector<FileEntry>> list_files(const std::string& folder) {
+  std::vector<FileEntry> files;
+  DIR* dir = ::opendir(folder.c_str());
+  if (!dir) {
+    if (errno == ENOENT) return files;
+    return io_error("list", folder, errno);
+  }
+  while (dirent* entry = ::readdir(dir)) {
+    std::string path = folder + "/" + entry->d_name;
+    struct stat st {};
+    if (::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) continue;
+    files.push_back({path, st.st_size, st.st_mtim.tv_sec * 1'000'000'000LL + st.st_mtim.tv_nsec});
+  }
+  ::closedir(dir);
+  return files;
+}
+
+void touch_file(const std::string& path) { (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); }
+
+Result<std::string> cache_directory() {
+  if (auto dir = knob(Knob::kCacheDir); !dir.empty()) return dir;
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) return std::string(xdg) + "/kiln";
+  if (const char* home = std::getenv("HOME"); home && *home) return std::string(home) + "/.cache/kiln";
+  return error(ErrorKind::kIo,
+               "no folder for the kernel cache: none of KILN_CACHE_DIR, XDG_CACHE_HOME and HOME is set");
+}
+
+}  // namespace kiln

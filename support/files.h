@@ -1,0 +1,36 @@
+// Files: whole-file reads, atomic writes, folders. Errors are kIo and carry the path and the system's words.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/result.h"
+
+namespace kiln {
+
+Result<std::string> read_file(const std::string& path);
+
+/// Writes a temporary file in the same folder and renames it: a reader sees the old content or the new, never a part.
+/// Not synced to the disk: after a power loss the file may be missing or torn, so contents that matter carry a
+/// checksum.
+Status write_file_atomic(const std::string& path, std::string_view content);
+
+/// `mkdir -p`.
+Status make_directories(const std::string& path);
+
+struct FileEntry {
+  std::string path;
+  int64_t bytes = 0;
+  int64_t modified_ns = 0;  // since the epoch
+};
+/// The regular files of a folder (not of its subfolders); an absent folder is empty.
+Result<std::vector<FileEntry>> list_files(const std::string& folder);
+
+/// Sets the modification time to now; used as "last used". Failures do not matter.
+void touch_file(const std::string& path);
+
+/// KILN_CACHE_DIR, else $XDG_CACHE_HOME/kiln, else $HOME/.cache/kiln; kIo when none of them is set. Not created.
+Result<std::string> cache_directory();
+
+}  // namespace kiln

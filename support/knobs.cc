@@ -1,0 +1,75 @@
+#include "support/knobs.h"
+
+#include <charconv>
+#include <cstdlib>
+
+#include "support/diag.h"
+
+namespace kiln {
+namespace {
+
+constexpr KnobInfo kKnobs[] = {
+#define KILN_KNOB(e, variable, default_value, meaning) {variable, default_value, meaning},
+#include "support/knobs.def"
+#undef KILN_KNOB
+};
+
+std::optional<int64_t> parse_int(std::string_view text) {
+  int64_t value = 0;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::span<const KnobInfo> knobs() { return kKnobs; }
+const KnobInfo& info(Knob k) { return kKnobs[static_cast<size_t>(k)]; }
+
+std::string knob(Knob k) {
+  const char* text = std::getenv(info(k).variable.data());
+  return text && *text ? std::string(text) : std::string(info(k).default_value);
+}
+
+bool knob_on(Knob k) {
+  std::string text = knob(k);
+  return !(text.empty() || text == "0" || text == "off" || text == "no" || text == "false");
+}
+
+Result<std::optional<int64_t>> knob_int(Knob k, int64_t at_least) {
+  std::string text = knob(k);
+  if (text.empty()) return std::optional<int64_t>{};
+  auto value = parse_int(text);
+  if (!value || *value < at_least)
+    return error(ErrorKind::kValue, "{}={} is not an integer of at least {}", info(k).variable, text, at_least);
+  return value;
+}
+
+Result<std::optional<int64_t>> knob_bytes(Knob k) {
+  std::string text = knob(k);
+  if (text.empty()) return std::optional<int64_t>{};
+  std::string_view digits = text;
+  int shift = 0;
+  switch (digits.back()) {
+    case 'K':
+    case 'k':
+      shift = 10;
+      break;
+    case 'M':
+    case 'm':
+      shift = 20;
+      break;
+    case 'G':
+    case 'g':
+      shift = 30;
+      break;
+  }
+  if (shift) digits.remove_suffix(1);
+  auto value = parse_int(digits);
+  if (!value || *value < 0 || *value > (INT64_MAX >> shift))
+    return error(ErrorKind::kValue, "{}={} is not a size; write bytes, or a number with K, M or G", info(k).variable,
+                 text);
+  return std::optional<int64_t>(*value << shift);
+}
+
+}  // namespace kiln

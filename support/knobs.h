@@ -1,0 +1,36 @@
+// Environment variables: one table (knobs.def), read here and nowhere else.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kiln/result.h"
+
+namespace kiln {
+
+enum class Knob : uint8_t {
+#define KILN_KNOB(e, variable, default_value, meaning) k##e,
+#include "support/knobs.def"
+#undef KILN_KNOB
+};
+
+struct KnobInfo {
+  std::string_view variable, default_value, meaning;
+};
+
+/// All rows, in the order of the table and of the enum.
+std::span<const KnobInfo> knobs();
+const KnobInfo& info(Knob k);
+
+/// The variable's text, or its default when unset or empty.
+std::string knob(Knob k);
+/// False for "", "0", "off", "no", "false".
+bool knob_on(Knob k);
+/// An integer; kValue: "KILN_THREADS=x is not an integer of at least 1". nullopt when there is no text.
+Result<std::optional<int64_t>> knob_int(Knob k, int64_t at_least);
+/// Bytes with an optional suffix K, M or G (powers of 1024); kValue otherwise. nullopt when there is no text.
+Result<std::optional<int64_t>> knob_bytes(Knob k);
+
+}  // namespace kiln
