@@ -19,4 +19,14 @@ const Target* find(std::string_view name) {
 
 std::span<const Target> all() { return kTargets; }
 
+const Target* for_capability(int capability) {
+  const Target* best = nullptr;
+  for (const Target& row : kTargets) {
+    if (!row.is_cuda() || row.sm > capability) continue;
+    if (row.name.ends_with('a') && row.sm != capability) continue;  // code for an "a" row runs on that generation alone
+    if (!best || row.sm >= best->sm) best = &row;
+  }
+  return best;
+}
+
 }  // namespace kiln::target

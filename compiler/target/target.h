@@ -35,5 +35,8 @@ struct Target {
 /// The row of that name, or nullptr.
 const Target* find(std::string_view name);
 std::span<const Target> all();
+/// The row for a GPU of this compute capability × 10: that very generation with the most features ("sm_90a"), else the
+/// newest older row whose code runs there; nullptr when every row is newer.
+const Target* for_capability(int capability);
 
 }  // namespace kiln::target

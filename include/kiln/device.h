@@ -19,11 +19,13 @@ struct DeviceInfo {
   std::string driver;          // "580.159", or empty
   int compute_units = 0;       // SMs, or worker threads
   int64_t memory_bytes = 0;
-  int64_t free_bytes = 0;      // at the time of the call
+  int64_t free_bytes = 0;      // at the time of the call; -1 on a GPU that is not in use yet
   int64_t l2_bytes = 0;        // L2, or the last-level cache
   int64_t shared_bytes = 0;    // most shared memory one program can have; 0: no such limit
   int max_threads_per_block = 0;
 };
+
+class Event;
 
 /// A queue of work on one device. The default stream of a device always exists.
 class Stream {
@@ -33,6 +35,8 @@ class Stream {
   explicit operator bool() const { return impl_ != nullptr; }
   /// Waits for all its work; a kernel that faulted is reported here.
   Status synchronize() const;
+  /// Work queued after this starts only once the work before `event` (of the same device) is done.
+  Status wait(const Event& event) const;
   runtime::StreamImpl* impl() const { return impl_.get(); }
 
  private:

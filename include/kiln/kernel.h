@@ -20,8 +20,8 @@ namespace runtime { class KernelImpl; }
 
 class Kernel;
 
-/// One argument of a launch, as Triton's host side would take it. `monostate` is None.
-using Arg = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Tensor, Kernel>;
+/// One argument of a launch, as Triton's host side would take it. `monostate` is None; uint64_t is for integers of 2^63 and above.
+using Arg = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Tensor, Kernel, uint64_t>;
 
 struct LaunchOptions {
   int num_warps = 4;
