@@ -1,0 +1,119 @@
+// What a kind of device must do: the narrow interface behind every Device. Addresses, streams and loaded kernels are
+// handles that only the backend that made them understands, and every call is plain data in and out, so that a backend
+// can later be a proxy for one in a worker process.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "kiln/device.h"
+#include "kiln/result.h"
+
+namespace kiln::runtime {
+
+class Backend;
+
+/// A number that names memory of one device; on the CPU it is the pointer itself.
+using DeviceAddress = uint64_t;
+
+/// An in-order queue. All work of the cpu device is done when the call that queued it returns.
+class StreamImpl {
+ public:
+  virtual ~StreamImpl() = default;
+  virtual Status synchronize() = 0;
+  /// Later work of this stream starts after `event`.
+  virtual Status wait(const EventImpl& event) = 0;
+  /// Never reused within the process.
+  uint64_t id() const { return id_; }
+  Backend& backend() const { return *backend_; }
+
+ protected:
+  explicit StreamImpl(Backend& backend);
+
+ private:
+  Backend* backend_;
+  uint64_t id_;
+};
+
+class EventImpl {
+ public:
+  virtual ~EventImpl() = default;
+  virtual Status synchronize() = 0;
+  /// True once the work before it has finished; also on an error, which the next synchronize reports.
+  virtual bool is_done() = 0;
+};
+
+/// Runs programs [first, last) of a grid on the CPU; see compiler/compile.h for the meaning of the arguments.
+using HostEntry = void (*)(const uint64_t* args, const int32_t* grid, int64_t first, int64_t last, void* scratch);
+
+/// Code to load. A GPU takes `cubin`, or `ptx` when there is none or the driver refuses it; the CPU takes `entry`.
+struct KernelImage {
+  std::string name;
+  int num_params = 0;
+  int num_warps = 4;
+  int64_t shared_bytes = 0;   // dynamic shared memory of one program
+  int64_t scratch_bytes = 0;  // CPU: scratch of one thread
+  std::string_view ptx, cubin;
+  HostEntry entry = nullptr;
+  std::shared_ptr<const void> keep;  // owns the code behind `entry`
+};
+
+/// A kernel on a device. It lives at least as long as any launch of it is queued.
+class LoadedKernel {
+ public:
+  virtual ~LoadedKernel() = default;
+  const std::string& name() const { return name_; }
+  int num_params() const { return num_params_; }
+  /// From the device's own loader; -1 unknown.
+  int registers() const { return registers_; }
+  int64_t local_bytes() const { return local_bytes_; }
+
+ protected:
+  std::string name_;
+  int num_params_ = 0;
+  int registers_ = -1;
+  int64_t local_bytes_ = -1;
+};
+
+/// Programs along x, y and z; each at least 1 and within the device's limits.
+using Grid = std::array<uint32_t, 3>;
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// Everything but `target` for a GPU, which the compiler's tables know. Makes no context: free_bytes is -1 before
+  /// first use.
+  virtual DeviceInfo info() = 0;
+  /// Compute capability × 10 (90 for Hopper); 0 on the CPU.
+  virtual int capability() const = 0;
+
+  /// Fresh memory, aligned to 512 bytes (4096 on the CPU). kMemory without sentence details: the allocator adds them.
+  virtual Result<DeviceAddress> reserve(int64_t bytes) = 0;
+  virtual void release(DeviceAddress address, int64_t bytes) = 0;
+  /// Bytes that reserve() could still give; -1 unknown.
+  virtual int64_t free_bytes() = 0;
+
+  virtual Result<std::unique_ptr<StreamImpl>> new_stream() = 0;
+  virtual StreamImpl& default_stream() = 0;
+  virtual Result<std::unique_ptr<EventImpl>> record(StreamImpl& stream) = 0;
+  virtual Result<double> elapsed_ms(const EventImpl& from, EventImpl& to) = 0;
+  virtual Status synchronize() = 0;
+
+  /// Returns when `source` may be changed again.
+  virtual Status copy_in(DeviceAddress target, const void* source, size_t bytes, StreamImpl& stream) = 0;
+  /// Returns when `target` is filled.
+  virtual Status copy_out(void* target, DeviceAddress source, size_t bytes, StreamImpl& stream) = 0;
+  virtual Status copy(DeviceAddress target, DeviceAddress source, size_t bytes, StreamImpl& stream) = 0;
+  /// `count` elements of 1, 2, 4 or 8 bytes, each the low bytes of `pattern`.
+  virtual Status fill(DeviceAddress target, uint64_t pattern, int element_bytes, int64_t count, StreamImpl& stream) = 0;
+
+  virtual Result<std::shared_ptr<LoadedKernel>> load(const KernelImage& image) = 0;
+  /// `slots` has 8 bytes per parameter. The slots are read before it returns; a fault shows at a later synchronize.
+  virtual Status launch(const LoadedKernel& kernel, const Grid& grid, const uint64_t* slots, StreamImpl& stream) = 0;
+};
+
+}  // namespace kiln::runtime

@@ -1,0 +1,474 @@
+#include "runtime/cuda/cuda_backend.h"
+
+#include "support/diag.h"
+
+#if !KILN_HAS_CUDA
+
+namespace kiln::runtime {
+
+Result<int> cuda_device_count() {
+  return error(ErrorKind::kDevice,
+               "this build of Kiln has no CUDA: it was built without CUDA's headers (set CUDA_HOME and build again)");
+}
+Result<std::unique_ptr<Backend>> make_cuda_backend(int) { return std::move(cuda_device_count().error()); }
+
+}  // namespace kiln::runtime
+
+#else
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/fault.h"
+#include "support/knobs.h"
+
+namespace kiln::runtime {
+namespace {
+
+class CudaBackend;
+
+class CudaStream : public StreamImpl {
+ public:
+  CudaStream(CudaBackend& backend, CUstream handle);
+  ~CudaStream() override;
+  Status synchronize() override;
+  Status wait(const EventImpl& event) override;
+
+  CudaBackend& cuda;
+  CUstream handle;
+  /// The kernel launched last, and how many were launched, since the stream was last known to be idle.
+  std::atomic<const LoadedKernel*> last_kernel{nullptr};
+  std::atomic<int64_t> launches{0};
+};
+
+class CudaEvent : public EventImpl {
+ public:
+  CudaEvent(CudaBackend& backend, CUevent event) : cuda(backend), handle(event) {}
+  ~CudaEvent() override;
+  Status synchronize() override;
+  bool is_done() override;
+
+  CudaBackend& cuda;
+  CUevent handle;
+};
+
+class CudaKernel : public LoadedKernel {
+ public:
+  CudaKernel(CudaBackend& backend, const KernelImage& image) : cuda(backend) {
+    name_ = image.name;
+    num_params_ = image.num_params;
+    threads = static_cast<unsigned>(image.num_warps * 32);
+    shared_bytes = static_cast<unsigned>(image.shared_bytes);
+  }
+  ~CudaKernel() override;
+  Status finish_load(const KernelImage& image);
+
+  CudaBackend& cuda;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  unsigned threads, shared_bytes;
+};
+
+class CudaBackend : public Backend {
+ public:
+  CudaBackend(std::shared_ptr<const Driver> driver, CUdevice device, int ordinal)
+      : driver_(std::move(driver)), device_(device), name_(fmt::format("cuda:{}", ordinal)), stream_(*this, nullptr) {
+    capability_ = 10 * attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+                  attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    max_shared_ = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  }
+  ~CudaBackend() override {
+    if (!context_) return;
+    if (usable()) {
+      if (CUstream handle = std::exchange(stream_.handle, nullptr)) driver_->cuStreamDestroy(handle);
+    }
+    driver_->cuDevicePrimaryCtxRelease(device_);
+  }
+
+  DeviceInfo info() override {
+    DeviceInfo info;
+    char text[256] = {};
+    if (driver_->cuDeviceGetName(text, sizeof text, device_) == CUDA_SUCCESS) info.name = text;
+    info.driver = driver_->version_text();
+    info.compute_units = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    size_t total = 0;
+    if (driver_->cuDeviceTotalMem(&total, device_) == CUDA_SUCCESS) info.memory_bytes = static_cast<int64_t>(total);
+    info.free_bytes = free_bytes();
+    info.l2_bytes = attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+    info.shared_bytes = max_shared_;
+    info.max_threads_per_block = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    return info;
+  }
+  int capability() const override { return capability_; }
+
+  Result<DeviceAddress> reserve(int64_t bytes) override {
+    KILN_CHECK_OK(activate());
+    if (limit_ >= 0 && reserved_ + bytes > limit_) return error(ErrorKind::kMemory, "over KILN_CUDA_MEMORY");
+    CUdeviceptr pointer = 0;
+    if (CUresult code = driver_->cuMemAlloc(&pointer, static_cast<size_t>(bytes)); code != CUDA_SUCCESS)
+      return check(code, "cuMemAlloc(&pointer, bytes)").error();
+    reserved_ += bytes;
+    return pointer;
+  }
+  void release(DeviceAddress address, int64_t bytes) override {
+    reserved_ -= bytes;
+    if (usable()) driver_->cuMemFree(address);
+  }
+  int64_t free_bytes() override {
+    size_t free = 0, total = 0;
+    if (!context_ || !usable() || driver_->cuMemGetInfo(&free, &total) != CUDA_SUCCESS) return -1;
+    auto bytes = static_cast<int64_t>(free);
+    return limit_ >= 0 ? std::min(bytes, limit_ - reserved_) : bytes;
+  }
+
+  Result<std::unique_ptr<StreamImpl>> new_stream() override {
+    KILN_CHECK_OK(activate());
+    CUstream handle = nullptr;
+    KILN_CHECK_OK(check(driver_->cuStreamCreate(&handle, CU_STREAM_NON_BLOCKING),
+                        "cuStreamCreate(&handle, CU_STREAM_NON_BLOCKING)"));
+    return std::unique_ptr<StreamImpl>(new CudaStream(*this, handle));
+  }
+  StreamImpl& default_stream() override { return stream_; }
+
+  Result<std::unique_ptr<EventImpl>> record(StreamImpl& stream) override {
+    KILN_CHECK_OK(activate());
+    CUevent handle = nullptr;
+    KILN_CHECK_OK(check(driver_->cuEventCreate(&handle, CU_EVENT_DEFAULT), "cuEventCreate(&handle, CU_EVENT_DEFAULT)"));
+    auto event = std::make_unique<CudaEvent>(*this, handle);
+    KILN_CHECK_OK(
+        check(driver_->cuEventRecord(handle, queue(stream).handle), "cuEventRecord(handle, stream)", &queue(stream)));
+    return std::unique_ptr<EventImpl>(std::move(event));
+  }
+  Result<double> elapsed_ms(const EventImpl& from, EventImpl& to) override {
+    auto* start = dynamic_cast<const CudaEvent*>(&from);
+    auto* end = dynamic_cast<CudaEvent*>(&to);
+    if (!start || !end || &start->cuda != this || &end->cuda != this)
+      return error(ErrorKind::kValue, "the events belong to another device than {}", name_);
+    KILN_CHECK_OK(end->synchronize());
+    float ms = 0;
+    KILN_CHECK_OK(
+        check(driver_->cuEventElapsedTime(&ms, start->handle, end->handle), "cuEventElapsedTime(&ms, from, to)"));
+    return double{ms};
+  }
+  Status synchronize() override {
+    if (!context_) return broken_status();
+    KILN_CHECK_OK(activate());
+    KILN_CHECK_OK(check(driver_->cuCtxSynchronize(), "cuCtxSynchronize()", &stream_));
+    std::lock_guard lock(mutex_);
+    idle(stream_);
+    for (CudaStream* stream : streams_) idle(*stream);
+    return {};
+  }
+
+  Status copy_in(DeviceAddress target, const void* source, size_t bytes, StreamImpl& stream) override {
+    if (bytes == 0) return {};
+    KILN_CHECK_OK(activate());
+    CudaStream& q = queue(stream);
+    KILN_CHECK_OK(check(driver_->cuMemcpyHtoDAsync(target, source, bytes, q.handle),
+                        "cuMemcpyHtoDAsync(target, source, bytes, stream)", &q));
+    // From pageable memory the call returns when the source was read; from pinned memory only this makes it so.
+    return q.synchronize();
+  }
+  Status copy_out(void* target, DeviceAddress source, size_t bytes, StreamImpl& stream) override {
+    if (bytes == 0) return {};
+    KILN_CHECK_OK(activate());
+    CudaStream& q = queue(stream);
+    KILN_CHECK_OK(check(driver_->cuMemcpyDtoHAsync(target, source, bytes, q.handle),
+                        "cuMemcpyDtoHAsync(target, source, bytes, stream)", &q));
+    return q.synchronize();
+  }
+  Status copy(DeviceAddress target, DeviceAddress source, size_t bytes, StreamImpl& stream) override {
+    if (bytes == 0) return {};
+    KILN_CHECK_OK(activate());
+    CudaStream& q = queue(stream);
+    return check(driver_->cuMemcpyDtoDAsync(target, source, bytes, q.handle),
+                 "cuMemcpyDtoDAsync(target, source, bytes, stream)", &q);
+  }
+  Status fill(DeviceAddress target, uint64_t pattern, int element_bytes, int64_t count, StreamImpl& stream) override {
+    if (count == 0) return {};
+    KILN_CHECK_OK(activate());
+    CudaStream& q = queue(stream);
+    auto n = static_cast<size_t>(count);
+    auto low = static_cast<unsigned>(pattern), high = static_cast<unsigned>(pattern >> 32);
+    switch (element_bytes) {
+      case 1:
+        return check(driver_->cuMemsetD8Async(target, static_cast<unsigned char>(pattern), n, q.handle),
+                     "cuMemsetD8Async(target, value, n, stream)", &q);
+      case 2:
+        return check(driver_->cuMemsetD16Async(target, static_cast<unsigned short>(pattern), n, q.handle),
+                     "cuMemsetD16Async(target, value, n, stream)", &q);
+      case 4:
+        return check(driver_->cuMemsetD32Async(target, low, n, q.handle), "cuMemsetD32Async(target, value, n, stream)",
+                     &q);
+      case 8:
+        if (low == high)
+          return check(driver_->cuMemsetD32Async(target, low, 2 * n, q.handle),
+                       "cuMemsetD32Async(target, value, 2 * n, stream)", &q);
+        // Two columns of a matrix with n rows of 8 bytes.
+        KILN_CHECK_OK(check(driver_->cuMemsetD2D32Async(target, 8, low, 1, n, q.handle),
+                            "cuMemsetD2D32Async(target, 8, low, 1, n, stream)", &q));
+        return check(driver_->cuMemsetD2D32Async(target + 4, 8, high, 1, n, q.handle),
+                     "cuMemsetD2D32Async(target + 4, 8, high, 1, n, stream)", &q);
+      default:
+        KILN_UNREACHABLE("fill of {}-byte elements", element_bytes);
+    }
+  }
+
+  Result<std::shared_ptr<LoadedKernel>> load(const KernelImage& image) override {
+    if (image.shared_bytes > max_shared_)
+      return error(ErrorKind::kLaunch, "kernel '{}' needs {} bytes of shared memory per program, and {} has {}",
+                   image.name, image.shared_bytes, name_, max_shared_);
+    KILN_CHECK_OK(activate());
+    auto kernel = std::make_shared<CudaKernel>(*this, image);
+    KILN_CHECK_OK(kernel->finish_load(image));
+    return std::shared_ptr<LoadedKernel>(kernel);
+  }
+
+  Status launch(const LoadedKernel& loaded, const Grid& grid, const uint64_t* slots, StreamImpl& stream) override {
+    const auto& kernel = static_cast<const CudaKernel&>(loaded);
+    KILN_CHECK_OK(activate());
+    CudaStream& q = queue(stream);
+    // The driver reads each parameter, in its own size, from the low bytes of its slot.
+    constexpr int kInline = 64;
+    void* inline_params[kInline];
+    std::unique_ptr<void*[]> many;
+    void** params = inline_params;
+    int count = kernel.num_params();
+    if (count > kInline) many.reset(new void*[static_cast<size_t>(count)]), params = many.get();
+    for (int i = 0; i < count; ++i) params[i] = const_cast<uint64_t*>(slots + i);
+    CUresult code = driver_->cuLaunchKernel(kernel.function, grid[0], grid[1], grid[2], kernel.threads, 1, 1,
+                                            kernel.shared_bytes, q.handle, params, nullptr);
+    if (code != CUDA_SUCCESS) {
+      if (!fault_text(code).empty()) return check(code, "cuLaunchKernel", &q);
+      Diagnostic d = driver_->failure(code, "cuLaunchKernel");
+      return error(ErrorKind::kLaunch,
+                   "kernel '{}' over a grid of {}x{}x{} with {} threads and {} bytes of shared memory per program: {}",
+                   kernel.name(), grid[0], grid[1], grid[2], kernel.threads, kernel.shared_bytes, d.message);
+    }
+    q.last_kernel.store(&kernel, std::memory_order_relaxed);
+    q.launches.store(q.launches.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return {};
+  }
+
+  /// Makes the context current on this thread, and the context itself at the first use.
+  Status activate() {
+    if (!ready_.load(std::memory_order_acquire)) KILN_CHECK_OK(first_use());
+    if (broken_.load(std::memory_order_relaxed)) return broken_status();
+    CUcontext current = nullptr;
+    driver_->cuCtxGetCurrent(&current);
+    if (current == context_) return {};
+    return check(driver_->cuCtxSetCurrent(context_), "cuCtxSetCurrent(context)");
+  }
+  /// For destructors: the context is there, current and not broken. Silent.
+  bool usable() { return ready_.load() && !broken_.load() && driver_->cuCtxSetCurrent(context_) == CUDA_SUCCESS; }
+
+  /// A driver call's result. A fault marks the device broken for good and names the kernel that ran last.
+  Status check(CUresult code, std::string_view call, CudaStream* stream = nullptr) {
+    if (code == CUDA_SUCCESS) return {};
+    std::string_view what = fault_text(code);
+    if (what.empty()) return driver_->failure(code, call);
+    std::lock_guard lock(mutex_);
+    if (!broken_.load()) {
+      fault_ = describe_fault(what, code, stream);
+      broken_.store(true);
+      return error(ErrorKind::kLaunch, "{}", fault_);
+    }
+    return error(ErrorKind::kDevice, "{} cannot be used any more: {}; start kiln again to use it", name_, fault_);
+  }
+
+  const Driver& driver() const { return *driver_; }
+  const std::string& name() const { return name_; }
+  int attribute(CUdevice_attribute which) const {
+    int value = 0;
+    return driver_->cuDeviceGetAttribute(&value, which, device_) == CUDA_SUCCESS ? value : 0;
+  }
+  void idle(CudaStream& stream) {
+    stream.launches.store(0, std::memory_order_relaxed);
+    stream.last_kernel.store(nullptr, std::memory_order_relaxed);
+  }
+  /// A kernel that is being unloaded must not be named by a later fault through a dead pointer.
+  void forget(const LoadedKernel& kernel) {
+    const LoadedKernel* expected = &kernel;
+    if (stream_.last_kernel.compare_exchange_strong(expected, nullptr)) stream_.launches.store(0);
+    std::lock_guard lock(mutex_);
+    for (CudaStream* stream : streams_) {
+      expected = &kernel;
+      if (stream->last_kernel.compare_exchange_strong(expected, nullptr)) stream->launches.store(0);
+    }
+  }
+  void add(CudaStream* stream) {
+    std::lock_guard lock(mutex_);
+    streams_.push_back(stream);
+  }
+  void remove(CudaStream* stream) {
+    std::lock_guard lock(mutex_);
+    std::erase(streams_, stream);
+  }
+
+ private:
+  Status first_use() {
+    std::lock_guard lock(mutex_);
+    if (ready_.load()) return {};
+    KILN_TRY(std::optional<int64_t> limit, knob_bytes(Knob::kCudaMemory));
+    limit_ = limit.value_or(-1);
+    if (!context_) KILN_CU_TRY(driver_, cuDevicePrimaryCtxRetain(&context_, device_));
+    KILN_CU_TRY(driver_, cuCtxSetCurrent(context_));
+    if (!stream_.handle) KILN_CU_TRY(driver_, cuStreamCreate(&stream_.handle, CU_STREAM_NON_BLOCKING));
+    ready_.store(true, std::memory_order_release);
+    return {};
+  }
+  Status broken_status() {
+    if (!broken_.load()) return {};
+    std::lock_guard lock(mutex_);
+    return error(ErrorKind::kDevice, "{} cannot be used any more: {}; start kiln again to use it", name_, fault_);
+  }
+  std::string describe_fault(std::string_view what, CUresult code, CudaStream* stream) {
+    // The stream that reported it need not be the one that ran the kernel: the whole context fails at once.
+    const LoadedKernel* kernel = stream ? stream->last_kernel.load() : nullptr;
+    int64_t launches = stream ? stream->launches.load() : 0;
+    int busy = kernel != nullptr;
+    auto look = [&](CudaStream* other) {
+      if (other == stream || !other->last_kernel.load()) return;
+      ++busy;
+      if (!kernel) kernel = other->last_kernel.load(), launches = other->launches.load();
+    };
+    look(&stream_);
+    for (CudaStream* other : streams_) look(other);
+    std::string name = driver_->error_name(code);
+    if (!kernel) return fmt::format("a kernel on {} {} ({})", name_, what, name);
+    if (launches == 1 && busy == 1) return fmt::format("kernel '{}' on {} {} ({})", kernel->name(), name_, what, name);
+    return fmt::format("a kernel on {} {} ({}); kernel '{}' was launched last, of {} since the stream was last idle",
+                       name_, what, name, kernel->name(), launches);
+  }
+  static CudaStream& queue(StreamImpl& stream) { return static_cast<CudaStream&>(stream); }
+
+  std::shared_ptr<const Driver> driver_;
+  CUdevice device_;
+  std::string name_;
+  int capability_ = 0;
+  int64_t max_shared_ = 0;
+  int64_t limit_ = -1;
+  std::atomic<int64_t> reserved_{0};
+  std::mutex mutex_;
+  CUcontext context_ = nullptr;
+  std::atomic<bool> ready_{false}, broken_{false};
+  std::string fault_;
+  std::vector<CudaStream*> streams_;  // other than stream_
+  CudaStream stream_;                 // its handle is made at the first use
+};
+
+CudaStream::CudaStream(CudaBackend& backend, CUstream h) : StreamImpl(backend), cuda(backend), handle(h) {
+  if (handle) cuda.add(this);
+}
+
+CudaStream::~CudaStream() {
+  if (!handle) return;
+  cuda.remove(this);
+  if (cuda.usable()) cuda.driver().cuStreamDestroy(handle);
+}
+
+Status CudaStream::synchronize() {
+  KILN_CHECK_OK(cuda.activate());
+  KILN_CHECK_OK(cuda.check(cuda.driver().cuStreamSynchronize(handle), "cuStreamSynchronize(stream)", this));
+  cuda.idle(*this);
+  return {};
+}
+
+Status CudaStream::wait(const EventImpl& event) {
+  auto* e = dynamic_cast<const CudaEvent*>(&event);
+  if (!e) return error(ErrorKind::kValue, "the event belongs to another device than {}", cuda.name());
+  KILN_CHECK_OK(cuda.activate());
+  return cuda.check(cuda.driver().cuStreamWaitEvent(handle, e->handle, 0), "cuStreamWaitEvent(stream, event, 0)", this);
+}
+
+CudaEvent::~CudaEvent() {
+  if (cuda.usable()) cuda.driver().cuEventDestroy(handle);
+}
+
+Status CudaEvent::synchronize() {
+  KILN_CHECK_OK(cuda.activate());
+  return cuda.check(cuda.driver().cuEventSynchronize(handle), "cuEventSynchronize(event)");
+}
+
+bool CudaEvent::is_done() {
+  if (!cuda.usable()) return true;
+  return cuda.driver().cuEventQuery(handle) != CUDA_ERROR_NOT_READY;
+}
+
+CudaKernel::~CudaKernel() {
+  cuda.forget(*this);
+  if (module && cuda.usable()) cuda.driver().cuModuleUnload(module);
+}
+
+Status CudaKernel::finish_load(const KernelImage& image) {
+  const Driver& driver = cuda.driver();
+  CUresult code = CUDA_ERROR_NO_BINARY_FOR_GPU;
+  if (!image.cubin.empty()) code = driver.cuModuleLoadDataEx(&module, image.cubin.data(), 0, nullptr, nullptr);
+  if (code != CUDA_SUCCESS && !image.ptx.empty()) {
+    // No cubin, or one from a newer toolkit than this driver reads: the driver compiles the PTX itself.
+    char log[8192] = {};
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+    std::string text(image.ptx);  // the driver wants a terminating zero
+    code = driver.cuModuleLoadDataEx(&module, text.c_str(), 2, options, values);
+    if (code != CUDA_SUCCESS && fault_text(code).empty() && log[0]) {
+      Diagnostic d = driver.failure(code, "cuModuleLoadDataEx(&module, ptx)");
+      return with_note(error(ErrorKind::kDevice, "kernel '{}' does not load: {}", image.name, d.message),
+                       fmt::format("the driver says: {}", log));
+    }
+  }
+  if (code != CUDA_SUCCESS) {
+    Status status = cuda.check(code, "cuModuleLoadDataEx(&module, image)");
+    return error(status.error().kind, "kernel '{}' does not load: {}", image.name, status.error().message);
+  }
+  KILN_CHECK_OK(cuda.check(driver.cuModuleGetFunction(&function, module, image.name.c_str()),
+                           "cuModuleGetFunction(&function, module, name)"));
+  if (shared_bytes > 0)
+    KILN_CHECK_OK(cuda.check(driver.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                       static_cast<int>(shared_bytes)),
+                             "cuFuncSetAttribute(function, MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes)"));
+  int value = 0;
+  if (driver.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function) == CUDA_SUCCESS) registers_ = value;
+  if (driver.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function) == CUDA_SUCCESS)
+    local_bytes_ = value;
+  return {};
+}
+
+// The driver is opened once per process; a failed attempt is repeated, since its cause may go away.
+Result<std::shared_ptr<const Driver>> shared_driver() {
+  static std::mutex mutex;
+  static auto* opened = new std::shared_ptr<const Driver>;  // never destroyed: devices may outlive our statics
+  std::lock_guard lock(mutex);
+  if (!*opened) {
+    KILN_TRY(*opened, Driver::open());
+  }
+  return *opened;
+}
+
+}  // namespace
+
+Result<int> cuda_device_count() {
+  KILN_TRY(std::shared_ptr<const Driver> driver, shared_driver());
+  int count = 0;
+  KILN_CU_TRY(driver, cuDeviceGetCount(&count));
+  return count;
+}
+
+Result<std::unique_ptr<Backend>> make_cuda_backend(int ordinal) {
+  KILN_TRY(std::shared_ptr<const Driver> driver, shared_driver());
+  int count = 0;
+  KILN_CU_TRY(driver, cuDeviceGetCount(&count));
+  if (ordinal >= count)
+    return error(ErrorKind::kDevice, "no device cuda:{}: there {} {} GPU{}", ordinal, count == 1 ? "is" : "are", count,
+                 count == 1 ? "" : "s");
+  CUdevice device = 0;
+  KILN_CU_TRY(driver, cuDeviceGet(&device, ordinal));
+  return std::unique_ptr<Backend>(std::make_unique<CudaBackend>(driver, device, ordinal));
+}
+
+}  // namespace kiln::runtime
+
+#endif

@@ -1,0 +1,15 @@
+// The cuda:N devices, through the CUDA Driver API. Without CUDA's headers at build time both functions say so.
+#pragma once
+#include <memory>
+
+#include "runtime/backend.h"
+
+namespace kiln::runtime {
+
+/// Number of GPUs; kDevice with one sentence when CUDA cannot be used.
+Result<int> cuda_device_count();
+
+/// Makes no context: the GPU's primary context is retained at the first use. kDevice when there is no such GPU.
+Result<std::unique_ptr<Backend>> make_cuda_backend(int ordinal);
+
+}  // namespace kiln::runtime

@@ -1,0 +1,169 @@
+#include "runtime/device.h"
+
+#include <atomic>
+#include <charconv>
+#include <map>
+
+#include "runtime/cuda/cuda_backend.h"
+#include "runtime/host/host_backend.h"
+#include "runtime/jit.h"
+#include "support/diag.h"
+#include "support/knobs.h"
+
+namespace kiln {
+namespace runtime {
+
+StreamImpl::StreamImpl(Backend& backend) : backend_(&backend) {
+  static std::atomic<uint64_t> next_id{1};
+  id_ = next_id.fetch_add(1);
+}
+
+DeviceImpl::DeviceImpl(std::string name, std::unique_ptr<Backend> backend)
+    : name_(std::move(name)),
+      target_(backend->capability() ? target_for_capability(backend->capability()) : "host"),
+      backend_(std::move(backend)),
+      allocator_(*backend_, name_) {}
+
+DeviceImpl::~DeviceImpl() = default;
+
+Result<std::shared_ptr<Storage>> allocate_storage(const Device& device, int64_t bytes) {
+  DeviceImpl& impl = *device.impl();
+  KILN_TRY(Block * block, impl.allocator().allocate(bytes, impl.backend().default_stream()));
+  return std::make_shared<Storage>(impl.shared_from_this(), block, bytes);
+}
+
+Diagnostic freed_error(std::string_view what) {
+  return error(ErrorKind::kValue, "{} was freed: its memory was given back by free()", what);
+}
+
+namespace {
+
+// The devices of this process. Never destroyed: at exit the CUDA driver may be gone before our statics are.
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<DeviceImpl>, std::less<>> open;
+};
+
+Registry& registry() {
+  static auto* instance = new Registry;
+  return *instance;
+}
+
+// "cuda" and "cuda:0" are one device: gives the canonical name, or nullopt.
+std::optional<std::string> canonical(std::string_view name, int& ordinal) {
+  ordinal = -1;
+  if (name == "cpu") return "cpu";
+  if (name == "cuda") name = "cuda:0";
+  if (!name.starts_with("cuda:")) return std::nullopt;
+  std::string_view digits = name.substr(5);
+  auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
+  if (code != std::errc{} || end != digits.data() + digits.size() || ordinal < 0) return std::nullopt;
+  return fmt::format("cuda:{}", ordinal);
+}
+
+// Keeps the device alive while a stream of it is held.
+struct OwnedStream {
+  ~OwnedStream() {
+    (void)stream->synchronize().ok();
+    device->allocator().stream_closed(*stream);
+  }
+  std::shared_ptr<DeviceImpl> device;
+  std::unique_ptr<StreamImpl> stream;
+};
+
+struct OwnedEvent {
+  std::shared_ptr<DeviceImpl> device;
+  std::unique_ptr<EventImpl> event;
+};
+
+}  // namespace
+}  // namespace runtime
+
+using namespace runtime;
+
+Status Stream::synchronize() const { return impl_ ? impl_->synchronize() : Status{}; }
+
+Status Stream::wait(const Event& event) const {
+  if (!impl_ || !event.impl()) return error(ErrorKind::kValue, "wait needs a stream and a recorded event");
+  return impl_->wait(*event.impl());
+}
+
+Status Event::synchronize() const { return impl_ ? impl_->synchronize() : Status{}; }
+
+Result<Device> Device::open(std::string_view name) {
+  int ordinal = -1;
+  auto full_name = canonical(name, ordinal);
+  if (!full_name) return error(ErrorKind::kDevice, "unknown device '{}': devices are cpu, cuda and cuda:N", name);
+  Registry& devices = registry();
+  std::lock_guard lock(devices.mutex);
+  if (auto found = devices.open.find(*full_name); found != devices.open.end()) return Device(found->second);
+  std::unique_ptr<Backend> backend;
+  if (ordinal < 0) {
+    KILN_TRY(backend, make_host_backend());
+  } else {
+    KILN_TRY(backend, make_cuda_backend(ordinal));
+  }
+  auto impl = std::make_shared<DeviceImpl>(*full_name, std::move(backend));
+  devices.open.emplace(*full_name, impl);
+  return Device(impl);
+}
+
+Result<Device> Device::open_default() {
+  if (std::string name = knob(Knob::kDevice); !name.empty()) return open(name);
+  if (auto gpu = open("cuda:0"); gpu.ok()) return gpu;
+  return open("cpu");
+}
+
+std::vector<std::string> Device::list() {
+  std::vector<std::string> names;
+  if (auto count = cuda_device_count(); count.ok())
+    for (int i = 0; i < *count; ++i) names.push_back(fmt::format("cuda:{}", i));
+  names.push_back("cpu");
+  return names;
+}
+
+const std::string& Device::name() const {
+  static const std::string kNone = "no device";
+  return impl_ ? impl_->name() : kNone;
+}
+
+bool Device::is_cuda() const { return impl_ && impl_->is_cuda(); }
+
+DeviceInfo Device::info() const {
+  if (!impl_) return {};
+  DeviceInfo info = impl_->backend().info();
+  info.target = impl_->target();
+  return info;
+}
+
+Stream Device::default_stream() const {
+  if (!impl_) return {};
+  return Stream(std::shared_ptr<StreamImpl>(impl_, &impl_->backend().default_stream()));
+}
+
+Result<Stream> Device::new_stream() const {
+  KILN_TRY(std::unique_ptr<StreamImpl> stream, impl_->backend().new_stream());
+  auto owned = std::make_shared<OwnedStream>();
+  owned->device = impl_;
+  owned->stream = std::move(stream);
+  return Stream(std::shared_ptr<StreamImpl>(owned, owned->stream.get()));
+}
+
+Result<Event> Device::record(const Stream& stream) const {
+  StreamImpl& queue = impl_->stream_or_default(stream);
+  if (&queue.backend() != &impl_->backend())
+    return error(ErrorKind::kValue, "the stream belongs to another device than {}", name());
+  auto owned = std::make_shared<OwnedEvent>();
+  owned->device = impl_;
+  KILN_TRY(owned->event, impl_->backend().record(queue));
+  return Event(std::shared_ptr<EventImpl>(owned, owned->event.get()));
+}
+
+Result<double> Device::elapsed_ms(const Event& from, const Event& to) const {
+  if (!from.impl() || !to.impl()) return error(ErrorKind::kValue, "elapsed_ms needs two recorded events");
+  return impl_->backend().elapsed_ms(*from.impl(), *to.impl());
+}
+
+Status Device::synchronize() const { return impl_ ? impl_->backend().synchronize() : Status{}; }
+
+}  // namespace kiln

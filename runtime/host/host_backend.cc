@@ -1,0 +1,265 @@
+#include "runtime/host/host_backend.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "runtime/host/thread_pool.h"
+#include "support/diag.h"
+#include "support/knobs.h"
+
+namespace kiln::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kHugePage = 2 << 20;
+// Copies and fills shorter than this are done by the caller alone.
+constexpr int64_t kParallelBytes = 4 << 20;
+constexpr int64_t kPieceBytes = 1 << 20;
+// Requests above this are first compared with what the system says is available: Linux would promise more and kill us
+// later.
+constexpr int64_t kCheckedBytes = 64 << 20;
+
+class HostStream : public StreamImpl {
+ public:
+  explicit HostStream(Backend& backend) : StreamImpl(backend) {}
+  Status synchronize() override { return {}; }
+  Status wait(const EventImpl&) override { return {}; }
+};
+
+struct HostEvent : EventImpl {
+  Status synchronize() override { return {}; }
+  bool is_done() override { return true; }
+  Clock::time_point time = Clock::now();
+};
+
+// Scratch of one thread, kept between launches.
+struct Scratch {
+  ~Scratch() { std::free(memory); }
+  void* get(int64_t bytes) {
+    if (bytes <= size) return memory;
+    std::free(memory);
+    size = (bytes + 4095) / 4096 * 4096;
+    memory = std::aligned_alloc(4096, static_cast<size_t>(size));
+    if (!memory) size = 0;
+    return memory;
+  }
+  void* memory = nullptr;
+  int64_t size = 0;
+};
+
+class HostKernel : public LoadedKernel {
+ public:
+  explicit HostKernel(const KernelImage& image)
+      : entry(image.entry), scratch_bytes(image.scratch_bytes), keep(image.keep) {
+    name_ = image.name;
+    num_params_ = image.num_params;
+  }
+  HostEntry entry;
+  int64_t scratch_bytes;
+  std::shared_ptr<const void> keep;
+  mutable std::atomic<int64_t> program_ns{0};
+};
+
+std::string cpu_model() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("model name"))
+      if (size_t colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
+  return "CPU";
+}
+
+const char* vector_isa() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return "avx512";
+  if (__builtin_cpu_supports("avx2")) return "avx2";
+  return "sse2";
+#else
+  return "neon";
+#endif
+}
+
+int usable_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+// A field of /proc/meminfo in bytes; -1 when it is not there.
+int64_t meminfo(std::string_view field) {
+  std::ifstream in("/proc/meminfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(field)) return std::strtoll(line.c_str() + field.size() + 1, nullptr, 10) * 1024;
+  return -1;
+}
+
+class HostBackend : public Backend {
+ public:
+  explicit HostBackend(int threads) : stream_(*this), pool_(threads), scratch_(static_cast<size_t>(threads)) {}
+
+  DeviceInfo info() override {
+    DeviceInfo info;
+    info.name = fmt::format("{} ({}, {} thread{})", cpu_model(), vector_isa(), pool_.threads(),
+                            pool_.threads() == 1 ? "" : "s");
+    info.compute_units = pool_.threads();
+    info.memory_bytes = meminfo("MemTotal:");
+    info.free_bytes = free_bytes();
+    for (int level : {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
+      if (long bytes = sysconf(level); bytes > 0 && info.l2_bytes == 0) info.l2_bytes = bytes;
+    return info;
+  }
+  int capability() const override { return 0; }
+
+  Result<DeviceAddress> reserve(int64_t bytes) override {
+    if (bytes > kCheckedBytes && free_bytes() >= 0 && bytes > free_bytes())
+      return error(ErrorKind::kMemory, "not enough memory");
+    size_t align = bytes >= kHugePage ? kHugePage : 4096;
+    void* memory = std::aligned_alloc(align, (static_cast<size_t>(bytes) + align - 1) / align * align);
+    if (!memory) return error(ErrorKind::kMemory, "not enough memory");
+    if (bytes >= 2 * kHugePage) (void)madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+    return reinterpret_cast<DeviceAddress>(memory);
+  }
+  void release(DeviceAddress address, int64_t) override { std::free(pointer(address)); }
+  int64_t free_bytes() override { return meminfo("MemAvailable:"); }
+
+  Result<std::unique_ptr<StreamImpl>> new_stream() override {
+    return std::unique_ptr<StreamImpl>(new HostStream(*this));
+  }
+  StreamImpl& default_stream() override { return stream_; }
+  Result<std::unique_ptr<EventImpl>> record(StreamImpl&) override { return std::unique_ptr<EventImpl>(new HostEvent); }
+  Result<double> elapsed_ms(const EventImpl& from, EventImpl& to) override {
+    auto *start = dynamic_cast<const HostEvent*>(&from), *end = dynamic_cast<const HostEvent*>(&to);
+    if (!start || !end) return error(ErrorKind::kValue, "the events belong to another device than cpu");
+    return std::chrono::duration<double, std::milli>(end->time - start->time).count();
+  }
+  Status synchronize() override { return {}; }
+
+  Status copy_in(DeviceAddress target, const void* source, size_t bytes, StreamImpl&) override {
+    copy_bytes(pointer(target), source, bytes);
+    return {};
+  }
+  Status copy_out(void* target, DeviceAddress source, size_t bytes, StreamImpl&) override {
+    copy_bytes(target, pointer(source), bytes);
+    return {};
+  }
+  Status copy(DeviceAddress target, DeviceAddress source, size_t bytes, StreamImpl&) override {
+    copy_bytes(pointer(target), pointer(source), bytes);
+    return {};
+  }
+  Status fill(DeviceAddress target, uint64_t pattern, int element_bytes, int64_t count, StreamImpl&) override {
+    auto fill_all = [&](auto value) {
+      auto* out = static_cast<decltype(value)*>(pointer(target));
+      in_pieces(count * element_bytes, [=](int64_t first, int64_t last) {
+        std::fill(out + first / element_bytes, out + last / element_bytes, value);
+      });
+    };
+    switch (element_bytes) {
+      case 1:
+        fill_all(static_cast<uint8_t>(pattern));
+        break;
+      case 2:
+        fill_all(static_cast<uint16_t>(pattern));
+        break;
+      case 4:
+        fill_all(static_cast<uint32_t>(pattern));
+        break;
+      case 8:
+        fill_all(pattern);
+        break;
+      default:
+        KILN_UNREACHABLE("fill of {}-byte elements", element_bytes);
+    }
+    return {};
+  }
+
+  Result<std::shared_ptr<LoadedKernel>> load(const KernelImage& image) override {
+    KILN_ASSERT(image.entry, "kernel {} has no host entry", image.name);
+    return std::shared_ptr<LoadedKernel>(std::make_shared<HostKernel>(image));
+  }
+
+  Status launch(const LoadedKernel& loaded, const Grid& grid, const uint64_t* slots, StreamImpl&) override {
+    const auto& kernel = static_cast<const HostKernel&>(loaded);
+    const int32_t sizes[3] = {static_cast<int32_t>(grid[0]), static_cast<int32_t>(grid[1]),
+                              static_cast<int32_t>(grid[2])};
+    int64_t programs = int64_t{sizes[0]} * sizes[1] * sizes[2];
+    if (kernel.scratch_bytes > 0) {
+      // Scratch belongs to the pool's threads, so two callers must not launch at once.
+      std::lock_guard lock(scratch_mutex_);
+      for (Scratch& scratch : scratch_)
+        if (!scratch.get(kernel.scratch_bytes))
+          return error(ErrorKind::kMemory, "out of memory: kernel '{}' needs {} bytes of scratch per thread",
+                       kernel.name(), kernel.scratch_bytes);
+      run(kernel, slots, sizes, programs);
+    } else {
+      run(kernel, slots, sizes, programs);
+    }
+    return {};
+  }
+
+ private:
+  static void* pointer(DeviceAddress address) { return reinterpret_cast<void*>(address); }
+
+  void run(const HostKernel& kernel, const uint64_t* slots, const int32_t* sizes, int64_t programs) {
+    struct Launch {
+      HostEntry entry;
+      const uint64_t* slots;
+      const int32_t* sizes;
+      Scratch* scratch;
+    } launch{kernel.entry, slots, sizes, kernel.scratch_bytes > 0 ? scratch_.data() : nullptr};
+    auto run_range = [](void* context, int64_t first, int64_t last, int thread) {
+      auto& l = *static_cast<Launch*>(context);
+      l.entry(l.slots, l.sizes, first, last, l.scratch ? l.scratch[thread].memory : nullptr);
+    };
+    pool_.run({run_range, &launch, &kernel.program_ns}, programs);
+  }
+
+  // fn(first, last) over byte ranges that are multiples of kPieceBytes but for the last.
+  template <class Fn>
+  void in_pieces(int64_t bytes, Fn fn) {
+    if (bytes < kParallelBytes) return fn(int64_t{0}, bytes);
+    struct Context {
+      Fn* fn;
+      int64_t bytes;
+    } context{&fn, bytes};
+    auto run_range = [](void* c, int64_t first, int64_t last, int) {
+      auto& range = *static_cast<Context*>(c);
+      (*range.fn)(first * kPieceBytes, std::min(range.bytes, last * kPieceBytes));
+    };
+    pool_.run({run_range, &context, nullptr}, (bytes + kPieceBytes - 1) / kPieceBytes);
+  }
+
+  void copy_bytes(void* target, const void* source, size_t bytes) {
+    auto* out = static_cast<char*>(target);
+    auto* in = static_cast<const char*>(source);
+    if (out < in + bytes && in < out + bytes) {  // pieces of an overlapping copy would overwrite each other's input
+      std::memmove(out, in, bytes);
+      return;
+    }
+    in_pieces(static_cast<int64_t>(bytes), [=](int64_t first, int64_t last) {
+      std::memcpy(out + first, in + first, static_cast<size_t>(last - first));
+    });
+  }
+
+  HostStream stream_;
+  ThreadPool pool_;
+  std::mutex scratch_mutex_;
+  std::vector<Scratch> scratch_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> make_host_backend() {
+  KILN_TRY(std::optional<int64_t> threads, knob_int(Knob::kThreads, 1));
+  int count = static_cast<int>(std::min<int64_t>(threads.value_or(usable_cpus()), 1024));
+  return std::unique_ptr<Backend>(std::make_unique<HostBackend>(count));
+}
+
+}  // namespace kiln::runtime

@@ -1,0 +1,11 @@
+#include "compiler/target/target.h"
+#include "runtime/jit.h"
+
+namespace kiln::runtime {
+
+std::string target_for_capability(int capability) {
+  const target::Target* row = target::for_capability(capability);
+  return row ? std::string(row->name) : std::string();
+}
+
+}  // namespace kiln::runtime
