@@ -3,6 +3,7 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -257,9 +258,11 @@ struct Emit {
   Value* float_to_int(Value* v, DType from, DType to) const {
     Value* wide = from == DType::kF64 ? v : float_to_f32(v, from, false);
     if (to == DType::kI1) return b.CreateFCmpUNE(wide, real(wide, 0.0));
-    llvm::Type* result = type(b.getIntNTy(bits(to)), v);
+    // Saturates at 32 or 64 bits; narrower integers take the low bits of that (interp/eval.h).
+    llvm::Type* saturated = type(b.getIntNTy(std::max(bits(to), 32)), v);
     auto id = is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
-    return b.CreateIntrinsic(id, {result, wide->getType()}, {wide});
+    Value* integer = b.CreateIntrinsic(id, {saturated, wide->getType()}, {wide});
+    return b.CreateTrunc(integer, type(b.getIntNTy(bits(to)), v));
   }
 };
 
