@@ -64,6 +64,8 @@ class HostCode {
  public:
   virtual ~HostCode() = default;
   virtual HostEntry entry() const = 0;
+  /// kLaunch: the first device assertion that failed since the last call, with its program. Ask after a launch has finished.
+  virtual Status take_failure() = 0;
 };
 Result<std::shared_ptr<HostCode>> load_host_object(const CompiledKernel& kernel);
 

@@ -1,0 +1,128 @@
+#include "compiler/codegen/host_hooks.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+#include "kiln/dtype.h"
+#include "support/float_bits.h"
+
+namespace kiln::codegen {
+
+void HostLog::fail(std::string message) {
+  std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = std::move(message);
+}
+
+std::optional<std::string> HostLog::take_failure() {
+  std::lock_guard lock(mutex_);
+  std::optional<std::string> taken;
+  taken.swap(failure_);
+  return taken;
+}
+
+namespace {
+
+std::string format_value(int32_t kind, bool hex, uint64_t bits) {
+  if (kind < 0) return fmt::format("0x{:x}", bits);
+  const DType type = static_cast<DType>(kind);
+  const int width = kiln::bits(type);
+  if (width < 64) bits &= (uint64_t{1} << width) - 1;
+  if (hex) return fmt::format("0x{:0{}x}", bits, (width + 3) / 4);
+  if (is_float(type)) return fmt::format("{:f}", float_from_bits(type, bits));
+  if (!is_signed(type)) return fmt::format("{}", bits);
+  return fmt::format("{}", static_cast<int64_t>(bits << (64 - width)) >> (64 - width));
+}
+
+}  // namespace
+
+extern "C" {
+
+void kiln_hook_assert(HostLog* log, const int32_t* program, const char* text) {
+  log->fail(
+      fmt::format("device assertion failed in program ({}, {}, {}): {}", program[0], program[1], program[2], text));
+}
+
+void kiln_hook_print(const int32_t* program, const int32_t* index, int32_t rank, const char* text, int32_t kind,
+                     int32_t hex, uint64_t bits) {
+  std::string line = fmt::format("pid ({}, {}, {}) idx (", program[0], program[1], program[2]);
+  for (int32_t i = 0; i < rank; ++i) line += fmt::format("{}{}", i ? ", " : "", index[i]);
+  line += fmt::format("){}{}\n", text, format_value(kind, hex != 0, bits));
+  std::fwrite(line.data(), 1, line.size(), stdout);
+}
+
+void kiln_hook_stream(void* to, const void* from, uint64_t bytes) {
+#if defined(__x86_64__)
+  auto* out = static_cast<char*>(to);
+  auto* in = static_cast<const char*>(from);
+  const uint64_t head = std::min<uint64_t>(bytes, (64 - reinterpret_cast<uintptr_t>(out) % 64) % 64);
+  std::memcpy(out, in, head);
+  out += head, in += head, bytes -= head;
+  for (; bytes >= 64; bytes -= 64, out += 64, in += 64)
+    for (int k = 0; k < 4; ++k)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(out) + k, _mm_loadu_si128(reinterpret_cast<const __m128i*>(in) + k));
+  std::memcpy(out, in, bytes);
+  _mm_sfence();
+#else
+  std::memcpy(to, from, bytes);
+#endif
+}
+
+void kiln_hook_load_lanes(void* lanes, const void* memory, const uint64_t* mask, int32_t count, int32_t size) {
+  for (int32_t i = 0; i < count; ++i)
+    if (mask[i / 64] >> (i % 64) & 1)
+      std::memcpy(static_cast<char*>(lanes) + i * size, static_cast<const char*>(memory) + i * size,
+                  static_cast<size_t>(size));
+}
+
+void kiln_hook_store_lanes(void* memory, const void* lanes, const uint64_t* mask, int32_t count, int32_t size) {
+  for (int32_t i = 0; i < count; ++i)
+    if (mask[i / 64] >> (i % 64) & 1)
+      std::memcpy(static_cast<char*>(memory) + i * size, static_cast<const char*>(lanes) + i * size,
+                  static_cast<size_t>(size));
+}
+
+}  // extern "C"
+
+std::span<const HostSymbol> host_symbols() {
+  using F1 = float (*)(float);
+  using D1 = double (*)(double);
+#define KILN_FUNCTION(f) \
+  { #f, reinterpret_cast < void*>(&f) }
+#define KILN_LIBM(f)                                             \
+  {#f, reinterpret_cast<void*>(static_cast<D1>(&std::f))}, {     \
+#f "f", reinterpret_cast < void*>(static_cast <F1>(&std::f)) \
+  }
+  static const HostSymbol kSymbols[] = {
+      {"memcpy", reinterpret_cast<void*>(static_cast<void* (*)(void*, const void*, size_t)>(&std::memcpy))},
+      {"memmove", reinterpret_cast<void*>(static_cast<void* (*)(void*, const void*, size_t)>(&std::memmove))},
+      {"memset", reinterpret_cast<void*>(static_cast<void* (*)(void*, int, size_t)>(&std::memset))},
+      {"fma", reinterpret_cast<void*>(static_cast<double (*)(double, double, double)>(&std::fma))},
+      {"fmaf", reinterpret_cast<void*>(static_cast<float (*)(float, float, float)>(&std::fma))},
+      {"fmod", reinterpret_cast<void*>(static_cast<double (*)(double, double)>(&std::fmod))},
+      {"fmodf", reinterpret_cast<void*>(static_cast<float (*)(float, float)>(&std::fmod))},
+      KILN_LIBM(floor),
+      KILN_LIBM(ceil),
+      KILN_LIBM(trunc),
+      KILN_LIBM(rint),
+      KILN_LIBM(sqrt),
+      {"roundeven", reinterpret_cast<void*>(static_cast<D1>(&std::nearbyint))},
+      {"roundevenf", reinterpret_cast<void*>(static_cast<F1>(&std::nearbyint))},
+      KILN_FUNCTION(kiln_hook_assert),
+      KILN_FUNCTION(kiln_hook_print),
+      KILN_FUNCTION(kiln_hook_stream),
+      KILN_FUNCTION(kiln_hook_load_lanes),
+      KILN_FUNCTION(kiln_hook_store_lanes),
+  };
+#undef KILN_LIBM
+#undef KILN_FUNCTION
+  return kSymbols;
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,45 @@
+// What generated host code calls: the complete table of symbols that an object may need, and the log they write to.
+#pragma once
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace kiln::codegen {
+
+/// Belongs to one HostCode; hooks may be called from several threads at once.
+class HostLog {
+ public:
+  void fail(std::string message);
+  /// The first failure since the last call.
+  std::optional<std::string> take_failure();
+
+ private:
+  std::mutex mutex_;
+  std::optional<std::string> failure_;
+};
+
+struct HostSymbol {
+  const char* name;
+  void* address;
+};
+/// memcpy and the like that LLVM may call, libm's exact functions (fma, floor… on CPUs without the instructions), our
+/// hooks.
+std::span<const HostSymbol> host_symbols();
+
+extern "C" {
+/// A failed device assertion: the program's position and the text.
+void kiln_hook_assert(HostLog* log, const int32_t* program, const char* text);
+/// One line of device_print: "pid (x, y, z) idx (i, …) text: value". `kind` is a DType, or -1 for a pointer; `bits`
+/// holds the value.
+void kiln_hook_print(const int32_t* program, const int32_t* index, int32_t rank, const char* text, int32_t kind,
+                     int32_t hex, uint64_t bits);
+/// Copies a finished tile past the caches; regular stores ahead of and behind the aligned middle.
+void kiln_hook_stream(void* to, const void* from, uint64_t bytes);
+/// Lanes whose bit in `mask` is set, of elements of `size` bytes: from or to `memory`, which has no others.
+void kiln_hook_load_lanes(void* lanes, const void* memory, const uint64_t* mask, int32_t count, int32_t size);
+void kiln_hook_store_lanes(void* memory, const void* lanes, const uint64_t* mask, int32_t count, int32_t size);
+}
+
+}  // namespace kiln::codegen
