@@ -34,8 +34,6 @@ llvm::Function* slow_reduction(MathEmitter& m) {
                                    llvm::GlobalValue::InternalLinkage, kName, module);
   f->addFnAttr(llvm::Attribute::NoInline);
   f->addFnAttr(llvm::Attribute::NoUnwind);
-  if (outer.GetInsertBlock()->getParent()->hasFnAttribute("target-cpu"))
-    f->addFnAttr(outer.GetInsertBlock()->getParent()->getFnAttribute("target-cpu"));
   auto* table_data = llvm::ConstantDataArray::get(context, llvm::ArrayRef<uint64_t>(kTwoOverPi));
   unsigned address_space = m.target.is_cuda() ? 1 : 0;
   auto* table =
@@ -49,7 +47,8 @@ llvm::Function* slow_reduction(MathEmitter& m) {
   V exponent = b.CreateAnd(b.CreateLShr(bits, c(52)), c(0x7ff));
   V mantissa = b.CreateOr(b.CreateAnd(bits, c((1ull << 52) - 1)), c(1ull << 52));
   // First bit kept: exponent - 1075 - 2 into 2/π, and 64 more into the table, which starts with a word of zeros.
-  V position = b.CreateSub(exponent, c(1075 + 2 - 64));
+  // Small arguments, which come along in a vector with a large one, have no place in the table and no use for the result.
+  V position = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b.CreateSub(exponent, c(1075 + 2 - 64)), c(0));
   V shift = b.CreateAnd(position, c(63));
   // NaN and infinity have the largest exponent: the table is long enough for it, and their result is replaced below.
   V first = b.CreateLShr(position, c(6));
