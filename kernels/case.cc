@@ -114,6 +114,16 @@ Result<Check> check(const Case& which, const Problem& problem, Variant variant, 
 
 int64_t cdiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+Problem empty_problem(const Request& request) {
+  Problem p;
+  p.device = request.device;
+  p.dtype = request.dtype;
+  p.shape = request.shape;
+  p.seed = request.seed;
+  p.for_gpu = request.for_gpu;
+  return p;
+}
+
 Launch launch(Kernel kernel, int64_t programs, std::vector<std::optional<Arg>> args, int num_warps) {
   Launch l;
   l.kernel = std::move(kernel);
@@ -123,15 +133,15 @@ Launch launch(Kernel kernel, int64_t programs, std::vector<std::optional<Arg>> a
   return l;
 }
 
-PointwiseConfig pointwise_config(const Device& device, DType dtype) {
+PointwiseConfig pointwise_config(bool gpu, DType dtype) {
   // GPU: two 16-byte accesses per thread and tensor. CPU: a block that stays in the first-level cache.
-  if (device.is_cuda()) return {size_of(dtype) >= 4 ? 1024 : 2048, 4};
+  if (gpu) return {size_of(dtype) >= 4 ? 1024 : 2048, 4};
   return {2048, 4};
 }
 
-RowConfig row_config(const Device& device, DType, int64_t n) {
+RowConfig row_config(bool gpu, int64_t n) {
   int64_t block = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
-  if (!device.is_cuda()) return {block, 4};
+  if (!gpu) return {block, 4};
   // 32 elements per thread keep enough loads in flight for one row; a row of 1024 then needs one warp and no barrier.
   constexpr int64_t kPerThread = 32, kWarp = 32;
   return {block, static_cast<int>(std::clamp<int64_t>(block / (kPerThread * kWarp), 1, 32))};
@@ -148,7 +158,7 @@ Status OpChain::add(std::string_view op, int64_t programs, std::vector<std::opti
 
 Status OpChain::pointwise(std::string_view op, std::span<const Tensor> inputs, const Tensor& out,
                           std::span<const double> scalars) {
-  PointwiseConfig config = pointwise_config(problem_.device, out.dtype());
+  PointwiseConfig config = pointwise_config(problem_.for_gpu, out.dtype());
   std::vector<std::optional<Arg>> args(inputs.begin(), inputs.end());
   args.push_back(out);
   for (double s : scalars) args.push_back(s);
@@ -158,12 +168,12 @@ Status OpChain::pointwise(std::string_view op, std::span<const Tensor> inputs, c
 }
 
 Status OpChain::reduce_rows(std::string_view op, const Tensor& x, const Tensor& out) {
-  RowConfig config = row_config(problem_.device, x.dtype(), x.shape()[1]);
+  RowConfig config = row_config(problem_.for_gpu, x.shape()[1]);
   return add(op, x.shape()[0], {x, out, x.shape()[1], config.block}, config.num_warps);
 }
 
 Status OpChain::with_vector(std::string_view op, const Tensor& x, const Tensor& vector, const Tensor& out) {
-  RowConfig config = row_config(problem_.device, x.dtype(), x.shape()[1]);
+  RowConfig config = row_config(problem_.for_gpu, x.shape()[1]);
   return add(op, x.shape()[0], {x, vector, out, x.shape()[1], config.block}, config.num_warps);
 }
 

@@ -44,12 +44,24 @@ struct Launch {
 enum class Variant { kFused, kUnfused };
 std::string_view name(Variant variant);
 
+/// What to make of a case. `for_gpu` chooses block sizes and warps as on a GPU, wherever the tensors are: for compiling
+/// on a machine without one.
+struct Request {
+  Device device;
+  DType dtype = DType::kF32;
+  Shape shape = {};
+  uint64_t seed = 0;
+  Variant variant = Variant::kFused;
+  bool for_gpu = device.is_cuda();
+};
+
 /// A case made ready to run on a device.
 struct Problem {
   Device device;
   DType dtype = DType::kF32;
   Shape shape;
   uint64_t seed = 0;
+  bool for_gpu = false;
   std::vector<Tensor> inputs =
       {};  // the first `sliced_inputs` share dimension 0 with the outputs; the others are whole
   int sliced_inputs = 0;
@@ -79,8 +91,7 @@ struct Case {
   std::vector<Shape> (*gpu_sizes)() = nullptr;  // real ones, for the demo and the benchmarks
   std::vector<Shape> (*host_sizes)() = nullptr;
   std::vector<Shape> (*test_sizes)() = nullptr;  // odd ones
-  Result<Problem> (*make)(Sources& sources, const Device& device, DType dtype, const Shape& shape, uint64_t seed,
-                          Variant variant) = nullptr;
+  Result<Problem> (*make)(Sources& sources, const Request& request) = nullptr;
   /// One vector per output, from the inputs as stored (already rounded to the dtype).
   std::vector<std::vector<double>> (*reference)(const Rows& rows) = nullptr;
   /// Largest |got - want| / max(1, |want|) that is right for a result computed in f32 and rounded once to `dtype`.
@@ -113,16 +124,19 @@ struct PointwiseConfig {
   int64_t block;
   int num_warps;
 };
-PointwiseConfig pointwise_config(const Device& device, DType dtype);
+PointwiseConfig pointwise_config(bool gpu, DType dtype);
 
 /// One program per row: the block that holds `n` columns, and its warps.
 struct RowConfig {
   int64_t block;
   int num_warps;
 };
-RowConfig row_config(const Device& device, DType dtype, int64_t n);
+RowConfig row_config(bool gpu, int64_t n);
 
 int64_t cdiv(int64_t a, int64_t b);
+
+/// The problem of a request, without tensors yet.
+Problem empty_problem(const Request& request);
 
 /// A launch over a one-dimensional grid.
 Launch launch(Kernel kernel, int64_t programs, std::vector<std::optional<Arg>> args, int num_warps);

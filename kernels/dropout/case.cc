@@ -14,7 +14,7 @@ Status unfused(Sources& sources, Problem& p) {
   KILN_TRY(Tensor r, Tensor::empty(p.device, DType::kF32, p.shape));
   KILN_TRY(Tensor keep, Tensor::empty(p.device, p.dtype, p.shape));
   KILN_TRY(Kernel uniform, sources.kernel("ops", "uniform_op"));
-  PointwiseConfig config = pointwise_config(p.device, DType::kF32);
+  PointwiseConfig config = pointwise_config(p.for_gpu, DType::kF32);
   int64_t n = p.shape[0];
   p.launches.push_back(
       launch(uniform, cdiv(n, config.block), {r, philox_seed(p.seed), n, config.block}, config.num_warps));
@@ -24,24 +24,24 @@ Status unfused(Sources& sources, Problem& p) {
   return ops.pointwise("mul_op", {{x, keep}}, out);
 }
 
-Result<Problem> make(Sources& sources, const Device& device, DType dtype, const Shape& shape, uint64_t seed,
-                     Variant variant) {
-  Problem p{device, dtype, shape, seed};
+Result<Problem> make(Sources& sources, const Request& request) {
+  Problem p = empty_problem(request);
+  const Shape& shape = request.shape;
   int64_t n = shape[0];
-  KILN_TRY(p.inputs.emplace_back(), randn(device, dtype, shape, seed));
+  KILN_TRY(p.inputs.emplace_back(), randn(p.device, p.dtype, shape, p.seed));
   p.sliced_inputs = 1;
-  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(device, dtype, shape));
+  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(p.device, p.dtype, shape));
   p.flops = 4.0 * static_cast<double>(n);
-  if (variant == Variant::kUnfused) {
+  if (request.variant == Variant::kUnfused) {
     KILN_CHECK_OK(unfused(sources, p));
     return p;
   }
-  PointwiseConfig config = pointwise_config(device, dtype);
+  PointwiseConfig config = pointwise_config(p.for_gpu, p.dtype);
   KILN_TRY(Kernel kernel, sources.kernel("dropout", "dropout_kernel"));
-  p.launches.push_back(launch(kernel, cdiv(n, config.block),
-                              {p.inputs[0], p.outputs[0], n, static_cast<double>(kP), philox_seed(seed), config.block},
-                              config.num_warps));
-  p.bytes = 2.0 * static_cast<double>(n) * size_of(dtype);
+  p.launches.push_back(launch(
+      kernel, cdiv(n, config.block),
+      {p.inputs[0], p.outputs[0], n, static_cast<double>(kP), philox_seed(p.seed), config.block}, config.num_warps));
+  p.bytes = 2.0 * static_cast<double>(n) * size_of(p.dtype);
   return p;
 }
 

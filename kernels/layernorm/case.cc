@@ -24,30 +24,30 @@ Status unfused(Sources& sources, Problem& p) {
   return ops.with_vector("column_add_op", away, bias, out);
 }
 
-Result<Problem> make(Sources& sources, const Device& device, DType dtype, const Shape& shape, uint64_t seed,
-                     Variant variant) {
-  Problem p{device, dtype, shape, seed};
+Result<Problem> make(Sources& sources, const Request& request) {
+  Problem p = empty_problem(request);
+  const Shape& shape = request.shape;
   const int64_t rows[] = {shape[0]}, columns[] = {shape[1]};
-  KILN_TRY(p.inputs.emplace_back(), randn(device, dtype, shape, seed));
-  KILN_TRY(p.inputs.emplace_back(), randn(device, dtype, columns, seed + 1));
-  KILN_TRY(p.inputs.emplace_back(), randn(device, dtype, columns, seed + 2));
+  KILN_TRY(p.inputs.emplace_back(), randn(p.device, p.dtype, shape, p.seed));
+  KILN_TRY(p.inputs.emplace_back(), randn(p.device, p.dtype, columns, p.seed + 1));
+  KILN_TRY(p.inputs.emplace_back(), randn(p.device, p.dtype, columns, p.seed + 2));
   p.sliced_inputs = 1;
-  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(device, dtype, shape));
-  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(device, DType::kF32, rows));
-  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(device, DType::kF32, rows));
+  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(p.device, p.dtype, shape));
+  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(p.device, DType::kF32, rows));
+  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(p.device, DType::kF32, rows));
   double n = static_cast<double>(p.inputs[0].numel());
   p.flops = 8 * n;
-  if (variant == Variant::kUnfused) {
+  if (request.variant == Variant::kUnfused) {
     KILN_CHECK_OK(unfused(sources, p));
     return p;
   }
-  RowConfig config = row_config(device, dtype, shape[1]);
+  RowConfig config = row_config(p.for_gpu, shape[1]);
   KILN_TRY(Kernel kernel, sources.kernel("layernorm", "layernorm_kernel"));
   p.launches.push_back(launch(
       kernel, shape[0],
       {p.inputs[0], p.inputs[1], p.inputs[2], p.outputs[0], p.outputs[1], p.outputs[2], shape[1], kEps, config.block},
       config.num_warps));
-  p.bytes = 2 * n * size_of(dtype) + 2.0 * static_cast<double>(shape[1]) * size_of(dtype) +
+  p.bytes = 2 * n * size_of(p.dtype) + 2.0 * static_cast<double>(shape[1]) * size_of(p.dtype) +
             8.0 * static_cast<double>(shape[0]);
   return p;
 }

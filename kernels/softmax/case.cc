@@ -21,22 +21,22 @@ Status unfused(Sources& sources, Problem& p) {
   return ops.with_vector("row_div_op", b, statistic, out);
 }
 
-Result<Problem> make(Sources& sources, const Device& device, DType dtype, const Shape& shape, uint64_t seed,
-                     Variant variant) {
-  Problem p{device, dtype, shape, seed};
-  KILN_TRY(p.inputs.emplace_back(), randn(device, dtype, shape, seed));
+Result<Problem> make(Sources& sources, const Request& request) {
+  Problem p = empty_problem(request);
+  const Shape& shape = request.shape;
+  KILN_TRY(p.inputs.emplace_back(), randn(p.device, p.dtype, shape, p.seed));
   p.sliced_inputs = 1;
-  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(device, dtype, shape));
+  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(p.device, p.dtype, shape));
   double n = static_cast<double>(p.inputs[0].numel());
   p.flops = 13 * n;
-  if (variant == Variant::kUnfused) {
+  if (request.variant == Variant::kUnfused) {
     KILN_CHECK_OK(unfused(sources, p));
     return p;
   }
-  RowConfig config = row_config(device, dtype, shape[1]);
+  RowConfig config = row_config(p.for_gpu, shape[1]);
   KILN_TRY(Kernel kernel, sources.kernel("softmax", "softmax_kernel"));
   p.launches.push_back(launch(kernel, shape[0], {p.inputs[0], p.outputs[0], shape[1], config.block}, config.num_warps));
-  p.bytes = 2 * n * size_of(dtype);
+  p.bytes = 2 * n * size_of(p.dtype);
   return p;
 }
 

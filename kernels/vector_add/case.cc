@@ -4,19 +4,20 @@ namespace kiln::kernels {
 
 namespace {
 
-Result<Problem> make(Sources& sources, const Device& device, DType dtype, const Shape& shape, uint64_t seed, Variant) {
-  Problem p{device, dtype, shape, seed};
+Result<Problem> make(Sources& sources, const Request& request) {
+  Problem p = empty_problem(request);
+  const Shape& shape = request.shape;
   int64_t n = shape[0];
   for (uint64_t i = 0; i < 2; ++i) {
-    KILN_TRY(p.inputs.emplace_back(), randn(device, dtype, shape, seed + i));
+    KILN_TRY(p.inputs.emplace_back(), randn(p.device, p.dtype, shape, p.seed + i));
   }
   p.sliced_inputs = 2;
-  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(device, dtype, shape));
-  PointwiseConfig config = pointwise_config(device, dtype);
+  KILN_TRY(p.outputs.emplace_back(), Tensor::empty(p.device, p.dtype, shape));
+  PointwiseConfig config = pointwise_config(p.for_gpu, p.dtype);
   KILN_TRY(Kernel kernel, sources.kernel("vector_add", "add_kernel"));
   p.launches.push_back(launch(kernel, cdiv(n, config.block), {p.inputs[0], p.inputs[1], p.outputs[0], n, config.block},
                               config.num_warps));
-  p.bytes = 3.0 * static_cast<double>(n) * size_of(dtype);
+  p.bytes = 3.0 * static_cast<double>(n) * size_of(p.dtype);
   p.flops = static_cast<double>(n);
   return p;
 }
