@@ -44,7 +44,8 @@ const std::vector<std::pair<std::string, std::string>>& bridges() {
   static const std::vector<std::pair<std::string, std::string>> kBridges = {
       {"runtime/jit", "compiler/"},            // the one way from the runtime to the compiler
       {"runtime/kernel", "compiler/"},         // makes jit functions for jit.cc
-      {"repl/compile_command", "compiler/"},   // `kiln compile` and `kiln check` show the compiler's own stages
+      {"repl/compile_", "compiler/"},          // `kiln compile` and `kiln check` show the compiler's own stages
+      {"repl/static_table", "compiler/target/"},  // a target's limits, for occupancy
       {"repl/script/triton", "compiler/frontend/"},  // @triton.jit makes a JitFunction
   };
   return kBridges;

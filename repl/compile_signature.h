@@ -1,0 +1,38 @@
+// What `kiln compile` and `kiln check` assume about parameters for which no signature was given.
+//
+//   tl.constexpr parameters   the --constexpr value, else the default, else the value that its first triton.Config
+//   gives,
+//                             else False for HAS_/IS_/USE_… names, else 128
+//   annotated (n: tl.int64)   that type
+//   pointers                  parameters that lead the address of a load, store or atomic, directly or through local
+//   names,
+//                             and names that end in "ptr": *fp32 (aligned to 16 bytes)
+//   None by default           the constexpr None
+//   float by default, and eps, p, alpha, beta, scale, …: fp32
+//   everything else           i32
+#pragma once
+#include <string>
+#include <vector>
+
+#include "compiler/frontend/frontend.h"
+#include "kiln/result.h"
+
+namespace kiln::repl {
+
+struct AssumedSignature {
+  std::string signature;  // as --signature takes it
+  std::vector<std::pair<std::string, frontend::Global>> constexprs;
+  std::vector<std::string> assumptions;  // "x_ptr: *fp32:16"
+};
+
+/// Parameters that `constexprs` names keep their given value.
+AssumedSignature assume_signature(const frontend::JitFunction& function,
+                                  const std::vector<std::pair<std::string, frontend::Global>>& constexprs);
+
+/// "BLOCK=1024", "EVEN=True", "DTYPE=tl.float16", "NAME=None".
+Result<std::pair<std::string, frontend::Global>> parse_constexpr(const std::string& text);
+
+/// Names of functions that a function calls directly: helpers are compiled through their callers.
+std::vector<std::string> called_names(const ast::FunctionDef& function);
+
+}  // namespace kiln::repl

@@ -1,0 +1,90 @@
+#include "repl/options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace kiln::repl {
+
+namespace {
+
+constexpr const char* kFooter =
+    R"(With no command: the prompt, or the program on standard input when that is not a terminal.
+exit codes: 0 ok, 1 an error in the program, 2 usage, 3 a result is wrong, 4 slower than the baseline)";
+
+void add_kernel_options(CLI::App& command, CompileArgs& a) {
+  command.add_option("file", a.file, "kernel file (Triton language)")->required();
+  command.add_option("--kernel", a.kernel, "the function's name");
+  command.add_option(
+      "--signature", a.signature,
+      "types of the parameters in order, as '*fp32:16,*fp32,i32'; ':16' promises divisibility; constexpr "
+      "parameters may be left out or given as 'constexpr'");
+  command.add_option("--constexpr", a.constexprs, "NAME=VALUE, for each constexpr parameter")->take_all();
+  command.add_option("--target", a.target, "sm_80, sm_90a, host, …; default: the device's");
+  command.add_option("--num-warps", a.num_warps, "warps per program")->check(CLI::Range(1, 32));
+  command.add_option("--num-stages", a.num_stages, "pipeline stages")->check(CLI::Range(1, 16));
+  command.add_option("--num-ctas", a.num_ctas, "blocks per cluster")->check(CLI::Range(1, 16));
+  command.add_flag("--verify-each", a.verify_each, "verify the IR after every pass");
+}
+
+}  // namespace
+
+ParsedOptions parse_options(int argc, const char* const* argv) {
+  Options o;
+  CLI::App app{"Kiln: type, run, measure and read GPU kernels in the Triton language", "kiln"};
+  app.footer(kFooter);
+  app.set_version_flag("--version", std::string("kiln ") + KILN_VERSION);
+  app.fallthrough();
+  app.add_option("--device", o.device, "cuda, cuda:N or cpu; default: the first GPU, else the CPU");
+  app.add_flag("--json", o.json, "tables and errors as JSON lines");
+  app.require_subcommand(0, 1);
+
+  bool from_stdin = false;
+  app.add_option("-c", o.code, "run this program text");
+  std::string dash;
+  app.add_option("program", dash, "'-': run the program on standard input")->check(CLI::IsMember({"-"}));
+
+  CLI::App* run = app.add_subcommand("run", "run a script");
+  run->add_option("file", o.file, "the script")->required();
+  run->prefix_command();
+
+  CLI::App* compile = app.add_subcommand("compile", "compile one kernel and show a stage of it");
+  add_kernel_options(*compile, o.compile);
+  compile->add_option("--emit", o.compile.emit, "ast, ir, ir:PASS, layout, llvm, ptx, cubin, asm or object");
+  compile->add_option("--print-after", o.compile.print_after,
+                      "also print the IR after this pass ('all': every one) to stderr");
+  compile->add_flag("--time-passes", o.compile.time_passes, "print the time of each phase to stderr");
+  compile->add_option("-o", o.compile.output, "write to this file");
+
+  CLI::App* check = app.add_subcommand("check", "report every kernel of a file that does not compile, and why");
+  add_kernel_options(*check, o.compile);
+
+  CLI::App* env = app.add_subcommand("env", "the KILN_* variables, their values and meanings");
+  CLI::App* devices = app.add_subcommand("devices", "what kernels can run on here");
+  CLI::App* demo = app.add_subcommand("demo", "fused kernels against one kernel per operation, at real size");
+  demo->add_option("kernels", o.demo.kernels, "only these kernels");
+  demo->add_option("--timeout", o.demo.timeout_s, "seconds for each comparison")->check(CLI::PositiveNumber);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    int code = app.exit(e);
+    return {std::nullopt, code == 0 ? kExitOk : kExitUsage};
+  }
+  from_stdin = dash == "-";
+  const std::pair<CLI::App*, Command> kCommands[] = {{run, Command::kFile},        {compile, Command::kCompile},
+                                                     {check, Command::kCheck},     {env, Command::kEnv},
+                                                     {devices, Command::kDevices}, {demo, Command::kDemo}};
+  bool chosen = false;
+  for (const auto& [sub, command] : kCommands)
+    if (sub->parsed()) o.command = command, chosen = true;
+  bool has_code = app.count("-c") > 0;
+  if (int(chosen) + int(has_code) + int(from_stdin) > 1) {
+    std::cerr << "kiln: a command, -c and - exclude each other\n";
+    return {std::nullopt, kExitUsage};
+  }
+  if (has_code) o.command = Command::kCode;
+  if (from_stdin) o.command = Command::kStdin;
+  o.args = run->remaining();
+  return {std::move(o), kExitOk};
+}
+
+}  // namespace kiln::repl

@@ -1,0 +1,53 @@
+// The command line of the kiln program, as plain data.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kiln::repl {
+
+/// Why the program ends; scripts and CI read these.
+enum ExitCode { kExitOk = 0, kExitError = 1, kExitUsage = 2, kExitMismatch = 3, kExitSlower = 4 };
+
+enum class Command { kPrompt, kFile, kCode, kStdin, kCompile, kCheck, kEnv, kDevices, kDemo };
+
+struct CompileArgs {
+  std::string file;
+  std::string kernel;                   // "": the file's only one (compile), every one (check)
+  std::string signature;                // "": inferred, and said so
+  std::vector<std::string> constexprs;  // "NAME=VALUE"
+  std::string target;                   // "": that of the default device
+  int num_warps = 4;
+  int num_stages = 3;
+  int num_ctas = 1;
+  std::string emit;         // "": the target's code, ptx or asm
+  std::string print_after;  // a pass's name, or "all"
+  bool time_passes = false;
+  bool verify_each = false;
+  std::string output;  // "": stdout
+};
+
+struct DemoArgs {
+  std::vector<std::string> kernels;  // empty: all
+  double timeout_s = 6;              // of each comparison
+};
+
+struct Options {
+  Command command = Command::kPrompt;
+  std::string device;  // "": the default one
+  bool json = false;
+  std::string file, code;         // kFile, kCode
+  std::vector<std::string> args;  // the script's own
+  CompileArgs compile;
+  DemoArgs demo;
+};
+
+/// Either options, or the exit code of what was said instead (help, version, a usage error: already printed).
+struct ParsedOptions {
+  std::optional<Options> options;
+  int exit_code = kExitOk;
+};
+ParsedOptions parse_options(int argc, const char* const* argv);
+
+}  // namespace kiln::repl
