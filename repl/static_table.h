@@ -1,0 +1,20 @@
+// The table of what a GPU would get of compiled kernels: registers, spills, shared memory, occupancy. Needs no GPU.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "kiln/kernel.h"
+#include "profiler/report/table.h"
+
+namespace kiln::repl {
+
+/// Columns for static_row.
+report::Table static_table();
+
+/// One kernel's row; `label` says which specialisation it is.
+void add_static_row(report::Table& table, const std::string& label, const KernelInfo& info);
+
+/// Blocks per SM for each resource, and what giving some back would bring; of a kernel compiled for a GPU.
+Result<report::Table> occupancy_table(const KernelInfo& info);
+
+}  // namespace kiln::repl
