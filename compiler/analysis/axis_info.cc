@@ -504,6 +504,11 @@ struct AxisAnalysis::State {
   }
 };
 
+const Value* mask_of(const Op* access) {
+  size_t at = access->kind == OpKind::kLoad ? 1 : access->kind == OpKind::kAtomicCas ? 3 : 2;
+  return access->operands.size() > at ? access->operands[at] : nullptr;
+}
+
 AxisAnalysis::AxisAnalysis(const ir::Module& module) : state_(std::make_unique<State>()) {
   for (size_t i = 0; i < module.params.size(); ++i) {
     const Value* arg = module.body()->args[i];
@@ -537,15 +542,18 @@ int64_t AxisAnalysis::alignment_width(const Value* pointer, const Value* mask, i
 }
 
 int AxisAnalysis::vector_width(const Op* access) const {
+  const layout::LinearLayout* layout = access->operand(0)->type.layout;
+  return layout ? vector_width(access, *layout) : 1;
+}
+
+int AxisAnalysis::vector_width(const Op* access, const layout::LinearLayout& layout) const {
   const Value* pointer = access->operand(0);
-  const layout::LinearLayout* layout = pointer->type.layout;
-  if (!layout || layout->bases(layout::In::kRegister).empty()) return 1;
-  size_t mask_at = access->kind == OpKind::kLoad ? 1 : 2;
-  const Value* mask = access->operands.size() > mask_at ? access->operands[mask_at] : nullptr;
-  auto registers = layout->bases(layout::In::kRegister);
+  if (layout.bases(layout::In::kRegister).empty()) return 1;
+  const Value* mask = mask_of(access);
+  auto registers = layout.bases(layout::In::kRegister);
   int dim = 0;
-  while (dim < layout->rank() && registers[0][dim] == 0) ++dim;
-  if (dim == layout->rank()) return 1;
+  while (dim < layout.rank() && registers[0][dim] == 0) ++dim;
+  if (dim == layout.rank()) return 1;
   int64_t limit = alignment_width(pointer, mask, dim);
   int width = 1;
   for (size_t bit = 0; bit < registers.size() && 2 * width <= limit; ++bit) {
@@ -555,8 +563,8 @@ int AxisAnalysis::vector_width(const Op* access) const {
     // A vector begins at a multiple of its width: nothing else may move it by less.
     bool alone = true;
     for (layout::In in : {layout::In::kRegister, layout::In::kLane, layout::In::kWarp})
-      for (size_t i = 0; i < layout->bases(in).size(); ++i)
-        if ((in != layout::In::kRegister || i != bit) && (layout->bases(in)[i][dim] & width)) alone = false;
+      for (size_t i = 0; i < layout.bases(in).size(); ++i)
+        if ((in != layout::In::kRegister || i != bit) && (layout.bases(in)[i][dim] & width)) alone = false;
     if (!alone) break;
     width *= 2;
   }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "compiler/ir/ir.h"
+#include "compiler/layout/linear_layout.h"
 
 namespace kiln::analysis {
 
@@ -23,6 +24,9 @@ struct AxisInfo {
   bool operator==(const AxisInfo&) const = default;
 };
 
+/// The mask of a load, store or atomic, or nullptr.
+const ir::Value* mask_of(const ir::Op* access);
+
 /// Computed for a whole module at once; values made afterwards are unknown (contiguity and constancy 1).
 class AxisAnalysis {
  public:
@@ -38,9 +42,11 @@ class AxisAnalysis {
   /// Elements that may be moved by one access along `dim`, by alignment, contiguity and mask alone: at most 16 bytes'
   /// worth. `mask` may be null.
   int64_t alignment_width(const ir::Value* pointer, const ir::Value* mask, int dim) const;
-  /// Elements that each thread moves by one access of a load or store of the distributed stage: what alignment_width
-  /// permits and the pointer's layout has in the lowest registers (a power of two; 1: no vectors). Registers
+  /// Elements that each thread moves by one access of a load or store when its pointer is held as `layout`: what
+  /// alignment_width permits and the layout has in the lowest registers (a power of two; 1: no vectors). Registers
   /// k·width … k·width+width-1 then hold neighbours in memory, the first at an address aligned to the whole access.
+  int vector_width(const ir::Op* access, const layout::LinearLayout& layout) const;
+  /// The same for the layout that the access has; a scalar access has width 1.
   int vector_width(const ir::Op* access) const;
 
  private:

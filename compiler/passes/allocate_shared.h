@@ -1,0 +1,13 @@
+// Gives every op that goes through shared memory its place there, and a barrier before it where one is needed.
+#pragma once
+#include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
+
+namespace kiln::passes {
+
+/// Sets shared_offset (and sync_before) of convert_layout, reduce and scan ops with scratch, and module.shared_bytes.
+/// Scratch lives only while its op runs, so ops may share bytes; while the sum of all is small they do not, which saves
+/// barriers. An error (ErrorKind::kMemory) at the op that needs more than the target's shared memory per block.
+Status allocate_shared(ir::Module& module, const target::Target& target);
+
+}  // namespace kiln::passes

@@ -1,0 +1,29 @@
+// The layouts that memory operations would like, and what an access costs under any layout.
+#pragma once
+#include <vector>
+
+#include "compiler/analysis/axis_info.h"
+#include "compiler/ir/ir.h"
+#include "compiler/layout/linear_layout.h"
+
+namespace kiln::passes {
+
+/// A blocked layout of `num_warps` warps: `width` neighbours along order[0] in each thread, lanes along the dimensions
+/// in order, warps from the last of them (so that a row stays in one warp) or, if not `warps_outermost`, from the
+/// first.
+layout::LinearLayout blocked_layout(const ir::Shape& shape, std::span<const int> order, int64_t width, int num_warps,
+                                    bool warps_outermost);
+
+/// Layouts under which neighbouring lanes reach neighbouring addresses, each thread 16 bytes at a time where alignment,
+/// mask and the number of elements allow that. `access` is a load, a store or an atomic of tiles.
+std::vector<layout::LinearLayout> coalesced_layouts(const analysis::AxisAnalysis& axis, const ir::Op* access,
+                                                    int num_warps);
+
+/// Roughly the cycles that an SM spends on the access: sectors of 32 bytes that memory must deliver, sectors that are
+/// asked for again, and instructions.
+double access_cost(const analysis::AxisAnalysis& axis, const ir::Op* access, const layout::LinearLayout& layout);
+
+/// Roughly the cycles of a conversion of so many bytes through shared memory.
+double conversion_cost(int64_t bytes);
+
+}  // namespace kiln::passes
