@@ -1,0 +1,15 @@
+// Contracts a float multiplication into the addition or subtraction that alone uses it, as NVIDIA's compilers do;
+// lowerings contract nothing themselves, so every executor rounds at the same places.
+//   %1 = mul %a, %b : f32
+//   %2 = add %1, %c : f32   →   %2 = fma %a, %b, %c : f32
+#pragma once
+#include "compiler/ir/ir.h"
+
+namespace kiln::passes {
+
+struct FuseFmaOptions {};
+
+/// f16, bf16, f32 and f64. When both operands of an addition are products, the left one is fused.
+Status fuse_fma(ir::Module& module, const FuseFmaOptions& options = {});
+
+}  // namespace kiln::passes

@@ -1,0 +1,82 @@
+// The order of passes, and the loop that runs them.
+#include <chrono>
+
+#include "compiler/passes/canonicalize.h"
+#include "compiler/passes/cse.h"
+#include "compiler/passes/dce.h"
+#include "compiler/passes/fuse_fma.h"
+#include "compiler/passes/licm.h"
+#include "compiler/passes/pass.h"
+#include "support/diag.h"
+
+namespace kiln::passes {
+
+namespace {
+
+using ir::Stage;
+using target::Target;
+
+/// A pass that does not ask about the target.
+template <auto fn>
+Status on_tiles(ir::Module& module, const Target&) {
+  return fn(module, {});
+}
+
+// name, stage that it requires, stage that it gives, function
+#define KILN_TILE_PASSES                                                                  \
+  {"canonicalize", Stage::kTile, Stage::kTile, on_tiles<canonicalize>},                   \
+      {"cse", Stage::kTile, Stage::kTile, on_tiles<cse>},                                 \
+      {"licm", Stage::kTile, Stage::kTile,                                                \
+       on_tiles<licm>}, /* what cse and licm brought together simplifies further */       \
+      {"canonicalize", Stage::kTile, Stage::kTile, on_tiles<canonicalize>},               \
+      {"cse", Stage::kTile, Stage::kTile,                                                 \
+       on_tiles<cse>}, /* before fuse_fma: a dead use would keep a product from fusing */ \
+      {"dce", Stage::kTile, Stage::kTile, on_tiles<dce>}, {                               \
+    "fuse_fma", Stage::kTile, Stage::kTile, on_tiles<fuse_fma>                            \
+  }
+
+constexpr Pass kHost[] = {
+    KILN_TILE_PASSES,
+};
+
+constexpr Pass kCuda[] = {
+    KILN_TILE_PASSES,
+    // The distributed stage follows here: coalesce, assign_layouts, remove_conversions, allocate_shared.
+};
+#undef KILN_TILE_PASSES
+
+Status verified(const ir::Module& module, std::string_view after) {
+  Status s = ir::verify(module);
+  if (s.ok()) return s;
+  return with_note(std::move(s.error()),
+                   after.empty() ? "before the first pass" : fmt::format("after the pass {}", after));
+}
+
+}  // namespace
+
+std::span<const Pass> pipeline(target::Kind kind) {
+  switch (kind) {
+    case target::Kind::kHost:
+      return kHost;
+    case target::Kind::kCuda:
+      return kCuda;
+  }
+  KILN_UNREACHABLE("target kind");
+}
+
+Status run(std::span<const Pass> pipeline, ir::Module& module, const Target& target, const RunOptions& options) {
+  if (options.verify_each) KILN_CHECK_OK(verified(module, ""));
+  for (const Pass& pass : pipeline) {
+    KILN_ASSERT(module.stage == pass.requires_stage, "{} on a module of the wrong stage", pass.name);
+    const auto start = std::chrono::steady_clock::now();
+    KILN_CHECK_OK(pass.run(module, target));
+    const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+    KILN_ASSERT(module.stage == pass.gives_stage, "{} left the module in the wrong stage", pass.name);
+    if (options.on_time) options.on_time(pass.name, elapsed.count());
+    if (options.after_pass) options.after_pass(pass.name, module);
+    if (options.verify_each) KILN_CHECK_OK(verified(module, pass.name));
+  }
+  return {};
+}
+
+}  // namespace kiln::passes

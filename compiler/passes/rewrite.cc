@@ -1,0 +1,52 @@
+#include "compiler/passes/rewrite.h"
+
+#include "compiler/interp/eval.h"
+
+namespace kiln::passes {
+
+using ir::Op;
+using ir::Value;
+
+std::optional<uint64_t> constant_of(const Value* v) {
+  if (!v->op || v->op->kind != ir::OpKind::kConstant) return std::nullopt;
+  return interp::constant_bits(*v->op);
+}
+
+Value* make_constant(ir::Builder& b, const ir::Type& type, uint64_t bits) {
+  if (!type.is_float())
+    return b.constant_int(type, type.pointer ? static_cast<int64_t>(bits) : interp::int_value(type.dtype, bits));
+  if (is_nan_bits(type.dtype, bits) && bits != nan_bits(type.dtype)) return nullptr;
+  return b.constant_float(type, float_from_bits(type.dtype, bits));
+}
+
+void replace(Op* op, Value* value) {
+  if (value->name.empty()) value->name = op->result()->name;
+  ir::replace_all_uses(op->result(), value);
+  op->erase();
+}
+
+void erase_result(Op* op, int index) {
+  op->results.erase(op->results.begin() + index);
+  for (size_t i = static_cast<size_t>(index); i < op->results.size(); ++i)
+    op->results[i]->index = static_cast<uint32_t>(i);
+}
+
+void inline_block(ir::Block* from, Op* before) {
+  while (from->first != from->last) {
+    Op* op = from->first;
+    op->unlink();
+    before->parent->insert_before(before, op);
+  }
+}
+
+bool encloses(const Op* op, const ir::Block* block) {
+  for (; block && block->parent; block = block->parent->parent)
+    if (block->parent == op) return true;
+  return false;
+}
+
+bool has_effects(const Op* op) {
+  return ir::any_nested(op, [](const Op* inner) { return ir::writes_memory(inner); });
+}
+
+}  // namespace kiln::passes
