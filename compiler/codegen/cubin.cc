@@ -1,0 +1,215 @@
+#include "compiler/codegen/cubin.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "compiler/codegen/ptxas.h"
+#include "support/diag.h"
+#include "support/dynlib.h"
+#include "support/knobs.h"
+
+namespace kiln::codegen {
+
+namespace {
+
+/// Folders of the CUDA toolkit, without a trailing slash.
+std::vector<std::string> toolkit_roots() {
+  std::vector<std::string> roots;
+  if (std::string home = knob(Knob::kCudaHome); !home.empty()) roots.push_back(home);
+  roots.push_back("/usr/local/cuda");
+  return roots;
+}
+
+// nvJitLink.h, as far as it is used; unversioned entry points exist from 12.3 on and have not changed since.
+using Handle = void*;
+constexpr int kSuccess = 0, kInputPtx = 2;
+
+struct NvJitLink {
+  int (*create)(Handle*, uint32_t, const char**);
+  int (*destroy)(Handle*);
+  int (*add_data)(Handle, int, const void*, size_t, const char*);
+  int (*complete)(Handle);
+  int (*cubin_size)(Handle, size_t*);
+  int (*cubin)(Handle, void*);
+  int (*error_log_size)(Handle, size_t*);
+  int (*error_log)(Handle, char*);
+  int (*info_log_size)(Handle, size_t*);
+  int (*info_log)(Handle, char*);
+  unsigned major = 0, minor = 0;
+};
+
+std::optional<NvJitLink> open_nvjitlink() {
+  std::vector<std::string> names;
+  for (const char* file : {"libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so"}) {
+    for (const std::string& root : toolkit_roots()) names.push_back(root + "/lib64/" + file);
+    names.push_back(file);
+  }
+  auto library = DynLib::open(names, "nvJitLink");
+  if (!library) return std::nullopt;
+  NvJitLink api;
+  bool complete = true;
+  auto bind = [&]<class F>(F& f, const char* name) {
+    f = library->function<F>(name);
+    complete = complete && f;
+  };
+  bind(api.create, "nvJitLinkCreate");
+  bind(api.destroy, "nvJitLinkDestroy");
+  bind(api.add_data, "nvJitLinkAddData");
+  bind(api.complete, "nvJitLinkComplete");
+  bind(api.cubin_size, "nvJitLinkGetLinkedCubinSize");
+  bind(api.cubin, "nvJitLinkGetLinkedCubin");
+  bind(api.error_log_size, "nvJitLinkGetErrorLogSize");
+  bind(api.error_log, "nvJitLinkGetErrorLog");
+  bind(api.info_log_size, "nvJitLinkGetInfoLogSize");
+  bind(api.info_log, "nvJitLinkGetInfoLog");
+  int (*version)(unsigned*, unsigned*) = nullptr;
+  bind(version, "nvJitLinkVersion");
+  if (!complete) return std::nullopt;
+  version(&api.major, &api.minor);
+  return api;
+}
+
+/// Searched once: a library stays loaded for the life of the process anyhow.
+const std::optional<NvJitLink>& nvjitlink() {
+  static const std::optional<NvJitLink> api = open_nvjitlink();
+  return api;
+}
+
+const std::optional<Ptxas>& ptxas() {
+  static const std::optional<Ptxas> found = find_ptxas(toolkit_roots());
+  return found;
+}
+
+std::string read_log(Handle handle, int (*size_of_log)(Handle, size_t*), int (*get)(Handle, char*)) {
+  size_t size = 0;
+  if (size_of_log(handle, &size) != kSuccess || size == 0) return "";
+  std::string text(size, '\0');
+  if (get(handle, text.data()) != kSuccess) return "";
+  text.resize(std::strlen(text.c_str()));
+  return text;
+}
+
+/// The number before `what` in the log: "… 16 bytes spill stores, …".
+int64_t number_before(std::string_view log, std::string_view what) {
+  size_t at = log.find(what);
+  if (at == std::string_view::npos || at == 0) return -1;
+  size_t end = at;
+  while (end > 0 && log[end - 1] == ' ') --end;
+  size_t begin = end;
+  while (begin > 0 && std::isdigit(static_cast<unsigned char>(log[begin - 1]))) --begin;
+  int64_t value = -1;
+  std::from_chars(log.data() + begin, log.data() + end, value);
+  return value;
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+/// Reads the verbose log of the assembler into `cubin`, and refuses what would be slow.
+Status read_log_into(Cubin& cubin, std::string_view log) {
+  const int64_t stores = number_before(log, "bytes spill stores"), loads = number_before(log, "bytes spill loads");
+  if (stores >= 0 && loads >= 0) cubin.spill_bytes = stores + loads;
+  cubin.stack_bytes = number_before(log, "bytes stack frame");
+  for (std::string_view line : lines_of(log)) {
+    const size_t code = line.find("(C7");
+    const bool remark = code != std::string_view::npos || line.find("arning") != std::string_view::npos;
+    if (remark) cubin.messages.emplace_back(line);
+    if (code != std::string_view::npos && line.substr(code, 5) == "(C751")
+      return error(ErrorKind::kInternal, "the assembler serialises wgmma: {}", line);
+  }
+  return {};
+}
+
+Result<Cubin> link_with_nvjitlink(const NvJitLink& api, std::string_view ptx, const target::Target& target) {
+  const std::string arch = fmt::format("-arch={}", target.name);
+  const char* options[] = {arch.c_str(), "-O3", "-verbose", "-Xptxas=-v", "-lineinfo"};
+  Handle handle = nullptr;
+  if (int rc = api.create(&handle, static_cast<uint32_t>(std::size(options)), options); rc != kSuccess)
+    return error(ErrorKind::kUnsupported, "nvJitLink {}.{} does not link for {} (code {})", api.major, api.minor,
+                 target.name, rc);
+  std::unique_ptr<void, int (*)(void*)> closer(handle, [](void* h) -> int { return nvjitlink()->destroy(&h); });
+  const bool linked = api.add_data(handle, kInputPtx, ptx.data(), ptx.size(), "kernel.ptx") == kSuccess &&
+                      api.complete(handle) == kSuccess;
+  if (!linked)
+    return error(ErrorKind::kInternal, "nvJitLink rejects the generated PTX: {}",
+                 read_log(handle, api.error_log_size, api.error_log));
+  Cubin cubin;
+  cubin.linker = linker_fingerprint();
+  size_t size = 0;
+  if (api.cubin_size(handle, &size) != kSuccess) return error(ErrorKind::kInternal, "nvJitLink gives no cubin");
+  cubin.image.resize(size);
+  if (api.cubin(handle, cubin.image.data()) != kSuccess) return error(ErrorKind::kInternal, "nvJitLink gives no cubin");
+  cubin.registers = registers_of_cubin(cubin.image);
+  KILN_CHECK_OK(read_log_into(cubin, read_log(handle, api.info_log_size, api.info_log)));
+  return cubin;
+}
+
+}  // namespace
+
+int registers_of_cubin(std::string_view image) {
+  // Section .nv.info holds records {format, attribute, size, payload}; attribute 0x2f is (symbol, registers).
+  constexpr uint8_t kRegcount = 0x2f, kSized = 0x04;
+  auto read = [&]<class T>(T& out, size_t at) {
+    if (at > image.size() || image.size() - at < sizeof(T)) return false;
+    std::memcpy(&out, image.data() + at, sizeof(T));
+    return true;
+  };
+  Elf64_Ehdr header;
+  if (!read(header, 0) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return -1;
+  auto section = [&](size_t i, Elf64_Shdr& s) { return read(s, header.e_shoff + i * sizeof(Elf64_Shdr)); };
+  Elf64_Shdr names;
+  if (!section(header.e_shstrndx, names)) return -1;
+  int most = -1;
+  for (size_t i = 0; i < header.e_shnum; ++i) {
+    Elf64_Shdr s;
+    if (!section(i, s)) return -1;
+    const size_t name_at = names.sh_offset + s.sh_name;
+    if (name_at >= image.size() || std::string_view(image.data() + name_at) != ".nv.info") continue;
+    for (size_t at = s.sh_offset; at + 4 <= s.sh_offset + s.sh_size;) {
+      uint8_t format = 0, attribute = 0;
+      uint16_t size = 0;
+      if (!read(format, at) || !read(attribute, at + 1) || !read(size, at + 2)) return most;
+      uint32_t registers = 0;
+      if (format == kSized && attribute == kRegcount && size >= 8 && read(registers, at + 8))
+        most = std::max(most, static_cast<int>(registers));
+      at += 4 + (format == kSized ? size : size_t{0});
+    }
+  }
+  return most;
+}
+
+std::string linker_fingerprint() {
+  if (const auto& api = nvjitlink()) return fmt::format("nvJitLink {}.{}", api->major, api->minor);
+  if (const auto& tool = ptxas()) return tool->version;
+  return "";
+}
+
+Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target) {
+  if (const auto& api = nvjitlink()) return link_with_nvjitlink(*api, ptx, target);
+  if (const auto& tool = ptxas()) {
+    Cubin cubin;
+    cubin.linker = tool->version;
+    KILN_TRY(Assembled done, run_ptxas(*tool, ptx, target.name));
+    cubin.image = std::move(done.image);
+    cubin.registers = registers_of_cubin(cubin.image);
+    KILN_CHECK_OK(read_log_into(cubin, done.log));
+    return cubin;
+  }
+  return Cubin{};
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,32 @@
+// PTX → machine code, with nvJitLink (in process) or ptxas, whichever is found; neither is needed to run kernels.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/target/target.h"
+#include "kiln/result.h"
+
+namespace kiln::codegen {
+
+struct Cubin {
+  std::string image;                  // empty: no linker was found, the driver compiles the PTX when it loads it
+  std::string linker;                 // "nvJitLink 13.0", "ptxas", or empty
+  int registers = -1;                 // per thread; -1 unknown
+  int64_t spill_bytes = -1;           // bytes of spill stores and loads of one thread; -1 unknown
+  int64_t stack_bytes = -1;           // local memory of one thread; -1 unknown
+  std::vector<std::string> messages;  // remarks of the assembler worth a reader's time
+};
+
+/// Links one PTX module for `target`. kInternal: the assembler rejects it (its log is in the message), or it serialises
+/// wgmma (C7510 to C7519), which would cost the kernel most of its speed.
+Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target);
+
+/// The linker that link_cubin uses, with its version: part of cache keys. Empty when there is none.
+std::string linker_fingerprint();
+
+/// Registers per thread of the largest kernel in a cubin, read from its ELF sections; -1 when it is not a cubin.
+int registers_of_cubin(std::string_view image);
+
+}  // namespace kiln::codegen

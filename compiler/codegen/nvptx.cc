@@ -1,0 +1,161 @@
+#include "compiler/codegen/nvptx.h"
+
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/SmallVectorMemoryBuffer.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/ADCE.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "compiler/codegen/nvptx_address.h"
+#include "support/diag.h"
+
+namespace kiln::codegen {
+
+namespace {
+
+void initialize_nvptx() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+}
+
+/// A target machine costs about as much as a small kernel's compilation, and is for one thread at a time.
+Result<llvm::TargetMachine*> target_machine(const target::Target& target) {
+  thread_local std::map<std::string_view, std::unique_ptr<llvm::TargetMachine>> machines;
+  std::unique_ptr<llvm::TargetMachine>& machine = machines[target.name];
+  if (machine) return machine.get();
+  initialize_nvptx();
+  const llvm::Triple triple("nvptx64-nvidia-cuda");
+  std::string message;
+  const llvm::Target* llvm_target = llvm::TargetRegistry::lookupTarget(triple, message);
+  if (!llvm_target) return error(ErrorKind::kInternal, "this LLVM has no NVPTX target: {}", message);
+  llvm::TargetOptions options;
+  // add.rn and mul.rn in the PTX: neither LLVM nor ptxas may contract; fma is an op of the tile IR.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  machine.reset(llvm_target->createTargetMachine(triple, std::string(target.name), fmt::format("+ptx{}", target.ptx),
+                                                 options, llvm::Reloc::PIC_, std::nullopt,
+                                                 llvm::CodeGenOptLevel::Default));
+  return machine.get();
+}
+
+struct SplitAddressesPass : llvm::PassInfoMixin<SplitAddressesPass> {
+  llvm::PreservedAnalyses run(llvm::Function& fn, llvm::FunctionAnalysisManager&) {
+    if (!split_addresses(fn)) return llvm::PreservedAnalyses::all();
+    llvm::PreservedAnalyses kept;
+    kept.preserveSet<llvm::CFGAnalyses>();
+    return kept;
+  }
+};
+
+/// The IR is in SSA form with no allocas and little control flow, so a short list does what -O3 would, in a tenth of
+/// the time.
+void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(SplitAddressesPass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::ADCEPass());
+  for (llvm::Function& f : module)
+    if (!f.isDeclaration()) passes.run(f, functions);
+}
+
+/// "call" targets that PTX leaves to somebody else.
+Status reject_externals(std::string_view ptx) {
+  static constexpr std::string_view kMark = ".extern .func", kProvided[] = {"vprintf", "__assertfail"};
+  for (size_t at = ptx.find(kMark); at != std::string_view::npos; at = ptx.find(kMark, at + 1)) {
+    std::string_view rest = ptx.substr(at + kMark.size());
+    rest = rest.substr(0, rest.find(';'));
+    // ".extern .func (.param .b32 r) name (params)": the name is the word before the last list.
+    size_t open = rest.find('(');
+    if (rest.find_first_not_of(" \t\n") == open) open = rest.find('(', rest.find(')'));
+    std::string_view head = rest.substr(0, open);
+    const size_t end = head.find_last_not_of(" \t\n");
+    const size_t begin = head.find_last_of(" \t\n)", end);
+    const std::string_view name = head.substr(begin + 1, end - begin);
+    if (std::find(std::begin(kProvided), std::end(kProvided), name) == std::end(kProvided))
+      return error(ErrorKind::kInternal, "the generated PTX calls '{}', which no GPU provides", name);
+  }
+  return {};
+}
+
+class CollectErrors : public llvm::DiagnosticHandler {
+ public:
+  explicit CollectErrors(std::string* text) : text_(text) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+    if (info.getSeverity() != llvm::DS_Error) return true;
+    llvm::raw_string_ostream out(*text_);
+    llvm::DiagnosticPrinterRawOStream printer(out);
+    info.print(printer);
+    return true;
+  }
+
+ private:
+  std::string* text_;
+};
+
+}  // namespace
+
+Result<std::string> emit_ptx(llvm::Module& module, const target::Target& target) {
+  KILN_TRY(llvm::TargetMachine * machine, target_machine(target));
+  module.setTargetTriple(machine->getTargetTriple());
+  module.setDataLayout(machine->createDataLayout());
+  std::string errors;
+  module.getContext().setDiagnosticHandler(std::make_unique<CollectErrors>(&errors));
+  optimize(module, *machine);
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream out(text);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::AssemblyFile, /*DisableVerify=*/true))
+    return error(ErrorKind::kInternal, "LLVM cannot print PTX");
+  passes.run(module);
+  module.getContext().setDiagnosticHandler(nullptr);
+  if (!errors.empty())
+    return error(ErrorKind::kInternal, "LLVM cannot compile this kernel for {}: {}", target.name, errors);
+  KILN_CHECK_OK(reject_externals(text.str()));
+  return std::string(text.str());
+}
+
+std::string print_llvm(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out, nullptr);
+  return text;
+}
+
+}  // namespace kiln::codegen

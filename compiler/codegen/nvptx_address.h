@@ -1,0 +1,13 @@
+// An LLVM function pass for NVPTX: constants leave index arithmetic and become the offsets of memory instructions.
+#pragma once
+#include <llvm/IR/Function.h>
+
+namespace kiln::codegen {
+
+/// p + ext(x + c) → (p + ext(x)) + c wherever no bit can carry or overflow, so that the registers of one thread share
+/// one 64-bit address per tensor:
+///   getelementptr T, p, sext(or disjoint x, 512)   →   getelementptr T, (getelementptr T, p, sext x), 512
+/// Returns whether it changed something.
+bool split_addresses(llvm::Function& fn);
+
+}  // namespace kiln::codegen

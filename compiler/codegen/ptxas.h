@@ -1,0 +1,26 @@
+// The toolkit's assembler as a child process, for machines that have it and no nvJitLink.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kiln/result.h"
+
+namespace kiln::codegen {
+
+struct Ptxas {
+  std::string path;
+  std::string version;  // "ptxas V13.0.88"
+};
+
+/// In bin/ of the toolkit roots, then along PATH.
+std::optional<Ptxas> find_ptxas(std::span<const std::string> toolkit_roots);
+
+struct Assembled {
+  std::string image, log;
+};
+/// kInternal when ptxas rejects the text, with its log; kIo when it cannot be run.
+Result<Assembled> run_ptxas(const Ptxas& tool, std::string_view ptx, std::string_view arch);
+
+}  // namespace kiln::codegen
