@@ -1,0 +1,24 @@
+// Distributed tile IR → LLVM IR for NVPTX: each thread holds its registers of every tile, as its layout says.
+#pragma once
+#include <memory>
+
+#include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
+
+namespace llvm {
+class LLVMContext;
+class Module;
+}  // namespace llvm
+
+namespace kiln::lower {
+
+struct NvptxOptions {
+  bool line_info = true;  // .loc directives: PTX and SASS lines lead back to the kernel's source
+};
+
+/// One kernel function with module.name, blocks of num_warps*32 threads, and dynamic shared memory of shared_bytes.
+/// kUnsupported: an atomic that the target does not have. The module must be in the distributed stage and verified.
+Result<std::unique_ptr<llvm::Module>> lower_nvptx(const ir::Module& module, const target::Target& target,
+                                                  llvm::LLVMContext& context, const NvptxOptions& options = {});
+
+}  // namespace kiln::lower

@@ -1,0 +1,475 @@
+// Every op through the NVPTX lowering: valid LLVM IR, PTX without foreign calls, and accepted by the assembler.
+#include "compiler/lower/nvptx.h"
+
+#include <gtest/gtest.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <cstdio>
+
+#include "compiler/codegen/nvptx.h"
+#include "support/diag.h"
+
+namespace kiln {
+namespace {
+
+constexpr std::string_view kTargets[] = {"sm_80", "sm_90a"};
+
+std::unique_ptr<ir::Module> parse(const std::string& text) {
+  auto module = ir::parse_module(SourceText::make("test.kir", text));
+  EXPECT_TRUE(module.ok()) << render(module.error()) << text;
+  if (!module.ok()) return nullptr;
+  auto valid = ir::verify(**module);
+  EXPECT_TRUE(valid.ok()) << render(valid.error()) << text;
+  return valid.ok() ? std::move(*module) : nullptr;
+}
+
+struct Compiled {
+  std::string llvm, ptx;
+  codegen::Cubin cubin;
+};
+
+/// IR text → PTX and, where a linker is found, a cubin; any failure is a test failure.
+Compiled compile(const std::string& text, std::string_view target_name) {
+  Compiled out;
+  auto module = parse(text);
+  if (!module) return out;
+  const target::Target& target = *target::find(target_name);
+  llvm::LLVMContext context;
+  auto lowered = lower::lower_nvptx(*module, target, context);
+  EXPECT_TRUE(lowered.ok()) << render(lowered.error()) << text;
+  if (!lowered.ok()) return out;
+  out.llvm = codegen::print_llvm(**lowered);
+  std::string complaint;
+  llvm::raw_string_ostream stream(complaint);
+  EXPECT_FALSE(llvm::verifyModule(**lowered, &stream)) << complaint << out.llvm;
+  auto ptx = codegen::emit_ptx(**lowered, target);
+  EXPECT_TRUE(ptx.ok()) << render(ptx.error()) << text;
+  if (!ptx.ok()) return out;
+  out.ptx = *ptx;
+  auto cubin = codegen::link_cubin(*ptx, target);
+  EXPECT_TRUE(cubin.ok()) << render(cubin.error()) << text << out.ptx;
+  if (!cubin.ok()) return out;
+  out.cubin = std::move(*cubin);
+  if (out.cubin.image.empty()) {
+    static bool said = false;
+    if (!std::exchange(said, true))
+      std::printf("[   NOTE   ] neither nvJitLink nor ptxas is here: no cubins are made\n");
+  } else {
+    EXPECT_GT(out.cubin.registers, 0);
+    EXPECT_GE(out.cubin.spill_bytes, 0);
+  }
+  return out;
+}
+
+/// How many lines of `text` hold `what`.
+int count(const std::string& text, std::string_view what) {
+  int n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) ++n;
+  return n;
+}
+
+constexpr std::string_view kLayout =
+    "layout L0 = [1024] {register = [(1), (2), (512)], lane = [(4), (8), (16), (32), (64)], warp = [(128), (256)]}\n";
+
+std::string kernel(const std::string& layouts, const std::string& params, const std::string& body, int num_warps = 4,
+                   int shared = 0) {
+  return fmt::format(
+      "{}kernel @k({}) attributes {{num_warps = {}, num_stages = 3, num_ctas = 1, stage = \"distributed\", "
+      "shared_bytes = {}}} "
+      "{{\n{}  return\n}}\n",
+      layouts, params, num_warps, shared, body);
+}
+
+constexpr std::string_view kSmall = "layout L0 = [128] {register = [(1), (2)], lane = [(4), (8), (16), (32), (64)]}\n";
+
+/// Loads tiles %a, %b, %c of `type` (not folded), then for each of `lines` ("add %a, %b : i32") stores its result.
+std::string elementwise_kernel(std::string_view type, std::span<const std::string> lines) {
+  const std::string tile = "[128]{L0}";
+  std::string params = fmt::format("%in: *{}", type);
+  std::string body =
+      fmt::format("  %i = arange {{start = 0, end = 128}} : i32{}\n  %ins = splat %in : *{}{}\n", tile, type, tile);
+  for (char name : {'a', 'b', 'c'})
+    body += fmt::format("  %p{0} = addptr {1}, %i : *{2}{3}\n  %{0} = load %p{0} : {2}{3}\n", name,
+                        name == 'a' ? "%ins" : fmt::format("%p{}", static_cast<char>(name - 1)), type, tile);
+  int n = 0;
+  for (const std::string& line : lines) {
+    const std::string result = line.substr(line.rfind(' ') + 1);
+    params += fmt::format(", %out{}: *{}", n, result);
+    body += fmt::format(
+        "  %r{0} = {1}{2}\n  %s{0} = splat %out{0} : *{3}{2}\n  %q{0} = addptr %s{0}, %i : *{3}{2}\n  store %q{0}, "
+        "%r{0}\n",
+        n, line, tile, result);
+    ++n;
+  }
+  return kernel(std::string(kSmall), params, body, 1);
+}
+
+TEST(NvptxElementwise, EveryIntegerOpOnEveryType) {
+  for (std::string_view target : kTargets)
+    for (std::string_view t : {"i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"}) {
+      SCOPED_TRACE(fmt::format("{} {}", target, t));
+      std::vector<std::string> lines;
+      for (std::string_view op : {"add", "sub", "mul", "div", "rem", "min", "max", "and", "or", "xor", "shl", "shr"})
+        lines.push_back(fmt::format("{} %a, %b : {}", op, t));
+      for (std::string_view op : {"neg", "abs"}) lines.push_back(fmt::format("{} %a : {}", op, t));
+      if (t.ends_with("32") || t.ends_with("64")) lines.push_back(fmt::format("mulhi %a, %b : {}", t));
+      for (std::string_view p : {"eq", "ne", "lt", "le", "gt", "ge"})
+        lines.push_back(fmt::format("cmp %a, %b {{predicate = \"{}\"}} : i1", p));
+      compile(elementwise_kernel(t, lines), target);
+    }
+}
+
+TEST(NvptxElementwise, EveryFloatOpOnEveryType) {
+  for (std::string_view target : kTargets)
+    for (std::string_view t : {"f16", "bf16", "f32", "f64"}) {
+      SCOPED_TRACE(fmt::format("{} {}", target, t));
+      std::vector<std::string> lines;
+      for (std::string_view op : {"add", "sub", "mul", "div", "div_rn", "rem", "min", "max"})
+        lines.push_back(fmt::format("{} %a, %b : {}", op, t));
+      for (std::string_view op : {"min", "max"})
+        lines.push_back(fmt::format("{} %a, %b {{nan = \"propagate\"}} : {}", op, t));
+      for (std::string_view op : {"neg", "abs"}) lines.push_back(fmt::format("{} %a : {}", op, t));
+      lines.push_back(fmt::format("fma %a, %b, %c : {}", t));
+      for (std::string_view p : {"eq", "ne", "lt", "le", "gt", "ge"})
+        lines.push_back(fmt::format("cmp %a, %b {{predicate = \"{}\"}} : i1", p));
+      compile(elementwise_kernel(t, lines), target);
+    }
+}
+
+TEST(NvptxElementwise, EveryMathOp) {
+  for (std::string_view target : kTargets)
+    for (std::string_view t : {"f32", "f64"}) {
+      SCOPED_TRACE(fmt::format("{} {}", target, t));
+      std::vector<std::string> lines;
+      for (std::string_view op : {"exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tanh", "erf", "sqrt",
+                                  "sqrt_rn", "rsqrt", "floor", "ceil", "trunc", "rint"})
+        lines.push_back(fmt::format("{} %a : {}", op, t));
+      lines.push_back(fmt::format("pow %a, %b : {}", t));
+      compile(elementwise_kernel(t, lines), target);
+    }
+}
+
+TEST(NvptxElementwise, EveryCast) {
+  for (std::string_view target : kTargets)
+    for (const DTypeInfo& from : kDTypes) {
+      SCOPED_TRACE(fmt::format("{} {}", target, from.name));
+      std::vector<std::string> lines;
+      for (const DTypeInfo& to : kDTypes) {
+        lines.push_back(fmt::format("cast %a : {}", to.name));
+        if (from.cls == DTypeClass::kFloat && to.cls == DTypeClass::kFloat && to.bits < from.bits)
+          lines.push_back(fmt::format("cast %a {{rounding = \"rtz\"}} : {}", to.name));
+        if (from.bits == to.bits) lines.push_back(fmt::format("bitcast %a : {}", to.name));
+      }
+      compile(elementwise_kernel(from.name, lines), target);
+    }
+}
+
+TEST(NvptxElementwise, ArithmeticIsNotContractedAndUsesNativeHalves) {
+  const std::string lines[] = {"add %a, %b : f32", "mul %a, %b : f32", "div %a, %b : f32", "div_rn %a, %b : f32"};
+  Compiled f32 = compile(elementwise_kernel("f32", lines), "sm_90a");
+  EXPECT_EQ(count(f32.ptx, "add.rn.f32"), 4);
+  EXPECT_EQ(count(f32.ptx, "mul.rn.f32"), 4);
+  EXPECT_EQ(count(f32.ptx, "div.full.f32"), 4);
+  EXPECT_EQ(count(f32.ptx, "div.rn.f32"), 4);
+  const std::string halves[] = {"add %a, %b : bf16", "fma %a, %b, %c : bf16",
+                                "min %a, %b {nan = \"propagate\"} : bf16"};
+  Compiled bf16 = compile(elementwise_kernel("bf16", halves), "sm_90a");
+  EXPECT_EQ(count(bf16.ptx, "add.rn.bf16x2"), 2);
+  EXPECT_EQ(count(bf16.ptx, "fma.rn.bf16x2"), 2);
+  EXPECT_EQ(count(bf16.ptx, "min.NaN.bf16x2"), 2);
+  const std::string casts[] = {"cast %a : bf16", "cast %a : f16", "cast %a : f8e4m3"};
+  Compiled narrow = compile(elementwise_kernel("f32", casts), "sm_90a");
+  EXPECT_EQ(count(narrow.ptx, "cvt.rn.bf16x2.f32"), 2);
+  EXPECT_EQ(count(narrow.ptx, "cvt.rn.f16x2.f32"), 2);
+  EXPECT_EQ(count(narrow.ptx, "cvt.rn.satfinite.e4m3x2.f32"), 2);
+}
+
+/// out[i] = x[i] + y[i] over blocks of 1024 elements of `type`, held as `layout`.
+std::string add_kernel(std::string_view layout, std::string_view type, int divisibility, bool masked) {
+  return fmt::format(
+      R"({0}kernel @add(%x: *{1} {{divisibility = 16}}, %y: *{1} {{divisibility = 16}}, %o: *{1} {{divisibility = 16}}, %n: i32 {{divisibility = {2}}}) attributes {{num_warps = 4, num_stages = 3, num_ctas = 1, stage = "distributed", shared_bytes = 0}} {{
+  %pid = program_id {{axis = 0}} : i32
+  %bs = constant 1024 : i32
+  %base = mul %pid, %bs : i32
+  %b = splat %base : i32[1024]{{L0}}
+  %r = arange {{start = 0, end = 1024}} : i32[1024]{{L0}}
+  %off = add %b, %r : i32[1024]{{L0}}
+  %nn = splat %n : i32[1024]{{L0}}
+  %m = cmp %off, %nn {{predicate = "lt"}} : i1[1024]{{L0}}
+  %xs = splat %x : *{1}[1024]{{L0}}
+  %ys = splat %y : *{1}[1024]{{L0}}
+  %os = splat %o : *{1}[1024]{{L0}}
+  %xp = addptr %xs, %off : *{1}[1024]{{L0}}
+  %yp = addptr %ys, %off : *{1}[1024]{{L0}}
+  %op = addptr %os, %off : *{1}[1024]{{L0}}
+  %xv = load %xp{3} : {1}[1024]{{L0}}
+  %yv = load %yp{3} : {1}[1024]{{L0}}
+  %s = add %xv, %yv : {1}[1024]{{L0}}
+  store %op, %s{3}
+  return
+}}
+)",
+      layout, type, divisibility, masked ? ", %m" : "");
+}
+
+TEST(NvptxMemory, VectorAddMoves16BytesPerInstruction) {
+  for (std::string_view target : kTargets) {
+    Compiled c = compile(add_kernel(kLayout, "f32", 16, true), target);
+    EXPECT_EQ(count(c.ptx, "ld.global.v4.b32"), 4) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "st.global.v4.b32"), 2) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "bra"), 0) << "a masked access is predicated, not branched around\n" << c.ptx;
+    EXPECT_EQ(count(c.ptx, "mul.lo.s64"), 0) << c.ptx;
+    EXPECT_EQ(c.cubin.image.empty() ? 0 : c.cubin.spill_bytes, 0);
+  }
+}
+
+TEST(NvptxMemory, UnmaskedAccessesFoldConstantOffsets) {
+  Compiled c = compile(add_kernel(kLayout, "f32", 1, false), "sm_90a");
+  EXPECT_EQ(count(c.ptx, "ld.global.v4.b32"), 4) << c.ptx;
+  EXPECT_EQ(count(c.ptx, "+2048]"), 3) << c.ptx;
+  EXPECT_EQ(count(c.ptx, "add.s64"), 3) << "one address per pointer\n" << c.ptx;
+}
+
+TEST(NvptxMemory, HalvesTravelEightAtATime) {
+  const char* layout =
+      "layout L0 = [1024] {register = [(1), (2), (4)], lane = [(8), (16), (32), (64), (128)], warp = [(256), (512)]}\n";
+  Compiled c = compile(add_kernel(layout, "bf16", 16, true), "sm_90a");
+  EXPECT_EQ(count(c.ptx, "ld.global.v4.b32"), 2) << c.ptx;
+  EXPECT_EQ(count(c.ptx, "st.global.v4.b32"), 1) << c.ptx;
+  EXPECT_EQ(count(c.ptx, "add.rn.bf16x2"), 4) << c.ptx;
+}
+
+TEST(NvptxMemory, AnUnalignedMaskForcesScalarAccesses) {
+  Compiled c = compile(add_kernel(kLayout, "f32", 1, true), "sm_90a");
+  EXPECT_EQ(count(c.ptx, "ld.global.v4"), 0);
+  EXPECT_EQ(count(c.ptx, "ld.global.b32"), 16) << c.ptx;
+}
+
+TEST(NvptxMemory, CacheHintsVolatileAndCopies) {
+  // Lane bits 3 and 4 and the warp bit are copies: one thread of eight stores.
+  const std::string layouts = "layout L0 = [8] {lane = [(1), (2), (4), (0), (0)], warp = [(0)]}\n";
+  const std::string body = R"(  %i = arange {start = 0, end = 8} : i32[8]{L0}
+  %s = splat %x : *f16[8]{L0}
+  %p = addptr %s, %i : *f16[8]{L0}
+  %a = load %p {cache = ".cg"} : f16[8]{L0}
+  %b = load %p {eviction = "evict_last"} : f16[8]{L0}
+  %c = load %p {volatile = true} : f16[8]{L0}
+  %ab = add %a, %b : f16[8]{L0}
+  %abc = add %ab, %c : f16[8]{L0}
+  store %p, %abc {cache = ".wt"}
+  store %p, %abc {eviction = "evict_first"}
+  %one = constant 1.0 : f16
+  store %x, %one
+)";
+  for (std::string_view target : kTargets) {
+    Compiled c = compile(kernel(layouts, "%x: *f16", body, 2), target);
+    EXPECT_EQ(count(c.ptx, "ld.cg.global.u16"), 1) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "ld.global.L1::evict_last.u16"), 1);
+    EXPECT_EQ(count(c.ptx, "ld.volatile.global.u16"), 1);
+    EXPECT_EQ(count(c.ptx, "st.wt.global.u16"), 1);
+    EXPECT_EQ(count(c.ptx, "@%p"), 3) << "stores are done by the owner alone\n" << c.ptx;
+  }
+}
+
+TEST(NvptxAtomic, EveryOperation) {
+  const std::string layouts = "layout L0 = [32] {lane = [(1), (2), (4), (8), (16)], warp = [(0)]}\n";
+  for (std::string_view target : kTargets)
+    for (std::string_view t : {"i32", "u32", "i64", "u64", "f32", "f64", "f16"}) {
+      const bool is_real = t[0] == 'f';
+      std::vector<std::string> operations = is_real ? std::vector<std::string>{"fadd"}
+                                                    : std::vector<std::string>{"add", "min", "max", "and", "or", "xor"};
+      if (t != "f16") operations.push_back("xchg");
+      std::string body = fmt::format(
+          "  %i = arange {{start = 0, end = 32}} : i32[32]{{L0}}\n  %s = splat %x : *{0}[32]{{L0}}\n"
+          "  %p = addptr %s, %i : *{0}[32]{{L0}}\n  %v = load %p : {0}[32]{{L0}}\n  %w = load %x : {0}\n"
+          "  %m = cmp %v, %v {{predicate = \"eq\"}} : i1[32]{{L0}}\n",
+          t);
+      for (const std::string& rmw : operations) {
+        body += fmt::format(
+            "  %t_{0} = atomic_rmw %p, %v, %m {{rmw = \"{0}\", sem = \"relaxed\", scope = \"gpu\"}} : {1}[32]{{L0}}\n  "
+            "store %p, %t_{0}\n",
+            rmw, t);
+        body += fmt::format(
+            "  %u_{0} = atomic_rmw %x, %w {{rmw = \"{0}\", sem = \"acq_rel\", scope = \"sys\"}} : {1}\n  store %x, "
+            "%u_{0}\n",
+            rmw, t);
+        body += fmt::format(
+            "  %n_{0} = atomic_rmw %p, %v {{rmw = \"{0}\", sem = \"release\", scope = \"cta\"}} : {1}[32]{{L0}}\n", rmw,
+            t);
+      }
+      body +=
+          fmt::format("  %c = atomic_cas %x, %w, %w {{sem = \"acquire\", scope = \"gpu\"}} : {}\n  store %x, %c\n", t);
+      SCOPED_TRACE(fmt::format("{} {}", target, t));
+      Compiled c = compile(kernel(layouts, fmt::format("%x: *{}", t), body, 2), target);
+      EXPECT_GT(count(c.ptx, "atom."), 0);
+    }
+}
+
+TEST(NvptxAtomic, Bf16AddNeedsSm90) {
+  auto module = parse(kernel(
+      "", "%x: *bf16",
+      "  %v = load %x : bf16\n  %o = atomic_rmw %x, %v {rmw = \"fadd\", sem = \"relaxed\", scope = \"gpu\"} : bf16\n"));
+  ASSERT_TRUE(module);
+  llvm::LLVMContext context;
+  auto lowered = lower::lower_nvptx(*module, *target::find("sm_80"), context);
+  ASSERT_FALSE(lowered.ok());
+  EXPECT_EQ(lowered.error().kind, ErrorKind::kUnsupported);
+  EXPECT_EQ(lowered.error().message, "sm_80 has no atomic add on bf16");
+  EXPECT_TRUE(lower::lower_nvptx(*module, *target::find("sm_90"), context).ok());
+}
+
+TEST(NvptxCollective, ReduceWithinAndAcrossWarps) {
+  const std::string body = R"(  %r = arange {start = 0, end = 1024} : i32[1024]{L0}
+  %xs = splat %x : *f32[1024]{L0}
+  %p = addptr %xs, %r : *f32[1024]{L0}
+  %v = load %p : f32[1024]{L0}
+  %s = reduce %v {axis = 0, shared_offset = 0} : f32 (%a: f32, %b: f32) {
+    %c = add %a, %b : f32
+    yield %c
+  }
+  store %x, %s
+)";
+  for (std::string_view target : kTargets) {
+    Compiled c = compile(kernel(std::string(kLayout), "%x: *f32 {divisibility = 16}", body, 4, 64), target);
+    EXPECT_EQ(count(c.ptx, "bar.sync") + count(c.ptx, "barrier.sync"), 1) << c.ptx;
+    EXPECT_GE(count(c.ptx, "shfl.sync.bfly"), 5) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "add.rn.f32") >= 7 + 5, true) << c.ptx;
+  }
+}
+
+TEST(NvptxCollective, ReduceOfTwoTilesScanAndConversions) {
+  const std::string layouts =
+      R"(layout L0 = [64, 16] {register = [(0, 1), (0, 2), (0, 4)], lane = [(0, 8), (1, 0), (2, 0), (4, 0), (8, 0)], warp = [(16, 0), (32, 0)]}
+layout L1 = [64, 16] {register = [(1, 0), (2, 0), (4, 0)], lane = [(8, 0), (16, 0), (32, 0), (0, 1), (0, 2)], warp = [(0, 4), (0, 8)]}
+layout L2 = [16] {lane = [(8), (0), (0), (0), (0)], register = [(1), (2), (4)], warp = [(0), (0)]}
+layout L3 = [64, 16] {register = [(0, 1), (0, 2), (0, 8)], lane = [(0, 4), (1, 0), (2, 0), (4, 0), (8, 0)], warp = [(16, 0), (32, 0)]}
+layout L4 = [64, 16] {register = [(0, 4), (0, 1), (0, 2)], lane = [(0, 8), (1, 0), (2, 0), (4, 0), (8, 0)], warp = [(16, 0), (32, 0)]}
+)";
+  auto body = [](std::string_view t) {
+    return fmt::format(R"(  %z = constant 3 : i32[64, 16]{{L0}}
+  %xs = splat %x : *{0}[64, 16]{{L0}}
+  %p = addptr %xs, %z : *{0}[64, 16]{{L0}}
+  %v = load %p : {0}[64, 16]{{L0}}
+  %s0, %s1 = reduce %v, %z {{axis = 0, shared_offset = 0, sync_before = true}} : {0}[16]{{L2}}, i32[16]{{L2}} (%a: {0}, %ai: i32, %b: {0}, %bi: i32) {{
+    %gt = cmp %a, %b {{predicate = "gt"}} : i1
+    %m = select %gt, %a, %b : {0}
+    %mi = select %gt, %ai, %bi : i32
+    yield %m, %mi
+  }}
+  %xs2 = splat %x : *{0}[16]{{L2}}
+  %p2 = addptr %xs2, %s1 : *{0}[16]{{L2}}
+  store %p2, %s0
+  %sc = scan %v {{axis = 0, shared_offset = 0}} : {0}[64, 16]{{L0}} (%c: {0}, %d: {0}) {{
+    %e = max %c, %d : {0}
+    yield %e
+  }}
+  %sr = scan %sc {{axis = 1, reverse = true}} : {0}[64, 16]{{L0}} (%f: {0}, %g: {0}) {{
+    %h = min %f, %g : {0}
+    yield %h
+  }}
+  %k = convert_layout %sr {{shared_offset = 0}} : {0}[64, 16]{{L1}}
+  %k2 = convert_layout %k {{shared_offset = 0, sync_before = true}} : {0}[64, 16]{{L3}}
+  %k3 = convert_layout %k2 : {0}[64, 16]{{L0}}
+  %k4 = convert_layout %k3 : {0}[64, 16]{{L4}}
+  %q = convert_layout %p : *{0}[64, 16]{{L4}}
+  store %q, %k4
+)",
+                       t);
+  };
+  for (std::string_view target : kTargets)
+    for (std::string_view t : {"f32", "i8", "f64", "bf16", "u16"}) {
+      SCOPED_TRACE(fmt::format("{} {}", target, t));
+      Compiled c =
+          compile(kernel(layouts, fmt::format("%x: *{} {{divisibility = 16}}", t), body(t), 4, 1 << 15), target);
+      EXPECT_GT(count(c.ptx, "st.shared"), 0);
+      EXPECT_GT(count(c.ptx, "shfl.sync.idx"), 0);
+    }
+}
+
+TEST(NvptxControl, LoopsBranchesAndShapes) {
+  const std::string layouts = R"(layout L0 = [32] {lane = [(1), (2), (4), (8), (16)]}
+layout L1 = [32, 1] {lane = [(1, 0), (2, 0), (4, 0), (8, 0), (16, 0)]}
+layout L2 = [32, 4] {lane = [(1, 0), (2, 0), (4, 0), (8, 0), (16, 0)], register = [(0, 1), (0, 2)]}
+layout L3 = [4, 32] {lane = [(0, 1), (0, 2), (0, 4), (0, 8), (0, 16)], register = [(1, 0), (2, 0)]}
+layout L4 = [32, 4, 2] {register = [(0, 0, 1), (0, 1, 0), (0, 2, 0)], lane = [(1, 0, 0), (2, 0, 0), (4, 0, 0), (8, 0, 0), (16, 0, 0)]}
+layout L5 = [128] {register = [(1), (2)], lane = [(4), (8), (16), (32), (64)]}
+)";
+  const std::string body = R"(  %zero = constant 0 : i32
+  %step = constant 3 : i32
+  %f0 = constant 0.5 : f32
+  %r = arange {start = 0, end = 32} : i32[32]{L0}
+  %e = expand_dims %r {axis = 1} : i32[32, 1]{L1}
+  %bc = broadcast %e : i32[32, 4]{L2}
+  %xs = splat %x : *f32[32, 4]{L2}
+  %p = addptr %xs, %bc : *f32[32, 4]{L2}
+  %init = load %p : f32[32, 4]{L2}
+  %acc, %k = for %i = %zero to %n step %step iter (%a = %init, %c = %zero) : i32 -> (f32[32, 4]{L2}, i32) {
+    %even = cmp %c, %zero {predicate = "eq"} : i1
+    %b = if %even : f32[32, 4]{L2} {
+      %t = add %a, %init : f32[32, 4]{L2}
+      yield %t
+    } else {
+      %u = mul %a, %init : f32[32, 4]{L2}
+      yield %u
+    }
+    %c2 = add %c, %i : i32
+    yield %b, %c2
+  }
+  %w = while (%v = %k) : i32 {
+    %go = cmp %v, %zero {predicate = "gt"} : i1
+    condition %go, %v
+  } do (%v2: i32) {
+    %v3 = sub %v2, %step : i32
+    yield %v3
+  }
+  %tr = trans %acc {order = [1, 0]} : f32[4, 32]{L3}
+  %tb = trans %tr {order = [1, 0]} : f32[32, 4]{L2}
+  %j = join %acc, %tb : f32[32, 4, 2]{L4}
+  %s0, %s1 = split %j : f32[32, 4]{L2}, f32[32, 4]{L2}
+  %sum = add %s0, %s1 : f32[32, 4]{L2}
+  %flat = reshape %sum : f32[128]{L5}
+  %np = num_programs {axis = 1} : i32
+  %wn = add %w, %np : i32
+  %ws = splat %wn : i32[128]{L5}
+  %xs5 = splat %x : *f32[128]{L5}
+  %p5 = addptr %xs5, %ws : *f32[128]{L5}
+  store %p5, %flat
+  barrier
+)";
+  for (std::string_view target : kTargets) compile(kernel(layouts, "%x: *f32, %n: i32", body, 1), target);
+}
+
+TEST(NvptxEffects, PrintAssertAssume) {
+  const std::string body = R"(  %r = arange {start = 0, end = 128} : i32[128]{L0}
+  %z = splat %n : i32[128]{L0}
+  %m = cmp %r, %z {predicate = "lt"} : i1[128]{L0}
+  assert %m {text = "r < n"}
+  assert %m, %m {text = "masked"}
+  %one = constant 1 : i32
+  %c = cmp %n, %one {predicate = "gt"} : i1
+  assume %c
+  print %n, %r {text = "100%: "}
+  print %h {text = "half", hex = true}
+  print {text = "done"}
+  print %x {text = "pointer"}
+)";
+  for (std::string_view target : kTargets) {
+    Compiled c = compile(kernel(std::string(kSmall), "%x: *f32, %n: i32, %h: f16", body, 1), target);
+    EXPECT_GT(count(c.ptx, "vprintf"), 0);
+    EXPECT_GT(count(c.ptx, "__assertfail"), 0);
+  }
+}
+
+TEST(NvptxDebug, PtxCarriesSourceLines) {
+  Compiled c = compile(
+      kernel(std::string(kLayout), "%x: *f32", "  %v = load %x : f32\n  %w = add %v, %v : f32\n  store %x, %w\n"),
+      "sm_90a");
+  EXPECT_GT(count(c.ptx, ".loc"), 0) << c.ptx;
+  EXPECT_GT(count(c.ptx, "test.kir"), 0) << c.ptx;
+}
+
+}  // namespace
+}  // namespace kiln
