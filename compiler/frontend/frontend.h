@@ -24,7 +24,8 @@ struct ModulePath {
 
 /// What a kernel may see from outside: constexpr values, dtypes, other jit functions, modules and tuples of these.
 /// A member of a known module is looked up by the frontend itself (its builtins table).
-using Global = std::variant<ast::Constant, DType, std::shared_ptr<const JitFunction>, ModulePath, std::shared_ptr<const GlobalTuple>>;
+using Global = std::variant<ast::Constant, DType, std::shared_ptr<const JitFunction>, ModulePath,
+                            std::shared_ptr<const GlobalTuple>>;
 struct GlobalTuple {
   std::vector<Global> items;
 };
@@ -55,10 +56,16 @@ struct Options {
   int num_warps = 4;
   int num_stages = 3;
   int num_ctas = 1;
+  /// Gets each line of tl.static_print; null: standard error.
+  std::function<void(const std::string&)> on_static_print;
 };
 
+/// Whether a parameter is annotated as tl.constexpr.
+bool is_constexpr(const ast::Param& param);
+
 /// `args` has one entry per parameter of the function. The module is in the tile stage, verified.
-Result<std::unique_ptr<ir::Module>> lower_kernel(const JitFunction& function, std::span<const ArgSpec> args, const Options& options);
+Result<std::unique_ptr<ir::Module>> lower_kernel(const JitFunction& function, std::span<const ArgSpec> args,
+                                                 const Options& options);
 
 /// "*fp32:16, i32, i64" → specs (a `:16` sets divisibility); "constexpr" entries are taken from `constexprs` by name.
 Result<std::vector<ArgSpec>> parse_signature(const JitFunction& function, std::string_view signature,

@@ -1,0 +1,161 @@
+// Attributes and methods: of tensors, types, modules, tuples and constants.
+#include "compiler/frontend/codegen.h"
+
+namespace kiln::frontend {
+
+using ir::Type;
+
+namespace {
+
+Value method(std::string name, const Builtin* builtin, FunctionPtr function, Arg self) {
+  return Value(
+      std::make_shared<const MethodValue>(MethodValue{std::move(name), builtin, std::move(function), std::move(self)}));
+}
+
+/// A predicate of a type, called with no arguments: `x.dtype.is_fp16()`.
+struct Predicate {
+  std::string_view name;
+  bool (*holds)(const Type& t);
+};
+constexpr Predicate kPredicates[] = {
+    {"is_floating", [](const Type& t) { return t.is_float(); }},
+    {"is_standard_floating", [](const Type& t) { return t.is_float() && !is_fp8(t.dtype); }},
+    {"is_fp8", [](const Type& t) { return t.is_float() && is_fp8(t.dtype); }},
+    {"is_fp8e4nv", [](const Type& t) { return t.is_float() && t.dtype == DType::kF8E4M3; }},
+    {"is_fp8e5", [](const Type& t) { return t.is_float() && t.dtype == DType::kF8E5M2; }},
+    {"is_fp8e4b15", [](const Type&) { return false; }},
+    {"is_fp8e4b8", [](const Type&) { return false; }},
+    {"is_fp8e5b16", [](const Type&) { return false; }},
+    {"is_fp16", [](const Type& t) { return t.is_float() && t.dtype == DType::kF16; }},
+    {"is_bf16", [](const Type& t) { return t.is_float() && t.dtype == DType::kBF16; }},
+    {"is_fp32", [](const Type& t) { return t.is_float() && t.dtype == DType::kF32; }},
+    {"is_fp64", [](const Type& t) { return t.is_float() && t.dtype == DType::kF64; }},
+    {"is_int", [](const Type& t) { return t.is_int(); }},
+    {"is_int_signed", [](const Type& t) { return t.is_int() && is_signed(t.dtype); }},
+    {"is_int_unsigned", [](const Type& t) { return t.is_int() && !is_signed(t.dtype); }},
+    {"is_bool", [](const Type& t) { return t.is_bool(); }},
+    {"is_int1", [](const Type& t) { return t.is_bool(); }},
+    {"is_int8", [](const Type& t) { return t.is_int() && t.dtype == DType::kI8; }},
+    {"is_int16", [](const Type& t) { return t.is_int() && t.dtype == DType::kI16; }},
+    {"is_int32", [](const Type& t) { return t.is_int() && t.dtype == DType::kI32; }},
+    {"is_int64", [](const Type& t) { return t.is_int() && t.dtype == DType::kI64; }},
+    {"is_uint8", [](const Type& t) { return t.is_int() && t.dtype == DType::kU8; }},
+    {"is_uint16", [](const Type& t) { return t.is_int() && t.dtype == DType::kU16; }},
+    {"is_uint32", [](const Type& t) { return t.is_int() && t.dtype == DType::kU32; }},
+    {"is_uint64", [](const Type& t) { return t.is_int() && t.dtype == DType::kU64; }},
+    {"is_ptr", [](const Type& t) { return t.pointer; }},
+    {"is_block", [](const Type& t) { return t.is_tile(); }},
+    {"is_const", [](const Type&) { return false; }},
+    {"is_void", [](const Type&) { return false; }},
+};
+constexpr std::string_view kTypeFields[] = {"element_ty",         "scalar",       "shape",
+                                            "primitive_bitwidth", "int_bitwidth", "itemsize",
+                                            "fp_mantissa_width",  "name",         "numel"};
+constexpr std::string_view kTensorFields[] = {"dtype", "shape", "type", "T", "numel"};
+
+Value shape_value(const ir::Shape& shape) {
+  std::vector<Value> dims;
+  for (int32_t d : shape.span()) dims.push_back(Value::integer(d));
+  return Value::tuple(std::move(dims));
+}
+
+int mantissa_width(DType t) {
+  switch (t) {
+    case DType::kF8E4M3:
+      return 3;
+    case DType::kF8E5M2:
+      return 2;
+    case DType::kF16:
+      return 10;
+    case DType::kBF16:
+      return 7;
+    case DType::kF32:
+      return 23;
+    case DType::kF64:
+      return 52;
+    case DType::kI1:
+    case DType::kI8:
+    case DType::kI16:
+    case DType::kI32:
+    case DType::kI64:
+    case DType::kU8:
+    case DType::kU16:
+    case DType::kU32:
+    case DType::kU64:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result<Value> Codegen::type_attribute(const Type& t, std::string_view name, SourceRange range, SourceRange name_range) {
+  for (const Predicate& p : kPredicates)
+    if (p.name == name) return method(std::string(name), nullptr, nullptr, {Value::boolean(p.holds(t)), range});
+  if (name == "element_ty") {
+    if (t.is_tile()) return Value(TypeValue{t.scalar()});
+    if (t.pointer) return Value(TypeValue{ir::scalar_type(t.dtype)});
+    return with_note(
+        fail(name_range, ErrorKind::kType, "{} has no element_ty; only pointers and tensors have one", describe(t)),
+        "help: a dtype is already its own element type");
+  }
+  if (name == "scalar") return Value(TypeValue{t.scalar()});
+  if (name == "shape") return shape_value(t.shape);
+  if (name == "numel") return Value::integer(t.shape.numel());
+  if (name == "primitive_bitwidth") return Value::integer(t.element_bits());
+  if (name == "int_bitwidth" && t.is_int()) return Value::integer(bits(t.dtype));
+  if (name == "itemsize") return Value::integer(t.pointer ? 8 : size_of(t.dtype));
+  if (name == "fp_mantissa_width" && t.is_float()) return Value::integer(mantissa_width(t.dtype));
+  if (name == "name") return Value::text(describe(t));
+  std::vector<std::string> names(std::begin(kTypeFields), std::end(kTypeFields));
+  for (const Predicate& p : kPredicates) names.emplace_back(p.name);
+  Diagnostic d = fail(name_range, ErrorKind::kName, "the type {} has no attribute {}", describe(t), name);
+  std::string near = nearest_name(name, names);
+  return near.empty() ? d : with_note(std::move(d), fmt::format("help: did you mean {}?", near));
+}
+
+Result<Value> Codegen::tensor_attribute(const Arg& base, std::string_view name, SourceRange range,
+                                        SourceRange name_range) {
+  // A number that was specialised into a constexpr (an argument of 1) still has a tensor's attributes.
+  if (!base.value.tensor() && name == "value") return base.value;
+  std::optional<DType> natural = base.value.tensor() ? std::nullopt : natural_dtype(*base.value.constant());
+  if (!base.value.tensor() && !natural)
+    return fail(range, ErrorKind::kValue, "{} does not fit in 64 bits", to_text(base.value));
+  Type t = natural ? ir::scalar_type(*natural) : base.value.tensor()->type;
+  if (name == "dtype") return Value(TypeValue{t.scalar()});
+  if (name == "type") return Value(TypeValue{t});
+  if (name == "shape") return shape_value(t.shape);
+  if (name == "numel") return Value::integer(t.shape.numel());
+  if (name == "T") return call(Value(find_builtin("trans", kInLanguage)), {base}, {}, range, range);
+  if (const Builtin* row = find_builtin(name, kIsMethod)) {
+    bool library = row->in_library();
+    return method(std::string(name), library ? nullptr : row, library ? library_function(*row) : nullptr, base);
+  }
+  std::vector<std::string> names = builtin_names(kIsMethod);
+  names.insert(names.end(), std::begin(kTensorFields), std::end(kTensorFields));
+  Diagnostic d = fail(name_range, ErrorKind::kName, "a tensor has no attribute {}, got {}", name, describe(base.value));
+  std::string near = nearest_name(name, names);
+  if (!near.empty()) return with_note(std::move(d), fmt::format("help: did you mean {}?", near));
+  if (const Builtin* row = find_builtin(name, kInLanguage | kInMath | kInLibdevice))
+    return with_note(std::move(d), fmt::format("help: call {}(x) instead", row->display_name()));
+  return d;
+}
+
+Result<Value> Codegen::attribute(const Value& base, std::string_view name, SourceRange range, SourceRange name_range) {
+  if (const ModulePath* m = base.module()) {
+    if (std::optional<Value> member = module_member(m->path, name)) return *std::move(member);
+    if (!is_known_module(m->path))
+      return with_note(fail(range, ErrorKind::kName, "the module {} cannot be used in a kernel", m->path),
+                       "help: kernels see triton, triton.language and its submodules");
+    Diagnostic d = fail(name_range, ErrorKind::kName, "{} has no member {}", m->path, name);
+    std::string near = nearest_name(name, member_names(m->path));
+    if (!near.empty()) return with_note(std::move(d), fmt::format("help: did you mean {}?", near));
+    if (const Builtin* row = find_builtin(name, kInLanguage | kInMath | kInLibdevice))
+      return with_note(std::move(d), fmt::format("help: did you mean {}?", row->display_name()));
+    return d;
+  }
+  if (const TypeValue* t = base.type()) return type_attribute(t->type, name, range, name_range);
+  return fail(name_range, ErrorKind::kName, "{} has no attribute {}", describe(base), name);
+}
+
+}  // namespace kiln::frontend

@@ -1,0 +1,26 @@
+// The implementations that builtins.def names. Each gets the call's bound arguments in the order of its row.
+#pragma once
+#include "compiler/frontend/codegen.h"
+
+namespace kiln::frontend::impl {
+
+using Impl = Result<Value>(Codegen& g, const BoundArgs& a);
+
+// builtin_core.cc: programs, constants, types, hints, checks
+Impl program_id, num_programs, arange, full, zeros, constexpr_value, to_tensor, cast_value, pointer_type, dtype_class,
+    not_constructible, make_tuple, debug_barrier, hint, assume, static_assert_, static_print, device_print,
+    device_assert, range, static_range, length, python_min_max, python_float, python_int, python_bool, python_str,
+    is_instance, host_cdiv, next_power_of_2;
+// builtin_memory.cc
+Impl load, store, atomic_rmw, atomic_cas;
+// builtin_math.cc
+Impl arithmetic, logical, min_max, clamp, where, fma, fdiv, div_rn, umulhi, absolute, fmod, power;
+Result<Value> math_unary(Codegen& g, const BoundArgs& a, ir::OpKind kind);
+template <ir::OpKind kKind>
+Result<Value> math_op(Codegen& g, const BoundArgs& a) {
+  return math_unary(g, a, kKind);
+}
+// builtin_shape.cc: shapes, reductions and scans
+Impl expand_dims, broadcast, broadcast_to, reshape, trans, permute, join, split, reduce, associative_scan;
+
+}  // namespace kiln::frontend::impl

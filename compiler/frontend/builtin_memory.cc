@@ -1,0 +1,225 @@
+// Loads, stores and atomics.
+#include <algorithm>
+
+#include "compiler/frontend/builtin_impl.h"
+
+namespace kiln::frontend::impl {
+
+using ir::AttrName;
+using ir::OpKind;
+using ir::Type;
+
+namespace {
+
+Result<ir::Value*> pointer_arg(Codegen& g, const BoundArgs& a, int i) {
+  ir::Value* v = a[i].tensor();
+  if (v && v->type.pointer) return v;
+  Diagnostic d = g.fail(a.at(i), ErrorKind::kType, "{} of {} must be a pointer, got {}", a.name(i),
+                        a.builtin->display_name(), describe(a[i]));
+  if (v)
+    d = with_note(std::move(d),
+                  "help: an address is a pointer argument plus an offset; an int64 address converts with "
+                  ".to(tl.pointer_type(tl.float32))");
+  return d;
+}
+
+/// Pointers to bool read and write bytes.
+ir::Value* byte_pointer(Codegen& g, ir::Value* p) {
+  if (p->type.dtype != DType::kI1) return p;
+  Type bytes = p->type;
+  bytes.dtype = DType::kI8;
+  return g.b.create1(OpKind::kBitcast, {p}, bytes);
+}
+
+Status scalar_rules(Codegen& g, const BoundArgs& a, int i, ir::Value* p, ir::Value* v) {
+  if (p->type.is_scalar() && v && v->type.is_tile())
+    return g.fail(a.at(i), ErrorKind::kType, "{} is {}, but the pointer is the scalar {}", a.name(i), describe(v->type),
+                  describe(p->type));
+  return {};
+}
+
+Result<ir::Value*> mask_arg(Codegen& g, const BoundArgs& a, int i) {
+  if (!a.has(i)) return static_cast<ir::Value*>(nullptr);
+  KILN_TRY(ir::Value * v, g.tensor(a.args[i]));
+  if (!v->type.is_bool())
+    return with_note(g.fail(a.at(i), ErrorKind::kType, "the mask of {} must be int1, got {}", a.builtin->display_name(),
+                            describe(a[i])),
+                     "help: make it a comparison, such as offsets < n or x != 0");
+  return v;
+}
+
+Result<std::string> one_of(Codegen& g, const BoundArgs& a, int i, std::initializer_list<std::string_view> allowed) {
+  if (a[i].is_none()) return std::string();
+  KILN_TRY(std::string text, g.const_text(a, i));
+  if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return text;
+  std::string list;
+  for (std::string_view s : allowed) list += fmt::format("{}'{}'", list.empty() ? "" : ", ", s);
+  return g.fail(a.at(i), ErrorKind::kValue, "{} of {} must be one of {}, got '{}'", a.name(i),
+                a.builtin->display_name(), list, text);
+}
+
+Status no_block_pointer(Codegen& g, const BoundArgs& a, int i) {
+  bool empty = !a.has(i) || (a[i].as_tuple() && a[i].as_tuple()->items.empty()) ||
+               (a[i].constant_as<std::string>() && a[i].constant_as<std::string>()->empty());
+  if (empty) return {};
+  return g.fail(a.at(i), ErrorKind::kUnsupported,
+                "{} belongs to block pointers, which are not compiled yet; use a mask", a.name(i));
+}
+
+/// An operand that has to take the pointer's shape and element type.
+Result<ir::Value*> value_for(Codegen& g, const BoundArgs& a, int i, ir::Value* p, DType element) {
+  KILN_TRY(ir::Value * v, g.tensor(a.args[i]));
+  KILN_CHECK_OK(scalar_rules(g, a, i, p, v));
+  KILN_TRY(v, g.broadcast_to(v, p->type.shape, a.name(i), a.at(i)));
+  return g.cast(v, ir::scalar_type(element), a.at(i));
+}
+
+}  // namespace
+
+Result<Value> load(Codegen& g, const BoundArgs& a) {
+  KILN_TRY(ir::Value * p, pointer_arg(g, a, 0));
+  if (a.has(2) && !a.has(1))
+    return with_note(g.fail(a.at(2), ErrorKind::kValue,
+                            "other of tl.load needs a mask: it replaces the elements that the mask leaves out"),
+                     "help: add mask=offsets < n");
+  KILN_CHECK_OK(no_block_pointer(g, a, 3));
+  KILN_CHECK_OK(no_block_pointer(g, a, 4));
+  KILN_TRY(std::string cache, one_of(g, a, 5, {"", ".ca", ".cg", ".cs", ".cv"}));
+  KILN_TRY(std::string eviction, one_of(g, a, 6, {"", "evict_first", "evict_last"}));
+  KILN_TRY(bool is_volatile, g.const_bool(a, 7));
+  KILN_TRY(ir::Value * mask, mask_arg(g, a, 1));
+  KILN_CHECK_OK(scalar_rules(g, a, 1, p, mask));
+  ir::Value* other = nullptr;
+  if (a.has(2)) {
+    KILN_TRY(other, g.tensor(a.args[2]));
+    KILN_CHECK_OK(scalar_rules(g, a, 2, p, other));
+  }
+  // A load's operands take their common shape: the mask may widen the pointer.
+  if (mask) {
+    KILN_TRY(Codegen::Pair pair, g.broadcast_pair(p, mask, a.range));
+    p = pair.a, mask = pair.b;
+  }
+  if (other) {
+    KILN_TRY(Codegen::Pair pair, g.broadcast_pair(p, other, a.range));
+    p = pair.a, other = pair.b;
+    KILN_TRY(mask, g.broadcast_to(mask, p->type.shape, "mask", a.at(1)));
+  }
+  bool is_bool = p->type.dtype == DType::kI1;
+  p = byte_pointer(g, p);
+  if (other) {
+    KILN_TRY(other, g.cast(other, ir::scalar_type(p->type.dtype), a.at(2)));
+  }
+  ir::Value* out = g.b.load(p, mask, other);
+  if (!cache.empty()) out->op->set(AttrName::kCache, cache);
+  if (!eviction.empty()) out->op->set(AttrName::kEviction, eviction);
+  if (is_volatile) out->op->set(AttrName::kVolatile, true);
+  return Value(is_bool ? g.b.cast(out, DType::kI1) : out);
+}
+
+Result<Value> store(Codegen& g, const BoundArgs& a) {
+  KILN_TRY(ir::Value * p, pointer_arg(g, a, 0));
+  KILN_CHECK_OK(no_block_pointer(g, a, 3));
+  KILN_TRY(std::string cache, one_of(g, a, 4, {"", ".wb", ".cg", ".cs", ".wt"}));
+  KILN_TRY(std::string eviction, one_of(g, a, 5, {"", "evict_first", "evict_last"}));
+  KILN_TRY(ir::Value * mask, mask_arg(g, a, 2));
+  KILN_CHECK_OK(scalar_rules(g, a, 2, p, mask));
+  // The low byte of whatever is stored goes through a pointer to bool.
+  p = byte_pointer(g, p);
+  KILN_TRY(ir::Value * v, g.tensor(a.args[1]));
+  KILN_CHECK_OK(scalar_rules(g, a, 1, p, v));
+  KILN_TRY(v, g.broadcast_to(v, p->type.shape, "the value to store", a.at(1)));
+  if (mask) {
+    KILN_TRY(mask, g.broadcast_to(mask, p->type.shape, "the mask", a.at(2)));
+  }
+  KILN_TRY(v, g.cast(v, ir::scalar_type(p->type.dtype), a.at(1)));
+  ir::Op* op = g.b.store(p, v, mask);
+  if (!cache.empty()) op->set(AttrName::kCache, cache);
+  if (!eviction.empty()) op->set(AttrName::kEviction, eviction);
+  return Value();
+}
+
+namespace {
+
+struct Ordering {
+  std::string sem, scope;
+  std::vector<std::pair<AttrName, ir::Attr>> attrs(std::string rmw = {}) const {
+    std::vector<std::pair<AttrName, ir::Attr>> out;
+    if (!rmw.empty()) out.emplace_back(AttrName::kRmw, std::move(rmw));
+    out.emplace_back(AttrName::kSem, sem);
+    out.emplace_back(AttrName::kScope, scope);
+    return out;
+  }
+};
+
+Result<Ordering> ordering(Codegen& g, const BoundArgs& a, int sem, int scope) {
+  KILN_TRY(std::string s, one_of(g, a, sem, {"acquire", "release", "acq_rel", "relaxed"}));
+  KILN_TRY(std::string c, one_of(g, a, scope, {"gpu", "cta", "sys"}));
+  return Ordering{s.empty() ? "acq_rel" : s, c.empty() ? "gpu" : c};
+}
+
+ir::Value* rmw(Codegen& g, const Ordering& order, std::string kind, ir::Value* p, ir::Value* v, ir::Value* mask) {
+  std::vector<ir::Value*> operands = {p, v};
+  if (mask) operands.push_back(mask);
+  Type result = v->type;
+  return g.b.create(OpKind::kAtomicRmw, operands, std::span(&result, 1), order.attrs(std::move(kind)))->result();
+}
+
+/// max and min of floats as atomics on their bits: non-negative floats order like signed ints, negative ones like
+/// unsigned ints the other way round.
+ir::Value* float_min_max(Codegen& g, const Ordering& order, bool is_max, ir::Value* p, ir::Value* v, ir::Value* mask) {
+  bool wide = bits(v->type.dtype) == 64;
+  DType s = wide ? DType::kI64 : DType::kI32, u = wide ? DType::kU64 : DType::kU32;
+  auto retype = [&](ir::Value* x, DType t) {
+    Type type = x->type;
+    type.dtype = t;
+    return g.b.create1(OpKind::kBitcast, {x}, type);
+  };
+  ir::Value* zero = g.b.splat(g.b.zero(v->type.scalar()), v->type.shape);
+  ir::Value* positive = g.b.cmp("ge", v, zero);
+  ir::Value* one = g.b.splat(g.b.constant_int(ir::scalar_type(DType::kI1), 1), v->type.shape);
+  ir::Value* negative = g.b.binary(OpKind::kXor, positive, one);
+  ir::Value* mask_p = mask ? g.b.binary(OpKind::kAnd, mask, positive) : positive;
+  ir::Value* mask_n = mask ? g.b.binary(OpKind::kAnd, mask, negative) : negative;
+  ir::Value* up = rmw(g, order, is_max ? "max" : "min", retype(p, s), retype(v, s), mask_p);
+  ir::Value* down = rmw(g, order, is_max ? "min" : "max", retype(p, u), retype(v, u), mask_n);
+  return g.b.select(positive, retype(up, v->type.dtype), retype(down, v->type.dtype));
+}
+
+}  // namespace
+
+Result<Value> atomic_rmw(Codegen& g, const BoundArgs& a) {
+  KILN_TRY(ir::Value * p, pointer_arg(g, a, 0));
+  KILN_TRY(ir::Value * mask, mask_arg(g, a, 2));
+  KILN_TRY(Ordering order, ordering(g, a, 3, 4));
+  DType t = p->type.dtype;
+  std::string kind(a.builtin->name.substr(std::string_view("atomic_").size()));
+  bool is_min_max = kind == "max" || kind == "min", is_bits = kind == "and" || kind == "or" || kind == "xor";
+  bool fine = kind == "add" ? is_half(t) || bits(t) >= 32 : is_bits ? is_int(t) && bits(t) >= 32 : bits(t) >= 32;
+  if (!fine)
+    return with_note(
+        g.fail(a.range, ErrorKind::kType, "{} does not work on {}", a.builtin->display_name(), describe(p->type)),
+        is_bits ? "help: it takes pointers to 32- and 64-bit integers"
+                : "help: it takes pointers to 32- and 64-bit numbers");
+  KILN_CHECK_OK(scalar_rules(g, a, 2, p, mask));
+  KILN_TRY(ir::Value * v, value_for(g, a, 1, p, t));
+  if (mask) {
+    KILN_TRY(mask, g.broadcast_to(mask, p->type.shape, "the mask", a.at(2)));
+  }
+  if (is_min_max && is_float(t)) return Value(float_min_max(g, order, kind == "max", p, v, mask));
+  return Value(rmw(g, order, kind == "add" && is_float(t) ? "fadd" : kind, p, v, mask));
+}
+
+Result<Value> atomic_cas(Codegen& g, const BoundArgs& a) {
+  KILN_TRY(ir::Value * p, pointer_arg(g, a, 0));
+  KILN_TRY(Ordering order, ordering(g, a, 3, 4));
+  if (bits(p->type.dtype) < 16)
+    return g.fail(a.range, ErrorKind::kType, "tl.atomic_cas works on elements of 16, 32 or 64 bits, got {}",
+                  describe(p->type));
+  KILN_TRY(ir::Value * expected, value_for(g, a, 1, p, p->type.dtype));
+  KILN_TRY(ir::Value * v, value_for(g, a, 2, p, p->type.dtype));
+  ir::Value* operands[] = {p, expected, v};
+  Type result = v->type;
+  return Value(g.b.create(OpKind::kAtomicCas, operands, std::span(&result, 1), order.attrs())->result());
+}
+
+}  // namespace kiln::frontend::impl

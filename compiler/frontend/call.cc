@@ -1,0 +1,211 @@
+// Calls: of builtins, of jit functions (inlined), of types (casts) and of methods.
+#include <algorithm>
+
+#include "compiler/frontend/codegen.h"
+
+namespace kiln::frontend {
+
+namespace {
+
+constexpr int kMaxCallDepth = 48;
+
+}  // namespace
+
+Result<Value> Codegen::call_expr(const ast::Call& e) {
+  Value callee;
+  KILN_TRY(callee, expr(*e.callee));
+  std::vector<Arg> positional;
+  for (const ast::ExprPtr& a : e.args) {
+    if (const auto* star = ast::dyn_as<ast::Starred>(a.get())) {
+      KILN_TRY(Value t, expr(*star->value));
+      if (!t.as_tuple())
+        return fail(a->range, ErrorKind::kType, "only a tuple can be spread with *, got {}", describe(t));
+      for (const Value& v : t.as_tuple()->items) positional.push_back({v, a->range});
+      continue;
+    }
+    KILN_TRY(Value v, expr(*a));
+    positional.push_back({std::move(v), a->range});
+  }
+  std::vector<std::pair<std::string, Arg>> keywords;
+  for (const ast::Keyword& k : e.keywords) {
+    if (k.name.empty())
+      return fail(k.range, ErrorKind::kUnsupported, "** in a call is not supported in kernels; name each argument");
+    KILN_TRY(Value v, expr(*k.value));
+    for (const auto& [other, value] : keywords)
+      if (other == k.name) return fail(k.range, ErrorKind::kType, "the argument {} is given twice", k.name);
+    keywords.emplace_back(k.name, Arg{std::move(v), k.value->range});
+  }
+  return call(callee, std::move(positional), std::move(keywords), e.range, e.callee->range);
+}
+
+Result<Value> Codegen::call(const Value& callee, std::vector<Arg> positional,
+                            std::vector<std::pair<std::string, Arg>> keywords, SourceRange range,
+                            SourceRange callee_range) {
+  if (const MethodValue* m = callee.method()) {
+    if (!m->builtin && !m->function) {
+      if (!positional.empty() || !keywords.empty())
+        return fail(range, ErrorKind::kType, "{} takes no arguments", m->name);
+      return m->self.value;
+    }
+    positional.insert(positional.begin(), m->self);
+    Value function = m->builtin ? Value(m->builtin) : Value(m->function);
+    return call(function, std::move(positional), std::move(keywords), range, callee_range);
+  }
+  if (const Builtin* builtin = callee.builtin()) {
+    if (builtin->in_library()) {
+      FunctionPtr function = library_function(*builtin);
+      return inline_call(function, std::move(positional), std::move(keywords), range);
+    }
+    if (!builtin->unsupported.empty())
+      return with_note(fail(range, ErrorKind::kUnsupported, "{} is not compiled yet", builtin->display_name()),
+                       fmt::format("help: {}", builtin->unsupported));
+    KILN_TRY(BoundArgs args, bind_builtin(*this, *builtin, std::move(positional), std::move(keywords), range));
+    return builtin->fn(*this, args);
+  }
+  if (const FunctionPtr* f = callee.function()) {
+    FunctionPtr keep = *f;
+    return inline_call(keep, std::move(positional), std::move(keywords), range);
+  }
+  if (const TypeValue* t = callee.type()) {
+    if (positional.size() != 1 || !keywords.empty())
+      return fail(range, ErrorKind::kType, "{} as a function casts one value", describe(t->type));
+    if (positional[0].value.is_number() && !t->type.pointer)
+      return Value(constant(*positional[0].value.constant(), t->type.dtype));
+    KILN_TRY(ir::Value * v, tensor(positional[0]));
+    KILN_TRY(ir::Value * out, cast(v, t->type.scalar(), range));
+    return Value(out);
+  }
+  return fail(callee_range, ErrorKind::kType, "{} is not a function", describe(callee));
+}
+
+Result<std::vector<Arg>> Codegen::bind_function(const FunctionPtr& function, std::vector<Arg> positional,
+                                                std::vector<std::pair<std::string, Arg>> keywords, SourceRange range) {
+  const ast::FunctionDef& def = *function->def;
+  std::vector<Arg> bound(def.params.size());
+  std::vector<bool> given(def.params.size());
+  size_t next = 0;
+  for (size_t i = 0; i < def.params.size(); ++i) {
+    const ast::Param& p = def.params[i];
+    switch (p.kind) {
+      case ast::Param::Kind::kPlain:
+        if (next < positional.size()) bound[i] = std::move(positional[next++]), given[i] = true;
+        break;
+      case ast::Param::Kind::kArgs: {
+        std::vector<Value> rest;
+        while (next < positional.size()) rest.push_back(positional[next++].value);
+        bound[i] = {Value::tuple(std::move(rest)), range};
+        given[i] = true;
+        break;
+      }
+      case ast::Param::Kind::kKwargs:
+        return fail(range, ErrorKind::kUnsupported, "{} takes **{}, which is not supported in kernels", def.name,
+                    p.name);
+      case ast::Param::Kind::kKeywordOnly:
+        break;
+    }
+  }
+  auto signature = [&](Diagnostic d) {
+    return is_library(*function) ? d : with_note(std::move(d), "defined here", def.name_range);
+  };
+  if (next < positional.size())
+    return signature(fail(positional[next].range, ErrorKind::kType, "{} takes {} argument{}, got {}", def.name,
+                          def.params.size(), def.params.size() == 1 ? "" : "s", positional.size()));
+  for (auto& [key, arg] : keywords) {
+    auto p = std::find_if(def.params.begin(), def.params.end(), [&](const ast::Param& x) { return x.name == key; });
+    if (p == def.params.end()) {
+      std::vector<std::string> names;
+      for (const ast::Param& x : def.params) names.push_back(x.name);
+      Diagnostic d = fail(arg.range, ErrorKind::kName, "{} has no parameter {}", def.name, key);
+      if (std::string near = nearest_name(key, names); !near.empty())
+        d = with_note(std::move(d), fmt::format("help: did you mean {}?", near));
+      return signature(std::move(d));
+    }
+    size_t i = static_cast<size_t>(p - def.params.begin());
+    if (given[i])
+      return signature(fail(arg.range, ErrorKind::kType, "the argument {} of {} is given twice", key, def.name));
+    bound[i] = std::move(arg);
+    given[i] = true;
+  }
+  for (size_t i = 0; i < def.params.size(); ++i) {
+    if (given[i]) continue;
+    if (!def.params[i].default_value)
+      return signature(fail(range, ErrorKind::kType, "{} needs the argument {}", def.name, def.params[i].name));
+  }
+  for (size_t i = 0; i < def.params.size(); ++i)
+    if (!given[i]) bound[i].range = {};
+  return bound;
+}
+
+Result<Value> Codegen::inline_call(const FunctionPtr& function, std::vector<Arg> positional,
+                                   std::vector<std::pair<std::string, Arg>> keywords, SourceRange range) {
+  const ast::FunctionDef& def = *function->def;
+  KILN_CHECK_OK(step(range));
+  KILN_TRY(std::vector<Arg> bound, bind_function(function, std::move(positional), std::move(keywords), range));
+  for (const Frame& f : frames_) {
+    if (f.function->def != &def || f.arguments.size() != bound.size()) continue;
+    bool repeated = true;
+    for (size_t i = 0; repeated && i < bound.size(); ++i) {
+      const Value &x = f.arguments[i], &y = bound[i].value;
+      repeated = x.tensor() && y.tensor() ? x.tensor()->type == y.tensor()->type : same(x, y);
+    }
+    if (repeated)
+      return with_note(
+          fail(range, ErrorKind::kUnsupported,
+               "{} calls itself, and functions of a kernel are inlined, so recursion cannot end", def.name),
+          "help: write it as a loop");
+  }
+  if (frames_.size() >= kMaxCallDepth)
+    return fail(range, ErrorKind::kUnsupported, "calls are nested more than {} deep; write the recursion as a loop",
+                kMaxCallDepth);
+  if (function->module && !is_library(*function)) {
+    const auto& kept = module.sources();
+    if (std::find(kept.begin(), kept.end(), function->module->source) == kept.end())
+      module.keep_alive(function->module->source);
+  }
+  if (function->constexpr_function)
+    for (const Arg& a : bound)
+      if (a.value.tensor())
+        return with_note(fail(a.range, ErrorKind::kType,
+                              "{} is a constexpr_function and runs at compile time, but this argument is {}", def.name,
+                              describe(a.value)),
+                         "help: pass constexprs, or put the function under @triton.jit");
+  Frame f;
+  f.function = function;
+  f.call_site = range;
+  f.uses = &uses_of(def);
+  for (const Arg& a : bound) f.arguments.push_back(a.value);
+  frames_.push_back(std::move(f));
+  struct Pop {
+    std::deque<Frame>& frames;
+    ~Pop() { frames.pop_back(); }
+  } pop{frames_};
+  RangeScope scope(*this, def.name_range);
+  for (size_t i = 0; i < bound.size(); ++i) {
+    const ast::Param& p = def.params[i];
+    bool declared = is_constexpr(p);
+    if (!bound[i].range.text && p.default_value) {
+      KILN_TRY(bound[i].value, expr(*p.default_value));
+      bound[i].range = p.default_value->range;
+    }
+    if (declared && bound[i].value.tensor()) {
+      frames_.back().env.clear();
+      return with_note(
+          fail(bound[i].range.text ? bound[i].range : range, ErrorKind::kType,
+               "{} of {} is a tl.constexpr parameter, but the argument is {}, a value of the running program", p.name,
+               def.name, describe(bound[i].value)),
+          "declared here", p.range);
+    }
+    KILN_CHECK_OK(bind(p.name, std::move(bound[i].value), p.range, declared));
+  }
+  KILN_CHECK_OK(body(def.body));
+  Frame& done = frame();
+  if (done.flow.kind == Flow::Kind::kFalls) return Value();
+  if (done.flow.kind == Flow::Kind::kMaybe && done.result && !done.result->is_none())
+    return with_note(
+        fail(done.result_at, ErrorKind::kType, "{} returns {} here, but on other paths it ends without a value",
+             def.name, describe(*done.result)),
+        "help: end the function with a return");
+  return done.result.value_or(Value());
+}
+
+}  // namespace kiln::frontend

@@ -1,0 +1,197 @@
+// The kernel's own frame, names, and the placing of diagnostics.
+#include "compiler/frontend/codegen.h"
+
+#include <algorithm>
+
+namespace kiln::frontend {
+
+Codegen::Codegen(ir::Module& m, const Options& o) : module(m), b(m), options(o) {}
+
+Diagnostic Codegen::placed(SourceRange range, ErrorKind kind, std::string message) {
+  // Inside the standard library the mistake is in the user's call of it.
+  size_t i = frames_.size();
+  while (i > 1 && is_library(*frames_[i - 1].function)) {
+    range = frames_[i - 1].call_site;
+    --i;
+  }
+  Diagnostic d{kind, std::move(message), place_of(range), {}};
+  for (; i > 1; --i) {
+    const Frame& f = frames_[i - 1];
+    if (is_library(*f.function)) continue;
+    d = with_note(std::move(d), fmt::format("in {}, called from here", f.function->def->name), f.call_site);
+  }
+  return d;
+}
+
+Status Codegen::step(SourceRange range) {
+  constexpr int64_t kMaxSteps = 1'000'000;
+  if (++steps_ > kMaxSteps)
+    return fail(range, ErrorKind::kValue,
+                "the kernel unrolls to more than {} statements; use tl.range instead of tl.static_range", kMaxSteps);
+  return {};
+}
+
+bool NameUses::any(std::string_view name, uint32_t from, uint32_t to) const {
+  auto it = reads.find(name);
+  if (it == reads.end()) return false;
+  auto first = std::lower_bound(it->second.begin(), it->second.end(), from);
+  return first != it->second.end() && *first < to;
+}
+
+const NameUses& Codegen::uses_of(const ast::FunctionDef& def) {
+  auto [it, fresh] = uses_.try_emplace(&def);
+  if (fresh) it->second = collect_uses(def);
+  return it->second;
+}
+
+Result<Value> Codegen::name(std::string_view id, SourceRange range) {
+  Env& env = frame().env;
+  if (auto it = env.find(id); it != env.end()) {
+    const Binding& binding = it->second;
+    switch (binding.state) {
+      case Binding::State::kLive:
+        return binding.value;
+      case Binding::State::kOneBranch: {
+        Diagnostic d = fail(range, ErrorKind::kName,
+                            "{} is bound in only one branch of an if on a runtime value, so it has no value here", id);
+        d = with_note(std::move(d), "bound here", binding.at);
+        return with_note(std::move(d), fmt::format("help: give {} a value before the if, or in both branches", id));
+      }
+      case Binding::State::kLoopOnly: {
+        Diagnostic d =
+            fail(range, ErrorKind::kName, "{} is first bound inside a loop, so it has no value after it", id);
+        d = with_note(std::move(d), "bound here", binding.at);
+        return with_note(std::move(d), fmt::format("help: give {} a value before the loop", id));
+      }
+    }
+  }
+  return global(id, range);
+}
+
+Result<Value> Codegen::global(std::string_view id, SourceRange range) {
+  const JitFunction& function = *frame().function;
+  auto key = std::pair(&function, std::string(id));
+  if (auto it = globals_.find(key); it != globals_.end()) return it->second;
+  std::optional<Value> found;
+  if (function.lookup)
+    if (std::optional<Global> g = function.lookup(id)) found = from_global(*g);
+  if (found && found->module())
+    if (std::optional<Value> member = resolve_path(found->module()->path)) found = std::move(member);
+  if (!found)
+    if (const Builtin* python = find_builtin(id, kIsPython)) found = Value(python);
+  if (!found) return unknown_name(id, range);
+  globals_.emplace(std::move(key), *found);
+  return *found;
+}
+
+Diagnostic Codegen::unknown_name(std::string_view id, SourceRange range) {
+  const JitFunction& function = *frame().function;
+  std::vector<std::string> candidates;
+  if (function.module) {
+    for (const ast::StmtPtr& s : function.module->body) {
+      if (const auto* def = ast::dyn_as<ast::FunctionDef>(s.get())) {
+        if (def->name == id)
+          return with_note(fail(range, ErrorKind::kName,
+                                "{} is not a kernel function; only functions under @triton.jit or "
+                                "@triton.constexpr_function can be called from a kernel",
+                                id),
+                           "defined here", def->name_range);
+        candidates.push_back(def->name);
+      }
+      const ast::Assign* a = ast::dyn_as<ast::Assign>(s.get());
+      for (size_t i = 0; a && i < a->targets.size(); ++i)
+        if (const auto* n = ast::dyn_as<ast::Name>(a->targets[i].get()); n && n->id == id)
+          return with_note(
+              with_note(fail(range, ErrorKind::kName,
+                             "{} is a global variable, and a kernel sees only those that are constexpr", id),
+                        "defined here", n->range),
+              fmt::format("help: write {} = tl.constexpr(…), or pass it as a tl.constexpr parameter", id));
+      if (const auto* import = ast::dyn_as<ast::Import>(s.get()))
+        for (const ast::Import::Alias& n : import->names) candidates.push_back(n.as.empty() ? n.name : n.as);
+    }
+  }
+  for (const auto& [n, binding] : frame().env)
+    if (binding.state == Binding::State::kLive) candidates.push_back(n);
+  for (std::string& n : builtin_names(kIsPython)) candidates.push_back(std::move(n));
+  Diagnostic d = fail(range, ErrorKind::kName, "the name {} is not defined", id);
+  if (id == "tl") return with_note(std::move(d), "help: add `import triton.language as tl`");
+  if (std::string near = nearest_name(id, candidates); !near.empty())
+    d = with_note(std::move(d), fmt::format("help: did you mean {}?", near));
+  else if (const Builtin* builtin = find_builtin(id, kInLanguage | kInMath); builtin && builtin->unsupported.empty())
+    d = with_note(std::move(d), fmt::format("help: did you mean {}?", builtin->display_name()));
+  return d;
+}
+
+Result<Value> Codegen::run_kernel(const JitFunction& function, std::span<const ArgSpec> args) {
+  const ast::FunctionDef& def = *function.def;
+  Frame f;
+  // The caller keeps the function alive while the kernel is compiled.
+  f.function = FunctionPtr(FunctionPtr{}, &function);
+  f.uses = &uses_of(def);
+  for (size_t i = 0; i < args.size(); ++i) {
+    const ast::Param& p = def.params[i];
+    bool declared = is_constexpr(p);
+    if (args[i].is_constexpr) {
+      Value value = from_global(args[i].value);
+      if (value.module())
+        if (std::optional<Value> member = resolve_path(value.module()->path)) value = std::move(*member);
+      f.arguments.push_back(value);
+      f.env.insert_or_assign(p.name, Binding{std::move(value), p.range, declared});
+      continue;
+    }
+    if (declared)
+      return error_at(p.range, ErrorKind::kType,
+                      "{} is a tl.constexpr parameter, so it needs a compile-time value, not {}", p.name,
+                      describe(args[i].type));
+    ir::Value* arg = module.add_arg(module.body(), args[i].type, p.name);
+    module.params.push_back({p.name, args[i].divisibility});
+    f.arguments.push_back(Value(arg));
+    f.env.insert_or_assign(p.name, Binding{Value(arg), p.range});
+  }
+  frames_.push_back(std::move(f));
+  KILN_CHECK_OK(body(def.body));
+  if (frame().flow.kind != Flow::Kind::kFalls && frame().result && !frame().result->is_none())
+    return fail(frame().result_at, ErrorKind::kType,
+                "a kernel cannot return a value, got {}; store it through a pointer", describe(*frame().result));
+  b.set_range(def.name_range);
+  b.ret();
+  frames_.pop_back();
+  return Value();
+}
+
+bool is_constexpr(const ast::Param& param) {
+  return param.annotation && param.annotation->range.str().find("constexpr") != std::string_view::npos;
+}
+
+Result<std::unique_ptr<ir::Module>> lower_kernel(const JitFunction& function, std::span<const ArgSpec> args,
+                                                 const Options& options) {
+  const ast::FunctionDef& def = *function.def;
+  if (function.constexpr_function)
+    return error_at(def.name_range, ErrorKind::kType,
+                    "{} is a constexpr_function, which runs at compile time and cannot be launched", def.name);
+  for (const ast::Param& p : def.params)
+    if (p.kind == ast::Param::Kind::kArgs || p.kind == ast::Param::Kind::kKwargs)
+      return error_at(p.range, ErrorKind::kUnsupported, "a kernel with *{} is not supported; name each parameter",
+                      p.name);
+  if (args.size() != def.params.size())
+    return error_at(def.name_range, ErrorKind::kType, "{} has {} parameters, got {} arguments", def.name,
+                    def.params.size(), args.size());
+  if (options.num_warps < 1 || options.num_warps > 32 || (options.num_warps & (options.num_warps - 1)))
+    return error_at(def.name_range, ErrorKind::kValue, "num_warps must be 1, 2, 4, 8, 16 or 32, got {}",
+                    options.num_warps);
+  if (options.num_stages < 1 || options.num_ctas < 1)
+    return error_at(def.name_range, ErrorKind::kValue, "num_stages and num_ctas must be positive, got {} and {}",
+                    options.num_stages, options.num_ctas);
+  auto module = std::make_unique<ir::Module>(def.name);
+  module->num_warps = options.num_warps;
+  module->num_stages = options.num_stages;
+  module->num_ctas = options.num_ctas;
+  if (function.module) module->keep_alive(function.module->source);
+  Codegen g(*module, options);
+  auto done = g.run_kernel(function, args);
+  if (!done.ok()) return std::move(done.error());
+  if (Status s = ir::verify(*module); !s.ok()) return std::move(s.error());
+  return module;
+}
+
+}  // namespace kiln::frontend

@@ -1,0 +1,224 @@
+// One kernel being lowered: the module under construction, the stack of inlined functions and their names.
+//
+// Statements append to the builder's block. Structured control flow is made region by region; names that differ after
+// the regions are merged through results. A function's `return` inside a runtime branch turns what follows into a
+// guarded region.
+#pragma once
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include "compiler/frontend/builtins.h"
+#include "compiler/frontend/promotion.h"
+#include "compiler/frontend/value.h"
+#include "compiler/ir/builder.h"
+#include "support/diag.h"
+
+namespace kiln::frontend {
+
+/// A name of a function, and how it came to its value.
+struct Binding {
+  enum class State { kLive, kOneBranch, kLoopOnly };
+  Value value;
+  SourceRange at;                   // where it was bound last
+  bool declared_constexpr = false;  // `x: tl.constexpr = …`, or a constexpr parameter
+  State state = State::kLive;
+  SourceRange why = {};  // the statement after which it vanished
+};
+using Env = std::map<std::string, Binding, std::less<>>;
+
+/// Whether control has left the function: known at compile time, or an i1 of the program.
+struct Flow {
+  enum class Kind { kFalls, kReturned, kMaybe };
+  Kind kind = Kind::kFalls;
+  ir::Value* returned = nullptr;  // kMaybe
+};
+
+/// Where each name of a function is read: decides which names must survive a branch or a loop.
+struct NameUses {
+  std::map<std::string, std::vector<uint32_t>, std::less<>> reads;  // offsets, ascending
+  bool any(std::string_view name, uint32_t from, uint32_t to = UINT32_MAX) const;
+};
+
+/// One function being compiled: the kernel, or a helper inlined into it.
+struct Frame {
+  FunctionPtr function;
+  SourceRange call_site;  // empty for the kernel
+  Env env;
+  Flow flow;
+  std::optional<Value> result;  // of `return`, when flow is not kFalls
+  SourceRange result_at;
+  const NameUses* uses = nullptr;
+  std::vector<uint32_t> loop_starts;  // offsets of the loops around the current statement
+  int runtime_loops = 0;
+  std::vector<Value> arguments;  // for the detection of recursion
+};
+
+class Codegen {
+ public:
+  explicit Codegen(ir::Module& m, const Options& options);
+
+  Result<Value> run_kernel(const JitFunction& function, std::span<const ArgSpec> args);
+
+  // --- diagnostics ------------------------------------------------------------------------------------------------
+  template <class... T>
+  Diagnostic fail(SourceRange range, ErrorKind kind, fmt::format_string<T...> f, T&&... args) {
+    return placed(range, kind, fmt::format(f, std::forward<T>(args)...));
+  }
+  /// At the place, with the calls that lead there; inside the standard library, at the user's call.
+  Diagnostic placed(SourceRange range, ErrorKind kind, std::string message);
+
+  // --- expressions (expr.cc, call.cc) --------------------------------------------------------------------------------
+  Result<Value> expr(const ast::Expr& e);
+  Result<Value> call(const Value& callee, std::vector<Arg> positional,
+                     std::vector<std::pair<std::string, Arg>> keywords, SourceRange range, SourceRange callee_range);
+  Result<Value> inline_call(const FunctionPtr& function, std::vector<Arg> positional,
+                            std::vector<std::pair<std::string, Arg>> keywords, SourceRange range);
+  Result<Value> attribute(const Value& base, std::string_view name, SourceRange range, SourceRange name_range);
+  Result<Value> binary(ast::BinaryOp op, const Arg& a, const Arg& b, SourceRange range);
+  Result<Value> compare(ast::CompareOp op, const Arg& a, const Arg& b, SourceRange range);
+  Result<Value> unary(ast::UnaryOp op, const Arg& a, SourceRange range);
+
+  // --- statements (stmt.cc, control.cc)
+  // --------------------------------------------------------------------------------
+  Status body(std::span<const ast::StmtPtr> statements);
+
+  // --- values (semantic.cc) ------------------------------------------------------------------------------------------
+  /// A tensor, or the strong tensor that a Python scalar becomes; an error for anything else.
+  Result<ir::Value*> tensor(const Arg& a);
+  /// A constant of that element type; the value must be a bool, int or float.
+  ir::Value* constant(const ast::Constant& c, DType dtype);
+  Result<ir::Value*> cast(ir::Value* v, ir::Type to_scalar, SourceRange range, std::string_view rounding = {});
+  /// `v != 0` for anything but i1; pointers are refused.
+  Result<ir::Value*> truth(ir::Value* v, SourceRange range);
+  struct Pair {
+    ir::Value *a, *b;
+  };
+  /// Triton's implicit conversions of a binary operation: promotion, then broadcasting.
+  Result<Pair> promote_operands(const Arg& a, const Arg& b, std::string_view what, SourceRange range,
+                                Promotion how = Promotion::kArithmetic, bool allow_left_pointer = false,
+                                bool allow_right_pointer = false);
+  /// Both to their common shape, rank padded on the left.
+  Result<Pair> broadcast_pair(ir::Value* a, ir::Value* b, SourceRange range);
+  /// To exactly `shape`: same rank, or a scalar.
+  Result<ir::Value*> broadcast_to(ir::Value* v, const ir::Shape& shape, std::string_view what, SourceRange range);
+  /// bf16 → f32, everything else unchanged.
+  ir::Value* widen_bf16(ir::Value* v);
+  ir::Value* expand(ir::Value* v, int axis) { return b.expand_dims(v, axis); }
+  Status check_shape(const ir::Shape& shape, SourceRange range);
+
+  // --- compile-time arguments
+  // -----------------------------------------------------------------------------------------
+  Result<ast::Int> const_int(const BoundArgs& a, int i);
+  Result<bool> const_bool(const BoundArgs& a, int i);
+  Result<std::string> const_text(const BoundArgs& a, int i);
+  Result<ir::Type> dtype_arg(const BoundArgs& a, int i);
+  Result<ir::Shape> shape_arg(const BoundArgs& a, int i);
+  /// A constexpr axis of `v`, negative ones counted from the end.
+  Result<int> axis_arg(const BoundArgs& a, int i, int rank);
+  Result<std::vector<int64_t>> ints_arg(const BoundArgs& a, int i);
+
+  ir::Module& module;
+  ir::Builder b;
+  const Options& options;
+
+  /// Sets the range of new ops while it lives.
+  class RangeScope {
+   public:
+    RangeScope(Codegen& g, SourceRange range) : g_(g), old_(g.b.range()) {
+      // The standard library's ops belong to the line of the user's that called it.
+      if (!is_library(*g.frame().function)) g.b.set_range(range);
+    }
+    ~RangeScope() { g_.b.set_range(old_); }
+    RangeScope(const RangeScope&) = delete;
+    RangeScope& operator=(const RangeScope&) = delete;
+
+   private:
+    Codegen& g_;
+    SourceRange old_;
+  };
+
+  Frame& frame() { return frames_.back(); }
+
+ private:
+  Result<Value> name(std::string_view id, SourceRange range);
+  Result<Value> global(std::string_view id, SourceRange range);
+  Diagnostic unknown_name(std::string_view id, SourceRange range);
+  Result<Value> bool_op(const ast::BoolOp& e);
+  Result<Value> if_exp(const ast::IfExp& e);
+  Result<Value> subscript(const ast::Subscript& e);
+  Result<Value> index_tuple(const TupleValue& tuple, const ast::Expr& index, SourceRange range);
+  Result<Value> index_tensor(ir::Value* v, const ast::Expr& index, SourceRange range);
+  Result<Value> joined_str(const ast::JoinedStr& e);
+  Result<Value> call_expr(const ast::Call& e);
+  Result<Value> binary_tensor(ast::BinaryOp op, const Arg& a, const Arg& b, SourceRange range);
+  Result<Value> type_attribute(const ir::Type& t, std::string_view name, SourceRange range, SourceRange name_range);
+  Result<Value> tensor_attribute(const Arg& base, std::string_view name, SourceRange range, SourceRange name_range);
+  Result<std::vector<Arg>> bind_function(const FunctionPtr& function, std::vector<Arg> positional,
+                                         std::vector<std::pair<std::string, Arg>> keywords, SourceRange range);
+  bool is_constexpr_annotation(const ast::Expr* annotation, const JitFunction& function);
+  const NameUses& uses_of(const ast::FunctionDef& def);
+
+  Status statement(const ast::Stmt& s);
+  Status assign(const ast::Expr& target, Value value, SourceRange value_range, bool declared_constexpr);
+  Status bind(std::string_view id, Value value, SourceRange at, bool declared_constexpr);
+  /// What a plain assignment keeps: numbers become tensors, everything else stays.
+  Result<Value> strip_constexpr(const Value& value, SourceRange range);
+  Status annotated(const ast::AnnAssign& s);
+  Status return_stmt(const ast::Return& s);
+  /// `rest`: statements that follow and belong to the branch that goes on.
+  Status if_stmt(const ast::If& s, ir::Value* condition, std::span<const ast::StmtPtr> rest);
+  Status for_stmt(const ast::For& s);
+  Status runtime_for(const ast::For& s, const RangeValue& range);
+  Status static_for(const ast::For& s, const RangeValue& range);
+  Status while_stmt(const ast::While& s);
+  Status constexpr_while(const ast::While& s);
+  /// The statements, run only where the function has not returned yet.
+  Status guarded(std::span<const ast::StmtPtr> rest);
+  Result<ir::Value*> scalar_condition(const Arg& a, std::string_view what);
+
+  /// The names, flow and result at one point of the function.
+  struct Snapshot {
+    Env env;
+    Flow flow;
+    std::optional<Value> result;
+    SourceRange result_at;
+  };
+  Snapshot snapshot();
+  void restore(Snapshot s);
+  /// Joins the ends of the two regions of an `if`, adds its results, and leaves the builder after it.
+  Status merge(ir::Op* branch, ir::Block* after, Snapshot then_end, Snapshot else_end, SourceRange where,
+               uint32_t live_from);
+  struct Merge;
+  bool is_live(std::string_view id, uint32_t from);
+
+  struct Carried;
+  /// The names that a loop may change, with region arguments in their place.
+  Result<std::vector<Carried>> carry(const ast::Stmt& loop, std::span<const ast::StmtPtr> statements,
+                                     std::string_view target, std::span<ir::Block* const> blocks);
+  /// Carried Python numbers that the body has changed.
+  std::set<std::string, std::less<>> changed_numbers(const std::vector<Carried>& carried);
+  /// Turns those of the names that hold Python numbers into tensors; whether there was one.
+  Result<bool> materialize(const std::set<std::string, std::less<>>& names);
+  Status finish_loop(ir::Op* loop, std::vector<Carried>& carried, int first_arg, const Env& before,
+                     std::vector<ir::Value*>& yields, SourceRange where);
+  Status step(SourceRange range);
+
+  std::deque<Frame> frames_;  // references to frames stay valid
+  std::unordered_map<const ast::FunctionDef*, NameUses> uses_;
+  std::map<std::pair<const JitFunction*, std::string>, Value> globals_;
+  int64_t steps_ = 0;
+};
+
+/// Every FunctionDef, statement and expression that reads a name, by offset.
+NameUses collect_uses(const ast::FunctionDef& def);
+/// Names that the statements may bind, nested ones included.
+std::set<std::string, std::less<>> assigned_names(std::span<const ast::StmtPtr> statements);
+/// Every path through the statements meets a return.
+bool surely_returns(std::span<const ast::StmtPtr> statements);
+/// Offset one past the statement, its nested blocks included.
+uint32_t end_of(const ast::Stmt& s);
+
+}  // namespace kiln::frontend

@@ -1,0 +1,153 @@
+// "*fp32:16, i32, constexpr" → how each parameter is bound.
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+#include "compiler/frontend/value.h"
+#include "support/diag.h"
+
+namespace kiln::frontend {
+
+namespace {
+
+std::string_view trim(std::string_view s) {
+  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
+  while (!s.empty() && (s.back() == ' ' || s.back() == '\t')) s.remove_suffix(1);
+  return s;
+}
+
+std::vector<std::string_view> split(std::string_view text, char by) {
+  std::vector<std::string_view> out;
+  if (trim(text).empty()) return out;
+  for (;;) {
+    size_t at = text.find(by);
+    out.push_back(trim(text.substr(0, at)));
+    if (at == std::string_view::npos) return out;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::optional<ast::Constant> number(std::string_view s) {
+  int64_t i = 0;
+  if (auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), i);
+      error == std::errc() && end == s.data() + s.size())
+    return ast::Constant(ast::Int{i});
+  std::string text(s);
+  char* end = nullptr;
+  double d = std::strtod(text.c_str(), &end);
+  bool numeric = !text.empty() && (text[0] == '-' || text[0] == '.' || (text[0] >= '0' && text[0] <= '9'));
+  if (numeric && !*end) return ast::Constant(d);
+  if (s == "True" || s == "False") return ast::Constant(s == "True");
+  if (s == "None") return ast::Constant(ast::None{});
+  return std::nullopt;
+}
+
+/// Triton's short names beside those of dtype.def: "fp8e4nv", "u1", "B"…
+std::optional<DType> element_type(std::string_view s) {
+  if (s == "u1") return DType::kI1;
+  if (s == "fp8e4nv") return DType::kF8E4M3;
+  if (s == "fp8e5") return DType::kF8E5M2;
+  return parse_dtype(s);
+}
+
+Result<ArgSpec> parse_entry(const ast::Param& param, std::string_view entry, SourceRange where) {
+  ArgSpec spec;
+  size_t colon = entry.find(':');
+  std::string_view type = trim(entry.substr(0, colon));
+  if (colon == std::string_view::npos) {
+    if (std::optional<ast::Constant> c = number(type)) {
+      spec.is_constexpr = true;
+      spec.value = *c;
+      return spec;
+    }
+  }
+  bool pointer = type.starts_with('*');
+  std::string_view element = pointer ? type.substr(1) : type;
+  if (pointer && element.starts_with('k')) element.remove_prefix(1);  // a pointer to const
+  std::optional<DType> dtype = element_type(element);
+  if (!dtype) {
+    std::vector<std::string> names = {"constexpr", "fp16", "fp32", "fp64", "bf16"};
+    for (const DTypeInfo& t : kDTypes) names.emplace_back(t.name);
+    Diagnostic d =
+        error_at(where, ErrorKind::kType, "unknown type '{}' for the parameter {} in the signature", type, param.name);
+    std::string near = nearest_name(element, names);
+    return with_note(std::move(d), near.empty() ? "help: types are i1 … i64, u8 … u64, fp16, bf16, fp32, fp64, "
+                                                  "fp8e4nv, fp8e5; * makes a pointer, :16 says divisible by 16"
+                                                : fmt::format("help: did you mean {}{}?", pointer ? "*" : "", near));
+  }
+  spec.type = pointer ? ir::pointer_type(*dtype) : ir::scalar_type(*dtype);
+  if (colon == std::string_view::npos) return spec;
+  std::string_view hint = trim(entry.substr(colon + 1));
+  // As in Triton: a value of 1 becomes a constant.
+  if (hint == "1" && !pointer && is_int(*dtype)) {
+    spec.is_constexpr = true;
+    spec.value = ast::Constant(ast::Int{1});
+    return spec;
+  }
+  if (hint != "16" || (!pointer && !is_int(*dtype)))
+    return error_at(where, ErrorKind::kValue, "the hint ':{}' of the parameter {} must be :16{}", hint, param.name,
+                    pointer ? "" : " or :1, on an integer");
+  spec.divisibility = 16;
+  return spec;
+}
+
+}  // namespace
+
+Result<std::vector<ArgSpec>> parse_signature(const JitFunction& function, std::string_view signature,
+                                             std::span<const std::pair<std::string, Global>> constexprs) {
+  const ast::FunctionDef& def = *function.def;
+  for (const auto& [name, value] : constexprs) {
+    bool known = std::any_of(def.params.begin(), def.params.end(), [&](const ast::Param& p) { return p.name == name; });
+    if (known) continue;
+    std::vector<std::string> names;
+    for (const ast::Param& p : def.params) names.push_back(p.name);
+    Diagnostic d = error_at(def.name_range, ErrorKind::kName, "{} has no parameter {}", def.name, name);
+    std::string near = nearest_name(name, names);
+    return near.empty() ? d : with_note(std::move(d), fmt::format("help: did you mean {}?", near));
+  }
+  std::vector<std::string_view> entries = split(signature, ',');
+  size_t next = 0;
+  std::vector<ArgSpec> out;
+  for (const ast::Param& p : def.params) {
+    auto given = std::find_if(constexprs.begin(), constexprs.end(), [&](const auto& c) { return c.first == p.name; });
+    if (given != constexprs.end()) {
+      if (next < entries.size() && entries[next] == "constexpr") ++next;
+      ArgSpec spec;
+      spec.is_constexpr = true;
+      spec.value = given->second;
+      out.push_back(std::move(spec));
+      continue;
+    }
+    bool by_default = p.default_value && (next >= entries.size() || entries[next] == "constexpr" || is_constexpr(p));
+    if (by_default) {
+      if (next < entries.size() && entries[next] == "constexpr") ++next;
+      const auto* c = ast::dyn_as<ast::ConstantExpr>(p.default_value.get());
+      if (!c)
+        return error_at(p.range, ErrorKind::kValue,
+                        "the default of {} is not a plain constant, so its value must be given as a constexpr", p.name);
+      ArgSpec spec;
+      spec.is_constexpr = true;
+      spec.value = c->value;
+      out.push_back(std::move(spec));
+      continue;
+    }
+    if (next >= entries.size())
+      return error_at(p.range, ErrorKind::kType, "the signature '{}' has no type for the parameter {}", signature,
+                      p.name);
+    if (entries[next] == "constexpr")
+      return error_at(p.range, ErrorKind::kType, "the constexpr {} has no value", p.name);
+    if (is_constexpr(p) && !number(entries[next]))
+      return with_note(
+          error_at(p.range, ErrorKind::kType, "{} is a tl.constexpr parameter, so it needs a value, not the type '{}'",
+                   p.name, entries[next]),
+          fmt::format("help: give {}=… as a constexpr", p.name));
+    KILN_TRY(ArgSpec spec, parse_entry(p, entries[next++], p.range));
+    out.push_back(std::move(spec));
+  }
+  if (next < entries.size())
+    return error_at(def.name_range, ErrorKind::kType, "the signature has {} entries too many for {}, from '{}'",
+                    entries.size() - next, def.name, entries[next]);
+  return out;
+}
+
+}  // namespace kiln::frontend

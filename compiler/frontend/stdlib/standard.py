@@ -1,0 +1,244 @@
+# Kiln's standard library in the kernel language: composite functions of triton.language.
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def cdiv(x, div):
+    return (x + div - 1) // div
+
+
+@triton.jit
+def zeros_like(input):
+    return tl.full(input.shape, 0, input.dtype)
+
+
+@triton.jit
+def sigmoid(x):
+    return 1 / (1 + tl.exp(-x))
+
+
+@triton.jit
+def softmax(x, dim=None, keep_dims=False, ieee_rounding=False):
+    axis: tl.constexpr = 0 if dim is None else dim
+    shifted = x - max(x, axis, keep_dims=True)
+    numerator = tl.exp(shifted)
+    denominator = sum(numerator, axis, keep_dims=True)
+    return tl.fdiv(numerator, denominator, ieee_rounding)
+
+
+@triton.jit
+def ravel(x, can_reorder=False):
+    return tl.reshape(x, [x.numel])
+
+
+@triton.jit
+def cat(input, other, can_reorder=False):
+    tl.static_assert(len(input.shape) == 1 and input.shape == other.shape, "tl.cat takes two one-dimensional tensors of one size")
+    return tl.reshape(tl.trans(tl.join(input, other)), [2 * input.shape[0]])
+
+
+@triton.jit
+def interleave(a, b):
+    joined = tl.join(a, b)
+    if len(joined.shape) == 1:
+        return joined
+    else:
+        return tl.reshape(joined, joined.shape[:-2] + (2 * joined.shape[-2],))
+
+
+@triton.jit
+def swizzle2d(i, j, size_i, size_j, size_g):
+    # Row-major (i, j) of a size_i × size_j grid, renumbered so that size_g rows at a time are walked column by column.
+    linear = i * size_j + j
+    group_size = size_g * size_j
+    group = linear // group_size
+    first = group * size_g
+    height = tl.minimum(size_i - first, size_g)
+    inside = linear % group_size
+    return first + inside % height, inside // height
+
+
+# --- reductions
+
+
+@triton.constexpr_function
+def _sum_dtype(in_dtype, dtype):
+    if dtype is not None:
+        return dtype
+    if in_dtype.is_int() and in_dtype.primitive_bitwidth < 32:
+        return tl.int32 if in_dtype.is_int_signed() else tl.uint32
+    return in_dtype
+
+
+@triton.jit
+def _add(a, b):
+    return a + b
+
+
+@triton.jit
+def _multiply(a, b):
+    return a * b
+
+
+@triton.jit
+def _xor(a, b):
+    return a ^ b
+
+
+@triton.jit
+def _or(a, b):
+    return a | b
+
+
+@triton.jit
+def _larger(a, b):
+    return tl.maximum(a, b)
+
+
+@triton.jit
+def _smaller(a, b):
+    return tl.minimum(a, b)
+
+
+@triton.jit
+def _max_with_index(value_a, index_a, value_b, index_b):
+    # On a tie the left element wins: the one with the smaller index.
+    take = (value_a > value_b) | ((value_a == value_b) & (index_a < index_b))
+    return tl.where(take, value_a, value_b), tl.where(take, index_a, index_b)
+
+
+@triton.jit
+def _max_with_any_index(value_a, index_a, value_b, index_b):
+    take = value_a > value_b
+    return tl.where(take, value_a, value_b), tl.where(take, index_a, index_b)
+
+
+@triton.jit
+def _min_with_index(value_a, index_a, value_b, index_b):
+    take = (value_a < value_b) | ((value_a == value_b) & (index_a < index_b))
+    return tl.where(take, value_a, value_b), tl.where(take, index_a, index_b)
+
+
+@triton.jit
+def _min_with_any_index(value_a, index_a, value_b, index_b):
+    take = value_a < value_b
+    return tl.where(take, value_a, value_b), tl.where(take, index_a, index_b)
+
+
+@triton.constexpr_function
+def _index_shape(rank, axis, size):
+    shape = ()
+    for d in range(rank):
+        shape = shape + ((size if d == axis else 1),)
+    return shape
+
+
+@triton.jit
+def _reduce_with_indices(input, axis, combine_fn, keep_dims):
+    if axis is None:
+        value, index = tl.reduce((ravel(input), tl.arange(0, input.numel)), 0, combine_fn)
+        if keep_dims:
+            shape: tl.constexpr = _index_shape(len(input.shape), -1, 1)
+            return tl.broadcast_to(value, shape), tl.broadcast_to(index, shape)
+        else:
+            return value, index
+    else:
+        rank: tl.constexpr = len(input.shape)
+        where: tl.constexpr = axis + rank if axis < 0 else axis
+        tl.static_assert(where >= 0 and where < rank, f"axis {axis} is out of range for a tensor of {rank} dimensions")
+        size: tl.constexpr = input.shape[where]
+        index = tl.reshape(tl.arange(0, size), _index_shape(rank, where, size))
+        return tl.reduce((input, tl.broadcast_to(index, input.shape)), where, combine_fn, keep_dims)
+
+
+@triton.jit
+def _for_min_max(input):
+    # bf16 always, and every other type under 32 bits unless an index is asked for, is compared in 32 bits.
+    if input.dtype.is_bf16():
+        return input.to(tl.float32)
+    else:
+        return input
+
+
+@triton.jit
+def _to_32_bits(input):
+    if input.dtype.primitive_bitwidth < 32:
+        if input.dtype.is_floating():
+            return input.to(tl.float32)
+        else:
+            return input.to(tl.int32)
+    else:
+        return input
+
+
+@triton.jit
+def sum(input, axis=None, keep_dims=False, dtype: tl.constexpr = None):
+    return tl.reduce(input.to(_sum_dtype(input.dtype, dtype)), axis, _add, keep_dims)
+
+
+@triton.jit
+def xor_sum(input, axis=None, keep_dims=False):
+    tl.static_assert(input.dtype.is_int(), "tl.xor_sum takes integers")
+    return tl.reduce(input, axis, _xor, keep_dims)
+
+
+@triton.jit
+def reduce_or(input, axis, keep_dims=False):
+    tl.static_assert(input.dtype.is_int(), "tl.reduce_or takes integers")
+    return tl.reduce(input, axis, _or, keep_dims)
+
+
+@triton.jit
+def max(input, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
+    if return_indices:
+        if return_indices_tie_break_left:
+            return _reduce_with_indices(_for_min_max(input), axis, _max_with_index, keep_dims)
+        else:
+            return _reduce_with_indices(_for_min_max(input), axis, _max_with_any_index, keep_dims)
+    else:
+        return tl.reduce(_to_32_bits(input), axis, _larger, keep_dims)
+
+
+@triton.jit
+def min(input, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
+    if return_indices:
+        if return_indices_tie_break_left:
+            return _reduce_with_indices(_for_min_max(input), axis, _min_with_index, keep_dims)
+        else:
+            return _reduce_with_indices(_for_min_max(input), axis, _min_with_any_index, keep_dims)
+    else:
+        return tl.reduce(_to_32_bits(input), axis, _smaller, keep_dims)
+
+
+@triton.jit
+def argmax(input, axis, tie_break_left=True, keep_dims=False):
+    value, index = max(input, axis, True, tie_break_left, keep_dims)
+    return index
+
+
+@triton.jit
+def argmin(input, axis, tie_break_left=True, keep_dims=False):
+    value, index = min(input, axis, True, tie_break_left, keep_dims)
+    return index
+
+
+# --- scans
+
+
+@triton.jit
+def _for_scan(input, dtype):
+    if input.dtype.is_bf16() and dtype is None:
+        return input.to(tl.float32)
+    else:
+        return input.to(_sum_dtype(input.dtype, dtype))
+
+
+@triton.jit
+def cumsum(input, axis=0, reverse=False, dtype: tl.constexpr = None):
+    return tl.associative_scan(_for_scan(input, dtype), axis, _add, reverse)
+
+
+@triton.jit
+def cumprod(input, axis=0, reverse=False):
+    return tl.associative_scan(_for_min_max(input), axis, _multiply, reverse)

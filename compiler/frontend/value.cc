@@ -1,0 +1,96 @@
+#include "compiler/frontend/value.h"
+
+#include "compiler/frontend/builtins.h"
+#include "support/diag.h"
+
+namespace kiln::frontend {
+
+Value Value::tuple(std::vector<Value> items) {
+  return Value(std::make_shared<const TupleValue>(TupleValue{std::move(items)}));
+}
+
+bool Value::is_number() const { return constant_as<bool>() || constant_as<ast::Int>() || constant_as<double>(); }
+
+Value from_global(const Global& global) {
+  if (auto* c = std::get_if<ast::Constant>(&global)) return Value(*c);
+  if (auto* d = std::get_if<DType>(&global)) return Value(TypeValue{ir::scalar_type(*d)});
+  if (auto* f = std::get_if<FunctionPtr>(&global)) return Value(*f);
+  if (auto* m = std::get_if<ModulePath>(&global)) return Value(*m);
+  std::vector<Value> items;
+  for (const Global& g : std::get<std::shared_ptr<const GlobalTuple>>(global)->items) items.push_back(from_global(g));
+  return Value::tuple(std::move(items));
+}
+
+std::string describe(const ir::Type& type) {
+  std::string out = type.pointer ? "*" : "";
+  out += info(type.dtype).triton;
+  if (type.is_tile()) out += ir::to_string(type.shape);
+  return out;
+}
+
+std::string describe(const Value& value) {
+  if (const ast::Constant* c = value.constant()) {
+    if (value.is_none()) return "None";
+    return fmt::format("the constexpr {}", ast::repr(*c));
+  }
+  if (ir::Value* v = value.tensor()) return describe(v->type);
+  if (const TypeValue* t = value.type()) return fmt::format("the type {}", describe(t->type));
+  if (const TupleValue* t = value.as_tuple()) {
+    std::string out = "the tuple (";
+    for (size_t i = 0; i < t->items.size(); ++i) {
+      if (i == 4) return out + ", …)";
+      out += (i ? ", " : "") + (t->items[i].constant() ? to_text(t->items[i]) : describe(t->items[i]));
+    }
+    return out + ")";
+  }
+  if (const FunctionPtr* f = value.function()) return fmt::format("the function {}", (*f)->def->name);
+  if (const Builtin* b = value.builtin()) return fmt::format("the function {}", b->display_name());
+  if (const ModulePath* m = value.module()) return fmt::format("the module {}", m->path);
+  if (const MethodValue* m = value.method()) return fmt::format("the method {}", m->name);
+  return "a range";
+}
+
+std::string to_text(const Value& value) {
+  if (const ast::Constant* c = value.constant()) {
+    if (auto* s = std::get_if<std::string>(c)) return *s;
+    return ast::repr(*c);
+  }
+  if (const TypeValue* t = value.type()) return describe(t->type);
+  if (const TupleValue* t = value.as_tuple()) {
+    std::string out = "(";
+    for (size_t i = 0; i < t->items.size(); ++i) {
+      const ast::Constant* c = t->items[i].constant();
+      out += (i ? ", " : "") + (c ? ast::repr(*c) : to_text(t->items[i]));
+    }
+    return out + (t->items.size() == 1 ? ",)" : ")");
+  }
+  return describe(value);
+}
+
+bool same(const Value& a, const Value& b) {
+  if (a.data.index() != b.data.index()) return false;
+  if (const ast::Constant* x = a.constant()) {
+    const ast::Constant* y = b.constant();
+    if (auto* d = std::get_if<double>(x)) {
+      auto* e = std::get_if<double>(y);
+      return e && (*d == *e || (*d != *d && *e != *e));
+    }
+    return *x == *y;
+  }
+  if (a.tensor()) return a.tensor() == b.tensor();
+  if (a.type()) return a.type()->type == b.type()->type;
+  if (a.as_tuple()) {
+    const std::vector<Value>&x = a.as_tuple()->items, &y = b.as_tuple()->items;
+    if (x.size() != y.size()) return false;
+    for (size_t i = 0; i < x.size(); ++i)
+      if (!same(x[i], y[i])) return false;
+    return true;
+  }
+  if (a.function()) return *a.function() == *b.function();
+  if (a.builtin()) return a.builtin() == b.builtin();
+  if (a.module()) return *a.module() == *b.module();
+  if (a.method()) return a.method() == b.method();
+  return a.range() == b.range();
+}
+
+}  // namespace kiln::frontend

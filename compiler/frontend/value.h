@@ -1,0 +1,119 @@
+// What an expression of a kernel evaluates to while it is compiled: a compile-time constant, a value of the IR, or one
+// of the things that only exist at compile time (types, functions, modules, tuples, ranges).
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "compiler/frontend/frontend.h"
+
+namespace kiln::frontend {
+
+struct Builtin;
+struct TupleValue;
+struct MethodValue;
+struct RangeValue;
+
+using FunctionPtr = std::shared_ptr<const JitFunction>;
+
+/// A type used as a value: `tl.float32`, `ptr.dtype.element_ty`, `x.type`.
+struct TypeValue {
+  ir::Type type;
+};
+
+struct Value {
+  std::variant<ast::Constant, ir::Value*, TypeValue, std::shared_ptr<const TupleValue>, FunctionPtr, const Builtin*,
+               ModulePath, std::shared_ptr<const MethodValue>, std::shared_ptr<const RangeValue>>
+      data;
+
+  Value() : data(ast::Constant(ast::None{})) {}
+  Value(ast::Constant c) : data(std::move(c)) {}
+  Value(ir::Value* v) : data(v) {}
+  Value(TypeValue t) : data(std::move(t)) {}
+  Value(FunctionPtr f) : data(std::move(f)) {}
+  Value(const Builtin* b) : data(b) {}
+  Value(ModulePath p) : data(std::move(p)) {}
+  Value(std::shared_ptr<const TupleValue> t) : data(std::move(t)) {}
+  Value(std::shared_ptr<const MethodValue> m) : data(std::move(m)) {}
+  Value(std::shared_ptr<const RangeValue> r) : data(std::move(r)) {}
+
+  static Value boolean(bool v) { return Value(ast::Constant(v)); }
+  static Value integer(ast::Int v) { return Value(ast::Constant(v)); }
+  static Value text(std::string v) { return Value(ast::Constant(std::move(v))); }
+  static Value tuple(std::vector<Value> items);
+
+  const ast::Constant* constant() const { return std::get_if<ast::Constant>(&data); }
+  /// The alternative of a constant, or nullptr.
+  template <class T>
+  const T* constant_as() const {
+    const ast::Constant* c = constant();
+    return c ? std::get_if<T>(c) : nullptr;
+  }
+  bool is_none() const { return constant_as<ast::None>() != nullptr; }
+  /// A bool, int or float constant.
+  bool is_number() const;
+  ir::Value* tensor() const {
+    auto* p = std::get_if<ir::Value*>(&data);
+    return p ? *p : nullptr;
+  }
+  const TypeValue* type() const { return std::get_if<TypeValue>(&data); }
+  const TupleValue* as_tuple() const {
+    auto* p = std::get_if<std::shared_ptr<const TupleValue>>(&data);
+    return p ? p->get() : nullptr;
+  }
+  const FunctionPtr* function() const { return std::get_if<FunctionPtr>(&data); }
+  const Builtin* builtin() const {
+    auto* p = std::get_if<const Builtin*>(&data);
+    return p ? *p : nullptr;
+  }
+  const ModulePath* module() const { return std::get_if<ModulePath>(&data); }
+  const MethodValue* method() const {
+    auto* p = std::get_if<std::shared_ptr<const MethodValue>>(&data);
+    return p ? p->get() : nullptr;
+  }
+  const RangeValue* range() const {
+    auto* p = std::get_if<std::shared_ptr<const RangeValue>>(&data);
+    return p ? p->get() : nullptr;
+  }
+};
+
+/// A value with the place of the expression that gave it.
+struct Arg {
+  Value value;
+  SourceRange range;
+};
+
+struct TupleValue {
+  std::vector<Value> items;
+};
+
+/// `x.sum`: a function with its first argument; or, with neither function, a predicate (`dtype.is_fp16`) with its
+/// answer.
+struct MethodValue {
+  std::string name;
+  const Builtin* builtin = nullptr;
+  FunctionPtr function;
+  Arg self;
+};
+
+/// range(…), tl.range(…) or tl.static_range(…), as `for` takes it.
+struct RangeValue {
+  bool is_static = false;
+  Arg start, end, step;
+  std::vector<std::pair<ir::AttrName, ir::Attr>> attrs;
+};
+
+Value from_global(const Global& global);
+
+/// A type in Triton's words: "float32[128, 64]", "*float16[64]", "int32".
+std::string describe(const ir::Type& type);
+/// A value's kind for an error message: "float32[128]", "the constexpr 3", "a tuple of 2", "the function f".
+std::string describe(const Value& value);
+/// Python's str() of a compile-time value: what static_print and f-strings show.
+std::string to_text(const Value& value);
+/// Same compile-time value, or the same value of the IR.
+bool same(const Value& a, const Value& b);
+
+}  // namespace kiln::frontend
