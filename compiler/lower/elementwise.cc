@@ -52,11 +52,12 @@ struct Emit {
   // --- integers
 
   /// Division never traps and is never undefined in LLVM's sense: a zero divisor, and -1 under the smallest integer,
-  /// become 1.
+  /// become 1. As in the interpreter, x / 0 is 0.
   Value* int_divide(Operands v, bool sign, bool remainder) const {
     Value *x = v[0], *y = v[1];
     Value* one = num(y, 1);
-    Value* bad = b.CreateICmpEQ(y, num(y, 0));
+    Value* by_zero = b.CreateICmpEQ(y, num(y, 0));
+    Value* bad = by_zero;
     if (sign) {
       Value* smallest =
           ConstantInt::get(x->getType(), llvm::APInt::getSignedMinValue(x->getType()->getScalarSizeInBits()));
@@ -64,7 +65,8 @@ struct Emit {
     }
     Value* divisor = b.CreateSelect(bad, one, y);
     if (remainder) return sign ? b.CreateSRem(x, divisor) : b.CreateURem(x, divisor);
-    return sign ? b.CreateSDiv(x, divisor) : b.CreateUDiv(x, divisor);
+    Value* quotient = sign ? b.CreateSDiv(x, divisor) : b.CreateUDiv(x, divisor);
+    return b.CreateSelect(by_zero, num(x, 0), quotient);
   }
 
   Value* shift(Operands v, bool left, bool arithmetic) const {
@@ -306,55 +308,107 @@ struct Emit {
       case OpKind::kCast:
         return convert_number(b, v[0], op.operand(0)->type.dtype, result.dtype,
                               op.text_or(AttrName::kRounding, "") == "rtz", target);
-      default:
+      case OpKind::kAdd:
+      case OpKind::kSub:
+      case OpKind::kMul:
+      case OpKind::kDiv:
+      case OpKind::kDivRn:
+      case OpKind::kRem:
+      case OpKind::kNeg:
+      case OpKind::kAbs:
+      case OpKind::kMin:
+      case OpKind::kMax:
+      case OpKind::kFma:
+      case OpKind::kAnd:
+      case OpKind::kOr:
+      case OpKind::kXor:
+      case OpKind::kShl:
+      case OpKind::kShr:
+      case OpKind::kMulHi:
+      case OpKind::kCmp:
+      case OpKind::kExp:
+      case OpKind::kExp2:
+      case OpKind::kExpm1:
+      case OpKind::kLog:
+      case OpKind::kLog2:
+      case OpKind::kLog1p:
+      case OpKind::kSin:
+      case OpKind::kCos:
+      case OpKind::kTanh:
+      case OpKind::kErf:
+      case OpKind::kPow:
+      case OpKind::kSqrt:
+      case OpKind::kSqrtRn:
+      case OpKind::kRsqrt:
+      case OpKind::kFloor:
+      case OpKind::kCeil:
+      case OpKind::kTrunc:
+      case OpKind::kRint:
+        return numbers(v);
+      // Constants, shapes, memory, across elements, control flow, effects, layouts: not one element at a time.
+      case OpKind::kConstant:
+      case OpKind::kProgramId:
+      case OpKind::kNumPrograms:
+      case OpKind::kArange:
+      case OpKind::kSplat:
+      case OpKind::kExpandDims:
+      case OpKind::kBroadcast:
+      case OpKind::kReshape:
+      case OpKind::kTrans:
+      case OpKind::kJoin:
+      case OpKind::kSplit:
+      case OpKind::kLoad:
+      case OpKind::kStore:
+      case OpKind::kAtomicRmw:
+      case OpKind::kAtomicCas:
+      case OpKind::kBarrier:
+      case OpKind::kReduce:
+      case OpKind::kScan:
+      case OpKind::kFor:
+      case OpKind::kWhile:
+      case OpKind::kIf:
+      case OpKind::kYield:
+      case OpKind::kCondition:
+      case OpKind::kReturn:
+      case OpKind::kPrint:
+      case OpKind::kAssert:
+      case OpKind::kAssume:
+      case OpKind::kConvertLayout:
         break;
     }
+    KILN_UNREACHABLE("{} is not elementwise", ir::print(op));
+  }
+
+  Value* numbers(Operands v) const {
     const ir::Type& type = op.operand(0)->type;
-    if (type.pointer || type.is_int()) {
-      const bool sign = !type.pointer && is_signed(type.dtype);
-      return op.kind == OpKind::kCmp ? compare(v, false, sign) : integer(v, sign);
-    }
-    return floating(v, type.dtype);
+    if (type.is_float()) return floating(v, type.dtype);
+    const bool sign = !type.pointer && is_signed(type.dtype);
+    return op.kind == OpKind::kCmp ? compare(v, false, sign) : integer(v, sign);
   }
 };
 
-/// Both branches of an `if` in a combine region are pure: computed, then selected.
-std::vector<Value*> combine_block(llvm::IRBuilderBase& b, const ir::Block& region,
-                                  std::unordered_map<const ir::Value*, Value*>& values, llvm::Type* lanes_of,
+/// What the block yields. `lanes` is the vector type of the arguments, or null for scalars.
+std::vector<Value*> combine_block(llvm::IRBuilderBase& b, const ir::Block& block,
+                                  std::unordered_map<const ir::Value*, Value*>& values, llvm::VectorType* lanes,
                                   const target::Target& target) {
-  auto like = [&](Value* v) -> Value* {
-    auto* vector = llvm::dyn_cast<llvm::VectorType>(lanes_of);
-    return vector && !v->getType()->isVectorTy() ? b.CreateVectorSplat(vector->getElementCount(), v) : v;
-  };
-  auto value_of = [&](const ir::Value* v) -> Value* {
-    if (auto it = values.find(v); it != values.end()) return it->second;
-    // Passes may have moved a constant out of the region.
-    KILN_ASSERT(v->op && v->op->kind == OpKind::kConstant, "a combine region may use only its arguments and constants");
-    return values[v] = like(emit_constant(*v->op, b.getContext(), target));
-  };
-  for (const ir::Op* op : region) {
-    if (ir::is_terminator(op)) {
-      std::vector<Value*> out;
-      for (const ir::Value* v : op->operands) out.push_back(value_of(v));
-      return out;
-    }
+  std::vector<Value*> operands;
+  for (const ir::Op* op : block) {
+    operands.clear();
+    for (const ir::Value* v : op->operands) operands.push_back(values.at(v));
+    if (ir::is_terminator(op)) break;
     if (op->kind == OpKind::kConstant) {
-      values[op->result()] = like(emit_constant(*op, b.getContext(), target));
-      continue;
+      Value* c = emit_constant(*op, b.getContext(), target);
+      values[op->result()] = lanes ? b.CreateVectorSplat(lanes->getElementCount(), c) : c;
+    } else if (op->kind == OpKind::kIf) {  // both branches are pure: computed, then selected
+      const std::vector<Value*> yes = combine_block(b, *op->region(0), values, lanes, target);
+      const std::vector<Value*> no = combine_block(b, *op->region(1), values, lanes, target);
+      for (size_t i = 0; i < op->results.size(); ++i)
+        values[op->results[i]] = b.CreateSelect(operands[0], yes[i], no[i]);
+    } else {
+      values[op->result()] = emit_elementwise(b, *op, operands, target);
     }
-    if (op->kind == OpKind::kIf) {
-      Value* condition = value_of(op->operand(0));
-      std::vector<Value*> yes = combine_block(b, *op->region(0), values, lanes_of, target);
-      std::vector<Value*> no = combine_block(b, *op->region(1), values, lanes_of, target);
-      for (size_t i = 0; i < op->results.size(); ++i) values[op->results[i]] = b.CreateSelect(condition, yes[i], no[i]);
-      continue;
-    }
-    KILN_ASSERT(ir::is_elementwise(op) && ir::is_pure(op), "{} in a combine region", ir::print(*op));
-    std::vector<Value*> operands;
-    for (const ir::Value* v : op->operands) operands.push_back(value_of(v));
-    values[op->result()] = emit_elementwise(b, *op, operands, target);
   }
-  KILN_UNREACHABLE("a region without a terminator");
+  return operands;
 }
 
 const llvm::fltSemantics& semantics(DType t) {
@@ -450,10 +504,10 @@ llvm::Constant* emit_constant(const ir::Op& op, llvm::LLVMContext& context, cons
 
 std::vector<Value*> emit_combine(llvm::IRBuilderBase& b, const ir::Block& region, std::span<Value* const> args,
                                  const target::Target& target) {
-  KILN_ASSERT(args.size() == region.args.size());
+  KILN_ASSERT(!args.empty() && args.size() == region.args.size());
   std::unordered_map<const ir::Value*, Value*> values;
   for (size_t i = 0; i < args.size(); ++i) values[region.args[i]] = args[i];
-  return combine_block(b, region, values, args.empty() ? b.getInt32Ty() : args[0]->getType(), target);
+  return combine_block(b, region, values, llvm::dyn_cast<llvm::VectorType>(args[0]->getType()), target);
 }
 
 }  // namespace kiln::lower
