@@ -5,6 +5,7 @@
 #include <random>
 #include <unordered_map>
 
+#include "compiler/interp/element.h"
 #include "compiler/interp/eval.h"
 #include "support/diag.h"
 
@@ -16,17 +17,6 @@ using ir::OpKind;
 namespace {
 
 using Elements = std::vector<uint64_t>;
-
-/// Row-major index of an element as "[1, 2]"; "" for a scalar.
-std::string index_text(const ir::Shape& shape, int64_t i) {
-  if (shape.rank == 0) return "";
-  std::vector<int64_t> index(shape.rank);
-  for (int d = shape.rank - 1; d >= 0; --d) {
-    index[d] = i % shape[d];
-    i /= shape[d];
-  }
-  return fmt::format("[{}]", fmt::join(index, ", "));
-}
 
 /// A tile seen as outer × axis × inner around one dimension.
 struct Axis {
@@ -232,16 +222,8 @@ class Machine {
   // --- memory
 
   Status check(const ir::Op& op, uint64_t address, int64_t element) const {
-    const ir::Type& type = op.operand(0)->type;
-    const int size = size_of(type.dtype);
-    const std::string_view what = info(op.kind).mnemonic;
-    auto where = [&] { return type.is_tile() ? " at element " + index_text(type.shape, element) : std::string(); };
-    if (!memory_.contains(address, size))
-      return fault(op, fmt::format("{} of {} outside of every buffer (address {:#x}){}", what, name(type.dtype),
-                                   address, where()));
-    if (address % static_cast<uint64_t>(size))
-      return fault(op,
-                   fmt::format("{} of {} at the misaligned address {:#x}{}", what, name(type.dtype), address, where()));
+    std::string wrong = access_fault(op, memory_, address, element);
+    if (!wrong.empty()) return fault(op, std::move(wrong));
     return {};
   }
 
@@ -271,24 +253,6 @@ class Machine {
       Memory::write(pointers[i], op.operand(1)->type.dtype, value[i]);
     }
     return {};
-  }
-
-  // A module of one op gives the arithmetic of an atomic its meaning: that of the plain op.
-  uint64_t combine_rmw(const std::string& rmw, const ir::Type& type, uint64_t old, uint64_t value) {
-    if (rmw == "xchg") return value;
-    static constexpr std::pair<std::string_view, OpKind> kRows[] = {
-        {"add", OpKind::kAdd}, {"fadd", OpKind::kAdd}, {"min", OpKind::kMin}, {"max", OpKind::kMax},
-        {"and", OpKind::kAnd}, {"or", OpKind::kOr},    {"xor", OpKind::kXor}};
-    auto row = std::find_if(std::begin(kRows), std::end(kRows), [&](const auto& r) { return r.first == rmw; });
-    KILN_ASSERT(row != std::end(kRows), "atomic {}", rmw);
-    ir::Value result;
-    result.type = type.scalar();
-    ir::Op op;
-    op.kind = row->second;
-    op.results = {&result};
-    op.operands = {&result, &result};
-    const uint64_t in[] = {old, value};
-    return eval(op, in);
   }
 
   Status atomic_rmw(const ir::Op& op) {
@@ -447,12 +411,6 @@ class Machine {
   }
 
   // --- effects
-
-  std::string element_text(const ir::Type& type, uint64_t bits, bool hex) const {
-    if (hex || type.pointer) return fmt::format("{:#0{}x}", bits, type.element_bits() / 4 + 2);
-    if (type.is_float()) return fmt::format("{:f}", float_from_bits(type.dtype, bits));
-    return is_signed(type.dtype) ? fmt::format("{}", int_value(type.dtype, bits)) : fmt::format("{}", bits);
-  }
 
   Status print_values(const ir::Op& op) {
     const std::string program = fmt::format("pid ({}, {}, {})", program_[0], program_[1], program_[2]);
