@@ -1,12 +1,16 @@
 // The order of passes, and the loop that runs them.
 #include <chrono>
 
+#include "compiler/analysis/verify_layouts.h"
+#include "compiler/passes/allocate_shared.h"
+#include "compiler/passes/assign_layouts.h"
 #include "compiler/passes/canonicalize.h"
 #include "compiler/passes/cse.h"
 #include "compiler/passes/dce.h"
 #include "compiler/passes/fuse_fma.h"
 #include "compiler/passes/licm.h"
 #include "compiler/passes/pass.h"
+#include "compiler/passes/remove_conversions.h"
 #include "support/diag.h"
 
 namespace kiln::passes {
@@ -41,12 +45,15 @@ constexpr Pass kHost[] = {
 
 constexpr Pass kCuda[] = {
     KILN_TILE_PASSES,
-    // The distributed stage follows here: coalesce, assign_layouts, remove_conversions, allocate_shared.
+    {"assign_layouts", Stage::kTile, Stage::kDistributed, assign_layouts},
+    {"remove_conversions", Stage::kDistributed, Stage::kDistributed, remove_conversions},
+    {"allocate_shared", Stage::kDistributed, Stage::kDistributed, allocate_shared},
 };
 #undef KILN_TILE_PASSES
 
 Status verified(const ir::Module& module, std::string_view after) {
   Status s = ir::verify(module);
+  if (s.ok()) s = analysis::verify_layouts(module);
   if (s.ok()) return s;
   return with_note(std::move(s.error()),
                    after.empty() ? "before the first pass" : fmt::format("after the pass {}", after));
