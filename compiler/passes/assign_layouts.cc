@@ -24,6 +24,7 @@ namespace {
 
 constexpr double kLoopWeight = 8;  // how much more often the body of a loop runs, for weighing costs
 constexpr int64_t kDefaultWidth = 4;
+constexpr int kCheapOps = 32;  // computed again at most
 
 bool is_tile(const Value* v) { return v->type.is_tile(); }
 
@@ -508,22 +509,29 @@ CheapValues::CheapValues(Block* body) { add(body); }
 void CheapValues::add(Block* block) {
   for (Op* op : *block) {
     for (Block* b : op->regions) add(b);
-    if (op->results.size() == 1 && decide(op)) values_.insert(op->result());
+    if (op->results.size() != 1) continue;
+    if (int ops = cost(op); ops > 0 && ops <= kCheapOps) cost_[op->result()] = ops;
   }
 }
 
-bool CheapValues::decide(const Op* op) const {
-  if (!is_tile(op->result())) return false;
-  if (op->kind == OpKind::kConstant || op->kind == OpKind::kArange || op->kind == OpKind::kSplat) return true;
-  auto cheap = [&](const Value* v) { return values_.contains(v); };
-  if (is_shape_op(op)) return cheap(op->operand(0));
-  if (!ir::is_elementwise(op) || !ir::is_pure(op)) return false;
+int CheapValues::cost(const Op* op) const {
+  if (!is_tile(op->result())) return 0;
+  if (op->kind == OpKind::kConstant || op->kind == OpKind::kArange || op->kind == OpKind::kSplat) return 1;
+  if (!is_shape_op(op) && !(ir::is_elementwise(op) && ir::is_pure(op))) return 0;
   auto is_float = [](const Value* v) { return v->type.is_float(); };
   bool floats = is_float(op->result()) || std::any_of(op->operands.begin(), op->operands.end(), is_float);
-  bool light = op->kind == OpKind::kCast || op->kind == OpKind::kBitcast || op->kind == OpKind::kSelect ||
-               op->kind == OpKind::kHint || op->kind == OpKind::kCmp || op->kind == OpKind::kAdd ||
-               op->kind == OpKind::kSub || op->kind == OpKind::kMul || op->kind == OpKind::kNeg;
-  return (!floats || light) && std::all_of(op->operands.begin(), op->operands.end(), cheap);
+  bool light = is_shape_op(op) || op->kind == OpKind::kCast || op->kind == OpKind::kBitcast ||
+               op->kind == OpKind::kSelect || op->kind == OpKind::kHint || op->kind == OpKind::kCmp ||
+               op->kind == OpKind::kAdd || op->kind == OpKind::kSub || op->kind == OpKind::kMul ||
+               op->kind == OpKind::kNeg;
+  if (floats && !light) return 0;
+  int sum = 1;
+  for (const Value* v : op->operands) {
+    auto it = cost_.find(v);
+    if (it == cost_.end()) return 0;
+    sum += it->second;
+  }
+  return sum;
 }
 
 Status assign_layouts(ir::Module& module, const target::Target&) {
