@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "compiler/analysis/axis_info.h"
@@ -233,16 +235,28 @@ class Chooser {
     }
   }
 
-  /// Largest tiles first; of one size, values before memory ops, which can look at all their neighbours then.
+  /// Largest tiles first; of one size, those next to decided ones, so that layouts spread along the edges; then values
+  /// before memory ops, which can look at all their neighbours then.
   void choose() {
-    std::vector<int> order;
-    for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) order.push_back(i);
-    auto rank_of = [&](int i) {
-      const Node& n = nodes_[static_cast<size_t>(i)];
-      return std::pair(-n.shape.numel(), !n.accesses.empty());
+    std::vector<bool> reached(nodes_.size());
+    auto rank_of = [&](size_t i) {
+      return std::tuple(-nodes_[i].shape.numel(), !reached[i], !nodes_[i].accesses.empty(), i);
     };
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return rank_of(a) < rank_of(b); });
-    for (int i : order) choose_for(i);
+    std::set<std::tuple<int64_t, bool, bool, size_t>> queue;
+    for (size_t i = 0; i < nodes_.size(); ++i) queue.insert(rank_of(i));
+    while (!queue.empty()) {
+      size_t next = std::get<3>(*queue.begin());
+      queue.erase(queue.begin());
+      choose_for(static_cast<int>(next));
+      for (int e : nodes_[next].edges)
+        for (int end : {edges_[static_cast<size_t>(e)].operand, edges_[static_cast<size_t>(e)].result}) {
+          size_t i = static_cast<size_t>(end);
+          if (reached[i] || nodes_[i].layout) continue;
+          queue.erase(rank_of(i));
+          reached[i] = true;
+          queue.insert(rank_of(i));
+        }
+    }
   }
 
   void choose_for(int number) {
