@@ -30,7 +30,7 @@ const std::vector<Room>& rooms() {
       {"compiler/ir", {"kiln/", "support/", "compiler/layout/", "compiler/ir/"}},
       {"compiler/frontend",
        {"kiln/", "support/", "compiler/ast/", "compiler/parse/", "compiler/ir/", "compiler/interp/", "compiler/frontend/"}},
-      {"compiler/codegen", {"kiln/", "support/", "compiler/target/", "compiler/ir/", "compiler/lower/", "compiler/codegen/", "compiler/compile.h"}},
+      {"compiler/codegen", {"kiln/", "support/", "compiler/target/", "compiler/codegen/"}},
       {"runtime", {"kiln/", "support/", "runtime/"}},
       {"profiler", {"kiln/", "support/", "runtime/", "profiler/", "compiler/target/"}},
       {"kernels", {"kiln/", "support/", "kernels/"}},
@@ -42,6 +42,7 @@ const std::vector<Room>& rooms() {
 // A single file that may include more than its room: the bridges.
 const std::vector<std::pair<std::string, std::string>>& bridges() {
   static const std::vector<std::pair<std::string, std::string>> kBridges = {
+      {"compiler/codegen/host_load", "compiler/compile.h"},  // defines load_host_object
       {"runtime/jit", "compiler/"},            // the one way from the runtime to the compiler
       {"runtime/kernel", "compiler/"},         // makes jit functions for jit.cc
       {"repl/compile_", "compiler/"},          // `kiln compile` and `kiln check` show the compiler's own stages

@@ -29,12 +29,12 @@ struct HostSymbol {
 std::span<const HostSymbol> host_symbols();
 
 extern "C" {
-/// A failed device assertion: the program's position and the text.
-void kiln_hook_assert(HostLog* log, const int32_t* program, const char* text);
-/// One line of device_print: "pid (x, y, z) idx (i, …) text: value". `kind` is a DType, or -1 for a pointer; `bits`
-/// holds the value.
-void kiln_hook_print(const int32_t* program, const int32_t* index, int32_t rank, const char* text, int32_t kind,
-                     int32_t hex, uint64_t bits);
+/// A failed device assertion: the program's position, the element's (of `rank` coordinates) and the text.
+void kiln_hook_assert(HostLog* log, const int32_t* program, const int32_t* index, int32_t rank, const char* text);
+/// One line of device_print on standard output: "pid (x, y, z) idx (i, …) text value". `operand` is -1 when there is
+/// only one; `kind` is a DType, -1 for a pointer, -2 for no value; `bits` holds the value.
+void kiln_hook_print(const int32_t* program, const int32_t* index, int32_t rank, const char* text, int32_t operand,
+                     int32_t kind, int32_t hex, uint64_t bits);
 /// Copies a finished tile past the caches; regular stores ahead of and behind the aligned middle.
 void kiln_hook_stream(void* to, const void* from, uint64_t bytes);
 /// Lanes whose bit in `mask` is set, of elements of `size` bytes: from or to `memory`, which has no others.
