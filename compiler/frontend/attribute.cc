@@ -134,10 +134,10 @@ Result<Value> Codegen::tensor_attribute(const Arg& base, std::string_view name, 
   std::vector<std::string> names = builtin_names(kIsMethod);
   names.insert(names.end(), std::begin(kTensorFields), std::end(kTensorFields));
   Diagnostic d = fail(name_range, ErrorKind::kName, "a tensor has no attribute {}, got {}", name, describe(base.value));
+  if (const Builtin* row = find_builtin(name, kInLanguage | kInMath | kInLibdevice))
+    return with_note(std::move(d), fmt::format("help: it is a function, {}", row->display_name()));
   std::string near = nearest_name(name, names);
   if (!near.empty()) return with_note(std::move(d), fmt::format("help: did you mean {}?", near));
-  if (const Builtin* row = find_builtin(name, kInLanguage | kInMath | kInLibdevice))
-    return with_note(std::move(d), fmt::format("help: call {}(x) instead", row->display_name()));
   return d;
 }
 
@@ -148,10 +148,10 @@ Result<Value> Codegen::attribute(const Value& base, std::string_view name, Sourc
       return with_note(fail(range, ErrorKind::kName, "the module {} cannot be used in a kernel", m->path),
                        "help: kernels see triton, triton.language and its submodules");
     Diagnostic d = fail(name_range, ErrorKind::kName, "{} has no member {}", m->path, name);
-    std::string near = nearest_name(name, member_names(m->path));
-    if (!near.empty()) return with_note(std::move(d), fmt::format("help: did you mean {}?", near));
     if (const Builtin* row = find_builtin(name, kInLanguage | kInMath | kInLibdevice))
       return with_note(std::move(d), fmt::format("help: did you mean {}?", row->display_name()));
+    std::string near = nearest_name(name, member_names(m->path));
+    if (!near.empty()) return with_note(std::move(d), fmt::format("help: did you mean {}?", near));
     return d;
   }
   if (const TypeValue* t = base.type()) return type_attribute(t->type, name, range, name_range);

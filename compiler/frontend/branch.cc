@@ -95,7 +95,7 @@ struct Codegen::Merge {
 };
 
 Status Codegen::merge(ir::Op* branch, ir::Block* after, Snapshot then_end, Snapshot else_end, SourceRange where,
-                      uint32_t live_from) {
+                      uint32_t live_from, bool tail) {
   Merge m{*this, branch, {}, {}};
   using Kind = Flow::Kind;
   Flow tf = then_end.flow, ef = else_end.flow;
@@ -149,6 +149,8 @@ Status Codegen::merge(ir::Op* branch, ir::Block* after, Snapshot then_end, Snaps
     joined.flow = tf;
   } else {
     joined.flow = {Kind::kMaybe, nullptr};
+  }
+  if (joined.flow.kind == Kind::kMaybe && !tail) {
     ir::Value* t = m.flag(tf, 0);
     ir::Value* e = m.flag(ef, 1);
     joined.flow.returned = m.add(t, e);
@@ -178,26 +180,27 @@ Status Codegen::merge(ir::Op* branch, ir::Block* after, Snapshot then_end, Snaps
   return {};
 }
 
-Status Codegen::if_stmt(const ast::If& s, ir::Value* condition, std::span<const ast::StmtPtr> rest) {
+Status Codegen::if_stmt(const ast::If& s, ir::Value* condition, std::span<const ast::Stmt* const> rest, bool tail) {
   ir::Block* after = b.block();
   ir::Op* branch = b.if_op(condition, {});
   Snapshot before = snapshot();
-  auto run = [&](int side, const ast::Body& statements, bool absorbs) -> Result<Snapshot> {
+  auto run = [&](int side, const ast::Body& own, bool absorbs) -> Result<Snapshot> {
     b.set_to_end(branch->region(side));
     restore(before);
-    KILN_CHECK_OK(body(statements));
-    if (absorbs) KILN_CHECK_OK(body(rest));
+    Statements statements = pointers(own);
+    if (absorbs) statements.insert(statements.end(), rest.begin(), rest.end());
+    KILN_CHECK_OK(body(statements, tail));
     return snapshot();
   };
-  bool then_absorbs = !rest.empty() && surely_returns(s.else_body) && !surely_returns(s.body);
-  bool else_absorbs = !rest.empty() && surely_returns(s.body);
+  bool then_absorbs = surely_returns(s.else_body) && !surely_returns(s.body);
+  bool else_absorbs = surely_returns(s.body);
   KILN_TRY(Snapshot then_end, run(0, s.body, then_absorbs));
   KILN_TRY(Snapshot else_end, run(1, s.else_body, else_absorbs));
   uint32_t live_from = rest.empty() ? end_of(s) : end_of(*rest.back());
-  return merge(branch, after, std::move(then_end), std::move(else_end), s.condition->range, live_from);
+  return merge(branch, after, std::move(then_end), std::move(else_end), s.condition->range, live_from, tail);
 }
 
-Status Codegen::guarded(std::span<const ast::StmtPtr> rest) {
+Status Codegen::guarded(std::span<const ast::Stmt* const> rest, bool tail) {
   ir::Block* after = b.block();
   ir::Value* goes_on = b.binary(OpKind::kXor, frame().flow.returned, b.constant_int(ir::scalar_type(DType::kI1), 1));
   ir::Op* branch = b.if_op(goes_on, {});
@@ -207,9 +210,9 @@ Status Codegen::guarded(std::span<const ast::StmtPtr> rest) {
   f.flow = {};
   f.result.reset();
   b.set_to_end(branch->region(0));
-  KILN_CHECK_OK(body(rest));
+  KILN_CHECK_OK(body(rest, tail));
   Snapshot end = snapshot();
-  return merge(branch, after, std::move(end), std::move(left), rest.front()->range, end_of(*rest.back()));
+  return merge(branch, after, std::move(end), std::move(left), rest.front()->range, end_of(*rest.back()), tail);
 }
 
 Result<Value> Codegen::if_exp(const ast::IfExp& e) {

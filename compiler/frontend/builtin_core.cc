@@ -198,6 +198,7 @@ Result<Value> static_assert_(Codegen& g, const BoundArgs& a) {
   bool holds = !a[0].constant() || ast::truth(*a[0].constant());
   if (holds) return Value();
   std::string message = a[1].constant_as<std::string>() ? *a[1].constant_as<std::string>() : to_text(a[1]);
+  if (is_library(*g.frame().function)) return g.placed(a.at(0), ErrorKind::kType, std::move(message));
   return g.fail(a.at(0), ErrorKind::kMismatch, "static assertion failed{}{}", message.empty() ? "" : ": ", message);
 }
 

@@ -70,8 +70,8 @@ Status no_block_pointer(Codegen& g, const BoundArgs& a, int i) {
 Result<ir::Value*> value_for(Codegen& g, const BoundArgs& a, int i, ir::Value* p, DType element) {
   KILN_TRY(ir::Value * v, g.tensor(a.args[i]));
   KILN_CHECK_OK(scalar_rules(g, a, i, p, v));
-  KILN_TRY(v, g.broadcast_to(v, p->type.shape, a.name(i), a.at(i)));
-  return g.cast(v, ir::scalar_type(element), a.at(i));
+  KILN_TRY(v, g.cast(v, ir::scalar_type(element), a.at(i)));
+  return g.broadcast_to(v, p->type.shape, a.name(i), a.at(i));
 }
 
 }  // namespace
@@ -93,6 +93,8 @@ Result<Value> load(Codegen& g, const BoundArgs& a) {
   if (a.has(2)) {
     KILN_TRY(other, g.tensor(a.args[2]));
     KILN_CHECK_OK(scalar_rules(g, a, 2, p, other));
+    DType element = p->type.dtype == DType::kI1 ? DType::kI8 : p->type.dtype;
+    KILN_TRY(other, g.cast(other, ir::scalar_type(element), a.at(2)));
   }
   // A load's operands take their common shape: the mask may widen the pointer.
   if (mask) {
@@ -106,9 +108,6 @@ Result<Value> load(Codegen& g, const BoundArgs& a) {
   }
   bool is_bool = p->type.dtype == DType::kI1;
   p = byte_pointer(g, p);
-  if (other) {
-    KILN_TRY(other, g.cast(other, ir::scalar_type(p->type.dtype), a.at(2)));
-  }
   ir::Value* out = g.b.load(p, mask, other);
   if (!cache.empty()) out->op->set(AttrName::kCache, cache);
   if (!eviction.empty()) out->op->set(AttrName::kEviction, eviction);
@@ -127,11 +126,11 @@ Result<Value> store(Codegen& g, const BoundArgs& a) {
   p = byte_pointer(g, p);
   KILN_TRY(ir::Value * v, g.tensor(a.args[1]));
   KILN_CHECK_OK(scalar_rules(g, a, 1, p, v));
+  KILN_TRY(v, g.cast(v, ir::scalar_type(p->type.dtype), a.at(1)));
   KILN_TRY(v, g.broadcast_to(v, p->type.shape, "the value to store", a.at(1)));
   if (mask) {
     KILN_TRY(mask, g.broadcast_to(mask, p->type.shape, "the mask", a.at(2)));
   }
-  KILN_TRY(v, g.cast(v, ir::scalar_type(p->type.dtype), a.at(1)));
   ir::Op* op = g.b.store(p, v, mask);
   if (!cache.empty()) op->set(AttrName::kCache, cache);
   if (!eviction.empty()) op->set(AttrName::kEviction, eviction);

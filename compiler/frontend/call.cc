@@ -154,6 +154,15 @@ Result<Value> Codegen::inline_call(const FunctionPtr& function, std::vector<Arg>
                "{} calls itself, and functions of a kernel are inlined, so recursion cannot end", def.name),
           "help: write it as a loop");
   }
+  for (size_t i = 0; i < bound.size(); ++i) {
+    const ast::Param& p = def.params[i];
+    if (!is_constexpr(p) || !bound[i].value.tensor()) continue;
+    return with_note(
+        fail(bound[i].range, ErrorKind::kType,
+             "{} of {} is a tl.constexpr parameter, but the argument is {}, a value of the running program", p.name,
+             def.name, describe(bound[i].value)),
+        "declared here", p.range);
+  }
   if (frames_.size() >= kMaxCallDepth)
     return fail(range, ErrorKind::kUnsupported, "calls are nested more than {} deep; write the recursion as a loop",
                 kMaxCallDepth);
@@ -187,17 +196,9 @@ Result<Value> Codegen::inline_call(const FunctionPtr& function, std::vector<Arg>
       KILN_TRY(bound[i].value, expr(*p.default_value));
       bound[i].range = p.default_value->range;
     }
-    if (declared && bound[i].value.tensor()) {
-      frames_.back().env.clear();
-      return with_note(
-          fail(bound[i].range.text ? bound[i].range : range, ErrorKind::kType,
-               "{} of {} is a tl.constexpr parameter, but the argument is {}, a value of the running program", p.name,
-               def.name, describe(bound[i].value)),
-          "declared here", p.range);
-    }
     KILN_CHECK_OK(bind(p.name, std::move(bound[i].value), p.range, declared));
   }
-  KILN_CHECK_OK(body(def.body));
+  KILN_CHECK_OK(body(pointers(def.body), true));
   Frame& done = frame();
   if (done.flow.kind == Flow::Kind::kFalls) return Value();
   if (done.flow.kind == Flow::Kind::kMaybe && done.result && !done.result->is_none())

@@ -10,21 +10,31 @@ Codegen::Codegen(ir::Module& m, const Options& o) : module(m), b(m), options(o) 
 Diagnostic Codegen::placed(SourceRange range, ErrorKind kind, std::string message) {
   // Inside the standard library the mistake is in the user's call of it.
   size_t i = frames_.size();
-  while (i > 1 && is_library(*frames_[i - 1].function)) {
+  std::string_view library;
+  for (; i > 1 && is_library(*frames_[i - 1].function); --i) {
     range = frames_[i - 1].call_site;
-    --i;
+    library = frames_[i - 1].function->def->name;
   }
+  if (const Builtin* row = library.empty() ? nullptr : find_builtin(library, ~kIsPython))
+    message = fmt::format("{}: {}", row->display_name(), message);
   Diagnostic d{kind, std::move(message), place_of(range), {}};
+  constexpr int kMaxCalls = 6;
+  int shown = 0, hidden = 0;
   for (; i > 1; --i) {
     const Frame& f = frames_[i - 1];
     if (is_library(*f.function)) continue;
+    if (++shown >= kMaxCalls && i > 2) {
+      ++hidden;
+      continue;
+    }
+    if (hidden) d = with_note(std::move(d), fmt::format("… {} calls between", hidden));
     d = with_note(std::move(d), fmt::format("in {}, called from here", f.function->def->name), f.call_site);
   }
   return d;
 }
 
 Status Codegen::step(SourceRange range) {
-  constexpr int64_t kMaxSteps = 1'000'000;
+  constexpr int64_t kMaxSteps = 200'000;
   if (++steps_ > kMaxSteps)
     return fail(range, ErrorKind::kValue,
                 "the kernel unrolls to more than {} statements; use tl.range instead of tl.static_range", kMaxSteps);
@@ -149,7 +159,7 @@ Result<Value> Codegen::run_kernel(const JitFunction& function, std::span<const A
     f.env.insert_or_assign(p.name, Binding{Value(arg), p.range});
   }
   frames_.push_back(std::move(f));
-  KILN_CHECK_OK(body(def.body));
+  KILN_CHECK_OK(body(pointers(def.body), true));
   if (frame().flow.kind != Flow::Kind::kFalls && frame().result && !frame().result->is_none())
     return fail(frame().result_at, ErrorKind::kType,
                 "a kernel cannot return a value, got {}; store it through a pointer", describe(*frame().result));

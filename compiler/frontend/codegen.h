@@ -33,7 +33,7 @@ using Env = std::map<std::string, Binding, std::less<>>;
 struct Flow {
   enum class Kind { kFalls, kReturned, kMaybe };
   Kind kind = Kind::kFalls;
-  ir::Value* returned = nullptr;  // kMaybe
+  ir::Value* returned = nullptr;  // kMaybe; null when nothing follows that would ask
 };
 
 /// Where each name of a function is read: decides which names must survive a branch or a loop.
@@ -83,7 +83,10 @@ class Codegen {
 
   // --- statements (stmt.cc, control.cc)
   // --------------------------------------------------------------------------------
-  Status body(std::span<const ast::StmtPtr> statements);
+  /// Statements that run one after the other; they may come from several blocks.
+  using Statements = std::vector<const ast::Stmt*>;
+  /// `tail`: nothing of the function follows them.
+  Status body(std::span<const ast::Stmt* const> statements, bool tail);
 
   // --- values (semantic.cc) ------------------------------------------------------------------------------------------
   /// A tensor, or the strong tensor that a Python scalar becomes; an error for anything else.
@@ -169,14 +172,14 @@ class Codegen {
   Status annotated(const ast::AnnAssign& s);
   Status return_stmt(const ast::Return& s);
   /// `rest`: statements that follow and belong to the branch that goes on.
-  Status if_stmt(const ast::If& s, ir::Value* condition, std::span<const ast::StmtPtr> rest);
+  Status if_stmt(const ast::If& s, ir::Value* condition, std::span<const ast::Stmt* const> rest, bool tail);
   Status for_stmt(const ast::For& s);
   Status runtime_for(const ast::For& s, const RangeValue& range);
   Status static_for(const ast::For& s, const RangeValue& range);
   Status while_stmt(const ast::While& s);
   Status constexpr_while(const ast::While& s);
   /// The statements, run only where the function has not returned yet.
-  Status guarded(std::span<const ast::StmtPtr> rest);
+  Status guarded(std::span<const ast::Stmt* const> rest, bool tail);
   Result<ir::Value*> scalar_condition(const Arg& a, std::string_view what);
 
   /// The names, flow and result at one point of the function.
@@ -190,7 +193,7 @@ class Codegen {
   void restore(Snapshot s);
   /// Joins the ends of the two regions of an `if`, adds its results, and leaves the builder after it.
   Status merge(ir::Op* branch, ir::Block* after, Snapshot then_end, Snapshot else_end, SourceRange where,
-               uint32_t live_from);
+               uint32_t live_from, bool tail);
   struct Merge;
   bool is_live(std::string_view id, uint32_t from);
 
@@ -216,6 +219,8 @@ class Codegen {
 NameUses collect_uses(const ast::FunctionDef& def);
 /// Names that the statements may bind, nested ones included.
 std::set<std::string, std::less<>> assigned_names(std::span<const ast::StmtPtr> statements);
+/// Pointers to the statements, in order.
+std::vector<const ast::Stmt*> pointers(const ast::Body& body);
 /// Every path through the statements meets a return.
 bool surely_returns(std::span<const ast::StmtPtr> statements);
 /// Offset one past the statement, its nested blocks included.

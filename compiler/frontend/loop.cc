@@ -63,7 +63,7 @@ Result<std::vector<Codegen::Carried>> Codegen::carry(const ast::Stmt& loop, std:
     Carried c{id, it->second, {}};
     it->second.value = map_tensors(c.before.value, [&](ir::Value* init) {
       Carried::Leaf leaf{init, {}, index++};
-      for (ir::Block* block : blocks) leaf.args.push_back(module.add_arg(block, init->type, init->name));
+      for (ir::Block* block : blocks) leaf.args.push_back(module.add_arg(block, init->type, id));
       c.leaves.push_back(leaf);
       return leaf.args.front();
     });
@@ -143,7 +143,7 @@ Status Codegen::finish_loop(ir::Op* loop, std::vector<Carried>& carried, int fir
     yields.push_back(replaced == outside.end() ? last : replaced->second);
     loop->append_operand(leaf->init);
     ir::Value* result = module.add_result(loop, leaf->init->type);
-    result->name = last->name;
+    result->name = leaf->args.front()->name;
     leaf->args.push_back(result);
   }
   // After the loop a name holds its result, or what it held before.
@@ -207,12 +207,13 @@ Status Codegen::static_for(const ast::For& s, const RangeValue& range) {
     bounds[i] = *v;
   }
   if (bounds[2] == 0) return fail(parts[2]->range, ErrorKind::kValue, "the step of a loop cannot be 0");
+  Statements statements = pointers(s.body);
   frame().loop_starts.push_back(s.range.begin);
   const std::string& id = ast::as<ast::Name>(*s.target).id;
   for (ast::Int i = bounds[0]; bounds[2] > 0 ? i < bounds[1] : i > bounds[1]; i += bounds[2]) {
     KILN_CHECK_OK(step(s.iterable->range));
     KILN_CHECK_OK(bind(id, Value::integer(i), s.target->range, true));
-    KILN_CHECK_OK(body(s.body));
+    KILN_CHECK_OK(body(statements, false));
     if (frame().flow.kind == Flow::Kind::kMaybe)
       return with_note(fail(s.iterable->range, ErrorKind::kUnsupported,
                             "return under a runtime condition inside a loop is not supported"),
@@ -257,11 +258,14 @@ Status Codegen::runtime_for(const ast::For& s, const RangeValue& range) {
     common = i == 0 ? bounds[i]->type.dtype : promote_ints(common, bounds[i]->type.dtype);
   }
   if (common == DType::kI1) common = DType::kI32;
-  for (ir::Value*& v : bounds) v = b.cast(v, common);
+  for (ir::Value*& v : bounds) {
+    KILN_TRY(v, cast(v, ir::scalar_type(common), s.iterable->range));
+  }
   // Counting down runs the same iterations upwards: i = start - (k - end).
   if (down) std::swap(bounds[0], bounds[1]);
 
   ir::Block* after = b.block();
+  Statements statements = pointers(s.body);
   // A Python number that the body changes becomes a tensor before the loop, one more at each try; one that it leaves
   // alone stays constexpr.
   for (;;) {
@@ -276,7 +280,7 @@ Status Codegen::runtime_for(const ast::For& s, const RangeValue& range) {
     KILN_CHECK_OK(bind(id, Value(iv), s.target->range, false));
     frame().loop_starts.push_back(s.range.begin);
     ++frame().runtime_loops;
-    KILN_CHECK_OK(body(s.body));
+    KILN_CHECK_OK(body(statements, false));
     --frame().runtime_loops;
     frame().loop_starts.pop_back();
     if (std::set<std::string, std::less<>> changed = changed_numbers(carried); !changed.empty()) {
@@ -301,6 +305,7 @@ Status Codegen::while_stmt(const ast::While& s) {
     return fail(s.else_body.front()->range, ErrorKind::kUnsupported, "else after a loop is not supported in kernels");
   if (frame().function->constexpr_function) return constexpr_while(s);
   ir::Block* after = b.block();
+  Statements statements = pointers(s.body);
   std::set<std::string, std::less<>> assigned = assigned_names(s.body);
   for (;;) {
     Snapshot start = snapshot();
@@ -333,7 +338,7 @@ Status Codegen::while_stmt(const ast::While& s) {
     for (auto& [id, binding] : frame().env)
       binding.value = map_tensors(binding.value, [&](ir::Value* v) { return second.contains(v) ? second[v] : v; });
     b.set_to_end(regions[1]);
-    KILN_CHECK_OK(body(s.body));
+    KILN_CHECK_OK(body(statements, false));
     --frame().runtime_loops;
     frame().loop_starts.pop_back();
     if (std::set<std::string, std::less<>> changed = changed_numbers(carried); !changed.empty()) {
@@ -357,12 +362,13 @@ Status Codegen::while_stmt(const ast::While& s) {
 }
 
 Status Codegen::constexpr_while(const ast::While& s) {
+  Statements statements = pointers(s.body);
   frame().loop_starts.push_back(s.range.begin);
   for (;;) {
     KILN_CHECK_OK(step(s.condition->range));
     KILN_TRY(Value condition, expr(*s.condition));
     if (!condition.constant() || !ast::truth(*condition.constant())) break;
-    KILN_CHECK_OK(body(s.body));
+    KILN_CHECK_OK(body(statements, false));
     if (frame().flow.kind != Flow::Kind::kFalls) break;
   }
   frame().loop_starts.pop_back();

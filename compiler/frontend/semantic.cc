@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "compiler/frontend/codegen.h"
+#include "compiler/interp/eval.h"
 
 namespace kiln::frontend {
 
@@ -86,6 +87,12 @@ Result<ir::Value*> Codegen::cast(ir::Value* v, Type to, SourceRange range, std::
   if (!rounding.empty() && !narrows)
     return fail(range, ErrorKind::kValue, "a rounding mode is only for conversions to a narrower float, not {} to {}",
                 describe(v->type), describe(target));
+  // A constant is converted here and now.
+  if (rounding.empty() && v->op && v->op->kind == OpKind::kConstant && v->type.is_scalar()) {
+    uint64_t folded = interp::convert(v->type.dtype, to.dtype, interp::constant_bits(*v->op));
+    return is_float(to.dtype) ? b.constant_float(target, interp::number_value(to.dtype, folded))
+                              : b.constant_int(target, interp::int_value(to.dtype, folded));
+  }
   if (rounding == "rtz") return b.create1(OpKind::kCast, {v}, target, {{ir::AttrName::kRounding, std::string("rtz")}});
   return b.cast(v, to.dtype);
 }

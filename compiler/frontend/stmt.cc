@@ -7,10 +7,10 @@ namespace kiln::frontend {
 
 using ast::StmtKind;
 
-Status Codegen::body(std::span<const ast::StmtPtr> statements) {
+Status Codegen::body(std::span<const ast::Stmt* const> statements, bool tail) {
   for (size_t i = 0; i < statements.size(); ++i) {
     if (frame().flow.kind == Flow::Kind::kReturned) return {};  // what follows a return is never reached
-    if (frame().flow.kind == Flow::Kind::kMaybe) return guarded(statements.subspan(i));
+    if (frame().flow.kind == Flow::Kind::kMaybe) return guarded(statements.subspan(i), tail);
     const ast::Stmt& s = *statements[i];
     const auto* branch = ast::dyn_as<ast::If>(&s);
     if (!branch) {
@@ -19,20 +19,19 @@ Status Codegen::body(std::span<const ast::StmtPtr> statements) {
     }
     KILN_CHECK_OK(step(s.range));
     KILN_TRY(Value condition, expr(*branch->condition));
+    bool last = tail && i + 1 == statements.size();
     if (!condition.tensor()) {
       bool taken = condition.constant() ? ast::truth(*condition.constant())
                                         : !condition.as_tuple() || !condition.as_tuple()->items.empty();
-      KILN_CHECK_OK(
-          body(taken ? std::span<const ast::StmtPtr>(branch->body) : std::span<const ast::StmtPtr>(branch->else_body)));
+      KILN_CHECK_OK(body(pointers(taken ? branch->body : branch->else_body), last));
       continue;
     }
     RangeScope scope(*this, branch->condition->range);
     KILN_TRY(ir::Value * bit, scalar_condition({condition, branch->condition->range}, "an if"));
     // When one branch always returns, what follows belongs to the other one.
     bool absorbs = surely_returns(branch->body) || surely_returns(branch->else_body);
-    std::span<const ast::StmtPtr> rest = absorbs ? statements.subspan(i + 1) : std::span<const ast::StmtPtr>();
-    KILN_CHECK_OK(if_stmt(*branch, bit, rest));
-    if (absorbs) return {};
+    if (absorbs) return if_stmt(*branch, bit, statements.subspan(i + 1), tail);
+    KILN_CHECK_OK(if_stmt(*branch, bit, {}, last));
   }
   return {};
 }
@@ -351,6 +350,12 @@ std::set<std::string, std::less<>> assigned_names(std::span<const ast::StmtPtr> 
     if (const auto* f = ast::dyn_as<ast::For>(s.get())) add_targets(f->target.get(), out);
     nested_bodies(*s, [&](const ast::Body& inner) { out.merge(assigned_names(inner)); });
   }
+  return out;
+}
+
+std::vector<const ast::Stmt*> pointers(const ast::Body& body) {
+  std::vector<const ast::Stmt*> out;
+  for (const ast::StmtPtr& s : body) out.push_back(s.get());
   return out;
 }
 
