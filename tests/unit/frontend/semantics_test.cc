@@ -1,0 +1,654 @@
+// What kernels compute, run on the interpreter and compared with C++.
+#include <cmath>
+#include <random>
+
+#include "tests/unit/frontend/run_kernel.h"
+
+namespace kiln::frontend::testing {
+namespace {
+
+uint64_t seed() {
+  static const uint64_t value = std::random_device{}();
+  return value;
+}
+
+std::mt19937_64 generator() {
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed()));
+  return std::mt19937_64(seed());
+}
+
+template <class T>
+std::vector<T> random_ints(std::mt19937_64& rng, size_t n, int64_t low, int64_t high) {
+  std::vector<T> out(n);
+  for (T& v : out) v = static_cast<T>(std::uniform_int_distribution<int64_t>(low, high)(rng));
+  return out;
+}
+
+std::vector<float> random_floats(std::mt19937_64& rng, size_t n) {
+  std::vector<float> out(n);
+  for (float& v : out) v = std::normal_distribution<float>()(rng);
+  return out;
+}
+
+TEST(Semantics, MaskedVectorAdd) {
+  auto rng = generator();
+  const int n = 77;
+  std::vector<float> x = random_floats(rng, n), y = random_floats(rng, n), out(n, -1);
+  Launch(R"(
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+)",
+         "signature=*fp32,*fp32,*fp32,i32 BLOCK=32")
+      .buffer(x)
+      .buffer(y)
+      .buffer(out)
+      .value(n)
+      .run({3, 1, 1});
+  for (int i = 0; i < n; ++i) EXPECT_EQ(out[i], x[i] + y[i]) << i;
+}
+
+TEST(Semantics, MaskedLoadWithoutOtherGivesZero) {
+  std::vector<float> x = {5, 6}, out(4, -1);
+  Launch(R"(
+@triton.jit
+def k(x, out):
+    i = tl.arange(0, 4)
+    tl.store(out + i, tl.load(x + i, mask=i < 2))
+)",
+         "signature=*fp32,*fp32")
+      .buffer(x)
+      .buffer(out)
+      .run();
+  EXPECT_EQ(out, (std::vector<float>{5, 6, 0, 0}));
+}
+
+TEST(Semantics, RuntimeIntegerDivisionTruncatesAndConstexprFloors) {
+  auto rng = generator();
+  std::vector<int32_t> a = random_ints<int32_t>(rng, 64, -100, 100), b = random_ints<int32_t>(rng, 64, 1, 9), q(64),
+                       r(64), c(2);
+  for (size_t i = 0; i < b.size(); i += 2) b[i] = -b[i];
+  Launch(R"(
+@triton.jit
+def k(a, b, q, r, c):
+    i = tl.arange(0, 64)
+    x = tl.load(a + i)
+    y = tl.load(b + i)
+    tl.store(q + i, x // y)
+    tl.store(r + i, x % y)
+    tl.store(c, -7 // 2)
+    tl.store(c + 1, -7 % 2)
+)",
+         "signature=*i32,*i32,*i32,*i32,*i32")
+      .buffer(a)
+      .buffer(b)
+      .buffer(q)
+      .buffer(r)
+      .buffer(c)
+      .run();
+  for (size_t i = 0; i < 64; ++i) {
+    EXPECT_EQ(q[i], a[i] / b[i]);
+    EXPECT_EQ(r[i], a[i] % b[i]);
+  }
+  EXPECT_EQ(c, (std::vector<int32_t>{-4, 1}));
+}
+
+constexpr char kPick[] = R"(
+@triton.jit
+def pick(a, b):
+    if a > b:
+        if a > 2 * b:
+            return a * 100
+        a += 1
+    elif a == b:
+        return -1
+    else:
+        return b - a
+    return a * 10
+
+@triton.jit
+def k(out, n):
+    pid = tl.program_id(0)
+    if pid >= n:
+        return
+    x = pid - 3
+    y = 0
+    if x < 0:
+        y = x
+        z = 5
+    elif x == 0:
+        z = 6
+    else:
+        if x == 2:
+            return
+        z = 7 if x == 1 else pick(x, 4)
+    tl.store(out + pid, y * 1000 + z)
+    if pid == 5:
+        return
+    tl.store(out + n + pid, pick(pid, 3))
+)";
+
+int pick_reference(int a, int b) {
+  if (a > b) {
+    if (a > 2 * b) return a * 100;
+    a += 1;
+  } else if (a == b) {
+    return -1;
+  } else {
+    return b - a;
+  }
+  return a * 10;
+}
+
+TEST(Semantics, BranchesAndEarlyReturns) {
+  const int n = 13;
+  std::vector<int32_t> out(2 * n, -7), expected(2 * n, -7);
+  Launch(kPick, "kernel=k signature=*i32,i32").buffer(out).value(n).run({n + 3, 1, 1});
+  for (int pid = 0; pid < n; ++pid) {
+    int x = pid - 3, y = 0, z = 0;
+    if (x < 0) {
+      y = x, z = 5;
+    } else if (x == 0) {
+      z = 6;
+    } else {
+      if (x == 2) continue;
+      z = x == 1 ? 7 : pick_reference(x, 4);
+    }
+    expected[pid] = y * 1000 + z;
+    if (pid != 5) expected[n + pid] = pick_reference(pid, 3);
+  }
+  EXPECT_EQ(out, expected);
+}
+
+TEST(Semantics, LoopsCarryNames) {
+  auto rng = generator();
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    int n = std::uniform_int_distribution<int>(0, 12)(rng), m = std::uniform_int_distribution<int>(-9, 9)(rng);
+    std::vector<int64_t> out(8, 0), expected(8, 0);
+    Launch(R"(
+@triton.jit
+def k(out, n, m):
+    a, b = 0, 1
+    unchanged = m * 2
+    total = tl.full((), 0, tl.int64)
+    for i in range(n):
+        a, b = b, a + b
+        for j in range(i, -2, -2):
+            if j == unchanged:
+                total += 100
+            else:
+                total = total + j
+            swapped = a
+    steps = 0
+    x = n * 7 + 3
+    while x != 1 and steps < 50:
+        x = x // 2 if x % 2 == 0 else 3 * x + 1
+        steps += 1
+    pair = (n, m)
+    for i in range(3):
+        pair = (pair[1], pair[0] + i)
+    squares = 0
+    for i in tl.static_range(5, 0, -2):
+        squares += i * i
+    last = -1
+    for last in range(2, n, 3):
+        squares += 1
+    tl.store(out, a)
+    tl.store(out + 1, b)
+    tl.store(out + 2, total)
+    tl.store(out + 3, steps)
+    tl.store(out + 4, pair[0])
+    tl.store(out + 5, pair[1])
+    tl.store(out + 6, squares)
+    tl.store(out + 7, last)
+)",
+           "signature=*i64,i32,i32")
+        .buffer(out)
+        .value(n)
+        .value(m)
+        .run();
+    int64_t a = 0, b = 1, total = 0;
+    for (int i = 0; i < n; ++i) {
+      int64_t old = a;
+      a = b, b = old + b;
+      for (int j = i; j > -2; j -= 2) total += j == m * 2 ? 100 : j;
+    }
+    int steps = 0, x = n * 7 + 3;
+    while (x != 1 && steps < 50) x = x % 2 == 0 ? x / 2 : 3 * x + 1, ++steps;
+    int p0 = n, p1 = m;
+    for (int i = 0; i < 3; ++i) {
+      int old = p0;
+      p0 = p1, p1 = old + i;
+    }
+    int squares = 25 + 9 + 1, last = -1;
+    for (int i = 2; i < n; i += 3) last = i, ++squares;
+    expected = {a, b, total, steps, p0, p1, squares, last};
+    EXPECT_EQ(out, expected) << "n = " << n << ", m = " << m;
+  }
+}
+
+TEST(Semantics, NumbersSpecialisedToOneMayChange) {
+  std::vector<int32_t> out(4, 0);
+  Launch(R"(
+@triton.jit
+def k(out, n, m):
+    for i in range(3):
+        n = n * 2
+    while m < 10:
+        m += 4
+    if tl.program_id(0) == 0:
+        k2 = m
+        m = n
+    else:
+        k2 = n
+    tl.store(out, n)
+    tl.store(out + 1, m)
+    tl.store(out + 2, k2)
+)",
+         "signature=*i32,i32:1,i32:1")
+      .buffer(out)
+      .run();
+  EXPECT_EQ(out, (std::vector<int32_t>{8, 8, 13, 0}));
+}
+
+TEST(Semantics, ValuesOnlyReadInsideABranchAreCarried) {
+  std::vector<int32_t> out(6, 0);
+  Launch(R"(
+@triton.jit
+def k(out, n):
+    written = 0
+    for i in range(n):
+        if i % 2 == 1:
+            tl.store(out + written, i)
+            written += 1
+)",
+         "signature=*i32,i32")
+      .buffer(out)
+      .value(9)
+      .run();
+  EXPECT_EQ(out, (std::vector<int32_t>{1, 3, 5, 7, 0, 0}));
+}
+
+TEST(Semantics, Reductions) {
+  auto rng = generator();
+  const int m = 8, n = 16;
+  std::vector<float> x = random_floats(rng, m * n);
+  x[3 * n + 4] = x[3 * n + 9] = 50.0f;  // a tie
+  x[5 * n + 2] = NAN;
+  std::vector<float> sums(m), maxima(m), scan(m * n), all(1);
+  std::vector<int32_t> where(m), lowest(n);
+  Launch(R"(
+@triton.jit
+def k(x, sums, maxima, scan, every, where, lowest, M: tl.constexpr, N: tl.constexpr):
+    rows = tl.arange(0, M)
+    at = rows[:, None] * N + tl.arange(0, N)[None, :]
+    v = tl.load(x + at)
+    tl.store(sums + rows, tl.sum(v, axis=1))
+    tl.store(maxima + rows, v.max(axis=-1))
+    tl.store(scan + at, tl.cumsum(tl.where(v == v, v, 0.0), 1, reverse=True))
+    tl.store(every, tl.min(v))
+    tl.store(where + rows, tl.argmax(v, axis=1))
+    tl.store(lowest + tl.arange(0, N), tl.argmin(v, 0))
+)",
+         "signature=*fp32,*fp32,*fp32,*fp32,*fp32,*i32,*i32 M=8 N=16")
+      .buffer(x)
+      .buffer(sums)
+      .buffer(maxima)
+      .buffer(scan)
+      .buffer(all)
+      .buffer(where)
+      .buffer(lowest)
+      .run();
+  float smallest = INFINITY;
+  for (int i = 0; i < m; ++i) {
+    double sum = 0, size = 0;
+    float largest = -INFINITY;
+    int best = 0;
+    for (int j = 0; j < n; ++j) {
+      float v = x[i * n + j];
+      sum += v;
+      size += std::fabs(v);
+      largest = std::fmax(largest, v);
+      smallest = std::fmin(smallest, v);
+      if (v > x[i * n + best]) best = j;
+    }
+    if (i != 5) {
+      EXPECT_NEAR(sums[i], sum, size * 1e-6);
+      EXPECT_EQ(where[i], best) << i;
+    }
+    EXPECT_EQ(maxima[i], largest);
+    double suffix = 0;
+    for (int j = n - 1; j >= 0; --j) {
+      suffix += std::isnan(x[i * n + j]) ? 0 : x[i * n + j];
+      EXPECT_NEAR(scan[i * n + j], suffix, 1e-4);
+    }
+  }
+  EXPECT_TRUE(std::isnan(sums[5]));
+  EXPECT_EQ(all[0], smallest);
+  for (int j = 0; j < n; ++j) {
+    if (j == 2) continue;
+    int best = 0;
+    for (int i = 0; i < m; ++i)
+      if (x[i * n + j] < x[best * n + j]) best = i;
+    EXPECT_EQ(lowest[j], best) << j;
+  }
+}
+
+TEST(Semantics, UsersCombineFunctions) {
+  std::vector<float> x = {3, 1, 4, 1, 5, 9, 2, 6}, out(10);
+  Launch(R"(
+@triton.jit
+def linear(a1, b1, a2, b2):
+    return a1 * a2, b1 * a2 + b2
+
+@triton.jit
+def larger(a, b):
+    return a if a > b else b
+
+@triton.jit
+def k(x, out):
+    i = tl.arange(0, 8)
+    v = tl.load(x + i)
+    half = tl.full([8], 0.5, tl.float32)
+    a, h = tl.associative_scan((half, v), 0, linear)
+    tl.store(out + i, h)
+    tl.store(out + 8, tl.reduce(v, 0, larger))
+    a, last = tl.reduce((half, v), 0, linear)
+    tl.store(out + 9, last)
+)",
+         "kernel=k signature=*fp32,*fp32")
+      .buffer(x)
+      .buffer(out)
+      .run();
+  float h = 0;
+  for (int i = 0; i < 8; ++i) {
+    h = h * 0.5f + x[i];
+    EXPECT_FLOAT_EQ(out[i], h);
+  }
+  EXPECT_EQ(out[8], 9.0f);
+  EXPECT_FLOAT_EQ(out[9], h);
+}
+
+/// Philox-4x32-10 as its authors describe it.
+std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, uint32_t k0, uint32_t k1) {
+  for (int round = 0; round < 10; ++round) {
+    uint64_t p0 = uint64_t{0xD2511F53} * c[0], p1 = uint64_t{0xCD9E8D57} * c[2];
+    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
+         static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
+    k0 += 0x9E3779B9;
+    k1 += 0xBB67AE85;
+  }
+  return c;
+}
+
+TEST(Semantics, PhiloxIsBitExact) {
+  EXPECT_EQ(philox({0, 0, 0, 0}, 0, 0), (std::array<uint32_t, 4>{0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8}));
+  auto rng = generator();
+  const int n = 32;
+  uint64_t key = rng();
+  std::vector<int64_t> offsets = random_ints<int64_t>(rng, n, 0, int64_t{1} << 40);
+  std::vector<uint32_t> words(4 * n);
+  std::vector<float> uniform(n), normal(n);
+  Launch(R"(
+@triton.jit
+def k(offsets, words, uniform, normal, seed, N: tl.constexpr):
+    i = tl.arange(0, N)
+    at = tl.load(offsets + i)
+    a, b, c, d = tl.randint4x(seed, at)
+    tl.store(words + i, a)
+    tl.store(words + N + i, b)
+    tl.store(words + 2 * N + i, c)
+    tl.store(words + 3 * N + i, d)
+    tl.store(uniform + i, tl.rand(seed, at))
+    tl.store(normal + i, tl.randn(seed, at))
+)",
+         "signature=*i64,*u32,*fp32,*fp32,i64 N=32")
+      .buffer(offsets)
+      .buffer(words)
+      .buffer(uniform)
+      .buffer(normal)
+      .value(key)
+      .run();
+  auto to_uniform = [](uint32_t w) {
+    auto s = static_cast<int32_t>(w);
+    return static_cast<float>(s < 0 ? ~s : s) * 4.6566127342e-10f;
+  };
+  for (int i = 0; i < n; ++i) {
+    auto at = static_cast<uint64_t>(offsets[i]);
+    auto c = philox({static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32), 0, 0}, static_cast<uint32_t>(key),
+                    static_cast<uint32_t>(key >> 32));
+    for (int w = 0; w < 4; ++w) EXPECT_EQ(words[w * n + i], c[w]);
+    EXPECT_EQ(uniform[i], to_uniform(c[0]));
+    double u1 = std::fmax(1e-7, to_uniform(c[0])), u2 = to_uniform(c[1]);
+    EXPECT_NEAR(normal[i], std::sqrt(-2 * std::log(u1)) * std::cos(6.283185307179586 * u2), 1e-5);
+  }
+}
+
+TEST(Semantics, Atomics) {
+  std::vector<int32_t> counts(4, 0);
+  std::vector<float> extremes = {-3.5f, 2.0f, 0.0f};
+  std::vector<uint64_t> lock = {0};
+  Launch(R"(
+@triton.jit
+def k(counts, extremes, lock):
+    pid = tl.program_id(0)
+    i = tl.arange(0, 8)
+    tl.atomic_add(counts + i % 4, 1, mask=i < 6)
+    tl.atomic_max(extremes, pid * 1.5 - 10)
+    tl.atomic_min(extremes + 1, 1.0 - pid)
+    tl.atomic_add(extremes + 2, 0.25)
+    while tl.atomic_cas(lock, pid, pid + 1) != pid:
+        pass
+)",
+         "signature=*i32,*fp32,*u64")
+      .buffer(counts)
+      .buffer(extremes)
+      .buffer(lock)
+      .run({8, 1, 1});
+  EXPECT_EQ(counts, (std::vector<int32_t>{16, 16, 8, 8}));
+  EXPECT_EQ(extremes, (std::vector<float>{0.5f, -6.0f, 2.0f}));
+  EXPECT_EQ(lock[0], 8u);
+}
+
+TEST(Semantics, BoolPointersHoldBytes) {
+  std::vector<uint8_t> flags = {0, 1, 1, 0, 7, 0, 1, 0}, out(8, 9), raw(8, 9);
+  std::vector<int32_t> x = {0, 1, 256, 258, -1, 3, 0, 255};
+  Launch(R"(
+@triton.jit
+def k(flags, x, out, raw):
+    i = tl.arange(0, 8)
+    tl.store(out + i, ~tl.load(flags + i))
+    tl.store(raw + i, tl.load(x + i))
+)",
+         "signature=*i1,*i32,*i1,*i1")
+      .buffer(flags)
+      .buffer(x)
+      .buffer(out)
+      .buffer(raw)
+      .run();
+  EXPECT_EQ(out, (std::vector<uint8_t>{1, 0, 0, 1, 0, 1, 0, 1}));
+  EXPECT_EQ(raw, (std::vector<uint8_t>{0, 1, 0, 2, 255, 3, 0, 255}));
+}
+
+TEST(Semantics, UnsignedOffsetsAreZeroExtended) {
+  std::vector<float> x(260, 0);
+  x[255] = 3;
+  std::vector<float> out(2);
+  Launch(R"(
+@triton.jit
+def k(x, out, o):
+    tl.store(out, tl.load(x + o))
+    tl.store(out + 1, tl.load(x + 300 - 45))
+)",
+         "signature=*fp32,*fp32,u8")
+      .buffer(x)
+      .buffer(out)
+      .value(uint8_t{255})
+      .run();
+  EXPECT_EQ(out, (std::vector<float>{3, 3}));
+}
+
+TEST(Semantics, ShapesMoveElements) {
+  std::vector<int32_t> out(64);
+  Launch(R"(
+@triton.jit
+def k(out):
+    i = tl.arange(0, 8)
+    a, b = tl.split(tl.join(i, i + 10))
+    tl.store(out + i, b - a)
+    tl.store(out + 8 + tl.arange(0, 16), tl.interleave(i, -i))
+    tl.store(out + 24 + tl.arange(0, 16), tl.cat(i, i + 100, can_reorder=True))
+    t = tl.trans(tl.reshape(i, (2, 4)))
+    tl.store(out + 40 + i, t.reshape(8))
+    p = tl.permute(tl.reshape(i, 2, 2, 2), 2, 0, 1)
+    tl.store(out + 48 + i, tl.ravel(p))
+    x, y = tl.split(tl.join(tl.load(out + 1), tl.load(out + 9)))
+    tl.store(out + 56, x + y)
+    tl.store(out + 57 + tl.arange(0, 4), tl.broadcast_to(tl.full([1], 5, tl.int32), [4]))
+)",
+         "signature=*i32")
+      .buffer(out)
+      .run();
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(out[i], 10);
+    EXPECT_EQ(out[8 + 2 * i], i);
+    EXPECT_EQ(out[9 + 2 * i], -i);
+    EXPECT_EQ(out[24 + i], i);
+    EXPECT_EQ(out[32 + i], i + 100);
+    EXPECT_EQ(out[40 + i], (i % 2) * 4 + i / 2);
+    // p[c][a][b] = r[a][b][c]
+    EXPECT_EQ(out[48 + i], (i >> 1 & 1) << 2 | (i & 1) << 1 | i >> 2);
+  }
+  EXPECT_EQ(out[56], 10 + 0);
+  EXPECT_EQ(out[60], 5);
+}
+
+TEST(Semantics, WeakScalarsAndPromotion) {
+  std::vector<int8_t> a = {100, 127, -128, 5};
+  std::vector<int8_t> wrapped(4);
+  std::vector<int32_t> wide(4), shifted(4);
+  std::vector<float> quotient(4);
+  Launch(R"(
+@triton.jit
+def k(a, wrapped, wide, shifted, quotient, ONE):
+    i = tl.arange(0, 4)
+    x = tl.load(a + i)
+    tl.store(wrapped + i, x + ONE)
+    two = 2
+    tl.store(wide + i, x + two)
+    tl.store(shifted + i, (x.to(tl.int32) << 33) + (x >> 1))
+    tl.store(quotient + i, x / 8)
+)",
+         "signature=*i8,*i8,*i32,*i32,*fp32 ONE=1")
+      .buffer(a)
+      .buffer(wrapped)
+      .buffer(wide)
+      .buffer(shifted)
+      .buffer(quotient)
+      .run();
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(wrapped[i], static_cast<int8_t>(a[i] + 1));
+    EXPECT_EQ(wide[i], a[i] + 2);
+    EXPECT_EQ(shifted[i], a[i] >> 1);
+    EXPECT_EQ(quotient[i], static_cast<float>(a[i]) / 8.0f);
+  }
+}
+
+TEST(Semantics, Libdevice) {
+  auto rng = generator();
+  const int n = 64, functions = 12;
+  std::vector<float> x = random_floats(rng, n), out(n * functions);
+  for (float& v : x) v *= 3;
+  Launch(R"(
+@triton.jit
+def k(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.store(out + i, libdevice.tanh(v))
+    tl.store(out + N + i, libdevice.pow(tl.abs(v), 1.5))
+    tl.store(out + 2 * N + i, libdevice.sinh(v))
+    tl.store(out + 3 * N + i, libdevice.cosh(v))
+    tl.store(out + 4 * N + i, libdevice.asinh(v))
+    tl.store(out + 5 * N + i, libdevice.log10(tl.abs(v)))
+    tl.store(out + 6 * N + i, libdevice.round(v * 2) )
+    tl.store(out + 7 * N + i, libdevice.copysign(1.0, v))
+    tl.store(out + 8 * N + i, libdevice.fmod(v, 0.7))
+    tl.store(out + 9 * N + i, libdevice.hypot(v, 2.0))
+    tl.store(out + 10 * N + i, libdevice.cbrt(v))
+    tl.store(out + 11 * N + i, libdevice.tan(v * 0.3))
+)",
+         "signature=*fp32,*fp32 N=64")
+      .buffer(x)
+      .buffer(out)
+      .run();
+  for (int i = 0; i < n; ++i) {
+    double v = x[i];
+    double expected[functions] = {std::tanh(v),
+                                  std::pow(std::fabs(v), 1.5),
+                                  std::sinh(v),
+                                  std::cosh(v),
+                                  std::asinh(v),
+                                  std::log10(std::fabs(v)),
+                                  std::round(x[i] * 2.0f),
+                                  std::copysign(1.0, v),
+                                  std::fmod(x[i], 0.7f),
+                                  std::hypot(v, 2.0),
+                                  std::cbrt(v),
+                                  std::tan(static_cast<double>(x[i] * 0.3f))};
+    for (int f = 0; f < functions; ++f)
+      EXPECT_NEAR(out[f * n + i], expected[f], 4e-6 * std::fmax(1.0, std::fabs(expected[f])))
+          << "function " << f << " of " << v;
+  }
+}
+
+TEST(Semantics, SoftmaxAndSigmoid) {
+  auto rng = generator();
+  const int m = 4, n = 32;
+  std::vector<float> x = random_floats(rng, m * n), out(m * n), gates(m * n);
+  Launch(R"(
+@triton.jit
+def k(x, out, gates, M: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    v = tl.load(x + at)
+    tl.store(out + at, tl.softmax(v, 1))
+    tl.store(gates + at, v.sigmoid())
+)",
+         "signature=*fp32,*fp32,*fp32 M=4 N=32")
+      .buffer(x)
+      .buffer(out)
+      .buffer(gates)
+      .run();
+  for (int i = 0; i < m; ++i) {
+    double sum = 0;
+    for (int j = 0; j < n; ++j) sum += std::exp(static_cast<double>(x[i * n + j]));
+    for (int j = 0; j < n; ++j) {
+      EXPECT_NEAR(out[i * n + j], std::exp(static_cast<double>(x[i * n + j])) / sum, 1e-6);
+      EXPECT_NEAR(gates[i * n + j], 1 / (1 + std::exp(-static_cast<double>(x[i * n + j]))), 1e-6);
+    }
+  }
+}
+
+TEST(Semantics, Swizzle2dVisitsEveryTileOnce) {
+  const int rows = 5, columns = 3, group = 2;
+  std::vector<int32_t> out(rows * columns, -1);
+  Launch(R"(
+@triton.jit
+def k(out, rows, columns, G: tl.constexpr):
+    i, j = tl.swizzle2d(tl.program_id(0), tl.program_id(1), rows, columns, G)
+    tl.atomic_add(out + i * columns + j, tl.program_id(0) * columns + tl.program_id(1) + 1)
+)",
+         "signature=*i32,i32,i32 G=2")
+      .buffer(out)
+      .value(rows)
+      .value(columns)
+      .run({rows, columns, 1});
+  for (int linear = 0; linear < rows * columns; ++linear) {
+    int start = linear / (group * columns) * group, height = std::min(rows - start, group),
+        inside = linear % (group * columns);
+    EXPECT_EQ(out[(start + inside % height) * columns + inside / height], linear);
+  }
+}
+
+}  // namespace
+}  // namespace kiln::frontend::testing
