@@ -16,7 +16,7 @@ find_program(KILN_LLD ld.lld)
 if(KILN_LLD)
   target_link_options(kiln_flags INTERFACE -fuse-ld=lld)
 endif()
-target_link_options(kiln_flags INTERFACE -Wl,--gc-sections)
+target_link_options(kiln_flags INTERFACE -Wl,--gc-sections -Wl,--build-id)  # the build id is part of cache keys
 if(KILN_STATIC)
   target_link_options(kiln_flags INTERFACE -static-libstdc++ -static-libgcc)
 endif()

@@ -30,7 +30,7 @@ const std::vector<Room>& rooms() {
       {"compiler/ir", {"kiln/", "support/", "compiler/layout/", "compiler/ir/"}},
       {"compiler/frontend",
        {"kiln/", "support/", "compiler/ast/", "compiler/parse/", "compiler/ir/", "compiler/interp/", "compiler/frontend/"}},
-      {"compiler/codegen", {"kiln/", "support/", "compiler/target/", "compiler/codegen/"}},
+      {"compiler/codegen", {"kiln/", "support/", "compiler/target/", "compiler/ir/", "compiler/lower/", "compiler/codegen/", "compiler/compile.h"}},
       {"runtime", {"kiln/", "support/", "runtime/"}},
       {"profiler", {"kiln/", "support/", "runtime/", "profiler/", "compiler/target/"}},
       {"kernels", {"kiln/", "support/", "kernels/"}},

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "compiler/analysis/axis_info.h"
@@ -24,6 +26,7 @@ namespace {
 
 constexpr double kLoopWeight = 8;  // how much more often the body of a loop runs, for weighing costs
 constexpr int64_t kDefaultWidth = 4;
+constexpr int kCheapOps = 32;  // computed again at most
 
 bool is_tile(const Value* v) { return v->type.is_tile(); }
 
@@ -232,16 +235,28 @@ class Chooser {
     }
   }
 
-  /// Largest tiles first; of one size, values before memory ops, which can look at all their neighbours then.
+  /// Largest tiles first; of one size, those next to decided ones, so that layouts spread along the edges; then values
+  /// before memory ops, which can look at all their neighbours then.
   void choose() {
-    std::vector<int> order;
-    for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) order.push_back(i);
-    auto rank_of = [&](int i) {
-      const Node& n = nodes_[static_cast<size_t>(i)];
-      return std::pair(-n.shape.numel(), !n.accesses.empty());
+    std::vector<bool> reached(nodes_.size());
+    auto rank_of = [&](size_t i) {
+      return std::tuple(-nodes_[i].shape.numel(), !reached[i], !nodes_[i].accesses.empty(), i);
     };
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return rank_of(a) < rank_of(b); });
-    for (int i : order) choose_for(i);
+    std::set<std::tuple<int64_t, bool, bool, size_t>> queue;
+    for (size_t i = 0; i < nodes_.size(); ++i) queue.insert(rank_of(i));
+    while (!queue.empty()) {
+      size_t next = std::get<3>(*queue.begin());
+      queue.erase(queue.begin());
+      choose_for(static_cast<int>(next));
+      for (int e : nodes_[next].edges)
+        for (int end : {edges_[static_cast<size_t>(e)].operand, edges_[static_cast<size_t>(e)].result}) {
+          size_t i = static_cast<size_t>(end);
+          if (reached[i] || nodes_[i].layout) continue;
+          queue.erase(rank_of(i));
+          reached[i] = true;
+          queue.insert(rank_of(i));
+        }
+    }
   }
 
   void choose_for(int number) {
@@ -508,22 +523,29 @@ CheapValues::CheapValues(Block* body) { add(body); }
 void CheapValues::add(Block* block) {
   for (Op* op : *block) {
     for (Block* b : op->regions) add(b);
-    if (op->results.size() == 1 && decide(op)) values_.insert(op->result());
+    if (op->results.size() != 1) continue;
+    if (int ops = cost(op); ops > 0 && ops <= kCheapOps) cost_[op->result()] = ops;
   }
 }
 
-bool CheapValues::decide(const Op* op) const {
-  if (!is_tile(op->result())) return false;
-  if (op->kind == OpKind::kConstant || op->kind == OpKind::kArange || op->kind == OpKind::kSplat) return true;
-  auto cheap = [&](const Value* v) { return values_.contains(v); };
-  if (is_shape_op(op)) return cheap(op->operand(0));
-  if (!ir::is_elementwise(op) || !ir::is_pure(op)) return false;
+int CheapValues::cost(const Op* op) const {
+  if (!is_tile(op->result())) return 0;
+  if (op->kind == OpKind::kConstant || op->kind == OpKind::kArange || op->kind == OpKind::kSplat) return 1;
+  if (!is_shape_op(op) && !(ir::is_elementwise(op) && ir::is_pure(op))) return 0;
   auto is_float = [](const Value* v) { return v->type.is_float(); };
   bool floats = is_float(op->result()) || std::any_of(op->operands.begin(), op->operands.end(), is_float);
-  bool light = op->kind == OpKind::kCast || op->kind == OpKind::kBitcast || op->kind == OpKind::kSelect ||
-               op->kind == OpKind::kHint || op->kind == OpKind::kCmp || op->kind == OpKind::kAdd ||
-               op->kind == OpKind::kSub || op->kind == OpKind::kMul || op->kind == OpKind::kNeg;
-  return (!floats || light) && std::all_of(op->operands.begin(), op->operands.end(), cheap);
+  bool light = is_shape_op(op) || op->kind == OpKind::kCast || op->kind == OpKind::kBitcast ||
+               op->kind == OpKind::kSelect || op->kind == OpKind::kHint || op->kind == OpKind::kCmp ||
+               op->kind == OpKind::kAdd || op->kind == OpKind::kSub || op->kind == OpKind::kMul ||
+               op->kind == OpKind::kNeg;
+  if (floats && !light) return 0;
+  int sum = 1;
+  for (const Value* v : op->operands) {
+    auto it = cost_.find(v);
+    if (it == cost_.end()) return 0;
+    sum += it->second;
+  }
+  return sum;
 }
 
 Status assign_layouts(ir::Module& module, const target::Target&) {

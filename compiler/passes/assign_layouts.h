@@ -4,7 +4,7 @@
 //   %p = addptr %xs, %o : *f32[1024]   →     %p = addptr %xs, %o : *f32[1024]{L0}
 //   %v = load %p : f32[1024]                 %v = load %p : f32[1024]{L0}
 #pragma once
-#include <unordered_set>
+#include <unordered_map>
 
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
@@ -21,12 +21,13 @@ Status assign_layouts(ir::Module& module, const target::Target& target);
 class CheapValues {
  public:
   explicit CheapValues(ir::Block* body);
-  bool has(const ir::Value* value) const { return values_.contains(value); }
+  bool has(const ir::Value* value) const { return cost_.contains(value); }
 
  private:
   void add(ir::Block* block);
-  bool decide(const ir::Op* op) const;
-  std::unordered_set<const ir::Value*> values_;
+  /// Ops that computing the result again takes; 0 when it cannot be.
+  int cost(const ir::Op* op) const;
+  std::unordered_map<const ir::Value*, int> cost_;
 };
 
 }  // namespace kiln::passes

@@ -18,7 +18,7 @@ constexpr int kLanes = 32;
 constexpr int64_t kSectorBytes = 32, kAccessBytes = 16;
 // From H200's figures per SM and cycle: 21 bytes of memory, 128 of L1 and of shared memory.
 constexpr double kCyclesPerSector = 1.5, kCyclesPerRepeatedSector = 0.25, kCyclesPerInstruction = 1.0;
-constexpr double kSharedBytesPerCycle = 128, kCyclesOfBarriers = 30;
+constexpr double kSharedBytesPerCycle = 128, kCyclesOfBarriers = 100;
 
 }  // namespace
 

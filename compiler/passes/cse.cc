@@ -105,7 +105,7 @@ class State {
       }
       // Memory changes at a write, and anywhere around or inside an op that holds one: a loop's body also sees the
       // writes of its earlier iterations.
-      const bool writes = ir::any_nested(op, [](const Op* inner) { return ir::writes_memory(inner); });
+      const bool writes = changes_memory(op);
       for (ir::Block* region : op->regions) {
         if (writes) epoch_ = ++last_epoch_;
         // The region of a reduce or scan is closed: it gets nothing from outside.

@@ -1,5 +1,7 @@
 #include "compiler/passes/rewrite.h"
 
+#include <algorithm>
+
 #include "compiler/interp/eval.h"
 
 namespace kiln::passes {
@@ -45,8 +47,12 @@ bool encloses(const Op* op, const ir::Block* block) {
   return false;
 }
 
-bool has_effects(const Op* op) {
-  return ir::any_nested(op, [](const Op* inner) { return ir::writes_memory(inner); });
+bool changes_memory(const Op* op) {
+  return ir::any_nested(op, [](const Op* inner) {
+    if (!ir::writes_memory(inner)) return false;
+    return ir::has_trait(inner->kind, 'X') ||
+           std::any_of(inner->operands.begin(), inner->operands.end(), [](const Value* v) { return v->type.pointer; });
+  });
 }
 
 }  // namespace kiln::passes

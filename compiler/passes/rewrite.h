@@ -23,7 +23,8 @@ bool encloses(const ir::Op* op, const ir::Block* block);
 inline bool has_combine_region(const ir::Op* op) {
   return op->kind == ir::OpKind::kReduce || op->kind == ir::OpKind::kScan;
 }
-/// True when the op, or one nested in it, writes memory or has another effect.
-bool has_effects(const ir::Op* op);
+/// True when the op, or one nested in it, may change what a load sees: a write through a pointer, or a barrier, behind
+/// which other threads' writes show. Prints, asserts and assumptions do not.
+bool changes_memory(const ir::Op* op);
 
 }  // namespace kiln::passes

@@ -17,14 +17,22 @@ std::vector<uint64_t> argument_slots(const Program& program, const std::function
   return slots;
 }
 
-Result<std::vector<Buffer>> interpret(const Program& program, const ir::Module& module) {
+Result<std::vector<Buffer>> run_on_host_memory(
+    const Program& program,
+    const std::function<Status(std::span<const uint64_t> slots, std::vector<Buffer>&)>& execute) {
   std::vector<Buffer> buffers = program.buffers;
-  interp::Memory memory;
-  for (Buffer& b : buffers) memory.allow(b.bytes.data(), b.bytes.size());
   const auto slots = argument_slots(
       program, [&](int i) { return reinterpret_cast<uint64_t>(buffers[static_cast<size_t>(i)].bytes.data()); });
-  KILN_CHECK_OK(interp::run(module, program.grid, slots, memory));
+  KILN_CHECK_OK(execute(slots, buffers));
   return buffers;
+}
+
+Result<std::vector<Buffer>> interpret(const Program& program, const ir::Module& module) {
+  return run_on_host_memory(program, [&](std::span<const uint64_t> slots, std::vector<Buffer>& buffers) {
+    interp::Memory memory;
+    for (Buffer& b : buffers) memory.allow(b.bytes.data(), b.bytes.size());
+    return interp::run(module, program.grid, slots, memory);
+  });
 }
 
 namespace {

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,12 @@ std::vector<uint64_t> argument_slots(const Program& program, const std::function
 
 /// Runs `module` (program.module or what a pass made of it) in the interpreter; gives the buffers after the run.
 Result<std::vector<Buffer>> interpret(const Program& program, const ir::Module& module);
+
+/// The copies of program.buffers that a run works on, and its argument slots; `execute` runs the kernel in this
+/// process.
+Result<std::vector<Buffer>> run_on_host_memory(
+    const Program& program,
+    const std::function<Status(std::span<const uint64_t> slots, std::vector<Buffer>&)>& execute);
 
 /// How far two approximate results may be apart, in units of the last place of the larger.
 using Tolerance = std::function<double(const Approximation&, DType)>;

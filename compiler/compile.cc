@@ -1,0 +1,96 @@
+#include "compiler/compile.h"
+
+#include <fmt/format.h>
+
+#include "compiler/codegen/backend.h"
+#include "compiler/codegen/host.h"
+#include "compiler/passes/pass.h"
+#include "compiler/target/target.h"
+#include "support/build_id.h"
+#include "support/diag.h"
+#include "support/timer.h"
+
+namespace kiln {
+
+namespace {
+
+Result<const target::Target*> find_target(const std::string& name) {
+  if (const target::Target* t = target::find(name)) return t;
+  std::string known;
+  for (const target::Target& t : target::all()) known += fmt::format("{}{}", known.empty() ? "" : ", ", t.name);
+  return with_note(error(ErrorKind::kValue, "unknown target '{}'", name), "help: targets are " + known);
+}
+
+passes::RunOptions pass_options(const CompileOptions& options, CompiledKernel& out) {
+  passes::RunOptions run;
+  run.verify_each = options.verify_each;
+  run.on_time = [&out](std::string_view pass, double ms) { out.phases.push_back({std::string(pass), ms}); };
+  if (options.on_stage)
+    run.after_pass = [&options](std::string_view pass, const ir::Module& m) {
+      options.on_stage(fmt::format("ir:{}", pass), ir::print(m));
+    };
+  return run;
+}
+
+codegen::BackendOptions backend_options(const CompileOptions& options, CompiledKernel& out) {
+  codegen::BackendOptions backend;
+  backend.want_cubin = options.want_cubin;
+  backend.want_asm = options.want_asm;
+  backend.on_stage = options.on_stage;
+  backend.on_time = [&out](std::string_view phase, double ms) { out.phases.push_back({std::string(phase), ms}); };
+  return backend;
+}
+
+Status generate(const ir::Module& module, const target::Target& target, const CompileOptions& options, CompiledKernel& out) {
+  codegen::BackendOptions backend = backend_options(options, out);
+  if (!target.is_cuda()) {
+    KILN_TRY(auto code, codegen::build_host(module, backend));
+    out.object = std::move(code.object);
+    out.text = std::move(code.assembly);
+    out.scratch_bytes = code.scratch_bytes;
+    return {};
+  }
+  KILN_TRY(auto code, codegen::build_cuda(module, target, backend));
+  out.ptx = std::move(code.ptx);
+  out.cubin = std::move(code.cubin.image);
+  out.registers = code.cubin.registers;
+  out.spill_bytes = code.cubin.spill_bytes;
+  return {};
+}
+
+Result<CompiledKernel> finish(std::unique_ptr<ir::Module> module, const CompileOptions& options, CompiledKernel out) {
+  KILN_TRY(const target::Target* target, find_target(options.target));
+  out.name = module->name;
+  out.target = options.target;
+  for (size_t i = 0; i < module->params.size(); ++i)
+    out.params.push_back({module->params[i].name, module->body()->args[i]->type});
+  if (options.on_stage) options.on_stage("ir", ir::print(*module));
+  KILN_CHECK_OK(passes::run(passes::pipeline(target->kind), *module, *target, pass_options(options, out)));
+  out.num_warps = module->num_warps;
+  out.shared_bytes = module->shared_bytes;
+  KILN_CHECK_OK(generate(*module, *target, options, out));
+  return out;
+}
+
+}  // namespace
+
+Result<CompiledKernel> compile(const frontend::JitFunction& function, std::span<const frontend::ArgSpec> args,
+                               const CompileOptions& options) {
+  StopWatch watch;
+  KILN_TRY(auto module, frontend::lower_kernel(function, args, options.frontend));
+  CompiledKernel out;
+  out.phases.push_back({"frontend", watch.ms()});
+  return finish(std::move(module), options, std::move(out));
+}
+
+Result<CompiledKernel> compile_ir(std::unique_ptr<ir::Module> module, const CompileOptions& options) {
+  KILN_CHECK_OK(ir::verify(*module));
+  return finish(std::move(module), options, {});
+}
+
+std::string compiler_fingerprint(std::string_view target) {
+  std::string backend = target == "host" ? codegen::host_cpu_description() : codegen::linker_fingerprint();
+  return fmt::format("kiln {} {}; {}", KILN_VERSION, build_id(), backend);
+}
+
+}  // namespace kiln

@@ -1,0 +1,57 @@
+#include "compiler/compile.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "compiler/parse/parser.h"
+
+namespace kiln {
+namespace {
+
+constexpr const char* kAdd = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    tl.store(out + i, tl.load(x + i, mask=m) + tl.load(y + i, mask=m), mask=m)
+)";
+
+Result<CompiledKernel> compile_add(const CompileOptions& options) {
+  KILN_TRY(auto module, parse::parse_module(SourceText::make("add.py", kAdd)));
+  KILN_TRY(auto functions, frontend::jit_functions(module));
+  std::pair<std::string, frontend::Global> block{"BLOCK", ast::Constant(ast::Int{1024})};
+  KILN_TRY(auto args, frontend::parse_signature(*functions.at(0), "*fp32:16, *fp32:16, *fp32:16, i32:16", std::span(&block, 1)));
+  return compile(*functions.at(0), args, options);
+}
+
+TEST(Compile, GivesEveryStageAsText) {
+  std::map<std::string, std::string> stages;
+  CompileOptions options;
+  options.target = "sm_90a";
+  options.verify_each = true;
+  options.on_stage = [&](std::string_view stage, const std::string& text) { stages[std::string(stage)] = text; };
+  auto kernel = compile_add(options);
+  ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+  for (const char* stage : {"ir", "ir:canonicalize", "ir:assign_layouts", "llvm", "ptx"})
+    EXPECT_FALSE(stages[stage].empty()) << stage;
+  EXPECT_NE(kernel->ptx.find("ld.global"), std::string::npos);
+  EXPECT_EQ(kernel->params.size(), 4u);
+  EXPECT_EQ(kernel->num_warps, 4);
+  EXPECT_EQ(kernel->shared_bytes, 0);
+}
+
+TEST(Compile, UnknownTargetNamesTheKnownOnes) {
+  CompileOptions options;
+  options.target = "sm_9000";
+  auto kernel = compile_add(options);
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_EQ(kernel.error().kind, ErrorKind::kValue);
+  EXPECT_NE(render(kernel.error()).find("sm_90a"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kiln
