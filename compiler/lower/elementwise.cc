@@ -280,7 +280,11 @@ struct Emit {
     if (v->getType() == result) return v;
     if (from.pointer) return b.CreatePtrToInt(v, result);
     if (to.pointer) return b.CreateIntToPtr(v, result);
-    return b.CreateBitCast(v, result);
+    Value* out = b.CreateBitCast(v, result);
+    // InstCombine takes `fcmp une (bitcast bfloat x to half), 0` for a bitcast of an integer and makes invalid IR of it
+    // (LLVM 22.1.8); the fence keeps the bitcast out of its sight. To go when `x & 32767` there checks the type.
+    const bool between_halves = v->getType()->isFPOrFPVectorTy() && result->isFPOrFPVectorTy();
+    return between_halves ? b.CreateIntrinsic(llvm::Intrinsic::arithmetic_fence, {result}, {out}) : out;
   }
 
   Value* run(Operands v) const {

@@ -167,6 +167,16 @@ TEST(NvptxElementwise, EveryCast) {
     }
 }
 
+TEST(NvptxElementwise, ABitcastBetweenHalvesSurvivesInstCombine) {
+  const std::string body = R"(  %a = load %x : bf16
+  %b = bitcast %a : f16
+  %zero = constant 0.0 : f16
+  %c = cmp %b, %zero {predicate = "ne"} : i1
+  store %y, %c
+)";
+  for (std::string_view target : kTargets) compile(kernel("", "%x: *bf16, %y: *i1", body, 1), target);
+}
+
 TEST(NvptxElementwise, ArithmeticIsNotContractedAndUsesNativeHalves) {
   const std::string lines[] = {"add %a, %b : f32", "mul %a, %b : f32", "div %a, %b : f32", "div_rn %a, %b : f32"};
   Compiled f32 = compile(elementwise_kernel("f32", lines), "sm_90a");
