@@ -1,6 +1,7 @@
 #include "compiler/lower/elementwise.h"
 
 #include <llvm/ADT/APFloat.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
@@ -78,7 +79,9 @@ struct Emit {
     }
     if (width == 1) return b.CreateSelect(amount, num(x, 0), x);
     Value* in_range = b.CreateICmpULT(amount, num(amount, width));
-    // An out-of-range LLVM shift is poison, which select does not let through.
+    // An out-of-range LLVM shift is poison, which select does not let through. NVPTX makes one clamping shl of this
+    // pattern, but drops the upper half of a 64-bit amount (LLVM 22.1.8): there the pattern is broken up.
+    if (width == 64) amount = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, amount, num(amount, width - 1));
     Value* shifted = left ? b.CreateShl(x, amount) : b.CreateLShr(x, amount);
     return b.CreateSelect(in_range, shifted, num(x, 0));
   }
@@ -96,6 +99,20 @@ struct Emit {
     return b.CreateTrunc(b.CreateLShr(product, ConstantInt::get(wide, width)), v[0]->getType());
   }
 
+  Value* absolute(Value* x) const {
+    if (!target.is_cuda() || x->getType()->getScalarSizeInBits() != 16)
+      return b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b.getFalse());
+    // ptxas (13.0) keeps abs.s16 of -32768 as +32768 in its 32-bit register, and a following shr.s16 sees that.
+    // Assembly, as LLVM turns every spelling of an absolute value back into abs.s16.
+    return per_lane({&x, 1}, [&](Operands lane) -> Value* {
+      auto* type = llvm::FunctionType::get(b.getInt16Ty(), {b.getInt16Ty()}, false);
+      const char* text = "{ .reg .s32 t; cvt.s32.s16 t, $1; abs.s32 t, t; cvt.u16.u32 $0, t; }";
+      llvm::CallInst* call = b.CreateCall(type, llvm::InlineAsm::get(type, text, "=h,h", false), {lane[0]});
+      call->setDoesNotAccessMemory();
+      return call;
+    });
+  }
+
   Value* integer(Operands v, bool sign) const {
     switch (op.kind) {
       case OpKind::kAdd:
@@ -111,7 +128,7 @@ struct Emit {
       case OpKind::kNeg:
         return b.CreateNeg(v[0]);
       case OpKind::kAbs:
-        return sign ? b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, v[0], b.getFalse()) : v[0];
+        return sign ? absolute(v[0]) : v[0];
       case OpKind::kMin:
         return b.CreateBinaryIntrinsic(sign ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, v[0], v[1]);
       case OpKind::kMax:
