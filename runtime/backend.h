@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -58,6 +59,8 @@ struct KernelImage {
   int64_t scratch_bytes = 0;  // CPU: scratch of one thread
   std::string_view ptx, cubin;
   HostEntry entry = nullptr;
+  std::function<Status()>
+      take_failure;                  // CPU: a device assertion that failed in the launch just finished; may be empty
   std::shared_ptr<const void> keep;  // owns the code behind `entry`
 };
 

@@ -6,7 +6,7 @@
 
 #include "runtime/cuda/cuda_backend.h"
 #include "runtime/host/host_backend.h"
-#include "runtime/jit.h"
+#include "runtime/jit_target.h"
 #include "support/diag.h"
 #include "support/knobs.h"
 

@@ -1,12 +1,62 @@
-// The bridge from the runtime to the compiler: arguments of a launch → specialisation → code, from a cache or compiled.
+// From a specialisation to loaded code: the one bridge from the runtime to compiler/compile.h.
 #pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
+
+#include "compiler/compile.h"
+#include "kiln/kernel.h"
+#include "runtime/device.h"
+#include "runtime/jit_cache.h"
+#include "runtime/jit_closure.h"
 
 namespace kiln::runtime {
 
-/// The compile target for a GPU of this compute capability × 10, from the target tables: the row of just that
-/// generation with the most features ("sm_90a"), else the newest older row whose code runs there; empty when there is
-/// none.
-std::string target_for_capability(int capability);
+/// What the runtime asks of the compiler; tests put their own in its place.
+struct Compiler {
+  std::function<Result<CompiledKernel>(const frontend::JitFunction&, std::span<const frontend::ArgSpec>,
+                                       const CompileOptions&)>
+      compile;
+  std::function<Result<std::shared_ptr<HostCode>>(const CompiledKernel&)> load_host_object;
+  std::function<std::string(std::string_view target)> fingerprint;
+};
+Compiler default_compiler();
+
+/// One specialisation to compile.
+struct JitRequest {
+  const frontend::JitFunction* function = nullptr;
+  const Closure* closure = nullptr;
+  std::span<const frontend::ArgSpec> args;
+  frontend::Options options;
+  std::string target;
+};
+
+/// Compiles, with the disk cache before it. Thread-safe.
+class Jit {
+ public:
+  explicit Jit(Compiler compiler, std::function<void(const std::string&)> warn);
+  /// The process's own: the real compiler, warnings to stderr.
+  static Jit& instance();
+
+  struct Compiled {
+    CompiledKernel kernel;
+    KernelInfo info;
+  };
+  Result<Compiled> compile(const JitRequest& request);
+  /// Makes `compiled` launchable on the device and completes its info.
+  Result<std::shared_ptr<LoadedKernel>> load(Compiled& compiled, DeviceImpl& device);
+
+ private:
+  std::string cache_key(const JitRequest& request);
+
+  Compiler compiler_;
+  std::function<void(const std::string&)> warn_;
+  DiskCache cache_;
+  std::mutex mutex_;
+  std::map<std::string, std::string, std::less<>> fingerprints_;  // by target
+};
 
 }  // namespace kiln::runtime

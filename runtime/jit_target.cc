@@ -1,5 +1,6 @@
+#include "runtime/jit_target.h"
+
 #include "compiler/target/target.h"
-#include "runtime/jit.h"
 
 namespace kiln::runtime {
 

@@ -58,12 +58,13 @@ struct Scratch {
 class HostKernel : public LoadedKernel {
  public:
   explicit HostKernel(const KernelImage& image)
-      : entry(image.entry), scratch_bytes(image.scratch_bytes), keep(image.keep) {
+      : entry(image.entry), scratch_bytes(image.scratch_bytes), take_failure(image.take_failure), keep(image.keep) {
     name_ = image.name;
     num_params_ = image.num_params;
   }
   HostEntry entry;
   int64_t scratch_bytes;
+  std::function<Status()> take_failure;
   std::shared_ptr<const void> keep;
   mutable std::atomic<int64_t> program_ns{0};
 };
@@ -201,7 +202,7 @@ class HostBackend : public Backend {
     } else {
       run(kernel, slots, sizes, programs);
     }
-    return {};
+    return kernel.take_failure ? kernel.take_failure() : Status{};
   }
 
  private:

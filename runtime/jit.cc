@@ -1,0 +1,133 @@
+#include "runtime/jit.h"
+
+#include <chrono>
+
+#include "support/diag.h"
+#include "support/files.h"
+#include "support/hash.h"
+#include "support/knobs.h"
+
+namespace kiln::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+std::string describe_arg(const frontend::ArgSpec& arg) {
+  // A function given as a constexpr argument brings its own text and globals into the code.
+  if (auto* f = std::get_if<std::shared_ptr<const frontend::JitFunction>>(&arg.value); f && arg.is_constexpr)
+    return "constexpr " + make_closure(*f).text;
+  if (arg.is_constexpr) return "constexpr " + describe(arg.value);
+  return fmt::format("{}:{}", ir::to_string(arg.type), arg.divisibility);
+}
+
+KernelInfo info_of(const CompiledKernel& k) {
+  KernelInfo info;
+  info.name = k.name;
+  info.target = k.target;
+  info.registers = k.registers;
+  info.spill_bytes = k.spill_bytes;
+  info.shared_bytes = k.shared_bytes;
+  info.num_warps = k.num_warps;
+  info.ptx = k.ptx;
+  for (const PhaseTime& p : k.phases) info.phases.emplace_back(p.name, p.ms);
+  return info;
+}
+
+// Writes each stage of a kernel to KILN_DUMP_DIR; the names sort in the order of the stages.
+class Dumper {
+ public:
+  Dumper(std::string folder, std::string prefix, std::function<void(const std::string&)> warn)
+      : folder_(std::move(folder)), prefix_(std::move(prefix)), warn_(std::move(warn)) {}
+  void operator()(std::string_view stage, const std::string& text) {
+    Status made = make_directories(folder_);
+    std::string file_stage(stage);
+    for (char& c : file_stage)
+      if (c == ':' || c == '/') c = '-';
+    if (made.ok())
+      made = write_file_atomic(fmt::format("{}/{}.{:02}-{}.txt", folder_, prefix_, number_++, file_stage), text);
+    if (!made.ok() && !warned_) warn_("KILN_DUMP_DIR: " + made.error().message), warned_ = true;
+  }
+
+ private:
+  std::string folder_, prefix_;
+  std::function<void(const std::string&)> warn_;
+  int number_ = 0;
+  bool warned_ = false;
+};
+
+}  // namespace
+
+Jit::Jit(Compiler compiler, std::function<void(const std::string&)> warn)
+    : compiler_(std::move(compiler)), warn_(warn), cache_(std::move(warn)) {}
+
+std::string Jit::cache_key(const JitRequest& request) {
+  std::string fingerprint;
+  {
+    std::lock_guard lock(mutex_);
+    auto it = fingerprints_.find(request.target);
+    if (it == fingerprints_.end())
+      it = fingerprints_.emplace(request.target, compiler_.fingerprint(request.target)).first;
+    fingerprint = it->second;
+  }
+  std::string key =
+      fmt::format("compiler {}\ntarget {}\nnum_warps {} num_stages {} num_ctas {}\n", fingerprint, request.target,
+                  request.options.num_warps, request.options.num_stages, request.options.num_ctas);
+  for (const frontend::ArgSpec& arg : request.args) key += "arg " + describe_arg(arg) + "\n";
+  return key + request.closure->text;
+}
+
+Result<Jit::Compiled> Jit::compile(const JitRequest& request) {
+  auto start = Clock::now();
+  std::string key = cache_key(request);
+  std::string dump = knob(Knob::kDumpDir);
+  if (dump.empty()) {  // a dump shows every stage, so it compiles
+    if (auto found = cache_.find(key)) {
+      Compiled compiled{std::move(*found), {}};
+      compiled.kernel.phases.clear();
+      compiled.info = info_of(compiled.kernel);
+      compiled.info.from_cache = true;
+      compiled.info.phases.emplace_back("cache", ms_since(start));
+      return compiled;
+    }
+  }
+  CompileOptions options;
+  options.target = request.target;
+  options.frontend = request.options;
+  if (!dump.empty())
+    options.on_stage = Dumper(
+        dump, fmt::format("{}.{}.{}", request.function->def->name, request.target, hash128(key).hex().substr(0, 8)),
+        warn_);
+  KILN_TRY(CompiledKernel kernel, compiler_.compile(*request.function, request.args, options));
+  cache_.store(key, kernel);
+  KernelInfo info = info_of(kernel);
+  return Compiled{std::move(kernel), std::move(info)};
+}
+
+Result<std::shared_ptr<LoadedKernel>> Jit::load(Compiled& compiled, DeviceImpl& device) {
+  auto start = Clock::now();
+  const CompiledKernel& k = compiled.kernel;
+  KernelImage image;
+  image.name = k.name;
+  image.num_params = static_cast<int>(k.params.size());
+  image.num_warps = k.num_warps;
+  image.shared_bytes = k.shared_bytes;
+  image.scratch_bytes = k.scratch_bytes;
+  image.ptx = k.ptx;
+  image.cubin = k.cubin;
+  if (!device.is_cuda()) {
+    KILN_TRY(std::shared_ptr<HostCode> code, compiler_.load_host_object(k));
+    image.entry = code->entry();
+    image.take_failure = [code] { return code->take_failure(); };
+    image.keep = code;
+  }
+  KILN_TRY(std::shared_ptr<LoadedKernel> loaded, device.backend().load(image));
+  if (compiled.info.registers < 0) compiled.info.registers = loaded->registers();
+  compiled.info.phases.emplace_back("load", ms_since(start));
+  return loaded;
+}
+
+}  // namespace kiln::runtime

@@ -1,0 +1,382 @@
+#include "runtime/jit_args.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/device.h"
+#include "runtime/kernel_impl.h"
+#include "support/diag.h"
+#include "support/float_bits.h"
+
+namespace kiln::runtime {
+namespace {
+
+using frontend::JitFunction;
+
+// Tags below kRuntime are constexprs: the value follows in the key and determines the specialisation.
+enum Tag : uint8_t {
+  kNone,
+  kFalse,
+  kTrue,
+  kInt,
+  kUint,
+  kDouble,
+  kString,
+  kDtype,
+  kFunction,
+  kRuntime = 0x20,    // + dtype: a scalar by value
+  kPointer = 0x40,    // + dtype
+  kDivisible = 0x80,  // of kRuntime and kPointer: the value is a multiple of 16
+};
+
+constexpr uint64_t kAlignment = 16;
+
+enum ArgIndex : size_t {
+  kArgNone,
+  kArgBool,
+  kArgInt,
+  kArgDouble,
+  kArgString,
+  kArgDtype,
+  kArgTensor,
+  kArgKernel,
+  kArgUint
+};
+static_assert(std::variant_size_v<Arg> == kArgUint + 1);
+
+std::string_view type_text(const Arg& arg) {
+  static constexpr std::string_view kNames[] = {"None",    "a bool",   "an int",         "a float", "a str",
+                                                "a dtype", "a tensor", "a jit function", "an int"};
+  return kNames[arg.index()];
+}
+
+Diagnostic arg_error(std::string_view kernel, const ParamInfo& param, ErrorKind kind, std::string_view problem) {
+  return error(kind, "kernel '{}': argument '{}' {}", kernel, param.name, problem);
+}
+
+// The specialisation of a scalar without annotation: its tag, and its slot when it has one.
+struct Scalar {
+  uint8_t tag;
+  uint64_t slot;
+};
+
+Scalar classify_int(const ParamInfo& param, int64_t v) {
+  if (v == 1 && param.specialize) return {kInt, 1};
+  DType type = v >= INT32_MIN && v <= INT32_MAX ? DType::kI32 : DType::kI64;
+  bool divisible = param.specialize && static_cast<uint64_t>(v) % kAlignment == 0;
+  return {static_cast<uint8_t>((kRuntime + static_cast<uint8_t>(type)) | (divisible ? kDivisible : 0)),
+          static_cast<uint64_t>(v)};
+}
+
+Scalar classify_uint(const ParamInfo& param, uint64_t v) {
+  if (v <= INT64_MAX) return classify_int(param, static_cast<int64_t>(v));
+  bool divisible = param.specialize && v % kAlignment == 0;
+  return {static_cast<uint8_t>((kRuntime + static_cast<uint8_t>(DType::kU64)) | (divisible ? kDivisible : 0)), v};
+}
+
+// A scalar whose annotation fixes its type: `== 1` is off, divisibility stays (Triton's jit.py).
+Result<Scalar> classify_annotated(std::string_view kernel, const ParamInfo& param, const Arg& arg) {
+  DType type = *param.annotation;
+  auto wrong = [&] {
+    return arg_error(kernel, param, ErrorKind::kType,
+                     fmt::format("is annotated {} and got {}", name(type), type_text(arg)));
+  };
+  auto tag = static_cast<uint8_t>(kRuntime + static_cast<uint8_t>(type));
+  __int128 integer = 0;
+  double real = 0;
+  switch (arg.index()) {
+    case kArgBool:
+      integer = std::get<bool>(arg);
+      break;
+    case kArgInt:
+      integer = std::get<int64_t>(arg);
+      break;
+    case kArgUint:
+      integer = std::get<uint64_t>(arg);
+      break;
+    case kArgDouble:
+      if (is_int(type)) return wrong();
+      real = std::get<double>(arg);
+      break;
+    default:
+      return wrong();
+  }
+  if (is_float(type)) {
+    if (arg.index() != kArgDouble) real = static_cast<double>(integer);
+    return Scalar{tag, float_to_bits(type, real)};
+  }
+  if (type == DType::kI1) return Scalar{tag, integer != 0};
+  int value_bits = bits(type) - (is_signed(type) ? 1 : 0);
+  __int128 most = (static_cast<__int128>(1) << value_bits) - 1, least = is_signed(type) ? -most - 1 : 0;
+  if (integer < least || integer > most)
+    return arg_error(kernel, param, ErrorKind::kValue,
+                     fmt::format("is annotated {}, which {} does not fit", name(type), ast::to_string(integer)));
+  bool divisible = param.specialize && integer % static_cast<int>(kAlignment) == 0;
+  return Scalar{static_cast<uint8_t>(tag | (divisible ? kDivisible : 0)), static_cast<uint64_t>(integer)};
+}
+
+Status bind_constexpr(std::string_view kernel, const ParamInfo& param, const Arg& arg, SpecKey& key) {
+  switch (arg.index()) {
+    case kArgNone:
+      key.byte(kNone);
+      return {};
+    case kArgBool:
+      key.byte(std::get<bool>(arg) ? kTrue : kFalse);
+      return {};
+    case kArgInt:
+      key.byte(kInt), key.word(static_cast<uint64_t>(std::get<int64_t>(arg)));
+      return {};
+    case kArgUint:
+      key.byte(kUint), key.word(std::get<uint64_t>(arg));
+      return {};
+    case kArgDouble:
+      key.byte(kDouble), key.word(std::bit_cast<uint64_t>(std::get<double>(arg)));
+      return {};
+    case kArgString: {
+      const auto& text = std::get<std::string>(arg);
+      key.byte(kString), key.word(text.size()), key.bytes(text.data(), text.size());
+      return {};
+    }
+    case kArgDtype:
+      key.byte(kDtype), key.byte(static_cast<uint8_t>(std::get<DType>(arg)));
+      return {};
+    case kArgKernel: {
+      const auto& function = std::get<Kernel>(arg);
+      if (!function) return arg_error(kernel, param, ErrorKind::kValue, "is an empty kernel handle");
+      key.byte(kFunction), key.word(reinterpret_cast<uint64_t>(function.impl()->function().get()));
+      return {};
+    }
+    default:
+      return arg_error(kernel, param, ErrorKind::kType, "is a tl.constexpr parameter and got a tensor");
+  }
+}
+
+Status bind_tensor(std::string_view kernel, const ParamInfo& param, const Tensor& t, BoundArgs& out) {
+  if (!t) return arg_error(kernel, param, ErrorKind::kValue, "is an empty tensor handle");
+  const Storage& storage = *t.storage();
+  if (storage.is_freed())
+    return arg_error(kernel, param, ErrorKind::kValue, "was freed: its memory was given back by free()");
+  if (!out.first_tensor) {
+    out.first_tensor = &t;
+    out.first_tensor_param = &param;
+  } else if (storage.device != out.first_tensor->storage()->device) {
+    return with_note(
+        error(ErrorKind::kDevice, "kernel '{}': '{}' is on {} and '{}' is on {}", kernel, out.first_tensor_param->name,
+              out.first_tensor->storage()->device->name(), param.name, storage.device->name()),
+        "help: move one of them with .to(device)");
+  }
+  uint64_t address = storage.address() + static_cast<uint64_t>(t.offset() * size_of(t.dtype()));
+  bool aligned = param.specialize && address % kAlignment == 0;
+  out.key.byte(static_cast<uint8_t>((kPointer + static_cast<uint8_t>(t.dtype())) | (aligned ? kDivisible : 0)));
+  out.slot(address);
+  return {};
+}
+
+frontend::Global global_of(const Arg& arg) {
+  switch (arg.index()) {
+    case kArgNone:
+      return ast::Constant(ast::None{});
+    case kArgBool:
+      return ast::Constant(std::get<bool>(arg));
+    case kArgInt:
+      return ast::Constant(ast::Int{std::get<int64_t>(arg)});
+    case kArgUint:
+      return ast::Constant(ast::Int{std::get<uint64_t>(arg)});
+    case kArgDouble:
+      return ast::Constant(std::get<double>(arg));
+    case kArgString:
+      return ast::Constant(std::get<std::string>(arg));
+    case kArgDtype:
+      return std::get<DType>(arg);
+    case kArgKernel:
+      return std::get<Kernel>(arg).impl()->function();
+    default:
+      KILN_UNREACHABLE("a tensor is no constexpr");
+  }
+}
+
+std::optional<Arg> arg_of(const frontend::Global& value, Jit& jit) {
+  if (auto* type = std::get_if<DType>(&value)) return Arg(*type);
+  if (auto* function = std::get_if<std::shared_ptr<const JitFunction>>(&value))
+    return Arg(Kernel(std::make_shared<KernelImpl>(*function, false, jit)));
+  auto* constant = std::get_if<ast::Constant>(&value);
+  if (!constant) return std::nullopt;
+  if (std::holds_alternative<ast::None>(*constant)) return Arg(std::monostate{});
+  if (auto* v = std::get_if<bool>(constant)) return Arg(*v);
+  if (auto* v = std::get_if<double>(constant)) return Arg(*v);
+  if (auto* v = std::get_if<std::string>(constant)) return Arg(*v);
+  ast::Int v = std::get<ast::Int>(*constant);
+  if (v >= INT64_MIN && v <= INT64_MAX) return Arg(static_cast<int64_t>(v));
+  if (v >= 0 && v <= UINT64_MAX) return Arg(static_cast<uint64_t>(v));
+  return std::nullopt;
+}
+
+// The value of a default or an annotation's part: a constant, a global, or a dtype of a known module.
+std::optional<frontend::Global> evaluate(const ast::Expr& e, const JitFunction& function) {
+  if (auto* c = ast::dyn_as<ast::ConstantExpr>(&e)) return frontend::Global(c->value);
+  if (auto* n = ast::dyn_as<ast::Name>(&e)) return function.lookup ? function.lookup(n->id) : std::nullopt;
+  if (auto* u = ast::dyn_as<ast::Unary>(&e)) {
+    auto operand = evaluate(*u->operand, function);
+    auto* c = operand ? std::get_if<ast::Constant>(&*operand) : nullptr;
+    if (!c) return std::nullopt;
+    auto value = ast::apply(u->op, *c, e.range);
+    return value.ok() ? std::optional<frontend::Global>(*value) : std::nullopt;
+  }
+  if (auto* b = ast::dyn_as<ast::Binary>(&e)) {
+    auto left = evaluate(*b->left, function), right = evaluate(*b->right, function);
+    auto* l = left ? std::get_if<ast::Constant>(&*left) : nullptr;
+    auto* r = right ? std::get_if<ast::Constant>(&*right) : nullptr;
+    if (!l || !r) return std::nullopt;
+    auto value = ast::apply(b->op, *l, *r, e.range);
+    return value.ok() ? std::optional<frontend::Global>(*value) : std::nullopt;
+  }
+  if (auto* a = ast::dyn_as<ast::Attribute>(&e)) {
+    auto base = evaluate(*a->base, function);
+    if (base && std::holds_alternative<frontend::ModulePath>(*base)) {
+      if (auto type = parse_dtype(a->name)) return frontend::Global(*type);
+      return frontend::Global(frontend::ModulePath{std::get<frontend::ModulePath>(*base).path + "." + a->name});
+    }
+  }
+  return std::nullopt;
+}
+
+bool is_constexpr_annotation(const ast::Expr& e) {
+  if (auto* n = ast::dyn_as<ast::Name>(&e)) return n->id == "constexpr";
+  if (auto* a = ast::dyn_as<ast::Attribute>(&e)) return a->name == "constexpr";
+  if (auto* c = ast::dyn_as<ast::ConstantExpr>(&e))
+    if (auto* text = std::get_if<std::string>(&c->value)) return text->ends_with("constexpr");
+  return false;
+}
+
+// `n: tl.int64`, `n: "i64"`; Python's own int and float fix nothing.
+std::optional<DType> annotated_type(const ast::Expr& e, const JitFunction& function) {
+  if (auto* c = ast::dyn_as<ast::ConstantExpr>(&e)) {
+    auto* text = std::get_if<std::string>(&c->value);
+    return text && *text != "int" && *text != "float" ? parse_dtype(*text) : std::nullopt;
+  }
+  auto value = evaluate(e, function);
+  if (value && std::holds_alternative<DType>(*value)) return std::get<DType>(*value);
+  return std::nullopt;
+}
+
+const Arg* value_of(const ParamInfo& param, const std::optional<Arg>& arg) {
+  return arg ? &*arg : param.default_value ? &*param.default_value : nullptr;
+}
+
+}  // namespace
+
+std::vector<ParamInfo> read_params(const JitFunction& function, Jit& jit) {
+  std::vector<ParamInfo> params;
+  const auto& skip = function.do_not_specialize;
+  for (const ast::Param& p : function.def->params) {
+    ParamInfo info;
+    info.name = p.name;
+    info.is_constexpr = p.annotation && is_constexpr_annotation(*p.annotation);
+    if (p.annotation && !info.is_constexpr) info.annotation = annotated_type(*p.annotation, function);
+    info.specialize = std::find(skip.begin(), skip.end(), p.name) == skip.end();
+    info.has_default = p.default_value != nullptr;
+    if (p.default_value) {
+      if (auto value = evaluate(*p.default_value, function)) info.default_value = arg_of(*value, jit);
+      if (!info.default_value)
+        info.default_error =
+            error_at(p.default_value->range, ErrorKind::kUnsupported,
+                     "the default of parameter '{}' is not a constant; pass the argument at the launch", p.name);
+    }
+    params.push_back(std::move(info));
+  }
+  return params;
+}
+
+void SpecKey::spill(const void* data, size_t n) {
+  if (large_.empty()) large_.assign(inline_, size_);
+  large_.append(static_cast<const char*>(data), n);
+}
+
+void BoundArgs::slot_on_heap(uint64_t v) {
+  if (many_slots.empty()) many_slots.assign(inline_slots, inline_slots + kInline);
+  many_slots.push_back(v);
+  ++num_slots;
+}
+
+Status bind_args(std::string_view kernel, std::span<const ParamInfo> params, std::span<const std::optional<Arg>> args,
+                 BoundArgs& out) {
+  if (args.size() != params.size())
+    return error(ErrorKind::kType, "kernel '{}' has {} parameter{}, got {} argument{}", kernel, params.size(),
+                 params.size() == 1 ? "" : "s", args.size(), args.size() == 1 ? "" : "s");
+  for (size_t i = 0; i < params.size(); ++i) {
+    const ParamInfo& param = params[i];
+    const Arg* given = value_of(param, args[i]);
+    if (!given) {
+      if (param.has_default) return param.default_error;
+      return error(ErrorKind::kType, "kernel '{}': argument '{}' is missing", kernel, param.name);
+    }
+    const Arg& arg = *given;
+    if (auto* tensor = std::get_if<Tensor>(&arg); tensor && !param.is_constexpr) {
+      if (param.annotation)
+        return arg_error(kernel, param, ErrorKind::kType,
+                         fmt::format("is annotated {} and got a tensor", name(*param.annotation)));
+      KILN_CHECK_OK(bind_tensor(kernel, param, *tensor, out));
+      continue;
+    }
+    if (param.is_constexpr) {
+      KILN_CHECK_OK(bind_constexpr(kernel, param, arg, out.key));
+      continue;
+    }
+    Scalar scalar{};
+    if (param.annotation && arg.index() != kArgNone) {
+      KILN_TRY(scalar, classify_annotated(kernel, param, arg));
+    } else {
+      switch (arg.index()) {
+        case kArgBool:
+          scalar = {kRuntime + static_cast<uint8_t>(DType::kI1), std::get<bool>(arg)};
+          break;
+        case kArgInt:
+          scalar = classify_int(param, std::get<int64_t>(arg));
+          break;
+        case kArgUint:
+          scalar = classify_uint(param, std::get<uint64_t>(arg));
+          break;
+        case kArgDouble:
+          scalar = {kRuntime + static_cast<uint8_t>(DType::kF32),
+                    std::bit_cast<uint32_t>(static_cast<float>(std::get<double>(arg)))};
+          break;
+        default:
+          KILN_CHECK_OK(bind_constexpr(kernel, param, arg, out.key));
+          continue;
+      }
+    }
+    if (scalar.tag == kInt) {
+      out.key.byte(kInt), out.key.word(1);
+    } else {
+      out.key.byte(scalar.tag);
+      out.slot(scalar.slot);
+    }
+  }
+  return {};
+}
+
+std::vector<frontend::ArgSpec> arg_specs(std::span<const ParamInfo> params, std::span<const std::optional<Arg>> args) {
+  std::vector<frontend::ArgSpec> specs;
+  for (size_t i = 0; i < params.size(); ++i) {
+    const ParamInfo& param = params[i];
+    const Arg& arg = *value_of(param, args[i]);
+    // The tag that the launch put into the key says it all.
+    BoundArgs one;
+    Status bound = bind_args("", {&param, 1}, {&args[i], 1}, one);
+    KILN_ASSERT(bound.ok(), "{}", bound.ok() ? "" : bound.error().message);
+    auto tag = static_cast<uint8_t>(one.key.view()[0]);
+    frontend::ArgSpec spec;
+    if (tag < kRuntime) {
+      spec.is_constexpr = true;
+      spec.value = global_of(arg);
+    } else {
+      spec.divisibility = tag & kDivisible ? static_cast<int>(kAlignment) : 1;
+      auto dtype = static_cast<DType>(tag & 0x1f);
+      spec.type = tag & kPointer ? ir::pointer_type(dtype) : ir::scalar_type(dtype);
+    }
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+}  // namespace kiln::runtime

@@ -1,0 +1,89 @@
+// Triton's specialisation at launch: each argument becomes a tag (its type, and what the code may assume of it), the
+// value of a constexpr, or a slot of 8 bytes for a runtime value. Tags and constexpr values together are the key of the
+// specialisation.
+#pragma once
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/frontend/frontend.h"
+#include "kiln/kernel.h"
+#include "support/hash.h"
+
+namespace kiln::runtime {
+
+class Jit;
+
+/// A parameter of a jit function, as a launch needs it.
+struct ParamInfo {
+  std::string name;
+  bool is_constexpr = false;
+  bool specialize = true;           // false under do_not_specialize
+  std::optional<DType> annotation;  // `n: tl.int64`
+  std::optional<Arg> default_value;
+  Diagnostic default_error;  // why there is no default_value, when the default is more than a constant
+  bool has_default = false;
+};
+
+/// Reads the parameters of a function; defaults that are constants, dtypes or jit functions are evaluated. `jit` is
+/// that of the kernels among the defaults.
+std::vector<ParamInfo> read_params(const frontend::JitFunction& function, Jit& jit);
+
+/// The bytes of a specialisation key; grown on the heap only past the inline size.
+class SpecKey {
+ public:
+  void byte(uint8_t v) { bytes(&v, 1); }
+  void word(uint64_t v) { bytes(&v, 8); }
+  void bytes(const void* data, size_t n) {
+    if (size_ + n <= kInline && large_.empty()) {
+      std::memcpy(inline_ + size_, data, n);
+      size_ += n;
+    } else {
+      spill(data, n);
+    }
+  }
+  std::string_view view() const { return large_.empty() ? std::string_view(inline_, size_) : std::string_view(large_); }
+
+ private:
+  static constexpr size_t kInline = 512;
+  void spill(const void* data, size_t n);
+  char inline_[kInline];
+  size_t size_ = 0;
+  std::string large_;
+};
+
+/// What one launch's arguments come to.
+struct BoundArgs {
+  SpecKey key;
+  int num_slots = 0;
+  const uint64_t* slots() const { return many_slots.empty() ? inline_slots : many_slots.data(); }
+  void slot(uint64_t v) {
+    if (num_slots < kInline)
+      inline_slots[num_slots++] = v;
+    else
+      slot_on_heap(v);
+  }
+  const Tensor* first_tensor = nullptr;  // gives the device
+  const ParamInfo* first_tensor_param = nullptr;
+
+  static constexpr int kInline = 96;
+  uint64_t inline_slots[kInline];
+  std::vector<uint64_t> many_slots;
+
+ private:
+  void slot_on_heap(uint64_t v);
+};
+
+/// Binds `args` (one entry per parameter; nullopt takes the default). Errors name the kernel and the parameter.
+Status bind_args(std::string_view kernel, std::span<const ParamInfo> params, std::span<const std::optional<Arg>> args,
+                 BoundArgs& out);
+
+/// The frontend's description of the same arguments; `bind_args` has accepted them.
+std::vector<frontend::ArgSpec> arg_specs(std::span<const ParamInfo> params, std::span<const std::optional<Arg>> args);
+
+}  // namespace kiln::runtime

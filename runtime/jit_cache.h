@@ -1,0 +1,38 @@
+// Compiled kernels on disk: one file per key, named by the key's hash. A file holds the whole key, so a collision of
+// hashes is a miss, and a checksum, so a torn or damaged file is a miss too.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "compiler/compile.h"
+
+namespace kiln::runtime {
+
+/// A compiled kernel as bytes and back; nullopt for bytes that serialize() did not make.
+std::string serialize(const CompiledKernel& kernel);
+std::optional<CompiledKernel> deserialize(std::string_view bytes);
+
+class DiskCache {
+ public:
+  /// `warn` gets at most one sentence: why kernels are not kept.
+  explicit DiskCache(std::function<void(const std::string&)> warn) : warn_(std::move(warn)) {}
+
+  std::optional<CompiledKernel> find(const std::string& key);
+  /// Failures (no folder, no permission, a full disk) are told once and otherwise cost nothing but the caching.
+  void store(const std::string& key, const CompiledKernel& kernel);
+
+ private:
+  std::string folder();  // empty: the cache is off
+  void remove_old(const std::string& folder);
+  void warn_once(const std::string& sentence);
+
+  std::function<void(const std::string&)> warn_;
+  std::atomic<bool> warned_{false};
+  std::atomic<unsigned> stores_{0};
+};
+
+}  // namespace kiln::runtime

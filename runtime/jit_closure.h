@@ -1,0 +1,36 @@
+// What a jit function depends on outside of its own text: the jit functions that it reaches and the values of its
+// globals.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/frontend/frontend.h"
+
+namespace kiln::runtime {
+
+/// A global that a function read when the closure was made.
+struct Watch {
+  std::shared_ptr<const frontend::JitFunction> function;
+  std::string name;
+  frontend::Global value;
+};
+
+struct Closure {
+  /// Source, file and line of each function reached, and the values of its globals: equal texts compile to equal code.
+  std::string text;
+  /// Constants and functions among the globals: what a script may bind anew.
+  std::vector<Watch> watches;
+};
+
+Closure make_closure(std::shared_ptr<const frontend::JitFunction> function);
+/// False once a watched name has another value.
+bool is_current(const Closure& closure);
+
+/// A text that tells values of different type or value apart.
+std::string describe(const frontend::Global& value);
+
+/// The names that a function reads and does not bind itself, sorted.
+std::vector<std::string> free_names(const ast::FunctionDef& def);
+
+}  // namespace kiln::runtime

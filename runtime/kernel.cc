@@ -1,0 +1,240 @@
+#include "kiln/kernel.h"
+
+#include <algorithm>
+
+#include "runtime/jit.h"
+#include "runtime/jit_args.h"
+#include "runtime/kernel_impl.h"
+#include "support/diag.h"
+
+namespace kiln {
+namespace runtime {
+namespace {
+
+constexpr size_t kFirstSlots = 16;
+constexpr std::array<int64_t, 3> kMaxGrid = {INT32_MAX, 65535, 65535};  // CUDA's, kept on the CPU too
+
+Status check_grid(std::string_view kernel, const std::array<int64_t, 3>& grid) {
+  for (size_t axis = 0; axis < 3; ++axis) {
+    if (grid[axis] >= 0 && grid[axis] <= kMaxGrid[axis]) continue;
+    return error(ErrorKind::kLaunch, "kernel '{}': grid ({}, {}, {}): axis {} must be from 0 to {}", kernel, grid[0],
+                 grid[1], grid[2], axis, kMaxGrid[axis]);
+  }
+  return {};
+}
+
+Status check_options(std::string_view kernel, const LaunchOptions& options) {
+  if (options.num_warps < 1 || options.num_warps > 32 || (options.num_warps & (options.num_warps - 1)))
+    return error(ErrorKind::kValue, "kernel '{}': num_warps must be a power of two from 1 to 32, got {}", kernel,
+                 options.num_warps);
+  if (options.num_stages < 0 || options.num_stages > 255)
+    return error(ErrorKind::kValue, "kernel '{}': num_stages must be from 0 to 255, got {}", kernel,
+                 options.num_stages);
+  if (options.num_ctas != 1)
+    return error(ErrorKind::kUnsupported, "kernel '{}': num_ctas={} is not supported yet; use num_ctas=1", kernel,
+                 options.num_ctas);
+  return {};
+}
+
+frontend::Options frontend_options(const LaunchOptions& options) {
+  frontend::Options result;
+  result.num_warps = options.num_warps;
+  result.num_stages = options.num_stages;
+  result.num_ctas = options.num_ctas;
+  return result;
+}
+
+}  // namespace
+
+SpecTable::SpecTable() { clear(); }
+
+void SpecTable::clear() {
+  all_slots_.push_back(std::make_unique<Slots>(kFirstSlots));
+  live_ = 0;
+  slots_.store(all_slots_.back().get(), std::memory_order_release);
+}
+
+const Specialisation* SpecTable::find(uint64_t hash, std::string_view key) const {
+  const Slots& slots = *slots_.load(std::memory_order_acquire);
+  for (size_t i = hash & slots.mask;; i = (i + 1) & slots.mask) {
+    const Specialisation* spec = slots.entries[i].load(std::memory_order_acquire);
+    if (!spec) return nullptr;
+    if (spec->hash == hash && spec->key == key) return spec;
+  }
+}
+
+void SpecTable::place(Slots& slots, const Specialisation* spec) {
+  size_t i = spec->hash & slots.mask;
+  while (slots.entries[i].load(std::memory_order_relaxed)) i = (i + 1) & slots.mask;
+  slots.entries[i].store(spec, std::memory_order_release);
+}
+
+const Specialisation* SpecTable::insert(std::unique_ptr<Specialisation> spec) {
+  Slots* slots = slots_.load(std::memory_order_relaxed);
+  if ((live_ + 1) * 2 > slots->mask + 1) {
+    auto larger = std::make_unique<Slots>((slots->mask + 1) * 2);
+    for (size_t i = 0; i <= slots->mask; ++i)
+      if (const Specialisation* old = slots->entries[i].load(std::memory_order_relaxed)) place(*larger, old);
+    slots = larger.get();
+    all_slots_.push_back(std::move(larger));
+    slots_.store(slots, std::memory_order_release);
+  }
+  place(*slots, spec.get());
+  ++live_;
+  specs_.push_back(std::move(spec));
+  return specs_.back().get();
+}
+
+KernelImpl::KernelImpl(std::shared_ptr<const frontend::JitFunction> function, bool globals_are_fixed, Jit& jit)
+    : function_(std::move(function)),
+      name_(function_->def->name),
+      globals_are_fixed_(globals_are_fixed),
+      jit_(jit),
+      params_(read_params(*function_, jit)) {
+  for (const ParamInfo& p : params_) descriptions_.push_back({p.name, p.is_constexpr, p.has_default});
+}
+
+KernelImpl::~KernelImpl() = default;
+
+Result<std::shared_ptr<DeviceImpl>> KernelImpl::device_of(const BoundArgs& bound, const LaunchOptions& options) const {
+  std::shared_ptr<DeviceImpl> device;
+  if (bound.first_tensor) {
+    device = bound.first_tensor->storage()->device;
+  } else {
+    KILN_TRY(Device opened, Device::open_default());
+    device = opened.impl()->shared_from_this();
+  }
+  if (options.stream && &options.stream.impl()->backend() != &device->backend())
+    return error(ErrorKind::kDevice,
+                 "kernel '{}': the stream belongs to another device than its tensors, which are on {}", name_,
+                 device->name());
+  return device;
+}
+
+void KernelImpl::refresh_closure() {
+  if (closure_ && (globals_are_fixed_ || is_current(*closure_))) return;
+  if (closure_) table_.clear();
+  closure_ = std::make_shared<Closure>(make_closure(function_));
+  watching_.store(!globals_are_fixed_ && !closure_->watches.empty());
+}
+
+Result<const Specialisation*> KernelImpl::specialise(std::span<const std::optional<Arg>> args, BoundArgs& bound,
+                                                     const std::shared_ptr<DeviceImpl>& device,
+                                                     const LaunchOptions& options) {
+  KILN_CHECK_OK(check_options(name_, options));
+  if (device->target().empty())
+    return error(ErrorKind::kUnsupported,
+                 "kernel '{}': {} ({}) is older than every GPU that Kiln compiles for; use device cpu", name_,
+                 device->name(), device->backend().info().name);
+  std::string_view key = bound.key.view();
+  uint64_t hash = hash64(key);
+  std::lock_guard lock(mutex_);
+  refresh_closure();
+  if (const Specialisation* made_meanwhile = table_.find(hash, key)) return made_meanwhile;
+  std::vector<frontend::ArgSpec> specs = arg_specs(params_, args);
+  KILN_TRY(Jit::Compiled compiled,
+           jit_.compile({function_.get(), closure_.get(), specs, frontend_options(options), device->target()}));
+  KILN_ASSERT(static_cast<int>(compiled.kernel.params.size()) == bound.num_slots,
+              "kernel {} has {} parameters for {} slots", name_, compiled.kernel.params.size(), bound.num_slots);
+  auto spec = std::make_unique<Specialisation>();
+  spec->key = key;
+  spec->hash = hash;
+  spec->device = device;
+  KILN_TRY(spec->loaded, jit_.load(compiled, *device));
+  spec->info = std::move(compiled.info);
+  for (const frontend::ArgSpec& arg : specs)
+    if (auto* f = std::get_if<std::shared_ptr<const frontend::JitFunction>>(&arg.value))
+      spec->constexpr_functions.push_back(*f);
+  return table_.insert(std::move(spec));
+}
+
+namespace {
+
+// Everything but the arguments that selects the code.
+void key_of_options(SpecKey& key, const DeviceImpl& device, const LaunchOptions& options) {
+  key.word(reinterpret_cast<uint64_t>(&device));
+  key.word(static_cast<uint64_t>(static_cast<uint32_t>(options.num_warps)) << 32 |
+           static_cast<uint32_t>(options.num_stages));
+  key.byte(static_cast<uint8_t>(options.num_ctas));
+}
+
+}  // namespace
+
+Status KernelImpl::launch(std::array<int64_t, 3> grid, std::span<const std::optional<Arg>> args,
+                          const LaunchOptions& options) {
+  KILN_CHECK_OK(check_grid(name_, grid));
+  BoundArgs bound;
+  KILN_CHECK_OK(bind_args(name_, params_, args, bound));
+  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) return {};
+  DeviceImpl* device = nullptr;
+  std::shared_ptr<DeviceImpl> held;
+  if (bound.first_tensor && !options.stream) {
+    device = bound.first_tensor->storage()->device.get();
+  } else {
+    KILN_TRY(held, device_of(bound, options));
+    device = held.get();
+  }
+  key_of_options(bound.key, *device, options);
+  std::string_view key = bound.key.view();
+  const Specialisation* spec = nullptr;
+  if (watching_.load(std::memory_order_relaxed)) {
+    std::lock_guard lock(mutex_);
+    refresh_closure();
+  }
+  spec = table_.find(hash64(key), key);
+  if (!spec) {
+    KILN_TRY(spec, specialise(args, bound, device->shared_from_this(), options));
+  }
+  if (options.stream)
+    for (const auto& arg : args)
+      if (auto* tensor = arg ? std::get_if<Tensor>(&*arg) : nullptr)
+        device->allocator().used_on(tensor->storage()->block, *options.stream.impl());
+  Grid programs = {static_cast<uint32_t>(grid[0]), static_cast<uint32_t>(grid[1]), static_cast<uint32_t>(grid[2])};
+  return device->backend().launch(*spec->loaded, programs, bound.slots(), device->stream_or_default(options.stream));
+}
+
+Result<KernelInfo> KernelImpl::compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options,
+                                       std::string_view target) {
+  BoundArgs bound;
+  KILN_CHECK_OK(bind_args(name_, params_, args, bound));
+  KILN_CHECK_OK(check_options(name_, options));
+  KILN_TRY(std::shared_ptr<DeviceImpl> device, device_of(bound, options));
+  if (target.empty() || target == device->target()) {
+    key_of_options(bound.key, *device, options);
+    if (watching_.load()) {
+      std::lock_guard lock(mutex_);
+      refresh_closure();
+    }
+    std::string_view key = bound.key.view();
+    const Specialisation* spec = table_.find(hash64(key), key);
+    if (!spec) {
+      KILN_TRY(spec, specialise(args, bound, device, options));
+    }
+    return spec->info;
+  }
+  std::lock_guard lock(mutex_);
+  refresh_closure();
+  std::vector<frontend::ArgSpec> specs = arg_specs(params_, args);
+  KILN_TRY(Jit::Compiled compiled,
+           jit_.compile({function_.get(), closure_.get(), specs, frontend_options(options), std::string(target)}));
+  return std::move(compiled.info);
+}
+
+}  // namespace runtime
+
+using namespace runtime;
+
+const std::string& Kernel::name() const { return impl_->name(); }
+std::span<const ParamDesc> Kernel::params() const { return impl_->params(); }
+
+Status Kernel::launch(std::array<int64_t, 3> grid, std::span<const std::optional<Arg>> args,
+                      const LaunchOptions& options) const {
+  return impl_->launch(grid, args, options);
+}
+
+Result<KernelInfo> Kernel::compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options,
+                                   std::string_view target) const {
+  return impl_->compile(args, options, target);
+}
+
+}  // namespace kiln

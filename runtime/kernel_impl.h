@@ -1,0 +1,91 @@
+// A jit function with its specialisations: found by key without a lock, compiled under one.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kiln/kernel.h"
+#include "runtime/device.h"
+#include "support/hash.h"
+
+namespace kiln::frontend {
+struct JitFunction;
+}
+
+namespace kiln::runtime {
+
+class Jit;
+struct BoundArgs;
+struct Closure;
+struct ParamInfo;
+
+/// A compiled specialisation on one device.
+struct Specialisation {
+  std::string key;
+  uint64_t hash = 0;
+  std::shared_ptr<DeviceImpl> device;  // outlives `loaded`
+  std::shared_ptr<LoadedKernel> loaded;
+  KernelInfo info;
+  std::vector<std::shared_ptr<const frontend::JitFunction>> constexpr_functions;  // whose addresses are in the key
+};
+
+/// An open-addressing hash table that only grows. Readers take no lock: they see a table that was complete when it was
+/// published, and tables that were replaced live as long as the kernel (their sizes sum to less than the last one's).
+class SpecTable {
+ public:
+  SpecTable();
+  const Specialisation* find(uint64_t hash, std::string_view key) const;
+  /// Under the kernel's mutex only.
+  const Specialisation* insert(std::unique_ptr<Specialisation> spec);
+  /// Forgets all (a global changed). They stay alive: another thread may be launching one.
+  void clear();
+
+ private:
+  struct Slots {
+    explicit Slots(size_t n) : mask(n - 1), entries(new std::atomic<const Specialisation*>[n]()) {}
+    size_t mask;
+    std::unique_ptr<std::atomic<const Specialisation*>[]> entries;
+  };
+  void place(Slots& slots, const Specialisation* spec);
+
+  std::atomic<Slots*> slots_;
+  std::vector<std::unique_ptr<Slots>> all_slots_;
+  std::vector<std::unique_ptr<Specialisation>> specs_;
+  size_t live_ = 0;
+};
+
+class KernelImpl {
+ public:
+  /// `globals_are_fixed`: the function's globals cannot be bound anew, so launches need not look at them.
+  KernelImpl(std::shared_ptr<const frontend::JitFunction> function, bool globals_are_fixed, Jit& jit);
+  ~KernelImpl();
+
+  const std::string& name() const { return name_; }
+  const std::shared_ptr<const frontend::JitFunction>& function() const { return function_; }
+  std::span<const ParamDesc> params() const { return descriptions_; }
+
+  Status launch(std::array<int64_t, 3> grid, std::span<const std::optional<Arg>> args, const LaunchOptions& options);
+  Result<KernelInfo> compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options,
+                             std::string_view target);
+
+ private:
+  Result<std::shared_ptr<DeviceImpl>> device_of(const BoundArgs& bound, const LaunchOptions& options) const;
+  Result<const Specialisation*> specialise(std::span<const std::optional<Arg>> args, BoundArgs& bound,
+                                           const std::shared_ptr<DeviceImpl>& device, const LaunchOptions& options);
+  void refresh_closure();
+
+  std::shared_ptr<const frontend::JitFunction> function_;
+  std::string name_;
+  bool globals_are_fixed_;
+  Jit& jit_;
+  std::vector<ParamInfo> params_;
+  std::vector<ParamDesc> descriptions_;
+  std::mutex mutex_;
+  std::shared_ptr<const Closure> closure_;  // made at the first compilation
+  std::atomic<bool> watching_{false};       // closure_ has watches to look at
+  SpecTable table_;
+};
+
+}  // namespace kiln::runtime

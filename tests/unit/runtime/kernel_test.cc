@@ -1,0 +1,544 @@
+#include "kiln/kernel.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cstdlib>
+#include <thread>
+
+#include "runtime/jit_args.h"
+#include "support/files.h"
+#include "tests/unit/runtime/fake_compiler.h"
+
+namespace kiln::runtime {
+namespace {
+
+using Args = std::vector<std::optional<Arg>>;
+using Shape = std::vector<int64_t>;
+
+constexpr const char* kAdd = R"(
+@triton.jit
+def add(x, y, n, BLOCK: tl.constexpr = 1024):
+    pass
+)";
+
+class KernelTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/kiln_cache_XXXXXX";
+    folder = mkdtemp(name);
+    setenv("KILN_CACHE_DIR", folder.c_str(), 1);
+    jit = make_jit();
+    device = *Device::open("cpu");
+    x = *Tensor::zeros(device, DType::kF32, Shape{100});
+    y = *Tensor::zeros(device, DType::kBF16, Shape{100});
+  }
+  void TearDown() override { unsetenv("KILN_CACHE_DIR"); }
+
+  std::unique_ptr<Jit> make_jit() {
+    return std::make_unique<Jit>(fake_compiler(recorder),
+                                 [this](const std::string& text) { recorder.warnings.push_back(text); });
+  }
+  Kernel kernel(Program& program, const std::string& name) {
+    return Kernel(std::make_shared<KernelImpl>(program.functions.at(name), false, *jit));
+  }
+  const frontend::ArgSpec& spec(size_t i) { return recorder.compiled.back().at(i); }
+  size_t compilations() const { return recorder.compiled.size(); }
+
+  Recorder recorder;
+  std::string folder;
+  std::unique_ptr<Jit> jit;
+  Device device;
+  Tensor x, y;
+};
+
+#define EXPECT_OK(expr)                                       \
+  do {                                                        \
+    auto s = (expr);                                          \
+    EXPECT_TRUE(s.ok()) << (s.ok() ? "" : render(s.error())); \
+  } while (0)
+
+TEST_F(KernelTest, LaunchPacksSlotsAndCountsPrograms) {
+  Program program(kAdd);
+  Kernel add = kernel(program, "add");
+  ASSERT_EQ(add.params().size(), 4u);
+  EXPECT_TRUE(add.params()[3].is_constexpr && add.params()[3].has_default);
+  EXPECT_OK(add.launch({7, 3, 2}, Args{x, y, int64_t{100}, std::nullopt}));
+  EXPECT_EQ(recorder.programs, 42);
+  EXPECT_EQ(recorder.grid, (std::array<int32_t, 3>{7, 3, 2}));
+  EXPECT_EQ(recorder.slots, (std::vector<uint64_t>{x.address(), y.address(), 100}));
+  EXPECT_EQ(recorder.targets.back(), "host");
+  EXPECT_EQ(spec(0).type, ir::pointer_type(DType::kF32));
+  EXPECT_EQ(spec(0).divisibility, 16);
+  EXPECT_EQ(spec(1).type, ir::pointer_type(DType::kBF16));
+  EXPECT_EQ(spec(2).type, ir::scalar_type(DType::kI32));
+  EXPECT_EQ(spec(2).divisibility, 1);
+  EXPECT_TRUE(spec(3).is_constexpr);
+  EXPECT_EQ(std::get<ast::Int>(std::get<ast::Constant>(spec(3).value)), 1024);
+}
+
+TEST_F(KernelTest, SpecialisesAsTritonDoes) {
+  Program program("@triton.jit\ndef f(p, a, b, c, d, e, g, h):\n    pass\n");
+  Kernel f = kernel(program, "f");
+  auto unaligned = *x.as_strided(Shape{10}, Shape{1}, 1);
+  EXPECT_OK(f.launch({1, 1, 1}, Args{unaligned, int64_t{1}, int64_t{32}, int64_t{1} << 40, uint64_t{1} << 63, 2.5, true,
+                                     std::monostate{}}));
+  EXPECT_EQ(spec(0).divisibility, 1);
+  EXPECT_TRUE(spec(1).is_constexpr) << "1 is a constexpr";
+  EXPECT_EQ(spec(2).type, ir::scalar_type(DType::kI32));
+  EXPECT_EQ(spec(2).divisibility, 16);
+  EXPECT_EQ(spec(3).type, ir::scalar_type(DType::kI64));
+  EXPECT_EQ(spec(3).divisibility, 16);
+  EXPECT_EQ(spec(4).type, ir::scalar_type(DType::kU64));
+  EXPECT_EQ(spec(5).type, ir::scalar_type(DType::kF32));
+  EXPECT_EQ(spec(6).type, ir::scalar_type(DType::kI1));
+  EXPECT_TRUE(spec(7).is_constexpr);
+  EXPECT_TRUE(std::holds_alternative<ast::None>(std::get<ast::Constant>(spec(7).value)));
+  EXPECT_EQ(recorder.slots, (std::vector<uint64_t>{unaligned.address(), 32, uint64_t{1} << 40, uint64_t{1} << 63,
+                                                   std::bit_cast<uint32_t>(2.5f), 1}));
+}
+
+TEST_F(KernelTest, IntegerWidthFollowsTheValue) {
+  Program program("@triton.jit\ndef f(n):\n    pass\n");
+  Kernel f = kernel(program, "f");
+  struct Case {
+    int64_t value;
+    DType type;
+    int divisibility;
+  };
+  for (auto [value, type, divisibility] : {Case{0, DType::kI32, 16},
+                                           {2, DType::kI32, 1},
+                                           {-1, DType::kI32, 1},
+                                           {-32, DType::kI32, 16},
+                                           {INT32_MAX, DType::kI32, 1},
+                                           {INT32_MIN, DType::kI32, 16},
+                                           {INT32_MAX + 1L, DType::kI64, 16},
+                                           {INT32_MIN - 1L, DType::kI64, 1},
+                                           {INT64_MAX, DType::kI64, 1}}) {
+    ASSERT_TRUE(f.compile(Args{Arg(value)}).ok());
+    EXPECT_EQ(arg_specs(read_params(*program.functions["f"], *jit), Args{Arg(value)})[0].type, ir::scalar_type(type))
+        << value;
+    EXPECT_EQ(arg_specs(read_params(*program.functions["f"], *jit), Args{Arg(value)})[0].divisibility, divisibility)
+        << value;
+  }
+}
+
+TEST_F(KernelTest, EqualSpecialisationsCompileOnce) {
+  Program program(kAdd);
+  Kernel add = kernel(program, "add");
+  for (int64_t n : {100, 101, 7, 32, 64, 1, 1, 33}) EXPECT_OK(add.launch({1, 1, 1}, Args{x, y, Arg(n), int64_t{64}}));
+  EXPECT_EQ(compilations(), 3u) << "plain, divisible by 16, equal to 1";
+  EXPECT_OK(add.launch({1, 1, 1}, Args{x, y, int64_t{100}, int64_t{128}}));
+  EXPECT_OK(add.launch({1, 1, 1}, Args{y, y, int64_t{100}, int64_t{128}}));
+  LaunchOptions eight;
+  eight.num_warps = 8;
+  EXPECT_OK(add.launch({1, 1, 1}, Args{y, y, int64_t{100}, int64_t{128}}, eight));
+  EXPECT_EQ(compilations(), 6u);
+  EXPECT_EQ(recorder.options.back().num_warps, 8);
+  EXPECT_OK(add.launch({1, 1, 1}, Args{x, y, int64_t{5}, int64_t{64}}));
+  EXPECT_EQ(compilations(), 6u);
+}
+
+TEST_F(KernelTest, DoNotSpecializeAndAnnotations) {
+  Program program("@triton.jit\ndef f(a, b: tl.int64, c: tl.float64, d: \"u8\", e: int, g: \"bf16\"):\n    pass\n");
+  program.functions["f"]->do_not_specialize = {"a"};
+  Kernel f = kernel(program, "f");
+  EXPECT_OK(f.launch({1, 1, 1}, Args{int64_t{1}, int64_t{1}, int64_t{3}, int64_t{255}, int64_t{1}, 1.5}));
+  EXPECT_EQ(spec(0).type, ir::scalar_type(DType::kI32)) << "1 is not a constexpr under do_not_specialize";
+  EXPECT_EQ(spec(1).type, ir::scalar_type(DType::kI64)) << "nor with an annotation";
+  EXPECT_EQ(spec(2).type, ir::scalar_type(DType::kF64));
+  EXPECT_EQ(spec(3).type, ir::scalar_type(DType::kU8));
+  EXPECT_TRUE(spec(4).is_constexpr) << "Python's int fixes nothing";
+  EXPECT_EQ(recorder.slots, (std::vector<uint64_t>{1, 1, std::bit_cast<uint64_t>(3.0), 255, 0x3fc0}));
+  EXPECT_OK(f.launch({1, 1, 1}, Args{int64_t{16}, int64_t{48}, 3.0, int64_t{16}, int64_t{16}, int64_t{2}}));
+  EXPECT_EQ(spec(0).divisibility, 1);
+  EXPECT_EQ(spec(1).divisibility, 16) << "an annotation keeps divisibility";
+  auto status = f.launch({1, 1, 1}, Args{int64_t{1}, int64_t{1}, 1.0, int64_t{256}, int64_t{1}, 1.0});
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message, "kernel 'f': argument 'd' is annotated u8, which 256 does not fit");
+  status = f.launch({1, 1, 1}, Args{int64_t{1}, 1.5, 1.0, int64_t{1}, int64_t{1}, 1.0});
+  EXPECT_EQ(status.error().message, "kernel 'f': argument 'b' is annotated i64 and got a float");
+  status = f.launch({1, 1, 1}, Args{int64_t{1}, x, 1.0, int64_t{1}, int64_t{1}, 1.0});
+  EXPECT_EQ(status.error().message, "kernel 'f': argument 'b' is annotated i64 and got a tensor");
+}
+
+TEST_F(KernelTest, ConstexprsOfEveryKind) {
+  Program program("@triton.jit\ndef helper(a):\n    pass\n@triton.jit\ndef f(x, K: tl.constexpr):\n    pass\n");
+  Kernel f = kernel(program, "f"), helper = kernel(program, "helper");
+  const Arg values[] = {Arg(true),
+                        Arg(false),
+                        Arg(int64_t{1}),
+                        Arg(int64_t{0}),
+                        Arg(1.0),
+                        Arg(0.0),
+                        Arg(-0.0),
+                        Arg(std::string("relu")),
+                        Arg(std::string("")),
+                        Arg(DType::kF16),
+                        Arg(std::monostate{}),
+                        Arg(helper),
+                        Arg(uint64_t{1} << 63),
+                        Arg(std::string(5000, 'a'))};
+  size_t count = 0;
+  for (int round = 0; round < 2; ++round)
+    for (const Arg& value : values) {
+      EXPECT_OK(f.launch({1, 1, 1}, Args{x, value}));
+      if (round == 0) ++count;
+      EXPECT_EQ(compilations(), count) << "each is a specialisation of its own, found again";
+      EXPECT_EQ(recorder.num_params, 1u);
+    }
+  EXPECT_TRUE(std::holds_alternative<DType>(recorder.compiled[9][1].value));
+  auto status = f.launch({1, 1, 1}, Args{x, y});
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message, "kernel 'f': argument 'K' is a tl.constexpr parameter and got a tensor");
+}
+
+TEST_F(KernelTest, DefaultsAreEvaluated) {
+  Program program(
+      "@triton.jit\ndef f(x, a=3, b=-2.5, D: tl.constexpr = tl.float16, N: tl.constexpr = SIZE, M: tl.constexpr = 2 * "
+      "8, U=unknown()):\n    pass\n",
+      {{"SIZE", ast::Constant(ast::Int{77})}});
+  Kernel f = kernel(program, "f");
+  EXPECT_OK(
+      f.launch({1, 1, 1}, Args{x, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt, int64_t{5}}));
+  EXPECT_EQ(recorder.slots, (std::vector<uint64_t>{x.address(), 3, std::bit_cast<uint32_t>(-2.5f), 5}));
+  EXPECT_EQ(std::get<DType>(spec(3).value), DType::kF16);
+  EXPECT_EQ(std::get<ast::Int>(std::get<ast::Constant>(spec(4).value)), 77);
+  EXPECT_EQ(std::get<ast::Int>(std::get<ast::Constant>(spec(5).value)), 16);
+  auto status =
+      f.launch({1, 1, 1}, Args{x, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt});
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().kind, ErrorKind::kUnsupported);
+  EXPECT_EQ(status.error().place.line, 2) << "the default's own place";
+}
+
+TEST_F(KernelTest, WrongArgumentsNameTheParameter) {
+  Program program(kAdd);
+  Kernel add = kernel(program, "add");
+  EXPECT_EQ(add.launch({1, 1, 1}, Args{x, y}).error().message, "kernel 'add' has 4 parameters, got 2 arguments");
+  EXPECT_EQ(add.launch({1, 1, 1}, Args{x, std::nullopt, int64_t{2}, std::nullopt}).error().message,
+            "kernel 'add': argument 'y' is missing");
+  EXPECT_EQ(add.launch({1, 1, 1}, Args{x, Tensor(), int64_t{2}, std::nullopt}).error().message,
+            "kernel 'add': argument 'y' is an empty tensor handle");
+  Tensor gone = *Tensor::zeros(device, DType::kF32, Shape{4}), view = *gone.view(Shape{2, 2});
+  gone.free();
+  auto status = add.launch({1, 1, 1}, Args{x, view, int64_t{2}, std::nullopt});
+  EXPECT_EQ(status.error().kind, ErrorKind::kValue);
+  EXPECT_EQ(status.error().message, "kernel 'add': argument 'y' was freed: its memory was given back by free()");
+  EXPECT_EQ(compilations(), 0u);
+}
+
+TEST_F(KernelTest, GridsAreChecked) {
+  Program program(kAdd);
+  Kernel add = kernel(program, "add");
+  Args args{x, y, int64_t{2}, std::nullopt};
+  for (std::array<int64_t, 3> empty : {std::array<int64_t, 3>{0, 1, 1}, {1, 0, 1}, {5, 5, 0}})
+    EXPECT_OK(add.launch(empty, args));
+  EXPECT_EQ(recorder.programs, 0);
+  EXPECT_EQ(compilations(), 0u);
+  EXPECT_EQ(add.launch({-1, 1, 1}, args).error().message,
+            "kernel 'add': grid (-1, 1, 1): axis 0 must be from 0 to 2147483647");
+  EXPECT_EQ(add.launch({1, 65536, 1}, args).error().message,
+            "kernel 'add': grid (1, 65536, 1): axis 1 must be from 0 to 65535");
+  EXPECT_EQ(add.launch({int64_t{1} << 31, 1, 1}, args).error().kind, ErrorKind::kLaunch);
+  EXPECT_OK(add.launch({1, 65535, 1}, args));
+}
+
+TEST_F(KernelTest, OptionsAreChecked) {
+  Program program(kAdd);
+  Kernel add = kernel(program, "add");
+  Args args{x, y, int64_t{2}, std::nullopt};
+  for (int warps : {0, -1, 3, 64}) {
+    LaunchOptions options;
+    options.num_warps = warps;
+    auto status = add.launch({1, 1, 1}, args, options);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().message,
+              fmt::format("kernel 'add': num_warps must be a power of two from 1 to 32, got {}", warps));
+  }
+  LaunchOptions options;
+  options.num_ctas = 2;
+  EXPECT_EQ(add.launch({1, 1, 1}, args, options).error().kind, ErrorKind::kUnsupported);
+}
+
+TEST_F(KernelTest, CompileErrorsComeThroughAndAreRetried) {
+  Program program(kAdd);
+  Kernel add = kernel(program, "add");
+  Args args{x, y, int64_t{2}, std::nullopt};
+  recorder.fail = true;
+  EXPECT_EQ(add.launch({1, 1, 1}, args).error().message, "the fake compiler refuses");
+  recorder.fail = false;
+  EXPECT_OK(add.launch({1, 1, 1}, args));
+}
+
+TEST_F(KernelTest, AFailedDeviceAssertionIsTheLaunchsError) {
+  Program program(kAdd);
+  Kernel add = kernel(program, "add");
+  Args args{x, y, int64_t{2}, std::nullopt};
+  recorder.assertion = true;
+  EXPECT_EQ(add.launch({1, 1, 1}, args).error().kind, ErrorKind::kLaunch);
+  recorder.assertion = false;
+  EXPECT_OK(add.launch({1, 1, 1}, args));
+}
+
+TEST_F(KernelTest, CompilesForAnotherTargetWithoutLaunching) {
+  Program program(kAdd);
+  Kernel add = kernel(program, "add");
+  auto info = add.compile(Args{x, y, int64_t{2}, std::nullopt}, {}, "sm_90a");
+  ASSERT_TRUE(info.ok());
+  EXPECT_EQ(info->target, "sm_90a");
+  EXPECT_EQ(info->ptx, "// ptx of add");
+  EXPECT_FALSE(info->from_cache);
+  EXPECT_EQ(recorder.programs, 0);
+  info = add.compile(Args{x, y, int64_t{2}, std::nullopt});
+  EXPECT_EQ(info->target, "host");
+  ASSERT_EQ(info->phases.size(), 2u);
+  EXPECT_EQ(info->phases[0].first, "frontend");
+  EXPECT_EQ(info->phases[1].first, "load");
+}
+
+TEST_F(KernelTest, AChangedGlobalIsSeen) {
+  Program program("@triton.jit\ndef helper(a):\n    return a\n@triton.jit\ndef f(x):\n    n = N\n    y = helper(n)\n",
+                  {{"N", ast::Constant(ast::Int{3})}, {"n", ast::Constant(ast::Int{1})}});
+  Kernel f = kernel(program, "f");
+  EXPECT_OK(f.launch({1, 1, 1}, Args{x}));
+  EXPECT_OK(f.launch({1, 1, 1}, Args{x}));
+  (*program.globals)["n"] = ast::Constant(ast::Int{2});
+  EXPECT_OK(f.launch({1, 1, 1}, Args{x}));
+  EXPECT_EQ(compilations(), 1u) << "n is the kernel's own name";
+  (*program.globals)["N"] = ast::Constant(ast::Int{4});
+  EXPECT_OK(f.launch({1, 1, 1}, Args{x}));
+  EXPECT_EQ(compilations(), 2u);
+  Program other("@triton.jit\ndef helper(a):\n    return a + 1\n");
+  (*program.globals)["helper"] = std::shared_ptr<const frontend::JitFunction>(other.functions["helper"]);
+  EXPECT_OK(f.launch({1, 1, 1}, Args{x}));
+  EXPECT_EQ(compilations(), 3u);
+  EXPECT_OK(f.launch({1, 1, 1}, Args{x}));
+  EXPECT_EQ(compilations(), 3u);
+}
+
+TEST_F(KernelTest, ManyParametersAndSpecialisations) {
+  std::string text = "@triton.jit\ndef f(x";
+  for (int i = 0; i < 150; ++i) text += ", a" + std::to_string(i);
+  Program program(text + ", K: tl.constexpr):\n    pass\n");
+  Kernel f = kernel(program, "f");
+  Args args{x};
+  for (int i = 0; i < 150; ++i) args.push_back(int64_t{1000 + i});
+  args.push_back(int64_t{0});
+  for (int64_t k = 0; k < 100; ++k) {
+    args.back() = Arg(k);
+    EXPECT_OK(f.launch({1, 1, 1}, args));
+  }
+  EXPECT_EQ(compilations(), 100u);
+  ASSERT_EQ(recorder.slots.size(), 151u);
+  for (uint64_t i = 0; i < 150; ++i) EXPECT_EQ(recorder.slots[i + 1], 1000 + i);
+  for (int64_t k = 0; k < 100; ++k) {
+    args.back() = Arg(k);
+    EXPECT_OK(f.launch({1, 1, 1}, args));
+  }
+  EXPECT_EQ(compilations(), 100u);
+}
+
+TEST_F(KernelTest, ThreadsShareOneKernel) {
+  Program program(kAdd);
+  Kernel add = kernel(program, "add");
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int64_t i = 0; i < 200; ++i) EXPECT_OK(add.launch({1, 1, 1}, Args{x, y, int64_t{2}, Arg((i + t) % 20)}));
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(compilations(), 20u);
+  EXPECT_EQ(recorder.programs, 800);
+}
+
+// --- the cache on disk ----------------------------------------------------------------------------------------------
+
+TEST_F(KernelTest, AnotherProcessFindsTheKernelOnDisk) {
+  Program program(kAdd);
+  Args args{x, y, int64_t{2}, std::nullopt};
+  EXPECT_OK(kernel(program, "add").launch({1, 1, 1}, args));
+  EXPECT_EQ(list_files(folder + "/kernels")->size(), 1u);
+  jit = make_jit();
+  auto info = kernel(program, "add").compile(args);
+  ASSERT_TRUE(info.ok());
+  EXPECT_TRUE(info->from_cache);
+  EXPECT_EQ(info->phases[0].first, "cache");
+  EXPECT_EQ(compilations(), 1u);
+  EXPECT_OK(kernel(program, "add").launch({4, 1, 1}, args));
+  EXPECT_EQ(recorder.programs, 5);
+}
+
+TEST_F(KernelTest, WhateverChangesTheCodeChangesTheKey) {
+  auto compile = [&](const std::string& text, std::map<std::string, frontend::Global> globals = {},
+                     const LaunchOptions& options = {}) {
+    Program program(text, std::move(globals));
+    jit = make_jit();
+    size_t before = compilations();
+    EXPECT_TRUE(kernel(program, "f").compile(Args{x}, options).ok());
+    return compilations() - before;
+  };
+  const std::string base = "@triton.jit\ndef g():\n    pass\n@triton.jit\ndef f(x):\n    g()\n    a = N\n";
+  EXPECT_EQ(compile(base, {{"N", ast::Constant(ast::Int{1})}}), 1u);
+  EXPECT_EQ(compile(base, {{"N", ast::Constant(ast::Int{1})}}), 0u);
+  EXPECT_EQ(compile(base, {{"N", ast::Constant(ast::Int{2})}}), 1u);
+  EXPECT_EQ(compile(base, {{"N", ast::Constant(1.0)}}), 1u) << "1.0 is not 1";
+  EXPECT_EQ(compile(base, {{"N", ast::Constant(true)}}), 1u) << "nor is True";
+  EXPECT_EQ(compile("@triton.jit\ndef g():\n    return 1\n@triton.jit\ndef f(x):\n    g()\n    a = N\n",
+                    {{"N", ast::Constant(ast::Int{1})}}),
+            1u)
+      << "a helper's body";
+  LaunchOptions stages;
+  stages.num_stages = 4;
+  EXPECT_EQ(compile(base, {{"N", ast::Constant(ast::Int{1})}}, stages), 1u);
+  recorder.fingerprint = "fake 2";
+  EXPECT_EQ(compile(base, {{"N", ast::Constant(ast::Int{1})}}), 1u) << "another compiler";
+  recorder.fingerprint = "fake 1";
+  EXPECT_EQ(compile(base, {{"N", ast::Constant(ast::Int{1})}}), 0u);
+}
+
+TEST_F(KernelTest, DamagedEntriesAreRecompiled) {
+  Program program(kAdd);
+  Args args{x, y, int64_t{2}, std::nullopt};
+  ASSERT_TRUE(kernel(program, "add").compile(args).ok());
+  std::string path = list_files(folder + "/kernels")->front().path, good = *read_file(path);
+  std::vector<std::string> damaged = {"", "kiln", good.substr(0, good.size() / 2), good + "x",
+                                      std::string(good.size(), '\0')};
+  for (size_t at : {size_t{3}, size_t{20}, size_t{60}, good.size() / 2, good.size() - 1}) {
+    damaged.push_back(good);
+    damaged.back()[at] = static_cast<char>(damaged.back()[at] ^ 1);
+  }
+  size_t expected = 1;
+  for (const std::string& content : damaged) {
+    ASSERT_TRUE(write_file_atomic(path, content).ok());
+    jit = make_jit();
+    auto info = kernel(program, "add").compile(args);
+    ASSERT_TRUE(info.ok());
+    EXPECT_FALSE(info->from_cache);
+    EXPECT_EQ(compilations(), ++expected);
+    EXPECT_EQ(*read_file(path), good) << "repaired";
+  }
+  EXPECT_TRUE(recorder.warnings.empty());
+}
+
+TEST_F(KernelTest, UnwritableCacheIsOneWarning) {
+  // Root may write anywhere, so the folder's place is taken by a file.
+  ASSERT_TRUE(write_file_atomic(folder + "/file", "").ok());
+  setenv("KILN_CACHE_DIR", (folder + "/file").c_str(), 1);
+  Program program(kAdd);
+  Kernel add = kernel(program, "add");
+  for (int64_t block : {64, 128, 256}) EXPECT_OK(add.launch({1, 1, 1}, Args{x, y, int64_t{2}, Arg(block)}));
+  ASSERT_EQ(recorder.warnings.size(), 1u);
+  EXPECT_EQ(recorder.warnings[0],
+            "cannot create folder '" + folder +
+                "/file/kernels': Not a directory; compiled kernels are not kept (KILN_CACHE=0 turns the cache off)");
+}
+
+TEST_F(KernelTest, CacheCanBeOff) {
+  setenv("KILN_CACHE", "0", 1);
+  Program program(kAdd);
+  EXPECT_OK(kernel(program, "add").launch({1, 1, 1}, Args{x, y, int64_t{2}, std::nullopt}));
+  EXPECT_TRUE(list_files(folder + "/kernels")->empty());
+  unsetenv("KILN_CACHE");
+}
+
+TEST_F(KernelTest, LeastRecentlyUsedKernelsGoFirst) {
+  setenv("KILN_CACHE_LIMIT", "2K", 1);
+  Program program(kAdd);
+  Kernel add = kernel(program, "add");
+  auto compile = [&](int64_t block) { ASSERT_TRUE(add.compile(Args{x, y, int64_t{2}, Arg(block)}).ok()); };
+  for (int64_t block = 2; block < 80; ++block) compile(block);  // the 65th store sweeps
+  auto files = *list_files(folder + "/kernels");
+  int64_t bytes = 0;
+  for (const FileEntry& f : files) bytes += f.bytes;
+  EXPECT_LT(files.size(), 30u);
+  EXPECT_LT(bytes, 20'000);
+  unsetenv("KILN_CACHE_LIMIT");
+}
+
+TEST_F(KernelTest, TwoProcessesAtOnce) {
+  std::vector<pid_t> children;
+  for (int c = 0; c < 3; ++c) {
+    pid_t pid = fork();
+    ASSERT_GE(pid, 0);
+    if (pid == 0) {
+      // The pool's threads stay with the parent, so the child only compiles and reads the cache.
+      DiskCache cache([](const std::string&) { _exit(3); });
+      CompiledKernel k;
+      k.name = "shared";
+      k.ptx = std::string(20'000, 'p');
+      for (int i = 0; i < 200; ++i) {
+        std::string key = "key " + std::to_string(i % 10);
+        if (auto found = cache.find(key); found && (found->ptx != k.ptx || found->name != "shared")) _exit(2);
+        cache.store(key, k);
+        if (!cache.find(key)) _exit(1);
+      }
+      _exit(0);
+    }
+    children.push_back(pid);
+  }
+  for (pid_t pid : children) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(list_files(folder + "/kernels")->size(), 10u);
+}
+
+TEST_F(KernelTest, DumpFolderGetsTheStages) {
+  setenv("KILN_DUMP_DIR", (folder + "/dump").c_str(), 1);
+  Program program(kAdd);
+  ASSERT_TRUE(kernel(program, "add").compile(Args{x, y, int64_t{2}, std::nullopt}).ok());
+  unsetenv("KILN_DUMP_DIR");
+  auto files = *list_files(folder + "/dump");
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_NE(files[0].path.find("/add.host."), std::string::npos) << files[0].path;
+  EXPECT_TRUE(files[0].path.ends_with(".00-ir-fake.txt")) << files[0].path;
+  EXPECT_EQ(*read_file(files[0].path), "text of the stage");
+}
+
+TEST(KernelCache, SerialisesEveryField) {
+  CompiledKernel k;
+  k.name = "n", k.target = "sm_90a", k.num_warps = 8, k.shared_bytes = 123, k.scratch_bytes = 77;
+  k.params = {{"p", ir::pointer_type(DType::kBF16)}, {"n", ir::scalar_type(DType::kU64)}};
+  k.ptx = std::string("a\0b", 3), k.cubin = "cubin", k.object = "object", k.text = "asm";
+  k.registers = 40, k.spill_bytes = 16;
+  k.phases = {{"frontend", 0.25}, {"cubin", 5}};
+  auto read = deserialize(serialize(k));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(serialize(*read), serialize(k));
+  EXPECT_EQ(read->params[0].type, k.params[0].type);
+  EXPECT_EQ(read->params[1].name, "n");
+  EXPECT_EQ(read->ptx, k.ptx);
+  EXPECT_EQ(read->spill_bytes, 16);
+  EXPECT_EQ(read->phases[1].ms, 5);
+  std::string bytes = serialize(k);
+  for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(deserialize(bytes.substr(0, n)).has_value()) << n;
+}
+
+TEST(Closure, FreeNamesAreReadAndNotBound) {
+  Program program(R"(
+@triton.jit
+def f(p, n: tl.constexpr = DEFAULT):
+    a = G1 + p
+    for i in range(G2):
+        acc += table[i]
+    if G3 < n:
+        b: G4 = helper(x=G5)[G6:, None]
+    else:
+        (c, d) = -G7, not G8
+    e = G9 if G10 else [G11 for G12 in q]
+    tl.store(p, a.G13, mask=G14 and G15)
+    return G16
+)");
+  auto names = free_names(*program.functions["f"]->def);
+  std::vector<std::string> expected = {"G1", "G10", "G11", "G14", "G15",    "G16", "G2",    "G3",    "G4", "G5",
+                                       "G6", "G7",  "G8",  "G9",  "helper", "q",   "range", "table", "tl"};
+  EXPECT_EQ(names, expected);
+}
+
+}  // namespace
+}  // namespace kiln::runtime
