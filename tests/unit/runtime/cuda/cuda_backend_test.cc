@@ -1,0 +1,338 @@
+// The CUDA backend against the fake driver: every failure that a real machine has, without one.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <numeric>
+
+#include "kiln/tensor.h"
+#include "runtime/cuda/cuda_backend.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/device.h"
+#include "support/diag.h"
+#include "tests/unit/runtime/cuda/fake/fake_cuda.h"
+
+namespace kiln::runtime {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+FakeCuda& controls(const char* path) {
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  EXPECT_NE(library, nullptr) << dlerror();
+  return *reinterpret_cast<FakeCuda* (*)()>(dlsym(library, "fake_cuda"))();
+}
+
+class CudaTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("KILN_CUDA_LIBRARY", FAKE_CUDA, 1);
+    fake = FakeCuda();
+  }
+  void TearDown() override { unsetenv("KILN_CUDA_MEMORY"); }
+  // A device of this test alone, so that breaking it harms no other.
+  std::shared_ptr<DeviceImpl> make_device(int ordinal = 0) {
+    auto backend = make_cuda_backend(ordinal);
+    KILN_ASSERT(backend.ok(), "{}", backend.ok() ? "" : backend.error().message);
+    return std::make_shared<DeviceImpl>(fmt::format("cuda:{}", ordinal), std::move(*backend));
+  }
+  Result<std::shared_ptr<LoadedKernel>> load(DeviceImpl& device, const std::string& name = "kernel_a",
+                                             int64_t shared = 0) {
+    KernelImage image;
+    image.name = name;
+    image.num_params = 3;
+    image.num_warps = 8;
+    image.shared_bytes = shared;
+    std::string ptx = ".version 8.3\n.visible .entry " + name + "()";
+    image.ptx = ptx;
+    return device.backend().load(image);
+  }
+  static Status launch(DeviceImpl& device, const LoadedKernel& kernel, Grid grid = {2, 3, 4}) {
+    const uint64_t slots[] = {0x1111222233334444, 2, 0xffffffff00000003};
+    return device.backend().launch(kernel, grid, slots, device.backend().default_stream());
+  }
+  std::string open_error() {
+    auto driver = Driver::open();
+    EXPECT_FALSE(driver.ok());
+    if (driver.ok()) return {};
+    EXPECT_EQ(driver.error().kind, ErrorKind::kDevice);
+    return driver.error().message;
+  }
+
+  FakeCuda& fake = controls(FAKE_CUDA);
+};
+
+TEST_F(CudaTest, OpenErrorsAreOneSentenceEach) {
+  setenv("KILN_CUDA_LIBRARY", "/no/such/libcuda.so.1", 1);
+  EXPECT_EQ(open_error(), "no CUDA driver: /no/such/libcuda.so.1 not found");
+  setenv("KILN_CUDA_LIBRARY", FAKE_CUDA_INCOMPLETE, 1);
+  EXPECT_EQ(open_error(), "the CUDA driver " FAKE_CUDA_INCOMPLETE
+                          " lacks cuLaunchKernel: install an NVIDIA driver for CUDA 12.0 or newer");
+  setenv("KILN_CUDA_LIBRARY", FAKE_CUDA, 1);
+  fake.driver_version = 11040;
+  EXPECT_EQ(open_error(), "the NVIDIA driver is too old: it supports CUDA 11.4, and Kiln needs CUDA 12.0 or newer");
+  fake.driver_version = 12000;
+  fake.devices = 0;
+  EXPECT_EQ(open_error(), "the CUDA driver finds no GPU");
+  fake.devices = 1;
+  fake.failures["cuInit"] = {CUDA_ERROR_UNKNOWN};
+  EXPECT_EQ(open_error(), "cuInit(0) failed: CUDA_ERROR_UNKNOWN (the fake driver says so)");
+  EXPECT_TRUE(Driver::open().ok());
+}
+
+TEST_F(CudaTest, NoSuchGpu) {
+  fake.devices = 2;
+  EXPECT_EQ(make_cuda_backend(2).error().message, "no device cuda:2: there are 2 GPUs");
+  fake.devices = 1;
+  EXPECT_EQ(make_cuda_backend(1).error().message, "no device cuda:1: there is 1 GPU");
+}
+
+TEST_F(CudaTest, InfoMakesNoContext) {
+  auto device = make_device();
+  DeviceInfo info = Device(device).info();
+  EXPECT_EQ(info.name, "Fake GPU");
+  EXPECT_EQ(info.target, "sm_90a");
+  EXPECT_EQ(info.compute_units, 132);
+  EXPECT_EQ(info.shared_bytes, 232448);
+  EXPECT_EQ(info.free_bytes, -1);
+  EXPECT_EQ(fake.count("cuDevicePrimaryCtxRetain"), 0);
+  EXPECT_TRUE(Device(device).synchronize().ok());
+  EXPECT_EQ(fake.count("cuDevicePrimaryCtxRetain"), 0);
+  Tensor t = *Tensor::zeros(Device(device), DType::kF32, Shape{4});
+  EXPECT_EQ(fake.count("cuDevicePrimaryCtxRetain"), 1);
+  EXPECT_EQ(Device(device).info().free_bytes, (1 << 30) - (2 << 20));
+}
+
+TEST_F(CudaTest, TargetsFollowTheCapability) {
+  for (auto [major, minor, target] : {std::tuple{9, 0, "sm_90a"},
+                                      {8, 0, "sm_80"},
+                                      {8, 7, "sm_86"},
+                                      {8, 9, "sm_89"},
+                                      {10, 0, "sm_100a"},
+                                      {10, 3, "sm_90"},
+                                      {7, 5, ""}}) {
+    fake.major = major, fake.minor = minor;
+    EXPECT_EQ(make_device()->target(), target) << major << "." << minor;
+  }
+}
+
+TEST_F(CudaTest, TensorsGoThereAndBack) {
+  Device device(make_device());
+  std::vector<float> values(1000);
+  std::iota(values.begin(), values.end(), 0.0f);
+  Tensor t = *Tensor::from_host(device, DType::kF32, Shape{10, 100}, values.data(), 4000);
+  EXPECT_EQ(t.to_doubles()->at(999), 999);
+  Tensor columns = *t.as_strided(Shape{100, 10}, Shape{1, 100}, 0);
+  EXPECT_EQ(columns.contiguous()->to_doubles()->at(1), 100);
+  Tensor host = *columns.to(*Device::open("cpu"));
+  EXPECT_EQ(*host.to_doubles(), *columns.to_doubles());
+  Tensor back = *host.to(device);
+  EXPECT_EQ(*back.to_bytes(), *host.to_bytes());
+  Tensor half = *t.to(DType::kF16);
+  EXPECT_EQ(half.to_doubles()->at(7), 7);
+  ASSERT_TRUE(t.as_strided(Shape{10}, Shape{100}, 5)->fill(-1).ok());
+  auto all = *t.to_doubles();
+  EXPECT_EQ(all[105], -1);
+  EXPECT_EQ(all[104], 104);
+  for (DType dtype : {DType::kI8, DType::kBF16, DType::kF32, DType::kF64, DType::kI64}) {
+    Tensor filled = *Tensor::full(device, dtype, Shape{33}, 3);
+    EXPECT_EQ(*filled.to_doubles(), std::vector<double>(33, 3.0)) << name(dtype);
+  }
+  EXPECT_EQ(Tensor::full(device, DType::kF64, Shape{2}, 0.1)->to_doubles()->at(1), 0.1);
+  Device second(make_device(1));
+  EXPECT_EQ(*t.to(second)->to_bytes(), *t.to_bytes());
+  EXPECT_EQ(*randn(device, DType::kF32, Shape{1000}, 5)->to_bytes(),
+            *randn(*Device::open("cpu"), DType::kF32, Shape{1000}, 5)->to_bytes());
+}
+
+TEST_F(CudaTest, LaunchPassesGridThreadsAndSlots) {
+  auto device = make_device();
+  auto kernel = load(*device, "kernel_a", 65536);
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+  EXPECT_EQ((*kernel)->registers(), 24);
+  ASSERT_TRUE(launch(*device, **kernel).ok());
+  ASSERT_EQ(fake.launches.size(), 1u);
+  const auto& l = fake.launches[0];
+  EXPECT_EQ(l.kernel, "kernel_a");
+  EXPECT_EQ(l.grid[2], 4u);
+  EXPECT_EQ(l.threads, 256u);
+  EXPECT_EQ(l.shared, 65536u);
+  EXPECT_EQ(l.params, (std::vector<uint64_t>{0x1111222233334444, 2, 3}))
+      << "a 4-byte parameter is the low half of its slot";
+}
+
+TEST_F(CudaTest, LoadErrors) {
+  auto device = make_device();
+  auto kernel = load(*device, "big", 232449);
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_EQ(kernel.error().kind, ErrorKind::kLaunch);
+  EXPECT_EQ(kernel.error().message,
+            "kernel 'big' needs 232449 bytes of shared memory per program, and cuda:0 has 232448");
+  fake.failures["cuModuleLoadDataEx(ptx)"] = {CUDA_ERROR_INVALID_PTX};
+  fake.jit_log = "ptxas error: line 3";
+  kernel = load(*device);
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_EQ(kernel.error().message,
+            "kernel 'kernel_a' does not load: cuModuleLoadDataEx(&module, ptx) failed: CUDA_ERROR_INVALID_PTX (the "
+            "fake driver says so)");
+  ASSERT_EQ(kernel.error().notes.size(), 1u);
+  EXPECT_EQ(kernel.error().notes[0].message, "the driver says: ptxas error: line 3");
+  EXPECT_TRUE(load(*device).ok()) << "the device is still usable";
+}
+
+TEST_F(CudaTest, ACubinThatTheDriverRefusesFallsBackToPtx) {
+  auto device = make_device();
+  KernelImage image;
+  image.name = "k";
+  image.cubin = "binary k";
+  image.ptx = ".version k";
+  ASSERT_TRUE(device->backend().load(image).ok());
+  EXPECT_EQ(fake.count("cuModuleLoadDataEx(ptx)"), 0);
+  fake.failures["cuModuleLoadDataEx(cubin)"] = {CUDA_ERROR_NO_BINARY_FOR_GPU};
+  ASSERT_TRUE(device->backend().load(image).ok());
+  EXPECT_EQ(fake.count("cuModuleLoadDataEx(ptx)"), 1);
+  fake.failures["cuModuleLoadDataEx(cubin)"] = {CUDA_ERROR_NO_BINARY_FOR_GPU};
+  image.ptx = {};
+  EXPECT_FALSE(device->backend().load(image).ok());
+}
+
+TEST_F(CudaTest, RefusedLaunchNamesTheKernelAndKeepsTheDevice) {
+  auto device = make_device();
+  auto kernel = *load(*device);
+  fake.failures["cuLaunchKernel"] = {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES};
+  auto status = launch(*device, *kernel);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().kind, ErrorKind::kLaunch);
+  EXPECT_EQ(status.error().message,
+            "kernel 'kernel_a' over a grid of 2x3x4 with 256 threads and 0 bytes of shared memory per program: "
+            "cuLaunchKernel failed: "
+            "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (the fake driver says so)");
+  EXPECT_TRUE(launch(*device, *kernel).ok());
+}
+
+TEST_F(CudaTest, AFaultNamesTheKernelAndBreaksTheDevice) {
+  auto device = make_device();
+  Tensor t = *Tensor::zeros(Device(device), DType::kF32, Shape{8});
+  auto kernel = *load(*device);
+  ASSERT_TRUE(launch(*device, *kernel).ok());
+  fake.failures["cuStreamSynchronize"] = {CUDA_ERROR_ILLEGAL_ADDRESS};
+  auto status = Device(device).default_stream().synchronize();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().kind, ErrorKind::kLaunch);
+  EXPECT_EQ(status.error().message,
+            "kernel 'kernel_a' on cuda:0 read or wrote an illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)");
+  const std::string later =
+      "cuda:0 cannot be used any more: " + status.error().message + "; start kiln again to use it";
+  for (const Status& s : {launch(*device, *kernel), Device(device).synchronize(), t.fill(1)}) {
+    ASSERT_FALSE(s.ok());
+    EXPECT_EQ(s.error().kind, ErrorKind::kDevice);
+    EXPECT_EQ(s.error().message, later);
+  }
+  EXPECT_EQ(t.to_bytes().error().message, later);
+  EXPECT_EQ(load(*device, "other").error().message, later);
+  EXPECT_EQ(Tensor::zeros(Device(device), DType::kF32, Shape{4 << 20}).error().message, later);
+  t.free();
+}
+
+TEST_F(CudaTest, AFaultAfterSeveralLaunchesSaysWhichWasLast) {
+  auto device = make_device();
+  auto first = *load(*device, "first"), second = *load(*device, "second");
+  ASSERT_TRUE(launch(*device, *first).ok());
+  ASSERT_TRUE(Device(device).default_stream().synchronize().ok());
+  ASSERT_TRUE(launch(*device, *first).ok());
+  ASSERT_TRUE(launch(*device, *second).ok());
+  fake.failures["cuStreamSynchronize"] = {CUDA_ERROR_LAUNCH_FAILED};
+  EXPECT_EQ(Device(device).default_stream().synchronize().error().message,
+            "a kernel on cuda:0 failed while running (CUDA_ERROR_LAUNCH_FAILED); kernel 'second' was launched last, of "
+            "2 since the stream was last idle");
+}
+
+TEST_F(CudaTest, AFaultSeenByACopyIsTheKernelsFault) {
+  auto device = make_device();
+  Tensor t = *Tensor::zeros(Device(device), DType::kF32, Shape{8});
+  auto kernel = *load(*device);
+  ASSERT_TRUE(launch(*device, *kernel).ok());
+  fake.failures["cuMemcpyDtoHAsync"] = {CUDA_ERROR_ILLEGAL_ADDRESS};
+  EXPECT_EQ(t.to_bytes().error().message,
+            "kernel 'kernel_a' on cuda:0 read or wrote an illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)");
+}
+
+TEST_F(CudaTest, AFaultAfterUnloadingNamesNobody) {
+  auto device = make_device();
+  {
+    auto kernel = *load(*device);
+    ASSERT_TRUE(launch(*device, *kernel).ok());
+  }
+  EXPECT_EQ(fake.live_modules, 0);
+  fake.failures["cuStreamSynchronize"] = {CUDA_ERROR_ILLEGAL_ADDRESS};
+  EXPECT_EQ(Device(device).default_stream().synchronize().error().message,
+            "a kernel on cuda:0 read or wrote an illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)");
+}
+
+TEST_F(CudaTest, OutOfMemoryGivesFiguresAndIsNoFault) {
+  Device device(make_device());
+  Tensor a = *Tensor::empty(device, DType::kF32, Shape{150 << 20});
+  auto b = Tensor::empty(device, DType::kF32, Shape{150 << 20});
+  ASSERT_FALSE(b.ok());
+  EXPECT_EQ(b.error().kind, ErrorKind::kMemory);
+  EXPECT_EQ(b.error().message,
+            "out of memory on cuda:0: asked for 600.0 MiB, 424.0 MiB free, 600.0 MiB in use by tensors, 0 B were "
+            "cached and given back");
+  a.free();
+  EXPECT_TRUE(Tensor::empty(device, DType::kF32, Shape{200 << 20}).ok()) << "the cached 600 MiB are given back for 800";
+}
+
+TEST_F(CudaTest, MemoryLimit) {
+  setenv("KILN_CUDA_MEMORY", "100M", 1);
+  Device device(make_device());
+  EXPECT_TRUE(Tensor::empty(device, DType::kI8, Shape{90 << 20}).ok());
+  auto second = Tensor::empty(device, DType::kI8, Shape{101 << 20});
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().kind, ErrorKind::kMemory);
+  setenv("KILN_CUDA_MEMORY", "lots", 1);
+  EXPECT_EQ(Tensor::empty(Device(make_device()), DType::kI8, Shape{1}).error().kind, ErrorKind::kValue);
+}
+
+TEST_F(CudaTest, StreamsEventsAndTheirEnd) {
+  auto impl = make_device();
+  Device device(impl);
+  {
+    Stream side = *device.new_stream();
+    Event from = *device.record(), to = *device.record(side);
+    EXPECT_TRUE(side.wait(from).ok());
+    EXPECT_EQ(fake.count("cuStreamWaitEvent"), 1);
+    EXPECT_GE(*device.elapsed_ms(from, to), 0);
+    EXPECT_EQ(fake.live_streams, 2);
+    EXPECT_EQ(fake.live_events, 2);
+    Device other(make_device(1));
+    EXPECT_EQ(other.record(side).error().kind, ErrorKind::kValue);
+    EXPECT_EQ(other.elapsed_ms(from, to).error().kind, ErrorKind::kValue);
+    Event on_cpu = *Device::open("cpu")->record();
+    EXPECT_EQ(side.wait(on_cpu).error().kind, ErrorKind::kValue);
+  }
+  EXPECT_EQ(fake.live_streams, 1) << "the default stream";
+  EXPECT_EQ(fake.live_events, 0);
+  { Tensor t = *Tensor::zeros(device, DType::kF32, Shape{100}); }
+  device = Device();
+  impl.reset();
+  EXPECT_EQ(fake.live_streams, 0);
+  EXPECT_EQ(fake.memory_used, 0u);
+  EXPECT_EQ(fake.contexts, 0);
+}
+
+TEST_F(CudaTest, ATensorUsedOnASideStreamIsNotReusedEarly) {
+  Device device(make_device());
+  Stream side = *device.new_stream();
+  Tensor t = *Tensor::empty(device, DType::kF32, Shape{1 << 20});
+  uint64_t address = t.address();
+  device.impl()->allocator().used_on(t.storage()->block, *side.impl());
+  fake.failures["cuEventQuery"] = {CUDA_ERROR_NOT_READY, 0, 1};
+  t.free();
+  Tensor second = *Tensor::empty(device, DType::kF32, Shape{1 << 20});
+  EXPECT_NE(second.address(), address);
+  Tensor third = *Tensor::empty(device, DType::kF32, Shape{1 << 20});
+  EXPECT_EQ(third.address(), address);
+}
+
+}  // namespace
+}  // namespace kiln::runtime

@@ -1,0 +1,354 @@
+// A CUDA driver for tests. Streams run at once, device memory is host memory, kernels do nothing but are recorded.
+#include "tests/unit/runtime/cuda/fake/fake_cuda.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+
+// The runtime looks this one up unversioned.
+#undef cuEventElapsedTime
+
+struct CUctx_st {};
+struct CUstream_st {};
+struct CUevent_st {
+  std::chrono::steady_clock::time_point time;
+};
+struct CUmod_st {
+  std::string image;
+};
+struct CUfunc_st {
+  std::string name;
+  int max_shared = 49152;
+};
+
+namespace {
+
+FakeCuda fake;
+CUctx_st context;
+thread_local CUcontext current = nullptr;
+std::map<CUdeviceptr, size_t> blocks;
+bool initialised = false;
+
+CUresult begin(const char* name) {
+  fake.calls.emplace_back(name);
+  if (fake.sticky != CUDA_SUCCESS) return fake.sticky;
+  auto it = fake.failures.find(name);
+  if (it == fake.failures.end() || it->second.times == 0) return CUDA_SUCCESS;
+  if (it->second.skip-- > 0) return CUDA_SUCCESS;
+  --it->second.times;
+  CUresult code = it->second.code;
+  if (code >= CUDA_ERROR_ILLEGAL_ADDRESS && code <= CUDA_ERROR_LAUNCH_FAILED &&
+      code != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
+    fake.sticky = code;
+  return code;
+}
+
+bool inside(CUdeviceptr p, size_t n) {
+  auto it = blocks.upper_bound(p);
+  if (it == blocks.begin()) return false;
+  --it;
+  return p + n <= it->first + it->second;
+}
+
+}  // namespace
+
+#define BEGIN(name)                                                   \
+  if (CUresult code = begin(name); code != CUDA_SUCCESS) return code; \
+  if (!initialised) return CUDA_ERROR_NOT_INITIALIZED
+#define NEED_CONTEXT \
+  if (!current) return CUDA_ERROR_INVALID_CONTEXT
+
+extern "C" {
+
+FakeCuda* fake_cuda() { return &fake; }
+
+CUresult cuInit(unsigned) {
+  if (CUresult code = begin("cuInit"); code != CUDA_SUCCESS) return code;
+  initialised = true;
+  return fake.devices == 0 ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
+CUresult cuDriverGetVersion(int* v) {
+  *v = fake.driver_version;
+  return CUDA_SUCCESS;
+}
+CUresult cuGetErrorName(CUresult code, const char** text) {
+  switch (code) {
+    case CUDA_ERROR_OUT_OF_MEMORY:
+      *text = "CUDA_ERROR_OUT_OF_MEMORY";
+      break;
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+      *text = "CUDA_ERROR_ILLEGAL_ADDRESS";
+      break;
+    case CUDA_ERROR_LAUNCH_FAILED:
+      *text = "CUDA_ERROR_LAUNCH_FAILED";
+      break;
+    case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
+      *text = "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES";
+      break;
+    case CUDA_ERROR_INVALID_PTX:
+      *text = "CUDA_ERROR_INVALID_PTX";
+      break;
+    case CUDA_ERROR_UNKNOWN:
+      *text = "CUDA_ERROR_UNKNOWN";
+      break;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+CUresult cuGetErrorString(CUresult, const char** text) {
+  *text = "the fake driver says so";
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice* d, int ordinal) {
+  BEGIN("cuDeviceGet");
+  if (ordinal >= fake.devices) return CUDA_ERROR_INVALID_DEVICE;
+  *d = ordinal;
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetCount(int* n) {
+  BEGIN("cuDeviceGetCount");
+  *n = fake.devices;
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetName(char* name, int n, CUdevice) {
+  BEGIN("cuDeviceGetName");
+  std::strncpy(name, "Fake GPU", static_cast<size_t>(n));
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice) {
+  BEGIN("cuDeviceGetAttribute");
+  switch (static_cast<int>(which)) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      *value = fake.major;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      *value = fake.minor;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+      *value = fake.max_shared;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      *value = 132;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      *value = 1024;
+      break;
+    default:
+      *value = 1;
+  }
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceTotalMem(size_t* n, CUdevice) {
+  BEGIN("cuDeviceTotalMem");
+  *n = fake.memory;
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext* c, CUdevice) {
+  BEGIN("cuDevicePrimaryCtxRetain");
+  *c = &context;
+  ++fake.contexts;
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRelease(CUdevice) {
+  --fake.contexts;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetCurrent(CUcontext* c) {
+  *c = current;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxSetCurrent(CUcontext c) {
+  BEGIN("cuCtxSetCurrent");
+  current = c;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxSynchronize() {
+  BEGIN("cuCtxSynchronize");
+  NEED_CONTEXT;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemGetInfo(size_t* free, size_t* total) {
+  BEGIN("cuMemGetInfo");
+  NEED_CONTEXT;
+  *free = fake.memory - fake.memory_used, *total = fake.memory;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAlloc(CUdeviceptr* p, size_t n) {
+  BEGIN("cuMemAlloc");
+  NEED_CONTEXT;
+  if (fake.memory_used + n > fake.memory) return CUDA_ERROR_OUT_OF_MEMORY;
+  void* memory = std::aligned_alloc(512, (n + 511) / 512 * 512);
+  if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
+  *p = reinterpret_cast<CUdeviceptr>(memory);
+  blocks[*p] = n;
+  fake.memory_used += n;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemFree(CUdeviceptr p) {
+  BEGIN("cuMemFree");
+  NEED_CONTEXT;
+  auto it = blocks.find(p);
+  if (it == blocks.end()) return CUDA_ERROR_INVALID_VALUE;
+  fake.memory_used -= it->second;
+  std::free(reinterpret_cast<void*>(p));
+  blocks.erase(it);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t n, CUstream) {
+  BEGIN("cuMemcpyHtoDAsync");
+  NEED_CONTEXT;
+  if (!inside(to, n)) return CUDA_ERROR_INVALID_VALUE;
+  std::memcpy(reinterpret_cast<void*>(to), from, n);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t n, CUstream) {
+  BEGIN("cuMemcpyDtoHAsync");
+  NEED_CONTEXT;
+  if (!inside(from, n)) return CUDA_ERROR_INVALID_VALUE;
+  std::memcpy(to, reinterpret_cast<void*>(from), n);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream) {
+  BEGIN("cuMemcpyDtoDAsync");
+  NEED_CONTEXT;
+  if (!inside(to, n) || !inside(from, n)) return CUDA_ERROR_INVALID_VALUE;
+  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char v, size_t n, CUstream) {
+  BEGIN("cuMemsetD8Async");
+  if (!inside(to, n)) return CUDA_ERROR_INVALID_VALUE;
+  std::memset(reinterpret_cast<void*>(to), v, n);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short v, size_t n, CUstream) {
+  BEGIN("cuMemsetD16Async");
+  if (!inside(to, 2 * n)) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < n; ++i) reinterpret_cast<unsigned short*>(to)[i] = v;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned v, size_t n, CUstream) {
+  BEGIN("cuMemsetD32Async");
+  if (!inside(to, 4 * n)) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < n; ++i) reinterpret_cast<unsigned*>(to)[i] = v;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned v, size_t width, size_t height, CUstream) {
+  BEGIN("cuMemsetD2D32Async");
+  if (!inside(to, (height - 1) * pitch + 4 * width)) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t y = 0; y < height; ++y)
+    for (size_t x = 0; x < width; ++x) reinterpret_cast<unsigned*>(to + y * pitch)[x] = v;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamCreate(CUstream* s, unsigned flags) {
+  BEGIN("cuStreamCreate");
+  NEED_CONTEXT;
+  if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+  *s = new CUstream_st;
+  ++fake.live_streams;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamDestroy(CUstream s) {
+  --fake.live_streams;
+  delete s;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamSynchronize(CUstream s) {
+  BEGIN("cuStreamSynchronize");
+  NEED_CONTEXT;
+  return s ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
+  BEGIN("cuStreamWaitEvent");
+  return CUDA_SUCCESS;
+}
+CUresult cuEventCreate(CUevent* e, unsigned) {
+  BEGIN("cuEventCreate");
+  NEED_CONTEXT;
+  *e = new CUevent_st;
+  ++fake.live_events;
+  return CUDA_SUCCESS;
+}
+CUresult cuEventDestroy(CUevent e) {
+  --fake.live_events;
+  delete e;
+  return CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent e, CUstream s) {
+  BEGIN("cuEventRecord");
+  if (!s) return CUDA_ERROR_INVALID_HANDLE;
+  e->time = std::chrono::steady_clock::now();
+  return CUDA_SUCCESS;
+}
+CUresult cuEventQuery(CUevent) { return begin("cuEventQuery"); }
+CUresult cuEventSynchronize(CUevent) {
+  BEGIN("cuEventSynchronize");
+  return CUDA_SUCCESS;
+}
+CUresult cuEventElapsedTime(float* ms, CUevent a, CUevent b) {
+  BEGIN("cuEventElapsedTime");
+  *ms = std::chrono::duration<float, std::milli>(b->time - a->time).count();
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleLoadDataEx(CUmodule* m, const void* image, unsigned n, CUjit_option* options, void** values) {
+  // Only for the name of the failing call: a cubin and PTX fail apart.
+  std::string text(static_cast<const char*>(image));
+  bool ptx = text.find(".version") != std::string::npos;
+  CUresult code = begin(ptx ? "cuModuleLoadDataEx(ptx)" : "cuModuleLoadDataEx(cubin)");
+  if (code != CUDA_SUCCESS) {
+    for (unsigned i = 0; i < n; ++i)
+      if (options[i] == CU_JIT_ERROR_LOG_BUFFER) std::strcpy(static_cast<char*>(values[i]), fake.jit_log.c_str());
+    return code;
+  }
+  NEED_CONTEXT;
+  *m = new CUmod_st{text};
+  ++fake.live_modules;
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleUnload(CUmodule m) {
+  --fake.live_modules;
+  delete m;
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
+  BEGIN("cuModuleGetFunction");
+  if (m->image.find(name) == std::string::npos) return CUDA_ERROR_NOT_FOUND;
+  static std::map<std::string, CUfunc_st> functions;
+  CUfunc_st& function = functions[name];
+  function = {name};
+  *f = &function;
+  return CUDA_SUCCESS;
+}
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute which, CUfunction) {
+  BEGIN("cuFuncGetAttribute");
+  *value = which == CU_FUNC_ATTRIBUTE_NUM_REGS ? 24 : 0;
+  return CUDA_SUCCESS;
+}
+CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute which, int value) {
+  BEGIN("cuFuncSetAttribute");
+  if (which != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > fake.max_shared)
+    return CUDA_ERROR_INVALID_VALUE;
+  f->max_shared = value;
+  return CUDA_SUCCESS;
+}
+#ifndef FAKE_CUDA_WITHOUT_LAUNCH
+CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz,
+                        unsigned shared, CUstream s, void** params, void** extra) {
+  BEGIN("cuLaunchKernel");
+  NEED_CONTEXT;
+  if (extra || by != 1 || bz != 1 || !s || static_cast<int>(shared) > f->max_shared) return CUDA_ERROR_INVALID_VALUE;
+  FakeCuda::Launch launch{f->name, {x, y, z}, bx, shared, s, {}};
+  for (size_t i = 0; i < fake.param_bytes.size(); ++i) {
+    uint64_t value = 0;
+    std::memcpy(&value, params[i], static_cast<size_t>(fake.param_bytes[i]));
+    launch.params.push_back(value);
+  }
+  fake.launches.push_back(std::move(launch));
+  return CUDA_SUCCESS;
+}
+#endif
+
+}  // extern "C"

@@ -1,0 +1,45 @@
+// Controls of the fake driver; tests get it through the symbol "fake_cuda".
+#pragma once
+#include <cuda.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+struct FakeCuda {
+  // What the "machine" has.
+  int driver_version = 13000;
+  int devices = 2;
+  int major = 9, minor = 0;
+  size_t memory = 1 << 30;
+  int max_shared = 232448;
+
+  // Failures: the call of that name returns the code, after `skip` good ones, `times` times.
+  struct Failure {
+    CUresult code;
+    int skip = 0, times = 1;
+  };
+  std::map<std::string, Failure> failures;
+  CUresult sticky = CUDA_SUCCESS;  // once a fault happened, what every call returns
+
+  // What happened.
+  std::vector<std::string> calls;  // names, in order
+  struct Launch {
+    std::string kernel;
+    unsigned grid[3], threads, shared;
+    CUstream stream;
+    std::vector<uint64_t> params;  // as many as `param_bytes` of the module has
+  };
+  std::vector<Launch> launches;
+  size_t memory_used = 0;
+  int live_streams = 0, live_events = 0, live_modules = 0, contexts = 0;
+  std::string jit_log;                       // what the PTX compiler says when it fails
+  std::vector<int> param_bytes = {8, 8, 4};  // of every kernel
+
+  int count(const std::string& name) const {
+    int n = 0;
+    for (const std::string& c : calls) n += c == name;
+    return n;
+  }
+};
