@@ -8,6 +8,7 @@
 #include "kiln/tensor.h"
 #include "runtime/convert.h"
 #include "runtime/device.h"
+#include "runtime/device_kernels.h"
 #include "runtime/native.h"
 #include "support/diag.h"
 
@@ -32,7 +33,7 @@ constexpr float kLog[] = {0.33333330728190674f, -0.2500030642256876f, 0.20001045
 constexpr float kSin[] = {6.283185280154406f, -41.341680613346526f, 81.60247636892599f, -76.58117264431282f,
                           39.75982708575151f};
 
-// The kernel of runtime/kernel_sources.cc does the same steps: a test compares them bit for bit. Sums of products are
+// The kernel of runtime/device_kernels.cc does the same steps: a test compares them bit for bit. Sums of products are
 // written as fma because the compiler fuses them in kernels; products with powers of two are exact, so their sums need
 // none.
 inline __attribute__((always_inline)) float normal(uint64_t bits) {
@@ -48,7 +49,8 @@ inline __attribute__((always_inline)) float normal(uint64_t bits) {
   p = p * f * square;
   float log_f = f + __builtin_fmaf(-0.5f, square, p);
   float log_x = __builtin_fmaf(static_cast<float>(exponent - 32), 0.6931471805599453f, log_f);
-  float radius = std::sqrt(std::max(-2.0f * log_x, 0.0f));
+  float t = -2.0f * log_x;
+  float radius = std::sqrt(t > 0.0f ? t : 0.0f);  // not max, which may keep the sign of a zero
   // cos(2πv) = sin(2π(¼ - |v|)) for v in [-½, ½].
   float w = 0.25f - std::fabs(static_cast<float>(second) * 0x1p-32f);
   float w2 = w * w;
@@ -75,20 +77,6 @@ void fill_normals(uint64_t key, int64_t first, int64_t count, float* out) {
   normals(key, first, count, out);
 }
 
-// Bits of precision of a float format: uniforms are multiples of 2^-bits, so that no rounding ever gives 1.
-int precision(DType t) {
-  switch (bits(t)) {
-    case 64:
-      return 53;
-    case 32:
-      return 24;
-    case 16:
-      return t == DType::kF16 ? 11 : 8;
-    default:
-      return t == DType::kF8E4M3 ? 4 : 3;
-  }
-}
-
 void native_random(const uint64_t* args, const int32_t*, int64_t first, int64_t last, void*) {
   RandomSpec spec{static_cast<RandomKind>(args[1]), static_cast<DType>(args[2]), args[3], static_cast<int64_t>(args[4]),
                   args[5]};
@@ -103,6 +91,10 @@ Result<Tensor> random_tensor(const Device& device, std::span<const int64_t> shap
   if (n == 0) return t;
   Tensor host = t;
   if (device.is_cuda()) {
+    if (n * size_of(spec.dtype) >= kDeviceKernelBytes && has_random_kernel(spec)) {
+      KILN_CHECK_OK(random_on_device(t, spec));
+      return t;
+    }
     KILN_TRY(Device cpu, Device::open("cpu"));
     KILN_TRY(host, Tensor::empty(cpu, spec.dtype, shape));
   }
@@ -125,6 +117,19 @@ Status need_float(const char* what, DType dtype) {
 
 }  // namespace
 
+int uniform_bits(DType dtype) {
+  switch (bits(dtype)) {
+    case 64:
+      return 53;
+    case 32:
+      return 24;
+    case 16:
+      return dtype == DType::kF16 ? 11 : 8;
+    default:
+      return dtype == DType::kF8E4M3 ? 4 : 3;
+  }
+}
+
 uint64_t random_key(uint64_t seed) { return mix64(seed + kGolden); }
 
 void random_elements(const RandomSpec& spec, int64_t first, int64_t count, void* target) {
@@ -136,7 +141,7 @@ void random_elements(const RandomSpec& spec, int64_t first, int64_t count, void*
     char* chunk = out + done * size_of(spec.dtype);
     switch (spec.kind) {
       case RandomKind::kUniform: {
-        int p = precision(spec.dtype);
+        int p = uniform_bits(spec.dtype);
         double values[kChunk];
         for (int64_t i = 0; i < n; ++i) values[i] = std::ldexp(static_cast<double>(word(key, at + i) >> (64 - p)), -p);
         convert_elements(DType::kF64, values, spec.dtype, chunk, n);

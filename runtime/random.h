@@ -22,6 +22,9 @@ struct RandomSpec {
 /// The first key of the sequence: what a kernel gets in the place of the seed.
 uint64_t random_key(uint64_t seed);
 
+/// Bits of precision of a float format: uniforms are multiples of 2^-bits, so that no rounding ever gives 1.
+int uniform_bits(DType dtype);
+
 /// Elements [first, first + count) of the sequence, packed, to `target`.
 void random_elements(const RandomSpec& spec, int64_t first, int64_t count, void* target);
 

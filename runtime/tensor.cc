@@ -5,6 +5,8 @@
 
 #include "runtime/convert.h"
 #include "runtime/device.h"
+#include "runtime/device_kernels.h"
+#include "runtime/native.h"
 #include "support/diag.h"
 
 namespace kiln {
@@ -50,6 +52,28 @@ int64_t span_elements(std::span<const int64_t> shape, std::span<const int64_t> s
     last += (shape[i] - 1) * strides[i];
   }
   return last + 1;
+}
+
+// args: target, its dtype, source, its dtype, count.
+void native_convert(const uint64_t* args, const int32_t*, int64_t first, int64_t last, void*) {
+  auto to = static_cast<DType>(args[1]), from = static_cast<DType>(args[3]);
+  int64_t begin = first * kNativeBlock, end = std::min(static_cast<int64_t>(args[4]), last * kNativeBlock);
+  convert_elements(from, reinterpret_cast<const char*>(args[2]) + begin * size_of(from), to,
+                   reinterpret_cast<char*>(args[0]) + begin * size_of(to), end - begin);
+}
+
+// The unsigned integers of an element size: what a copy needs to know of a dtype.
+DType bits_dtype(DType t) {
+  switch (size_of(t)) {
+    case 1:
+      return DType::kU8;
+    case 2:
+      return DType::kU16;
+    case 4:
+      return DType::kU32;
+    default:
+      return DType::kU64;
+  }
 }
 
 Backend& backend_of(const Storage& storage) { return storage.device->backend(); }
@@ -216,9 +240,24 @@ Result<Tensor> Tensor::to(DType dtype) const {
   if (!storage_) return error(ErrorKind::kValue, "to of an empty tensor handle");
   if (is_freed()) return freed_error("the tensor");
   if (dtype == dtype_) return *this;
+  int64_t n = numel();
+  if (!storage_->device->is_cuda()) {
+    KILN_TRY(Tensor source, contiguous());
+    KILN_TRY(Tensor target, empty(device(), dtype, shape_));
+    const uint64_t slots[] = {target.address(), static_cast<uint64_t>(dtype), source.address(),
+                              static_cast<uint64_t>(dtype_), static_cast<uint64_t>(n)};
+    if (n > 0) KILN_CHECK_OK(run_native(native_convert, "convert", slots, n));
+    return target;
+  }
+  if (n * size_of(dtype_) >= kDeviceKernelBytes && has_convert_kernel(dtype_, dtype)) {
+    KILN_TRY(Tensor source, contiguous());
+    KILN_TRY(Tensor target, empty(device(), dtype, shape_));
+    KILN_CHECK_OK(convert_on_device(target, source));
+    return target;
+  }
   KILN_TRY(std::vector<std::byte> source, to_bytes());
-  std::vector<std::byte> target(static_cast<size_t>(numel() * size_of(dtype)));
-  convert_elements(dtype_, source.data(), dtype, target.data(), numel());
+  std::vector<std::byte> target(static_cast<size_t>(n * size_of(dtype)));
+  convert_elements(dtype_, source.data(), dtype, target.data(), n);
   return from_host(device(), dtype, shape_, target.data(), target.size());
 }
 
@@ -249,6 +288,12 @@ Status Tensor::copy_from(const Tensor& other) const {
       return to.copy_in(address(), reinterpret_cast<const void*>(other.address()), bytes, to.default_stream());
     if (&to != &from && !storage_->device->is_cuda())
       return from.copy_out(reinterpret_cast<void*>(address()), other.address(), bytes, from.default_stream());
+  }
+  if (&to == &from && storage_->device->is_cuda() && static_cast<int64_t>(bytes) >= kDeviceKernelBytes &&
+      storage_ != other.storage_ && rank() <= kDeviceCopyRank) {
+    Tensor target = *this, source = other;
+    target.dtype_ = source.dtype_ = bits_dtype(dtype_);
+    return copy_on_device(target, source);
   }
   KILN_TRY(std::vector<std::byte> packed, other.to_bytes());
   if (is_contiguous()) return to.copy_in(address(), packed.data(), bytes, to.default_stream());

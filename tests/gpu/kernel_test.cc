@@ -1,0 +1,141 @@
+// Kernels in the Triton language on a real GPU, through the public API alone.
+#include "kiln/kernel.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include "tests/gpu/gpu_test_util.h"
+
+namespace kiln::runtime {
+namespace {
+
+using Args = std::vector<std::optional<Arg>>;
+using Shape = std::vector<int64_t>;
+
+constexpr const char* kSource = R"(
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out + i, tl.load(x + i, mask=mask) + tl.load(y + i, mask=mask), mask=mask)
+
+
+@triton.jit
+def row_max(x, out, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + row * columns + i, mask=i < columns, other=-float("inf"))
+    tl.store(out + row, tl.max(v, axis=0))
+)";
+
+class GpuKernel : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/kiln_gpu_cache_XXXXXX";
+    setenv("KILN_CACHE_DIR", mkdtemp(name), 1);
+  }
+  void TearDown() override { unsetenv("KILN_CACHE_DIR"); }
+  static Kernel make(const char* name) {
+    auto kernel = Kernel::from_source(kSource, "gpu_test.py", name);
+    EXPECT_TRUE(kernel.ok()) << render(kernel.error());
+    return *kernel;
+  }
+};
+
+TEST_F(GpuKernel, AddEveryWidth) {
+  GPU_OR_SKIP(device);
+  Kernel add = make("add");
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kI32, DType::kI8})
+    for (int64_t n : {1, 97, 1024, 100'003}) {
+      auto make_input = [&](uint64_t seed) {
+        return is_float(dtype) ? *randn(device, dtype, Shape{n}, seed) : *randint(device, dtype, Shape{n}, 0, 50, seed);
+      };
+      Tensor x = make_input(1), y = make_input(2), out = *Tensor::zeros(device, dtype, Shape{n});
+      ASSERT_OK(add.launch({(n + 255) / 256, 1, 1}, Args{x, y, out, n, int64_t{256}}));
+      auto a = *x.to_doubles(), b = *y.to_doubles(), got = *out.to_doubles();
+      for (size_t i = 0; i < a.size(); ++i) {
+        double expected = 0;
+        from_double(dtype, a[i] + b[i], &expected);
+        ASSERT_EQ(got[i], to_double(dtype, &expected)) << name(dtype) << " " << n << " [" << i << "]";
+      }
+    }
+}
+
+TEST_F(GpuKernel, SecondProcessFindsTheCubinOnDisk) {
+  GPU_OR_SKIP(device);
+  Tensor x = *randn(device, DType::kF32, Shape{1000}, 1);
+  Args args{x, x, x, int64_t{1000}, int64_t{128}};
+  auto first = make("add").compile(args);
+  ASSERT_TRUE(first.ok()) << render(first.error());
+  EXPECT_FALSE(first->from_cache);
+  EXPECT_GT(first->registers, 0);
+  EXPECT_NE(first->ptx.find(".entry"), std::string::npos);
+  auto second = make("add").compile(args);
+  ASSERT_TRUE(second.ok());
+  EXPECT_TRUE(second->from_cache);
+  EXPECT_EQ(second->registers, first->registers);
+  double ms = 0;
+  for (const auto& [phase, time] : second->phases) {
+    std::printf("cached: %s %.3f ms\n", phase.c_str(), time);
+    ms += time;
+  }
+  for (const auto& [phase, time] : first->phases) std::printf("cold: %s %.3f ms\n", phase.c_str(), time);
+  EXPECT_LT(ms, 20);
+}
+
+TEST_F(GpuKernel, ReductionOverRows) {
+  GPU_OR_SKIP(device);
+  Kernel row_max = make("row_max");
+  for (int64_t columns : {1, 31, 1000, 4096}) {
+    const int64_t rows = 33;
+    Tensor x = *randn(device, DType::kF32, Shape{rows, columns}, 3),
+           out = *Tensor::zeros(device, DType::kF32, Shape{rows});
+    int64_t block = 1;
+    while (block < columns) block *= 2;
+    ASSERT_OK(row_max.launch({rows, 1, 1}, Args{x, out, columns, block}));
+    auto in = *x.to_doubles(), got = *out.to_doubles();
+    for (int64_t r = 0; r < rows; ++r) {
+      double expected = -INFINITY;
+      for (int64_t c = 0; c < columns; ++c) expected = std::max(expected, in[static_cast<size_t>(r * columns + c)]);
+      ASSERT_EQ(got[static_cast<size_t>(r)], expected) << columns;
+    }
+  }
+}
+
+TEST_F(GpuKernel, SideStreamAndEvents) {
+  GPU_OR_SKIP(device);
+  Kernel add = make("add");
+  const int64_t n = 1 << 22;
+  Tensor x = *Tensor::full(device, DType::kF32, Shape{n}, 1), y = *Tensor::full(device, DType::kF32, Shape{n}, 2),
+         out = *Tensor::zeros(device, DType::kF32, Shape{n});
+  LaunchOptions options;
+  options.stream = *device.new_stream();
+  ASSERT_OK(options.stream.wait(*device.record()));
+  ASSERT_OK(add.launch({n / 1024, 1, 1}, Args{x, y, out, n, int64_t{1024}}, options));
+  ASSERT_OK(device.default_stream().wait(*device.record(options.stream)));
+  EXPECT_EQ(*out.to_doubles(), std::vector<double>(static_cast<size_t>(n), 3.0));
+}
+
+TEST_F(GpuKernel, ErrorsBeforeTheLaunch) {
+  GPU_OR_SKIP(device);
+  Kernel add = make("add");
+  Tensor x = *Tensor::zeros(device, DType::kF32, Shape{16}),
+         host = *Tensor::zeros(*Device::open("cpu"), DType::kF32, Shape{16});
+  auto status = add.launch({1, 1, 1}, Args{x, host, x, int64_t{16}, int64_t{16}});
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message, "kernel 'add': 'x' is on cuda:0 and 'y' is on cpu");
+  Tensor gone = *Tensor::zeros(device, DType::kF32, Shape{16});
+  gone.free();
+  EXPECT_EQ(add.launch({1, 1, 1}, Args{x, gone, x, int64_t{16}, int64_t{16}}).error().message,
+            "kernel 'add': argument 'y' was freed: its memory was given back by free()");
+  EXPECT_EQ(add.launch({1, 70'000, 1}, Args{x, x, x, int64_t{16}, int64_t{16}}).error().kind, ErrorKind::kLaunch);
+  ASSERT_OK(add.launch({0, 1, 1}, Args{x, x, x, int64_t{16}, int64_t{16}}));
+  ASSERT_OK(device.synchronize());
+}
+
+}  // namespace
+}  // namespace kiln::runtime
