@@ -3,9 +3,10 @@
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 
+#include "compiler/codegen/host.h"
 #include "compiler/codegen/nvptx.h"
+#include "compiler/lower/host.h"
 #include "compiler/lower/nvptx.h"
-#include "support/diag.h"
 #include "support/timer.h"
 
 namespace kiln::codegen {
@@ -39,8 +40,18 @@ Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& targ
   return code;
 }
 
-Result<HostObjectCode> build_host(const ir::Module&, const BackendOptions&) {
-  return error(ErrorKind::kUnsupported, "the host target cannot compile kernels yet");
+Result<HostObjectCode> build_host(const ir::Module& module, const BackendOptions& options) {
+  StopWatch watch;
+  llvm::LLVMContext context;
+  KILN_TRY(auto lowered, lower::lower_host(module, context));
+  report(options, "lower", watch);
+  KILN_TRY(HostObject object, emit_object(*lowered.module, options.want_asm));
+  report(options, "llvm", watch);
+  if (options.on_stage) {
+    options.on_stage("llvm", print_llvm(*lowered.module));
+    if (options.want_asm) options.on_stage("asm", object.assembly);
+  }
+  return HostObjectCode{std::move(object.object), std::move(object.assembly), lowered.scratch_bytes};
 }
 
 }  // namespace kiln::codegen

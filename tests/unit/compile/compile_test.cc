@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 
 #include "compiler/parse/parser.h"
 
@@ -42,6 +43,26 @@ TEST(Compile, GivesEveryStageAsText) {
   EXPECT_EQ(kernel->params.size(), 4u);
   EXPECT_EQ(kernel->num_warps, 4);
   EXPECT_EQ(kernel->shared_bytes, 0);
+}
+
+TEST(Compile, HostCodeRuns) {
+  CompileOptions options;
+  options.want_asm = true;
+  auto kernel = compile_add(options);
+  ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+  EXPECT_FALSE(kernel->text.empty());
+  auto code = load_host_object(*kernel);
+  ASSERT_TRUE(code.ok()) << render(code.error());
+  std::vector<float> x(3000), y(3000), out(3000, -1);
+  for (int i = 0; i < 3000; ++i) x[i] = static_cast<float>(i), y[i] = 0.5f;
+  uint64_t slots[] = {reinterpret_cast<uint64_t>(x.data()), reinterpret_cast<uint64_t>(y.data()),
+                      reinterpret_cast<uint64_t>(out.data()), 2992};
+  const int32_t grid[] = {3, 1, 1};
+  std::vector<std::byte> scratch(static_cast<size_t>(kernel->scratch_bytes) + 64);
+  void* aligned = scratch.data();
+  size_t room = scratch.size();
+  (*code)->entry()(slots, grid, 0, 3, std::align(64, static_cast<size_t>(kernel->scratch_bytes), aligned, room));
+  for (int i = 0; i < 3000; ++i) ASSERT_EQ(out[i], i < 2992 ? static_cast<float>(i) + 0.5f : -1.0f) << i;
 }
 
 TEST(Compile, UnknownTargetNamesTheKnownOnes) {
