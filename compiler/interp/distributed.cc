@@ -6,6 +6,7 @@
 #include <random>
 #include <unordered_map>
 
+#include "compiler/analysis/axis_info.h"
 #include "compiler/analysis/layout_ops.h"
 #include "compiler/interp/element.h"
 #include "compiler/interp/eval.h"
@@ -59,6 +60,7 @@ class Machine {
           const DistributedOptions& options)
       : module_(module),
         code_(flatten(module)),
+        axis_(module),
         memory_(memory),
         options_(options),
         grid_(grid),
@@ -329,7 +331,30 @@ class Machine {
 
   // --- memory
 
+  /// What a lowering makes of axis info: registers that one access moves have neighbouring, aligned addresses and one
+  /// mask.
+  Status check_vectors(Warp& warp, const Op& op) {
+    const size_t width = static_cast<size_t>(axis_.vector_width(&op));
+    if (width == 1) return {};
+    const ir::Type& type = op.operand(0)->type;
+    const Elements& pointers = warp.of(op.operand(0));
+    const Value* mask = analysis::mask_of(&op);
+    const uint64_t size = static_cast<uint64_t>(size_of(type.dtype));
+    auto on = [&](size_t i) { return !mask || warp.of(mask)[i]; };
+    for (size_t i = 0; i < pointers.size(); ++i) {
+      const size_t r = i / kLanes, first = r / width * width * kLanes + i % kLanes;
+      const bool neighbours =
+          pointers[i] == pointers[first] + (r % width) * size && pointers[first] % (width * size) == 0;
+      if (on(i) != on(first) || (on(i) && !neighbours))
+        return fail(&op, ErrorKind::kInternal,
+                    "axis info promises {} elements at a time, and element {} is not one of them", width,
+                    index_text(type.shape, element(warp, type, i)));
+    }
+    return {};
+  }
+
   Status load(Warp& warp, const Op& op) {
+    KILN_CHECK_OK(check_vectors(warp, op));
     const Elements& pointers = warp.of(op.operand(0));
     const Elements* mask = op.operands.size() > 1 ? &warp.of(op.operand(1)) : nullptr;
     const Elements* other = op.operands.size() > 2 ? &warp.of(op.operand(2)) : nullptr;
@@ -349,6 +374,7 @@ class Machine {
   }
 
   Status store(Warp& warp, const Op& op) {
+    KILN_CHECK_OK(check_vectors(warp, op));
     const ir::Type& type = op.operand(0)->type;
     const Elements &pointers = warp.of(op.operand(0)), &value = warp.of(op.operand(1));
     const Elements* mask = op.operands.size() > 2 ? &warp.of(op.operand(2)) : nullptr;
@@ -672,6 +698,7 @@ class Machine {
 
   const ir::Module& module_;
   WarpCode code_;
+  analysis::AxisAnalysis axis_;
   const Memory& memory_;
   const DistributedOptions& options_;
   std::array<int32_t, 3> grid_, program_{};

@@ -24,7 +24,8 @@ struct DistributedOptions {
 /// Runs a verified module of the distributed stage with its scratch allocated. Arguments as of run().
 ///
 /// Errors beyond run()'s, all ErrorKind::kInternal: a race in shared memory, a read of what the op did not write, a
-/// deadlock (warps that wait where others never come), an element of a store that is written twice or by nobody.
+/// deadlock (warps that wait where others never come), an element of a store that is written twice or by nobody, a
+/// vector access that axis info allows and that the addresses contradict.
 Status run_distributed(const ir::Module& module, std::array<int32_t, 3> grid, std::span<const uint64_t> args,
                        const Memory& memory, const DistributedOptions& options = {});
 

@@ -273,6 +273,34 @@ TEST(Distributed, AtomicsHappenOncePerElement) {
   EXPECT_EQ(got.buffers, want.buffers);
 }
 
+TEST(Distributed, AFalseHintIsFound) {
+  // The hint promises what the argument breaks: 16-byte accesses would be misaligned.
+  auto tile = parse(
+      "kernel @k(%x: *i32 {divisibility = 16}, %o: *i32 {divisibility = 16}, %n: i32) attributes {num_warps = 1, "
+      "num_stages = 3, num_ctas = 1} {\n"
+      "  %h = hint %n {multiple_of = [16]} : i32\n"
+      "  %c = arange {start = 0, end = 256} : i32[256]\n"
+      "  %hs = splat %h : i32[256]\n"
+      "  %off = add %hs, %c : i32[256]\n"
+      "  %xs = splat %x : *i32[256]\n"
+      "  %xp = addptr %xs, %off : *i32[256]\n"
+      "  %v = load %xp : i32[256]\n"
+      "  %os = splat %o : *i32[256]\n"
+      "  %op = addptr %os, %c : *i32[256]\n"
+      "  store %op, %v\n"
+      "  return\n"
+      "}\n");
+  auto m = distribute(*tile);
+  Launch run;
+  run.buffers = {std::vector<uint32_t>(512), std::vector<uint32_t>(256)};
+  run.numbers = {16};
+  expect_ok(run(*m, 1, 1));
+  run.numbers = {1};
+  Status s = run(*m, 1, 1);
+  ASSERT_FALSE(s.ok());
+  EXPECT_NE(s.error().message.find("axis info promises 4 elements at a time"), std::string::npos) << s.error().message;
+}
+
 // --- random programs of tile ops on integers, where every order of a reduction gives the same bits
 
 constexpr int kInputs = 1024;
