@@ -350,7 +350,51 @@ class Generator {
     return b.addptr(b.splat(base, shape), offsets(b, shape, first));
   }
   Value* load(Builder& b, const Shape& shape) {
-    return b.load(pointers(b, x_, shape, static_cast<int>(pick(kInputs / 2))));
+    if (pick(2)) return b.load(pointers(b, x_, shape, static_cast<int>(pick(kInputs / 2))));
+    // Index arithmetic that axis info follows, kept inside the buffer; a mask that may be constant over vectors.
+    Value* index = offsets(b, shape, static_cast<int>(pick(4) ? 16 * pick(16) : pick(100)));
+    auto constant = [&](int64_t n) { return b.constant_int(index->type, n); };
+    for (uint32_t n = pick(4); n > 0; --n) {
+      int64_t c = pick(3) ? int64_t{1} << pick(7) : 1 + pick(60);
+      switch (pick(10)) {
+        case 0:
+          index = b.binary(OpKind::kDiv, index, constant(c));
+          break;
+        case 1:
+          index = b.binary(OpKind::kRem, index, constant(c));
+          break;
+        case 2:
+          index = b.binary(OpKind::kAnd, index, constant(pick(2) ? c - 1 : -c));
+          break;
+        case 3:
+          index = b.binary(OpKind::kShr, index, constant(pick(5)));
+          break;
+        case 4:
+          index = b.binary(OpKind::kShl, index, constant(pick(5)));
+          break;
+        case 5:
+          index = b.binary(OpKind::kMul, index, constant(c));
+          break;
+        case 6:
+          index = b.binary(OpKind::kSub, index, constant(c));
+          break;
+        case 7:
+          index = b.binary(pick(2) ? OpKind::kMin : OpKind::kMax, index, constant(c));
+          break;
+        case 8: {
+          Value* other = b.binary(OpKind::kAdd, index, constant(c));
+          index = b.select(b.cmp("lt", index, constant(4 * c)), index, other);
+          break;
+        }
+        default:
+          index = b.binary(OpKind::kAdd, index, b.cast(b.cast(index, pick(2) ? DType::kI8 : DType::kI16), DType::kI32));
+      }
+    }
+    const char* predicates[] = {"lt", "le", "gt", "ge", "eq", "ne"};
+    Value* mask = b.cmp(predicates[pick(6)], index, constant(pick(2) ? 16 * pick(32) : pick(500)));
+    if (pick(2)) mask = b.cmp("lt", constant(16 * pick(32)), index);
+    Value* pointer = b.addptr(b.splat(x_, shape), b.binary(OpKind::kAnd, index, constant(kInputs - 1)));
+    return pick(2) ? b.load(pointer, mask) : b.load(pointer, mask, index);
   }
   void store(Builder& b, Value* v) {
     b.store(v->type.is_tile() ? pointers(b, o_, v->type.shape, outputs_)
