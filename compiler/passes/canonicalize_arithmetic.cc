@@ -112,10 +112,10 @@ Value* identity(Op* op, const Facts& f, ir::Builder& b) {
       Op* inner = defined_by(x, OpKind::kAddPtr);
       if (!inner || !f.bits[1] || inner->operand(1)->type != offset) return nullptr;
       const auto first = constant_of(inner->operand(1));
-      if (!first) return nullptr;
+      if (!first || offset.element_bits() == 64) return nullptr;
       const int64_t sum = interp::int_value(offset.dtype, *first) + interp::int_value(offset.dtype, *f.bits[1]);
       const uint64_t cut = static_cast<uint64_t>(sum) & interp::element_mask(offset.element_bits());
-      if (offset.element_bits() == 64 || interp::int_value(offset.dtype, cut) != sum) return nullptr;
+      if (interp::int_value(offset.dtype, cut) != sum) return nullptr;  // it would wrap, where two steps do not
       return b.addptr(inner->operand(0), make_constant(b, offset, cut));
     }
     default:

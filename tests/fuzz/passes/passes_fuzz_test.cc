@@ -1,6 +1,8 @@
 // Properties of random programs: the text form round-trips, passes keep the IR valid and its meaning bit for bit.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <random>
 #include <set>
 
 #include "compiler/passes/pass.h"
@@ -118,6 +120,50 @@ TEST(Fuzz, FuseFmaLeavesIntegersAlone) {
       ASSERT_EQ(ir::print(*m), ir::print(*p.module)) << describe(p);
     }
   }
+}
+
+/// Damaged text is an error with a place, or a module that the verifier judges; what it accepts, passes survive.
+TEST(Fuzz, DamagedTextNeverStopsTheProgram) {
+  const target::Target& host = *target::find("host");
+  int accepted = 0;
+  for (uint64_t seed : seeds(1500)) {
+    SCOPED_TRACE(fmt::format("KILN_FUZZ_SEED={:#x}", seed));
+    std::mt19937_64 rng(seed);
+    GeneratorOptions options;
+    options.max_statements = 10;
+    std::string text = ir::print(*generate(seed % 64, options).module);
+    for (uint64_t i = 0; i <= rng() % 3; ++i) {
+      const size_t at = rng() % text.size(), from = rng() % text.size();
+      switch (rng() % 4) {
+        case 0:
+          text.erase(at, 1 + rng() % 4);
+          break;
+        case 1:
+          text.insert(at, text.substr(from, 1 + rng() % 8));
+          break;
+        case 2:
+          text[at] = text[from];
+          break;
+        default: {  // a digit, which changes names, shapes and constants
+          const size_t digit = text.find_first_of("0123456789", at);
+          if (digit != std::string::npos) text[digit] = static_cast<char>('0' + rng() % 10);
+        }
+      }
+    }
+    auto m = ir::parse_module(SourceText::make("damaged.ir", text));
+    if (!m.ok()) {
+      EXPECT_GT(m.error().place.line, 0) << text;
+      continue;
+    }
+    if (!ir::verify(**m).ok()) continue;
+    ++accepted;
+    passes::RunOptions each;
+    each.verify_each = true;
+    const Status s = passes::run(passes::pipeline(target::Kind::kHost), **m, host, each);
+    EXPECT_TRUE(s.ok()) << render(s.error()) << text;
+  }
+  if (std::getenv("KILN_FUZZ_SEED")) return;
+  EXPECT_GT(accepted, 0);
 }
 
 // The generator reaches every op of the tile stage that it means to reach.
