@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/analysis/layout_report.h"
 #include "compiler/codegen/backend.h"
 #include "compiler/codegen/host.h"
 #include "compiler/passes/pass.h"
@@ -66,6 +67,8 @@ Result<CompiledKernel> finish(std::unique_ptr<ir::Module> module, const CompileO
     out.params.push_back({module->params[i].name, module->body()->args[i]->type});
   if (options.on_stage) options.on_stage("ir", ir::print(*module));
   KILN_CHECK_OK(passes::run(passes::pipeline(target->kind), *module, *target, pass_options(options, out)));
+  if (options.on_stage && module->stage == ir::Stage::kDistributed)
+    options.on_stage("layout", analysis::layout_report(*module));
   out.num_warps = module->num_warps;
   out.shared_bytes = module->shared_bytes;
   KILN_CHECK_OK(generate(*module, *target, options, out));

@@ -323,12 +323,12 @@ void plan_shared(const LinearLayout& from, const LinearLayout& to, int element_b
       if (more.size() < most && span.insert(x)) more.push_back(x);
     if (more.size() > common.size()) candidates.push_back(more);
   }
-  int best = 0;
+  std::pair<int, size_t> best;  // bank cycles, then instructions
   for (const auto& vector_bits : candidates) {
     Offsets offsets = swizzled_offsets(from, to, vector_bits, element_bytes);
     SharedAccess write = side_access(from, offsets, element_bytes), read = side_access(to, offsets, element_bytes);
-    int cost = side_cost(write) + side_cost(read);
-    if (best && cost >= best) continue;
+    std::pair cost(side_cost(write) + side_cost(read), write.groups.size() + read.groups.size());
+    if (best.first && cost >= best) continue;
     best = cost;
     plan.write = std::move(write);
     plan.read = std::move(read);

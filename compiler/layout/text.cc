@@ -12,7 +12,7 @@ namespace kiln::layout {
 namespace {
 
 constexpr std::string_view kInNames[] = {"register", "lane", "warp", "block", "offset"};
-constexpr int64_t kLargestDrawn = 256;
+constexpr int64_t kLargestDrawn = 256, kMostColumns = 32, kColumnsOfVectors = 16;
 
 std::string coord_text(const Coord& c, int rank) {
   std::string s = "(";
@@ -103,9 +103,12 @@ std::string holder_text(const LinearLayout& layout, const Coord& holder) {
   return s + fmt::format("{}:{}", holder[static_cast<int>(In::kLane)], holder[static_cast<int>(In::kRegister)]);
 }
 
+int64_t columns_of(const LinearLayout& layout) { return layout.rank() ? layout.shape().back() : 1; }
+
+/// Elements in row-major order, one line per row; a vector in lines of 16.
 std::string draw_table(const LinearLayout& layout) {
   LinearLayout inverse = invert(layout);
-  int64_t columns = layout.rank() ? layout.shape().back() : 1;
+  int64_t columns = layout.rank() == 1 ? std::min<int64_t>(layout.shape()[0], kColumnsOfVectors) : columns_of(layout);
   std::vector<std::string> cells;
   size_t width = 0;
   for (int64_t i = 0; i < num_elements(layout); ++i) {
@@ -144,7 +147,8 @@ std::string draw(const LinearLayout& layout) {
       s += fmt::format("  {:<8} +{:<4} -> {}\n", kInNames[i], 1 << bit,
                        bases[bit] == Coord{} ? "copy" : coord_text(bases[bit], layout.rank()));
   }
-  if (num_elements(layout) <= kLargestDrawn && is_surjective(layout)) s += draw_table(layout);
+  bool fits = num_elements(layout) <= kLargestDrawn && (layout.rank() == 1 || columns_of(layout) <= kMostColumns);
+  if (fits && is_surjective(layout)) s += draw_table(layout);
   return s;
 }
 
