@@ -145,7 +145,7 @@ Result<std::vector<ArgSpec>> parse_signature(const JitFunction& function, std::s
     out.push_back(std::move(spec));
   }
   if (next < entries.size())
-    return error_at(def.name_range, ErrorKind::kType, "the signature has {} entries too many for {}, from '{}'",
+    return error_at(def.name_range, ErrorKind::kType, "the signature has {} type(s) more than {} has parameters, from '{}'",
                     entries.size() - next, def.name, entries[next]);
   return out;
 }

@@ -176,7 +176,10 @@ TEST(Mutation, EveryProgramCompilesOrSaysWhy) {
       const Diagnostic& d = module.error();
       ASSERT_NE(d.kind, ErrorKind::kInternal) << render(d) << programs[k].command << "\n" << text;
       EXPECT_FALSE(d.message.empty());
-      EXPECT_FALSE(d.message.ends_with('.')) << d.message;
+      // The text of an assertion is the user's own.
+      if (d.kind != ErrorKind::kMismatch) {
+        EXPECT_FALSE(d.message.ends_with('.')) << d.message;
+      }
     }
   }
   std::printf("%d compiled, %d refused\n", compiled, refused);
