@@ -245,12 +245,15 @@ Offsets swizzled_offsets(const LinearLayout& from, const LinearLayout& to, const
                          int element_bytes) {
   int bits = index_bits(from), v = static_cast<int>(vector_bits.size());
   int vector_bytes = element_bytes << v;
-  // Below a bank's width, neighbours share a word; above, fewer lanes are served together.
-  int lanes_together = vector_bytes > kBankBytes ? 5 - log2_exact(vector_bytes / kBankBytes) : 5;
   int bank_bits = std::min(bits - v, log2_exact(kRowBytes) - log2_exact(vector_bytes));
+  // The lanes that are served together: fewer, the wider the side's own accesses are.
   auto low_lanes = [&](const LinearLayout& layout) {
+    Span registers(index_bases(layout, In::kRegister));
+    int bytes = element_bytes;
+    for (uint64_t x : vector_bits) bytes *= registers.contains(x) ? 2 : 1;
     auto lanes = index_bases(layout, In::kLane);
-    lanes.resize(static_cast<size_t>(std::min<int>(lanes_together, static_cast<int>(lanes.size()))));
+    int apart = bytes > kBankBytes ? log2_exact(bytes / kBankBytes) : 0;
+    lanes.resize(lanes.size() - std::min(lanes.size(), static_cast<size_t>(apart)));
     return lanes;
   };
   std::vector<uint64_t> a = low_lanes(from), b = low_lanes(to);
