@@ -118,6 +118,44 @@ struct AxisAnalysis::State {
     return it->second;
   }
 
+  /// What tl.assume tells about a value: assumptions of the kernel's own block hold whenever it runs.
+  struct Assumed {
+    int64_t divisibility = 1;
+    bool non_negative = false;
+  };
+  std::unordered_map<const Value*, Assumed> assumed;
+
+  void assume(const Value* condition) {
+    const Op* op = condition->op;
+    if (!op || op->operands.size() != 2) return;
+    if (op->kind == OpKind::kAnd) {
+      assume(op->operand(0));
+      assume(op->operand(1));
+    }
+    if (op->kind != OpKind::kCmp || !op->operand(0)->type.is_int()) return;
+    const std::string& predicate = op->text_attr(AttrName::kPredicate);
+    auto constant = [](const Value* v) -> std::optional<int64_t> {
+      if (!v->op || v->op->kind != OpKind::kConstant) return std::nullopt;
+      return v->op->int_attr(AttrName::kValue);
+    };
+    const Value *left = op->operand(0), *right = op->operand(1);
+    if ((predicate == "ge" && constant(right) >= 0) || (predicate == "gt" && constant(right) >= -1))
+      assumed[left].non_negative = true;
+    if ((predicate == "le" && constant(left) >= 0) || (predicate == "lt" && constant(left) >= -1))
+      assumed[right].non_negative = true;
+    if (predicate == "eq" && constant(right) == 0 && left->op && left->op->kind == OpKind::kRem)
+      if (auto divisor = constant(left->op->operand(1)); divisor && *divisor != 0)
+        assumed[left->op->operand(0)].divisibility = divisor_of(*divisor);
+  }
+
+  void set(const Value* v, AxisInfo info) {
+    if (auto it = assumed.find(v); it != assumed.end() && v->type.is_scalar()) {
+      info.divisibility[0] = std::max(info.divisibility[0], it->second.divisibility);
+      info.non_negative |= it->second.non_negative;
+    }
+    infos[v] = info;
+  }
+
   void visit_block(const Block* block) {
     for (const Op* op : *block) visit(op);
   }
@@ -135,7 +173,7 @@ struct AxisAnalysis::State {
                           of(op->region(1)->terminator()->operand(static_cast<int>(r->index))));
         return;
       default:  // Every other op: its results from its operands; combine regions hold no addresses.
-        for (const Value* r : op->results) infos[r] = r->type.is_float() ? unknown(r->type) : transfer(op, r);
+        for (const Value* r : op->results) set(r, r->type.is_float() ? unknown(r->type) : transfer(op, r));
     }
   }
 
@@ -510,11 +548,13 @@ const Value* mask_of(const Op* access) {
 }
 
 AxisAnalysis::AxisAnalysis(const ir::Module& module) : state_(std::make_unique<State>()) {
+  for (const Op* op : *module.body())
+    if (op->kind == OpKind::kAssume) state_->assume(op->operand(0));
   for (size_t i = 0; i < module.params.size(); ++i) {
     const Value* arg = module.body()->args[i];
     AxisInfo info = unknown(arg->type);
     info.divisibility[0] = divisor_of(module.params[i].divisibility);
-    state_->infos[arg] = info;
+    state_->set(arg, info);
   }
   state_->visit_block(module.body());
 }

@@ -148,6 +148,20 @@ TEST(AxisInfo, HintsAndCasts) {
   EXPECT_EQ(a["back"].contiguity[0], 128);
 }
 
+TEST(AxisInfo, Assumptions) {
+  Analysed a = analyse(
+      "  %c32 = constant 32 : i32\n"
+      "  %zero = constant 0 : i32\n"
+      "  %rest = rem %k, %c32 : i32\n"
+      "  %fits = cmp %rest, %zero {predicate = \"eq\"} : i1\n"
+      "  %natural = cmp %n, %zero {predicate = \"ge\"} : i1\n"
+      "  %both = and %fits, %natural : i1\n"
+      "  assume %both\n");
+  EXPECT_EQ(a["k"].divisibility[0], 32);
+  EXPECT_FALSE(a["k"].non_negative);
+  EXPECT_TRUE(a["n"].non_negative);
+}
+
 TEST(AxisInfo, LoopsKeepWhatHoldsInEveryIteration) {
   Analysed a = analyse(std::string(kOffsets) +
                        "  %zero = constant 0 : i32\n"
