@@ -5,6 +5,7 @@
 #include "runtime/jit.h"
 #include "runtime/jit_args.h"
 #include "runtime/kernel_impl.h"
+#include "runtime/kernel_launched.h"
 #include "support/diag.h"
 
 namespace kiln {
@@ -142,9 +143,8 @@ Result<const Specialisation*> KernelImpl::specialise(std::span<const std::option
   spec->device = device;
   KILN_TRY(spec->loaded, jit_.load(compiled, *device));
   spec->info = std::move(compiled.info);
-  for (const frontend::ArgSpec& arg : specs)
-    if (auto* f = std::get_if<std::shared_ptr<const frontend::JitFunction>>(&arg.value))
-      spec->constexpr_functions.push_back(*f);
+  spec->launched_as =
+      std::make_shared<LaunchedAs>(LaunchedAs{std::move(specs), frontend_options(options), device->target()});
   return table_.insert(std::move(spec));
 }
 
@@ -185,12 +185,18 @@ Status KernelImpl::launch(std::array<int64_t, 3> grid, std::span<const std::opti
   if (!spec) {
     KILN_TRY(spec, specialise(args, bound, device->shared_from_this(), options));
   }
+  last_.store(spec, std::memory_order_relaxed);
   if (options.stream)
     for (const auto& arg : args)
       if (auto* tensor = arg ? std::get_if<Tensor>(&*arg) : nullptr)
         device->allocator().used_on(tensor->storage()->block, *options.stream.impl());
   Grid programs = {static_cast<uint32_t>(grid[0]), static_cast<uint32_t>(grid[1]), static_cast<uint32_t>(grid[2])};
   return device->backend().launch(*spec->loaded, programs, bound.slots(), device->stream_or_default(options.stream));
+}
+
+std::shared_ptr<const LaunchedAs> KernelImpl::launched_as() const {
+  const Specialisation* last = last_.load();
+  return last ? last->launched_as : nullptr;
 }
 
 Result<KernelInfo> KernelImpl::compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options,

@@ -19,6 +19,7 @@ namespace kiln::runtime {
 class Jit;
 struct BoundArgs;
 struct Closure;
+struct LaunchedAs;
 struct ParamInfo;
 
 /// A compiled specialisation on one device.
@@ -28,7 +29,7 @@ struct Specialisation {
   std::shared_ptr<DeviceImpl> device;  // outlives `loaded`
   std::shared_ptr<LoadedKernel> loaded;
   KernelInfo info;
-  std::vector<std::shared_ptr<const frontend::JitFunction>> constexpr_functions;  // whose addresses are in the key
+  std::shared_ptr<const LaunchedAs> launched_as;  // also keeps the functions alive whose addresses are in the key
 };
 
 /// An open-addressing hash table that only grows. Readers take no lock: they see a table that was complete when it was
@@ -69,6 +70,8 @@ class KernelImpl {
   Status launch(std::array<int64_t, 3> grid, std::span<const std::optional<Arg>> args, const LaunchOptions& options);
   Result<KernelInfo> compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options,
                              std::string_view target);
+  /// The specialisation that was launched last; null when none was.
+  std::shared_ptr<const LaunchedAs> launched_as() const;
 
  private:
   Result<std::shared_ptr<DeviceImpl>> device_of(const BoundArgs& bound, const LaunchOptions& options) const;
@@ -85,6 +88,7 @@ class KernelImpl {
   std::mutex mutex_;
   std::shared_ptr<const Closure> closure_;  // made at the first compilation
   std::atomic<bool> watching_{false};       // closure_ has watches to look at
+  std::atomic<const Specialisation*> last_{nullptr};  // specialisations live as long as the kernel
   SpecTable table_;
 };
 
