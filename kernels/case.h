@@ -105,7 +105,7 @@ const Case* find_case(std::string_view name);
 /// How far a problem's outputs are from the reference.
 struct Check {
   double error = 0;      // max of |got - want| / max(1, |want|); infinite when a NaN appears in one of them only
-  double tolerance = 0;  // four times wider for the unfused variant, which rounds after every operation
+  double tolerance = 0;  // eight times wider for the unfused variant, which rounds after every operation
   int64_t elements = 0;  // compared
   std::string worst;     // "output 0, row 17, column 3: got 0.5, expected 0.25"
 
