@@ -16,8 +16,10 @@
 #include "kiln/device.h"
 #include "profiler/report/table.h"
 #include "repl/compile_signature.h"
+#include "repl/errors.h"
 #include "repl/files.h"
 #include "support/diag.h"
+#include "support/files.h"
 
 namespace kiln::repl {
 
@@ -147,7 +149,7 @@ void print_phases(const CompiledKernel& kernel) {
 }
 
 Status emit(const CompileArgs& args, const std::string& bytes, bool binary) {
-  if (!args.output.empty()) return write_file(args.output, bytes);
+  if (!args.output.empty()) return write_file_atomic(args.output, bytes);
   if (binary && isatty(STDOUT_FILENO))
     return with_note(error(ErrorKind::kValue, "{} is binary, and this is a terminal", args.emit),
                      "help: write it to a file with -o FILE");
@@ -177,14 +179,6 @@ Diagnostic no_such_form(const CompileArgs& args, const std::string& target,
   std::string known = "ast";
   for (const auto& [name, text] : stages) known += ", " + name;
   return error(ErrorKind::kValue, "there is no stage '{}' for target {}; there are {}", args.emit, target, known);
-}
-
-nlohmann::ordered_json to_json(const Diagnostic& d) {
-  nlohmann::ordered_json j;
-  j["message"] = d.message;
-  if (d.place.line > 0) j["file"] = d.place.file, j["line"] = d.place.line, j["column"] = d.place.column;
-  for (const Note& n : d.notes) j["notes"].push_back(n.message);
-  return j;
 }
 
 }  // namespace
@@ -265,7 +259,7 @@ Result<int> check_command(const CompileArgs& args, const std::string& device, bo
     if (json) {
       nlohmann::ordered_json line = {{"kernel", f->def->name}, {"target", target}, {"ok", status.ok()}};
       if (!assumptions.empty()) line["assumed"] = assumptions;
-      if (!status.ok()) line["error"] = to_json(status.error());
+      if (!status.ok()) line["error"] = nlohmann::ordered_json::parse(error_json(status.error()));
       fmt::print("{}\n", line.dump());
       continue;
     }

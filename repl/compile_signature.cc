@@ -135,7 +135,7 @@ std::string annotated_type(const Expr* annotation) {
   if (element.starts_with("tl.")) element.remove_prefix(3);
   auto dtype = parse_dtype(element);
   if (!dtype) return {};
-  return (text.starts_with("*") ? "*" : "") + std::string(info(*dtype).triton);
+  return text.starts_with("*") ? "*" + std::string(name(*dtype)) + ":16" : std::string(name(*dtype));
 }
 
 bool usually_float(std::string_view name) {
@@ -170,13 +170,14 @@ std::string show(const frontend::Global& g) {
   return "…";
 }
 
-frontend::Global assumed_constexpr(const ast::FunctionDef& f, const ast::Param& param) {
+// The value that the function's own text gives a constexpr, if it does.
+std::optional<frontend::Global> written_constexpr(const ast::FunctionDef& f, const ast::Param& param) {
   if (auto* c = ast::dyn_as<ast::ConstantExpr>(param.default_value.get())) return c->value;
   if (auto v = config_value(f, param.name)) return *v;
   constexpr std::string_view kFlags[] = {"HAS_", "IS_", "USE_", "DO_", "has_", "is_", "use_"};
   for (std::string_view prefix : kFlags)
     if (param.name.starts_with(prefix)) return ast::Constant(false);
-  return ast::Constant(ast::Int{128});
+  return std::nullopt;
 }
 
 std::string assumed_type(const ast::Param& param, const std::set<std::string, std::less<>>& addresses) {
@@ -184,9 +185,9 @@ std::string assumed_type(const ast::Param& param, const std::set<std::string, st
   if (addresses.contains(param.name) || param.name.ends_with("ptr") || param.name.ends_with("Ptr")) return "*fp32:16";
   if (auto* c = ast::dyn_as<ast::ConstantExpr>(param.default_value.get())) {
     if (std::holds_alternative<double>(c->value)) return "fp32";
-    if (std::holds_alternative<bool>(c->value)) return "u1";
+    if (std::holds_alternative<bool>(c->value)) return "i1";
   }
-  return usually_float(param.name) ? "fp32" : "i32";
+  return usually_float(param.name) ? "fp32" : "i32:16";
 }
 
 }  // namespace
@@ -200,6 +201,11 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
   auto given = [&](const std::string& name) {
     return std::any_of(constexprs.begin(), constexprs.end(), [&](const auto& c) { return c.first == name; });
   };
+  // One free size is a block of a vector; several are the sides of a tile.
+  auto is_free = [&](const ast::Param& p) {
+    return !given(p.name) && is_constexpr_annotation(p.annotation.get()) && !written_constexpr(f, p);
+  };
+  ast::Int size = std::count_if(f.params.begin(), f.params.end(), is_free) > 1 ? 32 : 1024;
   for (const ast::Param& param : f.params) {
     std::string type;
     auto* none = ast::dyn_as<ast::ConstantExpr>(param.default_value.get());
@@ -208,7 +214,7 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
       type = "constexpr";
     } else if (is_constexpr_annotation(param.annotation.get()) || none_by_default) {
       type = "constexpr";
-      out.constexprs.emplace_back(param.name, assumed_constexpr(f, param));
+      out.constexprs.emplace_back(param.name, written_constexpr(f, param).value_or(ast::Constant(size)));
       out.assumptions.push_back(fmt::format("{}={}", param.name, show(out.constexprs.back().second)));
     } else {
       type = assumed_type(param, addresses);

@@ -2,14 +2,14 @@
 //
 //   tl.constexpr parameters   the --constexpr value, else the default, else the value that its first triton.Config
 //   gives,
-//                             else False for HAS_/IS_/USE_… names, else 128
+//                             else False for HAS_/IS_/USE_… names, else 1024, or 32 each when several are left
 //   annotated (n: tl.int64)   that type
 //   pointers                  parameters that lead the address of a load, store or atomic, directly or through local
 //   names,
 //                             and names that end in "ptr": *fp32 (aligned to 16 bytes)
 //   None by default           the constexpr None
 //   float by default, and eps, p, alpha, beta, scale, …: fp32
-//   everything else           i32
+//   everything else           i32, a multiple of 16 (as sizes and strides usually are)
 #pragma once
 #include <string>
 #include <vector>

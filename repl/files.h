@@ -1,4 +1,4 @@
-// Whole files in and out, and the folders of the user's own state.
+// Program texts from files or standard input, and the folder of the user's own state.
 #pragma once
 #include <string>
 
@@ -8,7 +8,6 @@ namespace kiln::repl {
 
 /// "-" reads standard input. kIo names the file and the system's reason.
 Result<std::string> read_text(const std::string& path);
-Status write_file(const std::string& path, const std::string& bytes);
 
 /// $XDG_STATE_HOME/kiln or ~/.local/state/kiln, made when missing; empty when that is not possible.
 std::string state_folder();

@@ -47,6 +47,7 @@ const std::vector<std::pair<std::string, std::string>>& bridges() {
       {"runtime/kernel", "compiler/"},         // makes jit functions for jit.cc
       {"repl/compile_", "compiler/"},          // `kiln compile` and `kiln check` show the compiler's own stages
       {"repl/static_table", "compiler/target/"},  // a target's limits, for occupancy
+      {"repl/magics_kernel", "compiler/target/"},  // the targets that %target knows
       {"repl/script/triton", "compiler/frontend/"},  // @triton.jit makes a JitFunction
   };
   return kBridges;

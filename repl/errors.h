@@ -1,0 +1,18 @@
+// How the program says that something went wrong, and the exit code that goes with it.
+#pragma once
+#include <string>
+
+#include "kiln/result.h"
+
+namespace kiln::repl {
+
+/// {"kind": …, "message": …, "file": …, "line": …, "column": …, "notes": […]} on one line, without its end.
+std::string error_json(const Diagnostic& d);
+
+/// To stderr: rendered with its caret, or as a JSON line.
+void print_error(const Diagnostic& d, bool json);
+
+/// kExitMismatch for a failed assert or comparison, else kExitError.
+int exit_code_of(const Diagnostic& d);
+
+}  // namespace kiln::repl
