@@ -1,0 +1,116 @@
+#include "repl/magics.h"
+
+#include <fmt/format.h>
+
+#include "repl/info_commands.h"
+#include "support/diag.h"
+
+namespace kiln::repl {
+
+namespace {
+
+Status magic_help(MagicContext& context, std::string_view arguments);
+
+Status magic_devices(MagicContext& context, std::string_view) {
+  KILN_TRY(Device current, context.session.device());
+  context.print(devices_table(current));
+  return {};
+}
+
+Status magic_env(MagicContext& context, std::string_view) {
+  context.print(env_table());
+  return {};
+}
+
+Status magic_who(MagicContext& context, std::string_view) {
+  report::Table table(
+      {{"name", "", report::Align::kLeft}, {"type", "", report::Align::kLeft}, {"value", "", report::Align::kLeft}});
+  for (const script::Variable& v : context.session.variables()) table.add_row({v.name, v.type, v.summary});
+  context.print(table);
+  return {};
+}
+
+Status magic_format(MagicContext& context, std::string_view arguments) {
+  auto format = report::parse_format(arguments);
+  if (!format) return error(ErrorKind::kValue, "%format takes text, csv, json or markdown, not '{}'", arguments);
+  context.format = *format;
+  return {};
+}
+
+constexpr Magic kMagics[] = {
+    {"help", "[NAME]", "what there is, or one command", magic_help},
+    {"time", "STATEMENT", "run it once; wall time, with the wait for the device", magic_time},
+    {"bench", "EXPRESSION", "measure it, cold and hot: min, quartiles, spread, flags", magic_bench},
+    {"ast", "KERNEL", "the syntax tree", magic_ast},
+    {"ir", "KERNEL [PASS]", "the tile IR, or the IR after a pass", magic_ir},
+    {"layout", "KERNEL", "the IR with every tile's layout (GPU targets)", magic_layout},
+    {"llvm", "KERNEL", "the LLVM IR", magic_llvm},
+    {"ptx", "KERNEL", "the PTX; sm_90a when the target is not a GPU", magic_ptx},
+    {"asm", "KERNEL", "the host's assembly", magic_asm},
+    {"cubin", "KERNEL FILE", "write the cubin to a file", magic_cubin},
+    {"static", "KERNEL", "registers, spills, shared memory, occupancy; needs no GPU", magic_static},
+    {"occupancy", "KERNEL", "blocks per SM by each resource, and what one more would need", magic_occupancy},
+    {"target", "[NAME]", "what kernels are compiled for when shown: sm_90a, sm_80, host, …", magic_target},
+    {"devices", "", "what kernels can run on here", magic_devices},
+    {"env", "", "the KILN_* variables", magic_env},
+    {"who", "", "the variables of this session", magic_who},
+    {"format", "text|csv|json|markdown", "how tables are printed from now on", magic_format},
+};
+
+std::string_view trim(std::string_view s) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  size_t first = s.find_first_not_of(kBlank);
+  return first == std::string_view::npos ? std::string_view{} : s.substr(first, s.find_last_not_of(kBlank) - first + 1);
+}
+
+const Magic* find(std::string_view name) {
+  for (const Magic& m : kMagics)
+    if (m.name == name) return &m;
+  return nullptr;
+}
+
+Diagnostic unknown(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Magic& m : kMagics) names.push_back(m.name);
+  Diagnostic d = error(ErrorKind::kName, "there is no command %{}", name);
+  std::string near = nearest_name(name, names);
+  return with_note(std::move(d), near.empty() ? "help: %help lists them" : "help: did you mean %" + near + "?");
+}
+
+Status magic_help(MagicContext& context, std::string_view arguments) {
+  if (arguments.starts_with('%')) arguments.remove_prefix(1);
+  if (!arguments.empty() && !find(arguments)) return unknown(arguments);
+  report::Table table({{"command", "", report::Align::kLeft},
+                       {"", "", report::Align::kLeft, "arguments"},
+                       {"what it does", "", report::Align::kLeft}});
+  for (const Magic& m : kMagics)
+    if (arguments.empty() || m.name == arguments)
+      table.add_row({"%" + std::string(m.name), std::string(m.synopsis), std::string(m.help)});
+  if (arguments.empty()) {
+    table.add_note("NAME? describes a name, NAME?? shows its source; a blank line ends a block; Ctrl-D leaves");
+    table.add_note(
+        "KERNEL is a kernel's name; it is shown as it was launched last. Other values: NAME=VALUE …, "
+        "signature=*fp32,i32, num_warps=8");
+  }
+  context.print(table);
+  return {};
+}
+
+}  // namespace
+
+std::span<const Magic> magics() { return kMagics; }
+
+Status run_magic(MagicContext& context, std::string_view line) {
+  line = trim(line);
+  if (line.starts_with('%')) line.remove_prefix(1);
+  size_t end = line.find_first_of(" \t");
+  std::string_view name = line.substr(0, end),
+                   arguments = end == std::string_view::npos ? std::string_view{} : trim(line.substr(end));
+  const Magic* magic = find(name);
+  if (!magic) return unknown(name);
+  if (arguments.empty() && !magic->synopsis.empty() && magic->synopsis[0] != '[')
+    return error(ErrorKind::kValue, "%{} needs {}", magic->name, magic->synopsis);
+  return magic->run(context, arguments);
+}
+
+}  // namespace kiln::repl

@@ -1,0 +1,52 @@
+// The prompt's % commands: one table feeds dispatch, %help and completion.
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kiln/result.h"
+#include "profiler/report/table.h"
+#include "repl/script/session.h"
+
+namespace kiln::repl {
+
+/// What magics see and may change.
+struct MagicContext {
+  script::Session& session;
+  std::function<void(std::string_view)> output;
+  report::Format format = report::Format::kText;
+  bool color = false;
+  std::string target;  // set by %target: what kernels are compiled for when they are shown; empty: the device's
+
+  void print(const report::Table& table) const { output(report::format(table, format, {color})); }
+};
+
+struct Magic {
+  std::string_view name;      // without the %
+  std::string_view synopsis;  // what follows the name
+  std::string_view help;      // one line
+  Status (*run)(MagicContext& context, std::string_view arguments);
+};
+
+std::span<const Magic> magics();
+
+/// Runs "%name arguments" (with or without the %). kName, with the nearest one, when there is no such magic.
+Status run_magic(MagicContext& context, std::string_view line);
+
+// --- handlers, by file
+// -------------------------------------------------------------------------------------------------
+Status magic_time(MagicContext&, std::string_view);  // magics_measure.cc
+Status magic_bench(MagicContext&, std::string_view);
+Status magic_ast(MagicContext&, std::string_view);  // magics_kernel.cc
+Status magic_ir(MagicContext&, std::string_view);
+Status magic_layout(MagicContext&, std::string_view);
+Status magic_llvm(MagicContext&, std::string_view);
+Status magic_ptx(MagicContext&, std::string_view);
+Status magic_asm(MagicContext&, std::string_view);
+Status magic_cubin(MagicContext&, std::string_view);
+Status magic_static(MagicContext&, std::string_view);
+Status magic_occupancy(MagicContext&, std::string_view);
+Status magic_target(MagicContext&, std::string_view);
+
+}  // namespace kiln::repl
