@@ -1,0 +1,51 @@
+// The shell around a script session: programs with % commands in them, and the prompt's loop.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "repl/line_editor.h"
+#include "repl/magics.h"
+#include "repl/options.h"
+#include "repl/script/session.h"
+
+namespace kiln::repl {
+
+class Shell {
+ public:
+  /// `output` gets everything that is printed; null: stdout.
+  Shell(const Options& options, std::function<void(std::string_view)> output);
+
+  /// A whole program; lines that start with % between its statements are commands. Prints errors; gives the exit code.
+  int run_program(const std::string& text, const std::string& file_name);
+
+  /// Reads entries until the end of input or exit(). Errors are printed and the loop goes on.
+  int prompt(LineSource& lines);
+
+  /// One prompt entry: code, a % command, `name?` or `name??`, or `?`.
+  Status entry(const std::string& text);
+
+  Completion complete(std::string_view before_cursor);
+
+  script::Session& session() { return session_; }
+
+ private:
+  Status open_device();
+  Status code(const std::string& text, const std::string& file_name, script::Mode mode);
+
+  Options options_;
+  script::Session session_;
+  MagicContext context_;
+  int entry_number_ = 1;
+  bool device_chosen_ = false;
+};
+
+/// While one lives, Ctrl-C interrupts the session's running statement; the third press ends the program.
+class InterruptGuard {
+ public:
+  explicit InterruptGuard(script::Session& session);
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+};
+
+}  // namespace kiln::repl
