@@ -1,0 +1,99 @@
+#include "repl/cli.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "profiler/report/table.h"
+#include "repl/compile_command.h"
+#include "repl/demo.h"
+#include "repl/errors.h"
+#include "repl/files.h"
+#include "repl/info_commands.h"
+#include "repl/options.h"
+#include "repl/shell.h"
+
+namespace kiln::repl {
+
+namespace {
+
+int failed(const Diagnostic& d, bool json) {
+  print_error(d, json);
+  return exit_code_of(d);
+}
+
+// A file that cannot be read is a mistake of the command line, not of the program in it.
+int run_file(const Options& o, const std::string& path, const std::string& shown_name) {
+  auto text = read_text(path);
+  if (!text.ok()) {
+    print_error(text.error(), o.json);
+    return kExitUsage;
+  }
+  Shell shell(o, nullptr);
+  return shell.run_program(*text, shown_name);
+}
+
+int prompt(const Options& o) {
+  auto device = o.device.empty() ? Device::open_default() : Device::open(o.device);
+  if (!device.ok()) return failed(device.error(), o.json);
+  fmt::print("{}\n", banner(*device));
+  Shell shell(o, nullptr);
+  shell.session().set_device(*device);
+  std::string folder = state_folder();
+  auto lines = make_line_editor(folder.empty() ? "" : folder + "/history",
+                                [&](std::string_view before) { return shell.complete(before); });
+  return shell.prompt(*lines);
+}
+
+int devices(const Options& o) {
+  auto current = o.device.empty() ? Device::open_default() : Device::open(o.device);
+  if (!current.ok()) return failed(current.error(), o.json);
+  report::Table table = devices_table(*current);
+  fmt::print("{}", o.json ? report::to_json(table) : report::to_text(table, {report::wants_color(STDOUT_FILENO)}));
+  return kExitOk;
+}
+
+int exit_code(const Result<int>& result, bool json) { return result.ok() ? *result : failed(result.error(), json); }
+
+}  // namespace
+
+int run(int argc, const char* const* argv) {
+  ParsedOptions parsed = parse_options(argc, argv);
+  if (!parsed.options) return parsed.exit_code;
+  Options& o = *parsed.options;
+  switch (o.command) {
+    case Command::kPrompt:
+      if (isatty(STDIN_FILENO)) return prompt(o);
+      [[fallthrough]];
+    case Command::kStdin:
+      o.args.insert(o.args.begin(), "-");
+      return run_file(o, "-", "<stdin>");
+    case Command::kFile: {
+      std::string file = o.file;
+      o.args.insert(o.args.begin(), file);
+      return run_file(o, file, file);
+    }
+    case Command::kCode: {
+      o.args.insert(o.args.begin(), "-c");
+      Shell shell(o, nullptr);
+      return shell.run_program(o.code, "<-c>");
+    }
+    case Command::kCompile: {
+      Status s = compile_command(o.compile, o.device);
+      return s.ok() ? kExitOk : failed(s.error(), o.json);
+    }
+    case Command::kCheck:
+      return exit_code(check_command(o.compile, o.device, o.json), o.json);
+    case Command::kEnv: {
+      report::Table table = env_table();
+      fmt::print("{}", o.json ? report::to_json(table) : report::to_text(table, {report::wants_color(STDOUT_FILENO)}));
+      return kExitOk;
+    }
+    case Command::kDevices:
+      return devices(o);
+    case Command::kDemo:
+      return exit_code(demo_command(o.demo, o.device, o.json), o.json);
+  }
+  return kExitUsage;
+}
+
+}  // namespace kiln::repl
