@@ -180,7 +180,17 @@ Status Codegen::merge(ir::Op* branch, ir::Block* after, Snapshot then_end, Snaps
   return {};
 }
 
+Status Codegen::too_deep(SourceRange range) {
+  constexpr int kMaxDepth = 256;
+  if (branch_depth_ <= kMaxDepth) return {};
+  return with_note(
+      fail(range, ErrorKind::kUnsupported, "branches and early returns are nested more than {} deep", kMaxDepth),
+      "help: what follows an early return counts as nested in its other branch");
+}
+
 Status Codegen::if_stmt(const ast::If& s, ir::Value* condition, std::span<const ast::Stmt* const> rest, bool tail) {
+  Depth depth(branch_depth_);
+  KILN_CHECK_OK(too_deep(s.condition->range));
   ir::Block* after = b.block();
   ir::Op* branch = b.if_op(condition, {});
   Snapshot before = snapshot();
@@ -201,6 +211,8 @@ Status Codegen::if_stmt(const ast::If& s, ir::Value* condition, std::span<const 
 }
 
 Status Codegen::guarded(std::span<const ast::Stmt* const> rest, bool tail) {
+  Depth depth(branch_depth_);
+  KILN_CHECK_OK(too_deep(rest.front()->range));
   ir::Block* after = b.block();
   ir::Value* goes_on = b.binary(OpKind::kXor, frame().flow.returned, b.constant_int(ir::scalar_type(DType::kI1), 1));
   ir::Op* branch = b.if_op(goes_on, {});

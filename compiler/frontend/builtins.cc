@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
+#include <numbers>
 #include <unordered_map>
 
 #include "compiler/frontend/builtin_impl.h"
@@ -35,6 +37,7 @@ struct ModuleRow {
 constexpr ModuleRow kModules[] = {
     {"triton", kInTriton, "language,runtime"},
     {"triton.runtime", 0, ""},
+    {"math", 0, ""},
     {"triton.language", kInLanguage, "math,core,standard,random,extra,PropagateNan"},
     {"triton.language.math", kInMath, ""},
     {"triton.language.core", kInLanguage, "PropagateNan"},
@@ -194,6 +197,17 @@ std::optional<Value> module_member(std::string_view path, std::string_view name)
   if (path.ends_with("PropagateNan")) {
     if (name == "ALL") return Value::text("all");
     if (name == "NONE") return Value::text("none");
+    return std::nullopt;
+  }
+  if (path == "math") {
+    constexpr double kInf = std::numeric_limits<double>::infinity();
+    constexpr std::pair<std::string_view, double> kConstants[] = {{"pi", std::numbers::pi},
+                                                                  {"e", std::numbers::e},
+                                                                  {"tau", 2 * std::numbers::pi},
+                                                                  {"inf", kInf},
+                                                                  {"nan", std::numeric_limits<double>::quiet_NaN()}};
+    for (auto [constant, value] : kConstants)
+      if (constant == name) return Value(ast::Constant(value));
     return std::nullopt;
   }
   for (std::string_view sub : split_list(module->submodules))

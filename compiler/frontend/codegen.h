@@ -114,6 +114,7 @@ class Codegen {
 
   // --- compile-time arguments
   // -----------------------------------------------------------------------------------------
+  Diagnostic not_constexpr(const BoundArgs& a, int i, const Value& got, std::string_view wanted);
   Result<ast::Int> const_int(const BoundArgs& a, int i);
   Result<bool> const_bool(const BoundArgs& a, int i);
   Result<std::string> const_text(const BoundArgs& a, int i);
@@ -180,6 +181,12 @@ class Codegen {
   Status constexpr_while(const ast::While& s);
   /// The statements, run only where the function has not returned yet.
   Status guarded(std::span<const ast::Stmt* const> rest, bool tail);
+  Status too_deep(SourceRange range);
+  struct Depth {
+    explicit Depth(int& count) : count_(count) { ++count_; }
+    ~Depth() { --count_; }
+    int& count_;
+  };
   Result<ir::Value*> scalar_condition(const Arg& a, std::string_view what);
 
   /// The names, flow and result at one point of the function.
@@ -213,6 +220,7 @@ class Codegen {
   std::unordered_map<const ast::FunctionDef*, NameUses> uses_;
   std::map<std::pair<const JitFunction*, std::string>, Value> globals_;
   int64_t steps_ = 0;
+  int branch_depth_ = 0;  // regions of `if` around the current statement
 };
 
 /// Every FunctionDef, statement and expression that reads a name, by offset.

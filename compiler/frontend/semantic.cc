@@ -215,38 +215,37 @@ Result<Codegen::Pair> Codegen::promote_operands(const Arg& a, const Arg& c, std:
 // --- compile-time arguments
 // -------------------------------------------------------------------------------------------
 
-namespace {
-
-std::string not_constexpr(const BoundArgs& a, int i, std::string_view wanted) {
-  std::string hint = a[i].tensor()
-                         ? "; a value that is fixed at compile time is a tl.constexpr parameter, a literal, or "
-                           "`name: tl.constexpr = …`"
-                         : "";
-  return fmt::format("{} of {} must be {}, got {}{}", a.name(i), a.builtin->display_name(), wanted, describe(a[i]),
-                     hint);
+Diagnostic Codegen::not_constexpr(const BoundArgs& a, int i, const Value& got, std::string_view wanted) {
+  Diagnostic d = fail(a.at(i), ErrorKind::kType, "{} of {} must be {}, got {}", a.name(i), a.builtin->display_name(),
+                      wanted, describe(got));
+  if (!got.tensor()) return d;
+  // A name that a plain assignment has turned from a number into a tensor.
+  for (const auto& [id, binding] : frame().env)
+    if (binding.value.tensor() == got.tensor() && got.tensor()->op && got.tensor()->op->kind == OpKind::kConstant)
+      return with_note(with_note(std::move(d), "a plain assignment makes a tensor of the number", binding.at),
+                       fmt::format("help: write `{}: tl.constexpr = …`", id));
+  return with_note(std::move(d), "help: pass it as a tl.constexpr parameter");
 }
-
-}  // namespace
 
 Result<ast::Int> Codegen::const_int(const BoundArgs& a, int i) {
   if (auto* v = a[i].constant_as<ast::Int>()) return *v;
   if (auto* v = a[i].constant_as<bool>()) return ast::Int{*v};
-  return placed(a.at(i), ErrorKind::kType, not_constexpr(a, i, "a constexpr int"));
+  return not_constexpr(a, i, a[i], "a constexpr int");
 }
 
 Result<bool> Codegen::const_bool(const BoundArgs& a, int i) {
   if (const Constant* c = a[i].constant()) return ast::truth(*c);
-  return placed(a.at(i), ErrorKind::kType, not_constexpr(a, i, "a constexpr bool"));
+  return not_constexpr(a, i, a[i], "a constexpr bool");
 }
 
 Result<std::string> Codegen::const_text(const BoundArgs& a, int i) {
   if (auto* v = a[i].constant_as<std::string>()) return *v;
-  return placed(a.at(i), ErrorKind::kType, not_constexpr(a, i, "a string"));
+  return not_constexpr(a, i, a[i], "a string");
 }
 
 Result<Type> Codegen::dtype_arg(const BoundArgs& a, int i) {
   if (const TypeValue* t = a[i].type()) return t->type.scalar();
-  return placed(a.at(i), ErrorKind::kType, not_constexpr(a, i, "a dtype such as tl.float32"));
+  return not_constexpr(a, i, a[i], "a dtype such as tl.float32");
 }
 
 Result<std::vector<int64_t>> Codegen::ints_arg(const BoundArgs& a, int i) {
@@ -264,10 +263,7 @@ Result<std::vector<int64_t>> Codegen::ints_arg(const BoundArgs& a, int i) {
   std::vector<int64_t> out;
   for (const Value& v : items) {
     const ast::Int* n = v.constant_as<ast::Int>();
-    if (!n)
-      return fail(a.at(i), ErrorKind::kType, "{} of {} must be constexpr ints, got {}{}", a.name(i),
-                  a.builtin->display_name(), describe(v),
-                  v.tensor() ? "; pass it as a tl.constexpr parameter or bind it with `name: tl.constexpr = …`" : "");
+    if (!n) return not_constexpr(a, i, v, "constexpr ints");
     if (*n > INT32_MAX || *n < INT32_MIN)
       return fail(a.at(i), ErrorKind::kValue, "{} is out of range for {} of {}", ast::to_string(*n), a.name(i),
                   a.builtin->display_name());

@@ -145,8 +145,9 @@ Result<std::vector<ArgSpec>> parse_signature(const JitFunction& function, std::s
     out.push_back(std::move(spec));
   }
   if (next < entries.size())
-    return error_at(def.name_range, ErrorKind::kType, "the signature has {} type(s) more than {} has parameters, from '{}'",
-                    entries.size() - next, def.name, entries[next]);
+    return error_at(def.name_range, ErrorKind::kType,
+                    "the signature has {} type(s) more than {} has parameters, from '{}'", entries.size() - next,
+                    def.name, entries[next]);
   return out;
 }
 
