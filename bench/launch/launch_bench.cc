@@ -1,0 +1,166 @@
+#include "bench/launch/launch_bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "kiln/kernel.h"
+#include "runtime/device.h"
+#include "runtime/kernel_impl.h"
+#include "support/diag.h"
+#if KILN_HAS_CUDA
+#include "runtime/cuda/driver.h"
+#endif
+
+namespace kiln::bench {
+namespace {
+
+using Args = std::vector<std::optional<Arg>>;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kSource = R"(
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def one(x, BLOCK: tl.constexpr):
+    tl.store(x + tl.arange(0, BLOCK), 1.0)
+
+
+@triton.jit
+def eight(a, b, c, d, n, m, k, s, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(a + i, tl.load(b + i) + tl.load(c + i) * tl.load(d + i) + (n + m + k) * s)
+)";
+
+struct Cost {
+  double minimum = 0, median = 0;
+};
+
+// Nanoseconds per call of each function: `rounds` interleaved rounds of `calls` calls, the queue drained between
+// rounds.
+template <class A, class B, class Drain>
+std::pair<Cost, Cost> measure(A a, B b, Drain drain) {
+  constexpr int kRounds = 60, kCalls = 200;
+  std::vector<double> times[2];
+  auto one_round = [&](auto& fn, std::vector<double>& out) {
+    drain();
+    auto start = Clock::now();
+    for (int i = 0; i < kCalls; ++i) fn();
+    out.push_back(std::chrono::duration<double, std::nano>(Clock::now() - start).count() / kCalls);
+  };
+  for (int r = 0; r < kRounds; ++r) {
+    if (r % 2)
+      one_round(a, times[0]), one_round(b, times[1]);
+    else
+      one_round(b, times[1]), one_round(a, times[0]);
+  }
+  auto cost = [](std::vector<double>& t) {
+    std::sort(t.begin(), t.end());
+    return Cost{t.front(), t[t.size() / 2]};
+  };
+  return {cost(times[0]), cost(times[1])};
+}
+
+void print_row(const std::string& device, const std::string& what, const std::pair<Cost, Cost>& costs) {
+  auto [raw, kiln] = costs;
+  fmt::print("{:8} {:24} {:>9.0f} {:>9.0f} {:>11.0f} {:>9.0f} {:>+12.0f}\n", device, what, raw.minimum, raw.median,
+             kiln.minimum, kiln.median, kiln.median - raw.median);
+}
+
+// The launch of `name` on the device, against `raw(loaded kernel, slots)`.
+template <class Raw>
+Status compare(const Device& device, const char* name, const std::string& what, const Args& args, int64_t slots,
+               Raw raw) {
+  KILN_TRY(Kernel kernel, Kernel::from_source(kSource, "launch_bench.py", name));
+  KILN_CHECK_OK(kernel.launch({1, 1, 1}, args));
+  KILN_CHECK_OK(device.synchronize());
+  Status failed;
+  auto ours = [&] {
+    if (auto status = kernel.launch({1, 1, 1}, args); !status.ok()) failed = std::move(status);
+  };
+  auto costs = measure(raw, ours, [&] {
+    if (auto status = device.synchronize(); !status.ok()) failed = std::move(status);
+  });
+  KILN_CHECK_OK(failed);
+  print_row(device.name(), fmt::format("{}, {} slots", what, slots), costs);
+  return {};
+}
+
+#if KILN_HAS_CUDA
+constexpr const char* kRawPtx = R"(.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry raw(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d, .param .u32 n, .param .u32 m, .param .u32 k, .param .f32 s)
+{
+  ret;
+}
+)";
+
+// The raw side: cuLaunchKernel of an empty kernel with as many parameters, through a driver table of our own, on our
+// own stream of the same primary context.
+Status bench_cuda(const Device& device, const Args& one, const Args& eight) {
+  KILN_TRY(std::shared_ptr<const runtime::Driver> driver, runtime::Driver::open());
+  CUdevice ordinal = 0;
+  CUcontext context = nullptr;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  CUstream stream = nullptr;
+  KILN_CU_TRY(driver, cuDeviceGet(&ordinal, 0));
+  KILN_CU_TRY(driver, cuDevicePrimaryCtxRetain(&context, ordinal));
+  KILN_CU_TRY(driver, cuCtxSetCurrent(context));
+  KILN_CU_TRY(driver, cuModuleLoadDataEx(&module, kRawPtx, 0, nullptr, nullptr));
+  KILN_CU_TRY(driver, cuModuleGetFunction(&function, module, "raw"));
+  KILN_CU_TRY(driver, cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  uint64_t slots[8] = {};
+  void* params[8];
+  for (int i = 0; i < 8; ++i) params[i] = &slots[i];
+  auto raw = [&] { driver->cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, stream, params, nullptr); };
+  Status first = compare(device, "one", "cuLaunchKernel", one, 1, raw);
+  Status second = first.ok() ? compare(device, "eight", "cuLaunchKernel", eight, 8, raw) : std::move(first);
+  driver->cuStreamSynchronize(stream);
+  driver->cuStreamDestroy(stream);
+  driver->cuModuleUnload(module);
+  driver->cuDevicePrimaryCtxRelease(ordinal);
+  return second;
+}
+#endif
+
+Result<std::pair<Args, Args>> arguments(const Device& device) {
+  const int64_t shape[] = {1024};
+  KILN_TRY(Tensor t, Tensor::zeros(device, DType::kF32, shape));
+  return std::pair{Args{t, int64_t{16}}, Args{t, t, t, t, int64_t{7}, int64_t{32}, int64_t{5}, 1.5, int64_t{16}}};
+}
+
+// The raw side on the CPU: the call of a function with the signature of a host kernel.
+void empty_entry(const uint64_t*, const int32_t*, int64_t, int64_t, void*) {}
+
+Status bench_cpu() {
+  KILN_TRY(Device cpu, Device::open("cpu"));
+  KILN_TRY(auto args, arguments(cpu));
+  runtime::HostEntry volatile entry = empty_entry;
+  const int32_t grid[3] = {1, 1, 1};
+  uint64_t slots[8] = {};
+  auto raw = [&] { entry(slots, grid, 0, 1, nullptr); };
+  KILN_CHECK_OK(compare(cpu, "one", "call of the code", args.first, 1, raw));
+  return compare(cpu, "eight", "call of the code", args.second, 8, raw);
+}
+
+}  // namespace
+
+Status run_launch_bench() {
+  fmt::print("launch, ns of CPU time per call{:13} {:>9} {:>9} {:>11} {:>9} {:>12}\n", "", "raw min", "median",
+             "kiln min", "median", "difference");
+#if KILN_HAS_CUDA
+  if (auto gpu = Device::open("cuda:0"); gpu.ok()) {
+    KILN_TRY(auto args, arguments(*gpu));
+    KILN_CHECK_OK(bench_cuda(*gpu, args.first, args.second));
+  } else {
+    fmt::print("no GPU rows: {}\n", gpu.error().message);
+  }
+#endif
+  return bench_cpu();
+}
+
+}  // namespace kiln::bench
