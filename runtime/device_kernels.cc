@@ -132,6 +132,8 @@ bool is_plain_float(DType t) { return is_float(t) && !is_fp8(t); }
 
 }  // namespace
 
+const char* device_kernel_source() { return kSource; }
+
 bool has_random_kernel(const RandomSpec& spec) {
   switch (spec.kind) {
     case RandomKind::kUniform:

@@ -14,6 +14,9 @@ inline constexpr int64_t kDeviceKernelBytes = 1 << 20;
 /// The highest rank that copy_on_device takes for certain; a higher one only when dimensions can be joined.
 inline constexpr int kDeviceCopyRank = 5;
 
+/// Their text, with the kernels random_normal, random_uniform, random_integer, convert and copy_strided.
+const char* device_kernel_source();
+
 /// Whether the kernels cover this; the rest is done on the host. They leave out what would round twice or needs fp8.
 bool has_random_kernel(const RandomSpec& spec);
 bool has_convert_kernel(DType from, DType to);

@@ -151,25 +151,32 @@ Status bind_constexpr(std::string_view kernel, const ParamInfo& param, const Arg
   }
 }
 
-Status bind_tensor(std::string_view kernel, const ParamInfo& param, const Tensor& t, BoundArgs& out) {
+// Why a tensor cannot be bound; the launch's fast path has found that it cannot.
+Diagnostic tensor_error(std::string_view kernel, const ParamInfo& param, const Tensor& t, const BoundArgs& bound) {
   if (!t) return arg_error(kernel, param, ErrorKind::kValue, "is an empty tensor handle");
-  const Storage& storage = *t.storage();
-  if (storage.is_freed())
+  if (t.is_freed())
     return arg_error(kernel, param, ErrorKind::kValue, "was freed: its memory was given back by free()");
+  return with_note(
+      error(ErrorKind::kDevice, "kernel '{}': '{}' is on {} and '{}' is on {}", kernel, bound.first_tensor_param->name,
+            bound.first_tensor->storage()->device->name(), param.name, t.storage()->device->name()),
+      "help: move one of them with .to(device)");
+}
+
+// False when tensor_error() has something to say.
+inline bool bind_tensor(const ParamInfo& param, const Tensor& t, BoundArgs& out) {
+  const Storage* storage = t.storage().get();
+  if (!storage || storage->is_freed()) return false;
   if (!out.first_tensor) {
     out.first_tensor = &t;
     out.first_tensor_param = &param;
-  } else if (storage.device != out.first_tensor->storage()->device) {
-    return with_note(
-        error(ErrorKind::kDevice, "kernel '{}': '{}' is on {} and '{}' is on {}", kernel, out.first_tensor_param->name,
-              out.first_tensor->storage()->device->name(), param.name, storage.device->name()),
-        "help: move one of them with .to(device)");
+  } else if (storage->device != out.first_tensor->storage()->device) {
+    return false;
   }
-  uint64_t address = storage.address() + static_cast<uint64_t>(t.offset() * size_of(t.dtype()));
+  uint64_t address = storage->address() + static_cast<uint64_t>(t.offset() * size_of(t.dtype()));
   bool aligned = param.specialize && address % kAlignment == 0;
   out.key.byte(static_cast<uint8_t>((kPointer + static_cast<uint8_t>(t.dtype())) | (aligned ? kDivisible : 0)));
   out.slot(address);
-  return {};
+  return true;
 }
 
 frontend::Global global_of(const Arg& arg) {
@@ -315,7 +322,7 @@ Status bind_args(std::string_view kernel, std::span<const ParamInfo> params, std
       if (param.annotation)
         return arg_error(kernel, param, ErrorKind::kType,
                          fmt::format("is annotated {} and got a tensor", name(*param.annotation)));
-      KILN_CHECK_OK(bind_tensor(kernel, param, *tensor, out));
+      if (!bind_tensor(param, *tensor, out)) return tensor_error(kernel, param, *tensor, out);
       continue;
     }
     if (param.is_constexpr) {
@@ -323,15 +330,14 @@ Status bind_args(std::string_view kernel, std::span<const ParamInfo> params, std
       continue;
     }
     Scalar scalar{};
-    if (param.annotation && arg.index() != kArgNone) {
+    if (auto* integer = std::get_if<int64_t>(&arg); integer && !param.annotation) {
+      scalar = classify_int(param, *integer);
+    } else if (param.annotation && arg.index() != kArgNone) {
       KILN_TRY(scalar, classify_annotated(kernel, param, arg));
     } else {
       switch (arg.index()) {
         case kArgBool:
           scalar = {kRuntime + static_cast<uint8_t>(DType::kI1), std::get<bool>(arg)};
-          break;
-        case kArgInt:
-          scalar = classify_int(param, std::get<int64_t>(arg));
           break;
         case kArgUint:
           scalar = classify_uint(param, std::get<uint64_t>(arg));

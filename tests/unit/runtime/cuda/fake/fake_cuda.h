@@ -3,6 +3,7 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ struct FakeCuda {
   };
   std::map<std::string, Failure> failures;
   CUresult sticky = CUDA_SUCCESS;  // once a fault happened, what every call returns
+
+  // Not recording makes calls as cheap as calls are; FAKE_CUDA_QUIET=1 in the environment sets it.
+  bool recording = std::getenv("FAKE_CUDA_QUIET") == nullptr;
 
   // What happened.
   std::vector<std::string> calls;  // names, in order

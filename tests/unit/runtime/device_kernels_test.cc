@@ -1,0 +1,126 @@
+// The kernels that fill, convert and copy on a GPU, run on the CPU and compared bit for bit with the C++ they stand
+// for.
+#include "runtime/device_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+
+#include "kiln/kernel.h"
+#include "runtime/convert.h"
+
+namespace kiln::runtime {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+class DeviceKernels : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("KILN_CACHE", "0", 1);
+    cpu = *Device::open("cpu");
+  }
+  void TearDown() override { unsetenv("KILN_CACHE"); }
+  Device cpu;
+  uint64_t seed = std::random_device{}();
+};
+
+TEST_F(DeviceKernels, RandomNumbersAreTheSameBits) {
+  SCOPED_TRACE(seed);
+  const int64_t n = 70'001;
+  std::vector<RandomSpec> specs;
+  for (DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16}) {
+    specs.push_back({RandomKind::kNormal, dtype, seed, 0, 0});
+    specs.push_back({RandomKind::kUniform, dtype, seed, 0, 0});
+  }
+  for (DType dtype : {DType::kI8, DType::kU16, DType::kI32, DType::kU64})
+    specs.push_back({RandomKind::kInteger, dtype, seed, 3, 100});
+  specs.push_back({RandomKind::kInteger, DType::kI64, seed, -(int64_t{1} << 60), uint64_t{1} << 61});
+  for (const RandomSpec& spec : specs) {
+    ASSERT_TRUE(has_random_kernel(spec));
+    Tensor t = *Tensor::zeros(cpu, spec.dtype, Shape{n});
+    Status status = random_on_device(t, spec);
+    ASSERT_TRUE(status.ok()) << render(status.error());
+    std::vector<std::byte> expected(static_cast<size_t>(n * size_of(spec.dtype)));
+    random_elements(spec, 0, n, expected.data());
+    auto got = *t.to_bytes();
+    int64_t different = 0;
+    for (size_t i = 0; i < expected.size(); ++i) different += expected[i] != got[i];
+    EXPECT_EQ(different, 0) << "kind " << static_cast<int>(spec.kind) << " of " << name(spec.dtype);
+  }
+}
+
+TEST_F(DeviceKernels, ConversionsAreTheSameBits) {
+  SCOPED_TRACE(seed);
+  const int64_t n = 5'003;
+  int pairs = 0;
+  for (int f = 0; f < kNumDTypes; ++f)
+    for (int t = 0; t < kNumDTypes; ++t) {
+      auto from = static_cast<DType>(f), to = static_cast<DType>(t);
+      if (from == to || !has_convert_kernel(from, to)) continue;
+      ++pairs;
+      Tensor source = is_float(from) ? *randn(cpu, from, Shape{n}, seed)
+                                     : *randint(cpu, DType::kI64, Shape{n}, INT64_MIN, INT64_MAX, seed)->to(from);
+      Tensor target = *Tensor::zeros(cpu, to, Shape{n});
+      Status status = convert_on_device(target, source);
+      ASSERT_TRUE(status.ok()) << render(status.error());
+      EXPECT_EQ(*target.to_bytes(), *source.to(to)->to_bytes()) << name(from) << " to " << name(to);
+    }
+  EXPECT_GT(pairs, 50);
+}
+
+TEST_F(DeviceKernels, StridedCopies) {
+  SCOPED_TRACE(seed);
+  Tensor data = *randint(cpu, DType::kI32, Shape{6, 5, 4, 7, 3}, -1000, 1000, seed);
+  struct Case {
+    Shape shape, strides;
+  };
+  for (const Case& c : {Case{{3, 7, 4, 5, 6}, {1, 3, 21, 84, 420}},
+                        {{420, 6}, {1, 420}},
+                        {{5, 6}, {84, 420}},
+                        {{9, 9}, {0, 1}},
+                        {{2520}, {1}},
+                        {{}, {}},
+                        {{1, 6, 1, 5}, {9, 420, 9, 84}}}) {
+    Tensor view = *data.as_strided(c.shape, c.strides, 0);
+    Tensor target = *Tensor::zeros(cpu, DType::kI32, c.shape);
+    Status status = copy_on_device(target, view);
+    ASSERT_TRUE(status.ok()) << render(status.error());
+    EXPECT_EQ(*target.to_bytes(), *view.to_bytes());
+  }
+  Tensor six = *data.as_strided(Shape{2, 2, 2, 2, 2, 2}, Shape{1, 3, 21, 84, 420, 9}, 0);
+  Tensor target = *Tensor::zeros(cpu, DType::kI32, Shape{2, 2, 2, 2, 2, 2});
+  EXPECT_EQ(copy_on_device(target, six).error().kind, ErrorKind::kUnsupported);
+}
+
+TEST_F(DeviceKernels, CompileForGpus) {
+  Tensor t = *Tensor::zeros(cpu, DType::kF32, Shape{16}), i = *Tensor::zeros(cpu, DType::kI32, Shape{16});
+  using Args = std::vector<std::optional<Arg>>;
+  const int64_t n = 1 << 28, block = 1024;
+  const uint64_t key = 12345;
+  Args copy = {t, t, n};
+  for (int k = 0; k < 4; ++k) copy.emplace_back(int64_t{37});
+  for (int k = 0; k < 10; ++k) copy.emplace_back(int64_t{41});
+  copy.emplace_back(block);
+  const std::pair<const char*, Args> cases[] = {
+      {"random_normal", {t, n, key, block}},
+      {"random_uniform", {t, n, key, int64_t{24}, 0x1p-24, block}},
+      {"random_integer", {i, n, key, int64_t{-5}, uint64_t{10}, false, block}},
+      {"convert", {t, i, n, block}},
+      {"copy_strided", copy}};
+  for (const auto& [name, args] : cases)
+    for (const char* target : {"sm_80", "sm_90a"}) {
+      auto kernel = Kernel::from_source(device_kernel_source(), "device_kernels.py", name);
+      ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+      auto info = kernel->compile(args, {}, target);
+      ASSERT_TRUE(info.ok()) << name << " for " << target << "\n" << render(info.error());
+      EXPECT_NE(info->ptx.find(std::string(".entry ") + name), std::string::npos);
+      std::printf("%-15s %-7s %3d registers, %lld bytes spilled\n", name, target, info->registers,
+                  static_cast<long long>(info->spill_bytes));
+    }
+}
+
+}  // namespace
+}  // namespace kiln::runtime
