@@ -56,9 +56,7 @@ Result<ir::Value*> Codegen::tensor(const Arg& a) {
 
 Result<ir::Value*> Codegen::truth(ir::Value* v, SourceRange range) {
   if (v->type.is_bool()) return v;
-  if (v->type.pointer)
-    return fail(range, ErrorKind::kType, "{} has no truth value; compare against None, or cast it to tl.int64",
-                describe(v->type));
+  if (v->type.pointer) return cast(v, ir::scalar_type(DType::kI1), range);
   return b.cast(v, DType::kI1);
 }
 
@@ -220,7 +218,9 @@ Diagnostic Codegen::not_constexpr(const BoundArgs& a, int i, const Value& got, s
                       wanted, describe(got));
   if (!got.tensor()) return d;
   // A name that a plain assignment has turned from a number into a tensor.
-  for (const auto& [id, binding] : frame().env)
+  size_t user = frames_.size();
+  while (user > 1 && is_library(*frames_[user - 1].function)) --user;
+  for (const auto& [id, binding] : frames_[user - 1].env)
     if (binding.value.tensor() == got.tensor() && got.tensor()->op && got.tensor()->op->kind == OpKind::kConstant)
       return with_note(with_note(std::move(d), "a plain assignment makes a tensor of the number", binding.at),
                        fmt::format("help: write `{}: tl.constexpr = …`", id));
