@@ -176,6 +176,17 @@ struct Emit {
     }
   }
 
+  /// 1 / y within 1 ulp; half the instructions of div.full.
+  Value* reciprocal(Value* y) const {
+    return per_lane({&y, 1}, [&](Operands lane) -> Value* {
+      auto* type = llvm::FunctionType::get(b.getFloatTy(), {b.getFloatTy()}, false);
+      llvm::CallInst* call =
+          b.CreateCall(type, llvm::InlineAsm::get(type, "rcp.approx.f32 $0, $1;", "=f,f", false), {lane[0]});
+      call->setDoesNotAccessMemory();
+      return call;
+    });
+  }
+
   Value* divide_f32_full(Value* x, Value* y) const {
     // A constant divisor with a normal reciprocal costs one multiplication, within 1.5 ulp.
     if (auto* c = llvm::dyn_cast<ConstantFP>(y)) {
@@ -183,6 +194,7 @@ struct Emit {
       if (std::isnormal(r) && std::isnormal(c->getValueAPF().convertToFloat()))
         return b.CreateFMul(x, ConstantFP::get(y->getType(), r));
     }
+    if (auto* c = llvm::dyn_cast<ConstantFP>(x); c && c->isExactlyValue(1.0)) return reciprocal(y);
     Value* lanes[] = {x, y};
     return per_lane(lanes, [&](Operands v) -> Value* {
       return b.CreateIntrinsic(llvm::Intrinsic::nvvm_div_full, {v[0], v[1]});

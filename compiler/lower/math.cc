@@ -35,6 +35,12 @@ V MathEmitter::div(V x, V y) {
   return nvvm(llvm::Intrinsic::nvvm_div_full, args);
 }
 
+V MathEmitter::div_normal(V x, V y) {
+  if (!target.is_cuda() || !f32) return b.CreateFDiv(x, y);
+  V args[] = {y};
+  return mul(x, nvvm(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, args));
+}
+
 V MathEmitter::at_most(V x, double limit) {
   if (target.is_cuda() && f32) return b.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, x, k(limit));
   return select(lt(k(limit), x), k(limit), x);
@@ -181,18 +187,17 @@ V emit_log1p(MathEmitter& m, V x) {
   return m.select(m.lt(m.abs(x), m.k(m.pick(0x1p-25, 0x1p-54))), x, result);
 }
 
-// f(x) for odd f that tends to 1: `value` up to `limit`, 1 from there on, never above 1; NaN stays.
+// f(x) for odd f that tends to 1: `value` up to `limit`, 1 from there on, never above 1. A NaN is in `value` already.
 V saturate_odd(MathEmitter& m, V x, V magnitude, double limit, V value) {
   V below_one = m.at_most(value, 1);
-  return m.copysign(m.select(m.lt(magnitude, m.k(limit)), below_one, m.select(m.eq(magnitude, magnitude), m.k(1), x)),
-                    x);
+  return m.copysign(m.select(m.lt(m.k(limit), magnitude), m.k(1), below_one), x);
 }
 
 V rational_odd(MathEmitter& m, V x, double limit, std::span<const double> p, std::span<const double> q) {
   V magnitude = m.abs(x);
   V a = m.at_most(magnitude, limit);
   V z = m.mul(a, a);
-  return saturate_odd(m, x, magnitude, limit, m.mul(a, m.div(m.poly(p, z), m.poly(q, z))));
+  return saturate_odd(m, x, magnitude, limit, m.mul(a, m.div_normal(m.poly(p, z), m.poly(q, z))));
 }
 
 V emit_tanh(MathEmitter& m, V x) {

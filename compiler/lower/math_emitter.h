@@ -52,6 +52,8 @@ class MathEmitter {
   V copysign(V magnitude, V sign) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign); }
   /// Within 2 ulp: the hardware's approximation on CUDA f32.
   V div(V x, V y);
+  /// x / y within 2 ulp where y and 1/y are normal: no scaling around the hardware's reciprocal.
+  V div_normal(V x, V y);
 
   V lt(V x, V y) { return b.CreateFCmpOLT(x, y); }
   V eq(V x, V y) { return b.CreateFCmpOEQ(x, y); }
