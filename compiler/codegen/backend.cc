@@ -30,13 +30,17 @@ Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& targ
   report(options, "llvm", watch);
   if (options.on_stage) {
     options.on_stage("llvm", print_llvm(*llvm_module));
-    options.on_stage("ptx", code.ptx);
     watch.lap_ms();
   }
-  if (options.want_cubin) {
-    KILN_TRY(code.cubin, link_cubin(code.ptx, target));
-    report(options, "cubin", watch);
+  if (!options.want_cubin) {
+    if (options.on_stage) options.on_stage("ptx", code.ptx);
+    return code;
   }
+  auto cubin = link_for_occupancy(code.ptx, target);
+  report(options, "cubin", watch);
+  if (options.on_stage) options.on_stage("ptx", code.ptx);  // as linked; also when the assembler refuses it
+  if (!cubin) return std::move(cubin.error());
+  code.cubin = std::move(*cubin);
   return code;
 }
 

@@ -212,4 +212,22 @@ Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target) {
   return Cubin{};
 }
 
+Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target) {
+  KILN_TRY(Cubin plain, link_cubin(ptx, target));
+  constexpr std::string_view kThreads = ".reqntid ";
+  const size_t at = ptx.find(kThreads);
+  if (plain.registers < 0 || plain.spill_bytes != 0 || at == std::string::npos) return plain;
+  int threads = 0;
+  const auto [end, failed] = std::from_chars(ptx.data() + at + kThreads.size(), ptx.data() + ptx.size(), threads);
+  KILN_ASSERT(failed == std::errc() && threads > 0);
+  const int blocks = target.threads_per_sm / 2 / threads;
+  if (blocks <= 1 || plain.registers * threads * blocks <= target.registers_per_sm) return plain;
+  std::string crowded = ptx;
+  crowded.insert(static_cast<size_t>(end - ptx.data()), fmt::format("\n.minnctapersm {}", blocks));
+  KILN_TRY(Cubin dense, link_cubin(crowded, target));
+  if (dense.spill_bytes != 0) return plain;
+  ptx = std::move(crowded);
+  return dense;
+}
+
 }  // namespace kiln::codegen

@@ -23,6 +23,11 @@ struct Cubin {
 /// wgmma (C7510 to C7519), which would cost the kernel most of its speed.
 Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target);
 
+/// As link_cubin. When a kernel's registers keep an SM under half of its threads, ptxas is asked for fewer of them
+/// (.minnctapersm), and that is kept where nothing spills: it likes instruction-level parallelism better than the
+/// threads that hide memory latency. `ptx` is changed to what was linked.
+Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target);
+
 /// The linker that link_cubin uses, with its version: part of cache keys. Empty when there is none.
 std::string linker_fingerprint();
 

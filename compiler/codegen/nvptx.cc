@@ -24,6 +24,7 @@
 #include <mutex>
 
 #include "compiler/codegen/nvptx_address.h"
+#include "compiler/codegen/nvptx_order.h"
 #include "support/diag.h"
 
 namespace kiln::codegen {
@@ -91,8 +92,11 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::ADCEPass());
-  for (llvm::Function& f : module)
-    if (!f.isDeclaration()) passes.run(f, functions);
+  for (llvm::Function& f : module) {
+    if (f.isDeclaration()) continue;
+    passes.run(f, functions);
+    order_by_need(f);
+  }
 }
 
 /// "call" targets that PTX leaves to somebody else.
