@@ -204,9 +204,20 @@ class Generator {
     return id;
   }
 
+  /// What is true of 0, 1, … n-1.
+  Value* hint(Value* range) {
+    const std::vector<int64_t> n = {range->type.shape[0]};
+    const std::pair<AttrName, ir::Attr> facts[] = {{AttrName::kMultipleOf, n}, {AttrName::kMaxContiguous, n}};
+    return b_->create1(OpKind::kHint, {range}, range->type, {facts[rng_.below(2)]});
+  }
+
   /// 0, 1, … in row-major order: by reshaping a range, or as rows * width + columns the way kernels write it.
   Value* row_major(const Shape& shape) {
-    if (shape.rank != 2 || rng_.chance(50)) return b_->reshape(b_->arange(0, static_cast<int>(shape.numel())), shape);
+    if (shape.rank != 2 || rng_.chance(50)) {
+      Value* range = b_->arange(0, static_cast<int>(shape.numel()));
+      if (rng_.chance(20)) range = hint(range);
+      return b_->reshape(range, shape);
+    }
     Value* rows = b_->broadcast(b_->expand_dims(b_->arange(0, shape[0]), 1), shape);
     Value* columns = b_->broadcast(b_->expand_dims(b_->arange(0, shape[1]), 0), shape);
     return b_->binary(OpKind::kAdd, b_->binary(OpKind::kMul, rows, i32(rows, shape[1])), columns);
@@ -214,6 +225,10 @@ class Generator {
 
   /// Pointers to this program's own part of a buffer of programs · numel elements.
   Value* own_part(Value* base, const Shape& shape) {
+    if (rng_.chance(10)) {  // through an integer
+      Value* address = b_->create1(OpKind::kPtrToInt, {base}, ir::scalar_type(DType::kI64));
+      base = b_->create1(OpKind::kIntToPtr, {address}, base->type);
+    }
     Value* p = b_->addptr(base, b_->binary(OpKind::kMul, linear_id_, i32(shape.numel())));
     return shape.rank == 0 ? p : b_->addptr(b_->splat(p, shape), row_major(shape));
   }
@@ -223,6 +238,10 @@ class Generator {
     if (rng_.chance(40)) return b_->load(pointers);
     Value* mask = like(type.with_dtype(DType::kI1));
     return rng_.chance(50) ? b_->load(pointers, mask) : b_->load(pointers, mask, like(type));
+  }
+
+  void barrier() {
+    if (options_.barriers) b_->create(OpKind::kBarrier, {}, {});
   }
 
   /// Elements of one program in an output.
@@ -235,8 +254,8 @@ class Generator {
     const DType dtype = random_dtype();
     if (options_.reread && !stored_.empty() && rng_.chance(40)) {
       Value* base = rng_.pick(stored_);
-      const int64_t part =
-          program_.buffers[static_cast<size_t>(program_.params[base->index].buffer)].count() / programs_;
+      const int64_t part = part_size(base);
+      barrier();
       return add(load_from(own_part(base, part == 1 ? Shape{} : Shape{static_cast<int32_t>(part)})));
     }
     if (shape.rank == 0 || rng_.chance(60)) {
@@ -260,6 +279,7 @@ class Generator {
         if (old->type.dtype == v->type.dtype && part_size(old) == shape.numel()) base = old;
     if (!base) base = new_buffer(v->type.dtype, programs_ * shape.numel(), true, approximation);
     Value* mask = !approximation && rng_.chance(30) ? like(v->type.with_dtype(DType::kI1)) : nullptr;
+    if (options_.reread) barrier();  // others may still read what an earlier turn of a loop stored
     b_->store(own_part(base, shape), v, mask);
     if (!approximation) stored_.push_back(base);
   }
@@ -346,6 +366,18 @@ class Generator {
       bits = b_->select(b_->cmp("eq", f, f), bits, b_->zero(to));
     }
     add(bits);
+  }
+
+  /// An assertion or assumption that holds, and that no pass sees through.
+  void fact() {
+    Value* x = any_value([](const Value* v) { return v->type.is_int() && v->type.element_bits() > 4; });
+    if (!x) return;
+    Value* low = b_->binary(OpKind::kAnd, x, b_->constant_int(x->type, 7));
+    Value* holds = b_->cmp("lt", low, b_->constant_int(x->type, 8));
+    if (rng_.chance(50)) return void(b_->create(OpKind::kAssume, std::span(&holds, 1), {}));
+    Value* operands[] = {holds, like(holds->type)};
+    b_->create(OpKind::kAssert, std::span(operands, rng_.chance(50) ? 2 : 1), {},
+               {{AttrName::kText, std::string("low bits")}});
   }
 
   void approximate() {
@@ -552,10 +584,14 @@ class Generator {
         shape();
       else if (kind < 77)
         load();
-      else if (kind < 81)
+      else if (kind < 80)
         across();
+      else if (kind < 81)
+        barrier();
       else if (kind < 84)
         add(constant(scalar_or_tile(random_dtype(), rng_.chance(50) ? rng_.pick(shapes_) : Shape{})));
+      else if (kind < 85)
+        fact();
       else if (kind < 88)
         store_something();
       else if (kind < 90)
@@ -587,9 +623,12 @@ class Generator {
     Value* base = rng_.pick(stored_);
     const int64_t size = part_size(base);
     Value* pointers = own_part(base, size == 1 ? Shape{} : Shape{static_cast<int32_t>(size)});
+    barrier();
     Value* old = b_->load(pointers);
     add(old);
+    barrier();
     b_->store(pointers, like(old->type), rng_.chance(50) ? like(old->type.with_dtype(DType::kI1)) : nullptr);
+    barrier();
     add(b_->load(pointers));
   }
 

@@ -22,6 +22,7 @@ TEST_P(DistributedFuzz, AgreesWithTheTileStage) {
   for (uint64_t seed : seeds(150)) {
     GeneratorOptions shapes;
     shapes.max_numel = seed & 1 ? 256 : 2048;  // one or several elements for each of up to 256 threads
+    shapes.reread = shapes.barriers = seed & 2;
     const Program p = generate(seed, shapes);
     const std::string from = fmt::format("KILN_FUZZ_SEED={:#x}\n{}", seed, ir::print(*p.module));
     auto m = ir::clone(*p.module);
