@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <string>
 
 // The runtime looks this one up unversioned.
@@ -28,7 +29,26 @@ namespace {
 FakeCuda fake;
 CUctx_st context;
 thread_local CUcontext current = nullptr;
-std::map<CUdeviceptr, size_t> blocks;
+// As with a real GPU, the end of the process frees what a broken context could not.
+struct Blocks : std::map<CUdeviceptr, size_t> {
+  ~Blocks() {
+    for (auto& [address, size] : *this) std::free(reinterpret_cast<void*>(address));
+  }
+};
+Blocks blocks;
+template <class T>
+struct Handles {
+  T* make(T value) {
+    auto owned = std::make_unique<T>(std::move(value));
+    T* handle = owned.get();
+    live[handle] = std::move(owned);
+    return handle;
+  }
+  std::map<T*, std::unique_ptr<T>> live;
+};
+Handles<CUstream_st> streams;
+Handles<CUevent_st> events;
+Handles<CUmod_st> modules;
 bool initialised = false;
 
 CUresult begin(const char* name) {
@@ -248,13 +268,13 @@ CUresult cuStreamCreate(CUstream* s, unsigned flags) {
   BEGIN("cuStreamCreate");
   NEED_CONTEXT;
   if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
-  *s = new CUstream_st;
+  *s = streams.make({});
   ++fake.live_streams;
   return CUDA_SUCCESS;
 }
 CUresult cuStreamDestroy(CUstream s) {
   --fake.live_streams;
-  delete s;
+  streams.live.erase(s);
   return CUDA_SUCCESS;
 }
 CUresult cuStreamSynchronize(CUstream s) {
@@ -269,13 +289,13 @@ CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
 CUresult cuEventCreate(CUevent* e, unsigned) {
   BEGIN("cuEventCreate");
   NEED_CONTEXT;
-  *e = new CUevent_st;
+  *e = events.make({});
   ++fake.live_events;
   return CUDA_SUCCESS;
 }
 CUresult cuEventDestroy(CUevent e) {
   --fake.live_events;
-  delete e;
+  events.live.erase(e);
   return CUDA_SUCCESS;
 }
 CUresult cuEventRecord(CUevent e, CUstream s) {
@@ -305,13 +325,13 @@ CUresult cuModuleLoadDataEx(CUmodule* m, const void* image, unsigned n, CUjit_op
     return code;
   }
   NEED_CONTEXT;
-  *m = new CUmod_st{text};
+  *m = modules.make({text});
   ++fake.live_modules;
   return CUDA_SUCCESS;
 }
 CUresult cuModuleUnload(CUmodule m) {
   --fake.live_modules;
-  delete m;
+  modules.live.erase(m);
   return CUDA_SUCCESS;
 }
 CUresult cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
