@@ -19,7 +19,8 @@ double tolerance_of(const fuzz::Approximation& a, DType dtype) {
   return a.terms > 1 ? std::max(8.0, sum) : 8.0;
 }
 
-Result<std::vector<fuzz::Buffer>> run_on_gpu(const Device& device, const fuzz::Program& program, const CompiledKernel& code) {
+Result<std::vector<fuzz::Buffer>> run_on_gpu(const Device& device, const fuzz::Program& program,
+                                             const CompiledKernel& code) {
   KernelImage image;
   image.name = code.name;
   image.num_params = static_cast<int>(code.params.size());
@@ -38,7 +39,8 @@ Result<std::vector<fuzz::Buffer>> run_on_gpu(const Device& device, const fuzz::P
       fuzz::argument_slots(program, [&](int i) { return tensors[static_cast<size_t>(i)].address(); });
   Grid grid;
   for (size_t d = 0; d < 3; ++d) grid[d] = static_cast<uint32_t>(program.grid[d]);
-  KILN_CHECK_OK(device.impl()->backend().launch(*kernel, grid, slots.data(), device.impl()->backend().default_stream()));
+  KILN_CHECK_OK(
+      device.impl()->backend().launch(*kernel, grid, slots.data(), device.impl()->backend().default_stream()));
   KILN_CHECK_OK(device.synchronize());
   std::vector<fuzz::Buffer> out = program.buffers;
   for (size_t i = 0; i < out.size(); ++i) {

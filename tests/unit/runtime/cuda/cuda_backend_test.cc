@@ -11,6 +11,7 @@
 #include "runtime/device.h"
 #include "support/diag.h"
 #include "tests/unit/runtime/cuda/fake/fake_cuda.h"
+#include "tests/unit/runtime/fake_compiler.h"
 
 namespace kiln::runtime {
 namespace {
@@ -332,6 +333,45 @@ TEST_F(CudaTest, ATensorUsedOnASideStreamIsNotReusedEarly) {
   EXPECT_NE(second.address(), address);
   Tensor third = *Tensor::empty(device, DType::kF32, Shape{1 << 20});
   EXPECT_EQ(third.address(), address);
+}
+
+TEST_F(CudaTest, KernelsGoThroughTheCompilerToTheDriver) {
+  setenv("KILN_CACHE", "0", 1);
+  Recorder recorder;
+  Jit jit(fake_compiler(recorder), [](const std::string&) {});
+  Program program("@triton.jit\ndef add(x, y, n, BLOCK: tl.constexpr):\n    pass\n");
+  Kernel add(std::make_shared<KernelImpl>(program.functions.at("add"), false, jit));
+  using Args = std::vector<std::optional<Arg>>;
+  Device device(make_device()), cpu = *Device::open("cpu");
+  Tensor x = *Tensor::zeros(device, DType::kF32, Shape{64}), y = *Tensor::zeros(device, DType::kF32, Shape{64});
+  LaunchOptions options;
+  options.num_warps = 2;
+  options.stream = *device.new_stream();
+  Status status = add.launch({5, 1, 1}, Args{x, y, int64_t{64}, int64_t{16}}, options);
+  ASSERT_TRUE(status.ok()) << render(status.error());
+  EXPECT_EQ(recorder.targets.back(), "sm_90a");
+  ASSERT_EQ(fake.launches.size(), 1u);
+  EXPECT_EQ(fake.launches[0].kernel, "add");
+  EXPECT_EQ(fake.launches[0].threads, 64u);
+  EXPECT_EQ(fake.launches[0].params, (std::vector<uint64_t>{x.address(), y.address(), 64}));
+  // A launch on a side stream marks its tensors: freeing one records an event there.
+  int events = fake.count("cuEventRecord");
+  y.free();
+  EXPECT_EQ(fake.count("cuEventRecord"), events + 1);
+  Tensor host = *Tensor::zeros(cpu, DType::kF32, Shape{64});
+  status = add.launch({5, 1, 1}, Args{x, host, int64_t{64}, int64_t{16}});
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message, "kernel 'add': 'x' is on cuda:0 and 'y' is on cpu");
+  status = add.launch({5, 1, 1}, Args{host, host, int64_t{64}, int64_t{16}}, options);
+  EXPECT_EQ(status.error().message,
+            "kernel 'add': the stream belongs to another device than its tensors, which are on cpu");
+  fake.major = 7, fake.minor = 5;
+  Device old(make_device());
+  Tensor z = *Tensor::zeros(old, DType::kF32, Shape{64});
+  status = add.launch({5, 1, 1}, Args{z, z, int64_t{64}, int64_t{16}});
+  EXPECT_EQ(status.error().message,
+            "kernel 'add': cuda:0 (Fake GPU) is older than every GPU that Kiln compiles for; use device cpu");
+  unsetenv("KILN_CACHE");
 }
 
 }  // namespace
