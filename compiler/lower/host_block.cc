@@ -73,8 +73,10 @@ void Lowering::settle_before(const ir::Op& op) {
       if (v->type.is_tile() && v->op && !inside.contains(v->op)) outer.push_back(v);
   std::sort(outer.begin(), outer.end());
   outer.erase(std::unique(outer.begin(), outer.end()), outer.end());
-  for (const ir::Value* v : outer)
-    if (!is_stored(v) && !cheap(v)) keep(v);
+  for (const ir::Value* v : outer) {
+    needed_.clear();
+    if (!is_stored(v) && needed(v) && !cheap(v)) keep(v);
+  }
   if (writes) store_epoch_ += 1;
 }
 
