@@ -12,6 +12,7 @@
 
 #include "compiler/lower/host_lowering.h"
 #include "compiler/lower/host_plan.h"
+#include "compiler/lower/math.h"
 #include "support/diag.h"
 
 namespace kiln::lower::host {
@@ -68,7 +69,7 @@ void Lowering::collect(const ir::Value* v, bool same_position, Slice* slice) {
   }
   if (op.kind == OpKind::kLoad) slice->loads.push_back(&op);
   if (!cheap(v) || v->type.is_float()) {
-    ++slice->heavy;
+    slice->heavy += is_math_op(op.kind) ? 12 : 1;
     slice->widest = std::max(slice->widest, element_bytes(v->type));
   }
   for (const ir::Value* operand : op.operands) collect(operand, same_position, slice);

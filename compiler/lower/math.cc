@@ -65,9 +65,17 @@ MathEmitter::Rounded MathEmitter::round(V x) {
 
 V MathEmitter::to_float(V integer) { return sub(from_bits(b.CreateAdd(integer, bits(magic()))), magic()); }
 
-V MathEmitter::scale(V x, V e) {
-  V half = b.CreateAShr(e, ki(1));
-  return mul(mul(x, pow2(half)), pow2(b.CreateSub(e, half)));
+// The exponent comes with twice the bias in the low bits of `shifted`: two halves of it are the exponent fields of two
+// powers of two, both normal, and what stands above is shifted out.
+V MathEmitter::scale(V x, V shifted) {
+  V all = bits(shifted), half = b.CreateLShr(all, ki(1)), rest = b.CreateSub(all, half);
+  auto power = [&](V exponent) { return from_bits(b.CreateShl(exponent, ki(mantissa_bits()))); };
+  return mul(mul(x, power(half)), power(rest));
+}
+
+V exp_reduced(MathEmitter& m, V r) {
+  V q = m.f32 ? m.poly(kExp32, r) : m.poly(kExp64, r);
+  return m.fma(m.fma(q, r, m.k(1)), r, m.k(1));
 }
 
 V expm1_reduced(MathEmitter& m, V r) {
@@ -110,17 +118,20 @@ V emit_exp2_approx(MathEmitter& m, V x) {
 
 V emit_exp(MathEmitter& m, V x) {
   if (m.target.is_cuda() && m.f32) return emit_exp2_approx(m, m.mul(x, m.k(kLog2e_32.hi)));
+  Split ln2 = m.pick(kLn2_32, kLn2_64);
   x = m.at_least(m.at_most(x, m.pick(89.0, 710.0)), m.pick(-104.0, -746.0));
-  auto [n, r] = reduce_exp(m, x);
-  return m.scale(m.add(expm1_reduced(m, r), m.k(1)), n);
+  V shifted = m.fma(x, m.k(m.pick(kLog2e_32, kLog2e_64).hi), m.scale_magic());
+  V n = m.sub(shifted, m.scale_magic());
+  V r = m.fma(n, m.k(-ln2.lo), m.fma(n, m.k(-ln2.hi), x));
+  return m.scale(exp_reduced(m, r), shifted);
 }
 
 V emit_exp2(MathEmitter& m, V x) {
   if (m.target.is_cuda() && m.f32) return emit_exp2_approx(m, x);
   x = m.at_least(m.at_most(x, m.pick(128.0, 1024.0)), m.pick(-151.0, -1076.0));
-  auto [value, n] = m.round(x);
-  V r = m.mul(m.sub(x, value), m.k(m.pick(kLn2_32, kLn2_64).hi));
-  return m.scale(m.add(expm1_reduced(m, r), m.k(1)), n);
+  V shifted = m.add(x, m.scale_magic());
+  V r = m.mul(m.sub(x, m.sub(shifted, m.scale_magic())), m.k(m.pick(kLn2_32, kLn2_64).hi));
+  return m.scale(exp_reduced(m, r), shifted);
 }
 
 // 2^n·(e^r - 1) + (2^n - 1), all halved so that 2^n stays finite at the top of the range.
@@ -187,28 +198,30 @@ V emit_log1p(MathEmitter& m, V x) {
   return m.select(m.lt(m.abs(x), m.k(m.pick(0x1p-25, 0x1p-54))), x, result);
 }
 
-// f(x) for odd f that tends to 1: `value` up to `limit`, 1 from there on, never above 1. A NaN is in `value` already.
+// f(x) for odd f that tends to 1: `value` up to `limit`, 1 from there on, never above 1. A NaN of `value` stays.
 V saturate_odd(MathEmitter& m, V x, V magnitude, double limit, V value) {
-  V below_one = m.at_most(value, 1);
-  return m.copysign(m.select(m.lt(m.k(limit), magnitude), m.k(1), below_one), x);
+  V saturated = m.b.CreateFCmpOGE(magnitude, m.k(limit));
+  return m.copysign(m.select(saturated, m.k(1), m.at_most(value, 1)), x);
 }
 
+// x·P(x²)/Q(x²), which passes 1 between the end of its fit and `limit` by more than its rounding error: cut at ±1, it
+// is exactly ±1 from `limit` on.
 V rational_odd(MathEmitter& m, V x, double limit, std::span<const double> p, std::span<const double> q) {
-  V magnitude = m.abs(x);
-  V a = m.at_most(magnitude, limit);
+  V a = m.at_least(m.at_most(x, limit), -limit);
   V z = m.mul(a, a);
-  return saturate_odd(m, x, magnitude, limit, m.mul(a, m.div_normal(m.poly(p, z), m.poly(q, z))));
+  V value = m.mul(a, m.div_normal(m.poly(p, z), m.poly(q, z)));
+  return m.at_least(m.at_most(value, 1), -1);
 }
 
 V emit_tanh(MathEmitter& m, V x) {
-  if (m.f32) return rational_odd(m, x, 9.02, kTanhP32, kTanhQ32);
+  if (m.f32) return rational_odd(m, x, 9.8, kTanhP32, kTanhQ32);
   V magnitude = m.abs(x);
   V t = emit_expm1(m, m.at_most(m.add(magnitude, magnitude), 44));
   return saturate_odd(m, x, magnitude, 22, m.div(t, m.add(t, m.k(2))));
 }
 
 V emit_erf(MathEmitter& m, V x) {
-  if (m.f32) return rational_odd(m, x, 3.93, kErfP32, kErfQ32);
+  if (m.f32) return rational_odd(m, x, 4.15, kErfP32, kErfQ32);
   V magnitude = m.abs(x);
   V a = m.at_most(magnitude, 5.93);
   V small = m.fma(a, m.poly(kErfSmall64, m.mul(a, a)), a);

@@ -62,11 +62,9 @@ inline constexpr double kErfP32[] = {0x1.20dd74p+0, 0x1.86ba3cp-3,  0x1.b07576p-
 inline constexpr double kErfQ32[] = {0x1p+0,        0x1.013c12p-1,  0x1.d4001ep-4,
                                      0x1.eb7034p-7, 0x1.31745cp-10, 0x1.3ecc38p-15};
 
-// tanh(x)/x = P/Q in x², |x| ≤ 9.02 (2^-29.5)
-inline constexpr double kTanhP32[] = {0x1p+0,         0x1.182a24p-3,  0x1.fb0776p-9,
-                                      0x1.d5e2ecp-16, 0x1.06b8f2p-25, -0x1.ad5e6cp-37};
-
-inline constexpr double kTanhQ32[] = {0x1p+0, 0x1.e16a66p-2, 0x1.be654cp-6, 0x1.9cfeb6p-12, 0x1.5992f2p-20};
+// tanh(x)/x = P/Q in x², |x| ≤ 9.02 (2^-25.5)
+inline constexpr double kTanhP32[] = {0x1p+0, 0x1.120442p-3, 0x1.c9f856p-9, 0x1.59555ep-16, 0x1.c9a3c6p-27};
+inline constexpr double kTanhQ32[] = {0x1p+0, 0x1.de576ap-2, 0x1.a7df24p-6, 0x1.5841d8p-12, 0x1.a0b85cp-21};
 
 // erf(x)/x - 1 in x², |x| ≤ 1 (2^-62.7)
 inline constexpr double kErfSmall64[] = {0x1.06eba8214db69p-3,   -0x1.812746b0379e6p-2,  0x1.ce2f21a042b2p-4,

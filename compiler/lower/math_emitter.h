@@ -76,8 +76,10 @@ class MathEmitter {
   V to_float(V integer);
   /// 2^e for e in the exponents of normal numbers.
   V pow2(V e) { return from_bits(b.CreateShl(b.CreateAdd(e, ki(bias())), ki(mantissa_bits()))); }
-  /// x·2^e with one rounding, for results that may be denormal or overflow.
-  V scale(V x, V e);
+  /// x·2^n with one rounding, for results that may be denormal or overflow. `shifted` is n + scale_magic().
+  V scale(V x, V shifted);
+  /// Adding it rounds to an integer and leaves that, plus twice the exponent's bias, in the low bits.
+  V scale_magic() const { return k(f32 ? 0x1.8p23 + 254 : 0x1.8p52 + 2046); }
 
   /// An NVVM intrinsic of one or two f32 scalars, lane by lane.
   V nvvm(llvm::Intrinsic::ID id, std::span<V const> args, bool overloaded = false);
@@ -91,7 +93,8 @@ llvm::Value* emit_sin_cos(MathEmitter& m, llvm::Value* x, bool cosine);
 /// x^y (math_pow.cc).
 llvm::Value* emit_pow(MathEmitter& m, llvm::Value* x, llvm::Value* y);
 
-/// e^r - 1 for |r| ≤ ln2/2, and log's pieces: shared by math.cc and math_pow.cc.
+/// e^r and e^r - 1 for |r| ≤ ln2/2, and log's pieces: shared by math.cc and math_pow.cc.
+llvm::Value* exp_reduced(MathEmitter& m, llvm::Value* r);
 llvm::Value* expm1_reduced(MathEmitter& m, llvm::Value* r);
 /// x = 2^exponent·mantissa with mantissa in [√½, √2), for x > 0; denormals too.
 struct Decomposed {

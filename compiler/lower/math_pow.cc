@@ -50,9 +50,9 @@ V exp2_sum(MathEmitter& m, Sum x) {
   double limit = m.pick(160.0, 1100.0);
   V hi = m.at_least(m.at_most(x.hi, limit), -limit);
   V lo = m.select(m.lt(m.abs(x.hi), m.k(limit)), x.lo, m.k(0));
-  auto [value, n] = m.round(hi);
-  V r = m.mul(m.add(m.sub(hi, value), lo), m.k(m.pick(0x1.62e43p-1, 0x1.62e42fefa39efp-1)));
-  return m.scale(m.add(expm1_reduced(m, r), m.k(1)), n);
+  V shifted = m.add(hi, m.scale_magic());
+  V fraction = m.add(m.sub(hi, m.sub(shifted, m.scale_magic())), lo);
+  return m.scale(exp_reduced(m, m.mul(fraction, m.k(m.pick(0x1.62e43p-1, 0x1.62e42fefa39efp-1)))), shifted);
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ llvm::Function* slow_reduction(MathEmitter& m) {
   V exponent = b.CreateAnd(b.CreateLShr(bits, c(52)), c(0x7ff));
   V mantissa = b.CreateOr(b.CreateAnd(bits, c((1ull << 52) - 1)), c(1ull << 52));
   // First bit kept: exponent - 1075 - 2 into 2/π, and 64 more into the table, which starts with a word of zeros.
-  // Small arguments, which come along in a vector with a large one, have no place in the table and no use for the result.
+  // Small arguments, which come along in a vector with a large one, have no place in the table and no use for the
+  // result.
   V position = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b.CreateSub(exponent, c(1075 + 2 - 64)), c(0));
   V shift = b.CreateAnd(position, c(63));
   // NaN and infinity have the largest exponent: the table is long enough for it, and their result is replaced below.
