@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 
+#include "compiler/codegen/host_constants.h"
 #include "compiler/codegen/optimize.h"
 #include "support/diag.h"
 
@@ -68,6 +69,7 @@ Result<HostObject> emit_object(llvm::Module& module, bool want_assembly) {
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
   optimize(module, *machine);
+  hide_loop_constants(module);
   HostObject result;
   if (want_assembly) {
     // Emission changes the module, so the text comes from a copy.
