@@ -75,6 +75,10 @@ Result<Value> Codegen::call(const Value& callee, std::vector<Arg> positional,
     KILN_TRY(ir::Value * out, cast(v, t->type.scalar(), range));
     return Value(out);
   }
+  if (const ModulePath* m = callee.module(); m && !is_known_module(m->path))
+    return with_note(
+        fail(callee_range, ErrorKind::kName, "{} is not part of Triton, so a kernel cannot call it", m->path),
+        "help: a helper of another file must be defined in this file, under @triton.jit");
   return fail(callee_range, ErrorKind::kType, "{} is not a function", describe(callee));
 }
 

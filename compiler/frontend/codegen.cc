@@ -15,8 +15,8 @@ Diagnostic Codegen::placed(SourceRange range, ErrorKind kind, std::string messag
     range = frames_[i - 1].call_site;
     library = frames_[i - 1].function->def->name;
   }
-  if (const Builtin* row = library.empty() ? nullptr : find_builtin(library, ~kIsPython))
-    message = fmt::format("{}: {}", row->display_name(), message);
+  for (const Builtin& row : builtins())
+    if (row.in_library() && row.name == library) message = fmt::format("{}: {}", row.display_name(), message);
   Diagnostic d{kind, std::move(message), place_of(range), {}};
   constexpr int kMaxCalls = 6;
   int shown = 0, hidden = 0;

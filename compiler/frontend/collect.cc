@@ -47,11 +47,29 @@ class Collector {
       if (const auto* a = ast::dyn_as<ast::Assign>(s.get())) assign(*a);
       if (const auto* a = ast::dyn_as<ast::AnnAssign>(s.get())) annotated(*a);
       if (const auto* t = ast::dyn_as<ast::Try>(s.get())) visit(t->body);
-      if (const auto* c = ast::dyn_as<ast::If>(s.get())) visit(c->body), visit(c->else_body);
+      if (const auto* c = ast::dyn_as<ast::If>(s.get())) {
+        // Which branch runs is not known (it tests versions); the first keeps what it names.
+        visit(c->body);
+        bool outer = keep_;
+        keep_ = true;
+        visit(c->else_body);
+        keep_ = outer;
+      }
     }
   }
 
-  void set(std::string_view name, Global value) { file_->names.insert_or_assign(std::string(name), std::move(value)); }
+  void set(std::string_view name, Global value) {
+    auto it = file_->names.find(name);
+    if (keep_ && it != file_->names.end() && !leads_nowhere(it->second)) return;
+    // A path that Triton no longer has does not hide one that it has.
+    if (it != file_->names.end() && leads_nowhere(value) && !leads_nowhere(it->second)) return;
+    file_->names.insert_or_assign(std::string(name), std::move(value));
+  }
+
+  static bool leads_nowhere(const Global& g) {
+    const auto* m = std::get_if<ModulePath>(&g);
+    return m && m->path.starts_with("triton") && !resolve_path(m->path);
+  }
 
   void import(const ast::Import& s) {
     for (const ast::Import::Alias& n : s.names) {
@@ -66,6 +84,15 @@ class Collector {
         set(n.as.empty() ? n.name : n.as, ModulePath{s.from_module + "." + n.name});
       }
     }
+  }
+
+  /// Whether a dotted name starts with an imported one.
+  bool imported(const ast::Expr& e) const {
+    const ast::Expr* root = &e;
+    while (const auto* a = ast::dyn_as<ast::Attribute>(root)) root = a->base.get();
+    const auto* n = ast::dyn_as<ast::Name>(root);
+    auto it = n ? file_->names.find(n->id) : file_->names.end();
+    return it != file_->names.end() && std::holds_alternative<ModulePath>(it->second);
   }
 
   /// "triton.jit" for `jit` after `from triton import jit`; empty when it is no dotted name.
@@ -96,7 +123,7 @@ class Collector {
       }
       constexpr_function = constexpr_function || path == "triton.constexpr_function" ||
                            path == "triton.language.constexpr_function" ||
-                           path == "triton.language.core.constexpr_function";
+                           path == "triton.language.core.constexpr_function" || path == "triton.language.constexpr";
     }
     if (!jit && !constexpr_function) {
       file_->names.erase(def.name);
@@ -163,7 +190,8 @@ class Collector {
     if (e.kind == ast::ExprKind::kAttribute) {
       std::string path = path_of(e);
       std::optional<Value> v = path.empty() ? std::nullopt : resolve_path(path);
-      if (!v) return std::nullopt;
+      // Of a module that is not known here: an error where a kernel uses it.
+      if (!v) return path.empty() || !imported(e) ? std::nullopt : std::optional<Global>(ModulePath{path});
       if (v->type() && !v->type()->type.pointer) return Global(v->type()->type.dtype);
       if (v->constant()) return Global(*v->constant());
       return Global(ModulePath{path});
@@ -216,6 +244,7 @@ class Collector {
 
   std::shared_ptr<const ast::Module> module_;
   std::shared_ptr<FileNames> file_;
+  bool keep_ = false;  // in an else branch: names that are known stay
 };
 
 }  // namespace

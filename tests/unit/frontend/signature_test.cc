@@ -33,6 +33,10 @@ INF = tl.constexpr(float("-inf"))
 SHAPE = tl.constexpr((WIDTH, 2))
 DTYPE = tl.constexpr(tl.float16)
 tanh = libdevice.tanh
+if triton.__version__ >= "3":
+    from triton.language.extra.libdevice import erf
+else:
+    from triton.language.math import old_name as erf
 
 def host(x):
     return x
@@ -81,6 +85,7 @@ TEST(JitFunctions, SeesConstexprGlobalsOnly) {
   EXPECT_EQ(std::get<DType>(*f->lookup("DTYPE")), DType::kF16);
   EXPECT_EQ(std::get<std::shared_ptr<const GlobalTuple>>(*f->lookup("SHAPE"))->items.size(), 2u);
   EXPECT_EQ(std::get<ModulePath>(*f->lookup("tanh")).path, "triton.language.extra.libdevice.tanh");
+  EXPECT_EQ(std::get<ModulePath>(*f->lookup("erf")).path, "triton.language.extra.libdevice.erf");
   EXPECT_EQ(std::get<ModulePath>(*f->lookup("torch")).path, "torch");
   EXPECT_EQ(std::get<std::shared_ptr<const JitFunction>>(*f->lookup("third"))->def->name, "third");
 }
