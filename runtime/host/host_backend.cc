@@ -120,8 +120,9 @@ class HostBackend : public Backend {
   int capability() const override { return 0; }
 
   Result<DeviceAddress> reserve(int64_t bytes) override {
-    if (bytes > kCheckedBytes && free_bytes() >= 0 && bytes > free_bytes())
-      return error(ErrorKind::kMemory, "not enough memory");
+    if (bytes > kCheckedBytes)
+      if (int64_t available = free_bytes(); available >= 0 && bytes > available)
+        return error(ErrorKind::kMemory, "not enough memory");
     size_t align = bytes >= kHugePage ? kHugePage : 4096;
     void* memory = std::aligned_alloc(align, (static_cast<size_t>(bytes) + align - 1) / align * align);
     if (!memory) return error(ErrorKind::kMemory, "not enough memory");

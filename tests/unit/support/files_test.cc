@@ -1,9 +1,12 @@
 #include "support/files.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <thread>
 #include <vector>
@@ -38,9 +41,29 @@ TEST(Files, FolderIsNotAFile) {
   EXPECT_EQ(text.error().message, "cannot read '/tmp': Is a directory");
 }
 
+// A full disk is played by a limit on the size of files: the write fails half-way in the same manner.
 TEST(Files, FullDiskLeavesNothingBehind) {
-  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full here";
-  // The temporary file stands beside its target, so a full disk is played by a folder that cannot be written.
+  std::string folder = scratch_folder(), path = folder + "/big";
+  ASSERT_TRUE(write_file_atomic(path, "old").ok());
+  pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{8192, 8192};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    auto status = write_file_atomic(path, std::string(100'000, 'x'));
+    bool right = !status.ok() && status.error().kind == ErrorKind::kIo &&
+                 status.error().message == "cannot write '" + path + "': File too large";
+    _exit(right ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(*read_file(path), "old");
+  EXPECT_EQ(list_files(folder)->size(), 1u) << "the temporary file is gone";
+}
+
+TEST(Files, NoPermissionIsAnError) {
   auto status = write_file_atomic("/proc/kiln_cannot_be_here", "x");
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().kind, ErrorKind::kIo);
