@@ -37,14 +37,10 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   app.add_flag("--json", o.json, "tables and errors as JSON lines");
   app.require_subcommand(0, 1);
 
-  bool from_stdin = false;
   app.add_option("-c", o.code, "run this program text");
-  std::string dash;
-  app.add_option("program", dash, "'-': run the program on standard input")->check(CLI::IsMember({"-"}));
 
   CLI::App* run = app.add_subcommand("run", "run a script");
   run->add_option("file", o.file, "the script")->required();
-  run->prefix_command();
 
   CLI::App* compile = app.add_subcommand("compile", "compile one kernel and show a stage of it");
   add_kernel_options(*compile, o.compile);
@@ -63,13 +59,33 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   demo->add_option("kernels", o.demo.kernels, "only these kernels");
   demo->add_option("--timeout", o.demo.timeout_s, "seconds for each comparison")->check(CLI::PositiveNumber);
 
+  // As with Python, "-" and a script's name end the options: what follows is the program's own.
+  auto is_command = [&](std::string_view word) {
+    for (const CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; }))
+      if (sub->get_name() == word) return true;
+    return false;
+  };
+  bool from_stdin = false, running = false;
+  int end = argc;
+  for (int i = 1; i < end; ++i) {
+    std::string_view word = argv[i];
+    if (word == "-c" || word == "--device") {
+      ++i;  // its value
+    } else if (running ? !word.starts_with('-') || word == "-" : word == "-") {
+      from_stdin = !running;
+      end = running ? i + 1 : i;
+      o.args.assign(argv + i + 1, argv + argc);
+    } else if (is_command(word)) {
+      running = word == "run";
+      if (!running) break;
+    }
+  }
   try {
-    app.parse(argc, argv);
+    app.parse(end, argv);
   } catch (const CLI::ParseError& e) {
     int code = app.exit(e);
     return {std::nullopt, code == 0 ? kExitOk : kExitUsage};
   }
-  from_stdin = dash == "-";
   const std::pair<CLI::App*, Command> kCommands[] = {{run, Command::kFile},        {compile, Command::kCompile},
                                                      {check, Command::kCheck},     {env, Command::kEnv},
                                                      {devices, Command::kDevices}, {demo, Command::kDemo}};
@@ -83,7 +99,6 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   }
   if (has_code) o.command = Command::kCode;
   if (from_stdin) o.command = Command::kStdin;
-  o.args = run->remaining();
   return {std::move(o), kExitOk};
 }
 

@@ -34,7 +34,7 @@ void on_sigint(int) {
 
 void to_stdout(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
 int indent_after(std::string_view line) {
   size_t blanks = line.find_first_not_of(' ');
@@ -80,7 +80,13 @@ Status Shell::open_device() {
 Status Shell::code(const std::string& text, const std::string& file_name, script::Mode mode) {
   KILN_CHECK_OK(open_device());
   InterruptGuard guard(session_);
-  return session_.run(text, file_name, mode);
+  Status status = session_.run(text, file_name, mode);
+  // A loop without a call is stopped at no place of its own; an earlier entry's would mislead.
+  if (!status.ok() && status.error().kind == ErrorKind::kInterrupted && status.error().place.file != file_name) {
+    status.error().place = {};
+    status.error().notes.clear();
+  }
+  return status;
 }
 
 int Shell::run_program(const std::string& text, const std::string& file_name) {
