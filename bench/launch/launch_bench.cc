@@ -34,14 +34,12 @@ def eight(a, b, c, d, n, m, k, s, BLOCK: tl.constexpr):
     tl.store(a + i, tl.load(b + i) + tl.load(c + i) * tl.load(d + i) + (n + m + k) * s)
 )";
 
-struct Cost {
-  double minimum = 0, median = 0;
-};
+using Row = std::function<void(const LaunchCost&)>;
 
 // Nanoseconds per call of each function: `rounds` interleaved rounds of `calls` calls, the queue drained between
 // rounds.
 template <class A, class B, class Drain>
-std::pair<Cost, Cost> measure(A a, B b, Drain drain) {
+std::pair<std::vector<double>, std::vector<double>> measure(A a, B b, Drain drain) {
   constexpr int kRounds = 60, kCalls = 200;
   std::vector<double> times[2];
   auto one_round = [&](auto& fn, std::vector<double>& out) {
@@ -56,23 +54,21 @@ std::pair<Cost, Cost> measure(A a, B b, Drain drain) {
     else
       one_round(b, times[1]), one_round(a, times[0]);
   }
-  auto cost = [](std::vector<double>& t) {
-    std::sort(t.begin(), t.end());
-    return Cost{t.front(), t[t.size() / 2]};
-  };
-  return {cost(times[0]), cost(times[1])};
+  for (auto& t : times) std::sort(t.begin(), t.end());
+  return {std::move(times[0]), std::move(times[1])};
 }
 
-void print_row(const std::string& device, const std::string& what, const std::pair<Cost, Cost>& costs) {
-  auto [raw, kiln] = costs;
-  fmt::print("{:8} {:24} {:>9.0f} {:>9.0f} {:>11.0f} {:>9.0f} {:>+12.0f}\n", device, what, raw.minimum, raw.median,
-             kiln.minimum, kiln.median, kiln.median - raw.median);
+void print_row(const LaunchCost& c) {
+  auto middle = [](const std::vector<double>& t) { return t[t.size() / 2]; };
+  fmt::print("{:8} {:24} {:>9.0f} {:>9.0f} {:>11.0f} {:>9.0f} {:>+12.0f}\n", c.device,
+             fmt::format("{}, {} slots", c.what, c.slots), c.raw_ns.front(), middle(c.raw_ns), c.kiln_ns.front(),
+             middle(c.kiln_ns), middle(c.kiln_ns) - middle(c.raw_ns));
 }
 
 // The launch of `name` on the device, against `raw(loaded kernel, slots)`.
 template <class Raw>
 Status compare(const Device& device, const char* name, const std::string& what, const Args& args, int64_t slots,
-               Raw raw) {
+               Raw raw, const Row& row) {
   KILN_TRY(Kernel kernel, Kernel::from_source(kSource, "launch_bench.py", name));
   KILN_CHECK_OK(kernel.launch({1, 1, 1}, args));
   KILN_CHECK_OK(device.synchronize());
@@ -84,7 +80,7 @@ Status compare(const Device& device, const char* name, const std::string& what, 
     if (auto status = device.synchronize(); !status.ok()) failed = std::move(status);
   });
   KILN_CHECK_OK(failed);
-  print_row(device.name(), fmt::format("{}, {} slots", what, slots), costs);
+  row({device.name(), what, slots, std::move(costs.first), std::move(costs.second)});
   return {};
 }
 
@@ -100,7 +96,7 @@ constexpr const char* kRawPtx = R"(.version 7.8
 
 // The raw side: cuLaunchKernel of an empty kernel with as many parameters, through a driver table of our own, on our
 // own stream of the same primary context.
-Status bench_cuda(const Device& device, const Args& one, const Args& eight) {
+Status bench_cuda(const Device& device, const Args& one, const Args& eight, const Row& row) {
   KILN_TRY(std::shared_ptr<const runtime::Driver> driver, runtime::Driver::open());
   CUdevice ordinal = 0;
   CUcontext context = nullptr;
@@ -117,8 +113,8 @@ Status bench_cuda(const Device& device, const Args& one, const Args& eight) {
   void* params[8];
   for (int i = 0; i < 8; ++i) params[i] = &slots[i];
   auto raw = [&] { driver->cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, stream, params, nullptr); };
-  Status first = compare(device, "one", "cuLaunchKernel", one, 1, raw);
-  Status second = first.ok() ? compare(device, "eight", "cuLaunchKernel", eight, 8, raw) : std::move(first);
+  Status first = compare(device, "one", "cuLaunchKernel", one, 1, raw, row);
+  Status second = first.ok() ? compare(device, "eight", "cuLaunchKernel", eight, 8, raw, row) : std::move(first);
   driver->cuStreamSynchronize(stream);
   driver->cuStreamDestroy(stream);
   driver->cuModuleUnload(module);
@@ -136,31 +132,34 @@ Result<std::pair<Args, Args>> arguments(const Device& device) {
 // The raw side on the CPU: the call of a function with the signature of a host kernel.
 void empty_entry(const uint64_t*, const int32_t*, int64_t, int64_t, void*) {}
 
-Status bench_cpu() {
+Status bench_cpu(const Row& row) {
   KILN_TRY(Device cpu, Device::open("cpu"));
   KILN_TRY(auto args, arguments(cpu));
   runtime::HostEntry volatile entry = empty_entry;
   const int32_t grid[3] = {1, 1, 1};
   uint64_t slots[8] = {};
   auto raw = [&] { entry(slots, grid, 0, 1, nullptr); };
-  KILN_CHECK_OK(compare(cpu, "one", "call of the code", args.first, 1, raw));
-  return compare(cpu, "eight", "call of the code", args.second, 8, raw);
+  KILN_CHECK_OK(compare(cpu, "one", "call of the code", args.first, 1, raw, row));
+  return compare(cpu, "eight", "call of the code", args.second, 8, raw, row);
 }
 
 }  // namespace
 
-Status run_launch_bench() {
-  fmt::print("launch, ns of CPU time per call{:13} {:>9} {:>9} {:>11} {:>9} {:>12}\n", "", "raw min", "median",
-             "kiln min", "median", "difference");
+Status measure_launches(const Row& row) {
 #if KILN_HAS_CUDA
   if (auto gpu = Device::open("cuda:0"); gpu.ok()) {
     KILN_TRY(auto args, arguments(*gpu));
-    KILN_CHECK_OK(bench_cuda(*gpu, args.first, args.second));
-  } else {
-    fmt::print("no GPU rows: {}\n", gpu.error().message);
+    KILN_CHECK_OK(bench_cuda(*gpu, args.first, args.second, row));
   }
 #endif
-  return bench_cpu();
+  return bench_cpu(row);
+}
+
+Status run_launch_bench() {
+  fmt::print("launch, ns of CPU time per call{:13} {:>9} {:>9} {:>11} {:>9} {:>12}\n", "", "raw min", "median",
+             "kiln min", "median", "difference");
+  if (auto gpu = Device::open("cuda:0"); !gpu.ok()) fmt::print("no GPU rows: {}\n", gpu.error().message);
+  return measure_launches(print_row);
 }
 
 }  // namespace kiln::bench
