@@ -119,22 +119,24 @@ TEST(Eval, IntegerEdges) {
   EXPECT_EQ(eval2(OpKind::kMulHi, DType::kI64, min64, 2), ~uint64_t{0});
 }
 
-// a op b is right when no neighbour is nearer to the exact value, and a tie is even.
-void expect_rounded(DType t, uint64_t got, __float128 exact, const std::string& what) {
+// A result is right when no neighbour is nearer to the exact value hi + lo, and a tie is even. |lo| is below half a
+// unit of hi's last place: it only decides what hi alone leaves as a tie.
+void expect_rounded(DType t, uint64_t got, __float128 hi, const std::string& what, __float128 lo = 0) {
   const double value = float_from_bits(t, got);
+  auto magnitude = [](__float128 v) { return v < 0 ? -v : v; };
   if (std::isinf(value)) {
-    const __float128 limit = float_from_bits(t, max_finite_bits(t));
-    EXPECT_GT(exact < 0 ? -exact : exact, limit) << what;
+    EXPECT_GT(magnitude(hi), static_cast<__float128>(float_from_bits(t, max_finite_bits(t)))) << what;
     return;
   }
-  auto distance = [&](uint64_t bits) {
-    const __float128 d = exact - static_cast<__float128>(float_from_bits(t, bits));
-    return d < 0 ? -d : d;
-  };
   for (int step : {-1, 1}) {
     const uint64_t neighbour = got + static_cast<uint64_t>(step);
     if (((neighbour ^ got) >> (bits(t) - 1)) != 0 || !std::isfinite(float_from_bits(t, neighbour))) continue;
-    EXPECT_TRUE(distance(got) < distance(neighbour) || (distance(got) == distance(neighbour) && !(got & 1))) << what;
+    const __float128 own = hi - static_cast<__float128>(value);
+    const __float128 other = hi - static_cast<__float128>(float_from_bits(t, neighbour));
+    const bool nearer = magnitude(own) != magnitude(other) ? magnitude(own) < magnitude(other)
+                        : lo != 0                          ? (own < 0) == (lo > 0)
+                                                           : !(got & 1);
+    EXPECT_TRUE(nearer) << what;
   }
 }
 
@@ -161,7 +163,8 @@ TEST(Eval, HalvesAreRoundedOnce) {
       expect_rounded(t, eval2(OpKind::kMul, t, v[0], v[1]), q[0] * q[1], "mul " + what);
       if (q[1] != 0) expect_rounded(t, eval2(OpKind::kDiv, t, v[0], v[1]), q[0] / q[1], "div " + what);
       const uint64_t fma = eval_op(OpKind::kFma, type, {{type, v[0]}, {type, v[1]}, {type, v[2]}});
-      expect_rounded(t, fma, q[0] * q[1] + q[2], "fma " + what);
+      const __float128 product = q[0] * q[1], sum = product + q[2], part = sum - product;
+      expect_rounded(t, fma, sum, "fma " + what, (product - (sum - part)) + (q[2] - part));
     }
   }
 }
