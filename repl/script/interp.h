@@ -49,7 +49,8 @@ struct Frame {
   explicit Frame(const Program& p, const Code& c);
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
-  Value& slot(uint32_t i) { return slots[i]; }
+  /// Turns the slots that inner functions share into cells; once, after the arguments are in.
+  void make_cells();
 
   const Program& program;
   const Code& code;
@@ -122,6 +123,8 @@ class Interp {
   int64_t index_in(const Value& index, int64_t length, std::string_view what);
 
   // --- types and modules (types.cc, modules.cc) ---
+  /// Valid while this interpreter lives: what a kernel's lookup of globals holds.
+  std::weak_ptr<Interp*> self() const { return self_; }
   const Ref<TypeObject>& type_of(Kind k) const { return types_[static_cast<size_t>(k)]; }
   Ref<TypeObject> type_of(const Value& v) const;
   std::string type_name(const Value& v) const;
@@ -146,7 +149,9 @@ class Interp {
   [[noreturn]] void fail_as(std::string_view type, fmt::format_string<Args...> f, Args&&... args) {
     fail_as_type(type, fmt::format(f, std::forward<Args>(args)...), {});
   }
-  [[noreturn]] void fail_as_type(std::string_view type, std::string message, std::string help);
+  /// `argument` is what a script that catches it sees as its text, when that is not the message.
+  [[noreturn]] void fail_as_type(std::string_view type, std::string message, std::string help,
+                                 std::optional<std::string> argument = std::nullopt);
   /// From a layer below: keeps its place and says where the script was.
   [[noreturn]] void fail(Diagnostic d);
   [[noreturn]] void raise(Value exception, SourceRange where);
@@ -165,6 +170,8 @@ class Interp {
   void set_where(SourceRange r) { where_ = r; }
 
   Globals& globals() { return globals_; }
+  /// Keeps a text alive that functions may still come from.
+  void keep(std::shared_ptr<const Program> program) { programs_.push_back(std::move(program)); }
   void print(std::string_view text) {
     if (output) output(text);
   }
@@ -233,9 +240,11 @@ class Interp {
   std::unordered_map<std::string, Ref<ModuleObject>> modules_;
   std::vector<Value> handled_;  // exceptions whose handler is running: what a bare raise raises again
   std::vector<std::shared_ptr<const Program>> programs_;
-  uintptr_t stack_limit_ = 0;
+  uintptr_t stack_limit_ = 0;       // calls end above this address…
+  unsigned long stack_thread_ = 0;  // …of this thread's stack
   Device device_;
   uint64_t seed_ = 0, draws_ = 0;
+  std::shared_ptr<Interp*> self_;
 };
 
 template <class Visit>
