@@ -1,0 +1,276 @@
+// Reductions of tensors: sum, mean, max, argmax, any, softmax…
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "repl/script/tensor_object.h"
+
+namespace kiln::script {
+
+namespace {
+
+/// The two results of max(dim) and min(dim): a tuple whose parts also have names.
+class ValuesIndices : public Tuple {
+ public:
+  ValuesIndices(Value values, Value indices) : Tuple({std::move(values), std::move(indices)}) {}
+  std::optional<Value> attribute(Interp&, std::string_view name) override {
+    if (name == "values") return items[0];
+    if (name == "indices") return items[1];
+    return std::nullopt;
+  }
+};
+
+struct Plan {
+  Tensor tensor;  // the reduced dimensions moved behind the others
+  Shape out;      // the shape of the result
+  int64_t inner = 1;
+};
+
+Plan plan(Interp& in, const Tensor& t, const Value& dims, bool keepdim) {
+  size_t rank = t.shape().size();
+  std::vector<bool> reduced(rank, dims.missing() || dims.is_none());
+  if (!dims.missing() && !dims.is_none()) {
+    std::vector<Value> list = dims.get<Tuple>() || dims.get<List>() ? in.to_vector(dims) : std::vector<Value>{dims};
+    for (const Value& d : list) {
+      if (rank == 0 && d.small_int_or_bool() && (d.integer() == 0 || d.integer() == -1)) continue;
+      if (!d.small_int_or_bool() || d.integer() < -static_cast<int64_t>(rank) ||
+          d.integer() >= static_cast<int64_t>(rank))
+        in.fail_as("IndexError", "dimension {} of a tensor that has {}", in.repr(d), rank);
+      reduced[static_cast<size_t>(in.index_in(d, static_cast<int64_t>(rank), "dimension"))] = true;
+    }
+  }
+  Plan p;
+  Shape shape, strides, inner_shape, inner_strides;
+  for (size_t d = 0; d < rank; ++d) {
+    if (reduced[d]) {
+      inner_shape.push_back(t.shape()[d]);
+      inner_strides.push_back(t.strides()[d]);
+      p.inner *= t.shape()[d];
+      if (keepdim) p.out.push_back(1);
+    } else {
+      shape.push_back(t.shape()[d]);
+      strides.push_back(t.strides()[d]);
+      p.out.push_back(t.shape()[d]);
+    }
+  }
+  shape.insert(shape.end(), inner_shape.begin(), inner_shape.end());
+  strides.insert(strides.end(), inner_strides.begin(), inner_strides.end());
+  p.tensor = in.take(t.as_strided(shape, strides, t.offset()));
+  return p;
+}
+
+bool flag(Interp& in, const Value& v) { return !v.missing() && in.truth(v); }
+
+/// Reduces each run of `inner` floats.
+template <class F>
+Tensor reduce_floats(Interp& in, const Plan& p, DType dtype, F f) {
+  std::vector<double> v = load_floats(in, p.tensor, shape_vector(p.tensor)), out;
+  size_t inner = static_cast<size_t>(p.inner), n = 1;
+  for (int64_t d : p.out) n *= static_cast<size_t>(d);
+  for (size_t i = 0; i < n; ++i) out.push_back(f(v.data() + i * inner, inner));
+  return store_floats(in, p.tensor.device(), dtype, p.out, out);
+}
+template <class F>
+Tensor reduce_ints(Interp& in, const Plan& p, DType dtype, F f) {
+  std::vector<int64_t> v = load_ints(in, p.tensor, shape_vector(p.tensor)), out;
+  size_t inner = static_cast<size_t>(p.inner), n = 1;
+  for (int64_t d : p.out) n *= static_cast<size_t>(d);
+  for (size_t i = 0; i < n; ++i) out.push_back(f(v.data() + i * inner, inner));
+  return store_ints(in, p.tensor.device(), dtype, p.out, out);
+}
+
+const Tensor& self(NativeArgs& a) { return a.self->get<TensorObject>()->tensor; }
+
+Value sum(Interp& in, NativeArgs& a) {
+  Plan p = plan(in, self(a), a[0], flag(in, a[1]));
+  DType from = self(a).dtype(), to = dtype_of(in, a[2], is_float(from) ? from : DType::kI64);
+  if (is_float(from) || is_float(to))
+    return wrap(reduce_floats(in, p, to, [](const double* v, size_t n) { return std::accumulate(v, v + n, 0.0); }));
+  return wrap(reduce_ints(in, p, to, [](const int64_t* v, size_t n) {
+    uint64_t total = 0;
+    for (size_t i = 0; i < n; ++i) total += static_cast<uint64_t>(v[i]);
+    return static_cast<int64_t>(total);
+  }));
+}
+
+Value prod(Interp& in, NativeArgs& a) {
+  Plan p = plan(in, self(a), a[0], flag(in, a[1]));
+  DType from = self(a).dtype(), to = dtype_of(in, a[2], is_float(from) ? from : DType::kI64);
+  if (is_float(to))
+    return wrap(reduce_floats(
+        in, p, to, [](const double* v, size_t n) { return std::accumulate(v, v + n, 1.0, std::multiplies<>()); }));
+  return wrap(reduce_ints(in, p, to, [](const int64_t* v, size_t n) {
+    uint64_t total = 1;
+    for (size_t i = 0; i < n; ++i) total *= static_cast<uint64_t>(v[i]);
+    return static_cast<int64_t>(total);
+  }));
+}
+
+DType float_result(Interp& in, const Tensor& t, const Value& dtype, std::string_view what) {
+  DType to = dtype_of(in, dtype, t.dtype());
+  if (!is_float(to))
+    in.fail(with_note(error(ErrorKind::kType, "{} of {} has no dtype to be in", what, info(t.dtype()).torch),
+                      "help: convert first, with .float()"));
+  return to;
+}
+
+Value mean(Interp& in, NativeArgs& a) {
+  Plan p = plan(in, self(a), a[0], flag(in, a[1]));
+  return wrap(reduce_floats(in, p, float_result(in, self(a), a[2], "the mean"), [](const double* v, size_t n) {
+    return std::accumulate(v, v + n, 0.0) / static_cast<double>(n);
+  }));
+}
+
+double variance(const double* v, size_t n, double correction) {
+  double mean = std::accumulate(v, v + n, 0.0) / static_cast<double>(n), total = 0;
+  for (size_t i = 0; i < n; ++i) total += (v[i] - mean) * (v[i] - mean);
+  return total / (static_cast<double>(n) - correction);
+}
+/// var and std: `unbiased=False` is correction=0.
+Value spread(Interp& in, NativeArgs& a, bool root) {
+  Plan p = plan(in, self(a), a[0], flag(in, a[2]));
+  double correction = !a[1].missing()  ? (in.truth(a[1]) ? 1 : 0)
+                      : a[3].missing() ? 1
+                                       : in.to_double(a[3], "correction");
+  return wrap(reduce_floats(in, p, float_result(in, self(a), {}, root ? "the standard deviation" : "the variance"),
+                            [&](const double* v, size_t n) {
+                              return root ? std::sqrt(variance(v, n, correction)) : variance(v, n, correction);
+                            }));
+}
+Value var(Interp& in, NativeArgs& a) { return spread(in, a, false); }
+Value std_dev(Interp& in, NativeArgs& a) { return spread(in, a, true); }
+
+/// The position of the first extreme; a NaN wins, as in torch.
+template <class T>
+size_t extreme_at(const T* v, size_t n, bool largest) {
+  size_t best = 0;
+  for (size_t i = 1; i < n; ++i) {
+    if (v[best] != v[best]) break;
+    if (v[i] != v[i] || (largest ? v[i] > v[best] : v[i] < v[best])) best = i;
+  }
+  return best;
+}
+
+Tensor extreme(Interp& in, const Plan& p, bool largest, bool position) {
+  if (p.inner == 0) in.fail(ErrorKind::kValue, "the {} of no elements", largest ? "maximum" : "minimum");
+  DType to = position ? DType::kI64 : p.tensor.dtype();
+  if (is_float(p.tensor.dtype()))
+    return reduce_floats(in, p, to, [&](const double* v, size_t n) {
+      size_t at = extreme_at(v, n, largest);
+      return position ? static_cast<double>(at) : v[at];
+    });
+  return reduce_ints(in, p, to, [&](const int64_t* v, size_t n) {
+    size_t at = extreme_at(v, n, largest);
+    return position ? static_cast<int64_t>(at) : v[at];
+  });
+}
+
+Value extreme_or_pair(Interp& in, NativeArgs& a, bool largest) {
+  if (auto* other = a[0].missing() ? nullptr : a[0].get<TensorObject>()) {
+    // max(x, y): element by element.
+    Value test = tensor_compare(in, largest ? ast::CompareOp::kGt : ast::CompareOp::kLt, *a.self, a[0]);
+    Tensor condition = test.get<TensorObject>()->tensor;
+    Shape shape = shape_vector(condition);
+    DType dtype = promote(self(a).dtype(), other->tensor.dtype());
+    auto x = load_floats(in, self(a), shape), y = load_floats(in, other->tensor, shape);
+    auto c = load_ints(in, condition, shape);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = std::isnan(x[i]) || c[i] ? x[i] : y[i];
+    return wrap(store_floats(in, condition.device(), dtype, shape, x));
+  }
+  Plan p = plan(in, self(a), a[0], flag(in, a[1]));
+  Value values = wrap(extreme(in, p, largest, false));
+  if (a[0].missing() || a[0].is_none()) return values;
+  return make<ValuesIndices>(std::move(values), wrap(extreme(in, p, largest, true)));
+}
+Value max(Interp& in, NativeArgs& a) { return extreme_or_pair(in, a, true); }
+Value min(Interp& in, NativeArgs& a) { return extreme_or_pair(in, a, false); }
+Value amax(Interp& in, NativeArgs& a) {
+  return wrap(extreme(in, plan(in, self(a), a[0], flag(in, a[1])), true, false));
+}
+Value amin(Interp& in, NativeArgs& a) {
+  return wrap(extreme(in, plan(in, self(a), a[0], flag(in, a[1])), false, false));
+}
+Value argmax(Interp& in, NativeArgs& a) {
+  return wrap(extreme(in, plan(in, self(a), a[0], flag(in, a[1])), true, true));
+}
+Value argmin(Interp& in, NativeArgs& a) {
+  return wrap(extreme(in, plan(in, self(a), a[0], flag(in, a[1])), false, true));
+}
+
+Value any(Interp& in, NativeArgs& a) {
+  return wrap(reduce_floats(in, plan(in, self(a), a[0], flag(in, a[1])), DType::kI1, [](const double* v, size_t n) {
+    return std::any_of(v, v + n, [](double x) { return x != 0; }) ? 1.0 : 0.0;
+  }));
+}
+Value all(Interp& in, NativeArgs& a) {
+  return wrap(reduce_floats(in, plan(in, self(a), a[0], flag(in, a[1])), DType::kI1, [](const double* v, size_t n) {
+    return std::all_of(v, v + n, [](double x) { return x != 0; }) ? 1.0 : 0.0;
+  }));
+}
+
+Value norm(Interp& in, NativeArgs& a) {
+  return wrap(reduce_floats(in, plan(in, self(a), a[0], flag(in, a[1])), float_result(in, self(a), {}, "the norm"),
+                            [](const double* v, size_t n) { return std::sqrt(std::inner_product(v, v + n, v, 0.0)); }));
+}
+
+/// Runs `f(values, n)` in place along one dimension.
+template <class F>
+Tensor along(Interp& in, const Tensor& t, const Value& dim, DType dtype, F f) {
+  size_t rank = t.shape().size();
+  Shape shape = shape_vector(t);
+  std::vector<double> v = load_floats(in, t, shape);
+  size_t d = rank ? static_cast<size_t>(in.index_in(dim, static_cast<int64_t>(rank), "dimension")) : 0;
+  size_t n = rank ? static_cast<size_t>(shape[d]) : 1, stride = 1;
+  for (size_t i = d + 1; i < rank; ++i) stride *= static_cast<size_t>(shape[i]);
+  std::vector<double> line(n);
+  for (size_t base = 0; n > 0 && base < v.size(); ++base) {
+    if (base / stride % n != 0) continue;
+    for (size_t i = 0; i < n; ++i) line[i] = v[base + i * stride];
+    f(line);
+    for (size_t i = 0; i < n; ++i) v[base + i * stride] = line[i];
+  }
+  return store_floats(in, t.device(), dtype, shape, v);
+}
+
+Value softmax_of(Interp& in, NativeArgs& a, bool logarithm) {
+  DType dtype = float_result(in, self(a), a[1], "the softmax");
+  return wrap(along(in, self(a), a[0], dtype, [&](std::vector<double>& line) {
+    double high = *std::max_element(line.begin(), line.end()), total = 0;
+    for (double x : line) total += std::exp(x - high);
+    for (double& x : line) x = logarithm ? x - high - std::log(total) : std::exp(x - high) / total;
+  }));
+}
+Value softmax(Interp& in, NativeArgs& a) { return softmax_of(in, a, false); }
+Value log_softmax(Interp& in, NativeArgs& a) { return softmax_of(in, a, true); }
+
+Value cumsum(Interp& in, NativeArgs& a) {
+  DType dtype = dtype_of(in, a[1], is_float(self(a).dtype()) ? self(a).dtype() : DType::kI64);
+  return wrap(along(in, self(a), a[0], dtype,
+                    [](std::vector<double>& line) { std::partial_sum(line.begin(), line.end(), line.begin()); }));
+}
+
+constexpr NativeDef kReductions[] = {
+    {"all(dim=None, keepdim=False)", all, "are all elements other than 0?"},
+    {"amax(dim=None, keepdim=False)", amax, "the largest, without its position"},
+    {"amin(dim=None, keepdim=False)", amin, "the smallest, without its position"},
+    {"any(dim=None, keepdim=False)", any, "is some element other than 0?"},
+    {"argmax(dim=None, keepdim=False)", argmax, "the position of the largest"},
+    {"argmin(dim=None, keepdim=False)", argmin, "the position of the smallest"},
+    {"cumsum(dim, dtype=None)", cumsum, "running sums along a dimension"},
+    {"log_softmax(dim, dtype=None)", log_softmax, "the logarithm of the softmax"},
+    {"max(dim=None, keepdim=False)", max, "the largest; with dim also where it is"},
+    {"mean(dim=None, keepdim=False, *, dtype=None)", mean, "the mean"},
+    {"min(dim=None, keepdim=False)", min, "the smallest; with dim also where it is"},
+    {"norm(dim=None, keepdim=False)", norm, "the square root of the sum of squares"},
+    {"prod(dim=None, keepdim=False, *, dtype=None)", prod, "the product"},
+    {"softmax(dim, dtype=None)", softmax, "exp(x) over its sum along a dimension"},
+    {"std(dim=None, unbiased=True, keepdim=False, *, correction=1)", std_dev, "the standard deviation"},
+    {"sum(dim=None, keepdim=False, *, dtype=None)", sum, "the sum"},
+    {"var(dim=None, unbiased=True, keepdim=False, *, correction=1)", var, "the variance"},
+};
+
+}  // namespace
+
+void install_tensor_reductions(Interp& in) { in.add_methods({Kind::kTensor, kReductions}); }
+
+}  // namespace kiln::script
