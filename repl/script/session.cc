@@ -1,0 +1,228 @@
+#include "repl/script/session.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include "compiler/parse/parser.h"
+#include "repl/script/interp.h"
+#include "repl/script/tensor_object.h"
+#include "repl/script/triton_kernel.h"
+
+namespace kiln::script {
+
+namespace {
+
+constexpr size_t kSummaryLength = 60;
+
+/// Runs something of the interpreter and turns what it throws into a Diagnostic.
+template <class F>
+Status guarded(Interp& in, F&& run) {
+  try {
+    run();
+  } catch (ScriptError& e) {
+    auto* raised = e.exception.get<Instance>();
+    if (in.exit_code && raised && raised->type->derives_from(in.exception_type("SystemExit").get())) return {};
+    return std::move(e.diagnostic);
+  } catch (std::bad_alloc&) {
+    return error(ErrorKind::kMemory, "the script needs more memory than there is");
+  }
+  return {};
+}
+
+std::string one_line(std::string text) {
+  if (size_t end = text.find('\n'); end != std::string::npos) text = text.substr(0, end) + " …";
+  if (text.size() > kSummaryLength) text = text.substr(0, kSummaryLength - 1) + "…";
+  return text;
+}
+
+std::string signature_of(const Function& f) {
+  std::string out = f.name + "(";
+  for (size_t i = 0; i < f.params->size(); ++i) {
+    const ast::Param& p = (*f.params)[i];
+    if (i) out += ", ";
+    out += std::string(p.range.str());
+  }
+  return out + ")";
+}
+
+std::string summary(Interp& in, const Value& v) {
+  if (auto* t = v.get<TensorObject>()) return t->summary();
+  if (auto* k = v.get<KernelObject>()) return k->signature();
+  if (auto* f = v.get<Function>()) return signature_of(*f);
+  return one_line(in.repr(v));
+}
+
+/// The value of "a.b.c", without running anything that a call could do; missing when there is none.
+Value look_up(Interp& in, std::string_view path) {
+  size_t dot = path.find('.');
+  Globals::Slot* slot = in.globals().find(path.substr(0, dot));
+  if (!slot) return {};
+  Value v = slot->value.missing() ? slot->builtin : slot->value;
+  while (dot != std::string_view::npos && !v.missing()) {
+    path.remove_prefix(dot + 1);
+    dot = path.find('.');
+    auto next = in.find_attribute(v, path.substr(0, dot));
+    if (!next) return {};
+    v = *next;
+  }
+  return v;
+}
+
+}  // namespace
+
+Session::Session(Options options) : interp_(std::make_unique<Interp>()) {
+  interp_->output = options.output ? std::move(options.output)
+                                   : [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
+  interp_->argv = std::move(options.argv);
+  if (options.device) interp_->set_device(options.device);
+}
+
+Session::~Session() = default;
+
+Status Session::run(std::string text, std::string file_name, Mode mode) {
+  KILN_TRY(auto module, parse::parse_module(SourceText::make(std::move(file_name), std::move(text))));
+  KILN_TRY(auto program, resolve(std::move(module), interp_->globals()));
+  return guarded(*interp_, [&] { interp_->run(program, mode == Mode::kInteractive); });
+}
+
+namespace {
+
+struct Expression {
+  std::shared_ptr<const Program> program;
+  const ast::Expr* expr = nullptr;
+};
+
+Result<Expression> parse_one(Interp& in, std::string text, std::string file_name) {
+  KILN_TRY(auto module, parse::parse_module(SourceText::make(std::move(file_name), std::move(text))));
+  const auto* only = module->body.size() == 1 ? ast::dyn_as<ast::ExprStmt>(module->body[0].get()) : nullptr;
+  if (!only) return error(ErrorKind::kSyntax, "expected one expression, as in f(x)");
+  Expression e;
+  e.expr = only->value.get();
+  KILN_TRY(e.program, resolve(std::move(module), in.globals()));
+  in.keep(e.program);
+  return e;
+}
+
+}  // namespace
+
+Result<std::function<Status()>> Session::prepare(std::string expression, std::string file_name) {
+  KILN_TRY(Expression e, parse_one(*interp_, std::move(expression), std::move(file_name)));
+  return std::function<Status()>(
+      [this, e] { return guarded(*interp_, [&] { interp_->evaluate(e.program, *e.expr); }); });
+}
+
+namespace {
+
+Result<Value> value_of(Interp& in, std::string expression) {
+  KILN_TRY(Expression e, parse_one(in, std::move(expression), "<expression>"));
+  Value v;
+  KILN_CHECK_OK(guarded(in, [&] { v = in.evaluate(e.program, *e.expr); }));
+  if (v.missing()) return error(ErrorKind::kValue, "the expression ended the script");
+  return v;
+}
+
+}  // namespace
+
+Result<std::string> Session::evaluate(std::string expression) {
+  KILN_TRY(Value v, value_of(*interp_, std::move(expression)));
+  std::string text;
+  KILN_CHECK_OK(guarded(*interp_, [&] { text = interp_->repr(v); }));
+  return text;
+}
+
+Result<Kernel> Session::kernel(std::string expression) {
+  std::string text = expression;
+  KILN_TRY(Value v, value_of(*interp_, std::move(expression)));
+  if (KernelObject* k = innermost_kernel(v)) return k->kernel;
+  return error(ErrorKind::kType, "'{}' is no kernel but '{}': a kernel is a function under @triton.jit", text,
+               interp_->type_name(v));
+}
+
+Result<Tensor> Session::tensor(std::string expression) {
+  std::string text = expression;
+  KILN_TRY(Value v, value_of(*interp_, std::move(expression)));
+  if (auto* t = v.get<TensorObject>()) return t->tensor;
+  return error(ErrorKind::kType, "'{}' is no tensor but '{}'", text, interp_->type_name(v));
+}
+
+std::vector<std::string> Session::complete(std::string_view prefix) const {
+  size_t begin = prefix.size();
+  auto part = [](char c) {
+    return std::isalnum(static_cast<uint8_t>(c)) || c == '_' || c == '.' || static_cast<uint8_t>(c) >= 0x80;
+  };
+  while (begin > 0 && part(prefix[begin - 1])) --begin;
+  std::string_view word = prefix.substr(begin);
+  size_t dot = word.rfind('.');
+  std::vector<std::string> names;
+  std::string head;
+  if (dot == std::string_view::npos) {
+    for (const auto& slot : interp_->globals().slots())
+      if (!slot.value.missing() || !slot.builtin.missing()) names.push_back(slot.name);
+  } else {
+    head = word.substr(0, dot + 1);
+    Value base = look_up(*interp_, word.substr(0, dot));
+    if (base.missing()) return {};
+    interp_->method_names(base.kind(), names);
+    if (auto* o = base.object()) o->attribute_names(names);
+  }
+  std::string_view start = dot == std::string_view::npos ? word : word.substr(dot + 1);
+  std::vector<std::string> out;
+  for (const std::string& n : names)
+    if (n.rfind(start, 0) == 0 && (n[0] != '_' || !start.empty())) out.push_back(head + n);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+std::vector<Variable> Session::variables() const {
+  std::vector<Variable> out;
+  for (const auto& slot : interp_->globals().slots()) {
+    if (slot.value.missing() || slot.value.get<ModuleObject>() || slot.name[0] == '_') continue;
+    Variable v{slot.name, interp_->type_name(slot.value), ""};
+    // A repr that the script defines may fail; the list of variables must not.
+    if (Status s = guarded(*interp_, [&] { v.summary = summary(*interp_, slot.value); }); !s.ok())
+      v.summary = "(its repr fails: " + s.error().message + ")";
+    out.push_back(std::move(v));
+  }
+  return out;
+}
+
+Result<std::string> Session::describe(std::string expression) const {
+  Value v = look_up(*interp_, expression);
+  if (v.missing()) return error(ErrorKind::kName, "there is no '{}'", expression);
+  if (auto* m = v.get<BoundMethod>()) v = m->function;
+  if (auto* t = v.get<TypeObject>(); t && t->constructor.object()) v = t->constructor;
+  if (auto* n = v.get<Native>())
+    return fmt::format("{}{}{}", n->def.signature, n->def.help.empty() ? "" : "\n  ", n->def.help);
+  std::string text = summary(*interp_, v);
+  if (auto* f = v.get<Function>()) {
+    auto doc = f->attribute(*interp_, "__doc__");
+    if (auto* s = doc ? doc->get<Str>() : nullptr) text += "\n  " + s->text;
+  }
+  return fmt::format("{} · {}", interp_->type_name(v), text);
+}
+
+Result<std::string> Session::source_of(std::string expression) const {
+  Value v = look_up(*interp_, expression);
+  if (v.missing()) return error(ErrorKind::kName, "there is no '{}'", expression);
+  if (KernelObject* k = innermost_kernel(v)) return k->source();
+  auto* f = v.get<Function>();
+  if (f && f->def) return std::string(f->def->full_range.str());
+  if (f) return std::string(f->body->range.str());
+  return error(ErrorKind::kType, "'{}' has no source in this session: it is '{}'", expression, interp_->type_name(v));
+}
+
+void Session::interrupt() { interp_->interrupted.store(true); }
+
+Result<Device> Session::device() {
+  Device d;
+  KILN_CHECK_OK(guarded(*interp_, [&] { d = interp_->device(); }));
+  return d;
+}
+
+void Session::set_device(Device device) { interp_->set_device(std::move(device)); }
+
+std::optional<int> Session::exit_code() const { return interp_->exit_code; }
+
+}  // namespace kiln::script
