@@ -1,0 +1,129 @@
+#include "repl/script/session.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+namespace kiln::script {
+namespace {
+
+class SessionTest : public ::testing::Test {
+ protected:
+  SessionTest() {
+    Options options;
+    options.output = [this](std::string_view s) { out += s; };
+    options.argv = {"script.py", "a"};
+    auto cpu = Device::open("cpu");
+    EXPECT_TRUE(cpu.ok());
+    options.device = *cpu;
+    session = std::make_unique<Session>(std::move(options));
+  }
+  void run(std::string text, Mode mode = Mode::kFile) {
+    Status s = session->run(std::move(text), "t.py", mode);
+    ASSERT_TRUE(s.ok()) << render(s.error());
+  }
+
+  std::string out;
+  std::unique_ptr<Session> session;
+};
+
+TEST_F(SessionTest, KeepsVariablesBetweenEntries) {
+  run("x = 3\ndef f(a): return a + x\n", Mode::kInteractive);
+  run("x = 4", Mode::kInteractive);
+  run("f(1)", Mode::kInteractive);
+  EXPECT_EQ(out, "5\n");
+  EXPECT_FALSE(session->run("y = 1\nundefined\n", "t.py", Mode::kInteractive).ok());
+  run("print(y, x)");
+  EXPECT_EQ(out, "5\n1 4\n");
+}
+
+TEST_F(SessionTest, ErrorsCarryTheirKind) {
+  for (auto [text, kind] : {std::pair("1 / 0", ErrorKind::kValue),
+                            {"nope", ErrorKind::kName},
+                            {"'a' + 1", ErrorKind::kType},
+                            {"assert 0", ErrorKind::kMismatch},
+                            {"x = ", ErrorKind::kSyntax},
+                            {"import nope", ErrorKind::kName},
+                            {"raise KeyError('k')", ErrorKind::kValue},
+                            {"raise NotImplementedError", ErrorKind::kUnsupported}}) {
+    Status s = session->run(text, "t.py");
+    ASSERT_FALSE(s.ok()) << text;
+    EXPECT_EQ(s.error().kind, kind) << text;
+    EXPECT_EQ(s.error().place.file, "t.py") << text;
+    EXPECT_EQ(s.error().place.line, 1) << text;
+  }
+}
+
+TEST_F(SessionTest, ExitStopsTheScript) {
+  run("import sys\nprint(sys.argv)\nsys.exit(3)\nprint('never')\n");
+  EXPECT_EQ(session->exit_code(), 3);
+  EXPECT_EQ(out, "['script.py', 'a']\n");
+}
+
+TEST_F(SessionTest, CanBeInterrupted) {
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    session->interrupt();
+  });
+  Status s = session->run("while True: pass", "t.py");
+  other.join();
+  ASSERT_FALSE(s.ok());
+  EXPECT_EQ(s.error().kind, ErrorKind::kInterrupted);
+  run("print('goes on')");
+  EXPECT_EQ(out, "goes on\n");
+}
+
+TEST_F(SessionTest, PreparesExpressions) {
+  run("n = 0\ndef inc():\n    global n\n    n += 1\n");
+  auto call = session->prepare("inc()");
+  ASSERT_TRUE(call.ok());
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE((*call)().ok());
+  EXPECT_EQ(*session->evaluate("n"), "5");
+  EXPECT_FALSE(session->prepare("n = 1").ok());
+  EXPECT_FALSE(session->evaluate("nope").ok());
+}
+
+TEST_F(SessionTest, CompletesNamesAndAttributes) {
+  run("import math\nlong_name = 'text'\n");
+  EXPECT_EQ(session->complete("print(long_n"), std::vector<std::string>{"long_name"});
+  EXPECT_EQ(session->complete("math.sq"), std::vector<std::string>{"math.sqrt"});
+  EXPECT_EQ(session->complete("x = long_name.uppe"), std::vector<std::string>{"long_name.upper"});
+  EXPECT_EQ(session->complete("tl.aran"), std::vector<std::string>{"tl.arange"});
+  EXPECT_TRUE(session->complete("nope.x").empty());
+  EXPECT_FALSE(session->complete("torch.rand").empty());
+}
+
+TEST_F(SessionTest, ListsVariables) {
+  run("import torch\nx = torch.ones(2, 3)\nn = 5\ns = 'a' * 200\n@triton.jit\ndef k(p, N: tl.constexpr): pass\n");
+  std::vector<Variable> v = session->variables();
+  ASSERT_EQ(v.size(), 4u);
+  EXPECT_EQ(v[0].name, "x");
+  EXPECT_EQ(v[0].summary, "f32[2, 3] cpu");
+  EXPECT_EQ(v[1].summary, "5");
+  EXPECT_LE(v[2].summary.size(), 70u);
+  EXPECT_EQ(v[3].summary, "k(p, N: tl.constexpr)");
+  EXPECT_EQ(session->tensor("x")->numel(), 6);
+  EXPECT_EQ(session->kernel("k")->name(), "k");
+  EXPECT_EQ(session->kernel("n").error().kind, ErrorKind::kType);
+  EXPECT_EQ(*session->source_of("k"), "@triton.jit\ndef k(p, N: tl.constexpr): pass");
+  EXPECT_TRUE(session->describe("torch.randn").ok());
+  EXPECT_FALSE(session->describe("nope").ok());
+}
+
+TEST_F(SessionTest, KernelsOutliveTheSession) {
+  run("@triton.jit\ndef k(p): tl.store(p, 3)\n");
+  auto kernel = session->kernel("k");
+  ASSERT_TRUE(kernel.ok());
+  session.reset();
+  auto cpu = Device::open("cpu");
+  int64_t shape[] = {1};
+  auto t = Tensor::zeros(*cpu, DType::kF32, shape);
+  ASSERT_TRUE(t.ok());
+  std::optional<Arg> args[] = {Arg(*t)};
+  // The module tl is gone with the session: an error, not a crash.
+  EXPECT_FALSE(kernel->launch({1, 1, 1}, args).ok());
+}
+
+}  // namespace
+}  // namespace kiln::script
