@@ -69,7 +69,8 @@ Result<HostObject> emit_object(llvm::Module& module, bool want_assembly) {
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
   optimize(module, *machine);
-  hide_loop_constants(module);
+  // Elsewhere vectors of that size do not exist, or registers abound.
+  if (machine->getTargetFeatureString().contains("+avx2")) hide_loop_constants(module);
   HostObject result;
   if (want_assembly) {
     // Emission changes the module, so the text comes from a copy.
