@@ -24,6 +24,7 @@
 #include <mutex>
 
 #include "compiler/codegen/nvptx_address.h"
+#include "compiler/codegen/nvptx_flush.h"
 #include "compiler/codegen/nvptx_order.h"
 #include "support/diag.h"
 
@@ -95,6 +96,7 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
     passes.run(f, functions);
+    flush_where_absorbed(f);
     order_by_need(f);
   }
 }
