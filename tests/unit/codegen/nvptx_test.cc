@@ -1,0 +1,182 @@
+// LLVM IR text → the passes of ours → PTX, and PTX → cubin.
+#include "compiler/codegen/nvptx.h"
+
+#include <gtest/gtest.h>
+#include <llvm/AsmParser/Parser.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/SourceMgr.h>
+
+#include <thread>
+
+#include "compiler/codegen/nvptx_address.h"
+#include "compiler/codegen/nvptx_flush.h"
+#include "compiler/codegen/nvptx_order.h"
+#include "support/diag.h"
+
+namespace kiln::codegen {
+namespace {
+
+const target::Target& sm_90a() { return *target::find("sm_90a"); }
+
+std::unique_ptr<llvm::Module> parse(llvm::LLVMContext& context, const std::string& text) {
+  llvm::SMDiagnostic error;
+  auto module = llvm::parseAssemblyString(text, error, context);
+  EXPECT_TRUE(module) << error.getMessage().str() << text;
+  return module;
+}
+
+int count(const std::string& text, std::string_view what) {
+  int n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) ++n;
+  return n;
+}
+
+Result<std::string> ptx_of(const std::string& text) {
+  llvm::LLVMContext context;
+  auto module = parse(context, text);
+  return emit_ptx(*module, sm_90a());
+}
+
+TEST(NvptxAddress, TakesConstantsOutOfDisjointBitsAndExactSumsOnly) {
+  struct Row {
+    const char *index, *extension;
+    bool splits;
+  };
+  const Row rows[] = {{"or disjoint i32 %x, 512", "sext", true},  {"or i32 %x, 512", "sext", false},
+                      {"add nsw i32 %x, -512", "sext", true},     {"add nuw i32 %x, 512", "sext", false},
+                      {"add nuw i32 %x, 512", "zext", true},      {"add nsw i32 %x, 512", "zext", false},
+                      {"or disjoint i32 %x, -512", "sext", false}};
+  for (const Row& row : rows) {
+    llvm::LLVMContext context;
+    auto module =
+        parse(context, fmt::format("define ptr addrspace(1) @f(ptr addrspace(1) %p, i32 %x) {{\n  %i = {}\n"
+                                   "  %e = {} i32 %i to i64\n  %g = getelementptr i32, ptr addrspace(1) %p, i64 %e\n"
+                                   "  ret ptr addrspace(1) %g\n}}\n",
+                                   row.index, row.extension));
+    EXPECT_EQ(split_addresses(*module->getFunction("f")), row.splits) << row.index << " " << row.extension;
+    EXPECT_FALSE(llvm::verifyModule(*module));
+    EXPECT_EQ(count(print_llvm(*module), "getelementptr"), row.splits ? 2 : 1);
+  }
+}
+
+TEST(NvptxOrder, ChainsRunToTheirEndAndMemoryKeepsItsOrder) {
+  llvm::LLVMContext context;
+  auto module = parse(context, R"(define void @f(ptr %p, float %a, float %b) {
+  %a1 = fadd float %a, 1.0
+  %b1 = fadd float %b, 1.0
+  %l = load volatile float, ptr %p
+  %a2 = fmul float %a1, %l
+  %b2 = fmul float %b1, %l
+  store float %a2, ptr %p
+  store float %b2, ptr %p
+  ret void
+})");
+  llvm::Function& fn = *module->getFunction("f");
+  order_by_need(fn);
+  ASSERT_FALSE(llvm::verifyModule(*module));
+  std::string order;
+  for (llvm::Instruction& i : fn.getEntryBlock())
+    order += (i.getName().empty() ? std::string(i.getOpcodeName()) : i.getName().str()) + " ";
+  EXPECT_EQ(order, "l a1 a2 store b1 b2 store ret ");
+}
+
+TEST(NvptxFlush, OnlyWhereAConstantAbsorbsDenormals) {
+  const char* form =
+      "declare float @llvm.nvvm.ex2.approx.f32(float)\ndefine float @f(float %%x, float %%y) {{\n"
+      "  %%e = call float @llvm.nvvm.ex2.approx.f32(float %%x)\n  %%r = {}\n  ret float %%r\n}}\n";
+  auto flushed = [&](const char* use) {
+    llvm::LLVMContext context;
+    std::string text = fmt::format(fmt::runtime(form), use);
+    for (size_t at; (at = text.find("%%")) != std::string::npos;) text.erase(at, 1);
+    auto module = parse(context, text);
+    flush_where_absorbed(*module->getFunction("f"));
+    EXPECT_FALSE(llvm::verifyModule(*module));
+    return count(print_llvm(*module), "call float @llvm.nvvm.ex2.approx.ftz") == 1;
+  };
+  EXPECT_TRUE(flushed("fadd float %e, 1.0"));
+  EXPECT_FALSE(flushed("fadd float %e, 0.0"));
+  EXPECT_FALSE(flushed("fadd float %e, %y"));
+  EXPECT_FALSE(flushed("fmul float %e, 2.0"));
+}
+
+TEST(NvptxPtx, RefusesCallsThatNobodyProvides) {
+  auto ptx = ptx_of(
+      "declare float @llvm.nvvm.misspelt(float)\ndeclare float @sinf(float)\n"
+      "define ptx_kernel void @k(ptr addrspace(1) %p) {\n  %v = load float, ptr addrspace(1) %p\n"
+      "  %s = call float @sinf(float %v)\n  store float %s, ptr addrspace(1) %p\n  ret void\n}\n");
+  ASSERT_FALSE(ptx.ok());
+  EXPECT_EQ(ptx.error().kind, ErrorKind::kInternal);
+  EXPECT_EQ(ptx.error().message, "the generated PTX calls 'sinf', which no GPU provides");
+}
+
+constexpr const char* kCopy =
+    "define ptx_kernel void @k(ptr addrspace(1) %p) \"nvvm.reqntid\"=\"128\" {\n  %v = load float, ptr addrspace(1) "
+    "%p\n"
+    "  %s = fadd float %v, 1.0\n  store float %s, ptr addrspace(1) %p\n  ret void\n}\n";
+
+TEST(NvptxPtx, ThreadsCompileAtOnce) {
+  const auto alone = ptx_of(kCopy);
+  ASSERT_TRUE(alone.ok());
+  std::vector<std::string> texts(4);
+  std::vector<std::thread> threads;
+  for (std::string& text : texts)
+    threads.emplace_back([&text] {
+      for (int i = 0; i < 5; ++i)
+        if (auto ptx = ptx_of(kCopy); ptx.ok()) text = *ptx;
+    });
+  for (std::thread& t : threads) t.join();
+  for (const std::string& text : texts) EXPECT_EQ(text, *alone);
+}
+
+TEST(NvptxCubin, RegistersAndErrors) {
+  if (linker_fingerprint().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
+  const auto ptx = ptx_of(kCopy);
+  ASSERT_TRUE(ptx.ok());
+  const auto cubin = link_cubin(*ptx, sm_90a());
+  ASSERT_TRUE(cubin.ok()) << render(cubin.error());
+  EXPECT_GT(cubin->registers, 3);
+  EXPECT_LT(cubin->registers, 32);
+  EXPECT_EQ(cubin->spill_bytes, 0);
+  EXPECT_EQ(registers_of_cubin(cubin->image), cubin->registers);
+  EXPECT_EQ(registers_of_cubin(cubin->image.substr(0, 100)), -1);
+  EXPECT_EQ(registers_of_cubin("not a cubin"), -1);
+
+  const auto broken = link_cubin(".version 8.3\n.target sm_90a\n.address_size 64\nnonsense\n", sm_90a());
+  ASSERT_FALSE(broken.ok());
+  EXPECT_EQ(broken.error().kind, ErrorKind::kInternal);
+  EXPECT_NE(broken.error().message.find("rejects the generated PTX"), std::string::npos) << broken.error().message;
+}
+
+TEST(NvptxCubin, OccupancyIsAskedForWhereRegistersLimitIt) {
+  if (linker_fingerprint().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
+  // 80 values from memory that are all needed before the first store: fewer registers would spill.
+  std::string body, stores;
+  for (int i = 0; i < 80; ++i) {
+    body += fmt::format(
+        "  %p{0} = getelementptr float, ptr addrspace(1) %p, i64 {0}\n  %v{0} = load volatile float, ptr addrspace(1) "
+        "%p{0}\n",
+        i);
+    stores += fmt::format("  store volatile float %v{}, ptr addrspace(1) %p{}\n", 79 - i, i);
+  }
+  const std::string text = fmt::format(
+      "define ptx_kernel void @k(ptr addrspace(1) %p) \"nvvm.reqntid\"=\"128\" {{\n{}{}  ret void\n}}\n", body, stores);
+  auto wide = ptx_of(text);
+  ASSERT_TRUE(wide.ok());
+  std::string linked = *wide;
+  auto cubin = link_for_occupancy(linked, sm_90a());
+  ASSERT_TRUE(cubin.ok()) << render(cubin.error());
+  EXPECT_GT(cubin->registers, 64);
+  EXPECT_EQ(cubin->spill_bytes, 0) << "what spills is not kept";
+  EXPECT_EQ(linked, *wide);
+
+  auto narrow = ptx_of(kCopy);
+  ASSERT_TRUE(narrow.ok());
+  std::string same = *narrow;
+  ASSERT_TRUE(link_for_occupancy(same, sm_90a()).ok());
+  EXPECT_EQ(same, *narrow) << "few registers already: nothing to ask for";
+}
+
+}  // namespace
+}  // namespace kiln::codegen
