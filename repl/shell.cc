@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "compiler/parse/parser.h"
+#include "repl/compile_stages.h"
 #include "repl/completion.h"
 #include "repl/errors.h"
 #include "repl/info_commands.h"
@@ -139,6 +140,9 @@ Status Shell::entry(const std::string& text) {
     KILN_TRY(std::string answer, source ? session_.source_of(std::string(line)) : session_.describe(std::string(line)));
     if (!answer.ends_with('\n')) answer += '\n';
     context_.output(answer);
+    if (source) return {};
+    auto kernel = session_.kernel(std::string(line));
+    if (kernel.ok() && !launched_target(*kernel).empty()) return run_magic(context_, "%static " + std::string(line));
     return {};
   }
   return code(text, fmt::format("[{}]", entry_number_), script::Mode::kInteractive);

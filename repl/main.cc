@@ -1,0 +1,3 @@
+#include "repl/cli.h"
+
+int main(int argc, char** argv) { return kiln::repl::run(argc, argv); }

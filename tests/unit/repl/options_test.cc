@@ -1,0 +1,82 @@
+#include "repl/options.h"
+
+#include <gtest/gtest.h>
+
+namespace kiln::repl {
+namespace {
+
+ParsedOptions parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "kiln");
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  ParsedOptions p = parse_options(static_cast<int>(words.size()), words.data());
+  testing::internal::GetCapturedStdout();
+  testing::internal::GetCapturedStderr();
+  return p;
+}
+
+TEST(Options, NothingIsThePrompt) { EXPECT_EQ(parse({}).options->command, Command::kPrompt); }
+
+TEST(Options, CodeAndDash) {
+  auto code = parse({"-c", "print(1)"});
+  ASSERT_TRUE(code.options);
+  EXPECT_EQ(code.options->command, Command::kCode);
+  EXPECT_EQ(code.options->code, "print(1)");
+  EXPECT_EQ(parse({"-"}).options->command, Command::kStdin);
+  auto dash = parse({"--json", "-", "--json", "x"});
+  ASSERT_TRUE(dash.options);
+  EXPECT_TRUE(dash.options->json);
+  EXPECT_EQ(dash.options->args, (std::vector<std::string>{"--json", "x"}));
+  EXPECT_EQ(parse({"-c", "1", "-"}).exit_code, kExitUsage);
+}
+
+TEST(Options, AScriptKeepsItsOwnArguments) {
+  auto p = parse({"run", "--device", "cpu", "a.py", "--json", "-x", "file"});
+  ASSERT_TRUE(p.options);
+  EXPECT_EQ(p.options->command, Command::kFile);
+  EXPECT_EQ(p.options->file, "a.py");
+  EXPECT_EQ(p.options->device, "cpu");
+  EXPECT_FALSE(p.options->json);
+  EXPECT_EQ(p.options->args, (std::vector<std::string>{"--json", "-x", "file"}));
+}
+
+TEST(Options, Compile) {
+  auto p = parse({"compile", "k.py", "--kernel", "add", "--signature", "*fp32,i32", "--constexpr", "BLOCK=1024",
+                  "--constexpr", "EVEN=True", "--target", "sm_80", "--emit", "ir:cse", "--num-warps", "8",
+                  "--time-passes", "-o", "out.txt"});
+  ASSERT_TRUE(p.options);
+  const CompileArgs& c = p.options->compile;
+  EXPECT_EQ(c.file, "k.py");
+  EXPECT_EQ(c.kernel, "add");
+  EXPECT_EQ(c.signature, "*fp32,i32");
+  EXPECT_EQ(c.constexprs, (std::vector<std::string>{"BLOCK=1024", "EVEN=True"}));
+  EXPECT_EQ(c.target, "sm_80");
+  EXPECT_EQ(c.emit, "ir:cse");
+  EXPECT_EQ(c.num_warps, 8);
+  EXPECT_TRUE(c.time_passes);
+  EXPECT_EQ(c.output, "out.txt");
+}
+
+TEST(Options, WrongUseIsExitCodeTwo) {
+  for (const std::vector<const char*>& words :
+       std::vector<std::vector<const char*>>{{"nonsense"},
+                                             {"run"},
+                                             {"compile"},
+                                             {"compile", "k.py", "--num-warps", "33"},
+                                             {"--bogus"},
+                                             {"-c"},
+                                             {"demo", "--timeout", "-1"}}) {
+    auto p = parse(words);
+    EXPECT_FALSE(p.options) << words[0];
+    EXPECT_EQ(p.exit_code, kExitUsage) << words[0];
+  }
+}
+
+TEST(Options, HelpAndVersionAreFine) {
+  EXPECT_EQ(parse({"--help"}).exit_code, kExitOk);
+  EXPECT_FALSE(parse({"--help"}).options);
+  EXPECT_EQ(parse({"--version"}).exit_code, kExitOk);
+}
+
+}  // namespace
+}  // namespace kiln::repl
