@@ -1,0 +1,68 @@
+#include "bench/bench.h"
+
+#include <fmt/format.h>
+
+namespace kiln::bench {
+
+namespace {
+
+constexpr Group kGroups[] = {
+    // Compilation first: its first figure is of a process that has compiled nothing yet.
+    {"compile", "from text to loaded code, cold and cached", bench_compile},
+    {"startup", "a whole process of `kiln -c 'print(1)'`", bench_startup},
+    {"launch", "CPU time of a launch", bench_launch},
+    {"pointwise", "vector add and the six-op chain against the device's copy", bench_pointwise},
+    {"rows", "softmax, layernorm and rmsnorm against the device's copy", bench_rows},
+    {"fusion", "fused kernels against one kernel per operation", bench_fusion},
+};
+
+}  // namespace
+
+std::span<const Group> groups() { return kGroups; }
+
+std::optional<bool> Figure::met() const {
+  switch (goal.kind) {
+    case Goal::Kind::kNone:
+      return std::nullopt;
+    case Goal::Kind::kRatioAtLeast:
+      return ratio >= goal.value;
+    case Goal::Kind::kMicrosecondsAtMost:
+      return ours.us.median <= goal.value;
+    case Goal::Kind::kExtraMicrosecondsAtMost:
+      if (!peer) return std::nullopt;
+      return ours.us.median - peer->us.median <= goal.value;
+  }
+  return std::nullopt;
+}
+
+std::string Figure::goal_text() const {
+  switch (goal.kind) {
+    case Goal::Kind::kNone:
+      return "";
+    case Goal::Kind::kRatioAtLeast:
+      return fmt::format("≥ {:.2f}", goal.value);
+    case Goal::Kind::kMicrosecondsAtMost:
+      return fmt::format("≤ {:g} us", goal.value);
+    case Goal::Kind::kExtraMicrosecondsAtMost:
+      return fmt::format("≤ +{:g} us", goal.value);
+  }
+  return "";
+}
+
+Result<Figure> compare_sides(const Context& context, const profiler::Launchable& ours, double our_bytes,
+                             const profiler::Launchable& peer, double peer_bytes) {
+  profiler::CompareOptions options;
+  options.timeout_s = context.timeout_s;
+  options.max_pairs = 50;
+  options.control = false;  // the interval is printed; no verdict is drawn from it
+  KILN_TRY(profiler::Comparison c, profiler::compare(ours, peer, options));
+  double scale = our_bytes > 0 && peer_bytes > 0 ? our_bytes / peer_bytes : 1;
+  Figure f;
+  f.ours = {ours.name, c.a_us, our_bytes};
+  f.peer = Side{peer.name, c.b_us, peer_bytes};
+  f.ratio = c.speedup * scale;
+  f.ratio_95 = {c.speedup_95.low * scale, c.speedup_95.high * scale};
+  return f;
+}
+
+}  // namespace kiln::bench

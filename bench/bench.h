@@ -1,0 +1,70 @@
+// The benchmarks behind `./dev bench`: each figure is a ratio of two things measured side by side in one run.
+#pragma once
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/device.h"
+#include "profiler/measure.h"
+
+namespace kiln::bench {
+
+/// One side of a figure.
+struct Side {
+  std::string name;
+  profiler::Summary us;
+  double bytes = 0;  // moved per run; 0: not a matter of bandwidth
+
+  double gb_per_s() const { return bytes > 0 && us.median > 0 ? bytes / us.median / 1e3 : 0; }
+};
+
+/// What a ratio has to reach, or what a time may not exceed.
+struct Goal {
+  enum class Kind { kNone, kRatioAtLeast, kMicrosecondsAtMost, kExtraMicrosecondsAtMost } kind = Kind::kNone;
+  double value = 0;
+};
+
+/// `ratio` is of rates when both sides have bytes, else the peer's time over ours: above 1, ours is better.
+struct Figure {
+  std::string group, name, size;
+  Side ours;
+  std::optional<Side> peer;
+  double ratio = 0;
+  profiler::Interval ratio_95;
+  Goal goal = {};
+  std::string note = {};
+
+  /// Whether the goal is met; nullopt when there is none.
+  std::optional<bool> met() const;
+  std::string goal_text() const;
+};
+
+struct Context {
+  Device device;
+  double timeout_s = 10;  // of each comparison
+  std::string kiln_binary;
+  std::function<void(Figure)> add;
+  std::function<void(const std::string&)> skip;  // says why a figure is missing
+};
+
+/// Interleaved pairs of ours against a peer (cold caches), with bytes where bandwidth is meant.
+Result<Figure> compare_sides(const Context& context, const profiler::Launchable& ours, double our_bytes,
+                             const profiler::Launchable& peer, double peer_bytes);
+
+struct Group {
+  std::string_view name, what;
+  Status (*run)(const Context& context);
+};
+std::span<const Group> groups();
+
+Status bench_compile(const Context& context);  // latency.cc
+Status bench_startup(const Context& context);
+Status bench_launch(const Context& context);
+Status bench_pointwise(const Context& context);  // bandwidth.cc
+Status bench_rows(const Context& context);
+Status bench_fusion(const Context& context);
+
+}  // namespace kiln::bench

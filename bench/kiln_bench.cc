@@ -1,0 +1,159 @@
+// kiln_bench [GROUP…] [--json FILE] [--device NAME] [--timeout S] [--list]
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <ctime>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "bench/bench.h"
+#include "profiler/report/table.h"
+
+namespace kiln::bench {
+namespace {
+
+using nlohmann::ordered_json;
+using report::Align;
+using report::Cell;
+
+ordered_json to_json(const Side& s) {
+  ordered_json j = {{"name", s.name},   {"us", s.us.median}, {"min_us", s.us.min},
+                    {"q1_us", s.us.q1}, {"q3_us", s.us.q3},  {"n", s.us.n}};
+  if (s.bytes > 0) j["bytes"] = s.bytes, j["gb_per_s"] = s.gb_per_s();
+  return j;
+}
+
+ordered_json to_json(const Figure& f) {
+  ordered_json j = {{"group", f.group}, {"name", f.name}};
+  if (!f.size.empty()) j["size"] = f.size;
+  j["ours"] = to_json(f.ours);
+  if (f.peer) {
+    j["peer"] = to_json(*f.peer);
+    j["ratio"] = f.ratio;
+    j["ratio_95"] = {f.ratio_95.low, f.ratio_95.high};
+  }
+  if (auto met = f.met()) j["goal"] = f.goal_text(), j["met"] = *met;
+  if (!f.note.empty()) j["note"] = f.note;
+  return j;
+}
+
+report::Table table_of(const std::vector<Figure>& figures, const std::string& group) {
+  report::Table t({{group, "", Align::kLeft, "name"},
+                   {"size", "", Align::kLeft},
+                   {"ours", ""},
+                   {"±", "%", Align::kRight, "spread"},
+                   {"rate", "GB/s"},
+                   {"peer", "", Align::kLeft},
+                   {"time", "", Align::kRight, "peer_time"},
+                   {"rate", "GB/s", Align::kRight, "peer_rate"},
+                   {"ratio", ""},
+                   {"95 %", "", Align::kRight, "interval"},
+                   {"n", ""},
+                   {"goal", "", Align::kLeft},
+                   {"met", "", Align::kLeft}});
+  for (const Figure& f : figures) {
+    if (f.group != group) continue;
+    auto rate = [](const Side& s) {
+      return s.bytes > 0 ? Cell::of(s.gb_per_s(), s.gb_per_s() < 100 ? 1 : 0) : Cell("");
+    };
+    auto met = f.met();
+    t.add_row({f.name, f.size, report::human_time(f.ours.us.median), Cell::of(f.ours.us.spread() * 100, 1),
+               rate(f.ours), f.peer ? f.peer->name : "",
+               f.peer ? Cell(report::human_time(f.peer->us.median)) : Cell(""), f.peer ? rate(*f.peer) : Cell(""),
+               f.peer ? Cell::of(f.ratio, 3) : Cell(""),
+               f.peer ? Cell(fmt::format("{:.3f}–{:.3f}", f.ratio_95.low, f.ratio_95.high)) : Cell(""),
+               Cell::of(int64_t{f.ours.us.n}), f.goal_text(), met ? (*met ? "yes" : "NO") : ""});
+    if (!f.note.empty()) t.add_note(f.name + ": " + f.note);
+  }
+  return t;
+}
+
+std::string now_utc() {
+  std::time_t now = std::time(nullptr);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+  return text;
+}
+
+std::string own_folder() {
+  char path[4096];
+  ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+  std::string whole(path, static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  return whole.substr(0, whole.rfind('/'));
+}
+
+int fail(const Diagnostic& d) {
+  fmt::print(stderr, "{}", render(d, report::wants_color(STDERR_FILENO)));
+  return 1;
+}
+
+int main_(int argc, char** argv) {
+  CLI::App app{"Kiln's benchmarks: both sides of every ratio, measured in one run", "kiln_bench"};
+  std::vector<std::string> wanted;
+  std::string json_file, device_name;
+  bool list = false;
+  Context context;
+  app.add_option("groups", wanted, "only these groups");
+  app.add_option("--json", json_file, "also write JSON lines to this file");
+  app.add_option("--device", device_name, "cuda, cuda:N or cpu");
+  app.add_option("--timeout", context.timeout_s, "seconds for each comparison")->check(CLI::PositiveNumber);
+  app.add_flag("--list", list, "list the groups");
+  CLI11_PARSE(app, argc, argv);
+  if (list) {
+    for (const Group& g : groups()) fmt::print("{:<10} {}\n", g.name, g.what);
+    return 0;
+  }
+  for (const std::string& w : wanted)
+    if (std::none_of(groups().begin(), groups().end(), [&](const Group& g) { return g.name == w; })) {
+      fmt::print(stderr, "kiln_bench: there is no group '{}'; --list shows them\n", w);
+      return 2;
+    }
+  auto device = device_name.empty() ? Device::open_default() : Device::open(device_name);
+  if (!device.ok()) return fail(device.error());
+  context.device = *device;
+  context.kiln_binary = own_folder() + "/kiln";
+  DeviceInfo info = device->info();
+
+  std::ofstream json;
+  if (!json_file.empty()) {
+    json.open(json_file);
+    if (!json) {
+      fmt::print(stderr, "kiln_bench: cannot write {}\n", json_file);
+      return 1;
+    }
+    json << ordered_json{{"kiln", KILN_VERSION},  {"device", device->name()}, {"name", info.name},
+                         {"target", info.target}, {"driver", info.driver},    {"date", now_utc()}}
+                .dump()
+         << "\n";
+  }
+  fmt::print("kiln {} · {} {} · {}{} · {}\n", KILN_VERSION, device->name(), info.name, info.target,
+             info.driver.empty() ? "" : " · driver " + info.driver, now_utc());
+  std::vector<Figure> figures;
+  std::vector<std::string> skipped;
+  context.add = [&](Figure f) {
+    if (json) json << to_json(f).dump() << std::endl;
+    figures.push_back(std::move(f));
+  };
+  context.skip = [&](const std::string& why) { skipped.push_back(why); };
+  int code = 0;
+  for (const Group& g : groups()) {
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), g.name) == wanted.end()) continue;
+    Status s = g.run(context);
+    if (!s.ok()) code = fail(s.error());
+    report::Table t = table_of(figures, std::string(g.name));
+    if (!t.rows().empty()) fmt::print("\n{}", report::to_text(t, {report::wants_color(STDOUT_FILENO)}));
+    std::fflush(stdout);
+  }
+  for (const std::string& why : skipped) fmt::print("\nskipped: {}\n", why);
+  fmt::print(
+      "\ncold caches; medians of interleaved pairs in random order; ratio of rates where both are shown, else peer's "
+      "time over ours, with its "
+      "95 % interval; ± is half the interquartile range\n");
+  return code;
+}
+
+}  // namespace
+}  // namespace kiln::bench
+
+int main(int argc, char** argv) { return kiln::bench::main_(argc, argv); }
