@@ -166,12 +166,12 @@ class Interp {
   void check_interrupt() {
     if (interrupted.load(std::memory_order_relaxed)) stop_interrupted();
   }
+  /// A RecursionError when little is left of the stack.
+  void check_stack();
   SourceRange where() const { return where_; }
   void set_where(SourceRange r) { where_ = r; }
 
   Globals& globals() { return globals_; }
-  /// Keeps a text alive that functions may still come from.
-  void keep(std::shared_ptr<const Program> program) { programs_.push_back(std::move(program)); }
   void print(std::string_view text) {
     if (output) output(text);
   }
@@ -227,7 +227,6 @@ class Interp {
   void bind(const Function& fn, CallArgs& args, Frame& frame);
   [[noreturn]] void fail_binding(const Function& fn, const CallArgs& args);
   [[noreturn]] void stop_interrupted();
-  void check_stack();
   std::vector<Note> stack_notes() const;
   void make_types();
 
@@ -238,8 +237,7 @@ class Interp {
   std::vector<std::unordered_map<std::string, Ref<Native>>> methods_;
   std::unordered_map<std::string, Ref<TypeObject>> exceptions_;
   std::unordered_map<std::string, Ref<ModuleObject>> modules_;
-  std::vector<Value> handled_;  // exceptions whose handler is running: what a bare raise raises again
-  std::vector<std::shared_ptr<const Program>> programs_;
+  std::vector<Value> handled_;      // exceptions whose handler is running: what a bare raise raises again
   uintptr_t stack_limit_ = 0;       // calls end above this address…
   unsigned long stack_thread_ = 0;  // …of this thread's stack
   Device device_;

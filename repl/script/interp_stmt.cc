@@ -8,7 +8,6 @@ namespace kiln::script {
 using namespace ast;
 
 void Interp::run(std::shared_ptr<const Program> program, bool interactive) {
-  programs_.push_back(program);
   handled_.clear();
   calls_.clear();
   check_stack();
@@ -430,10 +429,7 @@ void Interp::exec_import(const Import& s, Frame& f) {
 Value Interp::make_function(const Code& code, const std::vector<Param>& params, Frame& f, std::string name) {
   auto fn = make<Function>();
   fn->name = std::move(name);
-  // The program outlives the function through this pointer; programs_ holds the one that is running.
-  for (auto p = programs_.rbegin(); p != programs_.rend() && !fn->program; ++p)
-    if (p->get() == &f.program) fn->program = *p;
-  KILN_ASSERT(fn->program, "a function of an unknown program");
+  fn->program = f.program.shared_from_this();
   fn->code = &code;
   fn->params = &params;
   fn->defaults.resize(params.size());

@@ -316,6 +316,7 @@ Value Interp::compare(CompareOp op, const Value& a, const Value& b) {
     }
     fail(ErrorKind::kType, "'in' does not apply to '{}'", type_name(b));
   }
+  check_stack();
   if (auto v = compare_containers(*this, op, a, b)) return *std::move(v);
   if (auto* o = a.object())
     if (auto v = o->compare(*this, op, b)) return *std::move(v);
@@ -344,6 +345,7 @@ uint64_t Interp::hash(const Value& v) {
   if (auto* s = v.get<Str>()) return std::hash<std::string_view>{}(s->text);
   if (auto* w = v.get<WideInt>()) return mix(static_cast<uint64_t>(w->value) ^ static_cast<uint64_t>(w->value >> 64));
   if (auto* t = v.get<Tuple>()) {
+    check_stack();
     uint64_t h = 0x345678;
     for (const Value& i : t->items) h = mix(h ^ hash(i));
     return h;

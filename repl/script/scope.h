@@ -78,7 +78,7 @@ struct Code {
 };
 
 /// A parsed text with its names resolved.
-struct Program {
+struct Program : std::enable_shared_from_this<Program> {
   std::shared_ptr<const ast::Module> module;
   NodeMap names;
   std::vector<Value> constants;

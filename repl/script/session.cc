@@ -18,6 +18,10 @@ constexpr size_t kSummaryLength = 60;
 /// Runs something of the interpreter and turns what it throws into a Diagnostic.
 template <class F>
 Status guarded(Interp& in, F&& run) {
+  struct Forget {
+    Interp& in;
+    ~Forget() { in.set_where({}); }  // the text may go now
+  } forget{in};
   try {
     run();
   } catch (ScriptError& e) {
@@ -62,8 +66,9 @@ Value look_up(Interp& in, std::string_view path) {
   while (dot != std::string_view::npos && !v.missing()) {
     path.remove_prefix(dot + 1);
     dot = path.find('.');
-    auto next = in.find_attribute(v, path.substr(0, dot));
-    if (!next) return {};
+    std::optional<Value> next;
+    // An attribute that can only be had after a launch, say, has nothing to show yet.
+    if (!guarded(in, [&] { next = in.find_attribute(v, path.substr(0, dot)); }).ok() || !next) return {};
     v = *next;
   }
   return v;
@@ -100,7 +105,6 @@ Result<Expression> parse_one(Interp& in, std::string text, std::string file_name
   Expression e;
   e.expr = only->value.get();
   KILN_TRY(e.program, resolve(std::move(module), in.globals()));
-  in.keep(e.program);
   return e;
 }
 

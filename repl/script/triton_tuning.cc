@@ -132,7 +132,7 @@ Value heuristics(Interp& in, NativeArgs& a) {
 struct TunerOptions {
   std::vector<Ref<ConfigObject>> configs;
   std::vector<std::string> key, reset_to_zero, restore_value;
-  Value early_prune, perf_model, top_k, pre_hook, post_hook;
+  Value early_prune, perf_model, top_k, pre_hook;
   double warmup_ms = 25, rep_ms = 100;
 };
 

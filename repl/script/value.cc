@@ -58,6 +58,24 @@ std::optional<ast::Constant> Value::constant() const {
   }
 }
 
+void Object::destroy() {
+  constexpr int kMaxDepth = 200;
+  thread_local int depth = 0;
+  thread_local std::vector<Object*> later;
+  if (depth >= kMaxDepth) {
+    later.push_back(this);
+    return;
+  }
+  ++depth;
+  delete this;
+  while (depth == 1 && !later.empty()) {
+    Object* o = later.back();
+    later.pop_back();
+    delete o;
+  }
+  --depth;
+}
+
 // --- what an object does when its type says nothing
 // -------------------------------------------------------------------
 

@@ -170,7 +170,7 @@ class Object {
   Kind kind() const { return kind_; }
   void retain() { ++refs_; }
   void release() {
-    if (--refs_ == 0) delete this;
+    if (--refs_ == 0) destroy();
   }
 
   /// An attribute of the object itself; the methods of its kind are found elsewhere.
@@ -197,6 +197,9 @@ class Object {
   virtual std::optional<std::string> format(Interp& in, std::string_view spec);
 
  private:
+  /// Deletes without recursing as deep as what it holds is nested.
+  void destroy();
+
   uint32_t refs_ = 0;
   Kind kind_;
 };
