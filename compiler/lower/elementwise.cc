@@ -109,6 +109,8 @@ struct Emit {
       const char* text = "{ .reg .s32 t; cvt.s32.s16 t, $1; abs.s32 t, t; cvt.u16.u32 $0, t; }";
       llvm::CallInst* call = b.CreateCall(type, llvm::InlineAsm::get(type, text, "=h,h", false), {lane[0]});
       call->setDoesNotAccessMemory();
+      call->setDoesNotThrow();
+      call->addFnAttr(llvm::Attribute::WillReturn);
       return call;
     });
   }
@@ -183,6 +185,8 @@ struct Emit {
       llvm::CallInst* call =
           b.CreateCall(type, llvm::InlineAsm::get(type, "rcp.approx.f32 $0, $1;", "=f,f", false), {lane[0]});
       call->setDoesNotAccessMemory();
+      call->setDoesNotThrow();
+      call->addFnAttr(llvm::Attribute::WillReturn);
       return call;
     });
   }
