@@ -5,7 +5,8 @@ import triton.language as tl
 
 @triton.jit
 def gelu(x):
-    return 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
+    half = 0.5 * x
+    return half * tl.erf(x * 0.7071067811865476) + half
 
 
 @triton.jit
