@@ -41,6 +41,27 @@ void run_everywhere(const Case& c, Variant variant) {
 TEST_P(Cases, FusedMatchesTheReference) { run_everywhere(*GetParam(), Variant::kFused); }
 TEST_P(Cases, UnfusedMatchesTheReference) { run_everywhere(*GetParam(), Variant::kUnfused); }
 
+// What a GPU would run for rows of 32768 halves, on every device: the last row of a program, and a ragged row.
+TEST_P(Cases, WideRowsMatchTheReference) {
+  const Case& c = *GetParam();
+  uint64_t seed = fresh_seed();
+  Sources sources;
+  for (const std::string& device_name : Device::list()) {
+    auto device = Device::open(device_name);
+    ASSERT_TRUE(device.ok()) << render(device.error());
+    Request request{*device, DType::kBF16, {7, 30011}, seed, Variant::kFused};
+    if (c.test_sizes().front().size() == 1) request.shape = {30011};
+    request.for_gpu = true;
+    auto p = c.make(sources, request);
+    ASSERT_TRUE(p.ok()) << render(p.error());
+    Status ran = p->run();
+    ASSERT_TRUE(ran.ok()) << render(ran.error());
+    auto checked = check(c, *p, Variant::kFused);
+    ASSERT_TRUE(checked.ok()) << render(checked.error());
+    EXPECT_TRUE(checked->ok()) << device_name << ": error " << checked->error << ": " << checked->worst;
+  }
+}
+
 TEST_P(Cases, ACheckCanFail) {
   auto device = Device::open("cpu");
   ASSERT_TRUE(device.ok());
