@@ -42,7 +42,8 @@ codegen::BackendOptions backend_options(const CompileOptions& options, CompiledK
   return backend;
 }
 
-Status generate(const ir::Module& module, const target::Target& target, const CompileOptions& options, CompiledKernel& out) {
+Status generate(const ir::Module& module, const target::Target& target, const CompileOptions& options,
+                CompiledKernel& out) {
   codegen::BackendOptions backend = backend_options(options, out);
   if (!target.is_cuda()) {
     KILN_TRY(auto code, codegen::build_host(module, backend));

@@ -134,8 +134,8 @@ Launch launch(Kernel kernel, int64_t programs, std::vector<std::optional<Arg>> a
 }
 
 PointwiseConfig pointwise_config(bool gpu, DType dtype) {
-  // Measured on an H200: programs of few warps with 8 (f32) or 32 (halves) elements per thread reach the copy's bandwidth
-  // where larger programs wait for their slowest warp. CPU: a block that stays in the first-level cache.
+  // Measured on an H200: programs of few warps with 8 (f32) or 32 (halves) elements per thread reach the copy's
+  // bandwidth where larger programs wait for their slowest warp. CPU: a block that stays in the first-level cache.
   if (gpu) return size_of(dtype) >= 4 ? PointwiseConfig{1024, 4} : PointwiseConfig{2048, 2};
   return {2048, 4};
 }

@@ -23,6 +23,11 @@ void order_block(llvm::BasicBlock& block) {
   std::vector<std::pair<llvm::Instruction*, unsigned>> stack;
   auto place = [&](llvm::Instruction* root) {
     if (placed.contains(root)) return;
+    // What a phi of a loop takes from this very block belongs to the iteration before: it is not needed here.
+    if (llvm::isa<llvm::PHINode>(root)) {
+      placed.insert(root);
+      return;
+    }
     stack.emplace_back(root, 0);
     while (!stack.empty()) {
       auto& [i, next] = stack.back();
@@ -42,8 +47,7 @@ void order_block(llvm::BasicBlock& block) {
   for (llvm::Instruction& i : block)  // what later blocks use
     if (&i != terminator) place(&i);
   place(terminator);
-  for (llvm::Instruction* i : order)
-    if (!llvm::isa<llvm::PHINode>(i)) i->moveBefore(block, block.end());
+  for (llvm::Instruction* i : order) i->moveBefore(block, block.end());
 }
 
 }  // namespace

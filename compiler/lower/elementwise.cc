@@ -179,9 +179,9 @@ struct Emit {
     }
   }
 
-  /// 1 / y within 1 ulp; half the instructions of div.full. The hardware's own instruction knows no denormals: a divisor
-  /// that is far above zero is brought into its range with two multiplications by powers of two, and any other by
-  /// rcp.approx, which takes six instructions to do so.
+  /// 1 / y within 1 ulp; half the instructions of div.full. The hardware's own instruction knows no denormals: a
+  /// divisor that is far above zero is brought into its range with two multiplications by powers of two, and any other
+  /// by rcp.approx, which takes six instructions to do so.
   Value* reciprocal(Value* y, bool far_above_zero) const {
     llvm::Constant* quarter = ConstantFP::get(y->getType(), 0.25);
     if (far_above_zero) y = b.CreateFMul(y, quarter);
@@ -199,20 +199,11 @@ struct Emit {
 
   /// The number that every element of `v` is, if it is a float constant.
   static std::optional<double> constant_of(const ir::Value* v) {
-    while (v->is_result() && (v->op->kind == OpKind::kSplat || v->op->kind == OpKind::kBroadcast)) v = v->op->operand(0);
+    while (v->is_result() && (v->op->kind == OpKind::kSplat || v->op->kind == OpKind::kBroadcast))
+      v = v->op->operand(0);
     if (!v->is_result() || v->op->kind != OpKind::kConstant) return std::nullopt;
     const double* number = std::get_if<double>(v->op->find(AttrName::kValue));
     return number ? std::optional(*number) : std::nullopt;
-  }
-
-  /// True when every use adds a constant beside which a denormal result makes no difference: 1 + e^x.
-  bool denormals_vanish() const {
-    const std::vector<ir::Use>& uses = op.result()->uses;
-    return !uses.empty() && std::all_of(uses.begin(), uses.end(), [](const ir::Use& use) {
-      if (use.op->kind != OpKind::kAdd) return false;
-      const auto other = constant_of(use.op->operand(1 - static_cast<int>(use.index)));
-      return other && std::fabs(*other) >= 0x1p-100;
-    });
   }
 
   /// True for c + e^x with c ≥ 2^-100: never so small that its reciprocal overflows.
@@ -226,15 +217,6 @@ struct Emit {
         return true;
     }
     return false;
-  }
-
-  /// ex2.approx.ftz: without it the hardware's instruction is scaled for denormal results, at three more instructions.
-  Value* exp_without_denormals(Value* x) const {
-    constexpr double kLog2e = 1.4426950408889634;
-    Value* power = op.kind == OpKind::kExp ? b.CreateFMul(x, ConstantFP::get(x->getType(), kLog2e)) : x;
-    return per_lane({&power, 1}, [&](Operands lane) -> Value* {
-      return b.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz, {lane[0]->getType()}, {lane[0]});
-    });
   }
 
   Value* divide_f32_full(Value* x, Value* y) const {
@@ -301,9 +283,6 @@ struct Emit {
         break;
     }
     KILN_ASSERT(is_math_op(op.kind), "{}", ir::print(op));
-    if (target.is_cuda() && t == DType::kF32 && (op.kind == OpKind::kExp || op.kind == OpKind::kExp2) &&
-        denormals_vanish())
-      return exp_without_denormals(v[0]);
     return emit_math(b, op.kind, t == DType::kF64 ? DType::kF64 : DType::kF32, v, target);
   }
 

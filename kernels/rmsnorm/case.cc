@@ -42,9 +42,8 @@ Result<Problem> make(Sources& sources, const Request& request) {
                                 {p.inputs[0], p.inputs[1], p.outputs[0], shape[0], shape[1], kEps, config.block},
                                 config.num_warps));
   else
-    p.launches.push_back(launch(kernel, shape[0],
-                                {p.inputs[0], p.inputs[1], p.outputs[0], shape[1], kEps, config.block},
-                                config.num_warps));
+    p.launches.push_back(launch(
+        kernel, shape[0], {p.inputs[0], p.inputs[1], p.outputs[0], shape[1], kEps, config.block}, config.num_warps));
   p.bytes = 2 * n * size_of(p.dtype) + static_cast<double>(shape[1]) * size_of(p.dtype);
   return p;
 }

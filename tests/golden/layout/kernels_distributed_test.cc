@@ -113,12 +113,21 @@ INSTANTIATE_TEST_SUITE_P(
         KernelRun{"vector_add_odd", "vector_add", "signature=*bf16:16,*bf16:16,*bf16:16,i32 BLOCK=512 num_warps=8", 2},
         KernelRun{"chain", "pointwise_chain",
                   "kernel=chain_kernel signature=*bf16:16,*bf16:16,*fp32:16,i32:16 BLOCK=1024", 1},
-        KernelRun{"softmax", "softmax", "signature=*bf16:16,*fp32:16,i32:16 BLOCK=1024 num_warps=8", 3},
-        KernelRun{"softmax_odd", "softmax", "signature=*fp32:16,*fp32:16,i32 BLOCK=1024 num_warps=1", 2},
+        KernelRun{"softmax", "softmax",
+                  "kernel=softmax_kernel signature=*bf16:16,*fp32:16,i32:16 BLOCK=1024 num_warps=8", 3},
+        KernelRun{"softmax_odd", "softmax",
+                  "kernel=softmax_kernel signature=*fp32:16,*fp32:16,i32 BLOCK=1024 num_warps=1", 2},
         KernelRun{"layernorm", "layernorm",
-                  "signature=*bf16:16,*bf16:16,*bf16:16,*bf16:16,*fp32:16,*fp32:16,i32:16,fp32 BLOCK=1024 num_warps=16",
+                  "kernel=layernorm_kernel signature=*bf16:16,*bf16:16,*bf16:16,*bf16:16,*fp32:16,*fp32:16,i32:16,fp32 "
+                  "BLOCK=1024 num_warps=16",
                   2},
-        KernelRun{"rmsnorm", "rmsnorm", "signature=*fp32:16,*fp32:16,*fp32:16,i32:16,fp32 BLOCK=1024 num_warps=2", 2},
+        KernelRun{
+            "layernorm_wide", "layernorm",
+            "kernel=layernorm_wide_kernel signature=*bf16:16,*bf16:16,*bf16:16,*bf16:16,*fp32:16,*fp32:16,i32:16,fp32 "
+            "HALF=512 num_warps=4",
+            2},
+        KernelRun{"rmsnorm", "rmsnorm",
+                  "kernel=rmsnorm_kernel signature=*fp32:16,*fp32:16,*fp32:16,i32:16,fp32 BLOCK=1024 num_warps=2", 2},
         KernelRun{"dropout", "dropout", "signature=*fp32:16,*fp32:16,i32:16,fp32,i32 BLOCK=512", 2}),
     [](const auto& test) { return std::string(test.param.name); });
 

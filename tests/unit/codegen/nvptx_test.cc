@@ -7,6 +7,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/SourceMgr.h>
+#include <llvm/Support/raw_ostream.h>
 
 #include <thread>
 
@@ -80,6 +81,30 @@ TEST(NvptxOrder, ChainsRunToTheirEndAndMemoryKeepsItsOrder) {
   for (llvm::Instruction& i : fn.getEntryBlock())
     order += (i.getName().empty() ? std::string(i.getOpcodeName()) : i.getName().str()) + " ";
   EXPECT_EQ(order, "l a1 a2 store b1 b2 store ret ");
+}
+
+// A loop's phi takes a value that this very block computes for the next iteration, from a load that stays in its place.
+TEST(NvptxOrder, LoopCarriedValuesStayBehindWhatTheyAreMadeOf) {
+  llvm::LLVMContext context;
+  auto module = parse(context, R"(
+define float @f(ptr addrspace(1) %p, i32 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %x = phi float [ 0.0, %entry ], [ %y, %loop ]
+  store float %x, ptr addrspace(1) %p
+  %v = load float, ptr addrspace(1) %p
+  %y = fadd float %v, 1.0
+  %next = add i32 %i, 1
+  %more = icmp slt i32 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret float %y
+}
+)");
+  order_by_need(*module->getFunction("f"));
+  EXPECT_FALSE(llvm::verifyModule(*module, &llvm::errs())) << print_llvm(*module);
 }
 
 TEST(NvptxFlush, OnlyWhereAConstantAbsorbsDenormals) {

@@ -25,7 +25,8 @@ Result<CompiledKernel> compile_add(const CompileOptions& options) {
   KILN_TRY(auto module, parse::parse_module(SourceText::make("add.py", kAdd)));
   KILN_TRY(auto functions, frontend::jit_functions(module));
   std::pair<std::string, frontend::Global> block{"BLOCK", ast::Constant(ast::Int{1024})};
-  KILN_TRY(auto args, frontend::parse_signature(*functions.at(0), "*fp32:16, *fp32:16, *fp32:16, i32:16", std::span(&block, 1)));
+  KILN_TRY(auto args,
+           frontend::parse_signature(*functions.at(0), "*fp32:16, *fp32:16, *fp32:16, i32:16", std::span(&block, 1)));
   return compile(*functions.at(0), args, options);
 }
 
