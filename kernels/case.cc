@@ -67,7 +67,7 @@ Status Problem::run() const {
 
 Result<Check> check(const Case& which, const Problem& problem, Variant variant, int64_t most_elements) {
   Check c;
-  c.tolerance = which.tolerance(problem.dtype) * (variant == Variant::kUnfused ? 8 : 1);
+  c.tolerance = which.tolerance(problem.dtype) * (variant == Variant::kUnfused ? 16 : 1);
   int64_t rows = problem.shape[0], row_size = 1;
   for (size_t d = 1; d < problem.shape.size(); ++d) row_size *= problem.shape[d];
 

@@ -119,11 +119,50 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
+/// Records of a cubin's .nv.info section that give a number for each kernel.
+enum Fact : uint8_t { kRegisters = 0x2f, kFrameSize = 0x11 };
+
+/// The largest number of that kind in a cubin; -1 when it has none or is not a cubin.
+int largest_fact(std::string_view image, Fact fact) {
+  // A record is {format, attribute, size, payload}; the payload of these is (symbol, number).
+  constexpr uint8_t kSized = 0x04;
+  auto read = [&]<class T>(T& out, size_t at) {
+    if (at > image.size() || image.size() - at < sizeof(T)) return false;
+    std::memcpy(&out, image.data() + at, sizeof(T));
+    return true;
+  };
+  Elf64_Ehdr header;
+  if (!read(header, 0) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return -1;
+  auto section = [&](size_t i, Elf64_Shdr& s) { return read(s, header.e_shoff + i * sizeof(Elf64_Shdr)); };
+  Elf64_Shdr names;
+  if (!section(header.e_shstrndx, names)) return -1;
+  int most = -1;
+  for (size_t i = 0; i < header.e_shnum; ++i) {
+    Elf64_Shdr s;
+    if (!section(i, s)) return -1;
+    const size_t name_at = names.sh_offset + s.sh_name;
+    if (name_at >= image.size() || std::string_view(image.data() + name_at) != ".nv.info") continue;
+    for (size_t at = s.sh_offset; at + 4 <= s.sh_offset + s.sh_size;) {
+      uint8_t format = 0, attribute = 0;
+      uint16_t size = 0;
+      if (!read(format, at) || !read(attribute, at + 1) || !read(size, at + 2)) return most;
+      uint32_t number = 0;
+      if (format == kSized && attribute == fact && size >= 8 && read(number, at + 8))
+        most = std::max(most, static_cast<int>(number));
+      at += 4 + (format == kSized ? size : size_t{0});
+    }
+  }
+  return most;
+}
+
 /// Reads the verbose log of the assembler into `cubin`, and refuses what would be slow.
 Status read_log_into(Cubin& cubin, std::string_view log) {
   const int64_t stores = number_before(log, "bytes spill stores"), loads = number_before(log, "bytes spill loads");
   if (stores >= 0 && loads >= 0) cubin.spill_bytes = stores + loads;
-  cubin.stack_bytes = number_before(log, "bytes stack frame");
+  // A linker that finds the machine code in the driver's cache may say nothing; the code itself tells its stack frame,
+  // and without one nothing is spilled.
+  cubin.stack_bytes = largest_fact(cubin.image, kFrameSize);
+  if (cubin.spill_bytes < 0 && cubin.stack_bytes == 0) cubin.spill_bytes = 0;
   for (std::string_view line : lines_of(log)) {
     const size_t code = line.find("(C7");
     const bool remark = code != std::string_view::npos || line.find("arning") != std::string_view::npos;
@@ -160,37 +199,7 @@ Result<Cubin> link_with_nvjitlink(const NvJitLink& api, std::string_view ptx, co
 
 }  // namespace
 
-int registers_of_cubin(std::string_view image) {
-  // Section .nv.info holds records {format, attribute, size, payload}; attribute 0x2f is (symbol, registers).
-  constexpr uint8_t kRegcount = 0x2f, kSized = 0x04;
-  auto read = [&]<class T>(T& out, size_t at) {
-    if (at > image.size() || image.size() - at < sizeof(T)) return false;
-    std::memcpy(&out, image.data() + at, sizeof(T));
-    return true;
-  };
-  Elf64_Ehdr header;
-  if (!read(header, 0) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return -1;
-  auto section = [&](size_t i, Elf64_Shdr& s) { return read(s, header.e_shoff + i * sizeof(Elf64_Shdr)); };
-  Elf64_Shdr names;
-  if (!section(header.e_shstrndx, names)) return -1;
-  int most = -1;
-  for (size_t i = 0; i < header.e_shnum; ++i) {
-    Elf64_Shdr s;
-    if (!section(i, s)) return -1;
-    const size_t name_at = names.sh_offset + s.sh_name;
-    if (name_at >= image.size() || std::string_view(image.data() + name_at) != ".nv.info") continue;
-    for (size_t at = s.sh_offset; at + 4 <= s.sh_offset + s.sh_size;) {
-      uint8_t format = 0, attribute = 0;
-      uint16_t size = 0;
-      if (!read(format, at) || !read(attribute, at + 1) || !read(size, at + 2)) return most;
-      uint32_t registers = 0;
-      if (format == kSized && attribute == kRegcount && size >= 8 && read(registers, at + 8))
-        most = std::max(most, static_cast<int>(registers));
-      at += 4 + (format == kSized ? size : size_t{0});
-    }
-  }
-  return most;
-}
+int registers_of_cubin(std::string_view image) { return largest_fact(image, kRegisters); }
 
 std::string linker_fingerprint() {
   if (const auto& api = nvjitlink()) return fmt::format("nvJitLink {}.{}", api->major, api->minor);

@@ -43,13 +43,11 @@ Result<Problem> make(Sources& sources, const Request& request) {
   }
   RowConfig config = row_config(p.for_gpu, shape[1], p.dtype);
   KILN_TRY(Kernel kernel, sources.kernel("layernorm", config.wide ? "layernorm_wide_kernel" : "layernorm_kernel"));
-  // The wide kernel takes half a row at a time, and 64 elements per thread: measured on an H200.
-  const int64_t block = config.wide ? config.block / 2 : config.block;
-  const int num_warps = config.wide ? config.num_warps / 2 : config.num_warps;
+  const int64_t block = config.wide ? config.block / 2 : config.block;  // the wide kernel takes half a row at a time
   p.launches.push_back(
       launch(kernel, shape[0],
              {p.inputs[0], p.inputs[1], p.inputs[2], p.outputs[0], p.outputs[1], p.outputs[2], shape[1], kEps, block},
-             num_warps));
+             config.num_warps));
   p.bytes = 2 * n * size_of(p.dtype) + 2.0 * static_cast<double>(shape[1]) * size_of(p.dtype) +
             8.0 * static_cast<double>(shape[0]);
   return p;

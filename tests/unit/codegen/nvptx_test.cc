@@ -164,6 +164,7 @@ TEST(NvptxCubin, RegistersAndErrors) {
   EXPECT_GT(cubin->registers, 3);
   EXPECT_LT(cubin->registers, 32);
   EXPECT_EQ(cubin->spill_bytes, 0);
+  EXPECT_EQ(cubin->stack_bytes, 0);
   EXPECT_EQ(registers_of_cubin(cubin->image), cubin->registers);
   EXPECT_EQ(registers_of_cubin(cubin->image.substr(0, 100)), -1);
   EXPECT_EQ(registers_of_cubin("not a cubin"), -1);
