@@ -4,7 +4,7 @@
 // A program is deterministic and free of races: programs of the grid write disjoint parts of outputs and never read
 // them (unless options.reread); integer divisors are never zero; addresses stay inside of their buffers; loops end. So
 // every executor must leave the same bytes in the outputs, but for
-// - NaNs: any NaN equals any other (floats are bitcast to integers only where they are no NaN), and
+// - NaNs: any NaN equals any other (floats are bitcast to other types only where they are no NaN), and
 // - outputs that hold the result of one approximate op, which say of which.
 // The pass fuse_fma changes roundings: compare executors with the interpreter on the module as it is after the tile
 // passes.
