@@ -1,6 +1,8 @@
 #include "repl/line_editor.h"
 
 #include <histedit.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -57,7 +59,10 @@ class LineEditor : public LineSource {
     prompt_ = prompt;
     interrupted_ = false;
     pasted_.clear();
-    if (indent > 0) el_push(editor_, std::string(static_cast<size_t>(indent), ' ').c_str());
+    // Text that waits already was pasted by a terminal that does not mark pastes: it brings its own blanks.
+    pollfd waiting{STDIN_FILENO, POLLIN, 0};
+    if (indent > 0 && poll(&waiting, 1, 0) == 0)
+      el_push(editor_, std::string(static_cast<size_t>(indent), ' ').c_str());
     int count = 0;
     const char* line = el_gets(editor_, &count);
     if (interrupted_) {
