@@ -20,9 +20,10 @@ struct PhaseTime {
 struct CompileOptions {
   std::string target = "host";  // a row of target/arch.def
   frontend::Options frontend;
-  bool want_cubin = true;       // GPU: link PTX with nvJitLink or ptxas when one is there
-  bool want_asm = false;        // host: fill `text` with assembly
-  /// Called with (stage, text) after each stage: "ir", "ir:<pass>", "layout", "llvm", "ptx", "asm". Null: no text is made.
+  bool want_cubin = true;  // GPU: link PTX with nvJitLink or ptxas when one is there
+  bool want_asm = false;   // host: fill `text` with assembly
+  /// Called with (stage, text) after each stage: "ir", "ir:<pass>", "layout", "llvm", "ptx", "asm". Null: no text is
+  /// made.
   std::function<void(std::string_view stage, const std::string& text)> on_stage;
   bool verify_each = false;
 };
@@ -39,24 +40,26 @@ struct CompiledKernel {
   std::string target;
   std::vector<KernelParam> params;  // constexprs are gone
   int num_warps = 4;
-  int64_t shared_bytes = 0;         // dynamic shared memory of one program
-  int64_t scratch_bytes = 0;        // host: scratch of one thread
-  std::string ptx;                  // GPU
-  std::string cubin;                // GPU: empty when no linker was found
-  std::string object;               // host: a relocatable object
-  int registers = -1;               // GPU, from the linker; -1 unknown
-  int64_t spill_bytes = -1;         // stores + loads of spilled registers; -1 unknown
-  std::string text;                 // host assembly when asked for
+  int64_t shared_bytes = 0;   // dynamic shared memory of one program
+  int64_t scratch_bytes = 0;  // host: scratch of one thread
+  std::string ptx;            // GPU
+  std::string cubin;          // GPU: empty when no linker was found
+  std::string object;         // host: a relocatable object
+  int registers = -1;         // GPU, from the linker; -1 unknown
+  int64_t spill_bytes = -1;   // stores + loads of spilled registers; -1 unknown
+  std::string text;           // host assembly when asked for
   std::vector<PhaseTime> phases;
 };
 
-Result<CompiledKernel> compile(const frontend::JitFunction& function, std::span<const frontend::ArgSpec> args, const CompileOptions& options);
+Result<CompiledKernel> compile(const frontend::JitFunction& function, std::span<const frontend::ArgSpec> args,
+                               const CompileOptions& options);
 
 /// The same from tile IR: for tests that start in the middle, and for the differential fuzzer.
 Result<CompiledKernel> compile_ir(std::unique_ptr<ir::Module> module, const CompileOptions& options);
 
-/// Entry of a host kernel: runs programs [first, last) of the grid, numbered x fastest. `args` has a slot of 8 bytes per
-/// parameter (integers and floats in the low bytes); `scratch` has scratch_bytes, 64-byte aligned, for this thread alone.
+/// Entry of a host kernel: runs programs [first, last) of the grid, numbered x fastest. `args` has a slot of 8 bytes
+/// per parameter (integers and floats in the low bytes); `scratch` has scratch_bytes, 64-byte aligned, for this thread
+/// alone.
 using HostEntry = void (*)(const uint64_t* args, const int32_t* grid, int64_t first, int64_t last, void* scratch);
 
 /// Host code in memory; the entry is valid while this lives.
@@ -64,7 +67,8 @@ class HostCode {
  public:
   virtual ~HostCode() = default;
   virtual HostEntry entry() const = 0;
-  /// kLaunch: the first device assertion that failed since the last call, with its program. Ask after a launch has finished.
+  /// kLaunch: the first device assertion that failed since the last call, with its program. Ask after a launch has
+  /// finished.
   virtual Status take_failure() = 0;
 };
 Result<std::shared_ptr<HostCode>> load_host_object(const CompiledKernel& kernel);

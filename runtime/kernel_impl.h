@@ -86,8 +86,8 @@ class KernelImpl {
   std::vector<ParamInfo> params_;
   std::vector<ParamDesc> descriptions_;
   std::mutex mutex_;
-  std::shared_ptr<const Closure> closure_;  // made at the first compilation
-  std::atomic<bool> watching_{false};       // closure_ has watches to look at
+  std::shared_ptr<const Closure> closure_;            // made at the first compilation
+  std::atomic<bool> watching_{false};                 // closure_ has watches to look at
   std::atomic<const Specialisation*> last_{nullptr};  // specialisations live as long as the kernel
   SpecTable table_;
 };

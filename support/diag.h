@@ -27,8 +27,8 @@ Diagnostic with_note(Diagnostic d, std::string message, SourceRange range = {});
 /// A bug of ours: prints the place and the message and aborts. Never reachable from user input.
 [[noreturn]] void internal_error(const char* file, int line, const std::string& message);
 
-#define KILN_ASSERT(cond, ...)                                                                    \
-  do {                                                                                            \
+#define KILN_ASSERT(cond, ...)                                                                                       \
+  do {                                                                                                               \
     if (!(cond)) ::kiln::internal_error(__FILE__, __LINE__, #cond __VA_OPT__(": ") + ::fmt::format("" __VA_ARGS__)); \
   } while (0)
 #define KILN_UNREACHABLE(...) ::kiln::internal_error(__FILE__, __LINE__, ::fmt::format("unreachable: " __VA_ARGS__))

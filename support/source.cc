@@ -8,7 +8,8 @@ std::shared_ptr<const SourceText> SourceText::make(std::string file_name, std::s
   return std::shared_ptr<const SourceText>(new SourceText(std::move(file_name), std::move(text)));
 }
 
-SourceText::SourceText(std::string file_name, std::string text) : file_name_(std::move(file_name)), text_(std::move(text)) {
+SourceText::SourceText(std::string file_name, std::string text)
+    : file_name_(std::move(file_name)), text_(std::move(text)) {
   starts_.push_back(0);
   for (uint32_t i = 0; i < text_.size(); ++i)
     if (text_[i] == '\n') starts_.push_back(i + 1);
@@ -43,7 +44,8 @@ Place place_of(SourceRange range) {
   p.column = range.text->column_of(range.begin);
   p.text = range.text->line(p.line);
   int last = static_cast<int>(p.text.size()) + 1;
-  p.end_column = std::clamp(p.column + static_cast<int>(range.end - range.begin), p.column + 1, std::max(last, p.column + 1));
+  p.end_column =
+      std::clamp(p.column + static_cast<int>(range.end - range.begin), p.column + 1, std::max(last, p.column + 1));
   return p;
 }
 

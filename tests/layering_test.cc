@@ -29,8 +29,11 @@ const std::vector<Room>& rooms() {
       {"compiler/target", {"kiln/", "support/", "compiler/target/"}},
       {"compiler/ir", {"kiln/", "support/", "compiler/layout/", "compiler/ir/"}},
       {"compiler/frontend",
-       {"kiln/", "support/", "compiler/ast/", "compiler/parse/", "compiler/ir/", "compiler/interp/", "compiler/frontend/"}},
-      {"compiler/codegen", {"kiln/", "support/", "compiler/target/", "compiler/ir/", "compiler/lower/", "compiler/codegen/", "compiler/compile.h"}},
+       {"kiln/", "support/", "compiler/ast/", "compiler/parse/", "compiler/ir/", "compiler/interp/",
+        "compiler/frontend/"}},
+      {"compiler/codegen",
+       {"kiln/", "support/", "compiler/target/", "compiler/ir/", "compiler/lower/", "compiler/codegen/",
+        "compiler/compile.h"}},
       {"runtime", {"kiln/", "support/", "runtime/"}},
       {"profiler", {"kiln/", "support/", "runtime/", "profiler/", "compiler/target/"}},
       {"kernels", {"kiln/", "support/", "kernels/"}},
@@ -43,11 +46,11 @@ const std::vector<Room>& rooms() {
 const std::vector<std::pair<std::string, std::string>>& bridges() {
   static const std::vector<std::pair<std::string, std::string>> kBridges = {
       {"compiler/codegen/host_load", "compiler/compile.h"},  // defines load_host_object
-      {"runtime/jit", "compiler/"},            // the one way from the runtime to the compiler
-      {"runtime/kernel", "compiler/"},         // makes jit functions for jit.cc
-      {"repl/compile_", "compiler/"},          // `kiln compile` and `kiln check` show the compiler's own stages
-      {"repl/static_table", "compiler/target/"},  // a target's limits, for occupancy
-      {"repl/magics_kernel", "compiler/target/"},  // the targets that %target knows
+      {"runtime/jit", "compiler/"},                          // the one way from the runtime to the compiler
+      {"runtime/kernel", "compiler/"},                       // makes jit functions for jit.cc
+      {"repl/compile_", "compiler/"},                // `kiln compile` and `kiln check` show the compiler's own stages
+      {"repl/static_table", "compiler/target/"},     // a target's limits, for occupancy
+      {"repl/magics_kernel", "compiler/target/"},    // the targets that %target knows
       {"repl/script/triton", "compiler/frontend/"},  // @triton.jit makes a JitFunction
   };
   return kBridges;
@@ -97,10 +100,12 @@ TEST(Layering, IncludesFollowTheTable) {
     ++seen;
     const Room* best = nullptr;
     for (const Room& r : rooms())
-      if (starts_with(file, std::string(r.folder) + "/") && (!best || std::string(r.folder).size() > std::string(best->folder).size()))
+      if (starts_with(file, std::string(r.folder) + "/") &&
+          (!best || std::string(r.folder).size() > std::string(best->folder).size()))
         best = &r;
     ASSERT_NE(best, nullptr) << file << " is in no room";
-    bool allowed = std::any_of(best->may_include.begin(), best->may_include.end(), [&](auto& p) { return starts_with(header, p); });
+    bool allowed = std::any_of(best->may_include.begin(), best->may_include.end(),
+                               [&](auto& p) { return starts_with(header, p); });
     for (const auto& [f, p] : bridges()) allowed = allowed || (starts_with(file, f) && starts_with(header, p));
     EXPECT_TRUE(allowed) << file << " may not include " << header << ": the table in tests/layering_test.cc says why";
   });
@@ -111,7 +116,8 @@ TEST(Layering, LibraryHeadersStayInTheirRooms) {
   for_each_include([&](const std::string& file, const std::string& header) {
     for (const Guarded& g : guarded()) {
       if (!std::regex_search(header, std::regex(g.header))) continue;
-      bool allowed = std::any_of(g.folders.begin(), g.folders.end(), [&](auto& f) { return starts_with(file, f + "/"); });
+      bool allowed =
+          std::any_of(g.folders.begin(), g.folders.end(), [&](auto& f) { return starts_with(file, f + "/"); });
       EXPECT_TRUE(allowed) << file << " may not include " << header;
     }
   });

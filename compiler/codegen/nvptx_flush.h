@@ -4,8 +4,8 @@
 
 namespace kiln::codegen {
 
-/// ex2.approx costs four instructions, three of them for denormal results; its .ftz form is one. Where every use adds the
-/// result to a constant that absorbs any denormal (1 + exp(-x) of a sigmoid), both give the same sum.
+/// ex2.approx costs four instructions, three of them for denormal results; its .ftz form is one. Where every use adds
+/// the result to a constant that absorbs any denormal (1 + exp(-x) of a sigmoid), both give the same sum.
 void flush_where_absorbed(llvm::Function& fn);
 
 }  // namespace kiln::codegen

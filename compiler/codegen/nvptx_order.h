@@ -4,9 +4,10 @@
 
 namespace kiln::codegen {
 
-/// The lowering of tiles goes op by op over all registers of a thread, so that in a chain of ops every register is live at
-/// once; ptxas keeps much of that order. This moves what has no side effect to just before its first use, operands first:
-/// memory operations keep their order, and the chain runs to its end for one register before it starts for the next.
+/// The lowering of tiles goes op by op over all registers of a thread, so that in a chain of ops every register is live
+/// at once; ptxas keeps much of that order. This moves what has no side effect to just before its first use, operands
+/// first: memory operations keep their order, and the chain runs to its end for one register before it starts for the
+/// next.
 void order_by_need(llvm::Function& fn);
 
 }  // namespace kiln::codegen

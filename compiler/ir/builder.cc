@@ -46,7 +46,8 @@ Value* Builder::num_programs(int axis) {
 }
 
 Value* Builder::cmp(std::string_view predicate, Value* a, Value* b) {
-  return create1(OpKind::kCmp, {a, b}, a->type.with_dtype(DType::kI1), {{AttrName::kPredicate, std::string(predicate)}});
+  return create1(OpKind::kCmp, {a, b}, a->type.with_dtype(DType::kI1),
+                 {{AttrName::kPredicate, std::string(predicate)}});
 }
 
 Value* Builder::cast(Value* v, DType to) {
@@ -122,7 +123,9 @@ Op* Builder::for_loop(Value* lb, Value* ub, Value* step, std::span<Value* const>
   return op;
 }
 
-Op* Builder::if_op(Value* cond, std::span<const Type> results) { return create(OpKind::kIf, std::span(&cond, 1), results); }
+Op* Builder::if_op(Value* cond, std::span<const Type> results) {
+  return create(OpKind::kIf, std::span(&cond, 1), results);
+}
 
 Op* Builder::while_loop(std::span<Value* const> inits) {
   std::vector<Type> results;

@@ -11,9 +11,18 @@ class Builder {
 
   Module& module() const { return *module_; }
   Block* block() const { return block_; }
-  void set_to_end(Block* block) { block_ = block; before_ = nullptr; }
-  void set_before(Op* op) { block_ = op->parent; before_ = op; }
-  void set_after(Op* op) { block_ = op->parent; before_ = op->next; }
+  void set_to_end(Block* block) {
+    block_ = block;
+    before_ = nullptr;
+  }
+  void set_before(Op* op) {
+    block_ = op->parent;
+    before_ = op;
+  }
+  void set_after(Op* op) {
+    block_ = op->parent;
+    before_ = op->next;
+  }
   /// Source range given to the ops that follow.
   void set_range(SourceRange range) { range_ = range; }
   SourceRange range() const { return range_; }

@@ -105,7 +105,8 @@ void Op::append_operand(Value* v) {
 }
 
 void Op::erase_operand(int i) {
-  for (size_t k = static_cast<size_t>(i); k < operands.size(); ++k) drop_use(operands[k], this, static_cast<uint32_t>(k));
+  for (size_t k = static_cast<size_t>(i); k < operands.size(); ++k)
+    drop_use(operands[k], this, static_cast<uint32_t>(k));
   operands.erase(operands.begin() + i);
   for (size_t k = static_cast<size_t>(i); k < operands.size(); ++k)
     operands[k]->uses.push_back({this, static_cast<uint32_t>(k)});
@@ -190,7 +191,8 @@ Value* Module::add_arg(Block* block, const Type& type, std::string_view arg_name
 void Module::erase_arg(Block* block, int index) {
   KILN_ASSERT(block->args[index]->uses.empty());
   block->args.erase(block->args.begin() + index);
-  for (size_t i = static_cast<size_t>(index); i < block->args.size(); ++i) block->args[i]->index = static_cast<uint32_t>(i);
+  for (size_t i = static_cast<size_t>(index); i < block->args.size(); ++i)
+    block->args[i]->index = static_cast<uint32_t>(i);
 }
 
 std::string_view Module::intern(std::string_view text) {

@@ -118,7 +118,11 @@ struct Block {
     Op* op;
     Op* following;
     Op* operator*() const { return op; }
-    Iterator& operator++() { op = following; following = op ? op->next : nullptr; return *this; }
+    Iterator& operator++() {
+      op = following;
+      following = op ? op->next : nullptr;
+      return *this;
+    }
     bool operator!=(const Iterator& o) const { return op != o.op; }
   };
   Iterator begin() const { return {first, first ? first->next : nullptr}; }
@@ -140,7 +144,7 @@ enum class Stage : uint8_t { kTile, kDistributed };
 /// A runtime parameter of the kernel: facts that the launcher checked and that analyses may use.
 struct ParamInfo {
   std::string name;
-  int divisibility = 1;      // pointers: bytes of alignment; integers: a known factor (16 or 1)
+  int divisibility = 1;  // pointers: bytes of alignment; integers: a known factor (16 or 1)
 };
 
 class Module {
@@ -156,7 +160,7 @@ class Module {
   int num_warps = 4;
   int num_stages = 3;
   int num_ctas = 1;
-  int64_t shared_bytes = 0;       // set by allocate_shared
+  int64_t shared_bytes = 0;  // set by allocate_shared
 
   Block* body() const { return body_; }
 

@@ -8,7 +8,9 @@
 
 #include "kiln/dtype.h"
 
-namespace kiln::layout { class LinearLayout; }
+namespace kiln::layout {
+class LinearLayout;
+}
 
 namespace kiln::ir {
 
@@ -22,12 +24,20 @@ struct Shape {
   uint8_t rank = 0;
 
   Shape() = default;
-  Shape(std::initializer_list<int32_t> list) { for (int32_t d : list) dims[rank++] = d; }
-  explicit Shape(std::span<const int32_t> list) { for (int32_t d : list) dims[rank++] = d; }
+  Shape(std::initializer_list<int32_t> list) {
+    for (int32_t d : list) dims[rank++] = d;
+  }
+  explicit Shape(std::span<const int32_t> list) {
+    for (int32_t d : list) dims[rank++] = d;
+  }
 
   int32_t operator[](int i) const { return dims[i]; }
   int32_t& operator[](int i) { return dims[i]; }
-  int64_t numel() const { int64_t n = 1; for (int i = 0; i < rank; ++i) n *= dims[i]; return n; }
+  int64_t numel() const {
+    int64_t n = 1;
+    for (int i = 0; i < rank; ++i) n *= dims[i];
+    return n;
+  }
   std::span<const int32_t> span() const { return {dims.data(), rank}; }
   bool operator==(const Shape&) const = default;
 };
@@ -47,9 +57,23 @@ struct Type {
   bool is_float() const { return !pointer && kiln::is_float(dtype); }
   bool is_bool() const { return !pointer && dtype == DType::kI1; }
   int element_bits() const { return pointer ? 64 : bits(dtype); }
-  Type with_shape(const Shape& s) const { Type t = *this; t.shape = s; t.layout = nullptr; return t; }
-  Type with_dtype(DType d) const { Type t = *this; t.dtype = d; t.pointer = false; return t; }
-  Type with_layout(const layout::LinearLayout* l) const { Type t = *this; t.layout = l; return t; }
+  Type with_shape(const Shape& s) const {
+    Type t = *this;
+    t.shape = s;
+    t.layout = nullptr;
+    return t;
+  }
+  Type with_dtype(DType d) const {
+    Type t = *this;
+    t.dtype = d;
+    t.pointer = false;
+    return t;
+  }
+  Type with_layout(const layout::LinearLayout* l) const {
+    Type t = *this;
+    t.layout = l;
+    return t;
+  }
   Type scalar() const { return with_shape({}); }
   bool operator==(const Type&) const = default;
   /// Equal but for the layout.

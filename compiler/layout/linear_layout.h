@@ -1,5 +1,5 @@
-// The one layout type: a linear map over GF(2) from input bits (register, lane, warp, block, or shared-memory offset) to
-// the bits of a tile's element index. See docs/layouts.md; the idea is public (arXiv 2505.23819).
+// The one layout type: a linear map over GF(2) from input bits (register, lane, warp, block, or shared-memory offset)
+// to the bits of a tile's element index. See docs/layouts.md; the idea is public (arXiv 2505.23819).
 #pragma once
 #include <array>
 #include <cstdint>

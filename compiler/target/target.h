@@ -1,4 +1,5 @@
-// What passes and lowerings may ask about a GPU generation. They ask for features and limits; they never compare SM numbers.
+// What passes and lowerings may ask about a GPU generation. They ask for features and limits; they never compare SM
+// numbers.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,7 +10,7 @@ namespace kiln::target {
 enum class Kind : uint8_t { kHost, kCuda };
 
 enum Feature : uint32_t {
-  kCpAsync = 1 << 0,     // cp.async (global → shared)
+  kCpAsync = 1 << 0,  // cp.async (global → shared)
   kLdMatrix = 1 << 1,
   kMmaSync = 1 << 2,
   kBf16 = 1 << 3,        // bf16 fma and conversions
@@ -22,9 +23,9 @@ enum Feature : uint32_t {
 struct Target {
   std::string_view name;
   Kind kind;
-  int sm, ptx;                       // compute capability ×10 and PTX ISA ×10
-  int64_t shared_per_block;          // opt-in maximum, bytes
-  int64_t shared_per_sm;             // bytes
+  int sm, ptx;               // compute capability ×10 and PTX ISA ×10
+  int64_t shared_per_block;  // opt-in maximum, bytes
+  int64_t shared_per_sm;     // bytes
   int registers_per_sm, threads_per_sm, blocks_per_sm;
   uint32_t features;
 

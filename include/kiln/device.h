@@ -11,17 +11,21 @@
 
 namespace kiln {
 
-namespace runtime { class DeviceImpl; class StreamImpl; class EventImpl; }
+namespace runtime {
+class DeviceImpl;
+class StreamImpl;
+class EventImpl;
+}  // namespace runtime
 
 struct DeviceInfo {
-  std::string name;            // "NVIDIA H200", "AMD EPYC (avx2, 2 threads)"
-  std::string target;          // what kernels are compiled for: "sm_90a", "host"
-  std::string driver;          // "580.159", or empty
-  int compute_units = 0;       // SMs, or worker threads
+  std::string name;       // "NVIDIA H200", "AMD EPYC (avx2, 2 threads)"
+  std::string target;     // what kernels are compiled for: "sm_90a", "host"
+  std::string driver;     // "580.159", or empty
+  int compute_units = 0;  // SMs, or worker threads
   int64_t memory_bytes = 0;
-  int64_t free_bytes = 0;      // at the time of the call; -1 on a GPU that is not in use yet
-  int64_t l2_bytes = 0;        // L2, or the last-level cache
-  int64_t shared_bytes = 0;    // most shared memory one program can have; 0: no such limit
+  int64_t free_bytes = 0;    // at the time of the call; -1 on a GPU that is not in use yet
+  int64_t l2_bytes = 0;      // L2, or the last-level cache
+  int64_t shared_bytes = 0;  // most shared memory one program can have; 0: no such limit
   int max_threads_per_block = 0;
 };
 

@@ -40,7 +40,8 @@ constexpr bool is_fp8(DType t) { return is_float(t) && bits(t) == 8; }
 /// f16 and bf16.
 constexpr bool is_half(DType t) { return is_float(t) && bits(t) == 16; }
 
-/// Accepts Kiln's, Triton's and torch's names ("f32", "fp32", "float32"), and torch's aliases ("half", "float", "long").
+/// Accepts Kiln's, Triton's and torch's names ("f32", "fp32", "float32"), and torch's aliases ("half", "float",
+/// "long").
 std::optional<DType> parse_dtype(std::string_view text);
 
 }  // namespace kiln

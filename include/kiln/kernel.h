@@ -15,12 +15,17 @@
 
 namespace kiln {
 
-namespace frontend { struct JitFunction; }
-namespace runtime { class KernelImpl; }
+namespace frontend {
+struct JitFunction;
+}
+namespace runtime {
+class KernelImpl;
+}
 
 class Kernel;
 
-/// One argument of a launch, as Triton's host side would take it. `monostate` is None; uint64_t is for integers of 2^63 and above.
+/// One argument of a launch, as Triton's host side would take it. `monostate` is None; uint64_t is for integers of 2^63
+/// and above.
 using Arg = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Tensor, Kernel, uint64_t>;
 
 struct LaunchOptions {
@@ -37,9 +42,9 @@ struct KernelInfo {
   int64_t spill_bytes = -1;
   int64_t shared_bytes = 0;
   int num_warps = 4;
-  std::string ptx;                                    // empty on the host
-  std::vector<std::pair<std::string, double>> phases; // compile phases in milliseconds, in order
-  bool from_cache = false;                            // read from the disk cache
+  std::string ptx;                                     // empty on the host
+  std::vector<std::pair<std::string, double>> phases;  // compile phases in milliseconds, in order
+  bool from_cache = false;                             // read from the disk cache
 };
 
 struct ParamDesc {
@@ -65,10 +70,13 @@ class Kernel {
 
   /// Launches over grid = {x, y, z} programs. `args` has one entry per parameter, in order; nullopt takes the default.
   /// The device is that of the tensor arguments. A grid with a 0 launches nothing.
-  Status launch(std::array<int64_t, 3> grid, std::span<const std::optional<Arg>> args, const LaunchOptions& options = {}) const;
+  Status launch(std::array<int64_t, 3> grid, std::span<const std::optional<Arg>> args,
+                const LaunchOptions& options = {}) const;
 
-  /// Compiles for those arguments without launching; `target` other than "" overrides the device's ("sm_90a" on a laptop).
-  Result<KernelInfo> compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options = {}, std::string_view target = {}) const;
+  /// Compiles for those arguments without launching; `target` other than "" overrides the device's ("sm_90a" on a
+  /// laptop).
+  Result<KernelInfo> compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options = {},
+                             std::string_view target = {}) const;
 
   runtime::KernelImpl* impl() const { return impl_.get(); }
   bool operator==(const Kernel& o) const { return impl_ == o.impl_; }

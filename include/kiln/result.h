@@ -59,13 +59,34 @@ class [[nodiscard]] Result {
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
-  T& operator*() & { assert(ok()); return std::get<0>(state_); }
-  const T& operator*() const& { assert(ok()); return std::get<0>(state_); }
-  T&& operator*() && { assert(ok()); return std::get<0>(std::move(state_)); }
-  T* operator->() { assert(ok()); return &std::get<0>(state_); }
-  const T* operator->() const { assert(ok()); return &std::get<0>(state_); }
-  Diagnostic& error() { assert(!ok()); return std::get<1>(state_); }
-  const Diagnostic& error() const { assert(!ok()); return std::get<1>(state_); }
+  T& operator*() & {
+    assert(ok());
+    return std::get<0>(state_);
+  }
+  const T& operator*() const& {
+    assert(ok());
+    return std::get<0>(state_);
+  }
+  T&& operator*() && {
+    assert(ok());
+    return std::get<0>(std::move(state_));
+  }
+  T* operator->() {
+    assert(ok());
+    return &std::get<0>(state_);
+  }
+  const T* operator->() const {
+    assert(ok());
+    return &std::get<0>(state_);
+  }
+  Diagnostic& error() {
+    assert(!ok());
+    return std::get<1>(state_);
+  }
+  const Diagnostic& error() const {
+    assert(!ok());
+    return std::get<1>(state_);
+  }
 
  private:
   std::variant<T, Diagnostic> state_;
@@ -78,8 +99,14 @@ class [[nodiscard]] Result<void> {
   Result(Diagnostic error) : error_(std::in_place_index<1>, std::move(error)) {}
   bool ok() const { return error_.index() == 0; }
   explicit operator bool() const { return ok(); }
-  Diagnostic& error() { assert(!ok()); return std::get<1>(error_); }
-  const Diagnostic& error() const { assert(!ok()); return std::get<1>(error_); }
+  Diagnostic& error() {
+    assert(!ok());
+    return std::get<1>(error_);
+  }
+  const Diagnostic& error() const {
+    assert(!ok());
+    return std::get<1>(error_);
+  }
 
  private:
   std::variant<std::monostate, Diagnostic> error_;
@@ -93,9 +120,9 @@ using Status = Result<void>;
   if (!tmp.ok()) return std::move(tmp.error()); \
   decl = *std::move(tmp)
 #define KILN_CHECK_OK(expr) KILN_CHECK_OK_IMPL(KILN_CONCAT(kiln_status_, __COUNTER__), expr)
-#define KILN_CHECK_OK_IMPL(tmp, expr)                                    \
-  do {                                                                   \
-    if (auto tmp = (expr); !tmp.ok()) return std::move(tmp.error());     \
+#define KILN_CHECK_OK_IMPL(tmp, expr)                                \
+  do {                                                               \
+    if (auto tmp = (expr); !tmp.ok()) return std::move(tmp.error()); \
   } while (0)
 #define KILN_CONCAT(a, b) KILN_CONCAT_IMPL(a, b)
 #define KILN_CONCAT_IMPL(a, b) a##b

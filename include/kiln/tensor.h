@@ -12,7 +12,9 @@
 
 namespace kiln {
 
-namespace runtime { struct Storage; }
+namespace runtime {
+struct Storage;
+}
 
 class Tensor {
  public:
@@ -24,7 +26,8 @@ class Tensor {
   /// Every element equal to `value`, converted to dtype as kernels convert.
   static Result<Tensor> full(const Device& device, DType dtype, std::span<const int64_t> shape, double value);
   /// Copies `bytes` (numel · element size, row-major) to the device.
-  static Result<Tensor> from_host(const Device& device, DType dtype, std::span<const int64_t> shape, const void* data, size_t bytes);
+  static Result<Tensor> from_host(const Device& device, DType dtype, std::span<const int64_t> shape, const void* data,
+                                  size_t bytes);
 
   explicit operator bool() const { return storage_ != nullptr; }
   DType dtype() const { return dtype_; }
@@ -70,9 +73,11 @@ class Tensor {
 Result<Tensor> randn(const Device& device, DType dtype, std::span<const int64_t> shape, uint64_t seed);
 Result<Tensor> rand(const Device& device, DType dtype, std::span<const int64_t> shape, uint64_t seed);
 /// Integers in [low, high).
-Result<Tensor> randint(const Device& device, DType dtype, std::span<const int64_t> shape, int64_t low, int64_t high, uint64_t seed);
+Result<Tensor> randint(const Device& device, DType dtype, std::span<const int64_t> shape, int64_t low, int64_t high,
+                       uint64_t seed);
 
-/// Conversions between an element's bits and double, rounding as kernels do (nearest even; fp8 saturates; → bool is != 0).
+/// Conversions between an element's bits and double, rounding as kernels do (nearest even; fp8 saturates; → bool is !=
+/// 0).
 double to_double(DType dtype, const void* element);
 void from_double(DType dtype, double value, void* element);
 

@@ -361,7 +361,8 @@ class Generator {
     const Type to = x->type.with_dtype(rng_.pick(same));
     Value* bits = b_->create1(OpKind::kBitcast, {x}, to);
     if (x->type.is_float() && to.dtype != x->type.dtype) {
-      // Which bits a NaN has is nobody's promise, and another format may take them for a number. fp8 is compared as f32.
+      // Which bits a NaN has is nobody's promise, and another format may take them for a number. fp8 is compared as
+      // f32.
       Value* f = is_fp8(x->type.dtype) ? b_->cast(x, DType::kF32) : x;
       bits = b_->select(b_->cmp("eq", f, f), bits, b_->zero(to));
     }

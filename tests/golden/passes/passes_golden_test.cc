@@ -14,8 +14,10 @@ std::string run_passes(const golden::Input& in) {
   std::vector<std::string> names;
   std::string target_name = "host", word;
   for (std::istringstream words(in.command); words >> word;)
-    if (word.starts_with("target=")) target_name = word.substr(7);
-    else names.push_back(word);
+    if (word.starts_with("target="))
+      target_name = word.substr(7);
+    else
+      names.push_back(word);
   const target::Target* target = target::find(target_name);
   if (!target) return "unknown target " + target_name;
   std::vector<passes::Pass> chosen;
