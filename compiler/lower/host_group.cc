@@ -37,10 +37,17 @@ bool Lowering::needed(const ir::Value* v) {
 }
 
 bool Lowering::depends_on_open(const ir::Value* v) {
-  if (!open_ || scalars_.contains(v) || !v->op) return false;
-  if (v->op->kind == OpKind::kReduce) return true;
-  return std::any_of(v->op->operands.begin(), v->op->operands.end(),
-                     [&](const ir::Value* operand) { return !is_stored(operand) && depends_on_open(operand); });
+  if (!open_) return false;
+  std::unordered_set<const ir::Value*> visited;
+  std::vector<const ir::Value*> work = {v};
+  while (!work.empty()) {
+    const ir::Value* next = work.back();
+    work.pop_back();
+    if (!next->op || scalars_.contains(next) || is_stored(next) || !visited.insert(next).second) continue;
+    if (next->op->kind == OpKind::kReduce) return true;
+    work.insert(work.end(), next->op->operands.begin(), next->op->operands.end());
+  }
+  return false;
 }
 
 void Lowering::collect(const ir::Value* v, bool same_position, Slice* slice) {
@@ -115,9 +122,13 @@ void Lowering::add_root(Root root, std::span<const ir::Value* const> needs, cons
     for (const Root& other : open_->roots)
       if (stores && other.kind == Root::Kind::kStore)
         fits = fits && is_affine(root.op->operand(0)) && is_affine(other.op->operand(0));
-    // A load between two stores of one loop could be kept neither in front of the loop nor behind it.
-    if (stores && open_->first_store_epoch >= 0)
-      for (const ir::Op* load : pending_loads_) fits = fits && load_epoch_.at(load) <= open_->first_store_epoch;
+    // Some loads could be kept neither in front of the loop nor behind it: those between two of its stores, and those
+    // between a reduction that they depend on and a store.
+    for (const ir::Op* load : pending_loads_) {
+      if (!stores || !fits) break;
+      fits = open_->first_store_epoch < 0 || load_epoch_.at(load) <= open_->first_store_epoch;
+      fits = fits && !depends_on_open(load->result());
+    }
     if (!fits) flush();
   }
   if (!open_) {

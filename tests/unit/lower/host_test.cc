@@ -127,6 +127,29 @@ TEST(Host, LoadsBeforeAStoreThatAreUsedLater) {
   }
 }
 
+// The second load waits for the reduction, and must not wait for the store, which could share the reduction's loop.
+TEST(Host, LoadsBetweenAReductionAndAStore) {
+  for (int64_t shift : {0, 1, 7}) {
+    HostCase c;
+    c.scalars = {{"n", 200}};
+    c.aliases = {{"z", {"y", shift}}};
+    expect_same(
+        kernel("%x: *i32, %y: *i32, %z: *i32, %w: *i32, %n: i32", offsets(256) + load("x", "i32", 256) + R"(
+  %sum = reduce %vx {axis = 0} : i32 (%a: i32, %b: i32) {
+    %c = add %a, %b : i32
+    yield %c
+  }
+  %sums = splat %sum : i32[256]
+  %some = cmp %vx, %sums {predicate = "lt"} : i1[256]
+  %both = and %some, %m : i1[256]
+)" + load("y", "i32", 256, ", %both, %o") + pointers("z", "i32", 256) +
+                                                                      pointers("w", "i32", 256) +
+                                                                      "  store %pz, %o, %m\n  store %pw, %vy, %m\n"),
+        c);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST(Host, StoresThroughEqualAddresses) {
   HostCase c;
   c.scalars = {{"n", 200}};
