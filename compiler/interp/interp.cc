@@ -160,24 +160,22 @@ class Machine {
       case OpKind::kReturn:
         return {};
         // Elementwise: done above.
+        // clang-format off
 #define KILN_ELEMENTWISE(e) case OpKind::k##e:
-        KILN_ELEMENTWISE(Add)
-        KILN_ELEMENTWISE(Sub)
-        KILN_ELEMENTWISE(Mul) KILN_ELEMENTWISE(Div) KILN_ELEMENTWISE(DivRn) KILN_ELEMENTWISE(Rem) KILN_ELEMENTWISE(Neg)
-            KILN_ELEMENTWISE(Abs) KILN_ELEMENTWISE(Min) KILN_ELEMENTWISE(Max) KILN_ELEMENTWISE(Fma)
-                KILN_ELEMENTWISE(And) KILN_ELEMENTWISE(Or) KILN_ELEMENTWISE(Xor) KILN_ELEMENTWISE(Shl)
-                    KILN_ELEMENTWISE(Shr) KILN_ELEMENTWISE(MulHi) KILN_ELEMENTWISE(Cmp) KILN_ELEMENTWISE(Select)
-                        KILN_ELEMENTWISE(Cast) KILN_ELEMENTWISE(Bitcast) KILN_ELEMENTWISE(IntToPtr)
-                            KILN_ELEMENTWISE(PtrToInt) KILN_ELEMENTWISE(AddPtr) KILN_ELEMENTWISE(Exp)
-                                KILN_ELEMENTWISE(Exp2) KILN_ELEMENTWISE(Expm1) KILN_ELEMENTWISE(Log)
-                                    KILN_ELEMENTWISE(Log2) KILN_ELEMENTWISE(Log1p) KILN_ELEMENTWISE(Sin)
-                                        KILN_ELEMENTWISE(Cos) KILN_ELEMENTWISE(Tanh) KILN_ELEMENTWISE(Erf)
-                                            KILN_ELEMENTWISE(Pow) KILN_ELEMENTWISE(Sqrt) KILN_ELEMENTWISE(SqrtRn)
-                                                KILN_ELEMENTWISE(Rsqrt) KILN_ELEMENTWISE(Floor) KILN_ELEMENTWISE(Ceil)
-                                                    KILN_ELEMENTWISE(Trunc) KILN_ELEMENTWISE(Rint)
-                                                        KILN_ELEMENTWISE(Hint)
+        KILN_ELEMENTWISE(Add) KILN_ELEMENTWISE(Sub) KILN_ELEMENTWISE(Mul) KILN_ELEMENTWISE(Div)
+        KILN_ELEMENTWISE(DivRn) KILN_ELEMENTWISE(Rem) KILN_ELEMENTWISE(Neg) KILN_ELEMENTWISE(Abs)
+        KILN_ELEMENTWISE(Min) KILN_ELEMENTWISE(Max) KILN_ELEMENTWISE(Fma) KILN_ELEMENTWISE(And) KILN_ELEMENTWISE(Or)
+        KILN_ELEMENTWISE(Xor) KILN_ELEMENTWISE(Shl) KILN_ELEMENTWISE(Shr) KILN_ELEMENTWISE(MulHi)
+        KILN_ELEMENTWISE(Cmp) KILN_ELEMENTWISE(Select) KILN_ELEMENTWISE(Cast) KILN_ELEMENTWISE(Bitcast)
+        KILN_ELEMENTWISE(IntToPtr) KILN_ELEMENTWISE(PtrToInt) KILN_ELEMENTWISE(AddPtr) KILN_ELEMENTWISE(Exp)
+        KILN_ELEMENTWISE(Exp2) KILN_ELEMENTWISE(Expm1) KILN_ELEMENTWISE(Log) KILN_ELEMENTWISE(Log2)
+        KILN_ELEMENTWISE(Log1p) KILN_ELEMENTWISE(Sin) KILN_ELEMENTWISE(Cos) KILN_ELEMENTWISE(Tanh)
+        KILN_ELEMENTWISE(Erf) KILN_ELEMENTWISE(Pow) KILN_ELEMENTWISE(Sqrt) KILN_ELEMENTWISE(SqrtRn)
+        KILN_ELEMENTWISE(Rsqrt) KILN_ELEMENTWISE(Floor) KILN_ELEMENTWISE(Ceil) KILN_ELEMENTWISE(Trunc)
+        KILN_ELEMENTWISE(Rint) KILN_ELEMENTWISE(Hint)
 #undef KILN_ELEMENTWISE
-                                                            break;
+            // clang-format on
+            break;
     }
     KILN_UNREACHABLE("{} in the interpreter", info(op.kind).mnemonic);
   }
