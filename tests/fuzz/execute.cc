@@ -1,4 +1,6 @@
 // Running generated programs in the interpreter, and comparing what executors leave behind.
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -82,6 +84,13 @@ std::string compare(const std::vector<Buffer>& expected, const std::vector<Buffe
   return "";
 }
 
+double ulp_tolerance(const Approximation& a, DType dtype) {
+  const double sum = static_cast<double>(a.terms) * (is_half(dtype) ? 2 : 4);
+  return a.terms > 1 ? std::max(8.0, sum) : 8.0;
+}
+
+namespace {
+
 std::vector<uint64_t> seeds(int count) {
   if (const char* seed = std::getenv("KILN_FUZZ_SEED")) return {std::strtoull(seed, nullptr, 0)};
   if (const char* wanted = std::getenv("KILN_FUZZ_COUNT")) count = std::atoi(wanted);
@@ -90,6 +99,20 @@ std::vector<uint64_t> seeds(int count) {
   std::vector<uint64_t> list(static_cast<size_t>(count));
   for (uint64_t& s : list) s = engine();
   return list;
+}
+
+}  // namespace
+
+void for_each_seed(int count, const std::function<void(uint64_t seed)>& check) {
+  for (uint64_t seed : seeds(count)) {
+    SCOPED_TRACE(fmt::format("KILN_FUZZ_SEED={:#x}", seed));
+    try {
+      check(seed);
+    } catch (const std::exception& e) {
+      ADD_FAILURE() << e.what();
+    }
+    if (testing::Test::HasFailure()) return;
+  }
 }
 
 }  // namespace kiln::fuzz

@@ -85,7 +85,12 @@ using Tolerance = std::function<double(const Approximation&, DType)>;
 std::string compare(const std::vector<Buffer>& expected, const std::vector<Buffer>& got,
                     const Tolerance& tolerance = nullptr);
 
-/// Seeds of a fuzz test: KILN_FUZZ_SEED alone, or KILN_FUZZ_COUNT (default `count`) random ones.
-std::vector<uint64_t> seeds(int count);
+/// For approximate ops that follow docs/math.md on both sides: 8 units, or more for sums in another order, whose bound
+/// grows with the number of terms; halves round once more.
+double ulp_tolerance(const Approximation& a, DType dtype);
+
+/// Runs `check` on KILN_FUZZ_SEED alone, or on KILN_FUZZ_COUNT (default `count`) random seeds until one fails. A
+/// failure, an exception too, is reported with the seed.
+void for_each_seed(int count, const std::function<void(uint64_t seed)>& check);
 
 }  // namespace kiln::fuzz

@@ -12,11 +12,9 @@
 namespace kiln::runtime {
 namespace {
 
-// Units in the last place (docs/math.md, both sides), or terms of a sum in another order. Halves round once more.
 double tolerance_of(const fuzz::Approximation& a, DType dtype) {
-  const double sum = static_cast<double>(a.terms) * (is_half(dtype) ? 2 : 4);
   if (a.op == ir::OpKind::kExp) return 64;  // ex2.approx(x·log2e): 2 + |x|/2 ulp, and |x| < 104
-  return a.terms > 1 ? std::max(8.0, sum) : 8.0;
+  return fuzz::ulp_tolerance(a, dtype);
 }
 
 Result<std::vector<fuzz::Buffer>> run_on_gpu(const Device& device, const fuzz::Program& program,
@@ -52,8 +50,8 @@ Result<std::vector<fuzz::Buffer>> run_on_gpu(const Device& device, const fuzz::P
 
 void fuzz_target(const std::string& target, int count) {
   GPU_OR_SKIP(device);
-  for (uint64_t seed : fuzz::seeds(count)) {
-    SCOPED_TRACE("KILN_FUZZ_SEED=" + std::to_string(seed) + " on " + target);
+  fuzz::for_each_seed(count, [&](uint64_t seed) {
+    SCOPED_TRACE(target);
     fuzz::GeneratorOptions options;
     options.max_numel = seed % 3 == 0 ? 4096 : 256;
     fuzz::Program program = fuzz::generate(seed, options);
@@ -70,7 +68,7 @@ void fuzz_target(const std::string& target, int count) {
     ASSERT_TRUE(got.ok()) << render(got.error()) << ir::print(*tile);
     const std::string difference = fuzz::compare(*expected, *got, tolerance_of);
     ASSERT_EQ(difference, "") << ir::print(*tile);
-  }
+  });
 }
 
 TEST(CudaFuzz, HopperCodeSameAsTheInterpreter) { fuzz_target("sm_90a", 200); }

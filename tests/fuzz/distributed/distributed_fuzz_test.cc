@@ -19,12 +19,12 @@ class DistributedFuzz : public testing::TestWithParam<const char*> {};
 
 TEST_P(DistributedFuzz, AgreesWithTheTileStage) {
   const target::Target& target = *target::find(GetParam());
-  for (uint64_t seed : seeds(150)) {
+  for_each_seed(150, [&](uint64_t seed) {
     GeneratorOptions shapes;
     shapes.max_numel = seed & 1 ? 256 : 2048;  // one or several elements for each of up to 256 threads
     shapes.reread = shapes.barriers = seed & 2;
     const Program p = generate(seed, shapes);
-    const std::string from = fmt::format("KILN_FUZZ_SEED={:#x}\n{}", seed, ir::print(*p.module));
+    const std::string from = ir::print(*p.module);
     auto m = ir::clone(*p.module);
     std::unique_ptr<ir::Module> tile;  // as the tile passes leave it
     passes::RunOptions options;
@@ -46,7 +46,7 @@ TEST_P(DistributedFuzz, AgreesWithTheTileStage) {
     });
     ASSERT_TRUE(got.ok()) << render(got.error()) << ir::print(*m) << from;
     ASSERT_EQ(compare(*expected, *got, tolerance), "") << ir::print(*m) << from;
-  }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, DistributedFuzz, testing::Values("sm_80", "sm_90a"));

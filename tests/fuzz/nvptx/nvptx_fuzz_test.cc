@@ -18,9 +18,9 @@ class NvptxFuzz : public testing::TestWithParam<const char*> {};
 
 TEST_P(NvptxFuzz, CompilesToPtx) {
   const target::Target& target = *target::find(GetParam());
-  for (uint64_t seed : seeds(20)) {
+  for_each_seed(20, [&](uint64_t seed) {
     const Program p = generate(seed);
-    const std::string from = fmt::format("KILN_FUZZ_SEED={:#x}\n{}", seed, ir::print(*p.module));
+    const std::string from = ir::print(*p.module);
     const Status ran = passes::run(passes::pipeline(target.kind), *p.module, target, {});
     ASSERT_TRUE(ran.ok()) << render(ran.error()) << from;
     llvm::LLVMContext context;
@@ -32,7 +32,7 @@ TEST_P(NvptxFuzz, CompilesToPtx) {
     auto ptx = codegen::emit_ptx(**lowered, target);
     ASSERT_TRUE(ptx.ok()) << render(ptx.error()) << from;
     EXPECT_NE(ptx->find(".entry fuzz"), std::string::npos) << *ptx;
-  }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, NvptxFuzz, testing::Values("sm_80", "sm_90a"));
