@@ -5,6 +5,7 @@
 #include <random>
 #include <unordered_map>
 
+#include "compiler/interp/dot.h"
 #include "compiler/interp/element.h"
 #include "compiler/interp/eval.h"
 #include "support/diag.h"
@@ -139,6 +140,18 @@ class Machine {
         return reduce(op);
       case OpKind::kScan:
         return scan(op);
+      case OpKind::kDot:
+        return dot(op);
+      case OpKind::kMakeDescriptor: {
+        Elements& out = of(op.result());  // its operands, in order
+        out.clear();
+        for (const ir::Value* v : op.operands) out.push_back(of(v)[0]);
+        return {};
+      }
+      case OpKind::kDescriptorLoad:
+        return descriptor_load(op);
+      case OpKind::kDescriptorStore:
+        return descriptor_store(op);
       case OpKind::kFor:
         return for_loop(op);
       case OpKind::kWhile:
@@ -176,6 +189,26 @@ class Machine {
 #undef KILN_ELEMENTWISE
             // clang-format on
             break;
+      case OpKind::kWarpSpecialize:
+      case OpKind::kSharedAlloc:
+      case OpKind::kSharedView:
+      case OpKind::kSharedTrans:
+      case OpKind::kSharedLoad:
+      case OpKind::kSharedStore:
+      case OpKind::kAsyncCopy:
+      case OpKind::kAsyncCommit:
+      case OpKind::kAsyncWait:
+      case OpKind::kMbarrierInit:
+      case OpKind::kMbarrierExpect:
+      case OpKind::kMbarrierArrive:
+      case OpKind::kMbarrierWait:
+      case OpKind::kTmaLoad:
+      case OpKind::kTmaStore:
+      case OpKind::kTmaStoreWait:
+      case OpKind::kFenceAsync:
+      case OpKind::kWgmma:
+      case OpKind::kWgmmaWait:
+        KILN_UNREACHABLE("{} is played by run_distributed", info(op.kind).mnemonic);
     }
     KILN_UNREACHABLE("{} in the interpreter", info(op.kind).mnemonic);
   }
@@ -251,6 +284,60 @@ class Machine {
       KILN_CHECK_OK(check(op, pointers[i], static_cast<int64_t>(i)));
       Memory::write(pointers[i], op.operand(1)->type.dtype, value[i]);
     }
+    return {};
+  }
+
+  /// Calls access(address, i) for each element i of a block that lies inside of the descriptor's tensor.
+  template <class Access>
+  Status each_of_block(const ir::Op& op, size_t first_offset, Access&& access) {
+    const ir::Type& type = op.operand(0)->type;
+    const Elements& descriptor = of(op.operand(0));
+    const int rank = type.shape.rank;
+    std::array<int64_t, ir::kMaxRank> size{}, stride{}, start{}, index{};
+    for (int d = 0; d < rank; ++d) {
+      const auto at = static_cast<size_t>(d);
+      size[at] = int_value(DType::kI32, descriptor[1 + at]);
+      stride[at] = int_value(DType::kI64, descriptor[1 + at + static_cast<size_t>(rank)]);
+      start[at] = int_value(DType::kI32, of(op.operands[first_offset + at])[0]);
+    }
+    for (int64_t i = 0; i < type.shape.numel(); ++i) {
+      bool inside = true;
+      int64_t offset = 0;
+      for (size_t d = 0; d < static_cast<size_t>(rank); ++d) {
+        const int64_t at = start[d] + index[d];
+        inside = inside && at >= 0 && at < size[d];
+        offset += at * stride[d];
+      }
+      if (inside) {
+        const uint64_t address = descriptor[0] + static_cast<uint64_t>(offset * size_of(type.dtype));
+        KILN_CHECK_OK(check(op, address, i));
+        access(address, static_cast<size_t>(i));
+      }
+      for (int d = rank - 1; d >= 0 && ++index[static_cast<size_t>(d)] == type.shape[d]; --d)
+        index[static_cast<size_t>(d)] = 0;
+    }
+    return {};
+  }
+
+  Status descriptor_load(const ir::Op& op) {
+    Elements out(count(op));
+    KILN_CHECK_OK(each_of_block(
+        op, 1, [&](uint64_t address, size_t i) { out[i] = Memory::read(address, op.result()->type.dtype); }));
+    of(op.result()) = std::move(out);
+    return {};
+  }
+
+  Status descriptor_store(const ir::Op& op) {
+    const Elements& value = of(op.operand(1));
+    return each_of_block(
+        op, 2, [&](uint64_t address, size_t i) { Memory::write(address, op.operand(1)->type.dtype, value[i]); });
+  }
+
+  Status dot(const ir::Op& op) {
+    Elements out(count(op));
+    eval_dot(op.operand(0)->type, op.operand(1)->type, op.result()->type, op.text_or(AttrName::kPrecision, "tf32"),
+             of(op.operand(0)), of(op.operand(1)), of(op.operand(2)), out);
+    of(op.result()) = std::move(out);
     return {};
   }
 

@@ -56,6 +56,11 @@ class Parser {
     next();
     return true;
   }
+  bool accept_word(std::string_view word) {
+    if (!peek().is_word(word)) return false;
+    next();
+    return true;
+  }
   Diagnostic unexpected(std::string_view wanted) const {
     const Token& t = peek();
     return error_at(t.range, ErrorKind::kSyntax, "expected {}, got '{}'", wanted,
@@ -108,6 +113,27 @@ class Parser {
 
   Result<Type> type() {
     Type t;
+    t.form = accept_word("desc")      ? Form::kDescriptor
+             : accept_word("shared")  ? Form::kShared
+             : accept_word("barrier") ? Form::kBarrier
+                                      : Form::kValue;
+    if (t.form == Form::kBarrier)
+      t.dtype = DType::kI64;
+    else
+      KILN_CHECK_OK(element_shape_layout(t));
+    if (t.form == Form::kShared || t.form == Form::kBarrier) {
+      if (accept_word("x")) {
+        const SourceRange range = peek().range;
+        KILN_TRY(int64_t copies, integer());
+        if (copies < 1 || copies > kMaxNumel) return error_at(range, ErrorKind::kValue, "{} copies", copies);
+        t.copies = static_cast<int32_t>(copies);
+      }
+    }
+    return t;
+  }
+
+  /// "*f16", "f32[64]{L2}"
+  Status element_shape_layout(Type& t) {
     t.pointer = accept("*");
     const std::optional<DType> dtype = peek().kind == TokenKind::kWord ? parse_dtype(peek().text) : std::nullopt;
     if (!dtype || kiln::name(*dtype) != peek().text) return unexpected("a type");
@@ -116,7 +142,7 @@ class Parser {
     if (peek().is("[")) {
       KILN_TRY(t.shape, shape());
     }
-    // f32[64]{L2}: no region starts with a lone word.
+    // No region starts with a lone word.
     if (peek().is("{") && peek(1).kind == TokenKind::kWord && peek(1).text.starts_with("L") && peek(2).is("}")) {
       next();
       auto found = layouts_.find(peek().text);
@@ -125,7 +151,7 @@ class Parser {
       next();
       next();
     }
-    return t;
+    return {};
   }
 
   Result<std::vector<Type>> types() {

@@ -2,6 +2,7 @@
 // the order in which they are printed, so that printing what was parsed gives the same text.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <unordered_map>
@@ -156,11 +157,13 @@ class Printer {
   }
 
   void print_type(const Type& type) {
-    out_ += to_string(type);
-    if (!type.layout || !module_) return;
-    const auto layouts = module_->layouts();
-    for (size_t i = 0; i < layouts.size(); ++i)
-      if (layouts[i] == type.layout) out_ += fmt::format("{{L{}}}", i);
+    std::string layout;
+    if (type.layout && module_) {
+      const auto layouts = module_->layouts();
+      const auto at = std::find(layouts.begin(), layouts.end(), type.layout);
+      if (at != layouts.end()) layout = fmt::format("{{L{}}}", at - layouts.begin());
+    }
+    out_ += to_string(type, layout);
   }
 
   template <class Values>

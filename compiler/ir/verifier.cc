@@ -21,6 +21,9 @@
 //     layout onto its shape, no scalar has one, and an elementwise op's tiles share one layout.
 // 13. A kernel has one ParamInfo per parameter; parameters are scalars; a divisibility is positive.
 // 14. num_warps is a power of two from 1 to 32; num_stages and num_ctas are positive.
+// 15. Handles (Type::form other than kValue) are operands and results of ops with trait H alone, never loop-carried; a
+// handle
+//     of shared memory has a layout from offset bits onto its shape, the others have none.
 #include "compiler/ir/verifier.h"
 
 #include <fmt/format.h>
@@ -152,7 +155,12 @@ class Verifier {
         return fail(at, 7, fmt::format("the dimension {} is no power of two", d));
     if (t.shape.numel() > kMaxNumel)
       return fail(at, 7, fmt::format("{} has more than {} elements", to_string(t), kMaxNumel));
-    if (module_.stage == Stage::kTile || t.is_scalar()) {
+    if (!t.is_value() && (!at || !has_trait(at->kind, 'H')))
+      return fail(at, 15, fmt::format("{} is no operand, result or argument here", to_string(t)));
+    if (t.copies < 1 || (t.copies > 1 && t.form != Form::kShared && t.form != Form::kBarrier))
+      return fail(at, 15, fmt::format("{} with {} copies", to_string(t), t.copies));
+    const bool wants_layout = t.form == Form::kShared || (module_.stage == Stage::kDistributed && t.is_tile());
+    if (!wants_layout) {
       if (t.layout) return fail(at, 12, fmt::format("{} has a layout", to_string(t)));
     } else if (!t.layout) {
       return fail(at, 12, fmt::format("{} has no layout", to_string(t)));
@@ -178,6 +186,8 @@ class Verifier {
       if (std::find(v->uses.begin(), v->uses.end(), Use{const_cast<Op*>(&op), i}) == v->uses.end())
         return fail(&op, 3, fmt::format("operand {} does not know this use", i));
       if (!defined_.contains(v)) return fail(&op, 2, fmt::format("operand {} is not defined here", i));
+      if (!v->type.is_value() && !has_trait(op.kind, 'H'))
+        return fail(&op, 15, fmt::format("operand {} is {}", i, to_string(v->type)));
       if (combine_ && !in_combine(v))
         return fail(&op, 10, fmt::format("operand {} comes from outside of the combine region", i));
     }
@@ -240,7 +250,7 @@ class Verifier {
 
   Status check_stage(const Op& op) {
     if (module_.stage == Stage::kTile) {
-      if (op.kind == OpKind::kConvertLayout) return fail(&op, 12, "convert_layout in the tile stage");
+      if (has_trait(op.kind, 'D')) return fail(&op, 12, fmt::format("{} in the tile stage", info(op.kind).mnemonic));
       return {};
     }
     if (!is_elementwise(&op)) return {};

@@ -14,7 +14,7 @@ namespace {
 using Wrong = std::string;
 
 bool is_i1(const Type& t) { return t.is_bool(); }
-bool is_number(const Type& t) { return !t.pointer; }
+bool is_number(const Type& t) { return t.is_value() && !t.pointer; }
 bool same_shape(const Type& a, const Type& b) { return a.shape == b.shape; }
 Type operand_type(const Op& op, int i) { return op.operand(i)->type; }
 
@@ -311,6 +311,137 @@ Wrong check_hint(const Op& op) {
   return result_is(op, operand_type(op, 0));
 }
 
+/// Operands [first, …) are `count` scalars of type `dtype`.
+Wrong check_scalars(const Op& op, size_t first, size_t count, DType dtype, std::string_view what) {
+  if (op.operands.size() < first + count) return fmt::format("{} {} are missing", count, what);
+  for (size_t i = first; i < first + count; ++i)
+    if (op.operands[i]->type != scalar_type(dtype)) return wrong_type(what, op.operands[i]->type, kiln::name(dtype));
+  return "";
+}
+
+Wrong operand_count(const Op& op, size_t wanted) {
+  return op.operands.size() == wanted ? "" : fmt::format("{} operands, not {}", op.operands.size(), wanted);
+}
+
+Wrong is_form(const Type& t, Form form, std::string_view what) {
+  return t.form == form ? "" : wrong_type("an operand", t, what);
+}
+
+/// a[…, M, K] · b[…, K, N] → [..., M, N] of the third operand's type. Operands may be handles of shared memory.
+Wrong check_product(const Op& op) {
+  const Type a = operand_type(op, 0), b = operand_type(op, 1), c = op.result()->type;
+  const int rank = a.shape.rank;
+  if (rank < 2 || b.shape.rank != rank || c.shape.rank != rank) return "a product of tiles that are no matrices";
+  bool fits = a.shape[rank - 1] == b.shape[rank - 2] && a.shape[rank - 2] == c.shape[rank - 2] &&
+              b.shape[rank - 1] == c.shape[rank - 1];
+  for (int i = 0; i < rank - 2; ++i) fits = fits && a.shape[i] == c.shape[i] && b.shape[i] == c.shape[i];
+  if (!fits || a.pointer || b.pointer || !c.is_tile() || !is_number(c))
+    return fmt::format("{} times {} gives no {}", to_string(a), to_string(b), to_string(c));
+  if (operand_type(op, 2) != c) return wrong_type("the addend", operand_type(op, 2), to_string(c));
+  const bool ints = kiln::is_int(a.dtype);
+  const bool same = a.dtype == b.dtype || (is_fp8(a.dtype) && is_fp8(b.dtype));
+  if (!same || ints != c.is_int() || (ints && c.dtype != DType::kI32))
+    return fmt::format("{} times {} in {}", to_string(a), to_string(b), to_string(c));
+  return one_of(op, AttrName::kPrecision, {"tf32", "tf32x3", "ieee"});
+}
+
+Wrong check_dot(const Op& op) {
+  for (int i = 0; i < 2; ++i)
+    if (!operand_type(op, i).is_tile()) return wrong_type("an operand", operand_type(op, i), "a tile");
+  return check_product(op);
+}
+
+Wrong check_wgmma(const Op& op) {
+  if (!operand_type(op, 0).is_tile())
+    if (Wrong w = is_form(operand_type(op, 0), Form::kShared, "a tile or shared memory"); !w.empty()) return w;
+  if (Wrong w = is_form(operand_type(op, 1), Form::kShared, "shared memory"); !w.empty()) return w;
+  return check_product(op);
+}
+
+Wrong check_make_descriptor(const Op& op) {
+  const Type t = op.result()->type;
+  const size_t rank = t.shape.rank;
+  if (t.form != Form::kDescriptor || rank == 0) return wrong_type("the result", t, "a descriptor");
+  if (Wrong w = operand_count(op, 1 + 2 * rank); !w.empty()) return w;
+  if (operand_type(op, 0) != pointer_type(t.dtype))
+    return wrong_type("the base", operand_type(op, 0), "a pointer to " + std::string(kiln::name(t.dtype)));
+  if (Wrong w = check_scalars(op, 1, rank, DType::kI32, "sizes"); !w.empty()) return w;
+  return check_scalars(op, 1 + rank, rank, DType::kI64, "strides");
+}
+
+/// Operand `first` is a descriptor, and operands [offsets, …) say where in its tensor the block starts.
+Wrong check_block_access(const Op& op, int descriptor, const Type& block, size_t offsets) {
+  const Type d = operand_type(op, descriptor);
+  if (Wrong w = is_form(d, Form::kDescriptor, "a descriptor"); !w.empty()) return w;
+  if (block.dtype != d.dtype || block.shape != d.shape || block.pointer)
+    return fmt::format("a block {} of {}", to_string(block), to_string(d));
+  if (Wrong w = operand_count(op, offsets + d.shape.rank); !w.empty()) return w;
+  return check_scalars(op, offsets, d.shape.rank, DType::kI32, "offsets");
+}
+
+/// Shared memory and a tile of its elements.
+Wrong check_shared_access(const Op& op, const Type& shared, const Type& tile) {
+  if (Wrong w = is_form(shared, Form::kShared, "shared memory"); !w.empty()) return w;
+  const bool fits = tile.is_tile() && !tile.pointer && tile.dtype == shared.dtype && tile.shape == shared.shape;
+  return fits && shared.copies == 1
+             ? ""
+             : fmt::format("{} of {} in {}", info(op.kind).mnemonic, to_string(tile), to_string(shared));
+}
+
+Wrong check_shared_view(const Op& op) {
+  Type one = operand_type(op, 0);
+  if (one.form != Form::kShared && one.form != Form::kBarrier)
+    return wrong_type("the operand", one, "shared memory or barriers");
+  one.copies = 1;
+  if (op.result()->type != one) return wrong_type("the result", op.result()->type, to_string(one));
+  return check_scalars(op, 1, 1, DType::kI32, "numbers of a copy");
+}
+
+Wrong check_shared_trans(const Op& op) {
+  if (Wrong w = is_form(op.result()->type, Form::kShared, "shared memory"); !w.empty()) return w;
+  return check_trans(op);
+}
+
+Wrong check_async_copy(const Op& op) {
+  const Type p = operand_type(op, 1);
+  if (!p.pointer || !p.is_tile()) return wrong_type("the source", p, "a tile of pointers");
+  if (op.operands.size() == 3 && (!is_i1(operand_type(op, 2)) || !same_shape(operand_type(op, 2), p)))
+    return wrong_type("the mask", operand_type(op, 2), "i1 of the pointers' shape");
+  return check_shared_access(op, operand_type(op, 0), pointee(p));
+}
+
+Wrong check_wgmma_wait(const Op& op) {
+  if (op.operands.size() != op.results.size())
+    return fmt::format("{} operands and {} results", op.operands.size(), op.results.size());
+  for (size_t i = 0; i < op.results.size(); ++i)
+    if (op.results[i]->type != op.operands[i]->type)
+      return wrong_type("the result", op.results[i]->type, to_string(op.operands[i]->type));
+  return "";
+}
+
+Wrong check_mbarrier(const Op& op) {
+  if (Wrong w = is_form(operand_type(op, 0), Form::kBarrier, "a barrier"); !w.empty()) return w;
+  if (op.kind != OpKind::kMbarrierInit && operand_type(op, 0).copies != 1)
+    return wrong_type("the operand", operand_type(op, 0), "one barrier");
+  return op.kind == OpKind::kMbarrierWait ? check_scalars(op, 1, 1, DType::kI32, "parities") : "";
+}
+
+Wrong check_tma_load(const Op& op) {
+  if (op.operands.size() < 4) return "tma_load takes shared memory, a barrier, a descriptor and offsets";
+  const Type block = operand_type(op, 0);
+  if (Wrong w = is_form(block, Form::kShared, "shared memory"); !w.empty()) return w;
+  if (Wrong w = is_form(operand_type(op, 1), Form::kBarrier, "a barrier"); !w.empty()) return w;
+  if (block.copies != 1 || operand_type(op, 1).copies != 1) return "tma_load takes one copy and one barrier";
+  return check_block_access(op, 2, block, 3);
+}
+
+Wrong check_tma_store(const Op& op) {
+  if (op.operands.size() < 3) return "tma_store takes a descriptor, shared memory and offsets";
+  const Type block = operand_type(op, 1);
+  if (Wrong w = is_form(block, Form::kShared, "shared memory"); !w.empty()) return w;
+  return check_block_access(op, 0, block, 2);
+}
+
 }  // namespace
 
 std::string check_op_types(const Op& op) {
@@ -419,6 +550,48 @@ std::string check_op_types(const Op& op) {
       return check_hint(op);
     case OpKind::kConvertLayout:
       return result_is(op, operand_type(op, 0));
+    case OpKind::kDot:
+      return check_dot(op);
+    case OpKind::kMakeDescriptor:
+      return check_make_descriptor(op);
+    case OpKind::kDescriptorLoad:
+      if (op.operands.empty()) return "descriptor_load takes a descriptor and offsets";
+      return check_block_access(op, 0, op.result()->type, 1);
+    case OpKind::kDescriptorStore:
+      if (op.operands.size() < 2) return "descriptor_store takes a descriptor, a value and offsets";
+      return check_block_access(op, 0, operand_type(op, 1), 2);
+    case OpKind::kSharedAlloc: {
+      const Form form = op.result()->type.form;
+      return form == Form::kShared || form == Form::kBarrier ? "" : "shared_alloc gives shared memory or barriers";
+    }
+    case OpKind::kSharedView:
+      return check_shared_view(op);
+    case OpKind::kSharedTrans:
+      return check_shared_trans(op);
+    case OpKind::kSharedLoad:
+      return check_shared_access(op, operand_type(op, 0), op.result()->type);
+    case OpKind::kSharedStore:
+      return check_shared_access(op, operand_type(op, 0), operand_type(op, 1));
+    case OpKind::kAsyncCopy:
+      return check_async_copy(op);
+    case OpKind::kMbarrierInit:
+    case OpKind::kMbarrierExpect:
+    case OpKind::kMbarrierArrive:
+    case OpKind::kMbarrierWait:
+      return check_mbarrier(op);
+    case OpKind::kTmaLoad:
+      return check_tma_load(op);
+    case OpKind::kTmaStore:
+      return check_tma_store(op);
+    case OpKind::kWgmma:
+      return check_wgmma(op);
+    case OpKind::kWgmmaWait:
+      return check_wgmma_wait(op);
+    case OpKind::kWarpSpecialize:
+    case OpKind::kAsyncCommit:
+    case OpKind::kAsyncWait:
+    case OpKind::kTmaStoreWait:
+    case OpKind::kFenceAsync:
     case OpKind::kBarrier:
     case OpKind::kPrint:
     case OpKind::kYield:

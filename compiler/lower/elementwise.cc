@@ -440,6 +440,29 @@ struct Emit {
       case OpKind::kAssert:
       case OpKind::kAssume:
       case OpKind::kConvertLayout:
+      case OpKind::kDot:
+      case OpKind::kMakeDescriptor:
+      case OpKind::kDescriptorLoad:
+      case OpKind::kDescriptorStore:
+      case OpKind::kWarpSpecialize:
+      case OpKind::kSharedAlloc:
+      case OpKind::kSharedView:
+      case OpKind::kSharedTrans:
+      case OpKind::kSharedLoad:
+      case OpKind::kSharedStore:
+      case OpKind::kAsyncCopy:
+      case OpKind::kAsyncCommit:
+      case OpKind::kAsyncWait:
+      case OpKind::kMbarrierInit:
+      case OpKind::kMbarrierExpect:
+      case OpKind::kMbarrierArrive:
+      case OpKind::kMbarrierWait:
+      case OpKind::kTmaLoad:
+      case OpKind::kTmaStore:
+      case OpKind::kTmaStoreWait:
+      case OpKind::kFenceAsync:
+      case OpKind::kWgmma:
+      case OpKind::kWgmmaWait:
         break;
     }
     KILN_UNREACHABLE("{} is not elementwise", ir::print(op));

@@ -40,6 +40,7 @@ Status Lowering::run_op(const ir::Op& op) {
     return {};
   }
   if (op.kind == OpKind::kScan) return run_scan(op);
+  if (op.kind == OpKind::kDot) return error_at(op.range, ErrorKind::kUnsupported, "dot is not supported on the host");
   if (ir::is_pure(&op)) return {};
   if (op.kind == OpKind::kBarrier || op.kind == OpKind::kAssume) {
     done_.insert(&op);

@@ -100,6 +100,31 @@ class KernelLowering {
         return lower_scan(l_, op), Status{};
       case OpKind::kConvertLayout:
         return lower_convert_layout(l_, op), Status{};
+      case OpKind::kDot:
+      case OpKind::kMakeDescriptor:
+      case OpKind::kDescriptorLoad:
+      case OpKind::kDescriptorStore:
+      case OpKind::kWarpSpecialize:
+      case OpKind::kSharedAlloc:
+      case OpKind::kSharedView:
+      case OpKind::kSharedTrans:
+      case OpKind::kSharedLoad:
+      case OpKind::kSharedStore:
+      case OpKind::kAsyncCopy:
+      case OpKind::kAsyncCommit:
+      case OpKind::kAsyncWait:
+      case OpKind::kMbarrierInit:
+      case OpKind::kMbarrierExpect:
+      case OpKind::kMbarrierArrive:
+      case OpKind::kMbarrierWait:
+      case OpKind::kTmaLoad:
+      case OpKind::kTmaStore:
+      case OpKind::kTmaStoreWait:
+      case OpKind::kFenceAsync:
+      case OpKind::kWgmma:
+      case OpKind::kWgmmaWait:
+        return error_at(op.range, ErrorKind::kUnsupported, "{} is not supported on {}", ir::info(op.kind).mnemonic,
+                        l_.target.name);
       case OpKind::kFor:
         return for_loop(op);
       case OpKind::kWhile:

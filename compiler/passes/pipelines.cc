@@ -7,6 +7,7 @@
 #include "compiler/passes/canonicalize.h"
 #include "compiler/passes/cse.h"
 #include "compiler/passes/dce.h"
+#include "compiler/passes/expand_descriptors.h"
 #include "compiler/passes/fuse_fma.h"
 #include "compiler/passes/licm.h"
 #include "compiler/passes/pass.h"
@@ -28,7 +29,8 @@ Status on_tiles(ir::Module& module, const Target&) {
 
 // name, stage that it requires, stage that it gives, function
 #define KILN_TILE_PASSES                                                                  \
-  {"canonicalize", Stage::kTile, Stage::kTile, on_tiles<canonicalize>},                   \
+  {"expand_descriptors", Stage::kTile, Stage::kTile, on_tiles<expand_descriptors>},       \
+      {"canonicalize", Stage::kTile, Stage::kTile, on_tiles<canonicalize>},               \
       {"cse", Stage::kTile, Stage::kTile, on_tiles<cse>},                                 \
       {"licm", Stage::kTile, Stage::kTile,                                                \
        on_tiles<licm>}, /* what cse and licm brought together simplifies further */       \

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <limits>
 #include <numeric>
 
 namespace kiln::interp {
@@ -43,6 +44,83 @@ constexpr char kOffsets[] = R"(
   %nn = splat %n : i32[8]
   %m = cmp %r, %nn {predicate = "lt"} : i1[8]
 )";
+
+// x is a 3 × 5 tensor with rows of 6; y receives a block as integers.
+constexpr char kDescriptor[] = R"(
+  %rows = constant 3 : i32
+  %columns = constant 5 : i32
+  %stride = constant 6 : i64
+  %one = constant 1 : i64
+  %d = make_descriptor %x, %rows, %columns, %stride, %one : desc f32[2, 4]
+)";
+
+TEST_F(InterpTest, DescriptorLoadsGiveZeroOutside) {
+  x.resize(18);
+  std::iota(x.begin(), x.end(), 1.0f);
+  const std::string store = R"(
+  %v = descriptor_load %d, %i, %j : f32[2, 4]
+  %flat = reshape %v : f32[8]
+  %ints = cast %flat : i32[8]
+  %r = arange {start = 0, end = 8} : i32[8]
+  %ys = splat %y : *i32[8]
+  %p = addptr %ys, %r : *i32[8]
+  store %p, %ints
+)";
+  expect_ok(run_body(kDescriptor + std::string("%i = constant 1 : i32\n%j = constant 0 : i32") + store));
+  EXPECT_EQ(std::vector(y.begin(), y.begin() + 8), (std::vector<int32_t>{7, 8, 9, 10, 13, 14, 15, 16}));
+  expect_ok(run_body(kDescriptor + std::string("%i = constant 2 : i32\n%j = constant 3 : i32") + store));
+  EXPECT_EQ(std::vector(y.begin(), y.begin() + 8), (std::vector<int32_t>{16, 17, 0, 0, 0, 0, 0, 0}));
+  expect_ok(run_body(kDescriptor + std::string("%i = constant -1 : i32\n%j = constant -2 : i32") + store));
+  EXPECT_EQ(std::vector(y.begin(), y.begin() + 8), (std::vector<int32_t>{0, 0, 0, 0, 0, 0, 1, 2}));
+}
+
+TEST_F(InterpTest, DescriptorStoresDropWhatIsOutside) {
+  x.assign(18, -1);
+  expect_ok(run_body(kDescriptor + std::string(R"(
+  %i = constant 2 : i32
+  %j = constant 3 : i32
+  %v = constant 4.0 : f32[2, 4]
+  descriptor_store %d, %v, %i, %j
+)")));
+  for (size_t k = 0; k < x.size(); ++k) EXPECT_EQ(x[k], k == 15 || k == 16 ? 4 : -1) << k;
+}
+
+TEST_F(InterpTest, DotSumsExactProducts) {
+  for (int k = 0; k < 16; ++k) x[static_cast<size_t>(k)] = 0;
+  expect_ok(run_body(R"(
+  %r = arange {start = 0, end = 8} : i32[8]
+  %rf = cast %r : f32[8]
+  %a = reshape %rf : f32[2, 4]
+  %b = reshape %rf : f32[4, 2]
+  %c = constant 100.0 : f32[2, 2]
+  %v = dot %a, %b, %c {precision = "ieee"} : f32[2, 2]
+  %flat = reshape %v : f32[4]
+  %q = arange {start = 0, end = 4} : i32[4]
+  %xs = splat %x : *f32[4]
+  %p = addptr %xs, %q : *f32[4]
+  store %p, %flat
+)"));
+  EXPECT_EQ(std::vector(x.begin(), x.begin() + 4), (std::vector<float>{128, 134, 176, 198}));
+}
+
+TEST_F(InterpTest, DotRoundsToTf32AndWrapsIntegers) {
+  expect_ok(run_body(R"(
+  %a = constant 1.0004883 : f32[1, 1]
+  %z = constant 0.0 : f32[1, 1]
+  %t = dot %a, %a, %z : f32[1, 1]
+  %s = reshape %t : f32[1]
+  %xs = splat %x : *f32[1]
+  store %xs, %s
+  %ai = constant -128 : i8[1, 1]
+  %zi = constant 2147483647 : i32[1, 1]
+  %ti = dot %ai, %ai, %zi : i32[1, 1]
+  %si = reshape %ti : i32[1]
+  %ys = splat %y : *i32[1]
+  store %ys, %si
+)"));
+  EXPECT_EQ(x[0], 1);  // 1 + 2^-11 is a tie, and goes to the even 1
+  EXPECT_EQ(y[0], std::numeric_limits<int32_t>::min() + 16383);
+}
 
 TEST_F(InterpTest, MaskedLoadsGiveZeroOrOther) {
   std::iota(y.begin(), y.end(), 10);

@@ -36,6 +36,10 @@ TEST_P(BrokenTest, IsReported) {
 INSTANTIATE_TEST_SUITE_P(
     Verifier, BrokenTest,
     testing::Values(
+        // 15: handles
+        Broken{15,
+               "%s = cast %n : i64\n%d = make_descriptor %x, %n, %s : desc f32[4]\n%a = hint %d : desc f32[4]\nreturn"},
+        Broken{15, "%a = constant 1 : desc i32[4]\nreturn"},
         // 1: terminators
         Broken{1, ""}, Broken{1, "yield"}, Broken{1, "return\nreturn"}, Broken{1, "%c = program_id {axis = 0} : i32"},
         Broken{1, "%s = while (%i = %n) : i32 { yield %i } do (%j: i32) { yield %j }\nreturn"},
@@ -95,6 +99,17 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{8, "%s = for %i = %n to %n step %n iter (%a = %f) : i32 -> (i32) { yield %a }\nreturn"},
         Broken{8, "if %n { yield }\nreturn"}, Broken{8, "assert %n {text = \"\"}\nreturn"},
         Broken{8, "assume %n\nreturn"}, Broken{8, "%a = hint %n : i64\nreturn"},
+        Broken{8, "%t = splat %f : f32[4, 4]\n%a = dot %t, %t, %f : f32\nreturn"},
+        Broken{8, "%t = splat %f : f32[4, 8]\n%z = splat %f : f32[4, 8]\n%a = dot %t, %t, %z : f32[4, 8]\nreturn"},
+        Broken{8, "%t = splat %n : i32[4, 4]\n%z = splat %f : f32[4, 4]\n%a = dot %t, %t, %z : f32[4, 4]\nreturn"},
+        Broken{8, "%d = make_descriptor %x, %n, %n : desc f32[4]\nreturn"},
+        Broken{8, "%s = cast %n : i64\n%d = make_descriptor %x, %n, %s : desc i32[4]\nreturn"},
+        Broken{8,
+               "%s = cast %n : i64\n%d = make_descriptor %x, %n, %s : desc f32[4]\n%a = descriptor_load %d : "
+               "f32[4]\nreturn"},
+        Broken{8,
+               "%s = cast %n : i64\n%d = make_descriptor %x, %n, %s : desc f32[4]\n%a = descriptor_load %d, %n : "
+               "f32[8]\nreturn"},
         // 9: what regions yield
         Broken{9, "%t = splat %f : f32[4]\n%a = reduce %t {axis = 0} : f32 (%l: f32, %r: f32) { yield }\nreturn"},
         Broken{9, "%c = constant 1 : i1\n%a = if %c : i32 { yield %n } else { yield %f }\nreturn"},
