@@ -141,6 +141,22 @@ Result<Value> Codegen::tensor_attribute(const Arg& base, std::string_view name, 
   return d;
 }
 
+Result<Value> Codegen::descriptor_attribute(const Value& base, const DescriptorValue& descriptor, std::string_view name,
+                                            SourceRange range, SourceRange name_range) {
+  const Type& type = descriptor.handle->type;
+  if (name == "dtype") return Value(TypeValue{ir::scalar_type(type.dtype)});
+  if (name == "block_shape") return shape_value(type.shape);
+  if (name == "shape") return Value::tuple(descriptor.shape);
+  if (name == "strides") return Value::tuple(descriptor.strides);
+  if (const Builtin* row = find_builtin(name, kOfDescriptor))
+    return method(std::string(name), row, nullptr, {base, range});
+  std::vector<std::string> names = builtin_names(kOfDescriptor);
+  names.insert(names.end(), {"dtype", "block_shape", "shape", "strides"});
+  Diagnostic d = fail(name_range, ErrorKind::kName, "a tensor descriptor has no attribute {}", name);
+  std::string near = nearest_name(name, names);
+  return near.empty() ? d : with_note(std::move(d), fmt::format("help: did you mean {}?", near));
+}
+
 Result<Value> Codegen::attribute(const Value& base, std::string_view name, SourceRange range, SourceRange name_range) {
   if (const ModulePath* m = base.module()) {
     if (std::optional<Value> member = module_member(m->path, name)) return *std::move(member);
@@ -154,6 +170,7 @@ Result<Value> Codegen::attribute(const Value& base, std::string_view name, Sourc
     if (!near.empty()) return with_note(std::move(d), fmt::format("help: did you mean {}?", near));
     return d;
   }
+  if (const DescriptorValue* d = base.descriptor()) return descriptor_attribute(base, *d, name, range, name_range);
   if (const TypeValue* t = base.type()) return type_attribute(t->type, name, range, name_range);
   return fail(name_range, ErrorKind::kName, "{} has no attribute {}", describe(base), name);
 }

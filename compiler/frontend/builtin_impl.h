@@ -20,6 +20,8 @@ template <ir::OpKind kKind>
 Result<Value> math_op(Codegen& g, const BoundArgs& a) {
   return math_unary(g, a, kKind);
 }
+// builtin_matrix.cc: products and tensor descriptors
+Impl dot, make_tensor_descriptor, descriptor_load, descriptor_store;
 // builtin_shape.cc: shapes, reductions and scans
 Impl expand_dims, broadcast, broadcast_to, reshape, trans, permute, join, split, reduce, associative_scan;
 

@@ -26,7 +26,7 @@ constexpr Builtin kBuiltins[] = {
 #undef KILN_UNSUPPORTED
 };
 
-constexpr std::string_view kLetters = "LMDSTPRC";  // in the order of Exposure's bits
+constexpr std::string_view kLetters = "LMDSTPRCB";  // in the order of Exposure's bits
 
 /// A module of Triton, the functions it shows, and its submodules (comma-separated).
 struct ModuleRow {
@@ -95,7 +95,7 @@ std::string Builtin::display_name() const {
   unsigned e = exposure();
   if (e & kInLanguage) return fmt::format("tl.{}", name);
   if (e & kInLibdevice) return fmt::format("libdevice.{}", name);
-  if (e & kIsMethod) return fmt::format(".{}()", name);
+  if (e & (kIsMethod | kOfDescriptor)) return fmt::format(".{}()", name);
   if (e & kInTriton) return fmt::format("triton.{}", name);
   if (e & kInRandom) return fmt::format("tl.random.{}", name);
   if (e & kInCuda) return fmt::format("tl.extra.cuda.{}", name);

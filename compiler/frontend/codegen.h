@@ -159,6 +159,8 @@ class Codegen {
   Result<Value> call_expr(const ast::Call& e);
   Result<Value> binary_tensor(ast::BinaryOp op, const Arg& a, const Arg& b, SourceRange range);
   Result<Value> type_attribute(const ir::Type& t, std::string_view name, SourceRange range, SourceRange name_range);
+  Result<Value> descriptor_attribute(const Value& base, const DescriptorValue& descriptor, std::string_view name,
+                                     SourceRange range, SourceRange name_range);
   Result<Value> tensor_attribute(const Arg& base, std::string_view name, SourceRange range, SourceRange name_range);
   Result<std::vector<Arg>> bind_function(const FunctionPtr& function, std::vector<Arg> positional,
                                          std::vector<std::pair<std::string, Arg>> keywords, SourceRange range);

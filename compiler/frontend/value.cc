@@ -47,6 +47,9 @@ std::string describe(const Value& value) {
   if (const Builtin* b = value.builtin()) return fmt::format("the function {}", b->display_name());
   if (const ModulePath* m = value.module()) return fmt::format("the module {}", m->path);
   if (const MethodValue* m = value.method()) return fmt::format("the method {}", m->name);
+  if (const DescriptorValue* d = value.descriptor())
+    return fmt::format("a tensor descriptor of {} blocks {}", info(d->handle->type.dtype).triton,
+                       ir::to_string(d->handle->type.shape));
   return "a range";
 }
 
@@ -90,6 +93,7 @@ bool same(const Value& a, const Value& b) {
   if (a.builtin()) return a.builtin() == b.builtin();
   if (a.module()) return *a.module() == *b.module();
   if (a.method()) return a.method() == b.method();
+  if (a.descriptor()) return a.descriptor() == b.descriptor();
   return a.range() == b.range();
 }
 

@@ -1,5 +1,5 @@
 // What an expression of a kernel evaluates to while it is compiled: a compile-time constant, a value of the IR, or one
-// of the things that only exist at compile time (types, functions, modules, tuples, ranges).
+// of the things that only exist at compile time (types, functions, modules, tuples, ranges, descriptors).
 #pragma once
 #include <memory>
 #include <string>
@@ -15,6 +15,7 @@ struct Builtin;
 struct TupleValue;
 struct MethodValue;
 struct RangeValue;
+struct DescriptorValue;
 
 using FunctionPtr = std::shared_ptr<const JitFunction>;
 
@@ -25,7 +26,8 @@ struct TypeValue {
 
 struct Value {
   std::variant<ast::Constant, ir::Value*, TypeValue, std::shared_ptr<const TupleValue>, FunctionPtr, const Builtin*,
-               ModulePath, std::shared_ptr<const MethodValue>, std::shared_ptr<const RangeValue>>
+               ModulePath, std::shared_ptr<const MethodValue>, std::shared_ptr<const RangeValue>,
+               std::shared_ptr<const DescriptorValue>>
       data;
 
   Value() : data(ast::Constant(ast::None{})) {}
@@ -38,6 +40,7 @@ struct Value {
   Value(std::shared_ptr<const TupleValue> t) : data(std::move(t)) {}
   Value(std::shared_ptr<const MethodValue> m) : data(std::move(m)) {}
   Value(std::shared_ptr<const RangeValue> r) : data(std::move(r)) {}
+  Value(std::shared_ptr<const DescriptorValue> d) : data(std::move(d)) {}
 
   static Value boolean(bool v) { return Value(ast::Constant(v)); }
   static Value integer(ast::Int v) { return Value(ast::Constant(v)); }
@@ -77,6 +80,10 @@ struct Value {
     auto* p = std::get_if<std::shared_ptr<const RangeValue>>(&data);
     return p ? p->get() : nullptr;
   }
+  const DescriptorValue* descriptor() const {
+    auto* p = std::get_if<std::shared_ptr<const DescriptorValue>>(&data);
+    return p ? p->get() : nullptr;
+  }
 };
 
 /// A value with the place of the expression that gave it.
@@ -103,6 +110,12 @@ struct RangeValue {
   bool is_static = false;
   Arg start, end, step;
   std::vector<std::pair<ir::AttrName, ir::Attr>> attrs;
+};
+
+/// A tensor descriptor: its handle in the IR, and the sizes and strides that it was made of.
+struct DescriptorValue {
+  ir::Value* handle = nullptr;
+  std::vector<Value> shape, strides;
 };
 
 Value from_global(const Global& global);

@@ -1,0 +1,218 @@
+// Matrix products, and tensor descriptors: tensors in memory that are read and written by blocks.
+#include <algorithm>
+
+#include "compiler/frontend/builtin_impl.h"
+
+namespace kiln::frontend::impl {
+
+using ir::AttrName;
+using ir::OpKind;
+using ir::Shape;
+using ir::Type;
+
+namespace {
+
+/// The smallest K that tensor cores take, by the operands' width: 16 halves, 8 words, 32 bytes.
+int smallest_k(const Type& operand) { return operand.element_bits() >= 32 ? 8 : 256 / operand.element_bits(); }
+
+Diagnostic shapes_do_not_fit(Codegen& g, const BoundArgs& a, const Type& x, const Type& y, std::string_view why,
+                             std::string_view help) {
+  return with_note(g.fail(a.range, ErrorKind::kType, "tl.dot of {} and {}: {}", describe(x), describe(y), why),
+                   fmt::format("help: {}", help));
+}
+
+Status check_operands(Codegen& g, const BoundArgs& a, const Type& x, const Type& y) {
+  const int rank = x.shape.rank;
+  if (x.is_scalar() || y.is_scalar() || rank != y.shape.rank || rank < 2 || rank > 3)
+    return shapes_do_not_fit(g, a, x, y, "both must have 2 dimensions, or 3 with a batch in front",
+                             "a vector becomes a matrix with v[None, :]");
+  if (x.shape[rank - 1] != y.shape[rank - 2])
+    return shapes_do_not_fit(g, a, x, y,
+                             fmt::format("the inner dimensions are {} and {}", x.shape[rank - 1], y.shape[rank - 2]),
+                             "the operands are [M, K] and [K, N]; transpose one with tl.trans(x) or x.T");
+  if (rank == 3 && x.shape[0] != y.shape[0])
+    return shapes_do_not_fit(g, a, x, y, fmt::format("the batches are {} and {}", x.shape[0], y.shape[0]),
+                             "a batched product multiplies matrix i of both");
+  const bool both_fp8 = !x.pointer && !y.pointer && is_fp8(x.dtype) && is_fp8(y.dtype);
+  if (x.pointer || y.pointer || (x.dtype != y.dtype && !both_fp8))
+    return with_note(g.fail(a.range, ErrorKind::kType, "tl.dot of {} and {}: the element types differ", describe(x),
+                            describe(y)),
+                     "help: convert one of them with .to(…)");
+  if (x.is_int() && x.element_bits() != 8)
+    return with_note(g.fail(a.range, ErrorKind::kType, "tl.dot takes integers of 8 bits only, got {}", describe(x)),
+                     "help: convert to a float type, or write tl.sum(a[:, :, None] * b[None, :, :], axis=1)");
+  if (const int k = x.shape[rank - 1]; k < smallest_k(x))
+    return with_note(g.fail(a.range, ErrorKind::kValue, "tl.dot of {} and {}: K is {}, and must be at least {}",
+                            describe(x), describe(y), k, smallest_k(x)),
+                     "help: make the block along K larger, and mask what is beyond the matrix with 0");
+  return {};
+}
+
+Result<DType> result_dtype(Codegen& g, const BoundArgs& a, const Type& x, int out_dtype) {
+  if (x.is_int()) return DType::kI32;
+  if (x.dtype == DType::kF64) return DType::kF64;
+  if (!a.has(out_dtype)) return DType::kF32;
+  KILN_TRY(Type wanted, g.dtype_arg(a, out_dtype));
+  if (wanted.dtype == DType::kF32 || (wanted.dtype == DType::kF16 && (x.dtype == DType::kF16 || is_fp8(x.dtype))))
+    return wanted.dtype;
+  return with_note(g.fail(a.at(out_dtype), ErrorKind::kType, "tl.dot of {} cannot accumulate in {}",
+                          describe(x.scalar()), describe(wanted)),
+                   "help: leave out_dtype out, and convert the result with .to(…)");
+}
+
+/// input_precision and its older spelling allow_tf32.
+Result<std::string> precision_arg(Codegen& g, const BoundArgs& a, const Type& x, int precision, int allow_tf32) {
+  if (a.has(precision) && a.has(allow_tf32))
+    return g.fail(a.at(allow_tf32), ErrorKind::kType, "tl.dot takes input_precision or allow_tf32, not both");
+  std::string text = "tf32";
+  if (a.has(allow_tf32)) {
+    KILN_TRY(bool allow, g.const_bool(a, allow_tf32));
+    if (!allow) text = "ieee";
+  } else if (a.has(precision)) {
+    KILN_TRY(text, g.const_text(a, precision));
+    if (text != "tf32" && text != "tf32x3" && text != "ieee")
+      return g.fail(a.at(precision), ErrorKind::kValue,
+                    "input_precision of tl.dot must be one of 'tf32', 'tf32x3', 'ieee', got '{}'", text);
+  }
+  return x.dtype == DType::kF32 ? text : std::string();  // other types have one precision only
+}
+
+}  // namespace
+
+Result<Value> dot(Codegen& g, const BoundArgs& a) {
+  enum { kInput, kOther, kAcc, kPrecision, kAllowTf32, kImprecise, kOutDtype };
+  KILN_TRY(ir::Value * x, g.tensor(a.args[kInput]));
+  KILN_TRY(ir::Value * y, g.tensor(a.args[kOther]));
+  KILN_CHECK_OK(check_operands(g, a, x->type, y->type));
+  KILN_TRY(DType dtype, result_dtype(g, a, x->type, kOutDtype));
+  KILN_TRY(std::string precision, precision_arg(g, a, x->type, kPrecision, kAllowTf32));
+  // Limits of imprecise fp8 accumulation are promises of more precision than asked for when they are ignored.
+  if (a.has(kImprecise)) {
+    KILN_TRY([[maybe_unused]] ast::Int terms, g.const_int(a, kImprecise));
+  }
+  Shape shape = x->type.shape;
+  shape[shape.rank - 1] = y->type.shape[shape.rank - 1];
+  KILN_CHECK_OK(g.check_shape(shape, a.range));
+  const Type result = ir::tile_type(dtype, shape);
+  ir::Value* acc = nullptr;
+  if (a.has(kAcc)) {
+    KILN_TRY(acc, g.tensor(a.args[kAcc]));
+    if (!acc->type.same_tile(result))
+      return with_note(g.fail(a.at(kAcc), ErrorKind::kType, "acc of tl.dot is {}, but the product is {}",
+                              describe(acc->type), describe(result)),
+                       fmt::format("help: make it with tl.zeros({}, dtype=tl.{})", ir::to_string(shape),
+                                   describe(result.scalar())));
+  } else {
+    acc = g.b.zero(result);
+  }
+  std::vector<std::pair<AttrName, ir::Attr>> attrs;
+  if (!precision.empty()) attrs.emplace_back(AttrName::kPrecision, precision);
+  return Value(g.b.create1(OpKind::kDot, {x, y, acc}, result, std::move(attrs)));
+}
+
+// --- tensor descriptors
+
+namespace {
+
+/// A tuple or list of integers, each a constexpr or a scalar of the running program, as values of `dtype`.
+Result<std::vector<ir::Value*>> scalars_arg(Codegen& g, const BoundArgs& a, int i, DType dtype) {
+  std::vector<Value> items = {a[i]};
+  if (const TupleValue* list = a[i].as_tuple()) items = list->items;
+  std::vector<ir::Value*> out;
+  for (const Value& item : items) {
+    KILN_TRY(ir::Value * v, g.tensor({item, a.at(i)}));
+    if (!v->type.is_scalar() || !v->type.is_int())
+      return g.fail(a.at(i), ErrorKind::kType, "{} of {} takes integer scalars, got {}", a.name(i),
+                    a.builtin->display_name(), describe(item));
+    KILN_TRY(v, g.cast(v, ir::scalar_type(dtype), a.at(i)));
+    out.push_back(v);
+  }
+  return out;
+}
+
+Result<ir::Value*> descriptor_arg(Codegen& g, const BoundArgs& a, int i) {
+  if (const DescriptorValue* d = a[i].descriptor()) return d->handle;
+  return with_note(g.fail(a.at(i), ErrorKind::kType, "{} takes a tensor descriptor, got {}",
+                          a.builtin->display_name(), describe(a[i])),
+                   "help: tl.make_tensor_descriptor(pointer, shape, strides, block_shape) makes one");
+}
+
+Result<std::vector<ir::Value*>> offsets_arg(Codegen& g, const BoundArgs& a, int i, const Type& descriptor) {
+  KILN_TRY(std::vector<ir::Value*> offsets, scalars_arg(g, a, i, DType::kI32));
+  if (offsets.size() != descriptor.shape.rank)
+    return g.fail(a.at(i), ErrorKind::kType, "{} offsets for a descriptor of {} dimensions", offsets.size(),
+                  descriptor.shape.rank);
+  return offsets;
+}
+
+}  // namespace
+
+Result<Value> make_tensor_descriptor(Codegen& g, const BoundArgs& a) {
+  enum { kBase, kShape, kStrides, kBlock, kPadding };
+  constexpr size_t kMostDimensions = 5;
+  constexpr int kSmallestRow = 16;  // bytes that the tensor memory accelerator moves at least
+  ir::Value* base = a[kBase].tensor();
+  if (!base || !base->type.pointer || base->type.is_tile())
+    return g.fail(a.at(kBase), ErrorKind::kType, "base of {} must be a scalar pointer, got {}",
+                  a.builtin->display_name(), describe(a[kBase]));
+  KILN_TRY(std::vector<ir::Value*> sizes, scalars_arg(g, a, kShape, DType::kI32));
+  KILN_TRY(std::vector<ir::Value*> strides, scalars_arg(g, a, kStrides, DType::kI64));
+  KILN_TRY(Shape block, g.shape_arg(a, kBlock));
+  const size_t rank = block.rank;
+  if (rank < 1 || rank > kMostDimensions || sizes.size() != rank || strides.size() != rank)
+    return with_note(g.fail(a.range, ErrorKind::kType, "a descriptor of {} sizes, {} strides and a block of {} dimensions",
+                            sizes.size(), strides.size(), rank),
+                     "help: shape, strides and block_shape have one entry for each of 1 to 5 dimensions");
+  const TupleValue* stride_list = a[kStrides].as_tuple();
+  const Value& last = stride_list ? stride_list->items.back() : a[kStrides];
+  const auto* one = last.constant_as<ast::Int>();
+  if (!one || *one != 1)
+    return with_note(g.fail(a.at(kStrides), ErrorKind::kType, "the last stride of a descriptor must be the constant 1, got {}",
+                            describe(last)),
+                     "help: describe the transposed tensor, and transpose the loaded block with .T");
+  const int row_bytes = block[static_cast<int>(rank) - 1] * size_of(base->type.dtype);
+  if (row_bytes < kSmallestRow)
+    return g.fail(a.at(kBlock), ErrorKind::kValue,
+                  "the last dimension of a descriptor's block must have at least {} bytes, got {}", kSmallestRow,
+                  row_bytes);
+  if (a.has(kPadding)) {
+    KILN_TRY(std::string padding, g.const_text(a, kPadding));
+    if (padding != "zero")
+      return with_note(g.fail(a.at(kPadding), ErrorKind::kUnsupported, "padding_option '{}' is not compiled yet", padding),
+                       "help: what is loaded from outside of the tensor is 0");
+  }
+  auto descriptor = std::make_shared<DescriptorValue>();
+  for (size_t d = 0; d < rank; ++d) {
+    descriptor->shape.push_back(Value(sizes[d]));
+    descriptor->strides.push_back(Value(strides[d]));
+  }
+  std::vector<ir::Value*> operands = {base};
+  operands.insert(operands.end(), sizes.begin(), sizes.end());
+  operands.insert(operands.end(), strides.begin(), strides.end());
+  const Type type = ir::descriptor_type(base->type.dtype, block);
+  descriptor->handle = g.b.create(OpKind::kMakeDescriptor, operands, std::span(&type, 1))->result();
+  return Value(std::shared_ptr<const DescriptorValue>(std::move(descriptor)));
+}
+
+Result<Value> descriptor_load(Codegen& g, const BoundArgs& a) {
+  KILN_TRY(ir::Value * d, descriptor_arg(g, a, 0));
+  KILN_TRY(std::vector<ir::Value*> operands, offsets_arg(g, a, 1, d->type));
+  operands.insert(operands.begin(), d);
+  const Type block = ir::tile_type(d->type.dtype, d->type.shape);
+  return Value(g.b.create(OpKind::kDescriptorLoad, operands, std::span(&block, 1))->result());
+}
+
+Result<Value> descriptor_store(Codegen& g, const BoundArgs& a) {
+  KILN_TRY(ir::Value * d, descriptor_arg(g, a, 0));
+  KILN_TRY(std::vector<ir::Value*> operands, offsets_arg(g, a, 1, d->type));
+  KILN_TRY(ir::Value * v, g.tensor(a.args[2]));
+  if (v->type.shape != d->type.shape)
+    return g.fail(a.at(2), ErrorKind::kType, "the value is {}, but the descriptor's block is {}", describe(v->type),
+                  ir::to_string(d->type.shape));
+  KILN_TRY(v, g.cast(v, ir::scalar_type(d->type.dtype), a.at(2)));
+  operands.insert(operands.begin(), {d, v});
+  g.b.create(OpKind::kDescriptorStore, operands, {});
+  return Value();
+}
+
+}  // namespace kiln::frontend::impl
