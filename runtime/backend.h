@@ -102,6 +102,9 @@ class Backend {
 
   virtual Result<std::unique_ptr<StreamImpl>> new_stream() = 0;
   virtual StreamImpl& default_stream() = 0;
+  /// The stream's handle in the vendor's own interface (a CUstream), for libraries that queue work themselves; the
+  /// device is current on this thread afterwards. kUnsupported on the CPU.
+  virtual Result<void*> native_stream(StreamImpl& stream) = 0;
   virtual Result<std::unique_ptr<EventImpl>> record(StreamImpl& stream) = 0;
   virtual Result<double> elapsed_ms(const EventImpl& from, EventImpl& to) = 0;
   virtual Status synchronize() = 0;

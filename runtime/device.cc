@@ -26,6 +26,15 @@ DeviceImpl::DeviceImpl(std::string name, std::unique_ptr<Backend> backend)
 
 DeviceImpl::~DeviceImpl() = default;
 
+Result<Companion*> DeviceImpl::companion(const std::string& name, const MakeCompanion& make) {
+  std::lock_guard lock(companion_mutex_);
+  std::unique_ptr<Companion>& slot = companions_[name];
+  if (!slot) {
+    KILN_TRY(slot, make(*this));
+  }
+  return slot.get();
+}
+
 Result<std::shared_ptr<Storage>> allocate_storage(const Device& device, int64_t bytes) {
   DeviceImpl& impl = *device.impl();
   KILN_TRY(Block * block, impl.allocator().allocate(bytes, impl.backend().default_stream()));

@@ -1,5 +1,7 @@
 // A device as the rest of the runtime sees it: a backend with its caching allocator, and the storage of tensors on it.
 #pragma once
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -9,6 +11,12 @@
 #include "runtime/backend.h"
 
 namespace kiln::runtime {
+
+/// What a room above keeps with a device, as BLAS keeps its handles.
+class Companion {
+ public:
+  virtual ~Companion() = default;
+};
 
 class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
  public:
@@ -24,10 +32,17 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
   Allocator& allocator() { return allocator_; }
   StreamImpl& stream_or_default(const Stream& stream) { return stream ? *stream.impl() : backend_->default_stream(); }
 
+  /// The companion of that name, made by `make` at the first use; a failure is tried again. It lives as long as the
+  /// device.
+  using MakeCompanion = std::function<Result<std::unique_ptr<Companion>>(DeviceImpl&)>;
+  Result<Companion*> companion(const std::string& name, const MakeCompanion& make);
+
  private:
   std::string name_, target_;
   std::unique_ptr<Backend> backend_;
   Allocator allocator_;  // after the backend: it gives its memory back first
+  std::mutex companion_mutex_;
+  std::map<std::string, std::unique_ptr<Companion>> companions_;  // last: they may hold memory of the allocator
 };
 
 /// The memory of a tensor and of all its views; gives it back when the last of them goes, or at free().

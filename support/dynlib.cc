@@ -2,11 +2,13 @@
 
 #include <dlfcn.h>
 
+#include <fmt/ranges.h>
+
 #include "support/diag.h"
 
 namespace kiln {
 
-Result<DynLib> DynLib::open(std::span<const std::string> names, std::string_view what) {
+Result<DynLib> DynLib::open(std::span<const std::string> names, std::string_view what, Absent absent) {
   std::string other_reason;  // a file that exists but does not load says more than "not found"
   for (const std::string& name : names) {
     if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
@@ -21,6 +23,7 @@ Result<DynLib> DynLib::open(std::span<const std::string> names, std::string_view
     if (!missing && other_reason.empty()) other_reason = reason;
   }
   if (!other_reason.empty()) return error(ErrorKind::kDevice, "{} does not load: {}", what, other_reason);
+  if (absent == Absent::kNameAll) return error(ErrorKind::kDevice, "no {}: tried {}", what, fmt::join(names, ", "));
   return error(ErrorKind::kDevice, "no {}: {} not found", what, names.empty() ? std::string("library") : names.front());
 }
 

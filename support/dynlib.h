@@ -12,9 +12,13 @@ namespace kiln {
 /// exit.
 class DynLib {
  public:
+  /// How an absent library is told: by its first name, or by all that were tried.
+  enum class Absent { kNameFirst, kNameAll };
+
   /// Opens the first of `names` (a file name or a path) that loads. kDevice: "no CUDA driver: libcuda.so.1 not found",
   /// or the loader's own words when a file is there but does not load. `what` names the library in the sentence.
-  static Result<DynLib> open(std::span<const std::string> names, std::string_view what);
+  static Result<DynLib> open(std::span<const std::string> names, std::string_view what,
+                             Absent absent = Absent::kNameFirst);
 
   /// The address of a symbol, or nullptr.
   void* symbol(const char* name) const;

@@ -132,6 +132,10 @@ class CudaBackend : public Backend {
     return std::unique_ptr<StreamImpl>(new CudaStream(*this, handle));
   }
   StreamImpl& default_stream() override { return stream_; }
+  Result<void*> native_stream(StreamImpl& stream) override {
+    KILN_CHECK_OK(activate());
+    return static_cast<void*>(queue(stream).handle);
+  }
 
   Result<std::unique_ptr<EventImpl>> record(StreamImpl& stream) override {
     KILN_CHECK_OK(activate());

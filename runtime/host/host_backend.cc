@@ -136,6 +136,9 @@ class HostBackend : public Backend {
     return std::unique_ptr<StreamImpl>(new HostStream(*this));
   }
   StreamImpl& default_stream() override { return stream_; }
+  Result<void*> native_stream(StreamImpl&) override {
+    return error(ErrorKind::kUnsupported, "the cpu device has no streams of a vendor's library");
+  }
   Result<std::unique_ptr<EventImpl>> record(StreamImpl&) override { return std::unique_ptr<EventImpl>(new HostEvent); }
   Result<double> elapsed_ms(const EventImpl& from, EventImpl& to) override {
     auto *start = dynamic_cast<const HostEvent*>(&from), *end = dynamic_cast<const HostEvent*>(&to);

@@ -54,6 +54,7 @@ struct FakeBackend : Backend {
     return std::unique_ptr<StreamImpl>(new FakeStream(*this));
   }
   StreamImpl& default_stream() override { return stream; }
+  Result<void*> native_stream(StreamImpl&) override { return nullptr; }
   Result<std::unique_ptr<EventImpl>> record(StreamImpl&) override {
     events.push_back(std::make_shared<bool>(false));
     return std::unique_ptr<EventImpl>(new FakeEvent(events.back()));

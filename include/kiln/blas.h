@@ -1,0 +1,76 @@
+// Matrix products by the vendors' BLAS libraries: what Kiln's own kernels are measured against. Each library is opened
+// at the first use; nothing of it is linked.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/tensor.h"
+
+namespace kiln {
+
+enum class MatmulImpl : uint8_t {
+  kCublas,        // cublasGemmEx, cublasGemmStridedBatchedEx
+  kCublasLt,      // cublasLtMatmul with the algorithm that its heuristics name first
+  kCublasLtBest,  // … with the fastest of the up to 32 that they name, timed on this device
+  kOpenBlas,      // cblas_sgemm, cblas_dgemm, with the threads of the cpu device
+};
+inline constexpr MatmulImpl kMatmulImpls[] = {MatmulImpl::kCublas, MatmulImpl::kCublasLt, MatmulImpl::kCublasLtBest,
+                                              MatmulImpl::kOpenBlas};
+/// "cublas", "cublaslt", "cublaslt-best", "openblas".
+std::string_view name(MatmulImpl impl);
+std::optional<MatmulImpl> parse_matmul_impl(std::string_view text);
+
+/// Applied to A·B + bias before it is rounded. kGeluTanh is x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
+enum class Activation : uint8_t { kNone, kRelu, kGeluTanh };
+/// "none", "relu", "gelu".
+std::string_view name(Activation activation);
+std::optional<Activation> parse_activation(std::string_view text);
+
+struct MatmulOptions {
+  std::optional<MatmulImpl> impl = {};        // unset: cuBLAS on a GPU, OpenBLAS on the CPU
+  std::optional<DType> out_dtype = {};        // unset: that of `out`, else a's (fp8 gives bf16, i8 gives i32)
+  Tensor out = {};                            // written when set: row-major, of the result's shape
+  Tensor bias = {};                           // [N], of the result's dtype; cublasLt only
+  Activation activation = Activation::kNone;  // other than kNone: cublasLt only
+  bool tf32 = false;                          // f32 operands may be rounded to 10 bits of mantissa on their way in
+  bool fast_accumulation = false;             // fp8: sums are carried to full precision less often
+  Stream stream = {};                         // empty: the device's default stream
+};
+
+/// a [M, K] · b [K, N] → [M, N], or in batches [B, M, K] · [B, K, N] → [B, M, N], where an operand with two dimensions
+/// or with B = 1 serves every batch. Operands may be transposed views or have gaps between rows, but one of their last
+/// two strides must be 1. Products of f16, bf16, f32 and fp8 are summed in f32, f64 in f64, i8 in i32.
+///
+/// kType: shapes, dtypes or devices that do not fit (both are named). kUnsupported: the library does not do this; the
+/// notes say what would work. kDevice: the library is absent (one line that names what was tried), too old or failed.
+Result<Tensor> matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options = {});
+
+/// Whether matmul takes a matrix or batch with these strides, or needs a contiguous copy of it.
+bool matmul_takes_strides(const Tensor& t);
+
+/// How matmul will run that problem: the choice among cublasLt's algorithms.
+struct MatmulPlan {
+  int offered = 1;              // algorithms that the heuristics name, best guess first; 1 for other libraries
+  int chosen = 0;               // the one that is used
+  int64_t workspace_bytes = 0;  // that it needs, of the 32 MiB which every algorithm may have
+  std::vector<double> us = {};  // kCublasLtBest: medians of each; NaN for one that failed or fell out early
+};
+
+/// Prepares what matmul needs for that problem (handles, heuristics, the timing of kCublasLtBest) and keeps it.
+/// Timing writes to options.out when it is set.
+Result<MatmulPlan> plan_matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options = {});
+
+/// One of the libraries on this machine.
+struct BlasLibrary {
+  std::string_view name;  // "cuBLAS"
+  std::string impls;      // what it serves: "cublaslt, cublaslt-best"
+  std::string version;    // "13.1.0"; empty when it is absent
+  std::string detail;     // its path, or the one line that says why it cannot be used
+  bool available() const { return !version.empty(); }
+};
+/// Opens each to see.
+std::vector<BlasLibrary> blas_libraries();
+
+}  // namespace kiln

@@ -1,0 +1,151 @@
+// The public API: checks once, then hands the problem to the engine of the library.
+#include <algorithm>
+#include <bit>
+
+#include "runtime/blas/engine.h"
+#include "runtime/blas/library.h"
+#include "support/diag.h"
+
+namespace kiln {
+
+namespace {
+
+using namespace runtime;
+using namespace runtime::blas;
+
+constexpr std::string_view kImplNames[] = {"cublas", "cublaslt", "cublaslt-best", "openblas"};
+constexpr std::string_view kActivationNames[] = {"none", "relu", "gelu"};
+
+template <class E, size_t N>
+std::optional<E> parse_name(const std::string_view (&names)[N], std::string_view text) {
+  auto found = std::find(std::begin(names), std::end(names), text);
+  if (found == std::end(names)) return std::nullopt;
+  return static_cast<E>(found - std::begin(names));
+}
+
+Result<Engine*> engine_of(DeviceImpl& device, MatmulImpl impl) {
+  bool cuda = impl != MatmulImpl::kOpenBlas;
+  if (cuda != device.is_cuda())
+    return with_note(error(ErrorKind::kUnsupported, "{} multiplies on {}, and the operands are on {}", name(impl),
+                           cuda ? "a GPU" : "the CPU", device.name()),
+                     fmt::format("help: move them with .to({}), or take impl {}", cuda ? "cuda" : "cpu",
+                                 cuda ? "openblas" : "cublas"));
+  switch (impl) {
+    case MatmulImpl::kCublas:
+      return cublas_engine(device);
+    case MatmulImpl::kCublasLt:
+      return cublaslt_engine(device, false);
+    case MatmulImpl::kCublasLtBest:
+      return cublaslt_engine(device, true);
+    case MatmulImpl::kOpenBlas:
+      return openblas_engine(device);
+  }
+  KILN_UNREACHABLE("an impl outside of the enum");
+}
+
+// Everything that running and planning share.
+struct Call {
+  GemmProblem problem;
+  Operands operands;
+  Tensor out;
+  std::shared_ptr<DeviceImpl> device;
+  StreamImpl* stream = nullptr;
+  Engine* engine = nullptr;
+};
+
+uint32_t alignment_of(uint64_t address) {
+  constexpr int kMost = 8;  // 256 bytes, what the libraries' heuristics assume
+  return address == 0 ? 1u << kMost : 1u << std::min(std::countr_zero(address), kMost);
+}
+
+// Later work of `second` comes after the present work of `first`: memory is handed out in the default stream's order.
+Status order(DeviceImpl& device, StreamImpl& first, StreamImpl& second) {
+  if (&first == &second) return {};
+  KILN_TRY(std::unique_ptr<EventImpl> event, device.backend().record(first));
+  return second.wait(*event);
+}
+
+Result<Call> prepare(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
+  if (!a || a.is_freed()) {  // make_problem has the words for it, but the device is asked first
+    KILN_TRY([[maybe_unused]] GemmProblem none, make_problem(a, b, options, MatmulImpl::kOpenBlas));
+  }
+  Call call;
+  call.device = a.storage()->device;
+  MatmulImpl impl = options.impl.value_or(call.device->is_cuda() ? MatmulImpl::kCublas : MatmulImpl::kOpenBlas);
+  KILN_TRY(call.problem, make_problem(a, b, options, impl));
+  GemmProblem& p = call.problem;
+  KILN_TRY(call.engine, engine_of(*call.device, impl));
+  call.stream = &call.device->stream_or_default(options.stream);
+  if (&call.stream->backend() != &call.device->backend())
+    return error(ErrorKind::kValue, "matmul: the stream belongs to another device than {}", call.device->name());
+  call.out = options.out;
+  if (!call.out) {
+    std::vector<int64_t> shape = {p.m, p.n};
+    if (p.batched) shape.insert(shape.begin(), p.batch);
+    KILN_TRY(call.out, Tensor::empty(a.device(), p.d, shape));
+    KILN_CHECK_OK(order(*call.device, call.device->backend().default_stream(), *call.stream));
+  }
+  call.operands = {a.address(), b.address(), call.out.address(), options.bias ? options.bias.address() : 0};
+  p.alignment = {alignment_of(call.operands.a), alignment_of(call.operands.b), alignment_of(call.operands.d),
+                 alignment_of(call.operands.bias)};
+  if (options.stream)
+    for (const Tensor* t : {&a, &b, &options.bias, static_cast<const Tensor*>(&call.out)})
+      if (*t) call.device->allocator().used_on(t->storage()->block, *call.stream);
+  return call;
+}
+
+bool is_empty(const GemmProblem& p) { return p.m == 0 || p.n == 0 || p.k == 0 || p.batch == 0; }
+
+}  // namespace
+
+std::string_view name(MatmulImpl impl) { return kImplNames[static_cast<size_t>(impl)]; }
+std::optional<MatmulImpl> parse_matmul_impl(std::string_view text) { return parse_name<MatmulImpl>(kImplNames, text); }
+std::string_view name(Activation activation) { return kActivationNames[static_cast<size_t>(activation)]; }
+std::optional<Activation> parse_activation(std::string_view text) {
+  return parse_name<Activation>(kActivationNames, text);
+}
+
+Result<Tensor> matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
+  KILN_TRY(Call call, prepare(a, b, options));
+  const GemmProblem& p = call.problem;
+  if (is_empty(p)) {
+    // Sums of nothing are 0; the libraries disagree about such sizes.
+    if (p.has_bias && call.out.numel() > 0)
+      return error(ErrorKind::kUnsupported, "matmul: a bias is not added to a product over an empty dimension: {}",
+                   p.text());
+    if (call.out.numel() == 0) return call.out;
+    StreamImpl& fills = call.device->backend().default_stream();
+    KILN_CHECK_OK(order(*call.device, *call.stream, fills));
+    KILN_CHECK_OK(call.out.fill(0));
+    KILN_CHECK_OK(order(*call.device, fills, *call.stream));
+    return call.out;
+  }
+  KILN_CHECK_OK(call.engine->run(p, call.operands, *call.stream));
+  return call.out;
+}
+
+bool matmul_takes_strides(const Tensor& t) { return t.rank() >= 2 && t.rank() <= 3 && place(t, false).has_value(); }
+
+Result<MatmulPlan> plan_matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
+  KILN_TRY(Call call, prepare(a, b, options));
+  if (is_empty(call.problem)) return MatmulPlan{};
+  return call.engine->plan(call.problem, call.operands, *call.stream);
+}
+
+std::vector<BlasLibrary> blas_libraries() {
+  std::vector<BlasLibrary> out;
+  auto add = [&](std::string_view title, std::string impls, const auto& opened) {
+    BlasLibrary row{title, std::move(impls), "", ""};
+    if (opened.ok())
+      row.version = (*opened)->version, row.detail = (*opened)->library.path();
+    else
+      row.detail = opened.error().message;
+    out.push_back(std::move(row));
+  };
+  add("cuBLAS", "cublas", Cublas::open());
+  add("cublasLt", "cublaslt, cublaslt-best", CublasLt::open());
+  add("OpenBLAS", "openblas", OpenBlas::open());
+  return out;
+}
+
+}  // namespace kiln

@@ -1,0 +1,63 @@
+// cblas_sgemm and cblas_dgemm.
+#include <algorithm>
+#include <climits>
+
+#include "runtime/blas/engine.h"
+#include "runtime/blas/library.h"
+#include "support/diag.h"
+
+namespace kiln::runtime::blas {
+
+namespace {
+
+constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
+
+class OpenBlasEngine : public Engine {
+ public:
+  OpenBlasEngine(DeviceImpl& device, std::shared_ptr<const OpenBlas> lib) : lib_(std::move(lib)) {
+    lib_->set_num_threads(std::max(1, device.backend().info().compute_units));
+  }
+
+  Status run(const GemmProblem& p, const Operands& x, StreamImpl&) override {
+    for (int64_t size : {p.m, p.n, p.k, p.a_place.ld, p.b_place.ld, p.d_place.ld})
+      if (size > INT_MAX)
+        return error(ErrorKind::kUnsupported, "openblas takes sizes and strides below 2^31, got {}", p.text());
+    for (int64_t i = 0; i < p.batch; ++i) {
+      if (p.d == DType::kF32)
+        gemm<float>(lib_->sgemm, p, x, i);
+      else
+        gemm<double>(lib_->dgemm, p, x, i);
+    }
+    return {};
+  }
+  Result<MatmulPlan> plan(const GemmProblem&, const Operands&, StreamImpl&) override { return MatmulPlan{}; }
+
+ private:
+  template <class T, class F>
+  static void gemm(F call, const GemmProblem& p, const Operands& x, int64_t i) {
+    auto matrix = [i](uint64_t address, const Placement& place) {
+      return reinterpret_cast<T*>(address) + i * place.batch_stride;
+    };
+    auto op = [](const Placement& place) { return place.column_major ? kTrans : kNoTrans; };
+    auto narrow = [](int64_t v) { return static_cast<int>(v); };
+    call(kRowMajor, op(p.a_place), op(p.b_place), narrow(p.m), narrow(p.n), narrow(p.k), T{1}, matrix(x.a, p.a_place),
+         narrow(p.a_place.ld), matrix(x.b, p.b_place), narrow(p.b_place.ld), T{0}, matrix(x.d, p.d_place),
+         narrow(p.d_place.ld));
+  }
+
+  std::shared_ptr<const OpenBlas> lib_;
+};
+
+}  // namespace
+
+Result<Engine*> openblas_engine(DeviceImpl& device) {
+  KILN_TRY(std::shared_ptr<const OpenBlas> lib, OpenBlas::open());
+  KILN_TRY(
+      Companion * engine,
+      device.companion("openblas " + lib->library.path(), [&](DeviceImpl& d) -> Result<std::unique_ptr<Companion>> {
+        return std::unique_ptr<Companion>(std::make_unique<OpenBlasEngine>(d, lib));
+      }));
+  return static_cast<Engine*>(engine);
+}
+
+}  // namespace kiln::runtime::blas
