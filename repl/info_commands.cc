@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "kiln/blas.h"
 #include "support/knobs.h"
 
 namespace kiln::repl {
@@ -55,6 +56,10 @@ Table devices_table(const Device& current) {
                    info.shared_bytes ? bytes(info.shared_bytes, "") : Cell("no limit"), info.driver});
   }
   if (auto gpu = Device::open("cuda"); !gpu.ok()) table.add_note("no GPU: " + gpu.error().message);
+  for (const BlasLibrary& lib : blas_libraries())
+    table.add_note(lib.available()
+                       ? fmt::format("matmul impl {}: {} {}, {}", lib.impls, lib.name, lib.version, lib.detail)
+                       : fmt::format("matmul impl {}: {}", lib.impls, lib.detail));
   return table;
 }
 

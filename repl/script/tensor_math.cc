@@ -325,37 +325,6 @@ Value tensor_compare(Interp& in, CompareOp op, const Value& left, const Value& r
   return wrap(store_ints(in, device, DType::kI1, shape, out));
 }
 
-Tensor matmul(Interp& in, const Tensor& a, const Tensor& b) {
-  if (a.rank() < 1 || a.rank() > 2 || b.rank() < 1 || b.rank() > 2)
-    in.fail(ErrorKind::kUnsupported, "'@' takes vectors and matrices here, got {} and {}",
-            in.repr(size_value(a.shape())), in.repr(size_value(b.shape())));
-  if (a.dtype() != b.dtype())
-    in.fail(ErrorKind::kType, "'@' of {} and {}: the dtypes must be equal", info(a.dtype()).torch,
-            info(b.dtype()).torch);
-  if (!(a.device() == b.device()))
-    in.fail(ErrorKind::kType, "'@' of tensors on two devices, {} and {}", a.device().name(), b.device().name());
-  int64_t m = a.rank() == 2 ? a.shape()[0] : 1, k = a.shape()[static_cast<size_t>(a.rank() - 1)];
-  int64_t kb = b.shape()[0], n = b.rank() == 2 ? b.shape()[1] : 1;
-  if (k != kb)
-    in.fail(ErrorKind::kType, "'@' of {} and {}: the inner dimensions {} and {} differ", in.repr(size_value(a.shape())),
-            in.repr(size_value(b.shape())), k, kb);
-  Shape shape;
-  if (a.rank() == 2) shape.push_back(m);
-  if (b.rank() == 2) shape.push_back(n);
-  auto x = load_floats(in, a, shape_vector(a)), y = load_floats(in, b, shape_vector(b));
-  std::vector<double> out(static_cast<size_t>(m * n), 0.0);
-  for (int64_t i = 0; i < m; ++i) {
-    in.check_interrupt();
-    double* row = &out[static_cast<size_t>(i * n)];
-    for (int64_t p = 0; p < k; ++p) {
-      double v = x[static_cast<size_t>(i * k + p)];
-      const double* other = &y[static_cast<size_t>(p * n)];
-      for (int64_t j = 0; j < n; ++j) row[j] += v * other[j];
-    }
-  }
-  return store_floats(in, a.device(), a.dtype(), shape, out);
-}
-
 Tensor map_floats(Interp& in, const Tensor& t, double (*f)(double)) {
   Shape shape = shape_vector(t);
   std::vector<double> v = load_floats(in, t, shape);

@@ -375,7 +375,6 @@ constexpr NativeDef kMethods[] = {
     {"logical_not()", logical_not, "x == 0"},
     {"long()", convert<DType::kI64>, "as int64"},
     {"lt(other)", test<ast::CompareOp::kLt>, "x < other"},
-    {"matmul(other)", combine<ast::BinaryOp::kMatMul>, "x @ other"},
     {"mul(other)", combine<ast::BinaryOp::kMul>, "x * other"},
     {"mul_(other)", combine_in<ast::BinaryOp::kMul>, "x *= other, in place"},
     {"ndimension()", dim, "the number of dimensions"},
@@ -423,6 +422,7 @@ constexpr NativeDef kMethods[] = {
 void install_tensor_methods(Interp& in) {
   in.add_methods({Kind::kTensor, kMethods});
   install_tensor_reductions(in);
+  install_tensor_matmul(in);
 }
 
 }  // namespace kiln::script

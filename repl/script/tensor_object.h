@@ -74,7 +74,14 @@ DType promote(DType a, DType b);
 
 Value tensor_binary(Interp& in, ast::BinaryOp op, const Value& a, const Value& b);
 Value tensor_compare(Interp& in, ast::CompareOp op, const Value& a, const Value& b);
+
+// --- matrix products (tensor_matmul.cc)
+// -----------------------------------------------------------------------------
+
+/// What `@` does: torch's shapes, by cuBLAS on a GPU and OpenBLAS on the CPU.
 Tensor matmul(Interp& in, const Tensor& a, const Tensor& b);
+void install_tensor_matmul(Interp& in);
+
 /// Applies a function of float64; integers become float32 first, as in torch.
 Tensor map_floats(Interp& in, const Tensor& t, double (*f)(double));
 /// |a - b| <= atol + rtol · |b| for each element, both broadcast; NaN equals NaN only when `equal_nan`.
