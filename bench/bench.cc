@@ -14,6 +14,7 @@ constexpr Group kGroups[] = {
     {"pointwise", "vector add and the six-op chain against the device's copy", bench_pointwise},
     {"rows", "softmax, layernorm and rmsnorm against the device's copy", bench_rows},
     {"fusion", "fused kernels against one kernel per operation", bench_fusion},
+    {"gemm", "matrix products by cuBLAS, cublasLt or OpenBLAS, in bursts and sustained", bench_gemm},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "kiln/device.h"
 #include "profiler/measure.h"
+#include "profiler/report/table.h"
 
 namespace kiln::bench {
 
@@ -42,12 +43,31 @@ struct Figure {
   std::string goal_text() const;
 };
 
+struct GemmShape {
+  int64_t m = 0, n = 0, k = 0;
+};
+/// "4096x4096x14336" as M, N, K.
+std::optional<GemmShape> parse_gemm_shape(std::string_view text);
+
+/// What of the group gemm to run; empty lists mean the usual.
+struct GemmOptions {
+  std::vector<GemmShape> shapes;
+  std::vector<std::string> types, contenders;
+  double seconds = 3;  // for each shape and type, once in bursts and once sustained
+  bool sustained = true;
+};
+
 struct Context {
   Device device;
   double timeout_s = 10;  // of each comparison
   std::string kiln_binary;
   std::function<void(Figure)> add;
-  std::function<void(const std::string&)> skip;  // says why a figure is missing
+  std::function<void(const std::string&)> skip;   // says why a figure is missing
+  std::function<void(const std::string&)> wrong;  // a result that was wrong: no figure, and the run fails
+  // For groups whose rows are not pairs: a table now, and a line for the JSON file.
+  std::function<void(const report::Table&)> show;
+  std::function<void(const std::string& line)> add_json;
+  GemmOptions gemm = {};
 };
 
 /// Interleaved pairs of ours against a peer (cold caches), with bytes where bandwidth is meant.
@@ -66,5 +86,6 @@ Status bench_launch(const Context& context);
 Status bench_pointwise(const Context& context);  // bandwidth.cc
 Status bench_rows(const Context& context);
 Status bench_fusion(const Context& context);
+Status bench_gemm(const Context& context);  // gemm.cc
 
 }  // namespace kiln::bench

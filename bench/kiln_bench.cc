@@ -1,4 +1,5 @@
 // kiln_bench [GROUP…] [--json FILE] [--device NAME] [--timeout S] [--list]
+//            of the group gemm: [--shapes MxNxK,…] [--dtypes T,…] [--contenders C,…] [--seconds S] [--no-sustained]
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -90,19 +91,34 @@ int fail(const Diagnostic& d) {
 
 int main_(int argc, char** argv) {
   CLI::App app{"Kiln's benchmarks: both sides of every ratio, measured in one run", "kiln_bench"};
-  std::vector<std::string> wanted;
+  std::vector<std::string> wanted, shapes;
   std::string json_file, device_name;
   bool list = false;
   Context context;
-  app.add_option("groups", wanted, "only these groups");
+  app.add_option("groups,--only", wanted, "only these groups");
   app.add_option("--json", json_file, "also write JSON lines to this file");
   app.add_option("--device", device_name, "cuda, cuda:N or cpu");
   app.add_option("--timeout", context.timeout_s, "seconds for each comparison")->check(CLI::PositiveNumber);
   app.add_flag("--list", list, "list the groups");
+  GemmOptions& gemm = context.gemm;
+  app.add_option("--shapes", shapes, "gemm: only these, as MxNxK,…")->delimiter(',');
+  app.add_option("--dtypes", gemm.types, "gemm: only these, as bf16,fp8,…")->delimiter(',');
+  app.add_option("--contenders", gemm.contenders, "gemm: only these, as cublas,cublaslt-best,…")->delimiter(',');
+  app.add_option("--seconds", gemm.seconds, "gemm: for each shape and dtype, in bursts and again sustained")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("!--no-sustained", gemm.sustained, "gemm: bursts only");
   CLI11_PARSE(app, argc, argv);
   if (list) {
     for (const Group& g : groups()) fmt::print("{:<10} {}\n", g.name, g.what);
     return 0;
+  }
+  for (const std::string& text : shapes) {
+    auto shape = parse_gemm_shape(text);
+    if (!shape) {
+      fmt::print(stderr, "kiln_bench: '{}' is no shape; write it as MxNxK\n", text);
+      return 2;
+    }
+    gemm.shapes.push_back(*shape);
   }
   for (const std::string& w : wanted)
     if (std::none_of(groups().begin(), groups().end(), [&](const Group& g) { return g.name == w; })) {
@@ -137,6 +153,17 @@ int main_(int argc, char** argv) {
   };
   context.skip = [&](const std::string& why) { skipped.push_back(why); };
   int code = 0;
+  context.wrong = [&](const std::string& what) {
+    fmt::print(stderr, "kiln_bench: wrong result: {}\n", what);
+    code = 1;
+  };
+  context.show = [](const report::Table& t) {
+    fmt::print("\n{}", report::to_text(t, {report::wants_color(STDOUT_FILENO)}));
+    std::fflush(stdout);
+  };
+  context.add_json = [&](const std::string& line) {
+    if (json) json << line << std::endl;
+  };
   for (const Group& g : groups()) {
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), g.name) == wanted.end()) continue;
     Status s = g.run(context);

@@ -1,0 +1,46 @@
+// Matrix products: every contender on the same operands, interleaved. To join, add a row to gemm_contenders().
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/bench.h"
+#include "kiln/tensor.h"
+
+namespace kiln::bench {
+
+/// A kind of product: "tf32" and "f32" have the same operands and are two kinds.
+struct GemmType {
+  std::string_view name;
+  DType operand, out;
+  bool tf32 = false, fast_accumulation = false;
+  bool b_transposed = false;  // b is the view w.t() of a row-major w [n, k]: all that the hardware takes of 8 bits
+};
+std::span<const GemmType> gemm_types();
+
+/// a [m, k] · b [k, n] → out [m, n], random normals, on the device's default stream.
+struct GemmProblem {
+  Device device;
+  GemmType type;
+  GemmShape shape;
+  Tensor a, b, out;
+};
+
+/// A contender's answer to a problem.
+struct PreparedGemm {
+  std::function<Status()> enqueue;  // queues one product into problem.out and does not wait
+  std::string note = {};            // "algorithm 3 of 8": printed under the table
+};
+
+struct GemmContender {
+  std::string_view name;
+  bool ours;  // Kiln's own; the others are peers
+  /// Does all that is not the product itself (compiling, choosing). kUnsupported or kDevice: it sits this one out, and
+  /// the reason is printed.
+  Result<PreparedGemm> (*prepare)(const GemmProblem& problem);
+};
+std::span<const GemmContender> gemm_contenders();  // gemm_contenders.cc
+
+}  // namespace kiln::bench
