@@ -55,7 +55,7 @@ class Checker {
   }
 
   Status check_value(const Op* op, const ir::Value* v) {
-    if (v->type.is_scalar()) return {};
+    if (!v->type.is_tile()) return {};
     const LinearLayout* l = v->type.layout;
     if (!l) return fail(op, 1, "a tile has no layout");
     if (l->bits(In::kLane) != 5 || l->size(In::kWarp) != module_.num_warps || l->bits(In::kBlock) ||

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "compiler/analysis/shared_memory.h"
 #include "compiler/analysis/verify_layouts.h"
 #include "support/diag.h"
 
@@ -49,6 +50,7 @@ class State {
     for (Op* op : *block) {
       op->remove(AttrName::kSharedOffset);
       op->remove(AttrName::kSyncBefore);
+      if (op->kind == OpKind::kSharedAlloc) fixed_.push_back(op);
       if (int64_t bytes = analysis::scratch_bytes(*op)) {
         scratch_.push_back({op, bytes});
         bytes_of_[op] = bytes;
@@ -58,21 +60,46 @@ class State {
     }
   }
 
+  /// What lives as long as the kernel stands first, the most aligned in front.
+  Status place_fixed() {
+    std::stable_sort(fixed_.begin(), fixed_.end(), [](const Op* a, const Op* b) {
+      return analysis::shared_alignment(a->result()->type) > analysis::shared_alignment(b->result()->type);
+    });
+    for (Op* op : fixed_) {
+      const ir::Type& type = op->result()->type;
+      fixed_end_ = (fixed_end_ + analysis::shared_alignment(type) - 1) / analysis::shared_alignment(type) *
+                   analysis::shared_alignment(type);
+      op->set(AttrName::kSharedOffset, fixed_end_);
+      fixed_end_ += analysis::shared_bytes(type);
+      if (fixed_end_ > target_.shared_per_block)
+        return with_note(
+            error_at(op->range, ErrorKind::kMemory,
+                     "this and what was placed before need {} bytes of shared memory, but a block on {} has {}",
+                     fixed_end_, target_.name, target_.shared_per_block),
+            "help: use fewer num_stages or smaller blocks");
+    }
+    module_.shared_bytes = fixed_end_;
+    fixed_end_ = aligned(fixed_end_);
+    return {};
+  }
+
   Status place() {
+    KILN_CHECK_OK(place_fixed());
+    if (scratch_.empty()) return {};
     int64_t sum = 0;
     for (const Scratch& s : scratch_) sum += aligned(s.bytes);
     bool own = sum <= kOwnScratchLimit;
-    int64_t next = 0, size = 0;
+    int64_t next = fixed_end_, size = fixed_end_;
     for (size_t i = 0; i < scratch_.size(); ++i) {
       const Scratch& s = scratch_[i];
-      if (s.bytes > target_.shared_per_block)
+      if (fixed_end_ + s.bytes > target_.shared_per_block)
         return with_note(
             error_at(s.op->range, ErrorKind::kMemory, "this needs {} bytes of shared memory, but a block on {} has {}",
-                     s.bytes, target_.name, target_.shared_per_block),
+                     fixed_end_ + s.bytes, target_.name, target_.shared_per_block),
             fmt::format("help: make the tile smaller, or use fewer elements per program; the scratch is that of a {}",
                         ir::info(s.op->kind).mnemonic));
       // Neighbours that fit beside each other alternate, which saves a barrier between them.
-      if (!own && next + s.bytes > std::max(largest_, size)) next = 0;
+      if (!own && next + s.bytes > std::max(fixed_end_ + largest_, size)) next = fixed_end_;
       s.op->set(AttrName::kSharedOffset, next);
       next += aligned(s.bytes);
       size = std::max(size, s.op->int_attr(AttrName::kSharedOffset) + s.bytes);
@@ -86,7 +113,7 @@ class State {
   void flow(Block* block, Pending& pending) {
     for (Op* op : *block) {
       if (op->kind == OpKind::kBarrier) pending.clear();
-      if (op->has(AttrName::kSharedOffset)) use(op, pending);
+      if (bytes_of_.contains(op)) use(op, pending);
       if (op->kind == OpKind::kFor || op->kind == OpKind::kWhile) {
         // An iteration meets what the one before left; the second time round nothing new can come.
         for (int pass = 0; pass < 2; ++pass) {
@@ -102,6 +129,8 @@ class State {
           all.insert(all.end(), pending.begin(), pending.end());
         }
         pending = std::move(all);
+      } else if (op->kind == OpKind::kWarpSpecialize) {
+        flow(op->region(0), pending);  // scalars of the second region need no scratch
       }
     }
   }
@@ -117,9 +146,11 @@ class State {
 
   ir::Module& module_;
   const target::Target& target_;
+  std::vector<Op*> fixed_;  // shared_alloc
   std::vector<Scratch> scratch_;
   std::unordered_map<const Op*, int64_t> bytes_of_;
-  int64_t largest_ = 0;
+  int64_t largest_ = 0;    // scratch of one op
+  int64_t fixed_end_ = 0;  // where scratch begins
 };
 
 }  // namespace

@@ -5,9 +5,11 @@
 
 namespace kiln::passes {
 
-/// Sets shared_offset (and sync_before) of convert_layout, reduce and scan ops with scratch, and module.shared_bytes.
-/// Scratch lives only while its op runs, so ops may share bytes; while the sum of all is small they do not, which saves
-/// barriers. An error (ErrorKind::kMemory) at the op that needs more than the target's shared memory per block.
+/// Sets shared_offset (and sync_before) of convert_layout, reduce and scan ops with scratch, and of shared_alloc, and
+/// module.shared_bytes. What shared_alloc makes lives as long as the kernel (analysis/shared_memory.h has its
+/// alignment); scratch lives only while its op runs, so ops may share bytes; while the sum of all is small they do not,
+/// which saves barriers. An error (ErrorKind::kMemory) at the op that needs more than the target's shared memory per
+/// block.
 Status allocate_shared(ir::Module& module, const target::Target& target);
 
 }  // namespace kiln::passes
