@@ -35,9 +35,9 @@ Status check_operands(Codegen& g, const BoundArgs& a, const Type& x, const Type&
                              "a batched product multiplies matrix i of both");
   const bool both_fp8 = !x.pointer && !y.pointer && is_fp8(x.dtype) && is_fp8(y.dtype);
   if (x.pointer || y.pointer || (x.dtype != y.dtype && !both_fp8))
-    return with_note(g.fail(a.range, ErrorKind::kType, "tl.dot of {} and {}: the element types differ", describe(x),
-                            describe(y)),
-                     "help: convert one of them with .to(…)");
+    return with_note(
+        g.fail(a.range, ErrorKind::kType, "tl.dot of {} and {}: the element types differ", describe(x), describe(y)),
+        "help: convert one of them with .to(…)");
   if (x.is_int() && x.element_bits() != 8)
     return with_note(g.fail(a.range, ErrorKind::kType, "tl.dot takes integers of 8 bits only, got {}", describe(x)),
                      "help: convert to a float type, or write tl.sum(a[:, :, None] * b[None, :, :], axis=1)");
@@ -98,10 +98,10 @@ Result<Value> dot(Codegen& g, const BoundArgs& a) {
   if (a.has(kAcc)) {
     KILN_TRY(acc, g.tensor(a.args[kAcc]));
     if (!acc->type.same_tile(result))
-      return with_note(g.fail(a.at(kAcc), ErrorKind::kType, "acc of tl.dot is {}, but the product is {}",
-                              describe(acc->type), describe(result)),
-                       fmt::format("help: make it with tl.zeros({}, dtype=tl.{})", ir::to_string(shape),
-                                   describe(result.scalar())));
+      return with_note(
+          g.fail(a.at(kAcc), ErrorKind::kType, "acc of tl.dot is {}, but the product is {}", describe(acc->type),
+                 describe(result)),
+          fmt::format("help: make it with tl.zeros({}, dtype=tl.{})", ir::to_string(shape), describe(result.scalar())));
   } else {
     acc = g.b.zero(result);
   }
@@ -132,8 +132,8 @@ Result<std::vector<ir::Value*>> scalars_arg(Codegen& g, const BoundArgs& a, int 
 
 Result<ir::Value*> descriptor_arg(Codegen& g, const BoundArgs& a, int i) {
   if (const DescriptorValue* d = a[i].descriptor()) return d->handle;
-  return with_note(g.fail(a.at(i), ErrorKind::kType, "{} takes a tensor descriptor, got {}",
-                          a.builtin->display_name(), describe(a[i])),
+  return with_note(g.fail(a.at(i), ErrorKind::kType, "{} takes a tensor descriptor, got {}", a.builtin->display_name(),
+                          describe(a[i])),
                    "help: tl.make_tensor_descriptor(pointer, shape, strides, block_shape) makes one");
 }
 
@@ -160,15 +160,16 @@ Result<Value> make_tensor_descriptor(Codegen& g, const BoundArgs& a) {
   KILN_TRY(Shape block, g.shape_arg(a, kBlock));
   const size_t rank = block.rank;
   if (rank < 1 || rank > kMostDimensions || sizes.size() != rank || strides.size() != rank)
-    return with_note(g.fail(a.range, ErrorKind::kType, "a descriptor of {} sizes, {} strides and a block of {} dimensions",
-                            sizes.size(), strides.size(), rank),
-                     "help: shape, strides and block_shape have one entry for each of 1 to 5 dimensions");
+    return with_note(
+        g.fail(a.range, ErrorKind::kType, "a descriptor of {} sizes, {} strides and a block of {} dimensions",
+               sizes.size(), strides.size(), rank),
+        "help: shape, strides and block_shape have one entry for each of 1 to 5 dimensions");
   const TupleValue* stride_list = a[kStrides].as_tuple();
   const Value& last = stride_list ? stride_list->items.back() : a[kStrides];
   const auto* one = last.constant_as<ast::Int>();
   if (!one || *one != 1)
-    return with_note(g.fail(a.at(kStrides), ErrorKind::kType, "the last stride of a descriptor must be the constant 1, got {}",
-                            describe(last)),
+    return with_note(g.fail(a.at(kStrides), ErrorKind::kType,
+                            "the last stride of a descriptor must be the constant 1, got {}", describe(last)),
                      "help: describe the transposed tensor, and transpose the loaded block with .T");
   const int row_bytes = block[static_cast<int>(rank) - 1] * size_of(base->type.dtype);
   if (row_bytes < kSmallestRow)
@@ -178,8 +179,9 @@ Result<Value> make_tensor_descriptor(Codegen& g, const BoundArgs& a) {
   if (a.has(kPadding)) {
     KILN_TRY(std::string padding, g.const_text(a, kPadding));
     if (padding != "zero")
-      return with_note(g.fail(a.at(kPadding), ErrorKind::kUnsupported, "padding_option '{}' is not compiled yet", padding),
-                       "help: what is loaded from outside of the tensor is 0");
+      return with_note(
+          g.fail(a.at(kPadding), ErrorKind::kUnsupported, "padding_option '{}' is not compiled yet", padding),
+          "help: what is loaded from outside of the tensor is 0");
   }
   auto descriptor = std::make_shared<DescriptorValue>();
   for (size_t d = 0; d < rank; ++d) {
