@@ -11,7 +11,9 @@
 #include "compiler/analysis/layout_ops.h"
 #include "compiler/ir/builder.h"
 #include "compiler/layout/algebra.h"
+#include "compiler/layout/tensor_core.h"
 #include "compiler/passes/coalesce.h"
+#include "compiler/passes/select_wgmma.h"
 #include "support/diag.h"
 
 namespace kiln::passes {
@@ -199,6 +201,10 @@ class Chooser {
       connect(op->operand(0), slot_of(op->result(0)), op, 0, op, op->operand(0));
     } else if (is_shape_op(op)) {
       connect(op->operand(0), slot_of(op->result()), op, 0, op, op->operand(0));
+    } else if (is_wgmma(op)) {  // its operands come through shared memory, however they are held
+      int own = slot_of(op->result());
+      tie(op->operand(2), op->result());
+      anchors_.emplace_back(own, layout::wgmma_accumulator(op->result()->type.shape.span(), module_.num_warps));
     } else if (ir::is_pure(op)) {  // elementwise, and scan
       int own = slot_of(op->result());
       for (const Value* v : op->results) tie(slot_of(v), own);
@@ -226,6 +232,7 @@ class Chooser {
       if (is_memory(op)) node.accesses.push_back(op);
       if (op->kind == OpKind::kReduce) node.reduces.push_back(op);
     }
+    for (const auto& [s, layout] : anchors_) nodes_[node_at(s)].layout = layout;
     for (const PendingEdge& p : pending_) {
       int operand = static_cast<int>(node_at(p.operand)), result = static_cast<int>(node_at(p.result));
       int number = static_cast<int>(edges_.size());
@@ -247,7 +254,7 @@ class Chooser {
     while (!queue.empty()) {
       size_t next = std::get<3>(*queue.begin());
       queue.erase(queue.begin());
-      choose_for(static_cast<int>(next));
+      if (!nodes_[next].layout) choose_for(static_cast<int>(next));
       for (int e : nodes_[next].edges)
         for (int end : {edges_[static_cast<size_t>(e)].operand, edges_[static_cast<size_t>(e)].result}) {
           size_t i = static_cast<size_t>(end);
@@ -352,6 +359,7 @@ class Chooser {
   std::vector<ir::Shape> shapes_;
   std::vector<std::pair<const Op*, int>> ops_;
   std::vector<PendingEdge> pending_;
+  std::vector<std::pair<int, LinearLayout>> anchors_;  // slots whose layout an instruction dictates
   std::unordered_map<int, int> node_of_root_;
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;
@@ -467,6 +475,9 @@ class Rewriter {
       for (Value* r : op->results) choose_layout(r);
       auto wanted = analysis::operand_layout(*op, 0, *op->result()->type.layout);
       hold_operand(op, 0, module_.intern(*wanted));
+    } else if (is_wgmma(op)) {
+      choose_layout(op->result());
+      hold_operand(op, 2, op->result()->type.layout);
     } else if (ir::is_pure(op)) {
       for (Value* r : op->results) choose_layout(r);
       hold_all(op, op->result()->type.layout);

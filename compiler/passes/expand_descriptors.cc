@@ -1,8 +1,11 @@
 #include "compiler/passes/expand_descriptors.h"
 
+#include <unordered_set>
 #include <vector>
 
+#include "compiler/analysis/tensor_map.h"
 #include "compiler/ir/builder.h"
+#include "compiler/passes/select_wgmma.h"
 
 namespace kiln::passes {
 
@@ -11,6 +14,8 @@ using ir::OpKind;
 using ir::Value;
 
 namespace {
+
+constexpr int kSmallestSwizzle = 32;  // bytes in a row of a staged block
 
 struct Access {
   Value* pointers;
@@ -62,15 +67,27 @@ void expand(ir::Module& module, Op* op) {
 
 }  // namespace
 
-Status expand_descriptors(ir::Module& module, const ExpandDescriptorsOptions&) {
-  std::vector<Op*> makers;
+Status expand_descriptors(ir::Module& module, const target::Target&) {
+  std::vector<Op*> accesses, makers;
+  std::unordered_set<const Op*> kept;
   ir::walk(module.body(), [&](Op* op) {
-    if (op->kind == OpKind::kDescriptorLoad || op->kind == OpKind::kDescriptorStore)
-      expand(module, op);
-    else if (op->kind == OpKind::kMakeDescriptor)
-      makers.push_back(op);
+    if (op->kind == OpKind::kDescriptorLoad || op->kind == OpKind::kDescriptorStore) accesses.push_back(op);
+    if (op->kind == OpKind::kMakeDescriptor) makers.push_back(op);
+    if (!is_wgmma(op)) return;
+    for (int i : {0, 1}) kept.insert(block_operand(op->operand(i)).load);
   });
-  for (Op* op : makers) op->erase();
+  if (!kept.empty()) {
+    const analysis::AxisAnalysis axis(module);
+    for (const Op* op : accesses)
+      if (op->kind == OpKind::kDescriptorStore && op->operand(0)->type.shape.rank == 2 &&
+          op->operand(1)->type.shape[1] * size_of(op->operand(1)->type.dtype) >= kSmallestSwizzle &&
+          analysis::has_tensor_map(*op->operand(0)->op, axis))
+        kept.insert(op);
+  }
+  for (Op* op : accesses)
+    if (!kept.contains(op)) expand(module, op);
+  for (Op* op : makers)
+    if (op->result()->uses.empty()) op->erase();
   return {};
 }
 

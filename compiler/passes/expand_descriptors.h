@@ -2,12 +2,12 @@
 // tensor memory accelerator, and for descriptors that it cannot serve.
 #pragma once
 #include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
 
 namespace kiln::passes {
 
-struct ExpandDescriptorsOptions {};
-
-/// Afterwards the module has no descriptors.
-Status expand_descriptors(ir::Module& module, const ExpandDescriptorsOptions& options = {});
+/// Expands every descriptor but those that the tensor memory accelerator will serve: the loads of dots that
+/// select_wgmma has chosen, and in kernels with such a dot the stores that have a tensor map.
+Status expand_descriptors(ir::Module& module, const target::Target& target);
 
 }  // namespace kiln::passes

@@ -12,6 +12,9 @@
 #include "compiler/passes/licm.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/remove_conversions.h"
+#include "compiler/passes/select_wgmma.h"
+#include "compiler/passes/specialize_warps.h"
+#include "compiler/passes/stage_block_stores.h"
 #include "support/diag.h"
 
 namespace kiln::passes {
@@ -29,7 +32,7 @@ Status on_tiles(ir::Module& module, const Target&) {
 
 // name, stage that it requires, stage that it gives, function
 #define KILN_TILE_PASSES                                                                  \
-  {"expand_descriptors", Stage::kTile, Stage::kTile, on_tiles<expand_descriptors>},       \
+  {"expand_descriptors", Stage::kTile, Stage::kTile, expand_descriptors},                 \
       {"canonicalize", Stage::kTile, Stage::kTile, on_tiles<canonicalize>},               \
       {"cse", Stage::kTile, Stage::kTile, on_tiles<cse>},                                 \
       {"licm", Stage::kTile, Stage::kTile,                                                \
@@ -46,9 +49,12 @@ constexpr Pass kHost[] = {
 };
 
 constexpr Pass kCuda[] = {
+    {"select_wgmma", Stage::kTile, Stage::kTile, select_wgmma},
     KILN_TILE_PASSES,
     {"assign_layouts", Stage::kTile, Stage::kDistributed, assign_layouts},
     {"remove_conversions", Stage::kDistributed, Stage::kDistributed, remove_conversions},
+    {"specialize_warps", Stage::kDistributed, Stage::kDistributed, specialize_warps},
+    {"stage_block_stores", Stage::kDistributed, Stage::kDistributed, stage_block_stores},
     {"allocate_shared", Stage::kDistributed, Stage::kDistributed, allocate_shared},
 };
 #undef KILN_TILE_PASSES

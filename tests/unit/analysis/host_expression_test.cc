@@ -122,8 +122,7 @@ TEST(HostExpression, AgreesWithTheInterpreter) {
     auto draw = [&] { return rng() % 2 ? rng() : rng() % 70; };
     const uint64_t slots[] = {0, draw(), draw(), 0, 0};
     std::unordered_map<const ir::Value*, uint64_t> bits;
-    for (const ir::Value* v : m->body()->args)
-      bits[v] = slots[v->index] & interp::element_mask(v->type.element_bits());
+    for (const ir::Value* v : m->body()->args) bits[v] = slots[v->index] & interp::element_mask(v->type.element_bits());
     const ir::Value* last = nullptr;
     for (const ir::Op* op : *m->body()) {
       if (ir::is_terminator(op)) break;

@@ -1,0 +1,123 @@
+#include "compiler/passes/select_wgmma.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/analysis/producer_slice.h"
+#include "compiler/analysis/tensor_map.h"
+
+namespace kiln::passes {
+
+using ir::AttrName;
+using ir::Op;
+using ir::OpKind;
+using ir::Type;
+using ir::Value;
+
+namespace {
+
+constexpr int kGroupWarps = 4, kGroupRows = 64, kFewestColumns = 8, kMostColumns = 256, kSliceBytes = 32;
+
+/// What a warp group multiplies: element types, and shapes that fill its slices (PTX ISA, wgmma.mma_async).
+bool fits_instruction(const Op& dot, int num_warps) {
+  const Type &a = dot.operand(0)->type, &b = dot.operand(1)->type, &c = dot.result()->type;
+  if (a.shape.rank != 2 || num_warps % kGroupWarps != 0) return false;
+  const bool halves =
+      is_half(a.dtype) && (c.dtype == DType::kF32 || (a.dtype == DType::kF16 && c.dtype == DType::kF16));
+  const bool fp8 = is_fp8(a.dtype) && is_fp8(b.dtype) && c.dtype == DType::kF32;
+  const bool tf32 = a.dtype == DType::kF32 && dot.text_or(AttrName::kPrecision, "tf32") == "tf32";
+  const bool bytes = a.dtype == DType::kI8 && b.dtype == DType::kI8;
+  if (!halves && !fp8 && !tf32 && !bytes) return false;
+  // Groups take further rows first, then columns (layout::wgmma_accumulator).
+  const int groups = num_warps / kGroupWarps, across = std::max(1, groups * kGroupRows / c.shape[0]);
+  const int columns = c.shape[1] / across;
+  return c.shape[0] >= kGroupRows && columns >= kFewestColumns && columns <= kMostColumns &&
+         a.shape[1] * size_of(a.dtype) >= kSliceBytes;
+}
+
+/// Only halves may lie with M or N contiguous; the others need K contiguous.
+bool fits_memory(const BlockOperand& operand, bool is_b) {
+  const ir::Type& loaded = operand.load->result()->type;
+  const bool k_contiguous = operand.transposed == is_b;
+  const int row_bytes = loaded.shape[1] * size_of(loaded.dtype);
+  return (k_contiguous || is_half(loaded.dtype)) && row_bytes >= kSliceBytes;
+}
+
+struct Candidate {
+  Op* dot;
+  BlockOperand a, b;
+};
+
+/// The kernel's parameter that an address is computed from, or nullptr.
+const Value* parameter_of(const Value* address) {
+  while (address->op) {
+    if (!address->type.pointer && address->type.is_value()) return nullptr;
+    if (address->op->operands.empty()) return nullptr;
+    address = address->op->operand(0);
+  }
+  return address->block->parent ? nullptr : address;
+}
+
+/// The parameters that the kernel writes through; nullptr stands for an address of unknown origin.
+std::unordered_set<const Value*> written(ir::Module& module) {
+  std::unordered_set<const Value*> found;
+  ir::walk(module.body(), [&](Op* op) {
+    if (!ir::writes_memory(op)) return;
+    for (const Value* v : op->operands)
+      if (v->type.pointer || v->type.form == ir::Form::kDescriptor) found.insert(parameter_of(v));
+  });
+  return found;
+}
+
+std::vector<Candidate> candidates(ir::Module& module) {
+  const analysis::AxisAnalysis axis(module);
+  // As everywhere in Triton, tensors that are passed as different parameters do not overlap; a tensor that the kernel
+  // writes itself must not be read ahead.
+  const std::unordered_set<const Value*> outputs = written(module);
+  if (outputs.contains(nullptr)) return {};
+  std::vector<Candidate> found;
+  ir::walk(module.body(), [&](Op* op) {
+    if (op->kind != OpKind::kDot || !fits_instruction(*op, module.num_warps)) return;
+    const Candidate c{op, block_operand(op->operand(0)), block_operand(op->operand(1))};
+    for (const BlockOperand* side : {&c.a, &c.b})
+      if (!side->load || !fits_memory(*side, side == &c.b) ||
+          !analysis::has_tensor_map(*side->load->operand(0)->op, axis) ||
+          outputs.contains(parameter_of(side->load->operand(0))))
+        return;
+    found.push_back(c);
+  });
+  return found;
+}
+
+}  // namespace
+
+BlockOperand block_operand(const Value* operand) {
+  BlockOperand found;
+  while (operand->op && operand->uses.size() == 1) {
+    if (operand->op->kind == OpKind::kDescriptorLoad) {
+      found.load = operand->op;
+      return found;
+    }
+    // How a block is held in registers on the way does not matter: it will come through shared memory.
+    if (operand->op->kind == OpKind::kTrans)
+      found.transposed = !found.transposed;
+    else if (operand->op->kind != OpKind::kConvertLayout)
+      return {};
+    operand = operand->op->operand(0);
+  }
+  return {};
+}
+
+bool is_wgmma(const Op* op) { return op->kind == OpKind::kDot && op->text_or(AttrName::kMma, "") == kWgmma; }
+
+Status select_wgmma(ir::Module& module, const target::Target& target) {
+  if (!target.has(target::kWgmma) || !target.has(target::kTma)) return {};
+  for (const Candidate& c : candidates(module)) {
+    const Op* loads[] = {c.a.load, c.b.load};
+    if (analysis::producer_slice(loads).ok()) c.dot->set(AttrName::kMma, std::string(kWgmma));
+  }
+  return {};
+}
+
+}  // namespace kiln::passes

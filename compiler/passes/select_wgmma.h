@@ -1,0 +1,26 @@
+// Finds the dots that Hopper's warp groups can compute from blocks which the tensor memory accelerator brings: both
+// operands are block loads (perhaps transposed) whose addresses a producer can compute ahead. They get mma = "wgmma".
+#pragma once
+#include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
+
+namespace kiln::passes {
+
+/// Tile stage, before expand_descriptors, which leaves the loads of these dots alone. Does nothing on targets without
+/// wgmma.
+Status select_wgmma(ir::Module& module, const target::Target& target);
+
+inline constexpr std::string_view kWgmma = "wgmma";
+
+/// The block load behind a dot's operand: the descriptor_load, and whether it is transposed on the way; {nullptr} when
+/// the operand is anything else, or the loaded tile has other uses.
+struct BlockOperand {
+  ir::Op* load = nullptr;
+  bool transposed = false;
+};
+BlockOperand block_operand(const ir::Value* operand);
+
+/// A dot that select_wgmma has chosen.
+bool is_wgmma(const ir::Op* op);
+
+}  // namespace kiln::passes

@@ -1,0 +1,12 @@
+// Sends blocks to memory through the tensor memory accelerator: threads write their registers to swizzled shared
+// memory, and one of them starts the copy, which runs on while the program goes on.
+#pragma once
+#include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
+
+namespace kiln::passes {
+
+/// Distributed stage. Every descriptor_store becomes shared_store and tma_store; equal blocks share a staging buffer.
+Status stage_block_stores(ir::Module& module, const target::Target& target);
+
+}  // namespace kiln::passes
