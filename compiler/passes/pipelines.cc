@@ -11,6 +11,7 @@
 #include "compiler/passes/fuse_fma.h"
 #include "compiler/passes/licm.h"
 #include "compiler/passes/pass.h"
+#include "compiler/passes/recognize_blocks.h"
 #include "compiler/passes/remove_conversions.h"
 #include "compiler/passes/select_wgmma.h"
 #include "compiler/passes/specialize_warps.h"
@@ -49,6 +50,7 @@ constexpr Pass kHost[] = {
 };
 
 constexpr Pass kCuda[] = {
+    {"recognize_blocks", Stage::kTile, Stage::kTile, recognize_blocks},
     {"select_wgmma", Stage::kTile, Stage::kTile, select_wgmma},
     KILN_TILE_PASSES,
     {"assign_layouts", Stage::kTile, Stage::kDistributed, assign_layouts},

@@ -19,23 +19,6 @@ namespace {
 
 constexpr int kGroupWarps = 4, kGroupRows = 64, kFewestColumns = 8, kMostColumns = 256, kSliceBytes = 32;
 
-/// What a warp group multiplies: element types, and shapes that fill its slices (PTX ISA, wgmma.mma_async).
-bool fits_instruction(const Op& dot, int num_warps) {
-  const Type &a = dot.operand(0)->type, &b = dot.operand(1)->type, &c = dot.result()->type;
-  if (a.shape.rank != 2 || num_warps % kGroupWarps != 0) return false;
-  const bool halves =
-      is_half(a.dtype) && (c.dtype == DType::kF32 || (a.dtype == DType::kF16 && c.dtype == DType::kF16));
-  const bool fp8 = is_fp8(a.dtype) && is_fp8(b.dtype) && c.dtype == DType::kF32;
-  const bool tf32 = a.dtype == DType::kF32 && dot.text_or(AttrName::kPrecision, "tf32") == "tf32";
-  const bool bytes = a.dtype == DType::kI8 && b.dtype == DType::kI8;
-  if (!halves && !fp8 && !tf32 && !bytes) return false;
-  // Groups take further rows first, then columns (layout::wgmma_accumulator).
-  const int groups = num_warps / kGroupWarps, across = std::max(1, groups * kGroupRows / c.shape[0]);
-  const int columns = c.shape[1] / across;
-  return c.shape[0] >= kGroupRows && columns >= kFewestColumns && columns <= kMostColumns &&
-         a.shape[1] * size_of(a.dtype) >= kSliceBytes;
-}
-
 /// Only halves may lie with M or N contiguous; the others need K contiguous.
 bool fits_memory(const BlockOperand& operand, bool is_b) {
   const ir::Type& loaded = operand.load->result()->type;
@@ -78,7 +61,7 @@ std::vector<Candidate> candidates(ir::Module& module) {
   if (outputs.contains(nullptr)) return {};
   std::vector<Candidate> found;
   ir::walk(module.body(), [&](Op* op) {
-    if (op->kind != OpKind::kDot || !fits_instruction(*op, module.num_warps)) return;
+    if (op->kind != OpKind::kDot || !fits_wgmma(*op, module.num_warps)) return;
     const Candidate c{op, block_operand(op->operand(0)), block_operand(op->operand(1))};
     for (const BlockOperand* side : {&c.a, &c.b})
       if (!side->load || !fits_memory(*side, side == &c.b) ||
@@ -91,6 +74,22 @@ std::vector<Candidate> candidates(ir::Module& module) {
 }
 
 }  // namespace
+
+bool fits_wgmma(const Op& dot, int num_warps) {
+  const Type &a = dot.operand(0)->type, &b = dot.operand(1)->type, &c = dot.result()->type;
+  if (a.shape.rank != 2 || num_warps % kGroupWarps != 0) return false;
+  const bool halves =
+      is_half(a.dtype) && (c.dtype == DType::kF32 || (a.dtype == DType::kF16 && c.dtype == DType::kF16));
+  const bool fp8 = is_fp8(a.dtype) && is_fp8(b.dtype) && c.dtype == DType::kF32;
+  const bool tf32 = a.dtype == DType::kF32 && dot.text_or(AttrName::kPrecision, "tf32") == "tf32";
+  const bool bytes = a.dtype == DType::kI8 && b.dtype == DType::kI8;
+  if (!halves && !fp8 && !tf32 && !bytes) return false;
+  // Groups take further rows first, then columns (layout::wgmma_accumulator).
+  const int groups = num_warps / kGroupWarps, across = std::max(1, groups * kGroupRows / c.shape[0]);
+  const int columns = c.shape[1] / across;
+  return c.shape[0] >= kGroupRows && columns >= kFewestColumns && columns <= kMostColumns &&
+         a.shape[1] * size_of(a.dtype) >= kSliceBytes;
+}
 
 BlockOperand block_operand(const Value* operand) {
   BlockOperand found;

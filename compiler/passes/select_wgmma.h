@@ -12,6 +12,9 @@ Status select_wgmma(ir::Module& module, const target::Target& target);
 
 inline constexpr std::string_view kWgmma = "wgmma";
 
+/// Whether warp groups multiply such element types and shapes (PTX ISA, wgmma.mma_async).
+bool fits_wgmma(const ir::Op& dot, int num_warps);
+
 /// The block load behind a dot's operand: the descriptor_load, and whether it is transposed on the way; {nullptr} when
 /// the operand is anything else, or the loaded tile has other uses.
 struct BlockOperand {
