@@ -63,7 +63,7 @@ struct Context {
   std::string kiln_binary;
   std::function<void(Figure)> add;
   std::function<void(const std::string&)> skip;   // says why a figure is missing
-  std::function<void(const std::string&)> wrong;  // a result that was wrong: no figure, and the run fails
+  std::function<void(const std::string&)> wrong;  // a failed or wrong contender: no figure, and the run fails
   // For groups whose rows are not pairs: a table now, and a line for the JSON file.
   std::function<void(const report::Table&)> show;
   std::function<void(const std::string& line)> add_json;

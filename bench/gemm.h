@@ -17,15 +17,16 @@ struct GemmType {
   DType operand, out;
   bool tf32 = false, fast_accumulation = false;
   bool b_transposed = false;  // b is the view w.t() of a row-major w [n, k]: all that the hardware takes of 8 bits
+  bool bias_gelu = false;     // the result is gelu(a · b + bias), in the tanh form
 };
 std::span<const GemmType> gemm_types();
 
-/// a [m, k] · b [k, n] → out [m, n], random normals, on the device's default stream.
+/// a [m, k] · b [k, n] → out [m, n], random normals, on the device's default stream. bias [n] where the type has one.
 struct GemmProblem {
   Device device;
   GemmType type;
   GemmShape shape;
-  Tensor a, b, out;
+  Tensor a, b, out, bias;
 };
 
 /// A contender's answer to a problem.

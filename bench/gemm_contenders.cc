@@ -1,26 +1,62 @@
 // Who takes part in the benchmark of matrix products.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+
 #include "bench/gemm.h"
 #include "kiln/blas.h"
+#include "kiln/kernel.h"
 
 namespace kiln::bench {
 
 namespace {
 
+// What follows a product by a library without epilogues. One program per row and block of columns.
+constexpr const char* kBiasGelu = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def bias_gelu(out, bias, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row = out + tl.program_id(1) * n
+    mask = i < n
+    x = tl.load(row + i, mask=mask).to(tl.float32) + tl.load(bias + i, mask=mask).to(tl.float32)
+    x = x * tl.sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))
+    tl.store(row + i, x, mask=mask)
+)";
+
+Result<std::function<Status()>> separate_bias_gelu(const GemmProblem& p) {
+  KILN_TRY(Kernel kernel, Kernel::from_source(kBiasGelu, "bias_gelu.py"));
+  int64_t n = p.shape.n, block = std::min<int64_t>(2048, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))));
+  std::vector<std::optional<Arg>> args = {p.out, p.bias, n, block};
+  std::array<int64_t, 3> grid = {(n + block - 1) / block, p.shape.m, 1};
+  return std::function<Status()>([=] { return kernel.launch(grid, args); });
+}
+
 template <MatmulImpl Impl>
 Result<PreparedGemm> by_blas(const GemmProblem& p) {
+  constexpr bool kHasEpilogues = Impl == MatmulImpl::kCublasLt || Impl == MatmulImpl::kCublasLtBest;
   MatmulOptions options;
   options.impl = Impl;
   options.out = p.out;
   options.tf32 = p.type.tf32;
   options.fast_accumulation = p.type.fast_accumulation;
-  KILN_TRY(MatmulPlan plan, plan_matmul(p.a, p.b, options));
   PreparedGemm made;
+  std::function<Status()> after;
+  if (p.type.bias_gelu && kHasEpilogues) {
+    options.bias = p.bias;
+    options.activation = Activation::kGeluTanh;
+  } else if (p.type.bias_gelu) {
+    KILN_TRY(after, separate_bias_gelu(p));
+    made.note = "and a kernel for bias and gelu";
+  }
+  KILN_TRY(MatmulPlan plan, plan_matmul(p.a, p.b, options));
   if (Impl == MatmulImpl::kCublasLtBest) made.note = fmt::format("algorithm {} of {}", plan.chosen + 1, plan.offered);
-  made.enqueue = [a = p.a, b = p.b, options]() -> Status {
+  made.enqueue = [a = p.a, b = p.b, options, after]() -> Status {
     KILN_TRY([[maybe_unused]] Tensor out, matmul(a, b, options));
-    return {};
+    return after ? after() : Status{};
   };
   return made;
 }

@@ -154,7 +154,7 @@ int main_(int argc, char** argv) {
   context.skip = [&](const std::string& why) { skipped.push_back(why); };
   int code = 0;
   context.wrong = [&](const std::string& what) {
-    fmt::print(stderr, "kiln_bench: wrong result: {}\n", what);
+    fmt::print(stderr, "kiln_bench: {}\n", what);
     code = 1;
   };
   context.show = [](const report::Table& t) {
@@ -173,10 +173,11 @@ int main_(int argc, char** argv) {
     std::fflush(stdout);
   }
   for (const std::string& why : skipped) fmt::print("\nskipped: {}\n", why);
-  fmt::print(
-      "\ncold caches; medians of interleaved pairs in random order; ratio of rates where both are shown, else peer's "
-      "time over ours, with its "
-      "95 % interval; ± is half the interquartile range\n");
+  if (!figures.empty())
+    fmt::print(
+        "\ncold caches; medians of interleaved pairs in random order; ratio of rates where both are shown, else peer's "
+        "time over ours, with its "
+        "95 % interval; ± is half the interquartile range\n");
   return code;
 }
 
