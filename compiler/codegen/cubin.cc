@@ -29,7 +29,7 @@ std::vector<std::string> toolkit_roots() {
 
 // nvJitLink.h, as far as it is used; unversioned entry points exist from 12.3 on and have not changed since.
 using Handle = void*;
-constexpr int kSuccess = 0, kInputPtx = 2;
+constexpr int kSuccess = 0, kUnknownOption = 1, kInputPtx = 2;
 
 struct NvJitLink {
   int (*create)(Handle*, uint32_t, const char**);
@@ -175,9 +175,14 @@ Status read_log_into(Cubin& cubin, std::string_view log) {
 
 Result<Cubin> link_with_nvjitlink(const NvJitLink& api, std::string_view ptx, const target::Target& target) {
   const std::string arch = fmt::format("-arch={}", target.name);
-  const char* options[] = {arch.c_str(), "-O3", "-verbose", "-Xptxas=-v", "-lineinfo"};
+  // The library's own cache asks the driver for its cache at every link, says nothing of spills when it finds the code,
+  // and stands behind ours anyhow. Its first versions cannot turn it off.
+  const char* options[] = {arch.c_str(), "-O3", "-verbose", "-Xptxas=-v", "-lineinfo", "-no-cache"};
+  constexpr auto kCount = static_cast<uint32_t>(std::size(options));
   Handle handle = nullptr;
-  if (int rc = api.create(&handle, static_cast<uint32_t>(std::size(options)), options); rc != kSuccess)
+  int rc = api.create(&handle, kCount, options);
+  if (rc == kUnknownOption) rc = api.create(&handle, kCount - 1, options);
+  if (rc != kSuccess)
     return error(ErrorKind::kUnsupported, "nvJitLink {}.{} does not link for {} (code {})", api.major, api.minor,
                  target.name, rc);
   std::unique_ptr<void, int (*)(void*)> closer(handle, [](void* h) -> int { return nvjitlink()->destroy(&h); });
