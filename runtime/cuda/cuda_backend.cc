@@ -75,7 +75,11 @@ class CudaKernel : public LoadedKernel {
 class CudaBackend : public Backend {
  public:
   CudaBackend(std::shared_ptr<const Driver> driver, CUdevice device, int ordinal)
-      : driver_(std::move(driver)), device_(device), name_(fmt::format("cuda:{}", ordinal)), stream_(*this, nullptr) {
+      : driver_(std::move(driver)),
+        launch_kernel_(driver_->cuLaunchKernel),
+        device_(device),
+        name_(fmt::format("cuda:{}", ordinal)),
+        stream_(*this, nullptr) {
     capability_ = 10 * attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
                   attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     max_shared_ = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
@@ -233,7 +237,7 @@ class CudaBackend : public Backend {
 
   Status launch(const LoadedKernel& loaded, const Grid& grid, const uint64_t* slots, StreamImpl& stream) override {
     const auto& kernel = static_cast<const CudaKernel&>(loaded);
-    KILN_CHECK_OK(activate());
+    if (broken_.load(std::memory_order_relaxed)) return broken_status();
     CudaStream& q = queue(stream);
     // The driver reads each parameter, in its own size, from the low bytes of its slot.
     constexpr int kInline = 64;
@@ -243,14 +247,19 @@ class CudaBackend : public Backend {
     int count = kernel.num_params();
     if (count > kInline) many.reset(new void*[static_cast<size_t>(count)]), params = many.get();
     for (int i = 0; i < count; ++i) params[i] = const_cast<uint64_t*>(slots + i);
-    CUresult code = driver_->cuLaunchKernel(kernel.function, grid[0], grid[1], grid[2], kernel.threads, 1, 1,
-                                            kernel.shared_bytes, q.handle, params, nullptr);
+    auto submit = [&] {
+      return launch_kernel_(kernel.function, grid[0], grid[1], grid[2], kernel.threads, 1, 1, kernel.shared_bytes,
+                            q.handle, params, nullptr);
+    };
+    CUresult code = submit();
     if (code != CUDA_SUCCESS) {
-      if (!fault_text(code).empty()) return check(code, "cuLaunchKernel", &q);
-      Diagnostic d = driver_->failure(code, "cuLaunchKernel");
-      return error(ErrorKind::kLaunch,
-                   "kernel '{}' over a grid of {}x{}x{} with {} threads and {} bytes of shared memory per program: {}",
-                   kernel.name(), grid[0], grid[1], grid[2], kernel.threads, kernel.shared_bytes, d.message);
+      // The driver refuses a launch on a thread where another context is current, or none: asking it before each launch
+      // would cost what the launches of a loop never need.
+      if (!is_current()) {
+        KILN_CHECK_OK(activate());
+        code = submit();
+      }
+      if (code != CUDA_SUCCESS) return refused(code, kernel, grid, q);
     }
     q.last_kernel.store(&kernel, std::memory_order_relaxed);
     q.launches.store(q.launches.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -261,10 +270,13 @@ class CudaBackend : public Backend {
   Status activate() {
     if (!ready_.load(std::memory_order_acquire)) KILN_CHECK_OK(first_use());
     if (broken_.load(std::memory_order_relaxed)) return broken_status();
+    if (is_current()) return {};
+    return check(driver_->cuCtxSetCurrent(context_), "cuCtxSetCurrent(context)");
+  }
+  bool is_current() {
     CUcontext current = nullptr;
     driver_->cuCtxGetCurrent(&current);
-    if (current == context_) return {};
-    return check(driver_->cuCtxSetCurrent(context_), "cuCtxSetCurrent(context)");
+    return current == context_;
   }
   /// For destructors: the context is there, current and not broken. Silent.
   bool usable() { return ready_.load() && !broken_.load() && driver_->cuCtxSetCurrent(context_) == CUDA_SUCCESS; }
@@ -324,6 +336,13 @@ class CudaBackend : public Backend {
     ready_.store(true, std::memory_order_release);
     return {};
   }
+  Status refused(CUresult code, const CudaKernel& kernel, const Grid& grid, CudaStream& stream) {
+    if (!fault_text(code).empty()) return check(code, "cuLaunchKernel", &stream);
+    Diagnostic d = driver_->failure(code, "cuLaunchKernel");
+    return error(ErrorKind::kLaunch,
+                 "kernel '{}' over a grid of {}x{}x{} with {} threads and {} bytes of shared memory per program: {}",
+                 kernel.name(), grid[0], grid[1], grid[2], kernel.threads, kernel.shared_bytes, d.message);
+  }
   Status broken_status() {
     if (!broken_.load()) return {};
     std::lock_guard lock(mutex_);
@@ -349,7 +368,10 @@ class CudaBackend : public Backend {
   }
   static CudaStream& queue(StreamImpl& stream) { return static_cast<CudaStream&>(stream); }
 
+  // What a launch reads is side by side.
   std::shared_ptr<const Driver> driver_;
+  decltype(Driver::cuLaunchKernel) launch_kernel_;
+  std::atomic<bool> ready_{false}, broken_{false};
   CUdevice device_;
   std::string name_;
   int capability_ = 0;
@@ -358,7 +380,6 @@ class CudaBackend : public Backend {
   std::atomic<int64_t> reserved_{0};
   std::mutex mutex_;
   CUcontext context_ = nullptr;
-  std::atomic<bool> ready_{false}, broken_{false};
   std::string fault_;
   std::vector<CudaStream*> streams_;  // other than stream_
   CudaStream stream_;                 // its handle is made at the first use

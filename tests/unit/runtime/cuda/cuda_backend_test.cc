@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <numeric>
+#include <thread>
 
 #include "kiln/tensor.h"
 #include "runtime/cuda/cuda_backend.h"
@@ -160,6 +161,31 @@ TEST_F(CudaTest, LaunchPassesGridThreadsAndSlots) {
   EXPECT_EQ(l.shared, 65536u);
   EXPECT_EQ(l.params, (std::vector<uint64_t>{0x1111222233334444, 2, 3}))
       << "a 4-byte parameter is the low half of its slot";
+}
+
+TEST_F(CudaTest, ALaunchMakesItsContextCurrentOnlyWhereItIsNot) {
+  auto device = make_device();
+  auto kernel = *load(*device);
+  using Calls = std::vector<std::string>;
+  const Calls once{"cuLaunchKernel"};
+  auto calls_of_a_launch = [&] {
+    fake.calls.clear();
+    EXPECT_TRUE(launch(*device, *kernel).ok());
+    return fake.calls;
+  };
+  EXPECT_EQ(calls_of_a_launch(), once);
+  std::thread([&] {
+    Calls calls = calls_of_a_launch();
+    EXPECT_EQ(std::count(calls.begin(), calls.end(), "cuLaunchKernel"), 2) << "refused without a context";
+    EXPECT_EQ(std::count(calls.begin(), calls.end(), "cuCtxSetCurrent"), 1);
+    EXPECT_EQ(calls_of_a_launch(), once);
+    // The program around Kiln uses a context of its own on this thread.
+    auto driver = *Driver::open();
+    ASSERT_EQ(driver->cuCtxSetCurrent(reinterpret_cast<CUcontext>(this)), CUDA_SUCCESS);
+    EXPECT_EQ(calls_of_a_launch().back(), "cuLaunchKernel");
+    EXPECT_EQ(calls_of_a_launch(), once);
+  }).join();
+  EXPECT_EQ(fake.launches.size(), 5u);
 }
 
 TEST_F(CudaTest, LoadErrors) {

@@ -178,6 +178,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice) {
   return CUDA_SUCCESS;
 }
 CUresult cuCtxGetCurrent(CUcontext* c) {
+  if (fake.recording) fake.calls.emplace_back("cuCtxGetCurrent");
   *c = current;
   return CUDA_SUCCESS;
 }
@@ -360,6 +361,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsign
                         unsigned shared, CUstream s, void** params, void** extra) {
   BEGIN("cuLaunchKernel");
   NEED_CONTEXT;
+  if (current != &context) return CUDA_ERROR_INVALID_HANDLE;
   if (extra || by != 1 || bz != 1 || !s || static_cast<int>(shared) > f->max_shared) return CUDA_ERROR_INVALID_VALUE;
   if (!fake.recording) return CUDA_SUCCESS;
   FakeCuda::Launch launch{f->name, {x, y, z}, bx, shared, s, {}};
