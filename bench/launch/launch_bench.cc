@@ -85,41 +85,60 @@ Status compare(const Device& device, const char* name, const std::string& what, 
 }
 
 #if KILN_HAS_CUDA
-constexpr const char* kRawPtx = R"(.version 7.8
-.target sm_80
-.address_size 64
-.visible .entry raw(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d, .param .u32 n, .param .u32 m, .param .u32 k, .param .f32 s)
-{
-  ret;
-}
-)";
+// The raw side: cuLaunchKernel of the same code with as many parameters, through a driver table of our own, on our own
+// stream of the same primary context.
+class RawLaunch {
+ public:
+  static Result<RawLaunch> make(std::shared_ptr<const runtime::Driver> driver, const KernelInfo& info) {
+    RawLaunch raw(std::move(driver), static_cast<unsigned>(info.num_warps * 32));
+    KILN_CU_TRY(raw.driver_, cuModuleLoadDataEx(&raw.module_, info.ptx.c_str(), 0, nullptr, nullptr));
+    KILN_CU_TRY(raw.driver_, cuModuleGetFunction(&raw.function_, raw.module_, info.name.c_str()));
+    KILN_CU_TRY(raw.driver_, cuStreamCreate(&raw.stream_, CU_STREAM_NON_BLOCKING));
+    return raw;
+  }
+  RawLaunch(RawLaunch&& o) noexcept
+      : driver_(std::move(o.driver_)),
+        module_(o.module_),
+        function_(o.function_),
+        stream_(o.stream_),
+        threads_(o.threads_) {
+    o.driver_ = nullptr;
+  }
+  ~RawLaunch() {
+    if (!driver_) return;
+    if (stream_) driver_->cuStreamSynchronize(stream_), driver_->cuStreamDestroy(stream_);
+    if (module_) driver_->cuModuleUnload(module_);
+  }
+  void operator()(void** params) const {
+    driver_->cuLaunchKernel(function_, 1, 1, 1, threads_, 1, 1, 0, stream_, params, nullptr);
+  }
 
-// The raw side: cuLaunchKernel of an empty kernel with as many parameters, through a driver table of our own, on our
-// own stream of the same primary context.
+ private:
+  RawLaunch(std::shared_ptr<const runtime::Driver> driver, unsigned threads)
+      : driver_(std::move(driver)), threads_(threads) {}
+
+  std::shared_ptr<const runtime::Driver> driver_;
+  CUmodule module_ = nullptr;
+  CUfunction function_ = nullptr;
+  CUstream stream_ = nullptr;
+  unsigned threads_;
+};
+
 Status bench_cuda(const Device& device, const Args& one, const Args& eight, const Row& row) {
   KILN_TRY(std::shared_ptr<const runtime::Driver> driver, runtime::Driver::open());
-  CUdevice ordinal = 0;
-  CUcontext context = nullptr;
-  CUmodule module = nullptr;
-  CUfunction function = nullptr;
-  CUstream stream = nullptr;
-  KILN_CU_TRY(driver, cuDeviceGet(&ordinal, 0));
-  KILN_CU_TRY(driver, cuDevicePrimaryCtxRetain(&context, ordinal));
-  KILN_CU_TRY(driver, cuCtxSetCurrent(context));
-  KILN_CU_TRY(driver, cuModuleLoadDataEx(&module, kRawPtx, 0, nullptr, nullptr));
-  KILN_CU_TRY(driver, cuModuleGetFunction(&function, module, "raw"));
-  KILN_CU_TRY(driver, cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  uint64_t slots[8] = {};
-  void* params[8];
-  for (int i = 0; i < 8; ++i) params[i] = &slots[i];
-  auto raw = [&] { driver->cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, stream, params, nullptr); };
-  Status first = compare(device, "one", "cuLaunchKernel", one, 1, raw, row);
-  Status second = first.ok() ? compare(device, "eight", "cuLaunchKernel", eight, 8, raw, row) : std::move(first);
-  driver->cuStreamSynchronize(stream);
-  driver->cuStreamDestroy(stream);
-  driver->cuModuleUnload(module);
-  driver->cuDevicePrimaryCtxRelease(ordinal);
-  return second;
+  auto against_raw = [&](const char* name, const Args& args, int64_t slots) -> Status {
+    KILN_TRY(Kernel kernel, Kernel::from_source(kSource, "launch_bench.py", name));
+    KILN_TRY(KernelInfo info, kernel.compile(args));  // also makes the context current
+    KILN_TRY(RawLaunch raw, RawLaunch::make(driver, info));
+    const uint64_t address = std::get<Tensor>(*args[0]).address();
+    uint64_t values[8];
+    void* params[8];
+    for (size_t i = 0; i < 8; ++i) values[i] = i < 4 ? address : 0, params[i] = &values[i];
+    return compare(
+        device, name, "cuLaunchKernel", args, slots, [&] { raw(params); }, row);
+  };
+  KILN_CHECK_OK(against_raw("one", one, 1));
+  return against_raw("eight", eight, 8);
 }
 #endif
 
