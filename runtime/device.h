@@ -47,20 +47,25 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
 
 /// The memory of a tensor and of all its views; gives it back when the last of them goes, or at free().
 struct Storage {
-  Storage(std::shared_ptr<DeviceImpl> d, Block* b, int64_t n) : device(std::move(d)), block(b), bytes(n) {}
+  Storage(std::shared_ptr<DeviceImpl> d, Block* b, int64_t n)
+      : device(std::move(d)), block(b), bytes(n), address_(b->address) {}
   ~Storage() { free(); }
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
   bool is_freed() const { return block == nullptr; }
-  DeviceAddress address() const { return block ? block->address : 0; }
+  DeviceAddress address() const { return address_; }  // 0 when freed
   void free() {
     if (block) device->allocator().free(block);
     block = nullptr;
+    address_ = 0;
   }
 
   std::shared_ptr<DeviceImpl> device;
   Block* block;
   int64_t bytes;  // as asked for; the block may be larger
+
+ private:
+  DeviceAddress address_;  // the block's, beside what else a launch reads
 };
 
 Result<std::shared_ptr<Storage>> allocate_storage(const Device& device, int64_t bytes);

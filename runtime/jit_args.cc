@@ -40,14 +40,26 @@ enum ArgIndex : size_t {
   kArgDtype,
   kArgTensor,
   kArgKernel,
-  kArgUint
+  kArgUint,
+  kArgTensorPointer
 };
-static_assert(std::variant_size_v<Arg> == kArgUint + 1);
+static_assert(std::variant_size_v<Arg> == kArgTensorPointer + 1);
 
 std::string_view type_text(const Arg& arg) {
   static constexpr std::string_view kNames[] = {"None",    "a bool",   "an int",         "a float", "a str",
-                                                "a dtype", "a tensor", "a jit function", "an int"};
+                                                "a dtype", "a tensor", "a jit function", "an int",  "a tensor"};
   return kNames[arg.index()];
+}
+
+[[gnu::cold]] const Tensor* empty_handle() {
+  static const Tensor none;
+  return &none;
+}
+
+inline const Tensor* tensor_of(const Arg& arg) {
+  if (auto* held = std::get_if<Tensor>(&arg)) return held;
+  if (auto* pointer = std::get_if<const Tensor*>(&arg)) return *pointer ? *pointer : empty_handle();
+  return nullptr;
 }
 
 Diagnostic arg_error(std::string_view kernel, const ParamInfo& param, ErrorKind kind, std::string_view problem) {
@@ -60,17 +72,17 @@ struct Scalar {
   uint64_t slot;
 };
 
-Scalar classify_int(const ParamInfo& param, int64_t v) {
-  if (v == 1 && param.specialize) return {kInt, 1};
+inline Scalar classify_int(bool specialize, int64_t v) {
+  if (v == 1 && specialize) return {kInt, 1};
   DType type = v >= INT32_MIN && v <= INT32_MAX ? DType::kI32 : DType::kI64;
-  bool divisible = param.specialize && static_cast<uint64_t>(v) % kAlignment == 0;
+  bool divisible = specialize && static_cast<uint64_t>(v) % kAlignment == 0;
   return {static_cast<uint8_t>((kRuntime + static_cast<uint8_t>(type)) | (divisible ? kDivisible : 0)),
           static_cast<uint64_t>(v)};
 }
 
-Scalar classify_uint(const ParamInfo& param, uint64_t v) {
-  if (v <= INT64_MAX) return classify_int(param, static_cast<int64_t>(v));
-  bool divisible = param.specialize && v % kAlignment == 0;
+Scalar classify_uint(bool specialize, uint64_t v) {
+  if (v <= INT64_MAX) return classify_int(specialize, static_cast<int64_t>(v));
+  bool divisible = specialize && v % kAlignment == 0;
   return {static_cast<uint8_t>((kRuntime + static_cast<uint8_t>(DType::kU64)) | (divisible ? kDivisible : 0)), v};
 }
 
@@ -115,68 +127,175 @@ Result<Scalar> classify_annotated(std::string_view kernel, const ParamInfo& para
   return Scalar{static_cast<uint8_t>(tag | (divisible ? kDivisible : 0)), static_cast<uint64_t>(integer)};
 }
 
-Status bind_constexpr(std::string_view kernel, const ParamInfo& param, const Arg& arg, SpecKey& key) {
-  switch (arg.index()) {
-    case kArgNone:
-      key.byte(kNone);
-      return {};
-    case kArgBool:
-      key.byte(std::get<bool>(arg) ? kTrue : kFalse);
-      return {};
-    case kArgInt:
-      key.byte(kInt), key.word(static_cast<uint64_t>(std::get<int64_t>(arg)));
-      return {};
-    case kArgUint:
-      key.byte(kUint), key.word(std::get<uint64_t>(arg));
-      return {};
-    case kArgDouble:
-      key.byte(kDouble), key.word(std::bit_cast<uint64_t>(std::get<double>(arg)));
-      return {};
-    case kArgString: {
-      const auto& text = std::get<std::string>(arg);
-      key.byte(kString), key.word(text.size()), key.bytes(text.data(), text.size());
-      return {};
+// --- one walk over the arguments, with two ends: a launch compares with the key of the launch before, and where that
+// differs the key is built.
+
+/// Builds the key, and says what is wrong with an argument.
+class KeyBuilder {
+ public:
+  KeyBuilder(std::string_view kernel_name, BoundArgs& out) : kernel(kernel_name), out_(out) {}
+  bool tag(uint8_t v) { return out_.key.byte(v), true; }
+  bool word(uint64_t v) { return out_.key.word(v), true; }
+  bool bytes(std::string_view v) { return out_.key.bytes(v.data(), v.size()), true; }
+  void slot(uint64_t v) { out_.slot(v); }
+  bool tensor(const ParamInfo& param, const Tensor& t) {
+    if (!t) return fail(arg_error(kernel, param, ErrorKind::kValue, "is an empty tensor handle"));
+    if (t.is_freed())
+      return fail(arg_error(kernel, param, ErrorKind::kValue, "was freed: its memory was given back by free()"));
+    if (!out_.first_tensor) {
+      out_.first_tensor = &t;
+      first_param_ = &param;
     }
-    case kArgDtype:
-      key.byte(kDtype), key.byte(static_cast<uint8_t>(std::get<DType>(arg)));
-      return {};
-    case kArgKernel: {
-      const auto& function = std::get<Kernel>(arg);
-      if (!function) return arg_error(kernel, param, ErrorKind::kValue, "is an empty kernel handle");
-      key.byte(kFunction), key.word(reinterpret_cast<uint64_t>(function.impl()->function().get()));
-      return {};
-    }
-    default:
-      return arg_error(kernel, param, ErrorKind::kType, "is a tl.constexpr parameter and got a tensor");
+    const DeviceImpl &first = *out_.first_tensor->storage()->device, &device = *t.storage()->device;
+    if (&first == &device) return true;
+    return fail(with_note(error(ErrorKind::kDevice, "kernel '{}': '{}' is on {} and '{}' is on {}", kernel,
+                                first_param_->name, first.name(), param.name, device.name()),
+                          "help: move one of them with .to(device)"));
   }
-}
-
-// Why a tensor cannot be bound; the launch's fast path has found that it cannot.
-Diagnostic tensor_error(std::string_view kernel, const ParamInfo& param, const Tensor& t, const BoundArgs& bound) {
-  if (!t) return arg_error(kernel, param, ErrorKind::kValue, "is an empty tensor handle");
-  if (t.is_freed())
-    return arg_error(kernel, param, ErrorKind::kValue, "was freed: its memory was given back by free()");
-  return with_note(
-      error(ErrorKind::kDevice, "kernel '{}': '{}' is on {} and '{}' is on {}", kernel, bound.first_tensor_param->name,
-            bound.first_tensor->storage()->device->name(), param.name, t.storage()->device->name()),
-      "help: move one of them with .to(device)");
-}
-
-// False when tensor_error() has something to say.
-inline bool bind_tensor(const ParamInfo& param, const Tensor& t, BoundArgs& out) {
-  const Storage* storage = t.storage().get();
-  if (!storage || storage->is_freed()) return false;
-  if (!out.first_tensor) {
-    out.first_tensor = &t;
-    out.first_tensor_param = &param;
-  } else if (storage->device != out.first_tensor->storage()->device) {
+  bool fail(Diagnostic d) {
+    status = std::move(d);
     return false;
   }
-  uint64_t address = storage->address() + static_cast<uint64_t>(t.offset() * size_of(t.dtype()));
-  bool aligned = param.specialize && address % kAlignment == 0;
-  out.key.byte(static_cast<uint8_t>((kPointer + static_cast<uint8_t>(t.dtype())) | (aligned ? kDivisible : 0)));
-  out.slot(address);
-  return true;
+
+  const std::string_view kernel;
+  Status status;
+
+ private:
+  BoundArgs& out_;
+  const ParamInfo* first_param_ = nullptr;
+};
+
+/// Compares with a key. What it compares never runs past that key's end: up to the first difference, where the walk
+/// stops, equal bytes mean arguments of equal kinds.
+class KeyMatcher {
+ public:
+  KeyMatcher(std::string_view key, const DeviceImpl* device, uint64_t* slots)
+      : at_(key.data()), device_(device), slots_(slots) {}
+  bool tag(uint8_t v) { return static_cast<uint8_t>(*at_++) == v; }
+  bool word(uint64_t v) {
+    uint64_t expected;
+    std::memcpy(&expected, at_, sizeof expected);
+    at_ += sizeof expected;
+    return expected == v;
+  }
+  bool bytes(std::string_view v) {
+    bool equal = std::memcmp(at_, v.data(), v.size()) == 0;
+    at_ += v.size();
+    return equal;
+  }
+  void slot(uint64_t v) { *slots_++ = v; }
+  bool tensor(const ParamInfo&, const Tensor& t) {
+    const Storage* storage = t.storage().get();
+    has_tensor_ = true;
+    return storage && !storage->is_freed() && storage->device.get() == device_;
+  }
+  bool fail(const Diagnostic&) { return false; }
+  bool has_tensor() const { return has_tensor_; }
+
+  static constexpr std::string_view kernel = {};  // what fails here is found again by KeyBuilder
+
+ private:
+  const char* at_;
+  const DeviceImpl* device_;
+  uint64_t* slots_;
+  bool has_tensor_ = false;
+};
+
+template <class Sink>
+bool end_key(const KeyEnd& end, Sink& sink) {
+  return sink.word(reinterpret_cast<uint64_t>(end.device)) &&
+         sink.word(static_cast<uint64_t>(static_cast<uint32_t>(end.num_warps)) << 32 |
+                   static_cast<uint32_t>(end.num_stages)) &&
+         sink.tag(static_cast<uint8_t>(end.num_ctas));
+}
+
+template <class Sink>
+bool bind_constexpr(const ParamInfo& param, const Arg& arg, Sink& sink) {
+  switch (arg.index()) {
+    case kArgNone:
+      return sink.tag(kNone);
+    case kArgBool:
+      return sink.tag(std::get<bool>(arg) ? kTrue : kFalse);
+    case kArgInt:
+      return sink.tag(kInt) && sink.word(static_cast<uint64_t>(std::get<int64_t>(arg)));
+    case kArgUint:
+      return sink.tag(kUint) && sink.word(std::get<uint64_t>(arg));
+    case kArgDouble:
+      return sink.tag(kDouble) && sink.word(std::bit_cast<uint64_t>(std::get<double>(arg)));
+    case kArgString: {
+      const auto& text = std::get<std::string>(arg);
+      return sink.tag(kString) && sink.word(text.size()) && sink.bytes(text);
+    }
+    case kArgDtype:
+      return sink.tag(kDtype) && sink.tag(static_cast<uint8_t>(std::get<DType>(arg)));
+    case kArgKernel: {
+      const auto& function = std::get<Kernel>(arg);
+      if (!function) return sink.fail(arg_error(sink.kernel, param, ErrorKind::kValue, "is an empty kernel handle"));
+      return sink.tag(kFunction) && sink.word(reinterpret_cast<uint64_t>(function.impl()->function().get()));
+    }
+    default:
+      return sink.fail(arg_error(sink.kernel, param, ErrorKind::kType, "is a tl.constexpr parameter and got a tensor"));
+  }
+}
+
+template <class Sink>
+inline bool bind_tensor(const ParamInfo& param, bool specialize, const Tensor& t, Sink& sink) {
+  if (!sink.tensor(param, t)) return false;
+  uint64_t address = t.storage()->address();
+  if (int64_t offset = t.offset()) address += static_cast<uint64_t>(offset * size_of(t.dtype()));
+  bool aligned = specialize && address % kAlignment == 0;
+  sink.slot(address);
+  return sink.tag(static_cast<uint8_t>((kPointer + static_cast<uint8_t>(t.dtype())) | (aligned ? kDivisible : 0)));
+}
+
+template <class Sink>
+inline bool bind_scalar(Scalar scalar, Sink& sink) {
+  if (scalar.tag == kInt) return sink.tag(kInt) && sink.word(1);
+  sink.slot(scalar.slot);
+  return sink.tag(scalar.tag);
+}
+
+/// What is neither a tensor by pointer nor an int without an annotation.
+template <class Sink>
+[[gnu::noinline]] bool bind_other(const ParamInfo& param, ParamRule rule, const Arg& arg, Sink& sink) {
+  if (rule == ParamRule::kConstexpr) return bind_constexpr(param, arg, sink);
+  if (rule == ParamRule::kAnnotated && tensor_of(arg))
+    return sink.fail(arg_error(sink.kernel, param, ErrorKind::kType,
+                               fmt::format("is annotated {} and got a tensor", name(*param.annotation))));
+  if (rule == ParamRule::kAnnotated && arg.index() != kArgNone) {
+    auto scalar = classify_annotated(sink.kernel, param, arg);
+    return scalar.ok() ? bind_scalar(*scalar, sink) : sink.fail(std::move(scalar.error()));
+  }
+  switch (arg.index()) {
+    case kArgBool:
+      return bind_scalar({kRuntime + static_cast<uint8_t>(DType::kI1), std::get<bool>(arg)}, sink);
+    case kArgUint:
+      return bind_scalar(classify_uint(rule == ParamRule::kPlain, std::get<uint64_t>(arg)), sink);
+    case kArgDouble:
+      return bind_scalar({kRuntime + static_cast<uint8_t>(DType::kF32),
+                          std::bit_cast<uint32_t>(static_cast<float>(std::get<double>(arg)))},
+                         sink);
+    default:
+      return bind_constexpr(param, arg, sink);
+  }
+}
+
+template <class Sink>
+inline bool bind_argument(const ParamInfo& param, ParamRule rule, const Arg& arg, Sink& sink) {
+  bool typed_by_value = rule == ParamRule::kPlain || rule == ParamRule::kUnspecialized;
+  if (const Tensor* tensor = typed_by_value ? tensor_of(arg) : nullptr)
+    return bind_tensor(param, rule == ParamRule::kPlain, *tensor, sink);
+  if (auto* integer = std::get_if<int64_t>(&arg)) {
+    if (rule == ParamRule::kConstexpr) return sink.tag(kInt) && sink.word(static_cast<uint64_t>(*integer));
+    if (typed_by_value) return bind_scalar(classify_int(rule == ParamRule::kPlain, *integer), sink);
+  }
+  return bind_other(param, rule, arg, sink);
+}
+
+ParamRule rule_of(const ParamInfo& param) {
+  if (param.is_constexpr) return ParamRule::kConstexpr;
+  if (param.annotation) return ParamRule::kAnnotated;
+  return param.specialize ? ParamRule::kPlain : ParamRule::kUnspecialized;
 }
 
 frontend::Global global_of(const Arg& arg) {
@@ -305,60 +424,50 @@ void BoundArgs::slot_on_heap(uint64_t v) {
   ++num_slots;
 }
 
+const Tensor* tensor_in(const Arg& arg) { return tensor_of(arg); }
+
+std::vector<ParamRule> rules_of(std::span<const ParamInfo> params) {
+  std::vector<ParamRule> rules;
+  for (const ParamInfo& param : params) rules.push_back(rule_of(param));
+  return rules;
+}
+
 Status bind_args(std::string_view kernel, std::span<const ParamInfo> params, std::span<const std::optional<Arg>> args,
                  BoundArgs& out) {
   if (args.size() != params.size())
     return error(ErrorKind::kType, "kernel '{}' has {} parameter{}, got {} argument{}", kernel, params.size(),
                  params.size() == 1 ? "" : "s", args.size(), args.size() == 1 ? "" : "s");
+  KeyBuilder builder(kernel, out);
   for (size_t i = 0; i < params.size(); ++i) {
     const ParamInfo& param = params[i];
-    const Arg* given = value_of(param, args[i]);
-    if (!given) {
+    const Arg* arg = value_of(param, args[i]);
+    if (!arg) {
       if (param.has_default) return param.default_error;
       return error(ErrorKind::kType, "kernel '{}': argument '{}' is missing", kernel, param.name);
     }
-    const Arg& arg = *given;
-    if (auto* tensor = std::get_if<Tensor>(&arg); tensor && !param.is_constexpr) {
-      if (param.annotation)
-        return arg_error(kernel, param, ErrorKind::kType,
-                         fmt::format("is annotated {} and got a tensor", name(*param.annotation)));
-      if (!bind_tensor(param, *tensor, out)) return tensor_error(kernel, param, *tensor, out);
-      continue;
-    }
-    if (param.is_constexpr) {
-      KILN_CHECK_OK(bind_constexpr(kernel, param, arg, out.key));
-      continue;
-    }
-    Scalar scalar{};
-    if (auto* integer = std::get_if<int64_t>(&arg); integer && !param.annotation) {
-      scalar = classify_int(param, *integer);
-    } else if (param.annotation && arg.index() != kArgNone) {
-      KILN_TRY(scalar, classify_annotated(kernel, param, arg));
-    } else {
-      switch (arg.index()) {
-        case kArgBool:
-          scalar = {kRuntime + static_cast<uint8_t>(DType::kI1), std::get<bool>(arg)};
-          break;
-        case kArgUint:
-          scalar = classify_uint(param, std::get<uint64_t>(arg));
-          break;
-        case kArgDouble:
-          scalar = {kRuntime + static_cast<uint8_t>(DType::kF32),
-                    std::bit_cast<uint32_t>(static_cast<float>(std::get<double>(arg)))};
-          break;
-        default:
-          KILN_CHECK_OK(bind_constexpr(kernel, param, arg, out.key));
-          continue;
-      }
-    }
-    if (scalar.tag == kInt) {
-      out.key.byte(kInt), out.key.word(1);
-    } else {
-      out.key.byte(scalar.tag);
-      out.slot(scalar.slot);
-    }
+    if (!bind_argument(param, rule_of(param), *arg, builder)) return std::move(builder.status);
   }
   return {};
+}
+
+void append(const KeyEnd& end, SpecKey& key) {
+  struct Sink {
+    bool word(uint64_t v) { return key.word(v), true; }
+    bool tag(uint8_t v) { return key.byte(v), true; }
+    SpecKey& key;
+  } sink{key};
+  end_key(end, sink);
+}
+
+bool match_args(std::span<const ParamInfo> params, std::span<const ParamRule> rules,
+                std::span<const std::optional<Arg>> args, const KeyEnd& end, std::string_view key, uint64_t* slots) {
+  if (args.size() != params.size()) return false;
+  KeyMatcher matcher(key, end.device, slots);
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Arg* arg = args[i] ? &*args[i] : value_of(params[i], args[i]);
+    if (!arg || !bind_argument(params[i], rules[i], *arg, matcher)) return false;
+  }
+  return matcher.has_tensor() && end_key(end, matcher);
 }
 
 std::vector<frontend::ArgSpec> arg_specs(std::span<const ParamInfo> params, std::span<const std::optional<Arg>> args) {

@@ -17,6 +17,7 @@
 
 namespace kiln::runtime {
 
+class DeviceImpl;
 class Jit;
 
 /// A parameter of a jit function, as a launch needs it.
@@ -29,6 +30,15 @@ struct ParamInfo {
   Diagnostic default_error;  // why there is no default_value, when the default is more than a constant
   bool has_default = false;
 };
+
+/// How a parameter takes its argument. A byte, so that a launch finds those of all parameters side by side.
+enum class ParamRule : uint8_t {
+  kPlain,          // Triton's specialisation
+  kUnspecialized,  // under do_not_specialize: by type alone
+  kAnnotated,      // the annotation fixes the type
+  kConstexpr,
+};
+std::vector<ParamRule> rules_of(std::span<const ParamInfo> params);
 
 /// Reads the parameters of a function; defaults that are constants, dtypes or jit functions are evaluated. `jit` is
 /// that of the kernels among the defaults.
@@ -57,6 +67,12 @@ class SpecKey {
   std::string large_;
 };
 
+/// The tensor that an argument holds or points to (an empty handle when it points to none); nullptr for other kinds.
+const Tensor* tensor_in(const Arg& arg);
+
+/// Launches with more slots than this take the general path.
+inline constexpr int kMostFastSlots = 96;
+
 /// What one launch's arguments come to.
 struct BoundArgs {
   SpecKey key;
@@ -69,9 +85,8 @@ struct BoundArgs {
       slot_on_heap(v);
   }
   const Tensor* first_tensor = nullptr;  // gives the device
-  const ParamInfo* first_tensor_param = nullptr;
 
-  static constexpr int kInline = 96;
+  static constexpr int kInline = kMostFastSlots;
   uint64_t inline_slots[kInline];
   std::vector<uint64_t> many_slots;
 
@@ -82,6 +97,19 @@ struct BoundArgs {
 /// Binds `args` (one entry per parameter; nullopt takes the default). Errors name the kernel and the parameter.
 Status bind_args(std::string_view kernel, std::span<const ParamInfo> params, std::span<const std::optional<Arg>> args,
                  BoundArgs& out);
+
+/// What besides the arguments selects the code: they end every key.
+struct KeyEnd {
+  const DeviceImpl* device;
+  int num_warps, num_stages, num_ctas;
+};
+void append(const KeyEnd& end, SpecKey& key);
+
+/// The guess of a launch: true when the arguments and `end` give exactly `key`, which is a key of this kernel with at
+/// most kMostFastSlots slots; `slots` are filled then. False says nothing about the arguments: bind_args finds out.
+/// Arguments without a tensor never match, because what their device is must be looked up.
+bool match_args(std::span<const ParamInfo> params, std::span<const ParamRule> rules,
+                std::span<const std::optional<Arg>> args, const KeyEnd& end, std::string_view key, uint64_t* slots);
 
 /// The frontend's description of the same arguments; `bind_args` has accepted them.
 std::vector<frontend::ArgSpec> arg_specs(std::span<const ParamInfo> params, std::span<const std::optional<Arg>> args);

@@ -15,6 +15,20 @@ namespace {
 constexpr size_t kFirstSlots = 16;
 constexpr std::array<int64_t, 3> kMaxGrid = {INT32_MAX, 65535, 65535};  // CUDA's, kept on the CPU too
 
+bool is_launchable(const std::array<int64_t, 3>& grid) {
+  bool ok = true;
+  for (size_t axis = 0; axis < 3; ++axis) ok &= grid[axis] >= 1 && grid[axis] <= kMaxGrid[axis];
+  return ok;
+}
+
+Grid programs_of(const std::array<int64_t, 3>& grid) {
+  return {static_cast<uint32_t>(grid[0]), static_cast<uint32_t>(grid[1]), static_cast<uint32_t>(grid[2])};
+}
+
+KeyEnd key_end(const DeviceImpl& device, const LaunchOptions& options) {
+  return {&device, options.num_warps, options.num_stages, options.num_ctas};
+}
+
 Status check_grid(std::string_view kernel, const std::array<int64_t, 3>& grid) {
   for (size_t axis = 0; axis < 3; ++axis) {
     if (grid[axis] >= 0 && grid[axis] <= kMaxGrid[axis]) continue;
@@ -91,7 +105,8 @@ KernelImpl::KernelImpl(std::shared_ptr<const frontend::JitFunction> function, bo
       name_(function_->def->name),
       globals_are_fixed_(globals_are_fixed),
       jit_(jit),
-      params_(read_params(*function_, jit)) {
+      params_(read_params(*function_, jit)),
+      rules_(rules_of(params_)) {
   for (const ParamInfo& p : params_) descriptions_.push_back({p.name, p.is_constexpr, p.has_default});
 }
 
@@ -141,6 +156,8 @@ Result<const Specialisation*> KernelImpl::specialise(std::span<const std::option
   spec->key = key;
   spec->hash = hash;
   spec->device = device;
+  spec->backend = &device->backend();
+  spec->default_stream = &device->backend().default_stream();
   KILN_TRY(spec->loaded, jit_.load(compiled, *device));
   spec->info = std::move(compiled.info);
   spec->launched_as =
@@ -148,24 +165,24 @@ Result<const Specialisation*> KernelImpl::specialise(std::span<const std::option
   return table_.insert(std::move(spec));
 }
 
-namespace {
-
-// Everything but the arguments that selects the code.
-void key_of_options(SpecKey& key, const DeviceImpl& device, const LaunchOptions& options) {
-  key.word(reinterpret_cast<uint64_t>(&device));
-  key.word(static_cast<uint64_t>(static_cast<uint32_t>(options.num_warps)) << 32 |
-           static_cast<uint32_t>(options.num_stages));
-  key.byte(static_cast<uint8_t>(options.num_ctas));
-}
-
-}  // namespace
-
+// Most launches repeat the specialisation of the one before. That is tried first, without a key, a hash or a lock.
 Status KernelImpl::launch(std::array<int64_t, 3> grid, std::span<const std::optional<Arg>> args,
                           const LaunchOptions& options) {
+  const Specialisation* guess = guess_.load(std::memory_order_acquire);
+  if (guess && !options.stream && is_launchable(grid)) {
+    uint64_t slots[kMostFastSlots];
+    if (match_args(params_, rules_, args, key_end(*guess->device, options), guess->key, slots))
+      return guess->backend->launch(*guess->loaded, programs_of(grid), slots, *guess->default_stream);
+  }
+  return launch_general(grid, args, options);
+}
+
+Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
+                                  const LaunchOptions& options) {
   KILN_CHECK_OK(check_grid(name_, grid));
   BoundArgs bound;
   KILN_CHECK_OK(bind_args(name_, params_, args, bound));
-  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) return {};
+  if (!is_launchable(grid)) return {};  // it has a 0
   DeviceImpl* device = nullptr;
   std::shared_ptr<DeviceImpl> held;
   if (bound.first_tensor && !options.stream) {
@@ -174,7 +191,7 @@ Status KernelImpl::launch(std::array<int64_t, 3> grid, std::span<const std::opti
     KILN_TRY(held, device_of(bound, options));
     device = held.get();
   }
-  key_of_options(bound.key, *device, options);
+  append(key_end(*device, options), bound.key);
   std::string_view key = bound.key.view();
   const Specialisation* spec = nullptr;
   if (watching_.load(std::memory_order_relaxed)) {
@@ -185,13 +202,15 @@ Status KernelImpl::launch(std::array<int64_t, 3> grid, std::span<const std::opti
   if (!spec) {
     KILN_TRY(spec, specialise(args, bound, device->shared_from_this(), options));
   }
-  last_.store(spec, std::memory_order_relaxed);
+  last_.store(spec, std::memory_order_release);
+  bool may_guess = bound.num_slots <= kMostFastSlots && !watching_.load(std::memory_order_relaxed);
+  guess_.store(may_guess ? spec : nullptr, std::memory_order_release);
   if (options.stream)
     for (const auto& arg : args)
-      if (auto* tensor = arg ? std::get_if<Tensor>(&*arg) : nullptr)
+      if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr)
         device->allocator().used_on(tensor->storage()->block, *options.stream.impl());
-  Grid programs = {static_cast<uint32_t>(grid[0]), static_cast<uint32_t>(grid[1]), static_cast<uint32_t>(grid[2])};
-  return device->backend().launch(*spec->loaded, programs, bound.slots(), device->stream_or_default(options.stream));
+  return spec->backend->launch(*spec->loaded, programs_of(grid), bound.slots(),
+                               device->stream_or_default(options.stream));
 }
 
 std::shared_ptr<const LaunchedAs> KernelImpl::launched_as() const {
@@ -206,7 +225,7 @@ Result<KernelInfo> KernelImpl::compile(std::span<const std::optional<Arg>> args,
   KILN_CHECK_OK(check_options(name_, options));
   KILN_TRY(std::shared_ptr<DeviceImpl> device, device_of(bound, options));
   if (target.empty() || target == device->target()) {
-    key_of_options(bound.key, *device, options);
+    append(key_end(*device, options), bound.key);
     if (watching_.load()) {
       std::lock_guard lock(mutex_);
       refresh_closure();

@@ -21,13 +21,16 @@ struct BoundArgs;
 struct Closure;
 struct LaunchedAs;
 struct ParamInfo;
+enum class ParamRule : uint8_t;
 
-/// A compiled specialisation on one device.
+/// A compiled specialisation on one device. What a launch reads comes first.
 struct Specialisation {
   std::string key;
-  uint64_t hash = 0;
-  std::shared_ptr<DeviceImpl> device;  // outlives `loaded`
+  Backend* backend = nullptr;            // of `device`
+  StreamImpl* default_stream = nullptr;  // of `device`
+  std::shared_ptr<DeviceImpl> device;    // outlives `loaded`
   std::shared_ptr<LoadedKernel> loaded;
+  uint64_t hash = 0;
   KernelInfo info;
   std::shared_ptr<const LaunchedAs> launched_as;  // also keeps the functions alive whose addresses are in the key
 };
@@ -74,6 +77,8 @@ class KernelImpl {
   std::shared_ptr<const LaunchedAs> launched_as() const;
 
  private:
+  Status launch_general(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
+                        const LaunchOptions& options);
   Result<std::shared_ptr<DeviceImpl>> device_of(const BoundArgs& bound, const LaunchOptions& options) const;
   Result<const Specialisation*> specialise(std::span<const std::optional<Arg>> args, BoundArgs& bound,
                                            const std::shared_ptr<DeviceImpl>& device, const LaunchOptions& options);
@@ -84,11 +89,15 @@ class KernelImpl {
   bool globals_are_fixed_;
   Jit& jit_;
   std::vector<ParamInfo> params_;
+  std::vector<ParamRule> rules_;
   std::vector<ParamDesc> descriptions_;
   std::mutex mutex_;
   std::shared_ptr<const Closure> closure_;            // made at the first compilation
   std::atomic<bool> watching_{false};                 // closure_ has watches to look at
   std::atomic<const Specialisation*> last_{nullptr};  // specialisations live as long as the kernel
+  // last_ while a launch may try it before it looks further: null when it has too many slots, or when the globals must
+  // be looked at first.
+  std::atomic<const Specialisation*> guess_{nullptr};
   SpecTable table_;
 };
 

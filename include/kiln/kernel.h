@@ -25,8 +25,9 @@ class KernelImpl;
 class Kernel;
 
 /// One argument of a launch, as Triton's host side would take it. `monostate` is None; uint64_t is for integers of 2^63
-/// and above.
-using Arg = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Tensor, Kernel, uint64_t>;
+/// and above. A `const Tensor*` is a tensor that the caller keeps until the call returns: nothing is copied.
+using Arg =
+    std::variant<std::monostate, bool, int64_t, double, std::string, DType, Tensor, Kernel, uint64_t, const Tensor*>;
 
 struct LaunchOptions {
   int num_warps = 4;

@@ -292,7 +292,7 @@ void KernelObject::attribute_names(std::vector<std::string>& out) const {
 
 void KernelObject::bind(Interp& in, CallArgs& args, Bound& out) const {
   auto params = kernel.params();
-  out.values.assign(params.size(), nullptr);
+  for (size_t i = 0; i < params.size(); ++i) out.values.push_back(nullptr);
   if (args.args.size() > params.size())
     in.fail(with_note(error(ErrorKind::kType, "the kernel {} has {} parameters, got {} arguments", kernel.name(),
                             params.size(), args.args.size()),
@@ -341,7 +341,7 @@ void KernelObject::convert(Interp& in, const Bound& bound, std::vector<std::opti
     const Value* v = bound.values[i];
     if (auto* c = v->get<ConstexprObject>()) v = &c->value;
     if (auto* t = v->get<TensorObject>())
-      arg.emplace(t->tensor);
+      arg.emplace(&std::as_const(t->tensor));
     else if (v->is_small_int())
       arg.emplace(v->integer());
     else if (v->is_float())
@@ -413,7 +413,7 @@ void KernelObject::launch(Interp& in, const Value& grid, CallArgs& args) {
   in.set_where(site);
   convert(in, bound, scratch_);
   Status status = kernel.launch(dims, scratch_, bound.options);
-  for (auto& a : scratch_) a.reset();  // tensors must not live longer because they were launched on
+  for (auto& a : scratch_) a.reset();  // kernels must not live longer because they were arguments
   in.check(std::move(status));
 }
 

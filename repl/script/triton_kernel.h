@@ -51,7 +51,7 @@ class KernelObject : public Launchable {
 
  private:
   struct Bound {
-    std::vector<const Value*> values;  // per parameter; null: the default
+    SmallVector<const Value*, 16> values;  // per parameter; null: the default
     LaunchOptions options;
   };
   void bind(Interp& in, CallArgs& args, Bound& out) const;

@@ -6,10 +6,15 @@
 #include <unistd.h>
 
 #include <bit>
+#include <chrono>
 #include <cstdlib>
+#include <random>
+#include <set>
 #include <thread>
 
+#include "runtime/host/host_backend.h"
 #include "runtime/jit_args.h"
+#include "runtime/kernel_launched.h"
 #include "support/files.h"
 #include "tests/unit/runtime/fake_compiler.h"
 
@@ -221,8 +226,9 @@ TEST_F(KernelTest, WrongArgumentsNameTheParameter) {
   EXPECT_EQ(add.launch({1, 1, 1}, Args{x, y}).error().message, "kernel 'add' has 4 parameters, got 2 arguments");
   EXPECT_EQ(add.launch({1, 1, 1}, Args{x, std::nullopt, int64_t{2}, std::nullopt}).error().message,
             "kernel 'add': argument 'y' is missing");
-  EXPECT_EQ(add.launch({1, 1, 1}, Args{x, Tensor(), int64_t{2}, std::nullopt}).error().message,
-            "kernel 'add': argument 'y' is an empty tensor handle");
+  for (const Arg& empty : {Arg(Tensor()), Arg(static_cast<const Tensor*>(nullptr))})
+    EXPECT_EQ(add.launch({1, 1, 1}, Args{x, empty, int64_t{2}, std::nullopt}).error().message,
+              "kernel 'add': argument 'y' is an empty tensor handle");
   Tensor gone = *Tensor::zeros(device, DType::kF32, Shape{4}), view = *gone.view(Shape{2, 2});
   gone.free();
   auto status = add.launch({1, 1, 1}, Args{x, view, int64_t{2}, std::nullopt});
@@ -353,6 +359,87 @@ TEST_F(KernelTest, ThreadsShareOneKernel) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(compilations(), 20u);
   EXPECT_EQ(recorder.programs, 800);
+}
+
+// A launch first tries the specialisation of the one before it. Here most launches change something: an alignment, a
+// width, a divisibility, a type, a constexpr, a default, an option.
+TEST_F(KernelTest, ARepeatedSpecialisationIsNeverMistaken) {
+  const auto seed = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937_64 random(seed);
+  Program program(
+      "@triton.jit\ndef f(p, n, q, s, b: tl.int64, u, K: tl.constexpr, d=7):\n    pass\n"
+      "@triton.jit\ndef helper(a):\n    pass\n");
+  program.functions["f"]->do_not_specialize = {"u"};
+  Kernel f = kernel(program, "f"), helper = kernel(program, "helper");
+  auto params = read_params(*program.functions["f"], *jit);
+  auto pick = [&]<size_t N>(const Arg(&choices)[N]) { return choices[random() % N]; };
+  Tensor unaligned = *x.as_strided(Shape{10}, Shape{1}, 1);
+  const Arg tensors[] = {x, y, unaligned, &y, &unaligned};
+  const Arg integers[] = {int64_t{1},       int64_t{2},        int64_t{32}, int64_t{48},
+                          int64_t{1} << 40, uint64_t{1} << 63, int64_t{-16}};
+  const Arg scalars[] = {int64_t{1}, int64_t{5}, 2.5, true, std::monostate{}, x};
+  const Arg wide[] = {int64_t{1}, int64_t{16}, true};
+  const Arg constants[] = {
+      int64_t{1}, int64_t{64}, std::string("relu"), std::string("tanh"), std::string("tan"), 1.0, DType::kF16,
+      true,       helper,      std::monostate{}};
+  auto text = [](const frontend::ArgSpec& a) {
+    return a.is_constexpr ? describe(a.value) : fmt::format("{}:{}", ir::to_string(a.type), a.divisibility);
+  };
+  std::set<std::string> seen;
+  for (int i = 0; i < 1000; ++i) {
+    Args args{pick(tensors), pick(integers), pick(tensors),   pick(scalars),
+              pick(wide),    pick(integers), pick(constants), std::nullopt};
+    if (random() % 3 == 0) args[7] = pick(integers);
+    LaunchOptions options;
+    if (random() % 4 == 0) options.num_warps = 8;
+    std::string expected = fmt::format("{} warps", options.num_warps), launched = expected;
+    for (const auto& a : arg_specs(params, args)) expected += "; " + text(a);
+    BoundArgs bound;
+    ASSERT_TRUE(bind_args("f", params, args, bound).ok());
+    // The same arguments again are the case of a loop.
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      recorder.slots.clear();
+      recorder.num_params = static_cast<size_t>(bound.num_slots);
+      EXPECT_OK(f.launch({1, 2, 3}, args, options));
+      EXPECT_EQ(recorder.slots, std::vector<uint64_t>(bound.slots(), bound.slots() + bound.num_slots));
+      auto as = f.impl()->launched_as();
+      launched = fmt::format("{} warps", as->options.num_warps);
+      for (const auto& a : as->args) launched += "; " + text(a);
+      ASSERT_EQ(launched, expected);
+    }
+    seen.insert(expected);
+    ASSERT_EQ(compilations(), seen.size());
+  }
+}
+
+TEST_F(KernelTest, ARepeatedLaunchIsCheckedLikeTheFirst) {
+  Program program(kAdd);
+  Kernel add = kernel(program, "add");
+  Args args{x, y, int64_t{100}, std::nullopt};
+  auto repeat = [&] { EXPECT_OK(add.launch({2, 1, 1}, args)); };
+  repeat();
+  EXPECT_EQ(recorder.programs, 2);
+  EXPECT_OK(add.launch({0, 1, 1}, args));
+  EXPECT_EQ(recorder.programs, 2);
+  EXPECT_EQ(add.launch({2, 65536, 1}, args).error().kind, ErrorKind::kLaunch);
+  repeat();
+  EXPECT_EQ(add.launch({2, 1, 1}, Args{x, y, int64_t{100}}).error().message,
+            "kernel 'add' has 4 parameters, got 3 arguments");
+  repeat();
+  EXPECT_EQ(add.launch({2, 1, 1}, Args{x, Tensor(), int64_t{100}, std::nullopt}).error().message,
+            "kernel 'add': argument 'y' is an empty tensor handle");
+  repeat();
+  Device other(std::make_shared<DeviceImpl>("other", *make_host_backend()));
+  Tensor far = *Tensor::zeros(other, DType::kBF16, Shape{100});
+  EXPECT_EQ(add.launch({2, 1, 1}, Args{x, far, int64_t{100}, std::nullopt}).error().message,
+            "kernel 'add': 'x' is on cpu and 'y' is on other");
+  repeat();
+  EXPECT_EQ(compilations(), 1u);
+  y.free();
+  EXPECT_EQ(add.launch({2, 1, 1}, args).error().message,
+            "kernel 'add': argument 'y' was freed: its memory was given back by free()");
+  EXPECT_EQ(recorder.programs, 10);
 }
 
 // --- the cache on disk ----------------------------------------------------------------------------------------------
