@@ -265,7 +265,10 @@ Value Launchable::call(Interp& in, CallArgs&) {
 
 KernelObject::KernelObject(Kernel k, Ref<Function> f, std::shared_ptr<const frontend::JitFunction> jit_function)
     : Launchable(kKind), kernel(std::move(k)), function(std::move(f)), kernel_function(std::move(jit_function)) {
-  for (const ParamDesc& p : kernel.params()) names_.push_back(Value::str(p.name));
+  for (const ParamDesc& p : kernel.params()) {
+    names_.push_back(Value::str(p.name));
+    named_.set(p.name, Value::none());
+  }
 }
 
 std::string KernelObject::signature() const {
@@ -365,11 +368,17 @@ void KernelObject::convert(Interp& in, const Bound& bound, std::vector<std::opti
 
 Ref<Dict> KernelObject::named(const Bound& bound) const {
   auto dict = make<Dict>();
-  for (size_t i = 0; i < names_.size(); ++i) {
+  dict->table = named_;  // a copy hashes no names and makes no strings
+  auto value_of = [&](size_t i) {
     const Value* v = bound.values[i];
     if (!v && i < function->defaults.size()) v = &function->defaults[i];
-    if (v && !v->missing()) dict->table.set(names_[i].get<Str>()->text, *v);
-  }
+    return v && !v->missing() ? v : nullptr;
+  };
+  std::vector<Table::Entry>& entries = dict->table.entries();
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (const Value* v = value_of(i)) entries[i].value = *v;
+  for (size_t i = 0; i < names_.size(); ++i)
+    if (!value_of(i)) dict->table.erase(names_[i].get<Str>()->text);
   return dict;
 }
 
