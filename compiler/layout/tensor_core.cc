@@ -15,7 +15,7 @@ constexpr int kInstructionRows = 16, kInstructionColumns = 8, kRegisterBits = 32
 constexpr int kGroupWarps = 4, kGroupRows = 64;
 constexpr int kChunkBytes = 16, kSwizzleLine = 128;  // what is moved by a swizzle, and the bytes of all banks
 
-/// One bit of a fragment's input: a step along a dimension; dim < 0 is a copy.
+/// One bit of a fragment's input: a step along a dimension.
 struct Step {
   In in;
   int dim;
@@ -29,13 +29,16 @@ class Fragment {
 
   void push(In in, int dim, int32_t stride) {
     Coord basis;
-    if (dim >= 0 && stride < size(dim)) {
+    if (stride < size(dim)) {
       basis[dim] = stride;
       filled_[static_cast<size_t>(dim)] = std::max(filled_[static_cast<size_t>(dim)], stride * 2);
     } else if (in == In::kRegister) {
       return;
     }
     layout_.push(in, basis);
+  }
+  void push(In in, const Coord& basis) {
+    if (in != In::kRegister || basis != Coord{}) layout_.push(in, basis);
   }
   /// Registers for all of `dim` up to `end`.
   void repeat(int dim, int32_t end) {
@@ -45,9 +48,6 @@ class Fragment {
   /// `count` warps along `dim`, each with one block of it.
   void spread(int dim, int32_t count) {
     for (int32_t i = 1; i < count; i *= 2) push(In::kWarp, dim, filled_[static_cast<size_t>(dim)]);
-  }
-  void copies(int32_t count) {
-    for (int32_t i = 1; i < count; i *= 2) push(In::kWarp, -1, 0);
   }
 
   int32_t size(int dim) const { return layout_.shape()[static_cast<size_t>(dim)]; }
@@ -121,24 +121,34 @@ LinearLayout mma_accumulator(std::span<const int32_t> shape, std::span<const int
 }
 
 LinearLayout mma_operand(DotSide side, std::span<const int32_t> shape, int element_bits,
-                         std::span<const int32_t> warps) {
+                         const LinearLayout& accumulator) {
   const int rank = static_cast<int>(shape.size()), m = rank - 2, n = rank - 1;
-  KILN_ASSERT(rank >= 2 && warps.size() == shape.size());
   const int own = side == DotSide::kA ? m : n, k = side == DotSide::kA ? n : m;
-  KILN_ASSERT(shape[static_cast<size_t>(k)] >= mma_depth(element_bits));
-  auto warps_along = [&](int dim) { return warps[static_cast<size_t>(dim)]; };
+  KILN_ASSERT(rank >= 2 && accumulator.rank() == rank && shape[static_cast<size_t>(k)] >= mma_depth(element_bits));
+  const int32_t instruction = side == DotSide::kA ? kInstructionRows : kInstructionColumns;
   Fragment f(shape);
   push_operand(f, side, own, k, element_bits);
   f.repeat(k, f.size(k));
-  f.repeat(own, block_of(f, own, warps_along(own)));
-  for (int dim = m - 1; dim >= 0; --dim) f.repeat(dim, block_of(f, dim, warps_along(dim)));
-  for (int dim : {m, n}) {
-    if (dim == own)
-      f.spread(dim, warps_along(dim));
-    else
-      f.copies(warps_along(dim));
+  for (Coord basis : accumulator.bases(In::kRegister)) {
+    basis[k] = 0;
+    if (basis[own] == 0 || basis[own] >= instruction) f.push(In::kRegister, basis);
   }
-  for (int dim = m - 1; dim >= 0; --dim) f.spread(dim, warps_along(dim));
+  for (Coord basis : accumulator.bases(In::kWarp)) {
+    basis[k] = 0;
+    f.push(In::kWarp, basis);
+  }
+  return f.take();
+}
+
+LinearLayout fma_operand(DotSide side, std::span<const int32_t> shape, const LinearLayout& result) {
+  const int rank = static_cast<int>(shape.size()), k = side == DotSide::kA ? rank - 1 : rank - 2;
+  Fragment f(shape);
+  f.repeat(k, f.size(k));
+  for (In in : {In::kRegister, In::kLane, In::kWarp})
+    for (Coord basis : result.bases(in)) {
+      basis[k] = 0;
+      f.push(in, basis);
+    }
   return f.take();
 }
 
@@ -153,20 +163,6 @@ LinearLayout wgmma_accumulator(std::span<const int32_t> shape, int num_warps) {
   f.repeat(0, block_of(f, 0, groups_m));
   f.spread(0, groups_m);
   f.spread(1, groups_n);
-  return f.take();
-}
-
-LinearLayout wgmma_operand(std::span<const int32_t> shape, int element_bits, int32_t columns, int num_warps) {
-  KILN_ASSERT(shape.size() == 2 && shape[0] >= kGroupRows && num_warps % kGroupWarps == 0 && columns >= 8);
-  const int32_t groups = num_warps / kGroupWarps;
-  const int32_t groups_m = std::min(groups, shape[0] / kGroupRows);
-  Fragment f(shape);
-  push_operand(f, DotSide::kA, 0, 1, element_bits);
-  f.repeat(1, f.size(1));
-  f.spread(0, kGroupWarps);
-  f.repeat(0, block_of(f, 0, groups_m));
-  f.spread(0, groups_m);
-  f.copies(groups / groups_m);
   return f.take();
 }
 

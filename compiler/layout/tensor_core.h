@@ -24,18 +24,18 @@ LinearLayout mma_operand_tile(DotSide side, int element_bits);
 /// block of the tile; `warps` says how many blocks there are along each dimension (all powers of two). Warp bits run
 /// along M first, then N, then the batch from its last dimension on. What goes beyond the tile becomes copies.
 LinearLayout mma_accumulator(std::span<const int32_t> shape, std::span<const int32_t> warps);
-/// What an operand's tile must be held as for a result held as mma_accumulator(…, warps): every warp has the rows (a)
-/// or columns (b) of its block, so that a repeats over warps along N and b over warps along M. The operand is at least
-/// one instruction deep.
+/// What an operand's tile must be held as for a result held as `accumulator` (one of mma_accumulator or
+/// wgmma_accumulator): every warp has the rows (a) or columns (b) of its block, so that a repeats over warps along N
+/// and b over warps along M. The operand is at least one instruction deep.
 LinearLayout mma_operand(DotSide side, std::span<const int32_t> shape, int element_bits,
-                         std::span<const int32_t> warps);
+                         const LinearLayout& accumulator);
+/// The same for a result of any layout whose elements are computed one by one: every thread has the whole rows or
+/// columns of its elements.
+LinearLayout fma_operand(DotSide side, std::span<const int32_t> shape, const LinearLayout& result);
 
 /// The accumulator of wgmma m64nN for c[M, N] with M ≥ 64 and N ≥ 8; num_warps is a multiple of 4. Four warps share 64
 /// rows; further groups of four take further rows, and columns when there are no more rows.
 LinearLayout wgmma_accumulator(std::span<const int32_t> shape, int num_warps);
-/// a[M, K] in registers for a result c[M, columns] held as wgmma_accumulator.
-LinearLayout wgmma_operand(std::span<const int32_t> shape, int element_bits, int32_t columns, int num_warps);
-
 /// A tile in shared memory (offset bits only, counted in elements): rows of `swizzle_bytes` (128, 64 or 32) along
 /// order[0], one after the other along order[1]; a tile that is wider along order[0] is several such panels one after
 /// the other; further dimensions follow in `order`. Bits 4… of the byte address are xored with bits 7… (3, 2 or 1 of

@@ -18,6 +18,7 @@ enum Feature : uint32_t {
   kBf16Arith = 1 << 5,   // add, sub, mul, min, max on bf16
   kTma = 1 << 6,         // cp.async.bulk.tensor, mbarrier transactions, clusters
   kWgmma = 1 << 7,
+  kFp8Mma = 1 << 8,  // mma.sync of e4m3 and e5m2
 };
 
 struct Target {

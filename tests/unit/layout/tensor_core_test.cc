@@ -50,9 +50,10 @@ TEST(TensorCore, InstructionTilesByTheIsaFormulas) {
 TEST(TensorCore, Tiles) {
   EXPECT_EQ(to_string(mma_accumulator(Shape{64, 32}, Shape{2, 2})),
             "[64, 32] register (0,1)(8,0)(0,8)(16,0) lane (0,2)(0,4)(1,0)(2,0)(4,0) warp (32,0)(0,16)");
-  EXPECT_EQ(to_string(mma_operand(DotSide::kA, Shape{64, 32}, 16, Shape{2, 2})),
+  const LinearLayout c = mma_accumulator(Shape{64, 32}, Shape{2, 2});
+  EXPECT_EQ(to_string(mma_operand(DotSide::kA, Shape{64, 32}, 16, c)),
             "[64, 32] register (0,1)(8,0)(0,8)(0,16)(16,0) lane (0,2)(0,4)(1,0)(2,0)(4,0) warp (32,0)(0,0)");
-  EXPECT_EQ(to_string(mma_operand(DotSide::kB, Shape{32, 32}, 16, Shape{2, 2})),
+  EXPECT_EQ(to_string(mma_operand(DotSide::kB, Shape{32, 32}, 16, c)),
             "[32, 32] register (1,0)(8,0)(16,0)(0,8) lane (2,0)(4,0)(0,1)(0,2)(0,4) warp (0,0)(0,16)");
   // Eight rows are half an instruction; the other half would be copies.
   EXPECT_EQ(to_string(mma_accumulator(Shape{8, 16}, Shape{1, 4})),
@@ -65,7 +66,7 @@ TEST(TensorCore, Tiles) {
             "[256, 16] register (0,1)(8,0)(0,8)(64,0) lane (0,2)(0,4)(1,0)(2,0)(4,0) warp (16,0)(32,0)(128,0)");
   EXPECT_EQ(to_string(wgmma_accumulator(Shape{64, 16}, 8)),
             "[64, 16] register (0,1)(8,0) lane (0,2)(0,4)(1,0)(2,0)(4,0) warp (16,0)(32,0)(0,8)");
-  EXPECT_EQ(to_string(wgmma_operand(Shape{64, 32}, 16, 16, 8)),
+  EXPECT_EQ(to_string(mma_operand(DotSide::kA, Shape{64, 32}, 16, wgmma_accumulator(Shape{64, 16}, 8))),
             "[64, 32] register (0,1)(8,0)(0,8)(0,16) lane (0,2)(0,4)(1,0)(2,0)(4,0) warp (16,0)(32,0)(0,0)");
 }
 
@@ -77,8 +78,8 @@ TEST(TensorCore, OperandsFeedTheirAccumulator) {
                   batch = 1 << pick(rng, 2);
     const Shape warps = {1 << pick(rng, 2), 1 << pick(rng, 3), 1 << pick(rng, 3)};
     const LinearLayout c = mma_accumulator(Shape{batch, m, n}, warps),
-                       a = mma_operand(DotSide::kA, Shape{batch, m, k}, bits, warps),
-                       b = mma_operand(DotSide::kB, Shape{batch, k, n}, bits, warps);
+                       a = mma_operand(DotSide::kA, Shape{batch, m, k}, bits, c),
+                       b = mma_operand(DotSide::kB, Shape{batch, k, n}, bits, c);
     ASSERT_EQ(c.size(In::kWarp), warps[0] * warps[1] * warps[2]);
     for (const LinearLayout* l : {&c, &a, &b}) {
       EXPECT_TRUE(is_surjective(*l)) << to_string(*l);

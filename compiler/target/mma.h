@@ -1,0 +1,28 @@
+// The table of mma.sync instructions.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "compiler/target/target.h"
+#include "kiln/dtype.h"
+
+namespace kiln::target {
+
+struct MmaRow {
+  std::string_view name;          // "m16n8k16.f32.f16.f16.f32", as the attribute `mma` of a dot has it
+  std::string_view shape, types;  // of the instruction
+  DType a, b, accumulator;
+  uint32_t features;  // all of them are needed
+
+  int depth() const { return 256 / bits(a); }  // elements along k
+};
+
+/// What the attribute `mma` of a dot says when its elements are computed one by one.
+inline constexpr std::string_view kFma = "fma";
+
+/// The first row that multiplies these types on the target, or nullptr.
+const MmaRow* find_mma(const Target& target, DType a, DType b, DType accumulator);
+/// The row of that name, or nullptr.
+const MmaRow* mma_row(std::string_view name);
+
+}  // namespace kiln::target
