@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/analysis/dot_layouts.h"
 #include "compiler/analysis/layout_ops.h"
 #include "compiler/layout/convert_plan.h"
 #include "compiler/layout/reduce_plan.h"
@@ -84,6 +85,10 @@ class Checker {
         return check_scratch(op);
       case OpKind::kConvertLayout:
         return check_scratch(op);
+      case OpKind::kDot:
+        if (is_on_registers(op) && !plan_dot(op))
+          return fail(&op, 5, "a thread or warp lacks what its part of the product needs");
+        return {};
       default:  // Elementwise ops and control flow: one layout each, which the IR's verifier has checked.
         return {};
     }

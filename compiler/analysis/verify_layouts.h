@@ -10,6 +10,9 @@
 //     bases.
 //  4. After allocate_shared (a module with shared_bytes, or an op with shared_offset): every op with scratch has a
 //     shared_offset, aligned to 16, and ends within shared_bytes.
+//  5. The operands of a dot give every thread (with mma.sync: every warp, in the instruction's fragments) what its
+//  part of
+//     the result needs.
 #pragma once
 #include "compiler/ir/ir.h"
 

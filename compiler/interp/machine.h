@@ -73,6 +73,7 @@ class Machine {
   // --- machine_registers.cc
 
   Status execute(Warp& warp, const ir::Op& op);
+  Status dot(Warp& warp, const ir::Op& op);
   void fill(Warp& warp, const ir::Op& op, uint64_t bits);
   /// Number of the tile's element that a warp's element i is.
   static int64_t element(const Warp& warp, const ir::Type& type, size_t i);

@@ -5,6 +5,7 @@
 #include "compiler/analysis/layout_ops.h"
 #include "compiler/interp/element.h"
 #include "compiler/interp/eval.h"
+#include "compiler/interp/warp_dot.h"
 
 namespace kiln::interp {
 
@@ -49,6 +50,8 @@ Status Machine::execute(Warp& warp, const Op& op) {
     case OpKind::kConvertLayout:
       convert_own(warp, op);
       return {};
+    case OpKind::kDot:
+      return dot(warp, op);
     case OpKind::kLoad:
       return load(warp, op);
     case OpKind::kStore:
@@ -65,6 +68,15 @@ Status Machine::execute(Warp& warp, const Op& op) {
     default:
       KILN_UNREACHABLE("{} in the distributed interpreter", ir::info(op.kind).mnemonic);
   }
+}
+
+Status Machine::dot(Warp& warp, const Op& op) {
+  Elements out;
+  std::string wrong =
+      warp_dot(op, warp.number, warp.of(op.operand(0)), warp.of(op.operand(1)), warp.of(op.operand(2)), out);
+  if (!wrong.empty()) return fail(&op, ErrorKind::kInternal, "{}", wrong);
+  warp.of(op.result()) = std::move(out);
+  return {};
 }
 
 void Machine::fill(Warp& warp, const Op& op, uint64_t bits) {

@@ -101,6 +101,7 @@ class KernelLowering {
       case OpKind::kConvertLayout:
         return lower_convert_layout(l_, op), Status{};
       case OpKind::kDot:
+        return lower_dot(l_, op);
       case OpKind::kMakeDescriptor:
       case OpKind::kDescriptorLoad:
       case OpKind::kDescriptorStore:

@@ -72,6 +72,7 @@ void lower_load(Lowering& l, const ir::Op& op);
 void lower_store(Lowering& l, const ir::Op& op);
 Status lower_atomic_rmw(Lowering& l, const ir::Op& op);
 Status lower_atomic_cas(Lowering& l, const ir::Op& op);
+Status lower_dot(Lowering& l, const ir::Op& op);
 void lower_convert_layout(Lowering& l, const ir::Op& op);
 void lower_reduce(Lowering& l, const ir::Op& op);
 void lower_scan(Lowering& l, const ir::Op& op);

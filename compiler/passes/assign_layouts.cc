@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "compiler/analysis/axis_info.h"
+#include "compiler/analysis/dot_layouts.h"
 #include "compiler/analysis/layout_ops.h"
 #include "compiler/ir/builder.h"
 #include "compiler/layout/algebra.h"
@@ -182,7 +183,12 @@ class Chooser {
       if (!tile && is_tile(v)) tile = v;
     if (!tile || (op->results.size() == 1 && cheap_.has(op->result()))) return;
 
-    if (op->kind == OpKind::kReduce) {
+    if (op->kind == OpKind::kDot &&
+        !is_wgmma(op)) {  // it dictates layouts: where an operand differs, the rewriter converts
+      int own = slot_of(op->result());
+      if (!cheap_.has(op->operand(2))) tie(slot_of(op->operand(2)), own);
+      dots_.emplace_back(op, own);
+    } else if (op->kind == OpKind::kReduce) {
       int input = slot(op, &tile->type.shape);
       ops_.emplace_back(op, input);
       for (const Value* v : op->operands)
@@ -233,6 +239,12 @@ class Chooser {
       if (op->kind == OpKind::kReduce) node.reduces.push_back(op);
     }
     for (const auto& [s, layout] : anchors_) nodes_[node_at(s)].layout = layout;
+    for (bool mma : {true, false})  // of several dots in one node, one on tensor cores decides
+      for (const auto& [dot, s] : dots_) {
+        Node& node = nodes_[node_at(s)];
+        if (!node.layout && analysis::uses_mma(*dot) == mma)
+          node.layout = analysis::dot_result_layout(*dot, module_.num_warps);
+      }
     for (const PendingEdge& p : pending_) {
       int operand = static_cast<int>(node_at(p.operand)), result = static_cast<int>(node_at(p.result));
       int number = static_cast<int>(edges_.size());
@@ -242,12 +254,14 @@ class Chooser {
     }
   }
 
-  /// Largest tiles first; of one size, those next to decided ones, so that layouts spread along the edges; then values
-  /// before memory ops, which can look at all their neighbours then.
+  /// What dots dictate first; then largest tiles first; of one size, those next to decided ones, so that layouts spread
+  /// along the edges; then values before memory ops, which can look at all their neighbours then.
   void choose() {
-    std::vector<bool> reached(nodes_.size());
+    std::vector<bool> reached(nodes_.size()), anchored(nodes_.size());
+    for (size_t i = 0; i < nodes_.size(); ++i) anchored[i] = nodes_[i].layout.has_value();
     auto rank_of = [&](size_t i) {
-      return std::tuple(-nodes_[i].shape.numel(), !reached[i], !nodes_[i].accesses.empty(), i);
+      return std::tuple(anchored[i] ? INT64_MIN : -nodes_[i].shape.numel(), !reached[i], !nodes_[i].accesses.empty(),
+                        i);
     };
     std::set<std::tuple<int64_t, bool, bool, size_t>> queue;
     for (size_t i = 0; i < nodes_.size(); ++i) queue.insert(rank_of(i));
@@ -357,7 +371,7 @@ class Chooser {
   std::unordered_map<const void*, int> slots_;
   std::vector<int> parent_;
   std::vector<ir::Shape> shapes_;
-  std::vector<std::pair<const Op*, int>> ops_;
+  std::vector<std::pair<const Op*, int>> ops_, dots_;
   std::vector<PendingEdge> pending_;
   std::vector<std::pair<int, LinearLayout>> anchors_;  // slots whose layout an instruction dictates
   std::unordered_map<int, int> node_of_root_;
@@ -466,7 +480,13 @@ class Rewriter {
     if (!has_tile || ir::is_terminator(op)) return;
     if (op->results.size() == 1 && cheap_.has(op->result())) return;  // made where it is wanted
 
-    if (is_forward(op)) {
+    if (op->kind == OpKind::kDot && !is_wgmma(op)) {
+      choose_layout(op->result());
+      const LinearLayout* result = op->result()->type.layout;
+      hold_operand(op, 2, result);
+      for (int i = 0; i < 2; ++i)
+        hold_operand(op, static_cast<size_t>(i), module_.intern(analysis::dot_operand_layout(*op, i, *result)));
+    } else if (is_forward(op)) {
       const LinearLayout* in = chooser_.of(op);
       hold_all(op, in);
       for (Value* r : op->results)

@@ -1,5 +1,5 @@
 // Folds constants and rewrites ops into fewer or simpler ones. Every rewrite keeps results bit for bit, floats
-// included, except for which NaN a NaN is.
+// included, except for which NaN a NaN is, and for sums that become part of a `dot`.
 #pragma once
 #include "compiler/ir/ir.h"
 

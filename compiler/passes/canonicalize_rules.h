@@ -11,6 +11,8 @@ bool simplify_arithmetic(ir::Op* op, ir::Builder& b);
 bool simplify_cast(ir::Op* op, ir::Builder& b);
 /// splat, expand_dims, broadcast, reshape, trans, join, split; elementwise ops on splats.
 bool simplify_shape(ir::Op* op, ir::Builder& b);
+/// add(c, dot(a, b, 0)) → dot(a, b, c), floats included: a dot's sum is rounded where the executor likes.
+bool simplify_dot(ir::Op* op, ir::Builder& b);
 /// Masks that are constant, asserts and assumptions that hold.
 bool simplify_memory(ir::Op* op, ir::Builder& b);
 /// Loops and branches whose course is known; loop values that do not change.

@@ -5,6 +5,7 @@
 #include "compiler/passes/allocate_shared.h"
 #include "compiler/passes/assign_layouts.h"
 #include "compiler/passes/canonicalize.h"
+#include "compiler/passes/choose_mma.h"
 #include "compiler/passes/cse.h"
 #include "compiler/passes/dce.h"
 #include "compiler/passes/expand_descriptors.h"
@@ -53,6 +54,7 @@ constexpr Pass kCuda[] = {
     {"recognize_blocks", Stage::kTile, Stage::kTile, recognize_blocks},
     {"select_wgmma", Stage::kTile, Stage::kTile, select_wgmma},
     KILN_TILE_PASSES,
+    {"choose_mma", Stage::kTile, Stage::kTile, choose_mma},
     {"assign_layouts", Stage::kTile, Stage::kDistributed, assign_layouts},
     {"remove_conversions", Stage::kDistributed, Stage::kDistributed, remove_conversions},
     {"specialize_warps", Stage::kDistributed, Stage::kDistributed, specialize_warps},

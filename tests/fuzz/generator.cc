@@ -563,6 +563,49 @@ class Generator {
     finish(op);
   }
 
+  /// x & 7 as `to`, for any integers x.
+  Value* small_numbers(const Shape& shape, DType to) {
+    const Type type = ir::tile_type(DType::kI32, shape);
+    Value* cut = b_->binary(OpKind::kAnd, like(type), b_->constant_int(type, 7));
+    return b_->cast(cut, to);
+  }
+
+  /// A product of small whole numbers: exact in every type and order.
+  void dot() {
+    static constexpr DType kOperands[] = {DType::kI8,  DType::kU8,   DType::kF8E4M3, DType::kF8E5M2,
+                                          DType::kF16, DType::kBF16, DType::kF32,    DType::kF64};
+    static constexpr const char* kPrecisions[] = {"tf32", "tf32x3", "ieee"};
+    static constexpr int kLongestHalfSum = 32;  // 32 * 7 * 7 + 7 < 2048
+    const DType from = rng_.pick(kOperands);
+    Shape left, right, result;
+    if (rng_.chance(25)) left.dims[left.rank++] = 1 << rng_.below(3);
+    right = left, result = left;
+    const int m = 1 << rng_.below(6), n = 1 << rng_.below(6), k = 1 << (2 + rng_.below(5));
+    for (int d : {m, k}) left.dims[left.rank++] = d;
+    for (int d : {k, n}) right.dims[right.rank++] = d;
+    for (int d : {m, n}) result.dims[result.rank++] = d;
+    DType to = is_int(from) ? DType::kI32 : from == DType::kF64 ? DType::kF64 : DType::kF32;
+    if ((from == DType::kF16 || is_fp8(from)) && k <= kLongestHalfSum && rng_.chance(40)) to = DType::kF16;
+    Value* a = small_numbers(left, from);
+    Value* b = nullptr;
+    if (rng_.chance(50)) {
+      std::vector<int64_t> order;
+      for (int64_t d = 0; d < right.rank; ++d) order.push_back(d);
+      std::swap(order[order.size() - 1], order[order.size() - 2]);
+      std::swap(right.dims[right.rank - 1], right.dims[right.rank - 2]);
+      b = b_->trans(small_numbers(right, from), order);
+    } else {
+      b = small_numbers(right, from);
+    }
+    std::vector<std::pair<AttrName, ir::Attr>> attrs;
+    if (from == DType::kF32) attrs.emplace_back(AttrName::kPrecision, std::string(rng_.pick(kPrecisions)));
+    const bool added = rng_.chance(40);
+    Value* c = added ? b_->zero(ir::tile_type(to, result)) : small_numbers(result, to);
+    Value* product = b_->create1(OpKind::kDot, {a, b, c}, c->type, std::move(attrs));
+    if (added) product = b_->binary(OpKind::kAdd, product, small_numbers(result, to));
+    store(product, std::nullopt);
+  }
+
   void finish(Op* op) {
     b_->set_after(op);
     for (Value* r : op->results) add(r);
@@ -588,7 +631,7 @@ class Generator {
       else if (kind < 80)
         across();
       else if (kind < 81)
-        barrier();
+        (options_.dots && rng_.chance(50)) ? dot() : barrier();
       else if (kind < 84)
         add(constant(scalar_or_tile(random_dtype(), rng_.chance(50) ? rng_.pick(shapes_) : Shape{})));
       else if (kind < 85)

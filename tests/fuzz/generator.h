@@ -28,6 +28,7 @@ struct GeneratorOptions {
   bool approximate = true;    // math functions, f32 division, sums of floats; each goes to an output of its own
   bool control_flow = true;   // for, while, if
   bool atomics = true;        // integer atomics on outputs; old values are not used
+  bool dots = false;          // of small integers in every type, so that all sums are exact
   bool reread = false;        // loads of what the same program stored, and stores over it
   bool barriers = false;      // around those, as a GPU needs them; and elsewhere
   std::vector<DType> dtypes;  // empty: all

@@ -22,6 +22,7 @@ TEST_P(DistributedFuzz, AgreesWithTheTileStage) {
   for_each_seed(150, [&](uint64_t seed) {
     GeneratorOptions shapes;
     shapes.max_numel = seed & 1 ? 256 : 2048;  // one or several elements for each of up to 256 threads
+    shapes.dots = true;
     shapes.reread = shapes.barriers = seed & 2;
     const Program p = generate(seed, shapes);
     const std::string from = ir::print(*p.module);

@@ -19,7 +19,9 @@ class NvptxFuzz : public testing::TestWithParam<const char*> {};
 TEST_P(NvptxFuzz, CompilesToPtx) {
   const target::Target& target = *target::find(GetParam());
   for_each_seed(20, [&](uint64_t seed) {
-    const Program p = generate(seed);
+    GeneratorOptions options;
+    options.dots = true;
+    const Program p = generate(seed, options);
     const std::string from = ir::print(*p.module);
     const Status ran = passes::run(passes::pipeline(target.kind), *p.module, target, {});
     ASSERT_TRUE(ran.ok()) << render(ran.error()) << from;

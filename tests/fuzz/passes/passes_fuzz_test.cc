@@ -61,6 +61,7 @@ TEST(Fuzz, PassesKeepTheMeaning) {
   for_each_seed(400, [&](uint64_t seed) {
     GeneratorOptions options;
     options.reread = seed & 1;
+    options.dots = true;
     const Program p = generate(seed, options);
     auto m = ir::clone(*p.module);
     std::vector<Buffer> expected = meaning(p, *m);
@@ -96,6 +97,8 @@ TEST(Fuzz, EachPassAloneKeepsTheMeaning) {
     for_each_seed(100, [&](uint64_t seed) {
       GeneratorOptions options;
       options.reread = seed & 1;
+      options.dots = true;
+      options.dots = true;
       const Program p = generate(seed, options);
       auto m = ir::clone(*p.module);
       ASSERT_TRUE(pass.run(*m, host).ok());
@@ -170,12 +173,11 @@ TEST(Fuzz, DamagedTextNeverStopsTheProgram) {
 TEST(Fuzz, GeneratorReachesTheOps) {
   std::set<ir::OpKind> seen;
   GeneratorOptions options;
-  options.barriers = true;
+  options.barriers = options.dots = true;
   for (uint64_t seed = 0; seed < 400; ++seed)
     ir::walk(generate(seed, options).module->body(), [&](ir::Op* op) { seen.insert(op->kind); });
   using K = ir::OpKind;
-  const std::set<K> left_out = {K::kAtomicCas,      K::kPrint,          K::kDot,
-                                K::kMakeDescriptor, K::kDescriptorLoad, K::kDescriptorStore};
+  const std::set<K> left_out = {K::kAtomicCas, K::kPrint, K::kMakeDescriptor, K::kDescriptorLoad, K::kDescriptorStore};
   for (int k = 0; k < ir::num_op_kinds(); ++k) {
     const K kind = static_cast<K>(k);
     if (ir::has_trait(kind, 'D')) continue;

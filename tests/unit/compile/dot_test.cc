@@ -1,0 +1,87 @@
+// Dots of every type down to PTX, and through the assembler where one is there.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "compiler/compile.h"
+#include "compiler/parse/parser.h"
+
+namespace kiln {
+namespace {
+
+constexpr const char* kKernel = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(x, y, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TRANS: tl.constexpr,
+            PRECISION: tl.constexpr, OUT: tl.constexpr):
+    m = tl.arange(0, M)[:, None]
+    n = tl.arange(0, N)
+    k = tl.arange(0, K)
+    a = tl.load(x + m * K + k[None, :])
+    if TRANS:
+        b = tl.load(y + n[:, None] * K + k[None, :]).T
+    else:
+        b = tl.load(y + k[:, None] * N + n[None, :])
+    tl.store(out + m * N + n[None, :], tl.dot(a, b, input_precision=PRECISION, out_dtype=OUT))
+)";
+
+struct DotRow {
+  const char *x, *y, *out;
+  DType out_dtype;
+  const char *precision, *sm_80, *sm_90a;  // what the PTX must have
+};
+constexpr DotRow kRows[] = {
+    {"fp16", "fp16", "fp32", DType::kF32, "tf32", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", nullptr},
+    {"fp16", "fp16", "fp16", DType::kF16, "tf32", "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16", nullptr},
+    {"bf16", "bf16", "fp32", DType::kF32, "tf32", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", nullptr},
+    {"fp32", "fp32", "fp32", DType::kF32, "tf32", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", nullptr},
+    {"fp32", "fp32", "fp32", DType::kF32, "tf32x3", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", nullptr},
+    {"fp32", "fp32", "fp32", DType::kF32, "ieee", "fma.rn.f32", nullptr},
+    {"fp64", "fp64", "fp64", DType::kF64, "tf32", "fma.rn.f64", nullptr},
+    {"i8", "i8", "i32", DType::kI32, "tf32", "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", nullptr},
+    {"u8", "u8", "i32", DType::kI32, "tf32", "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32", nullptr},
+    {"fp8e4nv", "fp8e5", "fp32", DType::kF32, "tf32", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+     "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32"},
+    {"fp8e5", "fp8e4nv", "fp16", DType::kF16, "tf32", "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16", nullptr},
+};
+
+Result<CompiledKernel> compile_product(const DotRow& row, int m, int n, bool trans, const std::string& target,
+                                       bool want_cubin) {
+  KILN_TRY(auto module, parse::parse_module(SourceText::make("product.py", kKernel)));
+  KILN_TRY(auto functions, frontend::jit_functions(module));
+  const std::vector<std::pair<std::string, frontend::Global>> constants = {
+      {"M", ast::Constant(ast::Int{m})},        {"N", ast::Constant(ast::Int{n})},
+      {"K", ast::Constant(ast::Int{32})},       {"TRANS", ast::Constant(trans)},
+      {"OUT", frontend::Global(row.out_dtype)}, {"PRECISION", ast::Constant(std::string(row.precision))}};
+  KILN_TRY(auto args, frontend::parse_signature(
+                          *functions.at(0), fmt::format("*{}:16, *{}:16, *{}:16", row.x, row.y, row.out), constants));
+  CompileOptions options;
+  options.target = target;
+  options.verify_each = true;
+  options.want_cubin = want_cubin;
+  return compile(*functions.at(0), args, options);
+}
+
+TEST(DotCompile, EveryTypeToItsInstruction) {
+  struct Size {
+    int m, n;
+    bool trans;
+  };
+  for (const DotRow& row : kRows)
+    for (const Size& size : {Size{64, 32, true}, Size{16, 16, false}, Size{128, 8, true}, Size{4, 64, false}})
+      for (const std::string target : {"sm_80", "sm_90a"}) {
+        SCOPED_TRACE(fmt::format("{} x {} in {} {} [{}, {}] on {}", row.x, row.y, row.out, row.precision, size.m,
+                                 size.n, target));
+        auto kernel = compile_product(row, size.m, size.n, size.trans, target, size.m == 64);
+        ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+        const char* wanted = target == "sm_90a" && row.sm_90a ? row.sm_90a : row.sm_80;
+        EXPECT_NE(kernel->ptx.find(wanted), std::string::npos) << wanted << "\n" << kernel->ptx;
+        if (std::string_view(wanted).starts_with("mma")) {
+          EXPECT_LE(kernel->spill_bytes, 0);
+        }
+      }
+}
+
+}  // namespace
+}  // namespace kiln
