@@ -418,6 +418,14 @@ ConvertPlan plan_convert(const LinearLayout& from, const LinearLayout& to, int e
   return plan;
 }
 
+SharedAccess plan_shared_access(const LinearLayout& tile, const LinearLayout& shared, int element_bytes) {
+  SharedAccess access = side_access(tile, index_bases(shared, In::kOffset), element_bytes);
+  const FreeBits free = free_variables(tile);
+  access.lane_mask = free.lane;
+  access.warp_mask = free.warp;
+  return access;
+}
+
 std::vector<int> match_registers(const LinearLayout& held, const LinearLayout& wanted) {
   auto pull = pull_map(held, wanted);
   if (!pull || !stays_in_thread(*pull)) return {};
