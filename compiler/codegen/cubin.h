@@ -11,16 +11,17 @@
 namespace kiln::codegen {
 
 struct Cubin {
-  std::string image;                  // empty: no linker was found, the driver compiles the PTX when it loads it
-  std::string linker;                 // "nvJitLink 13.0", "ptxas", or empty
-  int registers = -1;                 // per thread; -1 unknown
-  int64_t spill_bytes = -1;           // bytes of spill stores and loads of one thread; -1 unknown
-  int64_t stack_bytes = -1;           // local memory of one thread; -1 unknown
-  std::vector<std::string> messages;  // remarks of the assembler worth a reader's time
+  std::string image;         // empty: no linker was found, the driver compiles the PTX when it loads it
+  std::string linker;        // "nvJitLink 13.0", "ptxas", or empty
+  int registers = -1;        // per thread; -1 unknown
+  int64_t spill_bytes = -1;  // bytes of spill stores and loads of one thread; -1 unknown
+  int64_t stack_bytes = -1;  // local memory of one thread; -1 unknown
+  /// Remarks of the assembler worth a reader's time; C7510 to C7519 say that it serialises wgmma, which costs a kernel
+  /// most of its speed.
+  std::vector<std::string> messages;
 };
 
-/// Links one PTX module for `target`. kInternal: the assembler rejects it (its log is in the message), or it serialises
-/// wgmma (C7510 to C7519), which would cost the kernel most of its speed.
+/// Links one PTX module for `target`. kInternal: the assembler rejects it (its log is in the message).
 Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target);
 
 /// As link_cubin. When a kernel's registers keep an SM under half of its threads, ptxas is asked for fewer of them

@@ -19,7 +19,24 @@ using llvm::Value;
 
 llvm::Type* Lowering::type_of(const ir::Type& type) { return element_type(type, context(), target); }
 
-void Lowering::barrier() { b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(0)}); }
+void Lowering::barrier() {
+  constexpr uint32_t kEveryone = 0, kOwnWarps = 1;  // numbers of hardware barriers
+  switch (partition) {
+    case Partition::kAll:
+      b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(kEveryone)});
+      return;
+    case Partition::kOwn:
+      b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_count,
+                        {b.getInt32(kOwnWarps), b.getInt32(static_cast<uint32_t>(source.num_warps * kLanes))});
+      return;
+    case Partition::kOneThread:
+      return;
+  }
+}
+
+Value* Lowering::leader() {
+  return partition == Partition::kOneThread ? nullptr : b.CreateICmpEQ(thread.thread(), b.getInt32(0));
+}
 
 Value* Lowering::shared(Value* offset, int64_t constant) {
   llvm::GlobalVariable* memory = module.getNamedGlobal("kiln_shared");
@@ -27,7 +44,8 @@ Value* Lowering::shared(Value* offset, int64_t constant) {
     auto* type = llvm::ArrayType::get(b.getInt8Ty(), 0);
     memory = new llvm::GlobalVariable(module, type, false, llvm::GlobalValue::ExternalLinkage, nullptr, "kiln_shared",
                                       nullptr, llvm::GlobalValue::NotThreadLocal, 3);
-    memory->setAlignment(llvm::Align(16));
+    // The swizzles of TMA and wgmma count from addresses that are multiples of 1024.
+    memory->setAlignment(llvm::Align(launch.tensor_maps.empty() && !launch.uses_wgmma ? 16 : 1024));
   }
   Value* address = b.CreateInBoundsGEP(b.getInt8Ty(), memory, b.CreateZExt(offset, b.getInt64Ty()));
   return b.CreateInBoundsGEP(b.getInt8Ty(), address, b.getInt64(static_cast<uint64_t>(constant)));
@@ -103,27 +121,41 @@ class KernelLowering {
       case OpKind::kDot:
         return lower_dot(l_, op);
       case OpKind::kMakeDescriptor:
-      case OpKind::kDescriptorLoad:
-      case OpKind::kDescriptorStore:
+        return {};  // its tensor map is a parameter
       case OpKind::kWarpSpecialize:
+        return warp_specialize(op);
       case OpKind::kSharedAlloc:
+        return lower_shared_alloc(l_, op);
       case OpKind::kSharedView:
+        return lower_shared_view(l_, op), Status{};
       case OpKind::kSharedTrans:
+        return l_.values[op.result()] = l_.of(op.operand(0)), Status{};
       case OpKind::kSharedLoad:
+        return lower_shared_load(l_, op), Status{};
       case OpKind::kSharedStore:
-      case OpKind::kAsyncCopy:
-      case OpKind::kAsyncCommit:
-      case OpKind::kAsyncWait:
+        return lower_shared_store(l_, op), Status{};
       case OpKind::kMbarrierInit:
       case OpKind::kMbarrierExpect:
       case OpKind::kMbarrierArrive:
       case OpKind::kMbarrierWait:
+        return lower_mbarrier(l_, op), Status{};
       case OpKind::kTmaLoad:
+        return lower_tma_load(l_, op), Status{};
       case OpKind::kTmaStore:
+        return lower_tma_store(l_, op), Status{};
       case OpKind::kTmaStoreWait:
+        return lower_tma_store_wait(l_, op), Status{};
       case OpKind::kFenceAsync:
+        return lower_fence_async(l_), Status{};
       case OpKind::kWgmma:
+        return lower_wgmma(l_, op);
       case OpKind::kWgmmaWait:
+        return lower_wgmma_wait(l_, op);
+      case OpKind::kDescriptorLoad:
+      case OpKind::kDescriptorStore:
+      case OpKind::kAsyncCopy:
+      case OpKind::kAsyncCommit:
+      case OpKind::kAsyncWait:
         return error_at(op.range, ErrorKind::kUnsupported, "{} is not supported on {}", ir::info(op.kind).mnemonic,
                         l_.target.name);
       case OpKind::kFor:
@@ -391,22 +423,65 @@ class KernelLowering {
     return {};
   }
 
+  /// The roles part by the warp's number, which is uniform. The extra warps end with their region.
+  Status warp_specialize(const ir::Op& op) {
+    KILN_CHECK_OK(check_roles(op));
+    const RegisterShares registers = register_shares(l_.launch, l_.source.num_warps, l_.target);
+    Value *warp = l_.thread.uniform_warp(), *first = b_.getInt32(static_cast<uint32_t>(l_.source.num_warps));
+    BasicBlock *own = new_block("own"), *extra = new_block("extra"), *elect = new_block("elect"),
+               *alone = new_block("alone"), *done = new_block("extra_done");
+    b_.CreateCondBr(b_.CreateICmpULT(warp, first), own, extra);
+
+    b_.SetInsertPoint(extra);
+    if (registers.extra)
+      b_.CreateIntrinsic(llvm::Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32,
+                         {b_.getInt32(static_cast<uint32_t>(registers.extra))});
+    b_.CreateCondBr(b_.CreateICmpEQ(warp, first), elect, done);
+    b_.SetInsertPoint(elect);
+    Value* elected = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_elect_sync, {b_.getInt32(~0u)});
+    b_.CreateCondBr(b_.CreateExtractValue(elected, 1), alone, done);
+    b_.SetInsertPoint(alone);
+    l_.partition = Partition::kOneThread;
+    KILN_CHECK_OK(block(*op.region(1)));
+    b_.CreateBr(done);
+    b_.SetInsertPoint(done);
+    b_.CreateRetVoid();
+
+    b_.SetInsertPoint(own);
+    if (registers.own)
+      b_.CreateIntrinsic(llvm::Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32,
+                         {b_.getInt32(static_cast<uint32_t>(registers.own))});
+    l_.partition = Partition::kOwn;
+    return block(*op.region(0));
+  }
+
   Lowering& l_;
   llvm::IRBuilder<>& b_;
   LineInfo* lines_;
 };
 
-/// A parameter as PTX passes it: i1 as a byte.
-llvm::Function* make_kernel(const ir::Module& source, const target::Target& target, llvm::Module& module) {
+/// Parameters as PTX passes them, i1 as a byte; behind them the tensor maps.
+llvm::Function* make_kernel(const ir::Module& source, const target::Target& target, const LaunchPlan& plan,
+                            llvm::Module& module) {
   std::vector<llvm::Type*> types;
   for (const ir::Value* p : source.body()->args)
     types.push_back(memory_type(element_type(p->type, module.getContext(), target)));
+  const size_t own_params = types.size();
+  types.resize(own_params + plan.tensor_maps.size(), llvm::PointerType::get(module.getContext(), 0));
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), types, false);
   auto* fn = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, source.name, module);
   fn->setCallingConv(llvm::CallingConv::PTX_Kernel);
   fn->addFnAttr(llvm::Attribute::NoUnwind);
-  fn->addFnAttr("nvvm.reqntid", fmt::format("{}", source.num_warps * kLanes));
-  for (unsigned i = 0; i < types.size(); ++i) {
+  fn->addFnAttr("nvvm.reqntid", fmt::format("{}", (source.num_warps + plan.extra_warps) * kLanes));
+  // All registers of an SM for one block: accumulators need them, and setmaxnreg shares them out.
+  if (plan.uses_wgmma) fn->addFnAttr("nvvm.minctasm", "1");
+  auto* map_type = llvm::ArrayType::get(llvm::Type::getInt8Ty(module.getContext()), 128);
+  for (auto i = static_cast<unsigned>(own_params); i < types.size(); ++i) {
+    fn->addParamAttr(i, llvm::Attribute::getWithByValType(module.getContext(), map_type));
+    fn->addParamAttr(i, llvm::Attribute::getWithAlignment(module.getContext(), llvm::Align(64)));
+    fn->addParamAttr(i, llvm::Attribute::get(module.getContext(), "nvvm.grid_constant"));
+  }
+  for (unsigned i = 0; i < own_params; ++i) {
     if (!types[i]->isPointerTy()) continue;
     fn->addParamAttr(i, llvm::Attribute::NoUndef);
     const auto bytes = static_cast<uint64_t>(source.params[i].divisibility);
@@ -423,17 +498,19 @@ Result<std::unique_ptr<llvm::Module>> lower_nvptx(const ir::Module& source, cons
   KILN_ASSERT(source.stage == ir::Stage::kDistributed && target.is_cuda());
   auto module = std::make_unique<llvm::Module>(source.name, context);
   module->setTargetTriple(llvm::Triple("nvptx64-nvidia-cuda"));
-  llvm::Function* fn = make_kernel(source, target, *module);
+  KILN_TRY(const LaunchPlan plan, plan_launch(source, target));
+  llvm::Function* fn = make_kernel(source, target, plan, *module);
   BasicBlock* entry = BasicBlock::Create(context, "entry", fn);
   BasicBlock* body = BasicBlock::Create(context, "body", fn);
-  Lowering l(source, target, *module, fn, entry, body);
+  Lowering l(source, target, plan, *module, fn, entry, body);
   std::optional<LineInfo> lines;
   if (options.line_info) lines.emplace(*module, *fn, source);
-  for (unsigned i = 0; i < fn->arg_size(); ++i) {
+  for (unsigned i = 0; i < source.params.size(); ++i) {
     const ir::Value* param = source.body()->args[i];
     fn->getArg(i)->setName(source.params[i].name);
     l.values[param] = {from_memory(l.b, fn->getArg(i), l.type_of(param->type))};
   }
+  prefetch_tensor_maps(l);
   KernelLowering lowering(l, lines ? &*lines : nullptr);
   KILN_CHECK_OK(lowering.block(*source.body()));
   l.b.CreateRetVoid();

@@ -16,8 +16,10 @@ struct NvptxOptions {
   bool line_info = true;  // .loc directives: PTX and SASS lines lead back to the kernel's source
 };
 
-/// One kernel function with module.name, blocks of num_warps*32 threads, and dynamic shared memory of shared_bytes.
-/// kUnsupported: an atomic that the target does not have. The module must be in the distributed stage and verified.
+/// One kernel function with module.name, blocks of num_warps*32 threads and those of plan_launch, dynamic shared memory
+/// of shared_bytes, and plan_launch's tensor maps as parameters after the kernel's own.
+/// kUnsupported: as plan_launch; an atomic that the target does not have; a wgmma whose layouts no instruction takes.
+/// The module must be in the distributed stage and verified.
 Result<std::unique_ptr<llvm::Module>> lower_nvptx(const ir::Module& module, const target::Target& target,
                                                   llvm::LLVMContext& context, const NvptxOptions& options = {});
 

@@ -8,6 +8,7 @@
 
 #include "compiler/analysis/axis_info.h"
 #include "compiler/ir/ir.h"
+#include "compiler/lower/launch_plan.h"
 #include "compiler/lower/nvptx_thread.h"
 #include "compiler/target/target.h"
 
@@ -16,19 +17,29 @@ namespace kiln::lower {
 /// This thread's registers of a tile, in the order of the layout's register bits; one for a scalar.
 using Registers = std::vector<llvm::Value*>;
 
+/// Which threads of a block run the code that is being emitted.
+enum class Partition : uint8_t {
+  kAll,        // before warp_specialize, and in kernels without
+  kOwn,        // the kernel's own warps: warp_specialize's first region, and what comes after it
+  kOneThread,  // its second region
+};
+
 struct Lowering {
-  Lowering(const ir::Module& ir_module, const target::Target& t, llvm::Module& llvm_module, llvm::Function* fn,
-           llvm::BasicBlock* entry, llvm::BasicBlock* body)
+  Lowering(const ir::Module& ir_module, const target::Target& t, const LaunchPlan& plan, llvm::Module& llvm_module,
+           llvm::Function* fn, llvm::BasicBlock* entry, llvm::BasicBlock* body)
       : source(ir_module),
         target(t),
+        launch(plan),
         module(llvm_module),
         function(fn),
         b(body),
-        thread(entry, ir_module.num_warps),
+        thread(entry, ir_module.num_warps, plan.extra_warps),
         axis(ir_module) {}
 
   const ir::Module& source;
   const target::Target& target;
+  const LaunchPlan& launch;
+  Partition partition = Partition::kAll;
   llvm::Module& module;
   llvm::Function* function;
   llvm::IRBuilder<> b;
@@ -40,8 +51,10 @@ struct Lowering {
   const Registers& of(const ir::Value* v) const { return values.at(v); }
   llvm::Type* type_of(const ir::Type& type);
 
-  /// __syncthreads.
+  /// Joins the threads of the partition.
   void barrier();
+  /// True in the one thread of the partition that issues bulk copies; null where there is but one.
+  llvm::Value* leader();
   /// The address of a byte of the kernel's dynamic shared memory; `offset` is i32.
   llvm::Value* shared(llvm::Value* offset, int64_t constant);
   llvm::Value* load_shared(llvm::Value* address, llvm::Type* type, int lanes);
@@ -76,6 +89,22 @@ Status lower_dot(Lowering& l, const ir::Op& op);
 void lower_convert_layout(Lowering& l, const ir::Op& op);
 void lower_reduce(Lowering& l, const ir::Op& op);
 void lower_scan(Lowering& l, const ir::Op& op);
+// Shared memory and asynchronous ops.
+Status lower_shared_alloc(Lowering& l, const ir::Op& op);
+void lower_shared_view(Lowering& l, const ir::Op& op);
+void lower_shared_load(Lowering& l, const ir::Op& op);
+void lower_shared_store(Lowering& l, const ir::Op& op);
+void lower_mbarrier(Lowering& l, const ir::Op& op);
+void lower_tma_load(Lowering& l, const ir::Op& op);
+void lower_tma_store(Lowering& l, const ir::Op& op);
+void lower_tma_store_wait(Lowering& l, const ir::Op& op);
+void lower_fence_async(Lowering& l);
+/// Fetches the maps themselves, which the first copies would wait for.
+void prefetch_tensor_maps(Lowering& l);
+Status lower_wgmma(Lowering& l, const ir::Op& op);
+Status lower_wgmma_wait(Lowering& l, const ir::Op& op);
+/// kUnsupported: before warp_specialize or in its second region stands what only the kernel's own warps can run.
+Status check_roles(const ir::Op& specialize);
 void lower_print(Lowering& l, const ir::Op& op);
 void lower_assert(Lowering& l, const ir::Op& op);
 

@@ -29,26 +29,43 @@ Value* by_words(llvm::IRBuilderBase& b, Value* v, Fn&& shuffle) {
 
 }  // namespace
 
-ThreadCode::ThreadCode(llvm::BasicBlock* entry, int num_warps) : entry_(entry), num_warps_(num_warps) {}
+ThreadCode::ThreadCode(llvm::BasicBlock* entry, int num_warps, int extra_warps)
+    : entry_(entry), num_warps_(num_warps), extra_warps_(extra_warps) {}
 
 Value* ThreadCode::thread() {
   if (thread_) return thread_;
   llvm::CallInst* tid = entry_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
-  const llvm::APInt zero(32, 0), limit(32, static_cast<uint64_t>(kLanes) * static_cast<uint64_t>(num_warps_));
+  const llvm::APInt zero(32, 0), limit(32, static_cast<uint64_t>(kLanes * (num_warps_ + extra_warps_)));
   tid->addRangeRetAttr(llvm::ConstantRange(zero, limit));
   return thread_ = tid;
 }
 
 Value* ThreadCode::lane() { return entry_.CreateAnd(thread(), kLanes - 1); }
 
+Value* ThreadCode::uniform_warp() {
+  if (!uniform_warp_)
+    uniform_warp_ = entry_.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32,
+                                           {entry_.getInt32(~0u), entry_.CreateLShr(thread(), kLaneBits),
+                                            entry_.getInt32(0), entry_.getInt32(kLanes - 1)});
+  return uniform_warp_;
+}
+
 Value* ThreadCode::share(const XorMap& map) {
-  // One contribution per bit of the thread number; as few shifts as there are distances between bits.
   std::vector<uint32_t> bases(map.lane);
   bases.resize(kLaneBits);
   bases.insert(bases.end(), map.warp.begin(), map.warp.end());
+  return combine(thread(), std::move(bases));
+}
+
+Value* ThreadCode::uniform_share(const std::vector<uint32_t>& warp_bases) {
+  return combine(uniform_warp(), warp_bases);
+}
+
+/// The xor of the bases whose bit is set in `number`: as few shifts as there are distances between bits.
+Value* ThreadCode::combine(Value* number, std::vector<uint32_t> bases) {
   while (!bases.empty() && bases.back() == 0) bases.pop_back();
   if (bases.empty()) return entry_.getInt32(0);
-  auto [it, inserted] = shares_.try_emplace(bases, nullptr);
+  auto [it, inserted] = shares_.try_emplace({number, bases}, nullptr);
   if (!inserted) return it->second;
   std::map<int, uint32_t> inputs;  // by distance: the thread bits that move so far
   for (size_t i = 0; i < bases.size(); ++i)
@@ -57,7 +74,7 @@ Value* ThreadCode::share(const XorMap& map) {
   Value* sum = nullptr;
   uint32_t used = 0;
   for (auto [distance, mask] : inputs) {
-    Value* term = entry_.CreateAnd(thread(), mask);
+    Value* term = entry_.CreateAnd(number, mask);
     term = distance >= 0 ? entry_.CreateShl(term, static_cast<uint64_t>(distance), "", true, true)
                          : entry_.CreateLShr(term, static_cast<uint64_t>(-distance), "", true);
     const uint32_t bits = distance >= 0 ? mask << distance : mask >> -distance;

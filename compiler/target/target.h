@@ -19,6 +19,7 @@ enum Feature : uint32_t {
   kTma = 1 << 6,         // cp.async.bulk.tensor, mbarrier transactions, clusters
   kWgmma = 1 << 7,
   kFp8Mma = 1 << 8,  // mma.sync of e4m3 and e5m2
+  kStMatrix = 1 << 9,
 };
 
 struct Target {

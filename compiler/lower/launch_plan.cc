@@ -1,0 +1,158 @@
+#include "compiler/lower/launch_plan.h"
+
+#include <algorithm>
+
+#include "compiler/analysis/host_expression.h"
+#include "compiler/layout/algebra.h"
+#include "support/diag.h"
+
+namespace kiln::lower {
+
+using ir::AttrName;
+using ir::Op;
+using ir::OpKind;
+
+namespace {
+
+constexpr int kMaxWarps = 32, kWarpGroup = 4, kLanes = 32;
+constexpr int kMaxTmaRank = 5;
+
+class Planner {
+ public:
+  Planner(const ir::Module& module, const target::Target& target) : module_(module), target_(target) {}
+
+  Result<LaunchPlan> run() {
+    KILN_CHECK_OK(block(*module_.body()));
+    return std::move(plan_);
+  }
+
+ private:
+  Status block(const ir::Block& b) {
+    for (const Op* op : b) {
+      KILN_CHECK_OK(visit(*op));
+      for (const ir::Block* region : op->regions) KILN_CHECK_OK(block(*region));
+    }
+    return {};
+  }
+
+  Status needs(const Op& op, target::Feature feature, std::string_view what) const {
+    if (target_.has(feature)) return {};
+    return with_note(error_at(op.range, ErrorKind::kUnsupported, "{} has no {}", target_.name, what),
+                     "help: compile for sm_90a");
+  }
+
+  Status visit(const Op& op) {
+    switch (op.kind) {
+      case OpKind::kWarpSpecialize:
+        return warp_specialize(op);
+      case OpKind::kTmaLoad:
+        return copies(op, op.operand(2), op.operand(0)->type);
+      case OpKind::kTmaStore:
+        return copies(op, op.operand(0), op.operand(1)->type);
+      case OpKind::kMbarrierInit:
+      case OpKind::kFenceAsync:
+        return needs(op, target::kTma, "mbarriers with transactions");
+      case OpKind::kWgmma: {
+        KILN_CHECK_OK(needs(op, target::kWgmma, "wgmma"));
+        plan_.uses_wgmma = true;
+        const ir::Type& c = op.result()->type;
+        plan_.accumulator_registers =
+            std::max(plan_.accumulator_registers, c.layout->num_registers() * c.element_bits() / 32);
+        return {};
+      }
+      default:  // needs nothing of the launch
+        return {};
+    }
+  }
+
+  Status warp_specialize(const Op& op) {
+    KILN_CHECK_OK(needs(op, target::kTma, "mbarriers with transactions"));
+    if (plan_.extra_warps || op.parent != module_.body())
+      return error_at(op.range, ErrorKind::kUnsupported,
+                      "warp_specialize must stand once, in the kernel's own block, on {}", target_.name);
+    plan_.extra_warps = static_cast<int>(op.int_attr(AttrName::kWarps));
+    if (plan_.extra_warps < 1 || module_.num_warps + plan_.extra_warps > kMaxWarps)
+      return error_at(op.range, ErrorKind::kUnsupported, "{} warps and {} more, when a program has {} at most",
+                      module_.num_warps, plan_.extra_warps, kMaxWarps);
+    return {};
+  }
+
+  Diagnostic not_boxed(const Op& op, const ir::Type& shared) const {
+    return with_note(error_at(op.range, ErrorKind::kUnsupported,
+                              "no TMA box fills {}: its last dimension must lie side by side, in rows of 16 bytes or "
+                              "of one swizzle",
+                              ir::to_string(shared)),
+                     "the layout is " + layout::to_string(*shared.layout));
+  }
+
+  Status copies(const Op& op, const ir::Value* descriptor, const ir::Type& shared) {
+    KILN_CHECK_OK(needs(op, target::kTma, "tensor memory accelerator"));
+    if (shared.shape.rank > kMaxTmaRank)
+      return error_at(op.range, ErrorKind::kUnsupported, "TMA copies blocks of up to {} dimensions, not {}",
+                      kMaxTmaRank, int{shared.shape.rank});
+    auto boxes = layout::plan_tma(*shared.layout, size_of(shared.dtype));
+    if (!boxes) return not_boxed(op, shared);
+    KILN_TRY(TensorMapRecipe recipe, describe(op, descriptor_of(descriptor)));
+    recipe.box = boxes->box;
+    recipe.swizzle = boxes->swizzle;
+    auto& maps = plan_.tensor_maps;
+    const auto known = std::find(maps.begin(), maps.end(), recipe);
+    const auto index = static_cast<int>(known - maps.begin());
+    if (known == maps.end()) maps.push_back(std::move(recipe));
+    plan_.copies.emplace(&op, LaunchPlan::Copies{index, std::move(*boxes)});
+    return {};
+  }
+
+  Result<TensorMapRecipe> describe(const Op& use, const Op& make) const {
+    TensorMapRecipe recipe;
+    const ir::Type& type = make.result()->type;
+    recipe.dtype = type.dtype;
+    const int rank = type.shape.rank;
+    auto known = [&](int operand) -> Result<HostExpression> {
+      if (auto e = analysis::host_expression(make.operand(operand))) return std::move(*e);
+      return with_note(error_at(use.range, ErrorKind::kUnsupported,
+                                "this tensor is known only while the kernel runs, and TMA takes what the host can "
+                                "compute from the kernel's arguments"),
+                       "operand " + std::to_string(operand) + " of: " + ir::print(make));
+    };
+    KILN_TRY(recipe.base, known(0));
+    for (int i = 0; i < rank; ++i) {
+      KILN_TRY(recipe.sizes.emplace_back(), known(1 + i));
+      KILN_TRY(recipe.strides.emplace_back(), known(1 + rank + i));
+    }
+    recipe.name = "the tensor";
+    for (const HostExpression::Step& s : recipe.base.steps)
+      if (s.op == HostOp::kParam && s.type == DType::kU64)
+        recipe.name = module_.params[static_cast<size_t>(s.number)].name;
+    return recipe;
+  }
+
+  const ir::Module& module_;
+  const target::Target& target_;
+  LaunchPlan plan_;
+};
+
+}  // namespace
+
+Result<LaunchPlan> plan_launch(const ir::Module& module, const target::Target& target) {
+  return Planner(module, target).run();
+}
+
+const ir::Op& descriptor_of(const ir::Value* descriptor) {
+  KILN_ASSERT(descriptor->op && descriptor->op->kind == OpKind::kMakeDescriptor);
+  return *descriptor->op;
+}
+
+RegisterShares register_shares(const LaunchPlan& plan, int num_warps, const target::Target& target) {
+  constexpr int kGranularity = 8, kMost = 240, kExtra = 40;
+  constexpr int kBesideAccumulators = 40;  // what addresses, descriptors and an epilogue's temporaries take
+  const int extra = plan.extra_warps, warps = num_warps + extra;
+  // setmaxnreg is for whole groups of four warps. Up to 255 registers a thread has anyhow.
+  if (!plan.uses_wgmma || extra == 0 || extra % kWarpGroup || num_warps % kWarpGroup) return {};
+  const int even = target.registers_per_sm / (warps * kLanes) / kGranularity * kGranularity;
+  if (even >= 255 || plan.accumulator_registers + kBesideAccumulators <= even || even <= kExtra) return {};
+  const int own = (even * warps - kExtra * extra) / num_warps / kGranularity * kGranularity;
+  return {kExtra, std::min(own, kMost)};
+}
+
+}  // namespace kiln::lower

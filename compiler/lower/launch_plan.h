@@ -1,0 +1,43 @@
+// What a launch of a kernel of the distributed stage needs beside its own parameters: warps that only run the second
+// region of warp_specialize, and tensor maps, which are hidden parameters after the kernel's own.
+#pragma once
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/ir/ir.h"
+#include "compiler/layout/shared_forms.h"
+#include "compiler/target/target.h"
+#include "support/tensor_map.h"
+
+namespace kiln::lower {
+
+struct LaunchPlan {
+  int extra_warps = 0;
+  std::vector<TensorMapRecipe> tensor_maps;
+  /// How a tma_load or tma_store moves its tile, and with which tensor map.
+  struct Copies {
+    int tensor_map = 0;
+    layout::TmaPlan boxes;
+  };
+  std::unordered_map<const ir::Op*, Copies> copies;
+  bool uses_wgmma = false;
+  int accumulator_registers = 0;  // of a thread, of the largest wgmma
+};
+
+/// kUnsupported, each with what would work: an op that the target lacks, a tensor that the host cannot describe (its
+/// descriptor is made of more than parameters), a tile of shared memory that no TMA box makes, a second
+/// warp_specialize, or more than 32 warps.
+Result<LaunchPlan> plan_launch(const ir::Module& module, const target::Target& target);
+
+/// The setmaxnreg values of a warp-specialised kernel: registers of a thread of the extra warps and of the kernel's
+/// own; zeros where the even share is enough.
+struct RegisterShares {
+  int extra = 0, own = 0;
+};
+RegisterShares register_shares(const LaunchPlan& plan, int num_warps, const target::Target& target);
+
+/// The operands of a descriptor's make_descriptor op.
+const ir::Op& descriptor_of(const ir::Value* descriptor);
+
+}  // namespace kiln::lower
