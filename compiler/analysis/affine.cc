@@ -63,8 +63,7 @@ namespace {
 /// Ops that keep the number: conversions between integer types, facts.
 const Value* without_identities(const Value* v) {
   while (v->op && v->op->operands.size() == 1 && v->type.is_int() && !v->type.is_bool() &&
-         v->op->operand(0)->type.is_int() &&
-         !v->op->operand(0)->type.is_bool() &&
+         v->op->operand(0)->type.is_int() && !v->op->operand(0)->type.is_bool() &&
          (v->op->kind == OpKind::kHint || (v->op->kind == OpKind::kCast && v->type.element_bits() >= 32)))
     v = v->op->operand(0);
   return v;
@@ -163,7 +162,8 @@ Tile carried(const Value* arg) {
   if (!increment || !increment->is_uniform() || increment->base) return std::nullopt;
   for (const auto& [factors, number] : increment->start.terms())
     for (const Value* factor : factors)
-      if (const ir::Block* home = factor->block ? factor->block : factor->op->parent; home == loop->region()) return std::nullopt;
+      if (const ir::Block* home = factor->block ? factor->block : factor->op->parent; home == loop->region())
+        return std::nullopt;
   // n = (variable - lower) / step, which must come out even.
   const auto step = polynomial(loop->operand(2)).constant();
   if (!step || *step == 0) return std::nullopt;

@@ -132,6 +132,30 @@ Diagnostic Codegen::unknown_name(std::string_view id, SourceRange range) {
   return d;
 }
 
+Value Codegen::host_descriptor(const ast::Param& param, const ArgSpec& spec) {
+  const auto rank = spec.block.size();
+  auto add = [&](const std::string& name, const ir::Type& type, int divisibility) {
+    module.params.push_back({name, divisibility});
+    return module.add_arg(module.body(), type, name);
+  };
+  const int aligned = kDescriptorAlignment / size_of(spec.type.dtype);
+  auto descriptor = std::make_shared<DescriptorValue>();
+  std::vector<ir::Value*> operands = {add(param.name, spec.type, kDescriptorAlignment)};
+  for (size_t d = 0; d < rank; ++d)
+    operands.push_back(add(fmt::format("{}.shape.{}", param.name, d), ir::scalar_type(DType::kI32), 1));
+  for (size_t d = 0; d + 1 < rank; ++d)
+    operands.push_back(add(fmt::format("{}.stride.{}", param.name, d), ir::scalar_type(DType::kI64), aligned));
+  b.set_range(param.range);
+  operands.push_back(b.constant_int(ir::scalar_type(DType::kI64), 1));
+  const ir::Type type = ir::descriptor_type(spec.type.dtype, ir::Shape(spec.block));
+  descriptor->handle = b.create(ir::OpKind::kMakeDescriptor, operands, std::span(&type, 1))->result();
+  for (size_t d = 0; d < rank; ++d) {
+    descriptor->shape.push_back(Value(operands[1 + d]));
+    descriptor->strides.push_back(d + 1 < rank ? Value(operands[1 + rank + d]) : Value::integer(1));
+  }
+  return Value(std::shared_ptr<const DescriptorValue>(std::move(descriptor)));
+}
+
 Result<Value> Codegen::run_kernel(const JitFunction& function, std::span<const ArgSpec> args) {
   const ast::FunctionDef& def = *function.def;
   Frame f;
@@ -153,6 +177,12 @@ Result<Value> Codegen::run_kernel(const JitFunction& function, std::span<const A
       return error_at(p.range, ErrorKind::kType,
                       "{} is a tl.constexpr parameter, so it needs a compile-time value, not {}", p.name,
                       describe(args[i].type));
+    if (!args[i].block.empty()) {
+      Value descriptor = host_descriptor(p, args[i]);
+      f.arguments.push_back(descriptor);
+      f.env.insert_or_assign(p.name, Binding{std::move(descriptor), p.range});
+      continue;
+    }
     ir::Value* arg = module.add_arg(module.body(), args[i].type, p.name);
     module.params.push_back({p.name, args[i].divisibility});
     f.arguments.push_back(Value(arg));

@@ -147,6 +147,8 @@ class Codegen {
   Frame& frame() { return frames_.back(); }
 
  private:
+  /// The descriptor behind a parameter that the host made one for, with the runtime parameters that it consists of.
+  Value host_descriptor(const ast::Param& param, const ArgSpec& spec);
   Result<Value> name(std::string_view id, SourceRange range);
   Result<Value> global(std::string_view id, SourceRange range);
   Diagnostic unknown_name(std::string_view id, SourceRange range);

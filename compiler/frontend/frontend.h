@@ -50,7 +50,14 @@ struct ArgSpec {
   Global value;          // constexpr: its value
   ir::Type type;         // runtime: a scalar or a pointer
   int divisibility = 1;  // runtime: 16 when the launcher checked it
+  /// A tensor descriptor made by the host, when not empty: its block. `type` is then a pointer to the elements, and the
+  /// kernel gets descriptor_params(rank) runtime parameters for it: the base, the sizes (i32), and the strides but the
+  /// last (i64, in elements). The launcher has checked that base and strides are multiples of 16 bytes.
+  std::vector<int32_t> block = {};
 };
+/// Bytes that a host-made descriptor's base and strides are multiples of.
+inline constexpr int kDescriptorAlignment = 16;
+inline int descriptor_params(int rank) { return 2 * rank; }
 
 struct Options {
   int num_warps = 4;
@@ -67,7 +74,8 @@ bool is_constexpr(const ast::Param& param);
 Result<std::unique_ptr<ir::Module>> lower_kernel(const JitFunction& function, std::span<const ArgSpec> args,
                                                  const Options& options);
 
-/// "*fp32:16, i32, i64" → specs (a `:16` sets divisibility); "constexpr" entries are taken from `constexprs` by name.
+/// "*fp32:16, i32, tensordesc<fp16[128, 64]>" → specs (a `:16` sets divisibility); "constexpr" entries are taken from
+/// `constexprs` by name.
 Result<std::vector<ArgSpec>> parse_signature(const JitFunction& function, std::string_view signature,
                                              std::span<const std::pair<std::string, Global>> constexprs);
 

@@ -19,12 +19,16 @@ std::string_view trim(std::string_view s) {
 std::vector<std::string_view> split(std::string_view text, char by) {
   std::vector<std::string_view> out;
   if (trim(text).empty()) return out;
-  for (;;) {
-    size_t at = text.find(by);
-    out.push_back(trim(text.substr(0, at)));
-    if (at == std::string_view::npos) return out;
-    text.remove_prefix(at + 1);
+  size_t begin = 0;
+  int depth = 0;  // of brackets
+  for (size_t at = 0; at <= text.size(); ++at) {
+    const char c = at < text.size() ? text[at] : by;
+    depth += c == '<' || c == '[' ? 1 : c == '>' || c == ']' ? -1 : 0;
+    if (c != by || (depth > 0 && at < text.size())) continue;
+    out.push_back(trim(text.substr(begin, at - begin)));
+    begin = at + 1;
   }
+  return out;
 }
 
 std::optional<ast::Constant> number(std::string_view s) {
@@ -50,7 +54,36 @@ std::optional<DType> element_type(std::string_view s) {
   return parse_dtype(s);
 }
 
+/// "fp16[128, 64]", as it stands in tensordesc<…>.
+Result<ArgSpec> parse_descriptor(const ast::Param& param, std::string_view entry, SourceRange where) {
+  auto wrong = [&] {
+    return with_note(
+        error_at(where, ErrorKind::kType, "'{}' is no tensor descriptor for the parameter {}", entry, param.name),
+        "help: write tensordesc<fp16[128, 64]>: an element type and a block of powers of two, whose last "
+        "dimension has at least 16 bytes");
+  };
+  constexpr std::string_view kName = "tensordesc<";
+  if (!entry.ends_with("]>")) return wrong();
+  const std::string_view inner = entry.substr(kName.size(), entry.size() - kName.size() - 2);
+  const size_t bracket = inner.find('[');
+  if (bracket == std::string_view::npos) return wrong();
+  const std::optional<DType> dtype = element_type(trim(inner.substr(0, bracket)));
+  ArgSpec spec;
+  for (std::string_view size : split(inner.substr(bracket + 1), ',')) {
+    const std::optional<ast::Constant> n = number(size);
+    const auto* value = n ? std::get_if<ast::Int>(&*n) : nullptr;
+    if (!value || *value < 1 || *value > ir::kMaxNumel || (*value & (*value - 1)) != 0) return wrong();
+    spec.block.push_back(static_cast<int32_t>(*value));
+  }
+  if (!dtype || spec.block.empty() || spec.block.size() > 5 ||
+      spec.block.back() * size_of(*dtype) < kDescriptorAlignment)
+    return wrong();
+  spec.type = ir::pointer_type(*dtype);
+  return spec;
+}
+
 Result<ArgSpec> parse_entry(const ast::Param& param, std::string_view entry, SourceRange where) {
+  if (entry.starts_with("tensordesc<")) return parse_descriptor(param, entry, where);
   ArgSpec spec;
   size_t colon = entry.find(':');
   std::string_view type = trim(entry.substr(0, colon));

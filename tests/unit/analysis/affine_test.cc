@@ -9,7 +9,8 @@ class AffineTest : public testing::Test {
  protected:
   /// The kernel's values by name; parameters x (a pointer), m, n, k.
   void parse(const std::string& body) {
-    auto m = ir::parse_module(SourceText::make("t.ir", "kernel @t(%x: *f16, %m: i32, %n: i32, %k: i32) {\n" + body + "\n  return\n}\n"));
+    auto m = ir::parse_module(
+        SourceText::make("t.ir", "kernel @t(%x: *f16, %m: i32, %n: i32, %k: i32) {\n" + body + "\n  return\n}\n"));
     ASSERT_TRUE(m.ok()) << render(m.error());
     ASSERT_TRUE(ir::verify(**m).ok());
     module_ = std::move(*m);
