@@ -26,6 +26,7 @@ enum Tag : uint8_t {
   kFunction,
   kRuntime = 0x20,    // + dtype: a scalar by value
   kPointer = 0x40,    // + dtype
+  kBlocks = 0x60,     // + dtype: a tensor descriptor; its rank and block follow
   kDivisible = 0x80,  // of kRuntime and kPointer: the value is a multiple of 16
 };
 
@@ -41,13 +42,23 @@ enum ArgIndex : size_t {
   kArgTensor,
   kArgKernel,
   kArgUint,
-  kArgTensorPointer
+  kArgTensorPointer,
+  kArgDescriptor
 };
-static_assert(std::variant_size_v<Arg> == kArgTensorPointer + 1);
+static_assert(std::variant_size_v<Arg> == kArgDescriptor + 1);
 
 std::string_view type_text(const Arg& arg) {
-  static constexpr std::string_view kNames[] = {"None",    "a bool",   "an int",         "a float", "a str",
-                                                "a dtype", "a tensor", "a jit function", "an int",  "a tensor"};
+  static constexpr std::string_view kNames[] = {"None",
+                                                "a bool",
+                                                "an int",
+                                                "a float",
+                                                "a str",
+                                                "a dtype",
+                                                "a tensor",
+                                                "a jit function",
+                                                "an int",
+                                                "a tensor",
+                                                "a tensor descriptor"};
   return kNames[arg.index()];
 }
 
@@ -234,7 +245,8 @@ bool bind_constexpr(const ParamInfo& param, const Arg& arg, Sink& sink) {
       return sink.tag(kFunction) && sink.word(reinterpret_cast<uint64_t>(function.impl()->function().get()));
     }
     default:
-      return sink.fail(arg_error(sink.kernel, param, ErrorKind::kType, "is a tl.constexpr parameter and got a tensor"));
+      return sink.fail(arg_error(sink.kernel, param, ErrorKind::kType,
+                                 fmt::format("is a tl.constexpr parameter and got {}", type_text(arg))));
   }
 }
 
@@ -255,13 +267,32 @@ inline bool bind_scalar(Scalar scalar, Sink& sink) {
   return sink.tag(scalar.tag);
 }
 
+template <class Sink>
+bool bind_descriptor(const ParamInfo& param, const std::shared_ptr<const TensorDescriptor>& descriptor, Sink& sink) {
+  if (!descriptor) return sink.fail(arg_error(sink.kernel, param, ErrorKind::kValue, "is an empty tensor descriptor"));
+  const TensorDescriptor& d = *descriptor;
+  const size_t rank = d.block_shape.size();
+  if (!sink.tensor(param, d.tensor) ||
+      !sink.tag(static_cast<uint8_t>(kBlocks + static_cast<uint8_t>(d.tensor.dtype()))) ||
+      !sink.tag(static_cast<uint8_t>(rank)))
+    return false;
+  for (int32_t size : d.block_shape)
+    if (!sink.word(static_cast<uint64_t>(size))) return false;
+  sink.slot(d.tensor.address());
+  for (int64_t size : d.shape) sink.slot(static_cast<uint64_t>(size));
+  for (size_t i = 0; i + 1 < rank; ++i) sink.slot(static_cast<uint64_t>(d.strides[i]));
+  return true;
+}
+
 /// What is neither a tensor by pointer nor an int without an annotation.
 template <class Sink>
 [[gnu::noinline]] bool bind_other(const ParamInfo& param, ParamRule rule, const Arg& arg, Sink& sink) {
   if (rule == ParamRule::kConstexpr) return bind_constexpr(param, arg, sink);
-  if (rule == ParamRule::kAnnotated && tensor_of(arg))
+  if (rule == ParamRule::kAnnotated && (tensor_of(arg) || arg.index() == kArgDescriptor))
     return sink.fail(arg_error(sink.kernel, param, ErrorKind::kType,
-                               fmt::format("is annotated {} and got a tensor", name(*param.annotation))));
+                               fmt::format("is annotated {} and got {}", name(*param.annotation), type_text(arg))));
+  if (arg.index() == kArgDescriptor)
+    return bind_descriptor(param, std::get<std::shared_ptr<const TensorDescriptor>>(arg), sink);
   if (rule == ParamRule::kAnnotated && arg.index() != kArgNone) {
     auto scalar = classify_annotated(sink.kernel, param, arg);
     return scalar.ok() ? bind_scalar(*scalar, sink) : sink.fail(std::move(scalar.error()));
@@ -424,7 +455,10 @@ void BoundArgs::slot_on_heap(uint64_t v) {
   ++num_slots;
 }
 
-const Tensor* tensor_in(const Arg& arg) { return tensor_of(arg); }
+const Tensor* tensor_in(const Arg& arg) {
+  if (auto* d = std::get_if<std::shared_ptr<const TensorDescriptor>>(&arg)) return *d ? &(*d)->tensor : empty_handle();
+  return tensor_of(arg);
+}
 
 std::vector<ParamRule> rules_of(std::span<const ParamInfo> params) {
   std::vector<ParamRule> rules;
@@ -484,6 +518,10 @@ std::vector<frontend::ArgSpec> arg_specs(std::span<const ParamInfo> params, std:
     if (tag < kRuntime) {
       spec.is_constexpr = true;
       spec.value = global_of(arg);
+    } else if ((tag & kBlocks) == kBlocks) {
+      const TensorDescriptor& d = *std::get<std::shared_ptr<const TensorDescriptor>>(arg);
+      spec.type = ir::pointer_type(d.tensor.dtype());
+      spec.block = d.block_shape;
     } else {
       spec.divisibility = tag & kDivisible ? static_cast<int>(kAlignment) : 1;
       auto dtype = static_cast<DType>(tag & 0x1f);

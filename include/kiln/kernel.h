@@ -12,6 +12,7 @@
 
 #include "kiln/device.h"
 #include "kiln/tensor.h"
+#include "kiln/tensor_descriptor.h"
 
 namespace kiln {
 
@@ -26,8 +27,8 @@ class Kernel;
 
 /// One argument of a launch, as Triton's host side would take it. `monostate` is None; uint64_t is for integers of 2^63
 /// and above. A `const Tensor*` is a tensor that the caller keeps until the call returns: nothing is copied.
-using Arg =
-    std::variant<std::monostate, bool, int64_t, double, std::string, DType, Tensor, Kernel, uint64_t, const Tensor*>;
+using Arg = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Tensor, Kernel, uint64_t,
+                         const Tensor*, std::shared_ptr<const TensorDescriptor>>;
 
 struct LaunchOptions {
   int num_warps = 4;

@@ -2,6 +2,7 @@
 // or int64 and rounded once: right rather than fast. Speed is what kernels are for.
 #pragma once
 #include "kiln/tensor.h"
+#include "kiln/tensor_descriptor.h"
 #include "repl/script/interp.h"
 
 namespace kiln::script {
@@ -32,6 +33,19 @@ class TensorObject : public Object {
   Tensor tensor;
   bool requires_grad = false;
 };
+
+class TensorDescriptorObject : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kTensorDescriptor;
+  explicit TensorDescriptorObject(TensorDescriptor d)
+      : Object(kKind), descriptor(std::make_shared<const TensorDescriptor>(std::move(d))) {}
+  std::optional<Value> attribute(Interp& in, std::string_view name) override;
+  void attribute_names(std::vector<std::string>& out) const override;
+  std::string repr(Interp&) override;
+  const std::shared_ptr<const TensorDescriptor> descriptor;
+};
+/// TensorDescriptor, as triton.tools.tensor_descriptor has it.
+Value tensor_descriptor_class();
 
 class DeviceObject : public Object {
  public:

@@ -359,10 +359,13 @@ void KernelObject::convert(Interp& in, const Bound& bound, std::vector<std::opti
       arg.emplace(s->text);
     else if (auto* k = innermost_kernel(*v))
       arg.emplace(k->kernel);
+    else if (auto* d = v->get<TensorDescriptorObject>())
+      arg.emplace(d->descriptor);
     else
-      in.fail(with_note(error(ErrorKind::kType, "the argument '{}' of the kernel {} cannot be of type '{}'",
-                              kernel.params()[i].name, kernel.name(), in.type_name(*v)),
-                        "help: kernels take tensors, numbers, bools, None, strings, dtypes and kernels"));
+      in.fail(with_note(
+          error(ErrorKind::kType, "the argument '{}' of the kernel {} cannot be of type '{}'", kernel.params()[i].name,
+                kernel.name(), in.type_name(*v)),
+          "help: kernels take tensors, tensor descriptors, numbers, bools, None, strings, dtypes and kernels"));
   }
 }
 

@@ -29,19 +29,12 @@ Value next_power_of_2(Interp& in, NativeArgs& a) {
   return Value::integer(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))));
 }
 
-Value unsupported_descriptor(Interp& in, NativeArgs&) {
-  in.fail(with_note(error(ErrorKind::kUnsupported, "tensor descriptors are not supported yet"),
-                    "help: pass the tensor itself and its strides"));
-}
 Value set_allocator(Interp&, NativeArgs&) { return Value::none(); }
 
 constexpr NativeDef kTriton[] = {
     {"cdiv(x, y)", cdiv, "x / y rounded up"},
     {"next_power_of_2(n)", next_power_of_2, "the least power of 2 that is not below n"},
     {"set_allocator(allocator)", set_allocator, "accepted: Kiln allocates scratch memory itself"},
-};
-constexpr NativeDef kDescriptor[] = {
-    {"TensorDescriptor(*args, **named)", unsupported_descriptor, "not supported yet"},
 };
 
 // --- triton.runtime.driver
@@ -113,7 +106,7 @@ void fill_runtime(Interp& in, ModuleObject& m) {
   install_tuning(m);
 }
 
-void fill_tools(Interp&, ModuleObject& m) { add_functions(m, kDescriptor); }
+void fill_tools(Interp&, ModuleObject& m) { m.members.set("TensorDescriptor", tensor_descriptor_class()); }
 void fill_nothing(Interp&, ModuleObject&) {}
 
 void fill_triton(Interp& in, ModuleObject& m) {
