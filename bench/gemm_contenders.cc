@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "bench/gemm.h"
+#include "kernels/matmul_persistent/matmul.h"
 #include "kiln/blas.h"
 #include "kiln/kernel.h"
 
@@ -61,7 +62,21 @@ Result<PreparedGemm> by_blas(const GemmProblem& p) {
   return made;
 }
 
+Result<PreparedGemm> by_persistent(const GemmProblem& p) {
+  if (!p.device.is_cuda()) return error(ErrorKind::kUnsupported, "the persistent kernel is made for GPUs");
+  if (p.type.operand == DType::kF32 && !p.type.tf32)
+    return error(ErrorKind::kUnsupported, "the persistent kernel multiplies f32 as tf32");
+  static kernels::Sources sources;
+  kernels::MatmulEpilogue epilogue;
+  if (p.type.bias_gelu) epilogue = {p.bias, "gelu_tanh"};
+  const kernels::MatmulTile tile = kernels::choose_tile(p.shape.m, p.shape.n, size_of(p.type.operand),
+                                                        size_of(p.type.out), p.device.info().compute_units);
+  KILN_TRY(kernels::Launch launch, kernels::matmul_launch(sources, p.a, p.b, p.out, epilogue, tile));
+  return PreparedGemm{[launch] { return launch.run(); }, kernels::to_string(tile)};
+}
+
 constexpr GemmContender kContenders[] = {
+    {"kiln", true, by_persistent},
     {"cublas", false, by_blas<MatmulImpl::kCublas>},
     {"cublaslt", false, by_blas<MatmulImpl::kCublasLt>},
     {"cublaslt-best", false, by_blas<MatmulImpl::kCublasLtBest>},

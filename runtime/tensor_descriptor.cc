@@ -38,13 +38,15 @@ Result<TensorDescriptor> TensorDescriptor::make(const Tensor& tensor, std::vecto
                    text(block_shape), kMostElements);
     out.block_shape.push_back(static_cast<int32_t>(block));
     if (d + 1 < rank && out.strides[d] * size % kAlignment != 0)
-      return with_note(error(ErrorKind::kValue, "stride {} of a tensor descriptor is {} bytes, and must be a multiple of {}",
-                             d, out.strides[d] * size, kAlignment),
-                       "help: pad the rows: a tensor with a longer last dimension, of which the descriptor takes a part");
+      return with_note(
+          error(ErrorKind::kValue, "stride {} of a tensor descriptor is {} bytes, and must be a multiple of {}", d,
+                out.strides[d] * size, kAlignment),
+          "help: pad the rows: a tensor with a longer last dimension, of which the descriptor takes a part");
   }
   if (out.strides.back() != 1)
-    return with_note(error(ErrorKind::kValue, "the last stride of a tensor descriptor is {}, and must be 1", out.strides.back()),
-                     "help: describe the transposed tensor, and transpose the loaded block with .T");
+    return with_note(
+        error(ErrorKind::kValue, "the last stride of a tensor descriptor is {}, and must be 1", out.strides.back()),
+        "help: describe the transposed tensor, and transpose the loaded block with .T");
   if (block_shape.back() * size < kAlignment)
     return error(ErrorKind::kValue, "the last dimension of block_shape {} has {} bytes, and must have at least {}",
                  text(block_shape), block_shape.back() * size, kAlignment);

@@ -27,7 +27,8 @@ class State {
       for (ir::Block* region : op->regions) visit(region);
       builder_.set_before(op);
       builder_.set_range(op->range);
-      for (auto rule : {simplify_arithmetic, simplify_dot, simplify_cast, simplify_shape, simplify_memory, simplify_control})
+      for (auto rule :
+           {simplify_arithmetic, simplify_dot, simplify_cast, simplify_shape, simplify_memory, simplify_control})
         if (rule(op, builder_)) {
           changed_ = true;
           break;

@@ -8,10 +8,10 @@
 namespace kiln {
 
 struct TensorDescriptor {
-  Tensor tensor;                       // whose first element is the described tensor's
-  std::vector<int64_t> shape;          // what lies outside reads as 0 and is not written
-  std::vector<int64_t> strides;        // in elements; the last is 1
-  std::vector<int32_t> block_shape;    // powers of two
+  Tensor tensor;                     // whose first element is the described tensor's
+  std::vector<int64_t> shape;        // what lies outside reads as 0 and is not written
+  std::vector<int64_t> strides;      // in elements; the last is 1
+  std::vector<int32_t> block_shape;  // powers of two
 
   /// kValue or kType, with what would work, when the hardware could not take it: 1 to 5 dimensions, a base address and
   /// strides that are multiples of 16 bytes, a last stride of 1, at least 16 bytes in a row of a block.

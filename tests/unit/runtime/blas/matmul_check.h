@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <random>
 #include <string>
 
@@ -93,9 +94,14 @@ inline double activate(Activation f, double x) {
   return x;
 }
 
+/// What multiplies: it writes options.out and returns it.
+using Multiply = std::function<Result<Tensor>(const Tensor& a, const Tensor& b, const MatmulOptions& options)>;
+
 /// Runs the product with an output that was poisoned and compares all of it, the gaps of the output too. A product that
 /// the library says it does not do is a failure, unless `unsupported` is given: then it is counted there.
-inline void check_product(const Device& device, const Product& p, uint64_t seed, int* unsupported = nullptr) {
+inline void check_product(
+    const Device& device, const Product& p, uint64_t seed, int* unsupported = nullptr,
+    const Multiply& multiply = [](auto&&... args) { return matmul(args...); }) {
   SCOPED_TRACE(p.text() + fmt::format(" seed {}", seed));
   Tensor a = make_operand(device, p.a, p.a_batch, p.m, p.k, p.a_transposed, p.gap, seed);
   Tensor b = make_operand(device, p.b, p.b_batch, p.k, p.n, p.b_transposed, p.gap, seed + 1);
@@ -109,7 +115,7 @@ inline void check_product(const Device& device, const Product& p, uint64_t seed,
   MatmulOptions options = p.options;
   options.out = *all.as_strided(shape, strides, 0);
   if (p.bias) options.bias = *randn(*Device::open("cpu"), d, Shape{p.n}, seed + 2)->to(device);
-  auto result = matmul(a, b, options);
+  auto result = multiply(a, b, options);
   if (unsupported && !result.ok() && result.error().kind == ErrorKind::kUnsupported) {
     ++*unsupported;
     return;

@@ -1,0 +1,61 @@
+# C = activation(A @ B + bias), by programs that stay: each takes every NUM_PROGRAMS-th tile of C. A and B are read and C
+# is written in blocks, through tensor descriptors; either operand may lie transposed in memory.
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def gelu_tanh(x):
+    # 0.5 x (1 + tanh u) is x sigmoid(2 u).
+    u = 0.7978845608028654 * (x + 0.044715 * x * x * x)
+    return x * tl.sigmoid(2.0 * u)
+
+
+@triton.jit
+def tile_of(tile, tiles_m, tiles_n, GROUP_M: tl.constexpr):
+    # Programs that run together share rows of A and columns of B: GROUP_M rows of tiles, column by column.
+    in_group = GROUP_M * tiles_n
+    first = tile // in_group * GROUP_M
+    rows = min(tiles_m - first, GROUP_M)
+    return first + tile % in_group % rows, tile % in_group // rows
+
+
+@triton.jit
+def matmul_persistent(a_ptr, b_ptr, c_ptr, bias_ptr, M, N, K, stride_a, stride_b, stride_c, A_IS_KM: tl.constexpr,
+                      B_IS_NK: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+                      GROUP_M: tl.constexpr, NUM_PROGRAMS: tl.constexpr, ACTIVATION: tl.constexpr,
+                      ACC: tl.constexpr):
+    if A_IS_KM:
+        a_desc = tl.make_tensor_descriptor(a_ptr, [K, M], [stride_a, 1], [BLOCK_K, BLOCK_M])
+    else:
+        a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [stride_a, 1], [BLOCK_M, BLOCK_K])
+    if B_IS_NK:
+        b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [stride_b, 1], [BLOCK_N, BLOCK_K])
+    else:
+        b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [stride_b, 1], [BLOCK_K, BLOCK_N])
+    c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [stride_c, 1], [BLOCK_M, BLOCK_N])
+    tiles_m = tl.cdiv(M, BLOCK_M)
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    steps = tl.cdiv(K, BLOCK_K)
+    for tile in tl.range(tl.program_id(0), tiles_m * tiles_n, NUM_PROGRAMS):
+        tile_m, tile_n = tile_of(tile, tiles_m, tiles_n, GROUP_M)
+        row = tile_m * BLOCK_M
+        column = tile_n * BLOCK_N
+        acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACC)
+        for step in range(steps):
+            if A_IS_KM:
+                a = a_desc.load([step * BLOCK_K, row]).T
+            else:
+                a = a_desc.load([row, step * BLOCK_K])
+            if B_IS_NK:
+                b = b_desc.load([column, step * BLOCK_K]).T
+            else:
+                b = b_desc.load([step * BLOCK_K, column])
+            acc = tl.dot(a, b, acc)
+        if bias_ptr is not None:
+            columns = column + tl.arange(0, BLOCK_N)
+            bias = tl.load(bias_ptr + columns, mask=columns < N, other=0.0)
+            acc += bias.to(ACC)[None, :]
+        if ACTIVATION == "gelu_tanh":
+            acc = gelu_tanh(acc)
+        c_desc.store([row, column], acc.to(c_ptr.dtype.element_ty))

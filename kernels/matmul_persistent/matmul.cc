@@ -1,0 +1,94 @@
+#include "kernels/matmul_persistent/matmul.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "support/diag.h"
+
+namespace kiln::kernels {
+
+namespace {
+
+constexpr int kStageBytes = 128;            // of a row of A or B: one swizzle pattern
+constexpr int64_t kSharedBytes = 225 << 10;  // of a Hopper block, but for barriers
+constexpr int kMostStages = 8;
+
+/// Tiles, and the share of the tensor cores' speed that each keeps busy (H200, long K).
+struct TileSpeed {
+  int m, n, warps;
+  double share;
+};
+constexpr TileSpeed kTiles[] = {
+    {128, 256, 8, 1.0}, {128, 128, 8, 0.90}, {64, 256, 4, 0.85}, {128, 64, 8, 0.72}, {64, 128, 4, 0.68}, {64, 64, 4, 0.45},
+};
+
+struct Matrix {
+  int64_t stride;
+  bool transposed;  // the first dimension is the contiguous one
+};
+
+Result<Matrix> matrix(const Tensor& t, std::string_view name) {
+  if (t.shape().size() != 2)
+    return error(ErrorKind::kType, "{} of a product has {} dimensions, and must have 2", name, t.shape().size());
+  const auto strides = t.strides();
+  const bool rows = strides[1] == 1 || t.shape()[1] == 1, columns = strides[0] == 1 || t.shape()[0] == 1;
+  if (!rows && !columns)
+    return error(ErrorKind::kType, "{} of a product has the strides {} and {}, and one must be 1", name, strides[0],
+                 strides[1]);
+  Matrix out{rows ? strides[0] : strides[1], !rows};
+  if (out.stride * size_of(t.dtype()) % 16 != 0)
+    return error(ErrorKind::kValue, "{} of a product has rows of {} bytes, and they must start at multiples of 16", name,
+                 out.stride * size_of(t.dtype()));
+  return out;
+}
+
+}  // namespace
+
+std::string to_string(const MatmulTile& t) {
+  return fmt::format("{}x{}x{}, {} stages, {} warps", t.m, t.n, t.k, t.stages, t.warps);
+}
+
+MatmulTile choose_tile(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors) {
+  MatmulTile best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const TileSpeed& t : kTiles) {
+    const int64_t stage = int64_t{t.m + t.n} * kStageBytes, staging = int64_t{t.m} * t.n * result_bytes;
+    const auto stages = static_cast<int>(std::min<int64_t>(kMostStages, (kSharedBytes - staging) / stage));
+    if (stages < 2) continue;
+    const int64_t rounds = cdiv(cdiv(m, t.m) * cdiv(n, t.n), multiprocessors);
+    const double time = static_cast<double>(rounds) * t.m * t.n / t.share;
+    if (time >= least) continue;
+    least = time;
+    best = {t.m, t.n, kStageBytes / operand_bytes, stages, t.warps, 8};
+  }
+  return best;
+}
+
+Result<Launch> matmul_launch(Sources& sources, const Tensor& a, const Tensor& b, const Tensor& out,
+                             const MatmulEpilogue& epilogue, std::optional<MatmulTile> tile) {
+  KILN_TRY(Matrix left, matrix(a, "a"));
+  KILN_TRY(Matrix right, matrix(b, "b"));
+  KILN_TRY(Matrix result, matrix(out, "the result"));
+  const int64_t m = a.shape()[0], k = a.shape()[1], n = b.shape()[1];
+  if (b.shape()[0] != k || out.shape()[0] != m || out.shape()[1] != n)
+    return error(ErrorKind::kType, "[{}, {}] times [{}, {}] gives no [{}, {}]", m, k, b.shape()[0], n, out.shape()[0],
+                 out.shape()[1]);
+  if (result.transposed) return error(ErrorKind::kType, "the result of a product must be contiguous along its rows");
+  const DeviceInfo info = out.device().info();
+  const MatmulTile t =
+      tile ? *tile : choose_tile(m, n, size_of(a.dtype()), size_of(out.dtype()), info.compute_units);
+  KILN_TRY(Kernel kernel, sources.kernel("matmul_persistent", "matmul_persistent"));
+  const int64_t tiles = cdiv(m, t.m) * cdiv(n, t.n);
+  const int64_t programs = std::min<int64_t>(tiles, info.compute_units);
+  Launch launch;
+  launch.kernel = kernel;
+  launch.grid = {programs, 1, 1};
+  launch.args = {a, b, out, epilogue.bias ? Arg(epilogue.bias) : Arg(std::monostate{}), m, n, k, left.stride, right.stride,
+                 result.stride, left.transposed, right.transposed, int64_t{t.m}, int64_t{t.n}, int64_t{t.k},
+                 int64_t{t.group_m}, programs, epilogue.activation, is_int(a.dtype()) ? DType::kI32 : DType::kF32};
+  launch.options.num_warps = t.warps;
+  launch.options.num_stages = t.stages;
+  return launch;
+}
+
+}  // namespace kiln::kernels

@@ -1,0 +1,104 @@
+// The persistent matmul kernel on a real GPU, against float64: every dtype and layout, ragged sizes, epilogues.
+#include <gtest/gtest.h>
+
+#include "kernels/matmul_persistent/matmul.h"
+#include "tests/gpu/gpu_test_util.h"
+#include "tests/unit/runtime/blas/matmul_check.h"
+
+namespace kiln {
+namespace {
+
+using testing::check_product;
+using testing::fresh_seed;
+using testing::Product;
+
+/// The kernel with a tile of the given size, or the table's.
+testing::Multiply by_kernel(std::optional<kernels::MatmulTile> tile = std::nullopt) {
+  return [tile](const Tensor& a, const Tensor& b, const MatmulOptions& options) -> Result<Tensor> {
+    static kernels::Sources sources;
+    kernels::MatmulEpilogue epilogue{options.bias, ""};
+    if (options.activation == Activation::kGeluTanh) epilogue.activation = "gelu_tanh";
+    KILN_TRY(kernels::Launch launch, kernels::matmul_launch(sources, a, b, options.out, epilogue, tile));
+    KILN_CHECK_OK(launch.run());
+    return options.out;
+  };
+}
+
+/// Rows as long as 16 bytes ask.
+int64_t gap_for(int64_t length, DType dtype) {
+  const int64_t unit = 16 / size_of(dtype);
+  return (length + unit - 1) / unit * unit - length;
+}
+
+struct Types {
+  DType operand;
+  std::optional<DType> result = {};
+  bool tf32 = false;
+};
+
+// One gap serves operands and result, so the contiguous sizes are congruent modulo the unit.
+TEST(GpuMatmul, EveryTypeAndLayoutAtRaggedSizes) {
+  GPU_OR_SKIP(device);
+  std::mt19937_64 random(fresh_seed());
+  using enum DType;
+  const Types types[] = {{kF16}, {kBF16}, {kF16, kF32}, {kF32, {}, true}, {kF8E4M3, kBF16}, {kF8E5M2, kBF16}, {kI8}};
+  constexpr int64_t kSizes[] = {1, 17, 49, 65, 129, 193, 257, 337, 1025, 1337};
+  auto size = [&](size_t most) { return kSizes[random() % most]; };
+  for (const Types& t : types)
+    for (int layout = 0; layout < 4; ++layout)
+      for (int i = 0; i < 4; ++i) {
+        Product p{.a = t.operand, .b = t.operand, .d = t.result};
+        // Sizes are 1 modulo 8 (16 for bytes), so that the same gap aligns all rows.
+        auto ragged = [&] { return (size(i == 0 ? 10 : 6) - 1) / 16 * 16 + 1; };
+        p.m = ragged(), p.n = ragged(), p.k = ragged();
+        p.a_transposed = layout & 1, p.b_transposed = layout & 2;
+        p.gap = gap_for(1, t.operand);
+        p.options.tf32 = t.tf32;
+        check_product(device, p, random(), nullptr, by_kernel());
+        if (HasFatalFailure()) return;
+      }
+}
+
+TEST(GpuMatmul, EveryTileOfTheTable) {
+  GPU_OR_SKIP(device);
+  const kernels::MatmulTile tiles[] = {{128, 256, 64, 3, 8}, {128, 128, 64, 4, 8}, {64, 256, 64, 4, 4},
+                                       {128, 64, 64, 4, 8},  {64, 128, 64, 4, 4},  {64, 64, 64, 4, 4},
+                                       {128, 128, 32, 5, 4}, {256, 128, 64, 3, 8}, {64, 64, 128, 2, 8}};
+  for (const kernels::MatmulTile& tile : tiles) {
+    SCOPED_TRACE(kernels::to_string(tile));
+    Product p{.a = DType::kBF16, .b = DType::kBF16, .m = 385, .n = 513, .k = 321, .gap = 7};
+    check_product(device, p, fresh_seed(), nullptr, by_kernel(tile));
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(GpuMatmul, BiasAndGelu) {
+  GPU_OR_SKIP(device);
+  for (bool gelu : {false, true}) {
+    Product p{.a = DType::kBF16, .b = DType::kBF16, .m = 257, .n = 513, .k = 129, .gap = 7, .bias = true};
+    if (gelu) p.options.activation = Activation::kGeluTanh;
+    check_product(device, p, fresh_seed(), nullptr, by_kernel());
+    if (HasFatalFailure()) return;
+  }
+}
+
+// More tiles than multiprocessors: each program goes round its loop several times.
+TEST(GpuMatmul, ProgramsTakeSeveralTiles) {
+  GPU_OR_SKIP(device);
+  Product p{.a = DType::kF16, .b = DType::kF16, .m = 2049, .n = 1537, .k = 65, .gap = 7};
+  check_product(device, p, fresh_seed(), nullptr, by_kernel(kernels::MatmulTile{64, 64, 64, 4, 4}));
+}
+
+TEST(GpuMatmul, RowsThatAreNotAlignedAreRefused) {
+  GPU_OR_SKIP(device);
+  Tensor a = testing::make_operand(device, DType::kF16, 0, 64, 63, false, 0, 1);
+  Tensor b = testing::make_operand(device, DType::kF16, 0, 63, 64, false, 0, 2);
+  Tensor out = *Tensor::empty(device, DType::kF16, std::vector<int64_t>{64, 64});
+  kernels::Sources sources;
+  auto launch = kernels::matmul_launch(sources, a, b, out);
+  ASSERT_FALSE(launch.ok());
+  EXPECT_EQ(launch.error().message, "a of a product has rows of 126 bytes, and they must start at multiples of 16");
+}
+
+}  // namespace
+}  // namespace kiln
