@@ -16,6 +16,8 @@ namespace {
 
 /// Steps that a warp takes in one turn, at most.
 constexpr uint32_t kLongestTurn = 6;
+/// In the program where they are slowest, asynchronous engines get one of so many turns.
+constexpr uint64_t kMostReluctant = 24;
 
 }  // namespace
 
@@ -31,55 +33,123 @@ Machine::Machine(const ir::Module& module, std::array<int32_t, 3> grid, const Me
   int barriers = 0;
   for (size_t i = 0; i < code_.steps.size(); ++i)
     if (code_.steps[i].kind == StepKind::kBarrier && barriers++ == options.drop_barrier) dropped_ = i;
+  place_handles();
 }
 
 Status Machine::run_program(std::array<int32_t, 3> id, std::span<const uint64_t> args) {
   program_ = id;
-  shared_ = SharedMemory(module_.shared_bytes);
+  shared_ = SharedMemory(shared_bytes_);
+  mbarriers_.clear();
+  transfers_.clear();
+  bulk_stored_.clear();
   stored_.clear();
-  warps_.assign(static_cast<size_t>(module_.num_warps), {});
+  whole_ = Knowledge(agents_.count());
+  reluctance_ = 1 + random_() % kMostReluctant;
+  warps_.clear();
+  warps_.reserve(static_cast<size_t>(agents_.warps));  // what a warp knows is pointed to
   const auto& params = module_.body()->args;
-  for (size_t w = 0; w < warps_.size(); ++w) {
-    warps_[w].number = static_cast<int>(w);
+  for (int w = 0; w < module_.num_warps; ++w) {
+    Warp& warp = warps_.emplace_back();
+    warp.number = w;
+    warp.knows = whole_;
+    advance(warp);
     for (size_t i = 0; i < params.size(); ++i)
-      warps_[w].of(params[i]).assign(1, args[i] & element_mask(params[i]->type.element_bits()));
+      warp.of(params[i]).assign(1, args[i] & element_mask(params[i]->type.element_bits()));
   }
   KILN_CHECK_OK(schedule());
+  KILN_CHECK_OK(check_end());
   return check_stores();
 }
+
+bool Machine::can_step(const Warp& w) const {
+  return !w.waits && !w.ended && (!w.awaits || w.awaits->passed(w.parity));
+}
+
 Status Machine::schedule() {
   for (;;) {
     std::vector<Warp*> ready;
     for (Warp& w : warps_)
-      if (!w.waits && !w.ended) ready.push_back(&w);
+      if (can_step(w)) ready.push_back(&w);
+    if (!transfers_.empty() && (ready.empty() || random_() % reluctance_ == 0)) {
+      KILN_CHECK_OK(perform_any());
+      continue;
+    }
     if (ready.empty()) {
       if (std::all_of(warps_.begin(), warps_.end(), [](const Warp& w) { return w.ended; })) return {};
-      KILN_CHECK_OK(release());
+      if (!release()) return deadlock();
       continue;
     }
     Warp& warp = *ready[random_() % ready.size()];
-    for (uint64_t turn = 1 + random_() % kLongestTurn; turn > 0 && !warp.waits && !warp.ended; --turn)
-      KILN_CHECK_OK(step(warp));
+    for (uint64_t turn = 1 + random_() % kLongestTurn; turn > 0 && can_step(warp); --turn) KILN_CHECK_OK(step(warp));
   }
 }
 
-Status Machine::release() {
-  const Warp* first = nullptr;
-  std::string elsewhere;
-  for (const Warp& w : warps_) {
-    if (w.ended)
-      elsewhere += fmt::format("; warp {} has ended", w.number);
-    else if (!first)
-      first = &w;
-    else if (w.at != first->at)
-      elsewhere += fmt::format("; warp {} waits in: {}", w.number, ir::print(*code_.steps[w.at].op));
+bool Machine::release() {
+  const std::span<Warp> own(warps_.data(), static_cast<size_t>(module_.num_warps));
+  if (!std::all_of(own.begin(), own.end(), [&](const Warp& w) { return w.waits && w.at == own[0].at; })) return false;
+  Knowledge all(agents_.count());
+  for (const Warp& w : own) all.join(w.knows);
+  all.synced = all.seen;
+  whole_ = all;
+  for (Warp& w : own) {
+    w.waits = false, ++w.at;
+    w.knows = all;
+    advance(w);
   }
-  const Op* op = code_.steps[first->at].op;
-  if (!elsewhere.empty())
-    return fail(op, ErrorKind::kInternal, "deadlock: warp {} waits at a barrier where others never come{}",
-                first->number, elsewhere);
-  shared_.barrier();
-  for (Warp& w : warps_) w.waits = false, ++w.at;
+  return true;
+}
+
+Status Machine::deadlock() const {
+  const Op* op = nullptr;
+  std::string text;
+  for (const Warp& w : warps_) {
+    if (!text.empty()) text += "; ";
+    const std::string name = agents_.name_warp(w.number);
+    if (w.ended) {
+      text += name + " has ended";
+      continue;
+    }
+    const Op* at = code_.steps[w.at].op;
+    if (!op) op = at;
+    if (w.awaits)
+      text += fmt::format("{} waits for parity {} of an mbarrier where {}, in: {}", name, w.parity,
+                          w.awaits->describe(), ir::print(*at));
+    else
+      text += fmt::format("{} waits at a barrier where others never come, in: {}", name, ir::print(*at));
+  }
+  return fail(op, ErrorKind::kInternal, "deadlock: {}", text);
+}
+
+void Machine::sync_lanes(Warp& warp) { warp.knows.synced = warp.knows.seen; }
+
+void Machine::start_second_region(Warp& from, size_t at) {
+  if (warps_.size() > static_cast<size_t>(module_.num_warps)) return;  // another warp came by first
+  Warp thread;
+  thread.number = module_.num_warps;
+  thread.at = at;
+  thread.knows = whole_;
+  for (const auto& [value, elements] : from.values)
+    if (!value->type.is_tile()) thread.values.emplace(value, elements);
+  advance(thread);
+  warps_.push_back(std::move(thread));
+}
+
+Status Machine::check_end() {
+  while (!transfers_.empty()) KILN_CHECK_OK(perform_any());
+  Knowledge all(agents_.count());
+  for (const Warp& w : warps_) {
+    all.join(w.knows);
+    if (w.products > w.knows.seen[agents_.of(w.number, Engine::kProducts)])
+      return fail(nullptr, ErrorKind::kInternal, "{} ends before a wgmma that it started", agents_.name_warp(w.number));
+    if (w.bulk_stores > w.knows.seen[agents_.of(w.number, Engine::kStores)])
+      return fail(nullptr, ErrorKind::kInternal, "{} ends while its tma_store may read shared memory",
+                  agents_.name_warp(w.number));
+  }
+  for (const auto& [at, barrier] : mbarriers_)
+    if (barrier.loads_started() > all.seen[barrier.loads()])
+      return fail(barrier.init().op, ErrorKind::kInternal,
+                  "the program ends, and nobody waited for a tma_load in phase {} of the mbarrier at byte {}",
+                  barrier.loads_started() - 1, at);
   return {};
 }
 
@@ -90,22 +160,27 @@ Status Machine::step(Warp& warp) {
   size_t next = warp.at + 1;
   switch (s.kind) {
     case StepKind::kOp:
+      KILN_CHECK_OK(check_in_flight(warp, *s.op));
       KILN_CHECK_OK(execute(warp, *s.op));
       break;
     case StepKind::kBarrier:
       if (warp.at == dropped_ && (options_.drop_in_warp < 0 || options_.drop_in_warp == warp.number)) break;
+      if (warp.number == module_.num_warps) break;  // alone in its region
       warp.waits = true;
       return {};
     case StepKind::kReduceOwn:
+      KILN_CHECK_OK(check_in_flight(warp, *s.op));
       reduce_own(warp, *s.op);
       break;
     case StepKind::kWrite:
+      if (s.op->kind == OpKind::kConvertLayout) KILN_CHECK_OK(check_in_flight(warp, *s.op));
       KILN_CHECK_OK(write_shared(warp, *s.op, s.part));
       break;
     case StepKind::kRead:
       KILN_CHECK_OK(read_shared(warp, *s.op, s.part));
       break;
     case StepKind::kScanBegin:
+      KILN_CHECK_OK(check_in_flight(warp, *s.op));
       warp.partial.clear();
       for (const Value* v : s.op->operands) warp.partial.push_back(warp.of(v));
       give_partial(warp, *s.op);
@@ -117,7 +192,7 @@ Status Machine::step(Warp& warp) {
       warp.induction[s.op] = bound(warp, *s.op, 0);
       if (bound(warp, *s.op, 2) <= 0) return fail(s.op, ErrorKind::kLaunch, "a loop step that is not positive");
       for (size_t i = 3; i < s.op->operands.size(); ++i)
-        warp.of(s.op->region()->args[i - 2]) = warp.of(s.op->operands[i]);
+        give(warp, s.op->region()->args[i - 2], take(warp, s.op->operands[i]));
       break;
     case StepKind::kForTest: {
       const __int128 iv = warp.induction[s.op];
@@ -132,7 +207,7 @@ Status Machine::step(Warp& warp) {
       break;
     case StepKind::kForEnd:
       for (size_t i = 0; i < s.op->results.size(); ++i)
-        warp.of(s.op->results[i]) = warp.of(s.op->region()->args[i + 1]);
+        give(warp, s.op->results[i], take(warp, s.op->region()->args[i + 1]));
       break;
     case StepKind::kPass:
       pass(warp, *s.op, s.op->kind == OpKind::kCondition ? 1 : 0, s.to ? s.to->args : s.op->parent->parent->results);
@@ -143,6 +218,15 @@ Status Machine::step(Warp& warp) {
     case StepKind::kJump:
       next = static_cast<size_t>(s.target);
       break;
+    case StepKind::kSpecialize:
+      start_second_region(warp, static_cast<size_t>(s.target));
+      break;
+    case StepKind::kMbarrierWait: {
+      auto passed = mbarrier_wait(warp, *s.op);
+      KILN_CHECK_OK(passed);
+      if (!*passed) return {};
+      break;
+    }
     case StepKind::kEnd:
       warp.ended = true;
       return {};
@@ -158,10 +242,37 @@ __int128 Machine::bound(Warp& warp, const Op& op, int i) {
 }
 
 void Machine::pass(Warp& warp, const Op& from, size_t first, std::span<Value* const> to) {
-  Tuple copies;
-  for (size_t i = first; i < from.operands.size(); ++i) copies.push_back(warp.of(from.operands[i]));
-  for (size_t i = 0; i < copies.size(); ++i) warp.of(to[i]) = std::move(copies[i]);
+  std::vector<Moved> values;
+  for (size_t i = first; i < from.operands.size(); ++i) values.push_back(take(warp, from.operands[i]));
+  for (size_t i = 0; i < values.size(); ++i) give(warp, to[i], std::move(values[i]));
 }
+
+namespace {
+
+/// warp_specialize stands once, in the kernel's own block, and its second region has no tiles: one thread runs it.
+Status check_regions(const ir::Module& module) {
+  const Op* found = nullptr;
+  Status status;
+  walk(module.body(), [&](const Op* op) {
+    if (op->kind != OpKind::kWarpSpecialize || !status.ok()) return;
+    if (found || op->parent != module.body())
+      status =
+          with_note(error_at(op->range, ErrorKind::kInternal, "warp_specialize stands once, in the kernel's own block"),
+                    "in: " + ir::print(*op));
+    found = op;
+    walk(op->region(1), [&](const Op* inner) {
+      auto tile = [](const Value* v) { return v->type.is_tile(); };
+      if (status.ok() && (std::any_of(inner->operands.begin(), inner->operands.end(), tile) ||
+                          std::any_of(inner->results.begin(), inner->results.end(), tile)))
+        status = with_note(error_at(inner->range, ErrorKind::kInternal,
+                                    "a tile in the second region of warp_specialize, which one thread runs"),
+                           "in: " + ir::print(*inner));
+    });
+  });
+  return status;
+}
+
+}  // namespace
 
 Status run_distributed(const ir::Module& module, std::array<int32_t, 3> grid, std::span<const uint64_t> args,
                        const Memory& memory, const DistributedOptions& options) {
@@ -170,6 +281,7 @@ Status run_distributed(const ir::Module& module, std::array<int32_t, 3> grid, st
   if (args.size() != module.body()->args.size())
     return error(ErrorKind::kType, "@{} takes {} arguments, got {}", module.name, module.body()->args.size(),
                  args.size());
+  KILN_CHECK_OK(check_regions(module));
   std::vector<std::array<int32_t, 3>> programs;
   for (int32_t z = 0; z < grid[2]; ++z)
     for (int32_t y = 0; y < grid[1]; ++y)

@@ -49,7 +49,7 @@ std::string access_fault(const ir::Op& op, const Memory& memory, uint64_t addres
   const int size = size_of(type.dtype);
   const bool outside = !memory.contains(address, size);
   if (!outside && address % static_cast<uint64_t>(size) == 0) return "";
-  const std::string where = type.is_tile() ? " at element " + index_text(type.shape, element) : "";
+  const std::string where = type.shape.rank > 0 ? " at element " + index_text(type.shape, element) : "";
   const std::string_view what = ir::info(op.kind).mnemonic, element_name = name(type.dtype);
   return outside ? fmt::format("{} of {} outside of every buffer (address {:#x}){}", what, element_name, address, where)
                  : fmt::format("{} of {} at the misaligned address {:#x}{}", what, element_name, address, where);

@@ -114,30 +114,32 @@ std::vector<int64_t> Machine::shares(const Op& op, int64_t elements) const {
   return r;
 }
 
-Status Machine::put(Warp& warp, const Op& op, size_t lane, int64_t at, int bytes, uint64_t bits) {
-  std::string wrong = shared_.write({&op, warp.number, static_cast<int>(lane)}, at, bytes, bits);
-  if (!wrong.empty()) return fail(&op, ErrorKind::kInternal, "{}", wrong);
+Status Machine::put(SharedMemory::Access& access, size_t lane, int64_t at, int bytes, uint64_t bits) {
+  std::string wrong = access.write(static_cast<int>(lane), at, bytes, bits);
+  if (!wrong.empty()) return fail(access.who().op, ErrorKind::kInternal, "{}", wrong);
   return {};
 }
-Status Machine::get(Warp& warp, const Op& op, size_t lane, int64_t at, int bytes, uint64_t& bits) {
-  std::string wrong = shared_.read({&op, warp.number, static_cast<int>(lane)}, at, bytes, bits);
-  if (!wrong.empty()) return fail(&op, ErrorKind::kInternal, "{}", wrong);
+
+Status Machine::get(SharedMemory::Access& access, size_t lane, int64_t at, int bytes, uint64_t& bits) {
+  std::string wrong = access.read(static_cast<int>(lane), at, bytes, bits, true);
+  if (!wrong.empty()) return fail(access.who().op, ErrorKind::kInternal, "{}", wrong);
   return {};
 }
 
 Status Machine::write_shared(Warp& warp, const Op& op, int part) {
   const uint32_t w = static_cast<uint32_t>(warp.number);
+  SharedMemory::Access access(shared_, threads(warp, op));
   if (op.kind == OpKind::kConvertLayout) {
-    const auto& access = std::get<layout::ConvertPlan>(code_.plans.at(&op)).write;
-    if (w & access.warp_mask) return {};
+    const auto& plan = std::get<layout::ConvertPlan>(code_.plans.at(&op)).write;
+    if (w & plan.warp_mask) return {};
     const Elements& in = warp.of(op.operand(0));
     const int bytes = bytes_of(op.operand(0)->type);
     for (uint32_t l = 0; l < kLanes; ++l) {
-      if (l & access.lane_mask) continue;
-      for (const auto& group : access.groups)
+      if (l & plan.lane_mask) continue;
+      for (const auto& group : plan.groups)
         for (size_t k = 0; k < group.size(); ++k) {
-          int64_t at = access.offset.apply(static_cast<uint32_t>(group[0]), l, w) + static_cast<int64_t>(k);
-          KILN_CHECK_OK(put(warp, op, l, op.int_attr(AttrName::kSharedOffset) + at * bytes, bytes,
+          int64_t at = plan.offset.apply(static_cast<uint32_t>(group[0]), l, w) + static_cast<int64_t>(k);
+          KILN_CHECK_OK(put(access, l, op.int_attr(AttrName::kSharedOffset) + at * bytes, bytes,
                             in[static_cast<size_t>(group[k]) * kLanes + l]));
         }
     }
@@ -159,7 +161,7 @@ Status Machine::write_shared(Warp& warp, const Op& op, int part) {
         if (!s.writers.has(r, l, w)) continue;
         at = s.first_element + s.offset.apply(r, l, w);
       }
-      KILN_CHECK_OK(put(warp, op, l, base[t] + at * bytes, bytes, warp.partial[t][i]));
+      KILN_CHECK_OK(put(access, l, base[t] + at * bytes, bytes, warp.partial[t][i]));
     }
   }
   return {};
@@ -177,14 +179,14 @@ Status Machine::read_shared(Warp& warp, const Op& op, int part) {
   const layout::ScanStep& s = scan_plan(op).steps[static_cast<size_t>(part)];
   std::vector<int64_t> base = shares(op, scan_plan(op).scratch_elements);
   const uint32_t w = static_cast<uint32_t>(warp.number);
+  SharedMemory::Access access(shared_, threads(warp, op));
   Tuple source = warp.partial;
   for (size_t t = 0; t < source.size(); ++t) {
     const int bytes = bytes_of(op.operands[t]->type);
     for (size_t i = 0; i < source[t].size(); ++i) {
       const uint32_t r = static_cast<uint32_t>(i / kLanes), l = static_cast<uint32_t>(i % kLanes);
       if (!s.active.has(r, l, w)) continue;
-      KILN_CHECK_OK(
-          get(warp, op, l, base[t] + (s.first_element + s.offset.apply(r, l, w)) * bytes, bytes, source[t][i]));
+      KILN_CHECK_OK(get(access, l, base[t] + (s.first_element + s.offset.apply(r, l, w)) * bytes, bytes, source[t][i]));
     }
   }
   take_scanned(warp, op, s, source);
@@ -194,13 +196,14 @@ Status Machine::read_shared(Warp& warp, const Op& op, int part) {
 Status Machine::read_converted(Warp& warp, const Op& op) {
   const auto& plan = std::get<layout::ConvertPlan>(code_.plans.at(&op));
   const int bytes = bytes_of(op.operand(0)->type);
+  SharedMemory::Access access(shared_, threads(warp, op));
   Elements out(share_of(op.result()->type));
   for (uint32_t l = 0; l < kLanes; ++l)
     for (const auto& group : plan.read.groups)
       for (size_t k = 0; k < group.size(); ++k) {
         int64_t at = plan.read.offset.apply(static_cast<uint32_t>(group[0]), l, static_cast<uint32_t>(warp.number)) +
                      static_cast<int64_t>(k);
-        KILN_CHECK_OK(get(warp, op, l, op.int_attr(AttrName::kSharedOffset) + at * bytes, bytes,
+        KILN_CHECK_OK(get(access, l, op.int_attr(AttrName::kSharedOffset) + at * bytes, bytes,
                           out[static_cast<size_t>(group[k]) * kLanes + l]));
       }
   for (size_t r = 0; r < plan.copy_of.size(); ++r)
@@ -212,6 +215,7 @@ Status Machine::read_converted(Warp& warp, const Op& op) {
 Status Machine::read_reduced(Warp& warp, const Op& op) {
   const layout::ReducePlan& plan = reduce_plan(op);
   std::vector<int64_t> base = shares(op, plan.scratch_elements);
+  SharedMemory::Access access(shared_, threads(warp, op));
   Tuple sum;
   for (size_t k = 0; k < plan.serial.size(); ++k) {
     Tuple next = warp.partial;
@@ -221,7 +225,7 @@ Status Machine::read_reduced(Warp& warp, const Op& op) {
         const uint32_t l = static_cast<uint32_t>(i % kLanes);
         int64_t at =
             plan.read.apply(static_cast<uint32_t>(i / kLanes), l, static_cast<uint32_t>(warp.number)) ^ plan.serial[k];
-        KILN_CHECK_OK(get(warp, op, l, base[t] + at * bytes, bytes, next[t][i]));
+        KILN_CHECK_OK(get(access, l, base[t] + at * bytes, bytes, next[t][i]));
       }
     }
     sum = k == 0 ? std::move(next) : combine(warp, op, sum, next);

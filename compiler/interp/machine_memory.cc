@@ -45,6 +45,7 @@ Status Machine::load(Warp& warp, const Op& op) {
     if (std::string wrong = access_fault(op, memory_, pointers[i], element(warp, op.operand(0)->type, i));
         !wrong.empty())
       return fail(&op, ErrorKind::kLaunch, "{}", wrong);
+    KILN_CHECK_OK(check_bulk_stored(op, pointers[i], size_of(op.result()->type.dtype)));
     out[i] = Memory::read(pointers[i], op.result()->type.dtype);
   }
   warp.of(op.result()) = std::move(out);
@@ -69,6 +70,7 @@ Status Machine::store(Warp& warp, const Op& op) {
     if (mask && !(*mask)[i]) continue;
     if (std::string wrong = access_fault(op, memory_, pointers[i], e); !wrong.empty())
       return fail(&op, ErrorKind::kLaunch, "{}", wrong);
+    KILN_CHECK_OK(check_bulk_stored(op, pointers[i], size_of(op.operand(1)->type.dtype)));
     Memory::write(pointers[i], op.operand(1)->type.dtype, value[i]);
   }
   return {};

@@ -65,6 +65,47 @@ Status Machine::execute(Warp& warp, const Op& op) {
       return check_assert(warp, op);
     case OpKind::kAssume:
       return {};
+    case OpKind::kMakeDescriptor:
+      make_descriptor(warp, op);
+      return {};
+    case OpKind::kSharedAlloc:
+      warp.of(op.result()).assign(1, static_cast<uint64_t>(places_.at(&op)));
+      return {};
+    case OpKind::kSharedView:
+      return shared_view(warp, op);
+    case OpKind::kSharedTrans:
+      warp.of(op.result()) = warp.of(op.operand(0));
+      return {};
+    case OpKind::kSharedLoad:
+      return shared_load(warp, op);
+    case OpKind::kSharedStore:
+      return shared_store(warp, op);
+    case OpKind::kAsyncCopy:
+      return async_copy(warp, op);
+    case OpKind::kAsyncCommit:
+      ++warp.groups;
+      return {};
+    case OpKind::kAsyncWait:
+      return async_wait(warp, op);
+    case OpKind::kMbarrierInit:
+      return mbarrier_init(warp, op);
+    case OpKind::kMbarrierExpect:
+      return mbarrier_expect(warp, op);
+    case OpKind::kMbarrierArrive:
+      return mbarrier_arrive(warp, op);
+    case OpKind::kTmaLoad:
+      return tma_load(warp, op);
+    case OpKind::kTmaStore:
+      return tma_store(warp, op);
+    case OpKind::kTmaStoreWait:
+      return tma_store_wait(warp, op);
+    case OpKind::kFenceAsync:
+      fence_async(warp);
+      return {};
+    case OpKind::kWgmma:
+      return wgmma(warp, op);
+    case OpKind::kWgmmaWait:
+      return wgmma_wait(warp, op);
     default:
       KILN_UNREACHABLE("{} in the distributed interpreter", ir::info(op.kind).mnemonic);
   }
@@ -89,8 +130,8 @@ int64_t Machine::element(const Warp& warp, const ir::Type& type, size_t i) {
                                                static_cast<uint32_t>(i % kLanes), static_cast<uint32_t>(warp.number)));
 }
 
-bool Machine::acts(const Warp& warp, const ir::Type& type, const layout::FreeBits& free, size_t i) {
-  if (type.is_scalar()) return warp.number == 0;
+bool Machine::acts(const Warp& warp, const ir::Type& type, const layout::FreeBits& free, size_t i) const {
+  if (type.is_scalar()) return leads(warp);
   return !(i / kLanes & free.reg) && !(i % kLanes & free.lane) && !(static_cast<uint32_t>(warp.number) & free.warp);
 }
 layout::FreeBits Machine::free_bits(const ir::Type& type) {
@@ -147,7 +188,7 @@ Status Machine::print_values(Warp& warp, const Op& op) {
     else
       std::fputs((line + "\n").c_str(), stdout);
   };
-  if (op.operands.empty() && warp.number == 0) emit(fmt::format("{} {}", program, text));
+  if (op.operands.empty() && leads(warp)) emit(fmt::format("{} {}", program, text));
   for (size_t k = 0; k < op.operands.size(); ++k) {
     const ir::Type& type = op.operands[k]->type;
     const Elements& elements = warp.of(op.operands[k]);

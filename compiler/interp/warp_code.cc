@@ -73,6 +73,19 @@ class Flattener {
       case OpKind::kBarrier:
         add(StepKind::kBarrier, op);
         return;
+      case OpKind::kMbarrierWait:
+        add(StepKind::kMbarrierWait, op);
+        return;
+      case OpKind::kWarpSpecialize: {
+        size_t start = add(StepKind::kSpecialize, op);
+        block(*op->region(0));
+        size_t done = add(StepKind::kJump, op);
+        land(start);
+        block(*op->region(1));
+        add(StepKind::kEnd, op);
+        land(done);
+        return;
+      }
       case OpKind::kConvertLayout: {
         const ir::Type& t = op->operand(0)->type;
         int bytes = t.pointer ? 8 : size_of(t.dtype);

@@ -13,7 +13,7 @@ namespace kiln::interp {
 
 enum class StepKind : uint8_t {
   kOp,         // run op, all of it
-  kBarrier,    // wait for all warps
+  kBarrier,    // wait for all warps of the region
   kReduceOwn,  // of a reduce: registers and lanes
   kWrite,      // of a convert_layout, reduce or scan: its part `part` to shared memory
   kRead,       // and back
@@ -26,6 +26,8 @@ enum class StepKind : uint8_t {
   kPass,      // terminator `op`: its values to the arguments of block `to`, or to the results of its parent op
   kBranch,    // to `target` unless operand 0 of op is true
   kJump,
+  kSpecialize,    // the second region starts at `target`, for the one thread that runs it; this warp goes on
+  kMbarrierWait,  // until the mbarrier has passed
   kEnd,
 };
 
