@@ -58,7 +58,7 @@ void expect_found(const std::string& text, const Planted& p, Run&& run) {
   SCOPED_TRACE(p.name);
   auto m = parse_kernel(plant(text, p));
   ASSERT_NE(m, nullptr);
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < 6; ++i) {
     const uint32_t seed = fresh_seed();
     Status s = run(*m, seed);
     ASSERT_FALSE(s.ok()) << "seed " << seed << ": not found";
