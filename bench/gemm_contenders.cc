@@ -8,6 +8,7 @@
 #include "kernels/matmul_persistent/matmul.h"
 #include "kiln/blas.h"
 #include "kiln/kernel.h"
+#include "support/diag.h"
 
 namespace kiln::bench {
 

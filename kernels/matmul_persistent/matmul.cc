@@ -9,7 +9,7 @@ namespace kiln::kernels {
 
 namespace {
 
-constexpr int kStageBytes = 128;            // of a row of A or B: one swizzle pattern
+constexpr int kStageBytes = 128;             // of a row of A or B: one swizzle pattern
 constexpr int64_t kSharedBytes = 225 << 10;  // of a Hopper block, but for barriers
 constexpr int kMostStages = 8;
 
@@ -19,7 +19,8 @@ struct TileSpeed {
   double share;
 };
 constexpr TileSpeed kTiles[] = {
-    {128, 256, 8, 1.0}, {128, 128, 8, 0.90}, {64, 256, 4, 0.85}, {128, 64, 8, 0.72}, {64, 128, 4, 0.68}, {64, 64, 4, 0.45},
+    {128, 256, 8, 1.0}, {128, 128, 8, 0.90}, {64, 256, 4, 0.85},
+    {128, 64, 8, 0.72}, {64, 128, 4, 0.68},  {64, 64, 4, 0.45},
 };
 
 struct Matrix {
@@ -37,8 +38,8 @@ Result<Matrix> matrix(const Tensor& t, std::string_view name) {
                  strides[1]);
   Matrix out{rows ? strides[0] : strides[1], !rows};
   if (out.stride * size_of(t.dtype()) % 16 != 0)
-    return error(ErrorKind::kValue, "{} of a product has rows of {} bytes, and they must start at multiples of 16", name,
-                 out.stride * size_of(t.dtype()));
+    return error(ErrorKind::kValue, "{} of a product has rows of {} bytes, and they must start at multiples of 16",
+                 name, out.stride * size_of(t.dtype()));
   return out;
 }
 
@@ -75,17 +76,32 @@ Result<Launch> matmul_launch(Sources& sources, const Tensor& a, const Tensor& b,
                  out.shape()[1]);
   if (result.transposed) return error(ErrorKind::kType, "the result of a product must be contiguous along its rows");
   const DeviceInfo info = out.device().info();
-  const MatmulTile t =
-      tile ? *tile : choose_tile(m, n, size_of(a.dtype()), size_of(out.dtype()), info.compute_units);
+  const MatmulTile t = tile ? *tile : choose_tile(m, n, size_of(a.dtype()), size_of(out.dtype()), info.compute_units);
   KILN_TRY(Kernel kernel, sources.kernel("matmul_persistent", "matmul_persistent"));
   const int64_t tiles = cdiv(m, t.m) * cdiv(n, t.n);
   const int64_t programs = std::min<int64_t>(tiles, info.compute_units);
   Launch launch;
   launch.kernel = kernel;
   launch.grid = {programs, 1, 1};
-  launch.args = {a, b, out, epilogue.bias ? Arg(epilogue.bias) : Arg(std::monostate{}), m, n, k, left.stride, right.stride,
-                 result.stride, left.transposed, right.transposed, int64_t{t.m}, int64_t{t.n}, int64_t{t.k},
-                 int64_t{t.group_m}, programs, epilogue.activation, is_int(a.dtype()) ? DType::kI32 : DType::kF32};
+  launch.args = {a,
+                 b,
+                 out,
+                 epilogue.bias ? Arg(epilogue.bias) : Arg(std::monostate{}),
+                 m,
+                 n,
+                 k,
+                 left.stride,
+                 right.stride,
+                 result.stride,
+                 left.transposed,
+                 right.transposed,
+                 int64_t{t.m},
+                 int64_t{t.n},
+                 int64_t{t.k},
+                 int64_t{t.group_m},
+                 programs,
+                 epilogue.activation,
+                 is_int(a.dtype()) ? DType::kI32 : DType::kF32};
   launch.options.num_warps = t.warps;
   launch.options.num_stages = t.stages;
   return launch;

@@ -22,9 +22,9 @@ struct MatmulEpilogue {
   std::string activation = {};  // "gelu_tanh", or none
 };
 
-/// out [m, n] = activation(a [m, k] · b [k, n] + bias). Each of a and b has one contiguous dimension, out its last; rows
-/// start at multiples of 16 bytes. kType or kValue with what is wrong otherwise. f16, bf16, f32 (as tf32), fp8, and i8
-/// into i32.
+/// out [m, n] = activation(a [m, k] · b [k, n] + bias). Each of a and b has one contiguous dimension, out its last;
+/// rows start at multiples of 16 bytes. kType or kValue with what is wrong otherwise. f16, bf16, f32 (as tf32), fp8,
+/// and i8 into i32.
 Result<Launch> matmul_launch(Sources& sources, const Tensor& a, const Tensor& b, const Tensor& out,
                              const MatmulEpilogue& epilogue = {}, std::optional<MatmulTile> tile = std::nullopt);
 
