@@ -72,6 +72,8 @@ class Specializer {
         holds_loads_.insert(block->parent);
 
     Op* split = move_into_regions();
+    for (Ring& ring : rings_)  // loads that stood outside of every loop
+      if (ring.block == module_.body()) ring.block = split->region(0);
     make_rings(split);
     b_.set_to_end(split->region(1));
     produce(*split->region(0), start());
