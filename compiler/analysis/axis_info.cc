@@ -542,6 +542,10 @@ struct AxisAnalysis::State {
   }
 };
 
+const Value* pointer_of(const Op* access) {
+  return access->operand(access->kind == OpKind::kAsyncCopy ? 1 : 0);
+}
+
 const Value* mask_of(const Op* access) {
   size_t at = access->kind == OpKind::kLoad ? 1 : access->kind == OpKind::kAtomicCas ? 3 : 2;
   return access->operands.size() > at ? access->operands[at] : nullptr;
@@ -582,12 +586,12 @@ int64_t AxisAnalysis::alignment_width(const Value* pointer, const Value* mask, i
 }
 
 int AxisAnalysis::vector_width(const Op* access) const {
-  const layout::LinearLayout* layout = access->operand(0)->type.layout;
+  const layout::LinearLayout* layout = pointer_of(access)->type.layout;
   return layout ? vector_width(access, *layout) : 1;
 }
 
 int AxisAnalysis::vector_width(const Op* access, const layout::LinearLayout& layout) const {
-  const Value* pointer = access->operand(0);
+  const Value* pointer = pointer_of(access);
   if (layout.bases(layout::In::kRegister).empty()) return 1;
   const Value* mask = mask_of(access);
   auto registers = layout.bases(layout::In::kRegister);

@@ -24,7 +24,8 @@ struct AxisInfo {
   bool operator==(const AxisInfo&) const = default;
 };
 
-/// The mask of a load, store or atomic, or nullptr.
+/// The pointers and the mask (or nullptr) of a load, store, atomic or asynchronous copy.
+const ir::Value* pointer_of(const ir::Op* access);
 const ir::Value* mask_of(const ir::Op* access);
 
 /// Computed for a whole module at once; values made afterwards are unknown (contiguity and constancy 1).
@@ -42,7 +43,7 @@ class AxisAnalysis {
   /// Elements that may be moved by one access along `dim`, by alignment, contiguity and mask alone: at most 16 bytes'
   /// worth. `mask` may be null.
   int64_t alignment_width(const ir::Value* pointer, const ir::Value* mask, int dim) const;
-  /// Elements that each thread moves by one access of a load or store when its pointer is held as `layout`: what
+  /// Elements that each thread moves by one access of a load, store or asynchronous copy when its pointer is held as `layout`: what
   /// alignment_width permits and the layout has in the lowest registers (a power of two; 1: no vectors). Registers
   /// k·width … k·width+width-1 then hold neighbours in memory, the first at an address aligned to the whole access.
   int vector_width(const ir::Op* access, const layout::LinearLayout& layout) const;

@@ -134,6 +134,12 @@ class KernelLowering {
         return lower_shared_load(l_, op), Status{};
       case OpKind::kSharedStore:
         return lower_shared_store(l_, op), Status{};
+      case OpKind::kAsyncCopy:
+        return lower_async_copy(l_, op), Status{};
+      case OpKind::kAsyncCommit:
+        return lower_async_commit(l_), Status{};
+      case OpKind::kAsyncWait:
+        return lower_async_wait(l_, op), Status{};
       case OpKind::kMbarrierInit:
       case OpKind::kMbarrierExpect:
       case OpKind::kMbarrierArrive:
@@ -153,9 +159,6 @@ class KernelLowering {
         return lower_wgmma_wait(l_, op);
       case OpKind::kDescriptorLoad:
       case OpKind::kDescriptorStore:
-      case OpKind::kAsyncCopy:
-      case OpKind::kAsyncCommit:
-      case OpKind::kAsyncWait:
         return error_at(op.range, ErrorKind::kUnsupported, "{} is not supported on {}", ir::info(op.kind).mnemonic,
                         l_.target.name);
       case OpKind::kFor:

@@ -72,6 +72,10 @@ struct Lowering {
   }
 };
 
+/// The address handle + map.apply(r, lane, warp)·scale in shared memory, with what no bit of the thread's share meets as
+/// the access's own offset.
+llvm::Value* place_of(Lowering& l, llvm::Value* handle, const layout::XorMap& map, uint32_t r, uint32_t scale);
+
 int num_registers(const ir::Type& type);
 /// Bytes of an element in memory: pointers 8, i1 1.
 int element_bytes(const ir::Type& type);
@@ -94,6 +98,9 @@ Status lower_shared_alloc(Lowering& l, const ir::Op& op);
 void lower_shared_view(Lowering& l, const ir::Op& op);
 void lower_shared_load(Lowering& l, const ir::Op& op);
 void lower_shared_store(Lowering& l, const ir::Op& op);
+void lower_async_copy(Lowering& l, const ir::Op& op);
+void lower_async_commit(Lowering& l);
+void lower_async_wait(Lowering& l, const ir::Op& op);
 void lower_mbarrier(Lowering& l, const ir::Op& op);
 void lower_tma_load(Lowering& l, const ir::Op& op);
 void lower_tma_store(Lowering& l, const ir::Op& op);

@@ -16,15 +16,14 @@ namespace kiln::lower {
 using layout::XorMap;
 using llvm::Value;
 
-namespace {
-
-/// handle + map.apply(r, lane, warp)·scale, with what no bit of the thread's share meets as the access's own offset.
 Value* place_of(Lowering& l, Value* handle, const XorMap& map, uint32_t r, uint32_t scale) {
   const uint32_t constant = map.of_register(r), varying = map.thread_bits();
   Value* number = join_share(l.b, l.thread.share(map), varying, constant & varying);
   Value* offset = l.b.CreateAdd(handle, l.b.CreateMul(number, l.b.getInt32(scale), "", true, true), "", true, true);
   return l.shared(offset, static_cast<int64_t>(constant & ~varying) * scale);
 }
+
+namespace {
 
 /// Matrices move 16 bytes a lane; where vectors do too, they need no other lane's address.
 std::optional<layout::MatrixAccess> matrices(Lowering& l, const ir::Type& tile, const ir::Type& shared,

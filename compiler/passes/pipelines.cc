@@ -12,6 +12,7 @@
 #include "compiler/passes/fuse_fma.h"
 #include "compiler/passes/licm.h"
 #include "compiler/passes/pass.h"
+#include "compiler/passes/pipeline_loads.h"
 #include "compiler/passes/recognize_blocks.h"
 #include "compiler/passes/remove_conversions.h"
 #include "compiler/passes/select_wgmma.h"
@@ -57,6 +58,7 @@ constexpr Pass kCuda[] = {
     {"choose_mma", Stage::kTile, Stage::kTile, choose_mma},
     {"assign_layouts", Stage::kTile, Stage::kDistributed, assign_layouts},
     {"remove_conversions", Stage::kDistributed, Stage::kDistributed, remove_conversions},
+    {"pipeline_loads", Stage::kDistributed, Stage::kDistributed, pipeline_loads},
     {"specialize_warps", Stage::kDistributed, Stage::kDistributed, specialize_warps},
     {"stage_block_stores", Stage::kDistributed, Stage::kDistributed, stage_block_stores},
     {"allocate_shared", Stage::kDistributed, Stage::kDistributed, allocate_shared},

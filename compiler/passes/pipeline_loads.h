@@ -1,0 +1,23 @@
+// Lets the loads that feed a loop's dots run ahead: cp.async into a ring of buffers in shared memory.
+//
+//                                                     issue copies for iterations 0 … stages-2
+//   for %k … iter (%p = …) {                          for %k … iter (%p = …, %q = %p advanced, %slot = 0, …) {
+//     %a = load %p, %m : f16[128, 32]{L0}               async_wait {count = stages-2}
+//     %h = convert_layout %a : f16[128, 32]{L5}   →     barrier
+//     %s = dot %h, …                                    async_copy %buffer[…], %q, …      (iteration %k + stages-1)
+//     %n = addptr %p, …                                 async_commit
+//     yield %n, …                                       %h = shared_load %buffer[%slot] : f16[128, 32]{L5}
+//   }                                                   %s = dot %h, …
+#pragma once
+#include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
+
+namespace kiln::passes {
+
+/// On targets with cp.async, for each `for` with num_stages (its own attribute, or the kernel's) of at least 2 whose
+/// body writes no memory: the loads whose values reach a dot and whose addresses and masks need neither memory nor
+/// other threads. A load stays as it is when less than 4 bytes lie side by side, or when what is masked off is not 0.
+/// The buffers are swizzled, so that copies and fragments meet no bank conflicts.
+Status pipeline_loads(ir::Module& module, const target::Target& target);
+
+}  // namespace kiln::passes

@@ -1,0 +1,219 @@
+// The pointer-form matmul of kernels/, through the whole CUDA pipeline, on the machine that the distributed interpreter
+// plays: the same bits as the tile interpreter, at ragged sizes; and planted faults must be found.
+#include "compiler/passes/pipeline_loads.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "compiler/frontend/frontend.h"
+#include "compiler/interp/distributed.h"
+#include "compiler/interp/interp.h"
+#include "compiler/ir/builder.h"
+#include "compiler/parse/parser.h"
+#include "compiler/passes/pass.h"
+#include "support/diag.h"
+#include "support/files.h"
+#include "support/float_bits.h"
+
+namespace kiln::passes {
+namespace {
+
+using ir::AttrName;
+using ir::Module;
+using ir::Op;
+using ir::OpKind;
+
+struct Matmul {
+  DType dtype = DType::kF16, out = DType::kF32;
+  int64_t m = 32, n = 32, k = 32, block_m = 32, block_n = 32, block_k = 32;
+  int warps = 4, stages = 3;
+  bool a_by_columns = false, b_by_columns = false;
+  std::string target = "sm_80";
+
+  /// Of a and b those with vectors of 4 bytes in one mask, and rows of 32 bytes.
+  int vector_loads() const {
+    auto wide = [&](int64_t size, int64_t block) {
+      return (size % 16 == 0 || size_of(dtype) == 4) && block * size_of(dtype) >= 32;
+    };
+    return (a_by_columns ? wide(m, block_m) : wide(k, block_k)) + (b_by_columns ? wide(k, block_k) : wide(n, block_n));
+  }
+  std::string describe() const {
+    return fmt::format("{} {}x{}x{} blocks {}x{}x{} warps {} stages {} columns {}{} on {}", name(dtype), m, n, k,
+                       block_m, block_n, block_k, warps, stages, a_by_columns, b_by_columns, target);
+  }
+};
+
+Result<std::unique_ptr<Module>> lower(const Matmul& c) {
+  const std::string file = "kernels/matmul/kernel.py";
+  KILN_TRY(std::string text, read_file(fmt::format("{}/{}", KILN_SOURCE_DIR, file)));
+  KILN_TRY(auto module, parse::parse_module(SourceText::make(file, std::move(text))));
+  KILN_TRY(auto functions, frontend::jit_functions(module));
+  auto one = [](int64_t v) { return ast::Constant(ast::Int{v}); };
+  std::vector<std::pair<std::string, frontend::Global>> constants = {
+      {"BLOCK_M", one(c.block_m)}, {"BLOCK_N", one(c.block_n)}, {"BLOCK_K", one(c.block_k)},
+      {"GROUP_M", one(2)},         {"stride_cn", one(1)},       {"ACTIVATION", ast::Constant(ast::None{})}};
+  constants.emplace_back(c.a_by_columns ? "stride_am" : "stride_ak", one(1));
+  constants.emplace_back(c.b_by_columns ? "stride_bk" : "stride_bn", one(1));
+  const std::string constant = "constexpr", number = "i32:16";
+  auto size = [&](int64_t v) { return v % 16 == 0 ? number : "i32"; };
+  KILN_TRY(auto args,
+           frontend::parse_signature(
+               *functions.back(),
+               fmt::format("*{}:16, *{}:16, *{}:16, {}, {}, {}, {}, {}, {}, {}, i32, constexpr",
+                           kiln::info(c.dtype).triton, kiln::info(c.dtype).triton, kiln::info(c.out).triton, size(c.m),
+                           size(c.n), size(c.k), c.a_by_columns ? constant : number, c.a_by_columns ? number : constant,
+                           c.b_by_columns ? constant : number, c.b_by_columns ? number : constant),
+               constants));
+  frontend::Options options;
+  options.num_warps = c.warps;
+  options.num_stages = c.stages;
+  return frontend::lower_kernel(*functions.back(), args, options);
+}
+
+/// Memory and arguments of one run; leading dimensions are multiples of 16.
+struct Problem {
+  Problem(const Matmul& c, std::mt19937& rng) : matmul(c) {
+    auto up = [](int64_t v) { return (v + 15) / 16 * 16; };
+    lda = up(c.a_by_columns ? c.m : c.k), ldb = up(c.b_by_columns ? c.k : c.n);
+    std::normal_distribution<double> normal;
+    auto fill = [&](DType t, int64_t count) {
+      auto& buffer = buffers.emplace_back(static_cast<size_t>(count) + 2);
+      // Aligned to 16 bytes, as the signature promises.
+      const uint64_t begin = (reinterpret_cast<uint64_t>(buffer.data()) + 15) & ~uint64_t{15};
+      addresses.push_back(begin);
+      for (int64_t i = 0; i < count; ++i)
+        interp::Memory::write(begin + static_cast<uint64_t>(i * size_of(t)), t,
+                              is_float(t) ? float_to_bits(t, normal(rng)) : rng() & 0xff);
+    };
+    fill(c.dtype, lda * (c.a_by_columns ? c.k : c.m));
+    fill(c.dtype, ldb * (c.b_by_columns ? c.n : c.k));
+    fill(c.out, c.m * c.n);
+  }
+
+  Status operator()(const Module& m, const interp::DistributedOptions& options = {}) {
+    const Matmul& c = matmul;
+    interp::Memory memory;
+    const int64_t counts[] = {lda * (c.a_by_columns ? c.k : c.m), ldb * (c.b_by_columns ? c.n : c.k), c.m * c.n};
+    for (size_t i = 0; i < 3; ++i)
+      memory.allow(reinterpret_cast<void*>(addresses[i]),
+                   static_cast<size_t>(counts[i] * size_of(i == 2 ? c.out : c.dtype)));
+    std::vector<uint64_t> args = addresses;
+    for (int64_t v : {c.m, c.n, c.k, lda, ldb, c.n}) args.push_back(static_cast<uint64_t>(v));
+    const int grid = static_cast<int>((c.m + c.block_m - 1) / c.block_m * ((c.n + c.block_n - 1) / c.block_n));
+    return m.stage == ir::Stage::kTile ? interp::run(m, {grid, 1, 1}, args, memory)
+                                       : interp::run_distributed(m, {grid, 1, 1}, args, memory, options);
+  }
+
+  std::vector<uint64_t> result() const {
+    std::vector<uint64_t> out;
+    for (int64_t i = 0; i < matmul.m * matmul.n; ++i)
+      out.push_back(interp::Memory::read(addresses[2] + static_cast<uint64_t>(i * size_of(matmul.out)), matmul.out));
+    return out;
+  }
+
+  Matmul matmul;
+  int64_t lda = 0, ldb = 0;
+  std::vector<std::vector<uint64_t>> buffers;
+  std::vector<uint64_t> addresses;
+};
+
+std::unique_ptr<Module> distributed(const Matmul& c, std::unique_ptr<Module>* tile = nullptr) {
+  auto m = lower(c);
+  EXPECT_TRUE(m.ok()) << render(m.error());
+  if (!m.ok()) return nullptr;
+  if (tile) *tile = ir::clone(**m);
+  RunOptions options;
+  options.verify_each = true;
+  const target::Target& target = *target::find(c.target);
+  const Status s = passes::run(pipeline(target.kind), **m, target, options);
+  EXPECT_TRUE(s.ok()) << render(s.error());
+  return s.ok() ? std::move(*m) : nullptr;
+}
+
+int count(Module& m, OpKind kind) {
+  int n = 0;
+  ir::walk(m.body(), [&](Op* op) { n += op->kind == kind; });
+  return n;
+}
+
+TEST(PipelineLoads, SameBitsAsTheTileInterpreter) {
+  static constexpr std::pair<DType, DType> kTypes[] = {{DType::kF16, DType::kF32},
+                                                       {DType::kBF16, DType::kBF16},
+                                                       {DType::kF32, DType::kF32},
+                                                       {DType::kF16, DType::kF16},
+                                                       {DType::kF8E4M3, DType::kF32}};
+  const uint32_t first = std::random_device{}();
+  for (uint32_t i = 0; i < 20; ++i) {
+    std::mt19937 rng(first + i);
+    auto pick = [&](uint32_t n) { return static_cast<int64_t>(rng() % n); };
+    Matmul c;
+    std::tie(c.dtype, c.out) = kTypes[i % std::size(kTypes)];
+    c.block_m = 16 << pick(3), c.block_n = 16 << pick(3), c.block_k = 32 << pick(2);
+    auto size = [&](uint32_t most) { return pick(4) ? 16 + pick(most) / 16 * 16 : 1 + pick(most); };
+    c.m = size(70), c.n = size(70), c.k = size(200);
+    c.warps = 1 << pick(4), c.stages = 1 + static_cast<int>(pick(4));
+    c.a_by_columns = pick(2), c.b_by_columns = pick(2);
+    c.target = pick(2) ? "sm_80" : "sm_90";
+    SCOPED_TRACE(fmt::format("seed {}: {}", first + i, c.describe()));
+    std::unique_ptr<Module> tile;
+    auto m = distributed(c, &tile);
+    ASSERT_TRUE(m);
+    EXPECT_EQ(count(*m, OpKind::kAsyncCopy), c.stages > 1 ? c.stages * c.vector_loads() : 0) << ir::print(*m);
+    Problem launch(c, rng);
+    Status ran = launch(*tile);
+    ASSERT_TRUE(ran.ok()) << render(ran.error());
+    const std::vector<uint64_t> expected = launch.result();
+    for (int64_t e = 0; e < c.m * c.n; ++e)  // poison
+      interp::Memory::write(launch.addresses[2] + static_cast<uint64_t>(e * size_of(c.out)), c.out, nan_bits(c.out));
+    interp::DistributedOptions options;
+    options.seed = first + i;
+    ran = launch(*m, options);
+    ASSERT_TRUE(ran.ok()) << render(ran.error()) << ir::print(*m);
+    ASSERT_EQ(launch.result(), expected);
+  }
+}
+
+/// A barrier less, or a wait for one group less: the machine must see the race or the missing bytes.
+TEST(PipelineLoads, PlantedFaultsAreFound) {
+  Matmul c;
+  c.m = c.n = 32, c.k = 160;
+  auto m = distributed(c);
+  ASSERT_TRUE(m);
+  std::mt19937 rng(std::random_device{}());
+  Problem launch(c, rng);
+  ASSERT_TRUE(launch(*m).ok());
+  interp::DistributedOptions dropped;
+  dropped.drop_barrier = 0;  // the loop's
+  EXPECT_FALSE(launch(*m, dropped).ok());
+  auto late = ir::clone(*m);
+  ir::walk(late->body(), [&](Op* op) {
+    if (op->kind == OpKind::kAsyncWait && op->parent->parent)
+      op->set(AttrName::kCount, op->int_attr(AttrName::kCount) + 1);
+  });
+  EXPECT_FALSE(launch(*late).ok());
+}
+
+TEST(PipelineLoads, LoopsThatWriteMemoryStay) {
+  Matmul c;
+  auto m = lower(c);
+  ASSERT_TRUE(m.ok());
+  const target::Target& target = *target::find("sm_80");
+  for (const Pass& pass : pipeline(target.kind)) {
+    if (pass.name == "pipeline_loads") {
+      ir::walk((*m)->body(), [&](Op* op) {  // a barrier: other threads' writes may show behind it
+        if (op->kind != OpKind::kDot) return;
+        ir::Builder b(**m);
+        b.set_before(op);
+        b.create(OpKind::kBarrier, {}, {});
+      });
+    }
+    ASSERT_TRUE(pass.run(**m, target).ok());
+    if (pass.name == "pipeline_loads") break;
+  }
+  EXPECT_EQ(count(**m, OpKind::kAsyncCopy), 0);
+}
+
+}  // namespace
+}  // namespace kiln::passes
