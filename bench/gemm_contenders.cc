@@ -76,8 +76,44 @@ Result<PreparedGemm> by_persistent(const GemmProblem& p) {
   return PreparedGemm{[launch] { return launch.run(); }, kernels::to_string(tile)};
 }
 
+/// The classic kernel on pointers, one program per tile.
+Result<PreparedGemm> by_pointers(const GemmProblem& p) {
+  constexpr int64_t kRows = 128, kColumns = 128, kDepthBytes = 128, kGroup = 8;
+  constexpr int kWarps = 8, kStages = 3;
+  if (!p.device.is_cuda()) return error(ErrorKind::kUnsupported, "the tiles of the kernel on pointers are for GPUs");
+  if (p.type.bias_gelu || is_int(p.type.operand) || (p.type.operand == DType::kF32 && !p.type.tf32))
+    return error(ErrorKind::kUnsupported, "the kernel on pointers adds no bias, and takes floats alone, f32 as tf32");
+  static kernels::Sources sources;
+  KILN_TRY(Kernel kernel, sources.kernel("matmul", "matmul_kernel"));
+  const GemmShape& s = p.shape;
+  const auto a = p.a.strides(), b = p.b.strides(), c = p.out.strides();
+  std::vector<std::optional<Arg>> args = {p.a,
+                                          p.b,
+                                          p.out,
+                                          s.m,
+                                          s.n,
+                                          s.k,
+                                          a[0],
+                                          a[1],
+                                          b[0],
+                                          b[1],
+                                          c[0],
+                                          c[1],
+                                          kRows,
+                                          kColumns,
+                                          kDepthBytes / size_of(p.type.operand),
+                                          kGroup,
+                                          std::monostate{}};
+  kernels::Launch launch =
+      kernels::launch(kernel, kernels::cdiv(s.m, kRows) * kernels::cdiv(s.n, kColumns), std::move(args), kWarps);
+  launch.options.num_stages = kStages;
+  return PreparedGemm{[launch] { return launch.run(); },
+                      fmt::format("{}x{} tiles, {} stages, {} warps", kRows, kColumns, kStages, kWarps)};
+}
+
 constexpr GemmContender kContenders[] = {
     {"kiln", true, by_persistent},
+    {"pointers", true, by_pointers},
     {"cublas", false, by_blas<MatmulImpl::kCublas>},
     {"cublaslt", false, by_blas<MatmulImpl::kCublasLt>},
     {"cublaslt-best", false, by_blas<MatmulImpl::kCublasLtBest>},
