@@ -1,4 +1,4 @@
-# C = activation(A @ B). A is [M, K], B is [K, N], C is [M, N], each with any strides.
+"""C = activation(A @ B) on pointers, a program per tile: A is [M, K], B is [K, N], C is [M, N], each with any strides."""
 import triton
 import triton.language as tl
 
@@ -15,7 +15,7 @@ def gelu(x):
 
 @triton.jit
 def tile_of(pid, num_m, num_n, GROUP_M: tl.constexpr):
-    # Programs that run together share rows of A and columns of B: GROUP_M rows of tiles, column by column.
+    """Programs that run together share rows of A and columns of B: GROUP_M rows of tiles, column by column."""
     in_group = GROUP_M * num_n
     first = pid // in_group * GROUP_M
     rows = min(num_m - first, GROUP_M)
