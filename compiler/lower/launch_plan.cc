@@ -95,6 +95,7 @@ class Planner {
     KILN_TRY(TensorMapRecipe recipe, describe(op, descriptor_of(descriptor)));
     recipe.box = boxes->box;
     recipe.swizzle = boxes->swizzle;
+    recipe.stored = op.kind == OpKind::kTmaStore;
     auto& maps = plan_.tensor_maps;
     const auto known = std::find(maps.begin(), maps.end(), recipe);
     const auto index = static_cast<int>(known - maps.begin());

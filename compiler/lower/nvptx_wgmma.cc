@@ -22,7 +22,7 @@ using llvm::Value;
 
 namespace {
 
-constexpr int kRows = 64, kMaxColumns = 256, kDepthBytes = 32, kGroupWarpBits = 2;
+constexpr int kRows = 64, kMaxColumns = 256, kDepthBytes = 32, kGroupWarpBits = 2, kOperandWords = 4;
 
 Diagnostic unsupported(const ir::Op& op, std::string_view what, const LinearLayout& layout) {
   return with_note(error_at(op.range, ErrorKind::kUnsupported, "wgmma does not take {}", what),
@@ -85,7 +85,7 @@ class RegisterOperand {
 
   std::vector<Value*> words(llvm::IRBuilderBase& b, const Registers& registers, int row, int k) const {
     std::vector<Value*> words;
-    for (int word = 0; word < 4; ++word) {
+    for (int word = 0; word < kOperandWords; ++word) {
       std::vector<Value*> parts;
       for (int i = 0; i < packed_; ++i)
         parts.push_back(registers[at_.at(key(row + 8 * (word & 1), k + 4 * packed_ * (word >> 1) + i))]);
@@ -274,19 +274,32 @@ Status lower_wgmma(Lowering& l, const ir::Op& op) {
   const std::string opcode = fmt::format("wgmma.mma_async.sync.aligned.m{}n{}k{}.{}.{}.{}", kRows, form->columns, depth,
                                          accumulator, ptx_element(a_type.dtype), ptx_element(b_type.dtype));
 
+  // All registers that the instructions read go through the fence: what computes them cannot move behind it, where the
+  // assembler would have to fence again (C7519).
   const auto per_slice = static_cast<size_t>(form->registers);
   const Registers& addend = l.of(op.operand(2));
+  Words fenced = to_words(b, addend);
+  const size_t words_of_slice = fenced.size() / form->slices.size(), words_of_accumulator = fenced.size();
+  if (a_registers)
+    for (int k = 0; k < a_type.shape[1]; k += depth)
+      for (const Coord& at : form->slices) {
+        const Words words = a_registers->words(b, l.of(op.operand(0)), at[0], k);
+        fenced.insert(fenced.end(), words.begin(), words.end());
+      }
+  fenced = tied_asm(b, "wgmma.fence.sync.aligned;", fenced, {});
   std::vector<Words> slices;
-  for (size_t i = 0; i < form->slices.size(); ++i)
-    slices.push_back(to_words(b, std::span(addend).subspan(i * per_slice, per_slice)));
-  b.CreateIntrinsic(llvm::Intrinsic::nvvm_wgmma_fence_sync_aligned, {});
+  for (size_t i = 0; i < words_of_accumulator; i += words_of_slice)
+    slices.emplace_back(fenced.begin() + static_cast<long>(i), fenced.begin() + static_cast<long>(i + words_of_slice));
+  auto next_a = fenced.begin() + static_cast<long>(words_of_accumulator);
   for (int k = 0; k < a_type.shape[1]; k += depth)
     for (size_t i = 0; i < slices.size(); ++i) {
       const Coord& at = form->slices[i];
-      const size_t n = slices[i].size();
-      std::vector<Value*> inputs = a_in_shared ? std::vector<Value*>{a_descriptors->of(at[0], k)}
-                                               : a_registers->words(b, l.of(op.operand(0)), at[0], k);
-      const size_t taken = inputs.size();
+      Words inputs;
+      if (a_in_shared)
+        inputs = {a_descriptors->of(at[0], k)};
+      else
+        inputs.assign(next_a, next_a + kOperandWords), next_a += kOperandWords;
+      const size_t n = slices[i].size(), taken = inputs.size();
       inputs.push_back(b_descriptors.of(at[1], k));
       const std::string first = a_in_shared ? fmt::format("${}", 2 * n) : operand_list(2 * n, taken);
       slices[i] =

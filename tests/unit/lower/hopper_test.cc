@@ -95,5 +95,90 @@ TEST(Hopper, ManyWarpsTakeRegistersFromTheProducer) {
   expect_clean_machine_code(ptx);
 }
 
+struct Variant {
+  const char* what;
+  HopperGemm gemm;
+  std::vector<std::pair<const char*, int>> expected;  // text of the PTX, and how often it is there
+};
+
+TEST(Hopper, EveryTypeAndMajor) {
+  const Variant variants[] = {
+      {"bf16, both transposed",
+       {.operand = DType::kBF16, .result = DType::kBF16, .a_transposed = true, .b_transposed = false},
+       {{"m64n128k16.f32.bf16.bf16", 4}, {"1, 1, 1, 1, 1;", 4}}},
+      {"f16 accumulators", {.accumulator = DType::kF16}, {{"m64n128k16.f16.f16.f16", 4}, {"stmatrix", 8}}},
+      {"tf32", {.k = 32, .operand = DType::kF32, .result = DType::kF32}, {{"m64n128k8.f32.tf32.tf32", 4}}},
+      {"fp8", {.k = 128, .operand = DType::kF8E4M3}, {{"m64n128k32.f32.e4m3.e4m3", 4}, {"stmatrix", 8}}},
+      {"int8",
+       {.k = 128, .operand = DType::kI8, .result = DType::kI32, .accumulator = DType::kI32},
+       {{"m64n128k32.s32.s8.s8", 4}}},
+      {"a in registers", {.a_in_registers = true}, {{"m64n128k16.f32.f16.f16", 4}, {"ldmatrix", 4}}},
+      {"one group, small tile", {.m = 64, .n = 32, .num_warps = 4}, {{"m64n32k16", 4}, {"bar.sync \t1, 128", 2}}},
+      {"two slices of rows", {.m = 256, .n = 64}, {{"m64n64k16", 8}}},
+  };
+  for (const Variant& v : variants) {
+    SCOPED_TRACE(v.what);
+    const std::string ptx = ptx_of(hopper_gemm_ir(v.gemm));
+    for (const auto& [text, times] : v.expected) EXPECT_EQ(count(ptx, text), times) << text;
+    EXPECT_EQ(count(ptx, ".local"), 0);
+    expect_clean_machine_code(ptx);
+  }
+}
+
+std::string replaced(std::string text, std::string_view what, std::string_view with) {
+  const size_t at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  return text.replace(at, what.size(), with);
+}
+
+std::string refusal(const std::string& text, std::string_view target_name = "sm_90a") {
+  auto module = parse(text);
+  if (!module) return "";
+  llvm::LLVMContext context;
+  auto lowered = lower::lower_nvptx(*module, *target::find(target_name), context);
+  EXPECT_FALSE(lowered.ok());
+  if (lowered.ok()) return "";
+  EXPECT_EQ(lowered.error().kind, ErrorKind::kUnsupported);
+  return lowered.error().message;
+}
+
+TEST(Hopper, RefusesWhatCannotWork) {
+  const std::string good = hopper_gemm_ir({});
+  EXPECT_EQ(refusal(good, "sm_80"), "sm_80 has no mbarriers with transactions");
+  EXPECT_EQ(refusal(good, "sm_90"), "sm_90 has no wgmma");
+  EXPECT_EQ(refusal(replaced(good, "  %da = make_descriptor %a, %M",
+                             "  %pid = program_id {axis = 0} : i32\n  %da = make_descriptor %a, %pid")),
+            "this tensor is known only while the kernel runs, and TMA takes what the host can compute from the "
+            "kernel's arguments");
+  EXPECT_EQ(refusal(replaced(good, "  %tiles = mul", "  mbarrier_arrive %lone\n  %tiles = mul")
+                        .replace(0, 0, "")
+                        .insert(good.find("  mbarrier_init"), "  %lone = shared_view %full, %zero : barrier\n")),
+            "mbarrier_arrive before warp_specialize; move it into the first region");
+  EXPECT_EQ(refusal(replaced(good, "        %depth = mul", "        store %a, %never\n        %depth = mul")
+                        .insert(good.find("  mbarrier_init"), "  %never = constant 0.0 : f16\n")),
+            "store in the second region of warp_specialize, which one thread runs; move it into the first");
+}
+
+TEST(Hopper, MapsAreMadeOfArguments) {
+  auto module = parse(hopper_gemm_ir({.n = 256, .b_transposed = false}));
+  ASSERT_NE(module, nullptr);
+  auto plan = lower::plan_launch(*module, *target::find("sm_90a"));
+  ASSERT_TRUE(plan.ok()) << render(plan.error());
+  EXPECT_EQ(plan->extra_warps, 4);
+  ASSERT_EQ(plan->tensor_maps.size(), 3u);
+  const TensorMapRecipe &c = plan->tensor_maps[0], &a = plan->tensor_maps[1], &b = plan->tensor_maps[2];
+  EXPECT_EQ(a.name, "a");
+  EXPECT_EQ(a.box, (std::vector<int32_t>{128, 64}));
+  EXPECT_EQ(b.name, "b");
+  EXPECT_EQ(b.box, (std::vector<int32_t>{64, 64}));
+  EXPECT_TRUE(c.stored && !a.stored);
+  const uint64_t slots[] = {0x1000, 0x2000, 0x3000, 100, 200, 300, 304, 208, 208};
+  EXPECT_EQ(evaluate(b.base, slots), 0x2000);
+  EXPECT_EQ(evaluate(b.sizes[0], slots), 300);
+  EXPECT_EQ(evaluate(b.sizes[1], slots), 200);
+  EXPECT_EQ(evaluate(b.strides[0], slots), 208);
+  EXPECT_EQ(b.strides[1].constant(), 1);
+}
+
 }  // namespace
 }  // namespace kiln
