@@ -53,6 +53,9 @@ Status generate(const ir::Module& module, const target::Target& target, const Co
     return {};
   }
   KILN_TRY(auto code, codegen::build_cuda(module, target, backend));
+  out.extra_warps = code.extra_warps;
+  out.tensor_maps = std::move(code.tensor_maps);
+  out.warnings = std::move(code.cubin.messages);
   out.ptx = std::move(code.ptx);
   out.cubin = std::move(code.cubin.image);
   out.registers = code.cubin.registers;
@@ -67,7 +70,11 @@ Result<CompiledKernel> finish(std::unique_ptr<ir::Module> module, const CompileO
   for (size_t i = 0; i < module->params.size(); ++i)
     out.params.push_back({module->params[i].name, module->body()->args[i]->type});
   if (options.on_stage) options.on_stage("ir", ir::print(*module));
-  KILN_CHECK_OK(passes::run(passes::pipeline(target->kind), *module, *target, pass_options(options, out)));
+  const bool distributed = module->stage == ir::Stage::kDistributed;
+  if (distributed && !target->is_cuda())
+    return error(ErrorKind::kUnsupported, "IR of the distributed stage is for GPUs, not for {}", target->name);
+  if (!distributed)
+    KILN_CHECK_OK(passes::run(passes::pipeline(target->kind), *module, *target, pass_options(options, out)));
   if (options.on_stage && module->stage == ir::Stage::kDistributed)
     options.on_stage("layout", analysis::layout_report(*module));
   out.num_warps = module->num_warps;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/frontend/frontend.h"
+#include "support/tensor_map.h"
 
 namespace kiln {
 
@@ -39,22 +40,27 @@ struct CompiledKernel {
   std::string name;
   std::string target;
   std::vector<KernelParam> params;  // constexprs are gone
+  /// GPU: hidden parameters after `params`, which the launcher encodes: 128 bytes each.
+  std::vector<TensorMapRecipe> tensor_maps;
   int num_warps = 4;
-  int64_t shared_bytes = 0;   // dynamic shared memory of one program
-  int64_t scratch_bytes = 0;  // host: scratch of one thread
-  std::string ptx;            // GPU
-  std::string cubin;          // GPU: empty when no linker was found
-  std::string object;         // host: a relocatable object
-  int registers = -1;         // GPU, from the linker; -1 unknown
-  int64_t spill_bytes = -1;   // stores + loads of spilled registers; -1 unknown
-  std::string text;           // host assembly when asked for
+  int extra_warps = 0;                // GPU: of each block, beside num_warps, for warp-specialised kernels
+  int64_t shared_bytes = 0;           // dynamic shared memory of one program
+  int64_t scratch_bytes = 0;          // host: scratch of one thread
+  std::string ptx;                    // GPU
+  std::string cubin;                  // GPU: empty when no linker was found
+  std::string object;                 // host: a relocatable object
+  int registers = -1;                 // GPU, from the linker; -1 unknown
+  int64_t spill_bytes = -1;           // stores + loads of spilled registers; -1 unknown
+  std::vector<std::string> warnings;  // GPU: remarks of the assembler (C75xx: what costs speed)
+  std::string text;                   // host assembly when asked for
   std::vector<PhaseTime> phases;
 };
 
 Result<CompiledKernel> compile(const frontend::JitFunction& function, std::span<const frontend::ArgSpec> args,
                                const CompileOptions& options);
 
-/// The same from tile IR: for tests that start in the middle, and for the differential fuzzer.
+/// The same from IR: for tests that start in the middle, and for the differential fuzzer. IR of the distributed stage
+/// goes to code generation as it is.
 Result<CompiledKernel> compile_ir(std::unique_ptr<ir::Module> module, const CompileOptions& options);
 
 /// Entry of a host kernel: runs programs [first, last) of the grid, numbered x fastest. `args` has a slot of 8 bytes

@@ -126,6 +126,8 @@ Result<std::pair<KernelInfo, std::string>> show_info(const ShowRequest& request)
   info.spill_bytes = compiled.spill_bytes;
   info.shared_bytes = compiled.shared_bytes;
   info.num_warps = compiled.num_warps;
+  info.extra_warps = compiled.extra_warps;
+  info.warnings = std::move(compiled.warnings);
   info.ptx = std::move(compiled.ptx);
   return std::pair(std::move(info), std::move(p.assumptions));
 }

@@ -18,7 +18,9 @@ constexpr const char* kNoLinker =
     "neither nvJitLink nor ptxas was found (CUDA_HOME, /usr/local/cuda, PATH), so there is no cubin to read it from";
 
 profiler::BlockResources resources(const KernelInfo& info) {
-  return {.threads = info.num_warps * 32, .registers_per_thread = info.registers, .shared_bytes = info.shared_bytes};
+  return {.threads = (info.num_warps + info.extra_warps) * 32,
+          .registers_per_thread = info.registers,
+          .shared_bytes = info.shared_bytes};
 }
 
 int ptx_instructions(const std::string& ptx) {
@@ -54,11 +56,12 @@ void add_static_row(Table& table, const std::string& label, const KernelInfo& in
   bool known = info.registers >= 0;
   auto or_unknown = [&](int64_t v) { return known ? Cell::of(v) : Cell::unknown(kNoLinker); };
   profiler::Occupancy o = profiler::occupancy(*target, resources(info));
-  table.add_row({label, info.target, Cell::of(int64_t{info.num_warps}), or_unknown(info.registers),
+  table.add_row({label, info.target, Cell::of(int64_t{info.num_warps + info.extra_warps}), or_unknown(info.registers),
                  or_unknown(info.spill_bytes), Cell::of(info.shared_bytes), or_unknown(o.blocks_per_sm),
                  known ? Cell::of(o.fraction * 100, 1) : Cell::unknown(kNoLinker),
                  known ? Cell(std::string(name(o.limiter))) : Cell::unknown(kNoLinker),
                  Cell::of(int64_t{ptx_instructions(info.ptx)})});
+  for (const std::string& warning : info.warnings) table.add_note(label + ": " + warning);
 }
 
 Result<Table> occupancy_table(const KernelInfo& info) {

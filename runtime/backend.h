@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "kiln/device.h"
 #include "kiln/result.h"
+#include "support/tensor_map.h"
 
 namespace kiln::runtime {
 
@@ -55,8 +57,10 @@ struct KernelImage {
   std::string name;
   int num_params = 0;
   int num_warps = 4;
-  int64_t shared_bytes = 0;   // dynamic shared memory of one program
-  int64_t scratch_bytes = 0;  // CPU: scratch of one thread
+  int extra_warps = 0;                           // GPU: of a block, beside num_warps
+  std::span<const TensorMapRecipe> tensor_maps;  // GPU: parameters after the others, encoded at each launch
+  int64_t shared_bytes = 0;                      // dynamic shared memory of one program
+  int64_t scratch_bytes = 0;                     // CPU: scratch of one thread
   std::string_view ptx, cubin;
   HostEntry entry = nullptr;
   std::function<Status()>

@@ -33,6 +33,8 @@ KernelInfo info_of(const CompiledKernel& k) {
   info.spill_bytes = k.spill_bytes;
   info.shared_bytes = k.shared_bytes;
   info.num_warps = k.num_warps;
+  info.extra_warps = k.extra_warps;
+  info.warnings = k.warnings;
   info.ptx = k.ptx;
   for (const PhaseTime& p : k.phases) info.phases.emplace_back(p.name, p.ms);
   return info;
@@ -61,6 +63,19 @@ class Dumper {
 };
 
 }  // namespace
+
+KernelImage gpu_image(const CompiledKernel& k) {
+  KernelImage image;
+  image.name = k.name;
+  image.num_params = static_cast<int>(k.params.size());
+  image.num_warps = k.num_warps;
+  image.extra_warps = k.extra_warps;
+  image.tensor_maps = k.tensor_maps;
+  image.shared_bytes = k.shared_bytes;
+  image.ptx = k.ptx;
+  image.cubin = k.cubin;
+  return image;
+}
 
 Jit::Jit(Compiler compiler, std::function<void(const std::string&)> warn)
     : compiler_(std::move(compiler)), warn_(warn), cache_(std::move(warn)) {}
@@ -111,14 +126,8 @@ Result<Jit::Compiled> Jit::compile(const JitRequest& request) {
 Result<std::shared_ptr<LoadedKernel>> Jit::load(Compiled& compiled, DeviceImpl& device) {
   auto start = Clock::now();
   const CompiledKernel& k = compiled.kernel;
-  KernelImage image;
-  image.name = k.name;
-  image.num_params = static_cast<int>(k.params.size());
-  image.num_warps = k.num_warps;
-  image.shared_bytes = k.shared_bytes;
+  KernelImage image = gpu_image(k);
   image.scratch_bytes = k.scratch_bytes;
-  image.ptx = k.ptx;
-  image.cubin = k.cubin;
   if (!device.is_cuda()) {
     KILN_TRY(std::shared_ptr<HostCode> code, compiler_.load_host_object(k));
     image.entry = code->entry();

@@ -34,6 +34,9 @@ struct JitRequest {
   std::string target;
 };
 
+/// `kernel` for a GPU's backend. Views into `kernel`, which must outlive it.
+KernelImage gpu_image(const CompiledKernel& kernel);
+
 /// Compiles, with the disk cache before it. Thread-safe.
 class Jit {
  public:

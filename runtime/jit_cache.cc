@@ -14,7 +14,7 @@
 namespace kiln::runtime {
 namespace {
 
-constexpr std::string_view kMagic = "kiln kernel 1\n";
+constexpr std::string_view kMagic = "kiln kernel 2\n";
 // After so many stores the folder's size is looked at again.
 constexpr unsigned kStoresPerSweep = 64;
 
@@ -63,6 +63,43 @@ class Reader {
   bool ok_ = true;
 };
 
+void write(Writer& w, const HostExpression& e) {
+  w.number(static_cast<int64_t>(e.steps.size()));
+  for (const HostExpression::Step& s : e.steps)
+    w.number(static_cast<int64_t>(s.op)), w.number(static_cast<int64_t>(s.type)), w.number(s.number);
+}
+
+void write(Writer& w, const TensorMapRecipe& m) {
+  w.text(m.name), w.number(static_cast<int64_t>(m.dtype)), w.number(m.swizzle), w.number(m.stored);
+  w.number(static_cast<int64_t>(m.box.size()));
+  write(w, m.base);
+  for (size_t d = 0; d < m.box.size(); ++d) w.number(m.box[d]), write(w, m.sizes[d]), write(w, m.strides[d]);
+}
+
+/// False for what cannot be evaluated with that many parameters.
+bool read(Reader& r, HostExpression& e, int num_params) {
+  for (int64_t n = r.number(); n > 0 && r.ok(); --n) {
+    HostExpression::Step s;
+    s.op = static_cast<HostOp>(r.number()), s.type = static_cast<DType>(r.number()), s.number = r.number();
+    e.steps.push_back(s);
+  }
+  return r.ok() && is_well_formed(e, num_params);
+}
+
+bool read(Reader& r, TensorMapRecipe& m, int num_params) {
+  m.name = r.text();
+  const int64_t dtype = r.number();
+  if (dtype < 0 || dtype >= kNumDTypes) return false;
+  m.dtype = static_cast<DType>(dtype), m.swizzle = static_cast<int32_t>(r.number()), m.stored = r.number();
+  int64_t rank = r.number();
+  if (!read(r, m.base, num_params)) return false;
+  for (; rank > 0 && r.ok(); --rank) {
+    m.box.push_back(static_cast<int32_t>(r.number()));
+    if (!read(r, m.sizes.emplace_back(), num_params) || !read(r, m.strides.emplace_back(), num_params)) return false;
+  }
+  return r.ok();
+}
+
 // magic, checksum of the rest, key, kernel
 std::string pack(const std::string& key, const CompiledKernel& kernel) {
   Writer body;
@@ -93,9 +130,13 @@ std::string serialize(const CompiledKernel& k) {
     KILN_ASSERT(p.type.is_scalar(), "kernel parameter {} is a tile", p.name);
     w.text(p.name), w.number(static_cast<int64_t>(p.type.dtype)), w.number(p.type.pointer);
   }
-  w.number(k.num_warps), w.number(k.shared_bytes), w.number(k.scratch_bytes);
+  w.number(static_cast<int64_t>(k.tensor_maps.size()));
+  for (const TensorMapRecipe& m : k.tensor_maps) write(w, m);
+  w.number(k.num_warps), w.number(k.extra_warps), w.number(k.shared_bytes), w.number(k.scratch_bytes);
   w.text(k.ptx), w.text(k.cubin), w.text(k.object);
   w.number(k.registers), w.number(k.spill_bytes), w.text(k.text);
+  w.number(static_cast<int64_t>(k.warnings.size()));
+  for (const std::string& warning : k.warnings) w.text(warning);
   w.number(static_cast<int64_t>(k.phases.size()));
   for (const PhaseTime& p : k.phases) w.text(p.name), w.real(p.ms);
   return w.take();
@@ -113,9 +154,13 @@ std::optional<CompiledKernel> deserialize(std::string_view bytes) {
     p.type = r.number() ? ir::pointer_type(static_cast<DType>(dtype)) : ir::scalar_type(static_cast<DType>(dtype));
     k.params.push_back(std::move(p));
   }
-  k.num_warps = static_cast<int>(r.number()), k.shared_bytes = r.number(), k.scratch_bytes = r.number();
+  for (int64_t n = r.number(); n > 0 && r.ok(); --n)
+    if (!read(r, k.tensor_maps.emplace_back(), static_cast<int>(k.params.size()))) return std::nullopt;
+  k.num_warps = static_cast<int>(r.number()), k.extra_warps = static_cast<int>(r.number());
+  k.shared_bytes = r.number(), k.scratch_bytes = r.number();
   k.ptx = r.text(), k.cubin = r.text(), k.object = r.text();
   k.registers = static_cast<int>(r.number()), k.spill_bytes = r.number(), k.text = r.text();
+  for (int64_t n = r.number(); n > 0 && r.ok(); --n) k.warnings.emplace_back(r.text());
   for (int64_t n = r.number(); n > 0 && r.ok(); --n) {
     PhaseTime p;
     p.name = r.text();

@@ -14,12 +14,14 @@ namespace kiln {
 
 /// The operations of a HostExpression, each with the number of values that it takes.
 //           enum      values
-#define KILN_HOST_OPS(X)                                                                                       \
-  X(Constant, 0)                                                                                               \
-  X(Param, 0)                                                                                                  \
-  X(Cast, 1)                                                                                                   \
-  X(Add, 2) X(Sub, 2) X(Mul, 2) X(Div, 2) X(Rem, 2) X(Min, 2) X(Max, 2) X(And, 2) X(Or, 2) X(Xor, 2) X(Shl, 2) \
-      X(Shr, 2) X(Eq, 2) X(Ne, 2) X(Lt, 2) X(Le, 2) X(Gt, 2) X(Ge, 2) X(Select, 3)
+#define KILN_HOST_OPS(X)                                                                                               \
+  X(Constant, 0)                                                                                                       \
+  X(Param, 0)                                                                                                          \
+  X(Cast, 1)                                                                                                           \
+  X(Add, 2)                                                                                                            \
+  X(Sub, 2)                                                                                                            \
+  X(Mul, 2) X(Div, 2) X(Rem, 2) X(Min, 2) X(Max, 2) X(And, 2) X(Or, 2) X(Xor, 2) X(Shl, 2) X(Shr, 2) X(Eq, 2) X(Ne, 2) \
+      X(Lt, 2) X(Le, 2) X(Gt, 2) X(Ge, 2) X(Select, 3)
 
 enum class HostOp : uint8_t {
 #define KILN_HOST_OP(e, values) k##e,
@@ -65,6 +67,7 @@ struct TensorMapRecipe {
   std::vector<HostExpression> sizes, strides;  // in elements; the last stride is 1
   std::vector<int32_t> box;                    // in elements
   int32_t swizzle = 0;                         // bytes of a row of the swizzle: 0 (none), 32, 64 or 128
+  bool stored = false;                         // written, not read
   bool operator==(const TensorMapRecipe&) const = default;
 };
 

@@ -6,6 +6,7 @@
 #include "compiler/codegen/host.h"
 #include "compiler/codegen/nvptx.h"
 #include "compiler/lower/host.h"
+#include "compiler/lower/launch_plan.h"
 #include "compiler/lower/nvptx.h"
 #include "support/timer.h"
 
@@ -24,8 +25,11 @@ Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& targ
   StopWatch watch;
   llvm::LLVMContext context;
   KILN_TRY(auto llvm_module, lower::lower_nvptx(module, target, context, {.line_info = options.line_info}));
-  report(options, "lower", watch);
   CudaCode code;
+  KILN_TRY(lower::LaunchPlan plan, lower::plan_launch(module, target));
+  code.extra_warps = plan.extra_warps;
+  code.tensor_maps = std::move(plan.tensor_maps);
+  report(options, "lower", watch);
   KILN_TRY(code.ptx, emit_ptx(*llvm_module, target));
   report(options, "llvm", watch);
   if (options.on_stage) {

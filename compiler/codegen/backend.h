@@ -8,6 +8,7 @@
 #include "compiler/codegen/cubin.h"
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
+#include "support/tensor_map.h"
 
 namespace kiln::codegen {
 
@@ -23,6 +24,8 @@ struct BackendOptions {
 struct CudaCode {
   std::string ptx;
   Cubin cubin;
+  int extra_warps = 0;                       // of a block, beside the module's
+  std::vector<TensorMapRecipe> tensor_maps;  // hidden parameters, after the module's
 };
 /// `module` is in the distributed stage.
 Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& target, const BackendOptions& options);

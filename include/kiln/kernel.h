@@ -44,6 +44,8 @@ struct KernelInfo {
   int64_t spill_bytes = -1;
   int64_t shared_bytes = 0;
   int num_warps = 4;
+  int extra_warps = 0;                                 // of each block beside num_warps: producers of loads
+  std::vector<std::string> warnings;                   // of the assembler, when code is slower than it should be
   std::string ptx;                                     // empty on the host
   std::vector<std::pair<std::string, double>> phases;  // compile phases in milliseconds, in order
   bool from_cache = false;                             // read from the disk cache

@@ -23,6 +23,7 @@ Result<std::unique_ptr<Backend>> make_cuda_backend(int) { return std::move(cuda_
 
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/fault.h"
+#include "runtime/cuda/tensor_maps.h"
 #include "support/knobs.h"
 
 namespace kiln::runtime {
@@ -60,7 +61,9 @@ class CudaKernel : public LoadedKernel {
   CudaKernel(CudaBackend& backend, const KernelImage& image) : cuda(backend) {
     name_ = image.name;
     num_params_ = image.num_params;
-    threads = static_cast<unsigned>(image.num_warps * 32);
+    threads = static_cast<unsigned>((image.num_warps + image.extra_warps) * 32);
+    if (!image.tensor_maps.empty())
+      tensor_maps = std::make_unique<TensorMaps>(image.name, image.tensor_maps, image.num_params);
     shared_bytes = static_cast<unsigned>(image.shared_bytes);
   }
   ~CudaKernel() override;
@@ -70,6 +73,7 @@ class CudaKernel : public LoadedKernel {
   CUmodule module = nullptr;
   CUfunction function = nullptr;
   unsigned threads, shared_bytes;
+  std::unique_ptr<TensorMaps> tensor_maps;  // null: the kernel takes none
 };
 
 class CudaBackend : public Backend {
@@ -244,9 +248,15 @@ class CudaBackend : public Backend {
     void* inline_params[kInline];
     std::unique_ptr<void*[]> many;
     void** params = inline_params;
-    int count = kernel.num_params();
+    int own = kernel.num_params(), count = own + (kernel.tensor_maps ? kernel.tensor_maps->count() : 0);
     if (count > kInline) many.reset(new void*[static_cast<size_t>(count)]), params = many.get();
-    for (int i = 0; i < count; ++i) params[i] = const_cast<uint64_t*>(slots + i);
+    for (int i = 0; i < own; ++i) params[i] = const_cast<uint64_t*>(slots + i);
+    EncodedMaps maps;
+    if (kernel.tensor_maps) {
+      auto empty_tensor = [this](bool stored) { return empty_tensor_address(stored); };
+      KILN_CHECK_OK(kernel.tensor_maps->encode(*driver_, slots, empty_tensor, maps));
+      for (int i = own; i < count; ++i) params[i] = &maps[static_cast<size_t>(i - own)];
+    }
     auto submit = [&] {
       return launch_kernel_(kernel.function, grid[0], grid[1], grid[2], kernel.threads, 1, 1, kernel.shared_bytes,
                             q.handle, params, nullptr);
@@ -325,6 +335,24 @@ class CudaBackend : public Backend {
   }
 
  private:
+  /// Zeros to read, or bytes to write, in place of a tensor that has no elements and so perhaps no memory.
+  Result<uint64_t> empty_tensor_address(bool stored) {
+    KILN_CHECK_OK(activate());
+    std::lock_guard lock(mutex_);
+    if (!empty_tensors_) {
+      CUdeviceptr memory = 0;
+      if (CUresult code = driver_->cuMemAlloc(&memory, 2 * kEmptyTensorBytes); code != CUDA_SUCCESS)
+        return driver_->failure(code, "cuMemAlloc(&memory, bytes)");
+      if (CUresult code = driver_->cuMemsetD32Async(memory, 0, kEmptyTensorBytes / 2, stream_.handle);
+          code != CUDA_SUCCESS)
+        return driver_->failure(code, "cuMemsetD32Async(memory, 0, n, stream)");
+      if (CUresult code = driver_->cuStreamSynchronize(stream_.handle); code != CUDA_SUCCESS)
+        return driver_->failure(code, "cuStreamSynchronize(stream)");
+      empty_tensors_ = memory;
+    }
+    return empty_tensors_ + (stored ? kEmptyTensorBytes : 0);
+  }
+
   Status first_use() {
     std::lock_guard lock(mutex_);
     if (ready_.load()) return {};
@@ -382,7 +410,9 @@ class CudaBackend : public Backend {
   CUcontext context_ = nullptr;
   std::string fault_;
   std::vector<CudaStream*> streams_;  // other than stream_
-  CudaStream stream_;                 // its handle is made at the first use
+  static constexpr size_t kEmptyTensorBytes = 256;
+  CUdeviceptr empty_tensors_ = 0;  // lives as long as the context
+  CudaStream stream_;              // its handle is made at the first use
 };
 
 CudaStream::CudaStream(CudaBackend& backend, CUstream h) : StreamImpl(backend), cuda(backend), handle(h) {

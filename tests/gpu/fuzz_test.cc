@@ -7,6 +7,7 @@
 #include "compiler/compile.h"
 #include "compiler/passes/pass.h"
 #include "kiln/tensor.h"
+#include "runtime/jit.h"
 #include "tests/gpu/gpu_test_util.h"
 
 namespace kiln::runtime {
@@ -19,14 +20,7 @@ double tolerance_of(const fuzz::Approximation& a, DType dtype) {
 
 Result<std::vector<fuzz::Buffer>> run_on_gpu(const Device& device, const fuzz::Program& program,
                                              const CompiledKernel& code) {
-  KernelImage image;
-  image.name = code.name;
-  image.num_params = static_cast<int>(code.params.size());
-  image.num_warps = code.num_warps;
-  image.shared_bytes = code.shared_bytes;
-  image.ptx = code.ptx;
-  image.cubin = code.cubin;
-  KILN_TRY(auto kernel, device.impl()->backend().load(image));
+  KILN_TRY(auto kernel, device.impl()->backend().load(gpu_image(code)));
   std::vector<Tensor> tensors;
   for (const fuzz::Buffer& b : program.buffers) {
     const int64_t bytes = static_cast<int64_t>(b.bytes.size());

@@ -594,6 +594,11 @@ TEST(KernelCache, SerialisesEveryField) {
   k.ptx = std::string("a\0b", 3), k.cubin = "cubin", k.object = "object", k.text = "asm";
   k.registers = 40, k.spill_bytes = 16;
   k.phases = {{"frontend", 0.25}, {"cubin", 5}};
+  k.extra_warps = 4, k.warnings = {"(C7510) slow"};
+  const HostExpression size{
+      {{HostOp::kParam, DType::kU64, 1}, {HostOp::kConstant, DType::kI32, -3}, {HostOp::kAdd, DType::kI32}}};
+  k.tensor_maps = {
+      {"p", DType::kBF16, {{{HostOp::kParam, DType::kU64, 0}}}, {size, size}, {size, size}, {64, 32}, 128, true}};
   auto read = deserialize(serialize(k));
   ASSERT_TRUE(read.has_value());
   EXPECT_EQ(serialize(*read), serialize(k));
@@ -602,6 +607,12 @@ TEST(KernelCache, SerialisesEveryField) {
   EXPECT_EQ(read->ptx, k.ptx);
   EXPECT_EQ(read->spill_bytes, 16);
   EXPECT_EQ(read->phases[1].ms, 5);
+  EXPECT_EQ(read->tensor_maps, k.tensor_maps);
+  EXPECT_EQ(read->extra_warps, 4);
+  EXPECT_EQ(read->warnings, k.warnings);
+  CompiledKernel damaged = k;
+  damaged.tensor_maps[0].sizes[0].steps[0].number = 2;  // a parameter that the kernel does not have
+  EXPECT_FALSE(deserialize(serialize(damaged)).has_value());
   std::string bytes = serialize(k);
   for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(deserialize(bytes.substr(0, n)).has_value()) << n;
 }

@@ -223,6 +223,94 @@ TEST_F(CudaTest, ACubinThatTheDriverRefusesFallsBackToPtx) {
   EXPECT_FALSE(device->backend().load(image).ok());
 }
 
+class TensorMapTest : public CudaTest {
+ protected:
+  /// A kernel of (pointer, size, stride) whose tensor is f16[size, 100] in boxes of [64, 64].
+  Result<std::shared_ptr<LoadedKernel>> load_with_map(DeviceImpl& device, bool stored = false) {
+    const HostExpression hundred{{{HostOp::kConstant, DType::kI32, 100}}}, one{{{HostOp::kConstant, DType::kI64, 1}}},
+        size{{{HostOp::kParam, DType::kI32, 1}}}, stride{{{HostOp::kParam, DType::kI64, 2}}};
+    const TensorMapRecipe recipe{
+        "x", DType::kF16, {{{HostOp::kParam, DType::kU64, 0}}}, {size, hundred}, {stride, one}, {64, 64}, 128, stored};
+    KernelImage image;
+    image.name = "k";
+    image.num_params = 3;
+    image.num_warps = 8;
+    image.extra_warps = 4;
+    image.tensor_maps = std::span(&recipe, 1);
+    image.ptx = ".version 8.3\n.visible .entry k()";
+    fake.param_bytes = {8, 4, 8, 8};  // of a map, its number
+    return device.backend().load(image);
+  }
+  static Status launch_map(DeviceImpl& device, const LoadedKernel& kernel, uint64_t address, uint64_t size,
+                           uint64_t stride) {
+    const uint64_t slots[] = {address, size, stride};
+    return device.backend().launch(kernel, {1, 1, 1}, slots, device.backend().default_stream());
+  }
+  static std::string refusal(const Status& status) {
+    EXPECT_FALSE(status.ok());
+    if (status.ok()) return {};
+    EXPECT_EQ(status.error().kind, ErrorKind::kLaunch);
+    return status.error().message;
+  }
+};
+
+TEST_F(TensorMapTest, LaunchesEncodeThemOnce) {
+  auto device = make_device();
+  auto kernel = load_with_map(*device);
+  ASSERT_TRUE(kernel.ok());
+  ASSERT_TRUE(launch_map(*device, **kernel, 0x10000, 7, 104).ok());
+  ASSERT_TRUE(launch_map(*device, **kernel, 0x10000, 7, 104).ok());
+  ASSERT_EQ(fake.tensor_maps.size(), 1u);
+  const FakeCuda::TensorMap& map = fake.tensor_maps[0];
+  EXPECT_EQ(map.dtype, CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+  EXPECT_EQ(map.swizzle, CU_TENSOR_MAP_SWIZZLE_128B);
+  EXPECT_EQ(map.address, 0x10000u);
+  EXPECT_EQ(map.sizes, (std::vector<uint64_t>{100, 7}));
+  EXPECT_EQ(map.strides, (std::vector<uint64_t>{208}));
+  EXPECT_EQ(map.box, (std::vector<uint32_t>{64, 64}));
+  ASSERT_TRUE(launch_map(*device, **kernel, 0x20000, 7, 104).ok());
+  ASSERT_EQ(fake.launches.size(), 3u);
+  EXPECT_EQ(fake.launches[0].threads, 12u * 32);
+  EXPECT_EQ(fake.launches[0].params, (std::vector<uint64_t>{0x10000, 7, 104, 0}));
+  EXPECT_EQ(fake.launches[1].params.back(), 0u);
+  EXPECT_EQ(fake.launches[2].params.back(), 1u);
+}
+
+TEST_F(TensorMapTest, RefusalsNameTheTensor) {
+  auto device = make_device();
+  auto kernel = *load_with_map(*device), writes = *load_with_map(*device, true);
+  EXPECT_EQ(refusal(launch_map(*device, *kernel, 0x10008, 7, 104)),
+            "kernel 'k': TMA cannot read tensor 'x': it starts at an address that is 8 bytes off a multiple of 16");
+  EXPECT_EQ(refusal(launch_map(*device, *writes, 0x10000, 7, 101)),
+            "kernel 'k': TMA cannot write tensor 'x': its dimension 0 has a stride of 202 bytes, which is no multiple "
+            "of 16 below 2^40");
+  EXPECT_EQ(refusal(launch_map(*device, *kernel, 0x10000, 0xffffffff, 104)),
+            "kernel 'k': TMA cannot read tensor 'x': its dimension 0 has -1 elements");
+  fake.failures["cuTensorMapEncodeTiled"] = {CUDA_ERROR_UNKNOWN};
+  EXPECT_EQ(refusal(launch_map(*device, *kernel, 0x10000, 7, 104)),
+            "kernel 'k': TMA cannot read tensor 'x': cuTensorMapEncodeTiled failed: CUDA_ERROR_UNKNOWN (the fake "
+            "driver says so)");
+  EXPECT_TRUE(fake.launches.empty());
+  EXPECT_TRUE(launch_map(*device, *kernel, 0x10000, 7, 104).ok());
+}
+
+TEST_F(TensorMapTest, OneRowNeedsNoStride) {
+  auto device = make_device();
+  auto kernel = *load_with_map(*device);
+  EXPECT_TRUE(launch_map(*device, *kernel, 0x10000, 1, 101).ok());
+}
+
+TEST_F(TensorMapTest, EmptyTensorsReadZerosOfOurOwn) {
+  auto device = make_device();
+  auto reads = *load_with_map(*device), writes = *load_with_map(*device, true);
+  ASSERT_TRUE(launch_map(*device, *reads, 0, 0, 104).ok());
+  ASSERT_TRUE(launch_map(*device, *writes, 8, 0, 104).ok());
+  ASSERT_EQ(fake.tensor_maps.size(), 2u);
+  EXPECT_EQ(fake.tensor_maps[0].sizes, (std::vector<uint64_t>{1, 1}));
+  EXPECT_EQ(*reinterpret_cast<const uint64_t*>(fake.tensor_maps[0].address), 0u);
+  EXPECT_NE(fake.tensor_maps[0].address, fake.tensor_maps[1].address);
+}
+
 TEST_F(CudaTest, RefusedLaunchNamesTheKernelAndKeepsTheDevice) {
   auto device = make_device();
   auto kernel = *load(*device);

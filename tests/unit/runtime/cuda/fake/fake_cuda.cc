@@ -356,6 +356,31 @@ CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute which, int value)
   f->max_shared = value;
   return CUDA_SUCCESS;
 }
+CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                                const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
+                                const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
+                                CUtensorMapSwizzle swizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill fill) {
+  BEGIN("cuTensorMapEncodeTiled");
+  const auto base = reinterpret_cast<uint64_t>(address);
+  if (rank < 1 || rank > 5 || base % 16 || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
+      fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+    return CUDA_ERROR_INVALID_VALUE;
+  FakeCuda::TensorMap t{type, static_cast<int>(rank), swizzle, base, {}, {}, {}};
+  for (cuuint32_t d = 0; d < rank; ++d) {
+    if (sizes[d] == 0 || sizes[d] > uint64_t{1} << 32 || box[d] == 0 || box[d] > 256 || element_strides[d] != 1)
+      return CUDA_ERROR_INVALID_VALUE;
+    t.sizes.push_back(sizes[d]), t.box.push_back(box[d]);
+    if (d + 1 == rank) continue;
+    if (strides[d] % 16 || strides[d] >= uint64_t{1} << 40) return CUDA_ERROR_INVALID_VALUE;
+    t.strides.push_back(strides[d]);
+  }
+  const uint64_t number = fake.tensor_maps.size();
+  fake.tensor_maps.push_back(std::move(t));
+  std::memset(map, 0, sizeof *map);
+  std::memcpy(map, &number, sizeof number);
+  return CUDA_SUCCESS;
+}
+
 #ifndef FAKE_CUDA_WITHOUT_LAUNCH
 CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz,
                         unsigned shared, CUstream s, void** params, void** extra) {

@@ -36,6 +36,13 @@ struct FakeCuda {
     std::vector<uint64_t> params;  // as many as `param_bytes` of the module has
   };
   std::vector<Launch> launches;
+  struct TensorMap {
+    int dtype, rank, swizzle;
+    uint64_t address;
+    std::vector<uint64_t> sizes, strides;  // innermost first; strides in bytes, one less
+    std::vector<uint32_t> box;
+  };
+  std::vector<TensorMap> tensor_maps;  // as they were encoded; a map holds its number
   size_t memory_used = 0;
   int live_streams = 0, live_events = 0, live_modules = 0, contexts = 0;
   std::string jit_log;                       // what the PTX compiler says when it fails
