@@ -47,6 +47,7 @@ void fuzz_target(const std::string& target, int count) {
   fuzz::for_each_seed(count, [&](uint64_t seed) {
     SCOPED_TRACE(target);
     fuzz::GeneratorOptions options;
+    options.dots = true;
     options.max_numel = seed % 3 == 0 ? 4096 : 256;
     fuzz::Program program = fuzz::generate(seed, options);
     std::unique_ptr<ir::Module> tile = ir::clone(*program.module);
