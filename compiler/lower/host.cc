@@ -175,6 +175,7 @@ void Lowering::pop_scope() {
     release(buffers_.at(v));
     buffers_.erase(v);
   }
+  for (const ir::Value* v : scopes_.back().borrowed) buffers_.erase(v);
   scopes_.pop_back();
 }
 

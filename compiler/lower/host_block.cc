@@ -40,7 +40,7 @@ Status Lowering::run_op(const ir::Op& op) {
     return {};
   }
   if (op.kind == OpKind::kScan) return run_scan(op);
-  if (op.kind == OpKind::kDot) return error_at(op.range, ErrorKind::kUnsupported, "dot is not supported on the host");
+  if (op.kind == OpKind::kDot) return run_dot(op);
   if (ir::is_pure(&op)) return {};
   if (op.kind == OpKind::kBarrier || op.kind == OpKind::kAssume) {
     done_.insert(&op);
@@ -95,7 +95,15 @@ void Lowering::store_yields(const ir::Op& user, std::span<ir::Value* const> valu
                             std::span<ir::Value* const> carried) {
   hold_ = true;
   flush();
-  auto is_carried = [&](const ir::Value* v) { return std::find(carried.begin(), carried.end(), v) != carried.end(); };
+  // A product that was added in place lies in the buffer of what was carried.
+  auto lies_in = [&](const ir::Value* v, const Buffer& buffer) {
+    auto stored = buffers_.find(v);
+    return buffer.bytes && stored != buffers_.end() && stored->second.offset == buffer.offset;
+  };
+  auto is_carried = [&](const ir::Value* v) {
+    return std::find(carried.begin(), carried.end(), v) != carried.end() ||
+           std::any_of(into.begin(), into.end(), [&](const Buffer& buffer) { return lies_in(v, buffer); });
+  };
   for (const ir::Value* v : values) {
     if (v->type.is_scalar()) continue;
     Slice slice;
@@ -113,7 +121,7 @@ void Lowering::store_yields(const ir::Op& user, std::span<ir::Value* const> valu
   done_.insert(&user);  // from here on it is no reason to keep a value elsewhere too
   std::vector<size_t> order;
   for (size_t i = 0; i < values.size(); ++i)
-    if (values[i]->type.is_tile() && !(i < carried.size() && values[i] == carried[i])) order.push_back(i);
+    if (values[i]->type.is_tile() && !lies_in(values[i], into[i])) order.push_back(i);
   auto by_shape = [&](size_t i, size_t k) {
     return std::ranges::lexicographical_compare(values[i]->type.shape.span(), values[k]->type.shape.span());
   };

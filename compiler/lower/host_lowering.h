@@ -3,6 +3,7 @@
 //   host.cc          the entry function, the loop over programs, scalars, scratch buffers
 //   host_block.cc    walks blocks: control flow, scans
 //   host_effects.cc  scalar accesses, atomics, print, assert
+//   host_dot.cc      matrix products
 //   host_group.cc    collects tile ops into fused loops and decides what is kept in scratch
 //   host_loop.cc     emits one fused loop nest, with reductions
 //   host_value.cc    emits one chunk of lanes of a value
@@ -69,6 +70,9 @@ struct Loop {
   int64_t count = 0, step = 0;
 };
 
+struct Product;
+struct ProductOperand;
+
 class Lowering {
  public:
   Lowering(const ir::Module& source, llvm::LLVMContext& context);
@@ -117,6 +121,18 @@ class Lowering {
   std::vector<Buffer> keep_carried(const ir::Op& user, std::span<ir::Value* const> values);
   void store_yields(const ir::Op& user, std::span<ir::Value* const> values, std::span<const Buffer> into,
                     std::span<ir::Value* const> carried);
+
+  // --- host_dot.cc
+  Status run_dot(const ir::Op& op);
+  /// Where the result goes: the buffer of c when that is this scope's and nothing needs c any more.
+  Buffer accumulate_in_place(const ir::Op& op);
+  Buffer convert_tile(ProductOperand& tile, DType to);
+  void emit_product(const Product& whole);
+  void pack_panel(const Product& p, V first_k, V first_column);
+  void multiply_block(const Product& p, int64_t rows, V a, V from_b, V c_in, V c_out);
+  V element_address(DType dtype, V base, V index);
+  V load_number(DType dtype, DType as, V at, unsigned lanes);
+  void store_number(DType dtype, V at, V value);
 
   // --- host_effects.cc
   Status run_elements(const ir::Op& op);
@@ -219,6 +235,7 @@ class Lowering {
 
   struct Scope {
     std::vector<const ir::Value*> scalars, buffers;
+    std::vector<const ir::Value*> borrowed;  // in buffers that belong to the loop around
   };
   std::vector<Scope> scopes_;
   std::unordered_map<const ir::Value*, V> scalars_;
