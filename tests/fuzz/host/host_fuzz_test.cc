@@ -26,6 +26,7 @@ void run_program(const fuzz::Program& program, const ir::Module& module) {
 
 TEST(HostFuzz, SameAsTheInterpreter) {
   fuzz::GeneratorOptions options;
+  options.dots = true;
   fuzz::for_each_seed(60, [&](uint64_t seed) {
     for (bool reread : {false, true}) {
       options.reread = reread;
@@ -37,8 +38,10 @@ TEST(HostFuzz, SameAsTheInterpreter) {
 
 TEST(HostFuzz, SameAfterTheHostPasses) {
   const target::Target& host = *target::find("host");
+  fuzz::GeneratorOptions options;
+  options.dots = true;
   fuzz::for_each_seed(30, [&](uint64_t seed) {
-    fuzz::Program program = fuzz::generate(seed);
+    fuzz::Program program = fuzz::generate(seed, options);
     std::unique_ptr<ir::Module> module = ir::clone(*program.module);
     Status passed = passes::run(passes::pipeline(host.kind), *module, host, {});
     ASSERT_TRUE(passed.ok()) << render(passed.error());
