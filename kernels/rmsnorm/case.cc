@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "kernels/registry.h"
+#include "kernels/rows.h"
 
 namespace kiln::kernels {
 
@@ -49,16 +50,11 @@ Result<Problem> make(Sources& sources, const Request& request) {
 }
 
 std::vector<std::vector<double>> reference(const Rows& rows) {
-  std::vector<double> out(rows.inputs[0].size());
-  int64_t n = rows.row_size;
-  for (int64_t r = 0; r < rows.count; ++r) {
-    const double* x = rows.inputs[0].data() + r * n;
-    double squares = 0;
-    for (int64_t c = 0; c < n; ++c) squares += x[c] * x[c] / static_cast<double>(n);
-    double rstd = 1 / std::sqrt(squares + kEps);
-    for (int64_t c = 0; c < n; ++c) out[static_cast<size_t>(r * n + c)] = x[c] * rstd * rows.inputs[1][c];
-  }
-  return {std::move(out)};
+  const std::vector<double>& weight = rows.inputs[1];
+  return {each_row(rows, [&, n = rows.row_size](const double* x, double* y) {
+    const double rstd = 1 / std::sqrt(row_mean(x, n, [](double v) { return v * v; }) + kEps);
+    for (int64_t c = 0; c < n; ++c) y[c] = x[c] * rstd * weight[c];
+  })};
 }
 
 }  // namespace
@@ -68,18 +64,9 @@ const Case kRmsNorm = {
     .formula = "x / rms(x) * w",
     .folder = "rmsnorm",
     .function = "rmsnorm_kernel",
-    .gpu_sizes =
-        [] {
-          return std::vector<Shape>{{8192, 8192}, {65536, 1024}, {4096, 32768}};
-        },
-    .host_sizes =
-        [] {
-          return std::vector<Shape>{{2048, 8192}, {16384, 1024}, {512, 32768}};
-        },
-    .test_sizes =
-        [] {
-          return std::vector<Shape>{{1, 1}, {3, 5}, {7, 127}, {5, 1024}, {4, 1000}, {2, 8195}};
-        },
+    .gpu_sizes = row_gpu_sizes,
+    .host_sizes = row_host_sizes,
+    .test_sizes = row_test_sizes,
     .make = make,
     .reference = reference,
     .tolerance = [](DType t) { return t == DType::kF32 ? 5e-6 : 5e-3; },

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/registry.h"
+#include "kernels/rows.h"
 
 namespace kiln::kernels {
 
@@ -46,15 +47,11 @@ Result<Problem> make(Sources& sources, const Request& request) {
 }
 
 std::vector<std::vector<double>> reference(const Rows& rows) {
-  std::vector<double> out(rows.inputs[0].size());
-  for (int64_t r = 0; r < rows.count; ++r) {
-    const double* x = rows.inputs[0].data() + r * rows.row_size;
-    double* y = out.data() + r * rows.row_size;
-    double most = *std::max_element(x, x + rows.row_size), sum = 0;
-    for (int64_t c = 0; c < rows.row_size; ++c) sum += y[c] = std::exp(x[c] - most);
-    for (int64_t c = 0; c < rows.row_size; ++c) y[c] /= sum;
-  }
-  return {std::move(out)};
+  return {each_row(rows, [n = rows.row_size](const double* x, double* y) {
+    double most = *std::max_element(x, x + n), sum = 0;
+    for (int64_t c = 0; c < n; ++c) sum += y[c] = std::exp(x[c] - most);
+    for (int64_t c = 0; c < n; ++c) y[c] /= sum;
+  })};
 }
 
 }  // namespace
@@ -64,18 +61,9 @@ const Case kSoftmax = {
     .formula = "exp(x - max) / sum",
     .folder = "softmax",
     .function = "softmax_kernel",
-    .gpu_sizes =
-        [] {
-          return std::vector<Shape>{{8192, 8192}, {65536, 1024}, {4096, 32768}};
-        },
-    .host_sizes =
-        [] {
-          return std::vector<Shape>{{2048, 8192}, {16384, 1024}, {512, 32768}};
-        },
-    .test_sizes =
-        [] {
-          return std::vector<Shape>{{1, 1}, {3, 5}, {7, 127}, {5, 1024}, {4, 1000}, {2, 8195}};
-        },
+    .gpu_sizes = row_gpu_sizes,
+    .host_sizes = row_host_sizes,
+    .test_sizes = row_test_sizes,
     .make = make,
     .reference = reference,
     .tolerance = [](DType t) { return t == DType::kF32 ? 1e-6 : 4e-3; },
