@@ -35,15 +35,65 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 namespace {
 
+constexpr size_t kMostShown = 160;  // bytes of a source line
+constexpr size_t kLongestWord = 400;
+
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+/// A part of a line that can be printed, and what stands below it to put a mark under one of its characters.
+struct Shown {
+  std::string text, below;
+};
+
+Shown shown(std::string_view bytes) {
+  Shown s;
+  for (char c : bytes) {
+    const bool control = (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
+    s.text += control ? "\ufffd" : std::string(1, c);
+    if (!continues_character(c)) s.below += c == '\t' ? '\t' : ' ';
+  }
+  return s;
+}
+
 void append_place(std::string& out, const Place& p, bool color) {
   if (!p.line) return;
-  std::string number = std::to_string(p.line);
-  out += fmt::format("  {} | {}\n", number, p.text);
-  std::string pad;
-  for (int i = 0; i + 1 < p.column && i < static_cast<int>(p.text.size()); ++i) pad += p.text[i] == '\t' ? '\t' : ' ';
-  std::string carets(static_cast<size_t>(std::max(1, p.end_column - p.column)), '^');
-  out += fmt::format("  {} | {}{}{}{}\n", std::string(number.size(), ' '), pad, color ? "\033[1;31m" : "", carets,
+  const std::string_view line = p.text;
+  const size_t at = std::min(static_cast<size_t>(std::max(0, p.column - 1)), line.size());
+  // Of a long line, the part around the place.
+  size_t first =
+      at < kMostShown * 3 / 4 ? 0 : std::min(at - kMostShown / 2, line.size() - std::min(line.size(), kMostShown));
+  size_t last = std::min(line.size(), first + kMostShown);
+  while (first < at && continues_character(line[first])) ++first;
+  while (last < line.size() && continues_character(line[last])) ++last;
+  const size_t end = std::clamp(static_cast<size_t>(std::max(0, p.end_column - 1)), at, last);
+
+  const std::string number = std::to_string(p.line);
+  const std::string_view before = first ? "…" : "", after = last < line.size() ? "…" : "";
+  out += fmt::format("  {} | {}{}{}\n", number, before, shown(line.substr(first, last - first)).text, after);
+  const std::string carets(std::max<size_t>(1, shown(line.substr(at, end - at)).below.size()), '^');
+  out += fmt::format("  {} | {}{}{}{}{}\n", std::string(number.size(), ' '), first ? " " : "",
+                     shown(line.substr(first, at - first)).below, color ? "\033[1;31m" : "", carets,
                      color ? "\033[0m" : "");
+}
+
+/// Words of a size that only a generated or broken text has lose their middle.
+std::string readable(const std::string& message) {
+  std::string out;
+  for (size_t at = 0; at < message.size();) {
+    const size_t end = std::min(message.find_first_of(" \n", at), message.size());
+    const std::string_view word = std::string_view(message).substr(at, end - at);
+    if (word.size() <= kLongestWord) {
+      out += word;
+    } else {
+      size_t head = kLongestWord / 2, tail = word.size() - 20;
+      while (continues_character(word[head])) --head;
+      while (continues_character(word[tail])) ++tail;
+      out += fmt::format("{}…{}", word.substr(0, head), word.substr(tail));
+    }
+    if (end < message.size()) out += message[end];
+    at = end + 1;
+  }
+  return out;
 }
 
 std::string head(const Place& p) {
@@ -57,10 +107,11 @@ std::string render(const Diagnostic& d, bool color) {
   const char* bold = color ? "\033[1m" : "";
   const char* red = color ? "\033[1;31m" : "";
   const char* off = color ? "\033[0m" : "";
-  std::string out = fmt::format("{}{}{}{}error: {}{}{}{}\n", bold, head(d.place), off, red, off, bold, d.message, off);
+  std::string out =
+      fmt::format("{}{}{}{}error: {}{}{}{}\n", bold, head(d.place), off, red, off, bold, readable(d.message), off);
   append_place(out, d.place, color);
   for (const Note& n : d.notes) {
-    out += fmt::format("  {}{}\n", n.place.line ? head(n.place) : "", n.message);
+    out += fmt::format("  {}{}\n", n.place.line ? head(n.place) : "", readable(n.message));
     append_place(out, n.place, color);
   }
   return out;
