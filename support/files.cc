@@ -48,6 +48,7 @@ Result<std::string> read_file(const std::string& path) {
   struct stat st {};
   if (::fstat(fd.get(), &st) != 0) return io_error("read", path, errno);
   if (S_ISDIR(st.st_mode)) return io_error("read", path, EISDIR);
+  if (static_cast<uint64_t>(st.st_size) > kLargestFile) return io_error("read", path, EFBIG);
   std::string text;
   text.reserve(static_cast<size_t>(st.st_size));
   char buffer[1 << 16];
@@ -56,11 +57,33 @@ Result<std::string> read_file(const std::string& path) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return io_error("read", path, errno);
     if (n == 0) return text;
+    if (text.size() + static_cast<size_t>(n) > kLargestFile) return io_error("read", path, EFBIG);
     text.append(buffer, static_cast<size_t>(n));
   }
 }
 
+namespace {
+
+/// 0, or errno.
+int write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    ssize_t n = ::write(fd, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+  return 0;
+}
+
+}  // namespace
+
 Status write_file_atomic(const std::string& path, std::string_view content) {
+  struct stat st {};
+  if (::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
+    Fd special(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    int code = special.get() < 0 ? errno : write_all(special.get(), content);
+    return code ? Status(io_error("write", path, code)) : Status();
+  }
   static std::atomic<unsigned> counter{0};  // with the process id, makes the temporary name unique
   std::string temporary = fmt::format("{}.{}.{}.tmp", path, ::getpid(), counter.fetch_add(1));
   Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
@@ -69,12 +92,7 @@ Status write_file_atomic(const std::string& path, std::string_view content) {
     ::unlink(temporary.c_str());
     return io_error("write", path, code);
   };
-  while (!content.empty()) {
-    ssize_t n = ::write(fd.get(), content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return give_up(errno);
-    content.remove_prefix(static_cast<size_t>(n));
-  }
+  if (int code = write_all(fd.get(), content)) return give_up(code);
   if (int code = fd.close()) return give_up(code);
   if (::rename(temporary.c_str(), path.c_str()) != 0) return give_up(errno);
   return {};

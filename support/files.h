@@ -1,5 +1,6 @@
 // Files: whole-file reads, atomic writes, folders. Errors are kIo and carry the path and the system's words.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,11 +10,15 @@
 
 namespace kiln {
 
+/// What is larger is no program, kernel or list of ours; ranges in texts count in 32 bits.
+inline constexpr size_t kLargestFile = size_t{256} << 20;
+
+/// The whole file, of kLargestFile bytes at most.
 Result<std::string> read_file(const std::string& path);
 
 /// Writes a temporary file in the same folder and renames it: a reader sees the old content or the new, never a part.
 /// Not synced to the disk: after a power loss the file may be missing or torn, so contents that matter carry a
-/// checksum.
+/// checksum. What is there and no regular file, such as a pipe or /dev/stdout, is written in place.
 Status write_file_atomic(const std::string& path, std::string_view content);
 
 /// `mkdir -p`.

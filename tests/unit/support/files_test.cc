@@ -99,6 +99,34 @@ TEST(Files, ConcurrentWritersNeverShowAPart) {
   writer.join();
 }
 
+TEST(Files, RefusesWhatIsNoProgramOfOurs) {
+  std::string path = scratch_folder() + "/huge";
+  ASSERT_TRUE(write_file_atomic(path, "").ok());
+  ASSERT_EQ(truncate(path.c_str(), static_cast<off_t>(kLargestFile) + 1), 0);  // takes no room on the disk
+  auto text = read_file(path);
+  ASSERT_FALSE(text.ok());
+  EXPECT_EQ(text.error().message, "cannot read '" + path + "': File too large");
+}
+
+// Renaming over /dev/null would replace the device by a file.
+TEST(Files, WritesSpecialFilesInPlace) {
+  std::string path = scratch_folder() + "/pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  std::string got;
+  std::thread reader([&] {
+    auto text = read_file(path);
+    ASSERT_TRUE(text.ok());
+    got = *text;
+  });
+  EXPECT_TRUE(write_file_atomic(path, "through the pipe").ok());
+  reader.join();
+  EXPECT_EQ(got, "through the pipe");
+  struct stat st {};
+  ASSERT_EQ(stat(path.c_str(), &st), 0);
+  EXPECT_TRUE(S_ISFIFO(st.st_mode));
+  EXPECT_FALSE(write_file_atomic("/dev/full", "x").ok());
+}
+
 TEST(Files, CacheFolderFollowsTheVariables) {
   setenv("XDG_CACHE_HOME", "/x", 1);
   unsetenv("KILN_CACHE_DIR");
