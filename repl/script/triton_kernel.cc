@@ -347,6 +347,11 @@ void KernelObject::convert(Interp& in, const Bound& bound, std::vector<std::opti
       arg.emplace(&std::as_const(t->tensor));
     else if (v->is_small_int())
       arg.emplace(v->integer());
+    else if (auto* w = v->get<WideInt>(); w && w->value > 0 && w->value <= ast::Int{UINT64_MAX})
+      arg.emplace(static_cast<uint64_t>(w->value));
+    else if (w)
+      in.fail(ErrorKind::kValue, "the argument '{}' of the kernel {} is {}, which does not fit 64 bits",
+              kernel.params()[i].name, kernel.name(), in.repr(*v));
     else if (v->is_float())
       arg.emplace(v->real());
     else if (v->is_bool())
