@@ -57,7 +57,8 @@ InterruptGuard::InterruptGuard(script::Session& session) {
 
 InterruptGuard::~InterruptGuard() {
   signal(SIGINT, SIG_DFL);
-  g_running = nullptr;
+  // One that came too late for this entry must not stop the next.
+  g_running.exchange(nullptr)->forget_interrupt();
 }
 
 Shell::Shell(const Options& options, std::function<void(std::string_view)> output)
@@ -128,6 +129,7 @@ Status Shell::entry(const std::string& text) {
     line.remove_suffix(1);
   if (line.empty()) return {};
   if (line == "?" || line == "help") line = "%help";
+  if (line == "exit" || line == "quit") return code("exit()", "<exit>", script::Mode::kInteractive);
   if (line.starts_with('%')) {
     KILN_CHECK_OK(open_device());
     InterruptGuard guard(session_);

@@ -431,6 +431,7 @@ void install_builtins(Interp& in) {
   install_types(in);
   install_str_methods(in);
   install_container_methods(in);
+  install_exits(in);
 }
 
 }  // namespace kiln::script

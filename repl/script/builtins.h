@@ -11,6 +11,7 @@ void install_builtins(Interp& in);
 void install_types(Interp& in);  // int, str, list… as callable types
 void install_str_methods(Interp& in);
 void install_container_methods(Interp& in);
+void install_exits(Interp& in);  // exit and quit
 
 /// triton.language or a module inside it, whose members the compiler knows; null for other paths.
 Ref<ModuleObject> language_module(std::string_view path);

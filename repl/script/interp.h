@@ -261,8 +261,10 @@ void Interp::for_each(const Value& v, Visit&& visit) {
   }
   if (auto* range = v.get<Range>()) {
     int64_t n = range->count();
-    for (int64_t i = 0; i < n; ++i)
+    for (int64_t i = 0; i < n; ++i) {
+      check_interrupt();  // costs no memory, so it may be a long loop: sum(range(10**12))
       if (!visit(Value::integer(range->start + i * range->step))) return;
+    }
     return;
   }
   Ref<IteratorObject> it = iterator(v);

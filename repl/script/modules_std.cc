@@ -245,6 +245,8 @@ Value sys_exit(Interp& in, NativeArgs& a) {
   in.fail_as("SystemExit", "exit {}", *in.exit_code);
 }
 constexpr NativeDef kSys[] = {{"exit(code=0)", sys_exit, "ends the script"}};
+constexpr NativeDef kExits[] = {{"exit(code=0)", sys_exit, "ends kiln; so does Ctrl-D at the prompt"},
+                                {"quit(code=0)", sys_exit, "the same as exit()"}};
 
 Value write(Interp& in, NativeArgs& a) {
   in.print(in.to_text(a[0], "write()'s text"));
@@ -377,5 +379,7 @@ constexpr ModuleDef kStdModules[] = {
 }  // namespace
 
 std::span<const ModuleDef> std_modules() { return kStdModules; }
+
+void install_exits(Interp& in) { in.add_builtins(kExits); }
 
 }  // namespace kiln::script

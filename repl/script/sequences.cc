@@ -27,7 +27,8 @@ class IndexIterator : public IteratorObject {
 class RangeIterator : public IteratorObject {
  public:
   explicit RangeIterator(const Range& r) : at_(r.start), step_(r.step), left_(r.count()) {}
-  bool next(Interp&, Value& out) override {
+  bool next(Interp& in, Value& out) override {
+    in.check_interrupt();
     if (left_-- <= 0) return false;
     out = Value::integer(at_);
     if (left_ > 0) at_ += step_;

@@ -218,6 +218,7 @@ Result<std::string> Session::source_of(std::string expression) const {
 }
 
 void Session::interrupt() { interp_->interrupted.store(true); }
+void Session::forget_interrupt() { interp_->interrupted.store(false); }
 
 Result<Device> Session::device() {
   Device d;

@@ -68,6 +68,8 @@ class Session {
 
   /// From a signal handler or another thread: the running script stops at its next loop turn or call with kInterrupted.
   void interrupt();
+  /// Takes back an interrupt that no script has met yet.
+  void forget_interrupt();
 
   Result<Device> device();
   void set_device(Device device);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <deque>
 
 #include "repl/completion.h"
@@ -96,6 +97,28 @@ TEST(Prompt, AnErrorEndsTheEntryOnly) {
   EXPECT_EQ(t.out, "1\n");
   EXPECT_NE(t.err.find("nothing"), std::string::npos);
   EXPECT_EQ(t.code, 0);
+}
+
+TEST(Prompt, ALateInterruptStopsNothing) {
+  std::string out;
+  Options options;
+  options.device = "cpu";
+  Shell shell(options, [&](std::string_view s) { out += s; });
+  {
+    InterruptGuard guard(shell.session());
+    raise(SIGINT);
+  }
+  EXPECT_TRUE(shell.entry("for i in range(2): print(i)").ok());
+  EXPECT_EQ(out, "0\n1\n");
+}
+
+TEST(Prompt, ExitAndQuitEndIt) {
+  for (const char* word : {"exit", "quit", "exit()", "quit()"}) {
+    Terminal t = type({line(word), line("print('never')")});
+    EXPECT_EQ(t.out + t.err, "") << word;
+    EXPECT_EQ(t.code, 0);
+  }
+  EXPECT_EQ(type({line("exit(3)")}).code, 3);
 }
 
 TEST(Prompt, InterruptDropsTheLines) {

@@ -62,16 +62,26 @@ TEST_F(SessionTest, ExitStopsTheScript) {
 }
 
 TEST_F(SessionTest, CanBeInterrupted) {
-  std::thread other([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    session->interrupt();
-  });
-  Status s = session->run("while True: pass", "t.py");
-  other.join();
-  ASSERT_FALSE(s.ok());
-  EXPECT_EQ(s.error().kind, ErrorKind::kInterrupted);
+  for (const char* text : {"while True: pass", "sum(range(10**12))", "[i for i in range(10**12)]"}) {
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      session->interrupt();
+    });
+    Status s = session->run(text, "t.py");
+    other.join();
+    ASSERT_FALSE(s.ok()) << text;
+    EXPECT_EQ(s.error().kind, ErrorKind::kInterrupted) << text;
+  }
+  session->interrupt();
+  session->forget_interrupt();
   run("print('goes on')");
   EXPECT_EQ(out, "goes on\n");
+}
+
+TEST_F(SessionTest, ExitNeedsNoImport) {
+  run("exit(4)\nprint('never')\n");
+  EXPECT_EQ(session->exit_code(), 4);
+  EXPECT_EQ(out, "");
 }
 
 TEST_F(SessionTest, PreparesExpressions) {
