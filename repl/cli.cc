@@ -1,6 +1,5 @@
 #include "repl/cli.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include "profiler/report/table.h"
@@ -35,7 +34,7 @@ int run_file(const Options& o, const std::string& path, const std::string& shown
 int prompt(const Options& o) {
   auto device = o.device.empty() ? Device::open_default() : Device::open(o.device);
   if (!device.ok()) return failed(device.error(), o.json);
-  fmt::print("{}\n", banner(*device));
+  put(stdout, banner(*device) + "\n");
   Shell shell(o, nullptr);
   shell.session().set_device(*device);
   std::string folder = state_folder();
@@ -48,18 +47,13 @@ int devices(const Options& o) {
   auto current = o.device.empty() ? Device::open_default() : Device::open(o.device);
   if (!current.ok()) return failed(current.error(), o.json);
   report::Table table = devices_table(*current);
-  fmt::print("{}", o.json ? report::to_json(table) : report::to_text(table, {report::wants_color(STDOUT_FILENO)}));
+  put(stdout, o.json ? report::to_json(table) : report::to_text(table, {report::wants_color(STDOUT_FILENO)}));
   return kExitOk;
 }
 
 int exit_code(const Result<int>& result, bool json) { return result.ok() ? *result : failed(result.error(), json); }
 
-}  // namespace
-
-int run(int argc, const char* const* argv) {
-  ParsedOptions parsed = parse_options(argc, argv);
-  if (!parsed.options) return parsed.exit_code;
-  Options& o = *parsed.options;
+int run_command(Options& o) {
   switch (o.command) {
     case Command::kPrompt:
       if (isatty(STDIN_FILENO)) return prompt(o);
@@ -85,7 +79,7 @@ int run(int argc, const char* const* argv) {
       return exit_code(check_command(o.compile, o.device, o.json), o.json);
     case Command::kEnv: {
       report::Table table = env_table();
-      fmt::print("{}", o.json ? report::to_json(table) : report::to_text(table, {report::wants_color(STDOUT_FILENO)}));
+      put(stdout, o.json ? report::to_json(table) : report::to_text(table, {report::wants_color(STDOUT_FILENO)}));
       return kExitOk;
     }
     case Command::kDevices:
@@ -94,6 +88,19 @@ int run(int argc, const char* const* argv) {
       return exit_code(demo_command(o.demo, o.device, o.json), o.json);
   }
   return kExitUsage;
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv) {
+  keep_standard_streams();
+  ParsedOptions parsed = parse_options(argc, argv);
+  int code = parsed.options ? run_command(*parsed.options) : parsed.exit_code;
+  if (Status s = finish_output(); !s.ok()) {
+    print_error(s.error(), parsed.options && parsed.options->json);
+    if (code == kExitOk) code = kExitError;
+  }
+  return code;
 }
 
 }  // namespace kiln::repl

@@ -134,7 +134,7 @@ CompileOptions options_for(const CompileArgs& args, std::string target) {
 
 void print_assumptions(const std::vector<std::string>& assumptions) {
   if (assumptions.empty()) return;
-  fmt::print(stderr, "assumed {}; --signature and --constexpr say otherwise\n", fmt::join(assumptions, ", "));
+  put(stderr, fmt::format("assumed {}; --signature and --constexpr say otherwise\n", fmt::join(assumptions, ", ")));
 }
 
 void print_phases(const CompiledKernel& kernel) {
@@ -145,7 +145,7 @@ void print_phases(const CompiledKernel& kernel) {
     total += p.ms;
   }
   table.add_row({"total", report::Cell::of(total, 3)});
-  fmt::print(stderr, "{}", report::to_text(table, {report::wants_color(STDERR_FILENO)}));
+  put(stderr, report::to_text(table, {report::wants_color(STDERR_FILENO)}));
 }
 
 Status emit(const CompileArgs& args, const std::string& bytes, bool binary) {
@@ -153,8 +153,8 @@ Status emit(const CompileArgs& args, const std::string& bytes, bool binary) {
   if (binary && isatty(STDOUT_FILENO))
     return with_note(error(ErrorKind::kValue, "{} is binary, and this is a terminal", args.emit),
                      "help: write it to a file with -o FILE");
-  std::fwrite(bytes.data(), 1, bytes.size(), stdout);
-  if (!binary && !bytes.empty() && bytes.back() != '\n') std::fputc('\n', stdout);
+  put(stdout, bytes);
+  if (!binary && !bytes.empty() && bytes.back() != '\n') put(stdout, "\n");
   std::fflush(stdout);
   return {};
 }
@@ -208,7 +208,7 @@ Status compile_command(const CompileArgs& given, const std::string& device) {
     options.on_stage = [&](std::string_view stage, const std::string& text) {
       stages[std::string(stage)] = text;
       if (stage.starts_with("ir:") && (args.print_after == "all" || args.print_after == stage.substr(3)))
-        fmt::print(stderr, "# after {}\n{}\n", stage.substr(3), text);
+        put(stderr, fmt::format("# after {}\n{}\n", stage.substr(3), text));
     };
   Result<CompiledKernel> compiled = compile(*function, special.args, options);
   // A stage that was reached is worth showing even when a later one failed: that is how one looks for the reason.
@@ -261,14 +261,16 @@ Result<int> check_command(const CompileArgs& args, const std::string& device, bo
       nlohmann::ordered_json line = {{"kernel", f->def->name}, {"target", target}, {"ok", status.ok()}};
       if (!assumptions.empty()) line["assumed"] = assumptions;
       if (!status.ok()) line["error"] = nlohmann::ordered_json::parse(error_json(status.error()));
-      fmt::print("{}\n", line.dump());
+      put(stdout, line.dump() + "\n");
       continue;
     }
-    fmt::print("{} {} for {}{}\n", f->def->name, status.ok() ? "compiles" : "does not compile", target,
-               assumptions.empty() ? "" : fmt::format(" (assumed {})", fmt::join(assumptions, ", ")));
-    if (!status.ok()) fmt::print("{}", render(status.error(), report::wants_color(STDOUT_FILENO)));
+    put(stdout, fmt::format("{} {} for {}{}\n", f->def->name, status.ok() ? "compiles" : "does not compile", target,
+                            assumptions.empty() ? "" : fmt::format(" (assumed {})", fmt::join(assumptions, ", "))));
+    if (!status.ok()) put(stdout, render(status.error(), report::wants_color(STDOUT_FILENO)));
   }
-  if (!json) fmt::print("{} of {} kernels compile\n", kernels.size() - static_cast<size_t>(failed), kernels.size());
+  if (!json)
+    put(stdout,
+        fmt::format("{} of {} kernels compile\n", kernels.size() - static_cast<size_t>(failed), kernels.size()));
   return failed ? kExitError : kExitOk;
 }
 

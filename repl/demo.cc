@@ -9,6 +9,7 @@
 #include "kernels/case.h"
 #include "profiler/measure.h"
 #include "profiler/report/table.h"
+#include "repl/files.h"
 #include "repl/static_table.h"
 #include "support/diag.h"
 
@@ -29,12 +30,12 @@ constexpr const char* kStaticTarget = "sm_90a";
 struct Printer {
   bool json;
   void table(const Table& t) const {
-    fmt::print("{}", json ? report::to_json(t) : report::to_text(t, {report::wants_color(STDOUT_FILENO)}) + "\n");
+    put(stdout, json ? report::to_json(t) : report::to_text(t, {report::wants_color(STDOUT_FILENO)}) + "\n");
     std::fflush(stdout);
   }
   // What is being done: on stderr, and only where somebody looks.
   void progress(const std::string& what) const {
-    if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\033[K{}", what), std::fflush(stderr);
+    if (isatty(STDERR_FILENO)) put(stderr, "\r\033[K" + what);
   }
   void end_progress() const { progress(""); }
 };
