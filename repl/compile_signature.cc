@@ -16,9 +16,7 @@ namespace {
 
 using ast::Body;
 using ast::Expr;
-using ast::ExprKind;
 using ast::Stmt;
-using ast::StmtKind;
 
 using OnExpr = std::function<void(const Expr&)>;
 using OnStmt = std::function<void(const Stmt&)>;

@@ -11,7 +11,6 @@ namespace kiln::passes {
 namespace {
 
 using ir::Op;
-using ir::OpKind;
 using ir::Value;
 
 /// Everything that tells two ops apart, as bytes.
