@@ -38,7 +38,7 @@ Value* Lowering::leader() {
   return partition == Partition::kOneThread ? nullptr : b.CreateICmpEQ(thread.thread(), b.getInt32(0));
 }
 
-Value* Lowering::shared(Value* offset, int64_t constant) {
+llvm::GlobalVariable* Lowering::shared_memory() {
   llvm::GlobalVariable* memory = module.getNamedGlobal("kiln_shared");
   if (!memory) {
     auto* type = llvm::ArrayType::get(b.getInt8Ty(), 0);
@@ -47,7 +47,11 @@ Value* Lowering::shared(Value* offset, int64_t constant) {
     // The swizzles of TMA and wgmma count from addresses that are multiples of 1024.
     memory->setAlignment(llvm::Align(launch.tensor_maps.empty() && !launch.uses_wgmma ? 16 : 1024));
   }
-  Value* address = b.CreateInBoundsGEP(b.getInt8Ty(), memory, b.CreateZExt(offset, b.getInt64Ty()));
+  return memory;
+}
+
+Value* Lowering::shared(Value* offset, int64_t constant) {
+  Value* address = b.CreateInBoundsGEP(b.getInt8Ty(), shared_memory(), b.CreateZExt(offset, b.getInt64Ty()));
   return b.CreateInBoundsGEP(b.getInt8Ty(), address, b.getInt64(static_cast<uint64_t>(constant)));
 }
 

@@ -55,6 +55,8 @@ struct Lowering {
   void barrier();
   /// True in the one thread of the partition that issues bulk copies; null where there is but one.
   llvm::Value* leader();
+  /// The kernel's dynamic shared memory.
+  llvm::GlobalVariable* shared_memory();
   /// The address of a byte of the kernel's dynamic shared memory; `offset` is i32.
   llvm::Value* shared(llvm::Value* offset, int64_t constant);
   llvm::Value* load_shared(llvm::Value* address, llvm::Type* type, int lanes);
@@ -72,8 +74,8 @@ struct Lowering {
   }
 };
 
-/// The address handle + map.apply(r, lane, warp)·scale in shared memory, with what no bit of the thread's share meets as
-/// the access's own offset.
+/// The address handle + map.apply(r, lane, warp)·scale in shared memory, with what no bit of the thread's share meets
+/// as the access's own offset.
 llvm::Value* place_of(Lowering& l, llvm::Value* handle, const layout::XorMap& map, uint32_t r, uint32_t scale);
 
 int num_registers(const ir::Type& type);

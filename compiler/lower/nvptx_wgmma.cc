@@ -209,8 +209,9 @@ class DescriptorMaker {
       : l_(l), m_(m) {
     llvm::IRBuilder<>& b = l.b;
     by_warp.insert(by_warp.begin(), kGroupWarpBits, 0);
-    Value* address =
-        b.CreatePtrToInt(l.shared(b.CreateAdd(handle, l.thread.uniform_share(by_warp)), 0), b.getInt32Ty());
+    // In 32 bits throughout: this stands between the wait for an operand and the product.
+    Value* tile = b.CreateAdd(handle, l.thread.uniform_share(by_warp));
+    Value* address = b.CreateAdd(b.CreatePtrToInt(l.shared_memory(), b.getInt32Ty()), tile);
     // In a cluster the upper bits hold the CTA's rank.
     low_ = b.CreateAnd(b.CreateLShr(address, 4), 0x3fff);
     low_ = b.CreateOr(low_, b.getInt32(m.leading >> 4 << 16), "", /*IsDisjoint=*/true);

@@ -82,8 +82,10 @@ const bool kStatic = golden::register_folder("static", [](const golden::Input& i
 });
 
 std::string resources(const Built& b) {
-  return fmt::format("{} registers, {} bytes of spills, {} bytes of shared memory\n", b.code.cubin.registers,
-                     b.code.cubin.spill_bytes, b.shared_bytes);
+  std::string text = fmt::format("{} registers, {} bytes of spills, {} bytes of shared memory\n",
+                                 b.code.cubin.registers, b.code.cubin.spill_bytes, b.shared_bytes);
+  for (const std::string& remark : b.code.cubin.messages) text += "    " + remark + "\n";
+  return text;
 }
 
 class NoAssembler : public testing::Test {
