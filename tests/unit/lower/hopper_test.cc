@@ -164,6 +164,17 @@ TEST(Hopper, RefusesWhatCannotWork) {
             "store in the second region of warp_specialize, which one thread runs; move it into the first");
 }
 
+/// Sums that are read before their wait make the assembler wait after each product, which it only mentions.
+TEST(Hopper, RemarksOfTheAssemblerAreKept) {
+  if (codegen::linker_fingerprint().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
+  const std::string ptx = replaced(ptx_of(hopper_gemm_ir({})), "wgmma.wait_group.sync.aligned 0;", "");
+  auto cubin = codegen::link_cubin(ptx, *target::find("sm_90a"));
+  ASSERT_TRUE(cubin.ok()) << render(cubin.error());
+  std::string remarks;
+  for (const std::string& message : cubin->messages) remarks += message + "\n";
+  EXPECT_NE(remarks.find("(C75"), std::string::npos) << remarks;
+}
+
 /// The text itself, on the played machine: what the GPU is given has no race, no deadlock, and the right sums.
 TEST(Hopper, TheGemmIsRightOnThePlayedMachine) {
   const uint32_t seed = std::random_device{}();
