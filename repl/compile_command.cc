@@ -215,7 +215,7 @@ Status compile_command(const CompileArgs& given, const std::string& device) {
   auto stage = stages.find(args.emit);
   if (stage != stages.end()) KILN_CHECK_OK(emit(args, stage->second, false));
   if (!compiled.ok()) return compiled.error();
-  for (const std::string& warning : compiled->warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : compiled->warnings) put(stderr, "warning: " + warning + "\n");
   if (!args.print_after.empty() && args.print_after != "all" && !stages.contains("ir:" + args.print_after))
     return no_such_form(
         [&] {
