@@ -31,16 +31,22 @@ struct Matrix {
 Result<Matrix> matrix(const Tensor& t, std::string_view name) {
   if (t.shape().size() != 2)
     return error(ErrorKind::kType, "{} of a product has {} dimensions, and must have 2", name, t.shape().size());
-  const auto strides = t.strides();
-  const bool rows = strides[1] == 1 || t.shape()[1] == 1, columns = strides[0] == 1 || t.shape()[0] == 1;
-  if (!rows && !columns)
+  const auto strides = t.strides(), shape = t.shape();
+  // A matrix of one row or column may be read either way; its outer stride then says nothing.
+  const int64_t unit = 16 / size_of(t.dtype());
+  std::optional<int64_t> misaligned;
+  for (bool transposed : {false, true}) {
+    const size_t outer = transposed, inner = 1 - outer;
+    if (strides[inner] != 1 && shape[inner] != 1) continue;
+    const int64_t stride = shape[outer] == 1 ? unit : strides[outer];
+    if (stride % unit == 0) return Matrix{stride, transposed};
+    misaligned = stride;
+  }
+  if (!misaligned)
     return error(ErrorKind::kType, "{} of a product has the strides {} and {}, and one must be 1", name, strides[0],
                  strides[1]);
-  Matrix out{rows ? strides[0] : strides[1], !rows};
-  if (out.stride * size_of(t.dtype()) % 16 != 0)
-    return error(ErrorKind::kValue, "{} of a product has rows of {} bytes, and they must start at multiples of 16",
-                 name, out.stride * size_of(t.dtype()));
-  return out;
+  return error(ErrorKind::kValue, "{} of a product has rows of {} bytes, and they must start at multiples of 16", name,
+               *misaligned * size_of(t.dtype()));
 }
 
 }  // namespace
@@ -74,7 +80,8 @@ Result<Launch> matmul_launch(Sources& sources, const Tensor& a, const Tensor& b,
   if (b.shape()[0] != k || out.shape()[0] != m || out.shape()[1] != n)
     return error(ErrorKind::kType, "[{}, {}] times [{}, {}] gives no [{}, {}]", m, k, b.shape()[0], n, out.shape()[0],
                  out.shape()[1]);
-  if (result.transposed) return error(ErrorKind::kType, "the result of a product must be contiguous along its rows");
+  if (result.transposed && m > 1 && n > 1)
+    return error(ErrorKind::kType, "the result of a product must be contiguous along its rows");
   const DeviceInfo info = out.device().info();
   const MatmulTile t = tile ? *tile : choose_tile(m, n, size_of(a.dtype()), size_of(out.dtype()), info.compute_units);
   KILN_TRY(Kernel kernel, sources.kernel("matmul_persistent", "matmul_persistent"));
