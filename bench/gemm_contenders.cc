@@ -63,6 +63,11 @@ Result<PreparedGemm> by_blas(const GemmProblem& p) {
   return made;
 }
 
+kernels::MatmulTile tile_for(const GemmProblem& p) {
+  return kernels::choose_tile(p.shape.m, p.shape.n, size_of(p.type.operand), size_of(p.type.out),
+                              p.device.info().compute_units);
+}
+
 Result<PreparedGemm> by_persistent(const GemmProblem& p) {
   if (!p.device.is_cuda()) return error(ErrorKind::kUnsupported, "the persistent kernel is made for GPUs");
   if (p.type.operand == DType::kF32 && !p.type.tf32)
@@ -70,45 +75,27 @@ Result<PreparedGemm> by_persistent(const GemmProblem& p) {
   static kernels::Sources sources;
   kernels::MatmulEpilogue epilogue;
   if (p.type.bias_gelu) epilogue = {p.bias, "gelu_tanh"};
-  const kernels::MatmulTile tile = kernels::choose_tile(p.shape.m, p.shape.n, size_of(p.type.operand),
-                                                        size_of(p.type.out), p.device.info().compute_units);
+  const kernels::MatmulTile tile = tile_for(p);
   KILN_TRY(kernels::Launch launch, kernels::matmul_launch(sources, p.a, p.b, p.out, epilogue, tile));
   return PreparedGemm{[launch] { return launch.run(); }, kernels::to_string(tile)};
 }
 
 /// The classic kernel on pointers, one program per tile.
 Result<PreparedGemm> by_pointers(const GemmProblem& p) {
-  constexpr int64_t kRows = 128, kColumns = 128, kDepthBytes = 128, kGroup = 8;
-  constexpr int kWarps = 8, kStages = 3;
   if (!p.device.is_cuda()) return error(ErrorKind::kUnsupported, "the tiles of the kernel on pointers are for GPUs");
   if (p.type.bias_gelu || is_int(p.type.operand) || (p.type.operand == DType::kF32 && !p.type.tf32))
     return error(ErrorKind::kUnsupported, "the kernel on pointers adds no bias, and takes floats alone, f32 as tf32");
   static kernels::Sources sources;
   KILN_TRY(Kernel kernel, sources.kernel("matmul", "matmul_kernel"));
   const GemmShape& s = p.shape;
-  const auto a = p.a.strides(), b = p.b.strides(), c = p.out.strides();
-  std::vector<std::optional<Arg>> args = {p.a,
-                                          p.b,
-                                          p.out,
-                                          s.m,
-                                          s.n,
-                                          s.k,
-                                          a[0],
-                                          a[1],
-                                          b[0],
-                                          b[1],
-                                          c[0],
-                                          c[1],
-                                          kRows,
-                                          kColumns,
-                                          kDepthBytes / size_of(p.type.operand),
-                                          kGroup,
-                                          std::monostate{}};
+  const kernels::MatmulTile t = tile_for(p);
+  std::vector<std::optional<Arg>> args = {p.a, p.b, p.out, s.m, s.n, s.k};
+  for (const Tensor* x : {&p.a, &p.b, &p.out}) args.insert(args.end(), {x->strides()[0], x->strides()[1]});
+  args.insert(args.end(), {int64_t{t.m}, int64_t{t.n}, int64_t{t.k}, int64_t{t.group_m}, std::monostate{}});
   kernels::Launch launch =
-      kernels::launch(kernel, kernels::cdiv(s.m, kRows) * kernels::cdiv(s.n, kColumns), std::move(args), kWarps);
-  launch.options.num_stages = kStages;
-  return PreparedGemm{[launch] { return launch.run(); },
-                      fmt::format("{}x{} tiles, {} stages, {} warps", kRows, kColumns, kStages, kWarps)};
+      kernels::launch(kernel, kernels::cdiv(s.m, t.m) * kernels::cdiv(s.n, t.n), std::move(args), t.warps);
+  launch.options.num_stages = t.stages;
+  return PreparedGemm{[launch] { return launch.run(); }, kernels::to_string(t)};
 }
 
 constexpr GemmContender kContenders[] = {
