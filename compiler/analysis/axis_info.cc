@@ -542,9 +542,7 @@ struct AxisAnalysis::State {
   }
 };
 
-const Value* pointer_of(const Op* access) {
-  return access->operand(access->kind == OpKind::kAsyncCopy ? 1 : 0);
-}
+const Value* pointer_of(const Op* access) { return access->operand(access->kind == OpKind::kAsyncCopy ? 1 : 0); }
 
 const Value* mask_of(const Op* access) {
   size_t at = access->kind == OpKind::kLoad ? 1 : access->kind == OpKind::kAtomicCas ? 3 : 2;

@@ -43,9 +43,10 @@ class AxisAnalysis {
   /// Elements that may be moved by one access along `dim`, by alignment, contiguity and mask alone: at most 16 bytes'
   /// worth. `mask` may be null.
   int64_t alignment_width(const ir::Value* pointer, const ir::Value* mask, int dim) const;
-  /// Elements that each thread moves by one access of a load, store or asynchronous copy when its pointer is held as `layout`: what
-  /// alignment_width permits and the layout has in the lowest registers (a power of two; 1: no vectors). Registers
-  /// k·width … k·width+width-1 then hold neighbours in memory, the first at an address aligned to the whole access.
+  /// Elements that each thread moves by one access of a load, store or asynchronous copy when its pointer is held as
+  /// `layout`: what alignment_width permits and the layout has in the lowest registers (a power of two; 1: no vectors).
+  /// Registers k·width … k·width+width-1 then hold neighbours in memory, the first at an address aligned to the whole
+  /// access.
   int vector_width(const ir::Op* access, const layout::LinearLayout& layout) const;
   /// The same for the layout that the access has; a scalar access has width 1.
   int vector_width(const ir::Op* access) const;

@@ -4,7 +4,7 @@
 
 namespace kiln::analysis {
 
-bool has_tensor_map(const ir::Op& descriptor, const AxisAnalysis& axis) {
+bool has_tensor_map(const ir::Op& descriptor, const AxisAnalysis& axis, bool stored) {
   const ir::Type& type = descriptor.result()->type;
   const int rank = type.shape.rank, size = size_of(type.dtype);
   const ir::Value* base = descriptor.operand(0);
@@ -12,7 +12,8 @@ bool has_tensor_map(const ir::Op& descriptor, const AxisAnalysis& axis) {
   for (int d = 0; d < rank; ++d) {
     const ir::Value *extent = descriptor.operand(1 + d), *stride = descriptor.operand(1 + rank + d);
     if (!host_expression(extent) || !host_expression(stride)) return false;
-    if (d != rank - 1 && axis.of(stride).divisibility[0] * size % kTensorMapAlignment != 0) return false;
+    const ir::Value* unit = d != rank - 1 ? stride : stored ? extent : nullptr;
+    if (unit && axis.of(unit).divisibility[0] * size % kTensorMapAlignment != 0) return false;
   }
   return true;
 }

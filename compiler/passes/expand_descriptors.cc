@@ -81,7 +81,7 @@ Status expand_descriptors(ir::Module& module, const target::Target&) {
     for (const Op* op : accesses)
       if (op->kind == OpKind::kDescriptorStore && op->operand(0)->type.shape.rank == 2 &&
           op->operand(1)->type.shape[1] * size_of(op->operand(1)->type.dtype) >= kSmallestSwizzle &&
-          analysis::has_tensor_map(*op->operand(0)->op, axis))
+          analysis::has_tensor_map(*op->operand(0)->op, axis, /*stored=*/true))
         kept.insert(op);
   }
   for (Op* op : accesses)

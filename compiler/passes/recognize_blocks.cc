@@ -53,7 +53,10 @@ class Recognizer {
     for (Op* dot : dots) any |= recognize(dot);
     if (!any) return;
     for (Op* store : stores)
-      if (auto access = block_access(store); access && access->outer == kRows && is_bounded(*access)) rewrite(*access);
+      if (auto access = block_access(store);
+          access && access->outer == kRows && is_bounded(*access) &&
+          fills_units(access->sizes[kColumns], size_of(store->operand(0)->type.dtype)))
+        rewrite(*access);
   }
 
  private:
@@ -104,8 +107,7 @@ class Recognizer {
     const auto outer = static_cast<size_t>(out.outer), inner = 1 - outer;
     out.stride = tile->steps[outer];
     const int element = size_of(pointers->type.dtype);
-    if (out.stride == Polynomial(1) || !from_parameters(out.stride) ||
-        divisor(out.stride) * element % analysis::kTensorMapAlignment != 0)
+    if (out.stride == Polynomial(1) || !from_parameters(out.stride) || !fills_units(out.stride, element))
       return std::nullopt;
     std::tie(out.starts[outer], out.starts[inner]) = tile->start.divide(out.stride);
     if (!take_bounds(out, *tile)) return std::nullopt;
@@ -154,6 +156,10 @@ class Recognizer {
       for (const Value* v : factors)
         if (v->op || v->block->parent || v->type.element_bits() > 32) return false;
     return true;
+  }
+
+  bool fills_units(const Polynomial& elements, int element_bytes) const {
+    return divisor(elements) * element_bytes % analysis::kTensorMapAlignment == 0;
   }
 
   /// A power of two that divides it.

@@ -65,7 +65,7 @@ std::vector<Candidate> candidates(ir::Module& module) {
     const Candidate c{op, block_operand(op->operand(0)), block_operand(op->operand(1))};
     for (const BlockOperand* side : {&c.a, &c.b})
       if (!side->load || !fits_memory(*side, side == &c.b) ||
-          !analysis::has_tensor_map(*side->load->operand(0)->op, axis) ||
+          !analysis::has_tensor_map(*side->load->operand(0)->op, axis, /*stored=*/false) ||
           outputs.contains(parameter_of(side->load->operand(0))))
         return;
     found.push_back(c);

@@ -100,6 +100,9 @@ Status TensorMaps::encode_one(const Driver& driver, const TensorMapRecipe& recip
     box[dim] = static_cast<cuuint32_t>(recipe.box[d]);
     element_strides[dim] = 1;
     if (dim == 0) {
+      // A copy out writes whole units, past the end of a row too.
+      if (recipe.stored && size * bytes % kAlignment)
+        return refuse(fmt::format("its rows have {} bytes, which is no multiple of {}", size * bytes, kAlignment));
       if (stride != 1) return refuse(fmt::format("the elements of its last dimension are {} apart", stride));
       continue;
     }
