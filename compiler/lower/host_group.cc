@@ -20,6 +20,8 @@ namespace kiln::lower::host {
 using ir::OpKind;
 
 bool Lowering::cheap(const ir::Value* v) const {
+  // Addresses by rows and columns are a few scalars, and stored ones would not be known to count up.
+  if (v->type.pointer && is_affine(v)) return true;
   return is_cheap(v, [this](const ir::Value* stored) { return is_stored(stored); });
 }
 

@@ -10,6 +10,7 @@
 #include "compiler/passes/dce.h"
 #include "compiler/passes/expand_descriptors.h"
 #include "compiler/passes/fuse_fma.h"
+#include "compiler/passes/index_pointers.h"
 #include "compiler/passes/licm.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/pipeline_loads.h"
@@ -49,6 +50,9 @@ Status on_tiles(ir::Module& module, const Target&) {
 
 constexpr Pass kHost[] = {
     KILN_TILE_PASSES,
+    {"index_pointers", Stage::kTile, Stage::kTile, on_tiles<index_pointers>},
+    {"canonicalize", Stage::kTile, Stage::kTile, on_tiles<canonicalize>},
+    {"dce", Stage::kTile, Stage::kTile, on_tiles<dce>},
 };
 
 constexpr Pass kCuda[] = {
