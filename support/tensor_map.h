@@ -14,6 +14,7 @@ namespace kiln {
 
 /// The operations of a HostExpression, each with the number of values that it takes.
 //           enum      values
+// clang-format off
 #define KILN_HOST_OPS(X)                                                                                               \
   X(Constant, 0)                                                                                                       \
   X(Param, 0)                                                                                                          \
@@ -22,6 +23,7 @@ namespace kiln {
   X(Sub, 2)                                                                                                            \
   X(Mul, 2) X(Div, 2) X(Rem, 2) X(Min, 2) X(Max, 2) X(And, 2) X(Or, 2) X(Xor, 2) X(Shl, 2) X(Shr, 2) X(Eq, 2) X(Ne, 2) \
       X(Lt, 2) X(Le, 2) X(Gt, 2) X(Ge, 2) X(Select, 3)
+// clang-format on
 
 enum class HostOp : uint8_t {
 #define KILN_HOST_OP(e, values) k##e,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -41,7 +42,7 @@ struct BlockAccess {
 
 class Recognizer {
  public:
-  explicit Recognizer(ir::Module& module) : module_(module), axis_(module), b_(module) {}
+  explicit Recognizer(ir::Module& module) : module_(module), axis_(module), b_(module) { number(*module.body()); }
 
   void run() {
     std::vector<Op*> dots, stores;
@@ -226,6 +227,14 @@ class Recognizer {
 
   // --- rewriting
 
+  void number(const ir::Block& block) {
+    for (const Value* v : block.args) numbers_.emplace(v, numbers_.size());
+    for (const Op* op : block) {
+      for (const Value* v : op->results) numbers_.emplace(v, numbers_.size());
+      for (const ir::Block* region : op->regions) number(*region);
+    }
+  }
+
   /// The polynomial as a value of `dtype` in front of the builder's place.
   Value* number(const Polynomial& p, DType dtype) {
     const DType wanted = dtype;
@@ -233,8 +242,15 @@ class Recognizer {
       for (const Value* v : factors)
         if (v->type.element_bits() > 32) dtype = DType::kI64;
     const ir::Type type = ir::scalar_type(dtype);
+    // In the order of the text: that of the polynomial is the order of addresses.
+    auto earlier = [&](const Value* a, const Value* b) { return numbers_.at(a) < numbers_.at(b); };
+    std::vector<std::pair<Polynomial::Product, int64_t>> terms(p.terms().begin(), p.terms().end());
+    for (auto& [factors, constant] : terms) std::sort(factors.begin(), factors.end(), earlier);
+    std::sort(terms.begin(), terms.end(), [&](const auto& a, const auto& b) {
+      return std::lexicographical_compare(a.first.begin(), a.first.end(), b.first.begin(), b.first.end(), earlier);
+    });
     Value* total = nullptr;
-    for (const auto& [factors, constant] : p.terms()) {
+    for (const auto& [factors, constant] : terms) {
       Value* term = constant == 1 && !factors.empty() ? nullptr : b_.constant_int(type, constant);
       for (const Value* v : factors) {
         Value* factor = b_.cast(const_cast<Value*>(v), dtype);
@@ -278,6 +294,7 @@ class Recognizer {
   ir::Module& module_;
   analysis::AxisAnalysis axis_;
   ir::Builder b_;
+  std::unordered_map<const Value*, size_t> numbers_;  // of the values that were there from the start, in order
 };
 
 }  // namespace

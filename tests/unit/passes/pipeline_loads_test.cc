@@ -154,6 +154,8 @@ TEST(PipelineLoads, SameBitsAsTheTileInterpreter) {
     auto size = [&](uint32_t most) { return pick(4) ? 16 + pick(most) / 16 * 16 : 1 + pick(most); };
     c.m = size(70), c.n = size(70), c.k = size(200);
     c.warps = 1 << pick(4), c.stages = 1 + static_cast<int>(pick(4));
+    // A thread copies 4 bytes at least.
+    while (std::min(c.block_m, c.block_n) * c.block_k * size_of(c.dtype) < 4 * 32 * c.warps) c.warps /= 2;
     c.a_by_columns = pick(2), c.b_by_columns = pick(2);
     c.target = pick(2) ? "sm_80" : "sm_90";
     SCOPED_TRACE(fmt::format("seed {}: {}", first + i, c.describe()));

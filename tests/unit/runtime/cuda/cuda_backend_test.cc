@@ -225,12 +225,12 @@ TEST_F(CudaTest, ACubinThatTheDriverRefusesFallsBackToPtx) {
 
 class TensorMapTest : public CudaTest {
  protected:
-  /// A kernel of (pointer, size, stride) whose tensor is f16[size, 100] in boxes of [64, 64].
-  Result<std::shared_ptr<LoadedKernel>> load_with_map(DeviceImpl& device, bool stored = false) {
-    const HostExpression hundred{{{HostOp::kConstant, DType::kI32, 100}}}, one{{{HostOp::kConstant, DType::kI64, 1}}},
+  /// A kernel of (pointer, size, stride) whose tensor is f16[size, columns] in boxes of [64, 64].
+  Result<std::shared_ptr<LoadedKernel>> load_with_map(DeviceImpl& device, bool stored = false, int64_t columns = 100) {
+    const HostExpression width{{{HostOp::kConstant, DType::kI32, columns}}}, one{{{HostOp::kConstant, DType::kI64, 1}}},
         size{{{HostOp::kParam, DType::kI32, 1}}}, stride{{{HostOp::kParam, DType::kI64, 2}}};
     const TensorMapRecipe recipe{
-        "x", DType::kF16, {{{HostOp::kParam, DType::kU64, 0}}}, {size, hundred}, {stride, one}, {64, 64}, 128, stored};
+        "x", DType::kF16, {{{HostOp::kParam, DType::kU64, 0}}}, {size, width}, {stride, one}, {64, 64}, 128, stored};
     KernelImage image;
     image.name = "k";
     image.num_params = 3;
@@ -278,7 +278,10 @@ TEST_F(TensorMapTest, LaunchesEncodeThemOnce) {
 
 TEST_F(TensorMapTest, RefusalsNameTheTensor) {
   auto device = make_device();
-  auto kernel = *load_with_map(*device), writes = *load_with_map(*device, true);
+  auto kernel = *load_with_map(*device), writes = *load_with_map(*device, true, 96);
+  auto ragged = *load_with_map(*device, true, 100);
+  EXPECT_EQ(refusal(launch_map(*device, *ragged, 0x10000, 7, 104)),
+            "kernel 'k': TMA cannot write tensor 'x': its rows have 200 bytes, which is no multiple of 16");
   EXPECT_EQ(refusal(launch_map(*device, *kernel, 0x10008, 7, 104)),
             "kernel 'k': TMA cannot read tensor 'x': it starts at an address that is 8 bytes off a multiple of 16");
   EXPECT_EQ(refusal(launch_map(*device, *writes, 0x10000, 7, 101)),
@@ -302,7 +305,7 @@ TEST_F(TensorMapTest, OneRowNeedsNoStride) {
 
 TEST_F(TensorMapTest, EmptyTensorsReadZerosOfOurOwn) {
   auto device = make_device();
-  auto reads = *load_with_map(*device), writes = *load_with_map(*device, true);
+  auto reads = *load_with_map(*device), writes = *load_with_map(*device, true, 96);
   ASSERT_TRUE(launch_map(*device, *reads, 0, 0, 104).ok());
   ASSERT_TRUE(launch_map(*device, *writes, 8, 0, 104).ok());
   ASSERT_EQ(fake.tensor_maps.size(), 2u);
