@@ -4,6 +4,7 @@
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 
+#include <sys/mman.h>
 #include <time.h>
 
 #include <algorithm>
@@ -152,7 +153,11 @@ int main(int argc, char** argv) {
   const int64_t n = int64_t{1} << (argc > 1 ? std::atoi(argv[1]) : 26);
   const int threads = argc > 2 ? std::atoi(argv[2]) : static_cast<int>(std::thread::hardware_concurrency());
   auto tensor = [&] {
-    auto p = static_cast<float*>(std::aligned_alloc(4096, static_cast<size_t>(n) * 4));
+    // On huge pages, as the runtime allocates.
+    constexpr size_t kHugePage = 2 << 20;
+    const size_t bytes = (static_cast<size_t>(n) * 4 + kHugePage - 1) / kHugePage * kHugePage;
+    auto p = static_cast<float*>(std::aligned_alloc(kHugePage, bytes));
+    (void)madvise(p, bytes, MADV_HUGEPAGE);
     for (int64_t i = 0; i < n; ++i) p[i] = static_cast<float>(i % 2003) * 0.003f - 3;
     return p;
   };

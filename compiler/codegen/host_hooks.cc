@@ -7,10 +7,6 @@
 #include <cstdio>
 #include <cstring>
 
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
-
 #include "kiln/dtype.h"
 #include "support/float_bits.h"
 
@@ -69,23 +65,6 @@ void kiln_hook_print(const int32_t* program, const int32_t* index, int32_t rank,
     line += format_value(kind, hex != 0, bits) + "\n";
   }
   std::fwrite(line.data(), 1, line.size(), stdout);
-}
-
-void kiln_hook_stream(void* to, const void* from, uint64_t bytes) {
-#if defined(__x86_64__)
-  auto* out = static_cast<char*>(to);
-  auto* in = static_cast<const char*>(from);
-  const uint64_t head = std::min<uint64_t>(bytes, (64 - reinterpret_cast<uintptr_t>(out) % 64) % 64);
-  std::memcpy(out, in, head);
-  out += head, in += head, bytes -= head;
-  for (; bytes >= 64; bytes -= 64, out += 64, in += 64)
-    for (int k = 0; k < 4; ++k)
-      _mm_stream_si128(reinterpret_cast<__m128i*>(out) + k, _mm_loadu_si128(reinterpret_cast<const __m128i*>(in) + k));
-  std::memcpy(out, in, bytes);
-  _mm_sfence();
-#else
-  std::memcpy(to, from, bytes);
-#endif
 }
 
 void kiln_hook_load_lanes(void* lanes, const void* memory, const uint64_t* mask, int32_t count, int32_t size) {
@@ -148,7 +127,6 @@ std::span<const HostSymbol> host_symbols() {
       {"__extendhfsf2", reinterpret_cast<void*>(&extend_f16)},
       KILN_FUNCTION(kiln_hook_assert),
       KILN_FUNCTION(kiln_hook_print),
-      KILN_FUNCTION(kiln_hook_stream),
       KILN_FUNCTION(kiln_hook_load_lanes),
       KILN_FUNCTION(kiln_hook_store_lanes),
   };

@@ -1,6 +1,8 @@
 #include "compiler/lower/host.h"
 
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
 
@@ -51,7 +53,7 @@ Lowering::Lowering(const ir::Module& source, llvm::LLVMContext& context)
 Status Lowering::run() {
   begin_entry();
   llvm::BasicBlock* program = block("program");
-  auto* exit = block("exit");
+  exit_ = block("exit");
   b.SetInsertPoint(program);
   auto* p = b.CreatePHI(b.getInt64Ty(), 2, "p");
   V x = b.CreateSExt(grid_[0], b.getInt64Ty()), y = b.CreateSExt(grid_[1], b.getInt64Ty());
@@ -66,10 +68,13 @@ Status Lowering::run() {
   V next = b.CreateAdd(p, b.getInt64(1));
   p->addIncoming(entry_->getArg(2), prologue_);
   p->addIncoming(next, b.GetInsertBlock());
-  b.CreateCondBr(b.CreateICmpSLT(next, entry_->getArg(3)), program, exit);
+  b.CreateCondBr(b.CreateICmpSLT(next, entry_->getArg(3)), program, exit_);
   b.SetInsertPoint(prologue_);
-  b.CreateCondBr(b.CreateICmpSLT(entry_->getArg(2), entry_->getArg(3)), program, exit);
-  b.SetInsertPoint(exit);
+  b.CreateCondBr(b.CreateICmpSLT(entry_->getArg(2), entry_->getArg(3)), program, exit_);
+  b.SetInsertPoint(exit_);
+  // Stores around the caches are not ordered with what tells other threads that the share is done.
+  if (streams_ && llvm::Triple(llvm::sys::getProcessTriple()).isX86())
+    b.CreateIntrinsic(b.getVoidTy(), llvm::Intrinsic::x86_sse_sfence, {});
   b.CreateRetVoid();
   return {};
 }
@@ -79,6 +84,7 @@ void Lowering::begin_entry() {
   auto* type = llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, i64, i64, ptr}, false);
   entry_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "kiln_entry", *module);
   entry_->addFnAttr(llvm::Attribute::NoUnwind);
+  entry_->addFnAttr("stackrealign");  // else spilled vectors would straddle cache lines
   entry_->addParamAttr(4, llvm::Attribute::NoAlias);
   prologue_ = block("entry");
   b.SetInsertPoint(prologue_);

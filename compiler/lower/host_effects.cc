@@ -218,7 +218,7 @@ void Lowering::fail_program(const char* text, const Index& at) {
               b.CreateGlobalString(text)};
   hook("kiln_hook_assert", b.getVoidTy(), args);
   // This program and the rest of the thread's share end here; what follows cannot be reached.
-  b.CreateRetVoid();
+  b.CreateBr(exit_);
   b.SetInsertPoint(block("unreached"));
 }
 

@@ -240,6 +240,19 @@ void Lowering::emit_group(Group& group) {
   release_unneeded();
 }
 
+// A grid that writes more than the caches hold gains from stores around them: the memory need not be read first.
+Lowering::V Lowering::gains_from_streaming(const ir::Op& store, unsigned width) {
+  constexpr int64_t kSmallest = 1024, kCacheBytes = 32 << 20;
+  const ir::Type& type = store.operand(1)->type;
+  const int64_t bytes = bytes_of(type);
+  const bool one_row = *std::max_element(type.shape.dims.begin(), type.shape.dims.end()) == type.shape.numel();
+  const unsigned align = stream_align(type, width);
+  if (!is_affine(store.operand(0)) || !one_row || bytes < kSmallest || align < 16) return nullptr;
+  V written = b.CreateMul(programs_, b.getInt64(static_cast<uint64_t>(bytes)));
+  V aligned = b.CreateICmpEQ(b.CreateAnd(corners_of(store.operand(0)).front(), b.getInt64(align - 1)), b.getInt64(0));
+  return b.CreateAnd(b.CreateICmpSGE(written, b.getInt64(kCacheBytes)), aligned);
+}
+
 // if (all masks are true and no accesses interfere) { one loop, no masks } else { loads first, then a loop per store }
 void Lowering::emit_versions(Group& group, const Slice& slice) {
   std::vector<const ir::Op*> stores, accesses = slice.loads;
@@ -261,52 +274,26 @@ void Lowering::emit_versions(Group& group, const Slice& slice) {
     for (size_t k = 0; k < i; ++k) fast = b.CreateAnd(fast, do_not_interfere(*stores[k], *stores[i]));
   }
   const unsigned width = width_of(group, slice);
+  for (const ir::Op* store : stores)
+    if (store->operands.size() <= 2 || masks.contains(store->operand(2)))
+      if (V condition = gains_from_streaming(*store, width)) stream_[store] = condition;
+  prefetch_ = true;
+  assumed_true_ = masks;
+  auto leave_fast = [&] {
+    assumed_true_.clear();
+    stream_.clear();
+    prefetch_ = false;
+  };
   if (fast == b.getTrue()) {
     emit_loops(group, width);
+    leave_fast();
     return;
   }
-
-  struct Stream {
-    const ir::Op* store;
-    Buffer buffer;
-    V enabled;
-  };
-  std::vector<Stream> streams;
-  constexpr int64_t kSmallestStream = 1024, kCacheBytes = 32 << 20;
-  for (const ir::Op* store : stores) {
-    const ir::Type& type = store->operand(1)->type;
-    const int64_t bytes = bytes_of(type);
-    if (!is_affine(store->operand(0)) || (store->operands.size() > 2 && !masks.contains(store->operand(2)))) continue;
-    if (bytes < kSmallestStream ||
-        *std::max_element(type.shape.dims.begin(), type.shape.dims.end()) != type.shape.numel())
-      continue;
-    // A grid that writes more than the caches hold gains from stores around them; a tile is finished in scratch first.
-    V enabled =
-        b.CreateICmpSGE(b.CreateMul(programs_, b.getInt64(static_cast<uint64_t>(bytes))), b.getInt64(kCacheBytes));
-    Buffer buffer = allocate(bytes);
-    V first = corners_of(store->operand(0)).front();
-    V delta = b.CreateSub(b.CreatePtrToInt(address(buffer), b.getInt64Ty()), first);
-    stream_delta_[store] = b.CreateSelect(enabled, delta, b.getInt64(0));
-    streams.push_back({store, buffer, enabled});
-  }
-
   llvm::BasicBlock *fast_block = block("fast"), *slow_block = block("slow"), *join = block("join");
   b.CreateCondBr(fast, fast_block, slow_block);
   b.SetInsertPoint(fast_block);
-  assumed_true_ = masks;
   emit_loops(group, width);
-  assumed_true_.clear();
-  for (const Stream& stream : streams) {
-    if (streamed_.contains(stream.store))
-      when(stream.enabled, [&] {
-        const ir::Type& type = stream.store->operand(1)->type;
-        V bytes = b.getInt64(static_cast<uint64_t>(bytes_of(type)));
-        V args[] = {pointer(corners_of(stream.store->operand(0)).front()), address(stream.buffer), bytes};
-        hook("kiln_hook_stream", b.getVoidTy(), args);
-      });
-    release(stream.buffer);
-  }
-  stream_delta_.clear();
+  leave_fast();
   std::vector<std::pair<const ir::Value*, V>> fast_scalars;
   for (const Root& root : group.roots)
     if (root.kind == Root::Kind::kReduce)

@@ -11,8 +11,8 @@ namespace kiln::lower::host {
 using ir::AttrName;
 using ir::OpKind;
 
-// Vectors wider than the hardware's give LLVM independent instructions to interleave, as unrolling would; long bodies
-// have enough of them, and too few registers for two copies.
+// Vectors wider than the hardware's are independent instructions side by side, as unrolling would give; long bodies
+// have registers for two copies.
 unsigned Lowering::width_of(const Group& group, const Slice& slice) const {
   int bytes = std::max(slice.widest, 2);
   for (const Root& root : group.roots)
@@ -20,7 +20,7 @@ unsigned Lowering::width_of(const Group& group, const Slice& slice) const {
       if (!v->type.pointer && !v->type.is_bool()) bytes = std::max(bytes, element_bytes(v->type));
   // Halves are computed as floats, so their vectors are two already.
   const int halves = bytes < 4 ? 2 : 1;
-  const int unroll = std::max(1, (slice.heavy <= 10 ? 4 : slice.heavy <= 24 ? 2 : 1) / halves);
+  const int unroll = std::max(1, (slice.heavy <= 10 ? 4 : 2) / halves);
   return std::min(64u, native_bytes_ / static_cast<unsigned>(bytes) * static_cast<unsigned>(unroll));
 }
 

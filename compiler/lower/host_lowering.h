@@ -161,6 +161,8 @@ class Lowering {
   void keep_needed_loads(const std::unordered_set<const ir::Op*>& except, int last_epoch);
   void prepare_scalars(const Slice& slice);
   void emit_versions(Group& group, const Slice& slice);
+  /// When the store should go around the caches in a loop of chunks of `width`; null for never.
+  V gains_from_streaming(const ir::Op& store, unsigned width);
 
   // --- host_loop.cc
   struct Accumulator {
@@ -202,6 +204,8 @@ class Lowering {
   Lanes emit_load(Chunk& chunk, const ir::Op& op, size_t index);
   void emit_store(Chunk& chunk, const ir::Op& op, Lanes ptr, Lanes value, std::optional<Lanes> mask);
   std::optional<Lanes> emit_mask(Chunk& chunk, const ir::Op& op, int operand, size_t index);
+  unsigned stream_align(const ir::Type& type, unsigned width) const;
+  void prefetch(V at, unsigned bytes);
   Lanes load_lanes(unsigned width, const ir::Type& type, Lanes ptr, std::optional<Lanes> mask, Lanes other);
   void store_lanes(unsigned width, const ir::Type& type, Lanes ptr, Lanes value, std::optional<Lanes> mask);
   V load_some(V at, V mask, V other, unsigned width, const ir::Type& type);
@@ -226,6 +230,7 @@ class Lowering {
   llvm::IRBuilder<> b;
   llvm::Function* entry_ = nullptr;
   llvm::BasicBlock* prologue_ = nullptr;  // stack slots and parameters; ends before the loop over programs
+  llvm::BasicBlock* exit_ = nullptr;
   V args_ = nullptr, scratch_ = nullptr, programs_ = nullptr, program_slots_ = nullptr, index_slots_ = nullptr,
     lane_slots_ = nullptr, mask_slots_ = nullptr;
   V program_[3] = {}, grid_[3] = {};
@@ -253,9 +258,9 @@ class Lowering {
   int store_epoch_ = 0;
 
   std::unordered_set<const ir::Value*> assumed_true_;  // masks, in the version of a loop being emitted
-  std::unordered_map<const ir::Op*, V>
-      stream_delta_;                            // stores that may go through a buffer: what to add to the address
-  std::unordered_set<const ir::Op*> streamed_;  // those whose address took it
+  std::unordered_map<const ir::Op*, V> stream_;        // when stores of the loop being emitted go around the caches
+  bool prefetch_ = false;                              // loads of the loop being emitted ask for what comes next
+  bool streams_ = false;                               // some store may go around the caches
 };
 
 }  // namespace kiln::lower::host

@@ -1,4 +1,6 @@
 // Loads and stores of a chunk: vectors where addresses count up, with whole, partial or no masks; else lane by lane.
+#include <algorithm>
+
 #include "compiler/lower/host_lowering.h"
 #include "support/diag.h"
 
@@ -43,12 +45,41 @@ Lanes Lowering::emit_load(Chunk& chunk, const ir::Op& op, size_t index) {
   return load_lanes(chunk.width, type, ptr, mask, other);
 }
 
+unsigned Lowering::stream_align(const ir::Type& type, unsigned width) const {
+  return std::min(native_bytes_, width * static_cast<unsigned>(element_bytes(type)));
+}
+
 void Lowering::emit_store(Chunk& chunk, const ir::Op& op, Lanes ptr, Lanes value, std::optional<Lanes> mask) {
-  if (auto delta = stream_delta_.find(&op); delta != stream_delta_.end() && ptr.is_contiguous() && !mask) {
-    ptr.value = b.CreateAdd(ptr.value, delta->second);
-    streamed_.insert(&op);
+  const ir::Type& type = op.operand(1)->type;
+  auto stream = stream_.find(&op);
+  if (stream == stream_.end() || !ptr.is_contiguous() || mask) {
+    store_lanes(chunk.width, type, ptr, value, mask);
+    return;
   }
-  store_lanes(chunk.width, op.operand(1)->type, ptr, value, mask);
+  streams_ = true;
+  V lanes = to_memory(vectorize(value, type, chunk.width), type), at = pointer(ptr.value);
+  choose(
+      stream->second,
+      [&]() -> V {
+        auto* store = b.CreateAlignedStore(lanes, at, llvm::Align(stream_align(type, chunk.width)));
+        auto* one = llvm::ConstantAsMetadata::get(b.getInt32(1));
+        store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(b.getContext(), one));
+        return nullptr;
+      },
+      [&]() -> V {
+        b.CreateAlignedStore(lanes, at, llvm::Align(static_cast<uint64_t>(element_bytes(type))));
+        return nullptr;
+      });
+}
+
+// The CPU's own prefetching stops at every page; a request some lines ahead does not fault beyond the end.
+void Lowering::prefetch(V at, unsigned bytes) {
+  constexpr unsigned kAhead = 1024, kLine = 64;
+  for (unsigned line = 0; line < bytes; line += kLine) {
+    V address = b.CreateConstGEP1_64(b.getInt8Ty(), at, kAhead + line);
+    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()},
+                      {address, b.getInt32(0), b.getInt32(3), b.getInt32(1)});
+  }
 }
 
 Lanes Lowering::load_lanes(unsigned width, const ir::Type& type, Lanes ptr, std::optional<Lanes> mask, Lanes other) {
@@ -75,9 +106,12 @@ Lanes Lowering::load_lanes(unsigned width, const ir::Type& type, Lanes ptr, std:
   auto* lanes = llvm::FixedVectorType::get(memory, width);
   if (ptr.is_contiguous()) {
     V at = pointer(ptr.value);
+    if (prefetch_ && !mask) prefetch(at, width * static_cast<unsigned>(element_bytes(type)));
     auto whole = [&] { return from_memory(b.CreateAlignedLoad(lanes, at, align), type); };
     if (!mask) return vector(whole());
     V others = vectorize(other, type, width);
+    if (masks_natively(type))  // as fast as a whole load
+      return vector(from_memory(load_some(at, mask->value, to_memory(others, type), width, type), type));
     return vector(choose(all_lanes(mask->value), whole, [&] {
       return from_memory(load_some(at, mask->value, to_memory(others, type), width, type), type);
     }));

@@ -100,20 +100,5 @@ TEST(HostLoad, DescribesTheCpu) {
   EXPECT_NE(codegen::host_cpu_description().find('+'), std::string::npos);
 }
 
-// The copy past the caches: every alignment of both sides, and nothing around it.
-TEST(HostHooks, StreamCopiesExactly) {
-  std::vector<unsigned char> from(700), to(900);
-  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<unsigned char>(i * 7 + 1);
-  for (size_t offset = 0; offset < 66; offset += 3)
-    for (size_t bytes : {0u, 1u, 63u, 64u, 65u, 200u, 640u}) {
-      std::fill(to.begin(), to.end(), 0);
-      codegen::kiln_hook_stream(to.data() + offset, from.data() + offset % 5, bytes);
-      for (size_t i = 0; i < to.size(); ++i) {
-        const bool inside = i >= offset && i < offset + bytes;
-        ASSERT_EQ(to[i], inside ? from[offset % 5 + i - offset] : 0) << offset << " " << bytes << " " << i;
-      }
-    }
-}
-
 }  // namespace
 }  // namespace kiln
