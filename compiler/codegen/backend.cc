@@ -3,6 +3,10 @@
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 
+#include <memory>
+#include <mutex>
+#include <vector>
+
 #include "compiler/codegen/host.h"
 #include "compiler/codegen/nvptx.h"
 #include "compiler/lower/host.h"
@@ -19,18 +23,32 @@ void report(const BackendOptions& o, std::string_view phase, StopWatch& watch) {
   if (o.on_time) o.on_time(phase, ms);
 }
 
+/// Where code generation stopped halfway, destroying them could follow pointers into frames that are gone: they stay,
+/// and are kept in reach of leak checkers.
+void give_up(std::unique_ptr<llvm::LLVMContext> context, std::unique_ptr<llvm::Module> module) {
+  static std::mutex mutex;
+  static auto* const kept = new std::vector<std::pair<llvm::LLVMContext*, llvm::Module*>>;
+  std::lock_guard lock(mutex);
+  kept->emplace_back(context.release(), module.release());
+}
+
 }  // namespace
 
 Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& target, const BackendOptions& options) {
   StopWatch watch;
-  llvm::LLVMContext context;
-  KILN_TRY(auto llvm_module, lower::lower_nvptx(module, target, context, {.line_info = options.line_info}));
+  auto context = std::make_unique<llvm::LLVMContext>();
+  KILN_TRY(auto llvm_module, lower::lower_nvptx(module, target, *context, {.line_info = options.line_info}));
   CudaCode code;
   KILN_TRY(lower::LaunchPlan plan, lower::plan_launch(module, target));
   code.extra_warps = plan.extra_warps;
   code.tensor_maps = std::move(plan.tensor_maps);
   report(options, "lower", watch);
-  KILN_TRY(code.ptx, emit_ptx(*llvm_module, target));
+  auto ptx = emit_ptx(*llvm_module, target);
+  if (!ptx) {
+    give_up(std::move(context), std::move(llvm_module));
+    return std::move(ptx.error());
+  }
+  code.ptx = std::move(*ptx);
   report(options, "llvm", watch);
   if (options.on_stage) {
     options.on_stage("llvm", print_llvm(*llvm_module));
@@ -50,10 +68,15 @@ Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& targ
 
 Result<HostObjectCode> build_host(const ir::Module& module, const BackendOptions& options) {
   StopWatch watch;
-  llvm::LLVMContext context;
-  KILN_TRY(auto lowered, lower::lower_host(module, context));
+  auto context = std::make_unique<llvm::LLVMContext>();
+  KILN_TRY(auto lowered, lower::lower_host(module, *context));
   report(options, "lower", watch);
-  KILN_TRY(HostObject object, emit_object(*lowered.module, options.want_asm));
+  auto emitted = emit_object(*lowered.module, options.want_asm);
+  if (!emitted) {
+    give_up(std::move(context), std::move(lowered.module));
+    return std::move(emitted.error());
+  }
+  HostObject& object = *emitted;
   report(options, "llvm", watch);
   if (options.on_stage) {
     options.on_stage("llvm", print_llvm(*lowered.module));

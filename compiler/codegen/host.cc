@@ -1,5 +1,9 @@
 #include "compiler/codegen/host.h"
 
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/CodeGen/MachineModuleInfo.h>
+#include <llvm/CodeGen/Passes.h>
+#include <llvm/CodeGen/TargetPassConfig.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -7,6 +11,7 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
+#include <llvm/Transforms/Scalar.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
 #include <algorithm>
@@ -14,7 +19,10 @@
 #include <mutex>
 
 #include "compiler/codegen/host_constants.h"
+#include "compiler/codegen/host_schedule.h"
+#include "compiler/codegen/llvm_errors.h"
 #include "compiler/codegen/optimize.h"
+#include "compiler/lower/host.h"
 #include "support/diag.h"
 
 namespace kiln::codegen {
@@ -51,13 +59,50 @@ Result<llvm::TargetMachine*> target_machine() {
   return machine.get();
 }
 
-Status emit(llvm::TargetMachine& machine, llvm::Module& module, llvm::CodeGenFileType type, std::string* into) {
+/// The part of addISelPasses behind the passes over the IR, which LLVM lets only a derived class call.
+struct InstructionSelection : llvm::TargetPassConfig {
+  static bool add(llvm::TargetPassConfig& config) { return (config.*&InstructionSelection::addCoreISelPasses)(); }
+};
+
+/// LLVM's own sequence less what a third of its time goes into and these kernels do not gain from: most passes over the
+/// IR (loop strength reduction, expansion of what CPUs lack…) and the schedulers, which undo ours.
+bool add_passes(llvm::TargetMachine& machine, llvm::legacy::PassManager& passes, llvm::raw_pwrite_stream& out,
+                llvm::CodeGenFileType type) {
+  llvm::TargetPassConfig* config = machine.createPassConfig(passes);
+  config->setDisableVerify(true);
+  config->disablePass(&llvm::MachineSchedulerID);
+  config->disablePass(&llvm::PostRASchedulerID);
+  passes.add(config);
+  auto* info = new llvm::MachineModuleInfoWrapperPass(&machine);
+  passes.add(info);
+  passes.add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
+  passes.add(llvm::createPreISelIntrinsicLoweringPass());
+  passes.add(llvm::createAtomicExpandLegacyPass());
+  passes.add(llvm::createScalarizeMaskedMemIntrinLegacyPass());
+  passes.add(llvm::createExpandReductionsPass());
+  config->addCodeGenPrepare();
+  config->addISelPrepare();
+  if (InstructionSelection::add(*config)) return false;
+  config->addMachinePasses();
+  config->setInitialized();
+  if (machine.addAsmPrinter(passes, out, nullptr, type, info->getMMI().getContext())) return false;
+  passes.add(llvm::createFreeMachineFunctionPass());
+  return true;
+}
+
+Status emit(llvm::TargetMachine& machine, llvm::Module& module, llvm::CodeGenFileType type, bool own_order,
+            std::string* into) {
+  std::string errors;
+  module.getContext().setDiagnosticHandler(std::make_unique<CollectErrors>(&errors));
   llvm::SmallString<0> bytes;
   llvm::raw_svector_ostream out(bytes);
-  llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true))
-    return error(ErrorKind::kInternal, "LLVM cannot emit code for this CPU");
-  passes.run(module);
+  auto passes = std::make_unique<llvm::legacy::PassManager>();
+  const bool added = own_order ? add_passes(machine, *passes, out, type)
+                               : !machine.addPassesToEmitFile(*passes, out, nullptr, type, /*DisableVerify=*/true);
+  if (!added) return error(ErrorKind::kInternal, "LLVM cannot emit code for this CPU");
+  KILN_CHECK_OK(run_codegen(std::move(passes), module));
+  module.getContext().setDiagnosticHandler(nullptr);
+  if (!errors.empty()) return error(ErrorKind::kInternal, "LLVM cannot compile this kernel for this CPU: {}", errors);
   *into = bytes.str().str();
   return {};
 }
@@ -69,15 +114,23 @@ Result<HostObject> emit_object(llvm::Module& module, bool want_assembly) {
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
   optimize(module, *machine);
+  const llvm::Function* entry = module.getFunction(kHostEntryName);
+  const bool own_order = !entry || !entry->hasFnAttribute(lower::kProductsAttribute);
   // Elsewhere vectors of that size do not exist, or registers abound.
-  if (machine->getTargetFeatureString().contains("+avx2")) hide_loop_constants(module);
+  const llvm::StringRef features = machine->getTargetFeatureString();
+  if (features.contains("+avx512vl")) {
+    if (own_order) schedule_long_blocks(module, 512, 30);
+  } else if (features.contains("+avx2")) {
+    hide_loop_constants(module);
+    if (own_order) schedule_long_blocks(module, 256, 14);
+  }
   HostObject result;
   if (want_assembly) {
     // Emission changes the module, so the text comes from a copy.
     std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
-    KILN_CHECK_OK(emit(*machine, *copy, llvm::CodeGenFileType::AssemblyFile, &result.assembly));
+    KILN_CHECK_OK(emit(*machine, *copy, llvm::CodeGenFileType::AssemblyFile, own_order, &result.assembly));
   }
-  KILN_CHECK_OK(emit(*machine, module, llvm::CodeGenFileType::ObjectFile, &result.object));
+  KILN_CHECK_OK(emit(*machine, module, llvm::CodeGenFileType::ObjectFile, own_order, &result.object));
   return result;
 }
 

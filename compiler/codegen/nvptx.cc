@@ -23,6 +23,7 @@
 #include <memory>
 #include <mutex>
 
+#include "compiler/codegen/llvm_errors.h"
 #include "compiler/codegen/nvptx_address.h"
 #include "compiler/codegen/nvptx_flush.h"
 #include "compiler/codegen/nvptx_order.h"
@@ -120,21 +121,6 @@ Status reject_externals(std::string_view ptx) {
   return {};
 }
 
-class CollectErrors : public llvm::DiagnosticHandler {
- public:
-  explicit CollectErrors(std::string* text) : text_(text) {}
-  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
-    if (info.getSeverity() != llvm::DS_Error) return true;
-    llvm::raw_string_ostream out(*text_);
-    llvm::DiagnosticPrinterRawOStream printer(out);
-    info.print(printer);
-    return true;
-  }
-
- private:
-  std::string* text_;
-};
-
 }  // namespace
 
 Result<std::string> emit_ptx(llvm::Module& module, const target::Target& target) {
@@ -150,10 +136,10 @@ Result<std::string> emit_ptx(llvm::Module& module, const target::Target& target)
     return error(ErrorKind::kInternal, "Kiln's passes broke the LLVM IR of this kernel: {}", complaint.str());
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream out(text);
-  llvm::legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::AssemblyFile, /*DisableVerify=*/true))
+  auto passes = std::make_unique<llvm::legacy::PassManager>();
+  if (machine->addPassesToEmitFile(*passes, out, nullptr, llvm::CodeGenFileType::AssemblyFile, /*DisableVerify=*/true))
     return error(ErrorKind::kInternal, "LLVM cannot print PTX");
-  passes.run(module);
+  KILN_CHECK_OK(run_codegen(std::move(passes), module));
   module.getContext().setDiagnosticHandler(nullptr);
   if (!errors.empty())
     return error(ErrorKind::kInternal, "LLVM cannot compile this kernel for {}: {}", target.name, errors);

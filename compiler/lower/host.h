@@ -11,6 +11,10 @@ class Module;
 
 namespace kiln::lower {
 
+/// An attribute of the entry of kernels with products of matrices: their loops take all registers for sums, and LLVM's
+/// own order of instructions is the better one.
+inline constexpr const char* kProductsAttribute = "kiln-products";
+
 struct HostLowered {
   std::unique_ptr<llvm::Module> module;  // defines kiln_entry; needs the symbols of codegen/host_hooks.h
   int64_t scratch_bytes = 0;             // of one thread, 64-byte aligned

@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "compiler/lower/float_convert.h"
+#include "compiler/lower/host.h"
 #include "compiler/lower/host_lowering.h"
 #include "support/diag.h"
 
@@ -196,6 +197,7 @@ Buffer Lowering::accumulate_in_place(const ir::Op& op) {
 }
 
 Status Lowering::run_dot(const ir::Op& op) {
+  entry_->addFnAttr(kProductsAttribute);
   flush();
   hold_ = true;
   Product p;

@@ -1,0 +1,28 @@
+// What LLVM complains of becomes an error of the compile, not the end of the process.
+#pragma once
+#include <llvm/IR/DiagnosticHandler.h>
+#include <llvm/IR/LegacyPassManager.h>
+
+#include <memory>
+#include <string>
+
+#include "kiln/result.h"
+
+namespace kiln::codegen {
+
+/// Appends the errors that passes report to a text; without a handler LLVM would print them and exit.
+class CollectErrors : public llvm::DiagnosticHandler {
+ public:
+  explicit CollectErrors(std::string* text) : text_(text) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override;
+
+ private:
+  std::string* text_;
+};
+
+/// Runs the passes of code generation. A fatal error of LLVM ("Cannot select …") ends them where they stand and is
+/// returned as kInternal; the passes are leaked then, since nothing can be said about their state. Of the module and its
+/// context too only the memory is sound: the caller should give them up without destroying them.
+Status run_codegen(std::unique_ptr<llvm::legacy::PassManager> passes, llvm::Module& module);
+
+}  // namespace kiln::codegen
