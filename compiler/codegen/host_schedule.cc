@@ -210,8 +210,8 @@ class BlockScheduler {
 };
 
 size_t vector_instructions(const llvm::BasicBlock& block) {
-  return static_cast<size_t>(
-      std::count_if(block.begin(), block.end(), [](const llvm::Instruction& i) { return vector_bits(i.getType()) > 0; }));
+  return static_cast<size_t>(std::count_if(block.begin(), block.end(),
+                                           [](const llvm::Instruction& i) { return vector_bits(i.getType()) > 0; }));
 }
 
 }  // namespace

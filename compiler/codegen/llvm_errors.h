@@ -21,8 +21,8 @@ class CollectErrors : public llvm::DiagnosticHandler {
 };
 
 /// Runs the passes of code generation. A fatal error of LLVM ("Cannot select …") ends them where they stand and is
-/// returned as kInternal; the passes are leaked then, since nothing can be said about their state. Of the module and its
-/// context too only the memory is sound: the caller should give them up without destroying them.
+/// returned as kInternal; the passes are leaked then, since nothing can be said about their state. Of the module and
+/// its context too only the memory is sound: the caller should give them up without destroying them.
 Status run_codegen(std::unique_ptr<llvm::legacy::PassManager> passes, llvm::Module& module);
 
 }  // namespace kiln::codegen

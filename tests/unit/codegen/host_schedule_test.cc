@@ -30,7 +30,8 @@ std::string two_chains(int length) {
       text += name + std::to_string(i) + " = fadd <8 x float> " + before + ", %a\n";
     }
   const std::string last = std::to_string(length - 1);
-  return text + "  %s = fmul <8 x float> %x" + last + ", %y" + last + "\n  store <8 x float> %s, ptr %p\n  ret void\n}\n";
+  return text + "  %s = fmul <8 x float> %x" + last + ", %y" + last +
+         "\n  store <8 x float> %s, ptr %p\n  ret void\n}\n";
 }
 
 std::vector<std::string> names(const llvm::Module& module) {
@@ -74,8 +75,8 @@ TEST(HostSchedule, CarriedValuesTakeRegisters) {
   for (int i = 0; i < 12; ++i) {
     const std::string n = std::to_string(i);
     phis += "  %c" + n + " = phi <8 x float> [ zeroinitializer, %entry ], [ %d" + n + ", %loop ]\n";
-    body += "  %p" + n + " = getelementptr <8 x float>, ptr %p, i64 " + n + "\n  %l" + n + " = load <8 x float>, ptr %p" +
-            n + "\n  %d" + n + " = fadd <8 x float> %c" + n + ", %l" + n + "\n";
+    body += "  %p" + n + " = getelementptr <8 x float>, ptr %p, i64 " + n + "\n  %l" + n +
+            " = load <8 x float>, ptr %p" + n + "\n  %d" + n + " = fadd <8 x float> %c" + n + ", %l" + n + "\n";
   }
   llvm::LLVMContext context;
   auto module = parse(context, "define void @f(ptr %p, i1 %more) {\nentry:\n  br label %loop\nloop:\n" + phis + body +

@@ -50,8 +50,8 @@ TEST(HostStream, WritesTheSameWhereverTheOutputStarts) {
                     {grid, 1, 1}, 0, kPrograms);
         for (int i = -16; i < kElements + 20; ++i) {
           const bool inside = i >= 0 && i < n;
-          ASSERT_EQ(first[i], inside ? 2 * x[static_cast<size_t>(i)] : -7.0f) << grid << " " << n << " " << offset
-                                                                               << " at " << i;
+          ASSERT_EQ(first[i], inside ? 2 * x[static_cast<size_t>(i)] : -7.0f)
+              << grid << " " << n << " " << offset << " at " << i;
         }
       }
 }
