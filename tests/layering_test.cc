@@ -34,6 +34,7 @@ const std::vector<Room>& rooms() {
       {"compiler/codegen",
        {"kiln/", "support/", "compiler/target/", "compiler/ir/", "compiler/lower/", "compiler/codegen/",
         "compiler/compile.h"}},
+      {"compiler/fusion", {"kiln/", "support/", "compiler/target/", "compiler/fusion/"}},
       {"runtime", {"kiln/", "support/", "runtime/"}},
       {"profiler", {"kiln/", "support/", "runtime/", "profiler/", "compiler/target/"}},
       {"kernels", {"kiln/", "support/", "kernels/"}},

@@ -1,0 +1,134 @@
+// From an expression to the kernels that compute it: which operations share a kernel, and each kernel's source in the
+// Triton language. Pure text and numbers: the runtime makes buffers and launches of it.
+#pragma once
+#include <array>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/fusion/graph.h"
+#include "kiln/result.h"
+
+namespace kiln::fusion {
+
+enum class Variant : uint8_t {
+  kUnfused,          // a kernel for each operation of the graph
+  kFused,            // as few kernels as pay
+  kLibrary,          // products by the BLAS, everything else fused
+  kLibraryEpilogue,  // products by the BLAS with the epilogue that cublasLt has, everything else fused
+};
+inline constexpr Variant kVariants[] = {Variant::kUnfused, Variant::kFused, Variant::kLibrary,
+                                        Variant::kLibraryEpilogue};
+/// "unfused", "fused", "library", "library+epilogue".
+std::string_view name(Variant variant);
+
+/// The machine that the plan is for.
+struct Machine {
+  std::string target = "host";      // a row of compiler/target: "sm_90a", "host"
+  int multiprocessors = 1;          // or cores
+  int64_t shared_bytes = 48 << 10;  // of a block
+  bool gpu() const { return target != "host"; }
+};
+
+struct PlanOptions {
+  Variant variant = Variant::kFused;
+  Machine machine;
+};
+
+/// A tensor that kernels read or write: an input of the graph, or a buffer that the caller allocates, row-major.
+struct Value {
+  int input = -1;  // the node of the given graph, or -1 for a buffer
+  DType dtype = DType::kF32;
+  Shape shape, strides;
+  std::string name;
+  bool output = false;  // holds (part of) a result: lives on after the last group
+  int first_group = 0;  // that writes it (buffers)
+  int last_group = 0;   // that reads or writes it
+  int slot = -1;        // temporaries with one slot may share memory: their lives do not overlap
+  int64_t bytes() const;
+};
+
+/// Part of a value, as a strided tensor. `offset` in elements from its first.
+struct View {
+  int value = -1;
+  Shape shape, strides;
+  int64_t offset = 0;
+};
+
+/// A value's tensor as a pointer argument; the offset in elements is part of the address.
+struct TensorArg {
+  int value = -1;
+  int64_t offset = 0;
+};
+struct Argument {
+  std::string name;
+  std::variant<std::monostate, TensorArg, int64_t, double, bool, DType> value;  // monostate: None
+  bool is_constexpr = false;
+};
+
+/// One choice of numbers for a kernel: overrides arguments of these names.
+struct Configuration {
+  std::vector<std::pair<std::string, int64_t>> constants;
+  std::array<int64_t, 3> grid = {1, 1, 1};
+  int num_warps = 4, num_stages = 3;
+};
+
+enum class Activation : uint8_t { kNone, kRelu, kGeluTanh };
+
+/// A product that is left to the BLAS: out = activation(a · b + bias). Operands have 2 or 3 dimensions.
+struct LibraryProduct {
+  View a, b, out;
+  View bias;  // value -1: none
+  Activation activation = Activation::kNone;
+  bool tf32 = false;
+};
+
+enum class GroupKind : uint8_t { kKernel, kProduct };
+
+/// One launch.
+struct Group {
+  GroupKind kind = GroupKind::kKernel;
+  std::string name;                 // "add_gelu"; also names the kernel
+  std::string source;               // a complete file (kKernel)
+  std::string kernel;               // the function of it to launch
+  std::vector<Argument> arguments;  // one per parameter, in order
+  std::array<int64_t, 3> grid = {1, 1, 1};
+  int num_warps = 4, num_stages = 3;
+  std::vector<Configuration> configurations;  // others worth trying; the one above is not among them
+  LibraryProduct product;                     // kProduct
+  std::vector<int> nodes;                     // of the given graph that it computes, in order
+  std::vector<int> reads, writes;             // values
+  double bytes = 0;                           // moved when each operand is read and each result written once
+  double flop = 0;
+  std::string shape;  // of the work: "rows 8192 x 8192", for tables
+};
+
+/// Why two operations are in two kernels.
+struct Boundary {
+  int from = -1, to = -1;  // nodes of the given graph
+  int from_group = -1, to_group = -1;
+  double bytes = 0;   // written and read back because of it
+  std::string cause;  // "the sum needs all columns of a product before any element of it is used"
+  std::string help;   // the edit that would help; empty when none does
+};
+
+struct Plan {
+  Variant variant = Variant::kFused;
+  std::vector<Value> values;
+  std::vector<View> outputs;  // one per Graph::outputs: views of values (an input's own when nothing is computed)
+  std::vector<Group> groups;  // in the order of launches
+  std::vector<Boundary> boundaries;
+  double bytes() const;
+  double flop() const;
+};
+
+/// kUnsupported when the variant says nothing new about this graph (kLibrary without a product), or no kernel is
+/// written for an operation; kType or kValue as infer().
+Result<Plan> plan(const Graph& graph, const PlanOptions& options);
+
+/// A table of the groups, the buffers between them and the boundaries.
+std::string plan_text(const Plan& plan);
+/// The same as a drawing: a box per group, arrows for the buffers.
+std::string plan_svg(const Plan& plan);
+
+}  // namespace kiln::fusion
