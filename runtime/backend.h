@@ -3,6 +3,7 @@
 // can later be a proxy for one in a worker process.
 #pragma once
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,6 +11,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "kiln/device.h"
 #include "kiln/result.h"
@@ -18,6 +21,10 @@
 namespace kiln::runtime {
 
 class Backend;
+struct Storage;
+
+/// The error of what cannot be recorded for a graph; `what` is a clause: "a copy to the host".
+Diagnostic not_in_graph(std::string_view what);
 
 /// A number that names memory of one device; on the CPU it is the pointer itself.
 using DeviceAddress = uint64_t;
@@ -26,6 +33,11 @@ using DeviceAddress = uint64_t;
 class StreamImpl {
  public:
   virtual ~StreamImpl() = default;
+  /// Work is recorded for a graph and not run.
+  bool is_capturing() const { return capturing_.load(std::memory_order_relaxed); }
+  /// While capturing: memory that the recorded work uses, for the graph to hold on to.
+  void keep_for_graph(std::shared_ptr<Storage> storage) { graph_storages_.push_back(std::move(storage)); }
+  std::vector<std::shared_ptr<Storage>> take_graph_storages() { return std::exchange(graph_storages_, {}); }
   virtual Status synchronize() = 0;
   /// Later work of this stream starts after `event`.
   virtual Status wait(const EventImpl& event) = 0;
@@ -35,8 +47,11 @@ class StreamImpl {
 
  protected:
   explicit StreamImpl(Backend& backend);
+  void set_capturing(bool on) { capturing_.store(on, std::memory_order_relaxed); }
 
  private:
+  std::atomic<bool> capturing_{false};
+  std::vector<std::shared_ptr<Storage>> graph_storages_;
   Backend* backend_;
   uint64_t id_;
 };
@@ -69,7 +84,7 @@ struct KernelImage {
 };
 
 /// A kernel on a device. It lives at least as long as any launch of it is queued.
-class LoadedKernel {
+class LoadedKernel : public std::enable_shared_from_this<LoadedKernel> {
  public:
   virtual ~LoadedKernel() = default;
   const std::string& name() const { return name_; }
@@ -83,6 +98,15 @@ class LoadedKernel {
   int num_params_ = 0;
   int registers_ = -1;
   int64_t local_bytes_ = -1;
+};
+
+/// What a stream recorded, to be put on a stream again.
+class CapturedWork {
+ public:
+  virtual ~CapturedWork() = default;
+  virtual Status launch(StreamImpl& stream) = 0;
+  /// Launches, copies and fills.
+  virtual int64_t size() const = 0;
 };
 
 /// Programs along x, y and z; each at least 1 and within the device's limits.
@@ -124,6 +148,14 @@ class Backend {
   virtual Result<std::shared_ptr<LoadedKernel>> load(const KernelImage& image) = 0;
   /// `slots` has 8 bytes per parameter. The slots are read before it returns; a fault shows at a later synchronize.
   virtual Status launch(const LoadedKernel& kernel, const Grid& grid, const uint64_t* slots, StreamImpl& stream) = 0;
+  /// Work of a library that computes on the calling thread: done, or recorded while the stream captures. The CPU only.
+  virtual Status call(std::function<Status()> work, StreamImpl& stream) = 0;
+
+  /// From here on the stream records what is put on it. What would need the host to wait fails with kUnsupported.
+  virtual Status begin_capture(StreamImpl& stream) = 0;
+  /// Ends it, also after a failure of the work in between. The result keeps the kernels that were launched, not the
+  /// memory.
+  virtual Result<std::unique_ptr<CapturedWork>> end_capture(StreamImpl& stream) = 0;
 };
 
 }  // namespace kiln::runtime

@@ -18,6 +18,11 @@ StreamImpl::StreamImpl(Backend& backend) : backend_(&backend) {
   id_ = next_id.fetch_add(1);
 }
 
+Diagnostic not_in_graph(std::string_view what) {
+  return with_note(error(ErrorKind::kUnsupported, "{} cannot be part of a graph that is being captured", what),
+                   "help: do it before the capture; launches, copies on the device and fills can be recorded");
+}
+
 DeviceImpl::DeviceImpl(std::string name, std::unique_ptr<Backend> backend)
     : name_(std::move(name)),
       target_(backend->capability() ? target_for_capability(backend->capability()) : "host"),
@@ -37,6 +42,7 @@ Result<Companion*> DeviceImpl::companion(const std::string& name, const MakeComp
 
 Result<std::shared_ptr<Storage>> allocate_storage(const Device& device, int64_t bytes) {
   DeviceImpl& impl = *device.impl();
+  if (impl.backend().default_stream().is_capturing()) return not_in_graph("the allocation of a tensor");
   KILN_TRY(Block * block, impl.allocator().allocate(bytes, impl.backend().default_stream()));
   return std::make_shared<Storage>(impl.shared_from_this(), block, bytes);
 }

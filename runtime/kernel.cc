@@ -169,7 +169,7 @@ Result<const Specialisation*> KernelImpl::specialise(std::span<const std::option
 Status KernelImpl::launch(std::array<int64_t, 3> grid, std::span<const std::optional<Arg>> args,
                           const LaunchOptions& options) {
   const Specialisation* guess = guess_.load(std::memory_order_acquire);
-  if (guess && !options.stream && is_launchable(grid)) {
+  if (guess && !options.stream && !guess->default_stream->is_capturing() && is_launchable(grid)) {
     uint64_t slots[kMostFastSlots];
     if (match_args(params_, rules_, args, key_end(*guess->device, options), guess->key, slots))
       return guess->backend->launch(*guess->loaded, programs_of(grid), slots, *guess->default_stream);
@@ -199,6 +199,8 @@ Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<
     refresh_closure();
   }
   spec = table_.find(hash64(key), key);
+  if (!spec && device->stream_or_default(options.stream).is_capturing())
+    return not_in_graph(fmt::format("the compilation of kernel '{}' for new arguments", name_));
   if (!spec) {
     KILN_TRY(spec, specialise(args, bound, device->shared_from_this(), options));
   }
@@ -209,8 +211,11 @@ Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<
     for (const auto& arg : args)
       if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr)
         device->allocator().used_on(tensor->storage()->block, *options.stream.impl());
-  return spec->backend->launch(*spec->loaded, programs_of(grid), bound.slots(),
-                               device->stream_or_default(options.stream));
+  StreamImpl& stream = device->stream_or_default(options.stream);
+  if (stream.is_capturing())
+    for (const auto& arg : args)
+      if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr) stream.keep_for_graph(tensor->storage());
+  return spec->backend->launch(*spec->loaded, programs_of(grid), bound.slots(), stream);
 }
 
 std::shared_ptr<const LaunchedAs> KernelImpl::launched_as() const {

@@ -281,6 +281,8 @@ Status Tensor::copy_from(const Tensor& other) const {
   if (bytes == 0) return {};
   Backend &to = backend_of(*storage_), &from = backend_of(*other.storage_);
   if (is_contiguous() && other.is_contiguous()) {
+    if (to.default_stream().is_capturing())
+      for (const auto& s : {storage_, other.storage_}) to.default_stream().keep_for_graph(s);
     bool overlap = &to == &from && address() < other.address() + bytes && other.address() < address() + bytes;
     if (&to == &from && (!overlap || !storage_->device->is_cuda()))
       return to.copy(address(), other.address(), bytes, to.default_stream());
@@ -316,6 +318,7 @@ Status Tensor::fill(double value) const {
   uint64_t pattern = 0;
   from_double(dtype_, value, &pattern);
   Backend& backend = backend_of(*storage_);
+  if (backend.default_stream().is_capturing()) backend.default_stream().keep_for_graph(storage_);
   if (is_contiguous()) return backend.fill(address(), pattern, size_of(dtype_), numel(), backend.default_stream());
   std::vector<int64_t> zero(shape_.size(), 0);
   KILN_TRY(Tensor one, empty(device(), dtype_, std::span<const int64_t>()));

@@ -120,6 +120,9 @@ Result<Tensor> matmul(const Tensor& a, const Tensor& b, const MatmulOptions& opt
     KILN_CHECK_OK(order(*call.device, fills, *call.stream));
     return call.out;
   }
+  if (call.stream->is_capturing())
+    for (const Tensor* t : {&a, &b, &options.bias, static_cast<const Tensor*>(&call.out)})
+      if (*t) call.stream->keep_for_graph(t->storage());
   KILN_CHECK_OK(call.engine->run(p, call.operands, *call.stream));
   return call.out;
 }

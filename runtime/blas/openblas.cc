@@ -18,17 +18,21 @@ class OpenBlasEngine : public Engine {
     lib_->set_num_threads(std::max(1, device.backend().info().compute_units));
   }
 
-  Status run(const GemmProblem& p, const Operands& x, StreamImpl&) override {
+  Status run(const GemmProblem& p, const Operands& x, StreamImpl& stream) override {
     for (int64_t size : {p.m, p.n, p.k, p.a_place.ld, p.b_place.ld, p.d_place.ld})
       if (size > INT_MAX)
         return error(ErrorKind::kUnsupported, "openblas takes sizes and strides below 2^31, got {}", p.text());
-    for (int64_t i = 0; i < p.batch; ++i) {
-      if (p.d == DType::kF32)
-        gemm<float>(lib_->sgemm, p, x, i);
-      else
-        gemm<double>(lib_->dgemm, p, x, i);
-    }
-    return {};
+    auto multiply = [lib = lib_](const GemmProblem& problem, const Operands& operands) {
+      for (int64_t i = 0; i < problem.batch; ++i) {
+        if (problem.d == DType::kF32)
+          gemm<float>(lib->sgemm, problem, operands, i);
+        else
+          gemm<double>(lib->dgemm, problem, operands, i);
+      }
+      return Status();
+    };
+    if (!stream.is_capturing()) return multiply(p, x);
+    return stream.backend().call([multiply, p, x] { return multiply(p, x); }, stream);
   }
   Result<MatmulPlan> plan(const GemmProblem&, const Operands&, StreamImpl&) override { return MatmulPlan{}; }
 

@@ -38,11 +38,14 @@ class CudaStream : public StreamImpl {
   Status synchronize() override;
   Status wait(const EventImpl& event) override;
 
+  using StreamImpl::set_capturing;
+
   CudaBackend& cuda;
   CUstream handle;
   /// The kernel launched last, and how many were launched, since the stream was last known to be idle.
   std::atomic<const LoadedKernel*> last_kernel{nullptr};
   std::atomic<int64_t> launches{0};
+  std::vector<std::shared_ptr<const LoadedKernel>> captured;  // kernels that the graph being captured launches
 };
 
 class CudaEvent : public EventImpl {
@@ -54,6 +57,22 @@ class CudaEvent : public EventImpl {
 
   CudaBackend& cuda;
   CUevent handle;
+};
+
+class CudaGraph : public CapturedWork {
+ public:
+  CudaGraph(CudaBackend& backend, CUgraphExec exec, int64_t size,
+            std::vector<std::shared_ptr<const LoadedKernel>> kernels)
+      : cuda_(backend), exec_(exec), size_(size), kernels_(std::move(kernels)) {}
+  ~CudaGraph() override;
+  Status launch(StreamImpl& stream) override;
+  int64_t size() const override { return size_; }
+
+ private:
+  CudaBackend& cuda_;
+  CUgraphExec exec_;
+  int64_t size_;
+  std::vector<std::shared_ptr<const LoadedKernel>> kernels_;  // that its nodes launch
 };
 
 class CudaKernel : public LoadedKernel {
@@ -167,6 +186,7 @@ class CudaBackend : public Backend {
   }
   Status synchronize() override {
     if (!context_) return broken_status();
+    if (stream_.is_capturing()) return not_in_graph("a wait for the device");
     KILN_CHECK_OK(activate());
     KILN_CHECK_OK(check(driver_->cuCtxSynchronize(), "cuCtxSynchronize()", &stream_));
     std::lock_guard lock(mutex_);
@@ -179,6 +199,7 @@ class CudaBackend : public Backend {
     if (bytes == 0) return {};
     KILN_CHECK_OK(activate());
     CudaStream& q = queue(stream);
+    if (q.is_capturing()) return not_in_graph("a copy from the host");
     KILN_CHECK_OK(check(driver_->cuMemcpyHtoDAsync(target, source, bytes, q.handle),
                         "cuMemcpyHtoDAsync(target, source, bytes, stream)", &q));
     // From pageable memory the call returns when the source was read; from pinned memory only this makes it so.
@@ -188,6 +209,7 @@ class CudaBackend : public Backend {
     if (bytes == 0) return {};
     KILN_CHECK_OK(activate());
     CudaStream& q = queue(stream);
+    if (q.is_capturing()) return not_in_graph("a copy to the host");
     KILN_CHECK_OK(check(driver_->cuMemcpyDtoHAsync(target, source, bytes, q.handle),
                         "cuMemcpyDtoHAsync(target, source, bytes, stream)", &q));
     return q.synchronize();
@@ -271,9 +293,51 @@ class CudaBackend : public Backend {
       }
       if (code != CUDA_SUCCESS) return refused(code, kernel, grid, q);
     }
+    if (q.is_capturing()) {
+      q.captured.push_back(kernel.shared_from_this());
+      return {};
+    }
     q.last_kernel.store(&kernel, std::memory_order_relaxed);
     q.launches.store(q.launches.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return {};
+  }
+
+  Status call(std::function<Status()>, StreamImpl&) override {
+    return error(ErrorKind::kUnsupported, "{} runs no work of the calling thread", name_);
+  }
+  Status begin_capture(StreamImpl& stream) override {
+    KILN_CHECK_OK(activate());
+    CudaStream& q = queue(stream);
+    if (q.is_capturing()) return not_in_graph("another capture");
+    // Relaxed: what cannot be captured is refused above this call, and other threads may go on as they like.
+    KILN_CHECK_OK(check(driver_->cuStreamBeginCapture(q.handle, CU_STREAM_CAPTURE_MODE_RELAXED),
+                        "cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED)", &q));
+    q.set_capturing(true);
+    return {};
+  }
+  Result<std::unique_ptr<CapturedWork>> end_capture(StreamImpl& stream) override {
+    CudaStream& q = queue(stream);
+    q.set_capturing(false);
+    std::vector<std::shared_ptr<const LoadedKernel>> kernels = std::exchange(q.captured, {});
+    KILN_CHECK_OK(activate());
+    CUgraph graph = nullptr;
+    KILN_CHECK_OK(check(driver_->cuStreamEndCapture(q.handle, &graph), "cuStreamEndCapture(stream, &graph)", &q));
+    struct Owned {
+      ~Owned() { driver.cuGraphDestroy(graph); }
+      const Driver& driver;
+      CUgraph graph;
+    } owned{*driver_, graph};
+    size_t nodes = 0;
+    KILN_CHECK_OK(check(driver_->cuGraphGetNodes(graph, nullptr, &nodes), "cuGraphGetNodes(graph, nullptr, &nodes)"));
+    CUgraphExec exec = nullptr;
+    KILN_CHECK_OK(check(driver_->cuGraphInstantiate(&exec, graph, 0), "cuGraphInstantiate(&exec, graph, 0)"));
+    return std::unique_ptr<CapturedWork>(
+        std::make_unique<CudaGraph>(*this, exec, static_cast<int64_t>(nodes), std::move(kernels)));
+  }
+  Status launch_graph(CUgraphExec exec, StreamImpl& stream) {
+    KILN_CHECK_OK(activate());
+    CudaStream& q = queue(stream);
+    return check(driver_->cuGraphLaunch(exec, q.handle), "cuGraphLaunch(graph, stream)", &q);
   }
 
   /// Makes the context current on this thread, and the context itself at the first use.
@@ -426,6 +490,7 @@ CudaStream::~CudaStream() {
 }
 
 Status CudaStream::synchronize() {
+  if (is_capturing()) return not_in_graph("a wait for the device");
   KILN_CHECK_OK(cuda.activate());
   KILN_CHECK_OK(cuda.check(cuda.driver().cuStreamSynchronize(handle), "cuStreamSynchronize(stream)", this));
   cuda.idle(*this);
@@ -438,6 +503,12 @@ Status CudaStream::wait(const EventImpl& event) {
   KILN_CHECK_OK(cuda.activate());
   return cuda.check(cuda.driver().cuStreamWaitEvent(handle, e->handle, 0), "cuStreamWaitEvent(stream, event, 0)", this);
 }
+
+CudaGraph::~CudaGraph() {
+  if (cuda_.usable()) cuda_.driver().cuGraphExecDestroy(exec_);
+}
+
+Status CudaGraph::launch(StreamImpl& stream) { return cuda_.launch_graph(exec_, stream); }
 
 CudaEvent::~CudaEvent() {
   if (cuda.usable()) cuda.driver().cuEventDestroy(handle);

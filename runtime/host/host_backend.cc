@@ -30,8 +30,28 @@ constexpr int64_t kCheckedBytes = 64 << 20;
 class HostStream : public StreamImpl {
  public:
   explicit HostStream(Backend& backend) : StreamImpl(backend) {}
-  Status synchronize() override { return {}; }
+  Status synchronize() override { return is_capturing() ? Status(not_in_graph("a wait for the device")) : Status(); }
   Status wait(const EventImpl&) override { return {}; }
+
+  void begin() {
+    recorded.clear();
+    set_capturing(true);
+  }
+  void end() { set_capturing(false); }
+  std::vector<std::function<Status()>> recorded;
+};
+
+class HostGraph : public CapturedWork {
+ public:
+  explicit HostGraph(std::vector<std::function<Status()>> work) : work_(std::move(work)) {}
+  Status launch(StreamImpl&) override {
+    for (const auto& step : work_) KILN_CHECK_OK(step());
+    return {};
+  }
+  int64_t size() const override { return static_cast<int64_t>(work_.size()); }
+
+ private:
+  std::vector<std::function<Status()>> work_;
 };
 
 struct HostEvent : EventImpl {
@@ -145,21 +165,29 @@ class HostBackend : public Backend {
     if (!start || !end) return error(ErrorKind::kValue, "the events belong to another device than cpu");
     return std::chrono::duration<double, std::milli>(end->time - start->time).count();
   }
-  Status synchronize() override { return {}; }
+  Status synchronize() override { return stream_.synchronize(); }
 
-  Status copy_in(DeviceAddress target, const void* source, size_t bytes, StreamImpl&) override {
+  Status copy_in(DeviceAddress target, const void* source, size_t bytes, StreamImpl& stream) override {
+    if (stream.is_capturing()) return not_in_graph("a copy from the host");
     copy_bytes(pointer(target), source, bytes);
     return {};
   }
-  Status copy_out(void* target, DeviceAddress source, size_t bytes, StreamImpl&) override {
+  Status copy_out(void* target, DeviceAddress source, size_t bytes, StreamImpl& stream) override {
+    if (stream.is_capturing()) return not_in_graph("a copy to the host");
     copy_bytes(target, pointer(source), bytes);
     return {};
   }
-  Status copy(DeviceAddress target, DeviceAddress source, size_t bytes, StreamImpl&) override {
-    copy_bytes(pointer(target), pointer(source), bytes);
-    return {};
+  Status copy(DeviceAddress target, DeviceAddress source, size_t bytes, StreamImpl& stream) override {
+    return call(
+        [=, this] {
+          copy_bytes(pointer(target), pointer(source), bytes);
+          return Status();
+        },
+        stream);
   }
-  Status fill(DeviceAddress target, uint64_t pattern, int element_bytes, int64_t count, StreamImpl&) override {
+  Status fill(DeviceAddress target, uint64_t pattern, int element_bytes, int64_t count, StreamImpl& stream) override {
+    if (stream.is_capturing())
+      return call([=, this, &stream] { return fill(target, pattern, element_bytes, count, stream); }, stream);
     auto fill_all = [&](auto value) {
       auto* out = static_cast<decltype(value)*>(pointer(target));
       in_pieces(count * element_bytes, [=](int64_t first, int64_t last) {
@@ -190,8 +218,9 @@ class HostBackend : public Backend {
     return std::shared_ptr<LoadedKernel>(std::make_shared<HostKernel>(image));
   }
 
-  Status launch(const LoadedKernel& loaded, const Grid& grid, const uint64_t* slots, StreamImpl&) override {
+  Status launch(const LoadedKernel& loaded, const Grid& grid, const uint64_t* slots, StreamImpl& stream) override {
     const auto& kernel = static_cast<const HostKernel&>(loaded);
+    if (stream.is_capturing()) return record(kernel, grid, slots, stream);
     const int32_t sizes[3] = {static_cast<int32_t>(grid[0]), static_cast<int32_t>(grid[1]),
                               static_cast<int32_t>(grid[2])};
     int64_t programs = int64_t{sizes[0]} * sizes[1] * sizes[2];
@@ -209,8 +238,31 @@ class HostBackend : public Backend {
     return kernel.take_failure ? kernel.take_failure() : Status{};
   }
 
+  Status call(std::function<Status()> work, StreamImpl& stream) override {
+    if (!stream.is_capturing()) return work();
+    static_cast<HostStream&>(stream).recorded.push_back(std::move(work));
+    return {};
+  }
+  Status begin_capture(StreamImpl& stream) override {
+    if (stream.is_capturing()) return not_in_graph("another capture");
+    static_cast<HostStream&>(stream).begin();
+    return {};
+  }
+  Result<std::unique_ptr<CapturedWork>> end_capture(StreamImpl& stream) override {
+    auto& host = static_cast<HostStream&>(stream);
+    host.end();
+    return std::unique_ptr<CapturedWork>(std::make_unique<HostGraph>(std::exchange(host.recorded, {})));
+  }
+
  private:
   static void* pointer(DeviceAddress address) { return reinterpret_cast<void*>(address); }
+
+  Status record(const HostKernel& kernel, const Grid& grid, const uint64_t* slots, StreamImpl& stream) {
+    auto owned = kernel.weak_from_this().lock();
+    if (!owned) return not_in_graph("a job of the runtime on the CPU");
+    std::vector<uint64_t> copy(slots, slots + kernel.num_params());
+    return call([this, owned, grid, copy, &stream] { return launch(*owned, grid, copy.data(), stream); }, stream);
+  }
 
   void run(const HostKernel& kernel, const uint64_t* slots, const int32_t* sizes, int64_t programs) {
     struct Launch {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,7 +13,13 @@
 #undef cuEventElapsedTime
 
 struct CUctx_st {};
-struct CUstream_st {};
+struct CUgraph_st {
+  std::vector<std::function<void()>> nodes;
+};
+struct CUgraphExec_st : CUgraph_st {};
+struct CUstream_st {
+  std::shared_ptr<CUgraph_st> capture;  // while capturing
+};
 struct CUevent_st {
   std::chrono::steady_clock::time_point time;
 };
@@ -49,6 +56,8 @@ struct Handles {
 Handles<CUstream_st> streams;
 Handles<CUevent_st> events;
 Handles<CUmod_st> modules;
+Handles<CUgraph_st> graphs;
+Handles<CUgraphExec_st> executables;
 bool initialised = false;
 
 CUresult begin(const char* name) {
@@ -64,6 +73,15 @@ CUresult begin(const char* name) {
       code != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
     fake.sticky = code;
   return code;
+}
+
+// Runs the work, or keeps it while the stream captures.
+CUresult submit(CUstream stream, std::function<void()> work) {
+  if (stream && stream->capture)
+    stream->capture->nodes.push_back(std::move(work));
+  else
+    work();
+  return CUDA_SUCCESS;
 }
 
 bool inside(CUdeviceptr p, size_t n) {
@@ -233,12 +251,11 @@ CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t n, CUstream) {
   std::memcpy(to, reinterpret_cast<void*>(from), n);
   return CUDA_SUCCESS;
 }
-CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream) {
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s) {
   BEGIN("cuMemcpyDtoDAsync");
   NEED_CONTEXT;
   if (!inside(to, n) || !inside(from, n)) return CUDA_ERROR_INVALID_VALUE;
-  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n);
-  return CUDA_SUCCESS;
+  return submit(s, [=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n); });
 }
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char v, size_t n, CUstream) {
   BEGIN("cuMemsetD8Async");
@@ -252,11 +269,12 @@ CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short v, size_t n, CUstream) 
   for (size_t i = 0; i < n; ++i) reinterpret_cast<unsigned short*>(to)[i] = v;
   return CUDA_SUCCESS;
 }
-CUresult cuMemsetD32Async(CUdeviceptr to, unsigned v, size_t n, CUstream) {
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned v, size_t n, CUstream s) {
   BEGIN("cuMemsetD32Async");
   if (!inside(to, 4 * n)) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < n; ++i) reinterpret_cast<unsigned*>(to)[i] = v;
-  return CUDA_SUCCESS;
+  return submit(s, [=] {
+    for (size_t i = 0; i < n; ++i) reinterpret_cast<unsigned*>(to)[i] = v;
+  });
 }
 CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned v, size_t width, size_t height, CUstream) {
   BEGIN("cuMemsetD2D32Async");
@@ -285,6 +303,48 @@ CUresult cuStreamSynchronize(CUstream s) {
 }
 CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
   BEGIN("cuStreamWaitEvent");
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode) {
+  BEGIN("cuStreamBeginCapture");
+  NEED_CONTEXT;
+  if (!s || s->capture) return CUDA_ERROR_INVALID_VALUE;
+  s->capture = std::make_shared<CUgraph_st>();
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamEndCapture(CUstream s, CUgraph* graph) {
+  BEGIN("cuStreamEndCapture");
+  if (!s->capture) return CUDA_ERROR_INVALID_VALUE;
+  *graph = graphs.make(std::move(*s->capture));
+  s->capture = nullptr;
+  ++fake.live_graphs;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, unsigned long long) {
+  BEGIN("cuGraphInstantiate");
+  *exec = executables.make({*graph});
+  ++fake.live_graphs;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode*, size_t* n) {
+  BEGIN("cuGraphGetNodes");
+  *n = graph->nodes.size();
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphDestroy(CUgraph graph) {
+  --fake.live_graphs;
+  graphs.live.erase(graph);
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  --fake.live_graphs;
+  executables.live.erase(exec);
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream s) {
+  BEGIN("cuGraphLaunch");
+  if (!s) return CUDA_ERROR_INVALID_HANDLE;
+  for (auto& node : exec->nodes) node();
   return CUDA_SUCCESS;
 }
 CUresult cuEventCreate(CUevent* e, unsigned) {
@@ -395,8 +455,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsign
     std::memcpy(&value, params[i], static_cast<size_t>(fake.param_bytes[i]));
     launch.params.push_back(value);
   }
-  fake.launches.push_back(std::move(launch));
-  return CUDA_SUCCESS;
+  return submit(s, [launch] { fake.launches.push_back(launch); });
 }
 #endif
 

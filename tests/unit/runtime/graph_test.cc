@@ -1,0 +1,81 @@
+// Graphs on the CPU: a list of launches that is run again.
+#include "kiln/graph.h"
+
+#include <gtest/gtest.h>
+
+#include "kiln/kernel.h"
+#include "kiln/tensor.h"
+#include "runtime/device.h"
+#include "runtime/kernel_impl.h"
+#include "support/diag.h"
+
+namespace kiln {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+constexpr const char* kSource = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def add_one(x, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+)";
+
+TEST(HostGraph, RunsLaunchesAgainInOrder) {
+  Device cpu = *Device::open("cpu");
+  auto kernel = Kernel::from_source(kSource, "add_one.py");
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+  Tensor x = *Tensor::zeros(cpu, DType::kF32, Shape{1000}), y = *Tensor::zeros(cpu, DType::kF32, Shape{1000});
+  std::vector<std::optional<Arg>> args = {Arg(x), Arg(int64_t{1000}), Arg(int64_t{256})};
+  auto launch = [kernel = *kernel, args] { return kernel.launch({4, 1, 1}, args); };
+  auto early = Graph::capture(cpu, launch);
+  ASSERT_FALSE(early.ok()) << "the kernel was not compiled yet";
+  EXPECT_EQ(early.error().kind, ErrorKind::kUnsupported);
+  ASSERT_TRUE(launch().ok());
+  auto graph = Graph::capture(cpu, [&]() -> Status {
+    KILN_CHECK_OK(launch());
+    KILN_CHECK_OK(y.copy_from(x));
+    KILN_CHECK_OK(x.fill(10));
+    return launch();
+  });
+  ASSERT_TRUE(graph.ok()) << graph.error().message;
+  EXPECT_EQ(graph->size(), 4);
+  EXPECT_EQ(x.to_doubles()->at(999), 1) << "a capture runs nothing";
+  *kernel = Kernel();
+  ASSERT_TRUE(graph->launch().ok());
+  EXPECT_EQ(y.to_doubles()->at(999), 2);
+  EXPECT_EQ(x.to_doubles()->at(0), 11);
+  ASSERT_TRUE(graph->launch().ok());
+  EXPECT_EQ(y.to_doubles()->at(0), 12);
+  EXPECT_EQ(x.to_doubles()->at(999), 11);
+}
+
+TEST(HostGraph, RefusesWhatCannotBeRecorded) {
+  Device cpu = *Device::open("cpu");
+  Tensor x = *Tensor::zeros(cpu, DType::kF32, Shape{8});
+  auto refusal = [&](std::function<Status()> work) {
+    auto graph = Graph::capture(cpu, std::move(work));
+    return graph.ok() ? std::string("captured") : graph.error().message;
+  };
+  const std::string tail = " cannot be part of a graph that is being captured";
+  EXPECT_EQ(refusal([&]() -> Status {
+              KILN_TRY([[maybe_unused]] auto t, Tensor::zeros(cpu, DType::kF32, Shape{8}));
+              return {};
+            }),
+            "the allocation of a tensor" + tail);
+  EXPECT_EQ(refusal([&] { return cpu.synchronize(); }), "a wait for the device" + tail);
+  EXPECT_EQ(refusal([&]() -> Status {
+              KILN_TRY([[maybe_unused]] auto t, x.to_bytes());
+              return {};
+            }),
+            "a copy to the host" + tail);
+  EXPECT_EQ(refusal([] { return Status(error(ErrorKind::kValue, "its own reason")); }), "its own reason");
+  EXPECT_TRUE(x.to_bytes().ok()) << "the device works again";
+  EXPECT_EQ(Graph().launch().error().message, "launch of a graph that was never captured");
+}
+
+}  // namespace
+}  // namespace kiln
