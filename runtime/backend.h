@@ -125,6 +125,9 @@ class Backend {
   /// Fresh memory, aligned to 512 bytes (4096 on the CPU). kMemory without sentence details: the allocator adds them.
   virtual Result<DeviceAddress> reserve(int64_t bytes) = 0;
   virtual void release(DeviceAddress address, int64_t bytes) = 0;
+  /// Zeroed memory of the host that kernels read and write at the same address while the host does. It must not outlive
+  /// the backend. kUnsupported on the CPU, where every memory is such.
+  virtual Result<std::shared_ptr<void>> shared_memory(int64_t bytes) = 0;
   /// Bytes that reserve() could still give; -1 unknown.
   virtual int64_t free_bytes() = 0;
 

@@ -21,6 +21,7 @@ struct DeviceInfo {
   std::string name;       // "NVIDIA H200", "AMD EPYC (avx2, 2 threads)"
   std::string target;     // what kernels are compiled for: "sm_90a", "host"
   std::string driver;     // "580.159", or empty
+  std::string pci_bus;    // "0000:18:00.0", or empty: how other libraries name the same GPU
   int compute_units = 0;  // SMs, or worker threads
   int64_t memory_bytes = 0;
   int64_t free_bytes = 0;    // at the time of the call; -1 on a GPU that is not in use yet

@@ -18,6 +18,7 @@ Result<std::unique_ptr<Backend>> make_cuda_backend(int) { return std::move(cuda_
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <unordered_map>
 
@@ -120,6 +121,8 @@ class CudaBackend : public Backend {
     char text[256] = {};
     if (driver_->cuDeviceGetName(text, sizeof text, device_) == CUDA_SUCCESS) info.name = text;
     info.driver = driver_->version_text();
+    char bus[32] = {};
+    if (driver_->cuDeviceGetPCIBusId(bus, sizeof bus, device_) == CUDA_SUCCESS) info.pci_bus = bus;
     info.compute_units = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     size_t total = 0;
     if (driver_->cuDeviceTotalMem(&total, device_) == CUDA_SUCCESS) info.memory_bytes = static_cast<int64_t>(total);
@@ -143,6 +146,17 @@ class CudaBackend : public Backend {
   void release(DeviceAddress address, int64_t bytes) override {
     reserved_ -= bytes;
     if (usable()) driver_->cuMemFree(address);
+  }
+  Result<std::shared_ptr<void>> shared_memory(int64_t bytes) override {
+    KILN_CHECK_OK(activate());
+    void* memory = nullptr;
+    // With unified addressing, which every supported GPU has, kernels see it at the host's address.
+    KILN_CHECK_OK(check(driver_->cuMemHostAlloc(&memory, static_cast<size_t>(bytes), CU_MEMHOSTALLOC_DEVICEMAP),
+                        "cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_DEVICEMAP)"));
+    std::memset(memory, 0, static_cast<size_t>(bytes));
+    return std::shared_ptr<void>(memory, [this](void* m) {
+      if (usable()) driver_->cuMemFreeHost(m);
+    });
   }
   int64_t free_bytes() override {
     size_t free = 0, total = 0;

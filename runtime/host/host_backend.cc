@@ -150,6 +150,9 @@ class HostBackend : public Backend {
     return reinterpret_cast<DeviceAddress>(memory);
   }
   void release(DeviceAddress address, int64_t) override { std::free(pointer(address)); }
+  Result<std::shared_ptr<void>> shared_memory(int64_t) override {
+    return error(ErrorKind::kUnsupported, "the cpu device shares all memory with the host");
+  }
   int64_t free_bytes() override { return meminfo("MemAvailable:"); }
 
   Result<std::unique_ptr<StreamImpl>> new_stream() override {

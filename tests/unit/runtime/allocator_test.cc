@@ -49,6 +49,7 @@ struct FakeBackend : Backend {
     taken.erase(address);
     used -= bytes;
   }
+  Result<std::shared_ptr<void>> shared_memory(int64_t) override { return std::shared_ptr<void>(); }
   int64_t free_bytes() override { return capacity - used; }
   Result<std::unique_ptr<StreamImpl>> new_stream() override {
     return std::unique_ptr<StreamImpl>(new FakeStream(*this));

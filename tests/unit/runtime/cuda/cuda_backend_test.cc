@@ -82,6 +82,22 @@ TEST_F(CudaTest, OpenErrorsAreOneSentenceEach) {
   EXPECT_TRUE(Driver::open().ok());
 }
 
+TEST_F(CudaTest, MemoryThatHostAndKernelsShare) {
+  auto device = make_device(1);
+  EXPECT_EQ(device->backend().info().pci_bus, "0000:19:00.0");
+  {
+    auto memory = device->backend().shared_memory(64);
+    ASSERT_TRUE(memory.ok());
+    for (int i = 0; i < 64; ++i) EXPECT_EQ(static_cast<const char*>(memory->get())[i], 0);
+    EXPECT_EQ(fake.live_host_blocks, 1);
+  }
+  EXPECT_EQ(fake.live_host_blocks, 0);
+  fake.failures["cuMemHostAlloc"] = {CUDA_ERROR_OUT_OF_MEMORY};
+  auto refused = device->backend().shared_memory(64);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kMemory);
+}
+
 TEST_F(CudaTest, NoSuchGpu) {
   fake.devices = 2;
   EXPECT_EQ(make_cuda_backend(2).error().message, "no device cuda:2: there are 2 GPUs");

@@ -2,6 +2,7 @@
 #include "tests/unit/runtime/cuda/fake/fake_cuda.h"
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -235,6 +236,24 @@ CUresult cuMemFree(CUdeviceptr p) {
   fake.memory_used -= it->second;
   std::free(reinterpret_cast<void*>(p));
   blocks.erase(it);
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetPCIBusId(char* text, int n, CUdevice d) {
+  BEGIN("cuDeviceGetPCIBusId");
+  std::snprintf(text, static_cast<size_t>(n), "0000:%02x:00.0", 24 + d);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemHostAlloc(void** p, size_t n, unsigned flags) {
+  BEGIN("cuMemHostAlloc");
+  NEED_CONTEXT;
+  if (flags != CU_MEMHOSTALLOC_DEVICEMAP) return CUDA_ERROR_INVALID_VALUE;
+  *p = std::malloc(n);
+  fake.live_host_blocks += *p != nullptr;
+  return *p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult cuMemFreeHost(void* p) {
+  --fake.live_host_blocks;
+  std::free(p);
   return CUDA_SUCCESS;
 }
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t n, CUstream) {

@@ -44,7 +44,7 @@ struct FakeCuda {
   };
   std::vector<TensorMap> tensor_maps;  // as they were encoded; a map holds its number
   size_t memory_used = 0;
-  int live_streams = 0, live_events = 0, live_modules = 0, live_graphs = 0, contexts = 0;
+  int live_streams = 0, live_events = 0, live_host_blocks = 0, live_modules = 0, live_graphs = 0, contexts = 0;
   std::string jit_log;                       // what the PTX compiler says when it fails
   std::vector<int> param_bytes = {8, 8, 4};  // of every kernel
 
