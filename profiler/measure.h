@@ -56,10 +56,25 @@ struct Measurement {
 /// Takes one sample in microseconds.
 using Sampler = std::function<Result<double>()>;
 
+/// A sample with what else the device says of it; what is unknown is negative.
+struct Sample {
+  double us = 0;        // on the device's clock
+  double call_us = -1;  // CPU time of the launch; on the CPU, where the work is done in the call, unknown
+  double sm_mhz = -1;   // clock of a GPU's multiprocessors around it
+  bool held = true;     // CPU time is not in `us`: the stream was held back, or kept busy, until all was queued
+
+  /// Thousands of cycles; negative when the clock is unknown.
+  double kcycles() const { return sm_mhz > 0 ? us * sm_mhz / 1e3 : -1; }
+};
+using SampleTaker = std::function<Result<Sample>()>;
+
 /// Warm-up until three consecutive medians of five samples move by less than 0.5 % (or a fifth of the timeout is gone),
 /// then samples until the stopping rule. `now_s` is a clock in seconds; tests pass their own.
 Result<Measurement> measure_samples(const Sampler& sample, const MeasureOptions& options,
                                     const std::function<double()>& now_s);
+
+/// Runs the sampler until it settles as measure_samples does; false when `until_s` came first.
+Result<bool> warm_up(const Sampler& sample, double until_s, const std::function<double()>& now_s);
 
 Result<Measurement> measure(const Launchable& what, const MeasureOptions& options = {});
 
@@ -96,17 +111,23 @@ Result<Comparison> compare_samples(const Sampler& a, const Sampler& b, const Com
 /// Both must be of one device.
 Result<Comparison> compare(const Launchable& a, const Launchable& b, const CompareOptions& options = {});
 
-/// Makes samplers of one device: owns the buffer that flushes its caches.
+/// Makes samplers of one device: owns the buffer that flushes its caches, and what holds back a GPU's stream while a
+/// sample is queued.
 class Timer {
  public:
   static Result<Timer> make(const Device& device);
-  /// Valid while the Timer lives.
-  Sampler sampler(const Launchable& what, Cache cache);
+  SampleTaker taker(const Launchable& what, Cache cache) const;
+  /// The times alone.
+  Sampler sampler(const Launchable& what, Cache cache) const;
+  /// Microseconds of one launch of `repeats` in a row, with nothing between them.
+  Result<double> back_to_back(const Device& device, const std::function<Status()>& launch, int repeats) const;
+  /// What a time is: "time between device events, the launch queued behind a gate".
+  const std::string& method() const;
 
  private:
-  struct Flusher;
-  explicit Timer(std::shared_ptr<Flusher> flusher) : flusher_(std::move(flusher)) {}
-  std::shared_ptr<Flusher> flusher_;
+  struct Parts;
+  explicit Timer(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
+  std::shared_ptr<Parts> parts_;
 };
 
 /// The device's copy: device to device on a GPU, memcpy with every worker thread on the CPU. Bytes read plus written

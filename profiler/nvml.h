@@ -1,0 +1,35 @@
+// What NVIDIA's management library says of a GPU while it works: its clock, and what holds the clock down. Opened at
+// run time; nothing of it is linked and no setting is changed.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kiln/result.h"
+
+namespace kiln::profiler {
+
+class Nvml {
+ public:
+  /// The GPU at that place on the bus (DeviceInfo::pci_bus). kDevice: one sentence that says what is missing.
+  /// KILN_NVML_LIBRARY names another library than libnvidia-ml.so.1.
+  static Result<Nvml> open(const std::string& pci_bus);
+
+  /// Bits of reason_names, as they are now.
+  Result<uint64_t> throttle_reasons() const;
+  /// Of the multiprocessors, in MHz: now, and the most it can be.
+  Result<int> sm_clock() const;
+  Result<int> max_sm_clock() const;
+
+ private:
+  struct Library;
+  std::shared_ptr<const Library> library_;
+  void* gpu_ = nullptr;
+};
+
+/// The bits that say that a clock was held down, without those that only tell that the GPU idles.
+uint64_t slowing_reasons(uint64_t reasons);
+/// "power cap, thermal slowdown"; empty for none.
+std::string reason_names(uint64_t reasons);
+
+}  // namespace kiln::profiler
