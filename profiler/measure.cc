@@ -4,8 +4,8 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <random>
 
+#include "profiler/compare_pairs.h"
 #include "support/diag.h"
 
 namespace kiln::profiler {
@@ -16,9 +16,16 @@ constexpr int kWindow = 5;          // samples per warm-up window
 constexpr double kSettled = 0.005;  // windows' medians move by less
 constexpr int kSettledWindows = 3;  // consecutive
 constexpr double kSame = 0.005;     // effects below this do not count
-constexpr int kLooks[] = {12, 20, 30, 50, 100, 200};
 
-// Runs the sampler until it settles; false when the time limit came first.
+uint32_t shape_flags(const std::vector<double>& samples, const Summary& s) {
+  uint32_t flags = 0;
+  if (std::abs(theil_sen_slope(samples)) * s.n > 0.01 * s.median) flags |= kDrift;
+  if (s.n >= 10 && lag1_autocorrelation(samples) > 0.3) flags |= kAutocorrelated;
+  return flags;
+}
+
+}  // namespace
+
 Result<bool> warm_up(const Sampler& sample, double until_s, const std::function<double()>& now_s) {
   double previous = 0;
   int settled = 0;
@@ -34,15 +41,6 @@ Result<bool> warm_up(const Sampler& sample, double until_s, const std::function<
   }
   return true;
 }
-
-uint32_t shape_flags(const std::vector<double>& samples, const Summary& s) {
-  uint32_t flags = 0;
-  if (std::abs(theil_sen_slope(samples)) * s.n > 0.01 * s.median) flags |= kDrift;
-  if (s.n >= 10 && lag1_autocorrelation(samples) > 0.3) flags |= kAutocorrelated;
-  return flags;
-}
-
-}  // namespace
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -131,53 +129,33 @@ Verdict decide(std::span<const double> log_ratios, double confidence, double flo
 
 Result<Comparison> compare_samples(const Sampler& a, const Sampler& b, const CompareOptions& options,
                                    const std::function<double()>& now_s) {
-  double start = now_s(), warm_until = start + options.timeout_s / 10;
-  KILN_TRY([[maybe_unused]] bool a_settled, warm_up(a, warm_until, now_s));
-  KILN_TRY([[maybe_unused]] bool b_settled, warm_up(b, warm_until + options.timeout_s / 10, now_s));
-
-  Comparison c;
-  std::mt19937_64 order(options.seed);
-  std::vector<double> as, bs, log_ratios, control;
-  // One pair in random order; ln(second/first) of what was asked for.
-  auto pair = [&](const Sampler& x, const Sampler& y, double& tx, double& ty) -> Status {
-    bool swap = order() & 1;
-    for (int i = 0; i < 2; ++i) {
-      double& t = (i == 0) != swap ? tx : ty;
-      KILN_TRY(t, ((i == 0) != swap ? x : y)());
-    }
-    return {};
+  auto taker = [](const Sampler& sampler) -> SampleTaker {
+    return [&sampler]() -> Result<Sample> {
+      KILN_TRY(double us, sampler());
+      if (!(us > 0)) return error(ErrorKind::kDevice, "a sample was below the clock's resolution");
+      return Sample{us};
+    };
   };
-  constexpr int kLeast = kLooks[0];
-  for (int look : kLooks) {
-    if (look > options.max_pairs && look != kLeast) break;
-    while (static_cast<int>(log_ratios.size()) < look) {
-      if (now_s() - start > options.timeout_s && log_ratios.size() >= 6) {
-        c.timed_out = true;
-        break;
-      }
-      double ta = 0, tb = 0, c1 = 0, c2 = 0;
-      KILN_CHECK_OK(pair(a, b, ta, tb));
-      if (!(ta > 0 && tb > 0)) return error(ErrorKind::kDevice, "a sample was below the clock's resolution");
-      as.push_back(ta), bs.push_back(tb), log_ratios.push_back(std::log(tb / ta));
-      if (!options.control) continue;
-      KILN_CHECK_OK(pair(a, a, c1, c2));
-      if (c1 > 0 && c2 > 0) control.push_back(std::log(c2 / c1));
-    }
-    bool last = c.timed_out || look == std::end(kLooks)[-1] || look >= options.max_pairs;
-    double confidence = last ? 0.95 : 0.99;
-    if (!control.empty()) {
-      Interval h = median_interval(control, 0.95);
-      c.floor = std::max(std::abs(h.low), std::abs(h.high));
-    }
-    c.verdict = decide(log_ratios, confidence, c.floor);
-    if (last || c.verdict != Verdict::kUndecided) break;
-  }
-  c.pairs = static_cast<int>(log_ratios.size());
-  c.a_us = summarize(as);
-  c.b_us = summarize(bs);
-  c.speedup = std::exp(median(log_ratios));
-  Interval i = median_interval(log_ratios, 0.95);
-  c.speedup_95 = {std::exp(i.low), std::exp(i.high)};
+  const SampleTaker takers[] = {taker(a), taker(b)};
+  PairOptions pair_options{
+      .timeout_s = options.timeout_s, .max_pairs = options.max_pairs, .control = options.control, .seed = options.seed};
+  KILN_TRY(Pairs pairs, run_pairs(takers, 1, pair_options, now_s));
+  PairedRow& row = pairs.rows[0];
+  KILN_CHECK_OK(std::move(row.problem));
+  auto times = [](const std::vector<Sample>& samples) {
+    std::vector<double> us;
+    for (const Sample& s : samples) us.push_back(s.us);
+    return summarize(us);
+  };
+  Comparison c;
+  c.a_us = times(row.own);
+  c.b_us = times(row.base);
+  c.speedup = row.decision.speedup();
+  c.speedup_95 = row.decision.speedup_95();
+  c.floor = row.decision.floor;
+  c.verdict = row.decision.verdict;
+  c.pairs = row.decision.pairs;
+  c.timed_out = pairs.timed_out;
   return c;
 }
 
