@@ -86,17 +86,28 @@ Status Machine::schedule() {
 
 bool Machine::release() {
   const std::span<Warp> own(warps_.data(), static_cast<size_t>(module_.num_warps));
-  if (!std::all_of(own.begin(), own.end(), [&](const Warp& w) { return w.waits && w.at == own[0].at; })) return false;
-  Knowledge all(agents_.count());
-  for (const Warp& w : own) all.join(w.knows);
-  all.synced = all.seen;
-  whole_ = all;
-  for (Warp& w : own) {
-    w.waits = false, ++w.at;
-    w.knows = all;
-    advance(w);
+  bool any = false;
+  for (size_t first = 0, count; first < own.size(); first += count) {
+    count = 1;
+    if (!own[first].waits) continue;
+    const auto joined = static_cast<size_t>(ir::joined_warps(*code_.steps[own[first].at].op, module_.num_warps));
+    if (first % joined) continue;
+    const std::span<Warp> group = own.subspan(first, joined);
+    if (!std::all_of(group.begin(), group.end(), [&](const Warp& w) { return w.waits && w.at == group[0].at; }))
+      continue;
+    Knowledge all(agents_.count());
+    for (const Warp& w : group) all.join(w.knows);
+    all.synced = all.seen;
+    if (joined == own.size()) whole_ = all;
+    for (Warp& w : group) {
+      w.waits = false, ++w.at;
+      w.knows = all;
+      advance(w);
+    }
+    count = joined;
+    any = true;
   }
-  return true;
+  return any;
 }
 
 Status Machine::deadlock() const {

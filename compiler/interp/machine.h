@@ -105,7 +105,7 @@ class Machine {
 
   Status schedule();
   bool can_step(const Warp& w) const;
-  /// Lets the warps on when all of them wait at one barrier.
+  /// Lets those warps on that all wait at the barrier that they share; false where there are none.
   bool release();
   /// Nobody can go on.
   Status deadlock() const;
@@ -136,6 +136,10 @@ class Machine {
   Status check_assert(Warp& warp, const ir::Op& op);
   /// Single-threaded ops run in the first warp of a region.
   bool leads(const Warp& warp) const { return warp.number == 0 || warp.number == module_.num_warps; }
+  /// Those that groups of warps do for themselves: in the first warp of each.
+  bool leads(const Warp& warp, const ir::Op& op) const {
+    return warp.number % ir::joined_warps(op, module_.num_warps) == 0;
+  }
 
   // --- machine_memory.cc
 

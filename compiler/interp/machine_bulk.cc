@@ -23,9 +23,18 @@ struct Machine::Box {
   int64_t at = 0;  // in shared memory
   DType dtype{};
   const std::vector<uint32_t>* offsets = nullptr;  // in shared memory, of each element
+  size_t first = 0;                                // which element of the tile is the first of addresses
   std::vector<uint64_t> addresses;                 // of each element; kOutside of the tensor
   int64_t bytes() const { return static_cast<int64_t>(addresses.size()) * size_of(dtype); }
-  int64_t place(size_t i) const { return at + int64_t{(*offsets)[i]} * size_of(dtype); }
+  int64_t place(size_t i) const { return at + int64_t{(*offsets)[first + i]} * size_of(dtype); }
+
+  /// Of `parts` equal shares of the rows, the one with that number.
+  void keep_part(size_t number, size_t parts) {
+    const size_t size = addresses.size() / parts;
+    first = number * size;
+    addresses = {addresses.begin() + static_cast<std::ptrdiff_t>(first),
+                 addresses.begin() + static_cast<std::ptrdiff_t>(first + size)};
+  }
 };
 
 void Machine::make_descriptor(Warp& warp, const Op& op) {
@@ -106,9 +115,11 @@ Status Machine::tma_load(Warp& warp, const Op& op) {
 }
 
 Status Machine::tma_store(Warp& warp, const Op& op) {
-  if (!leads(warp)) return {};
+  if (!leads(warp, op)) return {};
   auto box = box_of(warp, op, 0, 1, 2);
   KILN_CHECK_OK(box);
+  if (const int joined = ir::joined_warps(op, module_.num_warps); joined < module_.num_warps)
+    box->keep_part(static_cast<size_t>(warp.number / joined), static_cast<size_t>(module_.num_warps / joined));
   const auto element_bytes = static_cast<uint64_t>(size_of(box->dtype));
   // Rows of neighbours in global memory, as one range each.
   for (size_t i = 0, next; i < box->addresses.size(); i = next) {
@@ -139,7 +150,7 @@ Status Machine::tma_store(Warp& warp, const Op& op) {
 }
 
 Status Machine::tma_store_wait(Warp& warp, const Op& op) {
-  if (!leads(warp)) return {};
+  if (!leads(warp, op)) return {};
   const int64_t done = warp.bulk_stores - op.int_attr(AttrName::kCount);
   const uint32_t agent = agents_.of(warp.number, Engine::kStores);
   if (done <= int64_t{warp.knows.seen[agent]}) return {};

@@ -138,6 +138,10 @@ inline bool is_terminator(const Op* op) { return has_trait(op->kind, 'T'); }
 /// Reads or writes memory itself (ops with regions: see any_nested).
 inline bool reads_memory(const Op* op) { return has_trait(op->kind, 'R'); }
 inline bool writes_memory(const Op* op) { return has_trait(op->kind, 'W'); }
+/// How many neighbouring warps, of the program's `num_warps`, do a barrier, tma_store or tma_store_wait together.
+inline int joined_warps(const Op& op, int num_warps) {
+  return op.has(AttrName::kWarps) ? static_cast<int>(op.int_attr(AttrName::kWarps)) : num_warps;
+}
 
 enum class Stage : uint8_t { kTile, kDistributed };
 

@@ -24,6 +24,8 @@
 // 15. Handles (Type::form other than kValue) are operands and results of ops with trait H alone, never loop-carried; a
 // handle
 //     of shared memory has a layout from offset bits onto its shape, the others have none.
+// 16. Warps that do a barrier, tma_store or tma_store_wait by themselves are a power of two, at most num_warps; the
+//     first dimension of what they store has a row for each of their groups.
 #include "compiler/ir/verifier.h"
 
 #include <fmt/format.h>
@@ -173,6 +175,17 @@ class Verifier {
     return {};
   }
 
+  Status check_joined_warps(const Op& op) const {
+    const int64_t warps = op.int_attr(AttrName::kWarps);
+    if (warps < 1 || warps > module_.num_warps || !std::has_single_bit(static_cast<uint64_t>(warps)))
+      return fail(&op, 16, fmt::format("{} of {} warps", warps, module_.num_warps));
+    if (op.kind == OpKind::kTmaStore && op.operand(1)->type.shape[0] * warps < module_.num_warps)
+      return fail(
+          &op, 16,
+          fmt::format("{} rows for {} groups of warps", op.operand(1)->type.shape[0], module_.num_warps / warps));
+    return {};
+  }
+
   Status check_op(const Op& op) {
     const OpInfo& row = info(op.kind);
     const int operands = static_cast<int>(op.operands.size()), results = static_cast<int>(op.results.size());
@@ -198,6 +211,7 @@ class Verifier {
     }
     if (std::string wrong = check_op_types(op); !wrong.empty())
       return fail(&op, wrong.starts_with("attribute") ? 6 : 8, wrong);
+    if (op.has(AttrName::kWarps) && op.kind != OpKind::kWarpSpecialize) KILN_CHECK_OK(check_joined_warps(op));
     KILN_CHECK_OK(check_fp8(op));
     KILN_CHECK_OK(check_stage(op));
     if (combine_ && !is_terminator(&op)) {

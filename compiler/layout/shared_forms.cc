@@ -15,8 +15,6 @@ constexpr int kSwizzles[] = {0, 128, 64, 32};
 constexpr int kUnitBytes = 16;      // what swizzles move
 constexpr int kSwizzleFromBit = 7;  // address bits 7… are xored into bits 4…
 constexpr int kSwizzleToBit = 4;
-constexpr int kAtomRows = 8;
-constexpr int kMaxBox = 256;
 constexpr int kTmaAlignment = 128;
 
 /// Which offset bit is the step `1 << b` along each dimension, without the swizzle.
@@ -63,7 +61,7 @@ bool is_run(const std::vector<int>& place, int first, int last, int offset_bit) 
   return true;
 }
 
-std::optional<TmaPlan> plan_tma_with(const LinearLayout& shared, int swizzle, int element_bytes) {
+std::optional<TmaPlan> plan_tma_with(const LinearLayout& shared, int swizzle, int element_bytes, int rows) {
   const auto u = without_swizzle(shared, swizzle, element_bytes);
   if (!u) return std::nullopt;
   const int rank = shared.rank(), bits = shared.bits(In::kOffset);
@@ -71,11 +69,11 @@ std::optional<TmaPlan> plan_tma_with(const LinearLayout& shared, int swizzle, in
   plan.swizzle = swizzle;
   plan.box.assign(static_cast<size_t>(rank), 1);
   // Offset bits, from the lowest, that one dense box takes: the last dimension, then the one before it, …
-  const int widest = swizzle ? swizzle / element_bytes : kMaxBox;
+  const int widest = swizzle ? swizzle / element_bytes : kMaxTmaBox;
   int taken = 0;
   for (int dim = rank - 1; dim >= 0; --dim) {
     const auto& place = u->place[static_cast<size_t>(dim)];
-    const int limit = log2_exact(dim == rank - 1 ? std::min(widest, kMaxBox) : kMaxBox);
+    const int limit = log2_exact(std::min(dim == rank - 1 ? widest : kMaxTmaBox, dim == 0 ? rows : kMaxTmaBox));
     int b = 0;
     while (b < limit && taken < bits && is_run(place, b, b + 1, taken)) ++b, ++taken;
     plan.box[static_cast<size_t>(dim)] = 1 << b;
@@ -138,9 +136,9 @@ std::optional<WgmmaMatrix> plan_wgmma_with(const LinearLayout& shared, int k, in
 
 }  // namespace
 
-std::optional<TmaPlan> plan_tma(const LinearLayout& shared, int element_bytes) {
+std::optional<TmaPlan> plan_tma(const LinearLayout& shared, int element_bytes, int rows) {
   for (int swizzle : kSwizzles)
-    if (auto plan = plan_tma_with(shared, swizzle, element_bytes)) return plan;
+    if (auto plan = plan_tma_with(shared, swizzle, element_bytes, rows)) return plan;
   return std::nullopt;
 }
 

@@ -12,6 +12,9 @@
 
 namespace kiln::layout {
 
+inline constexpr int kMaxTmaBox = 256;  // elements of a box along a dimension
+inline constexpr int kAtomRows = 8;     // after which swizzles repeat
+
 /// The TMA copies that move one tile between shared memory and a tensor: boxes of one size.
 struct TmaPlan {
   int swizzle = 0;           // bytes: 0, 32, 64 or 128
@@ -23,8 +26,8 @@ struct TmaPlan {
   std::vector<Copy> copies;
 };
 /// Nothing when no boxes make this layout: the last dimension's elements must lie side by side, 16 bytes of them at
-/// least, and the swizzle be one of the hardware's.
-std::optional<TmaPlan> plan_tma(const LinearLayout& shared, int element_bytes);
+/// least, and the swizzle be one of the hardware's. Boxes have at most `rows` elements along the first dimension.
+std::optional<TmaPlan> plan_tma(const LinearLayout& shared, int element_bytes, int rows = kMaxTmaBox);
 
 /// An operand of wgmma in shared memory, as descriptors say it (PTX ISA, "Matrix descriptor"; all in bytes).
 struct WgmmaMatrix {

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kMaxWarps = 32, kWarpGroup = 4, kLanes = 32;
 constexpr int kMaxTmaRank = 5;
+constexpr int kMostGroups = kHardwareBarriers - kFirstGroupBarrier;
 
 class Planner {
  public:
@@ -90,17 +91,43 @@ class Planner {
     if (shared.shape.rank > kMaxTmaRank)
       return error_at(op.range, ErrorKind::kUnsupported, "TMA copies blocks of up to {} dimensions, not {}",
                       kMaxTmaRank, int{shared.shape.rank});
-    auto boxes = layout::plan_tma(*shared.layout, size_of(shared.dtype));
+    LaunchPlan::Copies copies;
+    copies.groups = module_.num_warps / ir::joined_warps(op, module_.num_warps);
+    copies.group_rows = static_cast<int>(shared.shape[0]) / copies.groups;
+    auto boxes =
+        layout::plan_tma(*shared.layout, size_of(shared.dtype), std::min(copies.group_rows, layout::kMaxTmaBox));
     if (!boxes) return not_boxed(op, shared);
+    copies.boxes = std::move(*boxes);
+    if (copies.groups > 1) KILN_CHECK_OK(keep_first_group(op, shared, copies));
     KILN_TRY(TensorMapRecipe recipe, describe(op, descriptor_of(descriptor)));
-    recipe.box = boxes->box;
-    recipe.swizzle = boxes->swizzle;
+    recipe.box = copies.boxes.box;
+    recipe.swizzle = copies.boxes.swizzle;
     recipe.stored = op.kind == OpKind::kTmaStore;
     auto& maps = plan_.tensor_maps;
     const auto known = std::find(maps.begin(), maps.end(), recipe);
-    const auto index = static_cast<int>(known - maps.begin());
+    copies.tensor_map = static_cast<int>(known - maps.begin());
     if (known == maps.end()) maps.push_back(std::move(recipe));
-    plan_.copies.emplace(&op, LaunchPlan::Copies{index, std::move(*boxes)});
+    plan_.copies.emplace(&op, std::move(copies));
+    return {};
+  }
+
+  /// Leaves the boxes of the first group's rows, when those of each other group lie in equal steps behind them.
+  Status keep_first_group(const Op& op, const ir::Type& shared, LaunchPlan::Copies& copies) const {
+    if (copies.groups > kMostGroups)
+      return error_at(op.range, ErrorKind::kUnsupported, "{} groups of warps, and there are barriers for {}",
+                      copies.groups, kMostGroups);
+    std::vector<layout::TmaPlan::Copy> first;
+    for (const layout::TmaPlan::Copy& c : copies.boxes.copies)
+      if (c.at[0] < copies.group_rows) first.push_back(c);
+    for (const layout::TmaPlan::Copy& c : copies.boxes.copies) {
+      const int group = static_cast<int>(c.at[0]) / copies.group_rows;
+      layout::Coord at = c.at;
+      at[0] -= group * copies.group_rows;
+      const auto same = std::find_if(first.begin(), first.end(), [&](const auto& f) { return f.at == at; });
+      if (group == 1) copies.group_bytes = c.offset - same->offset;
+      if (c.offset != same->offset + group * copies.group_bytes) return not_boxed(op, shared);
+    }
+    copies.boxes.copies = std::move(first);
     return {};
   }
 

@@ -12,6 +12,9 @@
 
 namespace kiln::lower {
 
+/// Numbers of the hardware's barriers: all threads, the kernel's own warps, and the groups of warps among them.
+inline constexpr int kHardwareBarriers = 16, kEveryonesBarrier = 0, kOwnBarrier = 1, kFirstGroupBarrier = 2;
+
 struct LaunchPlan {
   int extra_warps = 0;
   std::vector<TensorMapRecipe> tensor_maps;
@@ -19,6 +22,9 @@ struct LaunchPlan {
   struct Copies {
     int tensor_map = 0;
     layout::TmaPlan boxes;
+    // A tma_store by groups of warps: `boxes` are those of the first, the others' follow in equal steps.
+    int groups = 1, group_rows = 0;
+    int64_t group_bytes = 0;  // in shared memory
   };
   std::unordered_map<const ir::Op*, Copies> copies;
   bool uses_wgmma = false;

@@ -20,22 +20,41 @@ using llvm::Value;
 llvm::Type* Lowering::type_of(const ir::Type& type) { return element_type(type, context(), target); }
 
 void Lowering::barrier() {
-  constexpr uint32_t kEveryone = 0, kOwnWarps = 1;  // numbers of hardware barriers
   switch (partition) {
     case Partition::kAll:
-      b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(kEveryone)});
+      b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(kEveryonesBarrier)});
       return;
     case Partition::kOwn:
-      b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_count,
-                        {b.getInt32(kOwnWarps), b.getInt32(static_cast<uint32_t>(source.num_warps * kLanes))});
+      named_barrier(b.getInt32(kOwnBarrier), source.num_warps);
       return;
     case Partition::kOneThread:
       return;
   }
 }
 
-Value* Lowering::leader() {
-  return partition == Partition::kOneThread ? nullptr : b.CreateICmpEQ(thread.thread(), b.getInt32(0));
+void Lowering::group_barrier(int warps) {
+  if (warps == source.num_warps) return barrier();
+  if (warps == 1) {
+    b.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {b.getInt32(~0u)});
+    return;
+  }
+  named_barrier(b.CreateAdd(group(warps), b.getInt32(kFirstGroupBarrier)), warps);
+}
+
+void Lowering::named_barrier(Value* number, int warps) {
+  b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_count,
+                    {number, b.getInt32(static_cast<uint32_t>(warps * kLanes))});
+}
+
+Value* Lowering::group(int warps) {
+  return b.CreateLShr(thread.uniform_warp(), b.getInt32(static_cast<uint32_t>(layout::log2_exact(warps))));
+}
+
+Value* Lowering::leader(int warps) {
+  if (partition == Partition::kOneThread) return nullptr;
+  Value* own = thread.thread();
+  if (warps && warps < source.num_warps) own = b.CreateAnd(own, b.getInt32(static_cast<uint32_t>(warps * kLanes - 1)));
+  return b.CreateICmpEQ(own, b.getInt32(0));
 }
 
 llvm::GlobalVariable* Lowering::shared_memory() {
@@ -115,7 +134,7 @@ class KernelLowering {
       case OpKind::kAtomicCas:
         return lower_atomic_cas(l_, op);
       case OpKind::kBarrier:
-        return l_.barrier(), Status{};
+        return l_.group_barrier(ir::joined_warps(op, l_.source.num_warps)), Status{};
       case OpKind::kReduce:
         return lower_reduce(l_, op), Status{};
       case OpKind::kScan:

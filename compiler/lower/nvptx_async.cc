@@ -154,10 +154,18 @@ void lower_tma_store(Lowering& l, const ir::Op& op) {
       llvm::Intrinsic::nvvm_cp_async_bulk_tensor_s2g_tile_3d, llvm::Intrinsic::nvvm_cp_async_bulk_tensor_s2g_tile_4d,
       llvm::Intrinsic::nvvm_cp_async_bulk_tensor_s2g_tile_5d};
   const LaunchPlan::Copies& copies = l.launch.copies.at(&op);
-  l.when(l.leader(), [&] {
+  const int warps = ir::joined_warps(op, l.source.num_warps);
+  l.when(l.leader(warps), [&] {
+    Value *from = l.of(op.operand(1))[0], *first_row = nullptr;
+    if (copies.groups > 1) {
+      Value* group = l.group(warps);
+      from = b.CreateAdd(from, b.CreateMul(group, b.getInt32(static_cast<uint32_t>(copies.group_bytes))));
+      first_row = b.CreateMul(group, b.getInt32(static_cast<uint32_t>(copies.group_rows)));
+    }
     for (const layout::TmaPlan::Copy& box : copies.boxes.copies) {
-      std::vector<Value*> args{l.shared(l.of(op.operand(1))[0], box.offset), tensor_map(l, copies)};
-      const std::vector<Value*> at = box_coordinates(l, op, 2, box.at);
+      std::vector<Value*> args{l.shared(from, box.offset), tensor_map(l, copies)};
+      std::vector<Value*> at = box_coordinates(l, op, 2, box.at);
+      if (first_row) at.back() = b.CreateAdd(at.back(), first_row);
       args.insert(args.end(), at.begin(), at.end());
       args.insert(args.end(), {b.getInt64(0), b.getFalse()});  // no cache hint
       b.CreateIntrinsic(kByRank[at.size() - 1], args);
@@ -168,7 +176,7 @@ void lower_tma_store(Lowering& l, const ir::Op& op) {
 
 void lower_tma_store_wait(Lowering& l, const ir::Op& op) {
   // Groups belong to the thread that made them.
-  l.when(l.leader(), [&] {
+  l.when(l.leader(ir::joined_warps(op, l.source.num_warps)), [&] {
     l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_bulk_wait_group_read,
                         {l.b.getInt32(static_cast<uint32_t>(op.int_attr(AttrName::kCount)))});
   });
@@ -203,6 +211,7 @@ bool before_roles(const ir::Op* op) {
 }
 
 bool in_one_thread(const ir::Op* op) {
+  if (op->has(AttrName::kWarps)) return false;
   auto is_tile = [](const ir::Value* v) { return v->type.is_tile(); };
   if (std::any_of(op->operands.begin(), op->operands.end(), is_tile) ||
       std::any_of(op->results.begin(), op->results.end(), is_tile))

@@ -53,8 +53,13 @@ struct Lowering {
 
   /// Joins the threads of the partition.
   void barrier();
-  /// True in the one thread of the partition that issues bulk copies; null where there is but one.
-  llvm::Value* leader();
+  /// Joins the threads of each group of so many of the kernel's own warps.
+  void group_barrier(int warps);
+  /// The number of this thread's group.
+  llvm::Value* group(int warps);
+  /// True in the one thread of the partition that issues bulk copies, or in one of each group of so many warps; null
+  /// where there is but one thread.
+  llvm::Value* leader(int warps = 0);
   /// The kernel's dynamic shared memory.
   llvm::GlobalVariable* shared_memory();
   /// The address of a byte of the kernel's dynamic shared memory; `offset` is i32.
@@ -72,6 +77,9 @@ struct Lowering {
     b.CreateBr(next);
     b.SetInsertPoint(next);
   }
+
+ private:
+  void named_barrier(llvm::Value* number, int warps);
 };
 
 /// The address handle + map.apply(r, lane, warp)·scale in shared memory, with what no bit of the thread's share meets

@@ -365,6 +365,46 @@ TEST(AsyncProduct, PlantedErrorsAreFound) {
     expect_found(text, p, [](const ir::Module& m, uint64_t seed) { return run_gemm(m, seed); });
 }
 
+/// Each four warps write and send the rows that they multiplied, and wait for nobody else.
+std::string apart(const Tile& tile) {
+  std::string text = gemm_text(kWaits, tile);
+  for (const auto& [from, to] : {std::pair{"      tma_store_wait {count = 0}\n      barrier\n",
+                                           "      tma_store_wait {count = 0, warps = 4}\n      barrier {warps = 4}\n"},
+                                 {"      barrier // stored\n", "      barrier {warps = 4} // stored\n"},
+                                 {"%row, %column\n      yield", "%row, %column {warps = 4}\n      yield"},
+                                 {"{count = 0} // last", "{count = 0, warps = 4} // last"}})
+    text = plant(text, {"", from, to, ""});
+  return text;
+}
+
+constexpr Tile kOfTwoGroups{128, 32, 32, 8};
+
+TEST(AsyncProduct, GroupsOfWarpsStoreTheirOwnRows) {
+  auto m = parse_kernel(apart(kOfTwoGroups));
+  ASSERT_NE(m, nullptr);
+  for (int i = 0; i < 4; ++i) {
+    Status s = run_gemm(*m, fresh_seed(), {200, 72, 72, 2});
+    ASSERT_TRUE(s.ok()) << render(s.error());
+  }
+}
+
+constexpr Planted kGroupErrors[] = {
+    {"the first group sends all rows", "%row, %column {warps = 4}", "%row, %column",
+     "race at byte|which nothing wrote"},
+    {"the first group waits for all", "tma_store_wait {count = 0, warps = 4}\n      barrier",
+     "tma_store_wait {count = 0}\n      barrier", "race at byte .* the tma_store of warp 4"},
+    {"smaller groups than those that write", "barrier {warps = 4} // stored", "barrier {warps = 2} // stored",
+     "race at byte|which nothing wrote"},
+    {"the last wait of the first group alone", "{count = 0, warps = 4} // last", "{count = 0} // last",
+     "warp 4 ends while its tma_store may read shared memory"},
+};
+
+TEST(AsyncProduct, PlantedErrorsOfGroupsAreFound) {
+  const std::string text = apart(kOfTwoGroups);
+  for (const Planted& p : kGroupErrors)
+    expect_found(text, p, [](const ir::Module& m, uint64_t seed) { return run_gemm(m, seed, {136, 72, 72, 2}); });
+}
+
 constexpr Planted kOverlapErrors[] = {
     {"no last wait", "      %sum = wgmma_wait %flying {count = 0}", "      %sum = wgmma_wait %flying {count = 1}",
      "touches the result of a wgmma before the wgmma_wait|race at byte .* wgmma"},
