@@ -6,6 +6,7 @@
 
 #include "compiler/analysis/producer_slice.h"
 #include "compiler/analysis/tensor_map.h"
+#include "compiler/passes/transpose_product.h"
 
 namespace kiln::passes {
 
@@ -30,6 +31,7 @@ bool fits_memory(const BlockOperand& operand, bool is_b) {
 struct Candidate {
   Op* dot;
   BlockOperand a, b;
+  bool swapped;  // as trans(trans b · trans a): warp groups take 64 rows at least, and as few as 8 columns
 };
 
 /// The kernel's parameter that an address is computed from, or nullptr.
@@ -61,8 +63,14 @@ std::vector<Candidate> candidates(ir::Module& module) {
   if (outputs.contains(nullptr)) return {};
   std::vector<Candidate> found;
   ir::walk(module.body(), [&](Op* op) {
-    if (op->kind != OpKind::kDot || !fits_wgmma(*op, module.num_warps)) return;
-    const Candidate c{op, block_operand(op->operand(0)), block_operand(op->operand(1))};
+    if (op->kind != OpKind::kDot) return;
+    const bool fits = fits_wgmma(*op, module.num_warps), swapped = !fits;
+    if (swapped && !fits_wgmma(*op, module.num_warps, swapped)) return;
+    Candidate c{op, block_operand(op->operand(0)), block_operand(op->operand(1)), swapped};
+    if (swapped) {
+      std::swap(c.a, c.b);
+      for (BlockOperand* side : {&c.a, &c.b}) side->transposed = !side->transposed;
+    }
     for (const BlockOperand* side : {&c.a, &c.b})
       if (!side->load || !fits_memory(*side, side == &c.b) ||
           !analysis::has_tensor_map(*side->load->operand(0)->op, axis, /*stored=*/false) ||
@@ -75,7 +83,7 @@ std::vector<Candidate> candidates(ir::Module& module) {
 
 }  // namespace
 
-bool fits_wgmma(const Op& dot, int num_warps) {
+bool fits_wgmma(const Op& dot, int num_warps, bool swapped) {
   const Type &a = dot.operand(0)->type, &b = dot.operand(1)->type, &c = dot.result()->type;
   if (a.shape.rank != 2 || num_warps % kGroupWarps != 0) return false;
   const bool halves =
@@ -85,9 +93,10 @@ bool fits_wgmma(const Op& dot, int num_warps) {
   const bool bytes = a.dtype == DType::kI8 && b.dtype == DType::kI8;
   if (!halves && !fp8 && !tf32 && !bytes) return false;
   // Groups take further rows first, then columns (layout::wgmma_accumulator).
-  const int groups = num_warps / kGroupWarps, across = std::max(1, groups * kGroupRows / c.shape[0]);
-  const int columns = c.shape[1] / across;
-  return c.shape[0] >= kGroupRows && columns >= kFewestColumns && columns <= kMostColumns &&
+  const int m = c.shape[swapped], n = c.shape[!swapped];
+  const int groups = num_warps / kGroupWarps, across = std::max(1, groups * kGroupRows / m);
+  const int columns = n / across;
+  return m >= kGroupRows && columns >= kFewestColumns && columns <= kMostColumns &&
          a.shape[1] * size_of(a.dtype) >= kSliceBytes;
 }
 
@@ -114,7 +123,9 @@ Status select_wgmma(ir::Module& module, const target::Target& target) {
   if (!target.has(target::kWgmma) || !target.has(target::kTma)) return {};
   for (const Candidate& c : candidates(module)) {
     const Op* loads[] = {c.a.load, c.b.load};
-    if (analysis::producer_slice(loads).ok()) c.dot->set(AttrName::kMma, std::string(kWgmma));
+    if (!analysis::producer_slice(loads).ok()) continue;
+    Op* dot = c.swapped ? transpose_product(module, c.dot) : c.dot;
+    dot->set(AttrName::kMma, std::string(kWgmma));
   }
   return {};
 }

@@ -1,5 +1,6 @@
 // Finds the dots that Hopper's warp groups can compute from blocks which the tensor memory accelerator brings: both
 // operands are block loads (perhaps transposed) whose addresses a producer can compute ahead. They get mma = "wgmma".
+// A product of too few rows is turned round first.
 #pragma once
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
@@ -13,7 +14,8 @@ Status select_wgmma(ir::Module& module, const target::Target& target);
 inline constexpr std::string_view kWgmma = "wgmma";
 
 /// Whether warp groups multiply such element types and shapes (PTX ISA, wgmma.mma_async).
-bool fits_wgmma(const ir::Op& dot, int num_warps);
+/// `swapped`: the transposed product, trans b · trans a.
+bool fits_wgmma(const ir::Op& dot, int num_warps, bool swapped = false);
 
 /// The block load behind a dot's operand: the descriptor_load, and whether it is transposed on the way; {nullptr} when
 /// the operand is anything else, or the loaded tile has other uses.

@@ -55,15 +55,34 @@ TEST(GpuMatmul, EveryTypeAndLayoutAtRaggedSizes) {
 
 TEST(GpuMatmul, EveryTileOfTheTable) {
   GPU_OR_SKIP(device);
-  const kernels::MatmulTile tiles[] = {{128, 256, 64, 3, 8}, {128, 128, 64, 4, 8}, {64, 256, 64, 4, 4},
-                                       {128, 64, 64, 4, 8},  {64, 128, 64, 4, 4},  {64, 64, 64, 4, 4},
-                                       {128, 128, 32, 5, 4}, {256, 128, 64, 3, 8}, {64, 64, 128, 2, 8}};
+  const kernels::MatmulTile tiles[] = {
+      {128, 256, 64, 3, 8}, {128, 128, 64, 4, 8}, {64, 256, 64, 4, 4},  {128, 64, 64, 4, 8}, {64, 128, 64, 4, 4},
+      {64, 64, 64, 4, 4},   {128, 128, 32, 5, 4}, {256, 128, 64, 3, 8}, {64, 64, 128, 2, 8}, {128, 64, 128, 4, 8},
+      {64, 32, 128, 4, 4},  {16, 64, 128, 4, 4},  {16, 128, 64, 3, 4},  {32, 64, 64, 4, 4},  {32, 128, 64, 2, 8}};
   for (const kernels::MatmulTile& tile : tiles) {
     SCOPED_TRACE(kernels::to_string(tile));
     Product p{.a = DType::kBF16, .b = DType::kBF16, .m = 385, .n = 528, .k = 320};
     check_product(device, p, fresh_seed(), nullptr, by_kernel(tile));
     if (HasFatalFailure()) return;
   }
+}
+
+// Fewer rows than a warp group multiplies: the product is made the other way round.
+TEST(GpuMatmul, FewRows) {
+  GPU_OR_SKIP(device);
+  using enum DType;
+  for (DType type : {kBF16, kF16, kF8E4M3, kI8, kF32})
+    for (int layout = 0; layout < 4; ++layout)
+      for (int64_t m : {1, 7, 16}) {
+        Product p{.a = type, .b = type, .m = m, .n = 528, .k = 400};
+        if (type == kF8E4M3) p.d = kBF16;
+        p.a_transposed = layout & 1, p.b_transposed = layout & 2;
+        // Where A lies along m, one gap aligns the rows of all three.
+        if (p.a_transposed) p.n = 512 + m, p.k = 384 + m, p.gap = (16 - m % 16) % 16;
+        p.options.tf32 = type == kF32;
+        check_product(device, p, fresh_seed(), nullptr, by_kernel());
+        if (HasFatalFailure()) return;
+      }
 }
 
 TEST(GpuMatmul, BiasAndGelu) {

@@ -18,18 +18,19 @@ kernel @product(%a: *f16 {divisibility = 16}, %b: *f16 {divisibility = 16}, %c: 
   %zero = constant 0 : i32
   %one = constant 1 : i32
   %one64 = constant 1 : i64
-  %bm = constant 64 : i32
+  %bm = constant ROWS : i32
   %bn = constant 64 : i32
+  %n_more = constant 63 : i32
   %bk = constant 32 : i32
-  %m_more = constant 63 : i32
+  %m_more = sub %bm, %one : i32
   %n64 = cast %n : i64
   %k64 = cast %k : i64
-  %da = make_descriptor %a, %m, %k, %k64, %one64 : desc f16[64, 32]
+  %da = make_descriptor %a, %m, %k, %k64, %one64 : desc f16[ROWS, 32]
   DESCRIPTOR_B
-  %dc = make_descriptor %c, %m, %n, %n64, %one64 : desc f16[64, 64]
+  %dc = make_descriptor %c, %m, %n, %n64, %one64 : desc f16[ROWS, 64]
   %m_up = add %m, %m_more : i32
   %rows = div %m_up, %bm : i32
-  %n_up = add %n, %m_more : i32
+  %n_up = add %n, %n_more : i32
   %columns = div %n_up, %bn : i32
   %tiles = mul %rows, %columns : i32
   %pid = program_id {axis = 0} : i32
@@ -39,14 +40,14 @@ kernel @product(%a: *f16 {divisibility = 16}, %b: *f16 {divisibility = 16}, %c: 
     %tile_column = rem %tile, %columns : i32
     %row = mul %tile_row, %bm : i32
     %column = mul %tile_column, %bn : i32
-    %init = constant 0.0 : f32[64, 64]
-    %sum = for %t = %zero to %k step %bk iter (%acc = %init) : i32 -> (f32[64, 64]) {
-      %x = descriptor_load %da, %row, %t : f16[64, 32]
+    %init = constant 0.0 : f32[ROWS, 64]
+    %sum = for %t = %zero to %k step %bk iter (%acc = %init) : i32 -> (f32[ROWS, 64]) {
+      %x = descriptor_load %da, %row, %t : f16[ROWS, 32]
       LOAD_B
-      %next = dot %x, %y, %acc : f32[64, 64]
+      %next = dot %x, %y, %acc : f32[ROWS, 64]
       yield %next
     }
-    %half = cast %sum : f16[64, 64]
+    %half = cast %sum : f16[ROWS, 64]
     descriptor_store %dc, %half, %row, %column
     yield
   }
@@ -58,7 +59,7 @@ struct Case {
   const char* name;
   const char* descriptor_b;
   const char* load_b;
-  int warps, stages;
+  int warps, stages, rows = 64;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -74,12 +75,12 @@ TEST_P(ProductPipeline, MatchesTheTileInterpreter) {
   const Case& c = GetParam();
   std::string text = kProduct;
   auto set = [&](const std::string& name, const std::string& value) {
-    const size_t at = text.find(name);
-    ASSERT_NE(at, std::string::npos);
-    text.replace(at, name.size(), value);
+    ASSERT_NE(text.find(name), std::string::npos);
+    for (size_t at; (at = text.find(name)) != std::string::npos;) text.replace(at, name.size(), value);
   };
   set("DESCRIPTOR_B", c.descriptor_b);
   set("LOAD_B", c.load_b);
+  set("ROWS", std::to_string(c.rows));
   set("WARPS", std::to_string(c.warps));
   set("STAGES", std::to_string(c.stages));
   auto tile = ir::parse_module(SourceText::make("product.ir", text));
@@ -141,7 +142,10 @@ TEST_P(ProductPipeline, MatchesTheTileInterpreter) {
 INSTANTIATE_TEST_SUITE_P(Kernels, ProductPipeline,
                          testing::Values(Case{"kn", kDescriptorKn, kLoadKn, 4, 3},
                                          Case{"nk", kDescriptorNk, kLoadNk, 4, 4},
-                                         Case{"eight_warps", kDescriptorNk, kLoadNk, 8, 2}));
+                                         Case{"eight_warps", kDescriptorNk, kLoadNk, 8, 2},
+                                         Case{"rows_by_group", kDescriptorKn, kLoadKn, 8, 2, 128},
+                                         Case{"few_rows", kDescriptorKn, kLoadKn, 4, 3, 16},
+                                         Case{"few_rows_nk", kDescriptorNk, kLoadNk, 4, 3, 32}));
 
 }  // namespace
 }  // namespace kiln::passes
