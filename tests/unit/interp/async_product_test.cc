@@ -429,7 +429,7 @@ constexpr Planted kRegisterErrors[] = {
     {"a release before the loads", "        %ar = shared_load %av",
      "        %soon = shared_view %empty, %slot : barrier\n        mbarrier_arrive %soon\n        %ar = shared_load "
      "%av",
-     "race at byte|deadlock"},
+     "race at byte|deadlock|an arrival too many"},
 };
 
 TEST(AsyncProduct, PlantedErrorsAreFoundInRegisters) {
