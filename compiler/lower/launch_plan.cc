@@ -56,9 +56,10 @@ class Planner {
       case OpKind::kWgmma: {
         KILN_CHECK_OK(needs(op, target::kWgmma, "wgmma"));
         plan_.uses_wgmma = true;
-        const ir::Type& c = op.result()->type;
-        plan_.accumulator_registers =
-            std::max(plan_.accumulator_registers, c.layout->num_registers() * c.element_bits() / 32);
+        int registers = 0;
+        for (const ir::Type& t : {op.result()->type, op.operand(0)->type})
+          if (t.is_tile()) registers += t.layout->num_registers() * t.element_bits() / 32;
+        plan_.wgmma_registers = std::max(plan_.wgmma_registers, registers);
         return {};
       }
       default:  // needs nothing of the launch
@@ -173,12 +174,12 @@ const ir::Op& descriptor_of(const ir::Value* descriptor) {
 
 RegisterShares register_shares(const LaunchPlan& plan, int num_warps, const target::Target& target) {
   constexpr int kGranularity = 8, kMost = 240, kExtra = 40;
-  constexpr int kBesideAccumulators = 40;  // what addresses, descriptors and an epilogue's temporaries take
+  constexpr int kBesideProducts = 40;  // what addresses, descriptors and an epilogue's temporaries take
   const int extra = plan.extra_warps, warps = num_warps + extra;
   // setmaxnreg is for whole groups of four warps. Up to 255 registers a thread has anyhow.
   if (!plan.uses_wgmma || extra == 0 || extra % kWarpGroup || num_warps % kWarpGroup) return {};
   const int even = target.registers_per_sm / (warps * kLanes) / kGranularity * kGranularity;
-  if (even >= 255 || plan.accumulator_registers + kBesideAccumulators <= even || even <= kExtra) return {};
+  if (even >= 255 || plan.wgmma_registers + kBesideProducts <= even || even <= kExtra) return {};
   const int own = (even * warps - kExtra * extra) / num_warps / kGranularity * kGranularity;
   return {kExtra, std::min(own, kMost)};
 }

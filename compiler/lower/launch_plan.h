@@ -28,7 +28,7 @@ struct LaunchPlan {
   };
   std::unordered_map<const ir::Op*, Copies> copies;
   bool uses_wgmma = false;
-  int accumulator_registers = 0;  // of a thread, of the largest wgmma
+  int wgmma_registers = 0;  // of a thread: the sum and first operand of the largest wgmma
 };
 
 /// kUnsupported, each with what would work: an op that the target lacks, a tensor that the host cannot describe (its

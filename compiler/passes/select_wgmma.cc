@@ -20,19 +20,27 @@ namespace {
 
 constexpr int kGroupWarps = 4, kGroupRows = 64, kFewestColumns = 8, kMostColumns = 256, kSliceBytes = 32;
 
-/// Only halves may lie with M or N contiguous; the others need K contiguous.
-bool fits_memory(const BlockOperand& operand, bool is_b) {
-  const ir::Type& loaded = operand.load->result()->type;
-  const bool k_contiguous = operand.transposed == is_b;
-  const int row_bytes = loaded.shape[1] * size_of(loaded.dtype);
-  return (k_contiguous || is_half(loaded.dtype)) && row_bytes >= kSliceBytes;
-}
-
 struct Candidate {
   Op* dot;
-  BlockOperand a, b;
-  bool swapped;  // as trans(trans b · trans a): warp groups take 64 rows at least, and as few as 8 columns
+  const Op *a, *b;  // the loads
+  bool swapped;     // as trans(trans b · trans a)
 };
+
+BlockOperand turned(BlockOperand operand) {
+  operand.transposed = !operand.transposed;
+  return operand;
+}
+
+/// Whether a · b can be made of these blocks in shared memory, or with a in registers.
+bool fits_memory(const BlockOperand& a, const BlockOperand& b, bool through_registers) {
+  for (const BlockOperand* side : {&a, &b}) {
+    const Type& block = side->load->result()->type;
+    if (block.shape[1] * size_of(block.dtype) < kSliceBytes) return false;
+  }
+  const Type& left = a.load->result()->type;
+  return lies_for_wgmma(b, /*is_b=*/true) &&
+         (lies_for_wgmma(a, /*is_b=*/false) || (through_registers && size_of(left.dtype) == 4));
+}
 
 /// The kernel's parameter that an address is computed from, or nullptr.
 const Value* parameter_of(const Value* address) {
@@ -64,19 +72,19 @@ std::vector<Candidate> candidates(ir::Module& module) {
   std::vector<Candidate> found;
   ir::walk(module.body(), [&](Op* op) {
     if (op->kind != OpKind::kDot) return;
-    const bool fits = fits_wgmma(*op, module.num_warps), swapped = !fits;
-    if (swapped && !fits_wgmma(*op, module.num_warps, swapped)) return;
-    Candidate c{op, block_operand(op->operand(0)), block_operand(op->operand(1)), swapped};
-    if (swapped) {
-      std::swap(c.a, c.b);
-      for (BlockOperand* side : {&c.a, &c.b}) side->transposed = !side->transposed;
-    }
-    for (const BlockOperand* side : {&c.a, &c.b})
-      if (!side->load || !fits_memory(*side, side == &c.b) ||
-          !analysis::has_tensor_map(*side->load->operand(0)->op, axis, /*stored=*/false) ||
-          outputs.contains(parameter_of(side->load->operand(0))))
+    const BlockOperand a = block_operand(op->operand(0)), b = block_operand(op->operand(1));
+    for (const BlockOperand& side : {a, b})
+      if (!side.load || !analysis::has_tensor_map(*side.load->operand(0)->op, axis, /*stored=*/false) ||
+          outputs.contains(parameter_of(side.load->operand(0))))
         return;
-    found.push_back(c);
+    // Operands that can stay in shared memory are better than one that takes the way through registers.
+    for (bool through_registers : {false, true})
+      for (bool swapped : {false, true})
+        if (fits_wgmma(*op, module.num_warps, swapped) &&
+            fits_memory(swapped ? turned(b) : a, swapped ? turned(a) : b, through_registers)) {
+          found.push_back({op, a.load, b.load, swapped});
+          return;
+        }
   });
   return found;
 }
@@ -98,6 +106,10 @@ bool fits_wgmma(const Op& dot, int num_warps, bool swapped) {
   const int columns = n / across;
   return m >= kGroupRows && columns >= kFewestColumns && columns <= kMostColumns &&
          a.shape[1] * size_of(a.dtype) >= kSliceBytes;
+}
+
+bool lies_for_wgmma(const BlockOperand& operand, bool is_b) {
+  return operand.transposed == is_b || is_half(operand.load->result()->type.dtype);
 }
 
 BlockOperand block_operand(const Value* operand) {
@@ -122,7 +134,7 @@ bool is_wgmma(const Op* op) { return op->kind == OpKind::kDot && op->text_or(Att
 Status select_wgmma(ir::Module& module, const target::Target& target) {
   if (!target.has(target::kWgmma) || !target.has(target::kTma)) return {};
   for (const Candidate& c : candidates(module)) {
-    const Op* loads[] = {c.a.load, c.b.load};
+    const Op* loads[] = {c.a, c.b};
     if (!analysis::producer_slice(loads).ok()) continue;
     Op* dot = c.swapped ? transpose_product(module, c.dot) : c.dot;
     dot->set(AttrName::kMma, std::string(kWgmma));

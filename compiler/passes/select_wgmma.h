@@ -1,6 +1,7 @@
 // Finds the dots that Hopper's warp groups can compute from blocks which the tensor memory accelerator brings: both
 // operands are block loads (perhaps transposed) whose addresses a producer can compute ahead. They get mma = "wgmma".
-// A product of too few rows is turned round first.
+// Where only the transposed product can be made so, the dot is turned round first: warp groups take 64 rows at least
+// and as few as 8 columns, and may have their first operand, not the second, in registers.
 #pragma once
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
@@ -24,6 +25,10 @@ struct BlockOperand {
   bool transposed = false;
 };
 BlockOperand block_operand(const ir::Value* operand);
+
+/// Whether wgmma reads the operand where its block lies in shared memory: with K contiguous, or of 16 bits. Otherwise
+/// an operand a goes through registers.
+bool lies_for_wgmma(const BlockOperand& operand, bool is_b);
 
 /// A dot that select_wgmma has chosen.
 bool is_wgmma(const ir::Op* op);

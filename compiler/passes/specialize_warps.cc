@@ -386,6 +386,7 @@ class Specializer {
       const BlockOperand from = block_operand(dot->operand(i));
       sides[i] = blocks_.at(from.load);
       if (from.transposed) sides[i] = transposed(sides[i]);
+      if (!lies_for_wgmma(from, /*is_b=*/i == 1)) sides[i] = in_registers(sides[i], *dot->result()->type.layout);
     }
     Value* product = b_.create1(OpKind::kWgmma, {sides[0], sides[1], dot->operand(2)}, dot->result()->type);
     const Type type = product->type;
@@ -410,6 +411,14 @@ class Specializer {
     std::swap(type.shape[0], type.shape[1]);
     type.layout = module_.intern(layout::transpose(*block->type.layout, order));
     return b_.create1(OpKind::kSharedTrans, {block}, type, {{AttrName::kOrder, order}});
+  }
+
+  Value* in_registers(Value* block, const layout::LinearLayout& accumulator) {
+    const Type& t = block->type;
+    Type tile = ir::tile_type(t.dtype, t.shape);
+    tile.layout =
+        module_.intern(layout::mma_operand(layout::DotSide::kA, t.shape.span(), t.element_bits(), accumulator));
+    return b_.create1(OpKind::kSharedLoad, {block}, tile);
   }
 
   static void erase_loads(const Ring& ring) {

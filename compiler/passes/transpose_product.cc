@@ -50,7 +50,8 @@ Op* transpose_product(ir::Module& module, Op* dot) {
   dot->erase();
 
   Op* loop = carried->block ? carried->block->parent : nullptr;
-  if (!loop || loop->kind != OpKind::kFor || loop != product->op->parent->parent || carried->uses.size() != 1) return product->op;
+  if (!loop || loop->kind != OpKind::kFor || loop != product->op->parent->parent || carried->uses.size() != 1)
+    return product->op;
   const auto& args = loop->region()->args;
   const auto index = static_cast<size_t>(std::find(args.begin(), args.end(), carried) - args.begin()) - 1;
   const Op* yield = loop->region()->terminator();

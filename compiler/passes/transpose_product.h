@@ -4,8 +4,8 @@
 
 namespace kiln::passes {
 
-/// Tile stage, 2-D: dot(a, b, c) becomes trans(dot(trans b, trans a, trans c)), with dot's attributes, and the new dot is
-/// returned. A sum that the enclosing loop carries is carried transposed, so that nothing is transposed in the loop:
+/// Tile stage, 2-D: dot(a, b, c) becomes trans(dot(trans b, trans a, trans c)), with dot's attributes, and the new dot
+/// is returned. A sum that the enclosing loop carries is carried transposed, so that nothing is transposed in the loop:
 ///
 ///   %sum = for … iter (%acc = %init) {              %t = for … iter (%acc = trans %init) {
 ///     %next = dot %a, %b, %acc                 →      %next = dot trans %b, trans %a, %acc

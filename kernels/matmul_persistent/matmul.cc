@@ -10,7 +10,7 @@ namespace kiln::kernels {
 namespace {
 
 constexpr int64_t kSharedBytes = 225 << 10;  // of a Hopper block, but for barriers
-constexpr int kMostStages = 8;
+constexpr int kFewestStages = 3, kMostStages = 8;
 
 /// Tiles, and the share of the tensor cores' speed that each keeps busy (H200, long K). Small tiles take more of K at a
 /// time, as they wait more often than they multiply.
@@ -39,7 +39,8 @@ Result<Matrix> matrix(const Tensor& t, std::string_view name) {
   for (bool transposed : {false, true}) {
     const size_t outer = transposed, inner = 1 - outer;
     if (strides[inner] != 1 && shape[inner] != 1) continue;
-    const int64_t stride = shape[outer] == 1 ? unit : strides[outer];
+    // 16: what launches know of integers is whether 16 divides them.
+    const int64_t stride = shape[outer] == 1 ? 16 : strides[outer];
     if (stride % unit == 0) return Matrix{stride, transposed};
     misaligned = stride;
   }
@@ -62,7 +63,7 @@ MatmulTile choose_tile(int64_t m, int64_t n, int operand_bytes, int result_bytes
   for (const TileSpeed& t : kTiles) {
     const int64_t stage = int64_t{t.m + t.n} * t.row_bytes, staging = int64_t{t.m} * t.n * result_bytes;
     const auto stages = static_cast<int>(std::min<int64_t>(kMostStages, (kSharedBytes - staging) / stage));
-    if (stages < 2) continue;
+    if (stages < kFewestStages) continue;
     const int64_t rounds = cdiv(cdiv(m, t.m) * cdiv(n, t.n), multiprocessors);
     const double time = static_cast<double>(rounds) * t.m * t.n / t.share;
     if (time >= least) continue;

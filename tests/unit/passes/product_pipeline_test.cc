@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "compiler/interp/distributed.h"
@@ -14,7 +15,7 @@ namespace {
 
 // Persistent over tiles; BLOCK_B and TURN make b [k, n] or [n, k].
 constexpr char kProduct[] = R"(
-kernel @product(%a: *f16 {divisibility = 16}, %b: *f16 {divisibility = 16}, %c: *f16 {divisibility = 16}, %m: i32, %n: i32 {divisibility = 16}, %k: i32 {divisibility = 16}) attributes {num_warps = WARPS, num_stages = STAGES, num_ctas = 1} {
+kernel @product(%a: *TYPE {divisibility = 16}, %b: *TYPE {divisibility = 16}, %c: *TYPE {divisibility = 16}, %m: i32, %n: i32 {divisibility = 16}, %k: i32 {divisibility = 16}) attributes {num_warps = WARPS, num_stages = STAGES, num_ctas = 1} {
   %zero = constant 0 : i32
   %one = constant 1 : i32
   %one64 = constant 1 : i64
@@ -25,9 +26,9 @@ kernel @product(%a: *f16 {divisibility = 16}, %b: *f16 {divisibility = 16}, %c: 
   %m_more = sub %bm, %one : i32
   %n64 = cast %n : i64
   %k64 = cast %k : i64
-  %da = make_descriptor %a, %m, %k, %k64, %one64 : desc f16[ROWS, 32]
+  %da = make_descriptor %a, %m, %k, %k64, %one64 : desc TYPE[ROWS, 32]
   DESCRIPTOR_B
-  %dc = make_descriptor %c, %m, %n, %n64, %one64 : desc f16[ROWS, 64]
+  %dc = make_descriptor %c, %m, %n, %n64, %one64 : desc TYPE[ROWS, 64]
   %m_up = add %m, %m_more : i32
   %rows = div %m_up, %bm : i32
   %n_up = add %n, %n_more : i32
@@ -42,12 +43,12 @@ kernel @product(%a: *f16 {divisibility = 16}, %b: *f16 {divisibility = 16}, %c: 
     %column = mul %tile_column, %bn : i32
     %init = constant 0.0 : f32[ROWS, 64]
     %sum = for %t = %zero to %k step %bk iter (%acc = %init) : i32 -> (f32[ROWS, 64]) {
-      %x = descriptor_load %da, %row, %t : f16[ROWS, 32]
+      %x = descriptor_load %da, %row, %t : TYPE[ROWS, 32]
       LOAD_B
       %next = dot %x, %y, %acc : f32[ROWS, 64]
       yield %next
     }
-    %half = cast %sum : f16[ROWS, 64]
+    %half = cast %sum : TYPE[ROWS, 64]
     descriptor_store %dc, %half, %row, %column
     yield
   }
@@ -60,14 +61,15 @@ struct Case {
   const char* descriptor_b;
   const char* load_b;
   int warps, stages, rows = 64;
+  DType type = DType::kF16;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-constexpr char kDescriptorKn[] = "%db = make_descriptor %b, %k, %n, %n64, %one64 : desc f16[32, 64]";
-constexpr char kLoadKn[] = "%y = descriptor_load %db, %t, %column : f16[32, 64]";
-constexpr char kDescriptorNk[] = "%db = make_descriptor %b, %n, %k, %k64, %one64 : desc f16[64, 32]";
+constexpr char kDescriptorKn[] = "%db = make_descriptor %b, %k, %n, %n64, %one64 : desc TYPE[32, 64]";
+constexpr char kLoadKn[] = "%y = descriptor_load %db, %t, %column : TYPE[32, 64]";
+constexpr char kDescriptorNk[] = "%db = make_descriptor %b, %n, %k, %k64, %one64 : desc TYPE[64, 32]";
 constexpr char kLoadNk[] =
-    "%z = descriptor_load %db, %column, %t : f16[64, 32]\n      %y = trans %z {order = [1, 0]} : f16[32, 64]";
+    "%z = descriptor_load %db, %column, %t : TYPE[64, 32]\n      %y = trans %z {order = [1, 0]} : TYPE[32, 64]";
 
 class ProductPipeline : public testing::TestWithParam<Case> {};
 
@@ -80,6 +82,7 @@ TEST_P(ProductPipeline, MatchesTheTileInterpreter) {
   };
   set("DESCRIPTOR_B", c.descriptor_b);
   set("LOAD_B", c.load_b);
+  set("TYPE", std::string(name(c.type)));
   set("ROWS", std::to_string(c.rows));
   set("WARPS", std::to_string(c.warps));
   set("STAGES", std::to_string(c.stages));
@@ -99,18 +102,27 @@ TEST_P(ProductPipeline, MatchesTheTileInterpreter) {
   ASSERT_EQ(regions, 1) << ir::print(*distributed);
 
   const size_t m = 70, n = 144, k = 208;
-  for (int round = 0; round < 4; ++round) {
+  for (int round = 0; round < 2; ++round) {
     const uint32_t seed = std::random_device{}();
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 rng(seed);
     std::normal_distribution<double> normal;
     struct alignas(16) Unit {
-      uint16_t halves[8];
+      std::byte bytes[16];
     };
-    auto buffer = [&](size_t halves) {
-      std::vector<Unit> v(halves / 8);
-      for (Unit& u : v)
-        for (uint16_t& h : u.halves) h = static_cast<uint16_t>(float_to_bits(DType::kF16, normal(rng)));
+    const size_t element = static_cast<size_t>(size_of(c.type));
+    auto put = [&](std::vector<Unit>& v, size_t at, double x) {
+      const uint64_t bits = float_to_bits(c.type, x);
+      std::memcpy(v[0].bytes + at * element, &bits, element);
+    };
+    auto get = [&](const std::vector<Unit>& v, size_t at) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, v[0].bytes + at * element, element);
+      return float_from_bits(c.type, bits);
+    };
+    auto buffer = [&](size_t elements) {
+      std::vector<Unit> v(elements * element / sizeof(Unit));
+      for (size_t at = 0; at < elements; ++at) put(v, at, normal(rng));
       return v;
     };
     std::vector<Unit> a = buffer(m * k), b = buffer(k * n), want = buffer(m * n), got = want;
@@ -131,10 +143,12 @@ TEST_P(ProductPipeline, MatchesTheTileInterpreter) {
     s = interp::run_distributed(*distributed, {2, 1, 1}, slots(got, got_memory), got_memory, machine);
     ASSERT_TRUE(s.ok()) << render(s.error()) << ir::print(*distributed);
     for (size_t i = 0; i < m * n; ++i) {
-      const double w = float_from_bits(DType::kF16, want[i / 8].halves[i % 8]),
-                   g = float_from_bits(DType::kF16, got[i / 8].halves[i % 8]);
-      // Both round one sum to f16; sums in f32 may differ in their last bits.
-      ASSERT_NEAR(g, w, std::abs(w) * 0x1p-10 + 1e-4) << "element " << i;
+      // Both round one sum to f16, and sums in f32 may differ in their last bits; tf32 cuts operands to 10 bits.
+      const double w = get(want, i), relative = c.type == DType::kF32 ? 0 : 0x1p-10;
+      double absolute = 1e-4;
+      if (c.type == DType::kF32)
+        for (size_t t = 0; t < k; ++t) absolute += 0x1p-9 * std::abs(get(a, i / n * k + t) * get(b, t * n + i % n));
+      ASSERT_NEAR(get(got, i), w, std::abs(w) * relative + absolute) << "element " << i;
     }
   }
 }
@@ -145,7 +159,10 @@ INSTANTIATE_TEST_SUITE_P(Kernels, ProductPipeline,
                                          Case{"eight_warps", kDescriptorNk, kLoadNk, 8, 2},
                                          Case{"rows_by_group", kDescriptorKn, kLoadKn, 8, 2, 128},
                                          Case{"few_rows", kDescriptorKn, kLoadKn, 4, 3, 16},
-                                         Case{"few_rows_nk", kDescriptorNk, kLoadNk, 4, 3, 32}));
+                                         Case{"few_rows_nk", kDescriptorNk, kLoadNk, 4, 3, 32},
+                                         Case{"tf32_nk", kDescriptorNk, kLoadNk, 4, 3, 64, DType::kF32},
+                                         Case{"tf32_through_registers", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF32},
+                                         Case{"tf32_few_rows", kDescriptorKn, kLoadKn, 4, 2, 16, DType::kF32}));
 
 }  // namespace
 }  // namespace kiln::passes
