@@ -36,6 +36,10 @@ KernelInfo info_of(const CompiledKernel& k) {
   info.extra_warps = k.extra_warps;
   info.warnings = k.warnings;
   info.ptx = k.ptx;
+  CompiledKernel code = k;
+  code.phases.clear(), code.warnings.clear(), code.text.clear();
+  if (!k.object.empty()) code.num_warps = 0;  // the CPU has none
+  info.code = hash128(serialize(code)).hex();
   for (const PhaseTime& p : k.phases) info.phases.emplace_back(p.name, p.ms);
   return info;
 }
@@ -80,18 +84,17 @@ KernelImage gpu_image(const CompiledKernel& k) {
 Jit::Jit(Compiler compiler, std::function<void(const std::string&)> warn)
     : compiler_(std::move(compiler)), warn_(warn), cache_(std::move(warn)) {}
 
+std::string Jit::fingerprint(const std::string& target) {
+  std::lock_guard lock(mutex_);
+  auto it = fingerprints_.find(target);
+  if (it == fingerprints_.end()) it = fingerprints_.emplace(target, compiler_.fingerprint(target)).first;
+  return it->second;
+}
+
 std::string Jit::cache_key(const JitRequest& request) {
-  std::string fingerprint;
-  {
-    std::lock_guard lock(mutex_);
-    auto it = fingerprints_.find(request.target);
-    if (it == fingerprints_.end())
-      it = fingerprints_.emplace(request.target, compiler_.fingerprint(request.target)).first;
-    fingerprint = it->second;
-  }
   std::string key =
-      fmt::format("compiler {}\ntarget {}\nnum_warps {} num_stages {} num_ctas {}\n", fingerprint, request.target,
-                  request.options.num_warps, request.options.num_stages, request.options.num_ctas);
+      fmt::format("compiler {}\ntarget {}\nnum_warps {} num_stages {} num_ctas {}\n", fingerprint(request.target),
+                  request.target, request.options.num_warps, request.options.num_stages, request.options.num_ctas);
   for (const frontend::ArgSpec& arg : request.args) key += "arg " + describe_arg(arg) + "\n";
   return key + request.closure->text;
 }

@@ -51,6 +51,8 @@ class Jit {
   Result<Compiled> compile(const JitRequest& request);
   /// Makes `compiled` launchable on the device and completes its info.
   Result<std::shared_ptr<LoadedKernel>> load(Compiled& compiled, DeviceImpl& device);
+  /// The compiler's name for itself when it compiles for `target`; asked for once.
+  std::string fingerprint(const std::string& target);
 
  private:
   std::string cache_key(const JitRequest& request);

@@ -220,9 +220,9 @@ class ClosureMaker {
     int index = it->second;
     if (!fresh) return index;
     Place place = place_of(function->def->range);
-    std::string text = "function " + std::to_string(index) + " " + place.file + ":" + std::to_string(place.line) + "\n";
+    const std::string title = "function " + std::to_string(index);
     SourceRange source = function->def->full_range.text ? function->def->full_range : function->def->range;
-    text += source.str();
+    std::string text(source.str());
     text += "\n";
     for (const std::string& name : free_names(*function->def)) {
       auto value = function->lookup ? function->lookup(name) : std::nullopt;
@@ -230,7 +230,8 @@ class ClosureMaker {
       text += name + " = " + text_of(*value) + "\n";
       if (!std::holds_alternative<frontend::ModulePath>(*value)) closure.watches.push_back({function, name, *value});
     }
-    closure.text += text;
+    closure.text += title + " " + place.file + ":" + std::to_string(place.line) + "\n" + text;
+    closure.meaning += title + "\n" + text;
     return index;
   }
 

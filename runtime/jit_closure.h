@@ -19,6 +19,8 @@ struct Watch {
 struct Closure {
   /// Source, file and line of each function reached, and the values of its globals: equal texts compile to equal code.
   std::string text;
+  /// The same without files and lines: equal ones mean the same.
+  std::string meaning;
   /// Constants and functions among the globals: what a script may bind anew.
   std::vector<Watch> watches;
 };

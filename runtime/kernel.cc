@@ -1,6 +1,7 @@
 #include "kiln/kernel.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "runtime/jit.h"
 #include "runtime/jit_args.h"
@@ -142,19 +143,47 @@ Result<const Specialisation*> KernelImpl::specialise(std::span<const std::option
     return error(ErrorKind::kUnsupported,
                  "kernel '{}': {} ({}) is older than every GPU that Kiln compiles for; use device cpu", name_,
                  device->name(), device->backend().info().name);
-  std::string_view key = bound.key.view();
-  uint64_t hash = hash64(key);
-  std::lock_guard lock(mutex_);
-  refresh_closure();
-  if (const Specialisation* made_meanwhile = table_.find(hash, key)) return made_meanwhile;
+  const std::string key(bound.key.view());
+  const uint64_t hash = hash64(key);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    refresh_closure();
+    if (const Specialisation* made_meanwhile = table_.find(hash, key)) return made_meanwhile;
+    if (!compiling_.insert(key).second) {
+      compiled_.wait(lock);  // for the thread that compiles it
+      continue;
+    }
+    struct Done {
+      KernelImpl& kernel;
+      std::unique_lock<std::mutex>& lock;
+      const std::string& key;
+      ~Done() {
+        if (!lock.owns_lock()) lock.lock();
+        kernel.compiling_.erase(key);
+        kernel.compiled_.notify_all();
+      }
+    } done{*this, lock, key};
+    const std::shared_ptr<const Closure> closure = closure_;
+    lock.unlock();
+    KILN_TRY(std::unique_ptr<Specialisation> spec, build(args, bound, device, options, *closure));
+    spec->key = key;
+    spec->hash = hash;
+    lock.lock();
+    if (closure == closure_) return table_.insert(std::move(spec));
+    // Another launch saw that a global had changed: this code is of the past.
+  }
+}
+
+Result<std::unique_ptr<Specialisation>> KernelImpl::build(std::span<const std::optional<Arg>> args,
+                                                          const BoundArgs& bound,
+                                                          const std::shared_ptr<DeviceImpl>& device,
+                                                          const LaunchOptions& options, const Closure& closure) {
   std::vector<frontend::ArgSpec> specs = arg_specs(params_, args);
   KILN_TRY(Jit::Compiled compiled,
-           jit_.compile({function_.get(), closure_.get(), specs, frontend_options(options), device->target()}));
+           jit_.compile({function_.get(), &closure, specs, frontend_options(options), device->target()}));
   KILN_ASSERT(static_cast<int>(compiled.kernel.params.size()) == bound.num_slots,
               "kernel {} has {} parameters for {} slots", name_, compiled.kernel.params.size(), bound.num_slots);
   auto spec = std::make_unique<Specialisation>();
-  spec->key = key;
-  spec->hash = hash;
   spec->device = device;
   spec->backend = &device->backend();
   spec->default_stream = &device->backend().default_stream();
@@ -162,7 +191,7 @@ Result<const Specialisation*> KernelImpl::specialise(std::span<const std::option
   spec->info = std::move(compiled.info);
   spec->launched_as =
       std::make_shared<LaunchedAs>(LaunchedAs{std::move(specs), frontend_options(options), device->target()});
-  return table_.insert(std::move(spec));
+  return spec;
 }
 
 // Most launches repeat the specialisation of the one before. That is tried first, without a key, a hash or a lock.
@@ -242,12 +271,32 @@ Result<KernelInfo> KernelImpl::compile(std::span<const std::optional<Arg>> args,
     }
     return spec->info;
   }
-  std::lock_guard lock(mutex_);
-  refresh_closure();
+  const std::shared_ptr<const Closure> closure = current_closure();
   std::vector<frontend::ArgSpec> specs = arg_specs(params_, args);
   KILN_TRY(Jit::Compiled compiled,
-           jit_.compile({function_.get(), closure_.get(), specs, frontend_options(options), std::string(target)}));
+           jit_.compile({function_.get(), closure.get(), specs, frontend_options(options), std::string(target)}));
   return std::move(compiled.info);
+}
+
+std::shared_ptr<const Closure> KernelImpl::current_closure() {
+  std::lock_guard lock(mutex_);
+  refresh_closure();
+  return closure_;
+}
+
+std::string KernelImpl::identity(const std::string& target) {
+  return hash128(jit_.fingerprint(target) + "\n" + current_closure()->meaning).hex();
+}
+
+bool KernelImpl::calls(std::string_view function) {
+  const std::shared_ptr<const Closure> closure = current_closure();
+  const std::string_view text = closure->meaning;
+  auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  for (size_t at = text.find(function); at != std::string_view::npos; at = text.find(function, at + 1)) {
+    const size_t end = at + function.size();
+    if (end < text.size() && text[end] == '(' && (at == 0 || !is_part(text[at - 1]))) return true;
+  }
+  return false;
 }
 
 }  // namespace runtime

@@ -1,8 +1,10 @@
-// A jit function with its specialisations: found by key without a lock, compiled under one.
+// A jit function with its specialisations: found by key without a lock, each compiled once, several at a time.
 #pragma once
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -75,6 +77,11 @@ class KernelImpl {
                              std::string_view target);
   /// The specialisation that was launched last; null when none was.
   std::shared_ptr<const LaunchedAs> launched_as() const;
+  /// A hash of the compiler for `target` and of all source texts and globals that the code follows from, wherever they
+  /// stand: what keeps a finding about this kernel (the fastest configuration, say) from outliving it.
+  std::string identity(const std::string& target);
+  /// Whether a text that the kernel is made of calls a function of that name: "dot".
+  bool calls(std::string_view function);
 
  private:
   Status launch_general(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
@@ -82,7 +89,13 @@ class KernelImpl {
   Result<std::shared_ptr<DeviceImpl>> device_of(const BoundArgs& bound, const LaunchOptions& options) const;
   Result<const Specialisation*> specialise(std::span<const std::optional<Arg>> args, BoundArgs& bound,
                                            const std::shared_ptr<DeviceImpl>& device, const LaunchOptions& options);
+  /// Without a lock; all but its key.
+  Result<std::unique_ptr<Specialisation>> build(std::span<const std::optional<Arg>> args, const BoundArgs& bound,
+                                                const std::shared_ptr<DeviceImpl>& device, const LaunchOptions& options,
+                                                const Closure& closure);
   void refresh_closure();
+  /// As of now; without a lock.
+  std::shared_ptr<const Closure> current_closure();
 
   std::shared_ptr<const frontend::JitFunction> function_;
   std::string name_;
@@ -92,6 +105,8 @@ class KernelImpl {
   std::vector<ParamRule> rules_;
   std::vector<ParamDesc> descriptions_;
   std::mutex mutex_;
+  std::set<std::string> compiling_;  // keys whose specialisation some thread compiles, outside of the lock
+  std::condition_variable compiled_;
   std::shared_ptr<const Closure> closure_;            // made at the first compilation
   std::atomic<bool> watching_{false};                 // closure_ has watches to look at
   std::atomic<const Specialisation*> last_{nullptr};  // specialisations live as long as the kernel

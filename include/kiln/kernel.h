@@ -47,6 +47,7 @@ struct KernelInfo {
   int extra_warps = 0;                                 // of each block beside num_warps: producers of loads
   std::vector<std::string> warnings;                   // of the assembler, when code is slower than it should be
   std::string ptx;                                     // empty on the host
+  std::string code;                                    // a hash of the machine code and what its launch needs
   std::vector<std::pair<std::string, double>> phases;  // compile phases in milliseconds, in order
   bool from_cache = false;                             // read from the disk cache
 };

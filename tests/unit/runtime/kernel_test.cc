@@ -7,6 +7,7 @@
 
 #include <bit>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <random>
 #include <set>
@@ -359,6 +360,50 @@ TEST_F(KernelTest, ThreadsShareOneKernel) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(compilations(), 20u);
   EXPECT_EQ(recorder.programs, 800);
+}
+
+TEST_F(KernelTest, SpecialisationsCompileSideBySide) {
+  Program program(kAdd);
+  // Each compilation waits for another to be inside too.
+  constexpr int kThreads = 4;
+  std::mutex mutex;
+  std::condition_variable met;
+  int inside = 0, most = 0, compiled = 0;
+  Compiler slow = fake_compiler(recorder);
+  slow.compile = [&, real = slow.compile](const auto& function, auto args, const CompileOptions& options) {
+    std::unique_lock lock(mutex);
+    most = std::max(most, ++inside);
+    met.notify_all();
+    met.wait_for(lock, std::chrono::seconds(60), [&] { return most == kThreads; });
+    --inside, ++compiled;
+    return real(function, args, options);
+  };
+  Jit side_by_side(slow, [](const std::string&) {});
+  Kernel add(std::make_shared<KernelImpl>(program.functions.at("add"), false, side_by_side));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2 * kThreads; ++t)
+    threads.emplace_back([&, t] {
+      // Two threads for each block size: one compiles it, the other waits for that.
+      auto info = add.compile(Args{x, y, int64_t{2}, Arg(int64_t{1} << (t % kThreads))});
+      EXPECT_TRUE(info.ok());
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(most, kThreads);
+  EXPECT_EQ(compiled, kThreads);
+}
+
+TEST_F(KernelTest, AThreadThatWaitedForAFailureTriesItself) {
+  Program program(kAdd);
+  recorder.fail = true;
+  Kernel add = kernel(program, "add");
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] { failures += !add.compile(Args{x, y, int64_t{2}, int64_t{64}}).ok(); });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(failures, 4);
+  recorder.fail = false;
+  EXPECT_TRUE(add.compile(Args{x, y, int64_t{2}, int64_t{64}}).ok());
 }
 
 // A launch first tries the specialisation of the one before it. Here most launches change something: an alignment, a
