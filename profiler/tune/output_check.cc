@@ -1,0 +1,136 @@
+#include "profiler/tune/output_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "support/diag.h"
+
+namespace kiln::profiler {
+
+namespace {
+
+// Elements per tensor that are compared as numbers once its bytes differ: the first, the last, and some of those
+// between.
+constexpr size_t kDense = size_t{1} << 20, kSparse = size_t{1} << 21;
+
+bool same_view(const Tensor& a, const Tensor& b) {
+  return a.storage() == b.storage() && a.offset() == b.offset() && a.dtype() == b.dtype() &&
+         std::ranges::equal(a.shape(), b.shape()) && std::ranges::equal(a.strides(), b.strides());
+}
+
+double epsilon(DType t) {
+  switch (t) {
+    case DType::kF64:
+      return 0x1p-52;
+    case DType::kF32:
+      return 0x1p-23;
+    case DType::kF16:
+      return 0x1p-10;
+    case DType::kBF16:
+      return 0x1p-7;
+    default:
+      return 0x1p-2;  // the fp8 formats
+  }
+}
+
+/// Calls `visit` with the elements to look at until it returns false.
+template <class Visit>
+void some_elements(size_t count, Visit&& visit) {
+  const size_t step = count <= 2 * kDense + kSparse ? 1 : std::max<size_t>(1, (count - 2 * kDense) / kSparse);
+  for (size_t i = 0; i < count;) {
+    visit(i);
+    i += i < kDense || i + kDense >= count ? 1 : std::min(step, count - kDense - i);
+  }
+}
+
+std::string worst_difference(DType dtype, const std::vector<std::byte>& got, const std::vector<std::byte>& want) {
+  if (got == want) return "";
+  const auto size = static_cast<size_t>(size_of(dtype));
+  double largest = 0;
+  some_elements(want.size() / size, [&](size_t i) {
+    const double v = std::abs(to_double(dtype, &want[i * size]));
+    if (std::isfinite(v)) largest = std::max(largest, v);
+  });
+  double worst = 1;  // in units of what is allowed
+  std::string text;
+  some_elements(want.size() / size, [&](size_t i) {
+    const double g = to_double(dtype, &got[i * size]), w = to_double(dtype, &want[i * size]);
+    if (g == w || (std::isnan(g) && std::isnan(w))) return;
+    const double allowed = allowed_difference(dtype, w, largest);
+    const double off = std::isfinite(g) && std::isfinite(w) ? std::abs(g - w) / std::max(allowed, 1e-300)
+                                                            : std::numeric_limits<double>::infinity();
+    if (!(off > worst)) return;
+    worst = off;
+    text = fmt::format("at {}: {} instead of {}", i, g, w);
+  });
+  return text;
+}
+
+}  // namespace
+
+double allowed_difference(DType dtype, double want, double largest) {
+  if (is_int(dtype)) return 0;
+  if (dtype == DType::kF64) return 0x1p-40 * largest;
+  // Sums are kept in f32, or tf32's products in it; what they are rounded to adds its own half unit on either side.
+  constexpr double kSums = 0x1p-13;
+  return 2 * epsilon(dtype) * std::abs(want) + kSums * largest;
+}
+
+Result<OutputCheck> OutputCheck::make(std::vector<Tensor> tensors) {
+  OutputCheck check;
+  for (Tensor& t : tensors) {
+    if (!t || t.numel() == 0) continue;
+    if (std::any_of(check.tensors_.begin(), check.tensors_.end(), [&](const Tensor& o) { return same_view(t, o); }))
+      continue;
+    KILN_TRY(Tensor copy, Tensor::empty(t.device(), t.dtype(), t.shape()));
+    KILN_CHECK_OK(copy.copy_from(t));
+    check.tensors_.push_back(std::move(t));
+    check.saved_.push_back(std::move(copy));
+  }
+  return check;
+}
+
+Status OutputCheck::restore() {
+  for (size_t i = 0; i < tensors_.size(); ++i) KILN_CHECK_OK(tensors_[i].copy_from(saved_[i]));
+  return {};
+}
+
+Status OutputCheck::take_reference(const std::function<Status()>& launch) {
+  KILN_CHECK_OK(restore());
+  KILN_CHECK_OK(launch());
+  std::vector<std::vector<std::byte>> wanted;
+  for (const Tensor& t : tensors_) {
+    KILN_TRY(std::vector<std::byte> bytes, t.to_bytes());
+    wanted.push_back(std::move(bytes));
+  }
+  // A tensor of zeros that comes out as the reference is one that the kernel writes without reading. Zeros, and of
+  // floats alone: anything else might be an index or a divisor.
+  overwritten_.assign(tensors_.size(), false);
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (!is_float(tensors_[i].dtype())) continue;
+    KILN_CHECK_OK(restore());
+    KILN_CHECK_OK(tensors_[i].fill(0));
+    KILN_TRY(std::vector<std::byte> zeros, tensors_[i].to_bytes());
+    KILN_CHECK_OK(launch());
+    KILN_TRY(std::vector<std::byte> got, tensors_[i].to_bytes());
+    overwritten_[i] = got != zeros && worst_difference(tensors_[i].dtype(), got, wanted[i]).empty();
+  }
+  wanted_ = std::move(wanted);
+  return restore();
+}
+
+Result<std::string> OutputCheck::differs(const std::function<Status()>& launch) {
+  KILN_CHECK_OK(restore());
+  for (size_t i = 0; i < tensors_.size(); ++i)
+    if (overwritten_[i]) KILN_CHECK_OK(tensors_[i].fill(std::numeric_limits<double>::quiet_NaN()));
+  KILN_CHECK_OK(launch());
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    KILN_TRY(std::vector<std::byte> got, tensors_[i].to_bytes());
+    const std::string text = worst_difference(tensors_[i].dtype(), got, wanted_[i]);
+    if (!text.empty()) return fmt::format("tensor {} {}", i, text);
+  }
+  return std::string();
+}
+
+}  // namespace kiln::profiler

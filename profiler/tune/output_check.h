@@ -1,0 +1,41 @@
+// Whether two launches leave the same numbers in the tensors they were given: so that a configuration that is fast
+// because it is wrong never wins.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kiln/tensor.h"
+
+namespace kiln::profiler {
+
+/// Holds the tensors as they were, and what the reference left in them.
+class OutputCheck {
+ public:
+  /// Keeps copies of `tensors` on their device. kMemory when there is no room for them.
+  static Result<OutputCheck> make(std::vector<Tensor> tensors);
+
+  /// Takes what `launch` leaves as right. Finds out which tensors it writes without reading: later those hold NaN
+  /// before each launch, so that a configuration that leaves some of it out is found. Runs `launch` once, and once more
+  /// for each tensor of floats. `launch` waits until its work is done.
+  Status take_reference(const std::function<Status()>& launch);
+  bool has_reference() const { return !wanted_.empty(); }
+
+  /// Runs `launch` on the tensors as they were; "" when it leaves what the reference did, else the worst difference:
+  /// "tensor 2 at 17: 0.5 instead of 1.5". Integers must be equal; floats may differ as by another order of summation.
+  Result<std::string> differs(const std::function<Status()>& launch);
+
+  /// Puts back what was there at first.
+  Status restore();
+
+ private:
+  std::vector<Tensor> tensors_, saved_;
+  std::vector<std::vector<std::byte>> wanted_;
+  std::vector<bool> overwritten_;  // written in full and not read
+};
+
+/// The difference that output checks allow at an element `want` of a tensor whose largest finite magnitude is
+/// `largest`.
+double allowed_difference(DType dtype, double want, double largest);
+
+}  // namespace kiln::profiler

@@ -1,0 +1,162 @@
+#include "profiler/tune/records.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "support/diag.h"
+#include "support/files.h"
+#include "support/hash.h"
+#include "support/knobs.h"
+
+namespace kiln::profiler {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::string_view kFormat = "kiln tuning record 1";
+constexpr std::string_view kEnding = ".json";
+// A record is about a kilobyte; the oldest go when there are more.
+constexpr size_t kMostRecords = 20000;
+constexpr unsigned kStoresPerSweep = 64;
+
+std::string file_name(const std::string& key, const std::string& identity) {
+  return hash128(key).hex().substr(0, 16) + "-" + hash128(identity).hex().substr(0, 16) + std::string(kEnding);
+}
+
+/// A text that is no UTF-8 is written with replacements, and then not found again.
+std::string dump(const ordered_json& j) { return j.dump(-1, ' ', false, ordered_json::error_handler_t::replace); }
+
+std::string pack(const std::string& key, const std::string& identity, const TuneRow& row) {
+  ordered_json body = {{"key", key},
+                       {"identity", identity},
+                       {"config", row.config},
+                       {"state", name(row.state)},
+                       {"reason", row.reason},
+                       {"registers", row.registers},
+                       {"spill_bytes", row.spill_bytes},
+                       {"shared_bytes", row.shared_bytes},
+                       {"occupancy", row.occupancy},
+                       {"compile_ms", row.compile_ms},
+                       {"rung", row.rung},
+                       {"median_us", row.median_us()},
+                       {"samples_us", row.us}};
+  const std::string sum = hash128(dump(body)).hex();
+  return dump({{"format", kFormat}, {"checksum", sum}, {"record", std::move(body)}}) + "\n";
+}
+
+struct Unpacked {
+  std::string key, identity;
+  TuneRow row;
+};
+
+/// Nullopt for what pack() did not write.
+std::optional<Unpacked> unpack(const std::string& text) try {
+  const ordered_json file = ordered_json::parse(text);
+  if (file.at("format") != kFormat) return std::nullopt;
+  const ordered_json& body = file.at("record");
+  if (hash128(dump(body)).hex() != file.at("checksum")) return std::nullopt;
+  Unpacked u;
+  u.key = body.at("key");
+  u.identity = body.at("identity");
+  u.row.config = body.at("config");
+  const auto state = parse_tune_state(body.at("state").get<std::string>());
+  if (!state) return std::nullopt;
+  u.row.state = *state;
+  u.row.reason = body.at("reason");
+  u.row.registers = body.at("registers");
+  u.row.spill_bytes = body.at("spill_bytes");
+  u.row.shared_bytes = body.at("shared_bytes");
+  u.row.occupancy = body.at("occupancy");
+  u.row.compile_ms = body.at("compile_ms");
+  u.row.rung = body.at("rung");
+  u.row.us = body.at("samples_us").get<std::vector<double>>();
+  u.row.from_record = true;
+  return u;
+} catch (const ordered_json::exception&) {
+  return std::nullopt;
+}
+
+/// The first line of a key.
+std::string kernel_line(std::string_view kernel) { return fmt::format("kernel {}\n", kernel); }
+
+}  // namespace
+
+TuneRecords& TuneRecords::instance() {
+  static TuneRecords records([](const std::string& text) { std::fprintf(stderr, "kiln: note: %s\n", text.c_str()); });
+  return records;
+}
+
+bool TuneRecords::enabled() { return knob_on(Knob::kTuneRecords) && knob_on(Knob::kCache); }
+
+Result<std::string> TuneRecords::folder() {
+  KILN_TRY(std::string root, cache_directory());
+  return root + "/tuning";
+}
+
+void TuneRecords::note_once(const std::string& sentence) {
+  if (noted_) return;
+  noted_ = true;
+  note_(sentence + "; what tuning finds is not kept (KILN_TUNE_RECORDS=0 turns records off)");
+}
+
+std::optional<TuneRow> TuneRecords::find(const std::string& key, const std::string& identity) {
+  if (!enabled()) return std::nullopt;
+  auto dir = folder();
+  if (!dir.ok()) return note_once(dir.error().message), std::nullopt;
+  const std::string path = *dir + "/" + file_name(key, identity);
+  if (::access(path.c_str(), F_OK) != 0) return std::nullopt;
+  auto text = read_file(path);
+  if (!text.ok()) return note_once(text.error().message), std::nullopt;
+  auto record = unpack(*text);
+  if (!record) {
+    note_(fmt::format("the tuning record '{}' is damaged and will be made anew", path));
+    return std::nullopt;
+  }
+  if (record->key != key || record->identity != identity) return std::nullopt;  // another with the same hash
+  return std::move(record->row);
+}
+
+void TuneRecords::store(const std::string& key, const std::string& identity, const TuneRow& row) {
+  if (!enabled()) return;
+  auto dir = folder();
+  if (!dir.ok()) return note_once(dir.error().message);
+  if (Status made = make_directories(*dir); !made.ok()) return note_once(made.error().message);
+  Status written = write_file_atomic(*dir + "/" + file_name(key, identity), pack(key, identity, row));
+  if (!written.ok()) return note_once(written.error().message);
+  if (stores_++ % kStoresPerSweep == 0) remove_old(*dir);
+}
+
+void TuneRecords::remove_old(const std::string& dir) {
+  auto files = list_files(dir);
+  if (!files.ok() || files->size() <= kMostRecords) return;
+  std::sort(files->begin(), files->end(),
+            [](const FileEntry& a, const FileEntry& b) { return a.modified_ns < b.modified_ns; });
+  files->resize(files->size() - kMostRecords / 4 * 3);
+  for (const FileEntry& f : *files) ::unlink(f.path.c_str());
+}
+
+Result<int> TuneRecords::forget(std::string_view kernel) {
+  KILN_TRY(std::string dir, folder());
+  KILN_TRY(std::vector<FileEntry> files, list_files(dir));
+  int count = 0;
+  for (const FileEntry& f : files) {
+    if (!f.path.ends_with(kEnding)) continue;
+    if (!kernel.empty()) {
+      auto text = read_file(f.path);
+      auto record = text.ok() ? unpack(*text) : std::nullopt;
+      if (!record || !record->key.starts_with(kernel_line(kernel))) continue;
+    }
+    if (::unlink(f.path.c_str()) != 0)
+      return error(ErrorKind::kIo, "cannot remove the tuning record '{}': {}", f.path, std::strerror(errno));
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace kiln::profiler

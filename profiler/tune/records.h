@@ -1,0 +1,41 @@
+// What tuning found, on disk: one file per configuration, so that two processes at once, or a list of configurations
+// that has grown, never spoil what is there.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "profiler/tune/tune.h"
+
+namespace kiln::profiler {
+
+class TuneRecords {
+ public:
+  /// `note` gets a sentence when records cannot be kept (at most once), and one for each damaged record that is met.
+  explicit TuneRecords(std::function<void(const std::string&)> note) : note_(std::move(note)) {}
+  /// The process's own, with notes to stderr.
+  static TuneRecords& instance();
+
+  /// False under KILN_TUNE_RECORDS=0 or KILN_CACHE=0.
+  static bool enabled();
+  /// "…/tuning" in the cache folder.
+  static Result<std::string> folder();
+
+  /// The row of one configuration, which `identity` tells from the others of that key; nullopt when there is no sound
+  /// record of it.
+  std::optional<TuneRow> find(const std::string& key, const std::string& identity);
+  void store(const std::string& key, const std::string& identity, const TuneRow& row);
+  /// Removes the records of a kernel, or all for ""; how many there were.
+  Result<int> forget(std::string_view kernel);
+
+ private:
+  void note_once(const std::string& sentence);
+  void remove_old(const std::string& folder);
+
+  std::function<void(const std::string&)> note_;
+  bool noted_ = false;
+  unsigned stores_ = 0;
+};
+
+}  // namespace kiln::profiler
