@@ -434,6 +434,21 @@ void KernelObject::launch(Interp& in, const Value& grid, CallArgs& args) {
   in.check(std::move(status));
 }
 
+profiler::TuneCandidate KernelObject::resolve(Interp& in, const Value& grid, CallArgs& args) {
+  SourceRange site = in.where();
+  Bound bound;
+  bind(in, args, bound);
+  profiler::TuneCandidate out;
+  out.kernel = kernel;
+  out.options = bound.options;
+  out.grid = grid_of(in, grid, bound);
+  in.set_where(site);
+  convert(in, bound, out.args);
+  for (std::optional<Arg>& arg : out.args)
+    if (const auto* t = arg ? std::get_if<const Tensor*>(&*arg) : nullptr) arg.emplace(Tensor(**t));
+  return out;
+}
+
 Value KernelObject::warmup(Interp& in, const Value&, CallArgs& args) {
   Bound bound;
   bind(in, args, bound);

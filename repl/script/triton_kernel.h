@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kiln/kernel.h"
+#include "profiler/tune/tune.h"
 #include "repl/script/builtins.h"
 #include "repl/script/interp.h"
 
@@ -28,6 +29,8 @@ class Launchable : public Object {
   virtual void launch(Interp& in, const Value& grid, CallArgs& args) = 0;
   /// Compiles for those arguments without launching: the object of a compiled kernel.
   virtual Value warmup(Interp& in, const Value& grid, CallArgs& args) = 0;
+  /// What launch() would run, without running it; it holds its tensors itself.
+  virtual profiler::TuneCandidate resolve(Interp& in, const Value& grid, CallArgs& args) = 0;
   virtual KernelObject& innermost() = 0;
 };
 
@@ -37,6 +40,7 @@ class KernelObject : public Launchable {
   KernelObject(Kernel k, Ref<Function> f, std::shared_ptr<const frontend::JitFunction> jit_function);
   void launch(Interp& in, const Value& grid, CallArgs& args) override;
   Value warmup(Interp& in, const Value& grid, CallArgs& args) override;
+  profiler::TuneCandidate resolve(Interp& in, const Value& grid, CallArgs& args) override;
   KernelObject& innermost() override { return *this; }
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
   void attribute_names(std::vector<std::string>& out) const override;
