@@ -7,6 +7,7 @@
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/shared_forms.h"
 #include "compiler/layout/tensor_core.h"
+#include "support/diag.h"
 
 namespace kiln::passes {
 
@@ -19,6 +20,8 @@ using ir::Value;
 namespace {
 
 constexpr int kWarpGroup = 4;  // warps that wgmma leaves with rows of their own
+/// Larger blocks leave in parts, so that more shared memory is left for what is loaded ahead.
+constexpr int64_t kMostStagingBytes = 64 << 10;
 
 layout::Coord only_rows(int rows) {
   layout::Coord c;
@@ -40,15 +43,80 @@ bool part_rows(const Type& tile, int warps, int num_warps) {
   return true;
 }
 
+/// Makes two stores of one, each of half the block along `dim`, where every thread holds elements of both halves.
+class Halver {
+ public:
+  explicit Halver(ir::Module& module) : module_(module), b_(module) {}
+
+  /// The two stores; none when no dimension can be halved so, and the store stays as it is.
+  std::vector<Op*> halve(Op* store) {
+    std::vector<Op*> parts = halve(store, 1);
+    return parts.empty() ? halve(store, 0) : parts;
+  }
+
+ private:
+  std::vector<Op*> halve(Op* store, int dim) {
+    Value* whole = store->operand(1);
+    const ir::Shape& shape = whole->type.shape;
+    if (shape.rank != 2 || shape[dim] < 2 * layout::kAtomRows) return {};
+    const int half = shape[dim] / 2;
+    const std::vector<int32_t> apart = dim == 0 ? std::vector{2, half, shape[1]} : std::vector{shape[0], 2, half};
+    const std::vector<int64_t> order = dim == 0 ? std::vector<int64_t>{1, 2, 0} : std::vector<int64_t>{0, 2, 1};
+    const layout::LinearLayout reshaped = layout::reshape(*whole->type.layout, apart),
+                               last = layout::transpose(reshaped, order);
+    if (!layout::can_split(last)) return {};
+
+    b_.set_before(store);
+    b_.set_range(store->range);
+    auto tile = [&](const layout::LinearLayout& l) {
+      Type t = whole->type;
+      t.shape = ir::Shape(l.shape());
+      t.layout = module_.intern(l);
+      return t;
+    };
+    Value* v = b_.create1(OpKind::kReshape, {whole}, tile(reshaped));
+    v = b_.create1(OpKind::kTrans, {v}, tile(last), {{AttrName::kOrder, order}});
+    const Type part = tile(layout::split(last)), parts[] = {part, part};
+    const Op* split = b_.create(OpKind::kSplit, std::span(&v, 1), parts);
+    Value* descriptor = narrower(store->operand(0), part.shape);
+    std::vector<Op*> stores;
+    for (int i : {0, 1}) {
+      std::vector<Value*> operands = {descriptor, split->results[static_cast<size_t>(i)]};
+      operands.insert(operands.end(), store->operands.begin() + 2, store->operands.end());
+      Value*& offset = operands[static_cast<size_t>(dim) + 2];
+      if (i == 1) offset = b_.binary(OpKind::kAdd, offset, b_.constant_int(offset->type, half));
+      stores.push_back(b_.create(OpKind::kDescriptorStore, operands, {}));
+    }
+    Op* made = store->operand(0)->op;
+    store->erase();
+    if (made->result()->uses.empty()) made->erase();
+    return stores;
+  }
+
+  /// The descriptor of the same tensor with smaller blocks.
+  Value* narrower(const Value* descriptor, const ir::Shape& block) {
+    Op* made = descriptor->op;
+    KILN_ASSERT(made && made->kind == OpKind::kMakeDescriptor);
+    const Type type = ir::descriptor_type(descriptor->type.dtype, block);
+    for (Op* next = made->next; next && next->kind == OpKind::kMakeDescriptor; next = next->next)
+      if (next->operands == made->operands && next->result()->type == type) return next->result();
+    ir::Builder b(module_);
+    b.set_after(made);
+    b.set_range(made->range);
+    return b.create(OpKind::kMakeDescriptor, made->operands, std::span(&type, 1), made->attrs)->result();
+  }
+
+  ir::Module& module_;
+  ir::Builder b_;
+};
+
 class Stager {
  public:
   explicit Stager(ir::Module& module) : module_(module), b_(module) {}
 
   void run() {
-    std::vector<Op*> stores;
-    ir::walk(module_.body(), [&](Op* op) {
-      if (op->kind == OpKind::kDescriptorStore) stores.push_back(op);
-    });
+    halve_large();
+    const std::vector<Op*> stores = block_stores();
     if (stores.empty()) return;
     // Buffers are shared, so all or none are written and sent by groups of warps without waiting for one another.
     const bool apart = module_.num_warps > kWarpGroup && std::all_of(stores.begin(), stores.end(), [&](const Op* op) {
@@ -65,6 +133,26 @@ class Stager {
   }
 
  private:
+  std::vector<Op*> block_stores() {
+    std::vector<Op*> stores;
+    ir::walk(module_.body(), [&](Op* op) {
+      if (op->kind == OpKind::kDescriptorStore) stores.push_back(op);
+    });
+    return stores;
+  }
+
+  void halve_large() {
+    Halver halver(module_);
+    for (std::vector<Op*> work = block_stores(); !work.empty();) {
+      Op* store = work.back();
+      work.pop_back();
+      const Type& t = store->operand(1)->type;
+      if (t.shape.numel() * size_of(t.dtype) <= kMostStagingBytes) continue;
+      const std::vector<Op*> parts = halver.halve(store);
+      work.insert(work.end(), parts.begin(), parts.end());
+    }
+  }
+
   void wait() { b_.create(OpKind::kTmaStoreWait, {}, {}, joined_)->set(AttrName::kCount, int64_t{0}); }
   void barrier() { b_.create(OpKind::kBarrier, {}, {}, joined_); }
 

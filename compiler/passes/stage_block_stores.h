@@ -6,7 +6,8 @@
 
 namespace kiln::passes {
 
-/// Distributed stage. Every descriptor_store becomes shared_store and tma_store; equal blocks share a staging buffer.
+/// Distributed stage. Every descriptor_store becomes shared_store and tma_store; equal blocks share a staging buffer,
+/// and blocks of more than 64 KB leave in parts where threads hold elements of each part.
 Status stage_block_stores(ir::Module& module, const target::Target& target);
 
 }  // namespace kiln::passes

@@ -9,7 +9,8 @@ namespace kiln::kernels {
 
 namespace {
 
-constexpr int64_t kSharedBytes = 225 << 10;  // of a Hopper block, but for barriers
+constexpr int64_t kSharedBytes = 225 << 10;      // of a Hopper block, but for barriers
+constexpr int64_t kMostStagingBytes = 64 << 10;  // of a result on its way out: larger ones leave in parts
 constexpr int kFewestStages = 3, kMostStages = 8;
 
 /// Tiles, and the share of the tensor cores' speed that each keeps busy (H200, long K). Small tiles take more of K at a
@@ -61,7 +62,8 @@ MatmulTile choose_tile(int64_t m, int64_t n, int operand_bytes, int result_bytes
   MatmulTile best;
   double least = std::numeric_limits<double>::infinity();
   for (const TileSpeed& t : kTiles) {
-    const int64_t stage = int64_t{t.m + t.n} * t.row_bytes, staging = int64_t{t.m} * t.n * result_bytes;
+    const int64_t stage = int64_t{t.m + t.n} * t.row_bytes,
+                  staging = std::min(int64_t{t.m} * t.n * result_bytes, kMostStagingBytes);
     const auto stages = static_cast<int>(std::min<int64_t>(kMostStages, (kSharedBytes - staging) / stage));
     if (stages < kFewestStages) continue;
     const int64_t rounds = cdiv(cdiv(m, t.m) * cdiv(n, t.n), multiprocessors);

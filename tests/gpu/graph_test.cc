@@ -27,7 +27,8 @@ TEST(GpuGraph, ReplaysLaunchesCopiesAndProducts) {
   GPU_OR_SKIP(device);
   constexpr int64_t kRows = 129, kSize = kRows * kRows;
   Kernel kernel = *Kernel::from_source(kSource, "add_one.py");
-  Tensor x = *Tensor::zeros(device, DType::kF32, Shape{kRows, kRows}), y = *Tensor::zeros(device, DType::kF32, Shape{kRows, kRows}),
+  Tensor x = *Tensor::zeros(device, DType::kF32, Shape{kRows, kRows}),
+         y = *Tensor::zeros(device, DType::kF32, Shape{kRows, kRows}),
          product = *Tensor::full(device, DType::kF32, Shape{kRows, kRows}, -7);
   std::vector<std::optional<Arg>> args = {Arg(x), Arg(kSize), Arg(int64_t{1024})};
   auto work = [&]() -> Status {

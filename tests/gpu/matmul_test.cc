@@ -67,6 +67,18 @@ TEST(GpuMatmul, EveryTileOfTheTable) {
   }
 }
 
+// Results of more than 64 KB leave in parts; where B lies along N they are made the other way round.
+TEST(GpuMatmul, LargeResultsLeaveInParts) {
+  GPU_OR_SKIP(device);
+  for (bool transposed : {false, true}) {
+    Product p{.a = DType::kF32, .b = DType::kF32, .m = 385, .n = 528, .k = 160};
+    p.b_transposed = transposed;
+    p.options.tf32 = true;
+    check_product(device, p, fresh_seed(), nullptr, by_kernel(kernels::MatmulTile{128, 256, 32, 3, 8}));
+    if (HasFatalFailure()) return;
+  }
+}
+
 // Fewer rows than a warp group multiplies: the product is made the other way round.
 TEST(GpuMatmul, FewRows) {
   GPU_OR_SKIP(device);

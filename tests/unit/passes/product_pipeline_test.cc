@@ -20,15 +20,15 @@ kernel @product(%a: *TYPE {divisibility = 16}, %b: *TYPE {divisibility = 16}, %c
   %one = constant 1 : i32
   %one64 = constant 1 : i64
   %bm = constant ROWS : i32
-  %bn = constant 64 : i32
-  %n_more = constant 63 : i32
+  %bn = constant COLUMNS : i32
+  %n_more = sub %bn, %one : i32
   %bk = constant 32 : i32
   %m_more = sub %bm, %one : i32
   %n64 = cast %n : i64
   %k64 = cast %k : i64
   %da = make_descriptor %a, %m, %k, %k64, %one64 : desc TYPE[ROWS, 32]
   DESCRIPTOR_B
-  %dc = make_descriptor %c, %m, %n, %n64, %one64 : desc TYPE[ROWS, 64]
+  %dc = make_descriptor %c, %m, %n, %n64, %one64 : desc TYPE[ROWS, COLUMNS]
   %m_up = add %m, %m_more : i32
   %rows = div %m_up, %bm : i32
   %n_up = add %n, %n_more : i32
@@ -41,14 +41,14 @@ kernel @product(%a: *TYPE {divisibility = 16}, %b: *TYPE {divisibility = 16}, %c
     %tile_column = rem %tile, %columns : i32
     %row = mul %tile_row, %bm : i32
     %column = mul %tile_column, %bn : i32
-    %init = constant 0.0 : f32[ROWS, 64]
-    %sum = for %t = %zero to %k step %bk iter (%acc = %init) : i32 -> (f32[ROWS, 64]) {
+    %init = constant 0.0 : f32[ROWS, COLUMNS]
+    %sum = for %t = %zero to %k step %bk iter (%acc = %init) : i32 -> (f32[ROWS, COLUMNS]) {
       %x = descriptor_load %da, %row, %t : TYPE[ROWS, 32]
       LOAD_B
-      %next = dot %x, %y, %acc : f32[ROWS, 64]
+      %next = dot %x, %y, %acc : f32[ROWS, COLUMNS]
       yield %next
     }
-    %half = cast %sum : TYPE[ROWS, 64]
+    %half = cast %sum : TYPE[ROWS, COLUMNS]
     descriptor_store %dc, %half, %row, %column
     yield
   }
@@ -62,14 +62,16 @@ struct Case {
   const char* load_b;
   int warps, stages, rows = 64;
   DType type = DType::kF16;
+  int columns = 64;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-constexpr char kDescriptorKn[] = "%db = make_descriptor %b, %k, %n, %n64, %one64 : desc TYPE[32, 64]";
-constexpr char kLoadKn[] = "%y = descriptor_load %db, %t, %column : TYPE[32, 64]";
-constexpr char kDescriptorNk[] = "%db = make_descriptor %b, %n, %k, %k64, %one64 : desc TYPE[64, 32]";
+constexpr char kDescriptorKn[] = "%db = make_descriptor %b, %k, %n, %n64, %one64 : desc TYPE[32, COLUMNS]";
+constexpr char kLoadKn[] = "%y = descriptor_load %db, %t, %column : TYPE[32, COLUMNS]";
+constexpr char kDescriptorNk[] = "%db = make_descriptor %b, %n, %k, %k64, %one64 : desc TYPE[COLUMNS, 32]";
 constexpr char kLoadNk[] =
-    "%z = descriptor_load %db, %column, %t : TYPE[64, 32]\n      %y = trans %z {order = [1, 0]} : TYPE[32, 64]";
+    "%z = descriptor_load %db, %column, %t : TYPE[COLUMNS, 32]\n      %y = trans %z {order = [1, 0]} : TYPE[32, "
+    "COLUMNS]";
 
 class ProductPipeline : public testing::TestWithParam<Case> {};
 
@@ -83,6 +85,7 @@ TEST_P(ProductPipeline, MatchesTheTileInterpreter) {
   set("DESCRIPTOR_B", c.descriptor_b);
   set("LOAD_B", c.load_b);
   set("TYPE", std::string(name(c.type)));
+  set("COLUMNS", std::to_string(c.columns));
   set("ROWS", std::to_string(c.rows));
   set("WARPS", std::to_string(c.warps));
   set("STAGES", std::to_string(c.stages));
@@ -153,16 +156,18 @@ TEST_P(ProductPipeline, MatchesTheTileInterpreter) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, ProductPipeline,
-                         testing::Values(Case{"kn", kDescriptorKn, kLoadKn, 4, 3},
-                                         Case{"nk", kDescriptorNk, kLoadNk, 4, 4},
-                                         Case{"eight_warps", kDescriptorNk, kLoadNk, 8, 2},
-                                         Case{"rows_by_group", kDescriptorKn, kLoadKn, 8, 2, 128},
-                                         Case{"few_rows", kDescriptorKn, kLoadKn, 4, 3, 16},
-                                         Case{"few_rows_nk", kDescriptorNk, kLoadNk, 4, 3, 32},
-                                         Case{"tf32_nk", kDescriptorNk, kLoadNk, 4, 3, 64, DType::kF32},
-                                         Case{"tf32_through_registers", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF32},
-                                         Case{"tf32_few_rows", kDescriptorKn, kLoadKn, 4, 2, 16, DType::kF32}));
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, ProductPipeline,
+    testing::Values(Case{"kn", kDescriptorKn, kLoadKn, 4, 3}, Case{"nk", kDescriptorNk, kLoadNk, 4, 4},
+                    Case{"eight_warps", kDescriptorNk, kLoadNk, 8, 2},
+                    Case{"rows_by_group", kDescriptorKn, kLoadKn, 8, 2, 128},
+                    Case{"few_rows", kDescriptorKn, kLoadKn, 4, 3, 16},
+                    Case{"few_rows_nk", kDescriptorNk, kLoadNk, 4, 3, 32},
+                    Case{"tf32_nk", kDescriptorNk, kLoadNk, 4, 3, 64, DType::kF32},
+                    Case{"tf32_through_registers", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF32},
+                    Case{"tf32_few_rows", kDescriptorKn, kLoadKn, 4, 2, 16, DType::kF32},
+                    Case{"stored_in_parts", kDescriptorNk, kLoadNk, 8, 2, 128, DType::kF32, 256},
+                    Case{"stored_in_parts_of_rows", kDescriptorKn, kLoadKn, 8, 2, 128, DType::kF32, 256}));
 
 }  // namespace
 }  // namespace kiln::passes

@@ -101,12 +101,26 @@ TEST_F(CudaGraphTest, RefusesWhatCannotBeRecorded) {
     const char* what;
     std::function<Status()> work;
   } cases[] = {
-      {"the allocation of a tensor", [&]() -> Status { return Tensor::zeros(device, DType::kF32, Shape{4}).ok() ? Status() : Status(Tensor::zeros(device, DType::kF32, Shape{4}).error()); }},
+      {"the allocation of a tensor",
+       [&]() -> Status {
+         return Tensor::zeros(device, DType::kF32, Shape{4}).ok()
+                    ? Status()
+                    : Status(Tensor::zeros(device, DType::kF32, Shape{4}).error());
+       }},
       {"a wait for the device", [&] { return device.synchronize(); }},
       {"a wait for the device", [&] { return device.default_stream().synchronize(); }},
-      {"a copy to the host", [&]() -> Status { auto r = x.to_bytes(); return r.ok() ? Status() : Status(r.error()); }},
-      {"a copy from the host", [&] { return impl->backend().copy_in(x.address(), values, 16, impl->backend().default_stream()); }},
-      {"another capture", [&]() -> Status { auto g = Graph::capture(device, [] { return Status(); }); return g.ok() ? Status() : Status(g.error()); }},
+      {"a copy to the host",
+       [&]() -> Status {
+         auto r = x.to_bytes();
+         return r.ok() ? Status() : Status(r.error());
+       }},
+      {"a copy from the host",
+       [&] { return impl->backend().copy_in(x.address(), values, 16, impl->backend().default_stream()); }},
+      {"another capture",
+       [&]() -> Status {
+         auto g = Graph::capture(device, [] { return Status(); });
+         return g.ok() ? Status() : Status(g.error());
+       }},
   };
   for (auto& c : cases) {
     auto graph = Graph::capture(device, c.work);
