@@ -26,6 +26,7 @@
 #include "compiler/codegen/llvm_errors.h"
 #include "compiler/codegen/nvptx_address.h"
 #include "compiler/codegen/nvptx_flush.h"
+#include "compiler/codegen/nvptx_negate.h"
 #include "compiler/codegen/nvptx_order.h"
 #include "support/diag.h"
 
@@ -98,6 +99,7 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
     if (f.isDeclaration()) continue;
     passes.run(f, functions);
     flush_where_absorbed(f);
+    negate_by_32_bits(f);
     order_by_need(f);
   }
 }

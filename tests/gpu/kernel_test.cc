@@ -30,6 +30,16 @@ def row_max(x, out, columns, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     v = tl.load(x + row * columns + i, mask=i < columns, other=-float("inf"))
     tl.store(out + row, tl.max(v, axis=0))
+
+
+@triton.jit
+def wraps(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    a = tl.load(x + i, mask=i < n)
+    b = tl.load(y + i, mask=i < n)
+    bits = (-a >= b).to(tl.int8) | (tl.abs(a) < b).to(tl.int8) << 1 | (a + b > a).to(tl.int8) << 2
+    bits |= (a - b < a).to(tl.int8) << 3 | (a * b <= b).to(tl.int8) << 4 | (-a < 0).to(tl.int8) << 5
+    tl.store(out + i, bits, mask=i < n)
 )";
 
 class GpuKernel : public testing::Test {
@@ -45,6 +55,39 @@ class GpuKernel : public testing::Test {
     return *kernel;
   }
 };
+
+// What registers of 32 bits hold must be cut before it is compared.
+TEST_F(GpuKernel, SmallIntegersWrap) {
+  GPU_OR_SKIP(device);
+  Device cpu = *Device::open("cpu");
+  for (DType dtype : {DType::kI16, DType::kI8, DType::kU16, DType::kU8}) {
+    const bool is_16 = size_of(dtype) == 2;
+    std::vector<int64_t> edges = is_signed(dtype)
+                                     ? (is_16 ? std::vector<int64_t>{-32768, -32767, -1, 0, 1, 5, 181, 32766, 32767}
+                                              : std::vector<int64_t>{-128, -127, -1, 0, 1, 5, 11, 126, 127})
+                                     : (is_16 ? std::vector<int64_t>{0, 1, 5, 255, 256, 32767, 32768, 65534, 65535}
+                                              : std::vector<int64_t>{0, 1, 5, 15, 16, 127, 128, 254, 255});
+    std::vector<std::byte> x, y;
+    for (int64_t a : edges)
+      for (int64_t b : edges)
+        for (int byte = 0; byte < size_of(dtype); ++byte) {
+          x.push_back(static_cast<std::byte>(a >> 8 * byte));
+          y.push_back(static_cast<std::byte>(b >> 8 * byte));
+        }
+    const auto n = static_cast<int64_t>(edges.size() * edges.size());
+    std::vector<std::vector<double>> results;
+    for (const Device& d : {device, cpu}) {
+      Tensor a = *Tensor::from_host(d, dtype, Shape{n}, x.data(), x.size()),
+             b = *Tensor::from_host(d, dtype, Shape{n}, y.data(), y.size()),
+             out = *Tensor::zeros(d, DType::kI8, Shape{n});
+      ASSERT_OK(make("wraps").launch({1, 1, 1}, Args{a, b, out, n, int64_t{128}}));
+      results.push_back(*out.to_doubles());
+    }
+    for (size_t i = 0; i < results[0].size(); ++i)
+      EXPECT_EQ(results[0][i], results[1][i])
+          << name(dtype) << " " << edges[i / edges.size()] << ", " << edges[i % edges.size()];
+  }
+}
 
 TEST_F(GpuKernel, AddEveryWidth) {
   GPU_OR_SKIP(device);

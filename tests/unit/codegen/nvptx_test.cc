@@ -126,6 +126,20 @@ TEST(NvptxFlush, OnlyWhereAConstantAbsorbsDenormals) {
   EXPECT_FALSE(flushed("fmul float %e, 2.0"));
 }
 
+// ptxas forgets that neg.s16 wraps.
+TEST(NvptxPtx, NegatesSixteenBitsInThirtyTwo) {
+  for (const char* negated : {"sub i16 0, %x", "mul i16 %x, -1", "sub i16 7, %seven"}) {
+    auto ptx = ptx_of(
+        fmt::format("define ptx_kernel void @k(ptr addrspace(1) %p, i16 %x, i16 %y) {{\n  %seven = add i16 %x, 7\n"
+                    "  %n = {}\n  %c = icmp sge i16 %n, %y\n  %b = zext i1 %c to i8\n"
+                    "  store i8 %b, ptr addrspace(1) %p\n  ret void\n}}\n",
+                    negated));
+    ASSERT_TRUE(ptx.ok()) << render(ptx.error());
+    EXPECT_EQ(count(*ptx, "neg.s16"), 0) << *ptx;
+    EXPECT_EQ(count(*ptx, "neg.s32"), 1) << *ptx;
+  }
+}
+
 TEST(NvptxPtx, RefusesCallsThatNobodyProvides) {
   auto ptx = ptx_of(
       "declare float @llvm.nvvm.misspelt(float)\ndeclare float @sinf(float)\n"
