@@ -1,29 +1,12 @@
 #include "kernels/matmul_persistent/matmul.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "support/diag.h"
 
 namespace kiln::kernels {
 
 namespace {
-
-constexpr int64_t kSharedBytes = 225 << 10;      // of a Hopper block, but for barriers
-constexpr int64_t kMostStagingBytes = 64 << 10;  // of a result on its way out: larger ones leave in parts
-constexpr int kFewestStages = 3, kMostStages = 8;
-
-/// Tiles, and the share of the tensor cores' speed that each keeps busy (H200, long K). Small tiles take more of K at a
-/// time, as they wait more often than they multiply.
-struct TileSpeed {
-  int m, n, warps;
-  int row_bytes;  // of a row of A or B in one stage: whole swizzle patterns of 128
-  double share;
-};
-constexpr TileSpeed kTiles[] = {
-    {128, 256, 8, 128, 1.0}, {128, 128, 8, 128, 0.90}, {64, 256, 4, 128, 0.85}, {128, 64, 8, 256, 0.72},
-    {64, 128, 4, 128, 0.68}, {64, 64, 4, 256, 0.45},   {64, 32, 4, 256, 0.28},  {16, 64, 4, 256, 0.15},
-};
 
 struct Matrix {
   int64_t stride;
@@ -53,27 +36,6 @@ Result<Matrix> matrix(const Tensor& t, std::string_view name) {
 }
 
 }  // namespace
-
-std::string to_string(const MatmulTile& t) {
-  return fmt::format("{}x{}x{}, {} stages, {} warps", t.m, t.n, t.k, t.stages, t.warps);
-}
-
-MatmulTile choose_tile(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors) {
-  MatmulTile best;
-  double least = std::numeric_limits<double>::infinity();
-  for (const TileSpeed& t : kTiles) {
-    const int64_t stage = int64_t{t.m + t.n} * t.row_bytes,
-                  staging = std::min(int64_t{t.m} * t.n * result_bytes, kMostStagingBytes);
-    const auto stages = static_cast<int>(std::min<int64_t>(kMostStages, (kSharedBytes - staging) / stage));
-    if (stages < kFewestStages) continue;
-    const int64_t rounds = cdiv(cdiv(m, t.m) * cdiv(n, t.n), multiprocessors);
-    const double time = static_cast<double>(rounds) * t.m * t.n / t.share;
-    if (time >= least) continue;
-    least = time;
-    best = {t.m, t.n, t.row_bytes / operand_bytes, stages, t.warps, 8};
-  }
-  return best;
-}
 
 Result<Launch> matmul_launch(Sources& sources, const Tensor& a, const Tensor& b, const Tensor& out,
                              const MatmulEpilogue& epilogue, std::optional<MatmulTile> tile) {

@@ -1,21 +1,13 @@
-// Products by the persistent kernel: its tiles, and its launches.
+// Products by the persistent kernel: its launches.
 #pragma once
 #include "kernels/case.h"
+#include "support/matmul_tile.h"
 
 namespace kiln::kernels {
 
-/// A tile of the product, and how a program makes it.
-struct MatmulTile {
-  int m = 0, n = 0, k = 0;  // elements; k: of one stage
-  int stages = 0, warps = 0, group_m = 8;
-  bool operator==(const MatmulTile&) const = default;
-};
-/// "128x256x64, 3 stages, 8 warps".
-std::string to_string(const MatmulTile& tile);
-
-/// The tile that takes the least time for a product [m, k] · [k, n] on `multiprocessors`, by the number of rounds and a
-/// table of how fast each tile goes on Hopper. k and stages follow from the bytes of the elements.
-MatmulTile choose_tile(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors);
+using kiln::choose_tile;
+using kiln::MatmulTile;
+using kiln::to_string;
 
 struct MatmulEpilogue {
   Tensor bias = {};             // [n], or none

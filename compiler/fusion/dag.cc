@@ -1,0 +1,536 @@
+#include "compiler/fusion/dag.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "compiler/fusion/infer.h"
+#include "support/diag.h"
+
+namespace kiln::fusion {
+
+DType register_type(DType t) { return is_float(t) && bits(t) < 32 ? DType::kF32 : t; }
+
+namespace {
+
+double as_double(const Number& n) {
+  return std::visit([](auto v) { return static_cast<double>(v); }, n);
+}
+
+bool is_whole(const Number& n) { return n.index() != 2; }
+
+class Builder {
+ public:
+  Builder(const Graph& graph, bool share) : graph_(graph), share_(share) {}
+
+  Result<Dag> run() {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      origin_ = static_cast<int>(i);
+      KILN_TRY(Operand o, make(graph_.nodes[i]));
+      refs_.push_back(std::move(o));
+    }
+    for (int o : graph_.outputs) {
+      Operand out = refs_[at(o)];
+      const Node& n = graph_.nodes[at(o)];
+      if (out.is_number())
+        return error(ErrorKind::kUnsupported, "an expression of numbers alone has no tensor to be in");
+      dag_.outputs.push_back(std::move(out));
+      dag_.output_dtypes.push_back(n.dtype);
+    }
+    return std::move(dag_);
+  }
+
+ private:
+  static size_t at(int i) { return static_cast<size_t>(i); }
+  DType dtype_of(const Operand& o) const { return dag_.nodes[at(o.node)].dtype; }
+
+  Operand whole(int node) const {
+    Operand o;
+    o.node = node;
+    o.shape = dag_.nodes[at(node)].shape;
+    o.strides = row_major(o.shape);
+    return o;
+  }
+
+  std::string key(const DagNode& n) const {
+    std::string k = fmt::format("{} {} {} {} {} {} {} {}", static_cast<int>(n.kind), static_cast<int>(n.op),
+                                static_cast<int>(n.dtype), static_cast<int>(n.operand_type), fmt::join(n.shape, ","),
+                                fmt::join(n.axes, ","), n.plain_max, static_cast<const void*>(n.function.get()));
+    for (const Operand& o : n.operands) {
+      if (o.is_number())
+        k += fmt::format(";{}:{}", o.number.index(), as_double(o.number));
+      else
+        k += fmt::format(";%{} {} {} {}", o.node, fmt::join(o.shape, ","), fmt::join(o.strides, ","), o.offset);
+      if (const int64_t* whole_number = std::get_if<int64_t>(&o.number)) k += fmt::format("={}", *whole_number);
+    }
+    // Without sharing, an operation is computed as often as it is written; its own parts are still shared.
+    if (!share_) k += fmt::format(" @{}", origin_);
+    return k;
+  }
+
+  Operand add(DagNode n) {
+    n.origin = origin_;
+    if (n.name.empty()) n.name = graph_.nodes[at(origin_)].name;
+    auto [it, fresh] = known_.try_emplace(key(n), static_cast<int>(dag_.nodes.size()));
+    if (fresh) dag_.nodes.push_back(std::move(n));
+    return whole(it->second);
+  }
+
+  /// `o` as a tensor of `shape`, repeated where it has one element.
+  static Operand expanded(const Operand& o, const Shape& shape) {
+    Operand out = o;
+    out.shape = shape;
+    out.strides.assign(shape.size(), 0);
+    const size_t lead = shape.size() - o.shape.size();
+    for (size_t d = lead; d < shape.size(); ++d)
+      if (o.shape[d - lead] != 1) out.strides[d] = o.strides[d - lead];
+    return out;
+  }
+
+  /// A number as the operand of an operation in `type`.
+  static Number converted(const Number& n, DType type) {
+    if (type == DType::kI1) return as_double(n) != 0;
+    if (is_float(type)) return as_double(n);
+    int64_t v = is_whole(n) ? std::visit([](auto x) { return static_cast<int64_t>(x); }, n)
+                            : static_cast<int64_t>(std::clamp(as_double(n), -9.2e18, 9.2e18));
+    if (bits(type) < 64) {  // wraps as storing it would
+      const int spare = 64 - bits(type);
+      const uint64_t up = static_cast<uint64_t>(v) << spare;
+      v = is_signed(type) ? static_cast<int64_t>(up) >> spare : static_cast<int64_t>(up >> spare);
+    }
+    return v;
+  }
+
+  Operand cast(Operand o, DType to) {
+    if (o.is_number()) {
+      o.number = converted(o.number, to);
+      return o;
+    }
+    if (dtype_of(o) == to || register_type(dtype_of(o)) == to) return o;
+    DagNode n;
+    n.kind = DagKind::kPointwise;
+    n.op = ExprOp::kCast;
+    n.operand_type = register_type(dtype_of(o));
+    n.dtype = to;
+    // The conversion is of the elements there are, before any repetition.
+    Shape shape = o.shape;
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (o.strides[d] == 0) shape[d] = 1;
+    Operand narrow = o;
+    narrow.shape = shape;
+    n.shape = shape;
+    n.operands = {narrow};
+    return expanded(add(std::move(n)), o.shape);
+  }
+
+  /// A pointwise node in `type`, of dtype `dtype`; operands are broadcast and converted.
+  Operand pointwise(ExprOp op, std::vector<Operand> operands, DType type, DType dtype, const Shape& shape,
+                    std::string name = {}) {
+    DagNode n;
+    n.kind = DagKind::kPointwise;
+    n.op = op;
+    n.operand_type = register_type(type);
+    n.dtype = dtype;
+    n.shape = shape;
+    n.name = std::move(name);
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const bool condition = op == ExprOp::kWhere && i == 0;
+      n.operands.push_back(expanded(cast(operands[i], condition ? DType::kI1 : n.operand_type), shape));
+    }
+    return add(std::move(n));
+  }
+
+  Operand number(double v) const {
+    Operand o;
+    o.number = v;
+    return o;
+  }
+
+  Operand copy(const Operand& o) {
+    DagNode n;
+    n.kind = DagKind::kPointwise;
+    n.op = ExprOp::kCast;
+    n.operand_type = register_type(dtype_of(o));
+    n.dtype = dtype_of(o);
+    n.shape = o.shape;
+    n.operands = {o};
+    return add(std::move(n));
+  }
+
+  Operand reshaped(const Operand& o, const Shape& shape) {
+    if (o.is_number()) {
+      Operand out = o;
+      out.shape = shape;
+      out.strides.assign(shape.size(), 0);
+      return out;
+    }
+    if (auto view = reshape(o, shape)) return *view;
+    return *reshape(copy(o), shape);
+  }
+
+  Result<Operand> make(const Node& n) {
+    std::vector<Operand> in;
+    for (int i : n.inputs) in.push_back(refs_[at(i)]);
+    switch (info(n.op).kind) {
+      case ExprKind::kInput: {
+        DagNode leaf;
+        leaf.dtype = n.dtype;
+        leaf.shape = n.shape;
+        leaf.origin = origin_;
+        leaf.name = n.name;
+        leaf.alignment = n.alignment;
+        Operand o;
+        o.node = static_cast<int>(dag_.nodes.size());
+        o.shape = n.shape;
+        o.strides = n.strides;
+        dag_.nodes.push_back(std::move(leaf));
+        return o;
+      }
+      case ExprKind::kScalar: {
+        Operand o;
+        o.number = n.attributes.value;
+        return o;
+      }
+      case ExprKind::kView:
+        return view(n, in[0]);
+      case ExprKind::kPointwise:
+        return elements(n, std::move(in));
+      case ExprKind::kReduce:
+        return reduction(n, in[0]);
+      case ExprKind::kRow:
+        return rows(n, in);
+      case ExprKind::kMatmul:
+        return product(n, in[0], in[1]);
+      case ExprKind::kCall: {
+        DagNode c;
+        c.kind = DagKind::kPointwise;
+        c.op = ExprOp::kCall;
+        c.function = n.attributes.function;
+        std::vector<const Node*> nodes;
+        for (int i : n.inputs) nodes.push_back(&graph_.nodes[at(i)]);
+        c.operand_type = register_type(n.dtype);
+        c.dtype = n.dtype;
+        c.shape = n.shape;
+        for (Operand& o : in) c.operands.push_back(expanded(o, n.shape));  // each in its own type
+        return add(std::move(c));
+      }
+    }
+    KILN_UNREACHABLE("op {}", name(n.op));
+  }
+
+  Result<Operand> view(const Node& n, const Operand& o) {
+    const ExprAttributes& a = n.attributes;
+    if (n.op == ExprOp::kExpand) return expanded(o, n.shape);
+    if (n.op == ExprOp::kReshape) return reshaped(o, n.shape);
+    Operand out = o;
+    out.shape = n.shape;
+    for (size_t d = 0; d < n.shape.size(); ++d) {
+      if (n.op == ExprOp::kPermute) {
+        out.strides[d] = o.strides[at(a.axes[d])];
+      } else {
+        out.strides[d] = o.strides[d] * a.steps[d];
+        if (numel(n.shape) > 0) out.offset += o.strides[d] * a.starts[d];
+      }
+    }
+    return out;
+  }
+
+  Result<Operand> power(const Node& n, const Operand& x, const Operand& e, DType type) {
+    auto mul = [&](const Operand& a, const Operand& b) {
+      return pointwise(ExprOp::kMul, {a, b}, type, n.dtype, n.shape);
+    };
+    if (e.is_number()) {
+      const double v = as_double(e.number);
+      if (is_float(type)) {
+        if (v == 2) return mul(x, x);
+        if (v == 3) return mul(mul(x, x), x);
+        if (v == 0.5) return pointwise(ExprOp::kSqrt, {x}, type, n.dtype, n.shape);
+        if (v == -0.5) return pointwise(ExprOp::kRsqrt, {x}, type, n.dtype, n.shape);
+        if (v == -1) return pointwise(ExprOp::kReciprocal, {x}, type, n.dtype, n.shape);
+      } else {
+        if (v < 0) return error(ErrorKind::kValue, "integers cannot be raised to a negative power");
+        if (v >= 1 && v <= 64) {  // by squares
+          auto power = static_cast<int64_t>(v);
+          std::optional<Operand> result;
+          for (Operand square = x; power > 0; power >>= 1) {
+            if (power & 1) result = result ? mul(*result, square) : square;
+            if (power > 1) square = mul(square, square);
+          }
+          return result->node == x.node ? pointwise(ExprOp::kCast, {x}, type, n.dtype, n.shape) : *result;
+        }
+      }
+    }
+    return pointwise(ExprOp::kPow, {x, e}, type, n.dtype, n.shape);
+  }
+
+  /// An identity that is exact: its operand, when nothing but the operation's name would change.
+  std::optional<Operand> unchanged(const Node& n, const std::vector<Operand>& in) {
+    if (!share_ || in.empty() || in[0].is_number() || dtype_of(in[0]) != n.dtype || in[0].shape != n.shape)
+      return std::nullopt;
+    auto second_is = [&](double v) { return in.size() == 2 && in[1].is_number() && as_double(in[1].number) == v; };
+    const bool whole_numbers = is_int(n.dtype) && n.dtype != DType::kI1;
+    if (n.op == ExprOp::kCast) return in[0];
+    if ((n.op == ExprOp::kMul || n.op == ExprOp::kDiv || n.op == ExprOp::kPow) && second_is(1)) return in[0];
+    if (n.op == ExprOp::kSub && second_is(0)) return in[0];
+    if (n.op == ExprOp::kAdd && whole_numbers && second_is(0)) return in[0];
+    if (whole_numbers && (n.op == ExprOp::kFloor || n.op == ExprOp::kCeil || n.op == ExprOp::kRound ||
+                          n.op == ExprOp::kTrunc || (n.op == ExprOp::kAbs && !is_signed(n.dtype))))
+      return in[0];
+    return std::nullopt;
+  }
+
+  Result<Operand> elements(const Node& n, std::vector<Operand> in) {
+    bool numbers = true;
+    for (const Operand& o : in) numbers = numbers && o.is_number();
+    if (numbers) return error(ErrorKind::kUnsupported, "{} of numbers alone: one operand must be a tensor", name(n.op));
+    if (auto same = unchanged(n, in)) return *same;
+    std::vector<const Node*> nodes;
+    for (int i : n.inputs) nodes.push_back(&graph_.nodes[at(i)]);
+    const DType type = operand_dtype(n.op, nodes);
+    ExprOp op = n.op;
+    if (op == ExprOp::kPow) return power(n, in[0], in[1], type);
+    if (op == ExprOp::kCast) {
+      DagNode c;
+      c.kind = DagKind::kPointwise;
+      c.op = op;
+      c.operand_type = register_type(dtype_of(in[0]));
+      c.dtype = n.dtype;
+      c.shape = n.shape;
+      c.operands = {in[0]};
+      return add(std::move(c));
+    }
+    if (type == DType::kI1) {  // what arithmetic on bools means
+      if (op == ExprOp::kAdd || op == ExprOp::kMaximum) op = ExprOp::kBitOr;
+      if (op == ExprOp::kMul || op == ExprOp::kMinimum) op = ExprOp::kBitAnd;
+      if (op == ExprOp::kBitNot) op = ExprOp::kLogicalNot;
+    }
+    return pointwise(op, std::move(in), type, n.dtype, n.shape, n.name);
+  }
+
+  /// Reduces the axes of `x` in `type`. The result has no place for them.
+  Operand reduce(ExprOp op, const Operand& x, const std::vector<int>& axes, DType type, DType dtype, std::string name,
+                 bool plain_max = false) {
+    DagNode n;
+    n.kind = DagKind::kReduce;
+    n.op = op;
+    n.axes = axes;
+    n.operand_type = register_type(type);
+    n.dtype = dtype;
+    n.plain_max = plain_max;
+    n.name = std::move(name);
+    for (size_t d = 0; d < x.shape.size(); ++d)
+      if (!std::binary_search(axes.begin(), axes.end(), static_cast<int>(d))) n.shape.push_back(x.shape[d]);
+    n.operands = {cast(x, n.operand_type)};
+    return add(std::move(n));
+  }
+
+  /// A reduced tensor, with dimensions of one element where `axes` were.
+  static Operand with_axes(const Operand& o, const std::vector<int>& axes) {
+    Operand out = o;
+    for (int d : axes) {
+      out.shape.insert(out.shape.begin() + d, 1);
+      out.strides.insert(out.strides.begin() + d, 0);
+    }
+    return out;
+  }
+
+  static double count(const Operand& x, const std::vector<int>& axes) {
+    double n = 1;
+    for (int d : axes) n *= static_cast<double>(x.shape[at(d)]);
+    return n;
+  }
+
+  Result<Operand> reduction(const Node& n, const Operand& x) {
+    const std::vector<int>& axes = n.attributes.axes;
+    if (x.is_number()) return error(ErrorKind::kUnsupported, "{} of a number: it takes a tensor", name(n.op));
+    auto shaped = [&](const Operand& o) { return n.attributes.keepdim ? with_axes(o, axes) : o; };
+    if (n.op == ExprOp::kMax || n.op == ExprOp::kMin) {
+      if (axes.empty()) return x;
+      return shaped(reduce(n.op, x, axes, n.dtype, n.dtype, {}));
+    }
+    if (n.op == ExprOp::kSum) {
+      if (axes.empty() && dtype_of(x) == n.dtype) return x;
+      if (axes.empty()) return cast(x, n.dtype);
+      return shaped(reduce(n.op, x, axes, n.dtype, n.dtype, {}));
+    }
+    const DType type = register_type(n.dtype);
+    const Operand mean = mean_of(x, axes, type, n.op == ExprOp::kMean ? n.dtype : type);
+    if (n.op == ExprOp::kMean) return shaped(mean);
+    const Operand away = pointwise(ExprOp::kSub, {x, with_axes(mean, axes)}, type, type, x.shape);
+    const Operand squares = pointwise(ExprOp::kMul, {away, away}, type, type, x.shape);
+    const Operand total = reduce(ExprOp::kSum, squares, axes, type, type, "squares");
+    const double by = std::max(0.0, count(x, axes) - n.attributes.correction);
+    return shaped(pointwise(ExprOp::kDiv, {total, number(by)}, type, n.dtype, total.shape, "var"));
+  }
+
+  Operand mean_of(const Operand& x, const std::vector<int>& axes, DType type, DType dtype) {
+    const Operand total = reduce(ExprOp::kSum, x, axes, type, type, "total");
+    return pointwise(ExprOp::kDiv, {total, number(count(x, axes))}, type, dtype, total.shape, "mean");
+  }
+
+  Result<Operand> rows(const Node& n, const std::vector<Operand>& in) {
+    const std::vector<int>& axes = n.attributes.axes;
+    const Operand& x = in[0];
+    if (x.is_number()) return error(ErrorKind::kUnsupported, "{} of a number: it takes a tensor", name(n.op));
+    const DType type = register_type(n.dtype);
+    if (n.op == ExprOp::kSoftmax || n.op == ExprOp::kLogSoftmax) {
+      const Operand top = reduce(ExprOp::kMax, x, axes, type, type, "top", true);
+      const Operand below = pointwise(ExprOp::kSub, {x, with_axes(top, axes)}, type, type, x.shape);
+      const Operand e = pointwise(ExprOp::kExp, {below}, type, type, x.shape, "e");
+      const Operand total = reduce(ExprOp::kSum, e, axes, type, type, "total");
+      if (n.op == ExprOp::kLogSoftmax) {
+        const Operand log = pointwise(ExprOp::kLog, {total}, type, type, total.shape, "log_total");
+        return pointwise(ExprOp::kSub, {below, with_axes(log, axes)}, type, n.dtype, x.shape);
+      }
+      const Operand scale = pointwise(ExprOp::kReciprocal, {total}, type, type, total.shape, "scale");
+      return pointwise(ExprOp::kMul, {e, with_axes(scale, axes)}, type, n.dtype, x.shape);
+    }
+    Operand away = x;
+    if (n.op == ExprOp::kLayerNorm) {
+      const Operand mean = mean_of(x, axes, type, type);
+      away = pointwise(ExprOp::kSub, {x, with_axes(mean, axes)}, type, type, x.shape, "away");
+    }
+    const Operand squares = pointwise(ExprOp::kMul, {away, away}, type, type, x.shape);
+    const Operand total = reduce(ExprOp::kSum, squares, axes, type, type, "squares");
+    const Operand var = pointwise(ExprOp::kDiv, {total, number(count(x, axes))}, type, type, total.shape, "var");
+    const Operand sum = pointwise(ExprOp::kAdd, {var, number(n.attributes.eps)}, type, type, total.shape);
+    const Operand rstd = pointwise(ExprOp::kRsqrt, {sum}, type, type, total.shape, "rstd");
+    Operand out =
+        pointwise(ExprOp::kMul, {away, with_axes(rstd, axes)}, type, in.size() == 1 ? n.dtype : type, x.shape);
+    if (in.size() > 1) out = pointwise(ExprOp::kMul, {out, in[1]}, type, in.size() == 2 ? n.dtype : type, x.shape);
+    if (in.size() > 2) out = pointwise(ExprOp::kAdd, {out, in[2]}, type, n.dtype, x.shape);
+    return out;
+  }
+
+  Result<Operand> product(const Node& n, Operand a, Operand b) {
+    if (a.is_number() || b.is_number()) return error(ErrorKind::kUnsupported, "matmul of a number: it takes tensors");
+    auto unsqueeze = [](Operand o, size_t d) {
+      o.shape.insert(o.shape.begin() + static_cast<std::ptrdiff_t>(d), 1);
+      o.strides.insert(o.strides.begin() + static_cast<std::ptrdiff_t>(d), 0);
+      return o;
+    };
+    if (a.shape.size() == 1) a = unsqueeze(a, 0);
+    if (b.shape.size() == 1) b = unsqueeze(b, 1);
+    const int64_t m = a.shape[a.shape.size() - 2], k = a.shape.back(), cols = b.shape.back();
+    Shape lead(std::max(a.shape.size(), b.shape.size()) - 2, 1);
+    for (const Operand* o : {&a, &b})
+      for (size_t i = 0; i + 2 < o->shape.size(); ++i) {
+        int64_t& slot = lead[lead.size() - (o->shape.size() - 2) + i];
+        if (o->shape[i] != 1) slot = o->shape[i];
+      }
+    DagNode p;
+    p.kind = DagKind::kProduct;
+    p.op = ExprOp::kMatMul;
+    p.dtype = n.dtype;
+    p.operand_type = dtype_of(a);
+    p.tf32 = n.attributes.tf32;
+    p.name = n.name;
+    const bool shared = b.shape.size() == 2;  // one right operand: the batch is only more rows
+    if (lead.empty() || shared) {
+      p.operands = {reshaped(a, {numel(lead) * m, k}), b};
+      p.shape = {numel(lead) * m, cols};
+    } else {
+      const int64_t batch = numel(lead);
+      auto batched = [&](const Operand& o, int64_t rows_of, int64_t cols_of) {
+        Shape full = lead;
+        full.push_back(rows_of);
+        full.push_back(cols_of);
+        return reshaped(expanded(o, full), {batch, rows_of, cols_of});
+      };
+      p.operands = {batched(a, m, k), batched(b, k, cols)};
+      p.shape = {batch, m, cols};
+    }
+    return *reshape(add(std::move(p)), n.shape);
+  }
+
+  const Graph& graph_;
+  const bool share_;
+  Dag dag_;
+  std::vector<Operand> refs_;
+  std::unordered_map<std::string, int> known_;
+  int origin_ = -1;
+};
+
+}  // namespace
+
+Result<Dag> make_dag(const Graph& graph, bool share) {
+  KILN_TRY(Dag dag, Builder(graph, share).run());
+  tidy(dag);
+  return dag;
+}
+
+void tidy(Dag& dag) {
+  std::vector<int> place(dag.nodes.size(), -1);
+  std::vector<DagNode> sorted;
+  // Post-order by an explicit stack: expressions may be deep.
+  auto visit = [&](int root) {
+    std::vector<std::pair<int, size_t>> stack = {{root, 0}};
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      DagNode& n = dag.nodes[static_cast<size_t>(node)];
+      if (place[static_cast<size_t>(node)] >= 0) {
+        stack.pop_back();
+      } else if (next < n.operands.size()) {
+        const Operand& o = n.operands[next++];
+        if (!o.is_number()) stack.emplace_back(o.node, 0);
+      } else {
+        for (Operand& o : n.operands)
+          if (!o.is_number()) o.node = place[static_cast<size_t>(o.node)];
+        place[static_cast<size_t>(node)] = static_cast<int>(sorted.size());
+        sorted.push_back(std::move(n));
+        stack.pop_back();
+      }
+    }
+  };
+  for (Operand& o : dag.outputs) {
+    visit(o.node);
+    o.node = place[static_cast<size_t>(o.node)];
+  }
+  dag.nodes = std::move(sorted);
+}
+
+void push_views(Dag& dag) {
+  std::vector<int> uses(dag.nodes.size());
+  for (const DagNode& n : dag.nodes)
+    for (const Operand& o : n.operands)
+      if (!o.is_number()) ++uses[static_cast<size_t>(o.node)];
+  for (const Operand& o : dag.outputs) uses[static_cast<size_t>(o.node)] += 2;
+  // Users come after their operands, so that a view walks all the way in one pass from the back; what it makes is
+  // appended and visited in turn.
+  std::vector<int> work;
+  for (size_t i = 0; i < dag.nodes.size(); ++i) work.push_back(static_cast<int>(i));
+  while (!work.empty()) {
+    const auto at = static_cast<size_t>(work.back());
+    work.pop_back();
+    for (size_t i = 0; i < dag.nodes[at].operands.size(); ++i) {
+      const Operand view = dag.nodes[at].operands[i];
+      if (view.is_number()) continue;
+      const DagNode& from = dag.nodes[static_cast<size_t>(view.node)];
+      if (from.kind != DagKind::kPointwise || uses[static_cast<size_t>(view.node)] != 1 || axis_map(view, from.shape) ||
+          numel(view.shape) > numel(from.shape))
+        continue;
+      DagNode moved = from;
+      moved.shape = view.shape;
+      bool all = true;
+      for (Operand& o : moved.operands) {
+        auto c = compose(view, o);
+        all = all && c.has_value();
+        if (c) o = std::move(*c);
+      }
+      if (!all) continue;
+      Operand direct;
+      direct.node = static_cast<int>(dag.nodes.size());
+      direct.shape = view.shape;
+      direct.strides = row_major(view.shape);
+      uses[static_cast<size_t>(view.node)] = 0;
+      uses.push_back(1);
+      dag.nodes.push_back(std::move(moved));
+      dag.nodes[at].operands[i] = direct;
+      work.push_back(direct.node);
+    }
+  }
+  tidy(dag);
+}
+
+}  // namespace kiln::fusion

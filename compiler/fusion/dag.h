@@ -1,0 +1,78 @@
+// The form of an expression that is grouped and written: few kinds of nodes, views folded into strides, every operand
+// of a pointwise node in one type, norms and softmax taken apart.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/fusion/graph.h"
+#include "compiler/fusion/plan.h"
+#include "kiln/result.h"
+
+namespace kiln::fusion {
+
+using Number = std::variant<bool, int64_t, double>;
+
+/// Elements of a node as a strided tensor. A node's own elements are row-major, but for an input's, which lie as its
+/// tensor does. node -1: a number.
+struct Operand {
+  int node = -1;
+  Shape shape, strides;
+  int64_t offset = 0;
+  Number number = false;
+  bool is_number() const { return node < 0; }
+};
+
+enum class DagKind : uint8_t { kLeaf, kPointwise, kReduce, kProduct };
+
+struct DagNode {
+  DagKind kind = DagKind::kLeaf;
+  ExprOp op = ExprOp::kInput;     // kPointwise: also kCast and kCall; kReduce: kSum, kMax, kMin
+  std::vector<Operand> operands;  // kPointwise: of this node's shape; kProduct: [m, k] and [k, n], or both with a batch
+  DType dtype = DType::kF32;      // of the result in memory
+  DType operand_type = DType::kF32;  // in registers, of all operands (where: of the last two)
+  Shape shape;
+  std::vector<int> axes;   // kReduce: those of the operand's dimensions that vanish
+  bool plain_max = false;  // kMax of a softmax: the result is NaN anyway when an element is
+  int64_t splits = 1;      // kReduce: >1 sums in so many parts, which are a last dimension of the result
+  bool tf32 = false;
+  Activation activation = Activation::kNone;  // kProduct, with a third operand for the bias: of a library
+  std::shared_ptr<const ExprFunction> function;
+  int origin = -1;     // the node of the user's graph that it is (part of)
+  std::string name;    // for variables; may be empty
+  int alignment = 16;  // kLeaf
+};
+
+struct Dag {
+  std::vector<DagNode> nodes;  // operands before their users
+  std::vector<Operand> outputs;
+  std::vector<DType> output_dtypes;
+};
+
+/// Registers hold halves and fp8 as f32.
+DType register_type(DType t);
+
+/// Takes the graph apart: views folded, dead and common nodes dropped (common ones only when `share`), exact identities
+/// applied. kUnsupported names an operation without a kernel.
+Result<Dag> make_dag(const Graph& graph, bool share);
+
+/// Moves views past pointwise nodes that only they use, so that these join the kernel of what reads the view.
+void push_views(Dag& dag);
+
+/// Orders nodes so that operands come first, and drops those that no output needs.
+void tidy(Dag& dag);
+
+/// The strided tensor that reads `operand` (a tensor of shape `inner`, in row-major order) at the places of a strided
+/// tensor over its row-major index, if there is one.
+std::optional<Operand> compose(const Operand& view, const Operand& operand);
+
+/// `operand` with another shape of as many elements, if strides can say it.
+std::optional<Operand> reshape(const Operand& operand, const Shape& shape);
+
+/// For each dimension of a view of a node that lies row-major with `shape`: that dimension of the node, or -1 where the
+/// view repeats or has one element. Nullopt when the view takes a part, or splits or merges dimensions.
+std::optional<std::vector<int>> axis_map(const Operand& view, const Shape& shape);
+
+}  // namespace kiln::fusion

@@ -1,0 +1,515 @@
+#include "compiler/fusion/emitter.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "support/diag.h"
+
+namespace kiln::fusion {
+
+namespace {
+
+size_t at(int i) { return static_cast<size_t>(i); }
+
+struct Helper {
+  std::string_view name, text;
+};
+constexpr Helper kHelpers[] = {
+#define KILN_HELPER(name, text) {name, text},
+#include "compiler/fusion/helpers.def"
+#undef KILN_HELPER
+};
+
+constexpr std::string_view kReserved[] = {
+    "and",    "as",    "assert",   "break", "class",  "continue",  "def",   "del",    "elif", "else",
+    "except", "False", "finally",  "for",   "from",   "global",    "if",    "import", "in",   "is",
+    "lambda", "None",  "nonlocal", "not",   "or",     "pass",      "raise", "return", "True", "try",
+    "while",  "with",  "yield",    "tl",    "triton", "libdevice", "range", "min",    "max",  "float",
+    "int",    "bool",  "len",      "sum",   "abs",    "print",     "tuple", "list",   "str"};
+
+constexpr size_t kLongestInline = 60;
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+bool is_name(std::string_view text) { return std::all_of(text.begin(), text.end(), is_word); }
+
+/// Whether `text` calls the function `name` itself, rather than one whose name ends so.
+bool calls(std::string_view text, std::string_view name) {
+  for (size_t p = text.find(name); p != std::string_view::npos; p = text.find(name, p + 1)) {
+    const bool starts = p == 0 || (!is_word(text[p - 1]) && text[p - 1] != '.');
+    const size_t end = p + name.size();
+    if (starts && (end == text.size() || !is_word(text[end]))) return true;
+  }
+  return false;
+}
+
+std::string type_name(DType t) { return fmt::format("tl.{}", info(t).triton); }
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Names::Names() {
+  for (std::string_view word : kReserved) taken_.emplace(word);
+  for (const Helper& h : kHelpers) taken_.emplace(h.name);
+}
+
+std::string Names::fresh(std::string hint) {
+  std::string name;
+  for (char c : hint) name += is_word(c) ? c : '_';
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "t" + name;
+  std::string out = name;
+  for (int i = 1; !taken_.insert(out).second; ++i) out = fmt::format("{}{}", name, i);
+  return out;
+}
+
+Emitter::Emitter(const Dag& dag, const Grouping& grouping, const Cluster& cluster, const std::vector<int>& value_of)
+    : dag_(dag), grouping_(grouping), cluster_(cluster), value_of_(value_of), uses_(dag.nodes.size()) {
+  for (int m : cluster.members) {
+    for (const Operand& o : dag.nodes[at(m)].operands)
+      if (!o.is_number()) ++uses_[at(o.node)];
+    if (const auto& f = dag.nodes[at(m)].function) names.fresh(f->name);
+  }
+}
+
+std::string Emitter::size(int64_t value, const std::string& hint) {
+  for (const auto& [name, v] : sizes_)
+    if (v == value) return name;
+  sizes_.emplace_back(names.fresh(hint), value);
+  return sizes_.back().first;
+}
+
+std::string Emitter::dimension(int64_t value, const std::string& hint) {
+  sizes_.emplace_back(names.fresh(hint), value);
+  return sizes_.back().first;
+}
+
+std::string Emitter::constant(int64_t value, const std::string& hint) {
+  constants_.emplace_back(names.fresh(hint), value);
+  return constants_.back().first;
+}
+
+std::string Emitter::pointer(int node, int64_t offset, bool output) {
+  for (const Pointer& p : pointers_)
+    if (p.node == node && p.offset == offset && p.output == output) return p.name;
+  const DagNode& n = dag_.nodes[at(node)];
+  const std::string hint = !n.name.empty() ? n.name : output ? "out" : n.kind == DagKind::kLeaf ? "x" : "t";
+  pointers_.push_back({node, offset, output, names.fresh(hint + "_ptr")});
+  return pointers_.back().name;
+}
+
+std::vector<Argument> Emitter::arguments() const {
+  std::vector<Argument> out;
+  for (bool output : {false, true})
+    for (const Pointer& p : pointers_)
+      if (p.output == output) out.push_back({p.name, TensorArg{value_of_[at(p.node)], p.offset}, false});
+  for (const auto& [name, v] : sizes_) out.push_back({name, v, false});
+  for (const auto& [name, v] : constants_) out.push_back({name, v, true});
+  return out;
+}
+
+std::string Emitter::parameters() const {
+  std::string out;
+  for (const Argument& a : arguments())
+    out += (out.empty() ? "" : ", ") + a.name + (a.is_constexpr ? ": tl.constexpr" : "");
+  return out;
+}
+
+std::string Emitter::imports() const {
+  std::string out = "import triton\nimport triton.language as tl\n";
+  const bool wanted = libdevice_ || std::any_of(functions_.begin(), functions_.end(), [](const auto& f) {
+                        return f->text.find("libdevice") != std::string::npos;
+                      });
+  return wanted ? out + "from triton.language.extra import libdevice\n" : out;
+}
+
+std::string Emitter::definitions() const {
+  std::string out;
+  for (const Helper& h : kHelpers)
+    if (helpers_.count(std::string(h.name))) out += "\n" + std::string(h.text);
+  for (const auto& f : functions_) {
+    std::string text = f->text;
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+    out += "\n\n" + text + "\n";
+  }
+  return out;
+}
+
+void Emitter::use_helpers(std::string_view text) {
+  if (text.find("libdevice.") != std::string_view::npos) libdevice_ = true;
+  for (const Helper& h : kHelpers)
+    if (calls(text, h.name)) helpers_.emplace(h.name);
+}
+
+void Emitter::begin_loop(const std::string& head, const std::vector<std::string>& first, bool hoist) {
+  KILN_ASSERT(!loop_, "a loop in a loop");
+  loop_ = true;
+  hoist_ = hoist;
+  indent_ = "        ";
+  inner_lines_ = {"    " + head};
+  for (const std::string& l : first) line(l);
+}
+
+void Emitter::end_loop() {
+  loop_ = false;
+  indent_ = "    ";
+  lines_.insert(lines_.end(), inner_lines_.begin(), inner_lines_.end());
+  inner_lines_.clear();
+  inner_.clear();
+  inner_loads_.clear();
+}
+
+std::string Emitter::literal(const Number& n, DType type) {
+  if (type == DType::kI1) return std::visit([](auto v) { return v != 0 ? "True" : "False"; }, n);
+  if (is_float(type)) {
+    const double v = std::visit([](auto x) { return static_cast<double>(x); }, n);
+    if (std::isnan(v)) return "float(\"nan\")";
+    if (std::isinf(v)) return v > 0 ? "float(\"inf\")" : "-float(\"inf\")";
+    std::string text = fmt::format("{}", v);
+    if (text.find_first_of(".e") == std::string::npos) text += ".0";
+    return text;
+  }
+  const int64_t v = std::visit([](auto x) { return static_cast<int64_t>(x); }, n);
+  return type == DType::kU64 ? fmt::format("{}", static_cast<uint64_t>(v)) : fmt::format("{}", v);
+}
+
+std::string Emitter::mask(unsigned level) const {
+  const bool both = two_ranges && level == kWhole;
+  std::string out;
+  if (level & kAlongRows && !row_mask.empty()) out = row_mask + (both ? "[:, None]" : "");
+  if (level & kAlongColumns && !column_mask.empty())
+    out += (out.empty() ? "" : " & ") + column_mask + (both ? "[None, :]" : "");
+  return out;
+}
+
+std::string Emitter::address(const Access& a, const std::string& pointer, unsigned* level) {
+  unsigned own = kUniform;
+  for (size_t d = 0; d < index.size(); ++d)
+    if (a.strides[d] != 0) own |= index[d].level;
+  *level |= own;
+  std::string out = pointer;
+  // A dimension of one element still needs its place in the tile.
+  if (*level & ~own & kAlongRows) out += " + 0 * " + row_index + "[:, None]";
+  if (*level & ~own & kAlongColumns) out += " + 0 * " + column_index + "[None, :]";
+  for (size_t d = 0; d < a.strides.size(); ++d) {
+    const int64_t stride = a.strides[d];
+    if (stride == 0 || (d < index.size() && index[d].text.empty())) continue;  // empty: part of the next one's index
+    const bool part = d == index.size();
+    std::string term = part ? *split : index[d].text;
+    if (!part && two_ranges && *level == kWhole) term += index[d].level == kAlongRows ? "[:, None]" : "[None, :]";
+    if (stride != 1) term += " * " + (stride < 10 ? std::to_string(stride) : size(stride, "stride"));
+    out += " + " + term;
+  }
+  return out;
+}
+
+Access Emitter::access(int consumer, size_t i) const {
+  const Operand& o = dag_.nodes[at(consumer)].operands[i];
+  const std::vector<int> map = operand_map(dag_, cluster_, consumer, i);
+  Access a{o.node, Shape(cluster_.dims.size(), 0), o.offset};
+  for (size_t d = 0; d < map.size(); ++d)
+    if (map[d] >= 0) a.strides[at(map[d])] = o.strides[d];
+  return a;
+}
+
+Access Emitter::store_access(int node) const {
+  const DagNode& n = dag_.nodes[at(node)];
+  const std::vector<int>& map = cluster_.map_of(node);
+  const Shape strides = row_major(n.shape);
+  Access a{node, Shape(cluster_.dims.size(), 0), 0};
+  for (size_t d = 0; d < map.size(); ++d) {
+    if (map[d] == kSplitDim) a.strides.push_back(strides[d]);
+    if (map[d] >= 0) a.strides[at(map[d])] = strides[d];
+  }
+  return a;
+}
+
+bool Emitter::stored_along_columns(int node) const {
+  const std::vector<int>& map = cluster_.map_of(node);
+  return std::any_of(map.begin(), map.end(), [&](int d) { return d >= cluster_.kept; });
+}
+
+Text Emitter::named(Text t, const std::string& hint) {
+  if (t.number || is_name(t.text)) return t;
+  const std::string name = names.fresh(hint.empty() ? "t" : hint);
+  if (loop_ && outside_loop(t.level))
+    lines_.push_back("    " + name + " = " + t.text);
+  else
+    line(name + " = " + t.text);
+  t.text = name;
+  t.binds = 10;
+  return t;
+}
+
+std::string Emitter::spread(Text t, unsigned level, int needed) {
+  if (two_ranges && level == kWhole && (t.level == kAlongRows || t.level == kAlongColumns)) {
+    const std::string suffix = t.level == kAlongRows ? "[:, None]" : "[None, :]";
+    return named(std::move(t), "").text + suffix;
+  }
+  return t.binds < needed ? "(" + t.text + ")" : t.text;
+}
+
+Text Emitter::load(const Access& a) {
+  for (const auto* cache : {&outer_loads_, &inner_loads_})
+    if (auto it = cache->find(a); it != cache->end()) return it->second;
+  const DagNode& n = dag_.nodes[at(a.node)];
+  Text t;
+  const std::string place = address(a, pointer(a.node, a.offset, false), &t.level);
+  std::string text = "tl.load(" + place;
+  if (const std::string m = mask(t.level); !m.empty()) {
+    text += ", mask=" + m;
+    if (t.level & kAlongColumns && !column_mask.empty() && other) {
+      const double fill = is_float(n.dtype) && other_low.count(a.node) ? -kInf : *other;
+      text += ", other=" + literal(fill, n.dtype == DType::kI1 ? DType::kI32 : n.dtype);
+      if (is_float(n.dtype)) t.outside = fill;
+    }
+  }
+  text += ")";
+  t.type = register_type(n.dtype);
+  if (t.type != n.dtype) text += ".to(" + type_name(t.type) + ")";
+  t.text = text;
+  t = named(std::move(t), n.name.empty() ? (n.kind == DagKind::kLeaf ? "x" : "t") : n.name);
+  (outside_loop(t.level) ? outer_loads_ : inner_loads_)[a] = t;
+  return t;
+}
+
+Text Emitter::operand(int consumer, size_t i) {
+  const DagNode& n = dag_.nodes[at(consumer)];
+  const Operand& o = n.operands[i];
+  if (o.is_number()) {
+    Text t;
+    t.number = true;
+    t.type = n.op == ExprOp::kWhere && i == 0 ? DType::kI1 : n.operand_type;
+    if (n.op == ExprOp::kCall)
+      t.type = o.number.index() == 2 ? DType::kF32 : o.number.index() == 1 ? DType::kI64 : DType::kI1;
+    t.text = literal(o.number, t.type);
+    if (t.text[0] == '-') t.binds = 8;
+    t.outside = std::visit([](auto v) { return static_cast<double>(v); }, o.number);
+    return t;
+  }
+  if (cluster_.contains(o.node)) return value(o.node);
+  return load(access(consumer, i));
+}
+
+const Text& Emitter::value(int node) {
+  for (auto* cache : {&outer_, &inner_})
+    if (auto it = cache->find(node); it != cache->end()) return it->second;
+  Text t = compute(node);
+  const bool once = uses_[at(node)] + (grouping_.stored[at(node)] ? 1 : 0) <= 1;
+  const bool hoisted = loop_ && outside_loop(t.level);
+  if (dag_.nodes[at(node)].kind == DagKind::kReduce || !once || hoisted || t.text.size() > kLongestInline)
+    t = named(std::move(t), dag_.nodes[at(node)].name);
+  auto& cache = outside_loop(t.level) ? outer_ : inner_;
+  return cache[node] = std::move(t);
+}
+
+Text Emitter::converted(Text t, DType to) {
+  if (t.type == to) return t;
+  t.text = (t.binds < 10 ? "(" + t.text + ")" : t.text) + ".to(" + type_name(to) + ")";
+  t.binds = 10;
+  t.type = to;
+  return t;
+}
+
+Text Emitter::compute(int node) {
+  const DagNode& n = dag_.nodes[at(node)];
+  if (n.kind == DagKind::kReduce) return combine(node, reduced(node));
+  std::vector<Text> in;
+  for (size_t i = 0; i < n.operands.size(); ++i) in.push_back(operand(node, i));
+  return apply(n, node, std::move(in));
+}
+
+DType Emitter::reduction_type(const DagNode& n) {
+  return n.op == ExprOp::kSum || bits(n.operand_type) >= 32 ? n.operand_type : DType::kI32;
+}
+
+std::string Emitter::identity(const DagNode& n) {
+  const DType type = n.operand_type;
+  if (n.op == ExprOp::kSum) return literal(0.0, type);
+  const bool greatest = n.op == ExprOp::kMax;
+  if (is_float(type)) return literal(greatest ? -kInf : kInf, type);
+  const bool sign = is_signed(type);
+  const int64_t low = sign ? static_cast<int64_t>(~uint64_t{0} << (bits(type) - 1)) : 0;
+  const int64_t high = sign ? ~low : static_cast<int64_t>(~uint64_t{0} >> (64 - bits(type)));
+  return literal(greatest ? low : high, type);
+}
+
+std::string Emitter::extreme(const DagNode& n) {
+  const std::string_view base = n.op == ExprOp::kMax ? "maximum" : "minimum";
+  if (n.plain_max || is_int(n.operand_type)) return fmt::format("tl.{}", base);
+  use_helpers(base);
+  return std::string(base);
+}
+
+Text Emitter::combine(int reduction, const Text& tile) {
+  const DagNode& n = dag_.nodes[at(reduction)];
+  const ExprOpInfo& row = info(n.op);
+  const std::string_view pattern =
+      n.op != ExprOp::kSum && (n.plain_max || is_int(n.operand_type)) ? row.int_text : row.text;
+  use_helpers(pattern);
+  Text t;
+  t.text = fmt::format(fmt::runtime(pattern), tile.text, tile.level == kWhole ? 1 : 0);
+  t.level = tile.level & ~static_cast<unsigned>(kAlongColumns);
+  t.type = reduction_type(n);
+  return converted(std::move(t), register_type(n.dtype));
+}
+
+Text Emitter::call(const DagNode& n, std::vector<Text> in) {
+  const auto& f = n.function;
+  const auto same_name =
+      std::find_if(functions_.begin(), functions_.end(), [&](const auto& g) { return g->name == f->name; });
+  if (same_name == functions_.end())
+    functions_.push_back(f);
+  else if ((*same_name)->text != f->text)
+    problem_ = with_note(error(ErrorKind::kUnsupported, "two functions named {} meet in one kernel", f->name),
+                         "help: give one of them another name");
+  for (const Helper& h : kHelpers)
+    if (calls(f->text, std::string("def ") + std::string(h.name)))
+      problem_ = with_note(error(ErrorKind::kUnsupported, "the function {} has the name of one of the fuser's", h.name),
+                           "help: give it another name");
+  Text t;
+  for (const Text& x : in) t.level |= x.level;
+  t.text = f->name + "(";
+  for (size_t i = 0; i < in.size(); ++i) t.text += (i ? ", " : "") + spread(in[i], t.level, 0);
+  t.text += ").to(" + type_name(register_type(n.dtype)) + ")";
+  t.type = register_type(n.dtype);
+  return t;
+}
+
+Text Emitter::apply(const DagNode& n, int node, std::vector<Text> in) {
+  if (n.op == ExprOp::kCall) return call(n, std::move(in));
+  const DType type = n.operand_type;
+  if (n.op == ExprOp::kCast) {
+    const DType to = register_type(n.dtype), from = dag_.nodes[at(n.operands[0].node)].dtype;
+    const bool rounds = to != n.dtype && from != n.dtype && uses_[at(node)] > 0;
+    Text t = in[0];
+    if (rounds) t = converted(std::move(t), n.dtype);
+    return converted(std::move(t), to);
+  }
+  const ExprOpInfo& row = info(n.op);
+  const std::string pattern(is_int(type) && !row.int_text.empty() ? row.int_text : row.text);
+  use_helpers(pattern);
+
+  bool all_numbers = true;
+  for (size_t i = n.op == ExprOp::kWhere ? 1 : 0; i < in.size(); ++i) all_numbers = all_numbers && in[i].number;
+  // A literal is an int32 or float32 where the language does not let it follow the other operand.
+  const bool follows = n.op == ExprOp::kAdd || n.op == ExprOp::kSub || n.op == ExprOp::kMul || n.op == ExprOp::kDiv ||
+                       n.op == ExprOp::kReciprocal || (n.op == ExprOp::kWhere && !all_numbers);
+  const bool strong = !follows && type != DType::kF32 && type != DType::kI32 && type != DType::kI1;
+  Text t;
+  for (const Text& x : in) t.level |= x.level;
+  t.outside = outside(n, in);
+  std::vector<std::string> args;
+  for (size_t i = 0; i < in.size(); ++i) {
+    Text& x = in[i];
+    if (!(n.op == ExprOp::kWhere && i == 0)) {
+      if (x.number && strong) x.text = fmt::format("tl.full([], {}, {})", x.text, type_name(type)), x.binds = 10;
+      if (!x.number) x = converted(std::move(x), type);
+    }
+    const std::string place = fmt::format("{{{}}}", i);
+    const size_t first = pattern.find(place);
+    const bool repeated = pattern.find(place, first + 1) != std::string::npos;
+    if (repeated) x = named(std::move(x), "");
+    const int needed = row.binds == 10 ? (repeated ? 10 : 0) : first == 0 && row.binds > 1 ? row.binds : row.binds + 1;
+    args.push_back(spread(std::move(x), t.level, needed));
+  }
+  t.text.clear();
+  for (size_t p = 0; p < pattern.size(); ++p) {
+    if (pattern[p] == '{')
+      t.text += args[static_cast<size_t>(pattern[p + 1] - '0')], p += 2;
+    else
+      t.text += pattern[p];
+  }
+  t.binds = row.binds;
+  t.type = row.dtypes == ExprDTypeRule::kBool || n.op == ExprOp::kLogicalNot ? DType::kI1 : type;
+  if (t.type != type && t.type != DType::kI1) t.type = type;
+  // Comparisons bind looser than &, |; with a name or parentheses they cannot be misread.
+  const DType result = register_type(n.dtype);
+  if (n.op == ExprOp::kWhere && all_numbers && strong) return t;
+  return t.type == result ? t : converted(std::move(t), result);
+}
+
+std::optional<double> Emitter::outside(const DagNode& n, const std::vector<Text>& in) const {
+  if (!is_float(n.operand_type)) return std::nullopt;
+  auto known = [&](size_t i) { return in[i].outside; };
+  // An infinity stays one, whatever finite number or row's value is added (a NaN there makes the row NaN anyway).
+  auto infinite = [&](size_t i, size_t j) {
+    return known(i) && std::isinf(*known(i)) && !(in[j].level & kAlongColumns);
+  };
+  if (n.op == ExprOp::kAdd && infinite(0, 1)) return known(0);
+  if (n.op == ExprOp::kAdd && infinite(1, 0)) return known(1);
+  if (n.op == ExprOp::kSub && infinite(0, 1)) return known(0);
+  if (!std::all_of(in.begin(), in.end(), [](const Text& t) { return t.outside.has_value(); })) return std::nullopt;
+  if (n.op == ExprOp::kAdd) return *known(0) + *known(1);
+  if (n.op == ExprOp::kSub) return *known(0) - *known(1);
+  if (n.op == ExprOp::kMul) return *known(0) * *known(1);
+  if (n.op == ExprOp::kExp) return std::exp(*known(0));
+  if (n.op == ExprOp::kNeg) return -*known(0);
+  if (n.op == ExprOp::kAbs) return std::abs(*known(0));
+  return std::nullopt;
+}
+
+Text Emitter::reduced(int reduction) {
+  const DagNode& n = dag_.nodes[at(reduction)];
+  Text v = converted(operand(reduction, 0), n.operand_type);
+  const bool masked = !column_mask.empty();
+  const double neutral = n.op == ExprOp::kSum ? 0 : n.op == ExprOp::kMax ? -kInf : kInf;
+  if (v.level & kAlongColumns && (!masked || (v.outside && *v.outside == neutral))) return v;
+  Text t = v;
+  t.level |= kAlongColumns;
+  const bool both = two_ranges && t.level == kWhole;
+  std::string test = masked ? column_mask : "(" + column_test + ")";
+  if (both) test += "[None, :]";
+  const std::string taken = spread(v, t.level, 0);
+  t.text = fmt::format("tl.where({}, {}, {})", test, taken, identity(n));
+  t.binds = 10;
+  t.outside = neutral;
+  return t;
+}
+
+void Emitter::store(int node) {
+  const Access a = store_access(node);
+  const std::string p = pointer(node, 0, true);
+  Text t = value(node);
+  unsigned level = row_index.empty() ? static_cast<unsigned>(kUniform) : t.level;
+  const std::string place = address(a, p, &level);
+  std::string text = fmt::format("tl.store({}, {}", place, spread(t, level, 0));
+  if (const std::string m = mask(level); !m.empty()) text += ", mask=" + m;
+  if (loop_ && outside_loop(level))
+    lines_.push_back("    " + text + ")");
+  else
+    line(text + ")");
+}
+
+std::string source_file(const Emitter& e, const std::string& comment, const std::string& kernel,
+                        const std::vector<std::string>& body) {
+  std::string head = "def " + kernel + "(" + e.parameters() + "):";
+  // Long parameter lists are broken under the first parameter.
+  const size_t indent = head.find('(') + 1;
+  std::string wrapped;
+  size_t column = 0;
+  std::string word;
+  for (size_t i = 0; i <= head.size(); ++i) {
+    if (i < head.size() && !(head[i] == ' ' && i > 4 && head[i - 1] == ',')) {
+      word += head[i];
+      continue;
+    }
+    if (column > 0 && column + word.size() > 119) {
+      wrapped.pop_back();
+      wrapped += "\n" + std::string(indent, ' ');
+      column = indent;
+    }
+    wrapped += word;
+    column += word.size() + 1;
+    if (i < head.size()) wrapped += ' ';
+    word.clear();
+  }
+  std::string out = comment + e.imports() + e.definitions() + "\n\n@triton.jit\n" + wrapped + "\n";
+  for (const std::string& l : body) out += l + "\n";
+  return out;
+}
+
+}  // namespace kiln::fusion

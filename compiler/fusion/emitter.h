@@ -1,0 +1,159 @@
+// Lines of a kernel in the Triton language: a cluster's nodes over the index variables of one program.
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/fusion/grouping.h"
+#include "compiler/fusion/plan.h"
+#include "kiln/result.h"
+
+namespace kiln::fusion {
+
+/// Which of a program's two index ranges a value varies along.
+enum Level : unsigned { kUniform = 0, kAlongRows = 1, kAlongColumns = 2, kWhole = 3 };
+
+/// The text of a value.
+struct Text {
+  std::string text;
+  int binds = 10;
+  unsigned level = kUniform;
+  DType type = DType::kF32;       // in registers
+  bool number = false;            // a literal
+  std::optional<double> outside;  // what it is in columns outside of the tensor, when known
+};
+
+/// How a program counts along one dimension of its cluster.
+struct Index {
+  std::string text;  // a name
+  unsigned level = kUniform;
+};
+
+/// A read or write of a node's elements, strides per dimension of the cluster.
+struct Access {
+  int node = -1;
+  Shape strides;
+  int64_t offset = 0;
+  bool operator<(const Access& o) const {
+    return std::tie(node, offset, strides) < std::tie(o.node, o.offset, o.strides);
+  }
+  bool operator==(const Access&) const = default;
+};
+
+/// Names that a source already uses.
+class Names {
+ public:
+  Names();
+  /// `hint`, or with a number behind it when that is taken.
+  std::string fresh(std::string hint);
+
+ private:
+  std::set<std::string> taken_;
+};
+
+class Emitter {
+ public:
+  Emitter(const Dag& dag, const Grouping& grouping, const Cluster& cluster, const std::vector<int>& value_of);
+
+  // --- set before the first line
+  std::vector<Index> index;             // per dimension of the cluster
+  std::string row_mask, column_mask;    // names; empty where nothing lies outside
+  std::string column_test;              // "cols < n_cols", to make a mask where a value does not vary along columns
+  bool two_ranges = false;              // rows and columns are both tiles
+  std::string tile_shape;               // "[BLOCK]" or "[ROWS, BLOCK]"
+  std::string row_index, column_index;  // of products: the ranges, also where a dimension has one element
+  std::optional<std::string> split;     // the part of a split reduction
+  Names names;
+
+  // --- parameters
+  /// The name of a runtime number; one per value.
+  std::string size(int64_t value, const std::string& hint);
+  /// A constexpr number.
+  std::string constant(int64_t value, const std::string& hint);
+  /// A runtime number of its own, even when another has the value.
+  std::string dimension(int64_t value, const std::string& hint);
+  std::string pointer(int node, int64_t offset, bool output);
+  std::vector<Argument> arguments() const;
+  std::string parameters() const;   // text of the parameter list
+  std::string definitions() const;  // jit functions that the kernel calls, and what to import for them
+  std::string imports() const;
+  Status problem() const { return problem_; }
+
+  // --- lines
+  void line(const std::string& text) { (loop_ ? inner_lines_ : lines_).push_back(indent_ + text); }
+  /// From here on, values along columns belong to a loop; its head is `head` followed by `first`.
+  /// With `hoist` false, everything does.
+  void begin_loop(const std::string& head, const std::vector<std::string>& first, bool hoist = true);
+  void end_loop();
+  /// Makes the helpers that `text` calls part of the source.
+  void use_helpers(std::string_view text);
+  /// The value of a member or of an operand that the kernel reads.
+  const Text& value(int node);
+  Text operand(int consumer, size_t i);
+  /// The text as a name (or number), assigning it when it is more than that.
+  Text named(Text t, const std::string& hint);
+  /// `t` with the [None, :] that it needs beside values of `level`.
+  std::string spread(Text t, unsigned level, int needed);
+  /// The operand of a reduction with its identity in columns outside, always a tile.
+  Text reduced(int reduction);
+  /// The reduction of a tile of its operand, in the result's type.
+  Text combine(int reduction, const Text& tile);
+  /// The type in which it accumulates, and the text of what leaves a sum or extreme as it is.
+  static DType reduction_type(const DagNode& n);
+  static std::string identity(const DagNode& n);
+  /// The function of two numbers that a maximum or minimum takes.
+  std::string extreme(const DagNode& n);
+  void set(int node, Text t) { (outside_loop(t.level) ? outer_ : inner_)[node] = std::move(t); }
+  void store(int node);
+  bool stored_along_columns(int node) const;
+  const std::vector<std::string>& lines() const { return lines_; }
+  static std::string literal(const Number& n, DType type);
+  /// A pointer that varies along *level and the dimensions of `a`, which are added to *level.
+  std::string address(const Access& a, const std::string& pointer, unsigned* level);
+  std::string mask(unsigned level) const;
+  Access access(int consumer, size_t i) const;
+  Access store_access(int node) const;
+  std::optional<double> other = {};  // of loads along columns that lie partly outside
+  std::set<int> other_low;           // leaves whose `other` is -inf
+
+ private:
+  bool outside_loop(unsigned level) const { return !loop_ || (hoist_ && !(level & kAlongColumns)); }
+  Text load(const Access& a);
+  Text compute(int node);
+  Text apply(const DagNode& n, int node, std::vector<Text> in);
+  Text converted(Text t, DType to);
+  Text call(const DagNode& n, std::vector<Text> in);
+  std::optional<double> outside(const DagNode& n, const std::vector<Text>& in) const;
+  int uses_in_cluster(int node) const;
+
+  const Dag& dag_;
+  const Grouping& grouping_;
+  const Cluster& cluster_;
+  const std::vector<int>& value_of_;
+  std::vector<int> uses_;
+  std::map<int, Text> outer_, inner_;
+  std::map<Access, Text> outer_loads_, inner_loads_;
+  std::vector<std::string> lines_, inner_lines_;
+  std::string indent_ = "    ";
+  bool loop_ = false, hoist_ = true;
+  struct Pointer {
+    int node;
+    int64_t offset;
+    bool output;
+    std::string name;
+  };
+  std::vector<Pointer> pointers_;
+  std::vector<std::pair<std::string, int64_t>> sizes_, constants_;
+  std::set<std::string> helpers_;
+  std::vector<std::shared_ptr<const ExprFunction>> functions_;
+  bool libdevice_ = false;
+  Status problem_;
+};
+
+/// A file: what to import, helpers, one kernel.
+std::string source_file(const Emitter& e, const std::string& comment, const std::string& kernel,
+                        const std::vector<std::string>& body);
+
+}  // namespace kiln::fusion

@@ -1,0 +1,433 @@
+#include "compiler/fusion/grouping.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "support/diag.h"
+
+namespace kiln::fusion {
+
+namespace {
+
+size_t at(int i) { return static_cast<size_t>(i); }
+
+/// Work that a small tensor repeats in every row that reads it, per element; more is worth a kernel of its own.
+constexpr int kMostRepeatedFlop = 24;
+/// Tensors that one kernel reads and writes.
+constexpr size_t kMostOperands = 24;
+
+int64_t product(Shape::const_iterator first, Shape::const_iterator last) {
+  return std::accumulate(first, last, int64_t{1}, std::multiplies<>());
+}
+
+struct Edge {
+  int from, to;
+  size_t operand;
+};
+
+using Verdict = std::variant<Cluster, Reason>;
+
+class Grouper {
+ public:
+  Grouper(const Dag& dag, const PlanOptions& options) : dag_(dag), options_(options) {
+    users_.resize(dag.nodes.size());
+    output_.resize(dag.nodes.size());
+    for (size_t n = 0; n < dag.nodes.size(); ++n)
+      for (size_t i = 0; i < dag.nodes[n].operands.size(); ++i)
+        if (const Operand& o = dag.nodes[n].operands[i]; !o.is_number())
+          users_[at(o.node)].push_back({o.node, static_cast<int>(n), i});
+    for (const Operand& o : dag.outputs) output_[at(o.node)] = true;
+  }
+
+  Grouping run() {
+    cluster_of_.assign(dag_.nodes.size(), -1);
+    for (size_t n = 0; n < dag_.nodes.size(); ++n) {
+      if (dag_.nodes[n].kind == DagKind::kLeaf) continue;
+      cluster_of_[n] = static_cast<int>(clusters_.size());
+      clusters_.push_back(alone(static_cast<int>(n)));
+      for (size_t i = 0; i < dag_.nodes[n].operands.size(); ++i) {
+        const Operand& o = dag_.nodes[n].operands[i];
+        if (!o.is_number() && cluster_of_[at(o.node)] >= 0) join(cluster_of_[at(o.node)], cluster_of_[n]);
+      }
+    }
+    if (options_.variant != Variant::kUnfused) join_siblings();
+    return ordered();
+  }
+
+  void adopt(const Grouping& grouping) {
+    clusters_ = grouping.clusters;
+    cluster_of_ = grouping.cluster_of;
+  }
+
+  Verdict merged(int a, int b) const;
+
+ private:
+  Cluster alone(int node) const {
+    const DagNode& n = dag_.nodes[at(node)];
+    Cluster c;
+    c.members = {node};
+    c.maps.emplace_back();
+    auto add_dim = [&](int64_t size) {
+      if (size == 1) return -1;
+      c.dims.push_back(size);
+      return static_cast<int>(c.dims.size()) - 1;
+    };
+    const size_t own = n.shape.size() - (n.splits > 1 ? 1 : 0);
+    for (size_t d = 0; d < own; ++d) c.maps[0].push_back(add_dim(n.shape[d]));
+    c.kept = static_cast<int>(c.dims.size());
+    if (n.splits > 1) c.maps[0].push_back(kSplitDim);
+    c.splits = n.splits;
+    if (n.kind == DagKind::kReduce) {
+      c.form = Form::kRows;
+      for (int d : n.axes) add_dim(n.operands[0].shape[at(d)]);
+    }
+    if (n.kind == DagKind::kProduct) c.form = Form::kProduct;
+    return c;
+  }
+
+  void join(int a, int b) {
+    if (a == b) return;
+    Verdict v = merged(a, b);
+    if (Cluster* c = std::get_if<Cluster>(&v)) replace(a, b, std::move(*c));
+  }
+
+  void replace(int a, int b, Cluster c) {
+    for (int m : c.members) cluster_of_[at(m)] = b;
+    clusters_[at(b)] = std::move(c);
+    clusters_[at(a)].members.clear();
+  }
+
+  /// Tensors outside of both that they read, and those of them that others read.
+  size_t operands(const Cluster& a, const Cluster& b) const {
+    std::vector<int> seen;
+    for (const Cluster* c : {&a, &b})
+      for (int m : c->members) {
+        for (const Operand& o : dag_.nodes[at(m)].operands)
+          if (!o.is_number() && !a.contains(o.node) && !b.contains(o.node)) seen.push_back(o.node);
+        if (leaves(a, b, m)) seen.push_back(m);
+      }
+    std::sort(seen.begin(), seen.end());
+    return static_cast<size_t>(std::unique(seen.begin(), seen.end()) - seen.begin());
+  }
+
+  bool leaves(const Cluster& a, const Cluster& b, int node) const {
+    return output_[at(node)] || std::any_of(users_[at(node)].begin(), users_[at(node)].end(),
+                                            [&](const Edge& e) { return !a.contains(e.to) && !b.contains(e.to); });
+  }
+
+  /// Whether something between them would have to run after a and before b.
+  bool path_outside(int a, int b) const {
+    std::vector<bool> seen(clusters_.size());
+    std::vector<int> work;
+    auto follow = [&](int cluster) {
+      for (int m : clusters_[at(cluster)].members)
+        for (const Edge& e : users_[at(m)]) {
+          const int next = cluster_of_[at(e.to)];
+          if (next < 0 || next == cluster || seen[at(next)] || (cluster == a && next == b)) continue;
+          seen[at(next)] = true;
+          work.push_back(next);
+        }
+    };
+    follow(a);
+    while (!work.empty()) {
+      const int c = work.back();
+      work.pop_back();
+      if (c == b) return true;
+      follow(c);
+    }
+    return false;
+  }
+
+  void join_siblings() {
+    for (size_t b = 0; b < clusters_.size(); ++b)
+      for (size_t a = 0; a < b; ++a) {
+        Cluster &x = clusters_[a], &y = clusters_[b];
+        if (x.members.empty() || y.members.empty() || x.form == Form::kProduct || x.form != y.form ||
+            x.dims != y.dims || x.kept != y.kept || x.splits != y.splits || numel(x.dims) == 0 || !share_read(x, y))
+          continue;
+        if (operands(x, y) > kMostOperands || path_outside(static_cast<int>(a), static_cast<int>(b)) ||
+            path_outside(static_cast<int>(b), static_cast<int>(a)) || adjacent(x, y))
+          continue;
+        Cluster c = y;
+        c.members.insert(c.members.end(), x.members.begin(), x.members.end());
+        c.maps.insert(c.maps.end(), x.maps.begin(), x.maps.end());
+        sort_members(c);
+        replace(static_cast<int>(a), static_cast<int>(b), std::move(c));
+      }
+  }
+
+  bool adjacent(const Cluster& x, const Cluster& y) const {
+    for (auto [p, q] : {std::pair(&x, &y), std::pair(&y, &x)})
+      for (int m : p->members)
+        for (const Edge& e : users_[at(m)])
+          if (q->contains(e.to)) return true;
+    return false;
+  }
+
+  /// A tensor of full size that both read along the same loops.
+  bool share_read(const Cluster& x, const Cluster& y) const {
+    auto reads = [&](const Cluster& c) {
+      std::vector<std::pair<int, Shape>> out;
+      for (int m : c.members)
+        for (size_t i = 0; i < dag_.nodes[at(m)].operands.size(); ++i) {
+          const Operand& o = dag_.nodes[at(m)].operands[i];
+          if (o.is_number() || c.contains(o.node)) continue;
+          Shape strides(c.dims.size(), 0);
+          const std::vector<int> map = operand_map(dag_, c, m, i);
+          for (size_t d = 0; d < map.size(); ++d)
+            if (map[d] >= 0) strides[at(map[d])] = o.strides[d];
+          if (std::find(strides.begin(), strides.end(), 0) != strides.end()) continue;
+          strides.push_back(o.offset);
+          out.emplace_back(o.node, std::move(strides));
+        }
+      return out;
+    };
+    const auto left = reads(x), right = reads(y);
+    return std::any_of(left.begin(), left.end(),
+                       [&](const auto& r) { return std::find(right.begin(), right.end(), r) != right.end(); });
+  }
+
+  static void sort_members(Cluster& c) {
+    std::vector<size_t> order(c.members.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::sort(order.begin(), order.end(), [&](size_t i, size_t j) { return c.members[i] < c.members[j]; });
+    Cluster out = c;
+    for (size_t i = 0; i < order.size(); ++i) {
+      out.members[i] = c.members[order[i]];
+      out.maps[i] = c.maps[order[i]];
+    }
+    c = std::move(out);
+  }
+
+  Grouping ordered() const {
+    Grouping g;
+    g.cluster_of.assign(dag_.nodes.size(), -1);
+    g.stored.assign(dag_.nodes.size(), false);
+    // Clusters whose operands are all there, the one with the earliest node first.
+    std::vector<size_t> left;
+    for (size_t c = 0; c < clusters_.size(); ++c)
+      if (!clusters_[c].members.empty()) left.push_back(c);
+    std::vector<bool> done(clusters_.size());
+    while (!left.empty()) {
+      auto ready = [&](size_t c) {
+        for (int m : clusters_[c].members)
+          for (const Operand& o : dag_.nodes[at(m)].operands)
+            if (!o.is_number() && cluster_of_[at(o.node)] >= 0 && cluster_of_[at(o.node)] != static_cast<int>(c) &&
+                !done[at(cluster_of_[at(o.node)])])
+              return false;
+        return true;
+      };
+      auto best = left.end();
+      for (auto it = left.begin(); it != left.end(); ++it)
+        if (ready(*it) && (best == left.end() || clusters_[*it].members[0] < clusters_[*best].members[0])) best = it;
+      KILN_ASSERT(best != left.end(), "clusters wait for each other");
+      for (int m : clusters_[*best].members) g.cluster_of[at(m)] = static_cast<int>(g.clusters.size());
+      g.clusters.push_back(clusters_[*best]);
+      done[*best] = true;
+      left.erase(best);
+    }
+    for (const Cluster& c : g.clusters)
+      for (int m : c.members) g.stored[at(m)] = leaves(c, c, m);
+    return g;
+  }
+
+  const Dag& dag_;
+  const PlanOptions& options_;
+  std::vector<std::vector<Edge>> users_;
+  std::vector<bool> output_;
+  std::vector<Cluster> clusters_;
+  std::vector<int> cluster_of_;
+};
+
+Verdict Grouper::merged(int a, int b) const {
+  const Cluster &x = clusters_[at(a)], &y = clusters_[at(b)];
+  const DagNode &first_x = dag_.nodes[at(x.members[0])], &first_y = dag_.nodes[at(y.members[0])];
+  if (options_.variant == Variant::kUnfused && first_x.origin != first_y.origin)
+    return Reason{"unfused: every operation has its own kernel", "run the fused variant"};
+  if (y.form == Form::kProduct)
+    return Reason{
+        "a product reads each element of its operands many times, so what makes them is computed once and stored",
+        first_x.op == ExprOp::kMatMul ? "" : "keep the operand in the form that the product reads"};
+  if (x.form == Form::kProduct) {
+    if (options_.variant == Variant::kLibrary || options_.variant == Variant::kLibraryEpilogue)
+      return Reason{"the library's product ends with its own result", "run the fused variant"};
+    if (y.reduces())
+      return Reason{"a reduction needs whole rows of the product, and a program has one tile of it",
+                    "reduce over the product's inner dimension first, if the maths allows"};
+  }
+  std::vector<Edge> edges;
+  for (int m : x.members)
+    for (const Edge& e : users_[at(m)])
+      if (y.contains(e.to)) edges.push_back(e);
+  KILN_ASSERT(!edges.empty(), "clusters {} and {} do not meet", a, b);
+  if (path_outside(a, b))
+    return Reason{"another kernel must run between them, since it needs the first's result and the second needs its",
+                  ""};
+  if (operands(x, y) > kMostOperands)
+    return Reason{fmt::format("together they read and write more than {} tensors", kMostOperands), ""};
+
+  // The dimension of y for each of x, from the first edge.
+  std::vector<int> to_y(x.dims.size(), -1);
+  auto related = [&](const Edge& e, auto&& visit) -> bool {
+    const Operand& o = dag_.nodes[at(e.to)].operands[e.operand];
+    const auto axes = axis_map(o, dag_.nodes[at(e.from)].shape);
+    if (!axes) return false;
+    const std::vector<int>&from = x.map_of(e.from), to = operand_map(dag_, y, e.to, e.operand);
+    for (size_t d = 0; d < axes->size(); ++d)
+      if ((*axes)[d] >= 0 && !visit(from[at((*axes)[d])], to[d])) return false;
+    return true;
+  };
+  const Reason reordered = {"the second reads a slice, or reads in another order than the first computes in",
+                            "reshape or slice the inputs instead of the result"};
+  if (!related(edges[0], [&](int from, int to) {
+        if (from < 0 || to < 0) return false;
+        to_y[at(from)] = to;
+        return true;
+      })) {
+    if (x.splits > 1) return Reason{"the parts of a reduction are all needed before their sum", ""};
+    return reordered;
+  }
+  std::vector<int> free_x, free_y;
+  for (size_t d = 0; d < x.dims.size(); ++d)
+    if (to_y[d] < 0) free_x.push_back(static_cast<int>(d));
+  for (size_t d = 0; d < y.dims.size(); ++d)
+    if (std::find(to_y.begin(), to_y.end(), static_cast<int>(d)) == to_y.end()) free_y.push_back(static_cast<int>(d));
+  const bool only_reduced = std::all_of(free_x.begin(), free_x.end(), [&](int d) { return d >= x.kept; });
+  if (!free_x.empty()) {
+    // A row's result, read by the row's own elements or by what goes on with one per row.
+    const bool whole_rows = only_reduced && static_cast<int>(x.dims.size()) - x.kept == static_cast<int>(free_x.size());
+    if (!x.reduces() || !whole_rows) return reordered;
+    if (!free_y.empty()) {
+      if (free_x.size() != free_y.size())
+        return Reason{"the second's rows have another shape than the first reduces", ""};
+      for (size_t i = 0; i < free_x.size(); ++i) {
+        if (x.dims[at(free_x[i])] != y.dims[at(free_y[i])])
+          return Reason{"the second's rows have another length than the first reduces", ""};
+        to_y[at(free_x[i])] = free_y[i];
+      }
+      free_y.clear();
+    } else if (y.form != Form::kPointwise) {
+      return Reason{"the second reduces over the first's results, which are computed one per program",
+                    "reduce over both sets of dimensions at once"};
+    }
+  } else if (!free_y.empty()) {
+    // A small tensor that the second repeats: computed again wherever it is read.
+    if (x.form != Form::kPointwise)
+      return Reason{"the first's result is repeated along dimensions that its own kernel does not have", ""};
+    const bool per_row = y.reduces() && std::all_of(free_y.begin(), free_y.end(), [&](int d) { return d >= y.kept; });
+    int flop = 0;
+    for (int m : x.members) {
+      flop += info(dag_.nodes[at(m)].op).flop;
+      if (leaves(x, y, m) && !per_row)
+        return Reason{"the first's result is stored, and the second's programs would each store it again", ""};
+    }
+    if (flop > kMostRepeatedFlop && !per_row)
+      return Reason{"the first is small and costly, and every row of the second would compute it again", ""};
+  }
+  // Reductions must agree on what they reduce, and on the number of parts.
+  if (x.reduces() && y.reduces()) {
+    std::vector<int> image;
+    for (size_t d = at(x.kept); d < x.dims.size(); ++d) image.push_back(to_y[d]);
+    std::vector<int> theirs(y.dims.size() - at(y.kept));
+    std::iota(theirs.begin(), theirs.end(), y.kept);
+    if (image != theirs)
+      return Reason{"the two reduce over different dimensions", "reduce over both sets of dimensions at once"};
+  }
+  if ((x.splits > 1 || y.splits > 1) && x.reduces() && (y.reduces() || x.splits > 1))
+    return Reason{"the parts of a reduction are all needed before their sum", ""};
+
+  // The loops are those of the reducing one, or of the larger.
+  const bool as_x = x.form == Form::kProduct || (x.reduces() && (!y.reduces() || x.dims.size() > y.dims.size()));
+  Cluster out = as_x ? x : y;
+  std::vector<int> from_y(y.dims.size(), -1);
+  for (size_t d = 0; d < to_y.size(); ++d)
+    if (to_y[d] >= 0) from_y[at(to_y[d])] = static_cast<int>(d);
+  const Cluster& other = as_x ? y : x;
+  const std::vector<int>& rename = as_x ? from_y : to_y;
+  for (size_t i = 0; i < other.members.size(); ++i) {
+    std::vector<int> map = other.maps[i];
+    for (int& d : map)
+      if (d >= 0) d = rename[at(d)];
+    out.members.push_back(other.members[i]);
+    out.maps.push_back(std::move(map));
+  }
+  sort_members(out);
+  for (const Edge& e : edges)
+    if (!related(e, [&](int from, int to) { return from >= 0 && to >= 0 && to_y[at(from)] == to; })) return reordered;
+  return out;
+}
+
+}  // namespace
+
+const std::vector<int>& Cluster::map_of(int node) const {
+  const auto it = std::find(members.begin(), members.end(), node);
+  KILN_ASSERT(it != members.end(), "node {} is in another cluster", node);
+  return maps[static_cast<size_t>(it - members.begin())];
+}
+
+bool Cluster::contains(int node) const { return std::find(members.begin(), members.end(), node) != members.end(); }
+
+int64_t Cluster::rows() const { return product(dims.begin(), dims.begin() + kept); }
+int64_t Cluster::columns() const { return product(dims.begin() + kept, dims.end()); }
+
+std::vector<int> operand_map(const Dag& dag, const Cluster& cluster, int consumer, size_t operand) {
+  const DagNode& n = dag.nodes[at(consumer)];
+  const std::vector<int>& own = cluster.map_of(consumer);
+  if (n.kind == DagKind::kPointwise) return own;
+  const Operand& o = n.operands[operand];
+  std::vector<int> map(o.shape.size(), -1);
+  if (n.kind == DagKind::kProduct) return map;
+  // The kept dimensions are the result's, the reduced ones the cluster's last, in order.
+  size_t kept = 0;
+  int reduced = cluster.kept;
+  for (size_t d = 0; d < o.shape.size(); ++d) {
+    if (!std::binary_search(n.axes.begin(), n.axes.end(), static_cast<int>(d)))
+      map[d] = own[kept++];
+    else if (o.shape[d] != 1)
+      map[d] = reduced++;
+  }
+  return map;
+}
+
+Grouping group(const Dag& dag, const PlanOptions& options) { return Grouper(dag, options).run(); }
+
+Reason why_apart(const Dag& dag, const Grouping& grouping, const PlanOptions& options, int from, int to) {
+  Grouper g(dag, options);
+  g.adopt(grouping);
+  Verdict v = g.merged(grouping.cluster_of[at(from)], grouping.cluster_of[at(to)]);
+  if (Reason* r = std::get_if<Reason>(&v)) return *r;
+  return {"they met only after each had joined another kernel", ""};
+}
+
+void split_reductions(Dag& dag, const Machine& machine) {
+  // A program reduces at least this much: below, the second kernel costs more than the idle processors.
+  const int64_t least = machine.gpu() ? 16384 : 65536;
+  const int64_t programs = machine.gpu() ? 4 * int64_t{machine.multiprocessors} : 2 * int64_t{machine.multiprocessors};
+  const size_t count = dag.nodes.size();
+  for (size_t i = 0; i < count; ++i) {
+    DagNode& n = dag.nodes[i];
+    if (n.kind != DagKind::kReduce || n.splits > 1) continue;
+    const int64_t rows = numel(n.shape), columns = rows == 0 ? 0 : numel(n.operands[0].shape) / rows;
+    if (rows == 0 || rows * 2 > programs || columns < 2 * least) continue;
+    const int64_t splits = std::min((programs + rows - 1) / rows, columns / least);
+    if (splits < 2) continue;
+    DagNode parts = n;
+    parts.splits = splits;
+    parts.dtype = n.operand_type;
+    parts.shape.push_back(splits);
+    parts.name = "parts";
+    Operand from;
+    from.node = static_cast<int>(dag.nodes.size());
+    from.shape = parts.shape;
+    from.strides = row_major(parts.shape);
+    n.operands = {from};
+    n.axes = {static_cast<int>(n.shape.size())};
+    dag.nodes.push_back(std::move(parts));
+  }
+  tidy(dag);
+}
+
+}  // namespace kiln::fusion

@@ -1,0 +1,58 @@
+// Which nodes share a kernel, and along which loops each of them runs.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/fusion/dag.h"
+
+namespace kiln::fusion {
+
+enum class Form : uint8_t {
+  kPointwise,  // every element of the dimensions alone
+  kRows,       // the last dimensions are reduced; nodes are full, a row's (kept dimensions only), or neither
+  kProduct,    // a product and what follows it element by element
+};
+
+/// Nodes that one kernel computes. Its dimensions are loops: those kept, then those reduced; none has one element.
+struct Cluster {
+  Form form = Form::kPointwise;
+  std::vector<int> members;  // operands first
+  Shape dims;
+  int kept = 0;                        // the first so many dimensions are not reduced
+  int64_t splits = 1;                  // kRows: parts in which each row is reduced
+  std::vector<std::vector<int>> maps;  // per member: for each dimension of its shape the cluster's, or -1 (one element)
+
+  const std::vector<int>& map_of(int node) const;
+  bool contains(int node) const;
+  bool reduces() const { return form == Form::kRows; }
+  int64_t rows() const;     // elements of the kept dimensions
+  int64_t columns() const;  // of the reduced ones
+};
+/// In place of a dimension: the part of a split reduction.
+inline constexpr int kSplitDim = -2;
+
+/// For each dimension of an operand of `consumer` the cluster's dimension along which it is read.
+std::vector<int> operand_map(const Dag& dag, const Cluster& cluster, int consumer, size_t operand);
+
+struct Reason {
+  std::string cause, help;
+};
+
+struct Grouping {
+  std::vector<Cluster> clusters;  // in an order in which they can run
+  std::vector<int> cluster_of;    // per node; -1 for leaves
+  std::vector<bool> stored;       // per node: its elements go to memory
+};
+
+/// `fuse` false: only the parts of one operation share a kernel. Products are then clusters of their own; with fuse
+/// they take what follows them, unless `library_products`.
+Grouping group(const Dag& dag, const PlanOptions& options);
+
+/// Why `from`, which is in another cluster, is not computed where `to` reads it.
+Reason why_apart(const Dag& dag, const Grouping& grouping, const PlanOptions& options, int from, int to);
+
+/// Reductions of few long rows, in two steps: as many parts as occupy the machine, then their sum.
+void split_reductions(Dag& dag, const Machine& machine);
+
+}  // namespace kiln::fusion

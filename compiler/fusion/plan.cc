@@ -1,0 +1,235 @@
+#include "compiler/fusion/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "compiler/fusion/grouping.h"
+#include "compiler/fusion/library.h"
+#include "compiler/fusion/writer.h"
+#include "support/diag.h"
+
+namespace kiln::fusion {
+
+namespace {
+
+size_t at(int i) { return static_cast<size_t>(i); }
+
+/// Elements of a node that an operand touches.
+int64_t touched(const Operand& o) {
+  int64_t n = 1;
+  for (size_t d = 0; d < o.shape.size(); ++d)
+    if (o.strides[d] != 0) n *= o.shape[d];
+  return n;
+}
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const PlanOptions& options) : graph_(graph), options_(options) {}
+
+  Result<Plan> run() {
+    plan_.variant = options_.variant;
+    const bool unfused = options_.variant == Variant::kUnfused;
+    KILN_TRY(dag_, make_dag(graph_, !unfused));
+    KILN_CHECK_OK(library());
+    if (!unfused) push_views(dag_);
+    split_reductions(dag_, options_.machine);
+    grouping_ = group(dag_, options_);
+    KILN_CHECK_OK(check_sizes());
+    values();
+    for (size_t c = 0; c < grouping_.clusters.size(); ++c) KILN_CHECK_OK(write(grouping_.clusters[c]));
+    outputs();
+    lives();
+    boundaries();
+    return std::move(plan_);
+  }
+
+ private:
+  Status library() {
+    const bool only = options_.variant == Variant::kLibrary, epilogue = options_.variant == Variant::kLibraryEpilogue;
+    if (!only && !epilogue) return {};
+    const bool product =
+        std::any_of(dag_.nodes.begin(), dag_.nodes.end(), [](const DagNode& n) { return n.kind == DagKind::kProduct; });
+    if (!product)
+      return error(ErrorKind::kUnsupported, "there is no product in the expression that a library could compute");
+    if (epilogue && !absorb_epilogues(dag_))
+      return error(
+          ErrorKind::kUnsupported,
+          "no product is followed by what a library's epilogue does: a bias of its columns, then relu or gelu_tanh");
+    return {};
+  }
+
+  Status check_sizes() const {
+    for (const DagNode& n : dag_.nodes) {
+      double elements = 1;
+      for (int64_t d : n.shape) elements *= static_cast<double>(d);
+      if (elements * size_of(n.dtype) > 1e15)
+        return error(ErrorKind::kMemory, "a tensor of {} {} has {:.3g} elements, which no memory holds",
+                     to_string(n.shape), kiln::name(n.dtype), elements);
+    }
+    return {};
+  }
+
+  void values() {
+    value_of_.assign(dag_.nodes.size(), -1);
+    for (size_t i = 0; i < dag_.nodes.size(); ++i) {
+      const DagNode& n = dag_.nodes[i];
+      if (n.kind != DagKind::kLeaf && !grouping_.stored[i]) continue;
+      Value v;
+      v.dtype = n.dtype;
+      v.shape = n.shape;
+      v.name = n.name;
+      if (n.kind == DagKind::kLeaf) {
+        v.input = n.origin;
+        v.strides = graph_.nodes[at(n.origin)].strides;
+      } else {
+        v.strides = row_major(n.shape);
+        if (v.name.empty()) v.name = fmt::format("t{}", temporaries_++);
+      }
+      value_of_[i] = static_cast<int>(plan_.values.size());
+      plan_.values.push_back(std::move(v));
+    }
+  }
+
+  View view_of(const Operand& o) const { return {value_of_[at(o.node)], o.shape, o.strides, o.offset}; }
+
+  Status write(const Cluster& cluster) {
+    Group g;
+    const WriteRequest request{graph_, dag_, grouping_, cluster, options_.machine, value_of_};
+    g.name = cluster_name(request);
+    account(cluster, g);
+    const bool library = options_.variant == Variant::kLibrary || options_.variant == Variant::kLibraryEpilogue;
+    if (cluster.form == Form::kProduct && library) {
+      const DagNode& p = dag_.nodes[at(cluster.members[0])];
+      g.kind = GroupKind::kProduct;
+      g.product.a = view_of(p.operands[0]);
+      g.product.b = view_of(p.operands[1]);
+      if (p.operands.size() > 2) g.product.bias = view_of(p.operands[2]);
+      Operand out;
+      out.node = cluster.members[0];
+      out.shape = p.shape;
+      out.strides = row_major(p.shape);
+      g.product.out = view_of(out);
+      g.product.activation = p.activation;
+      g.product.tf32 = p.tf32;
+      const size_t r = p.shape.size();
+      g.shape = fmt::format("{} x {} x {}", p.shape[r - 2], p.shape[r - 1], p.operands[0].shape.back());
+    } else if (cluster.form == Form::kProduct) {
+      KILN_CHECK_OK(write_product(request, g));
+    } else {
+      KILN_CHECK_OK(write_loops(request, g));
+    }
+    plan_.groups.push_back(std::move(g));
+    return {};
+  }
+
+  /// What the group computes, reads and writes.
+  void account(const Cluster& cluster, Group& g) const {
+    std::map<int, int64_t> reads;
+    for (int m : cluster.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      if (std::find(g.nodes.begin(), g.nodes.end(), n.origin) == g.nodes.end()) g.nodes.push_back(n.origin);
+      for (const Operand& o : n.operands)
+        if (!o.is_number() && !cluster.contains(o.node)) reads[o.node] = std::max(reads[o.node], touched(o));
+      const auto elements =
+          static_cast<double>(n.kind == DagKind::kReduce ? numel(n.operands[0].shape) : numel(n.shape));
+      g.flop += elements *
+                (n.kind == DagKind::kProduct ? 2.0 * static_cast<double>(n.operands[0].shape.back()) : info(n.op).flop);
+      if (!grouping_.stored[at(m)]) continue;
+      g.writes.push_back(value_of_[at(m)]);
+      g.bytes += static_cast<double>(numel(n.shape)) * size_of(n.dtype);
+    }
+    std::sort(g.nodes.begin(), g.nodes.end());
+    for (auto [node, elements] : reads) {
+      g.reads.push_back(value_of_[at(node)]);
+      g.bytes += static_cast<double>(elements) * size_of(dag_.nodes[at(node)].dtype);
+    }
+  }
+
+  void outputs() {
+    for (const Operand& o : dag_.outputs) {
+      plan_.outputs.push_back(view_of(o));
+      plan_.values[at(value_of_[at(o.node)])].output = true;
+    }
+  }
+
+  /// When each value is used, and slots of memory that temporaries can take turns in.
+  void lives() {
+    const int count = static_cast<int>(plan_.groups.size());
+    for (int g = 0; g < count; ++g) {
+      for (int v : plan_.groups[at(g)].reads) plan_.values[at(v)].last_group = g;
+      for (int v : plan_.groups[at(g)].writes) plan_.values[at(v)].first_group = plan_.values[at(v)].last_group = g;
+    }
+    std::vector<int> busy_until;
+    for (int g = 0; g < count; ++g)
+      for (int v : plan_.groups[at(g)].writes) {
+        Value& value = plan_.values[at(v)];
+        if (value.output) continue;
+        size_t slot = 0;
+        while (slot < busy_until.size() && busy_until[slot] >= g) ++slot;
+        if (slot == busy_until.size()) busy_until.push_back(0);
+        busy_until[slot] = value.last_group;
+        value.slot = static_cast<int>(slot);
+      }
+  }
+
+  void boundaries() {
+    for (size_t i = 0; i < dag_.nodes.size(); ++i)
+      for (const Operand& o : dag_.nodes[i].operands) {
+        if (o.is_number()) continue;
+        const int from = grouping_.cluster_of[at(o.node)], to = grouping_.cluster_of[i];
+        if (from < 0 || from == to) continue;
+        const DagNode& source = dag_.nodes[at(o.node)];
+        const bool known = std::any_of(plan_.boundaries.begin(), plan_.boundaries.end(), [&](const Boundary& b) {
+          return b.from == source.origin && b.from_group == from && b.to_group == to;
+        });
+        if (known) continue;
+        const Reason why = why_apart(dag_, grouping_, options_, o.node, static_cast<int>(i));
+        const double bytes = 2.0 * static_cast<double>(numel(source.shape)) * size_of(source.dtype);
+        plan_.boundaries.push_back({source.origin, dag_.nodes[i].origin, from, to, bytes, why.cause, why.help});
+      }
+  }
+
+  const Graph& graph_;
+  const PlanOptions& options_;
+  Dag dag_;
+  Grouping grouping_;
+  Plan plan_;
+  std::vector<int> value_of_;
+  int temporaries_ = 0;
+};
+
+}  // namespace
+
+std::string_view name(Variant variant) {
+  switch (variant) {
+    case Variant::kUnfused:
+      return "unfused";
+    case Variant::kFused:
+      return "fused";
+    case Variant::kLibrary:
+      return "library";
+    case Variant::kLibraryEpilogue:
+      return "library+epilogue";
+  }
+  return "";
+}
+
+int64_t Value::bytes() const { return numel(shape) * size_of(dtype); }
+
+double Plan::bytes() const {
+  double sum = 0;
+  for (const Group& g : groups) sum += g.bytes;
+  return sum;
+}
+
+double Plan::flop() const {
+  double sum = 0;
+  for (const Group& g : groups) sum += g.flop;
+  return sum;
+}
+
+Result<Plan> plan(const Graph& graph, const PlanOptions& options) { return Planner(graph, options).run(); }
+
+}  // namespace kiln::fusion

@@ -1,0 +1,119 @@
+// Plans to look at: a table, and a drawing.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/fusion/plan.h"
+
+namespace kiln::fusion {
+
+namespace {
+
+size_t at(int i) { return static_cast<size_t>(i); }
+
+std::string amount(double v, std::string_view unit) {
+  constexpr std::string_view kPrefix[] = {"", "k", "M", "G", "T", "P"};
+  size_t p = 0;
+  while (v >= 1000 && p + 1 < std::size(kPrefix)) v /= 1000, ++p;
+  return v < 10 && p > 0 ? fmt::format("{:.2f} {}{}", v, kPrefix[p], unit)
+                         : fmt::format("{:.0f} {}{}", v, kPrefix[p], unit);
+}
+
+std::string value_text(const Plan& plan, int v) {
+  const Value& value = plan.values[at(v)];
+  return fmt::format("{} {}{}", value.name.empty() ? "x" : value.name, name(value.dtype), to_string(value.shape));
+}
+
+std::string_view kind_text(const Group& g) { return g.kind == GroupKind::kProduct ? "library product" : "kernel"; }
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& plan) {
+  std::string out = fmt::format("{}: {} {}, {}, {}\n", name(plan.variant), plan.groups.size(),
+                                plan.groups.size() == 1 ? "launch" : "launches", amount(plan.bytes(), "B"),
+                                amount(plan.flop(), "FLOP"));
+  for (size_t g = 0; g < plan.groups.size(); ++g) {
+    const Group& group = plan.groups[g];
+    out += fmt::format("{:>3}  {}  {}, {}", g, group.name, kind_text(group), group.shape);
+    if (group.kind == GroupKind::kKernel)
+      out += fmt::format(", grid {} x {} x {}, {} warps", group.grid[0], group.grid[1], group.grid[2], group.num_warps);
+    out += fmt::format(", {}, {}\n", amount(group.bytes, "B"), amount(group.flop, "FLOP"));
+    for (int v : group.reads) out += "       reads  " + value_text(plan, v) + "\n";
+    for (int v : group.writes) {
+      const Value& value = plan.values[at(v)];
+      out += "       writes " + value_text(plan, v) +
+             (value.output ? " (result)" : fmt::format(" (temporary, slot {})", value.slot)) + "\n";
+    }
+  }
+  for (const Boundary& b : plan.boundaries) {
+    out += fmt::format("{} | {}: {}, {} more\n", b.from_group, b.to_group, b.cause, amount(b.bytes, "B"));
+    if (!b.help.empty()) out += "     help: " + b.help + "\n";
+  }
+  return out;
+}
+
+std::string plan_svg(const Plan& plan) {
+  // One column in the order of launches; arcs at the right for what later groups read.
+  constexpr int kWidth = 460, kHeight = 64, kGap = 46, kLeft = 20, kTop = 20, kLane = 18;
+  struct Arc {
+    int from, to, value;
+  };
+  std::vector<Arc> arcs;
+  for (int to = 0; to < static_cast<int>(plan.groups.size()); ++to)
+    for (int v : plan.groups[at(to)].reads)
+      if (plan.values[at(v)].input < 0) arcs.push_back({plan.values[at(v)].first_group, to, v});
+  const int right = kLeft + kWidth, lanes = static_cast<int>(arcs.size());
+  const int height = kTop * 2 + static_cast<int>(plan.groups.size()) * (kHeight + kGap);
+  auto top = [&](int g) { return kTop + g * (kHeight + kGap); };
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
+      "font-family=\"monospace\" font-size=\"13\">\n",
+      right + 40 + kLane * lanes + 220, height);
+  for (int g = 0; g < static_cast<int>(plan.groups.size()); ++g) {
+    const Group& group = plan.groups[at(g)];
+    out += fmt::format(
+        "<g><title>{}</title><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"6\" fill=\"{}\" "
+        "stroke=\"#334\"/>\n",
+        escaped(group.source), kLeft, top(g), kWidth, kHeight,
+        group.kind == GroupKind::kProduct ? "#fde9c9" : "#dbe9fb");
+    const std::string lines[] = {fmt::format("{} {}", g, group.name),
+                                 fmt::format("{}, {}", kind_text(group), group.shape),
+                                 fmt::format("{}, {}", amount(group.bytes, "B"), amount(group.flop, "FLOP"))};
+    int y = top(g) + 18;
+    for (const std::string& l : lines) {
+      out += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kLeft + 10, y, escaped(l));
+      y += 18;
+    }
+    out += "</g>\n";
+  }
+  for (int i = 0; i < lanes; ++i) {
+    const Arc& a = arcs[at(i)];
+    const int x = right + 20 + kLane * i, from = top(a.from) + kHeight - 14, to = top(a.to) + 14;
+    out +=
+        fmt::format("<path d=\"M {} {} H {} V {} H {}\" fill=\"none\" stroke=\"#a33\"/>\n", right, from, x, to, right);
+    out += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"3\" fill=\"#a33\"/>\n", right, to);
+    std::string why;
+    for (const Boundary& b : plan.boundaries)
+      if (b.from_group == a.from && b.to_group == a.to) why = b.cause;
+    out += fmt::format("<text x=\"{}\" y=\"{}\"><title>{}</title>{}</text>\n", x + 5, (from + to) / 2 + 4, escaped(why),
+                       escaped(value_text(plan, a.value)));
+  }
+  return out + "</svg>\n";
+}
+
+}  // namespace kiln::fusion

@@ -1,0 +1,527 @@
+// Kernels of elements and of rows: which index runs over which dimensions, in tiles of what size.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "compiler/fusion/emitter.h"
+#include "compiler/fusion/writer.h"
+#include "support/diag.h"
+
+namespace kiln::fusion {
+
+namespace {
+
+size_t at(int i) { return static_cast<size_t>(i); }
+
+/// Dimensions that one index can walk as one, outermost first.
+struct Run {
+  std::vector<int> dims;
+  int64_t size = 1;
+};
+
+constexpr int64_t kInt32 = int64_t{1} << 31;
+constexpr int64_t kMostColumns = 32768;  // of a row that a program holds at once
+constexpr int64_t kShortRun = 32;        // inner dimensions shorter than this do not fill a tile's columns
+
+class LoopWriter {
+ public:
+  LoopWriter(const WriteRequest& r, Group& group)
+      : r_(r), dag_(r.dag), c_(r.cluster), group_(group), e_(r.dag, r.grouping, r.cluster, r.value_of) {
+    group.kernel = e_.names.fresh(group.name + "_kernel");
+  }
+
+  Status write() {
+    collect();
+    order();
+    if (c_.reduces())
+      rows();
+    else if (kept_.empty())
+      single();
+    else
+      elements();
+    return e_.problem();
+  }
+
+ private:
+  void collect() {
+    for (int m : c_.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      for (size_t i = 0; i < n.operands.size(); ++i)
+        if (!n.operands[i].is_number() && !c_.contains(n.operands[i].node)) loads_.push_back(e_.access(m, i));
+      if (r_.grouping.stored[at(m)]) {
+        stores_.push_back(m);
+        Access a = e_.store_access(m);
+        a.strides.resize(c_.dims.size());
+        writes_.push_back(std::move(a));
+      }
+    }
+    all_ = loads_;
+    all_.insert(all_.end(), writes_.begin(), writes_.end());
+    for (const Access& a : all_) widest_ = std::max(widest_, size_of(dag_.nodes[at(a.node)].dtype));
+  }
+
+  static bool full(const Access& a) { return std::find(a.strides.begin(), a.strides.end(), 0) == a.strides.end(); }
+
+  /// The access whose order of memory the loops follow: what elements write, what rows read.
+  const Access& main() const {
+    const auto& first = c_.reduces() ? loads_ : writes_;
+    const auto& second = c_.reduces() ? writes_ : loads_;
+    for (const auto* list : {&first, &second})
+      for (const Access& a : *list)
+        if (full(a)) return a;
+    return first.empty() ? second.front() : first.front();
+  }
+
+  std::vector<Run> runs(int begin, int end) const {
+    std::vector<int> dims(at(end - begin));
+    std::iota(dims.begin(), dims.end(), begin);
+    const Access& by = main();
+    std::stable_sort(dims.begin(), dims.end(), [&](int a, int b) { return by.strides[at(a)] > by.strides[at(b)]; });
+    std::vector<Run> out;
+    for (int d : dims) {
+      const bool joins = !out.empty() && std::all_of(all_.begin(), all_.end(), [&](const Access& a) {
+        return a.strides[at(out.back().dims.back())] == a.strides[at(d)] * c_.dims[at(d)];
+      });
+      if (!joins) out.emplace_back();
+      out.back().dims.push_back(d);
+      out.back().size *= c_.dims[at(d)];
+    }
+    return out;
+  }
+
+  void order() {
+    e_.index.resize(c_.dims.size());
+    kept_ = runs(0, c_.kept);
+    reduced_ = runs(c_.kept, static_cast<int>(c_.dims.size()));
+  }
+
+  static int64_t size_of_runs(const std::vector<Run>& runs) {
+    int64_t n = 1;
+    for (const Run& r : runs) n *= r.size;
+    return n;
+  }
+
+  /// Whether offsets along these dimensions, or the index itself, need 64 bits.
+  bool wide(const std::vector<Run>& runs, int64_t slack) const {
+    if (size_of_runs(runs) + slack >= kInt32) return true;
+    for (const Access& a : all_)
+      for (const Run& r : runs) {
+        const int inner = r.dims.back();
+        if (std::abs(a.strides[at(inner)]) > 0 && r.size * std::abs(a.strides[at(inner)]) >= kInt32) return true;
+      }
+    return false;
+  }
+
+  /// Lines that take the index `var` over `runs` apart, and the texts of the dimensions.
+  std::vector<std::string> decompose(const std::vector<Run>& runs, const std::string& var, unsigned level) {
+    std::vector<std::string> lines;
+    int64_t inner = 1;
+    for (size_t i = runs.size(); i-- > 0;) {
+      std::string text = var;
+      if (runs.size() > 1) {
+        text = e_.names.fresh(fmt::format("{}_{}", var, i));
+        std::string from = inner == 1 ? var : fmt::format("{} // {}", var, inner);
+        lines.push_back(fmt::format("{} = {}", text, i > 0 ? fmt::format("{} % {}", from, runs[i].size) : from));
+      }
+      e_.index[at(runs[i].dims.back())] = {text, level};
+      inner *= runs[i].size;
+    }
+    return lines;
+  }
+
+  void lines(const std::vector<std::string>& list) {
+    for (const std::string& l : list) e_.line(l);
+  }
+
+  void finish(int64_t programs, int warps) {
+    group_.source = source_file(e_, cluster_comment(r_), group_.kernel, e_.lines());
+    group_.arguments = e_.arguments();
+    group_.grid = {programs, 1, 1};
+    group_.num_warps = warps;
+    group_.num_stages = 3;
+  }
+
+  /// Another choice; the grid when each program covers `elements` of what it now covers `now`.
+  void configuration(std::vector<std::pair<std::string, int64_t>> constants, int64_t programs, int warps) {
+    group_.configurations.push_back({std::move(constants), {programs, 1, 1}, warps, 3});
+  }
+
+  /// Elements of a tile and warps: measured on an H200, programs of few warps with 8 (32 bits) or 32 (halves) elements
+  /// per thread reach the copy's bandwidth. On a CPU a tile stays in the first-level cache.
+  std::pair<int64_t, int> element_tile() const {
+    if (!r_.machine.gpu()) return {2048, 4};
+    return widest_ >= 4 ? std::pair<int64_t, int>{1024, 4} : std::pair<int64_t, int>{2048, 2};
+  }
+
+  void store_all() {
+    for (int m : stores_) e_.store(m);
+  }
+
+  void single() {
+    store_all();
+    finish(1, 1);
+    group_.shape = "1 element";
+  }
+
+  void elements() {
+    const int64_t n = size_of_runs(kept_);
+    if (kept_.size() > 1 && (kept_.back().size >= kShortRun || crossing() >= 0))
+      tiles();
+    else
+      flat(n);
+    group_.shape = fmt::format("{} elements", n);
+  }
+
+  void flat(int64_t n) {
+    auto [block, warps] = element_tile();
+    block = std::min(block, power_of_two(n));
+    const std::string var = e_.names.fresh("i"), inside = n % block ? e_.names.fresh("inside") : "";
+    const std::string block_name = e_.constant(block, "BLOCK");
+    const std::string pid = wide(kept_, block) ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
+    e_.line(fmt::format("{} = {} * {} + tl.arange(0, {})", var, pid, block_name, block_name));
+    if (!inside.empty()) e_.line(fmt::format("{} = {} < {}", inside, var, e_.size(n, "n")));
+    lines(decompose(kept_, var, kAlongColumns));
+    e_.column_mask = inside;
+    store_all();
+    finish(cdiv(n, block), warps);
+    for (auto [other, w] : {std::pair<int64_t, int>{1024, 4}, {2048, 2}, {2048, 4}, {4096, 4}, {4096, 8}})
+      if (std::pair(other, w) != std::pair(block, warps) && other <= power_of_two(n) &&
+          (!inside.empty() || n % other == 0))
+        configuration({{block_name, other}}, cdiv(n, other), w);
+  }
+
+  /// A run other than the last along which a large tensor lies contiguously, or -1.
+  int crossing() const {
+    const int inner = kept_.back().dims.back();
+    for (const Access& a : all_)
+      for (size_t i = 0; i + 1 < kept_.size(); ++i)
+        if (a.strides[at(kept_[i].dims.back())] == 1 && a.strides[at(inner)] != 1 && a.strides[at(inner)] != 0)
+          return static_cast<int>(i);
+    return -1;
+  }
+
+  /// Rows by columns, the columns along the last run.
+  void tiles() {
+    const int cross = crossing();
+    if (cross >= 0) {  // that run becomes the innermost of the rows
+      Run r = kept_[at(cross)];
+      kept_.erase(kept_.begin() + cross);
+      kept_.insert(kept_.end() - 1, std::move(r));
+    }
+    const std::vector<Run> outer(kept_.begin(), kept_.end() - 1), inner(kept_.end() - 1, kept_.end());
+    const int64_t n_rows = size_of_runs(outer), n_cols = inner[0].size;
+    auto [elements, warps] = element_tile();
+    int64_t block = 0;
+    if (cross >= 0) {
+      block = std::min<int64_t>(power_of_two(n_cols), r_.machine.gpu() ? 64 : 32);
+      elements = std::min(r_.machine.gpu() ? block * 64 : block * 32, block * power_of_two(outer.back().size));
+      warps = 4;
+    } else {
+      // The widest columns that waste the least beyond the end of a row.
+      double least = 1e30;
+      for (int64_t b = 512; b >= 32; b /= 2) {
+        if (b > power_of_two(n_cols)) continue;
+        const double waste =
+            static_cast<double>(cdiv(n_cols, b) * b) / static_cast<double>(std::max<int64_t>(1, n_cols));
+        if (waste < least * 0.94) least = waste, block = b;
+      }
+    }
+    const int64_t rows = std::min(std::max<int64_t>(1, elements / block), power_of_two(n_rows));
+    const int64_t tiles_n = cdiv(n_cols, block), programs = cdiv(n_rows, rows) * tiles_n;
+    const std::string columns = e_.constant(block, "BLOCK");
+    std::string pid = wide(outer, rows) || wide(inner, block) ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
+    std::string row_pid = pid, column_pid;
+    if (tiles_n > 1) {
+      const std::string p = e_.names.fresh("pid"), per_row = e_.names.fresh("tiles");
+      e_.line(fmt::format("{} = {}", p, pid));
+      e_.line(fmt::format("{} = tl.cdiv({}, {})", per_row, e_.size(n_cols, "n_cols"), columns));
+      row_pid = fmt::format("{} // {}", p, per_row);
+      column_pid = fmt::format("{} % {} * {} + ", p, per_row, columns);
+    }
+    const std::string row = row_range(row_pid, rows, n_rows);
+    const std::string col = e_.names.fresh("cols");
+    e_.line(fmt::format("{} = {}tl.arange(0, {})", col, column_pid, columns));
+    if (n_cols % block) {
+      e_.column_mask = e_.names.fresh("in_cols");
+      e_.line(fmt::format("{} = {} < {}", e_.column_mask, col, e_.size(n_cols, "n_cols")));
+    }
+    lines(decompose(outer, row, rows > 1 ? kAlongRows : kUniform));
+    lines(decompose(inner, col, kAlongColumns));
+    store_all();
+    finish(programs, warps);
+    for (auto [b, elems, w] :
+         {std::tuple<int64_t, int64_t, int>{128, 2048, 4}, {256, 2048, 4}, {512, 4096, 4}, {1024, 4096, 8}}) {
+      const int64_t r = elems / b;
+      if (rows == 1 || b > power_of_two(n_cols) || r > power_of_two(n_rows) || (r == rows && b == block) || r < 2 ||
+          (n_cols % block == 0 && n_cols % b) || (n_rows % rows == 0 && n_rows % r) || (tiles_n == 1) != (b >= n_cols))
+        continue;
+      configuration({{rows_name_, r}, {columns, b}}, cdiv(n_rows, r) * cdiv(n_cols, b), w);
+    }
+  }
+
+  /// The rows of a program: one number, or a range. Sets the mask.
+  std::string row_range(const std::string& pid, int64_t rows, int64_t n_rows) {
+    if (rows == 1) {
+      const std::string row = e_.names.fresh("row");
+      e_.line(fmt::format("{} = {}", row, pid));
+      return row;
+    }
+    e_.two_ranges = true;
+    rows_name_ = e_.constant(rows, "ROWS");
+    const std::string row = e_.names.fresh("rows");
+    e_.line(fmt::format("{} = {} * {} + tl.arange(0, {})", row, pid, rows_name_, rows_name_));
+    if (n_rows % rows) {
+      e_.row_mask = e_.names.fresh("in_rows");
+      e_.line(fmt::format("{} = {} < {}", e_.row_mask, row, e_.size(n_rows, "n_rows")));
+    }
+    return row;
+  }
+
+  struct RowTile {
+    int64_t rows = 1, block = 1;
+    int warps = 4;
+    bool loop = false;
+  };
+
+  RowTile row_tile(int64_t n_rows, int64_t n_cols) const {
+    RowTile t;
+    const bool gpu = r_.machine.gpu();
+    t.block = power_of_two(n_cols);
+    const Access& by = main();
+    const bool along = reduced_.empty() || by.strides[at(reduced_.back().dims.back())] == 1 || kept_.empty() ||
+                       by.strides[at(kept_.back().dims.back())] != 1;
+    if (!along) {
+      // Rows lie side by side: a tile takes whole cache lines of them.
+      t.rows = std::min<int64_t>(power_of_two(n_rows), gpu ? 256 / widest_ : 256);
+      t.block = std::min<int64_t>(t.block, std::max<int64_t>(1, 4096 / t.rows));
+      t.loop = t.block < n_cols;
+      t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, 8));
+      return t;
+    }
+    if (c_.splits > 1 || t.block > kMostColumns) {
+      t.block = std::min<int64_t>(t.block, 4096);
+      t.loop = true;
+      t.warps = 8;
+      return t;
+    }
+    // 32 elements per thread keep enough loads in flight for one row; short rows share a program.
+    const int64_t least = gpu ? 1024 : 4096;
+    t.rows = std::clamp<int64_t>(least / t.block, 1, power_of_two(n_rows));
+    t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 1024, 1, 32));
+    return t;
+  }
+
+  /// What reductions take of columns outside: -inf for those that feed a maximum directly, else 0.
+  void fill() {
+    e_.other = 0.0;
+    for (int m : c_.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      if (n.kind == DagKind::kReduce && n.op == ExprOp::kMax && n.plain_max && !c_.contains(n.operands[0].node))
+        e_.other_low.insert(n.operands[0].node);
+    }
+  }
+
+  void rows() {
+    const int64_t n_rows = size_of_runs(kept_), n_cols = size_of_runs(reduced_);
+    const RowTile t = row_tile(n_rows, n_cols);
+    const std::string block = e_.constant(t.block, "BLOCK");
+    const bool wide_rows = wide(kept_, t.rows), wide_columns = wide(reduced_, t.block);
+    std::string pid = wide_rows || wide_columns ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
+    std::string part;
+    if (c_.splits > 1) {
+      const std::string p = e_.names.fresh("pid");
+      part = e_.names.fresh("part");
+      e_.split = part;
+      const std::string parts = e_.constant(c_.splits, "PARTS");
+      e_.line(fmt::format("{} = {}", p, pid));
+      e_.line(fmt::format("{} = {} % {}", part, p, parts));
+      pid = fmt::format("{} // {}", p, parts);
+    }
+    std::string row;
+    if (!kept_.empty()) {
+      row = row_range(pid, t.rows, n_rows);
+      lines(decompose(kept_, row, t.rows > 1 ? kAlongRows : kUniform));
+    }
+    fill();
+    const std::string col = e_.names.fresh("cols"), count = e_.size(n_cols, "n_cols");
+    const int64_t chunk = cdiv(cdiv(n_cols, c_.splits), t.block) * t.block;
+    if (n_cols == 0 || n_cols % t.block || (c_.splits > 1 && chunk * c_.splits != n_cols))
+      e_.column_mask = e_.names.fresh("inside");
+    e_.column_test = fmt::format("{} < {}", col, count);
+    e_.tile_shape = t.rows > 1 ? fmt::format("[{}, {}]", rows_name_, block) : fmt::format("[{}]", block);
+    columns_of_ = [this, col, block, wide_columns, count](const std::string& start) {
+      std::string range = fmt::format("{}tl.arange(0, {})", start.empty() ? "" : start + " + ", block);
+      if (wide_columns) range = start.empty() ? range + ".to(tl.int64)" : "(" + range + ").to(tl.int64)";
+      std::vector<std::string> out = {fmt::format("{} = {}", col, range)};
+      if (!e_.column_mask.empty()) out.push_back(fmt::format("{} = {} < {}", e_.column_mask, col, count));
+      if (!decomposed_) column_lines_ = decompose(reduced_, col, kAlongColumns);
+      decomposed_ = true;
+      out.insert(out.end(), column_lines_.begin(), column_lines_.end());
+      return out;
+    };
+    if (t.loop)
+      passes(block, part, chunk, count);
+    else {
+      lines(columns_of_(""));
+      store_all();
+    }
+    finish(cdiv(n_rows, t.rows) * c_.splits, t.warps);
+    group_.shape = fmt::format("{} rows x {}", n_rows, n_cols);
+    if (t.loop && c_.splits == 1 && n_rows > 0) {
+      for (auto [b, w] : {std::pair<int64_t, int>{2048, 4}, {8192, 8}, {8192, 16}})
+        if (t.rows == 1 && b != t.block && b <= power_of_two(n_cols) && (!e_.column_mask.empty() || n_cols % b == 0))
+          configuration({{block, b}}, n_rows, w);
+    } else if (c_.splits == 1) {
+      for (int w : {t.warps / 2, t.warps * 2})
+        if (w >= 1 && w <= 32) configuration({}, cdiv(n_rows, t.rows), w);
+    }
+  }
+
+  /// How many reductions lie between each member and the tensors.
+  std::map<int, int> depths() const {
+    std::map<int, int> depth;
+    for (int m : c_.members) {
+      int d = 0;
+      for (const Operand& o : dag_.nodes[at(m)].operands)
+        if (!o.is_number() && c_.contains(o.node)) d = std::max(d, depth[o.node]);
+      depth[m] = d + (dag_.nodes[at(m)].kind == DagKind::kReduce ? 1 : 0);
+    }
+    return depth;
+  }
+
+  /// One loop over the columns for each depth of reductions, and one that stores.
+  void passes(const std::string& block, const std::string& part, int64_t chunk, const std::string& count) {
+    const auto depth = depths();
+    int deepest = 0;
+    for (const auto& [m, d] : depth) deepest = std::max(deepest, d);
+    std::string first = "0", end = count;
+    if (!part.empty()) {
+      first = e_.names.fresh("first");
+      const std::string length = e_.constant(chunk, "CHUNK");
+      e_.line(fmt::format("{} = {} * {}", first, part, length));
+      end = e_.names.fresh("end");
+      e_.line(fmt::format("{} = tl.minimum({} + {}, {})", end, first, length, count));
+    }
+    const std::string start = e_.names.fresh("start");
+    const std::string head = fmt::format("for {} in range({}, {}, {}):", start, first, end, block);
+    for (int d = 1; d <= deepest; ++d) {
+      std::vector<int> here;
+      for (int m : c_.members)
+        if (dag_.nodes[at(m)].kind == DagKind::kReduce && depth.at(m) == d) here.push_back(m);
+      // What each accumulates is a tile, reduced once at the end.
+      std::vector<std::string> sums;
+      while (sums.size() < here.size()) sums.push_back(e_.names.fresh("acc"));
+      for (size_t i = 0; i < here.size(); ++i) e_.line(fmt::format("{} = {}", sums[i], initial(here[i])));
+      e_.begin_loop(head, columns_of_(start));
+      for (size_t i = 0; i < here.size(); ++i) accumulate(here[i], sums[i]);
+      e_.end_loop();
+      for (size_t i = 0; i < here.size(); ++i)
+        e_.set(here[i], e_.named(total(here[i], sums[i]), dag_.nodes[at(here[i])].name));
+    }
+    std::vector<int> inner, outer;
+    for (int m : stores_) (e_.stored_along_columns(m) ? inner : outer).push_back(m);
+    if (!inner.empty()) {
+      e_.begin_loop(head, columns_of_(start));
+      for (int m : inner) e_.store(m);
+      e_.end_loop();
+    }
+    for (int m : outer) e_.store(m);
+  }
+
+  std::string initial(int m) {
+    const DagNode& n = dag_.nodes[at(m)];
+    return fmt::format("tl.full({}, {}, tl.{})", e_.tile_shape, Emitter::identity(n),
+                       info(Emitter::reduction_type(n)).triton);
+  }
+
+  void accumulate(int m, const std::string& sum) {
+    const DagNode& n = dag_.nodes[at(m)];
+    Text v = e_.reduced(m);
+    const std::string text = e_.spread(v, t_level(), 7);
+    if (n.op == ExprOp::kSum)
+      e_.line(fmt::format("{} += {}", sum, text));
+    else
+      e_.line(fmt::format("{} = {}({}, {})", sum, e_.extreme(n), sum, text));
+  }
+
+  unsigned t_level() const { return e_.two_ranges ? kWhole : kAlongColumns; }
+
+  Text total(int m, const std::string& sum) {
+    Text acc;
+    acc.text = sum;
+    acc.type = Emitter::reduction_type(dag_.nodes[at(m)]);
+    acc.level = t_level();
+    return e_.combine(m, acc);
+  }
+
+  const WriteRequest& r_;
+  const Dag& dag_;
+  const Cluster& c_;
+  Group& group_;
+  Emitter e_;
+  std::vector<Access> loads_, writes_, all_;
+  std::vector<int> stores_;
+  std::vector<Run> kept_, reduced_;
+  int widest_ = 1;
+  std::string rows_name_;
+  std::function<std::vector<std::string>(const std::string&)> columns_of_;
+  std::vector<std::string> column_lines_;
+  bool decomposed_ = false;
+};
+
+}  // namespace
+
+int64_t power_of_two(int64_t n) {
+  int64_t p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
+int64_t cdiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+std::string cluster_name(const WriteRequest& r) {
+  std::vector<int> origins;
+  for (int m : r.cluster.members) {
+    const int o = r.dag.nodes[at(m)].origin;
+    if (std::find(origins.begin(), origins.end(), o) == origins.end()) origins.push_back(o);
+  }
+  std::sort(origins.begin(), origins.end());
+  constexpr size_t kMostWords = 4;
+  std::string out;
+  for (size_t i = 0; i < origins.size(); ++i) {
+    if (i == kMostWords) {
+      out += "_and_more";
+      break;
+    }
+    const Node& n = r.graph.nodes[at(origins[i])];
+    out += (out.empty() ? "" : "_") + std::string(n.op == ExprOp::kCall ? n.attributes.function->name : name(n.op));
+  }
+  return out;
+}
+
+std::string cluster_comment(const WriteRequest& r) {
+  std::string reads, writes;
+  std::vector<int> seen;
+  for (int m : r.cluster.members) {
+    const DagNode& n = r.dag.nodes[at(m)];
+    for (const Operand& o : n.operands) {
+      if (o.is_number() || r.cluster.contains(o.node) || std::find(seen.begin(), seen.end(), o.node) != seen.end())
+        continue;
+      seen.push_back(o.node);
+      const DagNode& from = r.dag.nodes[at(o.node)];
+      reads += fmt::format("{}{}{}{}", reads.empty() ? "" : ", ", from.name.empty() ? "" : from.name + " ",
+                           name(from.dtype), to_string(from.shape));
+    }
+    if (r.grouping.stored[at(m)])
+      writes += fmt::format("{}{}{}", writes.empty() ? "" : ", ", name(n.dtype), to_string(n.shape));
+  }
+  return fmt::format("# {}: {} -> {}\n", cluster_name(r), reads, writes);
+}
+
+Status write_loops(const WriteRequest& request, Group& group) { return LoopWriter(request, group).write(); }
+
+}  // namespace kiln::fusion

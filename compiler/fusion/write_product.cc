@@ -1,0 +1,346 @@
+// Kernels of products: blocks through tensor descriptors by programs that stay where the hardware has that, else
+// pointers and a program per tile. What follows the product is computed on its sum before it is rounded.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/fusion/emitter.h"
+#include "compiler/fusion/writer.h"
+#include "compiler/target/target.h"
+#include "support/diag.h"
+#include "support/matmul_tile.h"
+
+namespace kiln::fusion {
+
+namespace {
+
+size_t at(int i) { return static_cast<size_t>(i); }
+
+/// A matrix whose rows or columns are contiguous and start at multiples of 16 bytes, as descriptors need.
+struct Block {
+  int64_t stride;   // of the other dimension
+  bool transposed;  // the first dimension is the contiguous one
+};
+
+class ProductWriter {
+ public:
+  ProductWriter(const WriteRequest& r, Group& group)
+      : r_(r), dag_(r.dag), c_(r.cluster), group_(group), e_(r.dag, r.grouping, r.cluster, r.value_of) {
+    group.kernel = e_.names.fresh(group.name + "_kernel");
+    for (int m : c_.members)
+      if (dag_.nodes[at(m)].kind == DagKind::kProduct) product_ = m;
+    const DagNode& p = node();
+    const size_t rank = p.shape.size();
+    m_ = p.shape[rank - 2];
+    n_ = p.shape[rank - 1];
+    k_ = p.operands[0].shape[rank - 1];
+    batch_ = rank == 3 ? p.shape[0] : 1;
+    sum_ = p.operand_type == DType::kF64 ? DType::kF64 : is_int(p.operand_type) ? DType::kI32 : DType::kF32;
+  }
+
+  Status write() {
+    for (int m : c_.members)
+      if (r_.grouping.stored[at(m)]) stores_.push_back(m);
+    const auto a = block(0), b = block(1);
+    const bool blocks = a && b && batch_ == 1 && persistent();
+    if (blocks)
+      by_blocks(*a, *b);
+    else
+      by_pointers();
+    group_.source = source_file(e_, cluster_comment(r_), group_.kernel, e_.lines());
+    group_.arguments = e_.arguments();
+    group_.shape = (batch_ > 1 ? fmt::format("{} of ", batch_) : "") + fmt::format("{} x {} x {}", m_, n_, k_);
+    return e_.problem();
+  }
+
+ private:
+  const DagNode& node() const { return dag_.nodes[at(product_)]; }
+
+  /// Whether this machine multiplies blocks of this type through descriptors.
+  bool persistent() const {
+    const target::Target* t = target::find(r_.machine.target);
+    const DType d = node().operand_type;
+    const bool type = is_half(d) || is_fp8(d) || d == DType::kI8 || (d == DType::kF32 && node().tf32);
+    // wgmma reads 32-bit and 8-bit operands only with k contiguous.
+    return t && t->has(target::kTma) && t->has(target::kWgmma) && type && m_ > 0 && n_ > 0;
+  }
+
+  std::optional<Block> block(size_t i) const {
+    const Operand& o = node().operands[i];
+    const DagNode& from = dag_.nodes[at(o.node)];
+    const size_t r = o.shape.size();
+    const int bytes = size_of(from.dtype);
+    const int alignment = from.kind == DagKind::kLeaf ? from.alignment : 16;
+    if (r != 2 || alignment % 16 || o.offset * bytes % 16) return std::nullopt;
+    for (bool transposed : {false, true}) {
+      const size_t outer = transposed ? 1 : 0, inner = 1 - outer;
+      if (o.strides[inner] != 1 && o.shape[inner] != 1) continue;
+      const int64_t stride = o.shape[outer] == 1 ? 16 : o.strides[outer];
+      const bool k_contiguous = (i == 0) != transposed;
+      if (stride * bytes % 16 || stride <= 0 || (bytes != 2 && !k_contiguous)) continue;
+      return Block{stride, transposed};
+    }
+    return std::nullopt;
+  }
+
+  std::string sum_name() const { return fmt::format("tl.{}", info(sum_).triton); }
+
+  /// The dimensions of the cluster that are the product's batch, rows and columns.
+  void bind(const std::string& batch, const std::string& rows, const std::string& columns) {
+    e_.index.resize(c_.dims.size());
+    e_.two_ranges = true;
+    e_.row_index = rows;
+    e_.column_index = columns;
+    const std::vector<int>& map = c_.map_of(product_);
+    const size_t r = map.size();
+    if (map[r - 2] >= 0) e_.index[at(map[r - 2])] = {rows, kAlongRows};
+    if (map[r - 1] >= 0) e_.index[at(map[r - 1])] = {columns, kAlongColumns};
+    if (r == 3 && map[0] >= 0) e_.index[at(map[0])] = {batch, kUniform};
+  }
+
+  Text accumulated(const std::string& acc) const {
+    Text t;
+    t.text = acc;
+    t.level = kWhole;
+    t.type = sum_;
+    const DType result = register_type(node().dtype);
+    if (t.type == result) return t;
+    t.text += fmt::format(".to(tl.{})", info(result).triton);
+    t.type = result;
+    return t;
+  }
+
+  std::string dot(const std::string& a, const std::string& b, const std::string& acc) const {
+    const bool ieee = node().operand_type == DType::kF32 && !node().tf32;
+    const std::string precision = ieee ? ", input_precision=\"ieee\"" : "";
+    const std::string type = sum_ == DType::kF32 ? "" : fmt::format(", out_dtype={}", sum_name());
+    return fmt::format("{} = tl.dot({}, {}, {}{}{})", acc, a, b, acc, precision, type);
+  }
+
+  /// Offsets beyond 32 bits: of operands, and of what the epilogue reads and writes.
+  bool wide() const {
+    int64_t reach = batch_ * std::max(m_ * n_, std::max(m_ * k_, k_ * n_));
+    for (int m : c_.members)
+      for (const Operand& o : dag_.nodes[at(m)].operands) {
+        int64_t last = 0;
+        for (size_t d = 0; !o.is_number() && d < o.shape.size(); ++d) last += o.shape[d] * std::abs(o.strides[d]);
+        reach = std::max(reach, last);
+      }
+    return reach + (1 << 20) >= int64_t{1} << 31;
+  }
+
+  std::string fresh(const std::string& hint) { return e_.names.fresh(hint); }
+
+  // --- programs that stay, blocks through descriptors
+
+  /// Outputs that rows of blocks can be written to.
+  bool by_descriptor(int m) const {
+    const DagNode& n = dag_.nodes[at(m)];
+    return n.shape.size() == 2 && n.shape == node().shape && n_ * size_of(n.dtype) % 16 == 0 && n.dtype != DType::kI1;
+  }
+
+  void by_blocks(const Block& a, const Block& b) {
+    int result_bytes = 0;
+    for (int m : stores_)
+      if (by_descriptor(m)) result_bytes += size_of(dag_.nodes[at(m)].dtype);
+    const int operand_bytes = size_of(node().operand_type);
+    const std::vector<MatmulTile> tiles =
+        rank_tiles(m_, n_, operand_bytes, std::max(result_bytes, 1), r_.machine.multiprocessors);
+    const MatmulTile t = tiles.at(0);
+    auto programs = [&](const MatmulTile& tile) {
+      return std::min<int64_t>(cdiv(m_, tile.m) * cdiv(n_, tile.n), r_.machine.multiprocessors);
+    };
+    const std::string m = e_.dimension(m_, "M"), n = e_.dimension(n_, "N"), k = e_.dimension(k_, "K");
+    const std::string block_m = e_.constant(t.m, "BLOCK_M"), block_n = e_.constant(t.n, "BLOCK_N"),
+                      block_k = e_.constant(t.k, "BLOCK_K"), group_m = e_.constant(t.group_m, "GROUP_M"),
+                      stay = e_.constant(programs(t), "NUM_PROGRAMS");
+    auto descriptor = [&](const std::string& hint, const std::string& pointer, bool transposed, const std::string& rows,
+                          const std::string& columns, const std::string& stride, const std::string& block_rows,
+                          const std::string& block_columns) {
+      const std::string name = fresh(hint);
+      e_.line(transposed ? fmt::format("{} = tl.make_tensor_descriptor({}, [{}, {}], [{}, 1], [{}, {}])", name, pointer,
+                                       columns, rows, stride, block_columns, block_rows)
+                         : fmt::format("{} = tl.make_tensor_descriptor({}, [{}, {}], [{}, 1], [{}, {}])", name, pointer,
+                                       rows, columns, stride, block_rows, block_columns));
+      return name;
+    };
+    const Operand &left = node().operands[0], &right = node().operands[1];
+    const std::string a_desc = descriptor("a_desc", e_.pointer(left.node, left.offset, false), a.transposed, m, k,
+                                          e_.dimension(a.stride, "stride_a"), block_m, block_k);
+    const std::string b_desc = descriptor("b_desc", e_.pointer(right.node, right.offset, false), b.transposed, k, n,
+                                          e_.dimension(b.stride, "stride_b"), block_k, block_n);
+    std::vector<std::string> out_desc(stores_.size());
+    for (size_t i = 0; i < stores_.size(); ++i)
+      if (by_descriptor(stores_[i]))
+        out_desc[i] = descriptor("out_desc", e_.pointer(stores_[i], 0, true), false, m, n, n, block_m, block_n);
+    const std::string tiles_m = fresh("tiles_m"), tiles_n = fresh("tiles_n"), steps = fresh("steps");
+    e_.line(fmt::format("{} = tl.cdiv({}, {})", tiles_m, m, block_m));
+    e_.line(fmt::format("{} = tl.cdiv({}, {})", tiles_n, n, block_n));
+    e_.line(fmt::format("{} = tl.cdiv({}, {})", steps, k, block_k));
+    const std::string tile = fresh("tile"), tile_m = fresh("tile_m"), tile_n = fresh("tile_n"), row = fresh("row"),
+                      column = fresh("column"), acc = fresh("acc"), step = fresh("step");
+    e_.use_helpers("tile_of(");
+    e_.begin_loop(
+        fmt::format("for {} in tl.range(tl.program_id(0), {} * {}, {}):", tile, tiles_m, tiles_n, stay),
+        {fmt::format("{}, {} = tile_of({}, {}, {}, {})", tile_m, tile_n, tile, tiles_m, tiles_n, group_m),
+         fmt::format("{} = {} * {}", row, tile_m, block_m), fmt::format("{} = {} * {}", column, tile_n, block_n),
+         fmt::format("{} = tl.zeros(({}, {}), dtype={})", acc, block_m, block_n, sum_name()),
+         fmt::format("for {} in range({}):", step, steps)},
+        false);
+    auto loaded = [&](const std::string& hint, const std::string& desc, bool transposed, std::string first,
+                      std::string second) {
+      if (transposed) std::swap(first, second);
+      const std::string name = fresh(hint);
+      e_.line(fmt::format("    {} = {}.load([{}, {}]){}", name, desc, first, second, transposed ? ".T" : ""));
+      return name;
+    };
+    const std::string depth = fmt::format("{} * {}", step, block_k);
+    const std::string a_block = loaded("a", a_desc, a.transposed, row, depth);
+    const std::string b_block = loaded("b", b_desc, b.transposed, depth, column);
+    e_.line("    " + dot(a_block, b_block, acc));
+    // Ranges of rows and columns, for what is not read or written in blocks.
+    const bool only_blocks = std::all_of(out_desc.begin(), out_desc.end(), [](const auto& d) { return !d.empty(); });
+    const bool reads = external_reads();
+    std::string rows, columns;
+    if (reads || !only_blocks) {
+      rows = fresh("rows");
+      columns = fresh("columns");
+      const std::string to = wide() ? ".to(tl.int64)" : "";
+      e_.line(fmt::format("{} = {} + tl.arange(0, {}){}", rows, row, block_m, to));
+      e_.line(fmt::format("{} = {} + tl.arange(0, {}){}", columns, column, block_n, to));
+      if (m_ % t.m || differs(tiles, m_, &MatmulTile::m)) e_.row_mask = "(" + rows + " < " + m + ")";
+      if (n_ % t.n || differs(tiles, n_, &MatmulTile::n)) e_.column_mask = "(" + columns + " < " + n + ")";
+    }
+    bind("", rows, columns);
+    e_.set(product_, accumulated(acc));
+    for (size_t i = 0; i < stores_.size(); ++i) {
+      if (out_desc[i].empty()) {
+        e_.store(stores_[i]);
+        continue;
+      }
+      Text value = e_.value(stores_[i]);
+      const DType type = dag_.nodes[at(stores_[i])].dtype;
+      std::string text = e_.spread(value, kWhole, value.type == type ? 0 : 10);
+      if (value.type != type) text += fmt::format(".to(tl.{})", info(type).triton);
+      e_.line(fmt::format("{}.store([{}, {}], {})", out_desc[i], row, column, text));
+    }
+    e_.end_loop();
+    group_.grid = {programs(t), 1, 1};
+    group_.num_warps = t.warps;
+    group_.num_stages = t.stages;
+    for (const MatmulTile& other : tiles)
+      if (!(other == t))
+        group_.configurations.push_back({{{block_m, other.m}, {block_n, other.n}, {stay, programs(other)}},
+                                         {programs(other), 1, 1},
+                                         other.warps,
+                                         other.stages});
+  }
+
+  /// Whether some tile of the list leaves part of a block outside.
+  static bool differs(const std::vector<MatmulTile>& tiles, int64_t size, int MatmulTile::*side) {
+    return std::any_of(tiles.begin(), tiles.end(), [&](const MatmulTile& t) { return size % (t.*side) != 0; });
+  }
+
+  bool external_reads() const {
+    for (int m : c_.members)
+      if (m != product_)
+        for (const Operand& o : dag_.nodes[at(m)].operands)
+          if (!o.is_number() && !c_.contains(o.node)) return true;
+    return false;
+  }
+
+  // --- a program per tile, pointers
+
+  void by_pointers() {
+    const int bytes = size_of(node().operand_type);
+    const bool gpu = r_.machine.gpu();
+    auto side = [](int64_t n, int64_t most) { return std::clamp<int64_t>(power_of_two(n), 16, most); };
+    // In full precision products are summed element by element, in registers: tiles are small.
+    const bool by_element = gpu && ((node().operand_type == DType::kF32 && !node().tf32) || bytes == 8);
+    const int64_t most = by_element ? 64 : 128, most_k = gpu ? (by_element ? 32 : 128 / bytes) : 64;
+    const int64_t bm = side(m_, most), bn = side(n_, most),
+                  bk = std::max<int64_t>(side(k_, most_k), bytes == 1 ? 32 : 16);
+    const std::string m = e_.dimension(m_, "M"), n = e_.dimension(n_, "N"), k = e_.dimension(k_, "K");
+    const std::string block_m = e_.constant(bm, "BLOCK_M"), block_n = e_.constant(bn, "BLOCK_N"),
+                      block_k = e_.constant(bk, "BLOCK_K"), group_m = e_.constant(8, "GROUP_M");
+    const std::string pid = fresh("pid"), tiles_m = fresh("tiles_m"), tiles_n = fresh("tiles_n");
+    e_.line(fmt::format("{} = tl.program_id(0)", pid));
+    e_.line(fmt::format("{} = tl.cdiv({}, {})", tiles_m, m, block_m));
+    e_.line(fmt::format("{} = tl.cdiv({}, {})", tiles_n, n, block_n));
+    std::string batch, tile = pid;
+    const std::string to = wide() ? ".to(tl.int64)" : "";
+    if (batch_ > 1) {
+      batch = fresh("batch");
+      tile = fmt::format("{} % ({} * {})", pid, tiles_m, tiles_n);
+      e_.line(fmt::format("{} = ({} // ({} * {})){}", batch, pid, tiles_m, tiles_n, to));
+    }
+    const std::string tile_m = fresh("tile_m"), tile_n = fresh("tile_n"), rows = fresh("rows"),
+                      columns = fresh("columns"), depth = fresh("depth");
+    e_.use_helpers("tile_of(");
+    e_.line(fmt::format("{}, {} = tile_of({}, {}, {}, {})", tile_m, tile_n, tile, tiles_m, tiles_n, group_m));
+    e_.line(fmt::format("{} = ({} * {} + tl.arange(0, {})){}", rows, tile_m, block_m, block_m, to));
+    e_.line(fmt::format("{} = ({} * {} + tl.arange(0, {})){}", columns, tile_n, block_n, block_n, to));
+    e_.line(fmt::format("{} = tl.arange(0, {}){}", depth, block_k, to));
+    if (m_ % bm) e_.row_mask = fresh("in_rows"), e_.line(fmt::format("{} = {} < {}", e_.row_mask, rows, m));
+    if (n_ % bn) e_.column_mask = fresh("in_columns"), e_.line(fmt::format("{} = {} < {}", e_.column_mask, columns, n));
+    const Operand &left = node().operands[0], &right = node().operands[1];
+    auto stride = [&](int64_t s, const std::string& hint) { return s == 1 ? "" : " * " + e_.dimension(s, hint); };
+    const size_t r = left.shape.size();
+    auto base = [&](const Operand& o, const std::string& hint) {
+      std::string p = e_.pointer(o.node, o.offset, false);
+      if (batch_ > 1 && o.strides[0] != 0) p += fmt::format(" + {}{}", batch, stride(o.strides[0], hint));
+      return p;
+    };
+    const std::string a_ptrs = fresh("a_ptrs"), b_ptrs = fresh("b_ptrs"), acc = fresh("acc"), step = fresh("step"),
+                      a = fresh("a"), b = fresh("b");
+    const std::string a_deep = stride(left.strides[r - 1], "stride_ak"),
+                      b_deep = stride(right.strides[r - 2], "stride_bk");
+    e_.line(fmt::format("{} = {} + {}[:, None]{} + {}[None, :]{}", a_ptrs, base(left, "stride_ab"), rows,
+                        stride(left.strides[r - 2], "stride_am"), depth, a_deep));
+    e_.line(fmt::format("{} = {} + {}[:, None]{} + {}[None, :]{}", b_ptrs, base(right, "stride_bb"), depth, b_deep,
+                        columns, stride(right.strides[r - 1], "stride_bn")));
+    e_.line(fmt::format("{} = tl.zeros(({}, {}), dtype={})", acc, block_m, block_n, sum_name()));
+    const bool ragged = k_ % bk != 0;
+    auto loaded = [&](const std::string& ptrs, const std::string& side_mask, const std::string& depth_mask) {
+      std::string mask = side_mask;
+      if (ragged) mask += (mask.empty() ? "" : " & ") + depth_mask;
+      return mask.empty()
+                 ? fmt::format("tl.load({})", ptrs)
+                 : fmt::format("tl.load({}, mask={}, other={})", ptrs, mask, is_int(node().operand_type) ? "0" : "0.0");
+    };
+    const std::string rest = ragged ? fresh("rest") : "";
+    e_.line(fmt::format("for {} in range(0, tl.cdiv({}, {})):", step, k, block_k));
+    if (ragged) e_.line(fmt::format("    {} = {} - {} * {}", rest, k, step, block_k));
+    e_.line(fmt::format("    {} = {}", a,
+                        loaded(a_ptrs, e_.row_mask.empty() ? "" : e_.row_mask + "[:, None]",
+                               fmt::format("({}[None, :] < {})", depth, rest))));
+    e_.line(fmt::format("    {} = {}", b,
+                        loaded(b_ptrs, e_.column_mask.empty() ? "" : e_.column_mask + "[None, :]",
+                               fmt::format("({}[:, None] < {})", depth, rest))));
+    e_.line("    " + dot(a, b, acc));
+    e_.line(fmt::format("    {} += {}{}", a_ptrs, block_k, a_deep));
+    e_.line(fmt::format("    {} += {}{}", b_ptrs, block_k, b_deep));
+    bind(batch, rows, columns);
+    e_.set(product_, accumulated(acc));
+    for (int s : stores_) e_.store(s);
+    group_.grid = {batch_ * cdiv(m_, bm) * cdiv(n_, bn), 1, 1};
+    group_.num_warps = bm * bn >= 128 * 128 ? 8 : 4;
+    group_.num_stages = 4;
+  }
+
+  const WriteRequest& r_;
+  const Dag& dag_;
+  const Cluster& c_;
+  Group& group_;
+  Emitter e_;
+  int product_ = -1;
+  int64_t m_ = 0, n_ = 0, k_ = 0, batch_ = 1;
+  DType sum_ = DType::kF32;
+  std::vector<int> stores_;
+};
+
+}  // namespace
+
+Status write_product(const WriteRequest& request, Group& group) { return ProductWriter(request, group).write(); }
+
+}  // namespace kiln::fusion

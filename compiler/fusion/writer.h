@@ -1,0 +1,34 @@
+// The kernels of clusters: their tiles and grids, and their sources.
+#pragma once
+#include <vector>
+
+#include "compiler/fusion/grouping.h"
+#include "compiler/fusion/plan.h"
+#include "kiln/result.h"
+
+namespace kiln::fusion {
+
+struct WriteRequest {
+  const Graph& graph;
+  const Dag& dag;
+  const Grouping& grouping;
+  const Cluster& cluster;
+  const Machine& machine;
+  const std::vector<int>& value_of;  // per node of the dag: its value in the plan
+};
+
+/// Fills the group's kernel, source, arguments, grid and warps. Elements, and rows with their reductions.
+Status write_loops(const WriteRequest& request, Group& group);
+/// A product and its epilogue.
+Status write_product(const WriteRequest& request, Group& group);
+
+/// "add_gelu": the operations in words, for names of kernels.
+std::string cluster_name(const WriteRequest& request);
+/// The comment at the top of a source: what it computes, of which shapes.
+std::string cluster_comment(const WriteRequest& request);
+
+/// Rounded up to a power of two, at least 1.
+int64_t power_of_two(int64_t n);
+int64_t cdiv(int64_t a, int64_t b);
+
+}  // namespace kiln::fusion

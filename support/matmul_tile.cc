@@ -1,0 +1,56 @@
+#include "support/matmul_tile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kiln {
+
+namespace {
+
+constexpr int64_t kSharedBytes = 225 << 10;      // of a Hopper block, but for barriers
+constexpr int64_t kMostStagingBytes = 64 << 10;  // of a result on its way out: larger ones leave in parts
+constexpr int kFewestStages = 3, kMostStages = 8;
+
+/// Tiles, and the share of the tensor cores' speed that each keeps busy (H200, long K). Small tiles take more of K at a
+/// time, as they wait more often than they multiply.
+struct TileSpeed {
+  int m, n, warps;
+  int row_bytes;  // of a row of A or B in one stage: whole swizzle patterns of 128
+  double share;
+};
+constexpr TileSpeed kTiles[] = {
+    {128, 256, 8, 128, 1.0}, {128, 128, 8, 128, 0.90}, {64, 256, 4, 128, 0.85}, {128, 64, 8, 256, 0.72},
+    {64, 128, 4, 128, 0.68}, {64, 64, 4, 256, 0.45},   {64, 32, 4, 256, 0.28},  {16, 64, 4, 256, 0.15},
+};
+
+int64_t cdiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+std::string to_string(const MatmulTile& t) {
+  return fmt::format("{}x{}x{}, {} stages, {} warps", t.m, t.n, t.k, t.stages, t.warps);
+}
+
+std::vector<MatmulTile> rank_tiles(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors) {
+  std::vector<std::pair<double, MatmulTile>> ranked;
+  for (const TileSpeed& t : kTiles) {
+    const int64_t stage = int64_t{t.m + t.n} * t.row_bytes,
+                  staging = std::min(int64_t{t.m} * t.n * result_bytes, kMostStagingBytes);
+    const auto stages = static_cast<int>(std::min<int64_t>(kMostStages, (kSharedBytes - staging) / stage));
+    if (stages < kFewestStages) continue;
+    const int64_t rounds = cdiv(cdiv(m, t.m) * cdiv(n, t.n), multiprocessors);
+    const double time = static_cast<double>(rounds) * t.m * t.n / t.share;
+    ranked.push_back({time, {t.m, t.n, t.row_bytes / operand_bytes, stages, t.warps, 8}});
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<MatmulTile> out;
+  for (const auto& [time, tile] : ranked) out.push_back(tile);
+  return out;
+}
+
+MatmulTile choose_tile(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors) {
+  return rank_tiles(m, n, operand_bytes, result_bytes, multiprocessors).at(0);
+}
+
+}  // namespace kiln

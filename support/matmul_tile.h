@@ -1,0 +1,26 @@
+// Tiles of matrix products on Hopper: the one table from which kernels and the fuser choose.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kiln {
+
+/// A tile of the product, and how a program makes it.
+struct MatmulTile {
+  int m = 0, n = 0, k = 0;  // elements; k: of one stage
+  int stages = 0, warps = 0, group_m = 8;
+  bool operator==(const MatmulTile&) const = default;
+};
+/// "128x256x64, 3 stages, 8 warps".
+std::string to_string(const MatmulTile& tile);
+
+/// The tiles that fit a block's shared memory, with k and stages as the bytes of the elements allow; the one that takes
+/// the least time for a product [m, k] · [k, n] on `multiprocessors` first, by the number of rounds and a table of how
+/// fast each tile goes on Hopper.
+std::vector<MatmulTile> rank_tiles(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors);
+
+/// The first of them.
+MatmulTile choose_tile(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors);
+
+}  // namespace kiln
