@@ -21,7 +21,9 @@ constexpr uint64_t kRegisterBits = 256;
 bool is_broadcast(const llvm::Value* v) {
   auto* type = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
   auto* constant = llvm::dyn_cast<llvm::Constant>(v);
-  if (!type || !constant || !type->getElementType()->isFloatingPointTy() || constant->isNullValue()) return false;
+  if (!type || !constant || constant->isNullValue()) return false;
+  // Not halves: without AVX512-FP16 no vector register holds them for an asm operand.
+  if (!type->getElementType()->isFloatTy() && !type->getElementType()->isDoubleTy()) return false;
   return type->getPrimitiveSizeInBits().getFixedValue() % kRegisterBits == 0 && constant->getSplatValue() != nullptr;
 }
 
