@@ -391,6 +391,7 @@ Text Emitter::apply(const DagNode& n, int node, std::vector<Text> in) {
   }
   const ExprOpInfo& row = info(n.op);
   const std::string pattern(is_int(type) && !row.int_text.empty() ? row.int_text : row.text);
+  if (pattern == "{0}") return converted(converted(std::move(in[0]), type), register_type(n.dtype));
   use_helpers(pattern);
 
   bool all_numbers = true;

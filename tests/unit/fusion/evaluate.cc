@@ -293,8 +293,8 @@ class Evaluator {
         for (double sign : {-1.0, 1.0}) {
           if (e[k] == 0) continue;
           std::vector<double> moved = x;
-          moved[k] += sign * e[k];
-          const double off = std::abs(f(moved) - out.value[i]);
+          moved[k] += sign * 4 * e[k];
+          const double off = std::abs(f(moved) - out.value[i]) / 4;  // the check allows four times the bound
           most = std::max(most, std::isnan(off) ? std::numeric_limits<double>::infinity() : off);
         }
         bound += most;
@@ -302,6 +302,11 @@ class Evaluator {
       // Functions lose digits of their own near their zeros.
       if (is_float(n.dtype) && info(n.op).flop > 1)
         bound += 4 * epsilon(n.dtype == DType::kF64 ? n.dtype : DType::kF32);
+      // A float outside of an integer type converts to anything.
+      const DType from = nodes[0]->dtype;
+      if (n.op == ExprOp::kCast && is_float(from) && is_int(n.dtype) && n.dtype != DType::kI1 &&
+          std::trunc(x[0]) != out.value[i])
+        bound = std::numeric_limits<double>::infinity();
       out.error[i] = bound;
     }
   }
