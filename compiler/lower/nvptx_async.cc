@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "compiler/analysis/shared_memory.h"
 #include "compiler/layout/algebra.h"
 #include "compiler/lower/nvptx_lowering.h"
 #include "support/diag.h"
@@ -17,16 +18,11 @@ using llvm::Value;
 
 namespace {
 
-constexpr int64_t kBarrierBytes = 8;
 constexpr unsigned kClusterSpace = 7;
-
-int64_t copy_bytes(const ir::Type& handle) {
-  return handle.form == ir::Form::kBarrier ? kBarrierBytes : handle.shape.numel() * size_of(handle.dtype);
-}
 
 /// What a tile of shared memory must be aligned to, so that the bits that its swizzle asks are those of the address.
 int64_t alignment(const ir::Type& handle) {
-  if (handle.form == ir::Form::kBarrier) return kBarrierBytes;
+  if (handle.form == ir::Form::kBarrier) return analysis::kBarrierBytes;
   int64_t bytes = 128;  // TMA's
   const auto bases = handle.layout->bases(layout::In::kOffset);
   for (size_t bit = 0; bit < bases.size(); ++bit)
@@ -49,7 +45,7 @@ Status lower_shared_alloc(Lowering& l, const ir::Op& op) {
   KILN_ASSERT(op.has(AttrName::kSharedOffset), "shared memory without a place: {}", ir::print(op));
   const int64_t offset = op.int_attr(AttrName::kSharedOffset);
   const int64_t wanted = alignment(type);
-  if (offset % wanted || offset + type.copies * copy_bytes(type) > l.source.shared_bytes)
+  if (offset % wanted || offset + analysis::shared_bytes(type) > l.source.shared_bytes)
     return error_at(op.range, ErrorKind::kInternal, "{} at {} of {} bytes of shared memory must be a multiple of {}",
                     ir::to_string(type), offset, l.source.shared_bytes, wanted);
   l.values[op.result()] = {l.b.getInt32(static_cast<uint32_t>(offset))};
@@ -57,7 +53,7 @@ Status lower_shared_alloc(Lowering& l, const ir::Op& op) {
 }
 
 void lower_shared_view(Lowering& l, const ir::Op& op) {
-  const auto bytes = static_cast<uint32_t>(copy_bytes(op.result()->type));
+  const auto bytes = static_cast<uint32_t>(analysis::shared_stride(op.result()->type));
   Value* step = l.b.CreateMul(l.of(op.operand(1))[0], l.b.getInt32(bytes), "", true, true);
   l.values[op.result()] = {l.b.CreateAdd(l.of(op.operand(0))[0], step, "", true, true)};
 }
@@ -69,7 +65,7 @@ void lower_mbarrier(Lowering& l, const ir::Op& op) {
       l.when(l.leader(), [&] {
         for (int i = 0; i < op.operand(0)->type.copies; ++i)
           b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_init_shared,
-                            {l.shared(l.of(op.operand(0))[0], kBarrierBytes * i),
+                            {l.shared(l.of(op.operand(0))[0], analysis::kBarrierBytes * i),
                              b.getInt32(static_cast<uint32_t>(op.int_attr(AttrName::kCount)))});
         b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
         b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta, {});
