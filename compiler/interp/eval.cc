@@ -431,25 +431,8 @@ void eval_lanes(const ir::Op& op, std::span<const uint64_t* const> operands, int
     case OpKind::kMakeDescriptor:
     case OpKind::kDescriptorLoad:
     case OpKind::kDescriptorStore:
-    case OpKind::kWarpSpecialize:
-    case OpKind::kSharedAlloc:
-    case OpKind::kSharedView:
-    case OpKind::kSharedTrans:
-    case OpKind::kSharedLoad:
-    case OpKind::kSharedStore:
-    case OpKind::kAsyncCopy:
-    case OpKind::kAsyncCommit:
-    case OpKind::kAsyncWait:
-    case OpKind::kMbarrierInit:
-    case OpKind::kMbarrierExpect:
-    case OpKind::kMbarrierArrive:
-    case OpKind::kMbarrierWait:
-    case OpKind::kTmaLoad:
-    case OpKind::kTmaStore:
-    case OpKind::kTmaStoreWait:
-    case OpKind::kFenceAsync:
-    case OpKind::kWgmma:
-    case OpKind::kWgmmaWait:
+#define KILN_MACHINE_OP(id, ...) case OpKind::k##id:
+#include "compiler/ir/ops.def"
       break;
   }
   KILN_UNREACHABLE("{} has no scalar meaning", info(op.kind).mnemonic);

@@ -189,25 +189,8 @@ class Machine {
 #undef KILN_ELEMENTWISE
             // clang-format on
             break;
-      case OpKind::kWarpSpecialize:
-      case OpKind::kSharedAlloc:
-      case OpKind::kSharedView:
-      case OpKind::kSharedTrans:
-      case OpKind::kSharedLoad:
-      case OpKind::kSharedStore:
-      case OpKind::kAsyncCopy:
-      case OpKind::kAsyncCommit:
-      case OpKind::kAsyncWait:
-      case OpKind::kMbarrierInit:
-      case OpKind::kMbarrierExpect:
-      case OpKind::kMbarrierArrive:
-      case OpKind::kMbarrierWait:
-      case OpKind::kTmaLoad:
-      case OpKind::kTmaStore:
-      case OpKind::kTmaStoreWait:
-      case OpKind::kFenceAsync:
-      case OpKind::kWgmma:
-      case OpKind::kWgmmaWait:
+#define KILN_MACHINE_OP(id, ...) case OpKind::k##id:
+#include "compiler/ir/ops.def"
         KILN_UNREACHABLE("{} is played by run_distributed", info(op.kind).mnemonic);
     }
     KILN_UNREACHABLE("{} in the interpreter", info(op.kind).mnemonic);

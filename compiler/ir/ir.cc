@@ -12,8 +12,8 @@ namespace {
 constexpr OpInfo kOps[] = {
 #define KILN_OP(e, mnemonic, min_operands, max_operands, results, regions, traits, attrs) \
   {mnemonic, min_operands, max_operands, results, regions, traits, attrs},
+#define KILN_ALL_OPS
 #include "compiler/ir/ops.def"
-#undef KILN_OP
 };
 
 constexpr std::string_view kAttrs[] = {

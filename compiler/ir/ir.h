@@ -26,8 +26,8 @@ class Module;
 
 enum class OpKind : uint8_t {
 #define KILN_OP(e, mnemonic, min_operands, max_operands, results, regions, traits, attrs) k##e,
+#define KILN_ALL_OPS
 #include "compiler/ir/ops.def"
-#undef KILN_OP
 };
 
 struct OpInfo {

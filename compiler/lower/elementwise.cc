@@ -444,25 +444,8 @@ struct Emit {
       case OpKind::kMakeDescriptor:
       case OpKind::kDescriptorLoad:
       case OpKind::kDescriptorStore:
-      case OpKind::kWarpSpecialize:
-      case OpKind::kSharedAlloc:
-      case OpKind::kSharedView:
-      case OpKind::kSharedTrans:
-      case OpKind::kSharedLoad:
-      case OpKind::kSharedStore:
-      case OpKind::kAsyncCopy:
-      case OpKind::kAsyncCommit:
-      case OpKind::kAsyncWait:
-      case OpKind::kMbarrierInit:
-      case OpKind::kMbarrierExpect:
-      case OpKind::kMbarrierArrive:
-      case OpKind::kMbarrierWait:
-      case OpKind::kTmaLoad:
-      case OpKind::kTmaStore:
-      case OpKind::kTmaStoreWait:
-      case OpKind::kFenceAsync:
-      case OpKind::kWgmma:
-      case OpKind::kWgmmaWait:
+#define KILN_MACHINE_OP(id, ...) case OpKind::k##id:
+#include "compiler/ir/ops.def"
         break;
     }
     KILN_UNREACHABLE("{} is not elementwise", ir::print(op));

@@ -36,7 +36,7 @@ std::string table() {
              "**\n\n| op | operands | results | traits | attributes | |\n|---|---|---|---|---|---|\n";
       continue;
     }
-    if (!line.starts_with("KILN_OP(")) continue;
+    if (!line.starts_with("KILN_OP(") && !line.starts_with("KILN_MACHINE_OP(")) continue;
     const size_t quote = line.find('"');
     const std::string mnemonic = line.substr(quote + 1, line.find('"', quote + 1) - quote - 1);
     const auto kind = parse_op_kind(mnemonic);
