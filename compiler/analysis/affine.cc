@@ -134,17 +134,23 @@ Tile product(Tile a, Tile b) {
   return a;
 }
 
+/// The one dimension along which the tile counts up by one, and does not wrap.
+std::optional<size_t> counting_dim(const AffineTile& tile) {
+  std::optional<size_t> counting;
+  for (size_t d = 0; d < tile.steps.size(); ++d) {
+    if (tile.steps[d].is_zero()) continue;
+    if (counting || tile.steps[d] != Polynomial(1) || tile.wraps[d]) return std::nullopt;
+    counting = d;
+  }
+  return counting;
+}
+
 /// x % n where one dimension counts up by one.
 Tile wrapped(Tile x, const Tile& n) {
   if (!x || !n || !n->is_uniform() || x->base) return std::nullopt;
-  int moving = -1;
-  for (size_t d = 0; d < x->steps.size(); ++d) {
-    if (x->steps[d].is_zero()) continue;
-    if (moving >= 0 || x->steps[d] != Polynomial(1) || x->wraps[d]) return std::nullopt;
-    moving = static_cast<int>(d);
-  }
-  if (moving < 0) return std::nullopt;
-  x->wraps[static_cast<size_t>(moving)] = n->start;
+  const auto dim = counting_dim(*x);
+  if (!dim) return std::nullopt;
+  x->wraps[*dim] = n->start;
   return x;
 }
 
@@ -264,14 +270,9 @@ bool add_bounds(const Value* mask, std::vector<IndexBound>& bounds) {
       Tile index = tile_of(op->operand(0)), limit = tile_of(op->operand(1));
       if (predicate == "gt") std::swap(index, limit);
       if (!index || !limit || index->base || limit->base || !limit->is_uniform()) return false;
-      int moving = -1;
-      for (size_t d = 0; d < index->steps.size(); ++d) {
-        if (index->steps[d].is_zero()) continue;
-        if (moving >= 0 || index->steps[d] != Polynomial(1) || index->wraps[d]) return false;
-        moving = static_cast<int>(d);
-      }
-      if (moving < 0) return false;
-      bounds.push_back({moving, index->start, limit->start});
+      const auto dim = counting_dim(*index);
+      if (!dim) return false;
+      bounds.push_back({static_cast<int>(*dim), index->start, limit->start});
       return true;
     }
     default:  // a condition that is no bound
