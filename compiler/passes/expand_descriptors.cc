@@ -5,6 +5,7 @@
 
 #include "compiler/analysis/tensor_map.h"
 #include "compiler/ir/builder.h"
+#include "compiler/layout/tensor_core.h"
 #include "compiler/passes/select_wgmma.h"
 
 namespace kiln::passes {
@@ -14,8 +15,6 @@ using ir::OpKind;
 using ir::Value;
 
 namespace {
-
-constexpr int kSmallestSwizzle = 32;  // bytes in a row of a staged block
 
 struct Access {
   Value* pointers;
@@ -80,7 +79,7 @@ Status expand_descriptors(ir::Module& module, const target::Target&) {
     const analysis::AxisAnalysis axis(module);
     for (const Op* op : accesses)
       if (op->kind == OpKind::kDescriptorStore && op->operand(0)->type.shape.rank == 2 &&
-          op->operand(1)->type.shape[1] * size_of(op->operand(1)->type.dtype) >= kSmallestSwizzle &&
+          layout::widest_swizzle(op->operand(1)->type.shape[1], op->operand(1)->type.element_bits()) != 0 &&
           analysis::has_tensor_map(*op->operand(0)->op, axis, /*stored=*/true))
         kept.insert(op);
   }

@@ -12,6 +12,7 @@
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/dce.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/passes/shared_handles.h"
 
 namespace kiln::passes {
 
@@ -118,10 +119,6 @@ class Loop {
     Value* step = loop_->operand(2);
     return b_.binary(OpKind::kAdd, iv, b_.binary(OpKind::kMul, step, number(step->type, n)));
   }
-  Value* next_slot(Value* slot) {
-    Value* next = b_.binary(OpKind::kAdd, slot, i32(1));
-    return b_.select(b_.cmp("eq", next, i32(stages_)), i32(0), next);
-  }
 
   // --- copies
 
@@ -130,19 +127,11 @@ class Loop {
     front.set_before(module_.body()->first);
     front.set_range(b_.range());
     for (const Op* load : loads_) {
-      const Type& type = load->result()->type;
-      const auto* layout =
-          module_.intern(layout::swizzled(type.shape.span(), type.element_bits(), swizzle_of(load), order_of(load)));
-      const Type ring = ir::shared_type(type.dtype, type.shape, layout, stages_);
+      const Type ring = swizzled_type(module_, load->result()->type, order_of(load), stages_);
       buffers_.push_back(front.create(OpKind::kSharedAlloc, {}, std::span(&ring, 1))->result());
     }
   }
 
-  Value* view(Value* buffer, Value* slot) {
-    Type one = buffer->type;
-    one.copies = 1;
-    return b_.create1(OpKind::kSharedView, {buffer, slot}, one);
-  }
   void wait(int64_t count) { b_.create(OpKind::kAsyncWait, {}, {}, {{AttrName::kCount, count}}); }
 
   /// The slice of the body, with `env` for the induction variable and the loop's values; then the copies of one
@@ -166,7 +155,7 @@ class Loop {
       Value* pointers = of(load->operand(0));
       Value* mask = b_.create1(OpKind::kSplat, {valid}, pointers->type.with_dtype(DType::kI1));
       if (load->operands.size() > 1) mask = b_.binary(OpKind::kAnd, of(load->operand(1)), mask);
-      Value* operands[] = {view(buffers_[i], slot), pointers, mask};
+      Value* operands[] = {view(b_, buffers_[i], slot), pointers, mask};
       b_.create(OpKind::kAsyncCopy, operands, {});
     }
     b_.create(OpKind::kAsyncCommit, {}, {});
@@ -212,8 +201,8 @@ class Loop {
     issue(env, runs(iv), write_slot);
     std::vector<Value*> yields;
     for (const Value* arg : carried) yields.push_back(env.at(arg));
-    yields.push_back(next_slot(read_slot_));
-    yields.push_back(next_slot(write_slot));
+    yields.push_back(next_slot(b_, read_slot_, stages_).slot);
+    yields.push_back(next_slot(b_, write_slot, stages_).slot);
     for (Value* v : yields) body_->terminator()->append_operand(v);
   }
 
@@ -231,7 +220,7 @@ class Loop {
       Op* load = loads_[i];
       b_.set_before(load);
       b_.set_range(load->range);
-      Value* handle = view(buffers_[i], read_slot_);
+      Value* handle = view(b_, buffers_[i], read_slot_);
       const std::vector<ir::Use> uses = load->result()->uses;
       for (const ir::Use& use : uses) {
         if (use.op->kind == OpKind::kConvertLayout) replace_conversion(use.op, handle);
@@ -247,11 +236,8 @@ class Loop {
 
   /// The conversions of a transposed tile read the transposed memory.
   void take_transposed(Op* trans, Value* handle) {
-    const auto& order = std::get<std::vector<int64_t>>(*trans->find(AttrName::kOrder));
     b_.set_before(trans);
-    Type type = handle->type.with_shape(trans->result()->type.shape);
-    type.layout = module_.intern(layout::transpose(*handle->type.layout, order));
-    Value* turned = b_.create1(OpKind::kSharedTrans, {handle}, type, {{AttrName::kOrder, order}});
+    Value* turned = transposed(b_, handle, std::get<std::vector<int64_t>>(*trans->find(AttrName::kOrder)));
     const std::vector<ir::Use> uses = trans->result()->uses;
     for (const ir::Use& use : uses)
       if (use.op->kind == OpKind::kConvertLayout) replace_conversion(use.op, turned);
@@ -280,7 +266,7 @@ bool may_run_ahead(const Op* loop) {
 }  // namespace
 
 Status pipeline_loads(ir::Module& module, const target::Target& target) {
-  if (!target.has(target::kCpAsync)) return {};
+  if (!target.has(target::kCpAsync) || !has_op(module, OpKind::kDot)) return {};
   std::vector<Op*> loops;
   ir::walk(module.body(), [&](Op* op) {
     if (op->kind == OpKind::kFor && may_run_ahead(op)) loops.push_back(op);

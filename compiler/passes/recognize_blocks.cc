@@ -62,7 +62,7 @@ class Recognizer {
 
  private:
   bool recognize(Op* dot) {
-    if (!fits_wgmma(*dot, module_.num_warps)) return false;
+    if (!fits_wgmma(*dot, module_.num_warps) && !fits_wgmma(*dot, module_.num_warps, /*swapped=*/true)) return false;
     std::vector<BlockAccess> found;
     for (int side : {0, 1}) {
       const Value* operand = dot->operand(side);
@@ -300,7 +300,7 @@ class Recognizer {
 }  // namespace
 
 Status recognize_blocks(ir::Module& module, const target::Target& target) {
-  if (target.has(target::kWgmma) && target.has(target::kTma)) Recognizer(module).run();
+  if (target.has(target::kWgmma) && target.has(target::kTma) && has_op(module, OpKind::kDot)) Recognizer(module).run();
   return {};
 }
 

@@ -21,6 +21,12 @@ Value* make_constant(ir::Builder& b, const ir::Type& type, uint64_t bits) {
   return b.constant_float(type, float_from_bits(type.dtype, bits));
 }
 
+bool has_op(ir::Module& module, ir::OpKind kind) {
+  bool found = false;
+  ir::walk(module.body(), [&](const ir::Op* op) { found |= op->kind == kind; });
+  return found;
+}
+
 void replace(Op* op, Value* value) {
   if (value->name.empty()) value->name = op->result()->name;
   ir::replace_all_uses(op->result(), value);

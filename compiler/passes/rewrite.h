@@ -11,6 +11,8 @@ std::optional<uint64_t> constant_of(const ir::Value* v);
 /// A constant of that type before the builder's insertion point; null for a NaN whose payload a constant cannot hold.
 ir::Value* make_constant(ir::Builder& b, const ir::Type& type, uint64_t bits);
 
+/// Whether the kernel has such an op, at any depth.
+bool has_op(ir::Module& module, ir::OpKind kind);
 /// Gives op's only result's uses (and its name, if the new value has none) to `value` and erases op.
 void replace(ir::Op* op, ir::Value* value);
 /// Removes a result that has no uses.

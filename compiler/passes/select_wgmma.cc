@@ -6,6 +6,8 @@
 
 #include "compiler/analysis/producer_slice.h"
 #include "compiler/analysis/tensor_map.h"
+#include "compiler/layout/tensor_core.h"
+#include "compiler/passes/rewrite.h"
 #include "compiler/passes/transpose_product.h"
 
 namespace kiln::passes {
@@ -35,7 +37,7 @@ BlockOperand turned(BlockOperand operand) {
 bool fits_memory(const BlockOperand& a, const BlockOperand& b, bool through_registers) {
   for (const BlockOperand* side : {&a, &b}) {
     const Type& block = side->load->result()->type;
-    if (block.shape[1] * size_of(block.dtype) < kSliceBytes) return false;
+    if (layout::widest_swizzle(block.shape[1], block.element_bits()) == 0) return false;
   }
   const Type& left = a.load->result()->type;
   return lies_for_wgmma(b, /*is_b=*/true) &&
@@ -132,7 +134,7 @@ BlockOperand block_operand(const Value* operand) {
 bool is_wgmma(const Op* op) { return op->kind == OpKind::kDot && op->text_or(AttrName::kMma, "") == kWgmma; }
 
 Status select_wgmma(ir::Module& module, const target::Target& target) {
-  if (!target.has(target::kWgmma) || !target.has(target::kTma)) return {};
+  if (!target.has(target::kWgmma) || !target.has(target::kTma) || !has_op(module, OpKind::kDot)) return {};
   for (const Candidate& c : candidates(module)) {
     const Op* loads[] = {c.a, c.b};
     if (!analysis::producer_slice(loads).ok()) continue;

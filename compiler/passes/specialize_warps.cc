@@ -11,6 +11,7 @@
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/select_wgmma.h"
+#include "compiler/passes/shared_handles.h"
 #include "support/diag.h"
 
 namespace kiln::passes {
@@ -27,6 +28,8 @@ namespace {
 constexpr int64_t kProducerWarps = 4;  // a warp group: registers are given up by whole groups
 
 /// The loads of one block of code, and the slots that they fill.
+constexpr int64_t kSwap[] = {1, 0};
+
 struct Ring {
   Block* block = nullptr;
   std::vector<Op*> loads;       // in order
@@ -129,10 +132,7 @@ class Specializer {
     for (Ring& ring : rings_) {
       for (Op* load : ring.loads) {
         const Type& t = load->result()->type;
-        constexpr int kOrder[] = {1, 0};
-        const int swizzle = layout::widest_swizzle(t.shape[1], t.element_bits());
-        const auto* layout = module_.intern(layout::swizzled(t.shape.span(), t.element_bits(), swizzle, kOrder));
-        ring.buffers.push_back(alloc(ir::shared_type(t.dtype, t.shape, layout, slots)));
+        ring.buffers.push_back(alloc(swizzled_type(module_, t, kRowMajor, slots)));
         ring.bytes += t.shape.numel() * size_of(t.dtype);
       }
       ring.full = alloc(ir::barrier_type(slots));
@@ -154,17 +154,10 @@ class Specializer {
     return places;
   }
 
-  Value* copy_of(Value* handle, Value* slot) {
-    Type one = handle->type;
-    one.copies = 1;
-    return b_.create1(OpKind::kSharedView, {handle, slot}, one);
-  }
-
   /// The next slot; a round further when that is the first.
   Place next(const Place& place) {
-    Value* slot = b_.binary(OpKind::kAdd, place.slot, number(1));
-    Value* wraps = b_.cmp("eq", slot, number(module_.num_stages));
-    return {b_.select(wraps, number(0), slot), b_.binary(OpKind::kXor, place.parity, b_.cast(wraps, DType::kI32))};
+    const NextSlot next = next_slot(b_, place.slot, module_.num_stages);
+    return {next.slot, b_.binary(OpKind::kXor, place.parity, b_.cast(next.wraps, DType::kI32))};
   }
 
   /// Rings whose block is in `op` at any depth, as indices.
@@ -234,15 +227,15 @@ class Specializer {
 
   void fill_slot(const Ring& ring, const Place& place) {
     b_.set_range(ring.loads.front()->range);
-    Value* empty = copy_of(ring.empty, place.slot);
+    Value* empty = view(b_, ring.empty, place.slot);
     Value* before = b_.binary(OpKind::kXor, place.parity, number(1));
     Value* wait[] = {empty, before};
     b_.create(OpKind::kMbarrierWait, wait, {});
-    Value* full = copy_of(ring.full, place.slot);
+    Value* full = view(b_, ring.full, place.slot);
     b_.create(OpKind::kMbarrierExpect, std::span(&full, 1), {}, {{AttrName::kBytes, ring.bytes}});
     for (size_t i = 0; i < ring.loads.size(); ++i) {
       const Op* load = ring.loads[i];
-      std::vector<Value*> operands = {copy_of(ring.buffers[i], place.slot), full, load->operand(0)};
+      std::vector<Value*> operands = {view(b_, ring.buffers[i], place.slot), full, load->operand(0)};
       for (size_t k = 1; k < load->operands.size(); ++k) {
         copy_needed(load->operands[k]);
         operands.push_back(copied(load->operands[k]));
@@ -321,9 +314,10 @@ class Specializer {
         const Place& place = places[static_cast<size_t>(ring - rings_.data())];
         b_.set_before(op);
         b_.set_range(op->range);
-        Value* wait[] = {copy_of(ring->full, place.slot), place.parity};
+        Value* wait[] = {view(b_, ring->full, place.slot), place.parity};
         b_.create(OpKind::kMbarrierWait, wait, {});
-        for (size_t i = 0; i < ring->loads.size(); ++i) blocks_[ring->loads[i]] = copy_of(ring->buffers[i], place.slot);
+        for (size_t i = 0; i < ring->loads.size(); ++i)
+          blocks_[ring->loads[i]] = view(b_, ring->buffers[i], place.slot);
       }
       if (is_wgmma(op))
         multiply(op);
@@ -333,7 +327,7 @@ class Specializer {
     if (ring) {
       Place& place = places[static_cast<size_t>(ring - rings_.data())];
       b_.set_before(block->terminator());
-      Value* empty = copy_of(ring->empty, place.slot);
+      Value* empty = view(b_, ring->empty, place.slot);
       b_.create(OpKind::kMbarrierArrive, std::span(&empty, 1), {});
       place = next(place);
       erase_loads(*ring);
@@ -385,7 +379,7 @@ class Specializer {
     for (int i : {0, 1}) {
       const BlockOperand from = block_operand(dot->operand(i));
       sides[i] = blocks_.at(from.load);
-      if (from.transposed) sides[i] = transposed(sides[i]);
+      if (from.transposed) sides[i] = transposed(b_, sides[i], kSwap);
       if (!lies_for_wgmma(from, /*is_b=*/i == 1)) sides[i] = in_registers(sides[i], *dot->result()->type.layout);
     }
     Value* product = b_.create1(OpKind::kWgmma, {sides[0], sides[1], dot->operand(2)}, dot->result()->type);
@@ -403,14 +397,6 @@ class Specializer {
         op->erase();
         op = from;
       }
-  }
-
-  Value* transposed(Value* block) {
-    const std::vector<int64_t> order = {1, 0};
-    Type type = block->type;
-    std::swap(type.shape[0], type.shape[1]);
-    type.layout = module_.intern(layout::transpose(*block->type.layout, order));
-    return b_.create1(OpKind::kSharedTrans, {block}, type, {{AttrName::kOrder, order}});
   }
 
   Value* in_registers(Value* block, const layout::LinearLayout& accumulator) {

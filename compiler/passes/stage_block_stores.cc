@@ -7,6 +7,7 @@
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/shared_forms.h"
 #include "compiler/layout/tensor_core.h"
+#include "compiler/passes/shared_handles.h"
 #include "support/diag.h"
 
 namespace kiln::passes {
@@ -158,11 +159,7 @@ class Stager {
 
   /// The staging buffer of a block, made before everything else.
   Value* buffer_for(const Type& block) {
-    constexpr int kOrder[] = {1, 0};
-    const int element_bits = block.element_bits();
-    const int swizzle = layout::widest_swizzle(block.shape[1], element_bits);
-    const Type type = ir::shared_type(
-        block.dtype, block.shape, module_.intern(layout::swizzled(block.shape.span(), element_bits, swizzle, kOrder)));
+    const Type type = swizzled_type(module_, block, kRowMajor);
     const auto at = std::find_if(buffers_.begin(), buffers_.end(), [&](const Value* v) { return v->type == type; });
     if (at != buffers_.end()) return *at;
     ir::Builder front(module_);

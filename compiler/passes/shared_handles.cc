@@ -1,0 +1,43 @@
+#include "compiler/passes/shared_handles.h"
+
+#include <vector>
+
+#include "compiler/layout/algebra.h"
+#include "compiler/layout/tensor_core.h"
+
+namespace kiln::passes {
+
+using ir::AttrName;
+using ir::OpKind;
+using ir::Type;
+using ir::Value;
+
+Type swizzled_type(ir::Module& module, const Type& tile, std::span<const int> order, int copies) {
+  const int bits = tile.element_bits(), swizzle = layout::widest_swizzle(tile.shape[order[0]], bits);
+  return ir::shared_type(tile.dtype, tile.shape,
+                         module.intern(layout::swizzled(tile.shape.span(), bits, swizzle, order)), copies);
+}
+
+Value* view(ir::Builder& b, Value* handle, Value* slot) {
+  Type one = handle->type;
+  one.copies = 1;
+  return b.create1(OpKind::kSharedView, {handle, slot}, one);
+}
+
+Value* transposed(ir::Builder& b, Value* handle, std::span<const int64_t> order) {
+  Type type = handle->type;
+  for (size_t i = 0; i < order.size(); ++i)
+    type.shape[static_cast<int>(i)] = handle->type.shape[static_cast<int>(order[i])];
+  type.layout = b.module().intern(layout::transpose(*handle->type.layout, order));
+  return b.create1(OpKind::kSharedTrans, {handle}, type,
+                   {{AttrName::kOrder, std::vector<int64_t>(order.begin(), order.end())}});
+}
+
+NextSlot next_slot(ir::Builder& b, Value* slot, int slots) {
+  const Type i32 = ir::scalar_type(DType::kI32);
+  Value* next = b.binary(OpKind::kAdd, slot, b.constant_int(i32, 1));
+  Value* wraps = b.cmp("eq", next, b.constant_int(i32, slots));
+  return {b.select(wraps, b.constant_int(i32, 0), next), wraps};
+}
+
+}  // namespace kiln::passes

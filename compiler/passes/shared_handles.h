@@ -1,0 +1,27 @@
+// Tiles in swizzled shared memory, as the passes that pipeline loads and stage stores make and name them.
+#pragma once
+#include <span>
+
+#include "compiler/ir/builder.h"
+
+namespace kiln::passes {
+
+/// `copies` such tiles in shared memory, with the widest swizzle that their rows along order[0] take (which must be
+/// at least 32 bytes long: layout::widest_swizzle).
+ir::Type swizzled_type(ir::Module& module, const ir::Type& tile, std::span<const int> order, int copies = 1);
+
+/// Rows one after the other.
+inline constexpr int kRowMajor[] = {1, 0};
+
+/// Copy number `slot` of several.
+ir::Value* view(ir::Builder& b, ir::Value* handle, ir::Value* slot);
+/// The same bytes with other dimensions: dim i is dim order[i].
+ir::Value* transposed(ir::Builder& b, ir::Value* handle, std::span<const int64_t> order);
+
+/// The slot after `slot` of so many, and whether that is the first one again (i1).
+struct NextSlot {
+  ir::Value *slot, *wraps;
+};
+NextSlot next_slot(ir::Builder& b, ir::Value* slot, int slots);
+
+}  // namespace kiln::passes
