@@ -5,13 +5,13 @@
 
 #include "runtime/device.h"
 #include "support/diag.h"
+#include "support/tensor_map.h"
 
 namespace kiln {
 
 namespace {
 
-constexpr size_t kMostDimensions = 5;
-constexpr int64_t kAlignment = 16, kMostElements = 1 << 20;
+constexpr int64_t kMostElements = 1 << 20;
 
 std::string text(const auto& list) { return fmt::format("[{}]", fmt::join(list, ", ")); }
 
@@ -21,7 +21,7 @@ Result<TensorDescriptor> TensorDescriptor::make(const Tensor& tensor, std::vecto
                                                 std::vector<int64_t> strides, std::vector<int64_t> block_shape) {
   if (!tensor || tensor.is_freed()) return error(ErrorKind::kValue, "a tensor descriptor of no tensor");
   const size_t rank = shape.size();
-  if (rank < 1 || rank > kMostDimensions || strides.size() != rank || block_shape.size() != rank)
+  if (rank < 1 || rank > kTensorMapDims || strides.size() != rank || block_shape.size() != rank)
     return with_note(error(ErrorKind::kType, "a tensor descriptor of shape {}, strides {} and block_shape {}",
                            text(shape), text(strides), text(block_shape)),
                      "help: all three have one entry for each of 1 to 5 dimensions");
@@ -37,21 +37,22 @@ Result<TensorDescriptor> TensorDescriptor::make(const Tensor& tensor, std::vecto
       return error(ErrorKind::kValue, "block_shape {} must be of powers of two, with at most {} elements",
                    text(block_shape), kMostElements);
     out.block_shape.push_back(static_cast<int32_t>(block));
-    if (d + 1 < rank && out.strides[d] * size % kAlignment != 0)
+    if (d + 1 < rank && out.strides[d] * size % kTensorMapAlignment != 0)
       return with_note(
           error(ErrorKind::kValue, "stride {} of a tensor descriptor is {} bytes, and must be a multiple of {}", d,
-                out.strides[d] * size, kAlignment),
+                out.strides[d] * size, kTensorMapAlignment),
           "help: pad the rows: a tensor with a longer last dimension, of which the descriptor takes a part");
   }
   if (out.strides.back() != 1)
     return with_note(
         error(ErrorKind::kValue, "the last stride of a tensor descriptor is {}, and must be 1", out.strides.back()),
         "help: describe the transposed tensor, and transpose the loaded block with .T");
-  if (block_shape.back() * size < kAlignment)
+  if (block_shape.back() * size < kTensorMapAlignment)
     return error(ErrorKind::kValue, "the last dimension of block_shape {} has {} bytes, and must have at least {}",
-                 text(block_shape), block_shape.back() * size, kAlignment);
-  if (tensor.address() % kAlignment != 0)
-    return error(ErrorKind::kValue, "the tensor of a descriptor must start at a multiple of {} bytes", kAlignment);
+                 text(block_shape), block_shape.back() * size, kTensorMapAlignment);
+  if (tensor.address() % kTensorMapAlignment != 0)
+    return error(ErrorKind::kValue, "the tensor of a descriptor must start at a multiple of {} bytes",
+                 kTensorMapAlignment);
   return out;
 }
 

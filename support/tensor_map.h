@@ -12,6 +12,11 @@
 
 namespace kiln {
 
+/// What the tensor memory accelerator asks of a tensor: that its first element and its rows start at multiples of so
+/// many bytes, which are also the least that a block's row has, and at most so many dimensions.
+inline constexpr int kTensorMapAlignment = 16;
+inline constexpr int kTensorMapDims = 5;
+
 /// The operations of a HostExpression, each with the number of values that it takes.
 //           enum      values
 // clang-format off

@@ -1,6 +1,7 @@
 #include "compiler/analysis/tensor_map.h"
 
 #include "compiler/analysis/host_expression.h"
+#include "support/tensor_map.h"
 
 namespace kiln::analysis {
 

@@ -5,9 +5,6 @@
 
 namespace kiln::analysis {
 
-/// Bytes that a tensor's base address and its strides must be multiples of (CUDA Driver API, cuTensorMapEncodeTiled).
-inline constexpr int kTensorMapAlignment = 16;
-
 /// For a make_descriptor op. A copy out writes whole units of kTensorMapAlignment bytes, past the end of a row too
 /// (seen on an H200), so `stored` tensors must have rows of whole units; copies in stop at the element.
 bool has_tensor_map(const ir::Op& descriptor, const AxisAnalysis& axis, bool stored);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "compiler/frontend/builtin_impl.h"
+#include "support/tensor_map.h"
 
 namespace kiln::frontend::impl {
 
@@ -149,8 +150,6 @@ Result<std::vector<ir::Value*>> offsets_arg(Codegen& g, const BoundArgs& a, int 
 
 Result<Value> make_tensor_descriptor(Codegen& g, const BoundArgs& a) {
   enum { kBase, kShape, kStrides, kBlock, kPadding };
-  constexpr size_t kMostDimensions = 5;
-  constexpr int kSmallestRow = 16;  // bytes that the tensor memory accelerator moves at least
   ir::Value* base = a[kBase].tensor();
   if (!base || !base->type.pointer || base->type.is_tile())
     return g.fail(a.at(kBase), ErrorKind::kType, "base of {} must be a scalar pointer, got {}",
@@ -159,7 +158,7 @@ Result<Value> make_tensor_descriptor(Codegen& g, const BoundArgs& a) {
   KILN_TRY(std::vector<ir::Value*> strides, scalars_arg(g, a, kStrides, DType::kI64));
   KILN_TRY(Shape block, g.shape_arg(a, kBlock));
   const size_t rank = block.rank;
-  if (rank < 1 || rank > kMostDimensions || sizes.size() != rank || strides.size() != rank)
+  if (rank < 1 || rank > static_cast<size_t>(kTensorMapDims) || sizes.size() != rank || strides.size() != rank)
     return with_note(
         g.fail(a.range, ErrorKind::kType, "a descriptor of {} sizes, {} strides and a block of {} dimensions",
                sizes.size(), strides.size(), rank),
@@ -172,9 +171,9 @@ Result<Value> make_tensor_descriptor(Codegen& g, const BoundArgs& a) {
                             "the last stride of a descriptor must be the constant 1, got {}", describe(last)),
                      "help: describe the transposed tensor, and transpose the loaded block with .T");
   const int row_bytes = block[static_cast<int>(rank) - 1] * size_of(base->type.dtype);
-  if (row_bytes < kSmallestRow)
+  if (row_bytes < kTensorMapAlignment)
     return g.fail(a.at(kBlock), ErrorKind::kValue,
-                  "the last dimension of a descriptor's block must have at least {} bytes, got {}", kSmallestRow,
+                  "the last dimension of a descriptor's block must have at least {} bytes, got {}", kTensorMapAlignment,
                   row_bytes);
   if (a.has(kPadding)) {
     KILN_TRY(std::string padding, g.const_text(a, kPadding));

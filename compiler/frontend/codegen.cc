@@ -1,5 +1,6 @@
 // The kernel's own frame, names, and the placing of diagnostics.
 #include "compiler/frontend/codegen.h"
+#include "support/tensor_map.h"
 
 #include <algorithm>
 
@@ -138,9 +139,9 @@ Value Codegen::host_descriptor(const ast::Param& param, const ArgSpec& spec) {
     module.params.push_back({name, divisibility});
     return module.add_arg(module.body(), type, name);
   };
-  const int aligned = kDescriptorAlignment / size_of(spec.type.dtype);
+  const int aligned = kTensorMapAlignment / size_of(spec.type.dtype);
   auto descriptor = std::make_shared<DescriptorValue>();
-  std::vector<ir::Value*> operands = {add(param.name, spec.type, kDescriptorAlignment)};
+  std::vector<ir::Value*> operands = {add(param.name, spec.type, kTensorMapAlignment)};
   for (size_t d = 0; d < rank; ++d)
     operands.push_back(add(fmt::format("{}.shape.{}", param.name, d), ir::scalar_type(DType::kI32), 1));
   for (size_t d = 0; d + 1 < rank; ++d)

@@ -55,8 +55,6 @@ struct ArgSpec {
   /// last (i64, in elements). The launcher has checked that base and strides are multiples of 16 bytes.
   std::vector<int32_t> block = {};
 };
-/// Bytes that a host-made descriptor's base and strides are multiples of.
-inline constexpr int kDescriptorAlignment = 16;
 inline int descriptor_params(int rank) { return 2 * rank; }
 
 struct Options {

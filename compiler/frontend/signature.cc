@@ -5,6 +5,7 @@
 
 #include "compiler/frontend/value.h"
 #include "support/diag.h"
+#include "support/tensor_map.h"
 
 namespace kiln::frontend {
 
@@ -76,7 +77,7 @@ Result<ArgSpec> parse_descriptor(const ast::Param& param, std::string_view entry
     spec.block.push_back(static_cast<int32_t>(*value));
   }
   if (!dtype || spec.block.empty() || spec.block.size() > 5 ||
-      spec.block.back() * size_of(*dtype) < kDescriptorAlignment)
+      spec.block.back() * size_of(*dtype) < kTensorMapAlignment)
     return wrong();
   spec.type = ir::pointer_type(*dtype);
   return spec;

@@ -3,6 +3,7 @@
 #include "compiler/interp/element.h"
 #include "compiler/interp/eval.h"
 #include "compiler/interp/machine.h"
+#include "support/tensor_map.h"
 
 namespace kiln::interp {
 
@@ -12,8 +13,7 @@ using ir::Value;
 
 namespace {
 
-/// What the tensor memory accelerator asks of bases and strides in global memory, and of places in shared memory.
-constexpr uint64_t kGlobalAlignment = 16, kSharedAlignment = 128;
+constexpr uint64_t kSharedAlignment = 128;  // of what the tensor memory accelerator reads and writes
 constexpr uint64_t kOutside = 0;
 
 }  // namespace
@@ -53,17 +53,17 @@ Result<Machine::Box> Machine::box_of(Warp& warp, const Op& op, int descriptor, i
   box.dtype = type.dtype;
   box.offsets = &offsets_of(op.operand(block)->type);
   std::array<int64_t, ir::kMaxRank> size{}, stride{}, start{}, index{};
-  bool aligned = tensor[0] % kGlobalAlignment == 0 && static_cast<uint64_t>(box.at) % kSharedAlignment == 0;
+  bool aligned = tensor[0] % kTensorMapAlignment == 0 && static_cast<uint64_t>(box.at) % kSharedAlignment == 0;
   for (size_t d = 0; d < rank; ++d) {
     size[d] = int_value(DType::kI32, tensor[1 + d]);
     stride[d] = int_value(DType::kI64, tensor[1 + rank + d]);
     start[d] = int_value(DType::kI32, warp.of(op.operands[first_offset + d])[0]);
-    if (d + 1 < rank) aligned = aligned && static_cast<uint64_t>(stride[d]) * element_bytes % kGlobalAlignment == 0;
+    if (d + 1 < rank) aligned = aligned && static_cast<uint64_t>(stride[d]) * element_bytes % kTensorMapAlignment == 0;
   }
   if (!aligned)
     return fail(&op, ErrorKind::kInternal,
-                "a bulk copy needs a base and strides of {} bytes and a place in shared memory of {}", kGlobalAlignment,
-                kSharedAlignment);
+                "a bulk copy needs a base and strides of {} bytes and a place in shared memory of {}",
+                kTensorMapAlignment, kSharedAlignment);
   if (stride[rank - 1] != 1)
     return fail(&op, ErrorKind::kInternal, "the last stride of a descriptor is 1, not {}", stride[rank - 1]);
   box.addresses.resize(static_cast<size_t>(type.shape.numel()), kOutside);

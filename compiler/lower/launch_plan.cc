@@ -15,7 +15,6 @@ using ir::OpKind;
 namespace {
 
 constexpr int kMaxWarps = 32, kWarpGroup = 4, kLanes = 32;
-constexpr int kMaxTmaRank = 5;
 constexpr int kMostGroups = kHardwareBarriers - kFirstGroupBarrier;
 
 class Planner {
@@ -89,9 +88,9 @@ class Planner {
 
   Status copies(const Op& op, const ir::Value* descriptor, const ir::Type& shared) {
     KILN_CHECK_OK(needs(op, target::kTma, "tensor memory accelerator"));
-    if (shared.shape.rank > kMaxTmaRank)
+    if (shared.shape.rank > kTensorMapDims)
       return error_at(op.range, ErrorKind::kUnsupported, "TMA copies blocks of up to {} dimensions, not {}",
-                      kMaxTmaRank, int{shared.shape.rank});
+                      kTensorMapDims, int{shared.shape.rank});
     LaunchPlan::Copies copies;
     copies.groups = module_.num_warps / ir::joined_warps(op, module_.num_warps);
     copies.group_rows = static_cast<int>(shared.shape[0]) / copies.groups;

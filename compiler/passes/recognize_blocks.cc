@@ -13,6 +13,7 @@
 #include "compiler/ir/builder.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/passes/select_wgmma.h"
+#include "support/tensor_map.h"
 
 namespace kiln::passes {
 
@@ -94,7 +95,7 @@ class Recognizer {
     if (is_load && op->operands.size() == 3 && constant_of_splat(op->operand(2)) != 0u) return std::nullopt;
     const std::optional<AffineTile> tile = analysis::affine_tile(pointers);
     if (!tile || !tile->base || tile->base->op || tile->base->block->parent) return std::nullopt;
-    if (axis_.of(tile->base).divisibility[0] % analysis::kTensorMapAlignment != 0) return std::nullopt;
+    if (axis_.of(tile->base).divisibility[0] % kTensorMapAlignment != 0) return std::nullopt;
 
     BlockAccess out;
     out.op = op;
@@ -160,7 +161,7 @@ class Recognizer {
   }
 
   bool fills_units(const Polynomial& elements, int element_bytes) const {
-    return divisor(elements) * element_bytes % analysis::kTensorMapAlignment == 0;
+    return divisor(elements) * element_bytes % kTensorMapAlignment == 0;
   }
 
   /// A power of two that divides it.

@@ -12,7 +12,7 @@ namespace kiln::runtime {
 namespace {
 
 // CUDA driver API, cuTensorMapEncodeTiled.
-constexpr int64_t kAlignment = 16, kMaxSize = int64_t{1} << 32, kMaxStride = int64_t{1} << 40;
+constexpr int64_t kMaxSize = int64_t{1} << 32, kMaxStride = int64_t{1} << 40;
 constexpr size_t kMaxRank = 5;
 
 CUtensorMapDataType data_type(DType t) {
@@ -101,25 +101,26 @@ Status TensorMaps::encode_one(const Driver& driver, const TensorMapRecipe& recip
     element_strides[dim] = 1;
     if (dim == 0) {
       // A copy out writes whole units, past the end of a row too.
-      if (recipe.stored && size * bytes % kAlignment)
-        return refuse(fmt::format("its rows have {} bytes, which is no multiple of {}", size * bytes, kAlignment));
+      if (recipe.stored && size * bytes % kTensorMapAlignment)
+        return refuse(
+            fmt::format("its rows have {} bytes, which is no multiple of {}", size * bytes, kTensorMapAlignment));
       if (stride != 1) return refuse(fmt::format("the elements of its last dimension are {} apart", stride));
       continue;
     }
-    strides[dim - 1] = kAlignment;  // of one element nothing is a stride away
+    strides[dim - 1] = kTensorMapAlignment;  // of one element nothing is a stride away
     if (size <= 1) continue;
-    if (stride < 0 || stride >= kMaxStride / bytes || stride * bytes % kAlignment)
+    if (stride < 0 || stride >= kMaxStride / bytes || stride * bytes % kTensorMapAlignment)
       return refuse(fmt::format("its dimension {} has a stride of {} bytes, which is no multiple of {} below 2^40", d,
-                                stride * bytes, kAlignment));
+                                stride * bytes, kTensorMapAlignment));
     strides[dim - 1] = static_cast<cuuint64_t>(stride * bytes);
   }
   if (empty) {
     KILN_TRY(address, empty_tensor(recipe.stored));
-    for (size_t dim = 0; dim < rank; ++dim) sizes[dim] = 1, strides[dim] = kAlignment;
+    for (size_t dim = 0; dim < rank; ++dim) sizes[dim] = 1, strides[dim] = kTensorMapAlignment;
   }
-  if (address % kAlignment)
-    return refuse(
-        fmt::format("it starts at an address that is {} bytes off a multiple of {}", address % kAlignment, kAlignment));
+  if (address % kTensorMapAlignment)
+    return refuse(fmt::format("it starts at an address that is {} bytes off a multiple of {}",
+                              address % kTensorMapAlignment, kTensorMapAlignment));
   const CUresult code = driver.cuTensorMapEncodeTiled(
       &map, data_type(recipe.dtype), static_cast<cuuint32_t>(rank), reinterpret_cast<void*>(address), sizes.data(),
       strides.data(), box.data(), element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_mode(recipe.swizzle),

@@ -23,7 +23,8 @@ struct Tile {
   int64_t m, n, k;
   int warps, stages;
 };
-constexpr Tile kTiles[] = {{64, 64, 32, 4, 3}, {128, 128, 64, 8, 3}, {16, 32, 64, 2, 2}, {128, 64, 32, 4, 1}};
+constexpr Tile kTiles[] = {
+    {64, 64, 32, 4, 3}, {16, 64, 64, 4, 3}, {128, 128, 64, 8, 3}, {16, 32, 64, 2, 2}, {128, 64, 32, 4, 1}};
 
 /// [rows, columns], stored by columns when `transposed`.
 Tensor matrix(const Device& device, DType dtype, int64_t rows, int64_t columns, bool transposed, uint64_t seed) {
