@@ -9,9 +9,9 @@ namespace kiln::fusion::testing {
 namespace {
 
 unsigned fresh_seed() {
-  const char* given = std::getenv("KILN_FUSION_SEED");
+  const char* given = std::getenv("KILN_FUZZ_SEED");
   const unsigned seed = given ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device{}();
-  printf("seed %u (KILN_FUSION_SEED)\n", seed);
+  printf("seed %u (KILN_FUZZ_SEED)\n", seed);
   return seed;
 }
 
@@ -40,7 +40,7 @@ TEST(RandomExpressions, PlansMatchTheEvaluation) {
   const unsigned seed = fresh_seed();
   auto device = Device::open("cpu");
   ASSERT_TRUE(device.ok());
-  const int count = std::getenv("KILN_FUSION_COUNT") ? std::atoi(std::getenv("KILN_FUSION_COUNT")) : 40;
+  const int count = std::getenv("KILN_FUZZ_COUNT") ? std::atoi(std::getenv("KILN_FUZZ_COUNT")) : 40;
   double tight = 0;
   int plans = 0;
   for (int i = 0; i < count && !::testing::Test::HasFailure(); ++i) {
@@ -49,7 +49,7 @@ TEST(RandomExpressions, PlansMatchTheEvaluation) {
     for (Variant variant : {Variant::kUnfused, Variant::kFused}) {
       auto made = plan(p.graph, {variant, host_machine()});
       ASSERT_TRUE(made.ok()) << render(made.error()) << to_string(p.graph);
-      SCOPED_TRACE("KILN_FUSION_SEED=" + std::to_string(seed + static_cast<unsigned>(i)) + "\n" + describe(p, *made));
+      SCOPED_TRACE("KILN_FUZZ_SEED=" + std::to_string(seed + static_cast<unsigned>(i)) + "\n" + describe(p, *made));
       expect_lives_apart(*made);
       auto outputs = run(*made, p, *device);
       ASSERT_TRUE(outputs.ok()) << render(outputs.error());
@@ -69,7 +69,7 @@ TEST(RandomExpressions, SourcesCompileForHopper) {
     Problem p = random_problem(random, *device, 3 + static_cast<int>(random() % 12));
     auto made = plan(p.graph, {Variant::kFused, hopper_machine()});
     ASSERT_TRUE(made.ok()) << render(made.error());
-    SCOPED_TRACE("KILN_FUSION_SEED=" + std::to_string(seed + static_cast<unsigned>(i)) + "\n" + describe(p, *made));
+    SCOPED_TRACE("KILN_FUZZ_SEED=" + std::to_string(seed + static_cast<unsigned>(i)) + "\n" + describe(p, *made));
     std::vector<Tensor> values;
     for (const Value& v : made->values) {
       if (v.input >= 0) {
