@@ -22,7 +22,7 @@ bool is_whole(const Number& n) { return n.index() != 2; }
 
 class Builder {
  public:
-  Builder(const Graph& graph, bool share) : graph_(graph), share_(share) {}
+  Builder(const Graph& graph, bool share, bool library) : graph_(graph), share_(share), library_(library) {}
 
   Result<Dag> run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -54,9 +54,10 @@ class Builder {
   }
 
   std::string key(const DagNode& n) const {
-    std::string k = fmt::format("{} {} {} {} {} {} {} {}", static_cast<int>(n.kind), static_cast<int>(n.op),
-                                static_cast<int>(n.dtype), static_cast<int>(n.operand_type), fmt::join(n.shape, ","),
-                                fmt::join(n.axes, ","), n.plain_max, static_cast<const void*>(n.function.get()));
+    std::string k = fmt::format("{} {} {} {} {} {} {} {} {} {}", n.tf32, n.batch_dims, static_cast<int>(n.kind),
+                                static_cast<int>(n.op), static_cast<int>(n.dtype), static_cast<int>(n.operand_type),
+                                fmt::join(n.shape, ","), fmt::join(n.axes, ","), n.plain_max,
+                                static_cast<const void*>(n.function.get()));
     for (const Operand& o : n.operands) {
       if (o.is_number())
         k += fmt::format(";{}:{}", o.number.index(), as_double(o.number));
@@ -429,23 +430,29 @@ class Builder {
     const bool shared = b.shape.size() == 2;  // one right operand: the batch is only more rows
     if (lead.empty() || shared) {
       p.operands = {reshaped(a, {numel(lead) * m, k}), b};
-      p.shape = {numel(lead) * m, cols};
+      p.shape = lead;
+      p.shape.push_back(m);
+      p.shape.push_back(cols);
+      if (library_) p.shape = {numel(lead) * m, cols};
     } else {
-      const int64_t batch = numel(lead);
       auto batched = [&](const Operand& o, int64_t rows_of, int64_t cols_of) {
         Shape full = lead;
         full.push_back(rows_of);
         full.push_back(cols_of);
-        return reshaped(expanded(o, full), {batch, rows_of, cols_of});
+        const Operand all = expanded(o, full);
+        return library_ ? reshaped(all, {numel(lead), rows_of, cols_of}) : all;
       };
       p.operands = {batched(a, m, k), batched(b, k, cols)};
-      p.shape = {batch, m, cols};
+      p.shape = library_ ? Shape{numel(lead)} : lead;
+      p.batch_dims = static_cast<int>(p.shape.size());
+      p.shape.push_back(m);
+      p.shape.push_back(cols);
     }
     return *reshape(add(std::move(p)), n.shape);
   }
 
   const Graph& graph_;
-  const bool share_;
+  const bool share_, library_;
   Dag dag_;
   std::vector<Operand> refs_;
   std::unordered_map<std::string, int> known_;
@@ -454,8 +461,8 @@ class Builder {
 
 }  // namespace
 
-Result<Dag> make_dag(const Graph& graph, bool share) {
-  KILN_TRY(Dag dag, Builder(graph, share).run());
+Result<Dag> make_dag(const Graph& graph, bool share, bool library) {
+  KILN_TRY(Dag dag, Builder(graph, share, library).run());
   tidy(dag);
   return dag;
 }

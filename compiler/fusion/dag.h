@@ -30,13 +30,15 @@ enum class DagKind : uint8_t { kLeaf, kPointwise, kReduce, kProduct };
 struct DagNode {
   DagKind kind = DagKind::kLeaf;
   ExprOp op = ExprOp::kInput;     // kPointwise: also kCast and kCall; kReduce: kSum, kMax, kMin
-  std::vector<Operand> operands;  // kPointwise: of this node's shape; kProduct: [m, k] and [k, n], or both with a batch
+  std::vector<Operand> operands;  // kPointwise: of this node's shape; kProduct: [batches.., m, k] and [batches.., k, n]
   DType dtype = DType::kF32;      // of the result in memory
   DType operand_type = DType::kF32;  // in registers, of all operands (where: of the last two)
   Shape shape;
   std::vector<int> axes;   // kReduce: those of the operand's dimensions that vanish
   bool plain_max = false;  // kMax of a softmax: the result is NaN anyway when an element is
   int64_t splits = 1;      // kReduce: >1 sums in so many parts, which are a last dimension of the result
+  int batch_dims = 0;      // kProduct: leading dimensions of the result and of both operands; other leading
+                           // ones of the result are rows, of which the left operand has one dimension
   bool tf32 = false;
   Activation activation = Activation::kNone;  // kProduct, with a third operand for the bias: of a library
   std::shared_ptr<const ExprFunction> function;
@@ -55,8 +57,8 @@ struct Dag {
 DType register_type(DType t);
 
 /// Takes the graph apart: views folded, dead and common nodes dropped (common ones only when `share`), exact identities
-/// applied. kUnsupported names an operation without a kernel.
-Result<Dag> make_dag(const Graph& graph, bool share);
+/// applied. With `library`, products have at most three dimensions. kUnsupported names an operation without a kernel.
+Result<Dag> make_dag(const Graph& graph, bool share, bool library);
 
 /// Moves views past pointwise nodes that only they use, so that these join the kernel of what reads the view.
 void push_views(Dag& dag);

@@ -199,7 +199,8 @@ std::string Emitter::address(const Access& a, const std::string& pointer, unsign
     if (stride == 0 || (d < index.size() && index[d].text.empty())) continue;  // empty: part of the next one's index
     const bool part = d == index.size();
     std::string term = part ? *split : index[d].text;
-    if (!part && two_ranges && *level == kWhole) term += index[d].level == kAlongRows ? "[:, None]" : "[None, :]";
+    if (!part && two_ranges && *level == kWhole && index[d].level != kUniform)
+      term += index[d].level == kAlongRows ? "[:, None]" : "[None, :]";
     if (stride != 1) term += " * " + (stride < 10 ? std::to_string(stride) : size(stride, "stride"));
     out += " + " + term;
   }

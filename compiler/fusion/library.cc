@@ -25,7 +25,8 @@ bool whole(const Operand& o, const DagNode& n) {
 bool absorb_epilogues(Dag& dag) {
   bool any = false;
   for (size_t p = 0; p < dag.nodes.size(); ++p) {
-    if (dag.nodes[p].kind != DagKind::kProduct || dag.nodes[p].shape.size() != 2) continue;
+    if (dag.nodes[p].kind != DagKind::kProduct || dag.nodes[p].shape.size() != 2 || dag.nodes[p].operands.size() != 2)
+      continue;
     int last = static_cast<int>(p);
     Operand bias;
     bias.node = -1;
@@ -38,7 +39,7 @@ bool absorb_epilogues(Dag& dag) {
         const size_t own = u.operands[0].node == last ? 0 : 1;
         const Operand& other = u.operands[1 - own];
         if (other.is_number() || !whole(u.operands[own], so_far) || dag.nodes[at(other.node)].dtype != u.dtype ||
-            other.strides[0] != 0 || (other.strides[1] != 1 && other.shape[1] != 1) || other.node > static_cast<int>(p))
+            other.strides[0] != 0 || (other.strides[1] != 1 && other.shape[1] != 1))
           break;
         bias = other;
         bias.shape = {other.shape[1]};

@@ -31,8 +31,9 @@ class Planner {
   Result<Plan> run() {
     plan_.variant = options_.variant;
     const bool unfused = options_.variant == Variant::kUnfused;
-    KILN_TRY(dag_, make_dag(graph_, !unfused));
-    KILN_CHECK_OK(library());
+    const bool library = options_.variant == Variant::kLibrary || options_.variant == Variant::kLibraryEpilogue;
+    KILN_TRY(dag_, make_dag(graph_, !unfused, library));
+    KILN_CHECK_OK(use_library());
     if (!unfused) push_views(dag_);
     split_reductions(dag_, options_.machine);
     grouping_ = group(dag_, options_);
@@ -46,7 +47,7 @@ class Planner {
   }
 
  private:
-  Status library() {
+  Status use_library() {
     const bool only = options_.variant == Variant::kLibrary, epilogue = options_.variant == Variant::kLibraryEpilogue;
     if (!only && !epilogue) return {};
     const bool product =

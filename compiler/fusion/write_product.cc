@@ -30,11 +30,9 @@ class ProductWriter {
     for (int m : c_.members)
       if (dag_.nodes[at(m)].kind == DagKind::kProduct) product_ = m;
     const DagNode& p = node();
-    const size_t rank = p.shape.size();
-    m_ = p.shape[rank - 2];
-    n_ = p.shape[rank - 1];
-    k_ = p.operands[0].shape[rank - 1];
-    batch_ = rank == 3 ? p.shape[0] : 1;
+    n_ = p.shape.back();
+    k_ = p.operands[0].shape.back();
+    for (size_t d = 0; d + 1 < p.shape.size(); ++d) (static_cast<int>(d) < p.batch_dims ? batch_ : m_) *= p.shape[d];
     sum_ = p.operand_type == DType::kF64 ? DType::kF64 : is_int(p.operand_type) ? DType::kI32 : DType::kF32;
   }
 
@@ -42,7 +40,7 @@ class ProductWriter {
     for (int m : c_.members)
       if (r_.grouping.stored[at(m)]) stores_.push_back(m);
     const auto a = block(0), b = block(1);
-    const bool blocks = a && b && batch_ == 1 && persistent();
+    const bool blocks = a && b && persistent();
     if (blocks)
       by_blocks(*a, *b);
     else
@@ -71,7 +69,7 @@ class ProductWriter {
     const size_t r = o.shape.size();
     const int bytes = size_of(from.dtype);
     const int alignment = from.kind == DagKind::kLeaf ? from.alignment : 16;
-    if (r != 2 || alignment % 16 || o.offset * bytes % 16) return std::nullopt;
+    if (r != 2 || node().batch_dims > 0 || alignment % 16 || o.offset * bytes % 16) return std::nullopt;
     for (bool transposed : {false, true}) {
       const size_t outer = transposed ? 1 : 0, inner = 1 - outer;
       if (o.strides[inner] != 1 && o.shape[inner] != 1) continue;
@@ -92,10 +90,59 @@ class ProductWriter {
     e_.row_index = rows;
     e_.column_index = columns;
     const std::vector<int>& map = c_.map_of(product_);
-    const size_t r = map.size();
-    if (map[r - 2] >= 0) e_.index[at(map[r - 2])] = {rows, kAlongRows};
-    if (map[r - 1] >= 0) e_.index[at(map[r - 1])] = {columns, kAlongColumns};
-    if (r == 3 && map[0] >= 0) e_.index[at(map[0])] = {batch, kUniform};
+    const size_t batches = at(node().batch_dims), last = map.size() - 1;
+    if (map[last] >= 0) e_.index[at(map[last])] = {columns, kAlongColumns};
+    if (batches > 0) walk(0, batches, batch, kUniform);
+    walk(batches, last, rows, kAlongRows);
+  }
+
+  /// Strides of what the epilogue reads and writes.
+  std::vector<Access> accesses() const {
+    std::vector<Access> out;
+    for (int m : c_.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      for (size_t i = 0; m != product_ && i < n.operands.size(); ++i)
+        if (!n.operands[i].is_number() && !c_.contains(n.operands[i].node)) out.push_back(e_.access(m, i));
+      if (r_.grouping.stored[at(m)]) out.push_back(e_.store_access(m));
+    }
+    return out;
+  }
+
+  /// Dimensions [first, last) of the product, walked by one index: as one where memory runs on, else taken apart.
+  void walk(size_t first, size_t last, const std::string& var, unsigned level) {
+    const std::vector<int>& map = c_.map_of(product_);
+    const std::vector<Access> all = accesses();
+    int64_t inner = 1;
+    int joined = -1;
+    int64_t size = 1;
+    auto close = [&](bool outermost) {
+      if (joined < 0) return;
+      std::string text = inner == 1 ? var : fmt::format("{} // {}", var, inner);
+      if (!outermost) text += fmt::format(" % {}", size);
+      if (text != var) {
+        const std::string name = fresh(var + "_at");
+        e_.line(fmt::format("{} = {}", name, text));
+        text = name;
+      }
+      e_.index[at(joined)] = {text, level};
+      inner *= size;
+      joined = -1;
+      size = 1;
+    };
+    int previous = -1;
+    for (size_t d = last; d-- > first;) {
+      if (map[d] < 0) continue;
+      const bool runs_on = joined >= 0 && std::all_of(all.begin(), all.end(), [&](const Access& a) {
+                             return a.strides[at(map[d])] == a.strides[at(previous)] * c_.dims[at(previous)];
+                           });
+      if (!runs_on || level == kUniform) {  // operands of a batch have strides of their own
+        close(false);
+        joined = map[d];
+      }
+      size *= c_.dims[at(map[d])];
+      previous = map[d];
+    }
+    close(true);
   }
 
   Text accumulated(const std::string& acc) const {
@@ -136,7 +183,7 @@ class ProductWriter {
   /// Outputs that rows of blocks can be written to.
   bool by_descriptor(int m) const {
     const DagNode& n = dag_.nodes[at(m)];
-    return n.shape.size() == 2 && n.shape == node().shape && n_ * size_of(n.dtype) % 16 == 0 && n.dtype != DType::kI1;
+    return n.shape == node().shape && n_ * size_of(n.dtype) % 16 == 0 && n.dtype != DType::kI1;
   }
 
   void by_blocks(const Block& a, const Block& b) {
@@ -286,9 +333,16 @@ class ProductWriter {
     const Operand &left = node().operands[0], &right = node().operands[1];
     auto stride = [&](int64_t s, const std::string& hint) { return s == 1 ? "" : " * " + e_.dimension(s, hint); };
     const size_t r = left.shape.size();
+    if (batch_ > 1) {
+      bind(batch, rows, columns);
+      bound_ = true;
+    }
+    const std::vector<int>& map = c_.map_of(product_);
     auto base = [&](const Operand& o, const std::string& hint) {
       std::string p = e_.pointer(o.node, o.offset, false);
-      if (batch_ > 1 && o.strides[0] != 0) p += fmt::format(" + {}{}", batch, stride(o.strides[0], hint));
+      for (size_t d = 0; d < at(node().batch_dims); ++d)
+        if (map[d] >= 0 && o.strides[d] != 0)
+          p += fmt::format(" + {}{}", e_.index[at(map[d])].text, stride(o.strides[d], hint));
       return p;
     };
     const std::string a_ptrs = fresh("a_ptrs"), b_ptrs = fresh("b_ptrs"), acc = fresh("acc"), step = fresh("step"),
@@ -320,7 +374,7 @@ class ProductWriter {
     e_.line("    " + dot(a, b, acc));
     e_.line(fmt::format("    {} += {}{}", a_ptrs, block_k, a_deep));
     e_.line(fmt::format("    {} += {}{}", b_ptrs, block_k, b_deep));
-    bind(batch, rows, columns);
+    if (!bound_) bind(batch, rows, columns);
     e_.set(product_, accumulated(acc));
     for (int s : stores_) e_.store(s);
     group_.grid = {batch_ * cdiv(m_, bm) * cdiv(n_, bn), 1, 1};
@@ -334,7 +388,8 @@ class ProductWriter {
   Group& group_;
   Emitter e_;
   int product_ = -1;
-  int64_t m_ = 0, n_ = 0, k_ = 0, batch_ = 1;
+  bool bound_ = false;  // the batch's indices are needed before the loop
+  int64_t m_ = 1, n_ = 0, k_ = 0, batch_ = 1;
   DType sum_ = DType::kF32;
   std::vector<int> stores_;
 };

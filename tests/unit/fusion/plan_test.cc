@@ -90,5 +90,98 @@ TEST_F(PlanTest, SoftmaxIsOneKernel) {
   }
 }
 
+TEST_F(PlanTest, NormsWithResidualsGiveTwoOutputsFromOneKernel) {
+  const int h = op(ExprOp::kAdd, {tensor(DType::kBF16, {6, 200}, "x"), tensor(DType::kBF16, {6, 200}, "r")});
+  const int y = op(ExprOp::kLayerNorm, {h, tensor(DType::kBF16, {200}, "w"), tensor(DType::kBF16, {200}, "b")});
+  const Plan made = check({y, h});
+  EXPECT_EQ(made.groups.size(), 1u) << plan_text(made);
+  EXPECT_EQ(made.outputs.size(), 2u);
+}
+
+TEST_F(PlanTest, LongReductionsAreSplitAndExact) {
+  const int x = tensor(DType::kF32, {1, 150001}, "x");
+  const Plan both = check({axis(ExprOp::kSum, x, {1}), axis(ExprOp::kMax, x, {1})});
+  EXPECT_EQ(both.groups.size(), 3u) << plan_text(both);  // the parts of both share a kernel
+  EXPECT_EQ(check({axis(ExprOp::kVar, x, {})}).groups.size(), 4u);
+}
+
+TEST_F(PlanTest, ColumnsAreReducedInALoop) {
+  const int x = tensor(DType::kF32, {700, 300}, "x");
+  EXPECT_EQ(check({op(ExprOp::kSub, {x, axis(ExprOp::kMean, x, {0})})}).groups.size(), 1u);
+}
+
+TEST_F(PlanTest, ProductsTakeTheirEpilogue) {
+  const int xw = op(ExprOp::kMatMul, {tensor(DType::kF32, {70, 45}, "x"), tensor(DType::kF32, {45, 130}, "w")});
+  const int z = op(ExprOp::kAdd, {xw, tensor(DType::kF32, {130}, "b")});
+  const int y = op(ExprOp::kAdd, {op(ExprOp::kGeluTanh, {z}), tensor(DType::kF32, {70, 130}, "r")});
+  EXPECT_EQ(check({y, z}).groups.size(), 1u);
+  EXPECT_EQ(check({y, z}, Variant::kUnfused).groups.size(), 4u);
+}
+
+TEST_F(PlanTest, BatchesOfProducts) {
+  for (int64_t rows : {1, 20}) {
+    p = {};
+    ExprAttributes swap;
+    swap.axes = {0, 1, 3, 2};
+    const int q = tensor(DType::kF32, {2, 3, rows, 16}, "q"), k = tensor(DType::kF32, {2, 1, 30, 16}, "k");
+    const int s = op(ExprOp::kMul, {op(ExprOp::kMatMul, {q, op(ExprOp::kPermute, {k}, swap)}), number(0.25)});
+    check({axis(ExprOp::kSoftmax, s, {-1})});
+    check({op(ExprOp::kAdd, {s, tensor(DType::kF32, {30}, "b")})});
+  }
+}
+
+TEST_F(PlanTest, OneRowOrColumnOfAProduct) {
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{1, 70}, {70, 1}, {1, 1}}) {
+    p = {};
+    const int xw = op(ExprOp::kMatMul, {tensor(DType::kF32, {m, 45}, "x"), tensor(DType::kF32, {45, n}, "w")});
+    check({op(ExprOp::kTanh, {op(ExprOp::kAdd, {xw, tensor(DType::kF32, {n}, "b")})}), xw});
+  }
+}
+
+TEST_F(PlanTest, CalledFunctionsAreInlined) {
+  ExprAttributes a;
+  a.function =
+      std::make_shared<ExprFunction>(ExprFunction{"mix", "@triton.jit\ndef mix(a, b):\n    return 2.0 * a + b\n"});
+  const int x = tensor(DType::kBF16, {9, 33}, "x"), y = tensor(DType::kBF16, {33}, "y");
+  const int z = op(ExprOp::kCall, {op(ExprOp::kExp, {x}), y}, a);
+  EXPECT_EQ(check({axis(ExprOp::kSum, z, {1})}).groups.size(), 1u);
+}
+
+TEST_F(PlanTest, IntegerPowersAndDivisions) {
+  const int x = tensor(DType::kI32, {100}, "x"), e = op(ExprOp::kAbs, {tensor(DType::kI32, {100}, "e")});
+  p.graph.nodes.push_back(scalar(int64_t{5}));
+  p.tensors.resize(p.graph.nodes.size());
+  p.elements.resize(p.graph.nodes.size());
+  const int five = static_cast<int>(p.graph.nodes.size()) - 1;
+  check({op(ExprOp::kPow, {x, e}), op(ExprOp::kPow, {x, five}), op(ExprOp::kFloorDiv, {x, five}),
+         op(ExprOp::kMod, {x, five})});
+}
+
+TEST_F(PlanTest, ViewsOfResultsNeedNoKernel) {
+  const int x = tensor(DType::kF32, {6, 8}, "x");
+  ExprAttributes swap;
+  swap.axes = {1, 0};
+  const int t = op(ExprOp::kPermute, {x}, swap);
+  EXPECT_TRUE(check({t}).groups.empty());
+  EXPECT_EQ(check({op(ExprOp::kPermute, {op(ExprOp::kExp, {x})}, swap)}).groups.size(), 1u);
+  EXPECT_EQ(check({op(ExprOp::kMul, {op(ExprOp::kPermute, {op(ExprOp::kExp, {x})}, swap), t})}).groups.size(), 1u);
+}
+
+TEST_F(PlanTest, RefusalsSayWhy) {
+  p.graph.nodes.push_back(scalar(1.0));
+  const int two = number(2);
+  auto sum = append(p.graph, ExprOp::kAdd, std::vector<int>{0, two});
+  ASSERT_TRUE(sum.ok());
+  p.graph.outputs = {*sum};
+  auto made = plan(p.graph, {Variant::kFused, host_machine()});
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().kind, ErrorKind::kUnsupported);
+  p = {};
+  p.graph.outputs = {op(ExprOp::kExp, {tensor(DType::kF32, {8}, "x")})};
+  made = plan(p.graph, {Variant::kLibrary, host_machine()});
+  ASSERT_FALSE(made.ok());
+  EXPECT_NE(made.error().message.find("no product"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace kiln::fusion::testing

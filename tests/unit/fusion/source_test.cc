@@ -1,0 +1,205 @@
+// What plans look like: golden texts of graphs, plans and sources, each compiled for its machine. KILN_BLESS=1 accepts.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "compiler/fusion/infer.h"
+#include "compiler/fusion/plan.h"
+#include "tests/unit/fusion/run_plan.h"
+
+namespace kiln::fusion::testing {
+namespace {
+
+/// An expression being written down.
+struct Writer {
+  Graph graph;
+
+  int tensor(DType dtype, Shape shape, std::string name, Shape strides = {}) {
+    if (strides.empty()) strides = row_major(shape);
+    graph.nodes.push_back(input(dtype, std::move(shape), std::move(strides), 16, std::move(name)));
+    return static_cast<int>(graph.nodes.size()) - 1;
+  }
+  int number(std::variant<bool, int64_t, double> v) {
+    graph.nodes.push_back(scalar(v));
+    return static_cast<int>(graph.nodes.size()) - 1;
+  }
+  int op(ExprOp which, std::vector<int> inputs, ExprAttributes a = {}) {
+    auto n = append(graph, which, inputs, std::move(a));
+    EXPECT_TRUE(n.ok()) << render(n.error());
+    return *n;
+  }
+  int along(ExprOp which, std::vector<int> inputs, std::vector<int> axes, bool keepdim = false) {
+    ExprAttributes a;
+    a.axes = std::move(axes);
+    a.keepdim = keepdim;
+    return op(which, std::move(inputs), std::move(a));
+  }
+  int add(int a, int b) { return op(ExprOp::kAdd, {a, b}); }
+  int mul(int a, int b) { return op(ExprOp::kMul, {a, b}); }
+};
+
+struct Case {
+  const char* name;
+  Machine machine;
+  Variant variant;
+  std::function<std::vector<int>(Writer&)> write;
+  const char* in_ptx = "";  // of one of its kernels
+};
+
+constexpr DType kF32 = DType::kF32, kBF16 = DType::kBF16;
+
+std::vector<Case> cases() {
+  const Machine gpu = hopper_machine(), host = host_machine();
+  return {
+      {"pointwise_chain", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kBF16, {65536}, "x"), y = w.tensor(kBF16, {65536}, "y");
+         const int g = w.op(ExprOp::kGelu, {w.add(w.mul(x, w.number(2.0)), y)});
+         return {w.op(ExprOp::kSub, {w.mul(g, w.op(ExprOp::kSigmoid, {y})), x})};
+       },
+       "ld.global.v4"},
+      {"bias_relu", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         return {w.op(ExprOp::kRelu, {w.add(w.tensor(kF32, {300, 1000}, "x"), w.tensor(kF32, {1000}, "bias"))})};
+       }},
+      {"transposed_add", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         ExprAttributes swap;
+         swap.axes = {1, 0};
+         const int x = w.tensor(kBF16, {512, 256}, "x");
+         return {w.add(w.op(ExprOp::kPermute, {x}, swap), w.tensor(kBF16, {256, 512}, "y"))};
+       }},
+      {"softmax", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         return {w.along(ExprOp::kSoftmax, {w.tensor(kBF16, {256, 1024}, "x")}, {-1})};
+       }},
+      {"scaled_masked_softmax", host, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.mul(w.tensor(kF32, {4, 37, 60}, "scores"), w.number(0.125));
+         const int low = w.number(-std::numeric_limits<double>::infinity());
+         return {
+             w.along(ExprOp::kSoftmax, {w.op(ExprOp::kWhere, {w.tensor(DType::kI1, {37, 60}, "mask"), x, low})}, {-1})};
+       }},
+      {"layer_norm", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kBF16, {64, 8192}, "x"), g = w.tensor(kBF16, {8192}, "weight");
+         return {w.along(ExprOp::kLayerNorm, {x, g, w.tensor(kBF16, {8192}, "bias")}, {-1})};
+       }},
+      {"residual_rms_norm", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int h = w.add(w.tensor(kBF16, {64, 4000}, "x"), w.tensor(kBF16, {64, 4000}, "residual"));
+         return {w.along(ExprOp::kRmsNorm, {h, w.tensor(kBF16, {4000}, "weight")}, {-1}), h};
+       }},
+      {"long_softmax", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         return {w.along(ExprOp::kSoftmax, {w.tensor(kF32, {300, 100000}, "x")}, {-1})};
+       }},
+      {"column_sums", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         return {w.along(ExprOp::kSum, {w.op(ExprOp::kExp, {w.tensor(kF32, {300, 5000}, "x")})}, {0})};
+       }},
+      {"mean_of_all", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         return {w.along(ExprOp::kMean, {w.tensor(kBF16, {1000, 3001}, "x")}, {})};
+       }},
+      {"gelu_linear", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int xw = w.op(ExprOp::kMatMul, {w.tensor(kBF16, {512, 1024}, "x"), w.tensor(kBF16, {1024, 2048}, "w")});
+         return {w.op(ExprOp::kGelu, {w.add(xw, w.tensor(kBF16, {2048}, "b"))})};
+       },
+       "wgmma"},
+      {"linear_residual_host", host, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kF32, {100, 64}, "x");
+         const int xw = w.op(ExprOp::kMatMul, {x, w.tensor(kF32, {64, 200}, "w", {1, 64})});
+         return {w.add(w.mul(w.add(xw, w.tensor(kF32, {200}, "b")), w.number(0.5)), w.tensor(kF32, {100, 200}, "r"))};
+       }},
+      {"attention_scores", host, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         ExprAttributes swap;
+         swap.axes = {0, 2, 1};
+         const int q = w.tensor(kF32, {3, 20, 16}, "q"), k = w.tensor(kF32, {3, 30, 16}, "k");
+         const int s = w.op(ExprOp::kMatMul, {q, w.op(ExprOp::kPermute, {k}, swap)});
+         return {w.along(ExprOp::kSoftmax, {w.mul(s, w.number(0.25))}, {-1})};
+       }},
+      {"called_function", host, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         ExprAttributes a;
+         a.function = std::make_shared<ExprFunction>(
+             ExprFunction{"mix", "@triton.jit\ndef mix(a, b):\n    return 2.0 * a + b\n"});
+         return {
+             w.op(ExprOp::kSqrt, {w.op(ExprOp::kCall, {w.tensor(kF32, {50, 7}, "x"), w.tensor(kF32, {7}, "y")}, a)})};
+       }},
+      {"library_epilogue", gpu, Variant::kLibraryEpilogue,
+       [](Writer& w) -> std::vector<int> {
+         const int xw = w.op(ExprOp::kMatMul, {w.tensor(kBF16, {512, 1024}, "x"), w.tensor(kBF16, {1024, 2048}, "w")});
+         return {w.along(ExprOp::kSoftmax, {w.op(ExprOp::kRelu, {w.add(xw, w.tensor(kBF16, {2048}, "b"))})}, {-1})};
+       }},
+      {"library", gpu, Variant::kLibrary,
+       [](Writer& w) -> std::vector<int> {
+         const int xw = w.op(ExprOp::kMatMul, {w.tensor(kBF16, {512, 1024}, "x"), w.tensor(kBF16, {1024, 2048}, "w")});
+         return {w.op(ExprOp::kGelu, {w.add(xw, w.tensor(kBF16, {2048}, "b"))})};
+       }},
+  };
+}
+
+class Sources : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Sources, AreAsAcceptedAndCompile) {
+  const Case& c = GetParam();
+  Writer w;
+  w.graph.outputs = c.write(w);
+  auto made = plan(w.graph, {c.variant, c.machine});
+  ASSERT_TRUE(made.ok()) << render(made.error());
+  std::string text = to_string(w.graph) + "\n" + plan_text(*made);
+  for (const Group& g : made->groups) text += "\n" + g.source;
+  const std::string path = std::string(KILN_SOURCE_DIR) + "/tests/golden/fusion/" + c.name + ".txt";
+  if (std::getenv("KILN_BLESS")) std::ofstream(path) << text;
+  std::stringstream want;
+  want << std::ifstream(path).rdbuf();
+  EXPECT_EQ(text, want.str()) << "KILN_BLESS=1 accepts it";
+
+  auto device = Device::open("cpu");
+  ASSERT_TRUE(device.ok());
+  // Arguments only say dtype, alignment and integers: one small tensor per dtype stands for all.
+  std::vector<Tensor> values;
+  for (const Value& v : made->values) {
+    auto t = Tensor::empty(*device, v.dtype, Shape{64});
+    ASSERT_TRUE(t.ok());
+    values.push_back(*t);
+  }
+  std::string ptx;
+  for (const Group& g : made->groups) {
+    if (g.kind != GroupKind::kKernel) continue;
+    SCOPED_TRACE(g.source);
+    auto kernel = Kernel::from_source(g.source, g.name + ".py", g.kernel);
+    ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+    LaunchOptions options;
+    options.num_warps = g.num_warps;
+    options.num_stages = g.num_stages;
+    auto compiled = kernel->compile(arguments(g, values), options, c.machine.gpu() ? c.machine.target : "host");
+    ASSERT_TRUE(compiled.ok()) << render(compiled.error());
+    ptx += compiled->ptx;
+  }
+  EXPECT_NE(ptx.find(c.in_ptx), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Sources, ::testing::ValuesIn(cases()),
+                         [](const auto& c) { return std::string(c.param.name); });
+
+TEST(PlanDrawing, NamesGroupsAndCauses) {
+  Writer w;
+  const int xw = w.op(ExprOp::kMatMul, {w.tensor(kF32, {64, 64}, "x"), w.tensor(kF32, {64, 64}, "w")});
+  w.graph.outputs = {w.along(ExprOp::kSoftmax, {xw}, {-1})};
+  auto made = plan(w.graph, {Variant::kFused, host_machine()});
+  ASSERT_TRUE(made.ok()) << render(made.error());
+  const std::string svg = plan_svg(*made);
+  for (const char* part : {"<svg", "0 matmul", "1 softmax", "a reduction needs whole rows of the product", "</svg>"})
+    EXPECT_NE(svg.find(part), std::string::npos) << part << "\n" << svg;
+}
+
+}  // namespace
+}  // namespace kiln::fusion::testing
