@@ -75,7 +75,8 @@ Result<PreparedGemm> by_persistent(const GemmProblem& p) {
   static kernels::Sources sources;
   kernels::MatmulEpilogue epilogue;
   if (p.type.bias_gelu) epilogue = {p.bias, "gelu_tanh"};
-  const kernels::MatmulTile tile = tile_for(p);
+  kernels::MatmulTile tile = tile_for(p);
+  tile.splits = kernels::choose_splits(tile, p.shape.m, p.shape.n, p.shape.k, p.device.info().compute_units);
   KILN_TRY(kernels::Launch launch, kernels::matmul_launch(sources, p.a, p.b, p.out, epilogue, tile));
   return PreparedGemm{[launch] { return launch.run(); }, kernels::to_string(tile)};
 }

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kSharedBytes = 225 << 10;      // of a Hopper block, but for barriers
 constexpr int64_t kMostStagingBytes = 64 << 10;  // of a result on its way out: larger ones leave in parts
+constexpr int kFewestSteps = 4;                  // of a part of a split sum
 constexpr int kFewestStages = 3, kMostStages = 8;
 
 /// Tiles, and the share of the tensor cores' speed that each keeps busy (H200, long K). Small tiles take more of K at a
@@ -29,7 +30,8 @@ int64_t cdiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 }  // namespace
 
 std::string to_string(const MatmulTile& t) {
-  return fmt::format("{}x{}x{}, {} stages, {} warps", t.m, t.n, t.k, t.stages, t.warps);
+  return fmt::format("{}x{}x{}, {} stages, {} warps{}", t.m, t.n, t.k, t.stages, t.warps,
+                     t.splits > 1 ? fmt::format(", {} splits", t.splits) : "");
 }
 
 std::vector<MatmulTile> rank_tiles(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors) {
@@ -51,6 +53,12 @@ std::vector<MatmulTile> rank_tiles(int64_t m, int64_t n, int operand_bytes, int 
 
 MatmulTile choose_tile(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors) {
   return rank_tiles(m, n, operand_bytes, result_bytes, multiprocessors).at(0);
+}
+
+int choose_splits(const MatmulTile& tile, int64_t m, int64_t n, int64_t k, int multiprocessors) {
+  const int64_t tiles = cdiv(m, tile.m) * cdiv(n, tile.n), steps = cdiv(k, tile.k);
+  if (tiles == 0 || tiles * 2 > multiprocessors) return 1;
+  return static_cast<int>(std::max<int64_t>(1, std::min(multiprocessors / tiles, steps / kFewestSteps)));
 }
 
 }  // namespace kiln

@@ -10,9 +10,10 @@ namespace kiln {
 struct MatmulTile {
   int m = 0, n = 0, k = 0;  // elements; k: of one stage
   int stages = 0, warps = 0, group_m = 8;
+  int splits = 1;  // programs that share the sum of a tile
   bool operator==(const MatmulTile&) const = default;
 };
-/// "128x256x64, 3 stages, 8 warps".
+/// "128x256x64, 3 stages, 8 warps", or "16x64x128, 4 stages, 4 warps, 8 splits".
 std::string to_string(const MatmulTile& tile);
 
 /// The tiles that fit a block's shared memory, with k and stages as the bytes of the elements allow; the one that takes
@@ -22,5 +23,9 @@ std::vector<MatmulTile> rank_tiles(int64_t m, int64_t n, int operand_bytes, int 
 
 /// The first of them.
 MatmulTile choose_tile(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors);
+
+/// How many programs should share the sum over k of each tile: more than one where the result has tiles for less than
+/// half of the multiprocessors.
+int choose_splits(const MatmulTile& tile, int64_t m, int64_t n, int64_t k, int multiprocessors);
 
 }  // namespace kiln

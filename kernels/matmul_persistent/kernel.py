@@ -1,5 +1,6 @@
-# C = activation(A @ B + bias), by programs that stay: each takes every NUM_PROGRAMS-th tile of C. A and B are read and C
-# is written in blocks, through tensor descriptors; either operand may lie transposed in memory.
+# C = activation(A @ B + bias). A and B are read and C is written in blocks, through tensor descriptors; either operand
+# may lie transposed in memory. matmul_persistent: programs that stay, each takes every NUM_PROGRAMS-th tile of C.
+# matmul_split: where C has few tiles, several programs share the sum of each.
 import triton
 import triton.language as tl
 
@@ -18,6 +19,17 @@ def tile_of(tile, tiles_m, tiles_n, GROUP_M: tl.constexpr):
     first = tile // in_group * GROUP_M
     rows = min(tiles_m - first, GROUP_M)
     return first + tile % in_group % rows, tile % in_group // rows
+
+
+@triton.jit
+def finished(acc, bias_ptr, column, N, BLOCK_N: tl.constexpr, ACTIVATION: tl.constexpr):
+    if bias_ptr is not None:
+        columns = column + tl.arange(0, BLOCK_N)
+        bias = tl.load(bias_ptr + columns, mask=columns < N, other=0.0)
+        acc += bias.to(acc.dtype)[None, :]
+    if ACTIVATION == "gelu_tanh":
+        acc = gelu_tanh(acc)
+    return acc
 
 
 @triton.jit
@@ -52,10 +64,52 @@ def matmul_persistent(a_ptr, b_ptr, c_ptr, bias_ptr, M, N, K, stride_a, stride_b
             else:
                 b = b_desc.load([step * BLOCK_K, column])
             acc = tl.dot(a, b, acc)
-        if bias_ptr is not None:
-            columns = column + tl.arange(0, BLOCK_N)
-            bias = tl.load(bias_ptr + columns, mask=columns < N, other=0.0)
-            acc += bias.to(ACC)[None, :]
-        if ACTIVATION == "gelu_tanh":
-            acc = gelu_tanh(acc)
+        acc = finished(acc, bias_ptr, column, N, BLOCK_N, ACTIVATION)
         c_desc.store([row, column], acc.to(c_ptr.dtype.element_ty))
+
+
+@triton.jit
+def matmul_split(a_ptr, b_ptr, c_ptr, bias_ptr, sums_ptr, turns_ptr, M, N, K, stride_a, stride_b, stride_c,
+                 A_IS_KM: tl.constexpr, B_IS_NK: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+                 BLOCK_K: tl.constexpr, SPLITS: tl.constexpr, ACTIVATION: tl.constexpr, ACC: tl.constexpr):
+    # Program (tile, split) sums its part of K into sums_ptr [tiles, SPLITS, BLOCK_M, BLOCK_N]. Who comes last at a tile
+    # (turns_ptr [tiles], zeros before and after) adds the parts, in their order, so that results repeat.
+    if A_IS_KM:
+        a_desc = tl.make_tensor_descriptor(a_ptr, [K, M], [stride_a, 1], [BLOCK_K, BLOCK_M])
+    else:
+        a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [stride_a, 1], [BLOCK_M, BLOCK_K])
+    if B_IS_NK:
+        b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [stride_b, 1], [BLOCK_N, BLOCK_K])
+    else:
+        b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [stride_b, 1], [BLOCK_K, BLOCK_N])
+    tile = tl.program_id(0)
+    split = tl.program_id(1)
+    tiles_m = tl.cdiv(M, BLOCK_M)
+    row = tile % tiles_m * BLOCK_M
+    column = tile // tiles_m * BLOCK_N
+    steps = tl.cdiv(K, BLOCK_K)
+    share = tl.cdiv(steps, SPLITS)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACC)
+    for step in range(split * share, min(split * share + share, steps)):
+        if A_IS_KM:
+            a = a_desc.load([step * BLOCK_K, row]).T
+        else:
+            a = a_desc.load([row, step * BLOCK_K])
+        if B_IS_NK:
+            b = b_desc.load([column, step * BLOCK_K]).T
+        else:
+            b = b_desc.load([step * BLOCK_K, column])
+        acc = tl.dot(a, b, acc)
+    rows = tl.arange(0, BLOCK_M)[:, None]
+    columns = tl.arange(0, BLOCK_N)[None, :]
+    parts = sums_ptr + tile.to(tl.int64) * (SPLITS * BLOCK_M * BLOCK_N) + rows * BLOCK_N + columns
+    tl.store(parts + split * (BLOCK_M * BLOCK_N), acc)
+    tl.debug_barrier()
+    if tl.atomic_add(turns_ptr + tile, 1, sem="acq_rel") == SPLITS - 1:
+        acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACC)
+        for part in range(SPLITS):
+            acc += tl.load(parts + part * (BLOCK_M * BLOCK_N), cache_modifier=".cg")
+        acc = finished(acc, bias_ptr, column, N, BLOCK_N, ACTIVATION)
+        c_ptrs = c_ptr + (row + rows).to(tl.int64) * stride_c + column + columns
+        tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=(row + rows < M) & (column + columns < N))
+        tl.store(turns_ptr + tile, 0)

@@ -49,32 +49,37 @@ Result<Launch> matmul_launch(Sources& sources, const Tensor& a, const Tensor& b,
   if (result.transposed && m > 1 && n > 1)
     return error(ErrorKind::kType, "the result of a product must be contiguous along its rows");
   const DeviceInfo info = out.device().info();
-  const MatmulTile t = tile ? *tile : choose_tile(m, n, size_of(a.dtype()), size_of(out.dtype()), info.compute_units);
-  KILN_TRY(Kernel kernel, sources.kernel("matmul_persistent", "matmul_persistent"));
+  MatmulTile t;
+  if (tile) {
+    t = *tile;
+  } else {
+    t = choose_tile(m, n, size_of(a.dtype()), size_of(out.dtype()), info.compute_units);
+    t.splits = choose_splits(t, m, n, k, info.compute_units);
+  }
+  const DType sum = is_int(a.dtype()) ? DType::kI32 : DType::kF32;
   const int64_t tiles = cdiv(m, t.m) * cdiv(n, t.n);
-  const int64_t programs = std::min<int64_t>(tiles, info.compute_units);
   Launch launch;
-  launch.kernel = kernel;
-  launch.grid = {programs, 1, 1};
-  launch.args = {a,
-                 b,
-                 out,
-                 epilogue.bias ? Arg(epilogue.bias) : Arg(std::monostate{}),
-                 m,
-                 n,
-                 k,
-                 left.stride,
-                 right.stride,
-                 result.stride,
-                 left.transposed,
-                 right.transposed,
-                 int64_t{t.m},
-                 int64_t{t.n},
-                 int64_t{t.k},
-                 int64_t{t.group_m},
-                 programs,
-                 epilogue.activation,
-                 is_int(a.dtype()) ? DType::kI32 : DType::kF32};
+  launch.args = {a, b, out, epilogue.bias ? Arg(epilogue.bias) : Arg(std::monostate{})};
+  auto add = [&](std::initializer_list<Arg> args) { launch.args.insert(launch.args.end(), args.begin(), args.end()); };
+  if (t.splits > 1) {
+    const int64_t parts[] = {tiles, t.splits, t.m, t.n}, turns[] = {tiles};
+    KILN_TRY(Tensor sums, Tensor::empty(out.device(), sum, parts));
+    KILN_TRY(Tensor turn, Tensor::zeros(out.device(), DType::kI32, turns));
+    add({sums, turn});
+  }
+  add({m, n, k, left.stride, right.stride, result.stride, left.transposed, right.transposed, int64_t{t.m}, int64_t{t.n},
+       int64_t{t.k}});
+  if (t.splits > 1) {
+    KILN_TRY(launch.kernel, sources.kernel("matmul_persistent", "matmul_split"));
+    launch.grid = {tiles, t.splits, 1};
+    add({int64_t{t.splits}});
+  } else {
+    KILN_TRY(launch.kernel, sources.kernel("matmul_persistent", "matmul_persistent"));
+    const int64_t programs = std::min<int64_t>(tiles, info.compute_units);
+    launch.grid = {programs, 1, 1};
+    add({int64_t{t.group_m}, programs});
+  }
+  add({epilogue.activation, sum});
   launch.options.num_warps = t.warps;
   launch.options.num_stages = t.stages;
   return launch;

@@ -79,6 +79,35 @@ TEST(GpuMatmul, LargeResultsLeaveInParts) {
   }
 }
 
+// Few tiles and a long sum: programs share it, and the last one to come adds their parts. Again and again, as the
+// counts of those who came must be as before.
+TEST(GpuMatmul, SplitSums) {
+  GPU_OR_SKIP(device);
+  for (auto [m, n, k] :
+       {std::tuple{16, 1024, 8192}, std::tuple{64, 512, 4096}, std::tuple{5, 48, 4112}, std::tuple{128, 128, 16384}})
+    for (bool transposed : {false, true}) {
+      Product p{.a = DType::kBF16, .b = DType::kBF16, .m = m, .n = n, .k = k, .bias = true};
+      p.b_transposed = transposed;
+      p.options.activation = Activation::kGeluTanh;
+      check_product(device, p, fresh_seed(), nullptr, by_kernel());
+      if (HasFatalFailure()) return;
+    }
+  const int64_t a_shape[] = {16, 8192}, b_shape[] = {8192, 1024}, shape[] = {16, 1024};
+  Tensor a = *randn(device, DType::kBF16, a_shape, 1), b = *randn(device, DType::kBF16, b_shape, 2),
+         out = *Tensor::empty(device, DType::kBF16, shape);
+  kernels::Sources sources;
+  auto launch = kernels::matmul_launch(sources, a, b, out);
+  ASSERT_TRUE(launch.ok()) << render(launch.error());
+  ASSERT_EQ(launch->kernel.name(), "matmul_split");
+  std::vector<double> first;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_OK(launch->run());
+    std::vector<double> got = *out.to_doubles();
+    if (i == 0) first = got;
+    EXPECT_EQ(got, first);
+  }
+}
+
 // Fewer rows than a warp group multiplies: the product is made the other way round.
 TEST(GpuMatmul, FewRows) {
   GPU_OR_SKIP(device);

@@ -1,0 +1,56 @@
+// The kernels on tensor descriptors, on the CPU, against float64.
+#include "kernels/matmul_persistent/matmul.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/runtime/blas/matmul_check.h"
+
+namespace kiln::kernels {
+namespace {
+
+using testing::Product;
+
+void check(const MatmulTile& tile, Product p) {
+  SCOPED_TRACE(to_string(tile));
+  testing::check_product(*Device::open("cpu"), p, testing::fresh_seed(), nullptr,
+                         [&](const Tensor& a, const Tensor& b, const MatmulOptions& options) -> Result<Tensor> {
+                           Sources sources;
+                           MatmulEpilogue epilogue{options.bias, ""};
+                           if (options.activation == Activation::kGeluTanh) epilogue.activation = "gelu_tanh";
+                           KILN_TRY(Launch launch, matmul_launch(sources, a, b, options.out, epilogue, tile));
+                           // The second run finds what the first one left.
+                           for (int i = 0; i < 2; ++i) KILN_CHECK_OK(launch.run());
+                           return options.out;
+                         });
+}
+
+TEST(MatmulPersistent, RaggedSizes) {
+  Product p{.a = DType::kF32, .b = DType::kF32, .m = 70, .n = 132, .k = 100};
+  check({32, 64, 32, 3, 4}, p);
+  p.a_transposed = p.b_transposed = true;
+  p.m = 72;
+  check({16, 64, 32, 3, 4}, p);
+}
+
+TEST(MatmulPersistent, ProgramsShareTheSumOfATile) {
+  Product p{.a = DType::kF32, .b = DType::kF32, .m = 5, .n = 132, .k = 500, .bias = true};
+  for (int splits : {2, 3, 7, 16}) {
+    MatmulTile tile{16, 64, 32, 3, 4};
+    tile.splits = splits;
+    p.options.activation = splits % 2 ? Activation::kGeluTanh : Activation::kNone;
+    check(tile, p);
+  }
+}
+
+TEST(MatmulTile, SplitsWhereTilesAreFew) {
+  const int processors = 132;
+  const MatmulTile few = choose_tile(16, 1024, 2, 2, processors);
+  EXPECT_EQ(to_string(few), "16x64x128, 8 stages, 4 warps");
+  EXPECT_EQ(choose_splits(few, 16, 1024, 8192, processors), 8);  // of 16 tiles
+  EXPECT_EQ(choose_splits(few, 16, 1024, 1024, processors), 2);  // of 8 steps
+  EXPECT_EQ(choose_splits(few, 16, 8192, 8192, processors), 1);  // 128 tiles
+  EXPECT_EQ(choose_splits(few, 0, 1024, 8192, processors), 1);
+}
+
+}  // namespace
+}  // namespace kiln::kernels
