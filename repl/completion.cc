@@ -91,6 +91,21 @@ Completion complete_line(script::Session& session, std::string_view before) {
   while (start > 0 && (is_name_character(before[start - 1]) || before[start - 1] == '.')) --start;
   std::string_view word = before.substr(start);
   c.replaced = word.size();
+  // After the launch of a %tune come axes and options.
+  constexpr std::string_view kTune = "%tune ";
+  if (text.starts_with(kTune) && open_bracket(before) == std::string_view::npos &&
+      text.find(' ', kTune.size()) != std::string_view::npos) {
+    std::string_view target = text.substr(kTune.size());
+    std::vector<std::string> names = {"budget=", "cache=", "check="};
+    if (auto kernel = session.kernel(std::string(target.substr(0, target.find_first_of(" [(")))); kernel.ok()) {
+      for (const ParamDesc& p : kernel->params())
+        if (p.is_constexpr) names.push_back(p.name + "=");
+      names.insert(names.end(), {"num_warps=", "num_stages=", "num_ctas="});
+    }
+    for (std::string& n : names)
+      if (n.starts_with(word)) c.candidates.push_back(std::move(n));
+    return c;
+  }
   if (word.find('.') == std::string_view::npos)
     if (std::string_view callee = open_call(before); !callee.empty())
       if (auto kernel = session.kernel(std::string(callee)); kernel.ok()) {

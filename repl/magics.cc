@@ -41,6 +41,8 @@ constexpr Magic kMagics[] = {
     {"help", "[NAME]", "what there is, or one command", magic_help},
     {"time", "STATEMENT", "run it once; wall time, with the wait for the device", magic_time},
     {"bench", "EXPRESSION", "measure it, cold and hot: min, quartiles, spread, flags", magic_bench},
+    {"tune", "LAUNCH|KERNEL [NAME=[…] …] [budget=10s]",
+     "find its fastest configuration; check=off|NAMES, cache=hot, -v, --json FILE, --forget [KERNEL]", magic_tune},
     {"ast", "KERNEL", "the syntax tree", magic_ast},
     {"ir", "KERNEL [PASS]", "the tile IR, or the IR after a pass", magic_ir},
     {"layout", "KERNEL", "the IR with every tile's layout (GPU targets)", magic_layout},

@@ -38,7 +38,8 @@ Status run_magic(MagicContext& context, std::string_view line);
 // -------------------------------------------------------------------------------------------------
 Status magic_time(MagicContext&, std::string_view);  // magics_measure.cc
 Status magic_bench(MagicContext&, std::string_view);
-Status magic_ast(MagicContext&, std::string_view);  // magics_kernel.cc
+Status magic_tune(MagicContext&, std::string_view);  // magics_tune.cc
+Status magic_ast(MagicContext&, std::string_view);   // magics_kernel.cc
 Status magic_ir(MagicContext&, std::string_view);
 Status magic_layout(MagicContext&, std::string_view);
 Status magic_llvm(MagicContext&, std::string_view);

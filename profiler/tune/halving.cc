@@ -11,6 +11,7 @@ namespace kiln::profiler {
 namespace {
 
 constexpr int kFirstSamples = 4, kMostSamples = 32;
+constexpr int kLongest = 4;      // times its samples: a rung that noise leaves unclear
 constexpr double kHopeless = 3;  // times as slow as the leader
 
 class Halving {
@@ -31,12 +32,13 @@ class Halving {
       // What is left of the time is shared by this rung and those to come.
       const double now = options_.now_s(), left = start_ + options_.budget_s - now;
       const double until = now + left / std::max(1, rungs - rung_);
-      for (int n = rung_samples(rung_); n > 0 && !over_ && !alive_.empty(); --n) {
-        samples_to_come_ = n * static_cast<int>(alive_.size()) + samples_after(rung_);
+      const int nominal = rung_samples(rung_);
+      for (int n = 1; n <= kLongest * nominal && !alive_.empty(); ++n) {
+        samples_to_come_ = std::max(1, nominal + 1 - n) * static_cast<int>(alive_.size()) + samples_after(rung_);
         turn(/*counted=*/true);
         if (over_) break;
         drop_hopeless();
-        if (options_.now_s() >= until) break;
+        if (options_.now_s() >= until || (n >= nominal && is_clear())) break;
       }
       if (alive_.size() <= 1) break;
       if (!over_) keep_better();
@@ -93,9 +95,24 @@ class Halving {
     });
   }
 
-  void keep_better() {
+  /// Whether nobody of the slower half was, in a quarter of its samples, as fast as the leader in half of its own.
+  bool is_clear() {
+    sort_alive();
+    if (alive_.size() <= 1) return true;
+    const double best = median_of(alive_[0]);
+    for (size_t k = (alive_.size() + 1) / 2; k < alive_.size(); ++k)
+      if (quantile(heat(alive_[k]).us, 0.25) < best) return false;
+    return true;
+  }
+
+  /// Best first; without those whose samples were all below the clock's resolution.
+  void sort_alive() {
     std::erase_if(alive_, [&](int i) { return heat(i).us.empty(); });
     std::stable_sort(alive_.begin(), alive_.end(), [&](int a, int b) { return median_of(a) < median_of(b); });
+  }
+
+  void keep_better() {
+    sort_alive();
     const size_t n = alive_.size(), half = (n + 1) / 2, most = std::max(half, n * 3 / 4);
     if (n <= 1) return;
     const double best = median_of(alive_[0]);

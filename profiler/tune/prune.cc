@@ -56,7 +56,7 @@ std::vector<std::string> prune(std::span<const Compiled* const> compiled, const 
       continue;
     }
     auto [first, fresh] = seen.emplace(std::pair(info.code, compiled[i]->launch), i);
-    if (!fresh) reasons[i] = fmt::format("the same code as #{}", first->second);
+    if (!fresh) reasons[i] = fmt::format("the same code as {}", compiled[first->second]->config);
   }
   return reasons;
 }

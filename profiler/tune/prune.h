@@ -18,6 +18,7 @@ struct PruneLimits {
 
 struct Compiled {
   KernelInfo info;
+  std::string config;  // names it in a reason
   std::string launch;  // grid and runtime arguments as a text: equal code launched alike is a duplicate
 };
 

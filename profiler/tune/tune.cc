@@ -195,6 +195,7 @@ class Tuner {
     {
       std::unique_lock lock(mutex);
       const int total = static_cast<int>(todo.size());
+      report(TunePhase::kCompiling, 0, total);
       while (running > 0) {
         ready.wait_for(lock, kPoll);
         stop = stopped() || (done > 0 && elapsed() > kCompileShare * options_.budget_s);
@@ -214,7 +215,7 @@ class Tuner {
         drop(i, TuneState::kFailed, outcomes[at].info->error().message);
         continue;
       }
-      compiled_[i] = Compiled{**outcomes[at].info, launch_text(candidates_[i])};
+      compiled_[i] = Compiled{**outcomes[at].info, candidates_[i].config, launch_text(candidates_[i])};
       fill_facts(i);
     }
     result_.compile_s = steady_seconds() - begin;
@@ -253,14 +254,7 @@ class Tuner {
 
   /// One launch of each, which also compares what it leaves.
   Status try_out() {
-    std::optional<OutputCheck> check;
-    if (options_.check && !options_.outputs.empty()) {
-      auto made = OutputCheck::make(options_.outputs);
-      if (made.ok())
-        check.emplace(std::move(*made));
-      else
-        result_.notes.push_back("outputs were not compared: " + made.error().message);
-    }
+    OutputCheck* const check = options_.check;
     const std::vector<size_t> all = open_;
     int done = 0;
     for (size_t i : all) {
@@ -295,7 +289,7 @@ class Tuner {
         drop(i, TuneState::kWrong, difference);
       }
     }
-    return check ? check->restore() : Status{};
+    return {};
   }
 
   Status measure_rest() {
@@ -459,7 +453,6 @@ std::string to_json(const TuneResult& result) {
                     {"compile_s", result.compile_s},
                     {"measure_s", result.measure_s},
                     {"total_s", result.total_s},
-                    {"notes", result.notes},
                     {"configurations", std::move(rows)}};
   return j.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }

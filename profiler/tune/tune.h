@@ -14,6 +14,7 @@
 
 namespace kiln::profiler {
 
+class OutputCheck;
 class TuneRecords;
 
 /// One configuration, as it would be launched.
@@ -73,9 +74,9 @@ struct TuneOptions {
   Cache cache = Cache::kCold;
   uint64_t seed = 1;
   int threads = 0;  // that compile; 0: one per CPU
-  /// Compares what the configurations leave in `outputs`; the first that runs is the reference.
-  bool check = false;
-  std::vector<Tensor> outputs = {};
+  /// Compares what the configurations leave in its tensors, the first that runs being the reference; null: nothing is
+  /// compared. The caller restores the tensors when it is done with launches.
+  OutputCheck* check = nullptr;
   /// Times a candidate itself, in microseconds; empty: device events or the clock, interleaved. One call each then.
   std::function<Result<double>(const TuneCandidate&)> bench = {};
   /// Found there, a configuration is not measured again; null: no records. `record_key` says what they belong to.
@@ -91,7 +92,6 @@ struct TuneResult {
   bool interrupted = false;
   bool from_records = false;  // nothing was measured now
   double compile_s = 0, measure_s = 0, total_s = 0;
-  std::vector<std::string> notes;  // "outputs were not compared: …"
 
   int count(TuneState state) const;
 };

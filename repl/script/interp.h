@@ -77,6 +77,9 @@ class Interp {
   // --- running (interp_stmt.cc, interp_expr.cc, interp_call.cc) ---
   void run(std::shared_ptr<const Program> program, bool interactive);
   Value evaluate(const std::shared_ptr<const Program>& program, const ast::Expr& e);
+  /// The parts of `base[grid](args)`, each evaluated, without the launch.
+  void evaluate_launch(const std::shared_ptr<const Program>& program, const ast::Call& e, Value& base, Value& grid,
+                       CallArgs& args);
   Value eval(const ast::Expr& e, Frame& f);
   Flow exec(const ast::Body& body, Frame& f);
   Value call(const Value& callee, CallArgs& args);

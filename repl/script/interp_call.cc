@@ -176,6 +176,21 @@ Value Interp::eval_call(const ast::Call& e, Frame& f) {
   return call(callee, args);
 }
 
+void Interp::evaluate_launch(const std::shared_ptr<const Program>& program, const ast::Call& e, Value& base,
+                             Value& grid, CallArgs& args) {
+  const auto* sub = dyn_as<Subscript>(e.callee.get());
+  KILN_ASSERT(sub, "a launch is a call of a subscript");
+  handled_.clear();
+  calls_.clear();
+  check_stack();
+  Frame frame(*program, *program->codes.at(nullptr));
+  frame.make_cells();
+  base = eval(*sub->base, frame);
+  grid = eval(*sub->index, frame);
+  gather(e, args, frame);
+  where_ = e.range;
+}
+
 Value Interp::call_function(const Function& fn, CallArgs& args) {
   check_interrupt();
   check_stack();

@@ -85,8 +85,44 @@ Session::Session(Options options) : interp_(std::make_unique<Interp>()) {
 
 Session::~Session() = default;
 
+namespace {
+
+/// Finds `name[…](…)` among the statements of a text, in order, but not in the bodies of functions and classes.
+class LaunchFinder {
+ public:
+  explicit LaunchFinder(std::map<std::string, std::string, std::less<>>& found) : found_(found) {}
+  void visit(const ast::Body& body) {
+    for (const ast::StmtPtr& s : body) visit(*s);
+  }
+
+ private:
+  void visit(const ast::Stmt& s) {
+    if (const auto* e = ast::dyn_as<ast::ExprStmt>(&s)) return visit(*e->value);
+    if (const auto* n = ast::dyn_as<ast::For>(&s)) return visit(n->body), visit(n->else_body);
+    if (const auto* n = ast::dyn_as<ast::While>(&s)) return visit(n->body), visit(n->else_body);
+    if (const auto* n = ast::dyn_as<ast::If>(&s)) return visit(n->body), visit(n->else_body);
+    if (const auto* n = ast::dyn_as<ast::With>(&s)) return visit(n->body);
+    if (const auto* n = ast::dyn_as<ast::Try>(&s)) return visit(n->body);
+  }
+  void visit(const ast::Expr& e) {
+    const auto* call = ast::dyn_as<ast::Call>(&e);
+    const auto* sub = call ? ast::dyn_as<ast::Subscript>(call->callee.get()) : nullptr;
+    const auto* name = sub ? ast::dyn_as<ast::Name>(sub->base.get()) : nullptr;
+    if (name) found_[name->id] = std::string(e.range.str());
+  }
+  std::map<std::string, std::string, std::less<>>& found_;
+};
+
+}  // namespace
+
+std::optional<std::string> Session::last_launch(std::string_view name) const {
+  auto it = launches_.find(name);
+  return it == launches_.end() ? std::nullopt : std::optional(it->second);
+}
+
 Status Session::run(std::string text, std::string file_name, Mode mode) {
   KILN_TRY(auto module, parse::parse_module(SourceText::make(std::move(file_name), std::move(text))));
+  LaunchFinder(launches_).visit(module->body);
   KILN_TRY(auto program, resolve(std::move(module), interp_->globals()));
   return guarded(*interp_, [&] { interp_->run(program, mode == Mode::kInteractive); });
 }

@@ -2,6 +2,7 @@
 // script language use; nothing else of this folder needs to be included.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,6 +60,8 @@ class Session {
   /// What could follow `prefix` at its end: names, and after a dot attributes ("torch.ra" → "torch.rand", …). Evaluates
   /// names and attributes of modules and values only, never calls.
   std::vector<std::string> complete(std::string_view prefix) const;
+  /// The text of the last `name[…](…)` that stood in a text outside of functions, whether or not it was reached.
+  std::optional<std::string> last_launch(std::string_view name) const;
   /// Names that were set by the script, in order of first use, without modules that it imported.
   std::vector<Variable> variables() const;
   /// A builtin's, function's or kernel's signature and what it does, for `name?`; kName when there is no such name.
@@ -80,6 +83,7 @@ class Session {
 
  private:
   std::unique_ptr<Interp> interp_;
+  std::map<std::string, std::string, std::less<>> launches_;
 };
 
 }  // namespace kiln::script

@@ -78,6 +78,16 @@ TEST(Halving, NoiseDoesNotHideATenthOfTheTime) {
   EXPECT_GE(right, 48);
 }
 
+TEST(Halving, ARungThatNoiseLeavesUnclearIsLonger) {
+  // Every other sample of the slower ones is as fast as the best.
+  Field f(4, [](int i, int n) { return i == 0 ? 100.0 : n % 2 ? 99.0 : 140.0; });
+  halve(f.samplers, f.options());
+  EXPECT_EQ(f.calls[0], 4 * (rung_samples(0) + rung_samples(1) + rung_samples(2)));
+  Field g(4, [](int i, int) { return 100.0 + i; });
+  halve(g.samplers, g.options());
+  EXPECT_EQ(g.calls[0], rung_samples(0) + rung_samples(1));
+}
+
 TEST(Halving, OneThatIsHopelesslySlowIsTimedOnce) {
   Field f(4, [](int i, int) { return i == 2 ? 1000.0 : 100.0 + i; });
   HalvingResult r = halve(f.samplers, f.options());

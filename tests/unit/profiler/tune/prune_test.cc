@@ -11,6 +11,7 @@ Compiled compiled(int registers, int warps, int64_t shared, int64_t spills, std:
   c.info.num_warps = warps;
   c.info.shared_bytes = shared;
   c.info.spill_bytes = spills;
+  c.config = "config " + code;
   c.info.code = std::move(code);
   return c;
 }
@@ -39,7 +40,7 @@ TEST(Prune, EachReasonIsSaid) {
   EXPECT_EQ(r[3], "2048 threads, and a block may have 1024");
   EXPECT_EQ(r[4], "40000 bytes of spills, where another has 0");
   EXPECT_EQ(r[5], "");
-  EXPECT_EQ(r[6], "the same code as #0");
+  EXPECT_EQ(r[6], "the same code as config a");
   EXPECT_EQ(r[7], "");
 }
 
@@ -56,7 +57,8 @@ TEST(Prune, RegistersThatTheSmRoundsUpMayNotFitEither) {
 
 TEST(Prune, TheHostKnowsDuplicatesOnly) {
   std::vector<Compiled> list = {compiled(-1, 4, 0, -1, "a"), compiled(-1, 8, 0, -1, "a"), compiled(-1, 8, 0, -1, "b")};
-  EXPECT_EQ(prune_all(list, {target::find("host"), 0, 0}), (std::vector<std::string>{"", "the same code as #0", ""}));
+  EXPECT_EQ(prune_all(list, {target::find("host"), 0, 0}),
+            (std::vector<std::string>{"", "the same code as config a", ""}));
   list[1].launch = "another grid";
   EXPECT_EQ(prune_all(list, {target::find("host"), 0, 0}), (std::vector<std::string>{"", "", ""}));
 }
