@@ -42,9 +42,10 @@ struct DagNode {
   bool tf32 = false;
   Activation activation = Activation::kNone;  // kProduct, with a third operand for the bias: of a library
   std::shared_ptr<const ExprFunction> function;
-  int origin = -1;     // the node of the user's graph that it is (part of)
-  std::string name;    // for variables; may be empty
-  int alignment = 16;  // kLeaf
+  int origin = -1;            // the node of the user's graph that it is (part of)
+  std::vector<int> absorbed;  // others of the graph that it also does: a library's epilogue
+  std::string name;           // for variables; may be empty
+  int alignment = 16;         // kLeaf
 };
 
 struct Dag {

@@ -147,6 +147,7 @@ void Emitter::use_helpers(std::string_view text) {
 void Emitter::begin_loop(const std::string& head, const std::vector<std::string>& first, bool hoist) {
   KILN_ASSERT(!loop_, "a loop in a loop");
   loop_ = true;
+  inner_names_.clear();
   hoist_ = hoist;
   indent_ = "        ";
   inner_lines_ = {"    " + head};
@@ -160,6 +161,8 @@ void Emitter::end_loop() {
   inner_lines_.clear();
   inner_.clear();
   inner_loads_.clear();
+  for (const std::string& name : inner_names_) names.release(name);  // they end with the loop
+  inner_names_.clear();
 }
 
 std::string Emitter::literal(const Number& n, DType type) {
@@ -239,7 +242,7 @@ Text Emitter::named(Text t, const std::string& hint) {
   if (loop_ && outside_loop(t.level))
     lines_.push_back("    " + name + " = " + t.text);
   else
-    line(name + " = " + t.text);
+    line(name + " = " + t.text), inner_names_.push_back(name);
   t.text = name;
   t.binds = 10;
   return t;

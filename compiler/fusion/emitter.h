@@ -48,6 +48,7 @@ class Names {
   Names();
   /// `hint`, or with a number behind it when that is taken.
   std::string fresh(std::string hint);
+  void release(const std::string& name) { taken_.erase(name); }
 
  private:
   std::set<std::string> taken_;
@@ -137,6 +138,7 @@ class Emitter {
   std::map<Access, Text> outer_loads_, inner_loads_;
   std::vector<std::string> lines_, inner_lines_;
   std::string indent_ = "    ";
+  std::vector<std::string> inner_names_;
   bool loop_ = false, hoist_ = true;
   struct Pointer {
     int node;

@@ -18,6 +18,8 @@ size_t at(int i) { return static_cast<size_t>(i); }
 constexpr int kMostRepeatedFlop = 24;
 /// Tensors that one kernel reads and writes.
 constexpr size_t kMostOperands = 24;
+/// Operations of one kernel: what compiles in a moment.
+constexpr size_t kMostMembers = 192;
 
 int64_t product(Shape::const_iterator first, Shape::const_iterator last) {
   return std::accumulate(first, last, int64_t{1}, std::multiplies<>());
@@ -148,7 +150,8 @@ class Grouper {
         if (x.members.empty() || y.members.empty() || x.form == Form::kProduct || x.form != y.form ||
             x.dims != y.dims || x.kept != y.kept || x.splits != y.splits || numel(x.dims) == 0 || !share_read(x, y))
           continue;
-        if (operands(x, y) > kMostOperands || path_outside(static_cast<int>(a), static_cast<int>(b)) ||
+        if (x.members.size() + y.members.size() > kMostMembers || operands(x, y) > kMostOperands ||
+            path_outside(static_cast<int>(a), static_cast<int>(b)) ||
             path_outside(static_cast<int>(b), static_cast<int>(a)) || adjacent(x, y))
           continue;
         Cluster c = y;
@@ -263,6 +266,8 @@ Verdict Grouper::merged(int a, int b) const {
     for (const Edge& e : users_[at(m)])
       if (y.contains(e.to)) edges.push_back(e);
   KILN_ASSERT(!edges.empty(), "clusters {} and {} do not meet", a, b);
+  if (x.members.size() + y.members.size() > kMostMembers)
+    return Reason{fmt::format("together they are more than {} operations", kMostMembers), ""};
   if (path_outside(a, b))
     return Reason{"another kernel must run between them, since it needs the first's result and the second needs its",
                   ""};
@@ -394,25 +399,38 @@ std::vector<int> operand_map(const Dag& dag, const Cluster& cluster, int consume
 
 Grouping group(const Dag& dag, const PlanOptions& options) { return Grouper(dag, options).run(); }
 
-Reason why_apart(const Dag& dag, const Grouping& grouping, const PlanOptions& options, int from, int to) {
+std::vector<Reason> why_apart(const Dag& dag, const Grouping& grouping, const PlanOptions& options,
+                              const std::vector<std::pair<int, int>>& edges) {
   Grouper g(dag, options);
   g.adopt(grouping);
-  Verdict v = g.merged(grouping.cluster_of[at(from)], grouping.cluster_of[at(to)]);
-  if (Reason* r = std::get_if<Reason>(&v)) return *r;
-  return {"they met only after each had joined another kernel", ""};
+  std::vector<Reason> out;
+  for (auto [from, to] : edges) {
+    Verdict v = g.merged(grouping.cluster_of[at(from)], grouping.cluster_of[at(to)]);
+    const Reason* r = std::get_if<Reason>(&v);
+    out.push_back(r ? *r : Reason{"they met only after each had joined another kernel", ""});
+  }
+  return out;
 }
 
+int64_t cdiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 void split_reductions(Dag& dag, const Machine& machine) {
-  // A program reduces at least this much: below, the second kernel costs more than the idle processors.
-  const int64_t least = machine.gpu() ? 16384 : 65536;
-  const int64_t programs = machine.gpu() ? 4 * int64_t{machine.multiprocessors} : 2 * int64_t{machine.multiprocessors};
+  const int64_t programs = (machine.gpu() ? 4 : 2) * int64_t{machine.multiprocessors};
   const size_t count = dag.nodes.size();
   for (size_t i = 0; i < count; ++i) {
     DagNode& n = dag.nodes[i];
     if (n.kind != DagKind::kReduce || n.splits > 1) continue;
-    const int64_t rows = numel(n.shape), columns = rows == 0 ? 0 : numel(n.operands[0].shape) / rows;
-    if (rows == 0 || rows * 2 > programs || columns < 2 * least) continue;
-    const int64_t splits = std::min((programs + rows - 1) / rows, columns / least);
+    const Operand& x = n.operands[0];
+    const int64_t rows = numel(n.shape), columns = rows == 0 ? 0 : numel(x.shape) / rows;
+    if (rows == 0 || columns == 0) continue;
+    // Where rows lie side by side, a program takes many of them.
+    const bool across = !std::binary_search(n.axes.begin(), n.axes.end(), static_cast<int>(x.shape.size()) - 1);
+    const int64_t now = across ? cdiv(rows, machine.gpu() ? 64 : 256) : rows;
+    // A part has at least this much to do: below, the second kernel costs more than the idle processors.
+    const int64_t unit = across ? 256 : kSplitUnit, least = (machine.gpu() ? 8 : 16) * unit;
+    if (now * (machine.gpu() ? 8 : 2) > programs || columns < 2 * least) continue;
+    const int64_t wanted = std::min(cdiv(programs, now), columns / least);
+    const int64_t splits = cdiv(columns, cdiv(cdiv(columns, wanted), unit) * unit);
     if (splits < 2) continue;
     DagNode parts = n;
     parts.splits = splits;

@@ -49,10 +49,15 @@ struct Grouping {
 /// they take what follows them, unless `library_products`.
 Grouping group(const Dag& dag, const PlanOptions& options);
 
-/// Why `from`, which is in another cluster, is not computed where `to` reads it.
-Reason why_apart(const Dag& dag, const Grouping& grouping, const PlanOptions& options, int from, int to);
+/// For each (from, to): why `from`, which is in another cluster, is not computed where `to` reads it.
+std::vector<Reason> why_apart(const Dag& dag, const Grouping& grouping, const PlanOptions& options,
+                              const std::vector<std::pair<int, int>>& edges);
 
 /// Reductions of few long rows, in two steps: as many parts as occupy the machine, then their sum.
+/// A part is a multiple of so many columns: those that a program takes at a time.
+inline constexpr int64_t kSplitUnit = 4096;
 void split_reductions(Dag& dag, const Machine& machine);
+
+int64_t cdiv(int64_t a, int64_t b);
 
 }  // namespace kiln::fusion

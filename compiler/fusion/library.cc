@@ -31,6 +31,7 @@ bool absorb_epilogues(Dag& dag) {
     Operand bias;
     bias.node = -1;
     Activation activation = Activation::kNone;
+    std::vector<int> absorbed;
     for (int user = only_user(dag, last); user >= 0; user = only_user(dag, last)) {
       const DagNode& u = dag.nodes[at(user)];
       const DagNode& so_far = dag.nodes[at(last)];
@@ -44,12 +45,13 @@ bool absorb_epilogues(Dag& dag) {
         bias = other;
         bias.shape = {other.shape[1]};
         bias.strides = {1};
-      } else if ((u.op == ExprOp::kRelu || u.op == ExprOp::kGeluTanh) && activation == Activation::kNone &&
-                 whole(u.operands[0], so_far)) {
+      } else if ((u.op == ExprOp::kRelu || u.op == ExprOp::kGeluTanh || u.op == ExprOp::kGelu) &&
+                 activation == Activation::kNone && whole(u.operands[0], so_far)) {
         activation = u.op == ExprOp::kRelu ? Activation::kRelu : Activation::kGeluTanh;
       } else {
         break;
       }
+      absorbed.push_back(so_far.origin);
       last = user;
     }
     if (last == static_cast<int>(p)) continue;
@@ -58,6 +60,7 @@ bool absorb_epilogues(Dag& dag) {
     if (bias.node >= 0) product.operands.push_back(bias);
     product.activation = activation;
     product.origin = dag.nodes[at(last)].origin;
+    product.absorbed = std::move(absorbed);
     if (!dag.nodes[at(last)].name.empty()) product.name = dag.nodes[at(last)].name;
     dag.nodes[at(last)] = std::move(product);
   }

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "compiler/fusion/grouping.h"
 #include "compiler/fusion/library.h"
+#include "compiler/fusion/recompute.h"
 #include "compiler/fusion/writer.h"
 #include "support/diag.h"
 
@@ -37,6 +39,7 @@ class Planner {
     if (!unfused) push_views(dag_);
     split_reductions(dag_, options_.machine);
     grouping_ = group(dag_, options_);
+    if (!unfused) recompute_cheap(dag_, grouping_);
     KILN_CHECK_OK(check_sizes());
     values();
     for (size_t c = 0; c < grouping_.clusters.size(); ++c) KILN_CHECK_OK(write(grouping_.clusters[c]));
@@ -57,7 +60,7 @@ class Planner {
     if (epilogue && !absorb_epilogues(dag_))
       return error(
           ErrorKind::kUnsupported,
-          "no product is followed by what a library's epilogue does: a bias of its columns, then relu or gelu_tanh");
+          "no product is followed by what a library's epilogue does: a bias of its columns, then relu or gelu");
     return {};
   }
 
@@ -86,7 +89,6 @@ class Planner {
         v.strides = graph_.nodes[at(n.origin)].strides;
       } else {
         v.strides = row_major(n.shape);
-        if (v.name.empty()) v.name = fmt::format("t{}", temporaries_++);
       }
       value_of_[i] = static_cast<int>(plan_.values.size());
       plan_.values.push_back(std::move(v));
@@ -131,6 +133,7 @@ class Planner {
     for (int m : cluster.members) {
       const DagNode& n = dag_.nodes[at(m)];
       if (std::find(g.nodes.begin(), g.nodes.end(), n.origin) == g.nodes.end()) g.nodes.push_back(n.origin);
+      g.nodes.insert(g.nodes.end(), n.absorbed.begin(), n.absorbed.end());
       for (const Operand& o : n.operands)
         if (!o.is_number() && !cluster.contains(o.node)) reads[o.node] = std::max(reads[o.node], touched(o));
       const auto elements =
@@ -153,6 +156,9 @@ class Planner {
       plan_.outputs.push_back(view_of(o));
       plan_.values[at(value_of_[at(o.node)])].output = true;
     }
+    int results = 0, temporaries = 0;
+    for (Value& v : plan_.values)
+      if (v.name.empty()) v.name = v.output ? fmt::format("out{}", results++) : fmt::format("t{}", temporaries++);
   }
 
   /// When each value is used, and slots of memory that temporaries can take turns in.
@@ -176,20 +182,23 @@ class Planner {
   }
 
   void boundaries() {
+    std::vector<std::pair<int, int>> edges;
+    std::set<std::pair<int, int>> known;  // source and the group that reads it
     for (size_t i = 0; i < dag_.nodes.size(); ++i)
       for (const Operand& o : dag_.nodes[i].operands) {
-        if (o.is_number()) continue;
+        if (o.is_number() || grouping_.cluster_of[i] < 0) continue;
         const int from = grouping_.cluster_of[at(o.node)], to = grouping_.cluster_of[i];
-        if (from < 0 || from == to) continue;
-        const DagNode& source = dag_.nodes[at(o.node)];
-        const bool known = std::any_of(plan_.boundaries.begin(), plan_.boundaries.end(), [&](const Boundary& b) {
-          return b.from == source.origin && b.from_group == from && b.to_group == to;
-        });
-        if (known) continue;
-        const Reason why = why_apart(dag_, grouping_, options_, o.node, static_cast<int>(i));
-        const double bytes = 2.0 * static_cast<double>(numel(source.shape)) * size_of(source.dtype);
-        plan_.boundaries.push_back({source.origin, dag_.nodes[i].origin, from, to, bytes, why.cause, why.help});
+        if (from >= 0 && from != to && known.emplace(o.node, to).second)
+          edges.emplace_back(o.node, static_cast<int>(i));
       }
+    const std::vector<Reason> reasons = why_apart(dag_, grouping_, options_, edges);
+    for (size_t e = 0; e < edges.size(); ++e) {
+      const auto [from, to] = edges[e];
+      const DagNode& source = dag_.nodes[at(from)];
+      const double bytes = 2.0 * static_cast<double>(numel(source.shape)) * size_of(source.dtype);
+      plan_.boundaries.push_back({source.origin, dag_.nodes[at(to)].origin, grouping_.cluster_of[at(from)],
+                                  grouping_.cluster_of[at(to)], bytes, reasons[e].cause, reasons[e].help});
+    }
   }
 
   const Graph& graph_;
@@ -198,7 +207,6 @@ class Planner {
   Grouping grouping_;
   Plan plan_;
   std::vector<int> value_of_;
-  int temporaries_ = 0;
 };
 
 }  // namespace

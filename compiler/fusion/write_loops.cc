@@ -297,13 +297,19 @@ class LoopWriter {
     if (!along) {
       // Rows lie side by side: a tile takes whole cache lines of them.
       t.rows = std::min<int64_t>(power_of_two(n_rows), gpu ? 256 / widest_ : 256);
-      t.block = std::min<int64_t>(t.block, std::max<int64_t>(1, 4096 / t.rows));
+      while (gpu && t.rows > 16 && cdiv(n_rows, t.rows) * c_.splits < r_.machine.multiprocessors) t.rows /= 2;
+      t.block = std::min<int64_t>(t.block, std::clamp<int64_t>(4096 / t.rows, 1, 256));
       t.loop = t.block < n_cols;
       t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, 8));
       return t;
     }
-    if (c_.splits > 1 || t.block > kMostColumns) {
-      t.block = std::min<int64_t>(t.block, 4096);
+    // Registers hold a row of everything that is read along it, 64 of each thread's at most.
+    int64_t along_columns = 0;
+    for (const Access& a : loads_)
+      along_columns += std::any_of(a.strides.begin() + c_.kept, a.strides.end(), [](int64_t s) { return s != 0; });
+    const bool crowded = gpu && t.block >= kMostColumns && along_columns * t.block > 64 * 1024;
+    if (c_.splits > 1 || t.block > kMostColumns || crowded) {
+      t.block = std::min<int64_t>(t.block, kSplitUnit);
       t.loop = true;
       t.warps = 8;
       return t;
@@ -480,8 +486,6 @@ int64_t power_of_two(int64_t n) {
   while (p < n) p *= 2;
   return p;
 }
-
-int64_t cdiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 std::string cluster_name(const WriteRequest& r) {
   std::vector<int> origins;

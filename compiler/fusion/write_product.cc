@@ -379,7 +379,8 @@ class ProductWriter {
     for (int s : stores_) e_.store(s);
     group_.grid = {batch_ * cdiv(m_, bm) * cdiv(n_, bn), 1, 1};
     group_.num_warps = bm * bn >= 128 * 128 ? 8 : 4;
-    group_.num_stages = 4;
+    const int64_t stage = (bm + bn) * bk * bytes;
+    group_.num_stages = static_cast<int>(std::clamp<int64_t>((r_.machine.shared_bytes - 4096) / stage, 2, 4));
   }
 
   const WriteRequest& r_;

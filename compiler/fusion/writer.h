@@ -29,6 +29,5 @@ std::string cluster_comment(const WriteRequest& request);
 
 /// Rounded up to a power of two, at least 1.
 int64_t power_of_two(int64_t n);
-int64_t cdiv(int64_t a, int64_t b);
 
 }  // namespace kiln::fusion

@@ -302,6 +302,9 @@ class Evaluator {
       // Functions lose digits of their own near their zeros.
       if (is_float(n.dtype) && info(n.op).flop > 1)
         bound += 4 * epsilon(n.dtype == DType::kF64 ? n.dtype : DType::kF32);
+      // Equality is between two numbers: either may move onto the other.
+      if ((n.op == ExprOp::kEq || n.op == ExprOp::kNe) && std::abs(x[0] - x[1]) <= 4 * (e[0] + e[1]) && e[0] + e[1] > 0)
+        bound += 1;
       // A float outside of an integer type converts to anything.
       const DType from = nodes[0]->dtype;
       if (n.op == ExprOp::kCast && is_float(from) && is_int(n.dtype) && n.dtype != DType::kI1 &&

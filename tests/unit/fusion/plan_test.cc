@@ -105,6 +105,16 @@ TEST_F(PlanTest, LongReductionsAreSplitAndExact) {
   EXPECT_EQ(check({axis(ExprOp::kVar, x, {})}).groups.size(), 4u);
 }
 
+TEST_F(PlanTest, CheapValuesAreComputedAgain) {
+  // A bf16 tensor as f32 is larger than itself: all three reductions read the tensor.
+  const int x = tensor(DType::kBF16, {60, 70}, "x");
+  ExprAttributes a;
+  a.dtype = DType::kF32;
+  const int e = op(ExprOp::kCast, {x}, a);
+  const Plan made = check({axis(ExprOp::kSum, e, {0}), axis(ExprOp::kSum, e, {1}), axis(ExprOp::kMax, e, {0, 1})});
+  for (const Value& v : made.values) EXPECT_TRUE(v.input >= 0 || v.output) << plan_text(made);
+}
+
 TEST_F(PlanTest, ColumnsAreReducedInALoop) {
   const int x = tensor(DType::kF32, {700, 300}, "x");
   EXPECT_EQ(check({op(ExprOp::kSub, {x, axis(ExprOp::kMean, x, {0})})}).groups.size(), 1u);
@@ -165,6 +175,38 @@ TEST_F(PlanTest, ViewsOfResultsNeedNoKernel) {
   EXPECT_TRUE(check({t}).groups.empty());
   EXPECT_EQ(check({op(ExprOp::kPermute, {op(ExprOp::kExp, {x})}, swap)}).groups.size(), 1u);
   EXPECT_EQ(check({op(ExprOp::kMul, {op(ExprOp::kPermute, {op(ExprOp::kExp, {x})}, swap), t})}).groups.size(), 1u);
+}
+
+TEST_F(PlanTest, ConfigurationsComputeTheSame) {
+  const int x = tensor(DType::kF32, {70, 1000}, "x"), y = tensor(DType::kBF16, {5003}, "y");
+  const int long_rows = tensor(DType::kF32, {3, 33000}, "z"), b = tensor(DType::kF32, {1000}, "b");
+  p.graph.outputs = {op(ExprOp::kRelu, {op(ExprOp::kAdd, {x, b})}), op(ExprOp::kTanh, {y}),
+                     axis(ExprOp::kSoftmax, x, {1}), axis(ExprOp::kSoftmax, long_rows, {1}),
+                     axis(ExprOp::kSum, x, {0})};
+  auto made = plan(p.graph, {Variant::kFused, host_machine()});
+  ASSERT_TRUE(made.ok()) << render(made.error());
+  int tried = 0;
+  for (size_t g = 0; g < made->groups.size(); ++g)
+    for (const Configuration& c : made->groups[g].configurations) {
+      const Plan other = configured(*made, g, c);
+      SCOPED_TRACE(other.groups[g].source + plan_text(other));
+      auto ran = run(other, p, device);
+      ASSERT_TRUE(ran.ok()) << render(ran.error());
+      expect_close(p, *ran, "configured");
+      ++tried;
+    }
+  EXPECT_GT(tried, 5);
+}
+
+TEST_F(PlanTest, LongChainsAreCutIntoKernels) {
+  int x = tensor(DType::kF32, {10}, "x");
+  const int y = tensor(DType::kF32, {10}, "y");
+  for (int i = 0; i < 1000; ++i) x = op(i % 2 ? ExprOp::kSub : ExprOp::kMaximum, {x, y});
+  p.graph.outputs = {x};
+  auto made = plan(p.graph, {Variant::kFused, host_machine()});
+  ASSERT_TRUE(made.ok()) << render(made.error());
+  EXPECT_EQ(made->groups.size(), 6u);
+  EXPECT_NE(made->boundaries.at(0).cause.find("more than 192 operations"), std::string::npos);
 }
 
 TEST_F(PlanTest, RefusalsSayWhy) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace kiln::fusion::testing {
@@ -79,6 +80,20 @@ std::vector<std::optional<Arg>> arguments(const Group& group, const std::vector<
     }
   }
   return out;
+}
+
+Plan configured(Plan plan, size_t group, const Configuration& configuration) {
+  Group& g = plan.groups[group];
+  for (const auto& [name, value] : configuration.constants) {
+    auto at_name =
+        std::find_if(g.arguments.begin(), g.arguments.end(), [&](const Argument& a) { return a.name == name; });
+    EXPECT_TRUE(at_name != g.arguments.end() && at_name->is_constexpr) << name;
+    if (at_name != g.arguments.end()) at_name->value = value;
+  }
+  g.grid = configuration.grid;
+  g.num_warps = configuration.num_warps;
+  g.num_stages = configuration.num_stages;
+  return plan;
 }
 
 Result<std::vector<Tensor>> run(const Plan& plan, const Problem& problem, const Device& device) {

@@ -26,6 +26,9 @@ Machine hopper_machine();
 /// Launches the plan's kernels on poisoned buffers. The outputs are views.
 Result<std::vector<Tensor>> run(const Plan& plan, const Problem& problem, const Device& device);
 
+/// The plan with one of a group's other configurations.
+Plan configured(Plan plan, size_t group, const Configuration& configuration);
+
 /// The arguments of one group's kernel.
 std::vector<std::optional<Arg>> arguments(const Group& group, const std::vector<Tensor>& values);
 

@@ -125,6 +125,28 @@ std::vector<Case> cases() {
          const int s = w.op(ExprOp::kMatMul, {q, w.op(ExprOp::kPermute, {k}, swap)});
          return {w.along(ExprOp::kSoftmax, {w.mul(s, w.number(0.25))}, {-1})};
        }},
+      {"beyond_32_bits", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kF32, {70001, 40000}, "x");
+         return {w.op(ExprOp::kExp, {x}), w.along(ExprOp::kSum, {w.mul(x, w.tensor(kF32, {40000}, "w"))}, {1})};
+       }},
+      {"wide_layer_norm", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kBF16, {64, 32768}, "x"), g = w.tensor(kBF16, {32768}, "weight");
+         return {w.along(ExprOp::kLayerNorm, {x, g, w.tensor(kBF16, {32768}, "bias")}, {-1})};
+       }},
+      {"linear_of_batches", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int xw =
+             w.op(ExprOp::kMatMul, {w.tensor(kBF16, {4, 128, 512}, "x"), w.tensor(kBF16, {512, 1024}, "w", {1, 512})});
+         const int out = w.add(w.op(ExprOp::kSilu, {xw}), w.tensor(kBF16, {4, 128, 1024}, "residual"));
+         return {out, xw};
+       },
+       "wgmma"},
+      {"many_rows_summed", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         return {w.along(ExprOp::kSum, {w.tensor(kBF16, {100000, 300}, "x")}, {0})};
+       }},
       {"called_function", host, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          ExprAttributes a;
