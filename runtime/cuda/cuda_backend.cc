@@ -290,8 +290,8 @@ class CudaBackend : public Backend {
     EncodedMaps maps;
     if (kernel.tensor_maps) {
       auto empty_tensor = [this](bool stored) { return empty_tensor_address(stored); };
-      KILN_CHECK_OK(kernel.tensor_maps->encode(*driver_, slots, empty_tensor, maps));
-      for (int i = own; i < count; ++i) params[i] = &maps[static_cast<size_t>(i - own)];
+      KILN_TRY(maps, kernel.tensor_maps->encode(*driver_, slots, empty_tensor));
+      for (int i = own; i < count; ++i) params[i] = const_cast<CUtensorMap*>(&(*maps)[static_cast<size_t>(i - own)]);
     }
     auto submit = [&] {
       return launch_kernel_(kernel.function, grid[0], grid[1], grid[2], kernel.threads, 1, 1, kernel.shared_bytes,

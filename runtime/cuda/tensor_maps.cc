@@ -61,19 +61,18 @@ CUtensorMapSwizzle swizzle_mode(int bytes) {
 
 }  // namespace
 
-Status TensorMaps::encode(const Driver& driver, const uint64_t* slots,
-                          const std::function<Result<uint64_t>(bool)>& empty_tensor, EncodedMaps& out) {
+Result<EncodedMaps> TensorMaps::encode(const Driver& driver, const uint64_t* slots,
+                                       const std::function<Result<uint64_t>(bool)>& empty_tensor) {
   const std::span<const uint64_t> args(slots, num_params_);
   std::lock_guard lock(mutex_);
-  if (last_.empty() || !std::equal(args.begin(), args.end(), last_slots_.begin())) {
-    EncodedMaps maps(recipes_.size());
+  if (!last_ || !std::equal(args.begin(), args.end(), last_slots_.begin())) {
+    std::vector<CUtensorMap> maps(recipes_.size());
     for (size_t i = 0; i < recipes_.size(); ++i)
       KILN_CHECK_OK(encode_one(driver, recipes_[i], args, empty_tensor, maps[i]));
-    last_ = std::move(maps);
+    last_ = std::make_shared<const std::vector<CUtensorMap>>(std::move(maps));
     last_slots_.assign(args.begin(), args.end());
   }
-  out = last_;
-  return {};
+  return last_;
 }
 
 Status TensorMaps::encode_one(const Driver& driver, const TensorMapRecipe& recipe, std::span<const uint64_t> slots,

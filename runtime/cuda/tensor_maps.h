@@ -15,8 +15,8 @@
 
 namespace kiln::runtime {
 
-/// The maps of one launch: the driver copies them.
-using EncodedMaps = std::vector<CUtensorMap>;
+/// The maps of one launch: the driver copies them as it takes the launch.
+using EncodedMaps = std::shared_ptr<const std::vector<CUtensorMap>>;
 
 class TensorMaps {
  public:
@@ -30,8 +30,8 @@ class TensorMaps {
   /// One map per recipe. Those of the last arguments are kept, so that the launches of a loop encode nothing.
   /// `empty_tensor(stored)` gives an address for a tensor without elements. kLaunch, naming the tensor: its base, its
   /// strides or its sizes are such that TMA cannot reach it. Thread-safe.
-  Status encode(const Driver& driver, const uint64_t* slots, const std::function<Result<uint64_t>(bool)>& empty_tensor,
-                EncodedMaps& out);
+  Result<EncodedMaps> encode(const Driver& driver, const uint64_t* slots,
+                             const std::function<Result<uint64_t>(bool)>& empty_tensor);
 
  private:
   Status encode_one(const Driver& driver, const TensorMapRecipe& recipe, std::span<const uint64_t> slots,
