@@ -10,6 +10,7 @@
 #include "compiler/compile.h"
 #include "compiler/target/target.h"
 #include "repl/compile_signature.h"
+#include "runtime/jit.h"
 #include "runtime/kernel_impl.h"
 #include "runtime/kernel_launched.h"
 #include "support/diag.h"
@@ -119,17 +120,7 @@ Result<Shown> show_stage(const ShowRequest& request, std::string_view stage) {
 Result<std::pair<KernelInfo, std::string>> show_info(const ShowRequest& request) {
   KILN_TRY(Prepared p, prepare(request));
   KILN_TRY(CompiledKernel compiled, compile(*p.function, p.args, p.options));
-  KernelInfo info;
-  info.name = compiled.name;
-  info.target = compiled.target;
-  info.registers = compiled.registers;
-  info.spill_bytes = compiled.spill_bytes;
-  info.shared_bytes = compiled.shared_bytes;
-  info.num_warps = compiled.num_warps;
-  info.extra_warps = compiled.extra_warps;
-  info.warnings = std::move(compiled.warnings);
-  info.ptx = std::move(compiled.ptx);
-  return std::pair(std::move(info), std::move(p.assumptions));
+  return std::pair(runtime::info_of(compiled), std::move(p.assumptions));
 }
 
 }  // namespace kiln::repl

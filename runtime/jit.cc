@@ -25,25 +25,6 @@ std::string describe_arg(const frontend::ArgSpec& arg) {
   return fmt::format("{}:{}", ir::to_string(arg.type), arg.divisibility);
 }
 
-KernelInfo info_of(const CompiledKernel& k) {
-  KernelInfo info;
-  info.name = k.name;
-  info.target = k.target;
-  info.registers = k.registers;
-  info.spill_bytes = k.spill_bytes;
-  info.shared_bytes = k.shared_bytes;
-  info.num_warps = k.num_warps;
-  info.extra_warps = k.extra_warps;
-  info.warnings = k.warnings;
-  info.ptx = k.ptx;
-  CompiledKernel code = k;
-  code.phases.clear(), code.warnings.clear(), code.text.clear();
-  if (!k.object.empty()) code.num_warps = 0;  // the CPU has none
-  info.code = hash128(serialize(code)).hex();
-  for (const PhaseTime& p : k.phases) info.phases.emplace_back(p.name, p.ms);
-  return info;
-}
-
 // Writes each stage of a kernel to KILN_DUMP_DIR; the names sort in the order of the stages.
 class Dumper {
  public:
@@ -67,6 +48,25 @@ class Dumper {
 };
 
 }  // namespace
+
+KernelInfo info_of(const CompiledKernel& k) {
+  KernelInfo info;
+  info.name = k.name;
+  info.target = k.target;
+  info.registers = k.registers;
+  info.spill_bytes = k.spill_bytes;
+  info.shared_bytes = k.shared_bytes;
+  info.num_warps = k.num_warps;
+  info.extra_warps = k.extra_warps;
+  info.warnings = k.warnings;
+  info.ptx = k.ptx;
+  CompiledKernel code = k;
+  code.phases.clear(), code.warnings.clear(), code.text.clear();
+  if (!k.object.empty()) code.num_warps = 0;  // the CPU has none
+  info.code = hash128(serialize(code)).hex();
+  for (const PhaseTime& p : k.phases) info.phases.emplace_back(p.name, p.ms);
+  return info;
+}
 
 KernelImage gpu_image(const CompiledKernel& k) {
   KernelImage image;
