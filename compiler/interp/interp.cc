@@ -8,6 +8,7 @@
 #include "compiler/interp/dot.h"
 #include "compiler/interp/element.h"
 #include "compiler/interp/eval.h"
+#include "compiler/interp/tensor_block.h"
 #include "support/diag.h"
 
 namespace kiln::interp {
@@ -273,31 +274,13 @@ class Machine {
   /// Calls access(address, i) for each element i of a block that lies inside of the descriptor's tensor.
   template <class Access>
   Status each_of_block(const ir::Op& op, size_t first_offset, Access&& access) {
-    const ir::Type& type = op.operand(0)->type;
-    const Elements& descriptor = of(op.operand(0));
-    const int rank = type.shape.rank;
-    std::array<int64_t, ir::kMaxRank> size{}, stride{}, start{}, index{};
-    for (int d = 0; d < rank; ++d) {
-      const auto at = static_cast<size_t>(d);
-      size[at] = int_value(DType::kI32, descriptor[1 + at]);
-      stride[at] = int_value(DType::kI64, descriptor[1 + at + static_cast<size_t>(rank)]);
-      start[at] = int_value(DType::kI32, of(op.operands[first_offset + at])[0]);
-    }
-    for (int64_t i = 0; i < type.shape.numel(); ++i) {
-      bool inside = true;
-      int64_t offset = 0;
-      for (size_t d = 0; d < static_cast<size_t>(rank); ++d) {
-        const int64_t at = start[d] + index[d];
-        inside = inside && at >= 0 && at < size[d];
-        offset += at * stride[d];
-      }
-      if (inside) {
-        const uint64_t address = descriptor[0] + static_cast<uint64_t>(offset * size_of(type.dtype));
-        KILN_CHECK_OK(check(op, address, i));
-        access(address, static_cast<size_t>(i));
-      }
-      for (int d = rank - 1; d >= 0 && ++index[static_cast<size_t>(d)] == type.shape[d]; --d)
-        index[static_cast<size_t>(d)] = 0;
+    std::vector<uint64_t> start;
+    for (size_t i = first_offset; i < op.operands.size(); ++i) start.push_back(of(op.operands[i])[0]);
+    const std::vector<uint64_t> addresses = TensorBlock(op.operand(0)->type, of(op.operand(0)), start).addresses();
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      if (!addresses[i]) continue;
+      KILN_CHECK_OK(check(op, addresses[i], static_cast<int64_t>(i)));
+      access(addresses[i], i);
     }
     return {};
   }

@@ -3,6 +3,7 @@
 #include "compiler/interp/element.h"
 #include "compiler/interp/eval.h"
 #include "compiler/interp/machine.h"
+#include "compiler/interp/tensor_block.h"
 #include "support/tensor_map.h"
 
 namespace kiln::interp {
@@ -44,43 +45,31 @@ void Machine::make_descriptor(Warp& warp, const Op& op) {
 }
 
 Result<Machine::Box> Machine::box_of(Warp& warp, const Op& op, int descriptor, int block, size_t first_offset) {
-  const ir::Type& type = op.operand(descriptor)->type;
-  const Elements& tensor = warp.of(op.operand(descriptor));  // base, sizes, strides
-  const auto rank = static_cast<size_t>(type.shape.rank);
-  const auto element_bytes = static_cast<uint64_t>(size_of(type.dtype));
+  std::vector<uint64_t> start;
+  for (size_t i = first_offset; i < op.operands.size(); ++i) start.push_back(warp.of(op.operands[i])[0]);
+  const TensorBlock tensor(op.operand(descriptor)->type, warp.of(op.operand(descriptor)), start);
+  const size_t last = tensor.shape.rank - 1u;
   Box box;
   box.at = static_cast<int64_t>(warp.of(op.operand(block))[0]);
-  box.dtype = type.dtype;
+  box.dtype = op.operand(descriptor)->type.dtype;
   box.offsets = &offsets_of(op.operand(block)->type);
-  std::array<int64_t, ir::kMaxRank> size{}, stride{}, start{}, index{};
-  bool aligned = tensor[0] % kTensorMapAlignment == 0 && static_cast<uint64_t>(box.at) % kSharedAlignment == 0;
-  for (size_t d = 0; d < rank; ++d) {
-    size[d] = int_value(DType::kI32, tensor[1 + d]);
-    stride[d] = int_value(DType::kI64, tensor[1 + rank + d]);
-    start[d] = int_value(DType::kI32, warp.of(op.operands[first_offset + d])[0]);
-    if (d + 1 < rank) aligned = aligned && static_cast<uint64_t>(stride[d]) * element_bytes % kTensorMapAlignment == 0;
-  }
+  bool aligned = tensor.base % kTensorMapAlignment == 0 && static_cast<uint64_t>(box.at) % kSharedAlignment == 0;
+  for (size_t d = 0; d < last; ++d)
+    aligned = aligned && tensor.stride[d] * tensor.element_bytes % kTensorMapAlignment == 0;
   if (!aligned)
     return fail(&op, ErrorKind::kInternal,
                 "a bulk copy needs a base and strides of {} bytes and a place in shared memory of {}",
                 kTensorMapAlignment, kSharedAlignment);
-  if (stride[rank - 1] != 1)
-    return fail(&op, ErrorKind::kInternal, "the last stride of a descriptor is 1, not {}", stride[rank - 1]);
-  box.addresses.resize(static_cast<size_t>(type.shape.numel()), kOutside);
+  if (tensor.stride[last] != 1)
+    return fail(&op, ErrorKind::kInternal, "the last stride of a descriptor is 1, not {}", tensor.stride[last]);
+  if (op.kind == ir::OpKind::kTmaStore && tensor.size[last] * tensor.element_bytes % kTensorMapAlignment)
+    return fail(&op, ErrorKind::kInternal, "a copy out writes units of {} bytes, past the end of rows of {}",
+                kTensorMapAlignment, tensor.size[last] * tensor.element_bytes);
+  box.addresses = tensor.addresses();
   for (size_t i = 0; i < box.addresses.size(); ++i) {
-    bool inside = true;
-    int64_t offset = 0;
-    for (size_t d = 0; d < rank; ++d) {
-      const int64_t at = start[d] + index[d];
-      inside = inside && at >= 0 && at < size[d];
-      offset += at * stride[d];
-    }
-    if (inside) {
-      box.addresses[i] = tensor[0] + static_cast<uint64_t>(offset) * element_bytes;
-      std::string wrong = access_fault(op, memory_, box.addresses[i], static_cast<int64_t>(i));
-      if (!wrong.empty()) return fail(&op, ErrorKind::kLaunch, "{}", wrong);
-    }
-    for (size_t d = rank; d-- > 0 && ++index[d] == type.shape[static_cast<int>(d)];) index[d] = 0;
+    if (box.addresses[i] == kOutside) continue;
+    std::string wrong = access_fault(op, memory_, box.addresses[i], static_cast<int64_t>(i));
+    if (!wrong.empty()) return fail(&op, ErrorKind::kLaunch, "{}", wrong);
   }
   return box;
 }
