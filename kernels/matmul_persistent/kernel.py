@@ -22,6 +22,26 @@ def tile_of(tile, tiles_m, tiles_n, GROUP_M: tl.constexpr):
 
 
 @triton.jit
+def matrix(ptr, rows, columns, stride, BLOCK_ROWS: tl.constexpr, BLOCK_COLUMNS: tl.constexpr,
+           IS_TRANSPOSED: tl.constexpr):
+    # A matrix [rows, columns] that may lie transposed in memory, to be read in blocks.
+    if IS_TRANSPOSED:
+        desc = tl.make_tensor_descriptor(ptr, [columns, rows], [stride, 1], [BLOCK_COLUMNS, BLOCK_ROWS])
+    else:
+        desc = tl.make_tensor_descriptor(ptr, [rows, columns], [stride, 1], [BLOCK_ROWS, BLOCK_COLUMNS])
+    return desc
+
+
+@triton.jit
+def block(desc, row, column, IS_TRANSPOSED: tl.constexpr):
+    if IS_TRANSPOSED:
+        values = desc.load([column, row]).T
+    else:
+        values = desc.load([row, column])
+    return values
+
+
+@triton.jit
 def finished(acc, bias_ptr, column, N, BLOCK_N: tl.constexpr, ACTIVATION: tl.constexpr):
     if bias_ptr is not None:
         columns = column + tl.arange(0, BLOCK_N)
@@ -37,14 +57,8 @@ def matmul_persistent(a_ptr, b_ptr, c_ptr, bias_ptr, M, N, K, stride_a, stride_b
                       B_IS_NK: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
                       GROUP_M: tl.constexpr, NUM_PROGRAMS: tl.constexpr, ACTIVATION: tl.constexpr,
                       ACC: tl.constexpr):
-    if A_IS_KM:
-        a_desc = tl.make_tensor_descriptor(a_ptr, [K, M], [stride_a, 1], [BLOCK_K, BLOCK_M])
-    else:
-        a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [stride_a, 1], [BLOCK_M, BLOCK_K])
-    if B_IS_NK:
-        b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [stride_b, 1], [BLOCK_N, BLOCK_K])
-    else:
-        b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [stride_b, 1], [BLOCK_K, BLOCK_N])
+    a_desc = matrix(a_ptr, M, K, stride_a, BLOCK_M, BLOCK_K, A_IS_KM)
+    b_desc = matrix(b_ptr, K, N, stride_b, BLOCK_K, BLOCK_N, B_IS_NK)
     c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [stride_c, 1], [BLOCK_M, BLOCK_N])
     tiles_m = tl.cdiv(M, BLOCK_M)
     tiles_n = tl.cdiv(N, BLOCK_N)
@@ -55,14 +69,8 @@ def matmul_persistent(a_ptr, b_ptr, c_ptr, bias_ptr, M, N, K, stride_a, stride_b
         column = tile_n * BLOCK_N
         acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACC)
         for step in range(steps):
-            if A_IS_KM:
-                a = a_desc.load([step * BLOCK_K, row]).T
-            else:
-                a = a_desc.load([row, step * BLOCK_K])
-            if B_IS_NK:
-                b = b_desc.load([column, step * BLOCK_K]).T
-            else:
-                b = b_desc.load([step * BLOCK_K, column])
+            a = block(a_desc, row, step * BLOCK_K, A_IS_KM)
+            b = block(b_desc, step * BLOCK_K, column, B_IS_NK)
             acc = tl.dot(a, b, acc)
         acc = finished(acc, bias_ptr, column, N, BLOCK_N, ACTIVATION)
         c_desc.store([row, column], acc.to(c_ptr.dtype.element_ty))
@@ -74,14 +82,8 @@ def matmul_split(a_ptr, b_ptr, c_ptr, bias_ptr, sums_ptr, turns_ptr, M, N, K, st
                  BLOCK_K: tl.constexpr, SPLITS: tl.constexpr, ACTIVATION: tl.constexpr, ACC: tl.constexpr):
     # Program (tile, split) sums its part of K into sums_ptr [tiles, SPLITS, BLOCK_M, BLOCK_N]. Who comes last at a tile
     # (turns_ptr [tiles], zeros before and after) adds the parts, in their order, so that results repeat.
-    if A_IS_KM:
-        a_desc = tl.make_tensor_descriptor(a_ptr, [K, M], [stride_a, 1], [BLOCK_K, BLOCK_M])
-    else:
-        a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [stride_a, 1], [BLOCK_M, BLOCK_K])
-    if B_IS_NK:
-        b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [stride_b, 1], [BLOCK_N, BLOCK_K])
-    else:
-        b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [stride_b, 1], [BLOCK_K, BLOCK_N])
+    a_desc = matrix(a_ptr, M, K, stride_a, BLOCK_M, BLOCK_K, A_IS_KM)
+    b_desc = matrix(b_ptr, K, N, stride_b, BLOCK_K, BLOCK_N, B_IS_NK)
     tile = tl.program_id(0)
     split = tl.program_id(1)
     tiles_m = tl.cdiv(M, BLOCK_M)
@@ -91,14 +93,8 @@ def matmul_split(a_ptr, b_ptr, c_ptr, bias_ptr, sums_ptr, turns_ptr, M, N, K, st
     share = tl.cdiv(steps, SPLITS)
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACC)
     for step in range(split * share, min(split * share + share, steps)):
-        if A_IS_KM:
-            a = a_desc.load([step * BLOCK_K, row]).T
-        else:
-            a = a_desc.load([row, step * BLOCK_K])
-        if B_IS_NK:
-            b = b_desc.load([column, step * BLOCK_K]).T
-        else:
-            b = b_desc.load([step * BLOCK_K, column])
+        a = block(a_desc, row, step * BLOCK_K, A_IS_KM)
+        b = block(b_desc, step * BLOCK_K, column, B_IS_NK)
         acc = tl.dot(a, b, acc)
     rows = tl.arange(0, BLOCK_M)[:, None]
     columns = tl.arange(0, BLOCK_N)[None, :]
