@@ -54,8 +54,10 @@ class Halving {
 
   void turn(bool counted) {
     std::vector<int> order = alive_;
-    std::shuffle(order.begin(), order.end(), random_);
+    // The first contender, what is in use today, is the first to have a sample: any budget can compare with it.
+    std::shuffle(order.begin() + (taken_ == 0 && counted), order.end(), random_);
     for (int i : order) {
+      if (!counted && options_.now_s() - start_ >= options_.warm_up_s) return;
       if (options_.should_stop && options_.should_stop()) return end(HalvingEnd::kInterrupted);
       if (taken_ > 0 && options_.now_s() - start_ >= options_.budget_s) return end(HalvingEnd::kBudget);
       auto us = samplers_[static_cast<size_t>(i)]();

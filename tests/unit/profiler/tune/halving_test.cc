@@ -130,6 +130,20 @@ TEST(Halving, WarmUpIsNotCounted) {
     for (double us : h.us) EXPECT_EQ(us, 10.0);
 }
 
+TEST(Halving, WarmUpEndsInTheMiddleOfATurn) {
+  Field f(50, [](int i, int) { return 1e5 + i; });
+  HalvingOptions o = f.options(1.0);
+  o.warm_up_s = 0.25;
+  HalvingResult r = halve(f.samplers, o);
+  EXPECT_LE(f.now, 1.101);
+  int counted = 0;
+  for (const Heat& h : r.heats) counted += static_cast<int>(h.us.size());
+  EXPECT_EQ(static_cast<int>(f.order.size()) - counted, 3);
+  // However little time there is, the first has its sample.
+  EXPECT_EQ(f.order[3], 0);
+  EXPECT_EQ(r.heats[0].us.size(), 1u);
+}
+
 TEST(Halving, AFailingContenderLeavesTheOthers) {
   Field f(4, [](int i, int) { return 100.0 + i; });
   int n = 0;
