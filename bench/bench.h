@@ -55,6 +55,7 @@ struct GemmOptions {
   std::vector<std::string> types, contenders;
   double seconds = 3;  // for each shape and type, once in bursts and once sustained
   bool sustained = true;
+  bool tune = false;  // instead: our own kernels over variations of their tile
 };
 
 struct Context {

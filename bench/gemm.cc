@@ -366,8 +366,14 @@ Status bench_gemm(const Context& context) {
                         : is_half(type.operand) ? kTenShapes
                                                 : kTwoShapes;
     Rows burst(context, contenders, type, "burst"), sustained(context, contenders, type, "sustained");
+    report::Table tuned = tune_table(context, type.name);
     for (const GemmShape& shape : o.shapes.empty() ? usual : o.shapes) {
       KILN_TRY(GemmProblem p, make_problem(context.device, type, shape));
+      if (o.tune) {
+        KILN_CHECK_OK(tune_gemm(
+            context, p, [&] { return check_corner(p); }, tuned));
+        continue;
+      }
       std::vector<Runner> runners = prepare(context, contenders, p);
       if (runners.empty()) continue;
       KILN_CHECK_OK(run_burst(p, runners, o.seconds));
@@ -378,6 +384,7 @@ Status bench_gemm(const Context& context) {
     }
     burst.show();
     sustained.show();
+    if (!tuned.rows().empty()) context.show(tuned);
   }
   return {};
 }

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "bench/bench.h"
+#include "kernels/case.h"
 #include "kiln/tensor.h"
+#include "support/matmul_tile.h"
 
 namespace kiln::bench {
 
@@ -43,5 +45,17 @@ struct GemmContender {
   Result<PreparedGemm> (*prepare)(const GemmProblem& problem);
 };
 std::span<const GemmContender> gemm_contenders();  // gemm_contenders.cc
+
+/// Launches of our own kernels with a tile. kUnsupported for what they cannot do; tiles that do not fit fail when they
+/// are compiled.
+Result<kernels::Launch> persistent_launch(const GemmProblem& problem, const MatmulTile& tile);
+Result<kernels::Launch> pointer_launch(const GemmProblem& problem, const MatmulTile& tile);
+
+/// Tunes each of our kernels for a problem over variations of the tile table, for `seconds` each, and adds a row for
+/// each to `table`, which has the columns of tune_table(). `check` tells whether problem.out is right: what the table's
+/// own choice gives must be, and every other tile must give the same.
+report::Table tune_table(const Context& context, std::string_view type);  // gemm_tune.cc
+Status tune_gemm(const Context& context, const GemmProblem& problem, const std::function<Status()>& check,
+                 report::Table& table);
 
 }  // namespace kiln::bench

@@ -63,40 +63,25 @@ Result<PreparedGemm> by_blas(const GemmProblem& p) {
   return made;
 }
 
-kernels::MatmulTile tile_for(const GemmProblem& p) {
-  return kernels::choose_tile(p.shape.m, p.shape.n, size_of(p.type.operand), size_of(p.type.out),
-                              p.device.info().compute_units);
+MatmulTile tile_for(const GemmProblem& p) {
+  MatmulTile t =
+      choose_tile(p.shape.m, p.shape.n, size_of(p.type.operand), size_of(p.type.out), p.device.info().compute_units);
+  t.splits = choose_splits(t, p.shape.m, p.shape.n, p.shape.k, p.device.info().compute_units);
+  return t;
 }
 
 Result<PreparedGemm> by_persistent(const GemmProblem& p) {
-  if (!p.device.is_cuda()) return error(ErrorKind::kUnsupported, "the persistent kernel is made for GPUs");
-  if (p.type.operand == DType::kF32 && !p.type.tf32)
-    return error(ErrorKind::kUnsupported, "the persistent kernel multiplies f32 as tf32");
-  static kernels::Sources sources;
-  kernels::MatmulEpilogue epilogue;
-  if (p.type.bias_gelu) epilogue = {p.bias, "gelu_tanh"};
-  kernels::MatmulTile tile = tile_for(p);
-  tile.splits = kernels::choose_splits(tile, p.shape.m, p.shape.n, p.shape.k, p.device.info().compute_units);
-  KILN_TRY(kernels::Launch launch, kernels::matmul_launch(sources, p.a, p.b, p.out, epilogue, tile));
-  return PreparedGemm{[launch] { return launch.run(); }, kernels::to_string(tile)};
+  const MatmulTile tile = tile_for(p);
+  KILN_TRY(kernels::Launch launch, persistent_launch(p, tile));
+  return PreparedGemm{[launch] { return launch.run(); }, to_string(tile)};
 }
 
-/// The classic kernel on pointers, one program per tile.
 Result<PreparedGemm> by_pointers(const GemmProblem& p) {
   if (!p.device.is_cuda()) return error(ErrorKind::kUnsupported, "the tiles of the kernel on pointers are for GPUs");
-  if (p.type.bias_gelu || is_int(p.type.operand) || (p.type.operand == DType::kF32 && !p.type.tf32))
-    return error(ErrorKind::kUnsupported, "the kernel on pointers adds no bias, and takes floats alone, f32 as tf32");
-  static kernels::Sources sources;
-  KILN_TRY(Kernel kernel, sources.kernel("matmul", "matmul_kernel"));
-  const GemmShape& s = p.shape;
-  const kernels::MatmulTile t = tile_for(p);
-  std::vector<std::optional<Arg>> args = {p.a, p.b, p.out, s.m, s.n, s.k};
-  for (const Tensor* x : {&p.a, &p.b, &p.out}) args.insert(args.end(), {x->strides()[0], x->strides()[1]});
-  args.insert(args.end(), {int64_t{t.m}, int64_t{t.n}, int64_t{t.k}, int64_t{t.group_m}, std::monostate{}});
-  kernels::Launch launch =
-      kernels::launch(kernel, kernels::cdiv(s.m, t.m) * kernels::cdiv(s.n, t.n), std::move(args), t.warps);
-  launch.options.num_stages = t.stages;
-  return PreparedGemm{[launch] { return launch.run(); }, kernels::to_string(t)};
+  MatmulTile tile = tile_for(p);
+  tile.splits = 1;
+  KILN_TRY(kernels::Launch launch, pointer_launch(p, tile));
+  return PreparedGemm{[launch] { return launch.run(); }, to_string(tile)};
 }
 
 constexpr GemmContender kContenders[] = {
@@ -108,7 +93,36 @@ constexpr GemmContender kContenders[] = {
     {"openblas", false, by_blas<MatmulImpl::kOpenBlas>},
 };
 
+kernels::Sources& sources() {
+  static kernels::Sources all;
+  return all;
+}
+
 }  // namespace
+
+Result<kernels::Launch> persistent_launch(const GemmProblem& p, const MatmulTile& tile) {
+  if (!p.device.is_cuda()) return error(ErrorKind::kUnsupported, "the persistent kernel is made for GPUs");
+  if (p.type.operand == DType::kF32 && !p.type.tf32)
+    return error(ErrorKind::kUnsupported, "the persistent kernel multiplies f32 as tf32");
+  kernels::MatmulEpilogue epilogue;
+  if (p.type.bias_gelu) epilogue = {p.bias, "gelu_tanh"};
+  return kernels::matmul_launch(sources(), p.a, p.b, p.out, epilogue, tile);
+}
+
+Result<kernels::Launch> pointer_launch(const GemmProblem& p, const MatmulTile& t) {
+  const bool exact_f32 = p.type.operand == DType::kF32 && !p.type.tf32;
+  if (p.type.bias_gelu || is_int(p.type.operand) || (exact_f32 && p.device.is_cuda()))
+    return error(ErrorKind::kUnsupported, "the kernel on pointers adds no bias, and takes floats alone, f32 as tf32");
+  KILN_TRY(Kernel kernel, sources().kernel("matmul", "matmul_kernel"));
+  const GemmShape& s = p.shape;
+  std::vector<std::optional<Arg>> args = {p.a, p.b, p.out, s.m, s.n, s.k};
+  for (const Tensor* x : {&p.a, &p.b, &p.out}) args.insert(args.end(), {x->strides()[0], x->strides()[1]});
+  args.insert(args.end(), {int64_t{t.m}, int64_t{t.n}, int64_t{t.k}, int64_t{t.group_m}, std::monostate{}});
+  kernels::Launch launch =
+      kernels::launch(kernel, kernels::cdiv(s.m, t.m) * kernels::cdiv(s.n, t.n), std::move(args), t.warps);
+  launch.options.num_stages = t.stages;
+  return launch;
+}
 
 std::span<const GemmContender> gemm_contenders() { return kContenders; }
 

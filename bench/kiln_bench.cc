@@ -1,5 +1,5 @@
 // kiln_bench [GROUP…] [--json FILE] [--device NAME] [--timeout S] [--list]
-//            of the group gemm: [--shapes MxNxK,…] [--dtypes T,…] [--contenders C,…] [--seconds S] [--no-sustained]
+//            of the group gemm: [--shapes MxNxK,…] [--dtypes T,…] [--contenders C,…] [--seconds S] [--no-sustained] [--tune]
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -107,6 +107,7 @@ int main_(int argc, char** argv) {
   app.add_option("--seconds", gemm.seconds, "gemm: for each shape and dtype, in bursts and again sustained")
       ->check(CLI::PositiveNumber);
   app.add_flag("!--no-sustained", gemm.sustained, "gemm: bursts only");
+  app.add_flag("--tune", gemm.tune, "gemm: instead, the best tiles of our own kernels, for --seconds each");
   CLI11_PARSE(app, argc, argv);
   if (list) {
     for (const Group& g : groups()) fmt::print("{:<10} {}\n", g.name, g.what);
