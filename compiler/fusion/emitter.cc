@@ -256,6 +256,13 @@ std::string Emitter::spread(Text t, unsigned level, int needed) {
   return t.binds < needed ? "(" + t.text + ")" : t.text;
 }
 
+std::string Emitter::named_inside(const std::string& text, const std::string& hint) {
+  const std::string name = names.fresh(hint);
+  inner_names_.push_back(name);
+  line(name + " = " + text);
+  return name;
+}
+
 Text Emitter::load(const Access& a) {
   for (const auto* cache : {&outer_loads_, &inner_loads_})
     if (auto it = cache->find(a); it != cache->end()) return it->second;

@@ -95,6 +95,8 @@ class Emitter {
   Text operand(int consumer, size_t i);
   /// The text as a name (or number), assigning it when it is more than that.
   Text named(Text t, const std::string& hint);
+  /// A line of the loop that assigns `text`; the name.
+  std::string named_inside(const std::string& text, const std::string& hint);
   /// `t` with the [None, :] that it needs beside values of `level`.
   std::string spread(Text t, unsigned level, int needed);
   /// The operand of a reduction with its identity in columns outside, always a tile.

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "compiler/fusion/emitter.h"
 #include "compiler/fusion/writer.h"
@@ -414,19 +415,37 @@ class LoopWriter {
     }
     const std::string start = e_.names.fresh("start");
     const std::string head = fmt::format("for {} in range({}, {}, {}):", start, first, end, block);
+    std::map<int, int> online;  // maxima, and the sums of exponentials below them that one loop finds with them
+    std::set<int> found;
+    for (int m : c_.members)
+      if (const int sum = exponentials_of(m); sum >= 0) online[m] = sum, found.insert(sum);
     for (int d = 1; d <= deepest; ++d) {
       std::vector<int> here;
       for (int m : c_.members)
-        if (dag_.nodes[at(m)].kind == DagKind::kReduce && depth.at(m) == d) here.push_back(m);
+        if (dag_.nodes[at(m)].kind == DagKind::kReduce && depth.at(m) == d && !found.count(m)) here.push_back(m);
+      if (here.empty()) continue;
       // What each accumulates is a tile, reduced once at the end.
       std::vector<std::string> sums;
       while (sums.size() < here.size()) sums.push_back(e_.names.fresh("acc"));
-      for (size_t i = 0; i < here.size(); ++i) e_.line(fmt::format("{} = {}", sums[i], initial(here[i])));
+      std::map<int, std::string> scaled;  // the accumulators of online sums
+      for (int m : here)
+        if (online.count(m)) scaled[m] = e_.names.fresh("acc");
+      for (size_t i = 0; i < here.size(); ++i) {
+        e_.line(fmt::format("{} = {}", sums[i], initial(here[i], online.count(here[i]) > 0)));
+        if (online.count(here[i])) e_.line(fmt::format("{} = {}", scaled[here[i]], initial(online[here[i]], false)));
+      }
       e_.begin_loop(head, columns_of_(start));
-      for (size_t i = 0; i < here.size(); ++i) accumulate(here[i], sums[i]);
-      e_.end_loop();
       for (size_t i = 0; i < here.size(); ++i)
-        e_.set(here[i], e_.named(total(here[i], sums[i]), dag_.nodes[at(here[i])].name));
+        accumulate(here[i], sums[i], online.count(here[i]) ? scaled[here[i]] : "");
+      e_.end_loop();
+      for (size_t i = 0; i < here.size(); ++i) {
+        const int m = here[i];
+        e_.set(m, e_.named(total(m, sums[i]), dag_.nodes[at(m)].name));
+        if (!online.count(m)) continue;
+        const std::string top = e_.two_ranges ? e_.value(m).text + "[:, None]" : e_.value(m).text;
+        const std::string rescaled = fmt::format("{} * tl.exp({} - {})", scaled[m], sums[i], top);
+        e_.set(online[m], e_.named(total(online[m], rescaled), dag_.nodes[at(online[m])].name));
+      }
     }
     std::vector<int> inner, outer;
     for (int m : stores_) (e_.stored_along_columns(m) ? inner : outer).push_back(m);
@@ -438,15 +457,47 @@ class LoopWriter {
     for (int m : outer) e_.store(m);
   }
 
-  std::string initial(int m) {
+  /// The sum of exp(x - max) that shares the operand x of a maximum, so that one loop can find both; -1 when there is
+  /// none. It takes two exponentials per element to save a pass over memory: where memory is what rows wait for.
+  int exponentials_of(int maximum) const {
+    const DagNode& m = dag_.nodes[at(maximum)];
+    if (m.kind != DagKind::kReduce || !m.plain_max || m.operand_type != DType::kF32 || c_.splits > 1 ||
+        !r_.machine.gpu())
+      return -1;
+    const Operand& x = m.operands[0];
+    for (int s : c_.members) {
+      const DagNode& sum = dag_.nodes[at(s)];
+      if (sum.kind != DagKind::kReduce || sum.op != ExprOp::kSum || !c_.contains(sum.operands[0].node)) continue;
+      const DagNode& e = dag_.nodes[at(sum.operands[0].node)];
+      if (e.op != ExprOp::kExp || !c_.contains(e.operands[0].node)) continue;
+      const DagNode& below = dag_.nodes[at(e.operands[0].node)];
+      if (below.op != ExprOp::kSub || below.operands[1].node != maximum) continue;
+      const Operand& y = below.operands[0];
+      if (y.node == x.node && y.shape == x.shape && y.strides == x.strides && y.offset == x.offset) return s;
+    }
+    return -1;
+  }
+
+  /// Where an accumulator begins. `finite`: at the least number, so that differences of two of them are numbers.
+  std::string initial(int m, bool finite) {
     const DagNode& n = dag_.nodes[at(m)];
-    return fmt::format("tl.full({}, {}, tl.{})", e_.tile_shape, Emitter::identity(n),
+    return fmt::format("tl.full({}, {}, tl.{})", e_.tile_shape,
+                       finite ? "-3.4028234663852886e+38" : Emitter::identity(n),
                        info(Emitter::reduction_type(n)).triton);
   }
 
-  void accumulate(int m, const std::string& sum) {
+  void accumulate(int m, const std::string& sum, const std::string& scaled) {
     const DagNode& n = dag_.nodes[at(m)];
     Text v = e_.reduced(m);
+    if (!scaled.empty()) {
+      // What was summed below a lower maximum is scaled down to the new one.
+      v = e_.named(std::move(v), "");
+      const std::string x = e_.spread(v, t_level(), 10),
+                        higher = e_.named_inside(fmt::format("tl.maximum({}, {})", sum, x), "higher");
+      e_.line(fmt::format("{0} = {0} * tl.exp({1} - {2}) + tl.exp({3} - {2})", scaled, sum, higher, x));
+      e_.line(fmt::format("{} = {}", sum, higher));
+      return;
+    }
     const std::string text = e_.spread(v, t_level(), 7);
     if (n.op == ExprOp::kSum)
       e_.line(fmt::format("{} += {}", sum, text));

@@ -49,9 +49,9 @@ class PlanTest : public ::testing::Test {
   }
 
   /// Plans, runs and checks the outputs; gives the plan.
-  Plan check(std::vector<int> outputs, Variant variant = Variant::kFused) {
+  Plan check(std::vector<int> outputs, Variant variant = Variant::kFused, Machine machine = host_machine()) {
     p.graph.outputs = std::move(outputs);
-    auto made = plan(p.graph, {variant, host_machine()});
+    auto made = plan(p.graph, {variant, machine});
     EXPECT_TRUE(made.ok()) << render(made.error());
     if (!made.ok()) return {};
     std::string sources = to_string(p.graph) + plan_text(*made);
@@ -207,6 +207,25 @@ TEST_F(PlanTest, LongChainsAreCutIntoKernels) {
   ASSERT_TRUE(made.ok()) << render(made.error());
   EXPECT_EQ(made->groups.size(), 6u);
   EXPECT_NE(made->boundaries.at(0).cause.find("more than 192 operations"), std::string::npos);
+}
+
+TEST_F(PlanTest, PlansForAGpuComputeTheSame) {
+  const int x = tensor(DType::kF32, {3, 40001}, "x");
+  const Plan rows =
+      check({axis(ExprOp::kSoftmax, x, {1}), axis(ExprOp::kLogSoftmax, x, {1})}, Variant::kFused, hopper_machine());
+  EXPECT_NE(rows.groups.at(0).source.find("higher"), std::string::npos) << rows.groups[0].source;
+  p = {};
+  const int all = tensor(DType::kF32, {300, 999}, "x");
+  check({axis(ExprOp::kMean, all, {}), axis(ExprOp::kVar, all, {0})}, Variant::kFused, hopper_machine());
+  for (int64_t m : {1, 16, 200}) {
+    p = {};
+    const int a = tensor(DType::kBF16, {m, 136}, "a"), w = tensor(DType::kBF16, {136, 264}, "w");
+    const int z = op(ExprOp::kAdd, {op(ExprOp::kMatMul, {a, w}), tensor(DType::kBF16, {264}, "b")});
+    const Plan made = check({op(ExprOp::kGelu, {z}), op(ExprOp::kMul, {z, tensor(DType::kBF16, {m, 264}, "r")})},
+                            Variant::kFused, hopper_machine());
+    EXPECT_EQ(made.groups.size(), 1u);
+    EXPECT_NE(made.groups[0].source.find("make_tensor_descriptor"), std::string::npos);
+  }
 }
 
 TEST_F(PlanTest, RefusalsSayWhy) {
