@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <random>
 
 #include "compiler/fusion/infer.h"
@@ -225,6 +227,34 @@ TEST_F(PlanTest, PlansForAGpuComputeTheSame) {
                             Variant::kFused, hopper_machine());
     EXPECT_EQ(made.groups.size(), 1u);
     EXPECT_NE(made.groups[0].source.find("make_tensor_descriptor"), std::string::npos);
+  }
+}
+
+TEST_F(PlanTest, NansAndInfinitiesGoThroughAsInTorch) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  const int x = add_input(p, device, DType::kF32, {3, 4}, {4, 1}, 0,
+                          {1, nan, 3, 4, -inf, 2, -inf, 1, -inf, -inf, -inf, -inf}, "x");
+  p.graph.outputs = {axis(ExprOp::kMax, x, {1}), op(ExprOp::kRelu, {x}), op(ExprOp::kMaximum, {x, number(0)}),
+                     axis(ExprOp::kSoftmax, x, {1}), axis(ExprOp::kSum, op(ExprOp::kIsNan, {x}), {})};
+  for (const Machine& machine : {host_machine(), hopper_machine()}) {
+    auto made = plan(p.graph, {Variant::kFused, machine});
+    ASSERT_TRUE(made.ok()) << render(made.error());
+    auto ran = run(*made, p, device);
+    ASSERT_TRUE(ran.ok()) << render(ran.error());
+    auto element = [&](size_t output, size_t i) { return (*(*ran)[output].to_doubles())[i]; };
+    EXPECT_TRUE(std::isnan(element(0, 0)));
+    EXPECT_EQ(element(0, 1), 2);
+    EXPECT_EQ(element(0, 2), -inf);
+    EXPECT_TRUE(std::isnan(element(1, 1)));
+    EXPECT_EQ(element(1, 4), 0);
+    EXPECT_TRUE(std::isnan(element(2, 1)));
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_TRUE(std::isnan(element(3, i))) << "a row with a NaN";
+      EXPECT_TRUE(std::isnan(element(3, 8 + i))) << "a row of -inf";
+    }
+    EXPECT_NEAR(element(3, 5), 1 / (1 + std::exp(-1)), 1e-6);
+    EXPECT_EQ(element(3, 4), 0);
+    EXPECT_EQ(element(4, 0), 1);
   }
 }
 
