@@ -227,6 +227,25 @@ Result<Tensor> Tensor::view(std::span<const int64_t> shape) const {
   return t;
 }
 
+Result<Tensor> Tensor::bits_as(DType dtype, std::span<const int64_t> shape) const {
+  if (!storage_) return error(ErrorKind::kValue, "bits of an empty tensor handle");
+  if (is_freed()) return freed_error("the tensor");
+  int64_t elements = 1;
+  for (int64_t d : shape)
+    if (d < 0 || __builtin_mul_overflow(elements, d, &elements))
+      return error(ErrorKind::kValue, "the shape {} is not possible", shape_text(shape));
+  const int64_t skipped = offset_ * size_of(dtype_);
+  if (!is_contiguous() || skipped % size_of(dtype) || elements > numel() * size_of(dtype_) / size_of(dtype))
+    return error(ErrorKind::kValue, "{} bytes of {} cannot be seen as {}{}", numel() * size_of(dtype_),
+                 kiln::name(dtype_), kiln::name(dtype), shape_text(shape));
+  Tensor t = *this;
+  t.dtype_ = dtype;
+  t.offset_ = skipped / size_of(dtype);
+  t.shape_.assign(shape.begin(), shape.end());
+  t.strides_ = row_major(shape);
+  return t;
+}
+
 Result<Tensor> Tensor::contiguous() const {
   if (!storage_) return error(ErrorKind::kValue, "contiguous of an empty tensor handle");
   if (is_freed()) return freed_error("the tensor");

@@ -50,6 +50,8 @@ class Tensor {
   Result<Tensor> as_strided(std::span<const int64_t> shape, std::span<const int64_t> strides, int64_t offset) const;
   /// A row-major tensor of that shape (one -1 allowed): a view when strides allow, else kValue.
   Result<Tensor> view(std::span<const int64_t> shape) const;
+  /// The same bytes as row-major elements of another dtype; kValue when they do not suffice, or this has gaps.
+  Result<Tensor> bits_as(DType dtype, std::span<const int64_t> shape) const;
   Result<Tensor> contiguous() const;  // itself when it is already
   Result<Tensor> to(DType dtype) const;
   Result<Tensor> to(const Device& device) const;

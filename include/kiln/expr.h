@@ -1,0 +1,206 @@
+// Tensor expressions: operations on tensors that are not computed yet. An expression is planned as a whole, so that
+// operations share kernels; it runs when its result is asked for (docs/expressions.md).
+#pragma once
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/blas.h"
+#include "kiln/device.h"
+#include "kiln/expr_op.h"
+#include "kiln/graph.h"
+#include "kiln/kernel.h"
+#include "kiln/tensor.h"
+
+namespace kiln {
+
+namespace runtime {
+struct ExprNode;
+class PlannedExpr;
+}  // namespace runtime
+
+/// A handle; copies share what they stand for. The memory of its tensors is read when it runs, so who changes a tensor
+/// in place runs the expressions that read it before.
+class Expr {
+ public:
+  Expr() = default;
+  /// A leaf.
+  Expr(Tensor tensor);
+  /// A Python number, which follows the dtype of the tensors that it meets.
+  static Expr scalar(std::variant<bool, int64_t, double> value);
+
+  explicit operator bool() const { return node_ != nullptr; }
+  DType dtype() const;
+  std::span<const int64_t> shape() const;
+  int rank() const { return static_cast<int>(shape().size()); }
+  int64_t numel() const;
+  /// Where it is computed; empty for a number.
+  const Device& device() const;
+  bool is_scalar() const;
+  /// Its last operation moves no data: the result shares memory with what it is a view of.
+  bool is_view() const;
+  /// The tensor of a leaf, or the result once it was run; nullptr before.
+  const Tensor* tensor() const;
+  /// The operations that are not computed yet.
+  int operations() const;
+  /// Elements of the largest of its tensors, operations and operands.
+  int64_t most_elements() const;
+  /// Whether what is not computed yet reads memory of this storage.
+  bool reads(const runtime::Storage* storage) const;
+  runtime::ExprNode* node() const { return node_.get(); }
+  const std::shared_ptr<runtime::ExprNode>& shared() const { return node_; }
+  explicit Expr(std::shared_ptr<runtime::ExprNode> node) : node_(std::move(node)) {}
+
+ private:
+  std::shared_ptr<runtime::ExprNode> node_;
+};
+
+/// The expression of one operation, with torch's rules for dtypes and shapes. kType: shapes, dtypes or devices that do
+/// not fit (both are named); kValue: an axis outside of the range.
+Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes attributes = {});
+Result<Expr> apply(ExprOp op, std::initializer_list<Expr> operands, ExprAttributes attributes = {});
+
+/// The dtype of an operation on two tensors with dimensions, by torch's promotion.
+DType promote(DType a, DType b);
+/// The shape of an operation on two tensors; kType names both when they do not broadcast.
+Result<std::vector<int64_t>> broadcast_shapes(std::span<const int64_t> a, std::span<const int64_t> b);
+
+/// How an expression can be computed.
+enum class ExprVariant : uint8_t {
+  kUnfused,       // a kernel for each operation
+  kFused,         // as few kernels as pay
+  kCublas,        // products by cuBLAS, the rest fused
+  kCublasLt,      // products by cublasLt with the epilogue that it has, the rest fused
+  kCublasLtBest,  // … by the fastest of its algorithms
+  kOpenBlas,      // products by OpenBLAS, the rest fused
+};
+inline constexpr ExprVariant kExprVariants[] = {ExprVariant::kUnfused,      ExprVariant::kFused,
+                                                ExprVariant::kCublas,       ExprVariant::kCublasLt,
+                                                ExprVariant::kCublasLtBest, ExprVariant::kOpenBlas};
+/// "unfused", "fused", "cublas", "cublaslt", "cublaslt-best", "openblas".
+std::string_view name(ExprVariant variant);
+std::optional<ExprVariant> parse_expr_variant(std::string_view text);
+
+/// Computes it on its device, without waiting; the expression keeps the result. Plans are kept by the structure of the
+/// expression (operations, dtypes, shapes, strides, alignment), their kernels by their source.
+Result<Tensor> run(const Expr& expr, ExprVariant variant = ExprVariant::kFused);
+/// Computes it on the host in float64 (integers in int64, wrapped to their dtype) and rounds once: for small tensors,
+/// which are not worth a kernel. The result is on the expression's device, and the expression keeps it.
+Result<Tensor> run_on_host(const Expr& expr);
+
+/// Plans that run() made and found again since the process started.
+struct ExprCacheStats {
+  int64_t planned = 0, found = 0;
+};
+ExprCacheStats expr_cache_stats();
+
+// --- looking at plans -----------------------------------------------------------------------------------------------
+
+/// One launch of a plan.
+struct ExprGroup {
+  std::string name;
+  std::string source;  // a complete file in the Triton language; empty for a library's product
+  std::string kernel;  // the function in it
+  double bytes = 0;    // read and written by the model
+  double flop = 0;
+  std::array<int64_t, 3> grid = {1, 1, 1};
+  int num_warps = 4, num_stages = 3;
+  std::vector<std::pair<std::string, int64_t>> constants;  // its constexpr integers
+};
+
+/// Why two operations are in two kernels.
+struct ExprBoundary {
+  std::string from, to;  // the launches
+  double bytes = 0;      // written and read back because of it
+  std::string cause, help;
+};
+
+struct ExprPlan {
+  std::vector<ExprGroup> groups;  // in the order of launches
+  std::vector<ExprBoundary> boundaries;
+  std::string text, svg;  // the plan as a table and as a drawing
+  double bytes = 0, flop = 0;
+};
+
+/// What a tensor is called in sources and tables.
+struct ExprName {
+  Tensor tensor;
+  std::string name;
+};
+
+/// kUnsupported when the variant says nothing new about the expression or no kernel is written for it.
+Result<ExprPlan> plan(const Expr& expr, ExprVariant variant = ExprVariant::kFused,
+                      std::span<const ExprName> names = {});
+
+// --- variants side by side ------------------------------------------------------------------------------------------
+
+/// An expression planned in one way, compiled and bound to its tensors and to buffers of its own.
+class VariantPlan {
+ public:
+  std::string name;                  // "fused", "cublaslt-best"
+  std::vector<std::string> kernels;  // in the order of launches
+  std::vector<KernelInfo> infos;     // of its own kernels
+  std::vector<ExprGroup> groups;
+  std::string note;              // what must be said about it: "gelu_tanh, not erf"
+  double bytes = 0, flop = 0;    // by the model
+  std::optional<DType> product;  // operands of its matrix products
+  /// Why it cannot run: an absent library, an error of the compiler. Then there is only the name.
+  Status problem;
+
+  /// Puts its work on the device's default stream; neither waits nor allocates.
+  Status launch() const;
+  /// What the last launch computed.
+  Result<Tensor> output() const;
+  /// Overwrites the result's memory.
+  Status poison() const;
+  /// The same work as one graph.
+  Result<Graph> graph() const;
+  /// The same with another source, grid, warps, stages or constants for the kernel of groups[group], which must keep
+  /// its name and its parameters. Errors of the compiler come at once.
+  Result<VariantPlan> edited(size_t group, const ExprGroup& as, std::string new_name) const;
+
+  std::shared_ptr<runtime::PlannedExpr> planned;
+};
+
+/// One variant; kUnsupported when it is none for this expression or device.
+Result<VariantPlan> variant(const Expr& expr, ExprVariant which, std::span<const ExprName> names = {});
+/// Every variant that is one for this expression and device: those that cannot run carry their `problem`. An error only
+/// when the expression itself cannot be computed (its tensors were freed).
+Result<std::vector<VariantPlan>> variants(const Expr& expr, std::span<const ExprName> names = {});
+
+// --- what is right --------------------------------------------------------------------------------------------------
+
+/// Rows of an expression's value, computed on the host in float64 without rounding between operations.
+struct ExprReference {
+  struct Slab {
+    int64_t start = 0;  // in elements of the row-major result
+    std::vector<double> values;
+  };
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  std::vector<Slab> slabs;
+  int64_t checked() const;  // elements
+};
+/// All of it, or when that takes more than `budget` operations, the first rows, the last ones and others in between.
+/// kUnsupported when even one row would take more.
+Result<ExprReference> reference(const Expr& expr, double budget = 1e9, uint64_t seed = 1);
+
+struct ExprError {
+  double max_abs = 0, max_rel = 0;  // rel: over max(|expected|, the least that counts for the dtype)
+  int64_t nans = 0;                 // where there should be none
+  int64_t first_bad = -1;           // element, row-major; -1: none
+  double got = 0, expected = 0;     // of it
+  double tolerance = 0;             // for `max_rel`
+  bool ok() const { return first_bad < 0; }
+};
+/// Elements are bad when they are farther off than the dtype's rounding of such values explains, and more than four
+/// times as far as the worst of `allowed` (the error of the unfused variant).
+Result<ExprError> compare(const ExprReference& expected, const Tensor& got, const ExprError* allowed = nullptr);
+
+}  // namespace kiln

@@ -1,0 +1,264 @@
+#include "kiln/expr.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+
+#include "compiler/fusion/infer.h"
+#include "runtime/device.h"
+#include "runtime/expr/node.h"
+#include "support/diag.h"
+#include "support/hash.h"
+
+namespace kiln {
+namespace runtime {
+
+namespace {
+
+constexpr int kMostAlignment = 16;
+
+int alignment_of(uint64_t address) {
+  if (address == 0) return kMostAlignment;
+  return 1 << std::min(std::countr_zero(address), std::countr_zero(unsigned{kMostAlignment}));
+}
+
+bool same_tensor(const Tensor& a, const Tensor& b) {
+  return a.storage() == b.storage() && a.offset() == b.offset() && a.dtype() == b.dtype() &&
+         std::ranges::equal(a.shape(), b.shape()) && std::ranges::equal(a.strides(), b.strides());
+}
+
+uint64_t next_visit() {
+  static std::atomic<uint64_t> visits{0};
+  return ++visits;
+}
+
+void collect(const ExprNode& n, uint64_t visit, ExprWalk& out) {
+  if (n.visit == visit) return;
+  n.visit = visit;
+  if (n.is_pending())
+    for (const auto& operand : n.operands) collect(*operand, visit, out);
+  if (n.value) {
+    for (const ExprNode* leaf : out.leaves)
+      if (same_tensor(leaf->value, n.value)) {
+        n.position = leaf->position;
+        return;
+      }
+    out.leaves.push_back(&n);
+  }
+  n.position = static_cast<int>(out.order.size());
+  out.order.push_back(&n);
+}
+
+class KeyText {
+ public:
+  void byte(int v) { text_.push_back(static_cast<char>(v)); }
+  void word(int64_t v) { text_.append(reinterpret_cast<const char*>(&v), sizeof v); }
+  template <class Range>
+  void words(const Range& values) {
+    byte(static_cast<int>(values.size()));
+    for (auto v : values) word(static_cast<int64_t>(v));
+  }
+  std::string text_;
+};
+
+void append_attributes(const fusion::Node& n, KeyText& key) {
+  const ExprAttributes& a = n.attributes;
+  if (n.op == ExprOp::kScalar) {
+    key.byte(static_cast<int>(a.value.index()));
+    key.word(std::visit(
+        [](auto v) {
+          return std::bit_cast<int64_t>(
+              static_cast<std::conditional_t<std::is_same_v<decltype(v), double>, double, int64_t>>(v));
+        },
+        a.value));
+    return;
+  }
+  key.words(a.starts);
+  key.words(a.steps);
+  key.words(a.axes);
+  key.byte(a.keepdim + 2 * a.tf32);
+  key.word(std::bit_cast<int64_t>(a.correction));
+  key.word(std::bit_cast<int64_t>(a.eps));
+  if (!a.function) return;
+  key.word(static_cast<int64_t>(a.function->text.size()));
+  key.text_ += a.function->name + '\n' + a.function->text;
+}
+
+}  // namespace
+
+ExprNode::~ExprNode() {
+  // The last owner of a long chain takes it apart in a loop.
+  std::vector<std::shared_ptr<ExprNode>> left = std::move(operands);
+  while (!left.empty()) {
+    std::shared_ptr<ExprNode> n = std::move(left.back());
+    left.pop_back();
+    if (n.use_count() == 1)
+      for (auto& operand : n->operands) left.push_back(std::move(operand));
+    if (n.use_count() == 1) n->operands.clear();
+  }
+}
+
+void ExprNode::set_value(Tensor v) {
+  value = std::move(v);
+  operands.clear();
+}
+
+ExprWalk::ExprWalk(const ExprNode& root) { collect(root, next_visit(), *this); }
+
+fusion::Graph ExprWalk::graph(std::span<const ExprName> names) const {
+  fusion::Graph g;
+  for (const ExprNode* n : order) {
+    if (n->value) {
+      const Tensor& t = n->value;
+      std::string name;
+      for (const ExprName& known : names)
+        if (same_tensor(known.tensor, t)) name = known.name;
+      g.nodes.push_back(fusion::input(t.dtype(), {t.shape().begin(), t.shape().end()},
+                                      {t.strides().begin(), t.strides().end()}, alignment_of(t.address()),
+                                      std::move(name)));
+      continue;
+    }
+    g.nodes.push_back(n->node);
+    fusion::Node& copy = g.nodes.back();
+    for (size_t i = 0; i < n->operands.size(); ++i) copy.inputs[i] = n->operands[i]->position;
+  }
+  g.outputs = {static_cast<int>(order.size()) - 1};
+  return g;
+}
+
+std::string ExprWalk::key() const {
+  KeyText key;
+  key.text_.reserve(64 * order.size());
+  for (const ExprNode* n : order) {
+    if (n->value) {
+      const Tensor& t = n->value;
+      key.byte(static_cast<int>(ExprOp::kInput));
+      key.byte(static_cast<int>(t.dtype()));
+      key.byte(alignment_of(t.address()));
+      key.words(t.shape());
+      key.words(t.strides());
+      continue;
+    }
+    key.byte(static_cast<int>(n->node.op));
+    key.byte(static_cast<int>(n->node.dtype));
+    key.words(n->node.shape);
+    key.byte(static_cast<int>(n->operands.size()));
+    for (const auto& operand : n->operands) key.word(operand->position);
+    append_attributes(n->node, key);
+  }
+  return std::move(key.text_);
+}
+
+std::optional<Tensor> view_of(const Tensor& base, const fusion::Node& node) {
+  const ExprAttributes& a = node.attributes;
+  std::vector<int64_t> shape = node.shape, strides;
+  int64_t offset = base.offset();
+  auto base_strides = base.strides();
+  if (node.op == ExprOp::kReshape) {
+    auto viewed = base.view(shape);
+    return viewed.ok() ? std::optional<Tensor>(*viewed) : std::nullopt;
+  }
+  if (node.op == ExprOp::kExpand) {
+    const size_t lead = shape.size() - base.shape().size();
+    for (size_t d = 0; d < shape.size(); ++d)
+      strides.push_back(d < lead || base.shape()[d - lead] == 1 ? 0 : base_strides[d - lead]);
+  } else if (node.op == ExprOp::kPermute) {
+    for (int d : a.axes) strides.push_back(base_strides[static_cast<size_t>(d)]);
+  } else {
+    KILN_ASSERT(node.op == ExprOp::kSlice, "{} is no view", name(node.op));
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (shape[d] > 0) offset += a.starts[d] * base_strides[d];
+      strides.push_back(base_strides[d] * a.steps[d]);
+    }
+  }
+  auto viewed = base.as_strided(shape, strides, offset);
+  return viewed.ok() ? std::optional<Tensor>(*viewed) : std::nullopt;
+}
+
+}  // namespace runtime
+
+using namespace runtime;
+
+Expr::Expr(Tensor tensor) : node_(std::make_shared<ExprNode>()) {
+  node_->node = fusion::input(tensor.dtype(), {tensor.shape().begin(), tensor.shape().end()},
+                              {tensor.strides().begin(), tensor.strides().end()}, 1);
+  node_->device = tensor.device();
+  node_->value = std::move(tensor);
+}
+
+Expr Expr::scalar(std::variant<bool, int64_t, double> value) {
+  auto node = std::make_shared<ExprNode>();
+  node->node = fusion::scalar(value);
+  return Expr(std::move(node));
+}
+
+DType Expr::dtype() const { return node_->node.dtype; }
+std::span<const int64_t> Expr::shape() const { return node_->node.shape; }
+int64_t Expr::numel() const { return fusion::numel(node_->node.shape); }
+const Device& Expr::device() const { return node_->device; }
+bool Expr::is_scalar() const { return node_->is_scalar(); }
+bool Expr::is_view() const { return !node_->value && info(node_->node.op).kind == ExprKind::kView; }
+const Tensor* Expr::tensor() const { return node_->value ? &node_->value : nullptr; }
+
+int Expr::operations() const {
+  int n = 0;
+  for (const ExprNode* node : ExprWalk(*node_).order) n += node->is_pending();
+  return n;
+}
+
+int64_t Expr::most_elements() const {
+  int64_t most = 0;
+  for (const ExprNode* node : ExprWalk(*node_).order) most = std::max(most, fusion::numel(node->node.shape));
+  return most;
+}
+
+bool Expr::reads(const Storage* storage) const {
+  if (!node_->is_pending()) return false;
+  ExprWalk walk(*node_);
+  return std::ranges::any_of(walk.leaves, [&](const ExprNode* n) { return n->value.storage().get() == storage; });
+}
+
+Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes attributes) {
+  auto node = std::make_shared<ExprNode>();
+  std::vector<const fusion::Node*> nodes;
+  std::vector<int> positions;
+  const ExprNode* first = nullptr;
+  for (const Expr& e : operands) {
+    if (!e) return error(ErrorKind::kValue, "{} of an empty expression", name(op));
+    const ExprNode& n = *e.node();
+    if (n.value && n.value.is_freed()) return freed_error("a tensor of the expression");
+    positions.push_back(static_cast<int>(nodes.size()));
+    nodes.push_back(&n.node);
+    node->operands.push_back(e.shared());
+    if (!n.device) continue;
+    if (!first) first = &n;
+    if (n.device == first->device) continue;
+    return with_note(error(ErrorKind::kType, "{} of tensors on two devices, {} and {}", name(op), first->device.name(),
+                           n.device.name()),
+                     "help: move one with .to(device)");
+  }
+  if (!first) return error(ErrorKind::kType, "{} needs a tensor among its operands", name(op));
+  node->device = first->device;
+  KILN_TRY(node->node, fusion::infer(op, nodes, positions, std::move(attributes)));
+  return Expr(std::move(node));
+}
+
+DType promote(DType a, DType b) { return fusion::promote(a, b); }
+
+Result<std::vector<int64_t>> broadcast_shapes(std::span<const int64_t> a, std::span<const int64_t> b) {
+  const fusion::Node x = fusion::input(DType::kF32, {a.begin(), a.end()}, {}, 1),
+                     y = fusion::input(DType::kF32, {b.begin(), b.end()}, {}, 1);
+  const fusion::Node* nodes[] = {&x, &y};
+  const int positions[] = {0, 1};
+  auto both = fusion::infer(ExprOp::kAdd, nodes, positions);
+  if (both.ok()) return std::move(both->shape);
+  Diagnostic d = std::move(both.error());
+  if (size_t end = d.message.find(": "); end != std::string::npos) d.message.erase(0, end + 2);  // "add"
+  return d;
+}
+
+Result<Expr> apply(ExprOp op, std::initializer_list<Expr> operands, ExprAttributes attributes) {
+  return apply(op, std::span<const Expr>(operands.begin(), operands.size()), std::move(attributes));
+}
+
+}  // namespace kiln

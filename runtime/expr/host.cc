@@ -1,0 +1,510 @@
+#include "runtime/expr/host.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "compiler/fusion/infer.h"
+#include "runtime/convert.h"
+#include "runtime/expr/host_scalar.h"
+#include "support/diag.h"
+
+namespace kiln::runtime {
+
+namespace {
+
+using fusion::Node;
+using fusion::Shape;
+
+size_t count(const Shape& shape) { return static_cast<size_t>(fusion::numel(shape)); }
+
+/// Elements of row-major `values` of shape `from` as seen through strides of `shape`.
+template <class T>
+std::vector<T> gathered(const std::vector<T>& values, const Shape& shape, const Shape& strides, int64_t offset) {
+  std::vector<T> out;
+  out.reserve(count(shape));
+  if (count(shape) == 0) return out;
+  Shape at(shape.size(), 0);
+  int64_t position = offset;
+  for (;;) {
+    out.push_back(values[static_cast<size_t>(position)]);
+    size_t d = shape.size();
+    while (d > 0 && ++at[d - 1] == shape[d - 1]) {
+      position -= (shape[d - 1] - 1) * strides[d - 1];
+      at[--d] = 0;
+    }
+    if (d == 0) return out;
+    position += strides[d - 1];
+  }
+}
+
+HostArray seen_through(const HostArray& x, Shape shape, const Shape& strides, int64_t offset) {
+  HostArray out{x.dtype, std::move(shape), {}, {}};
+  if (x.is_float())
+    out.floats = gathered(x.floats, out.shape, strides, offset);
+  else
+    out.ints = gathered(x.ints, out.shape, strides, offset);
+  return out;
+}
+
+HostArray broadcast(HostArray x, const Shape& shape) {
+  if (x.shape == shape) return x;
+  Shape own = fusion::row_major(x.shape), strides(shape.size(), 0);
+  const size_t lead = shape.size() - x.shape.size();
+  for (size_t d = lead; d < shape.size(); ++d) strides[d] = x.shape[d - lead] == 1 ? 0 : own[d - lead];
+  return seen_through(x, shape, strides, 0);
+}
+
+/// Through the bits of the dtype and back: rounds floats, wraps integers.
+template <class T>
+void settle(std::vector<T>& values, DType dtype) {
+  constexpr DType kHere = std::is_same_v<T, double> ? DType::kF64 : DType::kI64;
+  if (dtype == kHere) return;
+  std::vector<std::byte> bytes(values.size() * static_cast<size_t>(size_of(dtype)));
+  const auto n = static_cast<int64_t>(values.size());
+  convert_elements(kHere, values.data(), dtype, bytes.data(), n);
+  convert_elements(dtype, bytes.data(), kHere, values.data(), n);
+}
+
+/// As another dtype, where integers become floats, floats are cut to integers, and bool is "other than 0".
+HostArray converted(HostArray x, DType to, bool round_floats) {
+  if (x.is_float() && is_float(to)) {
+    if (round_floats && x.dtype != to) settle(x.floats, to);
+  } else if (x.is_float()) {
+    std::vector<std::byte> bytes(x.floats.size() * static_cast<size_t>(size_of(to)));
+    x.ints.resize(x.floats.size());
+    const auto n = static_cast<int64_t>(x.ints.size());
+    convert_elements(DType::kF64, x.floats.data(), to, bytes.data(), n);
+    convert_elements(to, bytes.data(), DType::kI64, x.ints.data(), n);
+    x.floats.clear();
+  } else if (is_float(to)) {
+    x.floats.assign(x.ints.begin(), x.ints.end());
+    if (x.dtype == DType::kU64)
+      for (size_t i = 0; i < x.ints.size(); ++i) x.floats[i] = static_cast<double>(static_cast<uint64_t>(x.ints[i]));
+    if (round_floats) settle(x.floats, to);
+    x.ints.clear();
+  } else if (x.dtype != to) {
+    settle(x.ints, to);
+  }
+  x.dtype = to;
+  return x;
+}
+
+class Evaluation {
+ public:
+  explicit Evaluation(const ExprWalk& walk) : walk_(walk) {}
+
+  Result<HostArray> run() {
+    std::vector<int> uses(walk_.order.size(), 0);
+    for (const ExprNode* n : walk_.order)
+      if (n->is_pending())
+        for (const auto& operand : n->operands) ++uses[static_cast<size_t>(operand->position)];
+    std::vector<HostArray> arrays(walk_.order.size());
+    for (size_t i = 0; i < walk_.order.size(); ++i) {
+      const ExprNode& n = *walk_.order[i];
+      std::vector<HostArray> operands;
+      if (n.is_pending())
+        for (const auto& operand : n.operands) {
+          auto from = static_cast<size_t>(operand->position);
+          operands.push_back(--uses[from] == 0 ? std::move(arrays[from]) : arrays[from]);
+        }
+      KILN_TRY(arrays[i], value(n, operands));
+    }
+    return std::move(arrays.back());
+  }
+
+ private:
+  static Result<HostArray> value(const ExprNode& n, std::vector<HostArray>& in) {
+    if (n.value) return leaf(n.value);
+    switch (info(n.node.op).kind) {
+      case ExprKind::kInput:
+        break;
+      case ExprKind::kScalar:
+        return scalar(n.node);
+      case ExprKind::kView:
+        return view(n.node, in[0]);
+      case ExprKind::kPointwise:
+        return pointwise(n, in);
+      case ExprKind::kReduce:
+        return reduce(n.node, std::move(in[0]));
+      case ExprKind::kRow:
+        return row(n.node, in);
+      case ExprKind::kMatmul:
+        return matmul(n.node, in[0], in[1]);
+      case ExprKind::kCall:
+        return call(n, in);
+    }
+    KILN_UNREACHABLE("an input without a tensor");
+  }
+
+  static Result<HostArray> leaf(const Tensor& t) {
+    HostArray out{t.dtype(), {t.shape().begin(), t.shape().end()}, {}, {}};
+    KILN_TRY(std::vector<std::byte> bytes, t.to_bytes());
+    if (out.is_float()) {
+      out.floats.resize(count(out.shape));
+      convert_elements(t.dtype(), bytes.data(), DType::kF64, out.floats.data(), t.numel());
+    } else {
+      out.ints.resize(count(out.shape));
+      convert_elements(t.dtype(), bytes.data(), DType::kI64, out.ints.data(), t.numel());
+    }
+    return out;
+  }
+
+  static HostArray scalar(const Node& n) {
+    const auto& v = n.attributes.value;
+    if (const double* d = std::get_if<double>(&v)) return {DType::kF64, {}, {*d}, {}};
+    const bool* b = std::get_if<bool>(&v);
+    return {b ? DType::kI1 : DType::kI64, {}, {}, {b ? int64_t{*b} : std::get<int64_t>(v)}};
+  }
+
+  static HostArray view(const Node& n, HostArray& x) {
+    const ExprAttributes& a = n.attributes;
+    const Shape own = fusion::row_major(x.shape);
+    if (n.op == ExprOp::kExpand) return broadcast(std::move(x), n.shape);
+    if (n.op == ExprOp::kReshape) {
+      x.shape = n.shape;
+      return std::move(x);
+    }
+    Shape strides;
+    int64_t offset = 0;
+    if (n.op == ExprOp::kPermute) {
+      for (int d : a.axes) strides.push_back(own[static_cast<size_t>(d)]);
+    } else {
+      KILN_ASSERT(n.op == ExprOp::kSlice, "{} is no view", name(n.op));
+      for (size_t d = 0; d < own.size(); ++d) {
+        strides.push_back(own[d] * a.steps[d]);
+        offset += a.starts[d] * own[d];
+      }
+    }
+    return seen_through(x, n.shape, strides, offset);
+  }
+
+  static Result<HostArray> pointwise(const ExprNode& n, std::vector<HostArray>& in) {
+    const Node& node = n.node;
+    if (node.op == ExprOp::kCast) return converted(std::move(in[0]), node.dtype, true);
+    std::vector<const Node*> nodes;
+    for (const auto& operand : n.operands) nodes.push_back(&operand->node);
+    const DType meet = fusion::operand_dtype(node.op, nodes);
+    const bool where = node.op == ExprOp::kWhere;
+    for (size_t i = 0; i < in.size(); ++i) {
+      // A float number beside halves keeps its digits; a comparison of an integer with one is a comparison of floats.
+      if (!(where && i == 0)) in[i] = converted(std::move(in[i]), meet, false);
+      in[i] = broadcast(std::move(in[i]), node.shape);
+    }
+    HostArray out{node.dtype, node.shape, {}, {}};
+    if (where) return chosen(in, std::move(out));
+    const size_t elements = count(node.shape);
+    if (is_float(meet)) {
+      const double* operands[3] = {};
+      for (size_t i = 0; i < in.size(); ++i) operands[i] = in[i].floats.data();
+      std::vector<double> values(elements);
+      host_floats(node.op, operands, values.data(), elements);
+      if (out.is_float())
+        out.floats = std::move(values);
+      else
+        out.ints.assign(values.begin(), values.end());
+      return out;
+    }
+    const int64_t* operands[3] = {};
+    for (size_t i = 0; i < in.size(); ++i) operands[i] = in[i].ints.data();
+    out.ints.resize(elements);
+    KILN_CHECK_OK(host_ints(node.op, meet, operands, out.ints.data(), elements));
+    settle(out.ints, node.dtype);
+    return out;
+  }
+
+  static HostArray chosen(std::vector<HostArray>& in, HostArray out) {
+    const std::vector<int64_t>& test = in[0].ints;
+    auto choose = [&](auto& x, const auto& y) {
+      for (size_t i = 0; i < x.size(); ++i)
+        if (!test[i]) x[i] = y[i];
+      return std::move(x);
+    };
+    if (out.is_float())
+      out.floats = choose(in[1].floats, in[2].floats);
+    else
+      out.ints = choose(in[1].ints, in[2].ints);
+    return out;
+  }
+
+  /// The axes that stay, then those worked along.
+  static HostArray axes_last(HostArray x, const std::vector<int>& axes, Shape& kept, int64_t& inner) {
+    const Shape own = fusion::row_major(x.shape);
+    Shape shape, strides;
+    inner = 1;
+    for (int pass = 0; pass < 2; ++pass)
+      for (size_t d = 0; d < x.shape.size(); ++d) {
+        const bool worked = std::find(axes.begin(), axes.end(), static_cast<int>(d)) != axes.end();
+        if (worked != (pass == 1)) continue;
+        shape.push_back(x.shape[d]);
+        strides.push_back(own[d]);
+        if (pass == 0) kept.push_back(x.shape[d]);
+        if (pass == 1) inner *= x.shape[d];
+      }
+    return strides == own ? std::move(x) : seen_through(x, shape, strides, 0);
+  }
+
+  static Result<HostArray> reduce(const Node& n, HostArray x) {
+    Shape kept;
+    int64_t inner = 1;
+    HostArray lines = axes_last(std::move(x), n.attributes.axes, kept, inner);
+    const size_t lengths = static_cast<size_t>(inner), lines_count = count(kept);
+    HostArray out{n.dtype, n.shape, {}, {}};
+    if (is_float(n.dtype) || lines.is_float()) {
+      lines = converted(std::move(lines), is_float(lines.dtype) ? lines.dtype : DType::kF64, false);
+      for (size_t i = 0; i < lines_count; ++i)
+        out.floats.push_back(host_reduce(n.op, lines.floats.data() + i * lengths, lengths, n.attributes.correction));
+      if (!is_float(n.dtype)) {
+        HostArray floats{DType::kF64, n.shape, std::move(out.floats), {}};
+        return converted(std::move(floats), n.dtype, false);
+      }
+      return out;
+    }
+    for (size_t i = 0; i < lines_count; ++i)
+      out.ints.push_back(host_reduce(n.op, lines.ints.data() + i * lengths, lengths));
+    settle(out.ints, n.dtype);
+    return out;
+  }
+
+  static Result<HostArray> row(const Node& n, std::vector<HostArray>& in) {
+    Shape kept;
+    int64_t inner = 1;
+    const Shape whole = in[0].shape;
+    HostArray x = converted(std::move(in[0]), is_float(in[0].dtype) ? in[0].dtype : DType::kF64, false);
+    HostArray lines = axes_last(std::move(x), n.attributes.axes, kept, inner);
+    const size_t length = static_cast<size_t>(inner);
+    auto part = [&](size_t i) { return i < in.size() ? in[i].floats.data() : nullptr; };
+    for (size_t i = 1; i < in.size(); ++i)
+      in[i] = converted(std::move(in[i]), is_float(in[i].dtype) ? in[i].dtype : DType::kF64, false);
+    for (size_t i = 0; i < count(kept); ++i)
+      host_row(n.op, lines.floats.data() + i * length, length, part(1), part(2), n.attributes.eps);
+    // Back to the order of the dimensions.
+    Shape moved = kept, strides(whole.size());
+    for (int d : n.attributes.axes) moved.push_back(whole[static_cast<size_t>(d)]);
+    const Shape packed = fusion::row_major(moved);
+    size_t at_kept = 0, at_axes = kept.size();
+    for (size_t d = 0; d < whole.size(); ++d) {
+      const auto& axes = n.attributes.axes;
+      const bool worked = std::find(axes.begin(), axes.end(), static_cast<int>(d)) != axes.end();
+      strides[d] = packed[worked ? at_axes++ : at_kept++];
+    }
+    HostArray out = seen_through({DType::kF64, moved, std::move(lines.floats), {}}, whole, strides, 0);
+    out.dtype = n.dtype;
+    return out;
+  }
+
+  static Result<HostArray> matmul(const Node& n, HostArray& a, HostArray& b) {
+    // Vectors count as one row or column; batches are broadcast.
+    Shape p = a.shape, q = b.shape, lead = n.shape;
+    if (p.size() == 1) p.insert(p.begin(), 1);
+    if (q.size() == 1) q.push_back(1);
+    if (a.shape.size() > 1) lead.pop_back();
+    if (b.shape.size() > 1) lead.pop_back();
+    const int64_t m = p[p.size() - 2], k = p.back(), columns = q.back();
+    const auto batch = static_cast<int64_t>(count(lead));
+    auto batched = [&](HostArray& x, Shape own, int64_t rows, int64_t cols) {
+      own.resize(own.size() - 2);
+      Shape full = lead;
+      full.push_back(rows), full.push_back(cols);
+      own.push_back(rows), own.push_back(cols);
+      x.shape = own;
+      if (count(own) == static_cast<size_t>(rows * cols)) return false;  // one for all
+      x = broadcast(std::move(x), full);
+      return true;
+    };
+    const bool many_a = batched(a, p, m, k), many_b = batched(b, q, k, columns);
+    HostArray out{n.dtype, n.shape, {}, {}};
+    auto multiply = [&](const auto& x, const auto& y, auto& z) {
+      z.resize(static_cast<size_t>(batch * m * columns));
+      for (int64_t g = 0; g < batch; ++g) {
+        auto* first_x = x.data() + (many_a ? g * m * k : 0);
+        auto* first_y = y.data() + (many_b ? g * k * columns : 0);
+        for (int64_t i = 0; i < m; ++i) {
+          auto* line = z.data() + (g * m + i) * columns;
+          for (int64_t e = 0; e < k; ++e) {
+            const auto v = first_x[i * k + e];
+            const auto* other = first_y + e * columns;
+            for (int64_t j = 0; j < columns; ++j) line[j] += v * other[j];
+          }
+        }
+      }
+    };
+    if (out.is_float()) {
+      a = converted(std::move(a), is_float(a.dtype) ? a.dtype : DType::kF64, false);
+      b = converted(std::move(b), is_float(b.dtype) ? b.dtype : DType::kF64, false);
+      multiply(a.floats, b.floats, out.floats);
+    } else {
+      multiply(a.ints, b.ints, out.ints);
+      settle(out.ints, n.dtype);
+    }
+    return out;
+  }
+
+  /// The user's function has no meaning but its own: it is compiled for float64 and run on the CPU. Its expression
+  /// shares no node with this one, whose walk goes on.
+  static Result<HostArray> call(const ExprNode& n, std::vector<HostArray>& in) {
+    KILN_TRY(Device cpu, Device::open("cpu"));
+    std::vector<Expr> operands;
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (n.operands[i]->is_scalar()) {
+        operands.push_back(Expr::scalar(n.operands[i]->node.attributes.value));
+        continue;
+      }
+      const bool floats = in[i].is_float();
+      const DType dtype = floats ? DType::kF64 : in[i].dtype;
+      KILN_TRY(Tensor t, host_tensor(cpu, dtype, in[i]));
+      operands.push_back(Expr(std::move(t)));
+    }
+    ExprAttributes attributes = n.node.attributes;
+    if (is_float(n.node.dtype)) attributes.dtype = DType::kF64;
+    KILN_TRY(Expr e, apply(ExprOp::kCall, operands, std::move(attributes)));
+    KILN_TRY(Tensor result, kiln::run(e, ExprVariant::kUnfused));
+    KILN_TRY(HostArray out, leaf(result));
+    out.dtype = n.node.dtype;
+    return out;
+  }
+
+  const ExprWalk& walk_;
+};
+
+}  // namespace
+
+Result<Tensor> host_tensor(const Device& device, DType dtype, const HostArray& x) {
+  std::vector<std::byte> bytes(count(x.shape) * static_cast<size_t>(size_of(dtype)));
+  const auto n = static_cast<int64_t>(count(x.shape));
+  if (x.is_float())
+    convert_elements(DType::kF64, x.floats.data(), dtype, bytes.data(), n);
+  else
+    convert_elements(DType::kI64, x.ints.data(), dtype, bytes.data(), n);
+  return Tensor::from_host(device, dtype, x.shape, bytes.data(), bytes.size());
+}
+
+Result<HostArray> evaluate(const ExprNode& root) {
+  ExprWalk walk(root);
+  return Evaluation(walk).run();
+}
+
+double evaluation_cost(const ExprNode& root) {
+  double total = 0;
+  for (const ExprNode* n : ExprWalk(root).order) {
+    if (!n->is_pending()) {
+      total += static_cast<double>(fusion::numel(n->node.shape));
+      continue;
+    }
+    double each = std::max(1, info(n->node.op).flop);
+    const Shape& first = n->operands[0]->node.shape;
+    double elements = static_cast<double>(fusion::numel(n->node.shape));
+    if (n->node.op == ExprOp::kMatMul) each = 2.0 * static_cast<double>(first.back());
+    if (info(n->node.op).kind == ExprKind::kReduce) elements = static_cast<double>(fusion::numel(first));
+    total += each * elements;
+  }
+  return total;
+}
+
+namespace {
+
+class RowSlicer {
+ public:
+  RowSlicer(int64_t start, int64_t rows) : start_(start), rows_(rows) {}
+
+  Result<Expr> sliced(const std::shared_ptr<ExprNode>& n) {
+    if (auto found = made_.find(n.get()); found != made_.end()) return found->second;
+    KILN_TRY(Expr e, make(n));
+    made_.emplace(n.get(), e);
+    return e;
+  }
+
+ private:
+  Result<Expr> cut(const std::shared_ptr<ExprNode>& n) {
+    ExprAttributes a;
+    a.shape = n->node.shape;
+    a.starts.assign(a.shape.size(), 0);
+    a.steps.assign(a.shape.size(), 1);
+    a.shape[0] = rows_;
+    a.starts[0] = start_;
+    if (!n->value) return apply(ExprOp::kSlice, {Expr(n)}, std::move(a));
+    Tensor t = n->value;
+    KILN_TRY(t, n->value.as_strided(a.shape, t.strides(), t.offset() + start_ * t.strides()[0]));
+    return Expr(std::move(t));
+  }
+  Result<Expr> make(const std::shared_ptr<ExprNode>& n) {
+    const Node& node = n->node;
+    if (n->value || !follows(*n)) return cut(n);
+    std::vector<Expr> operands;
+    for (size_t i = 0; i < n->operands.size(); ++i) {
+      const auto& operand = n->operands[i];
+      if (!has_rows(*n, i)) {
+        operands.push_back(Expr(operand));
+        continue;
+      }
+      KILN_TRY(Expr e, sliced(operand));
+      operands.push_back(std::move(e));
+    }
+    ExprAttributes a = node.attributes;
+    if (node.op == ExprOp::kExpand) a.shape[0] = rows_;
+    return apply(node.op, operands, std::move(a));
+  }
+  /// Each row of the result comes from the same row of the operands that have rows.
+  static bool follows(const ExprNode& n) {
+    const std::vector<int>& axes = n.node.attributes.axes;
+    const bool along_rows = std::find(axes.begin(), axes.end(), 0) != axes.end();
+    switch (info(n.node.op).kind) {
+      case ExprKind::kPointwise:
+      case ExprKind::kCall:
+        return true;
+      case ExprKind::kReduce:
+      case ExprKind::kRow:
+        return !along_rows;
+      case ExprKind::kMatmul:
+        return n.operands[0]->node.shape.size() > 1;
+      case ExprKind::kView:
+        return (n.node.op == ExprOp::kPermute && axes[0] == 0) || n.node.op == ExprOp::kExpand;
+      case ExprKind::kInput:
+      case ExprKind::kScalar:
+        break;
+    }
+    return false;
+  }
+  static bool has_rows(const ExprNode& n, size_t i) {
+    const Shape &own = n.operands[i]->node.shape, &whole = n.node.shape;
+    switch (info(n.node.op).kind) {
+      case ExprKind::kReduce:
+        return true;
+      case ExprKind::kRow:
+        return i == 0;
+      case ExprKind::kMatmul:
+        // With batches the rows are batches, of each operand that has as many dimensions and is not one for all.
+        if (whole.size() <= 2) return i == 0;
+        return own.size() == whole.size() && own[0] == whole[0];
+      default:
+        return own.size() == whole.size() && own[0] == whole[0];
+    }
+  }
+
+  int64_t start_, rows_;
+  std::unordered_map<const ExprNode*, Expr> made_;
+};
+
+}  // namespace
+
+Result<Expr> rows_of(const Expr& expr, int64_t start, int64_t count) {
+  return RowSlicer(start, count).sliced(expr.shared());
+}
+
+}  // namespace kiln::runtime
+
+namespace kiln {
+
+using namespace runtime;
+
+Result<Tensor> run_on_host(const Expr& expr) {
+  if (!expr || expr.is_scalar()) return error(ErrorKind::kValue, "only an expression with a tensor in it can be run");
+  ExprNode& n = *expr.node();
+  if (n.value) return n.value;
+  KILN_TRY(HostArray values, evaluate(n));
+  KILN_TRY(Tensor t, host_tensor(n.device, n.node.dtype, values));
+  n.set_value(t);
+  return t;
+}
+
+}  // namespace kiln

@@ -1,0 +1,312 @@
+#include "runtime/expr/host_scalar.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "support/diag.h"
+
+namespace kiln::runtime {
+
+namespace {
+
+double python_mod(double a, double b) {
+  const double r = std::fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+// NaN from either side, as in torch.
+double larger(double a, double b) { return a > b || std::isnan(a) ? a : b; }
+double smaller(double a, double b) { return a < b || std::isnan(a) ? a : b; }
+double gelu(double x) { return 0.5 * x * (1 + std::erf(x * M_SQRT1_2)); }
+double gelu_tanh(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+
+int64_t wrap(uint64_t v) { return static_cast<int64_t>(v); }
+int64_t floor_div(int64_t a, int64_t b) {
+  if (b == -1) return wrap(uint64_t{0} - static_cast<uint64_t>(a));
+  const int64_t q = a / b;
+  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
+}
+int64_t python_mod(int64_t a, int64_t b) {
+  const int64_t r = b == -1 ? 0 : a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+int64_t wrapped_pow(int64_t base, int64_t exponent) {
+  auto b = static_cast<uint64_t>(base);
+  uint64_t r = 1;
+  for (; exponent > 0; exponent >>= 1, b *= b)
+    if (exponent & 1) r *= b;
+  return wrap(r);
+}
+
+template <class T, class F>
+void each(const T* x, T* out, size_t n, F f) {
+  for (size_t i = 0; i < n; ++i) out[i] = static_cast<T>(f(x[i]));
+}
+template <class T, class F>
+void each(const T* x, const T* y, T* out, size_t n, F f) {
+  for (size_t i = 0; i < n; ++i) out[i] = static_cast<T>(f(x[i], y[i]));
+}
+
+}  // namespace
+
+#define KILN_UNARY(op, expression) \
+  case ExprOp::k##op:              \
+    return each(in[0], out, n, [](double x) { return expression; })
+#define KILN_BINARY(op, expression) \
+  case ExprOp::k##op:               \
+    return each(in[0], in[1], out, n, [](double x, double y) { return expression; })
+
+void host_floats(ExprOp op, const double* const* in, double* out, size_t n) {
+  switch (op) {
+    KILN_BINARY(Add, x + y);
+    KILN_BINARY(Sub, x - y);
+    KILN_BINARY(Mul, x * y);
+    KILN_BINARY(Div, x / y);
+    KILN_BINARY(FloorDiv, std::floor(x / y));
+    KILN_BINARY(Mod, python_mod(x, y));
+    KILN_BINARY(Pow, std::pow(x, y));
+    KILN_BINARY(Maximum, larger(x, y));
+    KILN_BINARY(Minimum, smaller(x, y));
+    KILN_BINARY(Eq, x == y);
+    KILN_BINARY(Ne, x != y);
+    KILN_BINARY(Lt, x < y);
+    KILN_BINARY(Le, x <= y);
+    KILN_BINARY(Gt, x > y);
+    KILN_BINARY(Ge, x >= y);
+    KILN_BINARY(LogicalAnd, x != 0 && y != 0);
+    KILN_BINARY(LogicalOr, x != 0 || y != 0);
+    KILN_UNARY(LogicalNot, x == 0);
+    KILN_UNARY(Neg, -x);
+    KILN_UNARY(Abs, std::fabs(x));
+    KILN_UNARY(Reciprocal, 1 / x);
+    KILN_UNARY(IsNan, std::isnan(x));
+    KILN_UNARY(Exp, std::exp(x));
+    KILN_UNARY(Exp2, std::exp2(x));
+    KILN_UNARY(Expm1, std::expm1(x));
+    KILN_UNARY(Log, std::log(x));
+    KILN_UNARY(Log2, std::log2(x));
+    KILN_UNARY(Log1p, std::log1p(x));
+    KILN_UNARY(Sqrt, std::sqrt(x));
+    KILN_UNARY(Rsqrt, 1 / std::sqrt(x));
+    KILN_UNARY(Sin, std::sin(x));
+    KILN_UNARY(Cos, std::cos(x));
+    KILN_UNARY(Tanh, std::tanh(x));
+    KILN_UNARY(Erf, std::erf(x));
+    KILN_UNARY(Sigmoid, 1 / (1 + std::exp(-x)));
+    KILN_UNARY(Relu, x > 0 || std::isnan(x) ? x : 0);
+    KILN_UNARY(Silu, x / (1 + std::exp(-x)));
+    KILN_UNARY(Gelu, gelu(x));
+    KILN_UNARY(GeluTanh, gelu_tanh(x));
+    KILN_UNARY(Floor, std::floor(x));
+    KILN_UNARY(Ceil, std::ceil(x));
+    KILN_UNARY(Round, std::nearbyint(x));
+    KILN_UNARY(Trunc, std::trunc(x));
+    case ExprOp::kClamp:
+      for (size_t i = 0; i < n; ++i) out[i] = smaller(larger(in[0][i], in[1][i]), in[2][i]);
+      return;
+    case ExprOp::kInput:
+    case ExprOp::kScalar:
+    case ExprOp::kBitAnd:
+    case ExprOp::kBitOr:
+    case ExprOp::kBitXor:
+    case ExprOp::kBitNot:
+    case ExprOp::kShl:
+    case ExprOp::kShr:
+    case ExprOp::kWhere:
+    case ExprOp::kCast:
+    case ExprOp::kExpand:
+    case ExprOp::kPermute:
+    case ExprOp::kReshape:
+    case ExprOp::kSlice:
+    case ExprOp::kSum:
+    case ExprOp::kMax:
+    case ExprOp::kMin:
+    case ExprOp::kMean:
+    case ExprOp::kVar:
+    case ExprOp::kSoftmax:
+    case ExprOp::kLogSoftmax:
+    case ExprOp::kLayerNorm:
+    case ExprOp::kRmsNorm:
+    case ExprOp::kMatMul:
+    case ExprOp::kCall:
+      break;
+  }
+  KILN_UNREACHABLE("{} of floats", name(op));
+}
+#undef KILN_UNARY
+#undef KILN_BINARY
+
+Status host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out, size_t n) {
+  using U = uint64_t;
+  const int64_t *x = in[0], *y = in[1];
+  const bool unsigned_wide = dtype == DType::kU64;
+  auto less = [unsigned_wide](int64_t a, int64_t b) { return unsigned_wide ? U(a) < U(b) : a < b; };
+  auto run = [&](auto f) {
+    each(x, y, out, n, f);
+    return Status();
+  };
+  auto map = [&](auto f) {
+    each(x, out, n, f);
+    return Status();
+  };
+  if (op == ExprOp::kFloorDiv || op == ExprOp::kMod)
+    if (std::find(y, y + n, 0) != y + n) return error(ErrorKind::kValue, "division by zero in a tensor of integers");
+  if (op == ExprOp::kPow && !unsigned_wide && std::any_of(y, y + n, [](int64_t v) { return v < 0; }))
+    return error(ErrorKind::kValue, "integers cannot be raised to a negative power");
+  switch (op) {
+    case ExprOp::kAdd:
+      return run([](int64_t a, int64_t b) { return wrap(U(a) + U(b)); });
+    case ExprOp::kSub:
+      return run([](int64_t a, int64_t b) { return wrap(U(a) - U(b)); });
+    case ExprOp::kMul:
+      return run([](int64_t a, int64_t b) { return wrap(U(a) * U(b)); });
+    case ExprOp::kFloorDiv:
+      if (unsigned_wide) return run([](int64_t a, int64_t b) { return wrap(U(a) / U(b)); });
+      return run([](int64_t a, int64_t b) { return floor_div(a, b); });
+    case ExprOp::kMod:
+      if (unsigned_wide) return run([](int64_t a, int64_t b) { return wrap(U(a) % U(b)); });
+      return run([](int64_t a, int64_t b) { return python_mod(a, b); });
+    case ExprOp::kPow:
+      return run(wrapped_pow);
+    case ExprOp::kMaximum:
+      return run([&](int64_t a, int64_t b) { return less(a, b) ? b : a; });
+    case ExprOp::kMinimum:
+      return run([&](int64_t a, int64_t b) { return less(b, a) ? b : a; });
+    case ExprOp::kClamp:
+      for (size_t i = 0; i < n; ++i) {
+        const int64_t raised = less(x[i], y[i]) ? y[i] : x[i];
+        out[i] = less(in[2][i], raised) ? in[2][i] : raised;
+      }
+      return {};
+    case ExprOp::kEq:
+      return run([](int64_t a, int64_t b) { return a == b; });
+    case ExprOp::kNe:
+      return run([](int64_t a, int64_t b) { return a != b; });
+    case ExprOp::kLt:
+      return run([&](int64_t a, int64_t b) { return less(a, b); });
+    case ExprOp::kLe:
+      return run([&](int64_t a, int64_t b) { return !less(b, a); });
+    case ExprOp::kGt:
+      return run([&](int64_t a, int64_t b) { return less(b, a); });
+    case ExprOp::kGe:
+      return run([&](int64_t a, int64_t b) { return !less(a, b); });
+    case ExprOp::kLogicalAnd:
+      return run([](int64_t a, int64_t b) { return a != 0 && b != 0; });
+    case ExprOp::kLogicalOr:
+      return run([](int64_t a, int64_t b) { return a != 0 || b != 0; });
+    case ExprOp::kLogicalNot:
+      return map([](int64_t a) { return a == 0; });
+    case ExprOp::kBitAnd:
+      return run([](int64_t a, int64_t b) { return a & b; });
+    case ExprOp::kBitOr:
+      return run([](int64_t a, int64_t b) { return a | b; });
+    case ExprOp::kBitXor:
+      return run([](int64_t a, int64_t b) { return a ^ b; });
+    case ExprOp::kBitNot:
+      if (dtype == DType::kI1) return map([](int64_t a) { return a == 0; });
+      return map([](int64_t a) { return ~a; });
+    case ExprOp::kShl:
+      return run([](int64_t a, int64_t b) { return b < 0 || b > 63 ? 0 : wrap(U(a) << b); });
+    case ExprOp::kShr:
+      if (unsigned_wide) return run([](int64_t a, int64_t b) { return b < 0 || b > 63 ? 0 : wrap(U(a) >> b); });
+      return run([](int64_t a, int64_t b) { return a >> std::clamp<int64_t>(b, 0, 63); });
+    case ExprOp::kNeg:
+      return map([](int64_t a) { return wrap(U(0) - U(a)); });
+    case ExprOp::kAbs:
+      if (!is_signed(dtype)) return map([](int64_t a) { return a; });
+      return map([](int64_t a) { return a < 0 ? wrap(U(0) - U(a)) : a; });
+    case ExprOp::kRelu:
+      if (!is_signed(dtype)) return map([](int64_t a) { return a; });
+      return map([](int64_t a) { return a > 0 ? a : 0; });
+    case ExprOp::kIsNan:
+      return map([](int64_t) { return 0; });
+    case ExprOp::kFloor:
+    case ExprOp::kCeil:
+    case ExprOp::kRound:
+    case ExprOp::kTrunc:
+      return map([](int64_t a) { return a; });
+    case ExprOp::kInput:
+    case ExprOp::kScalar:
+    case ExprOp::kDiv:
+    case ExprOp::kReciprocal:
+    case ExprOp::kWhere:
+    case ExprOp::kExp:
+    case ExprOp::kExp2:
+    case ExprOp::kExpm1:
+    case ExprOp::kLog:
+    case ExprOp::kLog2:
+    case ExprOp::kLog1p:
+    case ExprOp::kSqrt:
+    case ExprOp::kRsqrt:
+    case ExprOp::kSin:
+    case ExprOp::kCos:
+    case ExprOp::kTanh:
+    case ExprOp::kErf:
+    case ExprOp::kSigmoid:
+    case ExprOp::kSilu:
+    case ExprOp::kGelu:
+    case ExprOp::kGeluTanh:
+    case ExprOp::kCast:
+    case ExprOp::kExpand:
+    case ExprOp::kPermute:
+    case ExprOp::kReshape:
+    case ExprOp::kSlice:
+    case ExprOp::kSum:
+    case ExprOp::kMax:
+    case ExprOp::kMin:
+    case ExprOp::kMean:
+    case ExprOp::kVar:
+    case ExprOp::kSoftmax:
+    case ExprOp::kLogSoftmax:
+    case ExprOp::kLayerNorm:
+    case ExprOp::kRmsNorm:
+    case ExprOp::kMatMul:
+    case ExprOp::kCall:
+      break;
+  }
+  KILN_UNREACHABLE("{} of integers", name(op));
+}
+
+double host_reduce(ExprOp op, const double* v, size_t n, double correction) {
+  if (op == ExprOp::kMax) return std::accumulate(v, v + n, -INFINITY, larger);
+  if (op == ExprOp::kMin) return std::accumulate(v, v + n, INFINITY, smaller);
+  const double total = std::accumulate(v, v + n, 0.0), mean = total / static_cast<double>(n);
+  if (op == ExprOp::kSum) return total;
+  if (op == ExprOp::kMean) return mean;
+  KILN_ASSERT(op == ExprOp::kVar, "{} is no reduction", name(op));
+  double squares = 0;
+  for (size_t i = 0; i < n; ++i) squares += (v[i] - mean) * (v[i] - mean);
+  return squares / std::max(0.0, static_cast<double>(n) - correction);
+}
+
+int64_t host_reduce(ExprOp op, const int64_t* v, size_t n) {
+  if (op == ExprOp::kMax) return *std::max_element(v, v + n);
+  if (op == ExprOp::kMin) return *std::min_element(v, v + n);
+  KILN_ASSERT(op == ExprOp::kSum, "{} of integers", name(op));
+  uint64_t total = 0;
+  for (size_t i = 0; i < n; ++i) total += static_cast<uint64_t>(v[i]);
+  return wrap(total);
+}
+
+void host_row(ExprOp op, double* v, size_t n, const double* weight, const double* bias, double eps) {
+  if (op == ExprOp::kSoftmax || op == ExprOp::kLogSoftmax) {
+    const double high = host_reduce(ExprOp::kMax, v, n, 0);
+    double total = 0;
+    for (size_t i = 0; i < n; ++i) total += std::exp(v[i] - high);
+    for (size_t i = 0; i < n; ++i)
+      v[i] = op == ExprOp::kSoftmax ? std::exp(v[i] - high) / total : v[i] - high - std::log(total);
+    return;
+  }
+  KILN_ASSERT(op == ExprOp::kLayerNorm || op == ExprOp::kRmsNorm, "{} works along no row", name(op));
+  const double mean = op == ExprOp::kLayerNorm ? host_reduce(ExprOp::kMean, v, n, 0) : 0;
+  double square = 0;
+  for (size_t i = 0; i < n; ++i) square += (v[i] - mean) * (v[i] - mean);
+  const double scale = 1 / std::sqrt(square / static_cast<double>(n) + eps);
+  for (size_t i = 0; i < n; ++i) {
+    v[i] = (v[i] - mean) * scale;
+    if (weight) v[i] *= weight[i];
+    if (bias) v[i] += bias[i];
+  }
+}
+
+}  // namespace kiln::runtime

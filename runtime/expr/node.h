@@ -1,0 +1,46 @@
+// What an Expr stands for.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "compiler/fusion/graph.h"
+#include "kiln/expr.h"
+
+namespace kiln::runtime {
+
+struct ExprNode {
+  fusion::Node node;  // `inputs` count the operands; positions are those of a walk
+  std::vector<std::shared_ptr<ExprNode>> operands;
+  Device device;
+  Tensor value;  // of a leaf, or the result once it is there; the operands are let go then
+
+  // Of the walk that visited it last.
+  mutable uint64_t visit = 0;
+  mutable int position = -1;
+
+  ExprNode() = default;
+  ~ExprNode();  // without recursing as deep as the expression is
+  ExprNode(const ExprNode&) = delete;
+  ExprNode& operator=(const ExprNode&) = delete;
+  bool is_scalar() const { return node.op == ExprOp::kScalar; }
+  bool is_pending() const { return !value && !is_scalar(); }
+  void set_value(Tensor v);
+};
+
+/// An expression in the order of its evaluation. Nodes with a value are leaves; equal tensors are one leaf.
+struct ExprWalk {
+  std::vector<const ExprNode*> order;  // operands before their users; a leaf that equals an earlier one is not in it
+  std::vector<const ExprNode*> leaves;
+
+  /// The order is valid for positions (ExprNode::position) until the next walk on this thread.
+  explicit ExprWalk(const ExprNode& root);
+  /// Graph::nodes in the walk's order; names are those of `names`.
+  fusion::Graph graph(std::span<const ExprName> names = {}) const;
+  /// What plans are kept by.
+  std::string key() const;
+};
+
+/// A leaf's strided view under one operation of kind kView; nullopt when the operation has to copy.
+std::optional<Tensor> view_of(const Tensor& base, const fusion::Node& node);
+
+}  // namespace kiln::runtime

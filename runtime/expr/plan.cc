@@ -1,0 +1,307 @@
+#include "runtime/expr/plan.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "runtime/allocator.h"
+#include "runtime/device.h"
+#include "runtime/expr/host.h"
+#include "support/diag.h"
+
+namespace kiln::runtime {
+
+namespace {
+
+/// What the process keeps. Never destroyed: kernels may be launched by other objects' destructors at exit.
+struct Cache {
+  std::mutex mutex;
+  std::unordered_map<std::string, std::shared_ptr<const PreparedPlan>> plans;
+  std::unordered_map<std::string, Kernel> kernels;
+  std::map<const DeviceImpl*, fusion::Machine> machines;  // devices that plans were made for live on in their kernels
+  ExprCacheStats stats;
+};
+Cache& cache() {
+  static auto* instance = new Cache;
+  return *instance;
+}
+
+constexpr fusion::Variant kPlannerVariants[] = {fusion::Variant::kUnfused,         fusion::Variant::kFused,
+                                                fusion::Variant::kLibrary,         fusion::Variant::kLibraryEpilogue,
+                                                fusion::Variant::kLibraryEpilogue, fusion::Variant::kLibrary};
+constexpr std::optional<MatmulImpl> kImpls[] = {
+    std::nullopt,         std::nullopt, MatmulImpl::kCublas, MatmulImpl::kCublasLt, MatmulImpl::kCublasLtBest,
+    MatmulImpl::kOpenBlas};
+
+Activation activation_of(fusion::Activation a) {
+  switch (a) {
+    case fusion::Activation::kNone:
+      return Activation::kNone;
+    case fusion::Activation::kRelu:
+      return Activation::kRelu;
+    case fusion::Activation::kGeluTanh:
+      return Activation::kGeluTanh;
+  }
+  KILN_UNREACHABLE("an activation outside of the enum");
+}
+
+Result<Tensor> part(const Tensor& value, const fusion::View& view) {
+  return value.as_strided(view.shape, view.strides, value.offset() + view.offset);
+}
+
+Result<Arg> argument(const fusion::Argument& a, Binding& binding) {
+  struct Visit {
+    Binding& binding;
+    Result<Arg> operator()(std::monostate) const { return Arg(std::monostate()); }
+    Result<Arg> operator()(const fusion::TensorArg& t) const {
+      const Tensor& value = binding.values[static_cast<size_t>(t.value)];
+      if (t.offset == 0) return Arg(&value);
+      KILN_TRY(Tensor first, value.as_strided({}, {}, value.offset() + t.offset));
+      binding.offsets.push_back(std::move(first));
+      return Arg(&std::as_const(binding.offsets.back()));
+    }
+    Result<Arg> operator()(int64_t v) const { return Arg(v); }
+    Result<Arg> operator()(double v) const { return Arg(v); }
+    Result<Arg> operator()(bool v) const { return Arg(v); }
+    Result<Arg> operator()(DType v) const { return Arg(v); }
+  };
+  return std::visit(Visit{binding}, a.value);
+}
+
+Result<BoundStep> bound_product(const fusion::LibraryProduct& p, std::optional<MatmulImpl> impl,
+                                const Binding& binding) {
+  BoundStep step;
+  auto tensor = [&](const fusion::View& v) { return part(binding.values[static_cast<size_t>(v.value)], v); };
+  KILN_TRY(step.a, tensor(p.a));
+  KILN_TRY(step.b, tensor(p.b));
+  KILN_TRY(step.product.out, tensor(p.out));
+  step.product.impl = impl;
+  step.product.out_dtype = step.product.out.dtype();
+  if (p.bias.value >= 0) {
+    KILN_TRY(step.product.bias, tensor(p.bias));
+  }
+  step.product.activation = activation_of(p.activation);
+  step.product.tf32 = p.tf32;
+  return step;
+}
+
+}  // namespace
+
+fusion::Variant planner_variant(ExprVariant variant) { return kPlannerVariants[static_cast<size_t>(variant)]; }
+std::optional<MatmulImpl> product_impl(ExprVariant variant) { return kImpls[static_cast<size_t>(variant)]; }
+
+fusion::Machine machine_of(const Device& device) {
+  Cache& c = cache();
+  std::lock_guard lock(c.mutex);
+  auto [it, added] = c.machines.try_emplace(device.impl());
+  if (added) {
+    DeviceInfo info = device.info();
+    it->second.target = info.target;
+    it->second.multiprocessors = std::max(1, info.compute_units);
+    if (info.shared_bytes > 0) it->second.shared_bytes = info.shared_bytes;
+  }
+  return it->second;
+}
+
+Result<Kernel> kernel_of(const std::string& source, const std::string& name) {
+  Cache& c = cache();
+  std::lock_guard lock(c.mutex);
+  std::string key = name + '\n' + source;
+  if (auto found = c.kernels.find(key); found != c.kernels.end()) return found->second;
+  KILN_TRY(Kernel kernel, Kernel::from_source(source, "<" + name + ">", name));
+  c.kernels.emplace(std::move(key), kernel);
+  return kernel;
+}
+
+Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const Device& device, ExprVariant variant,
+                                                    std::span<const ExprName> names) {
+  auto prepared = std::make_shared<PreparedPlan>();
+  prepared->impl = product_impl(variant);
+  for (const ExprNode* n : walk.order) {
+    auto leaf = std::find(walk.leaves.begin(), walk.leaves.end(), n);
+    prepared->leaf_of_node.push_back(leaf == walk.leaves.end() ? -1 : static_cast<int>(leaf - walk.leaves.begin()));
+  }
+  fusion::PlanOptions options;
+  options.variant = planner_variant(variant);
+  options.machine = machine_of(device);
+  KILN_TRY(prepared->plan, fusion::plan(walk.graph(names), options));
+  const fusion::Plan& plan = prepared->plan;
+  for (const fusion::Group& g : plan.groups) {
+    Kernel kernel;
+    if (g.kind == fusion::GroupKind::kKernel) {
+      KILN_TRY(kernel, kernel_of(g.source, g.kernel));
+    }
+    prepared->kernels.push_back(std::move(kernel));
+  }
+  for (const fusion::Value& v : plan.values) {
+    if (v.input >= 0 || v.output || v.slot < 0) continue;
+    if (prepared->slot_bytes.size() <= static_cast<size_t>(v.slot))
+      prepared->slot_bytes.resize(static_cast<size_t>(v.slot) + 1, 0);
+    int64_t& bytes = prepared->slot_bytes[static_cast<size_t>(v.slot)];
+    bytes = std::max(bytes, v.bytes());
+  }
+  return std::shared_ptr<const PreparedPlan>(std::move(prepared));
+}
+
+Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, const Device& device,
+                                                        ExprVariant variant) {
+  std::string key = walk.key();
+  const DeviceImpl* impl = device.impl();
+  key.append(reinterpret_cast<const char*>(&impl), sizeof impl);
+  key.push_back(static_cast<char>(variant));
+  Cache& c = cache();
+  {
+    std::lock_guard lock(c.mutex);
+    if (auto found = c.plans.find(key); found != c.plans.end()) {
+      ++c.stats.found;
+      return found->second;
+    }
+  }
+  KILN_TRY(std::shared_ptr<const PreparedPlan> made, prepare(walk, device, variant, {}));
+  std::lock_guard lock(c.mutex);
+  ++c.stats.planned;
+  return c.plans.emplace(std::move(key), std::move(made)).first->second;
+}
+
+Status BoundStep::launch() const {
+  if (kernel) return kernel.launch(grid, args, options);
+  auto done = matmul(a, b, product);
+  return done.ok() ? Status() : Status(std::move(done.error()));
+}
+
+Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::span<const Tensor> leaves,
+                          const Device& device) {
+  Binding out;
+  out.plan = std::move(prepared);
+  const fusion::Plan& plan = out.plan->plan;
+  std::vector<Tensor> slots;
+  for (int64_t bytes : out.plan->slot_bytes) {
+    KILN_TRY(Tensor t, Tensor::empty(device, DType::kU8, std::span<const int64_t>(&bytes, 1)));
+    slots.push_back(std::move(t));
+  }
+  for (const fusion::Value& v : plan.values) {
+    Tensor t;
+    if (v.input >= 0) {
+      t = leaves[static_cast<size_t>(out.plan->leaf_of_node[static_cast<size_t>(v.input)])];
+    } else if (!v.output && v.slot >= 0) {
+      KILN_TRY(t, slots[static_cast<size_t>(v.slot)].bits_as(v.dtype, v.shape));
+    } else {
+      KILN_TRY(t, Tensor::empty(device, v.dtype, v.shape));
+    }
+    out.values.push_back(std::move(t));
+  }
+  size_t offsets = 0;
+  for (const fusion::Group& g : plan.groups)
+    for (const fusion::Argument& a : g.arguments)
+      if (auto* t = std::get_if<fusion::TensorArg>(&a.value)) offsets += t->offset != 0;
+  out.offsets.reserve(offsets);  // arguments point into it
+  for (size_t i = 0; i < plan.groups.size(); ++i) {
+    const fusion::Group& g = plan.groups[i];
+    BoundStep step;
+    if (g.kind == fusion::GroupKind::kProduct) {
+      KILN_TRY(step, bound_product(g.product, out.plan->impl, out));
+    } else {
+      step.kernel = out.plan->kernels[i];
+      step.grid = g.grid;
+      step.options.num_warps = g.num_warps;
+      step.options.num_stages = g.num_stages;
+      step.args.reserve(g.arguments.size());
+      for (const fusion::Argument& a : g.arguments) {
+        KILN_TRY(Arg arg, argument(a, out));
+        step.args.emplace_back(std::move(arg));
+      }
+    }
+    out.steps.push_back(std::move(step));
+  }
+  const fusion::View& view = plan.outputs.at(0);
+  KILN_TRY(out.output, part(out.values[static_cast<size_t>(view.value)], view));
+  return out;
+}
+
+}  // namespace kiln::runtime
+
+namespace kiln {
+
+using namespace runtime;
+
+ExprCacheStats expr_cache_stats() {
+  Cache& c = cache();
+  std::lock_guard lock(c.mutex);
+  return c.stats;
+}
+
+namespace {
+
+std::vector<Tensor> leaf_tensors(const ExprWalk& walk) {
+  std::vector<Tensor> leaves;
+  for (const ExprNode* n : walk.leaves) leaves.push_back(n->value);
+  return leaves;
+}
+
+Status check_leaves(const ExprWalk& walk) {
+  for (const ExprNode* n : walk.leaves)
+    if (n->value.is_freed()) return freed_error("a tensor of the expression");
+  return {};
+}
+
+}  // namespace
+
+Result<Tensor> run(const Expr& expr, ExprVariant variant) {
+  if (!expr || expr.is_scalar()) return error(ErrorKind::kValue, "only an expression with a tensor in it can be run");
+  ExprNode& n = *expr.node();
+  if (n.value) return n.value;
+  if (info(n.node.op).kind == ExprKind::kView) {
+    // What it is a view of is computed as such, so that both share their memory.
+    KILN_TRY(Tensor base, run(Expr(n.operands[0]), variant));
+    if (auto viewed = view_of(base, n.node)) {
+      n.set_value(*viewed);
+      return *viewed;
+    }
+  }
+  ExprWalk walk(n);
+  KILN_CHECK_OK(check_leaves(walk));
+  Tensor result;
+  const bool empty =
+      std::ranges::any_of(walk.order, [](const ExprNode* each) { return fusion::numel(each->node.shape) == 0; });
+  if (empty) {  // nothing to launch kernels for, and sums of nothing
+    KILN_TRY(HostArray values, evaluate(n));
+    KILN_TRY(result, host_tensor(n.device, n.node.dtype, values));
+  } else {
+    KILN_TRY(auto prepared, cached_plan(walk, n.device, variant));
+    std::vector<Tensor> leaves = leaf_tensors(walk);
+    KILN_TRY(Binding binding, bind_plan(std::move(prepared), leaves, n.device));
+    KILN_CHECK_OK(binding.launch());
+    result = binding.output;
+  }
+  n.set_value(result);
+  return result;
+}
+
+Result<ExprPlan> plan(const Expr& expr, ExprVariant variant, std::span<const ExprName> names) {
+  if (!expr || !expr.device()) return error(ErrorKind::kValue, "only an expression with a tensor in it has a plan");
+  ExprWalk walk(*expr.node());
+  KILN_CHECK_OK(check_leaves(walk));
+  KILN_TRY(auto prepared, prepare(walk, expr.device(), variant, names));
+  return describe_plan(prepared->plan);
+}
+
+ExprPlan runtime::describe_plan(const fusion::Plan& p) {
+  ExprPlan out;
+  for (const fusion::Group& g : p.groups) {
+    ExprGroup group{g.name, g.source, g.kernel, g.bytes, g.flop, g.grid, g.num_warps, g.num_stages, {}};
+    for (const fusion::Argument& a : g.arguments)
+      if (const auto* v = std::get_if<int64_t>(&a.value); v && a.is_constexpr) group.constants.emplace_back(a.name, *v);
+    out.groups.push_back(std::move(group));
+  }
+  auto group_name = [&](int i) { return i >= 0 ? p.groups[static_cast<size_t>(i)].name : std::string(); };
+  for (const fusion::Boundary& b : p.boundaries)
+    out.boundaries.push_back({group_name(b.from_group), group_name(b.to_group), b.bytes, b.cause, b.help});
+  out.text = plan_text(p);
+  out.svg = plan_svg(p);
+  out.bytes = p.bytes();
+  out.flop = p.flop();
+  return out;
+}
+
+}  // namespace kiln

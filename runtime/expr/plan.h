@@ -1,0 +1,73 @@
+// Plans made launchable: kernels compiled from their sources, arguments bound to tensors.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/fusion/plan.h"
+#include "kiln/blas.h"
+#include "kiln/expr.h"
+#include "runtime/expr/node.h"
+
+namespace kiln::runtime {
+
+/// A plan with its kernels. Shared by every expression of the same structure; never changes.
+struct PreparedPlan {
+  fusion::Plan plan;
+  std::vector<int> leaf_of_node;    // of the planned graph; -1: no leaf
+  std::vector<Kernel> kernels;      // per group; empty for a product
+  std::optional<MatmulImpl> impl;   // of products
+  std::vector<int64_t> slot_bytes;  // temporaries that share memory
+};
+
+/// Kernels by their source, so that the same group of two plans is compiled once.
+Result<Kernel> kernel_of(const std::string& source, const std::string& name);
+
+fusion::Variant planner_variant(ExprVariant variant);
+std::optional<MatmulImpl> product_impl(ExprVariant variant);
+fusion::Machine machine_of(const Device& device);
+
+/// Plans a graph for a device; `leaves` of its walk give leaf_of_node.
+Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const Device& device, ExprVariant variant,
+                                                    std::span<const ExprName> names);
+/// The same from the cache, planned at the first use.
+Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, const Device& device,
+                                                        ExprVariant variant);
+
+ExprPlan describe_plan(const fusion::Plan& plan);
+
+/// One launch with its arguments, which point into the binding's tensors.
+struct BoundStep {
+  Kernel kernel;
+  std::array<int64_t, 3> grid = {1, 1, 1};
+  LaunchOptions options;
+  std::vector<std::optional<Arg>> args;
+  // A product instead, when there is no kernel.
+  Tensor a, b;
+  MatmulOptions product;
+
+  Status launch() const;
+};
+
+/// A plan bound to leaves, outputs and temporaries.
+struct Binding {
+  std::shared_ptr<const PreparedPlan> plan;
+  std::vector<Tensor> values;   // per plan value
+  std::vector<Tensor> offsets;  // first elements of parts of values; arguments point to them
+  std::vector<BoundStep> steps;
+  Tensor output;
+
+  Binding() = default;
+  Binding(Binding&&) = default;
+  Binding& operator=(Binding&&) = default;
+  Status launch() const {
+    for (const BoundStep& s : steps) KILN_CHECK_OK(s.launch());
+    return {};
+  }
+};
+/// Allocates outputs and temporaries. kMemory says how much they need.
+Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> plan, std::span<const Tensor> leaves,
+                          const Device& device);
+
+}  // namespace kiln::runtime

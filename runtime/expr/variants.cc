@@ -1,0 +1,193 @@
+// An expression in each way that it can be computed, compiled and bound.
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/device.h"
+#include "runtime/expr/plan.h"
+#include "support/diag.h"
+
+namespace kiln {
+
+namespace runtime {
+
+class PlannedExpr {
+ public:
+  Device device;
+  std::vector<Tensor> leaves;
+  Binding binding;
+};
+
+}  // namespace runtime
+
+using namespace runtime;
+
+namespace {
+
+constexpr std::string_view kVariantNames[] = {"unfused", "fused", "cublas", "cublaslt", "cublaslt-best", "openblas"};
+
+bool is_product(const ExprNode* n) { return n->is_pending() && n->node.op == ExprOp::kMatMul; }
+
+bool runs_on(ExprVariant v, const Device& device) {
+  const auto impl = product_impl(v);
+  return !impl || (*impl == MatmulImpl::kOpenBlas) != device.is_cuda();
+}
+
+std::string note_of(const fusion::Plan& plan, const ExprWalk& walk) {
+  const bool exact =
+      std::ranges::any_of(walk.order, [](const ExprNode* n) { return n->is_pending() && n->node.op == ExprOp::kGelu; });
+  for (const fusion::Group& g : plan.groups)
+    if (exact && g.kind == fusion::GroupKind::kProduct && g.product.activation == fusion::Activation::kGeluTanh)
+      return "gelu_tanh, not erf: differs by up to 4.7e-4";
+  return {};
+}
+
+/// What a library's product is called in lists of kernels.
+std::string product_name(const BoundStep& step) {
+  std::string text = std::string(name(*step.product.impl));
+  if (step.product.bias) text += "+bias";
+  if (step.product.activation != Activation::kNone) text += fmt::format("+{}", name(step.product.activation));
+  return text;
+}
+
+/// Compiles what is not yet, runs it once, and fills in what is known then.
+Status complete(VariantPlan& v, std::shared_ptr<const PreparedPlan> prepared, std::vector<Tensor> leaves,
+                const Device& device) {
+  auto planned = std::make_shared<PlannedExpr>();
+  planned->device = device;
+  planned->leaves = std::move(leaves);
+  ExprPlan described = describe_plan(prepared->plan);
+  v.groups = std::move(described.groups);
+  v.bytes = described.bytes;
+  v.flop = described.flop;
+  KILN_TRY(planned->binding, bind_plan(std::move(prepared), planned->leaves, device));
+  for (const BoundStep& step : planned->binding.steps) {
+    if (!step.kernel) {
+      v.kernels.push_back(product_name(step));
+      if (step.product.impl != MatmulImpl::kCublasLt && step.product.impl != MatmulImpl::kCublasLtBest) continue;
+      KILN_TRY(MatmulPlan chosen, plan_matmul(step.a, step.b, step.product));
+      v.note += fmt::format("{}{} of {} algorithms", v.note.empty() ? "" : "; ",
+                            step.product.impl == MatmulImpl::kCublasLt
+                                ? "the first"
+                                : fmt::format("number {}, the fastest", chosen.chosen + 1),
+                            chosen.offered);
+      continue;
+    }
+    KILN_TRY(KernelInfo info, step.kernel.compile(step.args, step.options));
+    v.kernels.push_back(info.name);
+    v.infos.push_back(std::move(info));
+  }
+  KILN_CHECK_OK(planned->binding.launch());
+  KILN_CHECK_OK(device.synchronize());
+  v.planned = std::move(planned);
+  return {};
+}
+
+}  // namespace
+
+std::string_view name(ExprVariant variant) { return kVariantNames[static_cast<size_t>(variant)]; }
+
+std::optional<ExprVariant> parse_expr_variant(std::string_view text) {
+  for (ExprVariant v : kExprVariants)
+    if (name(v) == text) return v;
+  return std::nullopt;
+}
+
+Result<VariantPlan> variant(const Expr& expr, ExprVariant which, std::span<const ExprName> names) {
+  if (!expr || !expr.device()) return error(ErrorKind::kValue, "only an expression with a tensor in it has variants");
+  if (expr.tensor())
+    return with_note(error(ErrorKind::kValue, "there is nothing to compute: this is a tensor already"),
+                     "help: give the expression itself, as in gelu(x @ w + b)");
+  const Device device = expr.device();
+  const ExprWalk walk(*expr.node());
+  VariantPlan v;
+  v.name = name(which);
+  std::vector<Tensor> leaves;
+  for (const ExprNode* n : walk.leaves) {
+    if (n->value.is_freed()) return freed_error("a tensor of the expression");
+    leaves.push_back(n->value);
+  }
+  for (const ExprNode* n : walk.order)
+    if (is_product(n)) v.product = n->operands[0]->node.dtype;
+  if (!runs_on(which, device))
+    return error(ErrorKind::kUnsupported, "{} computes nothing on {}", v.name, device.name());
+  if (product_impl(which) && !v.product)
+    return error(ErrorKind::kUnsupported, "there is no product in it for {}", v.name);
+  KILN_TRY(std::shared_ptr<const PreparedPlan> prepared, prepare(walk, device, which, names));
+  v.note = note_of(prepared->plan, walk);
+  v.problem = complete(v, std::move(prepared), std::move(leaves), device);
+  return v;
+}
+
+Result<std::vector<VariantPlan>> variants(const Expr& expr, std::span<const ExprName> names) {
+  std::vector<VariantPlan> out;
+  for (ExprVariant which : kExprVariants) {
+    auto v = variant(expr, which, names);
+    if (v.ok()) {
+      out.push_back(*std::move(v));
+      continue;
+    }
+    const bool library = product_impl(which).has_value(), none = v.error().kind == ErrorKind::kUnsupported;
+    if (v.error().kind == ErrorKind::kValue) return std::move(v.error());
+    if (library && none) continue;  // no product, another device, an epilogue that fits nothing here
+    VariantPlan failed;
+    failed.name = name(which);
+    failed.problem = std::move(v.error());
+    out.push_back(std::move(failed));
+  }
+  return out;
+}
+
+Status VariantPlan::launch() const {
+  if (!planned) return problem.ok() ? Status(error(ErrorKind::kValue, "launch of an empty variant")) : problem;
+  return planned->binding.launch();
+}
+
+Result<Tensor> VariantPlan::output() const {
+  if (!planned) return problem.ok() ? error(ErrorKind::kValue, "output of an empty variant") : problem.error();
+  return planned->binding.output;
+}
+
+Status VariantPlan::poison() const {
+  KILN_TRY(Tensor t, output());
+  return t.fill(is_float(t.dtype()) ? NAN : 77);
+}
+
+Result<Graph> VariantPlan::graph() const {
+  if (!planned) return problem.ok() ? error(ErrorKind::kValue, "graph of an empty variant") : problem.error();
+  return Graph::capture(planned->device, [p = planned] { return p->binding.launch(); });
+}
+
+Result<VariantPlan> VariantPlan::edited(size_t group, const ExprGroup& as, std::string new_name) const {
+  if (!planned || group >= groups.size()) return error(ErrorKind::kValue, "there is no kernel {} to edit", group);
+  const fusion::Group& old = planned->binding.plan->plan.groups[group];
+  if (old.kind != fusion::GroupKind::kKernel)
+    return error(ErrorKind::kValue, "'{}' is a library's product: it has no source to edit", old.name);
+  auto prepared = std::make_shared<PreparedPlan>(*planned->binding.plan);
+  fusion::Group& g = prepared->plan.groups[group];
+  KILN_TRY(Kernel kernel, kernel_of(as.source, g.kernel));
+  std::vector<std::string> want, got;
+  for (const fusion::Argument& a : g.arguments) want.push_back(a.name);
+  for (const ParamDesc& p : kernel.params()) got.push_back(p.name);
+  if (want != got)
+    return error(ErrorKind::kType, "the kernel '{}' must keep its parameters ({}), and has ({})", g.kernel,
+                 fmt::join(want, ", "), fmt::join(got, ", "));
+  for (const auto& [constant, value] : as.constants) {
+    auto found = std::ranges::find(g.arguments, constant, &fusion::Argument::name);
+    if (found == g.arguments.end() || !found->is_constexpr)
+      return error(ErrorKind::kName, "the kernel '{}' has no constexpr '{}'", g.kernel, constant);
+    found->value = value;
+  }
+  g.source = as.source;
+  g.grid = as.grid;
+  g.num_warps = as.num_warps;
+  g.num_stages = as.num_stages;
+  prepared->kernels[group] = kernel;
+  VariantPlan out;
+  out.name = std::move(new_name);
+  out.product = product;
+  out.note = note;
+  KILN_CHECK_OK(complete(out, std::move(prepared), planned->leaves, planned->device));
+  return out;
+}
+
+}  // namespace kiln

@@ -1,0 +1,114 @@
+// Expressions on a real GPU: every variant, and its graph, against float64.
+#include "kiln/expr.h"
+
+#include <cmath>
+#include <cstdio>
+#include <random>
+
+#include "support/diag.h"
+#include "tests/gpu/gpu_test_util.h"
+
+namespace kiln::runtime {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+uint64_t fresh_seed() {
+  uint64_t seed = std::random_device{}();
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  return seed;
+}
+
+Expr op(ExprOp which, std::initializer_list<Expr> operands, ExprAttributes attributes = {}) {
+  auto e = apply(which, operands, std::move(attributes));
+  KILN_ASSERT(e.ok(), "{}", e.ok() ? "" : e.error().message);
+  return *e;
+}
+
+ExprAttributes along(int axis, bool keepdim = false) {
+  ExprAttributes a;
+  a.axes = {axis};
+  a.keepdim = keepdim;
+  return a;
+}
+
+// Says each variant's kernels and error; a library that is absent is no failure.
+void check_variants(const char* what, const Expr& expr) {
+  auto expected = reference(expr);
+  ASSERT_TRUE(expected.ok()) << what << ": " << expected.error().message;
+  auto all = variants(expr);
+  ASSERT_TRUE(all.ok()) << what << ": " << all.error().message;
+  std::optional<ExprError> allowed;
+  for (const VariantPlan& v : *all) {
+    if (!v.problem.ok() && v.problem.error().kind == ErrorKind::kDevice) {
+      std::printf("%s %s: %s\n", what, v.name.c_str(), v.problem.error().message.c_str());
+      continue;
+    }
+    ASSERT_TRUE(v.problem.ok()) << what << " " << v.name << ": " << v.problem.error().message;
+    for (bool as_graph : {false, true}) {
+      ASSERT_OK(v.poison());
+      if (as_graph) {
+        auto graph = v.graph();
+        ASSERT_TRUE(graph.ok()) << what << " " << v.name << ": " << graph.error().message;
+        ASSERT_OK(graph->launch());
+      } else {
+        ASSERT_OK(v.launch());
+      }
+      auto error = compare(*expected, *v.output(), allowed ? &*allowed : nullptr);
+      ASSERT_TRUE(error.ok()) << error.error().message;
+      EXPECT_TRUE(error->ok()) << what << " " << v.name << (as_graph ? " graph" : "") << ": element "
+                               << error->first_bad << " is " << error->got << ", not " << error->expected;
+      if (!as_graph)
+        std::printf("%s %s: %zu kernels, max rel %.2e of %.2e\n", what, v.name.c_str(), v.kernels.size(),
+                    error->max_rel, error->tolerance);
+      if (!allowed) allowed = *error;
+    }
+  }
+}
+
+Expr gelu_layer(const Device& device, int64_t m, int64_t k, int64_t n, DType dtype, uint64_t seed, ExprOp activation) {
+  Tensor x = *randn(device, dtype, Shape{m, k}, seed), w = *randn(device, dtype, Shape{k, n}, seed + 1),
+         b = *randn(device, dtype, Shape{n}, seed + 2);
+  return op(activation, {op(ExprOp::kAdd, {op(ExprOp::kMatMul, {x, w}), b})});
+}
+
+TEST(GpuExpr, LayersAgreeWithFloat64) {
+  GPU_OR_SKIP(device);
+  const uint64_t seed = fresh_seed();
+  check_variants("gelu bf16", gelu_layer(device, 512, 1024, 768, DType::kBF16, seed, ExprOp::kGelu));
+  check_variants("gelu f16 odd", gelu_layer(device, 333, 257, 129, DType::kF16, seed, ExprOp::kGelu));
+  check_variants("tanh gelu bf16", gelu_layer(device, 1024, 512, 640, DType::kBF16, seed, ExprOp::kGeluTanh));
+  check_variants("relu f32", gelu_layer(device, 200, 300, 136, DType::kF32, seed, ExprOp::kRelu));
+  check_variants("gelu bf16 4096", gelu_layer(device, 4096, 4096, 4096, DType::kBF16, seed, ExprOp::kGelu));
+}
+
+TEST(GpuExpr, RowsAndChainsAgreeWithFloat64) {
+  GPU_OR_SKIP(device);
+  const uint64_t seed = fresh_seed();
+  for (DType dtype : {DType::kF32, DType::kBF16})
+    for (Shape shape : {Shape{67, 1000}, Shape{512, 8192}, Shape{8, 40001}}) {
+      Tensor x = *randn(device, dtype, shape, seed), scale = *randn(device, dtype, Shape{shape[1]}, seed + 1);
+      const Expr chain = op(
+          ExprOp::kMul, {op(ExprOp::kTanh, {op(ExprOp::kAdd, {op(ExprOp::kMul, {x, scale}), Expr::scalar(0.5)})}), x});
+      check_variants("chain", chain);
+      check_variants("softmax", op(ExprOp::kSoftmax, {chain}, along(1)));
+      check_variants("layer_norm", op(ExprOp::kLayerNorm, {chain, scale, scale}, along(1)));
+      check_variants("rms_norm", op(ExprOp::kRmsNorm, {chain, scale}, along(1)));
+      check_variants("mean of columns", op(ExprOp::kMean, {chain}, along(0)));
+      check_variants("minus its mean", op(ExprOp::kSub, {chain, op(ExprOp::kMean, {chain}, along(1, true))}));
+    }
+}
+
+TEST(GpuExpr, RunsDoNotWaitAndFindTheirPlans) {
+  GPU_OR_SKIP(device);
+  Tensor x = *randn(device, DType::kF32, Shape{1 << 20}, 1), y = *randn(device, DType::kF32, Shape{1 << 20}, 2);
+  auto expression = [&](const Tensor& t) { return op(ExprOp::kExp, {op(ExprOp::kMul, {t, Expr::scalar(0.5)})}); };
+  ASSERT_TRUE(run(expression(x)).ok());
+  const ExprCacheStats before = expr_cache_stats();
+  Tensor result = *run(expression(y));
+  EXPECT_EQ(expr_cache_stats().planned, before.planned);
+  EXPECT_NEAR(result.to_doubles()->at(77), std::exp(0.5 * y.to_doubles()->at(77)), 1e-5);
+}
+
+}  // namespace
+}  // namespace kiln::runtime

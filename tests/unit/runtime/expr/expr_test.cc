@@ -1,0 +1,209 @@
+// Expressions planned, run and compared on the CPU.
+#include <cmath>
+#include <cstring>
+
+#include "tests/unit/runtime/expr/expr_test_util.h"
+
+namespace kiln {
+namespace {
+
+Expr gelu_layer(int64_t m, int64_t k, int64_t n, uint64_t seed, DType dtype = DType::kF32) {
+  Tensor x = random_tensor({m, k}, seed, dtype), w = random_tensor({k, n}, seed + 1, dtype),
+         b = random_tensor({n}, seed + 2, dtype);
+  return op(ExprOp::kGelu, {op(ExprOp::kAdd, {op(ExprOp::kMatMul, {x, w}), b})});
+}
+
+TEST(Expr, KnowsShapeAndDtypeWithoutRunning) {
+  Expr e = gelu_layer(5, 7, 3, 1);
+  EXPECT_EQ(e.dtype(), DType::kF32);
+  EXPECT_EQ(Shape(e.shape().begin(), e.shape().end()), (Shape{5, 3}));
+  EXPECT_EQ(e.operations(), 3);
+  EXPECT_EQ(e.most_elements(), 35);
+  EXPECT_EQ(e.tensor(), nullptr);
+  EXPECT_EQ(e.device(), cpu());
+}
+
+TEST(Expr, ErrorsNameBothShapes) {
+  auto sum = apply(ExprOp::kAdd, {Expr(random_tensor({2, 3}, 1)), Expr(random_tensor({4}, 2))});
+  ASSERT_FALSE(sum.ok());
+  EXPECT_EQ(sum.error().kind, ErrorKind::kType);
+  EXPECT_NE(sum.error().message.find("[2, 3] and [4]"), std::string::npos) << sum.error().message;
+  EXPECT_FALSE(apply(ExprOp::kAdd, {Expr::scalar(1.0), Expr::scalar(2.0)}).ok());
+  Tensor freed = random_tensor({4}, 3);
+  Expr e = op(ExprOp::kExp, {freed});
+  freed.free();
+  auto result = run(e);
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.error().message.find("was freed"), std::string::npos) << result.error().message;
+}
+
+TEST(Expr, VariantsAgreeWithFloat64) {
+  const uint64_t seed = fresh_seed();
+  Tensor x = random_tensor({67, 129}, seed), scale = random_tensor({129}, seed + 1),
+         column = random_tensor({67, 1}, seed + 2);
+  const Expr chain = op(
+      ExprOp::kMul, {op(ExprOp::kTanh, {op(ExprOp::kAdd, {op(ExprOp::kMul, {x, scale}), column})}), Expr::scalar(0.5)});
+  struct Case {
+    const char* what;
+    Expr expr;
+  };
+  const Case cases[] = {
+      {"pointwise", chain},
+      {"softmax", op(ExprOp::kSoftmax, {chain}, along({1}))},
+      {"layer_norm", op(ExprOp::kLayerNorm, {chain, scale, scale}, along({1}))},
+      {"rms_norm", op(ExprOp::kRmsNorm, {chain, scale}, along({1}))},
+      {"mean of columns", op(ExprOp::kMean, {chain}, along({0}))},
+      {"variance", op(ExprOp::kVar, {chain}, along({1}))},
+      {"whole sum", op(ExprOp::kSum, {chain})},
+      {"transposed", op(ExprOp::kExp, {op(ExprOp::kPermute, {chain}, along({1, 0}))})},
+      {"where", op(ExprOp::kWhere, {op(ExprOp::kGt, {x, Expr::scalar(0.0)}), x, op(ExprOp::kNeg, {x})})},
+      {"product", gelu_layer(67, 33, 45, seed)},
+      {"product of halves", gelu_layer(33, 65, 31, seed, DType::kF16)},
+      {"row of a product", op(ExprOp::kSoftmax, {gelu_layer(17, 33, 45, seed)}, along({1}))},
+  };
+  for (const Case& c : cases) {
+    auto expected = reference(c.expr);
+    ASSERT_TRUE(expected.ok()) << c.what << ": " << expected.error().message;
+    EXPECT_EQ(expected->checked(), c.expr.numel());
+    auto all = variants(c.expr);
+    ASSERT_TRUE(all.ok()) << c.what << ": " << all.error().message;
+    ASSERT_GE(all->size(), 2u);
+    std::optional<ExprError> allowed;
+    for (VariantPlan& v : *all) {
+      if (v.name == "openblas" && !v.problem.ok()) continue;  // not installed
+      ASSERT_TRUE(v.problem.ok()) << c.what << " " << v.name << ": " << v.problem.error().message;
+      ASSERT_TRUE(v.poison().ok());
+      ASSERT_TRUE(v.launch().ok());
+      auto error = compare(*expected, *v.output(), allowed ? &*allowed : nullptr);
+      ASSERT_TRUE(error.ok());
+      EXPECT_TRUE(error->ok()) << c.what << " " << v.name << ": element " << error->first_bad << " is " << error->got
+                               << ", not " << error->expected << "; worst " << error->max_rel << " of "
+                               << error->tolerance;
+      if (!allowed) allowed = *error;
+      // The same as one graph.
+      ASSERT_TRUE(v.poison().ok());
+      auto graph = v.graph();
+      ASSERT_TRUE(graph.ok()) << c.what << " " << v.name << ": " << graph.error().message;
+      ASSERT_TRUE(graph->launch().ok());
+      error = compare(*expected, *v.output(), &*allowed);
+      EXPECT_TRUE(error->ok()) << c.what << " " << v.name << " as a graph";
+    }
+  }
+}
+
+TEST(Expr, PlansAreFoundByStructure) {
+  const uint64_t seed = fresh_seed();
+  auto expression = [&](const Tensor& x) { return op(ExprOp::kExp, {op(ExprOp::kAdd, {x, Expr::scalar(0.25)})}); };
+  Tensor x = random_tensor({501, 3}, seed), y = random_tensor({501, 3}, seed + 1);
+  const ExprCacheStats before = expr_cache_stats();
+  ASSERT_TRUE(run(expression(x)).ok());
+  auto again = run(expression(y));
+  ExprCacheStats after = expr_cache_stats();
+  EXPECT_EQ(after.planned - before.planned, 1);
+  EXPECT_EQ(after.found - before.found, 1);
+  std::vector<double> in = *y.to_doubles(), out = numbers(again);
+  for (size_t i = 0; i < in.size(); ++i) EXPECT_NEAR(out[i], std::exp(in[i] + 0.25), 1e-5 * out[i]);
+  // Another stride, another alignment and another use of one tensor are other plans.
+  ASSERT_TRUE(run(expression(*y.as_strided(Shape{3, 501}, Shape{1, 3}, 0))).ok());
+  ASSERT_TRUE(run(expression(*y.as_strided(Shape{500, 3}, Shape{3, 1}, 1))).ok());
+  EXPECT_EQ(expr_cache_stats().planned - after.planned, 2);
+  after = expr_cache_stats();
+  ASSERT_TRUE(run(op(ExprOp::kMul, {x, y})).ok());
+  auto square = run(op(ExprOp::kMul, {x, x}));
+  EXPECT_EQ(expr_cache_stats().planned - after.planned, 2);
+  EXPECT_NEAR(numbers(square)[7], std::pow(x.to_doubles()->at(7), 2), 1e-5);
+}
+
+TEST(Expr, KeepsItsResultAndLetsGoOfItsOperands) {
+  Tensor x = random_tensor({100, 50}, fresh_seed());
+  std::weak_ptr<runtime::Storage> memory = x.storage();
+  Expr e = op(ExprOp::kExp, {x}), user = op(ExprOp::kAdd, {e, Expr::scalar(1.0)});
+  EXPECT_TRUE(user.reads(x.storage().get()));
+  Tensor result = *run(e);
+  EXPECT_EQ(run(e)->address(), result.address());
+  x = Tensor();
+  EXPECT_TRUE(memory.expired());
+  EXPECT_EQ(user.operations(), 1);
+  EXPECT_TRUE(user.reads(result.storage().get()));
+  EXPECT_NEAR(numbers(run(user))[3], result.to_doubles()->at(3) + 1, 1e-6);
+}
+
+TEST(Expr, ViewsShareTheMemoryOfWhatTheyView) {
+  Tensor x = random_tensor({60, 80}, fresh_seed());
+  Expr e = op(ExprOp::kExp, {x}), t = op(ExprOp::kPermute, {e}, along({1, 0}));
+  Tensor turned = *run(t), straight = *run(e);
+  EXPECT_EQ(turned.storage(), straight.storage());
+  EXPECT_EQ(turned.strides()[0], 1);
+  Expr leaf = op(ExprOp::kPermute, {x}, along({1, 0}));
+  EXPECT_EQ(run(leaf)->storage(), x.storage());
+}
+
+TEST(Expr, EmptyTensorsLaunchNothing) {
+  Tensor x = *Tensor::empty(cpu(), DType::kF32, Shape{0, 5});
+  EXPECT_EQ(run(op(ExprOp::kExp, {x}))->numel(), 0);
+  EXPECT_EQ(numbers(run(op(ExprOp::kSum, {x}, along({0})))), (std::vector<double>(5, 0.0)));
+}
+
+TEST(Expr, ChecksFindOneWrongElement) {
+  Expr e = op(ExprOp::kMul, {random_tensor({40, 30}, fresh_seed()), Expr::scalar(3.0)});
+  auto expected = reference(e);
+  Tensor right = *run_on_host(e);
+  EXPECT_TRUE(compare(*expected, right)->ok());
+  std::vector<std::byte> bytes = *right.to_bytes();
+  float wrong = 1e4f;
+  std::memcpy(bytes.data() + 4 * 777, &wrong, 4);
+  auto error = compare(*expected, *Tensor::from_host(cpu(), DType::kF32, Shape{40, 30}, bytes.data(), bytes.size()));
+  EXPECT_EQ(error->first_bad, 777);
+  EXPECT_EQ(error->got, 1e4);
+  wrong = NAN;
+  std::memcpy(bytes.data() + 4 * 777, &wrong, 4);
+  error = compare(*expected, *Tensor::from_host(cpu(), DType::kF32, Shape{40, 30}, bytes.data(), bytes.size()));
+  EXPECT_EQ(error->first_bad, 777);
+  EXPECT_EQ(error->nans, 1);
+  // A large one is checked in parts.
+  Expr large = gelu_layer(300, 40, 50, 1);
+  auto part = reference(large, 2e5);
+  ASSERT_TRUE(part.ok());
+  EXPECT_LT(part->checked(), large.numel());
+  EXPECT_TRUE(compare(*part, *run_on_host(large))->ok());
+  EXPECT_EQ(reference(large, 100).error().kind, ErrorKind::kUnsupported);
+}
+
+TEST(Expr, AnEditedSourceIsAnotherVariant) {
+  Expr e = op(ExprOp::kMul, {op(ExprOp::kExp, {random_tensor({33, 65}, fresh_seed())}), Expr::scalar(2.0)});
+  auto expected = reference(e);
+  auto fused = variant(e, ExprVariant::kFused);
+  ASSERT_TRUE(fused.ok()) << fused.error().message;
+  ASSERT_TRUE(fused->problem.ok()) << fused->problem.error().message;
+  ASSERT_EQ(fused->groups.size(), 1u);
+  ExprGroup as = fused->groups[0];
+  const size_t at = as.source.find("tl.exp(");
+  ASSERT_NE(at, std::string::npos) << as.source;
+  as.source.replace(at, 7, "tl.sin(");
+  auto edited = fused->edited(0, as, "edited 1");
+  ASSERT_TRUE(edited.ok()) << edited.error().message;
+  ASSERT_TRUE(edited->launch().ok());
+  EXPECT_FALSE(compare(*expected, *edited->output())->ok());
+  ASSERT_TRUE(fused->launch().ok());
+  EXPECT_TRUE(compare(*expected, *fused->output())->ok()) << "the original stays what it was";
+  as.source = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef " + as.kernel + "(other):\n    pass\n";
+  auto refused = fused->edited(0, as, "edited 2");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("must keep its parameters"), std::string::npos) << refused.error().message;
+}
+
+TEST(Expr, UserFunctionsAreCalledOnElements) {
+  auto f = std::make_shared<ExprFunction>();
+  f->name = "soft_clip";
+  f->text = "@triton.jit\ndef soft_clip(x, limit):\n    return x / (1 + tl.abs(x) / limit)\n";
+  ExprAttributes a;
+  a.function = f;
+  Tensor x = random_tensor({5000}, fresh_seed());
+  auto result = run(op(ExprOp::kCall, {x, Expr::scalar(2.0)}, a));
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  std::vector<double> in = *x.to_doubles(), out = *result->to_doubles();
+  for (size_t i = 0; i < in.size(); ++i) EXPECT_NEAR(out[i], in[i] / (1 + std::fabs(in[i]) / 2), 1e-6);
+}
+
+}  // namespace
+}  // namespace kiln
