@@ -16,6 +16,8 @@
 
 namespace kiln::script {
 
+class PendingTensors;
+
 /// A raised exception on its way. `exception` is an Instance; `diagnostic` is how it reads when nobody catches it.
 struct ScriptError {
   Diagnostic diagnostic;
@@ -175,6 +177,7 @@ class Interp {
   void set_where(SourceRange r) { where_ = r; }
 
   Globals& globals() { return globals_; }
+  const std::shared_ptr<PendingTensors>& pending() const { return pending_; }
   void print(std::string_view text) {
     if (output) output(text);
   }
@@ -182,6 +185,8 @@ class Interp {
   // --- what the session sets ---
   std::function<void(std::string_view)> output;
   std::atomic<bool> interrupted{false};
+  /// Operations stay pending however small their tensors are: who asks for an expression wants it as one.
+  bool always_lazy = false;
   std::vector<std::string> argv;
   std::optional<int> exit_code;  // set by sys.exit
   /// The device that tensors are made on; opened when first needed.
@@ -213,6 +218,8 @@ class Interp {
   void define_function(const ast::FunctionDef& s, Frame& f);
   Value make_function(const Code& code, const std::vector<ast::Param>& params, Frame& f, std::string name);
   void assign(const ast::Expr& target, Value v, Frame& f);
+  /// Says at the prompt what was assigned but not computed.
+  void announce(const ast::Stmt& s, Frame& f);
   void unpack(const std::vector<ast::ExprPtr>& targets, const Value& v, const ast::Expr& whole, Frame& f);
   void store(const void* node, Value v, Frame& f);
   Value load(const void* node, std::string_view name, SourceRange range, Frame& f);
@@ -246,6 +253,7 @@ class Interp {
   Device device_;
   uint64_t seed_ = 0, draws_ = 0;
   std::shared_ptr<Interp*> self_;
+  std::shared_ptr<PendingTensors> pending_;
 };
 
 template <class Visit>

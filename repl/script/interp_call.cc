@@ -341,8 +341,8 @@ std::vector<Note> Interp::stack_notes() const {
 
 void Interp::fail(Diagnostic d) {
   ScriptError e;
-  auto instance =
-      make<Instance>(exception_type(d.message == "division by zero" ? "ZeroDivisionError" : exception_of(d.kind)));
+  auto instance = make<Instance>(
+      exception_type(d.message.starts_with("division by zero") ? "ZeroDivisionError" : exception_of(d.kind)));
   instance->fields.set("args", make<Tuple>(std::vector<Value>{Value::str(d.message)}));
   e.exception = instance;
   e.diagnostic = std::move(d);

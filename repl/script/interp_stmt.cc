@@ -17,6 +17,7 @@ void Interp::run(std::shared_ptr<const Program> program, bool interactive) {
     const auto* shown = interactive ? dyn_as<ExprStmt>(s.get()) : nullptr;
     if (!shown) {
       exec_one(*s, frame);
+      if (interactive) announce(*s, frame);
       continue;
     }
     Value v = eval(*shown->value, frame);

@@ -51,7 +51,7 @@ std::string signature_of(const Function& f) {
 }
 
 std::string summary(Interp& in, const Value& v) {
-  if (auto* t = v.get<TensorObject>()) return t->summary();
+  if (auto* t = v.get<TensorObject>()) return t->description();
   if (auto* k = v.get<KernelObject>()) return k->signature();
   if (auto* f = v.get<Function>()) return signature_of(*f);
   return one_line(in.repr(v));
@@ -182,8 +182,67 @@ Result<Kernel> Session::kernel(std::string expression) {
 Result<Tensor> Session::tensor(std::string expression) {
   std::string text = expression;
   KILN_TRY(Value v, value_of(*interp_, std::move(expression)));
-  if (auto* t = v.get<TensorObject>()) return t->tensor;
+  if (auto* t = v.get<TensorObject>()) {
+    Tensor tensor;
+    KILN_CHECK_OK(guarded(*interp_, [&] { tensor = t->tensor(*interp_); }));
+    return tensor;
+  }
   return error(ErrorKind::kType, "'{}' is no tensor but '{}'", text, interp_->type_name(v));
+}
+
+namespace {
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || static_cast<uint8_t>(c) >= 0x80;
+}
+
+/// The words of a text that are variables, but for attributes.
+std::vector<TensorObject*> tensors_named(Interp& in, std::string_view text) {
+  std::vector<TensorObject*> out;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at;
+    while (end < text.size() && is_word(text[end])) ++end;
+    if (end == at) {
+      ++at;
+      continue;
+    }
+    Globals::Slot* slot = in.globals().find(text.substr(at, end - at));
+    const bool attribute = at > 0 && text[at - 1] == '.';
+    if (auto* t = slot && !attribute && !slot->value.missing() ? slot->value.get<TensorObject>() : nullptr)
+      out.push_back(t);
+    at = end;
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::optional<Expr>> Session::expression(std::string text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.erase(0, 1);
+  const bool name_alone = !text.empty() && std::all_of(text.begin(), text.end(), is_word);
+  if (!name_alone)
+    KILN_CHECK_OK(guarded(*interp_, [&] {
+      for (TensorObject* t : tensors_named(*interp_, text)) t->tensor(*interp_);
+    }));
+  interp_->always_lazy = true;
+  auto value = value_of(*interp_, text);
+  interp_->always_lazy = false;
+  if (!value.ok()) return std::move(value.error());
+  auto* t = value->get<TensorObject>();
+  if (!t) return std::optional<Expr>();
+  if (t->is_pending()) return std::optional<Expr>(t->expr());
+  if (!name_alone) return std::optional<Expr>();  // a function computed it
+  return with_note(error(ErrorKind::kValue, "'{}' is computed already: there is no expression left", text),
+                   "help: give the expression itself, as in gelu(x @ w + b)");
+}
+
+std::vector<ExprName> Session::tensor_names() const {
+  std::vector<ExprName> out;
+  for (const auto& slot : interp_->globals().slots())
+    if (auto* t = slot.value.missing() ? nullptr : slot.value.get<TensorObject>(); t && !t->is_pending())
+      out.push_back({t->tensor(*interp_), slot.name});
+  return out;
 }
 
 std::vector<std::string> Session::complete(std::string_view prefix) const {

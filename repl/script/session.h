@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kiln/device.h"
+#include "kiln/expr.h"
 #include "kiln/kernel.h"
 #include "kiln/result.h"
 #include "kiln/tensor.h"
@@ -56,6 +57,13 @@ class Session {
   /// The value of an expression as what magics work on; kType says what it is instead.
   Result<Kernel> kernel(std::string expression);
   Result<Tensor> tensor(std::string expression);
+  /// The tensor expression that a text gives, however small, not computed. Variables in the text are computed first:
+  /// they are its inputs; but when the text is just the name of a variable that is pending, the expression is what it
+  /// stands for. nullopt when the text gives no tensor or one that it computed itself; kValue for the name of one that
+  /// is computed already.
+  Result<std::optional<Expr>> expression(std::string text);
+  /// The variables that are computed tensors, for names in plans and sources.
+  std::vector<ExprName> tensor_names() const;
 
   /// What could follow `prefix` at its end: names, and after a dot attributes ("torch.ra" → "torch.rand", …). Evaluates
   /// names and attributes of modules and values only, never calls.

@@ -1,4 +1,4 @@
-// Matrix products of scripts: torch's shapes on top of kiln::matmul, and the choice of who multiplies.
+// Matrix products of scripts by a library of the script's choice: torch's shapes on top of kiln::matmul.
 #include "kiln/blas.h"
 #include "repl/script/builtins.h"
 #include "repl/script/tensor_object.h"
@@ -59,14 +59,7 @@ Tensor reference_product(Interp& in, const Tensor& a, const Tensor& b, const Mat
 Tensor product(Interp& in, const Tensor& a, const Tensor& b, const Choice& choice) {
   if (choice.reference) return reference_product(in, a, b, choice.options);
   auto ready = [&](const Tensor& t) { return t.is_freed() || matmul_takes_strides(t) ? t : in.take(t.contiguous()); };
-  auto result = kiln::matmul(ready(a), ready(b), choice.options);
-  if (result.ok()) return *result;
-  Diagnostic d = std::move(result.error());
-  bool another_would = d.kind == ErrorKind::kUnsupported || d.kind == ErrorKind::kDevice;
-  bool plain = !choice.options.impl && !choice.options.bias && choice.options.activation == Activation::kNone;
-  if (another_would && plain)
-    d = with_note(std::move(d), "help: matmul(a, b, impl=\"reference\") multiplies any dtype, in float64 on the host");
-  in.fail(std::move(d));
+  return in.take(kiln::matmul(ready(a), ready(b), choice.options));
 }
 
 /// torch.matmul's shapes: vectors count as one row or column, more than one leading dimension as one batch.
@@ -107,7 +100,10 @@ Choice choice_of(Interp& in, NativeArgs& a, size_t first) {
       in.fail(ErrorKind::kValue, "there is no matmul impl '{}': they are {}{}", text, names, kReference);
     }
   }
-  if (given(a[first + 1])) c.options.out = tensor_of(in, a[first + 1], "out");
+  if (given(a[first + 1])) {
+    c.options.out = tensor_of(in, a[first + 1], "out");
+    a[first + 1].get<TensorObject>()->changing(in);
+  }
   if (given(a[first + 2])) c.options.bias = tensor_of(in, a[first + 2], "bias");
   if (given(a[first + 3])) {
     const std::string& text = in.to_text(a[first + 3], "activation");
@@ -121,21 +117,29 @@ Choice choice_of(Interp& in, NativeArgs& a, size_t first) {
   return c;
 }
 
-const Tensor& self(NativeArgs& a) { return a.self->get<TensorObject>()->tensor; }
+/// Without a say in who multiplies, a product is an expression like any other.
+Value product_value(Interp& in, const Value& a, const Value& b, const Choice& c) {
+  const MatmulOptions& o = c.options;
+  const bool plain =
+      !c.reference && !o.impl && !o.out && !o.bias && o.activation == Activation::kNone && !o.fast_accumulation;
+  if (!plain) return wrap(product_of_any(in, tensor_of(in, a, "matmul()"), tensor_of(in, b, "matmul()"), c));
+  for (const Value* v : {&a, &b})
+    if (!v->get<TensorObject>()) in.fail(ErrorKind::kType, "matmul() needs a tensor, got '{}'", in.type_name(*v));
+  ExprAttributes attributes;
+  attributes.dtype = o.out_dtype;
+  attributes.tf32 = o.tf32;
+  return compute(in, ExprOp::kMatMul, {a, b}, std::move(attributes));
+}
 
-Value matmul_method(Interp& in, NativeArgs& a) {
-  return wrap(product_of_any(in, self(a), tensor_of(in, a[0], "matmul()"), choice_of(in, a, 1)));
-}
-Value matmul_function(Interp& in, NativeArgs& a) {
-  return wrap(
-      product_of_any(in, tensor_of(in, a[0], "matmul()"), tensor_of(in, a[1], "matmul()"), choice_of(in, a, 2)));
-}
+Value matmul_method(Interp& in, NativeArgs& a) { return product_value(in, *a.self, a[0], choice_of(in, a, 1)); }
+Value matmul_function(Interp& in, NativeArgs& a) { return product_value(in, a[0], a[1], choice_of(in, a, 2)); }
 Value ranked(Interp& in, NativeArgs& a, int rank, std::string_view what) {
-  const Tensor& other = tensor_of(in, a[0], what);
-  if (self(a).rank() != rank || other.rank() != rank)
+  auto *x = a.self->get<TensorObject>(), *y = a[0].get<TensorObject>();
+  if (!y) in.fail(ErrorKind::kType, "{} needs a tensor, got '{}'", what, in.type_name(a[0]));
+  if (x->rank() != rank || y->rank() != rank)
     in.fail(ErrorKind::kType, "{} takes two tensors of {} dimensions, got {} and {}", what, rank,
-            in.repr(size_value(self(a).shape())), in.repr(size_value(other.shape())));
-  return wrap(product(in, self(a), other, {}));
+            in.repr(size_value(x->shape())), in.repr(size_value(y->shape())));
+  return compute(in, ExprOp::kMatMul, {*a.self, a[0]});
 }
 Value mm(Interp& in, NativeArgs& a) { return ranked(in, a, 2, "mm()"); }
 Value bmm(Interp& in, NativeArgs& a) { return ranked(in, a, 3, "bmm()"); }
@@ -151,12 +155,11 @@ constexpr NativeDef kFunctions[] = {
     {"matmul(a, b, *, impl=None, out=None, bias=None, activation=None, out_dtype=None, tf32=False, "
      "fast_accumulation=False)",
      matmul_function,
-     "a @ b by a BLAS library; impl: cublas, cublaslt, cublaslt-best, openblas, reference (float64 on the host)"},
+     "a @ b; by a BLAS library with impl=cublas, cublaslt, cublaslt-best, openblas, or reference (float64 on the "
+     "host)"},
 };
 
 }  // namespace
-
-Tensor matmul(Interp& in, const Tensor& a, const Tensor& b) { return product_of_any(in, a, b, {}); }
 
 void install_tensor_matmul(Interp& in) {
   in.add_methods({Kind::kTensor, kMethods});

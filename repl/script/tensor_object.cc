@@ -11,10 +11,53 @@ using ast::UnaryOp;
 
 Value wrap(Tensor t) { return make<TensorObject>(std::move(t)); }
 
+// --- pending tensors
+// ------------------------------------------------------------------------------------------------------
+
+void PendingTensors::add(TensorObject& t) { tensors_.push_back(&t); }
+void PendingTensors::remove(TensorObject& t) { std::erase(tensors_, &t); }
+
+void PendingTensors::run_readers(Interp& in, const runtime::Storage* storage) {
+  // Computing one takes it out of the list, and may make others leaves of what is left.
+  for (size_t i = 0; i < tensors_.size();) {
+    Ref<TensorObject> t(tensors_[i]);
+    if (!t->expr().reads(storage)) {
+      ++i;
+      continue;
+    }
+    t->tensor(in);
+    i = 0;
+  }
+}
+
+TensorObject::TensorObject(Interp& in, Expr expr) : Object(kKind), expr_(std::move(expr)), pending_(in.pending()) {
+  pending_->add(*this);
+}
+
+TensorObject::~TensorObject() {
+  if (pending_) pending_->remove(*this);
+}
+
+void TensorObject::compute(Interp& in) {
+  auto result = run(expr_);
+  // What no kernel is written for is computed as small tensors are.
+  if (!result.ok() && result.error().kind == ErrorKind::kUnsupported) result = run_on_host(expr_);
+  tensor_ = in.take(std::move(result));
+  expr_ = {};
+  pending_->remove(*this);
+  pending_ = nullptr;
+}
+
+const Tensor& TensorObject::changing(Interp& in) {
+  const Tensor& t = tensor(in);
+  if (!in.pending()->empty()) in.pending()->run_readers(in, t.storage().get());
+  return t;
+}
+
 const Tensor& tensor_of(Interp& in, const Value& v, std::string_view what) {
   auto* t = v.missing() ? nullptr : v.get<TensorObject>();
   if (!t) in.fail(ErrorKind::kType, "{} needs a tensor, got '{}'", what, in.type_name(v));
-  return t->tensor;
+  return t->tensor(in);
 }
 
 DType dtype_of(Interp& in, const Value& v, DType otherwise) {
@@ -95,33 +138,28 @@ namespace {
 constexpr std::string_view kAttributes[] = {"shape",   "dtype",         "device", "ndim", "T",        "mT",
                                             "is_cuda", "requires_grad", "data",   "grad", "itemsize", "nbytes"};
 
-Tensor transposed(Interp& in, const Tensor& t, size_t a, size_t b) {
-  Shape shape = shape_vector(t), strides(t.strides().begin(), t.strides().end());
-  std::swap(shape[a], shape[b]);
-  std::swap(strides[a], strides[b]);
-  return in.take(t.as_strided(shape, strides, t.offset()));
-}
-
 }  // namespace
 
 std::optional<Value> TensorObject::attribute(Interp& in, std::string_view name) {
-  if (name == "shape") return size_value(tensor.shape());
-  if (name == "dtype") return Value::dtype(tensor.dtype());
-  if (name == "device") return Value(make<DeviceObject>(tensor.device()));
-  if (name == "ndim") return Value::integer(tensor.rank());
-  if (name == "is_cuda") return Value::boolean(tensor.device().is_cuda());
+  if (name == "shape") return size_value(shape());
+  if (name == "dtype") return Value::dtype(dtype());
+  if (name == "device") return Value(make<DeviceObject>(device()));
+  if (name == "ndim") return Value::integer(rank());
+  if (name == "is_cuda") return Value::boolean(device().is_cuda());
   if (name == "requires_grad") return Value::boolean(requires_grad);
   if (name == "data") return Value(this);
   if (name == "grad") return Value::none();
-  if (name == "itemsize") return Value::integer(size_of(tensor.dtype()));
-  if (name == "nbytes") return Value::integer(tensor.numel() * size_of(tensor.dtype()));
+  if (name == "itemsize") return Value::integer(size_of(dtype()));
+  if (name == "nbytes") return Value::integer(numel() * size_of(dtype()));
   if (name == "T" || name == "mT") {
-    if (tensor.rank() < 2) return Value(this);
-    if (name == "T" && tensor.rank() != 2)
+    if (rank() < 2) return Value(this);
+    if (name == "T" && rank() != 2)
       in.fail(ErrorKind::kUnsupported, ".T is for matrices, this tensor has {} dimensions: use transpose(a, b)",
-              tensor.rank());
-    auto r = static_cast<size_t>(tensor.rank());
-    return wrap(transposed(in, tensor, r - 2, r - 1));
+              rank());
+    std::vector<int> order;
+    for (int d = 0; d < rank(); ++d) order.push_back(d);
+    std::swap(order[order.size() - 1], order[order.size() - 2]);
+    return permuted(in, Value(this), std::move(order));
   }
   return std::nullopt;
 }
@@ -140,13 +178,25 @@ void TensorObject::attribute_names(std::vector<std::string>& out) const {
 }
 
 std::string TensorObject::summary() const {
-  if (tensor.is_freed()) return "(freed)";
-  return fmt::format("{}[{}] {}", kiln::name(tensor.dtype()), fmt::join(tensor.shape(), ", "), tensor.device().name());
+  if (!expr_ && tensor_.is_freed()) return "(freed)";
+  return fmt::format("{}[{}] {}", kiln::name(dtype()), fmt::join(shape(), ", "), device().name());
+}
+
+std::string TensorObject::description() const {
+  std::string text = summary();
+  if (!expr_) return text;
+  auto planned = plan(expr_);
+  if (planned.ok()) {
+    const size_t n = planned->groups.size();
+    return fmt::format("{} · lazy · {} {} when fused", text, n, n == 1 ? "kernel" : "kernels");
+  }
+  if (planned.error().kind == ErrorKind::kUnsupported) return text + " · lazy · computed on the host";
+  return fmt::format("{} · lazy · fails: {}", text, planned.error().message);
 }
 
 std::optional<int64_t> TensorObject::length(Interp& in) {
-  if (tensor.rank() == 0) in.fail(ErrorKind::kType, "a tensor without dimensions has no len()");
-  return tensor.shape()[0];
+  if (rank() == 0) in.fail(ErrorKind::kType, "a tensor without dimensions has no len()");
+  return shape()[0];
 }
 
 namespace {
@@ -154,7 +204,7 @@ class RowIterator : public IteratorObject {
  public:
   explicit RowIterator(Ref<TensorObject> t) : tensor_(std::move(t)) {}
   bool next(Interp& in, Value& out) override {
-    if (at_ >= tensor_->tensor.shape()[0]) return false;
+    if (at_ >= tensor_->shape()[0]) return false;
     out = tensor_->item(in, Value::integer(at_++));
     return true;
   }
@@ -166,35 +216,32 @@ class RowIterator : public IteratorObject {
 }  // namespace
 
 Value TensorObject::iterate(Interp& in) {
-  if (tensor.rank() == 0) in.fail(ErrorKind::kType, "a tensor without dimensions cannot be iterated");
+  if (rank() == 0) in.fail(ErrorKind::kType, "a tensor without dimensions cannot be iterated");
   return make<RowIterator>(Ref<TensorObject>(this));
 }
 
-std::string TensorObject::repr(Interp& in) { return tensor_text(in, tensor); }
+std::string TensorObject::repr(Interp& in) { return tensor_text(in, tensor(in)); }
 
 bool TensorObject::truth(Interp& in) {
-  if (tensor.numel() != 1)
-    in.fail(with_note(error(ErrorKind::kValue, "the truth of a tensor of {} elements is ambiguous", tensor.numel()),
+  if (numel() != 1)
+    in.fail(with_note(error(ErrorKind::kValue, "the truth of a tensor of {} elements is ambiguous", numel()),
                       "help: use .all() or .any()"));
-  return in.truth(item_of(in, tensor));
+  return in.truth(item_of(in, tensor(in)));
 }
 
 std::optional<Value> TensorObject::binary(Interp& in, BinaryOp op, const Value& other, bool reflected) {
-  if (!other.get<TensorObject>() && !other.is_float() && !other.small_int_or_bool()) return std::nullopt;
+  if (!operand_of(other)) return std::nullopt;
   return reflected ? tensor_binary(in, op, other, Value(this)) : tensor_binary(in, op, Value(this), other);
 }
 
 std::optional<Value> TensorObject::unary(Interp& in, UnaryOp op) {
   switch (op) {
     case UnaryOp::kNegate:
-      return tensor_binary(in, BinaryOp::kMul, Value(this), Value::integer(-1));
+      return script::compute(in, ExprOp::kNeg, {Value(this)});
     case UnaryOp::kPlus:
       return Value(this);
     case UnaryOp::kInvert:
-      if (is_float(tensor.dtype()))
-        in.fail(ErrorKind::kType, "'~' does not apply to tensors of {}", info(tensor.dtype()).torch);
-      if (tensor.dtype() == DType::kI1) return tensor_binary(in, BinaryOp::kXor, Value(this), Value::boolean(true));
-      return tensor_binary(in, BinaryOp::kXor, Value(this), Value::integer(-1));
+      return script::compute(in, ExprOp::kBitNot, {Value(this)});
     case UnaryOp::kNot:
       break;
   }
@@ -209,12 +256,13 @@ std::optional<bool> TensorObject::contains(Interp& in, const Value& item) {
   Value hits = tensor_compare(in, CompareOp::kEq, Value(this), item);
   auto* t = hits.get<TensorObject>();
   if (!t) return false;
-  std::vector<int64_t> found = load_ints(in, t->tensor, shape_vector(t->tensor));
+  const Tensor& equal = t->tensor(in);
+  std::vector<int64_t> found = load_ints(in, equal, shape_vector(equal));
   return std::any_of(found.begin(), found.end(), [](int64_t v) { return v != 0; });
 }
 
 std::optional<std::string> TensorObject::format(Interp& in, std::string_view spec) {
-  if (tensor.rank() == 0) return in.format(item_of(in, tensor), spec);
+  if (rank() == 0) return in.format(item_of(in, tensor(in)), spec);
   if (spec.empty()) return repr(in);
   in.fail(ErrorKind::kType,
           "the format '{}' does not apply to a tensor with dimensions: format its .item() or elements", spec);
@@ -269,8 +317,8 @@ Tensor indexed(Interp& in, const Tensor& t, const Value& index) {
     parts = tuple->items;
   else
     parts = {index};
-  if (parts.size() == 1 && parts[0].get<TensorObject>() && parts[0].get<TensorObject>()->tensor.rank() > 0)
-    return picked(in, t, parts[0].get<TensorObject>()->tensor);
+  if (parts.size() == 1 && parts[0].get<TensorObject>() && parts[0].get<TensorObject>()->rank() > 0)
+    return picked(in, t, parts[0].get<TensorObject>()->tensor(in));
   size_t taken = static_cast<size_t>(std::count_if(
       parts.begin(), parts.end(), [](const Value& v) { return !v.is_none() && v.kind() != Kind::kEllipsis; }));
   if (taken > t.shape().size()) in.fail_as("IndexError", "{} indices for a tensor of {} dimensions", taken, t.rank());
@@ -300,9 +348,9 @@ Tensor indexed(Interp& in, const Tensor& t, const Value& index) {
     } else {
       Value i = p;
       if (auto* scalar = p.get<TensorObject>()) {
-        if (scalar->tensor.rank() > 0)
+        if (scalar->rank() > 0)
           in.fail(ErrorKind::kUnsupported, "a tensor among several indices is not supported: index in two steps");
-        i = item_of(in, scalar->tensor);
+        i = item_of(in, scalar->tensor(in));
       }
       offset += in.index_in(i, t.shape()[dim], "dimension") * t.strides()[dim];
       ++dim;
@@ -311,31 +359,32 @@ Tensor indexed(Interp& in, const Tensor& t, const Value& index) {
   return in.take(t.as_strided(shape, strides, offset));
 }
 
-Value TensorObject::item(Interp& in, const Value& index) { return wrap(indexed(in, tensor, index)); }
+Value TensorObject::item(Interp& in, const Value& index) { return wrap(indexed(in, tensor(in), index)); }
 
 void TensorObject::set_item(Interp& in, const Value& index, Value value) {
   auto* by = index.get<TensorObject>();
-  if (by && by->tensor.dtype() == DType::kI1 && by->tensor.rank() > 0) {
+  auto* source = value.get<TensorObject>();
+  if (source) source->tensor(in);  // it may be an expression of this tensor
+  const Tensor& self = changing(in);
+  if (by && by->dtype() == DType::kI1 && by->rank() > 0) {
     // x[mask] = v: choose element by element.
-    Shape shape = shape_vector(tensor);
-    std::vector<int64_t> mask = load_ints(in, by->tensor, shape);
-    std::vector<double> old = load_floats(in, tensor, shape);
-    auto* source = value.get<TensorObject>();
-    if (source && source->tensor.numel() != 1)
+    Shape shape = shape_vector(self);
+    std::vector<int64_t> mask = load_ints(in, by->tensor(in), shape);
+    std::vector<double> old = load_floats(in, self, shape);
+    if (source && source->numel() != 1)
       in.fail(ErrorKind::kUnsupported, "x[mask] = v takes one number here: use torch.where");
-    double v = source ? in.to_double(item_of(in, source->tensor), "the value") : in.to_double(value, "the value");
+    double v = source ? in.to_double(item_of(in, source->tensor(in)), "the value") : in.to_double(value, "the value");
     for (size_t i = 0; i < old.size(); ++i)
       if (mask[i]) old[i] = v;
-    return in.check(tensor.copy_from(store_floats(in, tensor.device(), tensor.dtype(), shape, old)));
+    return in.check(self.copy_from(store_floats(in, self.device(), self.dtype(), shape, old)));
   }
-  if (by && by->tensor.rank() > 0)
+  if (by && by->rank() > 0)
     in.fail(ErrorKind::kUnsupported, "assigning through an index tensor is not supported: assign row by row");
-  Tensor view = indexed(in, tensor, index);
-  auto* source = value.get<TensorObject>();
+  Tensor view = indexed(in, self, index);
   if (!source) return in.check(view.fill(in.to_double(value, "the value")));
-  Tensor from = in.take(in.take(source->tensor.to(tensor.device())).to(tensor.dtype()));
+  Tensor from = in.take(in.take(source->tensor(in).to(self.device())).to(self.dtype()));
   Shape shape = shape_vector(view);
-  if (broadcast_shapes(in, shape, shape_vector(from)) != shape)
+  if (auto both = broadcast_shapes(shape, from.shape()); !both.ok() || *both != shape)
     in.fail(ErrorKind::kType, "a value of shape {} does not fit into {}", in.repr(size_value(from.shape())),
             in.repr(size_value(shape)));
   in.check(view.copy_from(expanded(in, from, shape)));

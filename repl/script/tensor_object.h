@@ -1,18 +1,24 @@
-// Tensors as values of the host language, with torch's names. What is computed here is computed on the host in float64
-// or int64 and rounded once: right rather than fast. Speed is what kernels are for.
+// Tensors as values of the host language, with torch's names. Operations make expressions, which run as kernels when
+// their elements are asked for (docs/expressions.md); between small tensors, and where there is no kernel for it, they
+// are computed on the host in float64 or int64 and rounded once: right rather than fast.
 #pragma once
+#include "kiln/expr.h"
 #include "kiln/tensor.h"
 #include "kiln/tensor_descriptor.h"
 #include "repl/script/interp.h"
+#include "repl/script/pending.h"
 
 namespace kiln::script {
 
 using Shape = std::vector<int64_t>;
 
+/// A tensor, or an expression that gives one and is computed when its elements are asked for.
 class TensorObject : public Object {
  public:
   static constexpr Kind kKind = Kind::kTensor;
-  explicit TensorObject(Tensor t) : Object(kKind), tensor(std::move(t)) {}
+  explicit TensorObject(Tensor t) : Object(kKind), tensor_(std::move(t)) {}
+  TensorObject(Interp& in, Expr expr);
+  ~TensorObject() override;
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
   void set_attribute(Interp& in, std::string_view name, Value value) override;
   void attribute_names(std::vector<std::string>& out) const override;
@@ -29,9 +35,33 @@ class TensorObject : public Object {
   std::optional<std::string> format(Interp& in, std::string_view spec) override;
   /// "f32[4096, 4096] cuda:0"
   std::string summary() const;
+  /// The same with what computing it will take when it is pending: "… · lazy · 1 kernel when fused".
+  std::string description() const;
 
-  Tensor tensor;
+  bool is_pending() const { return static_cast<bool>(expr_); }
+  /// Computed now when it is pending.
+  const Tensor& tensor(Interp& in) {
+    if (expr_) compute(in);
+    return tensor_;
+  }
+  /// For who changes its elements: what is pending and reads its memory is computed first.
+  const Tensor& changing(Interp& in);
+  Expr expr() const { return expr_ ? expr_ : Expr(tensor_); }
+  // Known without computing it.
+  DType dtype() const { return expr_ ? expr_.dtype() : tensor_.dtype(); }
+  std::span<const int64_t> shape() const { return expr_ ? expr_.shape() : tensor_.shape(); }
+  int rank() const { return static_cast<int>(shape().size()); }
+  int64_t numel() const { return expr_ ? expr_.numel() : tensor_.numel(); }
+  Device device() const { return expr_ ? expr_.device() : tensor_.device(); }
+
   bool requires_grad = false;
+
+ private:
+  void compute(Interp& in);
+
+  Tensor tensor_;
+  Expr expr_;                                // while it is pending
+  std::shared_ptr<PendingTensors> pending_;  // of the session, while it is pending
 };
 
 class TensorDescriptorObject : public Object {
@@ -81,23 +111,40 @@ Tensor store_floats(Interp& in, const Device& device, DType dtype, const Shape& 
 Tensor store_ints(Interp& in, const Device& device, DType dtype, const Shape& shape,
                   const std::vector<int64_t>& values);
 Shape shape_vector(const Tensor& t);
-Shape broadcast_shapes(Interp& in, const Shape& a, const Shape& b);
 Tensor expanded(Interp& in, const Tensor& t, const Shape& shape);
-/// What torch gives for two tensors' dtypes.
-DType promote(DType a, DType b);
+// --- expressions (tensor_expr.cc)
+// ------------------------------------------------------------------------------------
 
+/// Below this many elements, of all that takes part, an operation is computed at once on the host: a kernel's
+/// compilation takes some 10 ms, which a script of many small tensors would pay for each operation.
+inline constexpr int64_t kLazyElements = 4096;
+/// A pending tensor is computed when it has grown to this many operations: a loop that never looks at its tensors must
+/// not make an expression without end.
+inline constexpr int kMostPendingOperations = 64;
+
+/// A tensor or number as an operand.
+std::optional<Expr> operand_of(const Value& v);
+/// The operation on tensors and numbers: computed at once when all is small, else pending. Errors show both shapes.
+Value compute(Interp& in, ExprOp op, std::span<const Value> operands, ExprAttributes attributes = {});
+Value compute(Interp& in, ExprOp op, std::initializer_list<Value> operands, ExprAttributes attributes = {});
+/// For operations that are made of several: each step, and what becomes of the last.
+Expr applied(Interp& in, ExprOp op, std::initializer_list<Expr> operands, ExprAttributes attributes = {});
+Value settled(Interp& in, const Expr& expr);
+/// Views: of a tensor they share its memory, of a pending one they are pending.
+Value permuted(Interp& in, const Value& tensor, std::vector<int> order);
+Value expanded_to(Interp& in, const Value& tensor, Shape shape);
 Value tensor_binary(Interp& in, ast::BinaryOp op, const Value& a, const Value& b);
 Value tensor_compare(Interp& in, ast::CompareOp op, const Value& a, const Value& b);
+void install_tensor_elementwise(Interp& in);
+/// layer_norm, rms_norm, where, maximum, minimum: functions that are no methods.
+std::span<const NativeDef> expression_functions();
+std::span<const NativeDef> norm_functions();
 
 // --- matrix products (tensor_matmul.cc)
 // -----------------------------------------------------------------------------
 
-/// What `@` does: torch's shapes, by cuBLAS on a GPU and OpenBLAS on the CPU.
-Tensor matmul(Interp& in, const Tensor& a, const Tensor& b);
 void install_tensor_matmul(Interp& in);
 
-/// Applies a function of float64; integers become float32 first, as in torch.
-Tensor map_floats(Interp& in, const Tensor& t, double (*f)(double));
 /// |a - b| <= atol + rtol · |b| for each element, both broadcast; NaN equals NaN only when `equal_nan`.
 std::vector<bool> close_elements(Interp& in, const Tensor& a, const Tensor& b, double rtol, double atol,
                                  bool equal_nan);

@@ -79,23 +79,34 @@ Tensor reduce_ints(Interp& in, const Plan& p, DType dtype, F f) {
   return store_ints(in, p.tensor.device(), dtype, p.out, out);
 }
 
-const Tensor& self(NativeArgs& a) { return a.self->get<TensorObject>()->tensor; }
+TensorObject& object(NativeArgs& a) { return *a.self->get<TensorObject>(); }
+const Tensor& self(Interp& in, NativeArgs& a) { return object(a).tensor(in); }
+
+/// Dimensions as an expression's axes; none means all. Errors as plan()'s.
+ExprAttributes along_axes(Interp& in, NativeArgs& a, const Value& dims, const Value& keepdim) {
+  ExprAttributes attributes;
+  attributes.keepdim = flag(in, keepdim);
+  if (dims.missing() || dims.is_none()) return attributes;
+  const auto rank = static_cast<int64_t>(object(a).rank());
+  std::vector<Value> list = dims.get<Tuple>() || dims.get<List>() ? in.to_vector(dims) : std::vector<Value>{dims};
+  for (const Value& d : list) {
+    if (!d.small_int_or_bool() || d.integer() < -std::max<int64_t>(rank, 1) ||
+        d.integer() >= std::max<int64_t>(rank, 1))
+      in.fail_as("IndexError", "dimension {} of a tensor that has {}", in.repr(d), rank);
+    if (rank > 0) attributes.axes.push_back(static_cast<int>(in.index_in(d, rank, "dimension")));
+  }
+  return attributes;
+}
 
 Value sum(Interp& in, NativeArgs& a) {
-  Plan p = plan(in, self(a), a[0], flag(in, a[1]));
-  DType from = self(a).dtype(), to = dtype_of(in, a[2], is_float(from) ? from : DType::kI64);
-  if (is_float(from) || is_float(to))
-    return wrap(reduce_floats(in, p, to, [](const double* v, size_t n) { return std::accumulate(v, v + n, 0.0); }));
-  return wrap(reduce_ints(in, p, to, [](const int64_t* v, size_t n) {
-    uint64_t total = 0;
-    for (size_t i = 0; i < n; ++i) total += static_cast<uint64_t>(v[i]);
-    return static_cast<int64_t>(total);
-  }));
+  ExprAttributes attributes = along_axes(in, a, a[0], a[1]);
+  attributes.dtype = dtype_of(in, a[2], is_float(object(a).dtype()) ? object(a).dtype() : DType::kI64);
+  return compute(in, ExprOp::kSum, {*a.self}, std::move(attributes));
 }
 
 Value prod(Interp& in, NativeArgs& a) {
-  Plan p = plan(in, self(a), a[0], flag(in, a[1]));
-  DType from = self(a).dtype(), to = dtype_of(in, a[2], is_float(from) ? from : DType::kI64);
+  Plan p = plan(in, self(in, a), a[0], flag(in, a[1]));
+  DType from = object(a).dtype(), to = dtype_of(in, a[2], is_float(from) ? from : DType::kI64);
   if (is_float(to))
     return wrap(reduce_floats(
         in, p, to, [](const double* v, size_t n) { return std::accumulate(v, v + n, 1.0, std::multiplies<>()); }));
@@ -106,36 +117,29 @@ Value prod(Interp& in, NativeArgs& a) {
   }));
 }
 
-DType float_result(Interp& in, const Tensor& t, const Value& dtype, std::string_view what) {
-  DType to = dtype_of(in, dtype, t.dtype());
+DType float_result(Interp& in, DType from, const Value& dtype, std::string_view what) {
+  DType to = dtype_of(in, dtype, from);
   if (!is_float(to))
-    in.fail(with_note(error(ErrorKind::kType, "{} of {} has no dtype to be in", what, info(t.dtype()).torch),
+    in.fail(with_note(error(ErrorKind::kType, "{} of {} has no dtype to be in", what, info(from).torch),
                       "help: convert first, with .float()"));
   return to;
 }
 
 Value mean(Interp& in, NativeArgs& a) {
-  Plan p = plan(in, self(a), a[0], flag(in, a[1]));
-  return wrap(reduce_floats(in, p, float_result(in, self(a), a[2], "the mean"), [](const double* v, size_t n) {
-    return std::accumulate(v, v + n, 0.0) / static_cast<double>(n);
-  }));
+  ExprAttributes attributes = along_axes(in, a, a[0], a[1]);
+  attributes.dtype = float_result(in, object(a).dtype(), a[2], "the mean");
+  return compute(in, ExprOp::kMean, {*a.self}, std::move(attributes));
 }
 
-double variance(const double* v, size_t n, double correction) {
-  double mean = std::accumulate(v, v + n, 0.0) / static_cast<double>(n), total = 0;
-  for (size_t i = 0; i < n; ++i) total += (v[i] - mean) * (v[i] - mean);
-  return total / (static_cast<double>(n) - correction);
-}
 /// var and std: `unbiased=False` is correction=0.
 Value spread(Interp& in, NativeArgs& a, bool root) {
-  Plan p = plan(in, self(a), a[0], flag(in, a[2]));
-  double correction = !a[1].missing()  ? (in.truth(a[1]) ? 1 : 0)
-                      : a[3].missing() ? 1
-                                       : in.to_double(a[3], "correction");
-  return wrap(reduce_floats(in, p, float_result(in, self(a), {}, root ? "the standard deviation" : "the variance"),
-                            [&](const double* v, size_t n) {
-                              return root ? std::sqrt(variance(v, n, correction)) : variance(v, n, correction);
-                            }));
+  ExprAttributes attributes = along_axes(in, a, a[0], a[2]);
+  attributes.dtype = float_result(in, object(a).dtype(), {}, root ? "the standard deviation" : "the variance");
+  attributes.correction = !a[1].missing()  ? (in.truth(a[1]) ? 1 : 0)
+                          : a[3].missing() ? 1
+                                           : in.to_double(a[3], "correction");
+  const Expr variance = applied(in, ExprOp::kVar, {object(a).expr()}, std::move(attributes));
+  return settled(in, root ? applied(in, ExprOp::kSqrt, {variance}) : variance);
 }
 Value var(Interp& in, NativeArgs& a) { return spread(in, a, false); }
 Value std_dev(Interp& in, NativeArgs& a) { return spread(in, a, true); }
@@ -165,52 +169,42 @@ Tensor extreme(Interp& in, const Plan& p, bool largest, bool position) {
   });
 }
 
+/// max() and max(x, y) are expressions; max(dim) also says where, which is found on the host.
 Value extreme_or_pair(Interp& in, NativeArgs& a, bool largest) {
-  if (auto* other = a[0].missing() ? nullptr : a[0].get<TensorObject>()) {
-    // max(x, y): element by element.
-    Value test = tensor_compare(in, largest ? ast::CompareOp::kGt : ast::CompareOp::kLt, *a.self, a[0]);
-    Tensor condition = test.get<TensorObject>()->tensor;
-    Shape shape = shape_vector(condition);
-    DType dtype = promote(self(a).dtype(), other->tensor.dtype());
-    auto x = load_floats(in, self(a), shape), y = load_floats(in, other->tensor, shape);
-    auto c = load_ints(in, condition, shape);
-    for (size_t i = 0; i < x.size(); ++i) x[i] = std::isnan(x[i]) || c[i] ? x[i] : y[i];
-    return wrap(store_floats(in, condition.device(), dtype, shape, x));
-  }
-  Plan p = plan(in, self(a), a[0], flag(in, a[1]));
-  Value values = wrap(extreme(in, p, largest, false));
-  if (a[0].missing() || a[0].is_none()) return values;
-  return make<ValuesIndices>(std::move(values), wrap(extreme(in, p, largest, true)));
+  if (!a[0].missing() && a[0].get<TensorObject>())
+    return compute(in, largest ? ExprOp::kMaximum : ExprOp::kMinimum, {*a.self, a[0]});
+  if (a[0].missing() || a[0].is_none())
+    return compute(in, largest ? ExprOp::kMax : ExprOp::kMin, {*a.self}, along_axes(in, a, {}, a[1]));
+  Plan p = plan(in, self(in, a), a[0], flag(in, a[1]));
+  return make<ValuesIndices>(wrap(extreme(in, p, largest, false)), wrap(extreme(in, p, largest, true)));
 }
 Value max(Interp& in, NativeArgs& a) { return extreme_or_pair(in, a, true); }
 Value min(Interp& in, NativeArgs& a) { return extreme_or_pair(in, a, false); }
-Value amax(Interp& in, NativeArgs& a) {
-  return wrap(extreme(in, plan(in, self(a), a[0], flag(in, a[1])), true, false));
-}
-Value amin(Interp& in, NativeArgs& a) {
-  return wrap(extreme(in, plan(in, self(a), a[0], flag(in, a[1])), false, false));
-}
+Value amax(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMax, {*a.self}, along_axes(in, a, a[0], a[1])); }
+Value amin(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMin, {*a.self}, along_axes(in, a, a[0], a[1])); }
 Value argmax(Interp& in, NativeArgs& a) {
-  return wrap(extreme(in, plan(in, self(a), a[0], flag(in, a[1])), true, true));
+  return wrap(extreme(in, plan(in, self(in, a), a[0], flag(in, a[1])), true, true));
 }
 Value argmin(Interp& in, NativeArgs& a) {
-  return wrap(extreme(in, plan(in, self(a), a[0], flag(in, a[1])), false, true));
+  return wrap(extreme(in, plan(in, self(in, a), a[0], flag(in, a[1])), false, true));
 }
 
 Value any(Interp& in, NativeArgs& a) {
-  return wrap(reduce_floats(in, plan(in, self(a), a[0], flag(in, a[1])), DType::kI1, [](const double* v, size_t n) {
+  return wrap(reduce_floats(in, plan(in, self(in, a), a[0], flag(in, a[1])), DType::kI1, [](const double* v, size_t n) {
     return std::any_of(v, v + n, [](double x) { return x != 0; }) ? 1.0 : 0.0;
   }));
 }
 Value all(Interp& in, NativeArgs& a) {
-  return wrap(reduce_floats(in, plan(in, self(a), a[0], flag(in, a[1])), DType::kI1, [](const double* v, size_t n) {
+  return wrap(reduce_floats(in, plan(in, self(in, a), a[0], flag(in, a[1])), DType::kI1, [](const double* v, size_t n) {
     return std::all_of(v, v + n, [](double x) { return x != 0; }) ? 1.0 : 0.0;
   }));
 }
 
 Value norm(Interp& in, NativeArgs& a) {
-  return wrap(reduce_floats(in, plan(in, self(a), a[0], flag(in, a[1])), float_result(in, self(a), {}, "the norm"),
-                            [](const double* v, size_t n) { return std::sqrt(std::inner_product(v, v + n, v, 0.0)); }));
+  ExprAttributes attributes = along_axes(in, a, a[0], a[1]);
+  attributes.dtype = float_result(in, object(a).dtype(), {}, "the norm");
+  const Expr x = object(a).expr(), squares = applied(in, ExprOp::kMul, {x, x});
+  return settled(in, applied(in, ExprOp::kSqrt, {applied(in, ExprOp::kSum, {squares}, std::move(attributes))}));
 }
 
 /// Runs `f(values, n)` in place along one dimension.
@@ -233,19 +227,16 @@ Tensor along(Interp& in, const Tensor& t, const Value& dim, DType dtype, F f) {
 }
 
 Value softmax_of(Interp& in, NativeArgs& a, bool logarithm) {
-  DType dtype = float_result(in, self(a), a[1], "the softmax");
-  return wrap(along(in, self(a), a[0], dtype, [&](std::vector<double>& line) {
-    double high = *std::max_element(line.begin(), line.end()), total = 0;
-    for (double x : line) total += std::exp(x - high);
-    for (double& x : line) x = logarithm ? x - high - std::log(total) : std::exp(x - high) / total;
-  }));
+  ExprAttributes attributes = along_axes(in, a, a[0], {});
+  attributes.dtype = float_result(in, object(a).dtype(), a[1], "the softmax");
+  return compute(in, logarithm ? ExprOp::kLogSoftmax : ExprOp::kSoftmax, {*a.self}, std::move(attributes));
 }
 Value softmax(Interp& in, NativeArgs& a) { return softmax_of(in, a, false); }
 Value log_softmax(Interp& in, NativeArgs& a) { return softmax_of(in, a, true); }
 
 Value cumsum(Interp& in, NativeArgs& a) {
-  DType dtype = dtype_of(in, a[1], is_float(self(a).dtype()) ? self(a).dtype() : DType::kI64);
-  return wrap(along(in, self(a), a[0], dtype,
+  DType dtype = dtype_of(in, a[1], is_float(object(a).dtype()) ? object(a).dtype() : DType::kI64);
+  return wrap(along(in, self(in, a), a[0], dtype,
                     [](std::vector<double>& line) { std::partial_sum(line.begin(), line.end(), line.begin()); }));
 }
 

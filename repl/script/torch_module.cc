@@ -12,9 +12,18 @@ namespace {
 
 const std::vector<Value>& rest(const Value& v) { return v.get<Tuple>()->items; }
 
-/// The shape from `*shape` or `size=`.
+/// The shape from `*shape` or `size=`; a dtype may come behind the sizes, as in randn(4, 4, bf16).
 Shape size_of_args(Interp& in, const Value& shape, const Value& named) {
-  return shape_of(in, named.missing() ? rest(shape) : std::vector<Value>{named});
+  if (!named.missing()) return shape_of(in, {named});
+  std::vector<Value> sizes = rest(shape);
+  if (!sizes.empty() && sizes.back().is_dtype()) sizes.pop_back();
+  return shape_of(in, sizes);
+}
+/// The dtype from `dtype=`, or from behind the sizes.
+DType dtype_of_args(Interp& in, NativeArgs& a) {
+  const std::vector<Value>& sizes = rest(a[0]);
+  if (a[2].missing() && !sizes.empty() && sizes.back().is_dtype()) return sizes.back().dtype();
+  return dtype_of(in, a[2], DType::kF32);
 }
 
 Value grad_flag(Interp& in, Value tensor, const Value& flag) {
@@ -28,7 +37,7 @@ Value grad_flag(Interp& in, Value tensor, const Value& flag) {
 using RandomFunction = Result<Tensor> (*)(const Device&, DType, std::span<const int64_t>, uint64_t);
 
 Value random_tensor(Interp& in, NativeArgs& a, RandomFunction make_random, std::string_view what) {
-  DType dtype = dtype_of(in, a[2], DType::kF32);
+  DType dtype = dtype_of_args(in, a);
   if (!is_float(dtype)) in.fail(ErrorKind::kType, "{}() makes floats, not {}", what, info(dtype).torch);
   return grad_flag(
       in, wrap(in.take(make_random(device_of(in, a[3]), dtype, size_of_args(in, a[0], a[1]), in.next_seed()))), a[4]);
@@ -59,18 +68,15 @@ Value randperm(Interp& in, NativeArgs& a) {
 }
 
 Value filled(Interp& in, NativeArgs& a, double value) {
-  return grad_flag(in,
-                   wrap(in.take(Tensor::full(device_of(in, a[3]), dtype_of(in, a[2], DType::kF32),
-                                             size_of_args(in, a[0], a[1]), value))),
-                   a[4]);
+  return grad_flag(
+      in, wrap(in.take(Tensor::full(device_of(in, a[3]), dtype_of_args(in, a), size_of_args(in, a[0], a[1]), value))),
+      a[4]);
 }
 Value zeros(Interp& in, NativeArgs& a) { return filled(in, a, 0); }
 Value ones(Interp& in, NativeArgs& a) { return filled(in, a, 1); }
 Value empty(Interp& in, NativeArgs& a) {
   return grad_flag(
-      in,
-      wrap(in.take(Tensor::empty(device_of(in, a[3]), dtype_of(in, a[2], DType::kF32), size_of_args(in, a[0], a[1])))),
-      a[4]);
+      in, wrap(in.take(Tensor::empty(device_of(in, a[3]), dtype_of_args(in, a), size_of_args(in, a[0], a[1])))), a[4]);
 }
 Value full(Interp& in, NativeArgs& a) {
   DType natural = a[1].is_float() ? DType::kF32 : a[1].is_bool() ? DType::kI1 : DType::kI64;
@@ -85,9 +91,10 @@ struct Like {
   Shape shape;
 };
 Like like(Interp& in, NativeArgs& a, size_t options) {
-  const Tensor& t = tensor_of(in, a[0], "the first argument");
-  return {a[options + 1].missing() || a[options + 1].is_none() ? t.device() : device_of(in, a[options + 1]),
-          dtype_of(in, a[options], t.dtype()), shape_vector(t)};
+  auto* t = a[0].get<TensorObject>();
+  if (!t) in.fail(ErrorKind::kType, "the first argument needs to be a tensor, got '{}'", in.type_name(a[0]));
+  return {a[options + 1].missing() || a[options + 1].is_none() ? t->device() : device_of(in, a[options + 1]),
+          dtype_of(in, a[options], t->dtype()), Shape(t->shape().begin(), t->shape().end())};
 }
 Value empty_like(Interp& in, NativeArgs& a) {
   Like l = like(in, a, 1);
@@ -161,7 +168,7 @@ void flatten(Interp& in, const Value& v, size_t depth, Shape& shape, std::vector
   in.check_stack();
   if (!v.get<List>() && !v.get<Tuple>()) {
     if (depth < shape.size()) in.fail(ErrorKind::kValue, "the nested lists differ in depth");
-    if (auto* t = v.get<TensorObject>()) return out.push_back(item_of(in, t->tensor));
+    if (auto* t = v.get<TensorObject>()) return out.push_back(item_of(in, t->tensor(in)));
     if (!v.is_float() && !v.small_int_or_bool())
       in.fail(ErrorKind::kType, "a tensor is made of numbers, not of '{}'", in.type_name(v));
     return out.push_back(v);
@@ -178,9 +185,10 @@ void flatten(Interp& in, const Value& v, size_t depth, Shape& shape, std::vector
 
 Value tensor(Interp& in, NativeArgs& a) {
   if (auto* t = a[0].get<TensorObject>()) {
-    Tensor copy = in.take(Tensor::empty(t->tensor.device(), t->tensor.dtype(), t->tensor.shape()));
-    in.check(copy.copy_from(t->tensor));
-    return wrap(in.take(copy.to(dtype_of(in, a[1], t->tensor.dtype()))));
+    const Tensor& source = t->tensor(in);
+    Tensor copy = in.take(Tensor::empty(source.device(), source.dtype(), source.shape()));
+    in.check(copy.copy_from(source));
+    return wrap(in.take(copy.to(dtype_of(in, a[1], source.dtype()))));
   }
   Shape shape;
   std::vector<Value> flat;
@@ -201,35 +209,6 @@ Value tensor(Interp& in, NativeArgs& a) {
 
 // --- functions of tensors
 // -------------------------------------------------------------------------------------------------
-
-/// A number follows a tensor's dtype unless it is of a higher kind.
-DType number_promoted(DType t, const Value& number) {
-  if (number.is_float()) return is_float(t) ? t : DType::kF32;
-  return t == DType::kI1 && !number.is_bool() ? DType::kI64 : t;
-}
-
-Value where(Interp& in, NativeArgs& a) {
-  const Tensor& c = tensor_of(in, a[0], "where()");
-  auto* x = a[1].get<TensorObject>();
-  auto* y = a[2].get<TensorObject>();
-  Shape shape = shape_vector(c);
-  if (x) shape = broadcast_shapes(in, shape, shape_vector(x->tensor));
-  if (y) shape = broadcast_shapes(in, shape, shape_vector(y->tensor));
-  DType dtype = x && y                               ? promote(x->tensor.dtype(), y->tensor.dtype())
-                : x                                  ? number_promoted(x->tensor.dtype(), a[2])
-                : y                                  ? number_promoted(y->tensor.dtype(), a[1])
-                : a[1].is_float() || a[2].is_float() ? DType::kF32
-                                                     : DType::kI64;
-  size_t n = 1;
-  for (int64_t d : shape) n *= static_cast<size_t>(d);
-  auto side = [&](TensorObject* t, const Value& v) {
-    return t ? load_floats(in, t->tensor, shape) : std::vector<double>(n, in.to_double(v, "where()'s value"));
-  };
-  std::vector<double> p = side(x, a[1]), q = side(y, a[2]);
-  std::vector<int64_t> test = load_ints(in, c, shape);
-  for (size_t i = 0; i < n; ++i) p[i] = test[i] ? p[i] : q[i];
-  return wrap(store_floats(in, c.device(), dtype, shape, p));
-}
 
 Value cat(Interp& in, NativeArgs& a) {
   std::vector<Value> parts = in.to_vector(a[0]);
@@ -271,9 +250,6 @@ Value stack(Interp& in, NativeArgs& a) {
   return cat(in, args);
 }
 
-Value maximum(Interp& in, NativeArgs& a) { return in.call(in.attribute(a[0], "max"), {a[1]}); }
-Value minimum(Interp& in, NativeArgs& a) { return in.call(in.attribute(a[0], "min"), {a[1]}); }
-
 struct Tolerance {
   double rtol, atol;
 };
@@ -290,14 +266,14 @@ Value isclose(Interp& in, NativeArgs& a) {
   const Tensor &x = tensor_of(in, a[0], "isclose()"), &y = tensor_of(in, a[1], "isclose()");
   auto close =
       close_elements(in, x, y, number_or(in, a[2], 1e-5), number_or(in, a[3], 1e-8), !a[4].missing() && in.truth(a[4]));
-  return wrap(store_ints(in, x.device(), DType::kI1, broadcast_shapes(in, shape_vector(x), shape_vector(y)),
+  return wrap(store_ints(in, x.device(), DType::kI1, in.take(broadcast_shapes(x.shape(), y.shape())),
                          std::vector<int64_t>(close.begin(), close.end())));
 }
 Value equal(Interp& in, NativeArgs& a) {
   const Tensor &x = tensor_of(in, a[0], "equal()"), &y = tensor_of(in, a[1], "equal()");
   if (shape_vector(x) != shape_vector(y)) return Value::boolean(false);
   Value same = tensor_compare(in, ast::CompareOp::kEq, a[0], a[1]);
-  std::vector<int64_t> v = load_ints(in, same.get<TensorObject>()->tensor, shape_vector(x));
+  std::vector<int64_t> v = load_ints(in, same.get<TensorObject>()->tensor(in), shape_vector(x));
   return Value::boolean(std::all_of(v.begin(), v.end(), [](int64_t b) { return b != 0; }));
 }
 
@@ -406,8 +382,6 @@ constexpr NativeDef kTorch[] = {
     {"isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)", isclose, "which elements are close"},
     {"linspace(start, end, steps, *, dtype=None, device=None)", linspace, "evenly spaced floats, both ends included"},
     {"manual_seed(seed)", manual_seed, "starts the random numbers anew"},
-    {"maximum(input, other)", maximum, "the larger, element by element"},
-    {"minimum(input, other)", minimum, "the smaller, element by element"},
     {"no_grad()", no_grad, "accepted; Kiln has no autograd"},
     {"ones(*shape, size=, dtype=None, device=None, requires_grad=False)", ones, "ones"},
     {"ones_like(input, *, dtype=None, device=None)", ones_like, "ones, as another tensor"},
@@ -419,7 +393,6 @@ constexpr NativeDef kTorch[] = {
     {"randperm(n, *, dtype=None, device=None)", randperm, "0 to n-1 in random order"},
     {"stack(tensors, dim=0)", stack, "tensors along a new dimension"},
     {"tensor(data, *, dtype=None, device=None, requires_grad=False)", tensor, "a tensor of numbers or nested lists"},
-    {"where(condition, input, other)", where, "one or the other, element by element"},
     {"zeros(*shape, size=, dtype=None, device=None, requires_grad=False)", zeros, "zeros"},
     {"zeros_like(input, *, dtype=None, device=None)", zeros_like, "zeros, as another tensor"},
 };
@@ -455,7 +428,8 @@ Ref<Opaque> forwarded(std::string_view name) {
         others.keywords.push_back({k.name == "axis" ? "dim" : k.name, std::move(k.value), std::move(k.key)});
     }
     if (self.missing()) in.fail(ErrorKind::kType, "torch.{}() needs a tensor", method);
-    tensor_of(in, self, "torch." + method + "()");
+    if (!self.get<TensorObject>())
+      in.fail(ErrorKind::kType, "torch.{}() needs a tensor, got '{}'", method, in.type_name(self));
     return in.method(Kind::kTensor, method)->call_on(in, &self, others);
   };
   return o;
@@ -498,63 +472,8 @@ void fill_autograd(Interp& in, ModuleObject& m) {
   (void)in;
 }
 
-Value layer_norm(Interp& in, NativeArgs& a) {
-  const Tensor& x = tensor_of(in, a[0], "layer_norm()");
-  Shape normal =
-      shape_of(in, {a[1].get<Tuple>() || a[1].get<List>() ? a[1] : Value(make<Tuple>(std::vector<Value>{a[1]}))});
-  Shape shape = shape_vector(x);
-  if (normal.size() > shape.size() || !std::equal(normal.rbegin(), normal.rend(), shape.rbegin()))
-    in.fail(ErrorKind::kType, "layer_norm() over {} does not fit the shape {}", in.repr(size_value(normal)),
-            in.repr(size_value(shape)));
-  size_t n = 1;
-  for (int64_t d : normal) n *= static_cast<size_t>(d);
-  double eps = a[4].missing() ? 1e-5 : in.to_double(a[4], "eps");
-  std::vector<double> v = load_floats(in, x, shape);
-  auto part = [&](const Value& p, double otherwise) {
-    return p.missing() || p.is_none() ? std::vector<double>(n, otherwise)
-                                      : load_floats(in, tensor_of(in, p, "layer_norm()"), normal);
-  };
-  std::vector<double> weight = part(a[2], 1), bias = part(a[3], 0);
-  for (size_t row = 0; n > 0 && row + n <= v.size(); row += n) {
-    double mean = 0, square = 0;
-    for (size_t i = 0; i < n; ++i) mean += v[row + i];
-    mean /= static_cast<double>(n);
-    for (size_t i = 0; i < n; ++i) square += (v[row + i] - mean) * (v[row + i] - mean);
-    double scale = 1 / std::sqrt(square / static_cast<double>(n) + eps);
-    for (size_t i = 0; i < n; ++i) v[row + i] = (v[row + i] - mean) * scale * weight[i] + bias[i];
-  }
-  return wrap(store_floats(in, x.device(), x.dtype(), shape, v));
-}
-Value rms_norm(Interp& in, NativeArgs& a) {
-  const Tensor& x = tensor_of(in, a[0], "rms_norm()");
-  Shape normal = shape_of(in, {a[1]}), shape = shape_vector(x);
-  if (normal.size() > shape.size() || !std::equal(normal.rbegin(), normal.rend(), shape.rbegin()))
-    in.fail(ErrorKind::kType, "rms_norm() over {} does not fit the shape {}", in.repr(size_value(normal)),
-            in.repr(size_value(shape)));
-  size_t n = 1;
-  for (int64_t d : normal) n *= static_cast<size_t>(d);
-  double eps = a[3].missing() || a[3].is_none()
-                   ? (x.dtype() == DType::kF64 ? 2.220446049250313e-16 : 1.1920928955078125e-07)
-                   : in.to_double(a[3], "eps");
-  std::vector<double> v = load_floats(in, x, shape);
-  std::vector<double> weight = a[2].missing() || a[2].is_none()
-                                   ? std::vector<double>(n, 1)
-                                   : load_floats(in, tensor_of(in, a[2], "rms_norm()"), normal);
-  for (size_t row = 0; n > 0 && row + n <= v.size(); row += n) {
-    double square = 0;
-    for (size_t i = 0; i < n; ++i) square += v[row + i] * v[row + i];
-    double scale = 1 / std::sqrt(square / static_cast<double>(n) + eps);
-    for (size_t i = 0; i < n; ++i) v[row + i] *= scale * weight[i];
-  }
-  return wrap(store_floats(in, x.device(), x.dtype(), shape, v));
-}
-constexpr NativeDef kNorms[] = {
-    {"layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5)", layer_norm,
-     "normalised over the last dimensions"},
-    {"rms_norm(input, normalized_shape, weight=None, eps=None)", rms_norm, "divided by the root of the mean square"},
-};
 void fill_functional(Interp&, ModuleObject& m) {
-  add_functions(m, kNorms);
+  add_functions(m, norm_functions());
   for (std::string_view name : kFunctional) m.members.set(name, forwarded(name));
 }
 void fill_nn(Interp& in, ModuleObject& m) { m.members.set("functional", in.import_module("torch.nn.functional")); }
@@ -612,6 +531,7 @@ void fill_cuda(Interp&, ModuleObject& m) { add_functions(m, kCuda); }
 void fill_torch(Interp& in, ModuleObject& m) {
   install_tensor_methods(in);
   add_functions(m, kTorch);
+  add_functions(m, expression_functions());
   for (std::string_view name : kForwarded) m.members.set(name, forwarded(name));
   for (int i = 0; i < kNumDTypes; ++i) m.members.set(kDTypes[i].torch, Value::dtype(static_cast<DType>(i)));
   for (const DTypeAlias& d : kAliases) m.members.set(d.name, Value::dtype(d.dtype));
@@ -625,6 +545,13 @@ void fill_torch(Interp& in, ModuleObject& m) {
     m.members.set(sub, in.import_module("torch." + std::string(sub)));
 }
 
+/// Names that hide nothing of Python's.
+constexpr std::string_view kPromptTorch[] = {"arange", "empty",   "exp",  "full",  "log",   "maximum",
+                                             "mean",   "minimum", "ones", "rand",  "randn", "rsqrt",
+                                             "sqrt",   "tensor",  "var",  "where", "zeros"};
+constexpr std::string_view kPromptFunctional[] = {"gelu", "layer_norm", "relu", "rms_norm",   "sigmoid",
+                                                  "silu", "softmax",    "tanh", "log_softmax"};
+
 constexpr ModuleDef kModules[] = {
     {"torch", fill_torch},           {"torch.autograd", fill_autograd},
     {"torch.cpu", fill_cuda},        {"torch.cuda", fill_cuda},
@@ -635,5 +562,17 @@ constexpr ModuleDef kModules[] = {
 }  // namespace
 
 std::span<const ModuleDef> torch_modules() { return kModules; }
+
+void add_prompt_names(Interp& in) {
+  auto add = [&](std::string_view module, std::span<const std::string_view> names) {
+    for (std::string_view name : names) in.add_builtin(name, *in.import_module(module)->members.find(name));
+  };
+  add("torch", kPromptTorch);
+  add("torch.nn.functional", kPromptFunctional);
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    in.add_builtin(kiln::name(dtype), Value::dtype(dtype));
+  }
+}
 
 }  // namespace kiln::script

@@ -90,7 +90,7 @@ Value Autotuner::key_of(Interp& in, const CallArgs& args) {
   }
   for (const ParamDesc& p : innermost().kernel.params())
     if (Value* v = named->table.find(p.name))
-      if (auto* t = v->get<TensorObject>()) items.push_back(Value::str(in.str(Value::dtype(t->tensor.dtype()))));
+      if (auto* t = v->get<TensorObject>()) items.push_back(Value::str(in.str(Value::dtype(t->dtype()))));
   return make<Tuple>(std::move(items));
 }
 
@@ -197,7 +197,7 @@ Autotuner::Field Autotuner::field(Interp& in, const Value& grid, const CallArgs&
     std::vector<Tensor> out;
     for (const std::string& name : names) {
       Value* v = named->table.find(name);
-      if (auto* t = v ? v->get<TensorObject>() : nullptr) out.push_back(t->tensor);
+      if (auto* t = v ? v->get<TensorObject>() : nullptr) out.push_back(t->tensor(in));
     }
     return out;
   };
@@ -276,7 +276,7 @@ Ref<ConfigObject> Autotuner::tune(Interp& in, const Value& grid, const CallArgs&
   Device device = in.device();
   Ref<Dict> named = named_args(*inner_, args);
   for (const auto& e : named->table.entries())
-    if (auto* t = e.key.missing() ? nullptr : e.value.get<TensorObject>()) device = t->tensor.device();
+    if (auto* t = e.key.missing() ? nullptr : e.value.get<TensorObject>()) device = t->device();
   if (options_.use_records && !has_bench) {
     options.records = &profiler::TuneRecords::instance();
     options.record_key = profiler::record_key(innermost().kernel, device, record_lines(in, args));

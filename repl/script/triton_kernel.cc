@@ -1,6 +1,7 @@
 #include "repl/script/triton_kernel.h"
 
 #include <algorithm>
+#include <set>
 
 #include "compiler/frontend/frontend.h"
 #include "repl/script/tensor_object.h"
@@ -271,6 +272,89 @@ KernelObject::KernelObject(Kernel k, Ref<Function> f, std::shared_ptr<const fron
   }
 }
 
+namespace {
+
+/// What the text of a jit function needs around it: the jit functions and constants that it names, callees first.
+class SourceCollector {
+ public:
+  explicit SourceCollector(Interp& in) : in_(in) {}
+
+  void add(const frontend::JitFunction& f) {
+    if (!seen_.insert(f.def).second) return;
+    std::string text(f.def->full_range.str());
+    for (size_t at = 0; at < text.size();) {
+      size_t end = at;
+      while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
+      if (end > at && !(at > 0 && text[at - 1] == '.')) add_name(f, text.substr(at, end - at));
+      at = std::max(end, at + 1);
+    }
+    text_ += without_indent(text) + "\n\n";
+  }
+  std::string take() { return constants_ + (constants_.empty() ? "" : "\n") + std::move(text_); }
+
+ private:
+  void add_name(const frontend::JitFunction& f, const std::string& name) {
+    if (name == f.def->name) return;
+    auto global = f.lookup(name);
+    if (!global) return;
+    if (auto* callee = std::get_if<std::shared_ptr<const frontend::JitFunction>>(&*global)) {
+      if ((*callee)->def->name != name)
+        in_.fail(ErrorKind::kUnsupported, "the jit function {} calls {} by another name, {}: call it by its own",
+                 f.def->name, (*callee)->def->name, name);
+      add(**callee);
+    } else if (auto* constant = std::get_if<ast::Constant>(&*global)) {
+      if (names_.insert(name).second)
+        constants_ += fmt::format("{} = tl.constexpr({})\n", name, in_.repr(Value::of(*constant)));
+    }
+  }
+  static std::string without_indent(const std::string& text) {
+    size_t line = text.rfind('\n') == std::string::npos ? 0 : text.find("def ");
+    const size_t start = line == 0 || line == std::string::npos ? 0 : text.rfind('\n', line) + 1;
+    const size_t indent = line == std::string::npos ? 0 : line - start;
+    std::string out;
+    for (size_t at = 0; at < text.size();) {
+      size_t end = std::min(text.find('\n', at), text.size());
+      std::string_view one(text.data() + at, end - at);
+      size_t blanks = std::min(one.find_first_not_of(' '), one.size());
+      out += std::string(one.substr(std::min(blanks, indent))) + "\n";
+      at = end + 1;
+    }
+    return out;
+  }
+
+  Interp& in_;
+  std::set<const ast::FunctionDef*> seen_;
+  std::set<std::string> names_;
+  std::string constants_, text_;
+};
+
+}  // namespace
+
+Value KernelObject::call(Interp& in, CallArgs& args) {
+  const bool tensors =
+      std::any_of(args.args.begin(), args.args.end(), [](const Value& v) { return v.get<TensorObject>() != nullptr; });
+  if (!tensors) return Launchable::call(in, args);
+  if (!args.keywords.empty() || args.args.size() != kernel.params().size())
+    in.fail(ErrorKind::kType, "called on tensors, {} takes its {} arguments by position, got {}", kernel.name(),
+            kernel.params().size(), args.args.size() + args.keywords.size());
+  auto f = std::make_shared<ExprFunction>();
+  f->name = kernel.name();
+  SourceCollector source(in);
+  source.add(*kernel_function);
+  f->text = source.take();
+  ExprAttributes attributes;
+  attributes.function = std::move(f);
+  std::vector<Value> operands(args.args.begin(), args.args.end());
+  // What the function means is only known by running it: the host does not compute it, however small.
+  const bool lazy = std::exchange(in.always_lazy, true);
+  struct Restore {
+    bool& flag;
+    bool value;
+    ~Restore() { flag = value; }
+  } restore{in.always_lazy, lazy};
+  return compute(in, ExprOp::kCall, operands, std::move(attributes));
+}
+
 std::string KernelObject::signature() const {
   std::string out = kernel.name() + "(";
   for (const ParamDesc& p : kernel.params())
@@ -344,7 +428,7 @@ void KernelObject::convert(Interp& in, const Bound& bound, std::vector<std::opti
     const Value* v = bound.values[i];
     if (auto* c = v->get<ConstexprObject>()) v = &c->value;
     if (auto* t = v->get<TensorObject>())
-      arg.emplace(&std::as_const(t->tensor));
+      arg.emplace(&t->changing(in));  // a kernel may write to it
     else if (v->is_small_int())
       arg.emplace(v->integer());
     else if (auto* w = v->get<WideInt>(); w && w->value > 0 && w->value <= ast::Int{UINT64_MAX})
@@ -364,9 +448,10 @@ void KernelObject::convert(Interp& in, const Bound& bound, std::vector<std::opti
       arg.emplace(s->text);
     else if (auto* k = innermost_kernel(*v))
       arg.emplace(k->kernel);
-    else if (auto* d = v->get<TensorDescriptorObject>())
+    else if (auto* d = v->get<TensorDescriptorObject>()) {
+      if (!in.pending()->empty()) in.pending()->run_readers(in, d->descriptor->tensor.storage().get());
       arg.emplace(d->descriptor);
-    else
+    } else
       in.fail(with_note(
           error(ErrorKind::kType, "the argument '{}' of the kernel {} cannot be of type '{}'", kernel.params()[i].name,
                 kernel.name(), in.type_name(*v)),

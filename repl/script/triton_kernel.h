@@ -42,6 +42,8 @@ class KernelObject : public Launchable {
   Value warmup(Interp& in, const Value& grid, CallArgs& args) override;
   profiler::TuneCandidate resolve(Interp& in, const Value& grid, CallArgs& args) override;
   KernelObject& innermost() override { return *this; }
+  /// f(x, y): an expression that calls it on the elements of tensors.
+  Value call(Interp& in, CallArgs& args) override;
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
   void attribute_names(std::vector<std::string>& out) const override;
   std::string repr(Interp&) override { return fmt::format("<kernel {}>", signature()); }

@@ -71,7 +71,8 @@ Value empty_cache(Interp& in, NativeArgs&) {
   return wrap(in.take(Tensor::empty(in.device(), DType::kI8, bytes)));
 }
 Value clear_cache(Interp& in, NativeArgs& a) {
-  in.check(tensor_of(in, a[0], "clear_cache()").fill(0));
+  tensor_of(in, a[0], "clear_cache()");
+  in.check(a[0].get<TensorObject>()->changing(in).fill(0));
   return Value::none();
 }
 Value device_interface(Interp& in, NativeArgs&) { return in.import_module("torch.cuda"); }

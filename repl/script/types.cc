@@ -3,6 +3,7 @@
 
 #include "repl/script/builtins.h"
 #include "repl/script/interp.h"
+#include "repl/script/pending.h"
 
 namespace kiln::script {
 
@@ -48,6 +49,7 @@ constexpr ExceptionRow kExceptions[] = {
 
 Interp::Interp() {
   self_ = std::make_shared<Interp*>(this);
+  pending_ = std::make_shared<PendingTensors>();
   methods_.resize(kNumKinds);
   make_types();
   for (const ExceptionRow& r : kExceptions) add_builtin(r.name, add_exception(std::string(r.name), r.base, r.kind));
@@ -56,6 +58,7 @@ Interp::Interp() {
   add_builtin("torch", import_module("torch"));
   add_builtin("triton", import_module("triton"));
   add_builtin("tl", import_module("triton.language"));
+  add_prompt_names(*this);
 }
 
 Interp::~Interp() {

@@ -43,14 +43,11 @@ print("ok")
             "ok\n");
 }
 
-TEST(ScriptMatmul, WithoutALibraryTheErrorSaysWhatWorks) {
+TEST(ScriptMatmul, WithoutALibraryTheErrorSaysSo) {
   setenv("KILN_OPENBLAS_LIBRARY", "/no/such/libopenblas.so", 1);
-  std::string out = run_script("import torch\ntorch.ones(2, 2) @ torch.ones(2, 2)\n");
+  std::string out = run_script("import torch\nmatmul(torch.ones(2, 2), torch.ones(2, 2), impl=\"openblas\")\n");
   unsetenv("KILN_OPENBLAS_LIBRARY");
   EXPECT_EQ(out.find("script.py:2:1: error: no OpenBLAS: tried /no/such/libopenblas.so\n"), 0u) << out;
-  EXPECT_NE(out.find("help: matmul(a, b, impl=\"reference\") multiplies any dtype, in float64 on the host"),
-            std::string::npos)
-      << out;
 }
 
 }  // namespace
