@@ -1,15 +1,25 @@
 // The prompt's % commands: one table feeds dispatch, %help and completion.
 #pragma once
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "kiln/expr.h"
 #include "kiln/result.h"
 #include "profiler/report/table.h"
 #include "repl/script/session.h"
 
 namespace kiln::repl {
+
+/// A kernel of an expression's plan as the user edited it: another row of its comparison.
+struct ExpressionEdit {
+  ExprVariant variant = ExprVariant::kFused;
+  size_t group = 0;
+  ExprGroup as;
+  std::string name;
+};
 
 /// What magics see and may change.
 struct MagicContext {
@@ -18,6 +28,7 @@ struct MagicContext {
   report::Format format = report::Format::kText;
   bool color = false;
   std::string target;  // set by %target: what kernels are compiled for when they are shown; empty: the device's
+  std::map<std::string, std::vector<ExpressionEdit>> edits = {};  // by the expression's text
 
   void print(const report::Table& table) const { output(report::format(table, format, {color})); }
 };
@@ -39,7 +50,11 @@ Status run_magic(MagicContext& context, std::string_view line);
 Status magic_time(MagicContext&, std::string_view);  // magics_measure.cc
 Status magic_bench(MagicContext&, std::string_view);
 Status magic_tune(MagicContext&, std::string_view);  // magics_tune.cc
-Status magic_ast(MagicContext&, std::string_view);   // magics_kernel.cc
+Status magic_source(MagicContext&, std::string_view);  // magics_fusion.cc
+Status magic_plan(MagicContext&, std::string_view);
+Status magic_why(MagicContext&, std::string_view);
+Status magic_edit(MagicContext&, std::string_view);
+Status magic_ast(MagicContext&, std::string_view);  // magics_kernel.cc
 Status magic_ir(MagicContext&, std::string_view);
 Status magic_layout(MagicContext&, std::string_view);
 Status magic_llvm(MagicContext&, std::string_view);

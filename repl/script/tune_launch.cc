@@ -82,7 +82,7 @@ class LaunchTuner {
     out_.kernel = base_->innermost().kernel.name();
     out_.device = in_.device();
     auto look = [&](const Value& v) {
-      if (auto* t = v.get<TensorObject>()) out_.device = t->tensor.device();
+      if (auto* t = v.get<TensorObject>()) out_.device = t->device();
     };
     for (const Value& v : args_.args) look(v);
     for (const KeywordArg& k : args_.keywords) look(k.value);

@@ -1,0 +1,93 @@
+// %source, %plan, %why and %edit at a made-up prompt.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "repl/shell.h"
+#include "support/files.h"
+
+namespace kiln::repl {
+namespace {
+
+struct Said {
+  std::string out, err;
+  int code = -1;
+};
+
+Said run(const std::string& text) {
+  Options options;
+  options.device = "cpu";
+  Said said;
+  Shell shell(options, [&](std::string_view s) { said.out += s; });
+  testing::internal::CaptureStderr();
+  said.code = shell.run_program(text, "script.py");
+  said.err = testing::internal::GetCapturedStderr();
+  return said;
+}
+
+TEST(MagicsFusion, SourceIsAWholeFileWithTheNamesOfTheVariables) {
+  Said s = run("rows = randn(100, 100)\n%source exp(rows) * 2\n");
+  EXPECT_EQ(s.code, 0) << s.err;
+  for (const char* part : {"import triton", "@triton.jit", "tl.exp(", "rows"})
+    EXPECT_NE(s.out.find(part), std::string::npos) << part << " in\n" << s.out;
+  // Small tensors make expressions too when it is asked for one.
+  EXPECT_EQ(run("x = randn(4)\n%source exp(x)\n").code, 0);
+  EXPECT_NE(run("x = randn(99, 99)\nz = exp(x)\ny = z.T\nz.run()\n%source y\n").out.find("a view"), std::string::npos);
+}
+
+TEST(MagicsFusion, PlanAndWhyNameTheKernels) {
+  const std::string setup = "x = randn(300, 300)\n";
+  Said one = run(setup + "%why exp(x) + 1\n");
+  EXPECT_EQ(one.out, "all of it is one kernel\n") << one.err;
+  Said two = run(setup + "%plan exp(x) + 1 --variant unfused\n");
+  EXPECT_EQ(two.code, 0) << two.err;
+  EXPECT_NE(two.out.find("exp"), std::string::npos);
+  Said apart = run(setup + "%why exp(x).sum(1) @ x\n");
+  EXPECT_EQ(apart.code, 0) << apart.err;
+  EXPECT_NE(apart.out.find("because"), std::string::npos) << apart.out;
+  const std::string file = testing::TempDir() + "plan.svg";
+  Said svg = run(setup + "%plan exp(x) + 1 --svg " + file + "\n");
+  EXPECT_EQ(svg.code, 0) << svg.err;
+  EXPECT_NE(read_file(file)->find("<svg"), std::string::npos);
+}
+
+TEST(MagicsFusion, ErrorsSayWhatWouldWork) {
+  EXPECT_NE(run("%plan 3\n").err.find("takes a tensor expression"), std::string::npos);
+  EXPECT_NE(run("x = randn(9)\n%plan x\n").err.find("'x' is computed already"), std::string::npos);
+  EXPECT_NE(run("x = randn(9)\n%plan x + 1 --variant best\n").err.find("there is no variant 'best'"),
+            std::string::npos);
+  EXPECT_NE(run("x = randn(9)\n%source x + randn(4)\n").err.find("do not broadcast"), std::string::npos);
+  EXPECT_NE(run("x = randn(9)\n%source x + 1 --variant openblas\n").err.find("product"), std::string::npos);
+}
+
+TEST(MagicsFusion, TheNameOfALazyTensorStandsForItsExpression) {
+  Said s =
+      run("x = randn(100, 100)\ny = tanh(x) + 1\n%source y\nprint(y.is_lazy())\n%source y * 2\nprint(y.is_lazy())\n");
+  EXPECT_EQ(s.code, 0) << s.err;
+  EXPECT_NE(s.out.find("tanh("), std::string::npos) << s.out;
+  EXPECT_NE(s.out.find("True\n"), std::string::npos);
+  EXPECT_NE(s.out.find("False\n"), std::string::npos) << "an input of an expression is computed";
+}
+
+TEST(MagicsFusion, AnEditedSourceIsCompiledAndItsKernelIsAVariable) {
+  unsetenv("VISUAL");
+  unsetenv("EDITOR");
+  const std::string setup = "x = randn(100, 100)\n";
+  Said none = run(setup + "%edit exp(x) * 2\n");
+  EXPECT_NE(none.err.find("no editor is set"), std::string::npos) << none.err;
+  setenv("EDITOR", "false", 1);
+  EXPECT_NE(run(setup + "%edit exp(x) * 2\n").err.find("the editor 'false' failed"), std::string::npos);
+  setenv("EDITOR", "sed -i s/num_warps=[0-9]*/num_warps=3/", 1);
+  EXPECT_NE(run(setup + "%edit exp(x) * 2\n").err.find("num_warps must be a power of two"), std::string::npos);
+  setenv("EDITOR", "sed -i s/^def.*$/def\\ wrong:/", 1);
+  EXPECT_NE(run(setup + "%edit exp(x) * 2\n").err.find("error"), std::string::npos);
+  setenv("EDITOR", "sed -i s/tl.exp/tl.sin/", 1);
+  Said edited = run(setup + "%edit exp(x) * 2\n");
+  EXPECT_EQ(edited.code, 0) << edited.err;
+  EXPECT_NE(edited.out.find("'edited 1'"), std::string::npos) << edited.out;
+  unsetenv("EDITOR");
+}
+
+}  // namespace
+}  // namespace kiln::repl
