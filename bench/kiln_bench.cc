@@ -1,5 +1,6 @@
 // kiln_bench [GROUP…] [--json FILE] [--device NAME] [--timeout S] [--list]
-//            of the group gemm: [--shapes MxNxK,…] [--dtypes T,…] [--contenders C,…] [--seconds S] [--no-sustained] [--tune]
+//            of the group gemm: [--shapes MxNxK,…] [--dtypes T,…] [--contenders C,…] [--seconds S] [--no-sustained]
+//            [--tune]
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -49,7 +49,7 @@ Status run_magic(MagicContext& context, std::string_view line);
 // -------------------------------------------------------------------------------------------------
 Status magic_time(MagicContext&, std::string_view);  // magics_measure.cc
 Status magic_bench(MagicContext&, std::string_view);
-Status magic_tune(MagicContext&, std::string_view);  // magics_tune.cc
+Status magic_tune(MagicContext&, std::string_view);    // magics_tune.cc
 Status magic_source(MagicContext&, std::string_view);  // magics_fusion.cc
 Status magic_plan(MagicContext&, std::string_view);
 Status magic_why(MagicContext&, std::string_view);
