@@ -292,7 +292,9 @@ DType operand_dtype(ExprOp op, Operands inputs) {
   return inputs[0]->dtype;
 }
 
-Result<Node> infer(ExprOp op, Operands in, std::span<const int> positions, ExprAttributes attributes) {
+namespace {
+
+Result<Node> infer_any(ExprOp op, Operands in, std::span<const int> positions, ExprAttributes attributes) {
   const ExprOpInfo& row_of = info(op);
   if (row_of.arity != ExprOpInfo::kAnyNumber && static_cast<size_t>(row_of.arity) != in.size())
     return error(ErrorKind::kType, "{} takes {} operands, got {}", name(op), row_of.arity, in.size());
@@ -324,6 +326,18 @@ Result<Node> infer(ExprOp op, Operands in, std::span<const int> positions, ExprA
     }
   }
   KILN_UNREACHABLE("{} is a leaf", name(op));
+}
+
+}  // namespace
+
+Result<Node> infer(ExprOp op, Operands in, std::span<const int> positions, ExprAttributes attributes) {
+  KILN_TRY(Node out, infer_any(op, in, positions, std::move(attributes)));
+  double elements = 1;
+  for (int64_t d : out.shape) elements *= static_cast<double>(d);
+  if (elements > 0x1p60)
+    return error(ErrorKind::kMemory, "{}: a result of {} would have {:.3g} elements", name(op), to_string(out.shape),
+                 elements);
+  return out;
 }
 
 Result<int> append(Graph& graph, ExprOp op, std::span<const int> inputs, ExprAttributes attributes) {

@@ -10,7 +10,8 @@ namespace kiln::fusion {
 /// The node of `op` on operands `inputs`, whose dtypes and shapes are known; `positions` become Node::inputs. Tensors
 /// with dimensions decide the dtype among themselves, then 0-d tensors, then Python numbers, unless a later one is of a
 /// higher kind (bool < int < float). kType names the shapes that do not fit, kValue an axis or number outside of its
-/// range, kUnsupported what no kernel is written for; the message has no place of its own.
+/// range, kUnsupported what no kernel is written for, kMemory a result
+/// whose elements 64 bits cannot count; the message has no place of its own.
 Result<Node> infer(ExprOp op, std::span<const Node* const> inputs, std::span<const int> positions,
                    ExprAttributes attributes = {});
 

@@ -277,10 +277,11 @@ class ProductWriter {
     group_.num_stages = t.stages;
     for (const MatmulTile& other : tiles)
       if (!(other == t))
-        group_.configurations.push_back({{{block_m, other.m}, {block_n, other.n}, {stay, programs(other)}},
-                                         {programs(other), 1, 1},
-                                         other.warps,
-                                         other.stages});
+        group_.configurations.push_back(
+            {{{block_m, other.m}, {block_n, other.n}, {block_k, other.k}, {stay, programs(other)}},
+             {programs(other), 1, 1},
+             other.warps,
+             other.stages});
   }
 
   /// Whether some tile of the list leaves part of a block outside.
@@ -378,9 +379,23 @@ class ProductWriter {
     e_.set(product_, accumulated(acc));
     for (int s : stores_) e_.store(s);
     group_.grid = {batch_ * cdiv(m_, bm) * cdiv(n_, bn), 1, 1};
-    group_.num_warps = bm * bn >= 128 * 128 ? 8 : 4;
-    const int64_t stage = (bm + bn) * bk * bytes;
-    group_.num_stages = static_cast<int>(std::clamp<int64_t>((r_.machine.shared_bytes - 4096) / stage, 2, 4));
+    auto stages = [&](int64_t tile_m_size, int64_t tile_n_size) {
+      const int64_t stage = (tile_m_size + tile_n_size) * bk * bytes;
+      return static_cast<int>(std::clamp<int64_t>((r_.machine.shared_bytes - 4096) / stage, 2, 4));
+    };
+    auto warps = [](int64_t elements) { return elements >= 128 * 128 ? 8 : 4; };
+    group_.num_stages = stages(bm, bn);
+    group_.num_warps = warps(bm * bn);
+    for (auto [other_m, other_n] : {std::pair<int64_t, int64_t>{128, 128}, {128, 64}, {64, 128}, {64, 64}, {32, 64}}) {
+      const bool masks_fit = (m_ % bm || m_ % other_m == 0) && (n_ % bn || n_ % other_n == 0);
+      if (std::pair(other_m, other_n) == std::pair(bm, bn) || other_m > 2 * bm || other_n > 2 * bn || !masks_fit ||
+          other_m * other_n > most * most)
+        continue;
+      group_.configurations.push_back({{{block_m, other_m}, {block_n, other_n}},
+                                       {batch_ * cdiv(m_, other_m) * cdiv(n_, other_n), 1, 1},
+                                       warps(other_m * other_n),
+                                       stages(other_m, other_n)});
+    }
   }
 
   const WriteRequest& r_;

@@ -86,6 +86,8 @@ TEST(Infer, ErrorsNameBothShapes) {
   a.axes = {};
   EXPECT_NE(message(made(ExprOp::kLayerNorm, {x, tensor(DType::kF32, {4})}, a)).find("must have [5]"),
             std::string::npos);
+  a.shape = {int64_t{1} << 40, int64_t{1} << 30, 4, 5};
+  EXPECT_NE(message(made(ExprOp::kExpand, {x}, a)).find("elements"), std::string::npos);
   a.shape = {3, 7};
   EXPECT_NE(message(made(ExprOp::kReshape, {x}, a)).find("20 elements"), std::string::npos);
 }

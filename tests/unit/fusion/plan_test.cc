@@ -185,19 +185,25 @@ TEST_F(PlanTest, ConfigurationsComputeTheSame) {
   p.graph.outputs = {op(ExprOp::kRelu, {op(ExprOp::kAdd, {x, b})}), op(ExprOp::kTanh, {y}),
                      axis(ExprOp::kSoftmax, x, {1}), axis(ExprOp::kSoftmax, long_rows, {1}),
                      axis(ExprOp::kSum, x, {0})};
-  auto made = plan(p.graph, {Variant::kFused, host_machine()});
-  ASSERT_TRUE(made.ok()) << render(made.error());
+  const int a = tensor(DType::kBF16, {200, 64}, "a"), w = tensor(DType::kBF16, {64, 264}, "w");
+  p.graph.outputs.push_back(op(ExprOp::kSilu, {op(ExprOp::kMatMul, {a, w})}));
+  p.graph.outputs.push_back(
+      op(ExprOp::kMatMul, {tensor(DType::kF32, {130, 20}, "c"), tensor(DType::kF32, {20, 70}, "d")}));
   int tried = 0;
-  for (size_t g = 0; g < made->groups.size(); ++g)
-    for (const Configuration& c : made->groups[g].configurations) {
-      const Plan other = configured(*made, g, c);
-      SCOPED_TRACE(other.groups[g].source + plan_text(other));
-      auto ran = run(other, p, device);
-      ASSERT_TRUE(ran.ok()) << render(ran.error());
-      expect_close(p, *ran, "configured");
-      ++tried;
-    }
-  EXPECT_GT(tried, 5);
+  for (const Machine& machine : {host_machine(), hopper_machine()}) {
+    auto made = plan(p.graph, {Variant::kFused, machine});
+    ASSERT_TRUE(made.ok()) << render(made.error());
+    for (size_t g = 0; g < made->groups.size(); ++g)
+      for (const Configuration& c : made->groups[g].configurations) {
+        const Plan other = configured(*made, g, c);
+        SCOPED_TRACE(other.groups[g].source + plan_text(other));
+        auto ran = run(other, p, device);
+        ASSERT_TRUE(ran.ok()) << render(ran.error());
+        expect_close(p, *ran, "configured");
+        ++tried;
+      }
+  }
+  EXPECT_GT(tried, 15);
 }
 
 TEST_F(PlanTest, LongChainsAreCutIntoKernels) {
