@@ -197,15 +197,26 @@ std::string Emitter::address(const Access& a, const std::string& pointer, unsign
   // A dimension of one element still needs its place in the tile.
   if (*level & ~own & kAlongRows) out += " + 0 * " + row_index + "[:, None]";
   if (*level & ~own & kAlongColumns) out += " + 0 * " + column_index + "[None, :]";
-  for (size_t d = 0; d < a.strides.size(); ++d) {
-    const int64_t stride = a.strides[d];
-    if (stride == 0 || (d < index.size() && index[d].text.empty())) continue;  // empty: part of the next one's index
-    const bool part = d == index.size();
-    std::string term = part ? *split : index[d].text;
-    if (!part && two_ranges && *level == kWhole && index[d].level != kUniform)
-      term += index[d].level == kAlongRows ? "[:, None]" : "[None, :]";
+  auto add = [&](std::string term, int64_t stride, unsigned of) {
+    if (two_ranges && *level == kWhole && of != kUniform) term += of == kAlongRows ? "[:, None]" : "[None, :]";
     if (stride != 1) term += " * " + (stride < 10 ? std::to_string(stride) : size(stride, "stride"));
     out += " + " + term;
+  };
+  std::vector<bool> done(index.size());
+  for (const Walk& w : walks) {
+    bool runs_on = a.strides[at(w.dims.back().first)] != 0;
+    for (size_t i = 0; i + 1 < w.dims.size(); ++i)
+      runs_on = runs_on && a.strides[at(w.dims[i].first)] == a.strides[at(w.dims[i + 1].first)] * w.dims[i + 1].second;
+    if (!runs_on) continue;
+    add(w.index, a.strides[at(w.dims.back().first)], w.level);
+    for (const auto& [d, elements] : w.dims) done[at(d)] = true;
+  }
+  for (size_t d = 0; d < a.strides.size(); ++d) {
+    if (a.strides[d] == 0) continue;
+    if (d == index.size())
+      add(*split, a.strides[d], kUniform);
+    else if (!done[d] && !index[d].text.empty())  // empty: part of the next one's index
+      add(index[d].text, a.strides[d], index[d].level);
   }
   return out;
 }

@@ -42,6 +42,13 @@ struct Access {
   bool operator==(const Access&) const = default;
 };
 
+/// An index that was taken apart, and what of it each dimension is: where memory runs on, the index itself will do.
+struct Walk {
+  std::string index;
+  unsigned level = kUniform;
+  std::vector<std::pair<int, int64_t>> dims;  // of the cluster, with how many elements each stands for; outermost first
+};
+
 /// Names that a source already uses.
 class Names {
  public:
@@ -59,7 +66,8 @@ class Emitter {
   Emitter(const Dag& dag, const Grouping& grouping, const Cluster& cluster, const std::vector<int>& value_of);
 
   // --- set before the first line
-  std::vector<Index> index;             // per dimension of the cluster
+  std::vector<Index> index;  // per dimension of the cluster
+  std::vector<Walk> walks;
   std::string row_mask, column_mask;    // names; empty where nothing lies outside
   std::string column_test;              // "cols < n_cols", to make a mask where a value does not vary along columns
   bool two_ranges = false;              // rows and columns are both tiles

@@ -27,6 +27,7 @@ struct Run {
 constexpr int64_t kInt32 = int64_t{1} << 31;
 constexpr int64_t kMostColumns = 32768;  // of a row that a program holds at once
 constexpr int64_t kShortRun = 32;        // inner dimensions shorter than this do not fill a tile's columns
+constexpr int64_t kShortRunOfACpu = 8;
 
 class LoopWriter {
  public:
@@ -121,6 +122,11 @@ class LoopWriter {
   std::vector<std::string> decompose(const std::vector<Run>& runs, const std::string& var, unsigned level) {
     std::vector<std::string> lines;
     int64_t inner = 1;
+    if (runs.size() > 1) {
+      Walk w{var, level, {}};
+      for (const Run& r : runs) w.dims.emplace_back(r.dims.back(), r.size);
+      e_.walks.push_back(std::move(w));
+    }
     for (size_t i = runs.size(); i-- > 0;) {
       std::string text = var;
       if (runs.size() > 1) {
@@ -170,7 +176,7 @@ class LoopWriter {
 
   void elements() {
     const int64_t n = size_of_runs(kept_);
-    if (kept_.size() > 1 && (kept_.back().size >= kShortRun || crossing() >= 0))
+    if (kept_.size() > 1 && (kept_.back().size >= (r_.machine.gpu() ? kShortRun : kShortRunOfACpu) || crossing() >= 0))
       tiles();
     else
       flat(n);
@@ -215,21 +221,23 @@ class LoopWriter {
     }
     const std::vector<Run> outer(kept_.begin(), kept_.end() - 1), inner(kept_.end() - 1, kept_.end());
     const int64_t n_rows = size_of_runs(outer), n_cols = inner[0].size;
+    const bool gpu = r_.machine.gpu();
     auto [elements, warps] = element_tile();
-    int64_t block = 0;
+    int64_t block = 1;
     if (cross >= 0) {
-      block = std::min<int64_t>(power_of_two(n_cols), r_.machine.gpu() ? 64 : 32);
-      elements = std::min(r_.machine.gpu() ? block * 64 : block * 32, block * power_of_two(outer.back().size));
+      block = std::min<int64_t>(power_of_two(n_cols), gpu ? 64 : 32);
+      elements = std::min(gpu ? block * 64 : block * 32, block * power_of_two(outer.back().size));
       warps = 4;
     } else {
       // The widest columns that waste the least beyond the end of a row.
       double least = 1e30;
-      for (int64_t b = 512; b >= 32; b /= 2) {
+      for (int64_t b = gpu ? 512 : 2048; b >= 8; b /= 2) {
         if (b > power_of_two(n_cols)) continue;
         const double waste =
             static_cast<double>(cdiv(n_cols, b) * b) / static_cast<double>(std::max<int64_t>(1, n_cols));
         if (waste < least * 0.94) least = waste, block = b;
       }
+      if (!gpu) elements = block;  // measured on a CPU: loops over one row at a time beat tiles of several
     }
     const int64_t rows = std::min(std::max<int64_t>(1, elements / block), power_of_two(n_rows));
     const int64_t tiles_n = cdiv(n_cols, block), programs = cdiv(n_rows, rows) * tiles_n;
@@ -315,9 +323,9 @@ class LoopWriter {
       t.warps = 8;
       return t;
     }
-    // 32 elements per thread keep enough loads in flight for one row; short rows share a program.
-    const int64_t least = gpu ? 1024 : 4096;
-    t.rows = std::clamp<int64_t>(least / t.block, 1, power_of_two(n_rows));
+    // 32 elements per thread keep enough loads in flight for one row; short rows share a program, but on a CPU, where
+    // loops over one row at a time are faster.
+    if (gpu) t.rows = std::clamp<int64_t>(1024 / t.block, 1, power_of_two(n_rows));
     t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 1024, 1, 32));
     return t;
   }

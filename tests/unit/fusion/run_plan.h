@@ -35,5 +35,8 @@ std::vector<std::optional<Arg>> arguments(const Group& group, const std::vector<
 /// Fails the test where an output is further from the evaluation than its bound, and gives the share of elements whose
 /// bound is tight.
 double expect_close(const Problem& problem, const std::vector<Tensor>& outputs, const std::string& what);
+/// The same, with the evaluation.
+double expect_close(const Problem& problem, const std::vector<Elements>& want, const std::vector<Tensor>& outputs,
+                    const std::string& what);
 
 }  // namespace kiln::fusion::testing
