@@ -257,9 +257,7 @@ Verdict Grouper::merged(int a, int b) const {
   if (x.form == Form::kProduct) {
     if (options_.variant == Variant::kLibrary || options_.variant == Variant::kLibraryEpilogue)
       return Reason{"the library's product ends with its own result", "run the fused variant"};
-    if (y.reduces())
-      return Reason{"a reduction needs whole rows of the product, and a program has one tile of it",
-                    "reduce over the product's inner dimension first, if the maths allows"};
+    if (y.reduces()) return Reason{"a reduction needs whole rows of the product, and a program has one tile of it", ""};
   }
   std::vector<Edge> edges;
   for (int m : x.members)

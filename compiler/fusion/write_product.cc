@@ -326,8 +326,12 @@ class ProductWriter {
                       columns = fresh("columns"), depth = fresh("depth");
     e_.use_helpers("tile_of(");
     e_.line(fmt::format("{}, {} = tile_of({}, {}, {}, {})", tile_m, tile_n, tile, tiles_m, tiles_n, group_m));
-    e_.line(fmt::format("{} = ({} * {} + tl.arange(0, {})){}", rows, tile_m, block_m, block_m, to));
-    e_.line(fmt::format("{} = ({} * {} + tl.arange(0, {})){}", columns, tile_n, block_n, block_n, to));
+    auto range = [&](const std::string& name, const std::string& tile_index, const std::string& block) {
+      const std::string text = fmt::format("{} * {} + tl.arange(0, {})", tile_index, block, block);
+      e_.line(name + " = " + (to.empty() ? text : "(" + text + ")" + to));
+    };
+    range(rows, tile_m, block_m);
+    range(columns, tile_n, block_n);
     e_.line(fmt::format("{} = tl.arange(0, {}){}", depth, block_k, to));
     if (m_ % bm) e_.row_mask = fresh("in_rows"), e_.line(fmt::format("{} = {} < {}", e_.row_mask, rows, m));
     if (n_ % bn) e_.column_mask = fresh("in_columns"), e_.line(fmt::format("{} = {} < {}", e_.column_mask, columns, n));
