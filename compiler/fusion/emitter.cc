@@ -289,6 +289,10 @@ Text Emitter::load(const Access& a) {
       if (is_float(n.dtype)) t.outside = fill;
     }
   }
+  const bool own_of_rows =
+      std::any_of(a.strides.begin(), a.strides.begin() + cluster_.kept, [](int64_t s) { return s != 0; });
+  if (!eviction.empty() && t.level & kAlongColumns && own_of_rows)
+    text += fmt::format(", eviction_policy=\"{}\"", eviction);
   text += ")";
   t.type = register_type(n.dtype);
   if (t.type != n.dtype) text += ".to(" + type_name(t.type) + ")";

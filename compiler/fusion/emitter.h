@@ -70,6 +70,7 @@ class Emitter {
   std::vector<Walk> walks;
   std::string row_mask, column_mask;    // names; empty where nothing lies outside
   std::string column_test;              // "cols < n_cols", to make a mask where a value does not vary along columns
+  std::string eviction;                 // policy of loads of a row's own columns; empty: none
   bool two_ranges = false;              // rows and columns are both tiles
   std::string tile_shape;               // "[BLOCK]" or "[ROWS, BLOCK]"
   std::string row_index, column_index;  // of products: the ranges, also where a dimension has one element

@@ -316,11 +316,17 @@ class LoopWriter {
     int64_t along_columns = 0;
     for (const Access& a : loads_)
       along_columns += std::any_of(a.strides.begin() + c_.kept, a.strides.end(), [](int64_t s) { return s != 0; });
-    const bool crowded = gpu && t.block >= kMostColumns && along_columns * t.block > 64 * 1024;
+    // A row that fills the registers leaves its SM idle between its loads and its stores; read again from the L2 cache
+    // it takes less time, unless its exponentials have to be taken again.
+    const bool exponentials =
+        std::any_of(c_.members.begin(), c_.members.end(), [&](int m) { return exponentials_of(m) >= 0; });
+    const bool crowded =
+        gpu && t.block >= kMostColumns && (!exponentials || along_columns * t.block > 2 * kMostColumns);
     if (c_.splits > 1 || t.block > kMostColumns || crowded) {
       t.block = std::min<int64_t>(t.block, kSplitUnit);
       t.loop = true;
-      t.warps = 8;
+      const bool again = std::any_of(stores_.begin(), stores_.end(), [&](int m) { return e_.stored_along_columns(m); });
+      t.warps = gpu && again && !exponentials ? 16 : 8;
       return t;
     }
     // 32 elements per thread keep enough loads in flight for one row; short rows share a program, but on a CPU, where
@@ -427,6 +433,11 @@ class LoopWriter {
     std::set<int> found;
     for (int m : c_.members)
       if (const int sum = exponentials_of(m); sum >= 0) online[m] = sum, found.insert(sum);
+    std::vector<int> inner, outer;
+    for (int m : stores_) (e_.stored_along_columns(m) ? inner : outer).push_back(m);
+    // What the last loop reads again should still be in the L2 cache.
+    const bool again = r_.machine.gpu() && part.empty() && !inner.empty();
+    if (again) e_.eviction = "evict_last";
     for (int d = 1; d <= deepest; ++d) {
       std::vector<int> here;
       for (int m : c_.members)
@@ -455,13 +466,13 @@ class LoopWriter {
         e_.set(online[m], e_.named(total(online[m], rescaled), dag_.nodes[at(online[m])].name));
       }
     }
-    std::vector<int> inner, outer;
-    for (int m : stores_) (e_.stored_along_columns(m) ? inner : outer).push_back(m);
+    if (again) e_.eviction = "evict_first";
     if (!inner.empty()) {
       e_.begin_loop(head, columns_of_(start));
       for (int m : inner) e_.store(m);
       e_.end_loop();
     }
+    e_.eviction.clear();
     for (int m : outer) e_.store(m);
   }
 
