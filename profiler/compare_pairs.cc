@@ -84,6 +84,7 @@ Result<Pairs> run_pairs(std::span<const SampleTaker> takers, size_t baseline, co
       return s.us;
     };
     Result<bool> settled = warm_up(times, until, now_s);
+    if (!settled.ok() && settled.error().kind == ErrorKind::kInterrupted) result.interrupted = true;
     if (stopped()) break;
     if (settled.ok() && i != baseline) active.push_back(i);
     if (settled.ok()) continue;
@@ -94,6 +95,11 @@ Result<Pairs> run_pairs(std::span<const SampleTaker> takers, size_t baseline, co
   std::mt19937_64 random(options.seed);
   std::vector<std::vector<double>> ratios(n), cycles(n);
   std::vector<double> control;
+  auto is_interrupt = [&](const Status& s) {
+    const bool is = !s.ok() && s.error().kind == ErrorKind::kInterrupted;
+    if (is) result.interrupted = true;
+    return is;
+  };
   enum class Failed { kNone, kOwn, kBase };
   // One pair in random order.
   auto pair = [&](size_t own, Sample& a, Sample& b) -> std::pair<Failed, Status> {
@@ -109,6 +115,7 @@ Result<Pairs> run_pairs(std::span<const SampleTaker> takers, size_t baseline, co
   auto control_pair = [&]() -> Status {
     Sample a, b;
     auto [failed, status] = pair(baseline, a, b);
+    if (is_interrupt(status)) return {};
     if (!status.ok()) return std::move(status.error());
     result.control_first.push_back(a), result.control_second.push_back(b);
     if (has_time(a) && has_time(b)) control.push_back(std::log(b.us / a.us));
@@ -139,6 +146,7 @@ Result<Pairs> run_pairs(std::span<const SampleTaker> takers, size_t baseline, co
         PairedRow& row = result.rows[i];
         Sample own, base;
         auto [failed, status] = pair(i, own, base);
+        if (is_interrupt(status)) break;
         if (failed == Failed::kBase) return std::move(status.error());
         if (failed == Failed::kOwn) {
           row.problem = std::move(status);

@@ -9,6 +9,7 @@
 
 #include "kiln/device.h"
 #include "kiln/dtype.h"
+#include "kiln/kernel.h"
 #include "kiln/result.h"
 #include "kiln/tensor.h"
 
@@ -27,6 +28,9 @@ struct Facts {
   std::function<Status()> graph;     // launches the same work as one CUDA graph; empty: there is none
   std::string note;                  // stands under the table behind the name ("gelu_tanh, not erf")
 };
+
+/// Counts one more kernel in: its name, its registers and spills, its occupancy when that is the least.
+void add_kernel(Facts& facts, const KernelInfo& info);
 
 struct Contender {
   std::string name;

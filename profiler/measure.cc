@@ -17,14 +17,21 @@ constexpr double kSettled = 0.005;  // windows' medians move by less
 constexpr int kSettledWindows = 3;  // consecutive
 constexpr double kSame = 0.005;     // effects below this do not count
 
-uint32_t shape_flags(const std::vector<double>& samples, const Summary& s) {
+}  // namespace
+
+uint32_t shape_flags(std::span<const double> samples, const Summary& s) {
   uint32_t flags = 0;
   if (std::abs(theil_sen_slope(samples)) * s.n > 0.01 * s.median) flags |= kDrift;
   if (s.n >= 10 && lag1_autocorrelation(samples) > 0.3) flags |= kAutocorrelated;
   return flags;
 }
 
-}  // namespace
+uint32_t clock_flags(std::span<const double> mhz) {
+  constexpr double kSpan = 0.02;
+  if (mhz.empty()) return 0;
+  auto [low, high] = std::minmax_element(mhz.begin(), mhz.end());
+  return *high - *low > kSpan * median(mhz) ? uint32_t{kClockChanged} : 0;
+}
 
 Result<bool> warm_up(const Sampler& sample, double until_s, const std::function<double()>& now_s) {
   double previous = 0;
@@ -71,8 +78,13 @@ std::string_view name(Verdict verdict) {
 }
 
 std::string flag_names(uint32_t flags) {
-  constexpr std::pair<Flag, std::string_view> kNames[] = {
-      {kNotSettled, "not settled"}, {kNoisy, "noisy"}, {kDrift, "drift"}, {kAutocorrelated, "autocorrelated"}};
+  constexpr std::pair<Flag, std::string_view> kNames[] = {{kNotSettled, "not settled"},
+                                                          {kNoisy, "noisy"},
+                                                          {kDrift, "drift"},
+                                                          {kAutocorrelated, "autocorrelated"},
+                                                          {kClockChanged, "clock changed"},
+                                                          {kThrottled, "throttled"},
+                                                          {kNotHeld, "CPU time included"}};
   std::string out;
   for (const auto& [flag, text] : kNames)
     if (flags & flag) out += (out.empty() ? "" : ", ") + std::string(text);

@@ -41,6 +41,9 @@ enum Flag : uint32_t {
   kNoisy = 1 << 1,           // stopped by the timeout or max_samples, above max_noise
   kDrift = 1 << 2,           // |Theil–Sen slope| · n > 1 % of the median
   kAutocorrelated = 1 << 3,  // lag-1 autocorrelation > 0.3
+  kClockChanged = 1 << 4,    // the clocks of the samples span more than 2 %
+  kThrottled = 1 << 5,       // something held the clock down
+  kNotHeld = 1 << 6,         // CPU time of the launch is in a sample: the launch waits for the device
 };
 /// "noisy, drift"; empty for none.
 std::string flag_names(uint32_t flags);
@@ -72,6 +75,12 @@ using SampleTaker = std::function<Result<Sample>()>;
 /// then samples until the stopping rule. `now_s` is a clock in seconds; tests pass their own.
 Result<Measurement> measure_samples(const Sampler& sample, const MeasureOptions& options,
                                     const std::function<double()>& now_s);
+
+/// kDrift and kAutocorrelated, from samples in their order.
+uint32_t shape_flags(std::span<const double> samples, const Summary& summary);
+
+/// kClockChanged, from the clocks of samples.
+uint32_t clock_flags(std::span<const double> mhz);
 
 /// Runs the sampler until it settles as measure_samples does; false when `until_s` came first.
 Result<bool> warm_up(const Sampler& sample, double until_s, const std::function<double()>& now_s);

@@ -86,6 +86,34 @@ Result<int> Nvml::max_sm_clock() const {
   return static_cast<int>(mhz);
 }
 
+ThrottleWatch::ThrottleWatch(const Device& device) {
+  if (!device.is_cuda()) {
+    unknown_ = "the CPU does not say";
+    return;
+  }
+  auto nvml = Nvml::open(device.info().pci_bus);
+  if (nvml.ok())
+    nvml_ = std::move(*nvml);
+  else
+    unknown_ = nvml.error().message;
+}
+
+void ThrottleWatch::look(double now_s) {
+  constexpr double kEvery = 0.05;
+  if (!nvml_ || now_s < next_) return;
+  next_ = now_s + kEvery;
+  auto reasons = nvml_->throttle_reasons();
+  if (reasons.ok())
+    seen_ |= slowing_reasons(*reasons);
+  else
+    unknown_ = reasons.error().message;
+}
+
+std::string ThrottleWatch::text() const {
+  if (seen_) return reason_names(seen_);
+  return unknown_.empty() ? "none" : "unknown: " + unknown_;
+}
+
 uint64_t slowing_reasons(uint64_t reasons) { return reasons & ~kIdle; }
 
 std::string reason_names(uint64_t reasons) {

@@ -3,8 +3,10 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "kiln/device.h"
 #include "kiln/result.h"
 
 namespace kiln::profiler {
@@ -25,6 +27,23 @@ class Nvml {
   struct Library;
   std::shared_ptr<const Library> library_;
   void* gpu_ = nullptr;
+};
+
+/// Looks now and then, while something is measured, at what holds a device's clock down.
+class ThrottleWatch {
+ public:
+  explicit ThrottleWatch(const Device& device);
+  /// Cheap enough to call between samples: it reads every 50 ms at most.
+  void look(double now_s);
+  bool slowed() const { return seen_ != 0; }
+  /// "none", "power cap, thermal slowdown", or "unknown: " and why.
+  std::string text() const;
+
+ private:
+  std::optional<Nvml> nvml_;
+  std::string unknown_;
+  uint64_t seen_ = 0;
+  double next_ = 0;
 };
 
 /// The bits that say that a clock was held down, without those that only tell that the GPU idles.

@@ -1,0 +1,32 @@
+// What a device can do at most, measured on it: the ceilings of a roofline. Each is measured at its first use and kept
+// with the device for the life of the process.
+#pragma once
+#include <string>
+
+#include "kiln/device.h"
+#include "kiln/dtype.h"
+#include "kiln/result.h"
+
+namespace kiln::profiler {
+
+/// A rate with the name of what reached it.
+struct Ceiling {
+  double per_us = 0;  // bytes or floating-point operations per microsecond
+  std::string what;   // "copy of 1.07 GB", "cublaslt-best bf16 8192x8192x8192"
+};
+
+/// Bytes read plus written by the device's copy.
+Result<Ceiling> copy_ceiling(const Device& device);
+/// Operations (a multiplication and an addition are two) of the vendor's library on large matrices of that type. An
+/// error says that there is no library, or that it does not multiply the type.
+Result<Ceiling> product_ceiling(const Device& device, DType operand);
+
+/// The share of the time that the ceilings alone would take, 0 to 1 and above when a ceiling was beaten, and which of
+/// them it is ("memory", "math"). `math` may be null: bytes alone count.
+struct Roofline {
+  double share = 0;
+  std::string bound;
+};
+Roofline roofline(double us, double bytes, double flop, const Ceiling& memory, const Ceiling* math);
+
+}  // namespace kiln::profiler

@@ -1,0 +1,35 @@
+// Lines over an axis, for the terminal and as SVG. Plain data in, text out.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kiln::report {
+
+struct PlotLine {
+  std::string name;
+  std::vector<std::pair<double, double>>
+      points;  // in the order of x; those with a y that is no finite number are left out
+};
+
+struct Plot {
+  std::string title, x_label, y_label;
+  bool x_log = false, y_log = false;
+  std::vector<std::string> x_names;  // not empty: x counts these from 0, and they are its ticks
+  std::vector<PlotLine> lines;
+};
+
+enum class PlotStyle {
+  kPlain,    // ASCII, one letter per line
+  kBraille,  // dots of 2 × 4 per character
+  kColor,    // the same, each line in its colour
+};
+/// Empty when there is no point at all.
+std::string to_terminal(const Plot& plot, PlotStyle style, int width = 72, int height = 16);
+/// A whole SVG document.
+std::string to_svg(const Plot& plot);
+
+/// Whether values are better told apart on a logarithmic axis: all positive, the largest over 8 times the smallest.
+bool wants_log(const std::vector<double>& values);
+
+}  // namespace kiln::report
