@@ -10,6 +10,7 @@
 
 #include "compiler/ast/ast.h"
 #include "kiln/device.h"
+#include "kiln/kernel.h"
 #include "repl/script/call.h"
 #include "repl/script/scope.h"
 #include "repl/script/value.h"
@@ -184,6 +185,8 @@ class Interp {
 
   // --- what the session sets ---
   std::function<void(std::string_view)> output;
+  /// Before each launch of a kernel; may be empty.
+  std::function<void(const Kernel&, std::span<const std::optional<Arg>>, const LaunchOptions&)> on_launch;
   std::atomic<bool> interrupted{false};
   /// Operations stay pending however small their tensors are: who asks for an expression wants it as one.
   bool always_lazy = false;

@@ -215,6 +215,13 @@ std::vector<TensorObject*> tensors_named(Interp& in, std::string_view text) {
   return out;
 }
 
+const Tensor* tensor_in(const Arg& arg) {
+  if (auto* tensor = std::get_if<Tensor>(&arg)) return tensor;
+  if (auto* tensor = std::get_if<const Tensor*>(&arg)) return *tensor;
+  if (auto* d = std::get_if<std::shared_ptr<const TensorDescriptor>>(&arg)) return &(*d)->tensor;
+  return nullptr;
+}
+
 }  // namespace
 
 Result<std::optional<Expr>> Session::expression(std::string text) {
@@ -243,6 +250,73 @@ std::vector<ExprName> Session::tensor_names() const {
     if (auto* t = slot.value.missing() ? nullptr : slot.value.get<TensorObject>(); t && !t->is_pending())
       out.push_back({t->tensor(*interp_), slot.name});
   return out;
+}
+
+Result<Prepared> Session::prepare_value(std::string expression, std::string file_name) {
+  KILN_TRY(Expression e, parse_one(*interp_, std::move(expression), std::move(file_name)));
+  auto last = std::make_shared<Value>();
+  Prepared p;
+  p.value = last;
+  p.run = [this, e, last] {
+    return guarded(*interp_, [&] {
+      Value v = interp_->evaluate(e.program, *e.expr);
+      if (v.get<TensorObject>()) script::tensor_of(*interp_, v, "a result");
+      *last = std::move(v);
+    });
+  };
+  return p;
+}
+
+Result<std::vector<Launched>> Session::launches_of(const std::function<Status()>& run) {
+  std::vector<Launched> seen;
+  Status figures;
+  interp_->on_launch = [&](const Kernel& kernel, std::span<const std::optional<Arg>> args,
+                           const LaunchOptions& options) {
+    auto info = kernel.compile(args, options);
+    if (!info.ok()) {
+      figures = std::move(info.error());
+      return;
+    }
+    Launched launch{std::move(*info), {}};
+    for (const auto& arg : args)
+      if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr) launch.tensors.push_back(*tensor);
+    seen.push_back(std::move(launch));
+  };
+  Status status = run();
+  interp_->on_launch = {};
+  KILN_CHECK_OK(std::move(status));
+  KILN_CHECK_OK(std::move(figures));
+  return seen;
+}
+
+Result<std::optional<Tensor>> Session::tensor_of(const Value& value) {
+  if (!value.get<TensorObject>()) return std::optional<Tensor>();
+  Tensor tensor;
+  KILN_CHECK_OK(guarded(*interp_, [&] { tensor = script::tensor_of(*interp_, value, "a result"); }));
+  return std::optional<Tensor>(std::move(tensor));
+}
+
+Result<std::vector<Value>> Session::items(std::string expression) {
+  KILN_TRY(Value v, value_of(*interp_, std::move(expression)));
+  std::vector<Value> items;
+  KILN_CHECK_OK(guarded(*interp_, [&] { items = interp_->to_vector(v); }));
+  return items;
+}
+
+Result<std::string> Session::text_of(const Value& value) {
+  std::string text;
+  KILN_CHECK_OK(guarded(*interp_, [&] { text = interp_->str(value); }));
+  return text;
+}
+
+Value Session::variable(std::string_view name) const {
+  Globals::Slot* slot = interp_->globals().find(name);
+  return slot ? slot->value : Value();
+}
+
+void Session::set_variable(std::string_view name, Value value) {
+  Globals& globals = interp_->globals();
+  globals[globals.index(name)].value = std::move(value);
 }
 
 std::vector<std::string> Session::complete(std::string_view prefix) const {
@@ -313,6 +387,7 @@ Result<std::string> Session::source_of(std::string expression) const {
 }
 
 void Session::interrupt() { interp_->interrupted.store(true); }
+bool Session::is_interrupted() const { return interp_->interrupted.load(); }
 void Session::forget_interrupt() { interp_->interrupted.store(false); }
 
 Result<Device> Session::device() {

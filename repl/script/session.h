@@ -14,6 +14,7 @@
 #include "kiln/kernel.h"
 #include "kiln/result.h"
 #include "kiln/tensor.h"
+#include "repl/script/value.h"
 
 namespace kiln::script {
 
@@ -39,6 +40,20 @@ struct Variable {
   std::string summary;  // one line: a value's repr, "f32[4096, 4096] cuda:0", a kernel's parameters
 };
 
+/// An expression to run again and again, and what came of it.
+struct Prepared {
+  /// Evaluates it; a tensor that comes out is computed. Valid while the session lives.
+  std::function<Status()> run;
+  /// What the last run gave; missing before.
+  std::shared_ptr<const Value> value;
+};
+
+/// A kernel as it was launched, with the tensors among its arguments.
+struct Launched {
+  KernelInfo info;
+  std::vector<Tensor> tensors;
+};
+
 class Session {
  public:
   explicit Session(Options options = {});
@@ -52,6 +67,18 @@ class Session {
 
   /// Parses one expression once, so that it can be run again and again (%bench, %time): each call evaluates it.
   Result<std::function<Status()>> prepare(std::string expression, std::string file_name = "<expression>");
+  Result<Prepared> prepare_value(std::string expression, std::string file_name = "<expression>");
+  /// Runs it and tells which kernels of the script were launched meanwhile.
+  Result<std::vector<Launched>> launches_of(const std::function<Status()>& run);
+  /// The tensor that a value is, computed when it was not; nullopt when it is none.
+  Result<std::optional<Tensor>> tensor_of(const Value& value);
+  /// The items of an expression's value: of a list, a tuple, a range…
+  Result<std::vector<Value>> items(std::string expression);
+  /// str(value).
+  Result<std::string> text_of(const Value& value);
+  /// A global variable; missing when it is not set, and setting the missing value deletes it.
+  Value variable(std::string_view name) const;
+  void set_variable(std::string_view name, Value value);
   /// The repr of an expression's value.
   Result<std::string> evaluate(std::string expression);
   /// The value of an expression as what magics work on; kType says what it is instead.
@@ -81,6 +108,7 @@ class Session {
   void interrupt();
   /// Takes back an interrupt that no script has met yet.
   void forget_interrupt();
+  bool is_interrupted() const;
 
   Result<Device> device();
   void set_device(Device device);

@@ -514,6 +514,7 @@ void KernelObject::launch(Interp& in, const Value& grid, CallArgs& args) {
   std::array<int64_t, 3> dims = grid_of(in, grid, bound);
   in.set_where(site);
   convert(in, bound, scratch_);
+  if (in.on_launch) in.on_launch(kernel, scratch_, bound.options);
   Status status = kernel.launch(dims, scratch_, bound.options);
   for (auto& a : scratch_) a.reset();  // kernels must not live longer because they were arguments
   in.check(std::move(status));

@@ -55,6 +55,50 @@ TEST_F(SessionTest, ErrorsCarryTheirKind) {
   }
 }
 
+TEST_F(SessionTest, PreparedExpressionsKeepTheirValue) {
+  run("import torch\nx = torch.ones(4)\n");
+  auto p = session->prepare_value("x + x");
+  ASSERT_TRUE(p.ok());
+  EXPECT_TRUE(p->value->missing());
+  ASSERT_TRUE(p->run().ok());
+  auto tensor = session->tensor_of(*p->value);
+  ASSERT_TRUE(tensor.ok() && *tensor);
+  EXPECT_EQ((*tensor)->to_doubles().ok() ? (*(*tensor)->to_doubles())[3] : 0, 2);
+  auto number = session->prepare_value("len(x)");
+  ASSERT_TRUE(number.ok() && number->run().ok());
+  EXPECT_EQ(*session->text_of(*number->value), "4");
+  EXPECT_FALSE(*session->tensor_of(*number->value));
+}
+
+TEST_F(SessionTest, TellsWhatWasLaunched) {
+  run("import torch, triton\nimport triton.language as tl\n"
+      "@triton.jit\ndef twice(x, o, B: tl.constexpr):\n    i = tl.arange(0, B)\n"
+      "    tl.store(o + i, tl.load(x + i) * 2)\n"
+      "x = torch.ones(64)\no = torch.zeros(64)\n");
+  auto p = session->prepare_value("twice[(1,)](x, o, B=64)");
+  ASSERT_TRUE(p.ok());
+  auto launches = session->launches_of(p->run);
+  ASSERT_TRUE(launches.ok());
+  ASSERT_EQ(launches->size(), 1u);
+  EXPECT_EQ((*launches)[0].info.name, "twice");
+  EXPECT_EQ((*launches)[0].tensors.size(), 2u);
+  EXPECT_FALSE(session->launches_of([&] { return session->run("twice[(1,)](x)", "t.py"); }).ok());
+  EXPECT_TRUE(session->launches_of([] { return Status{}; })->empty());
+}
+
+TEST_F(SessionTest, VariablesFromOutside) {
+  auto items = session->items("range(3, 9, 3)");
+  ASSERT_TRUE(items.ok());
+  ASSERT_EQ(items->size(), 2u);
+  session->set_variable("n", (*items)[1]);
+  run("print(n + 1)");
+  EXPECT_EQ(out, "7\n");
+  session->set_variable("n", {});
+  EXPECT_FALSE(session->run("n", "t.py").ok());
+  EXPECT_TRUE(session->variable("n").missing());
+  EXPECT_EQ(session->items("7").error().kind, ErrorKind::kType);
+}
+
 TEST_F(SessionTest, ExitStopsTheScript) {
   run("import sys\nprint(sys.argv)\nsys.exit(3)\nprint('never')\n");
   EXPECT_EQ(session->exit_code(), 3);
