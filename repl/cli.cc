@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "profiler/report/table.h"
+#include "repl/compare_command.h"
 #include "repl/compile_command.h"
 #include "repl/demo.h"
 #include "repl/errors.h"
@@ -84,6 +85,8 @@ int run_command(Options& o) {
     }
     case Command::kDevices:
       return devices(o);
+    case Command::kCompare:
+      return compare_command(o.compare, o.json);
     case Command::kDemo:
       return exit_code(demo_command(o.demo, o.device, o.json), o.json);
   }

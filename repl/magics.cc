@@ -40,7 +40,12 @@ Status magic_format(MagicContext& context, std::string_view arguments) {
 constexpr Magic kMagics[] = {
     {"help", "[NAME]", "what there is, or one command", magic_help},
     {"time", "STATEMENT", "run it once; wall time, with the wait for the device", magic_time},
-    {"bench", "EXPRESSION", "measure it, cold and hot: min, quartiles, spread, flags", magic_bench},
+    {"bench", "EXPRESSION [bytes= flop= budget=]", "measure it, cold and hot: quartiles, spread, clock, rates, flags",
+     magic_bench},
+    {"compare", "A, B, … [-v] [--json FILE] [base= out= budget= …]",
+     "which is faster, beyond the noise; of one EXPRESSION its variants", magic_compare},
+    {"sweep", "A, B, … NAME=[…] … [setup=] [--svg FILE] […]",
+     "measure over sizes, dtypes or constexprs: table, plot, where two cross", magic_sweep},
     {"tune", "LAUNCH|KERNEL [NAME=[…] …] [budget=10s]",
      "find its fastest configuration; check=off|NAMES, cache=hot, -v, --json FILE, --forget [KERNEL]", magic_tune},
     {"source", "EXPRESSION [--variant V]", "the Triton source that an expression becomes", magic_source},

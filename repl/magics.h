@@ -9,6 +9,7 @@
 #include "kiln/expr.h"
 #include "kiln/result.h"
 #include "profiler/report/table.h"
+#include "repl/contenders.h"
 #include "repl/script/session.h"
 
 namespace kiln::repl {
@@ -27,7 +28,8 @@ struct MagicContext {
   std::function<void(std::string_view)> output;
   report::Format format = report::Format::kText;
   bool color = false;
-  std::string target;  // set by %target: what kernels are compiled for when they are shown; empty: the device's
+  ExpandVariants variants = {};  // of expressions: what %compare and %sweep make of one
+  std::string target = {};  // set by %target: what kernels are compiled for when they are shown; empty: the device's
   std::map<std::string, std::vector<ExpressionEdit>> edits = {};  // by the expression's text
 
   void print(const report::Table& table) const { output(report::format(table, format, {color})); }
@@ -49,8 +51,10 @@ Status run_magic(MagicContext& context, std::string_view line);
 // -------------------------------------------------------------------------------------------------
 Status magic_time(MagicContext&, std::string_view);  // magics_measure.cc
 Status magic_bench(MagicContext&, std::string_view);
-Status magic_tune(MagicContext&, std::string_view);    // magics_tune.cc
-Status magic_source(MagicContext&, std::string_view);  // magics_fusion.cc
+Status magic_compare(MagicContext&, std::string_view);  // magics_compare.cc
+Status magic_sweep(MagicContext&, std::string_view);    // magics_sweep.cc
+Status magic_tune(MagicContext&, std::string_view);     // magics_tune.cc
+Status magic_source(MagicContext&, std::string_view);   // magics_fusion.cc
 Status magic_plan(MagicContext&, std::string_view);
 Status magic_why(MagicContext&, std::string_view);
 Status magic_edit(MagicContext&, std::string_view);

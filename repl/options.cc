@@ -59,6 +59,12 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   demo->add_option("kernels", o.demo.kernels, "only these kernels");
   demo->add_option("--timeout", o.demo.timeout_s, "seconds for each comparison")->check(CLI::PositiveNumber);
 
+  CLI::App* compare = app.add_subcommand("compare", "what changed between two runs that %compare --json saved");
+  compare->add_option("old", o.compare.old_file, "the earlier run")->required();
+  compare->add_option("new", o.compare.new_file, "the later run")->required();
+  compare->add_option("--threshold", o.compare.threshold_percent, "percent that do not count (default: 2)")
+      ->check(CLI::Range(0.0, 100.0));
+
   // As with Python, "-" and a script's name end the options: what follows is the program's own.
   auto is_command = [&](std::string_view word) {
     for (const CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; }))
@@ -86,9 +92,9 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     int code = app.exit(e);
     return {std::nullopt, code == 0 ? kExitOk : kExitUsage};
   }
-  const std::pair<CLI::App*, Command> kCommands[] = {{run, Command::kFile},        {compile, Command::kCompile},
-                                                     {check, Command::kCheck},     {env, Command::kEnv},
-                                                     {devices, Command::kDevices}, {demo, Command::kDemo}};
+  const std::pair<CLI::App*, Command> kCommands[] = {
+      {run, Command::kFile},        {compile, Command::kCompile}, {check, Command::kCheck},    {env, Command::kEnv},
+      {devices, Command::kDevices}, {demo, Command::kDemo},       {compare, Command::kCompare}};
   bool chosen = false;
   for (const auto& [sub, command] : kCommands)
     if (sub->parsed()) o.command = command, chosen = true;

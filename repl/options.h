@@ -10,7 +10,7 @@ namespace kiln::repl {
 /// Why the program ends; scripts and CI read these.
 enum ExitCode { kExitOk = 0, kExitError = 1, kExitUsage = 2, kExitMismatch = 3, kExitSlower = 4 };
 
-enum class Command { kPrompt, kFile, kCode, kStdin, kCompile, kCheck, kEnv, kDevices, kDemo };
+enum class Command { kPrompt, kFile, kCode, kStdin, kCompile, kCheck, kEnv, kDevices, kDemo, kCompare };
 
 struct CompileArgs {
   std::string file;
@@ -33,6 +33,11 @@ struct DemoArgs {
   double timeout_s = 6;              // of each comparison
 };
 
+struct CompareArgs {
+  std::string old_file, new_file;
+  double threshold_percent = 2;  // changes up to this do not count
+};
+
 struct Options {
   Command command = Command::kPrompt;
   std::string device;  // "": the default one
@@ -41,6 +46,7 @@ struct Options {
   std::vector<std::string> args;  // the script's own
   CompileArgs compile;
   DemoArgs demo;
+  CompareArgs compare;
 };
 
 /// Either options, or the exit code of what was said instead (help, version, a usage error: already printed).

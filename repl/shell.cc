@@ -64,11 +64,10 @@ InterruptGuard::~InterruptGuard() {
 Shell::Shell(const Options& options, std::function<void(std::string_view)> output)
     : options_(options),
       session_({.output = output ? output : to_stdout, .argv = options.args, .device = {}}),
-      context_{session_,
-               output ? output : to_stdout,
-               options.json ? report::Format::kJson : report::Format::kText,
-               !output && report::wants_color(STDOUT_FILENO),
-               {}} {}
+      context_{.session = session_,
+               .output = output ? output : to_stdout,
+               .format = options.json ? report::Format::kJson : report::Format::kText,
+               .color = !output && report::wants_color(STDOUT_FILENO)} {}
 
 // Only once something runs: starting must not wait for a driver.
 Status Shell::open_device() {

@@ -27,6 +27,8 @@ class Shell {
   Completion complete(std::string_view before_cursor);
 
   script::Session& session() { return session_; }
+  /// What %compare and %sweep make of one expression.
+  void set_variants(ExpandVariants variants) { context_.variants = std::move(variants); }
 
  private:
   Status open_device();
