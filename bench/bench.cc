@@ -15,6 +15,7 @@ constexpr Group kGroups[] = {
     {"rows", "softmax, layernorm and rmsnorm against the device's copy", bench_rows},
     {"fusion", "fused kernels against one kernel per operation", bench_fusion},
     {"gemm", "matrix products by cuBLAS, cublasLt or OpenBLAS, in bursts and sustained", bench_gemm},
+    {"honesty", "the comparison itself: a kernel against itself, and against one 2 % longer", bench_honesty},
 };
 
 }  // namespace

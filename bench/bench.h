@@ -87,6 +87,7 @@ Status bench_launch(const Context& context);
 Status bench_pointwise(const Context& context);  // bandwidth.cc
 Status bench_rows(const Context& context);
 Status bench_fusion(const Context& context);
-Status bench_gemm(const Context& context);  // gemm.cc
+Status bench_gemm(const Context& context);     // gemm.cc
+Status bench_honesty(const Context& context);  // honesty.cc
 
 }  // namespace kiln::bench
