@@ -50,7 +50,9 @@ Result<Operand> operand(MagicContext& context, std::string arguments, std::strin
     }
     out.variant = *parsed;
   }
-  out.text = arguments;
+  while (arguments.ends_with(' ')) arguments.pop_back();
+  while (arguments.starts_with(' ')) arguments.erase(0, 1);
+  out.text = arguments;  // as %compare will see it: edits are found by it
   KILN_TRY(std::optional<Expr> expr, context.session.expression(arguments));
   if (!expr)
     return error(ErrorKind::kType, "%{} takes a tensor expression, as in gelu(x @ w + b); '{}' gives no tensor", magic,
@@ -220,6 +222,7 @@ Status magic_edit(MagicContext& context, std::string_view arguments) {
   std::string rest(arguments);
   const std::string wanted = take_option(rest, "kernel");
   std::string file = take_option(rest, "file");
+  const std::string budget = take_option(rest, "budget");
   KILN_TRY(Operand o, operand(context, rest, "edit"));
   KILN_TRY(VariantPlan whole, variant(o.expr, o.variant, o.names));
   KILN_CHECK_OK(whole.problem);
@@ -239,7 +242,7 @@ Status magic_edit(MagicContext& context, std::string_view arguments) {
   context.edits[o.text].push_back({o.variant, index, std::move(as), name});
   context.output(
       fmt::format("{}: kernel {} is '{}' of this expression from now on\n", file, whole.groups[index].kernel, name));
-  return {};
+  return run_magic(context, "%compare " + o.text + (budget.empty() ? "" : " budget=" + budget));
 }
 
 }  // namespace kiln::repl

@@ -11,6 +11,7 @@
 #include "repl/compile_stages.h"
 #include "repl/completion.h"
 #include "repl/errors.h"
+#include "repl/expr_contenders.h"
 #include "repl/info_commands.h"
 #include "support/diag.h"
 
@@ -67,7 +68,11 @@ Shell::Shell(const Options& options, std::function<void(std::string_view)> outpu
       context_{.session = session_,
                .output = output ? output : to_stdout,
                .format = options.json ? report::Format::kJson : report::Format::kText,
-               .color = !output && report::wants_color(STDOUT_FILENO)} {}
+               .color = !output && report::wants_color(STDOUT_FILENO)} {
+  context_.variants = [this](script::Session& session, const std::string& text) {
+    return expression_contenders(session, text, context_.edits);
+  };
+}
 
 // Only once something runs: starting must not wait for a driver.
 Status Shell::open_device() {

@@ -161,6 +161,17 @@ class VariantPlan {
   Status poison() const;
   /// The same work as one graph.
   Result<Graph> graph() const;
+  /// How the kernel of groups[group] could be launched instead: its other tile sizes, warps and stages. Empty when the
+  /// planner knows no others. Each is an argument of edited() and of launch_of().
+  std::vector<ExprGroup> configurations(size_t group) const;
+  /// One kernel's launch, by its plan or by one of its configurations.
+  struct Launch {
+    Kernel kernel;
+    std::array<int64_t, 3> grid = {1, 1, 1};
+    std::vector<std::optional<Arg>> args;  // they point into this variant
+    LaunchOptions options;
+  };
+  Result<Launch> launch_of(size_t group, const ExprGroup& as) const;
   /// The same with another source, grid, warps, stages or constants for the kernel of groups[group], which must keep
   /// its name and its parameters. Errors of the compiler come at once.
   Result<VariantPlan> edited(size_t group, const ExprGroup& as, std::string new_name) const;

@@ -157,6 +157,37 @@ Result<Graph> VariantPlan::graph() const {
   return Graph::capture(planned->device, [p = planned] { return p->binding.launch(); });
 }
 
+std::vector<ExprGroup> VariantPlan::configurations(size_t group) const {
+  std::vector<ExprGroup> out;
+  if (!planned || group >= groups.size()) return out;
+  for (const fusion::Configuration& c : planned->binding.plan->plan.groups[group].configurations) {
+    ExprGroup as = groups[group];
+    as.grid = c.grid;
+    as.num_warps = c.num_warps;
+    as.num_stages = c.num_stages;
+    for (const auto& [constant, value] : c.constants)
+      if (auto own = std::ranges::find(as.constants, constant, &std::pair<std::string, int64_t>::first);
+          own != as.constants.end())
+        own->second = value;
+    out.push_back(std::move(as));
+  }
+  return out;
+}
+
+Result<VariantPlan::Launch> VariantPlan::launch_of(size_t group, const ExprGroup& as) const {
+  if (!planned || group >= groups.size() || !planned->binding.steps[group].kernel)
+    return error(ErrorKind::kValue, "there is no kernel {} to launch", group);
+  const BoundStep& step = planned->binding.steps[group];
+  Launch out{step.kernel, as.grid, step.args, step.options};
+  out.options.num_warps = as.num_warps;
+  out.options.num_stages = as.num_stages;
+  const auto& arguments = planned->binding.plan->plan.groups[group].arguments;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    for (const auto& [constant, value] : as.constants)
+      if (arguments[i].is_constexpr && arguments[i].name == constant) out.args[i] = Arg(value);
+  return out;
+}
+
 Result<VariantPlan> VariantPlan::edited(size_t group, const ExprGroup& as, std::string new_name) const {
   if (!planned || group >= groups.size()) return error(ErrorKind::kValue, "there is no kernel {} to edit", group);
   const fusion::Group& old = planned->binding.plan->plan.groups[group];

@@ -83,9 +83,10 @@ TEST(MagicsFusion, AnEditedSourceIsCompiledAndItsKernelIsAVariable) {
   setenv("EDITOR", "sed -i s/^def.*$/def\\ wrong:/", 1);
   EXPECT_NE(run(setup + "%edit exp(x) * 2\n").err.find("error"), std::string::npos);
   setenv("EDITOR", "sed -i s/tl.exp/tl.sin/", 1);
-  Said edited = run(setup + "%edit exp(x) * 2\n");
-  EXPECT_EQ(edited.code, 0) << edited.err;
+  Said edited = run(setup + "%edit exp(x) * 2 --budget 1s\n");
+  EXPECT_EQ(edited.code, 3) << "the sine is no exponential: " << edited.err;
   EXPECT_NE(edited.out.find("'edited 1'"), std::string::npos) << edited.out;
+  EXPECT_NE(edited.out.find("WRONG"), std::string::npos) << edited.out;
   unsetenv("EDITOR");
 }
 
