@@ -42,12 +42,6 @@ struct Printer {
 
 Result<std::vector<const Case*>> chosen_cases(const std::vector<std::string>& names) {
   std::vector<const Case*> cases;
-  if (names.empty()) {
-    // vector_add is one operation already: there is nothing to fuse.
-    for (const Case* c : kernels::all_cases())
-      if (c->name != "vector_add") cases.push_back(c);
-    return cases;
-  }
   std::vector<std::string> known;
   for (const Case* c : kernels::all_cases()) known.emplace_back(c->name);
   for (const std::string& n : names) {
@@ -165,6 +159,7 @@ Result<int> demo_command(const DemoArgs& args, const std::string& device_name, b
   Printer out{json};
   KILN_TRY(std::vector<const Case*> cases, chosen_cases(args.kernels));
   KILN_TRY(Device device, device_name.empty() ? Device::open_default() : Device::open(device_name));
+  if (args.kernels.empty()) return expressions_demo(args, device, json);
   DeviceInfo info = device.info();
 
   constexpr int64_t kCopyBytesGpu = int64_t{1} << 30, kCopyBytesCpu = int64_t{1} << 28;

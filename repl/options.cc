@@ -55,7 +55,8 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
 
   CLI::App* env = app.add_subcommand("env", "the KILN_* variables, their values and meanings");
   CLI::App* devices = app.add_subcommand("devices", "what kernels can run on here");
-  CLI::App* demo = app.add_subcommand("demo", "fused kernels against one kernel per operation, at real size");
+  CLI::App* demo = app.add_subcommand(
+      "demo", "expressions in all their variants, at real size; or these kernels against one kernel per operation");
   demo->add_option("kernels", o.demo.kernels, "only these kernels");
   demo->add_option("--timeout", o.demo.timeout_s, "seconds for each comparison")->check(CLI::PositiveNumber);
 
