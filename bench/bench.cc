@@ -11,6 +11,7 @@ constexpr Group kGroups[] = {
     {"compile", "from text to loaded code, cold and cached", bench_compile},
     {"startup", "a whole process of `kiln -c 'print(1)'`", bench_startup},
     {"launch", "CPU time of a launch", bench_launch},
+    {"expressions", "CPU time of launching what is planned", bench_expressions},
     {"pointwise", "vector add and the six-op chain against the device's copy", bench_pointwise},
     {"rows", "softmax, layernorm and rmsnorm against the device's copy", bench_rows},
     {"fusion", "fused kernels against one kernel per operation", bench_fusion},
@@ -21,6 +22,16 @@ constexpr Group kGroups[] = {
 }  // namespace
 
 std::span<const Group> groups() { return kGroups; }
+
+Figure time_figure(std::string group, std::string name, std::span<const double> us, Goal goal, std::string note) {
+  Figure f;
+  f.group = std::move(group);
+  f.name = std::move(name);
+  f.ours = {"kiln", profiler::summarize(us)};
+  f.goal = goal;
+  f.note = std::move(note);
+  return f;
+}
 
 std::optional<bool> Figure::met() const {
   switch (goal.kind) {

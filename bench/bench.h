@@ -75,6 +75,9 @@ struct Context {
 Result<Figure> compare_sides(const Context& context, const profiler::Launchable& ours, double our_bytes,
                              const profiler::Launchable& peer, double peer_bytes);
 
+/// A figure of times alone.
+Figure time_figure(std::string group, std::string name, std::span<const double> us, Goal goal, std::string note = {});
+
 struct Group {
   std::string_view name, what;
   Status (*run)(const Context& context);
@@ -84,7 +87,8 @@ std::span<const Group> groups();
 Status bench_compile(const Context& context);  // latency.cc
 Status bench_startup(const Context& context);
 Status bench_launch(const Context& context);
-Status bench_pointwise(const Context& context);  // bandwidth.cc
+Status bench_expressions(const Context& context);  // expressions.cc
+Status bench_pointwise(const Context& context);    // bandwidth.cc
 Status bench_rows(const Context& context);
 Status bench_fusion(const Context& context);
 Status bench_gemm(const Context& context);     // gemm.cc

@@ -69,16 +69,6 @@ Result<double> text_to_loaded(const AddArgs& a, std::string text, std::string_vi
   return us;
 }
 
-Figure time_figure(std::string group, std::string name, std::span<const double> us, Goal goal, std::string note = {}) {
-  Figure f;
-  f.group = std::move(group);
-  f.name = std::move(name);
-  f.ours = {"kiln", profiler::summarize(us)};
-  f.goal = goal;
-  f.note = std::move(note);
-  return f;
-}
-
 // A text that no earlier run can have left in a cache.
 std::string never_seen(const std::string& text) {
   static int count = 0;
