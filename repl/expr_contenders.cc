@@ -158,7 +158,9 @@ Result<std::optional<ContenderSet>> expression_contenders(
     script::Session& session, const std::string& text,
     const std::map<std::string, std::vector<ExpressionEdit>>& edits) {
   auto expr = session.expression(text);
-  // A launch fails or gives no tensor when it is evaluated like this: it is no expression then.
+  const bool name_alone = text.find_first_of(" ()[].+-*/@%<>=&|^~,") == std::string::npos;
+  // What fails to evaluate is a statement with a problem: it keeps its row.
+  if (!expr.ok() && !name_alone) return std::optional<ContenderSet>();
   if (!expr.ok()) return std::move(expr.error());
   if (!*expr) return std::optional<ContenderSet>();
   VariantOptions options;
