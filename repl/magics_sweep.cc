@@ -114,6 +114,9 @@ Result<std::vector<SweepCell>> measure_point(MagicContext& context, const MagicA
   if (const std::string* setup = arguments.find("setup"))
     KILN_CHECK_OK(context.session.run(code_of(*setup), "<setup>"));
   KILN_TRY(ContenderSet set, make_contenders(context.session, context.variants, arguments));
+  // Tensors of one size serve many points of an axis: the sum of the arguments says nothing of what a launch moved.
+  if (!set.check && !arguments.has("bytes"))
+    for (profiler::Contender& c : set.contenders) c.facts.bytes = -1;
   KILN_TRY(profiler::ContestOptions options, contest_options(context.session, arguments));
   if (!arguments.has("budget")) options.timeout_s = kSecondsPerPoint;
   if (!arguments.has("pairs")) options.max_pairs = kPairsPerPoint;
