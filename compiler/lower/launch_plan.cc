@@ -4,6 +4,7 @@
 
 #include "compiler/analysis/host_expression.h"
 #include "compiler/layout/algebra.h"
+#include "compiler/lower/math.h"
 #include "support/diag.h"
 
 namespace kiln::lower {
@@ -62,6 +63,7 @@ class Planner {
         return {};
       }
       default:  // needs nothing of the launch
+        if (is_math_op(op.kind) && op.result()->type.is_tile()) plan_.has_math = true;
         return {};
     }
   }
@@ -173,12 +175,13 @@ const ir::Op& descriptor_of(const ir::Value* descriptor) {
 
 RegisterShares register_shares(const LaunchPlan& plan, int num_warps, const target::Target& target) {
   constexpr int kGranularity = 8, kMost = 240, kExtra = 40;
-  constexpr int kBesideProducts = 40;  // what addresses, descriptors and an epilogue's temporaries take
+  // What addresses, descriptors and an epilogue's temporaries take.
+  const int beside_products = plan.has_math ? 64 : 40;
   const int extra = plan.extra_warps, warps = num_warps + extra;
   // setmaxnreg is for whole groups of four warps. Up to 255 registers a thread has anyhow.
   if (!plan.uses_wgmma || extra == 0 || extra % kWarpGroup || num_warps % kWarpGroup) return {};
   const int even = target.registers_per_sm / (warps * kLanes) / kGranularity * kGranularity;
-  if (even >= 255 || plan.wgmma_registers + kBesideProducts <= even || even <= kExtra) return {};
+  if (even >= 255 || plan.wgmma_registers + beside_products <= even || even <= kExtra) return {};
   const int own = (even * warps - kExtra * extra) / num_warps / kGranularity * kGranularity;
   return {kExtra, std::min(own, kMost)};
 }
