@@ -199,7 +199,7 @@ struct ExprReference {
   int64_t checked() const;  // elements
 };
 /// All of it, or when that takes more than `budget` operations, the first rows, the last ones and others in between.
-/// kUnsupported when even one row would take more.
+/// Where a few rows cost as much as all (a sum over rows), all of it up to eight times the budget; kUnsupported beyond.
 Result<ExprReference> reference(const Expr& expr, double budget = 1e9, uint64_t seed = 1);
 
 struct ExprError {

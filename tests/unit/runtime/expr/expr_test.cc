@@ -167,6 +167,12 @@ TEST(Expr, ChecksFindOneWrongElement) {
   EXPECT_LT(part->checked(), large.numel());
   EXPECT_TRUE(compare(*part, *run_on_host(large))->ok());
   EXPECT_EQ(reference(large, 100).error().kind, ErrorKind::kUnsupported);
+  // Each element of this takes all rows of the operand: there are no cheaper slabs.
+  Expr means = op(ExprOp::kMean, {random_tensor({64, 100}, fresh_seed())}, along({0}));
+  auto all = reference(means, 1e5);
+  ASSERT_TRUE(all.ok()) << render(all.error());
+  EXPECT_EQ(all->checked(), 100);
+  EXPECT_EQ(reference(means, 1e4).error().kind, ErrorKind::kUnsupported);
 }
 
 TEST(Expr, AnEditedSourceIsAnotherVariant) {
