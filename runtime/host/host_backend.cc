@@ -297,6 +297,7 @@ class HostBackend : public Backend {
   }
 
   void copy_bytes(void* target, const void* source, size_t bytes) {
+    if (bytes == 0) return;  // the pointers may be null
     auto* out = static_cast<char*>(target);
     auto* in = static_cast<const char*>(source);
     if (out < in + bytes && in < out + bytes) {  // pieces of an overlapping copy would overwrite each other's input
