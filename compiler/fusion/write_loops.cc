@@ -323,10 +323,11 @@ class LoopWriter {
     const bool crowded =
         gpu && t.block >= kMostColumns && (!exponentials || along_columns * t.block > 2 * kMostColumns);
     if (c_.splits > 1 || t.block > kMostColumns || crowded) {
-      t.block = std::min<int64_t>(t.block, kSplitUnit);
-      t.loop = true;
       const bool again = std::any_of(stores_.begin(), stores_.end(), [&](int m) { return e_.stored_along_columns(m); });
-      t.warps = gpu && again && !exponentials ? 16 : 8;
+      const bool waits = gpu && c_.splits == 1 && again && !exponentials;  // for memory, and for little else
+      t.block = std::min<int64_t>(t.block, waits ? 2 * kSplitUnit : kSplitUnit);
+      t.loop = true;
+      t.warps = waits ? 16 : 8;
       return t;
     }
     // 32 elements per thread keep enough loads in flight for one row; short rows share a program, but on a CPU, where
@@ -393,7 +394,7 @@ class LoopWriter {
     finish(cdiv(n_rows, t.rows) * c_.splits, t.warps);
     group_.shape = fmt::format("{} rows x {}", n_rows, n_cols);
     if (t.loop && c_.splits == 1 && n_rows > 0) {
-      for (auto [b, w] : {std::pair<int64_t, int>{2048, 4}, {8192, 8}, {8192, 16}})
+      for (auto [b, w] : {std::pair<int64_t, int>{2048, 4}, {4096, 16}, {8192, 8}, {8192, 16}})
         if (t.rows == 1 && b != t.block && b <= power_of_two(n_cols) && (!e_.column_mask.empty() || n_cols % b == 0))
           configuration({{block, b}}, n_rows, w);
     } else if (c_.splits == 1) {
