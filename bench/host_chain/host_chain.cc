@@ -5,7 +5,6 @@
 #include <llvm/IR/Module.h>
 
 #include <sys/mman.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,6 +12,7 @@
 #include <functional>
 #include <thread>
 
+#include "bench/thread_time.h"
 #include "compiler/codegen/host.h"
 #include "compiler/compile.h"
 #include "compiler/lower/host.h"
@@ -22,14 +22,10 @@
 namespace {
 
 using namespace kiln;
+using bench::cpu_seconds;
+using bench::on_threads;
 
 constexpr int kBlock = 4096;
-
-double cpu_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
 
 struct Kernel {
   std::shared_ptr<HostCode> code;
@@ -93,20 +89,6 @@ Kernel compile_kernel(const std::string& body, bool print_phases = false) {
     fmt::print("  passes {:.2f} ms, lowering {:.2f} ms, LLVM {:.2f} ms, loading {:.2f} ms; {} bytes\n", passes_ms,
                lower_ms, emit_ms, (cpu_seconds() - load_start) * 1e3, kernel.object.size());
   return {*code, lowered->scratch_bytes};
-}
-
-// The most CPU time that one of the threads took: equal to the elapsed time, unless something else runs on the machine.
-double on_threads(int threads, int64_t items, const std::function<void(int64_t, int64_t)>& run) {
-  std::vector<double> seconds(static_cast<size_t>(threads));
-  std::vector<std::thread> workers;
-  for (int t = 0; t < threads; ++t)
-    workers.emplace_back([&, t] {
-      const double start = cpu_seconds();
-      run(items * t / threads, items * (t + 1) / threads);
-      seconds[static_cast<size_t>(t)] = cpu_seconds() - start;
-    });
-  for (std::thread& w : workers) w.join();
-  return *std::max_element(seconds.begin(), seconds.end());
 }
 
 double launch(const Kernel& k, int threads, const float* x, const float* y, float* out, int64_t n) {

@@ -2,8 +2,6 @@
 // same threads of this program (OpenBLAS multiplies a share of the rows on each). host_gemm [size] [threads] [rounds]
 #include <fmt/format.h>
 
-#include <time.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -13,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/thread_time.h"
 #include "compiler/compile.h"
 #include "compiler/parse/parser.h"
 #include "runtime/blas/library.h"
@@ -21,6 +20,7 @@
 namespace {
 
 using namespace kiln;
+using bench::on_threads;
 
 constexpr const char* kText = R"(
 import triton
@@ -75,26 +75,6 @@ T take(Result<T> result) {
   if (result.ok()) return std::move(*result);
   fmt::print(stderr, "{}", render(result.error()));
   std::exit(1);
-}
-
-double cpu_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-// The most CPU time that one of the threads took: equal to the elapsed time, unless something else runs on the machine.
-double on_threads(int64_t threads, int64_t items, const std::function<void(int64_t, int64_t)>& run) {
-  std::vector<double> seconds(static_cast<size_t>(threads));
-  std::vector<std::thread> workers;
-  for (int64_t t = 0; t < threads; ++t)
-    workers.emplace_back([&, t] {
-      const double start = cpu_seconds();
-      run(items * t / threads, items * (t + 1) / threads);
-      seconds[static_cast<size_t>(t)] = cpu_seconds() - start;
-    });
-  for (std::thread& w : workers) w.join();
-  return *std::max_element(seconds.begin(), seconds.end());
 }
 
 struct Tile {
