@@ -145,6 +145,7 @@ bool is_nan_bits(DType format, uint64_t bits) {
 }
 
 uint64_t max_finite_bits(DType format) { return format_of(format).max_finite; }
+double float_epsilon(DType format) { return std::ldexp(1, -format_of(format).mantissa_bits); }
 
 double add_round_to_odd(double a, double b) {
   const double sum = a + b;

@@ -26,6 +26,8 @@ uint64_t nan_bits(DType format);
 bool is_nan_bits(DType format, uint64_t bits);
 /// The largest finite value's bits.
 uint64_t max_finite_bits(DType format);
+/// The distance from 1 to the next number of the format.
+double float_epsilon(DType format);
 
 /// a + b with the last bit of the double set when inexact ("round to odd"): rounding the sum again to a format of at
 /// most 51 significant bits then gives the correctly rounded sum. `a` may be an exact product of two narrow numbers.

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "support/diag.h"
+#include "support/float_bits.h"
 
 namespace kiln::profiler {
 
@@ -17,21 +18,6 @@ constexpr size_t kDense = size_t{1} << 20, kSparse = size_t{1} << 21;
 bool same_view(const Tensor& a, const Tensor& b) {
   return a.storage() == b.storage() && a.offset() == b.offset() && a.dtype() == b.dtype() &&
          std::ranges::equal(a.shape(), b.shape()) && std::ranges::equal(a.strides(), b.strides());
-}
-
-double epsilon(DType t) {
-  switch (t) {
-    case DType::kF64:
-      return 0x1p-52;
-    case DType::kF32:
-      return 0x1p-23;
-    case DType::kF16:
-      return 0x1p-10;
-    case DType::kBF16:
-      return 0x1p-7;
-    default:
-      return 0x1p-2;  // the fp8 formats
-  }
 }
 
 /// Calls `visit` with the elements to look at until it returns false.
@@ -74,7 +60,8 @@ double allowed_difference(DType dtype, double want, double largest) {
   if (dtype == DType::kF64) return 0x1p-40 * largest;
   // Sums are kept in f32, or tf32's products in it; what they are rounded to adds its own half unit on either side.
   constexpr double kSums = 0x1p-13;
-  return 2 * epsilon(dtype) * std::abs(want) + kSums * largest;
+  const double epsilon = is_fp8(dtype) ? 0x1p-2 : float_epsilon(dtype);  // of the coarser fp8 format
+  return 2 * epsilon * std::abs(want) + kSums * largest;
 }
 
 Result<OutputCheck> OutputCheck::make(std::vector<Tensor> tensors) {

@@ -5,6 +5,7 @@
 #include "runtime/device.h"
 #include "runtime/expr/host.h"
 #include "support/diag.h"
+#include "support/float_bits.h"
 
 namespace kiln {
 
@@ -14,35 +15,6 @@ namespace {
 
 /// What has no slabs that are cheaper may take so many times the budget.
 constexpr double kMostOverBudget = 8;
-
-/// The distance from 1 to the next number.
-double epsilon(DType t) {
-  switch (t) {
-    case DType::kF64:
-      return 0x1p-52;
-    case DType::kF32:
-      return 0x1p-23;
-    case DType::kF16:
-      return 0x1p-10;
-    case DType::kBF16:
-      return 0x1p-7;
-    case DType::kF8E4M3:
-      return 0x1p-3;
-    case DType::kF8E5M2:
-      return 0x1p-2;
-    case DType::kI1:
-    case DType::kI8:
-    case DType::kI16:
-    case DType::kI32:
-    case DType::kI64:
-    case DType::kU8:
-    case DType::kU16:
-    case DType::kU32:
-    case DType::kU64:
-      return 0;
-  }
-  KILN_UNREACHABLE("a dtype outside of the enum");
-}
 
 // Rounding of the result, and of sums and functions in f32 before it, which the values' size explains.
 constexpr double kRoundings = 2, kSums = 64 * 0x1p-23, kSumsF64 = 64 * 0x1p-52;
@@ -120,8 +92,8 @@ Result<ExprError> compare(const ExprReference& expected, const Tensor& got, cons
       if (std::isfinite(v)) squares += v * v, ++finite;
   const double usual = finite ? std::sqrt(squares / static_cast<double>(finite)) : 0;
   ExprError out;
-  const double eps = epsilon(got.dtype());
   if (is_float(got.dtype())) {
+    const double eps = float_epsilon(got.dtype());
     const double sums = got.dtype() == DType::kF64 ? kSumsF64 : kSums;
     out.tolerance =
         allowed ? std::max(kRoundings * eps + sums, kOverUnfused * allowed->max_rel) : kUnfusedRoundings * eps + sums;

@@ -9,6 +9,7 @@
 #include "support/diag.h"
 #include "support/float_bits.h"
 #include "tests/unit/lower/harness/host_harness.h"
+#include "tests/unit/unit_roundoff.h"
 
 namespace kiln {
 namespace {
@@ -23,21 +24,6 @@ struct DotKernel {
   int64_t seconds = 0;     // elements of %o2
   int roundings = 1;       // to `out` on the way to an element of the output
 };
-
-double unit_roundoff(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return std::ldexp(1, -53);
-    case DType::kF32:
-      return std::ldexp(1, -24);
-    case DType::kF16:
-      return std::ldexp(1, -11);
-    case DType::kBF16:
-      return std::ldexp(1, -8);
-    default:
-      return 0;
-  }
-}
 
 uint64_t random_bits(std::mt19937_64& random, DType dtype) {
   if (!is_float(dtype)) return random();  // the whole range: sums wrap

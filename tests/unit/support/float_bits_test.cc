@@ -91,5 +91,10 @@ TEST(FloatBits, RoundToOddKeepsTheSideOfATie) {
   EXPECT_EQ(float_to_bits(DType::kF16, add_round_to_odd(-odd_tie, 0x1p-70)), 0xbc01u);
 }
 
+TEST(FloatBits, EpsilonIsTheStepAboveOne) {
+  for (DType t : {DType::kF8E4M3, DType::kF8E5M2, DType::kF16, DType::kBF16, DType::kF32, DType::kF64})
+    EXPECT_EQ(float_from_bits(t, float_to_bits(t, 1) + 1), 1 + float_epsilon(t)) << name(t);
+}
+
 }  // namespace
 }  // namespace kiln

@@ -11,6 +11,7 @@
 
 #include "kiln/blas.h"
 #include "support/diag.h"
+#include "tests/unit/unit_roundoff.h"
 
 namespace kiln::testing {
 
@@ -51,21 +52,6 @@ inline Tensor make_operand(const Device& device, DType dtype, int64_t batch, int
   Shape shape = {rows, columns}, strides = transposed ? Shape{1, ld} : Shape{ld, 1};
   if (batch > 0) shape.insert(shape.begin(), batch), strides.insert(strides.begin(), outer * ld);
   return *all.as_strided(shape, strides, 0);
-}
-
-inline double unit_roundoff(DType t) {
-  switch (t) {
-    case DType::kF64:
-      return std::ldexp(1, -53);
-    case DType::kF32:
-      return std::ldexp(1, -24);
-    case DType::kF16:
-      return std::ldexp(1, -11);
-    case DType::kBF16:
-      return std::ldexp(1, -8);
-    default:
-      return 0;
-  }
 }
 
 /// The error of a sum of k products over the sum of their absolute values.
