@@ -68,7 +68,7 @@ const std::vector<Guarded>& guarded() {
   static const std::vector<Guarded> kGuarded = {
       {"^llvm/.*", {"compiler/lower", "compiler/codegen"}},
       {"^cuda\\.h$", {"runtime/cuda", "profiler/cupti"}},
-      {"^cupti.*", {"profiler/cupti"}},
+      {"^(cupti|nvperf).*\\.h$", {"profiler/cupti"}},
       {"^nvJitLink\\.h$", {"compiler/codegen"}},
   };
   return kGuarded;

@@ -1,0 +1,95 @@
+#include "profiler/cupti/library.h"
+
+#include <mutex>
+#include <vector>
+
+#include "support/diag.h"
+#include "support/knobs.h"
+
+namespace kiln::profiler::cupti {
+
+Diagnostic built_without() {
+  return error(ErrorKind::kDevice,
+               "this build of Kiln cannot profile a GPU: it was built without CUPTI's headers (set CUDA_HOME and build "
+               "again)");
+}
+
+#if KILN_HAS_CUPTI
+
+namespace {
+
+std::vector<std::string> library_names() {
+  if (std::string path = knob(Knob::kCuptiLibrary); !path.empty()) return {path};
+  const std::string file = fmt::format("libcupti.so.{}", CUDA_VERSION / 1000);
+  std::vector<std::string> names;
+  std::vector<std::string> roots;
+  if (std::string home = knob(Knob::kCudaHome); !home.empty()) roots.push_back(home);
+  roots.push_back("/usr/local/cuda");
+  for (const std::string& root : roots)
+    for (const char* folder : {"lib64", "extras/CUPTI/lib64", "lib"})
+      names.push_back(fmt::format("{}/{}/{}", root, folder, file));
+  names.push_back(file);
+  return names;
+}
+
+Status load(Library& lib) {
+  KILN_TRY(lib.library, DynLib::open(library_names(), "CUPTI"));
+#define KILN_CUPTI(entry)                                                                                       \
+  if (!(lib.entry = lib.library.function<decltype(lib.entry)>(#entry)))                                         \
+    return error(ErrorKind::kDevice, "CUPTI {} lacks {}: CUDA {}.{}'s or newer is needed", lib.library.path(), #entry, \
+                 CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+#include "profiler/cupti/cupti.def"
+#undef KILN_CUPTI
+  KILN_CUPTI_TRY(&lib, cuptiGetVersion(&lib.version));
+  // Records are read by the headers' layouts.
+  if (lib.version / 10000 != CUPTI_API_VERSION / 10000)
+    return error(ErrorKind::kDevice, "CUPTI {} is of version {}, and Kiln was built for {}", lib.library.path(),
+                 lib.version, CUPTI_API_VERSION);
+  return {};
+}
+
+// What stands in the way most often, and what helps.
+std::string_view help_for(CUptiResult code) {
+  switch (code) {
+    case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
+      return "counters are for administrators on this machine: run as root, or load the nvidia module with "
+             "NVreg_RestrictProfilingToAdminUsers=0";
+    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
+      return "another profiler or a sanitizer is attached to this process";
+    case CUPTI_ERROR_HARDWARE_BUSY:
+      return "something else reads the GPU's counters (DCGM, say): dcgmi profile --pause";
+    case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
+      return "a virtual GPU shows no counters";
+    case CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED:
+      return "confidential computing hides the counters";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Library>> Library::open() {
+  static std::mutex mutex;
+  static auto* opened = new std::shared_ptr<const Library>;  // never destroyed: CUPTI's threads may outlive our statics
+  std::lock_guard lock(mutex);
+  if (!*opened) {
+    auto made = std::make_shared<Library>();
+    KILN_CHECK_OK(load(*made));
+    *opened = made;
+  }
+  return *opened;
+}
+
+Diagnostic Library::failure(CUptiResult code, std::string_view call) const {
+  const char* text = nullptr;
+  if (cuptiGetResultString(code, &text) != CUPTI_SUCCESS || !text) text = "an unknown error";
+  std::string_view help = help_for(code);
+  Diagnostic d = error(ErrorKind::kDevice, "{} failed: {} ({}){}{}", call, text, static_cast<int>(code),
+                       help.empty() ? "" : ": ", help);
+  return d;
+}
+
+#endif
+
+}  // namespace kiln::profiler::cupti

@@ -1,0 +1,45 @@
+// CUPTI, opened at run time: a table of its entry points, and how its errors read.
+#pragma once
+#if KILN_HAS_CUPTI
+#include <cupti.h>
+#endif
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "kiln/result.h"
+#include "support/dynlib.h"
+
+namespace kiln::profiler::cupti {
+
+#if KILN_HAS_CUPTI
+
+struct Library {
+  /// Opens it, once per process. kDevice, one sentence each: no library, one of another major version than the headers
+  /// that Kiln was built with, one that lacks an entry point. KILN_CUPTI_LIBRARY names another library.
+  static Result<std::shared_ptr<const Library>> open();
+
+  /// kDevice: "cuptiActivityEnable(kind) failed: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES", with what would help where that
+  /// is known (permission, another profiler, MIG, a virtual GPU).
+  Diagnostic failure(CUptiResult code, std::string_view call) const;
+
+  DynLib library;
+  uint32_t version = 0;  // 130000 for CUDA 13.0
+#define KILN_CUPTI(entry) decltype(&::entry) entry = nullptr;
+#include "profiler/cupti/cupti.def"
+#undef KILN_CUPTI
+};
+
+/// Returns the failure of a CUPTI call from the enclosing function. `lib` is a pointer to Library.
+#define KILN_CUPTI_TRY(lib, call)                                                                              \
+  do {                                                                                                         \
+    if (CUptiResult kiln_code = (lib)->call; kiln_code != CUPTI_SUCCESS) return (lib)->failure(kiln_code, #call); \
+  } while (0)
+
+#endif
+
+/// Why this build cannot ask CUPTI; only where it was built without its headers.
+Diagnostic built_without();
+
+}  // namespace kiln::profiler::cupti

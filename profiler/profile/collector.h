@@ -1,0 +1,16 @@
+// What sees a device's side of a profile: kernels, copies, the driver's calls. profiler/cupti has the one for GPUs.
+#pragma once
+#include "kiln/result.h"
+#include "profiler/profile/timeline.h"
+
+namespace kiln::profiler {
+
+class Collector {
+ public:
+  virtual ~Collector() = default;
+  virtual Status start() = 0;
+  /// Ends it and appends what it saw, in no order; what it could not see goes to `into.unknown`. The device is idle.
+  virtual Status stop(Timeline& into) = 0;
+};
+
+}  // namespace kiln::profiler

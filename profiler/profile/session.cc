@@ -1,0 +1,45 @@
+#include "profiler/profile/session.h"
+
+#include "profiler/cupti/activity.h"
+#include "support/diag.h"
+
+namespace kiln::profiler {
+
+Result<std::unique_ptr<ProfileSession>> ProfileSession::start(const Device& device, const SessionOptions& options) {
+  std::unique_ptr<ProfileSession> session(new ProfileSession);
+  session->device_ = device;
+  Timeline& t = session->timeline_;
+  const DeviceInfo info = device.info();
+  t.device = device.name(), t.hardware = info.name, t.target = info.target, t.driver = info.driver;
+  KILN_CHECK_OK(device.synchronize());
+  if (device.is_cuda() && options.device_work) {
+    auto collector = cupti::make_activity_collector();
+    Status started = collector.ok() ? (*collector)->start() : Status(std::move(collector.error()));
+    if (started.ok())
+      session->collector_ = *std::move(collector);
+    else
+      t.unknown.push_back({"the GPU's side: kernels, copies, calls of the driver", started.error().message});
+  }
+  if (!trace::start(options.details)) return error(ErrorKind::kValue, "a profile is being taken already");
+  session->running_ = true;
+  t.start = trace::now_ns();
+  return session;
+}
+
+ProfileSession::~ProfileSession() {
+  if (running_) trace::stop();
+}
+
+Result<Timeline> ProfileSession::stop() {
+  KILN_ASSERT(running_, "a profile is stopped once");
+  Status idle = device_.synchronize();
+  timeline_.end = trace::now_ns();
+  running_ = false;
+  add_events(timeline_, trace::stop());
+  if (collector_) KILN_CHECK_OK(collector_->stop(timeline_));
+  if (!idle.ok()) timeline_.unknown.push_back({"what ran last", idle.error().message});
+  join(timeline_);
+  return std::move(timeline_);
+}
+
+}  // namespace kiln::profiler
