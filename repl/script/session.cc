@@ -267,6 +267,35 @@ Result<Prepared> Session::prepare_value(std::string expression, std::string file
   return p;
 }
 
+Result<std::function<Status()>> Session::prepare_statements(std::string text, std::string file_name) {
+  KILN_TRY(auto module, parse::parse_module(SourceText::make(std::move(file_name), std::move(text))));
+  if (module->body.empty()) return error(ErrorKind::kSyntax, "expected a statement, as in y = f(x)");
+  if (module->body.size() == 1)
+    if (const auto* only = ast::dyn_as<ast::ExprStmt>(module->body[0].get())) {
+      const ast::Expr* e = only->value.get();
+      KILN_TRY(std::shared_ptr<const Program> program, resolve(std::move(module), interp_->globals()));
+      return std::function<Status()>([this, program, e] {
+        return guarded(*interp_, [&] {
+          Value v = interp_->evaluate(program, *e);
+          if (v.get<TensorObject>()) script::tensor_of(*interp_, v, "a result");
+        });
+      });
+    }
+  std::vector<std::string> assigned;
+  for (const ast::StmtPtr& s : module->body)
+    if (const auto* a = ast::dyn_as<ast::Assign>(s.get()))
+      for (const ast::ExprPtr& target : a->targets)
+        if (const auto* name = ast::dyn_as<ast::Name>(target.get())) assigned.push_back(name->id);
+  KILN_TRY(std::shared_ptr<const Program> program, resolve(std::move(module), interp_->globals()));
+  return std::function<Status()>([this, program, assigned] {
+    return guarded(*interp_, [&] {
+      interp_->run(program, false);
+      for (const std::string& name : assigned)
+        if (Value v = variable(name); !v.missing() && v.get<TensorObject>()) script::tensor_of(*interp_, v, "a result");
+    });
+  });
+}
+
 Result<std::vector<Launched>> Session::launches_of(const std::function<Status()>& run) {
   std::vector<Launched> seen;
   Status figures;

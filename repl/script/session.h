@@ -68,6 +68,9 @@ class Session {
   /// Parses one expression once, so that it can be run again and again (%bench, %time): each call evaluates it.
   Result<std::function<Status()>> prepare(std::string expression, std::string file_name = "<expression>");
   Result<Prepared> prepare_value(std::string expression, std::string file_name = "<expression>");
+  /// The same for one or more statements. Tensors that an expression among them gives, or that it assigns to names, are
+  /// computed at its end.
+  Result<std::function<Status()>> prepare_statements(std::string text, std::string file_name);
   /// Runs it and tells which kernels of the script were launched meanwhile.
   Result<std::vector<Launched>> launches_of(const std::function<Status()>& run);
   /// The tensor that a value is, computed when it was not; nullopt when it is none.

@@ -1,0 +1,37 @@
+// Takes a profile of a statement of the script: what %profile, %dispatch, %trace and %report have in common.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kiln/result.h"
+#include "profiler/profile/schedule.h"
+#include "profiler/profile/session.h"
+#include "profiler/profile/timeline.h"
+#include "repl/magics.h"
+
+namespace kiln::repl {
+
+struct ProfileRunOptions {
+  profiler::Schedule schedule;
+  profiler::SessionOptions session;
+  /// Also times the driver's calls of `active` further runs with no profiler attached (Timeline::plain_call_us). They
+  /// come before the profile, or behind it when there is no warm-up, so that a cold start is seen as it is.
+  bool plain_calls = true;
+};
+
+/// Runs the statement by the schedule; every kept run stands in a range kStepRange. What it assigns or gives is
+/// computed. One timeline per cycle. A statement that fails gives its own error; kValue: the schedule keeps nothing, or
+/// a profile is being taken already.
+Result<std::vector<profiler::Timeline>> profile_cycles(script::Session& session, const std::string& statement,
+                                                       const ProfileRunOptions& options = {});
+
+/// The last cycle of it.
+Result<profiler::Timeline> profile_statement(MagicContext& context, const std::string& statement,
+                                             const ProfileRunOptions& options = {});
+
+/// Microseconds of CPU time that the driver's own launches took, median over `runs` of `run`, with no profiler attached
+/// to the driver; -1 when there were none.
+Result<double> plain_call_us(const Device& device, const std::function<Status()>& run, int64_t runs);
+
+}  // namespace kiln::repl
