@@ -10,6 +10,7 @@
 #include "support/build_id.h"
 #include "support/diag.h"
 #include "support/timer.h"
+#include "support/trace.h"
 
 namespace kiln {
 
@@ -22,10 +23,22 @@ Result<const target::Target*> find_target(const std::string& name) {
   return with_note(error(ErrorKind::kValue, "unknown target '{}'", name), "help: targets are " + known);
 }
 
+// A phase that ends now.
+void add_phase(CompiledKernel& out, std::string_view name, double ms) {
+  out.phases.push_back({std::string(name), ms});
+  if (!trace::on(trace::kSpans)) return;
+  trace::Event event;
+  event.step = trace::Step::kPhase;
+  event.name = name;
+  event.end_ns = trace::now_ns();
+  event.start_ns = event.end_ns - static_cast<int64_t>(ms * 1e6);
+  trace::add(std::move(event));
+}
+
 passes::RunOptions pass_options(const CompileOptions& options, CompiledKernel& out) {
   passes::RunOptions run;
   run.verify_each = options.verify_each;
-  run.on_time = [&out](std::string_view pass, double ms) { out.phases.push_back({std::string(pass), ms}); };
+  run.on_time = [&out](std::string_view pass, double ms) { add_phase(out, pass, ms); };
   if (options.on_stage)
     run.after_pass = [&options](std::string_view pass, const ir::Module& m) {
       options.on_stage(fmt::format("ir:{}", pass), ir::print(m));
@@ -38,7 +51,7 @@ codegen::BackendOptions backend_options(const CompileOptions& options, CompiledK
   backend.want_cubin = options.want_cubin;
   backend.want_asm = options.want_asm;
   backend.on_stage = options.on_stage;
-  backend.on_time = [&out](std::string_view phase, double ms) { out.phases.push_back({std::string(phase), ms}); };
+  backend.on_time = [&out](std::string_view phase, double ms) { add_phase(out, phase, ms); };
   return backend;
 }
 
@@ -90,7 +103,7 @@ Result<CompiledKernel> compile(const frontend::JitFunction& function, std::span<
   StopWatch watch;
   KILN_TRY(auto module, frontend::lower_kernel(function, args, options.frontend));
   CompiledKernel out;
-  out.phases.push_back({"frontend", watch.ms()});
+  add_phase(out, "frontend", watch.ms());
   return finish(std::move(module), options, std::move(out));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "support/diag.h"
+#include "support/trace.h"
 
 namespace kiln::runtime {
 namespace {
@@ -44,6 +45,7 @@ Allocator::~Allocator() {
       int64_t bytes = 0;
       for (Block* b = block; b; b = b->next) bytes += b->bytes;
       backend_.release(block->address, bytes);
+      trace::add_memory(trace::Step::kReserve, device_name_, -bytes);
     }
   }
   for (Block* block : blocks_) delete block;
@@ -92,6 +94,7 @@ Result<Block*> Allocator::allocate(int64_t bytes, StreamImpl& stream) {
       block->stream = stream.id();
       blocks_.insert(block);
       stats_.reserved += reserve;
+      trace::add_memory(trace::Step::kReserve, device_name_, reserve);
       ++stats_.segments;
     }
   }
@@ -224,6 +227,7 @@ int64_t Allocator::release_cached() {
         continue;
       }
       backend_.release(block->address, block->bytes);
+      trace::add_memory(trace::Step::kReserve, device_name_, -block->bytes);
       released += block->bytes;
       --stats_.segments;
       it = blocks.erase(it);

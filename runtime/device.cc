@@ -9,6 +9,7 @@
 #include "runtime/jit_target.h"
 #include "support/diag.h"
 #include "support/knobs.h"
+#include "support/trace.h"
 
 namespace kiln {
 namespace runtime {
@@ -44,6 +45,7 @@ Result<std::shared_ptr<Storage>> allocate_storage(const Device& device, int64_t 
   DeviceImpl& impl = *device.impl();
   if (impl.backend().default_stream().is_capturing()) return not_in_graph("the allocation of a tensor");
   KILN_TRY(Block * block, impl.allocator().allocate(bytes, impl.backend().default_stream()));
+  trace::add_memory(trace::Step::kMemory, impl.name(), bytes);
   return std::make_shared<Storage>(impl.shared_from_this(), block, bytes);
 }
 
@@ -96,14 +98,20 @@ struct OwnedEvent {
 
 using namespace runtime;
 
-Status Stream::synchronize() const { return impl_ ? impl_->synchronize() : Status{}; }
+Status Stream::synchronize() const {
+  trace::Scope span(trace::kSpans, trace::Step::kWait, "stream", 0, impl_ ? impl_->id() : 0);
+  return impl_ ? impl_->synchronize() : Status{};
+}
 
 Status Stream::wait(const Event& event) const {
   if (!impl_ || !event.impl()) return error(ErrorKind::kValue, "wait needs a stream and a recorded event");
   return impl_->wait(*event.impl());
 }
 
-Status Event::synchronize() const { return impl_ ? impl_->synchronize() : Status{}; }
+Status Event::synchronize() const {
+  trace::Scope span(trace::kSpans, trace::Step::kWait, "event");
+  return impl_ ? impl_->synchronize() : Status{};
+}
 
 Result<Device> Device::open(std::string_view name) {
   int ordinal = -1;
@@ -176,9 +184,13 @@ Result<Event> Device::record(const Stream& stream) const {
 
 Result<double> Device::elapsed_ms(const Event& from, const Event& to) const {
   if (!from.impl() || !to.impl()) return error(ErrorKind::kValue, "elapsed_ms needs two recorded events");
+  trace::Scope span(trace::kSpans, trace::Step::kWait, "event");
   return impl_->backend().elapsed_ms(*from.impl(), *to.impl());
 }
 
-Status Device::synchronize() const { return impl_ ? impl_->backend().synchronize() : Status{}; }
+Status Device::synchronize() const {
+  trace::Scope span(trace::kSpans, trace::Step::kWait, "device");
+  return impl_ ? impl_->backend().synchronize() : Status{};
+}
 
 }  // namespace kiln

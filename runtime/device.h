@@ -9,6 +9,7 @@
 #include "kiln/device.h"
 #include "runtime/allocator.h"
 #include "runtime/backend.h"
+#include "support/trace.h"
 
 namespace kiln::runtime {
 
@@ -55,7 +56,9 @@ struct Storage {
   bool is_freed() const { return block == nullptr; }
   DeviceAddress address() const { return address_; }  // 0 when freed
   void free() {
-    if (block) device->allocator().free(block);
+    if (!block) return;
+    device->allocator().free(block);
+    trace::add_memory(trace::Step::kMemory, device->name(), -bytes);
     block = nullptr;
     address_ = 0;
   }

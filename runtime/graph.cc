@@ -4,6 +4,7 @@
 
 #include "runtime/device.h"
 #include "support/diag.h"
+#include "support/trace.h"
 
 namespace kiln {
 namespace runtime {
@@ -59,6 +60,7 @@ Status Graph::launch(const Stream& stream) const {
     return error(ErrorKind::kValue, "the stream belongs to another device than {}", impl_->device->name());
   for (const auto& storage : impl_->storages)
     if (storage->is_freed()) return freed_error("a tensor that the graph uses");
+  trace::Scope span(trace::kSpans, trace::Step::kGraphLaunch, "graph", 0, queue.id());
   return impl_->captured->launch(queue);
 }
 

@@ -6,6 +6,7 @@
 #include "support/files.h"
 #include "support/hash.h"
 #include "support/knobs.h"
+#include "support/trace.h"
 
 namespace kiln::runtime {
 namespace {
@@ -100,10 +101,12 @@ std::string Jit::cache_key(const JitRequest& request) {
 }
 
 Result<Jit::Compiled> Jit::compile(const JitRequest& request) {
+  trace::Scope span(trace::kSpans, trace::Step::kCompile, request.function->def->name);
   auto start = Clock::now();
   std::string key = cache_key(request);
   std::string dump = knob(Knob::kDumpDir);
   if (dump.empty()) {  // a dump shows every stage, so it compiles
+    trace::Scope phase(trace::kSpans, trace::Step::kPhase, "disk cache");
     if (auto found = cache_.find(key)) {
       Compiled compiled{std::move(*found), {}};
       compiled.kernel.phases.clear();
@@ -127,6 +130,7 @@ Result<Jit::Compiled> Jit::compile(const JitRequest& request) {
 }
 
 Result<std::shared_ptr<LoadedKernel>> Jit::load(Compiled& compiled, DeviceImpl& device) {
+  trace::Scope span(trace::kSpans, trace::Step::kLoad, compiled.kernel.name);
   auto start = Clock::now();
   const CompiledKernel& k = compiled.kernel;
   KernelImage image = gpu_image(k);

@@ -8,6 +8,7 @@
 #include "runtime/kernel_impl.h"
 #include "runtime/kernel_launched.h"
 #include "support/diag.h"
+#include "support/trace.h"
 
 namespace kiln {
 namespace runtime {
@@ -58,6 +59,16 @@ frontend::Options frontend_options(const LaunchOptions& options) {
   result.num_stages = options.num_stages;
   result.num_ctas = options.num_ctas;
   return result;
+}
+
+// "f32[4096, 4096], bf16[64]"
+std::string describe_tensors(std::span<const std::optional<Arg>> args) {
+  std::string out;
+  for (const auto& arg : args)
+    if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr)
+      fmt::format_to(std::back_inserter(out), "{}{}[{}]", out.empty() ? "" : ", ", name(tensor->dtype()),
+                     fmt::join(tensor->shape(), ", "));
+  return out;
 }
 
 }  // namespace
@@ -194,23 +205,45 @@ Result<std::unique_ptr<Specialisation>> KernelImpl::build(std::span<const std::o
   return spec;
 }
 
+bool KernelImpl::matches(const Specialisation& guess, std::span<const std::optional<Arg>> args,
+                         const LaunchOptions& options, uint64_t* slots) const {
+  trace::Scope step(trace::kSteps, trace::Step::kKey);
+  return match_args(params_, rules_, args, key_end(*guess.device, options), guess.key, slots);
+}
+
 // Most launches repeat the specialisation of the one before. That is tried first, without a key, a hash or a lock.
 Status KernelImpl::launch(std::array<int64_t, 3> grid, std::span<const std::optional<Arg>> args,
                           const LaunchOptions& options) {
+  trace::Scope span(trace::kSpans, trace::Step::kLaunch, name_);
+  if (trace::Event* event = span.event(); event && trace::on(trace::kShapes)) event->detail = describe_tensors(args);
   const Specialisation* guess = guess_.load(std::memory_order_acquire);
   if (guess && !options.stream && !guess->default_stream->is_capturing() && is_launchable(grid)) {
     uint64_t slots[kMostFastSlots];
-    if (match_args(params_, rules_, args, key_end(*guess->device, options), guess->key, slots))
+    if (matches(*guess, args, options, slots))
       return guess->backend->launch(*guess->loaded, programs_of(grid), slots, *guess->default_stream);
   }
   return launch_general(grid, args, options);
+}
+
+const Specialisation* KernelImpl::look_up(std::string_view key) {
+  trace::Scope step(trace::kSteps, trace::Step::kLookup);
+  if (watching_.load(std::memory_order_relaxed)) {
+    std::lock_guard lock(mutex_);
+    refresh_closure();
+  }
+  return table_.find(hash64(key), key);
+}
+
+Status KernelImpl::bind(std::span<const std::optional<Arg>> args, BoundArgs& bound) const {
+  trace::Scope step(trace::kSteps, trace::Step::kKey);
+  return bind_args(name_, params_, args, bound);
 }
 
 Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
                                   const LaunchOptions& options) {
   KILN_CHECK_OK(check_grid(name_, grid));
   BoundArgs bound;
-  KILN_CHECK_OK(bind_args(name_, params_, args, bound));
+  KILN_CHECK_OK(bind(args, bound));
   if (!is_launchable(grid)) return {};  // it has a 0
   DeviceImpl* device = nullptr;
   std::shared_ptr<DeviceImpl> held;
@@ -222,12 +255,7 @@ Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<
   }
   append(key_end(*device, options), bound.key);
   std::string_view key = bound.key.view();
-  const Specialisation* spec = nullptr;
-  if (watching_.load(std::memory_order_relaxed)) {
-    std::lock_guard lock(mutex_);
-    refresh_closure();
-  }
-  spec = table_.find(hash64(key), key);
+  const Specialisation* spec = look_up(key);
   if (!spec && device->stream_or_default(options.stream).is_capturing())
     return not_in_graph(fmt::format("the compilation of kernel '{}' for new arguments", name_));
   if (!spec) {
@@ -260,12 +288,7 @@ Result<KernelInfo> KernelImpl::compile(std::span<const std::optional<Arg>> args,
   KILN_TRY(std::shared_ptr<DeviceImpl> device, device_of(bound, options));
   if (target.empty() || target == device->target()) {
     append(key_end(*device, options), bound.key);
-    if (watching_.load()) {
-      std::lock_guard lock(mutex_);
-      refresh_closure();
-    }
-    std::string_view key = bound.key.view();
-    const Specialisation* spec = table_.find(hash64(key), key);
+    const Specialisation* spec = look_up(bound.key.view());
     if (!spec) {
       KILN_TRY(spec, specialise(args, bound, device, options));
     }

@@ -84,6 +84,12 @@ class KernelImpl {
   bool calls(std::string_view function);
 
  private:
+  /// The launch's slots, when the guess is what it would find.
+  bool matches(const Specialisation& guess, std::span<const std::optional<Arg>> args, const LaunchOptions& options,
+               uint64_t* slots) const;
+  Status bind(std::span<const std::optional<Arg>> args, BoundArgs& bound) const;
+  /// With globals as they are now; null when it is not compiled yet.
+  const Specialisation* look_up(std::string_view key);
   Status launch_general(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
                         const LaunchOptions& options);
   Result<std::shared_ptr<DeviceImpl>> device_of(const BoundArgs& bound, const LaunchOptions& options) const;

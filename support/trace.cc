@@ -16,6 +16,8 @@ std::atomic<uint32_t> wanted{0};
 
 namespace {
 
+std::atomic<int64_t> started_ns{0};
+
 struct ThreadEvents {
   std::mutex mutex;  // of its thread and of stop(): nearly never contended
   std::vector<Event> events;
@@ -73,24 +75,36 @@ void add(Event event) {
   events.events.push_back(std::move(event));
 }
 
-void Scope::begin(Step step, std::string_view name) {
+void add_memory(Step step, std::string_view device, int64_t bytes) {
+  if (!on(kMemory)) return;
+  Event event;
+  event.step = step, event.name = device, event.bytes = bytes;
+  event.start_ns = event.end_ns = now_ns();
+  add(std::move(event));
+}
+
+void Scope::begin(Step step, std::string_view name, int64_t bytes, uint64_t stream) {
   Event* event = new (&storage_.event) Event;
   event->step = step;
   event->name = name;
+  event->bytes = bytes;
+  event->stream = stream;
   on_ = true;
   event->start_ns = now_ns();
 }
 
 void Scope::end() {
   storage_.event.end_ns = now_ns();
-  // What began before stop() and ends after it belongs to no profile.
-  if (internal::wanted.load(std::memory_order_relaxed)) add(std::move(storage_.event));
+  // What began before start(), or ends after stop(), belongs to no profile.
+  if (internal::wanted.load(std::memory_order_relaxed) && storage_.event.start_ns >= started_ns.load())
+    add(std::move(storage_.event));
   storage_.event.~Event();
 }
 
 bool start(uint32_t details) {
   std::lock_guard lock(registry().mutex);
   if (std::exchange(registry().running, true)) return false;
+  started_ns.store(now_ns());
   internal::wanted.store(details);
   return true;
 }

@@ -35,7 +35,7 @@ struct Event {
   int64_t start_ns = 0, end_ns = 0;
   uint32_t thread = 0;  // gettid()
   int64_t bytes = 0;
-  uint64_t stream = 0;               // StreamImpl::id(); 0: none
+  uint64_t stream = 0;                // StreamImpl::id(); 0: none
   std::array<uint32_t, 3> grid = {};  // of a kernel on the CPU
 };
 
@@ -50,12 +50,14 @@ int64_t now_ns();
 
 /// Adds a finished event of the calling thread; its thread is filled in.
 void add(Event event);
+/// What has no duration: memory taken (bytes > 0) or given back on a device.
+void add_memory(Step step, std::string_view device, int64_t bytes);
 
 /// Reports the time from its making to its end.
 class Scope {
  public:
-  Scope(Detail detail, Step step, std::string_view name = {}) {
-    if (on(detail)) begin(step, name);
+  Scope(Detail detail, Step step, std::string_view name = {}, int64_t bytes = 0, uint64_t stream = 0) {
+    if (on(detail)) begin(step, name, bytes, stream);
   }
   ~Scope() {
     if (on_) end();
@@ -66,7 +68,7 @@ class Scope {
   Event* event() { return on_ ? &storage_.event : nullptr; }
 
  private:
-  void begin(Step step, std::string_view name);
+  void begin(Step step, std::string_view name, int64_t bytes, uint64_t stream);
   void end();
 
   bool on_ = false;

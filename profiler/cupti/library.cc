@@ -34,8 +34,8 @@ std::vector<std::string> library_names() {
 
 Status load(Library& lib) {
   KILN_TRY(lib.library, DynLib::open(library_names(), "CUPTI"));
-#define KILN_CUPTI(entry)                                                                                       \
-  if (!(lib.entry = lib.library.function<decltype(lib.entry)>(#entry)))                                         \
+#define KILN_CUPTI(entry)                                                                                              \
+  if (!(lib.entry = lib.library.function<decltype(lib.entry)>(#entry)))                                                \
     return error(ErrorKind::kDevice, "CUPTI {} lacks {}: CUDA {}.{}'s or newer is needed", lib.library.path(), #entry, \
                  CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
 #include "profiler/cupti/cupti.def"

@@ -32,8 +32,8 @@ struct Library {
 };
 
 /// Returns the failure of a CUPTI call from the enclosing function. `lib` is a pointer to Library.
-#define KILN_CUPTI_TRY(lib, call)                                                                              \
-  do {                                                                                                         \
+#define KILN_CUPTI_TRY(lib, call)                                                                                 \
+  do {                                                                                                            \
     if (CUptiResult kiln_code = (lib)->call; kiln_code != CUPTI_SUCCESS) return (lib)->failure(kiln_code, #call); \
   } while (0)
 

@@ -44,20 +44,20 @@ enum class WorkKind : uint8_t { kKernel, kCopy, kFill };
 /// and grid known.
 struct Work {
   WorkKind kind = WorkKind::kKernel;
-  std::string name;                      // of a copy: "copy HtoD", "copy DtoH", "copy DtoD"; of a fill: "fill"
-  Ns queued = 0, submitted = 0;          // into, and with, the command buffer; 0: not known
-  Ns start = 0, end = 0;                 // both 0: lost
-  uint32_t correlation = 0;              // of the call that queued it; of a graph's node: of the graph's launch
+  std::string name;              // of a copy: "copy HtoD", "copy DtoH", "copy DtoD"; of a fill: "fill"
+  Ns queued = 0, submitted = 0;  // into, and with, the command buffer; 0: not known
+  Ns start = 0, end = 0;         // both 0: lost
+  uint32_t correlation = 0;      // of the call that queued it; of a graph's node: of the graph's launch
   uint32_t device = 0, context = 0, stream = 0;
-  uint32_t graph = 0;                    // 0: not of a graph
+  uint32_t graph = 0;  // 0: not of a graph
   uint64_t graph_node = 0;
-  int64_t bytes = 0;                     // of a copy or a fill
-  std::array<uint32_t, 3> grid = {}, block = {}, cluster = {};  // in programs (blocks), threads, blocks
-  int registers = -1;                    // per thread
+  int64_t bytes = 0;                                                      // of a copy or a fill
+  std::array<uint32_t, 3> grid = {}, block = {}, cluster = {};            // in programs (blocks), threads, blocks
+  int registers = -1;                                                     // per thread
   int64_t static_shared = -1, dynamic_shared = -1, executed_shared = -1;  // bytes per block
-  int64_t local_bytes = -1;              // per thread: spills and stack
-  int call = -1;                         // into Timeline::calls
-  int span = -1;                         // the innermost span around that call; on the CPU the kernel's own
+  int64_t local_bytes = -1;                                               // per thread: spills and stack
+  int call = -1;                                                          // into Timeline::calls
+  int span = -1;  // the innermost span around that call; on the CPU the kernel's own
 
   Ns duration() const { return end - start; }
   bool is_lost() const { return start == 0 && end == 0; }
@@ -83,10 +83,10 @@ struct Overhead {
 struct MemoryChange {
   Ns at = 0;
   std::string device;
-  int64_t bytes = 0;      // of tensors; negative: given back
-  int64_t total = 0;      // of tensors of that device since the start of the profile, after it
-  bool reserve = false;   // the allocator's own, from the driver, rather than a tensor's
-  int span = -1;          // the innermost span in which it happened
+  int64_t bytes = 0;     // of tensors; negative: given back
+  int64_t total = 0;     // of tensors of that device since the start of the profile, after it
+  bool reserve = false;  // the allocator's own, from the driver, rather than a tensor's
+  int span = -1;         // the innermost span in which it happened
 };
 
 /// What could not be seen, and why.
@@ -100,14 +100,14 @@ struct Timeline {
   std::string target;    // "sm_90a", "host"
   std::string driver;
   Ns start = 0, end = 0;
-  std::vector<Span> spans;  // by start; a parent comes before its children
+  std::vector<Span> spans;     // by start; a parent comes before its children
   std::vector<ApiCall> calls;  // by start
   std::vector<Work> work;      // by start
   std::vector<Wait> waits;     // by start
   std::vector<Overhead> overheads;
   std::vector<MemoryChange> memory;  // by time
-  int64_t dropped = 0;  // records that CUPTI lost
-  double plain_call_us = -1;  // CPU time of a launch with no profiler attached; negative: not measured
+  int64_t dropped = 0;               // records that CUPTI lost
+  double plain_call_us = -1;         // CPU time of a launch with no profiler attached; negative: not measured
   std::vector<Unknown> unknown;
 
   bool is_cuda() const { return device.starts_with("cuda"); }

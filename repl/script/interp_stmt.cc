@@ -2,10 +2,26 @@
 #include <exception>
 
 #include "repl/script/interp.h"
+#include "support/trace.h"
 
 namespace kiln::script {
 
 using namespace ast;
+
+namespace {
+
+// Its place and first line, for a profile.
+void describe(SourceRange range, trace::Event& event) {
+  if (!range.text) return;
+  constexpr size_t kLongest = 80;
+  event.file = range.text->file_name();
+  event.line = range.text->line_of(range.begin);
+  std::string_view text = range.str();
+  text = text.substr(0, text.find('\n'));
+  event.name = text.substr(0, kLongest);
+}
+
+}  // namespace
 
 void Interp::run(std::shared_ptr<const Program> program, bool interactive) {
   handled_.clear();
@@ -20,6 +36,8 @@ void Interp::run(std::shared_ptr<const Program> program, bool interactive) {
       if (interactive) announce(*s, frame);
       continue;
     }
+    trace::Scope span(trace::kStatements, trace::Step::kStatement);
+    if (trace::Event* event = span.event()) describe(s->range, *event);
     Value v = eval(*shown->value, frame);
     if (v.is_none()) continue;
     globals_[globals_.index("_")].value = v;
@@ -33,6 +51,8 @@ Value Interp::evaluate(const std::shared_ptr<const Program>& program, const Expr
   check_stack();
   Frame frame(*program, *program->codes.at(nullptr));
   frame.make_cells();
+  trace::Scope span(trace::kStatements, trace::Step::kStatement);
+  if (trace::Event* event = span.event()) describe(e.range, *event);
   return eval(e, frame);
 }
 
@@ -43,6 +63,8 @@ Flow Interp::exec(const Body& body, Frame& f) {
 }
 
 Flow Interp::exec_one(const Stmt& s, Frame& f) {
+  trace::Scope span(trace::kStatements, trace::Step::kStatement);
+  if (trace::Event* event = span.event()) describe(s.range, *event);
   switch (s.kind) {
     case StmtKind::kExpr:
       eval(*as<ExprStmt>(s).value, f);

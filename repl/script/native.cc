@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "repl/script/interp.h"
+#include "repl/script/tensor_object.h"
+#include "support/trace.h"
 
 namespace kiln::script {
 
@@ -41,6 +43,12 @@ Native::Native(const NativeDef& d) : Object(kKind), def(d) {
     params_.push_back(p);
   }
 }
+
+namespace {
+
+TensorObject* tensor_of(const Value& v) { return v.missing() ? nullptr : v.get<TensorObject>(); }
+
+}  // namespace
 
 Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
   constexpr size_t kInline = 8;
@@ -87,7 +95,24 @@ Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
                         fmt::format("help: it is {}", def.signature)));
   }
   NativeArgs args{slots, self};
-  return def.function(in, args);
+  if (!trace::on(trace::kSpans)) return def.function(in, args);
+  // A function on tensors is an operation: of its own, or a method's, first tensor, unless it gives one.
+  TensorObject* operand = self ? tensor_of(*self) : nullptr;
+  for (const Value& v : slots)
+    if (!operand) operand = tensor_of(v);
+  const Ref<TensorObject> about(operand);
+  trace::Event event;
+  event.step = trace::Step::kOperation;
+  event.start_ns = trace::now_ns();
+  Value result = def.function(in, args);
+  TensorObject* made = tensor_of(result);
+  if (made || operand) {
+    event.end_ns = trace::now_ns();
+    event.name = name;
+    if (trace::on(trace::kShapes)) event.detail = (made ? made : operand)->summary();
+    trace::add(std::move(event));
+  }
+  return result;
 }
 
 std::optional<Value> Native::attribute(Interp&, std::string_view attribute) {

@@ -5,6 +5,7 @@
 #include "runtime/blas/engine.h"
 #include "runtime/blas/library.h"
 #include "support/diag.h"
+#include "support/trace.h"
 
 namespace kiln {
 
@@ -46,6 +47,7 @@ Result<Engine*> engine_of(DeviceImpl& device, MatmulImpl impl) {
 // Everything that running and planning share.
 struct Call {
   GemmProblem problem;
+  MatmulImpl impl = MatmulImpl::kCublas;
   Operands operands;
   Tensor out;
   std::shared_ptr<DeviceImpl> device;
@@ -71,7 +73,8 @@ Result<Call> prepare(const Tensor& a, const Tensor& b, const MatmulOptions& opti
   }
   Call call;
   call.device = a.storage()->device;
-  MatmulImpl impl = options.impl.value_or(call.device->is_cuda() ? MatmulImpl::kCublas : MatmulImpl::kOpenBlas);
+  const MatmulImpl impl = call.impl =
+      options.impl.value_or(call.device->is_cuda() ? MatmulImpl::kCublas : MatmulImpl::kOpenBlas);
   KILN_TRY(call.problem, make_problem(a, b, options, impl));
   GemmProblem& p = call.problem;
   KILN_TRY(call.engine, engine_of(*call.device, impl));
@@ -123,6 +126,8 @@ Result<Tensor> matmul(const Tensor& a, const Tensor& b, const MatmulOptions& opt
   if (call.stream->is_capturing())
     for (const Tensor* t : {&a, &b, &options.bias, static_cast<const Tensor*>(&call.out)})
       if (*t) call.stream->keep_for_graph(t->storage());
+  trace::Scope span(trace::kSpans, trace::Step::kLibrary, name(call.impl));
+  if (trace::Event* event = span.event()) event->detail = p.text();
   KILN_CHECK_OK(call.engine->run(p, call.operands, *call.stream));
   return call.out;
 }

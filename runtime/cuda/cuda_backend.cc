@@ -26,6 +26,7 @@ Result<std::unique_ptr<Backend>> make_cuda_backend(int) { return std::move(cuda_
 #include "runtime/cuda/fault.h"
 #include "runtime/cuda/tensor_maps.h"
 #include "support/knobs.h"
+#include "support/trace.h"
 
 namespace kiln::runtime {
 namespace {
@@ -213,6 +214,7 @@ class CudaBackend : public Backend {
     if (bytes == 0) return {};
     KILN_CHECK_OK(activate());
     CudaStream& q = queue(stream);
+    trace::Scope span(trace::kSpans, trace::Step::kCopyIn, {}, static_cast<int64_t>(bytes), q.id());
     if (q.is_capturing()) return not_in_graph("a copy from the host");
     KILN_CHECK_OK(check(driver_->cuMemcpyHtoDAsync(target, source, bytes, q.handle),
                         "cuMemcpyHtoDAsync(target, source, bytes, stream)", &q));
@@ -223,6 +225,7 @@ class CudaBackend : public Backend {
     if (bytes == 0) return {};
     KILN_CHECK_OK(activate());
     CudaStream& q = queue(stream);
+    trace::Scope span(trace::kSpans, trace::Step::kCopyOut, {}, static_cast<int64_t>(bytes), q.id());
     if (q.is_capturing()) return not_in_graph("a copy to the host");
     KILN_CHECK_OK(check(driver_->cuMemcpyDtoHAsync(target, source, bytes, q.handle),
                         "cuMemcpyDtoHAsync(target, source, bytes, stream)", &q));
@@ -232,6 +235,7 @@ class CudaBackend : public Backend {
     if (bytes == 0) return {};
     KILN_CHECK_OK(activate());
     CudaStream& q = queue(stream);
+    trace::Scope span(trace::kSpans, trace::Step::kCopy, {}, static_cast<int64_t>(bytes), q.id());
     return check(driver_->cuMemcpyDtoDAsync(target, source, bytes, q.handle),
                  "cuMemcpyDtoDAsync(target, source, bytes, stream)", &q);
   }
@@ -239,6 +243,7 @@ class CudaBackend : public Backend {
     if (count == 0) return {};
     KILN_CHECK_OK(activate());
     CudaStream& q = queue(stream);
+    trace::Scope span(trace::kSpans, trace::Step::kFill, {}, count * element_bytes, q.id());
     auto n = static_cast<size_t>(count);
     auto low = static_cast<unsigned>(pattern), high = static_cast<unsigned>(pattern >> 32);
     switch (element_bytes) {
@@ -289,11 +294,13 @@ class CudaBackend : public Backend {
     for (int i = 0; i < own; ++i) params[i] = const_cast<uint64_t*>(slots + i);
     EncodedMaps maps;
     if (kernel.tensor_maps) {
+      trace::Scope step(trace::kSteps, trace::Step::kTensorMap);
       auto empty_tensor = [this](bool stored) { return empty_tensor_address(stored); };
       KILN_TRY(maps, kernel.tensor_maps->encode(*driver_, slots, empty_tensor));
       for (int i = own; i < count; ++i) params[i] = const_cast<CUtensorMap*>(&(*maps)[static_cast<size_t>(i - own)]);
     }
     auto submit = [&] {
+      trace::Scope step(trace::kSteps, trace::Step::kDriver, {}, 0, q.id());
       return launch_kernel_(kernel.function, grid[0], grid[1], grid[2], kernel.threads, 1, 1, kernel.shared_bytes,
                             q.handle, params, nullptr);
     };

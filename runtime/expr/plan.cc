@@ -9,6 +9,7 @@
 #include "runtime/device.h"
 #include "runtime/expr/host.h"
 #include "support/diag.h"
+#include "support/trace.h"
 
 namespace kiln::runtime {
 
@@ -151,6 +152,7 @@ Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, co
   key.append(reinterpret_cast<const char*>(&impl), sizeof impl);
   key.push_back(static_cast<char>(variant));
   Cache& c = cache();
+  trace::Scope step(trace::kSpans, trace::Step::kPlan);
   {
     std::lock_guard lock(c.mutex);
     if (auto found = c.plans.find(key); found != c.plans.end()) {
@@ -172,6 +174,7 @@ Status BoundStep::launch() const {
 
 Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::span<const Tensor> leaves,
                           const Device& device) {
+  trace::Scope span(trace::kSpans, trace::Step::kBind);
   Binding out;
   out.plan = std::move(prepared);
   const fusion::Plan& plan = out.plan->plan;
@@ -259,6 +262,9 @@ Result<Tensor> run(const Expr& expr, ExprVariant variant) {
       return *viewed;
     }
   }
+  trace::Scope span(trace::kSpans, trace::Step::kOperation, info(n.node.op).name);
+  if (trace::Event* event = span.event(); event && trace::on(trace::kShapes))
+    event->detail = fmt::format("{}[{}]", name(n.node.dtype), fmt::join(n.node.shape, ", "));
   ExprWalk walk(n);
   KILN_CHECK_OK(check_leaves(walk));
   Tensor result;

@@ -13,6 +13,7 @@
 #include "runtime/host/thread_pool.h"
 #include "support/diag.h"
 #include "support/knobs.h"
+#include "support/trace.h"
 
 namespace kiln::runtime {
 namespace {
@@ -172,17 +173,20 @@ class HostBackend : public Backend {
 
   Status copy_in(DeviceAddress target, const void* source, size_t bytes, StreamImpl& stream) override {
     if (stream.is_capturing()) return not_in_graph("a copy from the host");
+    trace::Scope span(trace::kSpans, trace::Step::kCopyIn, {}, static_cast<int64_t>(bytes), stream.id());
     copy_bytes(pointer(target), source, bytes);
     return {};
   }
   Status copy_out(void* target, DeviceAddress source, size_t bytes, StreamImpl& stream) override {
     if (stream.is_capturing()) return not_in_graph("a copy to the host");
+    trace::Scope span(trace::kSpans, trace::Step::kCopyOut, {}, static_cast<int64_t>(bytes), stream.id());
     copy_bytes(target, pointer(source), bytes);
     return {};
   }
   Status copy(DeviceAddress target, DeviceAddress source, size_t bytes, StreamImpl& stream) override {
     return call(
-        [=, this] {
+        [=, this, id = stream.id()] {
+          trace::Scope span(trace::kSpans, trace::Step::kCopy, {}, static_cast<int64_t>(bytes), id);
           copy_bytes(pointer(target), pointer(source), bytes);
           return Status();
         },
@@ -191,6 +195,7 @@ class HostBackend : public Backend {
   Status fill(DeviceAddress target, uint64_t pattern, int element_bytes, int64_t count, StreamImpl& stream) override {
     if (stream.is_capturing())
       return call([=, this, &stream] { return fill(target, pattern, element_bytes, count, stream); }, stream);
+    trace::Scope span(trace::kSpans, trace::Step::kFill, {}, count * element_bytes, stream.id());
     auto fill_all = [&](auto value) {
       auto* out = static_cast<decltype(value)*>(pointer(target));
       in_pieces(count * element_bytes, [=](int64_t first, int64_t last) {
@@ -227,6 +232,8 @@ class HostBackend : public Backend {
     const int32_t sizes[3] = {static_cast<int32_t>(grid[0]), static_cast<int32_t>(grid[1]),
                               static_cast<int32_t>(grid[2])};
     int64_t programs = int64_t{sizes[0]} * sizes[1] * sizes[2];
+    trace::Scope span(trace::kSpans, trace::Step::kHostKernel, kernel.name(), 0, stream.id());
+    if (trace::Event* event = span.event()) event->grid = grid;
     if (kernel.scratch_bytes > 0) {
       // Scratch belongs to the pool's threads, so two callers must not launch at once.
       std::lock_guard lock(scratch_mutex_);
