@@ -29,12 +29,6 @@ class Fd {
   Fd(const Fd&) = delete;
   Fd& operator=(const Fd&) = delete;
   int get() const { return fd_; }
-  /// 0, or errno: a full disk may be reported only here.
-  int close() {
-    int rc = ::close(fd_);
-    fd_ = -1;
-    return rc == 0 ? 0 : errno;
-  }
 
  private:
   int fd_;
@@ -77,25 +71,48 @@ int write_all(int fd, std::string_view content) {
 
 }  // namespace
 
-Status write_file_atomic(const std::string& path, std::string_view content) {
+Result<FileWriter> FileWriter::open(const std::string& path) {
   struct stat st {};
   if (::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
-    Fd special(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    int code = special.get() < 0 ? errno : write_all(special.get(), content);
-    return code ? Status(io_error("write", path, code)) : Status();
+    int special = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (special < 0) return io_error("write", path, errno);
+    return FileWriter(path, "", special);
   }
   static std::atomic<unsigned> counter{0};  // with the process id, makes the temporary name unique
   std::string temporary = fmt::format("{}.{}.{}.tmp", path, ::getpid(), counter.fetch_add(1));
-  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (fd.get() < 0) return io_error("write", path, errno);
-  auto give_up = [&](int code) {
-    ::unlink(temporary.c_str());
-    return io_error("write", path, code);
-  };
-  if (int code = write_all(fd.get(), content)) return give_up(code);
-  if (int code = fd.close()) return give_up(code);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return give_up(errno);
+  int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0) return io_error("write", path, errno);
+  return FileWriter(path, std::move(temporary), fd);
+}
+
+FileWriter::FileWriter(FileWriter&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      fd_(std::exchange(other.fd_, -1)) {}
+
+FileWriter::~FileWriter() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+Status FileWriter::write(std::string_view content) {
+  if (int code = write_all(fd_, content)) return io_error("write", path_, code);
   return {};
+}
+
+Status FileWriter::finish() {
+  // A full disk may be reported only by close.
+  if (::close(std::exchange(fd_, -1)) != 0) return io_error("write", path_, errno);
+  if (temporary_.empty()) return {};
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return io_error("write", path_, errno);
+  temporary_.clear();
+  return {};
+}
+
+Status write_file_atomic(const std::string& path, std::string_view content) {
+  KILN_TRY(FileWriter file, FileWriter::open(path));
+  KILN_CHECK_OK(file.write(content));
+  return file.finish();
 }
 
 Status make_directories(const std::string& path) {

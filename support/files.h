@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kiln/result.h"
@@ -20,6 +21,25 @@ Result<std::string> read_file(const std::string& path);
 /// Not synced to the disk: after a power loss the file may be missing or torn, so contents that matter carry a
 /// checksum. What is there and no regular file, such as a pipe or /dev/stdout, is written in place.
 Status write_file_atomic(const std::string& path, std::string_view content);
+
+/// The same for a content that comes in pieces: there when finish() says so, and else as if nothing had been written.
+class FileWriter {
+ public:
+  static Result<FileWriter> open(const std::string& path);
+  FileWriter(FileWriter&& other) noexcept;
+  FileWriter& operator=(FileWriter&&) = delete;
+  ~FileWriter();
+
+  Status write(std::string_view content);
+  Status finish();
+
+ private:
+  FileWriter(std::string path, std::string temporary, int fd)
+      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+
+  std::string path_, temporary_;  // temporary_ is empty where it is written in place
+  int fd_ = -1;
+};
 
 /// `mkdir -p`.
 Status make_directories(const std::string& path);

@@ -63,6 +63,26 @@ TEST(Files, FullDiskLeavesNothingBehind) {
   EXPECT_EQ(list_files(folder)->size(), 1u) << "the temporary file is gone";
 }
 
+TEST(Files, PiecesAreThereWhenTheyAreFinished) {
+  std::string folder = scratch_folder(), path = folder + "/a";
+  {
+    auto file = FileWriter::open(path);
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE(file->write("one").ok());
+    FileWriter moved = *std::move(file);
+    ASSERT_TRUE(moved.write(" two").ok());
+    EXPECT_FALSE(read_file(path).ok()) << "nothing before the end";
+    ASSERT_TRUE(moved.finish().ok());
+  }
+  EXPECT_EQ(*read_file(path), "one two");
+  {
+    auto file = FileWriter::open(path);
+    ASSERT_TRUE(file->write("new").ok());
+  }
+  EXPECT_EQ(*read_file(path), "one two") << "what is given up leaves the old content";
+  EXPECT_EQ(list_files(folder)->size(), 1u);
+}
+
 TEST(Files, NoPermissionIsAnError) {
   auto status = write_file_atomic("/proc/kiln_cannot_be_here", "x");
   ASSERT_FALSE(status.ok());
