@@ -38,7 +38,11 @@ Status load(Library& lib) {
   if (!(lib.entry = lib.library.function<decltype(lib.entry)>(#entry)))                                                \
     return error(ErrorKind::kDevice, "CUPTI {} lacks {}: CUDA {}.{}'s or newer is needed", lib.library.path(), #entry, \
                  CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+#define KILN_CUPTI_OPTIONAL(group, entry)                               \
+  if (!(lib.entry = lib.library.function<decltype(lib.entry)>(#entry))) \
+    lib.lacks[static_cast<size_t>(Group::group)] = #entry;
 #include "profiler/cupti/cupti.def"
+#undef KILN_CUPTI_OPTIONAL
 #undef KILN_CUPTI
   KILN_CUPTI_TRY(&lib, cuptiGetVersion(&lib.version));
   // Records are read by the headers' layouts.
@@ -58,10 +62,18 @@ std::string_view help_for(CUptiResult code) {
       return "another profiler or a sanitizer is attached to this process";
     case CUPTI_ERROR_HARDWARE_BUSY:
       return "something else reads the GPU's counters (DCGM, say): dcgmi profile --pause";
+    case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
+      return "the hypervisor does not let this virtual GPU be profiled: its administrator can";
     case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
       return "a virtual GPU shows no counters";
     case CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED:
       return "confidential computing hides the counters";
+    case CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED:
+      return "a slice of a GPU (MIG) shows no counters: they need the whole one";
+    case CUPTI_ERROR_CMP_DEVICE_NOT_SUPPORTED:
+      return "mining cards show no counters";
+    case CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED:
+      return "counters are not to be had under this WSL: its setup is in the NVIDIA control panel of Windows";
     default:
       return {};
   }
@@ -88,6 +100,13 @@ Diagnostic Library::failure(CUptiResult code, std::string_view call) const {
   Diagnostic d = error(ErrorKind::kDevice, "{} failed: {} ({}){}{}", call, text, static_cast<int>(code),
                        help.empty() ? "" : ": ", help);
   return d;
+}
+
+Status Library::need(Group group) const {
+  const std::string& entry = lacks[static_cast<size_t>(group)];
+  if (entry.empty()) return {};
+  return error(ErrorKind::kDevice, "CUPTI {} lacks {}: CUDA {}.{}'s or newer is needed", library.path(), entry,
+               CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
 }
 
 #endif
