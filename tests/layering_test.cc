@@ -69,6 +69,7 @@ const std::vector<Guarded>& guarded() {
       {"^llvm/.*", {"compiler/lower", "compiler/codegen"}},
       {"^cuda\\.h$", {"runtime/cuda", "profiler/cupti"}},
       {"^(cupti|nvperf).*\\.h$", {"profiler/cupti"}},
+      {"^nvtx3/.*", {"profiler/cupti"}},
       {"^nvJitLink\\.h$", {"compiler/codegen"}},
   };
   return kGuarded;
