@@ -4,28 +4,18 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <optional>
 
 #include "compiler/codegen/ptxas.h"
 #include "support/diag.h"
 #include "support/dynlib.h"
-#include "support/knobs.h"
+#include "support/process.h"
 
 namespace kiln::codegen {
 
 namespace {
-
-/// Folders of the CUDA toolkit, without a trailing slash.
-std::vector<std::string> toolkit_roots() {
-  std::vector<std::string> roots;
-  if (std::string home = knob(Knob::kCudaHome); !home.empty()) roots.push_back(home);
-  roots.push_back("/usr/local/cuda");
-  return roots;
-}
 
 // nvJitLink.h, as far as it is used; unversioned entry points exist from 12.3 on and have not changed since.
 using Handle = void*;
