@@ -147,4 +147,22 @@ Result<std::shared_ptr<LoadedKernel>> Jit::load(Compiled& compiled, DeviceImpl& 
   return loaded;
 }
 
+std::shared_ptr<const LoadedCode> Jit::remember(CompiledKernel&& k, const Closure& closure) {
+  if (k.ptx.empty()) return nullptr;
+  auto code = std::make_shared<const LoadedCode>(
+      LoadedCode{k.name, k.target, std::move(k.cubin), std::move(k.ptx), k.registers, closure.sources});
+  std::lock_guard lock(mutex_);
+  std::erase_if(loaded_, [](const auto& kept) { return kept.expired(); });
+  loaded_.push_back(code);
+  return code;
+}
+
+std::vector<std::shared_ptr<const LoadedCode>> Jit::loaded_code() {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const LoadedCode>> all;
+  for (const auto& kept : loaded_)
+    if (auto code = kept.lock()) all.push_back(std::move(code));
+  return all;
+}
+
 }  // namespace kiln::runtime

@@ -12,6 +12,7 @@
 #include "runtime/device.h"
 #include "runtime/jit_cache.h"
 #include "runtime/jit_closure.h"
+#include "runtime/loaded_code.h"
 
 namespace kiln::runtime {
 
@@ -53,6 +54,9 @@ class Jit {
   Result<Compiled> compile(const JitRequest& request);
   /// Makes `compiled` launchable on the device and completes its info.
   Result<std::shared_ptr<LoadedKernel>> load(Compiled& compiled, DeviceImpl& device);
+  /// Keeps what profilers ask of code that was loaded on a GPU, as long as the caller does; null for the CPU's.
+  std::shared_ptr<const LoadedCode> remember(CompiledKernel&& kernel, const Closure& closure);
+  std::vector<std::shared_ptr<const LoadedCode>> loaded_code();
   /// The compiler's name for itself when it compiles for `target`; asked for once.
   std::string fingerprint(const std::string& target);
 
@@ -64,6 +68,7 @@ class Jit {
   DiskCache cache_;
   std::mutex mutex_;
   std::map<std::string, std::string, std::less<>> fingerprints_;  // by target
+  std::vector<std::weak_ptr<const LoadedCode>> loaded_;
 };
 
 }  // namespace kiln::runtime

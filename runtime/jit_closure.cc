@@ -1,5 +1,6 @@
 #include "runtime/jit_closure.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -219,6 +220,9 @@ class ClosureMaker {
     auto [it, fresh] = index_.emplace(function->def, static_cast<int>(index_.size()));
     int index = it->second;
     if (!fresh) return index;
+    const std::shared_ptr<const SourceText>& file = function->module->source;
+    if (std::find(closure.sources.begin(), closure.sources.end(), file) == closure.sources.end())
+      closure.sources.push_back(file);
     Place place = place_of(function->def->range);
     const std::string title = "function " + std::to_string(index);
     SourceRange source = function->def->full_range.text ? function->def->full_range : function->def->range;

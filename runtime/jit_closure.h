@@ -23,6 +23,8 @@ struct Closure {
   std::string meaning;
   /// Constants and functions among the globals: what a script may bind anew.
   std::vector<Watch> watches;
+  /// The files of those functions; the first function's first.
+  std::vector<std::shared_ptr<const SourceText>> sources;
 };
 
 Closure make_closure(std::shared_ptr<const frontend::JitFunction> function);

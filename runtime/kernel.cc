@@ -200,6 +200,7 @@ Result<std::unique_ptr<Specialisation>> KernelImpl::build(std::span<const std::o
   spec->default_stream = &device->backend().default_stream();
   KILN_TRY(spec->loaded, jit_.load(compiled, *device));
   spec->info = std::move(compiled.info);
+  spec->code = jit_.remember(std::move(compiled.kernel), closure);
   spec->launched_as =
       std::make_shared<LaunchedAs>(LaunchedAs{std::move(specs), frontend_options(options), device->target()});
   return spec;

@@ -22,6 +22,7 @@ class Jit;
 struct BoundArgs;
 struct Closure;
 struct LaunchedAs;
+struct LoadedCode;
 struct ParamInfo;
 enum class ParamRule : uint8_t;
 
@@ -35,6 +36,7 @@ struct Specialisation {
   uint64_t hash = 0;
   KernelInfo info;
   std::shared_ptr<const LaunchedAs> launched_as;  // also keeps the functions alive whose addresses are in the key
+  std::shared_ptr<const LoadedCode> code;         // of a GPU; what profilers ask for
 };
 
 /// An open-addressing hash table that only grows. Readers take no lock: they see a table that was complete when it was

@@ -25,6 +25,8 @@ Jit& Jit::instance() {
   return *jit;
 }
 
+std::vector<std::shared_ptr<const LoadedCode>> loaded_code() { return Jit::instance().loaded_code(); }
+
 }  // namespace runtime
 
 using namespace runtime;

@@ -523,6 +523,8 @@ TEST_F(KernelTest, WhateverChangesTheCodeChangesTheKey) {
                     {{"N", ast::Constant(ast::Int{1})}}),
             1u)
       << "a helper's body";
+  EXPECT_EQ(compile("\n# moved down by two lines\n" + base, {{"N", ast::Constant(ast::Int{1})}}), 1u)
+      << "lines in the code are lines of the file";
   LaunchOptions stages;
   stages.num_stages = 4;
   EXPECT_EQ(compile(base, {{"N", ast::Constant(ast::Int{1})}}, stages), 1u);
