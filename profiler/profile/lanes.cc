@@ -60,10 +60,7 @@ std::string_view base_name(std::string_view path) { return path.substr(path.rfin
 }  // namespace
 
 bool is_of_profiler(const Overhead& o) {
-  for (std::string_view of_driver : {"driver compiler", "lazy loading", "lazy function loading", "module loading",
-                                     "runtime triggered module loading", "command buffer full"})
-    if (o.kind == of_driver) return false;
-  return true;
+  return o.kind.starts_with("activity buffer") || o.kind.starts_with("profiler");
 }
 
 std::string title(const Span& s) {

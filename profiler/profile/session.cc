@@ -11,6 +11,7 @@ Result<std::unique_ptr<ProfileSession>> ProfileSession::start(const Device& devi
   Timeline& t = session->timeline_;
   const DeviceInfo info = device.info();
   t.device = device.name(), t.hardware = info.name, t.target = info.target, t.driver = info.driver;
+  if (device.is_cuda()) t.multiprocessors = info.compute_units;
   KILN_CHECK_OK(device.synchronize());
   if (device.is_cuda() && options.device_work) {
     auto collector = cupti::make_activity_collector();

@@ -99,6 +99,7 @@ struct Timeline {
   std::string hardware;  // "NVIDIA H200"
   std::string target;    // "sm_90a", "host"
   std::string driver;
+  int multiprocessors = 0;  // of a GPU; 0: not known
   Ns start = 0, end = 0;
   std::vector<Span> spans;     // by start; a parent comes before its children
   std::vector<ApiCall> calls;  // by start

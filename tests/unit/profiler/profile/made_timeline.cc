@@ -5,7 +5,7 @@ namespace kiln::profiler {
 using trace::Step;
 
 TimelineMaker::TimelineMaker() {
-  t.device = "cuda:0", t.hardware = "NVIDIA H200", t.target = "sm_90a", t.driver = "580.00";
+  t.device = "cuda:0", t.hardware = "NVIDIA H200", t.target = "sm_90a", t.driver = "580.00", t.multiprocessors = 132;
   t.start = now;
 }
 

@@ -1,0 +1,55 @@
+// Reads a timeline as an engineer would: what stands out, the numbers that say so, and what to try. docs/advisor.md has
+// every rule.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profiler/profile/counters.h"
+#include "profiler/profile/timeline.h"
+#include "profiler/report/table.h"
+
+namespace kiln::profiler {
+
+enum class Severity : uint8_t { kNote, kWarning };
+std::string_view name(Severity severity);
+
+struct Finding {
+  std::string rule;  // "unneeded-sync"
+  Severity severity = Severity::kNote;
+  std::string what;      // the numbers that fired it
+  std::string evidence;  // the statement, ranges or kernels: "train.py:12 `torch.cuda.synchronize()`"
+  std::string advice;
+};
+
+/// What is known of a kernel beside its runs.
+struct KernelSource {
+  std::string kernel;
+  bool has_dot = false;     // it multiplies tiles, so it could use the tensor cores
+  std::string memory_line;  // where it waits most for memory, "file:line"; empty: not sampled
+};
+
+struct AdvisorInputs {
+  std::span<const KernelFigures> counters = {};  // of a pass of their own; empty: none were read
+  std::span<const KernelSource> sources = {};    // of a kernel without one, its name says whether it multiplies
+};
+
+/// Warnings first, then in the order of the rules; of one rule what weighs most first.
+std::vector<Finding> advise(const Timeline& timeline, const AdvisorInputs& inputs = {});
+
+struct AdvisorRule {
+  std::string_view name;
+  Severity severity;
+  std::string_view seen;   // what is seen
+  std::string_view means;  // what it means
+};
+std::span<const AdvisorRule> advisor_rules();
+
+/// Columns rule, severity, what, evidence, advice.
+report::Table findings_table(std::span<const Finding> findings);
+/// For a terminal: each finding on lines of its own. Says so when there are none.
+std::string findings_text(std::span<const Finding> findings, const report::TextStyle& style = {});
+
+}  // namespace kiln::profiler

@@ -1,0 +1,167 @@
+#include "profiler/profile/advisor_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "profiler/profile/lanes.h"
+#include "profiler/profile/places.h"
+#include "profiler/stats.h"
+
+namespace kiln::profiler {
+
+using trace::Step;
+
+Cover::Cover(std::vector<Stretch> of) {
+  std::sort(of.begin(), of.end(), [](const Stretch& a, const Stretch& b) { return a.start < b.start; });
+  for (const Stretch& s : of) {
+    if (s.end <= s.start) continue;
+    if (!stretches_.empty() && s.start <= stretches_.back().end)
+      stretches_.back().end = std::max(stretches_.back().end, s.end);
+    else
+      stretches_.push_back(s);
+  }
+  for (const Stretch& s : stretches_) {
+    before_.push_back(total_);
+    total_ += s.end - s.start;
+  }
+}
+
+Ns Cover::within(Ns start, Ns end) const {
+  if (end <= start) return 0;
+  // How much lies before a time.
+  auto until = [&](Ns at) -> Ns {
+    auto after = std::upper_bound(stretches_.begin(), stretches_.end(), at,
+                                  [](Ns time, const Stretch& s) { return time < s.start; });
+    if (after == stretches_.begin()) return 0;
+    const auto i = static_cast<size_t>(after - stretches_.begin()) - 1;
+    return before_[i] + std::min(at, stretches_[i].end) - stretches_[i].start;
+  };
+  return until(end) - until(start);
+}
+
+Ns Cover::next_start(Ns at) const {
+  auto next = std::lower_bound(stretches_.begin(), stretches_.end(), at,
+                               [](const Stretch& s, Ns time) { return s.start < time; });
+  return next == stretches_.end() ? 0 : next->start;
+}
+
+bool is_launch(const ApiCall& c) {
+  return c.name.starts_with("cuLaunch") || c.name.starts_with("cuGraphLaunch") || c.name.starts_with("cudaLaunch");
+}
+
+std::string time_text(Ns ns) { return report::human_time(static_cast<double>(ns) / 1e3); }
+
+std::string count_text(int64_t n) {
+  std::string digits = std::to_string(n);
+  for (auto i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) digits.insert(static_cast<size_t>(i), ",");
+  return digits;
+}
+
+namespace {
+
+/// What threads did themselves: their outermost spans and calls, less what is waiting, compiling or copying.
+Ns work_of_host(const Timeline& t) {
+  std::unordered_map<uint32_t, std::vector<Stretch>> active, other;
+  auto is_call_of_wait = [](const ApiCall& c) { return c.name.find("Synchronize") != std::string::npos; };
+  for (const Span& s : t.spans) {
+    if (s.parent < 0) active[s.thread].push_back({s.start, s.end});
+    for (Step step : {Step::kWait, Step::kCompile, Step::kLoad, Step::kCopyIn, Step::kCopyOut, Step::kHostKernel})
+      if (s.step == step) other[s.thread].push_back({s.start, s.end});
+  }
+  for (const ApiCall& c : t.calls) {
+    if (c.span < 0) active[c.thread].push_back({c.start, c.end});
+    if (is_call_of_wait(c)) other[c.thread].push_back({c.start, c.end});
+  }
+  for (const Overhead& o : t.overheads)
+    if (o.thread) other[o.thread].push_back({o.start, o.end});
+  Ns total = 0;
+  for (auto& [thread, stretches] : active) {
+    const Cover whole(std::move(stretches)), less(std::move(other[thread]));
+    total += whole.total();
+    for (const Stretch& s : whole.stretches()) total -= less.within(s.start, s.end);
+  }
+  return total;
+}
+
+}  // namespace
+
+Facts::Facts(const Timeline& timeline, const AdvisorInputs& in) : t(timeline), inputs(in) {
+  Ns first = 0, last = 0;
+  auto see = [&](Ns start, Ns end) {
+    if (start == 0) return;
+    first = first == 0 ? start : std::min(first, start);
+    last = std::max(last, end);
+  };
+  for (const Span& s : t.spans) see(s.start, s.end);
+  for (const ApiCall& c : t.calls) see(c.start, c.end);
+  std::vector<Stretch> all;
+  std::map<uint32_t, std::vector<Stretch>> by_stream;
+  std::unordered_map<std::string, size_t> index;
+  for (size_t i = 0; i < t.work.size(); ++i) {
+    const Work& w = t.work[i];
+    if (w.is_lost()) continue;
+    see(w.start, w.end);
+    all.push_back({w.start, w.end});
+    by_stream[w.stream].push_back({w.start, w.end});
+    if (w.kind != WorkKind::kKernel) continue;
+    auto [found, is_new] = index.try_emplace(w.name, kernels.size());
+    if (is_new) kernels.push_back({w.name, {}, 0});
+    KernelRuns& k = kernels[found->second];
+    k.runs.push_back(i);
+    k.total += w.duration();
+    kernel_time += w.duration();
+  }
+  std::stable_sort(kernels.begin(), kernels.end(), [](auto& a, auto& b) { return a.total > b.total; });
+  wall = last - first;
+  busy = Cover(std::move(all));
+  for (auto& [stream, stretches] : by_stream) stream_busy[stream] = Cover(std::move(stretches));
+  host_work = work_of_host(t);
+
+  std::vector<double> us;
+  for (const ApiCall& c : t.calls)
+    if (is_launch(c)) us.push_back(static_cast<double>(c.end - c.start) / 1e3);
+  if (!t.is_cuda())
+    for (const Span& s : t.spans) launches += s.step == Step::kLaunch;
+  launches += static_cast<int64_t>(us.size());
+  launch_us_is_plain = t.plain_call_us >= 0;
+  launch_us = launch_us_is_plain ? t.plain_call_us : us.empty() ? -1 : median(us);
+}
+
+bool Facts::is_repeated_by_profile(int span) const {
+  const Span* outermost = nullptr;
+  for (int i = span; i >= 0; i = t.spans[static_cast<size_t>(i)].parent)
+    if (!t.spans[static_cast<size_t>(i)].file.empty()) outermost = &t.spans[static_cast<size_t>(i)];
+  return outermost && outermost->file.starts_with("<%");
+}
+
+std::string Facts::lines(const std::vector<int>& spans) const {
+  std::map<std::string, int64_t> counts;
+  int64_t known = 0;
+  for (int span : spans)
+    if (const Span* s = statement_of(t, span)) ++counts[line_and_text(*s)], ++known;
+  std::vector<std::pair<std::string, int64_t>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](auto& a, auto& b) { return a.second > b.second; });
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(sorted.size(), 3); ++i) {
+    if (i) text += ", ";
+    text += sorted[i].first;
+    if (sorted.size() > 1) text += fmt::format(" ({} of {})", count_text(sorted[i].second), count_text(known));
+  }
+  return text;
+}
+
+const KernelFigures* Facts::figures(const std::string& kernel) const {
+  for (const KernelFigures& f : inputs.counters)
+    if (f.kernel == kernel) return &f;
+  return nullptr;
+}
+
+const KernelSource* Facts::source(const std::string& kernel) const {
+  for (const KernelSource& s : inputs.sources)
+    if (s.kernel == kernel) return &s;
+  return nullptr;
+}
+
+}  // namespace kiln::profiler

@@ -1,0 +1,71 @@
+// What the advisor's rules look at, computed once from a timeline.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profiler/profile/advisor.h"
+#include "profiler/profile/timeline.h"
+
+namespace kiln::profiler {
+
+struct Stretch {
+  Ns start = 0, end = 0;
+};
+
+/// Stretches of time that do not overlap, in order.
+class Cover {
+ public:
+  explicit Cover(std::vector<Stretch> of = {});
+  Ns total() const { return total_; }
+  /// How much of a stretch is covered.
+  Ns within(Ns start, Ns end) const;
+  /// The start of the first stretch that begins at or after that time; 0: none does.
+  Ns next_start(Ns at) const;
+  const std::vector<Stretch>& stretches() const { return stretches_; }
+
+ private:
+  std::vector<Stretch> stretches_;
+  std::vector<Ns> before_;  // total length of the stretches before each
+  Ns total_ = 0;
+};
+
+/// The runs of one kernel, whatever their grid.
+struct KernelRuns {
+  std::string name;
+  std::vector<size_t> runs;  // into Timeline::work, by start; none is lost
+  Ns total = 0;
+};
+
+struct Facts {
+  Facts(const Timeline& timeline, const AdvisorInputs& inputs);
+
+  const Timeline& t;
+  const AdvisorInputs& inputs;
+  Ns wall = 0;  // from the first to the last thing that was seen
+  Cover busy;   // when the device worked
+  std::map<uint32_t, Cover> stream_busy;
+  std::vector<KernelRuns> kernels;  // the longest total first
+  Ns kernel_time = 0;               // the sum of their times
+  Ns host_work = 0;       // of threads in spans and calls, without waits, compilation and copies from and to the host
+  int64_t launches = 0;   // calls of the driver, or launches on the CPU
+  double launch_us = -1;  // CPU time of one, unprofiled where that was measured; negative: not known
+  bool launch_us_is_plain = false;
+
+  /// Whether the script's outermost statement around a span is run again and again by the profile itself.
+  bool is_repeated_by_profile(int span) const;
+  /// "a.py:3 `y = f(x)` (98 of 100), …": the statements of these spans, the most frequent first.
+  std::string lines(const std::vector<int>& spans) const;
+  const KernelFigures* figures(const std::string& kernel) const;
+  const KernelSource* source(const std::string& kernel) const;
+};
+
+bool is_launch(const ApiCall& call);
+
+/// "12.3 us", "4.56 ms".
+std::string time_text(Ns ns);
+/// "10,000"
+std::string count_text(int64_t n);
+
+}  // namespace kiln::profiler
