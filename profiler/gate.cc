@@ -113,7 +113,7 @@ Status Gate::close() {
   ++ticket_;
   const uint64_t slots[] = {reinterpret_cast<uint64_t>(memory_.get()), ticket_, limit_ns_};
   runtime::Backend& backend = device_.impl()->backend();
-  return backend.launch(*wait_, {1, 1, 1}, slots, backend.default_stream());
+  return backend.launch(*wait_, {1, 1, 1}, slots, backend.current_stream());
 }
 
 void Gate::open() {
@@ -129,7 +129,7 @@ Status Gate::stamp(Stamp which) {
   const ClockNote* notes = static_cast<Shared*>(memory_.get())->notes + (which == kAfter ? units_ : 0);
   const uint64_t slots[] = {reinterpret_cast<uint64_t>(notes), static_cast<uint64_t>(units_), round_[which]};
   runtime::Backend& backend = device_.impl()->backend();
-  return backend.launch(*note_, {static_cast<uint32_t>(units_), 1, 1}, slots, backend.default_stream());
+  return backend.launch(*note_, {static_cast<uint32_t>(units_), 1, 1}, slots, backend.current_stream());
 }
 
 double Gate::sm_mhz() const {

@@ -17,7 +17,7 @@ class Gate {
   /// the device cannot wait for ever.
   static Result<std::unique_ptr<Gate>> make(const Device& device, double limit_ms = 50);
 
-  /// Queues a kernel on the default stream that ends when open() is called, or at the limit.
+  /// Queues a kernel on the current stream that ends when open() is called, or at the limit.
   Status close();
   void open();
   /// Whether the last close() ended by its limit: what came between it and open() waited for the device, or took
@@ -25,7 +25,7 @@ class Gate {
   bool ran_out() const;
 
   enum Stamp { kBefore, kAfter };
-  /// Queues a kernel on the default stream that notes each multiprocessor's cycle counter and the device's time.
+  /// Queues a kernel on the current stream that notes each multiprocessor's cycle counter and the device's time.
   Status stamp(Stamp which);
   /// The clock between the two last stamps in MHz, the median over the multiprocessors that both ran on; -1 when
   /// there is none. To be asked when the stream has passed both.

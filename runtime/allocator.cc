@@ -110,11 +110,16 @@ void Allocator::free(Block* block) {
   KILN_ASSERT(block->in_use, "block freed twice");
   stats_.allocated -= block->bytes;
   std::vector<std::unique_ptr<EventImpl>> events;
-  for (StreamImpl* stream : block->other_streams) {
+  // Launches on the default stream do not say what they use.
+  StreamImpl& main = backend_.default_stream();
+  auto& others = block->other_streams;
+  if (block->stream != main.id() && std::find(others.begin(), others.end(), &main) == others.end())
+    others.push_back(&main);
+  for (StreamImpl* stream : others) {
     // A device that no longer answers gives no event; its memory is never used again either.
     if (auto event = backend_.record(*stream); event.ok()) events.push_back(std::move(*event));
   }
-  block->other_streams.clear();
+  others.clear();
   if (events.empty())
     make_free(block);
   else
@@ -126,6 +131,12 @@ void Allocator::used_on(Block* block, StreamImpl& stream) {
   if (stream.id() == block->stream) return;
   auto& others = block->other_streams;
   if (std::find(others.begin(), others.end(), &stream) == others.end()) others.push_back(&stream);
+}
+
+bool Allocator::is_used_elsewhere(const Block* block, const StreamImpl& stream) {
+  std::lock_guard lock(mutex_);
+  return block->stream != stream.id() || std::any_of(block->other_streams.begin(), block->other_streams.end(),
+                                                     [&](const StreamImpl* other) { return other != &stream; });
 }
 
 void Allocator::stream_closed(const StreamImpl& stream) {

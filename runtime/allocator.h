@@ -18,13 +18,6 @@
 
 namespace kiln::runtime {
 
-struct MemoryStats {
-  int64_t allocated = 0;  // bytes in use, as rounded to blocks
-  int64_t reserved = 0;   // bytes taken from the device
-  int64_t peak = 0;       // highest `allocated` so far
-  int64_t segments = 0;   // number of pieces taken from the device
-};
-
 class Allocator;
 
 /// A piece of device memory in use, or free in the cache.
@@ -55,6 +48,8 @@ class Allocator {
   void free(Block* block);
   /// `stream` uses the block too: after free() it is not reused before that stream's work up to then is done.
   void used_on(Block* block, StreamImpl& stream);
+  /// Whether another stream than that one may still work on it.
+  bool is_used_elsewhere(const Block* block, const StreamImpl& stream);
   /// The stream ends (its work is done): its free blocks become the default stream's.
   void stream_closed(const StreamImpl& stream);
   /// Gives every wholly free segment back to the device; waits for events of blocks that other streams used.

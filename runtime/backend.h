@@ -41,6 +41,8 @@ class StreamImpl {
   virtual Status synchronize() = 0;
   /// Later work of this stream starts after `event`.
   virtual Status wait(const EventImpl& event) = 0;
+  /// Nothing is queued or running; also on an error, which the next synchronize reports.
+  virtual bool is_idle() = 0;
   /// Never reused within the process.
   uint64_t id() const { return id_; }
   Backend& backend() const { return *backend_; }
@@ -66,6 +68,9 @@ class EventImpl {
 
 /// Runs programs [first, last) of a grid on the CPU; see compiler/compile.h for the meaning of the arguments.
 using HostEntry = void (*)(const uint64_t* args, const int32_t* grid, int64_t first, int64_t last, void* scratch);
+
+/// The stream that StreamGuard chose on this thread; null: each device's default stream.
+inline thread_local StreamImpl* chosen_stream = nullptr;
 
 /// Code to load. A GPU takes `cubin`, or `ptx` when there is none or the driver refuses it; the CPU takes `entry`.
 struct KernelImage {
@@ -133,6 +138,10 @@ class Backend {
 
   virtual Result<std::unique_ptr<StreamImpl>> new_stream() = 0;
   virtual StreamImpl& default_stream() = 0;
+  /// Where the calling thread's work goes when it names no stream.
+  StreamImpl& current_stream() {
+    return chosen_stream && &chosen_stream->backend() == this ? *chosen_stream : default_stream();
+  }
   /// The stream's handle in the vendor's own interface (a CUstream), for libraries that queue work themselves; the
   /// device is current on this thread afterwards. kUnsupported on the CPU.
   virtual Result<void*> native_stream(StreamImpl& stream) = 0;
@@ -140,10 +149,13 @@ class Backend {
   virtual Result<double> elapsed_ms(const EventImpl& from, EventImpl& to) = 0;
   virtual Status synchronize() = 0;
 
-  /// Returns when `source` may be changed again.
-  virtual Status copy_in(DeviceAddress target, const void* source, size_t bytes, StreamImpl& stream) = 0;
-  /// Returns when `target` is filled.
-  virtual Status copy_out(void* target, DeviceAddress source, size_t bytes, StreamImpl& stream) = 0;
+  /// kWhenDone: the copy is done when the call returns. kQueued: it is queued; the host's memory must be of
+  /// shared_memory(), and stay as it is until the stream has passed the copy.
+  enum class CopyReturns { kWhenDone, kQueued };
+  virtual Status copy_in(DeviceAddress target, const void* source, size_t bytes, StreamImpl& stream,
+                         CopyReturns returns = CopyReturns::kWhenDone) = 0;
+  virtual Status copy_out(void* target, DeviceAddress source, size_t bytes, StreamImpl& stream,
+                          CopyReturns returns = CopyReturns::kWhenDone) = 0;
   virtual Status copy(DeviceAddress target, DeviceAddress source, size_t bytes, StreamImpl& stream) = 0;
   /// `count` elements of 1, 2, 4 or 8 bytes, each the low bytes of `pattern`.
   virtual Status fill(DeviceAddress target, uint64_t pattern, int element_bytes, int64_t count, StreamImpl& stream) = 0;

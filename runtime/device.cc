@@ -43,10 +43,28 @@ Result<Companion*> DeviceImpl::companion(const std::string& name, const MakeComp
 
 Result<std::shared_ptr<Storage>> allocate_storage(const Device& device, int64_t bytes) {
   DeviceImpl& impl = *device.impl();
-  if (impl.backend().default_stream().is_capturing()) return not_in_graph("the allocation of a tensor");
-  KILN_TRY(Block * block, impl.allocator().allocate(bytes, impl.backend().default_stream()));
+  StreamImpl& stream = impl.backend().current_stream();
+  if (stream.is_capturing()) return not_in_graph("the allocation of a tensor");
+  KILN_TRY(Block * block, impl.allocator().allocate(bytes, stream));
   trace::add_memory(trace::Step::kMemory, impl.name(), bytes);
   return std::make_shared<Storage>(impl.shared_from_this(), block, bytes);
+}
+
+Result<std::shared_ptr<Storage>> allocate_pinned(const Device& gpu, int64_t bytes) {
+  KILN_TRY(Device cpu, Device::open("cpu"));
+  KILN_TRY(std::shared_ptr<void> memory, gpu.impl()->backend().shared_memory(std::max<int64_t>(bytes, 1)));
+  trace::add_memory(trace::Step::kMemory, cpu.name(), bytes);
+  auto pinned = std::make_shared<Pinned>(gpu.impl()->shared_from_this(), std::move(memory));
+  return std::make_shared<Storage>(cpu.impl()->shared_from_this(), std::move(pinned), bytes);
+}
+
+void DeviceImpl::keep_until_passed(std::shared_ptr<Storage> storage, StreamImpl& stream) {
+  // Without an event the device answers no more, and nothing will be read.
+  auto event = backend_->record(stream);
+  if (!event.ok()) return;
+  std::lock_guard lock(in_flight_mutex_);
+  std::erase_if(in_flight_, [](const InFlight& copy) { return copy.passed->is_done(); });
+  in_flight_.push_back({*std::move(event), std::move(storage)});
 }
 
 Diagnostic freed_error(std::string_view what) {
@@ -113,6 +131,16 @@ Status Event::synchronize() const {
   return impl_ ? impl_->synchronize() : Status{};
 }
 
+uint64_t Stream::id() const { return impl_ ? impl_->id() : 0; }
+bool Stream::is_idle() const { return !impl_ || impl_->is_idle(); }
+bool Event::is_done() const { return !impl_ || impl_->is_done(); }
+
+StreamGuard::StreamGuard(Stream stream) : stream_(std::move(stream)), before_(chosen_stream) {
+  if (stream_) chosen_stream = stream_.impl();
+}
+
+StreamGuard::~StreamGuard() { chosen_stream = before_; }
+
 Result<Device> Device::open(std::string_view name) {
   int ordinal = -1;
   auto full_name = canonical(name, ordinal);
@@ -159,6 +187,8 @@ DeviceInfo Device::info() const {
   return info;
 }
 
+MemoryStats Device::memory() const { return impl_ ? impl_->allocator().stats() : MemoryStats{}; }
+
 Stream Device::default_stream() const {
   if (!impl_) return {};
   return Stream(std::shared_ptr<StreamImpl>(impl_, &impl_->backend().default_stream()));
@@ -172,8 +202,13 @@ Result<Stream> Device::new_stream() const {
   return Stream(std::shared_ptr<StreamImpl>(owned, owned->stream.get()));
 }
 
+Stream Device::current_stream() const {
+  if (!impl_) return {};
+  return Stream(std::shared_ptr<StreamImpl>(impl_, &impl_->backend().current_stream()));
+}
+
 Result<Event> Device::record(const Stream& stream) const {
-  StreamImpl& queue = impl_->stream_or_default(stream);
+  StreamImpl& queue = impl_->stream_or_current(stream);
   if (&queue.backend() != &impl_->backend())
     return error(ErrorKind::kValue, "the stream belongs to another device than {}", name());
   auto owned = std::make_shared<OwnedEvent>();

@@ -29,7 +29,7 @@ Result<Graph> Graph::capture(const Device& device, std::function<Status()> work,
   if (!device) return error(ErrorKind::kDevice, "a graph needs a device to be captured on");
   DeviceImpl& impl = *device.impl();
   Backend& backend = impl.backend();
-  StreamImpl& queue = impl.stream_or_default(stream);
+  StreamImpl& queue = impl.stream_or_current(stream);
   if (&queue.backend() != &backend)
     return error(ErrorKind::kValue, "the stream belongs to another device than {}", device.name());
   auto graph = std::make_shared<GraphImpl>(impl.shared_from_this(), stream, std::move(work));
@@ -37,6 +37,7 @@ Result<Graph> Graph::capture(const Device& device, std::function<Status()> work,
   Status done;
   std::exception_ptr thrown;  // of a script
   try {
+    const StreamGuard guard(stream);
     done = graph->work();
   } catch (...) {
     thrown = std::current_exception();
@@ -55,7 +56,7 @@ Result<Graph> Graph::capture(const Device& device, std::function<Status()> work,
 Status Graph::launch(const Stream& stream) const {
   if (!impl_) return error(ErrorKind::kValue, "launch of a graph that was never captured");
   const Stream& chosen = stream ? stream : impl_->stream;
-  StreamImpl& queue = impl_->device->stream_or_default(chosen);
+  StreamImpl& queue = impl_->device->stream_or_current(chosen);
   if (&queue.backend() != &impl_->device->backend())
     return error(ErrorKind::kValue, "the stream belongs to another device than {}", impl_->device->name());
   for (const auto& storage : impl_->storages)

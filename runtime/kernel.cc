@@ -218,7 +218,7 @@ Status KernelImpl::launch(std::array<int64_t, 3> grid, std::span<const std::opti
   trace::Scope span(trace::kSpans, trace::Step::kLaunch, name_);
   if (trace::Event* event = span.event(); event && trace::on(trace::kShapes)) event->detail = describe_tensors(args);
   const Specialisation* guess = guess_.load(std::memory_order_acquire);
-  if (guess && !options.stream && !guess->default_stream->is_capturing() && is_launchable(grid)) {
+  if (guess && !options.stream && !chosen_stream && !guess->default_stream->is_capturing() && is_launchable(grid)) {
     uint64_t slots[kMostFastSlots];
     if (matches(*guess, args, options, slots))
       return guess->backend->launch(*guess->loaded, programs_of(grid), slots, *guess->default_stream);
@@ -257,7 +257,8 @@ Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<
   append(key_end(*device, options), bound.key);
   std::string_view key = bound.key.view();
   const Specialisation* spec = look_up(key);
-  if (!spec && device->stream_or_default(options.stream).is_capturing())
+  StreamImpl& stream = device->stream_or_current(options.stream);
+  if (!spec && stream.is_capturing())
     return not_in_graph(fmt::format("the compilation of kernel '{}' for new arguments", name_));
   if (!spec) {
     KILN_TRY(spec, specialise(args, bound, device->shared_from_this(), options));
@@ -265,11 +266,9 @@ Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<
   last_.store(spec, std::memory_order_release);
   bool may_guess = bound.num_slots <= kMostFastSlots && !watching_.load(std::memory_order_relaxed);
   guess_.store(may_guess ? spec : nullptr, std::memory_order_release);
-  if (options.stream)
+  if (&stream != spec->default_stream)
     for (const auto& arg : args)
-      if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr)
-        device->allocator().used_on(tensor->storage()->block, *options.stream.impl());
-  StreamImpl& stream = device->stream_or_default(options.stream);
+      if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr) tensor->storage()->used_on(stream);
   if (stream.is_capturing())
     for (const auto& arg : args)
       if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr) stream.keep_for_graph(tensor->storage());

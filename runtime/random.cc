@@ -181,7 +181,7 @@ Status run_native(HostEntry entry, const char* name, std::span<const uint64_t> s
   int64_t programs = (elements + kNativeBlock - 1) / kNativeBlock;
   KILN_ASSERT(programs <= INT32_MAX, "{} elements", elements);
   grid[0] = static_cast<uint32_t>(programs);
-  return backend.launch(*kernel, grid, slots.data(), backend.default_stream());
+  return backend.launch(*kernel, grid, slots.data(), backend.current_stream());
 }
 
 }  // namespace runtime

@@ -78,6 +78,14 @@ DType bits_dtype(DType t) {
 
 Backend& backend_of(const Storage& storage) { return storage.device->backend(); }
 
+/// The thread's stream of the storage's device, which the storage knows of then.
+StreamImpl& stream_of(Storage& storage) {
+  Backend& backend = backend_of(storage);
+  StreamImpl& stream = backend.current_stream();
+  if (&stream != &backend.default_stream()) storage.used_on(stream);
+  return stream;
+}
+
 }  // namespace
 
 Result<Tensor> Tensor::empty(const Device& device, DType dtype, std::span<const int64_t> shape) {
@@ -101,6 +109,17 @@ Result<Tensor> Tensor::full(const Device& device, DType dtype, std::span<const i
   return t;
 }
 
+Result<Tensor> Tensor::empty_pinned(const Device& gpu, DType dtype, std::span<const int64_t> shape) {
+  if (!gpu) return error(ErrorKind::kDevice, "pinned memory needs the GPU that will copy from it");
+  KILN_TRY(int64_t n, checked_numel(shape, dtype));
+  Tensor t;
+  KILN_TRY(t.storage_, allocate_pinned(gpu, n * size_of(dtype)));
+  t.dtype_ = dtype;
+  t.shape_.assign(shape.begin(), shape.end());
+  t.strides_ = row_major(shape);
+  return t;
+}
+
 Result<Tensor> Tensor::from_host(const Device& device, DType dtype, std::span<const int64_t> shape, const void* data,
                                  size_t bytes) {
   KILN_TRY(Tensor t, empty(device, dtype, shape));
@@ -108,8 +127,7 @@ Result<Tensor> Tensor::from_host(const Device& device, DType dtype, std::span<co
   if (bytes != needed)
     return error(ErrorKind::kValue, "a tensor of shape {} and dtype {} has {} bytes, got {}", shape_text(shape),
                  kiln::name(dtype), needed, bytes);
-  Backend& backend = backend_of(*t.storage_);
-  KILN_CHECK_OK(backend.copy_in(t.address(), data, bytes, backend.default_stream()));
+  KILN_CHECK_OK(backend_of(*t.storage_).copy_in(t.address(), data, bytes, stream_of(*t.storage_)));
   return t;
 }
 
@@ -140,6 +158,10 @@ int64_t Tensor::bytes_available() const {
 }
 
 bool Tensor::is_freed() const { return storage_ && storage_->is_freed(); }
+bool Tensor::is_pinned() const { return storage_ && storage_->is_pinned(); }
+void Tensor::used_on(const Stream& stream) const {
+  if (storage_ && stream) storage_->used_on(*stream.impl());
+}
 
 void Tensor::free() {
   if (storage_) storage_->free();
@@ -289,7 +311,10 @@ Result<Tensor> Tensor::to(const Device& target) const {
   return t;
 }
 
-Status Tensor::copy_from(const Tensor& other) const {
+Status Tensor::copy_from(const Tensor& other) const { return copy(other, false); }
+Status Tensor::queue_copy_from(const Tensor& other) const { return copy(other, true); }
+
+Status Tensor::copy(const Tensor& other, bool may_queue) const {
   if (!storage_ || !other.storage_) return error(ErrorKind::kValue, "copy of an empty tensor handle");
   if (is_freed()) return freed_error("the target of the copy");
   if (other.is_freed()) return freed_error("the source of the copy");
@@ -300,15 +325,26 @@ Status Tensor::copy_from(const Tensor& other) const {
   if (bytes == 0) return {};
   Backend &to = backend_of(*storage_), &from = backend_of(*other.storage_);
   if (is_contiguous() && other.is_contiguous()) {
-    if (to.default_stream().is_capturing())
-      for (const auto& s : {storage_, other.storage_}) to.default_stream().keep_for_graph(s);
+    StreamImpl &target_stream = stream_of(*storage_), &source_stream = stream_of(*other.storage_);
+    if (target_stream.is_capturing())
+      for (const auto& s : {storage_, other.storage_}) target_stream.keep_for_graph(s);
     bool overlap = &to == &from && address() < other.address() + bytes && other.address() < address() + bytes;
     if (&to == &from && (!overlap || !storage_->device->is_cuda()))
-      return to.copy(address(), other.address(), bytes, to.default_stream());
-    if (&to != &from && !other.storage_->device->is_cuda())
-      return to.copy_in(address(), reinterpret_cast<const void*>(other.address()), bytes, to.default_stream());
-    if (&to != &from && !storage_->device->is_cuda())
-      return from.copy_out(reinterpret_cast<void*>(address()), other.address(), bytes, from.default_stream());
+      return to.copy(address(), other.address(), bytes, target_stream);
+    if (&to != &from && !other.storage_->device->is_cuda()) {
+      const bool queued = may_queue && other.is_pinned();
+      KILN_CHECK_OK(to.copy_in(address(), reinterpret_cast<const void*>(other.address()), bytes, target_stream,
+                               queued ? Backend::CopyReturns::kQueued : Backend::CopyReturns::kWhenDone));
+      if (queued) storage_->device->keep_until_passed(other.storage_, target_stream);
+      return {};
+    }
+    if (&to != &from && !storage_->device->is_cuda()) {
+      const bool queued = may_queue && is_pinned();
+      KILN_CHECK_OK(from.copy_out(reinterpret_cast<void*>(address()), other.address(), bytes, source_stream,
+                                  queued ? Backend::CopyReturns::kQueued : Backend::CopyReturns::kWhenDone));
+      if (queued) other.storage_->device->keep_until_passed(storage_, source_stream);
+      return {};
+    }
   }
   if (&to == &from && storage_->device->is_cuda() && static_cast<int64_t>(bytes) >= kDeviceKernelBytes &&
       storage_ != other.storage_ && rank() <= kDeviceCopyRank) {
@@ -317,7 +353,7 @@ Status Tensor::copy_from(const Tensor& other) const {
     return copy_on_device(target, source);
   }
   KILN_TRY(std::vector<std::byte> packed, other.to_bytes());
-  if (is_contiguous()) return to.copy_in(address(), packed.data(), bytes, to.default_stream());
+  if (is_contiguous()) return to.copy_in(address(), packed.data(), bytes, stream_of(*storage_));
   std::vector<int64_t> strides = row_major(shape_);
   if (!storage_->device->is_cuda()) {
     copy_strided(reinterpret_cast<void*>(address()), strides_, packed.data(), strides, shape_, size_of(dtype_));
@@ -326,9 +362,9 @@ Status Tensor::copy_from(const Tensor& other) const {
   // The elements between those of the view keep their values.
   auto span = static_cast<size_t>(span_elements(shape_, strides_) * size_of(dtype_));
   std::vector<std::byte> image(span);
-  KILN_CHECK_OK(to.copy_out(image.data(), address(), span, to.default_stream()));
+  KILN_CHECK_OK(to.copy_out(image.data(), address(), span, stream_of(*storage_)));
   copy_strided(image.data(), strides_, packed.data(), strides, shape_, size_of(dtype_));
-  return to.copy_in(address(), image.data(), span, to.default_stream());
+  return to.copy_in(address(), image.data(), span, stream_of(*storage_));
 }
 
 Status Tensor::fill(double value) const {
@@ -337,11 +373,12 @@ Status Tensor::fill(double value) const {
   uint64_t pattern = 0;
   from_double(dtype_, value, &pattern);
   Backend& backend = backend_of(*storage_);
-  if (backend.default_stream().is_capturing()) backend.default_stream().keep_for_graph(storage_);
-  if (is_contiguous()) return backend.fill(address(), pattern, size_of(dtype_), numel(), backend.default_stream());
+  StreamImpl& stream = stream_of(*storage_);
+  if (stream.is_capturing()) stream.keep_for_graph(storage_);
+  if (is_contiguous()) return backend.fill(address(), pattern, size_of(dtype_), numel(), stream);
   std::vector<int64_t> zero(shape_.size(), 0);
   KILN_TRY(Tensor one, empty(device(), dtype_, std::span<const int64_t>()));
-  KILN_CHECK_OK(backend.fill(one.address(), pattern, size_of(dtype_), 1, backend.default_stream()));
+  KILN_CHECK_OK(backend.fill(one.address(), pattern, size_of(dtype_), 1, stream));
   KILN_TRY(Tensor spread, one.as_strided(shape_, zero, 0));
   return copy_from(spread);
 }
@@ -352,15 +389,17 @@ Result<std::vector<std::byte>> Tensor::to_bytes() const {
   std::vector<std::byte> packed(static_cast<size_t>(numel() * size_of(dtype_)));
   if (packed.empty()) return packed;
   Backend& backend = backend_of(*storage_);
+  // What the host reads is finished, whichever stream made it.
+  if (storage_->is_used_elsewhere(backend.current_stream())) KILN_CHECK_OK(backend.synchronize());
   if (is_contiguous()) {
-    KILN_CHECK_OK(backend.copy_out(packed.data(), address(), packed.size(), backend.default_stream()));
+    KILN_CHECK_OK(backend.copy_out(packed.data(), address(), packed.size(), stream_of(*storage_)));
     return packed;
   }
   std::vector<std::byte> image;
   const void* source = reinterpret_cast<const void*>(address());
   if (storage_->device->is_cuda()) {
     image.resize(static_cast<size_t>(span_elements(shape_, strides_) * size_of(dtype_)));
-    KILN_CHECK_OK(backend.copy_out(image.data(), address(), image.size(), backend.default_stream()));
+    KILN_CHECK_OK(backend.copy_out(image.data(), address(), image.size(), stream_of(*storage_)));
     source = image.data();
   }
   copy_strided(packed.data(), row_major(shape_), source, strides_, shape_, size_of(dtype_));

@@ -30,6 +30,14 @@ struct DeviceInfo {
   int max_threads_per_block = 0;
 };
 
+/// Bytes of one device's tensors, by its caching allocator.
+struct MemoryStats {
+  int64_t allocated = 0;  // in use, as rounded to blocks
+  int64_t reserved = 0;   // taken from the device
+  int64_t peak = 0;       // highest `allocated` so far
+  int64_t segments = 0;   // number of pieces taken from the device
+};
+
 class Event;
 
 /// A queue of work on one device. The default stream of a device always exists.
@@ -42,6 +50,10 @@ class Stream {
   Status synchronize() const;
   /// Work queued after this starts only once the work before `event` (of the same device) is done.
   Status wait(const Event& event) const;
+  /// All its work is done; also when it failed, which synchronize() reports.
+  bool is_idle() const;
+  /// Never used again within the process; 0 for an empty handle.
+  uint64_t id() const;
   runtime::StreamImpl* impl() const { return impl_.get(); }
 
  private:
@@ -54,10 +66,29 @@ class Event {
   Event() = default;
   explicit Event(std::shared_ptr<runtime::EventImpl> impl) : impl_(std::move(impl)) {}
   Status synchronize() const;
+  /// The work before it is done; also when it failed.
+  bool is_done() const;
   runtime::EventImpl* impl() const { return impl_.get(); }
 
  private:
   std::shared_ptr<runtime::EventImpl> impl_;
+};
+
+/// While it lives, work of this thread that names no stream goes to that one: launches, products, copies, fills,
+/// expressions; and new tensors are of its order. Guards of one thread nest. An empty stream changes nothing.
+///
+/// Streams run side by side: what one computes, another may read after wait() for an event, as in torch. Memory is safe
+/// without: a tensor that is freed is reused only when the streams that used it have passed.
+class StreamGuard {
+ public:
+  explicit StreamGuard(Stream stream);
+  ~StreamGuard();
+  StreamGuard(const StreamGuard&) = delete;
+  StreamGuard& operator=(const StreamGuard&) = delete;
+
+ private:
+  Stream stream_;
+  runtime::StreamImpl* before_;
 };
 
 class Device {
@@ -76,7 +107,10 @@ class Device {
   const std::string& name() const;  // "cuda:0", "cpu"
   bool is_cuda() const;
   DeviceInfo info() const;
+  MemoryStats memory() const;
   Stream default_stream() const;
+  /// Of this thread: the default stream, unless a StreamGuard chose another one of this device.
+  Stream current_stream() const;
   Result<Stream> new_stream() const;
   Result<Event> record(const Stream& stream = {}) const;
   /// Milliseconds between two recorded events of this device; waits for the second.

@@ -17,9 +17,9 @@ class Graph {
  public:
   Graph() = default;
 
-  /// Calls `work` once; the launches, copies and fills that it puts on `stream` (empty: the device's default stream)
-  /// are recorded and not run. Kernels must have been compiled for these arguments before, by a launch or compile().
-  /// No other thread may use the stream meanwhile.
+  /// Calls `work` once; the launches, copies and fills that it puts on `stream` (empty: the current one), which is the
+  /// current one meanwhile, are recorded and not run. Kernels must have been compiled for these arguments before, by a
+  /// launch or compile(). No other thread may use the stream meanwhile.
   ///
   /// Addresses and numbers are recorded as they are: a replay reads what the same memory holds then. The graph keeps
   /// `work`, the kernels and the tensors that were their arguments.

@@ -25,6 +25,9 @@ class Tensor {
   static Result<Tensor> zeros(const Device& device, DType dtype, std::span<const int64_t> shape);
   /// Every element equal to `value`, converted to dtype as kernels convert.
   static Result<Tensor> full(const Device& device, DType dtype, std::span<const int64_t> shape, double value);
+  /// Uninitialised, row-major, on the cpu, in memory that `gpu` copies from and to by itself: what a queued copy needs.
+  /// kUnsupported when that is the CPU.
+  static Result<Tensor> empty_pinned(const Device& gpu, DType dtype, std::span<const int64_t> shape);
   /// Copies `bytes` (numel · element size, row-major) to the device.
   static Result<Tensor> from_host(const Device& device, DType dtype, std::span<const int64_t> shape, const void* data,
                                   size_t bytes);
@@ -43,6 +46,10 @@ class Tensor {
   /// Bytes from address() to the end of the storage: what a checked access may touch.
   int64_t bytes_available() const;
   bool is_freed() const;
+  bool is_pinned() const;
+  /// A stream works on it that no call of Kiln told of (a library's own): its memory is not reused before that work is
+  /// done.
+  void used_on(const Stream& stream) const;
   /// Gives the storage back now; every view of it is freed too and says so when used.
   void free();
 
@@ -55,7 +62,12 @@ class Tensor {
   Result<Tensor> contiguous() const;  // itself when it is already
   Result<Tensor> to(DType dtype) const;
   Result<Tensor> to(const Device& device) const;
-  Status copy_from(const Tensor& other) const;  // same shape and dtype
+  /// Same shape and dtype.
+  Status copy_from(const Tensor& other) const;
+  /// As copy_from(), but between a GPU and pinned memory, both contiguous, the copy is only queued on the current
+  /// stream: neither side may be changed, nor the target read, before the stream has passed. Other copies are done at
+  /// once.
+  Status queue_copy_from(const Tensor& other) const;
   Status fill(double value) const;
 
   /// Row-major bytes on the host (waits for the device).
@@ -65,6 +77,8 @@ class Tensor {
   const std::shared_ptr<runtime::Storage>& storage() const { return storage_; }
 
  private:
+  Status copy(const Tensor& other, bool may_queue) const;
+
   std::shared_ptr<runtime::Storage> storage_;
   DType dtype_ = DType::kF32;
   int64_t offset_ = 0;

@@ -195,6 +195,10 @@ class Interp {
   /// The device that tensors are made on; opened when first needed.
   Device& device();
   void set_device(Device d) { device_ = std::move(d); }
+  /// Makes a stream the one that work goes to. What is pending is computed before, where it was written. `scoped`:
+  /// until leave_stream() or the end of the script; else for good, as a `with` inside of it ends.
+  void enter_stream(const Stream& stream, bool scoped);
+  void leave_stream();
   uint64_t next_seed();
   void set_seed(uint64_t seed) {
     seed_ = seed;
@@ -254,6 +258,8 @@ class Interp {
   uintptr_t stack_limit_ = 0;       // calls end above this address…
   unsigned long stack_thread_ = 0;  // …of this thread's stack
   Device device_;
+  std::unique_ptr<StreamGuard> chosen_stream_;                 // by set_stream
+  std::vector<std::unique_ptr<StreamGuard>> entered_streams_;  // by with
   uint64_t seed_ = 0, draws_ = 0;
   std::shared_ptr<Interp*> self_;
   std::shared_ptr<PendingTensors> pending_;

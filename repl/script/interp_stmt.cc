@@ -2,6 +2,7 @@
 #include <exception>
 
 #include "repl/script/interp.h"
+#include "repl/script/pending.h"
 #include "support/trace.h"
 
 namespace kiln::script {
@@ -23,9 +24,28 @@ void describe(SourceRange range, trace::Event& event) {
 
 }  // namespace
 
+void Interp::enter_stream(const Stream& stream, bool scoped) {
+  pending_->run_all(*this);
+  if (scoped) {
+    entered_streams_.push_back(std::make_unique<StreamGuard>(stream));
+    return;
+  }
+  while (!entered_streams_.empty()) entered_streams_.pop_back();
+  chosen_stream_.reset();  // before the next one looks what was before it
+  chosen_stream_ = std::make_unique<StreamGuard>(stream);
+}
+
+void Interp::leave_stream() {
+  if (entered_streams_.empty()) return;  // set_stream() came in between
+  std::unique_ptr<StreamGuard> last = std::move(entered_streams_.back());
+  entered_streams_.pop_back();
+  pending_->run_all(*this);  // still where it was written
+}
+
 void Interp::run(std::shared_ptr<const Program> program, bool interactive) {
   handled_.clear();
   calls_.clear();
+  while (!entered_streams_.empty()) entered_streams_.pop_back();  // of a script that was stopped
   check_stack();
   Frame frame(*program, *program->codes.at(nullptr));
   frame.make_cells();

@@ -19,6 +19,8 @@ class PendingTensors {
   bool empty() const { return tensors_.empty(); }
   /// Computes those that read the memory of `storage`, which is about to change.
   void run_readers(Interp& in, const runtime::Storage* storage);
+  /// Computes all.
+  void run_all(Interp& in);
 
  private:
   std::vector<TensorObject*> tensors_;

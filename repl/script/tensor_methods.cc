@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "repl/script/stream_object.h"
 #include "repl/script/tensor_object.h"
 
 namespace kiln::script {
@@ -144,22 +145,33 @@ Value convert(Interp& in, NativeArgs& a) {
   return converted(in, *a.self, T);
 }
 
-Value moved(Interp& in, const Value& v, const Device& device) {
+/// Without waiting, where pinned memory allows: to a GPU from it, and to the CPU into it.
+Value moved(Interp& in, const Value& v, const Device& device, bool non_blocking) {
   auto* t = v.get<TensorObject>();
-  return t->device() == device ? v : wrap(in.take(t->tensor(in).to(device)));
+  if (t->device() == device) return v;
+  const Tensor& from = t->tensor(in);
+  if (!non_blocking || from.device().is_cuda() == device.is_cuda()) return wrap(in.take(from.to(device)));
+  Tensor source = in.take(from.contiguous());
+  Tensor to = in.take(device.is_cuda() ? Tensor::empty(device, source.dtype(), source.shape())
+                                       : Tensor::empty_pinned(source.device(), source.dtype(), source.shape()));
+  in.check(to.queue_copy_from(source));
+  return wrap(to);
 }
+
+bool is_true(Interp& in, const Value& v) { return !v.missing() && in.truth(v); }
 
 /// to(dtype), to(device), to(device, dtype), to(other)
 Value to(Interp& in, NativeArgs& a) {
   Value out = *a.self;
+  const bool non_blocking = is_true(in, a[3]);
   auto apply = [&](const Value& v) {
     if (v.missing() || v.is_none()) return;
     if (v.is_dtype() || v.get<TypeObject>()) {
       out = converted(in, out, dtype_of(in, v, object(a).dtype()));
     } else if (auto* other = v.get<TensorObject>()) {
-      out = moved(in, converted(in, out, other->dtype()), other->device());
+      out = moved(in, converted(in, out, other->dtype()), other->device(), non_blocking);
     } else {
-      out = moved(in, out, device_of(in, v));
+      out = moved(in, out, device_of(in, v), non_blocking);
     }
   };
   for (const Value& v : rest(a[0])) apply(v);
@@ -168,8 +180,28 @@ Value to(Interp& in, NativeArgs& a) {
   return out;
 }
 Value type(Interp& in, NativeArgs& a) { return converted(in, *a.self, dtype_of(in, a[0], object(a).dtype())); }
-Value cpu(Interp& in, NativeArgs& a) { return moved(in, *a.self, in.take(Device::open("cpu"))); }
-Value cuda(Interp& in, NativeArgs& a) { return moved(in, *a.self, device_of(in, Value::str("cuda"))); }
+Value cpu(Interp& in, NativeArgs& a) { return moved(in, *a.self, in.take(Device::open("cpu")), is_true(in, a[0])); }
+Value cuda(Interp& in, NativeArgs& a) {
+  return moved(in, *a.self, device_of(in, Value::str("cuda")), is_true(in, a[0]));
+}
+Value pin_memory(Interp& in, NativeArgs& a) {
+  const Tensor& from = self(in, a);
+  if (from.is_pinned()) return *a.self;
+  if (from.device().is_cuda())
+    in.fail(ErrorKind::kValue, "pin_memory() is for tensors on the cpu, this one is on {}", from.device().name());
+  const Device& gpu = in.device();
+  if (!gpu.is_cuda()) return *a.self;  // nothing to copy to
+  Tensor to = in.take(Tensor::empty_pinned(gpu, from.dtype(), from.shape()));
+  in.check(to.copy_from(from));
+  return wrap(to);
+}
+Value is_pinned(Interp& in, NativeArgs& a) { return Value::boolean(self(in, a).is_pinned()); }
+Value record_stream(Interp& in, NativeArgs& a) {
+  auto* s = a[0].get<StreamObject>();
+  if (!s) in.fail(ErrorKind::kType, "record_stream() needs a stream, got '{}'", in.type_name(a[0]));
+  self(in, a).used_on(s->stream);
+  return Value::none();
+}
 
 Tensor copy(Interp& in, const Tensor& t) {
   Tensor out = in.take(Tensor::empty(t.device(), t.dtype(), t.shape()));
@@ -198,6 +230,10 @@ Value zero(Interp& in, NativeArgs& a) {
 Value copy_in(Interp& in, NativeArgs& a) {
   const Tensor& from = tensor_of(in, a[0], "copy_()");
   const Tensor& to = changing(in, a);
+  if (is_true(in, a[1]) && from.dtype() == to.dtype() && std::ranges::equal(from.shape(), to.shape())) {
+    in.check(to.queue_copy_from(from));
+    return *a.self;
+  }
   in.check(to.copy_from(expanded(in, in.take(in.take(from.to(to.device())).to(to.dtype())), shape_vector(to))));
   return *a.self;
 }
@@ -275,9 +311,9 @@ constexpr NativeDef kMethods[] = {
     {"bool()", convert<DType::kI1>, "as bool: is it other than 0?"},
     {"clone()", clone, "a copy"},
     {"contiguous()", contiguous, "in row-major order; itself when it is already"},
-    {"copy_(other)", copy_in, "takes the other's elements"},
-    {"cpu()", cpu, "on the CPU"},
-    {"cuda()", cuda, "on the GPU"},
+    {"copy_(other, non_blocking=False)", copy_in, "takes the other's elements"},
+    {"cpu(non_blocking=False)", cpu, "on the CPU"},
+    {"cuda(non_blocking=False)", cuda, "on the GPU"},
     {"data_ptr()", data_ptr, "its address on the device"},
     {"detach()", itself, "itself: Kiln has no autograd"},
     {"dim()", dim, "the number of dimensions"},
@@ -291,6 +327,7 @@ constexpr NativeDef kMethods[] = {
     {"int()", convert<DType::kI32>, "as int32"},
     {"is_contiguous()", is_contiguous, "is it in row-major order without gaps?"},
     {"is_floating_point()", is_floating_point, "does it hold floats?"},
+    {"is_pinned()", is_pinned, "is it in memory that the GPU copies by itself?"},
     {"item()", item, "the one element as a number"},
     {"long()", convert<DType::kI64>, "as int64"},
     {"ndimension()", dim, "the number of dimensions"},
@@ -301,13 +338,15 @@ constexpr NativeDef kMethods[] = {
     {"normal_(mean=0.0, std=1.0)", normal, "fills it with normal random numbers"},
     {"numel()", numel, "the number of elements"},
     {"permute(*dims)", permute, "the dimensions in another order, without a copy"},
+    {"pin_memory()", pin_memory, "a copy in memory that the GPU copies by itself"},
+    {"record_stream(stream)", record_stream, "its memory is not reused before that stream has passed"},
     {"requires_grad_(requires_grad=True)", requires_grad, "accepted; Kiln has no autograd"},
     {"reshape(*shape)", reshape, "in another shape; copies only when it must"},
     {"size(dim=None)", size, "the shape, or one dimension"},
     {"squeeze(dim=None)", squeeze, "without dimensions of size 1"},
     {"stride(dim=None)", stride, "the strides in elements, or one of them"},
     {"t()", t, "transposed"},
-    {"to(*target, dtype=None, device=None)", to, "as another dtype or on another device"},
+    {"to(*target, dtype=None, device=None, non_blocking=False)", to, "as another dtype or on another device"},
     {"tolist()", tolist, "as nested lists"},
     {"transpose(dim0, dim1)", transpose, "two dimensions swapped, without a copy"},
     {"type(dtype)", type, "as another dtype"},

@@ -30,6 +30,10 @@ void PendingTensors::run_readers(Interp& in, const runtime::Storage* storage) {
   }
 }
 
+void PendingTensors::run_all(Interp& in) {
+  while (!tensors_.empty()) Ref<TensorObject>(tensors_.front())->tensor(in);
+}
+
 TensorObject::TensorObject(Interp& in, Expr expr) : Object(kKind), expr_(std::move(expr)), pending_(in.pending()) {
   pending_->add(*this);
 }

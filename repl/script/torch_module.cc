@@ -483,51 +483,6 @@ constexpr NativeDef kTesting[] = {
      "an error unless all elements are close"}};
 void fill_testing(Interp&, ModuleObject& m) { add_functions(m, kTesting); }
 
-// --- torch.cuda and torch.cpu
-// -----------------------------------------------------------------------------------------------
-
-Value cuda_available(Interp& in, NativeArgs&) { return Value::boolean(in.device().is_cuda()); }
-Value synchronize(Interp& in, NativeArgs&) {
-  in.check(in.device().synchronize());
-  return Value::none();
-}
-Value current_device(Interp& in, NativeArgs&) { return *make<DeviceObject>(in.device())->attribute(in, "index"); }
-Value device_count(Interp&, NativeArgs&) {
-  std::vector<std::string> all = Device::list();
-  return Value::integer(
-      std::count_if(all.begin(), all.end(), [](const std::string& n) { return n.rfind("cuda", 0) == 0; }));
-}
-Value device_name(Interp& in, NativeArgs&) { return Value::str(in.device().info().name); }
-Value nothing(Interp&, NativeArgs&) { return Value::none(); }
-/// Scripts pick a stream and make it current; Kiln's launches of a session go to one stream in order, so it is
-/// accepted.
-Value stream(Interp&, NativeArgs&) { return make<Opaque>("stream"); }
-Value capability(Interp& in, NativeArgs&) {
-  std::string target = in.device().info().target;
-  int number = target.rfind("sm_", 0) == 0 ? std::atoi(target.c_str() + 3) : 0;
-  if (!number) in.fail(ErrorKind::kDevice, "'{}' has no compute capability", in.device().name());
-  return make<Tuple>(std::vector<Value>{Value::integer(number / 10), Value::integer(number % 10)});
-}
-Value memory_allocated(Interp& in, NativeArgs&) {
-  DeviceInfo i = in.device().info();
-  return Value::integer(i.memory_bytes - i.free_bytes);
-}
-constexpr NativeDef kCuda[] = {
-    {"current_device()", current_device, "the number of the session's GPU"},
-    {"current_stream(device=None)", stream, "the stream that launches go to"},
-    {"device_count()", device_count, "how many GPUs there are"},
-    {"empty_cache()", nothing, "accepted: the allocator reuses memory by itself"},
-    {"get_device_capability(device=None)", capability, "(major, minor)"},
-    {"get_device_name(device=None)", device_name, "the device's name"},
-    {"is_available()", cuda_available, "does the session run on a GPU?"},
-    {"memory_allocated(device=None)", memory_allocated, "bytes in use on the device"},
-    {"set_device(device)", nothing, "accepted: choose the session's device with --device"},
-    {"set_stream(stream)", nothing, "accepted: launches go to one stream in order"},
-    {"Stream()", stream, "a stream; launches go to one stream in order"},
-    {"synchronize(device=None)", synchronize, "waits for the device"},
-};
-void fill_cuda(Interp&, ModuleObject& m) { add_functions(m, kCuda); }
-
 void fill_torch(Interp& in, ModuleObject& m) {
   install_tensor_methods(in);
   add_functions(m, kTorch);
@@ -549,12 +504,12 @@ void fill_torch(Interp& in, ModuleObject& m) {
 constexpr std::string_view kPromptTorch[] = {"arange", "empty",   "exp",  "full",  "log",   "maximum",
                                              "mean",   "minimum", "ones", "rand",  "randn", "rsqrt",
                                              "sqrt",   "tensor",  "var",  "where", "zeros"};
+constexpr std::string_view kPromptCuda[] = {"Event", "Stream", "stream"};
 constexpr std::string_view kPromptFunctional[] = {"gelu", "layer_norm", "relu", "rms_norm",   "sigmoid",
                                                   "silu", "softmax",    "tanh", "log_softmax"};
 
 constexpr ModuleDef kModules[] = {
     {"torch", fill_torch},           {"torch.autograd", fill_autograd},
-    {"torch.cpu", fill_cuda},        {"torch.cuda", fill_cuda},
     {"torch.nn", fill_nn},           {"torch.nn.functional", fill_functional},
     {"torch.testing", fill_testing},
 };
@@ -569,6 +524,7 @@ void add_prompt_names(Interp& in) {
   };
   add("torch", kPromptTorch);
   add("torch.nn.functional", kPromptFunctional);
+  add("torch.cuda", kPromptCuda);
   for (int i = 0; i < kNumDTypes; ++i) {
     const auto dtype = static_cast<DType>(i);
     in.add_builtin(kiln::name(dtype), Value::dtype(dtype));

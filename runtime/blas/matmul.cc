@@ -60,7 +60,7 @@ uint32_t alignment_of(uint64_t address) {
   return address == 0 ? 1u << kMost : 1u << std::min(std::countr_zero(address), kMost);
 }
 
-// Later work of `second` comes after the present work of `first`: memory is handed out in the default stream's order.
+// Later work of `second` comes after the present work of `first`: memory is handed out in the current stream's order.
 Status order(DeviceImpl& device, StreamImpl& first, StreamImpl& second) {
   if (&first == &second) return {};
   KILN_TRY(std::unique_ptr<EventImpl> event, device.backend().record(first));
@@ -78,7 +78,7 @@ Result<Call> prepare(const Tensor& a, const Tensor& b, const MatmulOptions& opti
   KILN_TRY(call.problem, make_problem(a, b, options, impl));
   GemmProblem& p = call.problem;
   KILN_TRY(call.engine, engine_of(*call.device, impl));
-  call.stream = &call.device->stream_or_default(options.stream);
+  call.stream = &call.device->stream_or_current(options.stream);
   if (&call.stream->backend() != &call.device->backend())
     return error(ErrorKind::kValue, "matmul: the stream belongs to another device than {}", call.device->name());
   call.out = options.out;
@@ -86,14 +86,14 @@ Result<Call> prepare(const Tensor& a, const Tensor& b, const MatmulOptions& opti
     std::vector<int64_t> shape = {p.m, p.n};
     if (p.batched) shape.insert(shape.begin(), p.batch);
     KILN_TRY(call.out, Tensor::empty(a.device(), p.d, shape));
-    KILN_CHECK_OK(order(*call.device, call.device->backend().default_stream(), *call.stream));
+    KILN_CHECK_OK(order(*call.device, call.device->backend().current_stream(), *call.stream));
   }
   call.operands = {a.address(), b.address(), call.out.address(), options.bias ? options.bias.address() : 0};
   p.alignment = {alignment_of(call.operands.a), alignment_of(call.operands.b), alignment_of(call.operands.d),
                  alignment_of(call.operands.bias)};
-  if (options.stream)
+  if (call.stream != &call.device->backend().default_stream())
     for (const Tensor* t : {&a, &b, &options.bias, static_cast<const Tensor*>(&call.out)})
-      if (*t) call.device->allocator().used_on(t->storage()->block, *call.stream);
+      if (*t) t->storage()->used_on(*call.stream);
   return call;
 }
 
@@ -117,7 +117,7 @@ Result<Tensor> matmul(const Tensor& a, const Tensor& b, const MatmulOptions& opt
       return error(ErrorKind::kUnsupported, "matmul: a bias is not added to a product over an empty dimension: {}",
                    p.text());
     if (call.out.numel() == 0) return call.out;
-    StreamImpl& fills = call.device->backend().default_stream();
+    StreamImpl& fills = call.device->backend().current_stream();
     KILN_CHECK_OK(order(*call.device, *call.stream, fills));
     KILN_CHECK_OK(call.out.fill(0));
     KILN_CHECK_OK(order(*call.device, fills, *call.stream));

@@ -39,6 +39,7 @@ class CudaStream : public StreamImpl {
   ~CudaStream() override;
   Status synchronize() override;
   Status wait(const EventImpl& event) override;
+  bool is_idle() override;
 
   using StreamImpl::set_capturing;
 
@@ -210,7 +211,8 @@ class CudaBackend : public Backend {
     return {};
   }
 
-  Status copy_in(DeviceAddress target, const void* source, size_t bytes, StreamImpl& stream) override {
+  Status copy_in(DeviceAddress target, const void* source, size_t bytes, StreamImpl& stream,
+                 CopyReturns returns) override {
     if (bytes == 0) return {};
     KILN_CHECK_OK(activate());
     CudaStream& q = queue(stream);
@@ -219,9 +221,9 @@ class CudaBackend : public Backend {
     KILN_CHECK_OK(check(driver_->cuMemcpyHtoDAsync(target, source, bytes, q.handle),
                         "cuMemcpyHtoDAsync(target, source, bytes, stream)", &q));
     // From pageable memory the call returns when the source was read; from pinned memory only this makes it so.
-    return q.synchronize();
+    return returns == CopyReturns::kQueued ? Status() : q.synchronize();
   }
-  Status copy_out(void* target, DeviceAddress source, size_t bytes, StreamImpl& stream) override {
+  Status copy_out(void* target, DeviceAddress source, size_t bytes, StreamImpl& stream, CopyReturns returns) override {
     if (bytes == 0) return {};
     KILN_CHECK_OK(activate());
     CudaStream& q = queue(stream);
@@ -229,7 +231,7 @@ class CudaBackend : public Backend {
     if (q.is_capturing()) return not_in_graph("a copy to the host");
     KILN_CHECK_OK(check(driver_->cuMemcpyDtoHAsync(target, source, bytes, q.handle),
                         "cuMemcpyDtoHAsync(target, source, bytes, stream)", &q));
-    return q.synchronize();
+    return returns == CopyReturns::kQueued ? Status() : q.synchronize();
   }
   Status copy(DeviceAddress target, DeviceAddress source, size_t bytes, StreamImpl& stream) override {
     if (bytes == 0) return {};
@@ -524,6 +526,8 @@ Status CudaStream::wait(const EventImpl& event) {
   KILN_CHECK_OK(cuda.activate());
   return cuda.check(cuda.driver().cuStreamWaitEvent(handle, e->handle, 0), "cuStreamWaitEvent(stream, event, 0)", this);
 }
+
+bool CudaStream::is_idle() { return !cuda.usable() || cuda.driver().cuStreamQuery(handle) != CUDA_ERROR_NOT_READY; }
 
 CudaGraph::~CudaGraph() {
   if (cuda_.usable()) cuda_.driver().cuGraphExecDestroy(exec_);

@@ -33,6 +33,7 @@ class HostStream : public StreamImpl {
   explicit HostStream(Backend& backend) : StreamImpl(backend) {}
   Status synchronize() override { return is_capturing() ? Status(not_in_graph("a wait for the device")) : Status(); }
   Status wait(const EventImpl&) override { return {}; }
+  bool is_idle() override { return true; }
 
   void begin() {
     recorded.clear();
@@ -171,13 +172,13 @@ class HostBackend : public Backend {
   }
   Status synchronize() override { return stream_.synchronize(); }
 
-  Status copy_in(DeviceAddress target, const void* source, size_t bytes, StreamImpl& stream) override {
+  Status copy_in(DeviceAddress target, const void* source, size_t bytes, StreamImpl& stream, CopyReturns) override {
     if (stream.is_capturing()) return not_in_graph("a copy from the host");
     trace::Scope span(trace::kSpans, trace::Step::kCopyIn, {}, static_cast<int64_t>(bytes), stream.id());
     copy_bytes(pointer(target), source, bytes);
     return {};
   }
-  Status copy_out(void* target, DeviceAddress source, size_t bytes, StreamImpl& stream) override {
+  Status copy_out(void* target, DeviceAddress source, size_t bytes, StreamImpl& stream, CopyReturns) override {
     if (stream.is_capturing()) return not_in_graph("a copy to the host");
     trace::Scope span(trace::kSpans, trace::Step::kCopyOut, {}, static_cast<int64_t>(bytes), stream.id());
     copy_bytes(target, pointer(source), bytes);

@@ -213,7 +213,7 @@ TEST(GpuStream, AFreedTensorIsNotReusedWhileAnotherStreamReadsIt) {
   ASSERT_OK(device.synchronize());
   uint64_t address = t.address();
   ASSERT_OK(launch_ptx(device, *spin, {1, 1, 1}, {address, 100'000'000}, side));
-  device.impl()->allocator().used_on(t.storage()->block, *side.impl());
+  t.storage()->used_on(*side.impl());
   t.free();
   Tensor early = *Tensor::empty(device, DType::kI32, Shape{1 << 20});
   EXPECT_NE(early.address(), address);

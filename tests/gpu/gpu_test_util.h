@@ -42,7 +42,7 @@ inline Result<std::shared_ptr<LoadedKernel>> load_ptx(const Device& device, cons
 
 inline Status launch_ptx(const Device& device, const LoadedKernel& kernel, Grid grid, std::vector<uint64_t> slots,
                          const Stream& stream = {}) {
-  return device.impl()->backend().launch(kernel, grid, slots.data(), device.impl()->stream_or_default(stream));
+  return device.impl()->backend().launch(kernel, grid, slots.data(), device.impl()->stream_or_current(stream));
 }
 
 inline constexpr const char* kPtxHeader = ".version 7.8\n.target sm_80\n.address_size 64\n";

@@ -27,7 +27,8 @@ class ProfileRun : public testing::Test {
     auto cpu = Device::open("cpu");
     EXPECT_TRUE(cpu.ok());
     shell.session().set_device(*cpu);
-    EXPECT_TRUE(shell.session().run("import torch\nn = [0]\nx = torch.ones(1 << 20)\ndef f():\n    n[0] += 1\n", "t.py").ok());
+    EXPECT_TRUE(
+        shell.session().run("import torch\nn = [0]\nx = torch.ones(1 << 20)\ndef f():\n    n[0] += 1\n", "t.py").ok());
   }
   static Options options() {
     Options o;

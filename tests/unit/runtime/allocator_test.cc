@@ -18,6 +18,7 @@ struct FakeStream : StreamImpl {
   explicit FakeStream(Backend& b) : StreamImpl(b) {}
   Status synchronize() override { return {}; }
   Status wait(const EventImpl&) override { return {}; }
+  bool is_idle() override { return true; }
 };
 
 struct FakeEvent : EventImpl {
@@ -62,8 +63,8 @@ struct FakeBackend : Backend {
   }
   Result<double> elapsed_ms(const EventImpl&, EventImpl&) override { return 0.0; }
   Status synchronize() override { return {}; }
-  Status copy_in(DeviceAddress, const void*, size_t, StreamImpl&) override { return {}; }
-  Status copy_out(void*, DeviceAddress, size_t, StreamImpl&) override { return {}; }
+  Status copy_in(DeviceAddress, const void*, size_t, StreamImpl&, CopyReturns) override { return {}; }
+  Status copy_out(void*, DeviceAddress, size_t, StreamImpl&, CopyReturns) override { return {}; }
   Status copy(DeviceAddress, DeviceAddress, size_t, StreamImpl&) override { return {}; }
   Status fill(DeviceAddress, uint64_t, int, int64_t, StreamImpl&) override { return {}; }
   Result<std::shared_ptr<LoadedKernel>> load(const KernelImage&) override { return std::shared_ptr<LoadedKernel>(); }
@@ -180,6 +181,8 @@ TEST(Allocator, BlocksOfAClosedStreamAreReused) {
   Block* a = *allocator.allocate(30 * kMiB, *side);
   DeviceAddress address = a->address;
   allocator.free(a);
+  ASSERT_EQ(backend.events.size(), 1u) << "the default stream may work on it without having said so";
+  *backend.events[0] = true;
   Block* other = *allocator.allocate(30 * kMiB, backend.stream);
   EXPECT_NE(other->address, address) << "streams do not share blocks";
   allocator.stream_closed(*side);

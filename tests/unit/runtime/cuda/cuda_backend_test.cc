@@ -459,7 +459,7 @@ TEST_F(CudaTest, ATensorUsedOnASideStreamIsNotReusedEarly) {
   Stream side = *device.new_stream();
   Tensor t = *Tensor::empty(device, DType::kF32, Shape{1 << 20});
   uint64_t address = t.address();
-  device.impl()->allocator().used_on(t.storage()->block, *side.impl());
+  t.storage()->used_on(*side.impl());
   fake.failures["cuEventQuery"] = {CUDA_ERROR_NOT_READY, 0, 1};
   t.free();
   Tensor second = *Tensor::empty(device, DType::kF32, Shape{1 << 20});

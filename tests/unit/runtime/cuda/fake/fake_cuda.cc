@@ -385,6 +385,7 @@ CUresult cuEventRecord(CUevent e, CUstream s) {
   return CUDA_SUCCESS;
 }
 CUresult cuEventQuery(CUevent) { return begin("cuEventQuery"); }
+CUresult cuStreamQuery(CUstream) { return begin("cuStreamQuery"); }
 CUresult cuEventSynchronize(CUevent) {
   BEGIN("cuEventSynchronize");
   return CUDA_SUCCESS;
