@@ -13,7 +13,7 @@
 #include "profiler/profile/work_facts.h"
 #include "support/diag.h"
 #include "support/files.h"
-#include "support/json_text.h"
+#include "support/escape.h"
 
 namespace kiln::profiler {
 

@@ -138,6 +138,14 @@ std::vector<Lane> lanes(const Timeline& t) {
     like.name = fmt::format("thread {}", thread);
     lay_out(std::move(row), like, all);
   }
+  auto rest = [&](Row row, LaneKind kind, const char* name) {
+    Lane like;
+    like.kind = kind;
+    like.name = name;
+    lay_out(std::move(row), like, all);
+  };
+  rest(std::move(waits), LaneKind::kWaits, "waits");
+  rest(std::move(driver), LaneKind::kOverhead, "driver's overhead");
   for (auto& [key, row] : streams) {
     Lane like;
     like.kind = LaneKind::kStream;
@@ -147,15 +155,7 @@ std::vector<Lane> lanes(const Timeline& t) {
     if (context_of[like.device] != like.context) like.name += fmt::format(" of context {}", like.context);
     lay_out(std::move(row), like, all);
   }
-  auto rest = [&](Row row, LaneKind kind, const char* name) {
-    Lane like;
-    like.kind = kind;
-    like.name = name;
-    lay_out(std::move(row), like, all);
-  };
-  rest(std::move(waits), LaneKind::kWaits, "waits");
-  rest(std::move(driver), LaneKind::kOverhead, "the driver's overhead");
-  rest(std::move(own), LaneKind::kProfiler, "the profiler's overhead");
+  rest(std::move(own), LaneKind::kProfiler, "profiler's overhead");
   return all;
 }
 

@@ -1,5 +1,6 @@
-#include "support/json_text.h"
+#include "support/escape.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 
@@ -26,6 +27,8 @@ size_t utf8_length(std::string_view text) {
   if (first == 0xF4 && second > 0x8F) return 0;
   return length;
 }
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 bool is_plain(char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\' && c != '<'; }
 
@@ -58,11 +61,33 @@ void append_json(fmt::memory_buffer& out, std::string_view text) {
       put(text.substr(i, length));
       i += length;
     } else {
-      put("\xEF\xBF\xBD");
+      put(kReplacement);
       ++i;
     }
   }
   out.push_back('"');
+}
+
+std::string html_escaped(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    const size_t length = utf8_length(text.substr(i));
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else if (length == 0 || (static_cast<uint8_t>(c) < 0x20 && c != '\n' && c != '\t'))
+      out += kReplacement;
+    else
+      out += text.substr(i, length);
+    i += std::max<size_t>(length, 1);
+  }
+  return out;
 }
 
 }  // namespace kiln
