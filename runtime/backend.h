@@ -35,9 +35,15 @@ class StreamImpl {
   virtual ~StreamImpl() = default;
   /// Work is recorded for a graph and not run.
   bool is_capturing() const { return capturing_.load(std::memory_order_relaxed); }
-  /// While capturing: memory that the recorded work uses, for the graph to hold on to.
+  /// While capturing: memory that the recorded work uses, for the graph to hold on to. Tensors that are made meanwhile
+  /// are held too.
   void keep_for_graph(std::shared_ptr<Storage> storage) { graph_storages_.push_back(std::move(storage)); }
-  std::vector<std::shared_ptr<Storage>> take_graph_storages() { return std::exchange(graph_storages_, {}); }
+  std::vector<std::shared_ptr<Storage>> take_graph_storages() {
+    graph_workspace_.reset();
+    return std::exchange(graph_storages_, {});
+  }
+  /// The scratch memory that all of the recorded work shares; null until somebody made one.
+  std::shared_ptr<Storage>& graph_workspace() { return graph_workspace_; }
   virtual Status synchronize() = 0;
   /// Later work of this stream starts after `event`.
   virtual Status wait(const EventImpl& event) = 0;
@@ -54,6 +60,7 @@ class StreamImpl {
  private:
   std::atomic<bool> capturing_{false};
   std::vector<std::shared_ptr<Storage>> graph_storages_;
+  std::shared_ptr<Storage> graph_workspace_;
   Backend* backend_;
   uint64_t id_;
 };

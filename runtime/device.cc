@@ -44,10 +44,11 @@ Result<Companion*> DeviceImpl::companion(const std::string& name, const MakeComp
 Result<std::shared_ptr<Storage>> allocate_storage(const Device& device, int64_t bytes) {
   DeviceImpl& impl = *device.impl();
   StreamImpl& stream = impl.backend().current_stream();
-  if (stream.is_capturing()) return not_in_graph("the allocation of a tensor");
   KILN_TRY(Block * block, impl.allocator().allocate(bytes, stream));
   trace::add_memory(trace::Step::kMemory, impl.name(), bytes);
-  return std::make_shared<Storage>(impl.shared_from_this(), block, bytes);
+  auto storage = std::make_shared<Storage>(impl.shared_from_this(), block, bytes);
+  if (stream.is_capturing()) stream.keep_for_graph(storage);  // each replay writes there again
+  return storage;
 }
 
 Result<std::shared_ptr<Storage>> allocate_pinned(const Device& gpu, int64_t bytes) {

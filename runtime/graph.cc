@@ -11,12 +11,11 @@ namespace runtime {
 
 class GraphImpl {
  public:
-  GraphImpl(std::shared_ptr<DeviceImpl> d, Stream s, std::function<Status()> w)
-      : device(std::move(d)), stream(std::move(s)), work(std::move(w)) {}
+  GraphImpl(std::shared_ptr<DeviceImpl> d, Stream s) : device(std::move(d)), stream(std::move(s)) {}
 
   std::shared_ptr<DeviceImpl> device;
   Stream stream;
-  std::function<Status()> work;  // for what it holds
+  std::function<Status()> work;  // of Graph::capture: for what it holds
   std::unique_ptr<CapturedWork> captured;
   std::vector<std::shared_ptr<Storage>> storages;  // that the recorded work uses
 };
@@ -25,32 +24,44 @@ class GraphImpl {
 
 using namespace runtime;
 
-Result<Graph> Graph::capture(const Device& device, std::function<Status()> work, const Stream& stream) {
+GraphCapture::GraphCapture(std::shared_ptr<GraphImpl> impl)
+    : impl_(std::move(impl)), guard_(std::make_unique<StreamGuard>(impl_->stream)) {}
+GraphCapture::GraphCapture(GraphCapture&&) noexcept = default;
+
+Result<GraphCapture> GraphCapture::begin(const Device& device, const Stream& stream) {
   if (!device) return error(ErrorKind::kDevice, "a graph needs a device to be captured on");
   DeviceImpl& impl = *device.impl();
-  Backend& backend = impl.backend();
-  StreamImpl& queue = impl.stream_or_current(stream);
-  if (&queue.backend() != &backend)
+  if (stream && &stream.impl()->backend() != &impl.backend())
     return error(ErrorKind::kValue, "the stream belongs to another device than {}", device.name());
-  auto graph = std::make_shared<GraphImpl>(impl.shared_from_this(), stream, std::move(work));
-  KILN_CHECK_OK(backend.begin_capture(queue));
-  Status done;
-  std::exception_ptr thrown;  // of a script
-  try {
-    const StreamGuard guard(stream);
-    done = graph->work();
-  } catch (...) {
-    thrown = std::current_exception();
-  }
-  Result<std::unique_ptr<CapturedWork>> captured = backend.end_capture(queue);
+  auto graph = std::make_shared<GraphImpl>(impl.shared_from_this(), stream);
+  KILN_CHECK_OK(impl.backend().begin_capture(impl.stream_or_current(stream)));
+  return GraphCapture(std::move(graph));
+}
+
+GraphCapture::~GraphCapture() {
+  if (impl_) (void)end().ok();  // nobody asks for it any more
+}
+
+Result<Graph> GraphCapture::end() {
+  KILN_ASSERT(impl_, "a capture is ended once");
+  std::shared_ptr<GraphImpl> graph = std::move(impl_);
+  StreamImpl& queue = graph->device->stream_or_current(graph->stream);
+  guard_.reset();
+  Result<std::unique_ptr<CapturedWork>> captured = graph->device->backend().end_capture(queue);
   graph->storages = queue.take_graph_storages();
   std::sort(graph->storages.begin(), graph->storages.end());
   graph->storages.erase(std::unique(graph->storages.begin(), graph->storages.end()), graph->storages.end());
-  if (thrown) std::rethrow_exception(thrown);
-  if (!done.ok()) return std::move(done.error());
-  if (!captured.ok()) return std::move(captured.error());
-  graph->captured = *std::move(captured);
+  KILN_TRY(graph->captured, std::move(captured));
   return Graph(std::move(graph));
+}
+
+Result<Graph> Graph::capture(const Device& device, std::function<Status()> work, const Stream& stream) {
+  KILN_TRY(GraphCapture capture, GraphCapture::begin(device, stream));
+  Status done = work();  // a script may throw: the capture is thrown away then
+  Result<Graph> graph = capture.end();
+  if (!done.ok()) return std::move(done.error());
+  if (graph.ok()) graph->impl_->work = std::move(work);
+  return graph;
 }
 
 Status Graph::launch(const Stream& stream) const {

@@ -258,8 +258,6 @@ Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<
   std::string_view key = bound.key.view();
   const Specialisation* spec = look_up(key);
   StreamImpl& stream = device->stream_or_current(options.stream);
-  if (!spec && stream.is_capturing())
-    return not_in_graph(fmt::format("the compilation of kernel '{}' for new arguments", name_));
   if (!spec) {
     KILN_TRY(spec, specialise(args, bound, device->shared_from_this(), options));
   }

@@ -13,7 +13,7 @@ struct LoadedCode {
   std::string target;  // "sm_90a"
   std::string cubin;   // empty: there was no assembler, and the driver compiled `ptx` itself
   std::string ptx;
-  int registers = -1;  // per thread
+  int registers = -1;                                      // per thread
   std::vector<std::shared_ptr<const SourceText>> sources;  // that its lines are lines of; the kernel's own first
 };
 

@@ -18,16 +18,18 @@ class Graph {
   Graph() = default;
 
   /// Calls `work` once; the launches, copies and fills that it puts on `stream` (empty: the current one), which is the
-  /// current one meanwhile, are recorded and not run. Kernels must have been compiled for these arguments before, by a
-  /// launch or compile(). No other thread may use the stream meanwhile.
+  /// current one meanwhile, are recorded and not run. No other thread may use the stream meanwhile.
   ///
   /// Addresses and numbers are recorded as they are: a replay reads what the same memory holds then. The graph keeps
-  /// `work`, the kernels and the tensors that were their arguments.
+  /// `work`, the kernels, the tensors that were their arguments, and those that `work` made: their elements are there
+  /// after a replay.
   ///
-  /// kUnsupported: `work` allocated a tensor, waited for the device, copied to or from the host, or captured itself.
+  /// kUnsupported: `work` waited for the device, copied to or from the host, or captured itself.
   static Result<Graph> capture(const Device& device, std::function<Status()> work, const Stream& stream = {});
 
   explicit operator bool() const { return impl_ != nullptr; }
+  /// Nothing is kept any more than by other handles.
+  void reset() { impl_.reset(); }
   /// Puts all of it on `stream` (empty: the one it was captured on), without waiting. kValue when a tensor that it uses
   /// was freed by free().
   Status launch(const Stream& stream = {}) const;
@@ -35,8 +37,26 @@ class Graph {
   int64_t size() const;
 
  private:
+  friend class GraphCapture;
   explicit Graph(std::shared_ptr<runtime::GraphImpl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<runtime::GraphImpl> impl_;
+};
+
+/// Graph::capture() in two steps, for what is no function. The thread's current stream is the captured one between
+/// them. A capture that is not ended is thrown away.
+class GraphCapture {
+ public:
+  static Result<GraphCapture> begin(const Device& device, const Stream& stream = {});
+  GraphCapture(GraphCapture&&) noexcept;
+  GraphCapture& operator=(GraphCapture&&) = delete;
+  ~GraphCapture();
+  /// Once, on the thread that began it.
+  Result<Graph> end();
+
+ private:
+  explicit GraphCapture(std::shared_ptr<runtime::GraphImpl> impl);
+  std::shared_ptr<runtime::GraphImpl> impl_;  // null once it was ended
+  std::unique_ptr<StreamGuard> guard_;
 };
 
 }  // namespace kiln

@@ -136,8 +136,8 @@ Diagnostic HostProfiler::unknown_metric(const std::string& metric) const {
     names.push_back(m.name);
     if (m.name != base_of(metric)) continue;
     auto endings = roll_ups(m);
-    return endings.ok() ? with_note(std::move(d), fmt::format("help: {} is followed by one of {}", m.name,
-                                                              fmt::join(*endings, ", ")))
+    return endings.ok() ? with_note(std::move(d),
+                                    fmt::format("help: {} is followed by one of {}", m.name, fmt::join(*endings, ", ")))
                         : d;
   }
   std::string near = nearest_name(std::string(base_of(metric)), names);

@@ -45,9 +45,7 @@ Result<std::shared_ptr<const Library>> library_for_counters() {
   return library;
 }
 
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // The context of a device and its number, current on this thread.
 struct Context {
@@ -254,11 +252,14 @@ class Subscription : public LaunchNames {
   }
 
  private:
-  static constexpr CUpti_CallbackId kLaunches[] = {
-      CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,         CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
-      CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,       CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
-      CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz,
-      CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,          CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz};
+  static constexpr CUpti_CallbackId kLaunches[] = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+                                                   CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
+                                                   CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+                                                   CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
+                                                   CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
+                                                   CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz,
+                                                   CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
+                                                   CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz};
 
   static void CUPTIAPI on_call(void* self, CUpti_CallbackDomain, CUpti_CallbackId id, const void* data) {
     const auto* call = static_cast<const CUpti_CallbackData*>(data);

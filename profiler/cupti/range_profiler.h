@@ -34,7 +34,7 @@ Result<CounterPreview> preview(const std::string& chip, std::span<const std::str
 /// Our metrics under the names that a chip has for them; those that it lacks are left out and told.
 struct Resolved {
   std::vector<const Metric*> metrics;
-  std::vector<std::string> names;       // by metric
+  std::vector<std::string> names;  // by metric
   std::vector<const Metric*> missing;
 };
 Result<Resolved> resolve(const std::string& chip, std::span<const Metric* const> metrics);

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <limits>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <utility>

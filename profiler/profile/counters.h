@@ -25,8 +25,8 @@ struct KernelFigures {
   std::optional<double> dram_percent;        // of the peak rate of memory
   std::optional<double> dram_read_bytes, dram_write_bytes;
   std::optional<double> l1_hit_percent, l2_hit_percent;
-  std::optional<double> bank_conflicts;      // of shared memory, extra cycles
-  std::optional<double> sectors_per_request; // of global loads: 4 is a warp of f32 side by side
+  std::optional<double> bank_conflicts;       // of shared memory, extra cycles
+  std::optional<double> sectors_per_request;  // of global loads: 4 is a warp of f32 side by side
   std::optional<double> sm_mhz;
 };
 

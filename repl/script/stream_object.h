@@ -1,6 +1,9 @@
-// Streams and events as values of the host language, with torch.cuda's names.
+// Streams, events and graphs as values of the host language, with torch.cuda's names.
 #pragma once
+#include <optional>
+
 #include "kiln/device.h"
+#include "kiln/graph.h"
 #include "repl/script/interp.h"
 
 namespace kiln::script {
@@ -26,6 +29,28 @@ class EventObject : public Object {
 
   const Device device;
   Event event;  // empty: not recorded yet
+};
+
+/// A graph, also while it is being captured.
+class GraphObject : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kGraph;
+  explicit GraphObject(Device d) : Object(kKind), device(std::move(d)) {}
+  std::string repr(Interp&) override;
+
+  const Device device;
+  Graph graph;  // empty: not captured yet
+  std::optional<GraphCapture> capture;
+};
+
+/// graph(g): what stands in `with`.
+class GraphContext : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kGraphContext;
+  GraphContext(Ref<GraphObject> g, Stream s) : Object(kKind), graph(std::move(g)), stream(std::move(s)) {}
+
+  const Ref<GraphObject> graph;
+  const Stream stream;
 };
 
 }  // namespace kiln::script

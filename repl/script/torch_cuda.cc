@@ -1,4 +1,4 @@
-// torch.cuda, which scripts also use on the cpu: the device, its streams and events.
+// torch.cuda, which scripts also use on the cpu: the device, its streams, events and graphs.
 #include <algorithm>
 #include <cstdlib>
 
@@ -36,6 +36,13 @@ std::string EventObject::repr(Interp&) {
                      !event.impl()     ? " not recorded"
                      : event.is_done() ? " done"
                                        : "");
+}
+
+std::string GraphObject::repr(Interp&) {
+  return fmt::format("<torch.cuda.CUDAGraph device={} {}>", device.name(),
+                     capture ? "being captured"
+                     : graph ? fmt::format("of {} launches, copies and fills", graph.size())
+                             : std::string("not captured"));
 }
 
 namespace {
@@ -151,9 +158,7 @@ Value record_event(Interp& in, NativeArgs& a) {
   return out;
 }
 
-Value record_on(Interp& in, NativeArgs& a) {
-  return record(in, this_event(a), none_or_stream(in, a[0], "record()"));
-}
+Value record_on(Interp& in, NativeArgs& a) { return record(in, this_event(a), none_or_stream(in, a[0], "record()")); }
 Value wait_for_event(Interp& in, NativeArgs& a) {
   if (this_event(a).event.impl()) in.check(this_event(a).event.synchronize());
   return Value::none();
@@ -168,10 +173,90 @@ Value let_wait(Interp& in, NativeArgs& a) {
 Value elapsed_time(Interp& in, NativeArgs& a) {
   const EventObject& e = this_event(a);
   const EventObject& end = event_in(in, a[0], "elapsed_time()");
-  return Value::real(in.take(
-      e.device.elapsed_ms(recorded(in, e, "elapsed_time()"), recorded(in, end, "elapsed_time()"))));
+  return Value::real(
+      in.take(e.device.elapsed_ms(recorded(in, e, "elapsed_time()"), recorded(in, end, "elapsed_time()"))));
 }
 
+// --- graphs
+
+GraphObject& this_graph(NativeArgs& a) { return *a.self->get<GraphObject>(); }
+
+Value new_graph(Interp& in, NativeArgs&) { return make<GraphObject>(in.device()); }
+/// Pending expressions of before are computed before; those of the capture are recorded where it ends.
+void begin_capture(Interp& in, GraphObject& g, const Stream& stream) {
+  if (g.capture) in.fail(ErrorKind::kValue, "the graph is being captured already");
+  in.pending()->run_all(in);
+  g.graph.reset();
+  g.capture.emplace(in.take(GraphCapture::begin(g.device, stream)));
+  in.always_lazy = true;  // kernels for small tensors too: what the host computes cannot be recorded
+}
+void drop_capture(Interp& in, GraphObject& g) {
+  g.capture.reset();
+  in.always_lazy = false;
+}
+void end_capture(Interp& in, GraphObject& g) {
+  if (!g.capture) in.fail(ErrorKind::kValue, "the graph is not being captured");
+  struct Drop {
+    Interp& in;
+    GraphObject& graph;
+    ~Drop() { drop_capture(in, graph); }
+  } drop{in, g};
+  in.pending()->run_all(in);
+  g.graph = in.take(g.capture->end());
+}
+Value capture_begin(Interp& in, NativeArgs& a) {
+  begin_capture(in, this_graph(a), {});
+  return Value::none();
+}
+Value capture_end(Interp& in, NativeArgs& a) {
+  end_capture(in, this_graph(a));
+  return Value::none();
+}
+Value replay(Interp& in, NativeArgs& a) {
+  GraphObject& g = this_graph(a);
+  if (!g.graph)
+    in.fail(with_note(error(ErrorKind::kValue, "replay(): the graph was not captured yet"),
+                      "help: with torch.cuda.graph(g): …"));
+  in.pending()->run_all(in);
+  in.check(g.graph.launch());
+  return Value::none();
+}
+Value reset(Interp&, NativeArgs& a) {
+  this_graph(a).graph.reset();
+  return Value::none();
+}
+Value graph_context(Interp& in, NativeArgs& a) {
+  auto* g = a[0].get<GraphObject>();
+  if (!g)
+    in.fail(with_note(error(ErrorKind::kType, "graph() needs a CUDAGraph, got '{}'", in.type_name(a[0])),
+                      "help: g = torch.cuda.CUDAGraph()"));
+  return make<GraphContext>(Ref<GraphObject>(g), none_or_stream(in, a[2], "graph()"));
+}
+Value enter_graph(Interp& in, NativeArgs& a) {
+  auto* context = a.self->get<GraphContext>();
+  begin_capture(in, *context->graph, context->stream);
+  return Value(context->graph);
+}
+Value leave_graph(Interp& in, NativeArgs& a) {
+  GraphObject& g = *a.self->get<GraphContext>()->graph;
+  const bool failed = !a[0].get<Tuple>()->items.empty() && !a[0].get<Tuple>()->items[0].is_none();
+  if (failed)
+    drop_capture(in, g);  // what was recorded is thrown away, and the error goes on
+  else
+    end_capture(in, g);
+  return Value::boolean(false);
+}
+
+constexpr NativeDef kGraphMethods[] = {
+    {"capture_begin()", capture_begin, "work is recorded from here on, and not run"},
+    {"capture_end()", capture_end, "ends the capture"},
+    {"replay()", replay, "runs what was recorded, on the current stream, without waiting"},
+    {"reset()", reset, "gives back what it holds"},
+};
+constexpr NativeDef kGraphContextMethods[] = {
+    {"__enter__()", enter_graph, "work is recorded from here on, and not run"},
+    {"__exit__(*args)", leave_graph, "ends the capture"},
+};
 constexpr NativeDef kStreamMethods[] = {
     {"__enter__()", enter, "work goes to it from here on"},
     {"__exit__(*args)", leave, "back to the stream before"},
@@ -189,14 +274,17 @@ constexpr NativeDef kEventMethods[] = {
     {"wait(stream=None)", let_wait, "the stream's later work starts after it"},
 };
 constexpr NativeDef kCuda[] = {
+    {"CUDAGraph()", new_graph, "work recorded once and run again with one call"},
     {"current_device()", current_device, "the number of the session's GPU"},
     {"current_stream(device=None)", current_stream, "the stream that work goes to now"},
     {"default_stream(device=None)", default_stream, "the stream that work goes to at first"},
     {"device_count()", device_count, "how many GPUs there are"},
     {"empty_cache()", nothing, "accepted: the allocator reuses memory by itself"},
-    {"Event(enable_timing=False, blocking=False, interprocess=False)", new_event, "a point in a stream, to be recorded"},
+    {"Event(enable_timing=False, blocking=False, interprocess=False)", new_event,
+     "a point in a stream, to be recorded"},
     {"get_device_capability(device=None)", capability, "(major, minor)"},
     {"get_device_name(device=None)", device_name, "the device's name"},
+    {"graph(cuda_graph, pool=None, stream=None)", graph_context, "with graph(g): work is recorded for g"},
     {"is_available()", cuda_available, "does the session run on a GPU?"},
     {"max_memory_allocated(device=None)", max_memory_allocated, "the most bytes that tensors had at once"},
     {"memory_allocated(device=None)", memory_allocated, "bytes of tensors on the device"},
@@ -211,6 +299,8 @@ constexpr NativeDef kCuda[] = {
 void fill_cuda(Interp& in, ModuleObject& m) {
   in.add_methods({Kind::kStream, kStreamMethods});
   in.add_methods({Kind::kEvent, kEventMethods});
+  in.add_methods({Kind::kGraph, kGraphMethods});
+  in.add_methods({Kind::kGraphContext, kGraphContextMethods});
   add_functions(m, kCuda);
 }
 

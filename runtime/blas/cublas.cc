@@ -24,11 +24,8 @@ class CublasEngine : public Engine {
   Status run(const GemmProblem& p, const Operands& x, StreamImpl& stream) override {
     std::lock_guard lock(mutex_);
     KILN_TRY(void* queue, device_.backend().native_stream(stream));
-    // Given back as soon as the work is queued: the stream's order keeps the next user of it behind this product.
-    KILN_TRY(Block * block, device_.allocator().allocate(kWorkspaceBytes, stream));
-    Status status = enqueue(p, x, queue, reinterpret_cast<void*>(block->address));
-    device_.allocator().free(block);
-    return status;
+    return with_workspace(device_, stream,
+                          [&](uint64_t workspace) { return enqueue(p, x, queue, reinterpret_cast<void*>(workspace)); });
   }
   Result<MatmulPlan> plan(const GemmProblem&, const Operands&, StreamImpl&) override { return MatmulPlan{}; }
 

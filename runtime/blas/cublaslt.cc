@@ -69,8 +69,8 @@ class CublasLtEngine {
   Status run(const GemmProblem& p, const Operands& x, StreamImpl& stream, bool best) {
     std::lock_guard lock(mutex_);
     KILN_TRY(Plan * plan, prepared(p, x, stream, best));
-    return with_workspace(stream, [&](Block& block) {
-      return enqueue(p, *plan, best ? plan->selection->best : 0, x, stream, block.address);
+    return with_workspace(device_, stream, [&](uint64_t workspace) {
+      return enqueue(p, *plan, best ? plan->selection->best : 0, x, stream, workspace);
     });
   }
 
@@ -85,15 +85,6 @@ class CublasLtEngine {
   }
 
  private:
-  template <class F>
-  Status with_workspace(StreamImpl& stream, F use) {
-    // Given back as soon as the work is queued: the stream's order keeps the next user of it behind this product.
-    KILN_TRY(Block * block, device_.allocator().allocate(kWorkspaceBytes, stream));
-    Status status = use(*block);
-    device_.allocator().free(block);
-    return status;
-  }
-
   Result<Plan*> prepared(const GemmProblem& p, const Operands& x, StreamImpl& stream, bool best) {
     auto found = plans_.find(p);
     if (found == plans_.end()) {
@@ -207,14 +198,14 @@ class CublasLtEngine {
   }
 
   Status time_algorithms(const GemmProblem& p, Plan& plan, const Operands& x, StreamImpl& stream) {
-    return with_workspace(stream, [&](Block& block) -> Status {
+    return with_workspace(device_, stream, [&](uint64_t workspace) -> Status {
       Backend& backend = device_.backend();
       int repeats = 1;
       auto sample = [&](int algorithm) -> Result<double> {
         // Keeps the GPU busy while the CPU queues what is timed.
-        KILN_CHECK_OK(backend.fill(block.address, 0, 1, kWorkspaceBytes, stream));
+        KILN_CHECK_OK(backend.fill(workspace, 0, 1, kWorkspaceBytes, stream));
         KILN_TRY(std::unique_ptr<EventImpl> from, backend.record(stream));
-        for (int i = 0; i < repeats; ++i) KILN_CHECK_OK(enqueue(p, plan, algorithm, x, stream, block.address));
+        for (int i = 0; i < repeats; ++i) KILN_CHECK_OK(enqueue(p, plan, algorithm, x, stream, workspace));
         KILN_TRY(std::unique_ptr<EventImpl> to, backend.record(stream));
         KILN_TRY(double ms, backend.elapsed_ms(*from, *to));
         return ms * 1e3 / repeats;

@@ -1,6 +1,8 @@
 // The libraries behind one interface: each runs a checked problem. They are companions of a device and may be called
 // from several threads at once.
 #pragma once
+#include <functional>
+
 #include "runtime/blas/problem.h"
 #include "runtime/device.h"
 
@@ -22,6 +24,10 @@ class Engine : public Companion {
 inline constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 /// How many algorithms cublasLt's heuristics are asked for.
 inline constexpr int kMaxAlgorithms = 32;
+
+/// Calls use(address) with a workspace of kWorkspaceBytes that is the stream's until its present work has passed; of a
+/// graph that is being captured, as long as the graph lives.
+Status with_workspace(DeviceImpl& device, StreamImpl& stream, const std::function<Status(uint64_t)>& use);
 
 Result<Engine*> cublas_engine(DeviceImpl& device);
 /// `best`: run with the fastest of what the heuristics name, not with the first.

@@ -202,7 +202,7 @@ class CudaBackend : public Backend {
   }
   Status synchronize() override {
     if (!context_) return broken_status();
-    if (stream_.is_capturing()) return not_in_graph("a wait for the device");
+    if (captures_.load(std::memory_order_relaxed) > 0) return not_in_graph("a wait for the device");
     KILN_CHECK_OK(activate());
     KILN_CHECK_OK(check(driver_->cuCtxSynchronize(), "cuCtxSynchronize()", &stream_));
     std::lock_guard lock(mutex_);
@@ -336,11 +336,13 @@ class CudaBackend : public Backend {
     KILN_CHECK_OK(check(driver_->cuStreamBeginCapture(q.handle, CU_STREAM_CAPTURE_MODE_RELAXED),
                         "cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED)", &q));
     q.set_capturing(true);
+    ++captures_;
     return {};
   }
   Result<std::unique_ptr<CapturedWork>> end_capture(StreamImpl& stream) override {
     CudaStream& q = queue(stream);
     q.set_capturing(false);
+    --captures_;
     std::vector<std::shared_ptr<const LoadedKernel>> kernels = std::exchange(q.captured, {});
     KILN_CHECK_OK(activate());
     CUgraph graph = nullptr;
@@ -427,6 +429,7 @@ class CudaBackend : public Backend {
     KILN_CHECK_OK(activate());
     std::lock_guard lock(mutex_);
     if (!empty_tensors_) {
+      if (captures_.load() > 0) return not_in_graph("the first launch with a descriptor of an empty tensor");
       CUdeviceptr memory = 0;
       if (CUresult code = driver_->cuMemAlloc(&memory, 2 * kEmptyTensorBytes); code != CUDA_SUCCESS)
         return driver_->failure(code, "cuMemAlloc(&memory, bytes)");
@@ -493,6 +496,7 @@ class CudaBackend : public Backend {
   int64_t max_shared_ = 0;
   int64_t limit_ = -1;
   std::atomic<int64_t> reserved_{0};
+  std::atomic<int> captures_{0};  // streams that are being captured
   std::mutex mutex_;
   CUcontext context_ = nullptr;
   std::string fault_;

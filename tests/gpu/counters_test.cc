@@ -35,12 +35,12 @@ def scale(x, y, n, BLOCK: tl.constexpr):
 )";
 
 // A device without permission, or with another profiler, skips and says so: that path has its message tested instead.
-#define COLLECTED_OR_SKIP(collected, expr)                                                                   \
-  auto collected = (expr);                                                                                   \
-  if (!collected.ok() && collected.error().kind == ErrorKind::kDevice) {                                     \
-    EXPECT_NE(collected.error().message.find("CUPTI"), std::string::npos) << collected.error().message;      \
-    GTEST_SKIP() << collected.error().message;                                                               \
-  }                                                                                                          \
+#define COLLECTED_OR_SKIP(collected, expr)                                                              \
+  auto collected = (expr);                                                                              \
+  if (!collected.ok() && collected.error().kind == ErrorKind::kDevice) {                                \
+    EXPECT_NE(collected.error().message.find("CUPTI"), std::string::npos) << collected.error().message; \
+    GTEST_SKIP() << collected.error().message;                                                          \
+  }                                                                                                     \
   ASSERT_TRUE(collected.ok()) << render(collected.error());
 
 std::vector<std::string> names_of(const Device& device, std::string_view bundle_name) {
@@ -147,7 +147,8 @@ TEST(GpuCounters, LaunchesBeyondTheRoomAreTold) {
 TEST(GpuCounters, LibrariesAndGraphsAreCountedToo) {
   GPU_OR_SKIP(device);
   constexpr int64_t n = 1024;
-  Tensor a = *Tensor::full(device, DType::kBF16, Shape{n, n}, 1), b = *Tensor::full(device, DType::kBF16, Shape{n, n}, 1),
+  Tensor a = *Tensor::full(device, DType::kBF16, Shape{n, n}, 1),
+         b = *Tensor::full(device, DType::kBF16, Shape{n, n}, 1),
          out = *Tensor::zeros(device, DType::kBF16, Shape{n, n});
   Kernel kernel = *Kernel::from_source(kSource, "counters.py", "add_one");
   std::vector<std::optional<Arg>> args = {Arg(out), Arg(n * n), Arg(int64_t{1024})};

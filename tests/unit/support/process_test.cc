@@ -24,10 +24,10 @@ TEST(Process, GivesWhatItWroteAndItsStatus) {
 
 // More than a pipe holds, on both at once: neither may wait for the other.
 TEST(Process, ReadsBothStreamsAtOnce) {
-  auto much = run_process(
-      {"/bin/sh", "-c", "i=0; while [ $i -lt 3000 ]; do echo 0123456789012345678901234567890123456789; "
-                        "echo 0123456789012345678901234567890123456789 >&2; i=$((i+1)); done"},
-      Streams::kSeparate);
+  auto much = run_process({"/bin/sh", "-c",
+                           "i=0; while [ $i -lt 3000 ]; do echo 0123456789012345678901234567890123456789; "
+                           "echo 0123456789012345678901234567890123456789 >&2; i=$((i+1)); done"},
+                          Streams::kSeparate);
   ASSERT_TRUE(much.ok());
   EXPECT_EQ(much->out.size(), 3000u * 41);
   EXPECT_EQ(much->errors.size(), 3000u * 41);

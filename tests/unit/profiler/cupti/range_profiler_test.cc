@@ -12,9 +12,9 @@
 namespace kiln::profiler::cupti {
 namespace {
 
-#define CUPTI_OR_SKIP()                                              \
-  if (auto known = chips(); !known.ok()) {                           \
-    GTEST_SKIP() << known.error().message;                           \
+#define CUPTI_OR_SKIP()                    \
+  if (auto known = chips(); !known.ok()) { \
+    GTEST_SKIP() << known.error().message; \
   }
 
 std::vector<std::string> names_of(const std::string& chip, std::string_view bundle_name) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "kiln/graph.h"
 #include "tests/unit/runtime/blas/fake/fake_cublas.h"
 #include "tests/unit/runtime/blas/matmul_check.h"
 
@@ -116,6 +117,27 @@ TEST_F(CublasFakeTest, WorkspaceStreamAlignmentAndBias) {
   EXPECT_EQ(fake->alignments[2], 4u);
   EXPECT_EQ(fake->alignments[3], 4u);
   EXPECT_EQ(fake->bias_when_asked, bias.address());
+}
+
+// Each replay writes to the workspace, whatever was allocated since.
+TEST_F(CublasFakeTest, AGraphKeepsTheWorkspaceOfItsProducts) {
+  Tensor a = zeros({8, 24}), b = zeros({24, 8}), out = zeros({8, 8});
+  for (MatmulImpl impl : kCudaImpls) {
+    ASSERT_TRUE(matmul(a, b, {.impl = impl, .out = out}).ok());
+    const int64_t before = device.memory().allocated;
+    auto product = [&]() -> Status {
+      auto done = matmul(a, b, {.impl = impl, .out = out});
+      return done.ok() ? Status() : Status(done.error());
+    };
+    auto graph = Graph::capture(device, [&]() -> Status {
+      KILN_CHECK_OK(product());
+      return product();
+    });
+    ASSERT_TRUE(graph.ok()) << render(graph.error());
+    EXPECT_EQ(device.memory().allocated - before, int64_t{32} << 20) << "one for both";
+    graph->reset();
+    EXPECT_EQ(device.memory().allocated, before);
+  }
 }
 
 TEST_F(CublasFakeTest, PlansAreKept) {

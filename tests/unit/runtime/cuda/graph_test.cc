@@ -101,12 +101,6 @@ TEST_F(CudaGraphTest, RefusesWhatCannotBeRecorded) {
     const char* what;
     std::function<Status()> work;
   } cases[] = {
-      {"the allocation of a tensor",
-       [&]() -> Status {
-         return Tensor::zeros(device, DType::kF32, Shape{4}).ok()
-                    ? Status()
-                    : Status(Tensor::zeros(device, DType::kF32, Shape{4}).error());
-       }},
       {"a wait for the device", [&] { return device.synchronize(); }},
       {"a wait for the device", [&] { return device.default_stream().synchronize(); }},
       {"a copy to the host",
