@@ -17,6 +17,8 @@ constexpr Group kGroups[] = {
     {"fusion", "fused kernels against one kernel per operation", bench_fusion},
     {"gemm", "matrix products by cuBLAS, cublasLt or OpenBLAS, in bursts and sustained", bench_gemm},
     {"honesty", "the comparison itself: a kernel against itself, and against one 2 % longer", bench_honesty},
+    {"profile", "what a profile costs: launches under and after it, a million records to a trace", bench_profile},
+    {"kernel-times", "kernels as CUPTI times them, for bench/ncu_compare", bench_kernel_times},
 };
 
 }  // namespace
@@ -55,7 +57,7 @@ std::string Figure::goal_text() const {
     case Goal::Kind::kRatioAtLeast:
       return fmt::format("≥ {:.2f}", goal.value);
     case Goal::Kind::kMicrosecondsAtMost:
-      return fmt::format("≤ {:g} us", goal.value);
+      return "≤ " + report::human_time(goal.value);
     case Goal::Kind::kExtraMicrosecondsAtMost:
       return fmt::format("≤ +{:g} us", goal.value);
   }

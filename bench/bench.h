@@ -93,5 +93,7 @@ Status bench_rows(const Context& context);
 Status bench_fusion(const Context& context);
 Status bench_gemm(const Context& context);     // gemm.cc
 Status bench_honesty(const Context& context);  // honesty.cc
+Status bench_profile(const Context& context);  // profile.cc
+Status bench_kernel_times(const Context& context);
 
 }  // namespace kiln::bench

@@ -29,17 +29,24 @@ constexpr size_t kBufferAlign = 64;
 // more when these run short.
 constexpr size_t kSpareBuffers = 4;
 
-constexpr CUpti_ActivityKind kKinds[] = {
-    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-    CUPTI_ACTIVITY_KIND_MEMCPY,
-    CUPTI_ACTIVITY_KIND_MEMCPY2,
-    CUPTI_ACTIVITY_KIND_MEMSET,
-    CUPTI_ACTIVITY_KIND_OVERHEAD,
-    CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
-    CUPTI_ACTIVITY_KIND_JIT,
-    CUPTI_ACTIVITY_KIND_MARKER,
+// What is asked for, and what a profile lacks where CUPTI refuses it. Without the kernels there is no profile.
+struct Asked {
+  CUpti_ActivityKind kind;
+  const char* shows;
 };
-constexpr CUpti_ActivityKind kCallKinds[] = {CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_RUNTIME};
+constexpr CUpti_ActivityKind kKernels = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+constexpr Asked kAsked[] = {
+    {kKernels, "kernels"},
+    {CUPTI_ACTIVITY_KIND_MEMCPY, "copies"},
+    {CUPTI_ACTIVITY_KIND_MEMCPY2, "copies between GPUs"},
+    {CUPTI_ACTIVITY_KIND_MEMSET, "fills"},
+    {CUPTI_ACTIVITY_KIND_DRIVER, "calls of the driver"},
+    {CUPTI_ACTIVITY_KIND_RUNTIME, "calls of the CUDA runtime"},
+    {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, "waits"},
+    {CUPTI_ACTIVITY_KIND_OVERHEAD, "overheads of the driver and of the profiler"},
+    {CUPTI_ACTIVITY_KIND_JIT, "what the driver compiles"},
+    {CUPTI_ACTIVITY_KIND_MARKER, "NVTX ranges of libraries"},
+};
 
 // How the calls begin that a profile shows, in all their versions; each of them costs its callers time, so the others
 // are left out. Libraries on top of the CUDA runtime launch by its calls, and then the driver's are not reported.
@@ -207,6 +214,7 @@ class ActivityCollector final : public Collector {
     first.keep(lib_->cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped), "cuptiActivityGetNumDroppedRecords");
     first.keep(detach());
     decoder_.finish(into.end, into);
+    for (Unknown& u : refused_) into.unknown.push_back(std::move(u));
     into.dropped += static_cast<int64_t>(dropped);
     if (dropped)
       into.unknown.push_back({fmt::format("{} records", dropped), "CUPTI had no buffer for them and dropped them"});
@@ -230,12 +238,16 @@ class ActivityCollector final : public Collector {
     size_t earlier = 0;  // detaching drops a record of its own
     KILN_CUPTI_TRY(lib_, cuptiActivityGetNumDroppedRecords(nullptr, 0, &earlier));
     injection_.emplace(lib_->library.path());
-    for (CUpti_ActivityKind kind : kKinds) KILN_CUPTI_TRY(lib_, cuptiActivityEnable(kind));
-    // Single calls that are enabled once CUDA runs are not reported (CUPTI 13.0), so: all, and then fewer.
-    KILN_CUPTI_TRY(lib_, cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER));
+    for (const Asked& asked : kAsked) {
+      CUptiResult code = lib_->cuptiActivityEnable(asked.kind);
+      if (code == CUPTI_SUCCESS) continue;
+      Diagnostic refused = lib_->failure(code, fmt::format("cuptiActivityEnable({})", int{asked.kind}));
+      if (asked.kind == kKernels) return refused;
+      refused_.push_back({asked.shows, std::move(refused.message)});
+    }
+    // Single calls that are enabled once CUDA runs are not reported (CUPTI 13.0), so: all of them, and then fewer.
     for (CUpti_CallbackId call : calls_but(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_SIZE, kDriverCalls))
       KILN_CUPTI_TRY(lib_, cuptiActivityEnableDriverApi(call, 0));
-    KILN_CUPTI_TRY(lib_, cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME));
     for (CUpti_CallbackId call : calls_but(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_SIZE, kRuntimeCalls))
       KILN_CUPTI_TRY(lib_, cuptiActivityEnableRuntimeApi(call, 0));
     return {};
@@ -292,8 +304,10 @@ class ActivityCollector final : public Collector {
 
   Failure disable() {
     Failure first;
-    for (CUpti_ActivityKind kind : kCallKinds) first.keep(lib_->cuptiActivityDisable(kind), "cuptiActivityDisable");
-    for (CUpti_ActivityKind kind : kKinds) first.keep(lib_->cuptiActivityDisable(kind), "cuptiActivityDisable");
+    for (const Asked& asked : kAsked) {
+      CUptiResult code = lib_->cuptiActivityDisable(asked.kind);
+      if (refused_.empty()) first.keep(code, "cuptiActivityDisable");
+    }
     return first;
   }
 
@@ -302,10 +316,10 @@ class ActivityCollector final : public Collector {
   Failure detach() {
     attached_ = false;
     Failure first;
-    if (std::exchange(subscribed_, false)) {
-      first.keep(lib_->cuptiUnsubscribe(subscriber_), "cuptiUnsubscribe");
-      first.keep(lib_->cuptiFinalize(), "cuptiFinalize");
-    }
+    // Who is not subscribed has changed nothing: what there is belongs to another profile.
+    if (!std::exchange(subscribed_, false)) return first;
+    first.keep(lib_->cuptiUnsubscribe(subscriber_), "cuptiUnsubscribe");
+    first.keep(lib_->cuptiFinalize(), "cuptiFinalize");
     injection_.reset();
     Buffers::get().close();
     return first;
@@ -316,6 +330,7 @@ class ActivityCollector final : public Collector {
   Decoder decoder_;
   CUpti_SubscriberHandle subscriber_ = nullptr;
   std::optional<NvtxInjection> injection_;
+  std::vector<Unknown> refused_;
   bool attached_ = false, subscribed_ = false;
 };
 

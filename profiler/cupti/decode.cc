@@ -47,9 +47,9 @@ constexpr KindName kOverheadNames[] = {
 };
 
 constexpr KindName kJitNames[] = {
-    {CUPTI_ACTIVITY_JIT_OPERATION_CACHE_LOAD, "driver's cache, load"},
-    {CUPTI_ACTIVITY_JIT_OPERATION_CACHE_STORE, "driver's cache, store"},
-    {CUPTI_ACTIVITY_JIT_OPERATION_COMPILE, "driver's assembler"},
+    {CUPTI_ACTIVITY_JIT_OPERATION_CACHE_LOAD, "driver cache load"},
+    {CUPTI_ACTIVITY_JIT_OPERATION_CACHE_STORE, "driver cache store"},
+    {CUPTI_ACTIVITY_JIT_OPERATION_COMPILE, "driver compiler"},
 };
 
 template <size_t n>

@@ -163,7 +163,7 @@ TEST_F(Decode, EveryKindBackToBackInSeveralBuffers) {
   ASSERT_EQ(t.overheads.size(), 2u);
   EXPECT_EQ(t.overheads[0].kind, "lazy loading");
   EXPECT_EQ(t.overheads[0].thread, 77u);
-  EXPECT_EQ(t.overheads[1].kind, "driver's assembler");
+  EXPECT_EQ(t.overheads[1].kind, "driver compiler");
   EXPECT_EQ(t.overheads[1].start, 1400);
   EXPECT_TRUE(t.unknown.empty());
 }

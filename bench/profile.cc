@@ -1,0 +1,280 @@
+// What a profile costs: launches under it and after it, and a million records from CUPTI to a trace. And kernel times
+// as CUPTI sees them, for bench/ncu_compare.
+#include "profiler/profile/session.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "bench/bench.h"
+#include "kernels/case.h"
+#include "profiler/cupti/decode.h"
+#include "profiler/cupti/nvtx.h"
+#include "profiler/profile/chrome_trace.h"
+#include "repl/script/session.h"
+#include "support/diag.h"
+
+namespace kiln::bench {
+
+namespace {
+
+using profiler::ProfileSession;
+using profiler::Timeline;
+using profiler::Work;
+using profiler::WorkKind;
+
+constexpr int64_t kN = 4096, kBlock = 1024;
+
+// Microseconds per launch of 10,000, one number per batch that fits the stream's queue; the waits between are not
+// timed.
+Result<std::vector<double>> per_launch(const Device& device, const std::function<Status()>& call) {
+  constexpr int kBatch = 200, kBatches = 50;
+  std::vector<double> us;
+  for (int b = -5; b < kBatches; ++b) {
+    double start = profiler::steady_seconds();
+    for (int i = 0; i < kBatch; ++i) KILN_CHECK_OK(call());
+    double spent = profiler::steady_seconds() - start;
+    KILN_CHECK_OK(device.synchronize());
+    if (b >= 0) us.push_back(spent / kBatch * 1e6);
+  }
+  return us;
+}
+
+void append(std::vector<double>& to, const std::vector<double>& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+Figure against(std::string name, std::span<const double> ours, std::string what, std::span<const double> peer,
+               double most_extra, std::string note) {
+  Figure f = time_figure("profile", std::move(name), ours, {Goal::Kind::kExtraMicrosecondsAtMost, most_extra});
+  f.peer = Side{std::move(what), profiler::summarize(peer)};
+  f.ratio = f.peer->us.median / f.ours.us.median;
+  f.ratio_95 = {f.peer->us.q1 / f.ours.us.q3, f.peer->us.q3 / f.ours.us.q1};
+  f.note = fmt::format("{:+.2f} µs; {}", f.ours.us.median - f.peer->us.median, note);
+  return f;
+}
+
+// One way to launch: never profiled, then profiled and not in turns.
+Status overhead_of(const Context& context, const std::string& what, const std::function<Status()>& call) {
+  std::vector<double> never, under, after;
+  for (int round = 0; round < 4; ++round) {  // the first makes the CPU's clock and caches what they stay
+    KILN_TRY(std::vector<double> us, per_launch(context.device, call));
+    if (round > 0) append(never, us);
+  }
+  size_t records = 0;
+  for (int round = 0; round < 3; ++round) {
+    KILN_TRY(auto session, ProfileSession::start(context.device));
+    KILN_TRY(std::vector<double> us, per_launch(context.device, call));
+    append(under, us);
+    KILN_TRY(Timeline t, session->stop());
+    for (const auto& u : t.unknown) context.wrong(fmt::format("profile: not seen: {}: {}", u.what, u.why));
+    records = t.work.size() + t.calls.size() + t.spans.size();
+    KILN_TRY(us, per_launch(context.device, call));
+    append(after, us);
+  }
+  context.add(against(what + ", under a profile", under, "never profiled", never, 2,
+                      fmt::format("{} records of {} launches", records, 55 * 200)));
+  context.add(against(what + ", after a profile", after, "never profiled", never, 0.2, "CUPTI is detached"));
+  return {};
+}
+
+Status overheads(const Context& context) {
+  const int64_t shape[] = {kN};
+  const std::string text(kernels::Sources::text("vector_add"));
+  KILN_TRY(Kernel kernel, Kernel::from_source(text, "kernels/vector_add/kernel.py", "add_kernel"));
+  KILN_TRY(Tensor x, Tensor::zeros(context.device, DType::kF32, shape));
+  KILN_TRY(Tensor out, Tensor::zeros(context.device, DType::kF32, shape));
+  std::vector<std::optional<Arg>> args = {x, x, out, kN, kBlock};
+  KILN_CHECK_OK(overhead_of(context, "C++ Kernel::launch", [&] { return kernel.launch({kN / kBlock, 1, 1}, args); }));
+  script::Session session({.output = {}, .argv = {"bench"}, .device = context.device});
+  KILN_CHECK_OK(session.run(text + fmt::format("\nimport torch\nx = torch.zeros({0})\nout = torch.zeros({0})\n"
+                                               "grid = ({1},)\n",
+                                               kN, kN / kBlock),
+                            "bench.py"));
+  KILN_TRY(std::function<Status()> call,
+           session.prepare(fmt::format("add_kernel[grid](x, x, out, {}, BLOCK={})", kN, kBlock), "bench.py"));
+  return overhead_of(context, "script kernel[grid](…)", call);
+}
+
+constexpr size_t kLaunches = 500'000;  // a call and a kernel each
+
+Status export_of(const Context& context, const std::string& what, const Timeline& t) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / fmt::format("kiln_bench_{}.json", getpid())).string();
+  double start = profiler::steady_seconds();
+  Status written = profiler::write_chrome_trace(t, path);
+  double us = (profiler::steady_seconds() - start) * 1e6;
+  std::error_code failed;
+  auto size = std::filesystem::file_size(path, failed);
+  std::filesystem::remove(path, failed);
+  KILN_CHECK_OK(written);
+  const double times[] = {us};
+  context.add(time_figure("profile", what + ", to a trace", times, {Goal::Kind::kMicrosecondsAtMost, 5e6},
+                          fmt::format("{:.0f} MB", static_cast<double>(size) / 1e6)));
+  return {};
+}
+
+#if KILN_HAS_CUPTI
+
+template <class Record>
+void put(std::vector<uint8_t>& buffer, const Record& r) {
+  size_t at = buffer.size();
+  buffer.resize(at + sizeof r);
+  std::memcpy(&buffer[at], &r, sizeof r);
+}
+
+// The records of that many launches, made by hand, through CUPTI's own reader and the join: no GPU is needed.
+Status made_records(const Context& context) {
+  auto library = profiler::cupti::Library::open();
+  if (!library.ok()) {
+    context.skip("profile, records made by hand: " + library.error().message);
+    return {};
+  }
+  profiler::cupti::Decoder decoder(**library);
+  std::vector<trace::Event> events;
+  std::vector<uint8_t> buffer;
+  double decode_s = 0;
+  auto decode = [&] {
+    double start = profiler::steady_seconds();
+    decoder.read(buffer.data(), buffer.size());
+    decode_s += profiler::steady_seconds() - start;
+    buffer.clear();
+  };
+  for (uint32_t i = 0; i < kLaunches; ++i) {
+    const uint64_t at = 1'000'000 + uint64_t{i} * 5000;
+    CUpti_ActivityAPI call = {};
+    call.kind = CUPTI_ACTIVITY_KIND_DRIVER, call.cbid = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel;
+    call.start = at, call.end = at + 3000, call.threadId = 1, call.correlationId = i + 1;
+    CUpti_ActivityKernel10 kernel = {};
+    kernel.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, kernel.name = "add_kernel";
+    kernel.queued = at + 1500, kernel.submitted = at + 2500, kernel.start = at + 4000, kernel.end = at + 6000;
+    kernel.correlationId = i + 1, kernel.gridX = 4, kernel.blockX = 128, kernel.registersPerThread = 24;
+    put(buffer, call), put(buffer, kernel);
+    if (buffer.size() > (size_t{4} << 20)) decode();
+    trace::Event e;
+    e.step = trace::Step::kLaunch, e.name = "add_kernel", e.thread = 1;
+    e.start_ns = static_cast<int64_t>(at) - 500, e.end_ns = static_cast<int64_t>(at) + 3500;
+    events.push_back(std::move(e));
+  }
+  decode();
+  Timeline t;
+  t.device = "cuda:0", t.end = int64_t{1'000'000} + int64_t{kLaunches} * 5000;
+  double start = profiler::steady_seconds();
+  decoder.finish(t.end, t);
+  profiler::add_events(t, std::move(events));
+  profiler::join(t);
+  const double decoded[] = {decode_s * 1e6}, joined[] = {(profiler::steady_seconds() - start) * 1e6};
+  const std::string what = fmt::format("{} records made by hand", 2 * kLaunches);
+  context.add(time_figure("profile", what + ", decoded", decoded, {}));
+  context.add(time_figure("profile", what + ", joined", joined, {}));
+  return export_of(context, what, t);
+}
+
+#else
+
+Status made_records(const Context& context) {
+  context.skip("profile, records made by hand: " + profiler::cupti::built_without().message);
+  return {};
+}
+
+#endif
+
+Status real_records(const Context& context) {
+  const int64_t shape[] = {kN};
+  KILN_TRY(Kernel kernel, Kernel::from_source(std::string(kernels::Sources::text("vector_add")),
+                                              "kernels/vector_add/kernel.py", "add_kernel"));
+  KILN_TRY(Tensor x, Tensor::zeros(context.device, DType::kF32, shape));
+  std::vector<std::optional<Arg>> args = {x, x, x, kN, kBlock};
+  KILN_CHECK_OK(kernel.launch({kN / kBlock, 1, 1}, args));
+  KILN_TRY(auto session, ProfileSession::start(context.device));
+  for (size_t i = 0; i < kLaunches; ++i) KILN_CHECK_OK(kernel.launch({kN / kBlock, 1, 1}, args));
+  KILN_CHECK_OK(context.device.synchronize());
+  double start = profiler::steady_seconds();
+  KILN_TRY(Timeline t, session->stop());
+  const double stopped[] = {(profiler::steady_seconds() - start) * 1e6};
+  for (const auto& u : t.unknown) context.wrong(fmt::format("profile: not seen: {}: {}", u.what, u.why));
+  const std::string what = fmt::format("{} records of a GPU", t.work.size() + t.calls.size());
+  context.add(time_figure(
+      "profile", what + ", stop", stopped, {},
+      fmt::format("flushed, decoded, joined with {} spans of the host; {} dropped", t.spans.size(), t.dropped)));
+  return export_of(context, what, t);
+}
+
+}  // namespace
+
+Status bench_profile(const Context& context) {
+  KILN_CHECK_OK(overheads(context));
+  KILN_CHECK_OK(made_records(context));
+  if (context.device.is_cuda()) KILN_CHECK_OK(real_records(context));
+  return {};
+}
+
+// One range of NVTX per kernel, of the same launches whether CUPTI or another profiler looks at them.
+Status bench_kernel_times(const Context& context) {
+  if (!context.device.is_cuda()) {
+    context.skip("kernel-times: needs a GPU");
+    return {};
+  }
+  struct {
+    const char* name;
+    DType dtype;
+    kernels::Shape shape;
+  } const kProblems[] = {
+      {"vector_add", DType::kF32, {int64_t{1} << 24}},
+      {"vector_add", DType::kF32, {int64_t{1} << 27}},
+      {"pointwise_chain", DType::kBF16, {int64_t{1} << 26}},
+      {"softmax", DType::kBF16, {8192, 8192}},
+      {"layernorm", DType::kBF16, {16384, 4096}},
+  };
+  constexpr int kWarmup = 20, kTimes = 30;
+  report::Table table({{"kernel", "", report::Align::kLeft},
+                       {"size", "", report::Align::kLeft},
+                       {"min", "us"},
+                       {"median", "us"},
+                       {"max", "us"},
+                       {"n", ""}});
+  kernels::Sources sources;
+  bool seen = false;
+  for (const auto& which : kProblems) {
+    const kernels::Case& c = *kernels::find_case(which.name);
+    KILN_TRY(kernels::Problem p, c.make(sources, {context.device, which.dtype, which.shape, 1}));
+    for (int i = 0; i < kWarmup; ++i) KILN_CHECK_OK(p.run());
+    KILN_TRY(auto session, ProfileSession::start(context.device, {.details = 0}));
+    const std::string label = fmt::format("{} {}", which.name, kernels::to_string(which.shape));
+    profiler::nvtx::push("kernel-times");
+    Status ran;
+    for (int i = 0; i < kTimes && ran.ok(); ++i) {
+      ran = p.run();
+      if (ran.ok()) ran = context.device.synchronize();
+    }
+    profiler::nvtx::pop();
+    KILN_TRY(Timeline t, session->stop());
+    KILN_CHECK_OK(ran);
+    std::vector<double> us;
+    std::string kernel;
+    for (const Work& w : t.work)
+      if (w.kind == WorkKind::kKernel && !w.is_lost())
+        us.push_back(static_cast<double>(w.duration()) / 1e3), kernel = w.name;
+    if (us.empty()) {
+      for (const auto& u : t.unknown) context.skip(fmt::format("kernel-times, {}: {}: {}", label, u.what, u.why));
+      continue;
+    }
+    seen = true;
+    profiler::Summary s = profiler::summarize(us);
+    table.add_row({kernel, kernels::to_string(which.shape), report::Cell::of(s.min, 2), report::Cell::of(s.median, 2),
+                   report::Cell::of(s.max, 2), report::Cell::of(int64_t{s.n})});
+    context.add_json(nlohmann::ordered_json{
+        {"group", "kernel-times"},
+        {"kernel", kernel},
+        {"size", kernels::to_string(which.shape)},
+        {"min_us", s.min},
+        {"median_us", s.median},
+        {"max_us", s.max},
+        {"n", s.n}}.dump());
+  }
+  if (seen) context.show(table);
+  return {};
+}
+
+}  // namespace kiln::bench
