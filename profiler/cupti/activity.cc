@@ -12,7 +12,9 @@
 #include "profiler/cupti/decode.h"
 #include "profiler/cupti/library.h"
 #include "profiler/cupti/nvtx.h"
+#if KILN_HAS_CUPTI
 #include "runtime/cuda/driver.h"
+#endif
 #include "support/diag.h"
 #include "support/trace.h"
 
