@@ -9,6 +9,7 @@
 
 #include "compiler/compile.h"
 #include "compiler/target/target.h"
+#include "repl/compile_code.h"
 #include "repl/compile_signature.h"
 #include "runtime/jit.h"
 #include "runtime/kernel_impl.h"
@@ -121,6 +122,17 @@ Result<std::pair<KernelInfo, std::string>> show_info(const ShowRequest& request)
   KILN_TRY(Prepared p, prepare(request));
   KILN_TRY(CompiledKernel compiled, compile(*p.function, p.args, p.options));
   return std::pair(runtime::info_of(compiled), std::move(p.assumptions));
+}
+
+Result<ShownCode> show_code(const ShowRequest& request) {
+  KILN_TRY(Prepared p, prepare(request));
+  KILN_TRY(CompiledKernel compiled, compile(*p.function, p.args, p.options));
+  return ShownCode{compiled.name,
+                   request.target,
+                   std::move(compiled.ptx),
+                   std::move(compiled.cubin),
+                   runtime::make_closure(p.function).sources,
+                   std::move(p.assumptions)};
 }
 
 }  // namespace kiln::repl

@@ -68,5 +68,7 @@ Status magic_cubin(MagicContext&, std::string_view);
 Status magic_static(MagicContext&, std::string_view);
 Status magic_occupancy(MagicContext&, std::string_view);
 Status magic_target(MagicContext&, std::string_view);
+Status magic_lines(MagicContext&, std::string_view);  // magics_lines.cc
+Status magic_sass(MagicContext&, std::string_view);
 
 }  // namespace kiln::repl

@@ -3,6 +3,7 @@
 
 #include "compiler/target/target.h"
 #include "repl/compile_stages.h"
+#include "repl/kernel_target.h"
 #include "repl/magics.h"
 #include "repl/static_table.h"
 #include "support/diag.h"
@@ -11,8 +12,6 @@
 namespace kiln::repl {
 
 namespace {
-
-constexpr const char* kGpuTarget = "sm_90a";  // shown when nothing else says which GPU
 
 // "NAME rest" → the kernel of that name, and the rest.
 struct Operand {
@@ -39,11 +38,6 @@ Result<std::string> target_of(MagicContext& context, const Kernel& kernel) {
 bool is_gpu(std::string_view name) {
   const target::Target* t = target::find(name);
   return t && t->is_cuda();
-}
-
-Result<std::string> gpu_target_of(MagicContext& context, const Kernel& kernel) {
-  KILN_TRY(std::string target, target_of(context, kernel));
-  return is_gpu(target) ? target : std::string(kGpuTarget);
 }
 
 Status print_stage(MagicContext& context, const ShowRequest& request, std::string_view stage) {
@@ -73,6 +67,11 @@ Result<GpuInfo> gpu_info(MagicContext& context, std::string_view arguments) {
 }
 
 }  // namespace
+
+Result<std::string> gpu_target_of(MagicContext& context, const Kernel& kernel) {
+  KILN_TRY(std::string target, target_of(context, kernel));
+  return is_gpu(target) ? target : std::string(kDefaultGpuTarget);
+}
 
 Status magic_ast(MagicContext& context, std::string_view arguments) { return show(context, arguments, "ast", false); }
 

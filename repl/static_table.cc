@@ -14,9 +14,6 @@ using report::Align;
 using report::Cell;
 using report::Table;
 
-constexpr const char* kNoLinker =
-    "neither nvJitLink nor ptxas was found (CUDA_HOME, /usr/local/cuda, PATH), so there is no cubin to read it from";
-
 profiler::BlockResources resources(const KernelInfo& info) {
   return {.threads = (info.num_warps + info.extra_warps) * 32,
           .registers_per_thread = info.registers,

@@ -8,6 +8,10 @@
 
 namespace kiln::repl {
 
+/// Why there is no machine code to look at.
+inline constexpr const char* kNoLinker =
+    "neither nvJitLink nor ptxas was found (CUDA_HOME, /usr/local/cuda, PATH), so there is no cubin to read it from";
+
 /// Columns for static_row.
 report::Table static_table();
 

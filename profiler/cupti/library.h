@@ -2,6 +2,7 @@
 #pragma once
 #if KILN_HAS_CUPTI
 #include <cupti.h>
+#include <cupti_pcsampling.h>
 #include <cupti_profiler_host.h>
 #include <cupti_profiler_target.h>
 #include <cupti_range_profiler.h>
@@ -21,8 +22,8 @@ namespace kiln::profiler::cupti {
 #if KILN_HAS_CUPTI
 
 /// Groups of entry points that a library of the right version may still lack.
-enum class Group { kCounters };
-inline constexpr size_t kGroups = 1;
+enum class Group { kCounters, kLines };
+inline constexpr size_t kGroups = 2;
 
 struct Library {
   /// Opens it, once per process. kDevice, one sentence each: no library, one of another major version than the headers

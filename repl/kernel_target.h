@@ -1,0 +1,19 @@
+// What a kernel is compiled for when it is shown.
+#pragma once
+#include <string>
+
+#include "kiln/kernel.h"
+#include "kiln/result.h"
+
+namespace kiln::repl {
+
+struct MagicContext;
+
+/// Shown when nothing else says which GPU.
+inline constexpr const char* kDefaultGpuTarget = "sm_90a";
+
+/// %target's, else the one that the kernel was launched for, else the session's device's; kDefaultGpuTarget where that
+/// is no GPU.
+Result<std::string> gpu_target_of(MagicContext& context, const Kernel& kernel);
+
+}  // namespace kiln::repl
