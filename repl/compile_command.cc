@@ -14,10 +14,12 @@
 #include "compiler/parse/parser.h"
 #include "compiler/target/target.h"
 #include "kiln/device.h"
+#include "profiler/lines/disassemble.h"
 #include "profiler/report/table.h"
 #include "repl/compile_signature.h"
 #include "repl/errors.h"
 #include "repl/files.h"
+#include "repl/lines_view.h"
 #include "support/diag.h"
 #include "support/files.h"
 
@@ -162,7 +164,7 @@ Status emit(const CompileArgs& args, const std::string& bytes, bool binary) {
 // The forms that a compiled kernel itself holds; the others are stages that the compiler reports on the way.
 const std::string* final_form(const CompiledKernel& k, std::string_view name) {
   if (name == "ptx") return &k.ptx;
-  if (name == "cubin") return &k.cubin;
+  if (name == "cubin" || name == "sass") return &k.cubin;  // sass is read from it
   if (name == "object") return &k.object;
   if (name == "asm") return &k.text;
   return nullptr;
@@ -170,12 +172,12 @@ const std::string* final_form(const CompiledKernel& k, std::string_view name) {
 
 Diagnostic no_such_form(const CompileArgs& args, const std::string& target,
                         const std::map<std::string, std::string>& stages) {
-  if (args.emit == "cubin" && target != "host")
+  if ((args.emit == "cubin" || args.emit == "sass") && target != "host")
     return error(ErrorKind::kDevice,
                  "there is no cubin: neither nvJitLink nor ptxas was found (CUDA_HOME, /usr/local/cuda, PATH)");
   if (final_form({}, args.emit))
     return error(ErrorKind::kValue, "target {} has no {}; it has {}", target, args.emit,
-                 target == "host" ? "asm and object" : "ptx and cubin");
+                 target == "host" ? "asm and object" : "ptx, cubin and sass");
   std::string known = "ast";
   for (const auto& [name, text] : stages) known += ", " + name;
   return error(ErrorKind::kValue, "there is no stage '{}' for target {}; there are {}", args.emit, target, known);
@@ -202,7 +204,7 @@ Status compile_command(const CompileArgs& given, const std::string& device) {
 
   std::map<std::string, std::string> stages;
   CompileOptions options = options_for(args, target);
-  options.want_cubin = args.emit == "cubin";
+  options.want_cubin = args.emit == "cubin" || args.emit == "sass";
   options.want_asm = args.emit == "asm";
   if (!final_form({}, args.emit) || !args.print_after.empty())
     options.on_stage = [&](std::string_view stage, const std::string& text) {
@@ -227,7 +229,12 @@ Status compile_command(const CompileArgs& given, const std::string& device) {
   if (stage == stages.end()) {
     const std::string* form = final_form(*compiled, args.emit);
     if (!form || form->empty()) return no_such_form(args, target, stages);
-    KILN_CHECK_OK(emit(args, *form, args.emit == "cubin" || args.emit == "object"));
+    if (args.emit == "sass") {
+      KILN_TRY(profiler::LineTable machine, profiler::disassemble(*form, compiled->name));
+      KILN_CHECK_OK(emit(args, sass_listing(machine, SourceLines({file.module->source})), false));
+    } else {
+      KILN_CHECK_OK(emit(args, *form, args.emit == "cubin" || args.emit == "object"));
+    }
   }
   if (args.time_passes) print_phases(*compiled);
   return {};

@@ -99,8 +99,9 @@ Table static_lines_table(const StaticLines& code, const SourceLines& sources) {
     table.add_row(std::move(cells));
   }
   if (const int64_t none = without_line(code.machine))
-    table.add_note(fmt::format("{} of {} machine instructions belong to no line: padding, and what the assembler added",
-                               none, code.machine.code.size()));
+    table.add_note(fmt::format(
+        "{} of {} machine instructions belong to no line: what several lines share, and what the assembler added", none,
+        code.machine.code.size()));
   return table;
 }
 

@@ -52,7 +52,7 @@ class Sampler : public PcSampler {
   Sampler(Device device, std::shared_ptr<const Library> library, CUcontext context)
       : device_(std::move(device)), library_(std::move(library)), context_(context) {}
   ~Sampler() override {
-    if (enabled_) disable();
+    if (enabled_) disable(), library_->cuptiFinalize();
   }
 
   Status enable(const SamplingOptions& options) {
@@ -94,6 +94,9 @@ class Sampler : public PcSampler {
     const CUptiResult code = disable();
     if (code != CUPTI_SUCCESS) return library_->failure(code, "cuptiPCSamplingDisable(&p)");
     take(at_end_->data);
+    // CUPTI looks at a process's modules when it attaches for the first time only: attached again, it would not know
+    // the kernels that were not sampled then (H200, CUPTI 13.0). After this it attaches as if for the first time.
+    KILN_CUPTI_TRY(library_, cuptiFinalize());
     for (auto& [key, pcs] : seen_) {
       SampledFunction f;
       f.name = key.first, f.code = key.second;

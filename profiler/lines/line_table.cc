@@ -109,7 +109,7 @@ LineTable ptx_lines(std::string_view ptx) {
   });
   for (Instruction& i : table.code) {
     auto it = numbers.find(i.file);
-    i.file = it == numbers.end() ? -1 : it->second;
+    i.file = it == numbers.end() || i.line == 0 ? -1 : it->second;  // line 0: of several lines at once
     if (i.file < 0) i.line = 0;
   }
   return table;
@@ -135,7 +135,7 @@ std::optional<LineTable> read_disassembly(std::string_view text, std::string_vie
       std::string_view rest = row.substr(static_cast<size_t>(name.data() + name.size() - row.data()));
       const size_t at = rest.find("line ");
       if (at != std::string_view::npos) rest.remove_prefix(at + 5);
-      file = take_number(rest, line) ? table.file(name) : -1;
+      file = take_number(rest, line) && line > 0 ? table.file(name) : -1;
     } else if (row.starts_with('.') && row.ends_with(':')) {
       label = std::string(row.substr(0, row.size() - 1));
     } else if (row.starts_with("/*")) {

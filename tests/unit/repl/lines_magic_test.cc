@@ -50,8 +50,8 @@ profiler::SampledFunction samples() {
 TEST(LinesView, HottestLinesFirst) {
   report::Table t = hot_lines_table(profiler::line_profile(samples(), machine()), sources(), 1);
   EXPECT_EQ(report::to_csv(t),
-            "line,samples,share,nothing_issued,doing,source\n"
-            "7,96,96,71.875,\"waits for global or local memory 83%, waits for the queue of global accesses 17%\","
+            "line,samples,share (%),nothing_issued (%),doing,source\n"
+            "7,96,96,71.875,\"waits for global or local memory 83%, waits for the queue of global or local accesses 17%\","
             "\"    tl.store(o + i, a + b)\"\n");
   ASSERT_EQ(t.notes().size(), 1u);
   EXPECT_EQ(t.notes()[0], "top=2 shows all 2 lines");
