@@ -1,8 +1,10 @@
 #include "kiln/graph.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "runtime/device.h"
+#include "runtime/graph_refusal.h"
 #include "support/diag.h"
 #include "support/trace.h"
 
@@ -19,6 +21,13 @@ class GraphImpl {
   std::unique_ptr<CapturedWork> captured;
   std::vector<std::shared_ptr<Storage>> storages;  // that the recorded work uses
 };
+
+namespace {
+std::atomic<int> refusals{0};
+}
+GraphRefusal::GraphRefusal() { ++refusals; }
+GraphRefusal::~GraphRefusal() { --refusals; }
+bool GraphRefusal::is_on() { return refusals > 0; }
 
 }  // namespace runtime
 
@@ -72,6 +81,9 @@ Status Graph::launch(const Stream& stream) const {
     return error(ErrorKind::kValue, "the stream belongs to another device than {}", impl_->device->name());
   for (const auto& storage : impl_->storages)
     if (storage->is_freed()) return freed_error("a tensor that the graph uses");
+  if (GraphRefusal::is_on() && impl_->device->is_cuda())
+    return with_note(error(ErrorKind::kUnsupported, "a graph cannot be launched while hardware counters are read"),
+                     "help: count the statements that it was captured from");
   trace::Scope span(trace::kSpans, trace::Step::kGraphLaunch, "graph", 0, queue.id());
   return impl_->captured->launch(queue);
 }

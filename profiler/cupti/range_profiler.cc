@@ -1,12 +1,16 @@
 #include "profiler/cupti/range_profiler.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <mutex>
 
 #include "compiler/target/target.h"
 #include "profiler/cupti/host_profiler.h"
 #include "runtime/device.h"
+#include "runtime/graph_refusal.h"
 #include "support/diag.h"
 
 #if KILN_HAS_CUPTI
@@ -38,6 +42,8 @@ Result<std::string> chip_of_target(std::string_view target) {
 #if KILN_HAS_CUPTI
 
 namespace {
+
+constexpr const char* kGraphName = "CUDA graph";
 
 Result<std::shared_ptr<const Library>> library_for_counters() {
   KILN_TRY(std::shared_ptr<const Library> library, Library::open());
@@ -261,13 +267,29 @@ class Subscription : public LaunchNames {
                                                    CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
                                                    CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz};
 
+  // "void at::elementwise<4>(int)" → "at::elementwise<4>"; names that are not C++'s stay as they are.
+  static std::string readable(const char* symbol) {
+    int failed = 0;
+    std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(symbol, nullptr, nullptr, &failed), std::free);
+    if (failed || !text) return symbol;
+    std::string name = text.get();
+    if (name.starts_with("void ")) name.erase(0, 5);
+    int depth = 0;
+    for (size_t i = 0; i < name.size(); ++i) {
+      if (name[i] == '<') ++depth;
+      if (name[i] == '>') --depth;
+      if (name[i] == '(' && depth == 0 && i > 0) return name.substr(0, i);
+    }
+    return name;
+  }
+
   static void CUPTIAPI on_call(void* self, CUpti_CallbackDomain, CUpti_CallbackId id, const void* data) {
     const auto* call = static_cast<const CUpti_CallbackData*>(data);
     if (call->callbackSite != CUPTI_API_ENTER) return;
     const bool graph = id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch || id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
     auto* names = static_cast<Subscription*>(self);
     std::lock_guard lock(names->mutex_);
-    names->names_.push_back(graph ? "CUDA graph" : call->symbolName ? call->symbolName : "");
+    names->names_.push_back(graph ? kGraphName : call->symbolName ? readable(call->symbolName) : "");
   }
 
   std::shared_ptr<const Library> library_;
@@ -286,6 +308,8 @@ Result<std::vector<std::string>> chips() {
 Result<std::string> chip_of(const Device& device) {
   KILN_TRY(std::shared_ptr<const Library> library, library_for_counters());
   KILN_TRY(Context context, context_of(device));
+  // Without its hooks CUPTI looks for the chip through a null pointer.
+  KILN_TRY(std::unique_ptr<Hooks> hooks, Hooks::install(*library));
   return chip_of(*library, context);
 }
 
@@ -364,6 +388,7 @@ Result<Collected> collect(const Device& device, std::span<const std::string> met
   KILN_TRY(std::unique_ptr<RangeProfiler> profiler, RangeProfiler::enable(*library, context));
   KILN_CHECK_OK(profiler->configure(config, metrics, static_cast<size_t>(options.max_launches)));
 
+  const runtime::GraphRefusal no_graphs;
   const double ready = seconds();
   out.setup_s = ready - begin;
   // Kernel replay submits every pass of a launch with the launch; the loop is CUPTI's protocol.
@@ -372,18 +397,24 @@ Result<Collected> collect(const Device& device, std::span<const std::string> met
     KILN_CHECK_OK(profiler->start());
     Status ran = run();
     Status done = device.synchronize();
-    KILN_TRY(submitted, profiler->stop());
+    auto stopped = profiler->stop();
+    // What failed first says most.
     KILN_CHECK_OK(std::move(ran));
     KILN_CHECK_OK(std::move(done));
+    KILN_TRY(submitted, std::move(stopped));
   }
   out.run_s = seconds() - ready;
   if (!submitted)
     return error(ErrorKind::kDevice, "the counters need {} passes, and not all of them could be made", out.passes);
-  KILN_TRY(size_t dropped, profiler->decode());
-  out.dropped = static_cast<int64_t>(dropped);
-  KILN_TRY(size_t ranges, profiler->ranges());
   const std::vector<std::string> names = launched->names();
-  const bool named = names.size() == ranges + dropped;
+  if (std::find(names.begin(), names.end(), kGraphName) != names.end())
+    return with_note(error(ErrorKind::kUnsupported, "a CUDA graph was launched, whose kernels cannot be counted"),
+                     "its work may not have been done: count the statements that it was captured from");
+  KILN_TRY(size_t dropped, profiler->decode());
+  KILN_TRY(size_t ranges, profiler->ranges());
+  // CUPTI tells of dropped ranges only when a pass had no room for them, not when the image was full.
+  out.dropped = static_cast<int64_t>(std::max(dropped, names.size() - std::min(names.size(), ranges)));
+  const bool named = names.size() >= ranges;
   for (size_t i = 0; i < ranges; ++i) {
     KernelCounters& k = out.launches.emplace_back();
     if (named && !names[i].empty()) {
@@ -411,5 +442,15 @@ Result<Collected> collect(const Device&, std::span<const std::string>, const Col
 }
 
 #endif
+
+Result<std::vector<KernelFigures>> collect_figures(const Device& device, const std::function<Status()>& run) {
+  KILN_TRY(std::string chip, chip_of(device));
+  KILN_TRY(std::vector<const Metric*> wanted, bundle("default"));
+  KILN_TRY(Resolved resolved, resolve(chip, wanted));
+  KILN_TRY(Collected collected, collect(device, resolved.names, {}, run));
+  std::vector<std::optional<MetricId>> ids;
+  for (const Metric* m : resolved.metrics) ids.emplace_back(m->id);
+  return figures(collected.launches, ids);
+}
 
 }  // namespace kiln::profiler::cupti

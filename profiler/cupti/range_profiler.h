@@ -3,6 +3,7 @@
 // profile: times are longer while counters are read.
 #pragma once
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -68,8 +69,12 @@ struct Collected {
   double setup_s = 0, run_s = 0;         // of wall time: before `run`, and within it
 };
 /// Counts what `run` launches on the device, which is waited for. kDevice says what stands in the way: permission,
-/// another profiler, DCGM, a virtual or sliced GPU; nothing ran then.
+/// another profiler, DCGM, a virtual or sliced GPU; nothing ran then. kUnsupported: `run` launches a graph, which fails
+/// while counters are read.
 Result<Collected> collect(const Device& device, std::span<const std::string> metrics, const CollectOptions& options,
                           const std::function<Status()>& run);
+
+/// The default bundle of what `run` launches, as the figures that findings are made of.
+Result<std::vector<KernelFigures>> collect_figures(const Device& device, const std::function<Status()>& run);
 
 }  // namespace kiln::profiler::cupti

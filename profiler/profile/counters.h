@@ -26,7 +26,7 @@ struct KernelFigures {
   std::optional<double> dram_read_bytes, dram_write_bytes;
   std::optional<double> l1_hit_percent, l2_hit_percent;
   std::optional<double> bank_conflicts;       // of shared memory, extra cycles
-  std::optional<double> sectors_per_request;  // of global loads: 4 is a warp of f32 side by side
+  std::optional<double> sectors_per_request;  // of global loads: at best 4 for 4 bytes a lane, 16 for 16
   std::optional<double> sm_mhz;
 };
 

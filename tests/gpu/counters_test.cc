@@ -87,7 +87,7 @@ TEST(GpuCounters, AnElementWiseKernelMovesItsBytes) {
   const double bytes = 4.0 * n, us = value_of(*c, 0, "gpu__time_duration.sum") / 1e3;
   EXPECT_NEAR(value_of(*c, 0, "dram__bytes_read.sum") / bytes, 1, 0.05);
   // The end of what was written still lies in the L2.
-  EXPECT_NEAR(value_of(*c, 0, "dram__bytes_write.sum") / bytes, 0.9, 0.15);
+  EXPECT_NEAR(value_of(*c, 0, "dram__bytes_write.sum") / bytes, 0.95, 0.15);
   EXPECT_GT(us, bytes * 2 / 20e6) << "faster than 20 TB/s";
   EXPECT_LT(us, bytes * 2 / 0.1e6) << "slower than 0.1 TB/s";
   const double occupancy = value_of(*c, 0, "sm__warps_active.avg.pct_of_peak_sustained_active");
@@ -116,7 +116,8 @@ TEST(GpuCounters, ReplayLeavesMemoryAsOneRunWould) {
   for (const KernelCounters& k : c->launches) EXPECT_EQ(k.kernel, "add_one");
   EXPECT_EQ(x.to_doubles()->at(0), 6);
   EXPECT_EQ(x.to_doubles()->at(n - 1), 6);
-  EXPECT_EQ(value_of(*c, 1, "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio") > 3.9, true);
+  // 16 bytes a lane, side by side.
+  EXPECT_DOUBLE_EQ(value_of(*c, 1, "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"), 16);
 }
 
 TEST(GpuCounters, LaunchesBeyondTheRoomAreTold) {
@@ -144,7 +145,7 @@ TEST(GpuCounters, LaunchesBeyondTheRoomAreTold) {
   EXPECT_EQ(again->launches.size(), 10u) << "a failure in between leaves nothing behind";
 }
 
-TEST(GpuCounters, LibrariesAndGraphsAreCountedToo) {
+TEST(GpuCounters, LibrariesAreCountedToo) {
   GPU_OR_SKIP(device);
   constexpr int64_t n = 1024;
   Tensor a = *Tensor::full(device, DType::kBF16, Shape{n, n}, 1),
@@ -167,11 +168,27 @@ TEST(GpuCounters, LibrariesAndGraphsAreCountedToo) {
   EXPECT_GT(c->launches[0].values[1], 0) << "the product is on tensor cores";
   EXPECT_EQ(c->launches.back().kernel, "add_one");
   EXPECT_EQ(c->launches.back().values[1], 0);
+}
+
+// Under kernel replay a graph's kernels would be skipped, or fault.
+TEST(GpuCounters, AGraphIsRefusedBeforeItIsLaunched) {
+  GPU_OR_SKIP(device);
+  constexpr int64_t n = 4096;
+  Kernel kernel = *Kernel::from_source(kSource, "counters.py", "add_one");
+  Tensor x = *Tensor::zeros(device, DType::kF32, Shape{n});
+  std::vector<std::optional<Arg>> args = {Arg(x), Arg(n), Arg(int64_t{1024})};
+  auto work = [&] { return kernel.launch({n / 1024, 1, 1}, args); };
+  ASSERT_OK(work());
   auto graph = Graph::capture(device, work);
   ASSERT_TRUE(graph.ok()) << graph.error().message;
-  COLLECTED_OR_SKIP(g, cupti::collect(device, metrics, {}, [&] { return graph->launch(); }));
-  print(*g);
-  EXPECT_FALSE(g->launches.empty());
+  const std::string metrics[] = {"gpu__time_duration.sum"};
+  auto c = cupti::collect(device, metrics, {}, [&] { return graph->launch(); });
+  ASSERT_FALSE(c.ok());
+  if (c.error().kind == ErrorKind::kDevice) GTEST_SKIP() << c.error().message;
+  EXPECT_EQ(c.error().kind, ErrorKind::kUnsupported);
+  EXPECT_NE(c.error().message.find("graph"), std::string::npos);
+  ASSERT_OK(graph->launch());
+  EXPECT_EQ(x.to_doubles()->at(0), 2) << "afterwards graphs run as ever";
 }
 
 TEST(GpuCounters, NothingStaysAttached) {
