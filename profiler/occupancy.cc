@@ -76,4 +76,26 @@ int registers_for(const target::Target& target, const BlockResources& block, int
   return 0;
 }
 
+std::optional<OccupancyStep> fewer_registers(const target::Target& target, const BlockResources& block) {
+  const int now = occupancy(target, block).blocks_per_sm;
+  BlockResources fewer = block;
+  for (int r = block.registers_per_thread - 1; r > 0; --r) {
+    fewer.registers_per_thread = r;
+    if (Occupancy o = occupancy(target, fewer); o.blocks_per_sm > now) return OccupancyStep{r, o};
+  }
+  return std::nullopt;
+}
+
+std::optional<OccupancyStep> less_shared(const target::Target& target, const BlockResources& block) {
+  const int now = occupancy(target, block).blocks_per_sm;
+  // What a block may take so that one more of them fits: a share of the SM's, less what the system takes of each.
+  const int64_t share = target.shared_per_sm / (now + 1) / kSharedGranularity * kSharedGranularity - kReservedShared;
+  BlockResources less = block;
+  less.shared_bytes = std::min(share, target.shared_per_block);
+  if (less.shared_bytes < 0 || less.shared_bytes >= block.shared_bytes) return std::nullopt;
+  Occupancy o = occupancy(target, less);
+  if (o.blocks_per_sm <= now) return std::nullopt;
+  return OccupancyStep{less.shared_bytes, o};
+}
+
 }  // namespace kiln::profiler

@@ -2,6 +2,7 @@
 // The rules are those of cuda_occupancy.h for compute capability 8.0 and later.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "compiler/target/target.h"
@@ -32,5 +33,15 @@ Occupancy occupancy(const target::Target& target, const BlockResources& block);
 
 /// The most registers per thread that let `blocks` blocks share an SM, or 0 when not even one register does.
 int registers_for(const target::Target& target, const BlockResources& block, int blocks);
+
+/// The next occupancy that giving back some of one resource brings, everything else as it is.
+struct OccupancyStep {
+  int64_t needs = 0;  // registers per thread, or bytes of shared memory per block: the most that will do
+  Occupancy gives;
+};
+/// nullopt: no number of registers lets one block more share an SM.
+std::optional<OccupancyStep> fewer_registers(const target::Target& target, const BlockResources& block);
+/// nullopt: nor does any amount of shared memory.
+std::optional<OccupancyStep> less_shared(const target::Target& target, const BlockResources& block);
 
 }  // namespace kiln::profiler

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#if KILN_HAS_CUDA
+#include <cuda_occupancy.h>
+#endif
+
 namespace kiln::profiler {
 namespace {
 
@@ -60,6 +64,90 @@ TEST(Occupancy, RegistersForAGivenNumberOfBlocks) {
     }
   }
 }
+
+TEST(Occupancy, AStepIsTheNextThatHelps) {
+  for (const char* name : {"sm_80", "sm_89", "sm_90a"}) {
+    const target::Target& t = *target::find(name);
+    for (int threads : {32, 96, 256, 1024})
+      for (int registers : {32, 40, 64, 128, 255})
+        for (int64_t shared : {int64_t{0}, int64_t{100}, int64_t{20000}, int64_t{50000}, t.shared_per_block}) {
+          SCOPED_TRACE(std::string(name) + " " + std::to_string(threads) + " " + std::to_string(registers) + " " +
+                       std::to_string(shared));
+          const BlockResources block{threads, registers, shared};
+          const int now = occupancy(t, block).blocks_per_sm;
+          auto r = fewer_registers(t, block);
+          for (int less = registers - 1; less > 0; --less) {
+            const bool helps = occupancy(t, {threads, less, shared}).blocks_per_sm > now;
+            if (helps) {
+              ASSERT_TRUE(r);
+              EXPECT_EQ(r->needs, less);
+              EXPECT_GT(r->gives.blocks_per_sm, now);
+              break;
+            }
+            if (less == 1) {
+              EXPECT_FALSE(r);
+            }
+          }
+          auto s = less_shared(t, block);
+          int64_t most = -1;
+          for (int64_t less = shared - 1; less >= 0 && most < 0; --less)
+            if (occupancy(t, {threads, registers, less}).blocks_per_sm > now) most = less;
+          ASSERT_EQ(s.has_value(), most >= 0);
+          if (s) {
+            EXPECT_EQ(s->needs, most);
+          }
+        }
+  }
+}
+
+#if KILN_HAS_CUDA
+
+// NVIDIA's own calculator, over a sweep of everything that a block takes.
+TEST(Occupancy, IsThatOfNvidiasCalculator) {
+  for (const char* name : {"sm_80", "sm_86", "sm_89", "sm_90"}) {
+    const target::Target& t = *target::find(name);
+    cudaOccDeviceProp device = {};
+    device.computeMajor = t.sm / 10;
+    device.computeMinor = t.sm % 10;
+    device.maxThreadsPerBlock = 1024;
+    device.maxThreadsPerMultiprocessor = t.threads_per_sm;
+    device.regsPerBlock = 65536;
+    device.regsPerMultiprocessor = t.registers_per_sm;
+    device.warpSize = 32;
+    device.sharedMemPerBlock = 48 << 10;
+    device.sharedMemPerMultiprocessor = static_cast<size_t>(t.shared_per_sm);
+    device.numSms = 1;
+    device.sharedMemPerBlockOptin = static_cast<size_t>(t.shared_per_block);
+    device.reservedSharedMemPerBlock = 1024;
+    int compared = 0;
+    for (int threads = 32; threads <= 1024; threads += 32)
+      for (int registers = 1; registers <= 255; registers += 3)
+        for (int64_t shared :
+             {int64_t{0}, int64_t{1}, int64_t{1000}, int64_t{9000}, int64_t{33333}, int64_t{49152}, int64_t{65536},
+              int64_t{98304}, int64_t{101376}, t.shared_per_block, t.shared_per_block + 1}) {
+          cudaOccFuncAttributes function = {};
+          function.maxThreadsPerBlock = 1024;
+          function.numRegs = registers;
+          function.sharedSizeBytes = 0;
+          function.partitionedGCConfig = PARTITIONED_GC_OFF;
+          function.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
+          function.maxDynamicSharedSizeBytes = static_cast<size_t>(t.shared_per_block);
+          function.numBlockBarriers = 1;
+          cudaOccDeviceState state = {};
+          cudaOccResult want = {};
+          const cudaOccError failed = cudaOccMaxActiveBlocksPerMultiprocessor(&want, &device, &function, &state,
+                                                                              threads, static_cast<size_t>(shared));
+          ASSERT_EQ(failed, CUDA_OCC_SUCCESS);
+          const Occupancy got = occupancy(t, {threads, registers, shared});
+          ++compared;
+          ASSERT_EQ(got.blocks_per_sm, want.activeBlocksPerMultiprocessor)
+              << name << " threads " << threads << " registers " << registers << " shared " << shared;
+        }
+    EXPECT_GT(compared, 20000);
+  }
+}
+
+#endif
 
 }  // namespace
 }  // namespace kiln::profiler
