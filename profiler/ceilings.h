@@ -21,6 +21,12 @@ Result<Ceiling> copy_ceiling(const Device& device);
 /// error says that there is no library, or that it does not multiply the type.
 Result<Ceiling> product_ceiling(const Device& device, DType operand);
 
+/// f32 multiply-adds outside of matrix products, two operations each, by a kernel of ours.
+Result<Ceiling> vector_ceiling(const Device& device);
+/// Bytes read from the L2 by every multiprocessor, past the L1, from a buffer that lies in it whole. kUnsupported on
+/// the CPU, where no cache is shared that way.
+Result<Ceiling> l2_ceiling(const Device& device);
+
 /// The share of the time that the ceilings alone would take, 0 to 1 and above when a ceiling was beaten, and which of
 /// them it is ("memory", "math"). `math` may be null: bytes alone count.
 struct Roofline {

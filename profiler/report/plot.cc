@@ -38,7 +38,7 @@ bool usable(const Plot& plot, double x, double y) {
 std::vector<PlotLine> usable_lines(const Plot& plot) {
   std::vector<PlotLine> lines;
   for (const PlotLine& l : plot.lines) {
-    PlotLine kept{l.name, {}};
+    PlotLine kept{l.name, {}, l.form};
     for (auto [x, y] : l.points)
       if (usable(plot, x, y)) kept.points.emplace_back(x, y);
     lines.push_back(std::move(kept));
@@ -115,6 +115,13 @@ class Canvas {
     c.dots |= kBits[y % 4][x % 2];
     if (is_point || !c.is_point) c.line = line;
     c.is_point = c.is_point || is_point;
+  }
+
+  // A point that stands alone: more than one dot where dots are small.
+  void blob(int x, int y, int line) {
+    const int reach = style_ == PlotStyle::kPlain ? 0 : 1;
+    for (int dx = -reach; dx <= reach; ++dx)
+      for (int dy = -reach; dy <= reach; ++dy) dot(x + dx, y + dy, line, true);
   }
 
   void segment(int x0, int y0, int x1, int y1, int line) {
@@ -197,7 +204,7 @@ std::string to_terminal(const Plot& plot, PlotStyle style, int width, int height
                      static_cast<int>(std::lround(ys.at(p.second) * (canvas.dots_y() - 1))));
   };
   for (size_t i = 0; i < lines.size(); ++i)
-    for (size_t k = 1; k < lines[i].points.size(); ++k) {
+    for (size_t k = 1; k < lines[i].points.size() && lines[i].form != PlotForm::kPoints; ++k) {
       auto [x0, y0] = place(lines[i].points[k - 1]);
       auto [x1, y1] = place(lines[i].points[k]);
       canvas.segment(x0, y0, x1, y1, static_cast<int>(i));
@@ -205,7 +212,10 @@ std::string to_terminal(const Plot& plot, PlotStyle style, int width, int height
   for (size_t i = 0; i < lines.size(); ++i)
     for (const auto& p : lines[i].points) {
       auto [x, y] = place(p);
-      canvas.dot(x, y, static_cast<int>(i), true);
+      if (lines[i].form == PlotForm::kPoints)
+        canvas.blob(x, y, static_cast<int>(i));
+      else
+        canvas.dot(x, y, static_cast<int>(i), true);
     }
 
   const bool plain = style == PlotStyle::kPlain;
@@ -268,22 +278,36 @@ std::string to_svg(const Plot& plot) {
                        kLeft + inner_width, y);
     text(kLeft - 8, y + 4, "end", number(ys.from(1 - i / 4.0)));
   }
-  for (const Tick& t : x_ticks(plot, lines, xs)) text(px(t.value), kTop + inner_height + 20, "middle", t.text);
+  double free_from = 0;
+  for (const Tick& t : x_ticks(plot, lines, xs)) {
+    const double half = 4.0 * static_cast<double>(t.text.size());
+    if (px(t.value) - half < free_from) continue;  // no room
+    text(px(t.value), kTop + inner_height + 20, "middle", t.text);
+    free_from = px(t.value) + half;
+  }
   out += fmt::format("<path d=\"M{0} {1}V{2}H{3:.1f}\" fill=\"none\" stroke=\"black\"/>\n", kLeft, kTop,
                      kTop + inner_height, kLeft + inner_width);
   for (size_t i = 0; i < lines.size(); ++i) {
     const char* color = kSvgColors[i % kSvgColors.size()];
+    const PlotForm form = lines[i].form;
     std::string path;
     for (auto [x, y] : lines[i].points) path += fmt::format("{:.1f},{:.1f} ", px(x), py(y));
-    out += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n", path, color);
+    if (form != PlotForm::kPoints)
+      out += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n", path, color);
     for (auto [x, y] : lines[i].points)
-      out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}: {}, {}</title></circle>\n",
-                         px(x), py(y), color, escape_xml(lines[i].name), number(x), number(y));
+      if (form != PlotForm::kLine)
+        out += fmt::format(
+            "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"><title>{}: {}, {}</title></circle>\n", px(x),
+            py(y), form == PlotForm::kPoints ? 5 : 3, color, escape_xml(lines[i].name), number(x), number(y));
     const double legend = kTop + 16 * static_cast<double>(i);
-    out += fmt::format(
-        "<line x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{2:.1f}\" y2=\"{1:.1f}\" stroke=\"{3}\" "
-        "stroke-width=\"2\"/>\n",
-        kLeft + inner_width + 14, legend, kLeft + inner_width + 34, color);
+    if (form == PlotForm::kPoints)
+      out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\"/>\n", kLeft + inner_width + 24,
+                         legend, color);
+    else
+      out += fmt::format(
+          "<line x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{2:.1f}\" y2=\"{1:.1f}\" stroke=\"{3}\" "
+          "stroke-width=\"2\"/>\n",
+          kLeft + inner_width + 14, legend, kLeft + inner_width + 34, color);
     text(kLeft + inner_width + 40, legend + 4, "start", lines[i].name);
   }
   return out + "</svg>\n";

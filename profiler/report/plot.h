@@ -6,10 +6,17 @@
 
 namespace kiln::report {
 
+enum class PlotForm {
+  kMarked,  // a line with its points marked
+  kLine,    // the line alone
+  kPoints,  // the points alone
+};
+
 struct PlotLine {
   std::string name;
   std::vector<std::pair<double, double>>
       points;  // in the order of x; those with a y that is no finite number are left out
+  PlotForm form = PlotForm::kMarked;
 };
 
 struct Plot {
