@@ -162,6 +162,20 @@ Result<Contender> statement_contender(script::Session& session, const std::strin
   return c;
 }
 
+Result<std::function<Status()>> statement_runner(script::Session& session, std::string statement,
+                                                 const std::string& label) {
+  if (session.kernel(statement).ok()) {
+    auto launch = session.last_launch(statement);
+    if (!launch)
+      return with_note(error(ErrorKind::kValue, "{} has not been launched yet, so there is nothing to run", statement),
+                       fmt::format("help: {}[grid](…)", statement));
+    statement = *launch;
+  }
+  auto prepared = session.prepare_value(statement, label);
+  if (prepared.ok()) return prepared->run;
+  return std::function<Status()>([&session, statement, label] { return session.run(statement, label); });
+}
+
 Result<ContenderSet> make_contenders(script::Session& session, const ExpandVariants& variants,
                                      const MagicArguments& arguments) {
   if (arguments.expressions.size() == 1 && variants) {

@@ -154,6 +154,16 @@ Result<ContenderSet> variant_contenders(const Expr& expr, std::span<const ExprNa
   return set;
 }
 
+Result<std::optional<profiler::Contender>> fused_contender(script::Session& session, const std::string& text) {
+  auto expr = session.expression(text);
+  // What is no expression may still be a launch: whoever runs it says what is wrong with it.
+  if (!expr.ok() || !*expr) return std::optional<Contender>();
+  KILN_TRY(VariantPlan plan, variant(**expr, ExprVariant::kFused, session.tensor_names()));
+  Contender c = contender_of(plan, (*expr)->device());
+  c.name = text;
+  return std::optional<Contender>(std::move(c));
+}
+
 Result<std::optional<ContenderSet>> expression_contenders(
     script::Session& session, const std::string& text,
     const std::map<std::string, std::vector<ExpressionEdit>>& edits) {

@@ -26,6 +26,9 @@ Result<ContenderSet> variant_contenders(const Expr& expr, std::span<const ExprNa
 Result<std::optional<VariantPlan>> tuned_variant(const VariantPlan& fused, const Device& device,
                                                  const VariantOptions& options = {});
 
+/// The fused variant alone; nullopt when the text gives no tensor that is computed here.
+Result<std::optional<profiler::Contender>> fused_contender(script::Session& session, const std::string& text);
+
 /// ExpandVariants of a session: nullopt when the text gives no tensor that is computed here.
 Result<std::optional<ContenderSet>> expression_contenders(
     script::Session& session, const std::string& text,

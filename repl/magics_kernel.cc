@@ -1,7 +1,10 @@
 // The magics that show a kernel's stages and figures.
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "compiler/target/target.h"
+#include "profiler/cupti/range_profiler.h"
 #include "repl/compile_stages.h"
 #include "repl/kernel_target.h"
 #include "repl/magics.h"
@@ -55,6 +58,7 @@ Status show(MagicContext& context, std::string_view arguments, std::string_view 
 }
 
 struct GpuInfo {
+  Kernel kernel;
   KernelInfo info;
   std::string label, assumptions;
 };
@@ -63,7 +67,7 @@ Result<GpuInfo> gpu_info(MagicContext& context, std::string_view arguments) {
   KILN_TRY(Operand o, operand(context, arguments));
   KILN_TRY(std::string target, gpu_target_of(context, o.kernel));
   KILN_TRY(auto found, show_info({o.kernel, o.rest, target}));
-  return GpuInfo{std::move(found.first), o.kernel.name(), std::move(found.second)};
+  return GpuInfo{o.kernel, std::move(found.first), o.kernel.name(), std::move(found.second)};
 }
 
 }  // namespace
@@ -122,11 +126,88 @@ Status magic_static(MagicContext& context, std::string_view arguments) {
   return {};
 }
 
+namespace {
+
+// "shared=65536 registers=64" out of a kernel's arguments: figures that stand for the compiled ones.
+struct Supposed {
+  std::optional<int64_t> registers, shared;
+  bool achieved = false;
+  std::string rest;
+};
+
+Result<Supposed> supposed_of(std::string_view arguments) {
+  Supposed s;
+  while (!arguments.empty()) {
+    const size_t end = std::min(arguments.find(' '), arguments.size());
+    const std::string_view word = arguments.substr(0, end);
+    arguments.remove_prefix(std::min(end + 1, arguments.size()));
+    std::optional<int64_t>* into = word.starts_with("registers=") ? &s.registers
+                                   : word.starts_with("shared=")  ? &s.shared
+                                                                  : nullptr;
+    if (word == "--achieved") {
+      s.achieved = true;
+    } else if (into) {
+      const std::string_view digits = word.substr(word.find('=') + 1);
+      int64_t value = -1;
+      auto [stop, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      if (code != std::errc{} || stop != digits.data() + digits.size() || value < 0)
+        return error(ErrorKind::kValue, "{} is a number that is not negative, got '{}'",
+                     word.substr(0, word.find('=') + 1), digits);
+      *into = value;
+    } else if (!word.empty()) {
+      s.rest += (s.rest.empty() ? "" : " ") + std::string(word);
+    }
+  }
+  return s;
+}
+
+// Percent of an SM's warps while the kernel's last launch ran, by the hardware counters.
+Result<double> achieved_occupancy(MagicContext& context, const Kernel& kernel) {
+  namespace cupti = profiler::cupti;
+  KILN_TRY(Device device, context.session.device());
+  KILN_TRY(std::string chip, cupti::chip_of(device));
+  const cupti::Metric* wanted[] = {&cupti::metric(cupti::MetricId::kOccupancy)};
+  KILN_TRY(cupti::Resolved resolved, cupti::resolve(chip, wanted));
+  KILN_TRY(auto run, statement_runner(context.session, kernel.name(), "<%occupancy>"));
+  KILN_CHECK_OK(run());  // compiles
+  KILN_TRY(cupti::Collected counted, cupti::collect(device, resolved.names, {}, run));
+  if (auto value = profiler::cupti::median_of(counted.launches, kernel.name(), 0)) return *value;
+  return error(ErrorKind::kDevice, "its last launch ran no kernel of that name");
+}
+
+}  // namespace
+
 Status magic_occupancy(MagicContext& context, std::string_view arguments) {
-  KILN_TRY(GpuInfo g, gpu_info(context, arguments));
+  KILN_TRY(Supposed supposed, supposed_of(arguments));
+  KILN_TRY(GpuInfo g, gpu_info(context, supposed.rest));
+  if (supposed.registers) g.info.registers = static_cast<int>(*supposed.registers);
+  if (supposed.shared) g.info.shared_bytes = *supposed.shared;
   KILN_TRY(report::Table table, occupancy_table(g.info));
   if (!g.assumptions.empty()) table.add_note(g.assumptions);
+  if (supposed.registers || supposed.shared) table.add_note("registers or shared memory as given, not as compiled");
+  if (supposed.achieved) {
+    auto achieved = achieved_occupancy(context, g.kernel);
+    table.add_note(achieved.ok()
+                       ? fmt::format("achieved: {:.1f} % of the warps of an SM, while it had any (counters)", *achieved)
+                       : "achieved occupancy is unknown: " + achieved.error().message);
+  }
   context.print(table);
+
+  KILN_TRY(Operand o, operand(context, supposed.rest));
+  std::vector<WarpsRow> rows;
+  for (int warps = 1; warps <= 32; warps *= 2) {
+    const bool is_current = warps == g.info.num_warps;
+    WarpsRow row{warps, g.info, is_current};
+    if (!is_current) {
+      auto other = show_info({o.kernel, o.rest + fmt::format(" num_warps={}", warps), g.info.target});
+      row.info =
+          other.ok() ? Result<KernelInfo>(std::move(other->first)) : Result<KernelInfo>(std::move(other.error()));
+      if (row.info.ok() && supposed.registers) row.info->registers = static_cast<int>(*supposed.registers);
+      if (row.info.ok() && supposed.shared) row.info->shared_bytes = *supposed.shared;
+    }
+    rows.push_back(std::move(row));
+  }
+  context.print(occupancy_by_warps(rows));
   return {};
 }
 

@@ -79,7 +79,8 @@ Result<Table> occupancy_table(const KernelInfo& info) {
     fewer = "fits already";
   else if (int r = profiler::registers_for(*target, block, now.blocks_per_sm + 1))
     fewer = fmt::format("{} registers", r);
-  int64_t share = target->shared_per_sm / (now.blocks_per_sm + 1) - 1024;  // the system keeps 1 KiB of each block
+  const int64_t share =
+      target->shared_per_sm / (now.blocks_per_sm + 1) / 128 * 128 - 1024;  // see profiler/occupancy.cc
   table.add_row({"threads", Cell::of(int64_t{block.threads}), Cell::of(int64_t{target->threads_per_sm}),
                  Cell::of(int64_t{now.by_threads}),
                  now.by_threads > now.blocks_per_sm ? "fits already" : "fewer warps"});
@@ -93,6 +94,48 @@ Result<Table> occupancy_table(const KernelInfo& info) {
   table.add_note(fmt::format("{}: {} blocks per SM, {} of {} warps, {:.1f} % occupancy, limited by {}", info.target,
                              now.blocks_per_sm, now.warps_per_sm, target->threads_per_sm / 32, now.fraction * 100,
                              name(now.limiter)));
+  return table;
+}
+
+Table occupancy_by_warps(const std::vector<WarpsRow>& rows) {
+  Table table({{"num_warps", ""},
+               {"threads", ""},
+               {"registers", ""},
+               {"spills", "B"},
+               {"shared", "B"},
+               {"blocks/SM", ""},
+               {"warps/SM", ""},
+               {"occupancy", "%"},
+               {"limited by", "", Align::kLeft},
+               {"fewer registers", "", Align::kLeft},
+               {"less shared memory", "", Align::kLeft}});
+  auto step = [](const std::optional<profiler::OccupancyStep>& s, const char* unit) {
+    if (!s) return std::string("no gain");
+    return fmt::format("{}{} → {} block{}, {:.1f} %", s->needs, unit, s->gives.blocks_per_sm,
+                       s->gives.blocks_per_sm == 1 ? "" : "s", s->gives.fraction * 100);
+  };
+  for (const WarpsRow& row : rows) {
+    Cell warps = Cell::of(int64_t{row.num_warps});
+    if (row.is_current) warps.text += " *";
+    const target::Target* target = row.info.ok() ? target::find(row.info->target) : nullptr;
+    if (!target || row.info->registers < 0) {
+      const std::string why = row.info.ok() ? kNoLinker : row.info.error().message;
+      std::vector<Cell> cells = {warps};
+      while (cells.size() < table.columns().size())
+        cells.push_back(Cell::unknown(fmt::format("num_warps={}: {}", row.num_warps, why)));
+      table.add_row(std::move(cells));
+      continue;
+    }
+    const profiler::BlockResources block = resources(*row.info);
+    const profiler::Occupancy o = profiler::occupancy(*target, block);
+    table.add_row({warps, Cell::of(int64_t{block.threads}), Cell::of(int64_t{block.registers_per_thread}),
+                   Cell::of(row.info->spill_bytes), Cell::of(block.shared_bytes), Cell::of(int64_t{o.blocks_per_sm}),
+                   Cell::of(int64_t{o.warps_per_sm}), Cell::of(o.fraction * 100, 1), std::string(name(o.limiter)),
+                   step(profiler::fewer_registers(*target, block), ""),
+                   step(profiler::less_shared(*target, block), " B")});
+  }
+  table.add_note(
+      "* as it is now; every row was compiled with its number of warps, so registers and shared memory are its own");
   return table;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kiln/kernel.h"
 #include "profiler/report/table.h"
@@ -20,5 +21,15 @@ void add_static_row(report::Table& table, const std::string& label, const Kernel
 
 /// Blocks per SM for each resource, and what giving some back would bring; of a kernel compiled for a GPU.
 Result<report::Table> occupancy_table(const KernelInfo& info);
+
+/// A kernel compiled with another number of warps, or why it could not be.
+struct WarpsRow {
+  int num_warps = 4;
+  Result<KernelInfo> info;
+  bool is_current = false;
+};
+/// Occupancy by block size: each row with its own registers and shared memory, and the next step that fewer of either
+/// would bring.
+report::Table occupancy_by_warps(const std::vector<WarpsRow>& rows);
 
 }  // namespace kiln::repl
