@@ -69,8 +69,15 @@ Result<ExprPlan> plan_of(MagicContext& context, std::string_view arguments, std:
 
 }  // namespace
 
-Status magic_source(MagicContext& context, std::string_view arguments) {
+Status magic_source(MagicContext& context, std::string_view text) {
+  std::string arguments(text);
+  const std::string file = take_option(arguments, "script");
   KILN_TRY(ExprPlan p, plan_of(context, arguments, "source"));
+  if (!file.empty()) {
+    KILN_CHECK_OK(write_file_atomic(file, p.script));
+    context.output(fmt::format("{}: python3 {} runs it under Triton, kiln run {} here\n", file, file, file));
+    return {};
+  }
   if (p.groups.empty()) context.output("# nothing is launched: the result is a view of what is there\n");
   for (const ExprGroup& g : p.groups) {
     if (&g != &p.groups.front()) context.output("\n");

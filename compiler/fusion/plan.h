@@ -128,6 +128,8 @@ Result<Plan> plan(const Graph& graph, const PlanOptions& options);
 
 /// A table of the groups, the buffers between them and the boundaries.
 std::string plan_text(const Plan& plan);
+/// The same as a program in Python, which makes inputs, launches and prints; it runs under Triton too.
+std::string plan_script(const Plan& plan);
 /// The same as a drawing: a box per group, arrows for the buffers.
 std::string plan_svg(const Plan& plan);
 

@@ -125,6 +125,7 @@ struct ExprPlan {
   std::vector<ExprGroup> groups;  // in the order of launches
   std::vector<ExprBoundary> boundaries;
   std::string text, svg;  // the plan as a table and as a drawing
+  std::string script;     // and as a Python program that runs under Kiln and under Triton
   double bytes = 0, flop = 0;
 };
 

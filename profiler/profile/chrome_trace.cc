@@ -12,8 +12,8 @@
 #include "profiler/profile/lanes.h"
 #include "profiler/profile/work_facts.h"
 #include "support/diag.h"
-#include "support/files.h"
 #include "support/escape.h"
+#include "support/files.h"
 
 namespace kiln::profiler {
 

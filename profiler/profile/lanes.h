@@ -36,7 +36,8 @@ struct Lane {
   std::vector<Slice> slices;  // by start, what is around first
 };
 
-/// Threads in the order of their first slice, the rest of the host, streams by number, the profiler. What has no times is in no lane.
+/// Threads in the order of their first slice, the rest of the host, streams by number, the profiler. What has no times
+/// is in no lane.
 std::vector<Lane> lanes(const Timeline& timeline);
 
 /// What a slice is called: "script.py:12", "add_kernel", "cuLaunchKernelEx".

@@ -432,6 +432,7 @@ void install_builtins(Interp& in) {
   install_str_methods(in);
   install_container_methods(in);
   install_exits(in);
+  in.add_builtin("__name__", Value::str("__main__"));
 }
 
 }  // namespace kiln::script

@@ -184,6 +184,12 @@ Value cpu(Interp& in, NativeArgs& a) { return moved(in, *a.self, in.take(Device:
 Value cuda(Interp& in, NativeArgs& a) {
   return moved(in, *a.self, device_of(in, Value::str("cuda")), is_true(in, a[0]));
 }
+Value as_strided(Interp& in, NativeArgs& a) {
+  const Tensor& t = self(in, a);
+  const int64_t offset = a[2].missing() || a[2].is_none() ? t.offset() : in.to_int(a[2], "the offset");
+  return wrap(in.take(t.as_strided(shape_of(in, {a[0]}), shape_of(in, {a[1]}), offset)));
+}
+Value storage_offset(Interp& in, NativeArgs& a) { return Value::integer(self(in, a).offset()); }
 Value pin_memory(Interp& in, NativeArgs& a) {
   const Tensor& from = self(in, a);
   if (from.is_pinned()) return *a.self;
@@ -306,6 +312,7 @@ constexpr NativeDef kMethods[] = {
     {"__float__()", as_float, "the one element as a float"},
     {"__index__()", as_index, "the one integer"},
     {"__int__()", as_int, "the one element as an int"},
+    {"as_strided(size, stride, storage_offset=None)", as_strided, "its storage seen with other sizes and strides"},
     {"backward(*args)", backward, "not supported"},
     {"bfloat16()", convert<DType::kBF16>, "as bfloat16"},
     {"bool()", convert<DType::kI1>, "as bool: is it other than 0?"},
@@ -344,6 +351,7 @@ constexpr NativeDef kMethods[] = {
     {"reshape(*shape)", reshape, "in another shape; copies only when it must"},
     {"size(dim=None)", size, "the shape, or one dimension"},
     {"squeeze(dim=None)", squeeze, "without dimensions of size 1"},
+    {"storage_offset()", storage_offset, "elements from the start of its storage"},
     {"stride(dim=None)", stride, "the strides in elements, or one of them"},
     {"t()", t, "transposed"},
     {"to(*target, dtype=None, device=None, non_blocking=False)", to, "as another dtype or on another device"},

@@ -78,6 +78,15 @@ Value empty(Interp& in, NativeArgs& a) {
   return grad_flag(
       in, wrap(in.take(Tensor::empty(device_of(in, a[3]), dtype_of_args(in, a), size_of_args(in, a[0], a[1])))), a[4]);
 }
+Value empty_strided(Interp& in, NativeArgs& a) {
+  const Shape shape = shape_of(in, {a[0]}), strides = shape_of(in, {a[1]});
+  int64_t elements = 1;
+  for (size_t i = 0; i < std::min(shape.size(), strides.size()); ++i)
+    elements += std::max<int64_t>(shape[i] - 1, 0) * strides[i];
+  const int64_t span[] = {elements};
+  Tensor storage = in.take(Tensor::empty(device_of(in, a[3]), dtype_of(in, a[2], DType::kF32), span));
+  return wrap(in.take(storage.as_strided(shape, strides, 0)));
+}
 Value full(Interp& in, NativeArgs& a) {
   DType natural = a[1].is_float() ? DType::kF32 : a[1].is_bool() ? DType::kI1 : DType::kI64;
   return wrap(in.take(Tensor::full(device_of(in, a[3]), dtype_of(in, a[2], natural), shape_of(in, {a[0]}),
@@ -373,6 +382,8 @@ constexpr NativeDef kTorch[] = {
     {"empty(*shape, size=, dtype=None, device=None, requires_grad=False)", empty, "uninitialised"},
     {"empty_like(input, *, dtype=None, device=None)", empty_like,
      "uninitialised, with another tensor's shape, dtype and device"},
+    {"empty_strided(size, stride, *, dtype=None, device=None)", empty_strided,
+     "uninitialised, with strides of its own"},
     {"equal(input, other)", equal, "same shape and same elements?"},
     {"eye(n, m=None, *, dtype=None, device=None)", eye, "ones on the diagonal"},
     {"full(size, fill_value, *, dtype=None, device=None)", full, "one value everywhere"},

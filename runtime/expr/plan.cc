@@ -305,6 +305,7 @@ ExprPlan runtime::describe_plan(const fusion::Plan& p) {
     out.boundaries.push_back({group_name(b.from_group), group_name(b.to_group), b.bytes, b.cause, b.help});
   out.text = plan_text(p);
   out.svg = plan_svg(p);
+  out.script = plan_script(p);
   out.bytes = p.bytes();
   out.flop = p.flop();
   return out;

@@ -36,6 +36,39 @@ TEST(MagicsFusion, SourceIsAWholeFileWithTheNamesOfTheVariables) {
   EXPECT_NE(run("x = randn(99, 99)\nz = exp(x)\ny = z.T\nz.run()\n%source y\n").out.find("a view"), std::string::npos);
 }
 
+// The file's functions, called with tensors of our own, give what the expression does.
+TEST(MagicsFusion, SourceAsAProgramComputesTheExpression) {
+  const std::string setup = "import torch\nx, w, b, n = randn(130, 70), randn(70, 50), randn(50), torch.arange(130)\n";
+  struct {
+    std::string expression, options, call;
+  } cases[] = {
+      {"gelu(x @ w + b)", "", "run(x, w, b)"},
+      {"gelu(x @ w + b)", " --variant unfused", "run(x, w, b)"},
+      {"softmax(x, 1) * 2 + n[:, None]", "", "run(x, n)"},
+      {"layer_norm(x @ w, (50,), b, b)", "", "run(x, w, b)"},
+      {"x.sum(0) - x.mean()", "", "run(x)"},
+      {"where(x > 0, exp(x), 0.25).max(1)[0]", "", ""},
+      {"(x.T + 1)[3:60, ::2] * 1e30", "", ""},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.expression + c.options);
+    const std::string file = testing::TempDir() + "program.py";
+    Said written = run(setup + "%source " + c.expression + c.options + " --script " + file + "\n");
+    if (written.code != 0 && c.call.empty()) continue;  // no expression on this device
+    ASSERT_EQ(written.code, 0) << written.err;
+    std::string program = *read_file(file);
+    Said alone = run(program);
+    ASSERT_EQ(alone.code, 0) << alone.err << program;
+    EXPECT_NE(alone.out.find("tensor("), std::string::npos) << alone.out;
+    if (c.call.empty()) continue;
+    program.resize(program.find("\n\nif __name__"));
+    // The program's functions have names that the prompt's would hide behind.
+    Said compared = run(setup + "want = " + c.expression + "\n" + program + "\nprint(torch.allclose(" + c.call +
+                        ", want, atol=1e-4))\n");
+    EXPECT_EQ(compared.out, "True\n") << compared.err << program;
+  }
+}
+
 TEST(MagicsFusion, PlanAndWhyNameTheKernels) {
   const std::string setup = "x = randn(300, 300)\n";
   Said one = run(setup + "%why exp(x) + 1\n");

@@ -1,0 +1,171 @@
+// A plan as a program: its sources, and the host part that allocates and launches as the runtime would. It runs under
+// Kiln and under Triton with torch.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "compiler/fusion/plan.h"
+
+namespace kiln::fusion {
+
+namespace {
+
+size_t at(int i) { return static_cast<size_t>(i); }
+
+std::string torch_name(DType t) { return fmt::format("torch.{}", info(t).torch); }
+std::string tuple(const Shape& s) { return fmt::format("({}{})", fmt::join(s, ", "), s.size() == 1 ? "," : ""); }
+
+Shape row_major(const Shape& shape) {
+  Shape strides(shape.size());
+  int64_t step = 1;
+  for (size_t i = shape.size(); i-- > 0;) strides[i] = step, step *= std::max<int64_t>(shape[i], 1);
+  return strides;
+}
+
+bool is_whole(const View& view, const Value& value) {
+  return view.shape == value.shape && view.strides == value.strides && view.offset == 0;
+}
+
+class Script {
+ public:
+  explicit Script(const Plan& plan) : plan_(plan) {
+    for (const Value& v : plan.values) names_.push_back(fresh(v.name.empty() ? (v.input >= 0 ? "x" : "t") : v.name));
+  }
+
+  std::string text() {
+    std::string out = "import torch\nimport triton\nimport triton.language as tl\n";
+    for (const Group& g : plan_.groups) out += functions_of(g);
+    std::vector<std::string> inputs;
+    for (size_t v = 0; v < plan_.values.size(); ++v)
+      if (plan_.values[v].input >= 0) inputs.push_back(names_[v]);
+    out += fmt::format("\n\ndef run({}):\n", fmt::join(inputs, ", "));
+    const std::string device = inputs.empty() ? "\"cuda\"" : inputs.front() + ".device";
+    for (size_t v = 0; v < plan_.values.size(); ++v) {
+      const Value& value = plan_.values[v];
+      if (value.input < 0)
+        out += fmt::format("    {} = torch.empty({}, dtype={}, device={})\n", names_[v], tuple(value.shape),
+                           torch_name(value.dtype), device);
+    }
+    for (const Group& g : plan_.groups) out += g.kind == GroupKind::kKernel ? launch(g) : product(g.product);
+    std::vector<std::string> results;
+    for (const View& v : plan_.outputs) results.push_back(tensor(v));
+    out += fmt::format("    return {}\n", fmt::join(results, ", "));
+    out += "\n\nif __name__ == \"__main__\":\n";
+    out += "    device = \"cuda\" if torch.cuda.is_available() else \"cpu\"\n    torch.manual_seed(0)\n";
+    if (uses_descriptors())
+      out += "    triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, device=device))\n";
+    for (size_t v = 0; v < plan_.values.size(); ++v)
+      if (plan_.values[v].input >= 0) out += "    " + names_[v] + " = " + made(plan_.values[v]) + "\n";
+    return out + fmt::format("    print(run({}))\n", fmt::join(inputs, ", "));
+  }
+
+ private:
+  std::string fresh(std::string name) {
+    for (char& c : name)
+      if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+    if (std::isdigit(static_cast<unsigned char>(name[0]))) name = "t" + name;
+    std::string out = name;
+    for (int i = 1; !taken_.insert(out).second; ++i) out = fmt::format("{}{}", name, i);
+    return out;
+  }
+
+  // Without the imports and helpers that stand already.
+  std::string functions_of(const Group& g) {
+    std::string out, rest = g.source;
+    constexpr std::string_view kStart = "\n@triton.jit\n";
+    size_t begin = rest.find(kStart);
+    while (begin != std::string::npos) {
+      const size_t next = rest.find(kStart, begin + 1);
+      std::string function = rest.substr(begin, next == std::string::npos ? next : next - begin);
+      while (function.ends_with('\n')) function.pop_back();
+      if (functions_.insert(function).second) out += "\n" + function + "\n";
+      begin = next;
+    }
+    // What its functions need beside triton: libdevice, say.
+    for (size_t line = 0; line < rest.size();) {
+      const size_t end = std::min(rest.find('\n', line), rest.size());
+      const std::string text = rest.substr(line, end - line);
+      if (text.starts_with("from ") && functions_.insert(text).second) out = text + "\n" + out;
+      line = end + 1;
+    }
+    return out;
+  }
+
+  bool uses_descriptors() const {
+    return std::any_of(plan_.groups.begin(), plan_.groups.end(), [](const Group& g) {
+      return g.source.find("make_tensor_descriptor") != std::string::npos;
+    });
+  }
+
+  std::string tensor(const View& v) const {
+    const std::string& name = names_[at(v.value)];
+    if (is_whole(v, plan_.values[at(v.value)])) return name;
+    return fmt::format("{0}.as_strided({1}, {2}, {0}.storage_offset() + {3})", name, tuple(v.shape), tuple(v.strides),
+                       v.offset);
+  }
+
+  std::string argument(const Argument& a) const {
+    struct Visit {
+      const Script& script;
+      std::string operator()(std::monostate) const { return "None"; }
+      std::string operator()(const TensorArg& t) const {
+        // Of a pointer only the address counts.
+        return t.offset == 0 ? script.names_[at(t.value)] : script.tensor({t.value, {1}, {1}, t.offset});
+      }
+      std::string operator()(int64_t v) const { return std::to_string(v); }
+      std::string operator()(double v) const {
+        const std::string text = fmt::format("{}", v);
+        return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0"
+               : text.find("inf") != std::string::npos || text.find("nan") != std::string::npos
+                   ? fmt::format("float(\"{}\")", text)
+                   : text;
+      }
+      std::string operator()(bool v) const { return v ? "True" : "False"; }
+      std::string operator()(DType t) const { return fmt::format("tl.{}", info(t).triton); }
+    };
+    return std::visit(Visit{*this}, a.value);
+  }
+
+  std::string launch(const Group& g) const {
+    std::vector<std::string> arguments;
+    for (const Argument& a : g.arguments)
+      arguments.push_back(a.is_constexpr ? fmt::format("{}={}", a.name, argument(a)) : argument(a));
+    arguments.push_back(fmt::format("num_warps={}", g.num_warps));
+    arguments.push_back(fmt::format("num_stages={}", g.num_stages));
+    return fmt::format("    {}[({}, {}, {})]({})\n", g.kernel, g.grid[0], g.grid[1], g.grid[2],
+                       fmt::join(arguments, ", "));
+  }
+
+  std::string product(const LibraryProduct& p) const {
+    std::string value = fmt::format("{} @ {}", tensor(p.a), tensor(p.b));
+    if (p.bias.value >= 0) value += " + " + tensor(p.bias);
+    if (p.activation == Activation::kRelu) value = fmt::format("torch.nn.functional.relu({})", value);
+    if (p.activation == Activation::kGeluTanh)
+      value = fmt::format("torch.nn.functional.gelu({}, approximate=\"tanh\")", value);
+    return fmt::format("    {}.copy_({})\n", tensor(p.out), value);
+  }
+
+  // Random elements of its dtype, in memory as the plan's were.
+  static std::string made(const Value& v) {
+    const std::string random =
+        v.dtype == DType::kI1  ? fmt::format("torch.randint(0, 2, {}, device=device).to(torch.bool)", tuple(v.shape))
+        : is_int(v.dtype)      ? fmt::format("torch.randint(0, 100, {}, device=device).to({})", tuple(v.shape), torch_name(v.dtype))
+                               : fmt::format("torch.randn({}, device=device).to({})", tuple(v.shape), torch_name(v.dtype));
+    if (v.strides == row_major(v.shape)) return random;
+    return fmt::format("torch.empty_strided({}, {}, dtype={}, device=device).copy_({})", tuple(v.shape),
+                       tuple(v.strides), torch_name(v.dtype), random);
+  }
+
+  const Plan& plan_;
+  std::set<std::string> taken_ = {"torch", "triton", "tl", "run", "device"};
+  std::vector<std::string> names_;
+  std::set<std::string> functions_;
+};
+
+}  // namespace
+
+std::string plan_script(const Plan& plan) { return Script(plan).text(); }
+
+}  // namespace kiln::fusion
