@@ -33,8 +33,9 @@ struct Event {
   std::string file;    // of a statement
   int line = 0;
   int64_t start_ns = 0, end_ns = 0;
-  uint32_t thread = 0;  // gettid()
-  int64_t bytes = 0;
+  uint32_t thread = 0;                // gettid()
+  int64_t bytes = 0;                  // that it moves: of a copy, a fill, or declared of a range
+  double flop = 0;                    // declared of a range; 0: not declared
   uint64_t stream = 0;                // StreamImpl::id(); 0: none
   std::array<uint32_t, 3> grid = {};  // of a kernel on the CPU
 };

@@ -33,11 +33,17 @@ ProfileSession::~ProfileSession() {
 
 Result<Timeline> ProfileSession::stop() {
   KILN_ASSERT(running_, "a profile is stopped once");
+  const Ns ending = trace::now_ns();
+  add_events(timeline_, trace::stop());
+  running_ = false;
   Status idle = device_.synchronize();
   timeline_.end = trace::now_ns();
-  running_ = false;
-  add_events(timeline_, trace::stop());
-  if (collector_) KILN_CHECK_OK(collector_->stop(timeline_));
+  if (collector_) {
+    KILN_CHECK_OK(collector_->stop(timeline_));
+    // The wait that ends the profile is not the program's.
+    std::erase_if(timeline_.calls, [&](const ApiCall& c) { return c.start >= ending; });
+    std::erase_if(timeline_.waits, [&](const Wait& w) { return w.start >= ending; });
+  }
   if (!idle.ok()) timeline_.unknown.push_back({"what ran last", idle.error().message});
   join(timeline_);
   return std::move(timeline_);

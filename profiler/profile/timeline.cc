@@ -65,7 +65,7 @@ void add_events(Timeline& timeline, std::vector<trace::Event> events) {
     Span s;
     s.step = e.step, s.name = std::move(e.name), s.detail = std::move(e.detail), s.file = std::move(e.file);
     s.line = e.line, s.start = e.start_ns, s.end = e.end_ns, s.thread = e.thread;
-    s.bytes = e.bytes, s.stream = e.stream, s.grid = e.grid;
+    s.bytes = e.bytes, s.flop = e.flop, s.stream = e.stream, s.grid = e.grid;
     timeline.spans.push_back(std::move(s));
   }
 }

@@ -21,6 +21,7 @@ struct Span {
   Ns start = 0, end = 0;
   uint32_t thread = 0;
   int64_t bytes = 0;
+  double flop = 0;
   uint64_t stream = 0;
   std::array<uint32_t, 3> grid = {};
   int parent = -1;  // the innermost span of the thread around it; -1: none

@@ -1,0 +1,32 @@
+// Arithmetic on times of a timeline.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "profiler/profile/timeline.h"
+#include "profiler/report/table.h"
+
+namespace kiln::profiler {
+
+struct TimeRange {
+  Ns start = 0, end = 0;
+};
+
+/// How long at least one of them ran.
+Ns union_of(std::vector<TimeRange> ranges);
+
+/// The part of `inner` that lies in `outer`; empty (start = end) when there is none.
+TimeRange clipped(TimeRange inner, TimeRange outer);
+
+inline double us(Ns t) { return static_cast<double>(t) / 1e3; }
+
+/// "12.3 us" in text, microseconds in JSON and CSV.
+report::Cell time_cell(double microseconds);
+inline report::Cell time_cell(Ns t) { return time_cell(us(t)); }
+/// "1.05 MB" in text, bytes in JSON and CSV.
+report::Cell bytes_cell(int64_t bytes);
+
+/// Why the GPU's side of a timeline is not there; empty when it is.
+std::string why_no_device_work(const Timeline& timeline);
+
+}  // namespace kiln::profiler
