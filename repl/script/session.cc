@@ -8,6 +8,7 @@
 #include "repl/script/interp.h"
 #include "repl/script/tensor_object.h"
 #include "repl/script/triton_kernel.h"
+#include "support/trace.h"
 
 namespace kiln::script {
 
@@ -267,17 +268,30 @@ Result<Prepared> Session::prepare_value(std::string expression, std::string file
   return p;
 }
 
+namespace {
+
+/// A tensor that is still pending is computed, in a statement of its own: the one that gave it has ended.
+void compute_result(Interp& in, const Value& v, const std::string& file_name) {
+  auto* tensor = v.get<TensorObject>();
+  if (!tensor || !tensor->is_pending()) return;
+  trace::Scope span(trace::kStatements, trace::Step::kStatement, "(its result)");
+  if (trace::Event* event = span.event()) event->file = file_name, event->line = 1;
+  script::tensor_of(in, v, "a result");
+}
+
+}  // namespace
+
 Result<std::function<Status()>> Session::prepare_statements(std::string text, std::string file_name) {
-  KILN_TRY(auto module, parse::parse_module(SourceText::make(std::move(file_name), std::move(text))));
+  KILN_TRY(auto module, parse::parse_module(SourceText::make(file_name, std::move(text))));
   if (module->body.empty()) return error(ErrorKind::kSyntax, "expected a statement, as in y = f(x)");
   if (module->body.size() == 1)
     if (const auto* only = ast::dyn_as<ast::ExprStmt>(module->body[0].get())) {
       const ast::Expr* e = only->value.get();
       KILN_TRY(std::shared_ptr<const Program> program, resolve(std::move(module), interp_->globals()));
-      return std::function<Status()>([this, program, e] {
+      return std::function<Status()>([this, program, e, file_name] {
         return guarded(*interp_, [&] {
           Value v = interp_->evaluate(program, *e);
-          if (v.get<TensorObject>()) script::tensor_of(*interp_, v, "a result");
+          compute_result(*interp_, v, file_name);
         });
       });
     }
@@ -287,11 +301,11 @@ Result<std::function<Status()>> Session::prepare_statements(std::string text, st
       for (const ast::ExprPtr& target : a->targets)
         if (const auto* name = ast::dyn_as<ast::Name>(target.get())) assigned.push_back(name->id);
   KILN_TRY(std::shared_ptr<const Program> program, resolve(std::move(module), interp_->globals()));
-  return std::function<Status()>([this, program, assigned] {
+  return std::function<Status()>([this, program, assigned, file_name] {
     return guarded(*interp_, [&] {
       interp_->run(program, false);
       for (const std::string& name : assigned)
-        if (Value v = variable(name); !v.missing() && v.get<TensorObject>()) script::tensor_of(*interp_, v, "a result");
+        if (Value v = variable(name); !v.missing()) compute_result(*interp_, v, file_name);
     });
   });
 }

@@ -1,0 +1,183 @@
+// %profile and `with profile()` on the CPU, from text to tables. Times are not looked at: they depend on the machine.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "repl/shell.h"
+#include "repl/statement_arguments.h"
+#include "support/files.h"
+
+namespace kiln::repl {
+namespace {
+
+using Form = MagicOption::Form;
+constexpr MagicOption kSome[] = {{Form::kFlag, "shapes", ""}, {Form::kFile, "--json", ""}, {Form::kValue, "rows", ""}};
+
+TEST(StatementArguments, OptionsStandAroundTheStatement) {
+  auto a = parse_statement_arguments("shapes y=f(x, rows=3) + 'a b' rows=5 --json 'o p.json'", kSome);
+  ASSERT_TRUE(a.ok()) << a.error().message;
+  EXPECT_EQ(a->expressions[0], "y=f(x, rows=3) + 'a b'");
+  EXPECT_TRUE(a->has("shapes"));
+  EXPECT_EQ(a->text("rows"), "5");
+  EXPECT_EQ(a->text("--json"), "o p.json");
+  EXPECT_EQ(parse_statement_arguments("for i in range(3): f(i)", kSome)->expressions[0], "for i in range(3): f(i)");
+}
+
+TEST(StatementArguments, Mistakes) {
+  for (const char* text : {"", "rows=5", "f() rows= ", "f() --json", "f() rows=1 rows=2"})
+    EXPECT_EQ(parse_statement_arguments(text, kSome).error().kind, ErrorKind::kSyntax) << text;
+  Diagnostic d = explain_statement({ErrorKind::kSyntax, "odd", {}, {}}, "f() row=5", kSome);
+  EXPECT_EQ(d.kind, ErrorKind::kName);
+  EXPECT_EQ(d.notes[0].message, "help: did you mean 'rows'?");
+  EXPECT_EQ(explain_statement({ErrorKind::kSyntax, "odd", {}, {}}, "f( + g", kSome).message, "odd");
+}
+
+class ProfileMagic : public testing::Test {
+ protected:
+  ProfileMagic() : shell(options(), [this](std::string_view s) { out += s; }) {
+    std::string pattern = (std::filesystem::temp_directory_path() / "kiln_profile_XXXXXX").string();
+    folder = mkdtemp(pattern.data());
+    auto cpu = Device::open("cpu");
+    EXPECT_TRUE(cpu.ok());
+    shell.session().set_device(*cpu);
+    run("import torch, triton\nimport triton.language as tl\n"
+        "@triton.jit\ndef twice(x, o, B: tl.constexpr):\n    i = tl.arange(0, B)\n"
+        "    tl.store(o + i, tl.load(x + i) * 2)\n"
+        "x = torch.ones(64)\no = torch.zeros(64)\n"
+        "def step():\n    twice[(1,)](x, o, B=64)\n    twice[(1,)](x, o, B=64)\n");
+  }
+  ~ProfileMagic() override { std::filesystem::remove_all(folder); }
+  static Options options() {
+    Options o;
+    o.device = "cpu";
+    return o;
+  }
+  void run(const std::string& text) {
+    Status s = shell.session().run(text, "t.py");
+    ASSERT_TRUE(s.ok()) << s.error().message;
+  }
+  std::string error_of(const std::string& text) {
+    Status s = shell.session().run(text, "t.py");
+    return s.ok() ? "" : s.error().message;
+  }
+  std::string value(const std::string& expression) {
+    auto v = shell.session().evaluate(expression);
+    return v.ok() ? *v : v.error().message;
+  }
+  std::string out, folder;
+  Shell shell;
+};
+
+TEST_F(ProfileMagic, TablesOfAStatement) {
+  const std::string file = folder + "/p.json";
+  Status s = shell.entry("%profile step() active=4 memory streams bytes=512 flop=128 --json " + file);
+  ASSERT_TRUE(s.ok()) << s.error().message;
+  for (const char* text : {"ranges and operations", "kernels on the CPU", "launch latency", "memory of tensors",
+                           "streams", "8 kernels in 8 launches"})
+    EXPECT_NE(out.find(text), std::string::npos) << text << " in\n" << out;
+  auto text = read_file(file);
+  ASSERT_TRUE(text.ok());
+  auto doc = nlohmann::json::parse(*text);
+  EXPECT_EQ(doc["device"], "cpu");
+  double self = 0, total = 0;
+  for (const auto& row : doc["tables"]["operations"]["rows"]) {
+    self += row["self_cpu_us"].get<double>();
+    if (row["name"] == "step") {
+      EXPECT_EQ(row["calls"], 4);
+      total += row["cpu_us"].get<double>();
+    }
+    if (row["kind"] == "launch") {
+      EXPECT_EQ(row["calls"], 8);
+    }
+  }
+  EXPECT_NEAR(self, total, 0.01);  // the steps are the only roots
+  EXPECT_EQ(doc["tables"]["kernels"]["rows"][0]["calls"], 8);
+}
+
+TEST_F(ProfileMagic, HonoursTheFormat) {
+  ASSERT_TRUE(shell.entry("%format json").ok());
+  ASSERT_TRUE(shell.entry("%profile step()").ok());
+  for (size_t at = 0; at < out.size();) {
+    const size_t end = out.find('\n', at);
+    EXPECT_TRUE(nlohmann::json::accept(out.substr(at, end - at))) << out.substr(at, end - at);
+    at = end + 1;
+  }
+}
+
+TEST_F(ProfileMagic, Mistakes) {
+  EXPECT_EQ(shell.entry("%profile step() sort=tiem").error().kind, ErrorKind::kName);
+  EXPECT_EQ(shell.entry("%profile step() active=0").error().kind, ErrorKind::kValue);
+  EXPECT_EQ(shell.entry("%profile step() rows=many").error().kind, ErrorKind::kValue);
+  EXPECT_EQ(shell.entry("%profile nothing()").error().kind, ErrorKind::kName);
+  EXPECT_EQ(shell.entry("%profile").error().kind, ErrorKind::kValue);
+}
+
+TEST_F(ProfileMagic, ABlockWithSteps) {
+  run("ready = []\n"
+      "with profile(wait=1, warmup=1, active=3, repeat=1) as p:\n"
+      "    for i in range(8):\n        step()\n        p.step()\n"
+      "rows = {r.key + ' ' + r.kind: r for r in p.key_averages()}\n");
+  EXPECT_EQ(value("rows['step range'].count"), "3");
+  EXPECT_EQ(value("rows['twice launch'].count"), "6");
+  EXPECT_EQ(value("'6 kernels in 6 launches' in str(p)"), "True");
+  EXPECT_EQ(value("'twice' in p.table(sort_by='cpu', row_limit=3)"), "True");
+  EXPECT_EQ(value("len([e for e in p.events() if e.kind == 'launch'])"), "6");
+  EXPECT_EQ(value("p.table(sort_by='nope')").find("a profile has no column 'nope' to sort by; it has self_cpu"), 0u);
+}
+
+TEST_F(ProfileMagic, TorchSnippetsPasteIn) {
+  run("from torch.profiler import profile, record_function, ProfilerActivity, schedule\n"
+      "cycles = []\n"
+      "def ready(prof):\n    cycles.append(prof.key_averages().table(sort_by='cuda_time_total', row_limit=10))\n"
+      "with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True, "
+      "profile_memory=True,\n"
+      "             schedule=schedule(wait=1, warmup=1, active=2, repeat=2), on_trace_ready=ready) as prof:\n"
+      "    for i in range(10):\n        with record_function('forward'):\n            step()\n        prof.step()\n"
+      "prof.export_chrome_trace('" +
+      folder + "/t.json')\n");
+  EXPECT_EQ(value("len(cycles)"), "2");
+  EXPECT_EQ(value("'forward' in cycles[0]"), "True");
+  EXPECT_TRUE(std::filesystem::exists(folder + "/t.json"));
+}
+
+TEST_F(ProfileMagic, RangesDecorateNestAndDeclare) {
+  run("@record_function('inner')\ndef f(a, b=1):\n    step()\n    return a + b\n"
+      "with profile() as p:\n    with record_function('outer', flop=1e9, bytes=1e6):\n        r = f(1, b=2)\n"
+      "    torch.cuda.nvtx.range_push('pushed')\n    f(1)\n    torch.cuda.nvtx.range_pop()\n"
+      "rows = {r.key: r for r in p.key_averages()}\n");
+  EXPECT_EQ(value("r"), "3");
+  EXPECT_EQ(value("rows['inner'].count"), "2");
+  EXPECT_EQ(value("rows['outer'].cpu_time_total >= rows['inner'].cpu_time_total / 2"), "True");
+  EXPECT_EQ(value("'pushed' in rows"), "True");
+  EXPECT_EQ(value("'TFLOP/s' in p.table()"), "True");
+}
+
+TEST_F(ProfileMagic, ABlockThatRaisesKeepsItsProfile) {
+  EXPECT_NE(error_of("with profile() as p:\n    step()\n    1 / 0\n").find("division"), std::string::npos);
+  EXPECT_EQ(value("'2 kernels in 2 launches' in p.table()"), "True");
+}
+
+TEST_F(ProfileMagic, FailuresOfProfiles) {
+  EXPECT_EQ(error_of("with profile() as p:\n    with profile() as q:\n        step()\n"),
+            "a profile is being taken already");
+  EXPECT_EQ(error_of("profile().table()"), "nothing is profiled yet: it is of a block, `with profile() as p:`");
+  EXPECT_EQ(error_of("with profile() as p:\n    p.table()\n"),
+            "the profile is being taken: its tables are there behind its `with` block");
+  EXPECT_NE(error_of("with profile(wait=5) as p:\n    step()\nprint(p.table())\n").find("nothing was kept"),
+            std::string::npos);
+  EXPECT_NE(error_of("with profile(schedule=3) as p:\n    step()\n").find("schedule= is made by"), std::string::npos);
+  EXPECT_NE(error_of("torch.cuda.nvtx.range_pop()").find("without a range_push"), std::string::npos);
+  // Nobody is left watching.
+  run("with profile() as p:\n    step()\n");
+}
+
+TEST_F(ProfileMagic, AnInterruptKeepsTheProfile) {
+  run("import time\n");
+  EXPECT_EQ(error_of("with profile() as p:\n    step()\n    raise KeyboardInterrupt\n").empty(), false);
+  EXPECT_EQ(value("'2 kernels' in p.table()"), "True");
+}
+
+}  // namespace
+}  // namespace kiln::repl
