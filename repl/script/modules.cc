@@ -8,7 +8,8 @@ Ref<ModuleObject> Interp::import_module(std::string_view path) {
   if (it != modules_.end()) return it->second;
   Ref<ModuleObject> module = language_module(path);
   const ModuleDef* def = nullptr;
-  for (auto table : {std_modules(), tabulate_modules(), torch_modules(), torch_cuda_modules(), triton_modules()})
+  for (auto table :
+       {std_modules(), tabulate_modules(), torch_modules(), torch_cuda_modules(), profiler_modules(), triton_modules()})
     for (const ModuleDef& d : table)
       if (d.path == path) def = &d;
   if (!module && !def) return {};

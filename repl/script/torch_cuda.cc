@@ -302,6 +302,7 @@ void fill_cuda(Interp& in, ModuleObject& m) {
   in.add_methods({Kind::kGraph, kGraphMethods});
   in.add_methods({Kind::kGraphContext, kGraphContextMethods});
   add_functions(m, kCuda);
+  m.members.set("nvtx", in.import_module("torch.cuda.nvtx"));
 }
 
 constexpr ModuleDef kModules[] = {{"torch.cpu", fill_cuda}, {"torch.cuda", fill_cuda}};

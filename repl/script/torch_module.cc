@@ -507,7 +507,7 @@ void fill_torch(Interp& in, ModuleObject& m) {
   m.members.set("inf", Value::real(INFINITY));
   m.members.set("nan", Value::real(NAN));
   m.members.set("pi", Value::real(M_PI));
-  for (std::string_view sub : {"cuda", "cpu", "nn", "testing", "autograd"})
+  for (std::string_view sub : {"cuda", "cpu", "nn", "testing", "autograd", "profiler"})
     m.members.set(sub, in.import_module("torch." + std::string(sub)));
 }
 
@@ -516,6 +516,7 @@ constexpr std::string_view kPromptTorch[] = {"arange", "empty",   "exp",  "full"
                                              "mean",   "minimum", "ones", "rand",  "randn", "rsqrt",
                                              "sqrt",   "tensor",  "var",  "where", "zeros"};
 constexpr std::string_view kPromptCuda[] = {"Event", "Stream", "stream"};
+constexpr std::string_view kPromptProfiler[] = {"profile", "record_function"};
 constexpr std::string_view kPromptFunctional[] = {"gelu", "layer_norm", "relu", "rms_norm",   "sigmoid",
                                                   "silu", "softmax",    "tanh", "log_softmax"};
 
@@ -536,6 +537,7 @@ void add_prompt_names(Interp& in) {
   add("torch", kPromptTorch);
   add("torch.nn.functional", kPromptFunctional);
   add("torch.cuda", kPromptCuda);
+  add("torch.profiler", kPromptProfiler);
   for (int i = 0; i < kNumDTypes; ++i) {
     const auto dtype = static_cast<DType>(i);
     in.add_builtin(kiln::name(dtype), Value::dtype(dtype));
