@@ -56,7 +56,6 @@ constexpr Magic kMagics[] = {
      "the Triton source that an expression becomes; as a program that runs under Triton too", magic_source},
     {"profile", "STATEMENT [sort= rows= shapes lines memory streams wait= warmup= active= repeat= …]",
      "where its time goes: operations, kernels, launch latency, totals; flop= bytes= --json FILE", magic_profile},
-    {"source", "EXPRESSION [--variant V]", "the Triton source that an expression becomes", magic_source},
     {"plan", "EXPRESSION [--variant V] [--svg FILE]", "its kernels, the buffers between them and their bytes",
      magic_plan},
     {"why", "EXPRESSION", "why its operations are not all in one kernel, and what would help", magic_why},

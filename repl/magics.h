@@ -56,12 +56,8 @@ Status magic_counters(MagicContext&, std::string_view);  // magics_counters.cc
 Status magic_roofline(MagicContext&, std::string_view);  // magics_roofline.cc
 Status magic_sweep(MagicContext&, std::string_view);     // magics_sweep.cc
 Status magic_tune(MagicContext&, std::string_view);      // magics_tune.cc
+Status magic_profile(MagicContext&, std::string_view);   // magics_profile.cc
 Status magic_source(MagicContext&, std::string_view);    // magics_fusion.cc
-Status magic_compare(MagicContext&, std::string_view);  // magics_compare.cc
-Status magic_sweep(MagicContext&, std::string_view);    // magics_sweep.cc
-Status magic_tune(MagicContext&, std::string_view);     // magics_tune.cc
-Status magic_profile(MagicContext&, std::string_view);  // magics_profile.cc
-Status magic_source(MagicContext&, std::string_view);   // magics_fusion.cc
 Status magic_plan(MagicContext&, std::string_view);
 Status magic_why(MagicContext&, std::string_view);
 Status magic_edit(MagicContext&, std::string_view);
