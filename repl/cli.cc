@@ -10,6 +10,7 @@
 #include "repl/files.h"
 #include "repl/info_commands.h"
 #include "repl/options.h"
+#include "repl/profile_command.h"
 #include "repl/shell.h"
 
 namespace kiln::repl {
@@ -87,6 +88,8 @@ int run_command(Options& o) {
       return devices(o);
     case Command::kCompare:
       return compare_command(o.compare, o.json);
+    case Command::kProfile:
+      return profile_command(o);
     case Command::kDemo:
       return exit_code(demo_command(o.demo, o.device, o.json), o.json);
   }

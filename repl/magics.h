@@ -2,12 +2,14 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "kiln/expr.h"
 #include "kiln/result.h"
+#include "profiler/profile/timeline.h"
 #include "profiler/report/table.h"
 #include "repl/contenders.h"
 #include "repl/script/session.h"
@@ -22,6 +24,12 @@ struct ExpressionEdit {
   std::string name;
 };
 
+/// The profile that was taken last, with the statement that it is of.
+struct TakenProfile {
+  std::string statement;
+  profiler::Timeline timeline;
+};
+
 /// What magics see and may change.
 struct MagicContext {
   script::Session& session;
@@ -31,6 +39,7 @@ struct MagicContext {
   ExpandVariants variants = {};  // of expressions: what %compare and %sweep make of one
   std::string target = {};  // set by %target: what kernels are compiled for when they are shown; empty: the device's
   std::map<std::string, std::vector<ExpressionEdit>> edits = {};  // by the expression's text
+  std::shared_ptr<const TakenProfile> last_profile = {};          // null: none yet
 
   void print(const report::Table& table) const { output(report::format(table, format, {color})); }
 };
@@ -61,6 +70,8 @@ Status magic_source(MagicContext&, std::string_view);    // magics_fusion.cc
 Status magic_plan(MagicContext&, std::string_view);
 Status magic_why(MagicContext&, std::string_view);
 Status magic_edit(MagicContext&, std::string_view);
+Status magic_trace(MagicContext&, std::string_view);  // magics_trace.cc
+Status magic_report(MagicContext&, std::string_view);
 Status magic_ast(MagicContext&, std::string_view);  // magics_kernel.cc
 Status magic_ir(MagicContext&, std::string_view);
 Status magic_layout(MagicContext&, std::string_view);

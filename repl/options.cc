@@ -66,6 +66,21 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   compare->add_option("--threshold", o.compare.threshold_percent, "percent that do not count (default: 2)")
       ->check(CLI::Range(0.0, 100.0));
 
+  CLI::App* profile = app.add_subcommand("profile", "run a script and say where its time goes");
+  profile->add_option("file", o.profile.file, "the script")->required();
+  profile->add_option("args", o.args, "the script's own arguments; behind -- also such as begin with a dash");
+  profile->add_option("--html", o.profile.html, "write one page with timeline, tables and findings");
+  profile->add_option("--trace", o.profile.trace, "write a trace for ui.perfetto.dev");
+  profile->add_option("--json", o.profile.json, "write all tables and findings");
+  profile->add_option("--csv", o.profile.csv, "write each table into this folder");
+  profile->add_flag("--markdown", o.profile.markdown, "print the tables as markdown");
+  profile->add_option("--sort", o.profile.sort, "column: self_cpu, cpu, self_gpu, gpu, calls, average, name");
+  profile->add_option("--rows", o.profile.rows, "the most of each table; 0: all (default: 20)")
+      ->check(CLI::NonNegativeNumber);
+  profile->add_flag("--shapes", o.profile.shapes, "a row for each shape and launch configuration");
+  profile->add_flag("--memory", o.profile.memory, "allocations by line and operation");
+  profile->add_flag("--streams", o.profile.streams, "how busy each stream was, and what overlapped");
+
   // As with Python, "-" and a script's name end the options: what follows is the program's own.
   auto is_command = [&](std::string_view word) {
     for (const CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; }))
@@ -93,9 +108,10 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     int code = app.exit(e);
     return {std::nullopt, code == 0 ? kExitOk : kExitUsage};
   }
-  const std::pair<CLI::App*, Command> kCommands[] = {
-      {run, Command::kFile},        {compile, Command::kCompile}, {check, Command::kCheck},    {env, Command::kEnv},
-      {devices, Command::kDevices}, {demo, Command::kDemo},       {compare, Command::kCompare}};
+  const std::pair<CLI::App*, Command> kCommands[] = {{run, Command::kFile},        {compile, Command::kCompile},
+                                                     {check, Command::kCheck},     {env, Command::kEnv},
+                                                     {devices, Command::kDevices}, {demo, Command::kDemo},
+                                                     {compare, Command::kCompare}, {profile, Command::kProfile}};
   bool chosen = false;
   for (const auto& [sub, command] : kCommands)
     if (sub->parsed()) o.command = command, chosen = true;

@@ -1,5 +1,6 @@
 // The command line of the kiln program, as plain data.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,7 +11,7 @@ namespace kiln::repl {
 /// Why the program ends; scripts and CI read these.
 enum ExitCode { kExitOk = 0, kExitError = 1, kExitUsage = 2, kExitMismatch = 3, kExitSlower = 4 };
 
-enum class Command { kPrompt, kFile, kCode, kStdin, kCompile, kCheck, kEnv, kDevices, kDemo, kCompare };
+enum class Command { kPrompt, kFile, kCode, kStdin, kCompile, kCheck, kEnv, kDevices, kDemo, kCompare, kProfile };
 
 struct CompileArgs {
   std::string file;
@@ -38,6 +39,16 @@ struct CompareArgs {
   double threshold_percent = 2;  // changes up to this do not count
 };
 
+struct ProfileArgs {
+  std::string file;
+  std::string html, trace, json;  // files to write; empty: not
+  std::string csv;                // a folder
+  bool markdown = false;          // how the tables are printed
+  std::string sort;               // empty: the default
+  int64_t rows = 20;              // 0: all
+  bool shapes = false, memory = false, streams = false;
+};
+
 struct Options {
   Command command = Command::kPrompt;
   std::string device;  // "": the default one
@@ -47,6 +58,7 @@ struct Options {
   CompileArgs compile;
   DemoArgs demo;
   CompareArgs compare;
+  ProfileArgs profile;
 };
 
 /// Either options, or the exit code of what was said instead (help, version, a usage error: already printed).

@@ -26,12 +26,14 @@ class Shell {
 
   Completion complete(std::string_view before_cursor);
 
+  /// The device that the options name becomes the session's; programs and entries do this by themselves.
+  Status open_device();
+
   script::Session& session() { return session_; }
   /// What %compare and %sweep make of one expression.
   void set_variants(ExpandVariants variants) { context_.variants = std::move(variants); }
 
  private:
-  Status open_device();
   Status code(const std::string& text, const std::string& file_name, script::Mode mode);
 
   Options options_;

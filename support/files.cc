@@ -115,6 +115,16 @@ Status write_file_atomic(const std::string& path, std::string_view content) {
   return file.finish();
 }
 
+Status check_writable(const std::string& path) {
+  struct stat st {};
+  if (::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
+    const int code = S_ISDIR(st.st_mode) ? EISDIR : ::access(path.c_str(), W_OK) == 0 ? 0 : errno;
+    return code ? Status(io_error("write", path, code)) : Status();
+  }
+  auto file = FileWriter::open(path);  // given up at once
+  return file.ok() ? Status() : Status(std::move(file.error()));
+}
+
 Status make_directories(const std::string& path) {
   for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     std::string part = path.substr(0, slash);

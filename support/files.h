@@ -41,6 +41,9 @@ class FileWriter {
   int fd_ = -1;
 };
 
+/// Whether a file could be written there now; nothing is left behind. kIo as FileWriter gives it.
+Status check_writable(const std::string& path);
+
 /// `mkdir -p`.
 Status make_directories(const std::string& path);
 

@@ -259,10 +259,6 @@ function drawNow() {
   paint.rect(label, 0, width - label, height);
   paint.clip();
   for (const row of data.rows) drawRow(row);
-  if (kept) outline(kept, colours.ink);
-  if (hover) outline(hover, colours.accent);
-  if (kept) drawArrowsOf(kept);
-  if (hover) drawArrowsOf(hover);
   paint.restore();
   for (const series of data.memory) drawMemory(series);
   for (const {text, y} of headings) {
@@ -275,6 +271,15 @@ function drawNow() {
   paint.font = "11px system-ui, sans-serif";
   paint.fillStyle = colours.soft;
   for (const lane of data.lanes) paint.fillText(lane.name, 6, lane.y + ROW / 2 - 1, label - 12);
+  paint.save();
+  paint.beginPath();
+  paint.rect(label, 0, width - label, height);
+  paint.clip();
+  if (kept) outline(kept, colours.ink);
+  if (hover) outline(hover, colours.accent);
+  if (kept) drawArrowsOf(kept);
+  if (hover) drawArrowsOf(hover);
+  paint.restore();
 }
 
 function resize() {

@@ -83,6 +83,16 @@ TEST(Files, PiecesAreThereWhenTheyAreFinished) {
   EXPECT_EQ(list_files(folder)->size(), 1u);
 }
 
+TEST(Files, WhetherAFileCanBeWrittenLeavesNothing) {
+  std::string folder = scratch_folder();
+  EXPECT_TRUE(check_writable(folder + "/a").ok());
+  EXPECT_TRUE(check_writable("/dev/null").ok());
+  EXPECT_EQ(list_files(folder)->size(), 0u);
+  EXPECT_EQ(check_writable(folder + "/no/a").error().message,
+            "cannot write '" + folder + "/no/a': No such file or directory");
+  EXPECT_EQ(check_writable(folder).error().message, "cannot write '" + folder + "': Is a directory");
+}
+
 TEST(Files, NoPermissionIsAnError) {
   auto status = write_file_atomic("/proc/kiln_cannot_be_here", "x");
   ASSERT_FALSE(status.ok());

@@ -1,0 +1,60 @@
+#include "repl/profile_files.h"
+
+#include <fmt/chrono.h>
+
+#include <ctime>
+
+#include "profiler/profile/chrome_trace.h"
+#include "support/files.h"
+
+namespace kiln::repl {
+
+using profiler::NamedTable;
+
+namespace {
+
+std::vector<NamedTable> with_findings(const ProfileResult& r) {
+  std::vector<NamedTable> all = r.tables;
+  all.push_back({"findings", profiler::findings_table(r.findings)});
+  return all;
+}
+
+}  // namespace
+
+Status ProfileFiles::check() const {
+  if (!csv.empty()) KILN_CHECK_OK(make_directories(csv));
+  for (const std::string& file : {html, trace, json, csv.empty() ? "" : csv + "/totals.csv"})
+    if (!file.empty()) KILN_CHECK_OK(check_writable(file));
+  return {};
+}
+
+profiler::HtmlReport page_of(const ProfileResult& r) {
+  profiler::HtmlReport page;
+  page.title = r.title;
+  page.date = fmt::format("{:%Y-%m-%d %H:%M}", fmt::localtime(std::time(nullptr)));
+  page.findings = r.findings;
+  for (const NamedTable& t : r.tables) {
+    page.tables.push_back(t.table);
+    std::string name = t.name;
+    for (char& c : name)
+      if (c == '_') c = ' ';
+    if (t.table.title().empty()) page.tables.back().set_title(name);
+  }
+  return page;
+}
+
+Status write_files(const ProfileFiles& files, const ProfileResult& r) {
+  Status first;
+  auto keep = [&](Status written) {
+    if (first.ok() && !written.ok()) first = std::move(written);
+  };
+  if (!files.html.empty()) keep(profiler::write_html_report(r.timeline, page_of(r), files.html));
+  if (!files.trace.empty()) keep(profiler::write_chrome_trace(r.timeline, files.trace));
+  if (!files.json.empty()) keep(write_file_atomic(files.json, profiler::tables_json(r.timeline, with_findings(r))));
+  if (!files.csv.empty())
+    for (const NamedTable& t : with_findings(r))
+      keep(write_file_atomic(files.csv + "/" + t.name + ".csv", report::to_csv(t.table)));
+  return first;
+}
+
+}  // namespace kiln::repl

@@ -1,0 +1,38 @@
+// What a profile leaves: the files of `kiln profile`, %trace and %report.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kiln/result.h"
+#include "profiler/profile/advisor.h"
+#include "profiler/profile/html.h"
+#include "profiler/profile/tables.h"
+#include "profiler/profile/timeline.h"
+
+namespace kiln::repl {
+
+/// Where a profile goes; what is empty is not written.
+struct ProfileFiles {
+  std::string html, trace, json;
+  std::string csv;  // a folder, made when missing: a file for each table
+
+  /// Before anything runs: kIo for the first that could not be written.
+  Status check() const;
+};
+
+/// Everything that is said about a profile.
+struct ProfileResult {
+  std::string title;  // the statement, or the script
+  const profiler::Timeline& timeline;
+  std::vector<profiler::NamedTable> tables;  // "findings" is not among them
+  std::vector<profiler::Finding> findings;
+};
+
+/// The page, with today's date and time.
+profiler::HtmlReport page_of(const ProfileResult& result);
+
+/// kIo for the first that could not be written; the others are.
+Status write_files(const ProfileFiles& files, const ProfileResult& result);
+
+}  // namespace kiln::repl

@@ -1,0 +1,154 @@
+// `kiln profile`, %trace and %report on the CPU: what is printed, which files there are, how it ends.
+#include "repl/profile_command.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "repl/options.h"
+#include "repl/shell.h"
+#include "support/files.h"
+
+namespace kiln::repl {
+namespace {
+
+using nlohmann::json;
+
+struct Said {
+  std::string out, err;
+  int code = -1;
+};
+
+class ProfileCommand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/kiln_profile_XXXXXX";
+    folder_ = mkdtemp(name);
+  }
+
+  std::string file(const std::string& name) { return folder_ + "/" + name; }
+
+  Said profile(const std::string& script, std::vector<std::string> words = {}) {
+    EXPECT_TRUE(write_file_atomic(file("s.py"), script).ok());
+    std::vector<const char*> argv = {"kiln", "--device", "cpu", "profile"};
+    const std::string path = file("s.py");
+    argv.push_back(path.c_str());
+    for (const std::string& w : words) argv.push_back(w.c_str());
+    ParsedOptions parsed = parse_options(static_cast<int>(argv.size()), argv.data());
+    Said said;
+    if (!parsed.options) return said.code = parsed.exit_code, said;
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    said.code = profile_command(*parsed.options);
+    said.out = testing::internal::GetCapturedStdout();
+    said.err = testing::internal::GetCapturedStderr();
+    return said;
+  }
+
+  Said prompt(const std::string& text) {
+    Options options;
+    options.device = "cpu";
+    Said said;
+    Shell shell(options, [&](std::string_view s) { said.out += s; });
+    testing::internal::CaptureStderr();
+    said.code = shell.run_program(text, "script.py");
+    said.err = testing::internal::GetCapturedStderr();
+    return said;
+  }
+
+  std::string folder_;
+};
+
+const char* kScript = "import torch\nx = torch.ones(1000)\nfor i in range(3):\n    x = x + 1\nprint(x[0].item())\n";
+
+TEST_F(ProfileCommand, PrintsTablesAndWritesWhatIsAskedFor) {
+  Said s = profile(kScript, {"--html", file("p.html"), "--trace", file("t.json"), "--json", file("all.json"), "--csv",
+                             file("csv"), "--memory"});
+  EXPECT_EQ(s.code, 0) << s.err;
+  EXPECT_TRUE(s.out.starts_with("4.0\n")) << "the script's own output comes first: " << s.out;
+  EXPECT_NE(s.out.find("findings"), std::string::npos) << s.out;
+  json trace = json::parse(*read_file(file("t.json")));
+  bool found = false;
+  for (const json& e : trace["traceEvents"])
+    found = found || (e["ph"] == "X" && e["args"].value("line", "") == file("s.py") + ":4");
+  EXPECT_TRUE(found) << "statements are in the trace, with their lines";
+  EXPECT_NE(read_file(file("p.html"))->find("<h2>operations</h2>"), std::string::npos);
+  json all = json::parse(*read_file(file("all.json")));
+  EXPECT_EQ(all["device"], "cpu");
+  EXPECT_TRUE(all["tables"].contains("operations"));
+  EXPECT_TRUE(all["tables"].contains("findings"));
+  for (const char* name : {"/operations.csv", "/totals.csv", "/memory.csv", "/findings.csv"})
+    EXPECT_TRUE(read_file(file("csv") + name).ok()) << name;
+}
+
+TEST_F(ProfileCommand, KeepsTheScriptsExitCodeAndItsProfile) {
+  EXPECT_EQ(profile("import sys\nsys.exit(7)\n").code, 7);
+  Said wrong = profile("x = 1\nassert x == 2, 'no'\n", {"--trace", file("t.json")});
+  EXPECT_EQ(wrong.code, kExitMismatch);
+  EXPECT_NE(wrong.err.find("no"), std::string::npos) << wrong.err;
+  EXPECT_TRUE(read_file(file("t.json")).ok()) << "the profile up to the error";
+}
+
+TEST_F(ProfileCommand, RefusesBeforeTheScriptRuns) {
+  const std::string says = "print('it ran')\n";
+  Said s = profile(says, {"--html", file("no/p.html")});
+  EXPECT_EQ(s.code, kExitUsage);
+  EXPECT_EQ(s.out, "");
+  EXPECT_NE(s.err.find("cannot write '" + file("no/p.html") + "': No such file or directory"), std::string::npos)
+      << s.err;
+  s = profile(says, {"--csv", file("s.py")});
+  EXPECT_EQ(s.code, kExitUsage);
+  EXPECT_EQ(s.out, "");
+  s = profile(says, {"--sort", "color"});
+  EXPECT_EQ(s.code, kExitUsage);
+  EXPECT_EQ(s.out, "");
+  Options missing;
+  missing.profile.file = file("missing.py");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(profile_command(missing), kExitUsage);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("missing.py"), std::string::npos);
+}
+
+TEST_F(ProfileCommand, WordsBehindTheScriptAreItsOwn) {
+  EXPECT_TRUE(profile("import sys\nprint(sys.argv[1:])\n", {"a", "--rows", "5", "--", "--html"})
+                  .out.starts_with("['a', '--html']\n"));
+}
+
+TEST_F(ProfileCommand, MarkdownIsMarkdown) {
+  Said s = profile(kScript, {"--markdown"});
+  EXPECT_NE(s.out.find("| --- |"), std::string::npos) << s.out;
+}
+
+TEST_F(ProfileCommand, TraceOfAStatement) {
+  const std::string setup = "import torch\nx = torch.ones(1000)\n";
+  Said s = prompt(setup + "%trace y = x + 1 > " + file("t.json") + "\n");
+  EXPECT_EQ(s.code, 0) << s.err;
+  EXPECT_NE(s.out.find("open it in ui.perfetto.dev"), std::string::npos) << s.out;
+  EXPECT_FALSE(json::parse(*read_file(file("t.json")))["traceEvents"].empty());
+  s = prompt(setup + "%trace warmup=0 active=2 z = x > 0 --out " + file("u.json") + "\n");
+  EXPECT_EQ(s.code, 0) << s.err;
+  int64_t steps = 0;
+  for (const json& e : json::parse(*read_file(file("u.json")))["traceEvents"])
+    steps += e["ph"] == "X" && e["cat"] == "range";
+  EXPECT_EQ(steps, 2);
+  EXPECT_NE(prompt(setup + "%trace x + 1\n").err.find("%trace STATEMENT > FILE.json"), std::string::npos);
+  EXPECT_NE(prompt(setup + "%trace x + 1 > /nowhere/t.json\n").err.find("cannot write '/nowhere/t.json'"),
+            std::string::npos);
+  EXPECT_NE(prompt(setup + "%trace nothing + 1 > " + file("v.json") + "\n").err.find("nothing"), std::string::npos);
+  EXPECT_FALSE(read_file(file("v.json")).ok()) << "no file of a statement that failed";
+}
+
+TEST_F(ProfileCommand, ReportOfAStatementOrOfTheLastProfile) {
+  const std::string setup = "import torch\nx = torch.ones(1000)\n";
+  Said s = prompt(setup + "%report " + file("a.html") + " x + 1\n%report " + file("b.html") + "\n");
+  EXPECT_EQ(s.code, 0) << s.err;
+  EXPECT_NE(read_file(file("a.html"))->find("<title>x + 1</title>"), std::string::npos);
+  EXPECT_NE(read_file(file("b.html"))->find("<title>x + 1</title>"), std::string::npos);
+  EXPECT_NE(prompt("%report " + file("c.html") + "\n").err.find("there is no profile yet"), std::string::npos);
+  EXPECT_NE(prompt("%report page.txt 1 + 1\n").err.find("'page.txt' is no FILE.html"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kiln::repl
