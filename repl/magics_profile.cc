@@ -86,6 +86,7 @@ Status magic_profile(MagicContext& context, std::string_view text) {
   }
   if (context.format == report::Format::kText)
     context.output("\n" + profiler::findings_text(findings, {context.color}));
+  context.last_profile = std::make_shared<TakenProfile>(TakenProfile{statement, timeline});
   if (const std::string* file = arguments.find("--json"))
     KILN_CHECK_OK(write_file_atomic(*file, profiler::tables_json(timeline, tables)));
   return {};

@@ -140,17 +140,16 @@ function drawRow(row) {
   const perPixel = (view[1] - view[0]) / (width - label);
   for (let i = firstAfter(end, view[0]); i < start.length && start[i] < view[1];) {
     const left = Math.max(toX(start[i]), label), right = Math.min(toX(end[i]), width);
+    const colour = colourOf(row, i);
+    if (paint.fillStyle !== colour) paint.fillStyle = colour;
+    if (matches) paint.globalAlpha = matches.has(row.n[i]) ? 1 : 0.2;
     if (right - left < 1) {
       // What is thinner than a pixel: one line for all that begins in it.
-      paint.fillStyle = colourOf(row, i);
-      paint.globalAlpha = matches && !matches.has(row.n[i]) ? 0.2 : 1;
-      paint.fillRect(Math.floor(left), y, 1, ROW - 2);
-      paint.globalAlpha = 1;
-      i = Math.max(i + 1, firstAfter(end, view[0] + (Math.floor(left) + 1 - label) * perPixel, i));
+      const pixel = Math.floor(left);
+      paint.fillRect(pixel, y, 1, ROW - 2);
+      i = Math.max(i + 1, firstAfter(end, view[0] + (pixel + 1 - label) * perPixel, i));
       continue;
     }
-    paint.fillStyle = colourOf(row, i);
-    paint.globalAlpha = matches && !matches.has(row.n[i]) ? 0.2 : 1;
     paint.fillRect(left, y, right - left, ROW - 2);
     if (right - left > 24) {
       paint.fillStyle = colours.slice;
@@ -158,9 +157,9 @@ function drawRow(row) {
       const fits = Math.floor(room / 6.1);
       paint.fillText(text.length > fits ? text.slice(0, Math.max(fits - 1, 1)) + "…" : text, left + 3, y + ROW / 2 - 1, room);
     }
-    paint.globalAlpha = 1;
     ++i;
   }
+  paint.globalAlpha = 1;
 }
 
 function drawAxis() {
