@@ -66,6 +66,8 @@ std::pair<std::string_view, std::string_view> split_redirection(std::string_view
   std::string_view file = trim(text.substr(arrow + 1));
   if (file.size() > 2 && (file.front() == '"' || file.front() == '\'') && file.back() == file.front())
     file = file.substr(1, file.size() - 2);
+  else if (file.find_first_of(" \t") != std::string_view::npos)
+    return {text, {}};
   if (!file.ends_with(kExtension)) return {text, {}};
   return {trim(text.substr(0, arrow)), file};
 }

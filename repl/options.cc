@@ -88,6 +88,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     return false;
   };
   bool from_stdin = false, running = false;
+  std::vector<std::string> behind;
   int end = argc;
   for (int i = 1; i < end; ++i) {
     std::string_view word = argv[i];
@@ -99,7 +100,11 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
       o.args.assign(argv + i + 1, argv + argc);
     } else if (is_command(word)) {
       running = word == "run";
-      if (!running) break;
+      if (running) continue;
+      // A script under a profile may have options of ours behind it, and its own behind "--".
+      for (int k = i + 1; k < argc && word == "profile" && behind.empty(); ++k)
+        if (std::string_view(argv[k]) == "--") end = k, behind.assign(argv + k + 1, argv + argc);
+      break;
     }
   }
   try {
@@ -108,6 +113,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     int code = app.exit(e);
     return {std::nullopt, code == 0 ? kExitOk : kExitUsage};
   }
+  o.args.insert(o.args.end(), behind.begin(), behind.end());
   const std::pair<CLI::App*, Command> kCommands[] = {{run, Command::kFile},        {compile, Command::kCompile},
                                                      {check, Command::kCheck},     {env, Command::kEnv},
                                                      {devices, Command::kDevices}, {demo, Command::kDemo},

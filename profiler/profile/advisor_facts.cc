@@ -61,28 +61,26 @@ std::string count_text(int64_t n) {
 
 namespace {
 
-/// What threads did themselves: their outermost spans and calls, less what is waiting, compiling or copying.
-Ns work_of_host(const Timeline& t) {
-  std::unordered_map<uint32_t, std::vector<Stretch>> active, other;
-  auto is_call_of_wait = [](const ApiCall& c) { return c.name.find("Synchronize") != std::string::npos; };
-  for (const Span& s : t.spans) {
-    if (s.parent < 0) active[s.thread].push_back({s.start, s.end});
+/// See Facts::host_us.
+double host_us_per_launch(const Timeline& t) {
+  std::unordered_map<uint32_t, std::vector<Stretch>> other;
+  std::unordered_map<uint32_t, std::vector<Ns>> launches;
+  for (const Span& s : t.spans)
     for (Step step : {Step::kWait, Step::kCompile, Step::kLoad, Step::kCopyIn, Step::kCopyOut, Step::kHostKernel})
       if (s.step == step) other[s.thread].push_back({s.start, s.end});
-  }
   for (const ApiCall& c : t.calls) {
-    if (c.span < 0) active[c.thread].push_back({c.start, c.end});
-    if (is_call_of_wait(c)) other[c.thread].push_back({c.start, c.end});
+    if (is_launch(c)) launches[c.thread].push_back(c.start);
+    if (c.name.find("Synchronize") != std::string::npos) other[c.thread].push_back({c.start, c.end});
   }
-  for (const Overhead& o : t.overheads)
-    if (o.thread) other[o.thread].push_back({o.start, o.end});
-  Ns total = 0;
-  for (auto& [thread, stretches] : active) {
-    const Cover whole(std::move(stretches)), less(std::move(other[thread]));
-    total += whole.total();
-    for (const Stretch& s : whole.stretches()) total -= less.within(s.start, s.end);
+  for (const Overhead& o : t.overheads) other[o.thread].push_back({o.start, o.end});
+  std::vector<double> us;
+  for (auto& [thread, starts] : launches) {
+    std::sort(starts.begin(), starts.end());
+    const Cover less(std::move(other[thread]));
+    for (size_t i = 1; i < starts.size(); ++i)
+      us.push_back(static_cast<double>(starts[i] - starts[i - 1] - less.within(starts[i - 1], starts[i])) / 1e3);
   }
-  return total;
+  return us.empty() ? -1 : median(us);
 }
 
 }  // namespace
@@ -117,7 +115,7 @@ Facts::Facts(const Timeline& timeline, const AdvisorInputs& in) : t(timeline), i
   wall = last - first;
   busy = Cover(std::move(all));
   for (auto& [stream, stretches] : by_stream) stream_busy[stream] = Cover(std::move(stretches));
-  host_work = work_of_host(t);
+  host_us = host_us_per_launch(t);
 
   std::vector<double> us;
   for (const ApiCall& c : t.calls)

@@ -48,7 +48,9 @@ struct Facts {
   std::map<uint32_t, Cover> stream_busy;
   std::vector<KernelRuns> kernels;  // the longest total first
   Ns kernel_time = 0;               // the sum of their times
-  Ns host_work = 0;       // of threads in spans and calls, without waits, compilation and copies from and to the host
+  /// CPU time from one launch of a thread to its next, median, without waits, compilation and copies from and to the
+  /// host: what starts once (contexts, libraries) does not count. Negative: fewer than two launches.
+  double host_us = -1;
   int64_t launches = 0;   // calls of the driver, or launches on the CPU
   double launch_us = -1;  // CPU time of one, unprofiled where that was measured; negative: not known
   bool launch_us_is_plain = false;

@@ -56,18 +56,19 @@ std::string statement_key(const Facts& f, int span) {
 
 void overhead_bound(const Facts& f, FindingSink& sink) {
   const Ns gpu = f.busy.total();
-  if (!f.t.is_cuda() || gpu == 0 || f.launches < limits::kOverheadLaunches) return;
-  const double ratio = static_cast<double>(f.host_work) / static_cast<double>(gpu);
+  if (!f.t.is_cuda() || gpu == 0 || f.launches < limits::kOverheadLaunches || f.host_us < 0) return;
+  const double gpu_us = static_cast<double>(gpu) / 1e3 / static_cast<double>(f.launches);
+  const double ratio = f.host_us / gpu_us;
   if (ratio < limits::kOverheadRatio) return;
-  sink.add(ratio,
-           fmt::format(
-               "the CPU worked {} for {} of GPU time ({:.1f} times as long); GPU busy {:.1f} % of {}; {} launches at "
-               "{} of CPU and {} of GPU time each",
-               time_text(f.host_work), time_text(gpu), ratio, percent(gpu, f.wall), time_text(f.wall),
-               count_text(f.launches), time_text(f.host_work / f.launches), time_text(gpu / f.launches)),
-           or_unknown(f.lines(spans_of_launches(f))),
-           "more work per launch, one expression instead of many operations, or a CUDA graph: its launch takes about a "
-           "microsecond whatever it holds");
+  sink.add(
+      ratio,
+      fmt::format("{} launches, each with {} of the CPU's time (median, waits left out) for {} of the GPU's: {:.1f} "
+                  "times as long; GPU busy {:.1f} % of {}",
+                  count_text(f.launches), report::human_time(f.host_us), report::human_time(gpu_us), ratio,
+                  percent(gpu, f.wall), time_text(f.wall)),
+      or_unknown(f.lines(spans_of_launches(f))),
+      "more work per launch, one expression instead of many operations, or a CUDA graph: its launch takes about a "
+      "microsecond whatever it holds");
 }
 
 void gpu_bound(const Facts& f, FindingSink& sink) {
@@ -144,6 +145,17 @@ std::string phases_text(const std::map<std::string, Ns>& phases) {
   return text;
 }
 
+/// The phases, and what of a cold stretch none of them has.
+std::string phases_text(const ColdTimes& cold) {
+  std::string text = phases_text(cold.phases);
+  Ns known = 0;
+  for (const auto& [phase, time] : cold.phases) known += time;
+  const Ns total = Cover(cold.stretches).total();
+  if (static_cast<double>(known) * limits::kColdUnnamed < static_cast<double>(total))
+    text += fmt::format("{}in no phase {}", text.empty() ? "" : ", ", time_text(total - known));
+  return text;
+}
+
 std::string kernels_text(const std::set<std::string>& kernels) {
   std::string text;
   size_t n = 0;
@@ -197,7 +209,7 @@ void cold_start(const Facts& f, FindingSink& sink) {
     const Span& s = *slow.first;
     const ColdTimes inside = cold_times(f, s.start, s.end);
     const bool is_statement = s.step == Step::kStatement;
-    const std::string phases = phases_text(inside.phases);
+    const std::string phases = phases_text(inside);
     std::string evidence = is_statement ? line_and_text(s) : fmt::format("range \"{}\"", s.name);
     if (std::string lines = f.lines(inside.spans); !lines.empty() && !is_statement) evidence += ", " + lines;
     if (!inside.kernels.empty()) evidence += fmt::format(" (kernels: {})", kernels_text(inside.kernels));
@@ -214,7 +226,7 @@ void cold_start(const Facts& f, FindingSink& sink) {
   if (!all.kernels.empty()) evidence += fmt::format(" (kernels: {})", kernels_text(all.kernels));
   sink.add(static_cast<double>(cold_total),
            fmt::format("compilation and loading took {} of {} ({:.0f} %): {}", time_text(cold_total), time_text(f.wall),
-                       share * 100, phases_text(all.phases)),
+                       share * 100, phases_text(all)),
            std::move(evidence), kWarmUp);
 }
 
@@ -285,7 +297,7 @@ void occupancy_query(const Facts& f, FindingSink& sink) {
 void unneeded_sync(const Facts& f, FindingSink& sink) {
   if (!f.t.is_cuda() || f.wall <= 0) return;
   struct Seen {
-    Ns covered, idle, waited;
+    Ns start, end, covered, idle;
     int span;
   };
   ByStatement<Seen> by_statement;
@@ -293,8 +305,7 @@ void unneeded_sync(const Facts& f, FindingSink& sink) {
     // A copy waits for itself.
     if (is_within(f.t, span, Step::kCopyIn) || is_within(f.t, span, Step::kCopyOut)) return;
     const Ns next = f.busy.within(end, end + 1) ? end : f.busy.next_start(end);
-    by_statement[statement_key(f, span)].push_back(
-        {cover.within(start, end), next ? next - end : 0, end - start, span});
+    by_statement[statement_key(f, span)].push_back({start, end, cover.within(start, end), next ? next - end : 0, span});
   };
   for (const Wait& w : f.t.waits) {
     if (w.start == 0 || w.kind == "stream on event") continue;
@@ -312,16 +323,18 @@ void unneeded_sync(const Facts& f, FindingSink& sink) {
     for (const Seen& s : seen) {
       covered.push_back(static_cast<double>(s.covered));
       spans.push_back(s.span);
-      idle += s.idle, waited += s.waited;
+      waited += s.end - s.start;
+      if (&s != &seen.back()) idle += s.idle;  // what follows the last one is no longer the loop
     }
+    const Ns loop = seen.back().end - seen.front().start;
     const Ns usual = static_cast<Ns>(median(covered));
     if (repeats(f, spans) < limits::kLoop || usual >= limits::kLittleWork) continue;
-    if (static_cast<double>(idle) < limits::kSyncShare * static_cast<double>(f.wall)) continue;
+    if (static_cast<double>(idle) < limits::kSyncShare * static_cast<double>(loop)) continue;
     sink.add(static_cast<double>(idle),
              fmt::format("{} waits, each for {} of GPU work (median), {} together; behind them the GPU was idle for {} "
-                         "({:.0f} % of the time)",
+                         "({:.0f} % of the time from the first wait to the last)",
                          count_text(static_cast<int64_t>(seen.size())), time_text(usual), time_text(waited),
-                         time_text(idle), percent(idle, f.wall)),
+                         time_text(idle), percent(idle, loop)),
              or_unknown(statement), "wait once, behind the loop: work on a stream runs in its order without the host");
   }
 }
@@ -395,7 +408,8 @@ void copies_in_loop(const Facts& f, FindingSink& sink) {
     std::string what = fmt::format("{} copies {} the host, {} each on average", count_text(n), in ? "from" : "to",
                                    report::human_bytes(static_cast<double>(s.bytes / n)));
     if (host)
-      what += fmt::format("; the host spent {} in them ({:.0f} % of the time)", time_text(host), percent(host, f.wall));
+      what += fmt::format("; the host spent {} in them ({:.0f} % of the time from the first to the last)",
+                          time_text(host), percent(host, s.last - s.first));
     sink.add(static_cast<double>(std::max(host, s.device)), std::move(what), or_unknown(statement),
              in ? "make it on the device, or copy it once before the loop"
                 : "keep it on the device and read it once behind the loop: each copy waits for everything before it");

@@ -126,8 +126,9 @@ void occupancy_limit(const Facts& f, FindingSink& sink) {
     } else {
       continue;
     }
-    std::string what = fmt::format("{} blocks of {} threads on an SM, {:.1f} % of its warps, limited by {}; {}",
-                                   o->blocks_per_sm, block_threads(w), o->fraction * 100, name(o->limiter), need);
+    std::string what = fmt::format("{} of {} threads on an SM, {:.1f} % of its warps, limited by {}; {}",
+                                   o->blocks_per_sm == 1 ? "1 block" : fmt::format("{} blocks", o->blocks_per_sm),
+                                   block_threads(w), o->fraction * 100, name(o->limiter), need);
     if (figures && figures->achieved_occupancy)
       what += fmt::format("; achieved {:.1f} %", *figures->achieved_occupancy);
     sink.add(

@@ -34,12 +34,14 @@ inline constexpr Ns kColdLeast = 1'000'000;
 inline constexpr size_t kColdSteps = 3;   // the first, and two to compare with
 inline constexpr size_t kColdPhases = 4;  // named, the longest ones
 
+inline constexpr double kColdUnnamed = 1.25;  // the phases make up under 80 %: the rest is said
+
 // slow-begin: half of a range's time, and far more than the interpreter takes for a statement.
 inline constexpr double kSlowBegin = 0.5;
 inline constexpr Ns kSlowBeginLeast = 200'000;
 
 // unneeded-sync: launch and wait cost 8 µs where a launch alone costs 2 to 3, so a wait that covers under 50 µs of work
-// adds more than a tenth. Three of one line are a loop. Below 5 % of the time it does not matter.
+// adds more than a tenth. Three of one line are a loop. Below 5 % of the loop's time it does not matter.
 inline constexpr Ns kLittleWork = 50'000;
 inline constexpr int64_t kLoop = 3;
 inline constexpr double kSyncShare = 0.05;

@@ -193,7 +193,7 @@ const std::vector<Case>& cases() {
       {"overhead-bound",
        [] { return small_launches(100, 0.5); },
        [] { return small_launches(100, 20); },
-       {"the CPU worked", "100 launches", "/home/user/train.py:4 `y = y + 1`", "CUDA graph"}},
+       {"100 launches, each with", "GPU busy", "/home/user/train.py:4 `y = y + 1`", "CUDA graph"}},
       {"gpu-bound",
        [] { return small_launches(100, 200); },
        [] { return small_launches(5, 1); },
@@ -362,6 +362,29 @@ TEST(Advisor, ColdStartWithoutALoopNamesThePhases) {
   EXPECT_NE(found[0].what.find("llvm 9.00 ms, module load 700 us, lazy loading 150 us"), std::string::npos)
       << found[0].what;
   EXPECT_EQ(found[0].evidence, "/home/user/train.py:2 (kernels: gelu)");
+}
+
+TEST(Advisor, WhatStartsOnceIsNoOverheadAndHidesNoLoop) {
+  TimelineMaker m;
+  m.span(Step::kOperation, "zeros", {}, 500'000);  // the driver's context
+  for (int i = 0; i < 20; ++i) m.launch("big", {.us = 100});
+  EXPECT_TRUE(of_rule(advise(m.finish()), "overhead-bound").empty());
+
+  TimelineMaker loop;
+  loop.span(Step::kOperation, "zeros", {}, 500'000);
+  for (int i = 0; i < 50; ++i) loop.statement(8, [&] { loop.launch("k"), loop.synchronize(); });
+  EXPECT_EQ(of_rule(advise(loop.finish()), "unneeded-sync").size(), 1u);
+}
+
+TEST(Advisor, AColdStartSaysWhatLiesInNoPhase) {
+  TimelineMaker m;
+  m.span(Step::kCompile, "k", [&] {
+    m.span(Step::kPhase, "llvm", {}, 5000);
+    m.spend(20'000);
+  });
+  auto found = of_rule(advise(m.finish()), "cold-start");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_NE(found[0].what.find("llvm 5.00 ms, in no phase 20.0 ms"), std::string::npos) << found[0].what;
 }
 
 TEST(Advisor, AnEmptyTimelineHasNoFindings) {
