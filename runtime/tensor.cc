@@ -91,8 +91,13 @@ StreamImpl& stream_of(Storage& storage) {
 Result<Tensor> Tensor::empty(const Device& device, DType dtype, std::span<const int64_t> shape) {
   if (!device) return error(ErrorKind::kDevice, "a tensor needs a device");
   KILN_TRY(int64_t n, checked_numel(shape, dtype));
+  KILN_TRY(std::shared_ptr<Storage> storage, allocate_storage(device, n * size_of(dtype)));
+  return all_of(std::move(storage), dtype, shape);
+}
+
+Tensor Tensor::all_of(std::shared_ptr<Storage> storage, DType dtype, std::span<const int64_t> shape) {
   Tensor t;
-  KILN_TRY(t.storage_, allocate_storage(device, n * size_of(dtype)));
+  t.storage_ = std::move(storage);
   t.dtype_ = dtype;
   t.shape_.assign(shape.begin(), shape.end());
   t.strides_ = row_major(shape);
@@ -112,12 +117,8 @@ Result<Tensor> Tensor::full(const Device& device, DType dtype, std::span<const i
 Result<Tensor> Tensor::empty_pinned(const Device& gpu, DType dtype, std::span<const int64_t> shape) {
   if (!gpu) return error(ErrorKind::kDevice, "pinned memory needs the GPU that will copy from it");
   KILN_TRY(int64_t n, checked_numel(shape, dtype));
-  Tensor t;
-  KILN_TRY(t.storage_, allocate_pinned(gpu, n * size_of(dtype)));
-  t.dtype_ = dtype;
-  t.shape_.assign(shape.begin(), shape.end());
-  t.strides_ = row_major(shape);
-  return t;
+  KILN_TRY(std::shared_ptr<Storage> storage, allocate_pinned(gpu, n * size_of(dtype)));
+  return all_of(std::move(storage), dtype, shape);
 }
 
 Result<Tensor> Tensor::from_host(const Device& device, DType dtype, std::span<const int64_t> shape, const void* data,

@@ -55,7 +55,8 @@ class Script {
     out += "\n\nif __name__ == \"__main__\":\n";
     out += "    device = \"cuda\" if torch.cuda.is_available() else \"cpu\"\n    torch.manual_seed(0)\n";
     if (uses_descriptors())
-      out += "    triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, device=device))\n";
+      out +=
+          "    triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, device=device))\n";
     for (size_t v = 0; v < plan_.values.size(); ++v)
       if (plan_.values[v].input >= 0) out += "    " + names_[v] + " = " + made(plan_.values[v]) + "\n";
     return out + fmt::format("    print(run({}))\n", fmt::join(inputs, ", "));
@@ -94,9 +95,8 @@ class Script {
   }
 
   bool uses_descriptors() const {
-    return std::any_of(plan_.groups.begin(), plan_.groups.end(), [](const Group& g) {
-      return g.source.find("make_tensor_descriptor") != std::string::npos;
-    });
+    return std::any_of(plan_.groups.begin(), plan_.groups.end(),
+                       [](const Group& g) { return g.source.find("make_tensor_descriptor") != std::string::npos; });
   }
 
   std::string tensor(const View& v) const {
@@ -150,9 +150,10 @@ class Script {
   // Random elements of its dtype, in memory as the plan's were.
   static std::string made(const Value& v) {
     const std::string random =
-        v.dtype == DType::kI1  ? fmt::format("torch.randint(0, 2, {}, device=device).to(torch.bool)", tuple(v.shape))
-        : is_int(v.dtype)      ? fmt::format("torch.randint(0, 100, {}, device=device).to({})", tuple(v.shape), torch_name(v.dtype))
-                               : fmt::format("torch.randn({}, device=device).to({})", tuple(v.shape), torch_name(v.dtype));
+        v.dtype == DType::kI1 ? fmt::format("torch.randint(0, 2, {}, device=device).to(torch.bool)", tuple(v.shape))
+        : is_int(v.dtype)
+            ? fmt::format("torch.randint(0, 100, {}, device=device).to({})", tuple(v.shape), torch_name(v.dtype))
+            : fmt::format("torch.randn({}, device=device).to({})", tuple(v.shape), torch_name(v.dtype));
     if (v.strides == row_major(v.shape)) return random;
     return fmt::format("torch.empty_strided({}, {}, dtype={}, device=device).copy_({})", tuple(v.shape),
                        tuple(v.strides), torch_name(v.dtype), random);

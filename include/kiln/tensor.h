@@ -77,6 +77,8 @@ class Tensor {
   const std::shared_ptr<runtime::Storage>& storage() const { return storage_; }
 
  private:
+  /// Row-major.
+  static Tensor all_of(std::shared_ptr<runtime::Storage> storage, DType dtype, std::span<const int64_t> shape);
   Status copy(const Tensor& other, bool may_queue) const;
 
   std::shared_ptr<runtime::Storage> storage_;

@@ -56,6 +56,8 @@ class Sampler : public PcSampler {
   }
 
   Status enable(const SamplingOptions& options) {
+    // Where hardware counters were read before, CUPTI would count the kernels as the driver's own (see finish()).
+    KILN_CUPTI_TRY(library_, cuptiFinalize());
     KILN_SAMPLING_PARAMS(CUpti_PCSamplingEnableParams, p);
     KILN_CUPTI_TRY(library_, cuptiPCSamplingEnable(&p));
     enabled_ = true;

@@ -4,27 +4,11 @@
 #include <filesystem>
 
 #include "profiler/cupti/range_profiler.h"
-#include "repl/shell.h"
 #include "support/files.h"
+#include "tests/unit/repl/run_prompt.h"
 
 namespace kiln::repl {
 namespace {
-
-struct Said {
-  std::string out, err;
-  int code = -1;
-};
-
-Said run(const std::string& text) {
-  Options options;
-  options.device = "cpu";
-  Said said;
-  Shell shell(options, [&](std::string_view s) { said.out += s; });
-  testing::internal::CaptureStderr();
-  said.code = shell.run_program(text, "script.py");
-  said.err = testing::internal::GetCapturedStderr();
-  return said;
-}
 
 #define CUPTI_OR_SKIP() \
   if (auto known = profiler::cupti::chips(); !known.ok()) GTEST_SKIP() << known.error().message

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "repl/lines_view.h"
-#include "repl/shell.h"
+#include "tests/unit/repl/run_prompt.h"
 
 namespace kiln::repl {
 namespace {
@@ -49,10 +49,11 @@ profiler::SampledFunction samples() {
 
 TEST(LinesView, HottestLinesFirst) {
   report::Table t = hot_lines_table(profiler::line_profile(samples(), machine()), sources(), 1);
-  EXPECT_EQ(report::to_csv(t),
-            "line,samples,share (%),nothing_issued (%),doing,source\n"
-            "7,96,96,71.875,\"waits for global or local memory 83%, waits for the queue of global or local accesses 17%\","
-            "\"    tl.store(o + i, a + b)\"\n");
+  EXPECT_EQ(
+      report::to_csv(t),
+      "line,samples,share (%),nothing_issued (%),doing,source\n"
+      "7,96,96,71.875,\"waits for global or local memory 83%, waits for the queue of global or local accesses 17%\","
+      "\"    tl.store(o + i, a + b)\"\n");
   ASSERT_EQ(t.notes().size(), 1u);
   EXPECT_EQ(t.notes()[0], "top=2 shows all 2 lines");
 }
@@ -98,22 +99,6 @@ TEST(LinesView, SassHasTheLineBesideIt) {
 }
 
 // --- the prompt ----------------------------------------------------------------------------------------------------
-
-struct Said {
-  std::string out, err;
-  int code = -1;
-};
-
-Said run(const std::string& text) {
-  Options options;
-  options.device = "cpu";
-  Said said;
-  Shell shell(options, [&](std::string_view s) { said.out += s; });
-  testing::internal::CaptureStderr();
-  said.code = shell.run_program(text, "script.py");
-  said.err = testing::internal::GetCapturedStderr();
-  return said;
-}
 
 constexpr const char* kSetup = R"(import torch, triton
 import triton.language as tl

@@ -4,27 +4,11 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "repl/shell.h"
 #include "support/files.h"
+#include "tests/unit/repl/run_prompt.h"
 
 namespace kiln::repl {
 namespace {
-
-struct Said {
-  std::string out, err;
-  int code = -1;
-};
-
-Said run(const std::string& text) {
-  Options options;
-  options.device = "cpu";
-  Said said;
-  Shell shell(options, [&](std::string_view s) { said.out += s; });
-  testing::internal::CaptureStderr();
-  said.code = shell.run_program(text, "script.py");
-  said.err = testing::internal::GetCapturedStderr();
-  return said;
-}
 
 TEST(MagicsFusion, SourceIsAWholeFileWithTheNamesOfTheVariables) {
   Said s = run("rows = randn(100, 100)\n%source exp(rows) * 2\n");

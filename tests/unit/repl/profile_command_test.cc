@@ -131,8 +131,7 @@ TEST_F(ProfileCommand, TraceOfAStatement) {
   EXPECT_EQ(s.code, 0) << s.err;
   int64_t steps = 0;
   const json trace = json::parse(*read_file(file("u.json")));
-  for (const json& e : trace["traceEvents"])
-    steps += e["ph"] == "X" && e["cat"] == "range";
+  for (const json& e : trace["traceEvents"]) steps += e["ph"] == "X" && e["cat"] == "range";
   EXPECT_EQ(steps, 2);
   EXPECT_NE(prompt(setup + "%trace x + 1\n").err.find("%trace STATEMENT > FILE.json"), std::string::npos);
   EXPECT_NE(prompt(setup + "%trace x + 1 > /nowhere/t.json\n").err.find("cannot write '/nowhere/t.json'"),
