@@ -52,6 +52,8 @@ constexpr Magic kMagics[] = {
      "what the hardware counted, per kernel; its cost in passes first", magic_counters},
     {"roofline", "A, B, … [--measured] [--svg FILE] [bytes= flop= dtype= cache= budget=]",
      "how close they come to what this device can do, and what bounds them", magic_roofline},
+    {"dispatch", "STATEMENT [runs=50]",
+     "what it costs the CPU from the script's line to the device, step by step; CPU- or GPU-bound", magic_dispatch},
     {"source", "EXPRESSION [--variant V] [--script FILE]",
      "the Triton source that an expression becomes; as a program that runs under Triton too", magic_source},
     {"profile", "STATEMENT [sort= rows= shapes lines memory streams wait= warmup= active= repeat= …]",

@@ -66,6 +66,7 @@ Status magic_roofline(MagicContext&, std::string_view);  // magics_roofline.cc
 Status magic_sweep(MagicContext&, std::string_view);     // magics_sweep.cc
 Status magic_tune(MagicContext&, std::string_view);      // magics_tune.cc
 Status magic_profile(MagicContext&, std::string_view);   // magics_profile.cc
+Status magic_dispatch(MagicContext&, std::string_view);  // magics_dispatch.cc
 Status magic_source(MagicContext&, std::string_view);    // magics_fusion.cc
 Status magic_plan(MagicContext&, std::string_view);
 Status magic_why(MagicContext&, std::string_view);

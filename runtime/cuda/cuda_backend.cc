@@ -362,6 +362,7 @@ class CudaBackend : public Backend {
   Status launch_graph(CUgraphExec exec, StreamImpl& stream) {
     KILN_CHECK_OK(activate());
     CudaStream& q = queue(stream);
+    if (q.is_capturing()) return not_in_graph("the launch of another graph");
     return check(driver_->cuGraphLaunch(exec, q.handle), "cuGraphLaunch(graph, stream)", &q);
   }
 

@@ -70,6 +70,22 @@ class ProfileMagic : public testing::Test {
   Shell shell;
 };
 
+TEST_F(ProfileMagic, DispatchTellsTheStepsAndTheOtherWays) {
+  Status s = shell.entry("%dispatch step() runs=5");
+  ASSERT_TRUE(s.ok()) << s.error().message;
+  for (const char* text : {"interpret", "specialisation key", "kernels on the CPU", "medians of 5 runs", "as it is",
+                           "as one graph", "% of a run is dispatch"})
+    EXPECT_NE(out.find(text), std::string::npos) << text << " in\n" << out;
+  out.clear();
+  ASSERT_TRUE(shell.entry("%dispatch (x * 2 + o).sum().item() runs=2").ok());
+  EXPECT_NE(out.find("– as one graph: a copy to the host cannot be part"), std::string::npos) << out;
+  out.clear();
+  ASSERT_TRUE(shell.entry("%dispatch exp(x) * 2 + o runs=2").ok());
+  EXPECT_NE(out.find("its plan, unfused: 3 launches"), std::string::npos) << out;
+  EXPECT_EQ(shell.entry("%dispatch step() runs=0").error().message, "runs= is a whole number from 1, got 0");
+  EXPECT_NE(shell.entry("%dispatch nothing(x)").error().message.find("nothing"), std::string::npos);
+}
+
 TEST_F(ProfileMagic, TablesOfAStatement) {
   const std::string file = folder + "/p.json";
   Status s = shell.entry("%profile step() active=4 memory streams bytes=512 flop=128 --json " + file);
