@@ -56,7 +56,7 @@ constexpr Magic kMagics[] = {
      "what it costs the CPU from the script's line to the device, step by step; CPU- or GPU-bound", magic_dispatch},
     {"source", "EXPRESSION [--variant V] [--script FILE]",
      "the Triton source that an expression becomes; as a program that runs under Triton too", magic_source},
-    {"profile", "STATEMENT [sort= rows= shapes lines memory streams wait= warmup= active= repeat= …]",
+    {"profile", "STATEMENT [sort= rows= shapes lines memory streams counters wait= warmup= active= repeat= …]",
      "where its time goes: operations, kernels, launch latency, totals; flop= bytes= --json FILE", magic_profile},
     {"trace", "STATEMENT > FILE.json [warmup= active= …]",
      "run it under a profile and write a trace for ui.perfetto.dev", magic_trace},

@@ -70,9 +70,9 @@ void add_other_ways(MagicContext& context, const std::string& statement, const D
       report.ways.push_back(not_possible(name, plan.ok() ? plan->problem.error() : plan.error()));
       continue;
     }
-    report.ways.push_back(timed(fmt::format("{}: {} launch{}", name, plan->kernels.size(),
-                                            plan->kernels.size() == 1 ? "" : "es"),
-                                device, runs, [&] { return plan->launch(); }));
+    report.ways.push_back(
+        timed(fmt::format("{}: {} launch{}", name, plan->kernels.size(), plan->kernels.size() == 1 ? "" : "es"), device,
+              runs, [&] { return plan->launch(); }));
   }
 }
 

@@ -1,6 +1,7 @@
 // %profile.
 #include <fmt/format.h>
 
+#include "profiler/cupti/range_profiler.h"
 #include "profiler/profile/advisor.h"
 #include "profiler/profile/tables.h"
 #include "repl/contenders.h"
@@ -23,6 +24,7 @@ constexpr MagicOption kProfileOptions[] = {
     {Form::kFlag, "lines", "statements of the script are rows too"},
     {Form::kFlag, "memory", "allocations by line and operation"},
     {Form::kFlag, "streams", "how busy each stream was, and what overlapped"},
+    {Form::kFlag, "counters", "hardware counters, in a pass of their own; the findings see them too"},
     {Form::kValue, "wait", "runs that are left alone first"},
     {Form::kValue, "warmup", "runs under the profiler that are forgotten"},
     {Form::kValue, "active", "runs that are kept"},
@@ -45,6 +47,38 @@ Status read_schedule(const MagicArguments& arguments, profiler::Schedule& schedu
     KILN_TRY(*r.value, count_of(*text, std::string(r.name) + "=", r.least));
   }
   return {};
+}
+
+/// What the hardware counted in one more run; the reason stands under it when nothing was.
+report::Table counters_table(const Result<std::vector<profiler::KernelFigures>>& counted) {
+  using report::Cell;
+  report::Table table({{"kernel", "", report::Align::kLeft},
+                       {"launches", ""},
+                       {"achieved occupancy", "%"},
+                       {"tensor pipe", "%"},
+                       {"issue", "%"},
+                       {"DRAM", "%"},
+                       {"L1 hit", "%"},
+                       {"SM clock", "MHz"}});
+  table.set_title("counters");
+  if (!counted.ok()) {
+    table.add_note("not counted: " + counted.error().message);
+    return table;
+  }
+  auto cell = [](const std::optional<double>& v) {
+    return v ? Cell::of(*v, 1) : Cell::unknown("this chip does not give it");
+  };
+  for (const profiler::KernelFigures& f : *counted)
+    table.add_row({f.kernel, Cell::of(int64_t{f.launches}), cell(f.achieved_occupancy), cell(f.tensor_percent),
+                   cell(f.issue_percent), cell(f.dram_percent), cell(f.l1_hit_percent), cell(f.sm_mhz)});
+  table.add_note("of one more run, kernel by kernel: no time above is of it");
+  return table;
+}
+
+Result<std::vector<profiler::KernelFigures>> count(script::Session& session, const std::string& statement) {
+  KILN_TRY(Device device, session.device());
+  KILN_TRY(auto run, session.prepare_statements(statement, "<%profile>"));
+  return profiler::cupti::collect_figures(device, run);
 }
 
 }  // namespace
@@ -76,7 +110,14 @@ Status magic_profile(MagicContext& context, std::string_view text) {
   const profiler::Timeline& timeline = cycles->back();
   std::vector<profiler::NamedTable> tables = profiler::profile_tables(timeline, view);
   if (cycles->size() > 1) tables.insert(tables.begin(), {"cycles", profiler::cycles_table(*cycles)});
-  const std::vector<profiler::Finding> findings = profiler::advise(timeline);
+  profiler::AdvisorInputs inputs;
+  Result<std::vector<profiler::KernelFigures>> counted = std::vector<profiler::KernelFigures>{};
+  if (arguments.has("counters")) {
+    counted = count(context.session, statement);
+    if (counted.ok()) inputs.counters = *counted;
+    tables.push_back({"counters", counters_table(counted)});
+  }
+  const std::vector<profiler::Finding> findings = profiler::advise(timeline, inputs);
   if (context.format != report::Format::kText || arguments.has("--json"))
     tables.push_back({"findings", profiler::findings_table(findings)});
   for (const profiler::NamedTable& t : tables) {

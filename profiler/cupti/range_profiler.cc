@@ -116,7 +116,14 @@ class Hooks {
  public:
   static Result<std::unique_ptr<Hooks>> install(const Library& library) {
     KILN_CUPTI_PARAMS(CUpti_Profiler_Initialize_Params, p);
-    KILN_CUPTI_TRY(&library, cuptiProfilerInitialize(&p));
+    CUptiResult code = library.cuptiProfilerInitialize(&p);
+    if (code == CUPTI_ERROR_NOT_INITIALIZED) {
+      // What cuptiFinalize took away comes back with the next subscriber only (H200, CUPTI 13.0).
+      KILN_TRY(std::unique_ptr<LaunchNames> subscriber, LaunchNames::start());
+      subscriber.reset();
+      code = library.cuptiProfilerInitialize(&p);
+    }
+    if (code != CUPTI_SUCCESS) return library.failure(code, "cuptiProfilerInitialize(&p)");
     return std::make_unique<Hooks>(library);
   }
   explicit Hooks(const Library& library) : library_(library) {}

@@ -33,7 +33,8 @@ const Row kRows[] = {
     {"tensor-map encoding", "descriptors for TMA", {Step::kTensorMap}},
     {"driver call", "the driver's own launch", {Step::kDriver}},
     {"library call", "cuBLAS, cublasLt, OpenBLAS", {Step::kLibrary}},
-    {"copies and fills", "with the waits that are part of them",
+    {"copies and fills",
+     "with the waits that are part of them",
      {Step::kCopyIn, Step::kCopyOut, Step::kCopy, Step::kFill}},
     {"kernels on the CPU", "the work itself", {Step::kHostKernel}},
     {"wait", "for the device; not the CPU's own time", {Step::kWait}},
@@ -91,7 +92,8 @@ Dispatch dispatch_of(const Timeline& timeline) {
 }
 
 std::string dispatch_verdict(const DispatchReport& report) {
-  const double cpu = !report.ways.empty() && report.ways[0].cpu_us >= 0 ? report.ways[0].cpu_us : report.dispatch.cpu_us;
+  const double cpu =
+      !report.ways.empty() && report.ways[0].cpu_us >= 0 ? report.ways[0].cpu_us : report.dispatch.cpu_us;
   if (!report.on_gpu)
     return fmt::format("{:.0f} % of a run is dispatch: {:.2f} us around {:.2f} us of kernels",
                        report.dispatch.cpu_us > 0 ? (1 - report.dispatch.work_us / report.dispatch.cpu_us) * 100 : 0.0,
@@ -100,12 +102,14 @@ std::string dispatch_verdict(const DispatchReport& report) {
   if (report.gpu_us == 0) return "nothing ran on the GPU";
   const double ratio = report.gpu_us / cpu;
   if (ratio < 1)
-    return fmt::format("CPU-bound: a run takes {:.2f} us of the CPU and {:.2f} us of the GPU, which is idle {:.0f} % of "
-                       "the time",
-                       cpu, report.gpu_us, (1 - ratio) * 100);
-  return fmt::format("GPU-bound: a run takes {:.2f} us of the GPU and {:.2f} us of the CPU, which could feed {:.1f} such "
-                     "runs at once",
-                     report.gpu_us, cpu, ratio);
+    return fmt::format(
+        "CPU-bound: a run takes {:.2f} us of the CPU and {:.2f} us of the GPU, which is idle {:.0f} % of "
+        "the time",
+        cpu, report.gpu_us, (1 - ratio) * 100);
+  return fmt::format(
+      "GPU-bound: a run takes {:.2f} us of the GPU and {:.2f} us of the CPU, which could feed {:.1f} such "
+      "runs at once",
+      report.gpu_us, cpu, ratio);
 }
 
 report::Table dispatch_table(const DispatchReport& report) {

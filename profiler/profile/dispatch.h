@@ -20,7 +20,7 @@ struct Dispatch {
   std::vector<DispatchStep> steps;  // in the order of the way down; waits last
   double cpu_us = 0;                // of the steps, but for waits
   double wait_us = 0;
-  double work_us = 0;  // of cpu_us: kernels on the CPU
+  double work_us = 0;   // of cpu_us: kernels on the CPU
   double launches = 0;  // per run: of kernels, graphs and libraries
   int64_t runs = 0;
 };
@@ -30,18 +30,18 @@ Dispatch dispatch_of(const Timeline& timeline);
 
 /// One way to do the same work.
 struct DispatchWay {
-  std::string name;           // "as it is", "as one CUDA graph", "unfused"
-  double cpu_us = -1;         // per run, of the call alone, nothing watched
-  double elapsed_us = -1;     // per run of many in a row, with the wait for the last
-  std::string problem;        // why there are no figures
+  std::string name;        // "as it is", "as one CUDA graph", "unfused"
+  double cpu_us = -1;      // per run, of the call alone, nothing watched
+  double elapsed_us = -1;  // per run of many in a row, with the wait for the last
+  std::string problem;     // why there are no figures
 };
 
 struct DispatchReport {
   Dispatch dispatch;
-  bool on_gpu = true;  // false: the CPU does the work itself
-  double gpu_us = -1;           // per run: some work ran on the device
-  double launch_start_us = -1;  // from the driver's call to the kernel's start, on an idle stream
-  std::string no_gpu;           // why the two are not known
+  bool on_gpu = true;             // false: the CPU does the work itself
+  double gpu_us = -1;             // per run: some work ran on the device
+  double launch_start_us = -1;    // from the driver's call to the kernel's start, on an idle stream
+  std::string no_gpu;             // why the two are not known
   std::vector<DispatchWay> ways;  // the first is the statement as it is
 };
 /// "CPU-bound: …" or "GPU-bound: …", with the numbers that say so; on the CPU how much of a run is dispatch.

@@ -86,6 +86,12 @@ TEST_F(ProfileMagic, DispatchTellsTheStepsAndTheOtherWays) {
   EXPECT_NE(shell.entry("%dispatch nothing(x)").error().message.find("nothing"), std::string::npos);
 }
 
+TEST_F(ProfileMagic, CountersThatCannotBeReadSayWhy) {
+  ASSERT_TRUE(shell.entry("%profile step() counters").ok());
+  EXPECT_NE(out.find("not counted: "), std::string::npos) << out;
+  EXPECT_NE(out.find("kernels on the CPU"), std::string::npos) << out;
+}
+
 TEST_F(ProfileMagic, TablesOfAStatement) {
   const std::string file = folder + "/p.json";
   Status s = shell.entry("%profile step() active=4 memory streams bytes=512 flop=128 --json " + file);

@@ -90,8 +90,9 @@ TEST(Dispatch, TheVerdictSaysWhoWaitsForWhom) {
   r.dispatch.cpu_us = 12;
   r.ways.push_back({"as it is", 10, 11, ""});
   r.gpu_us = 40;
-  EXPECT_EQ(dispatch_verdict(r),
-            "GPU-bound: a run takes 40.00 us of the GPU and 10.00 us of the CPU, which could feed 4.0 such runs at once");
+  EXPECT_EQ(
+      dispatch_verdict(r),
+      "GPU-bound: a run takes 40.00 us of the GPU and 10.00 us of the CPU, which could feed 4.0 such runs at once");
   r.gpu_us = 2.5;
   EXPECT_EQ(dispatch_verdict(r),
             "CPU-bound: a run takes 10.00 us of the CPU and 2.50 us of the GPU, which is idle 75 % of the time");
