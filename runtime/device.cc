@@ -1,7 +1,9 @@
 #include "runtime/device.h"
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <iterator>
 #include <map>
 
 #include "runtime/cuda/cuda_backend.h"
@@ -63,9 +65,17 @@ void DeviceImpl::keep_until_passed(std::shared_ptr<Storage> storage, StreamImpl&
   // Without an event the device answers no more, and nothing will be read.
   auto event = backend_->record(stream);
   if (!event.ok()) return;
+  release_passed();
   std::lock_guard lock(in_flight_mutex_);
-  std::erase_if(in_flight_, [](const InFlight& copy) { return copy.passed->is_done(); });
   in_flight_.push_back({*std::move(event), std::move(storage)});
+}
+
+void DeviceImpl::release_passed() {
+  std::vector<InFlight> passed;  // given back outside of the lock
+  std::lock_guard lock(in_flight_mutex_);
+  auto first = std::partition(in_flight_.begin(), in_flight_.end(), [](auto& copy) { return !copy.passed->is_done(); });
+  std::move(first, in_flight_.end(), std::back_inserter(passed));
+  in_flight_.erase(first, in_flight_.end());
 }
 
 Diagnostic freed_error(std::string_view what) {
@@ -226,7 +236,10 @@ Result<double> Device::elapsed_ms(const Event& from, const Event& to) const {
 
 Status Device::synchronize() const {
   trace::Scope span(trace::kSpans, trace::Step::kWait, "device");
-  return impl_ ? impl_->backend().synchronize() : Status{};
+  if (!impl_) return {};
+  Status status = impl_->backend().synchronize();
+  impl_->release_passed();
+  return status;
 }
 
 }  // namespace kiln

@@ -36,6 +36,8 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
   StreamImpl& stream_or_current(const Stream& stream) { return stream ? *stream.impl() : backend_->current_stream(); }
   /// Holds on to the host's side of a queued copy.
   void keep_until_passed(std::shared_ptr<Storage> storage, StreamImpl& stream);
+  /// Lets go of those that are done; every wait for the device asks for it.
+  void release_passed();
 
   /// The companion of that name, made by `make` at the first use; a failure is tried again. It lives as long as the
   /// device.

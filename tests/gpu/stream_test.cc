@@ -63,6 +63,7 @@ TEST(GpuCurrentStream, CopiesOfPinnedMemoryAreOnlyQueued) {
   std::iota(values, values + kCount, 0.0f);
   auto gate = *Gate::make(device, kGateMs);
   Tensor there, back;
+  std::weak_ptr<Storage> kept;
   {
     StreamGuard guard(side);
     ASSERT_OK(gate->close());
@@ -71,10 +72,14 @@ TEST(GpuCurrentStream, CopiesOfPinnedMemoryAreOnlyQueued) {
     back = *Tensor::empty_pinned(device, DType::kF32, Shape{kCount});
     ASSERT_OK(back.queue_copy_from(there));
     EXPECT_FALSE(side.is_idle());
+    kept = host.storage();
     host = Tensor();  // the copy keeps it
   }
   gate->open();
   ASSERT_OK(side.synchronize());
+  EXPECT_FALSE(kept.expired());
+  ASSERT_OK(device.synchronize());
+  EXPECT_TRUE(kept.expired());  // and lets go of it
   const auto* got = reinterpret_cast<const float*>(back.address());
   EXPECT_EQ(got[0], 0);
   EXPECT_EQ(got[kCount - 1], static_cast<float>(kCount - 1));
