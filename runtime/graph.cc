@@ -33,8 +33,8 @@ bool GraphRefusal::is_on() { return refusals > 0; }
 
 using namespace runtime;
 
-GraphCapture::GraphCapture(std::shared_ptr<GraphImpl> impl)
-    : impl_(std::move(impl)), guard_(std::make_unique<StreamGuard>(impl_->stream)) {}
+GraphCapture::GraphCapture(std::shared_ptr<GraphImpl> impl, Stream queue)
+    : impl_(std::move(impl)), queue_(std::move(queue)), guard_(std::make_unique<StreamGuard>(impl_->stream)) {}
 GraphCapture::GraphCapture(GraphCapture&&) noexcept = default;
 
 Result<GraphCapture> GraphCapture::begin(const Device& device, const Stream& stream) {
@@ -43,8 +43,9 @@ Result<GraphCapture> GraphCapture::begin(const Device& device, const Stream& str
   if (stream && &stream.impl()->backend() != &impl.backend())
     return error(ErrorKind::kValue, "the stream belongs to another device than {}", device.name());
   auto graph = std::make_shared<GraphImpl>(impl.shared_from_this(), stream);
-  KILN_CHECK_OK(impl.backend().begin_capture(impl.stream_or_current(stream)));
-  return GraphCapture(std::move(graph));
+  Stream queue = stream ? stream : device.current_stream();
+  KILN_CHECK_OK(impl.backend().begin_capture(*queue.impl()));
+  return GraphCapture(std::move(graph), std::move(queue));
 }
 
 GraphCapture::~GraphCapture() {
@@ -54,7 +55,7 @@ GraphCapture::~GraphCapture() {
 Result<Graph> GraphCapture::end() {
   KILN_ASSERT(impl_, "a capture is ended once");
   std::shared_ptr<GraphImpl> graph = std::move(impl_);
-  StreamImpl& queue = graph->device->stream_or_current(graph->stream);
+  StreamImpl& queue = *queue_.impl();
   guard_.reset();
   Result<std::unique_ptr<CapturedWork>> captured = graph->device->backend().end_capture(queue);
   graph->storages = queue.take_graph_storages();

@@ -54,8 +54,9 @@ class GraphCapture {
   Result<Graph> end();
 
  private:
-  explicit GraphCapture(std::shared_ptr<runtime::GraphImpl> impl);
+  GraphCapture(std::shared_ptr<runtime::GraphImpl> impl, Stream queue);
   std::shared_ptr<runtime::GraphImpl> impl_;  // null once it was ended
+  Stream queue_;                              // that is captured, whatever is current when it ends
   std::unique_ptr<StreamGuard> guard_;
 };
 

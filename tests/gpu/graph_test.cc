@@ -7,26 +7,17 @@
 #include "kiln/kernel.h"
 #include "kiln/tensor.h"
 #include "tests/gpu/gpu_test_util.h"
+#include "tests/unit/runtime/add_one.h"
 
 namespace kiln::runtime {
 namespace {
 
 using Shape = std::vector<int64_t>;
 
-constexpr const char* kSource = R"(
-import triton
-import triton.language as tl
-
-@triton.jit
-def add_one(x, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(x + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
-)";
-
 TEST(GpuGraph, ReplaysLaunchesCopiesAndProducts) {
   GPU_OR_SKIP(device);
   constexpr int64_t kRows = 129, kSize = kRows * kRows;
-  Kernel kernel = *Kernel::from_source(kSource, "add_one.py");
+  Kernel kernel = *Kernel::from_source(kAddOneSource, "add_one.py");
   Tensor x = *Tensor::zeros(device, DType::kF32, Shape{kRows, kRows}),
          y = *Tensor::zeros(device, DType::kF32, Shape{kRows, kRows}),
          product = *Tensor::full(device, DType::kF32, Shape{kRows, kRows}, -7);

@@ -8,25 +8,16 @@
 #include "runtime/device.h"
 #include "runtime/kernel_impl.h"
 #include "support/diag.h"
+#include "tests/unit/runtime/add_one.h"
 
 namespace kiln {
 namespace {
 
 using Shape = std::vector<int64_t>;
 
-constexpr const char* kSource = R"(
-import triton
-import triton.language as tl
-
-@triton.jit
-def add_one(x, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(x + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
-)";
-
 TEST(HostGraph, RunsLaunchesAgainInOrder) {
   Device cpu = *Device::open("cpu");
-  auto kernel = Kernel::from_source(kSource, "add_one.py");
+  auto kernel = Kernel::from_source(kAddOneSource, "add_one.py");
   ASSERT_TRUE(kernel.ok()) << kernel.error().message;
   Tensor x = *Tensor::zeros(cpu, DType::kF32, Shape{1000}), y = *Tensor::zeros(cpu, DType::kF32, Shape{1000});
   std::vector<std::optional<Arg>> args = {Arg(x), Arg(int64_t{1000}), Arg(int64_t{256})};
@@ -85,6 +76,20 @@ TEST(HostGraph, IsCapturedInTwoSteps) {
   Graph graph = *capture.end();
   EXPECT_EQ(graph.size(), 1);
   EXPECT_EQ(x.to_doubles()->at(0), 0);
+  ASSERT_TRUE(graph.launch().ok());
+  EXPECT_EQ(x.to_doubles()->at(0), 2);
+}
+
+TEST(HostGraph, ACaptureEndsOnTheStreamThatItBeganOn) {
+  Device cpu = *Device::open("cpu");
+  Tensor x = *Tensor::zeros(cpu, DType::kF32, Shape{8});
+  Stream side = *cpu.new_stream();
+  GraphCapture capture = *GraphCapture::begin(cpu);
+  ASSERT_TRUE(x.fill(2).ok());
+  const StreamGuard guard(side);  // as set_stream() leaves it
+  Graph graph = *capture.end();
+  EXPECT_EQ(graph.size(), 1);
+  EXPECT_FALSE(cpu.default_stream().impl()->is_capturing());
   ASSERT_TRUE(graph.launch().ok());
   EXPECT_EQ(x.to_doubles()->at(0), 2);
 }
