@@ -164,16 +164,15 @@ Result<Contender> statement_contender(script::Session& session, const std::strin
 
 Result<std::function<Status()>> statement_runner(script::Session& session, std::string statement,
                                                  const std::string& label) {
-  if (session.kernel(statement).ok()) {
+  // A call is no kernel's name, and to ask would run it.
+  if (statement.find('(') == std::string::npos && session.kernel(statement).ok()) {
     auto launch = session.last_launch(statement);
     if (!launch)
       return with_note(error(ErrorKind::kValue, "{} has not been launched yet, so there is nothing to run", statement),
                        fmt::format("help: {}[grid](…)", statement));
     statement = *launch;
   }
-  auto prepared = session.prepare_value(statement, label);
-  if (prepared.ok()) return prepared->run;
-  return std::function<Status()>([&session, statement, label] { return session.run(statement, label); });
+  return session.prepare_statements(std::move(statement), label);
 }
 
 Result<ContenderSet> make_contenders(script::Session& session, const ExpandVariants& variants,

@@ -39,8 +39,8 @@ Result<Declared> declared_by(script::Session& session, const MagicArguments& arg
 Result<profiler::Contender> statement_contender(script::Session& session, const std::string& text,
                                                 const Declared& declared);
 
-/// A statement as something to run again: an expression is evaluated, a kernel's name stands for its last launch, and
-/// anything else is run as a program. kValue for a kernel that was not launched yet. `label` stands for a file's name.
+/// Session::prepare_statements, where a kernel's name stands for its last launch. kValue for a kernel that was not
+/// launched yet. `label` stands for a file's name.
 Result<std::function<Status()>> statement_runner(script::Session& session, std::string statement,
                                                  const std::string& label);
 
