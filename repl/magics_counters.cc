@@ -7,6 +7,7 @@
 
 #include "profiler/cupti/range_profiler.h"
 #include "profiler/measure.h"
+#include "repl/kernel_target.h"
 #include "repl/magics.h"
 #include "support/diag.h"
 
@@ -20,8 +21,7 @@ using report::Align;
 using report::Cell;
 using report::Table;
 
-constexpr const char* kAssumedTarget = "sm_90a";  // where neither a GPU nor %target says which
-constexpr size_t kMostColumns = 12;               // more metrics than this stand below each other
+constexpr size_t kMostColumns = 12;  // more metrics than this stand below each other
 
 struct Request {
   std::string statement;
@@ -93,7 +93,7 @@ Result<Chip> chip_for(MagicContext& context) {
     chip.name = here;
     chip.why = info.name;
   } else {
-    const std::string target = context.target.empty() || context.target == "host" ? kAssumedTarget : context.target;
+    const std::string target = context.target.empty() || context.target == "host" ? kDefaultGpuTarget : context.target;
     KILN_TRY(chip.name, cupti::chip_of_target(target));
     chip.why = target + (context.target == target ? ", by %target" : "; %target chooses another");
   }

@@ -17,13 +17,6 @@ size_t at(int i) { return static_cast<size_t>(i); }
 std::string torch_name(DType t) { return fmt::format("torch.{}", info(t).torch); }
 std::string tuple(const Shape& s) { return fmt::format("({}{})", fmt::join(s, ", "), s.size() == 1 ? "," : ""); }
 
-Shape row_major(const Shape& shape) {
-  Shape strides(shape.size());
-  int64_t step = 1;
-  for (size_t i = shape.size(); i-- > 0;) strides[i] = step, step *= std::max<int64_t>(shape[i], 1);
-  return strides;
-}
-
 bool is_whole(const View& view, const Value& value) {
   return view.shape == value.shape && view.strides == value.strides && view.offset == 0;
 }

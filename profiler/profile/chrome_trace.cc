@@ -245,23 +245,6 @@ void Writer::arrow(char phase, size_t work, Ns when, uint32_t process, uint32_t 
   end();
 }
 
-std::string_view category(const Timeline& t, const Slice& s) {
-  const auto i = static_cast<size_t>(s.index);
-  switch (s.kind) {
-    case SliceKind::kSpan:
-      return trace::name(t.spans[i].step);
-    case SliceKind::kCall:
-      return "driver";
-    case SliceKind::kWait:
-      return "wait";
-    case SliceKind::kWork:
-      return t.work[i].kind == WorkKind::kKernel ? "kernel" : t.work[i].kind == WorkKind::kCopy ? "copy" : "fill";
-    case SliceKind::kOverhead:
-      return "overhead";
-  }
-  return "";
-}
-
 void Writer::lane(const Lane& lane, uint32_t process, uint32_t thread) {
   for (const Slice& s : lane.slices) {
     const auto i = static_cast<size_t>(s.index);

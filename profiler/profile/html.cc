@@ -27,7 +27,7 @@ namespace {
 constexpr std::string_view kCategories[] = {"statement", "range", "operation", "launch",   "compile", "driver",
                                             "wait",      "copy",  "fill",      "overhead", "kernel"};
 
-std::string_view category(trace::Step step) {
+std::string_view colour_of(trace::Step step) {
   switch (step) {
     case trace::Step::kRange:
       return "range";
@@ -67,21 +67,8 @@ std::string_view category(trace::Step step) {
   return "";
 }
 
-std::string_view category(const Timeline& t, const Slice& s) {
-  const auto i = static_cast<size_t>(s.index);
-  switch (s.kind) {
-    case SliceKind::kSpan:
-      return category(t.spans[i].step);
-    case SliceKind::kCall:
-      return "driver";
-    case SliceKind::kWait:
-      return "wait";
-    case SliceKind::kWork:
-      return t.work[i].kind == WorkKind::kKernel ? "kernel" : t.work[i].kind == WorkKind::kCopy ? "copy" : "fill";
-    case SliceKind::kOverhead:
-      return "overhead";
-  }
-  return "";
+std::string_view colour_of(const Timeline& t, const Slice& s) {
+  return s.kind == SliceKind::kSpan ? colour_of(t.spans[static_cast<size_t>(s.index)].step) : category(t, s);
 }
 
 /// What a slice's tooltip says beside its times, as lines "key\tvalue": what is the same for many slices, so that the
@@ -231,7 +218,7 @@ class Data {
     list(slices, [&](const Slice* s) { put("{}", intern(facts_of(t_, target_, *s))); });
     put("],\"c\":[");
     list(slices, [&](const Slice* s) {
-      put("{}", std::find(std::begin(kCategories), std::end(kCategories), category(t_, *s)) - std::begin(kCategories));
+      put("{}", std::find(std::begin(kCategories), std::end(kCategories), colour_of(t_, *s)) - std::begin(kCategories));
     });
     put("]}}");
   }

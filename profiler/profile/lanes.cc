@@ -59,6 +59,23 @@ std::string_view base_name(std::string_view path) { return path.substr(path.rfin
 
 }  // namespace
 
+std::string_view category(const Timeline& t, const Slice& s) {
+  const auto i = static_cast<size_t>(s.index);
+  switch (s.kind) {
+    case SliceKind::kSpan:
+      return trace::name(t.spans[i].step);
+    case SliceKind::kCall:
+      return "driver";
+    case SliceKind::kWait:
+      return "wait";
+    case SliceKind::kWork:
+      return t.work[i].kind == WorkKind::kKernel ? "kernel" : t.work[i].kind == WorkKind::kCopy ? "copy" : "fill";
+    case SliceKind::kOverhead:
+      return "overhead";
+  }
+  return "";
+}
+
 bool is_of_profiler(const Overhead& o) {
   return o.kind.starts_with("activity buffer") || o.kind.starts_with("profiler");
 }

@@ -44,6 +44,9 @@ std::vector<Lane> lanes(const Timeline& timeline);
 std::string title(const Timeline& timeline, const Slice& slice);
 std::string title(const Span& span);
 
+/// What kind of thing a slice is: "kernel", "copy", "driver", "wait"; of a span its step's name.
+std::string_view category(const Timeline& timeline, const Slice& slice);
+
 /// Whether an overhead is the profiler's own rather than the driver's.
 bool is_of_profiler(const Overhead& overhead);
 
