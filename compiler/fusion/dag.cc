@@ -18,8 +18,6 @@ double as_double(const Number& n) {
   return std::visit([](auto v) { return static_cast<double>(v); }, n);
 }
 
-bool is_whole(const Number& n) { return n.index() != 2; }
-
 class Builder {
  public:
   Builder(const Graph& graph, bool share, bool library) : graph_(graph), share_(share), library_(library) {}
@@ -59,7 +57,9 @@ class Builder {
                                 fmt::join(n.shape, ","), fmt::join(n.axes, ","), n.plain_max,
                                 static_cast<const void*>(n.function.get()));
     for (const Operand& o : n.operands) {
-      if (o.is_number())
+      if (o.argument >= 0)
+        k += fmt::format(";argument {}", o.argument);
+      else if (o.is_number())
         k += fmt::format(";{}:{}", o.number.index(), as_double(o.number));
       else
         k += fmt::format(";%{} {} {} {}", o.node, fmt::join(o.shape, ","), fmt::join(o.strides, ","), o.offset);
@@ -89,23 +89,9 @@ class Builder {
     return out;
   }
 
-  /// A number as the operand of an operation in `type`.
-  static Number converted(const Number& n, DType type) {
-    if (type == DType::kI1) return as_double(n) != 0;
-    if (is_float(type)) return as_double(n);
-    int64_t v = is_whole(n) ? std::visit([](auto x) { return static_cast<int64_t>(x); }, n)
-                            : static_cast<int64_t>(std::clamp(as_double(n), -9.2e18, 9.2e18));
-    if (bits(type) < 64) {  // wraps as storing it would
-      const int spare = 64 - bits(type);
-      const uint64_t up = static_cast<uint64_t>(v) << spare;
-      v = is_signed(type) ? static_cast<int64_t>(up) >> spare : static_cast<int64_t>(up >> spare);
-    }
-    return v;
-  }
-
   Operand cast(Operand o, DType to) {
     if (o.is_number()) {
-      o.number = converted(o.number, to);
+      o.number = fusion::converted(o.number, to);
       return o;
     }
     if (dtype_of(o) == to || register_type(dtype_of(o)) == to) return o;
@@ -191,6 +177,7 @@ class Builder {
       case ExprKind::kScalar: {
         Operand o;
         o.number = n.attributes.value;
+        if (n.is_argument) o.argument = origin_;
         return o;
       }
       case ExprKind::kView:
@@ -241,7 +228,7 @@ class Builder {
     auto mul = [&](const Operand& a, const Operand& b) {
       return pointwise(ExprOp::kMul, {a, b}, type, n.dtype, n.shape);
     };
-    if (e.is_number()) {
+    if (e.is_literal()) {
       const double v = as_double(e.number);
       if (is_float(type)) {
         if (v == 2) return mul(x, x);
@@ -269,7 +256,7 @@ class Builder {
   std::optional<Operand> unchanged(const Node& n, const std::vector<Operand>& in) {
     if (!share_ || in.empty() || in[0].is_number() || dtype_of(in[0]) != n.dtype || in[0].shape != n.shape)
       return std::nullopt;
-    auto second_is = [&](double v) { return in.size() == 2 && in[1].is_number() && as_double(in[1].number) == v; };
+    auto second_is = [&](double v) { return in.size() == 2 && in[1].is_literal() && as_double(in[1].number) == v; };
     const bool whole_numbers = is_int(n.dtype) && n.dtype != DType::kI1;
     if (n.op == ExprOp::kCast) return in[0];
     if ((n.op == ExprOp::kMul || n.op == ExprOp::kDiv || n.op == ExprOp::kPow) && second_is(1)) return in[0];

@@ -13,8 +13,6 @@
 
 namespace kiln::fusion {
 
-using Number = std::variant<bool, int64_t, double>;
-
 /// Elements of a node as a strided tensor. A node's own elements are row-major, but for an input's, which lie as its
 /// tensor does. node -1: a number.
 struct Operand {
@@ -22,7 +20,9 @@ struct Operand {
   Shape shape, strides;
   int64_t offset = 0;
   Number number = false;
+  int argument = -1;  // of a number that each launch gives: the node of the graph; `number` is the present one
   bool is_number() const { return node < 0; }
+  bool is_literal() const { return is_number() && argument < 0; }
 };
 
 enum class DagKind : uint8_t { kLeaf, kPointwise, kReduce, kProduct };

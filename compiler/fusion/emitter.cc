@@ -107,15 +107,33 @@ std::vector<Argument> Emitter::arguments() const {
     for (const Pointer& p : pointers_)
       if (p.output == output) out.push_back({p.name, TensorArg{value_of_[at(p.node)], p.offset}, false});
   for (const auto& [name, v] : sizes_) out.push_back({name, v, false});
+  for (const Scalar& s : scalars_) {
+    Argument a{s.name, {}, false, s.node, s.type};
+    std::visit([&](auto v) { a.value = v; }, s.number);
+    out.push_back(std::move(a));
+  }
   for (const auto& [name, v] : constants_) out.push_back({name, v, true});
   return out;
 }
 
 std::string Emitter::parameters() const {
   std::string out;
-  for (const Argument& a : arguments())
-    out += (out.empty() ? "" : ", ") + a.name + (a.is_constexpr ? ": tl.constexpr" : "");
+  for (const Argument& a : arguments()) {
+    // A float is a float32 without being told.
+    const bool typed = a.scalar >= 0 && a.dtype != DType::kF32;
+    out += (out.empty() ? "" : ", ") + a.name +
+           (a.is_constexpr ? ": tl.constexpr"
+            : typed        ? ": " + type_name(a.dtype)
+                           : "");
+  }
   return out;
+}
+
+std::string Emitter::decorator() const {
+  std::string list;  // of integers, which would be compiled anew when they are multiples of 16
+  for (const Scalar& s : scalars_)
+    if (is_int(s.type)) list += fmt::format("{}\"{}\"", list.empty() ? "" : ", ", s.name);
+  return list.empty() ? "@triton.jit" : fmt::format("@triton.jit(do_not_specialize=[{}])", list);
 }
 
 std::string Emitter::imports() const {
@@ -302,9 +320,23 @@ Text Emitter::load(const Access& a) {
   return t;
 }
 
+Text Emitter::scalar(const Operand& o, DType type) {
+  auto known = std::find_if(scalars_.begin(), scalars_.end(),
+                            [&](const Scalar& s) { return s.node == o.argument && s.type == type; });
+  if (known == scalars_.end())
+    known =
+        scalars_.insert(scalars_.end(), {o.argument, type, fusion::converted(o.number, type), names.fresh("alpha")});
+  Text t;
+  t.text = known->name;
+  t.type = type;
+  t.finite = true;
+  return t;
+}
+
 Text Emitter::operand(int consumer, size_t i) {
   const DagNode& n = dag_.nodes[at(consumer)];
   const Operand& o = n.operands[i];
+  if (o.argument >= 0) return scalar(o, n.operand_type);
   if (o.is_number()) {
     Text t;
     t.number = true;
@@ -469,6 +501,9 @@ std::optional<double> Emitter::outside(const DagNode& n, const std::vector<Text>
   if (n.op == ExprOp::kAdd && infinite(0, 1)) return known(0);
   if (n.op == ExprOp::kAdd && infinite(1, 0)) return known(1);
   if (n.op == ExprOp::kSub && infinite(0, 1)) return known(0);
+  auto zero = [&](size_t i, size_t j) { return known(i) && *known(i) == 0 && in[j].finite; };
+  if (n.op == ExprOp::kMul && (zero(0, 1) || zero(1, 0))) return 0.0;
+  if (n.op == ExprOp::kDiv && zero(0, 1)) return 0.0;  // a number that is an argument is not 0
   if (!std::all_of(in.begin(), in.end(), [](const Text& t) { return t.outside.has_value(); })) return std::nullopt;
   if (n.op == ExprOp::kAdd) return *known(0) + *known(1);
   if (n.op == ExprOp::kSub) return *known(0) - *known(1);
@@ -534,7 +569,7 @@ std::string source_file(const Emitter& e, const std::string& comment, const std:
     if (i < head.size()) wrapped += ' ';
     word.clear();
   }
-  std::string out = comment + e.imports() + e.definitions() + "\n\n@triton.jit\n" + wrapped + "\n";
+  std::string out = comment + e.imports() + e.definitions() + "\n\n" + e.decorator() + "\n" + wrapped + "\n";
   for (const std::string& l : body) out += l + "\n";
   return out;
 }

@@ -22,6 +22,7 @@ struct Text {
   unsigned level = kUniform;
   DType type = DType::kF32;       // in registers
   bool number = false;            // a literal
+  bool finite = false;            // it is no infinity and no NaN
   std::optional<double> outside;  // what it is in columns outside of the tensor, when known
 };
 
@@ -87,6 +88,7 @@ class Emitter {
   std::string pointer(int node, int64_t offset, bool output);
   std::vector<Argument> arguments() const;
   std::string parameters() const;   // text of the parameter list
+  std::string decorator() const;    // of the kernel
   std::string definitions() const;  // jit functions that the kernel calls, and what to import for them
   std::string imports() const;
   Status problem() const { return problem_; }
@@ -133,6 +135,7 @@ class Emitter {
  private:
   bool outside_loop(unsigned level) const { return !loop_ || (hoist_ && !(level & kAlongColumns)); }
   Text load(const Access& a);
+  Text scalar(const Operand& o, DType type);
   Text compute(int node);
   Text apply(const DagNode& n, int node, std::vector<Text> in);
   Text converted(Text t, DType to);
@@ -159,6 +162,13 @@ class Emitter {
   };
   std::vector<Pointer> pointers_;
   std::vector<std::pair<std::string, int64_t>> sizes_, constants_;
+  struct Scalar {
+    int node;  // of the graph
+    DType type;
+    Number number;
+    std::string name;
+  };
+  std::vector<Scalar> scalars_;
   std::set<std::string> helpers_;
   std::vector<std::shared_ptr<const ExprFunction>> functions_;
   bool libdevice_ = false;

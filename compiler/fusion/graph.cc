@@ -3,7 +3,38 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace kiln::fusion {
+
+bool takes_argument(ExprOp op) {
+  constexpr ExprOp kTake[] = {ExprOp::kAdd,     ExprOp::kSub,   ExprOp::kMul, ExprOp::kDiv,  ExprOp::kMaximum,
+                              ExprOp::kMinimum, ExprOp::kClamp, ExprOp::kEq,  ExprOp::kNe,   ExprOp::kLt,
+                              ExprOp::kLe,      ExprOp::kGt,    ExprOp::kGe,  ExprOp::kWhere};
+  return std::find(std::begin(kTake), std::end(kTake), op) != std::end(kTake);
+}
+
+bool is_ordinary(const Number& number) {
+  if (std::holds_alternative<bool>(number)) return false;
+  const double size = std::fabs(std::visit([](auto v) { return static_cast<double>(v); }, number));
+  return size > 1e-30 && size < 1e30 && size != 0.5 && size != 1 && size != 2;
+}
+
+Number converted(const Number& number, DType type) {
+  const double real = std::visit([](auto v) { return static_cast<double>(v); }, number);
+  if (type == DType::kI1) return real != 0;
+  if (is_float(type)) return real;
+  int64_t v = std::holds_alternative<double>(number)
+                  ? static_cast<int64_t>(std::clamp(real, -9.2e18, 9.2e18))
+                  : std::visit([](auto x) { return static_cast<int64_t>(x); }, number);
+  if (bits(type) < 64) {
+    const int spare = 64 - bits(type);
+    const uint64_t up = static_cast<uint64_t>(v) << spare;
+    v = is_signed(type) ? static_cast<int64_t>(up) >> spare : static_cast<int64_t>(up >> spare);
+  }
+  return v;
+}
 
 int64_t numel(const Shape& shape) {
   int64_t n = 1;
@@ -25,7 +56,7 @@ std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join
 
 namespace {
 
-std::string number_text(const std::variant<bool, int64_t, double>& value) {
+std::string number_text(const Number& value) {
   if (const bool* b = std::get_if<bool>(&value)) return *b ? "True" : "False";
   if (const int64_t* i = std::get_if<int64_t>(&value)) return fmt::format("{}", *i);
   return fmt::format("{}", std::get<double>(value));
@@ -40,7 +71,7 @@ std::string to_string(const Graph& graph) {
     out += fmt::format("%{} = {}", i, name(n.op));
     for (int from : n.inputs) out += fmt::format(" %{}", from);
     const ExprAttributes& a = n.attributes;
-    if (n.op == ExprOp::kScalar) out += " " + number_text(a.value);
+    if (n.op == ExprOp::kScalar) out += " " + number_text(a.value) + (n.is_argument ? " (argument)" : "");
     if (!a.axes.empty()) out += fmt::format(" axes=[{}]", fmt::join(a.axes, ", "));
     if (a.keepdim) out += " keepdim";
     if (!a.starts.empty()) out += fmt::format(" starts=[{}]", fmt::join(a.starts, ", "));
@@ -64,7 +95,7 @@ Node input(DType dtype, Shape shape, Shape strides, int alignment, std::string n
   return n;
 }
 
-Node scalar(std::variant<bool, int64_t, double> value) {
+Node scalar(Number value) {
   Node n;
   n.op = ExprOp::kScalar;
   n.dtype = value.index() == 0 ? DType::kI1 : value.index() == 1 ? DType::kI64 : DType::kF32;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "kiln/expr_op.h"
@@ -10,6 +11,7 @@
 namespace kiln::fusion {
 
 using Shape = std::vector<int64_t>;
+using Number = std::variant<bool, int64_t, double>;
 
 struct Node {
   ExprOp op = ExprOp::kInput;
@@ -20,6 +22,8 @@ struct Node {
   // Of inputs only:
   Shape strides;      // in elements
   int alignment = 1;  // bytes that divide the address of the first element, at most 16
+  // Of scalars only: kernels take it as an argument, so that the plan holds for other ordinary numbers.
+  bool is_argument = false;
   // Of any node:
   std::string name;   // the user's word for it, for names in the source; may be empty
   SourceRange range;  // where it was written, for messages
@@ -29,6 +33,15 @@ struct Graph {
   std::vector<Node> nodes;  // operands before their users
   std::vector<int> outputs;
 };
+
+/// Whether an operation takes a number among its operands as an argument of the kernel. Exponents, divisors of // and
+/// %, shifts and bits stay in the source: with another one it is another computation.
+bool takes_argument(ExprOp op);
+/// Neither 0, 0.5, 1, 2, their negatives nor what float32 holds no digits of: those change what a plan may do, or read
+/// better where they stand.
+bool is_ordinary(const Number& number);
+/// A number as the operand of an operation in `type`: integers wrap as storing them would.
+Number converted(const Number& number, DType type);
 
 int64_t numel(const Shape& shape);
 /// Strides of a contiguous tensor.
@@ -41,6 +54,6 @@ std::string to_string(const Graph& graph);
 /// A leaf for a tensor of these strides (in elements) whose address is a multiple of `alignment` bytes.
 Node input(DType dtype, Shape shape, Shape strides, int alignment, std::string name = {});
 /// A leaf for a Python number, which follows the dtype of what it meets.
-Node scalar(std::variant<bool, int64_t, double> value);
+Node scalar(Number value);
 
 }  // namespace kiln::fusion

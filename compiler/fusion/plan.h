@@ -64,6 +64,8 @@ struct Argument {
   std::string name;
   std::variant<std::monostate, TensorArg, int64_t, double, bool, DType> value;  // monostate: None
   bool is_constexpr = false;
+  int scalar = -1;            // the node of the given graph whose number it is: another one serves as well
+  DType dtype = DType::kF32;  // of that number
 };
 
 /// One choice of numbers for a kernel: overrides arguments of these names.

@@ -68,7 +68,7 @@ class Script {
   // Without the imports and helpers that stand already.
   std::string functions_of(const Group& g) {
     std::string out, rest = g.source;
-    constexpr std::string_view kStart = "\n@triton.jit\n";
+    constexpr std::string_view kStart = "\n@triton.jit";
     size_t begin = rest.find(kStart);
     while (begin != std::string::npos) {
       const size_t next = rest.find(kStart, begin + 1);

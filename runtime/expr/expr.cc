@@ -27,6 +27,16 @@ bool same_tensor(const Tensor& a, const Tensor& b) {
          std::ranges::equal(a.shape(), b.shape()) && std::ranges::equal(a.strides(), b.strides());
 }
 
+int64_t bits_of(const fusion::Number& number) {
+  if (const double* d = std::get_if<double>(&number)) return std::bit_cast<int64_t>(*d);
+  const bool* b = std::get_if<bool>(&number);
+  return b ? int64_t{*b} : std::get<int64_t>(number);
+}
+
+bool same_number(const fusion::Number& a, const fusion::Number& b) {
+  return a.index() == b.index() && bits_of(a) == bits_of(b);
+}
+
 uint64_t next_visit() {
   static std::atomic<uint64_t> visits{0};
   return ++visits;
@@ -45,8 +55,20 @@ void collect(const ExprNode& n, uint64_t visit, ExprWalk& out) {
       }
     out.leaves.push_back(&n);
   }
+  if (n.is_scalar()) {
+    for (const ExprNode* known : out.scalars)
+      if (same_number(known->node.attributes.value, n.node.attributes.value)) {
+        n.position = known->position;
+        return;
+      }
+    out.scalars.push_back(&n);
+  }
   n.position = static_cast<int>(out.order.size());
   out.order.push_back(&n);
+  out.is_argument.push_back(n.is_scalar() && fusion::is_ordinary(n.node.attributes.value));
+  if (n.is_pending() && !fusion::takes_argument(n.node.op))
+    for (const auto& operand : n.operands)
+      if (operand->is_scalar()) out.is_argument[static_cast<size_t>(operand->position)] = false;
 }
 
 class KeyText {
@@ -61,16 +83,11 @@ class KeyText {
   std::string text_;
 };
 
-void append_attributes(const fusion::Node& n, KeyText& key) {
+void append_attributes(const fusion::Node& n, bool is_argument, KeyText& key) {
   const ExprAttributes& a = n.attributes;
   if (n.op == ExprOp::kScalar) {
-    key.byte(static_cast<int>(a.value.index()));
-    key.word(std::visit(
-        [](auto v) {
-          return std::bit_cast<int64_t>(
-              static_cast<std::conditional_t<std::is_same_v<decltype(v), double>, double, int64_t>>(v));
-        },
-        a.value));
+    key.byte(static_cast<int>(a.value.index()) + (is_argument ? 8 : 0));
+    if (!is_argument) key.word(bits_of(a.value));
     return;
   }
   key.words(a.starts);
@@ -120,6 +137,7 @@ fusion::Graph ExprWalk::graph(std::span<const ExprName> names) const {
     }
     g.nodes.push_back(n->node);
     fusion::Node& copy = g.nodes.back();
+    copy.is_argument = is_argument[static_cast<size_t>(n->position)];
     for (size_t i = 0; i < n->operands.size(); ++i) copy.inputs[i] = n->operands[i]->position;
   }
   g.outputs = {static_cast<int>(order.size()) - 1};
@@ -144,7 +162,7 @@ std::string ExprWalk::key() const {
     key.words(n->node.shape);
     key.byte(static_cast<int>(n->operands.size()));
     for (const auto& operand : n->operands) key.word(operand->position);
-    append_attributes(n->node, key);
+    append_attributes(n->node, is_argument[static_cast<size_t>(n->position)], key);
   }
   return std::move(key.text_);
 }

@@ -31,12 +31,14 @@ struct ExprNode {
 struct ExprWalk {
   std::vector<const ExprNode*> order;  // operands before their users; a leaf that equals an earlier one is not in it
   std::vector<const ExprNode*> leaves;
+  std::vector<const ExprNode*> scalars;  // equal ones once, too
+  std::vector<bool> is_argument;         // per node of the order: a number that plans leave open
 
   /// The order is valid for positions (ExprNode::position) until the next walk on this thread.
   explicit ExprWalk(const ExprNode& root);
   /// Graph::nodes in the walk's order; names are those of `names`.
   fusion::Graph graph(std::span<const ExprName> names = {}) const;
-  /// What plans are kept by.
+  /// What plans are kept by: everything but the numbers that are arguments of their kernels.
   std::string key() const;
 };
 

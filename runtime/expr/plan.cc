@@ -51,7 +51,13 @@ Result<Tensor> part(const Tensor& value, const fusion::View& view) {
   return value.as_strided(view.shape, view.strides, value.offset() + view.offset);
 }
 
-Result<Arg> argument(const fusion::Argument& a, Binding& binding) {
+Arg as_arg(const fusion::Number& number) {
+  return std::visit([](auto v) { return Arg(v); }, number);
+}
+
+Result<Arg> argument(const fusion::Argument& a, Binding& binding, const ExprWalk* numbers) {
+  if (a.scalar >= 0 && numbers)
+    return as_arg(fusion::converted(numbers->order[static_cast<size_t>(a.scalar)]->node.attributes.value, a.dtype));
   struct Visit {
     Binding& binding;
     Result<Arg> operator()(std::monostate) const { return Arg(std::monostate()); }
@@ -173,7 +179,7 @@ Status BoundStep::launch() const {
 }
 
 Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::span<const Tensor> leaves,
-                          const Device& device) {
+                          const Device& device, const ExprWalk* numbers) {
   trace::Scope span(trace::kSpans, trace::Step::kBind);
   Binding out;
   out.plan = std::move(prepared);
@@ -211,7 +217,7 @@ Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::spa
       step.options.num_stages = g.num_stages;
       step.args.reserve(g.arguments.size());
       for (const fusion::Argument& a : g.arguments) {
-        KILN_TRY(Arg arg, argument(a, out));
+        KILN_TRY(Arg arg, argument(a, out, numbers));
         step.args.emplace_back(std::move(arg));
       }
     }
@@ -276,7 +282,7 @@ Result<Tensor> run(const Expr& expr, ExprVariant variant) {
   } else {
     KILN_TRY(auto prepared, cached_plan(walk, n.device, variant));
     std::vector<Tensor> leaves = leaf_tensors(walk);
-    KILN_TRY(Binding binding, bind_plan(std::move(prepared), leaves, n.device));
+    KILN_TRY(Binding binding, bind_plan(std::move(prepared), leaves, n.device, &walk));
     KILN_CHECK_OK(binding.launch());
     result = binding.output;
   }

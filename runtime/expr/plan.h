@@ -66,8 +66,9 @@ struct Binding {
     return {};
   }
 };
-/// Allocates outputs and temporaries. kMemory says how much they need.
+/// Allocates outputs and temporaries. kMemory says how much they need. `numbers`: the expression whose numbers the
+/// kernels get; without it those that the plan was made with.
 Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> plan, std::span<const Tensor> leaves,
-                          const Device& device);
+                          const Device& device, const ExprWalk* numbers = nullptr);
 
 }  // namespace kiln::runtime

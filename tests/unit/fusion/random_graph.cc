@@ -38,6 +38,7 @@ class Generator {
     p_.graph.outputs = {static_cast<int>(p_.graph.nodes.size()) - 1};
     if (p_.graph.nodes.back().op == ExprOp::kScalar) p_.graph.outputs = {0};
     while (pick(3) == 0) p_.graph.outputs.push_back(tensor());
+    some_arguments();
     return std::move(p_);
   }
 
@@ -83,6 +84,15 @@ class Generator {
     p_.graph.nodes.push_back(n);
     grow();
     return static_cast<int>(p_.graph.nodes.size()) - 1;
+  }
+
+  /// Some of the numbers that may be arguments of their kernels are.
+  void some_arguments() {
+    for (Node& n : p_.graph.nodes)
+      n.is_argument = n.op == ExprOp::kScalar && is_ordinary(n.attributes.value) && pick(3) != 0;
+    for (const Node& n : p_.graph.nodes)
+      for (int i : n.inputs)
+        if (!takes_argument(n.op)) node(i).is_argument = false;
   }
 
   void grow() {

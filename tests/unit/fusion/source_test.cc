@@ -26,6 +26,12 @@ struct Writer {
     graph.nodes.push_back(scalar(v));
     return static_cast<int>(graph.nodes.size()) - 1;
   }
+  /// A number that is an argument of the kernels.
+  int argument(std::variant<bool, int64_t, double> v) {
+    const int n = number(v);
+    graph.nodes[static_cast<size_t>(n)].is_argument = true;
+    return n;
+  }
   int op(ExprOp which, std::vector<int> inputs, ExprAttributes a = {}) {
     auto n = append(graph, which, inputs, std::move(a));
     EXPECT_TRUE(n.ok()) << render(n.error());
@@ -54,6 +60,13 @@ constexpr DType kF32 = DType::kF32, kBF16 = DType::kBF16;
 std::vector<Case> cases() {
   const Machine gpu = hopper_machine(), host = host_machine();
   return {
+      {"numbers_as_arguments", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kBF16, {1000, 300}, "x"), n = w.tensor(DType::kI32, {1000, 300}, "n");
+         const int alpha = w.argument(0.3), shift = w.argument(int64_t{5});
+         const int scaled = w.mul(w.add(x, w.add(n, shift)), alpha);
+         return {w.along(ExprOp::kSoftmax, {scaled}, {-1})};
+       }},
       {"pointwise_chain", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int x = w.tensor(kBF16, {65536}, "x"), y = w.tensor(kBF16, {65536}, "y");

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "support/trace.h"
 #include "tests/unit/runtime/expr/expr_test_util.h"
 
 namespace kiln {
@@ -112,6 +113,42 @@ TEST(Expr, PlansAreFoundByStructure) {
   auto square = run(op(ExprOp::kMul, {x, x}));
   EXPECT_EQ(expr_cache_stats().planned - after.planned, 2);
   EXPECT_NEAR(numbers(square)[7], std::pow(x.to_doubles()->at(7), 2), 1e-5);
+}
+
+TEST(Expr, AnotherNumberPlansAndCompilesNothing) {
+  const uint64_t seed = fresh_seed();
+  const Tensor x = random_tensor({501, 3}, seed), d = random_tensor({77}, seed + 1, DType::kF64),
+               i = *random_tensor({99}, seed + 2).to(DType::kI32);
+  using Number = std::variant<bool, int64_t, double>;
+  auto scaled = [](const Tensor& t, Number a, Number b) {
+    return op(ExprOp::kMaximum, {op(ExprOp::kAdd, {op(ExprOp::kMul, {t, Expr::scalar(a)}), Expr::scalar(b)}), t});
+  };
+  auto check = [&](const Tensor& t, double a, double b, const Result<Tensor>& got) {
+    const std::vector<double> in = *t.to_doubles(), out = numbers(got);
+    for (size_t k = 0; k < in.size(); ++k) EXPECT_NEAR(out[k], std::max(in[k] * a + b, in[k]), 1e-5) << k;
+  };
+  ASSERT_TRUE(run(scaled(x, 0.3, 0.7)).ok());
+  ASSERT_TRUE(run(scaled(d, 0.3, 0.7)).ok());
+  ASSERT_TRUE(run(scaled(i, int64_t{3}, int64_t{7})).ok());
+  const ExprCacheStats before = expr_cache_stats();
+  ASSERT_TRUE(trace::start(trace::kSpans));
+  auto real = run(scaled(x, -1.25, 3.5)), wide = run(scaled(d, 0.1, 1e-9)),
+       whole = run(scaled(i, int64_t{48}, int64_t{-16}));
+  const std::vector<trace::Event> events = trace::stop();
+  EXPECT_EQ(expr_cache_stats().planned, before.planned);
+  for (const trace::Event& e : events) EXPECT_NE(e.step, trace::Step::kCompile);
+  check(x, -1.25, 3.5, real);
+  check(i, 48, -16, whole);
+  const std::vector<double> in = *d.to_doubles(), out = numbers(wide);
+  for (size_t k = 0; k < in.size(); ++k) EXPECT_DOUBLE_EQ(out[k], std::max(in[k] * 0.1 + 1e-9, in[k]));
+  // Equal numbers are one argument; 1 is an identity, and an exponent belongs to the source.
+  ASSERT_TRUE(run(scaled(x, 0.3, 0.3)).ok());
+  ASSERT_TRUE(run(scaled(x, 1.0, 0.7)).ok());
+  EXPECT_EQ(expr_cache_stats().planned - before.planned, 2);
+  check(x, 1, 0.7, run(scaled(x, 1.0, 0.7)));
+  auto power = [&](double e) { return *run(op(ExprOp::kPow, {op(ExprOp::kAbs, {x}), Expr::scalar(e)})); };
+  EXPECT_NEAR(power(1.7).to_doubles()->at(5), std::pow(std::abs(x.to_doubles()->at(5)), 1.7), 1e-5);
+  EXPECT_NEAR(power(2.7).to_doubles()->at(5), std::pow(std::abs(x.to_doubles()->at(5)), 2.7), 1e-4);
 }
 
 TEST(Expr, KeepsItsResultAndLetsGoOfItsOperands) {
