@@ -7,17 +7,10 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
-#include <llvm/Transforms/InstCombine/InstCombine.h>
-#include <llvm/Transforms/Scalar/ADCE.h>
-#include <llvm/Transforms/Scalar/EarlyCSE.h>
-#include <llvm/Transforms/Scalar/LICM.h>
-#include <llvm/Transforms/Scalar/LoopPassManager.h>
-#include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include <map>
 #include <memory>
@@ -28,6 +21,7 @@
 #include "compiler/codegen/nvptx_flush.h"
 #include "compiler/codegen/nvptx_negate.h"
 #include "compiler/codegen/nvptx_order.h"
+#include "compiler/codegen/optimize.h"
 #include "support/diag.h"
 
 namespace kiln::codegen {
@@ -72,32 +66,10 @@ struct SplitAddressesPass : llvm::PassInfoMixin<SplitAddressesPass> {
   }
 };
 
-/// The IR is in SSA form with no allocas and little control flow, so a short list does what -O3 would, in a tenth of
-/// the time.
-void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-
-  llvm::FunctionPassManager passes;
-  passes.addPass(llvm::EarlyCSEPass());
-  passes.addPass(llvm::InstCombinePass());
-  passes.addPass(llvm::SimplifyCFGPass());
-  passes.addPass(SplitAddressesPass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
-  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
-  passes.addPass(llvm::InstCombinePass());
-  passes.addPass(llvm::ADCEPass());
+void optimize_for_gpu(llvm::Module& module, llvm::TargetMachine& machine) {
+  optimize(module, machine, [](llvm::FunctionPassManager& passes) { passes.addPass(SplitAddressesPass()); });
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
-    passes.run(f, functions);
     flush_where_absorbed(f);
     negate_by_32_bits(f);
     order_by_need(f);
@@ -131,7 +103,7 @@ Result<std::string> emit_ptx(llvm::Module& module, const target::Target& target)
   module.setDataLayout(machine->createDataLayout());
   std::string errors;
   module.getContext().setDiagnosticHandler(std::make_unique<CollectErrors>(&errors));
-  optimize(module, *machine);
+  optimize_for_gpu(module, *machine);
   // Passes of ours move instructions; a mistake of theirs must not become a wrong result. Takes some 50 µs.
   llvm::raw_string_ostream complaint(errors);
   if (llvm::verifyModule(module, &complaint))

@@ -11,7 +11,8 @@
 
 namespace kiln::codegen {
 
-void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+void optimize(llvm::Module& module, llvm::TargetMachine& machine,
+              const std::function<void(llvm::FunctionPassManager&)>& add_own) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
@@ -27,6 +28,7 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.addPass(llvm::EarlyCSEPass());
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
+  if (add_own) add_own(passes);
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(llvm::InstCombinePass());
