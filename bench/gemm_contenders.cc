@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "bench/gemm.h"
+#include "kernels/matmul/matmul.h"
 #include "kernels/matmul_persistent/matmul.h"
 #include "kiln/blas.h"
 #include "kiln/kernel.h"
@@ -113,15 +114,7 @@ Result<kernels::Launch> pointer_launch(const GemmProblem& p, const MatmulTile& t
   const bool exact_f32 = p.type.operand == DType::kF32 && !p.type.tf32;
   if (p.type.bias_gelu || is_int(p.type.operand) || (exact_f32 && p.device.is_cuda()))
     return error(ErrorKind::kUnsupported, "the kernel on pointers adds no bias, and takes floats alone, f32 as tf32");
-  KILN_TRY(Kernel kernel, sources().kernel("matmul", "matmul_kernel"));
-  const GemmShape& s = p.shape;
-  std::vector<std::optional<Arg>> args = {p.a, p.b, p.out, s.m, s.n, s.k};
-  for (const Tensor* x : {&p.a, &p.b, &p.out}) args.insert(args.end(), {x->strides()[0], x->strides()[1]});
-  args.insert(args.end(), {int64_t{t.m}, int64_t{t.n}, int64_t{t.k}, int64_t{t.group_m}, std::monostate{}});
-  kernels::Launch launch =
-      kernels::launch(kernel, kernels::cdiv(s.m, t.m) * kernels::cdiv(s.n, t.n), std::move(args), t.warps);
-  launch.options.num_stages = t.stages;
-  return launch;
+  return kernels::pointer_matmul_launch(sources(), p.a, p.b, p.out, t);
 }
 
 std::span<const GemmContender> gemm_contenders() { return kContenders; }

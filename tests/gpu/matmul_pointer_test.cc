@@ -4,13 +4,12 @@
 #include <limits>
 #include <random>
 
-#include "kernels/case.h"
+#include "kernels/matmul/matmul.h"
 #include "tests/gpu/gpu_test_util.h"
 
 namespace kiln::runtime {
 namespace {
 
-using Args = std::vector<std::optional<Arg>>;
 using Shape = std::vector<int64_t>;
 
 struct Size {
@@ -19,12 +18,8 @@ struct Size {
 constexpr Size kSizes[] = {{1, 1, 1},       {16, 16, 16},  {17, 33, 65},    {256, 128, 192},
                            {200, 136, 264}, {1, 1337, 77}, {513, 130, 1000}};
 
-struct Tile {
-  int64_t m, n, k;
-  int warps, stages;
-};
-constexpr Tile kTiles[] = {
-    {64, 64, 32, 4, 3}, {16, 64, 64, 4, 3}, {128, 128, 64, 8, 3}, {16, 32, 64, 2, 2}, {128, 64, 32, 4, 1}};
+constexpr MatmulTile kTiles[] = {
+    {64, 64, 32, 3, 4}, {16, 64, 64, 3, 4}, {128, 128, 64, 3, 8}, {16, 32, 64, 2, 2}, {128, 64, 32, 1, 4}};
 
 /// [rows, columns], stored by columns when `transposed`.
 Tensor matrix(const Device& device, DType dtype, int64_t rows, int64_t columns, bool transposed, uint64_t seed) {
@@ -44,28 +39,28 @@ double bound(DType from, DType to, int64_t k, double magnitude, double want) {
 }
 
 /// Runs code for `target` ("": the device's own): PTX of an older generation runs on newer ones.
-Status launch(const Device& device, const Kernel& kernel, int64_t programs, const Args& args,
-              const LaunchOptions& options, const std::string& target) {
-  if (target.empty()) return kernel.launch({programs, 1, 1}, args, options);
-  KILN_TRY(KernelInfo info, kernel.compile(args, options, target));
+Status run_for(const Device& device, const kernels::Launch& launch, const std::string& target) {
+  if (target.empty()) return launch.run();
+  const auto& args = launch.args;
+  KILN_TRY(KernelInfo info, launch.kernel.compile(args, launch.options, target));
   std::vector<uint64_t> slots;  // integers that are 1 became constants
   for (size_t i = 0; i < args.size(); ++i) {
     if (const auto* t = std::get_if<Tensor>(&*args[i])) slots.push_back(t->address());
     const auto* number = std::get_if<int64_t>(&*args[i]);
-    if (number && *number != 1 && !kernel.params()[i].is_constexpr) slots.push_back(static_cast<uint64_t>(*number));
+    if (number && *number != 1 && !launch.kernel.params()[i].is_constexpr)
+      slots.push_back(static_cast<uint64_t>(*number));
   }
   KILN_TRY(auto loaded,
            load_ptx(device, info.name, info.ptx, static_cast<int>(slots.size()), info.shared_bytes, info.num_warps));
   auto& backend = device.impl()->backend();
   KILN_CHECK_OK(
-      backend.launch(*loaded, {static_cast<uint32_t>(programs), 1, 1}, slots.data(), backend.default_stream()));
+      backend.launch(*loaded, {static_cast<uint32_t>(launch.grid[0]), 1, 1}, slots.data(), backend.default_stream()));
   return device.synchronize();
 }
 
 void check_everything(const std::string& target) {
   GPU_OR_SKIP(device);
   kernels::Sources sources;
-  const Kernel kernel = *sources.kernel("matmul", "matmul_kernel");
   struct Types {
     DType from, to;
   };
@@ -77,21 +72,15 @@ void check_everything(const std::string& target) {
         Types{DType::kF32, DType::kF32}, Types{DType::kF8E4M3, DType::kF32}, Types{DType::kF8E5M2, DType::kF16}})
     for (const Size& s : kSizes)
       for (int layout = 0; layout < 4; ++layout) {
-        const Tile& tile = kTiles[which++ % std::size(kTiles)];
+        MatmulTile tile = kTiles[which++ % std::size(kTiles)];
         SCOPED_TRACE(fmt::format("{} -> {} {}x{}x{} layout {}{} tile {}x{}x{}", name(t.from), name(t.to), s.m, s.n, s.k,
                                  layout & 1 ? 'T' : 'N', layout & 2 ? 'T' : 'N', tile.m, tile.n, tile.k));
         const Tensor a = matrix(device, t.from, s.m, s.k, layout & 1, seed + 1),
                      b = matrix(device, t.from, s.k, s.n, layout & 2, seed + 2),
                      c = *Tensor::full(device, t.to, Shape{s.m, s.n}, std::numeric_limits<double>::quiet_NaN());
-        LaunchOptions options;
-        options.num_warps = tile.warps;
-        options.num_stages = tile.stages;
-        const int64_t depth = t.from == DType::kF32 ? tile.k / 2 : tile.k;
-        const int64_t programs = kernels::cdiv(s.m, tile.m) * kernels::cdiv(s.n, tile.n);
-        ASSERT_OK(launch(device, kernel, programs,
-                         Args{a, b, c, s.m, s.n, s.k, a.strides()[0], a.strides()[1], b.strides()[0], b.strides()[1],
-                              c.strides()[0], c.strides()[1], tile.m, tile.n, depth, int64_t{4}, std::monostate{}},
-                         options, target));
+        if (t.from == DType::kF32) tile.k /= 2;
+        tile.group_m = 4;
+        ASSERT_OK(run_for(device, *kernels::pointer_matmul_launch(sources, a, b, c, tile), target));
         const auto left = *a.to_doubles(), right = *b.to_doubles(), got = *c.to_doubles();
         for (int64_t i = 0; i < s.m; ++i) {
           std::vector<double> want(static_cast<size_t>(s.n)), magnitude(static_cast<size_t>(s.n));

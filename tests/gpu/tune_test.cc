@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "kernels/case.h"
+#include "kernels/matmul/matmul.h"
 #include "profiler/tune/output_check.h"
 #include "profiler/tune/records.h"
 #include "profiler/tune/tune.h"
@@ -30,16 +30,12 @@ TEST(GpuTune, TilesOfAProduct) {
   Tensor a = *randn(device, DType::kF16, a_shape, 1), b = *randn(device, DType::kF16, b_shape, 2),
          c = *Tensor::full(device, DType::kF16, c_shape, 7);
   std::vector<TuneCandidate> candidates;
-  auto add = [&](int64_t m, int64_t n, int64_t k, int warps, int stages, int64_t depth) {
+  auto add = [&](int m, int n, int k, int warps, int stages, int64_t depth) {
     TuneCandidate t;
     t.config = fmt::format("{}x{}x{}, {} warps, {} stages, K = {}", m, n, k, warps, stages, depth);
-    t.kernel = kernel;
-    t.grid = {kernels::cdiv(kM, m) * kernels::cdiv(kN, n), 1, 1};
-    t.args = {a,           b,          c,           int64_t{kM}, int64_t{kN},     depth,
-              int64_t{kK}, int64_t{1}, int64_t{kN}, int64_t{1},  int64_t{kN},     int64_t{1},
-              m,           n,          k,           int64_t{8},  std::monostate{}};
-    t.options.num_warps = warps;
-    t.options.num_stages = stages;
+    kernels::Launch launch = *kernels::pointer_matmul_launch(sources, a, b, c, {m, n, k, stages, warps});
+    launch.args[5] = depth;
+    t.kernel = launch.kernel, t.grid = launch.grid, t.args = launch.args, t.options = launch.options;
     candidates.push_back(t);
   };
   add(64, 64, 32, 4, 3, kK);

@@ -1,14 +1,30 @@
-// The kernels on tensor descriptors, on the CPU, against float64.
+// The kernels that multiply matrices, on the CPU, against float64.
 #include "kernels/matmul_persistent/matmul.h"
 
 #include <gtest/gtest.h>
 
+#include "kernels/matmul/matmul.h"
 #include "tests/unit/runtime/blas/matmul_check.h"
 
 namespace kiln::kernels {
 namespace {
 
 using testing::Product;
+
+TEST(MatmulPointers, EveryLayout) {
+  const MatmulTile tile{16, 32, 16, 3, 4};
+  for (int layout = 0; layout < 4; ++layout) {
+    Product p{.a = DType::kF32, .b = DType::kF32, .m = 35, .n = 67, .k = 41};
+    p.a_transposed = layout & 1, p.b_transposed = layout & 2;
+    testing::check_product(*Device::open("cpu"), p, testing::fresh_seed(), nullptr,
+                           [&](const Tensor& a, const Tensor& b, const MatmulOptions& options) -> Result<Tensor> {
+                             Sources sources;
+                             KILN_TRY(Launch launch, pointer_matmul_launch(sources, a, b, options.out, tile));
+                             KILN_CHECK_OK(launch.run());
+                             return options.out;
+                           });
+  }
+}
 
 void check(const MatmulTile& tile, Product p) {
   SCOPED_TRACE(to_string(tile));
