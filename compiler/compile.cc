@@ -49,6 +49,7 @@ passes::RunOptions pass_options(const CompileOptions& options, CompiledKernel& o
 codegen::BackendOptions backend_options(const CompileOptions& options, CompiledKernel& out) {
   codegen::BackendOptions backend;
   backend.want_cubin = options.want_cubin;
+  backend.assembler = options.assembler;
   backend.want_asm = options.want_asm;
   backend.on_stage = options.on_stage;
   backend.on_time = [&out](std::string_view phase, double ms) { add_phase(out, phase, ms); };
@@ -112,8 +113,10 @@ Result<CompiledKernel> compile_ir(std::unique_ptr<ir::Module> module, const Comp
   return finish(std::move(module), options, {});
 }
 
-std::string compiler_fingerprint(std::string_view target) {
-  std::string backend = target == "host" ? codegen::host_cpu_description() : codegen::linker_fingerprint();
+std::string compiler_fingerprint(std::string_view name, const Assembler* device) {
+  const target::Target* target = target::find(name);
+  const bool on_gpu = target && target->is_cuda();
+  std::string backend = on_gpu ? codegen::assembler_name(*target, device) : codegen::host_cpu_description();
   return fmt::format("kiln {} {}; {}", KILN_VERSION, build_id(), backend);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/frontend/frontend.h"
+#include "support/assembler.h"
 #include "support/tensor_map.h"
 
 namespace kiln {
@@ -21,8 +22,10 @@ struct PhaseTime {
 struct CompileOptions {
   std::string target = "host";  // a row of target/arch.def
   frontend::Options frontend;
-  bool want_cubin = true;  // GPU: link PTX with nvJitLink or ptxas when one is there
-  bool want_asm = false;   // host: fill `text` with assembly
+  bool want_cubin = true;  // GPU: assemble the PTX when something is there that does
+  /// GPU: asked first, where it reads the target's PTX; else nvJitLink or ptxas, whichever is found.
+  const Assembler* assembler = nullptr;
+  bool want_asm = false;  // host: fill `text` with assembly
   /// Called with (stage, text) after each stage: "ir", "ir:<pass>", "layout", "llvm", "ptx", "asm". Null: no text is
   /// made.
   std::function<void(std::string_view stage, const std::string& text)> on_stage;
@@ -47,9 +50,9 @@ struct CompiledKernel {
   int64_t shared_bytes = 0;           // dynamic shared memory of one program
   int64_t scratch_bytes = 0;          // host: scratch of one thread
   std::string ptx;                    // GPU
-  std::string cubin;                  // GPU: empty when no linker was found
+  std::string cubin;                  // GPU: empty when no assembler was found
   std::string object;                 // host: a relocatable object
-  int registers = -1;                 // GPU, from the linker; -1 unknown
+  int registers = -1;                 // GPU, from the assembler; -1 unknown
   int64_t spill_bytes = -1;           // stores + loads of spilled registers; -1 unknown
   std::vector<std::string> warnings;  // GPU: remarks of the assembler (C75xx: what costs speed)
   std::string text;                   // host assembly when asked for
@@ -79,7 +82,8 @@ class HostCode {
 };
 Result<std::shared_ptr<HostCode>> load_host_object(const CompiledKernel& kernel);
 
-/// Names the compiler, LLVM, and the host CPU or the linker's version: part of every cache key.
-std::string compiler_fingerprint(std::string_view target);
+/// Names the compiler, LLVM, and the host CPU or the assembler (`device`: CompileOptions::assembler): part of every
+/// cache key.
+std::string compiler_fingerprint(std::string_view target, const Assembler* device = nullptr);
 
 }  // namespace kiln

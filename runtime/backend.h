@@ -16,6 +16,7 @@
 
 #include "kiln/device.h"
 #include "kiln/result.h"
+#include "support/assembler.h"
 #include "support/tensor_map.h"
 
 namespace kiln::runtime {
@@ -167,6 +168,8 @@ class Backend {
   /// `count` elements of 1, 2, 4 or 8 bytes, each the low bytes of `pattern`.
   virtual Status fill(DeviceAddress target, uint64_t pattern, int element_bytes, int64_t count, StreamImpl& stream) = 0;
 
+  /// What makes machine code for this device alone, as long as the backend lives; null: nothing of its own does.
+  virtual const Assembler* assembler() = 0;
   virtual Result<std::shared_ptr<LoadedKernel>> load(const KernelImage& image) = 0;
   /// `slots` has 8 bytes per parameter. The slots are read before it returns; a fault shows at a later synchronize.
   virtual Status launch(const LoadedKernel& kernel, const Grid& grid, const uint64_t* slots, StreamImpl& stream) = 0;

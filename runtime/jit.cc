@@ -85,17 +85,18 @@ KernelImage gpu_image(const CompiledKernel& k) {
 Jit::Jit(Compiler compiler, std::function<void(const std::string&)> warn)
     : compiler_(std::move(compiler)), warn_(warn), cache_(std::move(warn)) {}
 
-std::string Jit::fingerprint(const std::string& target) {
+std::string Jit::fingerprint(const std::string& target, const Assembler* assembler) {
   std::lock_guard lock(mutex_);
-  auto it = fingerprints_.find(target);
-  if (it == fingerprints_.end()) it = fingerprints_.emplace(target, compiler_.fingerprint(target)).first;
+  const std::pair key(target, assembler);
+  auto it = fingerprints_.find(key);
+  if (it == fingerprints_.end()) it = fingerprints_.emplace(key, compiler_.fingerprint(target, assembler)).first;
   return it->second;
 }
 
 std::string Jit::cache_key(const JitRequest& request) {
-  std::string key =
-      fmt::format("compiler {}\ntarget {}\nnum_warps {} num_stages {} num_ctas {}\n", fingerprint(request.target),
-                  request.target, request.options.num_warps, request.options.num_stages, request.options.num_ctas);
+  std::string key = fmt::format("compiler {}\ntarget {}\nnum_warps {} num_stages {} num_ctas {}\n",
+                                fingerprint(request.target, request.assembler), request.target,
+                                request.options.num_warps, request.options.num_stages, request.options.num_ctas);
   for (const frontend::ArgSpec& arg : request.args) key += "arg " + describe_arg(arg) + "\n";
   return key + request.closure->text;
 }
@@ -119,6 +120,7 @@ Result<Jit::Compiled> Jit::compile(const JitRequest& request) {
   CompileOptions options;
   options.target = request.target;
   options.frontend = request.options;
+  options.assembler = request.assembler;
   if (!dump.empty())
     options.on_stage = Dumper(
         dump, fmt::format("{}.{}.{}", request.function->def->name, request.target, hash128(key).hex().substr(0, 8)),

@@ -22,7 +22,7 @@ struct Compiler {
                                        const CompileOptions&)>
       compile;
   std::function<Result<std::shared_ptr<HostCode>>(const CompiledKernel&)> load_host_object;
-  std::function<std::string(std::string_view target)> fingerprint;
+  std::function<std::string(std::string_view target, const Assembler* assembler)> fingerprint;
 };
 Compiler default_compiler();
 
@@ -33,6 +33,7 @@ struct JitRequest {
   std::span<const frontend::ArgSpec> args;
   frontend::Options options;
   std::string target;
+  const Assembler* assembler = nullptr;  // of the device, where the code is for it
 };
 
 /// `kernel` for a GPU's backend. Views into `kernel`, which must outlive it.
@@ -57,8 +58,8 @@ class Jit {
   /// Keeps what profilers ask of code that was loaded on a GPU, as long as the caller does; null for the CPU's.
   std::shared_ptr<const LoadedCode> remember(CompiledKernel&& kernel, const Closure& closure);
   std::vector<std::shared_ptr<const LoadedCode>> loaded_code();
-  /// The compiler's name for itself when it compiles for `target`; asked for once.
-  std::string fingerprint(const std::string& target);
+  /// The compiler's name for itself when it compiles for `target` and assembles with `assembler`; asked for once.
+  std::string fingerprint(const std::string& target, const Assembler* assembler);
 
  private:
   std::string cache_key(const JitRequest& request);
@@ -67,7 +68,7 @@ class Jit {
   std::function<void(const std::string&)> warn_;
   DiskCache cache_;
   std::mutex mutex_;
-  std::map<std::string, std::string, std::less<>> fingerprints_;  // by target
+  std::map<std::pair<std::string, const Assembler*>, std::string> fingerprints_;
   std::vector<std::weak_ptr<const LoadedCode>> loaded_;
 };
 

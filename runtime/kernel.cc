@@ -190,8 +190,8 @@ Result<std::unique_ptr<Specialisation>> KernelImpl::build(std::span<const std::o
                                                           const std::shared_ptr<DeviceImpl>& device,
                                                           const LaunchOptions& options, const Closure& closure) {
   std::vector<frontend::ArgSpec> specs = arg_specs(params_, args);
-  KILN_TRY(Jit::Compiled compiled,
-           jit_.compile({function_.get(), &closure, specs, frontend_options(options), device->target()}));
+  KILN_TRY(Jit::Compiled compiled, jit_.compile({function_.get(), &closure, specs, frontend_options(options),
+                                                 device->target(), device->backend().assembler()}));
   KILN_ASSERT(static_cast<int>(compiled.kernel.params.size()) == bound.num_slots,
               "kernel {} has {} parameters for {} slots", name_, compiled.kernel.params.size(), bound.num_slots);
   auto spec = std::make_unique<Specialisation>();
@@ -305,8 +305,9 @@ std::shared_ptr<const Closure> KernelImpl::current_closure() {
   return closure_;
 }
 
-std::string KernelImpl::identity(const std::string& target) {
-  return hash128(jit_.fingerprint(target) + "\n" + current_closure()->meaning).hex();
+std::string KernelImpl::identity(DeviceImpl& device) {
+  return hash128(jit_.fingerprint(device.target(), device.backend().assembler()) + "\n" + current_closure()->meaning)
+      .hex();
 }
 
 bool KernelImpl::calls(std::string_view function) {

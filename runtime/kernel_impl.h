@@ -79,9 +79,9 @@ class KernelImpl {
                              std::string_view target);
   /// The specialisation that was launched last; null when none was.
   std::shared_ptr<const LaunchedAs> launched_as() const;
-  /// A hash of the compiler for `target` and of all source texts and globals that the code follows from, wherever they
+  /// A hash of the compiler for `device` and of all source texts and globals that the code follows from, wherever they
   /// stand: what keeps a finding about this kernel (the fastest configuration, say) from outliving it.
-  std::string identity(const std::string& target);
+  std::string identity(DeviceImpl& device);
   /// Whether a text that the kernel is made of calls a function of that name: "dot".
   bool calls(std::string_view function);
 

@@ -15,7 +15,9 @@ Compiler default_compiler() {
   return {[](const frontend::JitFunction& function, std::span<const frontend::ArgSpec> args,
              const CompileOptions& options) { return kiln::compile(function, args, options); },
           [](const CompiledKernel& kernel) { return kiln::load_host_object(kernel); },
-          [](std::string_view target) { return kiln::compiler_fingerprint(target); }};
+          [](std::string_view target, const Assembler* assembler) {
+            return kiln::compiler_fingerprint(target, assembler);
+          }};
 }
 
 Jit& Jit::instance() {

@@ -14,6 +14,7 @@ namespace kiln::codegen {
 
 struct BackendOptions {
   bool want_cubin = true;
+  const Assembler* assembler = nullptr;  // see link_cubin
   bool want_asm = false;
   bool line_info = true;
   /// Gets ("llvm", text), ("ptx", text), ("asm", text). Null: no text is made.

@@ -145,8 +145,13 @@ int largest_fact(std::string_view image, Fact fact) {
   return most;
 }
 
-/// Reads the verbose log of the assembler into `cubin`.
-void read_log_into(Cubin& cubin, std::string_view log) {
+/// What the machine code and the assembler's verbose log tell.
+Cubin cubin_of(Assembled done, std::string assembler) {
+  Cubin cubin;
+  cubin.image = std::move(done.image);
+  cubin.assembler = std::move(assembler);
+  cubin.registers = registers_of_cubin(cubin.image);
+  const std::string_view log = done.log;
   const int64_t stores = number_before(log, "bytes spill stores"), loads = number_before(log, "bytes spill loads");
   if (stores >= 0 && loads >= 0) cubin.spill_bytes = stores + loads;
   // A linker that finds the machine code in the driver's cache may say nothing; the code itself tells its stack frame,
@@ -158,9 +163,10 @@ void read_log_into(Cubin& cubin, std::string_view log) {
     const bool remark = code != std::string_view::npos || line.find("arning") != std::string_view::npos;
     if (remark) cubin.messages.emplace_back(line);
   }
+  return cubin;
 }
 
-Result<Cubin> link_with_nvjitlink(const NvJitLink& api, std::string_view ptx, const target::Target& target) {
+Result<Assembled> link_with_nvjitlink(const NvJitLink& api, std::string_view ptx, const target::Target& target) {
   const std::string arch = fmt::format("-arch={}", target.name);
   // The library's own cache asks the driver for its cache at every link, says nothing of spills when it finds the code,
   // and stands behind ours anyhow. Its first versions cannot turn it off.
@@ -178,45 +184,53 @@ Result<Cubin> link_with_nvjitlink(const NvJitLink& api, std::string_view ptx, co
   if (!linked)
     return error(ErrorKind::kInternal, "nvJitLink rejects the generated PTX: {}",
                  read_log(handle, api.error_log_size, api.error_log));
-  Cubin cubin;
-  cubin.linker = linker_fingerprint();
+  Assembled done;
   size_t size = 0;
   if (api.cubin_size(handle, &size) != kSuccess) return error(ErrorKind::kInternal, "nvJitLink gives no cubin");
-  cubin.image.resize(size);
-  if (api.cubin(handle, cubin.image.data()) != kSuccess) return error(ErrorKind::kInternal, "nvJitLink gives no cubin");
-  cubin.registers = registers_of_cubin(cubin.image);
-  read_log_into(cubin, read_log(handle, api.info_log_size, api.info_log));
-  return cubin;
+  done.image.resize(size);
+  if (api.cubin(handle, done.image.data()) != kSuccess) return error(ErrorKind::kInternal, "nvJitLink gives no cubin");
+  done.log = read_log(handle, api.info_log_size, api.info_log);
+  return done;
+}
+
+bool serves(const Assembler* device, const target::Target& target) {
+  return device && device->ptx_version() >= target.ptx;
 }
 
 }  // namespace
 
 int registers_of_cubin(std::string_view image) { return largest_fact(image, kRegisters); }
 
-std::string linker_fingerprint() {
+std::string toolkit_assembler_name() {
   if (const auto& api = nvjitlink()) return fmt::format("nvJitLink {}.{}", api->major, api->minor);
   if (const auto& tool = ptxas()) return tool->version;
   return "";
 }
 
-Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target) {
+std::string assembler_name(const target::Target& target, const Assembler* device) {
+  return serves(device, target) ? device->name() : toolkit_assembler_name();
+}
+
+Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, const Assembler* device) {
+  if (serves(device, target)) {
+    KILN_TRY(Assembled done, device->assemble(ptx));
+    return cubin_of(std::move(done), device->name());
+  }
   // nvJitLink compiles for linking, where setmaxnreg is ignored (C7504); ptxas compiles whole programs.
   const bool whole_program = ptx.find("setmaxnreg") != std::string_view::npos && ptxas();
-  if (const auto& api = nvjitlink(); api && !whole_program) return link_with_nvjitlink(*api, ptx, target);
+  if (const auto& api = nvjitlink(); api && !whole_program) {
+    KILN_TRY(Assembled done, link_with_nvjitlink(*api, ptx, target));
+    return cubin_of(std::move(done), toolkit_assembler_name());
+  }
   if (const auto& tool = ptxas()) {
-    Cubin cubin;
-    cubin.linker = tool->version;
     KILN_TRY(Assembled done, run_ptxas(*tool, ptx, target.name));
-    cubin.image = std::move(done.image);
-    cubin.registers = registers_of_cubin(cubin.image);
-    read_log_into(cubin, done.log);
-    return cubin;
+    return cubin_of(std::move(done), tool->version);
   }
   return Cubin{};
 }
 
-Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target) {
-  KILN_TRY(Cubin plain, link_cubin(ptx, target));
+Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, const Assembler* device) {
+  KILN_TRY(Cubin plain, link_cubin(ptx, target, device));
   constexpr std::string_view kThreads = ".reqntid ";
   const size_t at = ptx.find(kThreads);
   if (plain.registers < 0 || plain.spill_bytes != 0 || at == std::string::npos) return plain;
@@ -228,7 +242,7 @@ Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target)
   if (blocks <= 1 || plain.registers * threads * blocks <= target.registers_per_sm) return plain;
   std::string crowded = ptx;
   crowded.insert(static_cast<size_t>(end - ptx.data()), fmt::format("\n.minnctapersm {}", blocks));
-  KILN_TRY(Cubin dense, link_cubin(crowded, target));
+  KILN_TRY(Cubin dense, link_cubin(crowded, target, device));
   if (dense.spill_bytes != 0) return plain;
   ptx = std::move(crowded);
   return dense;

@@ -1,4 +1,4 @@
-// PTX → machine code, with nvJitLink (in process) or ptxas, whichever is found; neither is needed to run kernels.
+// PTX → machine code: by the device's own assembler, else nvJitLink (in process) or ptxas, whichever is found.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,12 +7,13 @@
 
 #include "compiler/target/target.h"
 #include "kiln/result.h"
+#include "support/assembler.h"
 
 namespace kiln::codegen {
 
 struct Cubin {
-  std::string image;         // empty: no linker was found, the driver compiles the PTX when it loads it
-  std::string linker;        // "nvJitLink 13.0", "ptxas", or empty
+  std::string image;         // empty: no assembler was found, the driver compiles the PTX when it loads it
+  std::string assembler;     // "nvJitLink 13.0", "ptxas V13.0.88", "driver 580.159.04", or empty
   int registers = -1;        // per thread; -1 unknown
   int64_t spill_bytes = -1;  // bytes of spill stores and loads of one thread; -1 unknown
   int64_t stack_bytes = -1;  // local memory of one thread; -1 unknown
@@ -21,16 +22,19 @@ struct Cubin {
   std::vector<std::string> messages;
 };
 
-/// Links one PTX module for `target`. kInternal: the assembler rejects it (its log is in the message).
-Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target);
+/// Assembles one PTX module for `target`, by `device` where one is given that reads the target's PTX. kInternal: the
+/// assembler rejects it (its log is in the message).
+Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, const Assembler* device = nullptr);
 
 /// As link_cubin. When a kernel's registers keep an SM under half of its threads, ptxas is asked for fewer of them
 /// (.minnctapersm), and that is kept where nothing spills: it likes instruction-level parallelism better than the
 /// threads that hide memory latency. `ptx` is changed to what was linked.
-Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target);
+Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, const Assembler* device = nullptr);
 
-/// The linker that link_cubin uses, with its version: part of cache keys. Empty when there is none.
-std::string linker_fingerprint();
+/// What link_cubin asks, with its version: part of cache keys. Empty when there is nothing to ask.
+std::string assembler_name(const target::Target& target, const Assembler* device = nullptr);
+/// The same without a device: nvJitLink or ptxas.
+std::string toolkit_assembler_name();
 
 /// Registers per thread of the largest kernel in a cubin, read from its ELF sections; -1 when it is not a cubin.
 int registers_of_cubin(std::string_view image);

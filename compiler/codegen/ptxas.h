@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "kiln/result.h"
+#include "support/assembler.h"
 
 namespace kiln::codegen {
 
@@ -17,9 +18,6 @@ struct Ptxas {
 /// In bin/ of the toolkit roots, then along PATH.
 std::optional<Ptxas> find_ptxas(std::span<const std::string> toolkit_roots);
 
-struct Assembled {
-  std::string image, log;
-};
 /// kInternal when ptxas rejects the text, with its log; kIo when it cannot be run.
 Result<Assembled> run_ptxas(const Ptxas& tool, std::string_view ptx, std::string_view arch);
 

@@ -460,7 +460,7 @@ std::string to_json(const TuneResult& result) {
 std::string record_key(const Kernel& kernel, const Device& device, std::span<const std::string> extra) {
   const DeviceInfo info = device.info();
   return fmt::format("kernel {}\ncode {}\ndevice {} {} x{}\ndriver {}\n{}\n", kernel.name(),
-                     kernel.impl()->identity(info.target), info.name, info.target, info.compute_units, info.driver,
+                     kernel.impl()->identity(*device.impl()), info.name, info.target, info.compute_units, info.driver,
                      fmt::join(extra, "\n"));
 }
 

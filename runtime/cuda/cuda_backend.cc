@@ -23,6 +23,7 @@ Result<std::unique_ptr<Backend>> make_cuda_backend(int) { return std::move(cuda_
 #include <unordered_map>
 
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/driver_assembler.h"
 #include "runtime/cuda/fault.h"
 #include "runtime/cuda/tensor_maps.h"
 #include "support/knobs.h"
@@ -272,6 +273,7 @@ class CudaBackend : public Backend {
     }
   }
 
+  const Assembler* assembler() override { return &assembler_; }
   Result<std::shared_ptr<LoadedKernel>> load(const KernelImage& image) override {
     if (image.shared_bytes > max_shared_)
       return error(ErrorKind::kLaunch, "kernel '{}' needs {} bytes of shared memory per program, and {} has {}",
@@ -504,7 +506,8 @@ class CudaBackend : public Backend {
   std::vector<CudaStream*> streams_;  // other than stream_
   static constexpr size_t kEmptyTensorBytes = 256;
   CUdeviceptr empty_tensors_ = 0;  // lives as long as the context
-  CudaStream stream_;              // its handle is made at the first use
+  const DriverAssembler assembler_{driver_, [this] { return activate(); }};
+  CudaStream stream_;  // its handle is made at the first use
 };
 
 CudaStream::CudaStream(CudaBackend& backend, CUstream h) : StreamImpl(backend), cuda(backend), handle(h) {

@@ -222,6 +222,7 @@ class HostBackend : public Backend {
     return {};
   }
 
+  const Assembler* assembler() override { return nullptr; }
   Result<std::shared_ptr<LoadedKernel>> load(const KernelImage& image) override {
     KILN_ASSERT(image.entry, "kernel {} has no host entry", image.name);
     return std::shared_ptr<LoadedKernel>(std::make_shared<HostKernel>(image));

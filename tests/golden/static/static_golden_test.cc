@@ -92,12 +92,12 @@ class NoAssembler : public testing::Test {
  public:
   void TestBody() override {
     GTEST_SKIP() << "registers are compared with what " << kAssembler << " gives; here is '"
-                 << codegen::linker_fingerprint() << "'";
+                 << codegen::toolkit_assembler_name() << "'";
   }
 };
 
 const bool kCubin = [] {
-  if (codegen::linker_fingerprint() == kAssembler)
+  if (codegen::toolkit_assembler_name() == kAssembler)
     return golden::register_folder("cubin",
                                    [](const golden::Input& in) { return for_each_build(in, true, resources); });
   testing::RegisterTest("Golden_cubin", "all", nullptr, nullptr, __FILE__, __LINE__,

@@ -170,7 +170,7 @@ TEST(NvptxPtx, ThreadsCompileAtOnce) {
 }
 
 TEST(NvptxCubin, RegistersAndErrors) {
-  if (linker_fingerprint().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
+  if (toolkit_assembler_name().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
   const auto ptx = ptx_of(kCopy);
   ASSERT_TRUE(ptx.ok());
   const auto cubin = link_cubin(*ptx, sm_90a());
@@ -190,7 +190,7 @@ TEST(NvptxCubin, RegistersAndErrors) {
 }
 
 TEST(NvptxCubin, OccupancyIsAskedForWhereRegistersLimitIt) {
-  if (linker_fingerprint().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
+  if (toolkit_assembler_name().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
   // 80 values from memory that are all needed before the first store: fewer registers would spill.
   std::string body, stores;
   for (int i = 0; i < 80; ++i) {

@@ -166,7 +166,7 @@ TEST(Hopper, RefusesWhatCannotWork) {
 
 /// Sums that are read before their wait make the assembler wait after each product, which it only mentions.
 TEST(Hopper, RemarksOfTheAssemblerAreKept) {
-  if (codegen::linker_fingerprint().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
+  if (codegen::toolkit_assembler_name().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
   const std::string ptx = replaced(ptx_of(hopper_gemm_ir({})), "wgmma.wait_group.sync.aligned 0;", "");
   auto cubin = codegen::link_cubin(ptx, *target::find("sm_90a"));
   ASSERT_TRUE(cubin.ok()) << render(cubin.error());

@@ -67,6 +67,7 @@ struct FakeBackend : Backend {
   Status copy_out(void*, DeviceAddress, size_t, StreamImpl&, CopyReturns) override { return {}; }
   Status copy(DeviceAddress, DeviceAddress, size_t, StreamImpl&) override { return {}; }
   Status fill(DeviceAddress, uint64_t, int, int64_t, StreamImpl&) override { return {}; }
+  const Assembler* assembler() override { return nullptr; }
   Result<std::shared_ptr<LoadedKernel>> load(const KernelImage&) override { return std::shared_ptr<LoadedKernel>(); }
   Status launch(const LoadedKernel&, const Grid&, const uint64_t*, StreamImpl&) override { return {}; }
   Status call(std::function<Status()> work, StreamImpl&) override { return work(); }

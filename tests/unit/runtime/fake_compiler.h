@@ -72,7 +72,7 @@ inline Compiler fake_compiler(Recorder& recorder) {
             recorder.num_params = kernel.params.size();
             return std::shared_ptr<HostCode>(std::make_shared<FakeCode>());
           },
-          [&recorder](std::string_view) { return recorder.fingerprint; }};
+          [&recorder](std::string_view, const Assembler*) { return recorder.fingerprint; }};
 }
 
 /// The functions of a text, with `globals` and each other as their globals.

@@ -9,6 +9,7 @@
 #include "kiln/tensor.h"
 #include "runtime/cuda/cuda_backend.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/driver_assembler.h"
 #include "runtime/device.h"
 #include "support/diag.h"
 #include "tests/unit/runtime/cuda/fake/fake_cuda.h"
@@ -63,6 +64,42 @@ class CudaTest : public testing::Test {
 
   FakeCuda& fake = controls(FAKE_CUDA);
 };
+
+TEST_F(CudaTest, AssemblesForItself) {
+  auto device = make_device();
+  const Assembler* assembler = device->backend().assembler();
+  ASSERT_NE(assembler, nullptr);
+  EXPECT_EQ(fake.contexts, 0) << "to ask who it is needs no context";
+  EXPECT_TRUE(assembler->name().starts_with("driver ")) << assembler->name();
+  auto done = assembler->assemble(".version 8.4");
+  ASSERT_TRUE(done.ok()) << render(done.error());
+  EXPECT_EQ(done->image, "code of .version 8.4");
+  EXPECT_EQ(done->log, fake.info_log);
+  EXPECT_EQ(fake.linked.size(), 1u);
+  fake.failures["cuLinkAddData"] = {CUDA_ERROR_INVALID_PTX};
+  fake.jit_log = "line 4; error: Not a name of any known instruction: 'foo'";
+  auto refused = assembler->assemble("foo");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message, "the driver rejects the generated PTX: " + fake.jit_log);
+  EXPECT_EQ(fake.live_links, 0);
+}
+
+TEST_F(CudaTest, AnAssemblerThatSaysNothingIsAskedAgain) {
+  fake.jit_cache = true;
+  auto device = make_device();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(device->backend().assembler()->assemble("text")->log, fake.info_log);
+  ASSERT_EQ(fake.linked.size(), 3u);
+  EXPECT_TRUE(fake.linked[2].starts_with("text\n//")) << fake.linked[2];
+}
+
+TEST_F(CudaTest, ReadsThePtxOfItsTime) {
+  for (auto [driver, ptx] :
+       {std::pair{12000, 80}, std::pair{12040, 84}, std::pair{12060, 85}, std::pair{12090, 88}, std::pair{13000, 90}}) {
+    fake.driver_version = driver;
+    const DriverAssembler assembler(*Driver::open(), [] { return Status{}; });
+    EXPECT_EQ(assembler.ptx_version(), ptx);
+  }
+}
 
 TEST_F(CudaTest, OpenErrorsAreOneSentenceEach) {
   setenv("KILN_CUDA_LIBRARY", "/no/such/libcuda.so.1", 1);

@@ -1,6 +1,7 @@
 // A CUDA driver for tests. Streams run at once, device memory is host memory, kernels do nothing but are recorded.
 #include "tests/unit/runtime/cuda/fake/fake_cuda.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -25,6 +26,10 @@ struct CUevent_st {
   std::chrono::steady_clock::time_point time;
 };
 struct CUmod_st {
+  std::string image;
+};
+struct CUlinkState_st {
+  char *info = nullptr, *errors = nullptr;
   std::string image;
 };
 struct CUfunc_st {
@@ -58,6 +63,7 @@ Handles<CUstream_st> streams;
 Handles<CUevent_st> events;
 Handles<CUmod_st> modules;
 Handles<CUgraph_st> graphs;
+Handles<CUlinkState_st> links;
 Handles<CUgraphExec_st> executables;
 bool initialised = false;
 
@@ -408,6 +414,42 @@ CUresult cuModuleLoadDataEx(CUmodule* m, const void* image, unsigned n, CUjit_op
   NEED_CONTEXT;
   *m = modules.make({text});
   ++fake.live_modules;
+  return CUDA_SUCCESS;
+}
+CUresult cuLinkCreate(unsigned n, CUjit_option* options, void** values, CUlinkState* state) {
+  BEGIN("cuLinkCreate");
+  CUlinkState_st made;
+  for (unsigned i = 0; i < n; ++i) {
+    if (options[i] == CU_JIT_INFO_LOG_BUFFER) made.info = static_cast<char*>(values[i]);
+    if (options[i] == CU_JIT_ERROR_LOG_BUFFER) made.errors = static_cast<char*>(values[i]);
+  }
+  *state = links.make(made);
+  ++fake.live_links;
+  return CUDA_SUCCESS;
+}
+CUresult cuLinkAddData(CUlinkState state, CUjitInputType, void* data, size_t, const char*, unsigned, CUjit_option*,
+                       void**) {
+  CUresult code = begin("cuLinkAddData");
+  if (code != CUDA_SUCCESS) {
+    std::strcpy(state->errors, fake.jit_log.c_str());
+    return code;
+  }
+  const std::string text = static_cast<const char*>(data);
+  const bool cached = fake.jit_cache && std::count(fake.linked.begin(), fake.linked.end(), text) > 0;
+  fake.linked.push_back(text);
+  std::strcpy(state->info, cached ? "" : fake.info_log.c_str());
+  state->image = "code of " + text;
+  return CUDA_SUCCESS;
+}
+CUresult cuLinkComplete(CUlinkState state, void** image, size_t* size) {
+  BEGIN("cuLinkComplete");
+  *image = state->image.data();
+  *size = state->image.size();
+  return CUDA_SUCCESS;
+}
+CUresult cuLinkDestroy(CUlinkState state) {
+  --fake.live_links;
+  links.live.erase(state);
   return CUDA_SUCCESS;
 }
 CUresult cuModuleUnload(CUmodule m) {

@@ -44,8 +44,12 @@ struct FakeCuda {
   };
   std::vector<TensorMap> tensor_maps;  // as they were encoded; a map holds its number
   size_t memory_used = 0;
-  int live_streams = 0, live_events = 0, live_host_blocks = 0, live_modules = 0, live_graphs = 0, contexts = 0;
-  std::string jit_log;                       // what the PTX compiler says when it fails
+  int live_streams = 0, live_events = 0, live_host_blocks = 0, live_modules = 0, live_graphs = 0, live_links = 0,
+      contexts = 0;
+  std::string jit_log;  // what the PTX compiler says when it fails
+  std::string info_log = "ptxas info    : Compiling entry function 'kernel_a' for 'sm_90a'\n";  // when it does not
+  bool jit_cache = false;                    // whether code that was linked once comes without a log
+  std::vector<std::string> linked;           // PTX that was linked
   std::vector<int> param_bytes = {8, 8, 4};  // of every kernel
 
   int count(const std::string& name) const {

@@ -1,0 +1,27 @@
+// PTX to machine code by somebody else's program: the toolkit's libraries, or the driver of the GPU that will run it.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "kiln/result.h"
+
+namespace kiln {
+
+struct Assembled {
+  std::string image;  // a cubin
+  std::string log;    // verbose: registers, spills, remarks
+};
+
+/// Thread-safe.
+class Assembler {
+ public:
+  virtual ~Assembler() = default;
+  /// With its version, "nvJitLink 13.0": part of the keys of cached code.
+  virtual std::string name() const = 0;
+  /// The newest PTX that it reads, × 10: 84 for `.version 8.4`.
+  virtual int ptx_version() const = 0;
+  /// Assembles one PTX module. kInternal when it rejects the text, with its log in the message.
+  virtual Result<Assembled> assemble(std::string_view ptx) const = 0;
+};
+
+}  // namespace kiln
