@@ -11,6 +11,7 @@
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/dce.h"
+#include "compiler/passes/read_again.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/passes/shared_handles.h"
 
@@ -45,6 +46,7 @@ class Slice {
   /// False when `v` needs something that cannot be computed ahead.
   bool add(const Value* v) {
     if (v->block == body_) {
+      varies_ = true;
       if (v->index == 0 || !args_.insert(v).second) return true;
       return add(body_->terminator()->operands[v->index - 1]);
     }
@@ -57,17 +59,78 @@ class Slice {
   }
   bool has(const Op* op) const { return ops_.contains(op); }
   bool has(const Value* arg) const { return args_.contains(arg); }
+  /// Whether iterations can differ in it.
+  bool varies() const { return varies_; }
 
  private:
   const Block* body_;
+  bool varies_ = false;
   std::unordered_set<const Op*> ops_;
   std::unordered_set<const Value*> args_;
 };
 
+/// The kernel's parameters that a pointer is computed from; not `known` where it may be another address.
+struct Roots {
+  std::unordered_set<const Value*> params, seen;
+  bool known = true;
+
+  void add(const Value* v) {
+    if (!seen.insert(v).second) return;
+    if (const Op* op = v->op) {
+      switch (op->kind) {
+        case OpKind::kSelect:
+          add(op->operand(2));
+          return add(op->operand(1));
+        case OpKind::kAddPtr:
+        case OpKind::kSplat:
+        case OpKind::kExpandDims:
+        case OpKind::kBroadcast:
+        case OpKind::kReshape:
+        case OpKind::kTrans:
+        case OpKind::kBitcast:
+        case OpKind::kHint:
+        case OpKind::kConvertLayout:
+          return add(op->operand(0));
+        default:
+          known = false;
+          return;
+      }
+    }
+    const Op* around = v->block->parent;
+    if (!around) {
+      params.insert(v);
+    } else if (around->kind == OpKind::kFor && v->index > 0) {
+      add(around->operands[v->index + 2]);
+      add(v->block->terminator()->operands[v->index - 1]);
+    } else {
+      known = false;
+    }
+  }
+  bool meets(const Roots& o) const {
+    return !known || !o.known ||
+           std::any_of(params.begin(), params.end(), [&](const Value* p) { return o.params.contains(p); });
+  }
+};
+
+/// What a loop lets run ahead.
+enum class Ahead {
+  kNothing,
+  kOperands,  // of its dots
+  kLoads      // whatever its own num_stages asks for
+};
+
 class Loop {
  public:
-  Loop(ir::Module& module, Op* loop, int stages, const analysis::AxisAnalysis& axis)
-      : module_(module), loop_(loop), body_(loop->region()), stages_(stages), axis_(axis), slice_(body_), b_(module) {}
+  Loop(ir::Module& module, Op* loop, int stages, Ahead which, const Roots& stored, const analysis::AxisAnalysis& axis)
+      : module_(module),
+        loop_(loop),
+        body_(loop->region()),
+        stages_(stages),
+        which_(which),
+        stored_(stored),
+        axis_(axis),
+        slice_(body_),
+        b_(module) {}
 
   void run() {
     for (Op* op : *body_)
@@ -88,10 +151,17 @@ class Loop {
 
   bool fits(const Op* load) {
     const Type& type = load->result()->type;
-    if (!type.is_tile() || type.pointer || type.shape.rank < 2 || load->flag(AttrName::kVolatile)) return false;
-    if (load->operands.size() == 3 && constant_of(load->operand(2)) != uint64_t{0}) return false;
-    if (axis_.vector_width(load) * size_of(type.dtype) < kLeastCopyBytes || swizzle_of(load) == 0) return false;
-    if (!reaches_dot(load->result(), body_)) return false;
+    if (!type.is_tile() || type.pointer || load->flag(AttrName::kVolatile)) return false;
+    if (axis_.vector_width(load) * size_of(type.dtype) < kLeastCopyBytes) return false;
+    if (which_ == Ahead::kOperands) {
+      if (load->operands.size() == 3 && constant_of(load->operand(2)) != uint64_t{0}) return false;
+      if (type.shape.rank < 2 || swizzle_of(load) == 0 || !reaches_dot(load->result(), body_)) return false;
+    } else {
+      Roots roots;
+      roots.add(load->operand(0));
+      Slice own(body_);
+      if (roots.meets(stored_) || !own.add(load->operand(0)) || !own.varies()) return false;
+    }
     Slice slice = slice_;
     for (size_t i = 0; i < std::min<size_t>(2, load->operands.size()); ++i)
       if (!slice.add(load->operands[i])) return false;
@@ -127,7 +197,9 @@ class Loop {
     front.set_before(module_.body()->first);
     front.set_range(b_.range());
     for (const Op* load : loads_) {
-      const Type ring = swizzled_type(module_, load->result()->type, order_of(load), stages_);
+      const Type& type = load->result()->type;
+      const Type ring = which_ == Ahead::kOperands ? swizzled_type(module_, type, order_of(load), stages_)
+                                                   : rows_type(module_, type, order_of(load), stages_);
       buffers_.push_back(front.create(OpKind::kSharedAlloc, {}, std::span(&ring, 1))->result());
     }
   }
@@ -208,7 +280,11 @@ class Loop {
 
   // --- what becomes of the loads
 
-  Value* read(Value* handle, const Type& type) { return b_.create1(OpKind::kSharedLoad, {handle}, type); }
+  Value* read(Value* handle, const Type& type) {
+    Value* v = b_.create1(OpKind::kSharedLoad, {handle}, type);
+    reads_.push_back(v->op);
+    return v;
+  }
 
   void replace_conversion(Op* convert, Value* handle) {
     b_.set_before(convert);
@@ -222,16 +298,22 @@ class Loop {
       b_.set_range(load->range);
       Value* handle = view(b_, buffers_[i], read_slot_);
       const std::vector<ir::Use> uses = load->result()->uses;
+      // A copy fills what is masked off with 0.
+      const bool filled = load->operands.size() == 3 && constant_of(load->operand(2)) != uint64_t{0};
       for (const ir::Use& use : uses) {
-        if (use.op->kind == OpKind::kConvertLayout) replace_conversion(use.op, handle);
-        if (use.op->kind == OpKind::kTrans) take_transposed(use.op, handle);
+        if (use.op->kind == OpKind::kConvertLayout && !filled) replace_conversion(use.op, handle);
+        if (use.op->kind == OpKind::kTrans && !filled) take_transposed(use.op, handle);
       }
       b_.set_before(load);
-      if (!load->result()->uses.empty())
-        replace(load, read(handle, load->result()->type));
-      else
+      if (load->result()->uses.empty()) {
         load->erase();
+        continue;
+      }
+      Value* v = read(handle, load->result()->type);
+      if (filled) v = b_.select(load->operand(1), v, load->operand(2));
+      replace(load, v);
     }
+    if (which_ == Ahead::kLoads) read_again(module_, reads_);
   }
 
   /// The conversions of a transposed tile read the transposed memory.
@@ -248,34 +330,52 @@ class Loop {
   Op* loop_;
   Block* body_;
   const int stages_;
+  const Ahead which_;
+  const Roots& stored_;
   const analysis::AxisAnalysis& axis_;
   Slice slice_;
   ir::Builder b_;
   std::vector<Op*> loads_;
   std::vector<Value*> buffers_;
+  std::vector<Op*> reads_;
   Env ahead_;
   Value* read_slot_ = nullptr;
 };
 
-bool may_run_ahead(const Op* loop) {
-  bool changes = false;
-  for (const Op* op : *loop->region()) changes = changes || changes_memory(op);
-  return !changes;
+/// `stored` gets what the loop writes through.
+Ahead runs_ahead(const Op* loop, Roots& stored) {
+  bool dots = false, changes = false, unknown = false;
+  for (const Op* op : *loop->region())
+    ir::any_nested(op, [&](const Op* inner) {
+      dots = dots || inner->kind == OpKind::kDot;
+      if (inner->kind == OpKind::kStore) {
+        changes = true;
+        stored.add(inner->operand(0));
+      } else if (inner->regions.empty() && changes_memory(inner)) {
+        unknown = true;
+      }
+      return false;
+    });
+  if (unknown) return Ahead::kNothing;
+  if (dots) return changes ? Ahead::kNothing : Ahead::kOperands;
+  return loop->has(AttrName::kNumStages) ? Ahead::kLoads : Ahead::kNothing;
 }
 
 }  // namespace
 
 Status pipeline_loads(ir::Module& module, const target::Target& target) {
-  if (!target.has(target::kCpAsync) || !has_op(module, OpKind::kDot)) return {};
+  if (!target.has(target::kCpAsync)) return {};
   std::vector<Op*> loops;
   ir::walk(module.body(), [&](Op* op) {
-    if (op->kind == OpKind::kFor && may_run_ahead(op)) loops.push_back(op);
+    if (op->kind == OpKind::kFor) loops.push_back(op);
   });
-  if (loops.empty()) return {};
-  const analysis::AxisAnalysis axis(module);
   for (Op* loop : loops) {
+    Roots stored;
+    const Ahead which = runs_ahead(loop, stored);
     const auto stages = static_cast<int>(loop->int_or(AttrName::kNumStages, module.num_stages));
-    if (stages >= 2) Loop(module, loop, stages, axis).run();
+    if (which == Ahead::kNothing || stages < 2) continue;
+    const analysis::AxisAnalysis axis(module);
+    Loop(module, loop, stages, which, stored, axis).run();
   }
   return dce(module);
 }

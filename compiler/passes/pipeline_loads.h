@@ -1,4 +1,5 @@
-// Lets the loads that feed a loop's dots run ahead: cp.async into a ring of buffers in shared memory.
+// Lets the loads that feed a loop's dots, or that a loop asks for by num_stages, run ahead: cp.async into a ring of
+// buffers in shared memory.
 //
 //                                                     issue copies for iterations 0 … stages-2
 //   for %k … iter (%p = …) {                          for %k … iter (%p = …, %q = %p advanced, %slot = 0, …) {
@@ -14,10 +15,16 @@
 
 namespace kiln::passes {
 
-/// On targets with cp.async, for each `for` with num_stages (its own attribute, or the kernel's) of at least 2 whose
-/// body writes no memory: the loads whose values reach a dot and whose addresses and masks need neither memory nor
-/// other threads. A load stays as it is when less than 4 bytes lie side by side, or when what is masked off is not 0.
-/// The buffers are swizzled, so that copies and fragments meet no bank conflicts.
+/// On targets with cp.async, for each `for` with num_stages (its own attribute, or the kernel's) of at least 2:
+/// - where it has dots and writes no memory, the loads whose values reach a dot; the buffers are swizzled, so that
+/// copies
+///   and fragments meet no bank conflicts, and what is masked off must be 0;
+/// - where it has none and num_stages of its own, every load that varies with the loop, and what lies behind a
+/// reduction
+///   reads it there again (read_again.h). The loop may store, through other parameters than those that a load's address
+///   comes from: that tensors of two parameters do not overlap is what a program says with num_stages.
+/// Addresses and masks must need neither memory nor other threads; a load stays as it is when less than 4 bytes lie
+/// side by side.
 Status pipeline_loads(ir::Module& module, const target::Target& target);
 
 }  // namespace kiln::passes

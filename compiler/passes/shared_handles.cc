@@ -18,6 +18,17 @@ Type swizzled_type(ir::Module& module, const Type& tile, std::span<const int> or
                          module.intern(layout::swizzled(tile.shape.span(), bits, swizzle, order)), copies);
 }
 
+Type rows_type(ir::Module& module, const Type& tile, std::span<const int> order, int copies) {
+  layout::LinearLayout rows(tile.shape.span());
+  for (const int dim : order)
+    for (int32_t step = 1; step < tile.shape[dim]; step *= 2) {
+      layout::Coord basis;
+      basis[dim] = step;
+      rows.push(layout::In::kOffset, basis);
+    }
+  return ir::shared_type(tile.dtype, tile.shape, module.intern(std::move(rows)), copies);
+}
+
 Value* view(ir::Builder& b, Value* handle, Value* slot) {
   Type one = handle->type;
   one.copies = 1;

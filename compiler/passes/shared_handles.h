@@ -10,6 +10,9 @@ namespace kiln::passes {
 /// at least 32 bytes long: layout::widest_swizzle).
 ir::Type swizzled_type(ir::Module& module, const ir::Type& tile, std::span<const int> order, int copies = 1);
 
+/// The same in plain order: element by element along order[0], then along order[1], ….
+ir::Type rows_type(ir::Module& module, const ir::Type& tile, std::span<const int> order, int copies = 1);
+
 /// Rows one after the other.
 inline constexpr int kRowMajor[] = {1, 0};
 
