@@ -136,9 +136,10 @@ Launch launch(Kernel kernel, int64_t programs, std::vector<std::optional<Arg>> a
 }
 
 PointwiseConfig pointwise_config(bool gpu, DType dtype) {
-  // Measured on an H200: programs of few warps with 8 (f32) or 32 (halves) elements per thread reach the copy's
-  // bandwidth where larger programs wait for their slowest warp. CPU: a block that stays in the first-level cache.
-  if (gpu) return size_of(dtype) >= 4 ? PointwiseConfig{1024, 4} : PointwiseConfig{2048, 2};
+  // GPU: two loads of 16 bytes per thread and tensor; with one memory waits for threads, with four registers leave room
+  // for half as many. CPU: a block that stays in the first-level cache.
+  constexpr int kWarps = 4, kBytesPerThread = 32;
+  if (gpu) return {kBytesPerThread / size_of(dtype) * 32 * kWarps, kWarps};
   return {2048, 4};
 }
 

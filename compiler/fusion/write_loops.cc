@@ -157,11 +157,13 @@ class LoopWriter {
     group_.configurations.push_back({std::move(constants), {programs, 1, 1}, warps, 3});
   }
 
-  /// Elements of a tile and warps: measured on an H200, programs of few warps with 8 (32 bits) or 32 (halves) elements
-  /// per thread reach the copy's bandwidth. On a CPU a tile stays in the first-level cache.
+  /// Elements of a tile and warps. On a GPU a thread has two loads of 16 bytes of a tensor in flight: with one the
+  /// memory waits for threads, with four their registers leave every other thread no room (a chain of halves on an
+  /// H200: 429, 369 and 385 us for one, two and four). On a CPU a tile stays in the first-level cache.
   std::pair<int64_t, int> element_tile() const {
+    constexpr int kWarps = 4, kBytesPerThread = 32;
     if (!r_.machine.gpu()) return {2048, 4};
-    return widest_ >= 4 ? std::pair<int64_t, int>{1024, 4} : std::pair<int64_t, int>{2048, 2};
+    return {kBytesPerThread / widest_ * 32 * kWarps, kWarps};
   }
 
   void store_all() {
