@@ -275,41 +275,32 @@ Status lower_wgmma(Lowering& l, const ir::Op& op) {
   const std::string opcode = fmt::format("wgmma.mma_async.sync.aligned.m{}n{}k{}.{}.{}.{}", kRows, form->columns, depth,
                                          accumulator, ptx_element(a_type.dtype), ptx_element(b_type.dtype));
 
-  // All registers that the instructions read go through the fence: what computes them cannot move behind it, where the
-  // assembler would have to fence again (C7519).
-  const auto per_slice = static_cast<size_t>(form->registers);
+  // From the fence to the commit in one piece of assembly: what computes the registers that the instructions read
+  // cannot move behind the fence, where the assembler would have to fence again (C7519), and LLVM moves each register
+  // through one operand rather than through one for each instruction.
   const Registers& addend = l.of(op.operand(2));
-  Words fenced = to_words(b, addend);
-  const size_t words_of_slice = fenced.size() / form->slices.size(), words_of_accumulator = fenced.size();
-  if (a_registers)
-    for (int k = 0; k < a_type.shape[1]; k += depth)
-      for (const Coord& at : form->slices) {
-        const Words words = a_registers->words(b, l.of(op.operand(0)), at[0], k);
-        fenced.insert(fenced.end(), words.begin(), words.end());
-      }
-  fenced = tied_asm(b, "wgmma.fence.sync.aligned;", fenced, {});
-  std::vector<Words> slices;
-  for (size_t i = 0; i < words_of_accumulator; i += words_of_slice)
-    slices.emplace_back(fenced.begin() + static_cast<long>(i), fenced.begin() + static_cast<long>(i + words_of_slice));
-  auto next_a = fenced.begin() + static_cast<long>(words_of_accumulator);
+  const Words sums = to_words(b, addend);
+  const size_t words_of_slice = sums.size() / form->slices.size();
+  Words inputs;
+  auto input = [&](Value* v) { return inputs.push_back(v), 2 * sums.size() + inputs.size() - 1; };
+  std::string text = "wgmma.fence.sync.aligned;\n";
   for (int k = 0; k < a_type.shape[1]; k += depth)
-    for (size_t i = 0; i < slices.size(); ++i) {
+    for (size_t i = 0; i < form->slices.size(); ++i) {
       const Coord& at = form->slices[i];
-      Words inputs;
-      if (a_in_shared)
-        inputs = {a_descriptors->of(at[0], k)};
-      else
-        inputs.assign(next_a, next_a + kOperandWords), next_a += kOperandWords;
-      const size_t n = slices[i].size(), taken = inputs.size();
-      inputs.push_back(b_descriptors.of(at[1], k));
-      const std::string first = a_in_shared ? fmt::format("${}", 2 * n) : operand_list(2 * n, taken);
-      slices[i] =
-          tied_asm(b, fmt::format("{} {}, {}, ${}, {};", opcode, operand_list(0, n), first, 2 * n + taken, flags),
-                   slices[i], inputs);
+      std::string first;
+      if (a_in_shared) {
+        first = fmt::format("${}", input(a_descriptors->of(at[0], k)));
+      } else {
+        const size_t first_word = 2 * sums.size() + inputs.size();
+        for (Value* word : a_registers->words(b, l.of(op.operand(0)), at[0], k)) input(word);
+        first = operand_list(first_word, kOperandWords);
+      }
+      text += fmt::format("\t{} {}, {}, ${}, {};\n", opcode, operand_list(i * words_of_slice, words_of_slice), first,
+                          input(b_descriptors.of(at[1], k)), flags);
     }
-  b.CreateIntrinsic(llvm::Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {});
+  const Words added = tied_asm(b, text + "\twgmma.commit_group.sync.aligned;", sums, inputs);
   Registers out(addend);
-  for (size_t i = 0; i < slices.size(); ++i) from_words(b, slices[i], std::span(out).subspan(i * per_slice, per_slice));
+  from_words(b, added, out);
   l.values[op.result()] = std::move(out);
   return {};
 }

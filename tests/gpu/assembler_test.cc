@@ -51,8 +51,8 @@ TEST(GpuAssembler, SaysWhatTheToolkitSays) {
     ASSERT_EQ(repaired->messages.size(), 1u);
     EXPECT_NE(repaired->messages[0].find("(C75"), std::string::npos) << repaired->messages[0];
   }
-  auto refused = codegen::link_cubin(".version 8.4\n.target sm_90a\n.address_size 64\n.entry f() { foo; }\n", target,
-                                     assembler);
+  auto refused =
+      codegen::link_cubin(".version 8.4\n.target sm_90a\n.address_size 64\n.entry f() { foo; }\n", target, assembler);
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().message.find("foo"), std::string::npos) << refused.error().message;
 }
