@@ -9,6 +9,7 @@
 #include <set>
 
 #include "profiler/report/table.h"
+#include "repl/expr_contenders.h"
 #include "repl/files.h"
 #include "repl/script/interp.h"
 #include "support/diag.h"
@@ -118,8 +119,40 @@ Result<Declared> declared_by(script::Session& session, const MagicArguments& arg
   return d;
 }
 
+namespace {
+
+bool is_name(const std::string& text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+}
+
+/// The facts of an expression's plan, where nothing better is declared.
+Facts planned_facts(Facts facts, const Declared& declared) {
+  if (declared.bytes >= 0) facts.bytes = declared.bytes;
+  if (declared.flop >= 0) facts.flop = declared.flop;
+  if (declared.product) facts.product = declared.product;
+  return facts;
+}
+
+int64_t plans_run() {
+  const ExprCacheStats s = expr_cache_stats();
+  return s.planned + s.found;
+}
+
+}  // namespace
+
 Result<Contender> statement_contender(script::Session& session, const std::string& text, const Declared& declared) {
   KILN_TRY(Device device, session.device());
+  if (is_name(text)) {
+    // The name of a tensor that is computed already: there is nothing to measure.
+    if (auto expr = session.expression(text); !expr.ok() && expr.error().kind == ErrorKind::kValue)
+      return failed(text, device, std::move(expr.error()));
+    KILN_TRY(std::optional<Contender> planned, fused_contender(session, text));
+    if (planned) {
+      planned->facts = planned_facts(planned->facts, declared);
+      return *std::move(planned);
+    }
+  }
   auto prepared = session.prepare_value(text);
   if (!prepared.ok()) return std::move(prepared.error());
   auto stop_or_row = [&](Diagnostic d) -> Result<Contender> {
@@ -128,12 +161,15 @@ Result<Contender> statement_contender(script::Session& session, const std::strin
   };
   // Compiles, and lets an autotuner choose.
   if (Status s = prepared->run(); !s.ok()) return stop_or_row(std::move(s.error()));
-  if (is_callable(*prepared->value)) {
+  const bool is_function = is_callable(*prepared->value);
+  if (is_function) {
     prepared = session.prepare_value("(" + text + ")()");
     if (!prepared.ok()) return std::move(prepared.error());
     if (Status s = prepared->run(); !s.ok()) return stop_or_row(std::move(s.error()));
   }
+  const int64_t plans = plans_run();
   auto launches = session.launches_of(prepared->run);
+  const bool one_plan = plans_run() - plans == 1;
   if (!launches.ok()) return stop_or_row(std::move(launches.error()));
   if (Status s = device.synchronize(); !s.ok()) return stop_or_row(std::move(s.error()));
 
@@ -142,6 +178,10 @@ Result<Contender> statement_contender(script::Session& session, const std::strin
   c.device = device;
   c.launch = prepared->run;
   c.facts = facts_of(*launches, declared);
+  if (one_plan && launches->empty()) {
+    auto planned = fused_contender(session, is_function ? "(" + text + ")()" : text);
+    if (planned.ok() && *planned && (*planned)->problem.ok()) c.facts = planned_facts((*planned)->facts, declared);
+  }
   auto result = session.tensor_of(*prepared->value);
   if (!result.ok()) return stop_or_row(std::move(result.error()));
   if (*result) c.device = (*result)->device();

@@ -139,6 +139,10 @@ Result<ContenderSet> variant_contenders(const Expr& expr, std::span<const ExprNa
     set.baseline = static_cast<size_t>(found - all.begin());
     break;
   }
+  // Without any of these, the first that can run: the others stand.
+  if (!all[set.baseline].problem.ok())
+    for (size_t i = all.size(); i-- > 0;)
+      if (all[i].problem.ok()) set.baseline = i;
   auto judge = judge_of(expr, all);
   if (!judge.ok() && judge.error().kind != ErrorKind::kUnsupported) return std::move(judge.error());
   if (judge.ok()) {

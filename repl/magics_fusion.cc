@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <set>
 
 #include "kiln/expr.h"
 #include "repl/files.h"
@@ -223,6 +224,32 @@ Status open_editor(const std::string& file) {
   return {};
 }
 
+/// The file as the session runs it: its helpers have names of their own, so that `gelu` stays what it was.
+std::string with_own_helpers(const std::string& text, const std::string& kernel) {
+  auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  constexpr std::string_view kDef = "\ndef ";
+  std::set<std::string> helpers;
+  for (size_t at = text.find(kDef); at != std::string::npos; at = text.find(kDef, at + 1)) {
+    const size_t start = at + kDef.size();
+    helpers.insert(text.substr(start, text.find('(', start) - start));
+  }
+  helpers.erase(kernel);
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    size_t end = i;
+    while (end < text.size() && is_word(text[end])) ++end;
+    if (end == i) {
+      out += text[i++];
+      continue;
+    }
+    const std::string word = text.substr(i, end - i);
+    const bool attribute = i > 0 && text[i - 1] == '.';
+    out += helpers.count(word) && !attribute ? kernel + "_" + word : word;
+    i = end;
+  }
+  return out;
+}
+
 }  // namespace
 
 Status magic_edit(MagicContext& context, std::string_view arguments) {
@@ -245,7 +272,8 @@ Status magic_edit(MagicContext& context, std::string_view arguments) {
   as.source = text;
   const std::string name = fmt::format("edited {}", context.edits[o.text].size() + 1);
   KILN_TRY(VariantPlan edited, whole.edited(index, as, name));
-  KILN_CHECK_OK(context.session.run(text, file));  // the kernel is a variable from now on
+  // The kernel is a variable from now on.
+  KILN_CHECK_OK(context.session.run(with_own_helpers(text, as.kernel), file));
   context.edits[o.text].push_back({o.variant, index, std::move(as), name});
   context.output(
       fmt::format("{}: kernel {} is '{}' of this expression from now on\n", file, whole.groups[index].kernel, name));

@@ -1,5 +1,6 @@
 // %time and %bench.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "profiler/measure.h"
 #include "profiler/nvml.h"
@@ -102,7 +103,11 @@ Status magic_bench(MagicContext& context, std::string_view text) {
     cells.emplace_back(profiler::flag_names(m.flags));
     table.add_row(std::move(cells));
   }
-  if (rate && declared.bytes < 0)
+  if (!contender.facts.kernels.empty())
+    table.add_note(fmt::format("kernels: {}", fmt::join(contender.facts.kernels, ", ")));
+  if (contender.facts.graph && declared.bytes < 0 && declared.flop < 0)  // only plans come with one
+    table.add_note("rate and math: of the plan's bytes and FLOP");
+  else if (rate && declared.bytes < 0)
     table.add_note("rate: as if each tensor among the arguments were moved once; bytes=N says it better");
   if (gpu) table.add_note("clock held down by: " + throttle.text());
   table.add_note(

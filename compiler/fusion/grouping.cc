@@ -102,6 +102,46 @@ class Grouper {
     clusters_[at(a)].members.clear();
   }
 
+  /// Why what makes a product's operand is not computed where the product reads it, with the edit for the ways to make
+  /// one.
+  Reason operand_reason(const Cluster& x, const Cluster& product) const {
+    const DagNode& p = dag_.nodes[at(product.members[0])];
+    const std::string cause =
+        "a product reads each element of its operands many times, so what makes them is computed once and stored";
+    if (x.form == Form::kProduct)
+      return {cause, "nothing, as long as the first has no narrow dimension: (a @ b) @ c may cost less as a @ (b @ c)"};
+    if (x.reduces()) return {cause, ""};
+    const bool only_casts =
+        std::all_of(x.members.begin(), x.members.end(), [&](int m) { return dag_.nodes[at(m)].op == ExprOp::kCast; });
+    if (only_casts)
+      return {cause,
+              fmt::format("keep the operand in {}, converted once where it is made", kiln::name(p.operand_type))};
+    // What scales by one number, or along a dimension that the product keeps, can be done to its result.
+    const bool scales =
+        x.members.size() <= 2 && std::all_of(x.members.begin(), x.members.end(), [&](int m) {
+          const DagNode& n = dag_.nodes[at(m)];
+          return n.op == ExprOp::kCast || ((n.op == ExprOp::kMul || n.op == ExprOp::kDiv) && scale_is_outside(n, p));
+        });
+    if (scales)
+      return {cause, "scale the product instead, as in (x @ w) * s: that is part of its kernel, and rounds once less"};
+    return {cause, "apply it where the operand is made, in the kernel that writes it"};
+  }
+
+  /// Whether one operand of a multiplication is one number for all, or varies along dimensions that the product keeps.
+  static bool scale_is_outside(const DagNode& n, const DagNode& p) {
+    for (const Operand& o : n.operands) {
+      if (o.is_number()) return true;
+      const bool left =
+          !p.operands.empty() && p.operands[0].shape.size() == o.shape.size() && p.operands[0].shape == n.shape;
+      const size_t rank = o.strides.size();
+      if (rank < 2) continue;
+      const size_t depth = left ? rank - 1 : rank - 2;  // the dimension that the product sums over
+      const bool along_depth = o.strides[depth] != 0 && o.shape[depth] != 1;
+      if (!along_depth && p.operands[left ? 0 : 1].shape == n.shape) return true;
+    }
+    return false;
+  }
+
   /// Tensors outside of both that they read, and those of them that others read.
   size_t operands(const Cluster& a, const Cluster& b) const {
     std::vector<int> seen;
@@ -250,10 +290,7 @@ Verdict Grouper::merged(int a, int b) const {
   const DagNode &first_x = dag_.nodes[at(x.members[0])], &first_y = dag_.nodes[at(y.members[0])];
   if (options_.variant == Variant::kUnfused && first_x.origin != first_y.origin)
     return Reason{"unfused: every operation has its own kernel", "run the fused variant"};
-  if (y.form == Form::kProduct)
-    return Reason{
-        "a product reads each element of its operands many times, so what makes them is computed once and stored",
-        first_x.op == ExprOp::kMatMul ? "" : "keep the operand in the form that the product reads"};
+  if (y.form == Form::kProduct) return operand_reason(x, y);
   if (x.form == Form::kProduct) {
     if (options_.variant == Variant::kLibrary || options_.variant == Variant::kLibraryEpilogue)
       return Reason{"the library's product ends with its own result", "run the fused variant"};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "repl/script/interp.h"
+#include "repl/script/lazy_scope.h"
 
 namespace kiln::script {
 
@@ -162,7 +163,11 @@ Value Interp::eval_call(const ast::Call& e, Frame& f) {
     return native ? native->call_on(*this, &base, args) : call(callee, args);
   }
   Value callee = eval(*e.callee, f);
-  gather(e, args, f);
+  {
+    const auto* native = callee.get<Native>();
+    const LazyScope scope(*this, native && native->name == kCheck);
+    gather(e, args, f);
+  }
   where_ = e.range;
   if (auto* native = callee.get<Native>(); native && native->name == "super" && args.args.empty()) {
     if (!f.function || !f.function->owner || f.function->params->empty())

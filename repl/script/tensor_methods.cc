@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "repl/script/lazy_scope.h"
 #include "repl/script/stream_object.h"
 #include "repl/script/tensor_object.h"
 
@@ -371,6 +372,7 @@ void install_tensor_methods(Interp& in) {
   install_tensor_elementwise(in);
   install_tensor_reductions(in);
   install_tensor_matmul(in);
+  install_check(in);
 }
 
 }  // namespace kiln::script

@@ -189,16 +189,17 @@ Value argmin(Interp& in, NativeArgs& a) {
   return wrap(extreme(in, plan(in, self(in, a), a[0], flag(in, a[1])), false, true));
 }
 
-Value any(Interp& in, NativeArgs& a) {
-  return wrap(reduce_floats(in, plan(in, self(in, a), a[0], flag(in, a[1])), DType::kI1, [](const double* v, size_t n) {
-    return std::any_of(v, v + n, [](double x) { return x != 0; }) ? 1.0 : 0.0;
-  }));
+/// any and all: the greatest and the least of x != 0, where NaN counts as other than 0. Of no elements the host knows.
+Value truth_of(Interp& in, NativeArgs& a, bool every) {
+  const Expr x = object(a).expr();
+  if (x.numel() == 0)
+    return wrap(reduce_floats(in, plan(in, self(in, a), a[0], flag(in, a[1])), DType::kI1,
+                              [every](const double*, size_t) { return every ? 1.0 : 0.0; }));
+  const Expr test = applied(in, ExprOp::kNe, {x, Expr::scalar(int64_t{0})});
+  return settled(in, applied(in, every ? ExprOp::kMin : ExprOp::kMax, {test}, along_axes(in, a, a[0], a[1])));
 }
-Value all(Interp& in, NativeArgs& a) {
-  return wrap(reduce_floats(in, plan(in, self(in, a), a[0], flag(in, a[1])), DType::kI1, [](const double* v, size_t n) {
-    return std::all_of(v, v + n, [](double x) { return x != 0; }) ? 1.0 : 0.0;
-  }));
-}
+Value any(Interp& in, NativeArgs& a) { return truth_of(in, a, false); }
+Value all(Interp& in, NativeArgs& a) { return truth_of(in, a, true); }
 
 Value norm(Interp& in, NativeArgs& a) {
   ExprAttributes attributes = along_axes(in, a, a[0], a[1]);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "compiler/frontend/frontend.h"
+#include "repl/script/lazy_scope.h"
 #include "repl/script/tensor_object.h"
 #include "repl/script/triton_language.h"
 
@@ -346,12 +347,7 @@ Value KernelObject::call(Interp& in, CallArgs& args) {
   attributes.function = std::move(f);
   std::vector<Value> operands(args.args.begin(), args.args.end());
   // What the function means is only known by running it: the host does not compute it, however small.
-  const bool lazy = std::exchange(in.always_lazy, true);
-  struct Restore {
-    bool& flag;
-    bool value;
-    ~Restore() { flag = value; }
-  } restore{in.always_lazy, lazy};
+  const LazyScope scope(in, true);
   return compute(in, ExprOp::kCall, operands, std::move(attributes));
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "support/diag.h"
 
@@ -91,6 +92,66 @@ TEST(ExprContenders, TunedIsAnotherConfigurationOrNone) {
   ASSERT_TRUE(c.launch().ok());
   EXPECT_TRUE(made.set.check(static_cast<size_t>(tuned - names.begin()), *c.output())->ok());
   EXPECT_FALSE(c.facts.note.empty());
+}
+
+TEST(ExprContenders, WithoutTheUnfusedVariantTheOthersStand) {
+  // Ten elements of a tensor that no memory holds: fused, only those are computed.
+  Expr x = *Tensor::full(*Device::open("cpu"), DType::kF32, std::vector<int64_t>{1}, 2.0);
+  ExprAttributes large, few;
+  large.shape = {int64_t{1} << 42};
+  few.shape = {10};
+  few.starts = {7};
+  Expr scaled = *apply(ExprOp::kMul, {*apply(ExprOp::kExpand, {x}, large), Expr::scalar(3.5)});
+  Expr sum = *apply(ExprOp::kAdd, {*apply(ExprOp::kSlice, {scaled}, few), Expr::scalar(0.75)});
+  auto set = variant_contenders(sum, {}, {.tuning_s = 0});
+  ASSERT_TRUE(set.ok()) << set.error().message;
+  ASSERT_EQ(names_of(*set), (std::vector<std::string>{"unfused", "fused"}));
+  ASSERT_FALSE(set->contenders[0].problem.ok());
+  EXPECT_EQ(set->contenders[0].problem.error().kind, ErrorKind::kMemory);
+  EXPECT_NE(set->contenders[0].problem.error().message.find("16.0 TiB"), std::string::npos);
+  ASSERT_TRUE(set->contenders[1].problem.ok());
+  EXPECT_EQ(set->baseline, 1u);
+  ASSERT_TRUE(set->contenders[1].launch().ok());
+  EXPECT_EQ(*set->contenders[1].output()->to_doubles(), std::vector<double>(10, 7.75));
+}
+
+TEST(ExprContenders, InAListTheyKnowTheirPlans) {
+  script::Session session({.output = [](std::string_view) {}, .argv = {}, .device = *Device::open("cpu")});
+  ASSERT_TRUE(session
+                  .run("x = randn(100, 100)\ny = gelu(x) * 3.5\ndef f():\n    return exp(x) + 0.3\n"
+                       "def two():\n    z = (x * 7.0).run()\n    return z + 0.3\n",
+                       "setup.py")
+                  .ok());
+  auto contender = [&](const std::string& text) {
+    auto c = statement_contender(session, text, {});
+    KILN_ASSERT(c.ok(), "{}", c.ok() ? "" : c.error().message);
+    return *std::move(c);
+  };
+  // The name of a pending tensor is run anew each time, and stays pending.
+  profiler::Contender lazy = contender("y");
+  ASSERT_TRUE(lazy.problem.ok()) << lazy.problem.error().message;
+  EXPECT_EQ(lazy.facts.kernels.size(), 1u);
+  EXPECT_EQ(lazy.facts.bytes, 80000);
+  EXPECT_GT(lazy.facts.flop, 0);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(lazy.poison().ok());
+    ASSERT_TRUE(lazy.launch().ok());
+    EXPECT_FALSE(std::isnan(lazy.output()->to_doubles()->at(77)));
+  }
+  EXPECT_TRUE(session.expression("y").ok());
+  for (const char* text : {"exp(x) + 0.3", "f"}) {
+    profiler::Contender c = contender(text);
+    ASSERT_TRUE(c.problem.ok()) << text;
+    EXPECT_EQ(c.facts.kernels.size(), 1u) << text;
+    EXPECT_EQ(c.facts.bytes, 80000) << text;
+    EXPECT_TRUE(c.facts.graph) << text;
+  }
+  // Of two plans, or of what the host computes, the last one's facts would be half of the truth.
+  EXPECT_TRUE(contender("two").facts.kernels.empty());
+  EXPECT_TRUE(contender("x[:3] + 0.3").facts.kernels.empty());
+  profiler::Contender computed = contender("x");
+  ASSERT_FALSE(computed.problem.ok());
+  EXPECT_EQ(computed.problem.error().message, "'x' is computed already: there is no expression left");
 }
 
 TEST(ExprContenders, WhatIsNoExpressionHasNoVariants) {

@@ -104,6 +104,15 @@ TEST(MagicsFusion, AnEditedSourceIsCompiledAndItsKernelIsAVariable) {
   EXPECT_EQ(edited.code, 3) << "the sine is no exponential: " << edited.err;
   EXPECT_NE(edited.out.find("'edited 1'"), std::string::npos) << edited.out;
   EXPECT_NE(edited.out.find("WRONG"), std::string::npos) << edited.out;
+  // The file's helpers take no names from the session: the expression is still the same one, and the kernel runs.
+  setenv("EDITOR", "sed -i s/num_warps=[0-9]*/num_warps=8/", 1);
+  Said helped = run(
+      setup +
+      "%edit gelu(x) * 0.3 --budget 1s\n%compare gelu(x) * 0.3 budget=1s\nout = empty(100, 100)\n"
+      "gelu_mul_kernel[(5,)](x, out, 10000, 0.3, BLOCK=2048)\nprint(torch.allclose(out, gelu(x) * 0.3, atol=1e-6))\n");
+  EXPECT_EQ(helped.code, 0) << helped.err;
+  EXPECT_EQ(helped.out.find("failed"), std::string::npos) << helped.out;
+  EXPECT_NE(helped.out.find("True"), std::string::npos) << helped.out;
   unsetenv("EDITOR");
 }
 
