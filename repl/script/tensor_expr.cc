@@ -258,6 +258,7 @@ constexpr NativeDef kMethods[] = {
     {"add_(other)", binary_in<ExprOp::kAdd>, "x += other, in place"},
     {"ceil()", unary<ExprOp::kCeil>, "rounded up"},
     {"clamp(min=None, max=None)", clamp, "limited to a range"},
+    {"clip(min=None, max=None)", clamp, "the same as clamp"},
     {"cos()", unary<ExprOp::kCos>, ""},
     {"div(other)", binary<ExprOp::kDiv>, "x / other"},
     {"div_(other)", binary_in<ExprOp::kDiv>, "x /= other, in place"},

@@ -5,6 +5,7 @@
 
 #include "repl/script/builtins.h"
 #include "repl/script/tensor_object.h"
+#include "runtime/npy.h"
 
 namespace kiln::script {
 
@@ -259,6 +260,25 @@ Value stack(Interp& in, NativeArgs& a) {
   return cat(in, args);
 }
 
+/// The path of a file whose ending says what it is.
+const std::string& npy_path(Interp& in, const Value& v) {
+  const std::string& path = in.to_text(v, "the file");
+  if (!path.ends_with(".npy"))
+    in.fail(
+        with_note(error(ErrorKind::kUnsupported, "'{}' is no .npy file, the one kind that Kiln saves and loads", path),
+                  "help: torch.save(x, 'x.npy'); in Python, numpy.save and numpy.load"));
+  return path;
+}
+Value save(Interp& in, NativeArgs& a) {
+  const std::string& path = npy_path(in, a[1]);
+  in.check(runtime::save_npy(tensor_of(in, a[0], "save()"), path));
+  return Value::none();
+}
+Value load(Interp& in, NativeArgs& a) {
+  const Device device = a[1].missing() || a[1].is_none() ? in.device() : device_of(in, a[1]);
+  return wrap(in.take(runtime::load_npy(device, npy_path(in, a[0]))));
+}
+
 struct Tolerance {
   double rtol, atol;
 };
@@ -392,6 +412,7 @@ constexpr NativeDef kTorch[] = {
     {"is_tensor(obj)", is_tensor, "is it a tensor?"},
     {"isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)", isclose, "which elements are close"},
     {"linspace(start, end, steps, *, dtype=None, device=None)", linspace, "evenly spaced floats, both ends included"},
+    {"load(f, map_location=None)", load, "the tensor of a .npy file"},
     {"manual_seed(seed)", manual_seed, "starts the random numbers anew"},
     {"no_grad()", no_grad, "accepted; Kiln has no autograd"},
     {"ones(*shape, size=, dtype=None, device=None, requires_grad=False)", ones, "ones"},
@@ -402,6 +423,7 @@ constexpr NativeDef kTorch[] = {
     {"randn(*shape, size=, dtype=None, device=None, requires_grad=False)", randn_, "normally distributed"},
     {"randn_like(input, *, dtype=None, device=None)", randn_like, "normally distributed, as another tensor"},
     {"randperm(n, *, dtype=None, device=None)", randperm, "0 to n-1 in random order"},
+    {"save(obj, f)", save, "writes a tensor to a .npy file"},
     {"stack(tensors, dim=0)", stack, "tensors along a new dimension"},
     {"tensor(data, *, dtype=None, device=None, requires_grad=False)", tensor, "a tensor of numbers or nested lists"},
     {"zeros(*shape, size=, dtype=None, device=None, requires_grad=False)", zeros, "zeros"},
@@ -410,14 +432,14 @@ constexpr NativeDef kTorch[] = {
 
 /// Methods that torch also offers as functions: torch.exp(x) is x.exp().
 constexpr std::string_view kForwarded[] = {
-    "abs",       "add",        "all",     "amax",    "amin",        "any",         "argmax",   "argmin",  "bmm",
-    "mm",        "ceil",       "clamp",   "clone",   "cos",         "cumsum",      "div",      "eq",      "erf",
-    "exp",       "exp2",       "flatten", "floor",   "ge",          "gt",          "isfinite", "isinf",   "isnan",
-    "le",        "log",        "log1p",   "log2",    "log_softmax", "logical_not", "lt",       "matmul",  "max",
-    "mean",      "min",        "mul",     "ne",      "neg",         "norm",        "numel",    "permute", "pow",
-    "prod",      "reciprocal", "relu",    "reshape", "round",       "rsqrt",       "sigmoid",  "sign",    "sin",
-    "softmax",   "sqrt",       "square",  "squeeze", "std",         "sub",         "sum",      "t",       "tanh",
-    "transpose", "unsqueeze",  "var"};
+    "abs",   "add",       "all",        "amax",    "amin",    "any",         "argmax",      "argmin",   "bmm",
+    "mm",    "ceil",      "clamp",      "clip",    "clone",   "cos",         "cumsum",      "div",      "eq",
+    "erf",   "exp",       "exp2",       "flatten", "floor",   "ge",          "gt",          "isfinite", "isinf",
+    "isnan", "le",        "log",        "log1p",   "log2",    "log_softmax", "logical_not", "lt",       "matmul",
+    "max",   "mean",      "min",        "mul",     "ne",      "neg",         "norm",        "numel",    "permute",
+    "pow",   "prod",      "reciprocal", "relu",    "reshape", "round",       "rsqrt",       "sigmoid",  "sign",
+    "sin",   "softmax",   "sqrt",       "square",  "squeeze", "std",         "sub",         "sum",      "t",
+    "tanh",  "transpose", "unsqueeze",  "var"};
 constexpr std::string_view kFunctional[] = {"gelu", "log_softmax", "relu", "sigmoid", "silu", "softmax", "tanh"};
 
 Ref<Opaque> forwarded(std::string_view name) {
