@@ -66,6 +66,20 @@ Result<std::shared_ptr<Judge>> judge_of(const Expr& expr, const std::vector<Vari
   return judge;
 }
 
+/// Where the fused variant has as many kernels as the unfused one, its row says why.
+void say_what_was_not_fused(const Expr& expr, std::vector<VariantPlan>& variants) {
+  auto find = [&](ExprVariant which) {
+    return std::find_if(variants.begin(), variants.end(),
+                        [&](const VariantPlan& v) { return v.name == name(which) && v.problem.ok(); });
+  };
+  const auto unfused = find(ExprVariant::kUnfused), fused = find(ExprVariant::kFused);
+  if (unfused == variants.end() || fused == variants.end() || fused->kernels.size() < unfused->kernels.size()) return;
+  std::string why = "it is one kernel as it stands";
+  if (fused->kernels.size() > 1)
+    if (auto p = plan(expr, ExprVariant::kFused); p.ok() && !p->boundaries.empty()) why = p->boundaries[0].cause;
+  fused->note += (fused->note.empty() ? "" : "; ") + ("nothing is fused: " + why);
+}
+
 std::string config_text(const ExprGroup& g) {
   std::string text;
   for (const auto& [constant, value] : g.constants) text += fmt::format("{}: {}, ", constant, value);
@@ -129,6 +143,7 @@ Result<ContenderSet> variant_contenders(const Expr& expr, std::span<const ExprNa
     if (!edited.ok()) failed.problem = std::move(edited.error());
     all.push_back(edited.ok() ? *std::move(edited) : std::move(failed));
   }
+  say_what_was_not_fused(expr, all);
   ContenderSet set;
   for (const VariantPlan& v : all) set.contenders.push_back(contender_of(v, expr.device()));
   for (std::string_view wanted :

@@ -65,6 +65,17 @@ TEST(ExprContenders, EachComputesTheExpression) {
   EXPECT_EQ(made.set.contenders[0].facts.kernels.size(), 3u);
 }
 
+TEST(ExprContenders, WhereNothingIsFusedTheRowSaysWhy) {
+  auto note = [](const char* text) {
+    return contenders_of("x, w = randn(50, 60), randn(60, 70)", text, {.tuning_s = 0}).set.contenders[1].facts.note;
+  };
+  EXPECT_EQ(note("exp(x)"), "nothing is fused: it is one kernel as it stands");
+  EXPECT_EQ(note("gelu(x) @ w"),
+            "nothing is fused: a product reads each element of its operands many times, so what makes them is computed "
+            "once and stored");
+  EXPECT_EQ(note("gelu(x @ w)"), "");
+}
+
 TEST(ExprContenders, TheBaselineIsTheUnfusedVariantWithoutAProduct) {
   Made made = contenders_of("x = randn(50, 60)", "exp(x) + 1", {.tuning_s = 0});
   EXPECT_EQ(names_of(made.set), (std::vector<std::string>{"unfused", "fused"}));
