@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 namespace kiln::script {
 
@@ -35,6 +36,7 @@ Value print(Interp& in, NativeArgs& a) {
     out += in.str(values[i]);
   }
   in.print(out + option(2, "\n"));
+  if (!a[4].missing() && in.truth(a[4])) std::fflush(stdout);
   return Value::none();
 }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <thread>
@@ -252,9 +253,12 @@ Value write(Interp& in, NativeArgs& a) {
   in.print(in.to_text(a[0], "write()'s text"));
   return Value::integer(in.length(a[0]));
 }
-Value flush(Interp&, NativeArgs&) { return Value::none(); }
+Value flush(Interp&, NativeArgs&) {
+  std::fflush(stdout);
+  return Value::none();
+}
 constexpr NativeDef kStream[] = {{"write(text)", write, "writes a text"},
-                                 {"flush()", flush, "the output is never held back"}};
+                                 {"flush()", flush, "lets go of what is held back for a file or a pipe"}};
 
 void fill_sys(Interp& in, ModuleObject& m) {
   add_functions(m, kSys);

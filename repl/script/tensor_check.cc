@@ -29,8 +29,9 @@ Value check(Interp& in, NativeArgs& a) {
   auto* t = a[0].get<TensorObject>();
   if (!t) in.fail(ErrorKind::kType, "check() takes a tensor expression, got '{}'", in.type_name(a[0]));
   if (!t->is_pending())
-    in.fail(with_note(error(ErrorKind::kValue, "the argument of check() is computed already: there is no expression left"),
-                      "help: give the expression itself, as in check(gelu(x @ w + b))"));
+    in.fail(
+        with_note(error(ErrorKind::kValue, "the argument of check() is computed already: there is no expression left"),
+                  "help: give the expression itself, as in check(gelu(x @ w + b))"));
   const std::string which = a[1].missing() ? "fused" : in.to_text(a[1], "variant");
   const auto known = parse_expr_variant(which);
   if (!known) {
@@ -46,9 +47,10 @@ Value check(Interp& in, NativeArgs& a) {
       *known == ExprVariant::kUnfused ? std::nullopt : error_of_unfused(in, expr, expected);
   const ExprError e = in.take(compare(expected, in.take(v.output()), allowed ? &*allowed : nullptr));
   if (!e.ok())
-    in.fail(ErrorKind::kMismatch,
-            "{} is wrong at [{}]: {} where float64 gives {}; the largest relative error is {:.2g}, and {:.2g} is allowed",
-            which, fmt::join(indices_of(e.first_bad, expr.shape()), ", "), e.got, e.expected, e.max_rel, e.tolerance);
+    in.fail(
+        ErrorKind::kMismatch,
+        "{} is wrong at [{}]: {} where float64 gives {}; the largest relative error is {:.2g}, and {:.2g} is allowed",
+        which, fmt::join(indices_of(e.first_bad, expr.shape()), ", "), e.got, e.expected, e.max_rel, e.tolerance);
   auto d = make<Dict>();
   auto set = [&](std::string_view key, Value value) { d->table.set(key, std::move(value)); };
   set("variant", Value::str(which));

@@ -1,8 +1,11 @@
 #include "repl/script/session.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
 namespace kiln::script {
@@ -36,6 +39,31 @@ TEST_F(SessionTest, KeepsVariablesBetweenEntries) {
   EXPECT_FALSE(session->run("y = 1\nundefined\n", "t.py", Mode::kInteractive).ok());
   run("print(y, x)");
   EXPECT_EQ(out, "5\n1 4\n");
+}
+
+TEST_F(SessionTest, FlushedOutputHasLeft) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  std::fflush(stdout);
+  const int before = dup(STDOUT_FILENO);
+  dup2(ends[1], STDOUT_FILENO);
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  Options options;
+  options.output = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
+  options.device = *Device::open("cpu");
+  std::string got[2];
+  for (int i = 0; i < 2; ++i) {
+    Session writer(options);
+    const Status s = writer.run(
+        i ? "import sys\nsys.stdout.write('two')\nsys.stdout.flush()\n" : "print('one', flush=True)", "t.py");
+    char text[16];
+    const ssize_t n = read(ends[0], text, sizeof text);
+    if (s.ok() && n > 0) got[i].assign(text, static_cast<size_t>(n));
+  }
+  dup2(before, STDOUT_FILENO);
+  for (int fd : {ends[0], ends[1], before}) close(fd);
+  EXPECT_EQ(got[0], "one\n");
+  EXPECT_EQ(got[1], "two");
 }
 
 TEST_F(SessionTest, ErrorsCarryTheirKind) {
