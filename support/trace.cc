@@ -1,11 +1,15 @@
 #include "support/trace.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <span>
 #include <utility>
 
 namespace kiln::trace {
@@ -18,20 +22,69 @@ namespace {
 
 std::atomic<int64_t> started_ns{0};
 
+// Some 700 KB of events, in memory that is there before anything is recorded: growing a vector, and the first touch of
+// its pages, would cost each launch more than its span does.
+class Chunk {
+ public:
+  static constexpr size_t kEvents = 4096;
+
+  Chunk() {
+    void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    events_ = static_cast<Event*>(memory);
+  }
+  ~Chunk() {
+    clear();
+    munmap(events_, kBytes);
+  }
+  Chunk(const Chunk&) = delete;
+  Chunk& operator=(const Chunk&) = delete;
+
+  bool is_full() const { return size_ == kEvents; }
+  void add(Event&& event) { new (events_ + size_++) Event(std::move(event)); }
+  std::span<Event> events() { return {events_, size_}; }
+  void clear() {
+    std::destroy_n(events_, size_);
+    size_ = 0;
+  }
+
+ private:
+  static constexpr size_t kBytes = kEvents * sizeof(Event);
+  Event* events_ = nullptr;
+  size_t size_ = 0;
+};
+
 struct ThreadEvents {
   std::mutex mutex;  // of its thread and of stop(): nearly never contended
-  std::vector<Event> events;
+  std::vector<std::unique_ptr<Chunk>> chunks;
 };
+
+// Made by the first start() and kept for the next, so that 30,000 events need no memory of the system while someone
+// watches.
+constexpr size_t kSpareChunks = 8;
 
 struct Registry {
   std::mutex mutex;
   std::vector<std::shared_ptr<ThreadEvents>> threads;
+  std::vector<std::unique_ptr<Chunk>> spare;
   bool running = false;
 };
 
 Registry& registry() {
   static auto* r = new Registry;  // threads may end after our statics
   return *r;
+}
+
+std::unique_ptr<Chunk> take_chunk() {
+  {
+    std::lock_guard lock(registry().mutex);
+    if (!registry().spare.empty()) {
+      auto chunk = std::move(registry().spare.back());
+      registry().spare.pop_back();
+      return chunk;
+    }
+  }
+  return std::make_unique<Chunk>();
 }
 
 ThreadEvents& mine() {
@@ -71,8 +124,15 @@ int64_t now_ns() {
 void add(Event event) {
   event.thread = thread_id();
   ThreadEvents& events = mine();
+  if (std::lock_guard lock(events.mutex); !events.chunks.empty() && !events.chunks.back()->is_full()) {
+    events.chunks.back()->add(std::move(event));
+    return;
+  }
+  // stop() holds the registry while it asks for ours, so ours is not held meanwhile; no other thread adds to it.
+  std::unique_ptr<Chunk> chunk = take_chunk();
   std::lock_guard lock(events.mutex);
-  events.events.push_back(std::move(event));
+  chunk->add(std::move(event));
+  events.chunks.push_back(std::move(chunk));
 }
 
 void add_memory(Step step, std::string_view device, int64_t bytes) {
@@ -104,6 +164,7 @@ void Scope::end() {
 bool start(uint32_t details) {
   std::lock_guard lock(registry().mutex);
   if (std::exchange(registry().running, true)) return false;
+  while (registry().spare.size() < kSpareChunks) registry().spare.push_back(std::make_unique<Chunk>());
   started_ns.store(now_ns());
   internal::wanted.store(details);
   return true;
@@ -113,11 +174,21 @@ std::vector<Event> stop() {
   internal::wanted.store(0);
   std::lock_guard lock(registry().mutex);
   std::vector<Event> all;
+  size_t count = 0;
   for (const auto& thread : registry().threads) {
     std::lock_guard own(thread->mutex);
-    all.insert(all.end(), std::make_move_iterator(thread->events.begin()),
-               std::make_move_iterator(thread->events.end()));
-    thread->events.clear();
+    for (const auto& chunk : thread->chunks) count += chunk->events().size();
+  }
+  all.reserve(count);
+  for (const auto& thread : registry().threads) {
+    std::lock_guard own(thread->mutex);
+    for (const auto& chunk : thread->chunks)
+      std::move(chunk->events().begin(), chunk->events().end(), std::back_inserter(all));
+    for (auto& chunk : thread->chunks) {
+      chunk->clear();
+      if (registry().spare.size() < kSpareChunks) registry().spare.push_back(std::move(chunk));
+    }
+    thread->chunks.clear();
   }
   std::erase_if(registry().threads, [](const auto& thread) { return thread.use_count() == 1; });
   registry().running = false;
