@@ -89,7 +89,11 @@ std::string Jit::fingerprint(const std::string& target, const Assembler* assembl
   std::lock_guard lock(mutex_);
   const std::pair key(target, assembler);
   auto it = fingerprints_.find(key);
-  if (it == fingerprints_.end()) it = fingerprints_.emplace(key, compiler_.fingerprint(target, assembler)).first;
+  if (it == fingerprints_.end()) {
+    // For a GPU it may open the assembler's library, and the first kernel of a process waits for that.
+    trace::Scope phase(trace::kSpans, trace::Step::kPhase, "toolchain");
+    it = fingerprints_.emplace(key, compiler_.fingerprint(target, assembler)).first;
+  }
   return it->second;
 }
 
@@ -126,7 +130,10 @@ Result<Jit::Compiled> Jit::compile(const JitRequest& request) {
         dump, fmt::format("{}.{}.{}", request.function->def->name, request.target, hash128(key).hex().substr(0, 8)),
         warn_);
   KILN_TRY(CompiledKernel kernel, compiler_.compile(*request.function, request.args, options));
-  cache_.store(key, kernel);
+  {
+    trace::Scope phase(trace::kSpans, trace::Step::kPhase, "disk cache, store");
+    cache_.store(key, kernel);
+  }
   KernelInfo info = info_of(kernel);
   return Compiled{std::move(kernel), std::move(info)};
 }
@@ -151,8 +158,7 @@ Result<std::shared_ptr<LoadedKernel>> Jit::load(Compiled& compiled, DeviceImpl& 
 
 std::shared_ptr<const LoadedCode> Jit::remember(CompiledKernel&& k, const Closure& closure) {
   if (k.ptx.empty()) return nullptr;
-  auto code = std::make_shared<const LoadedCode>(
-      LoadedCode{k.name, k.target, std::move(k.cubin), std::move(k.ptx), k.registers, closure.sources});
+  auto code = std::make_shared<const LoadedCode>(LoadedCode{k.name, k.target, std::move(k.cubin), std::move(k.ptx), k.registers, closure.sources});
   std::lock_guard lock(mutex_);
   std::erase_if(loaded_, [](const auto& kept) { return kept.expired(); });
   loaded_.push_back(code);

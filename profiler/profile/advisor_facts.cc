@@ -13,40 +13,6 @@ namespace kiln::profiler {
 
 using trace::Step;
 
-Cover::Cover(std::vector<Stretch> of) {
-  std::sort(of.begin(), of.end(), [](const Stretch& a, const Stretch& b) { return a.start < b.start; });
-  for (const Stretch& s : of) {
-    if (s.end <= s.start) continue;
-    if (!stretches_.empty() && s.start <= stretches_.back().end)
-      stretches_.back().end = std::max(stretches_.back().end, s.end);
-    else
-      stretches_.push_back(s);
-  }
-  for (const Stretch& s : stretches_) {
-    before_.push_back(total_);
-    total_ += s.end - s.start;
-  }
-}
-
-Ns Cover::within(Ns start, Ns end) const {
-  if (end <= start) return 0;
-  // How much lies before a time.
-  auto until = [&](Ns at) -> Ns {
-    auto after = std::upper_bound(stretches_.begin(), stretches_.end(), at,
-                                  [](Ns time, const Stretch& s) { return time < s.start; });
-    if (after == stretches_.begin()) return 0;
-    const auto i = static_cast<size_t>(after - stretches_.begin()) - 1;
-    return before_[i] + std::min(at, stretches_[i].end) - stretches_[i].start;
-  };
-  return until(end) - until(start);
-}
-
-Ns Cover::next_start(Ns at) const {
-  auto next = std::lower_bound(stretches_.begin(), stretches_.end(), at,
-                               [](const Stretch& s, Ns time) { return s.start < time; });
-  return next == stretches_.end() ? 0 : next->start;
-}
-
 bool is_launch(const ApiCall& c) {
   return c.name.starts_with("cuLaunch") || c.name.starts_with("cuGraphLaunch") || c.name.starts_with("cudaLaunch");
 }
@@ -63,10 +29,11 @@ namespace {
 
 /// See Facts::host_us.
 double host_us_per_launch(const Timeline& t) {
-  std::unordered_map<uint32_t, std::vector<Stretch>> other;
+  std::unordered_map<uint32_t, std::vector<TimeRange>> other;
   std::unordered_map<uint32_t, std::vector<Ns>> launches;
   for (const Span& s : t.spans)
-    for (Step step : {Step::kWait, Step::kCompile, Step::kLoad, Step::kCopyIn, Step::kCopyOut, Step::kHostKernel})
+    for (Step step :
+         {Step::kWait, Step::kContext, Step::kCompile, Step::kLoad, Step::kCopyIn, Step::kCopyOut, Step::kHostKernel})
       if (s.step == step) other[s.thread].push_back({s.start, s.end});
   for (const ApiCall& c : t.calls) {
     if (is_launch(c)) launches[c.thread].push_back(c.start);
@@ -94,8 +61,8 @@ Facts::Facts(const Timeline& timeline, const AdvisorInputs& in) : t(timeline), i
   };
   for (const Span& s : t.spans) see(s.start, s.end);
   for (const ApiCall& c : t.calls) see(c.start, c.end);
-  std::vector<Stretch> all;
-  std::map<uint32_t, std::vector<Stretch>> by_stream;
+  std::vector<TimeRange> all;
+  std::map<uint32_t, std::vector<TimeRange>> by_stream;
   std::unordered_map<std::string, size_t> index;
   for (size_t i = 0; i < t.work.size(); ++i) {
     const Work& w = t.work[i];

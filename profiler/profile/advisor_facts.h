@@ -6,30 +6,10 @@
 #include <vector>
 
 #include "profiler/profile/advisor.h"
+#include "profiler/profile/intervals.h"
 #include "profiler/profile/timeline.h"
 
 namespace kiln::profiler {
-
-struct Stretch {
-  Ns start = 0, end = 0;
-};
-
-/// Stretches of time that do not overlap, in order.
-class Cover {
- public:
-  explicit Cover(std::vector<Stretch> of = {});
-  Ns total() const { return total_; }
-  /// How much of a stretch is covered.
-  Ns within(Ns start, Ns end) const;
-  /// The start of the first stretch that begins at or after that time; 0: none does.
-  Ns next_start(Ns at) const;
-  const std::vector<Stretch>& stretches() const { return stretches_; }
-
- private:
-  std::vector<Stretch> stretches_;
-  std::vector<Ns> before_;  // total length of the stretches before each
-  Ns total_ = 0;
-};
 
 /// The runs of one kernel, whatever their grid.
 struct KernelRuns {

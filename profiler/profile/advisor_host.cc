@@ -108,7 +108,7 @@ namespace {
 
 /// Compilation, loading and what the driver does for the first use of a kernel.
 struct ColdTimes {
-  std::vector<Stretch> stretches;
+  std::vector<TimeRange> stretches;
   std::map<std::string, Ns> phases;
   std::vector<int> spans;
   std::set<std::string> kernels;
@@ -122,8 +122,11 @@ ColdTimes cold_times(const Facts& f, Ns from, Ns to) {
     if (!inside(s.start, s.end)) continue;
     if (s.step == Step::kPhase) cold.phases[s.name] += s.duration();
     if (s.step == Step::kLoad) cold.phases["module load"] += s.duration();
-    if (s.step != Step::kCompile && s.step != Step::kLoad) continue;
+    if (s.step == Step::kContext) cold.phases["device start"] += s.duration();
+    if (s.step != Step::kCompile && s.step != Step::kLoad && s.step != Step::kContext) continue;
     cold.stretches.push_back({s.start, s.end});
+    if (s.step == Step::kContext) cold.spans.push_back(static_cast<int>(i));
+    if (s.step == Step::kContext) continue;
     cold.kernels.insert(s.name);
     if (s.step == Step::kCompile) cold.spans.push_back(static_cast<int>(i));
   }
@@ -196,8 +199,7 @@ SlowFirst slow_first(const Facts& f) {
 
 constexpr const char* kWarmUp =
     "run it once before what is measured; compiled kernels stay in the cache on disk, so that only the load is left "
-    "the "
-    "next time";
+    "the next time";
 
 }  // namespace
 
@@ -417,7 +419,7 @@ void copies_in_loop(const Facts& f, FindingSink& sink) {
 }
 
 void profilers_gap(const Facts& f, FindingSink& sink) {
-  const auto& stretches = f.busy.stretches();
+  const auto& stretches = f.busy.ranges();
   if (!f.t.is_cuda() || stretches.empty()) return;
   std::map<std::string, std::pair<int64_t, Ns>> by_kind;
   for (const Overhead& o : f.t.overheads) {

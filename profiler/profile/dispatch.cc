@@ -30,6 +30,7 @@ const Row kRows[] = {
     {"specialisation key", "slots, types, divisibility, constants", {Step::kKey}},
     {"cache lookup", "from the key to the loaded kernel", {Step::kLookup}},
     {"compile and load", "of what was not in memory", {Step::kCompile, Step::kPhase, Step::kLoad}},
+    {"device start", "the driver's context of the GPU, at its first use", {Step::kContext}},
     {"tensor-map encoding", "descriptors for TMA", {Step::kTensorMap}},
     {"driver call", "the driver's own launch", {Step::kDriver}},
     {"library call", "cuBLAS, cublasLt, OpenBLAS", {Step::kLibrary}},

@@ -47,6 +47,7 @@ std::string_view colour_of(trace::Step step) {
     case trace::Step::kCompile:
     case trace::Step::kPhase:
     case trace::Step::kLoad:
+    case trace::Step::kContext:
       return "compile";
     case trace::Step::kDriver:
       return "driver";

@@ -24,6 +24,40 @@ TimeRange clipped(TimeRange inner, TimeRange outer) {
   return r;
 }
 
+Cover::Cover(std::vector<TimeRange> of) {
+  std::sort(of.begin(), of.end(), [](const TimeRange& a, const TimeRange& b) { return a.start < b.start; });
+  for (const TimeRange& s : of) {
+    if (s.end <= s.start) continue;
+    if (!ranges_.empty() && s.start <= ranges_.back().end)
+      ranges_.back().end = std::max(ranges_.back().end, s.end);
+    else
+      ranges_.push_back(s);
+  }
+  for (const TimeRange& s : ranges_) {
+    before_.push_back(total_);
+    total_ += s.end - s.start;
+  }
+}
+
+Ns Cover::within(Ns start, Ns end) const {
+  if (end <= start) return 0;
+  // How much lies before a time.
+  auto until = [&](Ns at) -> Ns {
+    auto after = std::upper_bound(ranges_.begin(), ranges_.end(), at,
+                                  [](Ns time, const TimeRange& s) { return time < s.start; });
+    if (after == ranges_.begin()) return 0;
+    const auto i = static_cast<size_t>(after - ranges_.begin()) - 1;
+    return before_[i] + std::min(at, ranges_[i].end) - ranges_[i].start;
+  };
+  return until(end) - until(start);
+}
+
+Ns Cover::next_start(Ns at) const {
+  auto next =
+      std::lower_bound(ranges_.begin(), ranges_.end(), at, [](const TimeRange& s, Ns time) { return s.start < time; });
+  return next == ranges_.end() ? 0 : next->start;
+}
+
 report::Cell time_cell(double microseconds) {
   report::Cell c = microseconds < 0 ? "-" + report::human_time(-microseconds) : report::human_time(microseconds);
   c.number = microseconds;

@@ -18,6 +18,23 @@ Ns union_of(std::vector<TimeRange> ranges);
 /// The part of `inner` that lies in `outer`; empty (start = end) when there is none.
 TimeRange clipped(TimeRange inner, TimeRange outer);
 
+/// Stretches of time that do not overlap, in order.
+class Cover {
+ public:
+  explicit Cover(std::vector<TimeRange> of = {});
+  Ns total() const { return total_; }
+  /// How much of a stretch is covered.
+  Ns within(Ns start, Ns end) const;
+  /// The start of the first stretch that begins at or after that time; 0: none does.
+  Ns next_start(Ns at) const;
+  const std::vector<TimeRange>& ranges() const { return ranges_; }
+
+ private:
+  std::vector<TimeRange> ranges_;
+  std::vector<Ns> before_;  // total length of the stretches before each
+  Ns total_ = 0;
+};
+
 inline double us(Ns t) { return static_cast<double>(t) / 1e3; }
 
 /// "12.3 us" in text, microseconds in JSON and CSV.

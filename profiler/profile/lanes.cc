@@ -84,7 +84,8 @@ std::string title(const Span& s) {
   if (s.step == trace::Step::kStatement && !s.file.empty())
     return fmt::format("{}:{}{}{}", base_name(s.file), s.line, s.name.empty() ? "" : " ", s.name);
   if (s.name.empty()) return std::string(trace::name(s.step));
-  for (trace::Step step : {trace::Step::kCompile, trace::Step::kLoad, trace::Step::kLaunch, trace::Step::kWait})
+  for (trace::Step step :
+       {trace::Step::kCompile, trace::Step::kLoad, trace::Step::kContext, trace::Step::kLaunch, trace::Step::kWait})
     if (s.step == step) return fmt::format("{} {}", trace::name(s.step), s.name);
   return s.name;
 }

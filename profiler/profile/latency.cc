@@ -28,28 +28,21 @@ const Span* launch_around(const Timeline& t, int span) {
   return nullptr;
 }
 
-/// Overheads of one kind within a time, in microseconds.
-double overhead_in(const Timeline& t, std::string_view kind, Ns start, Ns end) {
-  double total = 0;
-  for (const Overhead& o : t.overheads) {
-    if (o.kind != kind) continue;
-    const TimeRange part = clipped({o.start, o.end}, {start, end});
-    total += us(part.end - part.start);
-  }
-  return total;
-}
-
 class LatencyMaker {
  public:
   explicit LatencyMaker(const Timeline& timeline) : t_(timeline) {
     for (const Span& s : t_.spans)
-      if (s.step == Step::kCompile || s.step == Step::kLoad) code_.push_back(&s);
+      if (s.step == Step::kCompile || s.step == Step::kLoad || s.step == Step::kPhase) code_.push_back(&s);
+    std::map<std::string_view, std::vector<TimeRange>> ranges;
+    for (const Overhead& o : t_.overheads) ranges[o.kind].push_back({o.start, o.end});
+    for (auto& [kind, times] : ranges) overheads_.emplace(kind, std::move(times));
   }
 
   Latency make() {
     out_.plain_call_us = t_.plain_call_us;
     for (const Work& w : t_.work) add(w);
     graphs();
+    for (const auto& [kind, launches] : disturbed_) out_.disturbed.emplace_back(kind, launches);
     return std::move(out_);
   }
 
@@ -98,13 +91,18 @@ class LatencyMaker {
     if (start == 0) return false;
     FirstLaunch f;
     f.kernel = w.name;
-    for (const Span* s : code_) {
-      if (s->start < start || s->end > end) continue;
-      (s->step == Step::kCompile ? f.compile : f.load) += us(s->duration());
+    auto began = std::lower_bound(code_.begin(), code_.end(), start, [](const Span* s, Ns t) { return s->start < t; });
+    for (; began != code_.end() && (*began)->start <= end; ++began) {
+      const Span& s = **began;
+      if (s.end > end) continue;
+      if (s.step == Step::kPhase)
+        f.phases.emplace_back(s.name, us(s.duration()));
+      else
+        (s.step == Step::kCompile ? f.compile : f.load) += us(s.duration());
     }
     if (first && call_start != 0) {
-      f.lazy_load = overhead_in(t_, kLazyLoading, call_start, call_end);
-      f.driver_jit = overhead_in(t_, kDriverCompiler, call_start, call_end);
+      f.lazy_load = overhead_in(kLazyLoading, call_start, call_end);
+      f.driver_jit = overhead_in(kDriverCompiler, call_start, call_end);
     }
     if (f.compile + f.load + f.lazy_load + f.driver_jit <= 0) return false;
     f.whole = us(end - start) - (t_.is_cuda() ? 0 : us(w.duration()));
@@ -112,18 +110,15 @@ class LatencyMaker {
     return true;
   }
 
+  /// Overheads of one kind within a time, in microseconds.
+  double overhead_in(std::string_view kind, Ns start, Ns end) const {
+    auto found = overheads_.find(kind);
+    return found == overheads_.end() ? 0 : us(found->second.within(start, end));
+  }
+
   void disturbances(Ns start, Ns end) {
-    std::set<std::string_view> met;
-    for (const Overhead& o : t_.overheads)
-      if (o.start < end && o.end > start) met.insert(o.kind);
-    for (std::string_view kind : met) {
-      auto found =
-          std::find_if(out_.disturbed.begin(), out_.disturbed.end(), [&](const auto& d) { return d.first == kind; });
-      if (found == out_.disturbed.end())
-        out_.disturbed.emplace_back(kind, 1);
-      else
-        ++found->second;
-    }
+    for (const auto& [kind, times] : overheads_)
+      if (times.within(start, end) > 0) ++disturbed_[kind];
   }
 
   void graphs() {
@@ -172,7 +167,9 @@ class LatencyMaker {
 
   const Timeline& t_;
   Latency out_;
-  std::vector<const Span*> code_;
+  std::vector<const Span*> code_;  // by start
+  std::map<std::string_view, Cover> overheads_;
+  std::map<std::string_view, int64_t> disturbed_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Ns> ends_;  // of the work before, per stream
   std::set<std::string> seen_;
 };
@@ -193,11 +190,13 @@ constexpr PieceText kPieceTexts[kLaunchPieces] = {
 constexpr double kQuantiles[] = {0.5, 0.9, 0.99, 1};
 constexpr const char* kQuantileNames[] = {"p50", "p90", "p99", "max"};
 
-std::string unknown_piece(const Timeline& t, LaunchPiece piece, const std::vector<double>& others) {
+std::string unknown_piece(const Timeline& t, LaunchPiece piece, bool queued) {
   if (std::string why = why_no_device_work(t); !why.empty()) return why;
   if (piece == LaunchPiece::kPrepare || piece == LaunchPiece::kBatching || piece == LaunchPiece::kFrontEnd)
     return "CUPTI gave no times of the command buffer (they must be asked for before CUDA starts)";
-  if (piece == LaunchPiece::kGap && others.empty()) return "nothing ran before it on its stream";
+  if (piece == LaunchPiece::kGap)
+    return queued ? "no gap: they began before what was ahead had ended"
+                  : "no gap: nothing ran before them on their stream";
   return "the profile has no record of it";
 }
 
@@ -222,16 +221,16 @@ Table latency_table(const Timeline& timeline, const Latency& l) {
     if (label.empty()) continue;
     const PieceSamples& samples = l.of(text.piece);
     std::vector<Cell> cells = {std::string(label)};
-    auto add = [&](const std::vector<double>& v, int64_t launches) {
+    auto add = [&](const std::vector<double>& v, int64_t launches, bool is_queued) {
       cells.push_back(Cell::of(static_cast<int64_t>(v.size())));
       for (const double& q : kQuantiles)
         cells.push_back(!v.empty()         ? Cell::of(quantile(v, q), 2)
                         : launches == 0    ? Cell::unknown(why_no_device_work(timeline))
                         : &q != kQuantiles ? Cell::unknown({})
-                                           : Cell::unknown(unknown_piece(timeline, text.piece, samples.queued)));
+                                           : Cell::unknown(unknown_piece(timeline, text.piece, is_queued)));
     };
-    if (idle) add(samples.idle, l.idle);
-    if (queued) add(samples.queued, l.queued);
+    if (idle) add(samples.idle, l.idle, false);
+    if (queued) add(samples.queued, l.queued, true);
     table.add_row(std::move(cells));
   }
   if (gpu) {
@@ -259,6 +258,24 @@ Table latency_table(const Timeline& timeline, const Latency& l) {
   return table;
 }
 
+namespace {
+
+/// "compile of add: toolchain 6.53 ms, cubin 5.1 ms, llvm 4.8 ms, 12 others 310 us": the longest first.
+std::string phases_text(const FirstLaunch& f) {
+  constexpr size_t kNamed = 6;
+  std::vector<std::pair<std::string, double>> phases = f.phases;
+  std::stable_sort(phases.begin(), phases.end(), [](auto& a, auto& b) { return a.second > b.second; });
+  std::string text = fmt::format("compile of {}: ", f.kernel);
+  double rest = f.compile;
+  for (size_t i = 0; i < std::min(phases.size(), kNamed); ++i) {
+    text += fmt::format("{}{} {}", i ? ", " : "", phases[i].first, report::human_time(phases[i].second));
+    rest -= phases[i].second;
+  }
+  return text + fmt::format(", everything else {}", report::human_time(std::max(rest, 0.0)));
+}
+
+}  // namespace
+
 Table first_launches_table(const Latency& l) {
   Table table({{"first launch of", "", Align::kLeft, "kernel"},
                {"whole", "", Align::kRight, "whole_us"},
@@ -271,6 +288,8 @@ Table first_launches_table(const Latency& l) {
   for (const FirstLaunch& f : l.first)
     table.add_row({f.kernel, time_cell(f.whole), part(f.compile), part(f.load), part(f.lazy_load), part(f.driver_jit),
                    time_cell(f.rest())});
+  for (const FirstLaunch& f : l.first)
+    if (!f.phases.empty()) table.add_note(phases_text(f));
   return table;
 }
 

@@ -36,6 +36,7 @@ struct FirstLaunch {
   double load = 0;        // its machine code to the device
   double lazy_load = 0;   // by the driver, on the first call of a function
   double driver_jit = 0;  // PTX by the driver's compiler
+  std::vector<std::pair<std::string, double>> phases;  // of `compile`, in their order
   double rest() const { return whole - compile - load - lazy_load - driver_jit; }
 };
 

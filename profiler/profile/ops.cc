@@ -27,6 +27,7 @@ bool is_row(Step step, bool lines) {
     case Step::kLaunch:
     case Step::kCompile:
     case Step::kLoad:
+    case Step::kContext:
     case Step::kGraphLaunch:
     case Step::kLibrary:
     case Step::kCopyIn:

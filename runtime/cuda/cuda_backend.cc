@@ -449,6 +449,7 @@ class CudaBackend : public Backend {
   Status first_use() {
     std::lock_guard lock(mutex_);
     if (ready_.load()) return {};
+    trace::Scope span(trace::kSpans, trace::Step::kContext, name_);
     KILN_TRY(std::optional<int64_t> limit, knob_bytes(Knob::kCudaMemory));
     limit_ = limit.value_or(-1);
     if (!context_) KILN_CU_TRY(driver_, cuDevicePrimaryCtxRetain(&context_, device_));

@@ -140,6 +140,37 @@ TEST(ChromeTrace, KernelsCarryTheirResources) {
   EXPECT_EQ(args["line"], "/home/user/train.py:7");
 }
 
+TEST(ChromeTrace, AFirstLaunchShowsWhatItWaitedFor) {
+  TimelineMaker m;
+  m.statement(3, [&] {
+    m.span(Step::kContext, "cuda:0", {}, 120'000);
+    m.span(Step::kLaunch, "add", [&] {
+      m.span(Step::kCompile, "add", [&] {
+        for (const char* phase : {"toolchain", "disk cache", "frontend", "llvm", "cubin", "disk cache, store"})
+          m.span(Step::kPhase, phase, {}, 1000);
+      });
+      m.span(Step::kLoad, "add", {}, 200);
+    });
+    m.launch("add");
+  });
+  json trace = parse(m.finish());
+  check_format(trace);
+  std::map<std::string, json> slices;
+  for (const json& e : events(trace, "X")) slices.try_emplace(e["name"], e);
+  auto is_inside = [&](const std::string& inner, const std::string& outer) {
+    ASSERT_TRUE(slices.contains(inner) && slices.contains(outer)) << inner << " in " << outer;
+    const json &i = slices[inner], &o = slices[outer];
+    EXPECT_EQ(i["tid"], o["tid"]);
+    EXPECT_GE(i["ts"], o["ts"]);
+    EXPECT_LE(ns(i["ts"]) + ns(i["dur"]), ns(o["ts"]) + ns(o["dur"]));
+  };
+  for (const char* phase : {"toolchain", "disk cache", "frontend", "llvm", "cubin", "disk cache, store"})
+    is_inside(phase, "compile add");
+  is_inside("compile add", "launch add");
+  is_inside("module load add", "launch add");
+  is_inside("device start cuda:0", "train.py:3");
+}
+
 TEST(ChromeTrace, TimesKeepTheirNanoseconds) {
   TimelineMaker m;
   m.now += 1'234'567;
