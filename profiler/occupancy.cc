@@ -69,6 +69,11 @@ Occupancy occupancy(const target::Target& target, const BlockResources& block) {
   return o;
 }
 
+int64_t most_clusters(const Occupancy& occupancy, int multiprocessors, int blocks) {
+  if (blocks < 1 || blocks > kMostCluster) return 0;
+  return int64_t{multiprocessors} * occupancy.blocks_per_sm / blocks;
+}
+
 int registers_for(const target::Target& target, const BlockResources& block, int blocks) {
   int warps = (block.threads + kWarpSize - 1) / kWarpSize;
   for (int r = kMaxRegistersPerThread; r > 0; --r)

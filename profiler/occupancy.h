@@ -31,6 +31,14 @@ struct Occupancy {
 /// For a GPU target; shared memory may go up to the opt-in maximum.
 Occupancy occupancy(const target::Target& target, const BlockResources& block);
 
+/// Blocks of a cluster run at the same time within one GPC: so many on every chip that has clusters, and so many where
+/// a kernel asks for more than portability.
+inline constexpr int kPortableCluster = 8, kMostCluster = 16;
+/// The most clusters of `blocks` blocks that a GPU of so many SMs holds at once, by what its SMs hold. An upper bound:
+/// a cluster lies in one GPC whole, and which SMs a GPC has only the driver knows (cuOccupancyMaxActiveClusters), so
+/// blocks are left over where `blocks` does not divide what a GPC holds.
+int64_t most_clusters(const Occupancy& occupancy, int multiprocessors, int blocks);
+
 /// The most registers per thread that let `blocks` blocks share an SM, or 0 when not even one register does.
 int registers_for(const target::Target& target, const BlockResources& block, int blocks);
 

@@ -28,7 +28,8 @@ struct Finding {
 struct KernelSource {
   std::string kernel;
   bool has_dot = false;     // it multiplies tiles, so it could use the tensor cores
-  std::string memory_line;  // where it waits most for memory, "file:line"; empty: not sampled
+  std::string memory_line;  // where it waits most for memory, "file:line `text`"; empty: not sampled
+  std::string shared_line;  // where it waits most for shared memory
 };
 
 struct AdvisorInputs {

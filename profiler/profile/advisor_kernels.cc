@@ -159,9 +159,10 @@ void memory_bound(const Facts& f, FindingSink& sink) {
 
 namespace {
 
-std::string where_it_waits(const Facts& f, const std::string& kernel) {
+std::string where_it_waits(const Facts& f, const std::string& kernel, std::string KernelSource::*line,
+                           std::string_view what) {
   const KernelSource* s = f.source(kernel);
-  return s && !s->memory_line.empty() ? fmt::format("; it waits most for memory at {}", s->memory_line) : "";
+  return s && !(s->*line).empty() ? fmt::format("; it waits most for {} at {}", what, s->*line) : "";
 }
 
 }  // namespace
@@ -177,7 +178,7 @@ void shared_conflicts(const Facts& f, FindingSink& sink) {
         fmt::format("{} extra cycles of shared memory in one run, {:.0f} % of the SMs' cycles",
                     count_text(static_cast<int64_t>(*figures->bank_conflicts)),
                     *figures->bank_conflicts / cycles * 100),
-        kernel_and_lines(f, k) + where_it_waits(f, k.name),
+        kernel_and_lines(f, k) + where_it_waits(f, k.name, &KernelSource::shared_line, "shared memory"),
         "a transposed or strided access to a tile: load it the other way round, or change the tile's shape; %lines "
         "names the line");
   }
@@ -193,7 +194,7 @@ void uncoalesced(const Facts& f, FindingSink& sink) {
         fmt::format("a warp's global load touches {:.1f} sectors of 32 bytes (4 for neighbouring f32, 16 for four of "
                     "them per lane)",
                     *figures->sectors_per_request),
-        kernel_and_lines(f, k) + where_it_waits(f, k.name),
+        kernel_and_lines(f, k) + where_it_waits(f, k.name, &KernelSource::memory_line, "memory"),
         "let the last dimension of the tile be the one that lies together in memory, or make the tensor contiguous; "
         "%lines names the line");
   }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "profiler/profile/intervals.h"
+#include "profiler/profile/places.h"
 #include "profiler/profile/schedule.h"
 #include "profiler/stats.h"
 #include "support/diag.h"
@@ -65,6 +66,8 @@ class OpsMaker {
     add_spans();
     add_calls();
     for (const Work& w : t_.work) add_work(w);
+    for (const MemoryChange& m : t_.memory)
+      if (!m.reserve) add_memory(m);
     for (auto& [key, row] : work_rows_) out_.work.push_back(std::move(row));
     declare();
     totals();
@@ -72,10 +75,22 @@ class OpsMaker {
   }
 
  private:
-  size_t row_of(std::string kind, std::string name, std::string shapes) {
-    auto [found, added] = row_ids_.try_emplace({kind, name, shapes}, out_.ops.size());
-    if (added) out_.ops.push_back({std::move(kind), std::move(name), std::move(shapes)});
+  size_t row_of(std::string kind, std::string name, std::string shapes, std::string stack) {
+    auto [found, added] = row_ids_.try_emplace({kind, name, shapes, stack}, out_.ops.size());
+    if (added) out_.ops.push_back({std::move(kind), std::move(name), std::move(shapes), std::move(stack)});
     return found->second;
+  }
+  /// The innermost lines of the script at or around a span, as many as are asked for.
+  std::string stack_at(int span) const {
+    std::string text;
+    int64_t left = options_.stack;
+    for (; span >= 0 && left > 0; span = t_.spans[static_cast<size_t>(span)].parent) {
+      const Span& s = t_.spans[static_cast<size_t>(span)];
+      if (s.step != Step::kStatement || s.file.empty()) continue;
+      text += fmt::format("{}{}", text.empty() ? "" : " ← ", line_of(t_, span));
+      --left;
+    }
+    return text;
   }
   OpRow& row(int node) { return out_.ops[static_cast<size_t>(nodes_[static_cast<size_t>(node)].row)]; }
   const Node& node(int i) const { return nodes_[static_cast<size_t>(i)]; }
@@ -111,8 +126,8 @@ class OpsMaker {
       if (!is_row(s.step, options_.lines)) continue;
       std::string name = s.name.empty() ? std::string(trace::name(s.step)) : s.name;
       if (s.step == Step::kStatement) name = fmt::format("{}:{} {}", s.file, s.line, s.name);
-      n.row = static_cast<int>(
-          row_of(std::string(trace::name(s.step)), std::move(name), options_.by_shape ? s.detail : std::string()));
+      n.row = static_cast<int>(row_of(std::string(trace::name(s.step)), std::move(name),
+                                      options_.by_shape ? s.detail : std::string(), stack_at(s.parent)));
       add_call(static_cast<int>(i), s.duration());
       if (s.step == Step::kRange) declare_range(row(static_cast<int>(i)), s);
     }
@@ -121,6 +136,7 @@ class OpsMaker {
   static void declare_range(OpRow& r, const Span& s) {
     if (s.flop > 0) r.flop = std::max(r.flop, 0.0) + s.flop;
     if (s.bytes > 0) r.bytes = std::max(r.bytes, 0.0) + static_cast<double>(s.bytes);
+    if (!s.operands.empty()) r.operands = s.operands;
   }
 
   void add_calls() {
@@ -137,7 +153,7 @@ class OpsMaker {
       while (outer >= static_cast<int>(t_.spans.size()) && ends[static_cast<size_t>(outer)] < c.end)
         outer = node(outer).parent;
       if (outer >= static_cast<int>(t_.spans.size())) n.parent = outer;
-      n.row = static_cast<int>(row_of("driver call", c.name, {}));
+      n.row = static_cast<int>(row_of("driver call", c.name, {}, stack_at(c.span)));
       nodes_.push_back(n);
       ends[static_cast<size_t>(id)] = c.end;
       before = id;
@@ -171,6 +187,15 @@ class OpsMaker {
     }
     if (!w.is_lost()) ran_.push_back({w.start, w.end});
     count(w);
+  }
+
+  void add_memory(const MemoryChange& m) {
+    const int at = row_node(m.span);
+    if (at < 0) return;
+    row(at).self_memory += m.bytes;
+    std::set<int> seen;
+    for (int p = at; p >= 0; p = node(p).parent)
+      if (seen.insert(node(p).row).second) row(p).memory += m.bytes;
   }
 
   void count(const Work& w) {
@@ -234,7 +259,7 @@ class OpsMaker {
   const OpsOptions& options_;
   Ops out_;
   std::vector<Node> nodes_;  // of spans, then of calls
-  std::map<std::tuple<std::string, std::string, std::string>, size_t> row_ids_;
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, size_t> row_ids_;
   std::map<std::tuple<WorkKind, std::string, std::array<uint32_t, 9>, int64_t>, WorkRow> work_rows_;
   std::vector<TimeRange> ran_;
 };
@@ -255,6 +280,10 @@ double sort_key(const OpRow& r, OpSort by) {
       return static_cast<double>(r.calls);
     case OpSort::kAverage:
       return average(r.device ? r.device : r.cpu, r.calls);
+    case OpSort::kSelfMemory:
+      return static_cast<double>(r.self_memory);
+    case OpSort::kMemory:
+      return static_cast<double>(r.memory);
     case OpSort::kName:
       return 0;
   }
@@ -280,8 +309,14 @@ struct SortName {
   OpSort sort;
 };
 constexpr SortName kSortNames[] = {
-    {"self_cpu", OpSort::kSelfCpu}, {"cpu", OpSort::kCpu},     {"self_gpu", OpSort::kSelfDevice},
-    {"gpu", OpSort::kDevice},       {"calls", OpSort::kCalls}, {"average", OpSort::kAverage},
+    {"self_cpu", OpSort::kSelfCpu},
+    {"cpu", OpSort::kCpu},
+    {"self_gpu", OpSort::kSelfDevice},
+    {"gpu", OpSort::kDevice},
+    {"calls", OpSort::kCalls},
+    {"average", OpSort::kAverage},
+    {"self_memory", OpSort::kSelfMemory},
+    {"memory", OpSort::kMemory},
     {"name", OpSort::kName},
 };
 constexpr SortName kTorchSortNames[] = {
@@ -295,6 +330,12 @@ constexpr SortName kTorchSortNames[] = {
     {"device_time", OpSort::kAverage},
     {"cpu_time", OpSort::kAverage},
     {"count", OpSort::kCalls},
+    {"self_cpu_memory_usage", OpSort::kSelfMemory},
+    {"self_cuda_memory_usage", OpSort::kSelfMemory},
+    {"self_device_memory_usage", OpSort::kSelfMemory},
+    {"cpu_memory_usage", OpSort::kMemory},
+    {"cuda_memory_usage", OpSort::kMemory},
+    {"device_memory_usage", OpSort::kMemory},
     {"key", OpSort::kName},
 };
 

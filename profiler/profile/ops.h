@@ -11,14 +11,16 @@
 #include <string_view>
 #include <vector>
 
+#include "kiln/dtype.h"
 #include "kiln/result.h"
 #include "profiler/profile/timeline.h"
 #include "profiler/report/table.h"
 
 namespace kiln::profiler {
 
-enum class OpSort : uint8_t { kSelfCpu, kCpu, kSelfDevice, kDevice, kCalls, kAverage, kName };
-/// "self_cpu", "cpu", "self_gpu", "gpu", "calls", "average", "name", and torch's names for them; kName lists them.
+enum class OpSort : uint8_t { kSelfCpu, kCpu, kSelfDevice, kDevice, kCalls, kAverage, kSelfMemory, kMemory, kName };
+/// "self_cpu", "cpu", "self_gpu", "gpu", "calls", "average", "self_memory", "memory", "name", and torch's names for
+/// them; kName lists them.
 Result<OpSort> parse_op_sort(std::string_view text);
 
 struct OpsOptions {
@@ -27,8 +29,13 @@ struct OpsOptions {
   int64_t rows = 20;      // 0: all
   bool by_shape = false;  // a row for each shape; needs trace::kShapes
   bool lines = false;     // statements of the script are rows too
+  bool memory = false;    // columns for the bytes of tensors; needs trace::kMemory
+  int64_t stack = 0;      // a row for each place that so many innermost lines of the script tell apart
   /// Of one step (one run of the statement); negative: not declared.
   double flop = -1, bytes = -1;
+  std::optional<DType> product = std::nullopt;  // operands of the products that flop counts
+  /// Occupancy that counters found, of a kernel's name: percent. Of a run of its own.
+  std::vector<std::pair<std::string, double>> achieved = {};
 };
 
 /// What the host did, one row per name (and shape).
@@ -36,10 +43,13 @@ struct OpRow {
   std::string kind;  // "range", "operation", "driver call", …
   std::string name;
   std::string shapes;  // when by_shape
+  std::string stack;   // when stack: "t.py:12 ← t.py:3"
   int64_t calls = 0;
-  Ns self_cpu = 0, cpu = 0;        // cpu: not twice where a row contains itself
-  Ns self_device = 0, device = 0;  // of what was launched in it
-  double flop = -1, bytes = -1;    // declared, of all calls together; negative: not declared
+  Ns self_cpu = 0, cpu = 0;             // cpu: not twice where a row contains itself
+  Ns self_device = 0, device = 0;       // of what was launched in it
+  int64_t self_memory = 0, memory = 0;  // bytes of tensors: allocated less given back
+  double flop = -1, bytes = -1;         // declared, of all calls together; negative: not declared
+  std::string operands = {};            // declared of the products that flop counts: "bf16"
 };
 
 /// What ran on the device, one row per name (by_shape: and launch configuration).

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "compiler/target/target.h"
 #include "profiler/occupancy.h"
@@ -104,6 +105,7 @@ report::Table ops_table(const Timeline& timeline, const Ops& ops, const OpsOptio
   const std::string device = device_word(timeline);
   std::vector<Column> columns = {{"name", "", Align::kLeft}, {"kind", "", Align::kLeft}};
   if (options.by_shape) columns.push_back({"shapes", "", Align::kLeft});
+  if (options.stack > 0) columns.push_back({"called at", "", Align::kLeft, "stack"});
   columns.insert(columns.end(), {{"calls", ""},
                                  {"self CPU", "", Align::kRight, "self_cpu_us"},
                                  {"%", "", Align::kRight, "self_cpu_percent"},
@@ -113,6 +115,9 @@ report::Table ops_table(const Timeline& timeline, const Ops& ops, const OpsOptio
                                  {device, "", Align::kRight, "device_us"},
                                  {"CPU/call", "", Align::kRight, "cpu_per_call_us"},
                                  {device + "/call", "", Align::kRight, "device_per_call_us"}});
+  if (options.memory)
+    columns.insert(columns.end(), {{"self memory", "", Align::kRight, "self_memory_bytes"},
+                                   {"memory", "", Align::kRight, "memory_bytes"}});
   if (rate) columns.push_back({"rate", "GB/s"});
   if (math) columns.push_back({"math", "TFLOP/s"});
   Table table(std::move(columns));
@@ -126,11 +131,13 @@ report::Table ops_table(const Timeline& timeline, const Ops& ops, const OpsOptio
     const OpRow& r = ops.ops[i];
     std::vector<Cell> cells = {name_cell(r.name), r.kind};
     if (options.by_shape) cells.emplace_back(r.shapes);
+    if (options.stack > 0) cells.emplace_back(r.stack);
     const double calls = static_cast<double>(std::max<int64_t>(r.calls, 1));
     cells.insert(cells.end(),
                  {Cell::of(r.calls), time_cell(r.self_cpu), share(r.self_cpu, ops.totals.cpu), time_cell(r.cpu),
                   device_time(r.self_device), share(r.self_device, ops.totals.device), total_time(us(r.device)),
                   time_cell(us(r.cpu) / calls), total_time(us(r.device) / calls)});
+    if (options.memory) cells.push_back(bytes_cell(r.self_memory)), cells.push_back(bytes_cell(r.memory));
     if (rate) cells.push_back(rate_cell(r.bytes, r.device, kGiga, 1));
     if (math) cells.push_back(rate_cell(r.flop, r.device, kTera, 3));
     table.add_row(std::move(cells));
@@ -138,7 +145,32 @@ report::Table ops_table(const Timeline& timeline, const Ops& ops, const OpsOptio
   note_hidden(table, ops.ops.size(), shown);
   table.add_note(fmt::format("self: without the rows inside it; {}: of what it launched, wherever it ran{}", device,
                              rate || math ? "; rates: as declared, over that time" : ""));
+  if (options.memory) table.add_note("memory: of tensors, allocated less given back");
   return table;
+}
+
+Cell achieved_cell(const OpsOptions& options, const WorkRow& w) {
+  if (w.kind != WorkKind::kKernel) return Cell("");
+  for (const auto& [kernel, percent_of_warps] : options.achieved)
+    if (kernel == w.name) return Cell::of(percent_of_warps, 1);
+  return Cell::unknown("the counters have no launch of it");
+}
+
+/// How many clusters of a kernel fit the GPU at once, for each row that has any.
+void note_clusters(report::Table& table, const Timeline& timeline, std::span<const WorkRow> rows) {
+  const target::Target* target = target::find(timeline.target);
+  for (const WorkRow& w : rows) {
+    if (!is_cluster(w.cluster) || !target || !target->is_cuda() || timeline.multiprocessors == 0) continue;
+    if (!is_known(w.block) || w.registers < 0 || w.static_shared < 0 || w.dynamic_shared < 0) continue;
+    const int blocks = static_cast<int>(w.cluster[0] * w.cluster[1] * w.cluster[2]);
+    const Occupancy o = occupancy(*target, {.threads = static_cast<int>(w.block[0] * w.block[1] * w.block[2]),
+                                            .registers_per_thread = w.registers,
+                                            .shared_bytes = w.static_shared + w.dynamic_shared});
+    table.add_note(fmt::format(
+        "{}: at most {} clusters of {} blocks at once, by what {} SMs hold; fewer where {} does not divide "
+        "what a GPC holds",
+        w.name, most_clusters(o, timeline.multiprocessors, blocks), blocks, timeline.multiprocessors, blocks));
+  }
 }
 
 report::Table work_table(const Timeline& timeline, const Ops& ops, const OpsOptions& options) {
@@ -164,6 +196,8 @@ report::Table work_table(const Timeline& timeline, const Ops& ops, const OpsOpti
                                    {"local", "B", Align::kRight, "local_bytes"},
                                    {"occupancy", "%"},
                                    {"limited by", "", Align::kLeft}});
+  const bool achieved = gpu && !options.achieved.empty();
+  if (achieved) columns.push_back({"achieved", "%"});
   if (rate) columns.push_back({"rate", "GB/s"});
   if (math) columns.push_back({"math", "TFLOP/s"});
   Table table(std::move(columns));
@@ -184,6 +218,7 @@ report::Table work_table(const Timeline& timeline, const Ops& ops, const OpsOpti
                                                 : Cell::unknown("the profile has no record of it"));
     if (gpu && cluster) cells.emplace_back(is_cluster(w.cluster) ? dims(w.cluster) : "");
     if (gpu) add_resources(cells, timeline, w);
+    if (achieved) cells.push_back(achieved_cell(options, w));
     if (rate)
       cells.push_back(rate_cell(w.bytes >= 0   ? w.bytes
                                 : w.copied > 0 ? static_cast<double>(w.copied)
@@ -194,6 +229,8 @@ report::Table work_table(const Timeline& timeline, const Ops& ops, const OpsOpti
   }
   note_hidden(table, ops.work.size(), shown);
   if (varies) table.add_note("…: launched in several ways, of which the first is shown; `shapes` tells them apart");
+  if (achieved) table.add_note("achieved: by counters, in a run of its own");
+  if (cluster) note_clusters(table, timeline, std::span(ops.work).first(shown));
   if (gpu)
     table.add_note("local: spills and stack per thread; occupancy: theoretical; times: from start to end on the GPU");
   return table;

@@ -1,9 +1,15 @@
 #include "profiler/profile/session.h"
 
+#include <fmt/format.h>
+
 #include "profiler/cupti/activity.h"
 #include "support/diag.h"
 
 namespace kiln::profiler {
+
+Unknown cut_short(std::string_view by) {
+  return {"what would have come then", fmt::format("cut short by {}: this is what was seen until then", by)};
+}
 
 Result<std::unique_ptr<ProfileSession>> ProfileSession::start(const Device& device, const SessionOptions& options) {
   std::unique_ptr<ProfileSession> session(new ProfileSession);

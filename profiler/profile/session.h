@@ -15,6 +15,9 @@ struct SessionOptions {
   bool device_work = true;
 };
 
+/// Why a profile ended before its time, for Timeline::unknown.
+Unknown cut_short(std::string_view by);
+
 /// One at a time in a process.
 class ProfileSession {
  public:

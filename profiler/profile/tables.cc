@@ -11,8 +11,10 @@ namespace kiln::profiler {
 
 std::vector<NamedTable> profile_tables(const Timeline& timeline, const ProfileView& view) {
   std::vector<NamedTable> out;
-  const Ops all = ops(timeline, view.ops);
-  out.push_back({"operations", ops_table(timeline, all, view.ops)});
+  OpsOptions rows = view.ops;
+  rows.memory = rows.memory || view.memory;
+  const Ops all = ops(timeline, rows);
+  out.push_back({"operations", ops_table(timeline, all, rows)});
   if (!all.work.empty()) out.push_back({"kernels", work_table(timeline, all, view.ops)});
   const Latency launches = latency(timeline);
   if (launches.idle + launches.queued > 0) out.push_back({"latency", latency_table(timeline, launches)});

@@ -63,7 +63,8 @@ void add_events(Timeline& timeline, std::vector<trace::Event> events) {
       continue;
     }
     Span s;
-    s.step = e.step, s.name = std::move(e.name), s.detail = std::move(e.detail), s.file = std::move(e.file);
+    s.step = e.step, s.name = std::move(e.name), s.file = std::move(e.file);
+    (e.step == trace::Step::kRange ? s.operands : s.detail) = std::move(e.detail);
     s.line = e.line, s.start = e.start_ns, s.end = e.end_ns, s.thread = e.thread;
     s.bytes = e.bytes, s.flop = e.flop, s.stream = e.stream, s.grid = e.grid;
     timeline.spans.push_back(std::move(s));

@@ -17,6 +17,7 @@ using Ns = int64_t;
 struct Span {
   trace::Step step = trace::Step::kRange;
   std::string name, detail, file;
+  std::string operands;  // of the products that a range's flop counts, as declared: "bf16"
   int line = 0;
   Ns start = 0, end = 0;
   uint32_t thread = 0;

@@ -51,6 +51,17 @@ TEST(Occupancy, FractionIsOfTheWarpsOfAnSm) {
   EXPECT_DOUBLE_EQ(occupancy(*target::find("sm_90a"), {384, 168, 0}).fraction, 12.0 / 64);
 }
 
+TEST(Occupancy, ClustersShareWhatTheSmsHold) {
+  const target::Target& t = *target::find("sm_90a");
+  const Occupancy two = occupancy(t, {384, 80, 100'000}), none = occupancy(t, {384, 80, 300'000});
+  ASSERT_EQ(two.blocks_per_sm, 2);
+  EXPECT_EQ(most_clusters(two, 132, 1), 264);
+  EXPECT_EQ(most_clusters(two, 132, 2), 132);
+  EXPECT_EQ(most_clusters(two, 132, 16), 16);  // and 8 blocks are left over
+  EXPECT_EQ(most_clusters(two, 132, 17), 0) << "no chip has clusters of 17 blocks";
+  EXPECT_EQ(most_clusters(none, 132, 2), 0);
+}
+
 TEST(Occupancy, HostHasNone) { EXPECT_EQ(occupancy(*target::find("host"), {128, 32, 0}).blocks_per_sm, 0); }
 
 TEST(Occupancy, RegistersForAGivenNumberOfBlocks) {

@@ -148,9 +148,9 @@ KernelFigures figure(std::optional<double> KernelFigures::*which, double value) 
   return f;
 }
 
-KernelSource source(bool has_dot, const char* memory_line = "") {
+KernelSource source(bool has_dot, const char* memory_line = "", const char* shared_line = "") {
   KernelSource s;
-  s.has_dot = has_dot, s.memory_line = memory_line;
+  s.has_dot = has_dot, s.memory_line = memory_line, s.shared_line = shared_line;
   return s;
 }
 
@@ -253,13 +253,13 @@ const std::vector<Case>& cases() {
        [] { return counted(figure(&KernelFigures::dram_percent, 40)); },
        {"91 % of its peak rate", "8.00 MB read", "train.py:3"}},
       {"bank-conflicts",
-       [] { return counted(conflicts(4e6), source(false, "k.py:12")); },
+       [] { return counted(conflicts(4e6), source(false, "k.py:9", "k.py:12")); },
        [] { return counted(conflicts(4e4)); },
-       {"4,000,000 extra cycles", "18 % of the SMs' cycles", "k.py:12"}},
+       {"4,000,000 extra cycles", "18 % of the SMs' cycles", "most for shared memory at k.py:12"}},
       {"uncoalesced",
        [] { return counted(figure(&KernelFigures::sectors_per_request, 32), source(false, "k.py:9")); },
        [] { return counted(figure(&KernelFigures::sectors_per_request, 16)); },
-       {"touches 32.0 sectors", "k.py:9"}},
+       {"touches 32.0 sectors", "most for memory at k.py:9"}},
       {"one-stream",
        [] { return narrow_kernels(16, false); },
        [] { return narrow_kernels(16, true); },
@@ -362,6 +362,19 @@ TEST(Advisor, ColdStartWithoutALoopNamesThePhases) {
   EXPECT_NE(found[0].what.find("llvm 9.00 ms, module load 700 us, lazy loading 150 us"), std::string::npos)
       << found[0].what;
   EXPECT_EQ(found[0].evidence, "/home/user/train.py:2 (kernels: gelu)");
+}
+
+TEST(Advisor, TheStartOfADeviceIsAPhaseOfAColdStart) {
+  TimelineMaker m;
+  m.statement(2, [&] {
+    m.span(Step::kOperation, "zeros", [&] { m.span(Step::kContext, "cuda:0", {}, 120'000); });
+    m.span(Step::kCompile, "gelu", [&] { m.span(Step::kPhase, "toolchain", {}, 6000); });
+    m.launch("gelu");
+  });
+  auto found = of_rule(advise(m.finish()), "cold-start");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_NE(found[0].what.find("device start 120 ms, toolchain 6.00 ms"), std::string::npos) << found[0].what;
+  EXPECT_EQ(found[0].what.find("in no phase"), std::string::npos) << found[0].what;
 }
 
 TEST(Advisor, WhatStartsOnceIsNoOverheadAndHidesNoLoop) {

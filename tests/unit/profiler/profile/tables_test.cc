@@ -2,12 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <random>
+#include <set>
+#include <sstream>
 
+#include "made_timeline.h"
 #include "profiler/profile/intervals.h"
 #include "profiler/profile/latency.h"
 #include "profiler/profile/memory.h"
 #include "profiler/profile/ops.h"
+#include "profiler/profile/stacks.h"
 #include "profiler/profile/streams.h"
 #include "profiler/profile/tables.h"
 
@@ -130,7 +135,8 @@ TEST(Ops, UnknownColumnsToSortByListWhatThereIs) {
   EXPECT_EQ(*parse_op_sort("self_cpu"), OpSort::kSelfCpu);
   auto bad = parse_op_sort("self_cpuu");
   ASSERT_FALSE(bad.ok());
-  EXPECT_NE(bad.error().message.find("self_cpu, cpu, self_gpu, gpu, calls, average, name"), std::string::npos);
+  EXPECT_NE(bad.error().message.find("self_cpu, cpu, self_gpu, gpu, calls, average, self_memory, memory, name"),
+            std::string::npos);
   EXPECT_EQ(bad.error().notes[0].message, "help: did you mean 'self_cpu'?");
 }
 
@@ -249,6 +255,38 @@ TEST(Latency, FirstLaunchesStandApart) {
   EXPECT_NEAR(l.first[0].rest(), 4.1, 1e-9);
 }
 
+TEST(Latency, TheCompileOfAFirstLaunchHasItsPhases) {
+  Timeline t = gpu(100000);
+  t.spans = {span(Step::kLaunch, "add", 10, 20010), span(Step::kCompile, "add", 100, 10100),
+             span(Step::kPhase, "llvm", 200, 2200), span(Step::kPhase, "toolchain", 2200, 9000)};
+  launch(t, 1, "add", 13000, 19000, 21000, 22000);
+  join(t);
+  const Latency l = latency(t);
+  ASSERT_EQ(l.first.size(), 1u);
+  EXPECT_DOUBLE_EQ(l.first[0].compile, 10);
+  EXPECT_EQ(first_launches_table(l).notes().at(0),
+            "compile of add: toolchain 6.80 us, llvm 2.00 us, everything else 1.20 us");
+}
+
+TEST(Latency, OverheadsThatOverlapDisturbALaunchOnce) {
+  Timeline t = gpu(1'000'000);
+  for (uint32_t i = 0; i < 100; ++i) {
+    const Ns at = 1000 + Ns{i} * 5000;
+    launch(t, i + 1, "add", at, at + 2000, at + 3000, at + 4000);
+  }
+  // Ten lie in calls, two of them in the same one; one spans several calls; one lies in none.
+  for (int i = 0; i < 9; ++i)
+    t.overheads.push_back({"command buffer full", 1000 + i * 5000 + 500, 1000 + i * 5000 + 900, 1, -1});
+  t.overheads.push_back({"command buffer full", 1600, 1700, 1, -1});
+  t.overheads.push_back({"activity buffer request", 400'000, 412'500, 2, -1});
+  t.overheads.push_back({"profiler resources", 3500, 3600, 1, -1});
+  join(t);
+  const Latency l = latency(t);
+  const std::vector<std::pair<std::string, int64_t>> expected = {{"activity buffer request", 3},
+                                                                 {"command buffer full", 9}};
+  EXPECT_EQ(l.disturbed, expected);
+}
+
 TEST(Latency, AGraphIsOneCallAndManyKernels) {
   Timeline t = gpu(100000);
   for (uint32_t i = 0; i < 3; ++i) {
@@ -322,6 +360,126 @@ TEST(StreamsTable, WhatRanAtOnce) {
   EXPECT_EQ(s.overlap.copy_and_kernel, 20);
   EXPECT_EQ(s.overlap.copies, 0);
   EXPECT_EQ(s.rows[0].busy, 40);
+}
+
+/// Cells of a line of CSV; quotes may hold commas.
+size_t csv_cells(std::string_view line) {
+  size_t cells = 1;
+  bool quoted = false;
+  for (char c : line) {
+    if (c == '"') quoted = !quoted;
+    cells += c == ',' && !quoted;
+  }
+  return cells;
+}
+
+TEST(Tables, EveryFormatHasEveryRowOfEveryTable) {
+  Timeline first = gpu(100'000);
+  first.spans = {span(Step::kLaunch, "add", 10, 20'010), span(Step::kCompile, "add", 100, 9000)};
+  launch(first, 1, "add", 13'000, 19'000, 21'000, 22'000);
+  launch(first, 2, "add", 30'000, 31'000, 32'000, 33'000);
+  join(first);
+  ProfileView view;
+  view.memory = view.streams = true;
+  view.ops.rows = 0, view.ops.by_shape = true, view.ops.stack = 2;
+  std::set<std::string> names;
+  std::vector<NamedTable> tables = profile_tables(made_gpu_timeline(6), view);
+  for (NamedTable& named : profile_tables(first, view)) tables.push_back(std::move(named));
+  for (const NamedTable& named : tables) {
+    SCOPED_TRACE(named.name);
+    if (named.table.rows().empty() && named.name.starts_with("memory")) continue;  // the second allocates nothing
+    names.insert(named.name);
+    const report::Table& table = named.table;
+    ASSERT_FALSE(table.rows().empty());
+    const size_t rows = table.rows().size(), columns = table.columns().size();
+
+    const nlohmann::json doc = nlohmann::json::parse(report::format(table, report::Format::kJson));
+    EXPECT_EQ(doc["rows"].size(), rows);
+    for (const auto& row : doc["rows"]) EXPECT_EQ(row.size(), columns) << row;
+
+    std::istringstream csv(report::format(table, report::Format::kCsv)), text, markdown;
+    std::string line;
+    size_t lines = 0;
+    while (std::getline(csv, line)) {
+      if (line.starts_with("#")) continue;
+      EXPECT_EQ(csv_cells(line), columns) << line;
+      ++lines;
+    }
+    EXPECT_EQ(lines, rows + 1);
+
+    markdown.str(report::format(table, report::Format::kMarkdown));
+    lines = 0;
+    while (std::getline(markdown, line)) {
+      if (!line.starts_with("|")) continue;
+      EXPECT_EQ(static_cast<size_t>(std::count(line.begin(), line.end(), '|')), columns + 1) << line;
+      ++lines;
+    }
+    EXPECT_EQ(lines, rows + 2);  // and the head with its rule
+
+    text.str(report::format(table, report::Format::kText));
+    lines = 0;
+    while (std::getline(text, line)) ++lines;
+    EXPECT_EQ(lines, rows + 1 + (table.title().empty() ? 0 : 1) + table.notes().size());
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"operations", "kernels", "latency", "first_launches", "graphs", "memory",
+                                          "memory_totals", "streams", "totals"}));
+}
+
+TEST(Tables, RowsByStackAndTheirMemory) {
+  Timeline t = gpu(1000);
+  t.spans = {span(Step::kStatement, "step()", 0, 200), span(Step::kStatement, "y = x + 1", 10, 100),
+             span(Step::kOperation, "add", 10, 90), span(Step::kStatement, "z = x + 2", 110, 190),
+             span(Step::kOperation, "add", 120, 180)};
+  for (Span& s : t.spans)
+    if (s.step == Step::kStatement) s.file = "a.py", s.line = static_cast<int>(s.start) + 1;
+  MemoryChange m;
+  m.at = 30, m.device = "cuda:0", m.bytes = 512, m.span = 1;  // the thread, until join()
+  t.memory.push_back(m);
+  join(t);
+  EXPECT_EQ(ops(t).ops.size(), 1u);
+  OpsOptions options;
+  options.stack = 2, options.memory = true, options.sort = OpSort::kSelfMemory;
+  const Ops apart = ops(t, options);
+  ASSERT_EQ(apart.ops.size(), 2u);
+  EXPECT_EQ(apart.ops[0].stack, "a.py:11 ← a.py:1");
+  EXPECT_EQ(apart.ops[0].self_memory, 512);
+  EXPECT_EQ(apart.ops[1].stack, "a.py:111 ← a.py:1");
+  EXPECT_EQ(apart.ops[1].memory, 0);
+  const std::string text = report::to_text(ops_table(t, apart, options));
+  EXPECT_NE(text.find("a.py:11 ← a.py:1"), std::string::npos) << text;
+  EXPECT_NE(text.find("512 B"), std::string::npos) << text;
+  EXPECT_EQ(*parse_op_sort("self_cpu_memory_usage"), OpSort::kSelfMemory);
+}
+
+TEST(Stacks, AreFoldedWithTheirOwnTime) {
+  Timeline t = gpu(100'000);
+  t.spans = {span(Step::kStatement, "y = f(x; 1)", 0, 50'000), span(Step::kOperation, "add", 10'000, 40'000)};
+  t.spans[0].file = "a.py", t.spans[0].line = 3;
+  launch(t, 1, "add_kernel", 20'000, 25'000, 30'000, 90'000);
+  join(t);
+  EXPECT_EQ(folded_stacks(t, false),
+            "a.py:3 y = f(x, 1) 20\na.py:3 y = f(x, 1);add 25\na.py:3 y = f(x, 1);add;cuLaunchKernel 5\n");
+  EXPECT_EQ(folded_stacks(t, true), "a.py:3 y = f(x, 1);add;add_kernel 60\n");
+}
+
+TEST(WorkTable, ClustersHaveTheirColumnAndTheirLimit) {
+  Timeline t = gpu(100'000);
+  t.target = "sm_90a", t.multiprocessors = 132;
+  launch(t, 1, "gemm", 1000, 2000, 3000, 9000);
+  Work& w = t.work[0];
+  w.grid = {64, 2, 1}, w.block = {384, 1, 1}, w.cluster = {2, 1, 1};
+  w.registers = 168, w.static_shared = 0, w.dynamic_shared = 200'000;
+  join(t);
+  const Ops all = ops(t);
+  const std::string text = report::to_text(work_table(t, all));
+  EXPECT_NE(text.find("cluster"), std::string::npos) << text;
+  EXPECT_EQ(text.find("achieved"), std::string::npos) << text;
+  OpsOptions counted;
+  counted.achieved = {{"gemm", 17.25}};
+  EXPECT_NE(report::to_text(work_table(t, all, counted)).find("achieved: by counters"), std::string::npos);
+  EXPECT_EQ(work_table(t, all, counted).rows()[0].back().text, "17.2");
+  EXPECT_NE(text.find("gemm: at most 66 clusters of 2 blocks at once, by what 132 SMs hold"), std::string::npos)
+      << text;
 }
 
 TEST(Tables, AnEmptyTimelineHasTables) {
