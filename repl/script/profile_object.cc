@@ -4,6 +4,7 @@
 
 #include "profiler/profile/chrome_trace.h"
 #include "profiler/profile/intervals.h"
+#include "profiler/profile/stacks.h"
 #include "repl/script/builtins.h"
 
 namespace kiln::script {
@@ -86,7 +87,8 @@ void ProfileObject::step(Interp& in) {
   begin_step(in);
 }
 
-void ProfileObject::leave(Interp& in, bool failed) {
+void ProfileObject::leave(Interp& in, const std::string& raised) {
+  const bool failed = !raised.empty();
   end_step();
   state_ = State::kEnded;
   if (!session_) return;
@@ -102,7 +104,10 @@ void ProfileObject::leave(Interp& in, bool failed) {
     return;
   }
   Status stopped = stop();
-  if (failed) return;
+  if (failed) {
+    if (timeline_) timeline_->unknown.push_back(profiler::cut_short(raised));
+    return;
+  }
   in.check(std::move(stopped));
   ready(in);
 }
@@ -141,7 +146,8 @@ Value enter(Interp& in, NativeArgs& a) {
 }
 Value leave(Interp& in, NativeArgs& a) {
   const std::vector<Value>& about = a[0].get<Tuple>()->items;
-  self_of(a).leave(in, !about.empty() && !about[0].is_none());
+  const bool raised = !about.empty() && !about[0].is_none();
+  self_of(a).leave(in, raised ? in.str(in.attribute(about[0], "__name__")) : "");
   return Value::boolean(false);
 }
 Value start(Interp& in, NativeArgs& a) {
@@ -149,7 +155,7 @@ Value start(Interp& in, NativeArgs& a) {
   return Value::none();
 }
 Value stop(Interp& in, NativeArgs& a) {
-  self_of(a).leave(in, false);
+  self_of(a).leave(in, "");
   return Value::none();
 }
 Value step(Interp& in, NativeArgs& a) {
@@ -158,8 +164,8 @@ Value step(Interp& in, NativeArgs& a) {
 }
 
 /// (sort_by, row_limit, …)
-profiler::ProfileView view_of(Interp& in, const NativeArgs& a) {
-  profiler::ProfileView view;
+profiler::ProfileView view_of(Interp& in, const ProfileObject& profile, const NativeArgs& a) {
+  profiler::ProfileView view = profile.view();
   if (!a[0].missing() && !a[0].is_none()) view.ops.sort = in.take(profiler::parse_op_sort(in.to_text(a[0], "sort_by")));
   if (!a[1].missing() && !a[1].is_none()) {
     const int64_t rows = in.to_int(a[1], "row_limit");
@@ -168,17 +174,30 @@ profiler::ProfileView view_of(Interp& in, const NativeArgs& a) {
   return view;
 }
 Value table(Interp& in, NativeArgs& a) {
-  profiler::ProfileView view = view_of(in, a);
-  auto is_set = [&](const Value& v) { return !v.missing() && in.truth(v); };
-  view.ops.by_shape = is_set(a[2]), view.ops.lines = is_set(a[3]);
-  view.memory = is_set(a[4]), view.streams = is_set(a[5]);
+  profiler::ProfileView view = view_of(in, self_of(a), a);
+  auto set = [&](bool& flag, const Value& v) {
+    if (!v.missing() && !v.is_none()) flag = in.truth(v);
+  };
+  set(view.ops.by_shape, a[2]), set(view.ops.lines, a[3]);
+  set(view.memory, a[4]), set(view.streams, a[5]);
   return Value::str(self_of(a).tables(in, view));
 }
 Value key_averages(Interp& in, NativeArgs& a) {
-  return key_averages_of(in, *a.self, !a[0].missing() && in.truth(a[0]));
+  const int64_t stack = a[1].missing() || a[1].is_none() ? 0 : in.to_int(a[1], "group_by_stack_n");
+  return key_averages_of(in, *a.self, !a[0].missing() && in.truth(a[0]), std::max<int64_t>(stack, 0));
 }
 Value export_chrome_trace(Interp& in, NativeArgs& a) {
   in.check(profiler::write_chrome_trace(self_of(a).timeline(in), in.to_text(a[0], "the trace's path")));
+  return Value::none();
+}
+
+/// (path, metric)
+Value export_stacks(Interp& in, NativeArgs& a) {
+  const std::string metric = a[1].missing() ? "self_cpu_time_total" : in.to_text(a[1], "metric");
+  const bool device = metric == "self_cuda_time_total" || metric == "self_device_time_total";
+  if (!device && metric != "self_cpu_time_total")
+    in.fail(ErrorKind::kValue, "metric is self_cpu_time_total or self_cuda_time_total, got '{}'", metric);
+  in.check(profiler::write_stacks(self_of(a).timeline(in), device, in.to_text(a[0], "the file's path")));
   return Value::none();
 }
 
@@ -230,10 +249,12 @@ constexpr NativeDef kMethods[] = {
     {"start()", start, "begins the profile; `with` does it"},
     {"stop()", stop, "ends the profile"},
     {"step()", step, "one step of the schedule ends, the next begins"},
-    {"table(sort_by=None, row_limit=20, shapes=False, lines=False, memory=False, streams=False)", table,
-     "the tables as text"},
+    {"table(sort_by=None, row_limit=20, shapes=None, lines=None, memory=None, streams=None)", table,
+     "the tables as text; what is not said is as profile() was asked"},
     {"key_averages(group_by_input_shape=False, group_by_stack_n=0)", key_averages, "the rows, and .table(sort_by=…)"},
     {"export_chrome_trace(path)", export_chrome_trace, "a file for ui.perfetto.dev"},
+    {"export_stacks(path, metric='self_cpu_time_total')", export_stacks,
+     "lines of the script and what they called, one line per stack, for flame graphs"},
     {"events()", events, "what was seen: name, kind, device, start_us, duration_us, lane"},
 };
 
@@ -253,7 +274,7 @@ void ProfileObject::attribute_names(std::vector<std::string>& out) const {
 }
 
 std::string ProfileObject::repr(Interp& in) {
-  if (timeline_) return tables(in, {});
+  if (timeline_) return tables(in, settings_.view);
   return state_ == State::kInside ? "<profile: being taken>" : "<profile: nothing was kept>";
 }
 
@@ -262,20 +283,24 @@ std::string ProfileObject::repr(Interp& in) {
 namespace {
 
 Value averages_table(Interp& in, NativeArgs& a) {
-  profiler::ProfileView view = view_of(in, a);
   auto* averages = static_cast<Opaque*>(a.self->object());
+  const Value of = *averages->members.find("profile");
+  const auto& profile = *static_cast<ProfileObject*>(of.object());
+  profiler::ProfileView view = view_of(in, profile, a);
   view.ops.by_shape = in.truth(*averages->members.find("by_shape"));
-  const Value profile = *averages->members.find("profile");
-  const profiler::Timeline& t = static_cast<ProfileObject*>(profile.object())->timeline(in);
+  view.ops.stack = in.to_int(*averages->members.find("stack"), "group_by_stack_n");
+  view.ops.memory = view.memory;
+  const profiler::Timeline& t = profile.timeline(in);
   const profiler::Ops ops = profiler::ops(t, view.ops);
-  std::string out = report::to_text(profiler::ops_table(t, ops, view.ops));
+  std::string out = a[5].missing() || a[5].is_none() ? "" : in.to_text(a[5], "header") + "\n";
+  out += report::to_text(profiler::ops_table(t, ops, view.ops));
   if (!ops.work.empty()) out += "\n" + report::to_text(profiler::work_table(t, ops, view.ops));
   return Value::str(out + "\n" + profiler::totals_line(t, ops.totals));
 }
 
 constexpr NativeDef kAveragesTable{
     "table(sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55, "
-    "max_shapes_column_width=80, header=None, top_level_events_only=False)",
+    "max_shapes_column_width=80, header=None)",
     averages_table, "operations and kernels as text"};
 
 /// A list of rows that also has .table().
@@ -294,10 +319,10 @@ class KeyAverages : public Opaque {
 
 }  // namespace
 
-Value key_averages_of(Interp& in, const Value& profile, bool by_shape) {
+Value key_averages_of(Interp& in, const Value& profile, bool by_shape, int64_t stack) {
   const profiler::Timeline& t = static_cast<ProfileObject*>(profile.object())->timeline(in);
   profiler::OpsOptions options;
-  options.by_shape = by_shape;
+  options.by_shape = by_shape, options.stack = stack;
   auto rows = make<List>();
   auto time = [](profiler::Ns ns) { return Value::real(profiler::us(ns)); };
   const profiler::Ops all = profiler::ops(t, options);
@@ -314,13 +339,17 @@ Value key_averages_of(Interp& in, const Value& profile, bool by_shape) {
                                   {"self_cuda_time_total", time(r.self_device)},
                                   {"cpu_time", Value::real(profiler::us(r.cpu) / calls)},
                                   {"cuda_time", Value::real(profiler::us(r.device) / calls)},
-                                  {"input_shapes", Value::str(r.shapes)}},
+                                  {"input_shapes", Value::str(r.shapes)},
+                                  {"stack", Value::str(r.stack)},
+                                  {"memory_usage", Value::integer(r.memory)},
+                                  {"self_memory_usage", Value::integer(r.self_memory)}},
                                  "average of " + r.name));
   }
   auto out = make<KeyAverages>();
   out->members.set("rows", rows);
   out->members.set("profile", profile);
   out->members.set("by_shape", Value::boolean(by_shape));
+  out->members.set("stack", Value::integer(stack));
   return out;
 }
 

@@ -16,7 +16,8 @@ namespace kiln::script {
 struct ProfileSettings {
   std::optional<profiler::Schedule> schedule;  // none: all of the block
   profiler::SessionOptions session;
-  Value on_ready;  // called with the profile at the end of each cycle; missing: nothing
+  Value on_ready;              // called with the profile at the end of each cycle; missing: nothing
+  profiler::ProfileView view;  // what its tables show where they are not asked for more
 };
 
 /// What profile(…) gives. The block's part that the schedule keeps becomes a timeline; each step of it, from one
@@ -30,12 +31,14 @@ class ProfileObject : public Object {
       : Object(kKind), state_(State::kEnded), timeline_(std::move(timeline)) {}
 
   void enter(Interp& in);
-  /// Keeps what was seen; `failed`: the block raised, and that error matters more than one of the profile's own.
-  void leave(Interp& in, bool failed);
+  /// Keeps what was seen; `raised` is the exception that ended the block, whose error matters more than one of the
+  /// profile's own; empty: none did.
+  void leave(Interp& in, const std::string& raised);
   void step(Interp& in);
   /// The last cycle; an error says why there is none yet.
   const profiler::Timeline& timeline(Interp& in) const;
   std::string tables(Interp& in, const profiler::ProfileView& view) const;
+  const profiler::ProfileView& view() const { return settings_.view; }
 
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
   void attribute_names(std::vector<std::string>& out) const override;
@@ -62,7 +65,7 @@ class ProfileObject : public Object {
   std::string problem_;  // why there is no timeline
 };
 
-/// The rows of p.key_averages().
-Value key_averages_of(Interp& in, const Value& profile, bool by_shape);
+/// The rows of p.key_averages(); `stack`: kept apart by so many lines of the script.
+Value key_averages_of(Interp& in, const Value& profile, bool by_shape, int64_t stack);
 
 }  // namespace kiln::script

@@ -4,6 +4,7 @@
 #include "profiler/cupti/nvtx.h"
 #include "repl/script/builtins.h"
 #include "repl/script/profile_object.h"
+#include "repl/script/tensor_object.h"
 
 namespace kiln::script {
 
@@ -52,12 +53,37 @@ bool wants_device(Interp& in, const Value& activities) {
   return device;
 }
 
-/// (activities, schedule, on_trace_ready, record_shapes, profile_memory, …, wait, warmup, active, repeat)
+/// Arguments of torch's that Kiln takes and cannot follow, with what would: said at the call, so that nobody waits for
+/// an effect.
+struct Unheeded {
+  size_t place;
+  const char *name, *instead;
+};
+constexpr Unheeded kUnheeded[] = {
+    {10, "with_flops", "record_function(name, flop=) declares them, %counters and %roofline --measured count them"},
+    {11, "with_modules", "there are no modules here: record_function(name) names a range"},
+    {12, "experimental_config", "%counters reads hardware counters"},
+    {13, "execution_trace_observer", "export_chrome_trace(path) has all that was seen"},
+    {14, "acc_events", "each cycle stands for itself: on_trace_ready= sees them all"},
+};
+
+void tell_unheeded(Interp& in, const NativeArgs& a) {
+  for (const Unheeded& u : kUnheeded)
+    if (const Value& v = a[u.place]; !v.missing() && !v.is_none() && in.truth(v))
+      in.print(fmt::format("# profile({}=) has no effect: {}\n", u.name, u.instead));
+}
+
+/// (activities, schedule, on_trace_ready, record_shapes, wait, warmup, active, repeat, profile_memory, with_stack, …)
 Value profile(Interp& in, NativeArgs& a) {
   ProfileSettings settings;
   auto is_set = [&](const Value& v) { return !v.missing() && in.truth(v); };
   settings.session.device_work = wants_device(in, a[0]);
+  if (!a[15].missing() && !a[15].is_none()) settings.session.device_work = in.truth(a[15]);
   if (is_set(a[3])) settings.session.details |= trace::kShapes;
+  settings.view.ops.by_shape = is_set(a[3]);
+  settings.view.memory = is_set(a[8]);
+  settings.view.ops.lines = is_set(a[9]);
+  tell_unheeded(in, a);
   const bool named = !a[4].missing() || !a[5].missing() || !a[6].missing() || !a[7].missing();
   if (!a[1].missing() && !a[1].is_none()) {
     auto* given = dynamic_cast<ScheduleObject*>(a[1].object());
@@ -82,6 +108,7 @@ struct OpenRange {
   std::string name;
   int64_t start_ns = 0;  // 0: nobody watched
   double flop = 0, bytes = 0;
+  std::string operands = {};  // of the products that flop counts: "bf16"
 };
 
 void push(std::vector<OpenRange>& open, OpenRange range) {
@@ -101,6 +128,7 @@ void pop(std::vector<OpenRange>& open) {
     event.end_ns = trace::now_ns();
     event.flop = range.flop;
     event.bytes = static_cast<int64_t>(range.bytes);
+    event.detail = std::move(range.operands);
     trace::add(std::move(event));
   }
   profiler::nvtx::pop();
@@ -165,11 +193,12 @@ double declared(Interp& in, const Value& v, std::string_view what) {
   return n;
 }
 
-/// (name, args, flop, bytes)
+/// (name, args, flop, bytes, dtype)
 Value record_function(Interp& in, NativeArgs& a) {
   OpenRange range;
   range.name = in.to_text(a[0], "the range's name");
   range.flop = declared(in, a[2], "flop"), range.bytes = declared(in, a[3], "bytes");
+  if (!a[4].missing() && !a[4].is_none()) range.operands = std::string(info(dtype_of(in, a[4], DType::kF32)).name);
   return make<RangeObject>(std::move(range));
 }
 
@@ -192,7 +221,7 @@ constexpr NativeDef kProfiler[] = {
      "repeat=1, profile_memory=False, with_stack=False, with_flops=False, with_modules=False, "
      "experimental_config=None, execution_trace_observer=None, acc_events=False, use_cuda=None)",
      profile, "a profile of the block: `with profile() as p:`, then p.table() or print(p)"},
-    {"record_function(name, args=None, flop=None, bytes=None)", record_function,
+    {"record_function(name, args=None, flop=None, bytes=None, dtype=None)", record_function,
      "a named range in a profile: `with record_function('name'):`, or @record_function('name')"},
     {"schedule(*, wait, warmup, active, repeat=0, skip_first=0)", schedule, "which steps a profile keeps"},
     {"tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False)", tensorboard_trace_handler,
