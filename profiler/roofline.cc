@@ -39,7 +39,7 @@ Cell amount(double value, Source from, const char* what, const char* unit) {
   if (value < 0) return Cell::unknown(fmt::format("not known; {} or --measured says it", what));
   std::string text = report::human_bytes(value);
   text.pop_back();
-  Cell c(text + unit + (from == Source::kCounted ? " counted" : ""));
+  Cell c(text + unit + (from == Source::kCounted ? " counted" : from == Source::kDeclared ? " declared" : ""));
   c.number = value;
   return c;
 }
@@ -106,7 +106,8 @@ report::Table roofline_table(const RooflineChart& chart) {
   if (chart.vector) roofs += ", " + ceiling(*chart.vector, rate.per_us, rate.name);
   for (const auto& [type, c] : chart.products) roofs += ", " + ceiling(c, rate.per_us, rate.name);
   table.add_note(fmt::format("{} ({}); ceilings measured here: {}", chart.device, chart.hardware, roofs));
-  table.add_note(fmt::format("times with caches {}; bytes and FLOP by the model unless they say counted", chart.cache));
+  table.add_note(fmt::format("times with caches {}; bytes and FLOP by the model unless they say counted or declared",
+                             chart.cache));
   for (const std::string& note : chart.notes) table.add_note(note);
   return table;
 }

@@ -14,7 +14,7 @@
 namespace kiln::profiler {
 
 /// Where a figure comes from.
-enum class Source { kModel, kCounted };
+enum class Source { kModel, kDeclared, kCounted };
 
 struct RoofPoint {
   std::string name;

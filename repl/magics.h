@@ -9,6 +9,8 @@
 
 #include "kiln/expr.h"
 #include "kiln/result.h"
+#include "profiler/profile/advisor.h"
+#include "profiler/profile/tables.h"
 #include "profiler/profile/timeline.h"
 #include "profiler/report/table.h"
 #include "repl/contenders.h"
@@ -24,10 +26,14 @@ struct ExpressionEdit {
   std::string name;
 };
 
-/// The profile that was taken last, with the statement that it is of.
+/// The profile that was taken last, with the statement that it is of, and what was said and seen of it besides.
 struct TakenProfile {
   std::string statement;
   profiler::Timeline timeline;
+  profiler::OpsOptions ops;
+  std::vector<profiler::KernelFigures> figures;
+  std::vector<profiler::KernelSource> sources;
+  std::vector<profiler::NamedTable> more;  // "counters"
 };
 
 /// What magics see and may change.

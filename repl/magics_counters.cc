@@ -7,6 +7,7 @@
 
 #include "profiler/cupti/range_profiler.h"
 #include "profiler/measure.h"
+#include "repl/counters_view.h"
 #include "repl/kernel_target.h"
 #include "repl/magics.h"
 #include "support/diag.h"
@@ -16,12 +17,8 @@ namespace kiln::repl {
 namespace {
 
 namespace cupti = profiler::cupti;
-using profiler::KernelCounters;
 using report::Align;
-using report::Cell;
 using report::Table;
-
-constexpr size_t kMostColumns = 12;  // more metrics than this stand below each other
 
 struct Request {
   std::string statement;
@@ -105,132 +102,6 @@ Result<Chip> chip_for(MagicContext& context) {
   return chip;
 }
 
-// What is asked of the chip: of each metric its name there, and ours when it is one of the table.
-struct Asked {
-  std::vector<std::string> names;
-  std::vector<const cupti::Metric*> known;  // nullptr: named by the user
-  std::vector<const cupti::Metric*> missing;
-};
-
-Result<Asked> asked_of(const std::string& chip, const Request& r) {
-  Asked a;
-  std::vector<std::string> bundles = r.bundles;
-  if (bundles.empty() && r.metrics.empty()) bundles.push_back("default");
-  for (const std::string& name : bundles) {
-    KILN_TRY(std::vector<const cupti::Metric*> members, cupti::bundle(name));
-    KILN_TRY(cupti::Resolved resolved, cupti::resolve(chip, members));
-    for (size_t i = 0; i < resolved.names.size(); ++i) {
-      if (std::find(a.names.begin(), a.names.end(), resolved.names[i]) != a.names.end()) continue;
-      a.names.push_back(resolved.names[i]);
-      a.known.push_back(resolved.metrics[i]);
-    }
-    a.missing.insert(a.missing.end(), resolved.missing.begin(), resolved.missing.end());
-  }
-  for (const std::string& name : r.metrics) {
-    if (std::find(a.names.begin(), a.names.end(), name) != a.names.end()) continue;
-    a.names.push_back(name);
-    a.known.push_back(nullptr);
-  }
-  return a;
-}
-
-std::string count(size_t n, std::string_view one) {
-  const bool hissing = one.ends_with("ss") || one.ends_with("ch");
-  return fmt::format("{} {}{}", n, one, n == 1 ? "" : hissing ? "es" : "s");
-}
-
-Cell value_cell(const cupti::Metric* m, double value) {
-  if (std::isnan(value)) return Cell::unknown("the chip gave no value");
-  if (m) return Cell::of(value * m->scale, m->digits);
-  return Cell::of(value, value != std::floor(value) ? 3 : 0);
-}
-
-// A row: a launch, or all launches of a kernel.
-struct Row {
-  std::string kernel;
-  int launches = 1;
-  std::vector<double> values;
-};
-
-std::vector<Row> rows_of(const cupti::Collected& c, const Request& r) {
-  std::vector<Row> rows;
-  for (const KernelCounters& k : c.launches) {
-    if (k.kernel.find(r.kernel) == std::string::npos) continue;
-    if (r.each) {
-      rows.push_back({k.kernel, 1, k.values});
-      continue;
-    }
-    auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.kernel == k.kernel; });
-    if (found != rows.end()) {
-      ++found->launches;
-      continue;
-    }
-    Row& row = rows.emplace_back(Row{k.kernel, 1, {}});
-    for (size_t i = 0; i < k.values.size(); ++i)
-      row.values.push_back(cupti::median_of(c.launches, k.kernel, i).value_or(NAN));
-  }
-  return rows;
-}
-
-std::string title(const Asked& a, size_t i) { return a.known[i] ? std::string(a.known[i]->title) : a.names[i]; }
-std::string unit(const Asked& a, size_t i) { return a.known[i] ? std::string(a.known[i]->unit) : ""; }
-
-Table wide_table(const Asked& a, const std::vector<Row>& rows, bool each) {
-  std::vector<report::Column> columns = {{"kernel", "", Align::kLeft}};
-  columns.push_back(each ? report::Column{"launch", ""} : report::Column{"launches", ""});
-  for (size_t i = 0; i < a.names.size(); ++i) columns.push_back({title(a, i), unit(a, i), Align::kRight, a.names[i]});
-  Table table(std::move(columns));
-  int64_t number = 0;
-  for (const Row& row : rows) {
-    std::vector<Cell> cells = {row.kernel, Cell::of(each ? ++number : int64_t{row.launches})};
-    for (size_t i = 0; i < a.names.size(); ++i) cells.push_back(value_cell(a.known[i], row.values[i]));
-    table.add_row(std::move(cells));
-  }
-  return table;
-}
-
-Table tall_table(const Asked& a, const std::vector<Row>& rows, bool each) {
-  std::vector<report::Column> columns = {{"", "", Align::kLeft, "what"}, {"unit", "", Align::kLeft}};
-  int number = 0;
-  for (const Row& row : rows)
-    columns.push_back({each               ? fmt::format("{} #{}", row.kernel, ++number)
-                       : row.launches > 1 ? fmt::format("{} ×{}", row.kernel, row.launches)
-                                          : row.kernel,
-                       ""});
-  columns.push_back({"meaning", "", Align::kLeft});
-  Table table(std::move(columns));
-  for (size_t i = 0; i < a.names.size(); ++i) {
-    std::vector<Cell> cells = {title(a, i), unit(a, i)};
-    for (const Row& row : rows) cells.push_back(value_cell(a.known[i], row.values[i]));
-    cells.emplace_back(a.known[i] ? std::string(a.known[i]->meaning) : "");
-    table.add_row(std::move(cells));
-  }
-  return table;
-}
-
-// What stood in the way of counting: the kernels and times that are known without it stay.
-Table uncounted_table(const Asked& a, const std::vector<std::string>& launched, double wall_s, const Diagnostic& why) {
-  std::vector<report::Column> columns = {{"kernel", "", Align::kLeft}, {"launches", ""}};
-  for (size_t i = 0; i < a.names.size(); ++i) columns.push_back({title(a, i), unit(a, i), Align::kRight, a.names[i]});
-  Table table(std::move(columns));
-  std::vector<std::string> kernels;
-  for (const std::string& name : launched)
-    if (std::find(kernels.begin(), kernels.end(), name) == kernels.end()) kernels.push_back(name);
-  if (kernels.empty()) kernels.push_back("(names unknown)");
-  for (const std::string& name : kernels) {
-    std::vector<Cell> cells = {
-        name, launched.empty() ? Cell("–") : Cell::of(std::count(launched.begin(), launched.end(), name))};
-    for (size_t i = 0; i < a.names.size(); ++i) cells.emplace_back("–");
-    table.add_row(std::move(cells));
-  }
-  std::vector<std::string> titles;
-  for (size_t i = 0; i < a.names.size(); ++i) titles.push_back(title(a, i));
-  table.add_note(fmt::format("not counted: {}: {}", fmt::join(titles, ", "), why.message));
-  table.add_note(fmt::format("the statement took {} on the wall clock; %bench times it without counters",
-                             report::human_time(wall_s * 1e6)));
-  return table;
-}
-
 Status list(MagicContext& context, std::string_view filter) {
   KILN_TRY(Chip chip, chip_for(context));
   KILN_TRY(std::vector<cupti::MetricDescription> found, cupti::list_metrics(chip.name, filter));
@@ -257,10 +128,10 @@ Status magic_counters(MagicContext& context, std::string_view text) {
   const Request request = parse_request(text);
   if (request.statement.empty()) return error(ErrorKind::kValue, "%counters needs a statement to run, or --list");
   KILN_TRY(Chip chip, chip_for(context));
-  KILN_TRY(Asked asked, asked_of(chip.name, request));
+  KILN_TRY(CountersAsked asked, counters_asked(chip.name, request.bundles, request.metrics));
   KILN_TRY(cupti::CounterPreview cost, cupti::preview(chip.name, asked.names));
-  context.output(fmt::format("# {} of {} ({}): {}, {}\n", count(asked.names.size(), "metric"), chip.name, chip.why,
-                             count(static_cast<size_t>(cost.passes), "pass"),
+  context.output(fmt::format("# {} of {} ({}): {}, {}\n", counted_text(asked.names.size(), "metric"), chip.name,
+                             chip.why, counted_text(static_cast<size_t>(cost.passes), "pass"),
                              cost.passes > 1 ? "each launch is run that often, with its memory put back (kernel replay)"
                                              : "each launch is run once"));
   if (!asked.missing.empty()) {
@@ -276,8 +147,8 @@ Status magic_counters(MagicContext& context, std::string_view text) {
                  {"metric", "", Align::kLeft},
                  {"meaning", "", Align::kLeft}});
     for (size_t i = 0; i < asked.names.size(); ++i)
-      table.add_row({title(asked, i), unit(asked, i), asked.names[i],
-                     asked.known[i] ? std::string(asked.known[i]->meaning) : ""});
+      table.add_row(
+          {asked.title(i), asked.unit(i), asked.names[i], asked.known[i] ? std::string(asked.known[i]->meaning) : ""});
     context.print(table);
     return {};
   }
@@ -296,32 +167,21 @@ Status magic_counters(MagicContext& context, std::string_view text) {
   constexpr double kSetup = 1.7, kPass = 0.015;  // seconds, about: once, and for each pass of a launch
   const auto passes = static_cast<double>(cost.passes);
   const double seconds = kSetup + passes * (wall_s + kPass * static_cast<double>(launched.size()));
-  context.output(fmt::format("# {}: about {}\n", count(launched.size(), "launch"), report::human_time(seconds * 1e6)));
+  context.output(
+      fmt::format("# {}: about {}\n", counted_text(launched.size(), "launch"), report::human_time(seconds * 1e6)));
 
   cupti::CollectOptions options;
   options.max_launches = std::max(options.max_launches, static_cast<int>(2 * launched.size()));
   auto collected = cupti::collect(device, asked.names, options, run);
   if (!collected.ok()) {
     if (collected.error().kind != ErrorKind::kDevice) return std::move(collected.error());
-    context.print(uncounted_table(asked, launched, wall_s, collected.error()));
+    Table table = uncounted_table(asked, launched, collected.error());
+    table.add_note(fmt::format("the statement took {} on the wall clock; %bench times it without counters",
+                               report::human_time(wall_s * 1e6)));
+    context.print(table);
     return {};
   }
-  const std::vector<Row> rows = rows_of(*collected, request);
-  Table table =
-      asked.names.size() > kMostColumns ? tall_table(asked, rows, request.each) : wide_table(asked, rows, request.each);
-  if (rows.empty())
-    table.add_note(collected->launches.empty() ? "the statement launched no kernel"
-                                               : "no kernel's name contains " + request.kernel);
-  if (collected->dropped > 0)
-    table.add_note(fmt::format("{} launches more were not counted: there was room for {}", collected->dropped,
-                               options.max_launches));
-  if (!request.each && rows.size() < collected->launches.size() && request.kernel.empty())
-    table.add_note("medians over the launches of a kernel; -v shows each");
-  table.add_note(
-      fmt::format("{}, counted in {} by kernel replay: kernels run one at a time, so times and caches are "
-                  "not those of the statement at full speed (%bench)",
-                  device.name(), count(static_cast<size_t>(collected->passes), "pass")));
-  context.print(table);
+  context.print(counters_table(asked, *collected, device.name(), {request.kernel, request.each}));
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include "repl/expr_contenders.h"
 #include "repl/magic_arguments.h"
 #include "repl/magics.h"
+#include "repl/profile_roofline.h"
 #include "support/diag.h"
 #include "support/files.h"
 
@@ -90,21 +91,12 @@ Status magic_roofline(MagicContext& context, std::string_view text) {
   measuring.cache = cache == "hot" ? profiler::Cache::kHot : profiler::Cache::kCold;
 
   KILN_TRY(Device device, context.session.device());
-  RooflineChart chart;
-  chart.device = device.name(), chart.hardware = device.info().name, chart.cache = cache;
-  KILN_TRY(chart.memory, profiler::copy_ceiling(device));
-  auto keep = [&](Result<profiler::Ceiling> ceiling, const char* what) -> std::optional<profiler::Ceiling> {
-    if (ceiling.ok()) return *ceiling;
-    chart.notes.push_back(fmt::format("no ceiling of {}: {}", what, ceiling.error().message));
-    return std::nullopt;
-  };
-  chart.vector = keep(profiler::vector_ceiling(device), "f32 math");
-  if (device.is_cuda()) chart.l2 = keep(profiler::l2_ceiling(device), "the L2");
-
+  std::vector<RoofPoint> points;
+  std::vector<std::string> notes;
   const std::vector<std::string> names = short_names(arguments.expressions);
   for (size_t i = 0; i < names.size(); ++i) {
     KILN_TRY(profiler::Contender c, contender_of(context.session, arguments.expressions[i], declared));
-    RoofPoint& point = chart.points.emplace_back();
+    RoofPoint& point = points.emplace_back();
     point.name = names[i];
     if (!c.problem.ok()) {
       point.problem = c.problem.error().message;
@@ -121,14 +113,13 @@ Status magic_roofline(MagicContext& context, std::string_view text) {
       Status counted = device.is_cuda() ? count(c, point)
                                         : Status(error(ErrorKind::kUnsupported, "{} has no counters", device.name()));
       if (!counted.ok())
-        chart.notes.push_back(fmt::format("{}: bytes and FLOP are the model's, they could not be counted: {}",
-                                          point.name, counted.error().message));
+        notes.push_back(fmt::format("{}: bytes and FLOP are the model's, they could not be counted: {}", point.name,
+                                    counted.error().message));
     }
-    if (point.product && !chart.products.contains(*point.product))
-      if (auto ceiling = keep(profiler::product_ceiling(device, *point.product), "products"))
-        chart.products[*point.product] = *ceiling;
     if (context.session.is_interrupted()) break;
   }
+  KILN_TRY(RooflineChart chart, chart_of(device, std::move(points), cache));
+  chart.notes.insert(chart.notes.end(), notes.begin(), notes.end());
   context.print(profiler::roofline_table(chart));
   const report::Plot plot = profiler::roofline_plot(chart);
   if (context.format == report::Format::kText)

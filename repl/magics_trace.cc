@@ -5,6 +5,7 @@
 #include "profiler/profile/chrome_trace.h"
 #include "profiler/profile/html.h"
 #include "profiler/profile/tables.h"
+#include "repl/hardware_look.h"
 #include "repl/magics.h"
 #include "repl/profile_files.h"
 #include "repl/profile_run.h"
@@ -24,6 +25,15 @@ constexpr MagicOption kTraceOptions[] = {
     {Form::kValue, "warmup", "runs under the profiler that are forgotten; 0 shows a cold start"},
     {Form::kValue, "active", "runs that are kept"},
 };
+constexpr MagicOption kReportOptions[] = {
+    {Form::kValue, "wait", "runs that are left alone first"},
+    {Form::kValue, "warmup", "runs under the profiler that are forgotten; 0 shows a cold start"},
+    {Form::kValue, "active", "runs that are kept"},
+    {Form::kValue, "flop", "of one run, for the roofline"},
+    {Form::kValue, "bytes", "moved by one run"},
+    {Form::kValue, "dtype", "of the operands that flop= counts"},
+    {Form::kFlag, "counters", "hardware counters and the lines that wait, in runs of their own"},
+};
 
 /// Everything that a trace can show, dispatch steps and shapes too.
 Result<ProfileRunOptions> run_options(const MagicArguments& arguments) {
@@ -42,12 +52,16 @@ Result<ProfileRunOptions> run_options(const MagicArguments& arguments) {
   return run;
 }
 
-Status take_profile(MagicContext& context, const MagicArguments& arguments) {
+Status take_profile(MagicContext& context, const MagicArguments& arguments, std::span<const MagicOption> options) {
   KILN_TRY(ProfileRunOptions run, run_options(arguments));
+  KILN_TRY(Declared declared, declared_by(context.session, arguments));
   const std::string& statement = arguments.expressions[0];
-  auto timeline = profile_statement(context, statement, run);
-  if (!timeline.ok()) return explain_statement(std::move(timeline.error()), statement, kTraceOptions);
-  context.last_profile = std::make_shared<TakenProfile>(TakenProfile{statement, *std::move(timeline)});
+  auto cycles = profile_cycles(context.session, statement, run);
+  if (!cycles.ok()) return explain_statement(std::move(cycles.error()), statement, options);
+  TakenProfile taken{statement, std::move(cycles->timelines.back()), {}, {}, {}, {}};
+  taken.ops.flop = declared.flop, taken.ops.bytes = declared.bytes, taken.ops.product = declared.product;
+  if (cycles->interrupted.ok() && arguments.has("counters")) KILN_CHECK_OK(add_hardware_look(context, {}, taken));
+  context.last_profile = std::make_shared<TakenProfile>(std::move(taken));
   return {};
 }
 
@@ -72,12 +86,17 @@ std::pair<std::string_view, std::string_view> split_redirection(std::string_view
   return {trim(text.substr(0, arrow)), file};
 }
 
-ProfileResult result_of(const TakenProfile& profile) {
+Result<ProfileResult> result_of(MagicContext& context, const TakenProfile& profile) {
   profiler::ProfileView view;
+  view.ops = profile.ops;
   view.memory = view.streams = true;
   view.ops.rows = 0;
-  return {profile.statement, profile.timeline, profiler::profile_tables(profile.timeline, view),
-          profiler::advise(profile.timeline)};
+  ProfileResult result{profile.statement, profile.timeline, profiler::profile_tables(profile.timeline, view),
+                       profiler::advise(profile.timeline, {profile.figures, profile.sources})};
+  result.tables.insert(result.tables.end(), profile.more.begin(), profile.more.end());
+  KILN_TRY(Device device, context.session.device());
+  add_roofline(device, view.ops, result);
+  return result;
 }
 
 }  // namespace
@@ -91,7 +110,7 @@ Status magic_trace(MagicContext& context, std::string_view text) {
     return with_note(error(ErrorKind::kSyntax, "%trace writes a file, and none is given"),
                      "help: %trace STATEMENT > FILE.json, or --out FILE");
   KILN_CHECK_OK(check_writable(file));
-  KILN_CHECK_OK(take_profile(context, arguments));
+  KILN_CHECK_OK(take_profile(context, arguments, kTraceOptions));
   const profiler::Timeline& t = context.last_profile->timeline;
   KILN_CHECK_OK(profiler::write_chrome_trace(t, file));
   context.output(
@@ -109,13 +128,13 @@ Status magic_report(MagicContext& context, std::string_view text) {
     return with_note(error(ErrorKind::kSyntax, "'{}' is no FILE.html", file), "help: %report FILE.html [STATEMENT]");
   KILN_CHECK_OK(check_writable(file));
   if (!rest.empty()) {
-    KILN_TRY(MagicArguments arguments, parse_statement_arguments(rest, kTraceOptions));
-    KILN_CHECK_OK(take_profile(context, arguments));
+    KILN_TRY(MagicArguments arguments, parse_statement_arguments(rest, kReportOptions));
+    KILN_CHECK_OK(take_profile(context, arguments, kReportOptions));
   }
   if (!context.last_profile)
     return with_note(error(ErrorKind::kValue, "there is no profile yet"),
                      "help: %report FILE.html STATEMENT takes one");
-  const ProfileResult result = result_of(*context.last_profile);
+  KILN_TRY(const ProfileResult result, result_of(context, *context.last_profile));
   KILN_CHECK_OK(profiler::write_html_report(result.timeline, page_of(result), file));
   context.output(fmt::format("{}: {} findings about {}\n", file, result.findings.size(), result.title));
   return {};

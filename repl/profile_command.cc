@@ -64,9 +64,12 @@ int profile_command(Options options) {
   const int code = shell.run_program(*text, args.file);
   auto timeline = (*profile)->stop();
   if (!timeline.ok()) return refuse(timeline.error(), code ? code : kExitError);
+  if (auto kind = shell.ended_by())
+    timeline->unknown.push_back(
+        profiler::cut_short(*kind == ErrorKind::kInterrupted ? "Ctrl-C" : "the error that ended the script"));
 
-  const ProfileResult result{args.file, *timeline, profiler::profile_tables(*timeline, *view),
-                             profiler::advise(*timeline)};
+  ProfileResult result{args.file, *timeline, profiler::profile_tables(*timeline, *view), profiler::advise(*timeline)};
+  add_roofline(*device, view->ops, result);
   print(result, options.json    ? report::Format::kJson
                 : args.markdown ? report::Format::kMarkdown
                                 : report::Format::kText);

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "profiler/profile/chrome_trace.h"
+#include "repl/profile_roofline.h"
 #include "support/files.h"
 
 namespace kiln::repl {
@@ -33,6 +34,7 @@ profiler::HtmlReport page_of(const ProfileResult& r) {
   page.title = r.title;
   page.date = fmt::format("{:%Y-%m-%d %H:%M}", fmt::localtime(std::time(nullptr)));
   page.findings = r.findings;
+  page.plots = r.plots;
   for (const NamedTable& t : r.tables) {
     page.tables.push_back(t.table);
     std::string name = t.name;
@@ -41,6 +43,26 @@ profiler::HtmlReport page_of(const ProfileResult& r) {
     if (t.table.title().empty()) page.tables.back().set_title(name);
   }
   return page;
+}
+
+void add_roofline(const Device& device, const profiler::OpsOptions& options, ProfileResult& result) {
+  std::vector<profiler::RoofPoint> points = declared_points(result.timeline, options);
+  if (points.empty()) return;
+  auto chart = chart_of(device, std::move(points), "as the program left them");
+  if (!chart.ok()) {
+    report::Table table(std::vector<report::Column>{{"roofline", ""}});
+    table.add_note("there is no ceiling to hold the declared FLOP and bytes against: " + chart.error().message);
+    result.tables.push_back({"roofline", std::move(table)});
+    return;
+  }
+  report::Table table = profiler::roofline_table(*chart);
+  table.set_title("roofline");
+  table.add_note("of one call: the time is that of the kernels in it, as profiled");
+  result.tables.push_back({"roofline", std::move(table)});
+  const report::Plot plot = profiler::roofline_plot(*chart);
+  if (!plot.lines.empty())
+    result.plots.push_back(
+        {fmt::format("Roofline of {}, ceilings measured here", chart->device), report::to_svg(plot)});
 }
 
 Status write_files(const ProfileFiles& files, const ProfileResult& r) {

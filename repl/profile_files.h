@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/device.h"
 #include "kiln/result.h"
 #include "profiler/profile/advisor.h"
 #include "profiler/profile/html.h"
@@ -27,7 +28,12 @@ struct ProfileResult {
   const profiler::Timeline& timeline;
   std::vector<profiler::NamedTable> tables;  // "findings" is not among them
   std::vector<profiler::Finding> findings;
+  std::vector<profiler::HtmlPlot> plots = {};
 };
+
+/// Adds the roofline to a result whose ranges or runs declared FLOP and bytes: a table, and a plot when a point has
+/// both. Measures the device's ceilings, once per process; what stands in the way is the table's note.
+void add_roofline(const Device& device, const profiler::OpsOptions& options, ProfileResult& result);
 
 /// The page, with today's date and time.
 profiler::HtmlReport page_of(const ProfileResult& result);

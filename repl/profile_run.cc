@@ -31,8 +31,8 @@ Result<double> plain_call_us(const Device& device, const std::function<Status()>
   return us.empty() ? -1 : profiler::median(us);
 }
 
-Result<std::vector<Timeline>> profile_cycles(script::Session& session, const std::string& statement,
-                                             const ProfileRunOptions& options) {
+Result<ProfileCycles> profile_cycles(script::Session& session, const std::string& statement,
+                                     const ProfileRunOptions& options) {
   const profiler::Schedule& schedule = options.schedule;
   if (schedule.wait < 0 || schedule.warmup < 0 || schedule.active < 1 || schedule.repeat < 1)
     return error(ErrorKind::kValue, "a profile keeps at least one run: active= and repeat= are 1 or more");
@@ -49,42 +49,48 @@ Result<std::vector<Timeline>> profile_cycles(script::Session& session, const std
     KILN_CHECK_OK(run());
     KILN_TRY(plain_us, plain_call_us(device, run, schedule.active));
   }
-  std::vector<Timeline> cycles;
+  ProfileCycles out;
+  std::vector<Timeline>& cycles = out.timelines;
   const int64_t last = schedule.skip_first + schedule.cycle() * schedule.repeat;
   std::unique_ptr<ProfileSession> profile;
   bool warming = false;
   for (int64_t i = 0; i < last; ++i) {
     const StepAction action = schedule.at(i);
-    if (action == StepAction::kWait) {
-      KILN_CHECK_OK(run());
-      continue;
-    }
     if (warming && action == StepAction::kActive) {
       // Attached as later, so that the first run that is kept does not pay for attaching.
       KILN_TRY([[maybe_unused]] Timeline forgotten, profile->stop());
       profile.reset();
     }
     warming = action == StepAction::kWarmup;
-    if (!profile) {
+    if (!profile && action != StepAction::kWait) {
       KILN_TRY(profile, ProfileSession::start(device, options.session));
     }
-    KILN_CHECK_OK(warming ? run() : run_kept(run));
-    if (!schedule.ends_cycle(i)) continue;
-    KILN_TRY(Timeline seen, profile->stop());
-    cycles.push_back(std::move(seen));
-    profile.reset();
+    Status ran = action == StepAction::kActive ? run_kept(run) : run();
+    const bool interrupted = !ran.ok() && ran.error().kind == ErrorKind::kInterrupted;
+    if (!interrupted) KILN_CHECK_OK(std::move(ran));
+    if (action == StepAction::kActive && (interrupted || schedule.ends_cycle(i))) {
+      KILN_TRY(Timeline seen, profile->stop());
+      if (interrupted) seen.unknown.push_back(profiler::cut_short("Ctrl-C"));
+      cycles.push_back(std::move(seen));
+      profile.reset();
+    }
+    if (!interrupted) continue;
+    if (cycles.empty()) return std::move(ran.error());
+    out.interrupted = std::move(ran);
+    break;
   }
-  if (plain && schedule.warmup == 0) {
+  if (plain && schedule.warmup == 0 && out.interrupted.ok()) {
     KILN_TRY(plain_us, plain_call_us(device, run, schedule.active));
   }
   for (Timeline& t : cycles) t.plain_call_us = plain_us;
-  return cycles;
+  return out;
 }
 
 Result<Timeline> profile_statement(MagicContext& context, const std::string& statement,
                                    const ProfileRunOptions& options) {
   KILN_TRY(auto cycles, profile_cycles(context.session, statement, options));
-  return std::move(cycles.back());
+  KILN_CHECK_OK(std::move(cycles.interrupted));
+  return std::move(cycles.timelines.back());
 }
 
 }  // namespace kiln::repl

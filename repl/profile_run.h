@@ -20,13 +20,19 @@ struct ProfileRunOptions {
   bool plain_calls = true;
 };
 
-/// Runs the statement by the schedule; every kept run stands in a range kStepRange. What it assigns or gives is
-/// computed. One timeline per cycle. A statement that fails gives its own error; kValue: the schedule keeps nothing, or
-/// a profile is being taken already.
-Result<std::vector<profiler::Timeline>> profile_cycles(script::Session& session, const std::string& statement,
-                                                       const ProfileRunOptions& options = {});
+struct ProfileCycles {
+  std::vector<profiler::Timeline> timelines;  // one per cycle
+  /// Ctrl-C, when it came after something was kept: the last timeline ends there, and says so.
+  Status interrupted = {};
+};
 
-/// The last cycle of it.
+/// Runs the statement by the schedule; every kept run stands in a range kStepRange. What it assigns or gives is
+/// computed. A statement that fails gives its own error; kValue: the schedule keeps nothing, or a profile is being
+/// taken already.
+Result<ProfileCycles> profile_cycles(script::Session& session, const std::string& statement,
+                                     const ProfileRunOptions& options = {});
+
+/// The last cycle of it; kInterrupted also when something was kept.
 Result<profiler::Timeline> profile_statement(MagicContext& context, const std::string& statement,
                                              const ProfileRunOptions& options = {});
 

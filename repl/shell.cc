@@ -96,8 +96,10 @@ Status Shell::code(const std::string& text, const std::string& file_name, script
 }
 
 int Shell::run_program(const std::string& text, const std::string& file_name) {
+  ended_by_.reset();
   auto finish = [&](const Diagnostic& d) {
     print_error(d, options_.json);
+    ended_by_ = d.kind;
     return exit_code_of(d);
   };
   // Runs of code between % lines; each keeps its line numbers by blank lines in front.

@@ -1,5 +1,6 @@
 // The shell around a script session: programs with % commands in them, and the prompt's loop.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,8 @@ class Shell {
 
   /// A whole program; lines that start with % between its statements are commands. Prints errors; gives the exit code.
   int run_program(const std::string& text, const std::string& file_name);
+  /// The kind of error that ended the last program; nullopt: it came to its end, or exit() did.
+  std::optional<ErrorKind> ended_by() const { return ended_by_; }
 
   /// Reads entries until the end of input or exit(). Errors are printed and the loop goes on.
   int prompt(LineSource& lines);
@@ -41,6 +44,7 @@ class Shell {
   MagicContext context_;
   int entry_number_ = 1;
   bool device_chosen_ = false;
+  std::optional<ErrorKind> ended_by_;
 };
 
 /// While one lives, Ctrl-C interrupts the session's running statement; the third press ends the program.

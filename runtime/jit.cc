@@ -26,6 +26,10 @@ std::string describe_arg(const frontend::ArgSpec& arg) {
   return fmt::format("{}:{}", ir::to_string(arg.type), arg.divisibility);
 }
 
+bool multiplies(const Closure& closure) {
+  return calls_function(closure.meaning, "dot") || calls_function(closure.meaning, "dot_scaled");
+}
+
 // Writes each stage of a kernel to KILN_DUMP_DIR; the names sort in the order of the stages.
 class Dumper {
  public:
@@ -158,7 +162,8 @@ Result<std::shared_ptr<LoadedKernel>> Jit::load(Compiled& compiled, DeviceImpl& 
 
 std::shared_ptr<const LoadedCode> Jit::remember(CompiledKernel&& k, const Closure& closure) {
   if (k.ptx.empty()) return nullptr;
-  auto code = std::make_shared<const LoadedCode>(LoadedCode{k.name, k.target, std::move(k.cubin), std::move(k.ptx), k.registers, closure.sources});
+  auto code = std::make_shared<const LoadedCode>(LoadedCode{k.name, k.target, std::move(k.cubin), std::move(k.ptx),
+                                                            k.registers, multiplies(closure), closure.sources});
   std::lock_guard lock(mutex_);
   std::erase_if(loaded_, [](const auto& kept) { return kept.expired(); });
   loaded_.push_back(code);

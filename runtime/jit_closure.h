@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/frontend/frontend.h"
@@ -30,6 +31,9 @@ struct Closure {
 Closure make_closure(std::shared_ptr<const frontend::JitFunction> function);
 /// False once a watched name has another value.
 bool is_current(const Closure& closure);
+
+/// Whether a text of a closure calls a function of that name: "dot".
+bool calls_function(std::string_view text, std::string_view function);
 
 /// A text that tells values of different type or value apart.
 std::string describe(const frontend::Global& value);

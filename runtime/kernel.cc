@@ -310,16 +310,7 @@ std::string KernelImpl::identity(DeviceImpl& device) {
       .hex();
 }
 
-bool KernelImpl::calls(std::string_view function) {
-  const std::shared_ptr<const Closure> closure = current_closure();
-  const std::string_view text = closure->meaning;
-  auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  for (size_t at = text.find(function); at != std::string_view::npos; at = text.find(function, at + 1)) {
-    const size_t end = at + function.size();
-    if (end < text.size() && text[end] == '(' && (at == 0 || !is_part(text[at - 1]))) return true;
-  }
-  return false;
-}
+bool KernelImpl::calls(std::string_view function) { return calls_function(current_closure()->meaning, function); }
 
 }  // namespace runtime
 

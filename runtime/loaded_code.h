@@ -14,6 +14,7 @@ struct LoadedCode {
   std::string cubin;   // empty: there was no assembler, and the driver compiled `ptx` itself
   std::string ptx;
   int registers = -1;                                      // per thread
+  bool has_dot = false;                                    // its source multiplies tiles
   std::vector<std::shared_ptr<const SourceText>> sources;  // that its lines are lines of; the kernel's own first
 };
 

@@ -20,6 +20,7 @@ constexpr Metric kMetrics[] = {
 
 constexpr Bundle kBundles[] = {
     {"default", 'd', "time, achieved occupancy, tensor and issue, DRAM, L1, clock"},
+    {"advice", 'a', "what the advisor reads: the default, coalescing and bank conflicts"},
     {"memory", 'm', "DRAM, L2 and L1: bytes, rates, hits, coalescing, bank conflicts, spills"},
     {"compute", 'c', "pipes, instructions, f32 operations, how well the SMs are filled"},
     {"stalls", 's', "where the warps' time goes"},

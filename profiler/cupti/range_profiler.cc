@@ -450,14 +450,4 @@ Result<Collected> collect(const Device&, std::span<const std::string>, const Col
 
 #endif
 
-Result<std::vector<KernelFigures>> collect_figures(const Device& device, const std::function<Status()>& run) {
-  KILN_TRY(std::string chip, chip_of(device));
-  KILN_TRY(std::vector<const Metric*> wanted, bundle("default"));
-  KILN_TRY(Resolved resolved, resolve(chip, wanted));
-  KILN_TRY(Collected collected, collect(device, resolved.names, {}, run));
-  std::vector<std::optional<MetricId>> ids;
-  for (const Metric* m : resolved.metrics) ids.emplace_back(m->id);
-  return figures(collected.launches, ids);
-}
-
 }  // namespace kiln::profiler::cupti

@@ -74,7 +74,4 @@ struct Collected {
 Result<Collected> collect(const Device& device, std::span<const std::string> metrics, const CollectOptions& options,
                           const std::function<Status()>& run);
 
-/// The default bundle of what `run` launches, as the figures that findings are made of.
-Result<std::vector<KernelFigures>> collect_figures(const Device& device, const std::function<Status()>& run);
-
 }  // namespace kiln::profiler::cupti

@@ -42,7 +42,7 @@ TEST(CountersMagic, TakesBundlesMetricsAndTheTargetsChip) {
   EXPECT_NE(s.out.find("kernel replay"), std::string::npos) << s.out;
 
   s = run("%counters f(x) bundle=nothing\n");
-  EXPECT_NE(s.err.find("there is no bundle 'nothing'; there are default, memory"), std::string::npos) << s.err;
+  EXPECT_NE(s.err.find("there is no bundle 'nothing'; there are default, advice, memory"), std::string::npos) << s.err;
   s = run("%counters f(x) dram__bytes_raed.sum\n");
   EXPECT_NE(s.err.find("GH100 has no metric 'dram__bytes_raed.sum'"), std::string::npos) << s.err;
   EXPECT_NE(s.err.find("did you mean 'dram__bytes_read'"), std::string::npos) << s.err;

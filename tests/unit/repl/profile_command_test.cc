@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "repl/options.h"
+#include "repl/profile_roofline.h"
 #include "repl/shell.h"
 #include "support/files.h"
 
@@ -138,6 +139,42 @@ TEST_F(ProfileCommand, TraceOfAStatement) {
             std::string::npos);
   EXPECT_NE(prompt(setup + "%trace nothing + 1 > " + file("v.json") + "\n").err.find("nothing"), std::string::npos);
   EXPECT_FALSE(read_file(file("v.json")).ok()) << "no file of a statement that failed";
+}
+
+TEST_F(ProfileCommand, AScriptThatEndsEarlyLeavesItsProfile) {
+  const std::string work = "import torch\nx = torch.ones(1000)\nx += 1\n";
+  Said s = profile(work + "raise KeyboardInterrupt\n", {"--html", file("p.html")});
+  EXPECT_EQ(s.code, 1);
+  EXPECT_NE(s.out.find("cut short by Ctrl-C: this is what was seen until then"), std::string::npos) << s.out;
+  EXPECT_NE(s.out.find("ones "), std::string::npos) << s.out;
+  EXPECT_NE(read_file(file("p.html"))->find("cut short by Ctrl-C"), std::string::npos);
+  EXPECT_NE(profile(work + "1 / 0\n").out.find("cut short by the error that ended the script"), std::string::npos);
+  EXPECT_EQ(profile(work).out.find("cut short"), std::string::npos);
+}
+
+TEST_F(ProfileCommand, DeclaredRangesHaveTheirRoofline) {
+  Said s = profile(
+      "import torch\nfrom torch.profiler import record_function\nx = torch.ones(1 << 16)\n"
+      "with record_function('square', flop=1 << 16, bytes=1 << 18, dtype=torch.float16):\n    y = (x * "
+      "x).sum().item()\n",
+      {"--html", file("p.html")});
+  EXPECT_EQ(s.code, 0) << s.err;
+  EXPECT_NE(s.out.find("ceilings measured here: "), std::string::npos) << s.out;
+  EXPECT_NE(s.out.find("65.5 k declared"), std::string::npos) << s.out;
+  const std::string page = *read_file(file("p.html"));
+  EXPECT_NE(page.find("<h2>Roofline of cpu, ceilings measured here</h2>"), std::string::npos);
+  EXPECT_NE(page.find("<svg"), std::string::npos);
+}
+
+TEST(ProductInPtx, IsReadFromTheFirstProduct) {
+  EXPECT_EQ(product_in_ptx("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {%f1"), DType::kBF16);
+  EXPECT_EQ(product_in_ptx("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1"), DType::kF32);
+  EXPECT_EQ(product_in_ptx("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 \t{%r1"), DType::kF16);
+  EXPECT_EQ(product_in_ptx("wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3\n{"), DType::kF8E4M3);
+  EXPECT_EQ(product_in_ptx("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {"), DType::kI8);
+  EXPECT_EQ(product_in_ptx("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {"), DType::kF64);
+  EXPECT_EQ(product_in_ptx("wgmma.fence.sync.aligned; fma.rn.f32 %f1"), std::nullopt);
+  EXPECT_EQ(product_in_ptx(""), std::nullopt);
 }
 
 TEST_F(ProfileCommand, ReportOfAStatementOrOfTheLastProfile) {

@@ -92,6 +92,46 @@ TEST_F(ProfileMagic, CountersThatCannotBeReadSayWhy) {
   EXPECT_NE(out.find("kernels on the CPU"), std::string::npos) << out;
 }
 
+TEST_F(ProfileMagic, BundlesOfCounters) {
+  EXPECT_NE(shell.entry("%profile step() bundle=nothing").error().message.find("there is no bundle 'nothing'"),
+            std::string::npos);
+  ASSERT_TRUE(shell.entry("%profile step() bundle=memory").ok());
+  EXPECT_NE(out.find("not counted: "), std::string::npos) << out;
+}
+
+TEST_F(ProfileMagic, CtrlCShowsWhatWasSeenAndEndsTheScript) {
+  run("n = [0]\ndef stopped():\n    step()\n    n[0] += 1\n    if n[0] == 3:\n        raise KeyboardInterrupt\n");
+  Status s = shell.entry("%profile stopped() counters");
+  ASSERT_FALSE(s.ok());
+  EXPECT_EQ(s.error().kind, ErrorKind::kInterrupted);
+  EXPECT_NE(out.find("4 kernels in 4 launches"), std::string::npos) << out;
+  EXPECT_NE(out.find("cut short by Ctrl-C: this is what was seen until then"), std::string::npos) << out;
+  EXPECT_EQ(out.find("not counted"), std::string::npos) << "nothing more is run";
+  out.clear();
+  const std::string file = folder + "/cut.html";
+  ASSERT_TRUE(shell.entry("%report " + file).ok()) << "and it is the profile that %report shows";
+  EXPECT_NE(read_file(file)->find("cut short by Ctrl-C"), std::string::npos);
+}
+
+TEST_F(ProfileMagic, AReportHasTheRooflineOfWhatWasDeclared) {
+  const std::string file = folder + "/r.html";
+  ASSERT_TRUE(shell.entry("%report " + file + " step() bytes=1024 flop=128").ok());
+  const std::string page = *read_file(file);
+  EXPECT_NE(page.find("<h2>Roofline of cpu, ceilings measured here</h2>"), std::string::npos);
+  EXPECT_NE(page.find("<svg"), std::string::npos);
+  EXPECT_NE(page.find("ceilings measured here: "), std::string::npos);
+  EXPECT_NE(page.find("1.02 kB declared"), std::string::npos);
+
+  ASSERT_TRUE(shell.entry("%profile step() bytes=1024").ok());
+  ASSERT_TRUE(shell.entry("%report " + file).ok());
+  EXPECT_EQ(read_file(file)->find("<svg"), std::string::npos) << "no FLOP, no point";
+  EXPECT_NE(read_file(file)->find("1.02 kB declared"), std::string::npos) << "but its share of the memory's rate";
+  ASSERT_TRUE(shell.entry("%profile step()").ok());
+  ASSERT_TRUE(shell.entry("%report " + file).ok());
+  EXPECT_EQ(read_file(file)->find("oofline"), std::string::npos) << "nothing was declared";
+  EXPECT_NE(shell.entry("%report " + file + " step() dtype=nope").error().message.find("dtype="), std::string::npos);
+}
+
 TEST_F(ProfileMagic, TablesOfAStatement) {
   const std::string file = folder + "/p.json";
   Status s = shell.entry("%profile step() active=4 memory streams bytes=512 flop=128 --json " + file);
@@ -126,6 +166,18 @@ TEST_F(ProfileMagic, HonoursTheFormat) {
     EXPECT_TRUE(nlohmann::json::accept(out.substr(at, end - at))) << out.substr(at, end - at);
     at = end + 1;
   }
+}
+
+TEST_F(ProfileMagic, EveryFormatOfTheTables) {
+  ASSERT_TRUE(shell.entry("%format csv").ok());
+  ASSERT_TRUE(shell.entry("%profile step()").ok());
+  EXPECT_NE(out.find("name,kind,calls,self_cpu_us,self_cpu_percent"), std::string::npos) << out;
+  EXPECT_NE(out.find("\ntwice,launch,6,"), std::string::npos) << out;
+  out.clear();
+  ASSERT_TRUE(shell.entry("%format markdown").ok());
+  ASSERT_TRUE(shell.entry("%profile step()").ok());
+  EXPECT_NE(out.find("| name | kind | calls |"), std::string::npos) << out;
+  EXPECT_NE(out.find("\n| twice | launch | 6 |"), std::string::npos) << out;
 }
 
 TEST_F(ProfileMagic, Mistakes) {
@@ -164,6 +216,38 @@ TEST_F(ProfileMagic, TorchSnippetsPasteIn) {
   EXPECT_TRUE(std::filesystem::exists(folder + "/t.json"));
 }
 
+TEST_F(ProfileMagic, WhatProfileIsAskedForItsTablesShow) {
+  run("with profile() as plain:\n    step()\n"
+      "with profile(profile_memory=True, with_stack=True, record_shapes=True) as p:\n    z = (x + 1).sum().item()\n"
+      "    step()\n");
+  for (const char* text : {"'memory of tensors'", "'self memory'", "'t.py:4 '", "'f32[64]'"}) {
+    EXPECT_EQ(value(std::string(text) + " in str(p)"), "True") << value("str(p)");
+    EXPECT_EQ(value(std::string(text) + " in str(plain)"), "False") << text;
+  }
+  EXPECT_EQ(value("'memory of tensors' in plain.table(memory=True)"), "True");
+  EXPECT_EQ(value("'memory of tensors' in p.table(memory=False)"), "False");
+  EXPECT_EQ(value("'self memory' in p.key_averages().table(sort_by='self_cpu_memory_usage')"), "True");
+  run("rows = [r for r in p.key_averages(group_by_stack_n=2) if r.key == 'twice' and r.kind == 'launch']\n"
+      "p.export_stacks('" +
+      folder + "/stacks.txt', 'self_cuda_time_total')\np.export_stacks('" + folder + "/cpu.txt')\n");
+  EXPECT_EQ(value("[r.stack.split(' ← ')[0] for r in rows]"), "['t.py:10', 't.py:11']");
+  EXPECT_EQ(value("[r.count for r in rows]"), "[1, 1]");
+  EXPECT_NE(read_file(folder + "/cpu.txt")->find("t.py:5 step()"), std::string::npos)
+      << *read_file(folder + "/cpu.txt");
+  EXPECT_NE(error_of("p.export_stacks('x', 'time')").find("metric is self_cpu_time_total"), std::string::npos);
+}
+
+TEST_F(ProfileMagic, WhatHasNoEffectIsSaidAtTheCall) {
+  run("with profile(with_flops=True, with_modules=True, use_cuda=False) as p:\n    step()\n");
+  EXPECT_NE(out.find("# profile(with_flops=) has no effect: record_function(name, flop=) declares them"),
+            std::string::npos)
+      << out;
+  EXPECT_NE(out.find("# profile(with_modules=) has no effect: "), std::string::npos) << out;
+  out.clear();
+  run("with profile(with_flops=False, record_shapes=True, experimental_config=None) as p:\n    step()\n");
+  EXPECT_EQ(out, "");
+}
+
 TEST_F(ProfileMagic, RangesDecorateNestAndDeclare) {
   run("@record_function('inner')\ndef f(a, b=1):\n    step()\n    return a + b\n"
       "with profile() as p:\n    with record_function('outer', flop=1e9, bytes=1e6):\n        r = f(1, b=2)\n"
@@ -179,6 +263,7 @@ TEST_F(ProfileMagic, RangesDecorateNestAndDeclare) {
 TEST_F(ProfileMagic, ABlockThatRaisesKeepsItsProfile) {
   EXPECT_NE(error_of("with profile() as p:\n    step()\n    1 / 0\n").find("division"), std::string::npos);
   EXPECT_EQ(value("'2 kernels in 2 launches' in p.table()"), "True");
+  EXPECT_EQ(value("'cut short by ZeroDivisionError: this is what was seen until then' in p.table()"), "True");
 }
 
 TEST_F(ProfileMagic, FailuresOfProfiles) {

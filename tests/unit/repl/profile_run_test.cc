@@ -1,7 +1,10 @@
 // Which runs of a statement a profile keeps, and what it says when it keeps none.
 #include "repl/profile_run.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "repl/shell.h"
 
@@ -45,8 +48,8 @@ TEST_F(ProfileRun, EveryKeptRunIsAStep) {
   auto cycles = profile_cycles(shell.session(), "f()", o);
   ASSERT_TRUE(cycles.ok()) << cycles.error().message;
   EXPECT_EQ(*shell.session().evaluate("n[0]"), "12");
-  ASSERT_EQ(cycles->size(), 2u);
-  for (const profiler::Timeline& t : *cycles) {
+  ASSERT_EQ(cycles->timelines.size(), 2u);
+  for (const profiler::Timeline& t : cycles->timelines) {
     int steps = 0;
     for (const profiler::Span& s : t.spans) steps += s.step == trace::Step::kRange && s.name == profiler::kStepRange;
     EXPECT_EQ(steps, 3);
@@ -68,6 +71,42 @@ TEST_F(ProfileRun, AStatementThatFailsGivesItsOwnError) {
   EXPECT_EQ(profile_cycles(shell.session(), "f(").error().kind, ErrorKind::kSyntax);
   // Nobody is left watching.
   EXPECT_TRUE(profile_cycles(shell.session(), "f()").ok());
+}
+
+TEST_F(ProfileRun, CtrlCKeepsWhatWasSeenUntilThen) {
+  ASSERT_TRUE(shell.session()
+                  .run("def g():\n    n[0] += 1\n    y = (x + 1).sum().item()\n    if n[0] == stop:\n"
+                       "        raise KeyboardInterrupt\n",
+                       "t.py")
+                  .ok());
+  auto interrupted_at = [&](int run) {
+    EXPECT_TRUE(shell.session().run(fmt::format("n[0] = 0\nstop = {}\n", run), "t.py").ok());
+    ProfileRunOptions o;
+    o.schedule.wait = 0, o.schedule.warmup = 1, o.schedule.active = 3, o.schedule.repeat = 2;
+    return profile_cycles(shell.session(), "g()", o);
+  };
+  auto steps = [](const profiler::Timeline& t) {
+    return std::count_if(t.spans.begin(), t.spans.end(), [](const profiler::Span& s) {
+      return s.step == trace::Step::kRange && s.name == profiler::kStepRange;
+    });
+  };
+  auto second = interrupted_at(3);
+  ASSERT_TRUE(second.ok()) << second.error().message;
+  EXPECT_EQ(second->interrupted.error().kind, ErrorKind::kInterrupted);
+  ASSERT_EQ(second->timelines.size(), 1u);
+  EXPECT_EQ(steps(second->timelines[0]), 2);
+  EXPECT_GT(second->timelines[0].work.size(), 0u);
+  ASSERT_EQ(second->timelines[0].unknown.size(), 1u);
+  EXPECT_EQ(second->timelines[0].unknown[0].why, "cut short by Ctrl-C: this is what was seen until then");
+
+  auto warming_again = interrupted_at(5);  // of the second cycle: the first is whole
+  ASSERT_TRUE(warming_again.ok());
+  EXPECT_FALSE(warming_again->interrupted.ok());
+  ASSERT_EQ(warming_again->timelines.size(), 1u);
+  EXPECT_TRUE(warming_again->timelines[0].unknown.empty());
+
+  EXPECT_EQ(interrupted_at(1).error().kind, ErrorKind::kInterrupted) << "nothing was kept";
+  EXPECT_TRUE(interrupted_at(-1)->interrupted.ok());
 }
 
 TEST_F(ProfileRun, KeepsAtLeastOneRun) {

@@ -142,7 +142,7 @@ TEST(Metrics, TheTableIsSound) {
   }
   for (const Bundle& b : bundles()) EXPECT_FALSE(bundle(b.name)->empty());
   EXPECT_EQ(bundle("nothing").error().message,
-            "there is no bundle 'nothing'; there are default, memory, compute, stalls, occupancy, tensor");
+            "there is no bundle 'nothing'; there are default, advice, memory, compute, stalls, occupancy, tensor");
 }
 
 TEST(Metrics, FiguresAreMediansByKernel) {
