@@ -13,7 +13,9 @@
 #include "kernels/case.h"
 #include "profiler/cupti/decode.h"
 #include "profiler/cupti/nvtx.h"
+#include "profiler/profile/advisor.h"
 #include "profiler/profile/chrome_trace.h"
+#include "profiler/profile/tables.h"
 #include "repl/script/session.h"
 #include "support/diag.h"
 
@@ -158,6 +160,15 @@ Status made_records(const Context& context) {
     events.push_back(std::move(e));
   }
   decode();
+  constexpr uint64_t kOverheads = 10'000;
+  for (uint64_t i = 0; i < kOverheads; ++i) {
+    CUpti_ActivityOverhead3 o = {};
+    o.kind = CUPTI_ACTIVITY_KIND_OVERHEAD, o.overheadKind = CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL;
+    o.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD, o.objectId.pt.threadId = 1;
+    o.start = 1'000'000 + i * (kLaunches / kOverheads) * 5000 + 1000, o.end = o.start + 500;
+    put(buffer, o);
+  }
+  decode();
   Timeline t;
   t.device = "cuda:0", t.end = int64_t{1'000'000} + int64_t{kLaunches} * 5000;
   double start = profiler::steady_seconds();
@@ -168,6 +179,11 @@ Status made_records(const Context& context) {
   const std::string what = fmt::format("{} records made by hand", 2 * kLaunches);
   context.add(time_figure("profile", what + ", decoded", decoded, {}));
   context.add(time_figure("profile", what + ", joined", joined, {}));
+  start = profiler::steady_seconds();
+  const size_t tables = profiler::profile_tables(t).size(), findings = profiler::advise(t).size();
+  const double told[] = {(profiler::steady_seconds() - start) * 1e6};
+  context.add(time_figure("profile", what + ", to tables", told, {Goal::Kind::kMicrosecondsAtMost, 5e6},
+                          fmt::format("{} tables and {} findings, with {} overheads", tables, findings, kOverheads)));
   return export_of(context, what, t);
 }
 

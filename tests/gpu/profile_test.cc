@@ -8,10 +8,13 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <optional>
 
 #include "kiln/graph.h"
 #include "kiln/kernel.h"
 #include "kiln/tensor.h"
+#include "support/diag.h"
+#include "support/dynlib.h"
 #include "tests/gpu/gpu_test_util.h"
 
 namespace kiln::profiler {
@@ -247,6 +250,46 @@ TEST(GpuProfile, TwoStreamsOverlap) {
     EXPECT_GT(k->duration(), 500'000);
     EXPECT_EQ(k->block[0], 32u);
   }
+}
+
+// libnvtx3interop is NVTX's own functions as a library of its own: to CUPTI one like any that annotates its work.
+TEST(GpuProfile, RangesOfALibraryCome) {
+  GPU_OR_SKIP(device);
+  Affine a;
+  ASSERT_NO_FATAL_FAILURE(make_affine(device, a));
+  ASSERT_OK(launch_ptx(device, *a.kernel, {1, 1, 1}, a.slots));
+  const std::string names[] = {"/usr/local/cuda/lib64/libnvtx3interop.so.1", "libnvtx3interop.so.1"};
+  std::optional<DynLib> library;
+  std::string why;
+  Timeline t = profile(device, [&]() -> Status {
+    auto opened = DynLib::open(names, "NVTX");
+    if (!opened.ok()) {
+      why = opened.error().message;
+      return {};
+    }
+    library.emplace(*std::move(opened));
+    auto* push = library->function<int (*)(const char*)>("nvtxRangePushA");
+    auto* pop = library->function<int (*)()>("nvtxRangePop");
+    if (!push || !pop) return error(ErrorKind::kDevice, "it has no nvtxRangePushA and nvtxRangePop");
+    push("outer");
+    KILN_CHECK_OK(launch_ptx(device, *a.kernel, {2, 1, 1}, a.slots));
+    push("inner");
+    KILN_CHECK_OK(launch_ptx(device, *a.kernel, {3, 1, 1}, a.slots));
+    pop();
+    pop();
+    return launch_ptx(device, *a.kernel, {4, 1, 1}, a.slots);
+  });
+  if (!library) GTEST_SKIP() << why;
+  auto range = [&](int span) { return span < 0 ? std::string("none") : t.spans[static_cast<size_t>(span)].name; };
+  auto kernels = works(t, WorkKind::kKernel, "affine");
+  ASSERT_EQ(kernels.size(), 3u);
+  EXPECT_EQ(range(kernels[0]->span), "outer");
+  EXPECT_EQ(range(kernels[1]->span), "inner");
+  EXPECT_EQ(range(kernels[2]->span), "none");
+  ASSERT_GE(kernels[1]->span, 0);
+  const Span& inner = t.spans[static_cast<size_t>(kernels[1]->span)];
+  EXPECT_EQ(inner.step, trace::Step::kRange);
+  EXPECT_EQ(range(inner.parent), "outer");
 }
 
 TEST(GpuProfile, OneAtATime) {
