@@ -18,17 +18,20 @@ Status run_kept(const std::function<Status()>& run) {
 
 }  // namespace
 
-Result<double> plain_call_us(const Device& device, const std::function<Status()>& run, int64_t runs) {
+Result<PlainCalls> plain_calls(const Device& device, const std::function<Status()>& run, int64_t runs) {
   profiler::SessionOptions options;
   options.details = trace::kSpans | trace::kSteps;
   options.device_work = false;
   KILN_TRY(auto session, ProfileSession::start(device, options));
   for (int64_t i = 0; i < runs; ++i) KILN_CHECK_OK(run());
   KILN_TRY(Timeline seen, session->stop());
-  std::vector<double> us;
-  for (const profiler::Span& s : seen.spans)
-    if (s.step == trace::Step::kDriver) us.push_back(static_cast<double>(s.duration()) / 1e3);
-  return us.empty() ? -1 : profiler::median(us);
+  std::vector<double> launches, graphs;
+  for (const profiler::Span& s : seen.spans) {
+    if (s.step == trace::Step::kDriver) launches.push_back(static_cast<double>(s.duration()) / 1e3);
+    if (s.step == trace::Step::kGraphLaunch) graphs.push_back(static_cast<double>(s.duration()) / 1e3);
+  }
+  auto middle = [](const std::vector<double>& us) { return us.empty() ? -1 : profiler::median(us); };
+  return PlainCalls{middle(launches), middle(graphs)};
 }
 
 Result<ProfileCycles> profile_cycles(script::Session& session, const std::string& statement,
@@ -44,10 +47,10 @@ Result<ProfileCycles> profile_cycles(script::Session& session, const std::string
     return {};
   };
   const bool plain = options.plain_calls && device.is_cuda();
-  double plain_us = -1;
+  PlainCalls plain_us;
   if (plain && schedule.warmup > 0) {
     KILN_CHECK_OK(run());
-    KILN_TRY(plain_us, plain_call_us(device, run, schedule.active));
+    KILN_TRY(plain_us, plain_calls(device, run, schedule.active));
   }
   ProfileCycles out;
   std::vector<Timeline>& cycles = out.timelines;
@@ -80,9 +83,9 @@ Result<ProfileCycles> profile_cycles(script::Session& session, const std::string
     break;
   }
   if (plain && schedule.warmup == 0 && out.interrupted.ok()) {
-    KILN_TRY(plain_us, plain_call_us(device, run, schedule.active));
+    KILN_TRY(plain_us, plain_calls(device, run, schedule.active));
   }
-  for (Timeline& t : cycles) t.plain_call_us = plain_us;
+  for (Timeline& t : cycles) t.plain_call_us = plain_us.launch_us, t.plain_graph_us = plain_us.graph_us;
   return out;
 }
 

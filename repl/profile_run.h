@@ -15,8 +15,9 @@ namespace kiln::repl {
 struct ProfileRunOptions {
   profiler::Schedule schedule;
   profiler::SessionOptions session;
-  /// Also times the driver's calls of `active` further runs with no profiler attached (Timeline::plain_call_us). They
-  /// come before the profile, or behind it when there is no warm-up, so that a cold start is seen as it is.
+  /// Also times the driver's calls of `active` further runs with no profiler attached (Timeline::plain_call_us,
+  /// plain_graph_us). They come before the profile, or behind it when there is no warm-up, so that a cold start is seen
+  /// as it is.
   bool plain_calls = true;
 };
 
@@ -36,8 +37,11 @@ Result<ProfileCycles> profile_cycles(script::Session& session, const std::string
 Result<profiler::Timeline> profile_statement(MagicContext& context, const std::string& statement,
                                              const ProfileRunOptions& options = {});
 
-/// Microseconds of CPU time that the driver's own launches took, median over `runs` of `run`, with no profiler attached
-/// to the driver; -1 when there were none.
-Result<double> plain_call_us(const Device& device, const std::function<Status()>& run, int64_t runs);
+/// Microseconds of CPU time, medians with no profiler attached to the driver; -1: there were none.
+struct PlainCalls {
+  double launch_us = -1;  // the driver's own launches
+  double graph_us = -1;   // launches of graphs
+};
+Result<PlainCalls> plain_calls(const Device& device, const std::function<Status()>& run, int64_t runs);
 
 }  // namespace kiln::repl

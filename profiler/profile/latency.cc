@@ -39,7 +39,7 @@ class LatencyMaker {
   }
 
   Latency make() {
-    out_.plain_call_us = t_.plain_call_us;
+    out_.plain_call_us = t_.plain_call_us, out_.plain_graph_us = t_.plain_graph_us;
     for (const Work& w : t_.work) add(w);
     graphs();
     for (const auto& [kind, launches] : disturbed_) out_.disturbed.emplace_back(kind, launches);
@@ -308,6 +308,10 @@ Table graphs_table(const Latency& l) {
     table.add_row({fmt::format("{}", g.graph), Cell::of(g.launches), Cell::of(g.nodes), cell(g.call, no_call),
                    cell(g.launch_start, no_call), Cell::of(g.makespan, 2), Cell::of(g.work, 2),
                    g.nodes > 1 ? cell(g.node_gap, nullptr) : Cell("")});
+  if (l.plain_graph_us >= 0)
+    table.add_note(fmt::format("CPU call: {:.2f} us with no profiler attached, median", l.plain_graph_us));
+  else
+    table.add_note("CPU call: while profiled, which makes it much longer; without a profiler: not measured");
   table.add_note("medians over launches; one call starts all nodes, so a node has no call of its own");
   return table;
 }

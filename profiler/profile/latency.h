@@ -55,7 +55,7 @@ struct Latency {
   std::vector<GraphLaunches> graphs;
   int64_t early = 0;  // began before the kernel ahead of them on the stream had ended (programmatic dependent launch)
   std::vector<std::pair<std::string, int64_t>> disturbed;  // kind of overhead, launches whose call it stood in
-  double plain_call_us = -1;
+  double plain_call_us = -1, plain_graph_us = -1;          // with no profiler attached; negative: not measured
 
   const PieceSamples& of(LaunchPiece piece) const { return pieces[static_cast<size_t>(piece)]; }
 };

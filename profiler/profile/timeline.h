@@ -111,6 +111,7 @@ struct Timeline {
   std::vector<MemoryChange> memory;  // by time
   int64_t dropped = 0;               // records that CUPTI lost
   double plain_call_us = -1;         // CPU time of a launch with no profiler attached; negative: not measured
+  double plain_graph_us = -1;        // the same of a graph's launch
   std::vector<Unknown> unknown;
 
   bool is_cuda() const { return device.starts_with("cuda"); }

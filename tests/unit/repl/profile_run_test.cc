@@ -109,6 +109,20 @@ TEST_F(ProfileRun, CtrlCKeepsWhatWasSeenUntilThen) {
   EXPECT_TRUE(interrupted_at(-1)->interrupted.ok());
 }
 
+TEST_F(ProfileRun, LaunchesOfGraphsAreTimedWithoutAProfiler) {
+  ASSERT_TRUE(shell.session().run("g = torch.cuda.CUDAGraph()\nwith torch.cuda.graph(g):\n    x += 1\n", "t.py").ok());
+  auto cpu = shell.session().device();
+  auto calls_of = [&](const std::string& statement) {
+    auto run = shell.session().prepare_statements(statement, "t.py");
+    EXPECT_TRUE(run.ok());
+    auto calls = plain_calls(*cpu, *run, 3);
+    EXPECT_TRUE(calls.ok());
+    return *calls;
+  };
+  EXPECT_GT(calls_of("g.replay()").graph_us, 0);
+  EXPECT_LT(calls_of("f()").graph_us, 0);
+}
+
 TEST_F(ProfileRun, KeepsAtLeastOneRun) {
   ProfileRunOptions o;
   o.schedule.active = 0;

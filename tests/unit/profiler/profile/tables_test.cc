@@ -308,6 +308,10 @@ TEST(Latency, AGraphIsOneCallAndManyKernels) {
   EXPECT_DOUBLE_EQ(l.graphs[0].makespan, 8);
   EXPECT_DOUBLE_EQ(l.graphs[0].work, 6);
   EXPECT_DOUBLE_EQ(l.graphs[0].node_gap, 1);
+  EXPECT_NE(report::to_text(graphs_table(l)).find("without a profiler: not measured"), std::string::npos);
+  t.plain_graph_us = 1.07;
+  EXPECT_NE(report::to_text(graphs_table(latency(t))).find("CPU call: 1.07 us with no profiler attached"),
+            std::string::npos);
 }
 
 TEST(Latency, DependentLaunchesMayBeginEarly) {
