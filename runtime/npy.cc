@@ -14,7 +14,7 @@ namespace kiln::runtime {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr size_t kAlignment = 64;          // of the first element in the file
+constexpr size_t kAlignment = 64;           // of the first element in the file
 constexpr size_t kLongestHeader = 1 << 16;  // dtypes of structures can be long; those are none of ours
 
 struct NpyType {
@@ -89,16 +89,15 @@ Result<Header> parse_header(std::string_view text, const std::string& path) {
 }  // namespace
 
 Status save_npy(const Tensor& tensor, const std::string& path) {
-  const auto type = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                 [&](const NpyType& t) { return t.dtype == tensor.dtype(); });
+  const auto type =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const NpyType& t) { return t.dtype == tensor.dtype(); });
   if (type == std::end(kTypes))
     return with_note(error(ErrorKind::kUnsupported, ".npy files have no {}", info(tensor.dtype()).torch),
                      "help: convert first, with .float()");
   std::string shape;
   for (int64_t d : tensor.shape()) shape += fmt::format("{}{}", d, tensor.rank() == 1 ? "," : ", ");
   if (tensor.rank() > 1) shape.resize(shape.size() - 2);
-  std::string text =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type->descr, shape);
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type->descr, shape);
   const size_t before = kMagic.size() + 4;
   text.resize((before + text.size() + 1 + kAlignment - 1) / kAlignment * kAlignment - before - 1, ' ');
   text += '\n';

@@ -31,8 +31,8 @@ class Npy : public testing::Test {
 };
 
 TEST_F(Npy, WhatIsSavedIsLoaded) {
-  for (DType dtype : {DType::kI1, DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kI32, DType::kU32, DType::kI64,
-                      DType::kU64, DType::kF16, DType::kF32, DType::kF64})
+  for (DType dtype : {DType::kI1, DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kI32, DType::kU32,
+                      DType::kI64, DType::kU64, DType::kF16, DType::kF32, DType::kF64})
     for (const std::vector<int64_t>& shape : {std::vector<int64_t>{}, {7}, {3, 5}, {2, 1, 4}, {0, 3}}) {
       const Tensor t = *(*randn(cpu_, DType::kF32, shape, 3)).to(dtype);
       ASSERT_TRUE(save_npy(t, path()).ok());
@@ -72,8 +72,9 @@ TEST_F(Npy, Mistakes) {
   auto with = [&](const std::string& text, const std::string& data = "") {
     return read(std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(text.size()) + '\0' + text + data);
   };
-  EXPECT_NE(with("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", "abcd").error().message.find("too early"),
-            std::string::npos);
+  EXPECT_NE(
+      with("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", "abcd").error().message.find("too early"),
+      std::string::npos);
   EXPECT_EQ(with("{'descr': '>f4', 'fortran_order': False, 'shape': (3,), }\n").error().kind, ErrorKind::kUnsupported);
   EXPECT_EQ(with("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,), }\n").error().kind,
             ErrorKind::kUnsupported);
