@@ -132,6 +132,7 @@ ColdTimes cold_times(const Facts& f, Ns from, Ns to) {
   }
   for (const Overhead& o : f.t.overheads) {
     if (!inside(o.start, o.end) || is_of_profiler(o) || o.kind == "command buffer full") continue;
+    if (is_within(f.t, o.span, Step::kPhase)) continue;  // the driver as our assembler: the phase has it already
     cold.stretches.push_back({o.start, o.end});
     cold.phases[o.kind] += o.end - o.start;
     cold.spans.push_back(o.span);

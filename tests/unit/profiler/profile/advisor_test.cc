@@ -364,6 +364,21 @@ TEST(Advisor, ColdStartWithoutALoopNamesThePhases) {
   EXPECT_EQ(found[0].evidence, "/home/user/train.py:2 (kernels: gelu)");
 }
 
+TEST(Advisor, TheDriverAsOurAssemblerIsToldOnce) {
+  TimelineMaker m;
+  m.statement(2, [&] {
+    m.span(Step::kCompile, "gelu", [&] {
+      m.span(
+          Step::kPhase, "cubin", [&] { m.overhead("driver compiler", 9000); }, 1000);
+    });
+    m.launch("gelu");
+  });
+  auto found = of_rule(advise(m.finish()), "cold-start");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_NE(found[0].what.find(": cubin 10.0 ms"), std::string::npos) << found[0].what;
+  EXPECT_EQ(found[0].what.find("driver compiler"), std::string::npos) << found[0].what;
+}
+
 TEST(Advisor, TheStartOfADeviceIsAPhaseOfAColdStart) {
   TimelineMaker m;
   m.statement(2, [&] {
