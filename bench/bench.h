@@ -53,7 +53,8 @@ std::optional<GemmShape> parse_gemm_shape(std::string_view text);
 struct GemmOptions {
   std::vector<GemmShape> shapes;
   std::vector<std::string> types, contenders;
-  double seconds = 3;  // for each shape and type, once in bursts and once sustained
+  std::vector<std::string> tiles;  // instead of our own contenders: the persistent kernel with these
+  double seconds = 3;              // for each shape and type, once in bursts and once sustained
   bool sustained = true;
   bool tune = false;  // instead: our own kernels over variations of their tile
 };

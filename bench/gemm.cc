@@ -355,6 +355,12 @@ Status bench_gemm(const Context& context) {
     // By default, those of the device at hand: OpenBLAS is the CPU's, the others are the GPU's or everyone's.
     if (o.contenders.empty() ? c.ours || (c.name == "openblas") != gpu : listed(o.contenders, c.name))
       contenders.push_back(&c);
+  std::vector<GemmContender> tiles;
+  for (const std::string& text : o.tiles) {
+    KILN_TRY(tiles.emplace_back(), tile_contender(text));
+  }
+  if (!tiles.empty()) std::erase_if(contenders, [](const GemmContender* c) { return c->ours; });
+  for (const GemmContender& c : tiles) contenders.push_back(&c);
   std::vector<std::string> types = o.types;
   if (types.empty())
     types = gpu ? std::vector<std::string>{"bf16", "f16", "tf32", "fp8", "fp8-fast", "bf16-gelu"}

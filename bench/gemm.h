@@ -42,9 +42,12 @@ struct GemmContender {
   bool ours;  // Kiln's own; the others are peers
   /// Does all that is not the product itself (compiling, choosing). kUnsupported or kDevice: it sits this one out, and
   /// the reason is printed.
-  Result<PreparedGemm> (*prepare)(const GemmProblem& problem);
+  std::function<Result<PreparedGemm>(const GemmProblem& problem)> prepare;
 };
 std::span<const GemmContender> gemm_contenders();  // gemm_contenders.cc
+/// The persistent kernel with the tile that `text` says: "MxNxK:STAGES:WARPS", then ":SPLITS", ":BLOCKS", ":GROUP" and
+/// ":pdl" where they are not 1, 1, 8 and off. The contender's name is `text`, which must outlive it.
+Result<GemmContender> tile_contender(std::string_view text);
 
 /// Launches of our own kernels with a tile. kUnsupported for what they cannot do; tiles that do not fit fail when they
 /// are compiled.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 
 #include "bench/gemm.h"
 #include "kernels/matmul/matmul.h"
@@ -65,8 +66,8 @@ Result<PreparedGemm> by_blas(const GemmProblem& p) {
 }
 
 MatmulTile tile_for(const GemmProblem& p) {
-  MatmulTile t =
-      choose_tile(p.shape.m, p.shape.n, size_of(p.type.operand), size_of(p.type.out), p.device.info().compute_units);
+  MatmulTile t = choose_tile(p.shape.m, p.shape.n, size_of(p.type.operand), size_of(p.type.out),
+                             p.device.info().compute_units, kernels::most_ctas(p.device.info()));
   t.splits = choose_splits(t, p.shape.m, p.shape.n, p.shape.k, p.device.info().compute_units);
   return t;
 }
@@ -85,7 +86,7 @@ Result<PreparedGemm> by_pointers(const GemmProblem& p) {
   return PreparedGemm{[launch] { return launch.run(); }, to_string(tile)};
 }
 
-constexpr GemmContender kContenders[] = {
+const GemmContender kContenders[] = {
     {"kiln", true, by_persistent},
     {"pointers", true, by_pointers},
     {"cublas", false, by_blas<MatmulImpl::kCublas>},
@@ -118,5 +119,29 @@ Result<kernels::Launch> pointer_launch(const GemmProblem& p, const MatmulTile& t
 }
 
 std::span<const GemmContender> gemm_contenders() { return kContenders; }
+
+Result<GemmContender> tile_contender(std::string_view text) {
+  MatmulTile t;
+  t.group_m = 8;
+  int* const fields[] = {&t.m, &t.n, &t.k, &t.stages, &t.warps, &t.splits, &t.ctas, &t.group_m};
+  constexpr size_t kRequired = 5;
+  size_t given = 0;
+  std::string_view rest = text;
+  while (!rest.empty() && given < std::size(fields)) {
+    auto [next, code] = std::from_chars(rest.data(), rest.data() + rest.size(), *fields[given]);
+    if (code != std::errc{} || *fields[given] < 1) break;
+    ++given;
+    rest.remove_prefix(static_cast<size_t>(next - rest.data()));
+    if (rest.empty() || rest[0] != (given < 3 ? 'x' : ':')) break;
+    rest.remove_prefix(1);
+  }
+  t.pdl = rest == "pdl";
+  if (given < kRequired || (!rest.empty() && !t.pdl))
+    return error(ErrorKind::kValue, "a tile is MxNxK:STAGES:WARPS[:SPLITS[:BLOCKS[:GROUP]]][:pdl], not '{}'", text);
+  return GemmContender{text, true, [t](const GemmProblem& p) -> Result<PreparedGemm> {
+                         KILN_TRY(kernels::Launch launch, persistent_launch(p, t));
+                         return PreparedGemm{[launch] { return launch.run(); }, to_string(t)};
+                       }};
+}
 
 }  // namespace kiln::bench

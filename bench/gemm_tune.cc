@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/gemm.h"
+#include "kernels/matmul_persistent/matmul.h"
 #include "profiler/stats.h"
 #include "profiler/tune/output_check.h"
 #include "profiler/tune/tune.h"
@@ -32,7 +33,8 @@ std::vector<MatmulTile> gpu_tiles(const GemmProblem& p, bool may_split) {
   auto add = [&](const MatmulTile& t) {
     if (t.stages >= 2 && std::find(out.begin(), out.end(), t) == out.end()) out.push_back(t);
   };
-  const auto ranked = rank_tiles(s.m, s.n, size_of(p.type.operand), size_of(p.type.out), units);
+  const auto ranked =
+      rank_tiles(s.m, s.n, size_of(p.type.operand), size_of(p.type.out), units, kernels::most_ctas(p.device.info()));
   for (const bool varied : {false, true})
     for (const MatmulTile& ranked_tile : ranked) {
       MatmulTile t = ranked_tile;

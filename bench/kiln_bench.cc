@@ -104,6 +104,7 @@ int main_(int argc, char** argv) {
   GemmOptions& gemm = context.gemm;
   app.add_option("--shapes", shapes, "gemm: only these, as MxNxK,…")->delimiter(',');
   app.add_option("--dtypes", gemm.types, "gemm: only these, as bf16,fp8,…")->delimiter(',');
+  app.add_option("--tiles", gemm.tiles, "gemm: our kernel with these tiles, as 128x256x64:3:8,…")->delimiter(',');
   app.add_option("--contenders", gemm.contenders, "gemm: only these, as cublas,cublaslt-best,…")->delimiter(',');
   app.add_option("--seconds", gemm.seconds, "gemm: for each shape and dtype, in bursts and again sustained")
       ->check(CLI::PositiveNumber);

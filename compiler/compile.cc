@@ -6,6 +6,7 @@
 #include "compiler/codegen/backend.h"
 #include "compiler/codegen/host.h"
 #include "compiler/passes/pass.h"
+#include "compiler/passes/place_grid_dependencies.h"
 #include "compiler/target/target.h"
 #include "support/build_id.h"
 #include "support/diag.h"
@@ -68,6 +69,7 @@ Status generate(const ir::Module& module, const target::Target& target, const Co
   }
   KILN_TRY(auto code, codegen::build_cuda(module, target, backend));
   out.extra_warps = code.extra_warps;
+  out.num_ctas = module.num_ctas;
   out.tensor_maps = std::move(code.tensor_maps);
   out.warnings = std::move(code.cubin.messages);
   out.ptx = std::move(code.ptx);
@@ -105,6 +107,11 @@ Result<CompiledKernel> compile(const frontend::JitFunction& function, std::span<
   KILN_TRY(auto module, frontend::lower_kernel(function, args, options.frontend));
   CompiledKernel out;
   add_phase(out, "frontend", watch.ms());
+  KILN_TRY(const target::Target* target, find_target(options.target));
+  if (options.frontend.launch_pdl && target->is_cuda()) {
+    passes::place_grid_dependencies(*module);
+    out.launch_pdl = true;
+  }
   return finish(std::move(module), options, std::move(out));
 }
 

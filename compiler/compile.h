@@ -47,6 +47,8 @@ struct CompiledKernel {
   std::vector<TensorMapRecipe> tensor_maps;
   int num_warps = 4;
   int extra_warps = 0;                // GPU: of each block, beside num_warps, for warp-specialised kernels
+  int num_ctas = 1;                   // GPU: blocks of a program, which are a cluster
+  bool launch_pdl = false;            // GPU: launched without waiting for the launch before; the code waits
   int64_t shared_bytes = 0;           // dynamic shared memory of one program
   int64_t scratch_bytes = 0;          // host: scratch of one thread
   std::string ptx;                    // GPU

@@ -86,6 +86,8 @@ struct KernelImage {
   int num_params = 0;
   int num_warps = 4;
   int extra_warps = 0;                           // GPU: of a block, beside num_warps
+  int num_ctas = 1;                              // GPU: blocks of a program
+  bool launch_pdl = false;                       // GPU: may begin before the launch that it follows has ended
   std::span<const TensorMapRecipe> tensor_maps;  // GPU: parameters after the others, encoded at each launch
   int64_t shared_bytes = 0;                      // dynamic shared memory of one program
   int64_t scratch_bytes = 0;                     // CPU: scratch of one thread

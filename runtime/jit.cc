@@ -63,6 +63,7 @@ KernelInfo info_of(const CompiledKernel& k) {
   info.shared_bytes = k.shared_bytes;
   info.num_warps = k.num_warps;
   info.extra_warps = k.extra_warps;
+  info.num_ctas = k.num_ctas;
   info.warnings = k.warnings;
   info.ptx = k.ptx;
   CompiledKernel code = k;
@@ -79,6 +80,8 @@ KernelImage gpu_image(const CompiledKernel& k) {
   image.num_params = static_cast<int>(k.params.size());
   image.num_warps = k.num_warps;
   image.extra_warps = k.extra_warps;
+  image.num_ctas = k.num_ctas;
+  image.launch_pdl = k.launch_pdl;
   image.tensor_maps = k.tensor_maps;
   image.shared_bytes = k.shared_bytes;
   image.ptx = k.ptx;
@@ -102,9 +105,10 @@ std::string Jit::fingerprint(const std::string& target, const Assembler* assembl
 }
 
 std::string Jit::cache_key(const JitRequest& request) {
-  std::string key = fmt::format("compiler {}\ntarget {}\nnum_warps {} num_stages {} num_ctas {}\n",
-                                fingerprint(request.target, request.assembler), request.target,
-                                request.options.num_warps, request.options.num_stages, request.options.num_ctas);
+  std::string key =
+      fmt::format("compiler {}\ntarget {}\nnum_warps {} num_stages {} num_ctas {} launch_pdl {}\n",
+                  fingerprint(request.target, request.assembler), request.target, request.options.num_warps,
+                  request.options.num_stages, request.options.num_ctas, request.options.launch_pdl);
   for (const frontend::ArgSpec& arg : request.args) key += "arg " + describe_arg(arg) + "\n";
   return key + request.closure->text;
 }

@@ -217,7 +217,7 @@ bool end_key(const KeyEnd& end, Sink& sink) {
   return sink.word(reinterpret_cast<uint64_t>(end.device)) &&
          sink.word(static_cast<uint64_t>(static_cast<uint32_t>(end.num_warps)) << 32 |
                    static_cast<uint32_t>(end.num_stages)) &&
-         sink.tag(static_cast<uint8_t>(end.num_ctas));
+         sink.tag(static_cast<uint8_t>(end.num_ctas | end.launch_pdl << 7));
 }
 
 template <class Sink>

@@ -102,6 +102,7 @@ Status bind_args(std::string_view kernel, std::span<const ParamInfo> params, std
 struct KeyEnd {
   const DeviceImpl* device;
   int num_warps, num_stages, num_ctas;
+  bool launch_pdl;
 };
 void append(const KeyEnd& end, SpecKey& key);
 

@@ -132,7 +132,8 @@ std::string serialize(const CompiledKernel& k) {
   }
   w.number(static_cast<int64_t>(k.tensor_maps.size()));
   for (const TensorMapRecipe& m : k.tensor_maps) write(w, m);
-  w.number(k.num_warps), w.number(k.extra_warps), w.number(k.shared_bytes), w.number(k.scratch_bytes);
+  w.number(k.num_warps), w.number(k.extra_warps), w.number(k.num_ctas), w.number(k.launch_pdl);
+  w.number(k.shared_bytes), w.number(k.scratch_bytes);
   w.text(k.ptx), w.text(k.cubin), w.text(k.object);
   w.number(k.registers), w.number(k.spill_bytes), w.text(k.text);
   w.number(static_cast<int64_t>(k.warnings.size()));
@@ -157,6 +158,7 @@ std::optional<CompiledKernel> deserialize(std::string_view bytes) {
   for (int64_t n = r.number(); n > 0 && r.ok(); --n)
     if (!read(r, k.tensor_maps.emplace_back(), static_cast<int>(k.params.size()))) return std::nullopt;
   k.num_warps = static_cast<int>(r.number()), k.extra_warps = static_cast<int>(r.number());
+  k.num_ctas = static_cast<int>(r.number()), k.launch_pdl = r.number() != 0;
   k.shared_bytes = r.number(), k.scratch_bytes = r.number();
   k.ptx = r.text(), k.cubin = r.text(), k.object = r.text();
   k.registers = static_cast<int>(r.number()), k.spill_bytes = r.number(), k.text = r.text();

@@ -28,7 +28,7 @@ Grid programs_of(const std::array<int64_t, 3>& grid) {
 }
 
 KeyEnd key_end(const DeviceImpl& device, const LaunchOptions& options) {
-  return {&device, options.num_warps, options.num_stages, options.num_ctas};
+  return {&device, options.num_warps, options.num_stages, options.num_ctas, options.launch_pdl};
 }
 
 Status check_grid(std::string_view kernel, const std::array<int64_t, 3>& grid) {
@@ -47,9 +47,8 @@ Status check_options(std::string_view kernel, const LaunchOptions& options) {
   if (options.num_stages < 0 || options.num_stages > 255)
     return error(ErrorKind::kValue, "kernel '{}': num_stages must be from 0 to 255, got {}", kernel,
                  options.num_stages);
-  if (options.num_ctas != 1)
-    return error(ErrorKind::kUnsupported, "kernel '{}': num_ctas={} is not supported yet; use num_ctas=1", kernel,
-                 options.num_ctas);
+  if (options.num_ctas < 1 || options.num_ctas > 8 || (options.num_ctas & (options.num_ctas - 1)))
+    return error(ErrorKind::kValue, "kernel '{}': num_ctas must be 1, 2, 4 or 8, got {}", kernel, options.num_ctas);
   return {};
 }
 
@@ -58,6 +57,7 @@ frontend::Options frontend_options(const LaunchOptions& options) {
   result.num_warps = options.num_warps;
   result.num_stages = options.num_stages;
   result.num_ctas = options.num_ctas;
+  result.launch_pdl = options.launch_pdl;
   return result;
 }
 

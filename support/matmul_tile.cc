@@ -8,45 +8,66 @@ namespace kiln {
 
 namespace {
 
-constexpr int64_t kSharedBytes = 225 << 10;      // of a Hopper block, but for barriers
-constexpr int64_t kMostStagingBytes = 64 << 10;  // of a result on its way out: larger ones leave in parts
-constexpr int kFewestSteps = 4;                  // of a part of a split sum
-constexpr int kFewestStages = 3, kMostStages = 8;
+constexpr int64_t kSharedBytes = 225 << 10;              // of a Hopper block, but for barriers
+constexpr int64_t kMostStagingBytes = 64 << 10;          // of a result on its way out: larger ones leave in parts
+constexpr int kFewestSteps = 4;                          // of a part of a split sum
+constexpr int kFewestStages = 3, kMostRingBytes = 2048;  // of a row, in all stages
+
+/// What a program's first loads and last stores take, as a part of the time that its products take in one round.
+constexpr double kEnds = 0.2;
 
 /// Tiles, and the share of the tensor cores' speed that each keeps busy (H200, long K), with operands of up to 16 bits
 /// and of 32. Small tiles take more of K at a time, as they wait more often than they multiply. Of 32 bits, the operand
-/// that goes through registers (B along N) costs less where the tile is narrow.
+/// that goes through registers (B along N) costs less where the tile is narrow. Two blocks that share a program read
+/// less, which helps where a program has few tiles, or streams one operand; with many tiles it is lost in waiting for
+/// each other.
 struct TileSpeed {
-  int m, n, warps;
+  int m, n, warps, ctas;
   int row_bytes;  // of a row of A or B in one stage: whole swizzle patterns of 128
+  int group_m;
   double share, share_of_words;
 };
 constexpr TileSpeed kTiles[] = {
-    {128, 256, 8, 128, 1.0, 0.90}, {256, 128, 8, 128, 0.99, 1.0}, {128, 128, 8, 128, 0.90, 0.83},
-    {64, 256, 4, 128, 0.85, 0.75}, {128, 64, 8, 256, 0.72, 0.60}, {64, 128, 4, 128, 0.68, 0.60},
-    {64, 64, 4, 256, 0.45, 0.40},  {64, 32, 4, 256, 0.28, 0.25},  {16, 64, 4, 256, 0.15, 0.15},
+    {128, 256, 8, 1, 128, 8, 1.0, 0.90},  {256, 128, 8, 1, 128, 8, 0.99, 1.0}, {256, 128, 8, 2, 128, 4, 0.97, 0.0},
+    {128, 128, 8, 1, 128, 8, 0.90, 0.83}, {64, 256, 4, 1, 128, 8, 0.85, 0.75}, {128, 64, 8, 1, 256, 8, 0.72, 0.60},
+    {64, 128, 4, 1, 128, 8, 0.68, 0.60},  {64, 64, 4, 1, 256, 8, 0.45, 0.40},  {64, 32, 4, 1, 256, 8, 0.28, 0.25},
+    {16, 128, 4, 2, 128, 8, 0.155, 0.0},  {16, 64, 4, 1, 256, 8, 0.15, 0.15},
 };
 
 int64_t cdiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+/// Whether so many tiles leave half of the multiprocessors idle.
+bool are_few(int64_t tiles, int multiprocessors) { return tiles * 2 <= multiprocessors; }
+
 }  // namespace
 
 std::string to_string(const MatmulTile& t) {
-  return fmt::format("{}x{}x{}, {} stages, {} warps{}", t.m, t.n, t.k, t.stages, t.warps,
-                     t.splits > 1 ? fmt::format(", {} splits", t.splits) : "");
+  return fmt::format("{}x{}x{}, {} stages, {} warps{}{}", t.m, t.n, t.k, t.stages, t.warps,
+                     t.splits > 1 ? fmt::format(", {} splits", t.splits) : "",
+                     t.ctas > 1 ? fmt::format(", {} blocks", t.ctas) : "") +
+         (t.pdl ? ", launched early" : "");
 }
 
-std::vector<MatmulTile> rank_tiles(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors) {
+std::vector<MatmulTile> rank_tiles(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors,
+                                   int most_ctas) {
   std::vector<std::pair<double, MatmulTile>> ranked;
   for (const TileSpeed& t : kTiles) {
-    const int64_t stage = int64_t{t.m + t.n} * t.row_bytes,
-                  staging = std::min(int64_t{t.m} * t.n * result_bytes, kMostStagingBytes);
-    const auto stages = static_cast<int>(std::min<int64_t>(kMostStages, (kSharedBytes - staging) / stage));
-    if (stages < kFewestStages) continue;
-    const int64_t rounds = cdiv(cdiv(m, t.m) * cdiv(n, t.n), multiprocessors);
     const double share = operand_bytes < 4 ? t.share : t.share_of_words;
-    const double time = static_cast<double>(rounds) * t.m * t.n / share;
-    ranked.push_back({time, {t.m, t.n, t.row_bytes / operand_bytes, stages, t.warps, 8}});
+    const int64_t tiles = cdiv(m, t.m) * cdiv(n, t.n);
+    if (t.ctas > most_ctas || share == 0 || multiprocessors < t.ctas) continue;
+    if (t.ctas > 1 && are_few(tiles * t.ctas, multiprocessors)) continue;  // programs rather split sums
+    // Of one block, which has its part of the longer side.
+    const int rows = t.m >= t.n ? t.m / t.ctas : t.m, columns = t.m >= t.n ? t.n : t.n / t.ctas;
+    const int64_t stage = int64_t{rows + columns} * t.row_bytes,
+                  staging = std::min(int64_t{rows} * columns * result_bytes, kMostStagingBytes);
+    const int64_t most = kMostRingBytes / t.row_bytes;
+    const auto stages = static_cast<int>(std::min(most, (kSharedBytes - staging) / stage));
+    if (stages < kFewestStages) continue;
+    const int64_t rounds = cdiv(tiles, multiprocessors / t.ctas);
+    const double time = (static_cast<double>(rounds) + kEnds) * rows * columns / share;
+    MatmulTile tile{t.m, t.n, t.row_bytes / operand_bytes, stages, t.warps, t.group_m};
+    tile.ctas = t.ctas;
+    ranked.push_back({time, tile});
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<MatmulTile> out;
@@ -54,13 +75,13 @@ std::vector<MatmulTile> rank_tiles(int64_t m, int64_t n, int operand_bytes, int 
   return out;
 }
 
-MatmulTile choose_tile(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors) {
-  return rank_tiles(m, n, operand_bytes, result_bytes, multiprocessors).at(0);
+MatmulTile choose_tile(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors, int most_ctas) {
+  return rank_tiles(m, n, operand_bytes, result_bytes, multiprocessors, most_ctas).at(0);
 }
 
 int choose_splits(const MatmulTile& tile, int64_t m, int64_t n, int64_t k, int multiprocessors) {
   const int64_t tiles = cdiv(m, tile.m) * cdiv(n, tile.n), steps = cdiv(k, tile.k);
-  if (tiles == 0 || tiles * 2 > multiprocessors) return 1;
+  if (tile.ctas > 1 || tiles == 0 || !are_few(tiles, multiprocessors)) return 1;
   return static_cast<int>(std::max<int64_t>(1, std::min(multiprocessors / tiles, steps / kFewestSteps)));
 }
 

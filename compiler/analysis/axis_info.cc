@@ -221,7 +221,8 @@ struct AxisAnalysis::State {
       case OpKind::kConstant:
         return constant_info(type, op->int_attr(AttrName::kValue));
       case OpKind::kProgramId:
-      case OpKind::kNumPrograms: {
+      case OpKind::kNumPrograms:
+      case OpKind::kCtaRank: {
         AxisInfo info = unknown(type);
         info.non_negative = true;
         return info;

@@ -30,12 +30,26 @@ class Report {
                    (ir::is_elementwise(op) && !ir::is_pure(op));
       if (shown) out += line(*op);
     });
+    if (module_.num_ctas > 1) out += cluster();
     for (size_t i = 0; i < seen_.size(); ++i)
       out += fmt::format("\nL{}: {}\n{}", i, layout::to_string(*seen_[i]), layout::draw(*seen_[i]));
     return out + fmt::format("{}shared memory: {} bytes\n", seen_.empty() ? "" : "\n", module_.shared_bytes);
   }
 
  private:
+  /// What the blocks of a program share.
+  std::string cluster() const {
+    int loads = 0, shared = 0;
+    walk(module_.body(), [&](const Op* op) {
+      if (op->kind != OpKind::kTmaLoad) return;
+      ++loads;
+      shared += op->flag(ir::AttrName::kCluster);
+    });
+    if (shared == 0) return fmt::format("{} blocks per program, each loads for itself\n", module_.num_ctas);
+    return fmt::format("{} blocks per program, {} of {} loads are made once for all of them\n", module_.num_ctas,
+                       shared, loads);
+  }
+
   std::string name(const LinearLayout* l) {
     auto it = std::find(seen_.begin(), seen_.end(), l);
     size_t i = static_cast<size_t>(it - seen_.begin());

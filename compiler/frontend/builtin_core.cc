@@ -156,6 +156,16 @@ Result<Value> debug_barrier(Codegen& g, const BoundArgs&) {
   return Value();
 }
 
+Result<Value> gdc_wait(Codegen& g, const BoundArgs&) {
+  g.b.create(OpKind::kGdcWait, {}, {});
+  return Value();
+}
+
+Result<Value> gdc_launch_dependents(Codegen& g, const BoundArgs&) {
+  g.b.create(OpKind::kGdcLaunchDependents, {}, {});
+  return Value();
+}
+
 Result<Value> hint(Codegen& g, const BoundArgs& a) {
   KILN_TRY(std::vector<int64_t> values, g.ints_arg(a, 1));
   if (!a[0].tensor()) {

@@ -8,9 +8,9 @@ using Impl = Result<Value>(Codegen& g, const BoundArgs& a);
 
 // builtin_core.cc: programs, constants, types, hints, checks
 Impl program_id, num_programs, arange, full, zeros, constexpr_value, to_tensor, cast_value, pointer_type, dtype_class,
-    not_constructible, make_tuple, debug_barrier, hint, assume, static_assert_, static_print, device_print,
-    device_assert, range, static_range, length, python_min_max, python_float, python_int, python_bool, python_str,
-    is_instance, host_cdiv, next_power_of_2;
+    not_constructible, make_tuple, debug_barrier, gdc_wait, gdc_launch_dependents, hint, assume, static_assert_,
+    static_print, device_print, device_assert, range, static_range, length, python_min_max, python_float, python_int,
+    python_bool, python_str, is_instance, host_cdiv, next_power_of_2;
 // builtin_memory.cc
 Impl load, store, atomic_rmw, atomic_cas;
 // builtin_math.cc

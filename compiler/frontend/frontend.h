@@ -61,6 +61,7 @@ struct Options {
   int num_warps = 4;
   int num_stages = 3;
   int num_ctas = 1;
+  bool launch_pdl = false;  // GPU: the launch may begin before the one that it follows has ended
   /// Gets each line of tl.static_print; null: standard error.
   std::function<void(const std::string&)> on_static_print;
 };

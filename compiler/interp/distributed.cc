@@ -38,24 +38,30 @@ Machine::Machine(const ir::Module& module, std::array<int32_t, 3> grid, const Me
 
 Status Machine::run_program(std::array<int32_t, 3> id, std::span<const uint64_t> args) {
   program_ = id;
-  shared_ = SharedMemory(shared_bytes_);
-  mbarriers_.clear();
+  const auto blocks = static_cast<size_t>(agents_.blocks);
+  shared_.assign(blocks, SharedMemory(shared_bytes_));
+  mbarriers_.assign(blocks, {});
+  reached_.assign(blocks, {});
+  ended_.assign(blocks, false);
   transfers_.clear();
   bulk_stored_.clear();
   stored_.clear();
-  whole_ = Knowledge(agents_.count());
+  whole_.assign(blocks, Knowledge(agents_.count()));
   reluctance_ = 1 + random_() % kMostReluctant;
   warps_.clear();
-  warps_.reserve(static_cast<size_t>(agents_.warps));  // what a warp knows is pointed to
+  warps_.reserve(static_cast<size_t>(agents_.warps()));  // what a warp knows is pointed to
   const auto& params = module_.body()->args;
-  for (int w = 0; w < module_.num_warps; ++w) {
-    Warp& warp = warps_.emplace_back();
-    warp.number = w;
-    warp.knows = whole_;
-    advance(warp);
-    for (size_t i = 0; i < params.size(); ++i)
-      warp.of(params[i]).assign(1, args[i] & element_mask(params[i]->type.element_bits()));
-  }
+  for (size_t block = 0; block < blocks; ++block)
+    for (int w = 0; w < module_.num_warps; ++w) {
+      Warp& warp = warps_.emplace_back();
+      warp.number = w;
+      warp.block = block;
+      warp.id = agents_.warp_of(block, w);
+      warp.knows = whole_[block];
+      advance(warp);
+      for (size_t i = 0; i < params.size(); ++i)
+        warp.of(params[i]).assign(1, args[i] & element_mask(params[i]->type.element_bits()));
+    }
   KILN_CHECK_OK(schedule());
   KILN_CHECK_OK(check_end());
   return check_stores();
@@ -85,29 +91,58 @@ Status Machine::schedule() {
 }
 
 bool Machine::release() {
-  const std::span<Warp> own(warps_.data(), static_cast<size_t>(module_.num_warps));
+  bool any = release_cluster();
+  for (size_t block = 0; block < shared_.size(); ++block) any = release_block(block) || any;
+  return any;
+}
+
+bool Machine::release_block(size_t block) {
+  const auto count = static_cast<size_t>(module_.num_warps);
+  const std::span<Warp> own(warps_.data() + block * count, count);
   bool any = false;
-  for (size_t first = 0, count; first < own.size(); first += count) {
-    count = 1;
+  for (size_t first = 0, step; first < own.size(); first += step) {
+    step = 1;
     if (!own[first].waits) continue;
-    const auto joined = static_cast<size_t>(ir::joined_warps(*code_.steps[own[first].at].op, module_.num_warps));
+    const Op& op = *code_.steps[own[first].at].op;
+    if (op.kind == OpKind::kClusterBarrier) continue;
+    const auto joined = static_cast<size_t>(ir::joined_warps(op, module_.num_warps));
     if (first % joined) continue;
     const std::span<Warp> group = own.subspan(first, joined);
     if (!std::all_of(group.begin(), group.end(), [&](const Warp& w) { return w.waits && w.at == group[0].at; }))
       continue;
-    Knowledge all(agents_.count());
-    for (const Warp& w : group) all.join(w.knows);
-    all.synced = all.seen;
-    if (joined == own.size()) whole_ = all;
-    for (Warp& w : group) {
-      w.waits = false, ++w.at;
-      w.knows = all;
-      advance(w);
-    }
-    count = joined;
+    std::vector<Warp*> all;
+    for (Warp& w : group) all.push_back(&w);
+    pass_barrier(all);
+    if (joined == own.size()) whole_[block] = group[0].knows;
+    for (Warp& w : group) advance(w);
+    step = joined;
     any = true;
   }
   return any;
+}
+
+bool Machine::release_cluster() {
+  const size_t count = static_cast<size_t>(module_.num_warps) * shared_.size();
+  std::vector<Warp*> all;
+  for (size_t i = 0; i < count; ++i) {
+    if (!warps_[i].waits || warps_[i].at != warps_[0].at) return false;
+    all.push_back(&warps_[i]);
+  }
+  if (code_.steps[warps_[0].at].op->kind != OpKind::kClusterBarrier) return false;
+  pass_barrier(all);
+  for (Knowledge& whole : whole_) whole = warps_[0].knows;
+  for (Warp* w : all) advance(*w);
+  return true;
+}
+
+void Machine::pass_barrier(std::span<Warp* const> warps) {
+  Knowledge all(agents_.count());
+  for (const Warp* w : warps) all.join(w->knows);
+  all.synced = all.seen;
+  for (Warp* w : warps) {
+    w->waits = false, ++w->at;
+    w->knows = all;
+  }
 }
 
 Status Machine::deadlock() const {
@@ -115,7 +150,7 @@ Status Machine::deadlock() const {
   std::string text;
   for (const Warp& w : warps_) {
     if (!text.empty()) text += "; ";
-    const std::string name = agents_.name_warp(w.number);
+    const std::string name = agents_.name_warp(w.id);
     if (w.ended) {
       text += name + " has ended";
       continue;
@@ -134,33 +169,52 @@ Status Machine::deadlock() const {
 void Machine::sync_lanes(Warp& warp) { warp.knows.synced = warp.knows.seen; }
 
 void Machine::start_second_region(Warp& from, size_t at) {
-  if (warps_.size() > static_cast<size_t>(module_.num_warps)) return;  // another warp came by first
+  if (std::any_of(warps_.begin(), warps_.end(), [&](const Warp& w) { return w.block == from.block && is_alone(w); }))
+    return;  // another warp came by first
   Warp thread;
   thread.number = module_.num_warps;
+  thread.block = from.block;
+  thread.id = agents_.warp_of(from.block, thread.number);
   thread.at = at;
-  thread.knows = whole_;
+  thread.knows = whole_[from.block];
   for (const auto& [value, elements] : from.values)
     if (!value->type.is_tile()) thread.values.emplace(value, elements);
   advance(thread);
   warps_.push_back(std::move(thread));
 }
 
-Status Machine::check_end() {
-  while (!transfers_.empty()) KILN_CHECK_OK(perform_any());
+Status Machine::end_block(size_t block) {
   Knowledge all(agents_.count());
   for (const Warp& w : warps_) {
+    if (w.block != block) continue;
+    if (!w.ended) return {};
     all.join(w.knows);
-    if (w.products > w.knows.seen[agents_.of(w.number, Engine::kProducts)])
-      return fail(nullptr, ErrorKind::kInternal, "{} ends before a wgmma that it started", agents_.name_warp(w.number));
-    if (w.bulk_stores > w.knows.seen[agents_.of(w.number, Engine::kStores)])
-      return fail(nullptr, ErrorKind::kInternal, "{} ends while its tma_store may read shared memory",
-                  agents_.name_warp(w.number));
   }
-  for (const auto& [at, barrier] : mbarriers_)
-    if (barrier.loads_started() > all.seen[barrier.loads()])
-      return fail(barrier.init().op, ErrorKind::kInternal,
-                  "the program ends, and nobody waited for a tma_load in phase {} of the mbarrier at byte {}",
-                  barrier.loads_started() - 1, at);
+  ended_[block] = true;
+  for (const auto& [agent, last] : reached_[block])
+    if (all.seen[agent] <= last.epoch)
+      return fail(last.op, ErrorKind::kInternal, "block {} may end before {} reaches into it: nothing orders the two",
+                  block, agents_.name(agent, kWholeWarp));
+  return {};
+}
+
+Status Machine::check_end() {
+  while (!transfers_.empty()) KILN_CHECK_OK(perform_any());
+  std::vector<Knowledge> all(shared_.size(), Knowledge(agents_.count()));
+  for (const Warp& w : warps_) {
+    all[w.block].join(w.knows);
+    if (w.products > w.knows.seen[agents_.of(w.id, Engine::kProducts)])
+      return fail(nullptr, ErrorKind::kInternal, "{} ends before a wgmma that it started", agents_.name_warp(w.id));
+    if (w.bulk_stores > w.knows.seen[agents_.of(w.id, Engine::kStores)])
+      return fail(nullptr, ErrorKind::kInternal, "{} ends while its tma_store may read shared memory",
+                  agents_.name_warp(w.id));
+  }
+  for (size_t block = 0; block < shared_.size(); ++block)
+    for (const auto& [at, barrier] : mbarriers_[block])
+      if (barrier.loads_started() > all[block].seen[barrier.loads()])
+        return fail(barrier.init().op, ErrorKind::kInternal,
+                    "the program ends, and nobody waited for a tma_load in phase {} of the mbarrier at byte {}",
+                    barrier.loads_started() - 1, at);
   return {};
 }
 
@@ -176,7 +230,7 @@ Status Machine::step(Warp& warp) {
       break;
     case StepKind::kBarrier:
       if (warp.at == dropped_ && (options_.drop_in_warp < 0 || options_.drop_in_warp == warp.number)) break;
-      if (warp.number == module_.num_warps) break;  // alone in its region
+      if (is_alone(warp)) break;
       warp.waits = true;
       return {};
     case StepKind::kReduceOwn:
@@ -240,7 +294,7 @@ Status Machine::step(Warp& warp) {
     }
     case StepKind::kEnd:
       warp.ended = true;
-      return {};
+      return end_block(warp.block);
   }
   warp.at = next;
   return {};

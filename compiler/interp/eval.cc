@@ -402,6 +402,7 @@ void eval_lanes(const ir::Op& op, std::span<const uint64_t* const> operands, int
     case OpKind::kConstant:
     case OpKind::kProgramId:
     case OpKind::kNumPrograms:
+    case OpKind::kCtaRank:
     case OpKind::kArange:
     case OpKind::kSplat:
     case OpKind::kExpandDims:
@@ -426,6 +427,8 @@ void eval_lanes(const ir::Op& op, std::span<const uint64_t* const> operands, int
     case OpKind::kPrint:
     case OpKind::kAssert:
     case OpKind::kAssume:
+    case OpKind::kGdcWait:
+    case OpKind::kGdcLaunchDependents:
     case OpKind::kConvertLayout:
     case OpKind::kDot:
     case OpKind::kMakeDescriptor:

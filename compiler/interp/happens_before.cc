@@ -7,14 +7,17 @@
 namespace kiln::interp {
 
 std::string Agents::name_warp(int warp) const {
-  return warp < own_warps ? fmt::format("warp {}", warp) : "the second region's thread";
+  const int number = warp % warps_per_block();
+  std::string who = number < own_warps ? fmt::format("warp {}", number) : "the second region's thread";
+  if (blocks > 1) who += fmt::format(" of block {}", warp / warps_per_block());
+  return who;
 }
 
 std::string Agents::name(uint32_t agent, int lane) const {
   const int warp = home(agent);
   if (warp < 0) return "a tma_load";
   std::string who = name_warp(warp);
-  if (lane >= 0 && warp < own_warps) who += fmt::format(" lane {}", lane);
+  if (lane >= 0 && warp % warps_per_block() < own_warps) who += fmt::format(" lane {}", lane);
   switch (static_cast<Engine>(agent % kNumEngines)) {
     case Engine::kThreads:
       return who;

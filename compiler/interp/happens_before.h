@@ -52,23 +52,28 @@ enum class Engine : uint8_t {
 };
 inline constexpr uint32_t kNumEngines = 4;
 
-/// Numbers the agents of a program of so many warps: of each warp its engines, then the loads of each mbarrier.
+/// Numbers the agents of a program of so many blocks: of each warp its engines, then the loads of each mbarrier.
 struct Agents {
-  int warps = 0;     // with the one thread of warp_specialize, which counts as a warp
-  int barriers = 0;  // mbarriers
-  int own_warps = 0;
+  int barriers = 0;   // mbarriers of a block
+  int own_warps = 0;  // of a block
+  int blocks = 1;
 
-  size_t count() const { return static_cast<size_t>(warps) * kNumEngines + static_cast<size_t>(barriers); }
+  /// Of a block, with the one thread of warp_specialize, which counts as a warp.
+  int warps_per_block() const { return own_warps + 1; }
+  int warps() const { return blocks * warps_per_block(); }
+  int warp_of(size_t block, int number) const { return static_cast<int>(block) * warps_per_block() + number; }
+  size_t count() const { return static_cast<size_t>(warps()) * kNumEngines + static_cast<size_t>(blocks * barriers); }
   uint32_t of(int warp, Engine engine) const {
     return static_cast<uint32_t>(warp) * kNumEngines + static_cast<uint32_t>(engine);
   }
-  uint32_t loads_of(int barrier) const {
-    return static_cast<uint32_t>(warps) * kNumEngines + static_cast<uint32_t>(barrier);
+  uint32_t loads_of(size_t block, int barrier) const {
+    return static_cast<uint32_t>(warps()) * kNumEngines +
+           static_cast<uint32_t>(block) * static_cast<uint32_t>(barriers) + static_cast<uint32_t>(barrier);
   }
   /// The warp that an agent is a part of; -1 for loads.
   int home(uint32_t agent) const {
     const uint32_t warp = agent / kNumEngines;
-    return warp < static_cast<uint32_t>(warps) ? static_cast<int>(warp) : -1;
+    return warp < static_cast<uint32_t>(warps()) ? static_cast<int>(warp) : -1;
   }
   /// Whether the agent's accesses to shared memory need no fence_async to be seen by the async proxy.
   bool in_async_proxy(uint32_t agent) const {

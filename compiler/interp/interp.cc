@@ -41,8 +41,9 @@ class Machine {
     values_.resize(slots_.size());
   }
 
-  Status run_program(const ir::Module& module, std::array<int32_t, 3> id, std::span<const uint64_t> args) {
+  Status run_program(const ir::Module& module, std::array<int32_t, 3> id, std::span<const uint64_t> args, int rank) {
     program_ = id;
+    rank_ = rank;
     steps_ = 0;
     const auto& params = module.body()->args;
     for (size_t i = 0; i < params.size(); ++i)
@@ -94,6 +95,9 @@ class Machine {
         return {};
       case OpKind::kNumPrograms:
         of(op.result()).assign(1, static_cast<uint32_t>(grid_[static_cast<size_t>(op.int_attr(AttrName::kAxis))]));
+        return {};
+      case OpKind::kCtaRank:
+        of(op.result()).assign(1, static_cast<uint32_t>(rank_));
         return {};
       case OpKind::kArange: {
         Elements& out = of(op.result());
@@ -169,6 +173,8 @@ class Machine {
         return check_assert(op);
       case OpKind::kBarrier:  // one thread plays all of them
       case OpKind::kAssume:
+      case OpKind::kGdcWait:  // what was launched before has ended
+      case OpKind::kGdcLaunchDependents:
       case OpKind::kYield:
       case OpKind::kCondition:
       case OpKind::kReturn:
@@ -502,6 +508,7 @@ class Machine {
   const Memory& memory_;
   const Options& options_;
   std::array<int32_t, 3> grid_, program_{};
+  int rank_ = 0;  // of the block, where the program asks for it
   int64_t steps_ = 0;
   std::unordered_map<const ir::Value*, size_t> slots_;
   std::vector<Elements> values_;  // one program's values; reused by the next
@@ -523,7 +530,13 @@ Status run(const ir::Module& module, std::array<int32_t, 3> grid, std::span<cons
       for (int32_t x = 0; x < grid[0]; ++x) programs.push_back({x, y, z});
   if (options.seed) std::shuffle(programs.begin(), programs.end(), std::mt19937_64(options.seed));
   Machine machine(module, grid, memory, options);
-  for (const auto& id : programs) KILN_CHECK_OK(machine.run_program(module, id, args));
+  // A program that asks which of its blocks runs it is split among them.
+  bool split = false;
+  for (const ir::Op* op : *module.body())
+    split = split || ir::any_nested(op, [](const ir::Op* o) { return o->kind == OpKind::kCtaRank; });
+  for (const auto& id : programs)
+    for (int rank = 0; rank < (split ? module.num_ctas : 1); ++rank)
+      KILN_CHECK_OK(machine.run_program(module, id, args, rank));
   return {};
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -59,8 +60,10 @@ struct Transfer {
 };
 
 struct Warp {
-  int number = 0;
-  size_t at = 0;  // the next step
+  int number = 0;    // in its block; num_warps: the one thread of a second region
+  size_t block = 0;  // of its program
+  int id = 0;        // among all warps of the program
+  size_t at = 0;     // the next step
   bool waits = false, ended = false;
   const Mbarrier* awaits = nullptr;  // for this parity
   int64_t parity = 0;
@@ -107,14 +110,19 @@ class Machine {
   bool can_step(const Warp& w) const;
   /// Lets those warps on that all wait at the barrier that they share; false where there are none.
   bool release();
+  bool release_block(size_t block);
+  bool release_cluster();
+  void pass_barrier(std::span<Warp* const> warps);
   /// Nobody can go on.
   Status deadlock() const;
   Status step(Warp& warp);
+  /// Checks what must hold when the last warp of a block has ended.
+  Status end_block(size_t block);
   /// The one thread that runs the second region of warp_specialize begins; it has the scalars and handles of `from`.
   void start_second_region(Warp& from, size_t at);
   /// Lanes of the warp are synchronised, and what it does from now on is told from what it did.
   void sync_lanes(Warp& warp);
-  void advance(Warp& warp) { ++warp.knows.seen[agents_.of(warp.number, Engine::kThreads)]; }
+  void advance(Warp& warp) { ++warp.knows.seen[agents_.of(warp.id, Engine::kThreads)]; }
   Status check_end();
   __int128 bound(Warp& warp, const ir::Op& op, int i);
   void pass(Warp& warp, const ir::Op& from, size_t first, std::span<ir::Value* const> to);
@@ -135,7 +143,9 @@ class Machine {
   Status print_values(Warp& warp, const ir::Op& op);
   Status check_assert(Warp& warp, const ir::Op& op);
   /// Single-threaded ops run in the first warp of a region.
-  bool leads(const Warp& warp) const { return warp.number == 0 || warp.number == module_.num_warps; }
+  bool leads(const Warp& warp) const { return warp.number == 0 || is_alone(warp); }
+  /// The one thread of a second region.
+  bool is_alone(const Warp& warp) const { return warp.number == module_.num_warps; }
   /// Those that groups of warps do for themselves: in the first warp of each.
   bool leads(const Warp& warp, const ir::Op& op) const {
     return warp.number % ir::joined_warps(op, module_.num_warps) == 0;
@@ -186,8 +196,10 @@ class Machine {
   Status async_copy(Warp& warp, const ir::Op& op);
   Status async_wait(Warp& warp, const ir::Op& op);
   Status mbarrier_init(Warp& warp, const ir::Op& op);
-  /// The mbarrier of operand `index`, as `lane` finds it.
-  Result<Mbarrier*> mbarrier_of(Warp& warp, const ir::Op& op, int index, int lane);
+  /// The mbarrier of operand `index` in a block of the program, as `lane` finds it.
+  Result<Mbarrier*> mbarrier_of(Warp& warp, const ir::Op& op, int index, int lane, size_t block);
+  /// Notes that the warp arrives in another block, which must outlive that.
+  Status reach(const Warp& warp, const ir::Op& op, size_t block);
   Status mbarrier_arrive(Warp& warp, const ir::Op& op);
   Status mbarrier_expect(Warp& warp, const ir::Op& op);
   /// Whether the warp may go on.
@@ -200,6 +212,7 @@ class Machine {
   struct Box;
   Result<Box> box_of(Warp& warp, const ir::Op& op, int descriptor, int block, size_t first_offset);
   Status tma_load(Warp& warp, const ir::Op& op);
+  Status load_into(Warp& warp, const ir::Op& op, const Box& box, size_t block);
   Status tma_store(Warp& warp, const ir::Op& op);
   Status tma_store_wait(Warp& warp, const ir::Op& op);
   /// No access of the program is ordered with what its tma_store write to global memory.
@@ -234,15 +247,18 @@ class Machine {
   int64_t shared_bytes_ = 0;                           // with what has been placed here
   std::map<int64_t, int> barrier_numbers_;             // by place
   std::unordered_map<const layout::LinearLayout*, std::vector<uint32_t>> offsets_;
-  SharedMemory shared_{0};
-  std::map<int64_t, Mbarrier> mbarriers_;  // by place, once initialised
+  std::vector<SharedMemory> shared_;                    // by block
+  std::vector<std::map<int64_t, Mbarrier>> mbarriers_;  // by block and place, once initialised
+  std::vector<std::map<uint32_t, Stamp>> reached_;      // by block and agent of another: how it last arrived there
+  std::vector<bool> ended_;                             // blocks
   std::vector<Transfer> transfers_;
   std::map<uint64_t, std::pair<uint64_t, const ir::Op*>> bulk_stored_;  // begin → end of what tma_store write
-  Knowledge whole_;                                                     // at the last barrier of all warps
-  uint64_t reluctance_ = 1;  // of the asynchronous engines, another one in each program
+  std::vector<Knowledge> whole_;  // by block: at the last barrier of all its warps
+  uint64_t reluctance_ = 1;       // of the asynchronous engines, another one in each program
   std::vector<Warp> warps_;
-  std::unordered_map<const ir::Op*, Elements> atomics_;                    // per element, what the last round got
-  std::map<std::pair<const ir::Op*, int64_t>, std::vector<bool>> stored_;  // which elements each store has done
+  std::map<std::pair<const ir::Op*, size_t>, Elements> atomics_;  // by op and block, what the last round got
+  /// By op, block and round: which elements each store has done.
+  std::map<std::tuple<const ir::Op*, size_t, int64_t>, std::vector<bool>> stored_;
 };
 
 }  // namespace kiln::interp

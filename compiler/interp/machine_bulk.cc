@@ -76,20 +76,32 @@ Result<Machine::Box> Machine::box_of(Warp& warp, const Op& op, int descriptor, i
 
 Status Machine::tma_load(Warp& warp, const Op& op) {
   if (!leads(warp)) return {};
-  auto barrier = mbarrier_of(warp, op, 1, 0);
-  KILN_CHECK_OK(barrier);
   auto box = box_of(warp, op, 2, 0, 3);
   KILN_CHECK_OK(box);
+  const bool to_all = op.flag(AttrName::kCluster);
+  if (to_all) box->keep_part(warp.block, shared_.size());
   for (const uint64_t address : box->addresses)
     if (address != kOutside) KILN_CHECK_OK(check_bulk_stored(op, address, size_of(box->dtype)));
-  if (std::string wrong = (*barrier)->start_load(box->bytes()); !wrong.empty())
+  for (size_t block = 0; block < shared_.size(); ++block)
+    if (to_all || block == warp.block) KILN_CHECK_OK(load_into(warp, op, *box, block));
+  advance(warp);
+  return {};
+}
+
+Status Machine::load_into(Warp& warp, const Op& op, const Box& box, size_t block) {
+  auto barrier = mbarrier_of(warp, op, 1, 0, block);
+  KILN_CHECK_OK(barrier);
+  // Another block announces what comes to it when it gets there.
+  if (std::string wrong = (*barrier)->start_load(box.bytes(), /*announced=*/block == warp.block); !wrong.empty())
     return fail(&op, ErrorKind::kInternal, "{}", wrong);
   Transfer transfer;
   transfer.agent = (*barrier)->loads();
   transfer.epoch = (*barrier)->phase();
-  transfer.perform = [this, &op, box = std::move(*box), to = *barrier, number = warp.number, epoch = transfer.epoch,
+  transfer.perform = [this, &op, box, block, to = *barrier, number = warp.id, epoch = transfer.epoch,
                       agent = transfer.agent, knows = warp.knows]() -> Status {
-    SharedMemory::Access access(shared_, {&op, agent, epoch, number, &knows, &agents_});
+    if (ended_[block])
+      return fail(&op, ErrorKind::kInternal, "a tma_load writes into block {}, which has ended", block);
+    SharedMemory::Access access(shared_[block], {&op, agent, epoch, number, &knows, &agents_});
     for (size_t i = 0; i < box.addresses.size(); ++i) {
       const uint64_t bits = box.addresses[i] == kOutside ? 0 : Memory::read(box.addresses[i], box.dtype);
       if (std::string wrong = access.write(0, box.place(i), size_of(box.dtype), bits); !wrong.empty())
@@ -99,7 +111,6 @@ Status Machine::tma_load(Warp& warp, const Op& op) {
     return {};
   };
   transfers_.push_back(std::move(transfer));
-  advance(warp);
   return {};
 }
 
@@ -120,11 +131,11 @@ Status Machine::tma_store(Warp& warp, const Op& op) {
     bulk_stored_[begin] = {end, &op};
   }
   Transfer transfer;
-  transfer.agent = agents_.of(warp.number, Engine::kStores);
+  transfer.agent = agents_.of(warp.id, Engine::kStores);
   transfer.epoch = warp.bulk_stores++;
-  transfer.perform = [this, &op, box = std::move(*box), number = warp.number, epoch = transfer.epoch,
+  transfer.perform = [this, &op, box = std::move(*box), number = warp.id, block = warp.block, epoch = transfer.epoch,
                       agent = transfer.agent, knows = warp.knows]() -> Status {
-    SharedMemory::Access access(shared_, {&op, agent, epoch, number, &knows, &agents_});
+    SharedMemory::Access access(shared_[block], {&op, agent, epoch, number, &knows, &agents_});
     for (size_t i = 0; i < box.addresses.size(); ++i) {
       uint64_t bits = 0;
       if (std::string wrong = access.read(0, box.place(i), size_of(box.dtype), bits); !wrong.empty())
@@ -141,7 +152,7 @@ Status Machine::tma_store(Warp& warp, const Op& op) {
 Status Machine::tma_store_wait(Warp& warp, const Op& op) {
   if (!leads(warp, op)) return {};
   const int64_t done = warp.bulk_stores - op.int_attr(AttrName::kCount);
-  const uint32_t agent = agents_.of(warp.number, Engine::kStores);
+  const uint32_t agent = agents_.of(warp.id, Engine::kStores);
   if (done <= int64_t{warp.knows.seen[agent]}) return {};
   KILN_CHECK_OK(perform_until(agent, static_cast<uint32_t>(done)));
   warp.knows.seen[agent] = static_cast<uint32_t>(done);

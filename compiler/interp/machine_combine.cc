@@ -128,7 +128,7 @@ Status Machine::get(SharedMemory::Access& access, size_t lane, int64_t at, int b
 
 Status Machine::write_shared(Warp& warp, const Op& op, int part) {
   const uint32_t w = static_cast<uint32_t>(warp.number);
-  SharedMemory::Access access(shared_, threads(warp, op));
+  SharedMemory::Access access(shared_[warp.block], threads(warp, op));
   if (op.kind == OpKind::kConvertLayout) {
     const auto& plan = std::get<layout::ConvertPlan>(code_.plans.at(&op)).write;
     if (w & plan.warp_mask) return {};
@@ -173,13 +173,13 @@ Status Machine::read_shared(Warp& warp, const Op& op, int part) {
   if (op.kind != OpKind::kScan) {  // an atomic, which one thread per element performed
     Elements& out = warp.of(op.result());
     for (size_t i = 0; i < out.size(); ++i)
-      out[i] = atomics_[&op][static_cast<size_t>(element(warp, op.result()->type, i))];
+      out[i] = atomics_[{&op, warp.block}][static_cast<size_t>(element(warp, op.result()->type, i))];
     return {};
   }
   const layout::ScanStep& s = scan_plan(op).steps[static_cast<size_t>(part)];
   std::vector<int64_t> base = shares(op, scan_plan(op).scratch_elements);
   const uint32_t w = static_cast<uint32_t>(warp.number);
-  SharedMemory::Access access(shared_, threads(warp, op));
+  SharedMemory::Access access(shared_[warp.block], threads(warp, op));
   Tuple source = warp.partial;
   for (size_t t = 0; t < source.size(); ++t) {
     const int bytes = bytes_of(op.operands[t]->type);
@@ -196,7 +196,7 @@ Status Machine::read_shared(Warp& warp, const Op& op, int part) {
 Status Machine::read_converted(Warp& warp, const Op& op) {
   const auto& plan = std::get<layout::ConvertPlan>(code_.plans.at(&op));
   const int bytes = bytes_of(op.operand(0)->type);
-  SharedMemory::Access access(shared_, threads(warp, op));
+  SharedMemory::Access access(shared_[warp.block], threads(warp, op));
   Elements out(share_of(op.result()->type));
   for (uint32_t l = 0; l < kLanes; ++l)
     for (const auto& group : plan.read.groups)
@@ -215,7 +215,7 @@ Status Machine::read_converted(Warp& warp, const Op& op) {
 Status Machine::read_reduced(Warp& warp, const Op& op) {
   const layout::ReducePlan& plan = reduce_plan(op);
   std::vector<int64_t> base = shares(op, plan.scratch_elements);
-  SharedMemory::Access access(shared_, threads(warp, op));
+  SharedMemory::Access access(shared_[warp.block], threads(warp, op));
   Tuple sum;
   for (size_t k = 0; k < plan.serial.size(); ++k) {
     Tuple next = warp.partial;

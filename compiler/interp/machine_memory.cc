@@ -58,7 +58,7 @@ Status Machine::store(Warp& warp, const Op& op) {
   const Elements &pointers = warp.of(op.operand(0)), &value = warp.of(op.operand(1));
   const Elements* mask = op.operands.size() > 2 ? &warp.of(op.operand(2)) : nullptr;
   const layout::FreeBits free = free_bits(type);
-  std::vector<bool>& written = stored_[{&op, warp.stores[&op]++}];
+  std::vector<bool>& written = stored_[{&op, warp.block, warp.stores[&op]++}];
   written.resize(static_cast<size_t>(type.shape.numel()));
   for (size_t i = 0; i < pointers.size(); ++i) {
     if (!acts(warp, type, free, i)) continue;
@@ -77,11 +77,12 @@ Status Machine::store(Warp& warp, const Op& op) {
 }
 
 Status Machine::check_stores() const {
-  for (const auto& [store, written] : stored_) {
+  for (const auto& [key, written] : stored_) {
+    const Op* store = std::get<0>(key);
     auto missing = std::find(written.begin(), written.end(), false);
     if (missing != written.end())
-      return fail(store.first, ErrorKind::kInternal, "nobody stores element {}",
-                  index_text(store.first->operand(0)->type.shape, missing - written.begin()));
+      return fail(store, ErrorKind::kInternal, "nobody stores element {}",
+                  index_text(store->operand(0)->type.shape, missing - written.begin()));
   }
   return {};
 }
@@ -94,7 +95,7 @@ Status Machine::atomic(Warp& warp, const Op& op) {
   const Elements* mask = !cas && op.operands.size() > 2 ? &warp.of(op.operand(2)) : nullptr;
   Elements out(pointers.size());
   const ir::Type& result = op.result()->type;
-  Elements& got = atomics_[&op];
+  Elements& got = atomics_[{&op, warp.block}];
   got.resize(static_cast<size_t>(type.shape.numel()));
   for (size_t i = 0; i < pointers.size(); ++i) {
     if (!acts(warp, type, free, i)) continue;

@@ -32,6 +32,9 @@ Status Machine::execute(Warp& warp, const Op& op) {
     case OpKind::kSplat:
       fill(warp, op, warp.of(op.operand(0))[0]);
       return {};
+    case OpKind::kCtaRank:
+      fill(warp, op, warp.block);
+      return {};
     case OpKind::kArange: {
       Elements& out = warp.of(op.result());
       out.resize(share_of(op.result()->type));
@@ -64,6 +67,8 @@ Status Machine::execute(Warp& warp, const Op& op) {
     case OpKind::kAssert:
       return check_assert(warp, op);
     case OpKind::kAssume:
+    case OpKind::kGdcWait:  // what was launched before has ended
+    case OpKind::kGdcLaunchDependents:
       return {};
     case OpKind::kMakeDescriptor:
       make_descriptor(warp, op);

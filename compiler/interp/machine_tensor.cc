@@ -45,16 +45,16 @@ void Machine::give(Warp& warp, const Value* to, Moved value) {
 
 Status Machine::check_in_flight(Warp& warp, const Op& op) {
   if (warp.in_flight.empty() && warp.held.empty()) return {};
-  const uint32_t done = warp.knows.seen[agents_.of(warp.number, Engine::kProducts)];
+  const uint32_t done = warp.knows.seen[agents_.of(warp.id, Engine::kProducts)];
   for (size_t i = 0; i < op.operands.size() && op.kind != OpKind::kWgmmaWait; ++i) {
     auto product = warp.in_flight.find(op.operands[i]);
     if (product != warp.in_flight.end() && (op.kind != OpKind::kWgmma || i != 2))
       return fail(&op, ErrorKind::kInternal, "{} touches the result of a wgmma before the wgmma_wait that takes it: {}",
-                  agents_.name_warp(warp.number), ir::print(*product->second->op));
+                  agents_.name_warp(warp.id), ir::print(*product->second->op));
     auto held = warp.held.find(op.operands[i]);
     if (held != warp.held.end() && held->second.number >= done && (op.kind != OpKind::kWgmma || i != 0))
       return fail(&op, ErrorKind::kInternal, "{} touches an operand of a wgmma before its wgmma_wait: {}",
-                  agents_.name_warp(warp.number), ir::print(*held->second.op));
+                  agents_.name_warp(warp.id), ir::print(*held->second.op));
   }
   for (const Value* v : op.results) {
     warp.in_flight.erase(v);
@@ -86,7 +86,7 @@ Status Machine::wgmma(Warp& warp, const Op& op) {
   hold(a);
   if (!before) hold(c);
   Transfer transfer;
-  transfer.agent = agents_.of(warp.number, Engine::kProducts);
+  transfer.agent = agents_.of(warp.id, Engine::kProducts);
   transfer.epoch = product->number;
   transfer.in_order = true;
   transfer.perform = [this, &op, &warp, product, before, knows = warp.knows, agent = transfer.agent,
@@ -95,7 +95,7 @@ Status Machine::wgmma(Warp& warp, const Op& op) {
                       b_at = static_cast<int64_t>(warp.of(op.operand(1))[0]),
                       start = before ? Elements{} : warp.of(c)]() -> Status {
     product->out = before ? before->out : start;
-    return multiply(warp, op, {&op, agent, product->number, warp.number, &knows, &agents_}, a_at, a_tile, b_at,
+    return multiply(warp, op, {&op, agent, product->number, warp.id, &knows, &agents_}, a_at, a_tile, b_at,
                     product->out);
   };
   transfers_.push_back(std::move(transfer));
@@ -122,7 +122,7 @@ Status Machine::multiply(const Warp& warp, const Op& op, const Accessor& who, in
   b_part.shape[1] = c_part.shape[1] = static_cast<int32_t>(columns.all.size());
   const size_t n = columns.all.size(), k = static_cast<size_t>(depth);
   Elements left(rows.all.size() * k), right(k * n), sum(rows.all.size() * n);
-  SharedMemory::Access access(shared_, who);
+  SharedMemory::Access access(shared_[warp.block], who);
   auto read = [&](const ir::Type& handle, int64_t base, int64_t e, uint64_t& bits) -> Status {
     const int bytes = bytes_of(handle);
     std::string wrong =
@@ -142,7 +142,7 @@ Status Machine::multiply(const Warp& warp, const Op& op, const Accessor& who, in
     }
     if (std::find(found.begin(), found.end(), false) != found.end())
       return fail(&op, ErrorKind::kInternal, "{} does not hold the rows of a that its share of the result needs",
-                  agents_.name_warp(warp.number));
+                  agents_.name_warp(warp.id));
   } else {
     // The four warps read their rows as one.
     std::set<int64_t> slices;
@@ -167,7 +167,7 @@ Status Machine::multiply(const Warp& warp, const Op& op, const Accessor& who, in
 }
 
 Status Machine::wgmma_wait(Warp& warp, const Op& op) {
-  const uint32_t agent = agents_.of(warp.number, Engine::kProducts);
+  const uint32_t agent = agents_.of(warp.id, Engine::kProducts);
   uint32_t& seen = warp.knows.seen[agent];
   if (const int64_t done = warp.products - op.int_attr(AttrName::kCount); done > int64_t{seen}) {
     KILN_CHECK_OK(perform_until(agent, static_cast<uint32_t>(done)));
@@ -178,7 +178,7 @@ Status Machine::wgmma_wait(Warp& warp, const Op& op) {
     Moved m = take(warp, v);
     if (m.in_flight && m.in_flight->continued)
       return fail(&op, ErrorKind::kInternal, "{} takes the result of a wgmma that another goes on with: {}",
-                  agents_.name_warp(warp.number), ir::print(*m.in_flight->op));
+                  agents_.name_warp(warp.id), ir::print(*m.in_flight->op));
     if (m.in_flight && m.in_flight->number < seen) {
       m.elements = m.in_flight->out;
       m.in_flight = nullptr;

@@ -18,12 +18,14 @@ std::string Mbarrier::arrive(const Knowledge& knows, int64_t bytes) {
   ++arrivals_;
   announced_ += bytes;
   arrived_.join(knows);
+  if (arrivals_ == count_ && started_ > announced_)
+    return fmt::format("{} bytes are on their way to an mbarrier where {} are announced", started_, announced_);
   end_phase_if_complete();
   return "";
 }
 
-std::string Mbarrier::start_load(int64_t bytes) {
-  if (started_ + bytes > announced_)
+std::string Mbarrier::start_load(int64_t bytes, bool announced) {
+  if ((announced || arrivals_ == count_) && started_ + bytes > announced_)
     return fmt::format("{} bytes are on their way to an mbarrier where {} are announced and {} of these taken", bytes,
                        announced_, started_);
   started_ += bytes;

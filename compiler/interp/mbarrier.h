@@ -28,8 +28,9 @@ class Mbarrier {
 
   /// One arrival, with what its agent knows; `bytes` are announced with it.
   std::string arrive(const Knowledge& knows, int64_t bytes = 0);
-  /// A bulk load of `bytes` starts; they must have been announced.
-  std::string start_load(int64_t bytes);
+  /// A bulk load of `bytes` starts. They must have been announced: now, or by the phase's last arrival when another
+  /// block of the program loads them.
+  std::string start_load(int64_t bytes, bool announced = true);
   void land(int64_t bytes);
 
   /// "phase 3 has 1 of 2 arrivals, and 4096 of 8192 announced bytes have landed".

@@ -71,6 +71,7 @@ class Flattener {
         return;
       }
       case OpKind::kBarrier:
+      case OpKind::kClusterBarrier:
         add(StepKind::kBarrier, op);
         return;
       case OpKind::kMbarrierWait:

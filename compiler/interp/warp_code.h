@@ -13,7 +13,7 @@ namespace kiln::interp {
 
 enum class StepKind : uint8_t {
   kOp,         // run op, all of it
-  kBarrier,    // wait for all warps of the region
+  kBarrier,    // wait for all warps of the region; op says of which blocks
   kReduceOwn,  // of a reduce: registers and lanes
   kWrite,      // of a convert_layout, reduce or scan: its part `part` to shared memory
   kRead,       // and back

@@ -45,6 +45,8 @@ Value* Builder::num_programs(int axis) {
   return create1(OpKind::kNumPrograms, {}, scalar_type(DType::kI32), {{AttrName::kAxis, int64_t{axis}}});
 }
 
+Value* Builder::cta_rank() { return create1(OpKind::kCtaRank, {}, scalar_type(DType::kI32)); }
+
 Value* Builder::cmp(std::string_view predicate, Value* a, Value* b) {
   return create1(OpKind::kCmp, {a, b}, a->type.with_dtype(DType::kI1),
                  {{AttrName::kPredicate, std::string(predicate)}});

@@ -40,6 +40,7 @@ class Builder {
   Value* arange(int start, int end);
   Value* program_id(int axis);
   Value* num_programs(int axis);
+  Value* cta_rank();
 
   Value* unary(OpKind kind, Value* a) { return create1(kind, {a}, a->type); }
   Value* binary(OpKind kind, Value* a, Value* b) { return create1(kind, {a, b}, a->type); }

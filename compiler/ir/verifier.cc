@@ -26,6 +26,8 @@
 //     of shared memory has a layout from offset bits onto its shape, the others have none.
 // 16. Warps that do a barrier, tma_store or tma_store_wait by themselves are a power of two, at most num_warps; the
 //     first dimension of what they store has a row for each of their groups.
+// 17. num_ctas is more than 1 where an op concerns all blocks of the program; the rows of what they load together can
+//     be parted among them. Blocks of a cluster join outside of the second region of warp_specialize.
 #include "compiler/ir/verifier.h"
 
 #include <fmt/format.h>
@@ -186,6 +188,20 @@ class Verifier {
     return {};
   }
 
+  Status check_cluster(const Op& op) const {
+    if (op.kind == OpKind::kClusterBarrier) {
+      for (const Block* at = op.parent; at && at->parent; at = at->parent->parent)
+        if (at->parent->kind == OpKind::kWarpSpecialize && at == at->parent->region(1))
+          return fail(&op, 17, "one thread joins the blocks of a cluster");
+    } else if (!op.flag(AttrName::kCluster)) {
+      return {};
+    }
+    if (module_.num_ctas == 1) return fail(&op, 17, "a program of one block has no cluster");
+    if (op.kind == OpKind::kTmaLoad && op.operand(0)->type.shape[0] % module_.num_ctas)
+      return fail(&op, 17, fmt::format("{} rows for {} blocks", op.operand(0)->type.shape[0], module_.num_ctas));
+    return {};
+  }
+
   Status check_op(const Op& op) {
     const OpInfo& row = info(op.kind);
     const int operands = static_cast<int>(op.operands.size()), results = static_cast<int>(op.results.size());
@@ -211,6 +227,7 @@ class Verifier {
     }
     if (std::string wrong = check_op_types(op); !wrong.empty())
       return fail(&op, wrong.starts_with("attribute") ? 6 : 8, wrong);
+    KILN_CHECK_OK(check_cluster(op));
     if (op.has(AttrName::kWarps) && op.kind != OpKind::kWarpSpecialize) KILN_CHECK_OK(check_joined_warps(op));
     KILN_CHECK_OK(check_fp8(op));
     KILN_CHECK_OK(check_stage(op));

@@ -452,6 +452,8 @@ std::string check_op_types(const Op& op) {
     case OpKind::kNumPrograms:
       if (Wrong w = axis_in(op, 3); !w.empty()) return w;
       return result_is(op, scalar_type(DType::kI32));
+    case OpKind::kCtaRank:
+      return result_is(op, scalar_type(DType::kI32));
     case OpKind::kArange:
       return check_arange(op);
     case OpKind::kSplat:
@@ -593,6 +595,9 @@ std::string check_op_types(const Op& op) {
     case OpKind::kTmaStoreWait:
     case OpKind::kFenceAsync:
     case OpKind::kBarrier:
+    case OpKind::kClusterBarrier:
+    case OpKind::kGdcWait:
+    case OpKind::kGdcLaunchDependents:
     case OpKind::kPrint:
     case OpKind::kYield:
     case OpKind::kReturn:

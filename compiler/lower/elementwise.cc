@@ -415,6 +415,7 @@ struct Emit {
       case OpKind::kConstant:
       case OpKind::kProgramId:
       case OpKind::kNumPrograms:
+      case OpKind::kCtaRank:
       case OpKind::kArange:
       case OpKind::kSplat:
       case OpKind::kExpandDims:
@@ -439,6 +440,8 @@ struct Emit {
       case OpKind::kPrint:
       case OpKind::kAssert:
       case OpKind::kAssume:
+      case OpKind::kGdcWait:
+      case OpKind::kGdcLaunchDependents:
       case OpKind::kConvertLayout:
       case OpKind::kDot:
       case OpKind::kMakeDescriptor:

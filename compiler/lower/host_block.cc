@@ -41,8 +41,11 @@ Status Lowering::run_op(const ir::Op& op) {
   }
   if (op.kind == OpKind::kScan) return run_scan(op);
   if (op.kind == OpKind::kDot) return run_dot(op);
+  if (op.kind == OpKind::kCtaRank)
+    return error_at(op.range, ErrorKind::kUnsupported, "the host runs whole programs, without cta_rank");
   if (ir::is_pure(&op)) return {};
-  if (op.kind == OpKind::kBarrier || op.kind == OpKind::kAssume) {
+  if (op.kind == OpKind::kBarrier || op.kind == OpKind::kAssume || op.kind == OpKind::kGdcWait ||
+      op.kind == OpKind::kGdcLaunchDependents) {
     done_.insert(&op);
     return {};
   }

@@ -94,7 +94,8 @@ class Planner {
       return error_at(op.range, ErrorKind::kUnsupported, "TMA copies blocks of up to {} dimensions, not {}",
                       kTensorMapDims, int{shared.shape.rank});
     LaunchPlan::Copies copies;
-    copies.groups = module_.num_warps / ir::joined_warps(op, module_.num_warps);
+    copies.groups =
+        op.flag(AttrName::kCluster) ? module_.num_ctas : module_.num_warps / ir::joined_warps(op, module_.num_warps);
     copies.group_rows = static_cast<int>(shared.shape[0]) / copies.groups;
     auto boxes =
         layout::plan_tma(*shared.layout, size_of(shared.dtype), std::min(copies.group_rows, layout::kMaxTmaBox));
@@ -115,7 +116,7 @@ class Planner {
 
   /// Leaves the boxes of the first group's rows, when those of each other group lie in equal steps behind them.
   Status keep_first_group(const Op& op, const ir::Type& shared, LaunchPlan::Copies& copies) const {
-    if (copies.groups > kMostGroups)
+    if (op.kind == OpKind::kTmaStore && copies.groups > kMostGroups)
       return error_at(op.range, ErrorKind::kUnsupported, "{} groups of warps, and there are barriers for {}",
                       copies.groups, kMostGroups);
     std::vector<layout::TmaPlan::Copy> first;

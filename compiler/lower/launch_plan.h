@@ -22,7 +22,8 @@ struct LaunchPlan {
   struct Copies {
     int tensor_map = 0;
     layout::TmaPlan boxes;
-    // A tma_store by groups of warps: `boxes` are those of the first, the others' follow in equal steps.
+    // A tma_store by groups of warps, or a tma_load by the blocks of a cluster: `boxes` are those of the first, the
+    // others' follow in equal steps.
     int groups = 1, group_rows = 0;
     int64_t group_bytes = 0;  // in shared memory
   };

@@ -111,9 +111,11 @@ class KernelLowering {
       case OpKind::kConstant:
         return all_registers(op, emit_constant(op, l_.context(), l_.target));
       case OpKind::kProgramId:
-        return all_registers(op, grid_register(op, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x));
+        return all_registers(op, program_number(op));
       case OpKind::kNumPrograms:
-        return all_registers(op, grid_register(op, llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x));
+        return all_registers(op, num_programs(op));
+      case OpKind::kCtaRank:
+        return all_registers(op, cta_rank());
       case OpKind::kArange:
         return arange(op);
       case OpKind::kSplat:
@@ -135,6 +137,11 @@ class KernelLowering {
         return lower_atomic_cas(l_, op);
       case OpKind::kBarrier:
         return l_.group_barrier(ir::joined_warps(op, l_.source.num_warps)), Status{};
+      case OpKind::kClusterBarrier:
+        return lower_cluster_barrier(l_), Status{};
+      case OpKind::kGdcWait:
+      case OpKind::kGdcLaunchDependents:
+        return lower_grid_dependency(l_, op);
       case OpKind::kReduce:
         return lower_reduce(l_, op), Status{};
       case OpKind::kScan:
@@ -253,6 +260,24 @@ class KernelLowering {
   Status all_registers(const ir::Op& op, Value* v) {
     l_.values[op.result()].assign(static_cast<size_t>(num_registers(op.result()->type)), v);
     return {};
+  }
+
+  /// The blocks of a program are neighbours along x.
+  Value* program_number(const ir::Op& op) {
+    Value* block = grid_register(op, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
+    return in_programs(op, block);
+  }
+  Value* num_programs(const ir::Op& op) {
+    Value* blocks = grid_register(op, llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x);
+    return in_programs(op, blocks);
+  }
+  Value* in_programs(const ir::Op& op, Value* blocks) {
+    if (l_.source.num_ctas == 1 || op.int_attr(AttrName::kAxis) != 0) return blocks;
+    return b_.CreateLShr(blocks, b_.getInt32(static_cast<uint32_t>(layout::log2_exact(l_.source.num_ctas))));
+  }
+  Value* cta_rank() {
+    if (l_.source.num_ctas == 1) return b_.getInt32(0);
+    return l_.thread.cta_rank();
   }
 
   /// %ctaid or %nctaid of the op's axis; the ranges let LLVM see that index arithmetic cannot be negative.
@@ -499,6 +524,7 @@ llvm::Function* make_kernel(const ir::Module& source, const target::Target& targ
   fn->setCallingConv(llvm::CallingConv::PTX_Kernel);
   fn->addFnAttr(llvm::Attribute::NoUnwind);
   fn->addFnAttr("nvvm.reqntid", fmt::format("{}", (source.num_warps + plan.extra_warps) * kLanes));
+  if (source.num_ctas > 1) fn->addFnAttr("nvvm.cluster_dim", fmt::format("{},1,1", source.num_ctas));
   // All registers of an SM for one block: accumulators need them, and setmaxnreg shares them out.
   if (plan.uses_wgmma) fn->addFnAttr("nvvm.minctasm", "1");
   auto* map_type = llvm::ArrayType::get(llvm::Type::getInt8Ty(module.getContext()), 128);

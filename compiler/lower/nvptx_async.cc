@@ -58,6 +58,28 @@ void lower_shared_view(Lowering& l, const ir::Op& op) {
   l.values[op.result()] = {l.b.CreateAdd(l.of(op.operand(0))[0], step, "", true, true)};
 }
 
+namespace {
+
+/// Lane i arrives in block i. The scope is that of the block: one of the cluster would wait for all that the thread
+/// ever wrote, and what the warps did was to read.
+void arrive_in_cluster(Lowering& l, const ir::Op& op) {
+  llvm::IRBuilder<>& b = l.b;
+  auto arrive = [&](Value* rank) {
+    Value* there =
+        b.CreateIntrinsic(llvm::Intrinsic::nvvm_mapa_shared_cluster, {barrier_address(l, op.operand(0)), rank});
+    b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_arrive_scope_cta_space_cluster, {there, b.getInt32(1)});
+  };
+  const auto blocks = static_cast<uint32_t>(l.source.num_ctas);
+  if (l.partition == Partition::kOneThread) {
+    for (uint32_t i = 0; i < blocks; ++i) arrive(b.getInt32(i));
+    return;
+  }
+  b.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {b.getInt32(~0u)});
+  l.when(b.CreateICmpULT(l.thread.lane(), b.getInt32(blocks)), [&] { arrive(l.thread.lane()); });
+}
+
+}  // namespace
+
 void lower_mbarrier(Lowering& l, const ir::Op& op) {
   llvm::IRBuilder<>& b = l.b;
   switch (op.kind) {
@@ -79,6 +101,7 @@ void lower_mbarrier(Lowering& l, const ir::Op& op) {
       });
       return;
     case OpKind::kMbarrierArrive: {
+      if (op.flag(AttrName::kCluster)) return arrive_in_cluster(l, op);
       Value* first_lane = nullptr;
       if (l.partition != Partition::kOneThread) {
         b.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {b.getInt32(~0u)});
@@ -130,14 +153,23 @@ void lower_tma_load(Lowering& l, const ir::Op& op) {
       llvm::Intrinsic::nvvm_cp_async_bulk_tensor_g2s_tile_3d, llvm::Intrinsic::nvvm_cp_async_bulk_tensor_g2s_tile_4d,
       llvm::Intrinsic::nvvm_cp_async_bulk_tensor_g2s_tile_5d};
   const LaunchPlan::Copies& copies = l.launch.copies.at(&op);
+  const bool to_all = op.flag(AttrName::kCluster);
   l.when(l.leader(), [&] {
+    Value *to = l.of(op.operand(0))[0], *first_row = nullptr;
+    if (to_all) {
+      Value* rank = l.thread.cta_rank();
+      to = b.CreateAdd(to, b.CreateMul(rank, b.getInt32(static_cast<uint32_t>(copies.group_bytes))));
+      first_row = b.CreateMul(rank, b.getInt32(static_cast<uint32_t>(copies.group_rows)));
+    }
+    Value* blocks = b.getInt16(to_all ? static_cast<uint16_t>((1u << l.source.num_ctas) - 1) : 0);
     for (const layout::TmaPlan::Copy& box : copies.boxes.copies) {
-      std::vector<Value*> args{cluster_address(b, l.shared(l.of(op.operand(0))[0], box.offset)),
-                               barrier_address(l, op.operand(1)), tensor_map(l, copies)};
-      const std::vector<Value*> at = box_coordinates(l, op, 3, box.at);
+      std::vector<Value*> args{cluster_address(b, l.shared(to, box.offset)), barrier_address(l, op.operand(1)),
+                               tensor_map(l, copies)};
+      std::vector<Value*> at = box_coordinates(l, op, 3, box.at);
+      if (first_row) at.back() = b.CreateAdd(at.back(), first_row);
       args.insert(args.end(), at.begin(), at.end());
-      // No multicast, no cache hint, one CTA.
-      args.insert(args.end(), {b.getInt16(0), b.getInt64(0), b.getFalse(), b.getFalse(), b.getInt32(0)});
+      // No cache hint; the last: not by a pair of blocks.
+      args.insert(args.end(), {blocks, b.getInt64(0), b.getInt1(to_all), b.getFalse(), b.getInt32(0)});
       b.CreateIntrinsic(kByRank[at.size() - 1], args);
     }
   });
@@ -180,6 +212,28 @@ void lower_tma_store_wait(Lowering& l, const ir::Op& op) {
 
 void lower_fence_async(Lowering& l) { l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta, {}); }
 
+void lower_cluster_barrier(Lowering& l) {
+  if (l.source.num_ctas == 1) return l.barrier();
+  // Ahead of the roles nothing but barriers has been written (check_roles), and their initialisation has its own fence:
+  // to release everything else that threads wrote would only cost time.
+  const bool relaxed = l.partition == Partition::kAll && l.launch.extra_warps > 0;
+  l.b.CreateIntrinsic(relaxed ? llvm::Intrinsic::nvvm_barrier_cluster_arrive_relaxed_aligned
+                              : llvm::Intrinsic::nvvm_barrier_cluster_arrive_aligned,
+                      {});
+  l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cluster_wait_aligned, {});
+}
+
+Status lower_grid_dependency(Lowering& l, const ir::Op& op) {
+  if (!l.target.has(target::kTma))
+    return with_note(
+        error_at(op.range, ErrorKind::kUnsupported, "{} has no dependent launches that begin early", l.target.name),
+        "help: compile for sm_90a, or leave it out: launches of one stream follow one another");
+  l.b.CreateIntrinsic(op.kind == OpKind::kGdcWait ? llvm::Intrinsic::nvvm_griddepcontrol_wait
+                                                  : llvm::Intrinsic::nvvm_griddepcontrol_launch_dependents,
+                      {});
+  return {};
+}
+
 void prefetch_tensor_maps(Lowering& l) {
   if (l.launch.tensor_maps.empty()) return;
   l.when(l.leader(), [&] {
@@ -196,6 +250,9 @@ bool before_roles(const ir::Op* op) {
   switch (op->kind) {
     case OpKind::kMbarrierInit:
     case OpKind::kBarrier:
+    case OpKind::kClusterBarrier:
+    case OpKind::kGdcWait:
+    case OpKind::kGdcLaunchDependents:
     case OpKind::kFenceAsync:
     case OpKind::kAssume:
       return true;
@@ -219,6 +276,7 @@ bool in_one_thread(const ir::Op* op) {
     case OpKind::kPrint:
     case OpKind::kAssert:
     case OpKind::kWarpSpecialize:
+    case OpKind::kClusterBarrier:
       return false;
     default:
       return true;

@@ -116,6 +116,9 @@ void lower_tma_load(Lowering& l, const ir::Op& op);
 void lower_tma_store(Lowering& l, const ir::Op& op);
 void lower_tma_store_wait(Lowering& l, const ir::Op& op);
 void lower_fence_async(Lowering& l);
+void lower_cluster_barrier(Lowering& l);
+/// kUnsupported on GPUs whose launches depend on nothing but their stream's order.
+Status lower_grid_dependency(Lowering& l, const ir::Op& op);
 /// Fetches the maps themselves, which the first copies would wait for.
 void prefetch_tensor_maps(Lowering& l);
 Status lower_wgmma(Lowering& l, const ir::Op& op);

@@ -50,6 +50,11 @@ Value* ThreadCode::uniform_warp() {
   return uniform_warp_;
 }
 
+Value* ThreadCode::cta_rank() {
+  if (!cta_rank_) cta_rank_ = entry_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_cluster_ctarank, {});
+  return cta_rank_;
+}
+
 Value* ThreadCode::share(const XorMap& map) {
   std::vector<uint32_t> bases(map.lane);
   bases.resize(kLaneBits);

@@ -24,6 +24,7 @@ class ThreadCode {
   llvm::Value* thread();  // 0 … 32·(num_warps + extra_warps)-1
   /// The warp's number, taken from its first lane, so that the assembler knows it to be the same in all lanes.
   llvm::Value* uniform_warp();
+  llvm::Value* cta_rank();  // of the block in its cluster
 
   /// map.apply(0, lane, warp) as i32.
   llvm::Value* share(const layout::XorMap& map);
@@ -43,7 +44,7 @@ class ThreadCode {
 
   llvm::IRBuilder<> entry_;
   int num_warps_, extra_warps_;
-  llvm::Value *thread_ = nullptr, *uniform_warp_ = nullptr;
+  llvm::Value *thread_ = nullptr, *uniform_warp_ = nullptr, *cta_rank_ = nullptr;
   std::map<std::pair<llvm::Value*, std::vector<uint32_t>>, llvm::Value*> shares_;
 };
 

@@ -112,7 +112,7 @@ class State {
 
   void flow(Block* block, Pending& pending) {
     for (Op* op : *block) {
-      if (op->kind == OpKind::kBarrier) pending.clear();
+      if (op->kind == OpKind::kBarrier || op->kind == OpKind::kClusterBarrier) pending.clear();
       if (bytes_of_.contains(op)) use(op, pending);
       if (op->kind == OpKind::kFor || op->kind == OpKind::kWhile) {
         // An iteration meets what the one before left; the second time round nothing new can come.

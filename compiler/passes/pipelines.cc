@@ -18,6 +18,7 @@
 #include "compiler/passes/remove_conversions.h"
 #include "compiler/passes/select_wgmma.h"
 #include "compiler/passes/specialize_warps.h"
+#include "compiler/passes/split_ctas.h"
 #include "compiler/passes/stage_block_stores.h"
 #include "support/diag.h"
 
@@ -56,6 +57,7 @@ constexpr Pass kHost[] = {
 };
 
 constexpr Pass kCuda[] = {
+    {"split_ctas", Stage::kTile, Stage::kTile, split_ctas},
     {"recognize_blocks", Stage::kTile, Stage::kTile, recognize_blocks},
     {"select_wgmma", Stage::kTile, Stage::kTile, select_wgmma},
     KILN_TILE_PASSES,

@@ -6,6 +6,7 @@
 
 #include "compiler/analysis/producer_slice.h"
 #include "compiler/analysis/tensor_map.h"
+#include "compiler/analysis/written_params.h"
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/passes/transpose_product.h"
@@ -44,40 +45,26 @@ bool fits_memory(const BlockOperand& a, const BlockOperand& b, bool through_regi
          (lies_for_wgmma(a, /*is_b=*/false) || (through_registers && size_of(left.dtype) == 4));
 }
 
-/// The kernel's parameter that an address is computed from, or nullptr.
-const Value* parameter_of(const Value* address) {
-  while (address->op) {
-    if (!address->type.pointer && address->type.is_value()) return nullptr;
-    if (address->op->operands.empty()) return nullptr;
-    address = address->op->operand(0);
-  }
-  return address->block->parent ? nullptr : address;
-}
-
-/// The parameters that the kernel writes through; nullptr stands for an address of unknown origin.
-std::unordered_set<const Value*> written(ir::Module& module) {
-  std::unordered_set<const Value*> found;
-  ir::walk(module.body(), [&](Op* op) {
-    if (!ir::writes_memory(op)) return;
-    for (const Value* v : op->operands)
-      if (v->type.pointer || v->type.form == ir::Form::kDescriptor) found.insert(parameter_of(v));
-  });
+/// A wait for other launches that stands where only some programs, or one more than once, come by: a producer would run
+/// past it.
+bool waits_in_branches(ir::Module& module) {
+  bool found = false;
+  ir::walk(module.body(), [&](Op* op) { found |= op->kind == OpKind::kGdcWait && op->parent != module.body(); });
   return found;
 }
 
 std::vector<Candidate> candidates(ir::Module& module) {
   const analysis::AxisAnalysis axis(module);
-  // As everywhere in Triton, tensors that are passed as different parameters do not overlap; a tensor that the kernel
-  // writes itself must not be read ahead.
-  const std::unordered_set<const Value*> outputs = written(module);
-  if (outputs.contains(nullptr)) return {};
+  // A tensor that the kernel writes itself must not be read ahead.
+  const std::unordered_set<const Value*> outputs = analysis::written_params(module);
+  if (outputs.contains(nullptr) || waits_in_branches(module)) return {};
   std::vector<Candidate> found;
   ir::walk(module.body(), [&](Op* op) {
     if (op->kind != OpKind::kDot) return;
     const BlockOperand a = block_operand(op->operand(0)), b = block_operand(op->operand(1));
     for (const BlockOperand& side : {a, b})
       if (!side.load || !analysis::has_tensor_map(*side.load->operand(0)->op, axis, /*stored=*/false) ||
-          outputs.contains(parameter_of(side.load->operand(0))))
+          outputs.contains(analysis::parameter_of(side.load->operand(0))))
         return;
     // Operands that can stay in shared memory are better than one that takes the way through registers.
     for (bool through_registers : {false, true})

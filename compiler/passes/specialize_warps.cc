@@ -26,6 +26,7 @@ using ir::Value;
 namespace {
 
 constexpr int64_t kProducerWarps = 4;  // a warp group: registers are given up by whole groups
+constexpr int kPatternRows = 8;        // of a swizzle: a block's share of a tile is whole patterns
 
 /// The loads of one block of code, and the slots that they fill.
 constexpr int64_t kSwap[] = {1, 0};
@@ -35,7 +36,9 @@ struct Ring {
   std::vector<Op*> loads;       // in order
   std::vector<Value*> buffers;  // one per load: a tile for each slot
   Value *full = nullptr, *empty = nullptr;
-  int64_t bytes = 0;  // that fill a slot
+  int64_t bytes = 0;         // that fill a slot
+  std::vector<bool> shared;  // one per load: all blocks of the program load the same
+  bool is_shared() const { return std::find(shared.begin(), shared.end(), true) != shared.end(); }
 };
 
 /// Where an agent stands in a ring: the next slot, and the parity of its round.
@@ -59,8 +62,9 @@ class Specializer {
     ir::walk(module_.body(), [&](Op* op) {
       if (!wanted.contains(op)) return;
       auto at = std::find_if(rings_.begin(), rings_.end(), [&](const Ring& r) { return r.block == op->parent; });
-      if (at == rings_.end()) at = rings_.insert(rings_.end(), Ring{op->parent, {}, {}, nullptr, nullptr, 0});
+      if (at == rings_.end()) at = rings_.insert(rings_.end(), Ring{op->parent, {}, {}, nullptr, nullptr, 0, {}});
       at->loads.push_back(op);
+      at->shared.push_back(is_shared(*op));
     });
     return !rings_.empty();
   }
@@ -79,7 +83,7 @@ class Specializer {
       if (ring.block == module_.body()) ring.block = split->region(0);
     make_rings(split);
     b_.set_to_end(split->region(1));
-    produce(*split->region(0), start());
+    stay_for_others(produce(*split->region(0), start()));
     b_.yield({});
     consume(split->region(0), [&] {
       b_.set_before(split->region(0)->first);
@@ -88,6 +92,19 @@ class Specializer {
   }
 
  private:
+  /// Whether every block of the program loads the same, and as often: neither the offsets nor the control flow around
+  /// the load ask for the block's rank.
+  bool is_shared(const Op& load) const {
+    if (module_.num_ctas == 1 || load.result()->type.shape[0] < kPatternRows * module_.num_ctas) return false;
+    const Op* alone[] = {&load};
+    const auto slice = analysis::producer_slice(alone);
+    return std::none_of(slice.ops.begin(), slice.ops.end(), [](const Op* op) { return op->kind == OpKind::kCtaRank; });
+  }
+
+  static bool is_grid_dependency(const Op* op) {
+    return op->kind == OpKind::kGdcWait || op->kind == OpKind::kGdcLaunchDependents;
+  }
+
   Value* number(int64_t v) { return b_.constant_int(ir::scalar_type(DType::kI32), v); }
 
   /// Everything but descriptors, and what they are made of, goes into the first region.
@@ -98,6 +115,9 @@ class Specializer {
     ir::walk(body, [&](Op* op) {
       if (op->kind == OpKind::kMakeDescriptor) work.push_back(op);
     });
+    // Both regions wait for what was launched before, and a launch that may begin earlier waits itself.
+    for (Op* op : *body)
+      if (is_grid_dependency(op)) work.push_back(op);
     while (!work.empty()) {
       const Op* op = work.back();
       work.pop_back();
@@ -138,9 +158,22 @@ class Specializer {
       ring.full = alloc(ir::barrier_type(slots));
       ring.empty = alloc(ir::barrier_type(slots));
       b_.create(OpKind::kMbarrierInit, std::span(&ring.full, 1), {}, {{AttrName::kCount, int64_t{1}}});
-      b_.create(OpKind::kMbarrierInit, std::span(&ring.empty, 1), {}, {{AttrName::kCount, int64_t{module_.num_warps}}});
+      // A slot that all blocks fill is empty when it is in all of them.
+      const int64_t readers = int64_t{module_.num_warps} * (ring.is_shared() ? module_.num_ctas : 1);
+      b_.create(OpKind::kMbarrierInit, std::span(&ring.empty, 1), {}, {{AttrName::kCount, readers}});
     }
-    b_.create(OpKind::kBarrier, {}, {});
+    b_.create(shares_rings() ? OpKind::kClusterBarrier : OpKind::kBarrier, {}, {});
+    // What needs nothing of launches before comes ahead of the wait for them.
+    for (Op* op : *module_.body()) {
+      if (op == split) break;
+      if (!is_grid_dependency(op)) continue;
+      op->unlink();
+      module_.body()->insert_before(split, op);
+    }
+  }
+
+  bool shares_rings() const {
+    return std::any_of(rings_.begin(), rings_.end(), [](const Ring& r) { return r.is_shared(); });
   }
 
   Value* alloc(const Type& type) { return b_.create(OpKind::kSharedAlloc, {}, std::span(&type, 1))->result(); }
@@ -204,6 +237,27 @@ class Specializer {
     return places;
   }
 
+  /// A block must not end while others may still arrive at its mbarriers: the last they do is to empty each slot.
+  void stay_for_others(const Places& places) {
+    for (size_t i = 0; i < rings_.size(); ++i) {
+      if (!rings_[i].is_shared()) continue;
+      Value* inits[] = {places[i].slot, places[i].parity};
+      Op* loop = b_.for_loop(number(0), number(module_.num_stages), number(1), inits);
+      b_.set_to_end(loop->region());
+      const Place place = {loop->region()->args[1], loop->region()->args[2]};
+      wait_until_empty(rings_[i], place);
+      const Place after = next(place);
+      Value* yields[] = {after.slot, after.parity};
+      b_.yield(yields);
+      b_.set_after(loop);
+    }
+  }
+
+  void wait_until_empty(const Ring& ring, const Place& place) {
+    Value* wait[] = {view(b_, ring.empty, place.slot), b_.binary(OpKind::kXor, place.parity, number(1))};
+    b_.create(OpKind::kMbarrierWait, wait, {});
+  }
+
   void copy_op(const Op& op) {
     std::vector<Value*> operands;
     for (Value* v : op.operands) operands.push_back(copied(v));
@@ -227,10 +281,7 @@ class Specializer {
 
   void fill_slot(const Ring& ring, const Place& place) {
     b_.set_range(ring.loads.front()->range);
-    Value* empty = view(b_, ring.empty, place.slot);
-    Value* before = b_.binary(OpKind::kXor, place.parity, number(1));
-    Value* wait[] = {empty, before};
-    b_.create(OpKind::kMbarrierWait, wait, {});
+    wait_until_empty(ring, place);
     Value* full = view(b_, ring.full, place.slot);
     b_.create(OpKind::kMbarrierExpect, std::span(&full, 1), {}, {{AttrName::kBytes, ring.bytes}});
     for (size_t i = 0; i < ring.loads.size(); ++i) {
@@ -241,7 +292,8 @@ class Specializer {
         operands.push_back(copied(load->operands[k]));
       }
       b_.set_range(load->range);
-      b_.create(OpKind::kTmaLoad, operands, {});
+      Op* copy = b_.create(OpKind::kTmaLoad, operands, {});
+      if (ring.shared[i]) copy->set(AttrName::kCluster, true);
     }
   }
 
@@ -328,7 +380,8 @@ class Specializer {
       Place& place = places[static_cast<size_t>(ring - rings_.data())];
       b_.set_before(block->terminator());
       Value* empty = view(b_, ring->empty, place.slot);
-      b_.create(OpKind::kMbarrierArrive, std::span(&empty, 1), {});
+      Op* arrive = b_.create(OpKind::kMbarrierArrive, std::span(&empty, 1), {});
+      if (ring->is_shared()) arrive->set(AttrName::kCluster, true);
       place = next(place);
       erase_loads(*ring);
     }

@@ -1,6 +1,9 @@
 // Splits a kernel between a producer, which brings blocks into rings of shared memory ahead of their use, and the
 // warps that multiply them. The producer runs the slice of the kernel's loops that its loads need, so that it is ahead
 // across outer loops too; full and empty mbarriers of each ring's slots tie the two together.
+//
+// Where the blocks of a program (num_ctas) load the same tile, each brings its share of the rows to all of them: one
+// read of memory serves the cluster. That they do is proven from the slice: it does not ask for cta_rank.
 #pragma once
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"

@@ -33,7 +33,10 @@ using Arg = std::variant<std::monostate, bool, int64_t, double, std::string, DTy
 struct LaunchOptions {
   int num_warps = 4;
   int num_stages = 3;
-  int num_ctas = 1;
+  int num_ctas = 1;  // blocks of a GPU that share each program
+  /// On GPUs that can, the launch may begin while the one before it in the stream ends: the kernel waits for that
+  /// launch before it touches memory.
+  bool launch_pdl = false;
   Stream stream;  // empty: the device's default stream
 };
 
@@ -45,6 +48,7 @@ struct KernelInfo {
   int64_t shared_bytes = 0;
   int num_warps = 4;
   int extra_warps = 0;                                 // of each block beside num_warps: producers of loads
+  int num_ctas = 1;                                    // blocks of each program
   std::vector<std::string> warnings;                   // of the assembler, when code is slower than it should be
   std::string ptx;                                     // empty on the host
   std::string code;                                    // a hash of the machine code and what its launch needs

@@ -18,6 +18,8 @@ Result<Launch> pointer_matmul_launch(Sources& sources, const Tensor& a, const Te
   args.insert(args.end(), {int64_t{tile.m}, int64_t{tile.n}, int64_t{tile.k}, int64_t{tile.group_m}, std::monostate{}});
   Launch made = launch(kernel, cdiv(m, tile.m) * cdiv(n, tile.n), std::move(args), tile.warps);
   made.options.num_stages = tile.stages;
+  made.options.num_ctas = tile.ctas;
+  made.options.launch_pdl = tile.pdl;
   return made;
 }
 

@@ -37,6 +37,9 @@ Result<Matrix> matrix(const Tensor& t, std::string_view name) {
 
 }  // namespace
 
+// The table's clusters were measured there.
+int most_ctas(const DeviceInfo& device) { return device.target == "sm_90a" ? 2 : 1; }
+
 Result<Launch> matmul_launch(Sources& sources, const Tensor& a, const Tensor& b, const Tensor& out,
                              const MatmulEpilogue& epilogue, std::optional<MatmulTile> tile) {
   KILN_TRY(Matrix left, matrix(a, "a"));
@@ -53,7 +56,7 @@ Result<Launch> matmul_launch(Sources& sources, const Tensor& a, const Tensor& b,
   if (tile) {
     t = *tile;
   } else {
-    t = choose_tile(m, n, size_of(a.dtype()), size_of(out.dtype()), info.compute_units);
+    t = choose_tile(m, n, size_of(a.dtype()), size_of(out.dtype()), info.compute_units, most_ctas(info));
     t.splits = choose_splits(t, m, n, k, info.compute_units);
   }
   const DType sum = is_int(a.dtype()) ? DType::kI32 : DType::kF32;
@@ -75,13 +78,15 @@ Result<Launch> matmul_launch(Sources& sources, const Tensor& a, const Tensor& b,
     add({int64_t{t.splits}});
   } else {
     KILN_TRY(launch.kernel, sources.kernel("matmul_persistent", "matmul_persistent"));
-    const int64_t programs = std::min<int64_t>(tiles, info.compute_units);
+    const int64_t programs = std::min<int64_t>(tiles, info.compute_units / t.ctas);
     launch.grid = {programs, 1, 1};
     add({int64_t{t.group_m}, programs});
   }
   add({epilogue.activation, sum});
   launch.options.num_warps = t.warps;
   launch.options.num_stages = t.stages;
+  launch.options.num_ctas = t.ctas;
+  launch.options.launch_pdl = t.pdl;
   return launch;
 }
 

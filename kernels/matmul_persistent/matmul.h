@@ -10,6 +10,9 @@ using kiln::choose_tile;
 using kiln::MatmulTile;
 using kiln::to_string;
 
+/// Blocks that programs of a product may have on a device: more than one where it has clusters.
+int most_ctas(const DeviceInfo& device);
+
 struct MatmulEpilogue {
   Tensor bias = {};             // [n], or none
   std::string activation = {};  // "gelu_tanh", or none

@@ -14,14 +14,16 @@ namespace {
 
 struct LaunchOption {
   std::string_view name;
-  int LaunchOptions::*field;  // null: a hint that changes nothing here
+  int LaunchOptions::*field = nullptr;
+  bool LaunchOptions::*flag = nullptr;  // neither: a hint that changes nothing here
+  bool matters() const { return field || flag; }
 };
 constexpr LaunchOption kOptions[] = {
     {"num_warps", &LaunchOptions::num_warps},
     {"num_stages", &LaunchOptions::num_stages},
     {"num_ctas", &LaunchOptions::num_ctas},
-    {"launch_pdl", nullptr},
-    {"debug", nullptr},
+    {"launch_pdl", nullptr, &LaunchOptions::launch_pdl},
+    {"debug"},
 };
 
 /// A value of the script as what a kernel may see of it.
@@ -188,7 +190,7 @@ class CompiledObject : public Object {
     if (next < args.args.size())
       in.fail(ErrorKind::kType, "the compiled kernel {} takes {} arguments, got {}", info_.name, params.size(),
               args.args.size());
-    for (std::string_view option : {"num_warps", "num_stages", "num_ctas"})
+    for (std::string_view option : {"num_warps", "num_stages", "num_ctas", "launch_pdl"})
       if (Value* v = constants_->table.find(option); v && !names_parameter(option))
         full.keywords.push_back({option, *v, {}});
     for (KeywordArg& k2 : args.keywords) full.keywords.push_back(k2);
@@ -386,6 +388,7 @@ void KernelObject::bind(Interp& in, CallArgs& args, Bound& out) const {
     while (i < params.size() && params[i].name != k.name) ++i;
     const auto* option =
         std::find_if(std::begin(kOptions), std::end(kOptions), [&](const LaunchOption& o) { return o.name == k.name; });
+    if (option != std::end(kOptions) && option->flag) out.options.*option->flag = in.truth(k.value);
     if (option != std::end(kOptions) && option->field) {
       // A kernel may have a parameter of that name as well: both get the value.
       int64_t value = in.to_int(k.value, k.name);
@@ -403,9 +406,10 @@ void KernelObject::bind(Interp& in, CallArgs& args, Bound& out) const {
     std::string near = nearest_name(k.name, names);
     Diagnostic d = error(ErrorKind::kName, "the kernel {} has no parameter '{}'", kernel.name(), k.name);
     if (!near.empty()) d = with_note(std::move(d), fmt::format("help: did you mean '{}'?", near));
-    in.fail(with_note(std::move(d),
-                      fmt::format("help: it is {}, with the options num_warps, num_stages and num_ctas", signature()),
-                      function->def->name_range));
+    in.fail(with_note(
+        std::move(d),
+        fmt::format("help: it is {}, with the options num_warps, num_stages, num_ctas and launch_pdl", signature()),
+        function->def->name_range));
   }
   for (size_t i = 0; i < params.size(); ++i)
     if (!out.values[i] && !params[i].has_default)
@@ -549,7 +553,7 @@ Value KernelObject::warmup(Interp& in, const Value&, CallArgs& args) {
   }
   for (const KeywordArg& k : args.keywords)
     for (const LaunchOption& o : kOptions)
-      if (o.field && o.name == k.name) constants->table.set(k.name, k.value);
+      if (o.matters() && o.name == k.name) constants->table.set(k.name, k.value);
   std::vector<std::optional<Arg>> converted;
   convert(in, bound, converted);
   KernelInfo info = in.take(kernel.compile(converted, bound.options));

@@ -88,6 +88,8 @@ class CudaKernel : public LoadedKernel {
     if (!image.tensor_maps.empty())
       tensor_maps = std::make_unique<TensorMaps>(image.name, image.tensor_maps, image.num_params);
     shared_bytes = static_cast<unsigned>(image.shared_bytes);
+    num_ctas = static_cast<unsigned>(image.num_ctas);
+    launch_pdl = image.launch_pdl;
   }
   ~CudaKernel() override;
   Status finish_load(const KernelImage& image);
@@ -96,6 +98,8 @@ class CudaKernel : public LoadedKernel {
   CUmodule module = nullptr;
   CUfunction function = nullptr;
   unsigned threads, shared_bytes;
+  unsigned num_ctas;  // blocks of a program, neighbours along x
+  bool launch_pdl;
   std::unique_ptr<TensorMaps> tensor_maps;  // null: the kernel takes none
 };
 
@@ -303,10 +307,14 @@ class CudaBackend : public Backend {
       KILN_TRY(maps, kernel.tensor_maps->encode(*driver_, slots, empty_tensor));
       for (int i = own; i < count; ++i) params[i] = const_cast<CUtensorMap*>(&(*maps)[static_cast<size_t>(i - own)]);
     }
+    if (grid[0] > INT32_MAX / kernel.num_ctas)
+      return error(ErrorKind::kLaunch, "kernel '{}': {} programs of {} blocks along x, and a grid has {} at most",
+                   kernel.name(), grid[0], kernel.num_ctas, INT32_MAX);
     auto submit = [&] {
       trace::Scope step(trace::kSteps, trace::Step::kDriver, {}, 0, q.id());
-      return launch_kernel_(kernel.function, grid[0], grid[1], grid[2], kernel.threads, 1, 1, kernel.shared_bytes,
-                            q.handle, params, nullptr);
+      if (kernel.launch_pdl) return launch_early(kernel, grid, q, params);
+      return launch_kernel_(kernel.function, grid[0] * kernel.num_ctas, grid[1], grid[2], kernel.threads, 1, 1,
+                            kernel.shared_bytes, q.handle, params, nullptr);
     };
     CUresult code = submit();
     if (code != CUDA_SUCCESS) {
@@ -325,6 +333,20 @@ class CudaBackend : public Backend {
     q.last_kernel.store(&kernel, std::memory_order_relaxed);
     q.launches.store(q.launches.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return {};
+  }
+
+  /// A launch that may begin before the one that it follows has ended (programmatic dependent launch).
+  CUresult launch_early(const CudaKernel& kernel, const Grid& grid, const CudaStream& q, void** params) const {
+    CUlaunchAttribute early = {};
+    early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    early.value.programmaticStreamSerializationAllowed = 1;
+    CUlaunchConfig config = {};
+    config.gridDimX = grid[0] * kernel.num_ctas, config.gridDimY = grid[1], config.gridDimZ = grid[2];
+    config.blockDimX = kernel.threads, config.blockDimY = config.blockDimZ = 1;
+    config.sharedMemBytes = kernel.shared_bytes;
+    config.hStream = q.handle;
+    config.attrs = &early, config.numAttrs = 1;
+    return driver_->cuLaunchKernelEx(&config, kernel.function, params, nullptr);
   }
 
   Status call(std::function<Status()>, StreamImpl&) override {

@@ -40,6 +40,16 @@ def wraps(x, y, out, n, BLOCK: tl.constexpr):
     bits = (-a >= b).to(tl.int8) | (tl.abs(a) < b).to(tl.int8) << 1 | (a + b > a).to(tl.int8) << 2
     bits |= (a - b < a).to(tl.int8) << 3 | (a * b <= b).to(tl.int8) << 4 | (-a < 0).to(tl.int8) << 5
     tl.store(out + i, bits, mask=i < n)
+
+
+@triton.jit
+def add_waiting(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.extra.cuda.gdc_wait()
+    a = tl.load(x + i, mask=mask)
+    tl.extra.cuda.gdc_launch_dependents()
+    tl.store(out + i, a + tl.load(y + i, mask=mask), mask=mask)
 )";
 
 class GpuKernel : public testing::Test {
@@ -106,6 +116,50 @@ TEST_F(GpuKernel, AddEveryWidth) {
         ASSERT_EQ(got[i], to_double(dtype, &expected)) << name(dtype) << " " << n << " [" << i << "]";
       }
     }
+}
+
+// Each launch may begin before the one before has ended, and must not read what that has yet to write.
+TEST_F(GpuKernel, AChainOfEarlyLaunches) {
+  GPU_OR_SKIP(device);
+  if (device.info().target != "sm_90a") GTEST_SKIP() << "needs dependent launches";
+  constexpr int kRounds = 1000;
+  for (const char* name : {"add", "add_waiting"})
+    for (int64_t n : {1000, 300'007}) {
+      Kernel add = make(name);
+      Tensor x = *Tensor::zeros(device, DType::kI32, Shape{n}), other = *Tensor::zeros(device, DType::kI32, Shape{n});
+      Tensor one = *Tensor::full(device, DType::kI32, Shape{n}, 1.0);
+      LaunchOptions options;
+      options.launch_pdl = true;
+      for (int round = 0; round < kRounds; ++round) {
+        ASSERT_OK(add.launch({(n + 255) / 256, 1, 1}, Args{x, one, other, n, int64_t{256}}, options));
+        std::swap(x, other);
+      }
+      const std::vector<double> sums = *x.to_doubles();
+      for (double v : sums) ASSERT_EQ(v, kRounds) << name << " " << n;
+    }
+}
+
+// Programs on several blocks of threads.
+TEST_F(GpuKernel, ProgramsOfSeveralBlocks) {
+  GPU_OR_SKIP(device);
+  if (device.info().target != "sm_90a") GTEST_SKIP() << "needs clusters";
+  for (int ctas : {2, 4, 8})
+    for (int64_t n : {1, 97, 1024, 100'003}) {
+      Tensor x = *randn(device, DType::kF32, Shape{n}, 1), y = *randn(device, DType::kF32, Shape{n}, 2),
+             out = *Tensor::zeros(device, DType::kF32, Shape{n});
+      LaunchOptions options;
+      options.num_ctas = ctas;
+      ASSERT_OK(make("add").launch({(n + 1023) / 1024, 1, 1}, Args{x, y, out, n, int64_t{1024}}, options));
+      auto a = *x.to_doubles(), b = *y.to_doubles(), got = *out.to_doubles();
+      for (size_t i = 0; i < a.size(); ++i)
+        ASSERT_EQ(got[i], static_cast<double>(static_cast<float>(a[i] + b[i]))) << ctas << " " << n << " [" << i << "]";
+    }
+  Tensor rows = *randn(device, DType::kF32, Shape{5, 100}, 1), out = *Tensor::zeros(device, DType::kF32, Shape{5});
+  LaunchOptions options;
+  options.num_ctas = 2;
+  auto refused = make("row_max").launch({5, 1, 1}, Args{rows, out, int64_t{100}, int64_t{128}}, options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kUnsupported);
 }
 
 TEST_F(GpuKernel, SecondProcessFindsTheCubinOnDisk) {

@@ -143,6 +143,64 @@ TEST(GpuMatmul, ProgramsTakeSeveralTiles) {
   check_product(device, p, fresh_seed(), nullptr, by_kernel(kernels::MatmulTile{64, 64, 64, 4, 4}));
 }
 
+// Blocks of a cluster part a tile and bring each other what all of them need.
+TEST(GpuMatmul, ClustersAtRaggedSizes) {
+  GPU_OR_SKIP(device);
+  if (device.info().target != "sm_90a") GTEST_SKIP() << "needs clusters";
+  std::mt19937_64 random(fresh_seed());
+  using enum DType;
+  const Types types[] = {{kF16}, {kBF16}, {kF32, {}, true}, {kF8E4M3, kBF16}, {kI8}};
+  struct Shape {
+    int m, n, row_bytes, stages, warps, ctas;
+  };
+  const Shape shapes[] = {{128, 128, 128, 4, 8, 2}, {128, 128, 128, 4, 4, 2}, {256, 64, 128, 4, 8, 2},
+                          {128, 256, 128, 4, 8, 4}, {16, 128, 256, 4, 4, 2},  {64, 64, 128, 3, 4, 2},
+                          {256, 256, 128, 3, 8, 2}};
+  for (const Types& t : types)
+    for (int layout = 0; layout < 4; ++layout)
+      for (const Shape& s : shapes) {
+        if (s.n == 256 && s.m == 256 && size_of(t.operand) == 4) continue;  // too much shared memory
+        kernels::MatmulTile tile{s.m, s.n, s.row_bytes / size_of(t.operand), s.stages, s.warps};
+        tile.ctas = s.ctas;
+        SCOPED_TRACE(kernels::to_string(tile));
+        Product p{.a = t.operand, .b = t.operand, .d = t.result};
+        const int64_t rest = static_cast<int64_t>(random() % 2);
+        auto ragged = [&] { return (1 - rest + static_cast<int64_t>(random() % 60)) * 16 + rest; };
+        p.m = ragged(), p.n = ragged(), p.k = ragged();
+        p.a_transposed = layout & 1, p.b_transposed = layout & 2;
+        p.gap = rest * 15;
+        p.options.tf32 = t.tf32;
+        check_product(device, p, random(), nullptr, by_kernel(tile));
+        if (HasFatalFailure()) return;
+      }
+}
+
+// Each product reads what the one before wrote, and may begin before that has ended.
+TEST(GpuMatmul, AChainOfEarlyLaunches) {
+  GPU_OR_SKIP(device);
+  if (device.info().target != "sm_90a") GTEST_SKIP() << "needs dependent launches";
+  const int64_t shape[] = {512, 512};
+  Tensor start = *randn(device, DType::kBF16, shape, 1), w = *randn(device, DType::kBF16, shape, 2);
+  Tensor turns[] = {*Tensor::empty(device, DType::kBF16, shape), *Tensor::empty(device, DType::kBF16, shape)};
+  kernels::Sources sources;
+  std::vector<double> first;
+  for (int ctas : {1, 2})
+    for (int round = 0; round < 101; ++round) {
+      kernels::MatmulTile tile{128, 64 * ctas, 64, 4, 8};
+      tile.ctas = ctas;
+      ASSERT_OK(turns[0].copy_from(start));
+      for (int i = 0; i < 10; ++i) {
+        auto launch = kernels::matmul_launch(sources, turns[i % 2], w, turns[1 - i % 2], {}, tile);
+        ASSERT_TRUE(launch.ok()) << render(launch.error());
+        launch->options.launch_pdl = round > 0;
+        ASSERT_OK(launch->run());
+      }
+      std::vector<double> got = *turns[0].to_doubles();
+      if (first.empty()) first = got;
+      ASSERT_EQ(got, first) << "round " << round << ", " << ctas << " blocks";
+    }
+}
+
 TEST(GpuMatmul, RowsThatAreNotAlignedAreRefused) {
   GPU_OR_SKIP(device);
   Tensor a = testing::make_operand(device, DType::kF16, 0, 64, 63, false, 0, 1);

@@ -35,6 +35,10 @@ Command parse_command(const std::string& line) {
       out.signature = value;
     else if (key == "num_warps")
       out.num_warps = std::stoi(value);
+    else if (key == "num_stages")
+      out.num_stages = std::stoi(value);
+    else if (key == "num_ctas")
+      out.num_ctas = std::stoi(value);
     else
       out.constexprs.emplace_back(key, parse_value(value));
   }
@@ -53,6 +57,8 @@ Result<std::unique_ptr<ir::Module>> lower_text(std::string file_name, std::strin
   KILN_TRY(std::vector<ArgSpec> args, parse_signature(*kernel, command.signature, command.constexprs));
   Options options;
   options.num_warps = command.num_warps;
+  options.num_stages = command.num_stages;
+  options.num_ctas = command.num_ctas;
   options.on_static_print = [&](const std::string& line) {
     if (printed) printed->push_back(line);
   };

@@ -14,11 +14,11 @@ struct Command {
   std::string kernel;  // "" takes the last function of the text
   std::string signature;
   std::vector<std::pair<std::string, Global>> constexprs;
-  int num_warps = 4;
+  int num_warps = 4, num_stages = 3, num_ctas = 1;
 };
 
-/// "kernel=add signature=*fp32,i32 BLOCK=128 MODE='sum' DTYPE=tl.float16": what is not kernel, signature or num_warps
-/// is a constexpr.
+/// "kernel=add signature=*fp32,i32 BLOCK=128 MODE='sum' DTYPE=tl.float16": what is not kernel, signature or a launch
+/// option is a constexpr.
 Command parse_command(const std::string& line);
 
 Result<std::unique_ptr<ir::Module>> lower_text(std::string file_name, std::string text, const Command& command,

@@ -68,5 +68,21 @@ TEST(MatmulTile, SplitsWhereTilesAreFew) {
   EXPECT_EQ(choose_splits(few, 0, 1024, 8192, processors), 1);
 }
 
+TEST(MatmulTile, ClustersWhereTheyHelp) {
+  const int processors = 132;
+  auto chosen = [&](int64_t m, int64_t n, int bytes) {
+    return to_string(choose_tile(m, n, bytes, bytes, processors, /*most_ctas=*/2));
+  };
+  EXPECT_EQ(chosen(1024, 1024, 2), "128x64x128, 4 stages, 8 warps");
+  EXPECT_EQ(chosen(2048, 2048, 2), "256x128x64, 6 stages, 8 warps, 2 blocks");
+  EXPECT_EQ(chosen(4096, 4096, 2), "128x256x64, 3 stages, 8 warps");
+  EXPECT_EQ(chosen(8192, 28672, 2), "128x256x64, 3 stages, 8 warps");
+  EXPECT_EQ(chosen(16, 8192, 2), "16x128x64, 16 stages, 4 warps, 2 blocks");
+  EXPECT_EQ(chosen(16, 1024, 2), "16x64x128, 8 stages, 4 warps");  // whose sums are split
+  EXPECT_EQ(chosen(4096, 4096, 4), "256x128x32, 3 stages, 8 warps");
+  for (int64_t m : {1, 16, 512, 2048})
+    for (const MatmulTile& t : rank_tiles(m, 2048, 2, 2, processors)) EXPECT_EQ(t.ctas, 1);
+}
+
 }  // namespace
 }  // namespace kiln::kernels

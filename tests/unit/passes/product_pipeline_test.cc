@@ -2,6 +2,7 @@
 // against the tile interpreter: whatever the passes make of warps, mbarriers and fences must be free of races.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -15,7 +16,7 @@ namespace {
 
 // Persistent over tiles; BLOCK_B and TURN make b [k, n] or [n, k].
 constexpr char kProduct[] = R"(
-kernel @product(%a: *TYPE {divisibility = 16}, %b: *TYPE {divisibility = 16}, %c: *TYPE {divisibility = 16}, %m: i32, %n: i32 {divisibility = 16}, %k: i32 {divisibility = 16}) attributes {num_warps = WARPS, num_stages = STAGES, num_ctas = 1} {
+kernel @product(%a: *TYPE {divisibility = 16}, %b: *TYPE {divisibility = 16}, %c: *TYPE {divisibility = 16}, %m: i32, %n: i32 {divisibility = 16}, %k: i32 {divisibility = 16}) attributes {num_warps = WARPS, num_stages = STAGES, num_ctas = CTAS} {
   %zero = constant 0 : i32
   %one = constant 1 : i32
   %one64 = constant 1 : i64
@@ -63,6 +64,7 @@ struct Case {
   int warps, stages, rows = 64;
   DType type = DType::kF16;
   int columns = 64;
+  int ctas = 1;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -75,11 +77,9 @@ constexpr char kLoadNk[] =
 
 class ProductPipeline : public testing::TestWithParam<Case> {};
 
-TEST_P(ProductPipeline, MatchesTheTileInterpreter) {
-  const Case& c = GetParam();
+std::unique_ptr<ir::Module> product(const Case& c) {
   std::string text = kProduct;
   auto set = [&](const std::string& name, const std::string& value) {
-    ASSERT_NE(text.find(name), std::string::npos);
     for (size_t at; (at = text.find(name)) != std::string::npos;) text.replace(at, name.size(), value);
   };
   set("DESCRIPTOR_B", c.descriptor_b);
@@ -89,18 +89,32 @@ TEST_P(ProductPipeline, MatchesTheTileInterpreter) {
   set("ROWS", std::to_string(c.rows));
   set("WARPS", std::to_string(c.warps));
   set("STAGES", std::to_string(c.stages));
+  set("CTAS", std::to_string(c.ctas));
   auto tile = ir::parse_module(SourceText::make("product.ir", text));
-  ASSERT_TRUE(tile.ok()) << render(tile.error());
-  auto distributed = ir::clone(**tile);
+  EXPECT_TRUE(tile.ok()) << render(tile.error());
+  return std::move(*tile);
+}
+
+std::unique_ptr<ir::Module> distribute(const ir::Module& tile) {
+  auto distributed = ir::clone(tile);
   RunOptions options;
   options.verify_each = true;
   Status s = run(pipeline(target::Kind::kCuda), *distributed, *target::find("sm_90a"), options);
-  ASSERT_TRUE(s.ok()) << render(s.error());
-  int products = 0, regions = 0;
+  EXPECT_TRUE(s.ok()) << render(s.error());
+  return distributed;
+}
+
+TEST_P(ProductPipeline, MatchesTheTileInterpreter) {
+  const Case& c = GetParam();
+  const auto tile = product(c), distributed = distribute(*tile);
+  Status s;
+  int products = 0, regions = 0, shared = 0;
   walk(distributed->body(), [&](const ir::Op* op) {
     products += op->kind == ir::OpKind::kWgmma;
     regions += op->kind == ir::OpKind::kWarpSpecialize;
+    shared += op->kind == ir::OpKind::kTmaLoad && op->flag(ir::AttrName::kCluster);
   });
+  EXPECT_EQ(shared, c.ctas > 1) << "one operand serves all blocks: " << ir::print(*distributed);
   ASSERT_GT(products, 0) << ir::print(*distributed);
   ASSERT_EQ(regions, 1) << ir::print(*distributed);
 
@@ -139,7 +153,7 @@ TEST_P(ProductPipeline, MatchesTheTileInterpreter) {
                                    k};
     };
     interp::Memory want_memory, got_memory;
-    s = interp::run(**tile, {2, 1, 1}, slots(want, want_memory), want_memory);
+    s = interp::run(*tile, {2, 1, 1}, slots(want, want_memory), want_memory);
     ASSERT_TRUE(s.ok()) << render(s.error());
     interp::DistributedOptions machine;
     machine.seed = seed;
@@ -167,7 +181,98 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"tf32_through_registers", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF32},
                     Case{"tf32_few_rows", kDescriptorKn, kLoadKn, 4, 2, 16, DType::kF32},
                     Case{"stored_in_parts", kDescriptorNk, kLoadNk, 8, 2, 128, DType::kF32, 256},
-                    Case{"stored_in_parts_of_rows", kDescriptorKn, kLoadKn, 8, 2, 128, DType::kF32, 256}));
+                    Case{"stored_in_parts_of_rows", kDescriptorKn, kLoadKn, 8, 2, 128, DType::kF32, 256},
+                    Case{"two_blocks_part_rows", kDescriptorKn, kLoadKn, 4, 3, 128, DType::kF16, 64, 2},
+                    Case{"two_blocks_part_columns", kDescriptorNk, kLoadNk, 4, 2, 64, DType::kF16, 128, 2},
+                    Case{"four_blocks", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF16, 256, 4},
+                    Case{"two_blocks_tf32", kDescriptorNk, kLoadNk, 4, 2, 128, DType::kF32, 64, 2}));
+
+// Blocks of 64x64 that share b.
+constexpr Case kCluster = {"cluster", kDescriptorKn, kLoadKn, 4, 3, 128, DType::kF16, 64, 2};
+
+/// What the machine says of the split product after `plant` has changed it.
+std::string played(void (*plant)(ir::Module&), uint64_t seed) {
+  const auto m = distribute(*product(kCluster));
+  plant(*m);
+  EXPECT_TRUE(ir::verify(*m).ok()) << render(ir::verify(*m).error());
+  struct alignas(16) Unit {
+    std::byte bytes[16];
+  };
+  const size_t rows = 300, columns = 64, depth = 224;
+  std::vector<Unit> a(rows * depth / 8), b(depth * columns / 8), c(rows * columns / 8);
+  interp::Memory memory;
+  std::vector<uint64_t> args;
+  for (auto* v : {&a, &b, &c}) {
+    memory.allow(v->data(), v->size() * sizeof(Unit));
+    args.push_back(reinterpret_cast<uint64_t>(v->data()));
+  }
+  args.insert(args.end(), {rows, columns, depth});
+  interp::DistributedOptions options;
+  options.seed = seed;
+  Status s = interp::run_distributed(*m, {2, 1, 1}, args, memory, options);
+  return s.ok() ? "" : render(s.error());
+}
+
+template <class Fn>
+void each(ir::Module& m, ir::OpKind kind, Fn&& fn) {
+  ir::walk(m.body(), [&](ir::Op* op) {
+    if (op->kind == kind) fn(op);
+  });
+}
+
+TEST(Cluster, PlantedErrorsAreFound) {
+  using ir::AttrName, ir::Module, ir::Op, ir::OpKind;
+  const struct {
+    const char* name;
+    void (*plant)(Module&);
+    std::vector<const char*> found;  // any of them
+  } kPlanted[] = {
+      {"none", [](Module&) {}, {}},
+      {"no release in the other block",
+       [](Module& m) { each(m, OpKind::kMbarrierArrive, [](Op* op) { op->remove(AttrName::kCluster); }); },
+       {"deadlock"}},
+      {"nobody waits for the other block's release",
+       [](Module& m) {
+         each(m, OpKind::kMbarrierArrive, [](Op* op) { op->remove(AttrName::kCluster); });
+         each(m, OpKind::kMbarrierInit,
+              [](Op* op) { op->set(AttrName::kCount, std::min<int64_t>(4, op->int_attr(AttrName::kCount))); });
+       },
+       {"race", "on their way"}},
+      {"too few bytes announced",
+       [](Module& m) {
+         each(m, OpKind::kMbarrierExpect,
+              [](Op* op) { op->set(AttrName::kBytes, op->int_attr(AttrName::kBytes) * 3 / 4); });
+       },
+       {"bytes are on their way", "which nothing wrote"}},
+      {"too many bytes announced",
+       [](Module& m) {
+         each(m, OpKind::kMbarrierExpect,
+              [](Op* op) { op->set(AttrName::kBytes, op->int_attr(AttrName::kBytes) + 64); });
+       },
+       {"deadlock", "bytes are on their way"}},
+      {"no wait at the end for the last releases",
+       [](Module& m) { each(m, OpKind::kWarpSpecialize, [](Op* op) { op->region(1)->terminator()->prev->erase(); }); },
+       {"may end before", "which has ended"}},
+      {"a block's barrier for the cluster's after the initialisation",
+       [](Module& m) {
+         Op* first = nullptr;
+         each(m, OpKind::kClusterBarrier, [&](Op* op) { first = first ? first : op; });
+         first->kind = OpKind::kBarrier;
+       },
+       {"mbarrier_init", "initialised"}},
+  };
+  for (const auto& p : kPlanted)
+    for (uint64_t seed = 1; seed <= 4; ++seed) {
+      const std::string said = played(p.plant, seed);
+      if (p.found.empty()) {
+        EXPECT_EQ(said, "");
+        continue;
+      }
+      EXPECT_TRUE(std::any_of(p.found.begin(), p.found.end(),
+                              [&](const char* text) { return said.find(text) != std::string::npos; }))
+          << p.name << ", seed " << seed << ": '" << said << "'";
+    }
+}
 
 }  // namespace
 }  // namespace kiln::passes

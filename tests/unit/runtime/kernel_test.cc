@@ -266,9 +266,13 @@ TEST_F(KernelTest, OptionsAreChecked) {
     EXPECT_EQ(status.error().message,
               fmt::format("kernel 'add': num_warps must be a power of two from 1 to 32, got {}", warps));
   }
-  LaunchOptions options;
-  options.num_ctas = 2;
-  EXPECT_EQ(add.launch({1, 1, 1}, args, options).error().kind, ErrorKind::kUnsupported);
+  for (int ctas : {0, 3, 16}) {
+    LaunchOptions options;
+    options.num_ctas = ctas;
+    auto status = add.launch({1, 1, 1}, args, options);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().message, fmt::format("kernel 'add': num_ctas must be 1, 2, 4 or 8, got {}", ctas));
+  }
 }
 
 TEST_F(KernelTest, CompileErrorsComeThroughAndAreRetried) {
