@@ -65,22 +65,22 @@ Result<PreparedGemm> by_blas(const GemmProblem& p) {
   return made;
 }
 
-MatmulTile tile_for(const GemmProblem& p) {
-  MatmulTile t = choose_tile(p.shape.m, p.shape.n, size_of(p.type.operand), size_of(p.type.out),
-                             p.device.info().compute_units, kernels::most_ctas(p.device.info()));
-  t.splits = choose_splits(t, p.shape.m, p.shape.n, p.shape.k, p.device.info().compute_units);
+MatmulTile tile_for(const GemmProblem& p, int most_ctas) {
+  const int units = p.device.info().compute_units;
+  MatmulTile t = choose_tile(p.shape.m, p.shape.n, size_of(p.type.operand), size_of(p.type.out), units, most_ctas);
+  t.splits = choose_splits(t, p.shape.m, p.shape.n, p.shape.k, units);
   return t;
 }
 
 Result<PreparedGemm> by_persistent(const GemmProblem& p) {
-  const MatmulTile tile = tile_for(p);
+  const MatmulTile tile = tile_for(p, kernels::most_ctas(p.device.info()));
   KILN_TRY(kernels::Launch launch, persistent_launch(p, tile));
   return PreparedGemm{[launch] { return launch.run(); }, to_string(tile)};
 }
 
 Result<PreparedGemm> by_pointers(const GemmProblem& p) {
   if (!p.device.is_cuda()) return error(ErrorKind::kUnsupported, "the tiles of the kernel on pointers are for GPUs");
-  MatmulTile tile = tile_for(p);
+  MatmulTile tile = tile_for(p, /*most_ctas=*/1);  // clusters gain where programs stay
   tile.splits = 1;
   KILN_TRY(kernels::Launch launch, pointer_launch(p, tile));
   return PreparedGemm{[launch] { return launch.run(); }, to_string(tile)};
