@@ -212,12 +212,13 @@ std::string assembler_name(const target::Target& target, const Assembler* device
 }
 
 Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, const Assembler* device) {
-  if (serves(device, target)) {
+  // The driver and nvJitLink compile for linking, where setmaxnreg is ignored (C7504) and what it was to give is
+  // spilled; ptxas compiles whole programs.
+  const bool whole_program = ptx.find("setmaxnreg") != std::string_view::npos && ptxas();
+  if (serves(device, target) && !whole_program) {
     KILN_TRY(Assembled done, device->assemble(ptx));
     return cubin_of(std::move(done), device->name());
   }
-  // nvJitLink compiles for linking, where setmaxnreg is ignored (C7504); ptxas compiles whole programs.
-  const bool whole_program = ptx.find("setmaxnreg") != std::string_view::npos && ptxas();
   if (const auto& api = nvjitlink(); api && !whole_program) {
     KILN_TRY(Assembled done, link_with_nvjitlink(*api, ptx, target));
     return cubin_of(std::move(done), toolkit_assembler_name());

@@ -1,5 +1,5 @@
-// The driver's own assembler: the same program as the toolkit's, in process, for the GPU at hand. It compiles whole
-// programs, where setmaxnreg counts, without starting a process; and it is there when no toolkit is.
+// The driver's own assembler: the same program as the toolkit's, in process, for the GPU at hand, and there when no
+// toolkit is. It compiles for linking, so setmaxnreg is ignored (C7504).
 #pragma once
 #include <functional>
 #include <memory>
