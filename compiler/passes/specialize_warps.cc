@@ -164,9 +164,10 @@ class Specializer {
     }
     b_.create(shares_rings() ? OpKind::kClusterBarrier : OpKind::kBarrier, {}, {});
     // What needs nothing of launches before comes ahead of the wait for them.
-    for (Op* op : *module_.body()) {
-      if (op == split) break;
-      if (!is_grid_dependency(op)) continue;
+    std::vector<Op*> waits;
+    for (Op* op : *module_.body())
+      if (is_grid_dependency(op)) waits.push_back(op);
+    for (Op* op : waits) {
       op->unlink();
       module_.body()->insert_before(split, op);
     }
