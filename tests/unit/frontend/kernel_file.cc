@@ -54,7 +54,11 @@ Result<std::unique_ptr<ir::Module>> lower_text(std::string file_name, std::strin
   for (const auto& f : functions)
     if (command.kernel.empty() || f->def->name == command.kernel) kernel = f;
   if (!kernel) return error(ErrorKind::kName, "the text has no kernel '{}'", command.kernel);
-  KILN_TRY(std::vector<ArgSpec> args, parse_signature(*kernel, command.signature, command.constexprs));
+  // A parameter of that name gets the launch option's value, as at a launch.
+  auto constexprs = command.constexprs;
+  for (const auto& param : kernel->def->params)
+    if (param.name == "num_stages") constexprs.emplace_back(param.name, ast::Constant(ast::Int{command.num_stages}));
+  KILN_TRY(std::vector<ArgSpec> args, parse_signature(*kernel, command.signature, constexprs));
   Options options;
   options.num_warps = command.num_warps;
   options.num_stages = command.num_stages;

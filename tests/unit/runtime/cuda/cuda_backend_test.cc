@@ -216,6 +216,23 @@ TEST_F(CudaTest, LaunchPassesGridThreadsAndSlots) {
       << "a 4-byte parameter is the low half of its slot";
 }
 
+TEST_F(CudaTest, AProgramOfSeveralBlocksMayBeginEarly) {
+  auto device = make_device();
+  KernelImage image;
+  image.name = "kernel_a";
+  image.num_params = 3;
+  image.num_ctas = 2;
+  image.launch_pdl = true;
+  image.ptx = ".version 8.3\n.visible .entry kernel_a()";
+  auto kernel = device->backend().load(image);
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+  ASSERT_TRUE(launch(*device, **kernel).ok());
+  ASSERT_EQ(fake.launches.size(), 1u);
+  EXPECT_TRUE(fake.launches[0].early);
+  EXPECT_EQ(fake.launches[0].grid[0], 4u);
+  EXPECT_EQ(fake.launches[0].grid[1], 3u);
+}
+
 TEST_F(CudaTest, ALaunchMakesItsContextCurrentOnlyWhereItIsNot) {
   auto device = make_device();
   auto kernel = *load(*device);

@@ -106,6 +106,19 @@ bool inside(CUdeviceptr p, size_t n) {
 #define NEED_CONTEXT \
   if (!current) return CUDA_ERROR_INVALID_CONTEXT
 
+CUresult launch(FakeCuda::Launch launch, const CUfunc_st* function, void** params) {
+  NEED_CONTEXT;
+  if (current != &context) return CUDA_ERROR_INVALID_HANDLE;
+  if (!launch.stream || static_cast<int>(launch.shared) > function->max_shared) return CUDA_ERROR_INVALID_VALUE;
+  if (!fake.recording) return CUDA_SUCCESS;
+  for (size_t i = 0; i < fake.param_bytes.size(); ++i) {
+    uint64_t value = 0;
+    std::memcpy(&value, params[i], static_cast<size_t>(fake.param_bytes[i]));
+    launch.params.push_back(value);
+  }
+  return submit(launch.stream, [launch] { fake.launches.push_back(launch); });
+}
+
 extern "C" {
 
 FakeCuda* fake_cuda() { return &fake; }
@@ -503,21 +516,23 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
   return CUDA_SUCCESS;
 }
 
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** params, void** extra) {
+  BEGIN("cuLaunchKernelEx");
+  const CUlaunchConfig& c = *config;
+  bool early = false;
+  for (unsigned i = 0; i < c.numAttrs; ++i)
+    if (c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+      early = c.attrs[i].value.programmaticStreamSerializationAllowed;
+  if (c.blockDimY != 1 || c.blockDimZ != 1 || extra) return CUDA_ERROR_INVALID_VALUE;
+  return launch({f->name, {c.gridDimX, c.gridDimY, c.gridDimZ}, c.blockDimX, c.sharedMemBytes, c.hStream, {}, early}, f,
+                params);
+}
 #ifndef FAKE_CUDA_WITHOUT_LAUNCH
 CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz,
                         unsigned shared, CUstream s, void** params, void** extra) {
   BEGIN("cuLaunchKernel");
-  NEED_CONTEXT;
-  if (current != &context) return CUDA_ERROR_INVALID_HANDLE;
-  if (extra || by != 1 || bz != 1 || !s || static_cast<int>(shared) > f->max_shared) return CUDA_ERROR_INVALID_VALUE;
-  if (!fake.recording) return CUDA_SUCCESS;
-  FakeCuda::Launch launch{f->name, {x, y, z}, bx, shared, s, {}};
-  for (size_t i = 0; i < fake.param_bytes.size(); ++i) {
-    uint64_t value = 0;
-    std::memcpy(&value, params[i], static_cast<size_t>(fake.param_bytes[i]));
-    launch.params.push_back(value);
-  }
-  return submit(s, [launch] { fake.launches.push_back(launch); });
+  if (extra || by != 1 || bz != 1) return CUDA_ERROR_INVALID_VALUE;
+  return launch({f->name, {x, y, z}, bx, shared, s, {}}, f, params);
 }
 #endif
 

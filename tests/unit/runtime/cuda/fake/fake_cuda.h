@@ -34,6 +34,7 @@ struct FakeCuda {
     unsigned grid[3], threads, shared;
     CUstream stream;
     std::vector<uint64_t> params;  // as many as `param_bytes` of the module has
+    bool early = false;            // may begin before the launch that it follows has ended
   };
   std::vector<Launch> launches;
   struct TensorMap {
