@@ -143,17 +143,16 @@ PointwiseConfig pointwise_config(bool gpu, DType dtype) {
   return {2048, 4};
 }
 
-RowConfig row_config(bool gpu, int64_t n, DType dtype) {
+RowConfig row_config(bool gpu, int64_t n, DType dtype, int vectors) {
   int64_t block = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
   if (!gpu) return {block, 4};
-  // 32 elements per thread keep enough loads in flight for one row; a row of 1024 then needs one warp and no barrier.
-  constexpr int64_t kPerThread = 32, kWarp = 32, kWide = 32768;
-  return {block, static_cast<int>(std::clamp<int64_t>(block / (kPerThread * kWarp), 1, 32)),
-          block >= kWide && size_of(dtype) <= 2};
-}
-
-int64_t wide_programs(const Device& device, int64_t rows) {
-  return std::min<int64_t>(rows, std::max(1, device.info().compute_units));
+  // Two loads of 16 bytes (of halves) per thread, while vectors beside the row leave registers for that; at most 16
+  // warps, which wait for each other less. A row of 1024 needs one warp and no barrier.
+  constexpr int64_t kWarp = 32, kShort = 1024, kWide = 32768;
+  const int64_t per_thread = vectors <= 1 && block > kShort ? 16 : 32;
+  const bool wide = block >= kWide && size_of(dtype) <= 2;
+  const int64_t most = wide || vectors <= 1 ? 16 : 32;
+  return {block, static_cast<int>(std::clamp<int64_t>(block / (per_thread * kWarp), 1, most)), wide};
 }
 
 Status OpChain::add(std::string_view op, int64_t programs, std::vector<std::optional<Arg>> args, int num_warps) {
@@ -177,12 +176,12 @@ Status OpChain::pointwise(std::string_view op, std::span<const Tensor> inputs, c
 }
 
 Status OpChain::reduce_rows(std::string_view op, const Tensor& x, const Tensor& out) {
-  RowConfig config = row_config(problem_.for_gpu, x.shape()[1], x.dtype());
+  RowConfig config = row_config(problem_.for_gpu, x.shape()[1], x.dtype(), 1);
   return add(op, x.shape()[0], {x, out, x.shape()[1], config.block}, config.num_warps);
 }
 
 Status OpChain::with_vector(std::string_view op, const Tensor& x, const Tensor& vector, const Tensor& out) {
-  RowConfig config = row_config(problem_.for_gpu, x.shape()[1], x.dtype());
+  RowConfig config = row_config(problem_.for_gpu, x.shape()[1], x.dtype(), 1);
   return add(op, x.shape()[0], {x, vector, out, x.shape()[1], config.block}, config.num_warps);
 }
 

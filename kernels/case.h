@@ -126,16 +126,14 @@ struct PointwiseConfig {
 };
 PointwiseConfig pointwise_config(bool gpu, DType dtype);
 
-/// The block that holds a row of `n` columns, and its warps. `wide`: a row of halves that fills a GPU's multiprocessor,
-/// for which the wide kernels are made.
+/// The block that holds a row of `n` columns, and its warps, for a kernel that reads so many vectors (weights) beside a
+/// row. `wide`: a row of halves that fills a GPU's registers, for which the wide kernels are made.
 struct RowConfig {
   int64_t block;
   int num_warps;
   bool wide = false;
 };
-RowConfig row_config(bool gpu, int64_t n, DType dtype);
-/// Programs of a wide kernel that loops over rows: one per multiprocessor.
-int64_t wide_programs(const Device& device, int64_t rows);
+RowConfig row_config(bool gpu, int64_t n, DType dtype, int vectors);
 
 int64_t cdiv(int64_t a, int64_t b);
 

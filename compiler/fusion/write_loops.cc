@@ -26,6 +26,7 @@ struct Run {
 
 constexpr int64_t kInt32 = int64_t{1} << 31;
 constexpr int64_t kMostColumns = 32768;  // of a row that a program holds at once
+constexpr int64_t kShortRow = 1024;      // one warp reduces it without a barrier
 constexpr int64_t kShortRun = 32;        // inner dimensions shorter than this do not fill a tile's columns
 constexpr int64_t kShortRunOfACpu = 8;
 
@@ -324,6 +325,10 @@ class LoopWriter {
         std::any_of(c_.members.begin(), c_.members.end(), [&](int m) { return exponentials_of(m) >= 0; });
     const bool crowded =
         gpu && t.block >= kMostColumns && (!exponentials || along_columns * t.block > 2 * kMostColumns);
+    // Two loads of 16 bytes per thread, as for elements, while what is read beside the row leaves registers for that;
+    // at most 16 warps, which wait for each other less. With 64 elements per thread the row waits in shared memory.
+    const int64_t per_thread = along_columns <= 2 && t.block > kShortRow ? 16 : 32;
+    const int64_t most_warps = along_columns <= 2 && t.block * widest_ <= 2 * kMostColumns ? 16 : 32;
     if (c_.splits > 1 || t.block > kMostColumns || crowded) {
       const bool again = std::any_of(stores_.begin(), stores_.end(), [&](int m) { return e_.stored_along_columns(m); });
       const bool waits = gpu && c_.splits == 1 && again && !exponentials;  // for memory, and for little else
@@ -332,10 +337,9 @@ class LoopWriter {
       t.warps = waits ? 16 : 8;
       return t;
     }
-    // 32 elements per thread keep enough loads in flight for one row; short rows share a program, but on a CPU, where
-    // loops over one row at a time are faster.
-    if (gpu) t.rows = std::clamp<int64_t>(1024 / t.block, 1, power_of_two(n_rows));
-    t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 1024, 1, 32));
+    // Short rows share a program of one warp, but on a CPU, where loops over one row at a time are faster.
+    if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(n_rows));
+    t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / (32 * per_thread), 1, most_warps));
     return t;
   }
 

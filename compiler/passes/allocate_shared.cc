@@ -112,7 +112,10 @@ class State {
 
   void flow(Block* block, Pending& pending) {
     for (Op* op : *block) {
-      if (op->kind == OpKind::kBarrier || op->kind == OpKind::kClusterBarrier) pending.clear();
+      // One that joins a few warps says nothing of the others.
+      const bool joins = op->kind == OpKind::kClusterBarrier ||
+                         (op->kind == OpKind::kBarrier && ir::joined_warps(*op, module_.num_warps) == module_.num_warps);
+      if (joins) pending.clear();
       if (bytes_of_.contains(op)) use(op, pending);
       if (op->kind == OpKind::kFor || op->kind == OpKind::kWhile) {
         // An iteration meets what the one before left; the second time round nothing new can come.

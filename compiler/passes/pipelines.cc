@@ -10,6 +10,7 @@
 #include "compiler/passes/dce.h"
 #include "compiler/passes/expand_descriptors.h"
 #include "compiler/passes/fuse_fma.h"
+#include "compiler/passes/hold_in_shared.h"
 #include "compiler/passes/index_pointers.h"
 #include "compiler/passes/licm.h"
 #include "compiler/passes/pass.h"
@@ -65,6 +66,7 @@ constexpr Pass kCuda[] = {
     {"assign_layouts", Stage::kTile, Stage::kDistributed, assign_layouts},
     {"remove_conversions", Stage::kDistributed, Stage::kDistributed, remove_conversions},
     {"pipeline_loads", Stage::kDistributed, Stage::kDistributed, pipeline_loads},
+    {"hold_in_shared", Stage::kDistributed, Stage::kDistributed, hold_in_shared},
     {"specialize_warps", Stage::kDistributed, Stage::kDistributed, specialize_warps},
     {"stage_block_stores", Stage::kDistributed, Stage::kDistributed, stage_block_stores},
     {"allocate_shared", Stage::kDistributed, Stage::kDistributed, allocate_shared},

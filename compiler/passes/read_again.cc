@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <vector>
 
 #include "compiler/analysis/verify_layouts.h"
 #include "compiler/ir/builder.h"
@@ -16,9 +17,11 @@ using ir::Op;
 using ir::OpKind;
 using ir::Value;
 
-/// As cheap as a read of shared memory.
-bool is_cheap(OpKind kind) {
-  switch (kind) {
+/// Better computed again than kept in registers.
+bool is_cheap(const Op* op) {
+  const ir::Type& type = op->result()->type;
+  if (!type.is_tile()) return false;
+  switch (op->kind) {
     case OpKind::kCast:
     case OpKind::kSelect:
     case OpKind::kAdd:
@@ -27,10 +30,42 @@ bool is_cheap(OpKind kind) {
     case OpKind::kFma:
     case OpKind::kNeg:
       return true;
+    case OpKind::kExp:
+    case OpKind::kExp2:
+      return type.dtype == DType::kF32 && type.layout->num_registers() >= kManyRegisters;
     default:
       return false;
   }
 }
+
+/// Behind a barrier: within a warp the backend would find the first value again.
+bool ends_part(const Op* op) { return has_combine_region(op) && analysis::scratch_bytes(*op) > 0; }
+
+/// What was read, and what is cheaply made of it and of what takes no registers worth naming; each with the number of
+/// reductions that lie before it.
+class Parts {
+ public:
+  void set(const Value* v, int part) { part_of_[v] = part; }
+  bool has(const Value* v) const { return part_of_.contains(v); }
+  bool is_before(const Value* v, int part) const {
+    const auto known = part_of_.find(v);
+    return known != part_of_.end() && known->second != part;
+  }
+  bool takes(const Op* op) const {
+    if (op->results.size() != 1 || !is_cheap(op)) return false;
+    bool reads = false;
+    for (const Value* v : op->operands) {
+      const bool small = v->op && (v->op->kind == OpKind::kSplat || v->op->kind == OpKind::kConstant);
+      // A mask has its bit for each element, and is there already for the store.
+      if (!has(v) && !small && v->type.dtype != DType::kI1) return false;
+      reads = reads || has(v);
+    }
+    return reads;
+  }
+
+ private:
+  std::unordered_map<const Value*, int> part_of_;
+};
 
 class State {
  public:
@@ -40,48 +75,32 @@ class State {
     int part = 0;
     for (Op* op : *loads_[0]->parent) {
       for (size_t i = 0; i < op->operands.size(); ++i) {
-        const auto known = part_of_.find(op->operands[i]);
-        if (known == part_of_.end() || known->second == part) continue;
+        if (!parts_.is_before(op->operands[i], part)) continue;
         b_.set_before(op);
         op->set_operand(static_cast<int>(i), in_part(op->operands[i], part));
       }
-      // Behind a barrier: elsewhere the backend would find the first value again.
-      if (has_combine_region(op) && analysis::scratch_bytes(*op) > 0) ++part;
-      if (std::find(loads_.begin(), loads_.end(), op) != loads_.end() || follows(op)) part_of_[op->result()] = part;
+      part += ends_part(op);
+      if (std::find(loads_.begin(), loads_.end(), op) != loads_.end() || parts_.takes(op))
+        parts_.set(op->result(), part);
     }
   }
 
  private:
-  /// Cheap, and made of what was read and of what takes no registers worth naming.
-  bool follows(const Op* op) const {
-    if (!is_cheap(op->kind) || !op->result()->type.is_tile()) return false;
-    bool reads = false;
-    for (const Value* v : op->operands) {
-      const bool read = part_of_.contains(v);
-      const bool small = v->op && (v->op->kind == OpKind::kSplat || v->op->kind == OpKind::kConstant);
-      // A mask has its bit for each element, and is there already for the store.
-      if (!read && !small && v->type.dtype != DType::kI1) return false;
-      reads = reads || read;
-    }
-    return reads;
-  }
-
   Value* in_part(Value* v, int part) {
-    const auto known = part_of_.find(v);
-    if (known == part_of_.end() || known->second == part) return v;
+    if (!parts_.is_before(v, part)) return v;
     Value*& copy = copies_[{v, part}];
     if (copy) return copy;
     std::vector<Value*> operands;
     for (Value* operand : v->op->operands) operands.push_back(in_part(operand, part));
     b_.set_range(v->op->range);
     copy = b_.create(v->op->kind, operands, std::span(&v->type, 1), v->op->attrs)->result();
-    part_of_[copy] = part;
+    parts_.set(copy, part);
     return copy;
   }
 
   ir::Builder b_;
   std::span<Op* const> loads_;
-  std::unordered_map<const Value*, int> part_of_;  // reductions that lie before it
+  Parts parts_;
   std::map<std::pair<const Value*, int>, Value*> copies_;
 };
 
@@ -89,6 +108,19 @@ class State {
 
 void read_again(ir::Module& module, std::span<Op* const> loads) {
   if (!loads.empty()) State(module, loads).run();
+}
+
+bool outlives_reduction(const Op* load) {
+  Parts parts;
+  parts.set(load->result(), 0);
+  int part = 0;
+  for (const Op* op = load->next; op; op = op->next) {
+    if (std::any_of(op->operands.begin(), op->operands.end(), [&](const Value* v) { return parts.is_before(v, part); }))
+      return true;
+    part += ends_part(op);
+    if (parts.takes(op)) parts.set(op->result(), part);
+  }
+  return false;
 }
 
 }  // namespace kiln::passes

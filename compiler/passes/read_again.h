@@ -15,7 +15,15 @@
 
 namespace kiln::passes {
 
+/// So many registers per thread are a quarter of what a thread may have; a tile that takes them leaves room for half of
+/// the threads at most. From here on an exponential is better computed twice than kept.
+inline constexpr int kManyRegisters = 64;
+
 /// `loads`: shared_load ops of one block, behind which, up to the end of the block, nothing writes what they read.
 void read_again(ir::Module& module, std::span<ir::Op* const> loads);
+
+/// Whether what `load` gives, or what is cheaply computed from it, is used behind a reduction across warps that it does
+/// not lie behind itself: what reading again would help.
+bool outlives_reduction(const ir::Op* load);
 
 }  // namespace kiln::passes

@@ -8,6 +8,7 @@ namespace kiln::kernels {
 namespace {
 
 constexpr double kEps = 1e-5;
+constexpr int64_t kWideBlock = 8192;  // of the wide kernel, which takes a row in several steps
 
 Status unfused(Sources& sources, Problem& p) {
   const Tensor &x = p.inputs[0], &weight = p.inputs[1], &bias = p.inputs[2];
@@ -42,13 +43,16 @@ Result<Problem> make(Sources& sources, const Request& request) {
     KILN_CHECK_OK(unfused(sources, p));
     return p;
   }
-  RowConfig config = row_config(p.for_gpu, shape[1], p.dtype);
+  RowConfig config = row_config(p.for_gpu, shape[1], p.dtype, 2);
   KILN_TRY(Kernel kernel, sources.kernel("layernorm", config.wide ? "layernorm_wide_kernel" : "layernorm_kernel"));
-  const int64_t block = config.wide ? config.block / 2 : config.block;  // the wide kernel takes half a row at a time
-  p.launches.push_back(
-      launch(kernel, shape[0],
-             {p.inputs[0], p.inputs[1], p.inputs[2], p.outputs[0], p.outputs[1], p.outputs[2], shape[1], kEps, block},
-             config.num_warps));
+  std::vector<std::optional<Arg>> args = {p.inputs[0],  p.inputs[1],  p.inputs[2],
+                                          p.outputs[0], p.outputs[1], p.outputs[2]};
+  args.insert(args.end(), {shape[1], kEps});
+  if (config.wide)
+    args.insert(args.end(), {kWideBlock, shape[1]});
+  else
+    args.emplace_back(config.block);
+  p.launches.push_back(launch(kernel, shape[0], std::move(args), config.num_warps));
   p.bytes = 2 * n * size_of(p.dtype) + 2.0 * static_cast<double>(shape[1]) * size_of(p.dtype) +
             8.0 * static_cast<double>(shape[0]);
   return p;

@@ -36,15 +36,14 @@ Result<Problem> make(Sources& sources, const Request& request) {
     KILN_CHECK_OK(unfused(sources, p));
     return p;
   }
-  RowConfig config = row_config(p.for_gpu, shape[1], p.dtype);
+  RowConfig config = row_config(p.for_gpu, shape[1], p.dtype, 1);
   KILN_TRY(Kernel kernel, sources.kernel("rmsnorm", config.wide ? "rmsnorm_wide_kernel" : "rmsnorm_kernel"));
+  std::vector<std::optional<Arg>> args = {p.inputs[0], p.inputs[1], p.outputs[0]};
   if (config.wide)
-    p.launches.push_back(launch(kernel, wide_programs(p.device, shape[0]),
-                                {p.inputs[0], p.inputs[1], p.outputs[0], shape[0], shape[1], kEps, config.block},
-                                config.num_warps));
+    args.insert(args.end(), {kEps, shape[1], config.block});
   else
-    p.launches.push_back(launch(
-        kernel, shape[0], {p.inputs[0], p.inputs[1], p.outputs[0], shape[1], kEps, config.block}, config.num_warps));
+    args.insert(args.end(), {shape[1], kEps, config.block});
+  p.launches.push_back(launch(kernel, shape[0], std::move(args), config.num_warps));
   p.bytes = 2 * n * size_of(p.dtype) + static_cast<double>(shape[1]) * size_of(p.dtype);
   return p;
 }

@@ -34,14 +34,10 @@ Result<Problem> make(Sources& sources, const Request& request) {
     KILN_CHECK_OK(unfused(sources, p));
     return p;
   }
-  RowConfig config = row_config(p.for_gpu, shape[1], p.dtype);
+  RowConfig config = row_config(p.for_gpu, shape[1], p.dtype, 0);
   KILN_TRY(Kernel kernel, sources.kernel("softmax", config.wide ? "softmax_wide_kernel" : "softmax_kernel"));
-  if (config.wide)
-    p.launches.push_back(launch(kernel, wide_programs(p.device, shape[0]),
-                                {p.inputs[0], p.outputs[0], shape[0], shape[1], config.block}, config.num_warps));
-  else
-    p.launches.push_back(
-        launch(kernel, shape[0], {p.inputs[0], p.outputs[0], shape[1], config.block}, config.num_warps));
+  std::vector<std::optional<Arg>> args = {p.inputs[0], p.outputs[0], shape[1], config.block};
+  p.launches.push_back(launch(kernel, shape[0], std::move(args), config.num_warps));
   p.bytes = 2 * n * size_of(p.dtype);
   return p;
 }

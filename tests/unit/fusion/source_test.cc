@@ -106,6 +106,10 @@ std::vector<Case> cases() {
          const int h = w.add(w.tensor(kBF16, {64, 4000}, "x"), w.tensor(kBF16, {64, 4000}, "residual"));
          return {w.along(ExprOp::kRmsNorm, {h, w.tensor(kBF16, {4000}, "weight")}, {-1}), h};
        }},
+      {"wide_softmax", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         return {w.along(ExprOp::kSoftmax, {w.tensor(kBF16, {4096, 32768}, "x")}, {-1})};
+       }},
       {"long_softmax", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          return {w.along(ExprOp::kSoftmax, {w.tensor(kF32, {300, 100000}, "x")}, {-1})};

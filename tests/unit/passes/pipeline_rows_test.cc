@@ -233,6 +233,78 @@ TEST(PipelineRows, LoadsThatStoresMayMeetStay) {
   same_bits(r, 0);
 }
 
+// --- no loop: hold_in_shared
+
+/// The same of one row per program; the weights come behind a reduction.
+constexpr char kRow[] =
+    "    at = tl.program_id(0) * n_cols + tl.arange(0, BLOCK)\n"
+    "    inside = tl.arange(0, BLOCK) < n_cols\n"
+    "    x = tl.load(x_ptr + at, mask=inside, other=-99.0).to(tl.float32)\n"
+    "    most = tl.max(x, axis=0)\n"
+    "    total = tl.sum(tl.where(inside, x - most, 0.0), axis=0)\n"
+    "    w = tl.load(w_ptr + at, mask=inside).to(tl.float32)\n"
+    "    least = tl.min(w, axis=0)\n"
+    "    tl.store(out_ptr + at, (x - most) * (w - least) + total, mask=inside)\n";
+
+TEST(HoldInShared, SameBitsAsTheTileInterpreter) {
+  for (const DType dtype : {DType::kBF16, DType::kF32})
+    for (const int64_t columns : {4096, 4000}) {
+      Program r;
+      r.body = kRow, r.dtype = dtype, r.rows = 2, r.columns = columns, r.block = 4096, r.warps = 2;
+      same_bits(r, 2);
+      auto m = distributed(r);
+      ASSERT_TRUE(m);
+      EXPECT_EQ(count(*m, OpKind::kSharedLoad), 3 + 2) << ir::print(*m);
+      r.warps = 4;  // 32 elements per thread stay in registers
+      same_bits(r, 0);
+    }
+}
+
+TEST(HoldInShared, OnlyWhatCrossesWarpsInWholeUnits) {
+  Program r;
+  r.body = kRow, r.rows = 2, r.columns = r.block = 2048, r.warps = 1;
+  same_bits(r, 0);
+  r.columns = 4001, r.block = 4096, r.warps = 2;
+  same_bits(r, 0);
+}
+
+TEST(HoldInShared, ExponentialsAreComputedTwiceWhenRegistersAreShort) {
+  Program r;
+  r.body =
+      "    at = tl.program_id(0) * n_cols + tl.arange(0, BLOCK)\n"
+      "    x = tl.load(x_ptr + at).to(tl.float32)\n"
+      "    e = tl.exp(x - tl.max(x, axis=0))\n"
+      "    tl.store(out_ptr + at, e / tl.sum(e, axis=0))\n";
+  r.rows = 2, r.columns = r.block = 4096;
+  for (const auto& [warps, exponentials] : {std::pair{2, 2}, std::pair{4, 1}}) {
+    r.warps = warps;
+    auto m = distributed(r);
+    ASSERT_TRUE(m);
+    EXPECT_EQ(count(*m, OpKind::kExp), exponentials) << ir::print(*m);
+  }
+}
+
+TEST(HoldInShared, PlantedFaultsAreFound) {
+  Program r;
+  r.body = kRow, r.rows = 2, r.columns = r.block = 4096, r.warps = 2;
+  auto m = distributed(r);
+  ASSERT_TRUE(m);
+  Buffers launch(r, 1);
+  ASSERT_TRUE(launch(*m).ok());
+  for (const OpKind kind : {OpKind::kAsyncWait, OpKind::kBarrier}) {
+    auto faulty = ir::clone(*m);
+    std::vector<Op*> dropped;
+    ir::walk(faulty->body(), [&](Op* op) {
+      if (op->kind == kind) dropped.push_back(op);
+    });
+    ASSERT_FALSE(dropped.empty());
+    for (Op* op : dropped) op->erase();
+    EXPECT_FALSE(launch(*faulty).ok()) << ir::info(kind).mnemonic;
+  }
+}
+
+// --- loops again
+
 /// A barrier less, or a wait for one group less: the machine must see the race or the missing bytes.
 TEST(PipelineRows, PlantedFaultsAreFound) {
   Program r;
