@@ -182,7 +182,10 @@ Status magic_occupancy(MagicContext& context, std::string_view arguments) {
   KILN_TRY(GpuInfo g, gpu_info(context, supposed.rest));
   if (supposed.registers) g.info.registers = static_cast<int>(*supposed.registers);
   if (supposed.shared) g.info.shared_bytes = *supposed.shared;
-  KILN_TRY(report::Table table, occupancy_table(g.info));
+  KILN_TRY(Device device, context.session.device());
+  const DeviceInfo here = device.info();
+  const bool is_here = device.is_cuda() && here.target == g.info.target;
+  KILN_TRY(report::Table table, occupancy_table(g.info, is_here ? here.compute_units : 0));
   if (!g.assumptions.empty()) table.add_note(g.assumptions);
   if (supposed.registers || supposed.shared) table.add_note("registers or shared memory as given, not as compiled");
   if (supposed.achieved) {

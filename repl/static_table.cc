@@ -61,7 +61,7 @@ void add_static_row(Table& table, const std::string& label, const KernelInfo& in
   for (const std::string& warning : info.warnings) table.add_note(label + ": " + warning);
 }
 
-Result<Table> occupancy_table(const KernelInfo& info) {
+Result<Table> occupancy_table(const KernelInfo& info, int multiprocessors) {
   const target::Target* target = target::find(info.target);
   if (!target || !target->is_cuda())
     return with_note(error(ErrorKind::kValue, "occupancy is a figure of GPUs; the target is {}", info.target),
@@ -94,6 +94,16 @@ Result<Table> occupancy_table(const KernelInfo& info) {
   table.add_note(fmt::format("{}: {} blocks per SM, {} of {} warps, {:.1f} % occupancy, limited by {}", info.target,
                              now.blocks_per_sm, now.warps_per_sm, target->threads_per_sm / 32, now.fraction * 100,
                              name(now.limiter)));
+  if (info.num_ctas > 1) {
+    const std::string most = multiprocessors > 0
+                                 ? fmt::format("{} SMs hold at most {}", multiprocessors,
+                                               profiler::most_clusters(now, multiprocessors, info.num_ctas))
+                                 : fmt::format("S SMs hold at most S × {} / {}", now.blocks_per_sm, info.num_ctas);
+    table.add_note(
+        fmt::format("clusters of {} blocks: {} at once, and fewer where a cluster's size does not divide what a "
+                    "GPC holds",
+                    info.num_ctas, most));
+  }
   return table;
 }
 

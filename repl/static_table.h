@@ -20,7 +20,8 @@ report::Table static_table();
 void add_static_row(report::Table& table, const std::string& label, const KernelInfo& info);
 
 /// Blocks per SM for each resource, and what giving some back would bring; of a kernel compiled for a GPU.
-Result<report::Table> occupancy_table(const KernelInfo& info);
+/// Of one with clusters also how many fit a GPU of so many SMs at once; 0: not known.
+Result<report::Table> occupancy_table(const KernelInfo& info, int multiprocessors = 0);
 
 /// A kernel compiled with another number of warps, or why it could not be.
 struct WarpsRow {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "profiler/cupti/range_profiler.h"
+#include "repl/static_table.h"
 #include "support/files.h"
 #include "tests/unit/repl/run_prompt.h"
 
@@ -99,6 +100,22 @@ TEST(OccupancyMagic, HasARowPerNumberOfWarps) {
   EXPECT_NE(s.err.find("registers= is a number that is not negative, got 'many'"), std::string::npos) << s.err;
   s = run(std::string(kKernel) + "%occupancy scale --achieved\n");
   EXPECT_NE(s.out.find("achieved occupancy is unknown"), std::string::npos) << s.out << s.err;
+}
+
+TEST(OccupancyTable, SaysHowManyClustersFitAtOnce) {
+  KernelInfo info;
+  info.target = "sm_90a", info.registers = 80, info.num_warps = 12, info.shared_bytes = 100'000;
+  auto notes = [&](int multiprocessors) {
+    auto table = occupancy_table(info, multiprocessors);
+    EXPECT_TRUE(table.ok());
+    std::string text;
+    for (const std::string& note : table->notes()) text += note + "\n";
+    return text;
+  };
+  EXPECT_EQ(notes(132).find("clusters"), std::string::npos);
+  info.num_ctas = 8;
+  EXPECT_NE(notes(132).find("clusters of 8 blocks: 132 SMs hold at most 33 at once"), std::string::npos) << notes(132);
+  EXPECT_NE(notes(0).find("S SMs hold at most S × 2 / 8 at once"), std::string::npos) << notes(0);
 }
 
 }  // namespace
