@@ -113,8 +113,9 @@ class State {
   void flow(Block* block, Pending& pending) {
     for (Op* op : *block) {
       // One that joins a few warps says nothing of the others.
-      const bool joins = op->kind == OpKind::kClusterBarrier ||
-                         (op->kind == OpKind::kBarrier && ir::joined_warps(*op, module_.num_warps) == module_.num_warps);
+      const bool joins =
+          op->kind == OpKind::kClusterBarrier ||
+          (op->kind == OpKind::kBarrier && ir::joined_warps(*op, module_.num_warps) == module_.num_warps);
       if (joins) pending.clear();
       if (bytes_of_.contains(op)) use(op, pending);
       if (op->kind == OpKind::kFor || op->kind == OpKind::kWhile) {

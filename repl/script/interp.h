@@ -43,8 +43,9 @@ class Function : public Object {
   const ast::Expr* body = nullptr;  // of a lambda
   std::vector<Value> defaults;      // one per parameter, missing where there is none
   std::vector<Ref<Cell>> free;
-  Table fields;           // attributes that the script set
-  Ref<TypeObject> owner;  // the class whose body defined it: for super()
+  Table fields;  // attributes that the script set
+  /// The class whose body defined it, which holds it: for super().
+  std::shared_ptr<TypeObject* const> owner;
 };
 
 /// The variables of one running function.

@@ -170,13 +170,13 @@ Value Interp::eval_call(const ast::Call& e, Frame& f) {
   }
   where_ = e.range;
   if (auto* native = callee.get<Native>(); native && native->name == "super" && args.args.empty()) {
-    if (!f.function || !f.function->owner || f.function->params->empty())
+    if (!f.function || !f.function->owner || !*f.function->owner || f.function->params->empty())
       fail(ErrorKind::kType, "super() stands outside of a method");
     const Value& first = f.slots[0];
     auto* cell = first.get<Cell>();
     Value self = cell ? cell->value : first;
     if (!self.get<Instance>()) fail(ErrorKind::kType, "super() needs the method's first parameter to be the instance");
-    return make<Super>(f.function->owner, std::move(self));
+    return make<Super>(Ref<TypeObject>(*f.function->owner), std::move(self));
   }
   return call(callee, args);
 }

@@ -520,7 +520,7 @@ void Interp::exec_class(const ClassDef& s, Frame& f) {
     Value v = body.slots[i];
     if (auto* c = v.get<Cell>()) v = c->value;
     if (v.missing() || body.code.slot_names[i].find('#') != std::string::npos) continue;
-    if (auto* fn = v.get<Function>()) fn->owner = type;
+    if (auto* fn = v.get<Function>()) fn->owner = type->self;
     type->members.set(body.code.slot_names[i], std::move(v));
   }
   Value result = type;

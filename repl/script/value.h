@@ -378,6 +378,7 @@ class TypeObject : public Object {
  public:
   static constexpr Kind kKind = Kind::kType;
   explicit TypeObject(std::string n) : Object(kKind), name(std::move(n)) {}
+  ~TypeObject() override { *self = nullptr; }
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
   void set_attribute(Interp& in, std::string_view name, Value value) override;
   void attribute_names(std::vector<std::string>& out) const override;
@@ -393,6 +394,8 @@ class TypeObject : public Object {
   Value constructor;               // native types: what a call runs
   std::optional<Kind> of_kind;     // native types: the kind of their instances
   std::optional<ErrorKind> error;  // exceptions: the kind that an uncaught one is reported as
+  /// For those that must not keep the class: null once it is gone.
+  const std::shared_ptr<TypeObject*> self = std::make_shared<TypeObject*>(this);
 };
 
 class Instance : public Object {

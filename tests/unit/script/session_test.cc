@@ -31,6 +31,21 @@ class SessionTest : public ::testing::Test {
   std::unique_ptr<Session> session;
 };
 
+TEST_F(SessionTest, AClassGoesWithItsLastName) {
+  const Device cpu = *Device::open("cpu");
+  const int64_t before = cpu.memory().allocated;
+  run("class A:\n    def f(self): return 1\n"
+      "class B(A):\n    x = torch.zeros(1 << 16)\n    def f(self): return super().f()\n"
+      "g = B.f\nprint(B().f(), g(B()))\n");
+  EXPECT_EQ(out, "1 1\n");
+  EXPECT_GE(cpu.memory().allocated, before + (4 << 16));
+  run("del B");
+  EXPECT_EQ(cpu.memory().allocated, before) << "its methods do not keep it";
+  Status without = session->run("g(A())", "t.py", Mode::kFile);
+  ASSERT_FALSE(without.ok());
+  EXPECT_EQ(without.error().message, "super() stands outside of a method");
+}
+
 TEST_F(SessionTest, KeepsVariablesBetweenEntries) {
   run("x = 3\ndef f(a): return a + x\n", Mode::kInteractive);
   run("x = 4", Mode::kInteractive);
