@@ -3,16 +3,13 @@
 
 #include <filesystem>
 
-#include "profiler/cupti/range_profiler.h"
 #include "repl/static_table.h"
 #include "support/files.h"
+#include "tests/unit/profiler/cupti/cupti_or_skip.h"
 #include "tests/unit/repl/run_prompt.h"
 
 namespace kiln::repl {
 namespace {
-
-#define CUPTI_OR_SKIP() \
-  if (auto known = profiler::cupti::chips(); !known.ok()) GTEST_SKIP() << known.error().message
 
 constexpr const char* kKernel = R"(
 import torch, triton, triton.language as tl

@@ -8,14 +8,10 @@
 
 #include "compiler/target/target.h"
 #include "support/diag.h"
+#include "tests/unit/profiler/cupti/cupti_or_skip.h"
 
 namespace kiln::profiler::cupti {
 namespace {
-
-#define CUPTI_OR_SKIP()                    \
-  if (auto known = chips(); !known.ok()) { \
-    GTEST_SKIP() << known.error().message; \
-  }
 
 std::vector<std::string> names_of(const std::string& chip, std::string_view bundle_name) {
   auto wanted = bundle(bundle_name);

@@ -1,0 +1,12 @@
+// Where the host side of CUPTI's profiler cannot be asked, a test of it says why and is skipped.
+#pragma once
+#include <gtest/gtest.h>
+
+#include "profiler/cupti/range_profiler.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#define CUPTI_OR_SKIP() GTEST_SKIP() << "AddressSanitizer refuses how libcupti opens its libraries (RTLD_DEEPBIND)"
+#else
+#define CUPTI_OR_SKIP() \
+  if (auto known = profiler::cupti::chips(); !known.ok()) GTEST_SKIP() << known.error().message
+#endif
