@@ -16,6 +16,7 @@
 #include "support/diag.h"
 #include "support/files.h"
 #include "support/float_bits.h"
+#include "tests/unit/passes/pipeline.h"
 
 namespace kiln::passes {
 namespace {
@@ -120,22 +121,7 @@ struct Problem {
 };
 
 std::unique_ptr<Module> distributed(const Matmul& c, std::unique_ptr<Module>* tile = nullptr) {
-  auto m = lower(c);
-  EXPECT_TRUE(m.ok()) << render(m.error());
-  if (!m.ok()) return nullptr;
-  if (tile) *tile = ir::clone(**m);
-  RunOptions options;
-  options.verify_each = true;
-  const target::Target& target = *target::find(c.target);
-  const Status s = passes::run(pipeline(target.kind), **m, target, options);
-  EXPECT_TRUE(s.ok()) << render(s.error());
-  return s.ok() ? std::move(*m) : nullptr;
-}
-
-int count(Module& m, OpKind kind) {
-  int n = 0;
-  ir::walk(m.body(), [&](Op* op) { n += op->kind == kind; });
-  return n;
+  return through_pipeline(lower(c), c.target, tile);
 }
 
 TEST(PipelineLoads, SameBitsAsTheTileInterpreter) {

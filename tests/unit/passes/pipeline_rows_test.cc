@@ -13,6 +13,7 @@
 #include "compiler/passes/pass.h"
 #include "support/diag.h"
 #include "support/float_bits.h"
+#include "tests/unit/passes/pipeline.h"
 
 namespace kiln::passes {
 namespace {
@@ -72,22 +73,7 @@ Result<std::unique_ptr<Module>> tile_module(const Program& r) {
 }
 
 std::unique_ptr<Module> distributed(const Program& r, std::unique_ptr<Module>* tile = nullptr) {
-  auto m = tile_module(r);
-  EXPECT_TRUE(m.ok()) << render(m.error());
-  if (!m.ok()) return nullptr;
-  if (tile) *tile = ir::clone(**m);
-  RunOptions options;
-  options.verify_each = true;
-  const target::Target& target = *target::find(r.target);
-  const Status s = passes::run(pipeline(target.kind), **m, target, options);
-  EXPECT_TRUE(s.ok()) << render(s.error());
-  return s.ok() ? std::move(*m) : nullptr;
-}
-
-int count(Module& m, OpKind kind) {
-  int n = 0;
-  ir::walk(m.body(), [&](Op* op) { n += op->kind == kind; });
-  return n;
+  return through_pipeline(tile_module(r), r.target, tile);
 }
 
 /// x, w and the output, aligned as the signature promises.
