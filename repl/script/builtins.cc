@@ -35,8 +35,15 @@ Value print(Interp& in, NativeArgs& a) {
     if (i) out += separator;
     out += in.str(values[i]);
   }
-  in.print(out + option(2, "\n"));
-  if (!a[4].missing() && in.truth(a[4])) std::fflush(stdout);
+  out += option(2, "\n");
+  const bool flush = !a[4].missing() && in.truth(a[4]);
+  if (a[3].missing() || a[3].is_none()) {
+    in.print(out);
+    if (flush) std::fflush(stdout);
+    return Value::none();
+  }
+  in.call(in.attribute(a[3], "write"), {Value::str(out)});
+  if (flush) in.call(in.attribute(a[3], "flush"), {});
   return Value::none();
 }
 

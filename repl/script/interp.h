@@ -185,7 +185,7 @@ class Interp {
   }
 
   // --- what the session sets ---
-  std::function<void(std::string_view)> output;
+  std::function<void(std::string_view)> output, error_output;
   /// Before each launch of a kernel; may be empty.
   std::function<void(const Kernel&, std::span<const std::optional<Arg>>, const LaunchOptions&)> on_launch;
   std::atomic<bool> interrupted{false};

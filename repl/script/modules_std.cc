@@ -257,8 +257,25 @@ Value flush(Interp&, NativeArgs&) {
   std::fflush(stdout);
   return Value::none();
 }
-constexpr NativeDef kStream[] = {{"write(text)", write, "writes a text"},
+constexpr NativeDef kStdout[] = {{"write(text)", write, "writes a text"},
                                  {"flush()", flush, "lets go of what is held back for a file or a pipe"}};
+
+Value write_error(Interp& in, NativeArgs& a) {
+  in.error_output(in.to_text(a[0], "write()'s text"));
+  return Value::integer(in.length(a[0]));
+}
+Value flush_error(Interp&, NativeArgs&) { return Value::none(); }
+constexpr NativeDef kStderr[] = {{"write(text)", write_error, "writes a text"},
+                                 {"flush()", flush_error, "nothing: errors are not held back"}};
+
+void add_stream(ModuleObject& m, const char* name, std::span<const NativeDef> functions) {
+  auto stream = make<Opaque>(std::string("sys.") + name);
+  for (const NativeDef& d : functions) {
+    auto native = make<Native>(d);
+    stream->members.set(native->name, native);
+  }
+  m.members.set(name, stream);
+}
 
 void fill_sys(Interp& in, ModuleObject& m) {
   add_functions(m, kSys);
@@ -267,12 +284,8 @@ void fill_sys(Interp& in, ModuleObject& m) {
   m.members.set("argv", argv);
   m.members.set("platform", Value::str("linux"));
   m.members.set("maxsize", Value::integer(INT64_MAX));
-  auto out = make<Opaque>("sys.stdout");
-  for (const NativeDef& d : kStream) {
-    auto native = make<Native>(d);
-    out->members.set(native->name, native);
-  }
-  m.members.set("stdout", out);
+  add_stream(m, "stdout", kStdout);
+  add_stream(m, "stderr", kStderr);
 }
 
 // --- time and random

@@ -80,6 +80,9 @@ Value look_up(Interp& in, std::string_view path) {
 Session::Session(Options options) : interp_(std::make_unique<Interp>()) {
   interp_->output = options.output ? std::move(options.output)
                                    : [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
+  interp_->error_output = options.error_output ? std::move(options.error_output) : [](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  };
   interp_->argv = std::move(options.argv);
   if (options.device) interp_->set_device(options.device);
 }

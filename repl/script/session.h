@@ -28,6 +28,8 @@ enum class Mode {
 struct Options {
   /// Where print() and shown values go; null: stdout.
   std::function<void(std::string_view)> output;
+  /// Where sys.stderr goes; null: stderr.
+  std::function<void(std::string_view)> error_output = {};
   /// sys.argv.
   std::vector<std::string> argv;
   /// Where tensors are made; empty: Device::open_default() when the first one is needed.

@@ -16,6 +16,7 @@ class SessionTest : public ::testing::Test {
   SessionTest() {
     Options options;
     options.output = [this](std::string_view s) { out += s; };
+    options.error_output = [this](std::string_view s) { err += s; };
     options.argv = {"script.py", "a"};
     auto cpu = Device::open("cpu");
     EXPECT_TRUE(cpu.ok());
@@ -27,9 +28,20 @@ class SessionTest : public ::testing::Test {
     ASSERT_TRUE(s.ok()) << render(s.error());
   }
 
-  std::string out;
+  std::string out, err;
   std::unique_ptr<Session> session;
 };
+
+TEST_F(SessionTest, PrintsWhereItIsTold) {
+  run("import sys\n"
+      "class Log:\n    def __init__(self): self.text = \"\"\n    def write(self, s): self.text += s\n"
+      "log = Log()\nprint(1, 2, file=log, end=\"!\")\n"
+      "print(3, file=sys.stderr, flush=True)\nsys.stderr.write(\"4\")\nprint(log.text, file=sys.stdout)\nprint(5, "
+      "file=None)\n");
+  EXPECT_EQ(out, "1 2!\n5\n");
+  EXPECT_EQ(err, "3\n4");
+  EXPECT_FALSE(session->run("print(1, file=3)", "t.py", Mode::kFile).ok());
+}
 
 TEST_F(SessionTest, AClassGoesWithItsLastName) {
   const Device cpu = *Device::open("cpu");
