@@ -22,7 +22,8 @@ struct Cubin {
   std::vector<std::string> messages;
 };
 
-/// Assembles one PTX module for `target`, by `device` where one is given that reads the target's PTX. kInternal: the
+/// Assembles one PTX module for `target`: by ptxas where it is found and the module shares out registers (setmaxnreg),
+/// else by `device` where one is given that reads the target's PTX, else by nvJitLink or ptxas. kInternal: the
 /// assembler rejects it (its log is in the message).
 Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, const Assembler* device = nullptr);
 
@@ -31,7 +32,7 @@ Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, con
 /// threads that hide memory latency. `ptx` is changed to what was linked.
 Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, const Assembler* device = nullptr);
 
-/// What link_cubin asks, with its version: part of cache keys. Empty when there is nothing to ask.
+/// What link_cubin asks for most modules, with its version: part of cache keys. Empty when there is nothing to ask.
 std::string assembler_name(const target::Target& target, const Assembler* device = nullptr);
 /// The same without a device: nvJitLink or ptxas.
 std::string toolkit_assembler_name();

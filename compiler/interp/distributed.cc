@@ -7,7 +7,6 @@
 
 namespace kiln::interp {
 
-using ir::AttrName;
 using ir::Op;
 using ir::OpKind;
 using ir::Value;

@@ -12,7 +12,6 @@ namespace kiln::interp {
 using ir::AttrName;
 using ir::Op;
 using ir::OpKind;
-using ir::Value;
 
 Status Machine::execute(Warp& warp, const Op& op) {
   if (has_scalar_meaning(op.kind)) {

@@ -11,7 +11,6 @@ using ir::AttrName;
 using ir::Form;
 using ir::Op;
 using ir::OpKind;
-using ir::Value;
 
 void Machine::place_handles() {
   shared_bytes_ = module_.shared_bytes;

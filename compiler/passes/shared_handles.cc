@@ -26,7 +26,7 @@ Type rows_type(ir::Module& module, const Type& tile, std::span<const int> order,
       basis[dim] = step;
       rows.push(layout::In::kOffset, basis);
     }
-  return ir::shared_type(tile.dtype, tile.shape, module.intern(std::move(rows)), copies);
+  return ir::shared_type(tile.dtype, tile.shape, module.intern(rows), copies);
 }
 
 Value* view(ir::Builder& b, Value* handle, Value* slot) {

@@ -7,8 +7,6 @@
 
 namespace kiln::script {
 
-using ast::CompareOp;
-
 void sort_values(Interp& in, std::vector<Value>& items, const Value& key, bool reverse) {
   std::vector<std::pair<Value, Value>> keyed;
   keyed.reserve(items.size());
