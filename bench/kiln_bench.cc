@@ -11,6 +11,7 @@
 
 #include "bench/bench.h"
 #include "profiler/report/table.h"
+#include "support/knobs.h"
 
 namespace kiln::bench {
 namespace {
@@ -91,6 +92,7 @@ int fail(const Diagnostic& d) {
 }
 
 int main_(int argc, char** argv) {
+  leave_drivers_code_cache_off();
   CLI::App app{"Kiln's benchmarks: both sides of every ratio, measured in one run", "kiln_bench"};
   std::vector<std::string> wanted, shapes;
   std::string json_file, device_name;

@@ -12,6 +12,7 @@
 #include "repl/options.h"
 #include "repl/profile_command.h"
 #include "repl/shell.h"
+#include "support/knobs.h"
 
 namespace kiln::repl {
 
@@ -100,6 +101,7 @@ int run_command(Options& o) {
 
 int run(int argc, const char* const* argv) {
   keep_standard_streams();
+  leave_drivers_code_cache_off();
   ParsedOptions parsed = parse_options(argc, argv);
   int code = parsed.options ? run_command(*parsed.options) : parsed.exit_code;
   if (Status s = finish_output(); !s.ok()) {

@@ -72,4 +72,6 @@ Result<std::optional<int64_t>> knob_bytes(Knob k) {
   return std::optional<int64_t>(*value << shift);
 }
 
+void leave_drivers_code_cache_off() { setenv("CUDA_CACHE_DISABLE", "1", /*overwrite=*/0); }
+
 }  // namespace kiln

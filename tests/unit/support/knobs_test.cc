@@ -86,5 +86,18 @@ TEST(Knobs, TableMatchesTheSources) {
   for (const std::string& row : rows) EXPECT_TRUE(read.count(row)) << row << " is in knobs.def and nothing reads it";
 }
 
+TEST(Knobs, TheDriversCacheStaysOffUnlessChosen) {
+  const char* kVariable = "CUDA_CACHE_DISABLE";
+  const char* before = std::getenv(kVariable);
+  const std::optional<std::string> kept = before ? std::optional<std::string>(before) : std::nullopt;
+  unsetenv(kVariable);
+  leave_drivers_code_cache_off();
+  EXPECT_STREQ(std::getenv(kVariable), "1");
+  setenv(kVariable, "0", 1);
+  leave_drivers_code_cache_off();
+  EXPECT_STREQ(std::getenv(kVariable), "0");
+  kept ? setenv(kVariable, kept->c_str(), 1) : unsetenv(kVariable);
+}
+
 }  // namespace
 }  // namespace kiln
