@@ -246,6 +246,11 @@ Result<Value> device_print(Codegen& g, const BoundArgs& a) {
     KILN_TRY(ir::Value * v, g.tensor({item, a.at(1)}));
     values.push_back(v);
   }
+  // As in Triton a colon stands between the text and the values.
+  if (!values.empty() && !prefix.empty()) {
+    prefix.erase(prefix.find_last_not_of(' ') + 1);
+    prefix += prefix.ends_with(':') ? " " : ": ";
+  }
   std::vector<std::pair<AttrName, ir::Attr>> attrs = {{AttrName::kText, prefix}};
   if (hex) attrs.emplace_back(AttrName::kHex, true);
   g.b.create(OpKind::kPrint, values, {}, std::move(attrs));
