@@ -266,13 +266,15 @@ bool add_bounds(const Value* mask, std::vector<IndexBound>& bounds) {
     }
     case OpKind::kCmp: {
       const std::string& predicate = op->text_attr(AttrName::kPredicate);
-      if (predicate != "lt" && predicate != "gt") return false;
+      const bool is_upper = predicate == "lt" || predicate == "gt";
+      if (!is_upper && predicate != "ge" && predicate != "le") return false;
       Tile index = tile_of(op->operand(0)), limit = tile_of(op->operand(1));
-      if (predicate == "gt") std::swap(index, limit);
+      if (predicate == "gt" || predicate == "le") std::swap(index, limit);
       if (!index || !limit || index->base || limit->base || !limit->is_uniform()) return false;
       const auto dim = counting_dim(*index);
-      if (!dim) return false;
-      bounds.push_back({static_cast<int>(*dim), index->start, limit->start});
+      if (!dim || (!is_upper && limit->start != Polynomial())) return false;
+      bounds.push_back({static_cast<int>(*dim), index->start, std::nullopt});
+      if (is_upper) bounds.back().bound = limit->start;
       return true;
     }
     default:  // a condition that is no bound

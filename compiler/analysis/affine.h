@@ -58,10 +58,11 @@ struct AffineTile {
 /// the loop's variable.
 std::optional<AffineTile> affine_tile(const ir::Value* tile);
 
-/// What a mask says of one dimension: start + i < bound.
+/// What a mask says of one dimension: start + i < bound, or start + i ≥ 0.
 struct IndexBound {
   int dim = 0;
-  Polynomial start, bound;
+  Polynomial start;
+  std::optional<Polynomial> bound;  // nullopt: start + i ≥ 0
 };
 /// The bounds that make up a mask; nothing when it is made of anything else.
 std::optional<std::vector<IndexBound>> index_bounds(const ir::Value* mask);

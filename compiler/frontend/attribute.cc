@@ -157,6 +157,17 @@ Result<Value> Codegen::descriptor_attribute(const Value& base, const DescriptorV
   return near.empty() ? d : with_note(std::move(d), fmt::format("help: did you mean {}?", near));
 }
 
+Result<Value> Codegen::block_pointer_attribute(const Value& base, std::string_view name, SourceRange range,
+                                               SourceRange name_range) {
+  const BlockPointerValue& pointer = *base.block_pointer();
+  if (name == "dtype" || name == "type") return Value(TypeValue{pointer.base()->type});
+  if (name == "block_shape") return shape_value(pointer.block);
+  if (const Builtin* row = find_builtin(name, kOfBlockPointer))
+    return method(std::string(name), row, nullptr, {base, range});
+  return with_note(fail(name_range, ErrorKind::kName, "a block pointer has no attribute {}", name),
+                   "help: tl.load and tl.store read and write its block, tl.advance moves it");
+}
+
 Result<Value> Codegen::attribute(const Value& base, std::string_view name, SourceRange range, SourceRange name_range) {
   if (const ModulePath* m = base.module()) {
     if (std::optional<Value> member = module_member(m->path, name)) return *std::move(member);
@@ -171,6 +182,7 @@ Result<Value> Codegen::attribute(const Value& base, std::string_view name, Sourc
     return d;
   }
   if (const DescriptorValue* d = base.descriptor()) return descriptor_attribute(base, *d, name, range, name_range);
+  if (base.block_pointer()) return block_pointer_attribute(base, name, range, name_range);
   if (const TypeValue* t = base.type()) return type_attribute(t->type, name, range, name_range);
   return fail(name_range, ErrorKind::kName, "{} has no attribute {}", describe(base), name);
 }

@@ -63,15 +63,15 @@ struct Codegen::Merge {
       if (std::optional<DType> t = natural(c)) y = constant(1, c, *t);
     }
     if (x && y) return x->type == y->type ? std::optional<Value>(add(x, y)) : std::nullopt;
-    const TupleValue *s = a.as_tuple(), *t = c.as_tuple();
-    if (!s || !t || s->items.size() != t->items.size()) return std::nullopt;
-    std::vector<Value> items;
-    for (size_t i = 0; i < s->items.size(); ++i) {
-      std::optional<Value> item = join(s->items[i], t->items[i]);
-      if (!item) return std::nullopt;
-      items.push_back(*std::move(item));
+    if (!same_kind_of_parts(a, c)) return std::nullopt;
+    const std::vector<Value>&s = *parts_of(a), &t = *parts_of(c);
+    std::vector<Value> parts;
+    for (size_t i = 0; i < s.size(); ++i) {
+      std::optional<Value> part = join(s[i], t[i]);
+      if (!part) return std::nullopt;
+      parts.push_back(*std::move(part));
     }
-    return Value::tuple(std::move(items));
+    return with_parts(a, std::move(parts));
   }
   /// The value of one side, where the other has left the function and its value is never looked at.
   Value one_sided(const Value& v, int side) {
@@ -80,10 +80,10 @@ struct Codegen::Merge {
       ir::Value* unused = g.b.zero(x->type);
       return side == 0 ? add(x, unused) : add(unused, x);
     }
-    if (const TupleValue* t = v.as_tuple()) {
-      std::vector<Value> items;
-      for (const Value& item : t->items) items.push_back(one_sided(item, side));
-      return Value::tuple(std::move(items));
+    if (const std::vector<Value>* parts = parts_of(v)) {
+      std::vector<Value> kept;
+      for (const Value& part : *parts) kept.push_back(one_sided(part, side));
+      return with_parts(v, std::move(kept));
     }
     return v;
   }

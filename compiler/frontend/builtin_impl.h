@@ -22,7 +22,21 @@ Result<Value> math_op(Codegen& g, const BoundArgs& a) {
 }
 // builtin_matrix.cc: products and tensor descriptors
 Impl dot, make_tensor_descriptor, descriptor_load, descriptor_store;
+// builtin_block_pointer.cc
+Impl make_block_ptr, advance;
 // builtin_shape.cc: shapes, reductions and scans
 Impl expand_dims, broadcast, broadcast_to, reshape, trans, permute, join, split, reduce, associative_scan;
+
+/// A tuple or list of integers (argument `i`), each a constexpr or a scalar of the running program, as scalars of
+/// `dtype`.
+Result<std::vector<ir::Value*>> scalars_arg(Codegen& g, const BoundArgs& a, int i, DType dtype);
+
+/// The elements of a block in memory: a tile of pointers, and where the dimensions that argument `boundary_check` names
+/// are inside of the tensor (null: everywhere).
+struct BlockAccess {
+  ir::Value* pointers = nullptr;
+  ir::Value* mask = nullptr;
+};
+Result<BlockAccess> access_block(Codegen& g, const BoundArgs& a, const BlockPointerValue& pointer, int boundary_check);
 
 }  // namespace kiln::frontend::impl

@@ -113,9 +113,6 @@ Result<Value> dot(Codegen& g, const BoundArgs& a) {
 
 // --- tensor descriptors
 
-namespace {
-
-/// A tuple or list of integers, each a constexpr or a scalar of the running program, as values of `dtype`.
 Result<std::vector<ir::Value*>> scalars_arg(Codegen& g, const BoundArgs& a, int i, DType dtype) {
   std::vector<Value> items = {a[i]};
   if (const TupleValue* list = a[i].as_tuple()) items = list->items;
@@ -130,6 +127,8 @@ Result<std::vector<ir::Value*>> scalars_arg(Codegen& g, const BoundArgs& a, int 
   }
   return out;
 }
+
+namespace {
 
 Result<ir::Value*> descriptor_arg(Codegen& g, const BoundArgs& a, int i) {
   if (const DescriptorValue* d = a[i].descriptor()) return d->handle;

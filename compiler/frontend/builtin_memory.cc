@@ -1,5 +1,6 @@
 // Loads, stores and atomics.
 #include <algorithm>
+#include <limits>
 
 #include "compiler/frontend/builtin_impl.h"
 
@@ -58,12 +59,23 @@ Result<std::string> one_of(Codegen& g, const BoundArgs& a, int i, std::initializ
                 a.builtin->display_name(), list, text);
 }
 
-Status no_block_pointer(Codegen& g, const BoundArgs& a, int i) {
-  bool empty = !a.has(i) || (a[i].as_tuple() && a[i].as_tuple()->items.empty()) ||
-               (a[i].constant_as<std::string>() && a[i].constant_as<std::string>()->empty());
-  if (empty) return {};
-  return g.fail(a.at(i), ErrorKind::kUnsupported,
-                "{} belongs to block pointers, which are not compiled yet; use a mask", a.name(i));
+bool is_empty(const BoundArgs& a, int i) {
+  return !a.has(i) || (a[i].as_tuple() && a[i].as_tuple()->items.empty()) ||
+         (a[i].constant_as<std::string>() && a[i].constant_as<std::string>()->empty());
+}
+
+Status only_for_block_pointers(Codegen& g, const BoundArgs& a, int i) {
+  if (is_empty(a, i)) return {};
+  return with_note(
+      g.fail(a.at(i), ErrorKind::kType, "{} belongs to block pointers, and this is {}", a.name(i), describe(a[0])),
+      "help: use a mask");
+}
+
+Status not_for_block_pointers(Codegen& g, const BoundArgs& a, int i) {
+  if (!a.has(i)) return {};
+  return with_note(
+      g.fail(a.at(i), ErrorKind::kType, "{} of a block pointer takes no {}", a.builtin->display_name(), a.name(i)),
+      "help: boundary_check names the dimensions that may reach over the tensor's edge");
 }
 
 /// An operand that has to take the pointer's shape and element type.
@@ -76,17 +88,50 @@ Result<ir::Value*> value_for(Codegen& g, const BoundArgs& a, int i, ir::Value* p
 
 }  // namespace
 
+namespace {
+
+Result<Value> finish_load(Codegen& g, const BoundArgs& a, ir::Value* p, ir::Value* mask, ir::Value* other) {
+  KILN_TRY(std::string cache, one_of(g, a, 5, {"", ".ca", ".cg", ".cs", ".cv"}));
+  KILN_TRY(std::string eviction, one_of(g, a, 6, {"", "evict_first", "evict_last"}));
+  KILN_TRY(bool is_volatile, g.const_bool(a, 7));
+  const bool is_bool = p->type.dtype == DType::kI1;
+  p = byte_pointer(g, p);
+  ir::Value* out = g.b.load(p, mask, other);
+  if (!cache.empty()) out->op->set(AttrName::kCache, cache);
+  if (!eviction.empty()) out->op->set(AttrName::kEviction, eviction);
+  if (is_volatile) out->op->set(AttrName::kVolatile, true);
+  return Value(is_bool ? g.b.cast(out, DType::kI1) : out);
+}
+
+Result<Value> load_block(Codegen& g, const BoundArgs& a, const BlockPointerValue& pointer) {
+  enum { kMask = 1, kOther, kBoundaryCheck, kPadding };
+  KILN_CHECK_OK(not_for_block_pointers(g, a, kMask));
+  KILN_CHECK_OK(not_for_block_pointers(g, a, kOther));
+  KILN_TRY(std::string padding, one_of(g, a, kPadding, {"", "zero", "nan"}));
+  KILN_TRY(BlockAccess block, access_block(g, a, pointer, kBoundaryCheck));
+  ir::Value* other = nullptr;
+  if (padding == "nan") {
+    const DType element = pointer.base()->type.dtype;
+    if (!is_float(element))
+      return g.fail(a.at(kPadding), ErrorKind::kType, "padding_option 'nan' is for floats, and this is {}",
+                    describe(a[0]));
+    if (block.mask)
+      other = g.b.splat(g.constant(ast::Constant(std::numeric_limits<double>::quiet_NaN()), element), pointer.block);
+  }
+  return finish_load(g, a, block.pointers, block.mask, other);
+}
+
+}  // namespace
+
 Result<Value> load(Codegen& g, const BoundArgs& a) {
+  if (const BlockPointerValue* block = a[0].block_pointer()) return load_block(g, a, *block);
   KILN_TRY(ir::Value * p, pointer_arg(g, a, 0));
   if (a.has(2) && !a.has(1))
     return with_note(g.fail(a.at(2), ErrorKind::kValue,
                             "other of tl.load needs a mask: it replaces the elements that the mask leaves out"),
                      "help: add mask=offsets < n");
-  KILN_CHECK_OK(no_block_pointer(g, a, 3));
-  KILN_CHECK_OK(no_block_pointer(g, a, 4));
-  KILN_TRY(std::string cache, one_of(g, a, 5, {"", ".ca", ".cg", ".cs", ".cv"}));
-  KILN_TRY(std::string eviction, one_of(g, a, 6, {"", "evict_first", "evict_last"}));
-  KILN_TRY(bool is_volatile, g.const_bool(a, 7));
+  KILN_CHECK_OK(only_for_block_pointers(g, a, 3));
+  KILN_CHECK_OK(only_for_block_pointers(g, a, 4));
   KILN_TRY(ir::Value * mask, mask_arg(g, a, 1));
   KILN_CHECK_OK(scalar_rules(g, a, 1, p, mask));
   ir::Value* other = nullptr;
@@ -106,22 +151,23 @@ Result<Value> load(Codegen& g, const BoundArgs& a) {
     p = pair.a, other = pair.b;
     KILN_TRY(mask, g.broadcast_to(mask, p->type.shape, "mask", a.at(1)));
   }
-  bool is_bool = p->type.dtype == DType::kI1;
-  p = byte_pointer(g, p);
-  ir::Value* out = g.b.load(p, mask, other);
-  if (!cache.empty()) out->op->set(AttrName::kCache, cache);
-  if (!eviction.empty()) out->op->set(AttrName::kEviction, eviction);
-  if (is_volatile) out->op->set(AttrName::kVolatile, true);
-  return Value(is_bool ? g.b.cast(out, DType::kI1) : out);
+  return finish_load(g, a, p, mask, other);
 }
 
 Result<Value> store(Codegen& g, const BoundArgs& a) {
-  KILN_TRY(ir::Value * p, pointer_arg(g, a, 0));
-  KILN_CHECK_OK(no_block_pointer(g, a, 3));
+  ir::Value *p = nullptr, *mask = nullptr;
+  if (const BlockPointerValue* block = a[0].block_pointer()) {
+    KILN_CHECK_OK(not_for_block_pointers(g, a, 2));
+    KILN_TRY(BlockAccess access, access_block(g, a, *block, 3));
+    p = access.pointers, mask = access.mask;
+  } else {
+    KILN_TRY(p, pointer_arg(g, a, 0));
+    KILN_CHECK_OK(only_for_block_pointers(g, a, 3));
+    KILN_TRY(mask, mask_arg(g, a, 2));
+    KILN_CHECK_OK(scalar_rules(g, a, 2, p, mask));
+  }
   KILN_TRY(std::string cache, one_of(g, a, 4, {"", ".wb", ".cg", ".cs", ".wt"}));
   KILN_TRY(std::string eviction, one_of(g, a, 5, {"", "evict_first", "evict_last"}));
-  KILN_TRY(ir::Value * mask, mask_arg(g, a, 2));
-  KILN_CHECK_OK(scalar_rules(g, a, 2, p, mask));
   // The low byte of whatever is stored goes through a pointer to bool.
   p = byte_pointer(g, p);
   KILN_TRY(ir::Value * v, g.tensor(a.args[1]));

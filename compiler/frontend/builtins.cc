@@ -26,7 +26,7 @@ constexpr Builtin kBuiltins[] = {
 #undef KILN_UNSUPPORTED
 };
 
-constexpr std::string_view kLetters = "LMDSTPRCB";  // in the order of Exposure's bits
+constexpr std::string_view kLetters = "LMDSTPRCBK";  // in the order of Exposure's bits
 
 /// A module of Triton, the functions it shows, and its submodules (comma-separated).
 struct ModuleRow {

@@ -29,15 +29,16 @@ using BuiltinFn = Result<Value> (*)(Codegen&, const BoundArgs&);
 
 /// Which names reach a builtin.
 enum Exposure : unsigned {
-  kInLanguage = 1,      // L: triton.language (also .core and .standard)
-  kInMath = 2,          // M: triton.language.math
-  kInLibdevice = 4,     // D: triton.language.extra.libdevice and .extra.cuda.libdevice
-  kIsMethod = 8,        // S: x.name(…) on a tensor
-  kInTriton = 16,       // T: triton itself
-  kIsPython = 32,       // P: a Python builtin, visible with no import
-  kInRandom = 64,       // R: triton.language.random
-  kInCuda = 128,        // C: triton.language.extra.cuda
-  kOfDescriptor = 256,  // B: d.name(…) on a tensor descriptor
+  kInLanguage = 1,        // L: triton.language (also .core and .standard)
+  kInMath = 2,            // M: triton.language.math
+  kInLibdevice = 4,       // D: triton.language.extra.libdevice and .extra.cuda.libdevice
+  kIsMethod = 8,          // S: x.name(…) on a tensor
+  kInTriton = 16,         // T: triton itself
+  kIsPython = 32,         // P: a Python builtin, visible with no import
+  kInRandom = 64,         // R: triton.language.random
+  kInCuda = 128,          // C: triton.language.extra.cuda
+  kOfDescriptor = 256,    // B: d.name(…) on a tensor descriptor
+  kOfBlockPointer = 512,  // K: p.name(…) on a block pointer
 };
 
 struct Builtin {

@@ -163,6 +163,8 @@ class Codegen {
   Result<Value> type_attribute(const ir::Type& t, std::string_view name, SourceRange range, SourceRange name_range);
   Result<Value> descriptor_attribute(const Value& base, const DescriptorValue& descriptor, std::string_view name,
                                      SourceRange range, SourceRange name_range);
+  Result<Value> block_pointer_attribute(const Value& base, std::string_view name, SourceRange range,
+                                        SourceRange name_range);
   Result<Value> tensor_attribute(const Arg& base, std::string_view name, SourceRange range, SourceRange name_range);
   Result<std::vector<Arg>> bind_function(const FunctionPtr& function, std::vector<Arg> positional,
                                          std::vector<std::pair<std::string, Arg>> keywords, SourceRange range);

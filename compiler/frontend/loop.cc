@@ -23,10 +23,10 @@ namespace {
 template <class Fn>
 Value map_tensors(const Value& v, Fn&& fn) {
   if (ir::Value* t = v.tensor()) return Value(fn(t));
-  if (const TupleValue* t = v.as_tuple()) {
-    std::vector<Value> items;
-    for (const Value& item : t->items) items.push_back(map_tensors(item, fn));
-    return Value::tuple(std::move(items));
+  if (const std::vector<Value>* parts = parts_of(v)) {
+    std::vector<Value> mapped;
+    for (const Value& part : *parts) mapped.push_back(map_tensors(part, fn));
+    return with_parts(v, std::move(mapped));
   }
   return v;
 }
@@ -38,11 +38,11 @@ void collect_tensors(const Value& v, std::vector<ir::Value*>& out) {
 /// Same structure, tensors aside.
 bool same_but_tensors(const Value& a, const Value& c) {
   if (a.tensor() || c.tensor()) return a.tensor() && c.tensor();
-  const TupleValue *s = a.as_tuple(), *t = c.as_tuple();
-  if (!s || !t) return same(a, c);
-  if (s->items.size() != t->items.size()) return false;
-  for (size_t i = 0; i < s->items.size(); ++i)
-    if (!same_but_tensors(s->items[i], t->items[i])) return false;
+  if (!parts_of(a) || !parts_of(c)) return same(a, c);
+  if (!same_kind_of_parts(a, c)) return false;
+  const std::vector<Value>&s = *parts_of(a), &t = *parts_of(c);
+  for (size_t i = 0; i < s.size(); ++i)
+    if (!same_but_tensors(s[i], t[i])) return false;
   return true;
 }
 

@@ -178,8 +178,8 @@ Status Codegen::annotated(const ast::AnnAssign& s) {
     return assign(*s.target, std::move(kept), s.value->range, false);
   }
   bool runtime = v.tensor() != nullptr;
-  if (const TupleValue* t = v.as_tuple())
-    runtime = std::any_of(t->items.begin(), t->items.end(), [](const Value& x) { return x.tensor() != nullptr; });
+  if (const std::vector<Value>* parts = parts_of(v))
+    runtime = std::any_of(parts->begin(), parts->end(), [](const Value& x) { return x.tensor() != nullptr; });
   if (runtime)
     return with_note(
         fail(s.value->range, ErrorKind::kType, "a tl.constexpr needs a compile-time value, got {}", describe(v)),

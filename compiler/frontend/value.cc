@@ -11,6 +11,24 @@ Value Value::tuple(std::vector<Value> items) {
 
 bool Value::is_number() const { return constant_as<bool>() || constant_as<ast::Int>() || constant_as<double>(); }
 
+const std::vector<Value>* parts_of(const Value& value) {
+  if (const TupleValue* t = value.as_tuple()) return &t->items;
+  if (const BlockPointerValue* b = value.block_pointer()) return &b->parts;
+  return nullptr;
+}
+
+Value with_parts(const Value& like, std::vector<Value> parts) {
+  const BlockPointerValue* b = like.block_pointer();
+  if (!b) return Value::tuple(std::move(parts));
+  return Value(std::make_shared<const BlockPointerValue>(BlockPointerValue{b->block, std::move(parts)}));
+}
+
+bool same_kind_of_parts(const Value& a, const Value& b) {
+  const std::vector<Value>*x = parts_of(a), *y = parts_of(b);
+  if (!x || !y || x->size() != y->size() || a.data.index() != b.data.index()) return false;
+  return !a.block_pointer() || a.block_pointer()->block == b.block_pointer()->block;
+}
+
 Value from_global(const Global& global) {
   if (auto* c = std::get_if<ast::Constant>(&global)) return Value(*c);
   if (auto* d = std::get_if<DType>(&global)) return Value(TypeValue{ir::scalar_type(*d)});
@@ -50,6 +68,8 @@ std::string describe(const Value& value) {
   if (const DescriptorValue* d = value.descriptor())
     return fmt::format("a tensor descriptor of {} blocks {}", info(d->handle->type.dtype).triton,
                        ir::to_string(d->handle->type.shape));
+  if (const BlockPointerValue* b = value.block_pointer())
+    return fmt::format("a block pointer to {} blocks {}", info(b->base()->type.dtype).triton, ir::to_string(b->block));
   return "a range";
 }
 
@@ -82,11 +102,11 @@ bool same(const Value& a, const Value& b) {
   }
   if (a.tensor()) return a.tensor() == b.tensor();
   if (a.type()) return a.type()->type == b.type()->type;
-  if (a.as_tuple()) {
-    const std::vector<Value>&x = a.as_tuple()->items, &y = b.as_tuple()->items;
-    if (x.size() != y.size()) return false;
-    for (size_t i = 0; i < x.size(); ++i)
-      if (!same(x[i], y[i])) return false;
+  if (const std::vector<Value>* x = parts_of(a)) {
+    if (!same_kind_of_parts(a, b)) return false;
+    const std::vector<Value>& y = *parts_of(b);
+    for (size_t i = 0; i < x->size(); ++i)
+      if (!same((*x)[i], y[i])) return false;
     return true;
   }
   if (a.function()) return *a.function() == *b.function();

@@ -1,5 +1,6 @@
 // What an expression of a kernel evaluates to while it is compiled: a compile-time constant, a value of the IR, or one
-// of the things that only exist at compile time (types, functions, modules, tuples, ranges, descriptors).
+// of the things that only exist at compile time (types, functions, modules, tuples, ranges, descriptors, block
+// pointers).
 #pragma once
 #include <memory>
 #include <string>
@@ -16,6 +17,7 @@ struct TupleValue;
 struct MethodValue;
 struct RangeValue;
 struct DescriptorValue;
+struct BlockPointerValue;
 
 using FunctionPtr = std::shared_ptr<const JitFunction>;
 
@@ -27,7 +29,7 @@ struct TypeValue {
 struct Value {
   std::variant<ast::Constant, ir::Value*, TypeValue, std::shared_ptr<const TupleValue>, FunctionPtr, const Builtin*,
                ModulePath, std::shared_ptr<const MethodValue>, std::shared_ptr<const RangeValue>,
-               std::shared_ptr<const DescriptorValue>>
+               std::shared_ptr<const DescriptorValue>, std::shared_ptr<const BlockPointerValue>>
       data;
 
   Value() : data(ast::Constant(ast::None{})) {}
@@ -41,6 +43,7 @@ struct Value {
   Value(std::shared_ptr<const MethodValue> m) : data(std::move(m)) {}
   Value(std::shared_ptr<const RangeValue> r) : data(std::move(r)) {}
   Value(std::shared_ptr<const DescriptorValue> d) : data(std::move(d)) {}
+  Value(std::shared_ptr<const BlockPointerValue> b) : data(std::move(b)) {}
 
   static Value boolean(bool v) { return Value(ast::Constant(v)); }
   static Value integer(ast::Int v) { return Value(ast::Constant(v)); }
@@ -84,6 +87,10 @@ struct Value {
     auto* p = std::get_if<std::shared_ptr<const DescriptorValue>>(&data);
     return p ? p->get() : nullptr;
   }
+  const BlockPointerValue* block_pointer() const {
+    auto* p = std::get_if<std::shared_ptr<const BlockPointerValue>>(&data);
+    return p ? p->get() : nullptr;
+  }
 };
 
 /// A value with the place of the expression that gave it.
@@ -117,6 +124,28 @@ struct DescriptorValue {
   ir::Value* handle = nullptr;
   std::vector<Value> shape, strides;
 };
+
+/// A block pointer: a tensor in memory, and where in it a block of `block` elements begins.
+struct BlockPointerValue {
+  ir::Shape block;
+  /// A scalar pointer; then for each dimension its size and its stride (int64), and its offset (int32).
+  std::vector<Value> parts;
+
+  ir::Value* base() const { return parts[0].tensor(); }
+  ir::Value* size(int d) const { return part(0, d); }
+  ir::Value* stride(int d) const { return part(1, d); }
+  ir::Value* offset(int d) const { return part(2, d); }
+
+ private:
+  ir::Value* part(int kind, int d) const { return parts[static_cast<size_t>(1 + kind * block.rank + d)].tensor(); }
+};
+
+/// The values that a tuple or a block pointer is made of; nullptr for anything else.
+const std::vector<Value>* parts_of(const Value& value);
+/// The same tuple or block pointer, of other values.
+Value with_parts(const Value& like, std::vector<Value> parts);
+/// Both are made of parts, as many and for the same purpose.
+bool same_kind_of_parts(const Value& a, const Value& b);
 
 Value from_global(const Global& global);
 

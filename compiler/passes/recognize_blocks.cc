@@ -133,7 +133,7 @@ class Recognizer {
     };
     for (const IndexBound& b : bounds) {
       const auto d = static_cast<size_t>(b.dim);
-      if (!bound(d, b.bound - b.start + out.starts[d])) return false;
+      if (b.bound ? !bound(d, *b.bound - b.start + out.starts[d]) : b.start != out.starts[d]) return false;
     }
     for (size_t d = 0; d < 2; ++d) {
       if (tile.wraps[d]) {
@@ -222,7 +222,7 @@ class Recognizer {
     const Value* mask = analysis::mask_of(&store);
     const auto bounds = mask ? analysis::index_bounds(mask) : std::nullopt;
     return bounds && std::any_of(bounds->begin(), bounds->end(), [&](const IndexBound& b) {
-             return b.dim == dim && b.bound - b.start == size - start;
+             return b.bound && b.dim == dim && *b.bound - b.start == size - start;
            });
   }
 

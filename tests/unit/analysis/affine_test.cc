@@ -131,6 +131,9 @@ TEST_F(AffineTest, MasksAreBounds) {
   %all_above = broadcast %above : i1[16, 8]
   %both = and %all_below, %all_above : i1[16, 8]
   %equal = cmp %rows2, %ks {predicate = "eq"} : i1[16, 1]
+  %zero = constant 0 : i32[16, 1]
+  %from_zero = cmp %rows2, %zero {predicate = "ge"} : i1[16, 1]
+  %from_k = cmp %ks, %rows2 {predicate = "le"} : i1[16, 1]
 )");
   const auto bounds = index_bounds(value("both"));
   ASSERT_TRUE(bounds);
@@ -142,6 +145,11 @@ TEST_F(AffineTest, MasksAreBounds) {
   EXPECT_EQ((*bounds)[1].start, Polynomial());
   EXPECT_EQ((*bounds)[1].bound, p("n"));
   EXPECT_FALSE(index_bounds(value("equal")));
+  const auto from_zero = index_bounds(value("from_zero"));
+  ASSERT_TRUE(from_zero && from_zero->size() == 1);
+  EXPECT_EQ((*from_zero)[0].start, p("m") * Polynomial(16));
+  EXPECT_FALSE((*from_zero)[0].bound);
+  EXPECT_FALSE(index_bounds(value("from_k"))) << "a lower bound is known to be met when it is 0";
 }
 
 }  // namespace
