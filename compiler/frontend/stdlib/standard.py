@@ -34,7 +34,7 @@ def ravel(x, can_reorder=False):
 
 @triton.jit
 def cat(input, other, can_reorder=False):
-    tl.static_assert(len(input.shape) == 1 and input.shape == other.shape, "tl.cat takes two one-dimensional tensors of one size")
+    tl.static_assert(len(input.shape) == 1 and input.shape == other.shape, "both must have one dimension, of one size")
     return tl.reshape(tl.trans(tl.join(input, other)), [2 * input.shape[0]])
 
 
@@ -242,3 +242,130 @@ def cumsum(input, axis=0, reverse=False, dtype: tl.constexpr = None):
 @triton.jit
 def cumprod(input, axis=0, reverse=False):
     return tl.associative_scan(_for_min_max(input), axis, _multiply, reverse)
+
+
+# --- orders and counts
+
+
+@triton.constexpr_function
+def _log2(n):
+    exponent = 0
+    while n > 1:
+        n = n // 2
+        exponent = exponent + 1
+    return exponent
+
+
+@triton.constexpr_function
+def _last(input_shape, dim):
+    return dim is None or dim == -1 or dim == len(input_shape) - 1
+
+
+@triton.constexpr_function
+def _product(shape, start):
+    n = 1
+    for d in range(start, len(shape)):
+        n = n * shape[d]
+    return n
+
+
+@triton.jit
+def _as_bits(input):
+    if input.dtype.is_floating() or input.dtype.is_int1():
+        width: tl.constexpr = input.dtype.primitive_bitwidth
+        if width == 1:
+            return input.to(tl.int8)
+        elif width == 8:
+            return input.to(tl.int8, bitcast=True)
+        elif width == 16:
+            return input.to(tl.int16, bitcast=True)
+        elif width == 32:
+            return input.to(tl.int32, bitcast=True)
+        else:
+            return input.to(tl.int64, bitcast=True)
+    else:
+        return input
+
+
+@triton.jit
+def _from_bits(bits, dtype: tl.constexpr):
+    if dtype.is_floating():
+        return bits.to(dtype, bitcast=True)
+    else:
+        return bits.to(dtype)
+
+
+@triton.jit
+def _partners(flat, stride: tl.constexpr):
+    # Element i of the result is element i ^ stride of `flat`, integers in one dimension: both of a pair, xor one of them.
+    pairs = tl.reshape(flat, [flat.numel // (2 * stride), 2, stride])
+    return tl.reshape(pairs ^ xor_sum(pairs, 1, keep_dims=True), [flat.numel])
+
+
+@triton.jit
+def flip(x, dim=None):
+    rank: tl.constexpr = len(x.shape)
+    axis: tl.constexpr = rank - 1 if dim is None else (dim + rank if dim < 0 else dim)
+    tl.static_assert(axis >= 0 and axis < rank, f"dimension {dim} is out of range for the shape {x.shape}")
+    inner: tl.constexpr = _product(x.shape, axis + 1)
+    flat = ravel(_as_bits(x))
+    for bit in tl.static_range(_log2(x.shape[axis])):
+        flat = _partners(flat, inner * 2**bit)
+    return tl.reshape(_from_bits(flat, x.dtype), x.shape)
+
+
+@triton.jit
+def sort(x, dim: tl.constexpr = None, descending: tl.constexpr = tl.constexpr(False)):
+    # Batcher's bitonic network: runs of 2, 4, 8, … elements are merged, neighbours of them in opposite directions.
+    tl.static_assert(_last(x.shape, dim), "elements are ordered along the last dimension; bring yours there with tl.trans")
+    size: tl.constexpr = x.shape[len(x.shape) - 1]
+    steps: tl.constexpr = _log2(size)
+    flat = ravel(x)
+    index = tl.arange(0, x.numel)
+    for run in tl.static_range(1, steps + 1):
+        falls = descending
+        if run < steps:
+            falls = ((index >> run) & 1) != 0
+        for step in tl.static_range(run):
+            bit: tl.constexpr = run - 1 - step
+            other = _from_bits(_partners(_as_bits(flat), 2**bit), x.dtype)
+            is_right = ((index >> bit) & 1) != 0
+            left = tl.where(is_right, other, flat)
+            right = tl.where(is_right, flat, other)
+            flat = tl.where((left > right) != falls, other, flat)
+    return tl.reshape(flat, x.shape)
+
+
+@triton.jit
+def topk(x, k: tl.constexpr, dim: tl.constexpr = None):
+    size: tl.constexpr = x.shape[len(x.shape) - 1]
+    tl.static_assert(k >= 1 and k <= size, f"k must be from 1 to {size}, got {k}")
+    sorted = _as_bits(sort(x, dim, descending=True))
+    runs = tl.reshape(sorted, x.shape[:-1] + (size // k, k))
+    place = tl.reshape(tl.arange(0, size // k), _index_shape(len(runs.shape), len(runs.shape) - 2, size // k))
+    first = xor_sum(tl.where(place == 0, runs, runs ^ runs), len(runs.shape) - 2)
+    return _from_bits(first, x.dtype)
+
+
+@triton.constexpr_function
+def _bins_at_once(num_bins, size):
+    # So many that a comparison of all elements with them stays small.
+    at_once = num_bins
+    while at_once > 1 and at_once * size > 8192:
+        at_once = at_once // 2
+    return at_once
+
+
+@triton.jit
+def histogram(input, num_bins: tl.constexpr, mask=None):
+    tl.static_assert(len(input.shape) == 1 and input.dtype.is_int(), "what is counted are integers in one dimension")
+    width: tl.constexpr = _bins_at_once(num_bins, input.numel)
+    rows = tl.arange(0, num_bins // width)
+    counts = tl.zeros([num_bins // width, width], tl.int32)
+    for row in range(num_bins // width):
+        bins = row * width + tl.arange(0, width)
+        hits = input[None, :].to(tl.int64) == bins[:, None].to(tl.int64)
+        if mask is not None:
+            hits = hits & mask[None, :]
+        counts = tl.where(rows[:, None] == row, sum(hits.to(tl.int32), 1)[None, :], counts)
+    return tl.reshape(counts, [num_bins])
