@@ -81,7 +81,7 @@ class LatencyMaker {
     if (w.queued && w.submitted) sample(LaunchPiece::kBatching, idle, us(w.submitted - w.queued));
     if (w.submitted) sample(LaunchPiece::kFrontEnd, idle, us(w.start - w.submitted));
     sample(LaunchPiece::kExecution, idle, us(w.duration()));
-    if (has_before && w.start < before) ++out_.early;
+    if (has_before && w.start < before) sample(LaunchPiece::kOverlap, idle, us(before - w.start));
     if (has_before && w.start >= before) sample(LaunchPiece::kGap, idle, us(w.start - before));
   }
 
@@ -186,6 +186,7 @@ constexpr PieceText kPieceTexts[kLaunchPieces] = {
     {LaunchPiece::kLaunchStart, "launch → start", "launch → start"},
     {LaunchPiece::kExecution, "execution", "execution"},
     {LaunchPiece::kGap, "gap on the stream", "gap"},
+    {LaunchPiece::kOverlap, "overlap with the one ahead", ""},
 };
 constexpr double kQuantiles[] = {0.5, 0.9, 0.99, 1};
 constexpr const char* kQuantileNames[] = {"p50", "p90", "p99", "max"};
@@ -197,6 +198,7 @@ std::string unknown_piece(const Timeline& t, LaunchPiece piece, bool queued) {
   if (piece == LaunchPiece::kGap)
     return queued ? "no gap: they began before what was ahead had ended"
                   : "no gap: nothing ran before them on their stream";
+  if (piece == LaunchPiece::kOverlap) return "none of them began before what was ahead had ended";
   return "the profile has no record of it";
 }
 
@@ -218,7 +220,7 @@ Table latency_table(const Timeline& timeline, const Latency& l) {
   table.set_title("launch latency");
   for (const PieceText& text : kPieceTexts) {
     const std::string_view label = gpu ? text.name : text.on_cpu;
-    if (label.empty()) continue;
+    if (label.empty() || (text.piece == LaunchPiece::kOverlap && l.early() == 0)) continue;
     const PieceSamples& samples = l.of(text.piece);
     std::vector<Cell> cells = {std::string(label)};
     auto add = [&](const std::vector<double>& v, int64_t launches, bool is_queued) {
@@ -245,11 +247,11 @@ Table latency_table(const Timeline& timeline, const Latency& l) {
       table.add_note(fmt::format("CPU call: {:.2f} us while profiled; without a profiler: not measured", median(all)));
     table.add_note("idle: the stream had nothing left to do when the call began; queued: it waited for work before it");
   }
-  if (l.early)
+  if (const int64_t early = l.early())
     table.add_note(
         fmt::format("{} launch{} began before the kernel ahead had ended (programmatic dependent launch): "
-                    "no gap is counted for them",
-                    l.early, l.early == 1 ? "" : "es"));
+                    "an overlap in place of a gap",
+                    early, early == 1 ? "" : "es"));
   for (const auto& [kind, n] : l.disturbed) table.add_note(fmt::format("{} of the calls met: {}", n, kind));
   if (!l.first.empty())
     table.add_note(fmt::format("{} first launch{} that loaded or compiled code: not counted here, see below",

@@ -20,8 +20,9 @@ enum class LaunchPiece : uint8_t {
   kLaunchStart,  // start - call's start
   kExecution,    // end - start
   kGap,          // start - end of the work before it on the stream
+  kOverlap,      // that end - start, where it began before it (programmatic dependent launch): it has no gap
 };
-inline constexpr int kLaunchPieces = 7;
+inline constexpr int kLaunchPieces = 8;
 
 /// Microseconds of each launch of which a piece is known.
 struct PieceSamples {
@@ -53,11 +54,15 @@ struct Latency {
   PieceSamples pieces[kLaunchPieces];
   std::vector<FirstLaunch> first;
   std::vector<GraphLaunches> graphs;
-  int64_t early = 0;  // began before the kernel ahead of them on the stream had ended (programmatic dependent launch)
   std::vector<std::pair<std::string, int64_t>> disturbed;  // kind of overhead, launches whose call it stood in
   double plain_call_us = -1, plain_graph_us = -1;          // with no profiler attached; negative: not measured
 
   const PieceSamples& of(LaunchPiece piece) const { return pieces[static_cast<size_t>(piece)]; }
+  /// Launches that began before the work ahead of them on the stream had ended.
+  int64_t early() const {
+    const PieceSamples& overlap = of(LaunchPiece::kOverlap);
+    return static_cast<int64_t>(overlap.idle.size() + overlap.queued.size());
+  }
 };
 Latency latency(const Timeline& timeline);
 

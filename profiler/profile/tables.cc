@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "profiler/profile/graph_nodes.h"
 #include "profiler/profile/intervals.h"
 #include "profiler/profile/latency.h"
 #include "profiler/profile/memory.h"
@@ -19,7 +20,10 @@ std::vector<NamedTable> profile_tables(const Timeline& timeline, const ProfileVi
   const Latency launches = latency(timeline);
   if (launches.idle + launches.queued > 0) out.push_back({"latency", latency_table(timeline, launches)});
   if (!launches.first.empty()) out.push_back({"first_launches", first_launches_table(launches)});
-  if (!launches.graphs.empty()) out.push_back({"graphs", graphs_table(launches)});
+  if (!launches.graphs.empty()) {
+    out.push_back({"graphs", graphs_table(launches)});
+    out.push_back({"graph_nodes", graph_nodes_table(graph_nodes(timeline), view.ops.rows)});
+  }
   if (view.memory) {
     const Memory m = memory(timeline);
     out.push_back({"memory", memory_table(m, view.ops.rows)});

@@ -16,7 +16,7 @@ struct ProfileView {
 };
 
 struct NamedTable {
-  std::string name;  // "operations", "kernels", "latency", "first_launches", "graphs", "memory", …
+  std::string name;  // "operations", "kernels", "latency", "first_launches", "graphs", "graph_nodes", "memory", …
   report::Table table;
 };
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "made_timeline.h"
+#include "profiler/profile/graph_nodes.h"
 #include "profiler/profile/intervals.h"
 #include "profiler/profile/latency.h"
 #include "profiler/profile/memory.h"
@@ -314,14 +315,67 @@ TEST(Latency, AGraphIsOneCallAndManyKernels) {
             std::string::npos);
 }
 
+TEST(GraphNodes, EachOverAllLaunches) {
+  Timeline t = gpu(100000);
+  // Two launches of a graph: a, behind it b and c at once, then d.
+  const struct {
+    const char* name;
+    uint64_t node;
+    Ns start, end;
+  } kNodes[] = {{"a", 70, 0, 1000}, {"b", 72, 1500, 4500}, {"c", 71, 2000, 4000}, {"d", 73, 5000, 6000}};
+  for (uint32_t launch = 0; launch < 2; ++launch)
+    for (const auto& n : kNodes) {
+      Work w;
+      w.name = n.name, w.correlation = 5 + launch, w.graph = 9, w.graph_node = n.node, w.stream = 7;
+      w.start = 10000 + 20000 * launch + n.start, w.end = 10000 + 20000 * launch + n.end + 100 * launch;
+      t.work.push_back(w);
+    }
+  Work lost;
+  lost.name = "lost", lost.graph = 9, lost.graph_node = 74;
+  t.work.push_back(lost);
+  join(t);
+  const auto nodes = graph_nodes(t);
+  ASSERT_EQ(nodes.size(), 4u);
+  const char* const kOrder[] = {"a", "b", "c", "d"};
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    EXPECT_EQ(nodes[i].name, kOrder[i]);
+    EXPECT_EQ(nodes[i].launches, 2);
+    EXPECT_EQ(nodes[i].is_first, i == 0);
+  }
+  EXPECT_DOUBLE_EQ(nodes[1].start, 1.5);
+  EXPECT_DOUBLE_EQ(nodes[1].execution, 3.05);
+  EXPECT_DOUBLE_EQ(nodes[1].gap, 0.45);
+  EXPECT_DOUBLE_EQ(nodes[2].gap, -2.55);
+  EXPECT_DOUBLE_EQ(nodes[3].gap, 0.45);
+  const std::string text = report::to_text(graph_nodes_table(nodes, 0));
+  EXPECT_NE(text.find("a gap below zero"), std::string::npos) << text;
+  EXPECT_NE(report::to_text(graph_nodes_table(nodes, 3)).find("1 more node: rows=0 shows all"), std::string::npos);
+  EXPECT_TRUE(graph_nodes(gpu(1000)).empty());
+}
+
 TEST(Latency, DependentLaunchesMayBeginEarly) {
   Timeline t = gpu(100000);
   launch(t, 1, "a", 0, 1000, 2000, 8000);
   launch(t, 2, "b", 1000, 2000, 7000, 9000);
   join(t);
   const Latency l = latency(t);
-  EXPECT_EQ(l.early, 1);
+  EXPECT_EQ(l.early(), 1);
   EXPECT_TRUE(l.of(LaunchPiece::kGap).queued.empty());
+  EXPECT_EQ(l.of(LaunchPiece::kOverlap).queued, std::vector<double>{1.0});
+  const std::string text = report::to_text(latency_table(t, l));
+  EXPECT_NE(text.find("overlap with the one ahead"), std::string::npos) << text;
+  EXPECT_NE(text.find("1 launch began before the kernel ahead had ended"), std::string::npos) << text;
+  EXPECT_NE(text.find("no gap: they began before what was ahead had ended"), std::string::npos) << text;
+}
+
+TEST(Latency, NoOverlapIsNoRow) {
+  Timeline t = gpu(100000);
+  launch(t, 1, "a", 0, 1000, 2000, 8000);
+  launch(t, 2, "b", 1000, 2000, 9000, 9500);
+  join(t);
+  const Latency l = latency(t);
+  EXPECT_EQ(l.early(), 0);
+  EXPECT_EQ(report::to_text(latency_table(t, l)).find("overlap"), std::string::npos);
 }
 
 TEST(MemoryTable, PeakLiveAndLines) {
@@ -425,8 +479,8 @@ TEST(Tables, EveryFormatHasEveryRowOfEveryTable) {
     while (std::getline(text, line)) ++lines;
     EXPECT_EQ(lines, rows + 1 + (table.title().empty() ? 0 : 1) + table.notes().size());
   }
-  EXPECT_EQ(names, (std::set<std::string>{"operations", "kernels", "latency", "first_launches", "graphs", "memory",
-                                          "memory_totals", "streams", "totals"}));
+  EXPECT_EQ(names, (std::set<std::string>{"operations", "kernels", "latency", "first_launches", "graph_nodes", "graphs",
+                                          "memory", "memory_totals", "streams", "totals"}));
 }
 
 TEST(Tables, RowsByStackAndTheirMemory) {
