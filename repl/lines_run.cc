@@ -6,6 +6,7 @@
 #include "profiler/cupti/sass_lines.h"
 #include "profiler/lines/disassemble.h"
 #include "profiler/measure.h"
+#include "runtime/device.h"
 #include "support/diag.h"
 
 namespace kiln::repl {
@@ -85,14 +86,14 @@ SampledCode find_code(const Device& device, const profiler::SampledFunction& fun
     return found;
   }
   if (cubin.empty()) {
-    // The driver compiled the PTX itself, so its own linker makes the same code of it.
-    auto linked = profiler::cupti::driver_cubin(device, found.code->ptx);
-    if (!linked.ok() || !fits(function, *linked)) {
-      found.unknown = linked.ok() ? "the code that ran is not the one that the driver makes of its PTX now"
-                                  : linked.error().message;
+    // The driver compiled the PTX itself, so its assembler makes the same code of it, with line tables beside it.
+    auto made = device.impl()->backend().assembler()->assemble(found.code->ptx);
+    if (!made.ok() || !fits(function, made->image)) {
+      found.unknown =
+          made.ok() ? "the code that ran is not the one that the driver makes of its PTX now" : made.error().message;
       return found;
     }
-    cubin = *std::move(linked);
+    cubin = std::move(made->image);
   }
   auto table = machine_lines(cubin, function.name, nullptr);
   if (table.ok())

@@ -226,37 +226,6 @@ Result<std::unique_ptr<PcSampler>> PcSampler::attach(const Device& device, const
   return std::unique_ptr<PcSampler>(std::move(sampler));
 }
 
-Result<std::string> driver_cubin(const Device& device, std::string_view ptx) {
-  KILN_TRY(std::shared_ptr<const runtime::Driver> driver, runtime::Driver::open());
-  KILN_TRY([[maybe_unused]] CUcontext context, context_of(device, *driver));
-  // Of every driver since CUDA 5.5. cuda.h renames some of them to the version that their types belong to.
-#define KILN_TEXT_OF(renamed) #renamed
-#define KILN_LINKER(entry)                                                                   \
-  const auto entry##_fn = driver->library.function<decltype(&::entry)>(KILN_TEXT_OF(entry)); \
-  if (!entry##_fn) return error(ErrorKind::kDevice, "the CUDA driver lacks " #entry)
-  KILN_LINKER(cuLinkCreate);
-  KILN_LINKER(cuLinkAddData);
-  KILN_LINKER(cuLinkComplete);
-  KILN_LINKER(cuLinkDestroy);
-#undef KILN_LINKER
-#undef KILN_TEXT_OF
-  CUlinkState state = nullptr;
-  auto check = [&](CUresult code, const char* call) -> Status {
-    if (code == CUDA_SUCCESS) return {};
-    return driver->failure(code, call);
-  };
-  KILN_CHECK_OK(check(cuLinkCreate_fn(0, nullptr, nullptr, &state), "cuLinkCreate(0, …)"));
-  std::unique_ptr<CUlinkState_st, CUresult (*)(CUlinkState)> closer(state, cuLinkDestroy_fn);
-  std::string text(ptx);  // the driver wants a terminating zero
-  KILN_CHECK_OK(
-      check(cuLinkAddData_fn(state, CU_JIT_INPUT_PTX, text.data(), text.size() + 1, "kernel.ptx", 0, nullptr, nullptr),
-            "cuLinkAddData(state, ptx)"));
-  void* image = nullptr;
-  size_t size = 0;
-  KILN_CHECK_OK(check(cuLinkComplete_fn(state, &image, &size), "cuLinkComplete(state, &image, &size)"));
-  return std::string(static_cast<const char*>(image), size);
-}
-
 #else
 
 Result<std::unique_ptr<PcSampler>> PcSampler::attach(const Device& device, const SamplingOptions&) {
@@ -264,7 +233,6 @@ Result<std::unique_ptr<PcSampler>> PcSampler::attach(const Device& device, const
     return error(ErrorKind::kUnsupported, "program counters are sampled on GPUs; {} has none", device.name());
   return built_without();
 }
-Result<std::string> driver_cubin(const Device&, std::string_view) { return built_without(); }
 
 #endif
 

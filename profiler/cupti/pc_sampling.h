@@ -1,8 +1,6 @@
 // Samples of where the warps of a GPU are and what they wait for, from CUPTI's PC sampling.
 #pragma once
 #include <memory>
-#include <string>
-#include <string_view>
 
 #include "kiln/device.h"
 #include "kiln/result.h"
@@ -31,8 +29,5 @@ class PcSampler {
   /// Detaches, and gives all samples between starts and stops. Once.
   virtual Result<SampleRun> finish() = 0;
 };
-
-/// What the device's own driver makes of a PTX text: the machine code that runs where there is no assembler.
-Result<std::string> driver_cubin(const Device& device, std::string_view ptx);
 
 }  // namespace kiln::profiler::cupti

@@ -67,7 +67,8 @@ Result<Taken> sample(const Device& device, const std::function<Status()>& launch
     if (cubin.empty())  // no assembler here: the driver compiled it
       for (const auto& code : loaded_code())
         if (code->name == f.name) {
-          KILN_TRY(cubin, cupti::driver_cubin(device, code->ptx));
+          KILN_TRY(Assembled made, device.impl()->backend().assembler()->assemble(code->ptx));
+          cubin = std::move(made.image);
         }
     LineTable table;
     if (!cubin.empty()) {
@@ -184,7 +185,7 @@ TEST(GpuLines, APeriodThatCannotBeIsRefused) {
   EXPECT_EQ(sampler.error().kind, ErrorKind::kValue);
 }
 
-// The driver's linker makes the machine code of PTX that came without a cubin, with its lines.
+// The driver's assembler makes the machine code of PTX that came without a cubin, with its lines.
 TEST(GpuLines, PtxThatTheDriverCompilesHasLines) {
   GPU_OR_SKIP(device);
   Prepared s = prepared(device, "moves_bytes", 4096, 3);
@@ -192,9 +193,9 @@ TEST(GpuLines, PtxThatTheDriverCompilesHasLines) {
   const auto all = loaded_code();
   const auto code = std::find_if(all.rbegin(), all.rend(), [](const auto& c) { return c->name == "moves_bytes"; });
   ASSERT_NE(code, all.rend());
-  auto cubin = cupti::driver_cubin(device, (*code)->ptx);
-  ASSERT_TRUE(cubin.ok()) << cubin.error().message;
-  auto table = cupti::cubin_lines(*cubin, "moves_bytes");
+  auto made = device.impl()->backend().assembler()->assemble((*code)->ptx);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  auto table = cupti::cubin_lines(made->image, "moves_bytes");
   if (!table.ok() && table.error().kind == ErrorKind::kDevice) GTEST_SKIP() << table.error().message;
   ASSERT_TRUE(table.ok()) << table.error().message;
   EXPECT_TRUE(table->has_lines());
