@@ -89,7 +89,8 @@ std::pair<std::string_view, std::string_view> split_redirection(std::string_view
 Result<ProfileResult> result_of(MagicContext& context, const TakenProfile& profile) {
   profiler::ProfileView view;
   view.ops = profile.ops;
-  view.memory = view.streams = true;
+  view.memory = !profile.timeline.memory.empty();
+  view.streams = true;
   view.ops.rows = 0;
   ProfileResult result{profile.statement, profile.timeline, profiler::profile_tables(profile.timeline, view),
                        profiler::advise(profile.timeline, {profile.figures, profile.sources})};
@@ -136,7 +137,8 @@ Status magic_report(MagicContext& context, std::string_view text) {
                      "help: %report FILE.html STATEMENT takes one");
   KILN_TRY(const ProfileResult result, result_of(context, *context.last_profile));
   KILN_CHECK_OK(profiler::write_html_report(result.timeline, page_of(result), file));
-  context.output(fmt::format("{}: {} findings about {}\n", file, result.findings.size(), result.title));
+  context.output(fmt::format("{}: {} finding{} about {}\n", file, result.findings.size(),
+                             result.findings.size() == 1 ? "" : "s", result.title));
   return {};
 }
 

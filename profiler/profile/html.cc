@@ -302,9 +302,8 @@ std::string findings_html(const std::vector<Finding>& findings) {
   return out + "</ul>";
 }
 
-std::string table_html(const report::Table& table) {
-  std::string out = fmt::format("<section>\n<h2>{}</h2>\n<div class=\"scroll\"><table class=\"sortable\"><thead><tr>",
-                                html_escaped(table.title()));
+std::string rows_html(const report::Table& table) {
+  std::string out = "<div class=\"scroll\"><table class=\"sortable\"><thead><tr>";
   const auto& columns = table.columns();
   auto side = [&](size_t i) { return columns[i].align == report::Align::kLeft ? " class=\"left\"" : ""; };
   for (size_t i = 0; i < columns.size(); ++i)
@@ -325,7 +324,12 @@ std::string table_html(const report::Table& table) {
     }
     out += "</tr>\n";
   }
-  out += "</tbody></table></div>\n";
+  return out + "</tbody></table></div>\n";
+}
+
+std::string table_html(const report::Table& table) {
+  std::string out = fmt::format("<section>\n<h2>{}</h2>\n", html_escaped(table.title()));
+  if (!table.rows().empty()) out += rows_html(table);
   if (const auto notes = table.notes(); !notes.empty()) {
     out += "<ul class=\"notes\">";
     for (const std::string& note : notes) out += fmt::format("<li>{}</li>", html_escaped(note));

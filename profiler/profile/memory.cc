@@ -89,8 +89,12 @@ Table memory_table(const Memory& memory, int64_t rows) {
     table.add_row(std::move(cells));
   }
   if (shown < memory.rows.size())
-    table.add_note(fmt::format("{} more rows: rows=0 shows all", memory.rows.size() - shown));
-  table.add_note("net: may be given back by another line; the allocator keeps what is given back for the next tensor");
+    table.add_note(fmt::format("{} more row{}: rows=0 shows all", memory.rows.size() - shown,
+                               memory.rows.size() - shown == 1 ? "" : "s"));
+  table.add_note(
+      memory.rows.empty()
+          ? "no tensor was allocated or given back"
+          : "net: may be given back by another line; the allocator keeps what is given back for the next tensor");
   return table;
 }
 

@@ -125,6 +125,12 @@ function timeText(ns) {
   return `${(ns / 1e9).toFixed(3)} s`;
 }
 
+/// A time at the axis, in the unit of the view's end and with the digits that tell one tick from the next.
+function axisText(t, tick) {
+  const [size, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]].find(([s]) => Math.max(view[1], tick) >= s) ?? [1, "ns"];
+  return `${(t / size).toFixed(Math.max(0, Math.ceil(Math.log10(size / tick) - 1e-9)))} ${unit}`;
+}
+
 function bytesText(bytes) {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let unit = 0;
@@ -173,7 +179,8 @@ function drawAxis() {
     const x = Math.round(toX(t)) + 0.5;
     paint.moveTo(x, AXIS - 4);
     paint.lineTo(x, height);
-    paint.fillText(timeText(t), x + 3, AXIS / 2);
+    const text = axisText(t, tick);
+    if (x + 3 + paint.measureText(text).width <= width) paint.fillText(text, x + 3, AXIS / 2);
   }
   paint.stroke();
 }
@@ -317,7 +324,7 @@ function element(tag, text) {
 
 function describe(slice, into) {
   const [r, i] = slice, row = data.rows[r];
-  const pairs = [["time", timeText(row.end[i] - row.start[i])], ["start", timeText(row.start[i])]];
+  const pairs = [["time", timeText(row.end[i] - row.start[i])], ["start", axisText(row.start[i], 1)]];
   const from = arrowTo.get(r + ":" + i);
   if (from) pairs.push(["after its call", timeText(row.start[i] - data.rows[from[0]].start[from[1]])]);
   const queued = arrowsFrom.get(r + ":" + i);

@@ -49,6 +49,18 @@ TEST(Html, HoldsEverything) {
   EXPECT_EQ(page.find("<?xml"), std::string::npos);
 }
 
+TEST(Html, ATableWithoutRowsIsItsNotes) {
+  Timeline t = made_gpu_timeline(1);
+  HtmlReport report;
+  report::Table table(std::vector<report::Column>{{"column", ""}});
+  table.set_title("empty");
+  table.add_note("nothing was counted");
+  report.tables.push_back(table);
+  const std::string page = html_report(t, report);
+  EXPECT_NE(page.find("<h2>empty</h2>\n<ul class=\"notes\"><li>nothing was counted</li></ul>"), std::string::npos);
+  EXPECT_EQ(page.find("<table"), std::string::npos);
+}
+
 TEST(Html, FetchesNothing) {
   Timeline t = made_gpu_timeline(1);
   std::string page = html_report(t, made_report(t));
