@@ -18,7 +18,7 @@ namespace {
 using Form = MagicOption::Form;
 
 constexpr MagicOption kProfileOptions[] = {
-    {Form::kValue, "sort", "column: self_cpu, cpu, self_gpu, gpu, calls, average, name"},
+    {Form::kValue, "sort", "column: self_cpu, cpu, self_gpu, gpu, calls, average, self_memory, memory, name"},
     {Form::kValue, "rows", "the most of each table; 0: all"},
     {Form::kFlag, "shapes", "a row for each shape and launch configuration"},
     {Form::kFlag, "lines", "statements of the script are rows too"},
@@ -75,6 +75,8 @@ Status magic_profile(MagicContext& context, std::string_view text) {
   view.ops.by_shape = arguments.has("shapes"), view.ops.lines = arguments.has("lines");
   view.memory = arguments.has("memory"), view.streams = arguments.has("streams");
   if (view.ops.by_shape) run.session.details |= trace::kShapes;
+
+  if (const std::string* file = arguments.find("--json")) KILN_CHECK_OK(check_writable(*file));
 
   const std::string& statement = arguments.expressions[0];
   auto cycles = profile_cycles(context.session, statement, run);

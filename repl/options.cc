@@ -74,12 +74,18 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   profile->add_option("--json", o.profile.json, "write all tables and findings");
   profile->add_option("--csv", o.profile.csv, "write each table into this folder");
   profile->add_flag("--markdown", o.profile.markdown, "print the tables as markdown");
-  profile->add_option("--sort", o.profile.sort, "column: self_cpu, cpu, self_gpu, gpu, calls, average, name");
+  profile->add_option("--sort", o.profile.sort,
+                      "column: self_cpu, cpu, self_gpu, gpu, calls, average, self_memory, memory, name");
   profile->add_option("--rows", o.profile.rows, "the most of each table; 0: all (default: 20)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1'000'000'000));
+  profile->add_flag("--lines", o.profile.lines, "statements of the script are rows too");
   profile->add_flag("--shapes", o.profile.shapes, "a row for each shape and launch configuration");
   profile->add_flag("--memory", o.profile.memory, "allocations by line and operation");
   profile->add_flag("--streams", o.profile.streams, "how busy each stream was, and what overlapped");
+
+  for (const char* option : {"--html", "--trace", "--json", "--csv"})
+    profile->get_option(option)->check(
+        [](const std::string& name) { return std::string(name.empty() ? "the name of a file is missing" : ""); });
 
   // As with Python, "-" and a script's name end the options: what follows is the program's own.
   auto is_command = [&](std::string_view word) {

@@ -46,7 +46,7 @@ struct ProfileArgs {
   bool markdown = false;          // how the tables are printed
   std::string sort;               // empty: the default
   int64_t rows = 20;              // 0: all
-  bool shapes = false, memory = false, streams = false;
+  bool lines = false, shapes = false, memory = false, streams = false;
 };
 
 struct Options {

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "profiler/profile/advisor.h"
 #include "profiler/profile/session.h"
 #include "profiler/profile/tables.h"
@@ -19,13 +21,23 @@ Result<profiler::ProfileView> view_of(const ProfileArgs& args) {
   if (!args.sort.empty()) {
     KILN_TRY(view.ops.sort, profiler::parse_op_sort(args.sort));
   }
-  view.ops.rows = args.rows, view.ops.by_shape = args.shapes;
+  view.ops.rows = args.rows, view.ops.by_shape = args.shapes, view.ops.lines = args.lines;
   view.memory = args.memory, view.streams = args.streams;
   return view;
 }
 
-void print(const ProfileResult& r, report::Format format) {
+/// Statements alone are no rows of the tables, unless they are asked for.
+bool is_empty(const profiler::Timeline& t, bool lines) {
+  auto hidden = [&](const profiler::Span& s) { return s.step == trace::Step::kStatement && !lines; };
+  return t.calls.empty() && t.work.empty() && t.memory.empty() && std::all_of(t.spans.begin(), t.spans.end(), hidden);
+}
+
+void print(const ProfileResult& r, report::Format format, bool lines) {
   const report::TextStyle style{report::wants_color(STDOUT_FILENO)};
+  if (format == report::Format::kText && is_empty(r.timeline, lines)) {
+    put(stdout, "\nnothing was seen: no kernel, no operation on tensors, no copy\n");
+    return;
+  }
   for (const profiler::NamedTable& t : r.tables) {
     if (format != report::Format::kJson) put(stdout, "\n");
     put(stdout, report::format(t.table, format, style));
@@ -70,9 +82,11 @@ int profile_command(Options options) {
 
   ProfileResult result{args.file, *timeline, profiler::profile_tables(*timeline, *view), profiler::advise(*timeline)};
   add_roofline(*device, view->ops, result);
-  print(result, options.json    ? report::Format::kJson
-                : args.markdown ? report::Format::kMarkdown
-                                : report::Format::kText);
+  print(result,
+        options.json    ? report::Format::kJson
+        : args.markdown ? report::Format::kMarkdown
+                        : report::Format::kText,
+        args.lines);
   if (Status s = write_files(files, result); !s.ok()) return refuse(s.error(), code ? code : kExitError);
   return code;
 }

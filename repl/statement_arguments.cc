@@ -1,5 +1,6 @@
 #include "repl/statement_arguments.h"
 
+#include <algorithm>
 #include <charconv>
 #include <vector>
 
@@ -113,10 +114,13 @@ Diagnostic explain_statement(Diagnostic problem, const std::string& statement, s
   if (problem.kind != ErrorKind::kSyntax) return problem;
   const std::vector<Word> words = words_of(statement);
   if (words.size() < 2) return problem;
-  const std::string last = statement.substr(words.back().begin);
-  const bool dashes = last.starts_with("--");
-  const std::string_view name = option_name(last);
-  if (!dashes && name.size() == last.size()) return problem;
+  // The first word that looks like an option: --name anywhere behind the statement's own, or name=value at the end.
+  auto word = [&](const Word& w) { return std::string_view(statement).substr(w.begin, w.end - w.begin); };
+  auto has_dashes = [&](const Word& w) { return word(w).size() > 2 && word(w).starts_with("--"); };
+  const auto dashed = std::find_if(words.begin() + 1, words.end(), has_dashes);
+  const std::string_view suspect = word(dashed == words.end() ? words.back() : *dashed);
+  const std::string_view name = option_name(suspect);
+  if (name.empty() || (dashed == words.end() && name.size() == suspect.size())) return problem;
   std::vector<std::string> names;
   for (const MagicOption& o : options) names.emplace_back(o.name);
   Diagnostic d = error(ErrorKind::kName, "there is no option '{}'; there are {}", name, option_summary(options));

@@ -57,8 +57,8 @@ void hotspot(const Facts& f, FindingSink& sink) {
   const double part = share(k.total, f.kernel_time);
   if (part < limits::kDominates) return;
   sink.add(part,
-           fmt::format("{} takes {:.0f} % of the kernels' time: {} in {} runs", k.name, part * 100, time_text(k.total),
-                       count_text(static_cast<int64_t>(k.runs.size()))),
+           fmt::format("{} takes {:.0f} % of the kernels' time: {} in {} run{}", k.name, part * 100, time_text(k.total),
+                       count_text(static_cast<int64_t>(k.runs.size())), k.runs.size() == 1 ? "" : "s"),
            kernel_and_lines(f, k),
            fmt::format("start with {}: if it were twice as fast, the kernels' time would fall by {:.0f} %", k.name,
                        part * 50));

@@ -47,7 +47,8 @@ size_t shown_rows(size_t count, const OpsOptions& options) {
   return options.rows > 0 ? std::min(count, static_cast<size_t>(options.rows)) : count;
 }
 void note_hidden(Table& table, size_t count, size_t shown) {
-  if (shown < count) table.add_note(fmt::format("{} more rows: rows=0 shows all", count - shown));
+  if (shown < count)
+    table.add_note(fmt::format("{} more row{}: rows=0 shows all", count - shown, count - shown == 1 ? "" : "s"));
 }
 
 template <class Rows, class Has>

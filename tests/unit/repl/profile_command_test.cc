@@ -64,6 +64,23 @@ class ProfileCommand : public ::testing::Test {
 
 const char* kScript = "import torch\nx = torch.ones(1000)\nfor i in range(3):\n    x = x + 1\nprint(x[0].item())\n";
 
+TEST_F(ProfileCommand, AScriptThatDoesNothingHasNoTables) {
+  Said s = profile("print(1)\n");
+  EXPECT_EQ(s.code, 0) << s.err;
+  EXPECT_EQ(s.out, "1\n\nnothing was seen: no kernel, no operation on tensors, no copy\n");
+  s = profile("print(1)\n", {"--lines"});
+  EXPECT_NE(s.out.find("statement"), std::string::npos) << s.out;
+  s = profile("print(1\n");
+  EXPECT_EQ(s.code, 1);
+  EXPECT_EQ(s.out.find("ranges and operations"), std::string::npos) << s.out;
+}
+
+TEST_F(ProfileCommand, OptionsThatCannotBe) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"--rows", "-1"}, {"--html", ""}, {"--trace", ""}, {"--json", ""}, {"--csv", ""}, {"--html"}})
+    EXPECT_EQ(profile(kScript, words).code, kExitUsage) << words.front();
+}
+
 TEST_F(ProfileCommand, PrintsTablesAndWritesWhatIsAskedFor) {
   Said s = profile(kScript, {"--html", file("p.html"), "--trace", file("t.json"), "--json", file("all.json"), "--csv",
                              file("csv"), "--memory"});

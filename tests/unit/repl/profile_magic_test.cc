@@ -32,6 +32,9 @@ TEST(StatementArguments, Mistakes) {
   EXPECT_EQ(d.kind, ErrorKind::kName);
   EXPECT_EQ(d.notes[0].message, "help: did you mean 'rows'?");
   EXPECT_EQ(explain_statement({ErrorKind::kSyntax, "odd", {}, {}}, "f( + g", kSome).message, "odd");
+  EXPECT_EQ(explain_statement({ErrorKind::kSyntax, "odd", {}, {}}, "x =", kSome).message, "odd");
+  d = explain_statement({ErrorKind::kSyntax, "odd", {}, {}}, "f() --jsn o.json", kSome);
+  EXPECT_TRUE(d.message.starts_with("there is no option '--jsn'")) << d.message;
 }
 
 class ProfileMagic : public testing::Test {
@@ -186,6 +189,10 @@ TEST_F(ProfileMagic, Mistakes) {
   EXPECT_EQ(shell.entry("%profile step() rows=many").error().kind, ErrorKind::kValue);
   EXPECT_EQ(shell.entry("%profile nothing()").error().kind, ErrorKind::kName);
   EXPECT_EQ(shell.entry("%profile").error().kind, ErrorKind::kValue);
+  // A file that cannot be written is said before anything runs.
+  run("runs = []\n");
+  EXPECT_EQ(shell.entry("%profile runs.append(1) --json " + folder + "/none/p.json").error().kind, ErrorKind::kIo);
+  EXPECT_EQ(value("len(runs)"), "0");
 }
 
 TEST_F(ProfileMagic, ABlockWithSteps) {
