@@ -56,6 +56,11 @@ void check_format(const json& trace) {
     for (const std::string& field : needed.at(phase)) ASSERT_TRUE(e.contains(field)) << field << " of " << e;
     const LaneId lane{e["pid"], e["tid"]};
     if (phase == "M") {
+      const char* value = e["args"].contains("name") ? "name" : e["args"].contains("labels") ? "labels" : nullptr;
+      if (value)
+        EXPECT_NE(e["args"][value], "") << e;
+      else
+        EXPECT_TRUE(e["args"]["sort_index"].is_number_integer()) << e;
       if (e["name"] != "thread_name") continue;
       EXPECT_TRUE(named.insert(lane).second) << "named twice: " << e;
       EXPECT_TRUE(process_of_thread.try_emplace(lane.second, lane.first).second) << "one number, two threads: " << e;
