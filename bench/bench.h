@@ -92,9 +92,9 @@ Status bench_expressions(const Context& context);  // expressions.cc
 Status bench_pointwise(const Context& context);    // bandwidth.cc
 Status bench_rows(const Context& context);
 Status bench_fusion(const Context& context);
-Status bench_gemm(const Context& context);     // gemm.cc
-Status bench_honesty(const Context& context);  // honesty.cc
-Status bench_profile(const Context& context);  // profile.cc
-Status bench_kernel_times(const Context& context);
+Status bench_gemm(const Context& context);          // gemm.cc
+Status bench_honesty(const Context& context);       // honesty.cc
+Status bench_profile(const Context& context);       // profile.cc
+Status bench_kernel_times(const Context& context);  // kernel_times.cc
 
 }  // namespace kiln::bench

@@ -1,5 +1,4 @@
-// What a profile costs: launches under it and after it, and a million records from CUPTI to a trace. And kernel times
-// as CUPTI sees them, for bench/ncu_compare.
+// What a profile costs: launches under it and after it, and a million records from CUPTI to a trace.
 #include "profiler/profile/session.h"
 
 #include <fmt/format.h>
@@ -12,7 +11,6 @@
 #include "bench/bench.h"
 #include "kernels/case.h"
 #include "profiler/cupti/decode.h"
-#include "profiler/cupti/nvtx.h"
 #include "profiler/profile/advisor.h"
 #include "profiler/profile/chrome_trace.h"
 #include "profiler/profile/tables.h"
@@ -25,8 +23,6 @@ namespace {
 
 using profiler::ProfileSession;
 using profiler::Timeline;
-using profiler::Work;
-using profiler::WorkKind;
 
 constexpr int64_t kN = 4096, kBlock = 1024;
 
@@ -223,73 +219,6 @@ Status bench_profile(const Context& context) {
   KILN_CHECK_OK(overheads(context));
   KILN_CHECK_OK(made_records(context));
   if (context.device.is_cuda()) KILN_CHECK_OK(real_records(context));
-  return {};
-}
-
-// One range of NVTX per kernel, of the same launches whether CUPTI or another profiler looks at them.
-Status bench_kernel_times(const Context& context) {
-  if (!context.device.is_cuda()) {
-    context.skip("kernel-times: needs a GPU");
-    return {};
-  }
-  struct {
-    const char* name;
-    DType dtype;
-    kernels::Shape shape;
-  } const kProblems[] = {
-      {"vector_add", DType::kF32, {int64_t{1} << 24}},
-      {"vector_add", DType::kF32, {int64_t{1} << 27}},
-      {"pointwise_chain", DType::kBF16, {int64_t{1} << 26}},
-      {"softmax", DType::kBF16, {8192, 8192}},
-      {"layernorm", DType::kBF16, {16384, 4096}},
-  };
-  constexpr int kWarmup = 20, kTimes = 30;
-  report::Table table({{"kernel", "", report::Align::kLeft},
-                       {"size", "", report::Align::kLeft},
-                       {"min", "us"},
-                       {"median", "us"},
-                       {"max", "us"},
-                       {"n", ""}});
-  kernels::Sources sources;
-  bool seen = false;
-  for (const auto& which : kProblems) {
-    const kernels::Case& c = *kernels::find_case(which.name);
-    KILN_TRY(kernels::Problem p, c.make(sources, {context.device, which.dtype, which.shape, 1}));
-    for (int i = 0; i < kWarmup; ++i) KILN_CHECK_OK(p.run());
-    KILN_TRY(auto session, ProfileSession::start(context.device, {.details = 0}));
-    const std::string label = fmt::format("{} {}", which.name, kernels::to_string(which.shape));
-    profiler::nvtx::push("kernel-times");
-    Status ran;
-    for (int i = 0; i < kTimes && ran.ok(); ++i) {
-      ran = p.run();
-      if (ran.ok()) ran = context.device.synchronize();
-    }
-    profiler::nvtx::pop();
-    KILN_TRY(Timeline t, session->stop());
-    KILN_CHECK_OK(ran);
-    std::vector<double> us;
-    std::string kernel;
-    for (const Work& w : t.work)
-      if (w.kind == WorkKind::kKernel && !w.is_lost())
-        us.push_back(static_cast<double>(w.duration()) / 1e3), kernel = w.name;
-    if (us.empty()) {
-      for (const auto& u : t.unknown) context.skip(fmt::format("kernel-times, {}: {}: {}", label, u.what, u.why));
-      continue;
-    }
-    seen = true;
-    profiler::Summary s = profiler::summarize(us);
-    table.add_row({kernel, kernels::to_string(which.shape), report::Cell::of(s.min, 2), report::Cell::of(s.median, 2),
-                   report::Cell::of(s.max, 2), report::Cell::of(int64_t{s.n})});
-    context.add_json(nlohmann::ordered_json{
-        {"group", "kernel-times"},
-        {"kernel", kernel},
-        {"size", kernels::to_string(which.shape)},
-        {"min_us", s.min},
-        {"median_us", s.median},
-        {"max_us", s.max},
-        {"n", s.n}}.dump());
-  }
-  if (seen) context.show(table);
   return {};
 }
 
