@@ -207,7 +207,7 @@ class Chooser {
       connect(op->operand(0), slot_of(op->result(0)), op, 0, op, op->operand(0));
     } else if (is_shape_op(op)) {
       connect(op->operand(0), slot_of(op->result()), op, 0, op, op->operand(0));
-    } else if (is_wgmma(op)) {  // its operands come through shared memory, however they are held
+    } else if (is_wgmma(op)) {  // blocks come through shared memory, however they are held; the rewriter converts else
       int own = slot_of(op->result());
       tie(op->operand(2), op->result());
       anchors_.emplace_back(own, layout::wgmma_accumulator(op->result()->type.shape.span(), module_.num_warps));
@@ -498,6 +498,12 @@ class Rewriter {
     } else if (is_wgmma(op)) {
       choose_layout(op->result());
       hold_operand(op, 2, op->result()->type.layout);
+      if (takes_registers(op)) {
+        const ir::Type& a = op->operand(0)->type;
+        hold_operand(op, 0,
+                     module_.intern(layout::mma_operand(layout::DotSide::kA, a.shape.span(), a.element_bits(),
+                                                        *op->result()->type.layout)));
+      }
     } else if (ir::is_pure(op)) {
       for (Value* r : op->results) choose_layout(r);
       hold_all(op, op->result()->type.layout);

@@ -73,7 +73,8 @@ Status expand_descriptors(ir::Module& module, const target::Target&) {
     if (op->kind == OpKind::kDescriptorLoad || op->kind == OpKind::kDescriptorStore) accesses.push_back(op);
     if (op->kind == OpKind::kMakeDescriptor) makers.push_back(op);
     if (!is_wgmma(op)) return;
-    for (int i : {0, 1}) kept.insert(block_operand(op->operand(i)).load);
+    for (int i : {0, 1})
+      if (const Op* load = block_operand(op->operand(i)).load) kept.insert(load);
   });
   if (!kept.empty()) {
     const analysis::AxisAnalysis axis(module);

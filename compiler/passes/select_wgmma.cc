@@ -25,9 +25,14 @@ constexpr int kGroupWarps = 4, kGroupRows = 64, kFewestColumns = 8, kMostColumns
 
 struct Candidate {
   Op* dot;
-  const Op *a, *b;  // the loads
-  bool swapped;     // as trans(trans b · trans a)
+  std::vector<const Op*> loads;  // of the operands that are blocks
+  bool swapped;                  // as trans(trans b · trans a)
 };
+
+bool has_swizzle(const BlockOperand& operand) {
+  const Type& block = operand.load->result()->type;
+  return layout::widest_swizzle(block.shape[1], block.element_bits()) != 0;
+}
 
 BlockOperand turned(BlockOperand operand) {
   operand.transposed = !operand.transposed;
@@ -36,10 +41,7 @@ BlockOperand turned(BlockOperand operand) {
 
 /// Whether a · b can be made of these blocks in shared memory, or with a in registers.
 bool fits_memory(const BlockOperand& a, const BlockOperand& b, bool through_registers) {
-  for (const BlockOperand* side : {&a, &b}) {
-    const Type& block = side->load->result()->type;
-    if (layout::widest_swizzle(block.shape[1], block.element_bits()) == 0) return false;
-  }
+  if (!has_swizzle(a) || !has_swizzle(b)) return false;
   const Type& left = a.load->result()->type;
   return lies_for_wgmma(b, /*is_b=*/true) &&
          (lies_for_wgmma(a, /*is_b=*/false) || (through_registers && size_of(left.dtype) == 4));
@@ -53,25 +55,54 @@ bool waits_in_branches(ir::Module& module) {
   return found;
 }
 
+/// Whether a product of warp groups is among what `v` is computed from in its own block.
+bool is_made_of_product(const Value* v, const std::unordered_set<const Op*>& products) {
+  std::unordered_set<const Op*> seen;
+  std::vector<const Op*> work = {v->op};
+  while (!work.empty()) {
+    const Op* op = work.back();
+    work.pop_back();
+    if (!op || op->parent != v->op->parent || !seen.insert(op).second) continue;
+    if (products.contains(op)) return true;
+    if (!ir::is_pure(op)) continue;
+    for (const Value* operand : op->operands) work.push_back(operand->op);
+  }
+  return false;
+}
+
 std::vector<Candidate> candidates(ir::Module& module) {
   const analysis::AxisAnalysis axis(module);
   // A tensor that the kernel writes itself must not be read ahead.
   const std::unordered_set<const Value*> outputs = analysis::written_params(module);
   if (outputs.contains(nullptr) || waits_in_branches(module)) return {};
   std::vector<Candidate> found;
+  std::unordered_set<const Op*> products;
+  auto is_block = [&](const BlockOperand& operand) {
+    return operand.load && analysis::has_tensor_map(*operand.load->operand(0)->op, axis, /*stored=*/false) &&
+           !outputs.contains(analysis::parameter_of(operand.load->operand(0)));
+  };
+  auto take = [&](Candidate c) {
+    products.insert(c.dot);
+    found.push_back(std::move(c));
+  };
   ir::walk(module.body(), [&](Op* op) {
     if (op->kind != OpKind::kDot) return;
     const BlockOperand a = block_operand(op->operand(0)), b = block_operand(op->operand(1));
-    for (const BlockOperand& side : {a, b})
-      if (!side.load || !analysis::has_tensor_map(*side.load->operand(0)->op, axis, /*stored=*/false) ||
-          outputs.contains(analysis::parameter_of(side.load->operand(0))))
-        return;
+    if (!is_block(b)) return;
+    if (!a.load && op->operand(0)->op) {
+      // What warp groups have computed lies in their registers as their next product takes it.
+      if (is_made_of_product(op->operand(0), products) && fits_wgmma(*op, module.num_warps) && has_swizzle(b) &&
+          lies_for_wgmma(b, /*is_b=*/true))
+        take({op, {b.load}, /*swapped=*/false});
+      return;
+    }
+    if (!is_block(a)) return;
     // Operands that can stay in shared memory are better than one that takes the way through registers.
     for (bool through_registers : {false, true})
       for (bool swapped : {false, true})
         if (fits_wgmma(*op, module.num_warps, swapped) &&
             fits_memory(swapped ? turned(b) : a, swapped ? turned(a) : b, through_registers)) {
-          found.push_back({op, a.load, b.load, swapped});
+          take({op, {a.load, b.load}, swapped});
           return;
         }
   });
@@ -118,13 +149,14 @@ BlockOperand block_operand(const Value* operand) {
   return {};
 }
 
+bool takes_registers(const Op* op) { return is_wgmma(op) && !block_operand(op->operand(0)).load; }
+
 bool is_wgmma(const Op* op) { return op->kind == OpKind::kDot && op->text_or(AttrName::kMma, "") == kWgmma; }
 
 Status select_wgmma(ir::Module& module, const target::Target& target) {
   if (!target.has(target::kWgmma) || !target.has(target::kTma) || !has_op(module, OpKind::kDot)) return {};
   for (const Candidate& c : candidates(module)) {
-    const Op* loads[] = {c.a, c.b};
-    if (!analysis::producer_slice(loads).ok()) continue;
+    if (!analysis::producer_slice(c.loads).ok()) continue;
     Op* dot = c.swapped ? transpose_product(module, c.dot) : c.dot;
     dot->set(AttrName::kMma, std::string(kWgmma));
   }

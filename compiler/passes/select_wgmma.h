@@ -1,5 +1,6 @@
-// Finds the dots that Hopper's warp groups can compute from blocks which the tensor memory accelerator brings: both
-// operands are block loads (perhaps transposed) whose addresses a producer can compute ahead. They get mma = "wgmma".
+// Finds the dots that Hopper's warp groups can compute from blocks which the tensor memory accelerator brings: the
+// operands are block loads (perhaps transposed) whose addresses a producer can compute ahead, or the first is computed
+// from an earlier such product, as in attention, and stays in registers. They get mma = "wgmma".
 // Where only the transposed product can be made so, the dot is turned round first: warp groups take 64 rows at least
 // and as few as 8 columns, and may have their first operand, not the second, in registers.
 #pragma once
@@ -32,5 +33,7 @@ bool lies_for_wgmma(const BlockOperand& operand, bool is_b);
 
 /// A dot that select_wgmma has chosen.
 bool is_wgmma(const ir::Op* op);
+/// The same, with a first operand that is computed: it is no block, and stays in registers.
+bool takes_registers(const ir::Op* op);
 
 }  // namespace kiln::passes

@@ -36,7 +36,8 @@ struct Ring {
   std::vector<Op*> loads;       // in order
   std::vector<Value*> buffers;  // one per load: a tile for each slot
   Value *full = nullptr, *empty = nullptr;
-  int64_t bytes = 0;         // that fill a slot
+  int64_t bytes = 0;  // that fill a slot
+  int slots = 1;
   std::vector<bool> shared;  // one per load: all blocks of the program load the same
   bool is_shared() const { return std::find(shared.begin(), shared.end(), true) != shared.end(); }
 };
@@ -58,11 +59,15 @@ class Specializer {
     });
     std::unordered_set<const Op*> wanted;
     for (const Op* dot : dots)
-      for (int i : {0, 1}) wanted.insert(block_operand(dot->operand(i)).load);
+      for (int i : {0, 1})
+        if (const Op* load = block_operand(dot->operand(i)).load) wanted.insert(load);
     ir::walk(module_.body(), [&](Op* op) {
       if (!wanted.contains(op)) return;
       auto at = std::find_if(rings_.begin(), rings_.end(), [&](const Ring& r) { return r.block == op->parent; });
-      if (at == rings_.end()) at = rings_.insert(rings_.end(), Ring{op->parent, {}, {}, nullptr, nullptr, 0, {}});
+      if (at == rings_.end()) {
+        at = rings_.insert(rings_.end(), Ring{op->parent, {}, {}, nullptr, nullptr, 0, 1, {}});
+        if (is_in_loop(*op->parent)) at->slots = module_.num_stages;
+      }
       at->loads.push_back(op);
       at->shared.push_back(is_shared(*op));
     });
@@ -92,6 +97,13 @@ class Specializer {
   }
 
  private:
+  /// Whether it may run more than once: what is loaded once has nothing to run ahead of.
+  static bool is_in_loop(const Block& block) {
+    for (const Op* op = block.parent; op; op = op->parent->parent)
+      if (op->kind != OpKind::kIf) return true;
+    return false;
+  }
+
   /// Whether every block of the program loads the same, and as often: neither the offsets nor the control flow around
   /// the load ask for the block's rank.
   bool is_shared(const Op& load) const {
@@ -148,15 +160,14 @@ class Specializer {
 
   void make_rings(Op* split) {
     b_.set_before(split);
-    const int slots = module_.num_stages;
     for (Ring& ring : rings_) {
       for (Op* load : ring.loads) {
         const Type& t = load->result()->type;
-        ring.buffers.push_back(alloc(swizzled_type(module_, t, kRowMajor, slots)));
+        ring.buffers.push_back(alloc(swizzled_type(module_, t, kRowMajor, ring.slots)));
         ring.bytes += t.shape.numel() * size_of(t.dtype);
       }
-      ring.full = alloc(ir::barrier_type(slots));
-      ring.empty = alloc(ir::barrier_type(slots));
+      ring.full = alloc(ir::barrier_type(ring.slots));
+      ring.empty = alloc(ir::barrier_type(ring.slots));
       b_.create(OpKind::kMbarrierInit, std::span(&ring.full, 1), {}, {{AttrName::kCount, int64_t{1}}});
       // A slot that all blocks fill is empty when it is in all of them.
       const int64_t readers = int64_t{module_.num_warps} * (ring.is_shared() ? module_.num_ctas : 1);
@@ -189,8 +200,8 @@ class Specializer {
   }
 
   /// The next slot; a round further when that is the first.
-  Place next(const Place& place) {
-    const NextSlot next = next_slot(b_, place.slot, module_.num_stages);
+  Place next(const Ring& ring, const Place& place) {
+    const NextSlot next = next_slot(b_, place.slot, ring.slots);
     return {next.slot, b_.binary(OpKind::kXor, place.parity, b_.cast(next.wraps, DType::kI32))};
   }
 
@@ -233,7 +244,7 @@ class Specializer {
     }
     if (ring) {
       Place& place = places[static_cast<size_t>(ring - rings_.data())];
-      place = next(place);
+      place = next(*ring, place);
     }
     return places;
   }
@@ -243,11 +254,11 @@ class Specializer {
     for (size_t i = 0; i < rings_.size(); ++i) {
       if (!rings_[i].is_shared()) continue;
       Value* inits[] = {places[i].slot, places[i].parity};
-      Op* loop = b_.for_loop(number(0), number(module_.num_stages), number(1), inits);
+      Op* loop = b_.for_loop(number(0), number(rings_[i].slots), number(1), inits);
       b_.set_to_end(loop->region());
       const Place place = {loop->region()->args[1], loop->region()->args[2]};
       wait_until_empty(rings_[i], place);
-      const Place after = next(place);
+      const Place after = next(rings_[i], place);
       Value* yields[] = {after.slot, after.parity};
       b_.yield(yields);
       b_.set_after(loop);
@@ -383,7 +394,7 @@ class Specializer {
       Value* empty = view(b_, ring->empty, place.slot);
       Op* arrive = b_.create(OpKind::kMbarrierArrive, std::span(&empty, 1), {});
       if (ring->is_shared()) arrive->set(AttrName::kCluster, true);
-      place = next(place);
+      place = next(*ring, place);
       erase_loads(*ring);
     }
     return places;
@@ -429,9 +440,12 @@ class Specializer {
   void multiply(Op* dot) {
     b_.set_before(dot);
     b_.set_range(dot->range);
-    Value* sides[2];
+    Value* sides[] = {dot->operand(0), dot->operand(1)};
+    std::vector<Op*> unused;
     for (int i : {0, 1}) {
       const BlockOperand from = block_operand(dot->operand(i));
+      if (!from.load) continue;  // computed, in registers
+      unused.push_back(dot->operand(i)->op);
       sides[i] = blocks_.at(from.load);
       if (from.transposed) sides[i] = transposed(b_, sides[i], kSwap);
       if (!lies_for_wgmma(from, /*is_b=*/i == 1)) sides[i] = in_registers(sides[i], *dot->result()->type.layout);
@@ -443,7 +457,6 @@ class Specializer {
             ->result();
     done->name = dot->result()->name;
     ir::replace_all_uses(dot->result(), done);
-    std::vector<Op*> unused = {dot->operand(0)->op, dot->operand(1)->op};
     dot->erase();
     for (Op* op : unused)
       while (op->kind != OpKind::kDescriptorLoad) {  // goes with its ring
