@@ -1,0 +1,132 @@
+// Attention on every device there is against its float64 reference, and the machine code that Hopper gets.
+#include "kernels/attention/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "support/diag.h"
+#include "tests/unit/lower/remarks.h"
+
+namespace kiln::kernels {
+namespace {
+
+/// Row `i` of one head: q, k and v are [n, d].
+std::vector<double> reference(const double* q, const double* k, const double* v, int64_t i, int64_t n, int64_t d,
+                              double scale, bool causal) {
+  const int64_t seen = causal ? i + 1 : n;
+  std::vector<double> weights(static_cast<size_t>(seen)), out(static_cast<size_t>(d));
+  double most = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (int64_t j = 0; j < seen; ++j) {
+    double dot = 0;
+    for (int64_t c = 0; c < d; ++c) dot += q[i * d + c] * k[j * d + c];
+    most = std::max(most, weights[static_cast<size_t>(j)] = dot * scale);
+  }
+  for (double& w : weights) sum += w = std::exp(w - most);
+  for (int64_t j = 0; j < seen; ++j)
+    for (int64_t c = 0; c < d; ++c) out[static_cast<size_t>(c)] += weights[static_cast<size_t>(j)] / sum * v[j * d + c];
+  return out;
+}
+
+Tensor random_tensor(const Device& device, DType dtype, const Shape& shape, std::mt19937& random) {
+  std::normal_distribution<float> normal;
+  int64_t count = 1;
+  for (int64_t s : shape) count *= s;
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& v : values) v = normal(random);
+  auto wide = Tensor::from_host(device, DType::kF32, shape, values.data(), values.size() * sizeof(float));
+  EXPECT_TRUE(wide.ok()) << render(wide.error());
+  return *wide->to(dtype);
+}
+
+void check(const Device& device, DType dtype, const Shape& shape, bool causal) {
+  SCOPED_TRACE(fmt::format("{} {} {}{}", device.name(), name(dtype), to_string(shape), causal ? " causal" : ""));
+  const auto seed = std::random_device{}();
+  printf("seed %u\n", seed);
+  std::mt19937 random(seed);
+  const Tensor q = random_tensor(device, dtype, shape, random), k = random_tensor(device, dtype, shape, random),
+               v = random_tensor(device, dtype, shape, random);
+  const Tensor out = *Tensor::full(device, dtype, shape, std::numeric_limits<double>::quiet_NaN());
+  const int64_t heads = shape[0], n = shape[1], d = shape[2];
+  const double scale = 1 / std::sqrt(static_cast<double>(d));
+  Sources sources;
+  auto launch = attention_launch(sources, q, k, v, out, scale, causal, device.is_cuda());
+  ASSERT_TRUE(launch.ok()) << render(launch.error());
+  Status ran = launch->run();
+  ASSERT_TRUE(ran.ok()) << render(ran.error());
+  const auto got = *out.to_doubles(), qs = *q.to_doubles(), ks = *k.to_doubles(), vs = *v.to_doubles();
+  // Weights are rounded to the operands' type before the second product, the result once more: two roundings of values
+  // that an average of v bounds.
+  const double rounding = dtype == DType::kF16 ? std::ldexp(1, -11) : std::ldexp(1, -8);
+  double worst = 0;
+  for (int64_t h = 0; h < heads; ++h)
+    for (int64_t i = 0; i < n; i += i < 2 || i >= n - 2 ? 1 : std::max<int64_t>(1, n / 40)) {
+      const int64_t at = h * n * d;
+      const auto want = reference(&qs[static_cast<size_t>(at)], &ks[static_cast<size_t>(at)],
+                                  &vs[static_cast<size_t>(at)], i, n, d, scale, causal);
+      for (int64_t c = 0; c < d; ++c) {
+        const double difference = std::abs(got[static_cast<size_t>(at + i * d + c)] - want[static_cast<size_t>(c)]);
+        worst = std::isnan(difference) ? std::numeric_limits<double>::infinity() : std::max(worst, difference);
+      }
+    }
+  EXPECT_LE(worst, 4 * 2 * rounding);  // v is within 4 of 0
+}
+
+class Attention : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Attention, MatchesTheReference) {
+  auto device = Device::open(GetParam());
+  ASSERT_TRUE(device.ok()) << render(device.error());
+  for (const bool causal : {false, true}) {
+    check(*device, DType::kF16, {2, 256, 64}, causal);
+    check(*device, DType::kBF16, {1, 384, 128}, causal);
+    check(*device, DType::kF16, {3, 128, 16}, causal);
+    check(*device, DType::kF16, {2, 1, 32}, causal);
+    check(*device, DType::kBF16, {2, 77, 64}, causal);
+    check(*device, DType::kF16, {1, 301, 128}, causal);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Attention, ::testing::ValuesIn(Device::list()), [](const auto& each) {
+  return each.param == "cpu" ? std::string("cpu") : "cuda_" + each.param.substr(5);
+});
+
+TEST(AttentionCode, StaysInRegistersOfWarpGroups) {
+  const Device cpu = *Device::open("cpu");
+  Sources sources;
+  for (const int64_t d : {64, 128})
+    for (const bool causal : {false, true}) {
+      SCOPED_TRACE(fmt::format("d {}{}", d, causal ? " causal" : ""));
+      const int64_t shape[] = {2, 256, d};
+      const Tensor t = *Tensor::empty(cpu, DType::kF16, shape);
+      auto launch = attention_launch(sources, t, t, t, *Tensor::empty(cpu, DType::kF16, shape), 1, causal, true);
+      ASSERT_TRUE(launch.ok()) << render(launch.error());
+      auto info = launch->kernel.compile(launch->args, launch->options, "sm_90a");
+      ASSERT_TRUE(info.ok()) << render(info.error());
+      EXPECT_EQ(info->ptx.find("mma.sync"), std::string::npos) << "a product left the warp groups";
+      EXPECT_NE(info->ptx.find("wgmma.mma_async"), std::string::npos);
+      EXPECT_LE(info->spill_bytes, 0) << info->registers << " registers";
+      testing_support::expect_no_remarks(info->warnings);
+    }
+}
+
+TEST(AttentionErrors, SayWhatWouldWork) {
+  const Device cpu = *Device::open("cpu");
+  Sources sources;
+  auto refused = [&](DType dtype, std::vector<int64_t> shape, std::vector<int64_t> keys) {
+    const Tensor q = *Tensor::empty(cpu, dtype, shape), k = *Tensor::empty(cpu, dtype, keys);
+    auto launch = attention_launch(sources, q, k, k, q, 1, false, false);
+    return launch.ok() ? std::string("accepted") : launch.error().message;
+  };
+  EXPECT_EQ(refused(DType::kF16, {2, 64, 48}, {2, 64, 48}),
+            "heads of attention have 48 columns; a power of two from 16 to 128 would work");
+  EXPECT_EQ(refused(DType::kF16, {2, 64, 64}, {2, 32, 64}),
+            "k of attention is [2, 32, 64], and q is [2, 64, 64]; both must be one [heads, n, d]");
+  EXPECT_EQ(refused(DType::kF32, {2, 64, 64}, {2, 64, 64}),
+            "q of attention is f32, and q is f32; both must be one of f16 and bf16");
+}
+
+}  // namespace
+}  // namespace kiln::kernels
