@@ -44,6 +44,8 @@ TEST(Expr, VariantsAgreeWithFloat64) {
          column = random_tensor({67, 1}, seed + 2);
   const Expr chain = op(
       ExprOp::kMul, {op(ExprOp::kTanh, {op(ExprOp::kAdd, {op(ExprOp::kMul, {x, scale}), column})}), Expr::scalar(0.5)});
+  // Where tanh is flat a row hardly varies, and a norm would divide rounding errors by next to nothing.
+  const Expr varied = op(ExprOp::kAdd, {op(ExprOp::kMul, {x, scale}), column});
   struct Case {
     const char* what;
     Expr expr;
@@ -51,7 +53,7 @@ TEST(Expr, VariantsAgreeWithFloat64) {
   const Case cases[] = {
       {"pointwise", chain},
       {"softmax", op(ExprOp::kSoftmax, {chain}, along({1}))},
-      {"layer_norm", op(ExprOp::kLayerNorm, {chain, scale, scale}, along({1}))},
+      {"layer_norm", op(ExprOp::kLayerNorm, {varied, scale, scale}, along({1}))},
       {"rms_norm", op(ExprOp::kRmsNorm, {chain, scale}, along({1}))},
       {"mean of columns", op(ExprOp::kMean, {chain}, along({0}))},
       {"variance", op(ExprOp::kVar, {chain}, along({1}))},
