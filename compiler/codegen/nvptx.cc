@@ -70,7 +70,7 @@ void optimize_for_gpu(llvm::Module& module, llvm::TargetMachine& machine) {
   optimize(module, machine, [](llvm::FunctionPassManager& passes) { passes.addPass(SplitAddressesPass()); });
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
-    flush_where_absorbed(f);
+    flush_where_unseen(f);
     negate_by_32_bits(f);
     order_by_need(f);
   }

@@ -21,13 +21,27 @@ bool absorbs_denormals(const llvm::User* user) {
   return false;
 }
 
+/// max(x, c) with a c from which on 2^x is no denormal.
+bool is_at_least_normal(const llvm::Value* x) {
+  constexpr float kLeastNormalExponent = -126;
+  auto* max = llvm::dyn_cast<llvm::IntrinsicInst>(x);
+  if (!max) return false;
+  const llvm::Intrinsic::ID id = max->getIntrinsicID();
+  if (id != llvm::Intrinsic::maximumnum && id != llvm::Intrinsic::maximum && id != llvm::Intrinsic::maxnum)
+    return false;
+  return llvm::any_of(max->args(), [](const llvm::Use& arg) {
+    auto* c = llvm::dyn_cast<llvm::ConstantFP>(arg);
+    return c && c->getValueAPF().convertToFloat() >= kLeastNormalExponent;
+  });
+}
+
 }  // namespace
 
-void flush_where_absorbed(llvm::Function& fn) {
+void flush_where_unseen(llvm::Function& fn) {
   for (llvm::Instruction& i : llvm::instructions(fn)) {
     auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
     if (!call || call->getIntrinsicID() != llvm::Intrinsic::nvvm_ex2_approx || !call->getType()->isFloatTy()) continue;
-    if (!llvm::all_of(call->users(), absorbs_denormals)) continue;
+    if (!is_at_least_normal(call->getArgOperand(0)) && !llvm::all_of(call->users(), absorbs_denormals)) continue;
     call->setCalledFunction(llvm::Intrinsic::getOrInsertDeclaration(
         fn.getParent(), llvm::Intrinsic::nvvm_ex2_approx_ftz, {call->getType()}));
   }

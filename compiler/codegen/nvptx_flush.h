@@ -5,7 +5,8 @@
 namespace kiln::codegen {
 
 /// ex2.approx costs four instructions, three of them for denormal results; its .ftz form is one. Where every use adds
-/// the result to a constant that absorbs any denormal (1 + exp(-x) of a sigmoid), both give the same sum.
-void flush_where_absorbed(llvm::Function& fn);
+/// the result to a constant that absorbs any denormal (1 + exp(-x) of a sigmoid), both give the same sum; behind
+/// max(x, -126) no result is denormal.
+void flush_where_unseen(llvm::Function& fn);
 
 }  // namespace kiln::codegen

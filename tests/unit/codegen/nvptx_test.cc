@@ -107,16 +107,17 @@ done:
   EXPECT_FALSE(llvm::verifyModule(*module, &llvm::errs())) << print_llvm(*module);
 }
 
-TEST(NvptxFlush, OnlyWhereAConstantAbsorbsDenormals) {
+TEST(NvptxFlush, OnlyWhereNoDenormalIsSeen) {
   const char* form =
-      "declare float @llvm.nvvm.ex2.approx.f32(float)\ndefine float @f(float %%x, float %%y) {{\n"
+      "declare float @llvm.nvvm.ex2.approx.f32(float)\ndeclare float @llvm.maximumnum.f32(float, float)\n"
+      "define float @f(float %%y, float %%z) {{\n  %%x = {}\n"
       "  %%e = call float @llvm.nvvm.ex2.approx.f32(float %%x)\n  %%r = {}\n  ret float %%r\n}}\n";
-  auto flushed = [&](const char* use) {
+  auto flushed = [&](const char* use, const char* argument = "fadd float %z, 1.0") {
     llvm::LLVMContext context;
-    std::string text = fmt::format(fmt::runtime(form), use);
+    std::string text = fmt::format(fmt::runtime(form), argument, use);
     for (size_t at; (at = text.find("%%")) != std::string::npos;) text.erase(at, 1);
     auto module = parse(context, text);
-    flush_where_absorbed(*module->getFunction("f"));
+    flush_where_unseen(*module->getFunction("f"));
     EXPECT_FALSE(llvm::verifyModule(*module));
     return count(print_llvm(*module), "call float @llvm.nvvm.ex2.approx.ftz") == 1;
   };
@@ -124,6 +125,9 @@ TEST(NvptxFlush, OnlyWhereAConstantAbsorbsDenormals) {
   EXPECT_FALSE(flushed("fadd float %e, 0.0"));
   EXPECT_FALSE(flushed("fadd float %e, %y"));
   EXPECT_FALSE(flushed("fmul float %e, 2.0"));
+  EXPECT_TRUE(flushed("fmul float %e, 2.0", "call float @llvm.maximumnum.f32(float %z, float -126.0)"));
+  EXPECT_FALSE(flushed("fmul float %e, 2.0", "call float @llvm.maximumnum.f32(float %z, float -127.0)"));
+  EXPECT_FALSE(flushed("fmul float %e, 2.0", "call float @llvm.maximumnum.f32(float %z, float %y)"));
 }
 
 // ptxas forgets that neg.s16 wraps.
