@@ -44,7 +44,14 @@ void order_block(llvm::BasicBlock& block) {
   llvm::Instruction* terminator = block.getTerminator();
   for (llvm::Instruction& i : block)
     if (&i != terminator && is_anchor(i)) place(&i);
-  for (llvm::Instruction& i : block)  // what later blocks use
+  auto is_used_later = [&](const llvm::Instruction& i) {
+    return llvm::any_of(i.users(), [&](const llvm::User* u) {
+      return llvm::cast<llvm::Instruction>(u)->getParent() != &block || llvm::isa<llvm::PHINode>(u);
+    });
+  };
+  for (llvm::Instruction& i : block)
+    if (&i != terminator && is_used_later(i)) place(&i);
+  for (llvm::Instruction& i : block)  // what nobody uses
     if (&i != terminator) place(&i);
   place(terminator);
   for (llvm::Instruction* i : order) i->moveBefore(block, block.end());
