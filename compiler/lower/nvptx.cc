@@ -57,6 +57,11 @@ Value* Lowering::leader(int warps) {
   return b.CreateICmpEQ(own, b.getInt32(0));
 }
 
+Value* Lowering::initializer() {
+  if (partition != Partition::kAll || launch.extra_warps == 0) return leader();
+  return b.CreateICmpEQ(thread.thread(), b.getInt32(static_cast<uint32_t>(source.num_warps * kLanes)));
+}
+
 llvm::GlobalVariable* Lowering::shared_memory() {
   llvm::GlobalVariable* memory = module.getNamedGlobal("kiln_shared");
   if (!memory) {
@@ -136,6 +141,7 @@ class KernelLowering {
       case OpKind::kAtomicCas:
         return lower_atomic_cas(l_, op);
       case OpKind::kBarrier:
+        if (opens_roles(op)) return own_wait_ = true, Status{};
         return l_.group_barrier(ir::joined_warps(op, l_.source.num_warps)), Status{};
       case OpKind::kClusterBarrier:
         return lower_cluster_barrier(l_), Status{};
@@ -474,6 +480,14 @@ class KernelLowering {
     return {};
   }
 
+  /// A barrier right in front of the roles: behind it the own warps find what the extra ones have initialised. Those
+  /// wait for nothing, so that the first loads are on their way before all warps have come.
+  static bool opens_roles(const ir::Op& op) {
+    const ir::Op* next = op.has(AttrName::kWarps) ? nullptr : op.next;
+    while (next && (next->kind == OpKind::kGdcWait || next->kind == OpKind::kGdcLaunchDependents)) next = next->next;
+    return next && next->kind == OpKind::kWarpSpecialize;
+  }
+
   /// The roles part by the warp's number, which is uniform. The extra warps end with their region.
   Status warp_specialize(const ir::Op& op) {
     KILN_CHECK_OK(check_roles(op));
@@ -484,6 +498,12 @@ class KernelLowering {
     b_.CreateCondBr(b_.CreateICmpULT(warp, first), own, extra);
 
     b_.SetInsertPoint(extra);
+    Value *everyone = b_.getInt32(kEveryonesBarrier),
+          *count = b_.getInt32(static_cast<uint32_t>((l_.source.num_warps + l_.launch.extra_warps) * kLanes));
+    if (own_wait_) {
+      b_.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {b_.getInt32(~0u)});
+      b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_arrive_aligned_count, {everyone, count});
+    }
     if (registers.extra)
       b_.CreateIntrinsic(llvm::Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32,
                          {b_.getInt32(static_cast<uint32_t>(registers.extra))});
@@ -499,6 +519,7 @@ class KernelLowering {
     b_.CreateRetVoid();
 
     b_.SetInsertPoint(own);
+    if (own_wait_) b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_count, {everyone, count});
     if (registers.own)
       b_.CreateIntrinsic(llvm::Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32,
                          {b_.getInt32(static_cast<uint32_t>(registers.own))});
@@ -509,6 +530,7 @@ class KernelLowering {
   Lowering& l_;
   llvm::IRBuilder<>& b_;
   LineInfo* lines_;
+  bool own_wait_ = false;  // for the extra warps, when the roles part
 };
 
 /// Parameters as PTX passes them, i1 as a byte; behind them the tensor maps.

@@ -1,5 +1,6 @@
 // Handles of shared memory, mbarriers, and copies of the tensor memory accelerator. A handle is a byte offset into the
 // kernel's dynamic shared memory (i32, the same in all threads); a descriptor is the hidden parameter with its map.
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
@@ -84,11 +85,12 @@ void lower_mbarrier(Lowering& l, const ir::Op& op) {
   llvm::IRBuilder<>& b = l.b;
   switch (op.kind) {
     case OpKind::kMbarrierInit:
-      l.when(l.leader(), [&] {
+      l.when(l.initializer(), [&] {
         for (int i = 0; i < op.operand(0)->type.copies; ++i)
           b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_init_shared,
                             {l.shared(l.of(op.operand(0))[0], analysis::kBarrierBytes * i),
                              b.getInt32(static_cast<uint32_t>(op.int_attr(AttrName::kCount)))});
+        if (op.next && op.next->kind == OpKind::kMbarrierInit) return;  // which has the fences for both
         b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
         b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta, {});
       });
@@ -236,10 +238,14 @@ Status lower_grid_dependency(Lowering& l, const ir::Op& op) {
 
 void prefetch_tensor_maps(Lowering& l) {
   if (l.launch.tensor_maps.empty()) return;
+  llvm::IRBuilder<>& b = l.b;
   l.when(l.leader(), [&] {
+    // As assembly: LLVM makes two instructions of its intrinsic where the map is a parameter.
+    auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false);
+    auto* prefetch = llvm::InlineAsm::get(type, "prefetch.tensormap [$0];", "l", /*hasSideEffects=*/true);
     for (size_t i = 0; i < l.launch.tensor_maps.size(); ++i)
-      l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_prefetch_tensormap, {l.b.getPtrTy()},
-                          {l.function->getArg(static_cast<unsigned>(l.source.params.size() + i))});
+      b.CreateCall(type, prefetch, {l.function->getArg(static_cast<unsigned>(l.source.params.size() + i))})
+          ->setDoesNotThrow();
   });
 }
 

@@ -168,13 +168,21 @@ class Stager {
     return buffers_.back();
   }
 
+  static bool is_in_loop(const Op* op) {
+    for (const Op* around = op->parent->parent; around; around = around->parent->parent)
+      if (around->kind == OpKind::kFor || around->kind == OpKind::kWhile) return true;
+    return false;
+  }
+
   void stage(Op* op) {
     b_.set_before(op);
     b_.set_range(op->range);
+    const bool is_first = buffers_.empty() && !is_in_loop(op);
     Value* buffer = buffer_for(op->operand(1)->type);
-    // The copy before has read the buffer, and all who write know.
-    wait();
-    barrier();
+    if (!is_first) {  // The copy before has read the buffer, and all who write know.
+      wait();
+      barrier();
+    }
     Value* write[] = {buffer, op->operand(1)};
     b_.create(OpKind::kSharedStore, write, {});
     b_.create(OpKind::kFenceAsync, {}, {});
