@@ -24,6 +24,8 @@ Result<Value> math_op(Codegen& g, const BoundArgs& a) {
 Impl dot, make_tensor_descriptor, descriptor_load, descriptor_store;
 // builtin_block_pointer.cc
 Impl make_block_ptr, advance;
+/// The text of argument `i`, which must be one of `allowed`; empty for None.
+Result<std::string> one_of(Codegen& g, const BoundArgs& a, int i, std::initializer_list<std::string_view> allowed);
 // builtin_shape.cc: shapes, reductions and scans
 Impl expand_dims, broadcast, broadcast_to, reshape, trans, permute, join, split, reduce, associative_scan;
 

@@ -198,8 +198,14 @@ Result<Value> descriptor_load(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * d, descriptor_arg(g, a, 0));
   KILN_TRY(std::vector<ir::Value*> operands, offsets_arg(g, a, 1, d->type));
   operands.insert(operands.begin(), d);
+  std::string eviction;
+  if (constexpr int kEvictionArg = 3; a.args.size() > kEvictionArg) {
+    KILN_TRY(eviction, one_of(g, a, kEvictionArg, {"", "evict_first", "evict_last"}));
+  }
   const Type block = ir::tile_type(d->type.dtype, d->type.shape);
-  return Value(g.b.create(OpKind::kDescriptorLoad, operands, std::span(&block, 1))->result());
+  ir::Op* load = g.b.create(OpKind::kDescriptorLoad, operands, std::span(&block, 1));
+  if (!eviction.empty()) load->set(AttrName::kEviction, eviction);
+  return Value(load->result());
 }
 
 Result<Value> descriptor_store(Codegen& g, const BoundArgs& a) {

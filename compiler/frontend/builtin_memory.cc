@@ -49,16 +49,6 @@ Result<ir::Value*> mask_arg(Codegen& g, const BoundArgs& a, int i) {
   return v;
 }
 
-Result<std::string> one_of(Codegen& g, const BoundArgs& a, int i, std::initializer_list<std::string_view> allowed) {
-  if (a[i].is_none()) return std::string();
-  KILN_TRY(std::string text, g.const_text(a, i));
-  if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return text;
-  std::string list;
-  for (std::string_view s : allowed) list += fmt::format("{}'{}'", list.empty() ? "" : ", ", s);
-  return g.fail(a.at(i), ErrorKind::kValue, "{} of {} must be one of {}, got '{}'", a.name(i),
-                a.builtin->display_name(), list, text);
-}
-
 bool is_empty(const BoundArgs& a, int i) {
   return !a.has(i) || (a[i].as_tuple() && a[i].as_tuple()->items.empty()) ||
          (a[i].constant_as<std::string>() && a[i].constant_as<std::string>()->empty());
@@ -87,6 +77,16 @@ Result<ir::Value*> value_for(Codegen& g, const BoundArgs& a, int i, ir::Value* p
 }
 
 }  // namespace
+
+Result<std::string> one_of(Codegen& g, const BoundArgs& a, int i, std::initializer_list<std::string_view> allowed) {
+  if (a[i].is_none()) return std::string();
+  KILN_TRY(std::string text, g.const_text(a, i));
+  if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return text;
+  std::string list;
+  for (std::string_view s : allowed) list += fmt::format("{}'{}'", list.empty() ? "" : ", ", s);
+  return g.fail(a.at(i), ErrorKind::kValue, "{} of {} must be one of {}, got '{}'", a.name(i),
+                a.builtin->display_name(), list, text);
+}
 
 namespace {
 

@@ -188,9 +188,11 @@ Wrong check_mask(const Op& op, int i) {
              : wrong_type("the mask", mask, "i1 of the first operand's shape");
 }
 
+Wrong check_eviction(const Op& op) { return one_of(op, AttrName::kEviction, {"evict_first", "evict_last"}); }
+
 Wrong check_load(const Op& op) {
   if (Wrong w = one_of(op, AttrName::kCache, {".ca", ".cg", ".cs", ".cv"}); !w.empty()) return w;
-  if (Wrong w = one_of(op, AttrName::kEviction, {"evict_first", "evict_last"}); !w.empty()) return w;
+  if (Wrong w = check_eviction(op); !w.empty()) return w;
   const Type p = operand_type(op, 0);
   if (!p.pointer) return wrong_type("the operand", p, "a pointer");
   if (Wrong w = check_mask(op, 1); !w.empty()) return w;
@@ -201,7 +203,7 @@ Wrong check_load(const Op& op) {
 
 Wrong check_store(const Op& op) {
   if (Wrong w = one_of(op, AttrName::kCache, {".wb", ".cg", ".cs", ".wt"}); !w.empty()) return w;
-  if (Wrong w = one_of(op, AttrName::kEviction, {"evict_first", "evict_last"}); !w.empty()) return w;
+  if (Wrong w = check_eviction(op); !w.empty()) return w;
   const Type p = operand_type(op, 0);
   if (!p.pointer) return wrong_type("the operand", p, "a pointer");
   if (!operand_type(op, 1).same_tile(pointee(p)))
@@ -428,6 +430,7 @@ Wrong check_mbarrier(const Op& op) {
 
 Wrong check_tma_load(const Op& op) {
   if (op.operands.size() < 4) return "tma_load takes shared memory, a barrier, a descriptor and offsets";
+  if (Wrong w = check_eviction(op); !w.empty()) return w;
   const Type block = operand_type(op, 0);
   if (Wrong w = is_form(block, Form::kShared, "shared memory"); !w.empty()) return w;
   if (Wrong w = is_form(operand_type(op, 1), Form::kBarrier, "a barrier"); !w.empty()) return w;
@@ -558,6 +561,7 @@ std::string check_op_types(const Op& op) {
       return check_make_descriptor(op);
     case OpKind::kDescriptorLoad:
       if (op.operands.empty()) return "descriptor_load takes a descriptor and offsets";
+      if (Wrong w = check_eviction(op); !w.empty()) return w;
       return check_block_access(op, 0, op.result()->type, 1);
     case OpKind::kDescriptorStore:
       if (op.operands.size() < 2) return "descriptor_store takes a descriptor, a value and offsets";

@@ -57,6 +57,8 @@ void expand(ir::Module& module, Op* op) {
   if (is_load) {
     Value* loaded = b.load(at.pointers, at.inside);
     loaded->name = op->result()->name;
+    if (const ir::Attr* eviction = op->find(ir::AttrName::kEviction))
+      loaded->op->set(ir::AttrName::kEviction, *eviction);
     ir::replace_all_uses(op->result(), loaded);
   } else {
     b.store(at.pointers, op->operand(1), at.inside);

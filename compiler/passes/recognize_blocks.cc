@@ -288,6 +288,8 @@ class Recognizer {
     }
     const ir::Type loaded = ir::tile_type(tile.dtype, block);
     Value* v = b_.create(OpKind::kDescriptorLoad, operands, std::span(&loaded, 1))->result();
+    if (const ir::Attr* eviction = access.op->find(ir::AttrName::kEviction))
+      v->op->set(ir::AttrName::kEviction, *eviction);
     constexpr int64_t kSwapped[] = {1, 0};
     replace(access.op, access.outer == kRows ? v : b_.trans(v, kSwapped));
   }

@@ -306,6 +306,7 @@ class Specializer {
       b_.set_range(load->range);
       Op* copy = b_.create(OpKind::kTmaLoad, operands, {});
       if (ring.shared[i]) copy->set(AttrName::kCluster, true);
+      if (const ir::Attr* eviction = load->find(AttrName::kEviction)) copy->set(AttrName::kEviction, *eviction);
     }
   }
 
