@@ -194,13 +194,16 @@ class ProductWriter {
     const std::vector<MatmulTile> tiles =
         rank_tiles(m_, n_, operand_bytes, std::max(result_bytes, 1), r_.machine.multiprocessors);
     const MatmulTile t = tiles.at(0);
+    auto tiles_of = [&](const MatmulTile& tile) { return cdiv(m_, tile.m) * cdiv(n_, tile.n); };
+    // Programs stay, but where each would have one tile.
+    const bool stay = tiles_of(t) > r_.machine.multiprocessors;
     auto programs = [&](const MatmulTile& tile) {
-      return std::min<int64_t>(cdiv(m_, tile.m) * cdiv(n_, tile.n), r_.machine.multiprocessors);
+      return std::min<int64_t>(tiles_of(tile), r_.machine.multiprocessors);
     };
     const std::string m = e_.dimension(m_, "M"), n = e_.dimension(n_, "N"), k = e_.dimension(k_, "K");
     const std::string block_m = e_.constant(t.m, "BLOCK_M"), block_n = e_.constant(t.n, "BLOCK_N"),
-                      block_k = e_.constant(t.k, "BLOCK_K"), group_m = e_.constant(t.group_m, "GROUP_M"),
-                      stay = e_.constant(programs(t), "NUM_PROGRAMS");
+                      block_k = e_.constant(t.k, "BLOCK_K"), group_m = stay ? e_.constant(t.group_m, "GROUP_M") : "",
+                      num_programs = stay ? e_.constant(programs(t), "NUM_PROGRAMS") : "";
     auto descriptor = [&](const std::string& hint, const std::string& pointer, bool transposed, const std::string& rows,
                           const std::string& columns, const std::string& stride, const std::string& block_rows,
                           const std::string& block_columns) {
@@ -220,20 +223,27 @@ class ProductWriter {
     for (size_t i = 0; i < stores_.size(); ++i)
       if (by_descriptor(stores_[i]))
         out_desc[i] = descriptor("out_desc", e_.pointer(stores_[i], 0, true), false, m, n, n, block_m, block_n);
-    const std::string tiles_m = fresh("tiles_m"), tiles_n = fresh("tiles_n"), steps = fresh("steps");
-    e_.line(fmt::format("{} = tl.cdiv({}, {})", tiles_m, m, block_m));
-    e_.line(fmt::format("{} = tl.cdiv({}, {})", tiles_n, n, block_n));
-    e_.line(fmt::format("{} = tl.cdiv({}, {})", steps, k, block_k));
-    const std::string tile = fresh("tile"), tile_m = fresh("tile_m"), tile_n = fresh("tile_n"), row = fresh("row"),
-                      column = fresh("column"), acc = fresh("acc"), step = fresh("step");
-    e_.use_helpers("tile_of(");
-    e_.begin_loop(
-        fmt::format("for {} in tl.range(tl.program_id(0), {} * {}, {}):", tile, tiles_m, tiles_n, stay),
-        {fmt::format("{}, {} = tile_of({}, {}, {}, {})", tile_m, tile_n, tile, tiles_m, tiles_n, group_m),
-         fmt::format("{} = {} * {}", row, tile_m, block_m), fmt::format("{} = {} * {}", column, tile_n, block_n),
-         fmt::format("{} = tl.zeros(({}, {}), dtype={})", acc, block_m, block_n, sum_name()),
-         fmt::format("for {} in range({}):", step, steps)},
-        false);
+    const std::string row = fresh("row"), column = fresh("column"), acc = fresh("acc"), step = fresh("step");
+    const std::string zeros = fmt::format("{} = tl.zeros(({}, {}), dtype={})", acc, block_m, block_n, sum_name());
+    if (stay) {
+      const std::string tiles_m = fresh("tiles_m"), tiles_n = fresh("tiles_n"), steps = fresh("steps"),
+                        tile = fresh("tile"), tile_m = fresh("tile_m"), tile_n = fresh("tile_n");
+      e_.line(fmt::format("{} = tl.cdiv({}, {})", tiles_m, m, block_m));
+      e_.line(fmt::format("{} = tl.cdiv({}, {})", tiles_n, n, block_n));
+      e_.line(fmt::format("{} = tl.cdiv({}, {})", steps, k, block_k));
+      e_.use_helpers("tile_of(");
+      e_.begin_loop(
+          fmt::format("for {} in tl.range(tl.program_id(0), {} * {}, {}):", tile, tiles_m, tiles_n, num_programs),
+          {fmt::format("{}, {} = tile_of({}, {}, {}, {})", tile_m, tile_n, tile, tiles_m, tiles_n, group_m),
+           fmt::format("{} = {} * {}", row, tile_m, block_m), fmt::format("{} = {} * {}", column, tile_n, block_n),
+           zeros, fmt::format("for {} in range({}):", step, steps)},
+          false);
+    } else {
+      e_.line(fmt::format("{} = tl.program_id(0) * {}", row, block_m));
+      e_.line(fmt::format("{} = tl.program_id(1) * {}", column, block_n));
+      e_.line(zeros);
+      e_.line(fmt::format("for {} in range(tl.cdiv({}, {})):", step, k, block_k));
+    }
     auto loaded = [&](const std::string& hint, const std::string& desc, bool transposed, std::string first,
                       std::string second) {
       if (transposed) std::swap(first, second);
@@ -271,17 +281,20 @@ class ProductWriter {
       if (value.type != type) text += fmt::format(".to(tl.{})", info(type).triton);
       e_.line(fmt::format("{}.store([{}, {}], {})", out_desc[i], row, column, text));
     }
-    e_.end_loop();
-    group_.grid = {programs(t), 1, 1};
+    if (stay) e_.end_loop();
+    auto grid = [&](const MatmulTile& tile) -> std::array<int64_t, 3> {
+      if (!stay) return {cdiv(m_, tile.m), cdiv(n_, tile.n), 1};
+      return {programs(tile), 1, 1};
+    };
+    group_.grid = grid(t);
     group_.num_warps = t.warps;
     group_.num_stages = t.stages;
-    for (const MatmulTile& other : tiles)
-      if (!(other == t))
-        group_.configurations.push_back(
-            {{{block_m, other.m}, {block_n, other.n}, {block_k, other.k}, {stay, programs(other)}},
-             {programs(other), 1, 1},
-             other.warps,
-             other.stages});
+    for (const MatmulTile& other : tiles) {
+      if (other == t) continue;
+      group_.configurations.push_back(
+          {{{block_m, other.m}, {block_n, other.n}, {block_k, other.k}}, grid(other), other.warps, other.stages});
+      if (stay) group_.configurations.back().constants.emplace_back(num_programs, programs(other));
+    }
   }
 
   /// Whether some tile of the list leaves part of a block outside.

@@ -1,15 +1,26 @@
 # C = activation(A @ B + bias). A and B are read and C is written in blocks, through tensor descriptors; either operand
 # may lie transposed in memory. matmul_persistent: programs that stay, each takes every NUM_PROGRAMS-th tile of C.
-# matmul_split: where C has few tiles, several programs share the sum of each.
+# matmul_once: where all tiles have a place at once, a program for each. matmul_split: where C has few tiles, several
+# programs share the sum of each.
 import triton
 import triton.language as tl
 
 
 @triton.jit
 def gelu_tanh(x):
-    # 0.5 x (1 + tanh u) is x sigmoid(2 u).
-    u = 0.7978845608028654 * (x + 0.044715 * x * x * x)
-    return x * tl.sigmoid(2.0 * u)
+    # 0.5 x (1 + tanh u) is x sigmoid(2 u), and that max(x, 0) - |x| sigmoid(-|2 u|), with log2 of the latter as a
+    # polynomial in f32.
+    a = tl.minimum(tl.abs(x), 16.0)
+    p = -7.77513560e-06 * a + 7.90608028e-05
+    p = p * a - 1.50605221e-04
+    p = p * a - 6.67084649e-04
+    p = p * a + 6.95823866e-04
+    p = p * a + 6.91082561e-03
+    p = p * a - 5.10982573e-02
+    p = p * a - 4.59309429e-01
+    p = p * a - 1.15109706
+    p = p * a - 1.00000012
+    return tl.maximum(x, 0.0, propagate_nan=tl.PropagateNan.ALL) - a * tl.exp2(tl.maximum(p, -126.0))
 
 
 @triton.jit
@@ -38,6 +49,15 @@ def block(desc, row, column, IS_TRANSPOSED: tl.constexpr):
         values = desc.load([column, row]).T
     else:
         values = desc.load([row, column])
+    return values
+
+
+@triton.jit
+def fleeting_block(desc, row, column, IS_TRANSPOSED: tl.constexpr, EVICTION: tl.constexpr):
+    if IS_TRANSPOSED:
+        values = desc.load([column, row], eviction_policy=EVICTION).T
+    else:
+        values = desc.load([row, column], eviction_policy=EVICTION)
     return values
 
 
@@ -74,6 +94,24 @@ def matmul_persistent(a_ptr, b_ptr, c_ptr, bias_ptr, M, N, K, stride_a, stride_b
             acc = tl.dot(a, b, acc)
         acc = finished(acc, bias_ptr, column, N, BLOCK_N, ACTIVATION)
         c_desc.store([row, column], acc.to(c_ptr.dtype.element_ty))
+
+
+@triton.jit
+def matmul_once(a_ptr, b_ptr, c_ptr, bias_ptr, M, N, K, stride_a, stride_b, stride_c, A_IS_KM: tl.constexpr,
+                B_IS_NK: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+                A_EVICTION: tl.constexpr, B_EVICTION: tl.constexpr, ACTIVATION: tl.constexpr, ACC: tl.constexpr):
+    a_desc = matrix(a_ptr, M, K, stride_a, BLOCK_M, BLOCK_K, A_IS_KM)
+    b_desc = matrix(b_ptr, K, N, stride_b, BLOCK_K, BLOCK_N, B_IS_NK)
+    c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [stride_c, 1], [BLOCK_M, BLOCK_N])
+    row = tl.program_id(0) * BLOCK_M
+    column = tl.program_id(1) * BLOCK_N
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACC)
+    for step in range(tl.cdiv(K, BLOCK_K)):
+        a = fleeting_block(a_desc, row, step * BLOCK_K, A_IS_KM, A_EVICTION)
+        b = fleeting_block(b_desc, step * BLOCK_K, column, B_IS_NK, B_EVICTION)
+        acc = tl.dot(a, b, acc)
+    acc = finished(acc, bias_ptr, column, N, BLOCK_N, ACTIVATION)
+    c_desc.store([row, column], acc.to(c_ptr.dtype.element_ty))
 
 
 @triton.jit

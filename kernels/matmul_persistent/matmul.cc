@@ -8,6 +8,9 @@ namespace kiln::kernels {
 
 namespace {
 
+constexpr int64_t kFewestStages = 2;
+constexpr int64_t kFewOperandBytes = 8 << 20;
+
 struct Matrix {
   int64_t stride;
   bool transposed;  // the first dimension is the contiguous one
@@ -76,6 +79,16 @@ Result<Launch> matmul_launch(Sources& sources, const Tensor& a, const Tensor& b,
     KILN_TRY(launch.kernel, sources.kernel("matmul_persistent", "matmul_split"));
     launch.grid = {tiles, t.splits, 1};
     add({int64_t{t.splits}});
+  } else if (tiles * t.ctas <= info.compute_units) {
+    KILN_TRY(launch.kernel, sources.kernel("matmul_persistent", "matmul_once"));
+    const int64_t tiles_m = cdiv(m, t.m), tiles_n = cdiv(n, t.n);
+    launch.grid = {tiles_m, tiles_n, 1};
+    // Programs run side by side: what one reads alone, or few bytes that all read at about the same time, need not push
+    // anything else out of the L2.
+    const bool few = (m + n) * k * size_of(a.dtype()) <= kFewOperandBytes;
+    auto eviction = [&](int64_t readers) { return std::string(few || readers == 1 ? "evict_first" : ""); };
+    add({eviction(tiles_n), eviction(tiles_m)});
+    t.stages = static_cast<int>(std::clamp<int64_t>(cdiv(k, t.k), kFewestStages, t.stages));
   } else {
     KILN_TRY(launch.kernel, sources.kernel("matmul_persistent", "matmul_persistent"));
     const int64_t programs = std::min<int64_t>(tiles, info.compute_units / t.ctas);

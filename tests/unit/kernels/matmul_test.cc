@@ -48,6 +48,17 @@ TEST(MatmulPersistent, RaggedSizes) {
   check({16, 64, 32, 3, 4}, p);
 }
 
+// One tile, and one program: neither operand is read again.
+TEST(MatmulOnce, RaggedSizes) {
+  Product p{.a = DType::kF32, .b = DType::kF32, .m = 50, .n = 132, .k = 100, .bias = true};
+  const MatmulTile tile{64, 256, 32, 3, 4};
+  check(tile, p);
+  p.a_transposed = p.b_transposed = true;
+  p.m = 48;
+  p.options.activation = Activation::kGeluTanh;
+  check(tile, p);
+}
+
 TEST(MatmulPersistent, ProgramsShareTheSumOfATile) {
   Product p{.a = DType::kF32, .b = DType::kF32, .m = 5, .n = 132, .k = 500, .bias = true};
   for (int splits : {2, 3, 7, 16}) {
@@ -73,7 +84,7 @@ TEST(MatmulTile, ClustersWhereTheyHelp) {
   auto chosen = [&](int64_t m, int64_t n, int bytes) {
     return to_string(choose_tile(m, n, bytes, bytes, processors, /*most_ctas=*/2));
   };
-  EXPECT_EQ(chosen(1024, 1024, 2), "128x64x128, 4 stages, 8 warps");
+  EXPECT_EQ(chosen(1024, 1024, 2), "128x64x64, 8 stages, 8 warps");
   EXPECT_EQ(chosen(2048, 2048, 2), "256x128x64, 6 stages, 8 warps, 2 blocks");
   EXPECT_EQ(chosen(4096, 4096, 2), "128x256x64, 3 stages, 8 warps");
   EXPECT_EQ(chosen(8192, 28672, 2), "128x256x64, 3 stages, 8 warps");

@@ -33,6 +33,16 @@ struct Form {
 constexpr Form kForms[] = {
     {"descriptors", [](Sources& sources, const Tensor& a, const Tensor& b, const Tensor& out,
                        MatmulTile tile) { return matmul_launch(sources, a, b, out, {}, tile); }},
+    {"descriptors, once",
+     [](Sources& sources, const Tensor& a, const Tensor& b, const Tensor& out, MatmulTile tile) -> Result<Launch> {
+       const int64_t a_shape[] = {tile.m, kK}, b_shape[] = {kK, tile.n}, shape[] = {tile.m, tile.n};
+       KILN_TRY(Tensor one_a, a.as_strided(a_shape, a.strides(), 0));
+       KILN_TRY(Tensor one_b, b.as_strided(b_shape, b.strides(), 0));
+       KILN_TRY(Tensor one_out, out.as_strided(shape, out.strides(), 0));
+       KILN_TRY(Launch launch, matmul_launch(sources, one_a, one_b, one_out, {}, tile));
+       EXPECT_EQ(launch.kernel.name(), "matmul_once");
+       return launch;
+     }},
     {"descriptors, split",
      [](Sources& sources, const Tensor& a, const Tensor& b, const Tensor& out, MatmulTile tile) {
        tile.splits = 2;
@@ -55,7 +65,11 @@ Tensor matrix(const Device& device, DType type, int64_t rows, int64_t columns, b
 void expect_clean(const Launch& launch, bool by_warp_groups) {
   auto info = launch.kernel.compile(launch.args, launch.options, "sm_90a");
   ASSERT_TRUE(info.ok()) << render(info.error());
-  EXPECT_EQ(info->ptx.find("wgmma.mma_async") != std::string::npos, by_warp_groups);
+  auto has = [&](std::string_view text) { return info->ptx.find(text) != std::string::npos; };
+  EXPECT_EQ(has("wgmma.mma_async"), by_warp_groups);
+  // Of what is read once TMA knows it.
+  EXPECT_EQ(has("createpolicy.fractional.L2::evict_first") && has(".L2::cache_hint"),
+            by_warp_groups && launch.kernel.name() == "matmul_once");
   EXPECT_LE(info->shared_bytes, kMostSharedBytes);
   EXPECT_LE(info->spill_bytes, 0) << info->registers << " registers";
   testing_support::expect_no_remarks(info->warnings);
