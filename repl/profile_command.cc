@@ -26,9 +26,11 @@ Result<profiler::ProfileView> view_of(const ProfileArgs& args) {
   return view;
 }
 
-/// Statements alone are no rows of the tables, unless they are asked for.
+/// Statements are no rows of the tables unless they are asked for, and parsing the script is none.
 bool is_empty(const profiler::Timeline& t, bool lines) {
-  auto hidden = [&](const profiler::Span& s) { return s.step == trace::Step::kStatement && !lines; };
+  auto hidden = [&](const profiler::Span& s) {
+    return (s.step == trace::Step::kStatement && !lines) || s.step == trace::Step::kPhase;
+  };
   return t.calls.empty() && t.work.empty() && t.memory.empty() && std::all_of(t.spans.begin(), t.spans.end(), hidden);
 }
 

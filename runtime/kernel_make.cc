@@ -7,6 +7,7 @@
 #include "runtime/jit.h"
 #include "runtime/kernel_impl.h"
 #include "support/diag.h"
+#include "support/trace.h"
 
 namespace kiln {
 namespace runtime {
@@ -34,7 +35,11 @@ std::vector<std::shared_ptr<const LoadedCode>> loaded_code() { return Jit::insta
 using namespace runtime;
 
 Result<Kernel> Kernel::from_source(std::string text, std::string file_name, std::string_view name) {
-  KILN_TRY(auto module, parse::parse_module(SourceText::make(std::move(file_name), std::move(text))));
+  auto parsed = [&] {
+    trace::Scope phase(trace::kSpans, trace::Step::kPhase, "parse");
+    return parse::parse_module(SourceText::make(std::move(file_name), std::move(text)));
+  };
+  KILN_TRY(auto module, parsed());
   KILN_TRY(auto functions, frontend::jit_functions(module));
   std::vector<std::string> names;
   std::shared_ptr<const frontend::JitFunction> found;

@@ -125,7 +125,11 @@ std::optional<std::string> Session::last_launch(std::string_view name) const {
 }
 
 Status Session::run(std::string text, std::string file_name, Mode mode) {
-  KILN_TRY(auto module, parse::parse_module(SourceText::make(std::move(file_name), std::move(text))));
+  auto parsed = [&] {
+    trace::Scope phase(trace::kSpans, trace::Step::kPhase, "parse");
+    return parse::parse_module(SourceText::make(std::move(file_name), std::move(text)));
+  };
+  KILN_TRY(auto module, parsed());
   LaunchFinder(launches_).visit(module->body);
   KILN_TRY(auto program, resolve(std::move(module), interp_->globals()));
   return guarded(*interp_, [&] { interp_->run(program, mode == Mode::kInteractive); });

@@ -88,10 +88,13 @@ TEST_F(ProfileCommand, PrintsTablesAndWritesWhatIsAskedFor) {
   EXPECT_TRUE(s.out.starts_with("4.0\n")) << "the script's own output comes first: " << s.out;
   EXPECT_NE(s.out.find("findings"), std::string::npos) << s.out;
   json trace = json::parse(*read_file(file("t.json")));
-  bool found = false;
-  for (const json& e : trace["traceEvents"])
+  bool found = false, parsed = false;
+  for (const json& e : trace["traceEvents"]) {
     found = found || (e["ph"] == "X" && e["args"].value("line", "") == file("s.py") + ":4");
+    parsed = parsed || (e["ph"] == "X" && e["name"] == "parse");
+  }
   EXPECT_TRUE(found) << "statements are in the trace, with their lines";
+  EXPECT_TRUE(parsed) << "and what it took to parse the script";
   EXPECT_NE(read_file(file("p.html"))->find("<h2>ranges and operations</h2>"), std::string::npos);
   json all = json::parse(*read_file(file("all.json")));
   EXPECT_EQ(all["device"], "cpu");
