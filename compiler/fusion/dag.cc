@@ -33,6 +33,9 @@ class Builder {
       const Node& n = graph_.nodes[at(o)];
       if (out.is_number())
         return error(ErrorKind::kUnsupported, "an expression of numbers alone has no tensor to be in");
+      // The result of an operation is memory of its own, also where that operation changes nothing: x * 1.
+      origin_ = o;
+      if (dag_.nodes[at(out.node)].kind == DagKind::kLeaf && !is_view_of_input(o)) out = copy(out);
       dag_.outputs.push_back(std::move(out));
       dag_.output_dtypes.push_back(n.dtype);
     }
@@ -41,6 +44,10 @@ class Builder {
 
  private:
   static size_t at(int i) { return static_cast<size_t>(i); }
+  bool is_view_of_input(int node) const {
+    while (info(graph_.nodes[at(node)].op).kind == ExprKind::kView) node = graph_.nodes[at(node)].inputs[0];
+    return graph_.nodes[at(node)].op == ExprOp::kInput;
+  }
   DType dtype_of(const Operand& o) const { return dag_.nodes[at(o.node)].dtype; }
 
   Operand whole(int node) const {
