@@ -196,8 +196,16 @@ class Planner {
       const auto [from, to] = edges[e];
       const DagNode& source = dag_.nodes[at(from)];
       const double bytes = 2.0 * static_cast<double>(numel(source.shape)) * size_of(source.dtype);
-      plan_.boundaries.push_back({source.origin, dag_.nodes[at(to)].origin, grouping_.cluster_of[at(from)],
-                                  grouping_.cluster_of[at(to)], bytes, reasons[e].cause, reasons[e].help});
+      const int from_group = grouping_.cluster_of[at(from)], to_group = grouping_.cluster_of[at(to)];
+      const auto same = std::ranges::find_if(plan_.boundaries, [&](const Boundary& b) {
+        return b.from_group == from_group && b.to_group == to_group && b.cause == reasons[e].cause &&
+               b.help == reasons[e].help;
+      });
+      if (same != plan_.boundaries.end())
+        same->bytes += bytes;
+      else
+        plan_.boundaries.push_back(
+            {source.origin, dag_.nodes[at(to)].origin, from_group, to_group, bytes, reasons[e].cause, reasons[e].help});
     }
   }
 

@@ -69,21 +69,48 @@ std::string plan_text(const Plan& plan) {
 
 std::string plan_svg(const Plan& plan) {
   // One column in the order of launches; arcs at the right for what later groups read.
-  constexpr int kWidth = 460, kHeight = 64, kGap = 46, kLeft = 20, kTop = 20, kLane = 18;
+  constexpr int kWidth = 460, kHeight = 64, kGap = 46, kLeft = 20, kTop = 20, kLane = 18, kLabel = 36;
   struct Arc {
     int from, to, value;
+    int begin = 0, end = 0, lane = 0, label = 0;  // y, and which line it runs along
+    std::string text = {}, why = {};
   };
   std::vector<Arc> arcs;
   for (int to = 0; to < static_cast<int>(plan.groups.size()); ++to)
     for (int v : plan.groups[at(to)].reads)
       if (plan.values[at(v)].input < 0) arcs.push_back({plan.values[at(v)].first_group, to, v});
-  const int right = kLeft + kWidth, lanes = static_cast<int>(arcs.size());
-  const int height = kTop * 2 + static_cast<int>(plan.groups.size()) * (kHeight + kGap);
   auto top = [&](int g) { return kTop + g * (kHeight + kGap); };
+  int lanes = 0;
+  std::vector<int> free_from;  // per lane: the y where its last arc ends
+  for (Arc& a : arcs) {
+    a.begin = top(a.from) + kHeight - 14, a.end = top(a.to) + 14;
+    const auto lane = std::ranges::find_if(free_from, [&](int y) { return y < a.begin; });
+    a.lane = static_cast<int>(lane - free_from.begin());
+    if (lane == free_from.end())
+      free_from.push_back(a.end), ++lanes;
+    else
+      *lane = a.end;
+  }
+  // Labels stand in a column of their own behind the lanes, each below the one before.
+  const int right = kLeft + kWidth, labels = right + 34 + kLane * lanes;
+  int height = kTop * 2 + std::max(0, static_cast<int>(plan.groups.size()) * (kHeight + kGap) - kGap),
+      width = labels + kTop;
+  int below = 0;
+  std::ranges::stable_sort(arcs, {}, [](const Arc& a) { return a.begin + a.end; });
+  for (Arc& a : arcs) {
+    a.text = value_text(plan, a.value);
+    for (const Boundary& b : plan.boundaries)
+      if (b.from_group == a.from && b.to_group == a.to) a.why = b.cause;
+    a.label = std::max((a.begin + a.end) / 2, below);
+    below = a.label + kLabel;
+    height = std::max(height, below);
+    width = std::max(width, labels + 8 * static_cast<int>(a.text.size()));
+    width = std::max(width, labels + 7 * static_cast<int>(a.why.size()));
+  }
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
       "font-family=\"monospace\" font-size=\"13\">\n",
-      right + 40 + kLane * lanes + 220, height);
+      width, height);
   for (int g = 0; g < static_cast<int>(plan.groups.size()); ++g) {
     const Group& group = plan.groups[at(g)];
     out += fmt::format(
@@ -101,17 +128,17 @@ std::string plan_svg(const Plan& plan) {
     }
     out += "</g>\n";
   }
-  for (int i = 0; i < lanes; ++i) {
-    const Arc& a = arcs[at(i)];
-    const int x = right + 20 + kLane * i, from = top(a.from) + kHeight - 14, to = top(a.to) + 14;
-    out +=
-        fmt::format("<path d=\"M {} {} H {} V {} H {}\" fill=\"none\" stroke=\"#a33\"/>\n", right, from, x, to, right);
-    out += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"3\" fill=\"#a33\"/>\n", right, to);
-    std::string why;
-    for (const Boundary& b : plan.boundaries)
-      if (b.from_group == a.from && b.to_group == a.to) why = b.cause;
-    out += fmt::format("<text x=\"{}\" y=\"{}\"><title>{}</title>{}</text>\n", x + 5, (from + to) / 2 + 4, escaped(why),
-                       escaped(value_text(plan, a.value)));
+  for (const Arc& a : arcs) {
+    const int x = right + 20 + kLane * a.lane, middle = (a.begin + a.end) / 2;
+    out += fmt::format("<path d=\"M {} {} H {} V {} H {}\" fill=\"none\" stroke=\"#a33\"/>\n", right, a.begin, x, a.end,
+                       right);
+    out += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"3\" fill=\"#a33\"/>\n", right, a.end);
+    out += fmt::format("<path d=\"M {} {} L {} {}\" stroke=\"#a33\" stroke-dasharray=\"2 2\"/>\n", x, middle,
+                       labels - 4, a.label);
+    out += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", labels, a.label + 4, escaped(a.text));
+    if (!a.why.empty())
+      out += fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"11\" fill=\"#666\">{}</text>\n", labels, a.label + 18,
+                         escaped(a.why));
   }
   return out + "</svg>\n";
 }
