@@ -107,6 +107,7 @@ Result<CompiledKernel> compile(const frontend::JitFunction& function, std::span<
   KILN_TRY(auto module, frontend::lower_kernel(function, args, options.frontend));
   CompiledKernel out;
   add_phase(out, "frontend", watch.ms());
+  if (options.guard_accesses) out.guards = passes::guard_accesses(*module);
   KILN_TRY(const target::Target* target, find_target(options.target));
   if (options.frontend.launch_pdl && target->is_cuda()) {
     passes::place_grid_dependencies(*module);

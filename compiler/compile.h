@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/frontend/frontend.h"
+#include "compiler/passes/guard_accesses.h"
 #include "support/assembler.h"
 #include "support/tensor_map.h"
 
@@ -30,6 +31,8 @@ struct CompileOptions {
   /// made.
   std::function<void(std::string_view stage, const std::string& text)> on_stage;
   bool verify_each = false;
+  /// Guards every access: CompiledKernel::guards says how such a kernel is launched.
+  bool guard_accesses = false;
 };
 
 /// One runtime parameter as it is passed: slot i of the argument buffer, 8 bytes each.
@@ -46,18 +49,19 @@ struct CompiledKernel {
   /// GPU: hidden parameters after `params`, which the launcher encodes: 128 bytes each.
   std::vector<TensorMapRecipe> tensor_maps;
   int num_warps = 4;
-  int extra_warps = 0;                // GPU: of each block, beside num_warps, for warp-specialised kernels
-  int num_ctas = 1;                   // GPU: blocks of a program, which are a cluster
-  bool launch_pdl = false;            // GPU: launched without waiting for the launch before; the code waits
-  int64_t shared_bytes = 0;           // dynamic shared memory of one program
-  int64_t scratch_bytes = 0;          // host: scratch of one thread
-  std::string ptx;                    // GPU
-  std::string cubin;                  // GPU: empty when no assembler was found
-  std::string object;                 // host: a relocatable object
-  int registers = -1;                 // GPU, from the assembler; -1 unknown
-  int64_t spill_bytes = -1;           // stores + loads of spilled registers; -1 unknown
-  std::vector<std::string> warnings;  // GPU: remarks of the assembler (C75xx: what costs speed)
-  std::string text;                   // host assembly when asked for
+  int extra_warps = 0;                            // GPU: of each block, beside num_warps, for warp-specialised kernels
+  int num_ctas = 1;                               // GPU: blocks of a program, which are a cluster
+  bool launch_pdl = false;                        // GPU: launched without waiting for the launch before; the code waits
+  int64_t shared_bytes = 0;                       // dynamic shared memory of one program
+  int64_t scratch_bytes = 0;                      // host: scratch of one thread
+  std::string ptx;                                // GPU
+  std::string cubin;                              // GPU: empty when no assembler was found
+  std::string object;                             // host: a relocatable object
+  int registers = -1;                             // GPU, from the assembler; -1 unknown
+  int64_t spill_bytes = -1;                       // stores + loads of spilled registers; -1 unknown
+  std::vector<std::string> warnings;              // GPU: remarks of the assembler (C75xx: what costs speed)
+  std::string text;                               // host assembly when asked for
+  std::optional<passes::GuardedAccesses> guards;  // when asked for; not kept on disk
   std::vector<PhaseTime> phases;
 };
 

@@ -118,7 +118,7 @@ Result<Jit::Compiled> Jit::compile(const JitRequest& request) {
   auto start = Clock::now();
   std::string key = cache_key(request);
   std::string dump = knob(Knob::kDumpDir);
-  if (dump.empty()) {  // a dump shows every stage, so it compiles
+  if (dump.empty() && !request.guard_accesses) {  // a dump shows every stage, so it compiles
     trace::Scope phase(trace::kSpans, trace::Step::kPhase, "disk cache");
     if (auto found = cache_.find(key)) {
       Compiled compiled{std::move(*found), {}};
@@ -133,12 +133,13 @@ Result<Jit::Compiled> Jit::compile(const JitRequest& request) {
   options.target = request.target;
   options.frontend = request.options;
   options.assembler = request.assembler;
+  options.guard_accesses = request.guard_accesses;
   if (!dump.empty())
     options.on_stage = Dumper(
         dump, fmt::format("{}.{}.{}", request.function->def->name, request.target, hash128(key).hex().substr(0, 8)),
         warn_);
   KILN_TRY(CompiledKernel kernel, compiler_.compile(*request.function, request.args, options));
-  {
+  if (!request.guard_accesses) {
     trace::Scope phase(trace::kSpans, trace::Step::kPhase, "disk cache, store");
     cache_.store(key, kernel);
   }

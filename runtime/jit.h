@@ -34,6 +34,7 @@ struct JitRequest {
   frontend::Options options;
   std::string target;
   const Assembler* assembler = nullptr;  // of the device, where the code is for it
+  bool guard_accesses = false;           // such code is not kept on disk
 };
 
 /// `kernel` for a GPU's backend. Views into `kernel`, which must outlive it.

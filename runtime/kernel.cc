@@ -5,8 +5,10 @@
 
 #include "runtime/jit.h"
 #include "runtime/jit_args.h"
+#include "runtime/kernel_checked.h"
 #include "runtime/kernel_impl.h"
 #include "runtime/kernel_launched.h"
+#include "runtime/kernel_options.h"
 #include "support/diag.h"
 #include "support/trace.h"
 
@@ -15,52 +17,6 @@ namespace runtime {
 namespace {
 
 constexpr size_t kFirstSlots = 16;
-constexpr std::array<int64_t, 3> kMaxGrid = {INT32_MAX, 65535, 65535};  // CUDA's, kept on the CPU too
-
-bool is_launchable(const std::array<int64_t, 3>& grid) {
-  bool ok = true;
-  for (size_t axis = 0; axis < 3; ++axis) ok &= grid[axis] >= 1 && grid[axis] <= kMaxGrid[axis];
-  return ok;
-}
-
-Grid programs_of(const std::array<int64_t, 3>& grid) {
-  return {static_cast<uint32_t>(grid[0]), static_cast<uint32_t>(grid[1]), static_cast<uint32_t>(grid[2])};
-}
-
-KeyEnd key_end(const DeviceImpl& device, const LaunchOptions& options) {
-  return {&device, options.num_warps, options.num_stages, options.num_ctas, options.launch_pdl};
-}
-
-Status check_grid(std::string_view kernel, const std::array<int64_t, 3>& grid) {
-  for (size_t axis = 0; axis < 3; ++axis) {
-    if (grid[axis] >= 0 && grid[axis] <= kMaxGrid[axis]) continue;
-    return error(ErrorKind::kLaunch, "kernel '{}': grid ({}, {}, {}): axis {} must be from 0 to {}", kernel, grid[0],
-                 grid[1], grid[2], axis, kMaxGrid[axis]);
-  }
-  return {};
-}
-
-Status check_options(std::string_view kernel, const LaunchOptions& options) {
-  if (options.num_warps < 1 || options.num_warps > 32 || (options.num_warps & (options.num_warps - 1)))
-    return error(ErrorKind::kValue, "kernel '{}': num_warps must be a power of two from 1 to 32, got {}", kernel,
-                 options.num_warps);
-  if (options.num_stages < 0 || options.num_stages > 255)
-    return error(ErrorKind::kValue, "kernel '{}': num_stages must be from 0 to 255, got {}", kernel,
-                 options.num_stages);
-  if (options.num_ctas < 1 || options.num_ctas > 8 || (options.num_ctas & (options.num_ctas - 1)))
-    return error(ErrorKind::kValue, "kernel '{}': num_ctas must be 1, 2, 4 or 8, got {}", kernel, options.num_ctas);
-  return {};
-}
-
-frontend::Options frontend_options(const LaunchOptions& options) {
-  frontend::Options result;
-  result.num_warps = options.num_warps;
-  result.num_stages = options.num_stages;
-  result.num_ctas = options.num_ctas;
-  result.launch_pdl = options.launch_pdl;
-  return result;
-}
-
 // "f32[4096, 4096], bf16[64]"
 std::string describe_tensors(std::span<const std::optional<Arg>> args) {
   std::string out;
@@ -141,7 +97,7 @@ Result<std::shared_ptr<DeviceImpl>> KernelImpl::device_of(const BoundArgs& bound
 
 void KernelImpl::refresh_closure() {
   if (closure_ && (globals_are_fixed_ || is_current(*closure_))) return;
-  if (closure_) table_.clear();
+  if (closure_) table_.clear(), checked_.clear();
   closure_ = std::make_shared<Closure>(make_closure(function_));
   watching_.store(!globals_are_fixed_ && !closure_->watches.empty());
 }

@@ -2,12 +2,14 @@
 #pragma once
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "kiln/check.h"
 #include "kiln/kernel.h"
 #include "runtime/device.h"
 #include "support/hash.h"
@@ -20,6 +22,7 @@ namespace kiln::runtime {
 
 class Jit;
 struct BoundArgs;
+struct CheckedCode;
 struct Closure;
 struct LaunchedAs;
 struct LoadedCode;
@@ -75,6 +78,9 @@ class KernelImpl {
   std::span<const ParamDesc> params() const { return descriptions_; }
 
   Status launch(std::array<int64_t, 3> grid, std::span<const std::optional<Arg>> args, const LaunchOptions& options);
+  Result<CheckedLaunch> launch_checked(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
+                                       const LaunchOptions& options);
+  Status compile_checked(std::span<const std::optional<Arg>> args, const LaunchOptions& options);
   Result<KernelInfo> compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options,
                              std::string_view target);
   /// The specialisation that was launched last; null when none was.
@@ -101,6 +107,11 @@ class KernelImpl {
   Result<std::unique_ptr<Specialisation>> build(std::span<const std::optional<Arg>> args, const BoundArgs& bound,
                                                 const std::shared_ptr<DeviceImpl>& device, const LaunchOptions& options,
                                                 const Closure& closure);
+  /// The guarded code of a specialisation, compiled at its first use.
+  Result<std::shared_ptr<const CheckedCode>> checked_code(std::span<const std::optional<Arg>> args,
+                                                          const BoundArgs& bound,
+                                                          const std::shared_ptr<DeviceImpl>& device,
+                                                          const LaunchOptions& options);
   void refresh_closure();
   /// As of now; without a lock.
   std::shared_ptr<const Closure> current_closure();
@@ -122,6 +133,7 @@ class KernelImpl {
   // be looked at first.
   std::atomic<const Specialisation*> guess_{nullptr};
   SpecTable table_;
+  std::map<std::string, std::shared_ptr<const CheckedCode>> checked_;  // by key, as long as closure_ stands
 };
 
 }  // namespace kiln::runtime

@@ -66,30 +66,47 @@ void expand(ir::Module& module, Op* op) {
   op->erase();
 }
 
+struct DescriptorOps {
+  std::vector<Op*> accesses, makers;
+};
+
+DescriptorOps descriptor_ops(ir::Module& module) {
+  DescriptorOps ops;
+  ir::walk(module.body(), [&](Op* op) {
+    if (op->kind == OpKind::kDescriptorLoad || op->kind == OpKind::kDescriptorStore) ops.accesses.push_back(op);
+    if (op->kind == OpKind::kMakeDescriptor) ops.makers.push_back(op);
+  });
+  return ops;
+}
+
+void expand_all_but(const std::unordered_set<const Op*>& kept, ir::Module& module, const DescriptorOps& ops) {
+  for (Op* op : ops.accesses)
+    if (!kept.contains(op)) expand(module, op);
+  for (Op* op : ops.makers)
+    if (op->result()->uses.empty()) op->erase();
+}
+
 }  // namespace
 
+void expand_all_descriptors(ir::Module& module) { expand_all_but({}, module, descriptor_ops(module)); }
+
 Status expand_descriptors(ir::Module& module, const target::Target&) {
-  std::vector<Op*> accesses, makers;
+  const DescriptorOps ops = descriptor_ops(module);
   std::unordered_set<const Op*> kept;
   ir::walk(module.body(), [&](Op* op) {
-    if (op->kind == OpKind::kDescriptorLoad || op->kind == OpKind::kDescriptorStore) accesses.push_back(op);
-    if (op->kind == OpKind::kMakeDescriptor) makers.push_back(op);
     if (!is_wgmma(op)) return;
     for (int i : {0, 1})
       if (const Op* load = block_operand(op->operand(i)).load) kept.insert(load);
   });
   if (!kept.empty()) {
     const analysis::AxisAnalysis axis(module);
-    for (const Op* op : accesses)
+    for (const Op* op : ops.accesses)
       if (op->kind == OpKind::kDescriptorStore && op->operand(0)->type.shape.rank == 2 &&
           layout::widest_swizzle(op->operand(1)->type.shape[1], op->operand(1)->type.element_bits()) != 0 &&
           analysis::has_tensor_map(*op->operand(0)->op, axis, /*stored=*/true))
         kept.insert(op);
   }
-  for (Op* op : accesses)
-    if (!kept.contains(op)) expand(module, op);
-  for (Op* op : makers)
-    if (op->result()->uses.empty()) op->erase();
+  expand_all_but(kept, module, ops);
   return {};
 }
 

@@ -9,5 +9,7 @@ namespace kiln::passes {
 /// Expands every descriptor but those that the tensor memory accelerator will serve: the loads of dots that
 /// select_wgmma has chosen, and in kernels with such a dot the stores that have a tensor map.
 Status expand_descriptors(ir::Module& module, const target::Target& target);
+/// Expands every descriptor.
+void expand_all_descriptors(ir::Module& module);
 
 }  // namespace kiln::passes

@@ -1,0 +1,78 @@
+#include "compiler/analysis/pointer_origins.h"
+
+#include <unordered_set>
+#include <vector>
+
+namespace kiln::analysis {
+
+using ir::Op;
+using ir::OpKind;
+using ir::Value;
+
+namespace {
+
+class Search {
+ public:
+  PointerOrigins from(const Value* pointer) {
+    reach(pointer);
+    while (!todo_.empty()) {
+      const Value* v = todo_.back();
+      todo_.pop_back();
+      if (v->op)
+        through_result(*v->op, static_cast<int>(v->index));
+      else
+        through_argument(v);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void reach(const Value* v) {
+    if (seen_.insert(v).second) todo_.push_back(v);
+  }
+
+  void through_argument(const Value* v) {
+    const Op* op = v->block->parent;
+    const int i = static_cast<int>(v->index);
+    if (!op) {
+      found_.params.insert(i);
+    } else if (op->kind == OpKind::kFor && i > 0) {
+      reach(op->operand(i + 2));  // behind lower bound, upper bound and step
+      reach(v->block->terminator()->operand(i - 1));
+    } else if (op->kind == OpKind::kWhile && v->block == op->region(0)) {
+      reach(op->operand(i));
+      reach(op->region(1)->terminator()->operand(i));
+    } else if (op->kind == OpKind::kWhile) {
+      reach(op->region(0)->terminator()->operand(i + 1));  // behind the condition
+    } else {
+      found_.unknown = true;
+    }
+  }
+
+  void through_result(const Op& op, int i) {
+    if (op.kind == OpKind::kFor) {
+      reach(op.operand(i + 3));
+      reach(op.region()->terminator()->operand(i));
+    } else if (op.kind == OpKind::kWhile) {
+      reach(op.region(0)->terminator()->operand(i + 1));
+    } else if (op.kind == OpKind::kIf) {
+      for (const ir::Block* branch : op.regions) reach(branch->terminator()->operand(i));
+    } else {
+      bool any = false;
+      if (ir::is_pure(&op) && op.regions.empty())
+        for (const Value* v : op.operands)
+          if (v->type.pointer) reach(v), any = true;
+      found_.unknown |= !any;
+    }
+  }
+
+  PointerOrigins found_;
+  std::unordered_set<const Value*> seen_;
+  std::vector<const Value*> todo_;
+};
+
+}  // namespace
+
+PointerOrigins pointer_origins(const Value* pointer) { return Search().from(pointer); }
+
+}  // namespace kiln::analysis
