@@ -53,6 +53,27 @@ std::string worst_difference(DType dtype, const std::vector<std::byte>& got, con
   return text;
 }
 
+/// 0, or 1 where every element is 0 already.
+double another_value(DType dtype, const std::vector<std::byte>& bytes) {
+  const auto size = static_cast<size_t>(size_of(dtype));
+  for (size_t i = 0; i < bytes.size(); i += size)
+    if (to_double(dtype, &bytes[i]) != 0) return 0;
+  return 1;
+}
+
+/// A value that a tensor of integers does not hold, or holds rarely where it holds them all.
+double unwritten_value(DType dtype, const std::vector<std::byte>& bytes) {
+  constexpr double kCandidates[] = {85, 77, 1, 0};  // they fit every dtype but bool
+  const auto size = static_cast<size_t>(size_of(dtype));
+  for (double candidate : kCandidates) {
+    if (dtype == DType::kI1 && candidate > 1) continue;
+    bool found = false;
+    for (size_t i = 0; i < bytes.size() && !found; i += size) found = to_double(dtype, &bytes[i]) == candidate;
+    if (!found) return candidate;
+  }
+  return dtype == DType::kI1 ? 1 : 85;
+}
+
 }  // namespace
 
 double allowed_difference(DType dtype, double want, double largest) {
@@ -83,7 +104,7 @@ Status OutputCheck::restore() {
   return {};
 }
 
-Status OutputCheck::take_reference(const std::function<Status()>& launch) {
+Status OutputCheck::take_reference(const std::function<Status()>& launch, const std::function<Status()>& guarded) {
   KILN_CHECK_OK(restore());
   KILN_CHECK_OK(launch());
   std::vector<std::vector<std::byte>> wanted;
@@ -91,17 +112,24 @@ Status OutputCheck::take_reference(const std::function<Status()>& launch) {
     KILN_TRY(std::vector<std::byte> bytes, t.to_bytes());
     wanted.push_back(std::move(bytes));
   }
-  // A tensor of zeros that comes out as the reference is one that the kernel writes without reading. Zeros, and of
-  // floats alone: anything else might be an index or a divisor.
-  overwritten_.assign(tensors_.size(), false);
+  // A tensor that comes out as the reference whatever was in it is one that the kernel writes without reading.
+  poison_.assign(tensors_.size(), std::nullopt);
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (!is_float(tensors_[i].dtype())) continue;
+    const DType dtype = tensors_[i].dtype();
+    const std::function<Status()>& probe = is_float(dtype) ? launch : guarded;
+    if (!probe) continue;
+    KILN_TRY(std::vector<std::byte> before, saved_[i].to_bytes());
+    const double other = another_value(dtype, before);
     KILN_CHECK_OK(restore());
-    KILN_CHECK_OK(tensors_[i].fill(0));
-    KILN_TRY(std::vector<std::byte> zeros, tensors_[i].to_bytes());
-    KILN_CHECK_OK(launch());
+    KILN_CHECK_OK(tensors_[i].fill(other));
+    KILN_TRY(std::vector<std::byte> filled, tensors_[i].to_bytes());
+    if (Status s = probe(); !s.ok()) {
+      if (is_float(dtype) || s.error().kind != ErrorKind::kLaunch) return s;
+      continue;  // it was an index
+    }
     KILN_TRY(std::vector<std::byte> got, tensors_[i].to_bytes());
-    overwritten_[i] = got != zeros && worst_difference(tensors_[i].dtype(), got, wanted[i]).empty();
+    if (got == filled || !worst_difference(dtype, got, wanted[i]).empty()) continue;
+    poison_[i] = is_float(dtype) ? std::numeric_limits<double>::quiet_NaN() : unwritten_value(dtype, wanted[i]);
   }
   wanted_ = std::move(wanted);
   return restore();
@@ -110,7 +138,7 @@ Status OutputCheck::take_reference(const std::function<Status()>& launch) {
 Result<std::string> OutputCheck::differs(const std::function<Status()>& launch) {
   KILN_CHECK_OK(restore());
   for (size_t i = 0; i < tensors_.size(); ++i)
-    if (overwritten_[i]) KILN_CHECK_OK(tensors_[i].fill(std::numeric_limits<double>::quiet_NaN()));
+    if (poison_[i]) KILN_CHECK_OK(tensors_[i].fill(*poison_[i]));
   KILN_CHECK_OK(launch());
   for (size_t i = 0; i < tensors_.size(); ++i) {
     KILN_TRY(std::vector<std::byte> got, tensors_[i].to_bytes());

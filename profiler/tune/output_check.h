@@ -2,6 +2,7 @@
 // because it is wrong never wins.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,12 @@ class OutputCheck {
   /// Keeps copies of `tensors` on their device. kMemory when there is no room for them.
   static Result<OutputCheck> make(std::vector<Tensor> tensors);
 
-  /// Takes what `launch` leaves as right. Finds out which tensors it writes without reading: later those hold NaN
-  /// before each launch, so that a configuration that leaves some of it out is found. Runs `launch` once, and once more
-  /// for each tensor of floats. `launch` waits until its work is done.
-  Status take_reference(const std::function<Status()>& launch);
+  /// Takes what `launch` leaves as right. Finds out which tensors it writes without reading: later those hold NaN, or
+  /// integers that it does not write, before each launch, so that a configuration that leaves some of it out is found.
+  /// Runs `launch` once, and once more for each tensor of floats. Integers may be indices: they are tried only where
+  /// `guarded` is given, a launch that fails with kLaunch instead of reaching outside of a tensor. Both wait until
+  /// their work is done.
+  Status take_reference(const std::function<Status()>& launch, const std::function<Status()>& guarded = nullptr);
   bool has_reference() const { return !wanted_.empty(); }
 
   /// Runs `launch` on the tensors as they were; "" when it leaves what the reference did, else the worst difference:
@@ -31,7 +34,7 @@ class OutputCheck {
  private:
   std::vector<Tensor> tensors_, saved_;
   std::vector<std::vector<std::byte>> wanted_;
-  std::vector<bool> overwritten_;  // written in full and not read
+  std::vector<std::optional<double>> poison_;  // of those that are written in full and not read
 };
 
 /// The difference that output checks allow at an element `want` of a tensor whose largest finite magnitude is

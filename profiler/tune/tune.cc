@@ -6,9 +6,11 @@
 #include <condition_variable>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "compiler/target/target.h"
+#include "kiln/check.h"
 #include "profiler/occupancy.h"
 #include "profiler/stats.h"
 #include "profiler/tune/halving.h"
@@ -55,6 +57,13 @@ std::string launch_text(const TuneCandidate& c) {
   auto params = c.kernel.params();
   for (size_t i = 0; i < c.args.size() && i < params.size(); ++i)
     if (!params[i].is_constexpr) text += "," + (c.args[i] ? describe(*c.args[i]) : std::string("-"));
+  return text;
+}
+
+/// What decides which addresses a launch uses: all but warps, stages and blocks.
+std::string accesses_text(const TuneCandidate& c) {
+  std::string text = fmt::format("{}x{}x{}", c.grid[0], c.grid[1], c.grid[2]);
+  for (const auto& arg : c.args) text += "," + (arg ? describe(*arg) : std::string("-"));
   return text;
 }
 
@@ -166,6 +175,7 @@ class Tuner {
     std::vector<Outcome> outcomes(todo.size());
     std::mutex mutex;
     std::condition_variable ready;
+    std::set<std::string> guarded;
     size_t next = 0, running = 0;
     int done = 0;
     bool stop = false;
@@ -174,10 +184,14 @@ class Tuner {
       while (!stop && next < todo.size()) {
         const size_t at = next++;
         const TuneCandidate& c = candidates_[todo[at]];
+        const bool guard = options_.check_accesses && guarded.insert(accesses_text(c)).second;
         lock.unlock();
         const double from = steady_seconds();
         Result<KernelInfo> info = c.kernel.compile(c.args, c.options);
         const double ms = (steady_seconds() - from) * 1e3;
+        // Ahead of its launch, which tells what is wrong with it.
+        if (guard && info.ok()) [[maybe_unused]]
+          const Status ahead = compile_checked(c.kernel, c.args, c.options);
         lock.lock();
         outcomes[at].info.emplace(std::move(info));
         outcomes[at].ms = ms;
@@ -252,6 +266,17 @@ class Tuner {
     return device_.synchronize();
   }
 
+  Status look_at_accesses(size_t i) {
+    const TuneCandidate& c = candidates_[i];
+    if (c.prepare) KILN_CHECK_OK(c.prepare());
+    auto looked = launch_checked(c.kernel, c.grid, c.args, c.options);
+    if (!looked.ok() && looked.error().kind == ErrorKind::kUnsupported) {
+      result_.unchecked = looked.error().notes.empty() ? looked.error().message : looked.error().notes[0].message;
+      return {};
+    }
+    return looked.ok() ? Status() : Status(std::move(looked.error()));
+  }
+
   /// One launch of each, which also compares what it leaves.
   Status try_out() {
     OutputCheck* const check = options_.check;
@@ -269,12 +294,15 @@ class Tuner {
         continue;
       }
       auto launch = [&] { return launch_once(i); };
+      auto look = [&] { return look_at_accesses(i); };
       Status status;
       std::string difference;
-      if (!check) {
+      if (options_.check_accesses && looked_at_.insert(accesses_text(candidates_[i])).second) status = look();
+      if (!status.ok()) {
+      } else if (!check) {
         status = launch();
       } else if (!check->has_reference()) {
-        status = check->take_reference(launch);
+        status = options_.check_accesses ? check->take_reference(launch, look) : check->take_reference(launch);
       } else if (auto d = check->differs(launch); d.ok()) {
         difference = std::move(*d);
       } else {
@@ -378,8 +406,9 @@ class Tuner {
   double start_;
   TuneResult result_;
   std::vector<std::optional<Compiled>> compiled_;
-  std::vector<size_t> open_;  // candidates that may still win
-  int first_rung_ = 0;        // above those of records: what is measured now is compared with today's best alone
+  std::set<std::string> looked_at_;  // launches whose accesses were checked
+  std::vector<size_t> open_;         // candidates that may still win
+  int first_rung_ = 0;               // above those of records: what is measured now is compared with today's best alone
   int leader_ = -1;
   double leader_us_ = 0;
 };

@@ -77,6 +77,9 @@ struct TuneOptions {
   /// Compares what the configurations leave in its tensors, the first that runs being the reference; null: nothing is
   /// compared. The caller restores the tensors when it is done with launches.
   OutputCheck* check = nullptr;
+  /// The first launch of each code and grid looks at every access (kiln/check.h): what reaches outside of its tensor
+  /// fails alone. Configurations that differ in warps and stages only share one such launch.
+  bool check_accesses = false;
   /// Times a candidate itself, in microseconds; empty: device events or the clock, interleaved. One call each then.
   std::function<Result<double>(const TuneCandidate&)> bench = {};
   /// Found there, a configuration is not measured again; null: no records. `record_key` says what they belong to.
@@ -92,6 +95,7 @@ struct TuneResult {
   bool interrupted = false;
   bool from_records = false;  // nothing was measured now
   double compile_s = 0, measure_s = 0, total_s = 0;
+  std::string unchecked;  // why accesses of some candidates could not be looked at; empty: they were, or need not be
 
   int count(TuneState state) const;
 };

@@ -31,6 +31,11 @@ def increment(x, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < n
     tl.store(x + i, tl.load(x + i, mask=mask) + 1, mask=mask)
+
+@triton.jit
+def count(x, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, i, mask=i < n)
 )";
 
 class TuneTest : public testing::Test {
@@ -143,6 +148,57 @@ TEST_F(TuneTest, TheCheckLeavesTheTensorsAsTheyWere) {
   ASSERT_TRUE(check->restore().ok());
   EXPECT_EQ(*x.to_bytes(), x_before);
   EXPECT_EQ(*o.to_bytes(), o_before);
+}
+
+TEST_F(TuneTest, WhatIsLeftOutOfATensorOfIntegersIsFound) {
+  Kernel count = *Kernel::from_source(kSource, "tune_test.py", "count");
+  const int64_t shape[] = {kN};
+  Tensor counts = *Tensor::full(device, DType::kI32, shape, 0);
+  auto counting = [&](int64_t block, int64_t n) {
+    TuneCandidate c = candidate(block);
+    c.kernel = count;
+    c.args = {counts, n, block};
+    c.config += fmt::format(" n {}", n);
+    return c;
+  };
+  ASSERT_TRUE(counting(256, kN).launch().ok());  // an earlier launch has filled it
+  auto check = OutputCheck::make({counts});
+  ASSERT_TRUE(check.ok());
+  options.check = &*check;
+  options.check_accesses = true;
+  const TuneResult r = run({counting(256, kN), counting(512, kN - 1), counting(128, kN)});
+  EXPECT_EQ(r.rows[0].state, TuneState::kMeasured) << r.rows[0].reason;
+  EXPECT_EQ(r.rows[1].state, TuneState::kWrong);
+  EXPECT_EQ(r.rows[1].reason, fmt::format("tensor 0 at {}: 85 instead of {}", kN - 1, kN - 1));
+  EXPECT_EQ(r.rows[2].state, TuneState::kMeasured) << r.rows[2].reason;
+}
+
+TEST_F(TuneTest, AddingToZerosIsNoOverwriting) {
+  const int64_t shape[] = {kN};
+  Tensor zeros = *Tensor::full(device, DType::kF32, shape, 0);
+  std::vector<TuneCandidate> candidates;
+  for (int64_t block : {64, 128, 256}) {
+    TuneCandidate c = candidate(block);
+    c.kernel = increment;
+    c.args = {zeros, int64_t{kN}, block};
+    candidates.push_back(c);
+  }
+  auto check = OutputCheck::make({zeros});
+  ASSERT_TRUE(check.ok());
+  options.check = &*check;
+  for (const TuneRow& row : run(candidates).rows) EXPECT_EQ(row.state, TuneState::kMeasured) << row.reason;
+}
+
+TEST_F(TuneTest, AConfigurationThatReachesOutsideFailsAlone) {
+  options.check_accesses = true;
+  std::vector<TuneCandidate> candidates = {candidate(64), candidate(128, -8 * kN), candidate(128)};
+  candidates[1].grid[0] *= 8;
+  const TuneResult r = run(candidates);
+  EXPECT_EQ(r.rows[0].state, TuneState::kMeasured) << r.rows[0].reason;
+  EXPECT_EQ(r.rows[1].state, TuneState::kFailed);
+  EXPECT_NE(r.rows[1].reason.find("which has"), std::string::npos) << r.rows[1].reason;
+  EXPECT_EQ(r.rows[2].state, TuneState::kMeasured) << r.rows[2].reason;
+  EXPECT_EQ(r.unchecked, "");
 }
 
 TEST(OutputCheck, AllowsAnotherOrderOfSumsAndNoMore) {
