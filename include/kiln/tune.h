@@ -1,0 +1,61 @@
+// The fastest of a kernel's configurations (docs/tuning.md). CMake target kiln_tune.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kiln/kernel.h"
+#include "kiln/tensor.h"
+
+namespace kiln {
+
+/// What varies: values of constexpr parameters, and how the kernel is launched.
+struct TuningConfig {
+  std::vector<std::pair<std::string, int64_t>> constants = {};  // {"BLOCK", 1024}
+  int num_warps = 4;
+  int num_stages = 3;
+  int num_ctas = 1;
+};
+/// "BLOCK: 1024, num_warps: 4, num_ctas: 1, num_stages: 3"
+std::string to_string(const TuningConfig& config);
+
+struct TuningOptions {
+  double budget_s = 10;  // of wall time for all of it; a compilation or launch that has begun is waited for
+  bool cold_cache = true;
+  /// Tensors that must come out as the first configuration that runs leaves them; they are as they were afterwards.
+  std::vector<Tensor> compared = {};
+  /// What reaches outside of its tensors fails alone (kiln/check.h).
+  bool check_accesses = true;
+  /// What an earlier run found is read, and what this one finds is kept, for this kernel, device and grid, and
+  /// arguments of these dtypes, shapes and values.
+  bool use_records = true;
+  std::function<bool()> should_stop = {};  // asked often, from the calling thread
+};
+
+struct TunedConfig {
+  size_t config = 0;    // its place among the configurations
+  double us = 0;        // median; 0: not measured
+  std::string problem;  // why it was not: it does not compile, cannot win, is wrong, or the time was over
+  int registers = -1;   // -1 unknown
+  int64_t spill_bytes = -1;
+};
+
+struct Tuning {
+  size_t best = 0;                // the fastest configuration
+  std::vector<TunedConfig> rows;  // one per configuration, in their order
+  bool from_records = false;      // nothing was measured now
+};
+
+/// Times every configuration of a launch over `grid(config)` programs. `args` are as for Kernel::launch; entries of
+/// constants are replaced. kName: a constant that is no parameter; kLaunch: no configuration works, with the reasons as
+/// notes; kInterrupted: stopped before anything was measured.
+Result<Tuning> tune(const Kernel& kernel, const std::function<std::array<int64_t, 3>(const TuningConfig&)>& grid,
+                    std::span<const std::optional<Arg>> args, std::span<const TuningConfig> configs,
+                    const TuningOptions& options = {});
+
+}  // namespace kiln

@@ -1,0 +1,124 @@
+// kiln/tune.h over the engine.
+#include <algorithm>
+
+#include "kiln/tune.h"
+#include "profiler/tune/output_check.h"
+#include "profiler/tune/records.h"
+#include "profiler/tune/tune.h"
+#include "support/diag.h"
+
+namespace kiln {
+
+namespace {
+
+using profiler::TuneCandidate;
+using profiler::TuneRow;
+using profiler::TuneState;
+
+Result<TuneCandidate> candidate_of(const Kernel& kernel,
+                                   const std::function<std::array<int64_t, 3>(const TuningConfig&)>& grid,
+                                   std::span<const std::optional<Arg>> args, const TuningConfig& config) {
+  TuneCandidate c;
+  c.config = to_string(config);
+  c.kernel = kernel;
+  c.grid = grid(config);
+  c.args.assign(args.begin(), args.end());
+  c.options.num_warps = config.num_warps;
+  c.options.num_stages = config.num_stages;
+  c.options.num_ctas = config.num_ctas;
+  const std::span<const ParamDesc> params = kernel.params();
+  for (const auto& [constant, value] : config.constants) {
+    const auto param = std::ranges::find(params, constant, &ParamDesc::name);
+    const auto at = static_cast<size_t>(param - params.begin());
+    if (param == params.end() || !param->is_constexpr || at >= c.args.size())
+      return error(ErrorKind::kName, "the kernel '{}' has no constexpr '{}'", kernel.name(), constant);
+    c.args[at] = Arg(value);
+  }
+  return c;
+}
+
+const Tensor* tensor_of(const std::optional<Arg>& arg) {
+  if (!arg) return nullptr;
+  if (const auto* t = std::get_if<Tensor>(&*arg)) return t;
+  if (const auto* t = std::get_if<const Tensor*>(&*arg)) return *t;
+  if (const auto* d = std::get_if<std::shared_ptr<const TensorDescriptor>>(&*arg)) return &(*d)->tensor;
+  return nullptr;
+}
+
+/// What a record holds for beside the kernel and the device.
+std::vector<std::string> record_lines(const TuneCandidate& first, const TuningOptions& options) {
+  std::vector<std::string> lines;
+  const std::span<const ParamDesc> params = first.kernel.params();
+  for (size_t i = 0; i < first.args.size() && i < params.size(); ++i) {
+    if (params[i].is_constexpr || !first.args[i]) continue;
+    if (const Tensor* t = tensor_of(first.args[i]))
+      lines.push_back(fmt::format("{}: {} [{}] by [{}]", params[i].name, name(t->dtype()), fmt::join(t->shape(), ", "),
+                                  fmt::join(t->strides(), ", ")));
+    else if (const auto* n = std::get_if<int64_t>(&*first.args[i]))
+      lines.push_back(fmt::format("{} = {}", params[i].name, *n));
+  }
+  if (!options.cold_cache) lines.push_back("hot caches");
+  return lines;
+}
+
+Diagnostic nothing_works(const Kernel& kernel, const profiler::TuneResult& result) {
+  if (result.interrupted)
+    return error(ErrorKind::kInterrupted, "tuning of {} was stopped before anything was measured", kernel.name());
+  Diagnostic d = error(ErrorKind::kLaunch, "no configuration of the kernel '{}' works here", kernel.name());
+  for (const TuneRow& r : result.rows)
+    if (!r.reason.empty()) d = with_note(std::move(d), fmt::format("{}: {}", r.config, r.reason));
+  return d;
+}
+
+}  // namespace
+
+std::string to_string(const TuningConfig& config) {
+  std::string text;
+  for (const auto& [constant, value] : config.constants) text += fmt::format("{}: {}, ", constant, value);
+  return text + fmt::format("num_warps: {}, num_ctas: {}, num_stages: {}", config.num_warps, config.num_ctas,
+                            config.num_stages);
+}
+
+Result<Tuning> tune(const Kernel& kernel, const std::function<std::array<int64_t, 3>(const TuningConfig&)>& grid,
+                    std::span<const std::optional<Arg>> args, std::span<const TuningConfig> configs,
+                    const TuningOptions& options) {
+  if (configs.empty()) return error(ErrorKind::kValue, "there is no configuration of '{}' to try", kernel.name());
+  std::vector<TuneCandidate> candidates;
+  for (const TuningConfig& config : configs) {
+    KILN_TRY(TuneCandidate c, candidate_of(kernel, grid, args, config));
+    candidates.push_back(std::move(c));
+  }
+  Device device;
+  for (const auto& arg : args)
+    if (const Tensor* t = tensor_of(arg); t && !device) device = t->device();
+  if (!device) {
+    KILN_TRY(device, Device::open_default());
+  }
+  profiler::TuneOptions engine;
+  engine.budget_s = options.budget_s;
+  engine.cache = options.cold_cache ? profiler::Cache::kCold : profiler::Cache::kHot;
+  engine.check_accesses = options.check_accesses;
+  engine.should_stop = options.should_stop;
+  std::optional<profiler::OutputCheck> check;
+  if (!options.compared.empty()) {
+    KILN_TRY(check, profiler::OutputCheck::make(options.compared));
+    engine.check = &*check;
+  }
+  if (options.use_records) {
+    engine.records = &profiler::TuneRecords::instance();
+    engine.record_key = profiler::record_key(kernel, device, record_lines(candidates[0], options));
+  }
+  KILN_TRY(profiler::TuneResult result, profiler::tune(device, candidates, engine));
+  if (check) KILN_CHECK_OK(check->restore());
+  if (result.best < 0) return nothing_works(kernel, result);
+  Tuning out;
+  out.best = static_cast<size_t>(result.best);
+  out.from_records = result.from_records;
+  for (size_t i = 0; i < result.rows.size(); ++i) {
+    const TuneRow& r = result.rows[i];
+    out.rows.push_back({i, r.state == TuneState::kMeasured ? r.median_us() : 0, r.reason, r.registers, r.spill_bytes});
+  }
+  return out;
+}
+
+}  // namespace kiln
