@@ -80,6 +80,12 @@ void say_what_was_not_fused(const Expr& expr, std::vector<VariantPlan>& variants
   fused->note += (fused->note.empty() ? "" : "; ") + ("nothing is fused: " + why);
 }
 
+/// A row has one line for its problem, and no text with a caret.
+Diagnostic with_line(Diagnostic d) {
+  if (d.place.line > 0) d.message = fmt::format("line {}: {}", d.place.line, d.message);
+  return d;
+}
+
 std::string config_text(const ExprGroup& g) {
   std::string text;
   for (const auto& [constant, value] : g.constants) text += fmt::format("{}: {}, ", constant, value);
@@ -140,7 +146,7 @@ Result<ContenderSet> variant_contenders(const Expr& expr, std::span<const ExprNa
     failed.name = e.name;
     auto whole = variant(expr, e.variant, names);
     auto edited = whole.ok() ? whole->edited(e.group, e.as, e.name) : std::move(whole);
-    if (!edited.ok()) failed.problem = std::move(edited.error());
+    if (!edited.ok()) failed.problem = with_line(std::move(edited.error()));
     all.push_back(edited.ok() ? *std::move(edited) : std::move(failed));
   }
   say_what_was_not_fused(expr, all);

@@ -1,14 +1,9 @@
 // %source, %plan, %why and %edit: what becomes of a tensor expression.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-
-#include <charconv>
-#include <cstdlib>
-#include <set>
 
 #include "kiln/expr.h"
+#include "repl/edit_file.h"
 #include "repl/files.h"
 #include "repl/magics.h"
 #include "support/diag.h"
@@ -30,19 +25,29 @@ struct Operand {
 };
 
 /// Takes "--name VALUE" out of the arguments; empty when it is not there.
-std::string take_option(std::string& arguments, std::string_view name) {
-  const std::string flag = fmt::format("--{} ", name);
-  size_t at = arguments.find(flag);
-  if (at == std::string::npos || (at > 0 && arguments[at - 1] != ' ')) return {};
-  size_t start = at + flag.size(), end = std::min(arguments.find(' ', start), arguments.size());
+Result<std::string> take_option(std::string& arguments, std::string_view name) {
+  const std::string flag = fmt::format("--{}", name);
+  const size_t at = arguments.find(flag);
+  if (at == std::string::npos || (at > 0 && arguments[at - 1] != ' ')) return std::string();
+  if (at + flag.size() < arguments.size() && arguments[at + flag.size()] != ' ') return std::string();
+  const size_t start = std::min(arguments.find_first_not_of(' ', at + flag.size()), arguments.size());
+  if (start == arguments.size()) return error(ErrorKind::kValue, "{} needs a value behind it", flag);
+  const size_t end = std::min(arguments.find(' ', start), arguments.size());
   std::string value = arguments.substr(start, end - start);
   arguments.erase(at, end - at);
   return value;
 }
 
+std::string_view synopsis_of(std::string_view magic) {
+  for (const Magic& m : magics())
+    if (m.name == magic) return m.synopsis;
+  return {};
+}
+
 Result<Operand> operand(MagicContext& context, std::string arguments, std::string_view magic) {
   Operand out;
-  if (std::string variant = take_option(arguments, "variant"); !variant.empty()) {
+  KILN_TRY(const std::string variant, take_option(arguments, "variant"));
+  if (!variant.empty()) {
     auto parsed = parse_expr_variant(variant);
     if (!parsed) {
       std::vector<std::string_view> all;
@@ -54,7 +59,13 @@ Result<Operand> operand(MagicContext& context, std::string arguments, std::strin
   while (arguments.ends_with(' ')) arguments.pop_back();
   while (arguments.starts_with(' ')) arguments.erase(0, 1);
   out.text = arguments;  // as %compare will see it: edits are found by it
-  KILN_TRY(std::optional<Expr> expr, context.session.expression(arguments));
+  auto found = context.session.expression(arguments);
+  // What is no option of this command is read as part of the expression: -(-name).
+  const bool unread =
+      !found.ok() && (found.error().kind == ErrorKind::kName || found.error().kind == ErrorKind::kSyntax);
+  if (unread && arguments.find(" --") != std::string::npos)
+    return with_note(std::move(found.error()), fmt::format("help: it is %{} {}", magic, synopsis_of(magic)));
+  KILN_TRY(std::optional<Expr> expr, std::move(found));
   if (!expr)
     return error(ErrorKind::kType, "%{} takes a tensor expression, as in gelu(x @ w + b); '{}' gives no tensor", magic,
                  arguments);
@@ -72,7 +83,7 @@ Result<ExprPlan> plan_of(MagicContext& context, std::string_view arguments, std:
 
 Status magic_source(MagicContext& context, std::string_view text) {
   std::string arguments(text);
-  const std::string file = take_option(arguments, "script");
+  KILN_TRY(const std::string file, take_option(arguments, "script"));
   KILN_TRY(ExprPlan p, plan_of(context, arguments, "source"));
   if (!file.empty()) {
     KILN_CHECK_OK(write_file_atomic(file, p.script));
@@ -92,7 +103,7 @@ Status magic_source(MagicContext& context, std::string_view text) {
 
 Status magic_plan(MagicContext& context, std::string_view arguments) {
   std::string rest(arguments);
-  const std::string svg = take_option(rest, "svg");
+  KILN_TRY(const std::string svg, take_option(rest, "svg"));
   KILN_TRY(ExprPlan p, plan_of(context, rest, "plan"));
   if (!svg.empty()) {
     KILN_CHECK_OK(write_file_atomic(svg, p.svg));
@@ -124,69 +135,9 @@ Status magic_why(MagicContext& context, std::string_view arguments) {
   return {};
 }
 
-// --- %edit
-// ----------------------------------------------------------------------------------------------------------------
+// --- %edit ----------------------------------------------------------------------------------------------------------
 
 namespace {
-
-constexpr std::string_view kLaunchLine = "# launch: ";
-
-std::string launch_line(const ExprGroup& g) {
-  std::string line = fmt::format("{}grid=({}, {}, {}) num_warps={} num_stages={}", kLaunchLine, g.grid[0], g.grid[1],
-                                 g.grid[2], g.num_warps, g.num_stages);
-  for (const auto& [constant, value] : g.constants) line += fmt::format(" {}={}", constant, value);
-  return line;
-}
-
-Result<int64_t> integer(std::string_view text, std::string_view what) {
-  int64_t v = 0;
-  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
-  if (code != std::errc{} || end != text.data() + text.size())
-    return error(ErrorKind::kValue, "the launch line's {} is a whole number, not '{}'", what, text);
-  return v;
-}
-
-/// The first line of the file may have been changed too: grid, warps, stages and constants.
-Status read_launch_line(std::string_view text, ExprGroup& g) {
-  if (!text.starts_with(kLaunchLine)) return {};
-  std::string_view line = text.substr(kLaunchLine.size(), text.find('\n') - kLaunchLine.size());
-  while (!line.empty()) {
-    const size_t start = line.find_first_not_of(' ');
-    if (start == std::string_view::npos) break;
-    line.remove_prefix(start);
-    const size_t equals = line.find('=');
-    if (equals == std::string_view::npos)
-      return error(ErrorKind::kValue, "the launch line has NAME=VALUE items, not '{}'", line);
-    std::string key(line.substr(0, equals));
-    line.remove_prefix(equals + 1);
-    const bool tuple = line.starts_with('(');
-    size_t end = tuple ? line.find(')') : line.find(' ');
-    std::string_view value = line.substr(tuple ? 1 : 0, end == std::string_view::npos ? end : end - (tuple ? 1 : 0));
-    line.remove_prefix(std::min(line.size(), end == std::string_view::npos ? line.size() : end + 1));
-    if (key == "grid") {
-      for (int64_t& dim : g.grid) {
-        const size_t comma = std::min(value.find(','), value.size());
-        std::string_view one = value.substr(0, comma);
-        while (one.starts_with(' ')) one.remove_prefix(1);
-        KILN_TRY(dim, integer(one, "grid"));
-        value.remove_prefix(std::min(value.size(), comma + 1));
-      }
-      continue;
-    }
-    KILN_TRY(int64_t number, integer(value, key));
-    if (key == "num_warps") {
-      g.num_warps = static_cast<int>(number);
-    } else if (key == "num_stages") {
-      g.num_stages = static_cast<int>(number);
-    } else {
-      auto found = std::find_if(g.constants.begin(), g.constants.end(), [&](const auto& c) { return c.first == key; });
-      if (found == g.constants.end())
-        return error(ErrorKind::kName, "the kernel {} has no constant '{}'", g.kernel, key);
-      found->second = number;
-    }
-  }
-  return {};
-}
 
 Result<size_t> kernel_to_edit(const VariantPlan& v, const std::string& wanted) {
   std::vector<std::string> names;
@@ -205,58 +156,22 @@ Result<size_t> kernel_to_edit(const VariantPlan& v, const std::string& wanted) {
   return kernels[0];
 }
 
-Result<std::string> new_edit_file(const std::string& kernel) {
-  std::string folder = (getenv("TMPDIR") ? std::string(getenv("TMPDIR")) : "/tmp") + "/kiln-edit-XXXXXX";
-  if (!mkdtemp(folder.data())) return error(ErrorKind::kIo, "no folder could be made for the file to edit: {}", folder);
-  return folder + "/" + kernel + ".py";
-}
-
-Status open_editor(const std::string& file) {
-  const char* editor = getenv("VISUAL") ? getenv("VISUAL") : getenv("EDITOR");
-  if (!editor || !*editor)
-    return with_note(error(ErrorKind::kValue, "no editor is set"),
-                     fmt::format("help: set EDITOR, or change {} yourself and give --file {}", file, file));
-  std::string quoted = "'";
-  for (char c : file) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  const int status = std::system((std::string(editor) + " " + quoted + "'").c_str());
-  if (status == -1 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return error(ErrorKind::kIo, "the editor '{}' failed: nothing was compiled", editor);
-  return {};
-}
-
-/// The file as the session runs it: its helpers have names of their own, so that `gelu` stays what it was.
-std::string with_own_helpers(const std::string& text, const std::string& kernel) {
-  auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  constexpr std::string_view kDef = "\ndef ";
-  std::set<std::string> helpers;
-  for (size_t at = text.find(kDef); at != std::string::npos; at = text.find(kDef, at + 1)) {
-    const size_t start = at + kDef.size();
-    helpers.insert(text.substr(start, text.find('(', start) - start));
-  }
-  helpers.erase(kernel);
-  std::string out;
-  for (size_t i = 0; i < text.size();) {
-    size_t end = i;
-    while (end < text.size() && is_word(text[end])) ++end;
-    if (end == i) {
-      out += text[i++];
-      continue;
-    }
-    const std::string word = text.substr(i, end - i);
-    const bool attribute = i > 0 && text[i - 1] == '.';
-    out += helpers.count(word) && !attribute ? kernel + "_" + word : word;
-    i = end;
-  }
-  return out;
+/// The runtime names a source by its kernel; the user knows the file.
+Diagnostic in_file(Diagnostic d, const ExprGroup& group, const std::string& file) {
+  const std::string name = fmt::format("<{}>", group.kernel);
+  if (d.place.file == name) d.place.file = file;
+  for (Note& n : d.notes)
+    if (n.place.file == name) n.place.file = file;
+  return with_note(std::move(d), fmt::format("help: change {} and give --file {}", file, file));
 }
 
 }  // namespace
 
 Status magic_edit(MagicContext& context, std::string_view arguments) {
   std::string rest(arguments);
-  const std::string wanted = take_option(rest, "kernel");
-  std::string file = take_option(rest, "file");
-  const std::string budget = take_option(rest, "budget");
+  KILN_TRY(const std::string wanted, take_option(rest, "kernel"));
+  KILN_TRY(std::string file, take_option(rest, "file"));
+  KILN_TRY(const std::string budget, take_option(rest, "budget"));
   KILN_TRY(Operand o, operand(context, rest, "edit"));
   KILN_TRY(VariantPlan whole, variant(o.expr, o.variant, o.names));
   KILN_CHECK_OK(whole.problem);
@@ -264,14 +179,13 @@ Status magic_edit(MagicContext& context, std::string_view arguments) {
   ExprGroup as = whole.groups[index];
   if (file.empty()) {
     KILN_TRY(file, new_edit_file(as.kernel));
-    KILN_CHECK_OK(write_file_atomic(file, launch_line(as) + "\n" + as.source));
+    KILN_CHECK_OK(write_file_atomic(file, edit_text(as)));
     KILN_CHECK_OK(open_editor(file));
   }
   KILN_TRY(std::string text, read_file(file));
-  KILN_CHECK_OK(read_launch_line(text, as));
-  as.source = text;
+  KILN_CHECK_OK(read_edit(text, as));
   const std::string name = fmt::format("edited {}", context.edits[o.text].size() + 1);
-  KILN_TRY(VariantPlan edited, whole.edited(index, as, name));
+  if (auto edited = whole.edited(index, as, name); !edited.ok()) return in_file(std::move(edited.error()), as, file);
   // The kernel is a variable from now on.
   KILN_CHECK_OK(context.session.run(with_own_helpers(text, as.kernel), file));
   context.edits[o.text].push_back({o.variant, index, std::move(as), name});

@@ -174,7 +174,8 @@ class VariantPlan {
   };
   Result<Launch> launch_of(size_t group, const ExprGroup& as) const;
   /// The same with another source, grid, warps, stages or constants for the kernel of groups[group], which must keep
-  /// its name and its parameters. Errors of the compiler come at once.
+  /// its name and its parameters. Errors of the compiler come at once. What the planner did not write is launched with
+  /// its accesses checked first (kiln/check.h): kLaunch says which of them reaches outside of its tensor.
   Result<VariantPlan> edited(size_t group, const ExprGroup& as, std::string new_name) const;
 
   std::shared_ptr<runtime::PlannedExpr> planned;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kiln/check.h"
 #include "runtime/device.h"
 #include "runtime/expr/plan.h"
 #include "support/diag.h"
@@ -49,9 +50,27 @@ std::string product_name(const BoundStep& step) {
   return text;
 }
 
-/// Compiles what is not yet, runs it once, and fills in what is known then.
+/// Launches the steps up to that one, and it with its accesses checked. What that cannot do is said in `note`.
+Status launch_checked_step(const Binding& binding, size_t guarded, std::string& note) {
+  for (size_t i = 0; i < guarded; ++i) KILN_CHECK_OK(binding.steps[i].launch());
+  const BoundStep& step = binding.steps[guarded];
+  auto looked = launch_checked(step.kernel, step.grid, step.args, step.options);
+  if (!looked.ok() && looked.error().kind != ErrorKind::kUnsupported) return std::move(looked.error());
+  std::string unchecked;
+  if (!looked.ok())
+    unchecked = fmt::format("its accesses were not checked: {}",
+                            looked.error().notes.empty() ? looked.error().message : looked.error().notes[0].message);
+  else if (!looked->unchecked.empty())
+    unchecked = fmt::format("its access in line {} was not checked: its address comes from no argument",
+                            looked->unchecked[0].line);
+  if (!unchecked.empty()) note += (note.empty() ? "" : "; ") + unchecked;
+  return {};
+}
+
+/// Compiles what is not yet, runs it once, and fills in what is known then. `guarded`: a step whose source somebody
+/// wrote, and which is launched with its accesses checked before.
 Status complete(VariantPlan& v, std::shared_ptr<const PreparedPlan> prepared, std::vector<Tensor> leaves,
-                const Device& device) {
+                const Device& device, std::optional<size_t> guarded = std::nullopt) {
   auto planned = std::make_shared<PlannedExpr>();
   planned->device = device;
   planned->leaves = std::move(leaves);
@@ -76,6 +95,7 @@ Status complete(VariantPlan& v, std::shared_ptr<const PreparedPlan> prepared, st
     v.kernels.push_back(info.name);
     v.infos.push_back(std::move(info));
   }
+  if (guarded) KILN_CHECK_OK(launch_checked_step(planned->binding, *guarded, v.note));
   KILN_CHECK_OK(planned->binding.launch());
   KILN_CHECK_OK(device.synchronize());
   v.planned = std::move(planned);
@@ -149,6 +169,8 @@ Result<Tensor> VariantPlan::output() const {
 
 Status VariantPlan::poison() const {
   KILN_TRY(Tensor t, output());
+  for (const Tensor& leaf : planned->leaves)
+    if (leaf.storage() == t.storage()) return {};  // a view of what is there: nothing writes it
   return t.fill(is_float(t.dtype()) ? NAN : 77);
 }
 
@@ -188,9 +210,24 @@ Result<VariantPlan::Launch> VariantPlan::launch_of(size_t group, const ExprGroup
   return out;
 }
 
+namespace {
+
+bool same_launch(const ExprGroup& a, const ExprGroup& b) {
+  return a.source == b.source && a.grid == b.grid && a.constants == b.constants;
+}
+
+/// Whether the planner wrote this source and chose this grid for it.
+bool is_launch_of_plan(const VariantPlan& v, size_t group, const ExprGroup& as) {
+  if (same_launch(as, v.groups[group])) return true;
+  return std::ranges::any_of(v.configurations(group), [&](const ExprGroup& c) { return same_launch(as, c); });
+}
+
+}  // namespace
+
 Result<VariantPlan> VariantPlan::edited(size_t group, const ExprGroup& as, std::string new_name) const {
   if (!planned || group >= groups.size()) return error(ErrorKind::kValue, "there is no kernel {} to edit", group);
   const fusion::Group& old = planned->binding.plan->plan.groups[group];
+  const bool is_own = is_launch_of_plan(*this, group, as);
   if (old.kind != fusion::GroupKind::kKernel)
     return error(ErrorKind::kValue, "'{}' is a library's product: it has no source to edit", old.name);
   auto prepared = std::make_shared<PreparedPlan>(*planned->binding.plan);
@@ -217,7 +254,8 @@ Result<VariantPlan> VariantPlan::edited(size_t group, const ExprGroup& as, std::
   out.name = std::move(new_name);
   out.product = product;
   out.note = note;
-  KILN_CHECK_OK(complete(out, std::move(prepared), planned->leaves, planned->device));
+  KILN_CHECK_OK(complete(out, std::move(prepared), planned->leaves, planned->device,
+                         is_own ? std::nullopt : std::optional<size_t>(group)));
   return out;
 }
 

@@ -116,5 +116,58 @@ TEST(MagicsFusion, AnEditedSourceIsCompiledAndItsKernelIsAVariable) {
   unsetenv("EDITOR");
 }
 
+TEST(MagicsFusion, AnEditThatReachesOutsideIsRefusedWithItsLine) {
+  const std::string setup = "x = randn(128, 128)\n";
+  unsetenv("VISUAL");
+  setenv("EDITOR", "sed -i 's/tl.store(out_ptr + i/tl.store(out_ptr + 5 + i/'", 1);
+  Said outside = run(setup + "%edit exp(x) * 2 --budget 1s\n");
+  EXPECT_EQ(outside.code, 1) << outside.out;
+  EXPECT_NE(outside.err.find("writes element 16384 of 'out_ptr', which has 16384 elements, in program"),
+            std::string::npos)
+      << outside.err;
+  EXPECT_NE(outside.err.find("_kernel.py:"), std::string::npos) << outside.err;
+  EXPECT_NE(outside.err.find("tl.store(out_ptr + 5 + i"), std::string::npos) << outside.err;
+  EXPECT_NE(outside.err.find("--file"), std::string::npos) << outside.err;
+  // Twice the programs, by the launch line alone.
+  setenv("EDITOR", "sed -i 's/grid=([0-9]*/grid=(9999/'", 1);
+  Said twice = run(setup + "%edit exp(x) * 2 --budget 1s\n");
+  EXPECT_NE(twice.err.find("reads element 16384 of 'x_ptr', which has 16384 elements"), std::string::npos) << twice.err;
+  // An edit that was right once: with other tensors its row says why, and the others stand.
+  setenv("EDITOR", "true", 1);
+  Said later = run(setup + "%edit exp(x) * 2 --budget 1s\nx = randn(64, 64)\n%compare exp(x) * 2 budget=1s\n");
+  EXPECT_EQ(later.code, 0) << later.err;
+  EXPECT_NE(later.out.find("edited 1: line "), std::string::npos) << later.out;
+  unsetenv("EDITOR");
+}
+
+TEST(MagicsFusion, AnEmptyFileOrAnotherNameIsNoEdit) {
+  const std::string setup = "x = randn(128, 128)\n";
+  setenv("EDITOR", "truncate -s 0", 1);
+  EXPECT_NE(run(setup + "%edit exp(x) * 2\n").err.find("the file is empty"), std::string::npos);
+  setenv("EDITOR", "sed -i s/exp_mul_kernel/other_kernel/", 1);
+  EXPECT_NE(run(setup + "%edit exp(x) * 2\n").err.find("exp_mul_kernel"), std::string::npos);
+  setenv("EDITOR", "sed -i s/x_ptr/y_ptr/", 1);
+  EXPECT_NE(run(setup + "%edit exp(x) * 2\n").err.find("must keep its parameters"), std::string::npos);
+  unsetenv("EDITOR");
+}
+
+// The fused variant of x * 1 launches nothing but a copy, and a comparison overwrites results before they are written.
+TEST(MagicsFusion, ComparingLeavesTheInputsAlone) {
+  Said s =
+      run("x = randn(128, 128)\nbefore = x.sum().item()\n%compare x * 1 budget=200ms\nprint(x.sum().item() == before)\n"
+          "y = x * 1\ny.zero_()\nprint(x.sum().item() == before)\nv = (exp(x) - 0).T\n%compare v budget=200ms\n"
+          "z = (x - 0).T\n%compare z budget=200ms\nprint(x.sum().item() == before)\n");
+  EXPECT_EQ(s.code, 0) << s.err << s.out;
+  EXPECT_EQ(s.out.find("False"), std::string::npos) << s.out;
+  EXPECT_EQ(s.out.find("WRONG"), std::string::npos) << s.out;
+}
+
+TEST(MagicsFusion, OptionsWithoutAValueOrWithAWrongNameSaySo) {
+  const std::string setup = "x = randn(128, 128)\n";
+  EXPECT_NE(run(setup + "%plan exp(x) --svg\n").err.find("--svg needs a value"), std::string::npos);
+  EXPECT_NE(run(setup + "%plan exp(x) --varant fused\n").err.find("EXPRESSION [--variant V] [--svg FILE]"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace kiln::repl
