@@ -159,13 +159,16 @@ Result<Contender> statement_contender(script::Session& session, const std::strin
     if (ends_all(d.kind)) return d;
     return failed(text, device, std::move(d));
   };
-  // Compiles, and lets an autotuner choose.
-  if (Status s = prepared->run(); !s.ok()) return stop_or_row(std::move(s.error()));
+  // Compiles, lets an autotuner choose, and looks at each access before one can end the device.
+  const auto wanted = script::AccessChecks::kWherePossible;
+  auto looked = session.checked(prepared->run, wanted);
+  if (!looked.ok()) return stop_or_row(std::move(looked.error()));
   const bool is_function = is_callable(*prepared->value);
   if (is_function) {
     prepared = session.prepare_value("(" + text + ")()");
     if (!prepared.ok()) return std::move(prepared.error());
-    if (Status s = prepared->run(); !s.ok()) return stop_or_row(std::move(s.error()));
+    looked = session.checked(prepared->run, wanted);
+    if (!looked.ok()) return stop_or_row(std::move(looked.error()));
   }
   const int64_t plans = plans_run();
   auto launches = session.launches_of(prepared->run);
@@ -178,6 +181,7 @@ Result<Contender> statement_contender(script::Session& session, const std::strin
   c.device = device;
   c.launch = prepared->run;
   c.facts = facts_of(*launches, declared);
+  if (!looked->refused.empty()) c.facts.note = looked->refused[0];
   if (one_plan && launches->empty()) {
     auto planned = fused_contender(session, is_function ? "(" + text + ")()" : text);
     if (planned.ok() && *planned && (*planned)->problem.ok()) c.facts = planned_facts((*planned)->facts, declared);

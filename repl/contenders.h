@@ -34,8 +34,8 @@ struct Declared {
 Result<Declared> declared_by(script::Session& session, const MagicArguments& arguments);
 
 /// An expression of the script: a launch, or something that gives a tensor or a function to call. It is run twice: to
-/// compile it, and to see what it launches. What goes wrong is the contender's problem; kSyntax and kInterrupted are
-/// errors.
+/// compile it, with the accesses of its launches checked, and to see what it launches. What goes wrong is the
+/// contender's problem; kSyntax and kInterrupted are errors.
 Result<profiler::Contender> statement_contender(script::Session& session, const std::string& text,
                                                 const Declared& declared);
 

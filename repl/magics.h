@@ -77,6 +77,7 @@ Status magic_source(MagicContext&, std::string_view);    // magics_fusion.cc
 Status magic_plan(MagicContext&, std::string_view);
 Status magic_why(MagicContext&, std::string_view);
 Status magic_edit(MagicContext&, std::string_view);
+Status magic_check(MagicContext&, std::string_view);  // magics_check.cc
 Status magic_trace(MagicContext&, std::string_view);  // magics_trace.cc
 Status magic_report(MagicContext&, std::string_view);
 Status magic_ast(MagicContext&, std::string_view);  // magics_kernel.cc

@@ -28,7 +28,7 @@ using report::Table;
 
 constexpr size_t kShownRows = 10;
 constexpr const char* kUsage =
-    "help: %tune KERNEL[GRID](…) NAME=[…] budget=10s check=on|off|NAMES cache=cold|hot -v --json FILE";
+    "help: %tune KERNEL[GRID](…) NAME=[…] budget=10s check=on|off|NAMES bounds=on|off cache=cold|hot -v --json FILE";
 
 struct Arguments {
   script::TuneRequest request;
@@ -115,6 +115,9 @@ Result<Arguments> parse_arguments(std::string_view text) {
       } else if (name == "cache") {
         if (value != "cold" && value != "hot") return error(ErrorKind::kValue, "cache is cold or hot, not '{}'", value);
         a.request.cache = value == "hot" ? profiler::Cache::kHot : profiler::Cache::kCold;
+      } else if (name == "bounds") {
+        if (value != "on" && value != "off") return error(ErrorKind::kValue, "bounds is on or off, not '{}'", value);
+        a.request.check_accesses = value == "on";
       } else if (name == "check") {
         a.request.check = value != "off";
         if (value != "off" && value != "on") a.request.outputs = split_names(value);

@@ -41,6 +41,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
 
   CLI::App* run = app.add_subcommand("run", "run a script");
   run->add_option("file", o.file, "the script")->required();
+  run->add_flag("--check", o.check_accesses, "look at each access of every launch first: an error instead of a fault");
 
   CLI::App* compile = app.add_subcommand("compile", "compile one kernel and show a stage of it");
   add_kernel_options(*compile, o.compile);

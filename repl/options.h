@@ -53,6 +53,7 @@ struct Options {
   Command command = Command::kPrompt;
   std::string device;  // "": the default one
   bool json = false;
+  bool check_accesses = false;    // kFile: of every launch
   std::string file, code;         // kFile, kCode
   std::vector<std::string> args;  // the script's own
   CompileArgs compile;

@@ -69,6 +69,7 @@ Shell::Shell(const Options& options, std::function<void(std::string_view)> outpu
                .output = output ? output : to_stdout,
                .format = options.json ? report::Format::kJson : report::Format::kText,
                .color = !output && report::wants_color(STDOUT_FILENO)} {
+  if (options.check_accesses) session_.check_accesses(script::AccessChecks::kAlways);
   context_.variants = [this](script::Session& session, const std::string& text) {
     return expression_contenders(session, text, context_.edits);
   };

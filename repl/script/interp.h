@@ -11,6 +11,7 @@
 #include "compiler/ast/ast.h"
 #include "kiln/device.h"
 #include "kiln/kernel.h"
+#include "repl/script/access_checks.h"
 #include "repl/script/call.h"
 #include "repl/script/scope.h"
 #include "repl/script/value.h"
@@ -191,6 +192,9 @@ class Interp {
   std::atomic<bool> interrupted{false};
   /// Operations stay pending however small their tensors are: who asks for an expression wants it as one.
   bool always_lazy = false;
+  /// Of every launch of a kernel; what they find goes to the log.
+  AccessChecks access_checks = AccessChecks::kOff;
+  AccessLog access_log;
   std::vector<std::string> argv;
   std::optional<int> exit_code;  // set by sys.exit
   /// The device that tensors are made on; opened when first needed.

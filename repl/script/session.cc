@@ -339,6 +339,17 @@ Result<std::vector<Launched>> Session::launches_of(const std::function<Status()>
   return seen;
 }
 
+Result<AccessLog> Session::checked(const std::function<Status()>& run, AccessChecks checks) {
+  const AccessChecks before = std::exchange(interp_->access_checks, std::max(checks, interp_->access_checks));
+  interp_->access_log = {};
+  Status status = run();
+  interp_->access_checks = before;
+  KILN_CHECK_OK(std::move(status));
+  return std::exchange(interp_->access_log, {});
+}
+
+void Session::check_accesses(AccessChecks checks) { interp_->access_checks = checks; }
+
 Result<std::optional<Tensor>> Session::tensor_of(const Value& value) {
   if (!value.get<TensorObject>()) return std::optional<Tensor>();
   Tensor tensor;

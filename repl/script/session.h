@@ -14,6 +14,7 @@
 #include "kiln/kernel.h"
 #include "kiln/result.h"
 #include "kiln/tensor.h"
+#include "repl/script/access_checks.h"
 #include "repl/script/value.h"
 
 namespace kiln::script {
@@ -75,6 +76,11 @@ class Session {
   Result<std::function<Status()>> prepare_statements(std::string text, std::string file_name);
   /// Runs it and tells which kernels of the script were launched meanwhile.
   Result<std::vector<Launched>> launches_of(const std::function<Status()>& run);
+  /// Runs it with the accesses of its launches checked: the first that reaches outside of its tensor is the error, and
+  /// is not done.
+  Result<AccessLog> checked(const std::function<Status()>& run, AccessChecks checks);
+  /// So does everything from here on.
+  void check_accesses(AccessChecks checks);
   /// The tensor that a value is, computed when it was not; nullopt when it is none.
   Result<std::optional<Tensor>> tensor_of(const Value& value);
   /// The items of an expression's value: of a list, a tuple, a range…

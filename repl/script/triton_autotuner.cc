@@ -271,6 +271,7 @@ Ref<ConfigObject> Autotuner::tune(Interp& in, const Value& grid, const CallArgs&
   profiler::TuneOptions options;
   options.warm_up_s = options_.warmup_ms / 1e3;
   options.measure_s = (options_.warmup_ms + options_.rep_ms) / 1e3 * static_cast<double>(f.candidates.size());
+  options.check_accesses = in.access_checks != AccessChecks::kOff;
   options.should_stop = [&in] { return in.interrupted.load(std::memory_order_relaxed); };
   if (has_bench) options.bench = [this, &in](const profiler::TuneCandidate& c) { return bench(in, c); };
   Device device = in.device();

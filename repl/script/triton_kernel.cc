@@ -4,6 +4,7 @@
 #include <set>
 
 #include "compiler/frontend/frontend.h"
+#include "kiln/check.h"
 #include "repl/script/lazy_scope.h"
 #include "repl/script/tensor_object.h"
 #include "repl/script/triton_language.h"
@@ -18,12 +19,14 @@ struct LaunchOption {
   bool LaunchOptions::*flag = nullptr;  // neither: a hint that changes nothing here
   bool matters() const { return field || flag; }
 };
+constexpr std::string_view kCheckOption = "check";  // of the launch, not of its code: accesses are looked at first
 constexpr LaunchOption kOptions[] = {
     {"num_warps", &LaunchOptions::num_warps},
     {"num_stages", &LaunchOptions::num_stages},
     {"num_ctas", &LaunchOptions::num_ctas},
     {"launch_pdl", nullptr, &LaunchOptions::launch_pdl},
     {"debug"},
+    {kCheckOption},
 };
 
 /// A value of the script as what a kernel may see of it.
@@ -388,6 +391,7 @@ void KernelObject::bind(Interp& in, CallArgs& args, Bound& out) const {
     while (i < params.size() && params[i].name != k.name) ++i;
     const auto* option =
         std::find_if(std::begin(kOptions), std::end(kOptions), [&](const LaunchOption& o) { return o.name == k.name; });
+    if (option != std::end(kOptions) && option->name == kCheckOption) out.check = in.truth(k.value);
     if (option != std::end(kOptions) && option->flag) out.options.*option->flag = in.truth(k.value);
     if (option != std::end(kOptions) && option->field) {
       // A kernel may have a parameter of that name as well: both get the value.
@@ -406,10 +410,11 @@ void KernelObject::bind(Interp& in, CallArgs& args, Bound& out) const {
     std::string near = nearest_name(k.name, names);
     Diagnostic d = error(ErrorKind::kName, "the kernel {} has no parameter '{}'", kernel.name(), k.name);
     if (!near.empty()) d = with_note(std::move(d), fmt::format("help: did you mean '{}'?", near));
-    in.fail(with_note(
-        std::move(d),
-        fmt::format("help: it is {}, with the options num_warps, num_stages, num_ctas and launch_pdl", signature()),
-        function->def->name_range));
+    in.fail(
+        with_note(std::move(d),
+                  fmt::format("help: it is {}, with the options num_warps, num_stages, num_ctas, launch_pdl and check",
+                              signature()),
+                  function->def->name_range));
   }
   for (size_t i = 0; i < params.size(); ++i)
     if (!out.values[i] && !params[i].has_default)
@@ -507,6 +512,35 @@ std::array<int64_t, 3> KernelObject::grid_of(Interp& in, const Value& grid, cons
   return out;
 }
 
+namespace {
+
+template <class T, class Same>
+void add_once(std::vector<T>& list, T item, Same same) {
+  if (std::none_of(list.begin(), list.end(), [&](const T& o) { return same(o, item); }))
+    list.push_back(std::move(item));
+}
+
+Status launch_looking(Interp& in, AccessChecks checks, const Kernel& kernel, const std::array<int64_t, 3>& grid,
+                      std::span<const std::optional<Arg>> args, const LaunchOptions& options) {
+  auto looked = launch_checked(kernel, grid, args, options);
+  AccessLog& log = in.access_log;
+  if (looked.ok()) {
+    ++log.launches;
+    log.accesses += looked->accesses;
+    for (Place& p : looked->unchecked)
+      add_once(log.unchecked, std::move(p),
+               [](const Place& a, const Place& b) { return a.file == b.file && a.line == b.line; });
+    return {};
+  }
+  Diagnostic& d = looked.error();
+  if (d.kind != ErrorKind::kUnsupported || checks == AccessChecks::kAlways) return std::move(d);
+  add_once(log.refused, d.notes.empty() ? d.message : fmt::format("{}: {}", d.message, d.notes[0].message),
+           std::equal_to<>());
+  return kernel.launch(grid, args, options);
+}
+
+}  // namespace
+
 void KernelObject::launch(Interp& in, const Value& grid, CallArgs& args) {
   SourceRange site = in.where();
   Bound bound;
@@ -515,7 +549,9 @@ void KernelObject::launch(Interp& in, const Value& grid, CallArgs& args) {
   in.set_where(site);
   convert(in, bound, scratch_);
   if (in.on_launch) in.on_launch(kernel, scratch_, bound.options);
-  Status status = kernel.launch(dims, scratch_, bound.options);
+  const AccessChecks checks = bound.check ? AccessChecks::kAlways : in.access_checks;
+  Status status = checks == AccessChecks::kOff ? kernel.launch(dims, scratch_, bound.options)
+                                               : launch_looking(in, checks, kernel, dims, scratch_, bound.options);
   for (auto& a : scratch_) a.reset();  // kernels must not live longer because they were arguments
   in.check(std::move(status));
 }

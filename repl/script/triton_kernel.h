@@ -59,6 +59,7 @@ class KernelObject : public Launchable {
   struct Bound {
     SmallVector<const Value*, 16> values;  // per parameter; null: the default
     LaunchOptions options;
+    bool check = false;  // check=True
   };
   void bind(Interp& in, CallArgs& args, Bound& out) const;
   void convert(Interp& in, const Bound& bound, std::vector<std::optional<Arg>>& out) const;

@@ -52,6 +52,7 @@ class LaunchTuner {
     if (finish_) KILN_CHECK_OK(finish_());
     if (check_) KILN_CHECK_OK(check_->restore());
     if (out_.result.best < 0) return nothing_found();
+    if (!out_.result.unchecked.empty()) out_.notes.push_back("accesses were not checked: " + out_.result.unchecked);
     KILN_CHECK_OK(compare());
     if (check_) KILN_CHECK_OK(check_->restore());
     KILN_CHECK_OK(caught([&] { hand_over(); }));
@@ -308,6 +309,7 @@ class LaunchTuner {
     profiler::TuneOptions o;
     o.budget_s = request_.budget_s;
     o.cache = request_.cache;
+    o.check_accesses = request_.check_accesses;
     o.should_stop = [this] { return in_.interrupted.load(std::memory_order_relaxed); };
     if (request_.on_progress)
       o.on_progress = [this](const profiler::TuneProgress& p) { request_.on_progress(p, candidates_); };

@@ -24,6 +24,7 @@ struct TuneRequest {
   double budget_s = 10;
   profiler::Cache cache = profiler::Cache::kCold;
   bool check = true;
+  bool check_accesses = true;        // of each code's first launch
   std::vector<std::string> outputs;  // parameters whose tensors are compared; none: all
   std::function<void(const profiler::TuneProgress&, std::span<const profiler::TuneCandidate>)> on_progress;
 };
