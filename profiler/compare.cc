@@ -149,7 +149,10 @@ class Run {
     for (size_t i = 0; i < contenders_.size(); ++i) {
       ContestRow& row = contest_.rows[i];
       if (i == options_.baseline || !row.problem.ok()) continue;
-      if (stopped()) return {};
+      if (stopped()) {
+        row.check.unknown = "stopped before its turn";
+        continue;
+      }
       say(row.name);
       if (Status s = first_run(i); !s.ok()) row.problem = std::move(s.error());
     }

@@ -126,6 +126,13 @@ Result<Pairs> run_pairs(std::span<const SampleTaker> takers, size_t baseline, co
     for (size_t i : active)
       if (!ratios[i].empty()) result.rows[i].decision = decide_pairs(ratios[i], cycles[i], control, last);
   };
+  // Where all others have failed, the baseline still has its times.
+  while (active.empty() && options.control && pairs < kLeastPairs && !stopped()) {
+    if (now_s() - start > options.timeout_s && !result.control_first.empty()) break;
+    KILN_CHECK_OK(control_pair());
+    ++pairs;
+    if (options.after_round) options.after_round();
+  }
   for (int look : kLooks) {
     if (look > options.max_pairs && look != kLooks[0]) break;
     const int until = std::min(look, std::max(options.max_pairs, kLeastPairs));

@@ -130,7 +130,8 @@ Table contest_table(const Contest& c) {
   }
   if (c.interrupted) table.add_note("interrupted: verdicts are of the pairs until then");
   if (c.timed_out) table.add_note("the time was over before every row was decided: budget=SECONDS gives more");
-  table.add_note(fmt::format("{} ({}), {}; ± is half the interquartile range", c.device, c.hardware, c.method));
+  table.add_note(fmt::format("{} ({}){}{}; ± is half the interquartile range", c.device, c.hardware,
+                             c.method.empty() ? "" : ", ", c.method));
   if (has_graph) table.add_note(fmt::format("graph: one replay of many back to back, caches hot"));
   std::string ceilings;
   for (const auto* ceiling : {&c.memory, &c.math})
@@ -156,9 +157,22 @@ Table contest_details(const Contest& c) {
                {"in cycles", "", Align::kRight, "cycles"},
                {"floor", "%"},
                {"pairs", ""},
+               {"max abs", "", Align::kRight, "max_abs"},
+               {"max rel", "", Align::kRight, "max_rel"},
+               {"checked", "%"},
                {"kernels", "", Align::kLeft}});
   for (size_t i = 0; i < c.rows.size(); ++i) {
     const ContestRow& row = c.rows[i];
+    // The baseline is not held against itself.
+    const bool held = row.problem.ok() && row.check.known() && !(i == c.baseline && c.reference == row.name);
+    auto off = [&](double v) {
+      Cell cell = held ? fmt::format("{:.1e}", v) : std::string("–");
+      if (held) cell.number = v;
+      return cell;
+    };
+    const double checked = held && row.check.total > 0
+                               ? 100.0 * static_cast<double>(row.check.checked) / static_cast<double>(row.check.total)
+                               : 0;
     Summary us = row.us();
     const Decision& d = row.decision;
     const bool judged = d.pairs > 0;
@@ -171,7 +185,8 @@ Table contest_details(const Contest& c) {
                    : std::isfinite(interval.high) ? Cell(fmt::format("{:.4f}–{:.4f}", interval.low, interval.high))
                                                   : Cell::unknown("too few pairs"),
                    d.cycles_effect ? Cell::of(std::exp(*d.cycles_effect), 4) : Cell(judged ? "–" : ""),
-                   judged ? Cell::of(d.floor * 100, 2) : Cell(""), Cell::of(int64_t{d.pairs}),
+                   judged ? Cell::of(d.floor * 100, 2) : Cell(""), Cell::of(int64_t{d.pairs}), off(row.check.max_abs),
+                   off(row.check.max_rel), held ? Cell::of(checked, 0) : Cell("–"),
                    fmt::format("{}", fmt::join(row.facts.kernels, ", "))});
   }
   table.add_note("floor: what the baseline against itself shows; a smaller effect is not called");

@@ -84,7 +84,8 @@ std::string flag_names(uint32_t flags) {
                                                           {kAutocorrelated, "autocorrelated"},
                                                           {kClockChanged, "clock changed"},
                                                           {kThrottled, "throttled"},
-                                                          {kNotHeld, "CPU time included"}};
+                                                          {kNotHeld, "CPU time included"},
+                                                          {kStopped, "interrupted"}};
   std::string out;
   for (const auto& [flag, text] : kNames)
     if (flags & flag) out += (out.empty() ? "" : ", ") + std::string(text);
@@ -111,7 +112,12 @@ Result<Measurement> measure_samples(const Sampler& sample, const MeasureOptions&
       if (noise >= options.max_noise) m.flags |= kNoisy;
       break;
     }
-    KILN_TRY(double us, sample());
+    auto taken = sample();
+    if (!taken.ok() && taken.error().kind == ErrorKind::kInterrupted && n >= kAtLeast) {
+      m.flags |= kStopped;
+      break;
+    }
+    KILN_TRY(const double us, std::move(taken));
     if (!(us > 0)) {
       ++m.discarded;
       continue;

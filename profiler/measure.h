@@ -44,6 +44,7 @@ enum Flag : uint32_t {
   kClockChanged = 1 << 4,    // the clocks of the samples span more than 2 %
   kThrottled = 1 << 5,       // something held the clock down
   kNotHeld = 1 << 6,         // CPU time of the launch is in a sample: the launch waits for the device
+  kStopped = 1 << 7,         // ended by an interrupt
 };
 /// "noisy, drift"; empty for none.
 std::string flag_names(uint32_t flags);
@@ -72,7 +73,8 @@ struct Sample {
 using SampleTaker = std::function<Result<Sample>()>;
 
 /// Warm-up until three consecutive medians of five samples move by less than 0.5 % (or a fifth of the timeout is gone),
-/// then samples until the stopping rule. `now_s` is a clock in seconds; tests pass their own.
+/// then samples until the stopping rule. `now_s` is a clock in seconds; tests pass their own. A sample that fails with
+/// kInterrupted ends it: what was measured stands when there are three samples or more.
 Result<Measurement> measure_samples(const Sampler& sample, const MeasureOptions& options,
                                     const std::function<double()>& now_s);
 

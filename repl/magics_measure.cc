@@ -79,6 +79,7 @@ Status magic_bench(MagicContext& context, std::string_view text) {
     std::vector<double> mhz, call_us;
     bool held = true;
     auto sampler = [&, take = timer.taker(what, cache)]() -> Result<double> {
+      if (context.session.is_interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
       KILN_TRY(profiler::Sample s, take());
       if (s.sm_mhz > 0) mhz.push_back(s.sm_mhz);
       if (s.call_us >= 0) call_us.push_back(s.call_us);
@@ -86,7 +87,10 @@ Status magic_bench(MagicContext& context, std::string_view text) {
       throttle.look(profiler::steady_seconds());
       return s.us;
     };
-    KILN_TRY(profiler::Measurement m, profiler::measure_samples(sampler, options, profiler::steady_seconds));
+    auto measured = profiler::measure_samples(sampler, options, profiler::steady_seconds);
+    // What is done stays; there is no row for what was not.
+    if (!measured.ok() && measured.error().kind == ErrorKind::kInterrupted && !table.rows().empty()) break;
+    KILN_TRY(profiler::Measurement m, std::move(measured));
     if (!held) m.flags |= profiler::kNotHeld;
     if (throttle.slowed()) m.flags |= profiler::kThrottled;
     m.flags |= profiler::clock_flags(mhz);
@@ -103,6 +107,7 @@ Status magic_bench(MagicContext& context, std::string_view text) {
     cells.emplace_back(profiler::flag_names(m.flags));
     table.add_row(std::move(cells));
   }
+  context.session.forget_interrupt();
   if (!contender.facts.kernels.empty())
     table.add_note(fmt::format("kernels: {}", fmt::join(contender.facts.kernels, ", ")));
   if (contender.facts.graph && declared.bytes < 0 && declared.flop < 0)  // only plans come with one

@@ -88,10 +88,14 @@ SweepCell failed_cell(const std::string& name, bool is_baseline, const Diagnosti
 }
 
 // One contender alone: there is nothing to pair it with.
-Result<SweepCell> measure_alone(const profiler::Contender& c, const profiler::ContestOptions& options) {
+Result<SweepCell> measure_alone(const script::Session& session, const profiler::Contender& c,
+                                const profiler::ContestOptions& options) {
   if (!c.problem.ok()) return failed_cell(c.name, true, c.problem.error());
   KILN_TRY(profiler::Timer timer, profiler::Timer::make(c.device));
-  auto sampler = timer.sampler({c.name, c.device, c.launch}, options.cache);
+  auto sampler = [&session, take = timer.sampler({c.name, c.device, c.launch}, options.cache)]() -> Result<double> {
+    if (session.is_interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
+    return take();
+  };
   profiler::MeasureOptions o;
   o.cache = options.cache;
   o.timeout_s = options.timeout_s;
@@ -122,7 +126,7 @@ Result<std::vector<SweepCell>> measure_point(MagicContext& context, const MagicA
   if (!arguments.has("pairs")) options.max_pairs = kPairsPerPoint;
   options.progress = {};
   if (set.contenders.size() == 1) {
-    KILN_TRY(SweepCell cell, measure_alone(set.contenders[0], options));
+    KILN_TRY(SweepCell cell, measure_alone(context.session, set.contenders[0], options));
     return std::vector<SweepCell>{std::move(cell)};
   }
   options.extras = false;

@@ -85,6 +85,16 @@ TEST_F(ContestTest, AProblemKeepsItsRow) {
   EXPECT_NE(text.find("failed"), std::string::npos);
 }
 
+TEST_F(ContestTest, TheBaselineIsMeasuredWhereAllOthersFailed) {
+  Contender bad = fills("bad", 2);
+  bad.problem = error(ErrorKind::kLaunch, "it reaches outside");
+  auto contest = run_contest({fills("a", 2), bad}, options);
+  ASSERT_TRUE(contest.ok()) << contest.error().message;
+  EXPECT_TRUE(contest->rows[0].is_measured());
+  EXPECT_GE(contest->rows[0].samples.size(), 6u);
+  EXPECT_FALSE(contest->rows[1].is_measured());
+}
+
 TEST_F(ContestTest, WrongResultsAreNotCalledFaster) {
   Contender nan = fills("nan", std::numeric_limits<double>::quiet_NaN()), idle = fills("idle", 2);
   idle.launch = [] { return Status{}; };  // very fast, and writes nothing
@@ -118,6 +128,14 @@ TEST_F(ContestTest, AnInterruptKeepsWhatIsThere) {
   EXPECT_TRUE(contest->interrupted);
   std::string text = report::to_text(contest_table(*contest));
   EXPECT_NE(text.find("interrupted"), std::string::npos) << text;
+}
+
+TEST_F(ContestTest, WhatHadNoTurnWasNotChecked) {
+  options.stop = [] { return true; };
+  auto contest = run_contest({fills("a", 2), fills("b", 3)}, options);
+  ASSERT_TRUE(contest.ok()) << contest.error().message;
+  EXPECT_FALSE(contest->rows[1].check.known());
+  EXPECT_EQ(report::to_text(contest_table(*contest)).find("), ;"), std::string::npos);
 }
 
 TEST_F(ContestTest, AReferenceOfItsOwn) {
