@@ -101,9 +101,10 @@ Diagnostic finding_error(std::string_view kernel, const Guard& guard, const Guar
                                                 : "help: give it a mask that leaves such elements out");
 }
 
-/// What guarded code is compiled with: it is for one block of threads and waits for what it follows.
+/// What guarded code is compiled with: one block of threads, loops that do not run ahead, after all that came before.
 LaunchOptions plain_options(LaunchOptions options) {
   options.num_ctas = 1;
+  options.num_stages = 1;
   options.launch_pdl = false;
   return options;
 }
