@@ -74,6 +74,13 @@ bool all_know_bytes(const Sweep& sweep) {
 
 double gb_per_s(const SweepCell& c) { return c.bytes / c.us / 1e3; }
 
+/// 0.0123, 1.57, 353, 1360: no exponent where people write sizes.
+std::string three_digits(double x) {
+  if (!(std::abs(x) >= 1000 && std::abs(x) < 1e15)) return fmt::format("{:.3g}", x);
+  const double step = std::pow(10, std::floor(std::log10(std::abs(x))) - 2);
+  return fmt::format("{:.0f}", std::round(x / step) * step);
+}
+
 std::string verdict_text(const SweepCell& c) {
   if (c.decision.pairs > 0) return std::string(name(c.decision.verdict));
   return c.is_baseline ? "baseline" : c.us > 0 ? "" : "failed";
@@ -111,13 +118,66 @@ report::Table sweep_table(const Sweep& sweep) {
   return table;
 }
 
+namespace {
+
+/// What a plot shows of each cell.
+enum class Shown { kTime, kRate, kSpeedup };
+
+/// Rates compare only where all move the same bytes; variants of an expression do not, and the question about those is
+/// where they win.
+Shown shown_by(const Sweep& sweep) {
+  bool same_bytes = true, baselines = true;
+  for (const SweepPoint& p : sweep.points) {
+    double bytes = 0;
+    bool baseline = false;
+    for (const SweepCell& c : p.cells) {
+      baseline = baseline || (c.is_baseline && c.us > 0);
+      if (c.us <= 0) continue;
+      if (bytes > 0 && c.bytes != bytes) same_bytes = false;
+      bytes = c.bytes;
+    }
+    baselines = baselines && baseline;
+  }
+  if (!same_bytes && baselines) return Shown::kSpeedup;
+  return same_bytes && all_know_bytes(sweep) ? Shown::kRate : Shown::kTime;
+}
+
+double shown_value(Shown shown, const SweepCell& c, const SweepPoint& p) {
+  switch (shown) {
+    case Shown::kTime:
+      return c.us;
+    case Shown::kRate:
+      return gb_per_s(c);
+    case Shown::kSpeedup:
+      if (c.decision.pairs > 0) return c.decision.speedup();
+      for (const SweepCell& base : p.cells)
+        if (base.is_baseline) return base.us / c.us;
+  }
+  return 0;
+}
+
+std::string y_label_of(Shown shown, const Sweep& sweep) {
+  switch (shown) {
+    case Shown::kTime:
+      return "us";
+    case Shown::kRate:
+      return "GB/s";
+    case Shown::kSpeedup:
+      for (const SweepCell& c : sweep.points[0].cells)
+        if (c.is_baseline) return "times as fast as " + c.variant;
+  }
+  return "";
+}
+
+}  // namespace
+
 report::Plot sweep_plot(const Sweep& sweep) {
   report::Plot plot;
   if (sweep.axes.empty() || sweep.points.empty()) return plot;
   const MainAxis axis = main_axis(sweep);
-  const bool rates = all_know_bytes(sweep);
+  const Shown shown = shown_by(sweep);
   plot.x_label = sweep.axes[axis.index];
-  plot.y_label = rates ? "GB/s" : "us";
+  plot.y_label = y_label_of(shown, sweep);
   if (!axis.numeric) plot.x_names = axis.values;
   std::vector<double> xs, ys;
   for (const SweepPoint& p : sweep.points)
@@ -128,12 +188,12 @@ report::Plot sweep_plot(const Sweep& sweep) {
       auto line =
           std::find_if(plot.lines.begin(), plot.lines.end(), [&](const auto& l) { return l.name == line_name; });
       if (line == plot.lines.end()) line = plot.lines.insert(plot.lines.end(), {line_name, {}});
-      line->points.emplace_back(axis.x_of(p.values[axis.index]), rates ? gb_per_s(c) : c.us);
+      line->points.emplace_back(axis.x_of(p.values[axis.index]), shown_value(shown, c, p));
       xs.push_back(line->points.back().first), ys.push_back(line->points.back().second);
     }
   for (report::PlotLine& l : plot.lines) std::sort(l.points.begin(), l.points.end());
   plot.x_log = axis.numeric && report::wants_log(xs);
-  plot.y_log = !rates && report::wants_log(ys);
+  plot.y_log = shown == Shown::kTime && report::wants_log(ys);
   return plot;
 }
 
@@ -187,7 +247,7 @@ std::vector<std::string> crossovers(const Sweep& sweep) {
         const double share = a.effect / (a.effect - b.effect);
         const double x =
             log ? std::exp(std::log(a.x) + share * (std::log(b.x) - std::log(a.x))) : a.x + share * (b.x - a.x);
-        near = fmt::format(", and they cross near {:.3g}", x);
+        near = fmt::format(", and they cross near {}", three_digits(x));
       }
       out.push_back(fmt::format("{}{} is {} than {} at {} = {} and {} at {}{}", l.variant, where,
                                 a.faster ? "faster" : "slower", l.baseline, x_name, a.text,

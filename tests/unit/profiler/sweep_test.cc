@@ -30,7 +30,7 @@ TEST(Sweep, TheCrossingIsNamed) {
   auto found = crossovers(of_sizes({{256, -0.4}, {1024, -0.2}, {4096, 0.2}, {16384, 0.5}}));
   ASSERT_EQ(found.size(), 1u);
   // Half way between 1024 and 4096, on a logarithmic axis.
-  EXPECT_EQ(found[0], "fused is slower than base at n = 1024 and faster at 4096, and they cross near 2.05e+03");
+  EXPECT_EQ(found[0], "fused is slower than base at n = 1024 and faster at 4096, and they cross near 2050");
 }
 
 TEST(Sweep, WhatIsTheSameBetweenIsSkipped) {
@@ -67,6 +67,18 @@ TEST(Sweep, RatesWhenBytesAreKnown) {
     for (SweepCell& c : p.cells) c.bytes = 1e6;
   EXPECT_EQ(sweep_plot(s).y_label, "GB/s");
   EXPECT_DOUBLE_EQ(sweep_plot(s).lines[0].points[0].second, 1);
+}
+
+TEST(Sweep, VariantsThatMoveOtherBytesAreShownBySpeed) {
+  Sweep s = of_sizes({{1000, 0.1}, {100000, -0.1}});
+  for (SweepPoint& p : s.points)
+    for (SweepCell& c : p.cells) c.bytes = c.is_baseline ? 2e6 : 1e6;
+  const report::Plot plot = sweep_plot(s);
+  EXPECT_EQ(plot.y_label, "times as fast as base");
+  ASSERT_EQ(plot.lines.size(), 2u);
+  EXPECT_DOUBLE_EQ(plot.lines[0].points[0].second, 1) << "the baseline";
+  EXPECT_NEAR(plot.lines[1].points[0].second, std::exp(0.1), 1e-9);
+  EXPECT_NEAR(plot.lines[1].points[1].second, std::exp(-0.1), 1e-9);
 }
 
 TEST(Sweep, FailedCellsStandInTheTableOnly) {
