@@ -269,7 +269,7 @@ std::string to_svg(const Plot& plot) {
     out +=
         fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, escape_xml(what));
   };
-  if (!plot.title.empty()) text(kLeft, 20, "start", plot.title);
+  if (!plot.title.empty()) text(kLeft, 14, "start", plot.title);
   text(kLeft - 60, kTop - 8, "start", plot.y_label);
   text(kLeft + inner_width / 2, kHeight - 15, "middle", plot.x_label);
   for (int i = 0; i <= 4; ++i) {

@@ -68,9 +68,10 @@ Result<ExprReference> reference(const Expr& expr, double budget, uint64_t seed) 
   KILN_TRY(Expr one, rows_of(expr, 0, 1));
   KILN_TRY(Expr two, rows_of(expr, 0, 2));
   const double first = evaluation_cost(*one.node()), each = std::max(1.0, evaluation_cost(*two.node()) - first);
-  // A sum over rows: a few of them cost what all do.
-  if (whole <= kSlabs * first || kSlabs * first > kMostOverBudget * budget) return all_of_it();
   const double left = std::max(0.0, budget / kSlabs - first);
+  // Of a sum over rows a few cost what all do; of a large product one of each slab may be all that can be had.
+  const double most = kMostOverBudget * budget;
+  if (left == 0 && (whole <= most || kSlabs * first > most)) return all_of_it();
   const int64_t thick = std::clamp<int64_t>(static_cast<int64_t>(left / each), 1, std::max<int64_t>(1, rows / kSlabs));
   std::vector<int64_t> starts = {0, rows - thick};
   for (int64_t i = 2; i < kSlabs; ++i)
