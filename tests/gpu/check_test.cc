@@ -70,7 +70,9 @@ TEST(GpuCheck, ProductsThroughDescriptors) {
   Kernel kernel = *Kernel::from_source(kProduct, "product.py");
   auto launch = [&](int64_t rows) {
     const std::optional<Arg> args[] = {a, b, c, rows, int64_t{384}, int64_t{192}, int64_t{1}};
-    return launch_checked(kernel, {(rows + 127) / 128, 3, 1}, args, {.num_warps = 8});
+    LaunchOptions options;
+    options.num_warps = 8;
+    return launch_checked(kernel, {(rows + 127) / 128, 3, 1}, args, options);
   };
   auto right = launch(256);
   ASSERT_TRUE(right.ok()) << render(right.error());
