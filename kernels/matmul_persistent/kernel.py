@@ -54,7 +54,10 @@ def block(desc, row, column, IS_TRANSPOSED: tl.constexpr):
 
 @triton.jit
 def fleeting_block(desc, row, column, IS_TRANSPOSED: tl.constexpr, EVICTION: tl.constexpr):
-    if IS_TRANSPOSED:
+    # Under Triton, whose desc.load takes no eviction_policy, EVICTION must be "".
+    if EVICTION == "":
+        values = block(desc, row, column, IS_TRANSPOSED)
+    elif IS_TRANSPOSED:
         values = desc.load([column, row], eviction_policy=EVICTION).T
     else:
         values = desc.load([row, column], eviction_policy=EVICTION)
