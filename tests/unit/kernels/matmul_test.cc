@@ -85,7 +85,7 @@ TEST(MatmulTile, ClustersWhereTheyHelp) {
     return to_string(choose_tile(m, n, bytes, bytes, processors, /*most_ctas=*/2));
   };
   EXPECT_EQ(chosen(1024, 1024, 2), "128x64x64, 8 stages, 8 warps");
-  EXPECT_EQ(chosen(2048, 2048, 2), "256x128x64, 6 stages, 8 warps, 2 blocks");
+  EXPECT_EQ(chosen(2048, 2048, 2), "128x256x64, 3 stages, 8 warps");
   EXPECT_EQ(chosen(4096, 4096, 2), "128x256x64, 3 stages, 8 warps");
   EXPECT_EQ(chosen(8192, 28672, 2), "128x256x64, 3 stages, 8 warps");
   EXPECT_EQ(chosen(16, 8192, 2), "16x128x64, 16 stages, 4 warps, 2 blocks");
