@@ -18,7 +18,10 @@ Value* make_constant(ir::Builder& b, const ir::Type& type, uint64_t bits) {
   if (!type.is_float())
     return b.constant_int(type, type.pointer ? static_cast<int64_t>(bits) : interp::int_value(type.dtype, bits));
   if (is_nan_bits(type.dtype, bits) && bits != nan_bits(type.dtype)) return nullptr;
-  return b.constant_float(type, float_from_bits(type.dtype, bits));
+  const double value = float_from_bits(type.dtype, bits);
+  // An infinity of f8e5m2 is no constant: numbers become fp8 by casts, which saturate.
+  if (value == value && float_to_bits(type.dtype, value) != bits) return nullptr;
+  return b.constant_float(type, value);
 }
 
 bool has_op(ir::Module& module, ir::OpKind kind) {

@@ -289,7 +289,7 @@ class Evaluator {
       out.value[i] = f(x);
       double bound = epsilon(n.dtype) * std::abs(out.value[i]);
       for (size_t k = 0; k < x.size(); ++k) {
-        double most = 0;
+        double most = std::isinf(e[k]) ? e[k] : 0;  // nothing is known of it, nor of what is made of it
         for (double sign : {-1.0, 1.0}) {
           if (e[k] == 0) continue;
           std::vector<double> moved = x;
