@@ -88,6 +88,20 @@ llvm::CallInst* call_asm(llvm::IRBuilderBase& b, llvm::Type* result, const std::
   return call;
 }
 
+/// What the L2 cache is to do with the lines that a load brings, as the operand of its cache_hint; null where nothing
+/// is asked for. It depends on nothing, so that LLVM makes one of each for a kernel.
+Value* l2_policy(llvm::IRBuilderBase& b, const ir::Op& op) {
+  const std::string_view eviction = op.text_or(AttrName::kEviction, "");
+  if (eviction.empty() || !cache_suffix(op).starts_with(".L1")) return nullptr;
+  auto* code = llvm::InlineAsm::get(llvm::FunctionType::get(b.getInt64Ty(), false),
+                                    fmt::format("createpolicy.fractional.L2::{}.b64 $0, 1.0;", eviction), "=l",
+                                    /*hasSideEffects=*/false);
+  llvm::CallInst* call = b.CreateCall(code);
+  call->setDoesNotThrow();
+  call->setDoesNotAccessMemory();
+  return call;
+}
+
 std::string braces(int first, int count) {
   if (count == 1) return fmt::format("${}", first);
   std::string s = "{";
@@ -108,25 +122,31 @@ std::vector<Value*> load_plain(llvm::IRBuilderBase& b, Value* address, const Pac
 /// One predicated ld; the results keep `otherwise` where the predicate is off. A branch around a load would keep ptxas
 /// from having several in flight.
 std::vector<Value*> load_asm(llvm::IRBuilderBase& b, Value* address, Value* predicate,
-                             std::span<Value* const> otherwise, const Packing& p, const std::string& suffix) {
+                             std::span<Value* const> otherwise, const Packing& p, const std::string& suffix,
+                             Value* policy) {
   llvm::Type* word = p.word_bytes() == 8 ? b.getInt64Ty() : b.getInt32Ty();
   const int n = p.words();
   std::string constraints;
   for (int i = 0; i < n; ++i) constraints += fmt::format("=&{},", p.constraint());
   constraints += "l";
   std::vector<Value*> args{address};
-  std::string guard;
+  std::string guard, hint;
+  if (policy) {
+    constraints += ",l";
+    hint = fmt::format(", ${}", n + 1);
+    args.push_back(policy);
+  }
   if (predicate) {
     constraints += ",b";
+    guard = fmt::format("@${} ", static_cast<size_t>(n) + args.size());
     args.push_back(predicate);
-    guard = fmt::format("@${} ", n + 1);
     for (int i = 0; i < n; ++i) {
       constraints += fmt::format(",{}", i);
       args.push_back(b.CreateZExt(otherwise[static_cast<size_t>(i)], word));
     }
   }
-  const std::string text =
-      fmt::format("{}{}.{} {}, [${}];", guard, opcode("ld", suffix), p.ptx_type(), braces(0, n), n);
+  const std::string text = fmt::format("{}{}{}.{} {}, [${}]{};", guard, opcode("ld", suffix),
+                                       policy ? ".L2::cache_hint" : "", p.ptx_type(), braces(0, n), n, hint);
   llvm::Type* result = word;
   if (n > 1) result = llvm::StructType::get(b.getContext(), std::vector<llvm::Type*>(static_cast<size_t>(n), word));
   // A volatile load must not be merged with another.
@@ -185,6 +205,7 @@ void lower_load(Lowering& l, const ir::Op& op) {
   const int width = type.is_tile() ? l.axis.vector_width(&op) : 1;
   const Packing packing{width, element_bytes(type)};
   const std::string suffix = cache_suffix(op);
+  Value* policy = l2_policy(b, op);
   llvm::Type* element = l.type_of(type);
   llvm::Type* in_memory = memory_type(element);
 
@@ -207,7 +228,7 @@ void lower_load(Lowering& l, const ir::Op& op) {
           otherwise.push_back(others ? to_memory(b, (*others)[r + i]) : llvm::Constant::getNullValue(in_memory));
         otherwise = pack(b, otherwise, packing);
       }
-      words = load_asm(b, addresses[r], predicate, otherwise, packing, suffix);
+      words = load_asm(b, addresses[r], predicate, otherwise, packing, suffix, policy);
     } else {
       words = load_plain(b, addresses[r], packing);
     }

@@ -277,10 +277,33 @@ TEST(NvptxMemory, CacheHintsVolatileAndCopies) {
   for (std::string_view target : kTargets) {
     Compiled c = compile(kernel(layouts, "%x: *f16", body, 2), target);
     EXPECT_EQ(count(c.ptx, "ld.cg.global.u16"), 1) << c.ptx;
-    EXPECT_EQ(count(c.ptx, "ld.global.L1::evict_last.u16"), 1);
+    EXPECT_EQ(count(c.ptx, "createpolicy.fractional.L2::evict_last.b64"), 1);
+    EXPECT_EQ(count(c.ptx, "createpolicy.fractional.L2::evict_first"), 0) << "a store has no policy";
+    EXPECT_EQ(count(c.ptx, "ld.global.L1::evict_last.L2::cache_hint.u16"), 1);
     EXPECT_EQ(count(c.ptx, "ld.volatile.global.u16"), 1);
     EXPECT_EQ(count(c.ptx, "st.wt.global.u16"), 1);
     EXPECT_EQ(count(c.ptx, "@%p"), 3) << "stores are done by the owner alone\n" << c.ptx;
+  }
+}
+
+TEST(NvptxMemory, OnePolicyServesAllLoadsMaskedOrNot) {
+  const std::string layouts =
+      "layout L0 = [512] {register = [(1), (256)], lane = [(2), (4), (8), (16), (32)], warp = [(64), (128)]}\n";
+  const std::string body = R"(  %i = arange {start = 0, end = 512} : i32[512]{L0}
+  %s = splat %x : *f32[512]{L0}
+  %p = addptr %s, %i : *f32[512]{L0}
+  %n = constant 300 : i32
+  %ns = splat %n : i32[512]{L0}
+  %m = cmp %i, %ns {predicate = "lt"} : i1[512]{L0}
+  %a = load %p, %m {eviction = "evict_first"} : f32[512]{L0}
+  store %p, %a
+  %b = load %p {eviction = "evict_first"} : f32[512]{L0}
+  store %p, %b
+)";
+  for (std::string_view target : kTargets) {
+    Compiled c = compile(kernel(layouts, "%x: *f32", body, 4), target);
+    EXPECT_EQ(count(c.ptx, "createpolicy.fractional.L2::evict_first.b64"), 1) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "ld.global.L1::evict_first.L2::cache_hint"), count(c.ptx, "ld.global")) << c.ptx;
   }
 }
 
