@@ -76,6 +76,7 @@ Emitter::Emitter(const Dag& dag, const Grouping& grouping, const Cluster& cluste
 }
 
 std::string Emitter::size(int64_t value, const std::string& hint) {
+  if (value == known_size.first) return known_size.second;
   for (const auto& [name, v] : sizes_)
     if (v == value) return name;
   sizes_.emplace_back(names.fresh(hint), value);
@@ -170,6 +171,12 @@ void Emitter::begin_loop(const std::string& head, const std::vector<std::string>
   indent_ = "        ";
   inner_lines_ = {"    " + head};
   for (const std::string& l : first) line(l);
+}
+
+void Emitter::begin_part() {
+  begin_loop("", {});
+  inner_lines_.clear();
+  indent_ = "    ";
 }
 
 void Emitter::end_loop() {
@@ -307,10 +314,10 @@ Text Emitter::load(const Access& a) {
       if (is_float(n.dtype)) t.outside = fill;
     }
   }
-  const bool own_of_rows =
-      std::any_of(a.strides.begin(), a.strides.begin() + cluster_.kept, [](int64_t s) { return s != 0; });
-  if (!eviction.empty() && t.level & kAlongColumns && own_of_rows)
-    text += fmt::format(", eviction_policy=\"{}\"", eviction);
+  const bool own_of_rows = cluster_.kept == 0 || std::any_of(a.strides.begin(), a.strides.begin() + cluster_.kept,
+                                                             [](int64_t s) { return s != 0; });
+  const std::string& eviction = own_of_rows ? evictions.own : evictions.shared;
+  if (!eviction.empty() && t.level & kAlongColumns) text += fmt::format(", eviction_policy=\"{}\"", eviction);
   text += ")";
   t.type = register_type(n.dtype);
   if (t.type != n.dtype) text += ".to(" + type_name(t.type) + ")";
@@ -540,6 +547,8 @@ void Emitter::store(int node) {
   const std::string place = address(a, p, &level);
   std::string text = fmt::format("tl.store({}, {}", place, spread(t, level, 0));
   if (const std::string m = mask(level); !m.empty()) text += ", mask=" + m;
+  if (!evictions.stores.empty() && level & kAlongColumns)
+    text += fmt::format(", eviction_policy=\"{}\"", evictions.stores);
   if (loop_ && outside_loop(level))
     lines_.push_back("    " + text + ")");
   else

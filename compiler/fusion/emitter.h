@@ -50,6 +50,12 @@ struct Walk {
   std::vector<std::pair<int, int64_t>> dims;  // of the cluster, with how many elements each stands for; outermost first
 };
 
+/// What caches are to do with loads of a row's own columns, with loads that all rows share and with stores; empty:
+/// nothing.
+struct Evictions {
+  std::string own, shared, stores;
+};
+
 /// Names that a source already uses.
 class Names {
  public:
@@ -71,12 +77,13 @@ class Emitter {
   std::vector<Walk> walks;
   std::string row_mask, column_mask;    // names; empty where nothing lies outside
   std::string column_test;              // "cols < n_cols", to make a mask where a value does not vary along columns
-  std::string eviction;                 // policy of loads of a row's own columns; empty: none
+  Evictions evictions;                  // of what lies along columns
   bool two_ranges = false;              // rows and columns are both tiles
   std::string tile_shape;               // "[BLOCK]" or "[ROWS, BLOCK]"
   std::string row_index, column_index;  // of products: the ranges, also where a dimension has one element
   std::optional<std::string> split;     // the part of a split reduction
   Names names;
+  std::pair<int64_t, std::string> known_size = {-1, ""};  // a number that is a constexpr of this name, also as a size
 
   // --- parameters
   /// The name of a runtime number; one per value.
@@ -98,6 +105,8 @@ class Emitter {
   /// From here on, values along columns belong to a loop; its head is `head` followed by `first`.
   /// With `hoist` false, everything does.
   void begin_loop(const std::string& head, const std::vector<std::string>& first, bool hoist = true);
+  /// The same without a loop: a part of the program that reads again what it needs of the columns.
+  void begin_part();
   void end_loop();
   /// Makes the helpers that `text` calls part of the source.
   void use_helpers(std::string_view text);

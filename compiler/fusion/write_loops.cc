@@ -26,9 +26,14 @@ struct Run {
 
 constexpr int64_t kInt32 = int64_t{1} << 31;
 constexpr int64_t kMostColumns = 32768;  // of a row that a program holds at once
-constexpr int64_t kShortRow = 1024;      // one warp reduces it without a barrier
+constexpr int64_t kShortRow = 1024;      // one warp or two take it
 constexpr int64_t kShortRun = 32;        // inner dimensions shorter than this do not fill a tile's columns
 constexpr int64_t kShortRunOfACpu = 8;
+
+constexpr int64_t kAgainColumns = 8192;  // of a row that is rather read again than held
+
+// What a row's columns are read for once more should still be in a cache then, and what all rows share always.
+const Evictions kReadAgain = {"evict_last", "evict_last", ""}, kReadLast = {"evict_first", "evict_last", "evict_first"};
 
 class LoopWriter {
  public:
@@ -296,7 +301,9 @@ class LoopWriter {
   struct RowTile {
     int64_t rows = 1, block = 1;
     int warps = 4;
-    bool loop = false;
+    bool loop = false;   // over blocks of columns
+    bool again = false;  // each part between two reductions reads the row again
+    bool known = false;  // the loop's end is a constexpr, for ptxas to see all of its loads
   };
 
   RowTile row_tile(int64_t n_rows, int64_t n_cols) const {
@@ -315,9 +322,9 @@ class LoopWriter {
       t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, 8));
       return t;
     }
-    // Registers hold a row of everything that is read along it, 64 of each thread's at most.
+    // Registers hold a row of every tensor that is read along it, 64 of each thread's at most.
     int64_t along_columns = 0;
-    for (const Access& a : loads_)
+    for (const Access& a : std::set<Access>(loads_.begin(), loads_.end()))
       along_columns += std::any_of(a.strides.begin() + c_.kept, a.strides.end(), [](int64_t s) { return s != 0; });
     // A row that fills the registers leaves its SM idle between its loads and its stores; read again from the L2 cache
     // it takes less time, unless its exponentials have to be taken again.
@@ -326,20 +333,26 @@ class LoopWriter {
     const bool crowded =
         gpu && t.block >= kMostColumns && (!exponentials || along_columns * t.block > 2 * kMostColumns);
     // Two loads of 16 bytes per thread, as for elements, while what is read beside the row leaves registers for that;
-    // at most 16 warps, which wait for each other less. With 64 elements per thread the row waits in shared memory.
-    const int64_t per_thread = along_columns <= 2 && t.block > kShortRow ? 16 : 32;
+    // at most 16 warps, which wait for each other less. With 64 elements per thread the row waits in shared memory. A
+    // row of 1024 needs one warp and no barrier, but two warps have what lies beside it sooner.
+    const bool spread = t.block == kShortRow ? along_columns > 1 : t.block > kShortRow && along_columns <= 2;
+    const int64_t per_thread = spread ? 16 : 32;
     const int64_t most_warps = along_columns <= 2 && t.block * widest_ <= 2 * kMostColumns ? 16 : 32;
+    const bool again = std::any_of(stores_.begin(), stores_.end(), [&](int m) { return e_.stored_along_columns(m); });
+    const bool waits = gpu && c_.splits == 1 && again && !exponentials;  // for memory, and for little else
     if (c_.splits > 1 || t.block > kMostColumns || crowded) {
-      const bool again = std::any_of(stores_.begin(), stores_.end(), [&](int m) { return e_.stored_along_columns(m); });
-      const bool waits = gpu && c_.splits == 1 && again && !exponentials;  // for memory, and for little else
       t.block = std::min<int64_t>(t.block, waits ? 2 * kSplitUnit : kSplitUnit);
       t.loop = true;
       t.warps = waits ? 16 : 8;
+      t.known = waits && t.block * 4 >= n_cols;
       return t;
     }
     // Short rows share a program of one warp, but on a CPU, where loops over one row at a time are faster.
     if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(n_rows));
     t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / (32 * per_thread), 1, most_warps));
+    // A row that is not kept leaves registers for one more program on each multiprocessor.
+    t.again = waits && t.block == kAgainColumns && along_columns == 2 && deepest() == 1;
+    if (t.again) t.warps = 16;
     return t;
   }
 
@@ -375,6 +388,7 @@ class LoopWriter {
       lines(decompose(kept_, row, t.rows > 1 ? kAlongRows : kUniform));
     }
     fill();
+    if (t.known) e_.known_size = {n_cols, e_.constant(n_cols, "N_COLS")};
     const std::string col = e_.names.fresh("cols"), count = e_.size(n_cols, "n_cols");
     const int64_t chunk = cdiv(cdiv(n_cols, c_.splits), t.block) * t.block;
     if (n_cols == 0 || n_cols % t.block || (c_.splits > 1 && chunk * c_.splits != n_cols))
@@ -393,7 +407,11 @@ class LoopWriter {
     };
     if (t.loop)
       passes(block, part, chunk, count);
-    else {
+    else if (t.again) {
+      lines(columns_of_(""));
+      parts();
+    } else {
+      if (r_.machine.gpu()) e_.evictions.shared = kReadAgain.shared;
       lines(columns_of_(""));
       store_all();
     }
@@ -421,11 +439,40 @@ class LoopWriter {
     return depth;
   }
 
+  int deepest() const {
+    int most = 0;
+    for (const auto& [m, d] : depths()) most = std::max(most, d);
+    return most;
+  }
+
+  std::vector<int> reductions_of(const std::map<int, int>& depth, int d) const {
+    std::vector<int> out;
+    for (int m : c_.members)
+      if (dag_.nodes[at(m)].kind == DagKind::kReduce && depth.at(m) == d) out.push_back(m);
+    return out;
+  }
+
+  /// A part of the program for each depth of reductions, and one that stores; each reads the row.
+  void parts() {
+    const auto depth = depths();
+    e_.evictions = kReadAgain;
+    for (int d = 1; d <= deepest(); ++d) {
+      std::vector<std::pair<int, Text>> tiles;
+      e_.begin_part();
+      for (int m : reductions_of(depth, d)) tiles.emplace_back(m, e_.reduced(m));
+      e_.end_loop();
+      for (const auto& [m, tile] : tiles) e_.set(m, e_.named(e_.combine(m, tile), dag_.nodes[at(m)].name));
+    }
+    e_.evictions = kReadLast;
+    e_.begin_part();
+    store_all();
+    e_.end_loop();
+    e_.evictions = {};
+  }
+
   /// One loop over the columns for each depth of reductions, and one that stores.
   void passes(const std::string& block, const std::string& part, int64_t chunk, const std::string& count) {
     const auto depth = depths();
-    int deepest = 0;
-    for (const auto& [m, d] : depth) deepest = std::max(deepest, d);
     std::string first = "0", end = count;
     if (!part.empty()) {
       first = e_.names.fresh("first");
@@ -442,13 +489,11 @@ class LoopWriter {
       if (const int sum = exponentials_of(m); sum >= 0) online[m] = sum, found.insert(sum);
     std::vector<int> inner, outer;
     for (int m : stores_) (e_.stored_along_columns(m) ? inner : outer).push_back(m);
-    // What the last loop reads again should still be in the L2 cache.
     const bool again = r_.machine.gpu() && part.empty() && !inner.empty();
-    if (again) e_.eviction = "evict_last";
-    for (int d = 1; d <= deepest; ++d) {
-      std::vector<int> here;
-      for (int m : c_.members)
-        if (dag_.nodes[at(m)].kind == DagKind::kReduce && depth.at(m) == d && !found.count(m)) here.push_back(m);
+    if (again) e_.evictions = kReadAgain;
+    for (int d = 1; d <= deepest(); ++d) {
+      std::vector<int> here = reductions_of(depth, d);
+      std::erase_if(here, [&](int m) { return found.count(m) > 0; });
       if (here.empty()) continue;
       // What each accumulates is a tile, reduced once at the end.
       std::vector<std::string> sums;
@@ -473,13 +518,13 @@ class LoopWriter {
         e_.set(online[m], e_.named(total(online[m], rescaled), dag_.nodes[at(online[m])].name));
       }
     }
-    if (again) e_.eviction = "evict_first";
+    if (again) e_.evictions = kReadLast;
     if (!inner.empty()) {
       e_.begin_loop(head, columns_of_(start));
       for (int m : inner) e_.store(m);
       e_.end_loop();
     }
-    e_.eviction.clear();
+    e_.evictions = {};
     for (int m : outer) e_.store(m);
   }
 

@@ -152,6 +152,11 @@ std::vector<Case> cases() {
          const int x = w.tensor(kBF16, {64, 32768}, "x"), g = w.tensor(kBF16, {32768}, "weight");
          return {w.along(ExprOp::kLayerNorm, {x, g, w.tensor(kBF16, {32768}, "bias")}, {-1})};
        }},
+      {"rms_norm_read_again", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kBF16, {64, 8191}, "x");
+         return {w.along(ExprOp::kRmsNorm, {x, w.tensor(kBF16, {8191}, "weight")}, {-1})};
+       }},
       {"linear_of_batches", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int xw =
