@@ -147,9 +147,10 @@ RowConfig row_config(bool gpu, int64_t n, DType dtype, int vectors) {
   int64_t block = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
   if (!gpu) return {block, 4};
   // Two loads of 16 bytes (of halves) per thread, while vectors beside the row leave registers for that; at most 16
-  // warps, which wait for each other less. A row of 1024 needs one warp and no barrier.
+  // warps, which wait for each other less. A row of 1024 needs one warp and no barrier, but two warps have a vector
+  // sooner.
   constexpr int64_t kWarp = 32, kShort = 1024, kWide = 32768;
-  const int64_t per_thread = vectors <= 1 && block > kShort ? 16 : 32;
+  const int64_t per_thread = (block == kShort ? vectors == 1 : block > kShort && vectors <= 1) ? 16 : 32;
   const bool wide = block >= kWide && size_of(dtype) <= 2;
   const int64_t most = wide || vectors <= 1 ? 16 : 32;
   return {block, static_cast<int>(std::clamp<int64_t>(block / (per_thread * kWarp), 1, most)), wide};

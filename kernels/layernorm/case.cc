@@ -47,11 +47,10 @@ Result<Problem> make(Sources& sources, const Request& request) {
   KILN_TRY(Kernel kernel, sources.kernel("layernorm", config.wide ? "layernorm_wide_kernel" : "layernorm_kernel"));
   std::vector<std::optional<Arg>> args = {p.inputs[0],  p.inputs[1],  p.inputs[2],
                                           p.outputs[0], p.outputs[1], p.outputs[2]};
-  args.insert(args.end(), {shape[1], kEps});
   if (config.wide)
-    args.insert(args.end(), {kWideBlock, shape[1]});
+    args.insert(args.end(), {kEps, kWideBlock, shape[1]});
   else
-    args.emplace_back(config.block);
+    args.insert(args.end(), {shape[1], kEps, config.block});
   p.launches.push_back(launch(kernel, shape[0], std::move(args), config.num_warps));
   p.bytes = 2 * n * size_of(p.dtype) + 2.0 * static_cast<double>(shape[1]) * size_of(p.dtype) +
             8.0 * static_cast<double>(shape[0]);

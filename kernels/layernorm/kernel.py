@@ -14,8 +14,8 @@ def layernorm_kernel(x_ptr, weight_ptr, bias_ptr, out_ptr, mean_ptr, rstd_ptr, n
     away = tl.where(inside, x - mean, 0.0)
     var = tl.sum(away * away, axis=0) / n_cols
     rstd = tl.rsqrt(var + eps)
-    weight = tl.load(weight_ptr + cols, mask=inside).to(tl.float32)
-    bias = tl.load(bias_ptr + cols, mask=inside).to(tl.float32)
+    weight = tl.load(weight_ptr + cols, mask=inside, eviction_policy="evict_last").to(tl.float32)
+    bias = tl.load(bias_ptr + cols, mask=inside, eviction_policy="evict_last").to(tl.float32)
     tl.store(out_ptr + start + cols, away * rstd * weight + bias, mask=inside)
     tl.store(mean_ptr + row, mean)
     tl.store(rstd_ptr + row, rstd)
@@ -23,34 +23,36 @@ def layernorm_kernel(x_ptr, weight_ptr, bias_ptr, out_ptr, mean_ptr, rstd_ptr, n
 
 @triton.jit
 def layernorm_wide_kernel(
-    x_ptr, weight_ptr, bias_ptr, out_ptr, mean_ptr, rstd_ptr, n_cols, eps, BLOCK: tl.constexpr, N_COLS: tl.constexpr
+    x_ptr, weight_ptr, bias_ptr, out_ptr, mean_ptr, rstd_ptr, eps, BLOCK: tl.constexpr, N_COLS: tl.constexpr
 ):
     """For rows that registers or shared memory would hold too few of beside the weights: the row is read from memory once
-    and then twice more from the caches, BLOCK elements at a time. N_COLS is n_cols, as what sums are divided by; the
-    loops count to n_cols, which keeps them short: a multiprocessor then runs two programs, whose rows its caches hold."""
+    and then twice more from the caches, BLOCK elements at a time, which leaves room for two programs on a
+    multiprocessor. Caches keep the row until its last reading, and what all rows share. With N_COLS known, the loops are
+    unrolled and need few registers."""
     EVEN: tl.constexpr = N_COLS % BLOCK == 0
     row = tl.program_id(0)
-    start = row * n_cols
+    start = row * N_COLS
     sums = tl.zeros([BLOCK], tl.float32)
-    for first in range(0, n_cols, BLOCK):
+    for first in range(0, N_COLS, BLOCK):
         cols = first + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + start + cols, mask=(cols < n_cols) | EVEN, other=0.0, eviction_policy="evict_last")
+        x = tl.load(x_ptr + start + cols, mask=(cols < N_COLS) | EVEN, other=0.0, eviction_policy="evict_last")
         sums += x.to(tl.float32)
     mean = tl.sum(sums, axis=0) / N_COLS
     squares = tl.zeros([BLOCK], tl.float32)
-    for first in range(0, n_cols, BLOCK):
+    for first in range(0, N_COLS, BLOCK):
         cols = first + tl.arange(0, BLOCK)
-        inside = (cols < n_cols) | EVEN
+        inside = (cols < N_COLS) | EVEN
         x = tl.load(x_ptr + start + cols, mask=inside, other=0.0, eviction_policy="evict_last")
         away = tl.where(inside, x.to(tl.float32) - mean, 0.0)
         squares += away * away
     rstd = tl.rsqrt(tl.sum(squares, axis=0) / N_COLS + eps)
-    for first in range(0, n_cols, BLOCK):
+    for first in range(0, N_COLS, BLOCK):
         cols = first + tl.arange(0, BLOCK)
-        inside = (cols < n_cols) | EVEN
+        inside = (cols < N_COLS) | EVEN
         x = tl.load(x_ptr + start + cols, mask=inside, other=0.0, eviction_policy="evict_first").to(tl.float32)
-        weight = tl.load(weight_ptr + cols, mask=inside).to(tl.float32)
-        bias = tl.load(bias_ptr + cols, mask=inside).to(tl.float32)
-        tl.store(out_ptr + start + cols, (x - mean) * rstd * weight + bias, mask=inside)
+        weight = tl.load(weight_ptr + cols, mask=inside, eviction_policy="evict_last").to(tl.float32)
+        bias = tl.load(bias_ptr + cols, mask=inside, eviction_policy="evict_last").to(tl.float32)
+        y = (x - mean) * rstd * weight + bias
+        tl.store(out_ptr + start + cols, y, mask=inside, eviction_policy="evict_first")
     tl.store(mean_ptr + row, mean)
     tl.store(rstd_ptr + row, rstd)

@@ -8,6 +8,7 @@ namespace kiln::kernels {
 namespace {
 
 constexpr double kEps = 1e-6;
+constexpr int64_t kWideBlock = 8192;  // of the wide kernel, which takes a row in several steps
 
 Status unfused(Sources& sources, Problem& p) {
   const Tensor &x = p.inputs[0], &weight = p.inputs[1], &out = p.outputs[0];
@@ -37,10 +38,11 @@ Result<Problem> make(Sources& sources, const Request& request) {
     return p;
   }
   RowConfig config = row_config(p.for_gpu, shape[1], p.dtype, 1);
-  KILN_TRY(Kernel kernel, sources.kernel("rmsnorm", config.wide ? "rmsnorm_wide_kernel" : "rmsnorm_kernel"));
+  const bool wide = config.wide || (p.for_gpu && config.block == kWideBlock);
+  KILN_TRY(Kernel kernel, sources.kernel("rmsnorm", wide ? "rmsnorm_wide_kernel" : "rmsnorm_kernel"));
   std::vector<std::optional<Arg>> args = {p.inputs[0], p.inputs[1], p.outputs[0]};
-  if (config.wide)
-    args.insert(args.end(), {kEps, shape[1], config.block});
+  if (wide)
+    args.insert(args.end(), {kEps, kWideBlock, shape[1]});
   else
     args.insert(args.end(), {shape[1], kEps, config.block});
   p.launches.push_back(launch(kernel, shape[0], std::move(args), config.num_warps));

@@ -121,17 +121,16 @@ INSTANTIATE_TEST_SUITE_P(
                   "kernel=layernorm_kernel signature=*bf16:16,*bf16:16,*bf16:16,*bf16:16,*fp32:16,*fp32:16,i32:16,fp32 "
                   "BLOCK=1024 num_warps=16",
                   2},
-        KernelRun{
-            "layernorm_wide", "layernorm",
-            "kernel=layernorm_wide_kernel signature=*bf16:16,*bf16:16,*bf16:16,*bf16:16,*fp32:16,*fp32:16,i32:16,fp32 "
-            "BLOCK=512 N_COLS=992 num_warps=4",
-            2},
+        KernelRun{"layernorm_wide", "layernorm",
+                  "kernel=layernorm_wide_kernel signature=*bf16:16,*bf16:16,*bf16:16,*bf16:16,*fp32:16,*fp32:16,fp32 "
+                  "BLOCK=512 N_COLS=992 num_warps=4",
+                  2},
         KernelRun{"softmax_wide", "softmax",
                   "kernel=softmax_wide_kernel signature=*bf16:16,*bf16:16 N_COLS=4000 BLOCK=4096 num_warps=2", 1},
         KernelRun{"rmsnorm_wide", "rmsnorm",
-                  "kernel=rmsnorm_wide_kernel signature=*bf16:16,*bf16:16,*bf16:16,fp32 N_COLS=4096 BLOCK=4096 "
-                  "num_warps=2",
-                  1},
+                  "kernel=rmsnorm_wide_kernel signature=*bf16:16,*bf16:16,*bf16:16,fp32 N_COLS=992 BLOCK=512 "
+                  "num_warps=4",
+                  2},
         KernelRun{"rmsnorm", "rmsnorm",
                   "kernel=rmsnorm_kernel signature=*fp32:16,*fp32:16,*fp32:16,i32:16,fp32 BLOCK=1024 num_warps=2", 2},
         KernelRun{"dropout", "dropout", "signature=*fp32:16,*fp32:16,i32:16,fp32,i32 BLOCK=512", 2}),
