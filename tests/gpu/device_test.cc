@@ -250,7 +250,8 @@ std::string run_child(const std::string& name) {
   char self[4096] = {};
   if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return "no /proc/self/exe";
   std::string command = fmt::format(
-      "env -u GTEST_TOTAL_SHARDS '{}' --gtest_also_run_disabled_tests --gtest_filter=GpuFaultChild.DISABLED_{} 2>&1",
+      "env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX '{}' --gtest_also_run_disabled_tests "
+      "--gtest_filter=GpuFaultChild.DISABLED_{} 2>&1",
       self, name);
   FILE* pipe = popen(command.c_str(), "r");
   if (!pipe) return "no pipe";
