@@ -89,7 +89,7 @@ std::string new_kernel(const std::string& text) {
 // The persistent product of Hopper, from text to loaded code. Its group of tiles is a constant of the code, and new.
 Status bench_matmul_compile(const Context& context, const kernels::MatmulEpilogue& epilogue, std::string what) {
   constexpr int kRuns = 10;
-  constexpr int64_t kSize = 1024;
+  constexpr int64_t kSize = 4096;  // more tiles than places: the kernel whose programs stay, which has groups
   const int64_t shape[] = {kSize, kSize};
   KILN_TRY(Tensor a, Tensor::zeros(context.device, DType::kBF16, shape));
   KILN_TRY(Tensor out, Tensor::zeros(context.device, DType::kBF16, shape));
@@ -155,7 +155,7 @@ Status bench_compile(const Context& context) {
   if (context.device.is_cuda()) {
     if (context.device.info().target != "sm_90a") return {};
     KILN_CHECK_OK(bench_matmul_compile(context, {}, "product, 128x256x64 bf16, cold"));
-    const int64_t columns[] = {1024};
+    const int64_t columns[] = {4096};
     KILN_TRY(Tensor bias, Tensor::zeros(context.device, DType::kBF16, columns));
     return bench_matmul_compile(context, {bias, "gelu_tanh"}, "product + bias + GELU, 128x256x64 bf16, cold");
   }

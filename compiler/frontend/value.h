@@ -35,7 +35,7 @@ struct Value {
   Value() : data(ast::Constant(ast::None{})) {}
   Value(ast::Constant c) : data(std::move(c)) {}
   Value(ir::Value* v) : data(v) {}
-  Value(TypeValue t) : data(std::move(t)) {}
+  Value(TypeValue t) : data(t) {}
   Value(FunctionPtr f) : data(std::move(f)) {}
   Value(const Builtin* b) : data(b) {}
   Value(ModulePath p) : data(std::move(p)) {}
@@ -137,7 +137,7 @@ struct BlockPointerValue {
   ir::Value* offset(int d) const { return part(2, d); }
 
  private:
-  ir::Value* part(int kind, int d) const { return parts[static_cast<size_t>(1 + kind * block.rank + d)].tensor(); }
+  ir::Value* part(int kind, int d) const { return parts[1 + static_cast<size_t>(kind) * block.rank + static_cast<size_t>(d)].tensor(); }
 };
 
 /// The values that a tuple or a block pointer is made of; nullptr for anything else.
