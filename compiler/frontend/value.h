@@ -137,7 +137,9 @@ struct BlockPointerValue {
   ir::Value* offset(int d) const { return part(2, d); }
 
  private:
-  ir::Value* part(int kind, int d) const { return parts[1 + static_cast<size_t>(kind) * block.rank + static_cast<size_t>(d)].tensor(); }
+  ir::Value* part(int kind, int d) const {
+    return parts[1 + static_cast<size_t>(kind) * block.rank + static_cast<size_t>(d)].tensor();
+  }
 };
 
 /// The values that a tuple or a block pointer is made of; nullptr for anything else.
