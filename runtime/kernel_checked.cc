@@ -29,15 +29,10 @@ Extent extent_of(const Tensor& tensor) {
   return e;
 }
 
-const Tensor* tensor_behind(const Arg& arg) {
-  if (auto* d = std::get_if<std::shared_ptr<const TensorDescriptor>>(&arg)) return &(*d)->tensor;
-  return tensor_in(arg);
-}
-
 /// Of the memory that a pointer argument points into; a null pointer has none.
 Extent extent_at(DeviceAddress address, std::span<const std::optional<Arg>> args) {
   for (const auto& arg : args)
-    if (const Tensor* t = arg ? tensor_behind(*arg) : nullptr; t && !t->is_freed() && t->address() == address)
+    if (const Tensor* t = arg ? tensor_in(*arg) : nullptr; t && !t->is_freed() && t->address() == address)
       return extent_of(*t);
   return {address, address, address, false};
 }
@@ -215,6 +210,10 @@ Result<CheckedLaunch> launch_checked(const Kernel& kernel, std::array<int64_t, 3
 
 Status compile_checked(const Kernel& kernel, std::span<const std::optional<Arg>> args, const LaunchOptions& options) {
   return kernel.impl()->compile_checked(args, options);
+}
+
+std::string why_unchecked(const Diagnostic& refusal) {
+  return refusal.notes.empty() ? refusal.message : refusal.notes[0].message;
 }
 
 }  // namespace kiln

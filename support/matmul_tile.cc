@@ -19,8 +19,7 @@ constexpr double kEnds = 0.2;
 /// Tiles, and the share of the tensor cores' speed that each keeps busy (H200, long K), with operands of up to 16 bits
 /// and of 32. Small tiles take more of K at a time, as they wait more often than they multiply. Of 32 bits, the operand
 /// that goes through registers (B along N) costs less where the tile is narrow. Two blocks that share a program read
-/// less, which helps where a program streams one operand; with several tiles it is lost in waiting
-/// for each other.
+/// less, which helps where a program streams one operand; with several tiles it is lost in waiting for each other.
 struct TileSpeed {
   int m, n, warps, ctas;
   int row_bytes;  // of a row of A or B in one stage: whole swizzle patterns of 128

@@ -273,8 +273,7 @@ bool add_bounds(const Value* mask, std::vector<IndexBound>& bounds) {
       if (!index || !limit || index->base || limit->base || !limit->is_uniform()) return false;
       const auto dim = counting_dim(*index);
       if (!dim || (!is_upper && limit->start != Polynomial())) return false;
-      bounds.push_back({static_cast<int>(*dim), index->start, std::nullopt});
-      if (is_upper) bounds.back().bound = limit->start;
+      bounds.push_back({static_cast<int>(*dim), index->start, is_upper ? std::optional(limit->start) : std::nullopt});
       return true;
     }
     default:  // a condition that is no bound

@@ -545,9 +545,14 @@ struct AxisAnalysis::State {
 
 const Value* pointer_of(const Op* access) { return access->operand(access->kind == OpKind::kAsyncCopy ? 1 : 0); }
 
-const Value* mask_of(const Op* access) {
-  size_t at = access->kind == OpKind::kLoad ? 1 : access->kind == OpKind::kAtomicCas ? 3 : 2;
-  return access->operands.size() > at ? access->operands[at] : nullptr;
+Value* mask_of(const Op* access) {
+  const int at = mask_index(*access);
+  return at >= 0 && static_cast<int>(access->operands.size()) > at ? access->operand(at) : nullptr;
+}
+
+int mask_index(const Op& op) {
+  if (op.kind == OpKind::kAtomicCas) return -1;
+  return op.kind == OpKind::kLoad || op.kind == OpKind::kAssert ? 1 : 2;
 }
 
 AxisAnalysis::AxisAnalysis(const ir::Module& module) : state_(std::make_unique<State>()) {

@@ -26,7 +26,9 @@ struct AxisInfo {
 
 /// The pointers and the mask (or nullptr) of a load, store, atomic or asynchronous copy.
 const ir::Value* pointer_of(const ir::Op* access);
-const ir::Value* mask_of(const ir::Op* access);
+ir::Value* mask_of(const ir::Op* access);
+/// The operand that is or would be the mask of such an access or of an assert; -1: it can have none.
+int mask_index(const ir::Op& op);
 
 /// Computed for a whole module at once; values made afterwards are unknown (contiguity and constancy 1).
 class AxisAnalysis {

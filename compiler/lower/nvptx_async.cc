@@ -142,19 +142,6 @@ std::vector<Value*> box_coordinates(Lowering& l, const ir::Op& op, int first_off
   return c;
 }
 
-/// How long what the copy reads stays in the L2; null where nothing is said.
-Value* cache_policy(llvm::IRBuilderBase& b, const ir::Op& op) {
-  const std::string_view eviction = op.text_or(AttrName::kEviction, "");
-  if (eviction.empty()) return nullptr;
-  // The same value wherever it stands: no side effect keeps LLVM from making it once.
-  auto* type = llvm::FunctionType::get(b.getInt64Ty(), {}, false);
-  const std::string text = fmt::format("createpolicy.fractional.L2::{}.b64 $0, 1.0;", eviction);
-  llvm::CallInst* policy = b.CreateCall(type, llvm::InlineAsm::get(type, text, "=l", /*hasSideEffects=*/false), {});
-  policy->setDoesNotThrow();
-  policy->setDoesNotAccessMemory();
-  return policy;
-}
-
 Value* tensor_map(Lowering& l, const LaunchPlan::Copies& copies) {
   return l.function->getArg(static_cast<unsigned>(l.source.params.size()) + static_cast<unsigned>(copies.tensor_map));
 }
@@ -176,7 +163,7 @@ void lower_tma_load(Lowering& l, const ir::Op& op) {
       to = b.CreateAdd(to, b.CreateMul(rank, b.getInt32(static_cast<uint32_t>(copies.group_bytes))));
       first_row = b.CreateMul(rank, b.getInt32(static_cast<uint32_t>(copies.group_rows)));
     }
-    Value* policy = cache_policy(b, op);
+    Value* policy = l2_policy(b, op);
     Value* blocks = b.getInt16(to_all ? static_cast<uint16_t>((1u << l.source.num_ctas) - 1) : 0);
     for (const layout::TmaPlan::Copy& box : copies.boxes.copies) {
       std::vector<Value*> args{cluster_address(b, l.shared(to, box.offset)), barrier_address(l, op.operand(1)),

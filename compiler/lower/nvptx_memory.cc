@@ -88,20 +88,6 @@ llvm::CallInst* call_asm(llvm::IRBuilderBase& b, llvm::Type* result, const std::
   return call;
 }
 
-/// What the L2 cache is to do with the lines that a load brings, as the operand of its cache_hint; null where nothing
-/// is asked for. It depends on nothing, so that LLVM makes one of each for a kernel.
-Value* l2_policy(llvm::IRBuilderBase& b, const ir::Op& op) {
-  const std::string_view eviction = op.text_or(AttrName::kEviction, "");
-  if (eviction.empty() || !cache_suffix(op).starts_with(".L1")) return nullptr;
-  auto* code = llvm::InlineAsm::get(llvm::FunctionType::get(b.getInt64Ty(), false),
-                                    fmt::format("createpolicy.fractional.L2::{}.b64 $0, 1.0;", eviction), "=l",
-                                    /*hasSideEffects=*/false);
-  llvm::CallInst* call = b.CreateCall(code);
-  call->setDoesNotThrow();
-  call->setDoesNotAccessMemory();
-  return call;
-}
-
 std::string braces(int first, int count) {
   if (count == 1) return fmt::format("${}", first);
   std::string s = "{";
@@ -196,6 +182,18 @@ bool always_true(const Value* v) {
 
 }  // namespace
 
+Value* l2_policy(llvm::IRBuilderBase& b, const ir::Op& op) {
+  const std::string_view eviction = op.text_or(AttrName::kEviction, "");
+  if (eviction.empty()) return nullptr;
+  auto* code = llvm::InlineAsm::get(llvm::FunctionType::get(b.getInt64Ty(), false),
+                                    fmt::format("createpolicy.fractional.L2::{}.b64 $0, 1.0;", eviction), "=l",
+                                    /*hasSideEffects=*/false);
+  llvm::CallInst* call = b.CreateCall(code);
+  call->setDoesNotThrow();
+  call->setDoesNotAccessMemory();
+  return call;
+}
+
 void lower_load(Lowering& l, const ir::Op& op) {
   llvm::IRBuilder<>& b = l.b;
   const ir::Type& type = op.result()->type;
@@ -205,7 +203,7 @@ void lower_load(Lowering& l, const ir::Op& op) {
   const int width = type.is_tile() ? l.axis.vector_width(&op) : 1;
   const Packing packing{width, element_bytes(type)};
   const std::string suffix = cache_suffix(op);
-  Value* policy = l2_policy(b, op);
+  Value* policy = suffix.starts_with(".L1") ? l2_policy(b, op) : nullptr;
   llvm::Type* element = l.type_of(type);
   llvm::Type* in_memory = memory_type(element);
 

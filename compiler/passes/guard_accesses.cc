@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/analysis/axis_info.h"
 #include "compiler/analysis/pointer_origins.h"
 #include "compiler/ir/builder.h"
 #include "compiler/passes/expand_descriptors.h"
@@ -32,24 +33,6 @@ GuardKind kind_of(const Op& op) {
 bool is_guarded(const Op& op) {
   return op.kind == OpKind::kAssert || op.kind == OpKind::kLoad || op.kind == OpKind::kStore ||
          op.kind == OpKind::kAtomicRmw || op.kind == OpKind::kAtomicCas;
-}
-
-/// The operand that is the mask of such an op; -1: it has none and can have none.
-int mask_index(const Op& op) {
-  switch (op.kind) {
-    case OpKind::kAtomicCas:
-      return -1;
-    case OpKind::kLoad:
-    case OpKind::kAssert:
-      return 1;
-    default:
-      return 2;
-  }
-}
-
-Value* mask_of(const Op& op) {
-  const int i = mask_index(op);
-  return i >= 0 && static_cast<int>(op.operands.size()) > i ? op.operand(i) : nullptr;
 }
 
 class Guarding {
@@ -134,9 +117,13 @@ class Guarding {
   }
 
   void guard_assert(Op* op) {
-    Value* wrong = both(mask_of(*op), inverted(op->operand(0)));
-    Guard guard{GuardKind::kAssert, place_of(op->range),     {},
-                DType::kI8,         mask_of(*op) != nullptr, std::string(op->text_or(AttrName::kText, ""))};
+    Value* wrong = both(analysis::mask_of(op), inverted(op->operand(0)));
+    Guard guard{GuardKind::kAssert,
+                place_of(op->range),
+                {},
+                DType::kI8,
+                analysis::mask_of(op) != nullptr,
+                std::string(op->text_or(AttrName::kText, ""))};
     note(std::move(guard), wrong, number(0, wrong->type.shape));
     op->erase();
   }
@@ -165,7 +152,7 @@ class Guarding {
     distance = b_.binary(OpKind::kMin, distance, number(INT32_MAX, shape));
     distance = b_.binary(OpKind::kMax, distance, number(INT32_MIN, shape));
     distance = b_.binary(OpKind::kAnd, distance, number(UINT32_MAX, shape));
-    Value* mask = mask_of(*op);
+    Value* mask = analysis::mask_of(op);
     Guard guard{kind_of(*op),        place_of(op->range), {origins.params.begin(), origins.params.end()},
                 pointer->type.dtype, mask != nullptr,     ""};
     note(std::move(guard), both(mask, outside), distance);
@@ -174,7 +161,7 @@ class Guarding {
 
   /// What lies outside is not accessed: masked off, or where there is no mask, done to a word of its own.
   void keep_inside(Op* op, Value* outside, Value* mask) {
-    const int i = mask_index(*op);
+    const int i = analysis::mask_index(*op);
     if (i < 0) {
       Value* pointer = op->operand(0);
       Value* offset = b_.constant_int(i64_, 0);

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kiln/kernel.h"
@@ -26,5 +27,7 @@ Result<CheckedLaunch> launch_checked(const Kernel& kernel, std::array<int64_t, 3
 /// Compiles for such a launch: what may be done ahead, on another thread.
 Status compile_checked(const Kernel& kernel, std::span<const std::optional<Arg>> args,
                        const LaunchOptions& options = {});
+/// In one clause, from a kUnsupported error of these.
+std::string why_unchecked(const Diagnostic& refusal);
 
 }  // namespace kiln

@@ -25,12 +25,6 @@ Status check_operand(const Tensor& t, const Tensor& q, std::string_view name) {
 
 }  // namespace
 
-double attention_flops(const Shape& shape, bool causal) {
-  const auto heads = static_cast<double>(shape[0]), n = static_cast<double>(shape[1]),
-             d = static_cast<double>(shape[2]);
-  return 4 * heads * n * n * d / (causal ? 2 : 1);
-}
-
 Result<Launch> attention_launch(Sources& sources, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
                                 double scale, bool causal, bool for_gpu) {
   KILN_CHECK_OK(check_operand(q, q, "q"));

@@ -11,7 +11,4 @@ namespace kiln::kernels {
 Result<Launch> attention_launch(Sources& sources, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
                                 double scale, bool causal, bool for_gpu);
 
-/// Floating-point operations of both products, halved where rows see only the keys before them.
-double attention_flops(const Shape& shape, bool causal);
-
 }  // namespace kiln::kernels

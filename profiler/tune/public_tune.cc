@@ -5,6 +5,7 @@
 #include "profiler/tune/output_check.h"
 #include "profiler/tune/records.h"
 #include "profiler/tune/tune.h"
+#include "runtime/jit_args.h"
 #include "support/diag.h"
 
 namespace kiln {
@@ -37,21 +38,13 @@ Result<TuneCandidate> candidate_of(const Kernel& kernel,
   return c;
 }
 
-const Tensor* tensor_of(const std::optional<Arg>& arg) {
-  if (!arg) return nullptr;
-  if (const auto* t = std::get_if<Tensor>(&*arg)) return t;
-  if (const auto* t = std::get_if<const Tensor*>(&*arg)) return *t;
-  if (const auto* d = std::get_if<std::shared_ptr<const TensorDescriptor>>(&*arg)) return &(*d)->tensor;
-  return nullptr;
-}
-
 /// What a record holds for beside the kernel and the device.
 std::vector<std::string> record_lines(const TuneCandidate& first, const TuningOptions& options) {
   std::vector<std::string> lines;
   const std::span<const ParamDesc> params = first.kernel.params();
   for (size_t i = 0; i < first.args.size() && i < params.size(); ++i) {
     if (params[i].is_constexpr || !first.args[i]) continue;
-    if (const Tensor* t = tensor_of(first.args[i]))
+    if (const Tensor* t = runtime::tensor_in(*first.args[i]); t && *t)
       lines.push_back(fmt::format("{}: {} [{}] by [{}]", params[i].name, name(t->dtype()), fmt::join(t->shape(), ", "),
                                   fmt::join(t->strides(), ", ")));
     else if (const auto* n = std::get_if<int64_t>(&*first.args[i]))
@@ -90,7 +83,7 @@ Result<Tuning> tune(const Kernel& kernel, const std::function<std::array<int64_t
   }
   Device device;
   for (const auto& arg : args)
-    if (const Tensor* t = tensor_of(arg); t && !device) device = t->device();
+    if (const Tensor* t = arg ? runtime::tensor_in(*arg) : nullptr; t && *t && !device) device = t->device();
   if (!device) {
     KILN_TRY(device, Device::open_default());
   }

@@ -190,8 +190,7 @@ class Tuner {
         Result<KernelInfo> info = c.kernel.compile(c.args, c.options);
         const double ms = (steady_seconds() - from) * 1e3;
         // Ahead of its launch, which tells what is wrong with it.
-        if (guard && info.ok()) [[maybe_unused]]
-          const Status ahead = compile_checked(c.kernel, c.args, c.options);
+        if (guard && info.ok()) (void)compile_checked(c.kernel, c.args, c.options);
         lock.lock();
         outcomes[at].info.emplace(std::move(info));
         outcomes[at].ms = ms;
@@ -271,7 +270,7 @@ class Tuner {
     if (c.prepare) KILN_CHECK_OK(c.prepare());
     auto looked = launch_checked(c.kernel, c.grid, c.args, c.options);
     if (!looked.ok() && looked.error().kind == ErrorKind::kUnsupported) {
-      result_.unchecked = looked.error().notes.empty() ? looked.error().message : looked.error().notes[0].message;
+      result_.unchecked = why_unchecked(looked.error());
       return {};
     }
     return looked.ok() ? Status() : Status(std::move(looked.error()));

@@ -8,6 +8,7 @@
 #include "repl/script/interp.h"
 #include "repl/script/tensor_object.h"
 #include "repl/script/triton_kernel.h"
+#include "runtime/jit_args.h"
 #include "support/trace.h"
 
 namespace kiln::script {
@@ -223,13 +224,6 @@ std::vector<TensorObject*> tensors_named(Interp& in, std::string_view text) {
   return out;
 }
 
-const Tensor* tensor_in(const Arg& arg) {
-  if (auto* tensor = std::get_if<Tensor>(&arg)) return tensor;
-  if (auto* tensor = std::get_if<const Tensor*>(&arg)) return *tensor;
-  if (auto* d = std::get_if<std::shared_ptr<const TensorDescriptor>>(&arg)) return &(*d)->tensor;
-  return nullptr;
-}
-
 }  // namespace
 
 Result<std::optional<Expr>> Session::expression(std::string text) {
@@ -329,7 +323,8 @@ Result<std::vector<Launched>> Session::launches_of(const std::function<Status()>
     }
     Launched launch{std::move(*info), {}};
     for (const auto& arg : args)
-      if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr) launch.tensors.push_back(*tensor);
+      if (const Tensor* tensor = arg ? runtime::tensor_in(*arg) : nullptr; tensor && *tensor)
+        launch.tensors.push_back(*tensor);
     seen.push_back(std::move(launch));
   };
   Status status = run();

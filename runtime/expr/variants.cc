@@ -58,8 +58,7 @@ Status launch_checked_step(const Binding& binding, size_t guarded, std::string& 
   if (!looked.ok() && looked.error().kind != ErrorKind::kUnsupported) return std::move(looked.error());
   std::string unchecked;
   if (!looked.ok())
-    unchecked = fmt::format("its accesses were not checked: {}",
-                            looked.error().notes.empty() ? looked.error().message : looked.error().notes[0].message);
+    unchecked = fmt::format("its accesses were not checked: {}", why_unchecked(looked.error()));
   else if (!looked->unchecked.empty())
     unchecked = fmt::format("its access in line {} was not checked: its address comes from no argument",
                             looked->unchecked[0].line);
