@@ -1,5 +1,6 @@
 #include "compiler/analysis/pointer_origins.h"
 
+#include <algorithm>
 #include <unordered_set>
 #include <vector>
 
@@ -11,10 +12,12 @@ using ir::Value;
 
 namespace {
 
+bool is_address(const Value* v) { return v->type.pointer || v->type.form == ir::Form::kDescriptor; }
+
 class Search {
  public:
-  PointerOrigins from(const Value* pointer) {
-    reach(pointer);
+  PointerOrigins from(const Value* address) {
+    reach(address);
     while (!todo_.empty()) {
       const Value* v = todo_.back();
       todo_.pop_back();
@@ -61,7 +64,7 @@ class Search {
       bool any = false;
       if (ir::is_pure(&op) && op.regions.empty())
         for (const Value* v : op.operands)
-          if (v->type.pointer) reach(v), any = true;
+          if (is_address(v)) reach(v), any = true;
       found_.unknown |= !any;
     }
   }
@@ -73,6 +76,27 @@ class Search {
 
 }  // namespace
 
-PointerOrigins pointer_origins(const Value* pointer) { return Search().from(pointer); }
+void PointerOrigins::join(const PointerOrigins& other) {
+  params.insert(other.params.begin(), other.params.end());
+  unknown |= other.unknown;
+}
+
+bool PointerOrigins::meets(const PointerOrigins& other) const {
+  if (unknown) return other.unknown || !other.params.empty();
+  return (other.unknown && !params.empty()) ||
+         std::any_of(params.begin(), params.end(), [&](int p) { return other.params.contains(p); });
+}
+
+PointerOrigins pointer_origins(const Value* address) { return Search().from(address); }
+
+PointerOrigins written_origins(ir::Module& module) {
+  PointerOrigins found;
+  ir::walk(module.body(), [&](Op* op) {
+    if (!ir::writes_memory(op)) return;
+    for (const Value* v : op->operands)
+      if (is_address(v)) found.join(pointer_origins(v));
+  });
+  return found;
+}
 
 }  // namespace kiln::analysis

@@ -1,5 +1,5 @@
-// Which of the kernel's parameters a pointer may be computed from, through every road that values take: arithmetic,
-// selects, loops and branches.
+// Which of the kernel's parameters an address may be computed from, through every road that values take: arithmetic,
+// selects, loops and branches. As everywhere in Triton, tensors that are passed as different parameters do not overlap.
 #pragma once
 #include <set>
 
@@ -11,9 +11,16 @@ struct PointerOrigins {
   std::set<int> params;  // arguments of the kernel's body
   /// Some of its values come from elsewhere: they were loaded, or made of integers.
   bool unknown = false;
+
+  void join(const PointerOrigins& other);
+  /// Whether an address of these may point into the same tensor as one of those.
+  bool meets(const PointerOrigins& other) const;
 };
 
-/// Of a pointer or a tile of pointers.
-PointerOrigins pointer_origins(const ir::Value* pointer);
+/// Of a pointer, a tile of pointers or a tensor descriptor.
+PointerOrigins pointer_origins(const ir::Value* address);
+
+/// Of all addresses that the kernel writes to.
+PointerOrigins written_origins(ir::Module& module);
 
 }  // namespace kiln::analysis

@@ -7,6 +7,7 @@
 
 #include "compiler/analysis/axis_info.h"
 #include "compiler/analysis/dot_layouts.h"
+#include "compiler/analysis/pointer_origins.h"
 #include "compiler/ir/builder.h"
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/tensor_core.h"
@@ -69,49 +70,6 @@ class Slice {
   std::unordered_set<const Value*> args_;
 };
 
-/// The kernel's parameters that a pointer is computed from; not `known` where it may be another address.
-struct Roots {
-  std::unordered_set<const Value*> params, seen;
-  bool known = true;
-
-  void add(const Value* v) {
-    if (!seen.insert(v).second) return;
-    if (const Op* op = v->op) {
-      switch (op->kind) {
-        case OpKind::kSelect:
-          add(op->operand(2));
-          return add(op->operand(1));
-        case OpKind::kAddPtr:
-        case OpKind::kSplat:
-        case OpKind::kExpandDims:
-        case OpKind::kBroadcast:
-        case OpKind::kReshape:
-        case OpKind::kTrans:
-        case OpKind::kBitcast:
-        case OpKind::kHint:
-        case OpKind::kConvertLayout:
-          return add(op->operand(0));
-        default:
-          known = false;
-          return;
-      }
-    }
-    const Op* around = v->block->parent;
-    if (!around) {
-      params.insert(v);
-    } else if (around->kind == OpKind::kFor && v->index > 0) {
-      add(around->operands[v->index + 2]);
-      add(v->block->terminator()->operands[v->index - 1]);
-    } else {
-      known = false;
-    }
-  }
-  bool meets(const Roots& o) const {
-    return !known || !o.known ||
-           std::any_of(params.begin(), params.end(), [&](const Value* p) { return o.params.contains(p); });
-  }
-};
-
 /// What a loop lets run ahead.
 enum class Ahead {
   kNothing,
@@ -121,7 +79,8 @@ enum class Ahead {
 
 class Loop {
  public:
-  Loop(ir::Module& module, Op* loop, int stages, Ahead which, const Roots& stored, const analysis::AxisAnalysis& axis)
+  Loop(ir::Module& module, Op* loop, int stages, Ahead which, const analysis::PointerOrigins& stored,
+       const analysis::AxisAnalysis& axis)
       : module_(module),
         loop_(loop),
         body_(loop->region()),
@@ -157,10 +116,9 @@ class Loop {
       if (load->operands.size() == 3 && constant_of(load->operand(2)) != uint64_t{0}) return false;
       if (type.shape.rank < 2 || swizzle_of(load) == 0 || !reaches_dot(load->result(), body_)) return false;
     } else {
-      Roots roots;
-      roots.add(load->operand(0));
       Slice own(body_);
-      if (roots.meets(stored_) || !own.add(load->operand(0)) || !own.varies()) return false;
+      if (analysis::pointer_origins(load->operand(0)).meets(stored_) || !own.add(load->operand(0)) || !own.varies())
+        return false;
     }
     Slice slice = slice_;
     for (size_t i = 0; i < std::min<size_t>(2, load->operands.size()); ++i)
@@ -331,7 +289,7 @@ class Loop {
   Block* body_;
   const int stages_;
   const Ahead which_;
-  const Roots& stored_;
+  const analysis::PointerOrigins& stored_;
   const analysis::AxisAnalysis& axis_;
   Slice slice_;
   ir::Builder b_;
@@ -343,14 +301,14 @@ class Loop {
 };
 
 /// `stored` gets what the loop writes through.
-Ahead runs_ahead(const Op* loop, Roots& stored) {
+Ahead runs_ahead(const Op* loop, analysis::PointerOrigins& stored) {
   bool dots = false, changes = false, unknown = false;
   for (const Op* op : *loop->region())
     ir::any_nested(op, [&](const Op* inner) {
       dots = dots || inner->kind == OpKind::kDot;
       if (inner->kind == OpKind::kStore) {
         changes = true;
-        stored.add(inner->operand(0));
+        stored.join(analysis::pointer_origins(inner->operand(0)));
       } else if (inner->regions.empty() && changes_memory(inner)) {
         unknown = true;
       }
@@ -370,7 +328,7 @@ Status pipeline_loads(ir::Module& module, const target::Target& target) {
     if (op->kind == OpKind::kFor) loops.push_back(op);
   });
   for (Op* loop : loops) {
-    Roots stored;
+    analysis::PointerOrigins stored;
     const Ahead which = runs_ahead(loop, stored);
     const auto stages = static_cast<int>(loop->int_or(AttrName::kNumStages, module.num_stages));
     if (which == Ahead::kNothing || stages < 2) continue;

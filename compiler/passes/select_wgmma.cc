@@ -4,9 +4,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "compiler/analysis/pointer_origins.h"
 #include "compiler/analysis/producer_slice.h"
 #include "compiler/analysis/tensor_map.h"
-#include "compiler/analysis/written_params.h"
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/passes/transpose_product.h"
@@ -73,13 +73,13 @@ bool is_made_of_product(const Value* v, const std::unordered_set<const Op*>& pro
 std::vector<Candidate> candidates(ir::Module& module) {
   const analysis::AxisAnalysis axis(module);
   // A tensor that the kernel writes itself must not be read ahead.
-  const std::unordered_set<const Value*> outputs = analysis::written_params(module);
-  if (outputs.contains(nullptr) || waits_in_branches(module)) return {};
+  const analysis::PointerOrigins written = analysis::written_origins(module);
+  if (written.unknown || waits_in_branches(module)) return {};
   std::vector<Candidate> found;
   std::unordered_set<const Op*> products;
   auto is_block = [&](const BlockOperand& operand) {
     return operand.load && analysis::has_tensor_map(*operand.load->operand(0)->op, axis, /*stored=*/false) &&
-           !outputs.contains(analysis::parameter_of(operand.load->operand(0)));
+           !written.meets(analysis::pointer_origins(operand.load->operand(0)));
   };
   auto take = [&](Candidate c) {
     products.insert(c.dot);

@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "compiler/analysis/written_params.h"
+#include "compiler/analysis/pointer_origins.h"
 #include "compiler/passes/rewrite.h"
 #include "support/diag.h"
 
@@ -270,11 +270,10 @@ class Splitter {
       return refuse(op, "every block would store the same: no dimension of this {} can be parted among them",
                     ir::to_string(op.operand(1)->type));
     if (op.kind != OpKind::kLoad && op.kind != OpKind::kDescriptorLoad) return {};
-    const Value* param = analysis::parameter_of(op.operand(0));
-    if (!stores_collected_) collect_stores();
-    for (const Op* store : stores_) {
-      const Value* stored = analysis::parameter_of(store->operand(0));
-      if (param && stored && param != stored) continue;
+    const analysis::PointerOrigins origins = analysis::pointer_origins(op.operand(0));
+    if (!stores_) collect_stores();
+    for (const auto& [store, stored] : *stores_) {
+      if (!origins.meets(stored)) continue;
       const bool own_share =
           op.operand(0) == store->operand(0) && op.kind == OpKind::kLoad && dims_.parted(op.operand(0)) >= 0;
       if (!own_share)
@@ -284,9 +283,9 @@ class Splitter {
   }
 
   void collect_stores() {
-    stores_collected_ = true;
+    stores_.emplace();
     ir::walk(module_.body(), [&](Op* op) {
-      if (is_store(*op)) stores_.push_back(op);
+      if (is_store(*op)) stores_->emplace_back(op, analysis::pointer_origins(op->operand(0)));
     });
   }
 
@@ -335,8 +334,7 @@ class Splitter {
   const int parts_;
   Dimensions dims_;
   Value* rank_ = nullptr;
-  bool stores_collected_ = false;
-  std::vector<const Op*> stores_;
+  std::optional<std::vector<std::pair<const Op*, analysis::PointerOrigins>>> stores_;
 };
 
 }  // namespace
