@@ -153,7 +153,7 @@ int main_(int argc, char** argv) {
   std::vector<Figure> figures;
   std::vector<std::string> skipped;
   context.add = [&](Figure f) {
-    if (json) json << to_json(f).dump() << std::endl;
+    if (json) json << to_json(f).dump() << '\n' << std::flush;
     figures.push_back(std::move(f));
   };
   context.skip = [&](const std::string& why) { skipped.push_back(why); };
@@ -167,7 +167,7 @@ int main_(int argc, char** argv) {
     std::fflush(stdout);
   };
   context.add_json = [&](const std::string& line) {
-    if (json) json << line << std::endl;
+    if (json) json << line << '\n' << std::flush;
   };
   for (const Group& g : groups()) {
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), g.name) == wanted.end()) continue;

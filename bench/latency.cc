@@ -15,8 +15,6 @@
 #include "repl/script/session.h"
 #include "support/diag.h"
 
-extern char** environ;
-
 namespace kiln::bench {
 
 namespace {

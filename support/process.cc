@@ -14,8 +14,6 @@
 #include "support/diag.h"
 #include "support/knobs.h"
 
-extern char** environ;
-
 namespace kiln {
 
 namespace {

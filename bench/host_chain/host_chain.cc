@@ -12,6 +12,7 @@
 #include <functional>
 #include <thread>
 
+#include "bench/argument.h"
 #include "bench/thread_time.h"
 #include "compiler/codegen/host.h"
 #include "compiler/compile.h"
@@ -132,8 +133,13 @@ constexpr const char* kSigmoid = R"(  %neg = neg %b : TILE
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int64_t n = int64_t{1} << (argc > 1 ? std::atoi(argv[1]) : 26);
-  const int threads = argc > 2 ? std::atoi(argv[2]) : static_cast<int>(std::thread::hardware_concurrency());
+  const int64_t exponent = bench::whole_argument(argc, argv, 1, 26);
+  const auto threads = static_cast<int>(bench::whole_argument(argc, argv, 2, std::thread::hardware_concurrency()));
+  if (exponent <= 0 || exponent > 40 || threads <= 0) {
+    fmt::print(stderr, "usage: host_chain [log2 of the elements, at most 40] [threads]\n");
+    return 2;
+  }
+  const int64_t n = int64_t{1} << exponent;
   auto tensor = [&] {
     // On huge pages, as the runtime allocates.
     constexpr size_t kHugePage = 2 << 20;

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/argument.h"
 #include "bench/thread_time.h"
 #include "compiler/compile.h"
 #include "compiler/parse/parser.h"
@@ -134,9 +135,9 @@ Contender openblas(int64_t size, int64_t threads, const float* a, const float* b
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int64_t size = argc > 1 ? std::atoi(argv[1]) : 1024;
-  const int64_t threads = argc > 2 ? std::atoi(argv[2]) : static_cast<int>(std::thread::hardware_concurrency());
-  const int rounds = argc > 3 ? std::atoi(argv[3]) : 7;
+  const int64_t size = bench::whole_argument(argc, argv, 1, 1024);
+  const int64_t threads = bench::whole_argument(argc, argv, 2, std::thread::hardware_concurrency());
+  const auto rounds = static_cast<int>(bench::whole_argument(argc, argv, 3, 7));
   if (size <= 0 || size % 16 != 0 || threads <= 0 || rounds <= 0) {
     fmt::print(stderr, "usage: host_gemm [size, a multiple of 16] [threads] [rounds]\n");
     return 2;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "bench/argument.h"
 #include "compiler/fusion/infer.h"
 #include "compiler/fusion/plan.h"
 
@@ -46,7 +47,12 @@ Graph layers(int operations) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int operations = argc > 1 ? std::atoi(argv[1]) : 50, rounds = argc > 2 ? std::atoi(argv[2]) : 200;
+  const auto operations = static_cast<int>(bench::whole_argument(argc, argv, 1, 50));
+  const auto rounds = static_cast<int>(bench::whole_argument(argc, argv, 2, 200));
+  if (operations <= 0 || rounds <= 0) {
+    fmt::print(stderr, "usage: plan_bench [operations] [rounds]\n");
+    return 2;
+  }
   const Graph g = layers(operations);
   for (Variant variant : {Variant::kUnfused, Variant::kFused}) {
     std::vector<double> times;

@@ -222,7 +222,7 @@ Tile tile_of(const Value* v) {
       return out;
     }
     case OpKind::kSplat: {
-      const Tile scalar = tile_of(op.operand(0));
+      Tile scalar = tile_of(op.operand(0));
       if (!scalar) return scalar;
       AffineTile out = uniform(v->type, scalar->start);
       out.base = scalar->base;

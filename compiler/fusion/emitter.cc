@@ -57,7 +57,7 @@ Names::Names() {
   for (const Helper& h : kHelpers) taken_.emplace(h.name);
 }
 
-std::string Names::fresh(std::string hint) {
+std::string Names::fresh(std::string_view hint) {
   std::string name;
   for (char c : hint) name += is_word(c) ? c : '_';
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "t" + name;

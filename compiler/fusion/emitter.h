@@ -61,7 +61,7 @@ class Names {
  public:
   Names();
   /// `hint`, or with a number behind it when that is taken.
-  std::string fresh(std::string hint);
+  std::string fresh(std::string_view hint);
   void release(const std::string& name) { taken_.erase(name); }
 
  private:

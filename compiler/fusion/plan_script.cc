@@ -142,7 +142,7 @@ class Script {
 
   // Random elements of its dtype, in memory as the plan's were.
   static std::string made(const Value& v) {
-    const std::string random =
+    std::string random =
         v.dtype == DType::kI1 ? fmt::format("torch.randint(0, 2, {}, device=device).to(torch.bool)", tuple(v.shape))
         : is_int(v.dtype)
             ? fmt::format("torch.randint(0, 100, {}, device=device).to({})", tuple(v.shape), torch_name(v.dtype))

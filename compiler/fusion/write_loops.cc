@@ -283,13 +283,13 @@ class LoopWriter {
   /// The rows of a program: one number, or a range. Sets the mask.
   std::string row_range(const std::string& pid, int64_t rows, int64_t n_rows) {
     if (rows == 1) {
-      const std::string row = e_.names.fresh("row");
+      std::string row = e_.names.fresh("row");
       e_.line(fmt::format("{} = {}", row, pid));
       return row;
     }
     e_.two_ranges = true;
     rows_name_ = e_.constant(rows, "ROWS");
-    const std::string row = e_.names.fresh("rows");
+    std::string row = e_.names.fresh("rows");
     e_.line(fmt::format("{} = {} * {} + tl.arange(0, {})", row, pid, rows_name_, rows_name_));
     if (n_rows % rows) {
       e_.row_mask = e_.names.fresh("in_rows");

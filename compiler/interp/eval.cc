@@ -100,9 +100,9 @@ struct Lanes {
 
 template <class T>
 T min_max(T a, T b, bool want_max, bool propagate) {
-  if (a != a || b != b) {
-    if (propagate || (a != a && b != b)) return std::numeric_limits<T>::quiet_NaN();
-    return a != a ? b : a;
+  if (std::isnan(a) || std::isnan(b)) {
+    if (propagate || (std::isnan(a) && std::isnan(b))) return std::numeric_limits<T>::quiet_NaN();
+    return std::isnan(a) ? b : a;
   }
   if (a == b) return std::signbit(a) != want_max ? a : b;  // differ for zeros alone
   return (a < b) != want_max ? a : b;

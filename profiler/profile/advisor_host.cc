@@ -409,7 +409,7 @@ void copies_in_loop(const Facts& f, FindingSink& sink) {
         }
     const auto n = static_cast<int64_t>(s.spans.size());
     std::string what = fmt::format("{} copies {} the host, {} each on average", count_text(n), in ? "from" : "to",
-                                   report::human_bytes(static_cast<double>(s.bytes / n)));
+                                   report::human_bytes(static_cast<double>(s.bytes) / static_cast<double>(n)));
     if (host)
       what += fmt::format("; the host spent {} in them ({:.0f} % of the time from the first to the last)",
                           time_text(host), percent(host, s.last - s.first));

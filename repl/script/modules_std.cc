@@ -11,8 +11,6 @@
 
 #include "repl/script/builtins.h"
 
-extern char** environ;
-
 namespace kiln::script {
 
 void add_functions(ModuleObject& module, std::span<const NativeDef> defs) {
