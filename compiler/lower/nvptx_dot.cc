@@ -1,5 +1,8 @@
 // Products of matrices in registers: mma.sync on fragments, or one multiplication at a time.
 #include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <array>
 
 #include "compiler/analysis/dot_layouts.h"
 #include "compiler/lower/nvptx_lowering.h"
@@ -65,6 +68,39 @@ void emit_mma(llvm::IRBuilderBase& b, const target::MmaRow& row, std::span<Value
   for (size_t i = 0; i < n; ++i) sums[i] = b.CreateExtractValue(call, static_cast<unsigned>(i));
 }
 
+/// A register of four fp8 as two of two f16: the first two elements, the last two. Exact.
+std::array<Value*, 2> unpacked(llvm::IRBuilderBase& b, Value* word, DType from) {
+  std::array<Value*, 2> out;
+  for (unsigned half = 0; half < 2; ++half) {
+    if (from == DType::kF8E5M2) {  // the upper bytes of f16
+      Value* pair = b.CreateLShr(word, 16 * half);
+      out[half] = llvm::isa<llvm::Constant>(word)
+                      ? b.CreateOr(b.CreateShl(b.CreateAnd(pair, 0xff), 8), b.CreateShl(b.CreateAnd(pair, 0xff00), 16))
+                      : b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {},
+                                          {word, b.getInt32(0), b.getInt32(half == 0 ? 0x1404 : 0x3424)});
+    } else {
+      Value* pair = b.CreateTrunc(b.CreateLShr(word, 16 * half), b.getInt16Ty());
+      out[half] =
+          b.CreateBitCast(b.CreateIntrinsic(llvm::Intrinsic::nvvm_e4m3x2_to_f16x2_rn, {}, {pair}), b.getInt32Ty());
+    }
+  }
+  return out;
+}
+
+/// A product of fp8 as two of f16, each of half the depth, which is what the assembler makes of it on such a target
+/// too, with as many instructions. ptxas 13.0.88 does it wrongly where an operand is a constant that another
+/// instruction has in a register: of {0, 0, 0, 0} beside a masked load that falls back to the same 0, it unpacks the
+/// upper halves from the immediate 0xc8. Which elements a step takes along k is free as long as both operands agree.
+void emit_mma_by_f16(llvm::IRBuilderBase& b, const target::MmaRow& row, std::span<Value* const> left,
+                     std::span<Value* const> right, std::vector<Value*>& sums) {
+  const target::MmaRow& halves = *target::mma_row("m16n8k16.f32.f16.f16.f32");
+  std::vector<std::array<Value*, 2>> x, y;
+  for (Value* word : left) x.push_back(unpacked(b, word, row.a));
+  for (Value* word : right) y.push_back(unpacked(b, word, row.b));
+  for (size_t k = 0; k < 2; ++k)  // a's registers: two blocks of rows, then the same further along k
+    emit_mma(b, halves, std::array{x[2 * k][0], x[2 * k + 1][0], x[2 * k][1], x[2 * k + 1][1]}, y[k], sums);
+}
+
 void by_instruction(Lowering& l, const ir::Op& op, const target::MmaRow& row, const layout::DotPlan& plan,
                     Registers& sums) {
   const Registers &left = l.of(op.operand(0)), &right = l.of(op.operand(1));
@@ -75,7 +111,11 @@ void by_instruction(Lowering& l, const ir::Op& op, const target::MmaRow& row, co
       c = words_of(l.b, sums, step.c);
     else
       for (int r : step.c) c.push_back(sums[static_cast<size_t>(r)]);
-    emit_mma(l.b, row, words_of(l.b, left, step.a), words_of(l.b, right, step.b), c);
+    const std::vector<Value*> a = words_of(l.b, left, step.a), b = words_of(l.b, right, step.b);
+    if (is_fp8(row.a) && l.target.has(target::kFp8MmaByF16))
+      emit_mma_by_f16(l.b, row, a, b, c);
+    else
+      emit_mma(l.b, row, a, b, c);
     // The last first: of a register that stands there twice, the first counts.
     for (size_t i = step.c.size(); i-- > 0;) {
       Value* sum = c[element->isHalfTy() ? i / 2 : i];

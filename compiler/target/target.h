@@ -20,6 +20,7 @@ enum Feature : uint32_t {
   kWgmma = 1 << 7,
   kFp8Mma = 1 << 8,  // mma.sync of e4m3 and e5m2
   kStMatrix = 1 << 9,
+  kFp8MmaByF16 = 1 << 10,  // … which the assembler makes of conversions to f16 and products of these
 };
 
 struct Target {
