@@ -1,5 +1,7 @@
 #include "compiler/frontend/value.h"
 
+#include <cmath>
+
 #include "compiler/frontend/builtins.h"
 #include "support/diag.h"
 
@@ -96,7 +98,7 @@ bool same(const Value& a, const Value& b) {
     const ast::Constant* y = b.constant();
     if (auto* d = std::get_if<double>(x)) {
       auto* e = std::get_if<double>(y);
-      return e && (*d == *e || (*d != *d && *e != *e));
+      return e && (*d == *e || (std::isnan(*d) && std::isnan(*e)));
     }
     return *x == *y;
   }

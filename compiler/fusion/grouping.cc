@@ -320,8 +320,8 @@ Verdict Grouper::merged(int a, int b) const {
       if ((*axes)[d] >= 0 && !visit(from[at((*axes)[d])], to[d])) return false;
     return true;
   };
-  const Reason reordered = {"the second reads a slice, or reads in another order than the first computes in",
-                            "reshape or slice the inputs instead of the result"};
+  Reason reordered = {"the second reads a slice, or reads in another order than the first computes in",
+                      "reshape or slice the inputs instead of the result"};
   if (!related(edges[0], [&](int from, int to) {
         if (from < 0 || to < 0) return false;
         to_y[at(from)] = to;

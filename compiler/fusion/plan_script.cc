@@ -81,7 +81,7 @@ class Script {
     for (size_t line = 0; line < rest.size();) {
       const size_t end = std::min(rest.find('\n', line), rest.size());
       const std::string text = rest.substr(line, end - line);
-      if (text.starts_with("from ") && functions_.insert(text).second) out = text + "\n" + out;
+      if (text.starts_with("from ") && functions_.insert(text).second) out.insert(0, text + '\n');
       line = end + 1;
     }
     return out;

@@ -111,7 +111,7 @@ T min_max(T a, T b, bool want_max, bool propagate) {
 void float_op(const ir::Op& op, const Lanes& lanes) {
   const bool propagate = op.text_or(AttrName::kNan, "") == "propagate";
   with_float(op.result()->type.dtype, [&](auto f) {
-    using T = typename decltype(f)::T;
+    using T = decltype(f)::T;
     auto unary = [&](auto fn) { lanes.unary([&](uint64_t a) { return f.store(fn(f.load(a))); }); };
     auto binary = [&](auto fn) {
       lanes.binary([&](uint64_t a, uint64_t b) { return f.store(fn(f.load(a), f.load(b))); });

@@ -27,7 +27,10 @@ std::vector<uint64_t> TensorBlock::addresses() const {
       offset += at * stride[d];
     }
     if (inside) address = base + static_cast<uint64_t>(offset * element_bytes);
-    for (size_t d = shape.rank; d-- > 0 && ++index[d] == shape[static_cast<int>(d)];) index[d] = 0;
+    for (size_t d = shape.rank; d > 0; --d) {
+      if (++index[d - 1] < shape[static_cast<int>(d - 1)]) break;
+      index[d - 1] = 0;
+    }
   }
   return out;
 }
