@@ -110,11 +110,13 @@ done:
 TEST(NvptxFlush, OnlyWhereNoDenormalIsSeen) {
   const char* form =
       "declare float @llvm.nvvm.ex2.approx.f32(float)\ndeclare float @llvm.maximumnum.f32(float, float)\n"
+      "declare float @llvm.minimumnum.f32(float, float)\ndeclare float @llvm.minimum.f32(float, float)\n"
+      "declare float @llvm.fabs.f32(float)\ndeclare float @llvm.fma.f32(float, float, float)\n"
       "define float @f(float %%y, float %%z) {{\n  %%x = {}\n"
-      "  %%e = call float @llvm.nvvm.ex2.approx.f32(float %%x)\n  %%r = {}\n  ret float %%r\n}}\n";
-  auto flushed = [&](const char* use, const char* argument = "fadd float %z, 1.0") {
+      "  %%e = call float @llvm.nvvm.ex2.approx.f32(float {})\n  %%r = {}\n  ret float %%r\n}}\n";
+  auto flushed = [&](const char* use, const char* argument = "fadd float %z, 1.0", const char* exponent = "%x") {
     llvm::LLVMContext context;
-    std::string text = fmt::format(fmt::runtime(form), argument, use);
+    std::string text = fmt::format(fmt::runtime(form), argument, exponent, use);
     for (size_t at; (at = text.find("%%")) != std::string::npos;) text.erase(at, 1);
     auto module = parse(context, text);
     flush_where_unseen(*module->getFunction("f"));
@@ -128,6 +130,21 @@ TEST(NvptxFlush, OnlyWhereNoDenormalIsSeen) {
   EXPECT_TRUE(flushed("fmul float %e, 2.0", "call float @llvm.maximumnum.f32(float %z, float -126.0)"));
   EXPECT_FALSE(flushed("fmul float %e, 2.0", "call float @llvm.maximumnum.f32(float %z, float -127.0)"));
   EXPECT_FALSE(flushed("fmul float %e, 2.0", "call float @llvm.maximumnum.f32(float %z, float %y)"));
+  // A polynomial of |z| up to 8: -2 |z|^2 + 2 reaches -126, -2.125 |z|^2 + 2 goes below.
+  auto polynomial = [&](const char* bound, const char* factor) {
+    return flushed(
+        "fmul float %e, 2.0",
+        fmt::format("call float @llvm.fabs.f32(float %z)\n  %a = call float @llvm.{}.f32(float {}, float {})\n"
+                    "  %p = fmul float %a, {}\n  %q = call float @llvm.fma.f32(float %p, float %a, float 2.0)\n"
+                    "  %m = fneg float %q\n  %x2 = fsub float 0.0, %m\n  %x3 = fadd float %x2, 0.0",
+                    bound, "%x", "8.0", factor)
+            .c_str(),
+        "%x3");
+  };
+  EXPECT_TRUE(polynomial("minimumnum", "-2.0"));
+  EXPECT_FALSE(polynomial("minimumnum", "-2.125"));
+  EXPECT_FALSE(polynomial("maximumnum", "-2.0"));
+  EXPECT_TRUE(polynomial("maximumnum", "2.0"));
 }
 
 // ptxas forgets that neg.s16 wraps.
