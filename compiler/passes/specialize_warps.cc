@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -27,6 +28,11 @@ namespace {
 
 constexpr int64_t kProducerWarps = 4;  // a warp group: registers are given up by whole groups
 constexpr int kPatternRows = 8;        // of a swizzle: a block's share of a tile is whole patterns
+constexpr int kSoleWarps = 4;          // one warp group: no other multiplies while it waits
+/// From how many slots and which tile on a product is left in flight: it keeps one more slot from being filled, which
+/// smaller tiles, bound by what they read, would wait for.
+constexpr int kLeastSlotsInFlight = 4;
+constexpr int64_t kLeastTileInFlight = 64 * 128;
 
 /// The loads of one block of code, and the slots that they fill.
 constexpr int64_t kSwap[] = {1, 0};
@@ -39,6 +45,8 @@ struct Ring {
   int64_t bytes = 0;  // that fill a slot
   int slots = 1;
   std::vector<bool> shared;  // one per load: all blocks of the program load the same
+  /// Which result of the loop is the sum of products that are left in flight from one iteration to the next.
+  std::optional<size_t> in_flight = {};
   bool is_shared() const { return std::find(shared.begin(), shared.end(), true) != shared.end(); }
 };
 
@@ -65,12 +73,13 @@ class Specializer {
       if (!wanted.contains(op)) return;
       auto at = std::find_if(rings_.begin(), rings_.end(), [&](const Ring& r) { return r.block == op->parent; });
       if (at == rings_.end()) {
-        at = rings_.insert(rings_.end(), Ring{op->parent, {}, {}, nullptr, nullptr, 0, 1, {}});
+        at = rings_.insert(rings_.end(), Ring{op->parent, {}, {}, nullptr, nullptr, 0, 1, {}, {}});
         if (is_in_loop(*op->parent)) at->slots = module_.num_stages;
       }
       at->loads.push_back(op);
       at->shared.push_back(is_shared(*op));
     });
+    for (Ring& ring : rings_) ring.in_flight = sum_in_flight(ring, dots);
     return !rings_.empty();
   }
 
@@ -111,6 +120,32 @@ class Specializer {
     const Op* alone[] = {&load};
     const auto slice = analysis::producer_slice(alone);
     return std::none_of(slice.ops.begin(), slice.ops.end(), [](const Op* op) { return op->kind == OpKind::kCtaRank; });
+  }
+
+  /// The sum of a loop's only dot, if the next product may begin before it has ended: a lone group of warps would else
+  /// leave the tensor cores idle from one slot to the next.
+  std::optional<size_t> sum_in_flight(const Ring& ring, const std::vector<Op*>& dots) const {
+    const Op* loop = ring.block->parent;
+    if (!loop || loop->kind != OpKind::kFor || module_.num_warps != kSoleWarps || ring.slots < kLeastSlotsInFlight)
+      return std::nullopt;
+    const Op* found = nullptr;
+    for (const Op* dot : dots) {
+      const auto nested = [&](const Op* op) { return op == dot; };
+      if (!ir::any_nested(loop, nested)) continue;
+      if (found || dot->parent != ring.block) return std::nullopt;
+      found = dot;
+    }
+    if (!found || found->result()->type.shape.numel() < kLeastTileInFlight) return std::nullopt;
+    for (int i : {0, 1}) {
+      const BlockOperand from = block_operand(found->operand(i));
+      if (!from.load || from.load->parent != ring.block || !lies_for_wgmma(from, /*is_b=*/i == 1)) return std::nullopt;
+    }
+    const Value* sum = found->operand(2);
+    const std::vector<ir::Use>& uses = found->result()->uses;
+    const bool is_carried = sum->block == ring.block && sum->index > 0 && sum->uses.size() == 1 && uses.size() == 1 &&
+                            uses[0].op == ring.block->terminator() && uses[0].index + 1 == sum->index;
+    if (!is_carried) return std::nullopt;
+    return uses[0].index;
   }
 
   static bool is_grid_dependency(const Op* op) {
@@ -392,13 +427,54 @@ class Specializer {
     if (ring) {
       Place& place = places[static_cast<size_t>(ring - rings_.data())];
       b_.set_before(block->terminator());
-      Value* empty = view(b_, ring->empty, place.slot);
-      Op* arrive = b_.create(OpKind::kMbarrierArrive, std::span(&empty, 1), {});
-      if (ring->is_shared()) arrive->set(AttrName::kCluster, true);
+      if (ring->in_flight) {  // the slot before is read, after the first
+        const Op* loop = block->parent;
+        release_if(b_.cmp("ne", block->args[0], loop->operand(0)), *ring, place.slot);
+      } else {
+        release(*ring, place.slot);
+      }
       place = next(*ring, place);
       erase_loads(*ring);
     }
     return places;
+  }
+
+  void release(const Ring& ring, Value* slot) {
+    Value* empty = view(b_, ring.empty, slot);
+    Op* arrive = b_.create(OpKind::kMbarrierArrive, std::span(&empty, 1), {});
+    if (ring.is_shared()) arrive->set(AttrName::kCluster, true);
+  }
+
+  /// Where `condition` holds, the slot before `slot`.
+  void release_if(Value* condition, const Ring& ring, Value* slot) {
+    Op* branch = b_.if_op(condition, {});
+    for (int side : {0, 1}) {
+      b_.set_to_end(branch->region(side));
+      if (side == 0) {
+        Value* is_first = b_.cmp("eq", slot, number(0));
+        release(ring, b_.select(is_first, number(ring.slots - 1), b_.binary(OpKind::kSub, slot, number(1))));
+      }
+      b_.yield({});
+    }
+    b_.set_after(branch);
+  }
+
+  /// Behind a loop whose last product is in flight: takes the sum, and releases that product's slot if there was one.
+  void end_flight(Op* loop, const Ring& ring, const Place& place) {
+    b_.set_after(loop);
+    b_.set_range(loop->range);
+    Value* sum = loop->results[*ring.in_flight];
+    const std::vector<ir::Use> uses = sum->uses;
+    Value* done = wait_for(sum, 0);
+    for (const ir::Use& use : uses) use.op->set_operand(static_cast<int>(use.index), done);
+    release_if(b_.cmp("lt", loop->operand(0), loop->operand(1)), ring, place.slot);
+  }
+
+  /// `product`, when at most `count` later ones are unfinished.
+  Value* wait_for(Value* product, int64_t count) {
+    const Type type = product->type;
+    return b_.create(OpKind::kWgmmaWait, std::span(&product, 1), std::span(&type, 1), {{AttrName::kCount, count}})
+        ->result();
   }
 
   /// Carries the places of the rings inside of a loop around it.
@@ -419,6 +495,8 @@ class Specializer {
       op->region()->terminator()->append_operand(within[r].slot);
       op->region()->terminator()->append_operand(within[r].parity);
     }
+    for (size_t r : rings)
+      if (rings_[r].block == op->region() && rings_[r].in_flight) end_flight(op, rings_[r], places[r]);
     return places;
   }
 
@@ -452,10 +530,9 @@ class Specializer {
       if (!lies_for_wgmma(from, /*is_b=*/i == 1)) sides[i] = in_registers(sides[i], *dot->result()->type.layout);
     }
     Value* product = b_.create1(OpKind::kWgmma, {sides[0], sides[1], dot->operand(2)}, dot->result()->type);
-    const Type type = product->type;
-    Value* done =
-        b_.create(OpKind::kWgmmaWait, std::span(&product, 1), std::span(&type, 1), {{AttrName::kCount, int64_t{0}}})
-            ->result();
+    const Ring* ring = ring_of(dot->parent);
+    // In flight is a loop's only product; what waits for it with a count of one is the slot before.
+    Value* done = wait_for(product, ring && ring->in_flight ? 1 : 0);
     done->name = dot->result()->name;
     ir::replace_all_uses(dot->result(), done);
     dot->erase();
