@@ -33,6 +33,21 @@ constexpr std::string_view kReserved[] = {
 
 constexpr size_t kLongestInline = 60;
 
+/// Shorter forms of operations, whose errors are hidden where the result is at once rounded to 16 bits.
+struct HalfForm {
+  ExprOp op;
+  std::string_view text;
+};
+constexpr HalfForm kHalfForms[] = {{ExprOp::kGelu, "gelu_of_half({0})"}, {ExprOp::kGeluTanh, "gelu_tanh_of_half({0})"}};
+
+std::string_view pattern_of(const ExprOpInfo& row, const DagNode& n, bool is_rounded) {
+  if (is_int(n.operand_type) && !row.int_text.empty()) return row.int_text;
+  if (is_rounded && is_half(n.dtype))
+    for (const HalfForm& form : kHalfForms)
+      if (form.op == n.op) return form.text;
+  return row.text;
+}
+
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 bool is_name(std::string_view text) { return std::all_of(text.begin(), text.end(), is_word); }
 
@@ -455,7 +470,7 @@ Text Emitter::apply(const DagNode& n, int node, std::vector<Text> in) {
     return converted(std::move(t), to);
   }
   const ExprOpInfo& row = info(n.op);
-  const std::string pattern(is_int(type) && !row.int_text.empty() ? row.int_text : row.text);
+  const std::string pattern(pattern_of(row, n, uses_[at(node)] == 0));
   if (pattern == "{0}") return converted(converted(std::move(in[0]), type), register_type(n.dtype));
   use_helpers(pattern);
 

@@ -130,6 +130,45 @@ TEST_F(PlanTest, ProductsTakeTheirEpilogue) {
   EXPECT_EQ(check({y, z}, Variant::kUnfused).groups.size(), 4u);
 }
 
+/// Every finite number of 16 bits.
+TEST_F(PlanTest, GeluOfHalvesHasTheirPrecision) {
+  for (DType dtype : {DType::kF16, DType::kBF16})
+    for (ExprOp which : {ExprOp::kGelu, ExprOp::kGeluTanh}) {
+      p = {};
+      std::vector<uint16_t> bits;
+      const unsigned infinity = dtype == DType::kF16 ? 0x7c00 : 0x7f80;
+      for (unsigned sign : {0u, 0x8000u})
+        for (unsigned i = 0; i <= infinity; ++i) bits.push_back(static_cast<uint16_t>(sign | i));
+      const Shape shape{static_cast<int64_t>(bits.size())};
+      const std::vector<double> in =
+          *Tensor::from_host(device, dtype, shape, bits.data(), 2 * bits.size())->to_doubles();
+      p.graph.outputs = {op(which, {add_input(p, device, dtype, shape, row_major(shape), 0, in)})};
+      auto made = plan(p.graph, {Variant::kFused, host_machine()});
+      ASSERT_TRUE(made.ok()) << render(made.error());
+      EXPECT_NE(made->groups.at(0).source.find("_of_half("), std::string::npos) << made->groups[0].source;
+      auto ran = run(*made, p, device);
+      ASSERT_TRUE(ran.ok()) << render(ran.error());
+      const std::vector<double> out = *ran->at(0).to_doubles();
+      const double roundoff = std::ldexp(1, dtype == DType::kF16 ? -11 : -8),
+                   least = std::ldexp(1, dtype == DType::kF16 ? -25 : -127);
+      for (size_t i = 0; i < in.size(); ++i) {
+        const double x = in[i];
+        if (std::isinf(x)) {
+          if (x > 0)
+            EXPECT_EQ(out[i], x);
+          else
+            EXPECT_NEAR(out[i], 0, 1e-12);
+          continue;
+        }
+        const double u = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+        // The sigmoid of 2u loses nothing where x is negative.
+        const double y = which == ExprOp::kGelu ? 0.5 * x * std::erfc(-x / std::sqrt(2.0)) : x / (1 + std::exp(-2 * u));
+        const double bound = (roundoff + std::ldexp(1, -14)) * std::fabs(y) + std::ldexp(std::fabs(x), -24) + least;
+        ASSERT_LE(std::fabs(out[i] - y), bound) << name(which) << " of " << x;
+      }
+    }
+}
+
 TEST_F(PlanTest, BatchesOfProducts) {
   for (int64_t rows : {1, 20}) {
     p = {};
