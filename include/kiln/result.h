@@ -95,7 +95,7 @@ class [[nodiscard]] Result {
 template <>
 class [[nodiscard]] Result<void> {
  public:
-  Result() = default;
+  Result() {}  // were it defaulted, `return {}` would write zeros over the room of a Diagnostic first
   Result(Diagnostic error) : error_(std::in_place_index<1>, std::move(error)) {}
   bool ok() const { return error_.index() == 0; }
   explicit operator bool() const { return ok(); }
