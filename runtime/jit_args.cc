@@ -138,8 +138,8 @@ Result<Scalar> classify_annotated(std::string_view kernel, const ParamInfo& para
   return Scalar{static_cast<uint8_t>(tag | (divisible ? kDivisible : 0)), static_cast<uint64_t>(integer)};
 }
 
-// --- one walk over the arguments, with two ends: a launch compares with the key of the launch before, and where that
-// differs the key is built.
+// --- one walk over the arguments, with two ends: a launch compares with the key of the launch before (KeySteps have
+// short cuts for the usual kinds), and where that differs the key is built.
 
 /// Builds the key, and says what is wrong with an argument.
 class KeyBuilder {
@@ -176,8 +176,8 @@ class KeyBuilder {
   const ParamInfo* first_param_ = nullptr;
 };
 
-/// Compares with a key. What it compares never runs past that key's end: up to the first difference, where the walk
-/// stops, equal bytes mean arguments of equal kinds.
+/// Compares with the rest of a key. What it compares never runs past that key's end: up to the first difference, where
+/// the walk stops, equal bytes mean arguments of equal kinds.
 class KeyMatcher {
  public:
   KeyMatcher(std::string_view key, const DeviceImpl* device, uint64_t* slots)
@@ -197,11 +197,10 @@ class KeyMatcher {
   void slot(uint64_t v) { *slots_++ = v; }
   bool tensor(const ParamInfo&, const Tensor& t) {
     const Storage* storage = t.storage().get();
-    has_tensor_ = true;
     return storage && !storage->is_freed() && storage->device.get() == device_;
   }
   bool fail(const Diagnostic&) { return false; }
-  bool has_tensor() const { return has_tensor_; }
+  uint64_t* next_slot() const { return slots_; }
 
   static constexpr std::string_view kernel = {};  // what fails here is found again by KeyBuilder
 
@@ -209,7 +208,6 @@ class KeyMatcher {
   const char* at_;
   const DeviceImpl* device_;
   uint64_t* slots_;
-  bool has_tensor_ = false;
 };
 
 template <class Sink>
@@ -250,11 +248,19 @@ bool bind_constexpr(const ParamInfo& param, const Arg& arg, Sink& sink) {
   }
 }
 
+// Of a tensor that has a storage.
+inline uint64_t address_of(const Tensor& t) {
+  uint64_t address = t.storage()->address();
+  if (int64_t offset = t.offset()) address += static_cast<uint64_t>(offset * size_of(t.dtype()));
+  return address;
+}
+
+inline uint64_t float_slot(double v) { return std::bit_cast<uint32_t>(static_cast<float>(v)); }
+
 template <class Sink>
 inline bool bind_tensor(const ParamInfo& param, bool specialize, const Tensor& t, Sink& sink) {
   if (!sink.tensor(param, t)) return false;
-  uint64_t address = t.storage()->address();
-  if (int64_t offset = t.offset()) address += static_cast<uint64_t>(offset * size_of(t.dtype()));
+  const uint64_t address = address_of(t);
   bool aligned = specialize && address % kAlignment == 0;
   sink.slot(address);
   return sink.tag(static_cast<uint8_t>((kPointer + static_cast<uint8_t>(t.dtype())) | (aligned ? kDivisible : 0)));
@@ -303,9 +309,7 @@ template <class Sink>
     case kArgUint:
       return bind_scalar(classify_uint(rule == ParamRule::kPlain, std::get<uint64_t>(arg)), sink);
     case kArgDouble:
-      return bind_scalar({kRuntime + static_cast<uint8_t>(DType::kF32),
-                          std::bit_cast<uint32_t>(static_cast<float>(std::get<double>(arg)))},
-                         sink);
+      return bind_scalar({kRuntime + static_cast<uint8_t>(DType::kF32), float_slot(std::get<double>(arg))}, sink);
     default:
       return bind_constexpr(param, arg, sink);
   }
@@ -416,6 +420,17 @@ std::optional<DType> annotated_type(const ast::Expr& e, const JitFunction& funct
   return std::nullopt;
 }
 
+// How many bytes of a key its first argument has.
+size_t piece_bytes(std::string_view key) {
+  const auto tag = static_cast<uint8_t>(key[0]);
+  if ((tag & kBlocks) == kBlocks) return 2 + 8 * static_cast<size_t>(key[1]);
+  if (tag >= kRuntime || tag <= kTrue) return 1;
+  if (tag == kDtype) return 2;
+  uint64_t text = 0;
+  if (tag == kString) std::memcpy(&text, key.data() + 1, sizeof text);
+  return 9 + text;
+}
+
 const Arg* value_of(const ParamInfo& param, const std::optional<Arg>& arg) {
   return arg ? &*arg : param.default_value ? &*param.default_value : nullptr;
 }
@@ -493,15 +508,90 @@ void append(const KeyEnd& end, SpecKey& key) {
   end_key(end, sink);
 }
 
-bool match_args(std::span<const ParamInfo> params, std::span<const ParamRule> rules,
-                std::span<const std::optional<Arg>> args, const KeyEnd& end, std::string_view key, uint64_t* slots) {
-  if (args.size() != params.size()) return false;
-  KeyMatcher matcher(key, end.device, slots);
-  for (size_t i = 0; i < args.size(); ++i) {
-    const Arg* arg = args[i] ? &*args[i] : value_of(params[i], args[i]);
-    if (!arg || !bind_argument(params[i], rules[i], *arg, matcher)) return false;
+KeySteps::KeySteps(std::span<const ParamRule> rules, const KeyEnd& end, std::string_view key) : end_(end), key_(key) {
+  size_t at = 0;
+  for (ParamRule rule : rules) {
+    Step step;
+    step.at = static_cast<uint32_t>(at);
+    const auto tag = static_cast<uint8_t>(key_[at]);
+    const bool plain = rule == ParamRule::kPlain, typed_by_value = plain || rule == ParamRule::kUnspecialized;
+    step.dtype = static_cast<DType>(tag & 0x1f);
+    step.mask = plain ? kAlignment - 1 : 0;
+    step.divisible = !plain || tag & kDivisible;
+    if (tag < kRuntime) {
+      if (tag == kInt && (plain || rule == ParamRule::kConstexpr)) {
+        step.kind = Kind::kFixedInt;
+        std::memcpy(&step.value, key_.data() + at + 1, sizeof step.value);
+      }
+    } else if (typed_by_value && (tag & kBlocks) != kBlocks) {
+      if (tag & kPointer)
+        step.kind = Kind::kTensor;
+      else if (step.dtype == DType::kI32 || step.dtype == DType::kI64)
+        step.kind = Kind::kInt;
+      else if (step.dtype == DType::kF32)
+        step.kind = Kind::kFloat;
+    }
+    steps_.push_back(step);
+    at += piece_bytes(std::string_view(key_).substr(at));
   }
-  return matcher.has_tensor() && end_key(end, matcher);
+}
+
+bool KeySteps::match(std::span<const ParamInfo> params, std::span<const ParamRule> rules,
+                     std::span<const std::optional<Arg>> args, const KeyEnd& end, uint64_t* slots) const {
+  if (args.size() != steps_.size() || end != end_) return false;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Step& step = steps_[i];
+    const Arg* arg = args[i] ? &*args[i] : nullptr;
+    switch (arg ? step.kind : Kind::kOther) {
+      case Kind::kTensor: {
+        const Tensor* tensor = tensor_of(*arg);
+        if (!tensor) return false;
+        const Storage* storage = tensor->storage().get();
+        if (!storage || storage->device.get() != end_.device || storage->is_freed()) return false;
+        const uint64_t address = address_of(*tensor);
+        if (tensor->dtype() != step.dtype || ((address & step.mask) == 0) != step.divisible) return false;
+        *slots++ = address;
+        continue;
+      }
+      case Kind::kInt:
+        if (const auto* integer = std::get_if<int64_t>(arg)) {
+          const int64_t v = *integer;
+          if ((v == static_cast<int32_t>(v)) != (step.dtype == DType::kI32) || (v == 1 && step.mask) ||
+              ((static_cast<uint64_t>(v) & step.mask) == 0) != step.divisible)
+            return false;
+          *slots++ = static_cast<uint64_t>(v);
+          continue;
+        }
+        break;
+      case Kind::kFloat:
+        if (const auto* real = std::get_if<double>(arg)) {
+          *slots++ = float_slot(*real);
+          continue;
+        }
+        break;
+      case Kind::kFixedInt:
+        if (const auto* integer = std::get_if<int64_t>(arg)) {
+          if (*integer != step.value) return false;
+          continue;
+        }
+        break;
+      case Kind::kOther:
+        break;
+    }
+    slots = match_other(params[i], rules[i], args[i], step, slots);
+    if (!slots) return false;
+  }
+  return true;
+}
+
+// Apart, so that the usual kinds above stay few lines of code: the driver's own pushes them out of the caches each
+// time.
+[[gnu::noinline]] uint64_t* KeySteps::match_other(const ParamInfo& param, ParamRule rule,
+                                                  const std::optional<Arg>& given, const Step& step,
+                                                  uint64_t* slots) const {
+  const Arg* arg = value_of(param, given);
+  KeyMatcher matcher(key_.data() + step.at, end_.device, slots);
+  return arg && bind_argument(param, rule, *arg, matcher) ? matcher.next_slot() : nullptr;
 }
 
 std::vector<frontend::ArgSpec> arg_specs(std::span<const ParamInfo> params, std::span<const std::optional<Arg>> args) {

@@ -100,17 +100,43 @@ Status bind_args(std::string_view kernel, std::span<const ParamInfo> params, std
 
 /// What besides the arguments selects the code: they end every key.
 struct KeyEnd {
-  const DeviceImpl* device;
-  int num_warps, num_stages, num_ctas;
-  bool launch_pdl;
+  const DeviceImpl* device = nullptr;
+  int num_warps = 0, num_stages = 0, num_ctas = 0;
+  bool launch_pdl = false;
+  bool operator==(const KeyEnd&) const = default;
 };
 void append(const KeyEnd& end, SpecKey& key);
 
-/// The guess of a launch: true when the arguments and `end` give exactly `key`, which is a key of this kernel with at
-/// most kMostFastSlots slots; `slots` are filled then. False says nothing about the arguments: bind_args finds out.
-/// Arguments without a tensor never match, because what their device is must be looked up.
-bool match_args(std::span<const ParamInfo> params, std::span<const ParamRule> rules,
-                std::span<const std::optional<Arg>> args, const KeyEnd& end, std::string_view key, uint64_t* slots);
+/// One key of a kernel, taken apart so that a launch can compare its arguments with it quickly. A step per parameter.
+class KeySteps {
+ public:
+  KeySteps() = default;
+  KeySteps(std::span<const ParamRule> rules, const KeyEnd& end, std::string_view key);
+
+  /// The guess of a launch: true when the arguments and `end` give exactly the key; `slots` are filled then. False says
+  /// nothing about the arguments: bind_args finds out. Only for a key with a tensor (else what the device is must be
+  /// looked up) and with at most kMostFastSlots slots.
+  bool match(std::span<const ParamInfo> params, std::span<const ParamRule> rules,
+             std::span<const std::optional<Arg>> args, const KeyEnd& end, uint64_t* slots) const;
+
+ private:
+  enum class Kind : uint8_t { kTensor, kInt, kFloat, kFixedInt, kOther };
+  struct Step {
+    Kind kind = Kind::kOther;
+    DType dtype = DType::kI32;
+    uint8_t mask = 0;        // the bits of an address or integer that are all 0 or not all 0, as the key says
+    bool divisible = false;  // they are all 0
+    uint32_t at = 0;         // in the key
+    int64_t value = 0;       // of kFixedInt
+  };
+  /// Any kind; the next slot, or null when it does not match.
+  uint64_t* match_other(const ParamInfo& param, ParamRule rule, const std::optional<Arg>& given, const Step& step,
+                        uint64_t* slots) const;
+
+  KeyEnd end_ = {};
+  std::vector<Step> steps_;
+  std::string key_;
+};
 
 /// The frontend's description of the same arguments; `bind_args` has accepted them.
 std::vector<frontend::ArgSpec> arg_specs(std::span<const ParamInfo> params, std::span<const std::optional<Arg>> args);

@@ -133,6 +133,7 @@ Result<const Specialisation*> KernelImpl::specialise(std::span<const std::option
     const std::shared_ptr<const Closure> closure = closure_;
     lock.unlock();
     KILN_TRY(std::unique_ptr<Specialisation> spec, build(args, bound, device, options, *closure));
+    spec->steps = KeySteps(rules_, key_end(*device, options), key);
     spec->key = key;
     spec->hash = hash;
     lock.lock();
@@ -162,22 +163,19 @@ Result<std::unique_ptr<Specialisation>> KernelImpl::build(std::span<const std::o
   return spec;
 }
 
-bool KernelImpl::matches(const Specialisation& guess, std::span<const std::optional<Arg>> args,
-                         const LaunchOptions& options, uint64_t* slots) const {
-  trace::Scope step(trace::kSteps, trace::Step::kKey);
-  return match_args(params_, rules_, args, key_end(*guess.device, options), guess.key, slots);
-}
-
 // Most launches repeat the specialisation of the one before. That is tried first, without a key, a hash or a lock.
-Status KernelImpl::launch(std::array<int64_t, 3> grid, std::span<const std::optional<Arg>> args,
+Status KernelImpl::launch(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
                           const LaunchOptions& options) {
   trace::Scope span(trace::kSpans, trace::Step::kLaunch, name_);
   if (trace::Event* event = span.event(); event && trace::on(trace::kShapes)) event->detail = describe_tensors(args);
   const Specialisation* guess = guess_.load(std::memory_order_acquire);
   if (guess && !options.stream && !chosen_stream && !guess->default_stream->is_capturing() && is_launchable(grid)) {
     uint64_t slots[kMostFastSlots];
-    if (matches(*guess, args, options, slots))
-      return guess->backend->launch(*guess->loaded, programs_of(grid), slots, *guess->default_stream);
+    auto matches = [&] {
+      trace::Scope step(trace::kSteps, trace::Step::kKey);
+      return guess->steps.match(params_, rules_, args, key_end(*guess->device, options), slots);
+    };
+    if (matches()) return guess->backend->launch(*guess->loaded, programs_of(grid), slots, *guess->default_stream);
   }
   return launch_general(grid, args, options);
 }
@@ -218,7 +216,8 @@ Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<
     KILN_TRY(spec, specialise(args, bound, device->shared_from_this(), options));
   }
   last_.store(spec, std::memory_order_release);
-  bool may_guess = bound.num_slots <= kMostFastSlots && !watching_.load(std::memory_order_relaxed);
+  const bool may_guess =
+      bound.first_tensor && bound.num_slots <= kMostFastSlots && !watching_.load(std::memory_order_relaxed);
   guess_.store(may_guess ? spec : nullptr, std::memory_order_release);
   if (&stream != spec->default_stream)
     for (const auto& arg : args)

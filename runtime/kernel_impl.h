@@ -12,30 +12,25 @@
 #include "kiln/check.h"
 #include "kiln/kernel.h"
 #include "runtime/device.h"
+#include "runtime/jit_args.h"
 #include "support/hash.h"
-
-namespace kiln::frontend {
-struct JitFunction;
-}
 
 namespace kiln::runtime {
 
 class Jit;
-struct BoundArgs;
 struct CheckedCode;
 struct Closure;
 struct LaunchedAs;
 struct LoadedCode;
-struct ParamInfo;
-enum class ParamRule : uint8_t;
 
 /// A compiled specialisation on one device. What a launch reads comes first.
 struct Specialisation {
-  std::string key;
   Backend* backend = nullptr;            // of `device`
   StreamImpl* default_stream = nullptr;  // of `device`
   std::shared_ptr<DeviceImpl> device;    // outlives `loaded`
   std::shared_ptr<LoadedKernel> loaded;
+  KeySteps steps;  // of `key`
+  std::string key;
   uint64_t hash = 0;
   KernelInfo info;
   std::shared_ptr<const LaunchedAs> launched_as;  // also keeps the functions alive whose addresses are in the key
@@ -77,7 +72,8 @@ class KernelImpl {
   const std::shared_ptr<const frontend::JitFunction>& function() const { return function_; }
   std::span<const ParamDesc> params() const { return descriptions_; }
 
-  Status launch(std::array<int64_t, 3> grid, std::span<const std::optional<Arg>> args, const LaunchOptions& options);
+  Status launch(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
+                const LaunchOptions& options);
   Result<CheckedLaunch> launch_checked(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
                                        const LaunchOptions& options);
   Status compile_checked(std::span<const std::optional<Arg>> args, const LaunchOptions& options);
@@ -92,9 +88,6 @@ class KernelImpl {
   bool calls(std::string_view function);
 
  private:
-  /// The launch's slots, when the guess is what it would find.
-  bool matches(const Specialisation& guess, std::span<const std::optional<Arg>> args, const LaunchOptions& options,
-               uint64_t* slots) const;
   Status bind(std::span<const std::optional<Arg>> args, BoundArgs& bound) const;
   /// With globals as they are now; null when it is not compiled yet.
   const Specialisation* look_up(std::string_view key);
@@ -116,6 +109,9 @@ class KernelImpl {
   /// As of now; without a lock.
   std::shared_ptr<const Closure> current_closure();
 
+  // What a launch reads comes first. guess_ is last_ while a launch may try it before it looks further: null when its
+  // key is none for that (KeySteps::match), or when the globals must be looked at first.
+  std::atomic<const Specialisation*> guess_{nullptr};
   std::shared_ptr<const frontend::JitFunction> function_;
   std::string name_;
   bool globals_are_fixed_;
@@ -129,9 +125,6 @@ class KernelImpl {
   std::shared_ptr<const Closure> closure_;            // made at the first compilation
   std::atomic<bool> watching_{false};                 // closure_ has watches to look at
   std::atomic<const Specialisation*> last_{nullptr};  // specialisations live as long as the kernel
-  // last_ while a launch may try it before it looks further: null when it has too many slots, or when the globals must
-  // be looked at first.
-  std::atomic<const Specialisation*> guess_{nullptr};
   SpecTable table_;
   std::map<std::string, std::shared_ptr<const CheckedCode>> checked_;  // by key, as long as closure_ stands
 };

@@ -34,6 +34,8 @@ namespace {
 
 class CudaBackend;
 
+constexpr int kInlineParams = 64;  // of a launch without memory of its own
+
 class CudaStream : public StreamImpl {
  public:
   CudaStream(CudaBackend& backend, CUstream handle);
@@ -90,6 +92,8 @@ class CudaKernel : public LoadedKernel {
     shared_bytes = static_cast<unsigned>(image.shared_bytes);
     num_ctas = static_cast<unsigned>(image.num_ctas);
     launch_pdl = image.launch_pdl;
+    own_params = image.num_params;
+    is_plain = !tensor_maps && own_params <= kInlineParams && num_ctas == 1;
   }
   ~CudaKernel() override;
   Status finish_load(const KernelImage& image);
@@ -98,8 +102,10 @@ class CudaKernel : public LoadedKernel {
   CUmodule module = nullptr;
   CUfunction function = nullptr;
   unsigned threads, shared_bytes;
-  unsigned num_ctas;  // blocks of a program, neighbours along x
+  int own_params;  // without tensor maps
   bool launch_pdl;
+  bool is_plain;                            // its parameters are its slots, and its programs are blocks
+  unsigned num_ctas;                        // blocks of a program, neighbours along x
   std::unique_ptr<TensorMaps> tensor_maps;  // null: the kernel takes none
 };
 
@@ -293,12 +299,18 @@ class CudaBackend : public Backend {
     if (broken_.load(std::memory_order_relaxed)) return broken_status();
     CudaStream& q = queue(stream);
     // The driver reads each parameter, in its own size, from the low bytes of its slot.
-    constexpr int kInline = 64;
-    void* inline_params[kInline];
+    void* params[kInlineParams];
+    if (!kernel.is_plain) return launch_unusual(kernel, grid, slots, q, params);
+    for (int i = 0; i < kernel.own_params; ++i) params[i] = const_cast<uint64_t*>(slots + i);
+    return submit(kernel, grid, q, params);
+  }
+
+  /// What few kernels have: tensor maps, many parameters, several blocks of a program.
+  [[gnu::noinline]] Status launch_unusual(const CudaKernel& kernel, const Grid& grid, const uint64_t* slots,
+                                          CudaStream& q, void** params) {
     std::unique_ptr<void*[]> many;
-    void** params = inline_params;
-    int own = kernel.num_params(), count = own + (kernel.tensor_maps ? kernel.tensor_maps->count() : 0);
-    if (count > kInline) many.reset(new void*[static_cast<size_t>(count)]), params = many.get();
+    const int own = kernel.own_params, count = own + (kernel.tensor_maps ? kernel.tensor_maps->count() : 0);
+    if (count > kInlineParams) many.reset(new void*[static_cast<size_t>(count)]), params = many.get();
     for (int i = 0; i < own; ++i) params[i] = const_cast<uint64_t*>(slots + i);
     EncodedMaps maps;
     if (kernel.tensor_maps) {
@@ -310,38 +322,56 @@ class CudaBackend : public Backend {
     if (grid[0] > INT32_MAX / kernel.num_ctas)
       return error(ErrorKind::kLaunch, "kernel '{}': {} programs of {} blocks along x, and a grid has {} at most",
                    kernel.name(), grid[0], kernel.num_ctas, INT32_MAX);
-    auto submit = [&] {
-      trace::Scope step(trace::kSteps, trace::Step::kDriver, {}, 0, q.id());
-      if (kernel.launch_pdl) return launch_early(kernel, grid, q, params);
-      return launch_kernel_(kernel.function, grid[0] * kernel.num_ctas, grid[1], grid[2], kernel.threads, 1, 1,
-                            kernel.shared_bytes, q.handle, params, nullptr);
-    };
-    CUresult code = submit();
+    return submit(kernel, {grid[0] * kernel.num_ctas, grid[1], grid[2]}, q, params);
+  }
+
+  /// `blocks` along x, y and z.
+  [[gnu::always_inline]] inline Status submit(const CudaKernel& kernel, const Grid& blocks, CudaStream& q,
+                                              void** params) {
+    const CUresult code = call_driver(kernel, blocks, q, params);
+    if (code != CUDA_SUCCESS || q.is_capturing()) [[unlikely]]
+      return after_submit(code, kernel, blocks, q, params);
+    count_launch(kernel, q);
+    return {};
+  }
+  /// Of a launch that was refused, or recorded.
+  [[gnu::noinline]] Status after_submit(CUresult code, const CudaKernel& kernel, const Grid& blocks, CudaStream& q,
+                                        void** params) {
     if (code != CUDA_SUCCESS) {
       // The driver refuses a launch on a thread where another context is current, or none: asking it before each launch
       // would cost what the launches of a loop never need.
       if (!is_current()) {
         KILN_CHECK_OK(activate());
-        code = submit();
+        code = call_driver(kernel, blocks, q, params);
       }
-      if (code != CUDA_SUCCESS) return refused(code, kernel, grid, q);
+      if (code != CUDA_SUCCESS) return refused(code, kernel, blocks, q);
     }
-    if (q.is_capturing()) {
+    if (q.is_capturing())
       q.captured.push_back(kernel.shared_from_this());
-      return {};
-    }
+    else
+      count_launch(kernel, q);
+    return {};
+  }
+  static void count_launch(const CudaKernel& kernel, CudaStream& q) {
     q.last_kernel.store(&kernel, std::memory_order_relaxed);
     q.launches.store(q.launches.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    return {};
+  }
+  [[gnu::always_inline]] inline CUresult call_driver(const CudaKernel& kernel, const Grid& blocks, CudaStream& q,
+                                                     void** params) const {
+    trace::Scope step(trace::kSteps, trace::Step::kDriver, {}, 0, q.id());
+    if (kernel.launch_pdl) return launch_early(kernel, blocks, q, params);
+    return launch_kernel_(kernel.function, blocks[0], blocks[1], blocks[2], kernel.threads, 1, 1, kernel.shared_bytes,
+                          q.handle, params, nullptr);
   }
 
   /// A launch that may begin before the one that it follows has ended (programmatic dependent launch).
-  CUresult launch_early(const CudaKernel& kernel, const Grid& grid, const CudaStream& q, void** params) const {
+  [[gnu::noinline]] CUresult launch_early(const CudaKernel& kernel, const Grid& blocks, const CudaStream& q,
+                                          void** params) const {
     CUlaunchAttribute early = {};
     early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     early.value.programmaticStreamSerializationAllowed = 1;
     CUlaunchConfig config = {};
-    config.gridDimX = grid[0] * kernel.num_ctas, config.gridDimY = grid[1], config.gridDimZ = grid[2];
+    config.gridDimX = blocks[0], config.gridDimY = blocks[1], config.gridDimZ = blocks[2];
     config.blockDimX = kernel.threads, config.blockDimY = config.blockDimZ = 1;
     config.sharedMemBytes = kernel.shared_bytes;
     config.hStream = q.handle;
@@ -480,12 +510,13 @@ class CudaBackend : public Backend {
     ready_.store(true, std::memory_order_release);
     return {};
   }
-  Status refused(CUresult code, const CudaKernel& kernel, const Grid& grid, CudaStream& stream) {
+  Status refused(CUresult code, const CudaKernel& kernel, const Grid& blocks, CudaStream& stream) {
     if (!fault_text(code).empty()) return check(code, "cuLaunchKernel", &stream);
     Diagnostic d = driver_->failure(code, "cuLaunchKernel");
     return error(ErrorKind::kLaunch,
                  "kernel '{}' over a grid of {}x{}x{} with {} threads and {} bytes of shared memory per program: {}",
-                 kernel.name(), grid[0], grid[1], grid[2], kernel.threads, kernel.shared_bytes, d.message);
+                 kernel.name(), blocks[0] / kernel.num_ctas, blocks[1], blocks[2], kernel.threads, kernel.shared_bytes,
+                 d.message);
   }
   Status broken_status() {
     if (!broken_.load()) return {};
