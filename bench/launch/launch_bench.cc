@@ -29,6 +29,12 @@ def one(x, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def three(x, y, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i) + tl.load(y + i))
+
+
+@triton.jit
 def eight(a, b, c, d, n, m, k, s, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(a + i, tl.load(b + i) + tl.load(c + i) * tl.load(d + i) + (n + m + k) * s)
@@ -40,7 +46,7 @@ using Row = std::function<void(const LaunchCost&)>;
 // rounds.
 template <class A, class B, class Drain>
 std::pair<std::vector<double>, std::vector<double>> measure(A a, B b, Drain drain) {
-  constexpr int kRounds = 60, kCalls = 200;
+  constexpr int kRounds = 240, kCalls = 200;
   std::vector<double> times[2];
   auto one_round = [&](auto& fn, std::vector<double>& out) {
     drain();
@@ -112,6 +118,10 @@ class RawLaunch {
   void operator()(void** params) const {
     driver_->cuLaunchKernel(function_, 1, 1, 1, threads_, 1, 1, 0, stream_, params, nullptr);
   }
+  Status drain() const {
+    KILN_CU_TRY(driver_, cuStreamSynchronize(stream_));
+    return {};
+  }
 
  private:
   RawLaunch(std::shared_ptr<const runtime::Driver> driver, unsigned threads)
@@ -163,6 +173,28 @@ Status bench_cpu(const Row& row) {
 }
 
 }  // namespace
+
+Result<std::optional<RawCall>> raw_launch([[maybe_unused]] const Device& device) {
+#if KILN_HAS_CUDA
+  if (device.is_cuda()) {
+    struct Held {
+      RawLaunch raw;
+      Tensor tensor;
+      uint64_t address = tensor.address();
+      void* params[3] = {&address, &address, &address};
+    };
+    const int64_t shape[] = {1024};
+    KILN_TRY(std::shared_ptr<const runtime::Driver> driver, runtime::Driver::open());
+    KILN_TRY(Tensor tensor, Tensor::zeros(device, DType::kF32, shape));
+    KILN_TRY(Kernel kernel, Kernel::from_source(kSource, "launch_bench.py", "three"));
+    KILN_TRY(KernelInfo info, kernel.compile(Args{tensor, tensor, tensor, int64_t{16}}));
+    KILN_TRY(RawLaunch raw, RawLaunch::make(std::move(driver), info));
+    auto held = std::shared_ptr<Held>(new Held{std::move(raw), std::move(tensor)});
+    return std::optional(RawCall{[held] { held->raw(held->params); }, [held] { return held->raw.drain(); }});
+  }
+#endif
+  return std::optional<RawCall>();
+}
 
 Status measure_launches(const Row& row) {
 #if KILN_HAS_CUDA

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "kiln/device.h"
 #include "kiln/result.h"
 
 namespace kiln::bench {
@@ -16,6 +18,14 @@ struct LaunchCost {
   int64_t slots = 0;
   std::vector<double> raw_ns, kiln_ns;
 };
+
+/// A raw launch of a kernel with three arguments, on a stream of its own that `drain` waits for: what a kernel's launch
+/// costs at least on this machine. nullopt on the CPU.
+struct RawCall {
+  std::function<void()> launch;
+  std::function<Status()> drain;
+};
+Result<std::optional<RawCall>> raw_launch(const Device& device);
 
 /// Gives `row` each device's launches of kernels with one and with eight arguments beside the raw call.
 Status measure_launches(const std::function<void(const LaunchCost&)>& row);
