@@ -45,7 +45,7 @@ std::optional<bool> Figure::met() const {
       return ours.us.median <= goal.value;
     case Goal::Kind::kExtraMicrosecondsAtMost:
       if (!peer) return std::nullopt;
-      return ours.us.median - peer->us.median <= goal.value;
+      return extra_us.value_or(ours.us.median - peer->us.median) <= goal.value;
   }
   return std::nullopt;
 }

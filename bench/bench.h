@@ -37,6 +37,7 @@ struct Figure {
   profiler::Interval ratio_95;
   Goal goal = {};
   std::string note = {};
+  std::optional<double> extra_us = {};  // ours over the peer's, round by round; without it, that of the medians
 
   /// Whether the goal is met; nullopt when there is none.
   std::optional<bool> met() const;

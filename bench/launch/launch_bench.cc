@@ -42,33 +42,33 @@ def eight(a, b, c, d, n, m, k, s, BLOCK: tl.constexpr):
 
 using Row = std::function<void(const LaunchCost&)>;
 
-// Nanoseconds per call of each function: `rounds` interleaved rounds of `calls` calls, the queue drained between
-// rounds.
+// Fills in the times of `cost`: interleaved rounds of calls, the queue drained between rounds.
 template <class A, class B, class Drain>
-std::pair<std::vector<double>, std::vector<double>> measure(A a, B b, Drain drain) {
+void measure(A raw, B ours, Drain drain, LaunchCost& cost) {
   constexpr int kRounds = 240, kCalls = 200;
-  std::vector<double> times[2];
   auto one_round = [&](auto& fn, std::vector<double>& out) {
     drain();
     auto start = Clock::now();
     for (int i = 0; i < kCalls; ++i) fn();
     out.push_back(std::chrono::duration<double, std::nano>(Clock::now() - start).count() / kCalls);
   };
+  std::vector<double> extra;
   for (int r = 0; r < kRounds; ++r) {
     if (r % 2)
-      one_round(a, times[0]), one_round(b, times[1]);
+      one_round(raw, cost.raw_ns), one_round(ours, cost.kiln_ns);
     else
-      one_round(b, times[1]), one_round(a, times[0]);
+      one_round(ours, cost.kiln_ns), one_round(raw, cost.raw_ns);
+    extra.push_back(cost.kiln_ns.back() - cost.raw_ns.back());
   }
-  for (auto& t : times) std::sort(t.begin(), t.end());
-  return {std::move(times[0]), std::move(times[1])};
+  for (auto* times : {&cost.raw_ns, &cost.kiln_ns, &extra}) std::sort(times->begin(), times->end());
+  cost.extra_ns = extra[extra.size() / 2];
 }
 
 void print_row(const LaunchCost& c) {
   auto middle = [](const std::vector<double>& t) { return t[t.size() / 2]; };
   fmt::print("{:8} {:24} {:>9.0f} {:>9.0f} {:>11.0f} {:>9.0f} {:>+12.0f}\n", c.device,
              fmt::format("{}, {} slots", c.what, c.slots), c.raw_ns.front(), middle(c.raw_ns), c.kiln_ns.front(),
-             middle(c.kiln_ns), middle(c.kiln_ns) - middle(c.raw_ns));
+             middle(c.kiln_ns), c.extra_ns);
 }
 
 // The launch of `name` on the device, against `raw(loaded kernel, slots)`.
@@ -82,11 +82,13 @@ Status compare(const Device& device, const char* name, const std::string& what, 
   auto ours = [&] {
     if (auto status = kernel.launch({1, 1, 1}, args); !status.ok()) failed = std::move(status);
   };
-  auto costs = measure(raw, ours, [&] {
+  auto drain = [&] {
     if (auto status = device.synchronize(); !status.ok()) failed = std::move(status);
-  });
+  };
+  LaunchCost cost = {device.name(), what, slots, {}, {}};
+  measure(raw, ours, drain, cost);
   KILN_CHECK_OK(failed);
-  row({device.name(), what, slots, std::move(costs.first), std::move(costs.second)});
+  row(cost);
   return {};
 }
 

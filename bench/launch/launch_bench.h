@@ -12,11 +12,14 @@
 
 namespace kiln::bench {
 
-/// Nanoseconds per call of both sides, one number per interleaved round, in ascending order.
+/// Nanoseconds per call of both sides, one number per interleaved round, in ascending order. `extra_ns` is the median
+/// of what ours took more in each round: the two medians may come from different rounds, and a CPU changes its pace
+/// between them by far more than a launch costs.
 struct LaunchCost {
   std::string device, what;
   int64_t slots = 0;
   std::vector<double> raw_ns, kiln_ns;
+  double extra_ns = 0;
 };
 
 /// A raw launch of a kernel with three arguments, on a stream of its own that `drain` waits for: what a kernel's launch
@@ -31,7 +34,8 @@ Result<std::optional<RawCall>> raw_launch(const Device& device);
 Status measure_launches(const std::function<void(const LaunchCost&)>& row);
 
 /// Prints one row per device and number of arguments: raw call, Kernel::launch, and the difference, in ns of CPU time
-/// per launch (minimum and median of interleaved rounds). Without a GPU only the rows of the cpu device.
+/// per launch (minimum and median of interleaved rounds, the difference round by round). Without a GPU only the rows of
+/// the cpu device.
 Status run_launch_bench();
 
 }  // namespace kiln::bench
