@@ -194,6 +194,7 @@ struct ExprReference {
   struct Slab {
     int64_t start = 0;  // in elements of the row-major result
     std::vector<double> values;
+    std::vector<double> slack = {};  // absolute: what rounding between operations may do to each; empty: nothing
   };
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;
@@ -209,11 +210,12 @@ struct ExprError {
   int64_t nans = 0;                 // where there should be none
   int64_t first_bad = -1;           // element, row-major; -1: none
   double got = 0, expected = 0;     // of it
-  double tolerance = 0;             // for `max_rel`
+  double tolerance = 0;             // for `max_rel`, but of elements that rounding explains
   bool ok() const { return first_bad < 0; }
 };
-/// Elements are bad when they are farther off than the dtype's rounding of such values explains, and more than four
-/// times as far as the worst of `allowed` (the error of the unfused variant).
+/// Elements are bad when they are farther off than the dtype's rounding of such values explains, more than four times
+/// as far as the worst of `allowed` (the error of the unfused variant), and farther than the rounding of a kernel for
+/// each operation explains of that very element (operands that cancel, a norm of a row that hardly varies).
 Result<ExprError> compare(const ExprReference& expected, const Tensor& got, const ExprError* allowed = nullptr);
 
 }  // namespace kiln

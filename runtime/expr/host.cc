@@ -6,6 +6,7 @@
 
 #include "compiler/fusion/infer.h"
 #include "runtime/convert.h"
+#include "runtime/expr/host_error.h"
 #include "runtime/expr/host_scalar.h"
 #include "support/diag.h"
 
@@ -44,6 +45,7 @@ HostArray seen_through(const HostArray& x, Shape shape, const Shape& strides, in
     out.floats = gathered(x.floats, out.shape, strides, offset);
   else
     out.ints = gathered(x.ints, out.shape, strides, offset);
+  if (!x.error.empty()) out.error = gathered(x.error, out.shape, strides, offset);
   return out;
 }
 
@@ -77,6 +79,7 @@ HostArray converted(HostArray x, DType to, bool round_floats) {
     convert_elements(DType::kF64, x.floats.data(), to, bytes.data(), n);
     convert_elements(to, bytes.data(), DType::kI64, x.ints.data(), n);
     x.floats.clear();
+    x.error.clear();
   } else if (is_float(to)) {
     x.floats.assign(x.ints.begin(), x.ints.end());
     if (x.dtype == DType::kU64)
@@ -92,7 +95,7 @@ HostArray converted(HostArray x, DType to, bool round_floats) {
 
 class Evaluation {
  public:
-  explicit Evaluation(const ExprWalk& walk) : walk_(walk) {}
+  Evaluation(const ExprWalk& walk, bool with_error) : walk_(walk), with_error_(with_error) {}
 
   Result<HostArray> run() {
     std::vector<int> uses(walk_.order.size(), 0);
@@ -109,12 +112,14 @@ class Evaluation {
           operands.push_back(--uses[from] == 0 ? std::move(arrays[from]) : arrays[from]);
         }
       KILN_TRY(arrays[i], value(n, operands));
+      const bool computes = n.is_pending() && info(n.node.op).kind != ExprKind::kView;
+      if (with_error_ && computes && arrays[i].is_float()) add_rounding(arrays[i]);
     }
     return std::move(arrays.back());
   }
 
  private:
-  static Result<HostArray> value(const ExprNode& n, std::vector<HostArray>& in) {
+  Result<HostArray> value(const ExprNode& n, std::vector<HostArray>& in) {
     if (n.value) return leaf(n.value);
     switch (info(n.node.op).kind) {
       case ExprKind::kInput:
@@ -179,7 +184,7 @@ class Evaluation {
     return seen_through(x, n.shape, strides, offset);
   }
 
-  static Result<HostArray> pointwise(const ExprNode& n, std::vector<HostArray>& in) {
+  Result<HostArray> pointwise(const ExprNode& n, std::vector<HostArray>& in) {
     const Node& node = n.node;
     if (node.op == ExprOp::kCast) return converted(std::move(in[0]), node.dtype, true);
     std::vector<const Node*> nodes;
@@ -203,6 +208,7 @@ class Evaluation {
         out.floats = std::move(values);
       else
         out.ints.assign(values.begin(), values.end());
+      if (with_error_ && out.is_float()) out.error = pointwise_error(node.op, in, out);
       return out;
     }
     const int64_t* operands[3] = {};
@@ -213,18 +219,27 @@ class Evaluation {
     return out;
   }
 
-  static HostArray chosen(std::vector<HostArray>& in, HostArray out) {
+  HostArray chosen(std::vector<HostArray>& in, HostArray out) {
     const std::vector<int64_t>& test = in[0].ints;
     auto choose = [&](auto& x, const auto& y) {
       for (size_t i = 0; i < x.size(); ++i)
         if (!test[i]) x[i] = y[i];
       return std::move(x);
     };
+    if (with_error_ && out.is_float()) {
+      for (size_t k : {1, 2}) in[k].error.resize(in[k].floats.size());
+      out.error = choose(in[1].error, in[2].error);
+    }
     if (out.is_float())
       out.floats = choose(in[1].floats, in[2].floats);
     else
       out.ints = choose(in[1].ints, in[2].ints);
     return out;
+  }
+
+  /// Part of an array, with its errors.
+  static HostLine line_of(const HostArray& x, size_t start, size_t n, DType dtype) {
+    return {x.floats.data() + start, x.error.empty() ? nullptr : x.error.data() + start, n, dtype};
   }
 
   /// The axes that stay, then those worked along.
@@ -244,7 +259,7 @@ class Evaluation {
     return strides == own ? std::move(x) : seen_through(x, shape, strides, 0);
   }
 
-  static Result<HostArray> reduce(const Node& n, HostArray x) {
+  Result<HostArray> reduce(const Node& n, HostArray x) {
     Shape kept;
     int64_t inner = 1;
     HostArray lines = axes_last(std::move(x), n.attributes.axes, kept, inner);
@@ -252,8 +267,12 @@ class Evaluation {
     HostArray out{n.dtype, n.shape, {}, {}};
     if (is_float(n.dtype) || lines.is_float()) {
       lines = converted(std::move(lines), is_float(lines.dtype) ? lines.dtype : DType::kF64, false);
-      for (size_t i = 0; i < lines_count; ++i)
-        out.floats.push_back(host_reduce(n.op, lines.floats.data() + i * lengths, lengths, n.attributes.correction));
+      for (size_t i = 0; i < lines_count; ++i) {
+        const HostLine line = line_of(lines, i * lengths, lengths, n.dtype);
+        out.floats.push_back(host_reduce(n.op, line.v, lengths, n.attributes.correction));
+        if (with_error_ && is_float(n.dtype) && lengths > 0)
+          out.error.push_back(reduce_error(n.op, line, out.floats.back(), n.attributes.correction));
+      }
       if (!is_float(n.dtype)) {
         HostArray floats{DType::kF64, n.shape, std::move(out.floats), {}};
         return converted(std::move(floats), n.dtype, false);
@@ -266,7 +285,7 @@ class Evaluation {
     return out;
   }
 
-  static Result<HostArray> row(const Node& n, std::vector<HostArray>& in) {
+  Result<HostArray> row(const Node& n, std::vector<HostArray>& in) {
     Shape kept;
     int64_t inner = 1;
     const Shape whole = in[0].shape;
@@ -276,8 +295,17 @@ class Evaluation {
     auto part = [&](size_t i) { return i < in.size() ? in[i].floats.data() : nullptr; };
     for (size_t i = 1; i < in.size(); ++i)
       in[i] = converted(std::move(in[i]), is_float(in[i].dtype) ? in[i].dtype : DType::kF64, false);
-    for (size_t i = 0; i < count(kept); ++i)
-      host_row(n.op, lines.floats.data() + i * length, length, part(1), part(2), n.attributes.eps);
+    std::vector<double> before, error;
+    if (with_error_) before = lines.floats, error.resize(before.size());
+    auto factor = [&](size_t i) { return i < in.size() ? line_of(in[i], 0, length, n.dtype) : HostLine{}; };
+    for (size_t i = 0; i < count(kept); ++i) {
+      double* line = lines.floats.data() + i * length;
+      host_row(n.op, line, length, part(1), part(2), n.attributes.eps);
+      if (!with_error_ || length == 0) continue;
+      HostLine from = line_of(lines, i * length, length, n.dtype);
+      from.v = before.data() + i * length;
+      row_error(n.op, from, line, factor(1), factor(2), n.attributes.eps, error.data() + i * length);
+    }
     // Back to the order of the dimensions.
     Shape moved = kept, strides(whole.size());
     for (int d : n.attributes.axes) moved.push_back(whole[static_cast<size_t>(d)]);
@@ -288,12 +316,13 @@ class Evaluation {
       const bool worked = std::find(axes.begin(), axes.end(), static_cast<int>(d)) != axes.end();
       strides[d] = packed[worked ? at_axes++ : at_kept++];
     }
-    HostArray out = seen_through({DType::kF64, moved, std::move(lines.floats), {}}, whole, strides, 0);
+    HostArray out =
+        seen_through({DType::kF64, moved, std::move(lines.floats), {}, std::move(error)}, whole, strides, 0);
     out.dtype = n.dtype;
     return out;
   }
 
-  static Result<HostArray> matmul(const Node& n, HostArray& a, HostArray& b) {
+  Result<HostArray> matmul(const Node& n, HostArray& a, HostArray& b) {
     // Vectors count as one row or column; batches are broadcast.
     Shape p = a.shape, q = b.shape, lead = n.shape;
     if (p.size() == 1) p.insert(p.begin(), 1);
@@ -333,6 +362,18 @@ class Evaluation {
       a = converted(std::move(a), is_float(a.dtype) ? a.dtype : DType::kF64, false);
       b = converted(std::move(b), is_float(b.dtype) ? b.dtype : DType::kF64, false);
       multiply(a.floats, b.floats, out.floats);
+      if (with_error_) {
+        out.error.resize(out.floats.size());
+        auto error_of = [](const HostArray& x, int64_t start) {
+          return x.error.empty() ? nullptr : &x.error[0] + start;
+        };
+        for (int64_t g = 0; g < batch; ++g) {
+          const int64_t first_a = many_a ? g * m * k : 0, first_b = many_b ? g * k * columns : 0;
+          product_error(a.floats.data() + first_a, error_of(a, first_a), b.floats.data() + first_b,
+                        error_of(b, first_b), m, k, columns, n.dtype, n.attributes.tf32,
+                        out.error.data() + g * m * columns);
+        }
+      }
     } else {
       multiply(a.ints, b.ints, out.ints);
       settle(out.ints, n.dtype);
@@ -365,6 +406,7 @@ class Evaluation {
   }
 
   const ExprWalk& walk_;
+  const bool with_error_;
 };
 
 }  // namespace
@@ -379,9 +421,9 @@ Result<Tensor> host_tensor(const Device& device, DType dtype, const HostArray& x
   return Tensor::from_host(device, dtype, x.shape, bytes.data(), bytes.size());
 }
 
-Result<HostArray> evaluate(const ExprNode& root) {
+Result<HostArray> evaluate(const ExprNode& root, bool with_error) {
   ExprWalk walk(root);
-  return Evaluation(walk).run();
+  return Evaluation(walk, with_error).run();
 }
 
 double evaluation_cost(const ExprNode& root) {

@@ -13,12 +13,13 @@ struct HostArray {
   fusion::Shape shape;
   std::vector<double> floats;
   std::vector<int64_t> ints;
+  std::vector<double> error = {};  // of floats, when asked for: how far rounding may take each; empty: not at all
   bool is_float() const { return kiln::is_float(dtype); }
 };
 
 /// The value of an expression. Floats are rounded by casts only. kMemory when it does not fit, kValue for an integer
-/// division by zero.
-Result<HostArray> evaluate(const ExprNode& root);
+/// division by zero. `with_error`: also how far a kernel per operation may be off, as host_error.h estimates it.
+Result<HostArray> evaluate(const ExprNode& root, bool with_error = false);
 
 /// As a tensor of that dtype, rounded.
 Result<Tensor> host_tensor(const Device& device, DType dtype, const HostArray& x);

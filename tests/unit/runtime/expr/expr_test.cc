@@ -44,8 +44,6 @@ TEST(Expr, VariantsAgreeWithFloat64) {
          column = random_tensor({67, 1}, seed + 2);
   const Expr chain = op(
       ExprOp::kMul, {op(ExprOp::kTanh, {op(ExprOp::kAdd, {op(ExprOp::kMul, {x, scale}), column})}), Expr::scalar(0.5)});
-  // Where tanh is flat a row hardly varies, and a norm would divide rounding errors by next to nothing.
-  const Expr varied = op(ExprOp::kAdd, {op(ExprOp::kMul, {x, scale}), column});
   struct Case {
     const char* what;
     Expr expr;
@@ -53,7 +51,7 @@ TEST(Expr, VariantsAgreeWithFloat64) {
   const Case cases[] = {
       {"pointwise", chain},
       {"softmax", op(ExprOp::kSoftmax, {chain}, along({1}))},
-      {"layer_norm", op(ExprOp::kLayerNorm, {varied, scale, scale}, along({1}))},
+      {"layer_norm", op(ExprOp::kLayerNorm, {chain, scale, scale}, along({1}))},
       {"rms_norm", op(ExprOp::kRmsNorm, {chain, scale}, along({1}))},
       {"mean of columns", op(ExprOp::kMean, {chain}, along({0}))},
       {"variance", op(ExprOp::kVar, {chain}, along({1}))},
@@ -91,6 +89,85 @@ TEST(Expr, VariantsAgreeWithFloat64) {
       error = compare(*expected, *v.output(), &*allowed);
       EXPECT_TRUE(error->ok()) << c.what << " " << v.name << " as a graph";
     }
+  }
+}
+
+/// Each variant against float64, as %compare judges them.
+void expect_variants_right(const Expr& expr, const std::string& what) {
+  auto expected = reference(expr);
+  ASSERT_TRUE(expected.ok()) << what << ": " << expected.error().message;
+  auto all = variants(expr);
+  ASSERT_TRUE(all.ok()) << what << ": " << all.error().message;
+  std::optional<ExprError> allowed;
+  for (VariantPlan& v : *all) {
+    ASSERT_TRUE(v.problem.ok()) << what << " " << v.name << ": " << v.problem.error().message;
+    ASSERT_TRUE(v.poison().ok());
+    ASSERT_TRUE(v.launch().ok());
+    auto error = compare(*expected, *v.output(), allowed ? &*allowed : nullptr);
+    ASSERT_TRUE(error.ok());
+    EXPECT_TRUE(error->ok()) << what << " " << v.name << ": element " << error->first_bad << " is " << error->got
+                             << ", not " << error->expected << "; worst " << error->max_rel << " of "
+                             << error->tolerance;
+    if (!allowed) allowed = *error;
+  }
+}
+
+/// Rows about `mean` that deviate by `deviation` from it, and every third row by nothing.
+Tensor narrow_rows(DType dtype, const Shape& shape, double mean, double deviation, uint64_t seed) {
+  std::vector<double> v = *random_tensor(shape, seed).to_doubles();
+  for (size_t i = 0; i < v.size(); ++i)
+    v[i] = mean + (static_cast<int64_t>(i) / shape.back() % 3 == 2 ? 0 : deviation * v[i]);
+  return *Tensor::from_host(cpu(), DType::kF64, shape, v.data(), v.size() * sizeof(double))->to(dtype);
+}
+
+// Where a row hardly varies, its mean's last digits and the rounding of what it is made of are what a norm divides by
+// next to nothing.
+TEST(Expr, NormsOfRowsThatHardlyVary) {
+  const uint64_t seed = fresh_seed();
+  struct Rows {
+    DType dtype;
+    double mean, deviation;
+  };
+  for (const Rows& r : {Rows{DType::kF32, 1000, 0.01}, Rows{DType::kF32, -3e4, 1}, Rows{DType::kF32, 0.7, 1e-6},
+                        Rows{DType::kBF16, 1, 0.01}, Rows{DType::kBF16, 300, 2}, Rows{DType::kF16, 1, 0.002},
+                        Rows{DType::kF16, 500, 0.5}, Rows{DType::kF64, 1e6, 1e-5}})
+    for (const Shape& shape : {Shape{31, 129}, Shape{5, 4097}, Shape{7, 1}}) {
+      const std::string what = std::string(name(r.dtype)) + " rows of " + std::to_string(shape[1]) + " about " +
+                               std::to_string(r.mean) + ", seed " + std::to_string(seed);
+      const Tensor x = narrow_rows(r.dtype, shape, r.mean, r.deviation, seed),
+                   scale = random_tensor({shape[1]}, seed + 1, r.dtype);
+      const Expr made = op(ExprOp::kTanh, {op(ExprOp::kMul, {x, Expr::scalar(0.75)})});
+      const Expr mean = op(ExprOp::kMean, {x}, along({1}, true)), away = op(ExprOp::kSub, {x, mean});
+      const Expr var = op(ExprOp::kMean, {op(ExprOp::kMul, {away, away})}, along({1}, true));
+      expect_variants_right(op(ExprOp::kLayerNorm, {x}, along({1})), "layer_norm of " + what);
+      expect_variants_right(op(ExprOp::kLayerNorm, {x, scale, scale}, along({1})),
+                            "layer_norm with weights of " + what);
+      expect_variants_right(op(ExprOp::kLayerNorm, {made, scale}, along({1})), "layer_norm of tanh of " + what);
+      if (shape[1] > 1) expect_variants_right(op(ExprOp::kVar, {x}, along({1})), "var of " + what);
+      expect_variants_right(op(ExprOp::kMul, {away, op(ExprOp::kRsqrt, {op(ExprOp::kAdd, {var, Expr::scalar(1e-5)})})}),
+                            "a norm in parts of " + what);
+    }
+}
+
+// What rounding explains is no excuse for what it does not.
+TEST(Expr, ARowThatVariesHasNoSlack) {
+  const uint64_t seed = fresh_seed();
+  for (DType dtype : {DType::kF32, DType::kBF16}) {
+    const Tensor x = narrow_rows(dtype, {30, 257}, 10, 1, seed);
+    const Expr norm = op(ExprOp::kLayerNorm, {x}, along({1}));
+    auto expected = reference(norm);
+    auto got = run(norm);
+    ASSERT_TRUE(expected.ok() && got.ok());
+    ASSERT_TRUE(compare(*expected, *got)->ok());
+    std::vector<double> values = *got->to_doubles();
+    const double off = dtype == DType::kF32 ? 1e-3 : 0.5;
+    values[257 * 3 + 5] += off;
+    const Tensor wrong =
+        *Tensor::from_host(cpu(), DType::kF64, Shape{30, 257}, values.data(), values.size() * sizeof(double))
+             ->to(dtype);
+    auto error = compare(*expected, wrong);
+    EXPECT_EQ(error->first_bad, 257 * 3 + 5)
+        << name(dtype) << " worst " << error->max_rel << " of " << error->tolerance;
   }
 }
 
