@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 
 #include "compiler/fusion/infer.h"
@@ -59,10 +60,10 @@ class Builder {
   }
 
   std::string key(const DagNode& n) const {
-    std::string k = fmt::format("{} {} {} {} {} {} {} {} {} {}", n.tf32, n.batch_dims, static_cast<int>(n.kind),
-                                static_cast<int>(n.op), static_cast<int>(n.dtype), static_cast<int>(n.operand_type),
-                                fmt::join(n.shape, ","), fmt::join(n.axes, ","), n.plain_max,
-                                static_cast<const void*>(n.function.get()));
+    std::string k = fmt::format("{} {} {} {} {} {} {} {} {} {} {}", n.counts, n.tf32, n.batch_dims,
+                                static_cast<int>(n.kind), static_cast<int>(n.op), static_cast<int>(n.dtype),
+                                static_cast<int>(n.operand_type), fmt::join(n.shape, ","), fmt::join(n.axes, ","),
+                                n.plain_max, static_cast<const void*>(n.function.get()));
     for (const Operand& o : n.operands) {
       if (o.argument >= 0)
         k += fmt::format(";argument {}", o.argument);
@@ -344,6 +345,7 @@ class Builder {
       if (axes.empty()) return x;
       return shaped(reduce(n.op, x, axes, n.dtype, n.dtype, {}));
     }
+    if (n.op == ExprOp::kArgMax || n.op == ExprOp::kArgMin) return place_of(n, x, axes);
     if (n.op == ExprOp::kSum) {
       if (axes.empty() && dtype_of(x) == n.dtype) return x;
       if (axes.empty()) return cast(x, n.dtype);
@@ -359,6 +361,62 @@ class Builder {
     return shaped(pointwise(ExprOp::kDiv, {total, number(by)}, type, n.dtype, total.shape, "var"));
   }
 
+  /// Where along its one axis each element of a tensor of `shape` is.
+  Operand index_along(const Shape& shape, int axis, DType type) {
+    DagNode n;
+    n.counts = true;
+    n.dtype = n.operand_type = type;
+    n.shape = {shape[at(axis)]};
+    n.name = "index";
+    Operand o = add(std::move(n));
+    o.shape = shape;
+    o.strides.assign(shape.size(), 0);
+    o.strides[at(axis)] = 1;
+    return o;
+  }
+
+  /// The first place of an extreme, where a NaN is one: the least of the places that hold it.
+  Operand place_of(const Node& n, Operand x, const std::vector<int>& axes) {
+    int axis = axes.empty() ? -1 : axes[0];
+    if (axes.size() != 1) {
+      x = reshaped(x, {numel(x.shape)});
+      axis = 0;
+    }
+    const DType type = dtype_of(x) == DType::kI1 ? DType::kI8 : dtype_of(x);
+    x = cast(x, type);
+    const ExprOp extreme = n.op == ExprOp::kArgMax ? ExprOp::kMax : ExprOp::kMin;
+    const Operand best = with_axes(reduce(extreme, x, {axis}, type, type, "best"), {axis});
+    Operand holds = pointwise(ExprOp::kEq, {x, best}, type, DType::kI1, x.shape);
+    if (is_float(type)) {
+      const Operand nan = pointwise(ExprOp::kIsNan, {x}, type, DType::kI1, x.shape);
+      holds = pointwise(ExprOp::kLogicalOr, {holds, nan}, DType::kI1, DType::kI1, x.shape);
+    }
+    const int64_t count = x.shape[at(axis)];
+    const DType places = count < std::numeric_limits<int32_t>::max() ? DType::kI32 : DType::kI64;
+    Operand beyond;
+    beyond.number = count;
+    const Operand place = pointwise(ExprOp::kWhere, {holds, index_along(x.shape, axis, places), beyond}, places, places,
+                                    x.shape, "place");
+    Operand first = reduce(ExprOp::kMin, place, {axis}, places, DType::kI64, n.name);
+    return axes.size() == 1 && n.attributes.keepdim ? with_axes(first, {axis}) : *reshape(first, n.shape);
+  }
+
+  Operand scan(const Node& n, const Operand& x) {
+    const std::vector<int>& axes = n.attributes.axes;
+    const DType type = register_type(n.dtype);
+    if (axes.empty() || x.shape[at(axes[0])] == 1 || numel(x.shape) == 0)
+      return pointwise(ExprOp::kCast, {x}, type, n.dtype, x.shape);
+    DagNode s;
+    s.kind = DagKind::kScan;
+    s.op = n.op;
+    s.axes = axes;
+    s.operand_type = type;
+    s.dtype = n.dtype;
+    s.shape = x.shape;
+    s.operands = {cast(x, type)};
+    return add(std::move(s));
+  }
+
   Operand mean_of(const Operand& x, const std::vector<int>& axes, DType type, DType dtype) {
     const Operand total = reduce(ExprOp::kSum, x, axes, type, type, "total");
     return pointwise(ExprOp::kDiv, {total, number(count(x, axes))}, type, dtype, total.shape, "mean");
@@ -368,6 +426,7 @@ class Builder {
     const std::vector<int>& axes = n.attributes.axes;
     const Operand& x = in[0];
     if (x.is_number()) return error(ErrorKind::kUnsupported, "{} of a number: it takes a tensor", name(n.op));
+    if (n.op == ExprOp::kCumSum || n.op == ExprOp::kCumProd) return scan(n, x);
     const DType type = register_type(n.dtype);
     if (n.op == ExprOp::kSoftmax || n.op == ExprOp::kLogSoftmax) {
       const Operand top = reduce(ExprOp::kMax, x, axes, type, type, "top", true);

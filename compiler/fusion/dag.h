@@ -25,16 +25,16 @@ struct Operand {
   bool is_literal() const { return is_number() && argument < 0; }
 };
 
-enum class DagKind : uint8_t { kLeaf, kPointwise, kReduce, kProduct };
+enum class DagKind : uint8_t { kLeaf, kPointwise, kReduce, kScan, kProduct };
 
 struct DagNode {
   DagKind kind = DagKind::kLeaf;
-  ExprOp op = ExprOp::kInput;     // kPointwise: also kCast and kCall; kReduce: kSum, kMax, kMin
+  ExprOp op = ExprOp::kInput;  // kPointwise: also kCast and kCall; kReduce: kSum, kMax, kMin; kScan: kCumSum, kCumProd
   std::vector<Operand> operands;  // kPointwise: of this node's shape; kProduct: [batches.., m, k] and [batches.., k, n]
   DType dtype = DType::kF32;      // of the result in memory
   DType operand_type = DType::kF32;  // in registers, of all operands (where: of the last two)
   Shape shape;
-  std::vector<int> axes;   // kReduce: those of the operand's dimensions that vanish
+  std::vector<int> axes;   // kReduce: those of the operand's dimensions that vanish; kScan: the one it goes along
   bool plain_max = false;  // kMax of a softmax: the result is NaN anyway when an element is
   int64_t splits = 1;      // kReduce: >1 sums in so many parts, which are a last dimension of the result
   int batch_dims = 0;      // kProduct: leading dimensions of the result and of both operands; other leading
@@ -46,6 +46,7 @@ struct DagNode {
   std::vector<int> absorbed;  // others of the graph that it also does: a library's epilogue
   std::string name;           // for variables; may be empty
   int alignment = 16;         // kLeaf
+  bool counts = false;        // kLeaf: no tensor, but the numbers 0, 1, 2, … of its elements
 };
 
 struct Dag {

@@ -319,6 +319,15 @@ Text Emitter::load(const Access& a) {
     if (auto it = cache->find(a); it != cache->end()) return it->second;
   const DagNode& n = dag_.nodes[at(a.node)];
   Text t;
+  if (n.counts) {
+    std::string sum = address(a, std::to_string(a.offset), &t.level);
+    if (a.offset == 0 && sum.starts_with("0 + ")) sum.erase(0, 4);
+    t.text = t.level == kUniform ? fmt::format("tl.full([], {}, {})", sum, type_name(n.dtype))
+                                 : fmt::format("{}.to({})", is_name(sum) ? sum : "(" + sum + ")", type_name(n.dtype));
+    t.type = n.dtype;
+    t = named(std::move(t), n.name);
+    return (outside_loop(t.level) ? outer_loads_ : inner_loads_)[a] = t;
+  }
   const std::string place = address(a, pointer(a.node, a.offset, false), &t.level);
   std::string text = "tl.load(" + place;
   if (const std::string m = mask(t.level); !m.empty()) {
@@ -422,6 +431,27 @@ std::string Emitter::extreme(const DagNode& n) {
   if (n.plain_max || is_int(n.operand_type)) return fmt::format("tl.{}", base);
   use_helpers(base);
   return std::string(base);
+}
+
+Text Emitter::scanned(int scan) {
+  const DagNode& n = dag_.nodes[at(scan)];
+  Text v = converted(operand(scan, 0), n.operand_type);
+  const unsigned whole = two_ranges ? kWhole : kAlongColumns;
+  if (v.level != whole) {  // it is repeated along a dimension of the tile
+    v.text = fmt::format("tl.zeros({}, {}) + {}", tile_shape, type_name(n.operand_type), spread(v, whole, 7));
+    v.binds = 6;
+    v.level = whole;
+  }
+  return named(std::move(v), "");
+}
+
+Text Emitter::running(int scan, const Text& tile) {
+  const DagNode& n = dag_.nodes[at(scan)];
+  Text t;
+  t.text = fmt::format(fmt::runtime(info(n.op).text), tile.text, two_ranges ? 1 : 0);
+  t.level = tile.level;
+  t.type = n.operand_type;
+  return t;
 }
 
 Text Emitter::combine(int reduction, const Text& tile) {

@@ -121,6 +121,10 @@ class Emitter {
   std::string spread(Text t, unsigned level, int needed);
   /// The operand of a reduction with its identity in columns outside, always a tile.
   Text reduced(int reduction);
+  /// The operand of a scan as a whole tile, by name.
+  Text scanned(int scan);
+  /// The running sums of a tile of its operand, in the type that they accumulate in.
+  Text running(int scan, const Text& tile);
   /// The reduction of a tile of its operand, in the result's type.
   Text combine(int reduction, const Text& tile);
   /// The type in which it accumulates, and the text of what leaves a sum or extreme as it is.

@@ -78,8 +78,13 @@ class Grouper {
       return static_cast<int>(c.dims.size()) - 1;
     };
     const size_t own = n.shape.size() - (n.splits > 1 ? 1 : 0);
-    for (size_t d = 0; d < own; ++d) c.maps[0].push_back(add_dim(n.shape[d]));
+    const int last = n.kind == DagKind::kScan ? n.axes[0] : -1;
+    for (size_t d = 0; d < own; ++d) c.maps[0].push_back(static_cast<int>(d) == last ? -1 : add_dim(n.shape[d]));
     c.kept = static_cast<int>(c.dims.size());
+    if (last >= 0) {
+      c.form = Form::kScan;
+      c.maps[0][at(last)] = add_dim(n.shape[at(last)]);
+    }
     if (n.splits > 1) c.maps[0].push_back(kSplitDim);
     c.splits = n.splits;
     if (n.kind == DagKind::kReduce) {
@@ -217,7 +222,7 @@ class Grouper {
       for (int m : c.members)
         for (size_t i = 0; i < dag_.nodes[at(m)].operands.size(); ++i) {
           const Operand& o = dag_.nodes[at(m)].operands[i];
-          if (o.is_number() || c.contains(o.node)) continue;
+          if (o.is_number() || dag_.nodes[at(o.node)].counts || c.contains(o.node)) continue;
           Shape strides(c.dims.size(), 0);
           const std::vector<int> map = operand_map(dag_, c, m, i);
           for (size_t d = 0; d < map.size(); ++d)
@@ -294,8 +299,12 @@ Verdict Grouper::merged(int a, int b) const {
   if (x.form == Form::kProduct) {
     if (options_.variant == Variant::kLibrary || options_.variant == Variant::kLibraryEpilogue)
       return Reason{"the library's product ends with its own result", "run the fused variant"};
-    if (y.reduces()) return Reason{"a reduction needs whole rows of the product, and a program has one tile of it", ""};
+    if (y.reduces() || y.form == Form::kScan)
+      return Reason{"a reduction needs whole rows of the product, and a program has one tile of it", ""};
   }
+  for (auto [s, other] : {std::pair(&x, &y), std::pair(&y, &x)})
+    if (s->form == Form::kScan && other->form != Form::kPointwise)
+      return Reason{"a running sum has a loop of its own along its dimension", ""};
   std::vector<Edge> edges;
   for (int m : x.members)
     for (const Edge& e : users_[at(m)])
@@ -380,7 +389,8 @@ Verdict Grouper::merged(int a, int b) const {
     return Reason{"the parts of a reduction are all needed before their sum", ""};
 
   // The loops are those of the reducing one, or of the larger.
-  const bool as_x = x.form == Form::kProduct || (x.reduces() && (!y.reduces() || x.dims.size() > y.dims.size()));
+  const bool as_x = x.form == Form::kProduct || x.form == Form::kScan ||
+                    (x.reduces() && (!y.reduces() || x.dims.size() > y.dims.size()));
   Cluster out = as_x ? x : y;
   std::vector<int> from_y(y.dims.size(), -1);
   for (size_t d = 0; d < to_y.size(); ++d)
@@ -416,7 +426,7 @@ int64_t Cluster::columns() const { return product(dims.begin() + kept, dims.end(
 std::vector<int> operand_map(const Dag& dag, const Cluster& cluster, int consumer, size_t operand) {
   const DagNode& n = dag.nodes[at(consumer)];
   const std::vector<int>& own = cluster.map_of(consumer);
-  if (n.kind == DagKind::kPointwise) return own;
+  if (n.kind == DagKind::kPointwise || n.kind == DagKind::kScan) return own;
   const Operand& o = n.operands[operand];
   std::vector<int> map(o.shape.size(), -1);
   if (n.kind == DagKind::kProduct) return map;

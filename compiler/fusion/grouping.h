@@ -11,15 +11,17 @@ namespace kiln::fusion {
 enum class Form : uint8_t {
   kPointwise,  // every element of the dimensions alone
   kRows,       // the last dimensions are reduced; nodes are full, a row's (kept dimensions only), or neither
+  kScan,       // running sums along the last dimension; every node is full, or a small tensor repeated
   kProduct,    // a product and what follows it element by element
 };
 
-/// Nodes that one kernel computes. Its dimensions are loops: those kept, then those reduced; none has one element.
+/// Nodes that one kernel computes. Its dimensions are loops: those kept, then those reduced (or scanned); none has one
+/// element.
 struct Cluster {
   Form form = Form::kPointwise;
   std::vector<int> members;  // operands first
   Shape dims;
-  int kept = 0;                        // the first so many dimensions are not reduced
+  int kept = 0;                        // the first so many dimensions are not reduced or scanned
   int64_t splits = 1;                  // kRows: parts in which each row is reduced
   std::vector<std::vector<int>> maps;  // per member: for each dimension of its shape the cluster's, or -1 (one element)
 

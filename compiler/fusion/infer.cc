@@ -158,6 +158,12 @@ Result<Node> reduce(ExprOp op, const Node& x, Node out) {
   } else if (n == 0) {
     return error(ErrorKind::kValue, "{} of no elements", name(op));
   }
+  if (op == ExprOp::kArgMax || op == ExprOp::kArgMin) {
+    if (a.axes.size() > 1 && a.axes.size() < x.shape.size())
+      return with_note(error(ErrorKind::kType, "{} takes one dimension, or none for all of them", name(op)),
+                       "help: reshape, so that the dimensions are one");
+    out.dtype = DType::kI64;
+  }
   return out;
 }
 
@@ -165,6 +171,13 @@ Result<Node> row(ExprOp op, Operands in, Node out) {
   ExprAttributes& a = out.attributes;
   const Node& x = *in[0];
   out.shape = x.shape;
+  if (op == ExprOp::kCumSum || op == ExprOp::kCumProd) {
+    out.dtype = a.dtype.value_or(is_float(x.dtype) ? x.dtype : DType::kI64);
+    if (in.size() != 1 || a.axes.size() != 1)
+      return error(ErrorKind::kType, "{} takes one tensor and one dimension", name(op));
+    KILN_TRY(a.axes, axes_of(op, x, a.axes, false));
+    return out;
+  }
   out.dtype = a.dtype.value_or(x.dtype);
   if (!is_float(out.dtype)) return needs_float(op, out.dtype);
   KILN_TRY(a.axes, axes_of(op, x, a.axes.empty() ? std::vector<int>{-1} : a.axes, false));

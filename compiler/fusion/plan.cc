@@ -79,7 +79,7 @@ class Planner {
     value_of_.assign(dag_.nodes.size(), -1);
     for (size_t i = 0; i < dag_.nodes.size(); ++i) {
       const DagNode& n = dag_.nodes[i];
-      if (n.kind != DagKind::kLeaf && !grouping_.stored[i]) continue;
+      if (n.counts || (n.kind != DagKind::kLeaf && !grouping_.stored[i])) continue;
       Value v;
       v.dtype = n.dtype;
       v.shape = n.shape;
@@ -135,7 +135,8 @@ class Planner {
       if (std::find(g.nodes.begin(), g.nodes.end(), n.origin) == g.nodes.end()) g.nodes.push_back(n.origin);
       g.nodes.insert(g.nodes.end(), n.absorbed.begin(), n.absorbed.end());
       for (const Operand& o : n.operands)
-        if (!o.is_number() && !cluster.contains(o.node)) reads[o.node] = std::max(reads[o.node], touched(o));
+        if (!o.is_number() && !cluster.contains(o.node) && !dag_.nodes[at(o.node)].counts)
+          reads[o.node] = std::max(reads[o.node], touched(o));
       const auto elements =
           static_cast<double>(n.kind == DagKind::kReduce ? numel(n.operands[0].shape) : numel(n.shape));
       g.flop += elements *

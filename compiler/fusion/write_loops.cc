@@ -45,7 +45,9 @@ class LoopWriter {
   Status write() {
     collect();
     order();
-    if (c_.reduces())
+    if (c_.form == Form::kScan)
+      scan();
+    else if (c_.reduces())
       rows();
     else if (kept_.empty())
       single();
@@ -59,7 +61,8 @@ class LoopWriter {
     for (int m : c_.members) {
       const DagNode& n = dag_.nodes[at(m)];
       for (size_t i = 0; i < n.operands.size(); ++i)
-        if (!n.operands[i].is_number() && !c_.contains(n.operands[i].node)) loads_.push_back(e_.access(m, i));
+        if (!n.operands[i].is_number() && !c_.contains(n.operands[i].node))
+          (dag_.nodes[at(n.operands[i].node)].counts ? all_ : loads_).push_back(e_.access(m, i));
       if (r_.grouping.stored[at(m)]) {
         stores_.push_back(m);
         Access a = e_.store_access(m);
@@ -67,9 +70,10 @@ class LoopWriter {
         writes_.push_back(std::move(a));
       }
     }
-    all_ = loads_;
-    all_.insert(all_.end(), writes_.begin(), writes_.end());
-    for (const Access& a : all_) widest_ = std::max(widest_, size_of(dag_.nodes[at(a.node)].dtype));
+    for (const auto* list : {&loads_, &writes_}) {
+      all_.insert(all_.end(), list->begin(), list->end());
+      for (const Access& a : *list) widest_ = std::max(widest_, size_of(dag_.nodes[at(a.node)].dtype));
+    }
   }
 
   static bool full(const Access& a) { return std::find(a.strides.begin(), a.strides.end(), 0) == a.strides.end(); }
@@ -366,9 +370,14 @@ class LoopWriter {
     }
   }
 
-  void rows() {
-    const int64_t n_rows = size_of_runs(kept_), n_cols = size_of_runs(reduced_);
-    const RowTile t = row_tile(n_rows, n_cols);
+  struct RowNames {
+    std::string block, part, count;
+    int64_t chunk;  // of columns in each part
+  };
+
+  /// The lines before any column: which rows and which part of them a program has. From here on columns_of_ has the
+  /// lines for a tile of columns.
+  RowNames begin_rows(const RowTile& t, int64_t n_rows, int64_t n_cols) {
     const std::string block = e_.constant(t.block, "BLOCK");
     const bool wide_rows = wide(kept_, t.rows), wide_columns = wide(reduced_, t.block);
     std::string pid = wide_rows || wide_columns ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
@@ -387,7 +396,6 @@ class LoopWriter {
       row = row_range(pid, t.rows, n_rows);
       lines(decompose(kept_, row, t.rows > 1 ? kAlongRows : kUniform));
     }
-    fill();
     if (t.known) e_.known_size = {n_cols, e_.constant(n_cols, "N_COLS")};
     const std::string col = e_.names.fresh("cols"), count = e_.size(n_cols, "n_cols");
     const int64_t chunk = cdiv(cdiv(n_cols, c_.splits), t.block) * t.block;
@@ -405,8 +413,82 @@ class LoopWriter {
       out.insert(out.end(), column_lines_.begin(), column_lines_.end());
       return out;
     };
+    return {block, part, count, chunk};
+  }
+
+  RowTile scan_tile(int64_t n_rows, int64_t n_cols) const {
+    RowTile t;
+    const bool gpu = r_.machine.gpu();
+    const Access& by = main();
+    const bool along = by.strides[at(reduced_.back().dims.back())] == 1 || kept_.empty() ||
+                       by.strides[at(kept_.back().dims.back())] != 1;
+    t.block = power_of_two(n_cols);
+    if (along) {
+      t.block = std::min<int64_t>(t.block, 4096);
+      if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(n_rows));
+    } else {  // rows lie side by side: a tile takes whole cache lines of them
+      t.rows = std::min<int64_t>(power_of_two(n_rows), gpu ? 256 / widest_ : 64);
+      t.block = std::min<int64_t>(t.block, std::clamp<int64_t>(4096 / t.rows, 1, 64));
+    }
+    t.loop = t.block < n_cols;
+    t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, 8));
+    return t;
+  }
+
+  /// Running sums: a loop along the row carries the sum of all columns before.
+  void scan() {
+    const int64_t n_rows = size_of_runs(kept_), n_cols = size_of_runs(reduced_);
+    const RowTile t = scan_tile(n_rows, n_cols);
+    const RowNames names = begin_rows(t, n_rows, n_cols);
+    std::map<int, std::string> carries;
+    for (int m : c_.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      if (n.kind != DagKind::kScan || !t.loop) continue;
+      carries[m] = e_.names.fresh("carry");
+      e_.line(fmt::format("{} = tl.full([{}], {}, tl.{})", carries[m], e_.two_ranges ? rows_name_ : "",
+                          Emitter::literal(n.op == ExprOp::kCumSum ? 0.0 : 1.0, n.operand_type),
+                          info(n.operand_type).triton));
+    }
+    const std::string start = t.loop ? e_.names.fresh("start") : "";
     if (t.loop)
-      passes(block, part, chunk, count);
+      e_.begin_loop(fmt::format("for {} in range(0, {}, {}):", start, names.count, names.block), columns_of_(start));
+    else
+      lines(columns_of_(""));
+    std::vector<std::string> after;
+    for (int m : c_.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      if (n.kind != DagKind::kScan) continue;
+      const Text tile = e_.scanned(m);
+      Text sums = e_.running(m, tile);
+      if (t.loop) {
+        const bool adds = n.op == ExprOp::kCumSum;
+        const std::string& carry = carries[m];
+        sums.text = fmt::format("{} {} {}{}", sums.text, adds ? "+" : "*", carry, e_.two_ranges ? "[:, None]" : "");
+        sums.binds = adds ? 6 : 7;
+        const int axis = e_.two_ranges ? 1 : 0;
+        if (!adds) e_.use_helpers("multiply(");
+        after.push_back(adds ? fmt::format("{} += tl.sum({}, axis={})", carry, tile.text, axis)
+                             : fmt::format("{} *= tl.reduce({}, {}, multiply)", carry, tile.text, axis));
+      }
+      e_.set(m, e_.named(std::move(sums), n.name.empty() ? "running" : n.name));
+    }
+    store_all();
+    lines(after);
+    if (t.loop) e_.end_loop();
+    finish(cdiv(n_rows, t.rows), t.warps);
+    group_.shape = fmt::format("{} rows x {}", n_rows, n_cols);
+    for (int w : {t.warps / 2, t.warps * 2})
+      if (w >= 1 && w <= 16) configuration({}, cdiv(n_rows, t.rows), w);
+  }
+
+  void rows() {
+    const int64_t n_rows = size_of_runs(kept_), n_cols = size_of_runs(reduced_);
+    const RowTile t = row_tile(n_rows, n_cols);
+    fill();
+    const RowNames names = begin_rows(t, n_rows, n_cols);
+    const std::string& block = names.block;
+    if (t.loop)
+      passes(block, names.part, names.chunk, names.count);
     else if (t.again) {
       lines(columns_of_(""));
       parts();
@@ -635,7 +717,8 @@ std::string cluster_comment(const WriteRequest& r) {
   for (int m : r.cluster.members) {
     const DagNode& n = r.dag.nodes[at(m)];
     for (const Operand& o : n.operands) {
-      if (o.is_number() || r.cluster.contains(o.node) || std::find(seen.begin(), seen.end(), o.node) != seen.end())
+      if (o.is_number() || r.dag.nodes[at(o.node)].counts || r.cluster.contains(o.node) ||
+          std::find(seen.begin(), seen.end(), o.node) != seen.end())
         continue;
       seen.push_back(o.node);
       const DagNode& from = r.dag.nodes[at(o.node)];

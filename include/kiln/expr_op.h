@@ -65,7 +65,7 @@ struct ExprAttributes {
   std::vector<int> axes;       // permute: the operand's dimension of each of the result's; reduce, row: those it
                                // works along (reduce: none means all; norms: the last ones, default the last)
   bool keepdim = false;        // reduce
-  std::optional<DType> dtype;  // cast: to what; sum, mean, softmax, matmul, call: of the result
+  std::optional<DType> dtype;  // cast: to what; sum, mean, softmax, cumsum, cumprod, matmul, call: of the result
   double correction = 1;       // var: divides by n - correction
   double eps = 1e-5;           // layer_norm, rms_norm
   bool tf32 = false;           // matmul: f32 operands may be rounded to 10 bits of mantissa

@@ -144,50 +144,25 @@ Value spread(Interp& in, NativeArgs& a, bool root) {
 Value var(Interp& in, NativeArgs& a) { return spread(in, a, false); }
 Value std_dev(Interp& in, NativeArgs& a) { return spread(in, a, true); }
 
-/// The position of the first extreme; a NaN wins, as in torch.
-template <class T>
-size_t extreme_at(const T* v, size_t n, bool largest) {
-  size_t best = 0;
-  for (size_t i = 1; i < n; ++i) {
-    if (v[best] != v[best]) break;
-    if (v[i] != v[i] || (largest ? v[i] > v[best] : v[i] < v[best])) best = i;
-  }
-  return best;
+Value place(Interp& in, NativeArgs& a, bool largest) {
+  return compute(in, largest ? ExprOp::kArgMax : ExprOp::kArgMin, {*a.self}, along_axes(in, a, a[0], a[1]));
 }
 
-Tensor extreme(Interp& in, const Plan& p, bool largest, bool position) {
-  if (p.inner == 0) in.fail(ErrorKind::kValue, "the {} of no elements", largest ? "maximum" : "minimum");
-  DType to = position ? DType::kI64 : p.tensor.dtype();
-  if (is_float(p.tensor.dtype()))
-    return reduce_floats(in, p, to, [&](const double* v, size_t n) {
-      size_t at = extreme_at(v, n, largest);
-      return position ? static_cast<double>(at) : v[at];
-    });
-  return reduce_ints(in, p, to, [&](const int64_t* v, size_t n) {
-    size_t at = extreme_at(v, n, largest);
-    return position ? static_cast<int64_t>(at) : v[at];
-  });
-}
-
-/// max() and max(x, y) are expressions; max(dim) also says where, which is found on the host.
+/// max(dim) also says where.
 Value extreme_or_pair(Interp& in, NativeArgs& a, bool largest) {
   if (!a[0].missing() && a[0].get<TensorObject>())
     return compute(in, largest ? ExprOp::kMaximum : ExprOp::kMinimum, {*a.self, a[0]});
   if (a[0].missing() || a[0].is_none())
     return compute(in, largest ? ExprOp::kMax : ExprOp::kMin, {*a.self}, along_axes(in, a, {}, a[1]));
-  Plan p = plan(in, self(in, a), a[0], flag(in, a[1]));
-  return make<ValuesIndices>(wrap(extreme(in, p, largest, false)), wrap(extreme(in, p, largest, true)));
+  Value values = compute(in, largest ? ExprOp::kMax : ExprOp::kMin, {*a.self}, along_axes(in, a, a[0], a[1]));
+  return make<ValuesIndices>(std::move(values), place(in, a, largest));
 }
 Value max(Interp& in, NativeArgs& a) { return extreme_or_pair(in, a, true); }
 Value min(Interp& in, NativeArgs& a) { return extreme_or_pair(in, a, false); }
 Value amax(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMax, {*a.self}, along_axes(in, a, a[0], a[1])); }
 Value amin(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMin, {*a.self}, along_axes(in, a, a[0], a[1])); }
-Value argmax(Interp& in, NativeArgs& a) {
-  return wrap(extreme(in, plan(in, self(in, a), a[0], flag(in, a[1])), true, true));
-}
-Value argmin(Interp& in, NativeArgs& a) {
-  return wrap(extreme(in, plan(in, self(in, a), a[0], flag(in, a[1])), false, true));
-}
+Value argmax(Interp& in, NativeArgs& a) { return place(in, a, true); }
+Value argmin(Interp& in, NativeArgs& a) { return place(in, a, false); }
 
 /// any and all: the greatest and the least of x != 0, where NaN counts as other than 0. Of no elements the host knows.
 Value truth_of(Interp& in, NativeArgs& a, bool every) {
@@ -208,25 +183,6 @@ Value norm(Interp& in, NativeArgs& a) {
   return settled(in, applied(in, ExprOp::kSqrt, {applied(in, ExprOp::kSum, {squares}, std::move(attributes))}));
 }
 
-/// Runs `f(values, n)` in place along one dimension.
-template <class F>
-Tensor along(Interp& in, const Tensor& t, const Value& dim, DType dtype, F f) {
-  size_t rank = t.shape().size();
-  Shape shape = shape_vector(t);
-  std::vector<double> v = load_floats(in, t, shape);
-  size_t d = rank ? static_cast<size_t>(in.index_in(dim, static_cast<int64_t>(rank), "dimension")) : 0;
-  size_t n = rank ? static_cast<size_t>(shape[d]) : 1, stride = 1;
-  for (size_t i = d + 1; i < rank; ++i) stride *= static_cast<size_t>(shape[i]);
-  std::vector<double> line(n);
-  for (size_t base = 0; n > 0 && base < v.size(); ++base) {
-    if (base / stride % n != 0) continue;
-    for (size_t i = 0; i < n; ++i) line[i] = v[base + i * stride];
-    f(line);
-    for (size_t i = 0; i < n; ++i) v[base + i * stride] = line[i];
-  }
-  return store_floats(in, t.device(), dtype, shape, v);
-}
-
 Value softmax_of(Interp& in, NativeArgs& a, bool logarithm) {
   ExprAttributes attributes = along_axes(in, a, a[0], {});
   attributes.dtype = float_result(in, object(a).dtype(), a[1], "the softmax");
@@ -235,11 +191,15 @@ Value softmax_of(Interp& in, NativeArgs& a, bool logarithm) {
 Value softmax(Interp& in, NativeArgs& a) { return softmax_of(in, a, false); }
 Value log_softmax(Interp& in, NativeArgs& a) { return softmax_of(in, a, true); }
 
-Value cumsum(Interp& in, NativeArgs& a) {
-  DType dtype = dtype_of(in, a[1], is_float(object(a).dtype()) ? object(a).dtype() : DType::kI64);
-  return wrap(along(in, self(in, a), a[0], dtype,
-                    [](std::vector<double>& line) { std::partial_sum(line.begin(), line.end(), line.begin()); }));
+Value scan_of(Interp& in, NativeArgs& a, ExprOp op) {
+  const DType from = object(a).dtype();
+  ExprAttributes attributes = along_axes(in, a, a[0], {});
+  if (attributes.axes.empty()) attributes.axes = {0};
+  attributes.dtype = dtype_of(in, a[1], is_float(from) ? from : DType::kI64);
+  return compute(in, op, {*a.self}, std::move(attributes));
 }
+Value cumsum(Interp& in, NativeArgs& a) { return scan_of(in, a, ExprOp::kCumSum); }
+Value cumprod(Interp& in, NativeArgs& a) { return scan_of(in, a, ExprOp::kCumProd); }
 
 constexpr NativeDef kReductions[] = {
     {"all(dim=None, keepdim=False)", all, "are all elements other than 0?"},
@@ -248,6 +208,7 @@ constexpr NativeDef kReductions[] = {
     {"any(dim=None, keepdim=False)", any, "is some element other than 0?"},
     {"argmax(dim=None, keepdim=False)", argmax, "the position of the largest"},
     {"argmin(dim=None, keepdim=False)", argmin, "the position of the smallest"},
+    {"cumprod(dim, dtype=None)", cumprod, "running products along a dimension"},
     {"cumsum(dim, dtype=None)", cumsum, "running sums along a dimension"},
     {"log_softmax(dim, dtype=None)", log_softmax, "the logarithm of the softmax"},
     {"max(dim=None, keepdim=False)", max, "the largest; with dim also where it is"},

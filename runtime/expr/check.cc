@@ -35,7 +35,8 @@ uint64_t next_random(uint64_t& state) {
 Result<ExprReference::Slab> slab(const Expr& part, int64_t start) {
   KILN_TRY(HostArray values, evaluate(*part.node(), true));
   if (!values.is_float()) values.floats.assign(values.ints.begin(), values.ints.end());
-  for (double& e : values.error) e *= kOverEstimate;
+  if (values.is_float())
+    for (double& e : values.error) e *= kOverEstimate;
   return ExprReference::Slab{start, std::move(values.floats), std::move(values.error)};
 }
 

@@ -270,12 +270,17 @@ class Evaluation {
       for (size_t i = 0; i < lines_count; ++i) {
         const HostLine line = line_of(lines, i * lengths, lengths, n.dtype);
         out.floats.push_back(host_reduce(n.op, line.v, lengths, n.attributes.correction));
-        if (with_error_ && is_float(n.dtype) && lengths > 0)
+        const bool place = n.op == ExprOp::kArgMax || n.op == ExprOp::kArgMin;
+        if (with_error_ && place)
+          out.error.push_back(place_error(n.op, line, out.floats.back()));
+        else if (with_error_ && is_float(n.dtype) && lengths > 0)
           out.error.push_back(reduce_error(n.op, line, out.floats.back(), n.attributes.correction));
       }
       if (!is_float(n.dtype)) {
         HostArray floats{DType::kF64, n.shape, std::move(out.floats), {}};
-        return converted(std::move(floats), n.dtype, false);
+        HostArray whole_numbers = converted(std::move(floats), n.dtype, false);
+        if (n.op == ExprOp::kArgMax || n.op == ExprOp::kArgMin) whole_numbers.error = std::move(out.error);
+        return whole_numbers;
       }
       return out;
     }
@@ -285,7 +290,53 @@ class Evaluation {
     return out;
   }
 
+  /// Lines of axes_last() in the order of the tensor's dimensions.
+  static HostArray axes_back(const HostArray& lines, const Shape& whole, const std::vector<int>& axes,
+                             const Shape& kept) {
+    Shape moved = kept, strides(whole.size());
+    for (int d : axes) moved.push_back(whole[static_cast<size_t>(d)]);
+    const Shape packed = fusion::row_major(moved);
+    size_t at_kept = 0, at_axes = kept.size();
+    for (size_t d = 0; d < whole.size(); ++d) {
+      const bool worked = std::find(axes.begin(), axes.end(), static_cast<int>(d)) != axes.end();
+      strides[d] = packed[worked ? at_axes++ : at_kept++];
+    }
+    return seen_through(lines, whole, strides, 0);
+  }
+
+  HostArray scan(const Node& n, HostArray x) {
+    Shape kept;
+    int64_t inner = 1;
+    const Shape whole = x.shape;
+    x = converted(std::move(x),
+                  is_float(n.dtype) && x.is_float() ? x.dtype
+                  : is_float(n.dtype)               ? DType::kF64
+                                                    : n.dtype,
+                  false);
+    HostArray lines = axes_last(std::move(x), n.attributes.axes, kept, inner);
+    const size_t length = static_cast<size_t>(inner), lines_count = count(kept);
+    std::vector<double> before, error;
+    if (with_error_ && is_float(n.dtype)) before = lines.floats, error.resize(before.size());
+    for (size_t i = 0; i < lines_count; ++i) {
+      if (!is_float(n.dtype)) {
+        host_scan(n.op, lines.ints.data() + i * length, length);
+        continue;
+      }
+      double* line = lines.floats.data() + i * length;
+      host_scan(n.op, line, length);
+      if (error.empty()) continue;
+      HostLine from = line_of(lines, i * length, length, n.dtype);
+      from.v = before.data() + i * length;
+      scan_error(n.op, from, line, error.data() + i * length);
+    }
+    if (!is_float(n.dtype)) settle(lines.ints, n.dtype);
+    lines.error = std::move(error);
+    lines.dtype = n.dtype;
+    return axes_back(lines, whole, n.attributes.axes, kept);
+  }
+
   Result<HostArray> row(const Node& n, std::vector<HostArray>& in) {
+    if (n.op == ExprOp::kCumSum || n.op == ExprOp::kCumProd) return scan(n, std::move(in[0]));
     Shape kept;
     int64_t inner = 1;
     const Shape whole = in[0].shape;
@@ -306,18 +357,9 @@ class Evaluation {
       from.v = before.data() + i * length;
       row_error(n.op, from, line, factor(1), factor(2), n.attributes.eps, error.data() + i * length);
     }
-    // Back to the order of the dimensions.
-    Shape moved = kept, strides(whole.size());
-    for (int d : n.attributes.axes) moved.push_back(whole[static_cast<size_t>(d)]);
-    const Shape packed = fusion::row_major(moved);
-    size_t at_kept = 0, at_axes = kept.size();
-    for (size_t d = 0; d < whole.size(); ++d) {
-      const auto& axes = n.attributes.axes;
-      const bool worked = std::find(axes.begin(), axes.end(), static_cast<int>(d)) != axes.end();
-      strides[d] = packed[worked ? at_axes++ : at_kept++];
-    }
-    HostArray out =
-        seen_through({DType::kF64, moved, std::move(lines.floats), {}, std::move(error)}, whole, strides, 0);
+    lines.dtype = DType::kF64;
+    lines.error = std::move(error);
+    HostArray out = axes_back(lines, whole, n.attributes.axes, kept);
     out.dtype = n.dtype;
     return out;
   }

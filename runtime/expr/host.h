@@ -13,7 +13,8 @@ struct HostArray {
   fusion::Shape shape;
   std::vector<double> floats;
   std::vector<int64_t> ints;
-  std::vector<double> error = {};  // of floats, when asked for: how far rounding may take each; empty: not at all
+  // When asked for: how far rounding may take each float, and each place of an extreme; empty: not at all.
+  std::vector<double> error = {};
   bool is_float() const { return kiln::is_float(dtype); }
 };
 

@@ -104,6 +104,31 @@ double reduce_error(ExprOp op, const HostLine& x, double value, double correctio
   return op == ExprOp::kMean ? sum / static_cast<double>(x.n) : std::isfinite(value) ? sum : 0;
 }
 
+double place_error(ExprOp op, const HostLine& x, double place) {
+  if (!x.e || x.n == 0) return 0;
+  const auto best = static_cast<size_t>(place);
+  double farthest = 0;
+  for (size_t i = 0; i < x.n; ++i) {
+    const double behind = op == ExprOp::kArgMax ? x.v[best] - x.v[i] : x.v[i] - x.v[best];
+    // As far apart as compare() would let both be.
+    if (behind <= 4 * (x.e[i] + x.e[best])) farthest = std::max(farthest, std::fabs(static_cast<double>(i) - place));
+  }
+  return farthest;
+}
+
+void scan_error(ExprOp op, const HostLine& x, const double* y, double* out) {
+  double squares = 0, sizes = 0, parts = 0;
+  for (size_t i = 0; i < x.n; ++i) {
+    const double e = error_at(x, i), own = sum_unit(i + 1, x.dtype);
+    squares += e * e;
+    sizes += std::fabs(x.v[i]);
+    if (x.v[i] != 0) parts += e / std::fabs(x.v[i]);
+    out[i] = op == ExprOp::kCumSum ? std::sqrt(squares) + own * sizes
+                                   : std::fabs(y[i]) * (parts + static_cast<double>(i + 1) * register_unit(x.dtype));
+    if (!std::isfinite(out[i])) out[i] = 0;
+  }
+}
+
 void row_error(ExprOp op, const HostLine& x, const double* y, const HostLine& weight, const HostLine& bias, double eps,
                double* out) {
   const double each = kFunctionUnits * register_unit(x.dtype);

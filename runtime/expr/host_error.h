@@ -22,6 +22,10 @@ struct HostLine {
 };
 /// Of the line's sum, mean, variance or extreme, which is `value`.
 double reduce_error(ExprOp op, const HostLine& x, double value, double correction);
+/// How far from `place` another element is that rounding may make the extreme; 0 where the elements are exact.
+double place_error(ExprOp op, const HostLine& x, double place);
+/// Of running sums or products `y` of the line.
+void scan_error(ExprOp op, const HostLine& x, const double* y, double* out);
 /// Of the elements `y` that a row operation made of the line; weight and bias may be null, and so may their errors.
 void row_error(ExprOp op, const HostLine& x, const double* y, const HostLine& weight, const HostLine& bias, double eps,
                double* out);

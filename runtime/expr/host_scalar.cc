@@ -123,6 +123,10 @@ void host_floats(ExprOp op, const double* const* in, double* out, size_t n) {
     case ExprOp::kMin:
     case ExprOp::kMean:
     case ExprOp::kVar:
+    case ExprOp::kArgMax:
+    case ExprOp::kArgMin:
+    case ExprOp::kCumSum:
+    case ExprOp::kCumProd:
     case ExprOp::kSoftmax:
     case ExprOp::kLogSoftmax:
     case ExprOp::kLayerNorm:
@@ -256,6 +260,10 @@ Status host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out,
     case ExprOp::kMin:
     case ExprOp::kMean:
     case ExprOp::kVar:
+    case ExprOp::kArgMax:
+    case ExprOp::kArgMin:
+    case ExprOp::kCumSum:
+    case ExprOp::kCumProd:
     case ExprOp::kSoftmax:
     case ExprOp::kLogSoftmax:
     case ExprOp::kLayerNorm:
@@ -267,7 +275,21 @@ Status host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out,
   KILN_UNREACHABLE("{} of integers", name(op));
 }
 
+namespace {
+
+/// The first of the greatest (or least); a NaN is both.
+template <class T>
+size_t place_of(const T* v, size_t n, bool greatest) {
+  size_t best = 0;
+  for (size_t i = 1; i < n && v[best] == v[best]; ++i)
+    if (v[i] != v[i] || (greatest ? v[i] > v[best] : v[i] < v[best])) best = i;
+  return best;
+}
+
+}  // namespace
+
 double host_reduce(ExprOp op, const double* v, size_t n, double correction) {
+  if (op == ExprOp::kArgMax || op == ExprOp::kArgMin) return static_cast<double>(place_of(v, n, op == ExprOp::kArgMax));
   if (op == ExprOp::kMax) return std::accumulate(v, v + n, -INFINITY, larger);
   if (op == ExprOp::kMin) return std::accumulate(v, v + n, INFINITY, smaller);
   const double total = std::accumulate(v, v + n, 0.0), mean = total / static_cast<double>(n);
@@ -280,12 +302,25 @@ double host_reduce(ExprOp op, const double* v, size_t n, double correction) {
 }
 
 int64_t host_reduce(ExprOp op, const int64_t* v, size_t n) {
+  if (op == ExprOp::kArgMax || op == ExprOp::kArgMin)
+    return static_cast<int64_t>(place_of(v, n, op == ExprOp::kArgMax));
   if (op == ExprOp::kMax) return *std::max_element(v, v + n);
   if (op == ExprOp::kMin) return *std::min_element(v, v + n);
   KILN_ASSERT(op == ExprOp::kSum, "{} of integers", name(op));
   uint64_t total = 0;
   for (size_t i = 0; i < n; ++i) total += static_cast<uint64_t>(v[i]);
   return wrap(total);
+}
+
+void host_scan(ExprOp op, double* v, size_t n) {
+  for (size_t i = 1; i < n; ++i) v[i] = op == ExprOp::kCumSum ? v[i - 1] + v[i] : v[i - 1] * v[i];
+}
+
+void host_scan(ExprOp op, int64_t* v, size_t n) {
+  for (size_t i = 1; i < n; ++i) {
+    const auto a = static_cast<uint64_t>(v[i - 1]), b = static_cast<uint64_t>(v[i]);
+    v[i] = wrap(op == ExprOp::kCumSum ? a + b : a * b);
+  }
 }
 
 void host_row(ExprOp op, double* v, size_t n, const double* weight, const double* bias, double eps) {

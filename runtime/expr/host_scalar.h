@@ -14,6 +14,9 @@ void host_floats(ExprOp op, const double* const* in, double* out, size_t n);
 Status host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out, size_t n);
 double host_reduce(ExprOp op, const double* v, size_t n, double correction);
 int64_t host_reduce(ExprOp op, const int64_t* v, size_t n);
+/// Running sums or products, in place.
+void host_scan(ExprOp op, double* v, size_t n);
+void host_scan(ExprOp op, int64_t* v, size_t n);
 /// In place; weight and bias may be null.
 void host_row(ExprOp op, double* v, size_t n, const double* weight, const double* bias, double eps);
 

@@ -72,6 +72,29 @@ Expr gelu_layer(const Device& device, int64_t m, int64_t k, int64_t n, DType dty
   return op(activation, {op(ExprOp::kAdd, {op(ExprOp::kMatMul, {x, w}), b})});
 }
 
+TEST(GpuExpr, PlacesAndRunningSumsAgreeWithFloat64) {
+  GPU_OR_SKIP(device);
+  const uint64_t seed = fresh_seed();
+  for (DType dtype : {DType::kF32, DType::kBF16, DType::kF64})
+    for (const Shape& shape : {Shape{1023, 1000}, Shape{37, 40001}, Shape{5000, 33}, Shape{1, 300007}, Shape{3, 1}}) {
+      const Tensor x = *randn(device, dtype, shape, seed);
+      const Expr chain = op(ExprOp::kAdd, {op(ExprOp::kMul, {x, Expr::scalar(0.75)}), Expr::scalar(0.0625)});
+      const std::string of =
+          std::string(name(dtype)) + " [" + std::to_string(shape[0]) + ", " + std::to_string(shape[1]) + "]";
+      for (int axis : {0, 1}) {
+        const std::string what = of + " along " + std::to_string(axis);
+        check_variants(("argmax " + what).c_str(), op(ExprOp::kArgMax, {chain}, along(axis)));
+        check_variants(("argmin of a tensor " + what).c_str(), op(ExprOp::kArgMin, {x}, along(axis, true)));
+        check_variants(("cumsum " + what).c_str(), op(ExprOp::kMul, {op(ExprOp::kCumSum, {chain}, along(axis)), x}));
+      }
+      check_variants(("cumprod " + of).c_str(), op(ExprOp::kCumProd, {op(ExprOp::kTanh, {x})}, along(1)));
+    }
+  const Tensor whole = *randint(device, DType::kI32, Shape{129, 5000}, -9, 9, seed);
+  check_variants("argmax of integers", op(ExprOp::kArgMax, {whole}, along(1)));
+  check_variants("cumsum of integers", op(ExprOp::kCumSum, {whole}, along(1)));
+  check_variants("cumprod of integers", op(ExprOp::kCumProd, {whole}, along(0)));
+}
+
 TEST(GpuExpr, LayersAgreeWithFloat64) {
   GPU_OR_SKIP(device);
   const uint64_t seed = fresh_seed();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <tuple>
 
 #include "compiler/fusion/infer.h"
 #include "kiln/tensor.h"
@@ -187,6 +188,10 @@ double apply(ExprOp op, DType dtype, const std::vector<double>& x) {
     case ExprOp::kMin:
     case ExprOp::kMean:
     case ExprOp::kVar:
+    case ExprOp::kArgMax:
+    case ExprOp::kArgMin:
+    case ExprOp::kCumSum:
+    case ExprOp::kCumProd:
     case ExprOp::kSoftmax:
     case ExprOp::kLogSoftmax:
     case ExprOp::kLayerNorm:
@@ -362,6 +367,12 @@ class Evaluator {
         out.error[at(row)] = error;
         continue;
       }
+      if (n.op == ExprOp::kCumSum || n.op == ExprOp::kCumProd) {
+        const std::vector<std::pair<double, double>> sums = running(n, v, e);
+        for (int64_t c = 0; c < length; ++c)
+          std::tie(out.value[position(row, c)], out.error[position(row, c)]) = sums[at(c)];
+        continue;
+      }
       double most = 0;
       for (size_t k = 0; k < v.size(); ++k)
         most = std::max(most, e[k] + epsilon(n.dtype == DType::kF64 ? n.dtype : DType::kF32) * (std::abs(v[k]) + 1));
@@ -377,6 +388,28 @@ class Evaluator {
         out.error[position(row, c)] = error + 2 * epsilon(n.dtype) * size;
       }
     }
+  }
+
+  /// Running sums or products, with their bounds.
+  static std::vector<std::pair<double, double>> running(const Node& n, const std::vector<double>& v,
+                                                        const std::vector<double>& e) {
+    std::vector<std::pair<double, double>> out;
+    const bool adds = n.op == ExprOp::kCumSum, floats = is_float(n.dtype);
+    const double eps = !floats ? 0 : epsilon(n.dtype == DType::kF64 ? DType::kF64 : DType::kF32);
+    double total = adds ? 0 : 1, size = total, error = 0;
+    for (size_t i = 0; i < v.size(); ++i) {
+      const double x = floats ? v[i] : stored(n.dtype, v[i]);
+      if (adds)
+        total += x, error += e[i], size += std::abs(x);
+      else
+        error = std::abs(total) * e[i] + (std::abs(x) + e[i]) * error, total *= x, size = std::abs(total);
+      // Products of integers leave what a double tells exactly.
+      const bool told = floats || std::abs(total) < 0x1p52;
+      const double bound =
+          error + eps * size * (adds ? 1 : static_cast<double>(i + 1)) + epsilon(n.dtype) * std::abs(total);
+      out.emplace_back(stored(n.dtype, total), told ? bound : std::numeric_limits<double>::infinity());
+    }
+    return out;
   }
 
   std::pair<double, double> reduce(const Node& n, const std::vector<double>& v, const std::vector<double>& e) {
@@ -402,6 +435,17 @@ class Evaluator {
       }
       const double by = std::max(0.0, count - n.attributes.correction);
       return {sum / by, slope / by + epsilon(n.dtype) * std::abs(sum / by)};
+    }
+    if (n.op == ExprOp::kArgMax || n.op == ExprOp::kArgMin) {
+      const bool greatest = n.op == ExprOp::kArgMax;
+      size_t place = 0;
+      for (size_t i = 1; i < v.size() && !std::isnan(v[place]); ++i)
+        if (std::isnan(v[i]) || (greatest ? v[i] > v[place] : v[i] < v[place])) place = i;
+      double farthest = 0;
+      for (size_t i = 0; i < v.size(); ++i)
+        if (e[i] + e[place] > 0 && !(std::abs(v[i] - v[place]) > 4 * (e[i] + e[place])))
+          farthest = std::max(farthest, std::abs(static_cast<double>(i) - static_cast<double>(place)));
+      return {static_cast<double>(place), farthest};
     }
     double best = v[0];
     for (double x : v) best = pick(best, x, n.op == ExprOp::kMax);

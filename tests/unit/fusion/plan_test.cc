@@ -117,6 +117,38 @@ TEST_F(PlanTest, CheapValuesAreComputedAgain) {
   for (const Value& v : made.values) EXPECT_TRUE(v.input >= 0 || v.output) << plan_text(made);
 }
 
+TEST_F(PlanTest, PlacesOfExtremesAreOneKernel) {
+  for (Shape shape : {Shape{5, 1000}, Shape{7, 33}, Shape{2, 3, 64}, Shape{3, 40000}, Shape{4, 1}, Shape{300}})
+    for (ExprOp which : {ExprOp::kArgMax, ExprOp::kArgMin}) {
+      p = {};
+      const int x = tensor(DType::kF32, shape, "x"), y = op(ExprOp::kNeg, {op(ExprOp::kMul, {x, number(0.75)})});
+      for (const Machine& machine : {host_machine(), hopper_machine()}) {
+        const Plan made = check({axis(which, y, {-1})}, Variant::kFused, machine);
+        EXPECT_EQ(made.groups.size(), 1u) << plan_text(made);
+        check({axis(which, y, {0}), axis(which, x, {})}, Variant::kFused, machine);
+        check({axis(which, x, {-1})}, Variant::kUnfused, machine);
+      }
+    }
+}
+
+TEST_F(PlanTest, RunningSumsTakeWhatIsAroundThem) {
+  for (Shape shape :
+       {Shape{5, 1000}, Shape{7, 33}, Shape{2, 3, 64}, Shape{3, 9001}, Shape{4, 1}, Shape{0, 3}, Shape{70}})
+    for (ExprOp which : {ExprOp::kCumSum, ExprOp::kCumProd}) {
+      p = {};
+      const int x = tensor(DType::kF32, shape, "x"), y = op(ExprOp::kAbs, {op(ExprOp::kTanh, {x})});
+      for (int along : {-1, 0}) {
+        const int sums = axis(which, y, {along});
+        const int after = op(ExprOp::kMul, {sums, x});
+        for (const Machine& machine : {host_machine(), hopper_machine()}) {
+          const Plan made = check({after, sums}, Variant::kFused, machine);
+          EXPECT_EQ(made.groups.size(), 1u) << plan_text(made);
+          check({after}, Variant::kUnfused, machine);
+        }
+      }
+    }
+}
+
 TEST_F(PlanTest, ColumnsAreReducedInALoop) {
   const int x = tensor(DType::kF32, {700, 300}, "x");
   EXPECT_EQ(check({op(ExprOp::kSub, {x, axis(ExprOp::kMean, x, {0})})}).groups.size(), 1u);

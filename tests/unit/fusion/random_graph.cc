@@ -21,8 +21,10 @@ constexpr ExprOp kUnary[] = {ExprOp::kNeg,   ExprOp::kAbs,   ExprOp::kTanh,   Ex
                              ExprOp::kRelu,  ExprOp::kSilu,  ExprOp::kGelu,   ExprOp::kGeluTanh, ExprOp::kFloor,
                              ExprOp::kRound, ExprOp::kCeil,  ExprOp::kSin,    ExprOp::kCos,      ExprOp::kLogicalNot,
                              ExprOp::kIsNan, ExprOp::kTrunc, ExprOp::kBitNot, ExprOp::kTanh,     ExprOp::kSigmoid};
-constexpr ExprOp kReductions[] = {ExprOp::kSum, ExprOp::kMax, ExprOp::kMin, ExprOp::kMean, ExprOp::kVar};
-constexpr ExprOp kRows[] = {ExprOp::kSoftmax, ExprOp::kLogSoftmax, ExprOp::kLayerNorm, ExprOp::kRmsNorm};
+constexpr ExprOp kReductions[] = {ExprOp::kSum, ExprOp::kMax,    ExprOp::kMin,   ExprOp::kMean,
+                                  ExprOp::kVar, ExprOp::kArgMax, ExprOp::kArgMin};
+constexpr ExprOp kRows[] = {ExprOp::kSoftmax, ExprOp::kLogSoftmax, ExprOp::kLayerNorm,
+                            ExprOp::kRmsNorm, ExprOp::kCumSum,     ExprOp::kCumProd};
 
 class Generator {
  public:

@@ -114,6 +114,20 @@ std::vector<Case> cases() {
        [](Writer& w) -> std::vector<int> {
          return {w.along(ExprOp::kSoftmax, {w.tensor(kF32, {300, 100000}, "x")}, {-1})};
        }},
+      {"place_of_greatest", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.op(ExprOp::kAdd, {w.tensor(kBF16, {8192, 4000}, "x"), w.tensor(kBF16, {4000}, "bias")});
+         return {w.along(ExprOp::kArgMax, {x}, {-1})};
+       }},
+      {"running_sums", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kBF16, {300, 100000}, "x");
+         return {w.op(ExprOp::kMul, {w.along(ExprOp::kCumSum, {w.op(ExprOp::kExp, {x})}, {-1}), x})};
+       }},
+      {"running_products_of_columns", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         return {w.along(ExprOp::kCumProd, {w.tensor(kF32, {300, 5000}, "x")}, {0})};
+       }},
       {"column_sums", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          return {w.along(ExprOp::kSum, {w.op(ExprOp::kExp, {w.tensor(kF32, {300, 5000}, "x")})}, {0})};

@@ -98,6 +98,87 @@ TEST(ExprHost, ReductionsAlongAnyAxes) {
     }
 }
 
+// torch's rules: the first of equal elements, and a NaN is both the greatest and the least. On the host and by kernels.
+TEST(ExprHost, PlacesOfExtremes) {
+  const float nan = NAN, inf = INFINITY;
+  const std::vector<float> v = {1, 5, 5, -2, -2, nan, 3, nan, -inf, -inf, -inf, -inf, 7, 7, inf, inf};
+  const Tensor x = *Tensor::from_host(cpu(), DType::kF32, Shape{4, 4}, v.data(), v.size() * 4);
+  const Tensor halves = *x.to(DType::kF16);
+  const std::vector<int64_t> whole = {3, -1, 3, -1, 0, 9, -9, 9};
+  const Tensor i = *Tensor::from_host(cpu(), DType::kI64, Shape{2, 4}, whole.data(), whole.size() * 8);
+  const Tensor bools = *Tensor::from_host(cpu(), DType::kI1, Shape{4}, "\0\1\0\1", 4);
+  struct Case {
+    Tensor x;
+    ExprOp which;
+    ExprAttributes along;
+    std::vector<double> want;
+  };
+  const Case cases[] = {
+      {x, ExprOp::kArgMax, along({1}), {1, 1, 0, 2}},
+      {x, ExprOp::kArgMin, along({-1}), {3, 1, 0, 0}},
+      {x, ExprOp::kArgMax, along({0}), {3, 1, 3, 1}},
+      {x, ExprOp::kArgMin, along({0}, true), {2, 1, 2, 1}},
+      {x, ExprOp::kArgMax, {}, {5}},
+      {halves, ExprOp::kArgMax, along({1}), {1, 1, 0, 2}},
+      {i, ExprOp::kArgMax, along({1}), {0, 1}},
+      {i, ExprOp::kArgMin, along({1}), {1, 2}},
+      {i, ExprOp::kArgMin, {}, {6}},
+      {bools, ExprOp::kArgMax, along({0}), {1}},
+      {bools, ExprOp::kArgMin, along({0}), {0}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(std::string(name(c.which)) + " of " + std::string(name(c.x.dtype())));
+    EXPECT_EQ(numbers(run_on_host(op(c.which, {c.x}, c.along))), c.want);
+    for (ExprVariant variant : {ExprVariant::kUnfused, ExprVariant::kFused}) {
+      const Expr e = op(c.which, {c.x}, c.along);
+      EXPECT_EQ(e.dtype(), DType::kI64);
+      EXPECT_EQ(numbers(run(e, variant)), c.want) << name(variant);
+    }
+  }
+  auto none = apply(ExprOp::kArgMax, {Expr(*Tensor::zeros(cpu(), DType::kF32, Shape{3, 0}))}, along({1}));
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().message, "argmax of no elements");
+  auto two = apply(ExprOp::kArgMin, {Expr(random_tensor({2, 3, 4}, 1))}, along({0, 2}));
+  ASSERT_FALSE(two.ok());
+  EXPECT_EQ(two.error().message, "argmin takes one dimension, or none for all of them");
+}
+
+TEST(ExprHost, RunningSums) {
+  const std::vector<int64_t> v = {1, 2, 3, 100, 27, 1, -3, 4, 5};
+  const Tensor x = *Tensor::from_host(cpu(), DType::kI64, Shape{3, 3}, v.data(), v.size() * 8),
+               bytes = *x.to(DType::kI8), halves = *x.to(DType::kF16), bools = *x.to(DType::kI1);
+  ExprAttributes as_byte = along({1});
+  as_byte.dtype = DType::kI8;
+  struct Case {
+    Tensor x;
+    ExprOp which;
+    ExprAttributes along;
+    DType dtype;
+    std::vector<double> want;
+  };
+  const Case cases[] = {
+      {x, ExprOp::kCumSum, along({1}), DType::kI64, {1, 3, 6, 100, 127, 128, -3, 1, 6}},
+      {bytes, ExprOp::kCumSum, along({-1}), DType::kI64, {1, 3, 6, 100, 127, 128, -3, 1, 6}},
+      {x, ExprOp::kCumSum, as_byte, DType::kI8, {1, 3, 6, 100, 127, -128, -3, 1, 6}},
+      {halves, ExprOp::kCumSum, along({0}), DType::kF16, {1, 2, 3, 101, 29, 4, 98, 33, 9}},
+      {bools, ExprOp::kCumSum, along({0}), DType::kI64, {1, 1, 1, 2, 2, 2, 3, 3, 3}},
+      {x, ExprOp::kCumProd, along({1}), DType::kI64, {1, 2, 6, 100, 2700, 2700, -3, -12, -60}},
+      {halves, ExprOp::kCumProd, along({1}), DType::kF16, {1, 2, 6, 100, 2700, 2700, -3, -12, -60}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(std::string(name(c.which)) + " of " + std::string(name(c.x.dtype())));
+    EXPECT_EQ(numbers(run_on_host(op(c.which, {c.x}, c.along))), c.want);
+    for (ExprVariant variant : {ExprVariant::kUnfused, ExprVariant::kFused}) {
+      const Expr e = op(c.which, {c.x}, c.along);
+      EXPECT_EQ(e.dtype(), c.dtype);
+      EXPECT_EQ(numbers(run(e, variant)), c.want) << name(variant);
+    }
+  }
+  auto two = apply(ExprOp::kCumSum, {Expr(random_tensor({2, 3}, 1))}, along({0, 1}));
+  ASSERT_FALSE(two.ok());
+  EXPECT_EQ(two.error().message, "cumsum takes one tensor and one dimension");
+}
+
 TEST(ExprHost, ProductsBroadcastTheirBatches) {
   const uint64_t seed = fresh_seed();
   Tensor a = random_tensor({2, 1, 3, 4}, seed, DType::kF64), b = random_tensor({5, 4, 2}, seed + 1, DType::kF64);
