@@ -1,0 +1,177 @@
+// Error in ULP of libdevice's functions that are written in the language, on the host, against a wider libm: f32 over
+// every 16411th float (all of them with KILN_MATH_STRIDE=1), f64 at random. docs/math.md holds the same table;
+// KILN_BLESS=1 rewrites it.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "kiln/kernel.h"
+#include "support/diag.h"
+
+namespace kiln::kernels {
+namespace {
+
+using Real = long double;
+
+struct Row {
+  const char* name;
+  Real (*reference)(Real x, Real y);
+  double f32, f64;   // the largest error in ULP
+  bool two = false;  // takes two numbers
+  Real least = 0;    // below this size of the result the error is counted in its ULP
+};
+constexpr Real kPi = 3.141592653589793238462643383279502884L;
+
+Real sin_pi(Real x, Real) {
+  const Real r = std::remainder(x, 2), a = std::fabs(r);
+  return std::copysign(std::sin(kPi * (a > 0.5L ? 1 - a : a)), r == 0 ? x : r);
+}
+Real cos_pi(Real x, Real) { return std::sin(kPi * (0.5L - std::fabs(std::remainder(x, 2)))); }
+
+constexpr Row kTable[] = {
+    {"atan", [](Real x, Real) { return std::atan(x); }, 2.2, 2.2},
+    {"atan2", [](Real y, Real x) { return std::atan2(y, x); }, 2.3, 2.3, true},
+    {"asin", [](Real x, Real) { return std::asin(x); }, 2.2, 2.2},
+    {"acos", [](Real x, Real) { return std::acos(x); }, 1.2, 1.2},
+    {"sinpi", sin_pi, 2.2, 2.2},
+    {"cospi", cos_pi, 2.3, 2.3},
+    {"cbrt", [](Real x, Real) { return std::cbrt(x); }, 1, 1},
+    {"rcbrt", [](Real x, Real) { return 1 / std::cbrt(x); }, 2, 2},
+    {"normcdf", [](Real x, Real) { return 0.5L + 0.5L * std::erf(x * std::sqrt(0.5L)); }, 4, 2, false, 0.25L},
+};
+
+double spacing(Real value, bool is_f32) {
+  const int digits = is_f32 ? 24 : 53, least = is_f32 ? -149 : -1074;
+  int e = 0;
+  std::frexp(value, &e);
+  return std::ldexp(1.0, std::max(e - digits, least));
+}
+
+template <class T>
+Real rounded(Real v) {
+  return static_cast<Real>(static_cast<T>(v));
+}
+
+template <class T>
+std::vector<T> arguments(std::mt19937_64& random) {
+  std::vector<T> out = {T(0), T(-0.0), T(1), T(-1), T(0.5), T(-0.5), T(2), T(INFINITY), T(-INFINITY), T(NAN), T(3)};
+  if constexpr (sizeof(T) == 4) {
+    const char* given = std::getenv("KILN_MATH_STRIDE");
+    const uint64_t stride = given ? std::strtoull(given, nullptr, 10) : 16411;
+    for (uint64_t bits = random() % stride; bits < uint64_t{1} << 32; bits += stride) {
+      const auto word = static_cast<uint32_t>(bits);
+      T v;
+      std::memcpy(&v, &word, 4);
+      out.push_back(v);
+    }
+  } else {
+    std::uniform_real_distribution<double> unit(-1, 1);
+    for (int i = 0; i < 100'000; ++i) out.push_back(std::ldexp(unit(random), static_cast<int>(random() % 64) - 40));
+    for (int i = 0; i < 20'000; ++i) out.push_back(std::ldexp(unit(random), static_cast<int>(random() % 2000) - 1000));
+  }
+  return out;
+}
+
+class Libdevice : public ::testing::TestWithParam<std::string> {
+ protected:
+  template <class T>
+  double worst(const Device& device, const Row& row, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const std::vector<T> x = arguments<T>(random);
+    std::vector<T> y = x;
+    std::shuffle(y.begin(), y.end(), random);
+    if (row.two)  // half of them of like size
+      for (size_t i = 0; i < y.size(); i += 2) y[i] = x[i] * static_cast<T>(1 + static_cast<double>(random() % 64) / 8);
+    const std::string source = fmt::format(
+        "import triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n\n\n@triton.jit\n"
+        "def apply(x, y, out, n, BLOCK: tl.constexpr):\n"
+        "    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    inside = i < n\n"
+        "    a = tl.load(x + i, mask=inside)\n    b = tl.load(y + i, mask=inside)\n"
+        "    tl.store(out + i, libdevice.{}(a{}), mask=inside)\n",
+        row.name, row.two ? ", b" : "");
+    auto kernel = Kernel::from_source(source, "libdevice_test.py", "apply");
+    EXPECT_TRUE(kernel.ok()) << render(kernel.error());
+    if (!kernel.ok()) return INFINITY;
+    const DType dtype = sizeof(T) == 4 ? DType::kF32 : DType::kF64;
+    const auto n = static_cast<int64_t>(x.size());
+    const int64_t shape[] = {n};
+    Tensor a = *Tensor::from_host(device, dtype, shape, x.data(), x.size() * sizeof(T)),
+           b = *Tensor::from_host(device, dtype, shape, y.data(), y.size() * sizeof(T)),
+           out = *Tensor::zeros(device, dtype, shape);
+    std::vector<std::optional<Arg>> args = {a, b, out, n, int64_t{1024}};
+    const Status launched = kernel->launch({(n + 1023) / 1024, 1, 1}, args);
+    EXPECT_TRUE(launched.ok()) << render(launched.error());
+    auto bytes = out.to_bytes();
+    EXPECT_TRUE(bytes.ok());
+    std::vector<T> got(x.size());
+    std::memcpy(got.data(), bytes->data(), bytes->size());
+    double most = 0;
+    size_t where = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const Real want = row.reference(static_cast<Real>(x[i]), static_cast<Real>(y[i]));
+      const Real closest = rounded<T>(want), have = static_cast<Real>(got[i]);
+      double off = 0;
+      if (std::isnan(closest) || std::isnan(have))
+        off = std::isnan(closest) == std::isnan(have) ? 0 : INFINITY;
+      else if (std::isinf(closest) || std::isinf(have))
+        off = closest == have || std::fabs(std::isinf(closest) ? have : want) > 0.9999L * std::numeric_limits<T>::max()
+                  ? 0
+                  : INFINITY;
+      else
+        off =
+            static_cast<double>(std::fabs(have - want)) / spacing(std::max(std::fabs(want), row.least), sizeof(T) == 4);
+      if (have == 0 && want == 0 && std::signbit(have) != std::signbit(want)) off = INFINITY;
+      if (off > most) most = off, where = i;
+    }
+    std::printf("%-8s %s %s: %.2f ulp at %.9g, %.9g: %.9g\n", row.name, sizeof(T) == 4 ? "f32" : "f64",
+                device.name().c_str(), most, static_cast<double>(x[where]), static_cast<double>(y[where]),
+                static_cast<double>(got[where]));
+    return most;
+  }
+};
+
+TEST_P(Libdevice, StaysWithinItsBounds) {
+  auto device = Device::open(GetParam());
+  ASSERT_TRUE(device.ok()) << render(device.error());
+  const uint64_t seed = std::random_device{}();
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  for (const Row& row : kTable) {
+    EXPECT_LE(worst<float>(*device, row, seed), row.f32) << row.name;
+    EXPECT_LE(worst<double>(*device, row, seed), row.f64) << row.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Libdevice, ::testing::Values("cpu"), [](const auto& each) {
+  std::string out;
+  for (char c : each.param)
+    if (std::isalnum(static_cast<unsigned char>(c))) out += c;
+  return out;
+});
+
+TEST(LibdeviceTable, IsInTheManual) {
+  std::string table = "| function | f32 | f64 |\n|---|--:|--:|\n";
+  for (const Row& row : kTable)
+    table +=
+        fmt::format("| {}{} | {} | {} |\n", row.name, row.least > 0 ? " (below 0.25: of 0.25)" : "", row.f32, row.f64);
+  const std::string path = std::string(KILN_SOURCE_DIR) + "/docs/math.md";
+  std::stringstream buffer;
+  buffer << std::ifstream(path).rdbuf();
+  const std::string text = buffer.str(), open = "<!-- libdevice -->\n", close = "<!-- end of libdevice -->";
+  size_t begin = text.find(open), end = text.find(close);
+  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos);
+  begin += open.size();
+  if (std::getenv("KILN_BLESS")) {
+    std::ofstream(path) << text.substr(0, begin) << table << text.substr(end);
+    return;
+  }
+  EXPECT_EQ(text.substr(begin, end - begin), table) << "run with KILN_BLESS=1 to write the table";
+}
+
+}  // namespace
+}  // namespace kiln::kernels
