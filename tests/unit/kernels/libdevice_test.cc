@@ -35,15 +35,15 @@ Real sin_pi(Real x, Real) {
 Real cos_pi(Real x, Real) { return std::sin(kPi * (0.5L - std::fabs(std::remainder(x, 2)))); }
 
 constexpr Row kTable[] = {
-    {"atan", [](Real x, Real) { return std::atan(x); }, 2.2, 2.2},
-    {"atan2", [](Real y, Real x) { return std::atan2(y, x); }, 2.3, 2.3, true},
-    {"asin", [](Real x, Real) { return std::asin(x); }, 2.2, 2.2},
-    {"acos", [](Real x, Real) { return std::acos(x); }, 1.2, 1.2},
-    {"sinpi", sin_pi, 2.2, 2.2},
-    {"cospi", cos_pi, 2.3, 2.3},
+    {"atan", [](Real x, Real) { return std::atan(x); }, 2.5, 2.5},
+    {"atan2", [](Real y, Real x) { return std::atan2(y, x); }, 2.5, 2.5, true},
+    {"asin", [](Real x, Real) { return std::asin(x); }, 2.5, 2.5},
+    {"acos", [](Real x, Real) { return std::acos(x); }, 1.3, 1.3},
+    {"sinpi", sin_pi, 2.5, 2.5},
+    {"cospi", cos_pi, 2.5, 2.5},
     {"cbrt", [](Real x, Real) { return std::cbrt(x); }, 1, 1},
     {"rcbrt", [](Real x, Real) { return 1 / std::cbrt(x); }, 2, 2},
-    {"normcdf", [](Real x, Real) { return 0.5L + 0.5L * std::erf(x * std::sqrt(0.5L)); }, 4, 2, false, 0.25L},
+    {"normcdf", [](Real x, Real) { return 0.5L + 0.5L * std::erf(x * std::sqrt(0.5L)); }, 5.5, 2, false, 0.25L},
 };
 
 double spacing(Real value, bool is_f32) {
