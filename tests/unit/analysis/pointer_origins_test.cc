@@ -1,15 +1,11 @@
 #include "compiler/analysis/pointer_origins.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "support/source.h"
 
 namespace kiln::analysis {
 namespace {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 std::unique_ptr<ir::Module> parse(const std::string& body) {
   auto m = ir::parse_module(SourceText::make(
@@ -32,7 +28,7 @@ TEST(PointerOrigins, ArithmeticKeepsTheParameter) {
       "  %p = addptr %y, %n : *f32\n"
       "  %v = constant 1.0 : f32\n"
       "  store %p, %v\n");
-  EXPECT_THAT(o.params, ElementsAre(1));
+  EXPECT_EQ(o.params, (std::set{1}));
   EXPECT_FALSE(o.unknown);
 }
 
@@ -41,7 +37,7 @@ TEST(PointerOrigins, SelectGivesBoth) {
       "  %p = select %c, %x, %y : *f32\n"
       "  %v = constant 1.0 : f32\n"
       "  store %p, %v\n");
-  EXPECT_THAT(o.params, ElementsAre(0, 1));
+  EXPECT_EQ(o.params, (std::set{0, 1}));
   EXPECT_FALSE(o.unknown);
 }
 
@@ -55,7 +51,7 @@ TEST(PointerOrigins, LoopsCarryThem) {
       "    %next = select %c, %p, %y : *f32\n"
       "    yield %next\n"
       "  }\n");
-  EXPECT_THAT(o.params, ElementsAre(0, 1));
+  EXPECT_EQ(o.params, (std::set{0, 1}));
   EXPECT_FALSE(o.unknown);
 }
 
@@ -66,7 +62,7 @@ TEST(PointerOrigins, DescriptorsAreOfTheirTensor) {
       "  %v = constant 1.0 : f32[16]\n"
       "  %d = make_descriptor %y, %n, %one : desc f32[16]\n"
       "  descriptor_store %d, %v, %zero\n");
-  EXPECT_THAT(o.params, ElementsAre(1));
+  EXPECT_EQ(o.params, (std::set{1}));
   EXPECT_FALSE(o.unknown);
 }
 
@@ -76,7 +72,7 @@ TEST(PointerOrigins, LoadedAddressesAreUnknown) {
       "  %p = int_to_ptr %a : *f32\n"
       "  %v = constant 1.0 : f32\n"
       "  store %p, %v\n");
-  EXPECT_THAT(o.params, IsEmpty());
+  EXPECT_TRUE(o.params.empty());
   EXPECT_TRUE(o.unknown);
 }
 
@@ -92,7 +88,7 @@ TEST(PointerOrigins, MeetWhereTheyShareAParameterOrOneIsUnknown) {
   EXPECT_FALSE(anywhere.meets(none));
   PointerOrigins joined = x;
   joined.join(y);
-  EXPECT_THAT(joined.params, ElementsAre(0, 1));
+  EXPECT_EQ(joined.params, (std::set{0, 1}));
 }
 
 }  // namespace
