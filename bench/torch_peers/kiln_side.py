@@ -1,23 +1,36 @@
-# Kiln's side of gelu_peers.py: captures gelu(x @ w + b) for each shape, and measures a round whenever that asks for one.
+# Kiln's side of torch_peers.py: captures each expression, and measures a round whenever that asks for one.
 import os
 import sys
 import time
 
 import torch
 
+gelu = torch.nn.functional.gelu
 ROUNDS, ASK = int(sys.argv[1]), sys.argv[2]
-shapes = [tuple([int(d) for d in text.split("x")]) for text in sys.argv[3:]]
 flushed = torch.empty(256 * 1024 * 1024 // 4, dtype=torch.int32)
 
-for i in range(len(shapes)):
-    M, N, K = shapes[i]
+
+def layer(shape):
+    M, N, K = [int(d) for d in shape.split("x")]
     x = torch.randn(M, K, dtype=torch.bfloat16)
     w = (torch.randn(K, N) / K**0.5).to(torch.bfloat16)
     b = torch.randn(N, dtype=torch.bfloat16)
-    torch.nn.functional.gelu(x @ w + b).run()
+    return lambda: gelu(x @ w + b)
+
+
+def chain(name):
+    dtype = torch.bfloat16 if name == "chain-bf16" else torch.float32
+    x = torch.randn(2**28, dtype=dtype)
+    y = torch.randn(2**28, dtype=dtype)
+    return lambda: gelu(x * 2 + y) * torch.sigmoid(y) - x
+
+
+for i, what in enumerate(sys.argv[3:]):
+    f = chain(what) if what.startswith("chain") else layer(what)
+    f().run()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        y = torch.nn.functional.gelu(x @ w + b)
+        y = f()
         y.run()
     for _ in range(3):
         graph.replay()
