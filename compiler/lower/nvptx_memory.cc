@@ -37,7 +37,8 @@ std::vector<Value*> pack(llvm::IRBuilderBase& b, std::span<Value* const> element
   std::vector<Value*> words;
   llvm::Type* word = b.getIntNTy(static_cast<unsigned>(p.word_bytes()) * 8);
   for (int w = 0; w < p.words(); ++w) {
-    const auto part = elements.subspan(static_cast<size_t>(w * p.per_word()), static_cast<size_t>(p.per_word()));
+    const auto part =
+        elements.subspan(static_cast<size_t>(w) * static_cast<size_t>(p.per_word()), static_cast<size_t>(p.per_word()));
     if (p.per_word() == 1) {
       words.push_back(to_bits(b, part[0]));
       continue;

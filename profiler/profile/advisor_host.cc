@@ -32,7 +32,7 @@ std::vector<int> spans_of_launches(const Facts& f) {
   return spans;
 }
 
-std::string or_unknown(std::string lines) { return lines.empty() ? "the line is not known" : lines; }
+std::string or_unknown(const std::string& lines) { return lines.empty() ? "the line is not known" : lines; }
 
 /// How often a loop of the script did something, without the runs that the profile itself repeats.
 int64_t repeats(const Facts& f, const std::vector<int>& spans) {
