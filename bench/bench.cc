@@ -64,6 +64,13 @@ std::string Figure::goal_text() const {
   return "";
 }
 
+void set_peer(Figure& figure, Side peer) {
+  const profiler::Summary &ours = figure.ours.us, &theirs = peer.us;
+  figure.ratio = theirs.median / ours.median;
+  figure.ratio_95 = {theirs.q1 / ours.q3, theirs.q3 / ours.q1};
+  figure.peer = std::move(peer);
+}
+
 Result<Figure> compare_sides(const Context& context, const profiler::Launchable& ours, double our_bytes,
                              const profiler::Launchable& peer, double peer_bytes) {
   profiler::CompareOptions options;

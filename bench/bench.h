@@ -77,6 +77,9 @@ struct Context {
 Result<Figure> compare_sides(const Context& context, const profiler::Launchable& ours, double our_bytes,
                              const profiler::Launchable& peer, double peer_bytes);
 
+/// Puts a peer beside a figure of times; the interval of their ratio is of the quartiles.
+void set_peer(Figure& figure, Side peer);
+
 /// A figure of times alone.
 Figure time_figure(std::string group, std::string name, std::span<const double> us, Goal goal, std::string note = {});
 

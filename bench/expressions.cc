@@ -65,9 +65,7 @@ Status bench_expressions(const Context& context) {
   for (double& us : launches.us) us /= kUnfused;
   Figure each = time_figure("expressions", "a kernel of a bound plan", launches.us, goal);
   if (raw) {
-    each.peer = Side{"cuLaunchKernel", profiler::summarize(launches.raw_us)};
-    each.ratio = each.peer->us.median / each.ours.us.median;
-    each.ratio_95 = {each.peer->us.q1 / each.ours.us.q3, each.peer->us.q3 / each.ours.us.q1};
+    set_peer(each, {"cuLaunchKernel", profiler::summarize(launches.raw_us)});
     each.note = fmt::format("{:+.0f} ns over the cuLaunchKernel; the interval is of the quartiles",
                             (each.ours.us.median - each.peer->us.median) * 1000);
   }

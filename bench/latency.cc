@@ -206,9 +206,7 @@ Status bench_launch(const Context& context) {
     f.group = "launch";
     f.name = fmt::format("C++ Kernel::launch, {} arguments", c.slots);
     f.ours = {"kiln", to_us(c.kiln_ns)};
-    f.peer = Side{c.what, to_us(c.raw_ns)};
-    f.ratio = f.peer->us.median / f.ours.us.median;
-    f.ratio_95 = {f.peer->us.q1 / f.ours.us.q3, f.peer->us.q3 / f.ours.us.q1};
+    set_peer(f, {c.what, to_us(c.raw_ns)});
     if (gpu) f.goal = {Goal::Kind::kExtraMicrosecondsAtMost, 0.15};
     f.extra_us = c.extra_ns / 1000;
     f.note =

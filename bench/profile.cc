@@ -46,9 +46,7 @@ void append(std::vector<double>& to, const std::vector<double>& more) { to.inser
 Figure against(std::string name, std::span<const double> ours, std::string what, std::span<const double> peer,
                Goal goal, std::string note) {
   Figure f = time_figure("profile", std::move(name), ours, goal);
-  f.peer = Side{std::move(what), profiler::summarize(peer)};
-  f.ratio = f.peer->us.median / f.ours.us.median;
-  f.ratio_95 = {f.peer->us.q1 / f.ours.us.q3, f.peer->us.q3 / f.ours.us.q1};
+  set_peer(f, {std::move(what), profiler::summarize(peer)});
   f.note = fmt::format("{:+.2f} µs; {}", f.ours.us.median - f.peer->us.median, note);
   return f;
 }

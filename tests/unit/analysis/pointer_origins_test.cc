@@ -23,20 +23,19 @@ PointerOrigins of_store(const std::string& body) {
   return module ? written_origins(*module) : PointerOrigins();
 }
 
+/// Of %p.
+PointerOrigins of_address(const std::string& body) {
+  return of_store(body + "  %v = constant 1.0 : f32\n  store %p, %v\n");
+}
+
 TEST(PointerOrigins, ArithmeticKeepsTheParameter) {
-  const PointerOrigins o = of_store(
-      "  %p = addptr %y, %n : *f32\n"
-      "  %v = constant 1.0 : f32\n"
-      "  store %p, %v\n");
+  const PointerOrigins o = of_address("  %p = addptr %y, %n : *f32\n");
   EXPECT_EQ(o.params, (std::set{1}));
   EXPECT_FALSE(o.unknown);
 }
 
 TEST(PointerOrigins, SelectGivesBoth) {
-  const PointerOrigins o = of_store(
-      "  %p = select %c, %x, %y : *f32\n"
-      "  %v = constant 1.0 : f32\n"
-      "  store %p, %v\n");
+  const PointerOrigins o = of_address("  %p = select %c, %x, %y : *f32\n");
   EXPECT_EQ(o.params, (std::set{0, 1}));
   EXPECT_FALSE(o.unknown);
 }
@@ -67,11 +66,9 @@ TEST(PointerOrigins, DescriptorsAreOfTheirTensor) {
 }
 
 TEST(PointerOrigins, LoadedAddressesAreUnknown) {
-  const PointerOrigins o = of_store(
+  const PointerOrigins o = of_address(
       "  %a = load %z : i64\n"
-      "  %p = int_to_ptr %a : *f32\n"
-      "  %v = constant 1.0 : f32\n"
-      "  store %p, %v\n");
+      "  %p = int_to_ptr %a : *f32\n");
   EXPECT_TRUE(o.params.empty());
   EXPECT_TRUE(o.unknown);
 }

@@ -1,12 +1,9 @@
 // The table of docs/language.md is made from builtins.def. KILN_BLESS=1 writes it.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
 #include "compiler/frontend/builtins.h"
 #include "support/diag.h"
+#include "tests/docs_table.h"
 
 namespace kiln::frontend {
 namespace {
@@ -31,20 +28,7 @@ std::string table() {
   return out;
 }
 
-TEST(LanguageReference, ListsEveryBuiltin) {
-  const std::string path = std::string(KILN_SOURCE_DIR) + "/docs/language.md";
-  std::stringstream buffer;
-  buffer << std::ifstream(path).rdbuf();
-  const std::string text = buffer.str(), open = "<!-- builtins -->\n", close = "<!-- end of builtins -->";
-  size_t begin = text.find(open), end = text.find(close);
-  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos);
-  begin += open.size();
-  if (std::getenv("KILN_BLESS")) {
-    std::ofstream(path) << text.substr(0, begin) << table() << text.substr(end);
-    return;
-  }
-  EXPECT_EQ(text.substr(begin, end - begin), table()) << "run with KILN_BLESS=1 to write the table";
-}
+TEST(LanguageReference, ListsEveryBuiltin) { kiln::testing::check_docs_table("language.md", "builtins", table()); }
 
 TEST(Builtins, TheLibraryHasEveryFunctionOfTheTable) {
   for (const Builtin& b : builtins())

@@ -7,12 +7,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <random>
-#include <sstream>
 
 #include "kiln/kernel.h"
 #include "support/diag.h"
+#include "tests/docs_table.h"
 
 namespace kiln::kernels {
 namespace {
@@ -159,18 +158,7 @@ TEST(LibdeviceTable, IsInTheManual) {
   for (const Row& row : kTable)
     table +=
         fmt::format("| {}{} | {} | {} |\n", row.name, row.least > 0 ? " (below 0.25: of 0.25)" : "", row.f32, row.f64);
-  const std::string path = std::string(KILN_SOURCE_DIR) + "/docs/math.md";
-  std::stringstream buffer;
-  buffer << std::ifstream(path).rdbuf();
-  const std::string text = buffer.str(), open = "<!-- libdevice -->\n", close = "<!-- end of libdevice -->";
-  size_t begin = text.find(open), end = text.find(close);
-  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos);
-  begin += open.size();
-  if (std::getenv("KILN_BLESS")) {
-    std::ofstream(path) << text.substr(0, begin) << table << text.substr(end);
-    return;
-  }
-  EXPECT_EQ(text.substr(begin, end - begin), table) << "run with KILN_BLESS=1 to write the table";
+  kiln::testing::check_docs_table("math.md", "libdevice", table);
 }
 
 }  // namespace

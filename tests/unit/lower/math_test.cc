@@ -8,12 +8,12 @@
 
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <random>
 #include <sstream>
 
 #include "compiler/codegen/host.h"
 #include "compiler/compile.h"
+#include "tests/docs_table.h"
 
 namespace kiln {
 namespace {
@@ -163,7 +163,7 @@ void measure(const CompiledMath& code, OpKind kind, const std::vector<T>& x, con
   }
 }
 
-class Math : public testing::TestWithParam<Row> {};
+class Math : public ::testing::TestWithParam<Row> {};
 
 TEST_P(Math, F32OverAllFloats) {
   const Row row = GetParam();
@@ -189,7 +189,7 @@ TEST_P(Math, F32OverAllFloats) {
     }
     measure<float, double>(code, row.kind, x, y, &worst);
   }
-  EXPECT_LE(worst.error, row.f32) << "x = " << testing::PrintToString(worst.x) << " y = " << worst.y << " got "
+  EXPECT_LE(worst.error, row.f32) << "x = " << ::testing::PrintToString(worst.x) << " y = " << worst.y << " got "
                                   << worst.got;
   std::printf("  f32 %-8s %.3f ulp at %a (%a)\n", std::string(ir::info(row.kind).mnemonic).c_str(), worst.error,
               worst.x, worst.y);
@@ -305,7 +305,7 @@ TEST(MathShape, SaturatesAtOne) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Math, testing::ValuesIn(kTable),
+INSTANTIATE_TEST_SUITE_P(All, Math, ::testing::ValuesIn(kTable),
                          [](const auto& p) { return std::string(ir::info(p.param.kind).mnemonic); });
 
 std::string table_text() {
@@ -316,20 +316,7 @@ std::string table_text() {
   return out.str();
 }
 
-TEST(MathDocs, TableIsCurrent) {
-  const std::string path = std::string(KILN_SOURCE_DIR) + "/docs/math.md", begin = "<!-- table -->\n",
-                    end = "<!-- end of table -->";
-  std::stringstream buffer;
-  buffer << std::ifstream(path).rdbuf();
-  std::string text = buffer.str();
-  const size_t from = text.find(begin), to = text.find(end);
-  ASSERT_TRUE(from != std::string::npos && to != std::string::npos) << path;
-  const std::string expected = text.substr(0, from + begin.size()) + table_text() + text.substr(to);
-  if (std::getenv("KILN_BLESS"))
-    std::ofstream(path) << expected;
-  else
-    EXPECT_EQ(text, expected) << "KILN_BLESS=1 rewrites the table";
-}
+TEST(MathDocs, TableIsCurrent) { kiln::testing::check_docs_table("math.md", "table", table_text()); }
 
 TEST(MathDocs, EveryMathOpHasARow) {
   for (int i = 0; i < ir::num_op_kinds(); ++i) {
