@@ -1,8 +1,8 @@
 # Flags every Kiln target shares, and the functions that declare a library and a test from a folder.
 
 find_program(KILN_CCACHE ccache)
-if(KILN_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${KILN_CCACHE})
+if(KILN_CCACHE)  # the sloppiness is what ccache asks for where headers are precompiled
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${KILN_CCACHE})
 endif()
 
 add_library(kiln_flags INTERFACE)
@@ -22,6 +22,19 @@ if(KILN_STATIC)
 endif()
 target_compile_options(kiln_flags INTERFACE -ffunction-sections -fdata-sections)
 
+# kiln_precompiled(NAME PIC|PIE [HEADERS ...]): headers of others that most sources read, parsed once per set of flags.
+# Sources still include what they use: the tidy preset compiles without.
+function(kiln_precompiled name code)
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc "")
+  add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -f${code})
+  target_link_libraries(${name} PRIVATE kiln_flags kiln_fmt)
+  target_precompile_headers(${name} PRIVATE <algorithm> <array> <bit> <cmath> <cstdint> <cstdlib> <cstring> <functional>
+    <map> <memory> <mutex> <optional> <random> <set> <span> <string> <string_view> <unordered_map> <utility> <variant>
+    <vector> <fmt/format.h> ${ARGN})
+endfunction()
+
 # kiln_library(NAME [DEPS ...]): every .cc of the current folder (not its subfolders) as static library NAME.
 function(kiln_library name)
   cmake_parse_arguments(arg "" "" "DEPS" ${ARGN})
@@ -33,6 +46,7 @@ function(kiln_library name)
   endif()
   add_library(${name} STATIC ${sources})
   target_link_libraries(${name} PUBLIC kiln_flags ${arg_DEPS})
+  target_precompile_headers(${name} REUSE_FROM kiln_library_headers)
 endfunction()
 
 # kiln_test(NAME [DEPS ...] [LABEL host|gpu|perf]): every *_test.cc of the current folder as one GoogleTest program.
@@ -44,6 +58,7 @@ function(kiln_test name)
   endif()
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE kiln_flags ${arg_DEPS} kiln_test_main)
+  target_precompile_headers(${name} REUSE_FROM kiln_test_headers)
   target_compile_definitions(${name} PRIVATE KILN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 600)

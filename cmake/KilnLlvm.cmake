@@ -14,7 +14,6 @@ endif()
 
 add_library(kiln_llvm INTERFACE)
 target_include_directories(kiln_llvm SYSTEM INTERFACE ${llvm_include})
-target_compile_definitions(kiln_llvm INTERFACE __STDC_CONSTANT_MACROS __STDC_FORMAT_MACROS __STDC_LIMIT_MACROS _GNU_SOURCE)
 if(KILN_STATIC)
   execute_process(COMMAND ${KILN_LLVM_CONFIG} --link-static --libs nvptx ${llvm_native} orcjit passes asmparser
                   OUTPUT_VARIABLE llvm_libs OUTPUT_STRIP_TRAILING_WHITESPACE)
