@@ -95,7 +95,7 @@ void install_kernels(ModuleObject& triton);  // jit
 void install_tuning(ModuleObject& triton);   // autotune, heuristics, Config
 void install_kernel_methods(Interp& in);
 void fill_testing(Interp& in, ModuleObject& m);
-/// Milliseconds of each of the runs that `rep` allows, after a warm-up; at least three.
+/// Milliseconds of each of the runs that `rep` ms allow, cache filling included, after a warm-up; at least five.
 std::vector<double> bench_samples(Interp& in, const std::function<void()>& run, double warmup_ms, double rep_ms);
 
 }  // namespace kiln::script

@@ -9,7 +9,7 @@
 namespace kiln::script {
 
 std::vector<double> bench_samples(Interp& in, const std::function<void()>& run, double warmup_ms, double rep_ms) {
-  constexpr int kProbe = 3, kMax = 10000;
+  constexpr int kProbe = 3, kLeast = 5, kMost = 10000;
   Device& device = in.device();
   int64_t cache_bytes[] = {std::max<int64_t>(2 * device.info().l2_bytes, 1 << 20)};
   Tensor cache = in.take(Tensor::empty(device, DType::kI8, cache_bytes));
@@ -24,11 +24,13 @@ std::vector<double> bench_samples(Interp& in, const std::function<void()>& run, 
   };
   run();
   in.check(device.synchronize());
-  double estimate = 0;
-  for (int i = 0; i < kProbe; ++i) estimate += timed() / kProbe;
-  estimate = std::max(estimate, 1e-4);
-  int warm = static_cast<int>(std::clamp(warmup_ms / estimate, 1.0, double{kMax})),
-      rep = static_cast<int>(std::clamp(rep_ms / estimate, double{kProbe}, double{kMax}));
+  // What a run costs with the caches' filling: where caches are large, that is nearly all of it.
+  Event first = in.take(device.record());
+  for (int i = 0; i < kProbe; ++i) timed();
+  Event last = in.take(device.record());
+  double estimate = std::max<double>(in.take(device.elapsed_ms(first, last)) / kProbe, 1e-4);
+  int warm = static_cast<int>(std::clamp(warmup_ms / estimate, 1.0, double{kMost})),
+      rep = static_cast<int>(std::clamp(rep_ms / estimate, double{kLeast}, double{kMost}));
   for (int i = 0; i < warm; ++i) {
     in.check_interrupt();
     run();
