@@ -51,6 +51,7 @@ namespace {
 
 Value cuda_available(Interp& in, NativeArgs&) { return Value::boolean(in.device().is_cuda()); }
 Value synchronize(Interp& in, NativeArgs&) {
+  in.pending()->run_all(in);
   in.check(in.device().synchronize());
   return Value::none();
 }
@@ -132,6 +133,7 @@ Value leave(Interp& in, NativeArgs&) {
   return Value::boolean(false);
 }
 Value wait_for_stream(Interp& in, NativeArgs& a) {
+  in.pending()->run_all(in);
   in.check(this_stream(a).stream.synchronize());
   return Value::none();
 }
