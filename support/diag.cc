@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "support/escape.h"
+
 namespace kiln {
 
 Diagnostic with_note(Diagnostic d, std::string message, SourceRange range) {
@@ -47,10 +49,13 @@ struct Shown {
 
 Shown shown(std::string_view bytes) {
   Shown s;
-  for (char c : bytes) {
+  for (size_t i = 0; i < bytes.size();) {
+    const char c = bytes[i];
+    const size_t length = utf8_length(bytes.substr(i));
     const bool control = (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
-    s.text += control ? "\ufffd" : std::string(1, c);
-    if (!continues_character(c)) s.below += c == '\t' ? '\t' : ' ';
+    s.text += control || length == 0 ? "\ufffd" : bytes.substr(i, length);
+    s.below += c == '\t' ? '\t' : ' ';
+    i += std::max<size_t>(length, 1);
   }
   return s;
 }

@@ -6,10 +6,6 @@
 
 namespace kiln {
 
-namespace {
-
-/// Bytes of the UTF-8 character that the text begins with; 0: it begins with none (RFC 3629: no surrogates, nothing
-/// longer than needed, nothing above U+10FFFF).
 size_t utf8_length(std::string_view text) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
   const uint8_t first = byte(0);
@@ -27,6 +23,8 @@ size_t utf8_length(std::string_view text) {
   if (first == 0xF4 && second > 0x8F) return 0;
   return length;
 }
+
+namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 

@@ -1,4 +1,5 @@
-// Texts as JSON strings and in HTML, for files that are too large to be built as a tree of values first.
+// What of a text is UTF-8; texts as JSON strings and in HTML, for files that are too large to be built as a tree of
+// values first.
 #pragma once
 #include <fmt/format.h>
 
@@ -6,6 +7,10 @@
 #include <string_view>
 
 namespace kiln {
+
+/// Bytes of the UTF-8 character that the text begins with; 0: it begins with none (RFC 3629: no surrogates, nothing
+/// longer than needed, nothing above U+10FFFF).
+size_t utf8_length(std::string_view text);
 
 /// Appends the text in quotes. What is no UTF-8 becomes U+FFFD; "</" and "<!" are escaped, so that it may stand in
 /// HTML.
