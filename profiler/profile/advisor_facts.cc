@@ -21,7 +21,7 @@ std::string time_text(Ns ns) { return report::human_time(static_cast<double>(ns)
 
 std::string count_text(int64_t n) {
   std::string digits = std::to_string(n);
-  for (auto i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) digits.insert(static_cast<size_t>(i), ",");
+  for (auto i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) digits.insert(static_cast<size_t>(i), 1, ',');
   return digits;
 }
 

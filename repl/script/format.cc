@@ -75,7 +75,7 @@ std::string Interp::percent_format(const std::string& text, const Value& args) {
     if (i < text.size() && text[i] == '.') {
       ++i;
       number(precision);
-      if (precision.empty()) precision = "0";
+      if (precision.empty()) precision += '0';
     }
     if (i >= text.size()) fail(ErrorKind::kValue, "the '%' format ends in the middle of a field");
     char type = text[i];
