@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "repl/script/lazy_scope.h"
+#include "repl/script/memory_order.h"
 #include "repl/script/stream_object.h"
 #include "repl/script/tensor_object.h"
 
@@ -136,7 +137,8 @@ Value converted(Interp& in, const Value& v, DType dtype) {
   auto* t = v.get<TensorObject>();
   if (t->dtype() == dtype) return v;
   // Of a tensor that is there it is done now: who prepares inputs does not want it done with each use of them.
-  if (!t->is_pending()) return wrap(in.take(t->tensor(in).to(dtype)));
+  if (!t->is_pending())
+    return wrap(in_memory_order(in, t->tensor(in), [&](const Tensor& from) { return from.to(dtype); }));
   ExprAttributes attributes;
   attributes.dtype = dtype;
   return compute(in, ExprOp::kCast, {v}, std::move(attributes));
@@ -151,12 +153,15 @@ Value moved(Interp& in, const Value& v, const Device& device, bool non_blocking)
   auto* t = v.get<TensorObject>();
   if (t->device() == device) return v;
   const Tensor& from = t->tensor(in);
-  if (!non_blocking || from.device().is_cuda() == device.is_cuda()) return wrap(in.take(from.to(device)));
-  Tensor source = in.take(from.contiguous());
-  Tensor to = in.take(device.is_cuda() ? Tensor::empty(device, source.dtype(), source.shape())
-                                       : Tensor::empty_pinned(source.device(), source.dtype(), source.shape()));
-  in.check(to.queue_copy_from(source));
-  return wrap(to);
+  const bool now = !non_blocking || from.device().is_cuda() == device.is_cuda();
+  return wrap(in_memory_order(in, from, [&](const Tensor& elements) -> Result<Tensor> {
+    if (now) return elements.to(device);
+    KILN_TRY(Tensor source, elements.contiguous());
+    KILN_TRY(Tensor to, device.is_cuda() ? Tensor::empty(device, source.dtype(), source.shape())
+                                         : Tensor::empty_pinned(source.device(), source.dtype(), source.shape()));
+    KILN_CHECK_OK(to.queue_copy_from(source));
+    return to;
+  }));
 }
 
 bool is_true(Interp& in, const Value& v) { return !v.missing() && in.truth(v); }
@@ -211,9 +216,11 @@ Value record_stream(Interp& in, NativeArgs& a) {
 }
 
 Tensor copy(Interp& in, const Tensor& t) {
-  Tensor out = in.take(Tensor::empty(t.device(), t.dtype(), t.shape()));
-  in.check(out.copy_from(t));
-  return out;
+  return in_memory_order(in, t, [](const Tensor& from) -> Result<Tensor> {
+    KILN_TRY(Tensor out, Tensor::empty(from.device(), from.dtype(), from.shape()));
+    KILN_CHECK_OK(out.copy_from(from));
+    return out;
+  });
 }
 Value clone(Interp& in, NativeArgs& a) { return wrap(copy(in, self(in, a))); }
 Value itself(Interp&, NativeArgs& a) { return *a.self; }

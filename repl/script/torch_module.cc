@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "repl/script/builtins.h"
+#include "repl/script/memory_order.h"
 #include "repl/script/tensor_object.h"
 #include "runtime/npy.h"
 
@@ -94,41 +95,36 @@ Value full(Interp& in, NativeArgs& a) {
                                    in.to_double(a[1], "full()'s value"))));
 }
 
-/// Another tensor's shape, dtype and device.
-struct Like {
-  Device device;
-  DType dtype;
-  Shape shape;
-};
-Like like(Interp& in, NativeArgs& a, size_t options) {
+/// A tensor with another's shape and order in memory, and its dtype and device where the arguments from `options` on
+/// name no others.
+Value like(Interp& in, NativeArgs& a, size_t options,
+           const std::function<Result<Tensor>(const Device&, DType, std::span<const int64_t> shape)>& make) {
   auto* t = a[0].get<TensorObject>();
   if (!t) in.fail(ErrorKind::kType, "the first argument needs to be a tensor, got '{}'", in.type_name(a[0]));
-  return {a[options + 1].missing() || a[options + 1].is_none() ? t->device() : device_of(in, a[options + 1]),
-          dtype_of(in, a[options], t->dtype()), Shape(t->shape().begin(), t->shape().end())};
+  const Device device =
+      a[options + 1].missing() || a[options + 1].is_none() ? t->device() : device_of(in, a[options + 1]);
+  const DType dtype = dtype_of(in, a[options], t->dtype());
+  if (t->is_pending()) return wrap(in.take(make(device, dtype, t->shape())));
+  return wrap(in_memory_order(in, t->tensor(in), [&](const Tensor& of) { return make(device, dtype, of.shape()); }));
 }
-Value empty_like(Interp& in, NativeArgs& a) {
-  Like l = like(in, a, 1);
-  return wrap(in.take(Tensor::empty(l.device, l.dtype, l.shape)));
+Value empty_like(Interp& in, NativeArgs& a) { return like(in, a, 1, &Tensor::empty); }
+Value zeros_like(Interp& in, NativeArgs& a) { return like(in, a, 1, &Tensor::zeros); }
+Value filled_like(Interp& in, NativeArgs& a, size_t options, double value) {
+  return like(in, a, options, [&](const Device& device, DType dtype, std::span<const int64_t> shape) {
+    return Tensor::full(device, dtype, shape, value);
+  });
 }
-Value zeros_like(Interp& in, NativeArgs& a) {
-  Like l = like(in, a, 1);
-  return wrap(in.take(Tensor::zeros(l.device, l.dtype, l.shape)));
-}
-Value ones_like(Interp& in, NativeArgs& a) {
-  Like l = like(in, a, 1);
-  return wrap(in.take(Tensor::full(l.device, l.dtype, l.shape, 1)));
-}
-Value full_like(Interp& in, NativeArgs& a) {
-  Like l = like(in, a, 2);
-  return wrap(in.take(Tensor::full(l.device, l.dtype, l.shape, in.to_double(a[1], "full_like()'s value"))));
-}
+Value ones_like(Interp& in, NativeArgs& a) { return filled_like(in, a, 1, 1); }
+Value full_like(Interp& in, NativeArgs& a) { return filled_like(in, a, 2, in.to_double(a[1], "full_like()'s value")); }
 Value randn_like(Interp& in, NativeArgs& a) {
-  Like l = like(in, a, 1);
-  return wrap(in.take(randn(l.device, l.dtype, l.shape, in.next_seed())));
+  return like(in, a, 1, [&](const Device& device, DType dtype, std::span<const int64_t> shape) {
+    return randn(device, dtype, shape, in.next_seed());
+  });
 }
 Value rand_like(Interp& in, NativeArgs& a) {
-  Like l = like(in, a, 1);
-  return wrap(in.take(rand(l.device, l.dtype, l.shape, in.next_seed())));
+  return like(in, a, 1, [&](const Device& device, DType dtype, std::span<const int64_t> shape) {
+    return rand(device, dtype, shape, in.next_seed());
+  });
 }
 
 constexpr int64_t kMaxMade = int64_t{1} << 31;
