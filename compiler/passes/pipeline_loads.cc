@@ -28,6 +28,7 @@ using ir::Type;
 using ir::Value;
 
 constexpr int kLeastCopyBytes = 4;
+constexpr int64_t kReserved = 4096;  // bytes of shared memory for reductions beside the rings
 
 bool reaches_dot(const Value* v, const Block* body) {
   return std::any_of(v->uses.begin(), v->uses.end(), [&](const ir::Use& use) {
@@ -79,22 +80,31 @@ enum class Ahead {
 
 class Loop {
  public:
-  Loop(ir::Module& module, Op* loop, int stages, Ahead which, const analysis::PointerOrigins& stored,
+  /// `room`: bytes of shared memory that are left.
+  Loop(ir::Module& module, Op* loop, int stages, Ahead which, int64_t room, const analysis::PointerOrigins& stored,
        const analysis::AxisAnalysis& axis)
       : module_(module),
         loop_(loop),
         body_(loop->region()),
         stages_(stages),
         which_(which),
+        room_(room),
         stored_(stored),
         axis_(axis),
         slice_(body_),
         b_(module) {}
 
-  void run() {
+  /// Returns the bytes of its rings.
+  int64_t run() {
+    int64_t bytes = 0;  // of a stage
     for (Op* op : *body_)
-      if (op->kind == OpKind::kLoad && fits(op)) loads_.push_back(op);
-    if (loads_.empty()) return;
+      if (op->kind == OpKind::kLoad && fits(op)) {
+        loads_.push_back(op);
+        bytes += op->result()->type.shape.numel() * size_of(op->result()->type.dtype);
+      }
+    // Rows are read at once, so that a stage less costs some latency; a dot's stages are what its kernel was tuned for.
+    if (which_ == Ahead::kLoads && bytes > 0) stages_ = static_cast<int>(std::min<int64_t>(stages_, room_ / bytes));
+    if (loads_.empty() || stages_ < 2) return 0;
     b_.set_range(loads_[0]->range);
     make_buffers();
     prologue();
@@ -103,6 +113,7 @@ class Loop {
     b_.set_after(loop_);
     wait(0);
     b_.create(OpKind::kBarrier, {}, {});
+    return bytes * stages_;
   }
 
  private:
@@ -287,8 +298,9 @@ class Loop {
   ir::Module& module_;
   Op* loop_;
   Block* body_;
-  const int stages_;
+  int stages_;
   const Ahead which_;
+  const int64_t room_;
   const analysis::PointerOrigins& stored_;
   const analysis::AxisAnalysis& axis_;
   Slice slice_;
@@ -327,13 +339,14 @@ Status pipeline_loads(ir::Module& module, const target::Target& target) {
   ir::walk(module.body(), [&](Op* op) {
     if (op->kind == OpKind::kFor) loops.push_back(op);
   });
+  int64_t room = target.shared_per_block - kReserved;
   for (Op* loop : loops) {
     analysis::PointerOrigins stored;
     const Ahead which = runs_ahead(loop, stored);
     const auto stages = static_cast<int>(loop->int_or(AttrName::kNumStages, module.num_stages));
     if (which == Ahead::kNothing || stages < 2) continue;
     const analysis::AxisAnalysis axis(module);
-    Loop(module, loop, stages, which, stored, axis).run();
+    room -= Loop(module, loop, stages, which, room, stored, axis).run();
   }
   return dce(module);
 }

@@ -22,7 +22,8 @@ namespace kiln::passes {
 /// - where it has none and num_stages of its own, every load that varies with the loop, and what lies behind a
 /// reduction
 ///   reads it there again (read_again.h). The loop may store, through other parameters than those that a load's address
-///   comes from: that tensors of two parameters do not overlap is what a program says with num_stages.
+///   comes from: that tensors of two parameters do not overlap is what a program says with num_stages. Where shared
+///   memory has no room for that many stages, there are fewer; for one alone, the loads stay.
 /// Addresses and masks must need neither memory nor other threads; a load stays as it is when less than 4 bytes lie
 /// side by side.
 Status pipeline_loads(ir::Module& module, const target::Target& target);

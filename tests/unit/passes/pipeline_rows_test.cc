@@ -166,6 +166,15 @@ TEST(PipelineRows, WithoutCopies) {
   same_bits(r, 0);
 }
 
+/// 64 KiB a stage: three of the four asked for. 128 KiB: one, which is none.
+TEST(PipelineRows, AsManyStagesAsSharedMemoryHas) {
+  Program r;
+  r.rows = 3, r.columns = 32000, r.block = 32768, r.stages = 4, r.warps = 8;
+  same_bits(r, 3);
+  r.block = 65536;
+  same_bits(r, 0);
+}
+
 TEST(PipelineRows, OnlyWhenTheLoopAsks) {
   Program r;
   r.body.replace(r.body.find(", num_stages=STAGES"), strlen(", num_stages=STAGES"), "");

@@ -23,7 +23,11 @@ TEST(Render, CountsCharactersNotBytes) {
 
 TEST(Render, ShowsNoControlCharacters) {
   EXPECT_EQ(rendered("a\x1b[31m\x7f", 1, 2), "f:1:2: error: no\n  1 | a\ufffd[31m\ufffd\n    |  ^\n");
-  EXPECT_EQ(rendered("\xcd" "B\xe2\x82\xac\x80y", 6, 7), "f:1:7: error: no\n  1 | \ufffd" "B€\ufffdy\n    |     ^\n");
+  EXPECT_EQ(rendered("\xcd"
+                     "B\xe2\x82\xac\x80y",
+                     6, 7),
+            "f:1:7: error: no\n  1 | \ufffd"
+            "B€\ufffdy\n    |     ^\n");
 }
 
 TEST(Render, ShowsThePartOfALongLineThatMatters) {
