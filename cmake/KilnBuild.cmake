@@ -11,7 +11,7 @@ target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion 
 # g++ 12 at -O2 reports errors inside std::variant, std::string and fmt that are none (GCC bugs 105562, 105329); drop
 # when g++ 13 is the floor.
 target_compile_options(kiln_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict -Wno-array-bounds
-                       -Wno-stringop-overflow)
+                       -Wno-stringop-overflow -Wno-stringop-overread)
 target_include_directories(kiln_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
 target_compile_definitions(kiln_flags INTERFACE KILN_VERSION="${PROJECT_VERSION}")
 find_program(KILN_LLD ld.lld)
