@@ -48,7 +48,8 @@ std::string Interp::percent_format(const std::string& text, const Value& args) {
       out += text[i];
       continue;
     }
-    if (++i < text.size() && text[i] == '%') {
+    ++i;
+    if (i < text.size() && text[i] == '%') {
       out += '%';
       continue;
     }
@@ -99,7 +100,7 @@ std::string Interp::percent_format(const std::string& text, const Value& args) {
       out += take(format_constant(type == 's' ? str(value) : repr(value), spec));
     } else if (type == 'd' || type == 'i' || type == 'u' || type == 'x' || type == 'X' || type == 'o' || type == 'c') {
       auto c = value.constant();
-      if (value.is_float()) c = ast::Int(static_cast<ast::Int>(value.real()));
+      if (value.is_float()) c = static_cast<ast::Int>(value.real());
       if (!c || c->index() < 1 || c->index() > 2)
         fail(ErrorKind::kType, "'%{}' needs a number, got '{}'", type, type_name(value));
       if (type != 'i' && type != 'u' && type != 'd') spec += type;

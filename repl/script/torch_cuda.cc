@@ -1,6 +1,6 @@
 // torch.cuda, which scripts also use on the cpu: the device, its streams, events and graphs.
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 
 #include "repl/script/builtins.h"
 #include "repl/script/stream_object.h"
@@ -65,7 +65,8 @@ Value device_name(Interp& in, NativeArgs&) { return Value::str(in.device().info(
 Value nothing(Interp&, NativeArgs&) { return Value::none(); }
 Value capability(Interp& in, NativeArgs&) {
   std::string target = in.device().info().target;
-  int number = target.rfind("sm_", 0) == 0 ? std::atoi(target.c_str() + 3) : 0;
+  int number = 0;
+  if (target.starts_with("sm_")) std::from_chars(target.data() + 3, target.data() + target.size(), number);
   if (!number) in.fail(ErrorKind::kDevice, "'{}' has no compute capability", in.device().name());
   return make<Tuple>(std::vector<Value>{Value::integer(number / 10), Value::integer(number % 10)});
 }
