@@ -505,7 +505,7 @@ struct AxisAnalysis::State {
       for (int d = 0; d < dims(info); ++d) {
         info.divisibility[d] = std::max(info.divisibility[d], element_divisor(x));
         if (!mask.constant || type.is_bool()) continue;
-        if (int64_t m = *mask.constant + 1; m > 0 && m == divisor_of(m)) {
+        if (auto m = static_cast<int64_t>(static_cast<uint64_t>(*mask.constant) + 1); m > 0 && m == divisor_of(m)) {
           info.contiguity[d] = std::min({x.contiguity[d], x.divisibility[d], m});
           info.divisibility[d] = divisor_at(x, d, info.contiguity[d]);
         } else if (int64_t low = divisor_of(*mask.constant); *mask.constant != 0) {
