@@ -136,6 +136,16 @@ TEST(AxisInfo, DivisionRemainderShiftAndMasks) {
   EXPECT_EQ(a["twice"].contiguity[0], 1);
 }
 
+/// 2^63 does not fit: the mask of all ones below the sign says nothing, and nothing overflows.
+TEST(AxisInfo, MaskOfAllOnes) {
+  Analysed a = analyse(std::string(kOffsets) +
+                       "  %wide = cast %offsets : i64[1024]\n"
+                       "  %ones = constant 9223372036854775807 : i64[1024]\n"
+                       "  %kept = and %wide, %ones : i64[1024]\n");
+  EXPECT_EQ(a["kept"].contiguity[0], 1);
+  EXPECT_EQ(a["kept"].constancy[0], 1);
+}
+
 TEST(AxisInfo, HintsAndCasts) {
   Analysed a = analyse(std::string(kOffsets) +
                        "  %w = cast %offsets : i64[1024]\n"
