@@ -9,6 +9,7 @@
 #include "compiler/fusion/infer.h"
 #include "kiln/tensor.h"
 #include "support/diag.h"
+#include "support/float_bits.h"
 
 namespace kiln::fusion::testing {
 
@@ -44,6 +45,10 @@ double epsilon(DType t) {
   }
   return 0;
 }
+
+/// The error of what may not fit its type: it is infinite, or not.
+constexpr double kNothingIsSaid = std::numeric_limits<double>::infinity();
+double most_finite(DType t) { return float_from_bits(t, max_finite_bits(t)); }
 
 /// As storing and loading it would give: integers wrap, floats keep their value (their rounding is in the bound).
 double stored(DType t, double v) {
@@ -232,6 +237,9 @@ class Evaluator {
         e = node(n);
       }
       e.error.resize(e.value.size(), 0);
+      if (is_float(n.dtype))
+        for (size_t k = 0; k < e.value.size(); ++k)
+          if (std::abs(e.value[k]) + e.error[k] > most_finite(n.dtype)) e.error[k] = kNothingIsSaid;
       all_.push_back(std::move(e));
     }
   }
@@ -396,18 +404,23 @@ class Evaluator {
     std::vector<std::pair<double, double>> out;
     const bool adds = n.op == ExprOp::kCumSum, floats = is_float(n.dtype);
     const double eps = !floats ? 0 : epsilon(n.dtype == DType::kF64 ? DType::kF64 : DType::kF32);
-    double total = adds ? 0 : 1, size = total, error = 0;
+    const double most = floats ? most_finite(n.dtype == DType::kF64 ? DType::kF64 : DType::kF32) : kNothingIsSaid;
+    double total = adds ? 0 : 1, size = total, error = 0, part = 1;
     for (size_t i = 0; i < v.size(); ++i) {
       const double x = floats ? v[i] : stored(n.dtype, v[i]);
-      if (adds)
+      if (adds) {
         total += x, error += e[i], size += std::abs(x);
-      else
+      } else {
         error = std::abs(total) * e[i] + (std::abs(x) + e[i]) * error, total *= x, size = std::abs(total);
+        // The largest product of factors up to here: what is infinite once, in any order, stays so.
+        part = std::max(1.0, part) * std::abs(x);
+        if (part > most) error = kNothingIsSaid;
+      }
       // Products of integers leave what a double tells exactly.
       const bool told = floats || std::abs(total) < 0x1p52;
       const double bound =
           error + eps * size * (adds ? 1 : static_cast<double>(i + 1)) + epsilon(n.dtype) * std::abs(total);
-      out.emplace_back(stored(n.dtype, total), told ? bound : std::numeric_limits<double>::infinity());
+      out.emplace_back(stored(n.dtype, total), told ? bound : kNothingIsSaid);
     }
     return out;
   }
