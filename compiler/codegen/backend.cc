@@ -58,7 +58,7 @@ Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& targ
     if (options.on_stage) options.on_stage("ptx", code.ptx);
     return code;
   }
-  auto cubin = link_for_occupancy(code.ptx, target, options.assembler);
+  auto cubin = link_for_occupancy(code.ptx, target, module.shared_bytes, options.assembler);
   report(options, "cubin", watch);
   if (options.on_stage) options.on_stage("ptx", code.ptx);  // as linked; also when the assembler refuses it
   if (!cubin) return std::move(cubin.error());

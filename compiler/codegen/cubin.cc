@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "compiler/codegen/ptxas.h"
+#include "compiler/target/occupancy.h"
 #include "support/diag.h"
 #include "support/dynlib.h"
 #include "support/process.h"
@@ -230,23 +231,38 @@ Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, con
   return Cubin{};
 }
 
-Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, const Assembler* device) {
+Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, int64_t shared_bytes,
+                                 const Assembler* device) {
   KILN_TRY(Cubin plain, link_cubin(ptx, target, device));
   constexpr std::string_view kThreads = ".reqntid ";
   const size_t at = ptx.find(kThreads);
   if (plain.registers < 0 || plain.spill_bytes != 0 || at == std::string::npos) return plain;
   if (ptx.find(".minnctapersm") != std::string::npos) return plain;  // the lowering has chosen
-  int threads = 0;
-  const auto [end, failed] = std::from_chars(ptx.data() + at + kThreads.size(), ptx.data() + ptx.size(), threads);
-  KILN_ASSERT(failed == std::errc() && threads > 0);
-  const int blocks = target.threads_per_sm / 2 / threads;
-  if (blocks <= 1 || plain.registers * threads * blocks <= target.registers_per_sm) return plain;
-  std::string crowded = ptx;
-  crowded.insert(static_cast<size_t>(end - ptx.data()), fmt::format("\n.minnctapersm {}", blocks));
-  KILN_TRY(Cubin dense, link_cubin(crowded, target, device));
-  if (dense.spill_bytes != 0) return plain;
-  ptx = std::move(crowded);
-  return dense;
+  target::BlockResources block{.shared_bytes = shared_bytes};
+  const auto [end, failed] = std::from_chars(ptx.data() + at + kThreads.size(), ptx.data() + ptx.size(), block.threads);
+  KILN_ASSERT(failed == std::errc() && block.threads > 0);
+  auto with = [&](int registers) {
+    block.registers_per_thread = registers;
+    return target::occupancy(target, block);
+  };
+  const target::Occupancy now = with(plain.registers);
+  int blocks = std::min(now.by_threads / 2, now.by_shared);
+  // Accumulators can do with no fewer. Other code rarely gives up more than two fifths, and each try is a compilation.
+  const bool products = ptx.find("mma.") != std::string::npos;
+  if (!products) blocks = std::min(blocks, with(plain.registers * 3 / 5).by_registers);
+  for (int tries = products ? 1 : 2; tries > 0 && blocks > now.blocks_per_sm; --tries) {
+    std::string crowded = ptx;
+    crowded.insert(static_cast<size_t>(end - ptx.data()), fmt::format("\n.minnctapersm {}", blocks));
+    KILN_TRY(Cubin dense, link_cubin(crowded, target, device));
+    if (dense.spill_bytes == 0) {
+      ptx = std::move(crowded);
+      return dense;
+    }
+    // What spills tells how many registers were short: an estimate, and rather one block more.
+    const int needed = std::min(plain.registers, dense.registers + static_cast<int>(dense.stack_bytes / 4));
+    blocks = std::min(blocks - 1, with(needed).by_registers + 1);
+  }
+  return plain;
 }
 
 }  // namespace kiln::codegen

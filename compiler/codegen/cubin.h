@@ -27,10 +27,12 @@ struct Cubin {
 /// assembler rejects it (its log is in the message).
 Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, const Assembler* device = nullptr);
 
-/// As link_cubin. When a kernel's registers keep an SM under half of its threads, ptxas is asked for fewer of them
-/// (.minnctapersm), and that is kept where nothing spills: it likes instruction-level parallelism better than the
-/// threads that hide memory latency. `ptx` is changed to what was linked.
-Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, const Assembler* device = nullptr);
+/// As link_cubin. When a kernel's registers keep an SM under half of its threads, or under what its `shared_bytes`
+/// allow, the assembler is asked for fewer of them (.minnctapersm), and for not so few when that spills; what spills is
+/// not kept: it likes instruction-level parallelism better than the threads that hide memory latency, for linking
+/// above all. `ptx` is changed to what was linked.
+Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, int64_t shared_bytes,
+                                 const Assembler* device = nullptr);
 
 /// What link_cubin asks for most modules, with its version: part of cache keys. Empty when there is nothing to ask.
 std::string assembler_name(const target::Target& target, const Assembler* device = nullptr);

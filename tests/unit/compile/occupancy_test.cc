@@ -1,0 +1,77 @@
+// The registers that the assembler is asked for (codegen/cubin.h, link_for_occupancy), by kernels that take many.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "compiler/codegen/cubin.h"
+#include "compiler/compile.h"
+#include "compiler/parse/parser.h"
+
+namespace kiln {
+namespace {
+
+/// 64 elements of a row per thread, as sums and then three times as inputs.
+constexpr const char* kCentre = R"(
+import triton.language as tl
+
+@triton.jit
+def k(x_ptr, w_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    start = tl.program_id(0) * n
+    sums = tl.zeros([BLOCK], tl.float32)
+    for first in range(0, n, BLOCK):
+        cols = first + tl.arange(0, BLOCK)
+        sums += tl.load(x_ptr + start + cols, mask=cols < n, other=0.0).to(tl.float32)
+    mean = tl.sum(sums, axis=0) / n
+    for first in range(0, n, BLOCK):
+        cols = first + tl.arange(0, BLOCK)
+        inside = cols < n
+        x = tl.load(x_ptr + start + cols, mask=inside, other=0.0).to(tl.float32)
+        w = tl.load(w_ptr + cols, mask=inside)
+        b = tl.load(b_ptr + cols, mask=inside)
+        tl.store(out_ptr + start + cols, (x - mean) * w + b, mask=inside)
+)";
+
+/// The same number, kept beside three rows ahead: a multiprocessor has shared memory for one program.
+constexpr const char* kSoftmax = R"(
+import triton.language as tl
+
+@triton.jit
+def k(x_ptr, out_ptr, rows, n, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=4):
+        x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=-float("inf"))
+        e = tl.exp(x - tl.max(x, axis=0))
+        tl.store(out_ptr + row * n + cols, e / tl.sum(e, axis=0), mask=cols < n)
+)";
+
+Result<CompiledKernel> compile_row(const char* text, const char* signature) {
+  KILN_TRY(auto module, parse::parse_module(SourceText::make("k.py", text)));
+  KILN_TRY(auto functions, frontend::jit_functions(module));
+  std::pair<std::string, frontend::Global> block{"BLOCK", ast::Constant(ast::Int{16384})};
+  KILN_TRY(auto args, frontend::parse_signature(*functions.at(0), signature, std::span(&block, 1)));
+  CompileOptions options;
+  options.target = "sm_90a";
+  options.frontend.num_warps = 8;
+  options.want_cubin = true;
+  return compile(*functions.at(0), args, options);
+}
+
+TEST(Occupancy, TwoProgramsWhereFourWouldSpill) {
+  if (codegen::toolkit_assembler_name().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
+  auto kernel = compile_row(kCentre, "*fp16:16, *fp16:16, *fp16:16, *fp16:16, i32:16");
+  ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+  EXPECT_GT(kernel->registers, 64);
+  EXPECT_LE(kernel->registers, 128);
+  EXPECT_EQ(kernel->spill_bytes, 0);
+}
+
+TEST(Occupancy, NoMoreProgramsThanSharedMemoryAllows) {
+  if (codegen::toolkit_assembler_name().empty()) GTEST_SKIP() << "neither nvJitLink nor ptxas is here";
+  auto kernel = compile_row(kSoftmax, "*fp32:16, *fp32:16, i32, i32:16");
+  ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+  EXPECT_GT(kernel->shared_bytes, 3 * 65536);
+  EXPECT_EQ(kernel->ptx.find(".minnctapersm"), std::string::npos);
+  EXPECT_EQ(kernel->spill_bytes, 0);
+}
+
+}  // namespace
+}  // namespace kiln
