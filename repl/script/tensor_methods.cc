@@ -203,9 +203,11 @@ Value pin_memory(Interp& in, NativeArgs& a) {
     in.fail(ErrorKind::kValue, "pin_memory() is for tensors on the cpu, this one is on {}", from.device().name());
   const Device& gpu = in.device();
   if (!gpu.is_cuda()) return *a.self;  // nothing to copy to
-  Tensor to = in.take(Tensor::empty_pinned(gpu, from.dtype(), from.shape()));
-  in.check(to.copy_from(from));
-  return wrap(to);
+  return wrap(in_memory_order(in, from, [&](const Tensor& elements) -> Result<Tensor> {
+    KILN_TRY(Tensor to, Tensor::empty_pinned(gpu, elements.dtype(), elements.shape()));
+    KILN_CHECK_OK(to.copy_from(elements));
+    return to;
+  }));
 }
 Value is_pinned(Interp& in, NativeArgs& a) { return Value::boolean(self(in, a).is_pinned()); }
 Value record_stream(Interp& in, NativeArgs& a) {

@@ -1,0 +1,67 @@
+// Scripts on a real GPU, with their own asserts: what needs pinned memory, and loops whose rows run ahead.
+#include "repl/script/session.h"
+#include "tests/gpu/gpu_test_util.h"
+
+namespace kiln::runtime {
+namespace {
+
+void run(const Device& device, const char* text) {
+  script::Options options;
+  options.device = device;
+  script::Session session(std::move(options));
+  ASSERT_OK(session.run(text, "test.py", script::Mode::kFile));
+}
+
+TEST(GpuScript, PinnedCopiesKeepTheOrderInMemory) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import torch
+x = torch.arange(12, device="cpu").reshape(3, 4).float()
+for view in (x, x.T, x[:, ::2]):
+    pinned = view.pin_memory()
+    assert pinned.is_pinned() and not x.is_pinned()
+    assert pinned.stride() == (view.stride() if view.numel() == 12 else (2, 1)), pinned.stride()
+    assert torch.equal(pinned, view) and torch.equal(pinned.cuda().cpu(), view)
+)");
+}
+
+// Rows in registers, rows that registers have no room for beside several programs, and rows whose lanes hold the same
+// elements; each with fewer programs than rows, and some without a row.
+TEST(GpuScript, RowsRunAhead) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, rows, columns, BLOCK: tl.constexpr, STAGES: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    inside = cols < columns
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=STAGES):
+        x = tl.load(x_ptr + row * columns + cols, mask=inside, other=-float("inf")).to(tl.float32)
+        e = tl.exp(x - tl.max(x, axis=0))
+        tl.store(out_ptr + row * columns + cols, e / tl.sum(e, axis=0), mask=inside)
+
+for dtype, rows, columns, warps, stages in (
+    (torch.float32, 1823, 784, 8, 4),
+    (torch.float32, 1000, 64, 8, 3),
+    (torch.float32, 700, 8320, 8, 4),
+    (torch.float32, 700, 16384, 8, 4),
+    (torch.float32, 100, 32768, 16, 2),
+    (torch.bfloat16, 999, 8192, 4, 2),
+    (torch.bfloat16, 999, 12160, 8, 3),
+):
+    x = torch.randn(rows, columns, dtype=dtype)
+    want = torch.softmax(x.double(), dim=-1)
+    for programs in (7, 132, 500, 2000):
+        out = torch.full_like(x, float("nan"))
+        softmax_kernel[(programs,)](
+            x, out, rows, columns, BLOCK=triton.next_power_of_2(columns), STAGES=stages, num_warps=warps)
+        assert torch.allclose(out.double(), want, rtol=1e-5 if dtype == torch.float32 else 1e-2, atol=1e-7), (
+            dtype, rows, columns, programs)
+)");
+}
+
+}  // namespace
+}  // namespace kiln::runtime
