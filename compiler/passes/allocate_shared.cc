@@ -21,6 +21,8 @@ constexpr int64_t kAlignment = 128;  // a row of banks
 /// Up to here every op has bytes of its own: that costs no occupancy worth naming, and fewer barriers are needed.
 constexpr int64_t kOwnScratchLimit = 4096;
 
+int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
 struct Interval {
   int64_t begin, end;
   bool overlaps(const Interval& o) const { return begin < o.end && o.begin < end; }
@@ -108,8 +110,6 @@ class State {
     return {};
   }
 
-  static int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
   void flow(Block* block, Pending& pending) {
     for (Op* op : *block) {
       // One that joins a few warps says nothing of the others.
@@ -160,5 +160,16 @@ class State {
 }  // namespace
 
 Status allocate_shared(ir::Module& module, const target::Target& target) { return State(module, target).run(); }
+
+int64_t shared_room(ir::Module& module, const target::Target& target) {
+  int64_t fixed = 0, largest = 0, sum = 0;
+  ir::walk(module.body(), [&](const Op* op) {
+    if (op->kind == OpKind::kSharedAlloc) fixed += analysis::shared_bytes(op->result()->type);
+    const int64_t bytes = aligned(analysis::scratch_bytes(*op));
+    largest = std::max(largest, bytes);
+    sum += bytes;
+  });
+  return target.shared_per_block - aligned(fixed) - (sum <= kOwnScratchLimit ? sum : largest);
+}
 
 }  // namespace kiln::passes

@@ -12,4 +12,8 @@ namespace kiln::passes {
 /// block.
 Status allocate_shared(ir::Module& module, const target::Target& target);
 
+/// Bytes of a block's shared memory that are left beside what shared_alloc has taken so far and the ops' scratch: what
+/// a pass may still take for speed.
+int64_t shared_room(ir::Module& module, const target::Target& target);
+
 }  // namespace kiln::passes

@@ -6,6 +6,7 @@
 #include "compiler/analysis/axis_info.h"
 #include "compiler/analysis/shared_memory.h"
 #include "compiler/ir/builder.h"
+#include "compiler/passes/allocate_shared.h"
 #include "compiler/passes/dce.h"
 #include "compiler/passes/read_again.h"
 #include "compiler/passes/rewrite.h"
@@ -24,7 +25,10 @@ constexpr int kUnit = 16;
 class State {
  public:
   State(ir::Module& module, const target::Target& target)
-      : module_(module), room_(target.shared_per_block / 2), axis_(module), b_(module) {}
+      : module_(module),
+        room_(std::min(target.shared_per_block / 2, shared_room(module, target))),
+        axis_(module),
+        b_(module) {}
 
   void run() {
     for (Op* op : *module_.body())
@@ -71,12 +75,7 @@ class State {
     while (!changes_memory(first) && !ir::any_nested(first, uses)) first = first->next;
     b_.set_before(first);
     b_.create(OpKind::kAsyncWait, {}, {}, {{ir::AttrName::kCount, int64_t{0}}});
-    // A warp reads what its own lanes copied, unless several hold the same elements.
-    const auto warps = type.layout->bases(layout::In::kWarp);
-    const bool shares = std::find(warps.begin(), warps.end(), layout::Coord{}) != warps.end();
-    std::vector<std::pair<ir::AttrName, ir::Attr>> joined;
-    if (!shares) joined.emplace_back(ir::AttrName::kWarps, int64_t{1});
-    b_.create(OpKind::kBarrier, {}, {}, std::move(joined));
+    join_lanes(b_, warps_share(type));
     Value* v = b_.create1(OpKind::kSharedLoad, {buffer}, type);
     reads_.push_back(v->op);
     // A copy fills what is masked off with 0.

@@ -16,7 +16,8 @@ namespace kiln::passes {
 
 /// On targets with cp.async, in kernels without dots: loads in the kernel's own block, in whole units of 16 bytes and
 /// of kManyRegisters elements per thread at least, whose values are used on both sides of such a reduction. With fewer,
-/// registers are the better place. What is held takes half of a block's shared memory at most.
+/// registers are the better place. What is held takes half of a block's shared memory at most,
+/// and no more than is left.
 Status hold_in_shared(ir::Module& module, const target::Target& target);
 
 }  // namespace kiln::passes

@@ -11,10 +11,12 @@
 #include "compiler/ir/builder.h"
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/tensor_core.h"
+#include "compiler/passes/allocate_shared.h"
 #include "compiler/passes/dce.h"
 #include "compiler/passes/read_again.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/passes/shared_handles.h"
+#include "compiler/target/occupancy.h"
 
 namespace kiln::passes {
 
@@ -28,7 +30,6 @@ using ir::Type;
 using ir::Value;
 
 constexpr int kLeastCopyBytes = 4;
-constexpr int64_t kReserved = 4096;  // bytes of shared memory for reductions beside the rings
 
 bool reaches_dot(const Value* v, const Block* body) {
   return std::any_of(v->uses.begin(), v->uses.end(), [&](const ir::Use& use) {
@@ -80,22 +81,20 @@ enum class Ahead {
 
 class Loop {
  public:
-  /// `room`: bytes of shared memory that are left.
-  Loop(ir::Module& module, Op* loop, int stages, Ahead which, int64_t room, const analysis::PointerOrigins& stored,
-       const analysis::AxisAnalysis& axis)
+  Loop(ir::Module& module, const target::Target& target, Op* loop, int stages, Ahead which,
+       const analysis::PointerOrigins& stored, const analysis::AxisAnalysis& axis)
       : module_(module),
+        target_(target),
         loop_(loop),
         body_(loop->region()),
-        stages_(stages),
         which_(which),
-        room_(room),
+        lead_(stages - 1),
         stored_(stored),
         axis_(axis),
         slice_(body_),
         b_(module) {}
 
-  /// Returns the bytes of its rings.
-  int64_t run() {
+  void run() {
     int64_t bytes = 0;  // of a stage
     for (Op* op : *body_)
       if (op->kind == OpKind::kLoad && fits(op)) {
@@ -103,21 +102,28 @@ class Loop {
         bytes += op->result()->type.shape.numel() * size_of(op->result()->type.dtype);
       }
     // Rows are read at once, so that a stage less costs some latency; a dot's stages are what its kernel was tuned for.
-    if (which_ == Ahead::kLoads && bytes > 0) stages_ = static_cast<int>(std::min<int64_t>(stages_, room_ / bytes));
-    if (loads_.empty() || stages_ < 2) return 0;
+    const bool rows = which_ == Ahead::kLoads;
+    if (rows && bytes > 0) lead_ = std::min(lead_, static_cast<int>(shared_room(module_, target_) / bytes));
+    if (loads_.empty() || lead_ < 1) return;
+    slots_ = rows ? lead_ : lead_ + 1;
+    for (Op* load : loads_) {
+      sources_.push_back({load->operand(0), load->operands.size() > 1 ? load->operand(1) : nullptr});
+      all_warps_ = all_warps_ || !rows || warps_share(load->result()->type) || is_converted(load);
+    }
     b_.set_range(loads_[0]->range);
     make_buffers();
     prologue();
     ahead();
-    take_loads();
     b_.set_after(loop_);
     wait(0);
     b_.create(OpKind::kBarrier, {}, {});
-    return bytes * stages_;
   }
 
  private:
   using Env = std::unordered_map<const Value*, Value*>;
+  struct Source {
+    Value *pointers, *mask;  // no mask: null
+  };
 
   bool fits(const Op* load) {
     const Type& type = load->result()->type;
@@ -167,8 +173,8 @@ class Loop {
     front.set_range(b_.range());
     for (const Op* load : loads_) {
       const Type& type = load->result()->type;
-      const Type ring = which_ == Ahead::kOperands ? swizzled_type(module_, type, order_of(load), stages_)
-                                                   : rows_type(module_, type, order_of(load), stages_);
+      const Type ring = which_ == Ahead::kOperands ? swizzled_type(module_, type, order_of(load), slots_)
+                                                   : rows_type(module_, type, order_of(load), slots_);
       buffers_.push_back(front.create(OpKind::kSharedAlloc, {}, std::span(&ring, 1))->result());
     }
   }
@@ -191,11 +197,10 @@ class Loop {
       const Op* copy = b_.create(op->kind, operands, types, op->attrs);
       for (size_t i = 0; i < types.size(); ++i) env[op->results[i]] = copy->results[i];
     }
-    for (size_t i = 0; i < loads_.size(); ++i) {
-      const Op* load = loads_[i];
-      Value* pointers = of(load->operand(0));
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      Value* pointers = of(sources_[i].pointers);
       Value* mask = b_.create1(OpKind::kSplat, {valid}, pointers->type.with_dtype(DType::kI1));
-      if (load->operands.size() > 1) mask = b_.binary(OpKind::kAnd, of(load->operand(1)), mask);
+      if (sources_[i].mask) mask = b_.binary(OpKind::kAnd, of(sources_[i].mask), mask);
       Value* operands[] = {view(b_, buffers_[i], slot), pointers, mask};
       b_.create(OpKind::kAsyncCopy, operands, {});
     }
@@ -210,7 +215,7 @@ class Loop {
     b_.set_before(loop_);
     for (size_t i = 1; i < body_->args.size(); ++i)
       if (slice_.has(body_->args[i])) ahead_[body_->args[i]] = loop_->operands[i + 2];
-    for (int s = 0; s + 1 < stages_; ++s) {
+    for (int s = 0; s < lead_; ++s) {
       Value* iv = later(loop_->operand(0), s);
       ahead_[body_->args[0]] = iv;
       issue(ahead_, runs(iv), i32(s));
@@ -228,28 +233,43 @@ class Loop {
     std::vector<const Value*> carried;
     for (size_t i = 1; i < body_->args.size(); ++i)
       if (slice_.has(body_->args[i])) carried.push_back(body_->args[i]);
-    Value* read = i32(0);
-    Value* write = i32(stages_ - 1);
     Env env;
     for (const Value* arg : carried) env[arg] = carry(ahead_.at(arg));
-    read_slot_ = carry(read);
-    Value* write_slot = carry(write);
+    read_slot_ = carry(i32(0));
+    // Dots read their operands all through the iteration, so that there is one slot more, to copy to.
+    const bool rows = which_ == Ahead::kLoads;
+    Value* write_slot = rows ? read_slot_ : carry(i32(lead_));
     b_.set_before(body_->first);
-    wait(stages_ - 2);
-    b_.create(OpKind::kBarrier, {}, {});
-    Value* iv = later(body_->args[0], stages_ - 1);
+    wait(lead_ - 1);
+    join_lanes(b_, all_warps_);
+    if (rows) {
+      take_loads();
+      b_.set_after(last_read());
+      join_lanes(b_, all_warps_);
+    }
+    Value* iv = later(body_->args[0], lead_);
     env[body_->args[0]] = iv;
     issue(env, runs(iv), write_slot);
     std::vector<Value*> yields;
     for (const Value* arg : carried) yields.push_back(env.at(arg));
-    yields.push_back(next_slot(b_, read_slot_, stages_).slot);
-    yields.push_back(next_slot(b_, write_slot, stages_).slot);
+    yields.push_back(next_slot(b_, read_slot_, slots_).slot);
+    if (!rows) yields.push_back(next_slot(b_, write_slot, slots_).slot);
     for (Value* v : yields) body_->terminator()->append_operand(v);
+    if (!rows) take_loads();
   }
 
   // --- what becomes of the loads
 
+  /// Whether reads of its ring have another layout than the copies into it.
+  static bool is_converted(const Op* load) {
+    const std::vector<ir::Use>& uses = load->result()->uses;
+    return std::any_of(uses.begin(), uses.end(), [](const ir::Use& use) {
+      return use.op->kind == OpKind::kConvertLayout || use.op->kind == OpKind::kTrans;
+    });
+  }
+
   Value* read(Value* handle, const Type& type) {
+    handles_.push_back(handle);
     Value* v = b_.create1(OpKind::kSharedLoad, {handle}, type);
     reads_.push_back(v->op);
     return v;
@@ -282,7 +302,31 @@ class Loop {
       if (filled) v = b_.select(load->operand(1), v, load->operand(2));
       replace(load, v);
     }
-    if (which_ == Ahead::kLoads) read_again(module_, reads_);
+    if (which_ == Ahead::kLoads && !has_registers()) read_again(module_, reads_);
+  }
+
+  /// Whether what waits for reductions can wait in registers, with as many blocks as shared memory has room for.
+  bool has_registers() const {
+    int waiting = 0;
+    for (const Op* op : reads_)
+      if (outlives_reduction(op)) waiting += op->result()->type.layout->num_registers();
+    if (waiting < kManyRegisters) return true;
+    target::BlockResources block{.threads = module_.num_warps * target::kWarpSize};
+    block.shared_bytes = target_.shared_per_block - shared_room(module_, target_);
+    const int blocks = std::max(1, target::occupancy(target_, block).blocks_per_sm);
+    // Half as many again are computed with, and some hold addresses and masks.
+    return waiting * 3 / 2 + 32 <= target::registers_for(target_, block, blocks);
+  }
+
+  /// The last op of the body that reads the rings.
+  Op* last_read() const {
+    auto reads = [&](const Op* op) {
+      return op->kind == OpKind::kSharedLoad &&
+             std::find(handles_.begin(), handles_.end(), op->operand(0)) != handles_.end();
+    };
+    Op* op = body_->terminator();
+    while (op->prev && !ir::any_nested(op, reads)) op = op->prev;
+    return op;
   }
 
   /// The conversions of a transposed tile read the transposed memory.
@@ -296,17 +340,20 @@ class Loop {
   }
 
   ir::Module& module_;
+  const target::Target& target_;
   Op* loop_;
   Block* body_;
-  int stages_;
   const Ahead which_;
-  const int64_t room_;
+  int lead_;                // iterations that the copies run ahead
+  int slots_ = 0;           // of a ring
+  bool all_warps_ = false;  // read what others copied
   const analysis::PointerOrigins& stored_;
   const analysis::AxisAnalysis& axis_;
   Slice slice_;
   ir::Builder b_;
   std::vector<Op*> loads_;
-  std::vector<Value*> buffers_;
+  std::vector<Source> sources_;  // of the loads
+  std::vector<Value*> buffers_, handles_;
   std::vector<Op*> reads_;
   Env ahead_;
   Value* read_slot_ = nullptr;
@@ -339,14 +386,13 @@ Status pipeline_loads(ir::Module& module, const target::Target& target) {
   ir::walk(module.body(), [&](Op* op) {
     if (op->kind == OpKind::kFor) loops.push_back(op);
   });
-  int64_t room = target.shared_per_block - kReserved;
   for (Op* loop : loops) {
     analysis::PointerOrigins stored;
     const Ahead which = runs_ahead(loop, stored);
     const auto stages = static_cast<int>(loop->int_or(AttrName::kNumStages, module.num_stages));
     if (which == Ahead::kNothing || stages < 2) continue;
     const analysis::AxisAnalysis axis(module);
-    room -= Loop(module, loop, stages, which, room, stored, axis).run();
+    Loop(module, target, loop, stages, which, stored, axis).run();
   }
   return dce(module);
 }

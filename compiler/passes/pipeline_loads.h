@@ -17,13 +17,13 @@ namespace kiln::passes {
 
 /// On targets with cp.async, for each `for` with num_stages (its own attribute, or the kernel's) of at least 2:
 /// - where it has dots and writes no memory, the loads whose values reach a dot; the buffers are swizzled, so that
-/// copies
-///   and fragments meet no bank conflicts, and what is masked off must be 0;
-/// - where it has none and num_stages of its own, every load that varies with the loop, and what lies behind a
-/// reduction
-///   reads it there again (read_again.h). The loop may store, through other parameters than those that a load's address
-///   comes from: that tensors of two parameters do not overlap is what a program says with num_stages. Where shared
-///   memory has no room for that many stages, there are fewer; for one alone, the loads stay.
+///   copies and fragments meet no bank conflicts, and what is masked off must be 0;
+/// - where it has none and num_stages of its own, every load that varies with the loop. A row is read at once, then the
+///   next one may come into its place: a ring has one buffer less than there are stages. Where registers are short,
+///   what lies behind a reduction reads the row again (read_again.h). The loop may store, through other parameters than
+///   those that a load's address comes from: that tensors of two parameters do not overlap is what a program says with
+///   num_stages. Where shared memory has no room for that many buffers, there are fewer; for not even one, the loads
+///   stay.
 /// Addresses and masks must need neither memory nor other threads; a load stays as it is when less than 4 bytes lie
 /// side by side.
 Status pipeline_loads(ir::Module& module, const target::Target& target);

@@ -1,5 +1,6 @@
 #include "compiler/passes/shared_handles.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "compiler/layout/algebra.h"
@@ -42,6 +43,17 @@ Value* transposed(ir::Builder& b, Value* handle, std::span<const int64_t> order)
   type.layout = b.module().intern(layout::transpose(*handle->type.layout, order));
   return b.create1(OpKind::kSharedTrans, {handle}, type,
                    {{AttrName::kOrder, std::vector<int64_t>(order.begin(), order.end())}});
+}
+
+bool warps_share(const ir::Type& tile) {
+  const auto warps = tile.layout->bases(layout::In::kWarp);
+  return std::find(warps.begin(), warps.end(), layout::Coord{}) != warps.end();
+}
+
+void join_lanes(ir::Builder& b, bool of_all_warps) {
+  std::vector<std::pair<ir::AttrName, ir::Attr>> joined;
+  if (!of_all_warps) joined.emplace_back(ir::AttrName::kWarps, int64_t{1});
+  b.create(ir::OpKind::kBarrier, {}, {}, std::move(joined));
 }
 
 NextSlot next_slot(ir::Builder& b, Value* slot, int slots) {

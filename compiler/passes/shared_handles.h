@@ -21,6 +21,12 @@ ir::Value* view(ir::Builder& b, ir::Value* handle, ir::Value* slot);
 /// The same bytes with other dimensions: dim i is dim order[i].
 ir::Value* transposed(ir::Builder& b, ir::Value* handle, std::span<const int64_t> order);
 
+/// Whether several warps hold the same elements of such a tile. Where none do, a warp reads from shared memory what its
+/// own lanes have copied there.
+bool warps_share(const ir::Type& tile);
+/// A barrier between copies and reads: of all warps, or of each one's lanes.
+void join_lanes(ir::Builder& b, bool of_all_warps);
+
 /// The slot after `slot` of so many, and whether that is the first one again (i1).
 struct NextSlot {
   ir::Value *slot, *wraps;
