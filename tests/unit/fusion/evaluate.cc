@@ -1,6 +1,7 @@
 #include "tests/unit/fusion/evaluate.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -284,9 +285,11 @@ class Evaluator {
     std::vector<const Node*> nodes;
     for (int i : n.inputs) nodes.push_back(&graph_.nodes[at(i)]);
     const DType meets = n.op == ExprOp::kCall ? n.dtype : operand_dtype(n.op, nodes);
+    std::vector<double> x, e, moved;
+    std::array<std::vector<double>, 3> all;
     for (size_t i = 0; i < out.value.size(); ++i) {
       const Shape c = coordinates(static_cast<int64_t>(i), n.shape);
-      std::vector<double> x, e;
+      x.clear(), e.clear();
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         const Elements& from = in(n, k);
         const size_t p = broadcast_at(c, from.shape);
@@ -300,18 +303,31 @@ class Evaluator {
       }
       auto f = [&](const std::vector<double>& v) { return stored(n.dtype, apply(n.op, meets, v)); };
       out.value[i] = f(x);
-      double bound = epsilon(n.dtype) * std::abs(out.value[i]);
+      auto off = [&](const std::vector<double>& v) {
+        const double by = std::abs(f(v) - out.value[i]) / 4;
+        return std::isnan(by) ? kNothingIsSaid : by;
+      };
+      // Each operand as far down and up as the check allows, and at 0, where truth changes; then all of them at once.
+      double apart = 0, together = 0;
+      moved = x;
+      all.fill(x);
+      int moving = 0;
       for (size_t k = 0; k < x.size(); ++k) {
+        if (e[k] == 0) continue;
+        const double far = 4 * e[k];
+        const double to[] = {x[k] - far, x[k] + far, std::abs(x[k]) <= far ? 0 : x[k]};
         double most = std::isinf(e[k]) ? e[k] : 0;  // nothing is known of it, nor of what is made of it
-        for (double sign : {-1.0, 1.0}) {
-          if (e[k] == 0) continue;
-          std::vector<double> moved = x;
-          moved[k] += sign * 4 * e[k];
-          const double off = std::abs(f(moved) - out.value[i]) / 4;  // the check allows four times the bound
-          most = std::max(most, std::isnan(off) ? std::numeric_limits<double>::infinity() : off);
+        for (size_t way = 0; way < 3; ++way) {
+          moved[k] = all[way][k] = to[way];
+          if (to[way] != x[k]) most = std::max(most, off(moved));
         }
-        bound += most;
+        moved[k] = x[k];
+        apart += most;
+        ++moving;
       }
+      if (moving > 1)
+        for (const std::vector<double>& v : all) together = std::max(together, off(v));
+      double bound = epsilon(n.dtype) * std::abs(out.value[i]) + std::max(apart, together);
       // Functions lose digits of their own near their zeros.
       if (is_float(n.dtype) && info(n.op).flop > 1)
         bound += 4 * epsilon(n.dtype == DType::kF64 ? n.dtype : DType::kF32);
@@ -322,7 +338,7 @@ class Evaluator {
       const DType from = nodes[0]->dtype;
       if (n.op == ExprOp::kCast && is_float(from) && is_int(n.dtype) && n.dtype != DType::kI1 &&
           std::trunc(x[0]) != out.value[i])
-        bound = std::numeric_limits<double>::infinity();
+        bound = kNothingIsSaid;
       out.error[i] = bound;
     }
   }

@@ -96,7 +96,9 @@ class Library : public ::testing::TestWithParam<std::string> {
   std::vector<T> numbers(size_t count, int64_t low, int64_t high) {
     std::uniform_int_distribution<int64_t> pick(low, high);
     std::vector<T> out(count);
-    for (T& v : out) v = static_cast<T>(pick(random_)) / (std::is_floating_point_v<T> ? T(8) : T(1));
+    for (T& v : out)
+      v = std::is_floating_point_v<T> ? static_cast<T>(static_cast<T>(pick(random_)) / 8)
+                                      : static_cast<T>(pick(random_));
     return out;
   }
 
