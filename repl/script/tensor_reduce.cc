@@ -191,6 +191,27 @@ Value softmax_of(Interp& in, NativeArgs& a, bool logarithm) {
 Value softmax(Interp& in, NativeArgs& a) { return softmax_of(in, a, false); }
 Value log_softmax(Interp& in, NativeArgs& a) { return softmax_of(in, a, true); }
 
+/// log(sum(exp(x - m))) + m, where m is the largest; an infinite one is no distance to measure from.
+Value logsumexp(Interp& in, NativeArgs& a) {
+  ExprAttributes along = along_axes(in, a, a[0], {});
+  along.keepdim = true;
+  float_result(in, object(a).dtype(), {}, "the logarithm of a sum of exponentials");
+  const Expr x = object(a).expr(), most = applied(in, ExprOp::kMax, {x}, along);
+  const Expr finite = applied(in, ExprOp::kLt, {applied(in, ExprOp::kAbs, {most}), Expr::scalar(INFINITY)});
+  const Expr from = applied(in, ExprOp::kWhere, {finite, most, Expr::scalar(0.0)});
+  const Expr terms = applied(in, ExprOp::kExp, {applied(in, ExprOp::kSub, {x, from})});
+  Expr out = applied(in, ExprOp::kLog, {applied(in, ExprOp::kSum, {terms}, along)});
+  out = applied(in, ExprOp::kAdd, {out, from});
+  if (flag(in, a[1])) return settled(in, out);
+  ExprAttributes flat;
+  for (size_t d = 0; d < x.shape().size(); ++d) {
+    const auto reduced = [&](int axis) { return static_cast<size_t>(axis) == d; };
+    if (!along.axes.empty() && std::none_of(along.axes.begin(), along.axes.end(), reduced))
+      flat.shape.push_back(x.shape()[d]);
+  }
+  return settled(in, applied(in, ExprOp::kReshape, {out}, std::move(flat)));
+}
+
 Value scan_of(Interp& in, NativeArgs& a, ExprOp op) {
   const DType from = object(a).dtype();
   ExprAttributes attributes = along_axes(in, a, a[0], {});
@@ -211,6 +232,7 @@ constexpr NativeDef kReductions[] = {
     {"cumprod(dim, dtype=None)", cumprod, "running products along a dimension"},
     {"cumsum(dim, dtype=None)", cumsum, "running sums along a dimension"},
     {"log_softmax(dim, dtype=None)", log_softmax, "the logarithm of the softmax"},
+    {"logsumexp(dim, keepdim=False)", logsumexp, "the logarithm of the sum of exponentials"},
     {"max(dim=None, keepdim=False)", max, "the largest; with dim also where it is"},
     {"mean(dim=None, keepdim=False, *, dtype=None)", mean, "the mean"},
     {"min(dim=None, keepdim=False)", min, "the smallest; with dim also where it is"},

@@ -428,14 +428,14 @@ constexpr NativeDef kTorch[] = {
 
 /// Methods that torch also offers as functions: torch.exp(x) is x.exp().
 constexpr std::string_view kForwarded[] = {
-    "abs",     "add",   "all",       "amax",       "amin",    "any",     "argmax",      "argmin",      "bmm",
-    "mm",      "ceil",  "clamp",     "clip",       "clone",   "cos",     "cumprod",     "cumsum",      "div",
-    "eq",      "erf",   "exp",       "exp2",       "flatten", "floor",   "ge",          "gt",          "isfinite",
-    "isinf",   "isnan", "le",        "log",        "log1p",   "log2",    "log_softmax", "logical_not", "lt",
-    "matmul",  "max",   "mean",      "min",        "mul",     "ne",      "neg",         "norm",        "numel",
-    "permute", "pow",   "prod",      "reciprocal", "relu",    "reshape", "round",       "rsqrt",       "sigmoid",
-    "sign",    "sin",   "softmax",   "sqrt",       "square",  "squeeze", "std",         "sub",         "sum",
-    "t",       "tanh",  "transpose", "unsqueeze",  "var"};
+    "abs",     "add",     "all",   "amax",      "amin",       "any",    "argmax",      "argmin",      "bmm",
+    "mm",      "ceil",    "clamp", "clip",      "clone",      "cos",    "cumprod",     "cumsum",      "div",
+    "eq",      "erf",     "exp",   "exp2",      "flatten",    "floor",  "ge",          "gt",          "isfinite",
+    "isinf",   "isnan",   "le",    "log",       "log1p",      "log2",   "log_softmax", "logical_not", "logsumexp",
+    "lt",      "matmul",  "max",   "mean",      "min",        "mul",    "ne",          "neg",         "norm",
+    "numel",   "permute", "pow",   "prod",      "reciprocal", "relu",   "reshape",     "round",       "rsqrt",
+    "sigmoid", "sign",    "sin",   "softmax",   "sqrt",       "square", "squeeze",     "std",         "sub",
+    "sum",     "t",       "tanh",  "transpose", "unsqueeze",  "var"};
 constexpr std::string_view kFunctional[] = {"gelu", "log_softmax", "relu", "sigmoid", "silu", "softmax", "tanh"};
 
 Ref<Opaque> forwarded(std::string_view name) {
