@@ -233,6 +233,11 @@ std::shared_ptr<const LaunchedAs> KernelImpl::launched_as() const {
   return last ? last->launched_as : nullptr;
 }
 
+const KernelInfo* KernelImpl::launched_info() const {
+  const Specialisation* last = last_.load(std::memory_order_acquire);
+  return last ? &last->info : nullptr;
+}
+
 Result<KernelInfo> KernelImpl::compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options,
                                        std::string_view target) {
   BoundArgs bound;

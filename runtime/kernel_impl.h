@@ -81,6 +81,8 @@ class KernelImpl {
                              std::string_view target);
   /// The specialisation that was launched last; null when none was.
   std::shared_ptr<const LaunchedAs> launched_as() const;
+  /// What the compiler made of it, as long as the kernel lives.
+  const KernelInfo* launched_info() const;
   /// A hash of the compiler for `device` and of all source texts and globals that the code follows from, wherever they
   /// stand: what keeps a finding about this kernel (the fastest configuration, say) from outliving it.
   std::string identity(DeviceImpl& device);

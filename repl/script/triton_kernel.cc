@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "compiler/frontend/frontend.h"
 #include "kiln/check.h"
 #include "repl/script/lazy_scope.h"
 #include "repl/script/tensor_object.h"
 #include "repl/script/triton_language.h"
+#include "runtime/kernel_impl.h"
 
 namespace kiln::script {
 
@@ -127,52 +129,71 @@ class Launcher : public Object {
  public:
   static constexpr Kind kKind = Kind::kLauncher;
   Launcher(Ref<Launchable> k, Value g) : Object(kKind), kernel_(std::move(k)), grid_(std::move(g)) {}
-  Value call(Interp& in, CallArgs& args) override {
-    kernel_->launch(in, grid_, args);
-    return Value::none();
-  }
+  Value call(Interp& in, CallArgs& args) override { return kernel_->launched(in, grid_, args); }
 
  private:
   Ref<Launchable> kernel_;
   Value grid_;
 };
 
-/// What warmup() gives: figures of a compiled kernel, and a launch of just that.
+/// What scripts ask of a compiled kernel.
+std::optional<Value> figure(const KernelInfo& info, std::string_view name) {
+  constexpr int64_t kHostRegisters = 32;
+  if (name == "name") return Value::str(info.name);
+  // The host has no register file to share out: its figure stands for the vector registers of one program.
+  if (name == "n_regs") return Value::integer(info.registers >= 0 ? info.registers : kHostRegisters);
+  if (name == "n_spills") return Value::integer(std::max<int64_t>(info.spill_bytes, 0));
+  if (name == "metadata") {
+    auto o = make<Opaque>("metadata");
+    // Scripts divide by it: a kernel without shared memory counts as one byte.
+    o->members.set("shared", Value::integer(std::max<int64_t>(info.shared_bytes, 1)));
+    o->members.set("num_warps", Value::integer(info.num_warps));
+    o->members.set("name", Value::str(info.name));
+    o->members.set("target", Value::str(info.target));
+    return Value(o);
+  }
+  if (name == "asm") {
+    auto d = make<Dict>();
+    if (!info.ptx.empty()) d->table.set("ptx", Value::str(info.ptx));
+    return Value(d);
+  }
+  if (name == "_init_handles") {
+    auto o = make<Opaque>("_init_handles");
+    o->on_call = [](Interp&, CallArgs&) { return Value::none(); };
+    return Value(o);
+  }
+  return std::nullopt;
+}
+void figure_names(std::vector<std::string>& out) {
+  out.insert(out.end(), {"name", "n_regs", "n_spills", "metadata", "asm"});
+}
+std::string figure_repr(const KernelInfo& info) {
+  return fmt::format("<compiled kernel {} for {}>", info.name, info.target);
+}
+
+/// What a launch gives: the figures of the code that it ran.
+class LaunchedObject : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kOpaque;
+  LaunchedObject(Kernel kernel, const KernelInfo& info) : Object(kKind), kernel_(std::move(kernel)), info_(info) {}
+  std::optional<Value> attribute(Interp&, std::string_view name) override { return figure(info_, name); }
+  void attribute_names(std::vector<std::string>& out) const override { figure_names(out); }
+  std::string repr(Interp&) override { return figure_repr(info_); }
+
+ private:
+  Kernel kernel_;
+  const KernelInfo& info_;  // lives as long as the kernel
+};
+
+/// What warmup() gives: the figures, and a launch of just that.
 class CompiledObject : public Object {
  public:
   static constexpr Kind kKind = Kind::kOpaque;
   CompiledObject(KernelInfo info, Ref<Launchable> k, Ref<Dict> constants)
       : Object(kKind), info_(std::move(info)), kernel_(std::move(k)), constants_(std::move(constants)) {}
 
-  std::optional<Value> attribute(Interp&, std::string_view name) override {
-    if (name == "name") return Value::str(info_.name);
-    // The host has no register file to share out: its figure stands for the vector registers of one program.
-    if (name == "n_regs") return Value::integer(info_.registers >= 0 ? info_.registers : kHostRegisters);
-    if (name == "n_spills") return Value::integer(std::max<int64_t>(info_.spill_bytes, 0));
-    if (name == "metadata") {
-      auto o = make<Opaque>("metadata");
-      // Scripts divide by it: a kernel without shared memory counts as one byte.
-      o->members.set("shared", Value::integer(std::max<int64_t>(info_.shared_bytes, 1)));
-      o->members.set("num_warps", Value::integer(info_.num_warps));
-      o->members.set("name", Value::str(info_.name));
-      o->members.set("target", Value::str(info_.target));
-      return Value(o);
-    }
-    if (name == "asm") {
-      auto d = make<Dict>();
-      if (!info_.ptx.empty()) d->table.set("ptx", Value::str(info_.ptx));
-      return Value(d);
-    }
-    if (name == "_init_handles") {
-      auto o = make<Opaque>("_init_handles");
-      o->on_call = [](Interp&, CallArgs&) { return Value::none(); };
-      return Value(o);
-    }
-    return std::nullopt;
-  }
-  void attribute_names(std::vector<std::string>& out) const override {
-    out.insert(out.end(), {"name", "n_regs", "n_spills", "metadata", "asm"});
-  }
+  std::optional<Value> attribute(Interp&, std::string_view name) override { return figure(info_, name); }
+  void attribute_names(std::vector<std::string>& out) const override { figure_names(out); }
   /// `compiled[(x, y, z)](args…)`: positional arguments in the order of the kernel's parameters; constexprs as
   /// compiled.
   std::optional<Value> call_at(Interp& in, const Value& grid, CallArgs& args) override {
@@ -197,10 +218,9 @@ class CompiledObject : public Object {
       if (Value* v = constants_->table.find(option); v && !names_parameter(option))
         full.keywords.push_back({option, *v, {}});
     for (KeywordArg& k2 : args.keywords) full.keywords.push_back(k2);
-    kernel_->launch(in, grid, full);
-    return Value::none();
+    return kernel_->launched(in, grid, full);
   }
-  std::string repr(Interp&) override { return fmt::format("<compiled kernel {} for {}>", info_.name, info_.target); }
+  std::string repr(Interp&) override { return figure_repr(info_); }
 
  private:
   bool names_parameter(std::string_view name) const {
@@ -208,7 +228,6 @@ class CompiledObject : public Object {
     return std::any_of(params.begin(), params.end(), [&](const ParamDesc& p) { return p.name == name; });
   }
 
-  static constexpr int64_t kHostRegisters = 32;
   KernelInfo info_;
   Ref<Launchable> kernel_;
   Ref<Dict> constants_;
@@ -232,8 +251,7 @@ Value run_method(Interp& in, NativeArgs& a, bool only_compile) {
   Value grid = a[1].missing() ? Value::integer(1) : a[1];
   if (warm) return k->warmup(in, grid, args);
   if (a[1].missing()) in.fail(ErrorKind::kType, "run() needs grid=(x, y, z)");
-  k->launch(in, grid, args);
-  return Value::none();
+  return k->launched(in, grid, args);
 }
 Value run(Interp& in, NativeArgs& a) { return run_method(in, a, false); }
 Value warmup(Interp& in, NativeArgs& a) { return run_method(in, a, true); }
@@ -260,6 +278,13 @@ Launchable* launchable(const Value& v) {
 KernelObject* innermost_kernel(const Value& v) {
   Launchable* l = launchable(v);
   return l ? &l->innermost() : nullptr;
+}
+
+bool is_launch(const Value& v) { return v.object() && dynamic_cast<const LaunchedObject*>(v.object()) != nullptr; }
+
+Value Launchable::launched(Interp& in, const Value& grid, CallArgs& args) {
+  launch(in, grid, args);
+  return innermost().launched_code();
 }
 
 Value Launchable::item(Interp&, const Value& grid) { return make<Launcher>(Ref<Launchable>(this), grid); }
@@ -541,6 +566,13 @@ Status launch_looking(Interp& in, AccessChecks checks, const Kernel& kernel, con
 
 }  // namespace
 
+Value KernelObject::launched_code() {
+  const KernelInfo* info = kernel.impl()->launched_info();
+  if (!info || checked_) return Value::none();  // guarded code is not what the kernel is
+  if (std::exchange(launched_info_, info) != info) launched_ = make<LaunchedObject>(kernel, *info);
+  return launched_;
+}
+
 void KernelObject::launch(Interp& in, const Value& grid, CallArgs& args) {
   SourceRange site = in.where();
   Bound bound;
@@ -550,6 +582,7 @@ void KernelObject::launch(Interp& in, const Value& grid, CallArgs& args) {
   convert(in, bound, scratch_);
   if (in.on_launch) in.on_launch(kernel, scratch_, bound.options);
   const AccessChecks checks = bound.check ? AccessChecks::kAlways : in.access_checks;
+  checked_ = checks != AccessChecks::kOff;
   Status status = checks == AccessChecks::kOff ? kernel.launch(dims, scratch_, bound.options)
                                                : launch_looking(in, checks, kernel, dims, scratch_, bound.options);
   for (auto& a : scratch_) a.reset();  // kernels must not live longer because they were arguments

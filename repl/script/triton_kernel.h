@@ -20,13 +20,14 @@ class Launchable : public Object {
  public:
   using Object::Object;
   std::optional<Value> call_at(Interp& in, const Value& grid, CallArgs& args) override {
-    launch(in, grid, args);
-    return Value::none();
+    return launched(in, grid, args);
   }
   /// `kernel[grid]` alone: something to call later.
   Value item(Interp& in, const Value& grid) override;
   Value call(Interp& in, CallArgs& args) override;
   virtual void launch(Interp& in, const Value& grid, CallArgs& args) = 0;
+  /// Launches, and gives an object with the figures of the code that ran, as Triton does.
+  Value launched(Interp& in, const Value& grid, CallArgs& args);
   /// Compiles for those arguments without launching: the object of a compiled kernel.
   virtual Value warmup(Interp& in, const Value& grid, CallArgs& args) = 0;
   /// What launch() would run, without running it; it holds its tensors itself.
@@ -42,6 +43,8 @@ class KernelObject : public Launchable {
   Value warmup(Interp& in, const Value& grid, CallArgs& args) override;
   profiler::TuneCandidate resolve(Interp& in, const Value& grid, CallArgs& args) override;
   KernelObject& innermost() override { return *this; }
+  /// The object of what was launched last; None where that was guarded code.
+  Value launched_code();
   /// f(x, y): an expression that calls it on the elements of tensors.
   Value call(Interp& in, CallArgs& args) override;
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
@@ -69,6 +72,9 @@ class KernelObject : public Launchable {
   std::vector<Value> names_;                 // the parameters' names as strings
   Table named_;                              // of each name None: what a grid function gets, but for the values
   std::vector<std::optional<Arg>> scratch_;  // of the launch going on; nothing a script runs can be between
+  bool checked_ = false;                     // the last launch ran guarded code
+  Value launched_;                           // the object of the code that was launched last
+  const KernelInfo* launched_info_ = nullptr;
 };
 
 /// One of an autotuner's configurations.
@@ -90,6 +96,8 @@ class ConfigObject : public Object {
 /// The kernel at the bottom of a stack of wrappers, or nullptr.
 KernelObject* innermost_kernel(const Value& v);
 Launchable* launchable(const Value& v);
+/// Whether it is what a launch gives; the prompt shows it only when asked for.
+bool is_launch(const Value& v);
 
 void install_kernels(ModuleObject& triton);  // jit
 void install_tuning(ModuleObject& triton);   // autotune, heuristics, Config
