@@ -3,7 +3,6 @@
 
 #include "repl/script/interp.h"
 #include "repl/script/pending.h"
-#include "repl/script/triton_kernel.h"
 #include "support/trace.h"
 
 namespace kiln::script {
@@ -60,7 +59,8 @@ void Interp::run(std::shared_ptr<const Program> program, bool interactive) {
     trace::Scope span(trace::kStatements, trace::Step::kStatement);
     if (trace::Event* event = span.event()) describe(s->range, *event);
     Value v = eval(*shown->value, frame);
-    if (v.is_none() || (is_launch(v) && dyn_as<ast::Call>(shown->value.get()))) continue;
+    const bool launch = dyn_as<ast::Call>(shown->value.get()) && v.kind() == Kind::kLaunched;
+    if (v.is_none() || launch) continue;  // what a launch gives is shown when its name is asked for
     globals_[globals_.index("_")].value = v;
     print(repr(v) + "\n");
   }

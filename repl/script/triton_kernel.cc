@@ -174,10 +174,14 @@ std::string figure_repr(const KernelInfo& info) {
 /// What a launch gives: the figures of the code that it ran.
 class LaunchedObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kOpaque;
+  static constexpr Kind kKind = Kind::kLaunched;
   LaunchedObject(Kernel kernel, const KernelInfo& info) : Object(kKind), kernel_(std::move(kernel)), info_(info) {}
   std::optional<Value> attribute(Interp&, std::string_view name) override { return figure(info_, name); }
   void attribute_names(std::vector<std::string>& out) const override { figure_names(out); }
+  std::optional<Value> call_at(Interp& in, const Value&, CallArgs&) override {
+    in.fail(with_note(error(ErrorKind::kType, "what a launch gives is not launched again"),
+                      fmt::format("help: {}[grid](…), or {}.warmup(…, grid=grid)[grid](…)", info_.name, info_.name)));
+  }
   std::string repr(Interp&) override { return figure_repr(info_); }
 
  private:
@@ -188,7 +192,7 @@ class LaunchedObject : public Object {
 /// What warmup() gives: the figures, and a launch of just that.
 class CompiledObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kOpaque;
+  static constexpr Kind kKind = Kind::kCompiled;
   CompiledObject(KernelInfo info, Ref<Launchable> k, Ref<Dict> constants)
       : Object(kKind), info_(std::move(info)), kernel_(std::move(k)), constants_(std::move(constants)) {}
 
@@ -279,8 +283,6 @@ KernelObject* innermost_kernel(const Value& v) {
   Launchable* l = launchable(v);
   return l ? &l->innermost() : nullptr;
 }
-
-bool is_launch(const Value& v) { return v.object() && dynamic_cast<const LaunchedObject*>(v.object()) != nullptr; }
 
 Value Launchable::launched(Interp& in, const Value& grid, CallArgs& args) {
   launch(in, grid, args);

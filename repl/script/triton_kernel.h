@@ -96,8 +96,6 @@ class ConfigObject : public Object {
 /// The kernel at the bottom of a stack of wrappers, or nullptr.
 KernelObject* innermost_kernel(const Value& v);
 Launchable* launchable(const Value& v);
-/// Whether it is what a launch gives; the prompt shows it only when asked for.
-bool is_launch(const Value& v);
 
 void install_kernels(ModuleObject& triton);  // jit
 void install_tuning(ModuleObject& triton);   // autotune, heuristics, Config
