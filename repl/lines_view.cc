@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -30,7 +31,7 @@ std::string_view without_dot(std::string_view file) {
 Cell percent(double part) { return Cell::of(100 * part, 1); }
 
 std::string bar(double part) {
-  const int n = static_cast<int>(part * kBarWidth + 0.5);
+  const auto n = std::lround(part * kBarWidth);
   std::string text;
   for (int i = 0; i < n; ++i) text += "█";
   return text;

@@ -70,7 +70,7 @@ const std::string* MagicArguments::find(std::string_view name) const {
   return nullptr;
 }
 
-std::string MagicArguments::text(std::string_view name, std::string otherwise) const {
+std::string MagicArguments::text(std::string_view name, const std::string& otherwise) const {
   const std::string* found = find(name);
   return found ? *found : otherwise;
 }

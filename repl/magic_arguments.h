@@ -25,7 +25,7 @@ struct MagicArguments {
   bool has(std::string_view name) const { return find(name) != nullptr; }
   /// The value of an option, empty for a flag; nullptr when it was not given.
   const std::string* find(std::string_view name) const;
-  std::string text(std::string_view name, std::string otherwise = {}) const;
+  std::string text(std::string_view name, const std::string& otherwise = {}) const;
 };
 
 /// NAME=VALUE (without blanks around the '=') outside of brackets and strings is an option. With `other_names` any name

@@ -70,7 +70,7 @@ Result<ProfileCycles> profile_cycles(script::Session& session, const std::string
     }
     Status ran = action == StepAction::kActive ? run_kept(run) : run();
     const bool interrupted = !ran.ok() && ran.error().kind == ErrorKind::kInterrupted;
-    if (!interrupted) KILN_CHECK_OK(std::move(ran));
+    if (!interrupted) KILN_CHECK_OK(ran);
     if (action == StepAction::kActive && (interrupted || schedule.ends_cycle(i))) {
       KILN_TRY(Timeline seen, profile->stop());
       if (interrupted) seen.unknown.push_back(profiler::cut_short("Ctrl-C"));

@@ -62,7 +62,7 @@ InterruptGuard::~InterruptGuard() {
   g_running.exchange(nullptr)->forget_interrupt();
 }
 
-Shell::Shell(const Options& options, std::function<void(std::string_view)> output)
+Shell::Shell(const Options& options, const std::function<void(std::string_view)>& output)
     : options_(options),
       session_({.output = output ? output : to_stdout, .argv = options.args, .device = {}}),
       context_{.session = session_,

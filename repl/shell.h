@@ -14,7 +14,7 @@ namespace kiln::repl {
 class Shell {
  public:
   /// `output` gets everything that is printed; null: stdout.
-  Shell(const Options& options, std::function<void(std::string_view)> output);
+  Shell(const Options& options, const std::function<void(std::string_view)>& output);
 
   /// A whole program; lines that start with % between its statements are commands. Prints errors; gives the exit code.
   int run_program(const std::string& text, const std::string& file_name);

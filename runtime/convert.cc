@@ -76,7 +76,7 @@ void floats_to_doubles(DType from, const void* source, double* out, int64_t n) {
     for (int64_t i = 0; i < n; ++i) out[i] = load<float>(source, i);
   } else {
     with_storage_type(from, [&](auto element) {
-      using T = typename decltype(element)::type;
+      using T = decltype(element)::type;
       for (int64_t i = 0; i < n; ++i) out[i] = float_from_bits(from, static_cast<uint64_t>(load<T>(source, i)));
     });
   }
@@ -85,7 +85,7 @@ void floats_to_doubles(DType from, const void* source, double* out, int64_t n) {
 // The integers of `source` as 64-bit patterns, sign- or zero-extended.
 void ints_to_words(DType from, const void* source, uint64_t* out, int64_t n) {
   with_storage_type(from, [&](auto element) {
-    using T = typename decltype(element)::type;
+    using T = decltype(element)::type;
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<uint64_t>(static_cast<int64_t>(load<T>(source, i)));
   });
   if (from == DType::kI1)
@@ -112,7 +112,7 @@ void doubles_to(DType to, const double* in, void* target, int64_t n) {
     for (int64_t i = 0; i < n; ++i) store<uint8_t>(target, i, in[i] != 0);
   } else {
     with_storage_type(to, [&](auto element) {
-      using T = typename decltype(element)::type;
+      using T = decltype(element)::type;
       for (int64_t i = 0; i < n; ++i)
         store(target, i, is_float(to) ? static_cast<T>(float_to_bits(to, in[i])) : truncate<T>(in[i]));
     });
@@ -125,7 +125,7 @@ void words_to(DType to, const uint64_t* in, bool from_signed, void* target, int6
     return;
   }
   with_storage_type(to, [&](auto element) {
-    using T = typename decltype(element)::type;
+    using T = decltype(element)::type;
     for (int64_t i = 0; i < n; ++i) {
       uint64_t word = in[i];
       if (is_float(to))

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "support/diag.h"
 #include "support/files.h"
@@ -55,7 +54,7 @@ class Reader {
     T v{};
     if (rest_.size() < sizeof v) ok_ = false;
     if (!ok_) return T{};
-    std::memcpy(&v, rest_.data(), sizeof v);
+    rest_.copy(reinterpret_cast<char*>(&v), sizeof v);
     rest_.remove_prefix(sizeof v);
     return v;
   }

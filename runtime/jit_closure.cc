@@ -277,7 +277,7 @@ std::vector<std::string> free_names(const FunctionDef& def) {
   return names.free();
 }
 
-Closure make_closure(std::shared_ptr<const JitFunction> function) {
+Closure make_closure(const std::shared_ptr<const JitFunction>& function) {
   ClosureMaker maker;
   maker.add(function);
   return std::move(maker.closure);

@@ -28,7 +28,7 @@ struct Closure {
   std::vector<std::shared_ptr<const SourceText>> sources;
 };
 
-Closure make_closure(std::shared_ptr<const frontend::JitFunction> function);
+Closure make_closure(const std::shared_ptr<const frontend::JitFunction>& function);
 /// False once a watched name has another value.
 bool is_current(const Closure& closure);
 

@@ -27,7 +27,8 @@ std::span<const KnobInfo> knobs() { return kKnobs; }
 const KnobInfo& info(Knob k) { return kKnobs[static_cast<size_t>(k)]; }
 
 std::string knob(Knob k) {
-  const char* text = std::getenv(info(k).variable.data());
+  const char* text =
+      std::getenv(info(k).variable.data());  // NOLINT(bugprone-suspicious-stringview-data-usage): a literal
   return text && *text ? std::string(text) : std::string(info(k).default_value);
 }
 

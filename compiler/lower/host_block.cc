@@ -69,15 +69,16 @@ void Lowering::settle_before(const ir::Op& op) {
   const bool writes = ir::any_nested(&op, [](const ir::Op* inner) { return ir::writes_memory(inner); });
   if (writes) keep_needed_loads({}, kAllEpochs);
   std::unordered_set<const ir::Op*> inside;
-  std::vector<const ir::Value*> outer;
+  std::vector<const ir::Value*> used;
   for (const ir::Block* region : op.regions)
-    ir::walk(const_cast<ir::Block*>(region), [&](ir::Op* inner) { inside.insert(inner); });
-  for (const ir::Op* inner : inside)
-    for (const ir::Value* v : inner->operands)
-      if (v->type.is_tile() && v->op && !inside.contains(v->op)) outer.push_back(v);
-  std::sort(outer.begin(), outer.end());
-  outer.erase(std::unique(outer.begin(), outer.end()), outer.end());
-  for (const ir::Value* v : outer) {
+    ir::walk(const_cast<ir::Block*>(region), [&](ir::Op* inner) {
+      inside.insert(inner);
+      used.insert(used.end(), inner->operands.begin(), inner->operands.end());
+    });
+  // In the order of their uses: code must not depend on where values lie in memory.
+  std::unordered_set<const ir::Value*> seen;
+  for (const ir::Value* v : used) {
+    if (!v->type.is_tile() || !v->op || inside.contains(v->op) || !seen.insert(v).second) continue;
     needed_.clear();
     if (!is_stored(v) && needed(v) && !cheap(v)) keep(v);
   }

@@ -143,7 +143,7 @@ void Lowering::add_root(Root root, std::span<const ir::Value* const> needs, cons
     if (open_->first_store_epoch < 0) open_->first_store_epoch = store_epoch_;
     ++store_epoch_;
   }
-  open_->roots.push_back(std::move(root));
+  open_->roots.push_back(root);
 }
 
 void Lowering::keep(const ir::Value* v) {
@@ -213,11 +213,10 @@ void Lowering::emit_group(Group& group) {
     }
   }
   // Users come last in slice.values: what is kept of them decides what is needed of their operands.
-  std::unordered_map<const ir::Value*, Buffer> fresh;
-  auto take = [&](const ir::Value* v) {
-    Buffer buffer = allocate(bytes_of(v->type));
-    fresh[v] = buffer;
-    return buffer;
+  std::vector<std::pair<const ir::Value*, Buffer>> fresh;
+  auto take = [&](const ir::Value* v) { return fresh.emplace_back(v, allocate(bytes_of(v->type))).second; };
+  auto is_fresh = [&](const ir::Value* v) {
+    return std::any_of(fresh.begin(), fresh.end(), [&](const auto& f) { return f.first == v; });
   };
   for (Root& root : group.roots)
     if (root.kind == Root::Kind::kKeep && root.buffer.bytes == 0) root.buffer = take(root.value);
@@ -225,7 +224,7 @@ void Lowering::emit_group(Group& group) {
   for (const auto& [v, buffer] : fresh) needed_[v] = false;  // what is kept needs its operands no more
   for (auto it = slice.values.rbegin(); it != slice.values.rend(); ++it) {
     const ir::Value* v = *it;
-    if (fresh.contains(v) || is_index_op(v->op->kind) || !slice.visited.contains({v, true}) || cheap(v)) continue;
+    if (is_fresh(v) || is_index_op(v->op->kind) || !slice.visited.contains({v, true}) || cheap(v)) continue;
     if (!needed(v)) continue;
     needed_[v] = false;
     Root root{Root::Kind::kKeep, nullptr, v, take(v)};

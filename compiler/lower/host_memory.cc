@@ -6,8 +6,6 @@
 
 namespace kiln::lower::host {
 
-using ir::OpKind;
-
 Lowering::V Lowering::choose(V condition, const std::function<V()>& yes, const std::function<V()>& no) {
   llvm::BasicBlock *yes_block = block("yes"), *no_block = block("no"), *after = block("after");
   b.CreateCondBr(condition, yes_block, no_block);

@@ -58,7 +58,7 @@ Result<std::vector<std::string>> HostProfiler::chips(const Library& library) {
   return names;
 }
 
-Result<HostProfiler> HostProfiler::make(std::shared_ptr<const Library> library, const std::string& chip,
+Result<HostProfiler> HostProfiler::make(const std::shared_ptr<const Library>& library, const std::string& chip,
                                         std::span<const uint8_t> availability) {
   // Asked first: an unknown chip must not become some other one.
   KILN_TRY(std::vector<std::string> known, chips(*library));

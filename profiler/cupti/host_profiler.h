@@ -26,7 +26,7 @@ class HostProfiler {
  public:
   /// `availability`: of the device at hand, empty without one. kValue for a chip that this CUPTI does not know, with
   /// those that it does.
-  static Result<HostProfiler> make(std::shared_ptr<const Library> library, const std::string& chip,
+  static Result<HostProfiler> make(const std::shared_ptr<const Library>& library, const std::string& chip,
                                    std::span<const uint8_t> availability = {});
   static Result<std::vector<std::string>> chips(const Library& library);
 

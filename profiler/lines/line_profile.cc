@@ -91,7 +91,7 @@ LineProfile line_profile(const SampledFunction& samples, const LineTable& table)
     profile.counts.add(s.counts);
     if (file < 0) profile.unplaced += n;
   }
-  for (auto& [at, l] : lines) profile.lines.push_back(std::move(l));
+  for (auto& [at, l] : lines) profile.lines.push_back(l);
   return profile;
 }
 

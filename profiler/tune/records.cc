@@ -58,9 +58,9 @@ struct Unpacked {
 /// Nullopt for what pack() did not write.
 std::optional<Unpacked> unpack(const std::string& text) try {
   const ordered_json file = ordered_json::parse(text);
-  if (file.at("format") != kFormat) return std::nullopt;
+  if (file.at("format").get<std::string>() != kFormat) return std::nullopt;
   const ordered_json& body = file.at("record");
-  if (hash128(dump(body)).hex() != file.at("checksum")) return std::nullopt;
+  if (hash128(dump(body)).hex() != file.at("checksum").get<std::string>()) return std::nullopt;
   Unpacked u;
   u.key = body.at("key");
   u.identity = body.at("identity");

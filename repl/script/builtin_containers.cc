@@ -151,7 +151,7 @@ Value update(Interp& in, NativeArgs& a) {
         if (!e.key.missing()) dict(a).set(in, e.key, e.value);
       return;
     }
-    in.for_each(v, [&](Value pair) {
+    in.for_each(v, [&](const Value& pair) {
       std::vector<Value> two = in.to_vector(pair);
       if (two.size() != 2)
         in.fail(ErrorKind::kValue, "update() needs pairs of key and value, got {} elements", two.size());

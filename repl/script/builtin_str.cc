@@ -111,7 +111,7 @@ Value splitlines(Interp&, NativeArgs& a) {
 Value join(Interp& in, NativeArgs& a) {
   std::string out;
   bool first = true;
-  in.for_each(a[0], [&](Value v) {
+  in.for_each(a[0], [&](const Value& v) {
     if (!first) out += self(a);
     first = false;
     out += in.to_text(v, "an element of join()");

@@ -103,7 +103,7 @@ Value make_dict(Interp& in, NativeArgs& a) {
       for (const auto& e : other->table.entries())
         if (!e.key.missing()) dict->table.set(in, e.key, e.value);
     } else {
-      in.for_each(a[0], [&](Value pair) {
+      in.for_each(a[0], [&](const Value& pair) {
         std::vector<Value> items = in.to_vector(pair);
         if (items.size() != 2)
           in.fail(ErrorKind::kValue, "dict() needs pairs of key and value, got {} elements", items.size());

@@ -24,7 +24,7 @@ namespace {
 Value len(Interp& in, NativeArgs& a) { return Value::integer(in.length(a[0])); }
 
 Value print(Interp& in, NativeArgs& a) {
-  auto option = [&](size_t i, std::string otherwise) {
+  auto option = [&](size_t i, const std::string& otherwise) {
     return a[i].missing() || a[i].is_none() ? otherwise : in.to_text(a[i], "print()'s sep or end");
   };
   std::string separator = option(1, " "), out;
@@ -77,7 +77,7 @@ Value max(Interp& in, NativeArgs& a) { return extreme(in, a, true); }
 
 Value sum(Interp& in, NativeArgs& a) {
   Value total = a[1].missing() ? Value::integer(0) : a[1];
-  in.for_each(a[0], [&](Value v) {
+  in.for_each(a[0], [&](const Value& v) {
     total = in.binary(ast::BinaryOp::kAdd, total, v);
     return true;
   });
@@ -246,13 +246,13 @@ Value reversed(Interp& in, NativeArgs& a) {
 
 Value any(Interp& in, NativeArgs& a) {
   bool found = false;
-  in.for_each(a[0], [&](Value v) { return !(found = in.truth(v)); });
+  in.for_each(a[0], [&](const Value& v) { return !(found = in.truth(v)); });
   return Value::boolean(found);
 }
 
 Value all(Interp& in, NativeArgs& a) {
   bool good = true;
-  in.for_each(a[0], [&](Value v) { return good = in.truth(v); });
+  in.for_each(a[0], [&](const Value& v) { return good = in.truth(v); });
   return Value::boolean(good);
 }
 

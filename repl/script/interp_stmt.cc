@@ -42,6 +42,7 @@ void Interp::leave_stream() {
   pending_->run_all(*this);  // still where it was written
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): it lives as long as it runs, whatever becomes of the caller's
 void Interp::run(std::shared_ptr<const Program> program, bool interactive) {
   handled_.clear();
   calls_.clear();

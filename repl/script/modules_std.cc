@@ -112,7 +112,7 @@ Value gcd(Interp& in, NativeArgs& a) {
 }
 Value prod(Interp& in, NativeArgs& a) {
   Value total = a[1].missing() ? Value::integer(1) : a[1];
-  in.for_each(a[0], [&](Value v) {
+  in.for_each(a[0], [&](const Value& v) {
     total = in.binary(ast::BinaryOp::kMul, total, v);
     return true;
   });

@@ -240,7 +240,7 @@ void fill_profiler(Interp&, ModuleObject& m) {
 
 void fill_nvtx(Interp&, ModuleObject& m) {
   auto open = std::make_shared<std::vector<OpenRange>>();
-  auto add = [&](std::string_view name, auto run) {
+  auto add = [&](std::string_view name, const auto& run) {
     auto o = make<Opaque>("built-in function " + std::string(name));
     o->on_call = run;
     m.members.set(name, o);

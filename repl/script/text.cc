@@ -92,7 +92,7 @@ Result<Spec> parse_spec(std::string_view text) {
   return s;
 }
 
-std::string pad(const Spec& s, std::string_view sign, std::string body, char default_align) {
+std::string pad(const Spec& s, std::string_view sign, const std::string& body, char default_align) {
   size_t length = count_characters(sign) + count_characters(body);
   size_t missing = static_cast<size_t>(s.width) > length ? static_cast<size_t>(s.width) - length : 0;
   char align = s.align ? s.align : default_align;
@@ -189,7 +189,7 @@ Result<std::string> format_float(const Spec& s, double value) {
         digits += ".0";
       } else {
         digits = printed(v, 'e', std::max(s.precision, 1) - 1, s.alternate);
-        size_t mark = digits.find('e'), last = digits.find_last_not_of("0", mark - 1);
+        size_t mark = digits.find('e'), last = digits.find_last_not_of('0', mark - 1);
         if (digits.find('.') < mark)
           digits.erase(digits[last] == '.' ? last : last + 1, mark - (digits[last] == '.' ? last : last + 1));
       }

@@ -10,7 +10,7 @@ Value KernelMember::call(Interp& in, CallArgs&) {
 }
 
 namespace {
-const Value& unwrapped(const Value& v) {
+Value unwrapped(const Value& v) {
   auto* c = v.get<ConstexprObject>();
   return c ? c->value : v;
 }

@@ -397,7 +397,7 @@ class LaunchTuner {
       return {};
     }
     if (!compared.ok()) return std::move(compared.error());
-    out_.against = std::move(*compared);
+    out_.against = *compared;
     return {};
   }
 

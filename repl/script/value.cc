@@ -81,6 +81,7 @@ void Object::destroy() {
 
 std::optional<Value> Object::attribute(Interp&, std::string_view) { return std::nullopt; }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): overriders keep it
 void Object::set_attribute(Interp& in, std::string_view name, Value) {
   in.fail_as("AttributeError", "the attribute '{}' of '{}' cannot be set", name, in.type_name(Value(this)));
 }
@@ -97,6 +98,7 @@ Value Object::item(Interp& in, const Value&) {
   in.fail(ErrorKind::kType, "'{}' has no elements to index", in.type_name(Value(this)));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): overriders keep it
 void Object::set_item(Interp& in, const Value&, Value) {
   in.fail(ErrorKind::kType, "the elements of '{}' cannot be assigned", in.type_name(Value(this)));
 }

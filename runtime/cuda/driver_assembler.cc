@@ -51,7 +51,9 @@ Result<Assembled> DriverAssembler::link(const std::string& ptx) const {
   if (code == CUDA_ERROR_INVALID_PTX)
     return error(ErrorKind::kInternal, "the driver rejects the generated PTX: {}", errors.c_str());
   if (code != CUDA_SUCCESS) return driver_->failure(code, "cuLinkComplete(state, &image, &size)");
-  return Assembled{std::string(static_cast<const char*>(image), size), log.c_str()};  // the image is the state's own
+  return Assembled{
+      std::string(static_cast<const char*>(image), size),
+      log.c_str()};  // NOLINT(readability-redundant-string-cstr): up to its first zero; the image is the state's own
 }
 
 }  // namespace kiln::runtime

@@ -266,7 +266,8 @@ class Evaluation {
     const size_t lengths = static_cast<size_t>(inner), lines_count = count(kept);
     HostArray out{n.dtype, n.shape, {}, {}};
     if (is_float(n.dtype) || lines.is_float()) {
-      lines = converted(std::move(lines), is_float(lines.dtype) ? lines.dtype : DType::kF64, false);
+      const DType as = is_float(lines.dtype) ? lines.dtype : DType::kF64;
+      lines = converted(std::move(lines), as, false);
       for (size_t i = 0; i < lines_count; ++i) {
         const HostLine line = line_of(lines, i * lengths, lengths, n.dtype);
         out.floats.push_back(host_reduce(n.op, line.v, lengths, n.attributes.correction));
@@ -308,11 +309,8 @@ class Evaluation {
     Shape kept;
     int64_t inner = 1;
     const Shape whole = x.shape;
-    x = converted(std::move(x),
-                  is_float(n.dtype) && x.is_float() ? x.dtype
-                  : is_float(n.dtype)               ? DType::kF64
-                                                    : n.dtype,
-                  false);
+    const DType as = !is_float(n.dtype) ? n.dtype : x.is_float() ? x.dtype : DType::kF64;
+    x = converted(std::move(x), as, false);
     HostArray lines = axes_last(std::move(x), n.attributes.axes, kept, inner);
     const size_t length = static_cast<size_t>(inner), lines_count = count(kept);
     std::vector<double> before, error;
@@ -401,8 +399,9 @@ class Evaluation {
       }
     };
     if (out.is_float()) {
-      a = converted(std::move(a), is_float(a.dtype) ? a.dtype : DType::kF64, false);
-      b = converted(std::move(b), is_float(b.dtype) ? b.dtype : DType::kF64, false);
+      const DType as_a = is_float(a.dtype) ? a.dtype : DType::kF64, as_b = is_float(b.dtype) ? b.dtype : DType::kF64;
+      a = converted(std::move(a), as_a, false);
+      b = converted(std::move(b), as_b, false);
       multiply(a.floats, b.floats, out.floats);
       if (with_error_) {
         out.error.resize(out.floats.size());

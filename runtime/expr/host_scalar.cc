@@ -281,8 +281,9 @@ namespace {
 template <class T>
 size_t place_of(const T* v, size_t n, bool greatest) {
   size_t best = 0;
-  for (size_t i = 1; i < n && v[best] == v[best]; ++i)
-    if (v[i] != v[i] || (greatest ? v[i] > v[best] : v[i] < v[best])) best = i;
+  auto is_nan = [](T x) { return x != x; };  // NOLINT(misc-redundant-expression)
+  for (size_t i = 1; i < n && !is_nan(v[best]); ++i)
+    if (is_nan(v[i]) || (greatest ? v[i] > v[best] : v[i] < v[best])) best = i;
   return best;
 }
 

@@ -155,7 +155,7 @@ Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, co
                                                         ExprVariant variant) {
   std::string key = walk.key();
   const DeviceImpl* impl = device.impl();
-  key.append(reinterpret_cast<const char*>(&impl), sizeof impl);
+  key.append(reinterpret_cast<const char*>(&impl), sizeof(void*));
   key.push_back(static_cast<char>(variant));
   Cache& c = cache();
   trace::Scope step(trace::kSpans, trace::Step::kPlan);

@@ -116,7 +116,7 @@ Result<VariantPlan> variant(const Expr& expr, ExprVariant which, std::span<const
   if (expr.tensor())
     return with_note(error(ErrorKind::kValue, "there is nothing to compute: this is a tensor already"),
                      "help: give the expression itself, as in gelu(x @ w + b)");
-  const Device device = expr.device();
+  const Device& device = expr.device();
   const ExprWalk walk(*expr.node());
   VariantPlan v;
   v.name = name(which);

@@ -58,7 +58,7 @@ class EmptyFolderTest : public testing::Test {
 
 }  // namespace
 
-bool register_folder(const std::string& folder, Runner runner) {
+bool register_folder(const std::string& folder, const Runner& runner) {
   const fs::path root = fs::path(KILN_SOURCE_DIR) / "tests/golden" / folder;
   std::vector<fs::path> files;
   std::error_code ignored;  // a missing folder is an empty one

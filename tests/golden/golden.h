@@ -25,6 +25,6 @@ struct Input {
 using Runner = std::function<std::string(const Input&)>;
 
 /// Registers test Golden_FOLDER.NAME for each file; an empty or missing folder registers a test that fails.
-bool register_folder(const std::string& folder, Runner runner);
+bool register_folder(const std::string& folder, const Runner& runner);
 
 }  // namespace kiln::golden

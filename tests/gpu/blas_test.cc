@@ -147,7 +147,8 @@ TEST(GpuBlas, OnAStreamOfItsOwn) {
 
 TEST(GpuBlas, BestOfManyIsChosenOnce) {
   BLAS_OR_SKIP(device);
-  Tensor a = *randn(device, DType::kBF16, std::vector<int64_t>{512, 512}, 1), b = a;
+  Tensor a = *randn(device, DType::kBF16, std::vector<int64_t>{512, 512}, 1);
+  const Tensor& b = a;
   auto plan = plan_matmul(a, b, {.impl = MatmulImpl::kCublasLtBest});
   ASSERT_TRUE(plan.ok()) << render(plan.error());
   EXPECT_GT(plan->offered, 1);

@@ -33,7 +33,8 @@ double bound(DType from, DType to, int64_t k, double magnitude, double want) {
   double error = static_cast<double>(k + 8) * 0x1p-23 * magnitude;
   if (from == DType::kF32) error += 2 * 0x1p-10 * magnitude;
   // Hopper's sums of fp8 products keep 13 bits of fraction within an instruction of 32 of them.
-  if (is_fp8(from)) error += static_cast<double>(k / 32 + 1) * 0x1p-13 * magnitude;
+  const auto steps = k / 32 + 1;
+  if (is_fp8(from)) error += static_cast<double>(steps) * 0x1p-13 * magnitude;
   const double unit = to == DType::kBF16 ? 0x1p-8 : to == DType::kF16 ? 0x1p-11 : 0x1p-24;
   return error + unit * (std::abs(want) + error) + (to == DType::kF16 ? 0x1p-25 : 0);
 }

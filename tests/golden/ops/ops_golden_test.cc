@@ -76,7 +76,7 @@ std::string run_op(const golden::Input& in) {
   if (const Status s = ir::verify(**m); !s.ok()) return render(s.error());
   const size_t at = in.command.find("grid=");
   const int grid = at == std::string::npos ? 1 : std::atoi(in.command.c_str() + at + 5);
-  const std::string out = execute(**m, grid);
+  std::string out = execute(**m, grid);
   if ((*m)->stage == ir::Stage::kDistributed) return out;
   const target::Target& target = *target::find("sm_90a");
   passes::RunOptions options;

@@ -118,7 +118,7 @@ TEST(Signature, AcceptsPlaceholdersAndValues) {
 TEST(Signature, SaysWhatIsWrong) {
   const std::pair<std::string, Global> block{"BLOCK", ast::Constant(ast::Int{4})};
   auto message = [&](std::string_view signature, std::vector<std::pair<std::string, Global>> constexprs) {
-    auto args = parse(signature, constexprs);
+    auto args = parse(signature, std::move(constexprs));
     return args.ok() ? "" : args.error().message;
   };
   EXPECT_EQ(message("*fp32,i32", {block}), "the signature '*fp32,i32' has no type for the parameter scale");

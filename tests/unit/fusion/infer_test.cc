@@ -6,7 +6,7 @@
 namespace kiln::fusion {
 namespace {
 
-Node tensor(DType dtype, Shape shape) { return input(dtype, shape, row_major(shape), 16); }
+Node tensor(DType dtype, const Shape& shape) { return input(dtype, shape, row_major(shape), 16); }
 
 Result<Node> made(ExprOp op, const std::vector<Node>& inputs, ExprAttributes a = {}) {
   std::vector<const Node*> nodes;

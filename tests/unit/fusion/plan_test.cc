@@ -51,7 +51,7 @@ class PlanTest : public ::testing::Test {
   }
 
   /// Plans, runs and checks the outputs; gives the plan.
-  Plan check(std::vector<int> outputs, Variant variant = Variant::kFused, Machine machine = host_machine()) {
+  Plan check(std::vector<int> outputs, Variant variant = Variant::kFused, const Machine& machine = host_machine()) {
     p.graph.outputs = std::move(outputs);
     auto made = plan(p.graph, {variant, machine});
     EXPECT_TRUE(made.ok()) << render(made.error());
@@ -84,7 +84,7 @@ TEST_F(PlanTest, AChainOfElementsIsOneKernel) {
 }
 
 TEST_F(PlanTest, SoftmaxIsOneKernel) {
-  for (Shape shape : {Shape{5, 1000}, Shape{7, 33}, Shape{2, 3, 64}, Shape{3, 40000}, Shape{4, 1}}) {
+  for (const Shape& shape : {Shape{5, 1000}, Shape{7, 33}, Shape{2, 3, 64}, Shape{3, 40000}, Shape{4, 1}}) {
     p = {};
     const int x = tensor(DType::kF32, shape, "x");
     const Plan made = check({axis(ExprOp::kSoftmax, x, {-1})});
@@ -118,7 +118,7 @@ TEST_F(PlanTest, CheapValuesAreComputedAgain) {
 }
 
 TEST_F(PlanTest, PlacesOfExtremesAreOneKernel) {
-  for (Shape shape : {Shape{5, 1000}, Shape{7, 33}, Shape{2, 3, 64}, Shape{3, 40000}, Shape{4, 1}, Shape{300}})
+  for (const Shape& shape : {Shape{5, 1000}, Shape{7, 33}, Shape{2, 3, 64}, Shape{3, 40000}, Shape{4, 1}, Shape{300}})
     for (ExprOp which : {ExprOp::kArgMax, ExprOp::kArgMin}) {
       p = {};
       const int x = tensor(DType::kF32, shape, "x"), y = op(ExprOp::kNeg, {op(ExprOp::kMul, {x, number(0.75)})});
@@ -132,7 +132,7 @@ TEST_F(PlanTest, PlacesOfExtremesAreOneKernel) {
 }
 
 TEST_F(PlanTest, RunningSumsTakeWhatIsAroundThem) {
-  for (Shape shape :
+  for (const Shape& shape :
        {Shape{5, 1000}, Shape{7, 33}, Shape{2, 3, 64}, Shape{3, 9001}, Shape{4, 1}, Shape{0, 3}, Shape{70}})
     for (ExprOp which : {ExprOp::kCumSum, ExprOp::kCumProd}) {
       p = {};

@@ -48,9 +48,9 @@ TEST(RandomExpressions, PlansMatchTheEvaluation) {
     Problem p = random_problem(random, *device, 3 + static_cast<int>(random() % 12));
     const std::vector<Elements> want = evaluate(p.graph, p.elements);
     // What is planned for a GPU computes the same on the cpu device.
-    for (auto [variant, machine] : {std::pair(Variant::kUnfused, host_machine()),
-                                    {Variant::kFused, host_machine()},
-                                    {Variant::kFused, hopper_machine()}}) {
+    for (const auto& [variant, machine] : {std::pair(Variant::kUnfused, host_machine()),
+                                           {Variant::kFused, host_machine()},
+                                           {Variant::kFused, hopper_machine()}}) {
       auto made = plan(p.graph, {variant, machine});
       ASSERT_TRUE(made.ok()) << render(made.error()) << to_string(p.graph);
       SCOPED_TRACE("KILN_FUZZ_SEED=" + std::to_string(seed + static_cast<unsigned>(i)) + "\n" + describe(p, *made));

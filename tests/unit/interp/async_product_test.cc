@@ -243,7 +243,8 @@ Status run_gemm(const ir::Module& module, uint64_t seed, const Problem& p = kRag
     for (size_t j = 0; j < n; ++j) {
       const double got = float_from_bits(DType::kF16, at(c, i * n + j));
       // The result's rounding to f16, and a rounding of the sum to f32 at each step of the loop.
-      const double tolerance = std::abs(row[j]) * 0x1p-11 + bound[j] * 0x1p-24 * (p.k / 16 + 2);
+      const auto steps = p.k / 16 + 2;
+      const double tolerance = std::abs(row[j]) * 0x1p-11 + bound[j] * 0x1p-24 * static_cast<double>(steps);
       EXPECT_NEAR(got, row[j], tolerance) << "[" << i << ", " << j << "], seed " << seed;
       if (!(std::abs(got - row[j]) <= tolerance)) return {};
     }

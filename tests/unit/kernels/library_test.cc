@@ -103,7 +103,7 @@ class Library : public ::testing::TestWithParam<std::string> {
   }
 
   template <class T>
-  void check_orders(DType dtype, int64_t low, int64_t high, std::vector<std::pair<int, int>> sizes = {{4, 8}}) {
+  void check_orders(DType dtype, int64_t low, int64_t high, const std::vector<std::pair<int, int>>& sizes = {{4, 8}}) {
     for (const auto& [rows, columns] : sizes) {
       SCOPED_TRACE(fmt::format("{} {}x{}", name(dtype), rows, columns));
       const auto x = numbers<T>(static_cast<size_t>(rows * columns), low, high);

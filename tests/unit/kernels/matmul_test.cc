@@ -26,7 +26,7 @@ TEST(MatmulPointers, EveryLayout) {
   }
 }
 
-void check(const MatmulTile& tile, Product p) {
+void check(const MatmulTile& tile, const Product& p) {
   SCOPED_TRACE(to_string(tile));
   testing::check_product(*Device::open("cpu"), p, testing::fresh_seed(), nullptr,
                          [&](const Tensor& a, const Tensor& b, const MatmulOptions& options) -> Result<Tensor> {

@@ -296,7 +296,7 @@ TEST(MathShape, SaturatesAtOne) {
   for (OpKind kind : {OpKind::kTanh, OpKind::kErf}) {
     CompiledMath code(kind, DType::kF32, 8);
     std::vector<float> x, y;
-    for (float v = 2; v < 12; v += 0x1p-14f) x.push_back(v);
+    for (int i = 0; i < 10 << 14; ++i) x.push_back(2 + static_cast<float>(i) * 0x1p-14f);
     x.resize(x.size() / 8 * 8);
     std::vector<float> out(x.size());
     code.run(x.data(), x.data(), out.data(), x.size());

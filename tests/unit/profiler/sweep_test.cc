@@ -16,7 +16,7 @@ SweepCell cell(std::string variant, double us, double effect = 0, Verdict verdic
   return c;
 }
 
-Sweep of_sizes(std::vector<std::pair<int, double>> effects) {
+Sweep of_sizes(const std::vector<std::pair<int, double>>& effects) {
   Sweep s;
   s.axes = {"n"};
   for (auto [n, effect] : effects) {

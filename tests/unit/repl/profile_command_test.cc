@@ -31,7 +31,7 @@ class ProfileCommand : public ::testing::Test {
 
   std::string file(const std::string& name) { return folder_ + "/" + name; }
 
-  Said profile(const std::string& script, std::vector<std::string> words = {}) {
+  Said profile(const std::string& script, const std::vector<std::string>& words = {}) {
     EXPECT_TRUE(write_file_atomic(file("s.py"), script).ok());
     std::vector<const char*> argv = {"kiln", "--device", "cpu", "profile"};
     const std::string path = file("s.py");

@@ -18,7 +18,7 @@ struct Field {
   std::vector<int> order;  // contenders in the order in which they were sampled
   std::vector<Sampler> samplers;
 
-  Field(int count, std::function<double(int, int)> us) : calls(static_cast<size_t>(count)) {
+  Field(int count, const std::function<double(int, int)>& us) : calls(static_cast<size_t>(count)) {
     for (int i = 0; i < count; ++i)
       samplers.push_back([this, i, us]() -> Result<double> {
         order.push_back(i);

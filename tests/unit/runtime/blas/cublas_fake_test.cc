@@ -38,7 +38,7 @@ class CublasFakeTest : public ::testing::Test {
     device = *opened;
   }
   Tensor zeros(Shape shape, DType dtype = DType::kF16) { return *Tensor::zeros(device, dtype, shape); }
-  std::string message(const Tensor& a, const Tensor& b, MatmulOptions options) {
+  std::string message(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
     auto r = matmul(a, b, options);
     EXPECT_FALSE(r.ok());
     if (r.ok()) return {};
@@ -202,7 +202,7 @@ TEST_F(CublasFakeTest, ErrorsOfTheLibraries) {
   fake->offered = 0;
   EXPECT_EQ(message(zeros({5, 7}), zeros({7, 5}), {.impl = MatmulImpl::kCublasLt}),
             "cublasLt 13.4.2 has no algorithm for f16 [5, 7] @ f16 [7, 5] -> f16");
-  auto fp8 = [&](Shape s) { return zeros(s, DType::kF8E4M3); };
+  auto fp8 = [&](Shape s) { return zeros(std::move(s), DType::kF8E4M3); };
   Tensor w = *fp8({5, 7}).as_strided(Shape{7, 5}, Shape{1, 7}, 0);
   EXPECT_EQ(
       message(fp8({5, 7}), w, {.impl = MatmulImpl::kCublasLt}),

@@ -21,7 +21,7 @@ class OpenBlasTest : public ::testing::Test {
     if (!lib.ok()) GTEST_SKIP() << lib.error().message;
   }
   Tensor zeros(Shape shape, DType dtype = DType::kF32) { return *Tensor::zeros(cpu, dtype, shape); }
-  std::string message(const Tensor& a, const Tensor& b, MatmulOptions options = {}) {
+  std::string message(const Tensor& a, const Tensor& b, const MatmulOptions& options = {}) {
     auto r = matmul(a, b, options);
     EXPECT_FALSE(r.ok());
     if (r.ok()) return {};
