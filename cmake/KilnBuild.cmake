@@ -63,5 +63,6 @@ function(kiln_test name)
   target_precompile_headers(${name} REUSE_FROM kiln_test_headers)
   target_compile_definitions(${name} PRIVATE KILN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 600)
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 600
+    ENVIRONMENT "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0")
 endfunction()
