@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 // The runtime looks this one up unversioned.
@@ -66,6 +67,12 @@ Handles<CUgraph_st> graphs;
 Handles<CUlinkState_st> links;
 Handles<CUgraphExec_st> executables;
 bool initialised = false;
+std::recursive_mutex driver_mutex;
+
+/// One call at a time, as far as what is recorded goes.
+std::unique_lock<std::recursive_mutex> alone() {
+  return fake.recording ? std::unique_lock(driver_mutex) : std::unique_lock<std::recursive_mutex>();
+}
 
 CUresult begin(const char* name) {
   if (!fake.recording) return CUDA_SUCCESS;
@@ -101,6 +108,7 @@ bool inside(CUdeviceptr p, size_t n) {
 }  // namespace
 
 #define BEGIN(name)                                                   \
+  const auto lock = alone();                                          \
   if (CUresult code = begin(name); code != CUDA_SUCCESS) return code; \
   if (!initialised) return CUDA_ERROR_NOT_INITIALIZED
 #define NEED_CONTEXT \
@@ -124,6 +132,7 @@ extern "C" {
 FakeCuda* fake_cuda() { return &fake; }
 
 CUresult cuInit(unsigned) {
+  const auto lock = alone();
   if (CUresult code = begin("cuInit"); code != CUDA_SUCCESS) return code;
   initialised = true;
   return fake.devices == 0 ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
@@ -403,8 +412,14 @@ CUresult cuEventRecord(CUevent e, CUstream s) {
   e->time = std::chrono::steady_clock::now();
   return CUDA_SUCCESS;
 }
-CUresult cuEventQuery(CUevent) { return begin("cuEventQuery"); }
-CUresult cuStreamQuery(CUstream) { return begin("cuStreamQuery"); }
+CUresult cuEventQuery(CUevent) {
+  const auto lock = alone();
+  return begin("cuEventQuery");
+}
+CUresult cuStreamQuery(CUstream) {
+  const auto lock = alone();
+  return begin("cuStreamQuery");
+}
 CUresult cuEventSynchronize(CUevent) {
   BEGIN("cuEventSynchronize");
   return CUDA_SUCCESS;
@@ -418,6 +433,7 @@ CUresult cuModuleLoadDataEx(CUmodule* m, const void* image, unsigned n, CUjit_op
   // Only for the name of the failing call: a cubin and PTX fail apart.
   std::string text(static_cast<const char*>(image));
   bool ptx = text.find(".version") != std::string::npos;
+  const auto lock = alone();
   CUresult code = begin(ptx ? "cuModuleLoadDataEx(ptx)" : "cuModuleLoadDataEx(cubin)");
   if (code != CUDA_SUCCESS) {
     for (unsigned i = 0; i < n; ++i)
@@ -442,6 +458,7 @@ CUresult cuLinkCreate(unsigned n, CUjit_option* options, void** values, CUlinkSt
 }
 CUresult cuLinkAddData(CUlinkState state, CUjitInputType, void* data, size_t, const char*, unsigned, CUjit_option*,
                        void**) {
+  const auto lock = alone();
   CUresult code = begin("cuLinkAddData");
   if (code != CUDA_SUCCESS) {
     std::strcpy(state->errors, fake.jit_log.c_str());
