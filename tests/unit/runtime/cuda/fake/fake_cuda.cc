@@ -225,6 +225,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice) {
   return CUDA_SUCCESS;
 }
 CUresult cuCtxGetCurrent(CUcontext* c) {
+  const auto lock = alone();
   if (fake.recording) fake.calls.emplace_back("cuCtxGetCurrent");
   *c = current;
   return CUDA_SUCCESS;
