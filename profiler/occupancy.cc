@@ -21,11 +21,8 @@ std::optional<OccupancyStep> fewer_registers(const target::Target& target, const
 
 std::optional<OccupancyStep> less_shared(const target::Target& target, const BlockResources& block) {
   const int now = occupancy(target, block).blocks_per_sm;
-  // What a block may take so that one more of them fits: a share of the SM's, less what the system takes of each.
-  const int64_t share = target.shared_per_sm / (now + 1) / target::kSharedGranularity * target::kSharedGranularity -
-                        target::kReservedShared;
   BlockResources less = block;
-  less.shared_bytes = std::min(share, target.shared_per_block);
+  less.shared_bytes = std::min(shared_for(target, now + 1), target.shared_per_block);
   if (less.shared_bytes < 0 || less.shared_bytes >= block.shared_bytes) return std::nullopt;
   Occupancy o = occupancy(target, less);
   if (o.blocks_per_sm <= now) return std::nullopt;

@@ -13,6 +13,7 @@ using target::Occupancy;
 using target::occupancy;
 using target::OccupancyLimiter;
 using target::registers_for;
+using target::shared_for;
 
 /// Blocks of a cluster run at the same time within one GPC: so many on every chip that has clusters, and so many where
 /// a kernel asks for more than portability.

@@ -79,9 +79,7 @@ Result<Table> occupancy_table(const KernelInfo& info, int multiprocessors) {
     fewer = "fits already";
   else if (int r = profiler::registers_for(*target, block, now.blocks_per_sm + 1))
     fewer = fmt::format("{} registers", r);
-  const int64_t share =
-      target->shared_per_sm / (now.blocks_per_sm + 1) / target::kSharedGranularity * target::kSharedGranularity -
-      target::kReservedShared;
+  const int64_t share = profiler::shared_for(*target, now.blocks_per_sm + 1);
   table.add_row({"threads", Cell::of(int64_t{block.threads}), Cell::of(int64_t{target->threads_per_sm}),
                  Cell::of(int64_t{now.by_threads}),
                  now.by_threads > now.blocks_per_sm ? "fits already" : "fewer warps"});

@@ -27,10 +27,10 @@ struct Cubin {
 /// assembler rejects it (its log is in the message).
 Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, const Assembler* device = nullptr);
 
-/// As link_cubin. When a kernel's registers keep an SM under half of its threads, or under what its `shared_bytes`
-/// allow, the assembler is asked for fewer of them (.minnctapersm), and for not so few when that spills; what spills is
-/// not kept: it likes instruction-level parallelism better than the threads that hide memory latency, for linking
-/// above all. `ptx` is changed to what was linked.
+/// As link_cubin. When a kernel's registers keep an SM under half of its threads, and under the blocks that
+/// `shared_bytes` of each allow, the assembler is asked for fewer of them (.minnctapersm), and for not so few when that
+/// spills; what spills is not kept: it likes instruction-level parallelism better than the threads that hide memory
+/// latency, for linking above all. `ptx` is changed to what was linked.
 Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, int64_t shared_bytes,
                                  const Assembler* device = nullptr);
 

@@ -116,7 +116,7 @@ class Loop {
     ahead();
     b_.set_after(loop_);
     wait(0);
-    b_.create(OpKind::kBarrier, {}, {});
+    join_lanes(b_, true);
   }
 
  private:

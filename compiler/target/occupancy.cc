@@ -9,6 +9,8 @@ namespace {
 
 constexpr int kSubPartitions = 4;          // each has a quarter of the registers and takes whole warps
 constexpr int kRegisterGranularity = 256;  // registers, per warp
+constexpr int64_t kSharedGranularity = 128;
+constexpr int64_t kReservedShared = 1024;  // per block, taken by the system
 constexpr int kMaxRegistersPerThread = 255;
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -71,6 +73,10 @@ int registers_for(const Target& target, const BlockResources& block, int blocks)
   for (int r = kMaxRegistersPerThread; r > 0; --r)
     if (blocks_by_registers(target, r, warps) >= blocks) return r;
   return 0;
+}
+
+int64_t shared_for(const Target& target, int blocks) {
+  return target.shared_per_sm / blocks / kSharedGranularity * kSharedGranularity - kReservedShared;
 }
 
 }  // namespace kiln::target

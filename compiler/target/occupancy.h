@@ -35,7 +35,7 @@ Occupancy occupancy(const Target& target, const BlockResources& block);
 /// The most registers per thread that let `blocks` blocks share an SM, or 0 when not even one register does.
 int registers_for(const Target& target, const BlockResources& block, int blocks);
 
-/// Shared memory is given in units of so many bytes; of each block the system takes some.
-inline constexpr int64_t kSharedGranularity = 128, kReservedShared = 1024;
+/// The most bytes of shared memory of a block that let `blocks` blocks share an SM; not positive when none do.
+int64_t shared_for(const Target& target, int blocks);
 
 }  // namespace kiln::target
