@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kiln/device.h"
-#include "profiler/measure.h"
+#include "profiler/measure/measure.h"
 #include "profiler/report/table.h"
 
 namespace kiln::bench {

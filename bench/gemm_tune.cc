@@ -6,7 +6,7 @@
 
 #include "bench/gemm.h"
 #include "kernels/matmul_persistent/matmul.h"
-#include "profiler/stats.h"
+#include "profiler/measure/stats.h"
 #include "profiler/tune/output_check.h"
 #include "profiler/tune/tune.h"
 #include "support/diag.h"

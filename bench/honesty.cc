@@ -5,7 +5,7 @@
 
 #include "bench/bench.h"
 #include "kiln/kernel.h"
-#include "profiler/compare_pairs.h"
+#include "profiler/compare/pairs.h"
 #include "support/diag.h"
 
 namespace kiln::bench {

@@ -12,7 +12,7 @@
 #include "bench/bench.h"
 #include "bench/launch/launch_bench.h"
 #include "kernels/matmul_persistent/matmul.h"
-#include "repl/script/session.h"
+#include "repl/session/session.h"
 #include "support/diag.h"
 
 namespace kiln::bench {

@@ -14,7 +14,7 @@
 #include "profiler/profile/advisor.h"
 #include "profiler/profile/chrome_trace.h"
 #include "profiler/profile/tables.h"
-#include "repl/script/session.h"
+#include "repl/session/session.h"
 #include "support/diag.h"
 
 namespace kiln::bench {

@@ -37,10 +37,16 @@ function(kiln_precompiled name code)
     <vector> <fmt/format.h> ${ARGN})
 endfunction()
 
-# kiln_library(NAME [DEPS ...]): every .cc of the current folder (not its subfolders) as static library NAME.
+# kiln_library(NAME [FOLDERS ...] [DEPS ...]): every .cc of the current folder and of these subfolders (no others) as
+# static library NAME. main.cc belongs to a program.
 function(kiln_library name)
-  cmake_parse_arguments(arg "" "" "DEPS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  cmake_parse_arguments(arg "" "" "FOLDERS;DEPS" ${ARGN})
+  set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  foreach(folder IN LISTS arg_FOLDERS)
+    list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   if(NOT sources)
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE kiln_flags ${arg_DEPS})

@@ -6,7 +6,7 @@
 #include "compiler/codegen/backend.h"
 #include "compiler/codegen/host.h"
 #include "compiler/passes/pass.h"
-#include "compiler/passes/place_grid_dependencies.h"
+#include "compiler/passes/tile/place_grid_dependencies.h"
 #include "compiler/target/target.h"
 #include "support/build_id.h"
 #include "support/diag.h"

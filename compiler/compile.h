@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compiler/frontend/frontend.h"
-#include "compiler/passes/guard_accesses.h"
+#include "compiler/passes/tile/guard_accesses.h"
 #include "support/assembler.h"
 #include "support/tensor_map.h"
 

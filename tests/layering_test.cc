@@ -47,13 +47,14 @@ const std::vector<Room>& rooms() {
 const std::vector<std::pair<std::string, std::string>>& bridges() {
   static const std::vector<std::pair<std::string, std::string>> kBridges = {
       {"compiler/codegen/host_load", "compiler/compile.h"},  // defines load_host_object
-      {"runtime/jit", "compiler/"},                          // the one way from the runtime to the compiler
+      {"runtime/jit/", "compiler/"},                         // the one way from the runtime to the compiler
       {"runtime/expr", "compiler/fusion/"},                  // plans expressions and runs the plans
-      {"runtime/kernel", "compiler/"},                       // makes jit functions for jit.cc
-      {"repl/compile_", "compiler/"},                // `kiln compile` and `kiln check` show the compiler's own stages
-      {"repl/static_table", "compiler/target/"},     // a target's limits, for occupancy
-      {"repl/magics_kernel", "compiler/target/"},    // the targets that %target knows
-      {"repl/script/triton", "compiler/frontend/"},  // @triton.jit makes a JitFunction
+      {"runtime/launch/", "compiler/"},                      // makes jit functions for jit.cc
+      {"repl/commands/compile_", "compiler/"},  // `kiln compile` and `kiln check` show the compiler's own stages
+      {"repl/magics/compile_", "compiler/"},    // their stages, at the prompt
+      {"repl/views/static_table", "compiler/target/"},  // a target's limits, for occupancy
+      {"repl/magics/kernel", "compiler/target/"},       // the targets that %target knows
+      {"repl/modules/triton/", "compiler/frontend/"},   // @triton.jit makes a JitFunction
   };
   return kBridges;
 }

@@ -16,7 +16,7 @@
 #include "bench/thread_time.h"
 #include "compiler/codegen/host.h"
 #include "compiler/compile.h"
-#include "compiler/lower/host.h"
+#include "compiler/lower/host/host.h"
 #include "compiler/passes/pass.h"
 #include "support/diag.h"
 

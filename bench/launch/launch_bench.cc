@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "kiln/kernel.h"
-#include "runtime/device.h"
-#include "runtime/kernel_impl.h"
+#include "runtime/device/device.h"
+#include "runtime/launch/kernel_impl.h"
 #include "support/diag.h"
 #if KILN_HAS_CUDA
 #include "runtime/cuda/driver.h"

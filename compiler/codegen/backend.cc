@@ -9,9 +9,9 @@
 
 #include "compiler/codegen/host.h"
 #include "compiler/codegen/nvptx.h"
-#include "compiler/lower/host.h"
-#include "compiler/lower/launch_plan.h"
-#include "compiler/lower/nvptx.h"
+#include "compiler/lower/host/host.h"
+#include "compiler/lower/nvptx/nvptx.h"
+#include "compiler/lower/shared/launch_plan.h"
 #include "support/timer.h"
 
 namespace kiln::codegen {

@@ -22,7 +22,7 @@
 #include "compiler/codegen/host_schedule.h"
 #include "compiler/codegen/llvm_errors.h"
 #include "compiler/codegen/optimize.h"
-#include "compiler/lower/host.h"
+#include "compiler/lower/host/host.h"
 #include "support/diag.h"
 
 namespace kiln::codegen {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "profiler/stats.h"
+#include "profiler/measure/stats.h"
 #include "support/diag.h"
 
 namespace kiln::profiler::cupti {

@@ -7,7 +7,7 @@
 #include "support/diag.h"
 #if KILN_HAS_CUPTI
 #include "runtime/cuda/driver.h"
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #endif
 
 namespace kiln::profiler::cupti {

@@ -9,8 +9,8 @@
 
 #include "compiler/target/target.h"
 #include "profiler/cupti/host_profiler.h"
-#include "runtime/device.h"
-#include "runtime/graph_refusal.h"
+#include "runtime/device/device.h"
+#include "runtime/device/graph_refusal.h"
 #include "support/diag.h"
 
 #if KILN_HAS_CUPTI

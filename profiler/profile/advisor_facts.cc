@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "profiler/measure/stats.h"
 #include "profiler/profile/lanes.h"
 #include "profiler/profile/places.h"
-#include "profiler/stats.h"
 
 namespace kiln::profiler {
 

@@ -8,12 +8,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "profiler/measure/stats.h"
 #include "profiler/profile/advisor_limits.h"
 #include "profiler/profile/advisor_rule.h"
 #include "profiler/profile/lanes.h"
 #include "profiler/profile/places.h"
 #include "profiler/profile/schedule.h"
-#include "profiler/stats.h"
 
 namespace kiln::profiler::rules {
 

@@ -6,10 +6,10 @@
 #include <tuple>
 #include <utility>
 
+#include "profiler/measure/stats.h"
 #include "profiler/profile/advisor_limits.h"
 #include "profiler/profile/advisor_rule.h"
 #include "profiler/profile/work_facts.h"
-#include "profiler/stats.h"
 
 namespace kiln::profiler::rules {
 

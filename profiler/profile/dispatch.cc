@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
+#include "profiler/measure/stats.h"
 #include "profiler/profile/intervals.h"
 #include "profiler/profile/schedule.h"
-#include "profiler/stats.h"
 
 namespace kiln::profiler {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "profiler/measure/stats.h"
 #include "profiler/profile/intervals.h"
-#include "profiler/stats.h"
 
 namespace kiln::profiler {
 

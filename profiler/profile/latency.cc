@@ -7,8 +7,8 @@
 #include <set>
 #include <tuple>
 
+#include "profiler/measure/stats.h"
 #include "profiler/profile/intervals.h"
-#include "profiler/stats.h"
 
 namespace kiln::profiler {
 

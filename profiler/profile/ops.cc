@@ -6,10 +6,10 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "profiler/measure/stats.h"
 #include "profiler/profile/intervals.h"
 #include "profiler/profile/places.h"
 #include "profiler/profile/schedule.h"
-#include "profiler/stats.h"
 #include "support/diag.h"
 
 namespace kiln::profiler {

@@ -5,10 +5,10 @@
 #include <span>
 
 #include "compiler/target/target.h"
-#include "profiler/occupancy.h"
+#include "profiler/measure/stats.h"
 #include "profiler/profile/intervals.h"
 #include "profiler/profile/ops.h"
-#include "profiler/stats.h"
+#include "profiler/roofline/occupancy.h"
 
 namespace kiln::profiler {
 

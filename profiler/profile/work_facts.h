@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "compiler/target/target.h"
-#include "profiler/occupancy.h"
 #include "profiler/profile/timeline.h"
+#include "profiler/roofline/occupancy.h"
 
 namespace kiln::profiler {
 

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <random>
 
-#include "profiler/stats.h"
+#include "profiler/measure/stats.h"
 
 namespace kiln::profiler {
 

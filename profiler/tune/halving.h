@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "profiler/measure.h"
+#include "profiler/measure/measure.h"
 
 namespace kiln::profiler {
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-#include "profiler/occupancy.h"
+#include "profiler/roofline/occupancy.h"
 
 namespace kiln::profiler {
 

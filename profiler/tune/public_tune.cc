@@ -5,7 +5,7 @@
 #include "profiler/tune/output_check.h"
 #include "profiler/tune/records.h"
 #include "profiler/tune/tune.h"
-#include "runtime/jit_args.h"
+#include "runtime/launch/args.h"
 #include "support/diag.h"
 
 namespace kiln {

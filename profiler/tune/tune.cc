@@ -11,13 +11,13 @@
 
 #include "compiler/target/target.h"
 #include "kiln/check.h"
-#include "profiler/occupancy.h"
-#include "profiler/stats.h"
+#include "profiler/measure/stats.h"
+#include "profiler/roofline/occupancy.h"
 #include "profiler/tune/halving.h"
 #include "profiler/tune/output_check.h"
 #include "profiler/tune/prune.h"
 #include "profiler/tune/records.h"
-#include "runtime/kernel_impl.h"
+#include "runtime/launch/kernel_impl.h"
 #include "support/diag.h"
 
 namespace kiln::profiler {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kiln/kernel.h"
-#include "profiler/measure.h"
+#include "profiler/measure/measure.h"
 
 namespace kiln::profiler {
 

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "runtime/blas/problem.h"
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 
 namespace kiln::runtime::blas {
 

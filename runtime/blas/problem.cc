@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "support/diag.h"
 
 namespace kiln::runtime::blas {

@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "runtime/backend.h"
+#include "runtime/device/backend.h"
 
 namespace kiln::runtime {
 

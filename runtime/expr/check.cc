@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "runtime/expr/host.h"
 #include "support/diag.h"
 #include "support/float_bits.h"

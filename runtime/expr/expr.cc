@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "compiler/fusion/infer.h"
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "runtime/expr/node.h"
 #include "support/diag.h"
 #include "support/hash.h"

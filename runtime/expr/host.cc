@@ -5,9 +5,9 @@
 #include <unordered_map>
 
 #include "compiler/fusion/infer.h"
-#include "runtime/convert.h"
 #include "runtime/expr/host_error.h"
 #include "runtime/expr/host_scalar.h"
+#include "runtime/tensor/convert.h"
 #include "support/diag.h"
 
 namespace kiln::runtime {

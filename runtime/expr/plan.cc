@@ -5,8 +5,8 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "runtime/allocator.h"
-#include "runtime/device.h"
+#include "runtime/device/allocator.h"
+#include "runtime/device/device.h"
 #include "runtime/expr/host.h"
 #include "support/diag.h"
 #include "support/trace.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kiln/check.h"
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "runtime/expr/plan.h"
 #include "support/diag.h"
 

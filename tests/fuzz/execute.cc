@@ -7,7 +7,7 @@
 #include <random>
 
 #include "compiler/interp/eval.h"
-#include "compiler/interp/interp.h"
+#include "compiler/interp/tile/interp.h"
 #include "support/diag.h"
 #include "tests/fuzz/generator.h"
 

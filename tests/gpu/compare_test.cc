@@ -1,12 +1,12 @@
 // The gate, the clock and a whole contest on a real GPU. Times are not looked at, but for one that is twice another.
-#include "profiler/compare.h"
+#include "profiler/compare/compare.h"
 
 #include <chrono>
 #include <cstdio>
 #include <thread>
 
-#include "profiler/gate.h"
-#include "profiler/nvml.h"
+#include "profiler/measure/gate.h"
+#include "profiler/measure/nvml.h"
 #include "tests/gpu/gpu_test_util.h"
 
 namespace kiln::profiler {

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "kiln/tensor.h"
-#include "runtime/device_kernels.h"
+#include "runtime/device/device_kernels.h"
 #include "tests/gpu/gpu_test_util.h"
 
 #include <unistd.h>

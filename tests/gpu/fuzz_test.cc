@@ -7,7 +7,7 @@
 #include "compiler/compile.h"
 #include "compiler/passes/pass.h"
 #include "kiln/tensor.h"
-#include "runtime/jit.h"
+#include "runtime/jit/jit.h"
 #include "tests/gpu/gpu_test_util.h"
 
 namespace kiln::runtime {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "support/diag.h"
 #include "support/knobs.h"
 

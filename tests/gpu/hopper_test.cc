@@ -9,7 +9,7 @@
 
 #include "compiler/compile.h"
 #include "kiln/tensor.h"
-#include "runtime/jit.h"
+#include "runtime/jit/jit.h"
 #include "tests/gpu/gpu_test_util.h"
 #include "tests/unit/lower/hopper_gemm.h"
 #include "tests/unit/lower/remarks.h"

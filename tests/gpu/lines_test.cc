@@ -7,7 +7,7 @@
 #include "kiln/tensor.h"
 #include "profiler/cupti/pc_sampling.h"
 #include "profiler/cupti/sass_lines.h"
-#include "runtime/loaded_code.h"
+#include "runtime/jit/loaded_code.h"
 #include "tests/gpu/gpu_test_util.h"
 
 namespace kiln::runtime {

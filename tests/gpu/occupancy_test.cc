@@ -1,5 +1,5 @@
 // The occupancy model against the driver's own answers, clusters among them.
-#include "profiler/occupancy.h"
+#include "profiler/roofline/occupancy.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

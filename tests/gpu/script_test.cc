@@ -1,5 +1,5 @@
 // Scripts on a real GPU, with their own asserts: what needs pinned memory, and loops whose rows run ahead.
-#include "repl/script/session.h"
+#include "repl/session/session.h"
 #include "tests/gpu/gpu_test_util.h"
 
 namespace kiln::runtime {

@@ -2,7 +2,7 @@
 #include <numeric>
 
 #include "kiln/kernel.h"
-#include "profiler/gate.h"
+#include "profiler/measure/gate.h"
 #include "tests/gpu/gpu_test_util.h"
 
 namespace kiln::runtime {

@@ -2,7 +2,7 @@
 // distributed interpreter plays, warps in random order.
 #include <gtest/gtest.h>
 
-#include "compiler/interp/distributed.h"
+#include "compiler/interp/machine/distributed.h"
 #include "compiler/passes/pass.h"
 #include "support/diag.h"
 #include "tests/fuzz/generator.h"

@@ -6,7 +6,7 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include "compiler/codegen/nvptx.h"
-#include "compiler/lower/nvptx.h"
+#include "compiler/lower/nvptx/nvptx.h"
 #include "compiler/passes/pass.h"
 #include "support/diag.h"
 #include "tests/fuzz/generator.h"

@@ -8,7 +8,7 @@
 #include <random>
 #include <sstream>
 
-#include "compiler/interp/distributed.h"
+#include "compiler/interp/machine/distributed.h"
 #include "compiler/passes/pass.h"
 #include "tests/unit/frontend/kernel_file.h"
 

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "compiler/interp/distributed.h"
 #include "compiler/interp/eval.h"
+#include "compiler/interp/machine/distributed.h"
 #include "compiler/passes/pass.h"
 #include "support/diag.h"
 #include "tests/golden/golden.h"

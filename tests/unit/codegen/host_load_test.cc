@@ -9,7 +9,7 @@
 
 #include "compiler/codegen/host.h"
 #include "compiler/codegen/host_hooks.h"
-#include "compiler/lower/host.h"
+#include "compiler/lower/host/host.h"
 #include "tests/unit/lower/harness/host_harness.h"
 
 namespace kiln {

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "compiler/interp/interp.h"
+#include "compiler/interp/tile/interp.h"
 #include "support/diag.h"
 #include "tests/unit/frontend/kernel_file.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/interp/distributed.h"
+#include "compiler/interp/machine/distributed.h"
 #include "support/float_bits.h"
 
 namespace kiln::interp {

@@ -1,4 +1,4 @@
-#include "compiler/interp/interp.h"
+#include "compiler/interp/tile/interp.h"
 
 #include <gtest/gtest.h>
 

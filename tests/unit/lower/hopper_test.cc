@@ -9,9 +9,9 @@
 #include <random>
 
 #include "compiler/codegen/nvptx.h"
-#include "compiler/interp/distributed.h"
-#include "compiler/lower/launch_plan.h"
-#include "compiler/lower/nvptx.h"
+#include "compiler/interp/machine/distributed.h"
+#include "compiler/lower/nvptx/nvptx.h"
+#include "compiler/lower/shared/launch_plan.h"
 #include "support/float_bits.h"
 #include "tests/unit/lower/hopper_gemm.h"
 #include "tests/unit/lower/remarks.h"

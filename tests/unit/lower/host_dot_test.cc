@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "compiler/interp/interp.h"
+#include "compiler/interp/tile/interp.h"
 #include "support/diag.h"
 #include "support/float_bits.h"
 #include "tests/unit/lower/harness/host_harness.h"

@@ -1,6 +1,6 @@
 // Error in ULP of every math function on the host, against a wider libm: f32 over all floats (every 4099th by default,
 // all of them with KILN_MATH_STRIDE=1), f64 at random. docs/math.md holds the same table; KILN_BLESS=1 rewrites it.
-#include "compiler/lower/math.h"
+#include "compiler/lower/shared/math.h"
 
 #include <gtest/gtest.h>
 #include <llvm/IR/Module.h>

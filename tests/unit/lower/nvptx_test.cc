@@ -1,5 +1,5 @@
 // Every op through the NVPTX lowering: valid LLVM IR, PTX without foreign calls, and accepted by the assembler.
-#include "compiler/lower/nvptx.h"
+#include "compiler/lower/nvptx/nvptx.h"
 
 #include <gtest/gtest.h>
 #include <llvm/IR/LLVMContext.h>

@@ -1,12 +1,12 @@
-#include "compiler/passes/assign_layouts.h"
+#include "compiler/passes/distributed/assign_layouts.h"
 
 #include <gtest/gtest.h>
 
 #include "compiler/analysis/axis_info.h"
 #include "compiler/analysis/verify_layouts.h"
 #include "compiler/layout/algebra.h"
-#include "compiler/passes/allocate_shared.h"
-#include "compiler/passes/remove_conversions.h"
+#include "compiler/passes/distributed/allocate_shared.h"
+#include "compiler/passes/distributed/remove_conversions.h"
 
 namespace kiln::passes {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "compiler/interp/distributed.h"
+#include "compiler/interp/machine/distributed.h"
 #include "support/float_bits.h"
 #include "tests/unit/passes/pipeline.h"
 

@@ -1,6 +1,6 @@
 // The distributed interpreter against the tile interpreter: what the layout passes and plans make must compute the
 // same, whatever the order of the warps; and planted faults must be found.
-#include "compiler/interp/distributed.h"
+#include "compiler/interp/machine/distributed.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 
 #include "compiler/analysis/verify_layouts.h"
 #include "compiler/ir/builder.h"
-#include "compiler/passes/allocate_shared.h"
-#include "compiler/passes/assign_layouts.h"
-#include "compiler/passes/remove_conversions.h"
+#include "compiler/passes/distributed/allocate_shared.h"
+#include "compiler/passes/distributed/assign_layouts.h"
+#include "compiler/passes/distributed/remove_conversions.h"
 
 namespace kiln::passes {
 namespace {

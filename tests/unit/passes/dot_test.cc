@@ -6,8 +6,8 @@
 #include <random>
 
 #include "compiler/analysis/verify_layouts.h"
-#include "compiler/interp/distributed.h"
-#include "compiler/interp/interp.h"
+#include "compiler/interp/machine/distributed.h"
+#include "compiler/interp/tile/interp.h"
 #include "compiler/passes/pass.h"
 #include "support/diag.h"
 #include "support/float_bits.h"

@@ -1,6 +1,6 @@
 // The pointer-form matmul of kernels/, through the whole CUDA pipeline, on the machine that the distributed interpreter
 // plays: the same bits as the tile interpreter, at ragged sizes; and planted faults must be found.
-#include "compiler/passes/pipeline_loads.h"
+#include "compiler/passes/distributed/pipeline_loads.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <random>
 
 #include "compiler/frontend/frontend.h"
-#include "compiler/interp/distributed.h"
-#include "compiler/interp/interp.h"
+#include "compiler/interp/machine/distributed.h"
+#include "compiler/interp/tile/interp.h"
 #include "compiler/ir/builder.h"
 #include "compiler/parse/parser.h"
 #include "compiler/passes/pass.h"

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "compiler/frontend/frontend.h"
-#include "compiler/interp/distributed.h"
-#include "compiler/interp/interp.h"
+#include "compiler/interp/machine/distributed.h"
+#include "compiler/interp/tile/interp.h"
 #include "compiler/parse/parser.h"
 #include "compiler/passes/pass.h"
 #include "support/diag.h"

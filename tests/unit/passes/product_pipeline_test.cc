@@ -7,7 +7,7 @@
 #include <cstring>
 #include <random>
 
-#include "compiler/interp/distributed.h"
+#include "compiler/interp/machine/distributed.h"
 #include "compiler/passes/pass.h"
 #include "support/float_bits.h"
 

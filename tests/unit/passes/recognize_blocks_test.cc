@@ -1,6 +1,6 @@
 // The pointer form of a product and the block form that recognize_blocks makes of it leave the same memory, bit for
 // bit, at sizes that fill no tile.
-#include "compiler/passes/recognize_blocks.h"
+#include "compiler/passes/hopper/recognize_blocks.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <sstream>
 
-#include "compiler/interp/interp.h"
+#include "compiler/interp/tile/interp.h"
 #include "support/diag.h"
 #include "support/float_bits.h"
 

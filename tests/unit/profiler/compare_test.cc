@@ -1,5 +1,5 @@
 // Contests on the CPU: who takes part, what is checked, what is kept. Nothing here depends on how long anything takes.
-#include "profiler/compare.h"
+#include "profiler/compare/compare.h"
 
 #include <gtest/gtest.h>
 

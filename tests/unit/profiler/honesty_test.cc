@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "profiler/compare_pairs.h"
+#include "profiler/compare/pairs.h"
 #include "support/diag.h"
 
 namespace kiln::profiler {

@@ -1,5 +1,5 @@
 // The measuring logic against samplers and clocks that are made up, so every rule is exact and needs no device.
-#include "profiler/measure.h"
+#include "profiler/measure/measure.h"
 
 #include <gtest/gtest.h>
 

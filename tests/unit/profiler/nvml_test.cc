@@ -1,4 +1,4 @@
-#include "profiler/nvml.h"
+#include "profiler/measure/nvml.h"
 
 #include <gtest/gtest.h>
 

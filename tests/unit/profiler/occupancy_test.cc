@@ -1,5 +1,5 @@
 // Expected values: the CUDA occupancy calculator's, for sm_80, sm_86 and sm_90.
-#include "profiler/occupancy.h"
+#include "profiler/roofline/occupancy.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The roofline as plain data: verdicts, table and plot of points made by hand.
-#include "profiler/roofline.h"
+#include "profiler/roofline/roofline.h"
 
 #include <gtest/gtest.h>
 

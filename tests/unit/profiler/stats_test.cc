@@ -1,4 +1,4 @@
-#include "profiler/stats.h"
+#include "profiler/measure/stats.h"
 
 #include <gtest/gtest.h>
 

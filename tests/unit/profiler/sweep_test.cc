@@ -1,4 +1,4 @@
-#include "profiler/sweep.h"
+#include "profiler/measure/sweep.h"
 
 #include <gtest/gtest.h>
 

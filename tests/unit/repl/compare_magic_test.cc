@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "repl/compare_command.h"
-#include "repl/magic_arguments.h"
-#include "repl/shell.h"
+#include "repl/commands/compare_command.h"
+#include "repl/magics/magic_arguments.h"
+#include "repl/shell/shell.h"
 #include "support/diag.h"
 #include "support/files.h"
 

@@ -1,4 +1,4 @@
-#include "repl/compile_signature.h"
+#include "repl/commands/compile_signature.h"
 
 #include <gtest/gtest.h>
 

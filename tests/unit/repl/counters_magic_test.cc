@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "repl/static_table.h"
+#include "repl/views/static_table.h"
 #include "support/files.h"
 #include "tests/unit/profiler/cupti/cupti_or_skip.h"
 #include "tests/unit/repl/run_prompt.h"

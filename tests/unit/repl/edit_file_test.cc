@@ -1,4 +1,4 @@
-#include "repl/edit_file.h"
+#include "repl/magics/edit_file.h"
 
 #include <gtest/gtest.h>
 

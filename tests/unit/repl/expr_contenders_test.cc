@@ -1,5 +1,5 @@
 // The variants of an expression as a comparison takes them.
-#include "repl/expr_contenders.h"
+#include "repl/magics/expr_contenders.h"
 
 #include <gtest/gtest.h>
 

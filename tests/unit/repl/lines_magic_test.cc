@@ -1,7 +1,7 @@
 // %lines and %sass at a made-up prompt without a GPU, and their tables from samples made by hand.
 #include <gtest/gtest.h>
 
-#include "repl/lines_view.h"
+#include "repl/views/lines_view.h"
 #include "tests/unit/repl/run_prompt.h"
 
 namespace kiln::repl {

@@ -1,4 +1,4 @@
-#include "repl/options.h"
+#include "repl/shell/options.h"
 
 #include <gtest/gtest.h>
 

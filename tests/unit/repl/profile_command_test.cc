@@ -1,5 +1,5 @@
 // `kiln profile`, %trace and %report on the CPU: what is printed, which files there are, how it ends.
-#include "repl/profile_command.h"
+#include "repl/commands/profile_command.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "repl/options.h"
-#include "repl/profile_roofline.h"
-#include "repl/shell.h"
+#include "repl/shell/options.h"
+#include "repl/shell/shell.h"
+#include "repl/views/profile_roofline.h"
 #include "support/files.h"
 
 namespace kiln::repl {

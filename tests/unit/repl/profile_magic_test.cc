@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "repl/shell.h"
-#include "repl/statement_arguments.h"
+#include "repl/magics/statement_arguments.h"
+#include "repl/shell/shell.h"
 #include "support/files.h"
 
 namespace kiln::repl {

@@ -1,12 +1,12 @@
 // Which runs of a statement a profile keeps, and what it says when it keeps none.
-#include "repl/profile_run.h"
+#include "repl/magics/profile_run.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "repl/shell.h"
+#include "repl/shell/shell.h"
 
 namespace kiln::repl {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "repl/shell.h"
+#include "repl/shell/shell.h"
 
 namespace kiln::repl {
 

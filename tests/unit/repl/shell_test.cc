@@ -1,5 +1,5 @@
 // The shell with a made-up terminal: entries in, what is printed out.
-#include "repl/shell.h"
+#include "repl/shell/shell.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <csignal>
 #include <deque>
 
-#include "repl/completion.h"
+#include "repl/shell/completion.h"
 
 namespace kiln::repl {
 namespace {

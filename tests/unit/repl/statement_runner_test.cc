@@ -1,7 +1,7 @@
 // What %counters and %occupancy run again and again.
 #include <gtest/gtest.h>
 
-#include "repl/contenders.h"
+#include "repl/magics/contenders.h"
 
 namespace kiln::repl {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "repl/cli.h"
-#include "repl/files.h"
+#include "repl/shell/cli.h"
+#include "repl/shell/files.h"
 #include "support/files.h"
 
 namespace kiln::repl {

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "repl/script/tune_launch.h"
-#include "repl/shell.h"
+#include "repl/modules/triton/tune_launch.h"
+#include "repl/shell/shell.h"
 #include "support/files.h"
 #include "tests/golden/cases.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/allocator.h"
+#include "runtime/device/allocator.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The kernels that fill, convert and copy on a GPU, run on the CPU and compared bit for bit with the C++ they stand
 // for.
-#include "runtime/device_kernels.h"
+#include "runtime/device/device_kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 
 #include "kiln/kernel.h"
-#include "runtime/convert.h"
+#include "runtime/tensor/convert.h"
 
 namespace kiln::runtime {
 namespace {

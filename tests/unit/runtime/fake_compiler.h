@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "compiler/parse/parser.h"
-#include "runtime/jit.h"
-#include "runtime/kernel_impl.h"
+#include "runtime/jit/jit.h"
+#include "runtime/launch/kernel_impl.h"
 #include "support/diag.h"
 
 namespace kiln::runtime {

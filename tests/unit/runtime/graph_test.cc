@@ -5,8 +5,8 @@
 
 #include "kiln/kernel.h"
 #include "kiln/tensor.h"
-#include "runtime/device.h"
-#include "runtime/kernel_impl.h"
+#include "runtime/device/device.h"
+#include "runtime/launch/kernel_impl.h"
 #include "support/diag.h"
 #include "tests/unit/runtime/add_one.h"
 

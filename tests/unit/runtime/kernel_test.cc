@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "runtime/host/host_backend.h"
-#include "runtime/jit_args.h"
-#include "runtime/kernel_launched.h"
+#include "runtime/launch/args.h"
+#include "runtime/launch/kernel_launched.h"
 #include "support/files.h"
 #include "tests/unit/runtime/fake_compiler.h"
 

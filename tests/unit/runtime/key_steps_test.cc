@@ -4,8 +4,8 @@
 #include <bit>
 #include <vector>
 
-#include "runtime/device.h"
-#include "runtime/jit_args.h"
+#include "runtime/device/device.h"
+#include "runtime/launch/args.h"
 
 namespace kiln::runtime {
 namespace {

@@ -1,5 +1,5 @@
 // .npy files, written and read.
-#include "runtime/npy.h"
+#include "runtime/tensor/npy.h"
 
 #include <gtest/gtest.h>
 

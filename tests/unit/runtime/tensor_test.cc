@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 
 namespace kiln {
 namespace {

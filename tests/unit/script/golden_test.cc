@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "repl/script/session.h"
+#include "repl/session/session.h"
 #include "tests/golden/cases.h"
 
 namespace kiln::script {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "kiln/blas.h"
-#include "repl/script/session.h"
+#include "repl/session/session.h"
 
 namespace kiln::script {
 namespace {

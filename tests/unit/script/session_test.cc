@@ -1,4 +1,4 @@
-#include "repl/script/session.h"
+#include "repl/session/session.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

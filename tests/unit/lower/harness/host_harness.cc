@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "compiler/codegen/host.h"
-#include "compiler/interp/interp.h"
-#include "compiler/lower/host.h"
+#include "compiler/interp/tile/interp.h"
+#include "compiler/lower/host/host.h"
 #include "support/diag.h"
 #include "support/float_bits.h"
 

@@ -12,8 +12,8 @@
 #include "profiler/cupti/library.h"
 #include "profiler/cupti/pc_sampling.h"
 #include "profiler/lines/disassemble.h"
-#include "runtime/jit.h"
-#include "runtime/kernel_impl.h"
+#include "runtime/jit/jit.h"
+#include "runtime/launch/kernel_impl.h"
 
 namespace kiln::profiler::cupti {
 namespace {

@@ -10,7 +10,7 @@
 #include "runtime/cuda/cuda_backend.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/driver_assembler.h"
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "support/diag.h"
 #include "tests/unit/runtime/cuda/fake/fake_cuda.h"
 #include "tests/unit/runtime/fake_compiler.h"

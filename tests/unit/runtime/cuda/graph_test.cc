@@ -7,7 +7,7 @@
 #include "kiln/graph.h"
 #include "kiln/tensor.h"
 #include "runtime/cuda/cuda_backend.h"
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "support/diag.h"
 #include "tests/unit/runtime/cuda/fake/fake_cuda.h"
 

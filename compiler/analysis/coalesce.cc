@@ -1,0 +1,103 @@
+#include "compiler/analysis/coalesce.h"
+
+#include <algorithm>
+#include <array>
+
+#include "compiler/layout/algebra.h"
+
+namespace kiln::passes {
+
+using analysis::AxisAnalysis;
+using analysis::AxisInfo;
+using layout::In;
+using layout::LinearLayout;
+
+namespace {
+
+constexpr int kLanes = 32;
+constexpr int64_t kSectorBytes = 32, kAccessBytes = 16;
+// From H200's figures per SM and cycle: 21 bytes of memory, 128 of L1 and of shared memory.
+constexpr double kCyclesPerSector = 1.5, kCyclesPerRepeatedSector = 0.25, kCyclesPerInstruction = 1.0;
+constexpr double kSharedBytesPerCycle = 128, kCyclesOfBarriers = 100;
+
+}  // namespace
+
+LinearLayout blocked_layout(const ir::Shape& shape, std::span<const int> order, int64_t width, int num_warps,
+                            bool warps_outermost) {
+  std::array<int32_t, ir::kMaxRank> per_thread{}, lanes{}, warps{};
+  per_thread.fill(1), lanes.fill(1), warps.fill(1);
+  size_t rank = shape.rank;
+  auto at = [&](auto& list, int d) -> int32_t& { return list[static_cast<size_t>(d)]; };
+  at(per_thread, order[0]) = static_cast<int32_t>(std::min<int64_t>(width, shape[order[0]]));
+  auto fill = [&](auto& list, int count, bool outermost) {
+    for (size_t i = 0; i < rank; ++i) {
+      int d = order[outermost ? rank - 1 - i : i];
+      int32_t left = shape[d] / at(per_thread, d) / at(lanes, d) / at(warps, d);
+      int32_t n = std::clamp(static_cast<int32_t>(count), 1, std::max(1, left));
+      at(list, d) *= n;
+      count /= n;
+    }
+    at(list, order[0]) *= count;  // what is left over holds copies
+  };
+  fill(lanes, kLanes, false);
+  fill(warps, num_warps, warps_outermost);
+  return layout::blocked(shape.span(), {per_thread.data(), rank}, {lanes.data(), rank}, {warps.data(), rank}, order);
+}
+
+std::vector<LinearLayout> coalesced_layouts(const AxisAnalysis& axis, const ir::Op* access, int num_warps) {
+  const ir::Value* pointer = access->operand(0);
+  const ir::Shape& shape = pointer->type.shape;
+  std::array<int, ir::kMaxRank> order = axis.order_of(pointer);
+  int64_t share = std::max<int64_t>(1, shape.numel() / (kLanes * num_warps));
+  int64_t width = std::min(axis.alignment_width(pointer, analysis::mask_of(access), order[0]), share);
+  std::span<const int> dims{order.data(), shape.rank};
+  std::vector<LinearLayout> result = {blocked_layout(shape, dims, width, num_warps, true)};
+  if (shape.rank > 1) result.push_back(blocked_layout(shape, dims, width, num_warps, false));
+  return result;
+}
+
+double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearLayout& layout) {
+  const ir::Value* pointer = access->operand(0);
+  const AxisInfo& info = axis.of(pointer);
+  int64_t size = size_of(pointer->type.dtype);
+  int width = axis.vector_width(access, layout);
+
+  // The sector that an element lies in, as far as axis info knows: neighbours of a contiguous group share sectors,
+  // equal addresses are one. All of it is dropping of index bits, so sectors are counted as ranks.
+  std::vector<uint64_t> kept(static_cast<size_t>(layout.rank()));
+  for (int d = 0; d < layout.rank(); ++d) {
+    int64_t together = std::max(info.constancy[d], std::clamp<int64_t>(kSectorBytes / size, 1, info.contiguity[d]));
+    kept[static_cast<size_t>(d)] = ~static_cast<uint64_t>(together - 1);
+  }
+  auto sector = [&](const layout::Coord& c) {
+    layout::Coord r;
+    for (int d = 0; d < layout.rank(); ++d)
+      r[d] = static_cast<int32_t>(static_cast<uint64_t>(c[d]) & kept[static_cast<size_t>(d)]);
+    return layout::index_of(layout.shape(), r);
+  };
+  layout::Span all, one;
+  auto registers = layout.bases(In::kRegister);
+  for (size_t i = 0; i < registers.size(); ++i) {
+    all.insert(sector(registers[i]));
+    if (int64_t{1} << i < width) one.insert(sector(registers[i]));
+  }
+  for (const layout::Coord& basis : layout.bases(In::kLane)) all.insert(sector(basis)), one.insert(sector(basis));
+  layout::FreeBits free = layout::free_variables(layout);
+  double warps = 1;
+  for (size_t i = 0; i < layout.bases(In::kWarp).size(); ++i) {
+    all.insert(sector(layout.bases(In::kWarp)[i]));
+    // Copies load again, but store once.
+    if (!ir::writes_memory(access) || !(free.warp >> i & 1)) warps *= 2;
+  }
+  double instructions = warps * layout.num_registers() / width;
+  double distinct = static_cast<double>(int64_t{1} << all.rank());
+  double asked = instructions * static_cast<double>(int64_t{1} << one.rank());
+  return kCyclesPerSector * distinct + kCyclesPerRepeatedSector * std::max(0.0, asked - distinct) +
+         kCyclesPerInstruction * instructions;
+}
+
+double conversion_cost(int64_t bytes) {
+  return 2 * static_cast<double>(bytes) / kSharedBytesPerCycle + kCyclesOfBarriers;
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,311 @@
+// Handles of shared memory, mbarriers, and copies of the tensor memory accelerator. A handle is a byte offset into the
+// kernel's dynamic shared memory (i32, the same in all threads); a descriptor is the hidden parameter with its map.
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "compiler/analysis/shared_memory.h"
+#include "compiler/layout/algebra.h"
+#include "compiler/lower/nvptx/lowering.h"
+#include "support/diag.h"
+
+namespace kiln::lower {
+
+using ir::AttrName;
+using ir::OpKind;
+using llvm::Value;
+
+namespace {
+
+constexpr unsigned kClusterSpace = 7;
+
+/// What a tile of shared memory must be aligned to, so that the bits that its swizzle asks are those of the address.
+int64_t alignment(const ir::Type& handle) {
+  if (handle.form == ir::Form::kBarrier) return analysis::kBarrierBytes;
+  int64_t bytes = 128;  // TMA's
+  const auto bases = handle.layout->bases(layout::In::kOffset);
+  for (size_t bit = 0; bit < bases.size(); ++bit)
+    if (std::popcount(layout::index_of(handle.layout->shape(), bases[bit])) > 1)
+      bytes = std::max(bytes, int64_t{size_of(handle.dtype)} << (bit + 1));
+  return bytes;
+}
+
+/// The shared::cta address as one of shared::cluster, which it is; addrspacecast would go through generic addresses.
+Value* cluster_address(llvm::IRBuilderBase& b, Value* shared) {
+  return b.CreateIntToPtr(b.CreatePtrToInt(shared, b.getInt64Ty()), b.getPtrTy(kClusterSpace));
+}
+
+Value* barrier_address(Lowering& l, const ir::Value* handle) { return l.shared(l.of(handle)[0], 0); }
+
+}  // namespace
+
+Status lower_shared_alloc(Lowering& l, const ir::Op& op) {
+  const ir::Type& type = op.result()->type;
+  KILN_ASSERT(op.has(AttrName::kSharedOffset), "shared memory without a place: {}", ir::print(op));
+  const int64_t offset = op.int_attr(AttrName::kSharedOffset);
+  const int64_t wanted = alignment(type);
+  if (offset % wanted || offset + analysis::shared_bytes(type) > l.source.shared_bytes)
+    return error_at(op.range, ErrorKind::kInternal, "{} at {} of {} bytes of shared memory must be a multiple of {}",
+                    ir::to_string(type), offset, l.source.shared_bytes, wanted);
+  l.values[op.result()] = {l.b.getInt32(static_cast<uint32_t>(offset))};
+  return {};
+}
+
+void lower_shared_view(Lowering& l, const ir::Op& op) {
+  const auto bytes = static_cast<uint32_t>(analysis::shared_stride(op.result()->type));
+  Value* step = l.b.CreateMul(l.of(op.operand(1))[0], l.b.getInt32(bytes), "", true, true);
+  l.values[op.result()] = {l.b.CreateAdd(l.of(op.operand(0))[0], step, "", true, true)};
+}
+
+namespace {
+
+/// Lane i arrives in block i. The scope is that of the block: one of the cluster would wait for all that the thread
+/// ever wrote, and what the warps did was to read.
+void arrive_in_cluster(Lowering& l, const ir::Op& op) {
+  llvm::IRBuilder<>& b = l.b;
+  auto arrive = [&](Value* rank) {
+    Value* there =
+        b.CreateIntrinsic(llvm::Intrinsic::nvvm_mapa_shared_cluster, {barrier_address(l, op.operand(0)), rank});
+    b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_arrive_scope_cta_space_cluster, {there, b.getInt32(1)});
+  };
+  const auto blocks = static_cast<uint32_t>(l.source.num_ctas);
+  if (l.partition == Partition::kOneThread) {
+    for (uint32_t i = 0; i < blocks; ++i) arrive(b.getInt32(i));
+    return;
+  }
+  b.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {b.getInt32(~0u)});
+  l.when(b.CreateICmpULT(l.thread.lane(), b.getInt32(blocks)), [&] { arrive(l.thread.lane()); });
+}
+
+}  // namespace
+
+void lower_mbarrier(Lowering& l, const ir::Op& op) {
+  llvm::IRBuilder<>& b = l.b;
+  switch (op.kind) {
+    case OpKind::kMbarrierInit:
+      l.when(l.initializer(), [&] {
+        for (int i = 0; i < op.operand(0)->type.copies; ++i)
+          b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_init_shared,
+                            {l.shared(l.of(op.operand(0))[0], analysis::kBarrierBytes * i),
+                             b.getInt32(static_cast<uint32_t>(op.int_attr(AttrName::kCount)))});
+        if (op.next && op.next->kind == OpKind::kMbarrierInit) return;  // which has the fences for both
+        b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
+        b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta, {});
+      });
+      return;
+    case OpKind::kMbarrierExpect:
+      l.when(l.leader(), [&] {
+        b.CreateIntrinsic(
+            llvm::Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta,
+            {barrier_address(l, op.operand(0)), b.getInt32(static_cast<uint32_t>(op.int_attr(AttrName::kBytes)))});
+      });
+      return;
+    case OpKind::kMbarrierArrive: {
+      if (op.flag(AttrName::kCluster)) return arrive_in_cluster(l, op);
+      Value* first_lane = nullptr;
+      if (l.partition != Partition::kOneThread) {
+        b.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {b.getInt32(~0u)});
+        first_lane = l.thread.is_zero(kLanes - 1, 0);
+      }
+      l.when(first_lane, [&] {
+        b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_arrive_scope_cta_space_cta,
+                          {barrier_address(l, op.operand(0)), b.getInt32(1)});
+      });
+      return;
+    }
+    case OpKind::kMbarrierWait: {
+      Value *address = barrier_address(l, op.operand(0)), *parity = l.of(op.operand(1))[0];
+      auto* again = llvm::BasicBlock::Create(l.context(), "wait", l.function);
+      auto* done = llvm::BasicBlock::Create(l.context(), "arrived", l.function);
+      b.CreateBr(again);
+      b.SetInsertPoint(again);
+      Value* over =
+          b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta, {address, parity});
+      b.CreateCondBr(over, done, again);
+      b.SetInsertPoint(done);
+      return;
+    }
+    default:
+      KILN_UNREACHABLE("{}", ir::print(op));
+  }
+}
+
+namespace {
+
+/// The box's first element in the tensor as TMA counts: innermost dimension first.
+std::vector<Value*> box_coordinates(Lowering& l, const ir::Op& op, int first_offset, const layout::Coord& at) {
+  std::vector<Value*> c;
+  for (int dim = static_cast<int>(op.operands.size()) - first_offset - 1; dim >= 0; --dim)
+    c.push_back(l.b.CreateAdd(l.of(op.operand(first_offset + dim))[0], l.b.getInt32(static_cast<uint32_t>(at[dim]))));
+  return c;
+}
+
+Value* tensor_map(Lowering& l, const LaunchPlan::Copies& copies) {
+  return l.function->getArg(static_cast<unsigned>(l.source.params.size()) + static_cast<unsigned>(copies.tensor_map));
+}
+
+}  // namespace
+
+void lower_tma_load(Lowering& l, const ir::Op& op) {
+  llvm::IRBuilder<>& b = l.b;
+  static constexpr llvm::Intrinsic::ID kByRank[] = {
+      llvm::Intrinsic::nvvm_cp_async_bulk_tensor_g2s_tile_1d, llvm::Intrinsic::nvvm_cp_async_bulk_tensor_g2s_tile_2d,
+      llvm::Intrinsic::nvvm_cp_async_bulk_tensor_g2s_tile_3d, llvm::Intrinsic::nvvm_cp_async_bulk_tensor_g2s_tile_4d,
+      llvm::Intrinsic::nvvm_cp_async_bulk_tensor_g2s_tile_5d};
+  const LaunchPlan::Copies& copies = l.launch.copies.at(&op);
+  const bool to_all = op.flag(AttrName::kCluster);
+  l.when(l.leader(), [&] {
+    Value *to = l.of(op.operand(0))[0], *first_row = nullptr;
+    if (to_all) {
+      Value* rank = l.thread.cta_rank();
+      to = b.CreateAdd(to, b.CreateMul(rank, b.getInt32(static_cast<uint32_t>(copies.group_bytes))));
+      first_row = b.CreateMul(rank, b.getInt32(static_cast<uint32_t>(copies.group_rows)));
+    }
+    Value* policy = l2_policy(b, op);
+    Value* blocks = b.getInt16(to_all ? static_cast<uint16_t>((1u << l.source.num_ctas) - 1) : 0);
+    for (const layout::TmaPlan::Copy& box : copies.boxes.copies) {
+      std::vector<Value*> args{cluster_address(b, l.shared(to, box.offset)), barrier_address(l, op.operand(1)),
+                               tensor_map(l, copies)};
+      std::vector<Value*> at = box_coordinates(l, op, 3, box.at);
+      if (first_row) at.back() = b.CreateAdd(at.back(), first_row);
+      args.insert(args.end(), at.begin(), at.end());
+      // The last: not by a pair of blocks.
+      args.insert(args.end(), {blocks, policy ? policy : b.getInt64(0), b.getInt1(to_all), b.getInt1(policy != nullptr),
+                               b.getInt32(0)});
+      b.CreateIntrinsic(kByRank[at.size() - 1], args);
+    }
+  });
+}
+
+void lower_tma_store(Lowering& l, const ir::Op& op) {
+  llvm::IRBuilder<>& b = l.b;
+  static constexpr llvm::Intrinsic::ID kByRank[] = {
+      llvm::Intrinsic::nvvm_cp_async_bulk_tensor_s2g_tile_1d, llvm::Intrinsic::nvvm_cp_async_bulk_tensor_s2g_tile_2d,
+      llvm::Intrinsic::nvvm_cp_async_bulk_tensor_s2g_tile_3d, llvm::Intrinsic::nvvm_cp_async_bulk_tensor_s2g_tile_4d,
+      llvm::Intrinsic::nvvm_cp_async_bulk_tensor_s2g_tile_5d};
+  const LaunchPlan::Copies& copies = l.launch.copies.at(&op);
+  const int warps = ir::joined_warps(op, l.source.num_warps);
+  l.when(l.leader(warps), [&] {
+    Value *from = l.of(op.operand(1))[0], *first_row = nullptr;
+    if (copies.groups > 1) {
+      Value* group = l.group(warps);
+      from = b.CreateAdd(from, b.CreateMul(group, b.getInt32(static_cast<uint32_t>(copies.group_bytes))));
+      first_row = b.CreateMul(group, b.getInt32(static_cast<uint32_t>(copies.group_rows)));
+    }
+    for (const layout::TmaPlan::Copy& box : copies.boxes.copies) {
+      std::vector<Value*> args{l.shared(from, box.offset), tensor_map(l, copies)};
+      std::vector<Value*> at = box_coordinates(l, op, 2, box.at);
+      if (first_row) at.back() = b.CreateAdd(at.back(), first_row);
+      args.insert(args.end(), at.begin(), at.end());
+      args.insert(args.end(), {b.getInt64(0), b.getFalse()});  // no cache hint
+      b.CreateIntrinsic(kByRank[at.size() - 1], args);
+    }
+    b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_bulk_commit_group, {});
+  });
+}
+
+void lower_tma_store_wait(Lowering& l, const ir::Op& op) {
+  // Groups belong to the thread that made them.
+  l.when(l.leader(ir::joined_warps(op, l.source.num_warps)), [&] {
+    l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_bulk_wait_group_read,
+                        {l.b.getInt32(static_cast<uint32_t>(op.int_attr(AttrName::kCount)))});
+  });
+}
+
+void lower_fence_async(Lowering& l) { l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta, {}); }
+
+void lower_cluster_barrier(Lowering& l) {
+  if (l.source.num_ctas == 1) return l.barrier();
+  // Ahead of the roles nothing but barriers has been written (check_roles), and their initialisation has its own fence:
+  // to release everything else that threads wrote would only cost time.
+  const bool relaxed = l.partition == Partition::kAll && l.launch.extra_warps > 0;
+  l.b.CreateIntrinsic(relaxed ? llvm::Intrinsic::nvvm_barrier_cluster_arrive_relaxed_aligned
+                              : llvm::Intrinsic::nvvm_barrier_cluster_arrive_aligned,
+                      {});
+  l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cluster_wait_aligned, {});
+}
+
+Status lower_grid_dependency(Lowering& l, const ir::Op& op) {
+  if (!l.target.has(target::kTma))
+    return with_note(
+        error_at(op.range, ErrorKind::kUnsupported, "{} has no dependent launches that begin early", l.target.name),
+        "help: compile for sm_90a, or leave it out: launches of one stream follow one another");
+  l.b.CreateIntrinsic(op.kind == OpKind::kGdcWait ? llvm::Intrinsic::nvvm_griddepcontrol_wait
+                                                  : llvm::Intrinsic::nvvm_griddepcontrol_launch_dependents,
+                      {});
+  return {};
+}
+
+void prefetch_tensor_maps(Lowering& l) {
+  if (l.launch.tensor_maps.empty()) return;
+  llvm::IRBuilder<>& b = l.b;
+  l.when(l.leader(), [&] {
+    // As assembly: LLVM makes two instructions of its intrinsic where the map is a parameter.
+    auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false);
+    auto* prefetch = llvm::InlineAsm::get(type, "prefetch.tensormap [$0];", "l", /*hasSideEffects=*/true);
+    for (size_t i = 0; i < l.launch.tensor_maps.size(); ++i)
+      b.CreateCall(type, prefetch, {l.function->getArg(static_cast<unsigned>(l.source.params.size() + i))})
+          ->setDoesNotThrow();
+  });
+}
+
+namespace {
+
+/// What all warps may run before the roles part: nothing that must happen once per thread of the kernel's own.
+bool before_roles(const ir::Op* op) {
+  switch (op->kind) {
+    case OpKind::kMbarrierInit:
+    case OpKind::kBarrier:
+    case OpKind::kClusterBarrier:
+    case OpKind::kGdcWait:
+    case OpKind::kGdcLaunchDependents:
+    case OpKind::kFenceAsync:
+    case OpKind::kAssume:
+      return true;
+    case OpKind::kWarpSpecialize:
+      return false;
+    default:
+      return !ir::writes_memory(op) && op->kind != OpKind::kWgmma;
+  }
+}
+
+bool in_one_thread(const ir::Op* op) {
+  if (op->has(AttrName::kWarps)) return false;
+  auto is_tile = [](const ir::Value* v) { return v->type.is_tile(); };
+  if (std::any_of(op->operands.begin(), op->operands.end(), is_tile) ||
+      std::any_of(op->results.begin(), op->results.end(), is_tile))
+    return false;
+  switch (op->kind) {
+    case OpKind::kStore:
+    case OpKind::kAtomicRmw:
+    case OpKind::kAtomicCas:
+    case OpKind::kPrint:
+    case OpKind::kAssert:
+    case OpKind::kWarpSpecialize:
+    case OpKind::kClusterBarrier:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+Status check_roles(const ir::Op& specialize) {
+  for (const ir::Op* op = specialize.prev; op; op = op->prev)
+    if (ir::any_nested(op, [](const ir::Op* o) { return !before_roles(o); }))
+      return error_at(op->range, ErrorKind::kUnsupported, "{} before warp_specialize; move it into the first region",
+                      ir::info(op->kind).mnemonic);
+  const ir::Op* wrong = nullptr;
+  for (const ir::Op* op : *specialize.region(1))
+    ir::any_nested(op, [&](const ir::Op* o) { return !in_one_thread(o) && (wrong = o); });
+  if (wrong)
+    return error_at(wrong->range, ErrorKind::kUnsupported,
+                    "{} in the second region of warp_specialize, which one thread runs; move it into the first",
+                    ir::info(wrong->kind).mnemonic);
+  return {};
+}
+
+}  // namespace kiln::lower

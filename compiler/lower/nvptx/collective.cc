@@ -1,0 +1,265 @@
+// Ops across threads, as the plans of compiler/layout say: conversions between layouts, reductions and scans.
+#include <bit>
+
+#include "compiler/layout/convert_plan.h"
+#include "compiler/layout/reduce_plan.h"
+#include "compiler/lower/nvptx/lowering.h"
+#include "compiler/lower/shared/elementwise.h"
+#include "support/diag.h"
+
+namespace kiln::lower {
+
+using ir::AttrName;
+using layout::XorMap;
+using llvm::Value;
+
+namespace {
+
+int64_t shared_offset(const ir::Op& op) { return op.int_or(AttrName::kSharedOffset, 0); }
+
+/// Address of element map.apply(r, lane, warp) ^ flip of a scratch that begins at byte `begin`, elements of `bytes`.
+Value* element_address(Lowering& l, const XorMap& map, uint32_t r, uint32_t flip, int64_t begin, int bytes) {
+  const uint32_t constant = map.of_register(r) ^ flip, varying = map.thread_bits();
+  Value* thread_part = l.thread.share(map);
+  // Constants that meet no bit of the thread's part are added last: they become the instruction's offset.
+  Value* number = join_share(l.b, thread_part, varying, constant & varying);
+  Value* offset =
+      l.b.CreateShl(number, static_cast<uint64_t>(std::countr_zero(static_cast<unsigned>(bytes))), "", true, true);
+  return l.shared(offset, begin + static_cast<int64_t>(constant & ~varying) * bytes);
+}
+
+using Parts = std::vector<Registers>;  // one Registers per operand of the op
+
+/// combine(left, right) of every operand's number at once.
+std::vector<Value*> combine(Lowering& l, const ir::Op& op, std::span<Value* const> left,
+                            std::span<Value* const> right) {
+  std::vector<Value*> args(left.begin(), left.end());
+  args.insert(args.end(), right.begin(), right.end());
+  return emit_combine(l.b, *op.region(), args, l.target);
+}
+
+std::vector<Value*> column(const Parts& parts, size_t i) {
+  std::vector<Value*> c;
+  for (const Registers& p : parts) c.push_back(p[i]);
+  return c;
+}
+
+void set_column(Parts& parts, size_t i, std::span<Value* const> values) {
+  for (size_t k = 0; k < parts.size(); ++k) parts[k][i] = values[k];
+}
+
+/// Neighbours first, then neighbours of those: the order is that of the axis, and the chain is short.
+std::vector<Value*> combine_tree(Lowering& l, const ir::Op& op, std::vector<std::vector<Value*>> items) {
+  while (items.size() > 1) {
+    std::vector<std::vector<Value*>> next;
+    for (size_t i = 0; i + 1 < items.size(); i += 2) next.push_back(combine(l, op, items[i], items[i + 1]));
+    if (items.size() % 2) next.push_back(items.back());
+    items = std::move(next);
+  }
+  return items[0];
+}
+
+void combine_lanes(Lowering& l, const ir::Op& op, Parts& parts, std::span<const uint32_t> masks) {
+  for (uint32_t mask : masks)
+    for (size_t i = 0; i < parts[0].size(); ++i) {
+      std::vector<Value*> mine = column(parts, i), theirs;
+      for (Value* v : mine) theirs.push_back(shuffle_xor(l.b, v, mask));
+      set_column(parts, i, combine(l, op, mine, theirs));
+    }
+}
+
+std::vector<int> operand_bytes(const ir::Op& op) {
+  std::vector<int> bytes;
+  for (const ir::Value* v : op.operands) bytes.push_back(element_bytes(v->type));
+  return bytes;
+}
+
+void store_element(Lowering& l, Value* v, Value* address) {
+  Value* m = to_memory(l.b, v);
+  l.b.CreateAlignedStore(m, address,
+                         llvm::Align(m->getType()->isPointerTy() ? 8 : m->getType()->getScalarSizeInBits() / 8));
+}
+
+Value* load_element(Lowering& l, llvm::Type* type, Value* address) {
+  llvm::Type* m = memory_type(type);
+  const llvm::Align align(m->isPointerTy() ? 8 : m->getScalarSizeInBits() / 8);
+  return from_memory(l.b, l.b.CreateAlignedLoad(m, address, align), type);
+}
+
+void convert_by_shuffles(Lowering& l, const layout::ConvertPlan& plan, const Registers& from, Registers& to) {
+  Registers moved;
+  for (int s = 0; s < plan.num_slots; ++s) {
+    const auto slot = static_cast<uint32_t>(s);
+    Value* sent = l.thread.pick(l.b, from, plan.send, slot);
+    // An xor of the lane itself with a constant is the cheaper form, but the plan may ask any lane.
+    Value* ask = join_share(l.b, l.thread.share(plan.ask), plan.ask.thread_bits(), plan.ask.of_register(slot));
+    moved.push_back(shuffle_from(l.b, sent, ask));
+  }
+  for (size_t r = 0; r < to.size(); ++r) to[r] = l.thread.pick(l.b, moved, plan.take, static_cast<uint32_t>(r));
+}
+
+void convert_by_shared(Lowering& l, const ir::Op& op, const layout::ConvertPlan& plan, const Registers& from,
+                       Registers& to) {
+  llvm::IRBuilder<>& b = l.b;
+  const int bytes = element_bytes(op.result()->type);
+  const int64_t begin = shared_offset(op);
+  llvm::Type* element = l.type_of(op.result()->type);
+  llvm::Type* in_memory = memory_type(element);
+  auto type_of_access = [&](const layout::SharedAccess& a) -> llvm::Type* {
+    return a.vector == 1 ? in_memory : llvm::FixedVectorType::get(in_memory, static_cast<unsigned>(a.vector));
+  };
+  auto align_of_access = [&](const layout::SharedAccess& a) {
+    return llvm::Align(static_cast<uint64_t>(a.vector * bytes));
+  };
+
+  if (op.flag(AttrName::kSyncBefore)) l.barrier();
+  l.when(l.thread.is_zero(plan.write.lane_mask, plan.write.warp_mask), [&] {
+    for (const std::vector<int>& group : plan.write.groups) {
+      Value* address = element_address(l, plan.write.offset, static_cast<uint32_t>(group[0]), 0, begin, bytes);
+      Value* v = to_memory(b, from[static_cast<size_t>(group[0])]);
+      if (group.size() > 1) {
+        v = llvm::PoisonValue::get(type_of_access(plan.write));
+        for (size_t i = 0; i < group.size(); ++i)
+          v = b.CreateInsertElement(v, to_memory(b, from[static_cast<size_t>(group[i])]), i);
+      }
+      b.CreateAlignedStore(v, address, align_of_access(plan.write));
+    }
+  });
+  l.barrier();
+  Registers read(to.size());
+  for (const std::vector<int>& group : plan.read.groups) {
+    Value* address = element_address(l, plan.read.offset, static_cast<uint32_t>(group[0]), 0, begin, bytes);
+    Value* v = b.CreateAlignedLoad(type_of_access(plan.read), address, align_of_access(plan.read));
+    for (size_t i = 0; i < group.size(); ++i)
+      read[static_cast<size_t>(group[i])] =
+          from_memory(b, group.size() == 1 ? v : b.CreateExtractElement(v, i), element);
+  }
+  for (size_t r = 0; r < to.size(); ++r) to[r] = read[static_cast<size_t>(plan.copy_of[r])];
+}
+
+}  // namespace
+
+void lower_convert_layout(Lowering& l, const ir::Op& op) {
+  const ir::Type &from_type = op.operand(0)->type, &to_type = op.result()->type;
+  const layout::ConvertPlan plan = layout::plan_convert(*from_type.layout, *to_type.layout, element_bytes(to_type));
+  const Registers& from = l.of(op.operand(0));
+  Registers to(static_cast<size_t>(num_registers(to_type)));
+  switch (plan.kind) {
+    case layout::ConvertKind::kRegisters:
+      for (size_t r = 0; r < to.size(); ++r) to[r] = l.thread.pick(l.b, from, plan.source, static_cast<uint32_t>(r));
+      break;
+    case layout::ConvertKind::kShuffle:
+      convert_by_shuffles(l, plan, from, to);
+      break;
+    case layout::ConvertKind::kShared:
+      convert_by_shared(l, op, plan, from, to);
+      break;
+  }
+  l.values[op.result()] = std::move(to);
+}
+
+void lower_reduce(Lowering& l, const ir::Op& op) {
+  const auto axis = static_cast<int>(op.int_attr(AttrName::kAxis));
+  const layout::ReducePlan plan = layout::plan_reduce(*op.operand(0)->type.layout, axis);
+  Parts parts(op.operands.size(), Registers(plan.registers.size()));
+  for (size_t i = 0; i < plan.registers.size(); ++i) {
+    std::vector<std::vector<Value*>> items;
+    for (int r : plan.registers[i]) {
+      items.emplace_back();
+      for (const ir::Value* v : op.operands) items.back().push_back(l.of(v)[static_cast<size_t>(r)]);
+    }
+    set_column(parts, i, combine_tree(l, op, std::move(items)));
+  }
+  combine_lanes(l, op, parts, plan.lane_masks);
+
+  if (plan.crosses_warps) {
+    const std::vector<int> bytes = operand_bytes(op);
+    const std::vector<int64_t> shares = layout::scratch_shares(plan.scratch_elements, bytes);
+    auto address = [&](const XorMap& map, size_t k, size_t i, uint32_t flip) {
+      return element_address(l, map, static_cast<uint32_t>(i), flip, shared_offset(op) + shares[k], bytes[k]);
+    };
+    if (op.flag(AttrName::kSyncBefore)) l.barrier();
+    l.when(l.thread.is_zero(plan.write_lane_mask, plan.write_warp_mask), [&] {
+      for (size_t k = 0; k < parts.size(); ++k)
+        for (size_t i = 0; i < parts[k].size(); ++i) store_element(l, parts[k][i], address(plan.write, k, i, 0));
+    });
+    l.barrier();
+    for (size_t i = 0; i < parts[0].size(); ++i) {
+      std::vector<std::vector<Value*>> items;
+      for (uint32_t s : plan.serial) {
+        items.emplace_back();
+        for (size_t k = 0; k < parts.size(); ++k)
+          items.back().push_back(
+              load_element(l, l.type_of(op.operand(static_cast<int>(k))->type), address(plan.read, k, i, s)));
+      }
+      set_column(parts, i, combine_tree(l, op, std::move(items)));
+    }
+    combine_lanes(l, op, parts, plan.shared_lane_masks);
+  }
+  for (size_t k = 0; k < parts.size(); ++k) {
+    KILN_ASSERT(static_cast<int>(parts[k].size()) == num_registers(op.result(static_cast<int>(k))->type), "{}",
+                ir::print(op));
+    l.values[op.result(static_cast<int>(k))] = std::move(parts[k]);
+  }
+}
+
+void lower_scan(Lowering& l, const ir::Op& op) {
+  const auto axis = static_cast<int>(op.int_attr(AttrName::kAxis));
+  const layout::ScanPlan plan = layout::plan_scan(*op.operand(0)->type.layout, axis, op.flag(AttrName::kReverse));
+  const std::vector<int> bytes = operand_bytes(op);
+  const std::vector<int64_t> shares = layout::scratch_shares(plan.scratch_elements, bytes);
+  Parts parts;
+  for (const ir::Value* v : op.operands) parts.push_back(l.of(v));
+  const auto registers = static_cast<uint32_t>(parts[0].size());
+  bool may_be_read = op.flag(AttrName::kSyncBefore);
+
+  for (const layout::ScanStep& step : plan.steps) {
+    const layout::Positions &active = step.active, &sources = step.sources;
+    auto in = [](const layout::Positions& p, uint32_t r) { return (r & p.reg_mask) == p.reg_value; };
+    auto address = [&](size_t k, uint32_t r) {
+      return element_address(l, step.offset, r, 0, shared_offset(op) + shares[k] + step.first_element * bytes[k],
+                             bytes[k]);
+    };
+    if (step.reach == layout::ScanReach::kShared) {
+      if (may_be_read) l.barrier();
+      may_be_read = false;
+      const layout::Positions& writers = step.writers;
+      l.when(l.thread.matches(writers.lane_mask, writers.lane_value, writers.warp_mask, writers.warp_value), [&] {
+        for (size_t k = 0; k < parts.size(); ++k)
+          for (uint32_t r = 0; r < registers; ++r)
+            if (in(writers, r)) store_element(l, parts[k][r], address(k, r));
+      });
+      l.barrier();
+    }
+    Value* takes_part = l.thread.matches(active.lane_mask, active.lane_value, active.warp_mask, active.warp_value);
+    const Parts old = parts;
+    for (uint32_t r = 0; r < registers; ++r) {
+      if (!in(active, r)) continue;
+      const uint32_t from = (r & ~sources.reg_mask) | sources.reg_value;
+      std::vector<Value*> theirs;
+      for (size_t k = 0; k < parts.size(); ++k) {
+        switch (step.reach) {
+          case layout::ScanReach::kRegisters:
+            theirs.push_back(old[k][from]);
+            break;
+          case layout::ScanReach::kShuffle: {
+            Value* kept = l.b.CreateAnd(l.thread.lane(), ~sources.lane_mask & (kLanes - 1));
+            theirs.push_back(shuffle_from(l.b, old[k][from], l.b.CreateOr(kept, sources.lane_value)));
+            break;
+          }
+          case layout::ScanReach::kShared:
+            theirs.push_back(load_element(l, l.type_of(op.operand(static_cast<int>(k))->type), address(k, r)));
+            break;
+        }
+      }
+      const std::vector<Value*> mine = column(old, r);
+      std::vector<Value*> sum = combine(l, op, theirs, mine);
+      if (takes_part)
+        for (size_t k = 0; k < sum.size(); ++k) sum[k] = l.b.CreateSelect(takes_part, sum[k], mine[k]);
+      set_column(parts, r, sum);
+    }
+  }
+  for (size_t k = 0; k < parts.size(); ++k) l.values[op.result(static_cast<int>(k))] = std::move(parts[k]);
+}
+
+}  // namespace kiln::lower

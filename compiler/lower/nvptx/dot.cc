@@ -1,0 +1,167 @@
+// Products of matrices in registers: mma.sync on fragments, or one multiplication at a time.
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <array>
+
+#include "compiler/analysis/dot_layouts.h"
+#include "compiler/lower/nvptx/lowering.h"
+#include "compiler/target/mma.h"
+#include "support/diag.h"
+
+namespace kiln::lower {
+
+using llvm::Value;
+
+namespace {
+
+/// The elements of a fragment as 32-bit registers, the first element lowest.
+std::vector<Value*> words_of(llvm::IRBuilderBase& b, const Registers& values, std::span<const int> registers) {
+  const unsigned bits = values[0]->getType()->getScalarSizeInBits(), packed = 32 / bits;
+  std::vector<Value*> words;
+  for (size_t i = 0; i < registers.size(); i += packed) {
+    Value* first = values[static_cast<size_t>(registers[i])];
+    if (packed == 1) {
+      words.push_back(to_bits(b, first));
+      continue;
+    }
+    Value* v = llvm::PoisonValue::get(llvm::FixedVectorType::get(first->getType(), packed));
+    for (unsigned k = 0; k < packed; ++k)
+      v = b.CreateInsertElement(v, values[static_cast<size_t>(registers[i + k])], uint64_t{k});
+    words.push_back(b.CreateBitCast(v, b.getInt32Ty()));
+  }
+  return words;
+}
+
+std::string operand_list(size_t first, size_t count) {
+  std::string s = "{";
+  for (size_t i = 0; i < count; ++i) s += fmt::format("{}${}", i ? ", " : "", first + i);
+  return s + "}";
+}
+
+/// One instruction; `sums` are the accumulator's registers (f32, i32, or two halves in an i32), before and after.
+void emit_mma(llvm::IRBuilderBase& b, const target::MmaRow& row, std::span<Value* const> left,
+              std::span<Value* const> right, std::vector<Value*>& sums) {
+  const size_t n = sums.size();
+  const std::string_view sum = sums[0]->getType()->isFloatTy() ? "f" : "r";
+  const std::string text =
+      fmt::format("mma.sync.aligned.{}.row.col.{} {}, {}, {}, {};", row.shape, row.types, operand_list(0, n),
+                  operand_list(n, left.size()), operand_list(n + left.size(), right.size()),
+                  operand_list(n + left.size() + right.size(), n));
+  std::string constraints;
+  std::vector<Value*> args(left.begin(), left.end());
+  args.insert(args.end(), right.begin(), right.end());
+  for (size_t i = 0; i < n; ++i) constraints += fmt::format("={},", sum);
+  for (size_t i = 0; i < args.size(); ++i) constraints += "r,";
+  for (size_t i = 0; i < n; ++i) constraints += fmt::format("{}{}", sum, i + 1 < n ? "," : "");
+  args.insert(args.end(), sums.begin(), sums.end());
+  std::vector<llvm::Type*> types;
+  for (Value* v : args) types.push_back(v->getType());
+  const std::vector<llvm::Type*> members(n, sums[0]->getType());
+  auto* type = llvm::FunctionType::get(llvm::StructType::get(b.getContext(), members), types, false);
+  auto* code = llvm::InlineAsm::get(type, text, constraints, /*hasSideEffects=*/false);
+  llvm::CallInst* call = b.CreateCall(type, code, args);
+  call->setConvergent();
+  call->setDoesNotThrow();
+  call->addFnAttr(llvm::Attribute::WillReturn);
+  call->setMemoryEffects(llvm::MemoryEffects::none());
+  for (size_t i = 0; i < n; ++i) sums[i] = b.CreateExtractValue(call, static_cast<unsigned>(i));
+}
+
+/// A register of four fp8 as two of two f16: the first two elements, the last two. Exact.
+std::array<Value*, 2> unpacked(llvm::IRBuilderBase& b, Value* word, DType from) {
+  std::array<Value*, 2> out;
+  for (unsigned half = 0; half < 2; ++half) {
+    if (from == DType::kF8E5M2) {  // the upper bytes of f16
+      Value* pair = b.CreateLShr(word, 16 * half);
+      out[half] = llvm::isa<llvm::Constant>(word)
+                      ? b.CreateOr(b.CreateShl(b.CreateAnd(pair, 0xff), 8), b.CreateShl(b.CreateAnd(pair, 0xff00), 16))
+                      : b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {},
+                                          {word, b.getInt32(0), b.getInt32(half == 0 ? 0x1404 : 0x3424)});
+    } else {
+      Value* pair = b.CreateTrunc(b.CreateLShr(word, 16 * half), b.getInt16Ty());
+      out[half] =
+          b.CreateBitCast(b.CreateIntrinsic(llvm::Intrinsic::nvvm_e4m3x2_to_f16x2_rn, {}, {pair}), b.getInt32Ty());
+    }
+  }
+  return out;
+}
+
+/// A product of fp8 as two of f16, each of half the depth, which is what the assembler makes of it on such a target
+/// too, with as many instructions. ptxas 13.0.88 does it wrongly where an operand is a constant that another
+/// instruction has in a register: of {0, 0, 0, 0} beside a masked load that falls back to the same 0, it unpacks the
+/// upper halves from the immediate 0xc8. Which elements a step takes along k is free as long as both operands agree.
+void emit_mma_by_f16(llvm::IRBuilderBase& b, const target::MmaRow& row, std::span<Value* const> left,
+                     std::span<Value* const> right, std::vector<Value*>& sums) {
+  const target::MmaRow& halves = *target::mma_row("m16n8k16.f32.f16.f16.f32");
+  std::vector<std::array<Value*, 2>> x, y;
+  for (Value* word : left) x.push_back(unpacked(b, word, row.a));
+  for (Value* word : right) y.push_back(unpacked(b, word, row.b));
+  for (size_t k = 0; k < 2; ++k)  // a's registers: two blocks of rows, then the same further along k
+    emit_mma(b, halves, std::array{x[2 * k][0], x[2 * k + 1][0], x[2 * k][1], x[2 * k + 1][1]}, y[k], sums);
+}
+
+void by_instruction(Lowering& l, const ir::Op& op, const target::MmaRow& row, const layout::DotPlan& plan,
+                    Registers& sums) {
+  const Registers &left = l.of(op.operand(0)), &right = l.of(op.operand(1));
+  llvm::Type* element = sums[0]->getType();
+  for (const layout::DotStep& step : plan.steps) {
+    std::vector<Value*> c;
+    if (element->isHalfTy())
+      c = words_of(l.b, sums, step.c);
+    else
+      for (int r : step.c) c.push_back(sums[static_cast<size_t>(r)]);
+    const std::vector<Value*> a = words_of(l.b, left, step.a), b = words_of(l.b, right, step.b);
+    if (is_fp8(row.a) && l.target.has(target::kFp8MmaByF16))
+      emit_mma_by_f16(l.b, row, a, b, c);
+    else
+      emit_mma(l.b, row, a, b, c);
+    // The last first: of a register that stands there twice, the first counts.
+    for (size_t i = step.c.size(); i-- > 0;) {
+      Value* sum = c[element->isHalfTy() ? i / 2 : i];
+      if (element->isHalfTy())
+        sum = l.b.CreateExtractElement(l.b.CreateBitCast(sum, llvm::FixedVectorType::get(element, 2)), i % 2);
+      sums[static_cast<size_t>(step.c[i])] = sum;
+    }
+  }
+}
+
+void by_element(Lowering& l, const ir::Op& op, const layout::DotPlan& plan, Registers& sums) {
+  const Registers &left = l.of(op.operand(0)), &right = l.of(op.operand(1));
+  const DType from = op.operand(0)->type.dtype;
+  for (const layout::DotStep& step : plan.steps) {
+    Value *a = left[static_cast<size_t>(step.a[0])], *b = right[static_cast<size_t>(step.b[0])];
+    Value*& sum = sums[static_cast<size_t>(step.c[0])];
+    if (is_int(from)) {
+      auto wide = [&](Value* v) {
+        return is_signed(from) ? l.b.CreateSExt(v, sum->getType()) : l.b.CreateZExt(v, sum->getType());
+      };
+      sum = l.b.CreateAdd(l.b.CreateMul(wide(a), wide(b)), sum);
+    } else {
+      sum = l.b.CreateIntrinsic(llvm::Intrinsic::fma, {sum->getType()}, {a, b, sum});
+    }
+  }
+}
+
+}  // namespace
+
+Status lower_dot(Lowering& l, const ir::Op& op) {
+  const ir::Type &operand = op.operand(0)->type, &type = op.result()->type;
+  const target::MmaRow* row = target::mma_row(op.text_or(ir::AttrName::kMma, target::kFma));
+  if (!row && !is_int(operand.dtype) && (operand.dtype != type.dtype || is_half(type.dtype)))
+    return error_at(op.range, ErrorKind::kUnsupported, "a dot of {} in {} has no instruction on {}",
+                    name(operand.dtype), name(type.dtype), l.target.name);
+  const auto plan = analysis::plan_dot(op);
+  KILN_ASSERT(plan, "{}", ir::print(op));
+  Registers sums = l.of(op.operand(2));
+  if (row)
+    by_instruction(l, op, *row, *plan, sums);
+  else
+    by_element(l, op, *plan, sums);
+  Registers out(sums.size());
+  for (size_t r = 0; r < out.size(); ++r) out[r] = sums[static_cast<size_t>(plan->copy_of[r])];
+  l.values[op.result()] = std::move(out);
+  return {};
+}
+
+}  // namespace kiln::lower

@@ -1,0 +1,136 @@
+// The state of one kernel's lowering to NVPTX, and the lowerings of op families. Internal to lower/nvptx*.cc.
+#pragma once
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/analysis/axis_info.h"
+#include "compiler/ir/ir.h"
+#include "compiler/lower/nvptx/thread.h"
+#include "compiler/lower/shared/launch_plan.h"
+#include "compiler/target/target.h"
+
+namespace kiln::lower {
+
+/// This thread's registers of a tile, in the order of the layout's register bits; one for a scalar.
+using Registers = std::vector<llvm::Value*>;
+
+/// Which threads of a block run the code that is being emitted.
+enum class Partition : uint8_t {
+  kAll,        // before warp_specialize, and in kernels without
+  kOwn,        // the kernel's own warps: warp_specialize's first region, and what comes after it
+  kOneThread,  // its second region
+};
+
+struct Lowering {
+  Lowering(const ir::Module& ir_module, const target::Target& t, const LaunchPlan& plan, llvm::Module& llvm_module,
+           llvm::Function* fn, llvm::BasicBlock* entry, llvm::BasicBlock* body)
+      : source(ir_module),
+        target(t),
+        launch(plan),
+        module(llvm_module),
+        function(fn),
+        b(body),
+        thread(entry, ir_module.num_warps, plan.extra_warps),
+        axis(ir_module) {}
+
+  const ir::Module& source;
+  const target::Target& target;
+  const LaunchPlan& launch;
+  Partition partition = Partition::kAll;
+  llvm::Module& module;
+  llvm::Function* function;
+  llvm::IRBuilder<> b;
+  ThreadCode thread;
+  analysis::AxisAnalysis axis;
+  std::unordered_map<const ir::Value*, Registers> values;
+
+  llvm::LLVMContext& context() { return module.getContext(); }
+  const Registers& of(const ir::Value* v) const { return values.at(v); }
+  llvm::Type* type_of(const ir::Type& type);
+
+  /// Joins the threads of the partition.
+  void barrier();
+  /// Joins the threads of each group of so many of the kernel's own warps.
+  void group_barrier(int warps);
+  /// The number of this thread's group.
+  llvm::Value* group(int warps);
+  /// True in the one thread of the partition that issues bulk copies, or in one of each group of so many warps; null
+  /// where there is but one thread.
+  llvm::Value* leader(int warps = 0);
+  /// True in the one thread that initialises barriers: ahead of the roles the one that becomes the second region.
+  llvm::Value* initializer();
+  /// The kernel's dynamic shared memory.
+  llvm::GlobalVariable* shared_memory();
+  /// The address of a byte of the kernel's dynamic shared memory; `offset` is i32.
+  llvm::Value* shared(llvm::Value* offset, int64_t constant);
+  llvm::Value* load_shared(llvm::Value* address, llvm::Type* type, int lanes);
+  /// Runs `fn` in threads where `condition` holds; null: in all.
+  template <class Fn>
+  void when(llvm::Value* condition, Fn&& fn) {
+    if (!condition) return fn();
+    llvm::BasicBlock* then = llvm::BasicBlock::Create(context(), "", function);
+    llvm::BasicBlock* next = llvm::BasicBlock::Create(context(), "", function);
+    b.CreateCondBr(condition, then, next);
+    b.SetInsertPoint(then);
+    fn();
+    b.CreateBr(next);
+    b.SetInsertPoint(next);
+  }
+
+ private:
+  void named_barrier(llvm::Value* number, int warps);
+};
+
+/// The address handle + map.apply(r, lane, warp)·scale in shared memory, with what no bit of the thread's share meets
+/// as the access's own offset.
+llvm::Value* place_of(Lowering& l, llvm::Value* handle, const layout::XorMap& map, uint32_t r, uint32_t scale);
+
+int num_registers(const ir::Type& type);
+/// Bytes of an element in memory: pointers 8, i1 1.
+int element_bytes(const ir::Type& type);
+/// An element as memory holds it (i1 becomes i8), and back.
+llvm::Value* to_memory(llvm::IRBuilderBase& b, llvm::Value* v);
+llvm::Value* from_memory(llvm::IRBuilderBase& b, llvm::Value* v, llvm::Type* type);
+llvm::Type* memory_type(llvm::Type* type);
+/// What the L2 cache is to do with the lines that an access brings, as the operand of its cache_hint; null where its
+/// eviction policy says nothing. It depends on nothing, so that LLVM makes one of each for a kernel.
+llvm::Value* l2_policy(llvm::IRBuilderBase& b, const ir::Op& op);
+
+// Each defines the values of the op's results.
+void lower_load(Lowering& l, const ir::Op& op);
+void lower_store(Lowering& l, const ir::Op& op);
+Status lower_atomic_rmw(Lowering& l, const ir::Op& op);
+Status lower_atomic_cas(Lowering& l, const ir::Op& op);
+Status lower_dot(Lowering& l, const ir::Op& op);
+void lower_convert_layout(Lowering& l, const ir::Op& op);
+void lower_reduce(Lowering& l, const ir::Op& op);
+void lower_scan(Lowering& l, const ir::Op& op);
+// Shared memory and asynchronous ops.
+Status lower_shared_alloc(Lowering& l, const ir::Op& op);
+void lower_shared_view(Lowering& l, const ir::Op& op);
+void lower_shared_load(Lowering& l, const ir::Op& op);
+void lower_shared_store(Lowering& l, const ir::Op& op);
+void lower_async_copy(Lowering& l, const ir::Op& op);
+void lower_async_commit(Lowering& l);
+void lower_async_wait(Lowering& l, const ir::Op& op);
+void lower_mbarrier(Lowering& l, const ir::Op& op);
+void lower_tma_load(Lowering& l, const ir::Op& op);
+void lower_tma_store(Lowering& l, const ir::Op& op);
+void lower_tma_store_wait(Lowering& l, const ir::Op& op);
+void lower_fence_async(Lowering& l);
+void lower_cluster_barrier(Lowering& l);
+/// kUnsupported on GPUs whose launches depend on nothing but their stream's order.
+Status lower_grid_dependency(Lowering& l, const ir::Op& op);
+/// Fetches the maps themselves, which the first copies would wait for.
+void prefetch_tensor_maps(Lowering& l);
+Status lower_wgmma(Lowering& l, const ir::Op& op);
+Status lower_wgmma_wait(Lowering& l, const ir::Op& op);
+/// kUnsupported: before warp_specialize or in its second region stands what only the kernel's own warps can run.
+Status check_roles(const ir::Op& specialize);
+void lower_print(Lowering& l, const ir::Op& op);
+void lower_assert(Lowering& l, const ir::Op& op);
+
+}  // namespace kiln::lower

@@ -1,0 +1,596 @@
+#include "compiler/lower/nvptx/nvptx.h"
+
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include "compiler/analysis/layout_ops.h"
+#include "compiler/lower/nvptx/debug.h"
+#include "compiler/lower/nvptx/lowering.h"
+#include "compiler/lower/shared/elementwise.h"
+#include "support/diag.h"
+
+namespace kiln::lower {
+
+using ir::AttrName;
+using ir::OpKind;
+using llvm::BasicBlock;
+using llvm::Value;
+
+// --- what the op families share
+
+llvm::Type* Lowering::type_of(const ir::Type& type) { return element_type(type, context(), target); }
+
+void Lowering::barrier() {
+  switch (partition) {
+    case Partition::kAll:
+      b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {b.getInt32(kEveryonesBarrier)});
+      return;
+    case Partition::kOwn:
+      named_barrier(b.getInt32(kOwnBarrier), source.num_warps);
+      return;
+    case Partition::kOneThread:
+      return;
+  }
+}
+
+void Lowering::group_barrier(int warps) {
+  if (warps == source.num_warps) return barrier();
+  if (warps == 1) {
+    b.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {b.getInt32(~0u)});
+    return;
+  }
+  named_barrier(b.CreateAdd(group(warps), b.getInt32(kFirstGroupBarrier)), warps);
+}
+
+void Lowering::named_barrier(Value* number, int warps) {
+  b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_count,
+                    {number, b.getInt32(static_cast<uint32_t>(warps * kLanes))});
+}
+
+Value* Lowering::group(int warps) {
+  return b.CreateLShr(thread.uniform_warp(), b.getInt32(static_cast<uint32_t>(layout::log2_exact(warps))));
+}
+
+Value* Lowering::leader(int warps) {
+  if (partition == Partition::kOneThread) return nullptr;
+  Value* own = thread.thread();
+  if (warps && warps < source.num_warps) own = b.CreateAnd(own, b.getInt32(static_cast<uint32_t>(warps * kLanes - 1)));
+  return b.CreateICmpEQ(own, b.getInt32(0));
+}
+
+Value* Lowering::initializer() {
+  if (partition != Partition::kAll || launch.extra_warps == 0) return leader();
+  return b.CreateICmpEQ(thread.thread(), b.getInt32(static_cast<uint32_t>(source.num_warps * kLanes)));
+}
+
+llvm::GlobalVariable* Lowering::shared_memory() {
+  llvm::GlobalVariable* memory = module.getNamedGlobal("kiln_shared");
+  if (!memory) {
+    auto* type = llvm::ArrayType::get(b.getInt8Ty(), 0);
+    memory = new llvm::GlobalVariable(module, type, false, llvm::GlobalValue::ExternalLinkage, nullptr, "kiln_shared",
+                                      nullptr, llvm::GlobalValue::NotThreadLocal, 3);
+    // The swizzles of TMA and wgmma count from addresses that are multiples of 1024.
+    memory->setAlignment(llvm::Align(launch.tensor_maps.empty() && !launch.uses_wgmma ? 16 : 1024));
+  }
+  return memory;
+}
+
+Value* Lowering::shared(Value* offset, int64_t constant) {
+  Value* address = b.CreateInBoundsGEP(b.getInt8Ty(), shared_memory(), b.CreateZExt(offset, b.getInt64Ty()));
+  return b.CreateInBoundsGEP(b.getInt8Ty(), address, b.getInt64(static_cast<uint64_t>(constant)));
+}
+
+int num_registers(const ir::Type& type) { return type.is_tile() ? type.layout->num_registers() : 1; }
+
+int element_bytes(const ir::Type& type) { return type.pointer ? 8 : size_of(type.dtype); }
+
+llvm::Type* memory_type(llvm::Type* type) {
+  return type->isIntegerTy(1) ? llvm::Type::getInt8Ty(type->getContext()) : type;
+}
+
+Value* to_memory(llvm::IRBuilderBase& b, Value* v) {
+  return v->getType()->isIntegerTy(1) ? b.CreateZExt(v, b.getInt8Ty()) : v;
+}
+
+Value* from_memory(llvm::IRBuilderBase& b, Value* v, llvm::Type* type) {
+  return type->isIntegerTy(1) ? b.CreateICmpNE(v, b.getInt8(0)) : v;
+}
+
+namespace {
+
+class KernelLowering {
+ public:
+  KernelLowering(Lowering& l, LineInfo* lines) : l_(l), b_(l.b), lines_(lines) {}
+
+  Status block(const ir::Block& block) {
+    for (const ir::Op* op : block) {
+      if (ir::is_terminator(op)) break;
+      if (lines_) lines_->at(b_, op->range);
+      KILN_CHECK_OK(lower(*op));
+    }
+    return {};
+  }
+
+ private:
+  Status lower(const ir::Op& op) {
+    switch (op.kind) {
+      case OpKind::kConstant:
+        return all_registers(op, emit_constant(op, l_.context(), l_.target));
+      case OpKind::kProgramId:
+        return all_registers(op, program_number(op));
+      case OpKind::kNumPrograms:
+        return all_registers(op, num_programs(op));
+      case OpKind::kCtaRank:
+        return all_registers(op, cta_rank());
+      case OpKind::kArange:
+        return arange(op);
+      case OpKind::kSplat:
+        return all_registers(op, l_.of(op.operand(0))[0]);
+      case OpKind::kExpandDims:
+      case OpKind::kBroadcast:
+      case OpKind::kReshape:
+      case OpKind::kTrans:
+      case OpKind::kJoin:
+      case OpKind::kSplit:
+        return shape_op(op);
+      case OpKind::kLoad:
+        return lower_load(l_, op), Status{};
+      case OpKind::kStore:
+        return lower_store(l_, op), Status{};
+      case OpKind::kAtomicRmw:
+        return lower_atomic_rmw(l_, op);
+      case OpKind::kAtomicCas:
+        return lower_atomic_cas(l_, op);
+      case OpKind::kBarrier:
+        if (opens_roles(op)) return own_wait_ = true, Status{};
+        return l_.group_barrier(ir::joined_warps(op, l_.source.num_warps)), Status{};
+      case OpKind::kClusterBarrier:
+        return lower_cluster_barrier(l_), Status{};
+      case OpKind::kGdcWait:
+      case OpKind::kGdcLaunchDependents:
+        return lower_grid_dependency(l_, op);
+      case OpKind::kReduce:
+        return lower_reduce(l_, op), Status{};
+      case OpKind::kScan:
+        return lower_scan(l_, op), Status{};
+      case OpKind::kConvertLayout:
+        return lower_convert_layout(l_, op), Status{};
+      case OpKind::kDot:
+        return lower_dot(l_, op);
+      case OpKind::kMakeDescriptor:
+        return {};  // its tensor map is a parameter
+      case OpKind::kWarpSpecialize:
+        return warp_specialize(op);
+      case OpKind::kSharedAlloc:
+        return lower_shared_alloc(l_, op);
+      case OpKind::kSharedView:
+        return lower_shared_view(l_, op), Status{};
+      case OpKind::kSharedTrans:
+        return l_.values[op.result()] = l_.of(op.operand(0)), Status{};
+      case OpKind::kSharedLoad:
+        return lower_shared_load(l_, op), Status{};
+      case OpKind::kSharedStore:
+        return lower_shared_store(l_, op), Status{};
+      case OpKind::kAsyncCopy:
+        return lower_async_copy(l_, op), Status{};
+      case OpKind::kAsyncCommit:
+        return lower_async_commit(l_), Status{};
+      case OpKind::kAsyncWait:
+        return lower_async_wait(l_, op), Status{};
+      case OpKind::kMbarrierInit:
+      case OpKind::kMbarrierExpect:
+      case OpKind::kMbarrierArrive:
+      case OpKind::kMbarrierWait:
+        return lower_mbarrier(l_, op), Status{};
+      case OpKind::kTmaLoad:
+        return lower_tma_load(l_, op), Status{};
+      case OpKind::kTmaStore:
+        return lower_tma_store(l_, op), Status{};
+      case OpKind::kTmaStoreWait:
+        return lower_tma_store_wait(l_, op), Status{};
+      case OpKind::kFenceAsync:
+        return lower_fence_async(l_), Status{};
+      case OpKind::kWgmma:
+        return lower_wgmma(l_, op);
+      case OpKind::kWgmmaWait:
+        return lower_wgmma_wait(l_, op);
+      case OpKind::kDescriptorLoad:
+      case OpKind::kDescriptorStore:
+        return error_at(op.range, ErrorKind::kUnsupported, "{} is not supported on {}", ir::info(op.kind).mnemonic,
+                        l_.target.name);
+      case OpKind::kFor:
+        return for_loop(op);
+      case OpKind::kWhile:
+        return while_loop(op);
+      case OpKind::kIf:
+        return if_op(op);
+      case OpKind::kPrint:
+        return lower_print(l_, op), Status{};
+      case OpKind::kAssert:
+        return lower_assert(l_, op), Status{};
+      case OpKind::kAssume:
+        if (op.operand(0)->type.is_scalar()) b_.CreateAssumption(l_.of(op.operand(0))[0]);
+        return {};
+      case OpKind::kYield:
+      case OpKind::kCondition:
+      case OpKind::kReturn:
+        KILN_UNREACHABLE("terminators are lowered with their block");
+      case OpKind::kHint:
+        return l_.values[op.result()] = l_.of(op.operand(0)), Status{};
+      case OpKind::kAdd:
+      case OpKind::kSub:
+      case OpKind::kMul:
+      case OpKind::kDiv:
+      case OpKind::kDivRn:
+      case OpKind::kRem:
+      case OpKind::kNeg:
+      case OpKind::kAbs:
+      case OpKind::kMin:
+      case OpKind::kMax:
+      case OpKind::kFma:
+      case OpKind::kAnd:
+      case OpKind::kOr:
+      case OpKind::kXor:
+      case OpKind::kShl:
+      case OpKind::kShr:
+      case OpKind::kMulHi:
+      case OpKind::kCmp:
+      case OpKind::kSelect:
+      case OpKind::kCast:
+      case OpKind::kBitcast:
+      case OpKind::kIntToPtr:
+      case OpKind::kPtrToInt:
+      case OpKind::kAddPtr:
+      case OpKind::kExp:
+      case OpKind::kExp2:
+      case OpKind::kExpm1:
+      case OpKind::kLog:
+      case OpKind::kLog2:
+      case OpKind::kLog1p:
+      case OpKind::kSin:
+      case OpKind::kCos:
+      case OpKind::kTanh:
+      case OpKind::kErf:
+      case OpKind::kPow:
+      case OpKind::kSqrt:
+      case OpKind::kSqrtRn:
+      case OpKind::kRsqrt:
+      case OpKind::kFloor:
+      case OpKind::kCeil:
+      case OpKind::kTrunc:
+      case OpKind::kRint:
+        return elementwise(op);
+    }
+    KILN_UNREACHABLE("{}", ir::print(op));
+  }
+
+  Status all_registers(const ir::Op& op, Value* v) {
+    l_.values[op.result()].assign(static_cast<size_t>(num_registers(op.result()->type)), v);
+    return {};
+  }
+
+  /// The blocks of a program are neighbours along x.
+  Value* program_number(const ir::Op& op) {
+    Value* block = grid_register(op, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
+    return in_programs(op, block);
+  }
+  Value* num_programs(const ir::Op& op) {
+    Value* blocks = grid_register(op, llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x);
+    return in_programs(op, blocks);
+  }
+  Value* in_programs(const ir::Op& op, Value* blocks) {
+    if (l_.source.num_ctas == 1 || op.int_attr(AttrName::kAxis) != 0) return blocks;
+    return b_.CreateLShr(blocks, b_.getInt32(static_cast<uint32_t>(layout::log2_exact(l_.source.num_ctas))));
+  }
+  Value* cta_rank() {
+    if (l_.source.num_ctas == 1) return b_.getInt32(0);
+    return l_.thread.cta_rank();
+  }
+
+  /// %ctaid or %nctaid of the op's axis; the ranges let LLVM see that index arithmetic cannot be negative.
+  Value* grid_register(const ir::Op& op, llvm::Intrinsic::ID x) {
+    const auto axis = static_cast<unsigned>(op.int_attr(AttrName::kAxis));
+    static_assert(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_z == llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x + 2);
+    static_assert(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_z == llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x + 2);
+    llvm::CallInst* v = b_.CreateIntrinsic(static_cast<llvm::Intrinsic::ID>(x + axis), {});
+    const uint64_t limit = axis == 0 ? 0x80000000u : 0x10000u;
+    v->addRangeRetAttr(llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, limit)));
+    return v;
+  }
+
+  Status arange(const ir::Op& op) {
+    const layout::LinearLayout& layout = *op.result()->type.layout;
+    auto bases = [&](layout::In in) {
+      std::vector<uint32_t> v;
+      for (const layout::Coord& c : layout.bases(in)) v.push_back(static_cast<uint32_t>(c[0]));
+      return v;
+    };
+    const layout::XorMap map{bases(layout::In::kRegister), bases(layout::In::kLane), bases(layout::In::kWarp)};
+    Value* share = l_.thread.share(map);
+    Value* start = b_.getInt32(static_cast<uint32_t>(op.int_attr(AttrName::kStart)));
+    Registers out;
+    for (int r = 0; r < layout.num_registers(); ++r)
+      out.push_back(
+          b_.CreateNSWAdd(join_share(b_, share, map.thread_bits(), map.of_register(static_cast<uint32_t>(r))), start));
+    l_.values[op.result()] = std::move(out);
+    return {};
+  }
+
+  Status shape_op(const ir::Op& op) {
+    for (size_t i = 0; i < op.results.size(); ++i) {
+      Registers out;
+      for (const analysis::OperandRegister& from : analysis::source_registers(op, static_cast<int>(i)))
+        out.push_back(l_.of(op.operand(from.operand))[static_cast<size_t>(from.reg)]);
+      l_.values[op.results[i]] = std::move(out);
+    }
+    return {};
+  }
+
+  /// Two registers in one instruction: packed half arithmetic, and conversions that make a pair.
+  bool in_pairs(const ir::Op& op) const {
+    const ir::Type& result = op.result()->type;
+    if (result.pointer || num_registers(result) < 2) return false;
+    switch (op.kind) {
+      case OpKind::kAdd:
+      case OpKind::kSub:
+      case OpKind::kMul:
+      case OpKind::kFma:
+      case OpKind::kMin:
+      case OpKind::kMax:
+      case OpKind::kNeg:
+      case OpKind::kAbs:
+        return result.dtype == DType::kF16 || (result.dtype == DType::kBF16 && l_.target.has(target::kBf16Arith));
+      case OpKind::kCast: {
+        const DType from = op.operand(0)->type.dtype;
+        return (from == DType::kF32 && is_half(result.dtype)) || is_fp8(result.dtype) || is_fp8(from);
+      }
+      default:
+        return false;
+    }
+  }
+
+  Status elementwise(const ir::Op& op) {
+    const auto n = static_cast<size_t>(num_registers(op.result()->type));
+    const size_t step = in_pairs(op) ? 2 : 1;
+    Registers out(n);
+    std::vector<Value*> operands(op.operands.size());
+    for (size_t r = 0; r < n; r += step) {
+      for (size_t k = 0; k < operands.size(); ++k) {
+        const Registers& from = l_.of(op.operands[k]);
+        operands[k] = from[r];
+        if (step == 2) {
+          Value* pair = llvm::PoisonValue::get(llvm::FixedVectorType::get(from[r]->getType(), 2));
+          operands[k] =
+              b_.CreateInsertElement(b_.CreateInsertElement(pair, from[r], uint64_t{0}), from[r + 1], uint64_t{1});
+        }
+      }
+      Value* v = emit_elementwise(b_, op, operands, l_.target);
+      out[r] = step == 1 ? v : b_.CreateExtractElement(v, uint64_t{0});
+      if (step == 2) out[r + 1] = b_.CreateExtractElement(v, uint64_t{1});
+    }
+    l_.values[op.result()] = std::move(out);
+    return {};
+  }
+
+  // --- control flow
+
+  BasicBlock* new_block(const char* name) { return BasicBlock::Create(l_.context(), name, l_.function); }
+
+  using Phis = std::vector<std::vector<llvm::PHINode*>>;
+
+  /// A phi per register of each value, at the end of the current block; they become the values' registers.
+  template <class Range>
+  Phis make_phis(const Range& values) {
+    Phis phis;
+    for (const ir::Value* v : values) {
+      phis.emplace_back();
+      Registers& registers = l_.values[v];
+      registers.clear();
+      for (int r = 0; r < num_registers(v->type); ++r) {
+        phis.back().push_back(b_.CreatePHI(l_.type_of(v->type), 2));
+        registers.push_back(phis.back().back());
+      }
+    }
+    return phis;
+  }
+
+  template <class Range>
+  void add_incoming(const Phis& phis, const Range& values, BasicBlock* from) {
+    size_t i = 0;
+    for (const ir::Value* v : values) {
+      const Registers& registers = l_.of(v);
+      for (size_t r = 0; r < registers.size(); ++r) phis[i][r]->addIncoming(registers[r], from);
+      ++i;
+    }
+  }
+
+  std::span<ir::Value* const> from(const std::vector<ir::Value*>& v, size_t first) {
+    return std::span(v).subspan(first);
+  }
+
+  /// if (lb < ub) do { body } while (ub - iv > step): the difference cannot overflow where iv + step could.
+  Status for_loop(const ir::Op& op) {
+    const ir::Block& body = *op.region();
+    Value *lb = l_.of(op.operand(0))[0], *ub = l_.of(op.operand(1))[0], *step = l_.of(op.operand(2))[0];
+    const bool sign = is_signed(op.operand(0)->type.dtype);
+    BasicBlock *before = b_.GetInsertBlock(), *loop = new_block("loop"), *exit = new_block("exit");
+    b_.CreateCondBr(sign ? b_.CreateICmpSLT(lb, ub) : b_.CreateICmpULT(lb, ub), loop, exit);
+
+    b_.SetInsertPoint(loop);
+    llvm::PHINode* iv = b_.CreatePHI(lb->getType(), 2);
+    iv->addIncoming(lb, before);
+    l_.values[body.args[0]] = {iv};
+    const auto inits = from(op.operands, 3);
+    Phis carried = make_phis(from(body.args, 1));
+    add_incoming(carried, inits, before);
+    KILN_CHECK_OK(block(body));
+    const auto& yielded = body.terminator()->operands;
+    Value* next = b_.CreateAdd(iv, step, "", /*HasNUW=*/false, /*HasNSW=*/false);
+    Value* more = b_.CreateICmpUGT(b_.CreateSub(ub, iv), step);
+    BasicBlock* latch = b_.GetInsertBlock();
+    b_.CreateCondBr(more, loop, exit);
+    iv->addIncoming(next, latch);
+    add_incoming(carried, yielded, latch);
+
+    b_.SetInsertPoint(exit);
+    Phis results = make_phis(op.results);
+    add_incoming(results, inits, before);
+    add_incoming(results, yielded, latch);
+    return {};
+  }
+
+  Status while_loop(const ir::Op& op) {
+    const ir::Block &test = *op.region(0), &body = *op.region(1);
+    BasicBlock *before = b_.GetInsertBlock(), *head = new_block("while"), *again = new_block("do"),
+               *exit = new_block("done");
+    b_.CreateBr(head);
+    b_.SetInsertPoint(head);
+    Phis carried = make_phis(test.args);
+    add_incoming(carried, op.operands, before);
+    KILN_CHECK_OK(block(test));
+    const ir::Op& condition = *test.terminator();
+    const auto passed = from(condition.operands, 1);
+    b_.CreateCondBr(l_.of(condition.operand(0))[0], again, exit);
+    for (size_t i = 0; i < passed.size(); ++i) {
+      Registers registers = l_.of(passed[i]);
+      l_.values[body.args[i]] = registers;
+      l_.values[op.results[i]] = std::move(registers);
+    }
+    b_.SetInsertPoint(again);
+    KILN_CHECK_OK(block(body));
+    BasicBlock* latch = b_.GetInsertBlock();
+    b_.CreateBr(head);
+    add_incoming(carried, body.terminator()->operands, latch);
+    b_.SetInsertPoint(exit);
+    return {};
+  }
+
+  Status if_op(const ir::Op& op) {
+    BasicBlock *then = new_block("then"), *otherwise = new_block("else"), *join = new_block("endif");
+    b_.CreateCondBr(l_.of(op.operand(0))[0], then, otherwise);
+    BasicBlock* ends[2];
+    for (int i = 0; i < 2; ++i) {
+      b_.SetInsertPoint(i == 0 ? then : otherwise);
+      KILN_CHECK_OK(block(*op.region(i)));
+      ends[i] = b_.GetInsertBlock();
+      b_.CreateBr(join);
+    }
+    b_.SetInsertPoint(join);
+    Phis results = make_phis(op.results);
+    for (int i = 0; i < 2; ++i) add_incoming(results, op.region(i)->terminator()->operands, ends[i]);
+    return {};
+  }
+
+  /// A barrier right in front of the roles: behind it the own warps find what the extra ones have initialised. Those
+  /// wait for nothing, so that the first loads are on their way before all warps have come.
+  static bool opens_roles(const ir::Op& op) {
+    const ir::Op* next = op.has(AttrName::kWarps) ? nullptr : op.next;
+    while (next && (next->kind == OpKind::kGdcWait || next->kind == OpKind::kGdcLaunchDependents)) next = next->next;
+    return next && next->kind == OpKind::kWarpSpecialize;
+  }
+
+  /// The roles part by the warp's number, which is uniform. The extra warps end with their region.
+  Status warp_specialize(const ir::Op& op) {
+    KILN_CHECK_OK(check_roles(op));
+    const RegisterShares registers = register_shares(l_.launch, l_.source.num_warps, l_.target);
+    Value *warp = l_.thread.uniform_warp(), *first = b_.getInt32(static_cast<uint32_t>(l_.source.num_warps));
+    BasicBlock *own = new_block("own"), *extra = new_block("extra"), *elect = new_block("elect"),
+               *alone = new_block("alone"), *done = new_block("extra_done");
+    b_.CreateCondBr(b_.CreateICmpULT(warp, first), own, extra);
+
+    b_.SetInsertPoint(extra);
+    Value *everyone = b_.getInt32(kEveryonesBarrier),
+          *count = b_.getInt32(static_cast<uint32_t>((l_.source.num_warps + l_.launch.extra_warps) * kLanes));
+    if (own_wait_) {
+      b_.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {b_.getInt32(~0u)});
+      b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_arrive_aligned_count, {everyone, count});
+    }
+    if (registers.extra)
+      b_.CreateIntrinsic(llvm::Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32,
+                         {b_.getInt32(static_cast<uint32_t>(registers.extra))});
+    b_.CreateCondBr(b_.CreateICmpEQ(warp, first), elect, done);
+    b_.SetInsertPoint(elect);
+    Value* elected = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_elect_sync, {b_.getInt32(~0u)});
+    b_.CreateCondBr(b_.CreateExtractValue(elected, 1), alone, done);
+    b_.SetInsertPoint(alone);
+    l_.partition = Partition::kOneThread;
+    KILN_CHECK_OK(block(*op.region(1)));
+    b_.CreateBr(done);
+    b_.SetInsertPoint(done);
+    b_.CreateRetVoid();
+
+    b_.SetInsertPoint(own);
+    if (own_wait_) b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_count, {everyone, count});
+    if (registers.own)
+      b_.CreateIntrinsic(llvm::Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32,
+                         {b_.getInt32(static_cast<uint32_t>(registers.own))});
+    l_.partition = Partition::kOwn;
+    return block(*op.region(0));
+  }
+
+  Lowering& l_;
+  llvm::IRBuilder<>& b_;
+  LineInfo* lines_;
+  bool own_wait_ = false;  // for the extra warps, when the roles part
+};
+
+/// Parameters as PTX passes them, i1 as a byte; behind them the tensor maps.
+llvm::Function* make_kernel(const ir::Module& source, const target::Target& target, const LaunchPlan& plan,
+                            llvm::Module& module) {
+  std::vector<llvm::Type*> types;
+  for (const ir::Value* p : source.body()->args)
+    types.push_back(memory_type(element_type(p->type, module.getContext(), target)));
+  const size_t own_params = types.size();
+  types.resize(own_params + plan.tensor_maps.size(), llvm::PointerType::get(module.getContext(), 0));
+  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), types, false);
+  auto* fn = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, source.name, module);
+  fn->setCallingConv(llvm::CallingConv::PTX_Kernel);
+  fn->addFnAttr(llvm::Attribute::NoUnwind);
+  fn->addFnAttr("nvvm.reqntid", fmt::format("{}", (source.num_warps + plan.extra_warps) * kLanes));
+  if (source.num_ctas > 1) fn->addFnAttr("nvvm.cluster_dim", fmt::format("{},1,1", source.num_ctas));
+  // All registers of an SM for one block: accumulators need them, and setmaxnreg shares them out.
+  if (plan.uses_wgmma) fn->addFnAttr("nvvm.minctasm", "1");
+  auto* map_type = llvm::ArrayType::get(llvm::Type::getInt8Ty(module.getContext()), 128);
+  for (auto i = static_cast<unsigned>(own_params); i < types.size(); ++i) {
+    fn->addParamAttr(i, llvm::Attribute::getWithByValType(module.getContext(), map_type));
+    fn->addParamAttr(i, llvm::Attribute::getWithAlignment(module.getContext(), llvm::Align(64)));
+    fn->addParamAttr(i, llvm::Attribute::get(module.getContext(), "nvvm.grid_constant"));
+  }
+  for (unsigned i = 0; i < own_params; ++i) {
+    if (!types[i]->isPointerTy()) continue;
+    fn->addParamAttr(i, llvm::Attribute::NoUndef);
+    const auto bytes = static_cast<uint64_t>(source.params[i].divisibility);
+    if (bytes > 1)
+      fn->addParamAttr(i, llvm::Attribute::getWithAlignment(module.getContext(), llvm::Align(bytes & -bytes)));
+  }
+  return fn;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<llvm::Module>> lower_nvptx(const ir::Module& source, const target::Target& target,
+                                                  llvm::LLVMContext& context, const NvptxOptions& options) {
+  KILN_ASSERT(source.stage == ir::Stage::kDistributed && target.is_cuda());
+  auto module = std::make_unique<llvm::Module>(source.name, context);
+  module->setTargetTriple(llvm::Triple("nvptx64-nvidia-cuda"));
+  KILN_TRY(const LaunchPlan plan, plan_launch(source, target));
+  llvm::Function* fn = make_kernel(source, target, plan, *module);
+  BasicBlock* entry = BasicBlock::Create(context, "entry", fn);
+  BasicBlock* body = BasicBlock::Create(context, "body", fn);
+  Lowering l(source, target, plan, *module, fn, entry, body);
+  std::optional<LineInfo> lines;
+  if (options.line_info) lines.emplace(*module, *fn, source);
+  for (unsigned i = 0; i < source.params.size(); ++i) {
+    const ir::Value* param = source.body()->args[i];
+    fn->getArg(i)->setName(source.params[i].name);
+    l.values[param] = {from_memory(l.b, fn->getArg(i), l.type_of(param->type))};
+  }
+  prefetch_tensor_maps(l);
+  KernelLowering lowering(l, lines ? &*lines : nullptr);
+  KILN_CHECK_OK(lowering.block(*source.body()));
+  l.b.CreateRetVoid();
+  llvm::IRBuilder<>(entry).CreateBr(body);
+  if (lines) lines->finish();
+  return module;
+}
+
+}  // namespace kiln::lower

@@ -1,0 +1,190 @@
+#include "compiler/lower/shared/launch_plan.h"
+
+#include <algorithm>
+
+#include "compiler/analysis/host_expression.h"
+#include "compiler/layout/algebra.h"
+#include "compiler/lower/shared/math.h"
+#include "support/diag.h"
+
+namespace kiln::lower {
+
+using ir::AttrName;
+using ir::Op;
+using ir::OpKind;
+
+namespace {
+
+constexpr int kMaxWarps = 32, kWarpGroup = 4, kLanes = 32;
+constexpr int kMostGroups = kHardwareBarriers - kFirstGroupBarrier;
+
+class Planner {
+ public:
+  Planner(const ir::Module& module, const target::Target& target) : module_(module), target_(target) {}
+
+  Result<LaunchPlan> run() {
+    KILN_CHECK_OK(block(*module_.body()));
+    return std::move(plan_);
+  }
+
+ private:
+  Status block(const ir::Block& b) {
+    for (const Op* op : b) {
+      KILN_CHECK_OK(visit(*op));
+      for (const ir::Block* region : op->regions) KILN_CHECK_OK(block(*region));
+    }
+    return {};
+  }
+
+  Status needs(const Op& op, target::Feature feature, std::string_view what) const {
+    if (target_.has(feature)) return {};
+    return with_note(error_at(op.range, ErrorKind::kUnsupported, "{} has no {}", target_.name, what),
+                     "help: compile for sm_90a");
+  }
+
+  Status visit(const Op& op) {
+    switch (op.kind) {
+      case OpKind::kWarpSpecialize:
+        return warp_specialize(op);
+      case OpKind::kTmaLoad:
+        return copies(op, op.operand(2), op.operand(0)->type);
+      case OpKind::kTmaStore:
+        return copies(op, op.operand(0), op.operand(1)->type);
+      case OpKind::kMbarrierInit:
+      case OpKind::kFenceAsync:
+        return needs(op, target::kTma, "mbarriers with transactions");
+      case OpKind::kWgmma: {
+        KILN_CHECK_OK(needs(op, target::kWgmma, "wgmma"));
+        plan_.uses_wgmma = true;
+        int registers = 0;
+        for (const ir::Type& t : {op.result()->type, op.operand(0)->type})
+          if (t.is_tile()) registers += t.layout->num_registers() * t.element_bits() / 32;
+        plan_.wgmma_registers = std::max(plan_.wgmma_registers, registers);
+        return {};
+      }
+      default:  // needs nothing of the launch
+        if (is_math_op(op.kind) && op.result()->type.is_tile()) plan_.has_math = true;
+        return {};
+    }
+  }
+
+  Status warp_specialize(const Op& op) {
+    KILN_CHECK_OK(needs(op, target::kTma, "mbarriers with transactions"));
+    if (plan_.extra_warps || op.parent != module_.body())
+      return error_at(op.range, ErrorKind::kUnsupported,
+                      "warp_specialize must stand once, in the kernel's own block, on {}", target_.name);
+    plan_.extra_warps = static_cast<int>(op.int_attr(AttrName::kWarps));
+    if (plan_.extra_warps < 1 || module_.num_warps + plan_.extra_warps > kMaxWarps)
+      return error_at(op.range, ErrorKind::kUnsupported, "{} warps and {} more, when a program has {} at most",
+                      module_.num_warps, plan_.extra_warps, kMaxWarps);
+    return {};
+  }
+
+  Diagnostic not_boxed(const Op& op, const ir::Type& shared) const {
+    return with_note(error_at(op.range, ErrorKind::kUnsupported,
+                              "no TMA box fills {}: its last dimension must lie side by side, in rows of 16 bytes or "
+                              "of one swizzle",
+                              ir::to_string(shared)),
+                     "the layout is " + layout::to_string(*shared.layout));
+  }
+
+  Status copies(const Op& op, const ir::Value* descriptor, const ir::Type& shared) {
+    KILN_CHECK_OK(needs(op, target::kTma, "tensor memory accelerator"));
+    if (shared.shape.rank > kTensorMapDims)
+      return error_at(op.range, ErrorKind::kUnsupported, "TMA copies blocks of up to {} dimensions, not {}",
+                      kTensorMapDims, int{shared.shape.rank});
+    LaunchPlan::Copies copies;
+    copies.groups =
+        op.flag(AttrName::kCluster) ? module_.num_ctas : module_.num_warps / ir::joined_warps(op, module_.num_warps);
+    copies.group_rows = static_cast<int>(shared.shape[0]) / copies.groups;
+    auto boxes =
+        layout::plan_tma(*shared.layout, size_of(shared.dtype), std::min(copies.group_rows, layout::kMaxTmaBox));
+    if (!boxes) return not_boxed(op, shared);
+    copies.boxes = std::move(*boxes);
+    if (copies.groups > 1) KILN_CHECK_OK(keep_first_group(op, shared, copies));
+    KILN_TRY(TensorMapRecipe recipe, describe(op, descriptor_of(descriptor)));
+    recipe.box = copies.boxes.box;
+    recipe.swizzle = copies.boxes.swizzle;
+    recipe.stored = op.kind == OpKind::kTmaStore;
+    auto& maps = plan_.tensor_maps;
+    const auto known = std::find(maps.begin(), maps.end(), recipe);
+    copies.tensor_map = static_cast<int>(known - maps.begin());
+    if (known == maps.end()) maps.push_back(std::move(recipe));
+    plan_.copies.emplace(&op, std::move(copies));
+    return {};
+  }
+
+  /// Leaves the boxes of the first group's rows, when those of each other group lie in equal steps behind them.
+  Status keep_first_group(const Op& op, const ir::Type& shared, LaunchPlan::Copies& copies) const {
+    if (op.kind == OpKind::kTmaStore && copies.groups > kMostGroups)
+      return error_at(op.range, ErrorKind::kUnsupported, "{} groups of warps, and there are barriers for {}",
+                      copies.groups, kMostGroups);
+    std::vector<layout::TmaPlan::Copy> first;
+    for (const layout::TmaPlan::Copy& c : copies.boxes.copies)
+      if (c.at[0] < copies.group_rows) first.push_back(c);
+    for (const layout::TmaPlan::Copy& c : copies.boxes.copies) {
+      const int group = static_cast<int>(c.at[0]) / copies.group_rows;
+      layout::Coord at = c.at;
+      at[0] -= group * copies.group_rows;
+      const auto same = std::find_if(first.begin(), first.end(), [&](const auto& f) { return f.at == at; });
+      if (group == 1) copies.group_bytes = c.offset - same->offset;
+      if (c.offset != same->offset + group * copies.group_bytes) return not_boxed(op, shared);
+    }
+    copies.boxes.copies = std::move(first);
+    return {};
+  }
+
+  Result<TensorMapRecipe> describe(const Op& use, const Op& make) const {
+    TensorMapRecipe recipe;
+    const ir::Type& type = make.result()->type;
+    recipe.dtype = type.dtype;
+    const int rank = type.shape.rank;
+    auto known = [&](int operand) -> Result<HostExpression> {
+      if (auto e = analysis::host_expression(make.operand(operand))) return std::move(*e);
+      return with_note(error_at(use.range, ErrorKind::kUnsupported,
+                                "this tensor is known only while the kernel runs, and TMA takes what the host can "
+                                "compute from the kernel's arguments"),
+                       "operand " + std::to_string(operand) + " of: " + ir::print(make));
+    };
+    KILN_TRY(recipe.base, known(0));
+    for (int i = 0; i < rank; ++i) {
+      KILN_TRY(recipe.sizes.emplace_back(), known(1 + i));
+      KILN_TRY(recipe.strides.emplace_back(), known(1 + rank + i));
+    }
+    recipe.name = "the tensor";
+    for (const HostExpression::Step& s : recipe.base.steps)
+      if (s.op == HostOp::kParam && s.type == DType::kU64)
+        recipe.name = module_.params[static_cast<size_t>(s.number)].name;
+    return recipe;
+  }
+
+  const ir::Module& module_;
+  const target::Target& target_;
+  LaunchPlan plan_;
+};
+
+}  // namespace
+
+Result<LaunchPlan> plan_launch(const ir::Module& module, const target::Target& target) {
+  return Planner(module, target).run();
+}
+
+const ir::Op& descriptor_of(const ir::Value* descriptor) {
+  KILN_ASSERT(descriptor->op && descriptor->op->kind == OpKind::kMakeDescriptor);
+  return *descriptor->op;
+}
+
+RegisterShares register_shares(const LaunchPlan& plan, int num_warps, const target::Target& target) {
+  constexpr int kGranularity = 8, kMost = 240, kExtra = 40;
+  // What addresses, descriptors and an epilogue's temporaries take.
+  const int beside_products = plan.has_math ? 64 : 40;
+  const int extra = plan.extra_warps, warps = num_warps + extra;
+  // setmaxnreg is for whole groups of four warps. Up to 255 registers a thread has anyhow.
+  if (!plan.uses_wgmma || extra == 0 || extra % kWarpGroup || num_warps % kWarpGroup) return {};
+  const int even = target.registers_per_sm / (warps * kLanes) / kGranularity * kGranularity;
+  if (even >= 255 || plan.wgmma_registers + beside_products <= even || even <= kExtra) return {};
+  const int own = (even * warps - kExtra * extra) / num_warps / kGranularity * kGranularity;
+  return {kExtra, std::min(own, kMost)};
+}
+
+}  // namespace kiln::lower

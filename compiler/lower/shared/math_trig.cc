@@ -1,0 +1,164 @@
+// sin and cos: Cody–Waite reduction with fma where that is exact enough, Payne–Hanek on the bits of 2/π beyond.
+#include <llvm/IR/Module.h>
+#include <llvm/TargetParser/Triple.h>
+
+#include "compiler/lower/shared/math_coefficients.h"
+#include "compiler/lower/shared/math_emitter.h"
+
+namespace kiln::lower {
+
+using namespace coefficients;
+using V = llvm::Value*;
+
+namespace {
+
+// π/2 in three parts. With n ≤ 2^16 (f32) or 2^30 (f64), x - n·part0 is exact, and what is left of π/2 after part2 is
+// smaller than the rounding of the smallest |x - n·π/2| that occurs.
+constexpr double kHalfPi32[] = {0x1.921fb6p+0, -0x1.777a5cp-25, -0x1.ee59dap-50};
+constexpr double kHalfPi64[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
+constexpr double kFastLimit32 = 0x1.9p16, kFastLimit64 = 0x1.9p30;
+
+// {r, quadrant} of any finite f64: x·2/π = quadrant (mod 4) + r·2/π with |r| ≤ π/4. One function in the module; called
+// for large |x| only.
+llvm::Function* slow_reduction(MathEmitter& m) {
+  llvm::IRBuilderBase& outer = m.b;
+  llvm::Module& module = *outer.GetInsertBlock()->getModule();
+  constexpr const char* kName = "kiln_trig_reduce";
+  if (llvm::Function* f = module.getFunction(kName)) return f;
+
+  llvm::LLVMContext& context = module.getContext();
+  llvm::IRBuilder<> b(context);
+  llvm::Type *f64 = b.getDoubleTy(), *i64 = b.getInt64Ty(), *i128 = b.getInt128Ty();
+  auto* result_type = llvm::StructType::get(context, {f64, i64});
+  auto* f = llvm::Function::Create(llvm::FunctionType::get(result_type, {f64}, false),
+                                   llvm::GlobalValue::InternalLinkage, kName, module);
+  f->addFnAttr(llvm::Attribute::NoInline);
+  f->addFnAttr(llvm::Attribute::NoUnwind);
+  auto* table_data = llvm::ConstantDataArray::get(context, llvm::ArrayRef<uint64_t>(kTwoOverPi));
+  unsigned address_space = m.target.is_cuda() ? 1 : 0;
+  auto* table =
+      new llvm::GlobalVariable(module, table_data->getType(), true, llvm::GlobalValue::InternalLinkage, table_data,
+                               "kiln_two_over_pi", nullptr, llvm::GlobalValue::NotThreadLocal, address_space);
+  b.SetInsertPoint(llvm::BasicBlock::Create(context, "", f));
+  auto c = [&](uint64_t v) { return b.getInt64(v); };
+
+  // |x| = mantissa·2^(exponent - 1075). Bits of 2/π with a weight of 4 or more (after scaling) only add multiples of 4.
+  V bits = b.CreateBitCast(f->getArg(0), i64);
+  V exponent = b.CreateAnd(b.CreateLShr(bits, c(52)), c(0x7ff));
+  V mantissa = b.CreateOr(b.CreateAnd(bits, c((1ull << 52) - 1)), c(1ull << 52));
+  // First bit kept: exponent - 1075 - 2 into 2/π, and 64 more into the table, which starts with a word of zeros.
+  // Small arguments, which come along in a vector with a large one, have no place in the table and no use for the
+  // result.
+  V position = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b.CreateSub(exponent, c(1075 + 2 - 64)), c(0));
+  V shift = b.CreateAnd(position, c(63));
+  // NaN and infinity have the largest exponent: the table is long enough for it, and their result is replaced below.
+  V first = b.CreateLShr(position, c(6));
+  V words[4];
+  for (unsigned i = 0; i < 4; ++i) {
+    V address = b.CreateGEP(i64, table, b.CreateAdd(first, c(i)));
+    words[i] = b.CreateLoad(i64, address);
+  }
+  V window[3];  // 192 bits, the most significant first
+  for (int i = 0; i < 3; ++i)
+    window[i] = b.CreateIntrinsic(llvm::Intrinsic::fshl, {i64}, {words[i], words[i + 1], shift});
+  // mantissa·window modulo 2^192.
+  auto wide = [&](V v) { return b.CreateZExt(v, i128); };
+  V low = b.CreateMul(wide(window[2]), wide(mantissa));
+  V middle = b.CreateAdd(b.CreateMul(wide(window[1]), wide(mantissa)), b.CreateLShr(low, 64));
+  V p2 = b.CreateTrunc(low, i64), p1 = b.CreateTrunc(middle, i64);
+  V p0 = b.CreateAdd(b.CreateMul(window[0], mantissa), b.CreateTrunc(b.CreateLShr(middle, 64), i64));
+  // The top two bits are the quadrant; rounding to the nearest leaves a signed fraction.
+  V quadrant = b.CreateLShr(b.CreateAdd(p0, c(1ull << 61)), c(62));
+  V f0 = b.CreateIntrinsic(llvm::Intrinsic::fshl, {i64}, {p0, p1, c(2)});
+  V f1 = b.CreateIntrinsic(llvm::Intrinsic::fshl, {i64}, {p1, p2, c(2)});
+  V sign = b.CreateAShr(f0, c(63));
+  f0 = b.CreateXor(f0, sign);
+  f1 = b.CreateXor(f1, sign);
+  V zeros = b.CreateIntrinsic(llvm::Intrinsic::ctlz, {i64}, {f0, b.getFalse()});
+  V top = b.CreateIntrinsic(llvm::Intrinsic::fshl, {i64}, {f0, f1, zeros});
+  // top·2^(-64 - zeros)·π/2, with π/2 folded so that the exponent's bits can be made directly.
+  V weight = b.CreateBitCast(b.CreateShl(b.CreateSub(c(1023 - 64), zeros), c(52)), f64);
+  V r = b.CreateFMul(b.CreateFMul(b.CreateUIToFP(top, f64), llvm::ConstantFP::get(f64, kHalfPi64[0])), weight);
+  V x_negative = b.CreateICmpSLT(bits, c(0));
+  V r_negative = b.CreateXor(x_negative, b.CreateICmpSLT(sign, c(0)));
+  r = b.CreateSelect(r_negative, b.CreateFNeg(r), r);
+  quadrant = b.CreateSelect(x_negative, b.CreateNeg(quadrant), quadrant);
+  r = b.CreateSelect(b.CreateICmpEQ(exponent, c(0x7ff)), llvm::ConstantFP::getNaN(f64), r);
+  V result = b.CreateInsertValue(llvm::PoisonValue::get(result_type), r, 0);
+  b.CreateRet(b.CreateInsertValue(result, quadrant, 1));
+  return f;
+}
+
+struct Reduced {
+  V r, quadrant;
+};
+
+Reduced reduce_slowly(MathEmitter& m, V x) {
+  llvm::IRBuilderBase& b = m.b;
+  llvm::Function* f = slow_reduction(m);
+  llvm::Type *scalar = m.float_type->getScalarType(), *integer = m.int_type->getScalarType();
+  auto one = [&](V lane) -> Reduced {
+    V pair = b.CreateCall(f, {b.CreateFPCast(lane, b.getDoubleTy())});
+    return {b.CreateFPCast(b.CreateExtractValue(pair, 0), scalar),
+            b.CreateTrunc(b.CreateExtractValue(pair, 1), integer)};
+  };
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(m.float_type);
+  if (!vector) return one(x);
+  Reduced all = {llvm::PoisonValue::get(m.float_type), llvm::PoisonValue::get(m.int_type)};
+  for (uint64_t lane = 0; lane < vector->getNumElements(); ++lane) {
+    Reduced reduced = one(b.CreateExtractElement(x, lane));
+    all.r = b.CreateInsertElement(all.r, reduced.r, lane);
+    all.quadrant = b.CreateInsertElement(all.quadrant, reduced.quadrant, lane);
+  }
+  return all;
+}
+
+Reduced reduce(MathEmitter& m, V x) {
+  llvm::IRBuilderBase& b = m.b;
+  auto parts = m.pick(std::span(kHalfPi32), std::span(kHalfPi64));
+  auto [value, quadrant] = m.round(m.mul(x, m.k(m.pick(0x1.45f306p-1, 0x1.45f306dc9c883p-1))));
+  V r = x;
+  for (double part : parts) r = m.fma(value, m.k(-part), r);
+
+  V large = m.lt(m.k(m.pick(kFastLimit32, kFastLimit64)), m.abs(x));
+  V any = large->getType()->isVectorTy() ? b.CreateOrReduce(large) : large;
+  llvm::BasicBlock* before = b.GetInsertBlock();
+  llvm::Function* function = before->getParent();
+  auto* slow = llvm::BasicBlock::Create(b.getContext(), "trig.slow", function);
+  auto* after = llvm::BasicBlock::Create(b.getContext(), "trig", function);
+  b.CreateCondBr(any, slow, after);
+  b.SetInsertPoint(slow);
+  Reduced exact = reduce_slowly(m, x);
+  V slow_r = m.select(large, exact.r, r), slow_quadrant = m.select(large, exact.quadrant, quadrant);
+  llvm::BasicBlock* slow_end = b.GetInsertBlock();
+  b.CreateBr(after);
+  b.SetInsertPoint(after);
+  auto join = [&](V fast_value, V slow_value) {
+    llvm::PHINode* phi = b.CreatePHI(fast_value->getType(), 2);
+    phi->addIncoming(fast_value, before);
+    phi->addIncoming(slow_value, slow_end);
+    return phi;
+  };
+  llvm::PHINode* joined_r = join(r, slow_r);
+  llvm::PHINode* joined_quadrant = join(quadrant, slow_quadrant);
+  return {joined_r, joined_quadrant};
+}
+
+}  // namespace
+
+V emit_sin_cos(MathEmitter& m, V x, bool cosine) {
+  llvm::IRBuilderBase& b = m.b;
+  auto [r, quadrant] = reduce(m, x);
+  if (cosine) quadrant = b.CreateAdd(quadrant, m.ki(1));
+  V z = m.mul(r, r);
+  V sine = m.fma(m.mul(z, r), m.f32 ? m.poly(kSin32, z) : m.poly(kSin64, z), r);
+  V cos = m.fma(m.mul(z, z), m.f32 ? m.poly(kCos32, z) : m.poly(kCos64, z), m.fma(z, m.k(-0.5), m.k(1)));
+  V odd = b.CreateICmpNE(b.CreateAnd(quadrant, m.ki(1)), m.ki(0));
+  V sign = b.CreateShl(b.CreateAnd(quadrant, m.ki(2)), m.ki(m.pick(30, 62)));
+  V result = m.from_bits(b.CreateXor(m.bits(m.select(odd, cos, sine)), sign));
+  if (cosine) return result;
+  // Keeps -0 and denormals, whose squares vanish.
+  return m.select(m.lt(m.abs(x), m.k(m.pick(0x1p-13, 0x1p-27))), x, result);
+}
+
+}  // namespace kiln::lower

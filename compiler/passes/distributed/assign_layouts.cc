@@ -1,0 +1,596 @@
+#include "compiler/passes/distributed/assign_layouts.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "compiler/analysis/axis_info.h"
+#include "compiler/analysis/coalesce.h"
+#include "compiler/analysis/dot_layouts.h"
+#include "compiler/analysis/layout_ops.h"
+#include "compiler/ir/builder.h"
+#include "compiler/layout/algebra.h"
+#include "compiler/layout/tensor_core.h"
+#include "compiler/passes/hopper/select_wgmma.h"
+#include "support/diag.h"
+
+namespace kiln::passes {
+
+using ir::Block;
+using ir::Op;
+using ir::OpKind;
+using ir::Value;
+using layout::LinearLayout;
+
+namespace {
+
+constexpr double kLoopWeight = 8;  // how much more often the body of a loop runs, for weighing costs
+constexpr int64_t kDefaultWidth = 4;
+constexpr int kCheapOps = 32;  // computed again at most
+
+bool is_tile(const Value* v) { return v->type.is_tile(); }
+
+bool is_memory(const Op* op) { return ir::is_elementwise(op) && !ir::is_pure(op); }
+
+/// Shape ops whose operand's layout follows from the result's.
+bool is_shape_op(const Op* op) {
+  return op->kind == OpKind::kExpandDims || op->kind == OpKind::kBroadcast || op->kind == OpKind::kReshape ||
+         op->kind == OpKind::kTrans;
+}
+
+/// Ops whose results' layout is dictated by their operands' rather than the other way round.
+bool is_forward(const Op* op) { return op->kind == OpKind::kReduce || op->kind == OpKind::kJoin; }
+
+int64_t bytes_of(const Value* v) { return v->type.shape.numel() * (v->type.pointer ? 8 : size_of(v->type.dtype)); }
+
+double loop_weight(const Op* op) {
+  double weight = 1;
+  for (const Block* b = op->parent; b && b->parent; b = b->parent->parent)
+    if (b->parent->kind == OpKind::kFor || b->parent->kind == OpKind::kWhile) weight *= kLoopWeight;
+  return weight;
+}
+
+/// A set of values and ops that have one layout.
+struct Node {
+  ir::Shape shape;
+  std::vector<const Op*> accesses, reduces;
+  std::vector<int> edges;
+  std::optional<LinearLayout> layout;
+};
+
+/// Two nodes that meet in an op (op == nullptr: the same value); a mismatch costs a conversion.
+struct Edge {
+  int operand, result;  // nodes
+  const Op* op = nullptr;
+  int index = 0;  // which operand
+  double cost = 0;
+
+  bool agree(const LinearLayout& of_operand, const LinearLayout& of_result) const {
+    if (!op) return of_operand == of_result;
+    if (is_forward(op)) return analysis::result_layout(*op, of_operand) == of_result;
+    return analysis::operand_layout(*op, index, of_result) == of_operand;
+  }
+  /// The layout at the end `node` that agrees with `other` at the other end; nothing when that would multiply
+  /// registers.
+  std::optional<LinearLayout> derive(int node, const LinearLayout& other) const {
+    if (!op) return other;
+    if (node == operand) return is_forward(op) ? std::nullopt : analysis::operand_layout(*op, index, other);
+    if (op->kind == OpKind::kBroadcast) return std::nullopt;
+    return analysis::result_layout(*op, other);
+  }
+};
+
+/// The choice of layouts, on a graph of nodes and edges.
+class Chooser {
+ public:
+  Chooser(ir::Module& module, const CheapValues& cheap) : module_(module), axis_(module), cheap_(cheap) {}
+
+  void run() {
+    collect(module_.body());
+    build_nodes();
+    choose();
+  }
+
+  const LinearLayout* of(const Value* v) { return module_.intern(*nodes_[node_at(slot(v))].layout); }
+  /// The layout that an op which needs one of its own (a memory op, a print, a reduction's input) works in.
+  const LinearLayout* of(const Op* op) { return module_.intern(*nodes_[node_at(slot(op))].layout); }
+
+ private:
+  // --- slots: values and ops, joined by union-find
+
+  int slot(const void* key, const ir::Shape* shape = nullptr) {
+    auto [it, is_new] = slots_.try_emplace(key, static_cast<int>(parent_.size()));
+    if (is_new) {
+      KILN_ASSERT(shape, "no layout was chosen");
+      parent_.push_back(it->second);
+      shapes_.push_back(*shape);
+    }
+    return it->second;
+  }
+  int slot_of(const Value* v) { return slot(v, &v->type.shape); }
+  int root(int s) {
+    while (parent_[static_cast<size_t>(s)] != s)
+      s = parent_[static_cast<size_t>(s)] = parent_[static_cast<size_t>(parent_[static_cast<size_t>(s)])];
+    return s;
+  }
+  void tie(int a, int b) { parent_[static_cast<size_t>(root(a))] = root(b); }
+  void tie(const Value* a, const Value* b) {
+    if (!is_tile(a)) return;
+    if (cheap_.has(a))
+      slot_of(b);
+    else if (cheap_.has(b))
+      slot_of(a);
+    else
+      tie(slot_of(a), slot_of(b));
+  }
+  size_t node_at(int s) { return static_cast<size_t>(node_of_root_.at(root(s))); }
+
+  struct PendingEdge {
+    int operand, result;
+    const Op* op;
+    int index;
+    double cost;
+  };
+  void connect(const Value* operand, int result, const Op* op, int index, const Op* where, const Value* moved) {
+    if (cheap_.has(operand)) return;
+    pending_.push_back({slot_of(operand), result, op, index, loop_weight(where) * conversion_cost(bytes_of(moved))});
+  }
+
+  void collect(Block* block) {
+    for (Op* op : *block) {
+      collect_op(op);
+      for (Block* b : op->regions)
+        if (op->kind != OpKind::kReduce && op->kind != OpKind::kScan) collect(b);
+    }
+  }
+
+  void collect_op(Op* op) {
+    switch (op->kind) {
+      case OpKind::kFor:
+        for (size_t i = 0; i < op->results.size(); ++i) {
+          tie(op->results[i], op->region()->args[i + 1]);
+          tie(op->operands[i + 3], op->results[i]);
+          tie(op->region()->terminator()->operands[i], op->results[i]);
+        }
+        return;
+      case OpKind::kWhile: {
+        const Block *before = op->region(0), *after = op->region(1);
+        for (size_t i = 0; i < before->args.size(); ++i) {
+          tie(op->operands[i], before->args[i]);
+          tie(after->terminator()->operands[i], before->args[i]);
+        }
+        for (size_t i = 0; i < op->results.size(); ++i) {
+          tie(op->results[i], after->args[i]);
+          tie(before->terminator()->operands[i + 1], after->args[i]);
+        }
+        return;
+      }
+      case OpKind::kIf:
+        for (size_t i = 0; i < op->results.size(); ++i)
+          for (Block* b : op->regions) tie(b->terminator()->operands[i], op->results[i]);
+        return;
+      default:  // The rest is told apart by traits.
+        break;
+    }
+    if (ir::is_terminator(op)) return;
+    const Value* tile = nullptr;
+    for (const Value* v : op->operands)
+      if (!tile && is_tile(v)) tile = v;
+    for (const Value* v : op->results)
+      if (!tile && is_tile(v)) tile = v;
+    if (!tile || (op->results.size() == 1 && cheap_.has(op->result()))) return;
+
+    if (op->kind == OpKind::kDot &&
+        !is_wgmma(op)) {  // it dictates layouts: where an operand differs, the rewriter converts
+      int own = slot_of(op->result());
+      if (!cheap_.has(op->operand(2))) tie(slot_of(op->operand(2)), own);
+      dots_.emplace_back(op, own);
+    } else if (op->kind == OpKind::kReduce) {
+      int input = slot(op, &tile->type.shape);
+      ops_.emplace_back(op, input);
+      for (const Value* v : op->operands)
+        if (!cheap_.has(v)) tie(slot_of(v), input);
+      for (const Value* r : op->results)
+        if (is_tile(r)) pending_.push_back({input, slot_of(r), op, 0, loop_weight(op) * conversion_cost(bytes_of(r))});
+    } else if (op->kind == OpKind::kJoin) {
+      for (int i = 0; i < 2; ++i) connect(op->operand(i), slot_of(op->result()), op, i, op, op->result());
+      // One operand may be cheap: the op itself says how both are held.
+      int input = slot(op, &tile->type.shape);
+      ops_.emplace_back(op, input);
+      for (const Value* v : op->operands)
+        if (!cheap_.has(v)) tie(slot_of(v), input);
+    } else if (op->kind == OpKind::kSplit) {
+      tie(op->result(0), op->result(1));
+      connect(op->operand(0), slot_of(op->result(0)), op, 0, op, op->operand(0));
+    } else if (is_shape_op(op)) {
+      connect(op->operand(0), slot_of(op->result()), op, 0, op, op->operand(0));
+    } else if (is_wgmma(op)) {  // blocks come through shared memory, however they are held; the rewriter converts else
+      int own = slot_of(op->result());
+      tie(op->operand(2), op->result());
+      anchors_.emplace_back(own, layout::wgmma_accumulator(op->result()->type.shape.span(), module_.num_warps));
+    } else if (ir::is_pure(op)) {  // elementwise, and scan
+      int own = slot_of(op->result());
+      for (const Value* v : op->results) tie(slot_of(v), own);
+      for (const Value* v : op->operands)
+        if (is_tile(v) && !cheap_.has(v)) tie(slot_of(v), own);
+    } else {  // memory, and effects such as print
+      int own = slot(op, &tile->type.shape);
+      ops_.emplace_back(op, own);
+      for (const Value* v : op->operands)
+        if (is_tile(v)) connect(v, own, nullptr, 0, op, v);
+      for (const Value* v : op->results)
+        pending_.push_back({own, slot_of(v), nullptr, 0, loop_weight(op) * conversion_cost(bytes_of(v))});
+    }
+  }
+
+  // --- nodes
+
+  void build_nodes() {
+    for (int s = 0; s < static_cast<int>(parent_.size()); ++s) {
+      auto [it, is_new] = node_of_root_.try_emplace(root(s), static_cast<int>(nodes_.size()));
+      if (is_new) nodes_.push_back({shapes_[static_cast<size_t>(s)], {}, {}, {}, {}});
+    }
+    for (const auto& [op, s] : ops_) {
+      Node& node = nodes_[node_at(s)];
+      if (is_memory(op)) node.accesses.push_back(op);
+      if (op->kind == OpKind::kReduce) node.reduces.push_back(op);
+    }
+    for (const auto& [s, layout] : anchors_) nodes_[node_at(s)].layout = layout;
+    for (bool mma : {true, false})  // of several dots in one node, one on tensor cores decides
+      for (const auto& [dot, s] : dots_) {
+        Node& node = nodes_[node_at(s)];
+        if (!node.layout && analysis::uses_mma(*dot) == mma)
+          node.layout = analysis::dot_result_layout(*dot, module_.num_warps);
+      }
+    for (const PendingEdge& p : pending_) {
+      int operand = static_cast<int>(node_at(p.operand)), result = static_cast<int>(node_at(p.result));
+      int number = static_cast<int>(edges_.size());
+      edges_.push_back({operand, result, p.op, p.index, p.cost});
+      nodes_[static_cast<size_t>(operand)].edges.push_back(number);
+      if (result != operand) nodes_[static_cast<size_t>(result)].edges.push_back(number);
+    }
+  }
+
+  /// What dots dictate first; then largest tiles first; of one size, those next to decided ones, so that layouts spread
+  /// along the edges; then values before memory ops, which can look at all their neighbours then.
+  void choose() {
+    std::vector<bool> reached(nodes_.size()), anchored(nodes_.size());
+    for (size_t i = 0; i < nodes_.size(); ++i) anchored[i] = nodes_[i].layout.has_value();
+    auto rank_of = [&](size_t i) {
+      return std::tuple(anchored[i] ? INT64_MIN : -nodes_[i].shape.numel(), !reached[i], !nodes_[i].accesses.empty(),
+                        i);
+    };
+    std::set<std::tuple<int64_t, bool, bool, size_t>> queue;
+    for (size_t i = 0; i < nodes_.size(); ++i) queue.insert(rank_of(i));
+    while (!queue.empty()) {
+      size_t next = std::get<3>(*queue.begin());
+      queue.erase(queue.begin());
+      if (!nodes_[next].layout) choose_for(static_cast<int>(next));
+      for (int e : nodes_[next].edges)
+        for (int end : {edges_[static_cast<size_t>(e)].operand, edges_[static_cast<size_t>(e)].result}) {
+          size_t i = static_cast<size_t>(end);
+          if (reached[i] || nodes_[i].layout) continue;
+          queue.erase(rank_of(i));
+          reached[i] = true;
+          queue.insert(rank_of(i));
+        }
+    }
+  }
+
+  void choose_for(int number) {
+    Node& node = nodes_[static_cast<size_t>(number)];
+    std::vector<LinearLayout> candidates;
+    auto add = [&](const std::optional<LinearLayout>& l) {
+      if (l && std::find(candidates.begin(), candidates.end(), *l) == candidates.end()) candidates.push_back(*l);
+    };
+    for (int e : node.edges) {
+      const Edge& edge = edges_[static_cast<size_t>(e)];
+      int other = edge.operand == number ? edge.result : edge.operand;
+      const Node& neighbour = nodes_[static_cast<size_t>(other)];
+      if (neighbour.layout)
+        add(edge.derive(number, *neighbour.layout));
+      else
+        for (const LinearLayout& l : wishes(neighbour)) add(edge.derive(number, l));
+    }
+    for (const LinearLayout& l : wishes(node)) add(l);
+    if (candidates.empty()) {
+      std::array<int, ir::kMaxRank> order{};
+      for (int d = 0; d < node.shape.rank; ++d) order[static_cast<size_t>(d)] = node.shape.rank - 1 - d;
+      int64_t share = std::max<int64_t>(1, node.shape.numel() / (32 * module_.num_warps));
+      add(blocked_layout(node.shape, {order.data(), node.shape.rank}, std::min(kDefaultWidth, share), module_.num_warps,
+                         true));
+    }
+    double best = 0;
+    for (const LinearLayout& candidate : candidates) {
+      double cost = cost_of(number, candidate);
+      if (node.layout && cost >= best) continue;
+      best = cost;
+      node.layout = candidate;
+    }
+  }
+
+  std::vector<LinearLayout> wishes(const Node& node) const {
+    std::vector<LinearLayout> r;
+    for (const Op* access : node.accesses)
+      for (const LinearLayout& l : coalesced_layouts(axis_, access, module_.num_warps)) r.push_back(l);
+    return r;
+  }
+
+  double cost_within(const Node& node, const LinearLayout& layout) const {
+    double cost = 0;
+    for (const Op* access : node.accesses) cost += loop_weight(access) * access_cost(axis_, access, layout);
+    for (const Op* reduce : node.reduces) {
+      int axis = static_cast<int>(reduce->int_attr(ir::AttrName::kAxis));
+      for (const layout::Coord& basis : layout.bases(layout::In::kWarp))
+        if (basis[axis] != 0) {
+          cost += loop_weight(reduce) * conversion_cost(module_.num_warps * bytes_of(reduce->result()));
+          break;
+        }
+    }
+    return cost;
+  }
+
+  double cost_of(int number, const LinearLayout& candidate) const {
+    const Node& node = nodes_[static_cast<size_t>(number)];
+    double cost = cost_within(node, candidate);
+    for (int e : node.edges) {
+      const Edge& edge = edges_[static_cast<size_t>(e)];
+      bool is_operand = edge.operand == number;
+      if (edge.operand == edge.result) {
+        if (!edge.agree(candidate, candidate)) cost += edge.cost;
+        continue;
+      }
+      const Node& neighbour = nodes_[static_cast<size_t>(is_operand ? edge.result : edge.operand)];
+      if (neighbour.layout) {
+        const LinearLayout& other = *neighbour.layout;
+        if (!(is_operand ? edge.agree(candidate, other) : edge.agree(other, candidate))) cost += edge.cost;
+      } else if (!neighbour.accesses.empty()) {
+        // The memory op will follow us or convert, whichever is cheaper.
+        double follow = 0;
+        if (auto l = edge.derive(is_operand ? edge.result : edge.operand, candidate))
+          follow = cost_within(neighbour, *l);
+        double alone = 0;
+        bool first = true;
+        for (const LinearLayout& l : wishes(neighbour)) {
+          double c = cost_within(neighbour, l) + (l == candidate ? 0 : edge.cost);
+          if (first || c < alone) alone = c;
+          first = false;
+        }
+        cost += std::min(follow, alone);
+      }
+    }
+    return cost;
+  }
+
+  ir::Module& module_;
+  analysis::AxisAnalysis axis_;
+  const CheapValues& cheap_;
+  std::unordered_map<const void*, int> slots_;
+  std::vector<int> parent_;
+  std::vector<ir::Shape> shapes_;
+  std::vector<std::pair<const Op*, int>> ops_, dots_;
+  std::vector<PendingEdge> pending_;
+  std::vector<std::pair<int, LinearLayout>> anchors_;  // slots whose layout an instruction dictates
+  std::unordered_map<int, int> node_of_root_;
+  std::vector<Node> nodes_;
+  std::vector<Edge> edges_;
+};
+
+/// Writes the chosen layouts into the IR.
+class Rewriter {
+ public:
+  Rewriter(ir::Module& module, const CheapValues& cheap, Chooser& chooser)
+      : module_(module), cheap_(cheap), chooser_(chooser) {}
+
+  void run() {
+    walk_block(module_.body());
+    erase_unused(module_.body());
+    module_.stage = ir::Stage::kDistributed;
+  }
+
+ private:
+  void walk_block(Block* block) {
+    for (Op* op : *block) rewrite(op);
+  }
+
+  void set_layout(Value* v, const LinearLayout* layout) {
+    if (is_tile(v)) v->type.layout = layout;
+  }
+  void choose_layout(Value* v) {
+    if (is_tile(v)) v->type.layout = chooser_.of(v);
+  }
+
+  /// `v` held as `layout`, for a use by `user`.
+  Value* held(Value* v, const LinearLayout* layout, Op* user) {
+    if (!is_tile(v)) return v;
+    if (cheap_.has(v)) return recomputed(v, layout);
+    if (v->type.layout == layout) return v;
+    auto& made = converted_[{v, layout}];
+    if (made) return made;
+    // Once for all uses, and outside of loops that do not change it: right where the value is made.
+    ir::Builder b(module_);
+    if (v->op)
+      b.set_after(v->op);
+    else if (v->block->first)
+      b.set_before(v->block->first);
+    b.set_range(v->op ? v->op->range : user->range);
+    made = b.create1(OpKind::kConvertLayout, {v}, v->type.with_layout(layout));
+    return made;
+  }
+
+  Value* recomputed(Value* v, const LinearLayout* layout) {
+    auto& made = converted_[{v, layout}];
+    if (made) return made;
+    Op* op = v->op;
+    std::vector<Value*> operands;
+    for (size_t i = 0; i < op->operands.size(); ++i) {
+      Value* operand = op->operands[i];
+      if (is_tile(operand)) {
+        auto wanted = analysis::operand_layout(*op, static_cast<int>(i), *layout);
+        KILN_ASSERT(wanted, "{} is not cheap", ir::info(op->kind).mnemonic);
+        operand = recomputed(operand, module_.intern(*wanted));
+      }
+      operands.push_back(operand);
+    }
+    ir::Builder b(module_);
+    b.set_before(op);
+    b.set_range(op->range);
+    ir::Type type = v->type.with_layout(layout);
+    Value* copy = b.create(op->kind, operands, std::span(&type, 1), op->attrs)->result();
+    copy->name = v->name;
+    return converted_[{v, layout}] = copy;
+  }
+
+  void hold_operand(Op* op, size_t i, const LinearLayout* layout) {
+    op->set_operand(static_cast<int>(i), held(op->operands[i], layout, op));
+  }
+  void hold_all(Op* op, const LinearLayout* layout) {
+    for (size_t i = 0; i < op->operands.size(); ++i) hold_operand(op, i, layout);
+  }
+
+  /// Gives a result the layout that the op makes, and its users the one that was chosen for them.
+  void give(Op* op, Value* result, const LinearLayout* made) {
+    if (!is_tile(result)) return;
+    const LinearLayout* chosen = chooser_.of(result);
+    result->type.layout = made;
+    if (made == chosen) return;
+    ir::Builder b(module_);
+    b.set_after(op);
+    b.set_range(op->range);
+    std::vector<ir::Use> uses = result->uses;
+    Value* copy = b.create1(OpKind::kConvertLayout, {result}, result->type.with_layout(chosen));
+    for (const ir::Use& use : uses) use.op->set_operand(static_cast<int>(use.index), copy);
+  }
+
+  void rewrite(Op* op) {
+    switch (op->kind) {
+      case OpKind::kFor:
+      case OpKind::kWhile:
+      case OpKind::kIf:
+        rewrite_control(op);
+        return;
+      default:  // told apart by traits below
+        break;
+    }
+    bool has_tile = std::any_of(op->operands.begin(), op->operands.end(), is_tile) ||
+                    std::any_of(op->results.begin(), op->results.end(), is_tile);
+    if (!has_tile || ir::is_terminator(op)) return;
+    if (op->results.size() == 1 && cheap_.has(op->result())) return;  // made where it is wanted
+
+    if (op->kind == OpKind::kDot && !is_wgmma(op)) {
+      choose_layout(op->result());
+      const LinearLayout* result = op->result()->type.layout;
+      hold_operand(op, 2, result);
+      for (int i = 0; i < 2; ++i)
+        hold_operand(op, static_cast<size_t>(i), module_.intern(analysis::dot_operand_layout(*op, i, *result)));
+    } else if (is_forward(op)) {
+      const LinearLayout* in = chooser_.of(op);
+      hold_all(op, in);
+      for (Value* r : op->results)
+        if (is_tile(r)) give(op, r, module_.intern(*analysis::result_layout(*op, *in)));
+    } else if (is_shape_op(op) || op->kind == OpKind::kSplit) {
+      for (Value* r : op->results) choose_layout(r);
+      auto wanted = analysis::operand_layout(*op, 0, *op->result()->type.layout);
+      hold_operand(op, 0, module_.intern(*wanted));
+    } else if (is_wgmma(op)) {
+      choose_layout(op->result());
+      hold_operand(op, 2, op->result()->type.layout);
+      if (takes_registers(op)) {
+        const ir::Type& a = op->operand(0)->type;
+        hold_operand(op, 0,
+                     module_.intern(layout::mma_operand(layout::DotSide::kA, a.shape.span(), a.element_bits(),
+                                                        *op->result()->type.layout)));
+      }
+    } else if (ir::is_pure(op)) {
+      for (Value* r : op->results) choose_layout(r);
+      hold_all(op, op->result()->type.layout);
+    } else {
+      const LinearLayout* own = chooser_.of(op);
+      hold_all(op, own);
+      for (Value* r : op->results) give(op, r, own);
+    }
+  }
+
+  void rewrite_control(Op* op) {
+    for (Value* r : op->results) choose_layout(r);
+    for (Block* b : op->regions)
+      for (Value* arg : b->args) choose_layout(arg);
+    size_t skip = op->kind == OpKind::kFor ? 3 : 0;
+    if (op->kind != OpKind::kIf)
+      for (size_t i = skip; i < op->operands.size(); ++i)
+        hold_operand(op, i, op->region(0)->args[i - skip + (skip ? 1 : 0)]->type.layout);
+    for (Block* b : op->regions) walk_block(b);
+    for (size_t r = 0; r < op->regions.size(); ++r) {
+      Op* end = op->region(static_cast<int>(r))->terminator();
+      bool condition = end->kind == OpKind::kCondition;
+      for (size_t i = condition ? 1 : 0; i < end->operands.size(); ++i) {
+        const Value* target = condition                    ? op->region(1)->args[i - 1]
+                              : op->kind == OpKind::kWhile ? op->region(0)->args[i]
+                                                           : op->results[i];
+        hold_operand(end, i, target->type.layout);
+      }
+    }
+  }
+
+  /// The cheap originals, whose recomputed forms are used now.
+  void erase_unused(Block* block) {
+    for (Op* op = block->last; op;) {
+      Op* previous = op->prev;
+      for (Block* b : op->regions)
+        if (op->kind != OpKind::kReduce && op->kind != OpKind::kScan) erase_unused(b);
+      bool used = std::any_of(op->results.begin(), op->results.end(), [](const Value* v) { return !v->uses.empty(); });
+      if (!used && ir::is_pure(op)) op->erase();
+      op = previous;
+    }
+  }
+
+  ir::Module& module_;
+  const CheapValues& cheap_;
+  Chooser& chooser_;
+  std::map<std::pair<Value*, const LinearLayout*>, Value*> converted_;
+};
+
+}  // namespace
+
+CheapValues::CheapValues(Block* body) { add(body); }
+
+void CheapValues::add(Block* block) {
+  for (Op* op : *block) {
+    for (Block* b : op->regions) add(b);
+    if (op->results.size() != 1) continue;
+    if (int ops = cost(op); ops > 0 && ops <= kCheapOps) cost_[op->result()] = ops;
+  }
+}
+
+int CheapValues::cost(const Op* op) const {
+  if (!is_tile(op->result())) return 0;
+  if (op->kind == OpKind::kConstant || op->kind == OpKind::kArange || op->kind == OpKind::kSplat) return 1;
+  if (!is_shape_op(op) && !(ir::is_elementwise(op) && ir::is_pure(op))) return 0;
+  auto is_float = [](const Value* v) { return v->type.is_float(); };
+  bool floats = is_float(op->result()) || std::any_of(op->operands.begin(), op->operands.end(), is_float);
+  bool light = is_shape_op(op) || op->kind == OpKind::kCast || op->kind == OpKind::kBitcast ||
+               op->kind == OpKind::kSelect || op->kind == OpKind::kHint || op->kind == OpKind::kCmp ||
+               op->kind == OpKind::kAdd || op->kind == OpKind::kSub || op->kind == OpKind::kMul ||
+               op->kind == OpKind::kNeg;
+  if (floats && !light) return 0;
+  int sum = 1;
+  for (const Value* v : op->operands) {
+    auto it = cost_.find(v);
+    if (it == cost_.end()) return 0;
+    sum += it->second;
+  }
+  return sum;
+}
+
+Status assign_layouts(ir::Module& module, const target::Target&) {
+  CheapValues cheap(module.body());
+  Chooser chooser(module, cheap);
+  chooser.run();
+  Rewriter(module, cheap, chooser).run();
+  return {};
+}
+
+}  // namespace kiln::passes

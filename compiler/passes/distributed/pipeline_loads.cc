@@ -1,0 +1,400 @@
+#include "compiler/passes/distributed/pipeline_loads.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/analysis/axis_info.h"
+#include "compiler/analysis/dot_layouts.h"
+#include "compiler/analysis/pointer_origins.h"
+#include "compiler/ir/builder.h"
+#include "compiler/layout/algebra.h"
+#include "compiler/layout/tensor_core.h"
+#include "compiler/passes/distributed/allocate_shared.h"
+#include "compiler/passes/distributed/read_again.h"
+#include "compiler/passes/tile/dce.h"
+#include "compiler/passes/util/rewrite.h"
+#include "compiler/passes/util/shared_handles.h"
+#include "compiler/target/occupancy.h"
+
+namespace kiln::passes {
+
+namespace {
+
+using ir::AttrName;
+using ir::Block;
+using ir::Op;
+using ir::OpKind;
+using ir::Type;
+using ir::Value;
+
+constexpr int kLeastCopyBytes = 4;
+
+bool reaches_dot(const Value* v, const Block* body) {
+  return std::any_of(v->uses.begin(), v->uses.end(), [&](const ir::Use& use) {
+    if (use.op->parent != body) return false;
+    if (use.op->kind == OpKind::kDot) return use.index < 2 && analysis::is_on_registers(*use.op);
+    return ir::is_pure(use.op) && use.op->regions.empty() &&
+           std::any_of(use.op->results.begin(), use.op->results.end(),
+                       [&](const Value* r) { return reaches_dot(r, body); });
+  });
+}
+
+/// The ops and loop values that a load's address and mask are made of, closed over iterations.
+class Slice {
+ public:
+  explicit Slice(const Block* body) : body_(body) {}
+
+  /// False when `v` needs something that cannot be computed ahead.
+  bool add(const Value* v) {
+    if (v->block == body_) {
+      varies_ = true;
+      if (v->index == 0 || !args_.insert(v).second) return true;
+      return add(body_->terminator()->operands[v->index - 1]);
+    }
+    if (!v->op || v->op->parent != body_ || ops_.contains(v->op)) return true;
+    const Op* op = v->op;
+    if (!ir::is_pure(op) || !op->regions.empty() || ir::has_trait(op->kind, 'X') || ir::has_trait(op->kind, 'H'))
+      return false;
+    ops_.insert(op);
+    return std::all_of(op->operands.begin(), op->operands.end(), [&](const Value* operand) { return add(operand); });
+  }
+  bool has(const Op* op) const { return ops_.contains(op); }
+  bool has(const Value* arg) const { return args_.contains(arg); }
+  /// Whether iterations can differ in it.
+  bool varies() const { return varies_; }
+
+ private:
+  const Block* body_;
+  bool varies_ = false;
+  std::unordered_set<const Op*> ops_;
+  std::unordered_set<const Value*> args_;
+};
+
+/// What a loop lets run ahead.
+enum class Ahead {
+  kNothing,
+  kOperands,  // of its dots
+  kLoads      // whatever its own num_stages asks for
+};
+
+class Loop {
+ public:
+  Loop(ir::Module& module, const target::Target& target, Op* loop, int stages, Ahead which,
+       const analysis::PointerOrigins& stored, const analysis::AxisAnalysis& axis)
+      : module_(module),
+        target_(target),
+        loop_(loop),
+        body_(loop->region()),
+        which_(which),
+        lead_(stages - 1),
+        stored_(stored),
+        axis_(axis),
+        slice_(body_),
+        b_(module) {}
+
+  void run() {
+    int64_t bytes = 0;  // of a stage
+    for (Op* op : *body_)
+      if (op->kind == OpKind::kLoad && fits(op)) {
+        loads_.push_back(op);
+        bytes += op->result()->type.shape.numel() * size_of(op->result()->type.dtype);
+      }
+    // Rows are read at once, so that a stage less costs some latency; a dot's stages are what its kernel was tuned for.
+    const bool rows = which_ == Ahead::kLoads;
+    if (rows && bytes > 0) lead_ = std::min(lead_, static_cast<int>(shared_room(module_, target_) / bytes));
+    if (loads_.empty() || lead_ < 1) return;
+    slots_ = rows ? lead_ : lead_ + 1;
+    for (Op* load : loads_) {
+      sources_.push_back({load->operand(0), load->operands.size() > 1 ? load->operand(1) : nullptr});
+      all_warps_ = all_warps_ || !rows || warps_share(load->result()->type) || is_converted(load);
+    }
+    b_.set_range(loads_[0]->range);
+    make_buffers();
+    prologue();
+    ahead();
+    b_.set_after(loop_);
+    wait(0);
+    join_lanes(b_, true);
+  }
+
+ private:
+  using Env = std::unordered_map<const Value*, Value*>;
+  struct Source {
+    Value *pointers, *mask;  // no mask: null
+  };
+
+  bool fits(const Op* load) {
+    const Type& type = load->result()->type;
+    if (!type.is_tile() || type.pointer || load->flag(AttrName::kVolatile)) return false;
+    if (axis_.vector_width(load) * size_of(type.dtype) < kLeastCopyBytes) return false;
+    if (which_ == Ahead::kOperands) {
+      if (load->operands.size() == 3 && constant_of(load->operand(2)) != uint64_t{0}) return false;
+      if (type.shape.rank < 2 || swizzle_of(load) == 0 || !reaches_dot(load->result(), body_)) return false;
+    } else {
+      Slice own(body_);
+      if (analysis::pointer_origins(load->operand(0)).meets(stored_) || !own.add(load->operand(0)) || !own.varies())
+        return false;
+    }
+    Slice slice = slice_;
+    for (size_t i = 0; i < std::min<size_t>(2, load->operands.size()); ++i)
+      if (!slice.add(load->operands[i])) return false;
+    slice_ = std::move(slice);
+    return true;
+  }
+
+  std::vector<int> order_of(const Op* load) const {
+    const auto order = axis_.order_of(load->operand(0));
+    return {order.begin(), order.begin() + load->result()->type.shape.rank};
+  }
+  int swizzle_of(const Op* load) const {
+    const Type& type = load->result()->type;
+    return layout::widest_swizzle(type.shape[order_of(load)[0]], type.element_bits());
+  }
+
+  // --- scalars
+
+  Value* number(const Type& type, int64_t v) { return b_.constant_int(type, v); }
+  Value* i32(int64_t v) { return number(ir::scalar_type(DType::kI32), v); }
+  /// %k + n·step < upper bound, in 64 bits.
+  Value* runs(Value* iv) { return b_.cmp("lt", b_.cast(iv, DType::kI64), b_.cast(loop_->operand(1), DType::kI64)); }
+  Value* later(Value* iv, int n) {
+    if (n == 0) return iv;
+    Value* step = loop_->operand(2);
+    return b_.binary(OpKind::kAdd, iv, b_.binary(OpKind::kMul, step, number(step->type, n)));
+  }
+
+  // --- copies
+
+  void make_buffers() {
+    ir::Builder front(module_);
+    front.set_before(module_.body()->first);
+    front.set_range(b_.range());
+    for (const Op* load : loads_) {
+      const Type& type = load->result()->type;
+      const Type ring = which_ == Ahead::kOperands ? swizzled_type(module_, type, order_of(load), slots_)
+                                                   : rows_type(module_, type, order_of(load), slots_);
+      buffers_.push_back(front.create(OpKind::kSharedAlloc, {}, std::span(&ring, 1))->result());
+    }
+  }
+
+  void wait(int64_t count) { b_.create(OpKind::kAsyncWait, {}, {}, {{AttrName::kCount, count}}); }
+
+  /// The slice of the body, with `env` for the induction variable and the loop's values; then the copies of one
+  /// iteration, of nothing when `valid` is false; then env has the values of the next iteration.
+  void issue(Env& env, Value* valid, Value* slot) {
+    auto of = [&](Value* v) {
+      const auto it = env.find(v);
+      return it == env.end() ? v : it->second;
+    };
+    for (Op* op : *body_) {
+      if (!slice_.has(op)) continue;
+      std::vector<Value*> operands;
+      for (Value* v : op->operands) operands.push_back(of(v));
+      std::vector<Type> types;
+      for (const Value* r : op->results) types.push_back(r->type);
+      const Op* copy = b_.create(op->kind, operands, types, op->attrs);
+      for (size_t i = 0; i < types.size(); ++i) env[op->results[i]] = copy->results[i];
+    }
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      Value* pointers = of(sources_[i].pointers);
+      Value* mask = b_.create1(OpKind::kSplat, {valid}, pointers->type.with_dtype(DType::kI1));
+      if (sources_[i].mask) mask = b_.binary(OpKind::kAnd, of(sources_[i].mask), mask);
+      Value* operands[] = {view(b_, buffers_[i], slot), pointers, mask};
+      b_.create(OpKind::kAsyncCopy, operands, {});
+    }
+    b_.create(OpKind::kAsyncCommit, {}, {});
+    Env next;
+    for (size_t i = 1; i < body_->args.size(); ++i)
+      if (slice_.has(body_->args[i])) next[body_->args[i]] = of(body_->terminator()->operands[i - 1]);
+    env = std::move(next);
+  }
+
+  void prologue() {
+    b_.set_before(loop_);
+    for (size_t i = 1; i < body_->args.size(); ++i)
+      if (slice_.has(body_->args[i])) ahead_[body_->args[i]] = loop_->operands[i + 2];
+    for (int s = 0; s < lead_; ++s) {
+      Value* iv = later(loop_->operand(0), s);
+      ahead_[body_->args[0]] = iv;
+      issue(ahead_, runs(iv), i32(s));
+    }
+  }
+
+  /// A value that the loop carries beside the user's: its argument; finish it with `yields`.
+  Value* carry(Value* init) {
+    loop_->append_operand(init);
+    module_.add_result(loop_, init->type);
+    return module_.add_arg(body_, init->type);
+  }
+
+  void ahead() {
+    std::vector<const Value*> carried;
+    for (size_t i = 1; i < body_->args.size(); ++i)
+      if (slice_.has(body_->args[i])) carried.push_back(body_->args[i]);
+    Env env;
+    for (const Value* arg : carried) env[arg] = carry(ahead_.at(arg));
+    read_slot_ = carry(i32(0));
+    // Dots read their operands all through the iteration, so that there is one slot more, to copy to.
+    const bool rows = which_ == Ahead::kLoads;
+    Value* write_slot = rows ? read_slot_ : carry(i32(lead_));
+    b_.set_before(body_->first);
+    wait(lead_ - 1);
+    join_lanes(b_, all_warps_);
+    if (rows) {
+      take_loads();
+      b_.set_after(last_read());
+      join_lanes(b_, all_warps_);
+    }
+    Value* iv = later(body_->args[0], lead_);
+    env[body_->args[0]] = iv;
+    issue(env, runs(iv), write_slot);
+    std::vector<Value*> yields;
+    for (const Value* arg : carried) yields.push_back(env.at(arg));
+    yields.push_back(next_slot(b_, read_slot_, slots_).slot);
+    if (!rows) yields.push_back(next_slot(b_, write_slot, slots_).slot);
+    for (Value* v : yields) body_->terminator()->append_operand(v);
+    if (!rows) take_loads();
+  }
+
+  // --- what becomes of the loads
+
+  /// Whether reads of its ring have another layout than the copies into it.
+  static bool is_converted(const Op* load) {
+    const std::vector<ir::Use>& uses = load->result()->uses;
+    return std::any_of(uses.begin(), uses.end(), [](const ir::Use& use) {
+      return use.op->kind == OpKind::kConvertLayout || use.op->kind == OpKind::kTrans;
+    });
+  }
+
+  Value* read(Value* handle, const Type& type) {
+    handles_.push_back(handle);
+    Value* v = b_.create1(OpKind::kSharedLoad, {handle}, type);
+    reads_.push_back(v->op);
+    return v;
+  }
+
+  void replace_conversion(Op* convert, Value* handle) {
+    b_.set_before(convert);
+    replace(convert, read(handle, convert->result()->type));
+  }
+
+  void take_loads() {
+    for (size_t i = 0; i < loads_.size(); ++i) {
+      Op* load = loads_[i];
+      b_.set_before(load);
+      b_.set_range(load->range);
+      Value* handle = view(b_, buffers_[i], read_slot_);
+      const std::vector<ir::Use> uses = load->result()->uses;
+      // A copy fills what is masked off with 0.
+      const bool filled = load->operands.size() == 3 && constant_of(load->operand(2)) != uint64_t{0};
+      for (const ir::Use& use : uses) {
+        if (use.op->kind == OpKind::kConvertLayout && !filled) replace_conversion(use.op, handle);
+        if (use.op->kind == OpKind::kTrans && !filled) take_transposed(use.op, handle);
+      }
+      b_.set_before(load);
+      if (load->result()->uses.empty()) {
+        load->erase();
+        continue;
+      }
+      Value* v = read(handle, load->result()->type);
+      if (filled) v = b_.select(load->operand(1), v, load->operand(2));
+      replace(load, v);
+    }
+    if (which_ == Ahead::kLoads && !has_registers()) read_again(module_, reads_);
+  }
+
+  /// Whether what waits for reductions can wait in registers, with as many blocks as shared memory has room for.
+  bool has_registers() const {
+    int waiting = 0;
+    for (const Op* op : reads_)
+      if (outlives_reduction(op)) waiting += op->result()->type.layout->num_registers();
+    if (waiting < kManyRegisters) return true;
+    target::BlockResources block{.threads = module_.num_warps * target::kWarpSize};
+    block.shared_bytes = target_.shared_per_block - shared_room(module_, target_);
+    const int blocks = std::max(1, target::occupancy(target_, block).blocks_per_sm);
+    // Half as many again are computed with, and some hold addresses and masks.
+    return waiting * 3 / 2 + 32 <= target::registers_for(target_, block, blocks);
+  }
+
+  /// The last op of the body that reads the rings.
+  Op* last_read() const {
+    auto reads = [&](const Op* op) {
+      return op->kind == OpKind::kSharedLoad &&
+             std::find(handles_.begin(), handles_.end(), op->operand(0)) != handles_.end();
+    };
+    Op* op = body_->terminator();
+    while (op->prev && !ir::any_nested(op, reads)) op = op->prev;
+    return op;
+  }
+
+  /// The conversions of a transposed tile read the transposed memory.
+  void take_transposed(Op* trans, Value* handle) {
+    b_.set_before(trans);
+    Value* turned = transposed(b_, handle, std::get<std::vector<int64_t>>(*trans->find(AttrName::kOrder)));
+    const std::vector<ir::Use> uses = trans->result()->uses;
+    for (const ir::Use& use : uses)
+      if (use.op->kind == OpKind::kConvertLayout) replace_conversion(use.op, turned);
+    if (trans->result()->uses.empty()) trans->erase();
+  }
+
+  ir::Module& module_;
+  const target::Target& target_;
+  Op* loop_;
+  Block* body_;
+  const Ahead which_;
+  int lead_;                // iterations that the copies run ahead
+  int slots_ = 0;           // of a ring
+  bool all_warps_ = false;  // read what others copied
+  const analysis::PointerOrigins& stored_;
+  const analysis::AxisAnalysis& axis_;
+  Slice slice_;
+  ir::Builder b_;
+  std::vector<Op*> loads_;
+  std::vector<Source> sources_;  // of the loads
+  std::vector<Value*> buffers_, handles_;
+  std::vector<Op*> reads_;
+  Env ahead_;
+  Value* read_slot_ = nullptr;
+};
+
+/// `stored` gets what the loop writes through.
+Ahead runs_ahead(const Op* loop, analysis::PointerOrigins& stored) {
+  bool dots = false, changes = false, unknown = false;
+  for (const Op* op : *loop->region())
+    ir::any_nested(op, [&](const Op* inner) {
+      dots = dots || inner->kind == OpKind::kDot;
+      if (inner->kind == OpKind::kStore) {
+        changes = true;
+        stored.join(analysis::pointer_origins(inner->operand(0)));
+      } else if (inner->regions.empty() && changes_memory(inner)) {
+        unknown = true;
+      }
+      return false;
+    });
+  if (unknown) return Ahead::kNothing;
+  if (dots) return changes ? Ahead::kNothing : Ahead::kOperands;
+  return loop->has(AttrName::kNumStages) ? Ahead::kLoads : Ahead::kNothing;
+}
+
+}  // namespace
+
+Status pipeline_loads(ir::Module& module, const target::Target& target) {
+  if (!target.has(target::kCpAsync)) return {};
+  std::vector<Op*> loops;
+  ir::walk(module.body(), [&](Op* op) {
+    if (op->kind == OpKind::kFor) loops.push_back(op);
+  });
+  for (Op* loop : loops) {
+    analysis::PointerOrigins stored;
+    const Ahead which = runs_ahead(loop, stored);
+    const auto stages = static_cast<int>(loop->int_or(AttrName::kNumStages, module.num_stages));
+    if (which == Ahead::kNothing || stages < 2) continue;
+    const analysis::AxisAnalysis axis(module);
+    Loop(module, target, loop, stages, which, stored, axis).run();
+  }
+  return dce(module);
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,105 @@
+#include "compiler/passes/distributed/remove_conversions.h"
+
+#include <map>
+#include <vector>
+
+#include "compiler/analysis/layout_ops.h"
+#include "compiler/ir/builder.h"
+#include "compiler/passes/distributed/assign_layouts.h"
+
+namespace kiln::passes {
+
+using ir::Block;
+using ir::Op;
+using ir::OpKind;
+using ir::Value;
+
+namespace {
+
+class State {
+ public:
+  explicit State(ir::Module& module) : module_(module), cheap_(module.body()) {}
+
+  void run() {
+    visit(module_.body());
+    erase_unused(module_.body());
+  }
+
+ private:
+  using Key = std::pair<const Value*, const layout::LinearLayout*>;
+
+  void visit(Block* block) {
+    std::vector<Key> here;  // conversions that later ops of this block may use
+    for (Op* op : *block) {
+      for (Block* b : op->regions) visit(b);
+      if (op->kind != OpKind::kConvertLayout) continue;
+      while (Op* before = op->operand(0)->op) {
+        if (before->kind != OpKind::kConvertLayout) break;
+        op->set_operand(0, before->operand(0));
+      }
+      Value* from = op->operand(0);
+      const layout::LinearLayout* to = op->result()->type.layout;
+      if (from->type.layout == to) {
+        ir::replace_all_uses(op->result(), from);
+        continue;
+      }
+      if (cheap_.has(from)) {
+        ir::replace_all_uses(op->result(), recomputed(from, to));
+        continue;
+      }
+      auto [it, is_new] = made_.try_emplace(Key{from, to}, op->result());
+      if (is_new)
+        here.push_back(it->first);
+      else
+        ir::replace_all_uses(op->result(), it->second);
+    }
+    for (const Key& key : here) made_.erase(key);
+  }
+
+  /// Right after the original, so that it stands before every use.
+  Value* recomputed(Value* v, const layout::LinearLayout* layout) {
+    if (v->type.layout == layout) return v;
+    Value*& made = recomputed_[{v, layout}];
+    if (made) return made;
+    std::vector<Value*> operands;
+    for (size_t i = 0; i < v->op->operands.size(); ++i) {
+      Value* operand = v->op->operands[i];
+      if (operand->type.is_tile())
+        operand = recomputed(operand, module_.intern(*analysis::operand_layout(*v->op, static_cast<int>(i), *layout)));
+      operands.push_back(operand);
+    }
+    ir::Builder b(module_);
+    b.set_after(v->op);
+    b.set_range(v->op->range);
+    ir::Type type = v->type.with_layout(layout);
+    made = b.create(v->op->kind, operands, std::span(&type, 1), v->op->attrs)->result();
+    made->name = v->name;
+    return made;
+  }
+
+  void erase_unused(Block* block) {
+    for (Op* op = block->last; op;) {
+      Op* previous = op->prev;
+      for (Block* b : op->regions) erase_unused(b);
+      if (ir::is_pure(op) && op->regions.empty()) {
+        bool used = false;
+        for (const Value* v : op->results) used |= !v->uses.empty();
+        if (!used) op->erase();
+      }
+      op = previous;
+    }
+  }
+
+  ir::Module& module_;
+  CheapValues cheap_;
+  std::map<Key, Value*> made_, recomputed_;
+};
+
+}  // namespace
+
+Status remove_conversions(ir::Module& module, const target::Target&) {
+  State(module).run();
+  return {};
+}
+
+}  // namespace kiln::passes

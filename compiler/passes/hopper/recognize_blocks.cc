@@ -1,0 +1,310 @@
+#include "compiler/passes/hopper/recognize_blocks.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/analysis/affine.h"
+#include "compiler/analysis/axis_info.h"
+#include "compiler/analysis/tensor_map.h"
+#include "compiler/ir/builder.h"
+#include "compiler/passes/hopper/select_wgmma.h"
+#include "compiler/passes/util/rewrite.h"
+#include "support/tensor_map.h"
+
+namespace kiln::passes {
+
+using analysis::AffineTile;
+using analysis::IndexBound;
+using analysis::Polynomial;
+using ir::AttrName;
+using ir::Op;
+using ir::OpKind;
+using ir::Value;
+
+namespace {
+
+constexpr int kRows = 0, kColumns = 1;
+/// The size of a dimension that no mask bounds: what lies beyond the tensor is read all the same, as asked.
+constexpr int64_t kUnbounded = std::numeric_limits<int32_t>::max();
+
+/// A 2-D access as a block of a strided tensor. `outer` is the dimension with the stride, 1 - outer is contiguous.
+struct BlockAccess {
+  Op* op = nullptr;
+  const Value* base = nullptr;
+  int outer = kRows;
+  Polynomial stride;
+  std::array<Polynomial, 2> starts, sizes;  // by dimension of the tile
+  std::array<bool, 2> wraps{};
+};
+
+class Recognizer {
+ public:
+  explicit Recognizer(ir::Module& module) : module_(module), axis_(module), b_(module) { number(*module.body()); }
+
+  void run() {
+    std::vector<Op*> dots, stores;
+    ir::walk(module_.body(), [&](Op* op) {
+      if (op->kind == OpKind::kDot) dots.push_back(op);
+      if (op->kind == OpKind::kStore) stores.push_back(op);
+    });
+    bool any = false;
+    for (Op* dot : dots) any |= recognize(dot);
+    if (!any) return;
+    for (Op* store : stores)
+      if (auto access = block_access(store);
+          access && access->outer == kRows && is_bounded(*access) &&
+          fills_units(access->sizes[kColumns], size_of(store->operand(0)->type.dtype)))
+        rewrite(*access);
+  }
+
+ private:
+  bool recognize(Op* dot) {
+    if (!fits_wgmma(*dot, module_.num_warps) && !fits_wgmma(*dot, module_.num_warps, /*swapped=*/true)) return false;
+    std::vector<BlockAccess> found;
+    for (int side : {0, 1}) {
+      const Value* operand = dot->operand(side);
+      if (block_operand(operand).load) continue;
+      // Rows of a and columns of b are the dimensions that the product keeps.
+      int kept = side;
+      while (operand->op && operand->op->kind == OpKind::kTrans && operand->uses.size() == 1) {
+        operand = operand->op->operand(0);
+        kept = 1 - kept;
+      }
+      if (!operand->op || operand->op->kind != OpKind::kLoad || operand->uses.size() != 1) return false;
+      auto access = block_access(operand->op);
+      if (!access || access->wraps[static_cast<size_t>(1 - kept)]) return false;
+      if (access->wraps[static_cast<size_t>(kept)]) {
+        const auto d = static_cast<size_t>(kept);
+        if (!left_out_by_stores(dot->result(), side, access->starts[d], access->sizes[d])) return false;
+      }
+      found.push_back(std::move(*access));
+    }
+    for (const BlockAccess& access : found) rewrite(access);
+    return true;
+  }
+
+  /// The access as a block whose tensor has a tensor map.
+  std::optional<BlockAccess> block_access(Op* op) {
+    const bool is_load = op->kind == OpKind::kLoad;
+    const Value* pointers = op->operand(0);
+    if (pointers->type.shape.rank != 2 || op->flag(AttrName::kVolatile)) return std::nullopt;
+    if (is_load && op->operands.size() == 3 && constant_of_splat(op->operand(2)) != 0u) return std::nullopt;
+    const std::optional<AffineTile> tile = analysis::affine_tile(pointers);
+    if (!tile || !tile->base || tile->base->op || tile->base->block->parent) return std::nullopt;
+    if (axis_.of(tile->base).divisibility[0] % kTensorMapAlignment != 0) return std::nullopt;
+
+    BlockAccess out;
+    out.op = op;
+    out.base = tile->base;
+    if (tile->steps[kColumns] == Polynomial(1))
+      out.outer = kRows;
+    else if (tile->steps[kRows] == Polynomial(1))
+      out.outer = kColumns;
+    else
+      return std::nullopt;
+    const auto outer = static_cast<size_t>(out.outer), inner = 1 - outer;
+    out.stride = tile->steps[outer];
+    const int element = size_of(pointers->type.dtype);
+    if (out.stride == Polynomial(1) || !from_parameters(out.stride) || !fills_units(out.stride, element))
+      return std::nullopt;
+    std::tie(out.starts[outer], out.starts[inner]) = tile->start.divide(out.stride);
+    if (!take_bounds(out, *tile)) return std::nullopt;
+    return out;
+  }
+
+  bool take_bounds(BlockAccess& out, const AffineTile& tile) {
+    const Value* mask = analysis::mask_of(out.op);
+    std::vector<IndexBound> bounds;
+    if (mask) {
+      auto found = analysis::index_bounds(mask);
+      if (!found) return false;
+      bounds = std::move(*found);
+    }
+    std::array<bool, 2> bounded{};
+    auto bound = [&](size_t d, const Polynomial& size) {
+      if (bounded[d] && out.sizes[d] != size) return false;
+      bounded[d] = true;
+      out.sizes[d] = size;
+      return from_parameters(size);
+    };
+    for (const IndexBound& b : bounds) {
+      const auto d = static_cast<size_t>(b.dim);
+      if (b.bound ? !bound(d, *b.bound - b.start + out.starts[d]) : b.start != out.starts[d]) return false;
+    }
+    for (size_t d = 0; d < 2; ++d) {
+      if (tile.wraps[d]) {
+        out.wraps[d] = !bounded[d];
+        if (!bound(d, *tile.wraps[d])) return false;
+      }
+      if (bounded[d]) continue;
+      if (!is_non_negative(out.starts[d])) return false;
+      out.sizes[d] = Polynomial(kUnbounded);
+    }
+    return true;
+  }
+
+  static bool is_bounded(const BlockAccess& access) {
+    return std::none_of(access.sizes.begin(), access.sizes.end(),
+                        [](const Polynomial& size) { return size == Polynomial(kUnbounded); });
+  }
+
+  /// Known when the kernel is launched, and small enough for a tensor map.
+  static bool from_parameters(const Polynomial& p) {
+    for (const auto& [factors, number] : p.terms())
+      for (const Value* v : factors)
+        if (v->op || v->block->parent || v->type.element_bits() > 32) return false;
+    return true;
+  }
+
+  bool fills_units(const Polynomial& elements, int element_bytes) const {
+    return divisor(elements) * element_bytes % kTensorMapAlignment == 0;
+  }
+
+  /// A power of two that divides it.
+  int64_t divisor(const Polynomial& p) const {
+    int64_t all = int64_t{1} << 30;
+    for (const auto& [factors, number] : p.terms()) {
+      int64_t of_term = number & -number;
+      for (const Value* v : factors) of_term *= axis_.of(v).divisibility[0] & -axis_.of(v).divisibility[0];
+      all = std::min(all, of_term);
+    }
+    return all;
+  }
+
+  bool is_non_negative(const Polynomial& p) const {
+    for (const auto& [factors, number] : p.terms()) {
+      if (number < 0) return false;
+      for (const Value* v : factors)
+        if (!axis_.of(v).non_negative) return false;
+    }
+    return true;
+  }
+
+  static std::optional<uint64_t> constant_of_splat(const Value* v) {
+    if (v->op && v->op->kind == OpKind::kSplat) v = v->op->operand(0);
+    return constant_of(v);
+  }
+
+  /// Whether what lies at start + i ≥ size of dimension `dim` of `v` reaches no memory: it goes element by element into
+  /// stores alone, whose masks leave it out.
+  bool left_out_by_stores(const Value* v, int dim, const Polynomial& start, const Polynomial& size) {
+    std::unordered_set<const Value*> seen;
+    std::vector<const Value*> work = {v};
+    while (!work.empty()) {
+      const Value* next = work.back();
+      work.pop_back();
+      if (!seen.insert(next).second) continue;
+      if (next->type.shape != v->type.shape) return false;
+      for (const ir::Use& use : next->uses) {
+        const Op* op = use.op;
+        const bool adds = op->kind == OpKind::kDot && use.index == 2;
+        if (adds || (ir::is_pure(op) && ir::is_elementwise(op))) {
+          work.push_back(op->result());
+        } else if (op->kind == OpKind::kYield && op->parent->parent->kind == OpKind::kFor) {
+          work.push_back(op->parent->parent->results[use.index]);
+          work.push_back(op->parent->args[use.index + 1]);
+        } else if (op->kind == OpKind::kFor && use.index >= 3) {
+          work.push_back(op->results[use.index - 3]);
+          work.push_back(op->region()->args[use.index - 2]);
+        } else if (op->kind != OpKind::kStore || use.index != 1 || !leaves_out(*op, dim, start, size)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  static bool leaves_out(const Op& store, int dim, const Polynomial& start, const Polynomial& size) {
+    const Value* mask = analysis::mask_of(&store);
+    const auto bounds = mask ? analysis::index_bounds(mask) : std::nullopt;
+    return bounds && std::any_of(bounds->begin(), bounds->end(), [&](const IndexBound& b) {
+             return b.bound && b.dim == dim && *b.bound - b.start == size - start;
+           });
+  }
+
+  // --- rewriting
+
+  void number(const ir::Block& block) {
+    for (const Value* v : block.args) numbers_.emplace(v, numbers_.size());
+    for (const Op* op : block) {
+      for (const Value* v : op->results) numbers_.emplace(v, numbers_.size());
+      for (const ir::Block* region : op->regions) number(*region);
+    }
+  }
+
+  /// The polynomial as a value of `dtype` in front of the builder's place.
+  Value* number(const Polynomial& p, DType dtype) {
+    const DType wanted = dtype;
+    for (const auto& [factors, constant] : p.terms())
+      for (const Value* v : factors)
+        if (v->type.element_bits() > 32) dtype = DType::kI64;
+    const ir::Type type = ir::scalar_type(dtype);
+    // In the order of the text: that of the polynomial is the order of addresses.
+    auto earlier = [&](const Value* a, const Value* b) { return numbers_.at(a) < numbers_.at(b); };
+    std::vector<std::pair<Polynomial::Product, int64_t>> terms(p.terms().begin(), p.terms().end());
+    for (auto& [factors, constant] : terms) std::sort(factors.begin(), factors.end(), earlier);
+    std::sort(terms.begin(), terms.end(), [&](const auto& a, const auto& b) {
+      return std::lexicographical_compare(a.first.begin(), a.first.end(), b.first.begin(), b.first.end(), earlier);
+    });
+    Value* total = nullptr;
+    for (const auto& [factors, constant] : terms) {
+      Value* term = constant == 1 && !factors.empty() ? nullptr : b_.constant_int(type, constant);
+      for (const Value* v : factors) {
+        Value* factor = b_.cast(const_cast<Value*>(v), dtype);
+        term = term ? b_.binary(OpKind::kMul, term, factor) : factor;
+      }
+      total = total ? b_.binary(OpKind::kAdd, total, term) : term;
+    }
+    return b_.cast(total ? total : b_.constant_int(type, 0), wanted);
+  }
+
+  void rewrite(const BlockAccess& access) {
+    const bool is_load = access.op->kind == OpKind::kLoad;
+    const auto outer = static_cast<size_t>(access.outer), inner = 1 - outer;
+    const ir::Type& tile = access.op->operand(0)->type;
+    const ir::Shape block = {tile.shape[static_cast<int>(outer)], tile.shape[static_cast<int>(inner)]};
+
+    b_.set_range(access.op->range);
+    b_.set_before(module_.body()->first);
+    std::vector<Value*> operands = {const_cast<Value*>(access.base), number(access.sizes[outer], DType::kI32),
+                                    number(access.sizes[inner], DType::kI32), number(access.stride, DType::kI64),
+                                    b_.constant_int(ir::scalar_type(DType::kI64), 1)};
+    const ir::Type type = ir::descriptor_type(tile.dtype, block);
+    Value* descriptor = b_.create(OpKind::kMakeDescriptor, operands, std::span(&type, 1))->result();
+
+    b_.set_before(access.op);
+    operands = {descriptor};
+    if (!is_load) operands.push_back(access.op->operand(1));
+    operands.push_back(number(access.starts[outer], DType::kI32));
+    operands.push_back(number(access.starts[inner], DType::kI32));
+    if (!is_load) {
+      b_.create(OpKind::kDescriptorStore, operands, {});
+      access.op->erase();
+      return;
+    }
+    const ir::Type loaded = ir::tile_type(tile.dtype, block);
+    Value* v = b_.create(OpKind::kDescriptorLoad, operands, std::span(&loaded, 1))->result();
+    if (const ir::Attr* eviction = access.op->find(ir::AttrName::kEviction))
+      v->op->set(ir::AttrName::kEviction, *eviction);
+    constexpr int64_t kSwapped[] = {1, 0};
+    replace(access.op, access.outer == kRows ? v : b_.trans(v, kSwapped));
+  }
+
+  ir::Module& module_;
+  analysis::AxisAnalysis axis_;
+  ir::Builder b_;
+  std::unordered_map<const Value*, size_t> numbers_;  // of the values that were there from the start, in order
+};
+
+}  // namespace
+
+Status recognize_blocks(ir::Module& module, const target::Target& target) {
+  if (target.has(target::kWgmma) && target.has(target::kTma) && has_op(module, OpKind::kDot)) Recognizer(module).run();
+  return {};
+}
+
+}  // namespace kiln::passes

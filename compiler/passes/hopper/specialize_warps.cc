@@ -1,0 +1,576 @@
+#include "compiler/passes/hopper/specialize_warps.h"
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/analysis/producer_slice.h"
+#include "compiler/ir/builder.h"
+#include "compiler/layout/algebra.h"
+#include "compiler/layout/tensor_core.h"
+#include "compiler/passes/hopper/select_wgmma.h"
+#include "compiler/passes/util/shared_handles.h"
+#include "support/diag.h"
+
+namespace kiln::passes {
+
+using ir::AttrName;
+using ir::Block;
+using ir::Op;
+using ir::OpKind;
+using ir::Type;
+using ir::Value;
+
+namespace {
+
+constexpr int64_t kProducerWarps = 4;  // a warp group: registers are given up by whole groups
+constexpr int kPatternRows = 8;        // of a swizzle: a block's share of a tile is whole patterns
+constexpr int kSoleWarps = 4;          // one warp group: no other multiplies while it waits
+/// From how many slots and which tile on a product is left in flight: it keeps one more slot from being filled, which
+/// smaller tiles, bound by what they read, would wait for.
+constexpr int kLeastSlotsInFlight = 4;
+constexpr int64_t kLeastTileInFlight = 64 * 128;
+
+/// The loads of one block of code, and the slots that they fill.
+constexpr int64_t kSwap[] = {1, 0};
+
+struct Ring {
+  Block* block = nullptr;
+  std::vector<Op*> loads;       // in order
+  std::vector<Value*> buffers;  // one per load: a tile for each slot
+  Value *full = nullptr, *empty = nullptr;
+  int64_t bytes = 0;  // that fill a slot
+  int slots = 1;
+  std::vector<bool> shared;  // one per load: all blocks of the program load the same
+  /// Which result of the loop is the sum of products that are left in flight from one iteration to the next.
+  std::optional<size_t> in_flight = {};
+  bool is_shared() const { return std::find(shared.begin(), shared.end(), true) != shared.end(); }
+};
+
+/// Where an agent stands in a ring: the next slot, and the parity of its round.
+struct Place {
+  Value *slot, *parity;
+};
+using Places = std::vector<Place>;  // one per ring
+
+class Specializer {
+ public:
+  explicit Specializer(ir::Module& module) : module_(module), b_(module) {}
+
+  bool find_rings() {
+    std::vector<Op*> dots;
+    ir::walk(module_.body(), [&](Op* op) {
+      if (is_wgmma(op)) dots.push_back(op);
+    });
+    std::unordered_set<const Op*> wanted;
+    for (const Op* dot : dots)
+      for (int i : {0, 1})
+        if (const Op* load = block_operand(dot->operand(i)).load) wanted.insert(load);
+    ir::walk(module_.body(), [&](Op* op) {
+      if (!wanted.contains(op)) return;
+      auto at = std::find_if(rings_.begin(), rings_.end(), [&](const Ring& r) { return r.block == op->parent; });
+      if (at == rings_.end()) {
+        at = rings_.insert(rings_.end(), Ring{op->parent, {}, {}, nullptr, nullptr, 0, 1, {}, {}});
+        if (is_in_loop(*op->parent)) at->slots = module_.num_stages;
+      }
+      at->loads.push_back(op);
+      at->shared.push_back(is_shared(*op));
+    });
+    for (Ring& ring : rings_) ring.in_flight = sum_in_flight(ring, dots);
+    return !rings_.empty();
+  }
+
+  void run() {
+    std::vector<const Op*> loads;
+    for (const Ring& ring : rings_) loads.insert(loads.end(), ring.loads.begin(), ring.loads.end());
+    slice_ = analysis::producer_slice(loads);
+    KILN_ASSERT(slice_.ok(), "{}", slice_.refusal);
+    for (const Ring& ring : rings_)
+      for (const Block* block = ring.block; block->parent; block = block->parent->parent)
+        holds_loads_.insert(block->parent);
+
+    Op* split = move_into_regions();
+    for (Ring& ring : rings_)  // loads that stood outside of every loop
+      if (ring.block == module_.body()) ring.block = split->region(0);
+    make_rings(split);
+    b_.set_to_end(split->region(1));
+    stay_for_others(produce(*split->region(0), start()));
+    b_.yield({});
+    consume(split->region(0), [&] {
+      b_.set_before(split->region(0)->first);
+      return start();
+    }());
+  }
+
+ private:
+  /// Whether it may run more than once: what is loaded once has nothing to run ahead of.
+  static bool is_in_loop(const Block& block) {
+    for (const Op* op = block.parent; op; op = op->parent->parent)
+      if (op->kind != OpKind::kIf) return true;
+    return false;
+  }
+
+  /// Whether every block of the program loads the same, and as often: neither the offsets nor the control flow around
+  /// the load ask for the block's rank.
+  bool is_shared(const Op& load) const {
+    if (module_.num_ctas == 1 || load.result()->type.shape[0] < kPatternRows * module_.num_ctas) return false;
+    const Op* alone[] = {&load};
+    const auto slice = analysis::producer_slice(alone);
+    return std::none_of(slice.ops.begin(), slice.ops.end(), [](const Op* op) { return op->kind == OpKind::kCtaRank; });
+  }
+
+  /// The sum of a loop's only dot, if the next product may begin before it has ended: a lone group of warps would else
+  /// leave the tensor cores idle from one slot to the next.
+  std::optional<size_t> sum_in_flight(const Ring& ring, const std::vector<Op*>& dots) const {
+    const Op* loop = ring.block->parent;
+    if (!loop || loop->kind != OpKind::kFor || module_.num_warps != kSoleWarps || ring.slots < kLeastSlotsInFlight)
+      return std::nullopt;
+    const Op* found = nullptr;
+    for (const Op* dot : dots) {
+      const auto nested = [&](const Op* op) { return op == dot; };
+      if (!ir::any_nested(loop, nested)) continue;
+      if (found || dot->parent != ring.block) return std::nullopt;
+      found = dot;
+    }
+    if (!found || found->result()->type.shape.numel() < kLeastTileInFlight) return std::nullopt;
+    for (int i : {0, 1}) {
+      const BlockOperand from = block_operand(found->operand(i));
+      if (!from.load || from.load->parent != ring.block || !lies_for_wgmma(from, /*is_b=*/i == 1)) return std::nullopt;
+    }
+    const Value* sum = found->operand(2);
+    const std::vector<ir::Use>& uses = found->result()->uses;
+    const bool is_carried = sum->block == ring.block && sum->index > 0 && sum->uses.size() == 1 && uses.size() == 1 &&
+                            uses[0].op == ring.block->terminator() && uses[0].index + 1 == sum->index;
+    if (!is_carried) return std::nullopt;
+    return uses[0].index;
+  }
+
+  static bool is_grid_dependency(const Op* op) {
+    return op->kind == OpKind::kGdcWait || op->kind == OpKind::kGdcLaunchDependents;
+  }
+
+  Value* number(int64_t v) { return b_.constant_int(ir::scalar_type(DType::kI32), v); }
+
+  /// Everything but descriptors, and what they are made of, goes into the first region.
+  Op* move_into_regions() {
+    Block* body = module_.body();
+    std::unordered_set<const Op*> stay;
+    std::vector<const Op*> work;
+    ir::walk(body, [&](Op* op) {
+      if (op->kind == OpKind::kMakeDescriptor) work.push_back(op);
+    });
+    // Both regions wait for what was launched before, and a launch that may begin earlier waits itself.
+    for (Op* op : *body)
+      if (is_grid_dependency(op)) work.push_back(op);
+    while (!work.empty()) {
+      const Op* op = work.back();
+      work.pop_back();
+      if (!stay.insert(op).second) continue;
+      for (const Value* v : op->operands)
+        if (v->op) work.push_back(v->op);
+    }
+    b_.set_before(body->terminator());
+    Op* split = b_.create(OpKind::kWarpSpecialize, {}, {}, {{AttrName::kWarps, kProducerWarps}});
+    std::vector<Op*> hoisted;  // out of loops, in order
+    ir::walk(body, [&](Op* op) {
+      if (stay.contains(op) && op->parent != body) hoisted.push_back(op);
+    });
+    for (Op* op : hoisted) {
+      op->unlink();
+      body->insert_before(split, op);
+    }
+    for (Op* op : *body) {
+      if (op == split) break;
+      if (stay.contains(op)) continue;
+      op->unlink();
+      split->region(0)->insert_before(nullptr, op);
+    }
+    b_.set_to_end(split->region(0));
+    b_.yield({});
+    return split;
+  }
+
+  void make_rings(Op* split) {
+    b_.set_before(split);
+    for (Ring& ring : rings_) {
+      for (Op* load : ring.loads) {
+        const Type& t = load->result()->type;
+        ring.buffers.push_back(alloc(swizzled_type(module_, t, kRowMajor, ring.slots)));
+        ring.bytes += t.shape.numel() * size_of(t.dtype);
+      }
+      ring.full = alloc(ir::barrier_type(ring.slots));
+      ring.empty = alloc(ir::barrier_type(ring.slots));
+      b_.create(OpKind::kMbarrierInit, std::span(&ring.full, 1), {}, {{AttrName::kCount, int64_t{1}}});
+      // A slot that all blocks fill is empty when it is in all of them.
+      const int64_t readers = int64_t{module_.num_warps} * (ring.is_shared() ? module_.num_ctas : 1);
+      b_.create(OpKind::kMbarrierInit, std::span(&ring.empty, 1), {}, {{AttrName::kCount, readers}});
+    }
+    b_.create(shares_rings() ? OpKind::kClusterBarrier : OpKind::kBarrier, {}, {});
+    // What needs nothing of launches before comes ahead of the wait for them.
+    std::vector<Op*> waits;
+    for (Op* op : *module_.body())
+      if (is_grid_dependency(op)) waits.push_back(op);
+    for (Op* op : waits) {
+      op->unlink();
+      module_.body()->insert_before(split, op);
+    }
+  }
+
+  bool shares_rings() const {
+    return std::any_of(rings_.begin(), rings_.end(), [](const Ring& r) { return r.is_shared(); });
+  }
+
+  Value* alloc(const Type& type) { return b_.create(OpKind::kSharedAlloc, {}, std::span(&type, 1))->result(); }
+
+  Places start() {
+    Places places;
+    for (size_t i = 0; i < rings_.size(); ++i) {
+      Value* zero = number(0);
+      places.push_back({zero, zero});
+    }
+    return places;
+  }
+
+  /// The next slot; a round further when that is the first.
+  Place next(const Ring& ring, const Place& place) {
+    const NextSlot next = next_slot(b_, place.slot, ring.slots);
+    return {next.slot, b_.binary(OpKind::kXor, place.parity, b_.cast(next.wraps, DType::kI32))};
+  }
+
+  /// Rings whose block is in `op` at any depth, as indices.
+  std::vector<size_t> rings_in(const Op* op) const {
+    std::vector<size_t> found;
+    for (size_t i = 0; i < rings_.size(); ++i)
+      for (const Block* block = rings_[i].block; block->parent; block = block->parent->parent)
+        if (block->parent == op) {
+          found.push_back(i);
+          break;
+        }
+    return found;
+  }
+
+  Ring* ring_of(const Block* block) {
+    for (Ring& ring : rings_)
+      if (ring.block == block) return &ring;
+    return nullptr;
+  }
+
+  // --- the producer: a copy of the slice, in which each block of loads fills a slot
+
+  Value* copied(Value* v) const {
+    auto it = copies_.find(v);
+    return it == copies_.end() ? v : it->second;  // descriptors and parameters are visible from both regions
+  }
+
+  /// Appends to the builder's block; gives the places after it.
+  Places produce(const Block& block, Places places) {
+    const Ring* ring = ring_of(&block);
+    for (const Op* op : block) {
+      if (ring && op == ring->loads.front()) {
+        fill_slot(*ring, places[static_cast<size_t>(ring - rings_.data())]);
+      } else if (holds_loads_.contains(op) || (slice_.ops.contains(op) && !op->regions.empty())) {
+        places = op->kind == OpKind::kFor ? produce_for(*op, std::move(places)) : produce_if(*op, std::move(places));
+      } else if (slice_.ops.contains(op) && !copies_.contains(op->result())) {
+        copy_op(*op);
+      }
+    }
+    if (ring) {
+      Place& place = places[static_cast<size_t>(ring - rings_.data())];
+      place = next(*ring, place);
+    }
+    return places;
+  }
+
+  /// A block must not end while others may still arrive at its mbarriers: the last they do is to empty each slot.
+  void stay_for_others(const Places& places) {
+    for (size_t i = 0; i < rings_.size(); ++i) {
+      if (!rings_[i].is_shared()) continue;
+      Value* inits[] = {places[i].slot, places[i].parity};
+      Op* loop = b_.for_loop(number(0), number(rings_[i].slots), number(1), inits);
+      b_.set_to_end(loop->region());
+      const Place place = {loop->region()->args[1], loop->region()->args[2]};
+      wait_until_empty(rings_[i], place);
+      const Place after = next(rings_[i], place);
+      Value* yields[] = {after.slot, after.parity};
+      b_.yield(yields);
+      b_.set_after(loop);
+    }
+  }
+
+  void wait_until_empty(const Ring& ring, const Place& place) {
+    Value* wait[] = {view(b_, ring.empty, place.slot), b_.binary(OpKind::kXor, place.parity, number(1))};
+    b_.create(OpKind::kMbarrierWait, wait, {});
+  }
+
+  void copy_op(const Op& op) {
+    std::vector<Value*> operands;
+    for (Value* v : op.operands) operands.push_back(copied(v));
+    std::vector<Type> results;
+    for (const Value* r : op.results) results.push_back(r->type);
+    b_.set_range(op.range);
+    Op* copy = b_.create(op.kind, operands, results, op.attrs);
+    for (size_t i = 0; i < results.size(); ++i) {
+      copy->results[i]->name = op.results[i]->name;
+      copies_[op.results[i]] = copy->results[i];
+    }
+  }
+
+  /// The offsets of a block's loads are computed before the first of them, which the slice's order allows: they are
+  /// copied on demand.
+  void copy_needed(Value* v) {
+    if (copies_.contains(v) || !v->op || !slice_.ops.contains(v->op)) return;
+    for (Value* operand : v->op->operands) copy_needed(operand);
+    copy_op(*v->op);
+  }
+
+  void fill_slot(const Ring& ring, const Place& place) {
+    b_.set_range(ring.loads.front()->range);
+    wait_until_empty(ring, place);
+    Value* full = view(b_, ring.full, place.slot);
+    b_.create(OpKind::kMbarrierExpect, std::span(&full, 1), {}, {{AttrName::kBytes, ring.bytes}});
+    for (size_t i = 0; i < ring.loads.size(); ++i) {
+      const Op* load = ring.loads[i];
+      std::vector<Value*> operands = {view(b_, ring.buffers[i], place.slot), full, load->operand(0)};
+      for (size_t k = 1; k < load->operands.size(); ++k) {
+        copy_needed(load->operands[k]);
+        operands.push_back(copied(load->operands[k]));
+      }
+      b_.set_range(load->range);
+      Op* copy = b_.create(OpKind::kTmaLoad, operands, {});
+      if (ring.shared[i]) copy->set(AttrName::kCluster, true);
+      if (const ir::Attr* eviction = load->find(AttrName::kEviction)) copy->set(AttrName::kEviction, *eviction);
+    }
+  }
+
+  Places produce_for(const Op& op, Places places) {
+    std::vector<size_t> kept;  // carried values that the slice needs
+    std::vector<Value*> inits;
+    const Block& body = *op.region();
+    for (size_t i = 0; i < op.results.size(); ++i)
+      if (slice_.values.contains(op.results[i]) || slice_.values.contains(body.args[i + 1])) {
+        kept.push_back(i);
+        inits.push_back(copied(op.operands[i + 3]));
+      }
+    const std::vector<size_t> rings = rings_in(&op);
+    for (size_t r : rings) inits.insert(inits.end(), {places[r].slot, places[r].parity});
+    b_.set_range(op.range);
+    Op* loop = b_.for_loop(copied(op.operand(0)), copied(op.operand(1)), copied(op.operand(2)), inits);
+    Block* inner = loop->region();
+    copies_[body.args[0]] = inner->args[0];
+    inner->args[0]->name = body.args[0]->name;
+    for (size_t i = 0; i < kept.size(); ++i) copies_[body.args[kept[i] + 1]] = inner->args[i + 1];
+    Places within = places;
+    for (size_t i = 0; i < rings.size(); ++i)
+      within[rings[i]] = {inner->args[kept.size() + 2 * i + 1], inner->args[kept.size() + 2 * i + 2]};
+    b_.set_to_end(inner);
+    within = produce(body, std::move(within));
+    std::vector<Value*> yields;
+    for (size_t i : kept) yields.push_back(copied(body.terminator()->operands[i]));
+    for (size_t r : rings) yields.insert(yields.end(), {within[r].slot, within[r].parity});
+    b_.yield(yields);
+    b_.set_after(loop);
+    for (size_t i = 0; i < kept.size(); ++i) copies_[op.results[kept[i]]] = loop->results[i];
+    for (size_t i = 0; i < rings.size(); ++i)
+      places[rings[i]] = {loop->results[kept.size() + 2 * i], loop->results[kept.size() + 2 * i + 1]};
+    return places;
+  }
+
+  Places produce_if(const Op& op, Places places) {
+    std::vector<size_t> kept;
+    std::vector<Type> types;
+    for (size_t i = 0; i < op.results.size(); ++i)
+      if (slice_.values.contains(op.results[i])) {
+        kept.push_back(i);
+        types.push_back(op.results[i]->type);
+      }
+    const std::vector<size_t> rings = rings_in(&op);
+    for (size_t i = 0; i < rings.size(); ++i) types.insert(types.end(), 2, ir::scalar_type(DType::kI32));
+    b_.set_range(op.range);
+    Op* branch = b_.if_op(copied(op.operand(0)), types);
+    for (int side : {0, 1}) {
+      b_.set_to_end(branch->region(side));
+      const Places end = produce(*op.region(side), places);
+      std::vector<Value*> yields;
+      for (size_t i : kept) yields.push_back(copied(op.region(side)->terminator()->operands[i]));
+      for (size_t r : rings) yields.insert(yields.end(), {end[r].slot, end[r].parity});
+      b_.yield(yields);
+    }
+    b_.set_after(branch);
+    for (size_t i = 0; i < kept.size(); ++i) copies_[op.results[kept[i]]] = branch->results[i];
+    for (size_t i = 0; i < rings.size(); ++i)
+      places[rings[i]] = {branch->results[kept.size() + 2 * i], branch->results[kept.size() + 2 * i + 1]};
+    return places;
+  }
+
+  // --- the consumers: the kernel itself, with slots in place of loads
+
+  Places consume(Block* block, Places places) {
+    Ring* ring = ring_of(block);
+    for (Op* op : *block) {
+      if (ring && op == ring->loads.front()) {
+        const Place& place = places[static_cast<size_t>(ring - rings_.data())];
+        b_.set_before(op);
+        b_.set_range(op->range);
+        Value* wait[] = {view(b_, ring->full, place.slot), place.parity};
+        b_.create(OpKind::kMbarrierWait, wait, {});
+        for (size_t i = 0; i < ring->loads.size(); ++i)
+          blocks_[ring->loads[i]] = view(b_, ring->buffers[i], place.slot);
+      }
+      if (is_wgmma(op))
+        multiply(op);
+      else if (holds_loads_.contains(op))
+        places = op->kind == OpKind::kFor ? consume_for(op, std::move(places)) : consume_if(op, std::move(places));
+    }
+    if (ring) {
+      Place& place = places[static_cast<size_t>(ring - rings_.data())];
+      b_.set_before(block->terminator());
+      if (ring->in_flight) {  // the slot before is read, after the first
+        const Op* loop = block->parent;
+        release_if(b_.cmp("ne", block->args[0], loop->operand(0)), *ring, place.slot);
+      } else {
+        release(*ring, place.slot);
+      }
+      place = next(*ring, place);
+      erase_loads(*ring);
+    }
+    return places;
+  }
+
+  void release(const Ring& ring, Value* slot) {
+    Value* empty = view(b_, ring.empty, slot);
+    Op* arrive = b_.create(OpKind::kMbarrierArrive, std::span(&empty, 1), {});
+    if (ring.is_shared()) arrive->set(AttrName::kCluster, true);
+  }
+
+  /// Where `condition` holds, the slot before `slot`.
+  void release_if(Value* condition, const Ring& ring, Value* slot) {
+    Op* branch = b_.if_op(condition, {});
+    for (int side : {0, 1}) {
+      b_.set_to_end(branch->region(side));
+      if (side == 0) {
+        Value* is_first = b_.cmp("eq", slot, number(0));
+        release(ring, b_.select(is_first, number(ring.slots - 1), b_.binary(OpKind::kSub, slot, number(1))));
+      }
+      b_.yield({});
+    }
+    b_.set_after(branch);
+  }
+
+  /// Behind a loop whose last product is in flight: takes the sum, and releases that product's slot if there was one.
+  void end_flight(Op* loop, const Ring& ring, const Place& place) {
+    b_.set_after(loop);
+    b_.set_range(loop->range);
+    Value* sum = loop->results[*ring.in_flight];
+    const std::vector<ir::Use> uses = sum->uses;
+    Value* done = wait_for(sum, 0);
+    for (const ir::Use& use : uses) use.op->set_operand(static_cast<int>(use.index), done);
+    release_if(b_.cmp("lt", loop->operand(0), loop->operand(1)), ring, place.slot);
+  }
+
+  /// `product`, when at most `count` later ones are unfinished.
+  Value* wait_for(Value* product, int64_t count) {
+    const Type type = product->type;
+    return b_.create(OpKind::kWgmmaWait, std::span(&product, 1), std::span(&type, 1), {{AttrName::kCount, count}})
+        ->result();
+  }
+
+  /// Carries the places of the rings inside of a loop around it.
+  Places consume_for(Op* op, Places places) {
+    Places within = places;
+    const std::vector<size_t> rings = rings_in(op);
+    for (size_t r : rings) {
+      op->append_operand(places[r].slot);
+      op->append_operand(places[r].parity);
+      const Type type = ir::scalar_type(DType::kI32);
+      within[r].slot = module_.add_arg(op->region(), type, "slot");
+      within[r].parity = module_.add_arg(op->region(), type, "parity");
+      places[r].slot = module_.add_result(op, type);
+      places[r].parity = module_.add_result(op, type);
+    }
+    within = consume(op->region(), std::move(within));
+    for (size_t r : rings) {
+      op->region()->terminator()->append_operand(within[r].slot);
+      op->region()->terminator()->append_operand(within[r].parity);
+    }
+    for (size_t r : rings)
+      if (rings_[r].block == op->region() && rings_[r].in_flight) end_flight(op, rings_[r], places[r]);
+    return places;
+  }
+
+  Places consume_if(Op* op, Places places) {
+    const std::vector<size_t> rings = rings_in(op);
+    for (Block* side : op->regions) {
+      const Places end = consume(side, places);
+      for (size_t r : rings) {
+        side->terminator()->append_operand(end[r].slot);
+        side->terminator()->append_operand(end[r].parity);
+      }
+    }
+    for (size_t r : rings) {
+      places[r].slot = module_.add_result(op, ir::scalar_type(DType::kI32));
+      places[r].parity = module_.add_result(op, ir::scalar_type(DType::kI32));
+    }
+    return places;
+  }
+
+  void multiply(Op* dot) {
+    b_.set_before(dot);
+    b_.set_range(dot->range);
+    Value* sides[] = {dot->operand(0), dot->operand(1)};
+    std::vector<Op*> unused;
+    for (int i : {0, 1}) {
+      const BlockOperand from = block_operand(dot->operand(i));
+      if (!from.load) continue;  // computed, in registers
+      unused.push_back(dot->operand(i)->op);
+      sides[i] = blocks_.at(from.load);
+      if (from.transposed) sides[i] = transposed(b_, sides[i], kSwap);
+      if (!lies_for_wgmma(from, /*is_b=*/i == 1)) sides[i] = in_registers(sides[i], *dot->result()->type.layout);
+    }
+    Value* product = b_.create1(OpKind::kWgmma, {sides[0], sides[1], dot->operand(2)}, dot->result()->type);
+    const Ring* ring = ring_of(dot->parent);
+    // In flight is a loop's only product; what waits for it with a count of one is the slot before.
+    Value* done = wait_for(product, ring && ring->in_flight ? 1 : 0);
+    done->name = dot->result()->name;
+    ir::replace_all_uses(dot->result(), done);
+    dot->erase();
+    for (Op* op : unused)
+      while (op->kind != OpKind::kDescriptorLoad) {  // goes with its ring
+        Op* from = op->operand(0)->op;
+        op->erase();
+        op = from;
+      }
+  }
+
+  Value* in_registers(Value* block, const layout::LinearLayout& accumulator) {
+    const Type& t = block->type;
+    Type tile = ir::tile_type(t.dtype, t.shape);
+    tile.layout =
+        module_.intern(layout::mma_operand(layout::DotSide::kA, t.shape.span(), t.element_bits(), accumulator));
+    return b_.create1(OpKind::kSharedLoad, {block}, tile);
+  }
+
+  static void erase_loads(const Ring& ring) {
+    for (Op* load : ring.loads) load->erase();
+  }
+
+  ir::Module& module_;
+  ir::Builder b_;
+  std::vector<Ring> rings_;
+  analysis::ProducerSlice slice_;
+  std::unordered_set<const Op*> holds_loads_;        // loops and branches around loads
+  std::unordered_map<const Value*, Value*> copies_;  // the producer's copy of a scalar
+  std::unordered_map<const Op*, Value*> blocks_;     // where a load's block lies for the consumers
+};
+
+}  // namespace
+
+Status specialize_warps(ir::Module& module, const target::Target&) {
+  Specializer specializer(module);
+  if (specializer.find_rings()) specializer.run();
+  return {};
+}
+
+}  // namespace kiln::passes

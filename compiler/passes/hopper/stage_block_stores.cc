@@ -1,0 +1,209 @@
+#include "compiler/passes/hopper/stage_block_stores.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "compiler/ir/builder.h"
+#include "compiler/layout/algebra.h"
+#include "compiler/layout/shared_forms.h"
+#include "compiler/layout/tensor_core.h"
+#include "compiler/passes/util/shared_handles.h"
+#include "support/diag.h"
+
+namespace kiln::passes {
+
+using ir::AttrName;
+using ir::Op;
+using ir::OpKind;
+using ir::Type;
+using ir::Value;
+
+namespace {
+
+constexpr int kWarpGroup = 4;  // warps that wgmma leaves with rows of their own
+/// Larger blocks leave in parts, so that more shared memory is left for what is loaded ahead.
+constexpr int64_t kMostStagingBytes = 64 << 10;
+
+layout::Coord only_rows(int rows) {
+  layout::Coord c;
+  c[0] = rows;
+  return c;
+}
+
+/// True when each `warps` neighbouring warps hold the rows, and only those, of one equal part of the tile.
+bool part_rows(const Type& tile, int warps, int num_warps) {
+  const int rows = tile.shape[0] / (num_warps / warps), first_bit = layout::log2_exact(warps);
+  if (rows < layout::kAtomRows) return false;
+  for (layout::In in : {layout::In::kRegister, layout::In::kLane, layout::In::kWarp}) {
+    const auto bases = tile.layout->bases(in);
+    for (size_t bit = 0; bit < bases.size(); ++bit) {
+      const int above = in == layout::In::kWarp ? static_cast<int>(bit) - first_bit : -1;
+      if (above < 0 ? bases[bit][0] >= rows : bases[bit] != only_rows(rows << above)) return false;
+    }
+  }
+  return true;
+}
+
+/// Makes two stores of one, each of half the block along `dim`, where every thread holds elements of both halves.
+class Halver {
+ public:
+  explicit Halver(ir::Module& module) : module_(module), b_(module) {}
+
+  /// The two stores; none when no dimension can be halved so, and the store stays as it is.
+  std::vector<Op*> halve(Op* store) {
+    std::vector<Op*> parts = halve(store, 1);
+    return parts.empty() ? halve(store, 0) : parts;
+  }
+
+ private:
+  std::vector<Op*> halve(Op* store, int dim) {
+    Value* whole = store->operand(1);
+    const ir::Shape& shape = whole->type.shape;
+    if (shape.rank != 2 || shape[dim] < 2 * layout::kAtomRows) return {};
+    const int half = shape[dim] / 2;
+    const std::vector<int32_t> apart = dim == 0 ? std::vector{2, half, shape[1]} : std::vector{shape[0], 2, half};
+    const std::vector<int64_t> order = dim == 0 ? std::vector<int64_t>{1, 2, 0} : std::vector<int64_t>{0, 2, 1};
+    const layout::LinearLayout reshaped = layout::reshape(*whole->type.layout, apart),
+                               last = layout::transpose(reshaped, order);
+    if (!layout::can_split(last)) return {};
+
+    b_.set_before(store);
+    b_.set_range(store->range);
+    auto tile = [&](const layout::LinearLayout& l) {
+      Type t = whole->type;
+      t.shape = ir::Shape(l.shape());
+      t.layout = module_.intern(l);
+      return t;
+    };
+    Value* v = b_.create1(OpKind::kReshape, {whole}, tile(reshaped));
+    v = b_.create1(OpKind::kTrans, {v}, tile(last), {{AttrName::kOrder, order}});
+    const Type part = tile(layout::split(last)), parts[] = {part, part};
+    const Op* split = b_.create(OpKind::kSplit, std::span(&v, 1), parts);
+    Value* descriptor = narrower(store->operand(0), part.shape);
+    std::vector<Op*> stores;
+    for (int i : {0, 1}) {
+      std::vector<Value*> operands = {descriptor, split->results[static_cast<size_t>(i)]};
+      operands.insert(operands.end(), store->operands.begin() + 2, store->operands.end());
+      Value*& offset = operands[static_cast<size_t>(dim) + 2];
+      if (i == 1) offset = b_.binary(OpKind::kAdd, offset, b_.constant_int(offset->type, half));
+      stores.push_back(b_.create(OpKind::kDescriptorStore, operands, {}));
+    }
+    Op* made = store->operand(0)->op;
+    store->erase();
+    if (made->result()->uses.empty()) made->erase();
+    return stores;
+  }
+
+  /// The descriptor of the same tensor with smaller blocks.
+  Value* narrower(const Value* descriptor, const ir::Shape& block) {
+    Op* made = descriptor->op;
+    KILN_ASSERT(made && made->kind == OpKind::kMakeDescriptor);
+    const Type type = ir::descriptor_type(descriptor->type.dtype, block);
+    for (Op* next = made->next; next && next->kind == OpKind::kMakeDescriptor; next = next->next)
+      if (next->operands == made->operands && next->result()->type == type) return next->result();
+    ir::Builder b(module_);
+    b.set_after(made);
+    b.set_range(made->range);
+    return b.create(OpKind::kMakeDescriptor, made->operands, std::span(&type, 1), made->attrs)->result();
+  }
+
+  ir::Module& module_;
+  ir::Builder b_;
+};
+
+class Stager {
+ public:
+  explicit Stager(ir::Module& module) : module_(module), b_(module) {}
+
+  void run() {
+    halve_large();
+    const std::vector<Op*> stores = block_stores();
+    if (stores.empty()) return;
+    // Buffers are shared, so all or none are written and sent by groups of warps without waiting for one another.
+    const bool apart = module_.num_warps > kWarpGroup && std::all_of(stores.begin(), stores.end(), [&](const Op* op) {
+                         return part_rows(op->operand(1)->type, kWarpGroup, module_.num_warps);
+                       });
+    if (apart) joined_ = {{AttrName::kWarps, int64_t{kWarpGroup}}};
+    for (Op* op : stores) stage(op);
+    // Shared memory must not go away under a copy that still reads it.
+    ir::Block* end = module_.body();
+    for (Op* op : *end)
+      if (op->kind == OpKind::kWarpSpecialize) end = op->region(0);
+    b_.set_before(end->terminator());
+    wait();
+  }
+
+ private:
+  std::vector<Op*> block_stores() {
+    std::vector<Op*> stores;
+    ir::walk(module_.body(), [&](Op* op) {
+      if (op->kind == OpKind::kDescriptorStore) stores.push_back(op);
+    });
+    return stores;
+  }
+
+  void halve_large() {
+    Halver halver(module_);
+    for (std::vector<Op*> work = block_stores(); !work.empty();) {
+      Op* store = work.back();
+      work.pop_back();
+      const Type& t = store->operand(1)->type;
+      if (t.shape.numel() * size_of(t.dtype) <= kMostStagingBytes) continue;
+      const std::vector<Op*> parts = halver.halve(store);
+      work.insert(work.end(), parts.begin(), parts.end());
+    }
+  }
+
+  void wait() { b_.create(OpKind::kTmaStoreWait, {}, {}, joined_)->set(AttrName::kCount, int64_t{0}); }
+  void barrier() { b_.create(OpKind::kBarrier, {}, {}, joined_); }
+
+  /// The staging buffer of a block, made before everything else.
+  Value* buffer_for(const Type& block) {
+    const Type type = swizzled_type(module_, block, kRowMajor);
+    const auto at = std::find_if(buffers_.begin(), buffers_.end(), [&](const Value* v) { return v->type == type; });
+    if (at != buffers_.end()) return *at;
+    ir::Builder front(module_);
+    front.set_before(module_.body()->first);
+    buffers_.push_back(front.create(OpKind::kSharedAlloc, {}, std::span(&type, 1))->result());
+    return buffers_.back();
+  }
+
+  static bool is_in_loop(const Op* op) {
+    for (const Op* around = op->parent->parent; around; around = around->parent->parent)
+      if (around->kind == OpKind::kFor || around->kind == OpKind::kWhile) return true;
+    return false;
+  }
+
+  void stage(Op* op) {
+    b_.set_before(op);
+    b_.set_range(op->range);
+    const bool is_first = buffers_.empty() && !is_in_loop(op);
+    Value* buffer = buffer_for(op->operand(1)->type);
+    if (!is_first) {  // The copy before has read the buffer, and all who write know.
+      wait();
+      barrier();
+    }
+    Value* write[] = {buffer, op->operand(1)};
+    b_.create(OpKind::kSharedStore, write, {});
+    b_.create(OpKind::kFenceAsync, {}, {});
+    barrier();
+    std::vector<Value*> operands = {op->operand(0), buffer};
+    operands.insert(operands.end(), op->operands.begin() + 2, op->operands.end());
+    b_.create(OpKind::kTmaStore, operands, {}, joined_);
+    op->erase();
+  }
+
+  ir::Module& module_;
+  ir::Builder b_;
+  std::vector<Value*> buffers_;
+  std::vector<std::pair<AttrName, ir::Attr>> joined_;  // which warps write and send a block together
+};
+
+}  // namespace
+
+Status stage_block_stores(ir::Module& module, const target::Target&) {
+  Stager(module).run();
+  return {};
+}
+
+}  // namespace kiln::passes

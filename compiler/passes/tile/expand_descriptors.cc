@@ -1,0 +1,113 @@
+#include "compiler/passes/tile/expand_descriptors.h"
+
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/analysis/tensor_map.h"
+#include "compiler/ir/builder.h"
+#include "compiler/layout/tensor_core.h"
+#include "compiler/passes/hopper/select_wgmma.h"
+
+namespace kiln::passes {
+
+using ir::Op;
+using ir::OpKind;
+using ir::Value;
+
+namespace {
+
+struct Access {
+  Value* pointers;
+  Value* inside;  // i1
+};
+
+/// The elements of the block at `offsets` of the tensor that `descriptor` (a make_descriptor) describes.
+Access access(ir::Builder& b, const Op& descriptor, const ir::Shape& block, std::span<Value* const> offsets) {
+  const int rank = block.rank;
+  /// A scalar or a tile along one dimension, repeated over the block.
+  auto over_block = [&](Value* along, int d) {
+    for (int k = 0; k < rank; ++k)
+      if (k != d) along = b.expand_dims(along, k);
+    return b.broadcast(along, block);
+  };
+  Access out{b.splat(descriptor.operand(0), block), nullptr};
+  for (int d = 0; d < rank; ++d) {
+    const ir::Shape along{block[d]};
+    Value* size = descriptor.operand(1 + d);
+    Value* stride = descriptor.operand(1 + rank + d);
+    Value* index = b.binary(OpKind::kAdd, b.splat(offsets[static_cast<size_t>(d)], along), b.arange(0, block[d]));
+    // One unsigned comparison also keeps negative indices out.
+    Value* inside = b.cmp("lt", b.cast(index, DType::kU32), b.splat(b.cast(size, DType::kU32), along));
+    Value* distance = b.binary(OpKind::kMul, b.cast(index, DType::kI64), b.splat(stride, along));
+    out.pointers = b.addptr(out.pointers, over_block(distance, d));
+    inside = over_block(inside, d);
+    out.inside = out.inside ? b.binary(OpKind::kAnd, out.inside, inside) : inside;
+  }
+  return out;
+}
+
+void expand(ir::Module& module, Op* op) {
+  const bool is_load = op->kind == OpKind::kDescriptorLoad;
+  const Op& descriptor = *op->operand(0)->op;
+  ir::Builder b(module);
+  b.set_before(op);
+  b.set_range(op->range);
+  const std::span<Value* const> offsets = std::span(op->operands).subspan(is_load ? 1 : 2);
+  const Access at = access(b, descriptor, op->operand(0)->type.shape, offsets);
+  if (is_load) {
+    Value* loaded = b.load(at.pointers, at.inside);
+    loaded->name = op->result()->name;
+    if (const ir::Attr* eviction = op->find(ir::AttrName::kEviction))
+      loaded->op->set(ir::AttrName::kEviction, *eviction);
+    ir::replace_all_uses(op->result(), loaded);
+  } else {
+    b.store(at.pointers, op->operand(1), at.inside);
+  }
+  op->erase();
+}
+
+struct DescriptorOps {
+  std::vector<Op*> accesses, makers;
+};
+
+DescriptorOps descriptor_ops(ir::Module& module) {
+  DescriptorOps ops;
+  ir::walk(module.body(), [&](Op* op) {
+    if (op->kind == OpKind::kDescriptorLoad || op->kind == OpKind::kDescriptorStore) ops.accesses.push_back(op);
+    if (op->kind == OpKind::kMakeDescriptor) ops.makers.push_back(op);
+  });
+  return ops;
+}
+
+void expand_all_but(const std::unordered_set<const Op*>& kept, ir::Module& module, const DescriptorOps& ops) {
+  for (Op* op : ops.accesses)
+    if (!kept.contains(op)) expand(module, op);
+  for (Op* op : ops.makers)
+    if (op->result()->uses.empty()) op->erase();
+}
+
+}  // namespace
+
+void expand_all_descriptors(ir::Module& module) { expand_all_but({}, module, descriptor_ops(module)); }
+
+Status expand_descriptors(ir::Module& module, const target::Target&) {
+  const DescriptorOps ops = descriptor_ops(module);
+  std::unordered_set<const Op*> kept;
+  ir::walk(module.body(), [&](Op* op) {
+    if (!is_wgmma(op)) return;
+    for (int i : {0, 1})
+      if (const Op* load = block_operand(op->operand(i)).load) kept.insert(load);
+  });
+  if (!kept.empty()) {
+    const analysis::AxisAnalysis axis(module);
+    for (const Op* op : ops.accesses)
+      if (op->kind == OpKind::kDescriptorStore && op->operand(0)->type.shape.rank == 2 &&
+          layout::widest_swizzle(op->operand(1)->type.shape[1], op->operand(1)->type.element_bits()) != 0 &&
+          analysis::has_tensor_map(*op->operand(0)->op, axis, /*stored=*/true))
+        kept.insert(op);
+  }
+  expand_all_but(kept, module, ops);
+  return {};
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,67 @@
+#include "compiler/passes/util/rewrite.h"
+
+#include <algorithm>
+
+#include "compiler/interp/eval.h"
+
+namespace kiln::passes {
+
+using ir::Op;
+using ir::Value;
+
+std::optional<uint64_t> constant_of(const Value* v) {
+  if (!v->op || v->op->kind != ir::OpKind::kConstant) return std::nullopt;
+  return interp::constant_bits(*v->op);
+}
+
+Value* make_constant(ir::Builder& b, const ir::Type& type, uint64_t bits) {
+  if (!type.is_float())
+    return b.constant_int(type, type.pointer ? static_cast<int64_t>(bits) : interp::int_value(type.dtype, bits));
+  if (is_nan_bits(type.dtype, bits) && bits != nan_bits(type.dtype)) return nullptr;
+  const double value = float_from_bits(type.dtype, bits);
+  // An infinity of f8e5m2 is no constant: numbers become fp8 by casts, which saturate.
+  if (value == value && float_to_bits(type.dtype, value) != bits) return nullptr;
+  return b.constant_float(type, value);
+}
+
+bool has_op(ir::Module& module, ir::OpKind kind) {
+  bool found = false;
+  ir::walk(module.body(), [&](const ir::Op* op) { found |= op->kind == kind; });
+  return found;
+}
+
+void replace(Op* op, Value* value) {
+  if (value->name.empty()) value->name = op->result()->name;
+  ir::replace_all_uses(op->result(), value);
+  op->erase();
+}
+
+void erase_result(Op* op, int index) {
+  op->results.erase(op->results.begin() + index);
+  for (size_t i = static_cast<size_t>(index); i < op->results.size(); ++i)
+    op->results[i]->index = static_cast<uint32_t>(i);
+}
+
+void inline_block(ir::Block* from, Op* before) {
+  while (from->first != from->last) {
+    Op* op = from->first;
+    op->unlink();
+    before->parent->insert_before(before, op);
+  }
+}
+
+bool encloses(const Op* op, const ir::Block* block) {
+  for (; block && block->parent; block = block->parent->parent)
+    if (block->parent == op) return true;
+  return false;
+}
+
+bool changes_memory(const Op* op) {
+  return ir::any_nested(op, [](const Op* inner) {
+    if (!ir::writes_memory(inner)) return false;
+    return ir::has_trait(inner->kind, 'X') ||
+           std::any_of(inner->operands.begin(), inner->operands.end(), [](const Value* v) { return v->type.pointer; });
+  });
+}
+
+}  // namespace kiln::passes

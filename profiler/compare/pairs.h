@@ -1,0 +1,62 @@
+// The statistics of a comparison: contenders against one baseline, in interleaved pairs. Plain numbers in, verdicts
+// out; what takes the samples and what tells the time are arguments, so all of it is tested without a clock.
+#pragma once
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "profiler/measure/measure.h"
+
+namespace kiln::profiler {
+
+/// What follows from the pairs of one contender. Logarithms of ratios: above 0, the contender is faster.
+struct Decision {
+  Verdict verdict = Verdict::kUndecided;
+  int pairs = 0;
+  double effect = 0;     // median of ln(baseline/own)
+  Interval interval_95;  // of that median, by exact order statistics
+  double floor = 0;      // what the baseline against itself shows; 0 without a control
+  /// The same median in cycles of the device; nullopt when too few samples know the clock.
+  std::optional<double> cycles_effect;
+  bool cycles_disagree = false;  // its sign is another: the clock changed, not the work
+  int needed = 0;  // UNDECIDED: pairs that a verdict would take, when spreads stay as they are; 0: unknown
+
+  double speedup() const;
+  Interval speedup_95() const;
+};
+
+/// `log_ratios` and `control` are ln(baseline/own) and ln(baseline/baseline) of the pairs so far; `cycle_ratios` are
+/// those of the pairs whose clocks are known. `last` takes 95 % intervals, else 99 %.
+Decision decide_pairs(std::span<const double> log_ratios, std::span<const double> cycle_ratios,
+                      std::span<const double> control, bool last);
+
+struct PairOptions {
+  double timeout_s = 30;
+  int max_pairs = 200;
+  bool control = true;                     // pairs of the baseline with itself, as many as the others have
+  uint64_t seed = 1;                       // of every random order
+  std::function<bool()> stop = {};         // asked between pairs; what was measured until then counts
+  std::function<void()> after_round = {};  // each active contender had one pair more
+};
+
+struct PairedRow {
+  std::vector<Sample> own, base;  // pair by pair; empty for the baseline
+  Decision decision;
+  Status problem;  // of a sample that failed: the row ends there
+};
+
+struct Pairs {
+  std::vector<PairedRow> rows;  // one per contender, the baseline's empty
+  std::vector<Sample> control_first, control_second;
+  bool timed_out = false;  // a row was still undecided, with fewer pairs than it could have had
+  bool interrupted = false;
+};
+
+/// Warms each up, then takes pairs in random order of contenders and random order within a pair. After n = 12, 20, 30,
+/// 50, 100 and 200 pairs each row is looked at, and leaves once it is decided. An error is the baseline's, or that a
+/// sample showed no time at all.
+Result<Pairs> run_pairs(std::span<const SampleTaker> takers, size_t baseline, const PairOptions& options,
+                        const std::function<double()>& now_s);
+
+}  // namespace kiln::profiler

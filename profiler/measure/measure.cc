@@ -1,0 +1,180 @@
+#include "profiler/measure/measure.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+
+#include "profiler/compare/pairs.h"
+#include "support/diag.h"
+
+namespace kiln::profiler {
+
+namespace {
+
+constexpr int kWindow = 5;          // samples per warm-up window
+constexpr double kSettled = 0.005;  // windows' medians move by less
+constexpr int kSettledWindows = 3;  // consecutive
+constexpr double kSame = 0.005;     // effects below this do not count
+
+}  // namespace
+
+uint32_t shape_flags(std::span<const double> samples, const Summary& s) {
+  uint32_t flags = 0;
+  if (std::abs(theil_sen_slope(samples)) * s.n > 0.01 * s.median) flags |= kDrift;
+  if (s.n >= 10 && lag1_autocorrelation(samples) > 0.3) flags |= kAutocorrelated;
+  return flags;
+}
+
+uint32_t clock_flags(std::span<const double> mhz) {
+  constexpr double kSpan = 0.02;
+  if (mhz.empty()) return 0;
+  auto [low, high] = std::minmax_element(mhz.begin(), mhz.end());
+  return *high - *low > kSpan * median(mhz) ? uint32_t{kClockChanged} : 0;
+}
+
+Result<bool> warm_up(const Sampler& sample, double until_s, const std::function<double()>& now_s) {
+  double previous = 0;
+  int settled = 0;
+  while (settled < kSettledWindows) {
+    std::array<double, kWindow> window{};
+    for (double& us : window) {
+      if (now_s() >= until_s) return false;
+      KILN_TRY(us, sample());
+    }
+    double m = median(window);
+    settled = previous > 0 && std::abs(m - previous) <= kSettled * previous ? settled + 1 : 0;
+    previous = m;
+  }
+  return true;
+}
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string_view name(Cache cache) {
+  switch (cache) {
+    case Cache::kCold:
+      return "cold";
+    case Cache::kHot:
+      return "hot";
+  }
+  return "";
+}
+
+std::string_view name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFaster:
+      return "FASTER";
+    case Verdict::kSlower:
+      return "SLOWER";
+    case Verdict::kSame:
+      return "SAME";
+    case Verdict::kUndecided:
+      return "UNDECIDED";
+  }
+  return "";
+}
+
+std::string flag_names(uint32_t flags) {
+  constexpr std::pair<Flag, std::string_view> kNames[] = {{kNotSettled, "not settled"},
+                                                          {kNoisy, "noisy"},
+                                                          {kDrift, "drift"},
+                                                          {kAutocorrelated, "autocorrelated"},
+                                                          {kClockChanged, "clock changed"},
+                                                          {kThrottled, "throttled"},
+                                                          {kNotHeld, "CPU time included"},
+                                                          {kStopped, "interrupted"}};
+  std::string out;
+  for (const auto& [flag, text] : kNames)
+    if (flags & flag) out += (out.empty() ? "" : ", ") + std::string(text);
+  return out;
+}
+
+Result<Measurement> measure_samples(const Sampler& sample, const MeasureOptions& options,
+                                    const std::function<double()>& now_s) {
+  Measurement m;
+  m.cache = options.cache;
+  double start = now_s();
+  KILN_TRY(bool settled, warm_up(sample, start + options.timeout_s / 5, now_s));
+  if (!settled) m.flags |= kNotSettled;
+
+  // Sums for stddev/mean as samples arrive (Welford).
+  double total_us = 0, running_mean = 0, squares = 0, noise = 0;
+  constexpr int kAtLeast = 3;
+  while (true) {
+    int n = static_cast<int>(m.samples.size());
+    bool enough = n >= options.min_samples && total_us >= options.min_total_s * 1e6;
+    if (enough && noise < options.max_noise) break;
+    bool out_of_time = now_s() - start >= options.timeout_s && n + m.discarded >= kAtLeast;
+    if (out_of_time || n >= options.max_samples) {
+      if (noise >= options.max_noise) m.flags |= kNoisy;
+      break;
+    }
+    auto taken = sample();
+    if (!taken.ok() && taken.error().kind == ErrorKind::kInterrupted && n >= kAtLeast) {
+      m.flags |= kStopped;
+      break;
+    }
+    KILN_TRY(const double us, std::move(taken));
+    if (!(us > 0)) {
+      ++m.discarded;
+      continue;
+    }
+    m.samples.push_back(us);
+    total_us += us;
+    double delta = us - running_mean;
+    running_mean += delta / (n + 1);
+    squares += delta * (us - running_mean);
+    noise = n > 0 ? std::sqrt(squares / n) / running_mean : 0;
+  }
+  if (m.samples.empty())
+    return error(ErrorKind::kDevice, "all {} samples were below the clock's resolution", m.discarded);
+  m.us = summarize(m.samples);
+  m.flags |= shape_flags(m.samples, m.us);
+  return m;
+}
+
+Verdict decide(std::span<const double> log_ratios, double confidence, double floor) {
+  Interval interval = median_interval(log_ratios, confidence);
+  double effect = median(log_ratios);
+  if (-kSame <= interval.low && interval.high <= kSame) return Verdict::kSame;
+  if (!interval.contains(0) && std::abs(effect) > std::max(kSame, floor))
+    return effect > 0 ? Verdict::kFaster : Verdict::kSlower;
+  return Verdict::kUndecided;
+}
+
+Result<Comparison> compare_samples(const Sampler& a, const Sampler& b, const CompareOptions& options,
+                                   const std::function<double()>& now_s) {
+  auto taker = [](const Sampler& sampler) -> SampleTaker {
+    return [&sampler]() -> Result<Sample> {
+      KILN_TRY(double us, sampler());
+      if (!(us > 0)) return error(ErrorKind::kDevice, "a sample was below the clock's resolution");
+      return Sample{us};
+    };
+  };
+  const SampleTaker takers[] = {taker(a), taker(b)};
+  PairOptions pair_options{
+      .timeout_s = options.timeout_s, .max_pairs = options.max_pairs, .control = options.control, .seed = options.seed};
+  KILN_TRY(Pairs pairs, run_pairs(takers, 1, pair_options, now_s));
+  PairedRow& row = pairs.rows[0];
+  KILN_CHECK_OK(std::move(row.problem));
+  auto times = [](const std::vector<Sample>& samples) {
+    std::vector<double> us;
+    for (const Sample& s : samples) us.push_back(s.us);
+    return summarize(us);
+  };
+  Comparison c;
+  c.a_us = times(row.own);
+  c.b_us = times(row.base);
+  c.speedup = row.decision.speedup();
+  c.speedup_95 = row.decision.speedup_95();
+  c.floor = row.decision.floor;
+  c.verdict = row.decision.verdict;
+  c.pairs = row.decision.pairs;
+  c.timed_out = pairs.timed_out;
+  return c;
+}
+
+}  // namespace kiln::profiler

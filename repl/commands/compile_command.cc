@@ -1,0 +1,284 @@
+#include "repl/commands/compile_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "compiler/compile.h"
+#include "compiler/parse/parser.h"
+#include "compiler/target/target.h"
+#include "kiln/device.h"
+#include "profiler/lines/disassemble.h"
+#include "profiler/report/table.h"
+#include "repl/commands/compile_signature.h"
+#include "repl/shell/errors.h"
+#include "repl/shell/files.h"
+#include "repl/views/lines_view.h"
+#include "support/diag.h"
+#include "support/files.h"
+
+namespace kiln::repl {
+
+namespace {
+
+using Function = std::shared_ptr<const frontend::JitFunction>;
+
+struct KernelFile {
+  std::shared_ptr<const ast::Module> module;
+  std::vector<Function> functions;
+};
+
+Result<std::shared_ptr<const ast::Module>> parse_file(const std::string& path) {
+  KILN_TRY(std::string text, read_text(path));
+  return parse::parse_module(SourceText::make(path, std::move(text)));
+}
+
+Result<KernelFile> load(const std::string& path) {
+  KernelFile file;
+  KILN_TRY(file.module, parse_file(path));
+  KILN_TRY(file.functions, frontend::jit_functions(file.module));
+  if (file.functions.empty())
+    return with_note(error(ErrorKind::kName, "{} has no @triton.jit function", path),
+                     "help: put @triton.jit before the kernel's def");
+  return file;
+}
+
+// Functions that no other function calls: what a host would launch.
+std::vector<Function> kernels_of(const KernelFile& file) {
+  std::set<std::string> called;
+  for (const Function& f : file.functions)
+    for (std::string& name : called_names(*f->def)) called.insert(std::move(name));
+  std::vector<Function> kernels;
+  for (const Function& f : file.functions)
+    if (!f->constexpr_function && !called.contains(f->def->name)) kernels.push_back(f);
+  return kernels;
+}
+
+std::string names_of(const std::vector<Function>& functions) {
+  std::string out;
+  for (const Function& f : functions) out += (out.empty() ? "" : ", ") + f->def->name;
+  return out;
+}
+
+Result<Function> find(const KernelFile& file, const std::string& name) {
+  if (name.empty()) {
+    std::vector<Function> kernels = kernels_of(file);
+    if (kernels.size() == 1) return kernels[0];
+    return error(ErrorKind::kName, "--kernel is needed: the file has {}",
+                 kernels.empty() ? names_of(file.functions) : names_of(kernels));
+  }
+  std::vector<std::string> names;
+  for (const Function& f : file.functions) {
+    if (f->def->name == name) return f;
+    names.push_back(f->def->name);
+  }
+  Diagnostic d = error(ErrorKind::kName, "there is no kernel '{}'; the file has {}", name, names_of(file.functions));
+  if (std::string near = nearest_name(name, names); !near.empty())
+    return with_note(std::move(d), "help: did you mean '" + near + "'?");
+  return d;
+}
+
+// What a kernel is compiled for: the signature given, or assumed.
+struct Specialisation {
+  std::vector<frontend::ArgSpec> args;
+  std::vector<std::string> assumptions;
+};
+
+Result<Specialisation> specialise(const frontend::JitFunction& function, const CompileArgs& args) {
+  std::vector<std::pair<std::string, frontend::Global>> constexprs;
+  for (const std::string& text : args.constexprs) {
+    KILN_TRY(constexprs.emplace_back(), parse_constexpr(text));
+  }
+  // What this function has no parameter for belongs to another kernel of the file, unless only one is meant.
+  std::erase_if(constexprs, [&](const auto& c) {
+    return args.kernel.empty() && std::none_of(function.def->params.begin(), function.def->params.end(),
+                                               [&](const ast::Param& p) { return p.name == c.first; });
+  });
+  Specialisation s;
+  std::string signature = args.signature;
+  if (signature.empty()) {
+    AssumedSignature assumed = assume_signature(function, constexprs);
+    signature = std::move(assumed.signature);
+    constexprs = std::move(assumed.constexprs);
+    s.assumptions = std::move(assumed.assumptions);
+  }
+  KILN_TRY(s.args, frontend::parse_signature(function, signature, constexprs));
+  return s;
+}
+
+Result<std::string> target_name(const CompileArgs& args, const std::string& device) {
+  if (!args.target.empty()) {
+    if (target::find(args.target)) return args.target;
+    std::string known;
+    for (const target::Target& t : target::all()) known += (known.empty() ? "" : ", ") + std::string(t.name);
+    return error(ErrorKind::kValue, "unknown target '{}'; the targets are {}", args.target, known);
+  }
+  auto opened = device.empty() ? Device::open_default() : Device::open(device);
+  if (!opened.ok()) return opened.error();
+  return opened->info().target;
+}
+
+CompileOptions options_for(const CompileArgs& args, std::string target) {
+  CompileOptions o;
+  o.target = std::move(target);
+  o.frontend.num_warps = args.num_warps;
+  o.frontend.num_stages = args.num_stages;
+  o.frontend.num_ctas = args.num_ctas;
+  o.verify_each = args.verify_each;
+  return o;
+}
+
+void print_assumptions(const std::vector<std::string>& assumptions) {
+  if (assumptions.empty()) return;
+  put(stderr, fmt::format("assumed {}; --signature and --constexpr say otherwise\n", fmt::join(assumptions, ", ")));
+}
+
+void print_phases(const CompiledKernel& kernel) {
+  report::Table table({{"phase", "", report::Align::kLeft}, {"time", "ms"}});
+  double total = 0;
+  for (const PhaseTime& p : kernel.phases) {
+    table.add_row({p.name, report::Cell::of(p.ms, 3)});
+    total += p.ms;
+  }
+  table.add_row({"total", report::Cell::of(total, 3)});
+  put(stderr, report::to_text(table, {report::wants_color(STDERR_FILENO)}));
+}
+
+Status emit(const CompileArgs& args, const std::string& bytes, bool binary) {
+  if (!args.output.empty()) return write_file_atomic(args.output, bytes);
+  if (binary && isatty(STDOUT_FILENO))
+    return with_note(error(ErrorKind::kValue, "{} is binary, and this is a terminal", args.emit),
+                     "help: write it to a file with -o FILE");
+  put(stdout, bytes);
+  if (!binary && !bytes.empty() && bytes.back() != '\n') put(stdout, "\n");
+  std::fflush(stdout);
+  return {};
+}
+
+// The forms that a compiled kernel itself holds; the others are stages that the compiler reports on the way.
+const std::string* final_form(const CompiledKernel& k, std::string_view name) {
+  if (name == "ptx") return &k.ptx;
+  if (name == "cubin" || name == "sass") return &k.cubin;  // sass is read from it
+  if (name == "object") return &k.object;
+  if (name == "asm") return &k.text;
+  return nullptr;
+}
+
+Diagnostic no_such_form(const CompileArgs& args, const std::string& target,
+                        const std::map<std::string, std::string>& stages) {
+  if ((args.emit == "cubin" || args.emit == "sass") && target != "host")
+    return error(ErrorKind::kDevice,
+                 "there is no cubin: neither nvJitLink nor ptxas was found (CUDA_HOME, /usr/local/cuda, PATH)");
+  if (final_form({}, args.emit))
+    return error(ErrorKind::kValue, "target {} has no {}; it has {}", target, args.emit,
+                 target == "host" ? "asm and object" : "ptx, cubin and sass");
+  std::string known = "ast";
+  for (const auto& [name, text] : stages) known += ", " + name;
+  return error(ErrorKind::kValue, "there is no stage '{}' for target {}; there are {}", args.emit, target, known);
+}
+
+}  // namespace
+
+Status compile_command(const CompileArgs& given, const std::string& device) {
+  CompileArgs args = given;
+  if (args.emit == "ast") {
+    KILN_TRY(std::shared_ptr<const ast::Module> module, parse_file(args.file));
+    if (args.kernel.empty()) return emit(args, ast::dump(*module), false);
+    const ast::FunctionDef* def = module->function(args.kernel);
+    if (!def) return error(ErrorKind::kName, "{} has no function '{}'", args.file, args.kernel);
+    return emit(args, ast::dump(*def), false);
+  }
+  KILN_TRY(KernelFile file, load(args.file));
+  KILN_TRY(Function function, find(file, args.kernel));
+  args.kernel = function->def->name;
+  KILN_TRY(Specialisation special, specialise(*function, args));
+  print_assumptions(special.assumptions);
+  KILN_TRY(std::string target, target_name(args, device));
+  if (args.emit.empty()) args.emit = target == "host" ? "asm" : "ptx";
+
+  std::map<std::string, std::string> stages;
+  CompileOptions options = options_for(args, target);
+  options.want_cubin = args.emit == "cubin" || args.emit == "sass";
+  options.want_asm = args.emit == "asm";
+  if (!final_form({}, args.emit) || !args.print_after.empty())
+    options.on_stage = [&](std::string_view stage, const std::string& text) {
+      stages[std::string(stage)] = text;
+      if (stage.starts_with("ir:") && (args.print_after == "all" || args.print_after == stage.substr(3)))
+        put(stderr, fmt::format("# after {}\n{}\n", stage.substr(3), text));
+    };
+  Result<CompiledKernel> compiled = compile(*function, special.args, options);
+  // A stage that was reached is worth showing even when a later one failed: that is how one looks for the reason.
+  auto stage = stages.find(args.emit);
+  if (stage != stages.end()) KILN_CHECK_OK(emit(args, stage->second, false));
+  if (!compiled.ok()) return compiled.error();
+  for (const std::string& warning : compiled->warnings) put(stderr, "warning: " + warning + "\n");
+  if (!args.print_after.empty() && args.print_after != "all" && !stages.contains("ir:" + args.print_after))
+    return no_such_form(
+        [&] {
+          CompileArgs a = args;
+          a.emit = "ir:" + args.print_after;
+          return a;
+        }(),
+        target, stages);
+  if (stage == stages.end()) {
+    const std::string* form = final_form(*compiled, args.emit);
+    if (!form || form->empty()) return no_such_form(args, target, stages);
+    if (args.emit == "sass") {
+      KILN_TRY(profiler::LineTable machine, profiler::disassemble(*form, compiled->name));
+      KILN_CHECK_OK(emit(args, sass_listing(machine, SourceLines({file.module->source})), false));
+    } else {
+      KILN_CHECK_OK(emit(args, *form, args.emit == "cubin" || args.emit == "object"));
+    }
+  }
+  if (args.time_passes) print_phases(*compiled);
+  return {};
+}
+
+Result<int> check_command(const CompileArgs& args, const std::string& device, bool json) {
+  KILN_TRY(KernelFile file, load(args.file));
+  KILN_TRY(std::string target, target_name(args, device));
+  std::vector<Function> kernels;
+  if (args.kernel.empty()) {
+    kernels = kernels_of(file);
+  } else {
+    KILN_TRY(kernels.emplace_back(), find(file, args.kernel));
+  }
+  if (!args.signature.empty() && kernels.size() != 1)
+    return error(ErrorKind::kValue, "--signature needs --kernel: the file has {}", names_of(kernels));
+  int failed = 0;
+  for (const Function& f : kernels) {
+    std::vector<std::string> assumptions;
+    auto attempt = [&]() -> Status {
+      KILN_TRY(Specialisation special, specialise(*f, args));
+      assumptions = special.assumptions;
+      CompileOptions options = options_for(args, target);
+      options.want_cubin = false;
+      KILN_TRY([[maybe_unused]] CompiledKernel kernel, compile(*f, special.args, options));
+      return {};
+    };
+    Status status = attempt();
+    failed += !status.ok();
+    if (json) {
+      nlohmann::ordered_json line = {{"kernel", f->def->name}, {"target", target}, {"ok", status.ok()}};
+      if (!assumptions.empty()) line["assumed"] = assumptions;
+      if (!status.ok()) line["error"] = nlohmann::ordered_json::parse(error_json(status.error()));
+      put(stdout, line.dump() + "\n");
+      continue;
+    }
+    put(stdout, fmt::format("{} {} for {}{}\n", f->def->name, status.ok() ? "compiles" : "does not compile", target,
+                            assumptions.empty() ? "" : fmt::format(" (assumed {})", fmt::join(assumptions, ", "))));
+    if (!status.ok()) put(stdout, render(status.error(), report::wants_color(STDOUT_FILENO)));
+  }
+  if (!json)
+    put(stdout,
+        fmt::format("{} of {} kernels compile\n", kernels.size() - static_cast<size_t>(failed), kernels.size()));
+  return failed ? kExitError : kExitOk;
+}
+
+}  // namespace kiln::repl

@@ -1,0 +1,62 @@
+// What `kiln demo` shows without names of kernels: expressions, each computed in every way there is.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "profiler/compare/compare.h"
+#include "profiler/report/table.h"
+#include "repl/commands/demo.h"
+#include "repl/magics/expr_contenders.h"
+#include "repl/session/session.h"
+#include "repl/shell/files.h"
+#include "support/diag.h"
+
+namespace kiln::repl {
+
+namespace {
+
+struct Shown {
+  std::string_view expression;
+  std::string_view gpu, cpu;  // what makes its tensors, at a size for the device
+};
+
+constexpr Shown kShown[] = {
+    {"gelu(x @ w + b)", "x, w, b = randn(4096, 4096, bf16), randn(4096, 4096, bf16) / 64, randn(4096, bf16)",
+     "x, w, b = randn(1024, 1024), randn(1024, 1024) / 32, randn(1024)"},
+    {"exp(x - x.amax(1, True)) / exp(x - x.amax(1, True)).sum(1, True)", "x = randn(8192, 8192, bf16)",
+     "x = randn(2048, 1024)"},
+    {"(x - x.mean(1, True)) * rsqrt(x.var(1, False, True) + 1e-5) * scale + shift",
+     "x, scale, shift = randn(8192, 8192, bf16), randn(8192, bf16), randn(8192, bf16)",
+     "x, scale, shift = randn(2048, 1024), randn(1024), randn(1024)"},
+};
+
+}  // namespace
+
+Result<int> expressions_demo(const DemoArgs& args, const Device& device, bool json) {
+  bool right = true;
+  for (const Shown& shown : kShown) {
+    script::Session session({.output = [](std::string_view) {}, .argv = {"demo"}, .device = device});
+    const std::string text(shown.expression), setup(device.is_cuda() ? shown.gpu : shown.cpu);
+    KILN_CHECK_OK(session.run(setup, "<demo>"));
+    KILN_TRY(std::optional<ContenderSet> set, expression_contenders(session, text));
+    KILN_ASSERT(set, "'{}' is no expression", text);
+    profiler::ContestOptions options;
+    options.timeout_s = args.timeout_s;
+    options.check = set->check;
+    options.reference = set->reference;
+    options.baseline = set->baseline;
+    if (isatty(STDERR_FILENO)) options.progress = [](const std::string& what) { put(stderr, "\r\033[K" + what); };
+    KILN_TRY(profiler::Contest contest, profiler::run_contest(std::move(set->contenders), options));
+    if (options.progress) options.progress("");
+    report::Table table = profiler::contest_table(contest);
+    put(stdout, json ? report::to_json(table)
+                     : fmt::format("{}\n{}\n\n{}\n", setup, text,
+                                   report::to_text(table, {report::wants_color(STDOUT_FILENO)})));
+    std::fflush(stdout);
+    right = right && contest.wrong().empty();
+  }
+  return right ? kExitOk : kExitMismatch;
+}
+
+}  // namespace kiln::repl

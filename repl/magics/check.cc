@@ -1,0 +1,27 @@
+// %check: a statement with the accesses of its launches looked at.
+#include <fmt/format.h>
+
+#include "repl/magics/contenders.h"
+#include "repl/magics/magics.h"
+
+namespace kiln::repl {
+
+Status magic_check(MagicContext& context, std::string_view text) {
+  KILN_TRY(auto run, statement_runner(context.session, std::string(text), "<%check>"));
+  KILN_TRY(script::AccessLog log, context.session.checked(run, script::AccessChecks::kAlways));
+  if (log.launches == 0) {
+    context.output("nothing was checked: it launches no kernel of the script\n");
+    return {};
+  }
+  auto plural = [](size_t n, std::string_view one, std::string_view many) {
+    return fmt::format("{} {}", n, n == 1 ? one : many);
+  };
+  context.output(fmt::format("{} of {}: each inside of its tensor\n",
+                             plural(static_cast<size_t>(log.accesses), "access", "accesses"),
+                             plural(static_cast<size_t>(log.launches), "launch", "launches")));
+  for (const Place& p : log.unchecked)
+    context.output(fmt::format("{}:{}: not checked: its address comes from no argument\n", p.file, p.line));
+  return {};
+}
+
+}  // namespace kiln::repl

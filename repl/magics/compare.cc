@@ -1,0 +1,86 @@
+// %compare.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "profiler/compare/compare.h"
+#include "repl/magics/magic_arguments.h"
+#include "repl/magics/magics.h"
+#include "repl/shell/files.h"
+#include "repl/views/contest_value.h"
+#include "support/diag.h"
+#include "support/files.h"
+
+namespace kiln::repl {
+
+namespace {
+
+using Form = MagicOption::Form;
+
+constexpr MagicOption kOptions[] = {
+    {Form::kFlag, "-v", "quartiles, clocks, intervals and kernel names too"},
+    {Form::kFile, "--json", "write everything, with all samples, for `kiln compare`"},
+    {Form::kValue, "base", "number or name of the baseline"},
+    {Form::kValue, "out", "the tensor that launches write: results are compared"},
+    {Form::kValue, "bytes", "moved by one run"},
+    {Form::kValue, "flop", "of one run"},
+    {Form::kValue, "dtype", "of the operands that flop= counts"},
+    {Form::kValue, "tol", "largest relative error of a right result"},
+    {Form::kValue, "cache", "cold or hot: which the verdicts are of"},
+    {Form::kValue, "budget", "seconds for the pairs"},
+    {Form::kValue, "pairs", "the most per contender"},
+};
+
+Result<size_t> baseline_of(const std::string& text, const std::vector<std::string>& names) {
+  if (!text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+    const size_t number = text.size() < 6 ? std::stoul(text) : 0;
+    if (number >= 1 && number <= names.size()) return number - 1;
+    return error(ErrorKind::kValue, "base= counts from 1 to {}, got {}", names.size(), text);
+  }
+  std::vector<size_t> found;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == text) return i;
+    if (names[i].find(text) != std::string::npos) found.push_back(i);
+  }
+  if (found.size() == 1) return found[0];
+  return error(ErrorKind::kName, "base={} names {} of the contenders: {}", text, found.empty() ? "none" : "several",
+               fmt::join(names, " | "));
+}
+
+}  // namespace
+
+Status magic_compare(MagicContext& context, std::string_view text) {
+  KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, kOptions));
+  KILN_TRY(ContenderSet set, make_contenders(context.session, context.variants, arguments));
+  if (set.contenders.size() == 1) {
+    KILN_CHECK_OK(std::move(set.contenders[0].problem));
+    return with_note(error(ErrorKind::kValue, "'{}' has no variants, so there is nothing to compare it with",
+                           arguments.expressions[0]),
+                     "help: %compare A, B compares two launches or calls; %bench measures one");
+  }
+  KILN_TRY(profiler::ContestOptions options, contest_options(context.session, arguments));
+  options.check = set.check;
+  options.reference = set.reference;
+  options.baseline = set.baseline;
+  if (const std::string* base = arguments.find("base")) {
+    std::vector<std::string> names;
+    for (const profiler::Contender& c : set.contenders) names.push_back(c.name);
+    KILN_TRY(options.baseline, baseline_of(*base, names));
+  }
+  auto contest = profiler::run_contest(std::move(set.contenders), options);
+  if (options.progress) options.progress("");
+  if (!contest.ok()) return std::move(contest.error());
+  context.session.forget_interrupt();
+  context.print(profiler::contest_table(*contest));
+  if (arguments.has("-v")) context.print(profiler::contest_details(*contest));
+  context.session.set_variable("_", contest_value(*contest));
+  if (const std::string* file = arguments.find("--json"))
+    KILN_CHECK_OK(write_file_atomic(*file, profiler::contest_json(*contest)));
+  if (std::vector<std::string> wrong = contest->wrong(); !wrong.empty())
+    return error(ErrorKind::kMismatch, "{} of {} contenders give a wrong result: {}", wrong.size(),
+                 contest->rows.size(), fmt::join(wrong, " | "));
+  return {};
+}
+
+}  // namespace kiln::repl

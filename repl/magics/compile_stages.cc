@@ -1,0 +1,138 @@
+#include "repl/magics/compile_stages.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <map>
+#include <sstream>
+
+#include "compiler/compile.h"
+#include "compiler/target/target.h"
+#include "repl/commands/compile_signature.h"
+#include "repl/magics/compile_code.h"
+#include "runtime/jit/jit.h"
+#include "runtime/launch/kernel_impl.h"
+#include "runtime/launch/kernel_launched.h"
+#include "support/diag.h"
+
+namespace kiln::repl {
+
+namespace {
+
+struct Prepared {
+  std::shared_ptr<const frontend::JitFunction> function;
+  std::vector<frontend::ArgSpec> args;
+  CompileOptions options;
+  std::string assumptions;
+};
+
+Result<int> small_int(std::string_view name, std::string_view text) {
+  int value = 0;
+  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failed != std::errc{} || end != text.data() + text.size() || value < 1)
+    return error(ErrorKind::kValue, "{} must be a positive integer, not '{}'", name, text);
+  return value;
+}
+
+Result<Prepared> prepare(const ShowRequest& request) {
+  if (!target::find(request.target)) return error(ErrorKind::kValue, "unknown target '{}'", request.target);
+  Prepared p;
+  p.function = request.kernel.impl()->function();
+  p.options.target = request.target;
+  std::shared_ptr<const runtime::LaunchedAs> launched = request.kernel.impl()->launched_as();
+  if (request.overrides.empty() && launched) {
+    p.args = launched->args;
+    p.options.frontend = launched->options;
+    return p;
+  }
+  if (launched) p.options.frontend = launched->options;
+  std::string signature;
+  std::vector<std::pair<std::string, frontend::Global>> constexprs;
+  std::istringstream words(request.overrides);
+  for (std::string word; words >> word;) {
+    size_t equals = word.find('=');
+    std::string name = word.substr(0, equals), value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    if (name == "signature") {
+      signature = value;
+    } else if (name == "num_warps") {
+      KILN_TRY(p.options.frontend.num_warps, small_int(name, value));
+    } else if (name == "num_stages") {
+      KILN_TRY(p.options.frontend.num_stages, small_int(name, value));
+    } else {
+      KILN_TRY(constexprs.emplace_back(), parse_constexpr(word));
+    }
+  }
+  if (signature.empty() && launched) {
+    // Only the named constexprs change.
+    p.args = launched->args;
+    for (const auto& [name, value] : constexprs) {
+      size_t i = 0;
+      while (i < p.function->def->params.size() && p.function->def->params[i].name != name) ++i;
+      if (i == p.args.size())
+        return error(ErrorKind::kName, "kernel '{}' has no parameter '{}'", request.kernel.name(), name);
+      p.args[i] = frontend::ArgSpec{};
+      p.args[i].is_constexpr = true;
+      p.args[i].value = value;
+    }
+    return p;
+  }
+  if (signature.empty()) {
+    AssumedSignature assumed = assume_signature(*p.function, constexprs);
+    signature = assumed.signature;
+    constexprs = std::move(assumed.constexprs);
+    p.assumptions = fmt::format("not launched yet: assumed {}", fmt::join(assumed.assumptions, ", "));
+  }
+  KILN_TRY(p.args, frontend::parse_signature(*p.function, signature, constexprs));
+  return p;
+}
+
+}  // namespace
+
+std::string launched_target(const Kernel& kernel) {
+  auto launched = kernel.impl()->launched_as();
+  return launched ? launched->target : std::string();
+}
+
+Result<Shown> show_stage(const ShowRequest& request, std::string_view stage) {
+  if (stage == "ast") return Shown{ast::dump(*request.kernel.impl()->function()->def), {}};
+  KILN_TRY(Prepared p, prepare(request));
+  std::map<std::string, std::string, std::less<>> stages;
+  p.options.want_cubin = stage == "cubin";
+  p.options.want_asm = stage == "asm";
+  p.options.on_stage = [&](std::string_view name, const std::string& text) { stages[std::string(name)] = text; };
+  Result<CompiledKernel> compiled = compile(*p.function, p.args, p.options);
+  if (auto it = stages.find(stage); it != stages.end()) return Shown{it->second, p.assumptions};
+  if (!compiled.ok()) return compiled.error();
+  std::string text = stage == "ptx"     ? compiled->ptx
+                     : stage == "cubin" ? compiled->cubin
+                     : stage == "asm"   ? compiled->text
+                                        : "";
+  if (!text.empty()) return Shown{std::move(text), p.assumptions};
+  if (stage == "cubin" && request.target != "host")
+    return error(ErrorKind::kDevice,
+                 "there is no cubin: neither nvJitLink nor ptxas was found (CUDA_HOME, /usr/local/cuda, PATH)");
+  std::vector<std::string> known;
+  for (const auto& [name, unused] : stages) known.push_back(name);
+  return error(ErrorKind::kValue, "there is no {} for target {}; there are {}", stage, request.target,
+               fmt::join(known, ", "));
+}
+
+Result<std::pair<KernelInfo, std::string>> show_info(const ShowRequest& request) {
+  KILN_TRY(Prepared p, prepare(request));
+  KILN_TRY(CompiledKernel compiled, compile(*p.function, p.args, p.options));
+  return std::pair(runtime::info_of(compiled), std::move(p.assumptions));
+}
+
+Result<ShownCode> show_code(const ShowRequest& request) {
+  KILN_TRY(Prepared p, prepare(request));
+  KILN_TRY(CompiledKernel compiled, compile(*p.function, p.args, p.options));
+  return ShownCode{compiled.name,
+                   request.target,
+                   std::move(compiled.ptx),
+                   std::move(compiled.cubin),
+                   runtime::make_closure(p.function).sources,
+                   std::move(p.assumptions)};
+}
+
+}  // namespace kiln::repl

@@ -1,0 +1,294 @@
+#include "repl/magics/contenders.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <random>
+#include <set>
+
+#include "profiler/report/table.h"
+#include "repl/magics/expr_contenders.h"
+#include "repl/script/interp/interp.h"
+#include "repl/shell/files.h"
+#include "support/diag.h"
+
+namespace kiln::repl {
+
+namespace {
+
+using profiler::Contender;
+using profiler::Facts;
+
+bool is_callable(const script::Value& v) {
+  return v.get<script::Function>() || v.get<script::BoundMethod>() || v.get<script::Native>();
+}
+
+// Every tensor once, as if each were read or written whole: a model that bytes= replaces.
+double tensor_bytes(const std::vector<script::Launched>& launches) {
+  double bytes = 0;
+  for (const script::Launched& l : launches) {
+    std::set<std::pair<uint64_t, int64_t>> seen;
+    for (const Tensor& t : l.tensors)
+      if (seen.insert({t.address(), t.numel()}).second)
+        bytes += static_cast<double>(t.numel()) * static_cast<double>(size_of(t.dtype()));
+  }
+  return bytes;
+}
+
+Facts facts_of(const std::vector<script::Launched>& launches, const Declared& declared) {
+  Facts facts;
+  for (const script::Launched& l : launches) add_kernel(facts, l.info);
+  facts.bytes = declared.bytes >= 0 ? declared.bytes : launches.empty() ? -1 : tensor_bytes(launches);
+  facts.flop = declared.flop;
+  facts.product = declared.product;
+  return facts;
+}
+
+Contender failed(const std::string& text, const Device& device, Diagnostic why) {
+  Contender c;
+  c.name = text;
+  c.device = device;
+  c.problem = std::move(why);
+  return c;
+}
+
+Result<int> pairs_of(const std::string& text) {
+  constexpr int kLeast = 12, kMost = 200;
+  int n = 0;
+  for (char c : text) n = c >= '0' && c <= '9' && n < 10000 ? 10 * n + (c - '0') : 100000;
+  if (n < kLeast || n > kMost)
+    return error(ErrorKind::kValue, "pairs= is a number from {} to {}, got {}", kLeast, kMost, text);
+  return n;
+}
+
+constexpr int kLongName = 36;  // columns; longer ones are told apart by their differences
+
+bool ends_all(ErrorKind kind) { return kind == ErrorKind::kSyntax || kind == ErrorKind::kInterrupted; }
+
+}  // namespace
+
+Result<double> number_of(script::Session& session, const std::string& text, std::string_view what) {
+  KILN_TRY(std::string value, session.evaluate(text));
+  double number = 0;
+  auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (code != std::errc{} || end != value.data() + value.size())
+    return error(ErrorKind::kType, "{} is a number, got {}", what, value);
+  return number;
+}
+
+Result<double> seconds_of(const std::string& text) {
+  double number = 0;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  if (code == std::errc{} && number > 0) {
+    if (unit.empty() || unit == "s") return number;
+    if (unit == "ms") return number / 1000;
+    if (unit == "min") return number * 60;
+  }
+  return error(ErrorKind::kValue, "a budget is a time like 10s or 500ms, not '{}'", text);
+}
+
+Result<Declared> declared_by(script::Session& session, const MagicArguments& arguments) {
+  Declared d;
+  if (const std::string* names = arguments.find("out")) {
+    std::string list = *names;
+    if (list.size() > 1 && (list.front() == '(' || list.front() == '[')) list = list.substr(1, list.size() - 2);
+    for (size_t at = 0; at <= list.size();) {
+      size_t end = std::min(list.find(',', at), list.size());
+      std::string one = list.substr(at, end - at);
+      at = end + 1;
+      if (one.empty()) continue;
+      KILN_TRY([[maybe_unused]] Tensor exists, session.tensor(one));
+      d.outputs.push_back(one);
+    }
+    if (d.outputs.size() != 1)
+      return error(ErrorKind::kValue, "out= names the one tensor that is looked at, got {}", d.outputs.size());
+  }
+  if (const std::string* bytes = arguments.find("bytes")) {
+    KILN_TRY(d.bytes, number_of(session, *bytes, "bytes="));
+  }
+  if (const std::string* flop = arguments.find("flop")) {
+    KILN_TRY(d.flop, number_of(session, *flop, "flop="));
+  }
+  if (const std::string* type = arguments.find("dtype")) {
+    d.product = parse_dtype(*type);
+    if (!d.product) return error(ErrorKind::kValue, "dtype= names the operands of products, as bf16, not '{}'", *type);
+  }
+  return d;
+}
+
+namespace {
+
+bool is_name(const std::string& text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+}
+
+/// The facts of an expression's plan, where nothing better is declared.
+Facts planned_facts(Facts facts, const Declared& declared) {
+  if (declared.bytes >= 0) facts.bytes = declared.bytes;
+  if (declared.flop >= 0) facts.flop = declared.flop;
+  if (declared.product) facts.product = declared.product;
+  return facts;
+}
+
+int64_t plans_run() {
+  const ExprCacheStats s = expr_cache_stats();
+  return s.planned + s.found;
+}
+
+}  // namespace
+
+Result<Contender> statement_contender(script::Session& session, const std::string& text, const Declared& declared) {
+  KILN_TRY(Device device, session.device());
+  if (is_name(text)) {
+    // The name of a tensor that is computed already: there is nothing to measure.
+    if (auto expr = session.expression(text); !expr.ok() && expr.error().kind == ErrorKind::kValue)
+      return failed(text, device, std::move(expr.error()));
+    KILN_TRY(std::optional<Contender> planned, fused_contender(session, text));
+    if (planned) {
+      planned->facts = planned_facts(planned->facts, declared);
+      return *std::move(planned);
+    }
+  }
+  auto prepared = session.prepare_value(text);
+  if (!prepared.ok()) return std::move(prepared.error());
+  auto stop_or_row = [&](Diagnostic d) -> Result<Contender> {
+    if (ends_all(d.kind)) return d;
+    return failed(text, device, std::move(d));
+  };
+  // Compiles, lets an autotuner choose, and looks at each access before one can end the device.
+  const auto wanted = script::AccessChecks::kWherePossible;
+  auto looked = session.checked(prepared->run, wanted);
+  if (!looked.ok()) return stop_or_row(std::move(looked.error()));
+  const bool is_function = is_callable(*prepared->value);
+  if (is_function) {
+    prepared = session.prepare_value("(" + text + ")()");
+    if (!prepared.ok()) return std::move(prepared.error());
+    looked = session.checked(prepared->run, wanted);
+    if (!looked.ok()) return stop_or_row(std::move(looked.error()));
+  }
+  const int64_t plans = plans_run();
+  auto launches = session.launches_of(prepared->run);
+  const bool one_plan = plans_run() - plans == 1;
+  if (!launches.ok()) return stop_or_row(std::move(launches.error()));
+  if (Status s = device.synchronize(); !s.ok()) return stop_or_row(std::move(s.error()));
+
+  Contender c;
+  c.name = text;
+  c.device = device;
+  c.launch = prepared->run;
+  c.facts = facts_of(*launches, declared);
+  if (!looked->refused.empty()) c.facts.note = looked->refused[0];
+  if (one_plan && launches->empty()) {
+    auto planned = fused_contender(session, is_function ? "(" + text + ")()" : text);
+    if (planned.ok() && *planned && (*planned)->problem.ok()) c.facts = planned_facts((*planned)->facts, declared);
+  }
+  auto result = session.tensor_of(*prepared->value);
+  if (!result.ok()) return stop_or_row(std::move(result.error()));
+  if (*result) c.device = (*result)->device();
+  if (!launches->empty() && !launches->front().tensors.empty()) c.device = launches->front().tensors.front().device();
+  if (*result) {
+    c.output = [&session, value = prepared->value]() -> Result<Tensor> {
+      KILN_TRY(std::optional<Tensor> tensor, session.tensor_of(*value));
+      if (!tensor) return error(ErrorKind::kType, "it gives a tensor at one time and none at another");
+      return *std::move(tensor);
+    };
+  } else if (!declared.outputs.empty()) {
+    KILN_TRY(Tensor out, session.tensor(declared.outputs[0]));
+    c.output = [out]() -> Result<Tensor> { return out; };
+    // What the launch does not write must not be there from another contender.
+    const double poison = is_float(out.dtype()) ? std::numeric_limits<double>::quiet_NaN() : 85;
+    c.poison = [out, poison] { return out.fill(poison); };
+  }
+  return c;
+}
+
+Result<std::function<Status()>> statement_runner(script::Session& session, std::string statement,
+                                                 const std::string& label) {
+  // A call is no kernel's name, and to ask would run it.
+  if (statement.find('(') == std::string::npos && session.kernel(statement).ok()) {
+    auto launch = session.last_launch(statement);
+    if (!launch)
+      return with_note(error(ErrorKind::kValue, "{} has not been launched yet, so there is nothing to run", statement),
+                       fmt::format("help: {}[grid](…)", statement));
+    statement = *launch;
+  }
+  return session.prepare_statements(std::move(statement), label);
+}
+
+Result<ContenderSet> make_contenders(script::Session& session, const ExpandVariants& variants,
+                                     const MagicArguments& arguments) {
+  if (arguments.expressions.size() == 1 && variants) {
+    KILN_TRY(std::optional<ContenderSet> set, variants(session, arguments.expressions[0]));
+    if (set) return *std::move(set);
+  }
+  KILN_TRY(Declared declared, declared_by(session, arguments));
+  ContenderSet set;
+  for (const std::string& text : arguments.expressions) {
+    KILN_TRY(Contender contender, statement_contender(session, text, declared));
+    set.contenders.push_back(std::move(contender));
+  }
+  std::vector<std::string> names = short_names(arguments.expressions);
+  for (size_t i = 0; i < names.size(); ++i) set.contenders[i].name = names[i];
+  return set;
+}
+
+Result<profiler::ContestOptions> contest_options(script::Session& session, const MagicArguments& arguments) {
+  profiler::ContestOptions o;
+  o.seed = std::random_device{}();
+  if (const std::string* budget = arguments.find("budget")) {
+    KILN_TRY(o.timeout_s, seconds_of(*budget));
+  }
+  if (const std::string* pairs = arguments.find("pairs")) {
+    KILN_TRY(o.max_pairs, pairs_of(*pairs));
+  }
+  if (const std::string* tolerance = arguments.find("tol")) {
+    KILN_TRY(o.tolerance, number_of(session, *tolerance, "tol="));
+  }
+  if (const std::string* cache = arguments.find("cache")) {
+    if (*cache != "cold" && *cache != "hot") return error(ErrorKind::kValue, "cache= is cold or hot, not '{}'", *cache);
+    o.cache = *cache == "hot" ? profiler::Cache::kHot : profiler::Cache::kCold;
+  }
+  o.stop = [&session] { return session.is_interrupted(); };
+  if (isatty(STDERR_FILENO)) o.progress = [](const std::string& what) { put(stderr, "\r\033[K" + what); };
+  return o;
+}
+
+std::vector<std::string> short_names(const std::vector<std::string>& texts) {
+  const bool any_long =
+      std::any_of(texts.begin(), texts.end(), [](const auto& t) { return report::display_width(t) > kLongName; });
+  if (!any_long || texts.size() < 2) return texts;
+  const std::string& first = texts[0];
+  size_t prefix = first.size(), suffix = first.size(), shortest = first.size();
+  for (const std::string& t : texts) {
+    shortest = std::min(shortest, t.size());
+    size_t i = 0;
+    while (i < std::min(prefix, t.size()) && t[i] == first[i]) ++i;
+    prefix = i;
+    i = 0;
+    while (i < std::min(suffix, t.size()) && t[t.size() - 1 - i] == first[first.size() - 1 - i]) ++i;
+    suffix = i;
+  }
+  // To the next beginning of a word, so that names and numbers stay whole.
+  auto in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '=' || c == '.'; };
+  while (prefix > 0 && in_word(first[prefix - 1])) --prefix;
+  while (suffix > 0 && in_word(first[first.size() - suffix])) --suffix;
+  if (prefix + suffix > shortest) suffix = shortest - std::min(prefix, shortest);
+  constexpr size_t kWorthIt = 4;
+  if (prefix < kWorthIt) prefix = 0;
+  if (suffix < kWorthIt) suffix = 0;
+  std::vector<std::string> names;
+  std::set<std::string> distinct;
+  for (const std::string& t : texts) {
+    std::string middle = t.substr(prefix, t.size() - prefix - suffix);
+    while (!middle.empty() && (middle.back() == ' ' || middle.back() == ',')) middle.pop_back();
+    names.push_back((prefix ? "…" : "") + middle + (suffix ? "…" : ""));
+    if (middle.empty() || !distinct.insert(names.back()).second) return texts;
+  }
+  return names;
+}
+
+}  // namespace kiln::repl

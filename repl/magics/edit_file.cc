@@ -1,0 +1,140 @@
+#include "repl/magics/edit_file.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <set>
+
+#include "compiler/parse/lexer.h"
+#include "support/diag.h"
+
+namespace kiln::repl {
+
+namespace {
+
+constexpr std::string_view kLaunchLine = "# launch: ";
+
+std::string launch_line(const ExprGroup& g) {
+  std::string line = fmt::format("{}grid=({}, {}, {}) num_warps={} num_stages={}", kLaunchLine, g.grid[0], g.grid[1],
+                                 g.grid[2], g.num_warps, g.num_stages);
+  for (const auto& [constant, value] : g.constants) line += fmt::format(" {}={}", constant, value);
+  return line;
+}
+
+Result<int64_t> integer(std::string_view text, std::string_view what) {
+  int64_t v = 0;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (code != std::errc{} || end != text.data() + text.size())
+    return error(ErrorKind::kValue, "the launch line's {} is a whole number, not '{}'", what, text);
+  return v;
+}
+
+Status read_launch_line(std::string_view text, ExprGroup& g) {
+  if (!text.starts_with(kLaunchLine)) return {};
+  std::string_view line = text.substr(kLaunchLine.size(), text.find('\n') - kLaunchLine.size());
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  while (!line.empty()) {
+    const size_t start = line.find_first_not_of(' ');
+    if (start == std::string_view::npos) break;
+    line.remove_prefix(start);
+    const size_t equals = line.find('=');
+    if (equals == std::string_view::npos)
+      return error(ErrorKind::kValue, "the launch line has NAME=VALUE items, not '{}'", line);
+    std::string key(line.substr(0, equals));
+    line.remove_prefix(equals + 1);
+    const bool tuple = line.starts_with('(');
+    size_t end = tuple ? line.find(')') : line.find(' ');
+    std::string_view value = line.substr(tuple ? 1 : 0, end == std::string_view::npos ? end : end - (tuple ? 1 : 0));
+    line.remove_prefix(std::min(line.size(), end == std::string_view::npos ? line.size() : end + 1));
+    if (key == "grid") {
+      g.grid = {1, 1, 1};  // as in a script, (7,) leaves out what is 1
+      for (int64_t& dim : g.grid) {
+        if (&dim != &g.grid[0] && value.find_first_not_of(' ') == std::string_view::npos) break;
+        const size_t comma = std::min(value.find(','), value.size());
+        std::string_view one = value.substr(0, comma);
+        while (one.starts_with(' ')) one.remove_prefix(1);
+        KILN_TRY(dim, integer(one, "grid"));
+        value.remove_prefix(std::min(value.size(), comma + 1));
+      }
+      continue;
+    }
+    KILN_TRY(int64_t number, integer(value, key));
+    if (key == "num_warps") {
+      g.num_warps = static_cast<int>(number);
+    } else if (key == "num_stages") {
+      g.num_stages = static_cast<int>(number);
+    } else {
+      auto found = std::find_if(g.constants.begin(), g.constants.end(), [&](const auto& c) { return c.first == key; });
+      if (found == g.constants.end())
+        return error(ErrorKind::kName, "the kernel {} has no constant '{}'", g.kernel, key);
+      found->second = number;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string edit_text(const ExprGroup& group) { return launch_line(group) + "\n" + group.source; }
+
+Status read_edit(const std::string& text, ExprGroup& group) {
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+    return error(ErrorKind::kValue, "the file is empty: nothing was compiled");
+  KILN_CHECK_OK(read_launch_line(text, group));
+  group.source = text;
+  return {};
+}
+
+Result<std::string> new_edit_file(const std::string& kernel) {
+  std::string folder = (getenv("TMPDIR") ? std::string(getenv("TMPDIR")) : "/tmp") + "/kiln-edit-XXXXXX";
+  if (!mkdtemp(folder.data())) return error(ErrorKind::kIo, "no folder could be made for the file to edit: {}", folder);
+  return folder + "/" + kernel + ".py";
+}
+
+Status open_editor(const std::string& file) {
+  const char* editor = getenv("VISUAL") ? getenv("VISUAL") : getenv("EDITOR");
+  if (!editor || !*editor)
+    return with_note(error(ErrorKind::kValue, "no editor is set"),
+                     fmt::format("help: set EDITOR, or change {} yourself and give --file {}", file, file));
+  std::string quoted = "'";
+  for (char c : file) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  const int status = std::system((std::string(editor) + " " + quoted + "'").c_str());
+  if (status == -1 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    return error(ErrorKind::kIo, "the editor '{}' failed: nothing was compiled", editor);
+  return {};
+}
+
+std::string with_own_helpers(const std::string& text, const std::string& kernel) {
+  using parse::Tok;
+  const auto source = SourceText::make("<edit>", text);
+  const std::vector<parse::Token> tokens = parse::lex(*source, 0, static_cast<uint32_t>(text.size())).tokens;
+  auto kind = [&](size_t i) { return i < tokens.size() ? tokens[i].kind : Tok::kEnd; };
+  auto word = [&](size_t i) { return text.substr(tokens[i].begin, tokens[i].end - tokens[i].begin); };
+  std::set<std::string> helpers;
+  for (size_t i = 1; i < tokens.size(); ++i)
+    if (kind(i) == Tok::kIdentifier && kind(i - 1) == Tok::kDef && word(i) != kernel) helpers.insert(word(i));
+
+  std::string out;
+  size_t copied = 0;
+  std::vector<bool> in_call;  // of each open bracket: whether NAME= in it names a parameter of somebody else
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const Tok before = i > 0 ? kind(i - 1) : Tok::kEnd;
+    const bool opens = kind(i) == Tok::kLParen || kind(i) == Tok::kLBracket || kind(i) == Tok::kLBrace;
+    const bool closes = kind(i) == Tok::kRParen || kind(i) == Tok::kRBracket || kind(i) == Tok::kRBrace;
+    if (opens)
+      in_call.push_back(kind(i) == Tok::kLParen && !(before == Tok::kIdentifier && i > 1 && kind(i - 2) == Tok::kDef));
+    else if (closes && !in_call.empty())
+      in_call.pop_back();
+    if (kind(i) != Tok::kIdentifier || before == Tok::kDot || !helpers.count(word(i))) continue;
+    if (!in_call.empty() && in_call.back() && kind(i + 1) == Tok::kAssign) continue;
+    out += text.substr(copied, tokens[i].begin - copied) + kernel + "_";
+    copied = tokens[i].begin;
+  }
+  return out + text.substr(copied);
+}
+
+}  // namespace kiln::repl

@@ -1,0 +1,197 @@
+// %source, %plan, %why and %edit: what becomes of a tensor expression.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "kiln/expr.h"
+#include "repl/magics/edit_file.h"
+#include "repl/magics/magics.h"
+#include "repl/shell/files.h"
+#include "support/diag.h"
+#include "support/files.h"
+
+namespace kiln::repl {
+
+namespace {
+
+using report::Align;
+using report::Cell;
+using report::Table;
+
+struct Operand {
+  std::string text;
+  Expr expr;
+  std::vector<ExprName> names;
+  ExprVariant variant = ExprVariant::kFused;
+};
+
+/// Takes "--name VALUE" out of the arguments; empty when it is not there.
+Result<std::string> take_option(std::string& arguments, std::string_view name) {
+  const std::string flag = fmt::format("--{}", name);
+  const size_t at = arguments.find(flag);
+  if (at == std::string::npos || (at > 0 && arguments[at - 1] != ' ')) return std::string();
+  if (at + flag.size() < arguments.size() && arguments[at + flag.size()] != ' ') return std::string();
+  const size_t start = std::min(arguments.find_first_not_of(' ', at + flag.size()), arguments.size());
+  if (start == arguments.size()) return error(ErrorKind::kValue, "{} needs a value behind it", flag);
+  const size_t end = std::min(arguments.find(' ', start), arguments.size());
+  std::string value = arguments.substr(start, end - start);
+  arguments.erase(at, end - at);
+  return value;
+}
+
+std::string_view synopsis_of(std::string_view magic) {
+  for (const Magic& m : magics())
+    if (m.name == magic) return m.synopsis;
+  return {};
+}
+
+Result<Operand> operand(MagicContext& context, std::string arguments, std::string_view magic) {
+  Operand out;
+  KILN_TRY(const std::string variant, take_option(arguments, "variant"));
+  if (!variant.empty()) {
+    auto parsed = parse_expr_variant(variant);
+    if (!parsed) {
+      std::vector<std::string_view> all;
+      for (ExprVariant v : kExprVariants) all.push_back(name(v));
+      return error(ErrorKind::kValue, "there is no variant '{}': they are {}", variant, fmt::join(all, ", "));
+    }
+    out.variant = *parsed;
+  }
+  while (arguments.ends_with(' ')) arguments.pop_back();
+  while (arguments.starts_with(' ')) arguments.erase(0, 1);
+  out.text = arguments;  // as %compare will see it: edits are found by it
+  auto found = context.session.expression(arguments);
+  // What is no option of this command is read as part of the expression: -(-name).
+  const bool unread =
+      !found.ok() && (found.error().kind == ErrorKind::kName || found.error().kind == ErrorKind::kSyntax);
+  if (unread && arguments.find(" --") != std::string::npos)
+    return with_note(std::move(found.error()), fmt::format("help: it is %{} {}", magic, synopsis_of(magic)));
+  KILN_TRY(std::optional<Expr> expr, std::move(found));
+  if (!expr)
+    return error(ErrorKind::kType, "%{} takes a tensor expression, as in gelu(x @ w + b); '{}' gives no tensor", magic,
+                 arguments);
+  out.expr = *std::move(expr);
+  out.names = context.session.tensor_names();
+  return out;
+}
+
+Result<ExprPlan> plan_of(MagicContext& context, std::string_view arguments, std::string_view magic) {
+  KILN_TRY(Operand o, operand(context, std::string(arguments), magic));
+  return plan(o.expr, o.variant, o.names);
+}
+
+}  // namespace
+
+Status magic_source(MagicContext& context, std::string_view text) {
+  std::string arguments(text);
+  KILN_TRY(const std::string file, take_option(arguments, "script"));
+  KILN_TRY(ExprPlan p, plan_of(context, arguments, "source"));
+  if (!file.empty()) {
+    KILN_CHECK_OK(write_file_atomic(file, p.script));
+    context.output(fmt::format("{}: python3 {} runs it under Triton, kiln run {} here\n", file, file, file));
+    return {};
+  }
+  if (p.groups.empty()) context.output("# nothing is launched: the result is a view of what is there\n");
+  for (const ExprGroup& g : p.groups) {
+    if (&g != &p.groups.front()) context.output("\n");
+    if (g.source.empty())
+      context.output(fmt::format("# {}: a product by the library\n", g.name));
+    else
+      context.output(g.source + (g.source.ends_with('\n') ? "" : "\n"));
+  }
+  return {};
+}
+
+Status magic_plan(MagicContext& context, std::string_view arguments) {
+  std::string rest(arguments);
+  KILN_TRY(const std::string svg, take_option(rest, "svg"));
+  KILN_TRY(ExprPlan p, plan_of(context, rest, "plan"));
+  if (!svg.empty()) {
+    KILN_CHECK_OK(write_file_atomic(svg, p.svg));
+    context.output(fmt::format("{}: {} bytes\n", svg, p.svg.size()));
+    return {};
+  }
+  context.output(p.text + (p.text.ends_with('\n') ? "" : "\n"));
+  return {};
+}
+
+Status magic_why(MagicContext& context, std::string_view arguments) {
+  KILN_TRY(ExprPlan p, plan_of(context, arguments, "why"));
+  if (p.boundaries.empty()) {
+    context.output(p.groups.size() == 1 ? "all of it is one kernel\n" : "nothing keeps its operations apart\n");
+    return {};
+  }
+  Table table({{"from", "", Align::kLeft},
+               {"to", "", Align::kLeft},
+               {"bytes", ""},
+               {"because", "", Align::kLeft},
+               {"what would help", "", Align::kLeft}});
+  for (const ExprBoundary& b : p.boundaries) {
+    Cell bytes = report::human_bytes(b.bytes);
+    bytes.number = b.bytes;
+    table.add_row({b.from, b.to, bytes, b.cause, b.help.empty() ? "nothing: it is so" : b.help});
+  }
+  table.add_note("bytes: written by the one and read back by the other");
+  context.print(table);
+  return {};
+}
+
+// --- %edit ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+Result<size_t> kernel_to_edit(const VariantPlan& v, const std::string& wanted) {
+  std::vector<std::string> names;
+  std::vector<size_t> kernels;
+  for (size_t i = 0; i < v.groups.size(); ++i) {
+    if (v.groups[i].source.empty()) continue;
+    if (v.groups[i].kernel == wanted) return i;
+    names.push_back(v.groups[i].kernel);
+    kernels.push_back(i);
+  }
+  if (kernels.empty()) return error(ErrorKind::kValue, "there is no kernel of Kiln's in it to edit");
+  if (!wanted.empty())
+    return error(ErrorKind::kName, "there is no kernel '{}' in it: there are {}", wanted, fmt::join(names, ", "));
+  if (kernels.size() > 1)
+    return error(ErrorKind::kValue, "which of its kernels? --kernel {}", fmt::join(names, ", --kernel "));
+  return kernels[0];
+}
+
+/// The runtime names a source by its kernel; the user knows the file.
+Diagnostic in_file(Diagnostic d, const ExprGroup& group, const std::string& file) {
+  const std::string name = fmt::format("<{}>", group.kernel);
+  if (d.place.file == name) d.place.file = file;
+  for (Note& n : d.notes)
+    if (n.place.file == name) n.place.file = file;
+  return with_note(std::move(d), fmt::format("help: change {} and give --file {}", file, file));
+}
+
+}  // namespace
+
+Status magic_edit(MagicContext& context, std::string_view arguments) {
+  std::string rest(arguments);
+  KILN_TRY(const std::string wanted, take_option(rest, "kernel"));
+  KILN_TRY(std::string file, take_option(rest, "file"));
+  KILN_TRY(const std::string budget, take_option(rest, "budget"));
+  KILN_TRY(Operand o, operand(context, rest, "edit"));
+  KILN_TRY(VariantPlan whole, variant(o.expr, o.variant, o.names));
+  KILN_CHECK_OK(whole.problem);
+  KILN_TRY(size_t index, kernel_to_edit(whole, wanted));
+  ExprGroup as = whole.groups[index];
+  if (file.empty()) {
+    KILN_TRY(file, new_edit_file(as.kernel));
+    KILN_CHECK_OK(write_file_atomic(file, edit_text(as)));
+    KILN_CHECK_OK(open_editor(file));
+  }
+  KILN_TRY(std::string text, read_file(file));
+  KILN_CHECK_OK(read_edit(text, as));
+  const std::string name = fmt::format("edited {}", context.edits[o.text].size() + 1);
+  if (auto edited = whole.edited(index, as, name); !edited.ok()) return in_file(std::move(edited.error()), as, file);
+  // The kernel is a variable from now on.
+  KILN_CHECK_OK(context.session.run(with_own_helpers(text, as.kernel), file));
+  context.edits[o.text].push_back({o.variant, index, std::move(as), name});
+  context.output(
+      fmt::format("{}: kernel {} is '{}' of this expression from now on\n", file, whole.groups[index].kernel, name));
+  return run_magic(context, "%compare " + o.text + (budget.empty() ? "" : " budget=" + budget));
+}
+
+}  // namespace kiln::repl

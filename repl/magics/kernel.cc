@@ -1,0 +1,247 @@
+// The magics that show a kernel's stages and figures.
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "compiler/target/target.h"
+#include "profiler/cupti/range_profiler.h"
+#include "repl/magics/compile_stages.h"
+#include "repl/magics/kernel_target.h"
+#include "repl/magics/magics.h"
+#include "repl/views/static_table.h"
+#include "support/diag.h"
+#include "support/files.h"
+
+namespace kiln::repl {
+
+namespace {
+
+// "NAME rest" → the kernel of that name, and the rest.
+struct Operand {
+  Kernel kernel;
+  std::string rest;
+};
+
+Result<Operand> operand(MagicContext& context, std::string_view arguments) {
+  size_t end = arguments.find(' ');
+  KILN_TRY(Kernel kernel, context.session.kernel(std::string(arguments.substr(0, end))));
+  std::string_view rest = end == std::string_view::npos ? std::string_view{} : arguments.substr(end + 1);
+  size_t first = rest.find_first_not_of(' ');
+  return Operand{std::move(kernel), first == std::string_view::npos ? "" : std::string(rest.substr(first))};
+}
+
+// %target's, else the one that the kernel was launched for, else the session's device's.
+Result<std::string> target_of(MagicContext& context, const Kernel& kernel) {
+  if (!context.target.empty()) return context.target;
+  if (std::string launched = launched_target(kernel); !launched.empty()) return launched;
+  KILN_TRY(Device device, context.session.device());
+  return device.info().target;
+}
+
+bool is_gpu(std::string_view name) {
+  const target::Target* t = target::find(name);
+  return t && t->is_cuda();
+}
+
+Status print_stage(MagicContext& context, const ShowRequest& request, std::string_view stage) {
+  KILN_TRY(Shown shown, show_stage(request, stage));
+  if (!shown.assumptions.empty()) context.output("# " + shown.assumptions + "\n");
+  if (!shown.text.ends_with('\n')) shown.text += '\n';
+  context.output(shown.text);
+  return {};
+}
+
+Status show(MagicContext& context, std::string_view arguments, std::string_view stage, bool gpu_only) {
+  KILN_TRY(Operand o, operand(context, arguments));
+  KILN_TRY(std::string target, gpu_only ? gpu_target_of(context, o.kernel) : target_of(context, o.kernel));
+  return print_stage(context, {o.kernel, o.rest, target}, stage);
+}
+
+struct GpuInfo {
+  Kernel kernel;
+  KernelInfo info;
+  std::string label, assumptions;
+};
+
+Result<GpuInfo> gpu_info(MagicContext& context, std::string_view arguments) {
+  KILN_TRY(Operand o, operand(context, arguments));
+  KILN_TRY(std::string target, gpu_target_of(context, o.kernel));
+  KILN_TRY(auto found, show_info({o.kernel, o.rest, target}));
+  return GpuInfo{o.kernel, std::move(found.first), o.kernel.name(), std::move(found.second)};
+}
+
+}  // namespace
+
+Result<std::string> gpu_target_of(MagicContext& context, const Kernel& kernel) {
+  KILN_TRY(std::string target, target_of(context, kernel));
+  return is_gpu(target) ? target : std::string(kDefaultGpuTarget);
+}
+
+Status magic_ast(MagicContext& context, std::string_view arguments) { return show(context, arguments, "ast", false); }
+
+Status magic_ir(MagicContext& context, std::string_view arguments) {
+  KILN_TRY(Operand o, operand(context, arguments));
+  KILN_TRY(std::string target, target_of(context, o.kernel));
+  // A first word that is no NAME=VALUE is a pass.
+  std::string stage = "ir";
+  std::string first = o.rest.substr(0, o.rest.find(' '));
+  if (!first.empty() && first.find('=') == std::string::npos) {
+    stage = "ir:" + first;
+    o.rest.erase(0, std::min(o.rest.size(), first.size() + 1));
+  }
+  return print_stage(context, {o.kernel, o.rest, target}, stage);
+}
+
+Status magic_layout(MagicContext& context, std::string_view arguments) {
+  return show(context, arguments, "layout", true);
+}
+Status magic_llvm(MagicContext& context, std::string_view arguments) { return show(context, arguments, "llvm", false); }
+Status magic_ptx(MagicContext& context, std::string_view arguments) { return show(context, arguments, "ptx", true); }
+
+Status magic_asm(MagicContext& context, std::string_view arguments) {
+  KILN_TRY(Operand o, operand(context, arguments));
+  return print_stage(context, {o.kernel, o.rest, "host"}, "asm");
+}
+
+Status magic_cubin(MagicContext& context, std::string_view arguments) {
+  KILN_TRY(Operand o, operand(context, arguments));
+  size_t last = o.rest.rfind(' ');
+  std::string file = last == std::string::npos ? o.rest : o.rest.substr(last + 1);
+  if (file.empty()) return error(ErrorKind::kValue, "%cubin needs a file to write to: %cubin {} FILE", o.kernel.name());
+  KILN_TRY(std::string target, gpu_target_of(context, o.kernel));
+  KILN_TRY(Shown shown,
+           show_stage({o.kernel, last == std::string::npos ? "" : o.rest.substr(0, last), target}, "cubin"));
+  KILN_CHECK_OK(write_file_atomic(file, shown.text));
+  if (!shown.assumptions.empty()) context.output("# " + shown.assumptions + "\n");
+  context.output(fmt::format("{}: {} bytes for {}\n", file, shown.text.size(), target));
+  return {};
+}
+
+Status magic_static(MagicContext& context, std::string_view arguments) {
+  KILN_TRY(GpuInfo g, gpu_info(context, arguments));
+  report::Table table = static_table();
+  add_static_row(table, g.label, g.info);
+  if (!g.assumptions.empty()) table.add_note(g.assumptions);
+  context.print(table);
+  return {};
+}
+
+namespace {
+
+// "shared=65536 registers=64" out of a kernel's arguments: figures that stand for the compiled ones.
+struct Supposed {
+  std::optional<int64_t> registers, shared;
+  bool achieved = false;
+  std::string rest;
+};
+
+Result<Supposed> supposed_of(std::string_view arguments) {
+  Supposed s;
+  while (!arguments.empty()) {
+    const size_t end = std::min(arguments.find(' '), arguments.size());
+    const std::string_view word = arguments.substr(0, end);
+    arguments.remove_prefix(std::min(end + 1, arguments.size()));
+    std::optional<int64_t>* into = word.starts_with("registers=") ? &s.registers
+                                   : word.starts_with("shared=")  ? &s.shared
+                                                                  : nullptr;
+    if (word == "--achieved") {
+      s.achieved = true;
+    } else if (into) {
+      const std::string_view digits = word.substr(word.find('=') + 1);
+      int64_t value = -1;
+      auto [stop, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      if (code != std::errc{} || stop != digits.data() + digits.size() || value < 0)
+        return error(ErrorKind::kValue, "{} is a number that is not negative, got '{}'",
+                     word.substr(0, word.find('=') + 1), digits);
+      *into = value;
+    } else if (!word.empty()) {
+      s.rest += (s.rest.empty() ? "" : " ") + std::string(word);
+    }
+  }
+  return s;
+}
+
+// Percent of an SM's warps while the kernel's last launch ran, by the hardware counters.
+Result<double> achieved_occupancy(MagicContext& context, const Kernel& kernel) {
+  namespace cupti = profiler::cupti;
+  KILN_TRY(Device device, context.session.device());
+  KILN_TRY(std::string chip, cupti::chip_of(device));
+  const cupti::Metric* wanted[] = {&cupti::metric(cupti::MetricId::kOccupancy)};
+  KILN_TRY(cupti::Resolved resolved, cupti::resolve(chip, wanted));
+  KILN_TRY(auto run, statement_runner(context.session, kernel.name(), "<%occupancy>"));
+  KILN_CHECK_OK(run());  // compiles
+  KILN_TRY(cupti::Collected counted, cupti::collect(device, resolved.names, {}, run));
+  if (auto value = profiler::cupti::median_of(counted.launches, kernel.name(), 0)) return *value;
+  return error(ErrorKind::kDevice, "its last launch ran no kernel of that name");
+}
+
+}  // namespace
+
+Status magic_occupancy(MagicContext& context, std::string_view arguments) {
+  KILN_TRY(Supposed supposed, supposed_of(arguments));
+  KILN_TRY(GpuInfo g, gpu_info(context, supposed.rest));
+  if (supposed.registers) g.info.registers = static_cast<int>(*supposed.registers);
+  if (supposed.shared) g.info.shared_bytes = *supposed.shared;
+  KILN_TRY(Device device, context.session.device());
+  const DeviceInfo here = device.info();
+  const bool is_here = device.is_cuda() && here.target == g.info.target;
+  KILN_TRY(report::Table table, occupancy_table(g.info, is_here ? here.compute_units : 0));
+  if (!g.assumptions.empty()) table.add_note(g.assumptions);
+  if (supposed.registers || supposed.shared) table.add_note("registers or shared memory as given, not as compiled");
+  if (supposed.achieved) {
+    auto achieved = achieved_occupancy(context, g.kernel);
+    table.add_note(achieved.ok()
+                       ? fmt::format("achieved: {:.1f} % of the warps of an SM, while it had any (counters)", *achieved)
+                       : "achieved occupancy is unknown: " + achieved.error().message);
+  }
+  context.print(table);
+
+  KILN_TRY(Operand o, operand(context, supposed.rest));
+  std::vector<WarpsRow> rows;
+  for (int warps = 1; warps <= 32; warps *= 2) {
+    const bool is_current = warps == g.info.num_warps;
+    WarpsRow row{warps, g.info, is_current};
+    if (!is_current) {
+      auto other = show_info({o.kernel, o.rest + fmt::format(" num_warps={}", warps), g.info.target});
+      row.info =
+          other.ok() ? Result<KernelInfo>(std::move(other->first)) : Result<KernelInfo>(std::move(other.error()));
+      if (row.info.ok() && supposed.registers) row.info->registers = static_cast<int>(*supposed.registers);
+      if (row.info.ok() && supposed.shared) row.info->shared_bytes = *supposed.shared;
+    }
+    rows.push_back(std::move(row));
+  }
+  context.print(occupancy_by_warps(rows));
+  return {};
+}
+
+Status magic_target(MagicContext& context, std::string_view arguments) {
+  if (!arguments.empty()) {
+    std::vector<std::string_view> names;
+    for (const target::Target& t : target::all()) names.push_back(t.name);
+    if (!target::find(arguments)) {
+      std::string known;
+      for (std::string_view n : names) known += (known.empty() ? "" : ", ") + std::string(n);
+      return error(ErrorKind::kValue, "unknown target '{}'; the targets are {}", arguments, known);
+    }
+    context.target = arguments;
+    return {};
+  }
+  report::Table table({{"", "", report::Align::kLeft, "current"},
+                       {"target", "", report::Align::kLeft},
+                       {"shared/block", "B"},
+                       {"shared/SM", "B"},
+                       {"registers/SM", ""},
+                       {"threads/SM", ""},
+                       {"blocks/SM", ""}});
+  KILN_TRY(Device device, context.session.device());
+  std::string current = context.target.empty() ? device.info().target : context.target;
+  for (const target::Target& t : target::all()) {
+    auto cell = [&](int64_t v) { return t.is_cuda() ? report::Cell::of(v) : report::Cell(""); };
+    table.add_row({t.name == current ? "*" : "", std::string(t.name), cell(t.shared_per_block), cell(t.shared_per_sm),
+                   cell(t.registers_per_sm), cell(t.threads_per_sm), cell(t.blocks_per_sm)});
+  }
+  context.print(table);
+  return {};
+}
+
+}  // namespace kiln::repl

@@ -1,0 +1,96 @@
+// The prompt's % commands: one table feeds dispatch, %help and completion.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kiln/expr.h"
+#include "kiln/result.h"
+#include "profiler/profile/advisor.h"
+#include "profiler/profile/tables.h"
+#include "profiler/profile/timeline.h"
+#include "profiler/report/table.h"
+#include "repl/magics/contenders.h"
+#include "repl/session/session.h"
+
+namespace kiln::repl {
+
+/// A kernel of an expression's plan as the user edited it: another row of its comparison.
+struct ExpressionEdit {
+  ExprVariant variant = ExprVariant::kFused;
+  size_t group = 0;
+  ExprGroup as;
+  std::string name;
+};
+
+/// The profile that was taken last, with the statement that it is of, and what was said and seen of it besides.
+struct TakenProfile {
+  std::string statement;
+  profiler::Timeline timeline;
+  profiler::OpsOptions ops;
+  std::vector<profiler::KernelFigures> figures;
+  std::vector<profiler::KernelSource> sources;
+  std::vector<profiler::NamedTable> more;  // "counters"
+};
+
+/// What magics see and may change.
+struct MagicContext {
+  script::Session& session;
+  std::function<void(std::string_view)> output;
+  report::Format format = report::Format::kText;
+  bool color = false;
+  ExpandVariants variants = {};  // of expressions: what %compare and %sweep make of one
+  std::string target = {};  // set by %target: what kernels are compiled for when they are shown; empty: the device's
+  std::map<std::string, std::vector<ExpressionEdit>> edits = {};  // by the expression's text
+  std::shared_ptr<const TakenProfile> last_profile = {};          // null: none yet
+
+  void print(const report::Table& table) const { output(report::format(table, format, {color})); }
+};
+
+struct Magic {
+  std::string_view name;      // without the %
+  std::string_view synopsis;  // what follows the name
+  std::string_view help;      // one line
+  Status (*run)(MagicContext& context, std::string_view arguments);
+};
+
+std::span<const Magic> magics();
+
+/// Runs "%name arguments" (with or without the %). kName, with the nearest one, when there is no such magic.
+Status run_magic(MagicContext& context, std::string_view line);
+
+// --- handlers, by file
+// -------------------------------------------------------------------------------------------------
+Status magic_time(MagicContext&, std::string_view);  // magics_measure.cc
+Status magic_bench(MagicContext&, std::string_view);
+Status magic_compare(MagicContext&, std::string_view);   // magics_compare.cc
+Status magic_counters(MagicContext&, std::string_view);  // magics_counters.cc
+Status magic_roofline(MagicContext&, std::string_view);  // magics_roofline.cc
+Status magic_sweep(MagicContext&, std::string_view);     // magics_sweep.cc
+Status magic_tune(MagicContext&, std::string_view);      // magics_tune.cc
+Status magic_profile(MagicContext&, std::string_view);   // magics_profile.cc
+Status magic_dispatch(MagicContext&, std::string_view);  // magics_dispatch.cc
+Status magic_source(MagicContext&, std::string_view);    // magics_fusion.cc
+Status magic_plan(MagicContext&, std::string_view);
+Status magic_why(MagicContext&, std::string_view);
+Status magic_edit(MagicContext&, std::string_view);
+Status magic_check(MagicContext&, std::string_view);  // magics_check.cc
+Status magic_trace(MagicContext&, std::string_view);  // magics_trace.cc
+Status magic_report(MagicContext&, std::string_view);
+Status magic_ast(MagicContext&, std::string_view);  // magics_kernel.cc
+Status magic_ir(MagicContext&, std::string_view);
+Status magic_layout(MagicContext&, std::string_view);
+Status magic_llvm(MagicContext&, std::string_view);
+Status magic_ptx(MagicContext&, std::string_view);
+Status magic_asm(MagicContext&, std::string_view);
+Status magic_cubin(MagicContext&, std::string_view);
+Status magic_static(MagicContext&, std::string_view);
+Status magic_occupancy(MagicContext&, std::string_view);
+Status magic_target(MagicContext&, std::string_view);
+Status magic_lines(MagicContext&, std::string_view);  // magics_lines.cc
+Status magic_sass(MagicContext&, std::string_view);
+
+}  // namespace kiln::repl

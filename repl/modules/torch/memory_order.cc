@@ -1,0 +1,27 @@
+#include "repl/modules/torch/memory_order.h"
+
+#include <algorithm>
+
+namespace kiln::script {
+
+bool is_dense(const Tensor& t) {
+  std::vector<size_t> dims;
+  for (size_t d = 0; d < t.shape().size(); ++d)
+    if (t.shape()[d] != 1) dims.push_back(d);
+  std::sort(dims.begin(), dims.end(), [&](size_t a, size_t b) { return t.strides()[a] < t.strides()[b]; });
+  int64_t step = 1;
+  for (const size_t d : dims) {
+    if (t.strides()[d] != step) return false;
+    step *= t.shape()[d];
+  }
+  return t.numel() > 0;
+}
+
+Tensor in_memory_order(Interp& in, const Tensor& t, const std::function<Result<Tensor>(const Tensor&)>& make) {
+  if (t.is_freed() || t.is_contiguous() || !is_dense(t)) return in.take(make(t));
+  const int64_t elements[] = {t.numel()}, steps[] = {1};
+  const Tensor flat = in.take(make(in.take(t.as_strided(elements, steps, t.offset()))));
+  return in.take(flat.as_strided(t.shape(), t.strides(), flat.offset()));
+}
+
+}  // namespace kiln::script

@@ -1,0 +1,381 @@
+// Operations on tensors as expressions, and when they are computed.
+#include <algorithm>
+#include <cmath>
+
+#include "repl/modules/torch/tensor_object.h"
+#include "repl/script/builtins/builtins.h"
+
+namespace kiln::script {
+
+using ast::BinaryOp;
+using ast::CompareOp;
+
+namespace {
+
+bool given(const Value& v) { return !v.missing() && !v.is_none(); }
+
+/// The tensors' device: that of those with dimensions. A 0-d tensor of another one is brought there.
+void gather_on_one_device(Interp& in, std::span<const Value> values, std::vector<Expr>& operands) {
+  Device device;
+  for (const Value& v : values)
+    if (auto* t = v.get<TensorObject>(); t && (!device || t->rank() > 0)) {
+      device = t->device();
+      if (t->rank() > 0) break;
+    }
+  for (size_t i = 0; i < values.size(); ++i)
+    if (auto* t = values[i].get<TensorObject>(); t && t->rank() == 0 && !(t->device() == device))
+      operands[i] = Expr(in.take(t->tensor(in).to(device)));
+}
+
+}  // namespace
+
+std::optional<Expr> operand_of(const Value& v) {
+  if (auto* t = v.get<TensorObject>()) return t->expr();
+  if (v.is_float()) return Expr::scalar(v.real());
+  if (v.is_bool()) return Expr::scalar(v.boolean());
+  if (v.is_small_int()) return Expr::scalar(v.integer());
+  return std::nullopt;
+}
+
+Expr applied(Interp& in, ExprOp op, std::initializer_list<Expr> operands, ExprAttributes attributes) {
+  return in.take(apply(op, operands, std::move(attributes)));
+}
+
+Value settled(Interp& in, const Expr& expr) {
+  if (const Tensor* t = expr.tensor()) return wrap(*t);
+  if (!in.always_lazy && expr.most_elements() < kLazyElements) return wrap(in.take(run_on_host(expr)));
+  auto t = make<TensorObject>(in, expr);
+  if (expr.operations() >= kMostPendingOperations) t->tensor(in);
+  return t;
+}
+
+Value compute(Interp& in, ExprOp op, std::span<const Value> values, ExprAttributes attributes) {
+  std::vector<Expr> operands;
+  for (const Value& v : values) {
+    auto operand = operand_of(v);
+    if (!operand) in.fail(ErrorKind::kType, "{} does not apply to '{}'", name(op), in.type_name(v));
+    operands.push_back(*std::move(operand));
+  }
+  gather_on_one_device(in, values, operands);
+  return settled(in, in.take(apply(op, operands, std::move(attributes))));
+}
+
+Value compute(Interp& in, ExprOp op, std::initializer_list<Value> operands, ExprAttributes attributes) {
+  return compute(in, op, std::span<const Value>(operands.begin(), operands.size()), std::move(attributes));
+}
+
+void Interp::announce(const ast::Stmt& s, Frame& f) {
+  const auto* assignment = ast::dyn_as<ast::Assign>(&s);
+  const auto* name = assignment ? ast::dyn_as<ast::Name>(assignment->targets.back().get()) : nullptr;
+  if (!name) return;
+  Value v = load(name, name->id, name->range, f);
+  if (auto* t = v.get<TensorObject>(); t && t->is_pending()) print(fmt::format("{}: {}\n", name->id, t->description()));
+}
+
+// --- operators
+// ------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+ExprOp op_of(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::kAdd:
+      return ExprOp::kAdd;
+    case BinaryOp::kSub:
+      return ExprOp::kSub;
+    case BinaryOp::kMul:
+      return ExprOp::kMul;
+    case BinaryOp::kDiv:
+      return ExprOp::kDiv;
+    case BinaryOp::kFloorDiv:
+      return ExprOp::kFloorDiv;
+    case BinaryOp::kMod:
+      return ExprOp::kMod;
+    case BinaryOp::kPow:
+      return ExprOp::kPow;
+    case BinaryOp::kMatMul:
+      return ExprOp::kMatMul;
+    case BinaryOp::kAnd:
+      return ExprOp::kBitAnd;
+    case BinaryOp::kOr:
+      return ExprOp::kBitOr;
+    case BinaryOp::kXor:
+      return ExprOp::kBitXor;
+    case BinaryOp::kShl:
+      return ExprOp::kShl;
+    case BinaryOp::kShr:
+      return ExprOp::kShr;
+  }
+  KILN_UNREACHABLE("an operator outside of the enum");
+}
+
+std::optional<ExprOp> op_of(CompareOp op) {
+  switch (op) {
+    case CompareOp::kEq:
+      return ExprOp::kEq;
+    case CompareOp::kNe:
+      return ExprOp::kNe;
+    case CompareOp::kLt:
+      return ExprOp::kLt;
+    case CompareOp::kLe:
+      return ExprOp::kLe;
+    case CompareOp::kGt:
+      return ExprOp::kGt;
+    case CompareOp::kGe:
+      return ExprOp::kGe;
+    case CompareOp::kIs:
+    case CompareOp::kIsNot:
+    case CompareOp::kIn:
+    case CompareOp::kNotIn:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Value tensor_binary(Interp& in, BinaryOp op, const Value& left, const Value& right) {
+  const bool both = left.get<TensorObject>() && right.get<TensorObject>();
+  if (!operand_of(left) || !operand_of(right) || (op == BinaryOp::kMatMul && !both))
+    in.fail(ErrorKind::kType, "'{}' does not apply to '{}' and '{}'", ast::spelling(op), in.type_name(left),
+            in.type_name(right));
+  return compute(in, op_of(op), {left, right});
+}
+
+Value tensor_compare(Interp& in, CompareOp op, const Value& left, const Value& right) {
+  const auto compared = op_of(op);
+  if (!operand_of(left) || !operand_of(right) || !compared) {
+    if (op == CompareOp::kEq || op == CompareOp::kNe) return Value::boolean(op == CompareOp::kNe);
+    in.fail(ErrorKind::kType, "'{}' does not apply to '{}' and '{}'", ast::spelling(op), in.type_name(left),
+            in.type_name(right));
+  }
+  return compute(in, *compared, {left, right});
+}
+
+// --- views
+// ----------------------------------------------------------------------------------------------------------------
+
+Value permuted(Interp& in, const Value& v, std::vector<int> order) {
+  auto* t = v.get<TensorObject>();
+  if (t->is_pending()) {
+    ExprAttributes a;
+    a.axes = std::move(order);
+    return compute(in, ExprOp::kPermute, {v}, std::move(a));
+  }
+  const Tensor& x = t->tensor(in);
+  Shape shape, strides;
+  for (int d : order) {
+    shape.push_back(x.shape()[static_cast<size_t>(d)]);
+    strides.push_back(x.strides()[static_cast<size_t>(d)]);
+  }
+  return wrap(in.take(x.as_strided(shape, strides, x.offset())));
+}
+
+Value expanded_to(Interp& in, const Value& v, Shape shape) {
+  auto* t = v.get<TensorObject>();
+  if (!t->is_pending()) return wrap(expanded(in, t->tensor(in), shape));
+  ExprAttributes a;
+  a.shape = std::move(shape);
+  return compute(in, ExprOp::kExpand, {v}, std::move(a));
+}
+
+// --- methods, element by element
+// --------------------------------------------------------------------------------------------
+
+namespace {
+
+template <ExprOp Op>
+Value unary(Interp& in, NativeArgs& a) {
+  return compute(in, Op, {*a.self});
+}
+template <ExprOp Op>
+Value binary(Interp& in, NativeArgs& a) {
+  return compute(in, Op, {*a.self, a[0]});
+}
+/// x += other: the sum is computed before the elements change.
+template <ExprOp Op>
+Value binary_in(Interp& in, NativeArgs& a) {
+  auto* self = a.self->get<TensorObject>();
+  Value result = compute(in, Op, {*a.self, a[0]});
+  Tensor value = in.take(result.get<TensorObject>()->tensor(in).to(self->dtype()));
+  in.check(self->changing(in).copy_from(value));
+  return *a.self;
+}
+
+Value gelu(Interp& in, NativeArgs& a) {
+  const std::string form = given(a[0]) ? in.to_text(a[0], "approximate") : "none";
+  if (form != "tanh" && form != "none")
+    in.fail(ErrorKind::kValue, "gelu(approximate='{}'): it is 'none' or 'tanh'", form);
+  return compute(in, form == "tanh" ? ExprOp::kGeluTanh : ExprOp::kGelu, {*a.self});
+}
+Value square(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMul, {*a.self, *a.self}); }
+
+Value clamp(Interp& in, NativeArgs& a) {
+  const bool low = given(a[0]), high = given(a[1]);
+  if (low && high) return compute(in, ExprOp::kClamp, {*a.self, a[0], a[1]});
+  if (!low && !high) in.fail(ErrorKind::kValue, "clamp() needs min, max or both");
+  return low ? compute(in, ExprOp::kMaximum, {*a.self, a[0]}) : compute(in, ExprOp::kMinimum, {*a.self, a[1]});
+}
+
+/// |x| = inf, or below it; integers are finite.
+Value isinf(Interp& in, NativeArgs& a) {
+  auto* t = a.self->get<TensorObject>();
+  const Expr x = t->expr();
+  if (!is_float(t->dtype())) return settled(in, applied(in, ExprOp::kNe, {x, x}));
+  return settled(in, applied(in, ExprOp::kEq, {applied(in, ExprOp::kAbs, {x}), Expr::scalar(INFINITY)}));
+}
+Value isfinite(Interp& in, NativeArgs& a) {
+  auto* t = a.self->get<TensorObject>();
+  const Expr x = t->expr();
+  if (!is_float(t->dtype())) return settled(in, applied(in, ExprOp::kEq, {x, x}));
+  return settled(in, applied(in, ExprOp::kLt, {applied(in, ExprOp::kAbs, {x}), Expr::scalar(INFINITY)}));
+}
+
+/// (x > 0) - (x < 0), and NaN of NaN.
+Value sign(Interp& in, NativeArgs& a) {
+  auto* t = a.self->get<TensorObject>();
+  const Expr x = t->expr(), zero = Expr::scalar(int64_t{0});
+  ExprAttributes as;
+  as.dtype = t->dtype();
+  const Expr above = applied(in, ExprOp::kCast, {applied(in, ExprOp::kGt, {x, zero})}, as);
+  if (!is_signed(t->dtype()) && !is_float(t->dtype())) return settled(in, above);
+  const Expr below = applied(in, ExprOp::kCast, {applied(in, ExprOp::kLt, {x, zero})}, as);
+  const Expr result = applied(in, ExprOp::kSub, {above, below});
+  if (!is_float(t->dtype())) return settled(in, result);
+  return settled(in, applied(in, ExprOp::kWhere, {applied(in, ExprOp::kIsNan, {x}), x, result}));
+}
+
+/// `out = x.run()` computes a pending tensor now.
+Value run_now(Interp& in, NativeArgs& a) {
+  a.self->get<TensorObject>()->tensor(in);
+  return *a.self;
+}
+Value is_lazy(Interp&, NativeArgs& a) { return Value::boolean(a.self->get<TensorObject>()->is_pending()); }
+
+constexpr NativeDef kMethods[] = {
+    {"abs()", unary<ExprOp::kAbs>, "absolute values"},
+    {"add(other)", binary<ExprOp::kAdd>, "x + other"},
+    {"add_(other)", binary_in<ExprOp::kAdd>, "x += other, in place"},
+    {"ceil()", unary<ExprOp::kCeil>, "rounded up"},
+    {"clamp(min=None, max=None)", clamp, "limited to a range"},
+    {"clip(min=None, max=None)", clamp, "the same as clamp"},
+    {"cos()", unary<ExprOp::kCos>, ""},
+    {"div(other)", binary<ExprOp::kDiv>, "x / other"},
+    {"div_(other)", binary_in<ExprOp::kDiv>, "x /= other, in place"},
+    {"eq(other)", binary<ExprOp::kEq>, "x == other"},
+    {"erf()", unary<ExprOp::kErf>, ""},
+    {"exp()", unary<ExprOp::kExp>, ""},
+    {"exp2()", unary<ExprOp::kExp2>, ""},
+    {"expm1()", unary<ExprOp::kExpm1>, "exp(x) - 1, exact for small x"},
+    {"floor()", unary<ExprOp::kFloor>, "rounded down"},
+    {"ge(other)", binary<ExprOp::kGe>, "x >= other"},
+    {"gelu(approximate='none')", gelu, "x · Φ(x); approximate='tanh' is another function, off by up to 4.7e-4"},
+    {"gt(other)", binary<ExprOp::kGt>, "x > other"},
+    {"is_lazy()", is_lazy, "is it an expression that is not computed yet?"},
+    {"isfinite()", isfinite, ""},
+    {"isinf()", isinf, ""},
+    {"isnan()", unary<ExprOp::kIsNan>, ""},
+    {"le(other)", binary<ExprOp::kLe>, "x <= other"},
+    {"log()", unary<ExprOp::kLog>, ""},
+    {"log1p()", unary<ExprOp::kLog1p>, ""},
+    {"log2()", unary<ExprOp::kLog2>, ""},
+    {"logical_and(other)", binary<ExprOp::kLogicalAnd>, "are both other than 0?"},
+    {"logical_not()", unary<ExprOp::kLogicalNot>, "x == 0"},
+    {"logical_or(other)", binary<ExprOp::kLogicalOr>, "is one other than 0?"},
+    {"lt(other)", binary<ExprOp::kLt>, "x < other"},
+    {"mul(other)", binary<ExprOp::kMul>, "x * other"},
+    {"mul_(other)", binary_in<ExprOp::kMul>, "x *= other, in place"},
+    {"ne(other)", binary<ExprOp::kNe>, "x != other"},
+    {"neg()", unary<ExprOp::kNeg>, "-x"},
+    {"pow(exponent)", binary<ExprOp::kPow>, "x ** exponent"},
+    {"reciprocal()", unary<ExprOp::kReciprocal>, "1 / x"},
+    {"relu()", unary<ExprOp::kRelu>, "max(x, 0)"},
+    {"round()", unary<ExprOp::kRound>, "rounded to the nearest, halves to even"},
+    {"rsqrt()", unary<ExprOp::kRsqrt>, "1 / sqrt(x)"},
+    {"run()", run_now, "computes it now when it is lazy"},
+    {"sigmoid()", unary<ExprOp::kSigmoid>, "1 / (1 + exp(-x))"},
+    {"sign()", sign, "-1, 0 or 1"},
+    {"silu()", unary<ExprOp::kSilu>, "x · sigmoid(x)"},
+    {"sin()", unary<ExprOp::kSin>, ""},
+    {"sqrt()", unary<ExprOp::kSqrt>, ""},
+    {"square()", square, "x * x"},
+    {"sub(other)", binary<ExprOp::kSub>, "x - other"},
+    {"sub_(other)", binary_in<ExprOp::kSub>, "x -= other, in place"},
+    {"tanh()", unary<ExprOp::kTanh>, ""},
+    {"trunc()", unary<ExprOp::kTrunc>, "rounded towards 0"},
+};
+
+// --- functions
+// ------------------------------------------------------------------------------------------------------------
+
+Value where(Interp& in, NativeArgs& a) {
+  if (!a[0].get<TensorObject>()) in.fail(ErrorKind::kType, "where() needs a tensor as its condition");
+  return compute(in, ExprOp::kWhere, {a[0], a[1], a[2]});
+}
+template <ExprOp Op>
+Value extreme(Interp& in, NativeArgs& a) {
+  if (!a[0].get<TensorObject>() && !a[1].get<TensorObject>())
+    in.fail(ErrorKind::kType, "{}() needs a tensor", name(Op));
+  return compute(in, Op, {a[0], a[1]});
+}
+constexpr NativeDef kFunctions[] = {
+    {"maximum(input, other)", extreme<ExprOp::kMaximum>, "the larger, element by element"},
+    {"minimum(input, other)", extreme<ExprOp::kMinimum>, "the smaller, element by element"},
+    {"where(condition, input, other)", where, "one or the other, element by element"},
+};
+
+/// The last dimensions, whose sizes are given as an int or a tuple.
+std::vector<int> normalised_axes(Interp& in, const Value& shape, const TensorObject& x, std::string_view what) {
+  const Shape normal =
+      shape_of(in, {shape.get<Tuple>() || shape.get<List>() ? shape : Value(make<Tuple>(std::vector<Value>{shape}))});
+  const auto own = x.shape();
+  if (normal.size() > own.size() || !std::equal(normal.rbegin(), normal.rend(), own.rbegin()))
+    in.fail(ErrorKind::kType, "{}() over {} does not fit the shape {}", what, in.repr(size_value(normal)),
+            in.repr(size_value(own)));
+  std::vector<int> axes;
+  for (size_t d = own.size() - normal.size(); d < own.size(); ++d) axes.push_back(static_cast<int>(d));
+  return axes;
+}
+
+TensorObject& tensor_object(Interp& in, const Value& v, std::string_view what) {
+  auto* t = v.missing() ? nullptr : v.get<TensorObject>();
+  if (!t) in.fail(ErrorKind::kType, "{} needs a tensor, got '{}'", what, in.type_name(v));
+  return *t;
+}
+
+Value layer_norm(Interp& in, NativeArgs& a) {
+  const TensorObject& x = tensor_object(in, a[0], "layer_norm()");
+  ExprAttributes attributes;
+  attributes.axes = normalised_axes(in, a[1], x, "layer_norm");
+  attributes.eps = given(a[4]) ? in.to_double(a[4], "eps") : 1e-5;
+  if (attributes.axes.empty()) in.fail(ErrorKind::kValue, "layer_norm() over no dimensions");
+  if (!given(a[2]) && !given(a[3])) return compute(in, ExprOp::kLayerNorm, {a[0]}, attributes);
+  if (!given(a[3])) return compute(in, ExprOp::kLayerNorm, {a[0], a[2]}, attributes);
+  if (given(a[2])) return compute(in, ExprOp::kLayerNorm, {a[0], a[2], a[3]}, attributes);
+  const Expr normal = applied(in, ExprOp::kLayerNorm, {x.expr()}, attributes);
+  return settled(in, applied(in, ExprOp::kAdd, {normal, tensor_object(in, a[3], "layer_norm()'s bias").expr()}));
+}
+
+Value rms_norm(Interp& in, NativeArgs& a) {
+  const TensorObject& x = tensor_object(in, a[0], "rms_norm()");
+  ExprAttributes attributes;
+  attributes.axes = normalised_axes(in, a[1], x, "rms_norm");
+  if (attributes.axes.empty()) in.fail(ErrorKind::kValue, "rms_norm() over no dimensions");
+  // torch: the distance from 1 to the next number of the dtype in which it computes.
+  attributes.eps = given(a[3]) ? in.to_double(a[3], "eps") : x.dtype() == DType::kF64 ? 0x1p-52 : 0x1p-23;
+  if (!given(a[2])) return compute(in, ExprOp::kRmsNorm, {a[0]}, attributes);
+  return compute(in, ExprOp::kRmsNorm, {a[0], a[2]}, attributes);
+}
+constexpr NativeDef kNorms[] = {
+    {"layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5)", layer_norm,
+     "normalised over the last dimensions"},
+    {"rms_norm(input, normalized_shape, weight=None, eps=None)", rms_norm, "divided by the root of the mean square"},
+};
+
+}  // namespace
+
+void install_tensor_elementwise(Interp& in) { in.add_methods({Kind::kTensor, kMethods}); }
+std::span<const NativeDef> expression_functions() { return kFunctions; }
+std::span<const NativeDef> norm_functions() { return kNorms; }
+
+}  // namespace kiln::script

@@ -1,0 +1,87 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "repl/modules/torch/tensor_object.h"
+#include "runtime/tensor/convert.h"
+
+namespace kiln::script {
+
+Shape shape_vector(const Tensor& t) { return Shape(t.shape().begin(), t.shape().end()); }
+
+Tensor expanded(Interp& in, const Tensor& t, const Shape& shape) {
+  Shape strides(shape.size(), 0);
+  size_t skip = shape.size() - t.shape().size();
+  for (size_t i = skip; i < shape.size(); ++i) strides[i] = t.shape()[i - skip] == 1 ? 0 : t.strides()[i - skip];
+  return in.take(t.as_strided(shape, strides, t.offset()));
+}
+
+namespace {
+
+template <class T>
+std::vector<T> load(Interp& in, const Tensor& t, const Shape& shape, DType as) {
+  Tensor source =
+      std::equal(shape.begin(), shape.end(), t.shape().begin(), t.shape().end()) ? t : expanded(in, t, shape);
+  std::vector<std::byte> bytes = in.take(source.to_bytes());
+  size_t n = static_cast<size_t>(source.numel());
+  std::vector<T> out(n);
+  runtime::convert_elements(t.dtype(), bytes.data(), as, out.data(), static_cast<int64_t>(n));
+  return out;
+}
+
+template <class T>
+Tensor store(Interp& in, const Device& device, DType dtype, const Shape& shape, const std::vector<T>& values,
+             DType as) {
+  std::vector<std::byte> bytes(values.size() * static_cast<size_t>(size_of(dtype)));
+  runtime::convert_elements(as, values.data(), dtype, bytes.data(), static_cast<int64_t>(values.size()));
+  return in.take(Tensor::from_host(device, dtype, shape, bytes.data(), bytes.size()));
+}
+
+}  // namespace
+
+std::vector<double> load_floats(Interp& in, const Tensor& t, const Shape& shape) {
+  return load<double>(in, t, shape, DType::kF64);
+}
+std::vector<int64_t> load_ints(Interp& in, const Tensor& t, const Shape& shape) {
+  return load<int64_t>(in, t, shape, DType::kI64);
+}
+Tensor store_floats(Interp& in, const Device& d, DType t, const Shape& s, const std::vector<double>& v) {
+  return store(in, d, t, s, v, DType::kF64);
+}
+Tensor store_ints(Interp& in, const Device& d, DType t, const Shape& s, const std::vector<int64_t>& v) {
+  return store(in, d, t, s, v, DType::kI64);
+}
+
+std::vector<bool> close_elements(Interp& in, const Tensor& a, const Tensor& b, double rtol, double atol,
+                                 bool equal_nan) {
+  Shape shape = in.take(broadcast_shapes(a.shape(), b.shape()));
+  auto x = load_floats(in, a, shape), y = load_floats(in, b, shape);
+  std::vector<bool> out(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    bool nans = std::isnan(x[i]) && std::isnan(y[i]);
+    out[i] = x[i] == y[i] || (nans && equal_nan) ||
+             (std::isfinite(x[i]) && std::isfinite(y[i]) && std::fabs(x[i] - y[i]) <= atol + rtol * std::fabs(y[i]));
+  }
+  return out;
+}
+
+Value element_value(DType dtype, const void* element) {
+  if (dtype == DType::kI1) return Value::boolean(*static_cast<const uint8_t*>(element) != 0);
+  if (is_float(dtype)) return Value::real(to_double(dtype, element));
+  if (dtype == DType::kU64) {
+    uint64_t v;
+    std::memcpy(&v, element, sizeof v);
+    return Value::wide(static_cast<ast::Int>(v));
+  }
+  int64_t v = 0;
+  runtime::convert_elements(dtype, element, DType::kI64, &v, 1);
+  return Value::integer(v);
+}
+
+Value item_of(Interp& in, const Tensor& t) {
+  if (t.numel() != 1) in.fail(ErrorKind::kValue, "a tensor of {} elements is no single number", t.numel());
+  std::vector<std::byte> bytes = in.take(t.to_bytes());
+  return element_value(t.dtype(), bytes.data());
+}
+
+}  // namespace kiln::script

@@ -1,0 +1,387 @@
+// Methods of tensors: shapes, conversions and copies.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "repl/modules/torch/lazy_scope.h"
+#include "repl/modules/torch/memory_order.h"
+#include "repl/modules/torch/stream_object.h"
+#include "repl/modules/torch/tensor_object.h"
+
+namespace kiln::script {
+
+namespace {
+
+TensorObject& object(NativeArgs& a) { return *a.self->get<TensorObject>(); }
+const Tensor& self(Interp& in, NativeArgs& a) { return object(a).tensor(in); }
+/// For methods that write to it.
+const Tensor& changing(Interp& in, NativeArgs& a) { return object(a).changing(in); }
+const std::vector<Value>& rest(const Value& v) { return v.get<Tuple>()->items; }
+
+size_t dim_of(Interp& in, const Value& v, int64_t own, int64_t extra = 0) {
+  int64_t rank = own + extra, d = in.to_int(v, "a dimension");
+  if (d < -rank || d >= rank) in.fail_as("IndexError", "dimension {} of a tensor that has {}", d, own);
+  return static_cast<size_t>(d < 0 ? d + rank : d);
+}
+
+// --- shape
+// ----------------------------------------------------------------------------------------------------------------
+
+Value stride(Interp& in, NativeArgs& a) {
+  const Tensor& t = self(in, a);
+  if (!a[0].missing()) return Value::integer(t.strides()[dim_of(in, a[0], t.rank())]);
+  std::vector<Value> out;
+  for (int64_t s : t.strides()) out.push_back(Value::integer(s));
+  return make<Tuple>(std::move(out));
+}
+Value size(Interp& in, NativeArgs& a) {
+  auto shape = object(a).shape();
+  return a[0].missing() ? size_value(shape) : Value::integer(shape[dim_of(in, a[0], object(a).rank())]);
+}
+Value numel(Interp&, NativeArgs& a) { return Value::integer(object(a).numel()); }
+Value dim(Interp&, NativeArgs& a) { return Value::integer(object(a).rank()); }
+Value element_size(Interp&, NativeArgs& a) { return Value::integer(size_of(object(a).dtype())); }
+Value data_ptr(Interp& in, NativeArgs& a) { return Value::wide(static_cast<ast::Int>(self(in, a).address())); }
+Value is_contiguous(Interp& in, NativeArgs& a) { return Value::boolean(self(in, a).is_contiguous()); }
+Value is_floating_point(Interp&, NativeArgs& a) { return Value::boolean(is_float(object(a).dtype())); }
+Value contiguous(Interp& in, NativeArgs& a) {
+  return self(in, a).is_contiguous() ? *a.self : wrap(in.take(self(in, a).contiguous()));
+}
+
+/// A pending tensor that is not itself a view is row-major: any shape of as many elements is a view of it.
+Value reshaped(Interp& in, NativeArgs& a, Shape shape) {
+  ExprAttributes attributes;
+  attributes.shape = std::move(shape);
+  return compute(in, ExprOp::kReshape, {*a.self}, std::move(attributes));
+}
+Value view(Interp& in, NativeArgs& a) {
+  Shape shape = shape_of(in, rest(a[0]));
+  if (object(a).is_pending() && !object(a).expr().is_view()) return reshaped(in, a, std::move(shape));
+  return wrap(in.take(self(in, a).view(shape)));
+}
+Value reshape(Interp& in, NativeArgs& a) {
+  Shape shape = shape_of(in, rest(a[0]));
+  if (object(a).is_pending()) return reshaped(in, a, std::move(shape));
+  auto viewed = self(in, a).view(shape);
+  if (viewed.ok()) return wrap(*viewed);
+  return wrap(in.take(in.take(self(in, a).contiguous()).view(shape)));
+}
+Value flatten(Interp& in, NativeArgs& a) {
+  if (object(a).is_pending()) return reshaped(in, a, {-1});
+  return wrap(in.take(in.take(self(in, a).contiguous()).view(Shape{-1})));
+}
+
+Value transpose(Interp& in, NativeArgs& a) {
+  std::vector<int> order(object(a).shape().size());
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[dim_of(in, a[0], object(a).rank())], order[dim_of(in, a[1], object(a).rank())]);
+  return permuted(in, *a.self, std::move(order));
+}
+Value t(Interp& in, NativeArgs& a) {
+  const int rank = object(a).rank();
+  if (rank > 2)
+    in.fail(ErrorKind::kType, "t() is for matrices, this tensor has {} dimensions: use transpose(a, b)", rank);
+  return rank < 2 ? *a.self : permuted(in, *a.self, {1, 0});
+}
+Value permute(Interp& in, NativeArgs& a) {
+  std::vector<int> order;
+  std::vector<bool> used(object(a).shape().size());
+  for (int64_t d : shape_of(in, rest(a[0]))) {
+    size_t i = dim_of(in, Value::integer(d), object(a).rank());
+    if (used[i]) in.fail(ErrorKind::kValue, "permute() names dimension {} twice", i);
+    used[i] = true;
+    order.push_back(static_cast<int>(i));
+  }
+  if (order.size() != used.size()) in.fail(ErrorKind::kValue, "permute() needs all {} dimensions", used.size());
+  return permuted(in, *a.self, std::move(order));
+}
+Value unsqueeze(Interp& in, NativeArgs& a) {
+  size_t d = dim_of(in, a[0], object(a).rank(), 1);
+  Shape shape(object(a).shape().begin(), object(a).shape().end());
+  shape.insert(shape.begin() + static_cast<ptrdiff_t>(d), 1);
+  if (object(a).is_pending()) return reshaped(in, a, std::move(shape));
+  const Tensor& t = self(in, a);
+  Shape strides(t.strides().begin(), t.strides().end());
+  strides.insert(strides.begin() + static_cast<ptrdiff_t>(d), 1);
+  return wrap(in.take(t.as_strided(shape, strides, t.offset())));
+}
+Value squeeze(Interp& in, NativeArgs& a) {
+  bool one = !a[0].missing() && !a[0].is_none();
+  size_t only = one ? dim_of(in, a[0], object(a).rank()) : 0;
+  std::vector<size_t> kept;
+  for (size_t d = 0; d < object(a).shape().size(); ++d)
+    if (object(a).shape()[d] != 1 || (one && d != only)) kept.push_back(d);
+  Shape shape, strides;
+  for (size_t d : kept) shape.push_back(object(a).shape()[d]);
+  if (object(a).is_pending()) return reshaped(in, a, std::move(shape));
+  const Tensor& t = self(in, a);
+  for (size_t d : kept) strides.push_back(t.strides()[d]);
+  return wrap(in.take(t.as_strided(shape, strides, t.offset())));
+}
+Value expand(Interp& in, NativeArgs& a) {
+  Shape shape = shape_of(in, rest(a[0])), own(object(a).shape().begin(), object(a).shape().end());
+  if (shape.size() < own.size()) in.fail(ErrorKind::kValue, "expand() needs at least {} dimensions", own.size());
+  size_t skip = shape.size() - own.size();
+  for (size_t i = skip; i < shape.size(); ++i) {
+    if (shape[i] == -1) shape[i] = own[i - skip];
+    if (own[i - skip] != 1 && own[i - skip] != shape[i])
+      in.fail(ErrorKind::kValue, "dimension {} of size {} cannot be expanded to {}", i, own[i - skip], shape[i]);
+  }
+  return expanded_to(in, *a.self, std::move(shape));
+}
+
+// --- conversions and copies
+// -------------------------------------------------------------------------------------------------
+
+Value converted(Interp& in, const Value& v, DType dtype) {
+  auto* t = v.get<TensorObject>();
+  if (t->dtype() == dtype) return v;
+  // Of a tensor that is there it is done now: who prepares inputs does not want it done with each use of them.
+  if (!t->is_pending())
+    return wrap(in_memory_order(in, t->tensor(in), [&](const Tensor& from) { return from.to(dtype); }));
+  ExprAttributes attributes;
+  attributes.dtype = dtype;
+  return compute(in, ExprOp::kCast, {v}, std::move(attributes));
+}
+template <DType T>
+Value convert(Interp& in, NativeArgs& a) {
+  return converted(in, *a.self, T);
+}
+
+/// Without waiting, where pinned memory allows: to a GPU from it, and to the CPU into it.
+Value moved(Interp& in, const Value& v, const Device& device, bool non_blocking) {
+  auto* t = v.get<TensorObject>();
+  if (t->device() == device) return v;
+  const Tensor& from = t->tensor(in);
+  const bool now = !non_blocking || from.device().is_cuda() == device.is_cuda();
+  return wrap(in_memory_order(in, from, [&](const Tensor& elements) -> Result<Tensor> {
+    if (now) return elements.to(device);
+    KILN_TRY(Tensor source, elements.contiguous());
+    KILN_TRY(Tensor to, device.is_cuda() ? Tensor::empty(device, source.dtype(), source.shape())
+                                         : Tensor::empty_pinned(source.device(), source.dtype(), source.shape()));
+    KILN_CHECK_OK(to.queue_copy_from(source));
+    return to;
+  }));
+}
+
+bool is_true(Interp& in, const Value& v) { return !v.missing() && in.truth(v); }
+
+/// to(dtype), to(device), to(device, dtype), to(other)
+Value to(Interp& in, NativeArgs& a) {
+  Value out = *a.self;
+  const bool non_blocking = is_true(in, a[3]);
+  auto apply = [&](const Value& v) {
+    if (v.missing() || v.is_none()) return;
+    if (v.is_dtype() || v.get<TypeObject>()) {
+      out = converted(in, out, dtype_of(in, v, object(a).dtype()));
+    } else if (auto* other = v.get<TensorObject>()) {
+      out = moved(in, converted(in, out, other->dtype()), other->device(), non_blocking);
+    } else {
+      out = moved(in, out, device_of(in, v), non_blocking);
+    }
+  };
+  for (const Value& v : rest(a[0])) apply(v);
+  apply(a[1]);
+  apply(a[2]);
+  return out;
+}
+Value type(Interp& in, NativeArgs& a) { return converted(in, *a.self, dtype_of(in, a[0], object(a).dtype())); }
+Value cpu(Interp& in, NativeArgs& a) { return moved(in, *a.self, in.take(Device::open("cpu")), is_true(in, a[0])); }
+Value cuda(Interp& in, NativeArgs& a) {
+  return moved(in, *a.self, device_of(in, Value::str("cuda")), is_true(in, a[0]));
+}
+Value as_strided(Interp& in, NativeArgs& a) {
+  const Tensor& t = self(in, a);
+  const int64_t offset = a[2].missing() || a[2].is_none() ? t.offset() : in.to_int(a[2], "the offset");
+  return wrap(in.take(t.as_strided(shape_of(in, {a[0]}), shape_of(in, {a[1]}), offset)));
+}
+Value storage_offset(Interp& in, NativeArgs& a) { return Value::integer(self(in, a).offset()); }
+Value pin_memory(Interp& in, NativeArgs& a) {
+  const Tensor& from = self(in, a);
+  if (from.is_pinned()) return *a.self;
+  if (from.device().is_cuda())
+    in.fail(ErrorKind::kValue, "pin_memory() is for tensors on the cpu, this one is on {}", from.device().name());
+  const Device& gpu = in.device();
+  if (!gpu.is_cuda()) return *a.self;  // nothing to copy to
+  return wrap(in_memory_order(in, from, [&](const Tensor& elements) -> Result<Tensor> {
+    KILN_TRY(Tensor to, Tensor::empty_pinned(gpu, elements.dtype(), elements.shape()));
+    KILN_CHECK_OK(to.copy_from(elements));
+    return to;
+  }));
+}
+Value is_pinned(Interp& in, NativeArgs& a) { return Value::boolean(self(in, a).is_pinned()); }
+Value record_stream(Interp& in, NativeArgs& a) {
+  auto* s = a[0].get<StreamObject>();
+  if (!s) in.fail(ErrorKind::kType, "record_stream() needs a stream, got '{}'", in.type_name(a[0]));
+  self(in, a).used_on(s->stream);
+  return Value::none();
+}
+
+Tensor copy(Interp& in, const Tensor& t) {
+  return in_memory_order(in, t, [](const Tensor& from) -> Result<Tensor> {
+    KILN_TRY(Tensor out, Tensor::empty(from.device(), from.dtype(), from.shape()));
+    KILN_CHECK_OK(out.copy_from(from));
+    return out;
+  });
+}
+Value clone(Interp& in, NativeArgs& a) { return wrap(copy(in, self(in, a))); }
+Value itself(Interp&, NativeArgs& a) { return *a.self; }
+Value requires_grad(Interp& in, NativeArgs& a) {
+  a.self->get<TensorObject>()->requires_grad = a[0].missing() || in.truth(a[0]);
+  return *a.self;
+}
+Value backward(Interp& in, NativeArgs&) {
+  in.fail(
+      with_note(error(ErrorKind::kUnsupported, "Kiln has no autograd"), "help: launch the backward kernel yourself"));
+}
+
+Value fill(Interp& in, NativeArgs& a) {
+  in.check(changing(in, a).fill(in.to_double(a[0], "the value")));
+  return *a.self;
+}
+Value zero(Interp& in, NativeArgs& a) {
+  in.check(changing(in, a).fill(0));
+  return *a.self;
+}
+Value copy_in(Interp& in, NativeArgs& a) {
+  const Tensor& from = tensor_of(in, a[0], "copy_()");
+  const Tensor& to = changing(in, a);
+  if (is_true(in, a[1]) && from.dtype() == to.dtype() && std::ranges::equal(from.shape(), to.shape())) {
+    in.check(to.queue_copy_from(from));
+    return *a.self;
+  }
+  in.check(to.copy_from(expanded(in, in.take(in.take(from.to(to.device())).to(to.dtype())), shape_vector(to))));
+  return *a.self;
+}
+/// offset + scale · random numbers
+void fill_random(Interp& in, const Tensor& t, const Tensor& random, double scale, double offset) {
+  Shape shape = shape_vector(random);
+  std::vector<double> v = load_floats(in, random, shape);
+  for (double& x : v) x = offset + scale * x;
+  in.check(t.copy_from(store_floats(in, t.device(), t.dtype(), shape, v)));
+}
+Value uniform(Interp& in, NativeArgs& a) {
+  double low = a[0].missing() ? 0 : in.to_double(a[0], "from"), high = a[1].missing() ? 1 : in.to_double(a[1], "to");
+  const Tensor& t = changing(in, a);
+  fill_random(in, t, in.take(rand(t.device(), DType::kF64, t.shape(), in.next_seed())), high - low, low);
+  return *a.self;
+}
+Value normal(Interp& in, NativeArgs& a) {
+  double mean = a[0].missing() ? 0 : in.to_double(a[0], "mean"), sigma = a[1].missing() ? 1 : in.to_double(a[1], "std");
+  const Tensor& t = changing(in, a);
+  fill_random(in, t, in.take(randn(t.device(), DType::kF64, t.shape(), in.next_seed())), sigma, mean);
+  return *a.self;
+}
+
+Value item(Interp& in, NativeArgs& a) { return item_of(in, self(in, a)); }
+/// What float() and int() of a tensor with one element give.
+Value as_float(Interp& in, NativeArgs& a) { return Value::real(in.to_double(item_of(in, self(in, a)), "the element")); }
+Value as_int(Interp& in, NativeArgs& a) {
+  Value v = item_of(in, self(in, a));
+  if (!v.is_float()) return in.unary(ast::UnaryOp::kPlus, v);
+  if (!std::isfinite(v.real()) || std::fabs(v.real()) >= 0x1p126)
+    in.fail(ErrorKind::kValue, "{} cannot be an int", in.repr(v));
+  return Value::wide(static_cast<ast::Int>(v.real()));
+}
+Value as_index(Interp& in, NativeArgs& a) {
+  if (is_float(object(a).dtype()))
+    in.fail(ErrorKind::kType, "a tensor of {} is no index", info(object(a).dtype()).torch);
+  return as_int(in, a);
+}
+
+Value to_list(const std::vector<Value>& flat, const Shape& shape, size_t dim, size_t& at) {
+  if (dim == shape.size()) return flat[at++];
+  std::vector<Value> out;
+  for (int64_t i = 0; i < shape[dim]; ++i) out.push_back(to_list(flat, shape, dim + 1, at));
+  return make<List>(std::move(out));
+}
+Value tolist(Interp& in, NativeArgs& a) {
+  std::vector<std::byte> bytes = in.take(self(in, a).to_bytes());
+  std::vector<Value> flat;
+  size_t size_each = static_cast<size_t>(size_of(object(a).dtype()));
+  for (size_t i = 0; i < static_cast<size_t>(object(a).numel()); ++i)
+    flat.push_back(element_value(object(a).dtype(), bytes.data() + i * size_each));
+  size_t at = 0;
+  return to_list(flat, shape_vector(self(in, a)), 0, at);
+}
+
+// --- new tensors like this one
+// ----------------------------------------------------------------------------------------------
+
+Value new_filled(Interp& in, NativeArgs& a, std::optional<double> value) {
+  Shape shape = shape_of(in, rest(a[0]));
+  DType dtype = dtype_of(in, a[1], object(a).dtype());
+  Device device = a[2].missing() || a[2].is_none() ? object(a).device() : device_of(in, a[2]);
+  return wrap(in.take(value ? Tensor::full(device, dtype, shape, *value) : Tensor::empty(device, dtype, shape)));
+}
+Value new_empty(Interp& in, NativeArgs& a) { return new_filled(in, a, std::nullopt); }
+Value new_zeros(Interp& in, NativeArgs& a) { return new_filled(in, a, 0.0); }
+Value new_ones(Interp& in, NativeArgs& a) { return new_filled(in, a, 1.0); }
+
+constexpr NativeDef kMethods[] = {
+    {"__float__()", as_float, "the one element as a float"},
+    {"__index__()", as_index, "the one integer"},
+    {"__int__()", as_int, "the one element as an int"},
+    {"as_strided(size, stride, storage_offset=None)", as_strided, "its storage seen with other sizes and strides"},
+    {"backward(*args)", backward, "not supported"},
+    {"bfloat16()", convert<DType::kBF16>, "as bfloat16"},
+    {"bool()", convert<DType::kI1>, "as bool: is it other than 0?"},
+    {"clone()", clone, "a copy"},
+    {"contiguous()", contiguous, "in row-major order; itself when it is already"},
+    {"copy_(other, non_blocking=False)", copy_in, "takes the other's elements"},
+    {"cpu(non_blocking=False)", cpu, "on the CPU"},
+    {"cuda(non_blocking=False)", cuda, "on the GPU"},
+    {"data_ptr()", data_ptr, "its address on the device"},
+    {"detach()", itself, "itself: Kiln has no autograd"},
+    {"dim()", dim, "the number of dimensions"},
+    {"double()", convert<DType::kF64>, "as float64"},
+    {"element_size()", element_size, "bytes of an element"},
+    {"expand(*shape)", expand, "repeated along dimensions of size 1, without a copy"},
+    {"fill_(value)", fill, "sets all elements"},
+    {"flatten()", flatten, "with one dimension"},
+    {"float()", convert<DType::kF32>, "as float32"},
+    {"half()", convert<DType::kF16>, "as float16"},
+    {"int()", convert<DType::kI32>, "as int32"},
+    {"is_contiguous()", is_contiguous, "is it in row-major order without gaps?"},
+    {"is_floating_point()", is_floating_point, "does it hold floats?"},
+    {"is_pinned()", is_pinned, "is it in memory that the GPU copies by itself?"},
+    {"item()", item, "the one element as a number"},
+    {"long()", convert<DType::kI64>, "as int64"},
+    {"ndimension()", dim, "the number of dimensions"},
+    {"nelement()", numel, "the number of elements"},
+    {"new_empty(*shape, dtype=None, device=None)", new_empty, "an uninitialised tensor of the same dtype and device"},
+    {"new_ones(*shape, dtype=None, device=None)", new_ones, "ones of the same dtype and device"},
+    {"new_zeros(*shape, dtype=None, device=None)", new_zeros, "zeros of the same dtype and device"},
+    {"normal_(mean=0.0, std=1.0)", normal, "fills it with normal random numbers"},
+    {"numel()", numel, "the number of elements"},
+    {"permute(*dims)", permute, "the dimensions in another order, without a copy"},
+    {"pin_memory()", pin_memory, "a copy in memory that the GPU copies by itself"},
+    {"record_stream(stream)", record_stream, "its memory is not reused before that stream has passed"},
+    {"requires_grad_(requires_grad=True)", requires_grad, "accepted; Kiln has no autograd"},
+    {"reshape(*shape)", reshape, "in another shape; copies only when it must"},
+    {"size(dim=None)", size, "the shape, or one dimension"},
+    {"squeeze(dim=None)", squeeze, "without dimensions of size 1"},
+    {"storage_offset()", storage_offset, "elements from the start of its storage"},
+    {"stride(dim=None)", stride, "the strides in elements, or one of them"},
+    {"t()", t, "transposed"},
+    {"to(*target, dtype=None, device=None, non_blocking=False)", to, "as another dtype or on another device"},
+    {"tolist()", tolist, "as nested lists"},
+    {"transpose(dim0, dim1)", transpose, "two dimensions swapped, without a copy"},
+    {"type(dtype)", type, "as another dtype"},
+    {"uniform_(low=0.0, high=1.0)", uniform, "fills it with uniform random numbers"},
+    {"unsqueeze(dim)", unsqueeze, "with a dimension of size 1 put in"},
+    {"view(*shape)", view, "in another shape, without a copy"},
+    {"zero_()", zero, "sets all elements to 0"},
+};
+
+}  // namespace
+
+void install_tensor_methods(Interp& in) {
+  in.add_methods({Kind::kTensor, kMethods});
+  install_tensor_elementwise(in);
+  install_tensor_reductions(in);
+  install_tensor_matmul(in);
+  install_check(in);
+}
+
+}  // namespace kiln::script

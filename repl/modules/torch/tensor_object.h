@@ -1,0 +1,164 @@
+// Tensors as values of the host language, with torch's names. Operations make expressions, which run as kernels when
+// their elements are asked for (docs/expressions.md); between small tensors, and where there is no kernel for it, they
+// are computed on the host in float64 or int64 and rounded once: right rather than fast.
+#pragma once
+#include "kiln/expr.h"
+#include "kiln/tensor.h"
+#include "kiln/tensor_descriptor.h"
+#include "repl/modules/torch/pending.h"
+#include "repl/script/interp/interp.h"
+
+namespace kiln::script {
+
+using Shape = std::vector<int64_t>;
+
+/// A tensor, or an expression that gives one and is computed when its elements are asked for.
+class TensorObject : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kTensor;
+  explicit TensorObject(Tensor t) : Object(kKind), tensor_(std::move(t)) {}
+  TensorObject(Interp& in, Expr expr);
+  ~TensorObject() override;
+  std::optional<Value> attribute(Interp& in, std::string_view name) override;
+  void set_attribute(Interp& in, std::string_view name, Value value) override;
+  void attribute_names(std::vector<std::string>& out) const override;
+  Value item(Interp& in, const Value& index) override;
+  void set_item(Interp& in, const Value& index, Value value) override;
+  std::optional<int64_t> length(Interp& in) override;
+  Value iterate(Interp& in) override;
+  std::string repr(Interp& in) override;
+  bool truth(Interp& in) override;
+  std::optional<Value> binary(Interp& in, ast::BinaryOp op, const Value& other, bool reflected) override;
+  std::optional<Value> unary(Interp& in, ast::UnaryOp op) override;
+  std::optional<Value> compare(Interp& in, ast::CompareOp op, const Value& other) override;
+  std::optional<bool> contains(Interp& in, const Value& item) override;
+  std::optional<std::string> format(Interp& in, std::string_view spec) override;
+  /// "f32[4096, 4096] cuda:0"
+  std::string summary() const;
+  /// The same with what computing it will take when it is pending: "… · lazy · 1 kernel when fused".
+  std::string description() const;
+
+  bool is_pending() const { return static_cast<bool>(expr_); }
+  /// Computed now when it is pending.
+  const Tensor& tensor(Interp& in) {
+    if (expr_) compute(in);
+    return tensor_;
+  }
+  /// For who changes its elements: what is pending and reads its memory is computed first.
+  const Tensor& changing(Interp& in);
+  Expr expr() const { return expr_ ? expr_ : Expr(tensor_); }
+  // Known without computing it.
+  DType dtype() const { return expr_ ? expr_.dtype() : tensor_.dtype(); }
+  std::span<const int64_t> shape() const { return expr_ ? expr_.shape() : tensor_.shape(); }
+  int rank() const { return static_cast<int>(shape().size()); }
+  int64_t numel() const { return expr_ ? expr_.numel() : tensor_.numel(); }
+  Device device() const { return expr_ ? expr_.device() : tensor_.device(); }
+
+  bool requires_grad = false;
+
+ private:
+  void compute(Interp& in);
+
+  Tensor tensor_;
+  Expr expr_;                                // while it is pending
+  std::shared_ptr<PendingTensors> pending_;  // of the session, while it is pending
+};
+
+class TensorDescriptorObject : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kTensorDescriptor;
+  explicit TensorDescriptorObject(TensorDescriptor d)
+      : Object(kKind), descriptor(std::make_shared<const TensorDescriptor>(std::move(d))) {}
+  std::optional<Value> attribute(Interp& in, std::string_view name) override;
+  void attribute_names(std::vector<std::string>& out) const override;
+  std::string repr(Interp&) override;
+  const std::shared_ptr<const TensorDescriptor> descriptor;
+};
+/// TensorDescriptor, as triton.tools.tensor_descriptor has it.
+Value tensor_descriptor_class();
+
+class DeviceObject : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kDevice;
+  explicit DeviceObject(Device d) : Object(kKind), device(std::move(d)) {}
+  std::optional<Value> attribute(Interp& in, std::string_view name) override;
+  void attribute_names(std::vector<std::string>& out) const override;
+  std::string repr(Interp&) override;
+  std::string str(Interp&) override { return device.name(); }
+  std::optional<Value> compare(Interp& in, ast::CompareOp op, const Value& other) override;
+  const Device device;
+};
+
+Value wrap(Tensor t);
+/// The tensor of a value, or an error that says what it was wanted for.
+const Tensor& tensor_of(Interp& in, const Value& v, std::string_view what);
+/// A dtype from a dtype; `otherwise` when the value is missing or None.
+DType dtype_of(Interp& in, const Value& v, DType otherwise);
+/// A device from a device, its name or a GPU's number; the session's when the value is missing or None.
+Device device_of(Interp& in, const Value& v);
+/// Dimensions from ints, or from one tuple or list of them.
+Shape shape_of(Interp& in, const std::vector<Value>& args);
+Value size_value(std::span<const int64_t> shape);
+
+// --- numbers on the host (tensor_math.cc)
+// -----------------------------------------------------------------------------
+
+/// Row-major elements, broadcast to `shape`.
+std::vector<double> load_floats(Interp& in, const Tensor& t, const Shape& shape);
+std::vector<int64_t> load_ints(Interp& in, const Tensor& t, const Shape& shape);
+Tensor store_floats(Interp& in, const Device& device, DType dtype, const Shape& shape,
+                    const std::vector<double>& values);
+Tensor store_ints(Interp& in, const Device& device, DType dtype, const Shape& shape,
+                  const std::vector<int64_t>& values);
+Shape shape_vector(const Tensor& t);
+Tensor expanded(Interp& in, const Tensor& t, const Shape& shape);
+// --- expressions (tensor_expr.cc)
+// ------------------------------------------------------------------------------------
+
+/// Below this many elements, of all that takes part, an operation is computed at once on the host: a kernel's
+/// compilation takes some 10 ms, which a script of many small tensors would pay for each operation.
+inline constexpr int64_t kLazyElements = 4096;
+/// A pending tensor is computed when it has grown to this many operations: a loop that never looks at its tensors must
+/// not make an expression without end.
+inline constexpr int kMostPendingOperations = 64;
+
+/// A tensor or number as an operand.
+std::optional<Expr> operand_of(const Value& v);
+/// The operation on tensors and numbers: computed at once when all is small, else pending. Errors show both shapes.
+Value compute(Interp& in, ExprOp op, std::span<const Value> operands, ExprAttributes attributes = {});
+Value compute(Interp& in, ExprOp op, std::initializer_list<Value> operands, ExprAttributes attributes = {});
+/// For operations that are made of several: each step, and what becomes of the last.
+Expr applied(Interp& in, ExprOp op, std::initializer_list<Expr> operands, ExprAttributes attributes = {});
+Value settled(Interp& in, const Expr& expr);
+/// Views: of a tensor they share its memory, of a pending one they are pending.
+Value permuted(Interp& in, const Value& tensor, std::vector<int> order);
+Value expanded_to(Interp& in, const Value& tensor, Shape shape);
+Value tensor_binary(Interp& in, ast::BinaryOp op, const Value& a, const Value& b);
+Value tensor_compare(Interp& in, ast::CompareOp op, const Value& a, const Value& b);
+void install_tensor_elementwise(Interp& in);
+/// layer_norm, rms_norm, where, maximum, minimum: functions that are no methods.
+std::span<const NativeDef> expression_functions();
+std::span<const NativeDef> norm_functions();
+
+// --- matrix products (tensor_matmul.cc)
+// -----------------------------------------------------------------------------
+
+void install_tensor_matmul(Interp& in);
+
+/// |a - b| <= atol + rtol · |b| for each element, both broadcast; NaN equals NaN only when `equal_nan`.
+std::vector<bool> close_elements(Interp& in, const Tensor& a, const Tensor& b, double rtol, double atol,
+                                 bool equal_nan);
+/// The element of a tensor that has just one.
+Value item_of(Interp& in, const Tensor& t);
+Value element_value(DType dtype, const void* element);
+
+/// Where `index` leads in `t`: a view for ints, slices, None and `...`; a copy for masks and index tensors.
+Tensor indexed(Interp& in, const Tensor& t, const Value& index);
+
+/// torch's text of a tensor.
+std::string tensor_text(Interp& in, const Tensor& t);
+
+void install_tensor_methods(Interp& in);
+void install_tensor_reductions(Interp& in);
+
+}  // namespace kiln::script

@@ -1,0 +1,181 @@
+// How torch prints tensors: four digits, one width, long ones shortened.
+#include <algorithm>
+#include <cmath>
+
+#include "repl/modules/torch/tensor_object.h"
+
+namespace kiln::script {
+
+namespace {
+
+constexpr int kPrecision = 4;
+constexpr int64_t kThreshold = 1000;  // more elements are summarised
+constexpr int64_t kEdge = 3;          // elements shown at each end then
+constexpr int kLineWidth = 80;
+
+struct Printer {
+  DType dtype;
+  bool summarize = false;
+  bool whole = true;  // every float is a whole number: "1."
+  bool scientific = false;
+  size_t width = 1;
+
+  std::string text(const Value& v) const {
+    std::string out = bare(v);
+    return out.size() < width ? std::string(width - out.size(), ' ') + out : out;
+  }
+  std::string bare(const Value& v) const {
+    if (v.is_bool()) return v.boolean() ? "True" : "False";
+    if (!v.is_float()) return ast::to_string(std::get<ast::Int>(*v.constant()));
+    double d = v.real();
+    if (std::isnan(d)) return "nan";
+    if (std::isinf(d)) return d < 0 ? "-inf" : "inf";
+    if (scientific) return fmt::format("{:.{}e}", d, kPrecision);
+    if (whole) return fmt::format("{:.0f}.", d);
+    return fmt::format("{:.{}f}", d, kPrecision);
+  }
+
+  void measure(const std::vector<Value>& shown) {
+    if (!is_float(dtype)) {
+      for (const Value& v : shown) width = std::max(width, bare(v).size());
+      return;
+    }
+    double low = INFINITY, high = 0;
+    for (const Value& v : shown) {
+      double d = std::fabs(v.real());
+      if (!std::isfinite(d) || d == 0) continue;
+      low = std::min(low, d);
+      high = std::max(high, d);
+      if (d != std::ceil(d)) whole = false;
+    }
+    if (high == 0) {
+      for (const Value& v : shown)
+        if (!std::isfinite(v.real())) width = std::max(width, bare(v).size());
+      return;
+    }
+    scientific = high / low > 1000 || high > 1e8 || (!whole && low < 1e-4);
+    for (const Value& v : shown) width = std::max(width, bare(v).size());
+  }
+};
+
+/// The elements that are shown, row-major, and the text of any block of them.
+struct Block {
+  const Printer& printer;
+  const std::vector<Value>& values;
+  const Shape& full;   // the tensor's shape
+  const Shape& shape;  // of what is shown
+
+  bool cut_at(size_t dim, int64_t i) const { return full[dim] != shape[dim] && i == kEdge; }
+
+  std::string vector(size_t offset, int indent) const {
+    size_t dim = shape.size() - 1;
+    int element = static_cast<int>(printer.width) + 2;
+    size_t per_line = static_cast<size_t>(std::max(1, (kLineWidth - indent) / element));
+    std::vector<std::string> items;
+    for (int64_t i = 0; i < shape[dim]; ++i) {
+      if (cut_at(dim, i)) items.push_back(" ...");
+      items.push_back(printer.text(values[offset + static_cast<size_t>(i)]));
+    }
+    std::string out = "[";
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (i) out += i % per_line == 0 ? ",\n" + std::string(static_cast<size_t>(indent) + 1, ' ') : ", ";
+      out += items[i];
+    }
+    return out + "]";
+  }
+
+  std::string text(size_t dim, size_t offset, int indent) const {
+    if (dim + 1 == shape.size()) return vector(offset, indent);
+    size_t stride = 1;
+    for (size_t d = dim + 1; d < shape.size(); ++d) stride *= static_cast<size_t>(shape[d]);
+    std::string between =
+        "," + std::string(shape.size() - dim - 1, '\n') + std::string(static_cast<size_t>(indent) + 1, ' ');
+    std::string out = "[";
+    for (int64_t i = 0; i < shape[dim]; ++i) {
+      if (i) out += between;
+      if (cut_at(dim, i)) out += "..." + between;
+      out += text(dim + 1, offset + static_cast<size_t>(i) * stride, indent + 1);
+    }
+    return out + "]";
+  }
+};
+
+/// The elements at those positions along each dimension. Copies no more than whole rows of the last dimension's edges.
+std::vector<Value> gather(Interp& in, const Tensor& t, const std::vector<std::vector<int64_t>>& kept) {
+  std::vector<Value> out;
+  size_t rank = kept.size();
+  std::vector<size_t> at(rank, 0);
+  size_t size = static_cast<size_t>(size_of(t.dtype()));
+  for (;;) {
+    // One run of neighbours in the last dimension at a time.
+    int64_t offset = t.offset();
+    for (size_t d = 0; d + 1 < rank; ++d) offset += kept[d][at[d]] * t.strides()[d];
+    size_t i = 0, n = rank ? kept[rank - 1].size() : 1;
+    while (i < n) {
+      size_t end = i + 1;
+      while (rank && end < n && kept[rank - 1][end] == kept[rank - 1][end - 1] + 1) ++end;
+      Shape run_shape, run_strides;
+      if (rank) run_shape = {static_cast<int64_t>(end - i)}, run_strides = {t.strides()[rank - 1]};
+      Tensor run = in.take(
+          t.as_strided(run_shape, run_strides, offset + (rank ? kept[rank - 1][i] * t.strides()[rank - 1] : 0)));
+      std::vector<std::byte> bytes = in.take(run.to_bytes());
+      for (size_t k = 0; k < end - i; ++k) out.push_back(element_value(t.dtype(), bytes.data() + k * size));
+      i = end;
+    }
+    size_t d = rank > 0 ? rank - 1 : 0;
+    while (d > 0 && ++at[d - 1] == kept[d - 1].size()) at[--d] = 0;
+    if (d == 0) return out;
+  }
+}
+
+}  // namespace
+
+std::string tensor_text(Interp& in, const Tensor& t) {
+  Printer printer{t.dtype()};
+  Shape shape = shape_vector(t);
+  std::vector<std::string> suffixes;
+  if (t.device().is_cuda()) suffixes.push_back(fmt::format("device='{}'", t.device().name()));
+  bool plain = t.dtype() == DType::kF32 || t.dtype() == DType::kI64 || t.dtype() == DType::kI1;
+  std::string body;
+  if (t.numel() == 0) {
+    if (t.rank() != 1) {
+      std::string dims;
+      for (int64_t d : shape) dims += (dims.empty() ? "" : ", ") + std::to_string(d);
+      suffixes.push_back("size=(" + dims + (shape.size() == 1 ? ",)" : ")"));
+    }
+    if (t.dtype() != DType::kF32) suffixes.push_back(fmt::format("dtype=torch.{}", info(t.dtype()).torch));
+    body = "[]";
+  } else {
+    if (!plain) suffixes.push_back(fmt::format("dtype=torch.{}", info(t.dtype()).torch));
+    printer.summarize = t.numel() > kThreshold;
+    // A summary needs the edges only: gather them into a small tensor's worth of values, dimension by dimension.
+    Shape small = shape;
+    std::vector<std::vector<int64_t>> kept(shape.size());
+    for (size_t d = 0; d < shape.size(); ++d) {
+      bool cut = printer.summarize && shape[d] > 2 * kEdge;
+      for (int64_t i = 0; i < shape[d]; ++i) {
+        if (cut && i == kEdge) i = shape[d] - kEdge;
+        kept[d].push_back(i);
+      }
+      small[d] = static_cast<int64_t>(kept[d].size());
+    }
+    std::vector<Value> shown = gather(in, t, kept);
+    printer.measure(shown);
+    Block block{printer, shown, shape, small};
+    body = shape.empty() ? printer.text(shown[0]) : block.text(0, 0, 7);
+  }
+  std::string out = "tensor(" + body;
+  size_t last_line = out.size() - (out.rfind('\n') == std::string::npos ? 0 : out.rfind('\n') + 1);
+  for (const std::string& s : suffixes) {
+    if (last_line + s.size() + 2 > static_cast<size_t>(kLineWidth)) {
+      out += ",\n" + std::string(7, ' ') + s;
+      last_line = 7 + s.size();
+    } else {
+      out += ", " + s;
+      last_line += s.size() + 2;
+    }
+  }
+  return out + ")";
+}
+
+}  // namespace kiln::script

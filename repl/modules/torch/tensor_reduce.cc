@@ -1,0 +1,251 @@
+// Reductions of tensors: sum, mean, max, argmax, any, softmax…
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "repl/modules/torch/tensor_object.h"
+
+namespace kiln::script {
+
+namespace {
+
+/// The two results of max(dim) and min(dim): a tuple whose parts also have names.
+class ValuesIndices : public Tuple {
+ public:
+  ValuesIndices(Value values, Value indices) : Tuple({std::move(values), std::move(indices)}) {}
+  std::optional<Value> attribute(Interp&, std::string_view name) override {
+    if (name == "values") return items[0];
+    if (name == "indices") return items[1];
+    return std::nullopt;
+  }
+};
+
+struct Plan {
+  Tensor tensor;  // the reduced dimensions moved behind the others
+  Shape out;      // the shape of the result
+  int64_t inner = 1;
+};
+
+Plan plan(Interp& in, const Tensor& t, const Value& dims, bool keepdim) {
+  size_t rank = t.shape().size();
+  std::vector<bool> reduced(rank, dims.missing() || dims.is_none());
+  if (!dims.missing() && !dims.is_none()) {
+    std::vector<Value> list = dims.get<Tuple>() || dims.get<List>() ? in.to_vector(dims) : std::vector<Value>{dims};
+    for (const Value& d : list) {
+      if (rank == 0 && d.small_int_or_bool() && (d.integer() == 0 || d.integer() == -1)) continue;
+      if (!d.small_int_or_bool() || d.integer() < -static_cast<int64_t>(rank) ||
+          d.integer() >= static_cast<int64_t>(rank))
+        in.fail_as("IndexError", "dimension {} of a tensor that has {}", in.repr(d), rank);
+      reduced[static_cast<size_t>(in.index_in(d, static_cast<int64_t>(rank), "dimension"))] = true;
+    }
+  }
+  Plan p;
+  Shape shape, strides, inner_shape, inner_strides;
+  for (size_t d = 0; d < rank; ++d) {
+    if (reduced[d]) {
+      inner_shape.push_back(t.shape()[d]);
+      inner_strides.push_back(t.strides()[d]);
+      p.inner *= t.shape()[d];
+      if (keepdim) p.out.push_back(1);
+    } else {
+      shape.push_back(t.shape()[d]);
+      strides.push_back(t.strides()[d]);
+      p.out.push_back(t.shape()[d]);
+    }
+  }
+  shape.insert(shape.end(), inner_shape.begin(), inner_shape.end());
+  strides.insert(strides.end(), inner_strides.begin(), inner_strides.end());
+  p.tensor = in.take(t.as_strided(shape, strides, t.offset()));
+  return p;
+}
+
+bool flag(Interp& in, const Value& v) { return !v.missing() && in.truth(v); }
+
+/// Reduces each run of `inner` floats.
+template <class F>
+Tensor reduce_floats(Interp& in, const Plan& p, DType dtype, F f) {
+  std::vector<double> v = load_floats(in, p.tensor, shape_vector(p.tensor)), out;
+  size_t inner = static_cast<size_t>(p.inner), n = 1;
+  for (int64_t d : p.out) n *= static_cast<size_t>(d);
+  for (size_t i = 0; i < n; ++i) out.push_back(f(v.data() + i * inner, inner));
+  return store_floats(in, p.tensor.device(), dtype, p.out, out);
+}
+template <class F>
+Tensor reduce_ints(Interp& in, const Plan& p, DType dtype, F f) {
+  std::vector<int64_t> v = load_ints(in, p.tensor, shape_vector(p.tensor)), out;
+  size_t inner = static_cast<size_t>(p.inner), n = 1;
+  for (int64_t d : p.out) n *= static_cast<size_t>(d);
+  for (size_t i = 0; i < n; ++i) out.push_back(f(v.data() + i * inner, inner));
+  return store_ints(in, p.tensor.device(), dtype, p.out, out);
+}
+
+TensorObject& object(NativeArgs& a) { return *a.self->get<TensorObject>(); }
+const Tensor& self(Interp& in, NativeArgs& a) { return object(a).tensor(in); }
+
+/// Dimensions as an expression's axes; none means all. Errors as plan()'s.
+ExprAttributes along_axes(Interp& in, NativeArgs& a, const Value& dims, const Value& keepdim) {
+  ExprAttributes attributes;
+  attributes.keepdim = flag(in, keepdim);
+  if (dims.missing() || dims.is_none()) return attributes;
+  const auto rank = static_cast<int64_t>(object(a).rank());
+  std::vector<Value> list = dims.get<Tuple>() || dims.get<List>() ? in.to_vector(dims) : std::vector<Value>{dims};
+  for (const Value& d : list) {
+    if (!d.small_int_or_bool() || d.integer() < -std::max<int64_t>(rank, 1) ||
+        d.integer() >= std::max<int64_t>(rank, 1))
+      in.fail_as("IndexError", "dimension {} of a tensor that has {}", in.repr(d), rank);
+    if (rank > 0) attributes.axes.push_back(static_cast<int>(in.index_in(d, rank, "dimension")));
+  }
+  return attributes;
+}
+
+Value sum(Interp& in, NativeArgs& a) {
+  ExprAttributes attributes = along_axes(in, a, a[0], a[1]);
+  attributes.dtype = dtype_of(in, a[2], is_float(object(a).dtype()) ? object(a).dtype() : DType::kI64);
+  return compute(in, ExprOp::kSum, {*a.self}, std::move(attributes));
+}
+
+Value prod(Interp& in, NativeArgs& a) {
+  Plan p = plan(in, self(in, a), a[0], flag(in, a[1]));
+  DType from = object(a).dtype(), to = dtype_of(in, a[2], is_float(from) ? from : DType::kI64);
+  if (is_float(to))
+    return wrap(reduce_floats(
+        in, p, to, [](const double* v, size_t n) { return std::accumulate(v, v + n, 1.0, std::multiplies<>()); }));
+  return wrap(reduce_ints(in, p, to, [](const int64_t* v, size_t n) {
+    uint64_t total = 1;
+    for (size_t i = 0; i < n; ++i) total *= static_cast<uint64_t>(v[i]);
+    return static_cast<int64_t>(total);
+  }));
+}
+
+DType float_result(Interp& in, DType from, const Value& dtype, std::string_view what) {
+  DType to = dtype_of(in, dtype, from);
+  if (!is_float(to))
+    in.fail(with_note(error(ErrorKind::kType, "{} of {} has no dtype to be in", what, info(from).torch),
+                      "help: convert first, with .float()"));
+  return to;
+}
+
+Value mean(Interp& in, NativeArgs& a) {
+  ExprAttributes attributes = along_axes(in, a, a[0], a[1]);
+  attributes.dtype = float_result(in, object(a).dtype(), a[2], "the mean");
+  return compute(in, ExprOp::kMean, {*a.self}, std::move(attributes));
+}
+
+/// var and std: `unbiased=False` is correction=0.
+Value spread(Interp& in, NativeArgs& a, bool root) {
+  ExprAttributes attributes = along_axes(in, a, a[0], a[2]);
+  attributes.dtype = float_result(in, object(a).dtype(), {}, root ? "the standard deviation" : "the variance");
+  attributes.correction = !a[1].missing()  ? (in.truth(a[1]) ? 1 : 0)
+                          : a[3].missing() ? 1
+                                           : in.to_double(a[3], "correction");
+  const Expr variance = applied(in, ExprOp::kVar, {object(a).expr()}, std::move(attributes));
+  return settled(in, root ? applied(in, ExprOp::kSqrt, {variance}) : variance);
+}
+Value var(Interp& in, NativeArgs& a) { return spread(in, a, false); }
+Value std_dev(Interp& in, NativeArgs& a) { return spread(in, a, true); }
+
+Value place(Interp& in, NativeArgs& a, bool largest) {
+  return compute(in, largest ? ExprOp::kArgMax : ExprOp::kArgMin, {*a.self}, along_axes(in, a, a[0], a[1]));
+}
+
+/// max(dim) also says where.
+Value extreme_or_pair(Interp& in, NativeArgs& a, bool largest) {
+  if (!a[0].missing() && a[0].get<TensorObject>())
+    return compute(in, largest ? ExprOp::kMaximum : ExprOp::kMinimum, {*a.self, a[0]});
+  if (a[0].missing() || a[0].is_none())
+    return compute(in, largest ? ExprOp::kMax : ExprOp::kMin, {*a.self}, along_axes(in, a, {}, a[1]));
+  Value values = compute(in, largest ? ExprOp::kMax : ExprOp::kMin, {*a.self}, along_axes(in, a, a[0], a[1]));
+  return make<ValuesIndices>(std::move(values), place(in, a, largest));
+}
+Value max(Interp& in, NativeArgs& a) { return extreme_or_pair(in, a, true); }
+Value min(Interp& in, NativeArgs& a) { return extreme_or_pair(in, a, false); }
+Value amax(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMax, {*a.self}, along_axes(in, a, a[0], a[1])); }
+Value amin(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMin, {*a.self}, along_axes(in, a, a[0], a[1])); }
+Value argmax(Interp& in, NativeArgs& a) { return place(in, a, true); }
+Value argmin(Interp& in, NativeArgs& a) { return place(in, a, false); }
+
+/// any and all: the greatest and the least of x != 0, where NaN counts as other than 0. Of no elements the host knows.
+Value truth_of(Interp& in, NativeArgs& a, bool every) {
+  const Expr x = object(a).expr();
+  if (x.numel() == 0)
+    return wrap(reduce_floats(in, plan(in, self(in, a), a[0], flag(in, a[1])), DType::kI1,
+                              [every](const double*, size_t) { return every ? 1.0 : 0.0; }));
+  const Expr test = applied(in, ExprOp::kNe, {x, Expr::scalar(int64_t{0})});
+  return settled(in, applied(in, every ? ExprOp::kMin : ExprOp::kMax, {test}, along_axes(in, a, a[0], a[1])));
+}
+Value any(Interp& in, NativeArgs& a) { return truth_of(in, a, false); }
+Value all(Interp& in, NativeArgs& a) { return truth_of(in, a, true); }
+
+Value norm(Interp& in, NativeArgs& a) {
+  ExprAttributes attributes = along_axes(in, a, a[0], a[1]);
+  attributes.dtype = float_result(in, object(a).dtype(), {}, "the norm");
+  const Expr x = object(a).expr(), squares = applied(in, ExprOp::kMul, {x, x});
+  return settled(in, applied(in, ExprOp::kSqrt, {applied(in, ExprOp::kSum, {squares}, std::move(attributes))}));
+}
+
+Value softmax_of(Interp& in, NativeArgs& a, bool logarithm) {
+  ExprAttributes attributes = along_axes(in, a, a[0], {});
+  attributes.dtype = float_result(in, object(a).dtype(), a[1], "the softmax");
+  return compute(in, logarithm ? ExprOp::kLogSoftmax : ExprOp::kSoftmax, {*a.self}, std::move(attributes));
+}
+Value softmax(Interp& in, NativeArgs& a) { return softmax_of(in, a, false); }
+Value log_softmax(Interp& in, NativeArgs& a) { return softmax_of(in, a, true); }
+
+/// log(sum(exp(x - m))) + m, where m is the largest; an infinite one is no distance to measure from.
+Value logsumexp(Interp& in, NativeArgs& a) {
+  ExprAttributes along = along_axes(in, a, a[0], {});
+  along.keepdim = true;
+  float_result(in, object(a).dtype(), {}, "the logarithm of a sum of exponentials");
+  const Expr x = object(a).expr(), most = applied(in, ExprOp::kMax, {x}, along);
+  const Expr finite = applied(in, ExprOp::kLt, {applied(in, ExprOp::kAbs, {most}), Expr::scalar(INFINITY)});
+  const Expr from = applied(in, ExprOp::kWhere, {finite, most, Expr::scalar(0.0)});
+  const Expr terms = applied(in, ExprOp::kExp, {applied(in, ExprOp::kSub, {x, from})});
+  Expr out = applied(in, ExprOp::kLog, {applied(in, ExprOp::kSum, {terms}, along)});
+  out = applied(in, ExprOp::kAdd, {out, from});
+  if (flag(in, a[1])) return settled(in, out);
+  ExprAttributes flat;
+  for (size_t d = 0; d < x.shape().size(); ++d) {
+    const auto reduced = [&](int axis) { return static_cast<size_t>(axis) == d; };
+    if (!along.axes.empty() && std::none_of(along.axes.begin(), along.axes.end(), reduced))
+      flat.shape.push_back(x.shape()[d]);
+  }
+  return settled(in, applied(in, ExprOp::kReshape, {out}, std::move(flat)));
+}
+
+Value scan_of(Interp& in, NativeArgs& a, ExprOp op) {
+  const DType from = object(a).dtype();
+  ExprAttributes attributes = along_axes(in, a, a[0], {});
+  if (attributes.axes.empty()) attributes.axes = {0};
+  attributes.dtype = dtype_of(in, a[1], is_float(from) ? from : DType::kI64);
+  return compute(in, op, {*a.self}, std::move(attributes));
+}
+Value cumsum(Interp& in, NativeArgs& a) { return scan_of(in, a, ExprOp::kCumSum); }
+Value cumprod(Interp& in, NativeArgs& a) { return scan_of(in, a, ExprOp::kCumProd); }
+
+constexpr NativeDef kReductions[] = {
+    {"all(dim=None, keepdim=False)", all, "are all elements other than 0?"},
+    {"amax(dim=None, keepdim=False)", amax, "the largest, without its position"},
+    {"amin(dim=None, keepdim=False)", amin, "the smallest, without its position"},
+    {"any(dim=None, keepdim=False)", any, "is some element other than 0?"},
+    {"argmax(dim=None, keepdim=False)", argmax, "the position of the largest"},
+    {"argmin(dim=None, keepdim=False)", argmin, "the position of the smallest"},
+    {"cumprod(dim, dtype=None)", cumprod, "running products along a dimension"},
+    {"cumsum(dim, dtype=None)", cumsum, "running sums along a dimension"},
+    {"log_softmax(dim, dtype=None)", log_softmax, "the logarithm of the softmax"},
+    {"logsumexp(dim, keepdim=False)", logsumexp, "the logarithm of the sum of exponentials"},
+    {"max(dim=None, keepdim=False)", max, "the largest; with dim also where it is"},
+    {"mean(dim=None, keepdim=False, *, dtype=None)", mean, "the mean"},
+    {"min(dim=None, keepdim=False)", min, "the smallest; with dim also where it is"},
+    {"norm(dim=None, keepdim=False)", norm, "the square root of the sum of squares"},
+    {"prod(dim=None, keepdim=False, *, dtype=None)", prod, "the product"},
+    {"softmax(dim, dtype=None)", softmax, "exp(x) over its sum along a dimension"},
+    {"std(dim=None, unbiased=True, keepdim=False, *, correction=1)", std_dev, "the standard deviation"},
+    {"sum(dim=None, keepdim=False, *, dtype=None)", sum, "the sum"},
+    {"var(dim=None, unbiased=True, keepdim=False, *, correction=1)", var, "the variance"},
+};
+
+}  // namespace
+
+void install_tensor_reductions(Interp& in) { in.add_methods({Kind::kTensor, kReductions}); }
+
+}  // namespace kiln::script

@@ -1,0 +1,565 @@
+// The module torch: dtypes, making tensors, and functions of tensors. Tensors are made on the session's device unless
+// `device=` says otherwise (torch itself would make them on the CPU).
+#include <algorithm>
+#include <cmath>
+
+#include "repl/modules/torch/memory_order.h"
+#include "repl/modules/torch/tensor_object.h"
+#include "repl/script/builtins/builtins.h"
+#include "runtime/tensor/npy.h"
+
+namespace kiln::script {
+
+namespace {
+
+const std::vector<Value>& rest(const Value& v) { return v.get<Tuple>()->items; }
+
+/// The shape from `*shape` or `size=`; a dtype may come behind the sizes, as in randn(4, 4, bf16).
+Shape size_of_args(Interp& in, const Value& shape, const Value& named) {
+  if (!named.missing()) return shape_of(in, {named});
+  std::vector<Value> sizes = rest(shape);
+  if (!sizes.empty() && sizes.back().is_dtype()) sizes.pop_back();
+  return shape_of(in, sizes);
+}
+/// The dtype from `dtype=`, or from behind the sizes.
+DType dtype_of_args(Interp& in, NativeArgs& a) {
+  const std::vector<Value>& sizes = rest(a[0]);
+  if (a[2].missing() && !sizes.empty() && sizes.back().is_dtype()) return sizes.back().dtype();
+  return dtype_of(in, a[2], DType::kF32);
+}
+
+Value grad_flag(Interp& in, Value tensor, const Value& flag) {
+  if (!flag.missing()) tensor.get<TensorObject>()->requires_grad = in.truth(flag);
+  return tensor;
+}
+
+// --- making tensors: (*shape, size, dtype, device, requires_grad, …)
+// -------------------------------------------------------
+
+using RandomFunction = Result<Tensor> (*)(const Device&, DType, std::span<const int64_t>, uint64_t);
+
+Value random_tensor(Interp& in, NativeArgs& a, RandomFunction make_random, std::string_view what) {
+  DType dtype = dtype_of_args(in, a);
+  if (!is_float(dtype)) in.fail(ErrorKind::kType, "{}() makes floats, not {}", what, info(dtype).torch);
+  return grad_flag(
+      in, wrap(in.take(make_random(device_of(in, a[3]), dtype, size_of_args(in, a[0], a[1]), in.next_seed()))), a[4]);
+}
+Value randn_(Interp& in, NativeArgs& a) { return random_tensor(in, a, randn, "randn"); }
+Value rand_(Interp& in, NativeArgs& a) { return random_tensor(in, a, rand, "rand"); }
+
+/// randint(high, size) or randint(low, high, size)
+Value randint_(Interp& in, NativeArgs& a) {
+  const std::vector<Value>& v = rest(a[0]);
+  bool named_size = !a[1].missing();
+  size_t numbers = v.size() - (named_size || v.empty() ? 0 : 1);
+  if (numbers + (a[4].missing() ? 0 : 1) + (a[5].missing() ? 0 : 1) < 1 || numbers > 2)
+    in.fail(ErrorKind::kType, "randint() takes (high, size) or (low, high, size)");
+  int64_t low = !a[4].missing() ? in.to_int(a[4], "low") : numbers == 2 ? in.to_int(v[0], "low") : 0;
+  int64_t high = !a[5].missing() ? in.to_int(a[5], "high") : in.to_int(v[numbers - 1], "high");
+  if (low >= high) in.fail(ErrorKind::kValue, "randint({}, {}): the range is empty", low, high);
+  Shape shape = shape_of(in, {named_size ? a[1] : v.back()});
+  return wrap(in.take(randint(device_of(in, a[3]), dtype_of(in, a[2], DType::kI64), shape, low, high, in.next_seed())));
+}
+Value randperm(Interp& in, NativeArgs& a) {
+  int64_t n = in.to_int(a[0], "randperm()'s n");
+  if (n < 0) in.fail(ErrorKind::kValue, "randperm() of {}", n);
+  std::vector<int64_t> v(static_cast<size_t>(n));
+  for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<int64_t>(i);
+  for (size_t i = v.size(); i > 1; --i) std::swap(v[i - 1], v[in.next_seed() % i]);
+  return wrap(store_ints(in, device_of(in, a[2]), dtype_of(in, a[1], DType::kI64), {n}, v));
+}
+
+Value filled(Interp& in, NativeArgs& a, double value) {
+  return grad_flag(
+      in, wrap(in.take(Tensor::full(device_of(in, a[3]), dtype_of_args(in, a), size_of_args(in, a[0], a[1]), value))),
+      a[4]);
+}
+Value zeros(Interp& in, NativeArgs& a) { return filled(in, a, 0); }
+Value ones(Interp& in, NativeArgs& a) { return filled(in, a, 1); }
+Value empty(Interp& in, NativeArgs& a) {
+  return grad_flag(
+      in, wrap(in.take(Tensor::empty(device_of(in, a[3]), dtype_of_args(in, a), size_of_args(in, a[0], a[1])))), a[4]);
+}
+Value empty_strided(Interp& in, NativeArgs& a) {
+  const Shape shape = shape_of(in, {a[0]}), strides = shape_of(in, {a[1]});
+  int64_t elements = 1;
+  for (size_t i = 0; i < std::min(shape.size(), strides.size()); ++i)
+    elements += std::max<int64_t>(shape[i] - 1, 0) * strides[i];
+  const int64_t span[] = {elements};
+  Tensor storage = in.take(Tensor::empty(device_of(in, a[3]), dtype_of(in, a[2], DType::kF32), span));
+  return wrap(in.take(storage.as_strided(shape, strides, 0)));
+}
+Value full(Interp& in, NativeArgs& a) {
+  DType natural = a[1].is_float() ? DType::kF32 : a[1].is_bool() ? DType::kI1 : DType::kI64;
+  return wrap(in.take(Tensor::full(device_of(in, a[3]), dtype_of(in, a[2], natural), shape_of(in, {a[0]}),
+                                   in.to_double(a[1], "full()'s value"))));
+}
+
+/// A tensor with another's shape and order in memory, and its dtype and device where the arguments from `options` on
+/// name no others.
+Value like(Interp& in, NativeArgs& a, size_t options,
+           const std::function<Result<Tensor>(const Device&, DType, std::span<const int64_t> shape)>& make) {
+  auto* t = a[0].get<TensorObject>();
+  if (!t) in.fail(ErrorKind::kType, "the first argument needs to be a tensor, got '{}'", in.type_name(a[0]));
+  const Device device =
+      a[options + 1].missing() || a[options + 1].is_none() ? t->device() : device_of(in, a[options + 1]);
+  const DType dtype = dtype_of(in, a[options], t->dtype());
+  if (t->is_pending()) return wrap(in.take(make(device, dtype, t->shape())));
+  return wrap(in_memory_order(in, t->tensor(in), [&](const Tensor& of) { return make(device, dtype, of.shape()); }));
+}
+Value empty_like(Interp& in, NativeArgs& a) { return like(in, a, 1, &Tensor::empty); }
+Value zeros_like(Interp& in, NativeArgs& a) { return like(in, a, 1, &Tensor::zeros); }
+Value filled_like(Interp& in, NativeArgs& a, size_t options, double value) {
+  return like(in, a, options, [&](const Device& device, DType dtype, std::span<const int64_t> shape) {
+    return Tensor::full(device, dtype, shape, value);
+  });
+}
+Value ones_like(Interp& in, NativeArgs& a) { return filled_like(in, a, 1, 1); }
+Value full_like(Interp& in, NativeArgs& a) { return filled_like(in, a, 2, in.to_double(a[1], "full_like()'s value")); }
+Value randn_like(Interp& in, NativeArgs& a) {
+  return like(in, a, 1, [&](const Device& device, DType dtype, std::span<const int64_t> shape) {
+    return randn(device, dtype, shape, in.next_seed());
+  });
+}
+Value rand_like(Interp& in, NativeArgs& a) {
+  return like(in, a, 1, [&](const Device& device, DType dtype, std::span<const int64_t> shape) {
+    return rand(device, dtype, shape, in.next_seed());
+  });
+}
+
+constexpr int64_t kMaxMade = int64_t{1} << 31;
+
+Value arange(Interp& in, NativeArgs& a) {
+  const std::vector<Value>& v = rest(a[0]);
+  if (v.empty() || v.size() > 3) in.fail(ErrorKind::kType, "arange() takes 1 to 3 numbers, got {}", v.size());
+  bool floats = std::any_of(v.begin(), v.end(), [](const Value& x) { return x.is_float(); });
+  double start = v.size() > 1 ? in.to_double(v[0], "start") : 0, end = in.to_double(v[v.size() > 1 ? 1 : 0], "end"),
+         step = v.size() > 2 ? in.to_double(v[2], "step") : 1;
+  if (step == 0 || !std::isfinite((end - start) / step))
+    in.fail(ErrorKind::kValue, "arange() needs finite bounds and a step other than 0");
+  double count = std::ceil((end - start) / step);
+  if (count > static_cast<double>(kMaxMade))
+    in.fail(ErrorKind::kMemory, "arange() of {} elements", ast::float_repr(count));
+  Shape shape{std::max<int64_t>(0, static_cast<int64_t>(count))};
+  DType dtype = dtype_of(in, a[1], floats ? DType::kF32 : DType::kI64);
+  if (!floats) {
+    std::vector<int64_t> out;
+    for (int64_t i = 0; i < shape[0]; ++i) out.push_back(static_cast<int64_t>(start) + i * static_cast<int64_t>(step));
+    return wrap(store_ints(in, device_of(in, a[2]), dtype, shape, out));
+  }
+  std::vector<double> out;
+  for (int64_t i = 0; i < shape[0]; ++i) out.push_back(start + static_cast<double>(i) * step);
+  return wrap(store_floats(in, device_of(in, a[2]), dtype, shape, out));
+}
+
+Value linspace(Interp& in, NativeArgs& a) {
+  double start = in.to_double(a[0], "start"), end = in.to_double(a[1], "end");
+  int64_t n = in.to_int(a[2], "steps");
+  if (n < 0 || n > kMaxMade) in.fail(ErrorKind::kValue, "linspace() of {} steps", n);
+  std::vector<double> out;
+  for (int64_t i = 0; i < n; ++i)
+    out.push_back(n == 1 ? start : start + (end - start) * static_cast<double>(i) / static_cast<double>(n - 1));
+  return wrap(store_floats(in, device_of(in, a[4]), dtype_of(in, a[3], DType::kF32), {n}, out));
+}
+
+Value eye(Interp& in, NativeArgs& a) {
+  int64_t n = in.to_int(a[0], "n"), m = a[1].missing() || a[1].is_none() ? n : in.to_int(a[1], "m");
+  if (n < 0 || m < 0 || (m > 0 && n > kMaxMade / m)) in.fail(ErrorKind::kValue, "eye({}, {})", n, m);
+  std::vector<double> out(static_cast<size_t>(n * m));
+  for (int64_t i = 0; i < std::min(n, m); ++i) out[static_cast<size_t>(i * m + i)] = 1;
+  return wrap(store_floats(in, device_of(in, a[3]), dtype_of(in, a[2], DType::kF32), {n, m}, out));
+}
+
+void flatten(Interp& in, const Value& v, size_t depth, Shape& shape, std::vector<Value>& out) {
+  in.check_stack();
+  if (!v.get<List>() && !v.get<Tuple>()) {
+    if (depth < shape.size()) in.fail(ErrorKind::kValue, "the nested lists differ in depth");
+    if (auto* t = v.get<TensorObject>()) return out.push_back(item_of(in, t->tensor(in)));
+    if (!v.is_float() && !v.small_int_or_bool())
+      in.fail(ErrorKind::kType, "a tensor is made of numbers, not of '{}'", in.type_name(v));
+    return out.push_back(v);
+  }
+  std::vector<Value> items = in.to_vector(v);
+  if (depth == shape.size()) {
+    if (!out.empty()) in.fail(ErrorKind::kValue, "the nested lists differ in depth");
+    shape.push_back(static_cast<int64_t>(items.size()));
+  }
+  if (shape[depth] != static_cast<int64_t>(items.size()))
+    in.fail(ErrorKind::kValue, "the nested lists differ in length: {} and {}", shape[depth], items.size());
+  for (const Value& i : items) flatten(in, i, depth + 1, shape, out);
+}
+
+Value tensor(Interp& in, NativeArgs& a) {
+  if (auto* t = a[0].get<TensorObject>()) {
+    const Tensor& source = t->tensor(in);
+    Tensor copy = in.take(Tensor::empty(source.device(), source.dtype(), source.shape()));
+    in.check(copy.copy_from(source));
+    return wrap(in.take(copy.to(dtype_of(in, a[1], source.dtype()))));
+  }
+  Shape shape;
+  std::vector<Value> flat;
+  flatten(in, a[0], 0, shape, flat);
+  bool floats = flat.empty() || std::any_of(flat.begin(), flat.end(), [](const Value& v) { return v.is_float(); });
+  bool bools = !flat.empty() && std::all_of(flat.begin(), flat.end(), [](const Value& v) { return v.is_bool(); });
+  DType dtype = dtype_of(in, a[1], floats ? DType::kF32 : bools ? DType::kI1 : DType::kI64);
+  Device device = device_of(in, a[2]);
+  if (!floats && is_int(dtype)) {
+    std::vector<int64_t> v;
+    for (const Value& x : flat) v.push_back(x.integer());
+    return wrap(store_ints(in, device, dtype, shape, v));
+  }
+  std::vector<double> v;
+  for (const Value& x : flat) v.push_back(in.to_double(x, "an element"));
+  return grad_flag(in, wrap(store_floats(in, device, dtype, shape, v)), a[3]);
+}
+
+// --- functions of tensors
+// -------------------------------------------------------------------------------------------------
+
+Value cat(Interp& in, NativeArgs& a) {
+  std::vector<Value> parts = in.to_vector(a[0]);
+  if (parts.empty()) in.fail(ErrorKind::kValue, "cat() of no tensors");
+  const Tensor& first = tensor_of(in, parts[0], "cat()");
+  Shape shape = shape_vector(first);
+  size_t dim = static_cast<size_t>(in.index_in(a[1].missing() ? Value::integer(0) : a[1], first.rank(), "dimension"));
+  DType dtype = first.dtype();
+  shape[dim] = 0;
+  for (const Value& v : parts) {
+    const Tensor& t = tensor_of(in, v, "cat()");
+    Shape s = shape_vector(t);
+    if (s.size() != shape.size())
+      in.fail(ErrorKind::kType, "cat() of tensors with {} and {} dimensions", shape.size(), s.size());
+    shape[dim] += s[dim];
+    s[dim] = shape[dim];
+    if (s != shape)
+      in.fail(ErrorKind::kType, "cat() of {} does not fit the first tensor's {}", in.repr(size_value(t.shape())),
+              in.repr(size_value(first.shape())));
+    dtype = promote(dtype, t.dtype());
+  }
+  Tensor out = in.take(Tensor::empty(first.device(), dtype, shape));
+  int64_t at = out.offset();
+  for (const Value& v : parts) {
+    Tensor t = in.take(tensor_of(in, v, "cat()").to(dtype));
+    in.check(in.take(out.as_strided(t.shape(), out.strides(), at)).copy_from(t));
+    at += t.shape()[dim] * out.strides()[dim];
+  }
+  return wrap(out);
+}
+
+Value stack(Interp& in, NativeArgs& a) {
+  std::vector<Value> parts;
+  Value dim = a[1].missing() ? Value::integer(0) : a[1];
+  for (const Value& v : in.to_vector(a[0])) parts.push_back(in.call(in.attribute(v, "unsqueeze"), {dim}));
+  Value list = make<List>(std::move(parts));
+  Value slots[] = {list, dim};
+  NativeArgs args{slots};
+  return cat(in, args);
+}
+
+/// The path of a file whose ending says what it is.
+const std::string& npy_path(Interp& in, const Value& v) {
+  const std::string& path = in.to_text(v, "the file");
+  if (!path.ends_with(".npy"))
+    in.fail(
+        with_note(error(ErrorKind::kUnsupported, "'{}' is no .npy file, the one kind that Kiln saves and loads", path),
+                  "help: torch.save(x, 'x.npy'); in Python, numpy.save and numpy.load"));
+  return path;
+}
+Value save(Interp& in, NativeArgs& a) {
+  const std::string& path = npy_path(in, a[1]);
+  in.check(runtime::save_npy(tensor_of(in, a[0], "save()"), path));
+  return Value::none();
+}
+Value load(Interp& in, NativeArgs& a) {
+  const Device device = a[1].missing() || a[1].is_none() ? in.device() : device_of(in, a[1]);
+  return wrap(in.take(runtime::load_npy(device, npy_path(in, a[0]))));
+}
+
+struct Tolerance {
+  double rtol, atol;
+};
+double number_or(Interp& in, const Value& v, double otherwise) {
+  return v.missing() || v.is_none() ? otherwise : in.to_double(v, "a tolerance");
+}
+
+Value allclose(Interp& in, NativeArgs& a) {
+  auto close = close_elements(in, tensor_of(in, a[0], "allclose()"), tensor_of(in, a[1], "allclose()"),
+                              number_or(in, a[2], 1e-5), number_or(in, a[3], 1e-8), !a[4].missing() && in.truth(a[4]));
+  return Value::boolean(std::all_of(close.begin(), close.end(), [](bool b) { return b; }));
+}
+Value isclose(Interp& in, NativeArgs& a) {
+  const Tensor &x = tensor_of(in, a[0], "isclose()"), &y = tensor_of(in, a[1], "isclose()");
+  auto close =
+      close_elements(in, x, y, number_or(in, a[2], 1e-5), number_or(in, a[3], 1e-8), !a[4].missing() && in.truth(a[4]));
+  return wrap(store_ints(in, x.device(), DType::kI1, in.take(broadcast_shapes(x.shape(), y.shape())),
+                         std::vector<int64_t>(close.begin(), close.end())));
+}
+Value equal(Interp& in, NativeArgs& a) {
+  const Tensor &x = tensor_of(in, a[0], "equal()"), &y = tensor_of(in, a[1], "equal()");
+  if (shape_vector(x) != shape_vector(y)) return Value::boolean(false);
+  Value same = tensor_compare(in, ast::CompareOp::kEq, a[0], a[1]);
+  std::vector<int64_t> v = load_ints(in, same.get<TensorObject>()->tensor(in), shape_vector(x));
+  return Value::boolean(std::all_of(v.begin(), v.end(), [](int64_t b) { return b != 0; }));
+}
+
+/// torch.testing's tolerances by dtype; the looser of the two sides counts.
+Tolerance tolerance_of(DType t) {
+  switch (t) {
+    case DType::kF16:
+      return {1e-3, 1e-5};
+    case DType::kBF16:
+      return {1.6e-2, 1e-5};
+    case DType::kF32:
+      return {1.3e-6, 1e-5};
+    case DType::kF64:
+      return {1e-7, 1e-7};
+    default:
+      return {0, 0};
+  }
+}
+
+Value assert_close(Interp& in, NativeArgs& a) {
+  if (!a[0].get<TensorObject>() || !a[1].get<TensorObject>()) {
+    double x = in.to_double(a[0], "assert_close()"), y = in.to_double(a[1], "assert_close()");
+    if (x == y || std::fabs(x - y) <= number_or(in, a[3], 1e-7) + number_or(in, a[2], 1e-7) * std::fabs(y))
+      return Value::none();
+    in.fail_as("AssertionError", "{} and {} are not close", in.repr(a[0]), in.repr(a[1]));
+  }
+  const Tensor &x = tensor_of(in, a[0], "assert_close()"), &y = tensor_of(in, a[1], "assert_close()");
+  if (shape_vector(x) != shape_vector(y))
+    in.fail_as("AssertionError", "the shapes {} and {} differ", in.repr(size_value(x.shape())),
+               in.repr(size_value(y.shape())));
+  bool check_dtype = a[5].missing() || in.truth(a[5]);
+  if (check_dtype && x.dtype() != y.dtype())
+    in.fail_as("AssertionError", "the dtypes {} and {} differ", info(x.dtype()).torch, info(y.dtype()).torch);
+  Tolerance s = tolerance_of(x.dtype()), t = tolerance_of(y.dtype());
+  double rtol = number_or(in, a[2], std::max(s.rtol, t.rtol)), atol = number_or(in, a[3], std::max(s.atol, t.atol));
+  Shape shape = shape_vector(x);
+  auto close = close_elements(in, x, y, rtol, atol, !a[4].missing() && in.truth(a[4]));
+  size_t wrong = static_cast<size_t>(std::count(close.begin(), close.end(), false));
+  if (wrong == 0) return Value::none();
+  auto p = load_floats(in, x, shape), q = load_floats(in, y, shape);
+  size_t worst = 0;
+  double most = -1;
+  for (size_t i = 0; i < p.size(); ++i) {
+    double d = std::isnan(p[i]) != std::isnan(q[i]) ? INFINITY : std::fabs(p[i] - q[i]);
+    if (!close[i] && d > most) most = d, worst = i;
+  }
+  std::vector<int64_t> at(shape.size());
+  size_t left = worst;
+  for (size_t d = shape.size(); d-- > 0; left /= static_cast<size_t>(shape[d]))
+    at[d] = static_cast<int64_t>(left % static_cast<size_t>(shape[d]));
+  in.fail_as_type(
+      "AssertionError",
+      fmt::format("{} of {} elements ({:.1f}%) are not close", wrong, p.size(),
+                  100.0 * static_cast<double>(wrong) / static_cast<double>(p.size())),
+      fmt::format("the largest difference is {:.6g}, at [{}]: {:.9g} and {:.9g} (allowed: {:g} + {:g} * |expected|)",
+                  most, fmt::join(at, ", "), p[worst], q[worst], atol, rtol));
+}
+
+// --- torch itself
+// ---------------------------------------------------------------------------------------------------------
+
+Value manual_seed(Interp& in, NativeArgs& a) {
+  in.set_seed(static_cast<uint64_t>(in.to_int(a[0], "the seed")));
+  return Value::none();
+}
+Value device(Interp& in, NativeArgs& a) {
+  if (!a[1].missing())
+    return make<DeviceObject>(device_of(in, Value::str(in.to_text(a[0], "the device's type") + ":" +
+                                                       std::to_string(in.to_int(a[1], "the device's index")))));
+  return make<DeviceObject>(device_of(in, a[0]));
+}
+Value is_tensor(Interp&, NativeArgs& a) { return Value::boolean(a[0].get<TensorObject>() != nullptr); }
+
+Value enter(Interp&, NativeArgs&) { return Value::none(); }
+Value exit_block(Interp&, NativeArgs&) { return Value::boolean(false); }
+constexpr NativeDef kContext[] = {{"__enter__()", enter, ""}, {"__exit__(*args)", exit_block, ""}};
+/// A `with` block without effect: there is no autograd that no_grad() could switch off.
+Value no_grad(Interp&, NativeArgs&) {
+  auto o = make<Opaque>("no_grad");
+  for (const NativeDef& d : kContext) {
+    auto native = make<Native>(d);
+    o->members.set(native->name, native);
+  }
+  o->on_call = [](Interp& in, CallArgs& args) -> Value {
+    if (args.args.size() != 1) in.fail(ErrorKind::kType, "no_grad() decorates one function");
+    return args.args[0];
+  };
+  return o;
+}
+
+constexpr NativeDef kTorch[] = {
+    {"allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)", allclose,
+     "are all elements close: |a-b| <= atol + rtol*|b|?"},
+    {"arange(*bounds, dtype=None, device=None)", arange, "numbers from start to below end"},
+    {"cat(tensors, dim=0)", cat, "tensors one after the other along a dimension"},
+    {"device(type, index=)", device, "a device by its name"},
+    {"empty(*shape, size=, dtype=None, device=None, requires_grad=False)", empty, "uninitialised"},
+    {"empty_like(input, *, dtype=None, device=None)", empty_like,
+     "uninitialised, with another tensor's shape, dtype and device"},
+    {"empty_strided(size, stride, *, dtype=None, device=None)", empty_strided,
+     "uninitialised, with strides of its own"},
+    {"equal(input, other)", equal, "same shape and same elements?"},
+    {"eye(n, m=None, *, dtype=None, device=None)", eye, "ones on the diagonal"},
+    {"full(size, fill_value, *, dtype=None, device=None)", full, "one value everywhere"},
+    {"full_like(input, fill_value, *, dtype=None, device=None)", full_like, "one value everywhere, as another tensor"},
+    {"inference_mode()", no_grad, "accepted; Kiln has no autograd"},
+    {"is_tensor(obj)", is_tensor, "is it a tensor?"},
+    {"isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)", isclose, "which elements are close"},
+    {"linspace(start, end, steps, *, dtype=None, device=None)", linspace, "evenly spaced floats, both ends included"},
+    {"load(f, map_location=None)", load, "the tensor of a .npy file"},
+    {"manual_seed(seed)", manual_seed, "starts the random numbers anew"},
+    {"no_grad()", no_grad, "accepted; Kiln has no autograd"},
+    {"ones(*shape, size=, dtype=None, device=None, requires_grad=False)", ones, "ones"},
+    {"ones_like(input, *, dtype=None, device=None)", ones_like, "ones, as another tensor"},
+    {"rand(*shape, size=, dtype=None, device=None, requires_grad=False)", rand_, "uniform in [0, 1)"},
+    {"rand_like(input, *, dtype=None, device=None)", rand_like, "uniform in [0, 1), as another tensor"},
+    {"randint(*bounds, size=, dtype=None, device=None, low=, high=)", randint_, "integers from low to below high"},
+    {"randn(*shape, size=, dtype=None, device=None, requires_grad=False)", randn_, "normally distributed"},
+    {"randn_like(input, *, dtype=None, device=None)", randn_like, "normally distributed, as another tensor"},
+    {"randperm(n, *, dtype=None, device=None)", randperm, "0 to n-1 in random order"},
+    {"save(obj, f)", save, "writes a tensor to a .npy file"},
+    {"stack(tensors, dim=0)", stack, "tensors along a new dimension"},
+    {"tensor(data, *, dtype=None, device=None, requires_grad=False)", tensor, "a tensor of numbers or nested lists"},
+    {"zeros(*shape, size=, dtype=None, device=None, requires_grad=False)", zeros, "zeros"},
+    {"zeros_like(input, *, dtype=None, device=None)", zeros_like, "zeros, as another tensor"},
+};
+
+/// Methods that torch also offers as functions: torch.exp(x) is x.exp().
+constexpr std::string_view kForwarded[] = {
+    "abs",     "add",     "all",   "amax",      "amin",       "any",    "argmax",      "argmin",      "bmm",
+    "mm",      "ceil",    "clamp", "clip",      "clone",      "cos",    "cumprod",     "cumsum",      "div",
+    "eq",      "erf",     "exp",   "exp2",      "flatten",    "floor",  "ge",          "gt",          "isfinite",
+    "isinf",   "isnan",   "le",    "log",       "log1p",      "log2",   "log_softmax", "logical_not", "logsumexp",
+    "lt",      "matmul",  "max",   "mean",      "min",        "mul",    "ne",          "neg",         "norm",
+    "numel",   "permute", "pow",   "prod",      "reciprocal", "relu",   "reshape",     "round",       "rsqrt",
+    "sigmoid", "sign",    "sin",   "softmax",   "sqrt",       "square", "squeeze",     "std",         "sub",
+    "sum",     "t",       "tanh",  "transpose", "unsqueeze",  "var"};
+constexpr std::string_view kFunctional[] = {"gelu", "log_softmax", "relu", "sigmoid", "silu", "softmax", "tanh"};
+
+Ref<Opaque> forwarded(std::string_view name) {
+  auto o = make<Opaque>("built-in function torch." + std::string(name));
+  o->on_call = [method = std::string(name)](Interp& in, CallArgs& args) -> Value {
+    // The tensor comes first, or as input=.
+    Value self;
+    CallArgs others;
+    for (Value& v : args.args) {
+      if (self.missing())
+        self = std::move(v);
+      else
+        others.args.push_back(std::move(v));
+    }
+    for (KeywordArg& k : args.keywords) {
+      if (k.name == "input" && self.missing())
+        self = std::move(k.value);
+      else
+        others.keywords.push_back({k.name == "axis" ? "dim" : k.name, std::move(k.value), std::move(k.key)});
+    }
+    if (self.missing()) in.fail(ErrorKind::kType, "torch.{}() needs a tensor", method);
+    if (!self.get<TensorObject>())
+      in.fail(ErrorKind::kType, "torch.{}() needs a tensor, got '{}'", method, in.type_name(self));
+    return in.method(Kind::kTensor, method)->call_on(in, &self, others);
+  };
+  return o;
+}
+
+struct DTypeAlias {
+  std::string_view name;
+  DType dtype;
+};
+constexpr DTypeAlias kAliases[] = {{"half", DType::kF16},  {"float", DType::kF32}, {"double", DType::kF64},
+                                   {"short", DType::kI16}, {"int", DType::kI32},   {"long", DType::kI64}};
+
+/// torch.autograd.Function's apply(): runs forward with a context that keeps what it is given.
+Value save_for_backward(Interp&, NativeArgs&) { return Value::none(); }
+class AutogradContext : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kOpaque;
+  AutogradContext() : Object(kKind) {}
+  std::optional<Value> attribute(Interp&, std::string_view name) override {
+    static constexpr NativeDef kSave{"save_for_backward(*tensors)", save_for_backward, ""};
+    if (name == "save_for_backward") return Value(make<Native>(kSave));
+    if (Value* v = fields_.find(name)) return *v;
+    return std::nullopt;
+  }
+  void set_attribute(Interp&, std::string_view name, Value value) override { fields_.set(name, std::move(value)); }
+
+ private:
+  Table fields_;
+};
+
+void fill_autograd(Interp& in, ModuleObject& m) {
+  auto function = make<TypeObject>("Function");
+  auto apply = make<ClassMethod>();
+  apply->run = [](Interp& interp, const Value& type, CallArgs& args) -> Value {
+    args.args.insert_front(make<AutogradContext>());
+    return interp.call(interp.attribute(type, "forward"), args);
+  };
+  function->members.set("apply", apply);
+  m.members.set("Function", function);
+  (void)in;
+}
+
+void fill_functional(Interp&, ModuleObject& m) {
+  add_functions(m, norm_functions());
+  for (std::string_view name : kFunctional) m.members.set(name, forwarded(name));
+}
+void fill_nn(Interp& in, ModuleObject& m) { m.members.set("functional", in.import_module("torch.nn.functional")); }
+
+constexpr NativeDef kTesting[] = {
+    {"assert_close(actual, expected, *, rtol=None, atol=None, equal_nan=False, check_dtype=True)", assert_close,
+     "an error unless all elements are close"}};
+void fill_testing(Interp&, ModuleObject& m) { add_functions(m, kTesting); }
+
+void fill_torch(Interp& in, ModuleObject& m) {
+  install_tensor_methods(in);
+  add_functions(m, kTorch);
+  add_functions(m, expression_functions());
+  for (std::string_view name : kForwarded) m.members.set(name, forwarded(name));
+  for (int i = 0; i < kNumDTypes; ++i) m.members.set(kDTypes[i].torch, Value::dtype(static_cast<DType>(i)));
+  for (const DTypeAlias& d : kAliases) m.members.set(d.name, Value::dtype(d.dtype));
+  m.members.set("Tensor", in.type_of(Kind::kTensor));
+  m.members.set("dtype", in.type_of(Kind::kDType));
+  m.members.set("Size", in.type_of(Kind::kTuple));
+  m.members.set("inf", Value::real(INFINITY));
+  m.members.set("nan", Value::real(NAN));
+  m.members.set("pi", Value::real(M_PI));
+  for (std::string_view sub : {"cuda", "cpu", "nn", "testing", "autograd", "profiler"})
+    m.members.set(sub, in.import_module("torch." + std::string(sub)));
+}
+
+/// Names that hide nothing of Python's.
+constexpr std::string_view kPromptTorch[] = {"arange", "empty",   "exp",  "full",  "log",   "maximum",
+                                             "mean",   "minimum", "ones", "rand",  "randn", "rsqrt",
+                                             "sqrt",   "tensor",  "var",  "where", "zeros"};
+constexpr std::string_view kPromptCuda[] = {"Event", "Stream", "stream"};
+constexpr std::string_view kPromptProfiler[] = {"profile", "record_function"};
+constexpr std::string_view kPromptFunctional[] = {"gelu", "layer_norm", "relu", "rms_norm",   "sigmoid",
+                                                  "silu", "softmax",    "tanh", "log_softmax"};
+
+constexpr ModuleDef kModules[] = {
+    {"torch", fill_torch},           {"torch.autograd", fill_autograd},
+    {"torch.nn", fill_nn},           {"torch.nn.functional", fill_functional},
+    {"torch.testing", fill_testing},
+};
+
+}  // namespace
+
+std::span<const ModuleDef> torch_modules() { return kModules; }
+
+void add_prompt_names(Interp& in) {
+  auto add = [&](std::string_view module, std::span<const std::string_view> names) {
+    for (std::string_view name : names) in.add_builtin(name, *in.import_module(module)->members.find(name));
+  };
+  add("torch", kPromptTorch);
+  add("torch.nn.functional", kPromptFunctional);
+  add("torch.cuda", kPromptCuda);
+  add("torch.profiler", kPromptProfiler);
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    in.add_builtin(kiln::name(dtype), Value::dtype(dtype));
+  }
+}
+
+}  // namespace kiln::script

@@ -1,0 +1,634 @@
+#include "repl/modules/triton/kernel.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "compiler/frontend/frontend.h"
+#include "kiln/check.h"
+#include "repl/modules/torch/lazy_scope.h"
+#include "repl/modules/torch/tensor_object.h"
+#include "repl/modules/triton/language.h"
+#include "runtime/launch/kernel_impl.h"
+
+namespace kiln::script {
+
+namespace {
+
+struct LaunchOption {
+  std::string_view name;
+  int LaunchOptions::*field = nullptr;
+  bool LaunchOptions::*flag = nullptr;  // neither: a hint that changes nothing here
+  bool matters() const { return field || flag; }
+};
+constexpr std::string_view kCheckOption = "check";  // of the launch, not of its code: accesses are looked at first
+constexpr LaunchOption kOptions[] = {
+    {"num_warps", &LaunchOptions::num_warps},
+    {"num_stages", &LaunchOptions::num_stages},
+    {"num_ctas", &LaunchOptions::num_ctas},
+    {"launch_pdl", nullptr, &LaunchOptions::launch_pdl},
+    {"debug"},
+    {kCheckOption},
+};
+
+/// A value of the script as what a kernel may see of it.
+std::optional<frontend::Global> global_of(const Value& v) {
+  if (v.missing()) return std::nullopt;
+  if (v.is_dtype()) return frontend::Global(v.dtype());
+  if (auto* k = innermost_kernel(v)) return frontend::Global(k->kernel_function);
+  if (auto* m = v.get<ModuleObject>()) return frontend::Global(frontend::ModulePath{m->path});
+  if (auto* m = v.get<KernelMember>()) return frontend::Global(frontend::ModulePath{m->path});
+  if (auto* c = v.get<ConstexprObject>()) {
+    if (auto constant = c->value.constant()) return frontend::Global(*constant);
+    if (auto* t = c->value.get<Tuple>()) {
+      auto tuple = std::make_shared<frontend::GlobalTuple>();
+      for (const Value& item : t->items) {
+        auto constant = item.constant();
+        auto global = constant ? std::optional<frontend::Global>(*constant) : global_of(item);
+        if (!global) return std::nullopt;
+        tuple->items.push_back(std::move(*global));
+      }
+      return frontend::Global(std::shared_ptr<const frontend::GlobalTuple>(std::move(tuple)));
+    }
+    return global_of(c->value);
+  }
+  // Plain numbers are no constants to Triton: a kernel that was compiled could not know that they changed.
+  return std::nullopt;
+}
+
+/// A kernel's view of the script's variables: those that its function captured, then the globals as they are now.
+class Lookup {
+ public:
+  Lookup(Interp& in, Ref<Function> f) : interp_(in.self()), function_(std::move(f)) {}
+  std::optional<frontend::Global> operator()(std::string_view name) const {
+    for (size_t i = 0; i < function_->free.size(); ++i)
+      if (function_->code->free[i].name == name) return global_of(function_->free[i]->value);
+    std::shared_ptr<Interp*> in = interp_.lock();
+    Globals::Slot* slot = in ? (*in)->globals().find(name) : nullptr;
+    if (!slot) return std::nullopt;
+    return global_of(slot->value.missing() ? slot->builtin : slot->value);
+  }
+
+ private:
+  std::weak_ptr<Interp*> interp_;
+  Ref<Function> function_;
+};
+
+/// do_not_specialize: names or positions.
+std::vector<std::string> parameter_names(Interp& in, const Function& f, const Value& list) {
+  std::vector<std::string> out;
+  if (list.missing() || list.is_none()) return out;
+  for (const Value& v : in.to_vector(list)) {
+    if (v.small_int_or_bool()) {
+      out.push_back(
+          (*f.params)[static_cast<size_t>(in.index_in(v, static_cast<int64_t>(f.params->size()), "parameter list"))]
+              .name);
+    } else {
+      out.push_back(in.to_text(v, "a parameter's name"));
+    }
+  }
+  return out;
+}
+
+Value make_kernel(Interp& in, const Value& v, const Value& do_not_specialize, bool constexpr_function) {
+  if (auto* k = v.get<KernelObject>()) return Value(k);
+  auto* f = v.get<Function>();
+  if (!f || !f->def)
+    in.fail(ErrorKind::kType, "@triton.jit needs a function that is written with def, got '{}'", in.type_name(v));
+  auto jit = std::make_shared<frontend::JitFunction>();
+  jit->module = f->program->module;
+  jit->def = f->def;
+  jit->constexpr_function = constexpr_function;
+  jit->do_not_specialize = parameter_names(in, *f, do_not_specialize);
+  jit->lookup = Lookup(in, Ref<Function>(f));
+  return make<KernelObject>(Kernel::from_function(jit), Ref<Function>(f), jit);
+}
+
+/// @triton.jit and @triton.jit(do_not_specialize=…).
+Value jit(Interp& in, NativeArgs& a) {
+  if (!a[0].missing()) return make_kernel(in, a[0], a[1], false);
+  auto o = make<Opaque>("triton.jit(…)");
+  o->on_call = [fixed = a[1]](Interp& interp, CallArgs& args) -> Value {
+    if (args.args.size() != 1) interp.fail(ErrorKind::kType, "@triton.jit(…) decorates one function");
+    return make_kernel(interp, args.args[0], fixed, false);
+  };
+  return o;
+}
+Value constexpr_function(Interp& in, NativeArgs& a) { return make_kernel(in, a[0], {}, true); }
+
+constexpr NativeDef kFunctions[] = {
+    {"jit(fn=, *, do_not_specialize=None, do_not_specialize_on_alignment=None, version=None, debug=None, "
+     "noinline=None, repr=None, launch_metadata=None)",
+     jit, "makes a kernel of a function"},
+    {"constexpr_function(fn)", constexpr_function,
+     "a function that kernels call on constexprs while they are compiled"},
+};
+
+/// A `kernel[grid]` that is kept: each call launches.
+class Launcher : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kLauncher;
+  Launcher(Ref<Launchable> k, Value g) : Object(kKind), kernel_(std::move(k)), grid_(std::move(g)) {}
+  Value call(Interp& in, CallArgs& args) override { return kernel_->launched(in, grid_, args); }
+
+ private:
+  Ref<Launchable> kernel_;
+  Value grid_;
+};
+
+/// What scripts ask of a compiled kernel.
+std::optional<Value> figure(const KernelInfo& info, std::string_view name) {
+  constexpr int64_t kHostRegisters = 32;
+  if (name == "name") return Value::str(info.name);
+  // The host has no register file to share out: its figure stands for the vector registers of one program.
+  if (name == "n_regs") return Value::integer(info.registers >= 0 ? info.registers : kHostRegisters);
+  if (name == "n_spills") return Value::integer(std::max<int64_t>(info.spill_bytes, 0));
+  if (name == "metadata") {
+    auto o = make<Opaque>("metadata");
+    // Scripts divide by it: a kernel without shared memory counts as one byte.
+    o->members.set("shared", Value::integer(std::max<int64_t>(info.shared_bytes, 1)));
+    o->members.set("num_warps", Value::integer(info.num_warps));
+    o->members.set("name", Value::str(info.name));
+    o->members.set("target", Value::str(info.target));
+    return Value(o);
+  }
+  if (name == "asm") {
+    auto d = make<Dict>();
+    if (!info.ptx.empty()) d->table.set("ptx", Value::str(info.ptx));
+    return Value(d);
+  }
+  if (name == "_init_handles") {
+    auto o = make<Opaque>("_init_handles");
+    o->on_call = [](Interp&, CallArgs&) { return Value::none(); };
+    return Value(o);
+  }
+  return std::nullopt;
+}
+void figure_names(std::vector<std::string>& out) {
+  out.insert(out.end(), {"name", "n_regs", "n_spills", "metadata", "asm"});
+}
+std::string figure_repr(const KernelInfo& info) {
+  return fmt::format("<compiled kernel {} for {}>", info.name, info.target);
+}
+
+/// What a launch gives: the figures of the code that it ran.
+class LaunchedObject : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kLaunched;
+  LaunchedObject(Kernel kernel, const KernelInfo& info) : Object(kKind), kernel_(std::move(kernel)), info_(info) {}
+  std::optional<Value> attribute(Interp&, std::string_view name) override { return figure(info_, name); }
+  void attribute_names(std::vector<std::string>& out) const override { figure_names(out); }
+  std::optional<Value> call_at(Interp& in, const Value&, CallArgs&) override {
+    in.fail(with_note(error(ErrorKind::kType, "what a launch gives is not launched again"),
+                      fmt::format("help: {}[grid](…), or {}.warmup(…, grid=grid)[grid](…)", info_.name, info_.name)));
+  }
+  std::string repr(Interp&) override { return figure_repr(info_); }
+
+ private:
+  Kernel kernel_;
+  const KernelInfo& info_;  // lives as long as the kernel
+};
+
+/// What warmup() gives: the figures, and a launch of just that.
+class CompiledObject : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kCompiled;
+  CompiledObject(KernelInfo info, Ref<Launchable> k, Ref<Dict> constants)
+      : Object(kKind), info_(std::move(info)), kernel_(std::move(k)), constants_(std::move(constants)) {}
+
+  std::optional<Value> attribute(Interp&, std::string_view name) override { return figure(info_, name); }
+  void attribute_names(std::vector<std::string>& out) const override { figure_names(out); }
+  /// `compiled[(x, y, z)](args…)`: positional arguments in the order of the kernel's parameters; constexprs as
+  /// compiled.
+  std::optional<Value> call_at(Interp& in, const Value& grid, CallArgs& args) override {
+    KernelObject& k = kernel_->innermost();
+    auto params = k.kernel.params();
+    CallArgs full;
+    size_t next = 0;
+    for (const ParamDesc& p : params) {
+      Value* fixed = constants_->table.find(p.name);
+      bool given = next < args.args.size();
+      // Triton's compiled kernels take every parameter; its tutorials also pass the runtime ones alone.
+      bool all = args.args.size() == params.size();
+      if (fixed && p.is_constexpr && !all)
+        full.keywords.push_back({p.name, *fixed, {}});
+      else if (given)
+        full.keywords.push_back({p.name, args.args[next++], {}});
+    }
+    if (next < args.args.size())
+      in.fail(ErrorKind::kType, "the compiled kernel {} takes {} arguments, got {}", info_.name, params.size(),
+              args.args.size());
+    for (std::string_view option : {"num_warps", "num_stages", "num_ctas", "launch_pdl"})
+      if (Value* v = constants_->table.find(option); v && !names_parameter(option))
+        full.keywords.push_back({option, *v, {}});
+    for (KeywordArg& k2 : args.keywords) full.keywords.push_back(k2);
+    return kernel_->launched(in, grid, full);
+  }
+  std::string repr(Interp&) override { return figure_repr(info_); }
+
+ private:
+  bool names_parameter(std::string_view name) const {
+    auto params = kernel_->innermost().kernel.params();
+    return std::any_of(params.begin(), params.end(), [&](const ParamDesc& p) { return p.name == name; });
+  }
+
+  KernelInfo info_;
+  Ref<Launchable> kernel_;
+  Ref<Dict> constants_;
+};
+
+/// kernel.run(*args, grid=…, warmup=False, **named) and kernel.warmup(*args, grid=…, **named).
+Value run_method(Interp& in, NativeArgs& a, bool only_compile) {
+  Launchable* k = launchable(*a.self);
+  CallArgs args;
+  for (const Value& v : a[0].get<Tuple>()->items) args.args.push_back(v);
+  Dict* named = a[2].get<Dict>();
+  bool warm = only_compile;
+  for (const auto& e : named->table.entries()) {
+    if (e.key.missing()) continue;
+    const std::string& name = e.key.get<Str>()->text;
+    if (name == "warmup")
+      warm |= in.truth(e.value);
+    else
+      args.keywords.push_back({name, e.value, e.key});
+  }
+  Value grid = a[1].missing() ? Value::integer(1) : a[1];
+  if (warm) return k->warmup(in, grid, args);
+  if (a[1].missing()) in.fail(ErrorKind::kType, "run() needs grid=(x, y, z)");
+  return k->launched(in, grid, args);
+}
+Value run(Interp& in, NativeArgs& a) { return run_method(in, a, false); }
+Value warmup(Interp& in, NativeArgs& a) { return run_method(in, a, true); }
+constexpr NativeDef kMethods[] = {
+    {"run(*args, grid=, **named)", run, "launches over a grid"},
+    {"warmup(*args, grid=, **named)", warmup, "compiles without launching; dtypes may stand for tensors"},
+};
+
+}  // namespace
+
+void install_kernel_methods(Interp& in) {
+  for (Kind k : {Kind::kKernel, Kind::kAutotuner, Kind::kHeuristics}) in.add_methods({k, kMethods});
+}
+
+void install_kernels(ModuleObject& triton) { add_functions(triton, kFunctions); }
+
+Launchable* launchable(const Value& v) {
+  if (v.missing() || !v.object()) return nullptr;
+  Kind k = v.kind();
+  return k == Kind::kKernel || k == Kind::kAutotuner || k == Kind::kHeuristics ? static_cast<Launchable*>(v.object())
+                                                                               : nullptr;
+}
+
+KernelObject* innermost_kernel(const Value& v) {
+  Launchable* l = launchable(v);
+  return l ? &l->innermost() : nullptr;
+}
+
+Value Launchable::launched(Interp& in, const Value& grid, CallArgs& args) {
+  launch(in, grid, args);
+  return innermost().launched_code();
+}
+
+Value Launchable::item(Interp&, const Value& grid) { return make<Launcher>(Ref<Launchable>(this), grid); }
+
+Value Launchable::call(Interp& in, CallArgs&) {
+  const std::string& name = innermost().kernel.name();
+  in.fail(with_note(error(ErrorKind::kType, "the kernel {} is launched over a grid, not called", name),
+                    fmt::format("help: {}[grid](…)", name)));
+}
+
+KernelObject::KernelObject(Kernel k, Ref<Function> f, std::shared_ptr<const frontend::JitFunction> jit_function)
+    : Launchable(kKind), kernel(std::move(k)), function(std::move(f)), kernel_function(std::move(jit_function)) {
+  for (const ParamDesc& p : kernel.params()) {
+    names_.push_back(Value::str(p.name));
+    named_.set(p.name, Value::none());
+  }
+}
+
+namespace {
+
+/// What the text of a jit function needs around it: the jit functions and constants that it names, callees first.
+class SourceCollector {
+ public:
+  explicit SourceCollector(Interp& in) : in_(in) {}
+
+  void add(const frontend::JitFunction& f) {
+    if (!seen_.insert(f.def).second) return;
+    std::string text(f.def->full_range.str());
+    for (size_t at = 0; at < text.size();) {
+      size_t end = at;
+      while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
+      if (end > at && !(at > 0 && text[at - 1] == '.')) add_name(f, text.substr(at, end - at));
+      at = std::max(end, at + 1);
+    }
+    text_ += without_indent(text) + "\n\n";
+  }
+  std::string take() { return constants_ + (constants_.empty() ? "" : "\n") + std::move(text_); }
+
+ private:
+  void add_name(const frontend::JitFunction& f, const std::string& name) {
+    if (name == f.def->name) return;
+    auto global = f.lookup(name);
+    if (!global) return;
+    if (auto* callee = std::get_if<std::shared_ptr<const frontend::JitFunction>>(&*global)) {
+      if ((*callee)->def->name != name)
+        in_.fail(ErrorKind::kUnsupported, "the jit function {} calls {} by another name, {}: call it by its own",
+                 f.def->name, (*callee)->def->name, name);
+      add(**callee);
+    } else if (auto* constant = std::get_if<ast::Constant>(&*global)) {
+      if (names_.insert(name).second)
+        constants_ += fmt::format("{} = tl.constexpr({})\n", name, in_.repr(Value::of(*constant)));
+    }
+  }
+  static std::string without_indent(const std::string& text) {
+    size_t line = text.rfind('\n') == std::string::npos ? 0 : text.find("def ");
+    const size_t start = line == 0 || line == std::string::npos ? 0 : text.rfind('\n', line) + 1;
+    const size_t indent = line == std::string::npos ? 0 : line - start;
+    std::string out;
+    for (size_t at = 0; at < text.size();) {
+      size_t end = std::min(text.find('\n', at), text.size());
+      std::string_view one(text.data() + at, end - at);
+      size_t blanks = std::min(one.find_first_not_of(' '), one.size());
+      out += std::string(one.substr(std::min(blanks, indent))) + "\n";
+      at = end + 1;
+    }
+    return out;
+  }
+
+  Interp& in_;
+  std::set<const ast::FunctionDef*> seen_;
+  std::set<std::string> names_;
+  std::string constants_, text_;
+};
+
+}  // namespace
+
+Value KernelObject::call(Interp& in, CallArgs& args) {
+  const bool tensors =
+      std::any_of(args.args.begin(), args.args.end(), [](const Value& v) { return v.get<TensorObject>() != nullptr; });
+  if (!tensors) return Launchable::call(in, args);
+  if (!args.keywords.empty() || args.args.size() != kernel.params().size())
+    in.fail(ErrorKind::kType, "called on tensors, {} takes its {} arguments by position, got {}", kernel.name(),
+            kernel.params().size(), args.args.size() + args.keywords.size());
+  auto f = std::make_shared<ExprFunction>();
+  f->name = kernel.name();
+  SourceCollector source(in);
+  source.add(*kernel_function);
+  f->text = source.take();
+  ExprAttributes attributes;
+  attributes.function = std::move(f);
+  std::vector<Value> operands(args.args.begin(), args.args.end());
+  // What the function means is only known by running it: the host does not compute it, however small.
+  const LazyScope scope(in, true);
+  return compute(in, ExprOp::kCall, operands, std::move(attributes));
+}
+
+std::string KernelObject::signature() const {
+  std::string out = kernel.name() + "(";
+  for (const ParamDesc& p : kernel.params())
+    out += (out.back() == '(' ? "" : ", ") + p.name + (p.is_constexpr ? ": tl.constexpr" : "");
+  return out + ")";
+}
+
+std::string KernelObject::source() const { return std::string(function->def->full_range.str()); }
+
+std::optional<Value> KernelObject::attribute(Interp& in, std::string_view name) {
+  if (name == "__name__") return Value::str(kernel.name());
+  if (name == "fn") return Value(function);
+  if (name == "arg_names") return Value(make<List>(names_));
+  if (name == "src") return Value::str(source());
+  if (name == "__doc__") return function->attribute(in, name);
+  return std::nullopt;
+}
+
+void KernelObject::attribute_names(std::vector<std::string>& out) const {
+  out.insert(out.end(), {"__name__", "fn", "arg_names", "src"});
+}
+
+void KernelObject::bind(Interp& in, CallArgs& args, Bound& out) const {
+  auto params = kernel.params();
+  for (size_t i = 0; i < params.size(); ++i) out.values.push_back(nullptr);
+  if (args.args.size() > params.size())
+    in.fail(with_note(error(ErrorKind::kType, "the kernel {} has {} parameters, got {} arguments", kernel.name(),
+                            params.size(), args.args.size()),
+                      fmt::format("help: it is {}", signature()), function->def->name_range));
+  for (size_t i = 0; i < args.args.size(); ++i) out.values[i] = &args.args[i];
+  for (KeywordArg& k : args.keywords) {
+    size_t i = 0;
+    while (i < params.size() && params[i].name != k.name) ++i;
+    const auto* option =
+        std::find_if(std::begin(kOptions), std::end(kOptions), [&](const LaunchOption& o) { return o.name == k.name; });
+    if (option != std::end(kOptions) && option->name == kCheckOption) out.check = in.truth(k.value);
+    if (option != std::end(kOptions) && option->flag) out.options.*option->flag = in.truth(k.value);
+    if (option != std::end(kOptions) && option->field) {
+      // A kernel may have a parameter of that name as well: both get the value.
+      int64_t value = in.to_int(k.value, k.name);
+      out.options.*option->field = static_cast<int>(std::clamp<int64_t>(value, -1, 1 << 20));
+    }
+    if (i < params.size()) {
+      if (out.values[i]) in.fail(ErrorKind::kType, "the kernel {} got the argument '{}' twice", kernel.name(), k.name);
+      out.values[i] = &k.value;
+      continue;
+    }
+    if (option != std::end(kOptions)) continue;
+    std::vector<std::string> names;
+    for (const ParamDesc& p : params) names.push_back(p.name);
+    for (const LaunchOption& o : kOptions) names.emplace_back(o.name);
+    std::string near = nearest_name(k.name, names);
+    Diagnostic d = error(ErrorKind::kName, "the kernel {} has no parameter '{}'", kernel.name(), k.name);
+    if (!near.empty()) d = with_note(std::move(d), fmt::format("help: did you mean '{}'?", near));
+    in.fail(
+        with_note(std::move(d),
+                  fmt::format("help: it is {}, with the options num_warps, num_stages, num_ctas, launch_pdl and check",
+                              signature()),
+                  function->def->name_range));
+  }
+  for (size_t i = 0; i < params.size(); ++i)
+    if (!out.values[i] && !params[i].has_default)
+      in.fail(with_note(error(ErrorKind::kType, "the kernel {} needs the argument '{}'", kernel.name(), params[i].name),
+                        fmt::format("help: it is {}", signature()), function->def->name_range));
+}
+
+void KernelObject::convert(Interp& in, const Bound& bound, std::vector<std::optional<Arg>>& out) const {
+  out.resize(bound.values.size());
+  for (size_t i = 0; i < bound.values.size(); ++i) {
+    std::optional<Arg>& arg = out[i];
+    if (!bound.values[i]) {
+      arg.reset();
+      continue;
+    }
+    const Value* v = bound.values[i];
+    if (auto* c = v->get<ConstexprObject>()) v = &c->value;
+    if (auto* t = v->get<TensorObject>())
+      arg.emplace(&t->changing(in));  // a kernel may write to it
+    else if (v->is_small_int())
+      arg.emplace(v->integer());
+    else if (auto* w = v->get<WideInt>(); w && w->value > 0 && w->value <= ast::Int{UINT64_MAX})
+      arg.emplace(static_cast<uint64_t>(w->value));
+    else if (w)
+      in.fail(ErrorKind::kValue, "the argument '{}' of the kernel {} is {}, which does not fit 64 bits",
+              kernel.params()[i].name, kernel.name(), in.repr(*v));
+    else if (v->is_float())
+      arg.emplace(v->real());
+    else if (v->is_bool())
+      arg.emplace(v->boolean());
+    else if (v->is_none())
+      arg.emplace(std::monostate());
+    else if (v->is_dtype())
+      arg.emplace(v->dtype());
+    else if (auto* s = v->get<Str>())
+      arg.emplace(s->text);
+    else if (auto* k = innermost_kernel(*v))
+      arg.emplace(k->kernel);
+    else if (auto* d = v->get<TensorDescriptorObject>()) {
+      if (!in.pending()->empty()) in.pending()->run_readers(in, d->descriptor->tensor.storage().get());
+      arg.emplace(d->descriptor);
+    } else
+      in.fail(with_note(
+          error(ErrorKind::kType, "the argument '{}' of the kernel {} cannot be of type '{}'", kernel.params()[i].name,
+                kernel.name(), in.type_name(*v)),
+          "help: kernels take tensors, tensor descriptors, numbers, bools, None, strings, dtypes and kernels"));
+  }
+}
+
+Ref<Dict> KernelObject::named(const Bound& bound) const {
+  auto dict = make<Dict>();
+  dict->table = named_;  // a copy hashes no names and makes no strings
+  auto value_of = [&](size_t i) {
+    const Value* v = bound.values[i];
+    if (!v && i < function->defaults.size()) v = &function->defaults[i];
+    return v && !v->missing() ? v : nullptr;
+  };
+  std::vector<Table::Entry>& entries = dict->table.entries();
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (const Value* v = value_of(i)) entries[i].value = *v;
+  for (size_t i = 0; i < names_.size(); ++i)
+    if (!value_of(i)) dict->table.erase(names_[i].get<Str>()->text);
+  return dict;
+}
+
+std::array<int64_t, 3> KernelObject::grid_of(Interp& in, const Value& grid, const Bound& bound) const {
+  const Value* v = &grid;
+  Value computed;
+  Kind kind = v->kind();
+  if (kind == Kind::kFunction || kind == Kind::kNative || kind == Kind::kBoundMethod || kind == Kind::kInstance) {
+    computed = in.call(*v, {named(bound)});
+    v = &computed;
+  }
+  std::array<int64_t, 3> out{1, 1, 1};
+  if (v->small_int_or_bool()) {
+    out[0] = v->integer();
+    return out;
+  }
+  auto* tuple = v->get<Tuple>();
+  auto* list = v->get<List>();
+  if (!tuple && !list)
+    in.fail(with_note(
+        error(ErrorKind::kType, "a grid is an int, or a tuple of 1 to 3 ints, or a function that gives one, got '{}'",
+              in.type_name(*v)),
+        "help: kernel[(n_programs,)](…)"));
+  const std::vector<Value>& items = tuple ? tuple->items : list->items;
+  if (items.empty() || items.size() > 3)
+    in.fail(ErrorKind::kValue, "a grid has 1 to 3 dimensions, got {}", items.size());
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (items[i].is_float())
+      in.fail(with_note(error(ErrorKind::kType, "dimension {} of the grid is the float {}", i, in.repr(items[i])),
+                        "help: divide with // or triton.cdiv"));
+    out[i] = in.to_int(items[i], "a dimension of the grid");
+  }
+  return out;
+}
+
+namespace {
+
+template <class T, class Same>
+void add_once(std::vector<T>& list, T item, Same same) {
+  if (std::none_of(list.begin(), list.end(), [&](const T& o) { return same(o, item); }))
+    list.push_back(std::move(item));
+}
+
+Status launch_looking(Interp& in, AccessChecks checks, const Kernel& kernel, const std::array<int64_t, 3>& grid,
+                      std::span<const std::optional<Arg>> args, const LaunchOptions& options) {
+  auto looked = launch_checked(kernel, grid, args, options);
+  AccessLog& log = in.access_log;
+  if (looked.ok()) {
+    ++log.launches;
+    log.accesses += looked->accesses;
+    for (Place& p : looked->unchecked)
+      add_once(log.unchecked, std::move(p),
+               [](const Place& a, const Place& b) { return a.file == b.file && a.line == b.line; });
+    return {};
+  }
+  Diagnostic& d = looked.error();
+  if (d.kind != ErrorKind::kUnsupported || checks == AccessChecks::kAlways) return std::move(d);
+  add_once(log.refused, d.notes.empty() ? d.message : fmt::format("{}: {}", d.message, d.notes[0].message),
+           std::equal_to<>());
+  return kernel.launch(grid, args, options);
+}
+
+}  // namespace
+
+Value KernelObject::launched_code() {
+  const KernelInfo* info = kernel.impl()->launched_info();
+  if (!info || checked_) return Value::none();  // guarded code is not what the kernel is
+  if (std::exchange(launched_info_, info) != info) launched_ = make<LaunchedObject>(kernel, *info);
+  return launched_;
+}
+
+void KernelObject::launch(Interp& in, const Value& grid, CallArgs& args) {
+  SourceRange site = in.where();
+  Bound bound;
+  bind(in, args, bound);
+  std::array<int64_t, 3> dims = grid_of(in, grid, bound);
+  in.set_where(site);
+  convert(in, bound, scratch_);
+  if (in.on_launch) in.on_launch(kernel, scratch_, bound.options);
+  const AccessChecks checks = bound.check ? AccessChecks::kAlways : in.access_checks;
+  checked_ = checks != AccessChecks::kOff;
+  Status status = checks == AccessChecks::kOff ? kernel.launch(dims, scratch_, bound.options)
+                                               : launch_looking(in, checks, kernel, dims, scratch_, bound.options);
+  for (auto& a : scratch_) a.reset();  // kernels must not live longer because they were arguments
+  in.check(std::move(status));
+}
+
+profiler::TuneCandidate KernelObject::resolve(Interp& in, const Value& grid, CallArgs& args) {
+  SourceRange site = in.where();
+  Bound bound;
+  bind(in, args, bound);
+  profiler::TuneCandidate out;
+  out.kernel = kernel;
+  out.options = bound.options;
+  out.grid = grid_of(in, grid, bound);
+  in.set_where(site);
+  convert(in, bound, out.args);
+  for (std::optional<Arg>& arg : out.args)
+    if (const auto* t = arg ? std::get_if<const Tensor*>(&*arg) : nullptr) arg.emplace(Tensor(**t));
+  return out;
+}
+
+Value KernelObject::warmup(Interp& in, const Value&, CallArgs& args) {
+  Bound bound;
+  bind(in, args, bound);
+  // A dtype may stand for a tensor of it (Triton's MockTensor): one element is enough to compile for.
+  std::vector<Value> stand_ins(bound.values.size());
+  auto constants = make<Dict>();
+  for (size_t i = 0; i < bound.values.size(); ++i) {
+    const ParamDesc& p = kernel.params()[i];
+    if (!bound.values[i]) continue;
+    if (p.is_constexpr) constants->table.set(p.name, *bound.values[i]);
+    if (!p.is_constexpr && bound.values[i]->is_dtype()) {
+      int64_t one[] = {1};
+      stand_ins[i] = wrap(in.take(Tensor::empty(in.device(), bound.values[i]->dtype(), one)));
+      bound.values[i] = &stand_ins[i];
+    }
+  }
+  for (const KeywordArg& k : args.keywords)
+    for (const LaunchOption& o : kOptions)
+      if (o.matters() && o.name == k.name) constants->table.set(k.name, k.value);
+  std::vector<std::optional<Arg>> converted;
+  convert(in, bound, converted);
+  KernelInfo info = in.take(kernel.compile(converted, bound.options));
+  return make<CompiledObject>(std::move(info), Ref<Launchable>(this), constants);
+}
+
+}  // namespace kiln::script

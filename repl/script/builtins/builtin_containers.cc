@@ -1,0 +1,282 @@
+// Methods of list, tuple, dict, set, int and float.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "repl/script/builtins/builtins.h"
+
+namespace kiln::script {
+
+namespace {
+
+// --- list and tuple
+// -----------------------------------------------------------------------------------------------------
+
+std::vector<Value>& list(NativeArgs& a) { return a.self->get<List>()->items; }
+const std::vector<Value>& sequence(NativeArgs& a) {
+  return a.self->get<List>() ? a.self->get<List>()->items : a.self->get<Tuple>()->items;
+}
+
+Value append(Interp&, NativeArgs& a) {
+  list(a).push_back(a[0]);
+  return Value::none();
+}
+Value extend(Interp& in, NativeArgs& a) {
+  std::vector<Value> more = in.to_vector(a[0]);
+  list(a).insert(list(a).end(), more.begin(), more.end());
+  return Value::none();
+}
+Value insert(Interp& in, NativeArgs& a) {
+  int64_t n = static_cast<int64_t>(list(a).size()), i = in.to_int(a[0], "insert()'s index");
+  list(a).insert(list(a).begin() + std::clamp<int64_t>(i < 0 ? i + n : i, 0, n), a[1]);
+  return Value::none();
+}
+Value list_pop(Interp& in, NativeArgs& a) {
+  if (list(a).empty()) in.fail_as("IndexError", "pop() of an empty list");
+  auto at = list(a).begin() +
+            in.index_in(a[0].missing() ? Value::integer(-1) : a[0], static_cast<int64_t>(list(a).size()), "list");
+  Value v = std::move(*at);
+  list(a).erase(at);
+  return v;
+}
+size_t find_in(Interp& in, NativeArgs& a) {
+  const std::vector<Value>& items = sequence(a);
+  size_t i = 0;
+  while (i < items.size() && !items[i].same(a[0]) && !in.equal(items[i], a[0])) ++i;
+  return i;
+}
+Value remove(Interp& in, NativeArgs& a) {
+  size_t i = find_in(in, a);
+  if (i == list(a).size()) in.fail(ErrorKind::kValue, "the list does not hold {}", in.repr(a[0]));
+  list(a).erase(list(a).begin() + static_cast<ptrdiff_t>(i));
+  return Value::none();
+}
+Value index(Interp& in, NativeArgs& a) {
+  size_t i = find_in(in, a);
+  if (i == sequence(a).size())
+    in.fail(ErrorKind::kValue, "the {} does not hold {}", in.type_name(*a.self), in.repr(a[0]));
+  return Value::integer(static_cast<int64_t>(i));
+}
+Value count(Interp& in, NativeArgs& a) {
+  const std::vector<Value>& items = sequence(a);
+  return Value::integer(std::count_if(items.begin(), items.end(), [&](const Value& v) { return in.equal(v, a[0]); }));
+}
+Value sort(Interp& in, NativeArgs& a) {
+  std::vector<Value> items = list(a);
+  sort_values(in, items, a[0], !a[1].missing() && in.truth(a[1]));
+  list(a) = std::move(items);
+  return Value::none();
+}
+Value reverse(Interp&, NativeArgs& a) {
+  std::reverse(list(a).begin(), list(a).end());
+  return Value::none();
+}
+Value list_clear(Interp&, NativeArgs& a) {
+  list(a).clear();
+  return Value::none();
+}
+Value list_copy(Interp&, NativeArgs& a) { return make<List>(list(a)); }
+
+Value numel(Interp& in, NativeArgs& a) {
+  int64_t n = 1;
+  for (const Value& v : sequence(a)) n *= in.to_int(v, "a dimension");
+  return Value::integer(n);
+}
+
+constexpr NativeDef kListMethods[] = {
+    {"append(value)", append, "adds a value at the end"},
+    {"clear()", list_clear, "removes everything"},
+    {"copy()", list_copy, "a copy of the list"},
+    {"count(value)", count, "how often it holds a value"},
+    {"extend(iterable)", extend, "adds all elements at the end"},
+    {"index(value)", index, "the position of a value"},
+    {"insert(index, value)", insert, "adds a value before a position"},
+    {"pop(index=-1)", list_pop, "removes and returns an element"},
+    {"remove(value)", remove, "removes the first such value"},
+    {"reverse()", reverse, "turns it around"},
+    {"sort(*, key=None, reverse=False)", sort, "sorts it"},
+};
+
+constexpr NativeDef kTupleMethods[] = {
+    {"count(value)", count, "how often it holds a value"},
+    {"index(value)", index, "the position of a value"},
+    {"numel()", numel, "of a torch.Size: the product of the dimensions"},
+};
+
+// --- dict
+// ---------------------------------------------------------------------------------------------------------------
+
+Table& dict(NativeArgs& a) { return a.self->get<Dict>()->table; }
+
+template <class Pick>
+Value dict_list(NativeArgs& a, Pick&& pick) {
+  std::vector<Value> out;
+  for (const auto& e : dict(a).entries())
+    if (!e.key.missing()) out.push_back(pick(e));
+  return make<List>(std::move(out));
+}
+Value keys(Interp&, NativeArgs& a) {
+  return dict_list(a, [](const Table::Entry& e) { return e.key; });
+}
+Value values(Interp&, NativeArgs& a) {
+  return dict_list(a, [](const Table::Entry& e) { return e.value; });
+}
+Value items(Interp&, NativeArgs& a) {
+  return dict_list(a, [](const Table::Entry& e) -> Value { return make<Tuple>(std::vector<Value>{e.key, e.value}); });
+}
+Value get(Interp& in, NativeArgs& a) {
+  if (Value* v = dict(a).find(in, a[0])) return *v;
+  return a[1].missing() ? Value::none() : a[1];
+}
+Value setdefault(Interp& in, NativeArgs& a) {
+  if (Value* v = dict(a).find(in, a[0])) return *v;
+  Value v = a[1].missing() ? Value::none() : a[1];
+  dict(a).set(in, a[0], v);
+  return v;
+}
+Value dict_pop(Interp& in, NativeArgs& a) {
+  if (Value* v = dict(a).find(in, a[0])) {
+    Value out = *v;
+    dict(a).erase(in, a[0]);
+    return out;
+  }
+  if (a[1].missing()) in.fail_as("KeyError", "the dict has no key {}", in.repr(a[0]));
+  return a[1];
+}
+Value update(Interp& in, NativeArgs& a) {
+  auto merge = [&](const Value& v) {
+    if (auto* other = v.get<Dict>()) {
+      std::vector<Table::Entry> entries = other->table.entries();
+      for (const auto& e : entries)
+        if (!e.key.missing()) dict(a).set(in, e.key, e.value);
+      return;
+    }
+    in.for_each(v, [&](const Value& pair) {
+      std::vector<Value> two = in.to_vector(pair);
+      if (two.size() != 2)
+        in.fail(ErrorKind::kValue, "update() needs pairs of key and value, got {} elements", two.size());
+      dict(a).set(in, two[0], two[1]);
+      return true;
+    });
+  };
+  if (!a[0].missing()) merge(a[0]);
+  merge(a[1]);
+  return Value::none();
+}
+Value dict_copy(Interp& in, NativeArgs& a) {
+  auto out = make<Dict>();
+  for (const auto& e : dict(a).entries())
+    if (!e.key.missing()) out->table.set(in, e.key, e.value);
+  return out;
+}
+Value dict_clear(Interp&, NativeArgs& a) {
+  dict(a).clear();
+  return Value::none();
+}
+
+constexpr NativeDef kDictMethods[] = {
+    {"clear()", dict_clear, "removes everything"},
+    {"copy()", dict_copy, "a copy of the dict"},
+    {"get(key, default=None)", get, "the value of a key, or the default"},
+    {"items()", items, "a list of (key, value)"},
+    {"keys()", keys, "a list of the keys"},
+    {"pop(key, default=)", dict_pop, "removes a key and returns its value"},
+    {"setdefault(key, default=None)", setdefault, "the value of a key, which is set if it was not there"},
+    {"update(items=(), **named)", update, "sets all keys of another dict"},
+    {"values()", values, "a list of the values"},
+};
+
+// --- set
+// ----------------------------------------------------------------------------------------------------------------
+
+Table& set(NativeArgs& a) { return a.self->get<Set>()->table; }
+
+Value set_add(Interp& in, NativeArgs& a) {
+  set(a).set(in, a[0], Value::none());
+  return Value::none();
+}
+Value discard(Interp& in, NativeArgs& a) {
+  set(a).erase(in, a[0]);
+  return Value::none();
+}
+Value set_remove(Interp& in, NativeArgs& a) {
+  if (!set(a).erase(in, a[0])) in.fail_as("KeyError", "the set does not hold {}", in.repr(a[0]));
+  return Value::none();
+}
+Value as_set(Interp& in, const Value& v) {
+  auto s = make<Set>();
+  in.for_each(v, [&](Value item) {
+    s->table.set(in, std::move(item), Value::none());
+    return true;
+  });
+  return s;
+}
+Value set_union(Interp& in, NativeArgs& a) { return in.binary(ast::BinaryOp::kOr, *a.self, as_set(in, a[0])); }
+Value set_intersection(Interp& in, NativeArgs& a) { return in.binary(ast::BinaryOp::kAnd, *a.self, as_set(in, a[0])); }
+Value set_difference(Interp& in, NativeArgs& a) { return in.binary(ast::BinaryOp::kSub, *a.self, as_set(in, a[0])); }
+Value set_update(Interp& in, NativeArgs& a) {
+  in.for_each(a[0], [&](Value v) {
+    set(a).set(in, std::move(v), Value::none());
+    return true;
+  });
+  return Value::none();
+}
+Value set_copy(Interp& in, NativeArgs& a) { return as_set(in, *a.self); }
+Value set_clear(Interp&, NativeArgs& a) {
+  set(a).clear();
+  return Value::none();
+}
+
+constexpr NativeDef kSetMethods[] = {
+    {"add(value)", set_add, "adds a value"},
+    {"clear()", set_clear, "removes everything"},
+    {"copy()", set_copy, "a copy of the set"},
+    {"difference(other)", set_difference, "what the other does not hold"},
+    {"discard(value)", discard, "removes a value if it is there"},
+    {"intersection(other)", set_intersection, "what both hold"},
+    {"remove(value)", set_remove, "removes a value"},
+    {"union(other)", set_union, "what one of them holds"},
+    {"update(other)", set_update, "adds all elements"},
+};
+
+// --- int and float
+// ------------------------------------------------------------------------------------------------------
+
+Value bit_length(Interp&, NativeArgs& a) {
+  auto c = a.self->constant();
+  ast::Int v = c->index() == 1 ? ast::Int{std::get<bool>(*c)} : std::get<ast::Int>(*c);
+  auto u = v < 0 ? -static_cast<unsigned __int128>(v) : static_cast<unsigned __int128>(v);
+  auto high = static_cast<uint64_t>(u >> 64), low = static_cast<uint64_t>(u);
+  return Value::integer(high ? 64 + std::bit_width(high) : std::bit_width(low));
+}
+Value bit_count(Interp&, NativeArgs& a) {
+  auto c = a.self->constant();
+  ast::Int v = c->index() == 1 ? ast::Int{std::get<bool>(*c)} : std::get<ast::Int>(*c);
+  auto u = v < 0 ? -static_cast<unsigned __int128>(v) : static_cast<unsigned __int128>(v);
+  return Value::integer(std::popcount(static_cast<uint64_t>(u >> 64)) + std::popcount(static_cast<uint64_t>(u)));
+}
+Value is_integer(Interp&, NativeArgs& a) {
+  return Value::boolean(std::isfinite(a.self->real()) && a.self->real() == std::floor(a.self->real()));
+}
+
+constexpr NativeDef kIntMethods[] = {
+    {"bit_length()", bit_length, "bits needed without the sign"},
+    {"bit_count()", bit_count, "bits that are 1"},
+};
+constexpr NativeDef kFloatMethods[] = {
+    {"is_integer()", is_integer, "is it a whole number?"},
+};
+
+}  // namespace
+
+void install_container_methods(Interp& in) {
+  in.add_methods({Kind::kList, kListMethods});
+  in.add_methods({Kind::kTuple, kTupleMethods});
+  in.add_methods({Kind::kDict, kDictMethods});
+  in.add_methods({Kind::kSet, kSetMethods});
+  in.add_methods({Kind::kInt, kIntMethods});
+  in.add_methods({Kind::kBool, kIntMethods});
+  in.add_methods({Kind::kFloat, kFloatMethods});
+}
+
+}  // namespace kiln::script

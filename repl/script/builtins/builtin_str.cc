@@ -1,0 +1,379 @@
+// Methods of str.
+#include <algorithm>
+#include <cctype>
+
+#include "repl/script/builtins/builtins.h"
+#include "repl/script/value/text.h"
+
+namespace kiln::script {
+
+namespace {
+
+const std::string& self(NativeArgs& a) { return a.self->get<Str>()->text; }
+constexpr std::string_view kSpaces = " \t\n\r\f\v";
+
+std::string cased(std::string s, int (*change)(int)) {
+  for (char& c : s)
+    if (static_cast<uint8_t>(c) < 0x80) c = static_cast<char>(change(c));
+  return s;
+}
+Value upper(Interp&, NativeArgs& a) { return Value::str(cased(self(a), std::toupper)); }
+Value lower(Interp&, NativeArgs& a) { return Value::str(cased(self(a), std::tolower)); }
+
+Value capitalize(Interp&, NativeArgs& a) {
+  std::string s = cased(self(a), std::tolower);
+  if (!s.empty()) s[0] = static_cast<char>(std::toupper(static_cast<uint8_t>(s[0])));
+  return Value::str(std::move(s));
+}
+
+Value title(Interp&, NativeArgs& a) {
+  std::string s = self(a);
+  bool start = true;
+  for (char& c : s) {
+    c = static_cast<char>(start ? std::toupper(static_cast<uint8_t>(c)) : std::tolower(static_cast<uint8_t>(c)));
+    start = !std::isalpha(static_cast<uint8_t>(c));
+  }
+  return Value::str(std::move(s));
+}
+
+Value strip_where(Interp& in, NativeArgs& a, bool left, bool right) {
+  std::string set = a[0].missing() || a[0].is_none() ? std::string(kSpaces) : in.to_text(a[0], "strip()'s characters");
+  const std::string& s = self(a);
+  size_t first = left ? s.find_first_not_of(set) : 0;
+  if (first == std::string::npos) return Value::str("");
+  size_t last = right ? s.find_last_not_of(set) : s.size() - 1;
+  if (last == std::string::npos) return Value::str("");
+  return Value::str(s.substr(first, last - first + 1));
+}
+Value strip(Interp& in, NativeArgs& a) { return strip_where(in, a, true, true); }
+Value lstrip(Interp& in, NativeArgs& a) { return strip_where(in, a, true, false); }
+Value rstrip(Interp& in, NativeArgs& a) { return self(a).empty() ? *a.self : strip_where(in, a, false, true); }
+
+Value split(Interp& in, NativeArgs& a) {
+  const std::string& s = self(a);
+  int64_t limit = a[1].missing() ? -1 : in.to_int(a[1], "split()'s maxsplit");
+  std::vector<Value> out;
+  auto full = [&] { return limit >= 0 && static_cast<int64_t>(out.size()) >= limit; };
+  if (a[0].missing() || a[0].is_none()) {
+    size_t at = s.find_first_not_of(kSpaces);
+    while (at != std::string::npos) {
+      size_t end = full() ? std::string::npos : s.find_first_of(kSpaces, at);
+      if (end == std::string::npos) {
+        size_t last = s.find_last_not_of(kSpaces);
+        out.push_back(Value::str(s.substr(at, last - at + 1)));
+        break;
+      }
+      out.push_back(Value::str(s.substr(at, end - at)));
+      at = s.find_first_not_of(kSpaces, end);
+    }
+    return make<List>(std::move(out));
+  }
+  const std::string& separator = in.to_text(a[0], "split()'s separator");
+  if (separator.empty()) in.fail(ErrorKind::kValue, "split()'s separator cannot be empty");
+  size_t at = 0;
+  for (size_t hit; !full() && (hit = s.find(separator, at)) != std::string::npos; at = hit + separator.size())
+    out.push_back(Value::str(s.substr(at, hit - at)));
+  out.push_back(Value::str(s.substr(at)));
+  return make<List>(std::move(out));
+}
+
+Value rsplit(Interp& in, NativeArgs& a) {
+  int64_t limit = a[1].missing() ? -1 : in.to_int(a[1], "rsplit()'s maxsplit");
+  if (limit < 0) return split(in, a);
+  const std::string& s = self(a);
+  const std::string& separator = in.to_text(a[0], "rsplit()'s separator");
+  if (separator.empty()) in.fail(ErrorKind::kValue, "rsplit()'s separator cannot be empty");
+  std::vector<Value> out;
+  size_t end = s.size();
+  while (limit-- > 0 && end >= separator.size()) {
+    size_t hit = s.rfind(separator, end - separator.size());
+    if (hit == std::string::npos) break;
+    out.push_back(Value::str(s.substr(hit + separator.size(), end - hit - separator.size())));
+    end = hit;
+  }
+  out.push_back(Value::str(s.substr(0, end)));
+  std::reverse(out.begin(), out.end());
+  return make<List>(std::move(out));
+}
+
+Value splitlines(Interp&, NativeArgs& a) {
+  const std::string& s = self(a);
+  std::vector<Value> out;
+  for (size_t at = 0; at < s.size();) {
+    size_t end = s.find_first_of("\r\n", at);
+    out.push_back(Value::str(s.substr(at, end == std::string::npos ? end : end - at)));
+    if (end == std::string::npos) break;
+    at = end + (s[end] == '\r' && end + 1 < s.size() && s[end + 1] == '\n' ? 2 : 1);
+  }
+  return make<List>(std::move(out));
+}
+
+Value join(Interp& in, NativeArgs& a) {
+  std::string out;
+  bool first = true;
+  in.for_each(a[0], [&](const Value& v) {
+    if (!first) out += self(a);
+    first = false;
+    out += in.to_text(v, "an element of join()");
+    return true;
+  });
+  return Value::str(std::move(out));
+}
+
+Value replace(Interp& in, NativeArgs& a) {
+  const std::string &s = self(a), &from = in.to_text(a[0], "replace()'s old"),
+                    &to = in.to_text(a[1], "replace()'s new");
+  int64_t limit = a[2].missing() ? -1 : in.to_int(a[2], "replace()'s count");
+  std::string out;
+  if (from.empty()) {
+    for (size_t at = 0; at <= s.size();) {
+      if (limit != 0) out += to, --limit;
+      if (at == s.size()) break;
+      size_t n = character_bytes(s, at);
+      out += s.substr(at, n);
+      at += n;
+    }
+    return Value::str(std::move(out));
+  }
+  size_t at = 0;
+  for (size_t hit; limit-- != 0 && (hit = s.find(from, at)) != std::string::npos; at = hit + from.size()) {
+    out.append(s, at, hit - at);
+    out += to;
+  }
+  return Value::str(out + s.substr(at));
+}
+
+/// Runs `test` on one text or on each of a tuple of them.
+bool matches_any(Interp& in, const Value& v, std::string_view what,
+                 const std::function<bool(const std::string&)>& test) {
+  if (auto* t = v.get<Tuple>())
+    return std::any_of(t->items.begin(), t->items.end(), [&](const Value& one) { return test(in.to_text(one, what)); });
+  return test(in.to_text(v, what));
+}
+Value startswith(Interp& in, NativeArgs& a) {
+  return Value::boolean(matches_any(in, a[0], "startswith()'s prefix",
+                                    [&](const std::string& p) { return self(a).compare(0, p.size(), p) == 0; }));
+}
+Value endswith(Interp& in, NativeArgs& a) {
+  return Value::boolean(matches_any(in, a[0], "endswith()'s suffix", [&](const std::string& p) {
+    return self(a).size() >= p.size() && self(a).compare(self(a).size() - p.size(), p.size(), p) == 0;
+  }));
+}
+
+int64_t position(Interp& in, NativeArgs& a, bool last) {
+  const std::string& s = self(a);
+  const std::string& what = in.to_text(a[0], "the text to find");
+  size_t from = a[1].missing() ? 0
+                               : byte_of_character(
+                                     s, static_cast<size_t>(std::max<int64_t>(0, in.to_int(a[1], "find()'s start"))));
+  size_t hit = last ? s.rfind(what) : s.find(what, from);
+  if (hit == std::string::npos || (last && hit < from)) return -1;
+  return static_cast<int64_t>(count_characters(std::string_view(s).substr(0, hit)));
+}
+Value find(Interp& in, NativeArgs& a) { return Value::integer(position(in, a, false)); }
+Value rfind(Interp& in, NativeArgs& a) { return Value::integer(position(in, a, true)); }
+Value index(Interp& in, NativeArgs& a) {
+  int64_t p = position(in, a, false);
+  if (p < 0) in.fail(ErrorKind::kValue, "the text does not hold {}", in.repr(a[0]));
+  return Value::integer(p);
+}
+
+Value count(Interp& in, NativeArgs& a) {
+  const std::string &s = self(a), &what = in.to_text(a[0], "count()'s argument");
+  if (what.empty()) return Value::integer(static_cast<int64_t>(count_characters(s)) + 1);
+  int64_t n = 0;
+  for (size_t at = 0; (at = s.find(what, at)) != std::string::npos; at += what.size()) ++n;
+  return Value::integer(n);
+}
+
+std::string fill_of(Interp& in, const Value& v) {
+  if (v.missing()) return " ";
+  if (in.length(v) != 1) in.fail(ErrorKind::kType, "the fill must be one character");
+  return in.to_text(v, "the fill");
+}
+Value justified(Interp& in, NativeArgs& a, char align) {
+  int64_t width = std::max<int64_t>(0, in.to_int(a[0], "the width"));
+  return Value::str(in.take(format_constant(self(a), fmt::format("{}{}{}", fill_of(in, a[1]), align, width))));
+}
+Value ljust(Interp& in, NativeArgs& a) { return justified(in, a, '<'); }
+Value rjust(Interp& in, NativeArgs& a) { return justified(in, a, '>'); }
+Value center(Interp& in, NativeArgs& a) { return justified(in, a, '^'); }
+
+Value zfill(Interp& in, NativeArgs& a) {
+  std::string s = self(a);
+  int64_t missing = in.to_int(a[0], "zfill()'s width") - static_cast<int64_t>(count_characters(s));
+  if (missing > 1 << 20) in.fail(ErrorKind::kValue, "zfill()'s width is too large");
+  if (missing > 0) s.insert(!s.empty() && (s[0] == '-' || s[0] == '+') ? 1 : 0, static_cast<size_t>(missing), '0');
+  return Value::str(std::move(s));
+}
+
+Value test_all(NativeArgs& a, int (*test)(int)) {
+  const std::string& s = self(a);
+  return Value::boolean(!s.empty() &&
+                        std::all_of(s.begin(), s.end(), [&](char c) { return test(static_cast<uint8_t>(c)) != 0; }));
+}
+Value isdigit(Interp&, NativeArgs& a) { return test_all(a, std::isdigit); }
+Value isalpha(Interp&, NativeArgs& a) { return test_all(a, std::isalpha); }
+Value isalnum(Interp&, NativeArgs& a) { return test_all(a, std::isalnum); }
+Value isspace(Interp&, NativeArgs& a) { return test_all(a, std::isspace); }
+Value isupper(Interp&, NativeArgs& a) {
+  return Value::boolean(cased(self(a), std::toupper) == self(a) && cased(self(a), std::tolower) != self(a));
+}
+Value islower(Interp&, NativeArgs& a) {
+  return Value::boolean(cased(self(a), std::tolower) == self(a) && cased(self(a), std::toupper) != self(a));
+}
+Value isidentifier(Interp&, NativeArgs& a) {
+  const std::string& s = self(a);
+  bool word = !s.empty() && !std::isdigit(static_cast<uint8_t>(s[0]));
+  for (char c : s) word &= c == '_' || std::isalnum(static_cast<uint8_t>(c)) || static_cast<uint8_t>(c) >= 0x80;
+  return Value::boolean(word);
+}
+
+Value partition(Interp& in, NativeArgs& a) {
+  const std::string &s = self(a), &separator = in.to_text(a[0], "partition()'s separator");
+  if (separator.empty()) in.fail(ErrorKind::kValue, "partition()'s separator cannot be empty");
+  size_t hit = s.find(separator);
+  if (hit == std::string::npos) return make<Tuple>(std::vector<Value>{*a.self, Value::str(""), Value::str("")});
+  return make<Tuple>(
+      std::vector<Value>{Value::str(s.substr(0, hit)), a[0], Value::str(s.substr(hit + separator.size()))});
+}
+
+Value removeprefix(Interp& in, NativeArgs& a) {
+  const std::string& p = in.to_text(a[0], "the prefix");
+  return self(a).compare(0, p.size(), p) == 0 ? Value::str(self(a).substr(p.size())) : *a.self;
+}
+Value removesuffix(Interp& in, NativeArgs& a) {
+  const std::string &s = self(a), &p = in.to_text(a[0], "the suffix");
+  return s.size() >= p.size() && s.compare(s.size() - p.size(), p.size(), p) == 0
+             ? Value::str(s.substr(0, s.size() - p.size()))
+             : *a.self;
+}
+
+/// "{}", "{0}", "{name}", "{x.attr[key]}", "{!r}", "{:spec}" with fields inside the spec.
+class Formatter {
+ public:
+  Formatter(Interp& in, const std::vector<Value>& args, Dict& named) : in_(in), args_(args), named_(named) {}
+
+  std::string run(std::string_view text, int depth = 0) {
+    if (depth > 2) in_.fail(ErrorKind::kValue, "the fields of format() are nested too deeply");
+    std::string out;
+    for (size_t i = 0; i < text.size(); ++i) {
+      char c = text[i];
+      if ((c == '{' || c == '}') && i + 1 < text.size() && text[i + 1] == c) {
+        out += c;
+        ++i;
+      } else if (c == '}') {
+        in_.fail(ErrorKind::kValue, "a single '}}' in format()'s text is written '}}}}'");
+      } else if (c == '{') {
+        size_t end = i + 1;
+        for (int open = 1; open > 0; ++end) {
+          if (end >= text.size()) in_.fail(ErrorKind::kValue, "a '{{' in format()'s text has no '}}'");
+          open += text[end] == '{' ? 1 : text[end] == '}' ? -1 : 0;
+        }
+        out += field(text.substr(i + 1, end - i - 2), depth);
+        i = end - 1;
+      } else {
+        out += c;
+      }
+    }
+    return out;
+  }
+
+ private:
+  std::string field(std::string_view f, int depth) {
+    size_t colon = f.find(':');
+    std::string spec = colon == std::string_view::npos ? "" : run(f.substr(colon + 1), depth + 1);
+    std::string_view path = f.substr(0, colon);
+    char conversion = 0;
+    if (path.size() >= 2 && path[path.size() - 2] == '!') {
+      conversion = path.back();
+      path.remove_suffix(2);
+    }
+    size_t end = std::min(path.find_first_of(".["), path.size());
+    std::string_view first = path.substr(0, end);
+    Value v = first.empty()                                  ? positional(next_++)
+              : std::isdigit(static_cast<uint8_t>(first[0])) ? positional(number(first))
+                                                             : named(first);
+    path.remove_prefix(end);
+    while (!path.empty()) {
+      bool item = path[0] == '[';
+      path.remove_prefix(1);
+      end = std::min(path.find_first_of(item ? "]" : ".["), path.size());
+      std::string_view key = path.substr(0, end);
+      bool index = item && !key.empty() && std::isdigit(static_cast<uint8_t>(key[0]));
+      v = !item ? in_.attribute(v, key)
+                : in_.item(v, index ? Value::integer(static_cast<int64_t>(number(key))) : Value::str(std::string(key)));
+      path.remove_prefix(std::min(path.size(), end + (item ? 1 : 0)));
+    }
+    if (conversion) v = Value::str(conversion == 's' ? in_.str(v) : in_.repr(v));
+    return in_.format(v, spec);
+  }
+  size_t number(std::string_view digits) {
+    size_t n = 0;
+    for (char c : digits.substr(0, 9)) {
+      if (!std::isdigit(static_cast<uint8_t>(c))) in_.fail(ErrorKind::kValue, "'{}' is no field of format()", digits);
+      n = n * 10 + static_cast<size_t>(c - '0');
+    }
+    return n;
+  }
+  Value positional(size_t i) {
+    if (i >= args_.size()) in_.fail_as("IndexError", "format() needs more than {} values", args_.size());
+    return args_[i];
+  }
+  Value named(std::string_view name) {
+    Value* v = named_.table.find(name);
+    if (!v) in_.fail_as("KeyError", "format() has no value named '{}'", name);
+    return *v;
+  }
+
+  Interp& in_;
+  const std::vector<Value>& args_;
+  Dict& named_;
+  size_t next_ = 0;
+};
+
+Value format(Interp& in, NativeArgs& a) {
+  return Value::str(Formatter(in, a[0].get<Tuple>()->items, *a[1].get<Dict>()).run(self(a)));
+}
+
+constexpr NativeDef kMethods[] = {
+    {"capitalize()", capitalize, "first letter upper, the rest lower"},
+    {"center(width, fill=' ')", center, "padded on both sides"},
+    {"count(text)", count, "how often it holds a text"},
+    {"endswith(suffix)", endswith, "does it end with a text, or one of a tuple?"},
+    {"find(text, start=0)", find, "where a text begins in it, or -1"},
+    {"format(*values, **named)", format, "fills the {} fields"},
+    {"index(text, start=0)", index, "where a text begins in it"},
+    {"isalnum()", isalnum, "only letters and digits?"},
+    {"isalpha()", isalpha, "only letters?"},
+    {"isdigit()", isdigit, "only digits?"},
+    {"isidentifier()", isidentifier, "could it be a name?"},
+    {"islower()", islower, "no capital letters, and some letters?"},
+    {"isspace()", isspace, "only spaces?"},
+    {"isupper()", isupper, "only capital letters?"},
+    {"join(iterable)", join, "the texts with this one between them"},
+    {"ljust(width, fill=' ')", ljust, "padded on the right"},
+    {"lower()", lower, "in small letters"},
+    {"lstrip(chars=None)", lstrip, "without spaces on the left"},
+    {"partition(sep)", partition, "(before, sep, after)"},
+    {"removeprefix(prefix)", removeprefix, "without that prefix"},
+    {"removesuffix(suffix)", removesuffix, "without that suffix"},
+    {"replace(old, new, count=-1)", replace, "with one text replaced by another"},
+    {"rfind(text, start=0)", rfind, "where a text last begins in it, or -1"},
+    {"rjust(width, fill=' ')", rjust, "padded on the left"},
+    {"rsplit(sep=None, maxsplit=-1)", rsplit, "split from the right"},
+    {"rstrip(chars=None)", rstrip, "without spaces on the right"},
+    {"split(sep=None, maxsplit=-1)", split, "the parts between separators, or between spaces"},
+    {"splitlines()", splitlines, "the lines"},
+    {"startswith(prefix)", startswith, "does it start with a text, or one of a tuple?"},
+    {"strip(chars=None)", strip, "without spaces around it"},
+    {"title()", title, "each word with a capital"},
+    {"upper()", upper, "in capital letters"},
+    {"zfill(width)", zfill, "padded with zeros on the left"},
+};
+
+}  // namespace
+
+void install_str_methods(Interp& in) { in.add_methods({Kind::kStr, kMethods}); }
+
+}  // namespace kiln::script

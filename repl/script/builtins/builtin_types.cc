@@ -1,0 +1,159 @@
+// Types that can be called: int("3"), list(x), type(x)…
+#include <cmath>
+#include <cstdlib>
+
+#include "repl/script/builtins/builtins.h"
+
+namespace kiln::script {
+
+namespace {
+
+std::string stripped(const std::string& s) {
+  size_t first = s.find_first_not_of(" \t\n\r\f\v"), last = s.find_last_not_of(" \t\n\r\f\v");
+  return first == std::string::npos ? "" : s.substr(first, last - first + 1);
+}
+
+Value parse_int(Interp& in, const std::string& text, int64_t base) {
+  std::string s = stripped(text);
+  bool negative = !s.empty() && s[0] == '-';
+  if (!s.empty() && (s[0] == '-' || s[0] == '+')) s.erase(0, 1);
+  auto bad = [&] { in.fail(ErrorKind::kValue, "{} is no int of base {}", ast::repr(ast::Constant(text)), base); };
+  if (s.size() > 2 && s[0] == '0') {
+    int64_t prefix = s[1] == 'x' || s[1] == 'X'   ? 16
+                     : s[1] == 'o' || s[1] == 'O' ? 8
+                     : s[1] == 'b' || s[1] == 'B' ? 2
+                                                  : 0;
+    if (prefix && (base == 0 || base == prefix)) {
+      base = prefix;
+      s.erase(0, 2);
+    }
+  }
+  if (base == 0) base = 10;
+  if (base < 2 || base > 36) in.fail(ErrorKind::kValue, "int()'s base must be 0 or from 2 to 36, got {}", base);
+  if (s.empty() || s.front() == '_' || s.back() == '_') bad();
+  ast::Int value = 0;
+  for (char c : s) {
+    if (c == '_') continue;
+    int digit = c >= '0' && c <= '9'   ? c - '0'
+                : c >= 'a' && c <= 'z' ? c - 'a' + 10
+                : c >= 'A' && c <= 'Z' ? c - 'A' + 10
+                                       : 99;
+    if (digit >= base) bad();
+    if (__builtin_mul_overflow(value, ast::Int{base}, &value) || __builtin_add_overflow(value, ast::Int{digit}, &value))
+      in.fail(ErrorKind::kValue, "the int needs more than 128 bits, which Kiln's integers have");
+  }
+  return Value::wide(negative ? -value : value);
+}
+
+Value make_int(Interp& in, NativeArgs& a) {
+  if (a[0].missing()) return Value::integer(0);
+  if (auto* s = a[0].get<Str>()) return parse_int(in, s->text, a[1].missing() ? 10 : in.to_int(a[1], "int()'s base"));
+  if (!a[1].missing()) in.fail(ErrorKind::kType, "int() takes a base only with a str");
+  if (a[0].small_int_or_bool()) return Value::integer(a[0].integer());
+  if (a[0].kind() == Kind::kInt) return a[0];
+  if (!a[0].is_float())
+    if (auto f = in.find_attribute(a[0], "__int__"); f && a[0].kind() != Kind::kType) return in.call(*f, {});
+  double v = in.to_double(a[0], "int()'s argument");
+  if (!std::isfinite(v)) in.fail(ErrorKind::kValue, "{} cannot be an int", ast::float_repr(v));
+  if (std::fabs(v) >= 0x1p126)
+    in.fail(ErrorKind::kValue, "{} does not fit into Kiln's ints of 128 bits", ast::float_repr(v));
+  return Value::wide(static_cast<ast::Int>(v));
+}
+
+Value make_float(Interp& in, NativeArgs& a) {
+  if (a[0].missing()) return Value::real(0);
+  auto* s = a[0].get<Str>();
+  if (!s) return Value::real(in.to_double(a[0], "float()'s argument"));
+  std::string text = stripped(s->text), digits;
+  for (char c : text)
+    if (c != '_') digits += c;
+  char* end = nullptr;
+  double v = std::strtod(digits.c_str(), &end);
+  // strtod also takes hexadecimal, which Python does not.
+  if (digits.empty() || *end || digits.find_first_of("xX") != std::string::npos)
+    in.fail(ErrorKind::kValue, "{} is no float", in.repr(a[0]));
+  return Value::real(v);
+}
+
+Value make_bool(Interp& in, NativeArgs& a) { return Value::boolean(!a[0].missing() && in.truth(a[0])); }
+Value make_str(Interp& in, NativeArgs& a) { return Value::str(a[0].missing() ? "" : in.str(a[0])); }
+Value make_list(Interp& in, NativeArgs& a) {
+  return make<List>(a[0].missing() ? std::vector<Value>() : in.to_vector(a[0]));
+}
+
+Value make_tuple(Interp& in, NativeArgs& a) {
+  if (auto* t = a[0].missing() ? nullptr : a[0].get<Tuple>(); t && !t->is_size) return a[0];
+  return make<Tuple>(a[0].missing() ? std::vector<Value>() : in.to_vector(a[0]));
+}
+
+Value make_set(Interp& in, NativeArgs& a) {
+  auto set = make<Set>();
+  if (!a[0].missing())
+    in.for_each(a[0], [&](Value v) {
+      set->table.set(in, std::move(v), Value::none());
+      return true;
+    });
+  return set;
+}
+
+Value make_dict(Interp& in, NativeArgs& a) {
+  auto dict = make<Dict>();
+  if (!a[0].missing()) {
+    if (auto* other = a[0].get<Dict>()) {
+      for (const auto& e : other->table.entries())
+        if (!e.key.missing()) dict->table.set(in, e.key, e.value);
+    } else {
+      in.for_each(a[0], [&](const Value& pair) {
+        std::vector<Value> items = in.to_vector(pair);
+        if (items.size() != 2)
+          in.fail(ErrorKind::kValue, "dict() needs pairs of key and value, got {} elements", items.size());
+        dict->table.set(in, items[0], items[1]);
+        return true;
+      });
+    }
+  }
+  for (const auto& e : a[1].get<Dict>()->table.entries())
+    if (!e.key.missing()) dict->table.set(in, e.key, e.value);
+  return dict;
+}
+
+Value make_slice(Interp& in, NativeArgs& a) {
+  const std::vector<Value>& v = a[0].get<Tuple>()->items;
+  if (v.empty() || v.size() > 3) in.fail(ErrorKind::kType, "slice() takes 1 to 3 arguments, got {}", v.size());
+  Value none = Value::none();
+  return v.size() == 1 ? make<SliceObject>(none, v[0], none)
+                       : make<SliceObject>(v[0], v[1], v.size() == 3 ? v[2] : none);
+}
+
+Value make_type(Interp& in, NativeArgs& a) { return in.type_of(a[0]); }
+Value make_object(Interp& in, NativeArgs&) { return make<Instance>(in.type_of(Kind::kInstance)); }
+
+struct TypeRow {
+  Kind kind;
+  NativeDef def;
+};
+constexpr TypeRow kTypes[] = {
+    {Kind::kInt, {"int(value=0, base=10)", make_int, "an int from a number or a text"}},
+    {Kind::kFloat, {"float(value=0.0)", make_float, "a float from a number or a text"}},
+    {Kind::kBool, {"bool(value=False)", make_bool, "the truth of a value"}},
+    {Kind::kStr, {"str(value='')", make_str, "the value as text"}},
+    {Kind::kList, {"list(iterable=())", make_list, "a list of the elements"}},
+    {Kind::kTuple, {"tuple(iterable=())", make_tuple, "a tuple of the elements"}},
+    {Kind::kSet, {"set(iterable=())", make_set, "a set of the elements"}},
+    {Kind::kDict, {"dict(items=(), **named)", make_dict, "a dict from pairs, another dict, or keywords"}},
+    {Kind::kSlice, {"slice(*bounds)", make_slice, "a slice as an object"}},
+    {Kind::kType, {"type(obj)", make_type, "the type of a value"}},
+    {Kind::kInstance, {"object()", make_object, "an object without attributes"}},
+};
+
+}  // namespace
+
+void install_types(Interp& in) {
+  for (const TypeRow& r : kTypes) {
+    auto native = make<Native>(r.def);
+    in.type_of(r.kind)->constructor = native;
+    in.add_builtin(native->name, in.type_of(r.kind));
+  }
+}
+
+}  // namespace kiln::script

@@ -1,0 +1,445 @@
+// The builtin functions.
+#include "repl/script/builtins/builtins.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace kiln::script {
+
+void sort_values(Interp& in, std::vector<Value>& items, const Value& key, bool reverse) {
+  std::vector<std::pair<Value, Value>> keyed;
+  keyed.reserve(items.size());
+  bool by_key = !key.missing() && !key.is_none();
+  for (Value& v : items) keyed.emplace_back(by_key ? in.call(key, {v}) : v, v);
+  // Merging never looks outside of the range when the script's comparison is inconsistent, as std::sort might.
+  std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
+    return reverse ? in.less(b.first, a.first) : in.less(a.first, b.first);
+  });
+  for (size_t i = 0; i < items.size(); ++i) items[i] = std::move(keyed[i].second);
+}
+
+namespace {
+
+Value len(Interp& in, NativeArgs& a) { return Value::integer(in.length(a[0])); }
+
+Value print(Interp& in, NativeArgs& a) {
+  auto option = [&](size_t i, const std::string& otherwise) {
+    return a[i].missing() || a[i].is_none() ? otherwise : in.to_text(a[i], "print()'s sep or end");
+  };
+  std::string separator = option(1, " "), out;
+  const std::vector<Value>& values = a[0].get<Tuple>()->items;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i) out += separator;
+    out += in.str(values[i]);
+  }
+  out += option(2, "\n");
+  const bool flush = !a[4].missing() && in.truth(a[4]);
+  if (a[3].missing() || a[3].is_none()) {
+    in.print(out);
+    if (flush) std::fflush(stdout);
+    return Value::none();
+  }
+  in.call(in.attribute(a[3], "write"), {Value::str(out)});
+  if (flush) in.call(in.attribute(a[3], "flush"), {});
+  return Value::none();
+}
+
+Value range(Interp& in, NativeArgs& a) {
+  const std::vector<Value>& v = a[0].get<Tuple>()->items;
+  if (v.empty() || v.size() > 3) in.fail(ErrorKind::kType, "range() takes 1 to 3 arguments, got {}", v.size());
+  int64_t start = v.size() > 1 ? in.to_int(v[0], "range()'s start") : 0;
+  int64_t stop = in.to_int(v[v.size() > 1 ? 1 : 0], "range()'s stop");
+  int64_t step = v.size() > 2 ? in.to_int(v[2], "range()'s step") : 1;
+  if (step == 0) in.fail(ErrorKind::kValue, "range()'s step cannot be 0");
+  return make<Range>(start, stop, step);
+}
+
+Value extreme(Interp& in, NativeArgs& a, bool largest) {
+  const char* name = largest ? "max" : "min";
+  const std::vector<Value>& values = a[0].get<Tuple>()->items;
+  if (values.empty()) in.fail(ErrorKind::kType, "{}() needs at least one argument", name);
+  std::vector<Value> items = values.size() == 1 ? in.to_vector(values[0]) : values;
+  if (items.empty()) {
+    if (a[2].missing()) in.fail(ErrorKind::kValue, "{}() of nothing: give default=…", name);
+    return a[2];
+  }
+  bool by_key = !a[1].missing() && !a[1].is_none();
+  Value best = items[0], best_key = by_key ? in.call(a[1], {best}) : best;
+  for (size_t i = 1; i < items.size(); ++i) {
+    Value key = by_key ? in.call(a[1], {items[i]}) : items[i];
+    if (largest ? in.less(best_key, key) : in.less(key, best_key)) best = items[i], best_key = std::move(key);
+  }
+  return best;
+}
+Value min(Interp& in, NativeArgs& a) { return extreme(in, a, false); }
+Value max(Interp& in, NativeArgs& a) { return extreme(in, a, true); }
+
+Value sum(Interp& in, NativeArgs& a) {
+  Value total = a[1].missing() ? Value::integer(0) : a[1];
+  in.for_each(a[0], [&](const Value& v) {
+    total = in.binary(ast::BinaryOp::kAdd, total, v);
+    return true;
+  });
+  return total;
+}
+
+Value abs(Interp& in, NativeArgs& a) {
+  if (a[0].is_float()) return Value::real(std::fabs(a[0].real()));
+  if (a[0].constant())
+    return in.less(a[0], Value::integer(0)) ? in.unary(ast::UnaryOp::kNegate, a[0])
+                                            : in.unary(ast::UnaryOp::kPlus, a[0]);
+  if (auto f = in.find_attribute(a[0], a[0].get<Instance>() ? "__abs__" : "abs")) return in.call(*f, {});
+  in.fail(ErrorKind::kType, "abs() does not apply to '{}'", in.type_name(a[0]));
+}
+
+Value round(Interp& in, NativeArgs& a) {
+  bool to_int = a[1].missing() || a[1].is_none();
+  if (a[0].small_int_or_bool() && (to_int || in.to_int(a[1], "round()'s digits") >= 0))
+    return Value::integer(a[0].integer());
+  double v = in.to_double(a[0], "round()'s argument");
+  if (to_int) {
+    if (!std::isfinite(v)) in.fail(ErrorKind::kValue, "{} cannot be rounded to an int", ast::float_repr(v));
+    double r = std::nearbyint(v);
+    if (std::fabs(r) >= 0x1p126) in.fail(ErrorKind::kValue, "{} does not fit into an int", ast::float_repr(v));
+    return Value::wide(static_cast<ast::Int>(r));
+  }
+  int64_t digits = in.to_int(a[1], "round()'s digits");
+  if (digits < 0) {
+    double scale = std::pow(10.0, static_cast<double>(-digits));
+    double r = std::nearbyint(v / scale) * scale;
+    return a[0].is_float() ? Value::real(r) : Value::wide(static_cast<ast::Int>(r));
+  }
+  if (digits > 300 || !std::isfinite(v)) return Value::real(v);
+  // The shortest decimal text rounds as Python does: correctly from the exact binary value, ties to even.
+  return Value::real(std::strtod(fmt::format("{:.{}f}", v, digits).c_str(), nullptr));
+}
+
+Value repr(Interp& in, NativeArgs& a) { return Value::str(in.repr(a[0])); }
+Value format(Interp& in, NativeArgs& a) {
+  return Value::str(in.format(a[0], a[1].missing() ? "" : in.to_text(a[1], "format()'s spec")));
+}
+Value is_instance(Interp& in, NativeArgs& a) { return Value::boolean(in.is_instance(a[0], a[1])); }
+
+Value is_subclass(Interp& in, NativeArgs& a) {
+  auto *t = a[0].get<TypeObject>(), *base = a[1].get<TypeObject>();
+  if (!t || !base) in.fail(ErrorKind::kType, "issubclass() needs two types");
+  return Value::boolean(t->derives_from(base));
+}
+
+Value get_attr(Interp& in, NativeArgs& a) {
+  const std::string& name = in.to_text(a[1], "getattr()'s name");
+  if (a[2].missing()) return in.attribute(a[0], name);
+  auto v = in.find_attribute(a[0], name);
+  return v ? *v : a[2];
+}
+Value has_attr(Interp& in, NativeArgs& a) {
+  return Value::boolean(in.find_attribute(a[0], in.to_text(a[1], "hasattr()'s name")).has_value());
+}
+Value set_attr(Interp& in, NativeArgs& a) {
+  in.set_attribute(a[0], in.to_text(a[1], "setattr()'s name"), a[2]);
+  return Value::none();
+}
+
+class Enumerate : public IteratorObject {
+ public:
+  Enumerate(Ref<IteratorObject> it, int64_t start) : it_(std::move(it)), at_(start) {}
+  bool next(Interp& in, Value& out) override {
+    Value v;
+    if (!it_->next(in, v)) return false;
+    out = make<Tuple>(std::vector<Value>{Value::integer(at_++), std::move(v)});
+    return true;
+  }
+
+ private:
+  Ref<IteratorObject> it_;
+  int64_t at_;
+};
+
+class Zip : public IteratorObject {
+ public:
+  explicit Zip(std::vector<Ref<IteratorObject>> its, bool strict) : its_(std::move(its)), strict_(strict) {}
+  bool next(Interp& in, Value& out) override {
+    std::vector<Value> items(its_.size());
+    if (its_.empty()) return false;
+    for (size_t i = 0; i < its_.size(); ++i) {
+      if (its_[i]->next(in, items[i])) continue;
+      Value more;
+      for (size_t j = 0; strict_ && j < its_.size(); ++j)
+        if (j < i || (j > i && its_[j]->next(in, more)))
+          in.fail(ErrorKind::kValue, "zip(strict=True) got sequences of different lengths");
+      return false;
+    }
+    out = make<Tuple>(std::move(items));
+    return true;
+  }
+
+ private:
+  std::vector<Ref<IteratorObject>> its_;
+  bool strict_;
+};
+
+class MapIterator : public IteratorObject {
+ public:
+  MapIterator(Value fn, std::vector<Ref<IteratorObject>> its) : fn_(std::move(fn)), its_(std::move(its)) {}
+  bool next(Interp& in, Value& out) override {
+    CallArgs args;
+    for (auto& it : its_) {
+      Value v;
+      if (!it->next(in, v)) return false;
+      args.args.push_back(std::move(v));
+    }
+    out = in.call(fn_, args);
+    return true;
+  }
+
+ private:
+  Value fn_;
+  std::vector<Ref<IteratorObject>> its_;
+};
+
+class FilterIterator : public IteratorObject {
+ public:
+  FilterIterator(Value fn, Ref<IteratorObject> it) : fn_(std::move(fn)), it_(std::move(it)) {}
+  bool next(Interp& in, Value& out) override {
+    while (it_->next(in, out))
+      if (in.truth(fn_.is_none() ? out : in.call(fn_, {out}))) return true;
+    return false;
+  }
+
+ private:
+  Value fn_;
+  Ref<IteratorObject> it_;
+};
+
+Value enumerate(Interp& in, NativeArgs& a) {
+  return make<Enumerate>(in.iterator(a[0]), a[1].missing() ? 0 : in.to_int(a[1], "enumerate()'s start"));
+}
+
+std::vector<Ref<IteratorObject>> iterators(Interp& in, const Value& rest) {
+  std::vector<Ref<IteratorObject>> out;
+  for (const Value& v : rest.get<Tuple>()->items) out.push_back(in.iterator(v));
+  return out;
+}
+
+Value zip(Interp& in, NativeArgs& a) { return make<Zip>(iterators(in, a[0]), !a[1].missing() && in.truth(a[1])); }
+
+Value map(Interp& in, NativeArgs& a) {
+  auto its = iterators(in, a[1]);
+  if (its.empty()) in.fail(ErrorKind::kType, "map() needs a function and at least one sequence");
+  return make<MapIterator>(a[0], std::move(its));
+}
+
+Value filter(Interp& in, NativeArgs& a) { return make<FilterIterator>(a[0], in.iterator(a[1])); }
+
+Value sorted(Interp& in, NativeArgs& a) {
+  std::vector<Value> items = in.to_vector(a[0]);
+  sort_values(in, items, a[1], !a[2].missing() && in.truth(a[2]));
+  return make<List>(std::move(items));
+}
+
+Value reversed(Interp& in, NativeArgs& a) {
+  std::vector<Value> items = in.to_vector(a[0]);
+  std::reverse(items.begin(), items.end());
+  return make<List>(std::move(items))->iterate(in);
+}
+
+Value any(Interp& in, NativeArgs& a) {
+  bool found = false;
+  in.for_each(a[0], [&](const Value& v) { return !(found = in.truth(v)); });
+  return Value::boolean(found);
+}
+
+Value all(Interp& in, NativeArgs& a) {
+  bool good = true;
+  in.for_each(a[0], [&](const Value& v) { return good = in.truth(v); });
+  return Value::boolean(good);
+}
+
+Value divmod(Interp& in, NativeArgs& a) {
+  return make<Tuple>(
+      std::vector<Value>{in.binary(ast::BinaryOp::kFloorDiv, a[0], a[1]), in.binary(ast::BinaryOp::kMod, a[0], a[1])});
+}
+
+Value pow(Interp& in, NativeArgs& a) {
+  if (a[2].missing()) return in.binary(ast::BinaryOp::kPow, a[0], a[1]);
+  int64_t base = in.to_int(a[0], "pow()'s base"), exponent = in.to_int(a[1], "pow()'s exponent"),
+          modulus = in.to_int(a[2], "pow()'s modulus");
+  if (modulus == 0) in.fail(ErrorKind::kValue, "pow()'s modulus cannot be 0");
+  if (exponent < 0) in.fail(ErrorKind::kUnsupported, "pow() with a modulus needs an exponent that is not negative");
+  auto wrap = [&](ast::Int v) {
+    v %= modulus;
+    return v != 0 && (v < 0) != (modulus < 0) ? v + modulus : v;
+  };
+  ast::Int result = wrap(1), factor = wrap(base);
+  for (; exponent > 0; exponent >>= 1, factor = wrap(factor * factor))
+    if (exponent & 1) result = wrap(result * factor);
+  return Value::wide(result);
+}
+
+Value in_base(Interp& in, const Value& v, std::string_view spec) {
+  if (v.kind() != Kind::kInt && v.kind() != Kind::kBool)
+    in.fail(ErrorKind::kType, "expected an int, got '{}'", in.type_name(v));
+  return Value::str(in.format(in.unary(ast::UnaryOp::kPlus, v), spec));
+}
+Value hex(Interp& in, NativeArgs& a) { return in_base(in, a[0], "#x"); }
+Value oct(Interp& in, NativeArgs& a) { return in_base(in, a[0], "#o"); }
+Value bin(Interp& in, NativeArgs& a) { return in_base(in, a[0], "#b"); }
+
+Value id(Interp& in, NativeArgs& a) {
+  return Value::integer(a[0].object() ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(a[0].object()))
+                                      : static_cast<int64_t>(in.hash(a[0]) >> 1));
+}
+Value hash(Interp& in, NativeArgs& a) { return Value::integer(static_cast<int64_t>(in.hash(a[0]) >> 1)); }
+
+Value callable(Interp&, NativeArgs& a) {
+  switch (a[0].kind()) {
+    case Kind::kFunction:
+    case Kind::kNative:
+    case Kind::kBoundMethod:
+    case Kind::kType:
+      return Value::boolean(true);
+    case Kind::kInstance:
+      return Value::boolean(a[0].get<Instance>()->type->find("__call__") != nullptr);
+    default:
+      return Value::boolean(false);
+  }
+}
+
+Value iter(Interp& in, NativeArgs& a) { return in.iterator(a[0]); }
+
+Value next(Interp& in, NativeArgs& a) {
+  Value v;
+  if (a[0].kind() == Kind::kIterator) {
+    if (static_cast<IteratorObject*>(a[0].object())->next(in, v)) return v;
+  } else if (auto f = in.find_attribute(a[0], "__next__")) {
+    return in.call(*f, {});
+  } else {
+    in.fail(ErrorKind::kType, "next() needs an iterator, got '{}'", in.type_name(a[0]));
+  }
+  if (a[1].missing()) in.fail_as("StopIteration", "the iterator has no further value");
+  return a[1];
+}
+
+Value chr(Interp& in, NativeArgs& a) {
+  int64_t c = in.to_int(a[0], "chr()'s argument");
+  if (c < 0 || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) in.fail(ErrorKind::kValue, "{} is no character", c);
+  std::string out;
+  auto push = [&](int64_t byte) { out += static_cast<char>(byte); };
+  if (c < 0x80)
+    push(c);
+  else if (c < 0x800)
+    push(0xC0 | c >> 6), push(0x80 | (c & 0x3F));
+  else if (c < 0x10000)
+    push(0xE0 | c >> 12), push(0x80 | (c >> 6 & 0x3F)), push(0x80 | (c & 0x3F));
+  else
+    push(0xF0 | c >> 18), push(0x80 | (c >> 12 & 0x3F)), push(0x80 | (c >> 6 & 0x3F)), push(0x80 | (c & 0x3F));
+  return Value::str(std::move(out));
+}
+
+Value ord(Interp& in, NativeArgs& a) {
+  const std::string& s = in.to_text(a[0], "ord()'s argument");
+  if (in.length(a[0]) != 1) in.fail(ErrorKind::kType, "ord() needs one character, got {}", in.length(a[0]));
+  auto lead = static_cast<uint8_t>(s[0]);
+  int64_t c = s.size() == 1 ? lead : lead & (0x7F >> s.size());
+  for (size_t i = 1; i < s.size(); ++i) c = c << 6 | (static_cast<uint8_t>(s[i]) & 0x3F);
+  return Value::integer(c);
+}
+
+Value dir(Interp& in, NativeArgs& a) {
+  std::vector<std::string> names;
+  if (a[0].missing()) {
+    for (const auto& slot : in.globals().slots())
+      if (!slot.value.missing()) names.push_back(slot.name);
+  } else {
+    in.method_names(a[0].kind(), names);
+    if (auto* o = a[0].object()) o->attribute_names(names);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::vector<Value> out;
+  for (std::string& n : names) out.push_back(Value::str(std::move(n)));
+  return make<List>(std::move(out));
+}
+
+Value globals(Interp& in, NativeArgs&) {
+  auto dict = make<Dict>();
+  for (const auto& slot : in.globals().slots())
+    if (!slot.value.missing()) dict->table.set(slot.name, slot.value);
+  return dict;
+}
+
+Value super(Interp& in, NativeArgs&) {
+  in.fail(ErrorKind::kUnsupported, "super() takes no arguments here: write super() inside a method");
+}
+
+/// A function that is not bound to the instance it is found in.
+Value static_method(Interp&, NativeArgs& a) {
+  auto o = make<Opaque>("staticmethod");
+  o->on_call = [function = a[0]](Interp& interp, CallArgs& args) { return interp.call(function, args); };
+  return o;
+}
+Value class_method(Interp&, NativeArgs& a) {
+  auto m = make<ClassMethod>();
+  m->run = [function = a[0]](Interp& interp, const Value& type, CallArgs& args) {
+    args.args.insert_front(type);
+    return interp.call(function, args);
+  };
+  return m;
+}
+
+constexpr NativeDef kBuiltins[] = {
+    {"abs(x)", abs, "the absolute value"},
+    {"all(iterable)", all, "True when every element is true"},
+    {"any(iterable)", any, "True when some element is true"},
+    {"bin(x)", bin, "an int in binary: '0b101'"},
+    {"callable(obj)", callable, "can it be called?"},
+    {"classmethod(function)", class_method, "a method that gets the class"},
+    {"chr(code)", chr, "the character of a code point"},
+    {"dir(obj=)", dir, "the names of an object's attributes, or of the global variables"},
+    {"divmod(a, b)", divmod, "(a // b, a % b)"},
+    {"enumerate(iterable, start=0)", enumerate, "pairs (index, element)"},
+    {"filter(function, iterable)", filter, "the elements for which the function is true"},
+    {"format(value, spec='')", format, "the value formatted as in an f-string"},
+    {"getattr(obj, name, default=)", get_attr, "an attribute by its name"},
+    {"globals()", globals, "a copy of the global variables"},
+    {"hasattr(obj, name)", has_attr, "does it have that attribute?"},
+    {"hash(obj)", hash, "the hash of a key"},
+    {"hex(x)", hex, "an int in hexadecimal: '0xff'"},
+    {"id(obj)", id, "a number that tells objects apart"},
+    {"isinstance(obj, type)", is_instance, "is it of that type, or of one of a tuple of types?"},
+    {"issubclass(type, base)", is_subclass, "does a class derive from another?"},
+    {"iter(iterable)", iter, "an iterator over it"},
+    {"len(obj)", len, "the number of elements"},
+    {"map(function, *iterables)", map, "the function applied to each element"},
+    {"max(*values, key=None, default=)", max, "the largest"},
+    {"min(*values, key=None, default=)", min, "the smallest"},
+    {"next(iterator, default=)", next, "the next value of an iterator"},
+    {"oct(x)", oct, "an int in octal: '0o17'"},
+    {"ord(character)", ord, "the code point of a character"},
+    {"pow(base, exp, mod=)", pow, "base ** exp, optionally modulo mod"},
+    {"print(*values, sep=' ', end='\\n', file=None, flush=False)", print, "writes the values"},
+    {"range(*bounds)", range, "range(stop), range(start, stop) or range(start, stop, step)"},
+    {"repr(obj)", repr, "the text that shows a value"},
+    {"reversed(sequence)", reversed, "the elements from the last to the first"},
+    {"round(x, ndigits=None)", round, "rounds to the nearest, ties to even"},
+    {"setattr(obj, name, value)", set_attr, "sets an attribute by its name"},
+    {"sorted(iterable, *, key=None, reverse=False)", sorted, "a sorted list"},
+    {"staticmethod(function)", static_method, "a method that gets neither instance nor class"},
+    {"sum(iterable, start=0)", sum, "the sum"},
+    {"super(*args)", super, "the base classes' methods, inside a method"},
+    {"zip(*iterables, strict=False)", zip, "tuples of elements that belong together"},
+};
+
+}  // namespace
+
+void install_builtins(Interp& in) {
+  in.add_builtins(kBuiltins);
+  install_types(in);
+  install_str_methods(in);
+  install_container_methods(in);
+  install_exits(in);
+  in.add_builtin("__name__", Value::str("__main__"));
+}
+
+}  // namespace kiln::script

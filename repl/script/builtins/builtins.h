@@ -1,0 +1,67 @@
+// What the language starts with; each part installs its own tables.
+#pragma once
+#include <functional>
+
+#include "repl/script/interp/interp.h"
+
+namespace kiln::script {
+
+/// Everything below, and the builtin functions and types of the language.
+void install_builtins(Interp& in);
+void install_types(Interp& in);  // int, str, list… as callable types
+void install_str_methods(Interp& in);
+void install_container_methods(Interp& in);
+void install_exits(Interp& in);  // exit and quit
+
+/// triton.language or a module inside it, whose members the compiler knows; null for other paths.
+Ref<ModuleObject> language_module(std::string_view path);
+
+/// One row of the table of modules.
+struct ModuleDef {
+  std::string_view path;
+  void (*fill)(Interp& in, ModuleObject& module);
+};
+std::span<const ModuleDef> std_modules();  // math, os, sys, time, random…
+/// What the prompt has without "torch.": randn, gelu, softmax, bf16…
+void add_prompt_names(Interp& in);
+std::span<const ModuleDef> torch_modules();       // torch, torch.nn.functional…
+std::span<const ModuleDef> torch_cuda_modules();  // torch.cuda, torch.cpu
+std::span<const ModuleDef> profiler_modules();    // torch.profiler, torch.cuda.nvtx
+std::span<const ModuleDef> tabulate_modules();
+std::span<const ModuleDef> triton_modules();  // triton, triton.language, triton.testing…
+
+/// Adds native functions to a module.
+void add_functions(ModuleObject& module, std::span<const NativeDef> defs);
+
+/// An object with a few attributes and perhaps a call, for the odd corners of a library's surface.
+class Opaque : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kOpaque;
+  explicit Opaque(std::string n) : Object(kKind), name(std::move(n)) {}
+  std::optional<Value> attribute(Interp&, std::string_view attribute) override {
+    if (Value* v = members.find(attribute)) return *v;
+    return std::nullopt;
+  }
+  void attribute_names(std::vector<std::string>& out) const override {
+    for (const auto& e : members.entries())
+      if (auto* s = e.key.missing() ? nullptr : e.key.get<Str>()) out.push_back(s->text);
+  }
+  Value call(Interp& in, CallArgs& args) override { return on_call ? on_call(in, args) : Object::call(in, args); }
+  std::string repr(Interp&) override { return "<" + name + ">"; }
+  const std::string name;
+  Table members;
+  std::function<Value(Interp&, CallArgs&)> on_call;
+};
+
+/// A function that gets the class it was found in: `C.apply(…)`.
+class ClassMethod : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kOpaque;
+  ClassMethod() : Object(kKind) {}
+  std::function<Value(Interp&, const Value& type, CallArgs&)> run;
+};
+
+/// Sorts in place, stably; `key` may be none.
+void sort_values(Interp& in, std::vector<Value>& items, const Value& key, bool reverse);
+
+}  // namespace kiln::script

@@ -1,0 +1,113 @@
+// Arguments of calls, and native functions: rows of a table whose signature text binds, checks and documents them.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/ast/ast.h"
+#include "repl/script/value/value.h"
+
+namespace kiln::script {
+
+/// A few values without an allocation.
+template <class T, size_t N>
+class SmallVector {
+ public:
+  SmallVector() = default;
+  SmallVector(const SmallVector&) = delete;
+  SmallVector& operator=(const SmallVector&) = delete;
+  void push_back(T v) {
+    if (size_ < N) {
+      inline_[size_++] = std::move(v);
+      return;
+    }
+    if (size_ == N) {
+      rest_.reserve(2 * N);
+      for (T& x : inline_) rest_.push_back(std::move(x));
+    }
+    rest_.push_back(std::move(v));
+    ++size_;
+  }
+  void insert_front(T v) {
+    push_back(T());
+    for (size_t i = size_ - 1; i > 0; --i) (*this)[i] = std::move((*this)[i - 1]);
+    (*this)[0] = std::move(v);
+  }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T* begin() { return size_ > N ? rest_.data() : inline_; }
+  T* end() { return begin() + size_; }
+  const T* begin() const { return size_ > N ? rest_.data() : inline_; }
+  const T* end() const { return begin() + size_; }
+  T& operator[](size_t i) { return begin()[i]; }
+  const T& operator[](size_t i) const { return begin()[i]; }
+
+ private:
+  T inline_[N];
+  std::vector<T> rest_;
+  size_t size_ = 0;
+};
+
+struct KeywordArg {
+  std::string_view name;  // in the source text, or in `key`
+  Value value;
+  Value key;  // keeps the name of a ** argument alive
+};
+
+struct CallArgs {
+  SmallVector<Value, 8> args;
+  SmallVector<KeywordArg, 6> keywords;
+  const ast::Call* site = nullptr;  // the expression that calls; null for calls that the interpreter makes itself
+};
+
+/// What a native function sees: one value per parameter of its signature, missing where none was given.
+/// `*rest` parameters hold a Tuple, `**rest` ones a Dict. Methods have their object in `self`.
+struct NativeArgs {
+  std::span<Value> slots;
+  const Value* self = nullptr;
+  Value& operator[](size_t i) const { return slots[i]; }
+};
+
+using NativeFunction = Value (*)(Interp&, NativeArgs&);
+
+/// "sorted(iterable, key=None, reverse=False)": a parameter with '=' may be left out; after '*' or '*name' they are
+/// given by name only.
+struct NativeDef {
+  std::string_view signature;
+  NativeFunction function;
+  std::string_view help;
+};
+
+class Native : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kNative;
+  explicit Native(const NativeDef& def);
+  Value call(Interp& in, CallArgs& args) override { return call_on(in, nullptr, args); }
+  /// As a method of `self`.
+  Value call_on(Interp& in, const Value* self, CallArgs& args);
+  std::optional<Value> attribute(Interp& in, std::string_view name) override;
+  std::string repr(Interp&) override;
+
+  const NativeDef& def;
+  std::string name;
+
+ private:
+  struct Parameter {
+    std::string_view name;
+    bool optional = false;
+    bool keyword_only = false;
+    enum class Rest : uint8_t { kNo, kArgs, kKeywords } rest = Rest::kNo;
+  };
+  std::vector<Parameter> params_;
+  size_t positional_ = 0;
+  int rest_args_ = -1, rest_keywords_ = -1;
+};
+
+/// The methods of one kind of value.
+struct MethodTable {
+  Kind kind;
+  std::span<const NativeDef> methods;
+};
+
+}  // namespace kiln::script

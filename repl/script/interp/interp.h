@@ -1,0 +1,300 @@
+// The interpreter of the host language: walks the syntax tree with names already resolved. Errors inside it are thrown
+// as ScriptError (a script may catch them); what leaves a Session is a Diagnostic.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/ast/ast.h"
+#include "kiln/device.h"
+#include "kiln/kernel.h"
+#include "repl/script/interp/call.h"
+#include "repl/script/interp/scope.h"
+#include "repl/script/value/value.h"
+#include "repl/session/access_checks.h"
+
+namespace kiln::script {
+
+class PendingTensors;
+
+/// A raised exception on its way. `exception` is an Instance; `diagnostic` is how it reads when nobody catches it.
+struct ScriptError {
+  Diagnostic diagnostic;
+  Value exception;
+};
+
+/// A function that the script defined, by def or lambda.
+class Function : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kFunction;
+  Function() : Object(kKind) {}
+  Value call(Interp& in, CallArgs& args) override;
+  std::optional<Value> attribute(Interp& in, std::string_view name) override;
+  void set_attribute(Interp& in, std::string_view name, Value value) override;
+  std::string repr(Interp&) override;
+
+  std::string name;
+  std::shared_ptr<const Program> program;
+  const Code* code = nullptr;
+  const ast::FunctionDef* def = nullptr;  // null for a lambda
+  const std::vector<ast::Param>* params = nullptr;
+  const ast::Expr* body = nullptr;  // of a lambda
+  std::vector<Value> defaults;      // one per parameter, missing where there is none
+  std::vector<Ref<Cell>> free;
+  Table fields;  // attributes that the script set
+  /// The class whose body defined it, which holds it: for super().
+  std::shared_ptr<TypeObject* const> owner;
+};
+
+/// The variables of one running function.
+struct Frame {
+  explicit Frame(const Program& p, const Code& c);
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+  /// Turns the slots that inner functions share into cells; once, after the arguments are in.
+  void make_cells();
+
+  const Program& program;
+  const Code& code;
+  Value* slots;
+  const std::vector<Ref<Cell>>* free = nullptr;
+  const Function* function = nullptr;
+  Value result;
+
+ private:
+  static constexpr size_t kInline = 12;
+  Value inline_[kInline];
+  std::unique_ptr<Value[]> heap_;
+};
+
+enum class Flow : uint8_t { kNormal, kBreak, kContinue, kReturn };
+
+class Interp {
+ public:
+  Interp();
+  ~Interp();
+  Interp(const Interp&) = delete;
+  Interp& operator=(const Interp&) = delete;
+
+  // --- running (interp_stmt.cc, interp_expr.cc, interp_call.cc) ---
+  void run(std::shared_ptr<const Program> program, bool interactive);
+  Value evaluate(const std::shared_ptr<const Program>& program, const ast::Expr& e);
+  /// The parts of `base[grid](args)`, each evaluated, without the launch.
+  void evaluate_launch(const std::shared_ptr<const Program>& program, const ast::Call& e, Value& base, Value& grid,
+                       CallArgs& args);
+  Value eval(const ast::Expr& e, Frame& f);
+  Flow exec(const ast::Body& body, Frame& f);
+  Value call(const Value& callee, CallArgs& args);
+  /// A call without keywords.
+  Value call(const Value& callee, std::initializer_list<Value> args);
+  Value call_function(const Function& fn, CallArgs& args);
+
+  // --- operations on values (operators.cc, sequences.cc) ---
+  Value binary(ast::BinaryOp op, const Value& a, const Value& b);
+  Value unary(ast::UnaryOp op, const Value& a);
+  Value compare(ast::CompareOp op, const Value& a, const Value& b);
+  bool equal(const Value& a, const Value& b);
+  /// a < b, as sort() needs it.
+  bool less(const Value& a, const Value& b);
+  bool truth(const Value& v);
+  uint64_t hash(const Value& v);
+  Value attribute(const Value& base, std::string_view name);
+  std::optional<Value> find_attribute(const Value& base, std::string_view name);
+  void set_attribute(const Value& base, std::string_view name, Value value);
+  Value item(const Value& base, const Value& index);
+  void set_item(const Value& base, const Value& index, Value value);
+  int64_t length(const Value& v);
+  Ref<IteratorObject> iterator(const Value& v);
+  /// Calls `visit(Value)` for each; it returns false to stop.
+  template <class Visit>
+  void for_each(const Value& v, Visit&& visit);
+  std::vector<Value> to_vector(const Value& v);
+
+  // --- text (format.cc) ---
+  std::string repr(const Value& v);
+  std::string str(const Value& v);
+  std::string format(const Value& v, std::string_view spec);
+  std::string percent_format(const std::string& text, const Value& args);
+
+  // --- conversions that natives need ---
+  int64_t to_int(const Value& v, std::string_view what);  // an int, or an error that says what it is for
+  double to_double(const Value& v, std::string_view what);
+  const std::string& to_text(const Value& v, std::string_view what);
+  /// start, stop, step and count of a slice over `length` items.
+  struct SliceSpan {
+    int64_t start, step, count;
+  };
+  SliceSpan slice_span(const SliceObject& s, int64_t length);
+  int64_t index_in(const Value& index, int64_t length, std::string_view what);
+
+  // --- types and modules (types.cc, modules.cc) ---
+  /// Valid while this interpreter lives: what a kernel's lookup of globals holds.
+  std::weak_ptr<Interp*> self() const { return self_; }
+  const Ref<TypeObject>& type_of(Kind k) const { return types_[static_cast<size_t>(k)]; }
+  Ref<TypeObject> type_of(const Value& v) const;
+  std::string type_name(const Value& v) const;
+  bool is_instance(const Value& v, const Value& type);
+  Native* method(Kind kind, std::string_view name) const;
+  void method_names(Kind kind, std::vector<std::string>& out) const;
+  void add_methods(const MethodTable& table);
+  Ref<ModuleObject> import_module(std::string_view path);
+  void add_builtins(std::span<const NativeDef> defs);
+  void add_builtin(std::string_view name, Value v) { globals_[globals_.index(name)].builtin = std::move(v); }
+  Ref<TypeObject> exception_type(std::string_view name) const;
+  Ref<TypeObject> add_exception(std::string name, std::string_view base, std::optional<ErrorKind> kind = std::nullopt);
+
+  // --- errors ---
+  /// Throws: an error of that kind at the expression being evaluated, with the call stack as notes.
+  template <class... Args>
+  [[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> f, Args&&... args) {
+    fail(Diagnostic{kind, fmt::format(f, std::forward<Args>(args)...), {}, {}});
+  }
+  /// As above, as an exception of that class.
+  template <class... Args>
+  [[noreturn]] void fail_as(std::string_view type, fmt::format_string<Args...> f, Args&&... args) {
+    fail_as_type(type, fmt::format(f, std::forward<Args>(args)...), {});
+  }
+  /// `argument` is what a script that catches it sees as its text, when that is not the message.
+  [[noreturn]] void fail_as_type(std::string_view type, std::string message, std::string help,
+                                 std::optional<std::string> argument = std::nullopt);
+  /// From a layer below: keeps its place and says where the script was.
+  [[noreturn]] void fail(Diagnostic d);
+  [[noreturn]] void raise(Value exception, SourceRange where);
+  template <class T>
+  T take(Result<T> r) {
+    if (!r.ok()) fail(std::move(r.error()));
+    return *std::move(r);
+  }
+  void check(Status s) {
+    if (!s.ok()) fail(std::move(s.error()));
+  }
+  void check_interrupt() {
+    if (interrupted.load(std::memory_order_relaxed)) stop_interrupted();
+  }
+  /// A RecursionError when little is left of the stack.
+  void check_stack();
+  SourceRange where() const { return where_; }
+  void set_where(SourceRange r) { where_ = r; }
+
+  Globals& globals() { return globals_; }
+  const std::shared_ptr<PendingTensors>& pending() const { return pending_; }
+  void print(std::string_view text) {
+    if (output) output(text);
+  }
+
+  // --- what the session sets ---
+  std::function<void(std::string_view)> output, error_output;
+  /// Before each launch of a kernel; may be empty.
+  std::function<void(const Kernel&, std::span<const std::optional<Arg>>, const LaunchOptions&)> on_launch;
+  std::atomic<bool> interrupted{false};
+  /// Operations stay pending however small their tensors are: who asks for an expression wants it as one.
+  bool always_lazy = false;
+  /// Of every launch of a kernel; what they find goes to the log.
+  AccessChecks access_checks = AccessChecks::kOff;
+  AccessLog access_log;
+  std::vector<std::string> argv;
+  std::optional<int> exit_code;  // set by sys.exit
+  /// The device that tensors are made on; opened when first needed.
+  Device& device();
+  void set_device(Device d) { device_ = std::move(d); }
+  /// Makes a stream the one that work goes to. What is pending is computed before, where it was written. `scoped`:
+  /// until leave_stream() or the end of the script; else for good, as a `with` inside of it ends.
+  void enter_stream(const Stream& stream, bool scoped);
+  void leave_stream();
+  uint64_t next_seed();
+  void set_seed(uint64_t seed) {
+    seed_ = seed;
+    draws_ = 0;
+  }
+
+ private:
+  friend class Function;
+  struct Call {
+    const Function* function;
+    SourceRange site;
+  };
+
+  Flow exec_one(const ast::Stmt& s, Frame& f);
+  Flow exec_for(const ast::For& s, Frame& f);
+  Flow exec_try(const ast::Try& s, Frame& f);
+  Flow exec_with(const ast::With& s, Frame& f);
+  void exec_import(const ast::Import& s, Frame& f);
+  void exec_assert(const ast::Assert& s, Frame& f);
+  void exec_raise(const ast::Raise& s, Frame& f);
+  void exec_del(const ast::Expr& target, Frame& f);
+  void exec_class(const ast::ClassDef& s, Frame& f);
+  void exec_augmented(const ast::AugAssign& s, Frame& f);
+  void define_function(const ast::FunctionDef& s, Frame& f);
+  Value make_function(const Code& code, const std::vector<ast::Param>& params, Frame& f, std::string name);
+  void assign(const ast::Expr& target, Value v, Frame& f);
+  /// Says at the prompt what was assigned but not computed.
+  void announce(const ast::Stmt& s, Frame& f);
+  void unpack(const std::vector<ast::ExprPtr>& targets, const Value& v, const ast::Expr& whole, Frame& f);
+  void store(const void* node, Value v, Frame& f);
+  Value load(const void* node, std::string_view name, SourceRange range, Frame& f);
+
+  Value eval_call(const ast::Call& e, Frame& f);
+  void gather(const ast::Call& e, CallArgs& out, Frame& f);
+  Value eval_comprehension(const ast::Comprehension& e, Frame& f);
+  template <class Visit>
+  void run_clauses(const ast::Comprehension& e, size_t clause, Frame& f, Visit&& visit);
+  Value eval_compare(const ast::Compare& e, Frame& f);
+  Value eval_joined(const ast::JoinedStr& e, Frame& f);
+  Value eval_slice(const ast::Slice& e, Frame& f);
+  void eval_items(const std::vector<ast::ExprPtr>& items, std::vector<Value>& out, Frame& f);
+  Value eval_dict(const ast::Dict& e, Frame& f);
+  void bind(const Function& fn, CallArgs& args, Frame& frame);
+  [[noreturn]] void fail_binding(const Function& fn, const CallArgs& args);
+  [[noreturn]] void stop_interrupted();
+  std::vector<Note> stack_notes() const;
+  void make_types();
+
+  Globals globals_;
+  SourceRange where_;
+  std::vector<Call> calls_;
+  std::vector<Ref<TypeObject>> types_;
+  std::vector<std::unordered_map<std::string, Ref<Native>>> methods_;
+  std::unordered_map<std::string, Ref<TypeObject>> exceptions_;
+  std::unordered_map<std::string, Ref<ModuleObject>> modules_;
+  std::vector<Value> handled_;      // exceptions whose handler is running: what a bare raise raises again
+  uintptr_t stack_limit_ = 0;       // calls end above this address…
+  unsigned long stack_thread_ = 0;  // …of this thread's stack
+  Device device_;
+  std::unique_ptr<StreamGuard> chosen_stream_;                 // by set_stream
+  std::vector<std::unique_ptr<StreamGuard>> entered_streams_;  // by with
+  uint64_t seed_ = 0, draws_ = 0;
+  std::shared_ptr<Interp*> self_;
+  std::shared_ptr<PendingTensors> pending_;
+};
+
+template <class Visit>
+void Interp::for_each(const Value& v, Visit&& visit) {
+  if (auto* list = v.get<List>()) {
+    for (size_t i = 0; i < list->items.size(); ++i) {
+      Value item = list->items[i];
+      if (!visit(std::move(item))) return;
+    }
+    return;
+  }
+  if (auto* tuple = v.get<Tuple>()) {
+    for (const Value& item : tuple->items)
+      if (!visit(Value(item))) return;
+    return;
+  }
+  if (auto* range = v.get<Range>()) {
+    int64_t n = range->count();
+    for (int64_t i = 0; i < n; ++i) {
+      check_interrupt();  // costs no memory, so it may be a long loop: sum(range(10**12))
+      if (!visit(Value::integer(range->start + i * range->step))) return;
+    }
+    return;
+  }
+  Ref<IteratorObject> it = iterator(v);
+  for (Value item; it->next(*this, item);)
+    if (!visit(std::move(item))) return;
+}
+
+}  // namespace kiln::script

@@ -1,0 +1,416 @@
+// Calls, functions and errors.
+#include <pthread.h>
+
+#include <algorithm>
+
+#include "repl/modules/torch/lazy_scope.h"
+#include "repl/script/interp/interp.h"
+
+namespace kiln::script {
+
+using namespace ast;
+
+Frame::Frame(const Program& p, const Code& c) : program(p), code(c), slots(inline_) {
+  if (c.slot_names.size() <= kInline) return;
+  heap_ = std::make_unique<Value[]>(c.slot_names.size());
+  slots = heap_.get();
+}
+
+void Frame::make_cells() {
+  for (uint32_t i : code.cell_slots) {
+    auto cell = make<Cell>();
+    cell->value = std::move(slots[i]);
+    slots[i] = cell;
+  }
+}
+
+Value Function::call(Interp& in, CallArgs& args) { return in.call_function(*this, args); }
+
+std::optional<Value> Function::attribute(Interp&, std::string_view attribute) {
+  if (Value* v = fields.find(attribute)) return *v;
+  if (attribute == "__name__") return Value::str(name);
+  if (attribute == "__doc__") {
+    const auto* first = def && !def->body.empty() ? dyn_as<ExprStmt>(def->body[0].get()) : nullptr;
+    const auto* text = first ? dyn_as<ConstantExpr>(first->value.get()) : nullptr;
+    return text && std::holds_alternative<std::string>(text->value) ? Value::of(text->value) : Value::none();
+  }
+  return std::nullopt;
+}
+
+void Function::set_attribute(Interp&, std::string_view attribute, Value value) {
+  fields.set(attribute, std::move(value));
+}
+
+std::string Function::repr(Interp&) { return fmt::format("<function {}>", name); }
+
+Value Interp::call(const Value& callee, CallArgs& args) {
+  if (auto* fn = callee.get<Function>()) return call_function(*fn, args);
+  if (auto* o = callee.object()) return o->call(*this, args);
+  fail(ErrorKind::kType, "'{}' cannot be called", type_name(callee));
+}
+
+Value Interp::call(const Value& callee, std::initializer_list<Value> args) {
+  CallArgs call_args;
+  for (const Value& v : args) call_args.args.push_back(v);
+  return call(callee, call_args);
+}
+
+void Interp::gather(const ast::Call& e, CallArgs& out, Frame& f) {
+  out.site = &e;
+  for (const ExprPtr& a : e.args) {
+    const auto* star = dyn_as<Starred>(a.get());
+    if (!star) {
+      out.args.push_back(eval(*a, f));
+      continue;
+    }
+    Value many = eval(*star->value, f);
+    where_ = a->range;
+    for_each(many, [&](Value v) {
+      out.args.push_back(std::move(v));
+      return true;
+    });
+  }
+  for (const Keyword& k : e.keywords) {
+    Value v = eval(*k.value, f);
+    if (!k.name.empty()) {
+      out.keywords.push_back({k.name, std::move(v), {}});
+      continue;
+    }
+    where_ = k.range;
+    auto* dict = v.get<Dict>();
+    if (!dict) fail(ErrorKind::kType, "'**' needs a dict, got '{}'", type_name(v));
+    for (const auto& entry : dict->table.entries()) {
+      if (entry.key.missing()) continue;
+      const std::string& name = to_text(entry.key, "a key of '**'");
+      for (const KeywordArg& other : out.keywords)
+        if (other.name == name) fail(ErrorKind::kType, "the argument '{}' is given twice", name);
+      out.keywords.push_back({name, entry.value, entry.key});
+    }
+  }
+}
+
+namespace {
+
+/// `__init__` of the exceptions that Kiln has itself, as super() finds it.
+class BaseInit : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kOpaque;
+  explicit BaseInit(Value self) : Object(kKind), self_(std::move(self)) {}
+  Value call(Interp&, CallArgs& args) override {
+    std::vector<Value> items;
+    for (Value& v : args.args) items.push_back(std::move(v));
+    self_.get<Instance>()->fields.set("args", make<Tuple>(std::move(items)));
+    return Value::none();
+  }
+
+ private:
+  Value self_;
+};
+
+/// `super()` inside a method: attributes of the base classes, bound to self.
+class Super : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kOpaque;
+  Super(Ref<TypeObject> owner, Value self) : Object(kKind), owner_(std::move(owner)), self_(std::move(self)) {}
+  std::optional<Value> attribute(Interp&, std::string_view name) override {
+    for (const auto& base : owner_->bases)
+      if (Value* v = base->find(name)) return v->get<Function>() ? Value(make<BoundMethod>(self_, *v)) : *v;
+    if (name == "__init__") return Value(make<BaseInit>(self_));
+    return std::nullopt;
+  }
+
+ private:
+  Ref<TypeObject> owner_;
+  Value self_;
+};
+
+}  // namespace
+
+Value Interp::eval_call(const ast::Call& e, Frame& f) {
+  CallArgs args;
+  if (const auto* sub = dyn_as<Subscript>(e.callee.get())) {
+    Value base = eval(*sub->base, f);
+    Value index = eval(*sub->index, f);
+    gather(e, args, f);
+    where_ = e.range;
+    if (auto* o = base.object())
+      if (auto v = o->call_at(*this, index, args)) return *std::move(v);
+    where_ = sub->range;
+    Value callee = item(base, index);
+    where_ = e.range;
+    return call(callee, args);
+  }
+  if (const auto* attr = dyn_as<Attribute>(e.callee.get())) {
+    Value base = eval(*attr->base, f);
+    auto* instance = base.get<Instance>();
+    if (instance && !instance->fields.find(attr->name)) {
+      Value* found = instance->type->find(attr->name);
+      if (auto* fn = found ? found->get<Function>() : nullptr) {
+        Ref<Function> keep(fn);
+        args.args.push_back(base);
+        gather(e, args, f);
+        where_ = e.range;
+        return call_function(*keep, args);
+      }
+    }
+    where_ = attr->name_range;
+    Kind kind = base.kind();
+    Native* native =
+        kind == Kind::kModule || kind == Kind::kType || kind == Kind::kInstance ? nullptr : method(kind, attr->name);
+    Value callee = native ? Value() : attribute(base, attr->name);
+    gather(e, args, f);
+    where_ = e.range;
+    return native ? native->call_on(*this, &base, args) : call(callee, args);
+  }
+  Value callee = eval(*e.callee, f);
+  {
+    const auto* native = callee.get<Native>();
+    const LazyScope scope(*this, native && native->name == kCheck);
+    gather(e, args, f);
+  }
+  where_ = e.range;
+  if (auto* native = callee.get<Native>(); native && native->name == "super" && args.args.empty()) {
+    if (!f.function || !f.function->owner || !*f.function->owner || f.function->params->empty())
+      fail(ErrorKind::kType, "super() stands outside of a method");
+    const Value& first = f.slots[0];
+    auto* cell = first.get<Cell>();
+    Value self = cell ? cell->value : first;
+    if (!self.get<Instance>()) fail(ErrorKind::kType, "super() needs the method's first parameter to be the instance");
+    return make<Super>(Ref<TypeObject>(*f.function->owner), std::move(self));
+  }
+  return call(callee, args);
+}
+
+void Interp::evaluate_launch(const std::shared_ptr<const Program>& program, const ast::Call& e, Value& base,
+                             Value& grid, CallArgs& args) {
+  const auto* sub = dyn_as<Subscript>(e.callee.get());
+  KILN_ASSERT(sub, "a launch is a call of a subscript");
+  handled_.clear();
+  calls_.clear();
+  check_stack();
+  Frame frame(*program, *program->codes.at(nullptr));
+  frame.make_cells();
+  base = eval(*sub->base, frame);
+  grid = eval(*sub->index, frame);
+  gather(e, args, frame);
+  where_ = e.range;
+}
+
+Value Interp::call_function(const Function& fn, CallArgs& args) {
+  check_interrupt();
+  check_stack();
+  SourceRange site = where_;
+  Frame frame(*fn.program, *fn.code);
+  frame.free = &fn.free;
+  frame.function = &fn;
+  bind(fn, args, frame);
+  frame.make_cells();
+  calls_.push_back({&fn, site});
+  struct Leave {
+    Interp& in;
+    SourceRange site;
+    ~Leave() {
+      in.calls_.pop_back();
+      in.where_ = site;
+    }
+  } leave{*this, site};
+  if (fn.body) return eval(*fn.body, frame);
+  if (exec(fn.def->body, frame) == Flow::kReturn) return std::move(frame.result);
+  return Value::none();
+}
+
+void Interp::bind(const Function& fn, CallArgs& args, Frame& frame) {
+  const std::vector<Param>& params = *fn.params;
+  size_t next = 0;
+  Ref<Dict> rest;
+  for (size_t i = 0; i < params.size(); ++i) {
+    switch (params[i].kind) {
+      case Param::Kind::kPlain:
+        if (next < args.args.size()) frame.slots[i] = std::move(args.args[next++]);
+        break;
+      case Param::Kind::kArgs: {
+        std::vector<Value> more;
+        while (next < args.args.size()) more.push_back(std::move(args.args[next++]));
+        frame.slots[i] = make<Tuple>(std::move(more));
+        break;
+      }
+      case Param::Kind::kKwargs:
+        rest = make<Dict>();
+        frame.slots[i] = rest;
+        break;
+      case Param::Kind::kKeywordOnly:
+        break;
+    }
+  }
+  if (next < args.args.size()) fail_binding(fn, args);
+  for (KeywordArg& k : args.keywords) {
+    size_t i = 0;
+    while (i < params.size() &&
+           (params[i].name != k.name || params[i].kind == Param::Kind::kArgs || params[i].kind == Param::Kind::kKwargs))
+      ++i;
+    if (i < params.size()) {
+      if (!frame.slots[i].missing()) fail(ErrorKind::kType, "{}() got the argument '{}' twice", fn.name, k.name);
+      frame.slots[i] = std::move(k.value);
+    } else if (rest) {
+      rest->table.set(k.name, std::move(k.value));
+    } else {
+      fail_binding(fn, args);
+    }
+  }
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (!frame.slots[i].missing()) continue;
+    if (fn.defaults[i].missing()) fail_binding(fn, args);
+    frame.slots[i] = fn.defaults[i];
+  }
+}
+
+void Interp::fail_binding(const Function& fn, const CallArgs& args) {
+  std::vector<std::string> names, needed;
+  size_t positional = 0;
+  for (size_t i = 0; i < fn.params->size(); ++i) {
+    const Param& p = (*fn.params)[i];
+    if (p.kind == Param::Kind::kPlain) ++positional;
+    if (p.kind != Param::Kind::kPlain && p.kind != Param::Kind::kKeywordOnly) continue;
+    names.push_back(p.name);
+    bool by_position = p.kind == Param::Kind::kPlain && i < args.args.size();
+    bool by_name =
+        std::any_of(args.keywords.begin(), args.keywords.end(), [&](const KeywordArg& k) { return k.name == p.name; });
+    if (fn.defaults[i].missing() && !by_position && !by_name) needed.push_back("'" + p.name + "'");
+  }
+  SourceRange place = fn.def ? fn.def->range : fn.body->range;
+  std::string help =
+      fmt::format("{}() takes {}", fn.name, names.empty() ? "no arguments" : fmt::to_string(fmt::join(names, ", ")));
+  for (const KeywordArg& k : args.keywords)
+    if (std::find(names.begin(), names.end(), k.name) == names.end() && !k.name.empty()) {
+      std::string near = nearest_name(k.name, names);
+      Diagnostic d = error(ErrorKind::kType, "{}() has no argument '{}'", fn.name, k.name);
+      fail(with_note(std::move(d), near.empty() ? help : fmt::format("help: did you mean '{}'?", near), place));
+    }
+  if (args.args.size() > positional)
+    fail(with_note(error(ErrorKind::kType, "{}() takes {} positional argument{}, got {}", fn.name, positional,
+                         positional == 1 ? "" : "s", args.args.size()),
+                   help, place));
+  fail(with_note(error(ErrorKind::kType, "{}() needs the argument{} {}", fn.name, needed.size() == 1 ? "" : "s",
+                       fmt::join(needed, ", ")),
+                 help, place));
+}
+
+// --- errors
+// -------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct KindRow {
+  ErrorKind kind;
+  std::string_view exception;
+};
+constexpr KindRow kExceptionOf[] = {
+    {ErrorKind::kSyntax, "SyntaxError"},
+    {ErrorKind::kName, "NameError"},
+    {ErrorKind::kType, "TypeError"},
+    {ErrorKind::kValue, "ValueError"},
+    {ErrorKind::kUnsupported, "NotImplementedError"},
+    {ErrorKind::kMismatch, "AssertionError"},
+    {ErrorKind::kLaunch, "RuntimeError"},
+    {ErrorKind::kMemory, "MemoryError"},
+    {ErrorKind::kDevice, "RuntimeError"},
+    {ErrorKind::kIo, "OSError"},
+    {ErrorKind::kInterrupted, "KeyboardInterrupt"},
+    {ErrorKind::kInternal, "SystemError"},
+};
+
+std::string_view exception_of(ErrorKind kind) {
+  for (const KindRow& r : kExceptionOf)
+    if (r.kind == kind) return r.exception;
+  return "RuntimeError";
+}
+
+constexpr size_t kShownCalls = 6;
+
+}  // namespace
+
+std::vector<Note> Interp::stack_notes() const {
+  std::vector<Note> notes;
+  size_t n = calls_.size();
+  for (size_t i = n; i-- > 0;) {
+    // Of a deep recursion the innermost and outermost calls say enough.
+    if (n > 2 * kShownCalls && n - i == kShownCalls + 1) {
+      notes.push_back({fmt::format("… {} further calls …", n - 2 * kShownCalls), {}});
+      i = kShownCalls;
+      continue;
+    }
+    notes.push_back({fmt::format("in {}, called from here", calls_[i].function->name), place_of(calls_[i].site)});
+  }
+  return notes;
+}
+
+void Interp::fail(Diagnostic d) {
+  ScriptError e;
+  auto instance = make<Instance>(
+      exception_type(d.message.starts_with("division by zero") ? "ZeroDivisionError" : exception_of(d.kind)));
+  instance->fields.set("args", make<Tuple>(std::vector<Value>{Value::str(d.message)}));
+  e.exception = instance;
+  e.diagnostic = std::move(d);
+  Place here = place_of(where_);
+  Place& place = e.diagnostic.place;
+  if (place.line == 0) {
+    place = here;
+  } else if (place.file != here.file || place.line != here.line) {
+    e.diagnostic.notes.push_back({"from this line of the script", here});
+  }
+  for (Note& n : stack_notes()) e.diagnostic.notes.push_back(std::move(n));
+  throw e;
+}
+
+void Interp::fail_as_type(std::string_view type, std::string message, std::string help,
+                          std::optional<std::string> argument) {
+  Ref<TypeObject> t = exception_type(type);
+  ScriptError e;
+  auto instance = make<Instance>(t);
+  instance->fields.set("args", make<Tuple>(std::vector<Value>{Value::str(argument ? *argument : message)}));
+  e.exception = instance;
+  e.diagnostic = Diagnostic{t->error.value_or(ErrorKind::kValue), std::move(message), place_of(where_), {}};
+  if (!help.empty()) e.diagnostic.notes.push_back({std::move(help), {}});
+  for (Note& n : stack_notes()) e.diagnostic.notes.push_back(std::move(n));
+  throw e;
+}
+
+void Interp::raise(Value exception, SourceRange where) {
+  auto* instance = exception.get<Instance>();
+  std::string text = str(exception);
+  ScriptError e;
+  e.diagnostic = Diagnostic{instance->type->error.value_or(ErrorKind::kValue),
+                            instance->type->name + (text.empty() ? "" : ": " + text),
+                            place_of(where),
+                            {}};
+  for (Note& n : stack_notes()) e.diagnostic.notes.push_back(std::move(n));
+  e.exception = std::move(exception);
+  throw e;
+}
+
+void Interp::stop_interrupted() {
+  interrupted.store(false);
+  fail_as("KeyboardInterrupt", "interrupted");
+}
+
+void Interp::check_stack() {
+  auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  if (stack_limit_ == 0 || stack_thread_ != pthread_self()) {
+    stack_thread_ = pthread_self();
+    // A quarter of the stack stays free for what natives and the layers below need.
+    pthread_attr_t attr;
+    void* base = nullptr;
+    size_t size = size_t{1} << 20;
+    if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+      pthread_attr_getstack(&attr, &base, &size);
+      pthread_attr_destroy(&attr);
+      stack_limit_ = reinterpret_cast<uintptr_t>(base) + size / 4;
+    } else {
+      stack_limit_ = here - size / 2;
+    }
+  }
+  if (here < stack_limit_)
+    fail_as("RecursionError", "the calls are nested too deeply: {} functions are running", calls_.size());
+}
+
+}  // namespace kiln::script

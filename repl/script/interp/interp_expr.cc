@@ -1,0 +1,278 @@
+// Expressions.
+#include "repl/script/interp/interp.h"
+
+namespace kiln::script {
+
+using namespace ast;
+
+Value Interp::load(const void* node, std::string_view name, SourceRange range, Frame& f) {
+  NameRef ref = f.program.names.find(node);
+  const Value* v = nullptr;
+  switch (ref.where) {
+    case NameRef::Where::kLocal:
+      v = &f.slots[ref.index];
+      break;
+    case NameRef::Where::kCell:
+      v = &f.slots[ref.index].get<Cell>()->value;
+      break;
+    case NameRef::Where::kFree:
+      v = &(*f.free)[ref.index]->value;
+      break;
+    case NameRef::Where::kGlobal: {
+      Globals::Slot& slot = globals_[ref.index];
+      v = slot.value.missing() ? &slot.builtin : &slot.value;
+      break;
+    }
+    case NameRef::Where::kConstant:
+    case NameRef::Where::kNone:
+      KILN_UNREACHABLE("a name that was not resolved");
+  }
+  if (!v->missing()) return *v;
+  where_ = range;
+  if (f.code.is_class)
+    if (Globals::Slot* slot = globals_.find(name); slot && !(slot->value.missing() && slot->builtin.missing()))
+      return slot->value.missing() ? slot->builtin : slot->value;
+  if (ref.where != NameRef::Where::kGlobal) fail(ErrorKind::kName, "the variable '{}' has no value yet", name);
+  std::vector<std::string> names;
+  for (const auto& slot : globals_.slots())
+    if (!slot.value.missing() || !slot.builtin.missing()) names.push_back(slot.name);
+  for (const std::string& local : f.code.slot_names)
+    if (local.find('#') == std::string::npos) names.push_back(local);
+  std::string near = nearest_name(name, names);
+  Diagnostic d = error(ErrorKind::kName, "the name '{}' is not defined", name);
+  fail(near.empty() ? std::move(d) : with_note(std::move(d), fmt::format("help: did you mean '{}'?", near)));
+}
+
+Value Interp::eval(const Expr& e, Frame& f) {
+  switch (e.kind) {
+    case ExprKind::kConstant:
+      return f.program.constants[f.program.names.find(&e).index];
+    case ExprKind::kName:
+      return load(&e, as<Name>(e).id, e.range, f);
+    case ExprKind::kTuple: {
+      std::vector<Value> items;
+      eval_items(as<ast::Tuple>(e).items, items, f);
+      return make<Tuple>(std::move(items));
+    }
+    case ExprKind::kList: {
+      std::vector<Value> items;
+      eval_items(as<ast::List>(e).items, items, f);
+      return make<List>(std::move(items));
+    }
+    case ExprKind::kSet: {
+      std::vector<Value> items;
+      eval_items(as<ast::Set>(e).items, items, f);
+      where_ = e.range;
+      auto set = make<Set>();
+      for (Value& v : items) set->table.set(*this, std::move(v), Value::none());
+      return set;
+    }
+    case ExprKind::kDict:
+      return eval_dict(as<ast::Dict>(e), f);
+    case ExprKind::kUnary: {
+      const auto& n = as<Unary>(e);
+      Value v = eval(*n.operand, f);
+      where_ = e.range;
+      return unary(n.op, v);
+    }
+    case ExprKind::kBinary: {
+      const auto& n = as<Binary>(e);
+      Value a = eval(*n.left, f);
+      Value b = eval(*n.right, f);
+      where_ = e.range;
+      return binary(n.op, a, b);
+    }
+    case ExprKind::kBoolOp: {
+      const auto& n = as<BoolOp>(e);
+      Value v;
+      for (const ExprPtr& operand : n.values) {
+        v = eval(*operand, f);
+        where_ = operand->range;
+        if (truth(v) != n.is_and) return v;
+      }
+      return v;
+    }
+    case ExprKind::kCompare:
+      return eval_compare(as<Compare>(e), f);
+    case ExprKind::kIfExp: {
+      const auto& n = as<IfExp>(e);
+      return eval(truth(eval(*n.condition, f)) ? *n.then_value : *n.else_value, f);
+    }
+    case ExprKind::kCall:
+      return eval_call(as<ast::Call>(e), f);
+    case ExprKind::kAttribute: {
+      const auto& n = as<Attribute>(e);
+      Value base = eval(*n.base, f);
+      where_ = n.name_range;
+      return attribute(base, n.name);
+    }
+    case ExprKind::kSubscript: {
+      const auto& n = as<Subscript>(e);
+      Value base = eval(*n.base, f);
+      Value index = eval(*n.index, f);
+      where_ = e.range;
+      return item(base, index);
+    }
+    case ExprKind::kSlice:
+      return eval_slice(as<Slice>(e), f);
+    case ExprKind::kLambda: {
+      const auto& n = as<Lambda>(e);
+      Value fn = make_function(*f.program.codes.at(&e), n.params, f, "<lambda>");
+      fn.get<Function>()->body = n.body.get();
+      return fn;
+    }
+    case ExprKind::kComprehension:
+      return eval_comprehension(as<Comprehension>(e), f);
+    case ExprKind::kStarred:
+      break;
+    case ExprKind::kJoinedStr:
+      return eval_joined(as<JoinedStr>(e), f);
+    case ExprKind::kNamedExpr: {
+      const auto& n = as<NamedExpr>(e);
+      Value v = eval(*n.value, f);
+      store(binding_key(n.target), v, f);
+      return v;
+    }
+    case ExprKind::kEllipsis:
+      return make<EllipsisObject>();
+  }
+  KILN_UNREACHABLE("expression");
+}
+
+void Interp::eval_items(const std::vector<ExprPtr>& items, std::vector<Value>& out, Frame& f) {
+  out.reserve(items.size());
+  for (const ExprPtr& e : items) {
+    const auto* star = dyn_as<Starred>(e.get());
+    if (!star) {
+      out.push_back(eval(*e, f));
+      continue;
+    }
+    Value many = eval(*star->value, f);
+    where_ = e->range;
+    for_each(many, [&](Value v) {
+      out.push_back(std::move(v));
+      return true;
+    });
+  }
+}
+
+Value Interp::eval_dict(const ast::Dict& e, Frame& f) {
+  auto dict = make<Dict>();
+  for (size_t i = 0; i < e.keys.size(); ++i) {
+    if (e.keys[i]) {
+      Value key = eval(*e.keys[i], f);
+      Value value = eval(*e.values[i], f);
+      where_ = e.keys[i]->range;
+      dict->table.set(*this, std::move(key), std::move(value));
+      continue;
+    }
+    Value more = eval(*e.values[i], f);
+    where_ = e.values[i]->range;
+    auto* other = more.get<Dict>();
+    if (!other) fail(ErrorKind::kType, "'**' needs a dict, got '{}'", type_name(more));
+    for (const auto& entry : other->table.entries())
+      if (!entry.key.missing()) dict->table.set(*this, entry.key, entry.value);
+  }
+  return dict;
+}
+
+Value Interp::eval_compare(const Compare& e, Frame& f) {
+  Value left = eval(*e.left, f);
+  for (size_t i = 0; i < e.ops.size(); ++i) {
+    Value right = eval(*e.rights[i], f);
+    where_ = e.range;
+    Value v = compare(e.ops[i], left, right);
+    if (i + 1 == e.ops.size() || !truth(v)) return v;
+    left = std::move(right);
+  }
+  KILN_UNREACHABLE("a comparison without operators");
+}
+
+Value Interp::eval_slice(const Slice& e, Frame& f) {
+  auto part = [&](const ExprPtr& p) { return p ? eval(*p, f) : Value::none(); };
+  Value lower = part(e.lower);
+  Value upper = part(e.upper);
+  return make<SliceObject>(std::move(lower), std::move(upper), part(e.step));
+}
+
+Value Interp::eval_joined(const JoinedStr& e, Frame& f) {
+  std::string out;
+  for (const JoinedStr::Piece& p : e.pieces) {
+    out += p.literal;
+    if (!p.value) continue;
+    out += p.debug_text;
+    Value v = eval(*p.value, f);
+    std::string spec = p.spec ? eval(*p.spec, f).get<Str>()->text : "";
+    where_ = p.value->range;
+    if (p.conversion) v = Value::str(p.conversion == 's' ? str(v) : repr(v));
+    out += format(v, spec);
+  }
+  return Value::str(std::move(out));
+}
+
+template <class Visit>
+void Interp::run_clauses(const Comprehension& e, size_t clause, Frame& f, Visit&& visit) {
+  if (clause == e.clauses.size()) return visit();
+  const ForClause& c = e.clauses[clause];
+  Value items = eval(*c.iterable, f);
+  where_ = c.iterable->range;
+  for_each(items, [&](Value item) {
+    check_interrupt();
+    assign(*c.target, std::move(item), f);
+    for (const ExprPtr& condition : c.conditions)
+      if (!truth(eval(*condition, f))) return true;
+    run_clauses(e, clause + 1, f, visit);
+    return true;
+  });
+}
+
+namespace {
+/// The names of a comprehension that a lambda inside it captures get new cells each time it runs.
+void renew_cells(const Expr& target, Frame& f) {
+  if (target.kind == ExprKind::kName) {
+    NameRef ref = f.program.names.find(&target);
+    if (ref.where == NameRef::Where::kCell) f.slots[ref.index] = make<Cell>();
+  } else if (const auto* t = dyn_as<ast::Tuple>(&target)) {
+    for (const ExprPtr& i : t->items) renew_cells(*i, f);
+  } else if (const auto* l = dyn_as<ast::List>(&target)) {
+    for (const ExprPtr& i : l->items) renew_cells(*i, f);
+  } else if (const auto* s = dyn_as<Starred>(&target)) {
+    renew_cells(*s->value, f);
+  }
+}
+}  // namespace
+
+Value Interp::eval_comprehension(const Comprehension& e, Frame& f) {
+  for (const ForClause& c : e.clauses) renew_cells(*c.target, f);
+  switch (e.form) {
+    case Comprehension::Form::kList:
+    case Comprehension::Form::kGenerator: {
+      auto list = make<List>();
+      run_clauses(e, 0, f, [&] { list->items.push_back(eval(*e.element, f)); });
+      // A generator is run at once: scripts only ever read it from front to back.
+      return e.form == Comprehension::Form::kList ? Value(list) : list->iterate(*this);
+    }
+    case Comprehension::Form::kSet: {
+      auto set = make<Set>();
+      run_clauses(e, 0, f, [&] {
+        Value v = eval(*e.element, f);
+        where_ = e.element->range;
+        set->table.set(*this, std::move(v), Value::none());
+      });
+      return set;
+    }
+    case Comprehension::Form::kDict: {
+      auto dict = make<Dict>();
+      run_clauses(e, 0, f, [&] {
+        Value key = eval(*e.element, f);
+        Value value = eval(*e.value, f);
+        where_ = e.element->range;
+        dict->table.set(*this, std::move(key), std::move(value));
+      });
+      return dict;
+    }
+  }
+  KILN_UNREACHABLE("comprehension");
+}
+
+}  // namespace kiln::script

@@ -1,0 +1,533 @@
+// Statements.
+#include <exception>
+
+#include "repl/modules/torch/pending.h"
+#include "repl/script/interp/interp.h"
+#include "support/trace.h"
+
+namespace kiln::script {
+
+using namespace ast;
+
+namespace {
+
+// Its place and first line, for a profile.
+void describe(SourceRange range, trace::Event& event) {
+  if (!range.text) return;
+  constexpr size_t kLongest = 80;
+  event.file = range.text->file_name();
+  event.line = range.text->line_of(range.begin);
+  std::string_view text = range.str();
+  text = text.substr(0, text.find('\n'));
+  event.name = text.substr(0, kLongest);
+}
+
+}  // namespace
+
+void Interp::enter_stream(const Stream& stream, bool scoped) {
+  pending_->run_all(*this);
+  if (scoped) {
+    entered_streams_.push_back(std::make_unique<StreamGuard>(stream));
+    return;
+  }
+  while (!entered_streams_.empty()) entered_streams_.pop_back();
+  chosen_stream_.reset();  // before the next one looks what was before it
+  chosen_stream_ = std::make_unique<StreamGuard>(stream);
+}
+
+void Interp::leave_stream() {
+  if (entered_streams_.empty()) return;  // set_stream() came in between
+  std::unique_ptr<StreamGuard> last = std::move(entered_streams_.back());
+  entered_streams_.pop_back();
+  pending_->run_all(*this);  // still where it was written
+}
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): it lives as long as it runs, whatever becomes of the caller's
+void Interp::run(std::shared_ptr<const Program> program, bool interactive) {
+  handled_.clear();
+  calls_.clear();
+  while (!entered_streams_.empty()) entered_streams_.pop_back();  // of a script that was stopped
+  check_stack();
+  Frame frame(*program, *program->codes.at(nullptr));
+  frame.make_cells();
+  for (const StmtPtr& s : program->module->body) {
+    const auto* shown = interactive ? dyn_as<ExprStmt>(s.get()) : nullptr;
+    if (!shown) {
+      exec_one(*s, frame);
+      if (interactive) announce(*s, frame);
+      continue;
+    }
+    trace::Scope span(trace::kStatements, trace::Step::kStatement);
+    if (trace::Event* event = span.event()) describe(s->range, *event);
+    Value v = eval(*shown->value, frame);
+    const bool launch = dyn_as<ast::Call>(shown->value.get()) && v.kind() == Kind::kLaunched;
+    if (v.is_none() || launch) continue;  // what a launch gives is shown when its name is asked for
+    globals_[globals_.index("_")].value = v;
+    print(repr(v) + "\n");
+  }
+}
+
+Value Interp::evaluate(const std::shared_ptr<const Program>& program, const Expr& e) {
+  handled_.clear();
+  calls_.clear();
+  check_stack();
+  Frame frame(*program, *program->codes.at(nullptr));
+  frame.make_cells();
+  trace::Scope span(trace::kStatements, trace::Step::kStatement);
+  if (trace::Event* event = span.event()) describe(e.range, *event);
+  return eval(e, frame);
+}
+
+Flow Interp::exec(const Body& body, Frame& f) {
+  for (const StmtPtr& s : body)
+    if (Flow flow = exec_one(*s, f); flow != Flow::kNormal) return flow;
+  return Flow::kNormal;
+}
+
+Flow Interp::exec_one(const Stmt& s, Frame& f) {
+  trace::Scope span(trace::kStatements, trace::Step::kStatement);
+  if (trace::Event* event = span.event()) describe(s.range, *event);
+  switch (s.kind) {
+    case StmtKind::kExpr:
+      eval(*as<ExprStmt>(s).value, f);
+      return Flow::kNormal;
+    case StmtKind::kAssign: {
+      const auto& n = as<Assign>(s);
+      Value v = eval(*n.value, f);
+      for (size_t i = 0; i + 1 < n.targets.size(); ++i) assign(*n.targets[i], v, f);
+      assign(*n.targets.back(), std::move(v), f);
+      return Flow::kNormal;
+    }
+    case StmtKind::kAugAssign:
+      exec_augmented(as<AugAssign>(s), f);
+      return Flow::kNormal;
+    case StmtKind::kAnnAssign: {
+      const auto& n = as<AnnAssign>(s);
+      if (!n.value) return Flow::kNormal;
+      Value v = eval(*n.value, f);
+      // `N: tl.constexpr = 3` is a value that kernels may see; other annotations say nothing to Kiln.
+      const auto* annotation = dyn_as<Attribute>(n.annotation.get());
+      if (annotation && annotation->name == "constexpr") {
+        Value wrapper = eval(*annotation, f);
+        where_ = annotation->range;
+        v = call(wrapper, {v});
+      }
+      assign(*n.target, std::move(v), f);
+      return Flow::kNormal;
+    }
+    case StmtKind::kFor:
+      return exec_for(as<ast::For>(s), f);
+    case StmtKind::kWhile: {
+      const auto& n = as<While>(s);
+      while (truth(eval(*n.condition, f))) {
+        check_interrupt();
+        Flow flow = exec(n.body, f);
+        if (flow == Flow::kBreak) return Flow::kNormal;
+        if (flow == Flow::kReturn) return flow;
+      }
+      return exec(n.else_body, f);
+    }
+    case StmtKind::kIf: {
+      const auto& n = as<If>(s);
+      return exec(truth(eval(*n.condition, f)) ? n.body : n.else_body, f);
+    }
+    case StmtKind::kFunctionDef:
+      define_function(as<FunctionDef>(s), f);
+      return Flow::kNormal;
+    case StmtKind::kClassDef:
+      exec_class(as<ClassDef>(s), f);
+      return Flow::kNormal;
+    case StmtKind::kReturn: {
+      const auto& n = as<Return>(s);
+      f.result = n.value ? eval(*n.value, f) : Value::none();
+      return Flow::kReturn;
+    }
+    case StmtKind::kPass:
+      return Flow::kNormal;
+    case StmtKind::kBreak:
+      return Flow::kBreak;
+    case StmtKind::kContinue:
+      return Flow::kContinue;
+    case StmtKind::kImport:
+      exec_import(as<Import>(s), f);
+      return Flow::kNormal;
+    case StmtKind::kAssert:
+      exec_assert(as<Assert>(s), f);
+      return Flow::kNormal;
+    case StmtKind::kDel:
+      for (const ExprPtr& t : as<Del>(s).targets) exec_del(*t, f);
+      return Flow::kNormal;
+    case StmtKind::kGlobal:
+      return Flow::kNormal;
+    case StmtKind::kWith:
+      return exec_with(as<With>(s), f);
+    case StmtKind::kTry:
+      return exec_try(as<Try>(s), f);
+    case StmtKind::kRaise:
+      exec_raise(as<Raise>(s), f);
+      return Flow::kNormal;
+  }
+  KILN_UNREACHABLE("statement");
+}
+
+Flow Interp::exec_for(const ast::For& s, Frame& f) {
+  Value items = eval(*s.iterable, f);
+  where_ = s.iterable->range;
+  Flow flow = Flow::kNormal;
+  bool finished = true;
+  for_each(items, [&](Value item) {
+    check_interrupt();
+    assign(*s.target, std::move(item), f);
+    flow = exec(s.body, f);
+    if (flow == Flow::kContinue || flow == Flow::kNormal) {
+      flow = Flow::kNormal;
+      return true;
+    }
+    finished = false;
+    return false;
+  });
+  if (flow == Flow::kReturn) return flow;
+  return finished ? exec(s.else_body, f) : Flow::kNormal;
+}
+
+void Interp::exec_augmented(const AugAssign& s, Frame& f) {
+  auto combine = [&](const Value& old) -> Value {
+    Value right = eval(*s.value, f);
+    where_ = s.range;
+    // A list grows in place: other names for it see it.
+    if (auto* list = old.get<List>(); list && s.op == BinaryOp::kAdd) {
+      std::vector<Value> more = to_vector(right);
+      list->items.insert(list->items.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+      return old;
+    }
+    return binary(s.op, old, right);
+  };
+  if (const auto* name = dyn_as<Name>(s.target.get())) {
+    store(name, combine(load(name, name->id, name->range, f)), f);
+  } else if (const auto* attr = dyn_as<Attribute>(s.target.get())) {
+    Value base = eval(*attr->base, f);
+    where_ = attr->range;
+    Value v = combine(attribute(base, attr->name));
+    where_ = s.range;
+    set_attribute(base, attr->name, std::move(v));
+  } else {
+    const auto& sub = as<Subscript>(*s.target);
+    Value base = eval(*sub.base, f);
+    Value index = eval(*sub.index, f);
+    where_ = sub.range;
+    Value v = combine(item(base, index));
+    where_ = s.range;
+    set_item(base, index, std::move(v));
+  }
+}
+
+void Interp::store(const void* node, Value v, Frame& f) {
+  NameRef ref = f.program.names.find(node);
+  switch (ref.where) {
+    case NameRef::Where::kLocal:
+      f.slots[ref.index] = std::move(v);
+      return;
+    case NameRef::Where::kCell:
+      f.slots[ref.index].get<Cell>()->value = std::move(v);
+      return;
+    case NameRef::Where::kFree:
+      (*f.free)[ref.index]->value = std::move(v);
+      return;
+    case NameRef::Where::kGlobal:
+      globals_[ref.index].value = std::move(v);
+      return;
+    case NameRef::Where::kConstant:
+    case NameRef::Where::kNone:
+      break;
+  }
+  KILN_UNREACHABLE("a name that was not resolved");
+}
+
+void Interp::assign(const Expr& target, Value v, Frame& f) {
+  switch (target.kind) {
+    case ExprKind::kName:
+      store(&target, std::move(v), f);
+      return;
+    case ExprKind::kTuple:
+      unpack(as<ast::Tuple>(target).items, v, target, f);
+      return;
+    case ExprKind::kList:
+      unpack(as<ast::List>(target).items, v, target, f);
+      return;
+    case ExprKind::kAttribute: {
+      const auto& n = as<Attribute>(target);
+      Value base = eval(*n.base, f);
+      where_ = target.range;
+      set_attribute(base, n.name, std::move(v));
+      return;
+    }
+    case ExprKind::kSubscript: {
+      const auto& n = as<Subscript>(target);
+      Value base = eval(*n.base, f);
+      Value index = eval(*n.index, f);
+      where_ = target.range;
+      set_item(base, index, std::move(v));
+      return;
+    }
+    default:
+      KILN_UNREACHABLE("assignment target");
+  }
+}
+
+void Interp::unpack(const std::vector<ExprPtr>& targets, const Value& v, const Expr& whole, Frame& f) {
+  where_ = whole.range;
+  std::vector<Value> items;
+  if (auto* t = v.get<Tuple>()) {
+    items = t->items;
+  } else {
+    if (!v.object() || v.object()->iterate(*this).missing())
+      fail(ErrorKind::kType, "'{}' cannot be unpacked into {} names", type_name(v), targets.size());
+    items = to_vector(v);
+  }
+  size_t star = targets.size();
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (targets[i]->kind == ExprKind::kStarred) star = i;
+  if (star == targets.size()) {
+    if (items.size() != targets.size())
+      fail(ErrorKind::kValue, "expected {} values to unpack, got {}", targets.size(), items.size());
+    for (size_t i = 0; i < targets.size(); ++i) assign(*targets[i], std::move(items[i]), f);
+    return;
+  }
+  size_t after = targets.size() - star - 1;
+  if (items.size() + 1 < targets.size())
+    fail(ErrorKind::kValue, "expected at least {} values to unpack, got {}", targets.size() - 1, items.size());
+  for (size_t i = 0; i < star; ++i) assign(*targets[i], items[i], f);
+  auto first = items.begin() + static_cast<ptrdiff_t>(star), last = items.end() - static_cast<ptrdiff_t>(after);
+  assign(*as<Starred>(*targets[star]).value, make<List>(std::vector<Value>(first, last)), f);
+  for (size_t i = 0; i < after; ++i) assign(*targets[star + 1 + i], items[items.size() - after + i], f);
+}
+
+void Interp::exec_del(const Expr& target, Frame& f) {
+  if (const auto* n = dyn_as<Name>(&target)) {
+    load(n, n->id, n->range, f);
+    store(n, Value(), f);
+    return;
+  }
+  if (const auto* n = dyn_as<Subscript>(&target)) {
+    Value base = eval(*n->base, f);
+    Value index = eval(*n->index, f);
+    where_ = target.range;
+    if (!base.object()) fail(ErrorKind::kType, "the elements of '{}' cannot be deleted", type_name(base));
+    base.object()->delete_item(*this, index);
+    return;
+  }
+  const auto& n = as<Attribute>(target);
+  Value base = eval(*n.base, f);
+  where_ = target.range;
+  auto* instance = base.get<Instance>();
+  if (!instance || !instance->fields.erase(n.name))
+    fail_as("AttributeError", "'{}' has no attribute '{}' to delete", type_name(base), n.name);
+}
+
+void Interp::exec_assert(const Assert& s, Frame& f) {
+  if (truth(eval(*s.condition, f))) return;
+  std::string message = s.message ? str(eval(*s.message, f)) : "";
+  where_ = s.condition->range;
+  if (!message.empty()) fail_as_type("AssertionError", "assertion failed: " + message, "", message);
+  // Show both sides of a plain comparison: they are what the reader asks for next.
+  const auto* c = dyn_as<Compare>(s.condition.get());
+  bool plain = c && c->ops.size() == 1 && c->left->kind == ExprKind::kName;
+  if (!plain) fail_as("AssertionError", "assertion failed");
+  std::string left = repr(load(c->left.get(), as<Name>(*c->left).id, c->left->range, f));
+  where_ = s.condition->range;
+  if (left.size() > 80) fail_as("AssertionError", "assertion failed");
+  fail_as_type("AssertionError", "assertion failed", fmt::format("{} is {}", as<Name>(*c->left).id, left));
+}
+
+void Interp::exec_raise(const Raise& s, Frame& f) {
+  if (!s.value) {
+    where_ = s.range;
+    if (handled_.empty()) fail(ErrorKind::kValue, "no exception is being handled that 'raise' could raise again");
+    Value again = handled_.back();
+    raise(again, s.range);
+  }
+  Value v = eval(*s.value, f);
+  where_ = s.range;
+  if (auto* type = v.get<TypeObject>()) {
+    CallArgs none;
+    v = type->call(*this, none);
+  }
+  auto* instance = v.get<Instance>();
+  if (!instance || !instance->type->derives_from(exception_type("BaseException").get()))
+    fail(ErrorKind::kType, "'raise' needs an exception, got '{}'", type_name(v));
+  raise(v, s.range);
+}
+
+Flow Interp::exec_try(const Try& s, Frame& f) {
+  size_t depth = calls_.size();
+  auto attempt = [&]() -> Flow {
+    std::optional<ScriptError> error;
+    Flow flow = Flow::kNormal;
+    try {
+      flow = exec(s.body, f);
+    } catch (ScriptError& e) {
+      error = std::move(e);
+    }
+    if (!error) return flow == Flow::kNormal ? exec(s.else_body, f) : flow;
+    calls_.resize(depth);
+    for (const Try::Handler& h : s.handlers) {
+      bool matches = !h.type;
+      if (h.type) {
+        Value type = eval(*h.type, f);
+        where_ = h.range;
+        matches = is_instance(error->exception, type);
+      }
+      if (!matches) continue;
+      if (!h.name.empty()) store(binding_key(h.name), error->exception, f);
+      handled_.push_back(error->exception);
+      struct Pop {
+        std::vector<Value>& stack;
+        size_t size;
+        ~Pop() { stack.resize(size); }
+      } pop{handled_, handled_.size() - 1};
+      return exec(h.body, f);
+    }
+    throw std::move(*error);
+  };
+  if (s.finally_body.empty()) return attempt();
+  Flow flow = Flow::kNormal;
+  try {
+    flow = attempt();
+  } catch (ScriptError&) {
+    // `return`, `break` or `continue` in a finally block swallows the exception, as in Python.
+    if (Flow last = exec(s.finally_body, f); last != Flow::kNormal) return last;
+    throw;
+  }
+  Value result = f.result;
+  Flow last = exec(s.finally_body, f);
+  if (last != Flow::kNormal) return last;
+  f.result = std::move(result);
+  return flow;
+}
+
+Flow Interp::exec_with(const With& s, Frame& f) {
+  std::vector<Value> exits;
+  auto leave = [&](const Value& type, const Value& value) {
+    bool swallowed = false;
+    while (!exits.empty()) {
+      Value exit = std::move(exits.back());
+      exits.pop_back();
+      Value none = Value::none();
+      bool raised = !swallowed && !type.is_none();
+      swallowed |= truth(call(exit, {raised ? type : none, raised ? value : none, none})) && raised;
+    }
+    return swallowed;
+  };
+  Flow flow = Flow::kNormal;
+  try {
+    for (const With::Item& i : s.items) {
+      Value context = eval(*i.context, f);
+      where_ = i.context->range;
+      auto enter = find_attribute(context, "__enter__"), exit = find_attribute(context, "__exit__");
+      if (!enter || !exit)
+        fail(ErrorKind::kType, "'{}' cannot stand in 'with': it has no __enter__ and __exit__", type_name(context));
+      Value v = call(*enter, {});
+      exits.push_back(*exit);
+      if (i.target) assign(*i.target, std::move(v), f);
+    }
+    flow = exec(s.body, f);
+  } catch (ScriptError& e) {
+    auto* raised = e.exception.get<Instance>();
+    if (leave(Value(raised->type), e.exception)) return Flow::kNormal;
+    throw;
+  }
+  leave(Value::none(), Value::none());
+  return flow;
+}
+
+void Interp::exec_import(const Import& s, Frame& f) {
+  auto find = [&](const std::string& path, SourceRange range) {
+    where_ = range;
+    Ref<ModuleObject> m = import_module(path);
+    if (!m)
+      fail_as_type("ModuleNotFoundError", fmt::format("there is no module '{}'", path),
+                   "help: Kiln runs without Python; it has its own torch, triton, math, os, sys, time and random");
+    return m;
+  };
+  if (s.from_module.empty()) {
+    for (const Import::Alias& a : s.names) {
+      Ref<ModuleObject> m = find(a.name, a.range);
+      if (a.as.empty() && a.name.find('.') != std::string::npos) m = find(a.name.substr(0, a.name.find('.')), a.range);
+      store(binding_key(a.name), m, f);
+    }
+    return;
+  }
+  Ref<ModuleObject> m = find(s.from_module, s.range);
+  for (const Import::Alias& a : s.names) {
+    where_ = a.range;
+    if (a.name != "*") {
+      store(binding_key(a.name), attribute(m, a.name), f);
+      continue;
+    }
+    std::vector<std::string> names;
+    m->attribute_names(names);
+    for (const std::string& name : names)
+      if (name[0] != '_') globals_[globals_.index(name)].value = attribute(m, name);
+  }
+}
+
+Value Interp::make_function(const Code& code, const std::vector<Param>& params, Frame& f, std::string name) {
+  auto fn = make<Function>();
+  fn->name = std::move(name);
+  fn->program = f.program.shared_from_this();
+  fn->code = &code;
+  fn->params = &params;
+  fn->defaults.resize(params.size());
+  for (size_t i = 0; i < params.size(); ++i)
+    if (params[i].default_value) fn->defaults[i] = eval(*params[i].default_value, f);
+  for (const Code::FreeVariable& v : code.free)
+    fn->free.push_back(v.from_cell ? Ref<Cell>(f.slots[v.index].get<Cell>()) : (*f.free)[v.index]);
+  return fn;
+}
+
+void Interp::define_function(const FunctionDef& s, Frame& f) {
+  std::vector<Value> decorators;
+  for (const ExprPtr& d : s.decorators) decorators.push_back(eval(*d, f));
+  Value v = make_function(*f.program.codes.at(&s), s.params, f, s.name);
+  v.get<Function>()->def = &s;
+  for (size_t i = decorators.size(); i-- > 0;) {
+    where_ = s.decorators[i]->range;
+    v = call(decorators[i], {v});
+  }
+  store(binding_key(s.name), std::move(v), f);
+}
+
+void Interp::exec_class(const ClassDef& s, Frame& f) {
+  std::vector<Value> decorators;
+  for (const ExprPtr& d : s.decorators) decorators.push_back(eval(*d, f));
+  auto type = make<TypeObject>(s.name);
+  for (const ExprPtr& b : s.bases) {
+    Value base = eval(*b, f);
+    where_ = b->range;
+    auto* t = base.get<TypeObject>();
+    if (!t) fail(ErrorKind::kType, "a base class must be a class, got '{}'", type_name(base));
+    if (t->of_kind && *t->of_kind != Kind::kInstance)
+      fail(ErrorKind::kUnsupported, "deriving from the built-in type '{}' is not supported", t->name);
+    if (!t->of_kind) type->bases.emplace_back(t);
+    if (t->error) type->error = t->error;
+  }
+  Frame body(f.program, *f.program.codes.at(&s));
+  std::vector<Ref<Cell>> free;
+  for (const Code::FreeVariable& v : body.code.free)
+    free.push_back(v.from_cell ? Ref<Cell>(f.slots[v.index].get<Cell>()) : (*f.free)[v.index]);
+  body.free = &free;
+  body.make_cells();
+  exec(s.body, body);
+  for (size_t i = 0; i < body.code.slot_names.size(); ++i) {
+    Value v = body.slots[i];
+    if (auto* c = v.get<Cell>()) v = c->value;
+    if (v.missing() || body.code.slot_names[i].find('#') != std::string::npos) continue;
+    if (auto* fn = v.get<Function>()) fn->owner = type->self;
+    type->members.set(body.code.slot_names[i], std::move(v));
+  }
+  Value result = type;
+  for (size_t i = decorators.size(); i-- > 0;) result = call(decorators[i], {result});
+  store(binding_key(s.name), std::move(result), f);
+}
+
+}  // namespace kiln::script

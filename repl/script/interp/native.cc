@@ -1,0 +1,126 @@
+#include <algorithm>
+
+#include "repl/modules/torch/tensor_object.h"
+#include "repl/script/interp/interp.h"
+#include "support/trace.h"
+
+namespace kiln::script {
+
+Native::Native(const NativeDef& d) : Object(kKind), def(d) {
+  std::string_view text = d.signature;
+  size_t open = text.find('(');
+  KILN_ASSERT(open != std::string_view::npos && text.back() == ')', "signature {}", text);
+  name = text.substr(0, open);
+  text = text.substr(open + 1, text.size() - open - 2);
+  bool keyword_only = false;
+  while (!text.empty()) {
+    // Defaults hold no commas, except in brackets.
+    size_t end = 0;
+    for (int depth = 0; end < text.size() && (text[end] != ',' || depth > 0); ++end)
+      depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
+    std::string_view piece = text.substr(0, end);
+    text.remove_prefix(std::min(text.size(), end + 1));
+    while (!piece.empty() && piece.front() == ' ') piece.remove_prefix(1);
+    if (piece == "*") {
+      keyword_only = true;
+      continue;
+    }
+    Parameter p;
+    size_t stars = piece.find_first_not_of('*');
+    p.rest = stars == 1 ? Parameter::Rest::kArgs : stars == 2 ? Parameter::Rest::kKeywords : Parameter::Rest::kNo;
+    piece.remove_prefix(stars);
+    p.optional = piece.find('=') != std::string_view::npos;
+    p.name = piece.substr(0, piece.find('='));
+    p.keyword_only = keyword_only;
+    if (p.rest == Parameter::Rest::kArgs) {
+      rest_args_ = static_cast<int>(params_.size());
+      keyword_only = true;
+    } else if (p.rest == Parameter::Rest::kKeywords) {
+      rest_keywords_ = static_cast<int>(params_.size());
+    } else if (!keyword_only) {
+      ++positional_;
+    }
+    params_.push_back(p);
+  }
+}
+
+namespace {
+
+TensorObject* tensor_of(const Value& v) { return v.missing() ? nullptr : v.get<TensorObject>(); }
+
+}  // namespace
+
+Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
+  constexpr size_t kInline = 8;
+  Value inline_slots[kInline];
+  std::vector<Value> heap_slots(params_.size() > kInline ? params_.size() : 0);
+  std::span<Value> slots(params_.size() > kInline ? heap_slots.data() : inline_slots, params_.size());
+  size_t given = call.args.size();
+  if (given > positional_ && rest_args_ < 0)
+    in.fail(ErrorKind::kType, "{}() takes {}{} positional argument{}, got {}", name,
+            positional_ < params_.size() ? "at most " : "", positional_, positional_ == 1 ? "" : "s", given);
+  for (size_t i = 0; i < std::min(given, positional_); ++i) slots[i] = std::move(call.args[i]);
+  if (rest_args_ >= 0) {
+    std::vector<Value> rest;
+    for (size_t i = positional_; i < given; ++i) rest.push_back(std::move(call.args[i]));
+    slots[static_cast<size_t>(rest_args_)] = make<Tuple>(std::move(rest));
+  }
+  Ref<Dict> rest_keywords;
+  if (rest_keywords_ >= 0) {
+    rest_keywords = make<Dict>();
+    slots[static_cast<size_t>(rest_keywords_)] = rest_keywords;
+  }
+  for (KeywordArg& k : call.keywords) {
+    size_t i = 0;
+    while (i < params_.size() && (params_[i].name != k.name || params_[i].rest != Parameter::Rest::kNo)) ++i;
+    if (i < params_.size()) {
+      if (!slots[i].missing()) in.fail(ErrorKind::kType, "{}() got the argument '{}' twice", name, k.name);
+      slots[i] = std::move(k.value);
+    } else if (rest_keywords) {
+      rest_keywords->table.set(k.name, std::move(k.value));
+    } else {
+      std::vector<std::string> names;
+      for (const Parameter& p : params_)
+        if (p.rest == Parameter::Rest::kNo) names.emplace_back(p.name);
+      std::string near = nearest_name(k.name, names);
+      Diagnostic d = error(ErrorKind::kName, "{}() has no argument '{}'", name, k.name);
+      in.fail(with_note(std::move(d), near.empty() ? fmt::format("help: it is {}", def.signature)
+                                                   : fmt::format("help: did you mean '{}'?", near)));
+    }
+  }
+  for (size_t i = 0; i < params_.size(); ++i) {
+    const Parameter& p = params_[i];
+    if (slots[i].missing() && !p.optional && p.rest == Parameter::Rest::kNo)
+      in.fail(with_note(error(ErrorKind::kType, "{}() needs the argument '{}'", name, p.name),
+                        fmt::format("help: it is {}", def.signature)));
+  }
+  NativeArgs args{slots, self};
+  if (!trace::on(trace::kSpans)) return def.function(in, args);
+  // A function on tensors is an operation: of its own, or a method's, first tensor, unless it gives one.
+  TensorObject* operand = self ? tensor_of(*self) : nullptr;
+  for (const Value& v : slots)
+    if (!operand) operand = tensor_of(v);
+  const Ref<TensorObject> about(operand);
+  trace::Event event;
+  event.step = trace::Step::kOperation;
+  event.start_ns = trace::now_ns();
+  Value result = def.function(in, args);
+  TensorObject* made = tensor_of(result);
+  if (made || operand) {
+    event.end_ns = trace::now_ns();
+    event.name = name;
+    if (trace::on(trace::kShapes)) event.detail = (made ? made : operand)->summary();
+    trace::add(std::move(event));
+  }
+  return result;
+}
+
+std::optional<Value> Native::attribute(Interp&, std::string_view attribute) {
+  if (attribute == "__name__") return Value::str(name);
+  if (attribute == "__doc__") return Value::str(std::string(def.help));
+  return std::nullopt;
+}
+
+std::string Native::repr(Interp&) { return fmt::format("<built-in function {}>", name); }
+
+}  // namespace kiln::script

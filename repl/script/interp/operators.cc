@@ -1,0 +1,458 @@
+// Operators, comparisons, attributes and elements of values.
+#include <cmath>
+#include <functional>
+
+#include "repl/script/interp/interp.h"
+
+namespace kiln::script {
+
+using ast::BinaryOp;
+using ast::CompareOp;
+using ast::UnaryOp;
+
+namespace {
+
+constexpr size_t kMaxRepeatedItems = size_t{1} << 26;
+
+std::optional<Value> fast_int(BinaryOp op, int64_t a, int64_t b) {
+  int64_t r = 0;
+  switch (op) {
+    case BinaryOp::kAdd:
+      return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional(Value::integer(r));
+    case BinaryOp::kSub:
+      return __builtin_sub_overflow(a, b, &r) ? std::nullopt : std::optional(Value::integer(r));
+    case BinaryOp::kMul:
+      return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(Value::integer(r));
+    case BinaryOp::kFloorDiv:
+      if (b <= 0) return std::nullopt;
+      r = a / b;
+      return Value::integer(a % b < 0 ? r - 1 : r);
+    case BinaryOp::kMod:
+      if (b <= 0) return std::nullopt;
+      r = a % b;
+      return Value::integer(r < 0 ? r + b : r);
+    case BinaryOp::kAnd:
+      return Value::integer(a & b);
+    case BinaryOp::kOr:
+      return Value::integer(a | b);
+    case BinaryOp::kXor:
+      return Value::integer(a ^ b);
+    case BinaryOp::kDiv:
+    case BinaryOp::kPow:
+    case BinaryOp::kMatMul:
+    case BinaryOp::kShl:
+    case BinaryOp::kShr:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::optional<Value> fast_float(BinaryOp op, double a, double b) {
+  switch (op) {
+    case BinaryOp::kAdd:
+      return Value::real(a + b);
+    case BinaryOp::kSub:
+      return Value::real(a - b);
+    case BinaryOp::kMul:
+      return Value::real(a * b);
+    case BinaryOp::kDiv:
+      return b == 0 ? std::nullopt : std::optional(Value::real(a / b));
+    case BinaryOp::kFloorDiv:
+    case BinaryOp::kMod:
+    case BinaryOp::kPow:
+    case BinaryOp::kMatMul:
+    case BinaryOp::kAnd:
+    case BinaryOp::kOr:
+    case BinaryOp::kXor:
+    case BinaryOp::kShl:
+    case BinaryOp::kShr:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::vector<Value> repeated(Interp& in, const std::vector<Value>& items, int64_t n) {
+  size_t count = n > 0 ? static_cast<size_t>(n) : 0;
+  if (count > 0 && items.size() > kMaxRepeatedItems / count)
+    in.fail(ErrorKind::kMemory, "the repeated sequence would have more than {} elements", kMaxRepeatedItems);
+  std::vector<Value> out;
+  out.reserve(items.size() * count);
+  for (size_t i = 0; i < count; ++i) out.insert(out.end(), items.begin(), items.end());
+  return out;
+}
+
+/// Sequences under '+' and '*', sets and dicts under '|', '&', '-', '^'.
+std::optional<Value> container_op(Interp& in, BinaryOp op, const Value& a, const Value& b) {
+  if (op == BinaryOp::kAdd) {
+    auto *s = a.get<Str>(), *t = b.get<Str>();
+    if (s && t) return Value::str(s->text + t->text);
+    auto *x = a.get<List>(), *y = b.get<List>();
+    auto *u = a.get<Tuple>(), *v = b.get<Tuple>();
+    if ((x && y) || (u && v)) {
+      std::vector<Value> items = x ? x->items : u->items;
+      const std::vector<Value>& more = x ? y->items : v->items;
+      items.insert(items.end(), more.begin(), more.end());
+      return x ? Value(make<List>(std::move(items))) : Value(make<Tuple>(std::move(items)));
+    }
+  }
+  if (op == BinaryOp::kMul) {
+    const Value& many = a.is_object() ? a : b;
+    const Value& count = a.is_object() ? b : a;
+    if (count.small_int_or_bool()) {
+      if (auto* l = many.get<List>()) return Value(make<List>(repeated(in, l->items, count.integer())));
+      if (auto* t = many.get<Tuple>()) return Value(make<Tuple>(repeated(in, t->items, count.integer())));
+    }
+  }
+  if (auto* s = a.get<Str>(); s && op == BinaryOp::kMod) return Value::str(in.percent_format(s->text, b));
+  if (auto* x = a.get<Dict>(), *y = b.get<Dict>(); x && y && op == BinaryOp::kOr) {
+    auto out = make<Dict>();
+    for (auto* d : {x, y})
+      for (const auto& e : d->table.entries())
+        if (!e.key.missing()) out->table.set(in, e.key, e.value);
+    return Value(out);
+  }
+  if (auto* x = a.get<Set>(), *y = b.get<Set>(); x && y) {
+    auto out = make<Set>();
+    auto add = [&](Set& from, Set& other, bool wanted) {
+      for (const auto& e : from.table.entries())
+        if (!e.key.missing() && (other.table.find(in, e.key) != nullptr) == wanted)
+          out->table.set(in, e.key, Value::none());
+    };
+    switch (op) {
+      case BinaryOp::kOr:
+        add(*x, *y, true), add(*x, *y, false), add(*y, *x, false);
+        return Value(out);
+      case BinaryOp::kAnd:
+        add(*x, *y, true);
+        return Value(out);
+      case BinaryOp::kSub:
+        add(*x, *y, false);
+        return Value(out);
+      case BinaryOp::kXor:
+        add(*x, *y, false), add(*y, *x, false);
+        return Value(out);
+      case BinaryOp::kAdd:
+      case BinaryOp::kMul:
+      case BinaryOp::kDiv:
+      case BinaryOp::kFloorDiv:
+      case BinaryOp::kMod:
+      case BinaryOp::kPow:
+      case BinaryOp::kMatMul:
+      case BinaryOp::kShl:
+      case BinaryOp::kShr:
+        break;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Value Interp::binary(BinaryOp op, const Value& a, const Value& b) {
+  if (a.is_small_int() && b.is_small_int())
+    if (auto v = fast_int(op, a.integer(), b.integer())) return *std::move(v);
+  if (a.is_float() && b.is_float())
+    if (auto v = fast_float(op, a.real(), b.real())) return *std::move(v);
+  if (auto v = container_op(*this, op, a, b)) return *std::move(v);
+  if (auto* o = a.object())
+    if (auto v = o->binary(*this, op, b, false)) return *std::move(v);
+  if (auto* o = b.object())
+    if (auto v = o->binary(*this, op, a, true)) return *std::move(v);
+  auto x = a.constant(), y = b.constant();
+  if (x && y) return Value::of(take(ast::apply(op, *x, *y, where_)));
+  fail(ErrorKind::kType, "'{}' does not apply to '{}' and '{}'", ast::spelling(op), type_name(a), type_name(b));
+}
+
+Value Interp::unary(UnaryOp op, const Value& a) {
+  if (op == UnaryOp::kNot) return Value::boolean(!truth(a));
+  if (auto* o = a.object())
+    if (auto v = o->unary(*this, op)) return *std::move(v);
+  if (auto c = a.constant()) return Value::of(take(ast::apply(op, *c, where_)));
+  fail(ErrorKind::kType, "'{}' does not apply to '{}'", ast::spelling(op), type_name(a));
+}
+
+bool Interp::truth(const Value& v) {
+  if (v.is_bool() || v.is_small_int()) return v.integer() != 0;
+  if (v.is_none()) return false;
+  if (v.is_float()) return v.real() != 0;
+  if (v.is_dtype()) return true;
+  return v.object()->truth(*this);
+}
+
+bool Interp::equal(const Value& a, const Value& b) {
+  if (a.is_small_int() && b.is_small_int()) return a.integer() == b.integer();
+  if (a.is_dtype() || b.is_dtype()) return a.same(b);
+  return truth(compare(CompareOp::kEq, a, b));
+}
+
+bool Interp::less(const Value& a, const Value& b) {
+  if (a.is_small_int() && b.is_small_int()) return a.integer() < b.integer();
+  return truth(compare(CompareOp::kLt, a, b));
+}
+
+namespace {
+
+Value compare_sequences(Interp& in, CompareOp op, const std::vector<Value>& a, const std::vector<Value>& b) {
+  bool equality = op == CompareOp::kEq || op == CompareOp::kNe;
+  if (equality && a.size() != b.size()) return Value::boolean(op == CompareOp::kNe);
+  size_t n = std::min(a.size(), b.size());
+  for (size_t i = 0; i < n; ++i)
+    if (!a[i].same(b[i]) && !in.equal(a[i], b[i]))
+      return equality ? Value::boolean(op == CompareOp::kNe) : in.compare(op, a[i], b[i]);
+  return in.compare(op, Value::integer(static_cast<int64_t>(a.size())), Value::integer(static_cast<int64_t>(b.size())));
+}
+
+std::optional<Value> compare_containers(Interp& in, CompareOp op, const Value& a, const Value& b) {
+  if (auto* x = a.get<Tuple>(), *y = b.get<Tuple>(); x && y) return compare_sequences(in, op, x->items, y->items);
+  if (auto* x = a.get<List>(), *y = b.get<List>(); x && y) return compare_sequences(in, op, x->items, y->items);
+  bool equality = op == CompareOp::kEq || op == CompareOp::kNe;
+  if (auto* x = a.get<Dict>(), *y = b.get<Dict>(); x && y && equality) {
+    bool same = x->table.size() == y->table.size();
+    for (const auto& e : x->table.entries()) {
+      if (!same) break;
+      if (e.key.missing()) continue;
+      Value* other = y->table.find(in, e.key);
+      same = other && in.equal(e.value, *other);
+    }
+    return Value::boolean(same == (op == CompareOp::kEq));
+  }
+  if (auto* x = a.get<Set>(), *y = b.get<Set>(); x && y) {
+    auto subset = [&](Set& s, Set& t) {
+      for (const auto& e : s.table.entries())
+        if (!e.key.missing() && !t.table.find(in, e.key)) return false;
+      return true;
+    };
+    size_t m = x->table.size(), n = y->table.size();
+    switch (op) {
+      case CompareOp::kEq:
+        return Value::boolean(m == n && subset(*x, *y));
+      case CompareOp::kNe:
+        return Value::boolean(m != n || !subset(*x, *y));
+      case CompareOp::kLe:
+        return Value::boolean(subset(*x, *y));
+      case CompareOp::kLt:
+        return Value::boolean(m < n && subset(*x, *y));
+      case CompareOp::kGe:
+        return Value::boolean(subset(*y, *x));
+      case CompareOp::kGt:
+        return Value::boolean(n < m && subset(*y, *x));
+      case CompareOp::kIs:
+      case CompareOp::kIsNot:
+      case CompareOp::kIn:
+      case CompareOp::kNotIn:
+        break;
+    }
+  }
+  if (auto* x = a.get<Range>(), *y = b.get<Range>(); x && y && equality) {
+    int64_t n = x->count();
+    bool same = n == y->count() && (n == 0 || x->start == y->start) && (n <= 1 || x->step == y->step);
+    return Value::boolean(same == (op == CompareOp::kEq));
+  }
+  return std::nullopt;
+}
+
+constexpr CompareOp mirrored(CompareOp op) {
+  switch (op) {
+    case CompareOp::kLt:
+      return CompareOp::kGt;
+    case CompareOp::kLe:
+      return CompareOp::kGe;
+    case CompareOp::kGt:
+      return CompareOp::kLt;
+    case CompareOp::kGe:
+      return CompareOp::kLe;
+    case CompareOp::kEq:
+    case CompareOp::kNe:
+    case CompareOp::kIs:
+    case CompareOp::kIsNot:
+    case CompareOp::kIn:
+    case CompareOp::kNotIn:
+      break;
+  }
+  return op;
+}
+
+}  // namespace
+
+Value Interp::compare(CompareOp op, const Value& a, const Value& b) {
+  if (a.is_small_int() && b.is_small_int()) {
+    int64_t x = a.integer(), y = b.integer();
+    switch (op) {
+      case CompareOp::kEq:
+      case CompareOp::kIs:
+        return Value::boolean(x == y);
+      case CompareOp::kNe:
+      case CompareOp::kIsNot:
+        return Value::boolean(x != y);
+      case CompareOp::kLt:
+        return Value::boolean(x < y);
+      case CompareOp::kLe:
+        return Value::boolean(x <= y);
+      case CompareOp::kGt:
+        return Value::boolean(x > y);
+      case CompareOp::kGe:
+        return Value::boolean(x >= y);
+      case CompareOp::kIn:
+      case CompareOp::kNotIn:
+        break;
+    }
+  }
+  if (op == CompareOp::kIs || op == CompareOp::kIsNot) {
+    bool same = a.same(b);
+    if (!same && a.constant() && b.constant() && a.kind() != Kind::kStr)
+      same = ast::truth(take(ast::apply(CompareOp::kIs, *a.constant(), *b.constant(), where_)));
+    if (auto* s = a.get<Str>(), *t = b.get<Str>(); !same && s && t) same = s->text == t->text;
+    return Value::boolean(same == (op == CompareOp::kIs));
+  }
+  if (op == CompareOp::kIn || op == CompareOp::kNotIn) {
+    if (auto* o = b.object()) {
+      std::optional<bool> found = o->contains(*this, a);
+      if (!found) {
+        found = false;
+        if (o->iterate(*this).missing()) fail(ErrorKind::kType, "'in' does not apply to '{}'", type_name(b));
+        for_each(b, [&](const Value& v) { return !*(found = v.same(a) || equal(v, a)); });
+      }
+      return Value::boolean(*found == (op == CompareOp::kIn));
+    }
+    fail(ErrorKind::kType, "'in' does not apply to '{}'", type_name(b));
+  }
+  check_stack();
+  if (auto v = compare_containers(*this, op, a, b)) return *std::move(v);
+  if (auto* o = a.object())
+    if (auto v = o->compare(*this, op, b)) return *std::move(v);
+  if (auto* o = b.object())
+    if (auto v = o->compare(*this, mirrored(op), a)) return *std::move(v);
+  auto x = a.constant(), y = b.constant();
+  if (x && y) return Value::of(take(ast::apply(op, *x, *y, where_)));
+  if (op == CompareOp::kEq) return Value::boolean(a.same(b));
+  if (op == CompareOp::kNe) return Value::boolean(!a.same(b));
+  fail(ErrorKind::kType, "'{}' does not apply to '{}' and '{}'", ast::spelling(op), type_name(a), type_name(b));
+}
+
+uint64_t Interp::hash(const Value& v) {
+  auto mix = [](uint64_t x) {
+    x *= 0x9E3779B97F4A7C15u;
+    return x ^ (x >> 29);
+  };
+  if (v.small_int_or_bool()) return mix(static_cast<uint64_t>(v.integer()));
+  if (v.is_none()) return 0x517CC1B7u;
+  if (v.is_dtype()) return mix(static_cast<uint64_t>(v.dtype()) + 0x1000);
+  if (v.is_float()) {
+    double d = v.real();
+    if (d == std::floor(d) && std::fabs(d) < 9e18) return mix(static_cast<uint64_t>(static_cast<int64_t>(d)));
+    return std::hash<double>{}(d);
+  }
+  if (auto* s = v.get<Str>()) return std::hash<std::string_view>{}(s->text);
+  if (auto* w = v.get<WideInt>()) return mix(static_cast<uint64_t>(w->value) ^ static_cast<uint64_t>(w->value >> 64));
+  if (auto* t = v.get<Tuple>()) {
+    check_stack();
+    uint64_t h = 0x345678;
+    for (const Value& i : t->items) h = mix(h ^ hash(i));
+    return h;
+  }
+  Kind k = v.kind();
+  if (k == Kind::kList || k == Kind::kDict || k == Kind::kSet || k == Kind::kSlice)
+    fail(ErrorKind::kType, "a '{}' cannot be a key, because it can change", type_name(v));
+  if (k == Kind::kDevice) return std::hash<std::string>{}(repr(v));
+  return mix(reinterpret_cast<uintptr_t>(v.object()));
+}
+
+std::optional<Value> Interp::find_attribute(const Value& base, std::string_view name) {
+  Kind kind = base.kind();
+  if (auto* o = base.object())
+    if (auto v = o->attribute(*this, name)) return v;
+  if (Native* m = method(kind, name)) return Value(make<BoundMethod>(base, Value(m)));
+  if (kind == Kind::kDType) {
+    const DTypeInfo& t = info(base.dtype());
+    if (name == "itemsize") return Value::integer(size_of(base.dtype()));
+    if (name == "is_floating_point") return Value::boolean(is_float(base.dtype()));
+    if (name == "is_signed") return Value::boolean(is_signed(base.dtype()));
+    if (name == "name") return Value::str(std::string(t.triton));
+    if (name == "primitive_bitwidth") return Value::integer(t.bits);
+  }
+  if (name == "__class__") return Value(type_of(base));
+  if (name == "real" && base.constant()) return base;
+  return std::nullopt;
+}
+
+Value Interp::attribute(const Value& base, std::string_view name) {
+  if (auto v = find_attribute(base, name)) return *std::move(v);
+  std::vector<std::string> names;
+  method_names(base.kind(), names);
+  if (auto* o = base.object()) o->attribute_names(names);
+  auto* module = base.get<ModuleObject>();
+  if (module) {
+    // A submodule that nothing has imported yet.
+    std::string path = module->path + "." + std::string(name);
+    if (auto sub = import_module(path)) return sub;
+  }
+  std::string what = module ? fmt::format("the module '{}'", module->path) : fmt::format("'{}'", type_name(base));
+  std::string near = nearest_name(name, names);
+  fail_as_type("AttributeError", fmt::format("{} has no attribute '{}'", what, name),
+               near.empty() ? "" : fmt::format("help: did you mean '{}'?", near));
+}
+
+void Interp::set_attribute(const Value& base, std::string_view name, Value value) {
+  if (auto* o = base.object()) return o->set_attribute(*this, name, std::move(value));
+  fail_as("AttributeError", "the attribute '{}' of '{}' cannot be set", name, type_name(base));
+}
+
+Value Interp::item(const Value& base, const Value& index) {
+  if (auto* o = base.object()) return o->item(*this, index);
+  fail(ErrorKind::kType, "'{}' has no elements to index", type_name(base));
+}
+
+void Interp::set_item(const Value& base, const Value& index, Value value) {
+  if (auto* o = base.object()) return o->set_item(*this, index, std::move(value));
+  fail(ErrorKind::kType, "the elements of '{}' cannot be assigned", type_name(base));
+}
+
+int64_t Interp::length(const Value& v) {
+  if (auto* o = v.object())
+    if (auto n = o->length(*this)) return *n;
+  fail(ErrorKind::kType, "'{}' has no len()", type_name(v));
+}
+
+Ref<IteratorObject> Interp::iterator(const Value& v) {
+  if (auto* o = v.object()) {
+    Value it = o->iterate(*this);
+    if (!it.missing()) return Ref<IteratorObject>(static_cast<IteratorObject*>(it.object()));
+  }
+  fail(ErrorKind::kType, "'{}' cannot be iterated", type_name(v));
+}
+
+std::vector<Value> Interp::to_vector(const Value& v) {
+  if (auto* l = v.get<List>()) return l->items;
+  if (auto* t = v.get<Tuple>()) return t->items;
+  std::vector<Value> out;
+  for_each(v, [&](Value item) {
+    out.push_back(std::move(item));
+    return true;
+  });
+  return out;
+}
+
+int64_t Interp::to_int(const Value& v, std::string_view what) {
+  if (v.small_int_or_bool()) return v.integer();
+  if (auto* o = v.object())
+    if (auto n = find_attribute(v, "__index__"); n && o->kind() != Kind::kType) return to_int(call(*n, {}), what);
+  if (v.get<WideInt>()) fail(ErrorKind::kValue, "{} does not fit into 64 bits: {}", what, repr(v));
+  fail(ErrorKind::kType, "{} must be an int, got '{}'", what, type_name(v));
+}
+
+double Interp::to_double(const Value& v, std::string_view what) {
+  if (v.is_float()) return v.real();
+  if (v.small_int_or_bool()) return static_cast<double>(v.integer());
+  if (auto* w = v.get<WideInt>()) return static_cast<double>(w->value);
+  if (auto* o = v.object())
+    if (auto n = find_attribute(v, "__float__"); n && o->kind() != Kind::kType) return to_double(call(*n, {}), what);
+  fail(ErrorKind::kType, "{} must be a number, got '{}'", what, type_name(v));
+}
+
+const std::string& Interp::to_text(const Value& v, std::string_view what) {
+  auto* s = v.get<Str>();
+  if (!s) fail(ErrorKind::kType, "{} must be a str, got '{}'", what, type_name(v));
+  return s->text;
+}
+
+}  // namespace kiln::script

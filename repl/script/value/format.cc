@@ -1,0 +1,120 @@
+// repr, str, format and '%' formatting of values.
+#include "repl/script/interp/interp.h"
+#include "repl/script/value/text.h"
+
+namespace kiln::script {
+
+std::string Interp::repr(const Value& v) {
+  if (v.missing()) return "<unset>";
+  if (v.is_dtype()) return fmt::format("torch.{}", info(v.dtype()).torch);
+  if (auto* o = v.object()) {
+    check_stack();
+    if (auto* w = v.get<WideInt>()) return ast::to_string(w->value);
+    return o->repr(*this);
+  }
+  return ast::repr(*v.constant());
+}
+
+std::string Interp::str(const Value& v) {
+  if (auto* o = v.object(); o && !v.get<WideInt>()) return o->str(*this);
+  return repr(v);
+}
+
+std::string Interp::format(const Value& v, std::string_view spec) {
+  if (auto* s = v.get<Str>(); s && spec.empty()) return s->text;
+  if (auto c = v.constant()) return take(format_constant(*c, spec));
+  if (auto* o = v.object())
+    if (auto text = o->format(*this, spec)) return *text;
+  std::string text = str(v);
+  if (spec.empty()) return text;
+  fail(ErrorKind::kType, "the format '{}' does not apply to '{}'", spec, type_name(v));
+}
+
+std::string Interp::percent_format(const std::string& text, const Value& args) {
+  auto* tuple = args.get<Tuple>();
+  auto* dict = args.get<Dict>();
+  size_t used = 0;
+  auto next = [&]() -> Value {
+    if (tuple) {
+      if (used >= tuple->items.size()) fail(ErrorKind::kType, "the '%' format needs more than {} values", used);
+      return tuple->items[used++];
+    }
+    if (used++ > 0) fail(ErrorKind::kType, "the '%' format needs more than one value");
+    return args;
+  };
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    ++i;
+    if (i < text.size() && text[i] == '%') {
+      out += '%';
+      continue;
+    }
+    Value value;
+    if (i < text.size() && text[i] == '(') {
+      size_t close = text.find(')', i);
+      if (!dict || close == std::string::npos) fail(ErrorKind::kType, "'%(name)' needs a dict on the right of '%'");
+      Value* found = dict->table.find(std::string_view(text).substr(i + 1, close - i - 1));
+      if (!found) fail_as("KeyError", "the dict has no key '{}'", text.substr(i + 1, close - i - 1));
+      value = *found;
+      i = close + 1;
+    }
+    std::string flags, width, precision;
+    while (i < text.size() && std::string_view("-+ #0").find(text[i]) != std::string_view::npos) flags += text[i++];
+    auto number = [&](std::string& to) {
+      if (i < text.size() && text[i] == '*') {
+        to = std::to_string(to_int(next(), "a width of '%'"));
+        ++i;
+      } else {
+        while (i < text.size() && text[i] >= '0' && text[i] <= '9') to += text[i++];
+      }
+    };
+    number(width);
+    if (i < text.size() && text[i] == '.') {
+      ++i;
+      number(precision);
+      if (precision.empty()) precision += '0';
+    }
+    if (i >= text.size()) fail(ErrorKind::kValue, "the '%' format ends in the middle of a field");
+    char type = text[i];
+    if (value.missing()) value = next();
+    std::string spec;
+    bool left = flags.find('-') != std::string::npos;
+    bool textual = type == 's' || type == 'r' || type == 'a';
+    if (left)
+      spec += '<';
+    else if (textual)
+      spec += '>';
+    if (!textual && flags.find('+') != std::string::npos)
+      spec += '+';
+    else if (!textual && flags.find(' ') != std::string::npos)
+      spec += ' ';
+    if (flags.find('#') != std::string::npos) spec += '#';
+    if (!textual && !left && flags.find('0') != std::string::npos) spec += '0';
+    spec += width;
+    if (type == 's' || type == 'r' || type == 'a') {
+      if (!precision.empty()) spec += "." + precision;
+      out += take(format_constant(type == 's' ? str(value) : repr(value), spec));
+    } else if (type == 'd' || type == 'i' || type == 'u' || type == 'x' || type == 'X' || type == 'o' || type == 'c') {
+      auto c = value.constant();
+      if (value.is_float()) c = static_cast<ast::Int>(value.real());
+      if (!c || c->index() < 1 || c->index() > 2)
+        fail(ErrorKind::kType, "'%{}' needs a number, got '{}'", type, type_name(value));
+      if (type != 'i' && type != 'u' && type != 'd') spec += type;
+      out += take(format_constant(c->index() == 1 ? ast::Constant(ast::Int{std::get<bool>(*c)}) : *c, spec));
+    } else if (std::string_view("eEfFgG").find(type) != std::string_view::npos) {
+      if (!precision.empty()) spec += "." + precision;
+      out += take(format_constant(to_double(value, "a value of '%'"), spec + type));
+    } else {
+      fail(ErrorKind::kValue, "'%{}' is no format", type);
+    }
+  }
+  if (tuple && used < tuple->items.size())
+    fail(ErrorKind::kType, "the '%' format takes {} values, got {}", used, tuple->items.size());
+  return out;
+}
+
+}  // namespace kiln::script

@@ -1,0 +1,447 @@
+// Values of the host language. A Value is 16 bytes: small things inside, everything else a counted Object.
+// One thread only: the counts are not atomic.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "compiler/ast/constant.h"
+#include "kiln/dtype.h"
+
+namespace kiln::script {
+
+class Interp;
+class Object;
+struct CallArgs;
+
+enum class Kind : uint8_t {
+#define KILN_SCRIPT_TYPE(e, name) k##e,
+#include "repl/script/value/types.def"
+#undef KILN_SCRIPT_TYPE
+};
+inline constexpr int kNumKinds = static_cast<int>(Kind::kOpaque) + 1;
+std::string_view kind_name(Kind k);
+
+/// A counted pointer to an Object.
+template <class T>
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(T* p) : p_(p) {
+    if (p_) p_->retain();
+  }
+  Ref(const Ref& o) : Ref(o.p_) {}
+  Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  template <class U>
+  Ref(const Ref<U>& o) : Ref(o.get()) {}
+  ~Ref() {
+    if (p_) p_->release();
+  }
+  Ref& operator=(Ref o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  T* get() const { return p_; }
+  T* operator->() const { return p_; }
+  T& operator*() const { return *p_; }
+  explicit operator bool() const { return p_ != nullptr; }
+
+ private:
+  T* p_ = nullptr;
+};
+
+template <class T, class... Args>
+Ref<T> make(Args&&... args) {
+  return Ref<T>(new T(std::forward<Args>(args)...));
+}
+
+class Value {
+ public:
+  /// The missing value: an unset variable, an argument that was not given.
+  Value() : tag_(Tag::kMissing), i_(0) {}
+  Value(const Value& o) : tag_(o.tag_), i_(o.i_) {
+    if (tag_ == Tag::kObject) retain();
+  }
+  Value(Value&& o) noexcept : tag_(std::exchange(o.tag_, Tag::kMissing)), i_(o.i_) {}
+  template <class T>
+  Value(const Ref<T>& r) : tag_(Tag::kObject), o_(r.get()) {
+    retain();
+  }
+  explicit Value(Object* o) : tag_(Tag::kObject), o_(o) { retain(); }
+  ~Value() {
+    if (tag_ == Tag::kObject) release();
+  }
+  Value& operator=(const Value& o) {
+    Value copy(o);
+    swap(copy);
+    return *this;
+  }
+  Value& operator=(Value&& o) noexcept {
+    Value moved(std::move(o));
+    swap(moved);
+    return *this;
+  }
+  void swap(Value& o) noexcept {
+    std::swap(tag_, o.tag_);
+    std::swap(i_, o.i_);
+  }
+
+  static Value none() {
+    Value v;
+    v.tag_ = Tag::kNone;
+    return v;
+  }
+  static Value boolean(bool b) {
+    Value v;
+    v.tag_ = Tag::kBool;
+    v.i_ = b;
+    return v;
+  }
+  static Value integer(int64_t i) {
+    Value v;
+    v.tag_ = Tag::kInt;
+    v.i_ = i;
+    return v;
+  }
+  static Value real(double d) {
+    Value v;
+    v.tag_ = Tag::kFloat;
+    v.f_ = d;
+    return v;
+  }
+  static Value dtype(DType t) {
+    Value v;
+    v.tag_ = Tag::kDType;
+    v.i_ = static_cast<int64_t>(t);
+    return v;
+  }
+  static Value str(std::string s);
+  static Value of(const ast::Constant& c);
+  /// An int of any size that Kiln has: within 64 bits it is held inside.
+  static Value wide(ast::Int i);
+
+  bool missing() const { return tag_ == Tag::kMissing; }
+  bool is_none() const { return tag_ == Tag::kNone; }
+  bool is_bool() const { return tag_ == Tag::kBool; }
+  bool is_small_int() const { return tag_ == Tag::kInt; }
+  bool is_float() const { return tag_ == Tag::kFloat; }
+  bool is_dtype() const { return tag_ == Tag::kDType; }
+  bool is_object() const { return tag_ == Tag::kObject; }
+  bool small_int_or_bool() const { return tag_ == Tag::kInt || tag_ == Tag::kBool; }
+  bool boolean() const { return i_ != 0; }
+  int64_t integer() const { return i_; }
+  double real() const { return f_; }
+  DType dtype() const { return static_cast<DType>(i_); }
+  Object* object() const { return tag_ == Tag::kObject ? o_ : nullptr; }
+  Kind kind() const;  // not for a missing value
+  /// The object as a T, or nullptr when it is another kind.
+  template <class T>
+  T* get() const;
+  /// The scalar as a constant: None, bool, int, float, str; nullopt for other kinds.
+  std::optional<ast::Constant> constant() const;
+  bool same(const Value& o) const {
+    return tag_ == o.tag_ && (tag_ == Tag::kNone || tag_ == Tag::kMissing || i_ == o.i_);
+  }
+
+ private:
+  enum class Tag : uint8_t { kMissing, kNone, kBool, kInt, kFloat, kDType, kObject };
+  void retain() const;
+  void release() const;
+
+  Tag tag_;
+  union {
+    int64_t i_;
+    double f_;
+    Object* o_;
+  };
+};
+
+/// What every object can be asked for. The defaults say, as Python does, that the type does not support it.
+class Object {
+ public:
+  explicit Object(Kind k) : kind_(k) {}
+  virtual ~Object() = default;
+  Object(const Object&) = delete;
+  Object& operator=(const Object&) = delete;
+
+  Kind kind() const { return kind_; }
+  void retain() { ++refs_; }
+  void release() {
+    if (--refs_ == 0) destroy();
+  }
+
+  /// An attribute of the object itself; the methods of its kind are found elsewhere.
+  virtual std::optional<Value> attribute(Interp&, std::string_view name);
+  virtual void set_attribute(Interp& in, std::string_view name, Value value);
+  virtual void attribute_names(std::vector<std::string>& out) const;
+  virtual Value call(Interp& in, CallArgs& args);
+  /// `object[index](args)`: a launch when the object is a kernel, else nullopt.
+  virtual std::optional<Value> call_at(Interp& in, const Value& index, CallArgs& args);
+  virtual Value item(Interp& in, const Value& index);
+  virtual void set_item(Interp& in, const Value& index, Value value);
+  virtual void delete_item(Interp& in, const Value& index);
+  virtual std::optional<int64_t> length(Interp& in);
+  /// An IteratorObject; missing when it cannot be iterated.
+  virtual Value iterate(Interp& in);
+  virtual std::string repr(Interp& in);
+  virtual std::string str(Interp& in) { return repr(in); }
+  virtual bool truth(Interp& in);
+  /// `this op other`, or `other op this` when `reflected`; nullopt when it knows no such operation.
+  virtual std::optional<Value> binary(Interp& in, ast::BinaryOp op, const Value& other, bool reflected);
+  virtual std::optional<Value> unary(Interp& in, ast::UnaryOp op);
+  virtual std::optional<Value> compare(Interp& in, ast::CompareOp op, const Value& other);
+  virtual std::optional<bool> contains(Interp& in, const Value& item);
+  virtual std::optional<std::string> format(Interp& in, std::string_view spec);
+
+ private:
+  /// Deletes without recursing as deep as what it holds is nested.
+  void destroy();
+
+  uint32_t refs_ = 0;
+  Kind kind_;
+};
+
+inline void Value::retain() const { o_->retain(); }
+inline void Value::release() const { o_->release(); }
+inline Kind Value::kind() const {
+  return tag_ == Tag::kObject ? o_->kind() : static_cast<Kind>(static_cast<int>(tag_) - 1);
+}
+template <class T>
+T* Value::get() const {
+  return tag_ == Tag::kObject && o_->kind() == T::kKind ? static_cast<T*>(o_) : nullptr;
+}
+
+// --- the objects of the language itself ------------------------------------------------------------------------------
+
+class WideInt : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kInt;
+  explicit WideInt(ast::Int v) : Object(kKind), value(v) {}
+  const ast::Int value;
+};
+
+class Str : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kStr;
+  explicit Str(std::string s) : Object(kKind), text(std::move(s)) {}
+  std::optional<int64_t> length(Interp&) override;
+  Value item(Interp& in, const Value& index) override;
+  Value iterate(Interp& in) override;
+  std::string repr(Interp&) override;
+  std::string str(Interp&) override { return text; }
+  bool truth(Interp&) override { return !text.empty(); }
+  std::optional<bool> contains(Interp& in, const Value& item) override;
+  const std::string text;  // UTF-8; positions count characters
+};
+
+class Tuple : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kTuple;
+  explicit Tuple(std::vector<Value> v, bool size = false) : Object(kKind), items(std::move(v)), is_size(size) {}
+  std::optional<int64_t> length(Interp&) override { return static_cast<int64_t>(items.size()); }
+  Value item(Interp& in, const Value& index) override;
+  Value iterate(Interp& in) override;
+  std::string repr(Interp& in) override;
+  bool truth(Interp&) override { return !items.empty(); }
+  std::optional<bool> contains(Interp& in, const Value& item) override;
+  std::vector<Value> items;
+  const bool is_size;  // a torch.Size, which prints differently
+};
+
+class List : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kList;
+  explicit List(std::vector<Value> v = {}) : Object(kKind), items(std::move(v)) {}
+  std::optional<int64_t> length(Interp&) override { return static_cast<int64_t>(items.size()); }
+  Value item(Interp& in, const Value& index) override;
+  void set_item(Interp& in, const Value& index, Value value) override;
+  void delete_item(Interp& in, const Value& index) override;
+  Value iterate(Interp& in) override;
+  std::string repr(Interp& in) override;
+  bool truth(Interp&) override { return !items.empty(); }
+  std::optional<bool> contains(Interp& in, const Value& item) override;
+  std::vector<Value> items;
+};
+
+/// Insertion-ordered hash table; a Set is one without values.
+class Table {
+ public:
+  struct Entry {
+    Value key, value;  // key missing: removed
+    uint64_t hash = 0;
+  };
+  Value* find(Interp& in, const Value& key);
+  Value* find(std::string_view key);
+  void set(Interp& in, Value key, Value value);
+  void set(std::string_view key, Value value);
+  bool erase(Interp& in, const Value& key);
+  bool erase(std::string_view key);
+  void clear();
+  size_t size() const { return live_; }
+  /// Entries in order; those with a missing key are gone.
+  const std::vector<Entry>& entries() const { return entries_; }
+  std::vector<Entry>& entries() { return entries_; }
+
+ private:
+  template <class Equal>
+  size_t find_index(uint64_t hash, Equal&& equal) const;
+  void insert(Entry e);
+  void drop(size_t index);
+  void rebuild();
+
+  std::vector<Entry> entries_;
+  std::vector<uint32_t> slots_;  // open addressing into entries_ + 1; empty while there are few entries
+  size_t live_ = 0;
+};
+
+class Dict : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kDict;
+  Dict() : Object(kKind) {}
+  std::optional<int64_t> length(Interp&) override { return static_cast<int64_t>(table.size()); }
+  Value item(Interp& in, const Value& index) override;
+  void set_item(Interp& in, const Value& index, Value value) override;
+  void delete_item(Interp& in, const Value& index) override;
+  Value iterate(Interp& in) override;
+  std::string repr(Interp& in) override;
+  bool truth(Interp&) override { return table.size() != 0; }
+  std::optional<bool> contains(Interp& in, const Value& item) override;
+  Table table;
+};
+
+class Set : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kSet;
+  Set() : Object(kKind) {}
+  std::optional<int64_t> length(Interp&) override { return static_cast<int64_t>(table.size()); }
+  Value iterate(Interp& in) override;
+  std::string repr(Interp& in) override;
+  bool truth(Interp&) override { return table.size() != 0; }
+  std::optional<bool> contains(Interp& in, const Value& item) override;
+  Table table;
+};
+
+class SliceObject : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kSlice;
+  SliceObject(Value lo, Value hi, Value by)
+      : Object(kKind), lower(std::move(lo)), upper(std::move(hi)), step(std::move(by)) {}
+  std::optional<Value> attribute(Interp&, std::string_view name) override;
+  std::string repr(Interp& in) override;
+  const Value lower, upper, step;
+};
+
+class Range : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kRange;
+  Range(int64_t from, int64_t to, int64_t by) : Object(kKind), start(from), stop(to), step(by) {}
+  int64_t count() const;
+  std::optional<Value> attribute(Interp&, std::string_view name) override;
+  std::optional<int64_t> length(Interp&) override { return count(); }
+  Value item(Interp& in, const Value& index) override;
+  Value iterate(Interp& in) override;
+  std::string repr(Interp&) override;
+  bool truth(Interp&) override { return count() != 0; }
+  std::optional<bool> contains(Interp& in, const Value& item) override;
+  const int64_t start, stop, step;
+};
+
+class EllipsisObject : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kEllipsis;
+  EllipsisObject() : Object(kKind) {}
+  std::string repr(Interp&) override { return "Ellipsis"; }
+};
+
+/// A variable that an inner function shares with the function around it.
+class Cell : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kCell;
+  Cell() : Object(kKind) {}
+  Value value;
+};
+
+class IteratorObject : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kIterator;
+  IteratorObject() : Object(kKind) {}
+  /// The next value, or false at the end.
+  virtual bool next(Interp& in, Value& out) = 0;
+  Value iterate(Interp&) override { return Value(this); }
+};
+
+/// A class: the language's own types, exceptions, and those that scripts define.
+class TypeObject : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kType;
+  explicit TypeObject(std::string n) : Object(kKind), name(std::move(n)) {}
+  ~TypeObject() override { *self = nullptr; }
+  std::optional<Value> attribute(Interp& in, std::string_view name) override;
+  void set_attribute(Interp& in, std::string_view name, Value value) override;
+  void attribute_names(std::vector<std::string>& out) const override;
+  Value call(Interp& in, CallArgs& args) override;
+  std::string repr(Interp&) override;
+  /// An attribute of the class or of the nearest base that has it.
+  Value* find(std::string_view attribute);
+  bool derives_from(const TypeObject* base) const;
+
+  const std::string name;
+  std::vector<Ref<TypeObject>> bases;
+  Table members;
+  Value constructor;               // native types: what a call runs
+  std::optional<Kind> of_kind;     // native types: the kind of their instances
+  std::optional<ErrorKind> error;  // exceptions: the kind that an uncaught one is reported as
+  /// For those that must not keep the class: null once it is gone.
+  const std::shared_ptr<TypeObject*> self = std::make_shared<TypeObject*>(this);
+};
+
+class Instance : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kInstance;
+  explicit Instance(Ref<TypeObject> t) : Object(kKind), type(std::move(t)) {}
+  std::optional<Value> attribute(Interp& in, std::string_view name) override;
+  void set_attribute(Interp& in, std::string_view name, Value value) override;
+  void attribute_names(std::vector<std::string>& out) const override;
+  Value call(Interp& in, CallArgs& args) override;
+  Value item(Interp& in, const Value& index) override;
+  void set_item(Interp& in, const Value& index, Value value) override;
+  std::optional<int64_t> length(Interp& in) override;
+  Value iterate(Interp& in) override;
+  std::string repr(Interp& in) override;
+  std::string str(Interp& in) override;
+  bool truth(Interp& in) override;
+  std::optional<Value> binary(Interp& in, ast::BinaryOp op, const Value& other, bool reflected) override;
+  std::optional<Value> unary(Interp& in, ast::UnaryOp op) override;
+  std::optional<Value> compare(Interp& in, ast::CompareOp op, const Value& other) override;
+  std::optional<bool> contains(Interp& in, const Value& item) override;
+
+  const Ref<TypeObject> type;
+  Table fields;
+};
+
+class BoundMethod : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kBoundMethod;
+  BoundMethod(Value s, Value f) : Object(kKind), self(std::move(s)), function(std::move(f)) {}
+  Value call(Interp& in, CallArgs& args) override;
+  std::optional<Value> attribute(Interp& in, std::string_view name) override;
+  std::string repr(Interp& in) override;
+  const Value self, function;
+};
+
+class ModuleObject : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kModule;
+  explicit ModuleObject(std::string p) : Object(kKind), path(std::move(p)) {}
+  std::optional<Value> attribute(Interp& in, std::string_view name) override;
+  void set_attribute(Interp& in, std::string_view name, Value value) override;
+  void attribute_names(std::vector<std::string>& out) const override;
+  std::string repr(Interp&) override;
+  const std::string path;  // "triton.language"
+  Table members;
+};
+
+}  // namespace kiln::script

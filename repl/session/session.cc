@@ -1,0 +1,459 @@
+#include "repl/session/session.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include "compiler/parse/parser.h"
+#include "repl/modules/torch/tensor_object.h"
+#include "repl/modules/triton/kernel.h"
+#include "repl/script/interp/interp.h"
+#include "runtime/launch/args.h"
+#include "support/trace.h"
+
+namespace kiln::script {
+
+namespace {
+
+constexpr size_t kSummaryLength = 60;
+
+/// Runs something of the interpreter and turns what it throws into a Diagnostic.
+template <class F>
+Status guarded(Interp& in, F&& run) {
+  struct Forget {
+    Interp& in;
+    ~Forget() { in.set_where({}); }  // the text may go now
+  } forget{in};
+  try {
+    run();
+  } catch (ScriptError& e) {
+    auto* raised = e.exception.get<Instance>();
+    if (in.exit_code && raised && raised->type->derives_from(in.exception_type("SystemExit").get())) return {};
+    return std::move(e.diagnostic);
+  } catch (std::bad_alloc&) {
+    return error(ErrorKind::kMemory, "the script needs more memory than there is");
+  }
+  return {};
+}
+
+std::string one_line(std::string text) {
+  if (size_t end = text.find('\n'); end != std::string::npos) text = text.substr(0, end) + " …";
+  if (text.size() > kSummaryLength) text = text.substr(0, kSummaryLength - 1) + "…";
+  return text;
+}
+
+std::string signature_of(const Function& f) {
+  std::string out = f.name + "(";
+  for (size_t i = 0; i < f.params->size(); ++i) {
+    const ast::Param& p = (*f.params)[i];
+    if (i) out += ", ";
+    out += std::string(p.range.str());
+  }
+  return out + ")";
+}
+
+std::string summary(Interp& in, const Value& v) {
+  if (auto* t = v.get<TensorObject>()) return t->description();
+  if (auto* k = v.get<KernelObject>()) return k->signature();
+  if (auto* f = v.get<Function>()) return signature_of(*f);
+  return one_line(in.repr(v));
+}
+
+/// The value of "a.b.c", without running anything that a call could do; missing when there is none.
+Value look_up(Interp& in, std::string_view path) {
+  size_t dot = path.find('.');
+  Globals::Slot* slot = in.globals().find(path.substr(0, dot));
+  if (!slot) return {};
+  Value v = slot->value.missing() ? slot->builtin : slot->value;
+  while (dot != std::string_view::npos && !v.missing()) {
+    path.remove_prefix(dot + 1);
+    dot = path.find('.');
+    std::optional<Value> next;
+    // An attribute that can only be had after a launch, say, has nothing to show yet.
+    if (!guarded(in, [&] { next = in.find_attribute(v, path.substr(0, dot)); }).ok() || !next) return {};
+    v = *next;
+  }
+  return v;
+}
+
+}  // namespace
+
+Session::Session(Options options) : interp_(std::make_unique<Interp>()) {
+  interp_->output = options.output ? std::move(options.output)
+                                   : [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
+  interp_->error_output = options.error_output ? std::move(options.error_output) : [](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  };
+  interp_->argv = std::move(options.argv);
+  if (options.device) interp_->set_device(options.device);
+}
+
+Session::~Session() = default;
+
+namespace {
+
+/// Finds `name[…](…)` among the statements of a text, in order, but not in the bodies of functions and classes.
+class LaunchFinder {
+ public:
+  explicit LaunchFinder(std::map<std::string, std::string, std::less<>>& found) : found_(found) {}
+  void visit(const ast::Body& body) {
+    for (const ast::StmtPtr& s : body) visit(*s);
+  }
+
+ private:
+  void visit(const ast::Stmt& s) {
+    if (const auto* e = ast::dyn_as<ast::ExprStmt>(&s)) return visit(*e->value);
+    if (const auto* n = ast::dyn_as<ast::For>(&s)) return visit(n->body), visit(n->else_body);
+    if (const auto* n = ast::dyn_as<ast::While>(&s)) return visit(n->body), visit(n->else_body);
+    if (const auto* n = ast::dyn_as<ast::If>(&s)) return visit(n->body), visit(n->else_body);
+    if (const auto* n = ast::dyn_as<ast::With>(&s)) return visit(n->body);
+    if (const auto* n = ast::dyn_as<ast::Try>(&s)) return visit(n->body);
+  }
+  void visit(const ast::Expr& e) {
+    const auto* call = ast::dyn_as<ast::Call>(&e);
+    const auto* sub = call ? ast::dyn_as<ast::Subscript>(call->callee.get()) : nullptr;
+    const auto* name = sub ? ast::dyn_as<ast::Name>(sub->base.get()) : nullptr;
+    if (name) found_[name->id] = std::string(e.range.str());
+  }
+  std::map<std::string, std::string, std::less<>>& found_;
+};
+
+}  // namespace
+
+std::optional<std::string> Session::last_launch(std::string_view name) const {
+  auto it = launches_.find(name);
+  return it == launches_.end() ? std::nullopt : std::optional(it->second);
+}
+
+Status Session::run(std::string text, std::string file_name, Mode mode) {
+  auto parsed = [&] {
+    trace::Scope phase(trace::kSpans, trace::Step::kPhase, "parse");
+    return parse::parse_module(SourceText::make(std::move(file_name), std::move(text)));
+  };
+  KILN_TRY(auto module, parsed());
+  LaunchFinder(launches_).visit(module->body);
+  KILN_TRY(auto program, resolve(std::move(module), interp_->globals()));
+  return guarded(*interp_, [&] { interp_->run(program, mode == Mode::kInteractive); });
+}
+
+namespace {
+
+struct Expression {
+  std::shared_ptr<const Program> program;
+  const ast::Expr* expr = nullptr;
+};
+
+Result<Expression> parse_one(Interp& in, std::string text, std::string file_name) {
+  KILN_TRY(auto module, parse::parse_module(SourceText::make(std::move(file_name), std::move(text))));
+  const auto* only = module->body.size() == 1 ? ast::dyn_as<ast::ExprStmt>(module->body[0].get()) : nullptr;
+  if (!only) return error(ErrorKind::kSyntax, "expected one expression, as in f(x)");
+  Expression e;
+  e.expr = only->value.get();
+  KILN_TRY(e.program, resolve(std::move(module), in.globals()));
+  return e;
+}
+
+}  // namespace
+
+Result<std::function<Status()>> Session::prepare(std::string expression, std::string file_name) {
+  KILN_TRY(Expression e, parse_one(*interp_, std::move(expression), std::move(file_name)));
+  return std::function<Status()>(
+      [this, e] { return guarded(*interp_, [&] { interp_->evaluate(e.program, *e.expr); }); });
+}
+
+namespace {
+
+Result<Value> value_of(Interp& in, std::string expression) {
+  KILN_TRY(Expression e, parse_one(in, std::move(expression), "<expression>"));
+  Value v;
+  KILN_CHECK_OK(guarded(in, [&] { v = in.evaluate(e.program, *e.expr); }));
+  if (v.missing()) return error(ErrorKind::kValue, "the expression ended the script");
+  return v;
+}
+
+}  // namespace
+
+Result<std::string> Session::evaluate(std::string expression) {
+  KILN_TRY(Value v, value_of(*interp_, std::move(expression)));
+  std::string text;
+  KILN_CHECK_OK(guarded(*interp_, [&] { text = interp_->repr(v); }));
+  return text;
+}
+
+Result<Kernel> Session::kernel(std::string expression) {
+  std::string text = expression;
+  KILN_TRY(Value v, value_of(*interp_, std::move(expression)));
+  if (KernelObject* k = innermost_kernel(v)) return k->kernel;
+  return error(ErrorKind::kType, "'{}' is no kernel but '{}': a kernel is a function under @triton.jit", text,
+               interp_->type_name(v));
+}
+
+Result<Tensor> Session::tensor(std::string expression) {
+  std::string text = expression;
+  KILN_TRY(Value v, value_of(*interp_, std::move(expression)));
+  if (auto* t = v.get<TensorObject>()) {
+    Tensor tensor;
+    KILN_CHECK_OK(guarded(*interp_, [&] { tensor = t->tensor(*interp_); }));
+    return tensor;
+  }
+  return error(ErrorKind::kType, "'{}' is no tensor but '{}'", text, interp_->type_name(v));
+}
+
+namespace {
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || static_cast<uint8_t>(c) >= 0x80;
+}
+
+/// The words of a text that are variables, but for attributes.
+std::vector<TensorObject*> tensors_named(Interp& in, std::string_view text) {
+  std::vector<TensorObject*> out;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at;
+    while (end < text.size() && is_word(text[end])) ++end;
+    if (end == at) {
+      ++at;
+      continue;
+    }
+    Globals::Slot* slot = in.globals().find(text.substr(at, end - at));
+    const bool attribute = at > 0 && text[at - 1] == '.';
+    if (auto* t = slot && !attribute && !slot->value.missing() ? slot->value.get<TensorObject>() : nullptr)
+      out.push_back(t);
+    at = end;
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::optional<Expr>> Session::expression(std::string text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.erase(0, 1);
+  const bool name_alone = !text.empty() && std::all_of(text.begin(), text.end(), is_word);
+  if (!name_alone)
+    KILN_CHECK_OK(guarded(*interp_, [&] {
+      for (TensorObject* t : tensors_named(*interp_, text)) t->tensor(*interp_);
+    }));
+  interp_->always_lazy = true;
+  auto value = value_of(*interp_, text);
+  interp_->always_lazy = false;
+  if (!value.ok()) return std::move(value.error());
+  auto* t = value->get<TensorObject>();
+  if (!t) return std::optional<Expr>();
+  if (t->is_pending()) return std::optional<Expr>(t->expr());
+  if (!name_alone) return std::optional<Expr>();  // a function computed it
+  return with_note(error(ErrorKind::kValue, "'{}' is computed already: there is no expression left", text),
+                   "help: give the expression itself, as in gelu(x @ w + b)");
+}
+
+std::vector<ExprName> Session::tensor_names() const {
+  std::vector<ExprName> out;
+  for (const auto& slot : interp_->globals().slots())
+    if (auto* t = slot.value.missing() ? nullptr : slot.value.get<TensorObject>(); t && !t->is_pending())
+      out.push_back({t->tensor(*interp_), slot.name});
+  return out;
+}
+
+Result<Prepared> Session::prepare_value(std::string expression, std::string file_name) {
+  KILN_TRY(Expression e, parse_one(*interp_, std::move(expression), std::move(file_name)));
+  auto last = std::make_shared<Value>();
+  Prepared p;
+  p.value = last;
+  p.run = [this, e, last] {
+    return guarded(*interp_, [&] {
+      Value v = interp_->evaluate(e.program, *e.expr);
+      if (v.get<TensorObject>()) script::tensor_of(*interp_, v, "a result");
+      *last = std::move(v);
+    });
+  };
+  return p;
+}
+
+namespace {
+
+/// A tensor that is still pending is computed, in a statement of its own: the one that gave it has ended.
+void compute_result(Interp& in, const Value& v, const std::string& file_name) {
+  auto* tensor = v.get<TensorObject>();
+  if (!tensor || !tensor->is_pending()) return;
+  trace::Scope span(trace::kStatements, trace::Step::kStatement, "(its result)");
+  if (trace::Event* event = span.event()) event->file = file_name, event->line = 1;
+  script::tensor_of(in, v, "a result");
+}
+
+}  // namespace
+
+Result<std::function<Status()>> Session::prepare_statements(std::string text, std::string file_name) {
+  KILN_TRY(auto module, parse::parse_module(SourceText::make(file_name, std::move(text))));
+  if (module->body.empty()) return error(ErrorKind::kSyntax, "expected a statement, as in y = f(x)");
+  if (module->body.size() == 1)
+    if (const auto* only = ast::dyn_as<ast::ExprStmt>(module->body[0].get())) {
+      const ast::Expr* e = only->value.get();
+      KILN_TRY(std::shared_ptr<const Program> program, resolve(std::move(module), interp_->globals()));
+      return std::function<Status()>([this, program, e, file_name] {
+        return guarded(*interp_, [&] {
+          Value v = interp_->evaluate(program, *e);
+          compute_result(*interp_, v, file_name);
+        });
+      });
+    }
+  std::vector<std::string> assigned;
+  for (const ast::StmtPtr& s : module->body)
+    if (const auto* a = ast::dyn_as<ast::Assign>(s.get()))
+      for (const ast::ExprPtr& target : a->targets)
+        if (const auto* name = ast::dyn_as<ast::Name>(target.get())) assigned.push_back(name->id);
+  KILN_TRY(std::shared_ptr<const Program> program, resolve(std::move(module), interp_->globals()));
+  return std::function<Status()>([this, program, assigned, file_name] {
+    return guarded(*interp_, [&] {
+      interp_->run(program, false);
+      for (const std::string& name : assigned)
+        if (Value v = variable(name); !v.missing()) compute_result(*interp_, v, file_name);
+    });
+  });
+}
+
+Result<std::vector<Launched>> Session::launches_of(const std::function<Status()>& run) {
+  std::vector<Launched> seen;
+  Status figures;
+  interp_->on_launch = [&](const Kernel& kernel, std::span<const std::optional<Arg>> args,
+                           const LaunchOptions& options) {
+    auto info = kernel.compile(args, options);
+    if (!info.ok()) {
+      figures = std::move(info.error());
+      return;
+    }
+    Launched launch{std::move(*info), {}};
+    for (const auto& arg : args)
+      if (const Tensor* tensor = arg ? runtime::tensor_in(*arg) : nullptr; tensor && *tensor)
+        launch.tensors.push_back(*tensor);
+    seen.push_back(std::move(launch));
+  };
+  Status status = run();
+  interp_->on_launch = {};
+  KILN_CHECK_OK(std::move(status));
+  KILN_CHECK_OK(std::move(figures));
+  return seen;
+}
+
+Result<AccessLog> Session::checked(const std::function<Status()>& run, AccessChecks checks) {
+  const AccessChecks before = std::exchange(interp_->access_checks, std::max(checks, interp_->access_checks));
+  interp_->access_log = {};
+  Status status = run();
+  interp_->access_checks = before;
+  KILN_CHECK_OK(std::move(status));
+  return std::exchange(interp_->access_log, {});
+}
+
+void Session::check_accesses(AccessChecks checks) { interp_->access_checks = checks; }
+
+Result<std::optional<Tensor>> Session::tensor_of(const Value& value) {
+  if (!value.get<TensorObject>()) return std::optional<Tensor>();
+  Tensor tensor;
+  KILN_CHECK_OK(guarded(*interp_, [&] { tensor = script::tensor_of(*interp_, value, "a result"); }));
+  return std::optional<Tensor>(std::move(tensor));
+}
+
+Result<std::vector<Value>> Session::items(std::string expression) {
+  KILN_TRY(Value v, value_of(*interp_, std::move(expression)));
+  std::vector<Value> items;
+  KILN_CHECK_OK(guarded(*interp_, [&] { items = interp_->to_vector(v); }));
+  return items;
+}
+
+Result<std::string> Session::text_of(const Value& value) {
+  std::string text;
+  KILN_CHECK_OK(guarded(*interp_, [&] { text = interp_->str(value); }));
+  return text;
+}
+
+Value Session::variable(std::string_view name) const {
+  Globals::Slot* slot = interp_->globals().find(name);
+  return slot ? slot->value : Value();
+}
+
+void Session::set_variable(std::string_view name, Value value) {
+  Globals& globals = interp_->globals();
+  globals[globals.index(name)].value = std::move(value);
+}
+
+std::vector<std::string> Session::complete(std::string_view prefix) const {
+  size_t begin = prefix.size();
+  auto part = [](char c) {
+    return std::isalnum(static_cast<uint8_t>(c)) || c == '_' || c == '.' || static_cast<uint8_t>(c) >= 0x80;
+  };
+  while (begin > 0 && part(prefix[begin - 1])) --begin;
+  std::string_view word = prefix.substr(begin);
+  size_t dot = word.rfind('.');
+  std::vector<std::string> names;
+  std::string head;
+  if (dot == std::string_view::npos) {
+    for (const auto& slot : interp_->globals().slots())
+      if (!slot.value.missing() || !slot.builtin.missing()) names.push_back(slot.name);
+  } else {
+    head = word.substr(0, dot + 1);
+    Value base = look_up(*interp_, word.substr(0, dot));
+    if (base.missing()) return {};
+    interp_->method_names(base.kind(), names);
+    if (auto* o = base.object()) o->attribute_names(names);
+  }
+  std::string_view start = dot == std::string_view::npos ? word : word.substr(dot + 1);
+  std::vector<std::string> out;
+  for (const std::string& n : names)
+    if (n.rfind(start, 0) == 0 && (n[0] != '_' || !start.empty())) out.push_back(head + n);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+std::vector<Variable> Session::variables() const {
+  std::vector<Variable> out;
+  for (const auto& slot : interp_->globals().slots()) {
+    if (slot.value.missing() || slot.value.get<ModuleObject>() || slot.name[0] == '_') continue;
+    Variable v{slot.name, interp_->type_name(slot.value), ""};
+    // A repr that the script defines may fail; the list of variables must not.
+    if (Status s = guarded(*interp_, [&] { v.summary = summary(*interp_, slot.value); }); !s.ok())
+      v.summary = "(its repr fails: " + s.error().message + ")";
+    out.push_back(std::move(v));
+  }
+  return out;
+}
+
+Result<std::string> Session::describe(std::string expression) const {
+  Value v = look_up(*interp_, expression);
+  if (v.missing()) return error(ErrorKind::kName, "there is no '{}'", expression);
+  if (auto* m = v.get<BoundMethod>()) v = m->function;
+  if (auto* t = v.get<TypeObject>(); t && t->constructor.object()) v = t->constructor;
+  if (auto* n = v.get<Native>())
+    return fmt::format("{}{}{}", n->def.signature, n->def.help.empty() ? "" : "\n  ", n->def.help);
+  std::string text = summary(*interp_, v);
+  if (auto* f = v.get<Function>()) {
+    auto doc = f->attribute(*interp_, "__doc__");
+    if (auto* s = doc ? doc->get<Str>() : nullptr) text += "\n  " + s->text;
+  }
+  return fmt::format("{} · {}", interp_->type_name(v), text);
+}
+
+Result<std::string> Session::source_of(std::string expression) const {
+  Value v = look_up(*interp_, expression);
+  if (v.missing()) return error(ErrorKind::kName, "there is no '{}'", expression);
+  if (KernelObject* k = innermost_kernel(v)) return k->source();
+  auto* f = v.get<Function>();
+  if (f && f->def) return std::string(f->def->full_range.str());
+  if (f) return std::string(f->body->range.str());
+  return error(ErrorKind::kType, "'{}' has no source in this session: it is '{}'", expression, interp_->type_name(v));
+}
+
+void Session::interrupt() { interp_->interrupted.store(true); }
+bool Session::is_interrupted() const { return interp_->interrupted.load(); }
+void Session::forget_interrupt() { interp_->interrupted.store(false); }
+
+Result<Device> Session::device() {
+  Device d;
+  KILN_CHECK_OK(guarded(*interp_, [&] { d = interp_->device(); }));
+  return d;
+}
+
+void Session::set_device(Device device) { interp_->set_device(std::move(device)); }
+
+std::optional<int> Session::exit_code() const { return interp_->exit_code; }
+
+}  // namespace kiln::script

@@ -1,0 +1,136 @@
+// A script session: one set of global variables, fed with texts. What the prompt, `kiln run` and embedders of the
+// script language use; nothing else of this folder needs to be included.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/device.h"
+#include "kiln/expr.h"
+#include "kiln/kernel.h"
+#include "kiln/result.h"
+#include "kiln/tensor.h"
+#include "repl/script/value/value.h"
+#include "repl/session/access_checks.h"
+
+namespace kiln::script {
+
+class Interp;
+
+enum class Mode {
+  kFile,         // a whole program: only print() shows anything
+  kInteractive,  // an entry at the prompt: the repr of an expression statement is shown, unless it is None
+};
+
+struct Options {
+  /// Where print() and shown values go; null: stdout.
+  std::function<void(std::string_view)> output;
+  /// Where sys.stderr goes; null: stderr.
+  std::function<void(std::string_view)> error_output = {};
+  /// sys.argv.
+  std::vector<std::string> argv;
+  /// Where tensors are made; empty: Device::open_default() when the first one is needed.
+  Device device;
+};
+
+struct Variable {
+  std::string name;
+  std::string type;     // "int", "torch.Tensor", "JITFunction"
+  std::string summary;  // one line: a value's repr, "f32[4096, 4096] cuda:0", a kernel's parameters
+};
+
+/// An expression to run again and again, and what came of it.
+struct Prepared {
+  /// Evaluates it; a tensor that comes out is computed. Valid while the session lives.
+  std::function<Status()> run;
+  /// What the last run gave; missing before.
+  std::shared_ptr<const Value> value;
+};
+
+/// A kernel as it was launched, with the tensors among its arguments.
+struct Launched {
+  KernelInfo info;
+  std::vector<Tensor> tensors;
+};
+
+class Session {
+ public:
+  explicit Session(Options options = {});
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Parses and runs a text. An error carries the script's line and the call stack as notes; variables that were set
+  /// before it stay. After sys.exit() the result is success and exit_code() is set.
+  Status run(std::string text, std::string file_name, Mode mode = Mode::kFile);
+
+  /// Parses one expression once, so that it can be run again and again (%bench, %time): each call evaluates it.
+  Result<std::function<Status()>> prepare(std::string expression, std::string file_name = "<expression>");
+  Result<Prepared> prepare_value(std::string expression, std::string file_name = "<expression>");
+  /// The same for one or more statements. Tensors that an expression among them gives, or that it assigns to names, are
+  /// computed at its end.
+  Result<std::function<Status()>> prepare_statements(std::string text, std::string file_name);
+  /// Runs it and tells which kernels of the script were launched meanwhile.
+  Result<std::vector<Launched>> launches_of(const std::function<Status()>& run);
+  /// Runs it with the accesses of its launches checked: the first that reaches outside of its tensor is the error, and
+  /// is not done.
+  Result<AccessLog> checked(const std::function<Status()>& run, AccessChecks checks);
+  /// So does everything from here on.
+  void check_accesses(AccessChecks checks);
+  /// The tensor that a value is, computed when it was not; nullopt when it is none.
+  Result<std::optional<Tensor>> tensor_of(const Value& value);
+  /// The items of an expression's value: of a list, a tuple, a range…
+  Result<std::vector<Value>> items(std::string expression);
+  /// str(value).
+  Result<std::string> text_of(const Value& value);
+  /// A global variable; missing when it is not set, and setting the missing value deletes it.
+  Value variable(std::string_view name) const;
+  void set_variable(std::string_view name, Value value);
+  /// The repr of an expression's value.
+  Result<std::string> evaluate(std::string expression);
+  /// The value of an expression as what magics work on; kType says what it is instead.
+  Result<Kernel> kernel(std::string expression);
+  Result<Tensor> tensor(std::string expression);
+  /// The tensor expression that a text gives, however small, not computed. Variables in the text are computed first:
+  /// they are its inputs; but when the text is just the name of a variable that is pending, the expression is what it
+  /// stands for. nullopt when the text gives no tensor or one that it computed itself; kValue for the name of one that
+  /// is computed already.
+  Result<std::optional<Expr>> expression(std::string text);
+  /// The variables that are computed tensors, for names in plans and sources.
+  std::vector<ExprName> tensor_names() const;
+
+  /// What could follow `prefix` at its end: names, and after a dot attributes ("torch.ra" → "torch.rand", …). Evaluates
+  /// names and attributes of modules and values only, never calls.
+  std::vector<std::string> complete(std::string_view prefix) const;
+  /// The text of the last `name[…](…)` that stood in a text outside of functions, whether or not it was reached.
+  std::optional<std::string> last_launch(std::string_view name) const;
+  /// Names that were set by the script, in order of first use, without modules that it imported.
+  std::vector<Variable> variables() const;
+  /// A builtin's, function's or kernel's signature and what it does, for `name?`; kName when there is no such name.
+  Result<std::string> describe(std::string expression) const;
+  /// The source of a function or kernel that a script defined, for `name??`.
+  Result<std::string> source_of(std::string expression) const;
+
+  /// From a signal handler or another thread: the running script stops at its next loop turn or call with kInterrupted.
+  void interrupt();
+  /// Takes back an interrupt that no script has met yet.
+  void forget_interrupt();
+  bool is_interrupted() const;
+
+  Result<Device> device();
+  void set_device(Device device);
+  /// What sys.exit() asked for.
+  std::optional<int> exit_code() const;
+
+  Interp& interp() { return *interp_; }
+
+ private:
+  std::unique_ptr<Interp> interp_;
+  std::map<std::string, std::string, std::less<>> launches_;
+};
+
+}  // namespace kiln::script

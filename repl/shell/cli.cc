@@ -1,0 +1,114 @@
+#include "repl/shell/cli.h"
+
+#include <unistd.h>
+
+#include "profiler/report/table.h"
+#include "repl/commands/compare_command.h"
+#include "repl/commands/compile_command.h"
+#include "repl/commands/demo.h"
+#include "repl/commands/info_commands.h"
+#include "repl/commands/profile_command.h"
+#include "repl/shell/errors.h"
+#include "repl/shell/files.h"
+#include "repl/shell/options.h"
+#include "repl/shell/shell.h"
+#include "support/knobs.h"
+
+namespace kiln::repl {
+
+namespace {
+
+int failed(const Diagnostic& d, bool json) {
+  print_error(d, json);
+  return exit_code_of(d);
+}
+
+// A file that cannot be read is a mistake of the command line, not of the program in it.
+int run_file(const Options& o, const std::string& path, const std::string& shown_name) {
+  auto text = read_text(path);
+  if (!text.ok()) {
+    print_error(text.error(), o.json);
+    return kExitUsage;
+  }
+  Shell shell(o, nullptr);
+  return shell.run_program(*text, shown_name);
+}
+
+int prompt(const Options& o) {
+  auto device = o.device.empty() ? Device::open_default() : Device::open(o.device);
+  if (!device.ok()) return failed(device.error(), o.json);
+  put(stdout, banner(*device) + "\n");
+  Shell shell(o, nullptr);
+  shell.session().set_device(*device);
+  std::string folder = state_folder();
+  auto lines = make_line_editor(folder.empty() ? "" : folder + "/history",
+                                [&](std::string_view before) { return shell.complete(before); });
+  return shell.prompt(*lines);
+}
+
+int devices(const Options& o) {
+  auto current = o.device.empty() ? Device::open_default() : Device::open(o.device);
+  if (!current.ok()) return failed(current.error(), o.json);
+  report::Table table = devices_table(*current);
+  put(stdout, o.json ? report::to_json(table) : report::to_text(table, {report::wants_color(STDOUT_FILENO)}));
+  return kExitOk;
+}
+
+int exit_code(const Result<int>& result, bool json) { return result.ok() ? *result : failed(result.error(), json); }
+
+int run_command(Options& o) {
+  switch (o.command) {
+    case Command::kPrompt:
+      if (isatty(STDIN_FILENO)) return prompt(o);
+      [[fallthrough]];
+    case Command::kStdin:
+      o.args.insert(o.args.begin(), "-");
+      return run_file(o, "-", "<stdin>");
+    case Command::kFile: {
+      std::string file = o.file;
+      o.args.insert(o.args.begin(), file);
+      return run_file(o, file, file);
+    }
+    case Command::kCode: {
+      o.args.insert(o.args.begin(), "-c");
+      Shell shell(o, nullptr);
+      return shell.run_program(o.code, "<-c>");
+    }
+    case Command::kCompile: {
+      Status s = compile_command(o.compile, o.device);
+      return s.ok() ? kExitOk : failed(s.error(), o.json);
+    }
+    case Command::kCheck:
+      return exit_code(check_command(o.compile, o.device, o.json), o.json);
+    case Command::kEnv: {
+      report::Table table = env_table();
+      put(stdout, o.json ? report::to_json(table) : report::to_text(table, {report::wants_color(STDOUT_FILENO)}));
+      return kExitOk;
+    }
+    case Command::kDevices:
+      return devices(o);
+    case Command::kCompare:
+      return compare_command(o.compare, o.json);
+    case Command::kProfile:
+      return profile_command(o);
+    case Command::kDemo:
+      return exit_code(demo_command(o.demo, o.device, o.json), o.json);
+  }
+  return kExitUsage;
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv) {
+  keep_standard_streams();
+  leave_drivers_code_cache_off();
+  ParsedOptions parsed = parse_options(argc, argv);
+  int code = parsed.options ? run_command(*parsed.options) : parsed.exit_code;
+  if (Status s = finish_output(); !s.ok()) {
+    print_error(s.error(), parsed.options && parsed.options->json);
+    if (code == kExitOk) code = kExitError;
+  }
+  return code;
+}
+
+}  // namespace kiln::repl

@@ -1,0 +1,67 @@
+#include "repl/shell/errors.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "profiler/report/table.h"
+#include "repl/shell/options.h"
+
+namespace kiln::repl {
+
+namespace {
+
+std::string_view kind_name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kSyntax:
+      return "syntax";
+    case ErrorKind::kName:
+      return "name";
+    case ErrorKind::kType:
+      return "type";
+    case ErrorKind::kValue:
+      return "value";
+    case ErrorKind::kUnsupported:
+      return "unsupported";
+    case ErrorKind::kMismatch:
+      return "mismatch";
+    case ErrorKind::kLaunch:
+      return "launch";
+    case ErrorKind::kMemory:
+      return "memory";
+    case ErrorKind::kDevice:
+      return "device";
+    case ErrorKind::kIo:
+      return "io";
+    case ErrorKind::kInterrupted:
+      return "interrupted";
+    case ErrorKind::kInternal:
+      return "internal";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string error_json(const Diagnostic& d) {
+  using nlohmann::ordered_json;
+  auto with_place = [](ordered_json j, const Place& p) {
+    if (p.line > 0) j["file"] = p.file, j["line"] = p.line, j["column"] = p.column;
+    return j;
+  };
+  ordered_json j = with_place({{"kind", kind_name(d.kind)}, {"message", d.message}}, d.place);
+  for (const Note& n : d.notes) j["notes"].push_back(with_place({{"message", n.message}}, n.place));
+  return j.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+void print_error(const Diagnostic& d, bool json) {
+  std::fflush(stdout);
+  std::string text = json ? "{\"error\":" + error_json(d) + "}\n" : render(d, report::wants_color(STDERR_FILENO));
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+int exit_code_of(const Diagnostic& d) { return d.kind == ErrorKind::kMismatch ? kExitMismatch : kExitError; }
+
+}  // namespace kiln::repl

@@ -1,0 +1,67 @@
+#include "repl/shell/files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "support/diag.h"
+#include "support/files.h"
+
+namespace kiln::repl {
+
+namespace {
+
+Result<std::string> read_stdin() {
+  std::string text;
+  char buffer[1 << 16];
+  while (size_t n = std::fread(buffer, 1, sizeof buffer, stdin)) {
+    text.append(buffer, n);
+    if (text.size() > kLargestFile)
+      return error(ErrorKind::kIo, "cannot read standard input: {}", std::strerror(EFBIG));
+  }
+  if (std::ferror(stdin)) return error(ErrorKind::kIo, "cannot read standard input: {}", std::strerror(errno));
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> read_text(const std::string& path) {
+  KILN_TRY(std::string text, path == "-" ? read_stdin() : read_file(path));
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  return text;
+}
+
+void keep_standard_streams() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) [[maybe_unused]]
+      int taken = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+void put(std::FILE* stream, std::string_view text) { std::fwrite(text.data(), 1, text.size(), stream); }
+
+Status finish_output() {
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  if (flushed && !std::ferror(stdout)) return {};
+  return error(ErrorKind::kIo, "cannot write to standard output: {}",
+               errno ? std::strerror(errno) : "some text was lost");
+}
+
+std::string state_folder() {
+  const char *state = std::getenv("XDG_STATE_HOME"), *home = std::getenv("HOME");
+  std::string folder;
+  if (state && *state)
+    folder = std::string(state) + "/kiln";
+  else if (home && *home)
+    folder = std::string(home) + "/.local/state/kiln";
+  else
+    return {};
+  return make_directories(folder).ok() ? folder : std::string();
+}
+
+}  // namespace kiln::repl

@@ -1,0 +1,141 @@
+#include "repl/shell/options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace kiln::repl {
+
+namespace {
+
+constexpr const char* kFooter =
+    R"(With no command: the prompt, or the program on standard input when that is not a terminal.
+exit codes: 0 ok, 1 an error in the program, 2 usage, 3 a result is wrong, 4 slower than the baseline)";
+
+void add_kernel_options(CLI::App& command, CompileArgs& a) {
+  command.add_option("file", a.file, "kernel file (Triton language)")->required();
+  command.add_option("--kernel", a.kernel, "the function's name");
+  command.add_option(
+      "--signature", a.signature,
+      "types of the parameters in order, as '*fp32:16,*fp32,i32'; ':16' promises divisibility; constexpr "
+      "parameters may be left out or given as 'constexpr'");
+  command.add_option("--constexpr", a.constexprs, "NAME=VALUE, for each constexpr parameter")->take_all();
+  command.add_option("--target", a.target, "sm_80, sm_90a, host, …; default: the device's");
+  command.add_option("--num-warps", a.num_warps, "warps per program")->check(CLI::Range(1, 32));
+  command.add_option("--num-stages", a.num_stages, "pipeline stages")->check(CLI::Range(1, 16));
+  command.add_option("--num-ctas", a.num_ctas, "blocks per cluster")->check(CLI::Range(1, 16));
+  command.add_flag("--verify-each", a.verify_each, "verify the IR after every pass");
+}
+
+}  // namespace
+
+ParsedOptions parse_options(int argc, const char* const* argv) {
+  Options o;
+  CLI::App app{"Kiln: type, run, measure and read GPU kernels in the Triton language", "kiln"};
+  app.footer(kFooter);
+  app.set_version_flag("--version", std::string("kiln ") + KILN_VERSION);
+  app.fallthrough();
+  app.add_option("--device", o.device, "cuda, cuda:N or cpu; default: the first GPU, else the CPU");
+  app.add_flag("--json", o.json, "tables and errors as JSON lines");
+  app.require_subcommand(0, 1);
+
+  app.add_option("-c", o.code, "run this program text");
+
+  CLI::App* run = app.add_subcommand("run", "run a script");
+  run->add_option("file", o.file, "the script")->required();
+  run->add_flag("--check", o.check_accesses, "look at each access of every launch first: an error instead of a fault");
+
+  CLI::App* compile = app.add_subcommand("compile", "compile one kernel and show a stage of it");
+  add_kernel_options(*compile, o.compile);
+  compile->add_option("--emit", o.compile.emit, "ast, ir, ir:PASS, layout, llvm, ptx, cubin, sass, asm or object");
+  compile->add_option("--print-after", o.compile.print_after,
+                      "also print the IR after this pass ('all': every one) to stderr");
+  compile->add_flag("--time-passes", o.compile.time_passes, "print the time of each phase to stderr");
+  compile->add_option("-o", o.compile.output, "write to this file");
+
+  CLI::App* check = app.add_subcommand("check", "report every kernel of a file that does not compile, and why");
+  add_kernel_options(*check, o.compile);
+
+  CLI::App* env = app.add_subcommand("env", "the KILN_* variables, their values and meanings");
+  CLI::App* devices = app.add_subcommand("devices", "what kernels can run on here");
+  CLI::App* demo = app.add_subcommand(
+      "demo", "expressions in all their variants, at real size; or these kernels against one kernel per operation");
+  demo->add_option("kernels", o.demo.kernels, "only these kernels");
+  demo->add_option("--timeout", o.demo.timeout_s, "seconds for each comparison")->check(CLI::PositiveNumber);
+
+  CLI::App* compare = app.add_subcommand("compare", "what changed between two runs that %compare --json saved");
+  compare->add_option("old", o.compare.old_file, "the earlier run")->required();
+  compare->add_option("new", o.compare.new_file, "the later run")->required();
+  compare->add_option("--threshold", o.compare.threshold_percent, "percent that do not count (default: 2)")
+      ->check(CLI::Range(0.0, 100.0));
+
+  CLI::App* profile = app.add_subcommand("profile", "run a script and say where its time goes");
+  profile->add_option("file", o.profile.file, "the script")->required();
+  profile->add_option("args", o.args, "the script's own arguments; behind -- also such as begin with a dash");
+  profile->add_option("--html", o.profile.html, "write one page with timeline, tables and findings");
+  profile->add_option("--trace", o.profile.trace, "write a trace for ui.perfetto.dev");
+  profile->add_option("--json", o.profile.json, "write all tables and findings");
+  profile->add_option("--csv", o.profile.csv, "write each table into this folder");
+  profile->add_flag("--markdown", o.profile.markdown, "print the tables as markdown");
+  profile->add_option("--sort", o.profile.sort,
+                      "column: self_cpu, cpu, self_gpu, gpu, calls, average, self_memory, memory, name");
+  profile->add_option("--rows", o.profile.rows, "the most of each table; 0: all (default: 20)")
+      ->check(CLI::Range(0, 1'000'000'000));
+  profile->add_flag("--lines", o.profile.lines, "statements of the script are rows too");
+  profile->add_flag("--shapes", o.profile.shapes, "a row for each shape and launch configuration");
+  profile->add_flag("--memory", o.profile.memory, "allocations by line and operation");
+  profile->add_flag("--streams", o.profile.streams, "how busy each stream was, and what overlapped");
+
+  for (const char* option : {"--html", "--trace", "--json", "--csv"})
+    profile->get_option(option)->check(
+        [](const std::string& name) { return std::string(name.empty() ? "the name of a file is missing" : ""); });
+
+  // As with Python, "-" and a script's name end the options: what follows is the program's own.
+  auto is_command = [&](std::string_view word) {
+    for (const CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; }))
+      if (sub->get_name() == word) return true;
+    return false;
+  };
+  bool from_stdin = false, running = false;
+  std::vector<std::string> behind;
+  int end = argc;
+  for (int i = 1; i < end; ++i) {
+    std::string_view word = argv[i];
+    if (word == "-c" || word == "--device") {
+      ++i;  // its value
+    } else if (running ? !word.starts_with('-') || word == "-" : word == "-") {
+      from_stdin = !running;
+      end = running ? i + 1 : i;
+      o.args.assign(argv + i + 1, argv + argc);
+    } else if (is_command(word)) {
+      running = word == "run";
+      if (running) continue;
+      // A script under a profile may have options of ours behind it, and its own behind "--".
+      for (int k = i + 1; k < argc && word == "profile" && behind.empty(); ++k)
+        if (std::string_view(argv[k]) == "--") end = k, behind.assign(argv + k + 1, argv + argc);
+      break;
+    }
+  }
+  try {
+    app.parse(end, argv);
+  } catch (const CLI::ParseError& e) {
+    int code = app.exit(e);
+    return {std::nullopt, code == 0 ? kExitOk : kExitUsage};
+  }
+  o.args.insert(o.args.end(), behind.begin(), behind.end());
+  const std::pair<CLI::App*, Command> kCommands[] = {{run, Command::kFile},        {compile, Command::kCompile},
+                                                     {check, Command::kCheck},     {env, Command::kEnv},
+                                                     {devices, Command::kDevices}, {demo, Command::kDemo},
+                                                     {compare, Command::kCompare}, {profile, Command::kProfile}};
+  bool chosen = false;
+  for (const auto& [sub, command] : kCommands)
+    if (sub->parsed()) o.command = command, chosen = true;
+  bool has_code = app.count("-c") > 0;
+  if (int(chosen) + int(has_code) + int(from_stdin) > 1) {
+    std::cerr << "kiln: a command, -c and - exclude each other\n";
+    return {std::nullopt, kExitUsage};
+  }
+  if (has_code) o.command = Command::kCode;
+  if (from_stdin) o.command = Command::kStdin;
+  return {std::move(o), kExitOk};
+}
+
+}  // namespace kiln::repl

@@ -1,0 +1,59 @@
+// The shell around a script session: programs with % commands in them, and the prompt's loop.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "repl/magics/magics.h"
+#include "repl/session/session.h"
+#include "repl/shell/line_editor.h"
+#include "repl/shell/options.h"
+
+namespace kiln::repl {
+
+class Shell {
+ public:
+  /// `output` gets everything that is printed; null: stdout.
+  Shell(const Options& options, const std::function<void(std::string_view)>& output);
+
+  /// A whole program; lines that start with % between its statements are commands. Prints errors; gives the exit code.
+  int run_program(const std::string& text, const std::string& file_name);
+  /// The kind of error that ended the last program; nullopt: it came to its end, or exit() did.
+  std::optional<ErrorKind> ended_by() const { return ended_by_; }
+
+  /// Reads entries until the end of input or exit(). Errors are printed and the loop goes on.
+  int prompt(LineSource& lines);
+
+  /// One prompt entry: code, a % command, `name?` or `name??`, or `?`.
+  Status entry(const std::string& text);
+
+  Completion complete(std::string_view before_cursor);
+
+  /// The device that the options name becomes the session's; programs and entries do this by themselves.
+  Status open_device();
+
+  script::Session& session() { return session_; }
+  /// What %compare and %sweep make of one expression.
+  void set_variants(ExpandVariants variants) { context_.variants = std::move(variants); }
+
+ private:
+  Status code(const std::string& text, const std::string& file_name, script::Mode mode);
+
+  Options options_;
+  script::Session session_;
+  MagicContext context_;
+  int entry_number_ = 1;
+  bool device_chosen_ = false;
+  std::optional<ErrorKind> ended_by_;
+};
+
+/// While one lives, Ctrl-C interrupts the session's running statement; the third press ends the program.
+class InterruptGuard {
+ public:
+  explicit InterruptGuard(script::Session& session);
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+};
+
+}  // namespace kiln::repl

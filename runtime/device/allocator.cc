@@ -1,0 +1,253 @@
+#include "runtime/device/allocator.h"
+
+#include <algorithm>
+
+#include "support/diag.h"
+#include "support/trace.h"
+
+namespace kiln::runtime {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kGranule = 512;      // block sizes are multiples of it
+constexpr int64_t kSmallLimit = kMiB;  // blocks up to this come from small segments
+constexpr int64_t kSmallSegment = 2 * kMiB;
+constexpr int64_t kMediumLimit = 10 * kMiB;  // blocks up to this share a segment
+constexpr int64_t kMediumSegment = 20 * kMiB;
+
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+int64_t segment_bytes(int64_t block_bytes) {
+  if (block_bytes <= kSmallLimit) return kSmallSegment;
+  return block_bytes <= kMediumLimit ? kMediumSegment : round_up(block_bytes, 2 * kMiB);
+}
+
+// A rest smaller than this stays with the block: it would only splinter the segment.
+int64_t smallest_rest(bool small) { return small ? kGranule : kMiB; }
+
+}  // namespace
+
+std::string format_bytes(int64_t bytes) {
+  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) value /= 1024, ++unit;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.{}f} {}", value, value < 10 ? 2 : 1, kUnits[unit]);
+}
+
+Allocator::Allocator(Backend& backend, std::string device_name)
+    : backend_(backend), device_name_(std::move(device_name)) {}
+
+Allocator::~Allocator() {
+  pending_.clear();
+  for (Block* block : blocks_) {
+    if (!block->previous) {
+      int64_t bytes = 0;
+      for (Block* b = block; b; b = b->next) bytes += b->bytes;
+      backend_.release(block->address, bytes);
+      trace::add_memory(trace::Step::kReserve, device_name_, -bytes);
+    }
+  }
+  for (Block* block : blocks_) delete block;
+}
+
+Result<Block*> Allocator::allocate(int64_t bytes, StreamImpl& stream) {
+  KILN_ASSERT(bytes >= 0, "allocate({})", bytes);
+  std::lock_guard lock(mutex_);
+  auto out_of_memory = [&](int64_t cached) {
+    int64_t free = backend_.free_bytes();
+    return error(ErrorKind::kMemory,
+                 "out of memory on {}: asked for {}, {} free, {} in use by tensors, {} were cached and given back",
+                 device_name_, format_bytes(bytes), free < 0 ? "unknown" : format_bytes(free),
+                 format_bytes(stats_.allocated), format_bytes(cached));
+  };
+  if (bytes > INT64_MAX / 2) return out_of_memory(0);
+  int64_t size = round_up(std::max<int64_t>(bytes, 1), kGranule);
+  bool small = size <= kSmallLimit;
+  collect_pending(false);
+  Block* block = take_cached(size, small, stream.id());
+  if (!block) {
+    int64_t reserve = segment_bytes(size), given_back = 0;
+    Result<DeviceAddress> address = backend_.reserve(reserve);
+    if (!address.ok() && address.error().kind == ErrorKind::kMemory) {
+      // Events that are still pending may free exactly what is asked for.
+      collect_pending(true);
+      block = take_cached(size, small, stream.id());
+      if (!block) {
+        given_back = release_cached();
+        address = backend_.reserve(reserve);
+        if (!address.ok() && reserve > size && address.error().kind == ErrorKind::kMemory) {
+          reserve = size;
+          address = backend_.reserve(reserve);
+        }
+      }
+    }
+    if (!block) {
+      if (!address.ok()) {
+        if (address.error().kind != ErrorKind::kMemory) return std::move(address.error());
+        return out_of_memory(given_back);
+      }
+      block = new Block;
+      block->address = *address;
+      block->bytes = reserve;
+      block->small = small;
+      block->stream = stream.id();
+      blocks_.insert(block);
+      stats_.reserved += reserve;
+      trace::add_memory(trace::Step::kReserve, device_name_, reserve);
+      ++stats_.segments;
+    }
+  }
+  split(block, size);
+  block->in_use = true;
+  stats_.allocated += block->bytes;
+  stats_.peak = std::max(stats_.peak, stats_.allocated);
+  return block;
+}
+
+void Allocator::free(Block* block) {
+  std::lock_guard lock(mutex_);
+  KILN_ASSERT(block->in_use, "block freed twice");
+  stats_.allocated -= block->bytes;
+  std::vector<std::unique_ptr<EventImpl>> events;
+  // Launches on the default stream do not say what they use.
+  StreamImpl& main = backend_.default_stream();
+  auto& others = block->other_streams;
+  if (block->stream != main.id() && std::find(others.begin(), others.end(), &main) == others.end())
+    others.push_back(&main);
+  for (StreamImpl* stream : others) {
+    // A device that no longer answers gives no event; its memory is never used again either.
+    if (auto event = backend_.record(*stream); event.ok()) events.push_back(std::move(*event));
+  }
+  others.clear();
+  if (events.empty())
+    make_free(block);
+  else
+    pending_.push_back({block, std::move(events)});
+}
+
+void Allocator::used_on(Block* block, StreamImpl& stream) {
+  std::lock_guard lock(mutex_);
+  if (stream.id() == block->stream) return;
+  auto& others = block->other_streams;
+  if (std::find(others.begin(), others.end(), &stream) == others.end()) others.push_back(&stream);
+}
+
+bool Allocator::is_used_elsewhere(const Block* block, const StreamImpl& stream) {
+  std::lock_guard lock(mutex_);
+  return block->stream != stream.id() || std::any_of(block->other_streams.begin(), block->other_streams.end(),
+                                                     [&](const StreamImpl* other) { return other != &stream; });
+}
+
+void Allocator::stream_closed(const StreamImpl& stream) {
+  std::lock_guard lock(mutex_);
+  uint64_t heir = backend_.default_stream().id();
+  for (Block* block : blocks_) {
+    std::erase(block->other_streams, &stream);
+    if (block->stream != stream.id()) continue;
+    bool pooled = !block->in_use && pool(*block).erase(block);
+    block->stream = heir;
+    if (pooled) pool(*block).insert(block);
+  }
+  pools_.erase({stream.id(), false});
+  pools_.erase({stream.id(), true});
+}
+
+void Allocator::trim() {
+  std::lock_guard lock(mutex_);
+  collect_pending(true);
+  release_cached();
+}
+
+MemoryStats Allocator::stats() const {
+  std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+void Allocator::make_free(Block* block) {
+  block->in_use = false;
+  if (block->next && !block->next->in_use && pool(*block->next).erase(block->next)) absorb_next(block);
+  if (Block* left = block->previous; left && !left->in_use && pool(*left).erase(left)) {
+    absorb_next(left);
+    block = left;
+  }
+  pool(*block).insert(block);
+}
+
+void Allocator::collect_pending(bool wait) {
+  for (auto it = pending_.begin(); it != pending_.end();) {
+    bool done = std::all_of(it->events.begin(), it->events.end(), [&](auto& event) {
+      if (wait) (void)event->synchronize().ok();  // a fault is reported by the stream's own synchronize
+      return event->is_done();
+    });
+    if (!done) {
+      ++it;
+      continue;
+    }
+    make_free(it->block);
+    it = pending_.erase(it);
+  }
+}
+
+Block* Allocator::take_cached(int64_t bytes, bool small, uint64_t stream) {
+  auto found = pools_.find({stream, small});
+  if (found == pools_.end()) return nullptr;
+  Block key;
+  key.bytes = bytes;
+  auto it = found->second.lower_bound(&key);
+  if (it == found->second.end()) return nullptr;
+  Block* block = *it;
+  // A segment of its own is not spent on a block of a fraction of its size.
+  if (!small && bytes <= kMediumLimit && block->bytes > 4 * kMediumSegment) return nullptr;
+  found->second.erase(it);
+  return block;
+}
+
+void Allocator::split(Block* block, int64_t bytes) {
+  if (block->bytes - bytes < smallest_rest(block->small)) return;
+  Block* rest = new Block;
+  rest->address = block->address + static_cast<uint64_t>(bytes);
+  rest->bytes = block->bytes - bytes;
+  rest->small = block->small;
+  rest->stream = block->stream;
+  rest->previous = block;
+  rest->next = block->next;
+  if (rest->next) rest->next->previous = rest;
+  block->next = rest;
+  block->bytes = bytes;
+  blocks_.insert(rest);
+  pool(*rest).insert(rest);
+}
+
+void Allocator::absorb_next(Block* block) {
+  Block* next = block->next;
+  block->bytes += next->bytes;
+  block->next = next->next;
+  if (block->next) block->next->previous = block;
+  blocks_.erase(next);
+  delete next;
+}
+
+int64_t Allocator::release_cached() {
+  int64_t released = 0;
+  for (auto& [key, blocks] : pools_) {
+    for (auto it = blocks.begin(); it != blocks.end();) {
+      Block* block = *it;
+      if (block->previous || block->next) {
+        ++it;
+        continue;
+      }
+      backend_.release(block->address, block->bytes);
+      trace::add_memory(trace::Step::kReserve, device_name_, -block->bytes);
+      released += block->bytes;
+      --stats_.segments;
+      it = blocks.erase(it);
+      blocks_.erase(block);
+      delete block;
+    }
+  }
+  stats_.reserved -= released;
+  return released;
+}
+
+}  // namespace kiln::runtime

@@ -1,0 +1,91 @@
+// The caching allocator of a device: memory is taken from the backend in segments, handed out in blocks and kept for
+// reuse.
+//
+// Invariants: the blocks of a segment tile it in address order; no two neighbouring blocks are both free; a free block
+// is in exactly one pool, ordered by size. A freed block is reused at once by the stream that it was allocated for
+// (that stream's order makes it safe); a block that other streams used waits until the events recorded on them at
+// free() have passed.
+#pragma once
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "runtime/device/backend.h"
+
+namespace kiln::runtime {
+
+class Allocator;
+
+/// A piece of device memory in use, or free in the cache.
+struct Block {
+  DeviceAddress address = 0;
+  int64_t bytes = 0;
+
+ private:
+  friend class Allocator;
+  uint64_t stream = 0;
+  bool in_use = false;
+  bool small = false;                          // of a small segment
+  Block *previous = nullptr, *next = nullptr;  // neighbours in the segment
+  std::vector<StreamImpl*> other_streams;
+};
+
+class Allocator {
+ public:
+  explicit Allocator(Backend& backend, std::string device_name);
+  ~Allocator();
+  Allocator(const Allocator&) = delete;
+  Allocator& operator=(const Allocator&) = delete;
+
+  /// At least `bytes` (0 counts as 1), aligned to 512. When the device has no more, cached segments are given back and
+  /// it is tried again; then kMemory: how much was asked for, is free, is in use and was cached.
+  Result<Block*> allocate(int64_t bytes, StreamImpl& stream);
+  /// Never fails and does not wait.
+  void free(Block* block);
+  /// `stream` uses the block too: after free() it is not reused before that stream's work up to then is done.
+  void used_on(Block* block, StreamImpl& stream);
+  /// Whether another stream than that one may still work on it.
+  bool is_used_elsewhere(const Block* block, const StreamImpl& stream);
+  /// The stream ends (its work is done): its free blocks become the default stream's.
+  void stream_closed(const StreamImpl& stream);
+  /// Gives every wholly free segment back to the device; waits for events of blocks that other streams used.
+  void trim();
+  MemoryStats stats() const;
+
+ private:
+  struct BySize {
+    bool operator()(const Block* a, const Block* b) const {
+      return a->bytes != b->bytes ? a->bytes < b->bytes : a->address < b->address;
+    }
+  };
+  using Pool = std::set<Block*, BySize>;
+  struct Pending {
+    Block* block;
+    std::vector<std::unique_ptr<EventImpl>> events;
+  };
+
+  Pool& pool(const Block& block) { return pools_[{block.stream, block.small}]; }
+  void make_free(Block* block);
+  void collect_pending(bool wait);
+  Block* take_cached(int64_t bytes, bool small, uint64_t stream);
+  void split(Block* block, int64_t bytes);
+  void absorb_next(Block* block);
+  int64_t release_cached();
+
+  Backend& backend_;
+  std::string device_name_;
+  mutable std::mutex mutex_;
+  std::map<std::pair<uint64_t, bool>, Pool> pools_;  // by (stream, small)
+  std::list<Pending> pending_;
+  std::set<Block*> blocks_;  // every block, for the destructor
+  MemoryStats stats_;
+};
+
+/// "512 B", "1.50 MiB", "12.0 GiB".
+std::string format_bytes(int64_t bytes);
+
+}  // namespace kiln::runtime

@@ -1,0 +1,245 @@
+#include "runtime/device/device.h"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <iterator>
+#include <map>
+
+#include "runtime/cuda/cuda_backend.h"
+#include "runtime/host/host_backend.h"
+#include "runtime/jit/target.h"
+#include "support/diag.h"
+#include "support/knobs.h"
+#include "support/trace.h"
+
+namespace kiln {
+namespace runtime {
+
+StreamImpl::StreamImpl(Backend& backend) : backend_(&backend) {
+  static std::atomic<uint64_t> next_id{1};
+  id_ = next_id.fetch_add(1);
+}
+
+Diagnostic not_in_graph(std::string_view what) {
+  return with_note(error(ErrorKind::kUnsupported, "{} cannot be part of a graph that is being captured", what),
+                   "help: do it before the capture; launches, copies on the device and fills can be recorded");
+}
+
+DeviceImpl::DeviceImpl(std::string name, std::unique_ptr<Backend> backend)
+    : name_(std::move(name)),
+      target_(backend->capability() ? target_for_capability(backend->capability()) : "host"),
+      backend_(std::move(backend)),
+      allocator_(*backend_, name_) {}
+
+DeviceImpl::~DeviceImpl() = default;
+
+Result<Companion*> DeviceImpl::companion(const std::string& name, const MakeCompanion& make) {
+  std::lock_guard lock(companion_mutex_);
+  std::unique_ptr<Companion>& slot = companions_[name];
+  if (!slot) {
+    KILN_TRY(slot, make(*this));
+  }
+  return slot.get();
+}
+
+Result<std::shared_ptr<Storage>> allocate_storage(const Device& device, int64_t bytes) {
+  DeviceImpl& impl = *device.impl();
+  StreamImpl& stream = impl.backend().current_stream();
+  KILN_TRY(Block * block, impl.allocator().allocate(bytes, stream));
+  trace::add_memory(trace::Step::kMemory, impl.name(), bytes);
+  auto storage = std::make_shared<Storage>(impl.shared_from_this(), block, bytes);
+  if (stream.is_capturing()) stream.keep_for_graph(storage);  // each replay writes there again
+  return storage;
+}
+
+Result<std::shared_ptr<Storage>> allocate_pinned(const Device& gpu, int64_t bytes) {
+  KILN_TRY(Device cpu, Device::open("cpu"));
+  KILN_TRY(std::shared_ptr<void> memory, gpu.impl()->backend().shared_memory(std::max<int64_t>(bytes, 1)));
+  trace::add_memory(trace::Step::kMemory, cpu.name(), bytes);
+  auto pinned = std::make_shared<Pinned>(gpu.impl()->shared_from_this(), std::move(memory));
+  return std::make_shared<Storage>(cpu.impl()->shared_from_this(), std::move(pinned), bytes);
+}
+
+void DeviceImpl::keep_until_passed(std::shared_ptr<Storage> storage, StreamImpl& stream) {
+  // Without an event the device answers no more, and nothing will be read.
+  auto event = backend_->record(stream);
+  if (!event.ok()) return;
+  release_passed();
+  std::lock_guard lock(in_flight_mutex_);
+  in_flight_.push_back({*std::move(event), std::move(storage)});
+}
+
+void DeviceImpl::release_passed() {
+  std::vector<InFlight> passed;  // given back outside of the lock
+  std::lock_guard lock(in_flight_mutex_);
+  auto first = std::partition(in_flight_.begin(), in_flight_.end(), [](auto& copy) { return !copy.passed->is_done(); });
+  std::move(first, in_flight_.end(), std::back_inserter(passed));
+  in_flight_.erase(first, in_flight_.end());
+}
+
+Diagnostic freed_error(std::string_view what) {
+  return error(ErrorKind::kValue, "{} was freed: its memory was given back by free()", what);
+}
+
+namespace {
+
+// The devices of this process. Never destroyed: at exit the CUDA driver may be gone before our statics are.
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<DeviceImpl>, std::less<>> open;
+};
+
+Registry& registry() {
+  static auto* instance = new Registry;
+  return *instance;
+}
+
+// "cuda" and "cuda:0" are one device: gives the canonical name, or nullopt.
+std::optional<std::string> canonical(std::string_view name, int& ordinal) {
+  ordinal = -1;
+  if (name == "cpu") return "cpu";
+  if (name == "cuda") name = "cuda:0";
+  if (!name.starts_with("cuda:")) return std::nullopt;
+  std::string_view digits = name.substr(5);
+  auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
+  if (code != std::errc{} || end != digits.data() + digits.size() || ordinal < 0) return std::nullopt;
+  return fmt::format("cuda:{}", ordinal);
+}
+
+// Keeps the device alive while a stream of it is held.
+struct OwnedStream {
+  ~OwnedStream() {
+    (void)stream->synchronize().ok();
+    device->allocator().stream_closed(*stream);
+  }
+  std::shared_ptr<DeviceImpl> device;
+  std::unique_ptr<StreamImpl> stream;
+};
+
+struct OwnedEvent {
+  std::shared_ptr<DeviceImpl> device;
+  std::unique_ptr<EventImpl> event;
+};
+
+}  // namespace
+}  // namespace runtime
+
+using namespace runtime;
+
+Status Stream::synchronize() const {
+  trace::Scope span(trace::kSpans, trace::Step::kWait, "stream", 0, impl_ ? impl_->id() : 0);
+  return impl_ ? impl_->synchronize() : Status{};
+}
+
+Status Stream::wait(const Event& event) const {
+  if (!impl_ || !event.impl()) return error(ErrorKind::kValue, "wait needs a stream and a recorded event");
+  return impl_->wait(*event.impl());
+}
+
+Status Event::synchronize() const {
+  trace::Scope span(trace::kSpans, trace::Step::kWait, "event");
+  return impl_ ? impl_->synchronize() : Status{};
+}
+
+uint64_t Stream::id() const { return impl_ ? impl_->id() : 0; }
+bool Stream::is_idle() const { return !impl_ || impl_->is_idle(); }
+bool Event::is_done() const { return !impl_ || impl_->is_done(); }
+
+StreamGuard::StreamGuard(Stream stream) : stream_(std::move(stream)), before_(chosen_stream) {
+  if (stream_) chosen_stream = stream_.impl();
+}
+
+StreamGuard::~StreamGuard() { chosen_stream = before_; }
+
+Result<Device> Device::open(std::string_view name) {
+  int ordinal = -1;
+  auto full_name = canonical(name, ordinal);
+  if (!full_name) return error(ErrorKind::kDevice, "unknown device '{}': devices are cpu, cuda and cuda:N", name);
+  Registry& devices = registry();
+  std::lock_guard lock(devices.mutex);
+  if (auto found = devices.open.find(*full_name); found != devices.open.end()) return Device(found->second);
+  std::unique_ptr<Backend> backend;
+  if (ordinal < 0) {
+    KILN_TRY(backend, make_host_backend());
+  } else {
+    KILN_TRY(backend, make_cuda_backend(ordinal));
+  }
+  auto impl = std::make_shared<DeviceImpl>(*full_name, std::move(backend));
+  devices.open.emplace(*full_name, impl);
+  return Device(impl);
+}
+
+Result<Device> Device::open_default() {
+  if (std::string name = knob(Knob::kDevice); !name.empty()) return open(name);
+  if (auto gpu = open("cuda:0"); gpu.ok()) return gpu;
+  return open("cpu");
+}
+
+std::vector<std::string> Device::list() {
+  std::vector<std::string> names;
+  if (auto count = cuda_device_count(); count.ok())
+    for (int i = 0; i < *count; ++i) names.push_back(fmt::format("cuda:{}", i));
+  names.push_back("cpu");
+  return names;
+}
+
+const std::string& Device::name() const {
+  static const std::string kNone = "no device";
+  return impl_ ? impl_->name() : kNone;
+}
+
+bool Device::is_cuda() const { return impl_ && impl_->is_cuda(); }
+
+DeviceInfo Device::info() const {
+  if (!impl_) return {};
+  DeviceInfo info = impl_->backend().info();
+  info.target = impl_->target();
+  return info;
+}
+
+MemoryStats Device::memory() const { return impl_ ? impl_->allocator().stats() : MemoryStats{}; }
+
+Stream Device::default_stream() const {
+  if (!impl_) return {};
+  return Stream(std::shared_ptr<StreamImpl>(impl_, &impl_->backend().default_stream()));
+}
+
+Result<Stream> Device::new_stream() const {
+  KILN_TRY(std::unique_ptr<StreamImpl> stream, impl_->backend().new_stream());
+  auto owned = std::make_shared<OwnedStream>();
+  owned->device = impl_;
+  owned->stream = std::move(stream);
+  return Stream(std::shared_ptr<StreamImpl>(owned, owned->stream.get()));
+}
+
+Stream Device::current_stream() const {
+  if (!impl_) return {};
+  return Stream(std::shared_ptr<StreamImpl>(impl_, &impl_->backend().current_stream()));
+}
+
+Result<Event> Device::record(const Stream& stream) const {
+  StreamImpl& queue = impl_->stream_or_current(stream);
+  if (&queue.backend() != &impl_->backend())
+    return error(ErrorKind::kValue, "the stream belongs to another device than {}", name());
+  auto owned = std::make_shared<OwnedEvent>();
+  owned->device = impl_;
+  KILN_TRY(owned->event, impl_->backend().record(queue));
+  return Event(std::shared_ptr<EventImpl>(owned, owned->event.get()));
+}
+
+Result<double> Device::elapsed_ms(const Event& from, const Event& to) const {
+  if (!from.impl() || !to.impl()) return error(ErrorKind::kValue, "elapsed_ms needs two recorded events");
+  trace::Scope span(trace::kSpans, trace::Step::kWait, "event");
+  return impl_->backend().elapsed_ms(*from.impl(), *to.impl());
+}
+
+Status Device::synchronize() const {
+  trace::Scope span(trace::kSpans, trace::Step::kWait, "device");
+  if (!impl_) return {};
+  Status status = impl_->backend().synchronize();
+  impl_->release_passed();
+  return status;
+}
+
+}  // namespace kiln

@@ -1,0 +1,117 @@
+// A device as the rest of the runtime sees it: a backend with its caching allocator, and the storage of tensors on it.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "kiln/device.h"
+#include "runtime/device/allocator.h"
+#include "runtime/device/backend.h"
+#include "support/trace.h"
+
+namespace kiln::runtime {
+
+/// What a room above keeps with a device, as BLAS keeps its handles.
+class Companion {
+ public:
+  virtual ~Companion() = default;
+};
+
+struct Storage;
+
+class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
+ public:
+  /// Tests make devices of their own from a backend; everyone else calls Device::open.
+  DeviceImpl(std::string name, std::unique_ptr<Backend> backend);
+  ~DeviceImpl();
+
+  const std::string& name() const { return name_; }
+  bool is_cuda() const { return backend_->capability() != 0; }
+  /// "sm_90a", "host": what kernels are compiled for; empty when the GPU is older than any target.
+  const std::string& target() const { return target_; }
+  Backend& backend() { return *backend_; }
+  Allocator& allocator() { return allocator_; }
+  StreamImpl& stream_or_current(const Stream& stream) { return stream ? *stream.impl() : backend_->current_stream(); }
+  /// Holds on to the host's side of a queued copy.
+  void keep_until_passed(std::shared_ptr<Storage> storage, StreamImpl& stream);
+  /// Lets go of those that are done; every wait for the device asks for it.
+  void release_passed();
+
+  /// The companion of that name, made by `make` at the first use; a failure is tried again. It lives as long as the
+  /// device.
+  using MakeCompanion = std::function<Result<std::unique_ptr<Companion>>(DeviceImpl&)>;
+  Result<Companion*> companion(const std::string& name, const MakeCompanion& make);
+
+ private:
+  struct InFlight {
+    std::unique_ptr<EventImpl> passed;
+    std::shared_ptr<Storage> storage;
+  };
+
+  std::string name_, target_;
+  std::unique_ptr<Backend> backend_;
+  Allocator allocator_;  // after the backend: it gives its memory back first
+  std::mutex in_flight_mutex_;
+  std::vector<InFlight> in_flight_;
+  std::mutex companion_mutex_;
+  std::map<std::string, std::unique_ptr<Companion>> companions_;  // last: they may hold memory of the allocator
+};
+
+/// Memory of the host that a GPU copies from and to by itself.
+struct Pinned {
+  Pinned(std::shared_ptr<DeviceImpl> g, std::shared_ptr<void> m) : gpu(std::move(g)), memory(std::move(m)) {}
+  std::shared_ptr<DeviceImpl> gpu;  // outlives its memory
+  std::shared_ptr<void> memory;
+};
+
+/// The memory of a tensor and of all its views; gives it back when the last of them goes, or at free().
+struct Storage {
+  Storage(std::shared_ptr<DeviceImpl> d, Block* b, int64_t n)
+      : device(std::move(d)), bytes(n), address_(b->address), block_(b) {}
+  Storage(std::shared_ptr<DeviceImpl> cpu, std::shared_ptr<Pinned> p, int64_t n)
+      : device(std::move(cpu)),
+        bytes(n),
+        address_(reinterpret_cast<DeviceAddress>(p->memory.get())),
+        pinned_(std::move(p)) {}
+  ~Storage() { free(); }
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+  bool is_freed() const { return address_ == 0; }
+  bool is_pinned() const { return pinned_ != nullptr; }
+  DeviceAddress address() const { return address_; }  // 0 when freed
+  /// `stream` works on it too: it is not reused before that work is done.
+  void used_on(StreamImpl& stream) {
+    if (block_) device->allocator().used_on(block_, stream);
+  }
+  bool is_used_elsewhere(const StreamImpl& stream) {
+    return block_ && device->allocator().is_used_elsewhere(block_, stream);
+  }
+  void free() {
+    if (is_freed()) return;
+    if (block_) device->allocator().free(block_);
+    trace::add_memory(trace::Step::kMemory, device->name(), -bytes);
+    block_ = nullptr;
+    pinned_.reset();
+    address_ = 0;
+  }
+
+  std::shared_ptr<DeviceImpl> device;
+  int64_t bytes;  // as asked for; the block may be larger
+
+ private:
+  DeviceAddress address_;  // beside what else a launch reads
+  Block* block_ = nullptr;
+  std::shared_ptr<Pinned> pinned_;
+};
+
+/// In the order of the thread's current stream.
+Result<std::shared_ptr<Storage>> allocate_storage(const Device& device, int64_t bytes);
+/// Of the cpu device, zeroed, in memory that `gpu` can copy from and to by itself. kUnsupported when that is the CPU.
+Result<std::shared_ptr<Storage>> allocate_pinned(const Device& gpu, int64_t bytes);
+
+/// The error of every operation on a tensor that was freed.
+Diagnostic freed_error(std::string_view what);
+
+}  // namespace kiln::runtime

@@ -1,0 +1,201 @@
+#include "runtime/device/device_kernels.h"
+
+#include <mutex>
+
+#include "kiln/kernel.h"
+#include "support/diag.h"
+
+namespace kiln::runtime {
+namespace {
+
+constexpr const char* kSource = R"(
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def random_word(key, i):
+    z = key + i.to(tl.uint64) * 0x9e3779b97f4a7c15
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb
+    return z ^ (z >> 31)
+
+
+# Sums of products are fma, so that nothing is left for the compiler to fuse.
+@triton.jit
+def normal(bits):
+    first = (bits >> 32).to(tl.uint32)
+    second = bits.to(tl.uint32).to(tl.int32, bitcast=True)
+    x = first.to(tl.float32) + 1.0
+    image = x.to(tl.int32, bitcast=True)
+    exponent = (image - 0x3f3504f3) >> 23
+    f = (image - (exponent << 23)).to(tl.float32, bitcast=True) - 1.0
+    p = tl.fma(f, -0.07902743770650658, 0.1262231984760401)
+    p = tl.fma(p, f, -0.1299818376351811)
+    p = tl.fma(p, f, 0.14214495924166146)
+    p = tl.fma(p, f, -0.1664128146314411)
+    p = tl.fma(p, f, 0.20001045094153708)
+    p = tl.fma(p, f, -0.2500030642256876)
+    p = tl.fma(p, f, 0.33333330728190674)
+    square = f * f
+    p = p * f * square
+    log_f = f + tl.fma(square, -0.5, p)
+    log_x = tl.fma((exponent - 32).to(tl.float32), 0.6931471805599453, log_f)
+    t = -2.0 * log_x
+    radius = tl.sqrt_rn(tl.where(t > 0.0, t, 0.0))
+    w = 0.25 - tl.abs(second.to(tl.float32) * 2.3283064365386963e-10)
+    w2 = w * w
+    s = tl.fma(w2, 39.75982708575151, -76.58117264431282)
+    s = tl.fma(s, w2, 81.60247636892599)
+    s = tl.fma(s, w2, -41.341680613346526)
+    s = tl.fma(s, w2, 6.283185280154406)
+    return radius * (s * w)
+
+
+@triton.jit(do_not_specialize=["key"])
+def random_normal(out, n, key: tl.uint64, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    z = normal(random_word(key, i))
+    tl.store(out + i, z.to(out.dtype.element_ty), mask=i < n)
+
+
+@triton.jit(do_not_specialize=["key"])
+def random_uniform(out, n, key: tl.uint64, BITS: tl.constexpr, SCALE: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    top = random_word(key, i) >> (64 - BITS)
+    if BITS > 32:
+        u = top.to(tl.float64) * SCALE
+    else:
+        u = top.to(tl.uint32).to(tl.float32) * SCALE
+    tl.store(out + i, u.to(out.dtype.element_ty), mask=i < n)
+
+
+@triton.jit(do_not_specialize=["key", "low", "range"])
+def random_integer(out, n, key: tl.uint64, low: tl.int64, range: tl.uint64, LARGE: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    w = random_word(key, i)
+    if LARGE:
+        offset = w % range
+    else:
+        offset = ((w >> 32) * range) >> 32
+    v = offset.to(tl.int64) + low
+    tl.store(out + i, v.to(out.dtype.element_ty), mask=i < n)
+
+
+@triton.jit
+def convert(out, x, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    tl.store(out + i, v.to(out.dtype.element_ty), mask=i < n)
+
+
+# n elements of a shape [*, s1, s2, s3, s4] with strides a (of out) and b (of x).
+@triton.jit
+def copy_strided(out, x, n, s1, s2, s3, s4, a0: tl.int64, a1: tl.int64, a2: tl.int64, a3: tl.int64, a4: tl.int64,
+                 b0: tl.int64, b1: tl.int64, b2: tl.int64, b3: tl.int64, b4: tl.int64, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    i4 = i % s4
+    rest = i // s4
+    i3 = rest % s3
+    rest = rest // s3
+    i2 = rest % s2
+    rest = rest // s2
+    i1 = rest % s1
+    i0 = rest // s1
+    v = tl.load(x + (i0 * b0 + i1 * b1 + i2 * b2 + i3 * b3 + i4 * b4), mask=mask)
+    tl.store(out + (i0 * a0 + i1 * a1 + i2 * a2 + i3 * a3 + i4 * a4), v, mask=mask)
+)";
+
+constexpr int64_t kBlock = 1024;
+constexpr size_t kMaxRank = kDeviceCopyRank;
+
+// Kernels are made at the first use and kept: their specialisations are the value of having them.
+Result<Kernel> kernel(const char* name) {
+  static std::mutex mutex;
+  static auto* kernels = new std::vector<std::pair<std::string, Kernel>>;
+  std::lock_guard lock(mutex);
+  for (const auto& [known, k] : *kernels)
+    if (known == name) return k;
+  KILN_TRY(Kernel made, Kernel::from_source(kSource, "<kiln runtime>", name));
+  kernels->emplace_back(name, made);
+  return made;
+}
+
+Status launch(const char* name, int64_t n, std::vector<std::optional<Arg>> args) {
+  KILN_TRY(Kernel k, kernel(name));
+  args.emplace_back(kBlock);
+  return k.launch({(n + kBlock - 1) / kBlock, 1, 1}, args);
+}
+
+bool is_plain_float(DType t) { return is_float(t) && !is_fp8(t); }
+
+}  // namespace
+
+const char* device_kernel_source() { return kSource; }
+
+bool has_random_kernel(const RandomSpec& spec) {
+  switch (spec.kind) {
+    case RandomKind::kUniform:
+    case RandomKind::kNormal:
+      return is_plain_float(spec.dtype);
+    case RandomKind::kInteger:
+      return is_int(spec.dtype) && spec.dtype != DType::kI1;
+  }
+  KILN_UNREACHABLE("random kind {}", static_cast<int>(spec.kind));
+}
+
+bool has_convert_kernel(DType from, DType to) {
+  if (is_plain_float(from) && is_plain_float(to)) return from != DType::kF64 || to == DType::kF32;
+  return is_int(from) && is_int(to) && from != DType::kI1 && to != DType::kI1;
+}
+
+Status random_on_device(const Tensor& target, const RandomSpec& spec) {
+  int64_t n = target.numel();
+  uint64_t key = random_key(spec.seed);
+  switch (spec.kind) {
+    case RandomKind::kNormal:
+      return launch("random_normal", n, {target, n, key});
+    case RandomKind::kUniform: {
+      int64_t precision = uniform_bits(spec.dtype);
+      double scale = 1;
+      for (int64_t i = 0; i < precision; ++i) scale /= 2;
+      return launch("random_uniform", n, {target, n, key, precision, scale});
+    }
+    case RandomKind::kInteger:
+      return launch("random_integer", n, {target, n, key, spec.low, spec.range, spec.range > (uint64_t{1} << 32)});
+  }
+  KILN_UNREACHABLE("random kind {}", static_cast<int>(spec.kind));
+}
+
+Status convert_on_device(const Tensor& target, const Tensor& source) {
+  return launch("convert", target.numel(), {target, source, target.numel()});
+}
+
+Status copy_on_device(const Tensor& target, const Tensor& source) {
+  // Dimensions of size 1 say nothing, and neighbours that both tensors walk through in one stride are one dimension.
+  std::vector<int64_t> sizes, a, b;
+  for (size_t d = 0; d < target.shape().size(); ++d) {
+    int64_t size = target.shape()[d], to = target.strides()[d], from = source.strides()[d];
+    if (size == 1) continue;
+    if (!sizes.empty() && a.back() == size * to && b.back() == size * from) {
+      sizes.back() *= size;
+      a.back() = to, b.back() = from;
+    } else {
+      sizes.push_back(size), a.push_back(to), b.push_back(from);
+    }
+  }
+  if (sizes.size() > kMaxRank)
+    return error(ErrorKind::kUnsupported, "a strided copy of {} dimensions on a GPU is not supported; at most {} are",
+                 sizes.size(), kMaxRank);
+  size_t missing = kMaxRank - sizes.size();
+  sizes.insert(sizes.begin(), missing, 1), a.insert(a.begin(), missing, 0), b.insert(b.begin(), missing, 0);
+  int64_t n = target.numel();
+  std::vector<std::optional<Arg>> args = {target, source, n};
+  for (size_t d = 1; d < kMaxRank; ++d) args.emplace_back(sizes[d]);
+  for (int64_t stride : a) args.emplace_back(stride);
+  for (int64_t stride : b) args.emplace_back(stride);
+  return launch("copy_strided", n, std::move(args));
+}
+
+}  // namespace kiln::runtime

@@ -1,0 +1,238 @@
+#include "runtime/jit/cache.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "support/diag.h"
+#include "support/files.h"
+#include "support/hash.h"
+#include "support/knobs.h"
+
+namespace kiln::runtime {
+namespace {
+
+constexpr std::string_view kMagic = "kiln kernel 2\n";
+// After so many stores the folder's size is looked at again.
+constexpr unsigned kStoresPerSweep = 64;
+
+class Writer {
+ public:
+  void number(int64_t v) { bytes_.append(reinterpret_cast<const char*>(&v), sizeof v); }
+  void real(double v) { bytes_.append(reinterpret_cast<const char*>(&v), sizeof v); }
+  void text(std::string_view v) {
+    number(static_cast<int64_t>(v.size()));
+    bytes_ += v;
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+// Reads what Writer wrote; after a read past the end everything is zero and ok() is false.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+  int64_t number() { return raw<int64_t>(); }
+  double real() { return raw<double>(); }
+  std::string_view text() {
+    int64_t n = number();
+    if (n < 0 || static_cast<uint64_t>(n) > rest_.size()) ok_ = false;
+    if (!ok_) return {};
+    std::string_view v = rest_.substr(0, static_cast<size_t>(n));
+    rest_.remove_prefix(static_cast<size_t>(n));
+    return v;
+  }
+  bool ok() const { return ok_; }
+  bool at_end() const { return ok_ && rest_.empty(); }
+
+ private:
+  template <class T>
+  T raw() {
+    T v{};
+    if (rest_.size() < sizeof v) ok_ = false;
+    if (!ok_) return T{};
+    rest_.copy(reinterpret_cast<char*>(&v), sizeof v);
+    rest_.remove_prefix(sizeof v);
+    return v;
+  }
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+void write(Writer& w, const HostExpression& e) {
+  w.number(static_cast<int64_t>(e.steps.size()));
+  for (const HostExpression::Step& s : e.steps)
+    w.number(static_cast<int64_t>(s.op)), w.number(static_cast<int64_t>(s.type)), w.number(s.number);
+}
+
+void write(Writer& w, const TensorMapRecipe& m) {
+  w.text(m.name), w.number(static_cast<int64_t>(m.dtype)), w.number(m.swizzle), w.number(m.stored);
+  w.number(static_cast<int64_t>(m.box.size()));
+  write(w, m.base);
+  for (size_t d = 0; d < m.box.size(); ++d) w.number(m.box[d]), write(w, m.sizes[d]), write(w, m.strides[d]);
+}
+
+/// False for what cannot be evaluated with that many parameters.
+bool read(Reader& r, HostExpression& e, int num_params) {
+  for (int64_t n = r.number(); n > 0 && r.ok(); --n) {
+    HostExpression::Step s;
+    s.op = static_cast<HostOp>(r.number()), s.type = static_cast<DType>(r.number()), s.number = r.number();
+    e.steps.push_back(s);
+  }
+  return r.ok() && is_well_formed(e, num_params);
+}
+
+bool read(Reader& r, TensorMapRecipe& m, int num_params) {
+  m.name = r.text();
+  const int64_t dtype = r.number();
+  if (dtype < 0 || dtype >= kNumDTypes) return false;
+  m.dtype = static_cast<DType>(dtype), m.swizzle = static_cast<int32_t>(r.number()), m.stored = r.number();
+  int64_t rank = r.number();
+  if (!read(r, m.base, num_params)) return false;
+  for (; rank > 0 && r.ok(); --rank) {
+    m.box.push_back(static_cast<int32_t>(r.number()));
+    if (!read(r, m.sizes.emplace_back(), num_params) || !read(r, m.strides.emplace_back(), num_params)) return false;
+  }
+  return r.ok();
+}
+
+// magic, checksum of the rest, key, kernel
+std::string pack(const std::string& key, const CompiledKernel& kernel) {
+  Writer body;
+  body.text(key);
+  body.text(serialize(kernel));
+  std::string content = body.take();
+  return std::string(kMagic) + hash128(content).hex() + content;
+}
+
+std::optional<CompiledKernel> unpack(std::string_view file, const std::string& key) {
+  if (!file.starts_with(kMagic)) return std::nullopt;
+  file.remove_prefix(kMagic.size());
+  if (file.size() < 32 || hash128(file.substr(32)).hex() != file.substr(0, 32)) return std::nullopt;
+  Reader reader(file.substr(32));
+  if (reader.text() != key) return std::nullopt;
+  std::string_view kernel = reader.text();
+  if (!reader.at_end()) return std::nullopt;
+  return deserialize(kernel);
+}
+
+}  // namespace
+
+std::string serialize(const CompiledKernel& k) {
+  Writer w;
+  w.text(k.name), w.text(k.target);
+  w.number(static_cast<int64_t>(k.params.size()));
+  for (const KernelParam& p : k.params) {
+    KILN_ASSERT(p.type.is_scalar(), "kernel parameter {} is a tile", p.name);
+    w.text(p.name), w.number(static_cast<int64_t>(p.type.dtype)), w.number(p.type.pointer);
+  }
+  w.number(static_cast<int64_t>(k.tensor_maps.size()));
+  for (const TensorMapRecipe& m : k.tensor_maps) write(w, m);
+  w.number(k.num_warps), w.number(k.extra_warps), w.number(k.num_ctas), w.number(k.launch_pdl);
+  w.number(k.shared_bytes), w.number(k.scratch_bytes);
+  w.text(k.ptx), w.text(k.cubin), w.text(k.object);
+  w.number(k.registers), w.number(k.spill_bytes), w.text(k.text);
+  w.number(static_cast<int64_t>(k.warnings.size()));
+  for (const std::string& warning : k.warnings) w.text(warning);
+  w.number(static_cast<int64_t>(k.phases.size()));
+  for (const PhaseTime& p : k.phases) w.text(p.name), w.real(p.ms);
+  return w.take();
+}
+
+std::optional<CompiledKernel> deserialize(std::string_view bytes) {
+  Reader r(bytes);
+  CompiledKernel k;
+  k.name = r.text(), k.target = r.text();
+  for (int64_t n = r.number(); n > 0 && r.ok(); --n) {
+    KernelParam p;
+    p.name = r.text();
+    int64_t dtype = r.number();
+    if (dtype < 0 || dtype >= kNumDTypes) return std::nullopt;
+    p.type = r.number() ? ir::pointer_type(static_cast<DType>(dtype)) : ir::scalar_type(static_cast<DType>(dtype));
+    k.params.push_back(std::move(p));
+  }
+  for (int64_t n = r.number(); n > 0 && r.ok(); --n)
+    if (!read(r, k.tensor_maps.emplace_back(), static_cast<int>(k.params.size()))) return std::nullopt;
+  k.num_warps = static_cast<int>(r.number()), k.extra_warps = static_cast<int>(r.number());
+  k.num_ctas = static_cast<int>(r.number()), k.launch_pdl = r.number() != 0;
+  k.shared_bytes = r.number(), k.scratch_bytes = r.number();
+  k.ptx = r.text(), k.cubin = r.text(), k.object = r.text();
+  k.registers = static_cast<int>(r.number()), k.spill_bytes = r.number(), k.text = r.text();
+  for (int64_t n = r.number(); n > 0 && r.ok(); --n) k.warnings.emplace_back(r.text());
+  for (int64_t n = r.number(); n > 0 && r.ok(); --n) {
+    PhaseTime p;
+    p.name = r.text();
+    p.ms = r.real();
+    k.phases.push_back(std::move(p));
+  }
+  if (!r.at_end()) return std::nullopt;
+  return k;
+}
+
+std::string DiskCache::folder() {
+  if (!knob_on(Knob::kCache)) return {};
+  auto root = cache_directory();
+  if (!root.ok()) {
+    warn_once(root.error().message);
+    return {};
+  }
+  return *root + "/kernels";
+}
+
+void DiskCache::warn_once(const std::string& sentence) {
+  if (!warned_.exchange(true)) warn_(sentence + "; compiled kernels are not kept (KILN_CACHE=0 turns the cache off)");
+}
+
+std::optional<CompiledKernel> DiskCache::find(const std::string& key) {
+  std::string dir = folder();
+  if (dir.empty()) return std::nullopt;
+  std::string path = dir + "/" + hash128(key).hex();
+  if (::access(path.c_str(), F_OK) != 0) return std::nullopt;
+  auto file = read_file(path);
+  if (!file.ok()) {
+    warn_once(file.error().message);
+    return std::nullopt;
+  }
+  auto kernel = unpack(*file, key);
+  if (kernel) touch_file(path);  // last used now: remove_old starts with the oldest
+  return kernel;
+}
+
+void DiskCache::store(const std::string& key, const CompiledKernel& kernel) {
+  std::string dir = folder();
+  if (dir.empty()) return;
+  if (Status made = make_directories(dir); !made.ok()) return warn_once(made.error().message);
+  Status written = write_file_atomic(dir + "/" + hash128(key).hex(), pack(key, kernel));
+  if (!written.ok()) return warn_once(written.error().message);
+  if (stores_++ % kStoresPerSweep == 0) remove_old(dir);
+}
+
+void DiskCache::remove_old(const std::string& dir) {
+  auto limit = knob_bytes(Knob::kCacheLimit);
+  if (!limit.ok()) return warn_once(limit.error().message);
+  auto files = list_files(dir);
+  if (!files.ok()) return warn_once(files.error().message);
+  auto now =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  constexpr int64_t kHour = 3'600'000'000'000;
+  int64_t total = 0;
+  for (FileEntry& f : *files) {
+    // A writer that died left its temporary file.
+    if (f.path.ends_with(".tmp") && now - f.modified_ns > kHour) ::unlink(f.path.c_str()), f.bytes = 0;
+    total += f.bytes;
+  }
+  if (total <= limit->value_or(INT64_MAX)) return;
+  std::sort(files->begin(), files->end(),
+            [](const FileEntry& a, const FileEntry& b) { return a.modified_ns < b.modified_ns; });
+  int64_t goal = **limit / 5 * 4;  // well below, so that the next store does not sweep for one file
+  for (const FileEntry& f : *files) {
+    if (total <= goal) break;
+    if (f.path.ends_with(".tmp")) continue;
+    if (::unlink(f.path.c_str()) == 0) total -= f.bytes;
+  }
+}
+
+}  // namespace kiln::runtime

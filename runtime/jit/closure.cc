@@ -1,0 +1,303 @@
+#include "runtime/jit/closure.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace kiln::runtime {
+namespace {
+
+using namespace ast;
+
+// Collects the names that are read and those that are bound.
+class Names {
+ public:
+  std::set<std::string> read, bound;
+
+  void visit(const Body& body) {
+    for (const StmtPtr& s : body) visit(*s);
+  }
+
+  void bind(const Expr* target) {
+    if (!target) return;
+    if (auto* name = dyn_as<Name>(target)) {
+      bound.insert(name->id);
+    } else if (auto* tuple = dyn_as<Tuple>(target)) {
+      for (const ExprPtr& item : tuple->items) bind(item.get());
+    } else if (auto* list = dyn_as<List>(target)) {
+      for (const ExprPtr& item : list->items) bind(item.get());
+    } else if (auto* starred = dyn_as<Starred>(target)) {
+      bind(starred->value.get());
+    } else {
+      visit(target);  // x[i] = …, x.y = …: reads of x and i
+    }
+  }
+
+  void visit(const Expr* e) {
+    if (!e) return;
+    switch (e->kind) {
+      case ExprKind::kConstant:
+      case ExprKind::kEllipsis:
+        return;
+      case ExprKind::kName:
+        read.insert(as<Name>(*e).id);
+        return;
+      case ExprKind::kTuple:
+        return visit_all(as<Tuple>(*e).items);
+      case ExprKind::kList:
+        return visit_all(as<List>(*e).items);
+      case ExprKind::kSet:
+        return visit_all(as<Set>(*e).items);
+      case ExprKind::kDict:
+        visit_all(as<Dict>(*e).keys);
+        return visit_all(as<Dict>(*e).values);
+      case ExprKind::kUnary:
+        return visit(as<Unary>(*e).operand.get());
+      case ExprKind::kBinary:
+        visit(as<Binary>(*e).left.get());
+        return visit(as<Binary>(*e).right.get());
+      case ExprKind::kBoolOp:
+        return visit_all(as<BoolOp>(*e).values);
+      case ExprKind::kCompare:
+        visit(as<Compare>(*e).left.get());
+        return visit_all(as<Compare>(*e).rights);
+      case ExprKind::kIfExp: {
+        auto& x = as<IfExp>(*e);
+        visit(x.condition.get()), visit(x.then_value.get());
+        return visit(x.else_value.get());
+      }
+      case ExprKind::kCall: {
+        auto& call = as<Call>(*e);
+        visit(call.callee.get());
+        visit_all(call.args);
+        for (const Keyword& k : call.keywords) visit(k.value.get());
+        return;
+      }
+      case ExprKind::kAttribute:
+        return visit(as<Attribute>(*e).base.get());
+      case ExprKind::kSubscript:
+        visit(as<Subscript>(*e).base.get());
+        return visit(as<Subscript>(*e).index.get());
+      case ExprKind::kSlice: {
+        auto& slice = as<Slice>(*e);
+        visit(slice.lower.get()), visit(slice.upper.get());
+        return visit(slice.step.get());
+      }
+      case ExprKind::kLambda: {
+        for (const Param& p : as<Lambda>(*e).params) bound.insert(p.name), visit(p.default_value.get());
+        return visit(as<Lambda>(*e).body.get());
+      }
+      case ExprKind::kComprehension: {
+        auto& c = as<Comprehension>(*e);
+        visit(c.element.get()), visit(c.value.get());
+        for (const ForClause& clause : c.clauses) {
+          bind(clause.target.get()), visit(clause.iterable.get());
+          visit_all(clause.conditions);
+        }
+        return;
+      }
+      case ExprKind::kStarred:
+        return visit(as<Starred>(*e).value.get());
+      case ExprKind::kJoinedStr:
+        for (const JoinedStr::Piece& piece : as<JoinedStr>(*e).pieces)
+          visit(piece.value.get()), visit(piece.spec.get());
+        return;
+      case ExprKind::kNamedExpr:
+        bound.insert(as<NamedExpr>(*e).target);
+        return visit(as<NamedExpr>(*e).value.get());
+    }
+  }
+
+  void visit(const Stmt& s) {
+    switch (s.kind) {
+      case StmtKind::kExpr:
+        return visit(as<ExprStmt>(s).value.get());
+      case StmtKind::kAssign:
+        for (const ExprPtr& target : as<Assign>(s).targets) bind(target.get());
+        return visit(as<Assign>(s).value.get());
+      case StmtKind::kAugAssign:
+        bind(as<AugAssign>(s).target.get());
+        return visit(as<AugAssign>(s).value.get());
+      case StmtKind::kAnnAssign: {
+        auto& a = as<AnnAssign>(s);
+        bind(a.target.get()), visit(a.annotation.get());
+        return visit(a.value.get());
+      }
+      case StmtKind::kFor: {
+        auto& loop = as<For>(s);
+        bind(loop.target.get()), visit(loop.iterable.get()), visit(loop.body);
+        return visit(loop.else_body);
+      }
+      case StmtKind::kWhile: {
+        auto& loop = as<While>(s);
+        visit(loop.condition.get()), visit(loop.body);
+        return visit(loop.else_body);
+      }
+      case StmtKind::kIf: {
+        auto& branch = as<If>(s);
+        visit(branch.condition.get()), visit(branch.body);
+        return visit(branch.else_body);
+      }
+      case StmtKind::kFunctionDef: {
+        auto& def = as<FunctionDef>(s);
+        bound.insert(def.name);
+        for (const Param& p : def.params) bound.insert(p.name), visit(p.default_value.get());
+        return visit(def.body);
+      }
+      case StmtKind::kClassDef:
+        bound.insert(as<ClassDef>(s).name);
+        return visit(as<ClassDef>(s).body);
+      case StmtKind::kReturn:
+        return visit(as<Return>(s).value.get());
+      case StmtKind::kPass:
+      case StmtKind::kBreak:
+      case StmtKind::kContinue:
+        return;
+      case StmtKind::kImport:
+        for (const Import::Alias& a : as<Import>(s).names) bound.insert(a.as.empty() ? a.name : a.as);
+        return;
+      case StmtKind::kAssert:
+        visit(as<Assert>(s).condition.get());
+        return visit(as<Assert>(s).message.get());
+      case StmtKind::kDel:
+        return visit_all(as<Del>(s).targets);
+      case StmtKind::kGlobal:
+        // Declared global, hence not bound here.
+        for (const std::string& n : as<ast::Global>(s).names) declared_global_.insert(n);
+        return;
+      case StmtKind::kWith: {
+        for (const With::Item& item : as<With>(s).items) visit(item.context.get()), bind(item.target.get());
+        return visit(as<With>(s).body);
+      }
+      case StmtKind::kTry: {
+        auto& t = as<Try>(s);
+        visit(t.body);
+        for (const Try::Handler& h : t.handlers) {
+          visit(h.type.get());
+          if (!h.name.empty()) bound.insert(h.name);
+          visit(h.body);
+        }
+        visit(t.else_body);
+        return visit(t.finally_body);
+      }
+      case StmtKind::kRaise:
+        return visit(as<Raise>(s).value.get());
+    }
+  }
+
+  std::vector<std::string> free() const {
+    std::vector<std::string> names;
+    for (const std::string& n : read)
+      if (!bound.count(n) || declared_global_.count(n)) names.push_back(n);
+    return names;
+  }
+
+ private:
+  void visit_all(const std::vector<ExprPtr>& list) {
+    for (const ExprPtr& e : list) visit(e.get());
+  }
+  std::set<std::string> declared_global_;
+};
+
+using frontend::JitFunction;
+
+// Equality of what can be watched; functions compare by identity.
+bool same(const frontend::Global& a, const frontend::Global& b) {
+  if (a.index() != b.index()) return false;
+  if (auto* c = std::get_if<Constant>(&a))
+    return *c == std::get<Constant>(b) && c->index() == std::get<Constant>(b).index();
+  if (auto* f = std::get_if<std::shared_ptr<const JitFunction>>(&a))
+    return *f == std::get<std::shared_ptr<const JitFunction>>(b) ||
+           (*f)->def == std::get<std::shared_ptr<const JitFunction>>(b)->def;
+  return describe(a) == describe(b);
+}
+
+class ClosureMaker {
+ public:
+  Closure closure;
+
+  int add(const std::shared_ptr<const JitFunction>& function) {
+    auto [it, fresh] = index_.emplace(function->def, static_cast<int>(index_.size()));
+    int index = it->second;
+    if (!fresh) return index;
+    const std::shared_ptr<const SourceText>& file = function->module->source;
+    if (std::find(closure.sources.begin(), closure.sources.end(), file) == closure.sources.end())
+      closure.sources.push_back(file);
+    Place place = place_of(function->def->range);
+    const std::string title = "function " + std::to_string(index);
+    SourceRange source = function->def->full_range.text ? function->def->full_range : function->def->range;
+    std::string text(source.str());
+    text += "\n";
+    for (const std::string& name : free_names(*function->def)) {
+      auto value = function->lookup ? function->lookup(name) : std::nullopt;
+      if (!value) continue;  // a builtin of the language, or unknown: the frontend says so
+      text += name + " = " + text_of(*value) + "\n";
+      if (!std::holds_alternative<frontend::ModulePath>(*value)) closure.watches.push_back({function, name, *value});
+    }
+    closure.text += title + " " + place.file + ":" + std::to_string(place.line) + "\n" + text;
+    closure.meaning += title + "\n" + text;
+    return index;
+  }
+
+ private:
+  std::string text_of(const frontend::Global& value) {
+    if (auto* f = std::get_if<std::shared_ptr<const JitFunction>>(&value)) return "function " + std::to_string(add(*f));
+    if (auto* tuple = std::get_if<std::shared_ptr<const frontend::GlobalTuple>>(&value)) {
+      std::string text = "(";
+      for (const auto& item : (*tuple)->items) text += text_of(item) + ",";
+      return text + ")";
+    }
+    return describe(value);
+  }
+
+  std::map<const FunctionDef*, int> index_;
+};
+
+}  // namespace
+
+std::string describe(const frontend::Global& value) {
+  struct Visitor {
+    std::string operator()(const Constant& c) const { return std::string(type_name(c)) + " " + repr(c); }
+    std::string operator()(DType t) const { return "dtype " + std::string(name(t)); }
+    std::string operator()(const std::shared_ptr<const JitFunction>& f) const { return "function " + f->def->name; }
+    std::string operator()(const frontend::ModulePath& m) const { return "module " + m.path; }
+    std::string operator()(const std::shared_ptr<const frontend::GlobalTuple>& tuple) const {
+      std::string text = "(";
+      for (const auto& item : tuple->items) text += describe(item) + ",";
+      return text + ")";
+    }
+  };
+  return std::visit(Visitor{}, value);
+}
+
+std::vector<std::string> free_names(const FunctionDef& def) {
+  Names names;
+  for (const Param& p : def.params) names.bound.insert(p.name);
+  names.visit(def.body);
+  return names.free();
+}
+
+Closure make_closure(const std::shared_ptr<const JitFunction>& function) {
+  ClosureMaker maker;
+  maker.add(function);
+  return std::move(maker.closure);
+}
+
+bool calls_function(std::string_view text, std::string_view function) {
+  auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  for (size_t at = text.find(function); at != std::string_view::npos; at = text.find(function, at + 1)) {
+    const size_t end = at + function.size();
+    if (end < text.size() && text[end] == '(' && (at == 0 || !is_part(text[at - 1]))) return true;
+  }
+  return false;
+}
+
+bool is_current(const Closure& closure) {
+  for (const Watch& watch : closure.watches) {
+    auto now = watch.function->lookup(watch.name);
+    if (!now || !same(*now, watch.value)) return false;
+  }
+  return true;
+}
+
+}  // namespace kiln::runtime

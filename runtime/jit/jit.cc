@@ -1,0 +1,186 @@
+#include "runtime/jit/jit.h"
+
+#include <chrono>
+
+#include "support/diag.h"
+#include "support/files.h"
+#include "support/hash.h"
+#include "support/knobs.h"
+#include "support/trace.h"
+
+namespace kiln::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+std::string describe_arg(const frontend::ArgSpec& arg) {
+  // A function given as a constexpr argument brings its own text and globals into the code.
+  if (auto* f = std::get_if<std::shared_ptr<const frontend::JitFunction>>(&arg.value); f && arg.is_constexpr)
+    return "constexpr " + make_closure(*f).text;
+  if (arg.is_constexpr) return "constexpr " + describe(arg.value);
+  if (!arg.block.empty()) return fmt::format("blocks {} of {}", fmt::join(arg.block, "x"), ir::to_string(arg.type));
+  return fmt::format("{}:{}", ir::to_string(arg.type), arg.divisibility);
+}
+
+bool multiplies(const Closure& closure) {
+  return calls_function(closure.meaning, "dot") || calls_function(closure.meaning, "dot_scaled");
+}
+
+// Writes each stage of a kernel to KILN_DUMP_DIR; the names sort in the order of the stages.
+class Dumper {
+ public:
+  Dumper(std::string folder, std::string prefix, std::function<void(const std::string&)> warn)
+      : folder_(std::move(folder)), prefix_(std::move(prefix)), warn_(std::move(warn)) {}
+  void operator()(std::string_view stage, const std::string& text) {
+    Status made = make_directories(folder_);
+    std::string file_stage(stage);
+    for (char& c : file_stage)
+      if (c == ':' || c == '/') c = '-';
+    if (made.ok())
+      made = write_file_atomic(fmt::format("{}/{}.{:02}-{}.txt", folder_, prefix_, number_++, file_stage), text);
+    if (!made.ok() && !warned_) warn_("KILN_DUMP_DIR: " + made.error().message), warned_ = true;
+  }
+
+ private:
+  std::string folder_, prefix_;
+  std::function<void(const std::string&)> warn_;
+  int number_ = 0;
+  bool warned_ = false;
+};
+
+}  // namespace
+
+KernelInfo info_of(const CompiledKernel& k) {
+  KernelInfo info;
+  info.name = k.name;
+  info.target = k.target;
+  info.registers = k.registers;
+  info.spill_bytes = k.spill_bytes;
+  info.shared_bytes = k.shared_bytes;
+  info.num_warps = k.num_warps;
+  info.extra_warps = k.extra_warps;
+  info.num_ctas = k.num_ctas;
+  info.warnings = k.warnings;
+  info.ptx = k.ptx;
+  CompiledKernel code = k;
+  code.phases.clear(), code.warnings.clear(), code.text.clear();
+  if (!k.object.empty()) code.num_warps = 0;  // the CPU has none
+  info.code = hash128(serialize(code)).hex();
+  for (const PhaseTime& p : k.phases) info.phases.emplace_back(p.name, p.ms);
+  return info;
+}
+
+KernelImage gpu_image(const CompiledKernel& k) {
+  KernelImage image;
+  image.name = k.name;
+  image.num_params = static_cast<int>(k.params.size());
+  image.num_warps = k.num_warps;
+  image.extra_warps = k.extra_warps;
+  image.num_ctas = k.num_ctas;
+  image.launch_pdl = k.launch_pdl;
+  image.tensor_maps = k.tensor_maps;
+  image.shared_bytes = k.shared_bytes;
+  image.ptx = k.ptx;
+  image.cubin = k.cubin;
+  return image;
+}
+
+Jit::Jit(Compiler compiler, std::function<void(const std::string&)> warn)
+    : compiler_(std::move(compiler)), warn_(warn), cache_(std::move(warn)) {}
+
+std::string Jit::fingerprint(const std::string& target, const Assembler* assembler) {
+  std::lock_guard lock(mutex_);
+  const std::pair key(target, assembler);
+  auto it = fingerprints_.find(key);
+  if (it == fingerprints_.end()) {
+    // For a GPU it may open the assembler's library, and the first kernel of a process waits for that.
+    trace::Scope phase(trace::kSpans, trace::Step::kPhase, "toolchain");
+    it = fingerprints_.emplace(key, compiler_.fingerprint(target, assembler)).first;
+  }
+  return it->second;
+}
+
+std::string Jit::cache_key(const JitRequest& request) {
+  std::string key =
+      fmt::format("compiler {}\ntarget {}\nnum_warps {} num_stages {} num_ctas {} launch_pdl {}\n",
+                  fingerprint(request.target, request.assembler), request.target, request.options.num_warps,
+                  request.options.num_stages, request.options.num_ctas, request.options.launch_pdl);
+  for (const frontend::ArgSpec& arg : request.args) key += "arg " + describe_arg(arg) + "\n";
+  return key + request.closure->text;
+}
+
+Result<Jit::Compiled> Jit::compile(const JitRequest& request) {
+  trace::Scope span(trace::kSpans, trace::Step::kCompile, request.function->def->name);
+  auto start = Clock::now();
+  std::string key = cache_key(request);
+  std::string dump = knob(Knob::kDumpDir);
+  if (dump.empty() && !request.guard_accesses) {  // a dump shows every stage, so it compiles
+    trace::Scope phase(trace::kSpans, trace::Step::kPhase, "disk cache");
+    if (auto found = cache_.find(key)) {
+      Compiled compiled{std::move(*found), {}};
+      compiled.kernel.phases.clear();
+      compiled.info = info_of(compiled.kernel);
+      compiled.info.from_cache = true;
+      compiled.info.phases.emplace_back("cache", ms_since(start));
+      return compiled;
+    }
+  }
+  CompileOptions options;
+  options.target = request.target;
+  options.frontend = request.options;
+  options.assembler = request.assembler;
+  options.guard_accesses = request.guard_accesses;
+  if (!dump.empty())
+    options.on_stage = Dumper(
+        dump, fmt::format("{}.{}.{}", request.function->def->name, request.target, hash128(key).hex().substr(0, 8)),
+        warn_);
+  KILN_TRY(CompiledKernel kernel, compiler_.compile(*request.function, request.args, options));
+  if (!request.guard_accesses) {
+    trace::Scope phase(trace::kSpans, trace::Step::kPhase, "disk cache, store");
+    cache_.store(key, kernel);
+  }
+  KernelInfo info = info_of(kernel);
+  return Compiled{std::move(kernel), std::move(info)};
+}
+
+Result<std::shared_ptr<LoadedKernel>> Jit::load(Compiled& compiled, DeviceImpl& device) {
+  trace::Scope span(trace::kSpans, trace::Step::kLoad, compiled.kernel.name);
+  auto start = Clock::now();
+  const CompiledKernel& k = compiled.kernel;
+  KernelImage image = gpu_image(k);
+  image.scratch_bytes = k.scratch_bytes;
+  if (!device.is_cuda()) {
+    KILN_TRY(std::shared_ptr<HostCode> code, compiler_.load_host_object(k));
+    image.entry = code->entry();
+    image.take_failure = [code] { return code->take_failure(); };
+    image.keep = code;
+  }
+  KILN_TRY(std::shared_ptr<LoadedKernel> loaded, device.backend().load(image));
+  if (compiled.info.registers < 0) compiled.info.registers = loaded->registers();
+  compiled.info.phases.emplace_back("load", ms_since(start));
+  return loaded;
+}
+
+std::shared_ptr<const LoadedCode> Jit::remember(CompiledKernel&& k, const Closure& closure) {
+  if (k.ptx.empty()) return nullptr;
+  auto code = std::make_shared<const LoadedCode>(LoadedCode{k.name, k.target, std::move(k.cubin), std::move(k.ptx),
+                                                            k.registers, multiplies(closure), closure.sources});
+  std::lock_guard lock(mutex_);
+  std::erase_if(loaded_, [](const auto& kept) { return kept.expired(); });
+  loaded_.push_back(code);
+  return code;
+}
+
+std::vector<std::shared_ptr<const LoadedCode>> Jit::loaded_code() {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const LoadedCode>> all;
+  for (const auto& kept : loaded_)
+    if (auto code = kept.lock()) all.push_back(std::move(code));
+  return all;
+}
+
+}  // namespace kiln::runtime

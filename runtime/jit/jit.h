@@ -1,0 +1,76 @@
+// From a specialisation to loaded code: the one bridge from the runtime to compiler/compile.h.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "compiler/compile.h"
+#include "kiln/kernel.h"
+#include "runtime/device/device.h"
+#include "runtime/jit/cache.h"
+#include "runtime/jit/closure.h"
+#include "runtime/jit/loaded_code.h"
+
+namespace kiln::runtime {
+
+/// What the runtime asks of the compiler; tests put their own in its place.
+struct Compiler {
+  std::function<Result<CompiledKernel>(const frontend::JitFunction&, std::span<const frontend::ArgSpec>,
+                                       const CompileOptions&)>
+      compile;
+  std::function<Result<std::shared_ptr<HostCode>>(const CompiledKernel&)> load_host_object;
+  std::function<std::string(std::string_view target, const Assembler* assembler)> fingerprint;
+};
+Compiler default_compiler();
+
+/// One specialisation to compile.
+struct JitRequest {
+  const frontend::JitFunction* function = nullptr;
+  const Closure* closure = nullptr;
+  std::span<const frontend::ArgSpec> args;
+  frontend::Options options;
+  std::string target;
+  const Assembler* assembler = nullptr;  // of the device, where the code is for it
+  bool guard_accesses = false;           // such code is not kept on disk
+};
+
+/// `kernel` for a GPU's backend. Views into `kernel`, which must outlive it.
+KernelImage gpu_image(const CompiledKernel& kernel);
+/// What users are told of it.
+KernelInfo info_of(const CompiledKernel& kernel);
+
+/// Compiles, with the disk cache before it. Thread-safe.
+class Jit {
+ public:
+  explicit Jit(Compiler compiler, std::function<void(const std::string&)> warn);
+  /// The process's own: the real compiler, warnings to stderr.
+  static Jit& instance();
+
+  struct Compiled {
+    CompiledKernel kernel;
+    KernelInfo info;
+  };
+  Result<Compiled> compile(const JitRequest& request);
+  /// Makes `compiled` launchable on the device and completes its info.
+  Result<std::shared_ptr<LoadedKernel>> load(Compiled& compiled, DeviceImpl& device);
+  /// Keeps what profilers ask of code that was loaded on a GPU, as long as the caller does; null for the CPU's.
+  std::shared_ptr<const LoadedCode> remember(CompiledKernel&& kernel, const Closure& closure);
+  std::vector<std::shared_ptr<const LoadedCode>> loaded_code();
+  /// The compiler's name for itself when it compiles for `target` and assembles with `assembler`; asked for once.
+  std::string fingerprint(const std::string& target, const Assembler* assembler);
+
+ private:
+  std::string cache_key(const JitRequest& request);
+
+  Compiler compiler_;
+  std::function<void(const std::string&)> warn_;
+  DiskCache cache_;
+  std::mutex mutex_;
+  std::map<std::pair<std::string, const Assembler*>, std::string> fingerprints_;
+  std::vector<std::weak_ptr<const LoadedCode>> loaded_;
+};
+
+}  // namespace kiln::runtime

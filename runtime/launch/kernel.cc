@@ -1,0 +1,292 @@
+#include "kiln/kernel.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "runtime/jit/jit.h"
+#include "runtime/launch/args.h"
+#include "runtime/launch/kernel_checked.h"
+#include "runtime/launch/kernel_impl.h"
+#include "runtime/launch/kernel_launched.h"
+#include "runtime/launch/kernel_options.h"
+#include "support/diag.h"
+#include "support/trace.h"
+
+namespace kiln {
+namespace runtime {
+namespace {
+
+constexpr size_t kFirstSlots = 16;
+// "f32[4096, 4096], bf16[64]"
+std::string describe_tensors(std::span<const std::optional<Arg>> args) {
+  std::string out;
+  for (const auto& arg : args)
+    if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr)
+      fmt::format_to(std::back_inserter(out), "{}{}[{}]", out.empty() ? "" : ", ", name(tensor->dtype()),
+                     fmt::join(tensor->shape(), ", "));
+  return out;
+}
+
+}  // namespace
+
+SpecTable::SpecTable() { clear(); }
+
+void SpecTable::clear() {
+  all_slots_.push_back(std::make_unique<Slots>(kFirstSlots));
+  live_ = 0;
+  slots_.store(all_slots_.back().get(), std::memory_order_release);
+}
+
+const Specialisation* SpecTable::find(uint64_t hash, std::string_view key) const {
+  const Slots& slots = *slots_.load(std::memory_order_acquire);
+  for (size_t i = hash & slots.mask;; i = (i + 1) & slots.mask) {
+    const Specialisation* spec = slots.entries[i].load(std::memory_order_acquire);
+    if (!spec) return nullptr;
+    if (spec->hash == hash && spec->key == key) return spec;
+  }
+}
+
+void SpecTable::place(Slots& slots, const Specialisation* spec) {
+  size_t i = spec->hash & slots.mask;
+  while (slots.entries[i].load(std::memory_order_relaxed)) i = (i + 1) & slots.mask;
+  slots.entries[i].store(spec, std::memory_order_release);
+}
+
+const Specialisation* SpecTable::insert(std::unique_ptr<Specialisation> spec) {
+  Slots* slots = slots_.load(std::memory_order_relaxed);
+  if ((live_ + 1) * 2 > slots->mask + 1) {
+    auto larger = std::make_unique<Slots>((slots->mask + 1) * 2);
+    for (size_t i = 0; i <= slots->mask; ++i)
+      if (const Specialisation* old = slots->entries[i].load(std::memory_order_relaxed)) place(*larger, old);
+    slots = larger.get();
+    all_slots_.push_back(std::move(larger));
+    slots_.store(slots, std::memory_order_release);
+  }
+  place(*slots, spec.get());
+  ++live_;
+  specs_.push_back(std::move(spec));
+  return specs_.back().get();
+}
+
+KernelImpl::KernelImpl(std::shared_ptr<const frontend::JitFunction> function, bool globals_are_fixed, Jit& jit)
+    : function_(std::move(function)),
+      name_(function_->def->name),
+      globals_are_fixed_(globals_are_fixed),
+      jit_(jit),
+      params_(read_params(*function_, jit)),
+      rules_(rules_of(params_)) {
+  for (const ParamInfo& p : params_) descriptions_.push_back({p.name, p.is_constexpr, p.has_default});
+}
+
+KernelImpl::~KernelImpl() = default;
+
+Result<std::shared_ptr<DeviceImpl>> KernelImpl::device_of(const BoundArgs& bound, const LaunchOptions& options) const {
+  std::shared_ptr<DeviceImpl> device;
+  if (bound.first_tensor) {
+    device = bound.first_tensor->storage()->device;
+  } else {
+    KILN_TRY(Device opened, Device::open_default());
+    device = opened.impl()->shared_from_this();
+  }
+  if (options.stream && &options.stream.impl()->backend() != &device->backend())
+    return error(ErrorKind::kDevice,
+                 "kernel '{}': the stream belongs to another device than its tensors, which are on {}", name_,
+                 device->name());
+  return device;
+}
+
+void KernelImpl::refresh_closure() {
+  if (closure_ && (globals_are_fixed_ || is_current(*closure_))) return;
+  if (closure_) table_.clear(), checked_.clear();
+  closure_ = std::make_shared<Closure>(make_closure(function_));
+  watching_.store(!globals_are_fixed_ && !closure_->watches.empty());
+}
+
+Result<const Specialisation*> KernelImpl::specialise(std::span<const std::optional<Arg>> args, BoundArgs& bound,
+                                                     const std::shared_ptr<DeviceImpl>& device,
+                                                     const LaunchOptions& options) {
+  KILN_CHECK_OK(check_options(name_, options));
+  if (device->target().empty())
+    return error(ErrorKind::kUnsupported,
+                 "kernel '{}': {} ({}) is older than every GPU that Kiln compiles for; use device cpu", name_,
+                 device->name(), device->backend().info().name);
+  const std::string key(bound.key.view());
+  const uint64_t hash = hash64(key);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    refresh_closure();
+    if (const Specialisation* made_meanwhile = table_.find(hash, key)) return made_meanwhile;
+    if (!compiling_.insert(key).second) {
+      compiled_.wait(lock);  // for the thread that compiles it
+      continue;
+    }
+    struct Done {
+      KernelImpl& kernel;
+      std::unique_lock<std::mutex>& lock;
+      const std::string& key;
+      ~Done() {
+        if (!lock.owns_lock()) lock.lock();
+        kernel.compiling_.erase(key);
+        kernel.compiled_.notify_all();
+      }
+    } done{*this, lock, key};
+    const std::shared_ptr<const Closure> closure = closure_;
+    lock.unlock();
+    KILN_TRY(std::unique_ptr<Specialisation> spec, build(args, bound, device, options, *closure));
+    spec->steps = KeySteps(rules_, key_end(*device, options), key);
+    spec->key = key;
+    spec->hash = hash;
+    lock.lock();
+    if (closure == closure_) return table_.insert(std::move(spec));
+    // Another launch saw that a global had changed: this code is of the past.
+  }
+}
+
+Result<std::unique_ptr<Specialisation>> KernelImpl::build(std::span<const std::optional<Arg>> args,
+                                                          const BoundArgs& bound,
+                                                          const std::shared_ptr<DeviceImpl>& device,
+                                                          const LaunchOptions& options, const Closure& closure) {
+  std::vector<frontend::ArgSpec> specs = arg_specs(params_, args);
+  KILN_TRY(Jit::Compiled compiled, jit_.compile({function_.get(), &closure, specs, frontend_options(options),
+                                                 device->target(), device->backend().assembler()}));
+  KILN_ASSERT(static_cast<int>(compiled.kernel.params.size()) == bound.num_slots,
+              "kernel {} has {} parameters for {} slots", name_, compiled.kernel.params.size(), bound.num_slots);
+  auto spec = std::make_unique<Specialisation>();
+  spec->device = device;
+  spec->backend = &device->backend();
+  spec->default_stream = &device->backend().default_stream();
+  KILN_TRY(spec->loaded, jit_.load(compiled, *device));
+  spec->info = std::move(compiled.info);
+  spec->code = jit_.remember(std::move(compiled.kernel), closure);
+  spec->launched_as =
+      std::make_shared<LaunchedAs>(LaunchedAs{std::move(specs), frontend_options(options), device->target()});
+  return spec;
+}
+
+// Most launches repeat the specialisation of the one before. That is tried first, without a key, a hash or a lock.
+Status KernelImpl::launch(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
+                          const LaunchOptions& options) {
+  trace::Scope span(trace::kSpans, trace::Step::kLaunch, name_);
+  if (trace::Event* event = span.event(); event && trace::on(trace::kShapes)) event->detail = describe_tensors(args);
+  const Specialisation* guess = guess_.load(std::memory_order_acquire);
+  if (guess && !options.stream && !chosen_stream && !guess->default_stream->is_capturing() && is_launchable(grid)) {
+    uint64_t slots[kMostFastSlots];
+    auto matches = [&] {
+      trace::Scope step(trace::kSteps, trace::Step::kKey);
+      return guess->steps.match(params_, rules_, args, key_end(*guess->device, options), slots);
+    };
+    if (matches()) return guess->backend->launch(*guess->loaded, programs_of(grid), slots, *guess->default_stream);
+  }
+  return launch_general(grid, args, options);
+}
+
+const Specialisation* KernelImpl::look_up(std::string_view key) {
+  trace::Scope step(trace::kSteps, trace::Step::kLookup);
+  if (watching_.load(std::memory_order_relaxed)) {
+    std::lock_guard lock(mutex_);
+    refresh_closure();
+  }
+  return table_.find(hash64(key), key);
+}
+
+Status KernelImpl::bind(std::span<const std::optional<Arg>> args, BoundArgs& bound) const {
+  trace::Scope step(trace::kSteps, trace::Step::kKey);
+  return bind_args(name_, params_, args, bound);
+}
+
+Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
+                                  const LaunchOptions& options) {
+  KILN_CHECK_OK(check_grid(name_, grid));
+  BoundArgs bound;
+  KILN_CHECK_OK(bind(args, bound));
+  if (!is_launchable(grid)) return {};  // it has a 0
+  DeviceImpl* device = nullptr;
+  std::shared_ptr<DeviceImpl> held;
+  if (bound.first_tensor && !options.stream) {
+    device = bound.first_tensor->storage()->device.get();
+  } else {
+    KILN_TRY(held, device_of(bound, options));
+    device = held.get();
+  }
+  append(key_end(*device, options), bound.key);
+  std::string_view key = bound.key.view();
+  const Specialisation* spec = look_up(key);
+  StreamImpl& stream = device->stream_or_current(options.stream);
+  if (!spec) {
+    KILN_TRY(spec, specialise(args, bound, device->shared_from_this(), options));
+  }
+  last_.store(spec, std::memory_order_release);
+  const bool may_guess =
+      bound.first_tensor && bound.num_slots <= kMostFastSlots && !watching_.load(std::memory_order_relaxed);
+  guess_.store(may_guess ? spec : nullptr, std::memory_order_release);
+  if (&stream != spec->default_stream)
+    for (const auto& arg : args)
+      if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr) tensor->storage()->used_on(stream);
+  if (stream.is_capturing())
+    for (const auto& arg : args)
+      if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr) stream.keep_for_graph(tensor->storage());
+  return spec->backend->launch(*spec->loaded, programs_of(grid), bound.slots(), stream);
+}
+
+std::shared_ptr<const LaunchedAs> KernelImpl::launched_as() const {
+  const Specialisation* last = last_.load();
+  return last ? last->launched_as : nullptr;
+}
+
+const KernelInfo* KernelImpl::launched_info() const {
+  const Specialisation* last = last_.load(std::memory_order_acquire);
+  return last ? &last->info : nullptr;
+}
+
+Result<KernelInfo> KernelImpl::compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options,
+                                       std::string_view target) {
+  BoundArgs bound;
+  KILN_CHECK_OK(bind_args(name_, params_, args, bound));
+  KILN_CHECK_OK(check_options(name_, options));
+  KILN_TRY(std::shared_ptr<DeviceImpl> device, device_of(bound, options));
+  if (target.empty() || target == device->target()) {
+    append(key_end(*device, options), bound.key);
+    const Specialisation* spec = look_up(bound.key.view());
+    if (!spec) {
+      KILN_TRY(spec, specialise(args, bound, device, options));
+    }
+    return spec->info;
+  }
+  const std::shared_ptr<const Closure> closure = current_closure();
+  std::vector<frontend::ArgSpec> specs = arg_specs(params_, args);
+  KILN_TRY(Jit::Compiled compiled,
+           jit_.compile({function_.get(), closure.get(), specs, frontend_options(options), std::string(target)}));
+  return std::move(compiled.info);
+}
+
+std::shared_ptr<const Closure> KernelImpl::current_closure() {
+  std::lock_guard lock(mutex_);
+  refresh_closure();
+  return closure_;
+}
+
+std::string KernelImpl::identity(DeviceImpl& device) {
+  return hash128(jit_.fingerprint(device.target(), device.backend().assembler()) + "\n" + current_closure()->meaning)
+      .hex();
+}
+
+bool KernelImpl::calls(std::string_view function) { return calls_function(current_closure()->meaning, function); }
+
+}  // namespace runtime
+
+using namespace runtime;
+
+const std::string& Kernel::name() const { return impl_->name(); }
+std::span<const ParamDesc> Kernel::params() const { return impl_->params(); }
+
+Status Kernel::launch(std::array<int64_t, 3> grid, std::span<const std::optional<Arg>> args,
+                      const LaunchOptions& options) const {
+  return impl_->launch(grid, args, options);
+}
+
+Result<KernelInfo> Kernel::compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options,
+                                   std::string_view target) const {
+  return impl_->compile(args, options, target);
+}
+
+}  // namespace kiln

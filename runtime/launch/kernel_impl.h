@@ -1,0 +1,134 @@
+// A jit function with its specialisations: found by key without a lock, each compiled once, several at a time.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kiln/check.h"
+#include "kiln/kernel.h"
+#include "runtime/device/device.h"
+#include "runtime/launch/args.h"
+#include "support/hash.h"
+
+namespace kiln::runtime {
+
+class Jit;
+struct CheckedCode;
+struct Closure;
+struct LaunchedAs;
+struct LoadedCode;
+
+/// A compiled specialisation on one device. What a launch reads comes first.
+struct Specialisation {
+  Backend* backend = nullptr;            // of `device`
+  StreamImpl* default_stream = nullptr;  // of `device`
+  std::shared_ptr<DeviceImpl> device;    // outlives `loaded`
+  std::shared_ptr<LoadedKernel> loaded;
+  KeySteps steps;  // of `key`
+  std::string key;
+  uint64_t hash = 0;
+  KernelInfo info;
+  std::shared_ptr<const LaunchedAs> launched_as;  // also keeps the functions alive whose addresses are in the key
+  std::shared_ptr<const LoadedCode> code;         // of a GPU; what profilers ask for
+};
+
+/// An open-addressing hash table that only grows. Readers take no lock: they see a table that was complete when it was
+/// published, and tables that were replaced live as long as the kernel (their sizes sum to less than the last one's).
+class SpecTable {
+ public:
+  SpecTable();
+  const Specialisation* find(uint64_t hash, std::string_view key) const;
+  /// Under the kernel's mutex only.
+  const Specialisation* insert(std::unique_ptr<Specialisation> spec);
+  /// Forgets all (a global changed). They stay alive: another thread may be launching one.
+  void clear();
+
+ private:
+  struct Slots {
+    explicit Slots(size_t n) : mask(n - 1), entries(new std::atomic<const Specialisation*>[n]()) {}
+    size_t mask;
+    std::unique_ptr<std::atomic<const Specialisation*>[]> entries;
+  };
+  void place(Slots& slots, const Specialisation* spec);
+
+  std::atomic<Slots*> slots_;
+  std::vector<std::unique_ptr<Slots>> all_slots_;
+  std::vector<std::unique_ptr<Specialisation>> specs_;
+  size_t live_ = 0;
+};
+
+class KernelImpl {
+ public:
+  /// `globals_are_fixed`: the function's globals cannot be bound anew, so launches need not look at them.
+  KernelImpl(std::shared_ptr<const frontend::JitFunction> function, bool globals_are_fixed, Jit& jit);
+  ~KernelImpl();
+
+  const std::string& name() const { return name_; }
+  const std::shared_ptr<const frontend::JitFunction>& function() const { return function_; }
+  std::span<const ParamDesc> params() const { return descriptions_; }
+
+  Status launch(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
+                const LaunchOptions& options);
+  Result<CheckedLaunch> launch_checked(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
+                                       const LaunchOptions& options);
+  Status compile_checked(std::span<const std::optional<Arg>> args, const LaunchOptions& options);
+  Result<KernelInfo> compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options,
+                             std::string_view target);
+  /// The specialisation that was launched last; null when none was.
+  std::shared_ptr<const LaunchedAs> launched_as() const;
+  /// What the compiler made of it, as long as the kernel lives.
+  const KernelInfo* launched_info() const;
+  /// A hash of the compiler for `device` and of all source texts and globals that the code follows from, wherever they
+  /// stand: what keeps a finding about this kernel (the fastest configuration, say) from outliving it.
+  std::string identity(DeviceImpl& device);
+  /// Whether a text that the kernel is made of calls a function of that name: "dot".
+  bool calls(std::string_view function);
+
+ private:
+  Status bind(std::span<const std::optional<Arg>> args, BoundArgs& bound) const;
+  /// With globals as they are now; null when it is not compiled yet.
+  const Specialisation* look_up(std::string_view key);
+  Status launch_general(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
+                        const LaunchOptions& options);
+  Result<std::shared_ptr<DeviceImpl>> device_of(const BoundArgs& bound, const LaunchOptions& options) const;
+  Result<const Specialisation*> specialise(std::span<const std::optional<Arg>> args, BoundArgs& bound,
+                                           const std::shared_ptr<DeviceImpl>& device, const LaunchOptions& options);
+  /// Without a lock; all but its key.
+  Result<std::unique_ptr<Specialisation>> build(std::span<const std::optional<Arg>> args, const BoundArgs& bound,
+                                                const std::shared_ptr<DeviceImpl>& device, const LaunchOptions& options,
+                                                const Closure& closure);
+  /// The guarded code of a specialisation, compiled at its first use.
+  Result<std::shared_ptr<const CheckedCode>> checked_code(std::span<const std::optional<Arg>> args,
+                                                          const BoundArgs& bound,
+                                                          const std::shared_ptr<DeviceImpl>& device,
+                                                          const LaunchOptions& options);
+  void refresh_closure();
+  /// As of now; without a lock.
+  std::shared_ptr<const Closure> current_closure();
+
+  // What a launch reads comes first. guess_ is last_ while a launch may try it before it looks further: null when its
+  // key is none for that (KeySteps::match), or when the globals must be looked at first.
+  std::atomic<const Specialisation*> guess_{nullptr};
+  std::shared_ptr<const frontend::JitFunction> function_;
+  std::string name_;
+  bool globals_are_fixed_;
+  Jit& jit_;
+  std::vector<ParamInfo> params_;
+  std::vector<ParamRule> rules_;
+  std::vector<ParamDesc> descriptions_;
+  std::mutex mutex_;
+  std::set<std::string> compiling_;  // keys whose specialisation some thread compiles, outside of the lock
+  std::condition_variable compiled_;
+  std::shared_ptr<const Closure> closure_;            // made at the first compilation
+  std::atomic<bool> watching_{false};                 // closure_ has watches to look at
+  std::atomic<const Specialisation*> last_{nullptr};  // specialisations live as long as the kernel
+  SpecTable table_;
+  std::map<std::string, std::shared_ptr<const CheckedCode>> checked_;  // by key, as long as closure_ stands
+};
+
+}  // namespace kiln::runtime
