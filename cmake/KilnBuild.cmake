@@ -37,10 +37,30 @@ function(kiln_precompiled name code)
     <vector> <fmt/format.h> ${ARGN})
 endfunction()
 
+# kiln_unity(TARGET): sources of one folder are compiled six at a time, so that their headers are parsed once.
+function(kiln_unity target)
+  get_target_property(sources ${target} SOURCES)
+  set(count 0)
+  set(last "")
+  foreach(source IN LISTS sources)
+    cmake_path(GET source PARENT_PATH folder)
+    if(NOT folder STREQUAL last OR count EQUAL 6)
+      set(last ${folder})
+      set(count 0)
+      cmake_path(GET source STEM first)
+      cmake_path(GET folder FILENAME folder_name)
+    endif()
+    math(EXPR count "${count} + 1")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder_name}_from_${first})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${KILN_UNITY} UNITY_BUILD_MODE GROUP)
+endfunction()
+
 # kiln_library(NAME [FOLDERS ...] [DEPS ...]): every .cc of the current folder and of these subfolders (no others) as
-# static library NAME. main.cc belongs to a program.
+# static library NAME. main.cc belongs to a program. File-local names differ within a folder (kiln_unity), but in the files
+# that are listed under ALONE.
 function(kiln_library name)
-  cmake_parse_arguments(arg "" "" "FOLDERS;DEPS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "FOLDERS;DEPS;ALONE" ${ARGN})
   set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   foreach(folder IN LISTS arg_FOLDERS)
     list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
@@ -55,6 +75,8 @@ function(kiln_library name)
   add_library(${name} STATIC ${sources})
   target_link_libraries(${name} PUBLIC kiln_flags ${arg_DEPS})
   target_precompile_headers(${name} REUSE_FROM kiln_library_headers)
+  kiln_unity(${name})
+  set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
 # kiln_test(NAME [DEPS ...] [LABEL host|gpu|perf]): every *_test.cc of the current folder as one GoogleTest program.

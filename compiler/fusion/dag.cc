@@ -44,7 +44,6 @@ class Builder {
   }
 
  private:
-  static size_t at(int i) { return static_cast<size_t>(i); }
   bool is_view_of_input(int node) const {
     while (info(graph_.nodes[at(node)].op).kind == ExprKind::kView) node = graph_.nodes[at(node)].inputs[0];
     return graph_.nodes[at(node)].op == ExprOp::kInput;

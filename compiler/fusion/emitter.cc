@@ -13,8 +13,6 @@ namespace kiln::fusion {
 
 namespace {
 
-size_t at(int i) { return static_cast<size_t>(i); }
-
 struct Helper {
   std::string_view name, text;
 };

@@ -10,6 +10,9 @@
 
 namespace kiln::fusion {
 
+/// Nodes, groups and dimensions are ints in plans; containers want size_t.
+inline size_t at(int i) { return static_cast<size_t>(i); }
+
 using Shape = std::vector<int64_t>;
 using Number = std::variant<bool, int64_t, double>;
 

@@ -12,8 +12,6 @@ namespace kiln::fusion {
 
 namespace {
 
-size_t at(int i) { return static_cast<size_t>(i); }
-
 /// Work that a small tensor repeats in every row that reads it, per element; more is worth a kernel of its own.
 constexpr int kMostRepeatedFlop = 24;
 /// Tensors that one kernel reads and writes.

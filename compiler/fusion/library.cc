@@ -4,8 +4,6 @@ namespace kiln::fusion {
 
 namespace {
 
-size_t at(int i) { return static_cast<size_t>(i); }
-
 /// The only user of a node, or -1.
 int only_user(const Dag& dag, int node) {
   int user = -1, uses = 0;

@@ -16,8 +16,6 @@ namespace kiln::fusion {
 
 namespace {
 
-size_t at(int i) { return static_cast<size_t>(i); }
-
 /// Elements of a node that an operand touches.
 int64_t touched(const Operand& o) {
   int64_t n = 1;

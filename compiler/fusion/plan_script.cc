@@ -12,8 +12,6 @@ namespace kiln::fusion {
 
 namespace {
 
-size_t at(int i) { return static_cast<size_t>(i); }
-
 std::string torch_name(DType t) { return fmt::format("torch.{}", info(t).torch); }
 std::string tuple(const Shape& s) { return fmt::format("({}{})", fmt::join(s, ", "), s.size() == 1 ? "," : ""); }
 

@@ -9,8 +9,6 @@ namespace kiln::fusion {
 
 namespace {
 
-size_t at(int i) { return static_cast<size_t>(i); }
-
 std::string amount(double v, std::string_view unit) {
   constexpr std::string_view kPrefix[] = {"", "k", "M", "G", "T", "P"};
   size_t p = 0;

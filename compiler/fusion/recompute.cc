@@ -9,8 +9,6 @@ namespace {
 /// FLOP per element that no kernel notices beside its memory.
 constexpr int kCheapFlop = 16;
 
-size_t at(int i) { return static_cast<size_t>(i); }
-
 double touched_bytes(const Dag& dag, const Operand& o) {
   double n = size_of(dag.nodes[at(o.node)].dtype);
   for (size_t d = 0; d < o.shape.size(); ++d)

@@ -16,8 +16,6 @@ namespace kiln::fusion {
 
 namespace {
 
-size_t at(int i) { return static_cast<size_t>(i); }
-
 /// Dimensions that one index can walk as one, outermost first.
 struct Run {
   std::vector<int> dims;

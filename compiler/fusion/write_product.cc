@@ -14,8 +14,6 @@ namespace kiln::fusion {
 
 namespace {
 
-size_t at(int i) { return static_cast<size_t>(i); }
-
 /// A matrix whose rows or columns are contiguous and start at multiples of 16 bytes, as descriptors need.
 struct Block {
   int64_t stride;   // of the other dimension

@@ -12,7 +12,6 @@ namespace kiln::layout {
 namespace {
 
 constexpr int kInstructionRows = 16, kInstructionColumns = 8, kRegisterBits = 32, kFragmentBits = 256;
-constexpr int kGroupWarps = 4, kGroupRows = 64;
 constexpr int kChunkBytes = 16, kSwizzleLine = 128;  // what is moved by a swizzle, and the bytes of all banks
 
 /// One bit of a fragment's input: a step along a dimension.

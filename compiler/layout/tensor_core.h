@@ -13,6 +13,9 @@ namespace kiln::layout {
 
 enum class DotSide : uint8_t { kA, kB };
 
+/// Warps that issue one wgmma together, and the rows of its result.
+inline constexpr int kGroupWarps = 4, kGroupRows = 64;
+
 /// Elements that one mma.sync m16n8k… takes along k: 256 bits' worth (8 tf32, 16 f16 or bf16, 32 of eight bits).
 int mma_depth(int element_bits);
 /// One instruction's accumulator, [16, 8] of 32 bits (f16 accumulators have the same places, two to a register).

@@ -15,18 +15,18 @@ namespace {
 const Span& span_at(const Timeline& t, int i) { return t.spans[static_cast<size_t>(i)]; }
 
 /// Slices of one row before they are laid out. Streams do not nest: a kernel inside another one's time is beside it.
-struct Row {
+struct UnplacedLane {
   std::vector<Slice> slices;
   bool nests = true;
 };
 
-void add(Row& row, SliceKind kind, size_t index, Ns start, Ns end) {
+void add(UnplacedLane& row, SliceKind kind, size_t index, Ns start, Ns end) {
   if (start == 0) return;
   row.slices.push_back({kind, static_cast<int>(index), 0, start, std::max(start, end)});
 }
 
 /// A lane per part: each slice goes to the first part in which it lies inside the innermost open slice, or after all.
-void lay_out(Row row, const Lane& like, std::vector<Lane>& into) {
+void lay_out(UnplacedLane row, const Lane& like, std::vector<Lane>& into) {
   std::stable_sort(row.slices.begin(), row.slices.end(), [](const Slice& a, const Slice& b) {
     return a.start != b.start ? a.start < b.start : a.end > b.end;
   });
@@ -108,9 +108,9 @@ std::string title(const Timeline& t, const Slice& slice) {
 }
 
 std::vector<Lane> lanes(const Timeline& t) {
-  std::vector<std::pair<uint32_t, Row>> threads;  // few
+  std::vector<std::pair<uint32_t, UnplacedLane>> threads;  // few
   std::map<uint32_t, size_t> thread_index;
-  auto row_of = [&](uint32_t thread) -> Row& {
+  auto row_of = [&](uint32_t thread) -> UnplacedLane& {
     auto [found, is_new] = thread_index.try_emplace(thread, threads.size());
     if (is_new) threads.push_back({thread, {}});
     return threads[found->second].second;
@@ -119,31 +119,31 @@ std::vector<Lane> lanes(const Timeline& t) {
     add(row_of(t.spans[i].thread), SliceKind::kSpan, i, t.spans[i].start, t.spans[i].end);
   for (size_t i = 0; i < t.calls.size(); ++i)
     add(row_of(t.calls[i].thread), SliceKind::kCall, i, t.calls[i].start, t.calls[i].end);
-  Row waits;
+  UnplacedLane waits;
   for (size_t i = 0; i < t.waits.size(); ++i) {
     const Wait& w = t.waits[i];
-    Row& row = w.call < 0 ? waits : row_of(t.calls[static_cast<size_t>(w.call)].thread);
+    UnplacedLane& row = w.call < 0 ? waits : row_of(t.calls[static_cast<size_t>(w.call)].thread);
     add(row, SliceKind::kWait, i, w.start, w.end);
   }
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Row> streams;
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, UnplacedLane> streams;
   std::map<uint32_t, uint32_t> context_of;  // the first context of each device
   for (size_t i = 0; i < t.work.size(); ++i) {
     const Work& w = t.work[i];
     // On the CPU a kernel is a span of the thread that ran it.
     if (!t.is_cuda() && w.span >= 0 && span_at(t, w.span).step == trace::Step::kHostKernel) continue;
-    Row& row = streams[{w.device, w.context, w.stream}];
+    UnplacedLane& row = streams[{w.device, w.context, w.stream}];
     row.nests = false;
     add(row, SliceKind::kWork, i, w.start, w.end);
     context_of.try_emplace(w.device, w.context);
   }
-  Row driver, own;
+  UnplacedLane driver, own;
   for (size_t i = 0; i < t.overheads.size(); ++i) {
     const Overhead& o = t.overheads[i];
     add(is_of_profiler(o) ? own : driver, SliceKind::kOverhead, i, o.start, o.end);
   }
 
   std::vector<Lane> all;
-  auto first = [](const Row& row) {
+  auto first = [](const UnplacedLane& row) {
     Ns at = std::numeric_limits<Ns>::max();
     for (const Slice& s : row.slices) at = std::min(at, s.start);
     return at;
@@ -156,7 +156,7 @@ std::vector<Lane> lanes(const Timeline& t) {
     like.name = fmt::format("thread {}", thread);
     lay_out(std::move(row), like, all);
   }
-  auto rest = [&](Row row, LaneKind kind, const char* name) {
+  auto rest = [&](UnplacedLane row, LaneKind kind, const char* name) {
     Lane like;
     like.kind = kind;
     like.name = name;

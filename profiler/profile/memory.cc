@@ -22,7 +22,7 @@ const Span* around(const Timeline& t, int span, trace::Step step) {
   return nullptr;
 }
 
-std::string line_of(const Timeline& t, int span) {
+std::string statement_of_line(const Timeline& t, int span) {
   const Span* s = around(t, span, trace::Step::kStatement);
   return s ? fmt::format("{}:{} {}", s->file, s->line, s->name) : std::string();
 }
@@ -40,7 +40,7 @@ Memory memory(const Timeline& timeline) {
       continue;
     }
     const Span* operation = around(timeline, m.span, trace::Step::kOperation);
-    std::string line = line_of(timeline, m.span);
+    std::string line = statement_of_line(timeline, m.span);
     MemoryRow& r = rows[{m.device, line, operation ? operation->name : std::string()}];
     r.device = m.device, r.operation = operation ? operation->name : std::string();
     if (m.bytes > 0) {

@@ -36,7 +36,7 @@ bool is_metric(std::string_view word) {
                      [](char c) { return std::islower(static_cast<unsigned char>(c)) || std::isdigit(c); });
 }
 
-std::string_view trimmed(std::string_view s) {
+std::string_view without_comma(std::string_view s) {
   while (!s.empty() && (s.back() == ' ' || s.back() == ',' || s.back() == '\t')) s.remove_suffix(1);
   while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
   return s;
@@ -45,7 +45,7 @@ std::string_view trimmed(std::string_view s) {
 // Options and metrics follow the statement, so they are taken from the end.
 Request parse_request(std::string_view text) {
   Request r;
-  for (text = trimmed(text); !text.empty(); text = trimmed(text)) {
+  for (text = without_comma(text); !text.empty(); text = without_comma(text)) {
     const size_t blank = text.find_last_of(" \t,");
     const size_t from = blank == std::string_view::npos ? 0 : blank + 1;
     const std::string_view word = text.substr(from);
@@ -124,7 +124,7 @@ Status list(MagicContext& context, std::string_view filter) {
 }  // namespace
 
 Status magic_counters(MagicContext& context, std::string_view text) {
-  if (text == "--list" || text.starts_with("--list ")) return list(context, trimmed(text.substr(6)));
+  if (text == "--list" || text.starts_with("--list ")) return list(context, without_comma(text.substr(6)));
   const Request request = parse_request(text);
   if (request.statement.empty()) return error(ErrorKind::kValue, "%counters needs a statement to run, or --list");
   KILN_TRY(Chip chip, chip_for(context));

@@ -8,6 +8,7 @@
 #include "repl/views/counters_view.h"
 #include "repl/views/lines_view.h"
 #include "support/diag.h"
+#include "support/text.h"
 
 namespace kiln::repl {
 
@@ -19,11 +20,6 @@ using profiler::LineProfile;
 using profiler::Stall;
 
 constexpr double kTells = 0.02;  // of a kernel's samples: what waits less is no line to name
-
-std::string_view trimmed(std::string_view line) {
-  const size_t first = line.find_first_not_of(" \t");
-  return first == std::string_view::npos ? std::string_view{} : line.substr(first);
-}
 
 /// "train.py:12 `x = tl.load(p)`": the line with the most samples of these stalls; empty: hardly any.
 std::string line_that_waits(const LineProfile& profile, const SourceLines& sources,

@@ -17,17 +17,17 @@ namespace kiln::repl {
 namespace {
 
 // "NAME rest" → the kernel of that name, and the rest.
-struct Operand {
+struct KernelOperand {
   Kernel kernel;
   std::string rest;
 };
 
-Result<Operand> operand(MagicContext& context, std::string_view arguments) {
+Result<KernelOperand> operand(MagicContext& context, std::string_view arguments) {
   size_t end = arguments.find(' ');
   KILN_TRY(Kernel kernel, context.session.kernel(std::string(arguments.substr(0, end))));
   std::string_view rest = end == std::string_view::npos ? std::string_view{} : arguments.substr(end + 1);
   size_t first = rest.find_first_not_of(' ');
-  return Operand{std::move(kernel), first == std::string_view::npos ? "" : std::string(rest.substr(first))};
+  return KernelOperand{std::move(kernel), first == std::string_view::npos ? "" : std::string(rest.substr(first))};
 }
 
 // %target's, else the one that the kernel was launched for, else the session's device's.
@@ -52,7 +52,7 @@ Status print_stage(MagicContext& context, const ShowRequest& request, std::strin
 }
 
 Status show(MagicContext& context, std::string_view arguments, std::string_view stage, bool gpu_only) {
-  KILN_TRY(Operand o, operand(context, arguments));
+  KILN_TRY(KernelOperand o, operand(context, arguments));
   KILN_TRY(std::string target, gpu_only ? gpu_target_of(context, o.kernel) : target_of(context, o.kernel));
   return print_stage(context, {o.kernel, o.rest, target}, stage);
 }
@@ -64,7 +64,7 @@ struct GpuInfo {
 };
 
 Result<GpuInfo> gpu_info(MagicContext& context, std::string_view arguments) {
-  KILN_TRY(Operand o, operand(context, arguments));
+  KILN_TRY(KernelOperand o, operand(context, arguments));
   KILN_TRY(std::string target, gpu_target_of(context, o.kernel));
   KILN_TRY(auto found, show_info({o.kernel, o.rest, target}));
   return GpuInfo{o.kernel, std::move(found.first), o.kernel.name(), std::move(found.second)};
@@ -80,7 +80,7 @@ Result<std::string> gpu_target_of(MagicContext& context, const Kernel& kernel) {
 Status magic_ast(MagicContext& context, std::string_view arguments) { return show(context, arguments, "ast", false); }
 
 Status magic_ir(MagicContext& context, std::string_view arguments) {
-  KILN_TRY(Operand o, operand(context, arguments));
+  KILN_TRY(KernelOperand o, operand(context, arguments));
   KILN_TRY(std::string target, target_of(context, o.kernel));
   // A first word that is no NAME=VALUE is a pass.
   std::string stage = "ir";
@@ -99,12 +99,12 @@ Status magic_llvm(MagicContext& context, std::string_view arguments) { return sh
 Status magic_ptx(MagicContext& context, std::string_view arguments) { return show(context, arguments, "ptx", true); }
 
 Status magic_asm(MagicContext& context, std::string_view arguments) {
-  KILN_TRY(Operand o, operand(context, arguments));
+  KILN_TRY(KernelOperand o, operand(context, arguments));
   return print_stage(context, {o.kernel, o.rest, "host"}, "asm");
 }
 
 Status magic_cubin(MagicContext& context, std::string_view arguments) {
-  KILN_TRY(Operand o, operand(context, arguments));
+  KILN_TRY(KernelOperand o, operand(context, arguments));
   size_t last = o.rest.rfind(' ');
   std::string file = last == std::string::npos ? o.rest : o.rest.substr(last + 1);
   if (file.empty()) return error(ErrorKind::kValue, "%cubin needs a file to write to: %cubin {} FILE", o.kernel.name());
@@ -196,7 +196,7 @@ Status magic_occupancy(MagicContext& context, std::string_view arguments) {
   }
   context.print(table);
 
-  KILN_TRY(Operand o, operand(context, supposed.rest));
+  KILN_TRY(KernelOperand o, operand(context, supposed.rest));
   std::vector<WarpsRow> rows;
   for (int warps = 1; warps <= 32; warps *= 2) {
     const bool is_current = warps == g.info.num_warps;

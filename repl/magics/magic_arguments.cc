@@ -4,12 +4,11 @@
 #include <cctype>
 
 #include "support/diag.h"
+#include "support/text.h"
 
 namespace kiln::repl {
 
 namespace {
-
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 // Calls `part` for each piece between separators that stand outside of brackets and strings.
 template <class IsSeparator, class Part>
@@ -46,12 +45,6 @@ std::string_view assigned_name(std::string_view word) {
   if (end == 0 || std::isdigit(static_cast<unsigned char>(word[0]))) return {};
   if (end >= word.size() || word[end] != '=' || word.substr(end).starts_with("==")) return {};
   return word.substr(0, end);
-}
-
-std::string trimmed(std::string_view s) {
-  while (!s.empty() && is_blank(s.front())) s.remove_prefix(1);
-  while (!s.empty() && is_blank(s.back())) s.remove_suffix(1);
-  return std::string(s);
 }
 
 Diagnostic unknown_option(std::string_view word, std::span<const MagicOption> options) {
@@ -116,7 +109,7 @@ Result<MagicArguments> parse_magic_arguments(std::string_view text, std::span<co
   KILN_CHECK_OK(split(
       rest, [](char c) { return c == ','; },
       [&](std::string_view part, size_t) {
-        if (std::string expression = trimmed(part); !expression.empty()) out.expressions.push_back(expression);
+        if (const std::string expression(trimmed(part)); !expression.empty()) out.expressions.push_back(expression);
       }));
   if (out.expressions.empty()) return error(ErrorKind::kSyntax, "an expression is missing");
   return out;

@@ -4,6 +4,7 @@
 
 #include "repl/commands/info_commands.h"
 #include "support/diag.h"
+#include "support/text.h"
 
 namespace kiln::repl {
 
@@ -90,12 +91,6 @@ constexpr Magic kMagics[] = {
     {"format", "text|csv|json|markdown", "how tables are printed from now on", magic_format},
 };
 
-std::string_view trim(std::string_view s) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  size_t first = s.find_first_not_of(kBlank);
-  return first == std::string_view::npos ? std::string_view{} : s.substr(first, s.find_last_not_of(kBlank) - first + 1);
-}
-
 const Magic* find(std::string_view name) {
   for (const Magic& m : kMagics)
     if (m.name == name) return &m;
@@ -134,11 +129,11 @@ Status magic_help(MagicContext& context, std::string_view arguments) {
 std::span<const Magic> magics() { return kMagics; }
 
 Status run_magic(MagicContext& context, std::string_view line) {
-  line = trim(line);
+  line = trimmed(line);
   if (line.starts_with('%')) line.remove_prefix(1);
   size_t end = line.find_first_of(" \t");
   std::string_view name = line.substr(0, end),
-                   arguments = end == std::string_view::npos ? std::string_view{} : trim(line.substr(end));
+                   arguments = end == std::string_view::npos ? std::string_view{} : trimmed(line.substr(end));
   const Magic* magic = find(name);
   if (!magic) return unknown(name);
   if (arguments.empty() && !magic->synopsis.empty() && magic->synopsis[0] != '[')

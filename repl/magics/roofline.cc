@@ -21,7 +21,7 @@ using profiler::RoofPoint;
 using profiler::Source;
 
 using Form = MagicOption::Form;
-constexpr MagicOption kOptions[] = {
+constexpr MagicOption kRooflineOptions[] = {
     {Form::kFlag, "--measured", "count bytes and FLOP by hardware counters"},
     {Form::kFile, "--svg", "draw it into a file"},
     {Form::kValue, "bytes", "moved by one run"},
@@ -78,7 +78,7 @@ Status count(const profiler::Contender& c, RoofPoint& point) {
 }  // namespace
 
 Status magic_roofline(MagicContext& context, std::string_view text) {
-  KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, kOptions));
+  KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, kRooflineOptions));
   if (arguments.expressions.empty()) return error(ErrorKind::kValue, "%roofline needs an expression or a launch");
   KILN_TRY(Declared declared, declared_by(context.session, arguments));
   profiler::MeasureOptions measuring;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "support/diag.h"
+#include "support/text.h"
 
 namespace kiln::repl {
 
@@ -13,8 +14,6 @@ namespace {
 struct Word {
   size_t begin = 0, end = 0;
 };
-
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 /// Words between blanks that stand outside of brackets and strings.
 std::vector<Word> words_of(std::string_view text) {

@@ -21,7 +21,7 @@ using profiler::Sweep;
 using profiler::SweepCell;
 using profiler::SweepPoint;
 
-constexpr MagicOption kOptions[] = {
+constexpr MagicOption kSweepOptions[] = {
     {Form::kFile, "--svg", "write the plot as SVG"},
     {Form::kValue, "setup", "a string of code that runs before each point, outside of the clock"},
     {Form::kValue, "base", "number of the baseline"},
@@ -49,7 +49,8 @@ Result<std::vector<Axis>> axes_of(MagicContext& context, const MagicArguments& a
   std::vector<Axis> axes;
   int64_t points = 1;
   for (const auto& [name, text] : arguments.values) {
-    if (std::any_of(std::begin(kOptions), std::end(kOptions), [&](const MagicOption& o) { return o.name == name; }))
+    if (std::any_of(std::begin(kSweepOptions), std::end(kSweepOptions),
+                    [&](const MagicOption& o) { return o.name == name; }))
       continue;
     Axis axis;
     axis.name = name;
@@ -192,7 +193,7 @@ script::Value sweep_value(const Sweep& sweep, const std::vector<Axis>& axes,
 }  // namespace
 
 Status magic_sweep(MagicContext& context, std::string_view text) {
-  KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, kOptions, true));
+  KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, kSweepOptions, true));
   KILN_TRY(std::vector<Axis> axes, axes_of(context, arguments));
   // Whatever happens, the variables are what they were.
   struct Restore {

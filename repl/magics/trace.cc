@@ -12,6 +12,7 @@
 #include "repl/magics/statement_arguments.h"
 #include "support/diag.h"
 #include "support/files.h"
+#include "support/text.h"
 
 namespace kiln::repl {
 
@@ -65,25 +66,19 @@ Status take_profile(MagicContext& context, const MagicArguments& arguments, std:
   return {};
 }
 
-std::string_view trim(std::string_view s) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const size_t first = s.find_first_not_of(kBlank);
-  return first == std::string_view::npos ? std::string_view{} : s.substr(first, s.find_last_not_of(kBlank) - first + 1);
-}
-
 /// "STATEMENT > FILE.json" in its two parts; the file is empty where the statement ends in no such thing: `a > b` is a
 /// comparison.
 std::pair<std::string_view, std::string_view> split_redirection(std::string_view text) {
   constexpr std::string_view kExtension = ".json";
   const size_t arrow = text.rfind('>');
   if (arrow == std::string_view::npos) return {text, {}};
-  std::string_view file = trim(text.substr(arrow + 1));
+  std::string_view file = trimmed(text.substr(arrow + 1));
   if (file.size() > 2 && (file.front() == '"' || file.front() == '\'') && file.back() == file.front())
     file = file.substr(1, file.size() - 2);
   else if (file.find_first_of(" \t") != std::string_view::npos)
     return {text, {}};
   if (!file.ends_with(kExtension)) return {text, {}};
-  return {trim(text.substr(0, arrow)), file};
+  return {trimmed(text.substr(0, arrow)), file};
 }
 
 Result<ProfileResult> result_of(MagicContext& context, const TakenProfile& profile) {
@@ -124,7 +119,7 @@ Status magic_trace(MagicContext& context, std::string_view text) {
 Status magic_report(MagicContext& context, std::string_view text) {
   const size_t end = text.find_first_of(" \t");
   const std::string file(text.substr(0, end));
-  const std::string_view rest = end == std::string_view::npos ? std::string_view{} : trim(text.substr(end));
+  const std::string_view rest = end == std::string_view::npos ? std::string_view{} : trimmed(text.substr(end));
   if (!file.ends_with(".html"))
     return with_note(error(ErrorKind::kSyntax, "'{}' is no FILE.html", file), "help: %report FILE.html [STATEMENT]");
   KILN_CHECK_OK(check_writable(file));

@@ -37,7 +37,7 @@ struct Arguments {
 };
 
 /// Words between blanks that are in no bracket and no string.
-std::vector<std::string> words_of(std::string_view text) {
+std::vector<std::string> tune_words(std::string_view text) {
   std::vector<std::string> words;
   std::string word;
   int depth = 0;
@@ -95,7 +95,7 @@ std::optional<std::pair<std::string, std::string>> assignment(const std::string&
 
 Result<Arguments> parse_arguments(std::string_view text) {
   Arguments a;
-  const std::vector<std::string> words = words_of(text);
+  const std::vector<std::string> words = tune_words(text);
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (word == "-v" || word == "--verbose") {

@@ -16,12 +16,10 @@ namespace kiln::interp {
 
 namespace {
 
-constexpr size_t kLanes = 32;
-
 /// The elements of one operand that a warp holds.
-class Held {
+class HeldElements {
  public:
-  Held(const ir::Type& type, int warp, std::span<const uint64_t> share, bool by_thread) : type_(type) {
+  HeldElements(const ir::Type& type, int warp, std::span<const uint64_t> share, bool by_thread) : type_(type) {
     for (size_t i = 0; i < share.size(); ++i) {
       const uint64_t at = layout::index_at(*type.layout, static_cast<uint32_t>(i / kLanes),
                                            static_cast<uint32_t>(i % kLanes), static_cast<uint32_t>(warp));
@@ -45,7 +43,7 @@ class Held {
 };
 
 /// What a warp computes of one matrix of the batch: the product of some rows and some columns.
-struct Block {
+struct BlockProduct {
   std::set<int32_t> rows, columns;
   std::vector<std::pair<size_t, layout::Coord>> elements;  // place in the share, coordinate
 };
@@ -62,15 +60,15 @@ std::string warp_dot(const ir::Op& dot, int warp, std::span<const uint64_t> a, s
                      std::span<const uint64_t> c, std::vector<uint64_t>& out) {
   const ir::Type &type_a = dot.operand(0)->type, &type_b = dot.operand(1)->type, &type = dot.result()->type;
   const bool by_thread = !analysis::uses_mma(dot);
-  const Held of_a(type_a, warp, a, by_thread), of_b(type_b, warp, b, by_thread);
+  const HeldElements of_a(type_a, warp, a, by_thread), of_b(type_b, warp, b, by_thread);
   const int rank = type.shape.rank, m = rank - 2, n = rank - 1;
   const int32_t depth = type_a.shape[n];
 
-  std::map<std::vector<int32_t>, Block> blocks;  // by place in the batch
+  std::map<std::vector<int32_t>, BlockProduct> blocks;  // by place in the batch
   for (size_t i = 0; i < c.size(); ++i) {
     const layout::Coord at = type.layout->apply(static_cast<uint32_t>(i / kLanes), static_cast<uint32_t>(i % kLanes),
                                                 static_cast<uint32_t>(warp));
-    Block& block = blocks[{at.at.begin(), at.at.begin() + m}];
+    BlockProduct& block = blocks[{at.at.begin(), at.at.begin() + m}];
     block.rows.insert(at[m]);
     block.columns.insert(at[n]);
     block.elements.emplace_back(i, at);

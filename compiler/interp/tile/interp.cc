@@ -33,9 +33,9 @@ struct Axis {
   int64_t rows() const { return outer * inner; }
 };
 
-class Machine {
+class TileMachine {
  public:
-  Machine(const ir::Module& module, std::array<int32_t, 3> grid, const Memory& memory, const Options& options)
+  TileMachine(const ir::Module& module, std::array<int32_t, 3> grid, const Memory& memory, const Options& options)
       : memory_(memory), options_(options), grid_(grid) {
     number(*module.body());
     values_.resize(slots_.size());
@@ -529,7 +529,7 @@ Status run(const ir::Module& module, std::array<int32_t, 3> grid, std::span<cons
     for (int32_t y = 0; y < grid[1]; ++y)
       for (int32_t x = 0; x < grid[0]; ++x) programs.push_back({x, y, z});
   if (options.seed) std::shuffle(programs.begin(), programs.end(), std::mt19937_64(options.seed));
-  Machine machine(module, grid, memory, options);
+  TileMachine machine(module, grid, memory, options);
   // A program that asks which of its blocks runs it is split among them.
   bool split = false;
   for (const ir::Op* op : *module.body())

@@ -13,6 +13,12 @@ namespace kiln::lower {
 
 using llvm::Value;
 
+std::string operand_list(size_t first, size_t count) {
+  std::string s = "{";
+  for (size_t i = 0; i < count; ++i) s += fmt::format("{}${}", i ? ", " : "", first + i);
+  return s + "}";
+}
+
 namespace {
 
 /// The elements of a fragment as 32-bit registers, the first element lowest.
@@ -31,12 +37,6 @@ std::vector<Value*> words_of(llvm::IRBuilderBase& b, const Registers& values, st
     words.push_back(b.CreateBitCast(v, b.getInt32Ty()));
   }
   return words;
-}
-
-std::string operand_list(size_t first, size_t count) {
-  std::string s = "{";
-  for (size_t i = 0; i < count; ++i) s += fmt::format("{}${}", i ? ", " : "", first + i);
-  return s + "}";
 }
 
 /// One instruction; `sums` are the accumulator's registers (f32, i32, or two halves in an i32), before and after.

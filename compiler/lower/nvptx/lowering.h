@@ -99,6 +99,9 @@ llvm::Type* memory_type(llvm::Type* type);
 /// eviction policy says nothing. It depends on nothing, so that LLVM makes one of each for a kernel.
 llvm::Value* l2_policy(llvm::IRBuilderBase& b, const ir::Op& op);
 
+/// "{$4, $5}": so many operands of inline assembly, in braces.
+std::string operand_list(size_t first, size_t count);
+
 // Each defines the values of the op's results.
 void lower_load(Lowering& l, const ir::Op& op);
 void lower_store(Lowering& l, const ir::Op& op);

@@ -158,12 +158,6 @@ Words tied_asm(llvm::IRBuilderBase& b, const std::string& text, const Words& tie
   return out;
 }
 
-std::string operand_list(size_t first, size_t count) {
-  std::string s = "{";
-  for (size_t i = 0; i < count; ++i) s += fmt::format("{}${}", i ? ", " : "", first + i);
-  return s + "}";
-}
-
 /// The instruction's name for an element type; empty where it has none.
 std::string_view ptx_element(DType t) {
   switch (t) {

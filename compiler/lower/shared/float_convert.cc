@@ -36,7 +36,7 @@ Value* step_back(llvm::IRBuilderBase& b, Value* narrow_bits, Value* widened, Val
 }
 
 /// Shorthands that fit scalars and vectors alike.
-struct Emit {
+struct Converter {
   llvm::IRBuilderBase& b;
   const target::Target& target;
 
@@ -284,7 +284,7 @@ Value* round_to_odd(llvm::IRBuilderBase& b, Value* f64) {
 
 Value* convert_number(llvm::IRBuilderBase& b, Value* v, DType from, DType to, bool to_zero,
                       const target::Target& target) {
-  Emit e{b, target};
+  Converter e{b, target};
   if (from == to) return v;
   if (is_float(from)) return is_float(to) ? e.float_to_float(v, from, to, to_zero) : e.float_to_int(v, from, to);
   if (is_float(to)) return e.int_to_float(v, from, to, to_zero);

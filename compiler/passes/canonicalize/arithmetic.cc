@@ -53,8 +53,6 @@ Value* fold(Op* op, const Facts& f, ir::Builder& b) {
   return make_constant(b, op->result()->type, interp::eval(*op, std::span(in, op->operands.size())));
 }
 
-Op* defined_by(const Value* v, OpKind kind) { return v->op && v->op->kind == kind ? v->op : nullptr; }
-
 /// The value that an identity gives, among the op's operands and new constants; null when none applies.
 Value* identity(Op* op, const Facts& f, ir::Builder& b) {
   Value* x = op->operand(0);

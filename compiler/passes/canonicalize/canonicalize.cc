@@ -8,9 +8,9 @@ namespace {
 
 using ir::Op;
 
-class State {
+class Canonicalizer {
  public:
-  explicit State(ir::Module& module) : builder_(module) {}
+  explicit Canonicalizer(ir::Module& module) : builder_(module) {}
 
   void run(ir::Block* body) {
     do {
@@ -56,7 +56,7 @@ class State {
 }  // namespace
 
 Status canonicalize(ir::Module& module, const CanonicalizeOptions&) {
-  State(module).run(module.body());
+  Canonicalizer(module).run(module.body());
   return {};
 }
 

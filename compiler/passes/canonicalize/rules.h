@@ -5,6 +5,11 @@
 
 namespace kiln::passes {
 
+/// The op that gives `v`, when it is of this kind.
+inline ir::Op* defined_by(const ir::Value* v, ir::OpKind kind) {
+  return v->op && v->op->kind == kind ? v->op : nullptr;
+}
+
 /// Elementwise ops on constants, identities, comparisons, selects, pointer arithmetic.
 bool simplify_arithmetic(ir::Op* op, ir::Builder& b);
 /// Chains of casts and bitcasts.

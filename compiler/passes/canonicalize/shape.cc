@@ -16,8 +16,6 @@ bool moves_elements(OpKind kind) {
          kind == OpKind::kReshape || kind == OpKind::kTrans;
 }
 
-Op* defined_by(const Value* v, OpKind kind) { return v->op && v->op->kind == kind ? v->op : nullptr; }
-
 const std::vector<int64_t>& order_of(const Op* op) {
   return std::get<std::vector<int64_t>>(*op->find(AttrName::kOrder));
 }

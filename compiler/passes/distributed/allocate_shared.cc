@@ -28,9 +28,9 @@ struct Interval {
   bool overlaps(const Interval& o) const { return begin < o.end && o.begin < end; }
 };
 
-class State {
+class SharedAllocator {
  public:
-  State(ir::Module& module, const target::Target& target) : module_(module), target_(target) {}
+  SharedAllocator(ir::Module& module, const target::Target& target) : module_(module), target_(target) {}
 
   Status run() {
     collect(module_.body());
@@ -159,7 +159,9 @@ class State {
 
 }  // namespace
 
-Status allocate_shared(ir::Module& module, const target::Target& target) { return State(module, target).run(); }
+Status allocate_shared(ir::Module& module, const target::Target& target) {
+  return SharedAllocator(module, target).run();
+}
 
 int64_t shared_room(ir::Module& module, const target::Target& target) {
   int64_t fixed = 0, largest = 0, sum = 0;

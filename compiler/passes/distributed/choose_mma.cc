@@ -17,9 +17,9 @@ using ir::Value;
 
 constexpr int64_t kTf32Mask = ~int64_t{0x1fff};  // sign, exponent and 10 bits of fraction
 
-class State {
+class MmaChooser {
  public:
-  State(ir::Module& module, const target::Target& target) : target_(target), b_(module) {}
+  MmaChooser(ir::Module& module, const target::Target& target) : target_(target), b_(module) {}
 
   void visit(Op* dot) {
     if (dot->has(AttrName::kMma)) return;
@@ -99,7 +99,7 @@ Status choose_mma(ir::Module& module, const target::Target& target) {
   ir::walk(module.body(), [&](Op* op) {
     if (op->kind == OpKind::kDot) dots.push_back(op);
   });
-  State state(module, target);
+  MmaChooser state(module, target);
   for (Op* dot : dots) state.visit(dot);
   return {};
 }

@@ -22,9 +22,9 @@ using ir::Value;
 
 constexpr int kUnit = 16;
 
-class State {
+class RowHolder {
  public:
-  State(ir::Module& module, const target::Target& target)
+  RowHolder(ir::Module& module, const target::Target& target)
       : module_(module),
         room_(std::min(target.shared_per_block / 2, shared_room(module, target))),
         axis_(module),
@@ -95,7 +95,7 @@ class State {
 
 Status hold_in_shared(ir::Module& module, const target::Target& target) {
   if (!target.has(target::kCpAsync) || has_op(module, OpKind::kDot)) return {};
-  State(module, target).run();
+  RowHolder(module, target).run();
   return dce(module);
 }
 

@@ -67,9 +67,9 @@ class Parts {
   std::unordered_map<const Value*, int> part_of_;
 };
 
-class State {
+class Reader {
  public:
-  State(ir::Module& module, std::span<Op* const> loads) : b_(module), loads_(loads) {}
+  Reader(ir::Module& module, std::span<Op* const> loads) : b_(module), loads_(loads) {}
 
   void run() {
     int part = 0;
@@ -107,7 +107,7 @@ class State {
 }  // namespace
 
 void read_again(ir::Module& module, std::span<Op* const> loads) {
-  if (!loads.empty()) State(module, loads).run();
+  if (!loads.empty()) Reader(module, loads).run();
 }
 
 bool outlives_reduction(const Op* load) {

@@ -16,9 +16,9 @@ using ir::Value;
 
 namespace {
 
-class State {
+class ConversionRemover {
  public:
-  explicit State(ir::Module& module) : module_(module), cheap_(module.body()) {}
+  explicit ConversionRemover(ir::Module& module) : module_(module), cheap_(module.body()) {}
 
   void run() {
     visit(module_.body());
@@ -98,7 +98,7 @@ class State {
 }  // namespace
 
 Status remove_conversions(ir::Module& module, const target::Target&) {
-  State(module).run();
+  ConversionRemover(module).run();
   return {};
 }
 

@@ -18,10 +18,12 @@ using ir::Op;
 using ir::OpKind;
 using ir::Type;
 using ir::Value;
+using layout::kGroupRows;
+using layout::kGroupWarps;
 
 namespace {
 
-constexpr int kGroupWarps = 4, kGroupRows = 64, kFewestColumns = 8, kMostColumns = 256, kSliceBytes = 32;
+constexpr int kFewestColumns = 8, kMostColumns = 256, kSliceBytes = 32;
 
 struct Candidate {
   Op* dot;

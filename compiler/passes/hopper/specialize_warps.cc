@@ -51,10 +51,10 @@ struct Ring {
 };
 
 /// Where an agent stands in a ring: the next slot, and the parity of its round.
-struct Place {
+struct Position {
   Value *slot, *parity;
 };
-using Places = std::vector<Place>;  // one per ring
+using Places = std::vector<Position>;  // one per ring
 
 class Specializer {
  public:
@@ -235,7 +235,7 @@ class Specializer {
   }
 
   /// The next slot; a round further when that is the first.
-  Place next(const Ring& ring, const Place& place) {
+  Position next(const Ring& ring, const Position& place) {
     const NextSlot next = next_slot(b_, place.slot, ring.slots);
     return {next.slot, b_.binary(OpKind::kXor, place.parity, b_.cast(next.wraps, DType::kI32))};
   }
@@ -278,7 +278,7 @@ class Specializer {
       }
     }
     if (ring) {
-      Place& place = places[static_cast<size_t>(ring - rings_.data())];
+      Position& place = places[static_cast<size_t>(ring - rings_.data())];
       place = next(*ring, place);
     }
     return places;
@@ -291,16 +291,16 @@ class Specializer {
       Value* inits[] = {places[i].slot, places[i].parity};
       Op* loop = b_.for_loop(number(0), number(rings_[i].slots), number(1), inits);
       b_.set_to_end(loop->region());
-      const Place place = {loop->region()->args[1], loop->region()->args[2]};
+      const Position place = {loop->region()->args[1], loop->region()->args[2]};
       wait_until_empty(rings_[i], place);
-      const Place after = next(rings_[i], place);
+      const Position after = next(rings_[i], place);
       Value* yields[] = {after.slot, after.parity};
       b_.yield(yields);
       b_.set_after(loop);
     }
   }
 
-  void wait_until_empty(const Ring& ring, const Place& place) {
+  void wait_until_empty(const Ring& ring, const Position& place) {
     Value* wait[] = {view(b_, ring.empty, place.slot), b_.binary(OpKind::kXor, place.parity, number(1))};
     b_.create(OpKind::kMbarrierWait, wait, {});
   }
@@ -326,7 +326,7 @@ class Specializer {
     copy_op(*v->op);
   }
 
-  void fill_slot(const Ring& ring, const Place& place) {
+  void fill_slot(const Ring& ring, const Position& place) {
     b_.set_range(ring.loads.front()->range);
     wait_until_empty(ring, place);
     Value* full = view(b_, ring.full, place.slot);
@@ -411,7 +411,7 @@ class Specializer {
     Ring* ring = ring_of(block);
     for (Op* op : *block) {
       if (ring && op == ring->loads.front()) {
-        const Place& place = places[static_cast<size_t>(ring - rings_.data())];
+        const Position& place = places[static_cast<size_t>(ring - rings_.data())];
         b_.set_before(op);
         b_.set_range(op->range);
         Value* wait[] = {view(b_, ring->full, place.slot), place.parity};
@@ -425,7 +425,7 @@ class Specializer {
         places = op->kind == OpKind::kFor ? consume_for(op, std::move(places)) : consume_if(op, std::move(places));
     }
     if (ring) {
-      Place& place = places[static_cast<size_t>(ring - rings_.data())];
+      Position& place = places[static_cast<size_t>(ring - rings_.data())];
       b_.set_before(block->terminator());
       if (ring->in_flight) {  // the slot before is read, after the first
         const Op* loop = block->parent;
@@ -460,7 +460,7 @@ class Specializer {
   }
 
   /// Behind a loop whose last product is in flight: takes the sum, and releases that product's slot if there was one.
-  void end_flight(Op* loop, const Ring& ring, const Place& place) {
+  void end_flight(Op* loop, const Ring& ring, const Position& place) {
     b_.set_after(loop);
     b_.set_range(loop->range);
     Value* sum = loop->results[*ring.in_flight];

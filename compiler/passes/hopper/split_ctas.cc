@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/analysis/pointer_origins.h"
+#include "compiler/layout/tensor_core.h"
 #include "compiler/passes/util/rewrite.h"
 #include "support/diag.h"
 
@@ -17,10 +18,10 @@ using ir::AttrName;
 using ir::Op;
 using ir::OpKind;
 using ir::Value;
+using layout::kGroupRows;
+using layout::kGroupWarps;
 
 namespace {
-
-constexpr int kGroupWarps = 4, kGroupRows = 64;  // of a wgmma
 
 /// Dimensions of tiles and descriptors, in classes of those that are parted together or not at all.
 class Dimensions {

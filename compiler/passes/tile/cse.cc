@@ -65,7 +65,7 @@ class Key {
   std::string bytes_;
 };
 
-class State {
+class Cse {
  public:
   void run(ir::Block* body) { visit(body, nullptr); }
 
@@ -120,7 +120,7 @@ class State {
 }  // namespace
 
 Status cse(ir::Module& module, const CseOptions&) {
-  State().run(module.body());
+  Cse().run(module.body());
   return {};
 }
 

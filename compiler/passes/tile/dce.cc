@@ -14,7 +14,7 @@ using ir::Value;
 
 /// Marks from the effects backwards; a value carried by a loop lives only when its result, or something live in the
 /// body, needs it.
-class State {
+class Dce {
  public:
   void run(ir::Block* body) {
     mark_effects(body);
@@ -127,7 +127,7 @@ class State {
 }  // namespace
 
 Status dce(ir::Module& module, const DceOptions&) {
-  State().run(module.body());
+  Dce().run(module.body());
   return {};
 }
 

@@ -14,7 +14,7 @@ using ir::Op;
 using ir::OpKind;
 using ir::Value;
 
-constexpr std::array<int64_t, 2> kSwap = {1, 0};
+constexpr std::array<int64_t, 2> kSwapped = {1, 0};
 
 /// Carries iteration value `index` of the loop transposed: inside it is only wanted so, and `next` is what follows it.
 void carry_transposed(ir::Builder& b, Op* loop, size_t index, Value* wanted, Value* next) {
@@ -22,7 +22,7 @@ void carry_transposed(ir::Builder& b, Op* loop, size_t index, Value* wanted, Val
   Value *arg = body->args[index + 1], *result = loop->results[index];
   const int init = static_cast<int>(index) + 3;
   b.set_before(loop);
-  loop->set_operand(init, b.trans(loop->operand(init), kSwap));
+  loop->set_operand(init, b.trans(loop->operand(init), kSwapped));
   body->terminator()->set_operand(static_cast<int>(index), next);
   Op* inside = wanted->op;
   arg->type = result->type = next->type;
@@ -30,7 +30,7 @@ void carry_transposed(ir::Builder& b, Op* loop, size_t index, Value* wanted, Val
   inside->erase();
   b.set_after(loop);
   const std::vector<ir::Use> uses = result->uses;
-  Value* outside = b.trans(result, kSwap);
+  Value* outside = b.trans(result, kSwapped);
   for (const ir::Use& use : uses) use.op->set_operand(static_cast<int>(use.index), outside);
 }
 
@@ -41,11 +41,11 @@ Op* transpose_product(ir::Module& module, Op* dot) {
   ir::Builder b(module);
   b.set_before(dot);
   b.set_range(dot->range);
-  Value *a = b.trans(dot->operand(0), kSwap), *right = b.trans(dot->operand(1), kSwap),
-        *sum = b.trans(dot->operand(2), kSwap);
+  Value *a = b.trans(dot->operand(0), kSwapped), *right = b.trans(dot->operand(1), kSwapped),
+        *sum = b.trans(dot->operand(2), kSwapped);
   Value* product = b.create1(OpKind::kDot, {right, a, sum}, sum->type);
   product->op->attrs = dot->attrs;
-  Value *carried = dot->operand(2), *result = b.trans(product, kSwap);
+  Value *carried = dot->operand(2), *result = b.trans(product, kSwapped);
   ir::replace_all_uses(dot->result(), result);
   dot->erase();
 

@@ -62,7 +62,7 @@ Value check(Interp& in, NativeArgs& a) {
   return d;
 }
 
-constexpr NativeDef kFunctions[] = {
+constexpr NativeDef kCheckFunctions[] = {
     // Its name is kCheck.
     {"check(expression, variant='fused')", check,
      "holds a variant of an expression against float64; AssertionError with the first wrong element"},
@@ -70,6 +70,6 @@ constexpr NativeDef kFunctions[] = {
 
 }  // namespace
 
-void install_check(Interp& in) { in.add_builtins(kFunctions); }
+void install_check(Interp& in) { in.add_builtins(kCheckFunctions); }
 
 }  // namespace kiln::script

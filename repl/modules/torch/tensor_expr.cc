@@ -12,8 +12,6 @@ using ast::CompareOp;
 
 namespace {
 
-bool given(const Value& v) { return !v.missing() && !v.is_none(); }
-
 /// The tensors' device: that of those with dimensions. A 0-d tensor of another one is brought there.
 void gather_on_one_device(Interp& in, std::span<const Value> values, std::vector<Expr>& operands) {
   Device device;
@@ -252,7 +250,7 @@ Value run_now(Interp& in, NativeArgs& a) {
 }
 Value is_lazy(Interp&, NativeArgs& a) { return Value::boolean(a.self->get<TensorObject>()->is_pending()); }
 
-constexpr NativeDef kMethods[] = {
+constexpr NativeDef kExprMethods[] = {
     {"abs()", unary<ExprOp::kAbs>, "absolute values"},
     {"add(other)", binary<ExprOp::kAdd>, "x + other"},
     {"add_(other)", binary_in<ExprOp::kAdd>, "x += other, in place"},
@@ -318,7 +316,7 @@ Value extreme(Interp& in, NativeArgs& a) {
     in.fail(ErrorKind::kType, "{}() needs a tensor", name(Op));
   return compute(in, Op, {a[0], a[1]});
 }
-constexpr NativeDef kFunctions[] = {
+constexpr NativeDef kExprFunctions[] = {
     {"maximum(input, other)", extreme<ExprOp::kMaximum>, "the larger, element by element"},
     {"minimum(input, other)", extreme<ExprOp::kMinimum>, "the smaller, element by element"},
     {"where(condition, input, other)", where, "one or the other, element by element"},
@@ -374,8 +372,8 @@ constexpr NativeDef kNorms[] = {
 
 }  // namespace
 
-void install_tensor_elementwise(Interp& in) { in.add_methods({Kind::kTensor, kMethods}); }
-std::span<const NativeDef> expression_functions() { return kFunctions; }
+void install_tensor_elementwise(Interp& in) { in.add_methods({Kind::kTensor, kExprMethods}); }
+std::span<const NativeDef> expression_functions() { return kExprFunctions; }
 std::span<const NativeDef> norm_functions() { return kNorms; }
 
 }  // namespace kiln::script

@@ -85,8 +85,6 @@ Tensor product_of_any(Interp& in, const Tensor& a, const Tensor& b, const Choice
   return reshaped(in, out, shape);
 }
 
-bool given(const Value& v) { return !v.missing() && !v.is_none(); }
-
 /// From the slots impl, out, bias, activation, out_dtype, tf32, fast_accumulation, which begin at `first`.
 Choice choice_of(Interp& in, NativeArgs& a, size_t first) {
   Choice c;
@@ -144,14 +142,14 @@ Value ranked(Interp& in, NativeArgs& a, int rank, std::string_view what) {
 Value mm(Interp& in, NativeArgs& a) { return ranked(in, a, 2, "mm()"); }
 Value bmm(Interp& in, NativeArgs& a) { return ranked(in, a, 3, "bmm()"); }
 
-constexpr NativeDef kMethods[] = {
+constexpr NativeDef kMatmulMethods[] = {
     {"bmm(other)", bmm, "batches of matrices multiplied"},
     {"matmul(other, *, impl=None, out=None, bias=None, activation=None, out_dtype=None, tf32=False, "
      "fast_accumulation=False)",
      matmul_method, "x @ other; impl: cublas, cublaslt, cublaslt-best, openblas, reference"},
     {"mm(other)", mm, "two matrices multiplied"},
 };
-constexpr NativeDef kFunctions[] = {
+constexpr NativeDef kMatmulFunctions[] = {
     {"matmul(a, b, *, impl=None, out=None, bias=None, activation=None, out_dtype=None, tf32=False, "
      "fast_accumulation=False)",
      matmul_function,
@@ -162,8 +160,8 @@ constexpr NativeDef kFunctions[] = {
 }  // namespace
 
 void install_tensor_matmul(Interp& in) {
-  in.add_methods({Kind::kTensor, kMethods});
-  in.add_builtins(kFunctions);
+  in.add_methods({Kind::kTensor, kMatmulMethods});
+  in.add_builtins(kMatmulFunctions);
 }
 
 }  // namespace kiln::script

@@ -12,11 +12,8 @@ namespace kiln::script {
 
 namespace {
 
-TensorObject& object(NativeArgs& a) { return *a.self->get<TensorObject>(); }
-const Tensor& self(Interp& in, NativeArgs& a) { return object(a).tensor(in); }
 /// For methods that write to it.
-const Tensor& changing(Interp& in, NativeArgs& a) { return object(a).changing(in); }
-const std::vector<Value>& rest(const Value& v) { return v.get<Tuple>()->items; }
+const Tensor& changing(Interp& in, NativeArgs& a) { return self_object(a).changing(in); }
 
 size_t dim_of(Interp& in, const Value& v, int64_t own, int64_t extra = 0) {
   int64_t rank = own + extra, d = in.to_int(v, "a dimension");
@@ -28,24 +25,24 @@ size_t dim_of(Interp& in, const Value& v, int64_t own, int64_t extra = 0) {
 // ----------------------------------------------------------------------------------------------------------------
 
 Value stride(Interp& in, NativeArgs& a) {
-  const Tensor& t = self(in, a);
+  const Tensor& t = self_tensor(in, a);
   if (!a[0].missing()) return Value::integer(t.strides()[dim_of(in, a[0], t.rank())]);
   std::vector<Value> out;
   for (int64_t s : t.strides()) out.push_back(Value::integer(s));
   return make<Tuple>(std::move(out));
 }
 Value size(Interp& in, NativeArgs& a) {
-  auto shape = object(a).shape();
-  return a[0].missing() ? size_value(shape) : Value::integer(shape[dim_of(in, a[0], object(a).rank())]);
+  auto shape = self_object(a).shape();
+  return a[0].missing() ? size_value(shape) : Value::integer(shape[dim_of(in, a[0], self_object(a).rank())]);
 }
-Value numel(Interp&, NativeArgs& a) { return Value::integer(object(a).numel()); }
-Value dim(Interp&, NativeArgs& a) { return Value::integer(object(a).rank()); }
-Value element_size(Interp&, NativeArgs& a) { return Value::integer(size_of(object(a).dtype())); }
-Value data_ptr(Interp& in, NativeArgs& a) { return Value::wide(static_cast<ast::Int>(self(in, a).address())); }
-Value is_contiguous(Interp& in, NativeArgs& a) { return Value::boolean(self(in, a).is_contiguous()); }
-Value is_floating_point(Interp&, NativeArgs& a) { return Value::boolean(is_float(object(a).dtype())); }
+Value numel(Interp&, NativeArgs& a) { return Value::integer(self_object(a).numel()); }
+Value dim(Interp&, NativeArgs& a) { return Value::integer(self_object(a).rank()); }
+Value element_size(Interp&, NativeArgs& a) { return Value::integer(size_of(self_object(a).dtype())); }
+Value data_ptr(Interp& in, NativeArgs& a) { return Value::wide(static_cast<ast::Int>(self_tensor(in, a).address())); }
+Value is_contiguous(Interp& in, NativeArgs& a) { return Value::boolean(self_tensor(in, a).is_contiguous()); }
+Value is_floating_point(Interp&, NativeArgs& a) { return Value::boolean(is_float(self_object(a).dtype())); }
 Value contiguous(Interp& in, NativeArgs& a) {
-  return self(in, a).is_contiguous() ? *a.self : wrap(in.take(self(in, a).contiguous()));
+  return self_tensor(in, a).is_contiguous() ? *a.self : wrap(in.take(self_tensor(in, a).contiguous()));
 }
 
 /// A pending tensor that is not itself a view is row-major: any shape of as many elements is a view of it.
@@ -55,39 +52,39 @@ Value reshaped(Interp& in, NativeArgs& a, Shape shape) {
   return compute(in, ExprOp::kReshape, {*a.self}, std::move(attributes));
 }
 Value view(Interp& in, NativeArgs& a) {
-  Shape shape = shape_of(in, rest(a[0]));
-  if (object(a).is_pending() && !object(a).expr().is_view()) return reshaped(in, a, std::move(shape));
-  return wrap(in.take(self(in, a).view(shape)));
+  Shape shape = shape_of(in, rest_of(a[0]));
+  if (self_object(a).is_pending() && !self_object(a).expr().is_view()) return reshaped(in, a, std::move(shape));
+  return wrap(in.take(self_tensor(in, a).view(shape)));
 }
 Value reshape(Interp& in, NativeArgs& a) {
-  Shape shape = shape_of(in, rest(a[0]));
-  if (object(a).is_pending()) return reshaped(in, a, std::move(shape));
-  auto viewed = self(in, a).view(shape);
+  Shape shape = shape_of(in, rest_of(a[0]));
+  if (self_object(a).is_pending()) return reshaped(in, a, std::move(shape));
+  auto viewed = self_tensor(in, a).view(shape);
   if (viewed.ok()) return wrap(*viewed);
-  return wrap(in.take(in.take(self(in, a).contiguous()).view(shape)));
+  return wrap(in.take(in.take(self_tensor(in, a).contiguous()).view(shape)));
 }
 Value flatten(Interp& in, NativeArgs& a) {
-  if (object(a).is_pending()) return reshaped(in, a, {-1});
-  return wrap(in.take(in.take(self(in, a).contiguous()).view(Shape{-1})));
+  if (self_object(a).is_pending()) return reshaped(in, a, {-1});
+  return wrap(in.take(in.take(self_tensor(in, a).contiguous()).view(Shape{-1})));
 }
 
 Value transpose(Interp& in, NativeArgs& a) {
-  std::vector<int> order(object(a).shape().size());
+  std::vector<int> order(self_object(a).shape().size());
   std::iota(order.begin(), order.end(), 0);
-  std::swap(order[dim_of(in, a[0], object(a).rank())], order[dim_of(in, a[1], object(a).rank())]);
+  std::swap(order[dim_of(in, a[0], self_object(a).rank())], order[dim_of(in, a[1], self_object(a).rank())]);
   return permuted(in, *a.self, std::move(order));
 }
 Value t(Interp& in, NativeArgs& a) {
-  const int rank = object(a).rank();
+  const int rank = self_object(a).rank();
   if (rank > 2)
     in.fail(ErrorKind::kType, "t() is for matrices, this tensor has {} dimensions: use transpose(a, b)", rank);
   return rank < 2 ? *a.self : permuted(in, *a.self, {1, 0});
 }
 Value permute(Interp& in, NativeArgs& a) {
   std::vector<int> order;
-  std::vector<bool> used(object(a).shape().size());
-  for (int64_t d : shape_of(in, rest(a[0]))) {
-    size_t i = dim_of(in, Value::integer(d), object(a).rank());
+  std::vector<bool> used(self_object(a).shape().size());
+  for (int64_t d : shape_of(in, rest_of(a[0]))) {
+    size_t i = dim_of(in, Value::integer(d), self_object(a).rank());
     if (used[i]) in.fail(ErrorKind::kValue, "permute() names dimension {} twice", i);
     used[i] = true;
     order.push_back(static_cast<int>(i));
@@ -96,30 +93,30 @@ Value permute(Interp& in, NativeArgs& a) {
   return permuted(in, *a.self, std::move(order));
 }
 Value unsqueeze(Interp& in, NativeArgs& a) {
-  size_t d = dim_of(in, a[0], object(a).rank(), 1);
-  Shape shape(object(a).shape().begin(), object(a).shape().end());
+  size_t d = dim_of(in, a[0], self_object(a).rank(), 1);
+  Shape shape(self_object(a).shape().begin(), self_object(a).shape().end());
   shape.insert(shape.begin() + static_cast<ptrdiff_t>(d), 1);
-  if (object(a).is_pending()) return reshaped(in, a, std::move(shape));
-  const Tensor& t = self(in, a);
+  if (self_object(a).is_pending()) return reshaped(in, a, std::move(shape));
+  const Tensor& t = self_tensor(in, a);
   Shape strides(t.strides().begin(), t.strides().end());
   strides.insert(strides.begin() + static_cast<ptrdiff_t>(d), 1);
   return wrap(in.take(t.as_strided(shape, strides, t.offset())));
 }
 Value squeeze(Interp& in, NativeArgs& a) {
   bool one = !a[0].missing() && !a[0].is_none();
-  size_t only = one ? dim_of(in, a[0], object(a).rank()) : 0;
+  size_t only = one ? dim_of(in, a[0], self_object(a).rank()) : 0;
   std::vector<size_t> kept;
-  for (size_t d = 0; d < object(a).shape().size(); ++d)
-    if (object(a).shape()[d] != 1 || (one && d != only)) kept.push_back(d);
+  for (size_t d = 0; d < self_object(a).shape().size(); ++d)
+    if (self_object(a).shape()[d] != 1 || (one && d != only)) kept.push_back(d);
   Shape shape, strides;
-  for (size_t d : kept) shape.push_back(object(a).shape()[d]);
-  if (object(a).is_pending()) return reshaped(in, a, std::move(shape));
-  const Tensor& t = self(in, a);
+  for (size_t d : kept) shape.push_back(self_object(a).shape()[d]);
+  if (self_object(a).is_pending()) return reshaped(in, a, std::move(shape));
+  const Tensor& t = self_tensor(in, a);
   for (size_t d : kept) strides.push_back(t.strides()[d]);
   return wrap(in.take(t.as_strided(shape, strides, t.offset())));
 }
 Value expand(Interp& in, NativeArgs& a) {
-  Shape shape = shape_of(in, rest(a[0])), own(object(a).shape().begin(), object(a).shape().end());
+  Shape shape = shape_of(in, rest_of(a[0])), own(self_object(a).shape().begin(), self_object(a).shape().end());
   if (shape.size() < own.size()) in.fail(ErrorKind::kValue, "expand() needs at least {} dimensions", own.size());
   size_t skip = shape.size() - own.size();
   for (size_t i = skip; i < shape.size(); ++i) {
@@ -173,31 +170,31 @@ Value to(Interp& in, NativeArgs& a) {
   auto apply = [&](const Value& v) {
     if (v.missing() || v.is_none()) return;
     if (v.is_dtype() || v.get<TypeObject>()) {
-      out = converted(in, out, dtype_of(in, v, object(a).dtype()));
+      out = converted(in, out, dtype_of(in, v, self_object(a).dtype()));
     } else if (auto* other = v.get<TensorObject>()) {
       out = moved(in, converted(in, out, other->dtype()), other->device(), non_blocking);
     } else {
       out = moved(in, out, device_of(in, v), non_blocking);
     }
   };
-  for (const Value& v : rest(a[0])) apply(v);
+  for (const Value& v : rest_of(a[0])) apply(v);
   apply(a[1]);
   apply(a[2]);
   return out;
 }
-Value type(Interp& in, NativeArgs& a) { return converted(in, *a.self, dtype_of(in, a[0], object(a).dtype())); }
+Value type(Interp& in, NativeArgs& a) { return converted(in, *a.self, dtype_of(in, a[0], self_object(a).dtype())); }
 Value cpu(Interp& in, NativeArgs& a) { return moved(in, *a.self, in.take(Device::open("cpu")), is_true(in, a[0])); }
 Value cuda(Interp& in, NativeArgs& a) {
   return moved(in, *a.self, device_of(in, Value::str("cuda")), is_true(in, a[0]));
 }
 Value as_strided(Interp& in, NativeArgs& a) {
-  const Tensor& t = self(in, a);
+  const Tensor& t = self_tensor(in, a);
   const int64_t offset = a[2].missing() || a[2].is_none() ? t.offset() : in.to_int(a[2], "the offset");
   return wrap(in.take(t.as_strided(shape_of(in, {a[0]}), shape_of(in, {a[1]}), offset)));
 }
-Value storage_offset(Interp& in, NativeArgs& a) { return Value::integer(self(in, a).offset()); }
+Value storage_offset(Interp& in, NativeArgs& a) { return Value::integer(self_tensor(in, a).offset()); }
 Value pin_memory(Interp& in, NativeArgs& a) {
-  const Tensor& from = self(in, a);
+  const Tensor& from = self_tensor(in, a);
   if (from.is_pinned()) return *a.self;
   if (from.device().is_cuda())
     in.fail(ErrorKind::kValue, "pin_memory() is for tensors on the cpu, this one is on {}", from.device().name());
@@ -209,11 +206,11 @@ Value pin_memory(Interp& in, NativeArgs& a) {
     return to;
   }));
 }
-Value is_pinned(Interp& in, NativeArgs& a) { return Value::boolean(self(in, a).is_pinned()); }
+Value is_pinned(Interp& in, NativeArgs& a) { return Value::boolean(self_tensor(in, a).is_pinned()); }
 Value record_stream(Interp& in, NativeArgs& a) {
   auto* s = a[0].get<StreamObject>();
   if (!s) in.fail(ErrorKind::kType, "record_stream() needs a stream, got '{}'", in.type_name(a[0]));
-  self(in, a).used_on(s->stream);
+  self_tensor(in, a).used_on(s->stream);
   return Value::none();
 }
 
@@ -224,7 +221,7 @@ Tensor copy(Interp& in, const Tensor& t) {
     return out;
   });
 }
-Value clone(Interp& in, NativeArgs& a) { return wrap(copy(in, self(in, a))); }
+Value clone(Interp& in, NativeArgs& a) { return wrap(copy(in, self_tensor(in, a))); }
 Value itself(Interp&, NativeArgs& a) { return *a.self; }
 Value requires_grad(Interp& in, NativeArgs& a) {
   a.self->get<TensorObject>()->requires_grad = a[0].missing() || in.truth(a[0]);
@@ -273,19 +270,21 @@ Value normal(Interp& in, NativeArgs& a) {
   return *a.self;
 }
 
-Value item(Interp& in, NativeArgs& a) { return item_of(in, self(in, a)); }
+Value item(Interp& in, NativeArgs& a) { return item_of(in, self_tensor(in, a)); }
 /// What float() and int() of a tensor with one element give.
-Value as_float(Interp& in, NativeArgs& a) { return Value::real(in.to_double(item_of(in, self(in, a)), "the element")); }
+Value as_float(Interp& in, NativeArgs& a) {
+  return Value::real(in.to_double(item_of(in, self_tensor(in, a)), "the element"));
+}
 Value as_int(Interp& in, NativeArgs& a) {
-  Value v = item_of(in, self(in, a));
+  Value v = item_of(in, self_tensor(in, a));
   if (!v.is_float()) return in.unary(ast::UnaryOp::kPlus, v);
   if (!std::isfinite(v.real()) || std::fabs(v.real()) >= 0x1p126)
     in.fail(ErrorKind::kValue, "{} cannot be an int", in.repr(v));
   return Value::wide(static_cast<ast::Int>(v.real()));
 }
 Value as_index(Interp& in, NativeArgs& a) {
-  if (is_float(object(a).dtype()))
-    in.fail(ErrorKind::kType, "a tensor of {} is no index", info(object(a).dtype()).torch);
+  if (is_float(self_object(a).dtype()))
+    in.fail(ErrorKind::kType, "a tensor of {} is no index", info(self_object(a).dtype()).torch);
   return as_int(in, a);
 }
 
@@ -296,22 +295,22 @@ Value to_list(const std::vector<Value>& flat, const Shape& shape, size_t dim, si
   return make<List>(std::move(out));
 }
 Value tolist(Interp& in, NativeArgs& a) {
-  std::vector<std::byte> bytes = in.take(self(in, a).to_bytes());
+  std::vector<std::byte> bytes = in.take(self_tensor(in, a).to_bytes());
   std::vector<Value> flat;
-  size_t size_each = static_cast<size_t>(size_of(object(a).dtype()));
-  for (size_t i = 0; i < static_cast<size_t>(object(a).numel()); ++i)
-    flat.push_back(element_value(object(a).dtype(), bytes.data() + i * size_each));
+  size_t size_each = static_cast<size_t>(size_of(self_object(a).dtype()));
+  for (size_t i = 0; i < static_cast<size_t>(self_object(a).numel()); ++i)
+    flat.push_back(element_value(self_object(a).dtype(), bytes.data() + i * size_each));
   size_t at = 0;
-  return to_list(flat, shape_vector(self(in, a)), 0, at);
+  return to_list(flat, shape_vector(self_tensor(in, a)), 0, at);
 }
 
 // --- new tensors like this one
 // ----------------------------------------------------------------------------------------------
 
 Value new_filled(Interp& in, NativeArgs& a, std::optional<double> value) {
-  Shape shape = shape_of(in, rest(a[0]));
-  DType dtype = dtype_of(in, a[1], object(a).dtype());
-  Device device = a[2].missing() || a[2].is_none() ? object(a).device() : device_of(in, a[2]);
+  Shape shape = shape_of(in, rest_of(a[0]));
+  DType dtype = dtype_of(in, a[1], self_object(a).dtype());
+  Device device = a[2].missing() || a[2].is_none() ? self_object(a).device() : device_of(in, a[2]);
   return wrap(in.take(value ? Tensor::full(device, dtype, shape, *value) : Tensor::empty(device, dtype, shape)));
 }
 Value new_empty(Interp& in, NativeArgs& a) { return new_filled(in, a, std::nullopt); }

@@ -161,4 +161,12 @@ std::string tensor_text(Interp& in, const Tensor& t);
 void install_tensor_methods(Interp& in);
 void install_tensor_reductions(Interp& in);
 
+/// A value that was given and is not None.
+inline bool given(const Value& v) { return !v.missing() && !v.is_none(); }
+/// The tensor whose method runs.
+inline TensorObject& self_object(NativeArgs& a) { return *a.self->get<TensorObject>(); }
+inline const Tensor& self_tensor(Interp& in, NativeArgs& a) { return self_object(a).tensor(in); }
+/// What a `*rest` parameter holds.
+inline const std::vector<Value>& rest_of(const Value& v) { return v.get<Tuple>()->items; }
+
 }  // namespace kiln::script

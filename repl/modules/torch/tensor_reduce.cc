@@ -79,15 +79,12 @@ Tensor reduce_ints(Interp& in, const Plan& p, DType dtype, F f) {
   return store_ints(in, p.tensor.device(), dtype, p.out, out);
 }
 
-TensorObject& object(NativeArgs& a) { return *a.self->get<TensorObject>(); }
-const Tensor& self(Interp& in, NativeArgs& a) { return object(a).tensor(in); }
-
 /// Dimensions as an expression's axes; none means all. Errors as plan()'s.
 ExprAttributes along_axes(Interp& in, NativeArgs& a, const Value& dims, const Value& keepdim) {
   ExprAttributes attributes;
   attributes.keepdim = flag(in, keepdim);
   if (dims.missing() || dims.is_none()) return attributes;
-  const auto rank = static_cast<int64_t>(object(a).rank());
+  const auto rank = static_cast<int64_t>(self_object(a).rank());
   std::vector<Value> list = dims.get<Tuple>() || dims.get<List>() ? in.to_vector(dims) : std::vector<Value>{dims};
   for (const Value& d : list) {
     if (!d.small_int_or_bool() || d.integer() < -std::max<int64_t>(rank, 1) ||
@@ -100,13 +97,13 @@ ExprAttributes along_axes(Interp& in, NativeArgs& a, const Value& dims, const Va
 
 Value sum(Interp& in, NativeArgs& a) {
   ExprAttributes attributes = along_axes(in, a, a[0], a[1]);
-  attributes.dtype = dtype_of(in, a[2], is_float(object(a).dtype()) ? object(a).dtype() : DType::kI64);
+  attributes.dtype = dtype_of(in, a[2], is_float(self_object(a).dtype()) ? self_object(a).dtype() : DType::kI64);
   return compute(in, ExprOp::kSum, {*a.self}, std::move(attributes));
 }
 
 Value prod(Interp& in, NativeArgs& a) {
-  Plan p = plan(in, self(in, a), a[0], flag(in, a[1]));
-  DType from = object(a).dtype(), to = dtype_of(in, a[2], is_float(from) ? from : DType::kI64);
+  Plan p = plan(in, self_tensor(in, a), a[0], flag(in, a[1]));
+  DType from = self_object(a).dtype(), to = dtype_of(in, a[2], is_float(from) ? from : DType::kI64);
   if (is_float(to))
     return wrap(reduce_floats(
         in, p, to, [](const double* v, size_t n) { return std::accumulate(v, v + n, 1.0, std::multiplies<>()); }));
@@ -127,18 +124,18 @@ DType float_result(Interp& in, DType from, const Value& dtype, std::string_view 
 
 Value mean(Interp& in, NativeArgs& a) {
   ExprAttributes attributes = along_axes(in, a, a[0], a[1]);
-  attributes.dtype = float_result(in, object(a).dtype(), a[2], "the mean");
+  attributes.dtype = float_result(in, self_object(a).dtype(), a[2], "the mean");
   return compute(in, ExprOp::kMean, {*a.self}, std::move(attributes));
 }
 
 /// var and std: `unbiased=False` is correction=0.
 Value spread(Interp& in, NativeArgs& a, bool root) {
   ExprAttributes attributes = along_axes(in, a, a[0], a[2]);
-  attributes.dtype = float_result(in, object(a).dtype(), {}, root ? "the standard deviation" : "the variance");
+  attributes.dtype = float_result(in, self_object(a).dtype(), {}, root ? "the standard deviation" : "the variance");
   attributes.correction = !a[1].missing()  ? (in.truth(a[1]) ? 1 : 0)
                           : a[3].missing() ? 1
                                            : in.to_double(a[3], "correction");
-  const Expr variance = applied(in, ExprOp::kVar, {object(a).expr()}, std::move(attributes));
+  const Expr variance = applied(in, ExprOp::kVar, {self_object(a).expr()}, std::move(attributes));
   return settled(in, root ? applied(in, ExprOp::kSqrt, {variance}) : variance);
 }
 Value var(Interp& in, NativeArgs& a) { return spread(in, a, false); }
@@ -166,9 +163,9 @@ Value argmin(Interp& in, NativeArgs& a) { return place(in, a, false); }
 
 /// any and all: the greatest and the least of x != 0, where NaN counts as other than 0. Of no elements the host knows.
 Value truth_of(Interp& in, NativeArgs& a, bool every) {
-  const Expr x = object(a).expr();
+  const Expr x = self_object(a).expr();
   if (x.numel() == 0)
-    return wrap(reduce_floats(in, plan(in, self(in, a), a[0], flag(in, a[1])), DType::kI1,
+    return wrap(reduce_floats(in, plan(in, self_tensor(in, a), a[0], flag(in, a[1])), DType::kI1,
                               [every](const double*, size_t) { return every ? 1.0 : 0.0; }));
   const Expr test = applied(in, ExprOp::kNe, {x, Expr::scalar(int64_t{0})});
   return settled(in, applied(in, every ? ExprOp::kMin : ExprOp::kMax, {test}, along_axes(in, a, a[0], a[1])));
@@ -178,14 +175,14 @@ Value all(Interp& in, NativeArgs& a) { return truth_of(in, a, true); }
 
 Value norm(Interp& in, NativeArgs& a) {
   ExprAttributes attributes = along_axes(in, a, a[0], a[1]);
-  attributes.dtype = float_result(in, object(a).dtype(), {}, "the norm");
-  const Expr x = object(a).expr(), squares = applied(in, ExprOp::kMul, {x, x});
+  attributes.dtype = float_result(in, self_object(a).dtype(), {}, "the norm");
+  const Expr x = self_object(a).expr(), squares = applied(in, ExprOp::kMul, {x, x});
   return settled(in, applied(in, ExprOp::kSqrt, {applied(in, ExprOp::kSum, {squares}, std::move(attributes))}));
 }
 
 Value softmax_of(Interp& in, NativeArgs& a, bool logarithm) {
   ExprAttributes attributes = along_axes(in, a, a[0], {});
-  attributes.dtype = float_result(in, object(a).dtype(), a[1], "the softmax");
+  attributes.dtype = float_result(in, self_object(a).dtype(), a[1], "the softmax");
   return compute(in, logarithm ? ExprOp::kLogSoftmax : ExprOp::kSoftmax, {*a.self}, std::move(attributes));
 }
 Value softmax(Interp& in, NativeArgs& a) { return softmax_of(in, a, false); }
@@ -195,8 +192,8 @@ Value log_softmax(Interp& in, NativeArgs& a) { return softmax_of(in, a, true); }
 Value logsumexp(Interp& in, NativeArgs& a) {
   ExprAttributes along = along_axes(in, a, a[0], {});
   along.keepdim = true;
-  float_result(in, object(a).dtype(), {}, "the logarithm of a sum of exponentials");
-  const Expr x = object(a).expr(), most = applied(in, ExprOp::kMax, {x}, along);
+  float_result(in, self_object(a).dtype(), {}, "the logarithm of a sum of exponentials");
+  const Expr x = self_object(a).expr(), most = applied(in, ExprOp::kMax, {x}, along);
   const Expr finite = applied(in, ExprOp::kLt, {applied(in, ExprOp::kAbs, {most}), Expr::scalar(INFINITY)});
   const Expr from = applied(in, ExprOp::kWhere, {finite, most, Expr::scalar(0.0)});
   const Expr terms = applied(in, ExprOp::kExp, {applied(in, ExprOp::kSub, {x, from})});
@@ -213,7 +210,7 @@ Value logsumexp(Interp& in, NativeArgs& a) {
 }
 
 Value scan_of(Interp& in, NativeArgs& a, ExprOp op) {
-  const DType from = object(a).dtype();
+  const DType from = self_object(a).dtype();
   ExprAttributes attributes = along_axes(in, a, a[0], {});
   if (attributes.axes.empty()) attributes.axes = {0};
   attributes.dtype = dtype_of(in, a[1], is_float(from) ? from : DType::kI64);

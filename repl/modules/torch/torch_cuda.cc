@@ -92,7 +92,6 @@ const Event& recorded(Interp& in, const EventObject& e, std::string_view what) {
     in.fail(with_note(error(ErrorKind::kValue, "{}: the event was not recorded yet", what), "help: event.record()"));
   return e.event;
 }
-bool given(const Value& v) { return !v.missing() && !v.is_none(); }
 const Stream none_or_stream(Interp& in, const Value& v, std::string_view what) {
   return given(v) ? stream_in(in, v, what).stream : Stream();
 }
@@ -125,7 +124,7 @@ Value new_event(Interp& in, NativeArgs&) { return make<EventObject>(in.device())
 StreamObject& this_stream(NativeArgs& a) { return *a.self->get<StreamObject>(); }
 EventObject& this_event(NativeArgs& a) { return *a.self->get<EventObject>(); }
 
-Value enter(Interp& in, NativeArgs& a) {
+Value enter_stream(Interp& in, NativeArgs& a) {
   in.enter_stream(this_stream(a).stream, true);
   return *a.self;
 }
@@ -261,7 +260,7 @@ constexpr NativeDef kGraphContextMethods[] = {
     {"__exit__(*args)", leave_graph, "ends the capture"},
 };
 constexpr NativeDef kStreamMethods[] = {
-    {"__enter__()", enter, "work goes to it from here on"},
+    {"__enter__()", enter_stream, "work goes to it from here on"},
     {"__exit__(*args)", leave, "back to the stream before"},
     {"query()", query_stream, "is all its work done?"},
     {"record_event(event=None)", record_event, "an event behind the work it has now"},
@@ -308,10 +307,10 @@ void fill_cuda(Interp& in, ModuleObject& m) {
   m.members.set("nvtx", in.import_module("torch.cuda.nvtx"));
 }
 
-constexpr ModuleDef kModules[] = {{"torch.cpu", fill_cuda}, {"torch.cuda", fill_cuda}};
+constexpr ModuleDef kCudaModules[] = {{"torch.cpu", fill_cuda}, {"torch.cuda", fill_cuda}};
 
 }  // namespace
 
-std::span<const ModuleDef> torch_cuda_modules() { return kModules; }
+std::span<const ModuleDef> torch_cuda_modules() { return kCudaModules; }
 
 }  // namespace kiln::script

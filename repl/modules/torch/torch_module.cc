@@ -12,18 +12,16 @@ namespace kiln::script {
 
 namespace {
 
-const std::vector<Value>& rest(const Value& v) { return v.get<Tuple>()->items; }
-
 /// The shape from `*shape` or `size=`; a dtype may come behind the sizes, as in randn(4, 4, bf16).
 Shape size_of_args(Interp& in, const Value& shape, const Value& named) {
   if (!named.missing()) return shape_of(in, {named});
-  std::vector<Value> sizes = rest(shape);
+  std::vector<Value> sizes = rest_of(shape);
   if (!sizes.empty() && sizes.back().is_dtype()) sizes.pop_back();
   return shape_of(in, sizes);
 }
 /// The dtype from `dtype=`, or from behind the sizes.
 DType dtype_of_args(Interp& in, NativeArgs& a) {
-  const std::vector<Value>& sizes = rest(a[0]);
+  const std::vector<Value>& sizes = rest_of(a[0]);
   if (a[2].missing() && !sizes.empty() && sizes.back().is_dtype()) return sizes.back().dtype();
   return dtype_of(in, a[2], DType::kF32);
 }
@@ -49,7 +47,7 @@ Value rand_(Interp& in, NativeArgs& a) { return random_tensor(in, a, rand, "rand
 
 /// randint(high, size) or randint(low, high, size)
 Value randint_(Interp& in, NativeArgs& a) {
-  const std::vector<Value>& v = rest(a[0]);
+  const std::vector<Value>& v = rest_of(a[0]);
   bool named_size = !a[1].missing();
   size_t numbers = v.size() - (named_size || v.empty() ? 0 : 1);
   if (numbers + (a[4].missing() ? 0 : 1) + (a[5].missing() ? 0 : 1) < 1 || numbers > 2)
@@ -130,7 +128,7 @@ Value rand_like(Interp& in, NativeArgs& a) {
 constexpr int64_t kMaxMade = int64_t{1} << 31;
 
 Value arange(Interp& in, NativeArgs& a) {
-  const std::vector<Value>& v = rest(a[0]);
+  const std::vector<Value>& v = rest_of(a[0]);
   if (v.empty() || v.size() > 3) in.fail(ErrorKind::kType, "arange() takes 1 to 3 numbers, got {}", v.size());
   bool floats = std::any_of(v.begin(), v.end(), [](const Value& x) { return x.is_float(); });
   double start = v.size() > 1 ? in.to_double(v[0], "start") : 0, end = in.to_double(v[v.size() > 1 ? 1 : 0], "end"),
@@ -372,9 +370,9 @@ Value device(Interp& in, NativeArgs& a) {
 }
 Value is_tensor(Interp&, NativeArgs& a) { return Value::boolean(a[0].get<TensorObject>() != nullptr); }
 
-Value enter(Interp&, NativeArgs&) { return Value::none(); }
+Value enter_nothing(Interp&, NativeArgs&) { return Value::none(); }
 Value exit_block(Interp&, NativeArgs&) { return Value::boolean(false); }
-constexpr NativeDef kContext[] = {{"__enter__()", enter, ""}, {"__exit__(*args)", exit_block, ""}};
+constexpr NativeDef kContext[] = {{"__enter__()", enter_nothing, ""}, {"__exit__(*args)", exit_block, ""}};
 /// A `with` block without effect: there is no autograd that no_grad() could switch off.
 Value no_grad(Interp&, NativeArgs&) {
   auto o = make<Opaque>("no_grad");
@@ -538,7 +536,7 @@ constexpr std::string_view kPromptProfiler[] = {"profile", "record_function"};
 constexpr std::string_view kPromptFunctional[] = {"gelu", "layer_norm", "relu", "rms_norm",   "sigmoid",
                                                   "silu", "softmax",    "tanh", "log_softmax"};
 
-constexpr ModuleDef kModules[] = {
+constexpr ModuleDef kTorchModules[] = {
     {"torch", fill_torch},           {"torch.autograd", fill_autograd},
     {"torch.nn", fill_nn},           {"torch.nn.functional", fill_functional},
     {"torch.testing", fill_testing},
@@ -546,7 +544,7 @@ constexpr ModuleDef kModules[] = {
 
 }  // namespace
 
-std::span<const ModuleDef> torch_modules() { return kModules; }
+std::span<const ModuleDef> torch_modules() { return kTorchModules; }
 
 void add_prompt_names(Interp& in) {
   auto add = [&](std::string_view module, std::span<const std::string_view> names) {
