@@ -79,9 +79,10 @@ function(kiln_library name)
   set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# kiln_test(NAME [DEPS ...] [LABEL host|gpu|perf]): every *_test.cc of the current folder as one GoogleTest program.
+# kiln_test(NAME [ALONE ...] [DEPS ...] [LABEL host|gpu|perf]): every *_test.cc of the current folder as one GoogleTest
+# program.
 function(kiln_test name)
-  cmake_parse_arguments(arg "" "LABEL" "DEPS" ${ARGN})
+  cmake_parse_arguments(arg "" "LABEL" "DEPS;ALONE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(NOT sources)
     return()
@@ -89,6 +90,8 @@ function(kiln_test name)
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE kiln_flags ${arg_DEPS} kiln_test_main)
   target_precompile_headers(${name} REUSE_FROM kiln_test_headers)
+  kiln_unity(${name})
+  set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_compile_definitions(${name} PRIVATE KILN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 600

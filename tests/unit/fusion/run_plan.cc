@@ -9,7 +9,6 @@
 namespace kiln::fusion::testing {
 
 namespace {
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 /// A buffer whose bytes are all ones: NaN in every float type, -1 and 255 in integers.
 Result<Tensor> poisoned(const Device& device, DType dtype, int64_t n) {
