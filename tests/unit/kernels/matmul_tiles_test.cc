@@ -75,7 +75,7 @@ void expect_clean(const Launch& launch, bool by_warp_groups) {
   testing_support::expect_no_remarks(info->warnings);
 }
 
-class MatmulTiles : public testing::TestWithParam<Types> {
+class MatmulTiles : public ::testing::TestWithParam<Types> {
  protected:
   Device cpu = *Device::open("cpu");
   Sources sources;
@@ -102,7 +102,7 @@ TEST_P(MatmulTiles, BecomeCleanMachineCode) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MatmulTiles, testing::ValuesIn(kTypes),
+INSTANTIATE_TEST_SUITE_P(All, MatmulTiles, ::testing::ValuesIn(kTypes),
                          [](const auto& test) { return std::string(name(test.param.operand)); });
 
 }  // namespace

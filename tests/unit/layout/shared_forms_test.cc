@@ -24,14 +24,14 @@ LinearLayout row_major(const Shape& shape) {
   return l;
 }
 
-struct Tile {
+struct SharedTile {
   LinearLayout layout;
   int bytes;        // of an element
   bool transposed;  // dimension 0 lies side by side
   int swizzle_bytes;
 };
 
-Tile random_tile(std::mt19937& rng) {
+SharedTile random_tile(std::mt19937& rng) {
   const int width = 32 << pick(rng, 3), bits = 8 << pick(rng, 3);
   Shape shape = {8 << pick(rng, 5), (width / (bits / 8)) << pick(rng, 3)};
   const bool transposed = pick(rng, 2);
@@ -65,7 +65,7 @@ void expect_tma_fills(const LinearLayout& l, const TmaPlan& plan, int bytes) {
 
 TEST(SharedForms, TmaBoxesOfSwizzledTiles) {
   with_seeds(60, [](std::mt19937& rng) {
-    const Tile t = random_tile(rng);
+    const SharedTile t = random_tile(rng);
     auto plan = plan_tma(t.layout, t.bytes);
     ASSERT_EQ(plan.has_value(), !t.transposed) << to_string(t.layout);
     if (!plan) return;
@@ -132,7 +132,7 @@ void expect_wgmma_reads(const LinearLayout& l, const WgmmaMatrix& m, int k_dim, 
 TEST(SharedForms, WgmmaDescriptorsOfSwizzledTiles) {
   int described = 0;
   with_seeds(80, [&](std::mt19937& rng) {
-    const Tile t = random_tile(rng);
+    const SharedTile t = random_tile(rng);
     const int k_dim = static_cast<int>(pick(rng, 2));
     const int32_t own = t.layout.shape()[static_cast<size_t>(1 - k_dim)],
                   depth = t.layout.shape()[static_cast<size_t>(k_dim)];

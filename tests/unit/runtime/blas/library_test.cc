@@ -94,7 +94,7 @@ TEST_F(BlasLibraryTest, TheRealOnesOpen) {
     }
     _exit(right ? 0 : 1);
   };
-  EXPECT_EXIT(open_all(), testing::ExitedWithCode(0), "OpenBLAS");
+  EXPECT_EXIT(open_all(), ::testing::ExitedWithCode(0), "OpenBLAS");
 }
 
 }  // namespace
