@@ -3,70 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 
+#include "compiler/ast/walk.h"
 #include "compiler/parse/parser.h"
+#include "repl/commands/assumed_constexpr.h"
 #include "support/diag.h"
 
 namespace kiln::repl {
 
 namespace {
 
-using ast::Body;
 using ast::Expr;
 using ast::Stmt;
-
-using OnExpr = std::function<void(const Expr&)>;
-using OnStmt = std::function<void(const Stmt&)>;
-
-void walk(const Expr* e, const OnExpr& fn) {
-  if (!e) return;
-  fn(*e);
-  auto all = [&](const std::vector<ast::ExprPtr>& list) {
-    for (const auto& item : list) walk(item.get(), fn);
-  };
-  if (auto* x = ast::dyn_as<ast::Tuple>(e)) all(x->items);
-  if (auto* x = ast::dyn_as<ast::List>(e)) all(x->items);
-  if (auto* x = ast::dyn_as<ast::Unary>(e)) walk(x->operand.get(), fn);
-  if (auto* x = ast::dyn_as<ast::Binary>(e)) walk(x->left.get(), fn), walk(x->right.get(), fn);
-  if (auto* x = ast::dyn_as<ast::BoolOp>(e)) all(x->values);
-  if (auto* x = ast::dyn_as<ast::Compare>(e)) walk(x->left.get(), fn), all(x->rights);
-  if (auto* x = ast::dyn_as<ast::IfExp>(e))
-    walk(x->condition.get(), fn), walk(x->then_value.get(), fn), walk(x->else_value.get(), fn);
-  if (auto* x = ast::dyn_as<ast::Attribute>(e)) walk(x->base.get(), fn);
-  if (auto* x = ast::dyn_as<ast::Subscript>(e)) walk(x->base.get(), fn), walk(x->index.get(), fn);
-  if (auto* x = ast::dyn_as<ast::Call>(e)) {
-    walk(x->callee.get(), fn), all(x->args);
-    for (const auto& k : x->keywords) walk(k.value.get(), fn);
-  }
-}
-
-void walk(const Body& body, const OnStmt& on_stmt, const OnExpr& on_expr) {
-  for (const auto& s : body) {
-    on_stmt(*s);
-    if (auto* x = ast::dyn_as<ast::ExprStmt>(s.get())) walk(x->value.get(), on_expr);
-    if (auto* x = ast::dyn_as<ast::Assign>(s.get())) walk(x->value.get(), on_expr);
-    if (auto* x = ast::dyn_as<ast::AugAssign>(s.get())) walk(x->value.get(), on_expr);
-    if (auto* x = ast::dyn_as<ast::AnnAssign>(s.get())) walk(x->value.get(), on_expr);
-    if (auto* x = ast::dyn_as<ast::Return>(s.get())) walk(x->value.get(), on_expr);
-    if (auto* x = ast::dyn_as<ast::For>(s.get())) walk(x->iterable.get(), on_expr), walk(x->body, on_stmt, on_expr);
-    if (auto* x = ast::dyn_as<ast::While>(s.get())) walk(x->condition.get(), on_expr), walk(x->body, on_stmt, on_expr);
-    if (auto* x = ast::dyn_as<ast::If>(s.get())) {
-      walk(x->condition.get(), on_expr);
-      walk(x->body, on_stmt, on_expr);
-      walk(x->else_body, on_stmt, on_expr);
-    }
-  }
-}
-
-// The last part of a.b.c or of a plain name; "" for anything else.
-std::string_view last_name(const Expr* e) {
-  if (auto* n = ast::dyn_as<ast::Name>(e)) return n->id;
-  if (auto* a = ast::dyn_as<ast::Attribute>(e)) return a->name;
-  return {};
-}
 
 // The name that leads an address: `x` of `x + i * 2 + j`, of `x[None, :]` and of `x.to(…)`.
 std::string_view leading_name(const Expr* e) {
@@ -105,7 +55,7 @@ std::set<std::string, std::less<>> address_names(const ast::FunctionDef& f) {
       if (auto* n = ast::dyn_as<ast::Name>(t.get()))
         if (auto from = leading_name(a->value.get()); !from.empty()) comes_from.emplace(n->id, from);
   };
-  walk(f.body, on_stmt, on_expr);
+  ast::walk(f.body, on_stmt, on_expr);
   for (bool grew = true; grew;) {
     grew = false;
     for (const auto& [local, from] : comes_from)
@@ -143,39 +93,10 @@ bool usually_float(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
-// The value of NAME in the first triton.Config({...}) of the decorators, if it is a constant.
-std::optional<ast::Constant> config_value(const ast::FunctionDef& f, std::string_view name) {
-  std::optional<ast::Constant> found;
-  auto look = [&](const Expr& e) {
-    auto* call = ast::dyn_as<ast::Call>(&e);
-    if (!call || found || last_name(call->callee.get()) != "Config" || call->args.empty()) return;
-    auto* dict = ast::dyn_as<ast::Dict>(call->args[0].get());
-    if (!dict) return;
-    for (size_t i = 0; i < dict->keys.size(); ++i) {
-      auto* key = ast::dyn_as<ast::ConstantExpr>(dict->keys[i].get());
-      auto* value = ast::dyn_as<ast::ConstantExpr>(dict->values[i].get());
-      if (!key || !value) continue;
-      if (auto* text = std::get_if<std::string>(&key->value); text && *text == name) found = value->value;
-    }
-  };
-  for (const auto& d : f.decorators) walk(d.get(), look);
-  return found;
-}
-
 std::string show(const frontend::Global& g) {
   if (auto* c = std::get_if<ast::Constant>(&g)) return ast::repr(*c);
   if (auto* t = std::get_if<DType>(&g)) return "tl." + std::string(info(*t).torch);
   return "…";
-}
-
-// The value that the function's own text gives a constexpr, if it does.
-std::optional<frontend::Global> written_constexpr(const ast::FunctionDef& f, const ast::Param& param) {
-  if (auto* c = ast::dyn_as<ast::ConstantExpr>(param.default_value.get())) return c->value;
-  if (auto v = config_value(f, param.name)) return *v;
-  constexpr std::string_view kFlags[] = {"HAS_", "IS_", "USE_", "DO_", "has_", "is_", "use_"};
-  for (std::string_view prefix : kFlags)
-    if (param.name.starts_with(prefix)) return ast::Constant(false);
-  return std::nullopt;
 }
 
 std::string assumed_type(const ast::Param& param, const std::set<std::string, std::less<>>& addresses) {
@@ -199,20 +120,23 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
   auto given = [&](const std::string& name) {
     return std::any_of(constexprs.begin(), constexprs.end(), [&](const auto& c) { return c.first == name; });
   };
+  std::map<std::string_view, std::optional<frontend::Global>> assumed;
+  for (const ast::Param& p : f.params)
+    if (!given(p.name) && is_constexpr_annotation(p.annotation.get()))
+      assumed.emplace(p.name, assumed_constexpr(function, p));
   // One free size is a block of a vector; several are the sides of a tile.
-  auto is_free = [&](const ast::Param& p) {
-    return !given(p.name) && is_constexpr_annotation(p.annotation.get()) && !written_constexpr(f, p);
-  };
-  ast::Int size = std::count_if(f.params.begin(), f.params.end(), is_free) > 1 ? 32 : 1024;
+  const auto sizes = std::count_if(assumed.begin(), assumed.end(), [](const auto& a) { return !a.second; });
+  const ast::Constant size(ast::Int{sizes > 1 ? 32 : 1024});
   for (const ast::Param& param : f.params) {
     std::string type;
     auto* none = ast::dyn_as<ast::ConstantExpr>(param.default_value.get());
     bool none_by_default = none && std::holds_alternative<ast::None>(none->value);
     if (given(param.name)) {
       type = "constexpr";
-    } else if (is_constexpr_annotation(param.annotation.get()) || none_by_default) {
+    } else if (auto it = assumed.find(param.name); it != assumed.end() || none_by_default) {
       type = "constexpr";
-      out.constexprs.emplace_back(param.name, written_constexpr(f, param).value_or(ast::Constant(size)));
+      out.constexprs.emplace_back(param.name,
+                                  it == assumed.end() ? ast::Constant(ast::None{}) : it->second.value_or(size));
       out.assumptions.push_back(fmt::format("{}={}", param.name, show(out.constexprs.back().second)));
     } else {
       type = assumed_type(param, addresses);
@@ -230,19 +154,14 @@ Result<std::pair<std::string, frontend::Global>> parse_constexpr(const std::stri
   std::string name = text.substr(0, equals), value = text.substr(equals + 1);
   auto source = SourceText::make("--constexpr", value);
   KILN_TRY(ast::ExprPtr expr, parse::parse_expression(source));
-  if (auto* c = ast::dyn_as<ast::ConstantExpr>(expr.get())) return std::pair(name, frontend::Global(c->value));
-  if (auto* u = ast::dyn_as<ast::Unary>(expr.get()))
-    if (auto* c = ast::dyn_as<ast::ConstantExpr>(u->operand.get())) {
-      KILN_TRY(ast::Constant applied, ast::apply(u->op, c->value, u->range));
-      return std::pair(name, frontend::Global(std::move(applied)));
-    }
+  if (auto v = literal(expr.get())) return std::pair(name, std::move(*v));
   if (auto dtype = parse_dtype(last_name(expr.get()))) return std::pair(name, frontend::Global(*dtype));
   return error(ErrorKind::kValue, "{} is not a number, string, True, False, None or a dtype: '{}'", name, value);
 }
 
 std::vector<std::string> called_names(const ast::FunctionDef& function) {
   std::vector<std::string> names;
-  walk(
+  ast::walk(
       function.body, [](const Stmt&) {},
       [&](const Expr& e) {
         if (auto* call = ast::dyn_as<ast::Call>(&e))

@@ -1,8 +1,10 @@
 // What `kiln compile` and `kiln check` assume about parameters for which no signature was given.
 //
-//   tl.constexpr parameters   the --constexpr value, else the default, else the value that its first triton.Config
-//   gives,
-//                             else False for HAS_/IS_/USE_… names, else 1024, or 32 each when several are left
+//   tl.constexpr parameters   the --constexpr value, else what assumed_constexpr finds in the file: the default, the
+//   first
+//                             triton.Config, @triton.heuristics, how it is used (fp32 where a dtype belongs, False for
+//                             a flag, the first word that it is compared with), else 1024, or 32 each when several are
+//                             left
 //   annotated (n: tl.int64)   that type
 //   pointers                  parameters that lead the address of a load, store or atomic, directly or through local
 //   names,

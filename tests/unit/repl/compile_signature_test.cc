@@ -60,6 +60,87 @@ def k(n, BM: tl.constexpr, BN: tl.constexpr):
   EXPECT_EQ(a.assumptions, (std::vector<std::string>{"n: i32:16", "BM=64", "BN=32"}));
 }
 
+TEST(AssumedSignature, ConfigsMayBeNamedMadeAndLooped) {
+  EXPECT_EQ(assume(R"(
+CONFIGS = [triton.Config(dict(BM=128, T=tl.float16), num_warps=4)]
+@triton.autotune(CONFIGS, key=[])
+@triton.jit
+def k(BM: tl.constexpr, T: tl.constexpr):
+    pass
+)")
+                .assumptions,
+            (std::vector<std::string>{"BM=128", "T=tl.float16"}));
+  EXPECT_EQ(assume(R"(
+def configs():
+    out = []
+    for bm, shift in [(64, -1), (128, 2)]:
+        for bn in (16, 32):
+            out.append(triton.Config(kwargs={"BM": bm, "BN": bn, "SHIFT": shift}))
+    return out
+@triton.autotune(configs=configs(), key=[])
+@triton.jit
+def k(BM: tl.constexpr, BN: tl.constexpr, SHIFT: tl.constexpr):
+    pass
+)")
+                .assumptions,
+            (std::vector<std::string>{"BM=64", "BN=16", "SHIFT=-1"}));
+  EXPECT_EQ(assume(R"(
+@triton.autotune(configs=[triton.Config({"BM": b}) for b in [256, 512]], key=[])
+@triton.heuristics({"EVEN": lambda args: args["n"] % args["BM"] == 0, "BIASED": lambda args: args["b"] is not None})
+@triton.jit
+def k(b, n, BM: tl.constexpr, EVEN: tl.constexpr, BIASED: tl.constexpr):
+    pass
+)")
+                .assumptions,
+            (std::vector<std::string>{"b: i32:16", "n: i32:16", "BM=256", "EVEN=False", "BIASED=True"}));
+}
+
+TEST(AssumedSignature, UseTellsWhatAConstexprIs) {
+  auto a = assume(R"(
+@triton.jit
+def k(x_ptr, T: tl.constexpr, ACC: tl.constexpr, OUT: tl.constexpr, CAUSAL: tl.constexpr, ACT: tl.constexpr,
+      STAGE: tl.constexpr, EVICT: tl.constexpr, AXIS: tl.constexpr, FLAG: tl.constexpr, ANY: tl.constexpr,
+      BLOCK: tl.constexpr):
+    t: tl.constexpr = T
+    flag = FLAG.value
+    x = tl.load(x_ptr + tl.arange(0, BLOCK), eviction_policy=EVICT).to(t)
+    acc = tl.zeros((BLOCK,), dtype=ACC)
+    if OUT == tl.bfloat16 and not CAUSAL:
+        acc += tl.sum(x, axis=AXIS)
+    if ACT == "relu":
+        acc = tl.maximum(acc, 0)
+    elif ACT == "gelu":
+        acc = acc * 2
+    if STAGE & 2:
+        acc = acc if flag else x
+    if ANY is None:
+        acc = x
+    tl.store(x_ptr, acc)
+)");
+  EXPECT_EQ(a.assumptions, (std::vector<std::string>{"x_ptr: *fp32:16", "T=tl.float32", "ACC=tl.float32",
+                                                     "OUT=tl.bfloat16", "CAUSAL=False", "ACT='relu'", "STAGE=1",
+                                                     "EVICT=''", "AXIS=0", "FLAG=False", "ANY=None", "BLOCK=1024"}));
+}
+
+TEST(AssumedSignature, HelpersTellToo) {
+  const auto module = *parse::parse_module(SourceText::make("k.py", R"(
+import triton
+import triton.language as tl
+@triton.jit
+def cast(x, TO: tl.constexpr, AGAIN: tl.constexpr):
+    if AGAIN:
+        x = cast(x, TO, AGAIN)
+    return x.to(TO)
+@triton.jit
+def k(x_ptr, T: tl.constexpr, F: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, cast(tl.load(x_ptr + i), T, AGAIN=F))
+)"));
+  const auto functions = *frontend::jit_functions(module);
+  EXPECT_EQ(assume_signature(*functions.back(), {}).assumptions,
+            (std::vector<std::string>{"x_ptr: *fp32:16", "T=tl.float32", "F=False", "BLOCK=1024"}));
+}
+
 TEST(AssumedSignature, WhatIsGivenIsNotAssumed) {
   auto a = assume("@triton.jit\ndef k(n, BLOCK: tl.constexpr):\n    pass\n", {"BLOCK=64", "n=1"});
   EXPECT_EQ(a.signature, "constexpr, constexpr");

@@ -1,0 +1,322 @@
+#include "repl/commands/assumed_constexpr.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "compiler/ast/walk.h"
+#include "kiln/dtype.h"
+
+namespace kiln::repl {
+
+namespace {
+
+using ast::Expr;
+using frontend::Global;
+
+// --- what the decorators say -----------------------------------------------------------------------------------------
+
+// Calls `fn` for the expressions of the decorators, and of the module's lists and functions that they name: the configs
+// of `@triton.autotune(configs=CONFIGS)` and `configs=get_configs()`.
+void walk_decorators(const frontend::JitFunction& f, const ast::OnStmt& on_stmt, const ast::OnExpr& on_expr) {
+  std::set<std::string> named;
+  auto look = [&](const Expr& e) {
+    if (const auto* n = ast::dyn_as<ast::Name>(&e)) named.insert(n->id);
+    on_expr(e);
+  };
+  for (const ast::ExprPtr& d : f.def->decorators) ast::walk(d.get(), look);
+  if (!f.module) return;
+  for (const ast::StmtPtr& s : f.module->body) {
+    if (const auto* a = ast::dyn_as<ast::Assign>(s.get()); a && a->targets.size() == 1)
+      if (const auto* n = ast::dyn_as<ast::Name>(a->targets[0].get()); n && named.contains(n->id))
+        ast::walk(a->value.get(), on_expr);
+    if (const auto* g = ast::dyn_as<ast::FunctionDef>(s.get()); g && named.contains(g->name))
+      ast::walk(g->body, on_stmt, on_expr);
+  }
+}
+
+const std::vector<ast::ExprPtr>* items_of(const Expr* e) {
+  if (const auto* l = ast::dyn_as<ast::List>(e)) return &l->items;
+  if (const auto* t = ast::dyn_as<ast::Tuple>(e)) return &t->items;
+  return nullptr;
+}
+
+// The first value that a loop gives its variables: `for b, w in [(64, 4), (128, 8)]`.
+void bind_first(const Expr* target, const Expr* iterable, std::map<std::string, Global, std::less<>>& out) {
+  const auto* items = items_of(iterable);
+  if (!items || items->empty()) return;
+  const Expr* first = items->front().get();
+  if (const auto* n = ast::dyn_as<ast::Name>(target)) {
+    if (auto v = literal(first)) out.emplace(n->id, std::move(*v));
+    return;
+  }
+  const auto *names = items_of(target), *values = items_of(first);
+  if (!names || !values || names->size() != values->size()) return;
+  for (size_t i = 0; i < names->size(); ++i)
+    if (const auto* n = ast::dyn_as<ast::Name>((*names)[i].get()))
+      if (auto v = literal((*values)[i].get())) out.emplace(n->id, std::move(*v));
+}
+
+// The value of `name` in the first triton.Config that has it.
+std::optional<Global> configured(const frontend::JitFunction& f, std::string_view name) {
+  const Expr* found = nullptr;
+  std::map<std::string, Global, std::less<>> loop_values;
+  auto on_stmt = [&](const ast::Stmt& s) {
+    if (const auto* l = ast::dyn_as<ast::For>(&s)) bind_first(l->target.get(), l->iterable.get(), loop_values);
+  };
+  auto on_expr = [&](const Expr& e) {
+    if (const auto* c = ast::dyn_as<ast::Comprehension>(&e))
+      for (const ast::ForClause& clause : c->clauses)
+        bind_first(clause.target.get(), clause.iterable.get(), loop_values);
+    const auto* call = ast::dyn_as<ast::Call>(&e);
+    if (!call || found || last_name(call->callee.get()) != "Config") return;
+    const Expr* values = call->args.empty() ? nullptr : call->args[0].get();
+    for (const ast::Keyword& k : call->keywords)
+      if (k.name == "kwargs") values = k.value.get();
+    if (const auto* dict = ast::dyn_as<ast::Dict>(values))
+      for (size_t i = 0; i < dict->keys.size(); ++i)
+        if (auto key = literal(dict->keys[i].get()); key && *key == Global(ast::Constant(std::string(name))))
+          found = dict->values[i].get();
+    if (const auto* made = ast::dyn_as<ast::Call>(values); made && last_name(made->callee.get()) == "dict")
+      for (const ast::Keyword& k : made->keywords)
+        if (k.name == name) found = k.value.get();
+  };
+  walk_decorators(f, on_stmt, on_expr);
+  if (auto v = literal(found)) return v;
+  if (const auto* n = ast::dyn_as<ast::Name>(found))
+    if (auto it = loop_values.find(n->id); it != loop_values.end()) return it->second;
+  return std::nullopt;
+}
+
+// What a rule such as `lambda args: args["bias_ptr"] is not None` gives where every pointer is there. Of other
+// conditions False, which leaves bounds checks in.
+std::optional<Global> result_of_rule(const Expr* e) {
+  if (const auto* c = ast::dyn_as<ast::Compare>(e)) {
+    const bool with_none = literal(c->rights[0].get()) == Global(ast::Constant(ast::None{}));
+    return Global(ast::Constant(with_none && c->ops[0] == ast::CompareOp::kIsNot));
+  }
+  const auto* u = ast::dyn_as<ast::Unary>(e);
+  if (ast::dyn_as<ast::BoolOp>(e) || (u && u->op == ast::UnaryOp::kNot)) return Global(ast::Constant(false));
+  return std::nullopt;
+}
+
+std::optional<Global> by_heuristics(const frontend::JitFunction& f, std::string_view name) {
+  std::optional<Global> found;
+  auto on_expr = [&](const Expr& e) {
+    const auto* call = ast::dyn_as<ast::Call>(&e);
+    if (!call || call->args.empty() || last_name(call->callee.get()) != "heuristics") return;
+    const auto* rules = ast::dyn_as<ast::Dict>(call->args[0].get());
+    if (!rules) return;
+    for (size_t i = 0; i < rules->keys.size(); ++i)
+      if (auto key = literal(rules->keys[i].get()); key && *key == Global(ast::Constant(std::string(name))))
+        if (const auto* rule = ast::dyn_as<ast::Lambda>(rules->values[i].get()))
+          found = result_of_rule(rule->body.get());
+  };
+  walk_decorators(
+      f, [](const ast::Stmt&) {}, on_expr);
+  return found;
+}
+
+// --- how the text uses it --------------------------------------------------------------------------------------------
+
+// In the order in which they decide: a name that is both a dtype's and a flag's (`if DTYPE is not None`) is a dtype.
+enum class Use { kDType, kText, kSize, kNumber, kFlag, kNone, kCount };
+
+// Keyword arguments of the language whose value is a word, and one that it accepts.
+constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+    {"eviction_policy", ""}, {"cache_modifier", ""}, {"padding_option", ""}, {"input_precision", "tf32"},
+    {"sem", "acq_rel"},      {"scope", "gpu"},       {"boundary", ""},       {"fp_downcast_rounding", "rtne"}};
+constexpr std::string_view kFlagKeywords[] = {"volatile", "allow_tf32", "keep_dims",      "reverse",
+                                              "flatten",  "descending", "warp_specialize"};
+// What a dtype has and no other constexpr.
+constexpr std::string_view kDTypeMembers[] = {"primitive_bitwidth",
+                                              "itemsize",
+                                              "is_fp8",
+                                              "is_fp16",
+                                              "is_bf16",
+                                              "is_fp32",
+                                              "is_fp64",
+                                              "is_floating",
+                                              "is_int",
+                                              "is_int_signed",
+                                              "is_int_unsigned",
+                                              "is_standard_floating",
+                                              "is_bool",
+                                              "is_ptr"};
+constexpr std::string_view kTakesAxis[] = {"program_id", "num_programs"};
+
+bool among(std::string_view name, std::span<const std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+class Uses {
+ public:
+  void look(const frontend::JitFunction& f, std::string_view param) {
+    if (!seen_.emplace(f.def, param).second) return;
+    const std::set<std::string, std::less<>> outer = std::exchange(names_, {std::string(param)});
+    ast::walk(
+        f.def->body, [&](const ast::Stmt& s) { in_statement(s); }, [&](const Expr& e) { in_expression(f, e); });
+    names_ = outer;
+  }
+
+  std::optional<Global> value() const {
+    for (size_t use = 0; use < std::size(found_); ++use) {
+      if (use == static_cast<size_t>(Use::kSize) && is_size_) return std::nullopt;
+      if (found_[use]) return found_[use];
+    }
+    return std::nullopt;
+  }
+
+ private:
+  void add(Use use, Global value) {
+    auto& slot = found_[static_cast<size_t>(use)];
+    if (!slot) slot = std::move(value);
+  }
+  void dtype() { add(Use::kDType, DType::kF32); }
+  void flag() { add(Use::kFlag, ast::Constant(false)); }
+  void size() { is_size_ = true; }
+
+  bool is_it(const Expr* e) const {
+    if (const auto* n = ast::dyn_as<ast::Name>(e)) return names_.contains(n->id);
+    const auto* a = ast::dyn_as<ast::Attribute>(e);  // constexpr.value
+    return a && a->name == "value" && is_it(a->base.get());
+  }
+
+  void in_statement(const ast::Stmt& s) {
+    if (const auto* a = ast::dyn_as<ast::Assign>(&s); a && is_it(a->value.get())) {
+      for (const ast::ExprPtr& t : a->targets)
+        if (const auto* n = ast::dyn_as<ast::Name>(t.get())) names_.insert(n->id);
+    } else if (const auto* b = ast::dyn_as<ast::AnnAssign>(&s); b && is_it(b->value.get())) {
+      if (const auto* n = ast::dyn_as<ast::Name>(b->target.get())) names_.insert(n->id);
+    } else if (const auto* i = ast::dyn_as<ast::If>(&s)) {
+      condition(i->condition.get());
+    } else if (const auto* w = ast::dyn_as<ast::While>(&s)) {
+      condition(w->condition.get());
+    }
+  }
+
+  void condition(const Expr* e) {
+    if (is_it(e)) flag();
+  }
+
+  void in_expression(const frontend::JitFunction& f, const Expr& e) {
+    if (const auto* c = ast::dyn_as<ast::Call>(&e)) return call(f, *c);
+    if (const auto* c = ast::dyn_as<ast::Compare>(&e)) return compare(*c);
+    if (const auto* b = ast::dyn_as<ast::Binary>(&e)) {
+      const bool bitwise = b->op == ast::BinaryOp::kAnd || b->op == ast::BinaryOp::kOr;
+      if (!is_it(b->left.get()) && !is_it(b->right.get())) return;
+      bitwise ? add(Use::kNumber, ast::Constant(ast::Int{1})) : size();
+    }
+    if (const auto* b = ast::dyn_as<ast::BoolOp>(&e))
+      for (const ast::ExprPtr& v : b->values) condition(v.get());
+    if (const auto* u = ast::dyn_as<ast::Unary>(&e)) {
+      if (u->op == ast::UnaryOp::kNot) condition(u->operand.get());
+    }
+    if (const auto* i = ast::dyn_as<ast::IfExp>(&e)) condition(i->condition.get());
+    if (const auto* a = ast::dyn_as<ast::Attribute>(&e); a && is_it(a->base.get()) && among(a->name, kDTypeMembers))
+      dtype();
+    if (const auto* items = items_of(&e))  // a shape
+      if (std::any_of(items->begin(), items->end(), [&](const ast::ExprPtr& i) { return is_it(i.get()); })) size();
+  }
+
+  void compare(const ast::Compare& c) {
+    if (c.rights.size() != 1) return;
+    const Expr *left = c.left.get(), *right = c.rights[0].get();
+    if (!is_it(left)) std::swap(left, right);
+    if (!is_it(left)) return;
+    if (const auto* items = items_of(right); items && !items->empty()) right = items->front().get();
+    if (last_name(right) == "dtype" || last_name(right) == "element_ty") return dtype();
+    const auto other = literal(right);
+    if (!other) return;
+    if (const auto* t = std::get_if<DType>(&*other)) return add(Use::kDType, *t);
+    const auto* constant = std::get_if<ast::Constant>(&*other);
+    if (!constant) return;
+    if (std::holds_alternative<std::string>(*constant)) return add(Use::kText, *constant);
+    if (std::holds_alternative<ast::None>(*constant)) return add(Use::kNone, *constant);
+    if (std::holds_alternative<bool>(*constant)) return flag();
+    const bool equality = c.ops[0] == ast::CompareOp::kEq || c.ops[0] == ast::CompareOp::kNe ||
+                          c.ops[0] == ast::CompareOp::kIn || c.ops[0] == ast::CompareOp::kNotIn;
+    equality ? add(Use::kNumber, *constant) : size();
+  }
+
+  void call(const frontend::JitFunction& f, const ast::Call& c) {
+    const std::string_view name = last_name(c.callee.get());
+    const bool plain = ast::dyn_as<ast::Name>(c.callee.get()) != nullptr;
+    if (plain && f.lookup)
+      if (auto global = f.lookup(name))
+        if (const auto* helper = std::get_if<std::shared_ptr<const frontend::JitFunction>>(&*global))
+          return call_of_helper(**helper, c);
+    for (size_t i = 0; i < c.args.size(); ++i)
+      if (is_it(c.args[i].get())) argument(name, i);
+    for (const ast::Keyword& k : c.keywords)
+      if (is_it(k.value.get())) keyword(k.name);
+  }
+
+  void call_of_helper(const frontend::JitFunction& helper, const ast::Call& c) {
+    const auto& params = helper.def->params;
+    for (size_t i = 0; i < std::min(c.args.size(), params.size()); ++i)
+      if (is_it(c.args[i].get())) look(helper, params[i].name);
+    for (const ast::Keyword& k : c.keywords)
+      if (is_it(k.value.get())) look(helper, k.name);
+  }
+
+  void argument(std::string_view function, size_t place) {
+    constexpr std::pair<std::string_view, size_t> kDTypePlaces[] = {
+        {"to", 0}, {"cast", 0}, {"cast", 1}, {"zeros", 1}, {"full", 2}, {"pointer_type", 0}, {"block_type", 0}};
+    for (const auto& [name, at] : kDTypePlaces)
+      if (function == name && place == at) return dtype();
+    if (among(function, kTakesAxis)) return add(Use::kNumber, ast::Constant(ast::Int{0}));
+    if (function == "arange" || function.ends_with("range") || function == "cdiv") size();
+  }
+
+  void keyword(std::string_view name) {
+    if (name.ends_with("dtype")) return dtype();
+    for (const auto& [word, value] : kWords)
+      if (name == word) return add(Use::kText, ast::Constant(std::string(value)));
+    if (among(name, kFlagKeywords)) return flag();
+    if (name == "axis" || name == "dim") add(Use::kNumber, ast::Constant(ast::Int{0}));
+    if (name == "num_stages" || name == "loop_unroll_factor") add(Use::kNumber, ast::Constant(ast::Int{2}));
+  }
+
+  std::set<std::string, std::less<>> names_;  // the parameter's in the function at hand, and those that it is copied to
+  std::set<std::pair<const ast::FunctionDef*, std::string>> seen_;  // functions and their parameters
+  std::optional<Global> found_[static_cast<size_t>(Use::kCount)];
+  bool is_size_ = false;
+};
+
+}  // namespace
+
+std::string_view last_name(const Expr* e) {
+  if (const auto* n = ast::dyn_as<ast::Name>(e)) return n->id;
+  if (const auto* a = ast::dyn_as<ast::Attribute>(e)) return a->name;
+  return {};
+}
+
+std::optional<Global> literal(const Expr* e) {
+  if (const auto* c = ast::dyn_as<ast::ConstantExpr>(e)) return Global(c->value);
+  if (const auto* u = ast::dyn_as<ast::Unary>(e)) {
+    const auto* c = ast::dyn_as<ast::ConstantExpr>(u->operand.get());
+    auto applied = c ? ast::apply(u->op, c->value, u->range) : Result<ast::Constant>(ast::Constant());
+    if (c && applied.ok()) return Global(std::move(*applied));
+    return std::nullopt;
+  }
+  if (auto type = parse_dtype(last_name(e)); type && ast::dyn_as<ast::Attribute>(e)) return Global(*type);
+  return std::nullopt;
+}
+
+std::optional<Global> assumed_constexpr(const frontend::JitFunction& function, const ast::Param& param) {
+  if (auto v = literal(param.default_value.get())) return v;
+  if (auto v = configured(function, param.name)) return v;
+  if (auto v = by_heuristics(function, param.name)) return v;
+  Uses uses;
+  uses.look(function, param.name);
+  if (auto v = uses.value()) return v;
+  constexpr std::string_view kFlags[] = {"HAS_", "IS_", "USE_", "DO_", "has_", "is_", "use_"};
+  for (std::string_view prefix : kFlags)
+    if (param.name.starts_with(prefix)) return Global(ast::Constant(false));
+  return std::nullopt;
+}
+
+}  // namespace kiln::repl
