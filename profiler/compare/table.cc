@@ -20,17 +20,11 @@ int digits_of(double us) { return us < 10 ? 2 : us < 1000 ? 1 : 0; }
 
 Cell us_cell(double us) { return Cell::of(us, digits_of(us)); }
 
-Cell with_number(std::string text, double number) {
-  Cell c(std::move(text));
-  c.number = number;
-  return c;
-}
-
 Cell model_cell(double value, const char* unit, const char* what) {
   if (value < 0) return Cell::unknown(fmt::format("the model of {} is not known; {}=N says it", what, what));
   std::string text = report::human_bytes(value);  // "101 MB": the same prefixes serve operations
   text.pop_back();
-  return with_number(text + unit, value);
+  return Cell::shown(text + unit, static_cast<int64_t>(value));
 }
 
 std::string flag_text(const ContestRow& row) { return flag_names(row.flags); }
@@ -51,13 +45,13 @@ Cell verdict_cell(const Contest& c, size_t i) {
     else if (d.needed > 0)
       text += fmt::format(" (n≈{})", d.needed);
   }
-  return with_number(text, d.speedup());
+  return Cell::shown(text, d.speedup());
 }
 
 Cell error_cell(const ContestRow& row, bool is_reference) {
   if (is_reference) return "reference";
   if (!row.check.known()) return Cell::unknown(row.check.unknown);
-  return with_number(row.check.text(), row.check.max_rel);
+  return Cell::shown(row.check.text(), row.check.max_rel);
 }
 
 }  // namespace
@@ -88,7 +82,7 @@ Table contest_table(const Contest& c) {
     const Facts& f = row.facts;
     const bool failed = !row.problem.ok() && !row.is_measured();
     const std::string no_sample = failed ? "" : "not measured";
-    auto blank = [&](const std::string& why) { return failed || why.empty() ? Cell("–") : Cell::unknown(why); };
+    auto blank = [&](const std::string& why) { return failed || why.empty() ? Cell::none() : Cell::unknown(why); };
     Summary us = row.us();
     auto median_of = [&](const std::vector<double>& v, const std::string& why) {
       return v.empty() ? blank(why) : us_cell(median(v));
@@ -98,8 +92,8 @@ Table contest_table(const Contest& c) {
         row.launches >= 0   ? Cell::of(row.launches)
         : f.kernels.empty() ? blank("not counted")
                             : Cell::of(static_cast<int64_t>(f.kernels.size())),
-        failed ? Cell("–") : model_cell(f.bytes, "B", "bytes"),
-        f.flop > 0 ? model_cell(f.flop, "", "flop") : Cell("–"),
+        failed ? Cell::none() : model_cell(f.bytes, "B", "bytes"),
+        f.flop > 0 ? model_cell(f.flop, "", "flop") : Cell::none(),
         us.n > 0 ? us_cell(us.median) : blank(no_sample),
         us.n > 0 ? Cell::of(us.spread() * 100, 1) : blank(""),
         median_of(row.other_us, ""),
@@ -110,12 +104,12 @@ Table contest_table(const Contest& c) {
     has_graph = has_graph || !row.graph_us.empty();
     if (gpu) {
       const bool known = f.registers >= 0;
-      cells.insert(cells.end(),
-                   {f.occupancy >= 0 ? Cell::of(f.occupancy * 100, 0) : Cell("–"),
-                    f.limiter.empty() ? Cell("–") : Cell(f.limiter), known ? Cell::of(int64_t{f.registers}) : Cell("–"),
-                    f.spill_bytes >= 0 ? Cell::of(f.spill_bytes) : Cell("–")});
+      cells.insert(cells.end(), {f.occupancy >= 0 ? Cell::of(f.occupancy * 100, 0) : Cell::none(),
+                                 f.limiter.empty() ? Cell::none() : Cell(f.limiter),
+                                 known ? Cell::of(int64_t{f.registers}) : Cell::none(),
+                                 f.spill_bytes >= 0 ? Cell::of(f.spill_bytes) : Cell::none()});
     }
-    cells.push_back(failed ? Cell("–") : error_cell(row, i == c.baseline && c.reference == row.name));
+    cells.push_back(failed ? Cell::none() : error_cell(row, i == c.baseline && c.reference == row.name));
     cells.push_back(verdict_cell(c, i));
     table.add_row(std::move(cells));
   }
@@ -165,11 +159,7 @@ Table contest_details(const Contest& c) {
     const ContestRow& row = c.rows[i];
     // The baseline is not held against itself.
     const bool held = row.problem.ok() && row.check.known() && !(i == c.baseline && c.reference == row.name);
-    auto off = [&](double v) {
-      Cell cell = held ? fmt::format("{:.1e}", v) : std::string("–");
-      if (held) cell.number = v;
-      return cell;
-    };
+    auto off = [&](double v) { return held ? Cell::shown(fmt::format("{:.1e}", v), v) : Cell::none(); };
     const double checked = held && row.check.total > 0
                                ? 100.0 * static_cast<double>(row.check.checked) / static_cast<double>(row.check.total)
                                : 0;
@@ -177,16 +167,18 @@ Table contest_details(const Contest& c) {
     const Decision& d = row.decision;
     const bool judged = d.pairs > 0;
     Interval interval = d.speedup_95();
-    auto time = [&](double v) { return us.n > 0 ? us_cell(v) : Cell("–"); };
+    auto time = [&](double v) { return us.n > 0 ? us_cell(v) : Cell::none(); };
     table.add_row({row.name, Cell::of(int64_t{us.n}), time(us.min), time(us.q1), time(us.median), time(us.q3),
-                   row.sm_mhz() > 0 ? Cell::of(row.sm_mhz(), 0) : Cell("–"),
+                   row.sm_mhz() > 0 ? Cell::of(row.sm_mhz(), 0) : Cell::none(),
                    judged ? Cell::of(d.speedup(), 4) : Cell(""),
                    !judged                        ? Cell("")
                    : std::isfinite(interval.high) ? Cell(fmt::format("{:.4f}–{:.4f}", interval.low, interval.high))
                                                   : Cell::unknown("too few pairs"),
-                   d.cycles_effect ? Cell::of(std::exp(*d.cycles_effect), 4) : Cell(judged ? "–" : ""),
+                   d.cycles_effect ? Cell::of(std::exp(*d.cycles_effect), 4)
+                   : judged        ? Cell::none()
+                                   : Cell(""),
                    judged ? Cell::of(d.floor * 100, 2) : Cell(""), Cell::of(int64_t{d.pairs}), off(row.check.max_abs),
-                   off(row.check.max_rel), held ? Cell::of(checked, 0) : Cell("–"),
+                   off(row.check.max_rel), held ? Cell::of(checked, 0) : Cell::none(),
                    fmt::format("{}", fmt::join(row.facts.kernels, ", "))});
   }
   table.add_note("floor: what the baseline against itself shows; a smaller effect is not called");
@@ -200,11 +192,11 @@ Table changes_table(const Changes& changes) {
                {"speed-up", "", Align::kRight, "speedup"},
                {"95 %", "", Align::kRight, "interval"},
                {"verdict", "", Align::kLeft}});
-  auto time = [](double us) { return us > 0 ? us_cell(us) : Cell("–"); };
+  auto time = [](double us) { return us > 0 ? us_cell(us) : Cell::none(); };
   for (const Change& c : changes.rows) {
     const bool judged = c.note.empty();
-    table.add_row({c.name, time(c.old_us), time(c.new_us), judged ? Cell::of(c.speedup, 3) : Cell("–"),
-                   judged ? Cell(fmt::format("{:.3f}–{:.3f}", c.speedup_95.low, c.speedup_95.high)) : Cell("–"),
+    table.add_row({c.name, time(c.old_us), time(c.new_us), judged ? Cell::of(c.speedup, 3) : Cell::none(),
+                   judged ? Cell(fmt::format("{:.3f}–{:.3f}", c.speedup_95.low, c.speedup_95.high)) : Cell::none(),
                    c.wrong  ? Cell("WRONG")
                    : judged ? Cell(std::string(name(c.verdict)))
                             : Cell(c.note)});

@@ -105,11 +105,12 @@ report::Table sweep_table(const Sweep& sweep) {
       for (const std::string& v : p.values) cells.emplace_back(v);
       const bool measured = c.us > 0;
       const double tflops = c.flop / c.us / 1e6;
-      cells.insert(cells.end(), {c.variant, measured ? Cell::of(c.us, c.us < 10 ? 2 : 1) : Cell("–"),
-                                 measured ? Cell::of(c.spread * 100, 1) : Cell("–"),
-                                 measured && c.bytes > 0 ? Cell::of(gb_per_s(c), gb_per_s(c) < 100 ? 1 : 0) : Cell("–"),
-                                 measured && c.flop > 0 ? Cell::of(tflops, tflops < 10 ? 3 : 1) : Cell("–"),
-                                 c.decision.pairs > 0 ? Cell::of(c.decision.speedup(), 3) : Cell(""), verdict_text(c)});
+      cells.insert(cells.end(),
+                   {c.variant, measured ? Cell::of(c.us, c.us < 10 ? 2 : 1) : Cell::none(),
+                    measured ? Cell::of(c.spread * 100, 1) : Cell::none(),
+                    measured && c.bytes > 0 ? Cell::of(gb_per_s(c), gb_per_s(c) < 100 ? 1 : 0) : Cell::none(),
+                    measured && c.flop > 0 ? Cell::of(tflops, tflops < 10 ? 3 : 1) : Cell::none(),
+                    c.decision.pairs > 0 ? Cell::of(c.decision.speedup(), 3) : Cell(""), verdict_text(c)});
       table.add_row(std::move(cells));
       if (!c.problem.empty())
         table.add_note(fmt::format("{} at {}: {}", c.variant, fmt::join(p.values, ", "), c.problem));

@@ -152,7 +152,7 @@ report::Table dispatch_ways_table(const DispatchReport& report) {
   for (size_t i = 0; i < report.ways.size(); ++i) {
     const DispatchWay& w = report.ways[i];
     if (!w.problem.empty()) {
-      table.add_row({w.name, Cell("–"), Cell("–"), Cell("")});
+      table.add_row({w.name, Cell::none(), Cell::none(), Cell("")});
       table.add_note(fmt::format("– {}: {}", w.name, w.problem));
       continue;
     }

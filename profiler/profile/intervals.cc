@@ -59,16 +59,14 @@ Ns Cover::next_start(Ns at) const {
 }
 
 report::Cell time_cell(double microseconds) {
-  report::Cell c = microseconds < 0 ? "-" + report::human_time(-microseconds) : report::human_time(microseconds);
-  c.number = microseconds;
-  return c;
+  return report::Cell::shown(
+      microseconds < 0 ? "-" + report::human_time(-microseconds) : report::human_time(microseconds), microseconds);
 }
 
 report::Cell bytes_cell(int64_t bytes) {
-  report::Cell c = bytes < 0 ? "-" + report::human_bytes(-static_cast<double>(bytes))
-                             : report::human_bytes(static_cast<double>(bytes));
-  c.number = static_cast<double>(bytes);
-  return c;
+  return report::Cell::shown(bytes < 0 ? "-" + report::human_bytes(-static_cast<double>(bytes))
+                                       : report::human_bytes(static_cast<double>(bytes)),
+                             bytes);
 }
 
 std::string why_no_device_work(const Timeline& timeline) {

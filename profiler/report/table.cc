@@ -55,16 +55,24 @@ std::string escape_markdown(const std::string& text) {
 
 Cell Cell::of(double value, int digits) {
   if (!std::isfinite(value)) return unknown("not a finite number");
-  Cell c(fmt::format("{:.{}f}", value, digits));
+  return shown(fmt::format("{:.{}f}", value, digits), value);
+}
+
+Cell Cell::of(int64_t value) { return shown(fmt::format("{}", value), value); }
+
+Cell Cell::shown(std::string text, double value) {
+  Cell c(std::move(text));
   c.number = value;
   return c;
 }
 
-Cell Cell::of(int64_t value) {
-  Cell c(fmt::format("{}", value));
-  c.number = static_cast<double>(value);
+Cell Cell::shown(std::string text, int64_t value) {
+  Cell c = shown(std::move(text), static_cast<double>(value));
+  c.is_integer = true;
   return c;
 }
+
+Cell Cell::none() { return unknown(""); }
 
 Cell Cell::unknown(std::string reason) {
   Cell c((std::string(kUnknown)));
@@ -160,8 +168,10 @@ std::string to_json(const Table& table) {
     ordered_json object;
     for (size_t i = 0; i < row.size(); ++i) {
       ordered_json& value = object[key_of(table.columns()[i])];
-      if (row[i].is_unknown)
+      if (row[i].is_unknown || (row[i].text.empty() && table.columns()[i].align == Align::kRight))
         value = nullptr;
+      else if (row[i].number && row[i].is_integer)
+        value = static_cast<int64_t>(*row[i].number);
       else if (row[i].number)
         value = *row[i].number;
       else

@@ -21,6 +21,7 @@ struct Column {
 struct Cell {
   std::string text;
   std::optional<double> number;
+  bool is_integer = false;  // the number; JSON writes it without a point
   bool is_unknown = false;
   std::string reason;  // why it is unknown
 
@@ -29,6 +30,11 @@ struct Cell {
   /// `digits` after the point in text forms; JSON and CSV keep the full value.
   static Cell of(double value, int digits);
   static Cell of(int64_t value);
+  /// A number that text forms show as `text`: "101 MB".
+  static Cell shown(std::string text, double value);
+  static Cell shown(std::string text, int64_t value);
+  /// There is no such figure, and nothing to explain: printed as "–", null in JSON.
+  static Cell none();
   /// Printed as "–", null in JSON; the reason stands under the table.
   static Cell unknown(std::string reason);
 };
@@ -67,7 +73,8 @@ std::optional<Format> parse_format(std::string_view name);
 std::string to_text(const Table& table, const TextStyle& style = {});
 std::string to_csv(const Table& table);
 std::string to_markdown(const Table& table);
-/// {"title": …, "rows": [{key: value}], "units": {key: unit}, "notes": […]} on one line.
+/// {"title": …, "rows": [{key: value}], "units": {key: unit}, "notes": […]} on one line. An empty cell of a column of
+/// numbers (one on the right) is null.
 std::string to_json(const Table& table);
 std::string format(const Table& table, Format format, const TextStyle& style = {});
 

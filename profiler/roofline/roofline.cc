@@ -39,9 +39,9 @@ Cell amount(double value, Source from, const char* what, const char* unit) {
   if (value < 0) return Cell::unknown(fmt::format("not known; {} or --measured says it", what));
   std::string text = report::human_bytes(value);
   text.pop_back();
-  Cell c(text + unit + (from == Source::kCounted ? " counted" : from == Source::kDeclared ? " declared" : ""));
-  c.number = value;
-  return c;
+  text += unit;
+  text += from == Source::kCounted ? " counted" : from == Source::kDeclared ? " declared" : "";
+  return Cell::shown(std::move(text), static_cast<int64_t>(value));
 }
 
 }  // namespace
@@ -82,13 +82,13 @@ report::Table roofline_table(const RooflineChart& chart) {
                        {"bound by", "", Align::kLeft}});
   for (const RoofPoint& p : chart.points) {
     const RoofVerdict v = judge(chart, p);
-    auto figure = [&](double value, int digits) { return value < 0 ? Cell("–") : Cell::of(value, digits); };
-    table.add_row({p.name, p.us > 0 ? Cell::of(p.us, p.us < 100 ? 2 : 1) : Cell("–"),
+    auto figure = [&](double value, int digits) { return value < 0 ? Cell::none() : Cell::of(value, digits); };
+    table.add_row({p.name, p.us > 0 ? Cell::of(p.us, p.us < 100 ? 2 : 1) : Cell::none(),
                    amount(p.bytes, p.bytes_from, "bytes=N", "B"), amount(p.flop, p.flop_from, "flop=N", ""),
                    figure(v.intensity, v.intensity < 10 ? 3 : 1), figure(v.bytes_per_us / 1e3, 1),
                    figure(v.flop_per_us / rate.per_us, 3),
                    v.share < 0 ? Cell::unknown(p.name + ": " + v.unknown) : Cell::of(v.share * 100, 1),
-                   v.bound.empty()  ? Cell("–")
+                   v.bound.empty()  ? Cell::none()
                    : v.share < kLow ? Cell("neither (" + v.bound + " is next)")
                                     : Cell(v.bound)});
     if (v.share >= 0 && v.share < kLow)

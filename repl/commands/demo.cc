@@ -116,16 +116,15 @@ Result<bool> measure_setting(const Setting& s, const Device& device, kernels::So
     const Problem& p = *problems[i];
     const profiler::Summary& us = v == Variant::kFused ? r.a_us : r.b_us;
     double rate = gb_per_s(p.bytes, us.median);
-    Cell speedup = "1.00";
-    if (v == Variant::kFused) {
-      speedup = Cell(fmt::format("{:.2f} ({:.2f}–{:.2f})", r.speedup, r.speedup_95.low, r.speedup_95.high));
-      speedup.number = r.speedup;
-    }
-    Cell error = fmt::format("{:.1e}{}", checks[i].error, checks[i].ok() ? "" : " WRONG");
-    error.number = checks[i].error;
-    Cell bytes = report::human_bytes(p.bytes), time = report::human_time(us.median);
-    bytes.number = p.bytes;
-    time.number = us.median;
+    const Cell speedup =
+        v == Variant::kFused
+            ? Cell::shown(fmt::format("{:.2f} ({:.2f}–{:.2f})", r.speedup, r.speedup_95.low, r.speedup_95.high),
+                          r.speedup)
+            : Cell::of(1.0, 2);
+    const Cell error =
+        Cell::shown(fmt::format("{:.1e}{}", checks[i].error, checks[i].ok() ? "" : " WRONG"), checks[i].error);
+    const Cell bytes = Cell::shown(report::human_bytes(p.bytes), static_cast<int64_t>(p.bytes));
+    const Cell time = Cell::shown(report::human_time(us.median), us.median);
     table.add_row({std::string(c.name), std::string(name(s.dtype)), kernels::to_string(s.shape), std::string(name(v)),
                    Cell::of(static_cast<int64_t>(p.launches.size())), bytes, time, Cell::of(us.spread() * 100, 1),
                    Cell::of(int64_t{us.n}), Cell::of(rate, rate < 100 ? 1 : 0), Cell::of(rate / copy_gb_s * 100, 0),

@@ -39,9 +39,7 @@ Table devices_table(const Device& current) {
                {"driver", "", Align::kLeft}});
   auto bytes = [](int64_t n, const char* why) {
     if (n < 0 || (n == 0 && *why)) return Cell::unknown(why);
-    Cell c = report::human_bytes(static_cast<double>(n));
-    c.number = static_cast<double>(n);
-    return c;
+    return Cell::shown(report::human_bytes(static_cast<double>(n)), n);
   };
   for (const std::string& name : Device::list()) {
     auto device = Device::open(name);

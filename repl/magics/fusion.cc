@@ -126,9 +126,8 @@ Status magic_why(MagicContext& context, std::string_view arguments) {
                {"because", "", Align::kLeft},
                {"what would help", "", Align::kLeft}});
   for (const ExprBoundary& b : p.boundaries) {
-    Cell bytes = report::human_bytes(b.bytes);
-    bytes.number = b.bytes;
-    table.add_row({b.from, b.to, bytes, b.cause, b.help.empty() ? "nothing: it is so" : b.help});
+    table.add_row({b.from, b.to, Cell::shown(report::human_bytes(b.bytes), static_cast<int64_t>(b.bytes)), b.cause,
+                   b.help.empty() ? "nothing: it is so" : b.help});
   }
   table.add_note("bytes: written by the one and read back by the other");
   context.print(table);

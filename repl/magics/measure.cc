@@ -24,11 +24,7 @@ Status magic_time(MagicContext& context, std::string_view arguments) {
   Table table({{"wall", "", Align::kRight, "wall_us"},
                {"statement", "", Align::kRight, "statement_us"},
                {"wait for the device", "", Align::kRight, "wait_us"}});
-  auto cell = [](double seconds) {
-    Cell c = report::human_time(seconds * 1e6);
-    c.number = seconds * 1e6;
-    return c;
-  };
+  auto cell = [](double seconds) { return Cell::shown(report::human_time(seconds * 1e6), seconds * 1e6); };
   table.add_row({cell(done - start), cell(returned - start), cell(done - returned)});
   context.print(table);
   return {};
@@ -101,7 +97,7 @@ Status magic_bench(MagicContext& context, std::string_view text) {
     if (rate) cells.push_back(Cell::of(contender.facts.bytes / m.us.median / 1e3, 1));
     if (math) cells.push_back(Cell::of(contender.facts.flop / m.us.median / 1e6, 3));
     if (gpu) {
-      cells.push_back(call_us.empty() ? Cell("–") : us_cell(profiler::median(call_us)));
+      cells.push_back(call_us.empty() ? Cell::none() : us_cell(profiler::median(call_us)));
       cells.push_back(mhz.empty() ? Cell::unknown("no cycle counter was read") : Cell::of(profiler::median(mhz), 0));
     }
     cells.emplace_back(profiler::flag_names(m.flags));

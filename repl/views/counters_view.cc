@@ -140,8 +140,8 @@ Table uncounted_table(const CountersAsked& a, const std::vector<std::string>& la
   if (kernels.empty() && !a.names.empty()) kernels.push_back("(names unknown)");
   for (const std::string& name : kernels) {
     std::vector<Cell> cells = {
-        name, launched.empty() ? Cell("–") : Cell::of(std::count(launched.begin(), launched.end(), name))};
-    for (size_t i = 0; i < a.names.size(); ++i) cells.emplace_back("–");
+        name, launched.empty() ? Cell::none() : Cell::of(std::count(launched.begin(), launched.end(), name))};
+    for (size_t i = 0; i < a.names.size(); ++i) cells.push_back(Cell::none());
     table.add_row(std::move(cells));
   }
   std::vector<std::string> titles;

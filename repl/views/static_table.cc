@@ -88,8 +88,8 @@ Result<Table> occupancy_table(const KernelInfo& info, int multiprocessors) {
   table.add_row({"shared memory", Cell::of(block.shared_bytes), Cell::of(target->shared_per_sm),
                  Cell::of(int64_t{now.by_shared}),
                  now.by_shared > now.blocks_per_sm ? std::string("fits already") : fmt::format("{} bytes", share)});
-  table.add_row({"blocks", "1", Cell::of(int64_t{target->blocks_per_sm}), Cell::of(int64_t{now.by_blocks}),
-                 now.by_blocks > now.blocks_per_sm ? "fits already" : "none would"});
+  table.add_row({"blocks", Cell::of(int64_t{1}), Cell::of(int64_t{target->blocks_per_sm}),
+                 Cell::of(int64_t{now.by_blocks}), now.by_blocks > now.blocks_per_sm ? "fits already" : "none would"});
   table.add_note(fmt::format("{}: {} blocks per SM, {} of {} warps, {:.1f} % occupancy, limited by {}", info.target,
                              now.blocks_per_sm, now.warps_per_sm, target->threads_per_sm / 32, now.fraction * 100,
                              name(now.limiter)));

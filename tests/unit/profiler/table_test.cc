@@ -57,6 +57,17 @@ TEST(Table, Json) {
   EXPECT_EQ(doc["notes"].size(), 2u);
 }
 
+TEST(Table, JsonKeepsIntegersAndHasNoDashes) {
+  Table t({{"kernel", "", Align::kLeft}, {"warps", ""}, {"bytes", ""}, {"speed-up", "", Align::kRight, "speedup"}});
+  t.add_row({"", Cell::of(int64_t{4}), Cell::shown("4.10 kB", int64_t{4096}), Cell::none()});
+  t.add_row({"add", Cell::of(4.0, 0), Cell("by text"), Cell("")});
+  const std::string json = to_json(t);
+  EXPECT_NE(json.find(R"({"kernel":"","warps":4,"bytes":4096,"speedup":null})"), std::string::npos) << json;
+  EXPECT_NE(json.find(R"({"kernel":"add","warps":4.0,"bytes":"by text","speedup":null})"), std::string::npos) << json;
+  EXPECT_EQ(json.find("notes"), std::string::npos) << json;
+  EXPECT_NE(to_text(t).find("–"), std::string::npos);
+}
+
 TEST(Table, NotFiniteIsUnknown) {
   EXPECT_TRUE(Cell::of(std::nan(""), 2).is_unknown);
   EXPECT_TRUE(Cell::of(1.0 / 0.0, 2).is_unknown);
