@@ -80,7 +80,7 @@ TEST(LineProfile, UnknownInstructionsAreNotLost) {
 
 TEST(LineProfile, ReasonsInWords) {
   StallCounts c = counts({{Stall::kLongScoreboard, 60}, {Stall::kSelected, 30}, {Stall::kWait, 6}, {Stall::kDrain, 4}});
-  EXPECT_EQ(describe(c), "waits for global or local memory 60%, waits a fixed latency of the pipeline 6%, issues 30%");
+  EXPECT_EQ(describe(c), "waits for global or local memory 60%, waits for a fixed-latency dependency 6%, issues 30%");
   EXPECT_EQ(c.by_weight().front(), Stall::kLongScoreboard);
   EXPECT_EQ(c.by_weight().back(), Stall::kSelected);
 }
