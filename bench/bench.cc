@@ -16,6 +16,7 @@ constexpr Group kGroups[] = {
     {"rows", "softmax, layernorm and rmsnorm against the device's copy", bench_rows},
     {"fusion", "fused kernels against one kernel per operation", bench_fusion},
     {"gemm", "matrix products by cuBLAS, cublasLt or OpenBLAS, in bursts and sustained", bench_gemm},
+    {"terrain", "products of random shapes, layouts, types and batches against cuBLAS and cublasLt", bench_terrain},
     {"honesty", "the comparison itself: a kernel against itself, and against one 2 % longer", bench_honesty},
     {"profile", "what a profile costs: launches under and after it, a million records to a trace", bench_profile},
     {"kernel-times", "kernels as CUPTI times them, for bench/ncu_compare", bench_kernel_times},

@@ -60,6 +60,13 @@ struct GemmOptions {
   bool tune = false;  // instead: our own kernels over variations of their tile
 };
 
+/// How many products of the group terrain, and from which seed.
+struct TerrainOptions {
+  uint64_t seed = 1;
+  int count = 200;
+  double seconds = 1500;  // no draw begins later
+};
+
 struct Context {
   Device device;
   double timeout_s = 10;  // of each comparison
@@ -71,6 +78,7 @@ struct Context {
   std::function<void(const report::Table&)> show;
   std::function<void(const std::string& line)> add_json;
   GemmOptions gemm = {};
+  TerrainOptions terrain = {};
 };
 
 /// Interleaved pairs of ours against a peer (cold caches), with bytes where bandwidth is meant.
@@ -97,6 +105,7 @@ Status bench_pointwise(const Context& context);    // bandwidth.cc
 Status bench_rows(const Context& context);
 Status bench_fusion(const Context& context);
 Status bench_gemm(const Context& context);          // gemm.cc
+Status bench_terrain(const Context& context);       // terrain.cc
 Status bench_honesty(const Context& context);       // honesty.cc
 Status bench_profile(const Context& context);       // profile.cc
 Status bench_kernel_times(const Context& context);  // kernel_times.cc

@@ -51,23 +51,6 @@ constexpr uint64_t kSeed = 1;
 
 std::string text_of(const GemmShape& s) { return fmt::format("{}x{}x{}", s.m, s.n, s.k); }
 
-// Normals (small integers for i8). Types that the device makes no random numbers of repeat a block of four million.
-Result<Tensor> random_matrix(const Device& device, DType dtype, int64_t rows, int64_t columns, uint64_t seed) {
-  const int64_t shape[] = {rows, columns};
-  if (dtype == DType::kI8) return randint(device, dtype, shape, -9, 10, seed);
-  if (!is_fp8(dtype)) return randn(device, dtype, shape, seed);
-  KILN_TRY(Tensor out, Tensor::empty(device, dtype, shape));
-  const int64_t block[] = {std::min<int64_t>(out.numel(), 1 << 22)}, step[] = {1};
-  KILN_TRY(Tensor normals, randn(device, dtype, block, seed));
-  for (int64_t at = 0; at < out.numel(); at += block[0]) {
-    const int64_t length[] = {std::min(block[0], out.numel() - at)};
-    KILN_TRY(Tensor to, out.as_strided(length, step, at));
-    KILN_TRY(Tensor from, normals.as_strided(length, step, 0));
-    KILN_CHECK_OK(to.copy_from(from));
-  }
-  return out;
-}
-
 Result<GemmProblem> make_problem(const Device& device, const GemmType& type, const GemmShape& s) {
   GemmProblem p{device, type, s, {}, {}, {}, {}};
   KILN_TRY(p.a, random_matrix(device, type.operand, s.m, s.k, kSeed));
@@ -331,6 +314,23 @@ Status check_names(const std::vector<std::string>& wanted, const Range& known, s
 }
 
 }  // namespace
+
+// Normals (small integers for i8). Types that the device makes no random numbers of repeat a block of four million.
+Result<Tensor> random_matrix(const Device& device, DType dtype, int64_t rows, int64_t columns, uint64_t seed) {
+  const int64_t shape[] = {rows, columns};
+  if (dtype == DType::kI8) return randint(device, dtype, shape, -9, 10, seed);
+  if (!is_fp8(dtype)) return randn(device, dtype, shape, seed);
+  KILN_TRY(Tensor out, Tensor::empty(device, dtype, shape));
+  const int64_t block[] = {std::min<int64_t>(out.numel(), 1 << 22)}, step[] = {1};
+  KILN_TRY(Tensor normals, randn(device, dtype, block, seed));
+  for (int64_t at = 0; at < out.numel(); at += block[0]) {
+    const int64_t length[] = {std::min(block[0], out.numel() - at)};
+    KILN_TRY(Tensor to, out.as_strided(length, step, at));
+    KILN_TRY(Tensor from, normals.as_strided(length, step, 0));
+    KILN_CHECK_OK(to.copy_from(from));
+  }
+  return out;
+}
 
 std::span<const GemmType> gemm_types() { return kTypes; }
 

@@ -31,6 +31,9 @@ struct GemmProblem {
   Tensor a, b, out, bias;
 };
 
+/// Random normals (small integers for i8), row-major.
+Result<Tensor> random_matrix(const Device& device, DType dtype, int64_t rows, int64_t columns, uint64_t seed);
+
 /// A contender's answer to a problem.
 struct PreparedGemm {
   std::function<Status()> enqueue;  // queues one product into problem.out and does not wait

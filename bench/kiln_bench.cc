@@ -1,6 +1,7 @@
 // kiln_bench [GROUP…] [--json FILE] [--device NAME] [--timeout S] [--list]
 //            of the group gemm: [--shapes MxNxK,…] [--dtypes T,…] [--contenders C,…] [--seconds S] [--no-sustained]
 //            [--tune]
+//            of the group terrain: [--seed N] [--count N]
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -112,6 +113,10 @@ int main_(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_flag("!--no-sustained", gemm.sustained, "gemm: bursts only");
   app.add_flag("--tune", gemm.tune, "gemm: instead, the best tiles of our own kernels, for --seconds each");
+  app.add_option("--seed", context.terrain.seed, "terrain: what the draws follow from");
+  app.add_option("--count", context.terrain.count, "terrain: so many draws")->check(CLI::PositiveNumber);
+  app.add_option("--terrain-seconds", context.terrain.seconds, "terrain: no draw begins later than this")
+      ->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   if (list) {
     for (const Group& g : groups()) fmt::print("{:<10} {}\n", g.name, g.what);

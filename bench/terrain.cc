@@ -1,0 +1,310 @@
+// Products over the whole terrain: shapes, layouts, types, batches and epilogues drawn at random from a seed, each as
+// an expression that is planned without tuning, against cuBLAS and cublasLt with what their heuristics choose. Nothing
+// may be tuned to a draw: what a change is developed on and what is reported have different seeds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "bench/gemm.h"
+#include "kiln/expr.h"
+#include "support/diag.h"
+
+namespace kiln::bench {
+
+namespace {
+
+using report::Align;
+using report::Cell;
+
+enum class Epilogue : uint8_t { kNone, kBias, kBiasGelu };
+constexpr std::string_view kEpilogueNames[] = {"", "+bias", "+bias+gelu"};
+
+/// gelu(a · b + bias), or less of it: a [m, k] or [batch, m, k], b [k, n] or [batch, k, n].
+struct Draw {
+  const GemmType* type = nullptr;
+  GemmShape shape;
+  int64_t batch = 1;
+  bool a_transposed = false, b_transposed = false;  // a view of the transposed matrix
+  Epilogue epilogue = Epilogue::kNone;
+
+  double flop() const {
+    return 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k) *
+           static_cast<double>(batch);
+  }
+  /// Of the operands and the result.
+  double bytes() const {
+    const auto b = static_cast<double>(batch), m = static_cast<double>(shape.m), n = static_cast<double>(shape.n),
+               k = static_cast<double>(shape.k);
+    return b * (static_cast<double>(size_of(type->operand)) * (m * k + k * n) +
+                static_cast<double>(size_of(type->out)) * m * n);
+  }
+  std::string text() const {
+    return fmt::format("{}{} {}x{}x{} {}{}{}", type->name, batch > 1 ? fmt::format(" {} of", batch) : "", shape.m,
+                       shape.n, shape.k, a_transposed ? 'T' : 'N', b_transposed ? 'T' : 'N',
+                       kEpilogueNames[static_cast<size_t>(epilogue)]);
+  }
+  /// What its rows' alignment allows: the largest power of two up to 16 that divides the bytes of every row.
+  int64_t row_alignment() const {
+    const int64_t size = size_of(type->operand);
+    const int64_t a_row = (a_transposed ? shape.m : shape.k) * size, b_row = (b_transposed ? shape.k : shape.n) * size,
+                  out_row = shape.n * size_of(type->out);
+    int64_t align = 16;
+    while (a_row % align || b_row % align || out_row % align) align /= 2;
+    return align;
+  }
+};
+
+constexpr int64_t kMostSize = 16384, kMostBatch = 256;
+constexpr double kMostBytes = 6e9, kMostFlop = 4e12, kMostF32Flop = 4e11;
+
+/// Log-uniform from 1 to kMostSize; a third are multiples of 64, a third of 8 and a third anything.
+int64_t draw_size(std::mt19937_64& random) {
+  const double exponent = std::uniform_real_distribution<>(0, std::log(static_cast<double>(kMostSize)))(random);
+  const auto size = static_cast<int64_t>(std::exp(exponent));
+  constexpr int64_t kMultiples[] = {64, 8, 1};
+  const int64_t multiple = kMultiples[random() % 3];
+  return std::clamp<int64_t>((size + multiple - 1) / multiple * multiple, 1, kMostSize);
+}
+
+Draw draw(std::mt19937_64& random) {
+  // Each type as often as it is met: halves most of all.
+  static constexpr std::string_view kNames[] = {"bf16", "bf16", "bf16", "f16", "f16", "fp8", "tf32", "f32", "i8"};
+  for (;;) {
+    Draw d;
+    const std::string_view name = kNames[random() % std::size(kNames)];
+    const auto types = gemm_types();
+    d.type = &*std::find_if(types.begin(), types.end(), [&](const GemmType& t) { return t.name == name; });
+    d.shape = {draw_size(random), draw_size(random), draw_size(random)};
+    if (random() % 4 == 0)
+      d.batch = static_cast<int64_t>(
+          std::exp(std::uniform_real_distribution<>(0, std::log(static_cast<double>(kMostBatch)))(random)));
+    d.a_transposed = !d.type->b_transposed && random() % 2;
+    d.b_transposed = d.type->b_transposed || random() % 2;
+    if (size_of(d.type->operand) > 1) d.epilogue = static_cast<Epilogue>(random() % 3);
+    const bool single = d.type->operand == DType::kF32 && !d.type->tf32;
+    if (d.bytes() <= kMostBytes && d.flop() <= (single ? kMostF32Flop : kMostFlop)) return d;
+  }
+}
+
+/// [batch,] rows x columns, as a view of the transposed matrices where asked for.
+Result<Tensor> operand(const Device& device, const Draw& d, int64_t rows, int64_t columns, bool transposed,
+                       uint64_t seed) {
+  const int64_t stored_rows = transposed ? columns : rows, stored_columns = transposed ? rows : columns;
+  KILN_TRY(Tensor all, random_matrix(device, d.type->operand, d.batch * stored_rows, stored_columns, seed));
+  const int64_t step = rows * columns, row = transposed ? 1 : columns, column = transposed ? rows : 1;
+  if (d.batch == 1) {
+    const int64_t shape[] = {rows, columns}, strides[] = {row, column};
+    return all.as_strided(shape, strides, 0);
+  }
+  const int64_t shape[] = {d.batch, rows, columns}, strides[] = {step, row, column};
+  return all.as_strided(shape, strides, 0);
+}
+
+Result<Expr> expression(const Device& device, const Draw& d, uint64_t seed) {
+  KILN_TRY(Tensor a, operand(device, d, d.shape.m, d.shape.k, d.a_transposed, seed));
+  KILN_TRY(Tensor b, operand(device, d, d.shape.k, d.shape.n, d.b_transposed, seed + 1));
+  ExprAttributes attributes;
+  attributes.tf32 = d.type->tf32;
+  attributes.dtype = d.type->out;
+  KILN_TRY(Expr e, apply(ExprOp::kMatMul, {a, b}, attributes));
+  if (d.epilogue == Epilogue::kNone) return e;
+  const int64_t columns[] = {d.shape.n};
+  KILN_TRY(Tensor bias, randn(device, d.type->out, columns, seed + 2));
+  KILN_TRY(e, apply(ExprOp::kAdd, {e, bias}));
+  return d.epilogue == Epilogue::kBias ? Result<Expr>(e) : apply(ExprOp::kGeluTanh, {e});
+}
+
+struct ContestSide {
+  ExprVariant which;
+  std::string name;
+  VariantPlan plan;
+  std::vector<double> us = {};
+};
+
+constexpr int kRounds = 9;
+constexpr auto kIdleGap = std::chrono::milliseconds(5);
+constexpr double kReferenceBudget = 2e7;  // operations in float64 for the rows that are checked
+
+/// Interleaved samples of each side, cold caches; the first round warms up.
+Status sample(const Device& device, std::vector<ContestSide>& sides, std::mt19937_64& random) {
+  KILN_TRY(profiler::Timer timer, profiler::Timer::make(device));
+  std::vector<profiler::Sampler> samplers;
+  for (ContestSide& s : sides)
+    samplers.push_back(timer.sampler({s.name, device, [&s] { return s.plan.launch(); }}, profiler::Cache::kCold));
+  std::vector<size_t> turn(sides.size());
+  for (size_t i = 0; i < turn.size(); ++i) turn[i] = i;
+  for (int round = -1; round < kRounds; ++round) {
+    std::shuffle(turn.begin(), turn.end(), random);
+    for (size_t i : turn) {
+      if (device.is_cuda()) std::this_thread::sleep_for(kIdleGap);
+      KILN_TRY(double us, samplers[i]());
+      if (round >= 0) sides[i].us.push_back(us);
+    }
+  }
+  return {};
+}
+
+/// A draw that was measured.
+struct Outcome {
+  Draw draw;
+  double ours_us = 0, peer_us = 0, compile_ms = 0;
+  std::string peer, kernel;
+  double ratio() const { return peer_us / ours_us; }
+};
+
+/// Measures one draw; nullopt, and the reason goes to context.skip or context.wrong, when there is no ratio.
+Result<std::optional<Outcome>> measure(const Context& context, const Draw& d, uint64_t seed) {
+  const std::string where = "terrain " + d.text();
+  KILN_TRY(Expr e, expression(context.device, d, seed));
+  auto expected = reference(e, kReferenceBudget);
+  std::vector<ContestSide> sides;
+  double compile_ms = 0;
+  for (ExprVariant which : {ExprVariant::kFused, ExprVariant::kCublas, ExprVariant::kCublasLt}) {
+    const double start = profiler::steady_seconds();
+    auto made = variant(e, which);
+    if (which == ExprVariant::kFused) compile_ms = (profiler::steady_seconds() - start) * 1e3;
+    if (made.ok() && !made->problem.ok()) made = made->problem.error();
+    if (!made.ok()) {
+      if (which == ExprVariant::kFused)
+        context.wrong(fmt::format("{}: {}", where, made.error().message));
+      else
+        context.skip(fmt::format("{}: {}: {}", where, name(which), made.error().message));
+      continue;
+    }
+    ContestSide side{which, std::string(name(which)), std::move(*made)};
+    auto ran = [&]() -> Status {
+      KILN_CHECK_OK(side.plan.poison());
+      KILN_CHECK_OK(side.plan.launch());
+      return context.device.synchronize();
+    }();
+    if (!ran.ok()) {
+      context.skip(fmt::format("{}: {}: {}", where, side.name, ran.error().message));
+      continue;
+    }
+    if (which == ExprVariant::kFused && expected.ok()) {
+      KILN_TRY(Tensor out, side.plan.output());
+      KILN_TRY(ExprError off, compare(*expected, out));
+      if (!off.ok()) {
+        context.wrong(
+            fmt::format("{}: element {} is {} and should be {}", where, off.first_bad, off.got, off.expected));
+        return std::optional<Outcome>();
+      }
+    }
+    sides.push_back(std::move(side));
+  }
+  if (sides.size() < 2 || sides[0].which != ExprVariant::kFused) return std::optional<Outcome>();
+  std::mt19937_64 random(seed);
+  KILN_CHECK_OK(sample(context.device, sides, random));
+  Outcome out{d, profiler::median(sides[0].us), INFINITY, compile_ms, {}, {}};
+  for (const ExprGroup& g : sides[0].plan.groups) out.kernel += (out.kernel.empty() ? "" : ", ") + g.name;
+  for (size_t i = 1; i < sides.size(); ++i)
+    if (const double us = profiler::median(sides[i].us); us < out.peer_us) out.peer_us = us, out.peer = sides[i].name;
+  return std::optional<Outcome>(out);
+}
+
+/// Geometric mean, 5th percentile and worst of the ratios of those that `fn` picks.
+template <class Fn>
+std::vector<Cell> summary(std::string what, const std::vector<Outcome>& outcomes, Fn fn) {
+  std::vector<double> ratios, logs;
+  for (const Outcome& o : outcomes)
+    if (fn(o)) ratios.push_back(o.ratio()), logs.push_back(std::log(o.ratio()));
+  if (ratios.empty()) return {};
+  std::sort(ratios.begin(), ratios.end());
+  const size_t fifth = ratios.size() / 20;
+  return {std::move(what), Cell::of(static_cast<int64_t>(ratios.size())), Cell::of(std::exp(profiler::mean(logs)), 3),
+          Cell::of(ratios[fifth], 3), Cell::of(ratios.front(), 3)};
+}
+
+void show(const Context& context, std::vector<Outcome> outcomes, int drawn) {
+  report::Table classes({{fmt::format("terrain, seed {}", context.terrain.seed), "", Align::kLeft, "class"},
+                         {"draws", ""},
+                         {"geomean", "", Align::kRight},
+                         {"5th percentile", "", Align::kRight},
+                         {"worst", "", Align::kRight}});
+  auto add = [&](std::vector<Cell> row) {
+    if (!row.empty()) classes.add_row(std::move(row));
+  };
+  add(summary("all", outcomes, [](const Outcome&) { return true; }));
+  for (const GemmType& t : gemm_types())
+    add(summary(std::string(t.name), outcomes, [&](const Outcome& o) { return o.draw.type->name == t.name; }));
+  for (int64_t align : {16, 8, 4, 2, 1})
+    add(summary(fmt::format("rows of {} bytes", align), outcomes,
+                [&](const Outcome& o) { return o.draw.row_alignment() == align; }));
+  add(summary("batched", outcomes, [](const Outcome& o) { return o.draw.batch > 1; }));
+  add(summary("m or n below 64", outcomes,
+              [](const Outcome& o) { return std::min(o.draw.shape.m, o.draw.shape.n) < 64; }));
+  add(summary("k below 64", outcomes, [](const Outcome& o) { return o.draw.shape.k < 64; }));
+  add(summary("over 20 us by the peer", outcomes, [](const Outcome& o) { return o.peer_us > 20; }));
+  classes.add_note(
+      fmt::format("{} of {} draws have a peer and were right; ratio: the faster library's time over the "
+                  "fused plan's, cold caches, no tuning on either side",
+                  outcomes.size(), drawn));
+  context.show(classes);
+
+  std::sort(outcomes.begin(), outcomes.end(), [](const Outcome& a, const Outcome& b) { return a.ratio() < b.ratio(); });
+  report::Table worst({{"hardest draws", "", Align::kLeft, "draw"},
+                       {"ratio", ""},
+                       {"ours", ""},
+                       {"peer", ""},
+                       {"", "", Align::kLeft, "library"},
+                       {"rows", "bytes"},
+                       {"our kernels", "", Align::kLeft}});
+  constexpr size_t kShown = 25;
+  for (size_t i = 0; i < std::min(kShown, outcomes.size()); ++i) {
+    const Outcome& o = outcomes[i];
+    worst.add_row({o.draw.text(), Cell::of(o.ratio(), 3), Cell(report::human_time(o.ours_us)),
+                   Cell(report::human_time(o.peer_us)), o.peer, Cell::of(o.draw.row_alignment()), o.kernel});
+  }
+  context.show(worst);
+}
+
+}  // namespace
+
+Status bench_terrain(const Context& context) {
+  if (!context.device.is_cuda()) {
+    context.skip("terrain: it compares with libraries of a GPU");
+    return {};
+  }
+  std::mt19937_64 random(context.terrain.seed);
+  std::vector<Outcome> outcomes;
+  const double start = profiler::steady_seconds();
+  int drawn = 0;
+  for (; drawn < context.terrain.count; ++drawn) {
+    if (profiler::steady_seconds() - start > context.terrain.seconds) break;
+    const Draw d = draw(random);
+    KILN_TRY(std::optional<Outcome> o, measure(context, d, context.terrain.seed + static_cast<uint64_t>(drawn)));
+    if (!o) continue;
+    context.add_json(nlohmann::ordered_json{
+        {"group", "terrain"},
+        {"seed", context.terrain.seed},
+        {"draw", drawn},
+        {"text", d.text()},
+        {"type", d.type->name},
+        {"batch", d.batch},
+        {"m", d.shape.m},
+        {"n", d.shape.n},
+        {"k", d.shape.k},
+        {"row_bytes", d.row_alignment()},
+        {"ratio", o->ratio()},
+        {"us", o->ours_us},
+        {"peer_us", o->peer_us},
+        {"peer", o->peer},
+        {"compile_ms", o->compile_ms},
+        {"kernels",
+         o->kernel}}.dump());
+    outcomes.push_back(std::move(*o));
+  }
+  if (drawn < context.terrain.count)
+    context.skip(fmt::format("terrain: {} of {} draws, for {} s were over", context.terrain.count - drawn,
+                             context.terrain.count, context.terrain.seconds));
+  if (!outcomes.empty()) show(context, std::move(outcomes), drawn);
+  return {};
+}
+
+}  // namespace kiln::bench
