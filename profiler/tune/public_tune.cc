@@ -40,16 +40,7 @@ Result<TuneCandidate> candidate_of(const Kernel& kernel,
 
 /// What a record holds for beside the kernel and the device.
 std::vector<std::string> record_lines(const TuneCandidate& first, const TuningOptions& options) {
-  std::vector<std::string> lines;
-  const std::span<const ParamDesc> params = first.kernel.params();
-  for (size_t i = 0; i < first.args.size() && i < params.size(); ++i) {
-    if (params[i].is_constexpr || !first.args[i]) continue;
-    if (const Tensor* t = runtime::tensor_in(*first.args[i]); t && *t)
-      lines.push_back(fmt::format("{}: {} [{}] by [{}]", params[i].name, name(t->dtype()), fmt::join(t->shape(), ", "),
-                                  fmt::join(t->strides(), ", ")));
-    else if (const auto* n = std::get_if<int64_t>(&*first.args[i]))
-      lines.push_back(fmt::format("{} = {}", params[i].name, *n));
-  }
+  std::vector<std::string> lines = profiler::argument_lines(first);
   if (!options.cold_cache) lines.push_back("hot caches");
   return lines;
 }

@@ -1,6 +1,7 @@
 #include "profiler/tune/tune.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -17,6 +18,7 @@
 #include "profiler/tune/output_check.h"
 #include "profiler/tune/prune.h"
 #include "profiler/tune/records.h"
+#include "runtime/launch/args.h"
 #include "runtime/launch/kernel_impl.h"
 #include "support/diag.h"
 
@@ -65,6 +67,10 @@ std::string accesses_text(const TuneCandidate& c) {
   std::string text = fmt::format("{}x{}x{}", c.grid[0], c.grid[1], c.grid[2]);
   for (const auto& arg : c.args) text += "," + (arg ? describe(*arg) : std::string("-"));
   return text;
+}
+
+std::string grid_line(const TuneCandidate& c) {
+  return fmt::format("\ngrid {}x{}x{}", c.grid[0], c.grid[1], c.grid[2]);
 }
 
 /// What a record is found by: the configuration, and the constexprs that it, a heuristic or the launch has given.
@@ -126,13 +132,31 @@ class Tuner {
     return std::move(result_);
   }
 
+  std::string record_identity(size_t i, bool is_verdict) const {
+    const TuneCandidate& c = candidates_[i];
+    std::string text = identity(c);
+    if (is_verdict || options_.records_per_grid) text += grid_line(c);
+    // The first configuration is what the others are compared with: with a grid too small for it they look wrong.
+    const TuneCandidate& first = candidates_.front();
+    if (is_verdict)
+      text += fmt::format("\n{}\nbeside {}{}", fmt::join(argument_lines(c), "\n"), identity(first), grid_line(first));
+    return text;
+  }
+  static bool is_verdict(TuneState s) { return s == TuneState::kFailed || s == TuneState::kWrong; }
+
+  std::optional<TuneRow> find_record(size_t i) {
+    for (const bool verdict : {false, true})
+      if (auto found = options_.records->find(options_.record_key, record_identity(i, verdict))) return found;
+    return std::nullopt;
+  }
+
   /// True when every configuration has a record. Otherwise those without are open, and the best of the others, which is
   /// measured beside them: times of another day do not compare with today's.
   bool read_records() {
     int best = -1;
     if (options_.records) {
       for (size_t i = 0; i < candidates_.size(); ++i)
-        if (auto found = options_.records->find(options_.record_key, identity(candidates_[i]))) {
+        if (auto found = find_record(i)) {
           row(i) = std::move(*found);
           row(i).config = candidates_[i].config;
         }
@@ -155,7 +179,7 @@ class Tuner {
     if (!options_.records || result_.interrupted || result_.best < 0) return;
     for (size_t i = 0; i < candidates_.size(); ++i)
       if (!row(i).from_record && row(i).state != TuneState::kSkipped)
-        options_.records->store(options_.record_key, identity(candidates_[i]), row(i));
+        options_.records->store(options_.record_key, record_identity(i, is_verdict(row(i).state)), row(i));
   }
 
   void compile() {
@@ -483,6 +507,23 @@ std::string to_json(const TuneResult& result) {
                     {"total_s", result.total_s},
                     {"configurations", std::move(rows)}};
   return j.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+std::vector<std::string> argument_lines(const TuneCandidate& c) {
+  std::vector<std::string> lines;
+  if (!c.kernel) return lines;
+  const std::span<const ParamDesc> params = c.kernel.params();
+  for (size_t i = 0; i < c.args.size() && i < params.size(); ++i) {
+    if (params[i].is_constexpr || !c.args[i]) continue;
+    if (const Tensor* t = runtime::tensor_in(*c.args[i]); t && *t)
+      lines.push_back(fmt::format("{}: {} [{}] by [{}]", params[i].name, name(t->dtype()), fmt::join(t->shape(), ", "),
+                                  fmt::join(t->strides(), ", ")));
+    else if (const auto* d = std::get_if<std::shared_ptr<const TensorDescriptor>>(&*c.args[i]))
+      lines.push_back(fmt::format("{}: descriptor [{}]", params[i].name, fmt::join((*d)->shape, ", ")));
+    else if (const auto* n = std::get_if<int64_t>(&*c.args[i]))
+      lines.push_back(fmt::format("{} = {}", params[i].name, *n));
+  }
+  return lines;
 }
 
 std::string record_key(const Kernel& kernel, const Device& device, std::span<const std::string> extra) {

@@ -85,6 +85,9 @@ struct TuneOptions {
   /// Found there, a configuration is not measured again; null: no records. `record_key` says what they belong to.
   TuneRecords* records = nullptr;
   std::string record_key = {};
+  /// False: what was measured with one grid serves every other (an autotuner's key alone says what it holds for). That
+  /// a configuration failed or was wrong is known of its own grid and arguments only, either way.
+  bool records_per_grid = true;
   std::function<bool()> should_stop = {};  // asked often, from the calling thread
   std::function<void(const TuneProgress&)> on_progress = {};
 };
@@ -108,6 +111,10 @@ int best_row(std::span<const TuneRow> rows);
 
 /// The result with all samples, on one line.
 std::string to_json(const TuneResult& result);
+
+/// "x: f32 [1024] by [1]", "n = 1024": the arguments of a launch as far as times depend on them. Constexprs are part of
+/// each configuration's own identity.
+std::vector<std::string> argument_lines(const TuneCandidate& candidate);
 
 /// What records of this kernel with arguments like these belong to: kernel, compiler, driver and device, and `extra`,
 /// one line for each further thing that the best configuration depends on.

@@ -280,6 +280,7 @@ Ref<ConfigObject> Autotuner::tune(Interp& in, const Value& grid, const CallArgs&
     if (auto* t = e.key.missing() ? nullptr : e.value.get<TensorObject>()) device = t->device();
   if (options_.use_records && !has_bench) {
     options.records = &profiler::TuneRecords::instance();
+    options.records_per_grid = false;
     options.record_key = profiler::record_key(innermost().kernel, device, record_lines(in, args));
   }
   profiler::TuneResult result = in.take(profiler::tune(device, f.candidates, options));

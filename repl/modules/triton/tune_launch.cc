@@ -316,21 +316,14 @@ class LaunchTuner {
     const profiler::TuneCandidate& first = candidates_[static_cast<size_t>(out_.present)];
     auto params = base_->innermost().kernel.params();
     std::vector<std::string> names;
-    std::vector<std::string> lines;
     std::vector<Tensor> outputs;
     for (size_t i = 0; i < params.size() && i < first.args.size(); ++i) {
       const Arg* arg = first.args[i] ? &*first.args[i] : nullptr;
       if (const auto* t = arg ? std::get_if<Tensor>(arg) : nullptr) {
         names.push_back(params[i].name);
-        lines.push_back(fmt::format("{}: {} [{}] by [{}]", params[i].name, name(t->dtype()),
-                                    fmt::join(t->shape(), ", "), fmt::join(t->strides(), ", ")));
         const auto& wanted = request_.outputs;
         if (wanted.empty() || std::find(wanted.begin(), wanted.end(), params[i].name) != wanted.end())
           outputs.push_back(*t);
-      } else if (const auto* d = arg ? std::get_if<std::shared_ptr<const TensorDescriptor>>(arg) : nullptr) {
-        lines.push_back(fmt::format("{}: descriptor [{}]", params[i].name, fmt::join((*d)->shape, ", ")));
-      } else if (const auto* n = arg && !params[i].is_constexpr ? std::get_if<int64_t>(arg) : nullptr) {
-        lines.push_back(fmt::format("{} = {}", params[i].name, *n));
       }
     }
     for (const std::string& wanted : request_.outputs)
@@ -346,10 +339,10 @@ class LaunchTuner {
     }
     if (!first.kernel) return o;
     o.records = &profiler::TuneRecords::instance();
+    std::vector<std::string> lines = profiler::argument_lines(first);
     if (autotuner_) {
-      std::vector<std::string> own;
-      KILN_CHECK_OK(caught([&] { own = autotuner_->record_lines(in_, args_); }));
-      lines = std::move(own);
+      KILN_CHECK_OK(caught([&] { lines = autotuner_->record_lines(in_, args_); }));
+      o.records_per_grid = false;
     }
     if (request_.cache == profiler::Cache::kHot) lines.push_back("hot caches");
     o.record_key = profiler::record_key(first.kernel, out_.device, lines);

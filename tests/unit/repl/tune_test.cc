@@ -116,6 +116,22 @@ TEST_F(TuneShell, AWrongConfigurationIsShown) {
   EXPECT_EQ(enter(line + " check=off").find("wrong"), std::string::npos);
 }
 
+TEST_F(TuneShell, WhatWasWrongWithOneGridIsTriedWithAnother) {
+  // 21 programs of 64 cover x; of 16 they leave the rest out.
+  const std::string options = " BLOCK=[64, 16] cache=hot budget=60s -v";
+  const std::string first = enter("%tune add_kernel[(21,)](x, y, o, n, BLOCK=64)" + options);
+  EXPECT_NE(first.find("wrong"), std::string::npos) << first;
+  const std::string second = enter("%tune add_kernel[grid](x, y, o, n, BLOCK=64)" + options);
+  EXPECT_EQ(second.find("wrong"), std::string::npos) << second;
+  // An autotuner's records have no grid, but for those of failures. Here 6 programs are too few for the first.
+  const std::string third = enter("%tune tuned[(6,)](x, n) cache=hot budget=60s -v");
+  EXPECT_NE(third.find("wrong"), std::string::npos) << third;
+  const std::string fourth = enter("%tune tuned[grid](x, n) cache=hot budget=60s -v");
+  EXPECT_EQ(fourth.find("wrong"), std::string::npos) << fourth;
+  enter("%tune tuned[grid](x, n) cache=hot budget=60s -v");
+  EXPECT_EQ(progress, "");
+}
+
 TEST_F(TuneShell, JsonHoldsTheSamples) {
   const std::string file = root + "/tune.json";
   enter("%tune add_kernel[grid](x, y, o, n, BLOCK=64) BLOCK=[64,128] cache=hot budget=60s --json " + file);
