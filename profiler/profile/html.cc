@@ -15,11 +15,11 @@
 #include "support/escape.h"
 #include "support/files.h"
 
-namespace kiln::profiler {
-
-namespace page {
-extern const std::string_view kHtml, kStyle, kScript;
+namespace kiln::embedded {
+std::string_view page_text(std::string_view path);
 }
+
+namespace kiln::profiler {
 
 namespace {
 
@@ -361,16 +361,16 @@ std::string html_report(const Timeline& t, const HtmlReport& r) {
                          plot.svg.substr(std::min(plot.svg.find("<svg"), plot.svg.size())));
   const std::string title = html_escaped(r.title), facts = facts_html(t, r), unknown = unknown_html(t),
                     findings = findings_html(r.findings), data = Data(t).text();
-  return filled(page::kHtml, {{"title", title},
-                              {"style", page::kStyle},
-                              {"facts", facts},
-                              {"unknown", unknown},
-                              {"findings", findings},
-                              {"plots", plots},
-                              {"tables", tables},
-                              {"footer", "Made by Kiln " KILN_VERSION "."},
-                              {"data", data},
-                              {"script", page::kScript}});
+  return filled(embedded::page_text("page/report.html"), {{"title", title},
+                                                          {"style", embedded::page_text("page/report.css")},
+                                                          {"facts", facts},
+                                                          {"unknown", unknown},
+                                                          {"findings", findings},
+                                                          {"plots", plots},
+                                                          {"tables", tables},
+                                                          {"footer", "Made by Kiln " KILN_VERSION "."},
+                                                          {"data", data},
+                                                          {"script", embedded::page_text("page/report.js")}});
 }
 
 Status write_html_report(const Timeline& timeline, const HtmlReport& report, const std::string& path) {
