@@ -1,8 +1,7 @@
 // Which tiles of numbers or addresses are affine in their indices: start + Σ step_d · i_d, with uniform starts and
-// steps that are polynomials of scalars. It tells which pointer tiles are blocks of a strided tensor.
+// steps that are polynomials of scalars. This identifies pointer tiles that are blocks of a strided tensor.
 //
-// Arithmetic is that of unbounded integers: an index that overflows its type, which no kernel means to do, is not
-// wrapped.
+// Arithmetic is on unbounded integers: an index that overflows its type is assumed not to occur, so nothing wraps.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -41,7 +40,7 @@ class Polynomial {
   std::map<Product, int64_t> terms_;
 };
 
-/// An integer scalar, taken apart as far as sums, differences and products go.
+/// An integer scalar, decomposed through sums, differences and products.
 Polynomial polynomial(const ir::Value* scalar);
 
 struct AffineTile {
@@ -54,17 +53,17 @@ struct AffineTile {
   bool is_uniform() const;
 };
 
-/// Nothing when it is not affine. A value that a `for` carries and moves on by the same amount each time is affine in
-/// the loop's variable.
+/// Nothing when it is not affine. A value that a `for` carries and advances by the same amount in each iteration is
+/// affine in the loop's variable.
 std::optional<AffineTile> affine_tile(const ir::Value* tile);
 
-/// What a mask says of one dimension: start + i < bound, or start + i ≥ 0.
+/// What a mask implies for one dimension: start + i < bound, or start + i ≥ 0.
 struct IndexBound {
   int dim = 0;
   Polynomial start;
   std::optional<Polynomial> bound;  // nullopt: start + i ≥ 0
 };
-/// The bounds that make up a mask; nothing when it is made of anything else.
+/// The bounds that a mask consists of; nothing when it has any other part.
 std::optional<std::vector<IndexBound>> index_bounds(const ir::Value* mask);
 
 }  // namespace kiln::analysis

@@ -1,5 +1,5 @@
-// Facts about the numbers in a tile that make memory accesses wide: for each dimension, how far neighbours count up by
-// one, how far they are equal, and what divides them. All facts are powers of two and are lower bounds.
+// Facts about the numbers in a tile that decide how wide memory accesses can be. Per dimension: how far neighbours
+// count up by one, how far they are equal, and what divides them. All facts are powers of two and lower bounds.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -39,14 +39,14 @@ class AxisAnalysis {
 
   const AxisInfo& of(const ir::Value* value) const;
 
-  /// The dimension along which neighbours of a pointer tile are contiguous in memory, the best first; ties: last
+  /// The dimension along which neighbours of a pointer tile are most contiguous in memory; ties go to the last
   /// dimension.
   std::array<int, ir::kMaxRank> order_of(const ir::Value* pointer) const;
-  /// Elements that may be moved by one access along `dim`, by alignment, contiguity and mask alone: at most 16 bytes'
-  /// worth. `mask` may be null.
+  /// Elements that one access may move along `dim`, limited by alignment, contiguity, mask and 16 bytes. `mask` may be
+  /// null.
   int64_t alignment_width(const ir::Value* pointer, const ir::Value* mask, int dim) const;
-  /// Elements that each thread moves by one access of a load, store or asynchronous copy when its pointer is held as
-  /// `layout`: what alignment_width permits and the layout has in the lowest registers (a power of two; 1: no vectors).
+  /// Elements that each thread moves by one access of a load, store or asynchronous copy when its pointer has layout
+  /// `layout`: what alignment_width permits and the layout has in its lowest registers (a power of two; 1: no vectors).
   /// Registers k·width … k·width+width-1 then hold neighbours in memory, the first at an address aligned to the whole
   /// access.
   int vector_width(const ir::Op* access, const layout::LinearLayout& layout) const;

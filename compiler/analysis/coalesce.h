@@ -1,4 +1,4 @@
-// The layouts that memory operations would like, and what an access costs under any layout.
+// The layouts that memory operations prefer, and the cost of an access under any layout.
 #pragma once
 #include <vector>
 
@@ -14,16 +14,16 @@ namespace kiln::passes {
 layout::LinearLayout blocked_layout(const ir::Shape& shape, std::span<const int> order, int64_t width, int num_warps,
                                     bool warps_outermost);
 
-/// Layouts under which neighbouring lanes reach neighbouring addresses, each thread 16 bytes at a time where alignment,
-/// mask and the number of elements allow that. `access` is a load, a store or an atomic of tiles.
+/// Layouts under which neighbouring lanes access neighbouring addresses, with 16 bytes per thread where alignment, mask
+/// and the number of elements allow that. `access` is a load, a store or an atomic of tiles.
 std::vector<layout::LinearLayout> coalesced_layouts(const analysis::AxisAnalysis& axis, const ir::Op* access,
                                                     int num_warps);
 
-/// Roughly the cycles that an SM spends on the access: sectors of 32 bytes that memory must deliver, sectors that are
-/// asked for again, and instructions.
+/// Approximate SM cycles of the access: 32-byte sectors that memory must deliver, sectors that are requested again, and
+/// instructions.
 double access_cost(const analysis::AxisAnalysis& axis, const ir::Op* access, const layout::LinearLayout& layout);
 
-/// Roughly the cycles of a conversion of so many bytes through shared memory.
+/// Approximate cycles of converting so many bytes through shared memory.
 double conversion_cost(int64_t bytes);
 
 }  // namespace kiln::passes

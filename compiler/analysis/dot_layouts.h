@@ -1,4 +1,4 @@
-// The layouts that a `dot` on registers asks for, by its attribute `mma` (docs/layouts.md, "Tensor cores"). A dot
+// The layouts that a `dot` on registers requires, by its attribute `mma` (docs/layouts.md, "Tensor cores"). A dot
 // without the attribute is computed element by element.
 #pragma once
 #include <optional>
@@ -10,13 +10,13 @@ namespace kiln::analysis {
 
 /// True when mma.sync computes the dot.
 bool uses_mma(const ir::Op& dot);
-/// True unless the attribute names something that takes its operands from shared memory.
+/// True unless the attribute selects an instruction that reads its operands from shared memory.
 bool is_on_registers(const ir::Op& dot);
 /// A good layout of the result and the addend.
 layout::LinearLayout dot_result_layout(const ir::Op& dot, int num_warps);
-/// What operand 0 or 1 must be held as for a result held so.
+/// The layout that operand 0 or 1 must have for a result with this layout.
 layout::LinearLayout dot_operand_layout(const ir::Op& dot, int index, const layout::LinearLayout& result);
-/// The registers that each thread or warp combines; nothing when the op's layouts do not fit.
+/// The registers that each thread or warp combines; nothing when the op's layouts do not match.
 std::optional<layout::DotPlan> plan_dot(const ir::Op& dot);
 
 }  // namespace kiln::analysis

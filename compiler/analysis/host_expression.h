@@ -1,5 +1,5 @@
-// Which scalars of a kernel are known before it starts: what a tensor map, which the host encodes at launch, may be
-// made of.
+// Which scalars of a kernel are known before it starts. The host encodes tensor maps at launch, so their fields must be
+// such scalars.
 #pragma once
 #include <optional>
 

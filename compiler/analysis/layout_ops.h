@@ -1,5 +1,5 @@
-// What the distributed stage knows about an op's layouts: which register of which operand a shape op takes, how layouts
-// pass through an op in both directions, and how many elements a memory access moves at once.
+// Facts of the distributed stage about an op's layouts: which operand register a shape op takes, how layouts propagate
+// through an op in both directions, and how many elements a memory access moves at once.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -26,7 +26,7 @@ std::vector<OperandRegister> source_registers(const ir::Op& op, int index = 0);
 /// threads; nothing when there is none (reduce; or join of a layout that cannot be split).
 std::optional<layout::LinearLayout> operand_layout(const ir::Op& op, int index, const layout::LinearLayout& result);
 
-/// The layout that the op's results have when its (first tile) operand is held as `operand`.
+/// The layout of the op's results when its (first tile) operand has layout `operand`.
 std::optional<layout::LinearLayout> result_layout(const ir::Op& op, const layout::LinearLayout& operand);
 
 }  // namespace kiln::analysis

@@ -7,7 +7,7 @@
 namespace kiln::analysis {
 
 /// For a module of the distributed stage: one line per memory access, conversion, reduction and scan in program order,
-/// with its source line, tile, layout and how it is done; then each of those layouts as a picture; then the shared
+/// with its source line, tile, layout and implementation; then a picture of each of those layouts; then the shared
 /// memory.
 std::string layout_report(const ir::Module& module);
 

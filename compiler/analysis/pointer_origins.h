@@ -1,5 +1,5 @@
-// Which of the kernel's parameters an address may be computed from, through every road that values take: arithmetic,
-// selects, loops and branches. As everywhere in Triton, tensors that are passed as different parameters do not overlap.
+// Which of the kernel's parameters an address may be computed from, through arithmetic, selects, loops and branches. As
+// in Triton, tensors passed as different parameters are assumed not to overlap.
 #pragma once
 #include <set>
 
@@ -13,7 +13,7 @@ struct PointerOrigins {
   bool unknown = false;
 
   void join(const PointerOrigins& other);
-  /// Whether an address of these may point into the same tensor as one of those.
+  /// Whether an address with these origins may point into the same tensor as one with those.
   bool meets(const PointerOrigins& other) const;
 };
 

@@ -1,5 +1,5 @@
-// What a kernel's loop nest must compute so that another agent can run ahead and issue its block loads: the program
-// slice that warp specialisation hands to the producer.
+// What a kernel's loop nest must compute so that a producer warp can run ahead and issue its block loads: the program
+// slice that warp specialisation moves into the producer.
 #pragma once
 #include <span>
 #include <string>

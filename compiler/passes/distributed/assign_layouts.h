@@ -1,4 +1,4 @@
-// From the tile stage to the distributed stage: every tile gets a layout, and convert_layout stands where two meet.
+// From the tile stage to the distributed stage: every tile gets a layout, with a convert_layout where two layouts meet.
 //
 //   %o = arange … : i32[1024]                %o = arange … : i32[1024]{L0}
 //   %p = addptr %xs, %o : *f32[1024]   →     %p = addptr %xs, %o : *f32[1024]{L0}
@@ -11,13 +11,13 @@
 
 namespace kiln::passes {
 
-/// Values that elementwise ops, loops and branches tie together get one layout; memory ops may differ from their
-/// neighbours when the wider access pays for a conversion; reductions give the slice of their operand's layout. What is
-/// cheap to compute (arange, constants, splats and arithmetic on them) is computed again wherever another layout needs
-/// it.
+/// Values connected by elementwise ops, loops and branches get one layout. Memory ops may differ from their neighbours
+/// when the wider access pays for a conversion. Reductions have the slice of their operand's layout. Values that are
+/// cheap to compute (arange, constants, splats and arithmetic on them) are recomputed wherever another layout needs
+/// them.
 Status assign_layouts(ir::Module& module, const target::Target& target);
 
-/// The tiles that are better computed again in another layout than converted.
+/// The tiles that are cheaper to recompute in another layout than to convert.
 class CheapValues {
  public:
   explicit CheapValues(ir::Block* body);
@@ -25,7 +25,7 @@ class CheapValues {
 
  private:
   void add(ir::Block* block);
-  /// Ops that computing the result again takes; 0 when it cannot be.
+  /// Number of ops needed to recompute the result; 0 when that is impossible.
   int cost(const ir::Op* op) const;
   std::unordered_map<const ir::Value*, int> cost_;
 };

@@ -1,5 +1,5 @@
-// Values that lie in shared memory need no registers to wait in: what is used on both sides of a reduction across warps
-// is read, and cheaply computed, again behind it.
+// Values in shared memory need not stay in registers: a value that is used on both sides of a reduction over warps is
+// reloaded, and cheaply recomputed, after it.
 //
 //   %x = shared_load %h                      %x = shared_load %h
 //   %f = cast %x                             %f = cast %x
@@ -15,15 +15,15 @@
 
 namespace kiln::passes {
 
-/// So many registers per thread are a quarter of what a thread may have; a tile that takes them leaves room for half of
-/// the threads at most. From here on an exponential is better computed twice than kept.
+/// This many registers are a quarter of a thread's maximum; a tile that takes them limits occupancy to half of the
+/// threads. From here on recomputing an exponential is cheaper than keeping it.
 inline constexpr int kManyRegisters = 64;
 
-/// `loads`: shared_load ops of one block, behind which, up to the end of the block, nothing writes what they read.
+/// `loads`: shared_load ops of one block, after which, up to the end of the block, nothing overwrites what they read.
 void read_again(ir::Module& module, std::span<ir::Op* const> loads);
 
-/// Whether what `load` gives, or what is cheaply computed from it, is used behind a reduction across warps that it does
-/// not lie behind itself: what reading again would help.
+/// Whether the result of `load`, or values cheaply computed from it, are used after a reduction over warps that `load`
+/// itself precedes. Only then does reloading help.
 bool outlives_reduction(const ir::Op* load);
 
 }  // namespace kiln::passes

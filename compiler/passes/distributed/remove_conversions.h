@@ -1,4 +1,4 @@
-// Takes out convert_layout ops that need not be there.
+// Removes redundant convert_layout ops.
 //
 //   %b = convert_layout %a : {L0} → {L1}          uses of %c become uses of %a
 //   %c = convert_layout %b : {L1} → {L0}   →
@@ -8,8 +8,8 @@
 
 namespace kiln::passes {
 
-/// Conversions to the same layout go; a conversion of a conversion starts from the first; of two equal ones the second
-/// goes; what is cheap is computed again instead.
+/// Removes conversions to the same layout, chains of conversions and duplicates; cheap values are recomputed instead of
+/// converted.
 Status remove_conversions(ir::Module& module, const target::Target& target);
 
 }  // namespace kiln::passes

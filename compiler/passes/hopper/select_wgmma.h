@@ -1,34 +1,33 @@
-// Finds the dots that Hopper's warp groups can compute from blocks which the tensor memory accelerator brings: the
-// operands are block loads (perhaps transposed) whose addresses a producer can compute ahead, or the first is computed
-// from an earlier such product, as in attention, and stays in registers. They get mma = "wgmma".
-// Where only the transposed product can be made so, the dot is turned round first: warp groups take 64 rows at least
-// and as few as 8 columns, and may have their first operand, not the second, in registers.
+// Selects the dots that wgmma can compute from TMA loads. Their operands are block loads (perhaps transposed) whose
+// addresses a producer can compute ahead; or the first operand is computed from an earlier such product, as in
+// attention, and stays in registers. They get mma = "wgmma". Where only the transposed product qualifies, the dot is
+// transposed first: wgmma takes at least 64 rows and as few as 8 columns, and may have its first operand, not the
+// second, in registers.
 #pragma once
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
 
 namespace kiln::passes {
 
-/// Tile stage, before expand_descriptors, which leaves the loads of these dots alone. Does nothing on targets without
-/// wgmma.
+/// Tile stage, before expand_descriptors, which skips the loads of these dots. Does nothing on targets without wgmma.
 Status select_wgmma(ir::Module& module, const target::Target& target);
 
 inline constexpr std::string_view kWgmma = "wgmma";
 
-/// Whether warp groups multiply such element types and shapes (PTX ISA, wgmma.mma_async).
+/// Whether wgmma supports these element types and shapes (PTX ISA, wgmma.mma_async).
 /// `swapped`: the transposed product, trans b · trans a.
 bool fits_wgmma(const ir::Op& dot, int num_warps, bool swapped = false);
 
-/// The block load behind a dot's operand: the descriptor_load, and whether it is transposed on the way; {nullptr} when
-/// the operand is anything else, or the loaded tile has other uses.
+/// The block load of a dot's operand: the descriptor_load, and whether it is transposed; {nullptr} when the operand is
+/// anything else, or the loaded tile has other uses.
 struct BlockOperand {
   ir::Op* load = nullptr;
   bool transposed = false;
 };
 BlockOperand block_operand(const ir::Value* operand);
 
-/// Whether wgmma reads the operand where its block lies in shared memory: with K contiguous, or of 16 bits. Otherwise
-/// an operand a goes through registers.
+/// Whether wgmma can read the operand from its block in shared memory: with K contiguous, or of 16 bits. Otherwise an
+/// operand a goes through registers.
 bool lies_for_wgmma(const BlockOperand& operand, bool is_b);
 
 /// A dot that select_wgmma has chosen.

@@ -1,13 +1,13 @@
-// Sends blocks to memory through the tensor memory accelerator: threads write their registers to swizzled shared
-// memory, and one of them starts the copy, which runs on while the program goes on.
+// Stores blocks through TMA: threads write their registers to swizzled shared memory, and one of them starts the copy,
+// which runs asynchronously.
 #pragma once
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
 
 namespace kiln::passes {
 
-/// Distributed stage. Every descriptor_store becomes shared_store and tma_store; equal blocks share a staging buffer,
-/// and blocks of more than 64 KB leave in parts where threads hold elements of each part.
+/// Distributed stage. Every descriptor_store becomes shared_store and tma_store. Equal blocks share a staging buffer,
+/// and blocks of more than 64 KB are stored in parts where threads hold elements of each part.
 Status stage_block_stores(ir::Module& module, const target::Target& target);
 
 }  // namespace kiln::passes

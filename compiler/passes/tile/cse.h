@@ -1,5 +1,5 @@
-// Computes each value once per path: a pure op equal to an earlier one that dominates it gives way to it, and so does a
-// load with no write to memory in between.
+// Computes each value once per path: a pure op is replaced by an equal earlier one that dominates it, and so is a load
+// with no write to memory in between.
 #pragma once
 #include "compiler/ir/ir.h"
 

@@ -1,4 +1,5 @@
-// Removes what no effect depends on: ops, whole loops and branches, and single loop values and branch results.
+// Removes everything that no effect depends on: ops, whole loops and branches, single loop-carried values and branch
+// results.
 #pragma once
 #include "compiler/ir/ir.h"
 

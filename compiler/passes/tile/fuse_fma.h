@@ -1,5 +1,5 @@
-// Contracts a float multiplication into the addition or subtraction that alone uses it, as NVIDIA's compilers do;
-// lowerings contract nothing themselves, so every executor rounds at the same places.
+// Contracts a float multiplication with a single use into the addition or subtraction that uses it, as NVIDIA's
+// compilers do. Lowerings contract nothing themselves, so every executor rounds at the same places.
 //   %1 = mul %a, %b : f32
 //   %2 = add %1, %c : f32   →   %2 = fma %a, %b, %c : f32
 #pragma once

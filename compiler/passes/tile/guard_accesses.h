@@ -1,5 +1,5 @@
-// Makes a kernel look at each address before it uses it, and note the first that lies outside of the tensor that it was
-// computed from, instead of faulting:
+// Bounds-checks each address of a kernel: the first one outside of the tensor that it was computed from is recorded
+// instead of faulting:
 //   %v = load %p, %m   →   %a = ptr_to_int %p
 //                          %outside = %a < begin of the tensor | %a > its end - 4
 //                          atomic_rmw min (slot of this access), (program, distance), %m & %outside
@@ -16,7 +16,7 @@ namespace kiln::passes {
 
 enum class GuardKind : uint8_t { kRead, kWrite, kAtomic, kAssert };
 
-/// One access of the source, or an assert, which is noted instead of stopping the device.
+/// One access of the source, or an assert, which is recorded instead of stopping the device.
 struct Guard {
   GuardKind kind = GuardKind::kRead;
   Place place;
@@ -26,9 +26,9 @@ struct Guard {
   std::string text;            // of an assert
 };
 
-/// What a launch of a guarded kernel needs and gives. Behind the kernel's own parameters stand, for each of `pointers`,
+/// What a launch of a guarded kernel needs and returns. After the kernel's own parameters come, for each of `pointers`,
 /// the first byte and the end of its tensor's memory (i64), and then a pointer to guards.size() + 1 words of 64 bits,
-/// all but the last holding kNothingFound.
+/// all but the last initialised with kNothingFound.
 struct GuardedAccesses {
   std::vector<int> pointers;   // parameters that are pointers, in order
   std::vector<Guard> guards;   // one word each
@@ -37,11 +37,11 @@ struct GuardedAccesses {
 
 inline constexpr int64_t kNothingFound = INT64_MAX;
 
-/// The lowest program in which a guard found something (x fastest), and where.
+/// The lowest program in which a guard found a violation (x fastest), and where.
 struct GuardFinding {
   int64_t program = 0;  // INT32_MAX: that or a later one
-  /// In bytes: positive behind the last place where the access would fit, else negative, before the first one. The
-  /// limits of int32 stand for anything farther. Of a program's places behind the end it is the nearest.
+  /// In bytes: positive after the last place where the access would fit, else negative, before the first one. The
+  /// limits of int32 stand for anything farther. Of a program's places after the end it is the nearest.
   int32_t distance = 0;
 };
 inline constexpr int kGuardProgramShift = 32;  // of a word: the program above, the distance below

@@ -1,5 +1,5 @@
-// Pointers that a loop advances by the same step in every turn are the first ones plus a multiple of the turn, which is
-// a scalar: nothing needs to carry the tile.
+// Replaces pointer tiles that a loop carries and advances by a constant step: they are the initial tile plus a multiple
+// of the iteration number, which is a scalar, so that the loop carries no tile.
 //   for %i = %0 to %n step %1 iter (%p = %first) { … load %p … yield (addptr %p, splat %s) }
 //   →  for %i = %0 to %n step %1 { … load (addptr %first, splat (%i · %s)) … }
 #pragma once
@@ -9,8 +9,8 @@ namespace kiln::passes {
 
 struct IndexPointersOptions {};
 
-/// Tiles of pointers whose last value is not used behind the loop. They are left carried as they came in, for dce to
-/// remove. Expects invariant steps in front of their loop (licm).
+/// Handles tiles of pointers whose last value is not used after the loop. Their unused loop-carried copies are left for
+/// dce. Expects invariant steps in front of their loop (licm).
 Status index_pointers(ir::Module& module, const IndexPointersOptions& options = {});
 
 }  // namespace kiln::passes

@@ -1,4 +1,4 @@
-// Moves pure ops whose operands do not change in a loop to before the loop, from the innermost loop outwards.
+// Hoists pure ops whose operands do not change in a loop, from the innermost loop outwards.
 #pragma once
 #include "compiler/ir/ir.h"
 
@@ -6,7 +6,7 @@ namespace kiln::passes {
 
 struct LicmOptions {};
 
-/// Only ops that stand in the loop's own block move: those under an `if` may never run.
+/// Only ops in the loop's own block are hoisted: those under an `if` may never run.
 Status licm(ir::Module& module, const LicmOptions& options = {});
 
 }  // namespace kiln::passes

@@ -1,4 +1,4 @@
-// Tiles in swizzled shared memory, as the passes that pipeline loads and stage stores make and name them.
+// Creates and names tiles in swizzled shared memory, for the passes that prefetch loads and stage stores.
 #pragma once
 #include <span>
 
@@ -6,14 +6,14 @@
 
 namespace kiln::passes {
 
-/// `copies` such tiles in shared memory, with the widest swizzle that their rows along order[0] take (which must be
-/// at least 32 bytes long: layout::widest_swizzle).
+/// `copies` such tiles in shared memory, with the widest swizzle that their rows along order[0] allow (which must be at
+/// least 32 bytes long: layout::widest_swizzle).
 ir::Type swizzled_type(ir::Module& module, const ir::Type& tile, std::span<const int> order, int copies = 1);
 
-/// The same in plain order: element by element along order[0], then along order[1], ….
+/// The same without a swizzle: element by element along order[0], then along order[1], ….
 ir::Type rows_type(ir::Module& module, const ir::Type& tile, std::span<const int> order, int copies = 1);
 
-/// Rows one after the other.
+/// Row-major.
 inline constexpr int kRowMajor[] = {1, 0};
 
 /// Copy number `slot` of several.
@@ -21,10 +21,10 @@ ir::Value* view(ir::Builder& b, ir::Value* handle, ir::Value* slot);
 /// The same bytes with other dimensions: dim i is dim order[i].
 ir::Value* transposed(ir::Builder& b, ir::Value* handle, std::span<const int64_t> order);
 
-/// Whether several warps hold the same elements of such a tile. Where none do, a warp reads from shared memory what its
+/// Whether several warps hold the same elements of such a tile. If not, a warp reads from shared memory only what its
 /// own lanes have copied there.
 bool warps_share(const ir::Type& tile);
-/// A barrier between copies and reads: of all warps, or of each one's lanes.
+/// A barrier between copies and reads: of all warps, or of each warp's lanes.
 void join_lanes(ir::Builder& b, bool of_all_warps);
 
 /// The slot after `slot` of so many, and whether that is the first one again (i1).
