@@ -1,4 +1,4 @@
-// The whole road from a jit function to code for a target, in one call, and what comes out of it.
+// Compiles a jit function to code for a target in one call; the result as plain data.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -31,7 +31,7 @@ struct CompileOptions {
   /// made.
   std::function<void(std::string_view stage, const std::string& text)> on_stage;
   bool verify_each = false;
-  /// Guards every access: CompiledKernel::guards says how such a kernel is launched.
+  /// Bounds-checks every access: CompiledKernel::guards says how such a kernel is launched.
   bool guard_accesses = false;
 };
 

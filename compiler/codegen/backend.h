@@ -1,4 +1,4 @@
-// Lowering and code generation behind one call per target kind, with LLVM kept out of sight of its callers.
+// Lowering and code generation behind one call per target kind; callers do not see LLVM.
 #pragma once
 #include <functional>
 #include <string>

@@ -17,7 +17,7 @@ struct Cubin {
   int registers = -1;        // per thread; -1 unknown
   int64_t spill_bytes = -1;  // bytes of spill stores and loads of one thread; -1 unknown
   int64_t stack_bytes = -1;  // local memory of one thread; -1 unknown
-  /// Remarks of the assembler worth a reader's time; C7510 to C7519 say that it serialises wgmma, which costs a kernel
+  /// Remarks of the assembler that matter; C7510 to C7519 report that it serialises wgmma, which costs a kernel
   /// most of its speed.
   std::vector<std::string> messages;
 };

@@ -1,4 +1,4 @@
-// What LLVM complains of becomes an error of the compile, not the end of the process.
+// Turns LLVM's fatal errors into compile errors instead of the end of the process.
 #pragma once
 #include <llvm/IR/DiagnosticHandler.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -22,7 +22,7 @@ class CollectErrors : public llvm::DiagnosticHandler {
 
 /// Runs the passes of code generation. A fatal error of LLVM ("Cannot select …") ends them where they stand and is
 /// returned as kInternal; the passes are leaked then, since nothing can be said about their state. Of the module and
-/// its context too only the memory is sound: the caller should give them up without destroying them.
+/// its context too only the memory is sound: the caller should leak them.
 Status run_codegen(std::unique_ptr<llvm::legacy::PassManager> passes, llvm::Module& module);
 
 }  // namespace kiln::codegen

@@ -1,4 +1,4 @@
-// An LLVM function pass for NVPTX: constants leave index arithmetic and become the offsets of memory instructions.
+// An LLVM function pass for NVPTX: moves constants from index arithmetic into the offsets of memory instructions.
 #pragma once
 #include <llvm/IR/Function.h>
 

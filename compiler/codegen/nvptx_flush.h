@@ -1,4 +1,4 @@
-// An LLVM function pass for NVPTX: hardware functions without denormals where nobody can tell.
+// An LLVM function pass for NVPTX: flush-to-zero hardware functions where the result cannot differ.
 #pragma once
 #include <llvm/IR/Function.h>
 

@@ -1,4 +1,4 @@
-// An LLVM function pass for NVPTX: a way around ptxas where it negates 16 bits.
+// An LLVM function pass for NVPTX: works around a ptxas bug in 16-bit negation.
 #pragma once
 #include <llvm/IR/Function.h>
 

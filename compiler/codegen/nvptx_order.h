@@ -1,4 +1,4 @@
-// An LLVM function pass for NVPTX: instructions in the order in which their results are needed.
+// An LLVM function pass for NVPTX: orders instructions by the use of their results, to shorten live ranges.
 #pragma once
 #include <llvm/IR/Function.h>
 

@@ -12,7 +12,7 @@ namespace kiln::codegen {
 
 /// Optimises `module` in place. Our lowerings emit SSA form with explicit vectors and rotated loops, so a short list of
 /// passes does what -O3 would, in a tenth of the time. `add_own` puts a target's passes after the simplification,
-/// before loops are cleared of what does not change in them.
+/// before loop-invariant code is hoisted.
 void optimize(llvm::Module& module, llvm::TargetMachine& machine,
               const std::function<void(llvm::FunctionPassManager&)>& add_own = {});
 

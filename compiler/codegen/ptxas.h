@@ -1,4 +1,4 @@
-// The toolkit's assembler as a child process, for machines that have it and no nvJitLink.
+// The toolkit's assembler as a child process, for machines with ptxas but no nvJitLink.
 #pragma once
 #include <optional>
 #include <span>

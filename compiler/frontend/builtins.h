@@ -69,7 +69,7 @@ struct BuiltinParam {
 };
 std::vector<BuiltinParam> parse_params(std::string_view params);
 
-/// Places positional and keyword arguments, or says which is unknown, missing, repeated or too many.
+/// Binds positional and keyword arguments; the error names the one that is unknown, missing, repeated or too many.
 Result<BoundArgs> bind_builtin(Codegen& g, const Builtin& builtin, std::vector<Arg> positional,
                                std::vector<std::pair<std::string, Arg>> keywords, SourceRange range);
 

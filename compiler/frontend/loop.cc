@@ -146,7 +146,7 @@ Status Codegen::finish_loop(ir::Op* loop, std::vector<Carried>& carried, int fir
     result->name = leaf->args.front()->name;
     leaf->args.push_back(result);
   }
-  // After the loop a name holds its result, or what it held before.
+  // After the loop a name is bound to its result, or to its old value.
   frame().env = before;
   size_t k = 0;
   for (size_t i = 0; i < carried.size(); ++i) {

@@ -133,7 +133,7 @@ std::vector<Argument> Emitter::arguments() const {
 std::string Emitter::parameters() const {
   std::string out;
   for (const Argument& a : arguments()) {
-    // A float is a float32 without being told.
+    // A float argument is float32 anyway.
     const bool typed = a.scalar >= 0 && a.dtype != DType::kF32;
     out += (out.empty() ? "" : ", ") + a.name +
            (a.is_constexpr ? ": tl.constexpr"
@@ -144,7 +144,7 @@ std::string Emitter::parameters() const {
 }
 
 std::string Emitter::decorator() const {
-  std::string list;  // of integers, which would be compiled anew when they are multiples of 16
+  std::string list;  // of integers, which would otherwise be specialised when they are multiples of 16
   for (const Scalar& s : scalars_)
     if (is_int(s.type)) list += fmt::format("{}\"{}\"", list.empty() ? "" : ", ", s.name);
   return list.empty() ? "@triton.jit" : fmt::format("@triton.jit(do_not_specialize=[{}])", list);

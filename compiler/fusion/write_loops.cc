@@ -28,7 +28,7 @@ constexpr int64_t kShortRow = 1024;      // one warp or two take it
 constexpr int64_t kShortRun = 32;        // inner dimensions shorter than this do not fill a tile's columns
 constexpr int64_t kShortRunOfACpu = 8;
 
-constexpr int64_t kAgainColumns = 8192;  // of a row that is rather read again than held
+constexpr int64_t kAgainColumns = 8192;  // of a row that is reloaded rather than kept in registers
 
 // What a row's columns are read for once more should still be in a cache then, and what all rows share always.
 const Evictions kReadAgain = {"evict_last", "evict_last", ""}, kReadLast = {"evict_first", "evict_last", "evict_first"};
@@ -328,7 +328,7 @@ class LoopWriter {
     int64_t along_columns = 0;
     for (const Access& a : std::set<Access>(loads_.begin(), loads_.end()))
       along_columns += std::any_of(a.strides.begin() + c_.kept, a.strides.end(), [](int64_t s) { return s != 0; });
-    // A row that fills the registers leaves its SM idle between its loads and its stores; read again from the L2 cache
+    // A row that fills the registers leaves its SM idle between its loads and its stores; reloaded from the L2 cache
     // it takes less time, unless its exponentials have to be taken again.
     const bool exponentials =
         std::any_of(c_.members.begin(), c_.members.end(), [&](int m) { return exponentials_of(m) >= 0; });

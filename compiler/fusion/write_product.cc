@@ -253,7 +253,7 @@ class ProductWriter {
     const std::string a_block = loaded("a", a_desc, a.transposed, row, depth);
     const std::string b_block = loaded("b", b_desc, b.transposed, depth, column);
     e_.line("    " + dot(a_block, b_block, acc));
-    // Ranges of rows and columns, for what is not read or written in blocks.
+    // Ranges of rows and columns, for tensors that are not accessed in blocks.
     const bool only_blocks = std::all_of(out_desc.begin(), out_desc.end(), [](const auto& d) { return !d.empty(); });
     const bool reads = external_reads();
     std::string rows, columns;

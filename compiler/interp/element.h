@@ -1,4 +1,4 @@
-// What both interpreters do with single elements.
+// Operations on single elements that both interpreters share.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,7 +15,7 @@ std::string index_text(const ir::Shape& shape, int64_t element);
 std::string element_text(const ir::Type& type, uint64_t bits, bool hex);
 /// What an atomic of that name writes over `old`: the plain op's meaning.
 uint64_t combine_rmw(const std::string& rmw, const ir::Type& type, uint64_t old, uint64_t value);
-/// "" or why `op` may not touch its element there: outside of `memory`, or misaligned.
+/// "" or why `op` may not access its element there: outside of `memory`, or misaligned.
 std::string access_fault(const ir::Op& op, const Memory& memory, uint64_t address, int64_t element);
 
 }  // namespace kiln::interp

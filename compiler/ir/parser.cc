@@ -432,7 +432,7 @@ class Parser {
 
   Status parse_constant(Op* op, const std::vector<Token>& names) {
     const size_t value_at = at_;
-    next();  // read again below, once the type is known
+    next();  // parsed again below, once the type is known
     KILN_CHECK_OK(result_types(op, names));
     const size_t end = std::exchange(at_, value_at);
     const Type type = op->results.empty() ? scalar_type(DType::kI32) : op->result()->type;

@@ -34,7 +34,7 @@ uint64_t index_at(const LinearLayout& layout, uint32_t reg, uint32_t lane, uint3
 bool is_surjective(const LinearLayout& layout);
 bool is_injective(const LinearLayout& layout);
 
-/// Masks of the input bits that only make copies: with those bits 0, every element that is held is held exactly once.
+/// Masks of the input bits that only make copies: with those bits 0, every element occurs exactly once.
 /// So a store is done by registers, lanes and warps r, l, w with (r & reg) == 0, (l & lane) == 0, (w & warp) == 0.
 struct FreeBits {
   uint32_t reg = 0, lane = 0, warp = 0, block = 0, offset = 0;
@@ -63,18 +63,18 @@ LinearLayout product(const LinearLayout& a, const LinearLayout& b);
 LinearLayout slice(const LinearLayout& layout, int dim);
 /// With a new dimension of size 1 before dimension `axis`.
 LinearLayout expand_dims(const LinearLayout& layout, int axis);
-/// A layout of the result of broadcasting an operand held as `layout`: each thread repeats its own values in registers.
+/// The layout of broadcasting an operand with `layout`: each thread repeats its own values in registers.
 LinearLayout broadcast(const LinearLayout& layout, std::span<const int32_t> shape);
 /// The layout of a broadcast's operand (dimensions of size 1 where `shape` says so) such that every thread has what it
-/// needs for a result held as `layout`. Register bits that become copies are dropped.
+/// needs for a result with `layout`. Register bits that become copies are dropped.
 LinearLayout broadcast_operand(const LinearLayout& layout, std::span<const int32_t> shape);
 /// Dimension i of the result is dimension order[i] of the operand.
 LinearLayout transpose(const LinearLayout& layout, std::span<const int64_t> order);
 /// Another shape with the same elements in row-major order.
 LinearLayout reshape(const LinearLayout& layout, std::span<const int32_t> shape);
-/// The layout of join(a, b) for operands held as `layout`: register bit 0 says which of the two.
+/// The layout of join(a, b) for operands with `layout`: register bit 0 selects the operand.
 LinearLayout join(const LinearLayout& layout);
-/// Whether a tile held so can be split without moving data: one register bit, and nothing else, runs along the last
+/// Whether such a tile can be split without moving data: one register bit, and nothing else, runs along the last
 /// dimension (of size 2).
 bool can_split(const LinearLayout& layout);
 /// The layout of both results of such a split.
@@ -98,8 +98,8 @@ LinearLayout replicated(std::span<const int32_t> shape, int num_warps);
 std::string to_string(const LinearLayout& layout);
 /// Reads what to_string writes.
 Result<LinearLayout> parse_layout(std::string_view text);
-/// A table of who holds each element: for small tiles "lane:register" (warps before a dot) per element, for others the
-/// bits' meaning. Ends with a newline.
+/// A table of the owner of each element: for small tiles "lane:register" (warps before a dot) per element, for others
+/// the bits' meaning. Ends with a newline.
 std::string draw(const LinearLayout& layout);
 
 }  // namespace kiln::layout

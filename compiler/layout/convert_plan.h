@@ -57,8 +57,8 @@ struct ConvertPlan {
 /// same shape, lanes and warps, and are surjective.
 ConvertPlan plan_convert(const LinearLayout& from, const LinearLayout& to, int element_bytes);
 
-/// How the threads of a tile reach it in shared memory held as `shared` (offset bits, in elements): accesses of up to
-/// 16 bytes. Registers that are copies are in no group.
+/// How the threads of a tile access it in shared memory with layout `shared` (offset bits, in elements): accesses of up
+/// to 16 bytes. Registers that are copies are in no group.
 SharedAccess plan_shared_access(const LinearLayout& tile, const LinearLayout& shared, int element_bytes);
 
 /// For each register of `wanted`, the register of `held` with the same element in the same thread; empty when some

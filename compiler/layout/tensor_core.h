@@ -27,7 +27,7 @@ LinearLayout mma_operand_tile(DotSide side, int element_bits);
 /// block of the tile; `warps` says how many blocks there are along each dimension (all powers of two). Warp bits run
 /// along M first, then N, then the batch from its last dimension on. What goes beyond the tile becomes copies.
 LinearLayout mma_accumulator(std::span<const int32_t> shape, std::span<const int32_t> warps);
-/// What an operand's tile must be held as for a result held as `accumulator` (one of mma_accumulator or
+/// The layout that an operand's tile must have for a result with layout `accumulator` (one of mma_accumulator or
 /// wgmma_accumulator): every warp has the rows (a) or columns (b) of its block, so that a repeats over warps along N
 /// and b over warps along M. The operand is at least one instruction deep.
 LinearLayout mma_operand(DotSide side, std::span<const int32_t> shape, int element_bits,

@@ -17,7 +17,7 @@ struct MmaRow {
   int depth() const { return 256 / bits(a); }  // elements along k
 };
 
-/// What the attribute `mma` of a dot says when its elements are computed one by one.
+/// The value of the attribute `mma` of a dot that uses scalar multiplications.
 inline constexpr std::string_view kFma = "fma";
 
 /// The first row that multiplies these types on the target, or nullptr.

@@ -1,4 +1,4 @@
-// What passes and lowerings may ask about a GPU generation. They ask for features and limits; they never compare SM
+// What passes and lowerings may query about a GPU generation: features and limits. They never compare SM
 // numbers.
 #pragma once
 #include <cstdint>
@@ -20,7 +20,7 @@ enum Feature : uint32_t {
   kWgmma = 1 << 7,
   kFp8Mma = 1 << 8,  // mma.sync of e4m3 and e5m2
   kStMatrix = 1 << 9,
-  kFp8MmaByF16 = 1 << 10,  // … which the assembler makes of conversions to f16 and products of these
+  kFp8MmaByF16 = 1 << 10,  // … which the assembler emulates by conversions to f16 and f16 products
 };
 
 struct Target {

@@ -1,9 +1,9 @@
-// Who did what before whom in one program: vector clocks over its agents.
+// The happens-before relation of one program: vector clocks over its agents.
 //
-// An agent is a warp's threads, one of the asynchronous engines that work behind a warp's back, or the bulk loads of
+// An agent is a warp's threads, one of the asynchronous engines of a warp, or the bulk loads of
 // one mbarrier. Its accesses carry its epoch. What an agent knows of another is an epoch: it comes after all accesses
 // of smaller epochs. A warp's own epoch advances whenever it releases something (a barrier, an arrival, a transfer that
-// it starts), so that later accesses are told from earlier ones.
+// it starts), which distinguishes later accesses from earlier ones.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -120,7 +120,7 @@ class Machine {
   Status end_block(size_t block);
   /// The one thread that runs the second region of warp_specialize begins; it has the scalars and handles of `from`.
   void start_second_region(Warp& from, size_t at);
-  /// Lanes of the warp are synchronised, and what it does from now on is told from what it did.
+  /// Lanes of the warp are synchronised: a new epoch separates its later accesses from its earlier ones.
   void sync_lanes(Warp& warp);
   void advance(Warp& warp) { ++warp.knows.seen[agents_.of(warp.id, Engine::kThreads)]; }
   Status check_end();

@@ -1,4 +1,4 @@
-// An mbarrier: counts phases, each of so many arrivals and announced bytes, and hands on what those who arrived know.
+// An mbarrier: counts phases, each of some arrivals and announced bytes, and passes on the clocks of its arrivals.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// One program's shared memory, byte by byte with who touched it last: what nothing orders is a race.
+// One program's shared memory; each byte records its last accesses, and unordered ones are a race.
 //
 // Bytes with one history share a State, so that an access to a whole tile decides a few times and not for each byte.
 #pragma once

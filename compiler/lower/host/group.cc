@@ -6,7 +6,7 @@
 //
 // Loads must not pass a store that they precede. Inside a loop a chunk's loads come before its stores, so they may
 // share a loop when the two accesses are disjoint or touch the same address at the same element; that is tested when
-// the program runs (host_alias.cc). Otherwise, and in front of anything else that writes, loads that are still needed
+// the program runs (alias.cc). Otherwise, and in front of anything else that writes, loads that are still needed
 // are kept first.
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// How one chunk of SIMD lanes of a tile is held while a loop body is emitted. Private to host*.cc.
+// How one chunk of SIMD lanes of a tile is represented while a loop body is emitted. Private to lower/host.
 #pragma once
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/IRBuilder.h>

@@ -1,14 +1,14 @@
-// The state of one host lowering, and its steps over several files. Private to host*.cc.
+// The state of one host lowering, and its steps over several files. Private to lower/host.
 //
 //   host.cc          the entry function, the loop over programs, scalars, scratch buffers
-//   host_block.cc    walks blocks: control flow, scans
-//   host_effects.cc  scalar accesses, atomics, print, assert
-//   host_dot.cc      matrix products
-//   host_group.cc    collects tile ops into fused loops and decides what is kept in scratch
-//   host_loop.cc     emits one fused loop nest, with reductions
-//   host_value.cc    emits one chunk of lanes of a value
-//   host_memory.cc   loads and stores of a chunk
-//   host_alias.cc    run-time conditions: masks all true, accesses that do not interfere
+//   block.cc         walks blocks: control flow, scans
+//   effects.cc       scalar accesses, atomics, print, assert
+//   dot.cc           matrix products
+//   group.cc         collects tile ops into fused loops and decides what is stored in scratch
+//   loop.cc          emits one fused loop nest, with reductions
+//   value.cc         emits one chunk of lanes of a value
+//   memory.cc        loads and stores of a chunk
+//   alias.cc         run-time conditions: masks all true, accesses that do not alias
 #pragma once
 #include <llvm/IR/Module.h>
 
@@ -33,7 +33,7 @@ struct Buffer {
   int64_t bytes = 0;
 };
 
-/// What a fused loop is there for.
+/// The purpose of a fused loop.
 struct Root {
   enum class Kind : uint8_t { kStore, kKeep, kReduce };
   Kind kind;
@@ -109,7 +109,7 @@ class Lowering {
   /// Gives back the buffers of this scope whose values nothing needs any more.
   void release_unneeded();
 
-  // --- host_block.cc
+  // --- block.cc
   Status run_block(const ir::Block& block);
   Status run_op(const ir::Op& op);
   Status run_for(const ir::Op& op);
@@ -122,7 +122,7 @@ class Lowering {
   void store_yields(const ir::Op& user, std::span<ir::Value* const> values, std::span<const Buffer> into,
                     std::span<ir::Value* const> carried);
 
-  // --- host_dot.cc
+  // --- dot.cc
   Status run_dot(const ir::Op& op);
   /// Where the result goes: the buffer of c when that is this scope's and nothing needs c any more.
   Buffer accumulate_in_place(const ir::Op& op);
@@ -134,7 +134,7 @@ class Lowering {
   V load_number(DType dtype, DType as, V at, unsigned lanes);
   void store_number(DType dtype, V at, V value);
 
-  // --- host_effects.cc
+  // --- effects.cc
   Status run_elements(const ir::Op& op);
   void element_effect(const ir::Op& op, Chunk& chunk, size_t index);
   V atomic(const ir::Op& op, V address, std::span<V const> values);
@@ -144,7 +144,7 @@ class Lowering {
   V program_slots();
   V index_slots(const Index& index);
 
-  // --- host_group.cc
+  // --- group.cc
   void add_root(Root root, std::span<const ir::Value* const> needs, const ir::Shape& shape, int axis = -1);
   void keep(const ir::Value* v);
   void flush();
@@ -161,10 +161,10 @@ class Lowering {
   void keep_needed_loads(const std::unordered_set<const ir::Op*>& except, int last_epoch);
   void prepare_scalars(const Slice& slice);
   void emit_versions(Group& group, const Slice& slice);
-  /// When the store should go around the caches in a loop of chunks of `width`; null for never.
+  /// When the store should bypass the caches in a loop of chunks of `width`; null for never.
   V gains_from_streaming(const ir::Op& store, unsigned width);
 
-  // --- host_loop.cc
+  // --- loop.cc
   struct Accumulator {
     const ir::Op* op;
     bool commutative;
@@ -185,7 +185,7 @@ class Lowering {
   Index index_at(const ir::Shape& shape, Lanes linear, unsigned width);
   Index index_from(const ir::Shape& shape, llvm::SmallVector<Lanes, ir::kMaxRank> at);
 
-  // --- host_value.cc
+  // --- value.cc
   Lanes emit(Chunk& chunk, const ir::Value* v, size_t index);
   Lanes emit_op(Chunk& chunk, const ir::Value* v, size_t index);
   Lanes emit_elements(Chunk& chunk, const ir::Op& op, size_t index);
@@ -200,7 +200,7 @@ class Lowering {
   void write_buffer(Chunk& chunk, const ir::Type& type, Buffer buffer, Lanes value, size_t index);
   V element_at(const ir::Value* v, std::span<const int64_t> at);
 
-  // --- host_memory.cc
+  // --- memory.cc
   Lanes emit_load(Chunk& chunk, const ir::Op& op, size_t index);
   void emit_store(Chunk& chunk, const ir::Op& op, Lanes ptr, Lanes value, std::optional<Lanes> mask);
   std::optional<Lanes> emit_mask(Chunk& chunk, const ir::Op& op, int operand, size_t index);
@@ -219,7 +219,7 @@ class Lowering {
   }
   bool masks_natively(const ir::Type& type) const;
 
-  // --- host_alias.cc
+  // --- alias.cc
   V all_true(const ir::Value* mask);
   std::optional<std::pair<V, V>> range_of(const ir::Value* v, V* exact);
   std::vector<V> corners_of(const ir::Value* v);
@@ -259,7 +259,7 @@ class Lowering {
 
   std::unordered_set<const ir::Value*> assumed_true_;  // masks, in the version of a loop being emitted
   std::unordered_map<const ir::Op*, V> stream_;        // when stores of the loop being emitted go around the caches
-  bool prefetch_ = false;                              // loads of the loop being emitted ask for what comes next
+  bool prefetch_ = false;                              // loads of the loop being emitted prefetch the next lines
   bool streams_ = false;                               // some store may go around the caches
 };
 

@@ -12,7 +12,7 @@ using llvm::Value;
 
 namespace {
 
-/// A scalar is held by every thread: all lane and warp bits are copies.
+/// Every thread has a copy of a scalar: all lane and warp bits are copies.
 layout::FreeBits copies_of(Lowering& l, const ir::Type& type) {
   if (type.is_tile()) return layout::free_variables(*type.layout);
   layout::FreeBits all;

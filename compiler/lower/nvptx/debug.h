@@ -1,4 +1,4 @@
-// Source lines for PTX: .loc directives that lead from an instruction to the kernel's text. Internal to the lowering.
+// Source lines for PTX: .loc directives that map an instruction to the kernel's source. Internal to the lowering.
 #pragma once
 #include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/IRBuilder.h>

@@ -95,7 +95,7 @@ int element_bytes(const ir::Type& type);
 llvm::Value* to_memory(llvm::IRBuilderBase& b, llvm::Value* v);
 llvm::Value* from_memory(llvm::IRBuilderBase& b, llvm::Value* v, llvm::Type* type);
 llvm::Type* memory_type(llvm::Type* type);
-/// What the L2 cache is to do with the lines that an access brings, as the operand of its cache_hint; null where its
+/// The L2 cache policy of an access, as the operand of its cache_hint; null where its
 /// eviction policy says nothing. It depends on nothing, so that LLVM makes one of each for a kernel.
 llvm::Value* l2_policy(llvm::IRBuilderBase& b, const ir::Op& op);
 

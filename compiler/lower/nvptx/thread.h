@@ -1,4 +1,4 @@
-// What one CUDA thread knows of itself: its lane and warp, numbers that layouts derive from them, and shuffles.
+// The identity of one CUDA thread: its lane and warp, the numbers that layouts derive from them, and shuffles.
 // Internal to the NVPTX lowering.
 #pragma once
 #include <llvm/IR/IRBuilder.h>

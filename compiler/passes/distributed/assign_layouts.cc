@@ -172,7 +172,7 @@ class Chooser {
         for (size_t i = 0; i < op->results.size(); ++i)
           for (Block* b : op->regions) tie(b->terminator()->operands[i], op->results[i]);
         return;
-      default:  // The rest is told apart by traits.
+      default:  // the rest is distinguished by traits
         break;
     }
     if (ir::is_terminator(op)) return;
@@ -197,7 +197,7 @@ class Chooser {
         if (is_tile(r)) pending_.push_back({input, slot_of(r), op, 0, loop_weight(op) * conversion_cost(bytes_of(r))});
     } else if (op->kind == OpKind::kJoin) {
       for (int i = 0; i < 2; ++i) connect(op->operand(i), slot_of(op->result()), op, i, op, op->result());
-      // One operand may be cheap: the op itself says how both are held.
+      // One operand may be cheap: the op's own layout decides for both.
       int input = slot(op, &tile->type.shape);
       ops_.emplace_back(op, input);
       for (const Value* v : op->operands)
@@ -207,7 +207,7 @@ class Chooser {
       connect(op->operand(0), slot_of(op->result(0)), op, 0, op, op->operand(0));
     } else if (is_shape_op(op)) {
       connect(op->operand(0), slot_of(op->result()), op, 0, op, op->operand(0));
-    } else if (is_wgmma(op)) {  // blocks come through shared memory, however they are held; the rewriter converts else
+    } else if (is_wgmma(op)) {  // blocks come through shared memory in any layout; the rewriter converts the others
       int own = slot_of(op->result());
       tie(op->operand(2), op->result());
       anchors_.emplace_back(own, layout::wgmma_accumulator(op->result()->type.shape.span(), module_.num_warps));
@@ -403,7 +403,7 @@ class Rewriter {
     if (is_tile(v)) v->type.layout = chooser_.of(v);
   }
 
-  /// `v` held as `layout`, for a use by `user`.
+  /// `v` with `layout`, for a use by `user`.
   Value* held(Value* v, const LinearLayout* layout, Op* user) {
     if (!is_tile(v)) return v;
     if (cheap_.has(v)) return recomputed(v, layout);
@@ -472,7 +472,7 @@ class Rewriter {
       case OpKind::kIf:
         rewrite_control(op);
         return;
-      default:  // told apart by traits below
+      default:  // distinguished by traits below
         break;
     }
     bool has_tile = std::any_of(op->operands.begin(), op->operands.end(), is_tile) ||

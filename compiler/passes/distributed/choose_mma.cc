@@ -74,7 +74,7 @@ class MmaChooser {
   }
 
   /// a·b ≈ upper·upper + (upper·lower + lower·upper). The lower half of an infinity is NaN; what it makes of the small
-  /// products is dropped, and the product of the upper halves says what the result is.
+  /// products is dropped, and the product of the upper halves decides the result.
   void in_three(Op* dot, const target::MmaRow& row) {
     const ir::Type type = dot->result()->type;
     const Halves a = halves(dot->operand(0)), b = halves(dot->operand(1));

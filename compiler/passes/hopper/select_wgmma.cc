@@ -141,7 +141,7 @@ BlockOperand block_operand(const Value* operand) {
       found.load = operand->op;
       return found;
     }
-    // How a block is held in registers on the way does not matter: it will come through shared memory.
+    // The block's register layout does not matter: it will come through shared memory.
     if (operand->op->kind == OpKind::kTrans)
       found.transposed = !found.transposed;
     else if (operand->op->kind != OpKind::kConvertLayout)

@@ -23,7 +23,7 @@ using layout::kGroupWarps;
 
 namespace {
 
-/// Dimensions of tiles and descriptors, in classes of those that are parted together or not at all.
+/// Dimensions of tiles and descriptors, in classes that are split together or not at all.
 class Dimensions {
  public:
   void add(const Value* v) {
@@ -52,14 +52,14 @@ class Dimensions {
     for (int d = 0; first_.contains(v) && d < v->type.shape.rank; ++d) keep_whole(v, d);
   }
 
-  /// The dimension of `v` that is parted, or -1.
+  /// The dimension of `v` that is split, or -1.
   int parted(const Value* v) {
     for (int d = 0; first_.contains(v) && d < v->type.shape.rank; ++d)
       if (parted_[root(v, d)]) return d;
     return -1;
   }
 
-  /// Parts the class of that dimension into `parts`; false when a member may not be, or has another parted dimension.
+  /// Splits the class of that dimension into `parts`; false when a member may not be, or has another split dimension.
   bool part(const Value* v, int dim, int parts) {
     const size_t chosen = root(v, dim);
     if (parted_[chosen]) return true;

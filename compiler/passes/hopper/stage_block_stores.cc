@@ -179,7 +179,7 @@ class Stager {
     b_.set_range(op->range);
     const bool is_first = buffers_.empty() && !is_in_loop(op);
     Value* buffer = buffer_for(op->operand(1)->type);
-    if (!is_first) {  // The copy before has read the buffer, and all who write know.
+    if (!is_first) {  // the previous copy has read the buffer, and every writing thread has synchronised with that
       wait();
       barrier();
     }
