@@ -19,7 +19,7 @@ using Form = MagicOption::Form;
 
 constexpr MagicOption kProfileOptions[] = {
     {Form::kValue, "sort", "column: self_cpu, cpu, self_gpu, gpu, calls, average, self_memory, memory, name"},
-    {Form::kValue, "rows", "the most of each table; 0: all"},
+    {Form::kValue, "rows", "rows of each table; 0: all"},
     {Form::kFlag, "shapes", "a row for each shape and launch configuration"},
     {Form::kFlag, "lines", "statements of the script are rows too"},
     {Form::kFlag, "memory", "allocations by line and operation"},

@@ -41,7 +41,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
 
   CLI::App* run = app.add_subcommand("run", "run a script");
   run->add_option("file", o.file, "the script")->required();
-  run->add_flag("--check", o.check_accesses, "look at each access of every launch first: an error instead of a fault");
+  run->add_flag("--check", o.check_accesses, "bounds-check every launch: an error instead of a fault");
 
   CLI::App* compile = app.add_subcommand("compile", "compile one kernel and show a stage of it");
   add_kernel_options(*compile, o.compile);
@@ -51,38 +51,38 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   compile->add_flag("--time-passes", o.compile.time_passes, "print the time of each phase to stderr");
   compile->add_option("-o", o.compile.output, "write to this file");
 
-  CLI::App* check = app.add_subcommand("check", "report every kernel of a file that does not compile, and why");
+  CLI::App* check = app.add_subcommand("check", "compile every kernel of a file and report the errors");
   add_kernel_options(*check, o.compile);
 
-  CLI::App* env = app.add_subcommand("env", "the KILN_* variables, their values and meanings");
-  CLI::App* devices = app.add_subcommand("devices", "what kernels can run on here");
+  CLI::App* env = app.add_subcommand("env", "list the KILN_* variables with values and meanings");
+  CLI::App* devices = app.add_subcommand("devices", "list the devices of this machine");
   CLI::App* demo = app.add_subcommand(
-      "demo", "expressions in all their variants, at real size; or these kernels against one kernel per operation");
+      "demo", "compare expressions in all variants; or the named kernels with one kernel per operation");
   demo->add_option("kernels", o.demo.kernels, "only these kernels");
   demo->add_option("--timeout", o.demo.timeout_s, "seconds for each comparison")->check(CLI::PositiveNumber);
 
-  CLI::App* compare = app.add_subcommand("compare", "what changed between two runs that %compare --json saved");
+  CLI::App* compare = app.add_subcommand("compare", "compare two runs saved by %compare --json");
   compare->add_option("old", o.compare.old_file, "the earlier run")->required();
   compare->add_option("new", o.compare.new_file, "the later run")->required();
-  compare->add_option("--threshold", o.compare.threshold_percent, "percent that do not count (default: 2)")
+  compare->add_option("--threshold", o.compare.threshold_percent, "percent of change to ignore (default: 2)")
       ->check(CLI::Range(0.0, 100.0));
 
-  CLI::App* profile = app.add_subcommand("profile", "run a script and say where its time goes");
+  CLI::App* profile = app.add_subcommand("profile", "run a script and show where its time goes");
   profile->add_option("file", o.profile.file, "the script")->required();
-  profile->add_option("args", o.args, "the script's own arguments; behind -- also such as begin with a dash");
-  profile->add_option("--html", o.profile.html, "write one page with timeline, tables and findings");
+  profile->add_option("args", o.args, "the script's own arguments; after -- they may begin with a dash");
+  profile->add_option("--html", o.profile.html, "write an HTML page with timeline, tables and findings");
   profile->add_option("--trace", o.profile.trace, "write a trace for ui.perfetto.dev");
   profile->add_option("--json", o.profile.json, "write all tables and findings");
   profile->add_option("--csv", o.profile.csv, "write each table into this folder");
   profile->add_flag("--markdown", o.profile.markdown, "print the tables as markdown");
   profile->add_option("--sort", o.profile.sort,
                       "column: self_cpu, cpu, self_gpu, gpu, calls, average, self_memory, memory, name");
-  profile->add_option("--rows", o.profile.rows, "the most of each table; 0: all (default: 20)")
+  profile->add_option("--rows", o.profile.rows, "rows of each table; 0: all (default: 20)")
       ->check(CLI::Range(0, 1'000'000'000));
-  profile->add_flag("--lines", o.profile.lines, "statements of the script are rows too");
+  profile->add_flag("--lines", o.profile.lines, "make statements of the script rows too");
   profile->add_flag("--shapes", o.profile.shapes, "a row for each shape and launch configuration");
   profile->add_flag("--memory", o.profile.memory, "allocations by line and operation");
-  profile->add_flag("--streams", o.profile.streams, "how busy each stream was, and what overlapped");
+  profile->add_flag("--streams", o.profile.streams, "busy time of each stream, and overlaps");
 
   for (const char* option : {"--html", "--trace", "--json", "--csv"})
     profile->get_option(option)->check(
