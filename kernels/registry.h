@@ -1,4 +1,4 @@
-// Every case, once: adding a kernel adds its folder and its name here.
+// Every case, once: a new kernel adds its folder and its name here.
 #pragma once
 #include "kernels/case.h"
 

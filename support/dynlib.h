@@ -12,7 +12,7 @@ namespace kiln {
 /// exit.
 class DynLib {
  public:
-  /// How an absent library is told: by its first name, or by all that were tried.
+  /// How an absent library is reported: by its first name, or by all names that were tried.
   enum class Absent { kNameFirst, kNameAll };
 
   /// Opens the first of `names` (a file name or a path) that loads. kDevice: "no CUDA driver: libcuda.so.1 not found",

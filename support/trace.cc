@@ -128,7 +128,7 @@ void add(Event event) {
     events.chunks.back()->add(std::move(event));
     return;
   }
-  // stop() holds the registry while it asks for ours, so ours is not held meanwhile; no other thread adds to it.
+  // stop() locks the registry and then our lock, so ours must be free here; no other thread adds to it.
   std::unique_ptr<Chunk> chunk = take_chunk();
   std::lock_guard lock(events.mutex);
   chunk->add(std::move(event));

@@ -57,7 +57,7 @@ struct Contest {
   std::string method;                            // what a time is
   Cache cache = Cache::kCold;
   size_t baseline = 0;
-  std::string reference;  // what results were held against: "float64", or the baseline's name
+  std::string reference;  // what results were compared with: "float64", or the baseline's name
   std::vector<ContestRow> rows;
   std::vector<Sample> control_first, control_second;
   std::optional<Ceiling> memory, math;

@@ -20,7 +20,7 @@ struct Facts {
   std::vector<std::string> kernels;  // names in the order of their launches, library calls included
   double bytes = -1;                 // read plus written by one launch, by the model
   double flop = -1;                  // by the model
-  std::optional<DType> product;      // operands of its matrix products: which peak `flop` is held against
+  std::optional<DType> product;      // operands of its matrix products: selects the peak that `flop` is compared with
   int registers = -1;                // the most of any of its kernels
   int64_t spill_bytes = -1;          // the sum over its kernels
   double occupancy = -1;             // theoretical, 0 to 1, the least of any of its kernels

@@ -77,7 +77,7 @@ constexpr std::string_view kRuntimeCalls[] = {
     "cudaOccupancy",
 };
 
-// Where CUPTI's threads take buffers and bring them back. Its callbacks carry no data of the user's, and may run after
+// Where CUPTI's threads take and return buffers. Its callbacks carry no user data, and may run after
 // our statics are gone: one, never destroyed.
 class Buffers {
  public:
@@ -147,7 +147,7 @@ class Buffers {
       return;
     }
     decoder_->read(buffer, valid);
-    std::memset(buffer, 0, valid);  // as CUPTI is told that they come
+    std::memset(buffer, 0, valid);  // CUPTI is configured to expect zeroed buffers
     keep(buffer);
     if (uint8_t* more = is_short() ? make() : nullptr) keep(more);
   }
@@ -318,7 +318,7 @@ class ActivityCollector final : public Collector {
   Failure detach() {
     attached_ = false;
     Failure first;
-    // Who is not subscribed has changed nothing: what there is belongs to another profile.
+    // Without a subscription nothing was changed: the present state belongs to another profile.
     if (!std::exchange(subscribed_, false)) return first;
     first.keep(lib_->cuptiUnsubscribe(subscriber_), "cuptiUnsubscribe");
     first.keep(lib_->cuptiFinalize(), "cuptiFinalize");
@@ -339,7 +339,7 @@ class ActivityCollector final : public Collector {
 }  // namespace
 
 Result<std::unique_ptr<Collector>> make_activity_collector() {
-  KILN_TRY([[maybe_unused]] auto driver, runtime::Driver::open());  // its absence is told best by itself
+  KILN_TRY([[maybe_unused]] auto driver, runtime::Driver::open());  // its own error is the clearest
   KILN_TRY(auto library, Library::open());
   return std::unique_ptr<Collector>(std::make_unique<ActivityCollector>(std::move(library)));
 }

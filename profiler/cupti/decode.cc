@@ -168,7 +168,7 @@ void Decoder::kernel(const CUpti_ActivityKernel10& r) {
   w.cluster = {r.clusterX, r.clusterY, r.clusterZ};
   w.registers = r.registersPerThread;
   w.static_shared = r.staticSharedMemory, w.dynamic_shared = r.dynamicSharedMemory;
-  if (r.sharedMemoryExecuted) w.executed_shared = r.sharedMemoryExecuted;  // 0: CUPTI was not told
+  if (r.sharedMemoryExecuted) w.executed_shared = r.sharedMemoryExecuted;  // 0: unknown to CUPTI
   w.local_bytes = r.localMemoryPerThread;
 }
 

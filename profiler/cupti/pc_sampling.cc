@@ -136,7 +136,7 @@ class Sampler : public PcSampler {
       infos.emplace_back().attributeType = type;
       return infos.back().attributeData;
     };
-    // Whole statements are sampled, so nothing needs to be told apart by launch, and kernels may overlap.
+    // Whole statements are sampled, so launches need not be distinguished, and kernels may overlap.
     attribute(CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_COLLECTION_MODE).collectionModeData.collectionMode =
         CUPTI_PC_SAMPLING_COLLECTION_MODE_CONTINUOUS;
     attribute(CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_ENABLE_START_STOP_CONTROL)

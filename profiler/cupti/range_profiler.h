@@ -32,7 +32,7 @@ struct CounterPreview {
 /// kValue for a chip that CUPTI does not know, kName for a metric that the chip lacks.
 Result<CounterPreview> preview(const std::string& chip, std::span<const std::string> metrics);
 
-/// Our metrics under the names that a chip has for them; those that it lacks are left out and told.
+/// Our metrics under the names that a chip has for them; missing ones are left out and listed.
 struct Resolved {
   std::vector<const Metric*> metrics;
   std::vector<std::string> names;  // by metric
@@ -57,7 +57,7 @@ class LaunchNames {
 };
 
 struct CollectOptions {
-  int max_launches = 1024;  // more are dropped, and told
+  int max_launches = 1024;  // more are dropped and counted
 };
 
 struct Collected {
@@ -68,7 +68,7 @@ struct Collected {
   int64_t dropped = 0;                   // launches beyond max_launches
   double setup_s = 0, run_s = 0;         // of wall time: before `run`, and within it
 };
-/// Counts what `run` launches on the device, which is waited for. kDevice says what stands in the way: permission,
+/// Counts the launches of `run` on the device, and waits for it. kDevice names the obstacle: permission,
 /// another profiler, DCGM, a virtual or sliced GPU; nothing ran then. kUnsupported: `run` launches a graph, which fails
 /// while counters are read.
 Result<Collected> collect(const Device& device, std::span<const std::string> metrics, const CollectOptions& options,

@@ -1,5 +1,5 @@
 // Holds back a GPU's stream until the host lets it go, and reads the clock of its multiprocessors: with the first, CPU
-// time of a launch stays out of a sample; with the second, times can be told in cycles.
+// time of a launch stays out of a sample; with the second, times can be given in cycles.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -42,7 +42,7 @@ enum Flag : uint32_t {
   kDrift = 1 << 2,           // |Theil–Sen slope| · n > 1 % of the median
   kAutocorrelated = 1 << 3,  // lag-1 autocorrelation > 0.3
   kClockChanged = 1 << 4,    // the clocks of the samples span more than 2 %
-  kThrottled = 1 << 5,       // something held the clock down
+  kThrottled = 1 << 5,       // the clock was throttled
   kNotHeld = 1 << 6,         // CPU time of the launch is in a sample: the launch waits for the device
   kStopped = 1 << 7,         // ended by an interrupt
 };

@@ -46,7 +46,7 @@ class ThrottleWatch {
   double next_ = 0;
 };
 
-/// The bits that say that a clock was held down, without those that only tell that the GPU idles.
+/// The reasons for which a clock is throttled, without those that only report an idle GPU.
 uint64_t slowing_reasons(uint64_t reasons);
 /// "power cap, thermal slowdown"; empty for none.
 std::string reason_names(uint64_t reasons);

@@ -102,7 +102,7 @@ struct Timer::Parts {
   Result<Sample> gated(const Launchable& what, Cache cache) {
     KILN_CHECK_OK(gate->stamp(Gate::kBefore));
     KILN_CHECK_OK(flush());
-    if (cache == Cache::kHot) KILN_CHECK_OK(what.launch());  // brings the data back
+    if (cache == Cache::kHot) KILN_CHECK_OK(what.launch());  // refills the caches
     KILN_CHECK_OK(gate->close());
     // Whatever fails from here on, the stream must go on.
     struct Opened {

@@ -1,5 +1,5 @@
 // A timeline as a file that ui.perfetto.dev and chrome://tracing open: the Trace Event Format, as JSON. docs/trace.md
-// says what is where.
+// describes the lanes.
 #pragma once
 #include <string>
 

@@ -40,7 +40,7 @@ struct DispatchReport {
   Dispatch dispatch;
   bool on_gpu = true;             // false: the CPU does the work itself
   double gpu_us = -1;             // per run: some work ran on the device
-  double launch_start_us = -1;    // from the driver's call to the kernel's start, on an idle stream
+  double launch_start_us = -1;    // from the driver's call until the kernel starts, on an idle stream
   std::string no_gpu;             // why the two are not known
   std::vector<DispatchWay> ways;  // the first is the statement as it is
 };

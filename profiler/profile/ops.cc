@@ -224,7 +224,7 @@ class OpsMaker {
     }
   }
 
-  /// What %profile was told of one step holds for the steps, and for their kernel when each has just one.
+  /// The work declared for one step of %profile applies to every step, and to its kernel when it has just one.
   void declare() {
     int64_t kernels = 0;
     WorkRow* only = nullptr;

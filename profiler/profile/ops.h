@@ -72,7 +72,7 @@ struct Totals {
   Ns cpu = 0;           // of the outermost rows, all threads
   Ns device = 0;        // the sum over what ran
   Ns busy = 0;          // how long something ran: two at once count once
-  Ns unattributed = 0;  // of `device`: launched outside of every row
+  Ns unattributed = 0;  // of `device`: launched outside of all rows
   int64_t kernels = 0, copies = 0, fills = 0, lost = 0;
   int64_t launches = 0;  // calls that put kernels on the device
   int64_t dropped = 0;
@@ -95,7 +95,7 @@ std::optional<WorkOccupancy> occupancy_of(const Timeline& timeline, const WorkRo
 
 report::Table ops_table(const Timeline& timeline, const Ops& ops, const OpsOptions& options = {});
 report::Table work_table(const Timeline& timeline, const Ops& ops, const OpsOptions& options = {});
-/// One figure per row; what is not known stands with its reason.
+/// One figure per row; unknown ones have their reason.
 report::Table totals_table(const Timeline& timeline, const Ops& ops);
 /// "GPU busy 96.2 % of 1.23 ms · …" on one line.
 std::string totals_line(const Timeline& timeline, const Totals& totals);

@@ -36,7 +36,7 @@ std::string to_terminal(const Plot& plot, PlotStyle style, int width = 72, int h
 /// A whole SVG document.
 std::string to_svg(const Plot& plot);
 
-/// Whether values are better told apart on a logarithmic axis: all positive, the largest over 8 times the smallest.
+/// Whether values are easier to distinguish on a logarithmic axis: all positive, the largest over 8 times the smallest.
 bool wants_log(const std::vector<double>& values);
 
 }  // namespace kiln::report

@@ -23,7 +23,7 @@ inline constexpr int kPortableCluster = 8, kMostCluster = 16;
 /// blocks are left over where `blocks` does not divide what a GPC holds.
 int64_t most_clusters(const Occupancy& occupancy, int multiprocessors, int blocks);
 
-/// The next occupancy that giving back some of one resource brings, everything else as it is.
+/// The next higher occupancy that using less of one resource gives, everything else unchanged.
 struct OccupancyStep {
   int64_t needs = 0;  // registers per thread, or bytes of shared memory per block: the most that will do
   Occupancy gives;

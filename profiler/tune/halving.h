@@ -47,11 +47,11 @@ struct HalvingResult {
   HalvingEnd end = HalvingEnd::kDecided;
 };
 
-/// Rungs: all who are left get rung_samples(rung) samples in turns of random order, and up to four times as many while
+/// Rungs: all remaining candidates get rung_samples(rung) samples in random order, and up to four times as many while
 /// noise leaves it unclear who is slower. Then the half with the lesser medians stays, and of the rest, up to half of
-/// them, who was once as fast as the leader's median. One three times as slow as the leader goes at the end of a turn
-/// already. Each rung may take an equal share of the time that is left. A sampler that fails is out; kInterrupted from
-/// a sampler ends it all, as should_stop does.
+/// them, those with one sample as fast as the leader's median. One three times as slow as the leader is dropped after a
+/// turn already. Each rung may take an equal share of the time that is left. A sampler that fails is out; kInterrupted
+/// from a sampler ends it all, as should_stop does.
 HalvingResult halve(std::span<const Sampler> samplers, const HalvingOptions& options);
 
 }  // namespace kiln::profiler

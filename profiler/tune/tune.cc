@@ -26,7 +26,7 @@ namespace kiln::profiler {
 
 namespace {
 
-constexpr double kCompileShare = 0.6;  // of the budget: what is not compiled by then is skipped
+constexpr double kCompileShare = 0.6;  // of the budget: configurations not compiled by then are skipped
 constexpr auto kPoll = std::chrono::milliseconds(50);
 
 constexpr std::string_view kStates[] = {"measured", "pruned", "failed", "wrong", "skipped"};

@@ -82,7 +82,7 @@ struct TuneOptions {
   bool check_accesses = false;
   /// Times a candidate itself, in microseconds; empty: device events or the clock, interleaved. One call each then.
   std::function<Result<double>(const TuneCandidate&)> bench = {};
-  /// Found there, a configuration is not measured again; null: no records. `record_key` says what they belong to.
+  /// A configuration with a record is not measured again; null: no records. `record_key` identifies them.
   TuneRecords* records = nullptr;
   std::string record_key = {};
   /// False: what was measured with one grid serves every other (an autotuner's key alone says what it holds for). That

@@ -63,7 +63,7 @@ Result<int> pairs_of(const std::string& text) {
   return n;
 }
 
-constexpr int kLongName = 36;  // columns; longer ones are told apart by their differences
+constexpr int kLongName = 36;  // columns; longer ones are shortened to their differences
 
 bool ends_all(ErrorKind kind) { return kind == ErrorKind::kSyntax || kind == ErrorKind::kInterrupted; }
 

@@ -16,12 +16,12 @@ namespace kiln::repl {
 struct ContenderSet {
   std::vector<profiler::Contender> contenders;
   size_t baseline = 0;
-  /// As in ContestOptions; empty: results are held against the baseline's.
+  /// As in ContestOptions; empty: results are compared with the baseline's.
   std::function<Result<profiler::ResultCheck>(size_t i, const Tensor& result)> check = {};
   std::string reference = "float64";
 };
 
-/// Makes the variants of one expression; nullopt when it has none (a launch, a number). Set by who knows them.
+/// Makes the variants of one expression; nullopt when it has none (a launch, a number). Set by the shell.
 using ExpandVariants =
     std::function<Result<std::optional<ContenderSet>>(script::Session& session, const std::string& expression)>;
 

@@ -23,7 +23,7 @@ using Form = MagicOption::Form;
 constexpr MagicOption kDispatchOptions[] = {{Form::kValue, "runs", "how often it is run for each figure"}};
 constexpr int64_t kRuns = 50;
 
-/// Times `run` with nothing watched: each call, and all of them with the wait for the last.
+/// Times `run` without instrumentation: each call, and all of them with the wait for the last.
 DispatchWay timed(std::string name, const Device& device, int64_t runs, const std::function<Status()>& run) {
   DispatchWay way;
   way.name = std::move(name);

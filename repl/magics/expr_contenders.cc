@@ -48,7 +48,7 @@ profiler::ResultCheck check_of(const ExprReference& expected, const ExprError& e
   return out;
 }
 
-/// What every result is held against, and how far off the unfused variant is.
+/// The reference of every result, and the error of the unfused variant.
 struct Judge {
   ExprReference expected;
   std::optional<ExprError> unfused;
@@ -181,7 +181,7 @@ Result<ContenderSet> variant_contenders(const Expr& expr, std::span<const ExprNa
 
 Result<std::optional<profiler::Contender>> fused_contender(script::Session& session, const std::string& text) {
   auto expr = session.expression(text);
-  // What is no expression may still be a launch: whoever runs it says what is wrong with it.
+  // Anything else may still be a launch; running it reports what is wrong with it.
   if (!expr.ok() || !*expr) return std::optional<Contender>();
   KILN_TRY(VariantPlan plan, variant(**expr, ExprVariant::kFused, session.tensor_names()));
   Contender c = contender_of(plan, (*expr)->device());

@@ -15,7 +15,7 @@ struct VariantOptions {
   std::function<bool()> stop = {};  // asked while tuning
 };
 
-/// Every variant of the expression, the fused one also tuned, then what the user edited of it. Results are held against
+/// Every variant of the expression, the fused one also tuned, then the user's edits. Results are compared with
 /// float64 on the host (rows of large ones), each judged by the error of the unfused variant. The baseline is the
 /// library's product, or the unfused variant where there is no product; when neither can run, the first that can.
 Result<ContenderSet> variant_contenders(const Expr& expr, std::span<const ExprName> names,

@@ -18,7 +18,7 @@ struct HardwareLook {
 };
 
 /// Runs the statement under counters (`bundles`; empty: what the advisor reads) and then under the sampler of program
-/// counters. What stands in the way is told in the table; a statement that fails gives its own error, and kName a
+/// counters. Obstacles are listed in the table; a statement that fails gives its own error, and kName a
 /// bundle that there is not.
 Result<HardwareLook> look_at_hardware(MagicContext& context, const std::string& statement,
                                       const std::vector<std::string>& bundles);

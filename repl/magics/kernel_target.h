@@ -9,7 +9,7 @@ namespace kiln::repl {
 
 struct MagicContext;
 
-/// Shown when nothing else says which GPU.
+/// The target that is shown when no other is selected.
 inline constexpr const char* kDefaultGpuTarget = "sm_90a";
 
 /// %target's, else the one that the kernel was launched for, else the session's device's; kDefaultGpuTarget where that

@@ -92,7 +92,7 @@ class Session {
   void set_variable(std::string_view name, Value value);
   /// The repr of an expression's value.
   Result<std::string> evaluate(std::string expression);
-  /// The value of an expression as what magics work on; kType says what it is instead.
+  /// The value of an expression as the type that a magic needs; kType names its actual type.
   Result<Kernel> kernel(std::string expression);
   Result<Tensor> tensor(std::string expression);
   /// The tensor expression that a text gives, however small, not computed. Variables in the text are computed first:

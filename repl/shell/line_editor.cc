@@ -59,7 +59,7 @@ class LineEditor : public LineSource {
     prompt_ = prompt;
     interrupted_ = false;
     pasted_.clear();
-    // Text that waits already was pasted by a terminal that does not mark pastes: it brings its own blanks.
+    // Text that is already waiting was pasted by a terminal without bracketed paste: it has its own indentation.
     pollfd waiting{STDIN_FILENO, POLLIN, 0};
     if (indent > 0 && poll(&waiting, 1, 0) == 0)
       el_push(editor_, std::string(static_cast<size_t>(indent), ' ').c_str());

@@ -16,10 +16,10 @@ inline constexpr const char* kNoLinker =
 /// Columns for static_row.
 report::Table static_table();
 
-/// One kernel's row; `label` says which specialisation it is.
+/// One kernel's row; `label` names its specialisation.
 void add_static_row(report::Table& table, const std::string& label, const KernelInfo& info);
 
-/// Blocks per SM for each resource, and what giving some back would bring; of a kernel compiled for a GPU.
+/// Blocks per SM for each resource, and the gain of using less of it; for a kernel compiled for a GPU.
 /// Of one with clusters also how many fit a GPU of so many SMs at once; 0: not known.
 Result<report::Table> occupancy_table(const KernelInfo& info, int multiprocessors = 0);
 

@@ -107,7 +107,7 @@ std::optional<std::string> canonical(std::string_view name, int& ordinal) {
   return fmt::format("cuda:{}", ordinal);
 }
 
-// Keeps the device alive while a stream of it is held.
+// Keeps the device alive while one of its streams exists.
 struct OwnedStream {
   ~OwnedStream() {
     (void)stream->synchronize().ok();

@@ -18,7 +18,7 @@ void add_rounding(HostArray& x);
 struct HostLine {
   const double *v, *e;
   size_t n;
-  DType dtype;  // of the result, which says what sums are computed in
+  DType dtype;  // of the result, which decides the precision of sums
 };
 /// Of the line's sum, mean, variance or extreme, which is `value`.
 double reduce_error(ExprOp op, const HostLine& x, double value, double correction);

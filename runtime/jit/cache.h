@@ -22,7 +22,7 @@ class DiskCache {
   explicit DiskCache(std::function<void(const std::string&)> warn) : warn_(std::move(warn)) {}
 
   std::optional<CompiledKernel> find(const std::string& key);
-  /// Failures (no folder, no permission, a full disk) are told once and otherwise cost nothing but the caching.
+  /// Failures (no folder, no permission, a full disk) are reported once and only disable caching.
   void store(const std::string& key, const CompiledKernel& kernel);
 
  private:

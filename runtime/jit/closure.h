@@ -22,7 +22,7 @@ struct Closure {
   std::string text;
   /// The same without files and lines: equal ones mean the same.
   std::string meaning;
-  /// Constants and functions among the globals: what a script may bind anew.
+  /// Constants and functions among the globals, which a script may rebind.
   std::vector<Watch> watches;
   /// The files of those functions; the first function's first.
   std::vector<std::shared_ptr<const SourceText>> sources;

@@ -18,7 +18,7 @@ double ms_since(Clock::time_point start) {
 }
 
 std::string describe_arg(const frontend::ArgSpec& arg) {
-  // A function given as a constexpr argument brings its own text and globals into the code.
+  // A function passed as a constexpr argument adds its own text and globals to the code.
   if (auto* f = std::get_if<std::shared_ptr<const frontend::JitFunction>>(&arg.value); f && arg.is_constexpr)
     return "constexpr " + make_closure(*f).text;
   if (arg.is_constexpr) return "constexpr " + describe(arg.value);

@@ -39,7 +39,7 @@ struct JitRequest {
 
 /// `kernel` for a GPU's backend. Views into `kernel`, which must outlive it.
 KernelImage gpu_image(const CompiledKernel& kernel);
-/// What users are told of it.
+/// The public description of it.
 KernelInfo info_of(const CompiledKernel& kernel);
 
 /// Compiles, with the disk cache before it. Thread-safe.

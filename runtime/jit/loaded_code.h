@@ -1,4 +1,4 @@
-// GPU code as it was loaded, for profilers that lead addresses back to source lines.
+// GPU code as it was loaded, for profilers that map addresses to source lines.
 #pragma once
 #include <memory>
 #include <string>

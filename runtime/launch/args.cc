@@ -141,7 +141,7 @@ Result<Scalar> classify_annotated(std::string_view kernel, const ParamInfo& para
 // --- one walk over the arguments, with two ends: a launch compares with the key of the launch before (KeySteps have
 // short cuts for the usual kinds), and where that differs the key is built.
 
-/// Builds the key, and says what is wrong with an argument.
+/// Builds the key; an error describes the invalid argument.
 class KeyBuilder {
  public:
   KeyBuilder(std::string_view kernel_name, BoundArgs& out) : kernel(kernel_name), out_(out) {}

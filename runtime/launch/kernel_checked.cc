@@ -132,7 +132,7 @@ Result<std::shared_ptr<const CheckedCode>> KernelImpl::checked_code(std::span<co
     return {};
   };
   if (Status made = make(); !made.ok()) {
-    // The kernel's own mistakes are told as ever; what is left is owed to the guards.
+    // The kernel's own errors are reported as usual; remaining ones are due to the guards.
     KILN_TRY(KernelInfo info, compile(args, options, ""));
     return with_note(error(ErrorKind::kUnsupported, "kernel '{}' cannot be launched with its accesses checked", name_),
                      std::move(made.error().message));

@@ -64,7 +64,7 @@ class SpecTable {
 
 class KernelImpl {
  public:
-  /// `globals_are_fixed`: the function's globals cannot be bound anew, so launches need not look at them.
+  /// `globals_are_fixed`: the function's globals cannot be rebound, so launches need not compare them.
   KernelImpl(std::shared_ptr<const frontend::JitFunction> function, bool globals_are_fixed, Jit& jit);
   ~KernelImpl();
 

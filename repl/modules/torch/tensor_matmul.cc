@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kReference = "reference";
 
-/// Who multiplies, and how.
+/// The implementation of a product, and its options.
 struct Choice {
   MatmulOptions options;
   bool reference = false;  // in float64 on the host, rounded once: what results are checked against
@@ -115,7 +115,7 @@ Choice choice_of(Interp& in, NativeArgs& a, size_t first) {
   return c;
 }
 
-/// Without a say in who multiplies, a product is an expression like any other.
+/// Without an `impl`, a product is an expression like any other.
 Value product_value(Interp& in, const Value& a, const Value& b, const Choice& c) {
   const MatmulOptions& o = c.options;
   const bool plain =

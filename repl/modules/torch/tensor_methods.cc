@@ -133,7 +133,7 @@ Value expand(Interp& in, NativeArgs& a) {
 Value converted(Interp& in, const Value& v, DType dtype) {
   auto* t = v.get<TensorObject>();
   if (t->dtype() == dtype) return v;
-  // Of a tensor that is there it is done now: who prepares inputs does not want it done with each use of them.
+  // A computed tensor is converted immediately, so that inputs are not converted again on every use.
   if (!t->is_pending())
     return wrap(in_memory_order(in, t->tensor(in), [&](const Tensor& from) { return from.to(dtype); }));
   ExprAttributes attributes;

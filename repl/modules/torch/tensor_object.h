@@ -44,7 +44,7 @@ class TensorObject : public Object {
     if (expr_) compute(in);
     return tensor_;
   }
-  /// For who changes its elements: what is pending and reads its memory is computed first.
+  /// To be called before its elements change: pending expressions that read its memory are computed first.
   const Tensor& changing(Interp& in);
   Expr expr() const { return expr_ ? expr_ : Expr(tensor_); }
   // Known without computing it.
@@ -90,7 +90,7 @@ class DeviceObject : public Object {
 };
 
 Value wrap(Tensor t);
-/// The tensor of a value, or an error that says what it was wanted for.
+/// The tensor of a value, or an error that names the purpose.
 const Tensor& tensor_of(Interp& in, const Value& v, std::string_view what);
 /// A dtype from a dtype; `otherwise` when the value is missing or None.
 DType dtype_of(Interp& in, const Value& v, DType otherwise);

@@ -120,7 +120,7 @@ class Interp {
   std::string percent_format(const std::string& text, const Value& args);
 
   // --- conversions that natives need ---
-  int64_t to_int(const Value& v, std::string_view what);  // an int, or an error that says what it is for
+  int64_t to_int(const Value& v, std::string_view what);  // an int, or an error that names `what`
   double to_double(const Value& v, std::string_view what);
   const std::string& to_text(const Value& v, std::string_view what);
   /// start, stop, step and count of a slice over `length` items.
@@ -190,7 +190,7 @@ class Interp {
   /// Before each launch of a kernel; may be empty.
   std::function<void(const Kernel&, std::span<const std::optional<Arg>>, const LaunchOptions&)> on_launch;
   std::atomic<bool> interrupted{false};
-  /// Operations stay pending however small their tensors are: who asks for an expression wants it as one.
+  /// Operations stay pending however small their tensors are, because the caller needs the expression.
   bool always_lazy = false;
   /// Of every launch of a kernel; what they find goes to the log.
   AccessChecks access_checks = AccessChecks::kOff;
