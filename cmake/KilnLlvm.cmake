@@ -1,8 +1,13 @@
 # LLVM 22 as the targets kiln_llvm (IR), kiln_llvm_codegen (NVPTX, native, ORC). Headers are SYSTEM.
-find_program(KILN_LLVM_CONFIG NAMES llvm-config-22 REQUIRED)
+set(llvm_version 22)
+find_program(KILN_LLVM_CONFIG NAMES llvm-config-${llvm_version} llvm-config-${llvm_version}-64 llvm-config
+             HINTS /usr/lib64/llvm${llvm_version}/bin REQUIRED)
+execute_process(COMMAND ${KILN_LLVM_CONFIG} --version OUTPUT_VARIABLE llvm_found OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(NOT llvm_found MATCHES "^${llvm_version}\\.")
+  message(FATAL_ERROR "Kiln needs LLVM ${llvm_version}; ${KILN_LLVM_CONFIG} is of version ${llvm_found}")
+endif()
 execute_process(COMMAND ${KILN_LLVM_CONFIG} --includedir OUTPUT_VARIABLE llvm_include OUTPUT_STRIP_TRAILING_WHITESPACE)
 execute_process(COMMAND ${KILN_LLVM_CONFIG} --libdir OUTPUT_VARIABLE llvm_libdir OUTPUT_STRIP_TRAILING_WHITESPACE)
-execute_process(COMMAND ${KILN_LLVM_CONFIG} --bindir OUTPUT_VARIABLE KILN_LLVM_BINDIR OUTPUT_STRIP_TRAILING_WHITESPACE)
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(llvm_native x86)
@@ -22,5 +27,5 @@ if(KILN_STATIC)
   find_library(ZLIB_STATIC libz.a REQUIRED)
   target_link_libraries(kiln_llvm INTERFACE -L${llvm_libdir} ${llvm_libs} ${ZLIB_STATIC} ${ZSTD_STATIC} dl pthread m)
 else()
-  target_link_libraries(kiln_llvm INTERFACE -L${llvm_libdir} LLVM-22)
+  target_link_libraries(kiln_llvm INTERFACE -L${llvm_libdir} LLVM-${llvm_version})
 endif()
