@@ -16,6 +16,7 @@ size_t utf8_length(std::string_view text) {
                                                          : 0;
   for (size_t i = 1; i < length; ++i)
     if ((byte(i) & 0xC0) != 0x80) return 0;
+  // Overlong forms, surrogates and values above U+10FFFF are invalid, although their bytes look well-formed.
   const uint8_t second = byte(1);
   if (first == 0xE0 && second < 0xA0) return 0;
   if (first == 0xED && second > 0x9F) return 0;
@@ -49,6 +50,7 @@ void append_json(fmt::memory_buffer& out, std::string_view text) {
     } else if (c == '\n') {
       put("\\n");
       ++i;
+      // The text is embedded in a script element of an HTML page, which "</script" or "<!--" would end.
     } else if (c == '<' && next != '/' && next != '!') {
       out.push_back(c);
       ++i;

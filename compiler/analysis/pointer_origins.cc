@@ -14,6 +14,8 @@ namespace {
 
 bool is_address(const Value* v) { return v->type.pointer || v->type.form == ir::Form::kDescriptor; }
 
+// Walks the definitions backwards from an address. A work list instead of recursion, because loop-carried values form
+// cycles.
 class Search {
  public:
   PointerOrigins from(const Value* address) {
@@ -34,6 +36,8 @@ class Search {
     if (seen_.insert(v).second) todo_.push_back(v);
   }
 
+  // Operand numbers follow the IR's conventions for loops: `for` has lower bound, upper bound and step before its
+  // initial values, and the condition of a `while` precedes the values that it passes on.
   void through_argument(const Value* v) {
     const Op* op = v->block->parent;
     const int i = static_cast<int>(v->index);
@@ -61,6 +65,8 @@ class Search {
     } else if (op.kind == OpKind::kIf) {
       for (const ir::Block* branch : op.regions) reach(branch->terminator()->operand(i));
     } else {
+      // Pure ops compute addresses only from addresses, so integer operands are not followed. Anything without an
+      // address operand (a load, int_to_ptr) gives an address of unknown origin.
       bool any = false;
       if (ir::is_pure(&op) && op.regions.empty())
         for (const Value* v : op.operands)
@@ -82,6 +88,7 @@ void PointerOrigins::join(const PointerOrigins& other) {
 }
 
 bool PointerOrigins::meets(const PointerOrigins& other) const {
+  // An address of unknown origin may point into any parameter's tensor, but two empty sets never meet.
   if (unknown) return other.unknown || !other.params.empty();
   return (other.unknown && !params.empty()) ||
          std::any_of(params.begin(), params.end(), [&](int p) { return other.params.contains(p); });

@@ -38,6 +38,7 @@ class Checker {
   }
 
  private:
+  // A violation is a bug of a pass, so the message has the IR of the op and the number of the rule in the header.
   Diagnostic fail(const Op* op, int rule, std::string_view what) const {
     Diagnostic d =
         error_at(op ? op->range : SourceRange{}, ErrorKind::kInternal, "the layouts break rule {}: {}", rule, what);
@@ -111,6 +112,7 @@ class Checker {
   }
 
   Status check_scratch(const Op& op) {
+    // Before allocate_shared runs, no op has an offset and none is required.
     bool allocated = module_.shared_bytes > 0 || op.has(ir::AttrName::kSharedOffset);
     int64_t bytes = allocated ? scratch_bytes(op) : 0;
     if (bytes == 0) return {};
@@ -131,6 +133,8 @@ class Checker {
 
 Status verify_layouts(const ir::Module& module) { return Checker(module).run(); }
 
+// The plan decides the bytes: a conversion within a thread or by shuffles needs none. Each operand of a reduction has
+// its own share, so the total is the end of the last one.
 int64_t scratch_bytes(const Op& op) {
   const ir::Type& t = op.operands.empty() ? ir::Type{} : op.operand(0)->type;
   if (!t.layout) return 0;

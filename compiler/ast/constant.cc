@@ -11,6 +11,7 @@ namespace {
 constexpr std::string_view kUnary[] = {"not", "-", "+", "~"};
 constexpr std::string_view kBinary[] = {"+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", ">>"};
 constexpr std::string_view kCompare[] = {"==", "!=", "<", "<=", ">", ">=", "is", "is not", "in", "not in"};
+// 'x' * n is limited, so that a script cannot exhaust the memory with one expression.
 constexpr size_t kMaxRepeatedBytes = size_t{1} << 30;
 
 bool is_number(const Constant& c) { return c.index() >= 1 && c.index() <= 3; }
@@ -24,6 +25,7 @@ Diagnostic overflow(SourceRange where, std::string_view op) {
 }
 Diagnostic by_zero(SourceRange where) { return error_at(where, ErrorKind::kValue, "division by zero"); }
 
+// Python rounds quotients down, C++ toward zero.
 Int floor_div(Int a, Int b) {
   Int q = a / b;
   return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
@@ -34,6 +36,8 @@ Result<Constant> int_pow(Int base, Int exponent, SourceRange where) {
     if (base == 0) return error_at(where, ErrorKind::kValue, "0 cannot be raised to a negative power");
     return Constant(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
   }
+  // These bases never overflow, so the loop below would run for every unit of the exponent. For others it ends after at
+  // most 127 multiplications.
   if (base == 0 || base == 1) return Constant(exponent == 0 ? Int{1} : base);
   if (base == -1) return Constant(exponent % 2 == 0 ? Int{1} : Int{-1});
   Int result = 1;
@@ -53,6 +57,8 @@ Result<Constant> int_op(BinaryOp op, Int a, Int b, SourceRange where) {
       return __builtin_mul_overflow(a, b, &r) ? Result<Constant>(overflow(where, "*")) : Constant(r);
     case BinaryOp::kDiv:
       if (b == 0) return by_zero(where);
+      // Python divides exactly and rounds once; a long double has 64 bits of precision, which suffices for common
+      // values.
       return Constant(static_cast<double>(static_cast<long double>(a) / static_cast<long double>(b)));
     case BinaryOp::kFloorDiv:
     case BinaryOp::kMod:
@@ -76,6 +82,7 @@ Result<Constant> int_op(BinaryOp op, Int a, Int b, SourceRange where) {
     case BinaryOp::kShl:
       if (b < 0) return error_at(where, ErrorKind::kValue, "a shift count cannot be negative");
       if (a == 0) return Constant(Int{0});
+      // Int{1} << 127 would be the sign bit.
       if (b >= 127) return overflow(where, "<<");
       return __builtin_mul_overflow(a, Int{1} << b, &r) ? Result<Constant>(overflow(where, "<<")) : Constant(r);
     case BinaryOp::kShr:
@@ -99,6 +106,7 @@ Result<Constant> float_op(BinaryOp op, double a, double b, SourceRange where) {
     case BinaryOp::kFloorDiv:
     case BinaryOp::kMod: {
       if (b == 0) return by_zero(where);
+      // As CPython's float_divmod: the remainder has the divisor's sign, and the quotient is adjusted to match it.
       double mod = std::fmod(a, b);
       double div = (a - mod) / b;
       if (mod != 0) {
@@ -111,6 +119,7 @@ Result<Constant> float_op(BinaryOp op, double a, double b, SourceRange where) {
       }
       if (op == BinaryOp::kMod) return Constant(mod);
       double floored = std::floor(div);
+      // div is close to an integer but may be rounded below it.
       if (div - floored > 0.5) floored += 1.0;
       return Constant(div != 0 ? floored : std::copysign(0.0, a / b));
     }
@@ -146,6 +155,8 @@ int order(const Constant& a, const Constant& b) {
   }
   Int i = to_int(a);
   double d = std::get<double>(b);
+  // Converting the int would round it; instead the float is split into its whole part, which fits 128 bits in this
+  // range, and the rest.
   constexpr double kTwo127 = 170141183460469231731687303715884105728.0;
   if (std::isnan(d)) return 2;
   if (d >= kTwo127) return -1;
@@ -190,6 +201,7 @@ bool ordered_by(CompareOp op, int order) {
 std::string to_string(Int value) {
   if (value == 0) return "0";
   bool negative = value < 0;
+  // Negated as unsigned, because the smallest integer has no positive counterpart.
   auto rest = negative ? -static_cast<unsigned __int128>(value) : static_cast<unsigned __int128>(value);
   std::string out;
   for (; rest != 0; rest /= 10) out += static_cast<char>('0' + static_cast<int>(rest % 10));
@@ -211,6 +223,7 @@ std::string float_repr(double v) {
   if (std::isnan(v)) return "nan";
   if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
   char buffer[40];
+  // The shortest digits that read back as the same value, as Python's repr prints.
   auto [end, ec] = std::to_chars(buffer, buffer + sizeof buffer, v, std::chars_format::scientific);
   KILN_ASSERT(ec == std::errc());
   std::string_view text(buffer, static_cast<size_t>(end - buffer));
@@ -226,6 +239,7 @@ std::string float_repr(double v) {
   std::string_view power = text.substr(mark + 1);
   if (power[0] == '+') power.remove_prefix(1);
   std::from_chars(power.data(), power.data() + power.size(), exponent);
+  // Python's limits for the scientific notation.
   if (exponent < -4 || exponent >= 16) {
     std::string out = sign + digits.substr(0, 1);
     if (digits.size() > 1) out += "." + digits.substr(1);
@@ -299,6 +313,7 @@ Result<Constant> apply(UnaryOp op, const Constant& a, SourceRange where) {
 }
 
 Result<Constant> apply(BinaryOp op, const Constant& a, const Constant& b, SourceRange where) {
+  // Bitwise operators on two bools give a bool; all other arithmetic treats bools as integers.
   if (a.index() == 1 && b.index() == 1 && (op == BinaryOp::kAnd || op == BinaryOp::kOr || op == BinaryOp::kXor)) {
     bool x = std::get<bool>(a), y = std::get<bool>(b);
     return Constant(op == BinaryOp::kAnd ? x && y : op == BinaryOp::kOr ? x || y : x != y);

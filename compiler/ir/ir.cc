@@ -25,6 +25,7 @@ constexpr std::string_view kAttrs[] = {
 void drop_use(Value* v, Op* op, uint32_t index) {
   auto it = std::find(v->uses.begin(), v->uses.end(), Use{op, index});
   KILN_ASSERT(it != v->uses.end());
+  // The order of uses means nothing, so the last one fills the gap.
   *it = v->uses.back();
   v->uses.pop_back();
 }
@@ -104,6 +105,7 @@ void Op::append_operand(Value* v) {
   operands.push_back(v);
 }
 
+// Uses record operand numbers, so those behind the erased one are entered again.
 void Op::erase_operand(int i) {
   for (size_t k = static_cast<size_t>(i); k < operands.size(); ++k)
     drop_use(operands[k], this, static_cast<uint32_t>(k));
@@ -195,6 +197,7 @@ void Module::erase_arg(Block* block, int index) {
     block->args[i]->index = static_cast<uint32_t>(i);
 }
 
+// Kernels have few distinct names and layouts; a linear search is faster than hashing them.
 std::string_view Module::intern(std::string_view text) {
   if (text.empty()) return {};
   for (const std::string& s : strings_)
@@ -222,6 +225,7 @@ namespace {
 
 class Cloner {
  public:
+  // Layouts are interned first and in order, so that the clone prints the same layout numbers.
   Cloner(const Module& from, Module& to) : to_(to) {
     for (const layout::LinearLayout* l : from.layouts()) to.intern(*l);
   }

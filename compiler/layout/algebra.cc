@@ -189,6 +189,7 @@ LinearLayout broadcast(const LinearLayout& layout, std::span<const int32_t> shap
   for (int d = layout.rank() - 1; d >= 0; --d) {
     int32_t from = layout.shape()[static_cast<size_t>(d)], to = shape[static_cast<size_t>(d)];
     KILN_ASSERT(from == to || from == 1);
+    // The copies along a broadcast dimension go to registers, so no data moves between threads.
     for (int32_t step = from; step < to; step *= 2) {
       Coord basis;
       basis[d] = step;
@@ -218,6 +219,7 @@ LinearLayout transpose(const LinearLayout& layout, std::span<const int64_t> orde
   });
 }
 
+// With powers of two, a basis is one bit of the row-major index, so reshaping maps each basis by itself.
 LinearLayout reshape(const LinearLayout& layout, std::span<const int32_t> shape) {
   LinearLayout r =
       map_bases(layout, shape, [&](const Coord& basis) { return coord_of(shape, index_of(layout.shape(), basis)); });
@@ -267,6 +269,7 @@ LinearLayout blocked(std::span<const int32_t> shape, std::span<const int32_t> si
       if (filled[static_cast<size_t>(dim)] < shape[static_cast<size_t>(dim)]) {
         basis[dim] = static_cast<int32_t>(filled[static_cast<size_t>(dim)]);
         filled[static_cast<size_t>(dim)] *= 2;
+        // More lanes or warps than elements hold copies; a register copy would only waste the register.
       } else if (in == In::kRegister) {
         continue;
       }

@@ -68,6 +68,7 @@ Result<std::string> unescape(SourceRange piece, bool raw, bool braces) {
       i += 2;
       continue;
     }
+    // Python reads source files with universal newlines, so "\r\n" in a string literal is one newline.
     if (c == '\r' && i + 1 < text.size() && text[i + 1] == '\n') {
       ++i;
       continue;
@@ -89,6 +90,7 @@ Result<std::string> unescape(SourceRange piece, bool raw, bool braces) {
         return error_at(range(escape, i), ErrorKind::kSyntax, "'\\{}' takes {} hexadecimal digits", e, count);
       return value;
     };
+    // Unknown escapes keep their backslash, as in Python.
     switch (e) {
       case '\n':
         break;
@@ -125,6 +127,7 @@ Result<std::string> unescape(SourceRange piece, bool raw, bool braces) {
       case 'u':
       case 'U': {
         KILN_TRY(uint32_t value, hex(e == 'x' ? 2 : e == 'u' ? 4 : 8));
+        // Surrogates cannot be encoded in UTF-8.
         if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
           return error_at(range(escape, i), ErrorKind::kSyntax, "U+{:X} is no character", value);
         append_utf8(out, value);

@@ -23,6 +23,7 @@ static_assert(std::size(kStalls) == kNumStalls);
 
 const StallRow& row(Stall stall) { return kStalls[static_cast<size_t>(stall)]; }
 
+// Not stalls: the warp issued, or was eligible while another one issued.
 bool is_at_work(Stall stall) { return stall == Stall::kSelected || stall == Stall::kNotSelected; }
 
 }  // namespace
@@ -62,6 +63,7 @@ std::vector<Stall> StallCounts::by_weight() const {
   for (size_t i = 0; i < kNumStalls; ++i)
     if (all[i] > 0) order.push_back(static_cast<Stall>(i));
   std::stable_sort(order.begin(), order.end(), [&](Stall a, Stall b) {
+    // Real stalls come first, however few, because only they can be improved.
     if (is_at_work(a) != is_at_work(b)) return is_at_work(b);
     return all[static_cast<size_t>(a)] > all[static_cast<size_t>(b)];
   });
@@ -78,6 +80,7 @@ LineProfile line_profile(const SampledFunction& samples, const LineTable& table)
     l.file = file, l.line = line;
     return l;
   };
+  // Lines without samples are listed too, so that the source view has the instruction count of every line.
   for (const Instruction& i : table.code)
     if (i.file >= 0) ++line_at(i.file, i.line).instructions;
   std::map<std::pair<int, int>, int64_t> most;
@@ -110,6 +113,7 @@ std::string describe(const StallCounts& counts, double least) {
   int named = 0;
   for (Stall s : counts.by_weight()) {
     const double part = static_cast<double>(counts.all[static_cast<size_t>(s)]) / total;
+    // Three reasons fit a table row.
     if (part < least || named == 3) continue;
     text += fmt::format("{}{} {:.0f}%", text.empty() ? "" : ", ", in_words(s), 100 * part);
     ++named;

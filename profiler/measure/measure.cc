@@ -39,6 +39,7 @@ Result<bool> warm_up(const Sampler& sample, double until_s, const std::function<
   while (settled < kSettledWindows) {
     std::array<double, kWindow> window{};
     for (double& us : window) {
+      // The clock is read before each sample, because one sample may take longer than the whole warm-up.
       if (now_s() >= until_s) return false;
       KILN_TRY(us, sample());
     }
@@ -118,6 +119,7 @@ Result<Measurement> measure_samples(const Sampler& sample, const MeasureOptions&
       break;
     }
     KILN_TRY(const double us, std::move(taken));
+    // Below the clock's resolution; counted, so that the table can report how many.
     if (!(us > 0)) {
       ++m.discarded;
       continue;
@@ -139,6 +141,8 @@ Result<Measurement> measure_samples(const Sampler& sample, const MeasureOptions&
 Verdict decide(std::span<const double> log_ratios, double confidence, double floor) {
   Interval interval = median_interval(log_ratios, confidence);
   double effect = median(log_ratios);
+  // SAME needs the whole interval within the limit, FASTER and SLOWER need it to exclude 0: everything between the two
+  // is undecided, whatever the median.
   if (-kSame <= interval.low && interval.high <= kSame) return Verdict::kSame;
   if (!interval.contains(0) && std::abs(effect) > std::max(kSame, floor))
     return effect > 0 ? Verdict::kFaster : Verdict::kSlower;

@@ -33,6 +33,7 @@ void trim_right(std::string& line) {
   while (!line.empty() && line.back() == ' ') line.pop_back();
 }
 
+// RFC 4180: a field with a separator, a quote or a newline is quoted, and quotes are doubled.
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -40,6 +41,7 @@ std::string csv_field(const std::string& text) {
   return quoted + "\"";
 }
 
+// Machine-readable formats get every digit of a number, not the rounded text of the cell.
 std::string full_number(double v) { return std::isfinite(v) ? fmt::format("{}", v) : ""; }
 
 std::string escape_markdown(const std::string& text) {
@@ -86,6 +88,7 @@ void Table::add_row(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
+// A reason that several cells share is printed once.
 std::vector<std::string> Table::notes() const {
   std::vector<std::string> all = notes_;
   for (const auto& row : rows_)
@@ -97,6 +100,7 @@ std::vector<std::string> Table::notes() const {
   return all;
 }
 
+// Counts code points: continuation bytes of UTF-8 take no column.
 int display_width(std::string_view text) {
   return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
@@ -168,6 +172,7 @@ std::string to_json(const Table& table) {
     ordered_json object;
     for (size_t i = 0; i < row.size(); ++i) {
       ordered_json& value = object[key_of(table.columns()[i])];
+      // An empty cell of a numeric column is null as well, so that a column has one type.
       if (row[i].is_unknown || (row[i].text.empty() && table.columns()[i].align == Align::kRight))
         value = nullptr;
       else if (row[i].number && row[i].is_integer)
@@ -210,6 +215,7 @@ std::string format(const Table& table, Format format, const TextStyle& style) {
 }
 
 std::string human_bytes(double bytes) {
+  // Decimal prefixes, as vendors give bandwidths and capacities.
   constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
   int unit = 0;
   while (bytes >= 1000 && unit < 4) bytes /= 1000, ++unit;

@@ -34,6 +34,7 @@ Result<int64_t> integer(std::string_view text, std::string_view what) {
 }
 
 Status read_launch_line(std::string_view text, ExprGroup& g) {
+  // Without the line the launch stays as it was, so a file may consist of the kernel alone.
   if (!text.starts_with(kLaunchLine)) return {};
   std::string_view line = text.substr(kLaunchLine.size(), text.find('\n') - kLaunchLine.size());
   if (line.ends_with('\r')) line.remove_suffix(1);
@@ -100,6 +101,7 @@ Status open_editor(const std::string& file) {
   if (!editor || !*editor)
     return with_note(error(ErrorKind::kValue, "no editor is set"),
                      fmt::format("help: set EDITOR, or change {} yourself and give --file {}", file, file));
+  // The editor's setting may have arguments ("code --wait"), so the shell splits it; only the file name is quoted.
   std::string quoted = "'";
   for (char c : file) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   const int status = std::system((std::string(editor) + " " + quoted + "'").c_str());
@@ -108,6 +110,8 @@ Status open_editor(const std::string& file) {
   return {};
 }
 
+// Edited helpers get the kernel's name as a prefix, because the other kernels of the plan keep the original ones.
+// Tokens are renamed, not text, so that strings, comments and attributes stay as they are.
 std::string with_own_helpers(const std::string& text, const std::string& kernel) {
   using parse::Tok;
   const auto source = SourceText::make("<edit>", text);

@@ -21,6 +21,8 @@ void Machine::combine_block(Warp& warp, const ir::Block& b, size_t n) {
     if (op->kind == OpKind::kConstant) {
       warp.of(op->result()).assign(n, constant_bits(*op));
     } else if (op->kind == OpKind::kIf) {
+      // Both branches run for all elements and the condition selects, as for a SIMD machine. Combine regions are pure,
+      // so this only costs time.
       combine_block(warp, *op->region(0), n);
       combine_block(warp, *op->region(1), n);
       const Elements condition = warp.of(op->operand(0));
@@ -49,6 +51,7 @@ Tuple Machine::combine(Warp& warp, const Op& op, const Tuple& a, const Tuple& b)
   return out;
 }
 
+// The butterfly step of a warp reduction: each lane takes the value of the lane whose number differs in `mask`.
 Tuple Machine::from_lane(const Tuple& t, uint32_t mask) {
   Tuple r = t;
   for (size_t k = 0; k < t.size(); ++k)
@@ -69,6 +72,7 @@ void Machine::reduce_own(Warp& warp, const Op& op) {
       }
       return r;
     };
+    // Neighbours are combined in order, as the lowering does, so that both round in the same places.
     Tuple sum = registers(0);
     for (size_t k = 1; k < plan.registers[i].size(); ++k) sum = combine(warp, op, sum, registers(k));
     for (size_t t = 0; t < sum.size(); ++t) partial[t].insert(partial[t].end(), sum[t].begin(), sum[t].end());
@@ -81,6 +85,7 @@ void Machine::reduce_own(Warp& warp, const Op& op) {
 void Machine::give_partial(Warp& warp, const Op& op) {
   for (size_t t = 0; t < op.results.size(); ++t) {
     warp.of(op.results[t]) = warp.partial[t];
+    // A scalar is kept once per warp: all lanes have the same value.
     if (op.results[t]->type.is_scalar()) warp.of(op.results[t]).resize(1);
   }
 }

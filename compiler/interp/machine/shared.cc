@@ -27,6 +27,7 @@ void Machine::place_handles() {
     shared_bytes_ = std::max(shared_bytes_, places_[op] + analysis::shared_bytes(type));
   });
   each([&](const Op* op, const ir::Type& type) {
+    // Modules of tests may not have been through allocate_shared: their allocations are placed behind the others.
     if (!places_.contains(op)) {
       const int64_t unit = analysis::shared_alignment(type);
       places_[op] = (shared_bytes_ + unit - 1) / unit * unit;
@@ -110,6 +111,8 @@ Status Machine::async_copy(Warp& warp, const Op& op) {
     uint64_t address;
     bool on;
   };
+  // Addresses and masks are read now, memory when the transfer is performed: at any time before the wait, as the
+  // scheduler decides.
   std::vector<Copy> copies;
   for (size_t i = 0; i < pointers.size(); ++i) {
     if (!acts(warp, type, free, i)) continue;
@@ -143,6 +146,7 @@ Status Machine::async_copy(Warp& warp, const Op& op) {
 }
 
 Status Machine::async_wait(Warp& warp, const Op& op) {
+  // Groups complete in order, so waiting for one waits for all before it.
   const int64_t done = warp.groups - op.int_attr(AttrName::kCount);
   const uint32_t agent = agents_.of(warp.id, Engine::kCopies);
   if (done <= int64_t{warp.knows.seen[agent]}) return {};

@@ -10,6 +10,9 @@ SharedMemory::Access::Access(SharedMemory& memory, const Accessor& who) : memory
   if (memory.states_.size() > memory.compact_at_) memory.compact();
 }
 
+// Bytes share their access histories: history_ holds the number of a state, and bytes with equal histories have the
+// same number. States that no byte refers to any more are dropped here, with growing intervals so that the cost stays
+// linear in the number of accesses.
 void SharedMemory::compact() {
   std::vector<State> kept{State{}};
   std::vector<uint32_t> number(states_.size(), 0);
@@ -38,6 +41,8 @@ std::string SharedMemory::Access::race(int lane, std::string_view verb, const St
 }
 
 std::string SharedMemory::Access::decide(Kind kind, int lane, int64_t at, uint32_t before, uint32_t& after) {
+  // The rules of a data race: a read must follow the last write, a write must follow the last write and every read
+  // since. `follows` is the happens-before order of the vector clocks.
   const State& state = memory_.states_[before];
   const bool writes = kind == Kind::kWrite, wrote = state.written.op != nullptr;
   const std::string_view verb = writes ? "writes" : "reads";
@@ -61,6 +66,8 @@ std::string SharedMemory::Access::decide(Kind kind, int lane, int64_t at, uint32
     next.written = state.written;
     Stamp own = who_.stamp(lane);
     for (const Stamp& reader : state.readers) {
+      // Of one agent only the latest read is kept. Readers that this one follows are dropped: a later write that
+      // follows this read follows those too.
       if (reader.agent == own.agent) {
         own.epoch = std::max(own.epoch, reader.epoch);
         if (own.lane != reader.lane) own.lane = kSomeLane;
@@ -79,6 +86,8 @@ std::string SharedMemory::Access::decide(Kind kind, int lane, int64_t at, uint32
 }
 
 std::string SharedMemory::Access::touch(Kind kind, int lane, int64_t at, uint32_t& history) {
+  // A transition depends on the old state, the kind of access and the lane only. Most accesses of a warp repeat the
+  // previous one on neighbouring bytes, so the last transition is checked before the table.
   const uint64_t key =
       uint64_t{history} << 8 | static_cast<uint64_t>(kind) << 6 | static_cast<uint64_t>(lane - kSomeLane);
   if (key != last_key_) {
@@ -117,6 +126,7 @@ std::string SharedMemory::Access::read(int lane, int64_t at, int bytes, uint64_t
   return "";
 }
 
+// The bytes of an mbarrier are marked, so that ordinary accesses to them are reported.
 std::string SharedMemory::Access::take_for_barrier(int lane, int64_t at, int bytes) {
   if (std::string wrong = write(lane, at, bytes, 0); !wrong.empty()) return wrong;
   State state;

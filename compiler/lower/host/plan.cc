@@ -17,10 +17,13 @@ bool is_index_op(OpKind kind) { return kind >= OpKind::kConstant && kind <= OpKi
 
 namespace {
 
+// Storing a tile costs a store and a load per chunk and takes cache from other tiles; about a dozen light ops are
+// cheaper.
 constexpr int kCheap = 12;
 
 int cost(const ir::Value* v, const std::function<bool(const ir::Value*)>& is_stored, int budget) {
   if (v->type.is_scalar() || is_stored(v)) return 1;
+  // The budget bounds the search: without it a shared subexpression would be visited once per path.
   if (!v->op || budget < 0) return kCheap + 1;
   if (!is_index_op(v->op->kind) && !is_light(v->op->kind)) return kCheap + 1;
   int total = is_index_op(v->op->kind) ? 0 : 1;
@@ -54,12 +57,14 @@ bool is_affine(const ir::Value* v) {
   if (op.kind == OpKind::kExpandDims || op.kind == OpKind::kBroadcast || op.kind == OpKind::kTrans ||
       op.kind == OpKind::kHint)
     return operand(0);
+  // Only integers and pointers are offsets; float arithmetic is not associative.
   if (v->type.is_float() || v->type.is_bool()) return false;
   if (op.kind == OpKind::kAdd || op.kind == OpKind::kSub || op.kind == OpKind::kAddPtr) return operand(0) && operand(1);
   if (op.kind == OpKind::kMul)
     return operand(0) && operand(1) && (is_uniform(op.operand(0)) || is_uniform(op.operand(1)));
   if (op.kind == OpKind::kCast) {
     const ir::Type& from = op.operand(0)->type;
+    // A narrowing cast could wrap, which is not affine.
     return from.is_int() && !from.is_bool() && bits(from.dtype) <= bits(v->type.dtype) && operand(0);
   }
   return false;
@@ -73,6 +78,7 @@ bool keeps_order(const ir::Op& op) {
   if (op.kind != OpKind::kTrans) return false;
   int64_t before = -1;
   for (int64_t d : std::get<std::vector<int64_t>>(*op.find(ir::AttrName::kOrder))) {
+    // Dimensions of size 1 may move anywhere without changing the row-major order.
     if (from.shape[static_cast<int>(d)] == 1) continue;
     if (d < before) return false;
     before = d;
