@@ -10,6 +10,7 @@ namespace kiln {
 
 namespace {
 
+// The stack of an evaluation is a fixed array, because launches evaluate these expressions.
 constexpr size_t kMaxDepth = 32;
 
 /// The low bits of `v` that the type has, extended by its sign.
@@ -26,6 +27,7 @@ bool less(int64_t a, int64_t b, DType type) {
 
 int64_t shift(HostOp op, int64_t a, int64_t count, DType type) {
   const int width = bits(type);
+  // C++ leaves shifts by the width or more undefined; the IR defines them.
   const bool all = static_cast<uint64_t>(normalise(count, type)) >= static_cast<uint64_t>(width);
   if (op == HostOp::kShl) return all ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << count);
   if (is_signed(type)) return a >> (all ? 63 : count);
@@ -33,12 +35,14 @@ int64_t shift(HostOp op, int64_t a, int64_t count, DType type) {
 }
 
 int64_t divide(HostOp op, int64_t a, int64_t b, DType type) {
+  // The IR allows any value here, but the host must not trap.
   if (b == 0) return 0;
   const bool quotient = op == HostOp::kDiv;
   if (!is_signed(type)) {
     const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
     return static_cast<int64_t>(quotient ? x / y : x % y);
   }
+  // The quotient of the smallest integer and -1 would overflow.
   if (b == -1) return quotient ? static_cast<int64_t>(0 - static_cast<uint64_t>(a)) : 0;
   return quotient ? a / b : a % b;
 }
@@ -101,6 +105,7 @@ std::optional<int64_t> HostExpression::constant() const {
   return evaluate(*this, {});
 }
 
+// Expressions are also read from the disk cache, so a damaged file must not overrun the stack.
 bool is_well_formed(const HostExpression& e, int num_params) {
   size_t depth = 0;
   for (const HostExpression::Step& s : e.steps) {

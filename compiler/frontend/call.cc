@@ -7,6 +7,7 @@ namespace kiln::frontend {
 
 namespace {
 
+// Calls are inlined, and the frontend recurses on the host's stack for each level.
 constexpr int kMaxCallDepth = 48;
 
 }  // namespace
@@ -47,6 +48,7 @@ Result<Value> Codegen::call(const Value& callee, std::vector<Arg> positional,
         return fail(range, ErrorKind::kType, "{} takes no arguments", m->name);
       return m->self.value;
     }
+    // A method is the function of that name with the object as its first argument.
     positional.insert(positional.begin(), m->self);
     Value function = m->builtin ? Value(m->builtin) : Value(m->function);
     return call(function, std::move(positional), std::move(keywords), range, callee_range);
@@ -66,6 +68,7 @@ Result<Value> Codegen::call(const Value& callee, std::vector<Arg> positional,
     FunctionPtr keep = *f;
     return inline_call(keep, std::move(positional), std::move(keywords), range);
   }
+  // tl.float16(2) stays a constant; anything else is a cast at run time.
   if (const TypeValue* t = callee.type()) {
     if (positional.size() != 1 || !keywords.empty())
       return fail(range, ErrorKind::kType, "{} as a function casts one value", describe(t->type));
@@ -108,6 +111,7 @@ Result<std::vector<Arg>> Codegen::bind_function(const FunctionPtr& function, std
         break;
     }
   }
+  // Notes about library functions would point into text that the user has not written.
   auto signature = [&](Diagnostic d) {
     return is_library(*function) ? d : with_note(std::move(d), "defined here", def.name_range);
   };
@@ -136,6 +140,7 @@ Result<std::vector<Arg>> Codegen::bind_function(const FunctionPtr& function, std
       return signature(fail(range, ErrorKind::kType, "{} needs the argument {}", def.name, def.params[i].name));
   }
   for (size_t i = 0; i < def.params.size(); ++i)
+    // An empty range marks the parameters whose default must be evaluated, in the callee's frame, where it was written.
     if (!given[i]) bound[i].range = {};
   return bound;
 }
@@ -145,6 +150,8 @@ Result<Value> Codegen::inline_call(const FunctionPtr& function, std::vector<Arg>
   const ast::FunctionDef& def = *function->def;
   KILN_CHECK_OK(step(range));
   KILN_TRY(std::vector<Arg> bound, bind_function(function, std::move(positional), std::move(keywords), range));
+  // Recursion is allowed as long as a constexpr argument changes. The same function with the same constexprs and types
+  // would never end.
   for (const Frame& f : frames_) {
     if (f.function->def != &def || f.arguments.size() != bound.size()) continue;
     bool repeated = true;
@@ -170,6 +177,7 @@ Result<Value> Codegen::inline_call(const FunctionPtr& function, std::vector<Arg>
   if (frames_.size() >= kMaxCallDepth)
     return fail(range, ErrorKind::kUnsupported, "calls are nested more than {} deep; write the recursion as a loop",
                 kMaxCallDepth);
+  // Diagnostics and line tables refer to the text of a helper's file after this compilation.
   if (function->module && !is_library(*function)) {
     const auto& kept = module.sources();
     if (std::find(kept.begin(), kept.end(), function->module->source) == kept.end())

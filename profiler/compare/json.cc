@@ -12,10 +12,12 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* kKind = "kiln-compare";
+// To be raised when a reader of the old format would misread the new one.
 constexpr int kVersion = 1;
 
 ordered_json column(const std::vector<Sample>& samples, double Sample::*field) {
   ordered_json j = ordered_json::array();
+  // Unknown figures are -1 in memory and null in the file, so that other readers do not average them.
   for (const Sample& s : samples) j.push_back(s.*field >= 0 ? ordered_json(s.*field) : ordered_json());
   return j;
 }
@@ -114,6 +116,7 @@ ContestRow row_of(const ordered_json& j) {
   const ordered_json& check = j.at("check");
   row.check.unknown = check.value("unknown", "");
   if (row.check.known()) {
+    // JSON has no infinity: it is written as null.
     row.check.max_abs = check.at("max_abs").is_null() ? INFINITY : check["max_abs"].get<double>();
     row.check.max_rel = check.at("max_rel").is_null() ? INFINITY : check["max_rel"].get<double>();
     row.check.tolerance = check.at("tolerance");
@@ -184,6 +187,7 @@ Result<Contest> parse_contest(const std::string& text, const std::string& name_o
     c.control_second = samples_of(j.at("control").at("second"));
     if (c.rows.empty()) return malformed(name_of_file, "it has no rows");
     return c;
+    // A missing or mistyped field; the exception's text names it.
   } catch (const nlohmann::json::exception& e) {
     return malformed(name_of_file, e.what());
   }

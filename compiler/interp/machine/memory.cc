@@ -20,6 +20,8 @@ Status Machine::check_vectors(Warp& warp, const Op& op) {
   const uint64_t size = static_cast<uint64_t>(size_of(type.dtype));
   auto on = [&](size_t i) { return !mask || warp.of(mask)[i]; };
   for (size_t i = 0; i < pointers.size(); ++i) {
+    // The registers of one access and the lane's pointer to the first of them. The NVPTX lowering reads that pointer
+    // only, so the others must be its neighbours, with the same mask.
     const size_t r = i / kLanes, first = r / width * width * kLanes + i % kLanes;
     const bool neighbours =
         pointers[i] == pointers[first] + (r % width) * size && pointers[first] % (width * size) == 0;
@@ -58,6 +60,8 @@ Status Machine::store(Warp& warp, const Op& op) {
   const Elements &pointers = warp.of(op.operand(0)), &value = warp.of(op.operand(1));
   const Elements* mask = op.operands.size() > 2 ? &warp.of(op.operand(2)) : nullptr;
   const layout::FreeBits free = free_bits(type);
+  // Keyed by the number of times that the warp has executed the store, so that each iteration of a loop is checked by
+  // itself.
   std::vector<bool>& written = stored_[{&op, warp.block, warp.stores[&op]++}];
   written.resize(static_cast<size_t>(type.shape.numel()));
   for (size_t i = 0; i < pointers.size(); ++i) {
@@ -76,6 +80,7 @@ Status Machine::store(Warp& warp, const Op& op) {
   return {};
 }
 
+// Every element must be stored by some thread: a layout or a free mask that loses one is a bug of the lowering's plans.
 Status Machine::check_stores() const {
   for (const auto& [key, written] : stored_) {
     const Op* store = std::get<0>(key);

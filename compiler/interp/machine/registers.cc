@@ -134,6 +134,7 @@ int64_t Machine::element(const Warp& warp, const ir::Type& type, size_t i) {
                                                static_cast<uint32_t>(i % kLanes), static_cast<uint32_t>(warp.number)));
 }
 
+// Of all copies of an element, the one with all free bits 0 acts, as in the lowering.
 bool Machine::acts(const Warp& warp, const ir::Type& type, const layout::FreeBits& free, size_t i) const {
   if (type.is_scalar()) return leads(warp);
   return !(i / kLanes & free.reg) && !(i % kLanes & free.lane) && !(static_cast<uint32_t>(warp.number) & free.warp);
@@ -172,6 +173,8 @@ void Machine::convert_own(Warp& warp, const Op& op) {
   for (size_t i = 0; i < out.size(); ++i) {
     uint32_t r = static_cast<uint32_t>(i / kLanes), l = static_cast<uint32_t>(i % kLanes), from = l;
     if (plan.kind == layout::ConvertKind::kShuffle) {
+      // The receiver's view of a shuffle: the slot in which its element arrives, the lane that it asks, and the
+      // register that this lane sends in that slot.
       uint32_t slot = plan.take.apply(r, l, w);
       from = plan.ask.apply(slot, l, w);
       r = plan.send.apply(slot, from, w);

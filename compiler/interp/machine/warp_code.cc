@@ -11,6 +11,7 @@ using ir::OpKind;
 
 namespace {
 
+// Turns structured control flow into steps with jumps, so that the scheduler can switch between warps after any step.
 class Flattener {
  public:
   WarpCode run(const ir::Module& module) {
@@ -20,6 +21,7 @@ class Flattener {
   }
 
  private:
+  // Jumps are added first and get their target later, when the code behind them has been emitted (land).
   size_t add(StepKind kind, const Op* op, int part = 0) {
     code_.steps.push_back({kind, op, part, 0, nullptr});
     return code_.steps.size() - 1;
@@ -115,6 +117,7 @@ class Flattener {
             add(StepKind::kScanOwn, op, i);
             continue;
           }
+          // sync_before protects the scratch from earlier ops, so only the first exchange of a scan needs it.
           through_shared(op, first && op->flag(AttrName::kSyncBefore), i);
           first = false;
         }
