@@ -1,5 +1,6 @@
 // The kernel's own frame, names, and the placing of diagnostics.
 #include "compiler/frontend/codegen.h"
+#include "support/launch_options.h"
 #include "support/tensor_map.h"
 
 #include <algorithm>
@@ -217,12 +218,8 @@ Result<std::unique_ptr<ir::Module>> lower_kernel(const JitFunction& function, st
   if (args.size() != def.params.size())
     return error_at(def.name_range, ErrorKind::kType, "{} has {} parameters, got {} arguments", def.name,
                     def.params.size(), args.size());
-  if (options.num_warps < 1 || options.num_warps > 32 || (options.num_warps & (options.num_warps - 1)))
-    return error_at(def.name_range, ErrorKind::kValue, "num_warps must be 1, 2, 4, 8, 16 or 32, got {}",
-                    options.num_warps);
-  if (options.num_stages < 1 || options.num_ctas < 1)
-    return error_at(def.name_range, ErrorKind::kValue, "num_stages and num_ctas must be positive, got {} and {}",
-                    options.num_stages, options.num_ctas);
+  if (std::string wrong = wrong_option(options); !wrong.empty())
+    return error_at(def.name_range, ErrorKind::kValue, "{}", wrong);
   auto module = std::make_unique<ir::Module>(def.name);
   module->num_warps = options.num_warps;
   module->num_stages = options.num_stages;

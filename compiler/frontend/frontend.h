@@ -10,6 +10,7 @@
 
 #include "compiler/ast/ast.h"
 #include "compiler/ir/ir.h"
+#include "kiln/launch_options.h"
 
 namespace kiln::frontend {
 
@@ -57,13 +58,9 @@ struct ArgSpec {
 };
 inline int descriptor_params(int rank) { return 2 * rank; }
 
-struct Options {
-  int num_warps = 4;
-  int num_stages = 3;
-  int num_ctas = 1;
-  bool launch_pdl = false;  // GPU: the launch may begin before the one that it follows has ended
+struct Options : CodeOptions {
   /// Gets each line of tl.static_print; null: standard error.
-  std::function<void(const std::string&)> on_static_print;
+  std::function<void(const std::string&)> on_static_print = {};
 };
 
 /// Whether a parameter is annotated as tl.constexpr.

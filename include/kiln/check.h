@@ -21,7 +21,7 @@ struct CheckedLaunch {
 /// the memory of the tensor that its address was computed from (all of it, for a view); others are left out: loads give
 /// 0. kLaunch: the first of them in the first program that has one, or an assert that failed; everything else was done.
 /// kUnsupported: the kernel compiles, but not with guards. The code is slower and compiled apart, once for each
-/// specialisation; num_stages, num_ctas and launch_pdl have no effect on it.
+/// specialisation; of the options only num_warps and the stream have an effect on it.
 Result<CheckedLaunch> launch_checked(const Kernel& kernel, std::array<int64_t, 3> grid,
                                      std::span<const std::optional<Arg>> args, const LaunchOptions& options = {});
 /// Compiles for such a launch: what may be done ahead, on another thread.

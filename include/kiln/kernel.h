@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kiln/device.h"
+#include "kiln/launch_options.h"
 #include "kiln/tensor.h"
 #include "kiln/tensor_descriptor.h"
 
@@ -29,16 +30,6 @@ class Kernel;
 /// and above. A `const Tensor*` is a tensor that the caller keeps until the call returns: nothing is copied.
 using Arg = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Tensor, Kernel, uint64_t,
                          const Tensor*, std::shared_ptr<const TensorDescriptor>>;
-
-struct LaunchOptions {
-  int num_warps = 4;
-  int num_stages = 3;
-  int num_ctas = 1;  // blocks of a GPU that share each program
-  /// On GPUs that can, the launch may begin while the one before it in the stream ends: the kernel waits for that
-  /// launch before it touches memory.
-  bool launch_pdl = false;
-  Stream stream;  // empty: the device's default stream
-};
 
 /// What the compiler made of one specialisation; unknown figures are -1.
 struct KernelInfo {

@@ -17,11 +17,9 @@ namespace kiln {
 /// What varies: values of constexpr parameters, and how the kernel is launched.
 struct TuningConfig {
   std::vector<std::pair<std::string, int64_t>> constants = {};  // {"BLOCK", 1024}
-  int num_warps = 4;
-  int num_stages = 3;
-  int num_ctas = 1;
+  CodeOptions options = {};
 };
-/// "BLOCK: 1024, num_warps: 4, num_ctas: 1, num_stages: 3"
+/// "BLOCK: 1024, num_warps: 4, num_stages: 3, num_ctas: 1"
 std::string to_string(const TuningConfig& config);
 
 struct TuningOptions {

@@ -7,6 +7,7 @@
 #include "profiler/tune/tune.h"
 #include "runtime/launch/args.h"
 #include "support/diag.h"
+#include "support/launch_options.h"
 
 namespace kiln {
 
@@ -24,9 +25,7 @@ Result<TuneCandidate> candidate_of(const Kernel& kernel,
   c.kernel = kernel;
   c.grid = grid(config);
   c.args.assign(args.begin(), args.end());
-  c.options.num_warps = config.num_warps;
-  c.options.num_stages = config.num_stages;
-  c.options.num_ctas = config.num_ctas;
+  c.options = {config.options};
   const std::span<const ParamDesc> params = kernel.params();
   for (const auto& [constant, value] : config.constants) {
     const auto param = std::ranges::find(params, constant, &ParamDesc::name);
@@ -59,8 +58,7 @@ Diagnostic nothing_works(const Kernel& kernel, const profiler::TuneResult& resul
 std::string to_string(const TuningConfig& config) {
   std::string text;
   for (const auto& [constant, value] : config.constants) text += fmt::format("{}: {}, ", constant, value);
-  return text + fmt::format("num_warps: {}, num_ctas: {}, num_stages: {}", config.num_warps, config.num_ctas,
-                            config.num_stages);
+  return text + tuned_text(config.options);
 }
 
 Result<Tuning> tune(const Kernel& kernel, const std::function<std::array<int64_t, 3>(const TuningConfig&)>& grid,

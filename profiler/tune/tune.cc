@@ -21,6 +21,7 @@
 #include "runtime/launch/args.h"
 #include "runtime/launch/kernel_impl.h"
 #include "support/diag.h"
+#include "support/launch_options.h"
 
 namespace kiln::profiler {
 
@@ -75,8 +76,7 @@ std::string grid_line(const TuneCandidate& c) {
 
 /// What a record is found by: the configuration, and the constexprs that it, a heuristic or the launch has given.
 std::string identity(const TuneCandidate& c) {
-  std::string text = fmt::format("{}\n{} warps {} stages {} ctas", c.config, c.options.num_warps, c.options.num_stages,
-                                 c.options.num_ctas);
+  std::string text = c.config + "\n" + key_text(c.options);
   if (!c.kernel) return text;
   auto params = c.kernel.params();
   for (size_t i = 0; i < c.args.size() && i < params.size(); ++i)

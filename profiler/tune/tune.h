@@ -19,7 +19,7 @@ class TuneRecords;
 
 /// One configuration, as it would be launched.
 struct TuneCandidate {
-  std::string config;  // "BLOCK: 1024, num_warps: 4, num_ctas: 1, num_stages: 3": tells it from the others
+  std::string config;  // "BLOCK: 1024, num_warps: 4, num_stages: 3, num_ctas: 1": tells it from the others
   Kernel kernel = {};
   std::array<int64_t, 3> grid = {1, 1, 1};
   std::vector<std::optional<Arg>> args = {};

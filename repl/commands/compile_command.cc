@@ -127,9 +127,7 @@ Result<std::string> target_name(const CompileArgs& args, const std::string& devi
 CompileOptions options_for(const CompileArgs& args, std::string target) {
   CompileOptions o;
   o.target = std::move(target);
-  o.frontend.num_warps = args.num_warps;
-  o.frontend.num_stages = args.num_stages;
-  o.frontend.num_ctas = args.num_ctas;
+  o.frontend = {args.options};
   o.verify_each = args.verify_each;
   return o;
 }

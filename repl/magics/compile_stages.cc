@@ -15,6 +15,7 @@
 #include "runtime/launch/kernel_impl.h"
 #include "runtime/launch/kernel_launched.h"
 #include "support/diag.h"
+#include "support/launch_options.h"
 
 namespace kiln::repl {
 
@@ -27,11 +28,12 @@ struct Prepared {
   std::string assumptions;
 };
 
-Result<int> small_int(std::string_view name, std::string_view text) {
+Result<int> option_value(const LaunchOption& option, std::string_view text) {
   int value = 0;
   auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failed != std::errc{} || end != text.data() + text.size() || value < 1)
-    return error(ErrorKind::kValue, "{} must be a positive integer, not '{}'", name, text);
+  if (option.flag && (text == "True" || text == "False")) return text == "True";
+  if (failed != std::errc{} || end != text.data() + text.size() || !option.allows(value))
+    return error(ErrorKind::kValue, "{} must be {}, not '{}'", option.name, option.allowed(), text);
   return value;
 }
 
@@ -55,10 +57,9 @@ Result<Prepared> prepare(const ShowRequest& request) {
     std::string name = word.substr(0, equals), value = equals == std::string::npos ? "" : word.substr(equals + 1);
     if (name == "signature") {
       signature = value;
-    } else if (name == "num_warps") {
-      KILN_TRY(p.options.frontend.num_warps, small_int(name, value));
-    } else if (name == "num_stages") {
-      KILN_TRY(p.options.frontend.num_stages, small_int(name, value));
+    } else if (const LaunchOption* option = find_launch_option(name)) {
+      KILN_TRY(int number, option_value(*option, value));
+      option->set(p.options.frontend, number);
     } else {
       KILN_TRY(constexprs.emplace_back(), parse_constexpr(word));
     }

@@ -1,14 +1,14 @@
 #include "repl/magics/expr_contenders.h"
 
-#include <algorithm>
-
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "profiler/compare/check.h"
 #include "profiler/tune/records.h"
 #include "profiler/tune/tune.h"
-
 #include "support/diag.h"
+#include "support/launch_options.h"
 
 namespace kiln::repl {
 
@@ -89,7 +89,9 @@ Diagnostic with_line(Diagnostic d) {
 std::string config_text(const ExprGroup& g) {
   std::string text;
   for (const auto& [constant, value] : g.constants) text += fmt::format("{}: {}, ", constant, value);
-  return text + fmt::format("num_warps: {}, num_ctas: 1, num_stages: {}", g.num_warps, g.num_stages);
+  CodeOptions options;
+  options.num_warps = g.num_warps, options.num_stages = g.num_stages;
+  return text + tuned_text(options);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "repl/magics/magics.h"
+#include "support/launch_options.h"
 
 namespace kiln::repl {
 
@@ -100,7 +101,8 @@ Completion complete_line(script::Session& session, std::string_view before) {
     if (auto kernel = session.kernel(std::string(target.substr(0, target.find_first_of(" [(")))); kernel.ok()) {
       for (const ParamDesc& p : kernel->params())
         if (p.is_constexpr) names.push_back(p.name + "=");
-      names.insert(names.end(), {"num_warps=", "num_stages=", "num_ctas="});
+      for (const LaunchOption& o : kLaunchOptions)
+        if (o.is_tuned()) names.push_back(std::string(o.name) + "=");
     }
     for (std::string& n : names)
       if (n.starts_with(word)) c.candidates.push_back(std::move(n));
@@ -111,8 +113,8 @@ Completion complete_line(script::Session& session, std::string_view before) {
       if (auto kernel = session.kernel(std::string(callee)); kernel.ok()) {
         for (const ParamDesc& p : kernel->params())
           if (p.name.starts_with(word)) c.candidates.push_back(p.name + "=");
-        for (std::string_view option : {"num_warps=", "num_stages=", "num_ctas="})
-          if (option.starts_with(word)) c.candidates.emplace_back(option);
+        for (const LaunchOption& o : kLaunchOptions)
+          if (o.name.starts_with(word)) c.candidates.push_back(std::string(o.name) + "=");
       }
   for (std::string& s : session.complete(word)) c.candidates.push_back(std::move(s));
   return c;

@@ -1,6 +1,11 @@
 #include "repl/shell/options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "support/launch_options.h"
 
 namespace kiln::repl {
 
@@ -9,6 +14,21 @@ namespace {
 constexpr const char* kFooter =
     R"(With no command: the prompt, or the program on standard input when that is not a terminal.
 exit codes: 0 ok, 1 an error in the program, 2 usage, 3 a result is wrong, 4 slower than the baseline)";
+
+void add_launch_options(CLI::App& command, CodeOptions& options) {
+  for (const LaunchOption& o : kLaunchOptions) {
+    std::string flag = "--" + std::string(o.name), help(o.help);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    if (o.flag)
+      command.add_flag(flag, options.*o.flag, help);
+    else
+      command.add_option(flag, options.*o.number, help)->check([&o](const std::string& text) {
+        int value = 0;
+        const bool fits = CLI::detail::lexical_cast(text, value) && o.allows(value);
+        return fits ? std::string() : fmt::format("must be {}, got {}", o.allowed(), text);
+      });
+  }
+}
 
 void add_kernel_options(CLI::App& command, CompileArgs& a) {
   command.add_option("file", a.file, "kernel file (Triton language)")->required();
@@ -19,9 +39,7 @@ void add_kernel_options(CLI::App& command, CompileArgs& a) {
       "parameters may be left out or given as 'constexpr'");
   command.add_option("--constexpr", a.constexprs, "NAME=VALUE, for each constexpr parameter")->take_all();
   command.add_option("--target", a.target, "sm_80, sm_90a, host, …; default: the device's");
-  command.add_option("--num-warps", a.num_warps, "warps per program")->check(CLI::Range(1, 32));
-  command.add_option("--num-stages", a.num_stages, "pipeline stages")->check(CLI::Range(1, 16));
-  command.add_option("--num-ctas", a.num_ctas, "blocks per cluster")->check(CLI::Range(1, 16));
+  add_launch_options(command, a.options);
   command.add_flag("--verify-each", a.verify_each, "verify the IR after every pass");
 }
 

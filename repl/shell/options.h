@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/launch_options.h"
+
 namespace kiln::repl {
 
 /// Why the program ends; scripts and CI read these.
@@ -19,9 +21,7 @@ struct CompileArgs {
   std::string signature;                // "": inferred, and said so
   std::vector<std::string> constexprs;  // "NAME=VALUE"
   std::string target;                   // "": that of the default device
-  int num_warps = 4;
-  int num_stages = 3;
-  int num_ctas = 1;
+  CodeOptions options;
   std::string emit;         // "": the target's code, ptx or asm
   std::string print_after;  // a pass's name, or "all"
   bool time_passes = false;

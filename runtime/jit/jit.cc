@@ -6,6 +6,7 @@
 #include "support/files.h"
 #include "support/hash.h"
 #include "support/knobs.h"
+#include "support/launch_options.h"
 #include "support/trace.h"
 
 namespace kiln::runtime {
@@ -105,10 +106,8 @@ std::string Jit::fingerprint(const std::string& target, const Assembler* assembl
 }
 
 std::string Jit::cache_key(const JitRequest& request) {
-  std::string key =
-      fmt::format("compiler {}\ntarget {}\nnum_warps {} num_stages {} num_ctas {} launch_pdl {}\n",
-                  fingerprint(request.target, request.assembler), request.target, request.options.num_warps,
-                  request.options.num_stages, request.options.num_ctas, request.options.launch_pdl);
+  std::string key = fmt::format("compiler {}\ntarget {}\n{}\n", fingerprint(request.target, request.assembler),
+                                request.target, key_text(request.options));
   for (const frontend::ArgSpec& arg : request.args) key += "arg " + describe_arg(arg) + "\n";
   return key + request.closure->text;
 }

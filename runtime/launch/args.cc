@@ -211,14 +211,6 @@ class KeyMatcher {
 };
 
 template <class Sink>
-bool end_key(const KeyEnd& end, Sink& sink) {
-  return sink.word(reinterpret_cast<uint64_t>(end.device)) &&
-         sink.word(static_cast<uint64_t>(static_cast<uint32_t>(end.num_warps)) << 32 |
-                   static_cast<uint32_t>(end.num_stages)) &&
-         sink.tag(static_cast<uint8_t>(end.num_ctas | end.launch_pdl << 7));
-}
-
-template <class Sink>
 bool bind_constexpr(const ParamInfo& param, const Arg& arg, Sink& sink) {
   switch (arg.index()) {
     case kArgNone:
@@ -500,15 +492,13 @@ Status bind_args(std::string_view kernel, std::span<const ParamInfo> params, std
 }
 
 void append(const KeyEnd& end, SpecKey& key) {
-  struct Sink {
-    bool word(uint64_t v) { return key.word(v), true; }
-    bool tag(uint8_t v) { return key.byte(v), true; }
-    SpecKey& key;
-  } sink{key};
-  end_key(end, sink);
+  key.word(reinterpret_cast<uint64_t>(end.device));
+#define KILN_LAUNCH_OPTION(NAME, ...) key.bytes(&end.options->NAME, sizeof end.options->NAME);
+#include "kiln/launch_option.def"
 }
 
-KeySteps::KeySteps(std::span<const ParamRule> rules, const KeyEnd& end, std::string_view key) : end_(end), key_(key) {
+KeySteps::KeySteps(std::span<const ParamRule> rules, const KeyEnd& end, std::string_view key)
+    : device_(end.device), options_(*end.options), key_(key) {
   size_t at = 0;
   for (ParamRule rule : rules) {
     Step step;
@@ -538,7 +528,7 @@ KeySteps::KeySteps(std::span<const ParamRule> rules, const KeyEnd& end, std::str
 
 bool KeySteps::match(std::span<const ParamInfo> params, std::span<const ParamRule> rules,
                      std::span<const std::optional<Arg>> args, const KeyEnd& end, uint64_t* slots) const {
-  if (args.size() != steps_.size() || end != end_) return false;
+  if (args.size() != steps_.size() || end.device != device_ || *end.options != options_) return false;
   for (size_t i = 0; i < args.size(); ++i) {
     const Step& step = steps_[i];
     const Arg* arg = args[i] ? &*args[i] : nullptr;
@@ -547,7 +537,7 @@ bool KeySteps::match(std::span<const ParamInfo> params, std::span<const ParamRul
         const Tensor* tensor = tensor_of(*arg);
         if (!tensor) return false;
         const Storage* storage = tensor->storage().get();
-        if (!storage || storage->device.get() != end_.device || storage->is_freed()) return false;
+        if (!storage || storage->device.get() != device_ || storage->is_freed()) return false;
         const uint64_t address = address_of(*tensor);
         if (tensor->dtype() != step.dtype || ((address & step.mask) == 0) != step.divisible) return false;
         *slots++ = address;
@@ -590,7 +580,7 @@ bool KeySteps::match(std::span<const ParamInfo> params, std::span<const ParamRul
                                                   const std::optional<Arg>& given, const Step& step,
                                                   uint64_t* slots) const {
   const Arg* arg = value_of(param, given);
-  KeyMatcher matcher(key_.data() + step.at, end_.device, slots);
+  KeyMatcher matcher(key_.data() + step.at, device_, slots);
   return arg && bind_argument(param, rule, *arg, matcher) ? matcher.next_slot() : nullptr;
 }
 

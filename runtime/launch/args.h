@@ -101,9 +101,7 @@ Status bind_args(std::string_view kernel, std::span<const ParamInfo> params, std
 /// What besides the arguments selects the code: they end every key.
 struct KeyEnd {
   const DeviceImpl* device = nullptr;
-  int num_warps = 0, num_stages = 0, num_ctas = 0;
-  bool launch_pdl = false;
-  bool operator==(const KeyEnd&) const = default;
+  const CodeOptions* options = nullptr;
 };
 void append(const KeyEnd& end, SpecKey& key);
 
@@ -133,7 +131,8 @@ class KeySteps {
   uint64_t* match_other(const ParamInfo& param, ParamRule rule, const std::optional<Arg>& given, const Step& step,
                         uint64_t* slots) const;
 
-  KeyEnd end_ = {};
+  const DeviceImpl* device_ = nullptr;
+  CodeOptions options_;
   std::vector<Step> steps_;
   std::string key_;
 };

@@ -97,11 +97,12 @@ Diagnostic finding_error(std::string_view kernel, const Guard& guard, const Guar
 }
 
 /// What guarded code is compiled with: one block of threads, loops that do not run ahead, after all that came before.
-LaunchOptions plain_options(LaunchOptions options) {
-  options.num_ctas = 1;
-  options.num_stages = 1;
-  options.launch_pdl = false;
-  return options;
+LaunchOptions plain_options(const LaunchOptions& options) {
+  LaunchOptions plain;
+  plain.num_warps = options.num_warps;
+  plain.num_stages = 1;
+  plain.stream = options.stream;
+  return plain;
 }
 
 }  // namespace

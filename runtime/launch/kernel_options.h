@@ -22,13 +22,11 @@ inline bool is_launchable(const std::array<int64_t, 3>& grid) {
 inline Grid programs_of(const std::array<int64_t, 3>& grid) {
   return {static_cast<uint32_t>(grid[0]), static_cast<uint32_t>(grid[1]), static_cast<uint32_t>(grid[2])};
 }
-inline KeyEnd key_end(const DeviceImpl& device, const LaunchOptions& options) {
-  return {&device, options.num_warps, options.num_stages, options.num_ctas, options.launch_pdl};
-}
+inline KeyEnd key_end(const DeviceImpl& device, const LaunchOptions& options) { return {&device, &options}; }
+inline frontend::Options frontend_options(const LaunchOptions& options) { return {options}; }
 
 /// kLaunch and kValue name the kernel; a 0 in the grid is allowed.
 Status check_grid(std::string_view kernel, const std::array<int64_t, 3>& grid);
 Status check_options(std::string_view kernel, const LaunchOptions& options);
-frontend::Options frontend_options(const LaunchOptions& options);
 
 }  // namespace kiln::runtime

@@ -109,14 +109,16 @@ void Autotuner::apply(Interp& in, const ConfigObject& config, CallArgs& args) {
           "help: leave it out of the launch"));
     args.keywords.push_back({name, e.value, e.key});
   }
-  for (auto [name, value] : {std::pair<std::string_view, int64_t>{"num_warps", config.num_warps},
-                             {"num_stages", config.num_stages},
-                             {"num_ctas", config.num_ctas}}) {
-    if (std::any_of(args.keywords.begin(), args.keywords.end(),
-                    [&, n = name](const KeywordArg& k) { return k.name == n; }))
-      in.fail(with_note(error(ErrorKind::kValue, "'{}' is chosen by the autotuner and also given in the launch", name),
-                        "help: leave it out of the launch"));
-    args.keywords.push_back({name, Value::integer(value), {}});
+  for (const LaunchOption& o : kLaunchOptions) {
+    if (!o.is_tuned()) continue;
+    const bool given = std::ranges::find(args.keywords, o.name, &KeywordArg::name) != args.keywords.end();
+    const bool chosen = !o.takes_none() || o.get(config.options) != o.get({});
+    if (given && !chosen) continue;
+    if (given)
+      in.fail(
+          with_note(error(ErrorKind::kValue, "'{}' is chosen by the autotuner and also given in the launch", o.name),
+                    "help: leave it out of the launch"));
+    if (chosen) args.keywords.push_back({o.name, option_value(o, config.options), {}});
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "profiler/tune/tune.h"
 #include "repl/modules/triton/kernel.h"
+#include "repl/modules/triton/options.h"
 
 namespace kiln::script {
 

@@ -9,27 +9,16 @@
 #include "repl/modules/torch/lazy_scope.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/language.h"
+#include "repl/modules/triton/options.h"
 #include "runtime/launch/kernel_impl.h"
 
 namespace kiln::script {
 
 namespace {
 
-struct LaunchOption {
-  std::string_view name;
-  int LaunchOptions::*field = nullptr;
-  bool LaunchOptions::*flag = nullptr;  // neither: a hint that changes nothing here
-  bool matters() const { return field || flag; }
-};
-constexpr std::string_view kCheckOption = "check";  // of the launch, not of its code: accesses are looked at first
-constexpr LaunchOption kOptions[] = {
-    {"num_warps", &LaunchOptions::num_warps},
-    {"num_stages", &LaunchOptions::num_stages},
-    {"num_ctas", &LaunchOptions::num_ctas},
-    {"launch_pdl", nullptr, &LaunchOptions::launch_pdl},
-    {"debug"},
-    {kCheckOption},
-};
+// Keywords of a launch that are no part of its code.
+constexpr std::string_view kCheckOption = "check";  // accesses are looked at first
+constexpr std::string_view kDebugOption = "debug";  // Triton's; changes nothing here
 
 /// A value of the script as what a kernel may see of it.
 std::optional<frontend::Global> global_of(const Value& v) {
@@ -218,9 +207,9 @@ class CompiledObject : public Object {
     if (next < args.args.size())
       in.fail(ErrorKind::kType, "the compiled kernel {} takes {} arguments, got {}", info_.name, params.size(),
               args.args.size());
-    for (std::string_view option : {"num_warps", "num_stages", "num_ctas", "launch_pdl"})
-      if (Value* v = constants_->table.find(option); v && !names_parameter(option))
-        full.keywords.push_back({option, *v, {}});
+    for (const LaunchOption& option : kLaunchOptions)
+      if (Value* v = constants_->table.find(option.name); v && !names_parameter(option.name))
+        full.keywords.push_back({option.name, *v, {}});
     for (KeywordArg& k2 : args.keywords) full.keywords.push_back(k2);
     return kernel_->launched(in, grid, full);
   }
@@ -416,32 +405,28 @@ void KernelObject::bind(Interp& in, CallArgs& args, Bound& out) const {
   for (KeywordArg& k : args.keywords) {
     size_t i = 0;
     while (i < params.size() && params[i].name != k.name) ++i;
-    const auto* option =
-        std::find_if(std::begin(kOptions), std::end(kOptions), [&](const LaunchOption& o) { return o.name == k.name; });
-    if (option != std::end(kOptions) && option->name == kCheckOption) out.check = in.truth(k.value);
-    if (option != std::end(kOptions) && option->flag) out.options.*option->flag = in.truth(k.value);
-    if (option != std::end(kOptions) && option->field) {
-      // A kernel may have a parameter of that name as well: both get the value.
-      int64_t value = in.to_int(k.value, k.name);
-      out.options.*option->field = static_cast<int>(std::clamp<int64_t>(value, -1, 1 << 20));
-    }
+    // A kernel may have a parameter of that name as well: both get the value.
+    const LaunchOption* option = find_launch_option(k.name);
+    if (option) set_option(in, *option, k.value, out.options);
+    if (k.name == kCheckOption) out.check = in.truth(k.value);
     if (i < params.size()) {
       if (out.values[i]) in.fail(ErrorKind::kType, "the kernel {} got the argument '{}' twice", kernel.name(), k.name);
       out.values[i] = &k.value;
       continue;
     }
-    if (option != std::end(kOptions)) continue;
+    if (option || k.name == kCheckOption || k.name == kDebugOption) continue;
     std::vector<std::string> names;
     for (const ParamDesc& p : params) names.push_back(p.name);
-    for (const LaunchOption& o : kOptions) names.emplace_back(o.name);
+    std::string options;
+    for (const LaunchOption& o : kLaunchOptions)
+      names.emplace_back(o.name), options += std::string(options.empty() ? "" : ", ") + std::string(o.name);
+    names.emplace_back(kCheckOption), names.emplace_back(kDebugOption);
     std::string near = nearest_name(k.name, names);
     Diagnostic d = error(ErrorKind::kName, "the kernel {} has no parameter '{}'", kernel.name(), k.name);
     if (!near.empty()) d = with_note(std::move(d), fmt::format("help: did you mean '{}'?", near));
-    in.fail(
-        with_note(std::move(d),
-                  fmt::format("help: it is {}, with the options num_warps, num_stages, num_ctas, launch_pdl and check",
-                              signature()),
-                  function->def->name_range));
+    in.fail(with_note(std::move(d),
+                      fmt::format("help: it is {}, with the options {} and {}", signature(), options, kCheckOption),
+                      function->def->name_range));
   }
   for (size_t i = 0; i < params.size(); ++i)
     if (!out.values[i] && !params[i].has_default)
@@ -623,8 +608,7 @@ Value KernelObject::warmup(Interp& in, const Value&, CallArgs& args) {
     }
   }
   for (const KeywordArg& k : args.keywords)
-    for (const LaunchOption& o : kOptions)
-      if (o.matters() && o.name == k.name) constants->table.set(k.name, k.value);
+    if (find_launch_option(k.name)) constants->table.set(k.name, k.value);
   std::vector<std::optional<Arg>> converted;
   convert(in, bound, converted);
   KernelInfo info = in.take(kernel.compile(converted, bound.options));

@@ -89,7 +89,7 @@ class ConfigObject : public Object {
   Ref<Dict> all_kwargs() const;
 
   Ref<Dict> kwargs;
-  int64_t num_warps = 4, num_stages = 3, num_ctas = 1;
+  CodeOptions options;
   Value pre_hook;
 };
 

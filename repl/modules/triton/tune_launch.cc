@@ -9,6 +9,7 @@
 #include "profiler/tune/records.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/autotuner.h"
+#include "repl/modules/triton/options.h"
 #include "repl/script/interp/interp.h"
 #include "runtime/launch/kernel_impl.h"
 #include "support/diag.h"
@@ -21,10 +22,17 @@ constexpr int64_t kLeastTuned = 8;     // powers of two below are flags and coun
 constexpr size_t kMostByDefault = 64;  // configurations when nobody named axes
 constexpr size_t kMostConfigurations = 4096;
 constexpr double kCompare_s = 3;  // most, for the winner against the present configuration
-constexpr std::string_view kLaunchOptions[] = {"num_warps", "num_stages", "num_ctas"};
 
-bool is_option(std::string_view name) {
-  return std::find(std::begin(kLaunchOptions), std::end(kLaunchOptions), name) != std::end(kLaunchOptions);
+const LaunchOption* tuned_option(std::string_view name) {
+  const LaunchOption* o = find_launch_option(name);
+  return o && o->is_tuned() ? o : nullptr;
+}
+
+std::string tuned_options() {
+  std::string out;
+  for (const LaunchOption& o : kLaunchOptions)
+    if (o.is_tuned()) out += (out.empty() ? "" : ", ") + std::string(o.name);
+  return out;
 }
 
 struct Axis {
@@ -157,8 +165,10 @@ class LaunchTuner {
   Axis given_axis(const TuneAxis& axis) {
     auto params = base_->innermost().kernel.params();
     auto param = std::find_if(params.begin(), params.end(), [&](const ParamDesc& p) { return p.name == axis.name; });
-    if (param == params.end() && !is_option(axis.name)) {
-      std::vector<std::string> names(std::begin(kLaunchOptions), std::end(kLaunchOptions));
+    if (param == params.end() && !tuned_option(axis.name)) {
+      std::vector<std::string> names;
+      for (const LaunchOption& o : kLaunchOptions)
+        if (o.is_tuned()) names.emplace_back(o.name);
       for (const ParamDesc& p : params)
         if (p.is_constexpr) names.push_back(p.name);
       const std::string near = nearest_name(axis.name, names);
@@ -166,10 +176,10 @@ class LaunchTuner {
       in_.fail(with_note(std::move(d), near.empty() ? fmt::format("help: tuned can be {}", fmt::join(names, ", "))
                                                     : fmt::format("help: did you mean '{}'?", near)));
     }
-    if (param != params.end() && !param->is_constexpr && !is_option(axis.name))
+    if (param != params.end() && !param->is_constexpr && !tuned_option(axis.name))
       in_.fail(with_note(
           error(ErrorKind::kValue, "'{}' of {} is an argument of the launch, not a constexpr", axis.name, out_.kernel),
-          "help: tuning varies constexprs, num_warps, num_stages and num_ctas; %sweep varies the others"));
+          fmt::format("help: tuning varies constexprs and {}; %sweep varies the others", tuned_options())));
     auto module = in_.take(parse::parse_module(SourceText::make("<%tune>", axis.values)));
     const auto* statement = module->body.size() == 1 ? ast::dyn_as<ast::ExprStmt>(module->body[0].get()) : nullptr;
     if (!statement) in_.fail(ErrorKind::kSyntax, "the values of '{}' are no expression: {}", axis.name, axis.values);
@@ -179,7 +189,10 @@ class LaunchTuner {
     in_.set_where(site);
     Axis out{axis.name, {}};
     for (Value& value : v.get<List>() || v.get<Tuple>() || v.get<Range>() ? in_.to_vector(v) : std::vector<Value>{v}) {
-      if (is_option(axis.name)) in_.to_int(value, axis.name);
+      if (const LaunchOption* o = tuned_option(axis.name)) {
+        CodeOptions checked;
+        set_option(in_, *o, value, checked);
+      }
       const bool again =
           std::any_of(out.values.begin(), out.values.end(), [&](const Value& o) { return in_.equal(o, value); });
       if (!again) out.values.push_back(std::move(value));
@@ -224,9 +237,7 @@ class LaunchTuner {
   }
 
   Value present_value(const std::string& name, const profiler::TuneCandidate& present) {
-    if (name == "num_warps") return Value::integer(present.options.num_warps);
-    if (name == "num_stages") return Value::integer(present.options.num_stages);
-    if (name == "num_ctas") return Value::integer(present.options.num_ctas);
+    if (const LaunchOption* o = tuned_option(name)) return option_value(*o, present.options);
     for (const KeywordArg& k : args_.keywords)
       if (k.name == name) return k.value;
     auto params = base_->innermost().kernel.params();
@@ -278,7 +289,7 @@ class LaunchTuner {
     for (size_t i = 0; i < axes.size(); ++i) {
       label += fmt::format("{}{}: {}", label.empty() ? "" : ", ", axes[i].name, in_.repr(choice[i]));
       if (!present) override_argument(args, axes[i].name, choice[i]);
-      if (!is_option(axes[i].name)) config->kwargs->table.set(axes[i].name, choice[i]);
+      if (!tuned_option(axes[i].name)) config->kwargs->table.set(axes[i].name, choice[i]);
     }
     if (present) {
       candidate = *present;
@@ -288,19 +299,14 @@ class LaunchTuner {
       if (!made.ok()) candidate.problem = made.error().message;
     }
     candidate.config = std::move(label);
-    config->num_warps = candidate.options.num_warps;
-    config->num_stages = candidate.options.num_stages;
-    config->num_ctas = candidate.options.num_ctas;
+    config->options = candidate.options;
     out_.configs.push_back(as_text(*config));
     chosen_.push_back(std::move(config));
     candidates_.push_back(std::move(candidate));
   }
 
   std::string as_text(const ConfigObject& c) {
-    std::string text = fmt::format("triton.Config({}, num_warps={}, num_stages={}", in_.repr(Value(c.kwargs)),
-                                   c.num_warps, c.num_stages);
-    if (c.num_ctas != 1) text += fmt::format(", num_ctas={}", c.num_ctas);
-    return text + ")";
+    return fmt::format("triton.Config({}, {})", in_.repr(Value(c.kwargs)), config_arguments(c.options));
   }
 
   // --- running ---

@@ -10,7 +10,8 @@
 
 namespace kiln::script {
 
-/// What varies: a constexpr parameter, num_warps, num_stages or num_ctas, and an expression: a list, or one value.
+/// What varies: a constexpr parameter or a launch option (tuned in launch_option.def), and an expression: a list, or
+/// one value.
 struct TuneAxis {
   std::string name, values;
 };

@@ -2,15 +2,14 @@
 #include <algorithm>
 
 #include "repl/modules/triton/autotuner.h"
+#include "repl/modules/triton/options.h"
 #include "support/diag.h"
 
 namespace kiln::script {
 
 std::optional<Value> ConfigObject::attribute(Interp&, std::string_view name) {
   if (name == "kwargs") return Value(kwargs);
-  if (name == "num_warps") return Value::integer(num_warps);
-  if (name == "num_stages") return Value::integer(num_stages);
-  if (name == "num_ctas") return Value::integer(num_ctas);
+  if (const LaunchOption* o = find_launch_option(name); o && o->is_tuned()) return option_value(*o, options);
   if (name == "pre_hook") return pre_hook.missing() ? Value::none() : pre_hook;
   if (name == "all_kwargs") {
     auto o = make<Opaque>("all_kwargs");
@@ -21,23 +20,24 @@ std::optional<Value> ConfigObject::attribute(Interp&, std::string_view name) {
 }
 
 void ConfigObject::attribute_names(std::vector<std::string>& out) const {
-  out.insert(out.end(), {"kwargs", "num_warps", "num_stages", "num_ctas", "pre_hook", "all_kwargs"});
+  out.insert(out.end(), {"kwargs", "pre_hook", "all_kwargs"});
+  for (const LaunchOption& o : kLaunchOptions)
+    if (o.is_tuned()) out.emplace_back(o.name);
 }
 
 std::string ConfigObject::repr(Interp& in) {
   std::string out;
   for (const auto& e : kwargs->table.entries())
     if (!e.key.missing()) out += in.str(e.key) + ": " + in.str(e.value) + ", ";
-  return out + fmt::format("num_warps: {}, num_ctas: {}, num_stages: {}", num_warps, num_ctas, num_stages);
+  return out + tuned_text(options);
 }
 
 Ref<Dict> ConfigObject::all_kwargs() const {
   auto d = make<Dict>();
   for (const auto& e : kwargs->table.entries())
     if (!e.key.missing()) d->table.set(e.key.get<Str>()->text, e.value);
-  d->table.set("num_warps", Value::integer(num_warps));
-  d->table.set("num_ctas", Value::integer(num_ctas));
-  d->table.set("num_stages", Value::integer(num_stages));
+  for (const LaunchOption& o : kLaunchOptions)
+    if (o.is_tuned()) d->table.set(std::string(o.name), option_value(o, options));
   return d;
 }
 
@@ -189,12 +189,12 @@ Value config(Interp& in, NativeArgs& a) {
   c->kwargs = Ref<Dict>(kwargs);
   for (const auto& e : kwargs->table.entries())
     if (!e.key.missing()) in.to_text(e.key, "a key of triton.Config");
-  if (!a[1].missing()) c->num_warps = in.to_int(a[1], "num_warps");
-  if (!a[2].missing()) c->num_stages = in.to_int(a[2], "num_stages");
-  if (!a[3].missing()) c->num_ctas = in.to_int(a[3], "num_ctas");
-  if (!a[4].missing() && !a[4].is_none())
-    in.fail(ErrorKind::kUnsupported, "maxnreg is not supported yet: leave it out");
-  c->pre_hook = a[5];
+  size_t next = 1;
+  for (const LaunchOption& o : kLaunchOptions) {
+    if (!o.is_tuned()) continue;
+    if (const Value& v = a[next++]; !v.missing()) set_option(in, o, v, c->options);
+  }
+  c->pre_hook = a[next];
   return c;
 }
 
@@ -204,12 +204,24 @@ constexpr NativeDef kTuning[] = {
      "cache_results=None)",
      autotune, "times the configurations at the first launch of each key and keeps the fastest"},
     {"heuristics(values)", heuristics, "computes parameters from the others at each launch"},
-    {"Config(kwargs, num_warps=4, num_stages=3, num_ctas=1, maxnreg=None, pre_hook=None, ir_override=None)", config,
-     "one configuration for autotune"},
 };
+
+const std::string& config_signature() {
+  static const std::string kSignature = [] {
+    std::string text = "Config(kwargs";
+    for (const LaunchOption& o : kLaunchOptions)
+      if (o.is_tuned()) text += fmt::format(", {}={}", o.name, o.python_default);
+    return text + ", pre_hook=None, ir_override=None)";
+  }();
+  return kSignature;
+}
 
 }  // namespace
 
-void install_tuning(ModuleObject& triton) { add_functions(triton, kTuning); }
+void install_tuning(ModuleObject& triton) {
+  static const NativeDef kConfig[] = {{config_signature(), config, "one configuration for autotune"}};
+  add_functions(triton, kTuning);
+  add_functions(triton, kConfig);
+}
 
 }  // namespace kiln::script

@@ -5,6 +5,7 @@
 
 #include "compiler/parse/parser.h"
 #include "support/diag.h"
+#include "support/launch_options.h"
 
 namespace kiln::frontend::testing {
 
@@ -33,12 +34,8 @@ Command parse_command(const std::string& line) {
       out.kernel = value;
     else if (key == "signature")
       out.signature = value;
-    else if (key == "num_warps")
-      out.num_warps = std::stoi(value);
-    else if (key == "num_stages")
-      out.num_stages = std::stoi(value);
-    else if (key == "num_ctas")
-      out.num_ctas = std::stoi(value);
+    else if (const LaunchOption* option = find_launch_option(key))
+      option->set(out.options, std::stoi(value));
     else
       out.constexprs.emplace_back(key, parse_value(value));
   }
@@ -57,12 +54,10 @@ Result<std::unique_ptr<ir::Module>> lower_text(std::string file_name, std::strin
   // A parameter of that name gets the launch option's value, as at a launch.
   auto constexprs = command.constexprs;
   for (const auto& param : kernel->def->params)
-    if (param.name == "num_stages") constexprs.emplace_back(param.name, ast::Constant(ast::Int{command.num_stages}));
+    if (param.name == "num_stages")
+      constexprs.emplace_back(param.name, ast::Constant(ast::Int{command.options.num_stages}));
   KILN_TRY(std::vector<ArgSpec> args, parse_signature(*kernel, command.signature, constexprs));
-  Options options;
-  options.num_warps = command.num_warps;
-  options.num_stages = command.num_stages;
-  options.num_ctas = command.num_ctas;
+  Options options = {command.options};
   options.on_static_print = [&](const std::string& line) {
     if (printed) printed->push_back(line);
   };

@@ -14,7 +14,7 @@ struct Command {
   std::string kernel;  // "" takes the last function of the text
   std::string signature;
   std::vector<std::pair<std::string, Global>> constexprs;
-  int num_warps = 4, num_stages = 3, num_ctas = 1;
+  CodeOptions options;
 };
 
 /// "kernel=add signature=*fp32,i32 BLOCK=128 MODE='sum' DTYPE=tl.float16": what is not kernel, signature or a launch

@@ -136,7 +136,7 @@ TEST(LowerKernel, ChecksOptions) {
   testing::Command command = testing::parse_command("signature=*fp32 num_warps=3");
   auto module = testing::lower_text("k.py", "import triton\n@triton.jit\ndef k(x):\n    pass\n", command);
   ASSERT_FALSE(module.ok());
-  EXPECT_EQ(module.error().message, "num_warps must be 1, 2, 4, 8, 16 or 32, got 3");
+  EXPECT_EQ(module.error().message, "num_warps must be a power of two from 1 to 32, got 3");
 }
 
 TEST(LowerKernel, GivesOpsTheRangeOfTheirExpression) {

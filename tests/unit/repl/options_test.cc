@@ -52,7 +52,7 @@ TEST(Options, Compile) {
   EXPECT_EQ(c.constexprs, (std::vector<std::string>{"BLOCK=1024", "EVEN=True"}));
   EXPECT_EQ(c.target, "sm_80");
   EXPECT_EQ(c.emit, "ir:cse");
-  EXPECT_EQ(c.num_warps, 8);
+  EXPECT_EQ(c.options.num_warps, 8);
   EXPECT_TRUE(c.time_passes);
   EXPECT_EQ(c.output, "out.txt");
 }

@@ -99,7 +99,7 @@ TEST_F(TuneShell, AKernelAloneIsTheLaunchBefore) {
 
 TEST_F(TuneShell, AnAutotunersConfigurationsAreItsOwn) {
   const std::string text = enter("%tune tuned[grid](x, n) cache=hot budget=60s -v");
-  EXPECT_NE(text.find("BLOCK: 64, num_warps: 2, num_ctas: 1, num_stages: 3 (now)"), std::string::npos) << text;
+  EXPECT_NE(text.find("BLOCK: 64, num_warps: 2, num_stages: 3, num_ctas: 1 (now)"), std::string::npos) << text;
   EXPECT_EQ(value("len(tuned.cache), tuned.best_config.kwargs == _['best'].kwargs"), "(1, True)");
   EXPECT_EQ(value("x.max().item()"), "1.0");
   // With axes it is tuned over these.

@@ -17,6 +17,7 @@
 #include "runtime/launch/args.h"
 #include "runtime/launch/kernel_launched.h"
 #include "support/files.h"
+#include "support/launch_options.h"
 #include "tests/unit/runtime/fake_compiler.h"
 
 namespace kiln::runtime {
@@ -271,7 +272,8 @@ TEST_F(KernelTest, OptionsAreChecked) {
     options.num_ctas = ctas;
     auto status = add.launch({1, 1, 1}, args, options);
     ASSERT_FALSE(status.ok());
-    EXPECT_EQ(status.error().message, fmt::format("kernel 'add': num_ctas must be 1, 2, 4 or 8, got {}", ctas));
+    EXPECT_EQ(status.error().message,
+              fmt::format("kernel 'add': num_ctas must be a power of two from 1 to 8, got {}", ctas));
   }
 }
 
@@ -529,9 +531,11 @@ TEST_F(KernelTest, WhateverChangesTheCodeChangesTheKey) {
       << "a helper's body";
   EXPECT_EQ(compile("\n# moved down by two lines\n" + base, {{"N", ast::Constant(ast::Int{1})}}), 1u)
       << "lines in the code are lines of the file";
-  LaunchOptions stages;
-  stages.num_stages = 4;
-  EXPECT_EQ(compile(base, {{"N", ast::Constant(ast::Int{1})}}, stages), 1u);
+  for (const LaunchOption& o : kLaunchOptions) {
+    LaunchOptions other;
+    o.set(other, o.get(other) == o.most ? o.least : o.most);
+    EXPECT_EQ(compile(base, {{"N", ast::Constant(ast::Int{1})}}, other), 1u) << o.name;
+  }
   recorder.fingerprint = "fake 2";
   EXPECT_EQ(compile(base, {{"N", ast::Constant(ast::Int{1})}}), 1u) << "another compiler";
   recorder.fingerprint = "fake 1";

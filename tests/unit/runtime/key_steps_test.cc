@@ -6,6 +6,7 @@
 
 #include "runtime/device/device.h"
 #include "runtime/launch/args.h"
+#include "support/launch_options.h"
 
 namespace kiln::runtime {
 namespace {
@@ -61,7 +62,8 @@ struct KeyStepsTest : testing::Test {
 };
 
 TEST_F(KeyStepsTest, MatchesExactlyWhatGivesTheSameKey) {
-  const KeyEnd end = {cpu.impl(), 4, 3, 1, false};
+  const CodeOptions options;
+  const KeyEnd end = {cpu.impl(), &options};
   ParamInfo first, last;
   first.name = "first", last.name = "last";
   int same = 0, different = 0;
@@ -100,7 +102,8 @@ TEST_F(KeyStepsTest, OptionsAndTheNumberOfArgumentsBelongToIt) {
   const std::vector<ParamInfo> params(1);
   const std::vector<ParamRule> rules = rules_of(params);
   const Args args = {Arg(f32)};
-  const KeyEnd end = {cpu.impl(), 4, 3, 1, false};
+  const CodeOptions options;
+  const KeyEnd end = {cpu.impl(), &options};
   BoundArgs bound;
   ASSERT_TRUE(bind_args("k", params, args, bound).ok());
   append(end, bound.key);
@@ -108,9 +111,15 @@ TEST_F(KeyStepsTest, OptionsAndTheNumberOfArgumentsBelongToIt) {
   uint64_t slots[kMostFastSlots];
   EXPECT_TRUE(steps.match(params, rules, args, end, slots));
   EXPECT_EQ(slots[0], f32.address());
-  for (const KeyEnd& other : {KeyEnd{cpu.impl(), 8, 3, 1, false}, KeyEnd{cpu.impl(), 4, 2, 1, false},
-                              KeyEnd{cpu.impl(), 4, 3, 2, false}, KeyEnd{cpu.impl(), 4, 3, 1, true}})
-    EXPECT_FALSE(steps.match(params, rules, args, other, slots));
+  for (const LaunchOption& o : kLaunchOptions) {
+    CodeOptions other;
+    o.set(other, o.get(other) == o.most ? o.least : o.most);
+    EXPECT_FALSE(steps.match(params, rules, args, {cpu.impl(), &other}, slots)) << o.name;
+    BoundArgs bound_so;
+    ASSERT_TRUE(bind_args("k", params, args, bound_so).ok());
+    append({cpu.impl(), &other}, bound_so.key);
+    EXPECT_NE(bound_so.key.view(), bound.key.view()) << o.name;
+  }
   EXPECT_FALSE(steps.match(params, rules, Args{}, end, slots));
   EXPECT_FALSE(steps.match(params, rules, Args{Arg(f32), Arg(f32)}, end, slots));
 }

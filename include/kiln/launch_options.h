@@ -1,0 +1,18 @@
+// How a kernel is launched, beside its grid and arguments.
+#pragma once
+#include "kiln/device.h"
+
+namespace kiln {
+
+/// What the code of a kernel follows from beside its arguments: the rows of launch_option.def.
+struct CodeOptions {
+#define KILN_LAUNCH_OPTION(NAME, TYPE, DEFAULT, PYTHON, LEAST, MOST, TRAITS, HELP) TYPE NAME = DEFAULT;
+#include "kiln/launch_option.def"
+  bool operator==(const CodeOptions&) const = default;
+};
+
+struct LaunchOptions : CodeOptions {
+  Stream stream = {};  // empty: the device's default stream
+};
+
+}  // namespace kiln

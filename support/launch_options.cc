@@ -1,0 +1,47 @@
+#include "support/launch_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace kiln {
+
+bool LaunchOption::allows(int value) const {
+  return value >= least && value <= most && (!has('2') || std::has_single_bit(static_cast<unsigned>(value)));
+}
+
+std::string LaunchOption::allowed() const {
+  if (flag) return "True or False";
+  return fmt::format("{}from {} to {}", has('2') ? "a power of two " : "", least, most);
+}
+
+const LaunchOption* find_launch_option(std::string_view name) {
+  const auto* found = std::ranges::find(kLaunchOptions, name, &LaunchOption::name);
+  return found == std::end(kLaunchOptions) ? nullptr : found;
+}
+
+std::string wrong_option(const CodeOptions& options) {
+  for (const LaunchOption& o : kLaunchOptions)
+    if (int value = o.get(options); !o.allows(value))
+      return fmt::format("{} must be {}, got {}", o.name, o.allowed(), value);
+  return {};
+}
+
+std::string tuned_text(const CodeOptions& options) {
+  std::string out;
+  for (const LaunchOption& o : kLaunchOptions) {
+    if (!o.is_tuned() || (o.takes_none() && o.get(options) == o.get({}))) continue;
+    out += fmt::format("{}{}: {}", out.empty() ? "" : ", ", o.name, o.get(options));
+  }
+  return out;
+}
+
+std::string key_text(const CodeOptions& options) {
+  std::string out;
+  for (const LaunchOption& o : kLaunchOptions)
+    out += fmt::format("{}{} {}", out.empty() ? "" : " ", o.name, o.get(options));
+  return out;
+}
+
+}  // namespace kiln
