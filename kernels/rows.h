@@ -1,4 +1,4 @@
-// What the cases that compute row by row have in common: softmax and the norms.
+// Shared parts of the row-wise cases: softmax and the norms.
 #pragma once
 #include <vector>
 

@@ -1,4 +1,4 @@
-// PTX to machine code by somebody else's program: the toolkit's libraries, or the driver of the GPU that will run it.
+// PTX to machine code by an external assembler: the toolkit's libraries, or the driver of the GPU that will run it.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Environment variables: one table (knobs.def), read here and nowhere else.
+// Environment variables: one table (knobs.def), read only here.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-// Small steps on texts that several layers take.
+// Small text functions that several layers share.
 #pragma once
 #include <string_view>
 

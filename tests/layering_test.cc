@@ -1,4 +1,4 @@
-// Holds DESIGN.md §1's "allowed includes" as a table and greps every include of the tree against it.
+// Checks every include of the tree against the table of allowed includes below.
 #include <gtest/gtest.h>
 
 #include <algorithm>

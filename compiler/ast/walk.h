@@ -1,4 +1,4 @@
-// Visits every node below one: what the text of a function says, without running it.
+// Visits every node below one: facts about a function's text without running it.
 #pragma once
 #include <functional>
 

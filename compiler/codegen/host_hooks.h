@@ -1,4 +1,4 @@
-// What generated host code calls: the complete table of symbols that an object may need, and the log they write to.
+// Functions that generated host code calls: the complete table of symbols that an object may need, and their log.
 #pragma once
 #include <cstdint>
 #include <mutex>

@@ -1,5 +1,5 @@
-// The form of an expression that is grouped and written: few kinds of nodes, views folded into strides, every operand
-// of a pointwise node in one type, norms and softmax taken apart.
+// The form of an expression for grouping and code generation: few kinds of nodes, views folded into strides, every
+// operand of a pointwise node in one type, norms and softmax taken apart.
 #pragma once
 #include <map>
 #include <optional>

@@ -1,4 +1,4 @@
-// torch's rules: which dtype and shape an operation gives, and which operands it refuses.
+// torch's rules: the dtype and shape of each operation's result, and the operands that it rejects.
 #pragma once
 #include <span>
 

@@ -1,4 +1,4 @@
-// What the BLAS libraries compute beside a product.
+// Epilogues that the BLAS libraries compute with a product.
 #pragma once
 #include "compiler/fusion/dag.h"
 

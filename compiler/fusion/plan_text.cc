@@ -1,4 +1,4 @@
-// Plans to look at: a table, and a drawing.
+// Plans as text: a table, and a drawing.
 #include <fmt/format.h>
 
 #include <algorithm>

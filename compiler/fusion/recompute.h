@@ -1,4 +1,4 @@
-// Values that are cheaper to compute again than to store and read.
+// Values that are cheaper to recompute than to store and reload.
 #pragma once
 #include "compiler/fusion/grouping.h"
 

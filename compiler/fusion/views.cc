@@ -1,4 +1,4 @@
-// Strided views: what composes, and what is a mere renaming of dimensions.
+// Strided views: composition, and views that only rename dimensions.
 #include <algorithm>
 
 #include "compiler/fusion/dag.h"

@@ -1,4 +1,4 @@
-// Kernels of elements and of rows: which index runs over which dimensions, in tiles of what size.
+// Pointwise and row kernels: which index runs over which dimensions, and the tile sizes.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The memory that an interpreted kernel may touch: ranges of this process's own memory, every access checked.
+// The memory that an interpreted kernel may access: ranges of this process's memory, with every access checked.
 #pragma once
 #include <cstddef>
 #include <cstdint>

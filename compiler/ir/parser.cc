@@ -1,4 +1,4 @@
-// Reads the text form (docs/ir.md). It builds what the text says; whether that is legal is for the verifier.
+// Reads the text form (docs/ir.md). It builds any module that parses; the verifier decides whether it is legal.
 #include <charconv>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-// What every pass may rely on. Each invariant has a test that breaks it (tests/unit/ir/verifier_test.cc).
+// The invariants that every pass may rely on. Each has a test that breaks it (tests/unit/ir/verifier_test.cc).
 //
 //  1. A block ends with a terminator and has no other: return in the kernel's body, condition in while's first region,
 //     yield in every other region.
@@ -27,7 +27,7 @@
 // 16. Warps that do a barrier, tma_store or tma_store_wait by themselves are a power of two, at most num_warps; the
 //     first dimension of what they store has a row for each of their groups.
 // 17. num_ctas is more than 1 where an op concerns all blocks of the program; the rows of what they load together can
-//     be parted among them. Blocks of a cluster join outside of the second region of warp_specialize.
+//     be split across them. Blocks of a cluster join outside of the second region of warp_specialize.
 #include "compiler/ir/verifier.h"
 
 #include <fmt/format.h>

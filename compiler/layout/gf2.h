@@ -1,4 +1,4 @@
-// Linear algebra over GF(2) on vectors of up to 64 bits: what the layout operations are made of.
+// Linear algebra over GF(2) on vectors of up to 64 bits, the basis of all layout operations.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-// Whether a contender computes what it should, before its time says anything.
+// Checks a contender's result, before its time is of any use.
 #pragma once
 #include <cstdint>
 #include <span>

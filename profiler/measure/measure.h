@@ -1,4 +1,4 @@
-// Timing by PROFILING.md §3: warm-up, cold and hot caches, a stopping rule, and interleaved pairs for ratios.
+// Timing: warm-up, cold and hot caches, a stopping rule, and interleaved pairs for ratios (docs/compare.md).
 // Times are microseconds: device events on a GPU, the steady clock around launch and wait on the CPU.
 #pragma once
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the advisor's rules look at, computed once from a timeline.
+// The facts that the advisor's rules use, computed once from a timeline.
 #pragma once
 #include <map>
 #include <optional>

@@ -1,4 +1,4 @@
-// What a rule of the advisor is: a function of the facts that adds findings.
+// A rule of the advisor: a function of the facts that adds findings.
 #pragma once
 #include <string>
 #include <vector>

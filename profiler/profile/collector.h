@@ -1,4 +1,4 @@
-// What sees a device's side of a profile: kernels, copies, the driver's calls. profiler/cupti has the one for GPUs.
+// Collects a device's side of a profile: kernels, copies, driver calls. profiler/cupti has the one for GPUs.
 #pragma once
 #include "kiln/result.h"
 #include "profiler/profile/timeline.h"

@@ -1,4 +1,4 @@
-// What each node of a CUDA graph took: a graph is launched by one call, so its nodes have no launches of their own.
+// The time of each node of a CUDA graph. One call launches the whole graph, so its nodes have no launches of their own.
 #pragma once
 #include <string>
 #include <vector>

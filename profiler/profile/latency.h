@@ -1,4 +1,4 @@
-// What a launch waits for, from the call of the driver to the kernel's end (PROFILING.md §3's pieces).
+// The phases of a launch, from the driver's call to the kernel's end (docs/profiling.md, "Launch latency").
 //
 // A launch is idle when the stream had nothing left to do when the call began, so that what it waited for is overhead;
 // otherwise it is queued, and what it waited for is mostly the work before it. The two are never mixed in one column.

@@ -1,4 +1,4 @@
-// Where a profile's tensors were allocated and given back, and what the allocator took from the driver.
+// Where a profile's tensors were allocated and freed, and what the allocator took from the driver.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// How busy each stream was, and how much ran at once.
+// Busy time of each stream, and overlap between streams.
 #pragma once
 #include <string>
 #include <vector>

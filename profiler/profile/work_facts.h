@@ -1,4 +1,4 @@
-// What follows from one kernel's, copy's or fill's record.
+// Facts derived from the record of one kernel, copy or fill.
 #pragma once
 #include <optional>
 

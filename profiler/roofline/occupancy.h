@@ -1,4 +1,4 @@
-// What would change a kernel's theoretical occupancy (compiler/target/occupancy.h).
+// The changes that would raise a kernel's theoretical occupancy (compiler/target/occupancy.h).
 #pragma once
 #include <cstdint>
 #include <optional>

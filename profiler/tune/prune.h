@@ -1,4 +1,4 @@
-// Which compiled configurations need no measuring: from figures alone.
+// Which compiled configurations need not be measured, by their figures alone.
 #pragma once
 #include <span>
 #include <string>

@@ -1,4 +1,4 @@
-// `kiln demo`: what fusing pays on the device that is found.
+// `kiln demo`: the gain of fusion on the default device.
 #pragma once
 #include "kiln/device.h"
 #include "kiln/result.h"

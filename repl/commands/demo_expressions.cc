@@ -1,4 +1,4 @@
-// What `kiln demo` shows without names of kernels: expressions, each computed in every way there is.
+// `kiln demo` without kernel names: expressions, each in all its variants.
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// What a kernel is compiled for when it is shown.
+// The target for which kernels are shown.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// Samples a statement of the script on the GPU, and finds the code of the kernels that were seen.
+// Samples a statement of the script on the GPU, and finds the code of the sampled kernels.
 #pragma once
 #include <functional>
 #include <memory>

@@ -1,4 +1,4 @@
-// Takes a profile of a statement of the script: what %profile, %dispatch, %trace and %report have in common.
+// Profiles a statement of the script: the shared part of %profile, %dispatch, %trace and %report.
 #pragma once
 #include <functional>
 #include <string>

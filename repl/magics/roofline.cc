@@ -1,4 +1,4 @@
-// %roofline: expressions and launches against what the device was measured to do.
+// %roofline: expressions and launches under the device's measured ceilings.
 #include <fmt/format.h>
 
 #include "profiler/cupti/range_profiler.h"

@@ -1,4 +1,4 @@
-// The tables of modules, put together.
+// The table of all modules.
 #include "repl/script/builtins/builtins.h"
 
 namespace kiln::script {

@@ -1,4 +1,4 @@
-// What a script's launches do about addresses outside of their tensors (kiln/check.h).
+// Which launches of a script are bounds-checked (kiln/check.h).
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// How the program says that something went wrong, and the exit code that goes with it.
+// Error output of the program, and its exit codes.
 #pragma once
 #include <string>
 

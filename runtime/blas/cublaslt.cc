@@ -1,4 +1,4 @@
-// cublasLtMatmul, with the heuristics' first algorithm or the fastest of those that they name.
+// cublasLtMatmul, with the heuristics' first algorithm or the fastest of their candidates.
 #include <algorithm>
 #include <cmath>
 #include <map>

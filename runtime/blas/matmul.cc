@@ -1,4 +1,4 @@
-// The public API: checks once, then hands the problem to the engine of the library.
+// The public API: validates once, then passes the problem to the library's engine.
 #include <algorithm>
 #include <bit>
 

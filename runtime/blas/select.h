@@ -1,4 +1,4 @@
-// Choosing the fastest of several ways by timing them against each other.
+// Chooses the fastest of several candidates by timing them against each other.
 #pragma once
 #include <cstdint>
 #include <functional>

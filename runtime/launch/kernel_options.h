@@ -1,4 +1,4 @@
-// What a launch's grid and options must be, and what the compiler and the backend get of them.
+// Validates a launch's grid and options, and derives those of the compiler and the backend.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The machine that run_distributed plays, one program at a time: its state, and what its parts offer one another.
+// The machine that run_distributed simulates, one program at a time: its state and the interfaces of its parts.
 //
 // distributed.cc takes turns and walks the warps through their code; machine_registers.cc has the ops that need no
 // other warp, machine_memory.cc global memory, machine_combine.cc reductions, scans and what goes through scratch;

@@ -1,4 +1,4 @@
-// What one warp of the distributed machine makes of a `dot`, from what its own registers hold.
+// The part of a `dot` that one warp of the distributed machine computes from its own registers.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,4 +1,4 @@
-// Runs tile IR as it is written: the meaning that every executor must give.
+// Runs tile IR directly: the reference for every executor.
 #pragma once
 #include <array>
 #include <cstdint>

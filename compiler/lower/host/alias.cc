@@ -1,4 +1,4 @@
-// Conditions that are tested when a program runs, from the corners of affine tiles: masks that are all true, and pairs
+// Run-time conditions, computed from the corners of affine tiles: masks that are all true, and pairs
 // of accesses that may share a loop.
 //
 // Two accesses, one of them a store, may be interleaved element by element when their address ranges are disjoint, or

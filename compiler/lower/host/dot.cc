@@ -1,4 +1,4 @@
-// Matrix products of tiles. The operands lie in scratch; blocks of c are kept in registers while k runs:
+// Matrix products of tiles. The operands are in scratch; blocks of c stay in registers while k runs:
 //
 //   for each matrix of the batch, each pass over `depth` of k, each panel of columns:
 //     pack the panel of b, k-major and converted to the numbers that are computed with

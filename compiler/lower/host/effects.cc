@@ -1,4 +1,4 @@
-// Scalar loads and stores, atomics, print and assert: one element at a time, in row-major order.
+// Scalar loads and stores, atomics, print and assert, one element at a time in row-major order.
 #include <algorithm>
 #include <limits>
 

@@ -1,4 +1,4 @@
-// Tile IR → LLVM IR loops for the host CPU, with the ABI of HostEntry (compiler/compile.h). docs/host.md tells how.
+// Tile IR → LLVM IR loops for the host CPU, with the ABI of HostEntry (compiler/compile.h). See docs/host.md.
 #pragma once
 #include <memory>
 

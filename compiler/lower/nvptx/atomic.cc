@@ -1,4 +1,4 @@
-// Atomics of global memory: once per element, by one of the threads that hold it; the others get the old value from it.
+// Global atomics: one of the threads that hold an element performs it; the others get the old value from that thread.
 #include <llvm/IR/InlineAsm.h>
 
 #include "compiler/layout/algebra.h"

@@ -1,4 +1,4 @@
-// Ops across threads, as the plans of compiler/layout say: conversions between layouts, reductions and scans.
+// Ops across threads, following the plans of compiler/layout: layout conversions, reductions and scans.
 #include <bit>
 
 #include "compiler/layout/convert_plan.h"

@@ -1,4 +1,4 @@
-// Products of matrices in registers: mma.sync on fragments, or one multiplication at a time.
+// Matrix products in registers: mma.sync on fragments, or scalar multiplications.
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 

@@ -1,4 +1,4 @@
-// Distributed tile IR → LLVM IR for NVPTX: each thread holds its registers of every tile, as its layout says.
+// Distributed tile IR → LLVM IR for NVPTX: each thread has its registers of every tile, given by the tile's layout.
 #pragma once
 #include <memory>
 
