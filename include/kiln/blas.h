@@ -1,5 +1,5 @@
-// Matrix products by the vendors' BLAS libraries: what Kiln's own kernels are measured against. Each library is opened
-// at the first use; nothing of it is linked.
+// Matrix products by the vendors' BLAS libraries, the baseline of Kiln's own kernels. Each library is loaded
+// at the first use; none is linked.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,8 +12,8 @@ namespace kiln {
 
 enum class MatmulImpl : uint8_t {
   kCublas,        // cublasGemmEx, cublasGemmStridedBatchedEx
-  kCublasLt,      // cublasLtMatmul with the algorithm that its heuristics name first
-  kCublasLtBest,  // … with the fastest of the up to 32 that they name, timed on this device
+  kCublasLt,      // cublasLtMatmul with the first algorithm of its heuristics
+  kCublasLtBest,  // … with the fastest of up to 32 of them, timed on this device
   kOpenBlas,      // cblas_sgemm, cblas_dgemm, with the threads of the cpu device
 };
 inline constexpr MatmulImpl kMatmulImpls[] = {MatmulImpl::kCublas, MatmulImpl::kCublasLt, MatmulImpl::kCublasLtBest,
@@ -34,17 +34,17 @@ struct MatmulOptions {
   Tensor out = {};                            // written when set: row-major, of the result's shape
   Tensor bias = {};                           // [N], of the result's dtype; cublasLt only
   Activation activation = Activation::kNone;  // other than kNone: cublasLt only
-  bool tf32 = false;                          // f32 operands may be rounded to 10 bits of mantissa on their way in
+  bool tf32 = false;                          // f32 operands may be rounded to tf32, 10 bits of mantissa
   bool fast_accumulation = false;             // fp8: sums are carried to full precision less often
   Stream stream = {};                         // empty: the device's default stream
 };
 
 /// a [M, K] · b [K, N] → [M, N], or in batches [B, M, K] · [B, K, N] → [B, M, N], where an operand with two dimensions
-/// or with B = 1 serves every batch. Operands may be transposed views or have gaps between rows, but one of their last
+/// or with B = 1 is broadcast. Operands may be transposed views or have gaps between rows, but one of their last
 /// two strides must be 1. Products of f16, bf16, f32 and fp8 are summed in f32, f64 in f64, i8 in i32.
 ///
-/// kType: shapes, dtypes or devices that do not fit (both are named). kUnsupported: the library does not do this; the
-/// notes say what would work. kDevice: the library is absent (one line that names what was tried), too old or failed.
+/// kType: shapes, dtypes or devices that do not match (both are named). kUnsupported: the library lacks this; the
+/// notes name alternatives. kDevice: the library is absent (one line with the names tried), too old or failed.
 Result<Tensor> matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options = {});
 
 /// Whether matmul takes a matrix or batch with these strides, or needs a contiguous copy of it.
@@ -52,10 +52,10 @@ bool matmul_takes_strides(const Tensor& t);
 
 /// How matmul will run that problem: the choice among cublasLt's algorithms.
 struct MatmulPlan {
-  int offered = 1;              // algorithms that the heuristics name, best guess first; 1 for other libraries
+  int offered = 1;              // algorithms of the heuristics, best guess first; 1 for other libraries
   int chosen = 0;               // the one that is used
-  int64_t workspace_bytes = 0;  // that it needs, of the 32 MiB which every algorithm may have
-  std::vector<double> us = {};  // kCublasLtBest: medians of each; NaN for one that failed or fell out early
+  int64_t workspace_bytes = 0;  // that it needs, of the 32 MiB that every algorithm may have
+  std::vector<double> us = {};  // kCublasLtBest: medians of each; NaN for one that failed or was dropped early
 };
 
 /// Prepares what matmul needs for that problem (handles, heuristics, the timing of kCublasLtBest) and keeps it.
@@ -65,12 +65,12 @@ Result<MatmulPlan> plan_matmul(const Tensor& a, const Tensor& b, const MatmulOpt
 /// One of the libraries on this machine.
 struct BlasLibrary {
   std::string_view name;  // "cuBLAS"
-  std::string impls;      // what it serves: "cublaslt, cublaslt-best"
+  std::string impls;      // implementations by it: "cublaslt, cublaslt-best"
   std::string version;    // "13.1.0"; empty when it is absent
-  std::string detail;     // its path, or the one line that says why it cannot be used
+  std::string detail;     // its path, or one line with the reason why it cannot be used
   bool available() const { return !version.empty(); }
 };
-/// Opens each to see.
+/// Tries to load each of them.
 std::vector<BlasLibrary> blas_libraries();
 
 }  // namespace kiln

@@ -74,11 +74,11 @@ class Event {
   std::shared_ptr<runtime::EventImpl> impl_;
 };
 
-/// While it lives, work of this thread that names no stream goes to that one: launches, products, copies, fills,
-/// expressions; and new tensors are of its order. Guards of one thread nest. An empty stream changes nothing.
+/// While it exists, work of this thread that names no stream goes to that one: launches, products, copies, fills,
+/// expressions. New tensors belong to it. Guards of one thread nest. An empty stream changes nothing.
 ///
-/// Streams run side by side: what one computes, another may read after wait() for an event, as in torch. Memory is safe
-/// without: a tensor that is freed is reused only when the streams that used it have passed.
+/// Streams run concurrently: another stream may read a result after wait() for an event, as in torch. Memory is safe
+/// without that: a freed tensor is reused only when the streams that used it have passed.
 class StreamGuard {
  public:
   explicit StreamGuard(Stream stream);
@@ -96,9 +96,9 @@ class Device {
   Device() = default;
   explicit Device(std::shared_ptr<runtime::DeviceImpl> impl) : impl_(std::move(impl)) {}
 
-  /// "cuda", "cuda:1", "cpu". ErrorKind::kDevice says what is missing ("no CUDA driver: libcuda.so.1 not found").
+  /// "cuda", "cuda:1", "cpu". ErrorKind::kDevice names what is missing ("no CUDA driver: libcuda.so.1 not found").
   static Result<Device> open(std::string_view name);
-  /// The first GPU, else the CPU; KILN_DEVICE overrides. Never fails for want of a GPU.
+  /// The first GPU, else the CPU; KILN_DEVICE overrides. Without a GPU this does not fail.
   static Result<Device> open_default();
   /// Every device that can be opened, GPUs first, without making a context.
   static std::vector<std::string> list();

@@ -1,5 +1,5 @@
 // Tensor expressions: operations on tensors that are not computed yet. An expression is planned as a whole, so that
-// operations share kernels; it runs when its result is asked for (docs/expressions.md).
+// operations share kernels; it runs when its result is needed (docs/expressions.md).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -25,14 +25,14 @@ struct ExprNode;
 class PlannedExpr;
 }  // namespace runtime
 
-/// A handle; copies share what they stand for. The memory of its tensors is read when it runs, so who changes a tensor
-/// in place runs the expressions that read it before.
+/// A handle; copies share the expression. The memory of its tensors is read when it runs, so before changing a tensor
+/// in place, run the expressions that read it.
 class Expr {
  public:
   Expr() = default;
   /// A leaf.
   Expr(Tensor tensor);
-  /// A Python number, which follows the dtype of the tensors that it meets.
+  /// A Python number, which takes the dtype of the tensors that it meets.
   static Expr scalar(std::variant<bool, int64_t, double> value);
 
   explicit operator bool() const { return node_ != nullptr; }
@@ -43,15 +43,15 @@ class Expr {
   /// Where it is computed; empty for a number.
   const Device& device() const;
   bool is_scalar() const;
-  /// Its last operation moves no data: the result shares memory with what it is a view of.
+  /// Its last operation moves no data: the result shares memory with the tensor that it is a view of.
   bool is_view() const;
-  /// The tensor of a leaf, or the result once it was run; nullptr before.
+  /// The tensor of a leaf, or the result after it was run; nullptr before.
   const Tensor* tensor() const;
   /// The operations that are not computed yet.
   int operations() const;
   /// Elements of the largest of its tensors, operations and operands.
   int64_t most_elements() const;
-  /// Whether what is not computed yet reads memory of this storage.
+  /// Whether its pending operations read memory of this storage.
   bool reads(const runtime::Storage* storage) const;
   runtime::ExprNode* node() const { return node_.get(); }
   const std::shared_ptr<runtime::ExprNode>& shared() const { return node_; }
@@ -62,7 +62,7 @@ class Expr {
 };
 
 /// The expression of one operation, with torch's rules for dtypes and shapes. kType: shapes, dtypes or devices that do
-/// not fit (both are named); kValue: an axis outside of the range.
+/// not match (both are named); kValue: an axis outside of the range.
 Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes attributes = {});
 Result<Expr> apply(ExprOp op, std::initializer_list<Expr> operands, ExprAttributes attributes = {});
 
@@ -74,9 +74,9 @@ Result<std::vector<int64_t>> broadcast_shapes(std::span<const int64_t> a, std::s
 /// How an expression can be computed.
 enum class ExprVariant : uint8_t {
   kUnfused,       // a kernel for each operation
-  kFused,         // as few kernels as pay
+  kFused,         // as few kernels as pay off
   kCublas,        // products by cuBLAS, the rest fused
-  kCublasLt,      // products by cublasLt with the epilogue that it has, the rest fused
+  kCublasLt,      // products by cublasLt with its epilogue, the rest fused
   kCublasLtBest,  // … by the fastest of its algorithms
   kOpenBlas,      // products by OpenBLAS, the rest fused
 };
@@ -94,7 +94,7 @@ Result<Tensor> run(const Expr& expr, ExprVariant variant = ExprVariant::kFused);
 /// which are not worth a kernel. The result is on the expression's device, and the expression keeps it.
 Result<Tensor> run_on_host(const Expr& expr);
 
-/// Plans that run() made and found again since the process started.
+/// Plans that run() made, and reused from its cache, since the process started.
 struct ExprCacheStats {
   int64_t planned = 0, found = 0;
 };
@@ -135,7 +135,7 @@ struct ExprName {
   std::string name;
 };
 
-/// kUnsupported when the variant says nothing new about the expression or no kernel is written for it.
+/// kUnsupported when the variant adds nothing for the expression or no kernel exists for it.
 Result<ExprPlan> plan(const Expr& expr, ExprVariant variant = ExprVariant::kFused,
                       std::span<const ExprName> names = {});
 
@@ -148,7 +148,7 @@ class VariantPlan {
   std::vector<std::string> kernels;  // in the order of launches
   std::vector<KernelInfo> infos;     // of its own kernels
   std::vector<ExprGroup> groups;
-  std::string note;              // what must be said about it: "gelu_tanh, not erf"
+  std::string note;              // a remark for tables: "gelu_tanh, not erf"
   double bytes = 0, flop = 0;    // by the model
   std::optional<DType> product;  // operands of its matrix products
   /// Why it cannot run: an absent library, an error of the compiler. Then there is only the name.
@@ -156,7 +156,7 @@ class VariantPlan {
 
   /// Puts its work on the device's default stream; neither waits nor allocates.
   Status launch() const;
-  /// What the last launch computed.
+  /// The result of the last launch.
   Result<Tensor> output() const;
   /// Overwrites the result's memory.
   Status poison() const;
@@ -174,8 +174,8 @@ class VariantPlan {
   };
   Result<Launch> launch_of(size_t group, const ExprGroup& as) const;
   /// The same with another source, grid, warps, stages or constants for the kernel of groups[group], which must keep
-  /// its name and its parameters. Errors of the compiler come at once. What the planner did not write is launched with
-  /// its accesses checked first (kiln/check.h): kLaunch says which of them reaches outside of its tensor.
+  /// its name and its parameters. Compiler errors are returned immediately. Code that the planner did not write first
+  /// runs bounds-checked (kiln/check.h): kLaunch names the access outside of its tensor.
   Result<VariantPlan> edited(size_t group, const ExprGroup& as, std::string new_name) const;
 
   std::shared_ptr<runtime::PlannedExpr> planned;
@@ -213,9 +213,9 @@ struct ExprError {
   double tolerance = 0;             // for `max_rel`, but of elements that rounding explains
   bool ok() const { return first_bad < 0; }
 };
-/// Elements are bad when they are farther off than the dtype's rounding of such values explains, more than four times
-/// as far as the worst of `allowed` (the error of the unfused variant), and farther than the rounding of a kernel for
-/// each operation explains of that very element (operands that cancel, a norm of a row that hardly varies).
+/// Elements are wrong when their error exceeds what the dtype's rounding of such values explains, is more than four
+/// times the worst of `allowed` (the error of the unfused variant), and exceeds what the rounding of a kernel for each
+/// operation explains for that element (operands that cancel, a norm of a nearly constant row).
 Result<ExprError> compare(const ExprReference& expected, const Tensor& got, const ExprError* allowed = nullptr);
 
 }  // namespace kiln

@@ -1,4 +1,4 @@
-// How Kiln reports what went wrong: plain data with the place, the sentence and what would work.
+// How Kiln reports errors: plain data with the place, the message and a suggestion.
 #pragma once
 #include <cassert>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace kiln {
 
-/// The cause of an error; a script's exit code and the tests' expectations are read off it.
+/// The category of an error; it decides a script's exit code, and tests check it.
 enum class ErrorKind {
   kSyntax,       // the text does not parse
   kName,         // an unknown name, attribute or keyword

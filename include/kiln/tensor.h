@@ -20,12 +20,12 @@ class Tensor {
  public:
   Tensor() = default;
 
-  /// Uninitialised, row-major. kMemory says how much was asked for and how much is free.
+  /// Uninitialised, row-major. kMemory gives the requested and the free bytes.
   static Result<Tensor> empty(const Device& device, DType dtype, std::span<const int64_t> shape);
   static Result<Tensor> zeros(const Device& device, DType dtype, std::span<const int64_t> shape);
   /// Every element equal to `value`, converted to dtype as kernels convert.
   static Result<Tensor> full(const Device& device, DType dtype, std::span<const int64_t> shape, double value);
-  /// Uninitialised, row-major, on the cpu, in memory that `gpu` copies from and to by itself: what a queued copy needs.
+  /// Uninitialised, row-major, on the cpu, in memory pinned for `gpu`, as queued copies need.
   /// kUnsupported when that is the CPU.
   static Result<Tensor> empty_pinned(const Device& gpu, DType dtype, std::span<const int64_t> shape);
   /// Copies `bytes` (numel · element size, row-major) to the device.
@@ -43,17 +43,17 @@ class Tensor {
   Device device() const;
   /// Address that a kernel gets: storage start + offset. Not dereferenceable by the host on a GPU.
   uint64_t address() const;
-  /// Bytes from address() to the end of the storage: what a checked access may touch.
+  /// Bytes from address() to the end of the storage: the range of a checked access.
   int64_t bytes_available() const;
   bool is_freed() const;
   bool is_pinned() const;
-  /// A stream works on it that no call of Kiln told of (a library's own): its memory is not reused before that work is
+  /// Declares work on it that Kiln did not queue (a library's own): its memory is not reused before that work is
   /// done.
   void used_on(const Stream& stream) const;
-  /// Gives the storage back now; every view of it is freed too and says so when used.
+  /// Frees the storage now; every view of it is freed too, and using one is an error.
   void free();
 
-  /// Another view of the same storage; ErrorKind::kValue when it would reach outside of it.
+  /// Another view of the same storage; ErrorKind::kValue when it would exceed it.
   Result<Tensor> as_strided(std::span<const int64_t> shape, std::span<const int64_t> strides, int64_t offset) const;
   /// A row-major tensor of that shape (one -1 allowed): a view when strides allow, else kValue.
   Result<Tensor> view(std::span<const int64_t> shape) const;

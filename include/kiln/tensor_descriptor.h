@@ -9,11 +9,11 @@ namespace kiln {
 
 struct TensorDescriptor {
   Tensor tensor;                     // whose first element is the described tensor's
-  std::vector<int64_t> shape;        // what lies outside reads as 0 and is not written
+  std::vector<int64_t> shape;        // elements outside read as 0 and are not written
   std::vector<int64_t> strides;      // in elements; the last is 1
   std::vector<int32_t> block_shape;  // powers of two
 
-  /// kValue or kType, with what would work, when the hardware could not take it: 1 to 5 dimensions, a base address and
+  /// kValue or kType, with an alternative, when the hardware does not support it: 1 to 5 dimensions, a base address and
   /// strides that are multiples of 16 bytes, a last stride of 1, at least 16 bytes in a row of a block.
   static Result<TensorDescriptor> make(const Tensor& tensor, std::vector<int64_t> shape, std::vector<int64_t> strides,
                                        std::vector<int64_t> block_shape);

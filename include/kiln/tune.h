@@ -23,22 +23,22 @@ struct TuningConfig {
 std::string to_string(const TuningConfig& config);
 
 struct TuningOptions {
-  double budget_s = 10;  // of wall time for all of it; a compilation or launch that has begun is waited for
+  double budget_s = 10;  // of wall time in all; a compilation or launch that has begun completes
   bool cold_cache = true;
-  /// Tensors that must come out as the first configuration that runs leaves them; they are as they were afterwards.
+  /// Tensors that every configuration must leave as the first one does; they are restored afterwards.
   std::vector<Tensor> compared = {};
-  /// What reaches outside of its tensors fails alone (kiln/check.h).
+  /// A configuration that accesses memory outside of its tensors fails by itself (kiln/check.h).
   bool check_accesses = true;
-  /// What an earlier run found is read, and what this one finds is kept, for this kernel, device and grid, and
+  /// Results of earlier runs are read, and those of this one kept, for this kernel, device and grid, and
   /// arguments of these dtypes, shapes and values.
   bool use_records = true;
-  std::function<bool()> should_stop = {};  // asked often, from the calling thread
+  std::function<bool()> should_stop = {};  // polled often, from the calling thread
 };
 
 struct TunedConfig {
   size_t config = 0;    // its place among the configurations
   double us = 0;        // median; 0: not measured
-  std::string problem;  // why it was not: it does not compile, cannot win, is wrong, or the time was over
+  std::string problem;  // why it was not measured: it does not compile, cannot win, is wrong, or the budget ended
   int registers = -1;   // -1 unknown
   int64_t spill_bytes = -1;
 };
