@@ -119,7 +119,7 @@ class Run {
     KILN_CHECK_OK(c.launch());
     KILN_CHECK_OK(c.device.synchronize());
     if (!c.output) {
-      check.unknown = "there is no result to compare; out=NAME says which tensor a launch writes";
+      check.unknown = "there is no result to compare; name the tensor that a launch writes with out=NAME";
       return {};
     }
     KILN_TRY(Tensor out, c.output());
@@ -250,7 +250,7 @@ class Run {
     ContestRow& row = contest_.rows[i];
     const Facts& f = row.facts;
     if (f.bytes <= 0 && f.flop <= 0) {
-      row.no_roof = "neither bytes nor FLOP are known; bytes=N and flop=N say them";
+      row.no_roof = "neither bytes nor FLOP are known; give bytes=N and flop=N";
       return;
     }
     if (!contest_.memory && no_ceiling_.empty()) {
@@ -276,7 +276,7 @@ class Run {
       math = contest_.math = *product;
     }
     if (f.bytes <= 0 && !math) {
-      row.no_roof = "FLOP count for matrix products alone; bytes=N says what it moves";
+      row.no_roof = "FLOP are known for matrix products only; give bytes=N";
       return;
     }
     row.roof = roofline(row.us().median, f.bytes, f.flop, *contest_.memory, math ? &*math : nullptr);

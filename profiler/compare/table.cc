@@ -1,4 +1,4 @@
-// How a contest reads.
+// A contest as a table.
 #include <algorithm>
 #include <cmath>
 
@@ -21,7 +21,7 @@ int digits_of(double us) { return us < 10 ? 2 : us < 1000 ? 1 : 0; }
 Cell us_cell(double us) { return Cell::of(us, digits_of(us)); }
 
 Cell model_cell(double value, const char* unit, const char* what) {
-  if (value < 0) return Cell::unknown(fmt::format("the model of {} is not known; {}=N says it", what, what));
+  if (value < 0) return Cell::unknown(fmt::format("the model of {} is not known; give {}=N", what, what));
   std::string text = report::human_bytes(value);  // "101 MB": the same prefixes serve operations
   text.pop_back();
   return Cell::shown(text + unit, static_cast<int64_t>(value));
@@ -118,23 +118,23 @@ Table contest_table(const Contest& c) {
     if (!row.problem.ok()) table.add_note(fmt::format("{}: {}", row.name, row.problem.error().message));
     if (!row.facts.note.empty()) table.add_note(fmt::format("{}: {}", row.name, row.facts.note));
     if (is_wrong(row))
-      table.add_note(fmt::format("{}: its result is wrong (against {}, tolerance {:.1e}), so its time says nothing",
+      table.add_note(fmt::format("{}: its result is wrong (against {}, tolerance {:.1e}), so its time is meaningless",
                                  row.name, c.reference, row.check.tolerance));
     if (std::string flags = flag_text(row); !flags.empty()) table.add_note(fmt::format("{}: {}", row.name, flags));
   }
-  if (c.interrupted) table.add_note("interrupted: verdicts are of the pairs until then");
-  if (c.timed_out) table.add_note("the time was over before every row was decided: budget=SECONDS gives more");
+  if (c.interrupted) table.add_note("interrupted: verdicts use the pairs until then");
+  if (c.timed_out) table.add_note("the budget ended before every row was decided; raise it with budget=SECONDS");
   table.add_note(fmt::format("{} ({}){}{}; ± is half the interquartile range", c.device, c.hardware,
                              c.method.empty() ? "" : ", ", c.method));
-  if (has_graph) table.add_note(fmt::format("graph: one replay of many back to back, caches hot"));
+  if (has_graph) table.add_note(fmt::format("graph: one of many replays back to back, hot caches"));
   std::string ceilings;
   for (const auto* ceiling : {&c.memory, &c.math})
     if (*ceiling)
       ceilings += fmt::format("{}{:.4g} {} ({})", ceilings.empty() ? "" : ", ",
                               (*ceiling)->per_us / (ceiling == &c.memory ? 1e3 : 1e6),
                               ceiling == &c.memory ? "GB/s" : "TFLOP/s", (*ceiling)->what);
-  if (!ceilings.empty()) table.add_note("roof: of what was measured here: " + ceilings);
-  if (gpu) table.add_note("clock held down by: " + c.throttle);
+  if (!ceilings.empty()) table.add_note("roof: of the ceilings measured here: " + ceilings);
+  if (gpu) table.add_note("clock throttled by: " + c.throttle);
   return table;
 }
 
@@ -157,7 +157,7 @@ Table contest_details(const Contest& c) {
                {"kernels", "", Align::kLeft}});
   for (size_t i = 0; i < c.rows.size(); ++i) {
     const ContestRow& row = c.rows[i];
-    // The baseline is not held against itself.
+    // The baseline is not compared with itself.
     const bool held = row.problem.ok() && row.check.known() && !(i == c.baseline && c.reference == row.name);
     auto off = [&](double v) { return held ? Cell::shown(fmt::format("{:.1e}", v), v) : Cell::none(); };
     const double checked = held && row.check.total > 0
@@ -181,7 +181,7 @@ Table contest_details(const Contest& c) {
                    off(row.check.max_rel), held ? Cell::of(checked, 0) : Cell::none(),
                    fmt::format("{}", fmt::join(row.facts.kernels, ", "))});
   }
-  table.add_note("floor: what the baseline against itself shows; a smaller effect is not called");
+  table.add_note("floor: effect of the baseline against itself; smaller effects get no verdict");
   return table;
 }
 

@@ -77,7 +77,7 @@ void gpu_bound(const Facts& f, FindingSink& sink) {
   if (busy < limits::kBusy) return;
   sink.add(busy, fmt::format("GPU busy {:.1f} % of {}", busy * 100, time_text(f.wall)),
            fmt::format("most of it in {}", f.kernels[0].name),
-           "the kernels themselves: %roofline says whether compute or memory bounds them");
+           "the kernels themselves: %roofline shows whether compute or memory bounds them");
 }
 
 void short_launches(const Facts& f, FindingSink& sink) {
@@ -199,7 +199,7 @@ SlowFirst slow_first(const Facts& f) {
 }
 
 constexpr const char* kWarmUp =
-    "run it once before what is measured; compiled kernels stay in the cache on disk, so that only the load is left "
+    "run it once before measuring; compiled kernels stay in the cache on disk, so only the load remains "
     "the next time";
 
 }  // namespace
@@ -290,11 +290,11 @@ void occupancy_query(const Facts& f, FindingSink& sink) {
     }
   }
   for (const auto& [kernel, spans] : by_kernel)
-    sink.add(static_cast<double>(spans.size()),
-             fmt::format("{} of its launches follow a question for its occupancy",
-                         count_text(static_cast<int64_t>(spans.size()))),
-             fmt::format("{}, {}", kernel, or_unknown(f.lines(spans))),
-             "a library chooses its launch anew each time: record a CUDA graph, or use a kernel of one's own");
+    sink.add(
+        static_cast<double>(spans.size()),
+        fmt::format("{} of its launches follow an occupancy query", count_text(static_cast<int64_t>(spans.size()))),
+        fmt::format("{}, {}", kernel, or_unknown(f.lines(spans))),
+        "a library chooses its launch configuration each time: record a CUDA graph, or use your own kernel");
 }
 
 void unneeded_sync(const Facts& f, FindingSink& sink) {
@@ -334,11 +334,11 @@ void unneeded_sync(const Facts& f, FindingSink& sink) {
     if (repeats(f, spans) < limits::kLoop || usual >= limits::kLittleWork) continue;
     if (static_cast<double>(idle) < limits::kSyncShare * static_cast<double>(loop)) continue;
     sink.add(static_cast<double>(idle),
-             fmt::format("{} waits, each for {} of GPU work (median), {} together; behind them the GPU was idle for {} "
+             fmt::format("{} waits, each for {} of GPU work (median), {} together; after them the GPU was idle for {} "
                          "({:.0f} % of the time from the first wait to the last)",
                          count_text(static_cast<int64_t>(seen.size())), time_text(usual), time_text(waited),
                          time_text(idle), percent(idle, loop)),
-             or_unknown(statement), "wait once, behind the loop: work on a stream runs in its order without the host");
+             or_unknown(statement), "wait once, after the loop: work on a stream runs in order without the host");
   }
 }
 
@@ -362,7 +362,7 @@ void library_copy(const Facts& f, FindingSink& sink) {
                          report::human_bytes(static_cast<double>(s.bytes)), time_text(s.time),
                          s.in_library ? "a library's call" : "none of the script's copies"),
              or_unknown(statement),
-             "a product whose output begins as a copy of its bias: write the epilogue into the expression, so that one "
+             "a product whose output is initialised with its bias: write the epilogue into the expression, so that one "
              "kernel does both");
 }
 
@@ -414,8 +414,8 @@ void copies_in_loop(const Facts& f, FindingSink& sink) {
       what += fmt::format("; the host spent {} in them ({:.0f} % of the time from the first to the last)",
                           time_text(host), percent(host, s.last - s.first));
     sink.add(static_cast<double>(std::max(host, s.device)), std::move(what), or_unknown(statement),
-             in ? "make it on the device, or copy it once before the loop"
-                : "keep it on the device and read it once behind the loop: each copy waits for everything before it");
+             in ? "create it on the device, or copy it once before the loop"
+                : "keep it on the device and read it once after the loop: each copy waits for all work before it");
   }
 }
 
@@ -435,7 +435,7 @@ void profilers_gap(const Facts& f, FindingSink& sink) {
     sink.add(static_cast<double>(seen.second),
              fmt::format("{} times the GPU was idle while the profiler worked, {} together", count_text(seen.first),
                          time_text(seen.second)),
-             kind, "read over these gaps: they are not there without the profiler");
+             kind, "ignore these gaps: they do not exist without the profiler");
 }
 
 }  // namespace kiln::profiler::rules

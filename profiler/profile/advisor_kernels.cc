@@ -1,4 +1,4 @@
-// The advisor's rules about kernels: which one, how steady, what holds it back.
+// The advisor's rules about kernels: the hottest one, its variation, its limiter.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,8 +81,8 @@ void spread(const Facts& f, FindingSink& sink) {
                fmt::format("{} runs of {} from {:.1f} to {:.1f} us, median {:.1f} us ± {:.0f} %", count_text(s.n),
                            k.name, s.min, s.max, s.median, s.spread() * 100),
                fmt::format("{}; grid {} x {} x {}", kernel_and_lines(f, k), grid[0], grid[1], grid[2]),
-               "quote the median and the spread, not one run; clocks, heat, another process, or what its data decide: "
-               "%bench tells by its flags");
+               "quote the median and the spread, not one run; the cause is clocks, heat, another process, or its data: "
+               "see the flags of %bench");
     }
   }
 }
@@ -95,11 +95,11 @@ void low_tensor_use(const Facts& f, FindingSink& sink) {
     if (*figures->tensor_percent >= limits::kLowTensor) continue;
     sink.add(static_cast<double>(k.total),
              fmt::format("the tensor pipe of {} works {:.1f} % of the cycles{}", k.name, *figures->tensor_percent,
-                         dot.is_guess ? ", if it multiplies, as its name says" : ""),
+                         dot.is_guess ? ", if it multiplies, as its name suggests" : ""),
              kernel_and_lines(f, k),
              *figures->tensor_percent == 0
                  ? "f16, bf16, 8-bit or tf32 operands, and tiles of at least 16 x 16 x 16: %ptx shows mma or wgmma then"
-                 : "larger tiles, more stages, or a grid that fills the GPU: %lines shows what the warps wait for");
+                 : "larger tiles, more stages, or a grid that fills the GPU: %lines shows the stall reasons");
   }
 }
 
@@ -150,10 +150,9 @@ void memory_bound(const Facts& f, FindingSink& sink) {
     if (figures->dram_read_bytes && figures->dram_write_bytes)
       what += fmt::format(": {} read and {} written by one run", report::human_bytes(*figures->dram_read_bytes),
                           report::human_bytes(*figures->dram_write_bytes));
-    sink.add(
-        static_cast<double>(k.total), std::move(what), kernel_and_lines(f, k),
-        "move fewer bytes: smaller types, fusion with what makes or uses its tensors, or reuse while they lie in the "
-        "L2");
+    sink.add(static_cast<double>(k.total), std::move(what), kernel_and_lines(f, k),
+             "move fewer bytes: smaller types, fusion with the kernels before or after it, or reuse from the "
+             "L2");
   }
 }
 
@@ -173,14 +172,13 @@ void shared_conflicts(const Facts& f, FindingSink& sink) {
     if (!figures || !figures->bank_conflicts || !figures->us || !figures->sm_mhz) continue;
     const double cycles = *figures->us * *figures->sm_mhz * f.t.multiprocessors;
     if (cycles <= 0 || *figures->bank_conflicts / cycles < limits::kConflictShare) continue;
-    sink.add(
-        static_cast<double>(k.total),
-        fmt::format("{} extra cycles of shared memory in one run, {:.0f} % of the SMs' cycles",
-                    count_text(static_cast<int64_t>(*figures->bank_conflicts)),
-                    *figures->bank_conflicts / cycles * 100),
-        kernel_and_lines(f, k) + where_it_waits(f, k.name, &KernelSource::shared_line, "shared memory"),
-        "a transposed or strided access to a tile: load it the other way round, or change the tile's shape; %lines "
-        "names the line");
+    sink.add(static_cast<double>(k.total),
+             fmt::format("{} extra cycles of shared memory in one run, {:.0f} % of the SMs' cycles",
+                         count_text(static_cast<int64_t>(*figures->bank_conflicts)),
+                         *figures->bank_conflicts / cycles * 100),
+             kernel_and_lines(f, k) + where_it_waits(f, k.name, &KernelSource::shared_line, "shared memory"),
+             "a transposed or strided access to a tile: load it transposed, or change the tile's shape; %lines "
+             "names the line");
   }
 }
 
@@ -195,7 +193,7 @@ void uncoalesced(const Facts& f, FindingSink& sink) {
                     "them per lane)",
                     *figures->sectors_per_request),
         kernel_and_lines(f, k) + where_it_waits(f, k.name, &KernelSource::memory_line, "memory"),
-        "let the last dimension of the tile be the one that lies together in memory, or make the tensor contiguous; "
+        "make the last dimension of the tile the contiguous one in memory, or make the tensor contiguous; "
         "%lines names the line");
   }
 }
@@ -222,7 +220,7 @@ void one_stream(const Facts& f, FindingSink& sink) {
                   "kernels' time, all on stream {}",
                   count_text(n), f.t.multiprocessors, share(small, f.kernel_time) * 100, f.stream_busy.begin()->first),
       lines.empty() ? "the line is not known" : lines,
-      "where they do not need each other's results, put them on streams of their own (with stream(s):), or batch "
+      "where they do not need each other's results, put them on separate streams (with stream(s):), or batch "
       "them into one launch");
 }
 

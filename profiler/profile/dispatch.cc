@@ -17,7 +17,7 @@ using report::Align;
 using report::Cell;
 using trace::Step;
 
-/// Steps that are told as one: the interpreter's own work lies around the others.
+/// Steps that are shown as one row: the interpreter's own work encloses the others.
 struct Row {
   std::string_view name, what;
   std::initializer_list<Step> steps;
@@ -29,7 +29,7 @@ const Row kRows[] = {
     {"launch", "checks around the steps below", {Step::kLaunch, Step::kGraphLaunch}},
     {"specialisation key", "slots, types, divisibility, constants", {Step::kKey}},
     {"cache lookup", "from the key to the loaded kernel", {Step::kLookup}},
-    {"compile and load", "of what was not in memory", {Step::kCompile, Step::kPhase, Step::kLoad}},
+    {"compile and load", "kernels that were not in memory", {Step::kCompile, Step::kPhase, Step::kLoad}},
     {"device start", "the driver's context of the GPU, at its first use", {Step::kContext}},
     {"tensor-map encoding", "descriptors for TMA", {Step::kTensorMap}},
     {"driver call", "the driver's own launch", {Step::kDriver}},
@@ -120,7 +120,7 @@ report::Table dispatch_table(const DispatchReport& report) {
                        {"each", "us", Align::kRight, "each_us"},
                        {"per run", "us", Align::kRight, "run_us"},
                        {"%", "", Align::kRight, "percent_of_cpu"},
-                       {"what it is", "", Align::kLeft}});
+                       {"includes", "", Align::kLeft}});
   table.set_title("dispatch budget");
   for (const DispatchStep& s : d.steps) {
     const bool wait = s.name == kRows[std::size(kRows) - 1].name;
@@ -128,16 +128,16 @@ report::Table dispatch_table(const DispatchReport& report) {
                    s.calls > 0 ? Cell::of(s.us / s.calls, 2) : Cell(""), Cell::of(s.us, 2),
                    wait || d.cpu_us <= 0 ? Cell("") : Cell::of(s.us / d.cpu_us * 100, 1), s.what});
   }
-  table.add_row({"together", Cell(""), Cell(""), Cell::of(d.cpu_us, 2), Cell::of(100.0, 1), "without waits"});
+  table.add_row({"total", Cell(""), Cell(""), Cell::of(d.cpu_us, 2), Cell::of(100.0, 1), "without waits"});
   if (report.launch_start_us >= 0)
-    table.add_row({"to the kernel's start", Cell(""), Cell::of(report.launch_start_us, 2), Cell(""), Cell(""),
+    table.add_row({"until the kernel starts", Cell(""), Cell::of(report.launch_start_us, 2), Cell(""), Cell(""),
                    "from the driver's call, on an idle stream, profiled"});
   if (report.gpu_us >= 0)
-    table.add_row({"the device works", Cell(""), Cell(""), Cell::of(report.gpu_us, 2), Cell(""), "for one run"});
+    table.add_row({"device busy", Cell(""), Cell(""), Cell::of(report.gpu_us, 2), Cell(""), "for one run"});
   else if (!report.no_gpu.empty())
     table.add_note("the device's side is not known: " + report.no_gpu);
   if (!report.ways.empty() && report.ways[0].cpu_us >= 0)
-    table.add_note(fmt::format("{:.2f} us per run with nothing watched", report.ways[0].cpu_us));
+    table.add_note(fmt::format("{:.2f} us per run without instrumentation", report.ways[0].cpu_us));
   table.add_note(fmt::format("medians of {} runs; each step without the steps within it", d.runs));
   return table;
 }
@@ -147,7 +147,7 @@ report::Table dispatch_ways_table(const DispatchReport& report) {
                        {"CPU", "us", Align::kRight, "cpu_us"},
                        {"elapsed", "us", Align::kRight, "elapsed_us"},
                        {"saves", "%", Align::kRight, "saved_percent"}});
-  table.set_title("what else it could be");
+  table.set_title("alternatives");
   const double now = report.ways.empty() ? -1 : report.ways[0].elapsed_us;
   for (size_t i = 0; i < report.ways.size(); ++i) {
     const DispatchWay& w = report.ways[i];
@@ -159,7 +159,7 @@ report::Table dispatch_ways_table(const DispatchReport& report) {
     table.add_row({w.name, Cell::of(w.cpu_us, 2), Cell::of(w.elapsed_us, 2),
                    i == 0 || now <= 0 ? Cell("") : Cell::of((1 - w.elapsed_us / now) * 100, 1)});
   }
-  table.add_note("per run, nothing watched; elapsed: many in a row, with the wait for the last");
+  table.add_note("per run, without instrumentation; elapsed: many back to back, with the wait for the last");
   return table;
 }
 

@@ -66,7 +66,7 @@ report::Table graph_nodes_table(const std::vector<GraphNode>& nodes, int64_t row
         fmt::format("{} more node{}: rows=0 shows all", nodes.size() - shown, nodes.size() - shown == 1 ? "" : "s"));
   table.add_note(
       "medians over the graph's launches; start: after its first node's, and nodes are numbered in that order");
-  if (beside) table.add_note("a gap below zero: it began before what was ahead of it had ended");
+  if (beside) table.add_note("a negative gap: it began before the previous work had ended");
   return table;
 }
 

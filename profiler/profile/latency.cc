@@ -194,11 +194,11 @@ constexpr const char* kQuantileNames[] = {"p50", "p90", "p99", "max"};
 std::string unknown_piece(const Timeline& t, LaunchPiece piece, bool queued) {
   if (std::string why = why_no_device_work(t); !why.empty()) return why;
   if (piece == LaunchPiece::kPrepare || piece == LaunchPiece::kBatching || piece == LaunchPiece::kFrontEnd)
-    return "CUPTI gave no times of the command buffer (they must be asked for before CUDA starts)";
+    return "CUPTI gave no times of the command buffer (they must be enabled before CUDA starts)";
   if (piece == LaunchPiece::kGap)
-    return queued ? "no gap: they began before what was ahead had ended"
+    return queued ? "no gap: they began before the previous work had ended"
                   : "no gap: nothing ran before them on their stream";
-  if (piece == LaunchPiece::kOverlap) return "none of them began before what was ahead had ended";
+  if (piece == LaunchPiece::kOverlap) return "none of them began before the previous work had ended";
   return "the profile has no record of it";
 }
 
@@ -245,11 +245,11 @@ Table latency_table(const Timeline& timeline, const Latency& l) {
                                              : fmt::format(" ({:.2f} us while profiled)", median(all))));
     else if (!all.empty())
       table.add_note(fmt::format("CPU call: {:.2f} us while profiled; without a profiler: not measured", median(all)));
-    table.add_note("idle: the stream had nothing left to do when the call began; queued: it waited for work before it");
+    table.add_note("idle: the stream was empty when the call began; queued: it waited for earlier work");
   }
   if (const int64_t early = l.early())
     table.add_note(
-        fmt::format("{} launch{} began before the kernel ahead had ended (programmatic dependent launch): "
+        fmt::format("{} launch{} began before the previous kernel had ended (programmatic dependent launch): "
                     "an overlap in place of a gap",
                     early, early == 1 ? "" : "es"));
   for (const auto& [kind, n] : l.disturbed) table.add_note(fmt::format("{} of the calls met: {}", n, kind));

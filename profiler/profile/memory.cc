@@ -35,11 +35,13 @@ Memory memory(const Timeline& timeline) {
   for (const MemoryChange& m : timeline.memory) {
     MemoryTotals& d = devices[m.device];
     d.device = m.device;
+    // What the allocator takes from the driver is reported per device only: it belongs to no tensor.
     if (m.reserve) {
       (m.bytes > 0 ? d.reserve_taken : d.reserve_returned) += std::abs(m.bytes);
       continue;
     }
     const Span* operation = around(timeline, m.span, trace::Step::kOperation);
+    // A free is charged to the statement that released the last handle, which may differ from the one that allocated.
     std::string line = statement_of_line(timeline, m.span);
     MemoryRow& r = rows[{m.device, line, operation ? operation->name : std::string()}];
     r.device = m.device, r.operation = operation ? operation->name : std::string();
@@ -91,10 +93,9 @@ Table memory_table(const Memory& memory, int64_t rows) {
   if (shown < memory.rows.size())
     table.add_note(fmt::format("{} more row{}: rows=0 shows all", memory.rows.size() - shown,
                                memory.rows.size() - shown == 1 ? "" : "s"));
-  table.add_note(
-      memory.rows.empty()
-          ? "no tensor was allocated or given back"
-          : "net: may be given back by another line; the allocator keeps what is given back for the next tensor");
+  table.add_note(memory.rows.empty()
+                     ? "no tensor was allocated or freed"
+                     : "net: another line may free it; the allocator keeps freed memory for the next tensor");
   return table;
 }
 
@@ -105,12 +106,12 @@ Table memory_totals_table(const Memory& memory) {
                {"peak", "", Align::kRight, "peak_bytes"},
                {"live at the end", "", Align::kRight, "live_bytes"},
                {"taken from the driver", "", Align::kRight, "reserve_taken_bytes"},
-               {"given back", "", Align::kRight, "reserve_returned_bytes"},
+               {"returned to the driver", "", Align::kRight, "reserve_returned_bytes"},
                {"peak at", "", Align::kLeft}});
   for (const MemoryTotals& d : memory.devices)
     table.add_row({d.device, Cell::of(d.allocations), bytes_cell(d.allocated), bytes_cell(d.peak), bytes_cell(d.live),
                    bytes_cell(d.reserve_taken), bytes_cell(d.reserve_returned), d.peak_line});
-  table.add_note("peak and live count from the start of the profile: what was there before is not in them");
+  table.add_note("peak and live count from the start of the profile; earlier allocations are not included");
   return table;
 }
 

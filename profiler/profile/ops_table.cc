@@ -144,9 +144,9 @@ report::Table ops_table(const Timeline& timeline, const Ops& ops, const OpsOptio
     table.add_row(std::move(cells));
   }
   note_hidden(table, ops.ops.size(), shown);
-  table.add_note(fmt::format("self: without the rows inside it; {}: of what it launched, wherever it ran{}", device,
-                             rate || math ? "; rates: as declared, over that time" : ""));
-  if (options.memory) table.add_note("memory: of tensors, allocated less given back");
+  table.add_note(fmt::format("self: without the rows inside it; {}: time of the work it launched, wherever it ran{}",
+                             device, rate || math ? "; rates: as declared, over that time" : ""));
+  if (options.memory) table.add_note("memory: of tensors, allocated minus freed");
   return table;
 }
 
@@ -229,8 +229,8 @@ report::Table work_table(const Timeline& timeline, const Ops& ops, const OpsOpti
     table.add_row(std::move(cells));
   }
   note_hidden(table, ops.work.size(), shown);
-  if (varies) table.add_note("…: launched in several ways, of which the first is shown; `shapes` tells them apart");
-  if (achieved) table.add_note("achieved: by counters, in a run of its own");
+  if (varies) table.add_note("…: several launch configurations, the first is shown; `shapes` separates them");
+  if (achieved) table.add_note("achieved: by counters, in a separate run");
   if (cluster) note_clusters(table, timeline, std::span(ops.work).first(shown));
   if (gpu)
     table.add_note("local: spills and stack per thread; occupancy: theoretical; times: from start to end on the GPU");
@@ -268,7 +268,7 @@ report::Table totals_table(const Timeline& timeline, const Ops& ops) {
   add_device(device + " busy", percent(t.busy_fraction()), "%");
   add_time("CPU total", t.cpu);
   add_device(device + " total", Cell::of(us(t.device), 1), "us");
-  if (t.unattributed) add_device("launched outside of every row", Cell::of(us(t.unattributed), 1), "us");
+  if (t.unattributed) add_device("launched outside of all rows", Cell::of(us(t.unattributed), 1), "us");
   add_device("kernels", Cell::of(t.kernels), "");
   add_device("launches", Cell::of(t.launches), "");
   if (t.copies) add_count("copies", t.copies);

@@ -8,7 +8,7 @@
 namespace kiln::profiler {
 
 Unknown cut_short(std::string_view by) {
-  return {"what would have come then", fmt::format("cut short by {}: this is what was seen until then", by)};
+  return {"everything after that", fmt::format("interrupted by {}: the profile ends there", by)};
 }
 
 Result<std::unique_ptr<ProfileSession>> ProfileSession::start(const Device& device, const SessionOptions& options) {

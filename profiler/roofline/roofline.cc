@@ -36,7 +36,7 @@ RateUnit unit_of(const RooflineChart& chart) {
 }
 
 Cell amount(double value, Source from, const char* what, const char* unit) {
-  if (value < 0) return Cell::unknown(fmt::format("not known; {} or --measured says it", what));
+  if (value < 0) return Cell::unknown(fmt::format("not known; give {} or --measured", what));
   std::string text = report::human_bytes(value);
   text.pop_back();
   text += unit;
@@ -93,8 +93,8 @@ report::Table roofline_table(const RooflineChart& chart) {
                                     : Cell(v.bound)});
     if (v.share >= 0 && v.share < kLow)
       table.add_note(p.name +
-                     ": well under both roofs, so latency, occupancy or a small grid holds it back: "
-                     "%counters with bundle=stalls says where its warps wait");
+                     ": well under both roofs, so latency, occupancy or a small grid limits it: "
+                     "%counters with bundle=stalls shows why its warps stall");
     if (v.share > kAbove && v.bound == "memory")
       table.add_note(p.name + ": above the roof of memory, so part of its bytes came from a cache");
   }

@@ -51,7 +51,7 @@ void add_roofline(const Device& device, const profiler::OpsOptions& options, Pro
   auto chart = chart_of(device, std::move(points), "as the program left them");
   if (!chart.ok()) {
     report::Table table(std::vector<report::Column>{{"roofline", ""}});
-    table.add_note("there is no ceiling to hold the declared FLOP and bytes against: " + chart.error().message);
+    table.add_note("there is no ceiling for the declared FLOP and bytes: " + chart.error().message);
     result.tables.push_back({"roofline", std::move(table)});
     return;
   }

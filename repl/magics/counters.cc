@@ -1,4 +1,4 @@
-// %counters: what the hardware counted while a statement ran.
+// %counters: hardware counters of a statement.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -79,7 +79,7 @@ Result<Chip> chip_for(MagicContext& context) {
   const DeviceInfo info = device.info();
   std::string here;
   if (device.is_cuda()) {
-    // Another profiler stands in the way of asking, and that is told when counters are; its target says enough.
+    // Another profiler prevents the query; reading the counters will report that. The target identifies the chip.
     auto asked = cupti::chip_of(device);
     if (!asked.ok()) asked = cupti::chip_of_target(info.target);
     if (!asked.ok()) return std::move(asked.error());
@@ -141,7 +141,7 @@ Status magic_counters(MagicContext& context, std::string_view text) {
   }
   KILN_TRY(Device device, context.session.device());
   if (!chip.is_here) {
-    context.output(fmt::format("# nothing was run: {}; this is what that GPU would be asked\n", chip.nothing));
+    context.output(fmt::format("# nothing was run: {}; these are the metrics for that GPU\n", chip.nothing));
     Table table({{"column", "", Align::kLeft},
                  {"unit", "", Align::kLeft},
                  {"metric", "", Align::kLeft},
@@ -154,7 +154,7 @@ Status magic_counters(MagicContext& context, std::string_view text) {
   }
   KILN_TRY(auto run, statement_runner(context.session, request.statement, "<%counters>"));
 
-  // Once without counters: it compiles, says what is launched, and how long it takes.
+  // Once without counters: this compiles, finds the launches, and measures the time.
   KILN_CHECK_OK(device.synchronize());
   auto watching = cupti::LaunchNames::start();
   const double begin = profiler::steady_seconds();

@@ -1,4 +1,4 @@
-// %source, %plan, %why and %edit: what becomes of a tensor expression.
+// %source, %plan, %why and %edit: the plan of a tensor expression.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -90,7 +90,7 @@ Status magic_source(MagicContext& context, std::string_view text) {
     context.output(fmt::format("{}: python3 {} runs it under Triton, kiln run {} here\n", file, file, file));
     return {};
   }
-  if (p.groups.empty()) context.output("# nothing is launched: the result is a view of what is there\n");
+  if (p.groups.empty()) context.output("# nothing is launched: the result is a view of its input\n");
   for (const ExprGroup& g : p.groups) {
     if (&g != &p.groups.front()) context.output("\n");
     if (g.source.empty())
@@ -117,7 +117,7 @@ Status magic_plan(MagicContext& context, std::string_view arguments) {
 Status magic_why(MagicContext& context, std::string_view arguments) {
   KILN_TRY(ExprPlan p, plan_of(context, arguments, "why"));
   if (p.boundaries.empty()) {
-    context.output(p.groups.size() == 1 ? "all of it is one kernel\n" : "nothing keeps its operations apart\n");
+    context.output(p.groups.size() == 1 ? "all of it is one kernel\n" : "nothing prevents fusing its operations\n");
     return {};
   }
   Table table({{"from", "", Align::kLeft},
@@ -129,7 +129,7 @@ Status magic_why(MagicContext& context, std::string_view arguments) {
     table.add_row({b.from, b.to, Cell::shown(report::human_bytes(b.bytes), static_cast<int64_t>(b.bytes)), b.cause,
                    b.help.empty() ? "nothing: it is so" : b.help});
   }
-  table.add_note("bytes: written by the one and read back by the other");
+  table.add_note("bytes: written by one kernel and read by the other");
   context.print(table);
   return {};
 }

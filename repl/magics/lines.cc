@@ -1,4 +1,4 @@
-// %lines and %sass: from the machine code and what it waits for back to the kernel's own source.
+// %lines and %sass: machine code and stall reasons by source line.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -146,7 +146,7 @@ void print_kernel(MagicContext& context, const LinesArguments& arguments, const 
   const std::vector<profiler::Stall> reasons = profile.counts.by_weight();
   if (!reasons.empty() && !profiler::what_helps(reasons[0]).empty())
     hot.add_note(
-        fmt::format("it mostly {}; what helps: {}", profiler::in_words(reasons[0]), profiler::what_helps(reasons[0])));
+        fmt::format("it mostly {}; remedy: {}", profiler::in_words(reasons[0]), profiler::what_helps(reasons[0])));
   context.print(hot);
   report::Table source = annotated_source_table(profile, sources);
   source.set_title(f.name + ", in the order of the source");
@@ -194,7 +194,7 @@ Status show_samples(MagicContext& context, const LinesArguments& arguments, cons
         fmt::format("{} of {} samples were dropped by the GPU: a longer period= keeps them", r.dropped, r.total));
   if (r.elsewhere) table.add_note(fmt::format("{} more samples are of the driver's own kernels", r.elsewhere));
   table.add_note(
-      "sampled by CUPTI in runs of their own: these are no timings; \"nothing issued\" is the part in whose "
+      "sampled by CUPTI in separate runs: these are no timings; \"nothing issued\" is the share in whose "
       "cycle the scheduler had no warp to issue from");
   context.print(table);
   for (const Shown& shown : worth) print_kernel(context, arguments, shown, all);

@@ -107,10 +107,10 @@ Status magic_bench(MagicContext& context, std::string_view text) {
   if (!contender.facts.kernels.empty())
     table.add_note(fmt::format("kernels: {}", fmt::join(contender.facts.kernels, ", ")));
   if (contender.facts.graph && declared.bytes < 0 && declared.flop < 0)  // only plans come with one
-    table.add_note("rate and math: of the plan's bytes and FLOP");
+    table.add_note("rate and math: from the plan's bytes and FLOP");
   else if (rate && declared.bytes < 0)
-    table.add_note("rate: as if each tensor among the arguments were moved once; bytes=N says it better");
-  if (gpu) table.add_note("clock held down by: " + throttle.text());
+    table.add_note("rate: each tensor argument counted once; override with bytes=N");
+  if (gpu) table.add_note("clock throttled by: " + throttle.text());
   table.add_note(
       fmt::format("{}, {}; ± is half the interquartile range over the median", device.name(), timer.method()));
   context.print(table);

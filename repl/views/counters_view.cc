@@ -118,7 +118,7 @@ Table counters_table(const CountersAsked& asked, const cupti::Collected& collect
     table.add_note(collected.launches.empty() ? "the statement launched no kernel"
                                               : "no kernel's name contains " + shown.kernel);
   if (collected.dropped > 0)
-    table.add_note(fmt::format("{} launches more were not counted: there was room for {}", collected.dropped,
+    table.add_note(fmt::format("{} more launches were not counted: the limit is {}", collected.dropped,
                                collected.launches.size()));
   if (!shown.each && rows.size() < collected.launches.size() && shown.kernel.empty())
     table.add_note("medians over the launches of a kernel");

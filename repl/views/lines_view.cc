@@ -101,7 +101,7 @@ Table static_lines_table(const StaticLines& code, const SourceLines& sources) {
   }
   if (const int64_t none = without_line(code.machine))
     table.add_note(fmt::format(
-        "{} of {} machine instructions belong to no line: what several lines share, and what the assembler added", none,
+        "{} of {} machine instructions belong to no line: shared by several lines, or added by the assembler", none,
         code.machine.code.size()));
   return table;
 }
@@ -111,7 +111,7 @@ Table hot_lines_table(const LineProfile& profile, const SourceLines& sources, si
                {"samples", ""},
                {"share", "%"},
                {"nothing issued", "%"},
-               {"what its warps do", "", Align::kLeft, "doing"},
+               {"stall reasons", "", Align::kLeft, "doing"},
                {"source", "", Align::kLeft}});
   const std::vector<const LineSamples*> order = profiler::hottest_first(profile);
   for (size_t i = 0; i < std::min(top, order.size()); ++i) {
@@ -155,7 +155,7 @@ Table hot_instructions_table(const profiler::SampledFunction& samples, const Lin
                {"share", "%"},
                {"line", ""},
                {"instruction", "", Align::kLeft},
-               {"what its warps do", "", Align::kLeft, "doing"}});
+               {"stall reasons", "", Align::kLeft, "doing"}});
   std::vector<const profiler::SampledPc*> order;
   int64_t total = 0;
   for (const profiler::SampledPc& s : samples.pcs) order.push_back(&s), total += s.counts.total();

@@ -144,7 +144,7 @@ Table occupancy_by_warps(const std::vector<WarpsRow>& rows) {
                    step(profiler::less_shared(*target, block), " B")});
   }
   table.add_note(
-      "* as it is now; every row was compiled with its number of warps, so registers and shared memory are its own");
+      "* the current one; every row was compiled with its num_warps and has its own registers and shared memory");
   return table;
 }
 

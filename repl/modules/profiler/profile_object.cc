@@ -250,7 +250,7 @@ constexpr NativeDef kMethods[] = {
     {"stop()", stop, "ends the profile"},
     {"step()", step, "one step of the schedule ends, the next begins"},
     {"table(sort_by=None, row_limit=20, shapes=None, lines=None, memory=None, streams=None)", table,
-     "the tables as text; what is not said is as profile() was asked"},
+     "the tables as text; defaults are those of profile()"},
     {"key_averages(group_by_input_shape=False, group_by_stack_n=0)", key_averages, "the rows, and .table(sort_by=…)"},
     {"export_chrome_trace(path)", export_chrome_trace, "a file for ui.perfetto.dev"},
     {"export_stacks(path, metric='self_cpu_time_total')", export_stacks,

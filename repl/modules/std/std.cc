@@ -256,7 +256,7 @@ Value flush(Interp&, NativeArgs&) {
   return Value::none();
 }
 constexpr NativeDef kStdout[] = {{"write(text)", write, "writes a text"},
-                                 {"flush()", flush, "lets go of what is held back for a file or a pipe"}};
+                                 {"flush()", flush, "writes out buffered text"}};
 
 Value write_error(Interp& in, NativeArgs& a) {
   in.error_output(in.to_text(a[0], "write()'s text"));
@@ -264,7 +264,7 @@ Value write_error(Interp& in, NativeArgs& a) {
 }
 Value flush_error(Interp&, NativeArgs&) { return Value::none(); }
 constexpr NativeDef kStderr[] = {{"write(text)", write_error, "writes a text"},
-                                 {"flush()", flush_error, "nothing: errors are not held back"}};
+                                 {"flush()", flush_error, "does nothing: errors are not buffered"}};
 
 void add_stream(ModuleObject& m, const char* name, std::span<const NativeDef> functions) {
   auto stream = make<Opaque>(std::string("sys.") + name);
@@ -365,7 +365,7 @@ Value shuffle(Interp& in, NativeArgs& a) {
   return Value::none();
 }
 constexpr NativeDef kRandom[] = {
-    {"seed(value=None)", random_seed, "starts the sequence anew"},
+    {"seed(value=None)", random_seed, "restarts the sequence"},
     {"random()", random_random, "a float in [0, 1)"},
     {"uniform(a, b)", uniform, "a float in [a, b)"},
     {"gauss(mu=0.0, sigma=1.0)", gauss, "a normally distributed float"},

@@ -252,8 +252,8 @@ Value leave_graph(Interp& in, NativeArgs& a) {
 constexpr NativeDef kGraphMethods[] = {
     {"capture_begin()", capture_begin, "work is recorded from here on, and not run"},
     {"capture_end()", capture_end, "ends the capture"},
-    {"replay()", replay, "runs what was recorded, on the current stream, without waiting"},
-    {"reset()", reset, "gives back what it holds"},
+    {"replay()", replay, "launches the recorded work on the current stream, without waiting"},
+    {"reset()", reset, "frees its memory"},
 };
 constexpr NativeDef kGraphContextMethods[] = {
     {"__enter__()", enter_graph, "work is recorded from here on, and not run"},
@@ -263,7 +263,7 @@ constexpr NativeDef kStreamMethods[] = {
     {"__enter__()", enter_stream, "work goes to it from here on"},
     {"__exit__(*args)", leave, "back to the stream before"},
     {"query()", query_stream, "is all its work done?"},
-    {"record_event(event=None)", record_event, "an event behind the work it has now"},
+    {"record_event(event=None)", record_event, "an event after its current work"},
     {"synchronize()", wait_for_stream, "waits for all its work"},
     {"wait_event(event)", wait_event, "its later work starts after the event"},
     {"wait_stream(stream)", wait_stream, "its later work starts after the present work of the other"},
@@ -271,7 +271,7 @@ constexpr NativeDef kStreamMethods[] = {
 constexpr NativeDef kEventMethods[] = {
     {"elapsed_time(end_event)", elapsed_time, "milliseconds between two recorded events, on the device's clock"},
     {"query()", query_event, "is the work before it done?"},
-    {"record(stream=None)", record_on, "puts it behind the work that the stream has now"},
+    {"record(stream=None)", record_on, "records the stream's position"},
     {"synchronize()", wait_for_event, "waits for the work before it"},
     {"wait(stream=None)", let_wait, "the stream's later work starts after it"},
 };
@@ -293,7 +293,7 @@ constexpr NativeDef kCuda[] = {
     {"memory_reserved(device=None)", memory_reserved, "bytes that the allocator holds for tensors"},
     {"set_device(device)", nothing, "accepted: choose the session's device with --device"},
     {"set_stream(stream)", set_stream, "makes a stream the one that work goes to"},
-    {"Stream(device=None, priority=0)", new_stream, "a queue of work that runs beside others"},
+    {"Stream(device=None, priority=0)", new_stream, "a queue of work, concurrent with other streams"},
     {"stream(stream)", stream_context, "with stream(s): work goes to s"},
     {"synchronize(device=None)", synchronize, "waits for the device"},
 };

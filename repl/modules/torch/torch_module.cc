@@ -254,7 +254,7 @@ Value stack(Interp& in, NativeArgs& a) {
   return cat(in, args);
 }
 
-/// The path of a file whose ending says what it is.
+/// The path of a file whose extension decides its format.
 const std::string& npy_path(Interp& in, const Value& v) {
   const std::string& path = in.to_text(v, "the file");
   if (!path.ends_with(".npy"))
@@ -407,7 +407,7 @@ constexpr NativeDef kTorch[] = {
     {"isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)", isclose, "which elements are close"},
     {"linspace(start, end, steps, *, dtype=None, device=None)", linspace, "evenly spaced floats, both ends included"},
     {"load(f, map_location=None)", load, "the tensor of a .npy file"},
-    {"manual_seed(seed)", manual_seed, "starts the random numbers anew"},
+    {"manual_seed(seed)", manual_seed, "restarts the random numbers"},
     {"no_grad()", no_grad, "accepted; Kiln has no autograd"},
     {"ones(*shape, size=, dtype=None, device=None, requires_grad=False)", ones, "ones"},
     {"ones_like(input, *, dtype=None, device=None)", ones_like, "ones, as another tensor"},

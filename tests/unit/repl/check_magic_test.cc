@@ -15,11 +15,11 @@ x, o = torch.ones(256), torch.zeros(256)
 
 TEST(CheckMagic, SaysWhatWasLookedAt) {
   EXPECT_EQ(run(kCopy + "%check copy[(4,)](x, o, BLOCK=64)\n").out,
-            "2 accesses of 1 launch: each inside of its tensor\n");
-  EXPECT_EQ(run(kCopy + "%check x + 1\n").out, "nothing was checked: it launches no kernel of the script\n");
+            "2 accesses of 1 launch: all within their tensors\n");
+  EXPECT_EQ(run(kCopy + "%check x + 1\n").out, "nothing was checked: the statement launches no kernel of the script\n");
   // A kernel's name is its last launch.
   EXPECT_EQ(run(kCopy + "copy[(2,)](x, o, BLOCK=64)\n%check copy\n").out,
-            "2 accesses of 1 launch: each inside of its tensor\n");
+            "2 accesses of 1 launch: all within their tensors\n");
   // Launches are as ever afterwards.
   EXPECT_EQ(run(kCopy + "%check copy[(4,)](x, o, BLOCK=64)\ncopy[(4,)](x, o, BLOCK=64)\nprint(o.sum())\n").code, 0);
 }
@@ -47,7 +47,7 @@ table = torch.tensor([x.data_ptr()])
 %check through[(1,)](table, o)
 )");
   EXPECT_EQ(s.out,
-            "2 accesses of 1 launch: each inside of its tensor\n"
+            "2 accesses of 1 launch: all within their tensors\n"
             "script.py:4: not checked: its address comes from no argument\n")
       << s.err;
 }

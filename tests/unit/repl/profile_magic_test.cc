@@ -108,12 +108,12 @@ TEST_F(ProfileMagic, CtrlCShowsWhatWasSeenAndEndsTheScript) {
   ASSERT_FALSE(s.ok());
   EXPECT_EQ(s.error().kind, ErrorKind::kInterrupted);
   EXPECT_NE(out.find("4 kernels in 4 launches"), std::string::npos) << out;
-  EXPECT_NE(out.find("cut short by Ctrl-C: this is what was seen until then"), std::string::npos) << out;
+  EXPECT_NE(out.find("interrupted by Ctrl-C: the profile ends there"), std::string::npos) << out;
   EXPECT_EQ(out.find("not counted"), std::string::npos) << "nothing more is run";
   out.clear();
   const std::string file = folder + "/cut.html";
   ASSERT_TRUE(shell.entry("%report " + file).ok()) << "and it is the profile that %report shows";
-  EXPECT_NE(read_file(file)->find("cut short by Ctrl-C"), std::string::npos);
+  EXPECT_NE(read_file(file)->find("interrupted by Ctrl-C"), std::string::npos);
 }
 
 TEST_F(ProfileMagic, AReportHasTheRooflineOfWhatWasDeclared) {
@@ -270,7 +270,7 @@ TEST_F(ProfileMagic, RangesDecorateNestAndDeclare) {
 TEST_F(ProfileMagic, ABlockThatRaisesKeepsItsProfile) {
   EXPECT_NE(error_of("with profile() as p:\n    step()\n    1 / 0\n").find("division"), std::string::npos);
   EXPECT_EQ(value("'2 kernels in 2 launches' in p.table()"), "True");
-  EXPECT_EQ(value("'cut short by ZeroDivisionError: this is what was seen until then' in p.table()"), "True");
+  EXPECT_EQ(value("'interrupted by ZeroDivisionError: the profile ends there' in p.table()"), "True");
 }
 
 TEST_F(ProfileMagic, FailuresOfProfiles) {

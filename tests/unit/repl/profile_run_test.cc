@@ -97,7 +97,7 @@ TEST_F(ProfileRun, CtrlCKeepsWhatWasSeenUntilThen) {
   EXPECT_EQ(steps(second->timelines[0]), 2);
   EXPECT_GT(second->timelines[0].work.size(), 0u);
   ASSERT_EQ(second->timelines[0].unknown.size(), 1u);
-  EXPECT_EQ(second->timelines[0].unknown[0].why, "cut short by Ctrl-C: this is what was seen until then");
+  EXPECT_EQ(second->timelines[0].unknown[0].why, "interrupted by Ctrl-C: the profile ends there");
 
   auto warming_again = interrupted_at(5);  // of the second cycle: the first is whole
   ASSERT_TRUE(warming_again.ok());

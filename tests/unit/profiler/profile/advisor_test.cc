@@ -222,7 +222,7 @@ const std::vector<Case>& cases() {
       {"unneeded-sync",
        [] { return loop_with_waits(1, 5); },
        [] { return loop_with_waits(10, 50); },
-       {"40 waits", "/home/user/train.py:8 `torch.cuda.synchronize()`", "behind the loop"}},
+       {"40 waits", "/home/user/train.py:8 `torch.cuda.synchronize()`", "after the loop"}},
       {"library-copy",
        [] { return bias_copy(Step::kLibrary); },
        [] { return bias_copy(Step::kCopy); },

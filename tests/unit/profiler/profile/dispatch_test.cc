@@ -106,13 +106,13 @@ TEST(Dispatch, AWayThatIsNoneKeepsItsRowWithTheReason) {
   DispatchReport r;
   r.ways = {{"as it is", 10, 20, ""}, {"as one CUDA graph", -1, -1, "it waits"}, {"unfused", 30, 40, ""}};
   EXPECT_EQ(report::to_text(dispatch_ways_table(r)),
-            "what else it could be\n"
+            "alternatives\n"
             "the same work      CPU us  elapsed us  saves %\n"
             "as it is            10.00       20.00\n"
             "as one CUDA graph       –           –\n"
             "unfused             30.00       40.00   -100.0\n"
             "– as one CUDA graph: it waits\n"
-            "per run, nothing watched; elapsed: many in a row, with the wait for the last\n");
+            "per run, without instrumentation; elapsed: many back to back, with the wait for the last\n");
 }
 
 TEST(Dispatch, NothingKeptIsNoRun) { EXPECT_EQ(dispatch_of(Made().timeline()).runs, 0); }
