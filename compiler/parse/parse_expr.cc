@@ -9,6 +9,8 @@ using namespace ast;
 
 namespace {
 
+// Binary operators by precedence, loosest first. `**` is not among them: it binds tighter than a unary minus on its
+// left and groups to the right.
 struct BinaryRow {
   Tok token;
   BinaryOp op;
@@ -80,6 +82,7 @@ std::string_view describe_target(const Expr& e) {
 
 }  // namespace
 
+// Targets are parsed as expressions and checked afterwards, since only the '=' behind them shows that they are targets.
 void Parser::check_target(const Expr& e, bool in_list) {
   const std::vector<ExprPtr>* items = nullptr;
   if (const auto* t = dyn_as<Tuple>(&e)) items = &t->items;
@@ -130,6 +133,7 @@ ExprPtr Parser::expressions(bool starred) {
   return tuple;
 }
 
+// Targets of `for` stop before 'in', which an ordinary expression would take as a comparison.
 ExprPtr Parser::target_list() {
   uint32_t begin = now().begin;
   auto item = [&]() -> ExprPtr {
@@ -172,6 +176,8 @@ ExprPtr Parser::named_expression() {
 
 ExprPtr Parser::expression() {
   Level level(*this);
+  // The height of the tree is limited as well as the depth of the recursion, because later passes recurse over the
+  // tree: a chain such as a.b.c… is parsed in a loop but is one level per link.
   int outer_height = std::exchange(height_, 0);
   check_token();
   ExprPtr result;
@@ -314,6 +320,7 @@ ExprPtr Parser::comparison() {
       if (row == std::end(kCompareOps)) break;
       advance();
       op = row->op;
+      // Python 2's operator, which would otherwise be reported as a missing operand.
       if (op == CompareOp::kLt && at(Tok::kGreater))
         fail(error_at(here(), ErrorKind::kSyntax, "'<>' is no operator: use '!='"));
     }
@@ -342,6 +349,7 @@ ExprPtr Parser::binary(int min_precedence) {
     node->op = row->op;
     node->op_range = range(op);
     node->left = std::move(left);
+    // One level tighter on the right, so that operators of equal precedence group to the left.
     node->right = binary(row->precedence + 1);
     node->range = since(begin);
     grow_chain();
@@ -373,6 +381,7 @@ ExprPtr Parser::power() {
   node->op = BinaryOp::kPow;
   node->op_range = range(op);
   node->left = std::move(base);
+  // 2 ** -1 is valid, and a ** b ** c groups to the right by way of unary() and power().
   node->right = unary();
   node->range = since(begin);
   grow_chain();

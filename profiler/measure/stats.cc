@@ -14,6 +14,7 @@ std::vector<double> sorted(std::span<const double> samples) {
   return v;
 }
 
+// Linear interpolation between order statistics, as numpy's default.
 double quantile_of_sorted(const std::vector<double>& v, double q) {
   if (v.empty()) return std::numeric_limits<double>::quiet_NaN();
   double at = q * static_cast<double>(v.size() - 1);
@@ -71,6 +72,7 @@ Ranks median_ranks(int n, double confidence) {
   double tail = 0, allowed = (1 - confidence) / 2;
   int k = 0;
   for (int i = 0; i < n; ++i) {
+    // Through logarithms: the binomial coefficients of a few hundred samples overflow a double's factorials.
     tail += std::exp(std::lgamma(n + 1.0) - std::lgamma(i + 1.0) - std::lgamma(n - i + 1.0) - n * std::log(2.0));
     if (tail > allowed) break;
     k = i + 1;

@@ -24,6 +24,7 @@ Overlap overlap_of(const Timeline& t) {
   };
   std::vector<Change> changes;
   for (const Work& w : t.work) {
+    // Records without times would shift everything that follows.
     if (w.is_lost() || w.end <= w.start) continue;
     const bool kernel = w.kind == WorkKind::kKernel;
     changes.push_back({w.start, kernel, !kernel});

@@ -17,6 +17,8 @@ constexpr int64_t kMediumSegment = 20 * kMiB;
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
+// Segments are larger than small blocks, because taking memory from the driver is slow and synchronises the device. The
+// limits are those of PyTorch's caching allocator.
 int64_t segment_bytes(int64_t block_bytes) {
   if (block_bytes <= kSmallLimit) return kSmallSegment;
   return block_bytes <= kMediumLimit ? kMediumSegment : round_up(block_bytes, 2 * kMiB);
@@ -141,6 +143,7 @@ bool Allocator::is_used_elsewhere(const Block* block, const StreamImpl& stream) 
 
 void Allocator::stream_closed(const StreamImpl& stream) {
   std::lock_guard lock(mutex_);
+  // Cached blocks of a closed stream would never be reused; the default stream takes them over.
   uint64_t heir = backend_.default_stream().id();
   for (Block* block : blocks_) {
     std::erase(block->other_streams, &stream);
@@ -164,6 +167,7 @@ MemoryStats Allocator::stats() const {
   return stats_;
 }
 
+// Adjacent free blocks are merged at once, so that a segment does not fragment.
 void Allocator::make_free(Block* block) {
   block->in_use = false;
   if (block->next && !block->next->in_use && pool(*block->next).erase(block->next)) absorb_next(block);
@@ -233,6 +237,7 @@ int64_t Allocator::release_cached() {
   for (auto& [key, blocks] : pools_) {
     for (auto it = blocks.begin(); it != blocks.end();) {
       Block* block = *it;
+      // Only whole segments can be returned to the backend.
       if (block->previous || block->next) {
         ++it;
         continue;

@@ -16,6 +16,7 @@ namespace {
 constexpr int kLaneBits = 5;
 
 template <class Fn>
+// Shuffles move 32 bits: narrower values are extended, wider ones go in two halves.
 Value* by_words(llvm::IRBuilderBase& b, Value* v, Fn&& shuffle) {
   Value* bits = to_bits(b, v);
   const unsigned width = bits->getType()->getIntegerBitWidth();
@@ -35,6 +36,7 @@ ThreadCode::ThreadCode(llvm::BasicBlock* entry, int num_warps, int extra_warps)
 Value* ThreadCode::thread() {
   if (thread_) return thread_;
   llvm::CallInst* tid = entry_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
+  // The range lets LLVM fold index arithmetic that could otherwise overflow.
   const llvm::APInt zero(32, 0), limit(32, static_cast<uint64_t>(kLanes * (num_warps_ + extra_warps_)));
   tid->addRangeRetAttr(llvm::ConstantRange(zero, limit));
   return thread_ = tid;
@@ -55,6 +57,7 @@ Value* ThreadCode::cta_rank() {
   return cta_rank_;
 }
 
+// The thread number has the lane in its low bits and the warp above them, so one mask and shift serves both.
 Value* ThreadCode::share(const XorMap& map) {
   std::vector<uint32_t> bases(map.lane);
   bases.resize(kLaneBits);
@@ -105,6 +108,8 @@ Value* ThreadCode::matches(uint32_t lane_mask, uint32_t lane_value, uint32_t war
 Value* ThreadCode::pick(llvm::IRBuilderBase& b, std::span<Value* const> registers, const XorMap& map, uint32_t r) {
   const uint32_t fixed = map.of_register(r), varying = map.thread_bits();
   if (varying == 0) return registers[fixed];
+  // A binary tree of selects over the registers that the varying bits can choose. Dynamic indexing would force the
+  // registers into local memory.
   std::vector<Value*> level;
   for (uint32_t subset = 0;; subset = (subset - varying) & varying) {  // all subsets of the varying bits, ascending
     level.push_back(registers[fixed ^ subset]);

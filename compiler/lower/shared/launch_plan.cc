@@ -57,6 +57,8 @@ class Planner {
         KILN_CHECK_OK(needs(op, target::kWgmma, "wgmma"));
         plan_.uses_wgmma = true;
         int registers = 0;
+        // Accumulators and a first operand in registers are live at the same time; they decide whether setmaxnreg pays
+        // off.
         for (const ir::Type& t : {op.result()->type, op.operand(0)->type})
           if (t.is_tile()) registers += t.layout->num_registers() * t.element_bits() / 32;
         plan_.wgmma_registers = std::max(plan_.wgmma_registers, registers);
@@ -107,6 +109,7 @@ class Planner {
     recipe.swizzle = copies.boxes.swizzle;
     recipe.stored = op.kind == OpKind::kTmaStore;
     auto& maps = plan_.tensor_maps;
+    // Equal recipes share one hidden parameter: loads of one tensor with one box need one map.
     const auto known = std::find(maps.begin(), maps.end(), recipe);
     copies.tensor_map = static_cast<int>(known - maps.begin());
     if (known == maps.end()) maps.push_back(std::move(recipe));
@@ -151,6 +154,7 @@ class Planner {
       KILN_TRY(recipe.sizes.emplace_back(), known(1 + i));
       KILN_TRY(recipe.strides.emplace_back(), known(1 + rank + i));
     }
+    // The name is used in launch errors, where a descriptor's address is not aligned.
     recipe.name = "the tensor";
     for (const HostExpression::Step& s : recipe.base.steps)
       if (s.op == HostOp::kParam && s.type == DType::kU64)

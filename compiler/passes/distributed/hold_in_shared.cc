@@ -20,12 +20,14 @@ using ir::Op;
 using ir::OpKind;
 using ir::Value;
 
+// cp.async copies up to 16 bytes; smaller copies cost more instructions than the registers they save.
 constexpr int kUnit = 16;
 
 class RowHolder {
  public:
   RowHolder(ir::Module& module, const target::Target& target)
       : module_(module),
+        // Half of the maximum leaves room for a second block on the SM.
         room_(std::min(target.shared_per_block / 2, shared_room(module, target))),
         axis_(module),
         b_(module) {}
@@ -33,6 +35,7 @@ class RowHolder {
   void run() {
     for (Op* op : *module_.body())
       if (op->kind == OpKind::kLoad && fits(op)) loads_.push_back(op);
+    // Loads are chosen before the first one is rewritten, since axis info knows only the original ops.
     for (Op* load : loads_) bring(load);
     read_again(module_, reads_);
   }

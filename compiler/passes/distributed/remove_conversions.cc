@@ -33,6 +33,8 @@ class ConversionRemover {
     for (Op* op : *block) {
       for (Block* b : op->regions) visit(b);
       if (op->kind != OpKind::kConvertLayout) continue;
+      // A chain of conversions starts from its first operand; the ones in between become dead if nothing else uses
+      // them.
       while (Op* before = op->operand(0)->op) {
         if (before->kind != OpKind::kConvertLayout) break;
         op->set_operand(0, before->operand(0));
@@ -53,6 +55,7 @@ class ConversionRemover {
       else
         ir::replace_all_uses(op->result(), it->second);
     }
+    // A conversion inside a region does not dominate the ops behind the region.
     for (const Key& key : here) made_.erase(key);
   }
 
@@ -77,6 +80,7 @@ class ConversionRemover {
     return made;
   }
 
+  // Backwards, so that an op whose only user was erased goes too.
   void erase_unused(Block* block) {
     for (Op* op = block->last; op;) {
       Op* previous = op->prev;
