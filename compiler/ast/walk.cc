@@ -27,6 +27,7 @@ class Walker {
         break;
       case ExprKind::kDict: {
         const auto& d = as<Dict>(*e);
+        // A `**mapping` entry has no key.
         for (size_t i = 0; i < d.values.size(); ++i) expr(d.keys[i].get()), expr(d.values[i].get());
         break;
       }
@@ -100,6 +101,7 @@ class Walker {
     for (const Param& p : list) expr(p.default_value.get());
   }
 
+  // Annotations are not visited: they are not evaluated.
   void stmt(const Stmt& s) {
     switch (s.kind) {
       case StmtKind::kPass:

@@ -83,6 +83,7 @@ Result<Value> Codegen::name(std::string_view id, SourceRange range) {
 Result<Value> Codegen::global(std::string_view id, SourceRange range) {
   const JitFunction& function = *frame().function;
   auto key = std::pair(&function, std::string(id));
+  // Cached per function: functions of other files have other globals.
   if (auto it = globals_.find(key); it != globals_.end()) return it->second;
   std::optional<Value> found;
   if (function.lookup)
@@ -140,6 +141,7 @@ Value Codegen::host_descriptor(const ast::Param& param, const ArgSpec& spec) {
     module.params.push_back({name, divisibility});
     return module.add_arg(module.body(), type, name);
   };
+  // The launcher checks these alignments for TMA anyway, so the compiler may rely on them.
   const int aligned = kTensorMapAlignment / size_of(spec.type.dtype);
   auto descriptor = std::make_shared<DescriptorValue>();
   std::vector<ir::Value*> operands = {add(param.name, spec.type, kTensorMapAlignment)};

@@ -139,6 +139,8 @@ Result<Value> Codegen::bool_op(const ast::BoolOp& e) {
       continue;
     }
     bool known = v.constant() ? ast::truth(*v.constant()) : v.as_tuple() ? !v.as_tuple()->items.empty() : true;
+    // Short-circuits at compile time. What is to the right is not compiled, so it may be invalid for this
+    // specialisation.
     if (known != e.is_and) return v;
     last = v;
   }
@@ -175,6 +177,7 @@ Result<Value> Codegen::unary(ast::UnaryOp op, const Arg& a, SourceRange range) {
     case ast::UnaryOp::kNegate:
       if (v->type.is_float() && is_fp8(v->type.dtype))
         return refuse("; float8 is for storage, so cast with .to(tl.float16)");
+      // int1 arithmetic is modulo 2, where -x is x.
       return Value(v->type.is_bool() ? v : b.unary(OpKind::kNeg, v));
     case ast::UnaryOp::kNot: {
       KILN_TRY(ir::Value * bit, truth(v, a.range));
@@ -203,6 +206,7 @@ Result<Value> Codegen::binary(BinaryOp op, const Arg& a, const Arg& c, SourceRan
   }
   if (op == BinaryOp::kMul && a.value.as_tuple() && c.value.constant_as<ast::Int>()) {
     ast::Int times = *c.value.constant_as<ast::Int>();
+    // An unbounded tuple would unroll code without limit.
     if (times > 4096) return fail(range, ErrorKind::kValue, "a tuple of more than 4096 items is too long");
     std::vector<Value> items;
     for (ast::Int i = 0; i < times; ++i)
@@ -239,6 +243,7 @@ Result<Value> Codegen::binary_tensor(BinaryOp op, const Arg& a, const Arg& c, So
     }
     case BinaryOp::kDiv: {
       KILN_TRY(Pair p, promote_operands(a, c, sign, range, Promotion::kDivision));
+      // True division of integers is float32 in Triton, also for 64-bit operands.
       if (p.a->type.is_int()) p = {b.cast(p.a, DType::kF32), b.cast(p.b, DType::kF32)};
       return make(OpKind::kDiv, p);
     }

@@ -25,6 +25,7 @@ Value with_parts(const Value& like, std::vector<Value> parts) {
   return Value(std::make_shared<const BlockPointerValue>(BlockPointerValue{b->block, std::move(parts)}));
 }
 
+// Tuples and block pointers pass through control flow part by part; both sides must have the same parts.
 bool same_kind_of_parts(const Value& a, const Value& b) {
   const std::vector<Value>*x = parts_of(a), *y = parts_of(b);
   if (!x || !y || x->size() != y->size() || a.data.index() != b.data.index()) return false;
@@ -58,6 +59,7 @@ std::string describe(const Value& value) {
   if (const TupleValue* t = value.as_tuple()) {
     std::string out = "the tuple (";
     for (size_t i = 0; i < t->items.size(); ++i) {
+      // Long tuples are shortened: the text is part of a one-line message.
       if (i == 4) return out + ", …)";
       out += (i ? ", " : "") + (t->items[i].constant() ? to_text(t->items[i]) : describe(t->items[i]));
     }
@@ -98,6 +100,7 @@ bool same(const Value& a, const Value& b) {
     const ast::Constant* y = b.constant();
     if (auto* d = std::get_if<double>(x)) {
       auto* e = std::get_if<double>(y);
+      // A NaN equals itself here: the question is whether two calls would specialise to the same code.
       return e && (*d == *e || (std::isnan(*d) && std::isnan(*e)));
     }
     return *x == *y;

@@ -19,6 +19,7 @@ constexpr Spelling kKeywords[] = {
 #include "compiler/parse/token.def"
 };
 
+// Limits for hostile input: the parser recurses once per level.
 constexpr int kMaxIndents = 100;
 constexpr int kMaxBrackets = 200;
 constexpr int kMaxNestedStrings = 8;
@@ -97,6 +98,7 @@ class Lexer {
       char c = text_[at_];
       if (c == '\n') {
         ++at_;
+        // Line ends inside brackets and in f-string fields mean nothing.
         if (nested_ || !brackets_.empty()) continue;
         push(Tok::kNewline, at_ - 1, at_);
         line_start = true;
@@ -152,6 +154,8 @@ class Lexer {
   bool indentation() {
     for (;;) {
       uint32_t start = at_;
+      // As CPython: tabs go to multiples of 8, and the depth must be the same when a tab counts as one column.
+      // Otherwise it depends on the reader's tab width.
       int column = 0, tab_as_one = 0;
       for (; at_ < end_ && is_space(text_[at_]); ++at_) {
         column = text_[at_] == '\t' ? (column / 8 + 1) * 8 : text_[at_] == '\f' ? 0 : column + 1;
@@ -320,6 +324,7 @@ class Lexer {
     uint32_t close = string_end(text_, head, end_, 0);
     if (close == 0) {
       if (head.triple) out_.open = Open::kTripleString;
+      // An unclosed brace hides the closing quote; lexing it as a plain string tells which of the two is missing.
       if (!head.triple && head.format) {
         StringHead plain = head;
         plain.format = false;

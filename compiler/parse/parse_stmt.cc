@@ -67,6 +67,7 @@ void Parser::statement(Body& out) {
     case Tok::kExcept:
     case Tok::kFinally: {
       std::string_view word = spelling(now().kind);
+      // Clauses are consumed by the statement that they belong to, so one that is met here has lost it.
       std::string_view owner = now().kind == Tok::kElif   ? "'if'"
                                : now().kind == Tok::kElse ? "'if', 'for', 'while' or 'try'"
                                                           : "'try'";
@@ -87,6 +88,7 @@ void Parser::simple_line(Body& out) {
   } while (take(Tok::kSemicolon));
   if (at(Tok::kEnd) || take(Tok::kNewline)) return;
   if (at(Tok::kColon)) fail(error_at(here(), ErrorKind::kSyntax, "expected the end of the statement, found ':'"));
+  // `print x` is Python 2's statement and a common mistake.
   const auto* call = out.empty() ? nullptr : dyn_as<ExprStmt>(out.back().get());
   const auto* name = call ? dyn_as<Name>(call->value.get()) : nullptr;
   if (name && name->id == "print")
@@ -322,6 +324,7 @@ StmtPtr Parser::if_statement() {
   node->range = since(first.begin);
   node->body = block(first);
   if (at(Tok::kElif)) {
+    // `elif` is an `if` in the else branch, so the tree needs no chain of conditions.
     node->else_body.push_back(if_statement());
   } else if (at(Tok::kElse)) {
     Token word = advance();
@@ -450,6 +453,7 @@ StmtPtr Parser::function(std::vector<ExprPtr> decorators, uint32_t begin) {
   expect_close(Tok::kRParen, open);
   if (take(Tok::kArrow)) node->returns = expression();
   node->range = since(first.begin);
+  // A nested function starts outside of the loops around it.
   bool outer_function = std::exchange(in_function_, true);
   int outer_loops = std::exchange(loops_, 0);
   node->body = block(first);

@@ -20,6 +20,7 @@ profiler::BlockResources resources(const KernelInfo& info) {
           .shared_bytes = info.shared_bytes};
 }
 
+// Directives begin with a dot, labels do not end with a semicolon.
 int ptx_instructions(const std::string& ptx) {
   int count = 0;
   for (size_t at = 0; at < ptx.size();) {
@@ -50,6 +51,7 @@ Table static_table() {
 void add_static_row(Table& table, const std::string& label, const KernelInfo& info) {
   const target::Target* target = target::find(info.target);
   KILN_ASSERT(target && target->is_cuda(), "a static row for target {}", info.target);
+  // Without an assembler the PTX is still there, so only the figures that come from the cubin are unknown.
   bool known = info.registers >= 0;
   auto or_unknown = [&](int64_t v) { return known ? Cell::of(v) : Cell::unknown(kNoLinker); };
   profiler::Occupancy o = profiler::occupancy(*target, resources(info));
