@@ -29,7 +29,7 @@ inline constexpr int64_t kMostChecked = int64_t{1} << 24;
 Result<Values> values_of(const Tensor& tensor, int64_t most = kMostChecked);
 
 struct ResultCheck {
-  std::string unknown;     // why nothing was checked; empty: the rest holds
+  std::string unknown;     // why nothing was checked; empty: the rest is valid
   double max_abs = 0;      // |got − want|
   double max_rel = 0;      // |got − want| / max(|want|, root mean square of want)
   double tolerance = 0;    // what max_rel may be

@@ -16,15 +16,15 @@ namespace kiln::profiler {
 
 struct ContestOptions {
   size_t baseline = 0;
-  Cache cache = Cache::kCold;  // of the pairs; the other state is measured beside them
+  Cache cache = Cache::kCold;  // of the pairs; the other state is measured separately
   double timeout_s = 30;       // of the pairs
   int max_pairs = 200;
   uint64_t seed = 1;
   double tolerance = -1;  // as ResultCheck::max_rel; negative: default_tolerance of the result's type
-  /// Holds the result of contender `i` against what is right; called for the baseline first. Empty: the baseline's
-  /// result is what is right.
+  /// Compares the result of contender `i` with the reference; called for the baseline first. Empty: the baseline's
+  /// result is the reference.
   std::function<Result<ResultCheck>(size_t i, const Tensor& result)> check = {};
-  std::string reference = "float64";  // what `check` holds results against
+  std::string reference = "float64";  // what `check` compares results with
   bool extras = true;                 // the other cache state, graph replay and ceilings
   std::function<bool()> stop = {};    // asked between samples: what was measured until then is kept
   std::function<void(const std::string&)> progress = {};
@@ -75,12 +75,12 @@ Result<Contest> run_contest(std::vector<Contender> contenders, const ContestOpti
 
 /// One row per contender.
 report::Table contest_table(const Contest& contest);
-/// What stands behind it (-v): kernels, quartiles, counts, clocks, intervals, floor.
+/// The details (-v): kernels, quartiles, counts, clocks, intervals, floor.
 report::Table contest_details(const Contest& contest);
 
 /// All of it, with every raw sample: what `kiln compare` reads.
 std::string contest_json(const Contest& contest);
-/// kIo or kValue says what is wrong with the text; `name` is the file's.
+/// kIo or kValue when the text is invalid; `name` is the file's.
 Result<Contest> parse_contest(const std::string& text, const std::string& name);
 
 /// What changed from one saved contest to another, contender by contender.

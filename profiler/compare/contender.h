@@ -1,4 +1,4 @@
-// What takes part in a comparison: a launch with what is known of it. Whoever has something to compare makes these
+// A participant of a comparison: a launch with the facts known about it. Callers make these
 // (the variants of an expression, statements of a script); profiler/compare/compare.h measures them.
 #pragma once
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Facts {
   double occupancy = -1;             // theoretical, 0 to 1, the least of any of its kernels
   std::string limiter;               // of that kernel
   std::function<Status()> graph;     // launches the same work as one CUDA graph; empty: there is none
-  std::string note;                  // stands under the table behind the name ("gelu_tanh, not erf")
+  std::string note;                  // printed under the table with the name ("gelu_tanh, not erf")
 };
 
 /// Counts one more kernel in: its name, its registers and spills, its occupancy when that is the least.

@@ -42,7 +42,7 @@ Result<std::vector<const Metric*>> bundle(std::string_view name);
 /// The median of a value over the launches of one kernel, without those that are NaN; nullopt when none is left.
 std::optional<double> median_of(std::span<const KernelCounters> launches, std::string_view kernel, size_t value);
 
-/// Medians over the launches of each kernel, in the order of their first launch. `ids` says what each of the values is;
+/// Medians over the launches of each kernel, in the order of their first launch. `ids` identifies the values;
 /// nullopt: none of ours. A value that is NaN in every launch is missing.
 std::vector<KernelFigures> figures(std::span<const KernelCounters> launches,
                                    std::span<const std::optional<MetricId>> ids);

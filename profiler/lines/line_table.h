@@ -17,7 +17,7 @@ struct Instruction {
   int file = -1;      // into LineTable::files; -1: of no line
   int line = 0;       // counted from 1
   std::string text;   // without its ';'; empty when only the line is known
-  std::string label;  // that stands before it, without its ':'
+  std::string label;  // the label before it, without its ':'
 };
 
 struct LineTable {

@@ -35,7 +35,7 @@ struct MeasureOptions {
   double timeout_s = 15;  // of wall time, warm-up included; at least three samples are taken
 };
 
-/// What is odd about a measurement; printed beside it.
+/// Problems of a measurement; printed beside it.
 enum Flag : uint32_t {
   kNotSettled = 1 << 0,      // warm-up ended by its time limit
   kNoisy = 1 << 1,           // stopped by the timeout or max_samples, above max_noise
@@ -60,12 +60,12 @@ struct Measurement {
 /// Takes one sample in microseconds.
 using Sampler = std::function<Result<double>()>;
 
-/// A sample with what else the device says of it; what is unknown is negative.
+/// A sample with further readings of the device; unknown ones are negative.
 struct Sample {
   double us = 0;        // on the device's clock
   double call_us = -1;  // CPU time of the launch; on the CPU, where the work is done in the call, unknown
   double sm_mhz = -1;   // clock of a GPU's multiprocessors around it
-  bool held = true;     // CPU time is not in `us`: the stream was held back, or kept busy, until all was queued
+  bool held = true;     // CPU time is not in `us`: the stream was gated, or kept busy, until all was queued
 
   /// Thousands of cycles; negative when the clock is unknown.
   double kcycles() const { return sm_mhz > 0 ? us * sm_mhz / 1e3 : -1; }
@@ -74,7 +74,7 @@ using SampleTaker = std::function<Result<Sample>()>;
 
 /// Warm-up until three consecutive medians of five samples move by less than 0.5 % (or a fifth of the timeout is gone),
 /// then samples until the stopping rule. `now_s` is a clock in seconds; tests pass their own. A sample that fails with
-/// kInterrupted ends it: what was measured stands when there are three samples or more.
+/// kInterrupted ends it; three samples or more give a result.
 Result<Measurement> measure_samples(const Sampler& sample, const MeasureOptions& options,
                                     const std::function<double()>& now_s);
 
@@ -122,7 +122,7 @@ Result<Comparison> compare_samples(const Sampler& a, const Sampler& b, const Com
 /// Both must be of one device.
 Result<Comparison> compare(const Launchable& a, const Launchable& b, const CompareOptions& options = {});
 
-/// Makes samplers of one device: owns the buffer that flushes its caches, and what holds back a GPU's stream while a
+/// Makes samplers of one device: owns the buffer that flushes its caches, and the gate of a GPU's stream while a
 /// sample is queued.
 class Timer {
  public:
@@ -132,7 +132,7 @@ class Timer {
   Sampler sampler(const Launchable& what, Cache cache) const;
   /// Microseconds of one launch of `repeats` in a row, with nothing between them.
   Result<double> back_to_back(const Device& device, const std::function<Status()>& launch, int repeats) const;
-  /// What a time is: "time between device events, the launch queued behind a gate".
+  /// How times are taken: "time between device events, the launch queued behind a gate".
   const std::string& method() const;
 
  private:

@@ -1,4 +1,4 @@
-// What NVIDIA's management library says of a GPU while it works: its clock, and what holds the clock down. Opened at
+// Readings of NVIDIA's management library from a busy GPU: its clock, and the reasons for throttling. Loaded at
 // run time; nothing of it is linked and no setting is changed.
 #pragma once
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace kiln::profiler {
 
 class Nvml {
  public:
-  /// The GPU at that place on the bus (DeviceInfo::pci_bus). kDevice: one sentence that says what is missing.
+  /// The GPU at that place on the bus (DeviceInfo::pci_bus). kDevice: one sentence that names what is missing.
   /// KILN_NVML_LIBRARY names another library than libnvidia-ml.so.1.
   static Result<Nvml> open(const std::string& pci_bus);
 
@@ -29,7 +29,7 @@ class Nvml {
   void* gpu_ = nullptr;
 };
 
-/// Looks now and then, while something is measured, at what holds a device's clock down.
+/// Polls, during a measurement, the reasons for which a device's clock is throttled.
 class ThrottleWatch {
  public:
   explicit ThrottleWatch(const Device& device);

@@ -1,4 +1,4 @@
-// Reads a timeline as an engineer would: what stands out, the numbers that say so, and what to try. docs/advisor.md has
+// Derives findings from a timeline: what stands out, the numbers, and what to try. docs/advisor.md has
 // every rule.
 #pragma once
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Finding {
   std::string advice;
 };
 
-/// What is known of a kernel beside its runs.
+/// Facts about a kernel besides its runs.
 struct KernelSource {
   std::string kernel;
   bool has_dot = false;     // it multiplies tiles, so it could use the tensor cores
@@ -34,7 +34,7 @@ struct KernelSource {
 
 struct AdvisorInputs {
   std::span<const KernelFigures> counters = {};  // of a pass of their own; empty: none were read
-  std::span<const KernelSource> sources = {};    // of a kernel without one, its name says whether it multiplies
+  std::span<const KernelSource> sources = {};    // for a kernel without one, its name decides whether it multiplies
 };
 
 /// Warnings first, then in the order of the rules; of one rule what weighs most first.
@@ -43,14 +43,14 @@ std::vector<Finding> advise(const Timeline& timeline, const AdvisorInputs& input
 struct AdvisorRule {
   std::string_view name;
   Severity severity;
-  std::string_view seen;   // what is seen
+  std::string_view seen;   // the observation
   std::string_view means;  // what it means
 };
 std::span<const AdvisorRule> advisor_rules();
 
 /// Columns rule, severity, what, evidence, advice.
 report::Table findings_table(std::span<const Finding> findings);
-/// For a terminal: each finding on lines of its own. Says so when there are none.
+/// For a terminal: each finding on its own lines, or a line that there are none.
 std::string findings_text(std::span<const Finding> findings, const report::TextStyle& style = {});
 
 }  // namespace kiln::profiler

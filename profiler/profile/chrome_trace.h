@@ -9,7 +9,7 @@
 namespace kiln::profiler {
 
 /// The same timeline gives the same bytes. Times count from the earliest in the timeline, whose CLOCK_MONOTONIC
-/// nanoseconds stand in otherData.start_ns.
+/// nanoseconds are in otherData.start_ns.
 std::string chrome_trace(const Timeline& timeline);
 
 /// Written piece by piece; the file is there whole or not at all. kIo.

@@ -9,7 +9,7 @@ class Collector {
  public:
   virtual ~Collector() = default;
   virtual Status start() = 0;
-  /// Ends it and appends what it saw, in no order; what it could not see goes to `into.unknown`. The device is idle.
+  /// Ends it and appends the records, in no order; missing information goes to `into.unknown`. The device is idle.
   virtual Status stop(Timeline& into) = 0;
 };
 

@@ -13,13 +13,13 @@ struct KernelCounters {
   std::vector<double> values;
 };
 
-/// What is known of a kernel from its counters: medians over its launches; percent where the name says so. Missing: not
+/// Figures of a kernel from its counters: medians over its launches; percent where the name says so. Missing: not
 /// asked for, or not to be had.
 struct KernelFigures {
   std::string kernel;
   int launches = 0;
   std::optional<double> us;
-  std::optional<double> achieved_occupancy;  // percent of the warps that an SM can hold, while it has any
+  std::optional<double> achieved_occupancy;  // percent of an SM's maximum of warps, over its active cycles
   std::optional<double> tensor_percent;      // cycles in which the tensor pipe works
   std::optional<double> issue_percent;       // cycles in which a scheduler issues
   std::optional<double> dram_percent;        // of the peak rate of memory

@@ -16,7 +16,7 @@ struct GraphNode {
   int64_t launches = 0;
   double start = 0;  // after the first node's start
   double execution = 0;
-  double gap = 0;         // its start - the end of all that began before it; negative: it ran beside them
+  double gap = 0;         // its start - the end of all that began before it; negative: they overlapped
   bool is_first = false;  // nothing of the graph began before it, in any launch: it has no gap
 };
 /// By graph, in the order in which they run.

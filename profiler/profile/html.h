@@ -14,7 +14,7 @@ namespace kiln::profiler {
 
 struct HtmlPlot {
   std::string title;
-  std::string svg;  // a whole SVG document, taken as it is
+  std::string svg;  // a whole SVG document, embedded unchanged
 };
 
 struct HtmlReport {

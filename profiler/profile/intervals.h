@@ -15,7 +15,7 @@ struct TimeRange {
 /// How long at least one of them ran.
 Ns union_of(std::vector<TimeRange> ranges);
 
-/// The part of `inner` that lies in `outer`; empty (start = end) when there is none.
+/// The part of `inner` within `outer`; empty (start = end) when there is none.
 TimeRange clipped(TimeRange inner, TimeRange outer);
 
 /// Stretches of time that do not overlap, in order.

@@ -33,7 +33,7 @@ struct Lane {
   uint32_t device = 0, context = 0, stream = 0;  // of kStream
   int part = 0;  // slices that overlap others of their lane partly (kernels at once on a stream) are in part 1, 2, …
   std::string name;
-  std::vector<Slice> slices;  // by start, what is around first
+  std::vector<Slice> slices;  // by start, enclosing ones first
 };
 
 /// Threads in the order of their first slice, the rest of the host, streams by number, the profiler. What has no times
@@ -50,7 +50,7 @@ std::string_view category(const Timeline& timeline, const Slice& slice);
 /// Whether an overhead is the profiler's own rather than the driver's.
 bool is_of_profiler(const Overhead& overhead);
 
-/// The range of all times that are known; {start, end} of the timeline when nothing lies outside.
+/// The range of all known times; {start, end} of the timeline when all are within it.
 struct Extent {
   Ns start = 0, end = 0;
 };

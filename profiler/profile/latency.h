@@ -2,7 +2,7 @@
 //
 // A launch is idle when the stream had nothing left to do when the call began, so that what it waited for is overhead;
 // otherwise it is queued, and what it waited for is mostly the work before it. The two are never mixed in one column.
-// First launches, which load or compile code, stand apart: their times say nothing of a launch in a loop.
+// First launches, which load or compile code, are separate: their times are not those of a launch in a loop.
 #pragma once
 #include <string>
 #include <vector>
@@ -32,7 +32,7 @@ struct PieceSamples {
 /// The first launch of a kernel in the profile, when it did more than launch. Microseconds; 0: nothing of it.
 struct FirstLaunch {
   std::string kernel;
-  double whole = 0;       // of the launch, or of the driver's call when no span stands around it
+  double whole = 0;       // of the launch, or of the driver's call when no span encloses it
   double compile = 0;     // a specialisation that was not in memory
   double load = 0;        // its machine code to the device
   double lazy_load = 0;   // by the driver, on the first call of a function

@@ -8,7 +8,7 @@
 
 namespace kiln::profiler {
 
-/// What was allocated and given back by one line of the script in one operation.
+/// Allocations and frees by one line of the script in one operation.
 struct MemoryRow {
   std::string device;
   std::string line;       // "train.py:12 y = x + 1"; "" outside of statements

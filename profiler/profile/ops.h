@@ -30,11 +30,11 @@ struct OpsOptions {
   bool by_shape = false;  // a row for each shape; needs trace::kShapes
   bool lines = false;     // statements of the script are rows too
   bool memory = false;    // columns for the bytes of tensors; needs trace::kMemory
-  int64_t stack = 0;      // a row for each place that so many innermost lines of the script tell apart
+  int64_t stack = 0;      // a row per stack of so many innermost lines of the script
   /// Of one step (one run of the statement); negative: not declared.
   double flop = -1, bytes = -1;
   std::optional<DType> product = std::nullopt;  // operands of the products that flop counts
-  /// Occupancy that counters found, of a kernel's name: percent. Of a run of its own.
+  /// Achieved occupancy by kernel name, in percent, from a separate run under counters.
   std::vector<std::pair<std::string, double>> achieved = {};
 };
 
@@ -47,7 +47,7 @@ struct OpRow {
   int64_t calls = 0;
   Ns self_cpu = 0, cpu = 0;             // cpu: not twice where a row contains itself
   Ns self_device = 0, device = 0;       // of what was launched in it
-  int64_t self_memory = 0, memory = 0;  // bytes of tensors: allocated less given back
+  int64_t self_memory = 0, memory = 0;  // bytes of tensors: allocated minus freed
   double flop = -1, bytes = -1;         // declared, of all calls together; negative: not declared
   std::string operands = {};            // declared of the products that flop counts: "bf16"
 };

@@ -22,7 +22,7 @@ Unknown cut_short(std::string_view by);
 class ProfileSession {
  public:
   /// kValue when a profile is being taken already. What the device's side lacks (no CUPTI, no permission) is no error:
-  /// it stands in the timeline's `unknown`.
+  /// it is in the timeline's `unknown`.
   static Result<std::unique_ptr<ProfileSession>> start(const Device& device, const SessionOptions& options = {});
   ~ProfileSession();
   ProfileSession(const ProfileSession&) = delete;

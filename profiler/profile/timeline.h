@@ -85,7 +85,7 @@ struct Overhead {
 struct MemoryChange {
   Ns at = 0;
   std::string device;
-  int64_t bytes = 0;     // of tensors; negative: given back
+  int64_t bytes = 0;     // of tensors; negative: freed
   int64_t total = 0;     // of tensors of that device since the start of the profile, after it
   bool reserve = false;  // the allocator's own, from the driver, rather than a tensor's
   int span = -1;         // the innermost span in which it happened

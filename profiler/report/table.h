@@ -35,7 +35,7 @@ struct Cell {
   static Cell shown(std::string text, int64_t value);
   /// There is no such figure, and nothing to explain: printed as "–", null in JSON.
   static Cell none();
-  /// Printed as "–", null in JSON; the reason stands under the table.
+  /// Printed as "–", null in JSON; the reason is printed under the table.
   static Cell unknown(std::string reason);
 };
 

@@ -16,11 +16,11 @@ class OutputCheck {
   /// Keeps copies of `tensors` on their device. kMemory when there is no room for them.
   static Result<OutputCheck> make(std::vector<Tensor> tensors);
 
-  /// Takes what `launch` leaves as right. Finds out which tensors it writes without reading: later those hold NaN, or
-  /// integers that it does not write, before each launch, so that a configuration that leaves some of it out is found.
-  /// Runs `launch` once, and once more for each tensor of floats. Integers may be indices: they are tried only where
-  /// `guarded` is given, a launch that fails with kLaunch instead of reaching outside of a tensor. Both wait until
-  /// their work is done.
+  /// Takes the result of `launch` as the reference. Finds the tensors that it writes without reading: later they hold
+  /// NaN, or integers that it does not write, before each launch, so that a configuration that leaves some of it out is
+  /// found. Runs `launch` once, and once more for each tensor of floats. Integers may be indices: they are tried only
+  /// where `guarded` is given, a launch that fails with kLaunch instead of reaching outside of a tensor. Both wait
+  /// until their work is done.
   Status take_reference(const std::function<Status()>& launch, const std::function<Status()>& guarded = nullptr);
   bool has_reference() const { return !wanted_.empty(); }
 

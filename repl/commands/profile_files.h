@@ -13,7 +13,7 @@
 
 namespace kiln::repl {
 
-/// Where a profile goes; what is empty is not written.
+/// The files of a profile; empty names are not written.
 struct ProfileFiles {
   std::string html, trace, json;
   std::string csv;  // a folder, made when missing: a file for each table
@@ -32,7 +32,7 @@ struct ProfileResult {
 };
 
 /// Adds the roofline to a result whose ranges or runs declared FLOP and bytes: a table, and a plot when a point has
-/// both. Measures the device's ceilings, once per process; what stands in the way is the table's note.
+/// both. Measures the device's ceilings, once per process; a failure is the table's note.
 void add_roofline(const Device& device, const profiler::OpsOptions& options, ProfileResult& result);
 
 /// The page, with today's date and time.

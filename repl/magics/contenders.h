@@ -40,7 +40,7 @@ Result<profiler::Contender> statement_contender(script::Session& session, const 
                                                 const Declared& declared);
 
 /// Session::prepare_statements, where a kernel's name stands for its last launch. kValue for a kernel that was not
-/// launched yet. `label` stands for a file's name.
+/// launched yet. `label` takes the place of a file's name.
 Result<std::function<Status()>> statement_runner(script::Session& session, std::string statement,
                                                  const std::string& label);
 

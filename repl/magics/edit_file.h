@@ -1,4 +1,4 @@
-// The file that %edit opens: a kernel's source under a line that says how it is launched.
+// The file that %edit opens: a kernel's source below a line with its launch configuration.
 #pragma once
 #include <string>
 #include <string_view>

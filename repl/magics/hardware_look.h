@@ -1,5 +1,5 @@
-// What the hardware says of a statement beside its profile: counters of its kernels, and the lines where their warps
-// wait. Each is taken in runs of its own, which are announced, and no time of the profile is of them.
+// Hardware counters of a statement's kernels, in addition to its profile, and the lines where their warps
+// stall. Both are taken in separate runs, which are announced; the profile contains no time from them.
 #pragma once
 #include <string>
 #include <vector>

@@ -27,7 +27,7 @@ struct ProfileCycles {
   Status interrupted = {};
 };
 
-/// Runs the statement by the schedule; every kept run stands in a range kStepRange. What it assigns or gives is
+/// Runs the statement by the schedule; every kept run is enclosed in a range kStepRange. What it assigns or gives is
 /// computed. A statement that fails gives its own error; kValue: the schedule keeps nothing, or a profile is being
 /// taken already.
 Result<ProfileCycles> profile_cycles(script::Session& session, const std::string& statement,

@@ -1,4 +1,4 @@
-// What %counters and %profile show of hardware counters: what is asked of a chip, and tables of what was counted.
+// Hardware counters of %counters and %profile: the metrics requested from a chip, and tables of the results.
 #pragma once
 #include <string>
 #include <string_view>
@@ -19,7 +19,7 @@ struct CountersAsked {
   std::string title(size_t i) const { return known[i] ? std::string(known[i]->title) : names[i]; }
   std::string unit(size_t i) const { return known[i] ? std::string(known[i]->unit) : ""; }
 };
-/// The metrics of bundles, and single ones beside them; without either the default bundle. kName: no such bundle.
+/// The metrics of bundles and single metrics; the default bundle when there are none. kName: no such bundle.
 Result<CountersAsked> counters_asked(const std::string& chip, const std::vector<std::string>& bundles,
                                      const std::vector<std::string>& metrics);
 
@@ -27,7 +27,7 @@ struct CountersShown {
   std::string kernel;  // only kernels whose name contains it
   bool each = false;   // every launch for itself
 };
-/// A row per kernel, or a column where there are many metrics; its notes say what is missing and how it was counted.
+/// A row per kernel, or a column where there are many metrics; notes list missing metrics and the method.
 report::Table counters_table(const CountersAsked& asked, const profiler::cupti::Collected& collected,
                              std::string_view device, const CountersShown& shown = {});
 /// What stood in the way of counting: the kernels that are known without it stay.

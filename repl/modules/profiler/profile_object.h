@@ -35,7 +35,7 @@ class ProfileObject : public Object {
   /// profile's own; empty: none did.
   void leave(Interp& in, const std::string& raised);
   void step(Interp& in);
-  /// The last cycle; an error says why there is none yet.
+  /// The last cycle; an error explains why there is none yet.
   const profiler::Timeline& timeline(Interp& in) const;
   std::string tables(Interp& in, const profiler::ProfileView& view) const;
   const profiler::ProfileView& view() const { return settings_.view; }
@@ -49,7 +49,7 @@ class ProfileObject : public Object {
   enum class State : uint8_t { kNew, kInside, kEnded };
 
   profiler::StepAction action() const;
-  /// Does what the schedule says of the step that begins.
+  /// Applies the schedule to the step that begins.
   void begin_step(Interp& in);
   void end_step();
   Status stop();
@@ -65,7 +65,7 @@ class ProfileObject : public Object {
   std::string problem_;  // why there is no timeline
 };
 
-/// The rows of p.key_averages(); `stack`: kept apart by so many lines of the script.
+/// The rows of p.key_averages(); `stack`: separated by so many lines of the script.
 Value key_averages_of(Interp& in, const Value& profile, bool by_shape, int64_t stack);
 
 }  // namespace kiln::script

@@ -43,7 +43,7 @@ class GraphObject : public Object {
   std::optional<GraphCapture> capture;
 };
 
-/// graph(g): what stands in `with`.
+/// graph(g): the context manager of `with`.
 class GraphContext : public Object {
  public:
   static constexpr Kind kKind = Kind::kGraphContext;
