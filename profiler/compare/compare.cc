@@ -13,6 +13,7 @@ namespace kiln::profiler {
 namespace {
 
 constexpr int kOtherSamples = 12;  // of the cache state that is not judged
+// One replay is too short for the event clock, so several are timed together.
 constexpr int kGraphSamples = 7, kGraphReplays = 10;
 
 std::string now_utc() {

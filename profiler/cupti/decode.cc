@@ -61,6 +61,7 @@ std::string name_of(const KindName (&names)[n], int kind, const char* what) {
 
 Ns ns(uint64_t t) { return static_cast<Ns>(t); }
 
+// Records about a process or a device have no thread.
 uint32_t thread_of(CUpti_ActivityObjectKind kind, const CUpti_ActivityObjectKindId& id) {
   return kind == CUPTI_ACTIVITY_OBJECT_THREAD ? id.pt.threadId : 0;
 }
@@ -68,6 +69,7 @@ uint32_t thread_of(CUpti_ActivityObjectKind kind, const CUpti_ActivityObjectKind
 uint32_t extent(int32_t n) { return static_cast<uint32_t>(n); }
 
 template <class T>
+// A million records are moved, not copied: the timeline usually has none of its own yet.
 void move_to(std::vector<T>& from, std::vector<T>& to) {
   if (to.empty()) {
     to = std::move(from);
@@ -79,6 +81,7 @@ void move_to(std::vector<T>& from, std::vector<T>& to) {
 
 }  // namespace
 
+// The ABI's suffixes are dropped: the version (_v2) and the per-thread default stream (_ptsz, _ptds).
 std::string plain_call_name(std::string_view name) {
   for (std::string_view suffix : {"_ptsz", "_ptds"})
     if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
@@ -145,6 +148,7 @@ Work& Decoder::add_work(WorkKind kind, const Record& r) {
 std::string_view Decoder::kernel_name(const char* name) {
   if (!name) return "(unnamed)";
   std::string_view plain = name;
+  // Triton kernels have plain names; libraries' C++ kernels are demangled once per name.
   if (!plain.starts_with("_Z")) return plain;
   auto [at, made] = demangled_.try_emplace(std::string(plain));
   if (made) {
@@ -248,6 +252,7 @@ void Decoder::jit(const CUpti_ActivityJit2& r) {
 }
 
 void Decoder::marker(const CUpti_ActivityMarker2& r) {
+  // Our own annotations are host spans already; CUPTI only echoes them.
   if (r.domain && std::string_view(r.domain) == kOwnDomain) return;
   if (r.timestamp == 0) {
     ++lost_others_;

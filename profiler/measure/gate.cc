@@ -22,6 +22,7 @@ struct Gate::Shared {
   uint32_t ran_out;  // the last ticket that passed by the limit
   ClockNote notes[1];
 
+  // Two notes per SM: before and after the sample.
   static size_t bytes(int units) {
     return offsetof(Shared, notes) + 2 * sizeof(ClockNote) * static_cast<size_t>(units);
   }
@@ -137,6 +138,7 @@ double Gate::sm_mhz() const {
   std::vector<double> mhz;
   for (int i = 0; i < units_; ++i) {
     const ClockNote &from = notes[i], &to = notes[units_ + i];
+    // A block may not have run on every SM; SMs without both notes of this round are left out.
     if (from.round != round_[kBefore] || to.round != round_[kAfter] || round_[kBefore] == 0) continue;
     if (to.ns <= from.ns || to.cycles <= from.cycles) continue;
     mhz.push_back(static_cast<double>(to.cycles - from.cycles) / static_cast<double>(to.ns - from.ns) * 1e3);

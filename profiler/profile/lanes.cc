@@ -21,6 +21,7 @@ struct UnplacedLane {
 };
 
 void add(UnplacedLane& row, SliceKind kind, size_t index, Ns start, Ns end) {
+  // Unknown times: the slice cannot be placed. The tables count such records.
   if (start == 0) return;
   row.slices.push_back({kind, static_cast<int>(index), 0, start, std::max(start, end)});
 }
@@ -76,6 +77,7 @@ std::string_view category(const Timeline& t, const Slice& s) {
   return "";
 }
 
+// The profiler's own overheads get a process of their own in traces, since they are no time of the program.
 bool is_of_profiler(const Overhead& o) {
   return o.kind.starts_with("activity buffer") || o.kind.starts_with("profiler");
 }
