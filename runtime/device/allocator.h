@@ -41,7 +41,7 @@ class Allocator {
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  /// At least `bytes` (0 counts as 1), aligned to 512. When the device has no more, cached segments are given back and
+  /// At least `bytes` (0 counts as 1), aligned to 512. When the device has no more, cached segments are released and
   /// it is tried again; then kMemory: how much was asked for, is free, is in use and was cached.
   Result<Block*> allocate(int64_t bytes, StreamImpl& stream);
   /// Never fails and does not wait.

@@ -1,4 +1,4 @@
-// What a kind of device must do: the narrow interface behind every Device. Addresses, streams and loaded kernels are
+// The narrow interface behind every Device, one implementation per kind of device. Addresses, streams and kernels are
 // handles that only the backend that made them understands, and every call is plain data in and out, so that a backend
 // can later be a proxy for one in a worker process.
 #pragma once
@@ -85,7 +85,7 @@ struct KernelImage {
   std::string name;
   int num_params = 0;
   int num_warps = 4;
-  int extra_warps = 0;                           // GPU: of a block, beside num_warps
+  int extra_warps = 0;                           // GPU: of a block, in addition to num_warps
   int num_ctas = 1;                              // GPU: blocks of a program
   bool launch_pdl = false;                       // GPU: may begin before the launch that it follows has ended
   std::span<const TensorMapRecipe> tensor_maps;  // GPU: parameters after the others, encoded at each launch
@@ -148,7 +148,7 @@ class Backend {
 
   virtual Result<std::unique_ptr<StreamImpl>> new_stream() = 0;
   virtual StreamImpl& default_stream() = 0;
-  /// Where the calling thread's work goes when it names no stream.
+  /// The stream of the calling thread's work that names none.
   StreamImpl& current_stream() {
     return chosen_stream && &chosen_stream->backend() == this ? *chosen_stream : default_stream();
   }
@@ -160,7 +160,7 @@ class Backend {
   virtual Status synchronize() = 0;
 
   /// kWhenDone: the copy is done when the call returns. kQueued: it is queued; the host's memory must be of
-  /// shared_memory(), and stay as it is until the stream has passed the copy.
+  /// shared_memory(), and must not change until the stream has passed the copy.
   enum class CopyReturns { kWhenDone, kQueued };
   virtual Status copy_in(DeviceAddress target, const void* source, size_t bytes, StreamImpl& stream,
                          CopyReturns returns = CopyReturns::kWhenDone) = 0;
@@ -170,7 +170,7 @@ class Backend {
   /// `count` elements of 1, 2, 4 or 8 bytes, each the low bytes of `pattern`.
   virtual Status fill(DeviceAddress target, uint64_t pattern, int element_bytes, int64_t count, StreamImpl& stream) = 0;
 
-  /// What makes machine code for this device alone, as long as the backend lives; null: nothing of its own does.
+  /// The assembler of this device, valid while the backend exists; null: it has none of its own.
   virtual const Assembler* assembler() = 0;
   virtual Result<std::shared_ptr<LoadedKernel>> load(const KernelImage& image) = 0;
   /// `slots` has 8 bytes per parameter. The slots are read before it returns; a fault shows at a later synchronize.

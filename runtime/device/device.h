@@ -36,7 +36,7 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
   StreamImpl& stream_or_current(const Stream& stream) { return stream ? *stream.impl() : backend_->current_stream(); }
   /// Holds on to the host's side of a queued copy.
   void keep_until_passed(std::shared_ptr<Storage> storage, StreamImpl& stream);
-  /// Lets go of those that are done; every wait for the device asks for it.
+  /// Releases those that are done; called by every wait for the device.
   void release_passed();
 
   /// The companion of that name, made by `make` at the first use; a failure is tried again. It lives as long as the
@@ -66,7 +66,7 @@ struct Pinned {
   std::shared_ptr<void> memory;
 };
 
-/// The memory of a tensor and of all its views; gives it back when the last of them goes, or at free().
+/// The memory of a tensor and of all its views, released with the last of them, or by free().
 struct Storage {
   Storage(std::shared_ptr<DeviceImpl> d, Block* b, int64_t n)
       : device(std::move(d)), bytes(n), address_(b->address), block_(b) {}
@@ -101,7 +101,7 @@ struct Storage {
   int64_t bytes;  // as asked for; the block may be larger
 
  private:
-  DeviceAddress address_;  // beside what else a launch reads
+  DeviceAddress address_;  // next to the other fields that a launch reads
   Block* block_ = nullptr;
   std::shared_ptr<Pinned> pinned_;
 };

@@ -1,4 +1,4 @@
-// What a jit function depends on outside of its own text: the jit functions that it reaches and the values of its
+// The dependencies of a jit function outside of its own text: the jit functions that it calls and the values of its
 // globals.
 #pragma once
 #include <memory>

@@ -16,7 +16,7 @@
 
 namespace kiln::runtime {
 
-/// What the runtime asks of the compiler; tests put their own in its place.
+/// The compiler as the runtime needs it; tests substitute their own.
 struct Compiler {
   std::function<Result<CompiledKernel>(const frontend::JitFunction&, std::span<const frontend::ArgSpec>,
                                        const CompileOptions&)>

@@ -84,7 +84,7 @@ class KernelImpl {
   /// What the compiler made of it, as long as the kernel lives.
   const KernelInfo* launched_info() const;
   /// A hash of the compiler for `device` and of all source texts and globals that the code follows from, wherever they
-  /// stand: what keeps a finding about this kernel (the fastest configuration, say) from outliving it.
+  /// stand: this keeps a result about this kernel (for example the fastest configuration) from outliving it.
   std::string identity(DeviceImpl& device);
   /// Whether a text that the kernel is made of calls a function of that name: "dot".
   bool calls(std::string_view function);
@@ -128,7 +128,7 @@ class KernelImpl {
   std::atomic<bool> watching_{false};                 // closure_ has watches to look at
   std::atomic<const Specialisation*> last_{nullptr};  // specialisations live as long as the kernel
   SpecTable table_;
-  std::map<std::string, std::shared_ptr<const CheckedCode>> checked_;  // by key, as long as closure_ stands
+  std::map<std::string, std::shared_ptr<const CheckedCode>> checked_;  // by key, while closure_ is valid
 };
 
 }  // namespace kiln::runtime

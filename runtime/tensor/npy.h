@@ -1,4 +1,4 @@
-// NumPy's .npy files: one tensor each, its elements in row-major order behind a line of text.
+// NumPy's .npy files: one tensor each, its elements in row-major order after a line of text.
 #pragma once
 #include <string>
 
