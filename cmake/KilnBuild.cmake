@@ -79,10 +79,10 @@ function(kiln_library name)
   set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# kiln_test(NAME [ALONE ...] [DEPS ...] [LABEL host|gpu|perf]): every *_test.cc of the current folder as one GoogleTest
-# program.
+# kiln_test(NAME [ALONE ...] [DEPS ...] [LABEL host|gpu|perf] [COST SECONDS]): every *_test.cc of the current folder as one
+# GoogleTest program. COST, of those that take long, lets ctest begin with them.
 function(kiln_test name)
-  cmake_parse_arguments(arg "" "LABEL" "DEPS;ALONE" ${ARGN})
+  cmake_parse_arguments(arg "" "LABEL;COST" "DEPS;ALONE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(NOT sources)
     return()
@@ -96,4 +96,7 @@ function(kiln_test name)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 600
     ENVIRONMENT "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0")
+  if(arg_COST)
+    set_tests_properties(${name} PROPERTIES COST ${arg_COST})
+  endif()
 endfunction()
