@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "support/escape.h"
+#include "support/text_width.h"
 
 namespace kiln {
 
@@ -50,12 +50,14 @@ struct Shown {
 Shown shown(std::string_view bytes) {
   Shown s;
   for (size_t i = 0; i < bytes.size();) {
-    const char c = bytes[i];
-    const size_t length = utf8_length(bytes.substr(i));
-    const bool control = (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
-    s.text += control || length == 0 ? "\ufffd" : bytes.substr(i, length);
-    s.below += c == '\t' ? '\t' : ' ';
-    i += std::max<size_t>(length, 1);
+    const Character c = first_character(bytes.substr(i));
+    const bool control = c.code != '\t' && is_control(c.code);
+    s.text += control || c.code == 0xFFFD ? "\ufffd" : bytes.substr(i, c.bytes);
+    if (c.code == '\t')
+      s.below += '\t';
+    else
+      s.below.append(static_cast<size_t>(control ? 1 : character_width(c.code)), ' ');
+    i += c.bytes;
   }
   return s;
 }
@@ -103,7 +105,7 @@ std::string readable(const std::string& message) {
 
 std::string head(const Place& p) {
   if (!p.line) return {};
-  return fmt::format("{}:{}:{}: ", p.file, p.line, p.column);
+  return fmt::format("{}:{}:{}: ", printable(p.file), p.line, p.column);
 }
 
 }  // namespace
@@ -112,11 +114,11 @@ std::string render(const Diagnostic& d, bool color) {
   const char* bold = color ? "\033[1m" : "";
   const char* red = color ? "\033[1;31m" : "";
   const char* off = color ? "\033[0m" : "";
-  std::string out =
-      fmt::format("{}{}{}{}error: {}{}{}{}\n", bold, head(d.place), off, red, off, bold, readable(d.message), off);
+  std::string out = fmt::format("{}{}{}{}error: {}{}{}{}\n", bold, head(d.place), off, red, off, bold,
+                                readable(printable(d.message)), off);
   append_place(out, d.place, color);
   for (const Note& n : d.notes) {
-    out += fmt::format("  {}{}\n", n.place.line ? head(n.place) : "", readable(n.message));
+    out += fmt::format("  {}{}\n", n.place.line ? head(n.place) : "", readable(printable(n.message)));
     append_place(out, n.place, color);
   }
   return out;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/diag.h"
+#include "support/text_width.h"
 
 namespace kiln::report {
 
@@ -100,10 +101,7 @@ std::vector<std::string> Table::notes() const {
   return all;
 }
 
-// Counts code points: continuation bytes of UTF-8 take no column.
-int display_width(std::string_view text) {
-  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
+int display_width(std::string_view text) { return text_width(text); }
 
 std::string to_text(const Table& table, const TextStyle& style) {
   std::string out;
@@ -111,7 +109,7 @@ std::string to_text(const Table& table, const TextStyle& style) {
   std::vector<int> widths;
   for (size_t i = 0; i < table.columns().size(); ++i) {
     int w = display_width(heading(table.columns()[i]));
-    for (const auto& row : table.rows()) w = std::max(w, display_width(row[i].text));
+    for (const auto& row : table.rows()) w = std::max(w, display_width(printable(row[i].text)));
     widths.push_back(w);
   }
   std::string line;
@@ -122,7 +120,7 @@ std::string to_text(const Table& table, const TextStyle& style) {
   for (const auto& row : table.rows()) {
     line.clear();
     for (size_t i = 0; i < widths.size(); ++i)
-      line += (i ? "  " : "") + pad(row[i].text, widths[i], table.columns()[i].align);
+      line += (i ? "  " : "") + pad(printable(row[i].text), widths[i], table.columns()[i].align);
     trim_right(line);
     out += line + "\n";
   }

@@ -30,6 +30,20 @@ TEST(Render, ShowsNoControlCharacters) {
             "B€\ufffdy\n    |     ^\n");
 }
 
+TEST(Render, MessagesAndNamesReachNoTerminalAsTheyAre) {
+  auto source = SourceText::make("a\033[2J.py", "x");
+  Diagnostic d = with_note(error_at({source.get(), 0, 1}, ErrorKind::kValue, "raised \033]0;t\007\nand more"),
+                           "in \033[31mf", {source.get(), 0, 1});
+  EXPECT_EQ(render(d),
+            "a\\x1b[2J.py:1:1: error: raised \\x1b]0;t\\x07\nand more\n  1 | x\n    | ^\n"
+            "  a\\x1b[2J.py:1:1: in \\x1b[31mf\n  1 | x\n    | ^\n");
+}
+
+TEST(Render, MarksStandBelowWideCharacters) {
+  EXPECT_EQ(rendered("日本 = x", 9, 10), "f:1:10: error: no\n  1 | 日本 = x\n    |        ^\n");
+  EXPECT_EQ(rendered("e\u0301 = 日", 6, 9), "f:1:7: error: no\n  1 | e\u0301 = 日\n    |     ^^\n");
+}
+
 TEST(Render, ShowsThePartOfALongLineThatMatters) {
   const std::string filler(100'000, 'a');
   EXPECT_EQ(rendered("x" + filler, 0, 1), "f:1:1: error: no\n  1 | x" + std::string(159, 'a') + "…\n    | ^\n");
