@@ -57,7 +57,10 @@ SourceRange Parser::here() const {
 }
 
 void Parser::fail(Diagnostic d) {
-  bool at_end = now().kind == Tok::kEnd || (now().kind == Tok::kNewline && ahead(1).kind == Tok::kEnd);
+  // Nothing but ends of lines and of blocks may follow: a nested block without a body yet also ends too early.
+  size_t more = 0;
+  while (ahead(more).kind == Tok::kNewline || ahead(more).kind == Tok::kDedent) ++more;
+  bool at_end = ahead(more).kind == Tok::kEnd;
   // An open bracket swallows the lines behind it, so what is wrong there says less than the bracket does.
   if (stream_.open == Open::kBracket && stream_.open_at < now().begin) {
     char c = source_.text()[stream_.open_at];

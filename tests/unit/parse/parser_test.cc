@@ -108,9 +108,11 @@ TEST(Parser, AnyTextGivesATreeOrAnError) {
 }
 
 TEST(IsIncomplete, AsksForFurtherLines) {
-  for (const char* text : {"f(1,", "x = [", "s = '''abc", "x = 1 + \\", "if x:", "if x:\n", "def f():\n    return 1",
-                           "def f():\n    return 1\n", "@jit", "@jit\n", "for i in y:\n  a(1,\n", "try:\n  x\n",
-                           "if x: y", "else_ = (", "x = {'a': 1,\n"})
+  for (const char* text :
+       {"f(1,", "x = [", "s = '''abc", "x = 1 + \\", "if x:", "if x:\n", "def f():\n    return 1",
+        "def f():\n    return 1\n", "@jit", "@jit\n", "for i in y:\n  a(1,\n", "try:\n  x\n", "if x: y", "else_ = (",
+        "x = {'a': 1,\n", "def g(n):\n    for i in range(n):\n", "def g(n):\n    for i in n:\n        if i:\n",
+        "class A:\n  def f(self):\n    try:\n      a\n"})
     EXPECT_TRUE(is_incomplete(text)) << text;
   for (const char* text : {"", "x = 1", "x = 1\n", "f(1)", "def f():\n    return 1\n\n", "if x: y\n\n", "x = ", "x = )",
                            "f(1 2", "s = 'abc", "return 1", "if x = 1:\n", "# note", "x = 1 2\n"})
