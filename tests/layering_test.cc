@@ -38,6 +38,7 @@ const std::vector<Room>& rooms() {
       {"runtime", {"kiln/", "support/", "runtime/"}},
       {"profiler", {"kiln/", "support/", "runtime/", "profiler/", "compiler/target/"}},
       {"kernels", {"kiln/", "support/", "kernels/"}},
+      {"repl/editor", {"kiln/", "support/", "repl/editor/"}},
       {"repl", {"kiln/", "support/", "runtime/", "profiler/", "kernels/", "compiler/ast/", "compiler/parse/", "repl/"}},
   };
   return kRooms;
