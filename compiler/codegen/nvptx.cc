@@ -21,6 +21,7 @@
 #include "compiler/codegen/nvptx_flush.h"
 #include "compiler/codegen/nvptx_negate.h"
 #include "compiler/codegen/nvptx_order.h"
+#include "compiler/codegen/nvptx_round.h"
 #include "compiler/codegen/optimize.h"
 #include "support/diag.h"
 
@@ -72,6 +73,7 @@ void optimize_for_gpu(llvm::Module& module, llvm::TargetMachine& machine) {
     if (f.isDeclaration()) continue;
     flush_where_unseen(f);
     negate_by_32_bits(f);
+    round_to_bf16_by_pairs(f);
     order_by_need(f);
   }
 }

@@ -161,6 +161,18 @@ TEST(NvptxPtx, NegatesSixteenBitsInThirtyTwo) {
   }
 }
 
+// ptxas makes the slow F2F of a single conversion, and the fast F2FP of a packed one.
+TEST(NvptxPtx, RoundsToBf16AndBackInOneInstruction) {
+  auto ptx = ptx_of(
+      "define ptx_kernel void @k(ptr addrspace(1) %p, float %x) {\n  %n = fptrunc float %x to bfloat\n"
+      "  %w = fpext bfloat %n to float\n  %s = fadd float %w, 1.0\n  store float %s, ptr addrspace(1) %p\n"
+      "  ret void\n}\n");
+  ASSERT_TRUE(ptx.ok()) << render(ptx.error());
+  EXPECT_EQ(count(*ptx, "cvt.rn.bf16.f32"), 0) << *ptx;
+  EXPECT_EQ(count(*ptx, "cvt.rn.bf16x2.f32"), 1) << *ptx;
+  EXPECT_EQ(count(*ptx, "cvt.f32.bf16"), 0) << *ptx;
+}
+
 TEST(NvptxPtx, RefusesCallsThatNobodyProvides) {
   auto ptx = ptx_of(
       "declare float @llvm.nvvm.misspelt(float)\ndeclare float @sinf(float)\n"
