@@ -5,10 +5,8 @@
 
 #include "compiler/layout/algebra.h"
 
-namespace kiln::passes {
+namespace kiln::analysis {
 
-using analysis::AxisAnalysis;
-using analysis::AxisInfo;
 using layout::In;
 using layout::LinearLayout;
 
@@ -100,4 +98,4 @@ double conversion_cost(int64_t bytes) {
   return 2 * static_cast<double>(bytes) / kSharedBytesPerCycle + kCyclesOfBarriers;
 }
 
-}  // namespace kiln::passes
+}  // namespace kiln::analysis

@@ -6,7 +6,7 @@
 #include "compiler/ir/ir.h"
 #include "compiler/layout/linear_layout.h"
 
-namespace kiln::passes {
+namespace kiln::analysis {
 
 /// A blocked layout of `num_warps` warps: `width` neighbours along order[0] in each thread, lanes along the dimensions
 /// in order, warps from the last of them (so that a row stays in one warp) or, if not `warps_outermost`, from the
@@ -16,14 +16,13 @@ layout::LinearLayout blocked_layout(const ir::Shape& shape, std::span<const int>
 
 /// Layouts under which neighbouring lanes access neighbouring addresses, with 16 bytes per thread where alignment, mask
 /// and the number of elements allow that. `access` is a load, a store or an atomic of tiles.
-std::vector<layout::LinearLayout> coalesced_layouts(const analysis::AxisAnalysis& axis, const ir::Op* access,
-                                                    int num_warps);
+std::vector<layout::LinearLayout> coalesced_layouts(const AxisAnalysis& axis, const ir::Op* access, int num_warps);
 
 /// Approximate SM cycles of the access: 32-byte sectors that memory must deliver, sectors that are requested again, and
 /// instructions.
-double access_cost(const analysis::AxisAnalysis& axis, const ir::Op* access, const layout::LinearLayout& layout);
+double access_cost(const AxisAnalysis& axis, const ir::Op* access, const layout::LinearLayout& layout);
 
 /// Approximate cycles of converting so many bytes through shared memory.
 double conversion_cost(int64_t bytes);
 
-}  // namespace kiln::passes
+}  // namespace kiln::analysis

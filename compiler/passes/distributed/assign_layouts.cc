@@ -136,7 +136,8 @@ class Chooser {
   };
   void connect(const Value* operand, int result, const Op* op, int index, const Op* where, const Value* moved) {
     if (cheap_.has(operand)) return;
-    pending_.push_back({slot_of(operand), result, op, index, loop_weight(where) * conversion_cost(bytes_of(moved))});
+    pending_.push_back(
+        {slot_of(operand), result, op, index, loop_weight(where) * analysis::conversion_cost(bytes_of(moved))});
   }
 
   void collect(Block* block) {
@@ -194,7 +195,8 @@ class Chooser {
       for (const Value* v : op->operands)
         if (!cheap_.has(v)) tie(slot_of(v), input);
       for (const Value* r : op->results)
-        if (is_tile(r)) pending_.push_back({input, slot_of(r), op, 0, loop_weight(op) * conversion_cost(bytes_of(r))});
+        if (is_tile(r))
+          pending_.push_back({input, slot_of(r), op, 0, loop_weight(op) * analysis::conversion_cost(bytes_of(r))});
     } else if (op->kind == OpKind::kJoin) {
       for (int i = 0; i < 2; ++i) connect(op->operand(i), slot_of(op->result()), op, i, op, op->result());
       // One operand may be cheap: the op's own layout decides for both.
@@ -222,7 +224,7 @@ class Chooser {
       for (const Value* v : op->operands)
         if (is_tile(v)) connect(v, own, nullptr, 0, op, v);
       for (const Value* v : op->results)
-        pending_.push_back({own, slot_of(v), nullptr, 0, loop_weight(op) * conversion_cost(bytes_of(v))});
+        pending_.push_back({own, slot_of(v), nullptr, 0, loop_weight(op) * analysis::conversion_cost(bytes_of(v))});
     }
   }
 
@@ -300,8 +302,8 @@ class Chooser {
       std::array<int, ir::kMaxRank> order{};
       for (int d = 0; d < node.shape.rank; ++d) order[static_cast<size_t>(d)] = node.shape.rank - 1 - d;
       int64_t share = std::max<int64_t>(1, node.shape.numel() / (32 * module_.num_warps));
-      add(blocked_layout(node.shape, {order.data(), node.shape.rank}, std::min(kDefaultWidth, share), module_.num_warps,
-                         true));
+      add(analysis::blocked_layout(node.shape, {order.data(), node.shape.rank}, std::min(kDefaultWidth, share),
+                                   module_.num_warps, true));
     }
     double best = 0;
     for (const LinearLayout& candidate : candidates) {
@@ -315,18 +317,18 @@ class Chooser {
   std::vector<LinearLayout> wishes(const Node& node) const {
     std::vector<LinearLayout> r;
     for (const Op* access : node.accesses)
-      for (const LinearLayout& l : coalesced_layouts(axis_, access, module_.num_warps)) r.push_back(l);
+      for (const LinearLayout& l : analysis::coalesced_layouts(axis_, access, module_.num_warps)) r.push_back(l);
     return r;
   }
 
   double cost_within(const Node& node, const LinearLayout& layout) const {
     double cost = 0;
-    for (const Op* access : node.accesses) cost += loop_weight(access) * access_cost(axis_, access, layout);
+    for (const Op* access : node.accesses) cost += loop_weight(access) * analysis::access_cost(axis_, access, layout);
     for (const Op* reduce : node.reduces) {
       int axis = static_cast<int>(reduce->int_attr(ir::AttrName::kAxis));
       for (const layout::Coord& basis : layout.bases(layout::In::kWarp))
         if (basis[axis] != 0) {
-          cost += loop_weight(reduce) * conversion_cost(module_.num_warps * bytes_of(reduce->result()));
+          cost += loop_weight(reduce) * analysis::conversion_cost(module_.num_warps * bytes_of(reduce->result()));
           break;
         }
     }
