@@ -265,11 +265,12 @@ bool add_bounds(const Value* mask, std::vector<IndexBound>& bounds) {
       return true;
     }
     case OpKind::kCmp: {
-      const std::string& predicate = op->text_attr(AttrName::kPredicate);
-      const bool is_upper = predicate == "lt" || predicate == "gt";
-      if (!is_upper && predicate != "ge" && predicate != "le") return false;
+      using ir::Predicate;
+      const auto predicate = op->word<Predicate>();
+      const bool is_upper = predicate == Predicate::kLt || predicate == Predicate::kGt;
+      if (!is_upper && predicate != Predicate::kGe && predicate != Predicate::kLe) return false;
       Tile index = tile_of(op->operand(0)), limit = tile_of(op->operand(1));
-      if (predicate == "gt" || predicate == "le") std::swap(index, limit);
+      if (predicate == Predicate::kGt || predicate == Predicate::kLe) std::swap(index, limit);
       if (!index || !limit || index->base || limit->base || !limit->is_uniform()) return false;
       const auto dim = counting_dim(*index);
       if (!dim || (!is_upper && limit->start != Polynomial())) return false;

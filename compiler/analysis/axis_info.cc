@@ -12,6 +12,7 @@ using ir::AttrName;
 using ir::Block;
 using ir::Op;
 using ir::OpKind;
+using ir::Predicate;
 using ir::Value;
 
 namespace {
@@ -133,17 +134,17 @@ struct AxisAnalysis::State {
       assume(op->operand(1));
     }
     if (op->kind != OpKind::kCmp || !op->operand(0)->type.is_int()) return;
-    const std::string& predicate = op->text_attr(AttrName::kPredicate);
+    const auto predicate = op->word<Predicate>();
     auto constant = [](const Value* v) -> std::optional<int64_t> {
       if (!v->op || v->op->kind != OpKind::kConstant) return std::nullopt;
       return v->op->int_attr(AttrName::kValue);
     };
     const Value *left = op->operand(0), *right = op->operand(1);
-    if ((predicate == "ge" && constant(right) >= 0) || (predicate == "gt" && constant(right) >= -1))
+    if ((predicate == Predicate::kGe && constant(right) >= 0) || (predicate == Predicate::kGt && constant(right) >= -1))
       assumed[left].non_negative = true;
-    if ((predicate == "le" && constant(left) >= 0) || (predicate == "lt" && constant(left) >= -1))
+    if ((predicate == Predicate::kLe && constant(left) >= 0) || (predicate == Predicate::kLt && constant(left) >= -1))
       assumed[right].non_negative = true;
-    if (predicate == "eq" && constant(right) == 0 && left->op && left->op->kind == OpKind::kRem)
+    if (predicate == Predicate::kEq && constant(right) == 0 && left->op && left->op->kind == OpKind::kRem)
       if (auto divisor = constant(left->op->operand(1)); divisor && *divisor != 0)
         assumed[left->op->operand(0)].divisibility = divisor_of(*divisor);
   }
@@ -519,9 +520,10 @@ struct AxisAnalysis::State {
   /// x < n and x >= n are equal over groups of x that start and end at divisors of n.
   AxisInfo cmp(const Op* op, const ir::Type& type) {
     AxisInfo info = combined(op, type);
-    const std::string& predicate = op->text_attr(AttrName::kPredicate);
+    const auto predicate = op->word<Predicate>();
     if (!op->operand(0)->type.is_int()) return info;
-    bool rising_left = predicate == "lt" || predicate == "ge", rising_right = predicate == "gt" || predicate == "le";
+    bool rising_left = predicate == Predicate::kLt || predicate == Predicate::kGe,
+         rising_right = predicate == Predicate::kGt || predicate == Predicate::kLe;
     if (!rising_left && !rising_right) return info;
     const AxisInfo &x = of(op->operand(rising_left ? 0 : 1)), &n = of(op->operand(rising_left ? 1 : 0));
     for (int d = 0; d < dims(info); ++d)

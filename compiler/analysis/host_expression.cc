@@ -85,7 +85,7 @@ class Builder {
       case OpKind::kNeg:
         return push(HostOp::kConstant, type, 0) && apply(HostOp::kSub);
       case OpKind::kCmp:
-        return operands(op) && push(comparison(op.text_attr(AttrName::kPredicate)), type_of(op.operand(0)));
+        return operands(op) && push(comparison(op.word<ir::Predicate>()), type_of(op.operand(0)));
       case OpKind::kAddPtr: {
         const ir::Type& pointer = op.result()->type;
         return value(op.operand(0)) && value(op.operand(1)) && push(HostOp::kCast, DType::kI64) &&
@@ -97,14 +97,22 @@ class Builder {
     }
   }
 
-  static HostOp comparison(std::string_view predicate) {
-    static constexpr std::pair<std::string_view, HostOp> kPredicates[] = {
-        {"eq", HostOp::kEq}, {"ne", HostOp::kNe}, {"lt", HostOp::kLt},
-        {"le", HostOp::kLe}, {"gt", HostOp::kGt}, {"ge", HostOp::kGe},
-    };
-    for (const auto& [text, op] : kPredicates)
-      if (text == predicate) return op;
-    KILN_UNREACHABLE("{}", predicate);
+  static HostOp comparison(ir::Predicate predicate) {
+    switch (predicate) {
+      case ir::Predicate::kEq:
+        return HostOp::kEq;
+      case ir::Predicate::kNe:
+        return HostOp::kNe;
+      case ir::Predicate::kLt:
+        return HostOp::kLt;
+      case ir::Predicate::kLe:
+        return HostOp::kLe;
+      case ir::Predicate::kGt:
+        return HostOp::kGt;
+      case ir::Predicate::kGe:
+        return HostOp::kGe;
+    }
+    KILN_UNREACHABLE("predicate");
   }
 
   HostExpression expression_;

@@ -97,8 +97,8 @@ Result<BlockAccess> access_block(Codegen& g, const BoundArgs& a, const BlockPoin
     out.pointers = g.b.addptr(out.pointers, spread(g.b.binary(OpKind::kMul, index, in_line(pointer.stride(d))), d));
     if (!checked[static_cast<size_t>(d)]) continue;
     ir::Value* zero = in_line(g.b.constant_int(ir::scalar_type(DType::kI64), 0));
-    ir::Value* inside =
-        g.b.binary(OpKind::kAnd, g.b.cmp("ge", index, zero), g.b.cmp("lt", index, in_line(pointer.size(d))));
+    ir::Value* inside = g.b.binary(OpKind::kAnd, g.b.cmp(ir::Predicate::kGe, index, zero),
+                                   g.b.cmp(ir::Predicate::kLt, index, in_line(pointer.size(d))));
     inside = spread(inside, d);
     out.mask = out.mask ? g.b.binary(OpKind::kAnd, out.mask, inside) : inside;
   }

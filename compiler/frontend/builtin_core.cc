@@ -101,12 +101,7 @@ Result<Value> cast_value(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * v, g.tensor(a.args[0]));
   KILN_TRY(Type to, g.dtype_arg(a, 1));
   KILN_TRY(bool bitcast, g.const_bool(a, 3));
-  std::string rounding;
-  if (a.has(2)) {
-    KILN_TRY(rounding, g.const_text(a, 2));
-    if (rounding != "rtne" && rounding != "rtz")
-      return g.fail(a.at(2), ErrorKind::kValue, "fp_downcast_rounding must be 'rtne' or 'rtz', got '{}'", rounding);
-  }
+  KILN_TRY(const auto rounding, word_arg<ir::Rounding>(g, a, 2));
   if (!bitcast) {
     KILN_TRY(v, g.cast(v, to, a.range, rounding));
     return Value(v);

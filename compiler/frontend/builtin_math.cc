@@ -28,7 +28,7 @@ Result<std::vector<std::pair<ir::AttrName, ir::Attr>>> nan_attrs(Codegen& g, con
   KILN_TRY(std::string text, g.const_text(a, i));
   std::vector<std::pair<ir::AttrName, ir::Attr>> out;
   if (text == "all")
-    out.emplace_back(ir::AttrName::kNan, std::string("propagate"));
+    out.emplace_back(ir::AttrName::kNan, ir::Nan::kPropagate);
   else if (text != "none")
     return g.fail(a.at(i), ErrorKind::kValue, "propagate_nan must be tl.PropagateNan.ALL or tl.PropagateNan.NONE");
   return out;

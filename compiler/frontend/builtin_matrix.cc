@@ -8,6 +8,7 @@ namespace kiln::frontend::impl {
 
 using ir::AttrName;
 using ir::OpKind;
+using ir::Precision;
 using ir::Shape;
 using ir::Type;
 
@@ -62,20 +63,19 @@ Result<DType> result_dtype(Codegen& g, const BoundArgs& a, const Type& x, int ou
 }
 
 /// input_precision and its older spelling allow_tf32.
-Result<std::string> precision_arg(Codegen& g, const BoundArgs& a, const Type& x, int precision, int allow_tf32) {
+Result<std::optional<Precision>> precision_arg(Codegen& g, const BoundArgs& a, const Type& x, int precision,
+                                               int allow_tf32) {
   if (a.has(precision) && a.has(allow_tf32))
     return g.fail(a.at(allow_tf32), ErrorKind::kType, "tl.dot takes input_precision or allow_tf32, not both");
-  std::string text = "tf32";
+  std::optional<Precision> chosen;
   if (a.has(allow_tf32)) {
     KILN_TRY(bool allow, g.const_bool(a, allow_tf32));
-    if (!allow) text = "ieee";
-  } else if (a.has(precision)) {
-    KILN_TRY(text, g.const_text(a, precision));
-    if (text != "tf32" && text != "tf32x3" && text != "ieee")
-      return g.fail(a.at(precision), ErrorKind::kValue,
-                    "input_precision of tl.dot must be one of 'tf32', 'tf32x3', 'ieee', got '{}'", text);
+    if (!allow) chosen = Precision::kIeee;
+  } else {
+    KILN_TRY(chosen, word_arg<Precision>(g, a, precision));
   }
-  return x.dtype == DType::kF32 ? text : std::string();  // other types have one precision only
+  // Other types have one precision only.
+  return x.dtype == DType::kF32 ? std::optional(chosen.value_or(Precision::kTf32)) : std::nullopt;
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ Result<Value> dot(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * y, g.tensor(a.args[kOther]));
   KILN_CHECK_OK(check_operands(g, a, x->type, y->type));
   KILN_TRY(DType dtype, result_dtype(g, a, x->type, kOutDtype));
-  KILN_TRY(std::string precision, precision_arg(g, a, x->type, kPrecision, kAllowTf32));
+  KILN_TRY(const auto precision, precision_arg(g, a, x->type, kPrecision, kAllowTf32));
   // Limits of imprecise fp8 accumulation are promises of more precision than asked for when they are ignored.
   if (a.has(kImprecise)) {
     KILN_TRY([[maybe_unused]] ast::Int terms, g.const_int(a, kImprecise));
@@ -107,7 +107,7 @@ Result<Value> dot(Codegen& g, const BoundArgs& a) {
     acc = g.b.zero(result);
   }
   std::vector<std::pair<AttrName, ir::Attr>> attrs;
-  if (!precision.empty()) attrs.emplace_back(AttrName::kPrecision, precision);
+  if (precision) attrs.emplace_back(AttrName::kPrecision, *precision);
   return Value(g.b.create1(OpKind::kDot, {x, y, acc}, result, std::move(attrs)));
 }
 
@@ -175,11 +175,10 @@ Result<Value> make_tensor_descriptor(Codegen& g, const BoundArgs& a) {
                   "the last dimension of a descriptor's block must have at least {} bytes, got {}", kTensorMapAlignment,
                   row_bytes);
   if (a.has(kPadding)) {
-    KILN_TRY(std::string padding, g.const_text(a, kPadding));
-    if (padding != "zero")
-      return with_note(
-          g.fail(a.at(kPadding), ErrorKind::kUnsupported, "padding_option '{}' is not compiled yet", padding),
-          "help: what is loaded from outside of the tensor is 0");
+    KILN_TRY(const auto padding, word_arg<ir::Padding>(g, a, kPadding));
+    if (padding == ir::Padding::kNan)
+      return with_note(g.fail(a.at(kPadding), ErrorKind::kUnsupported, "padding_option 'nan' is not compiled yet"),
+                       "help: what is loaded from outside of the tensor is 0");
   }
   auto descriptor = std::make_shared<DescriptorValue>();
   for (size_t d = 0; d < rank; ++d) {
@@ -198,13 +197,13 @@ Result<Value> descriptor_load(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * d, descriptor_arg(g, a, 0));
   KILN_TRY(std::vector<ir::Value*> operands, offsets_arg(g, a, 1, d->type));
   operands.insert(operands.begin(), d);
-  std::string eviction;
+  std::optional<ir::Eviction> eviction;
   if (constexpr int kEvictionArg = 3; a.args.size() > kEvictionArg) {
-    KILN_TRY(eviction, one_of(g, a, kEvictionArg, {"", "evict_first", "evict_last"}));
+    KILN_TRY(eviction, word_arg<ir::Eviction>(g, a, kEvictionArg));
   }
   const Type block = ir::tile_type(d->type.dtype, d->type.shape);
   ir::Op* load = g.b.create(OpKind::kDescriptorLoad, operands, std::span(&block, 1));
-  if (!eviction.empty()) load->set(AttrName::kEviction, eviction);
+  if (eviction) load->set(*eviction);
   return Value(load->result());
 }
 

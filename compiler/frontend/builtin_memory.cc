@@ -8,6 +8,7 @@ namespace kiln::frontend::impl {
 
 using ir::AttrName;
 using ir::OpKind;
+using ir::Rmw;
 using ir::Type;
 
 namespace {
@@ -78,27 +79,28 @@ Result<ir::Value*> value_for(Codegen& g, const BoundArgs& a, int i, ir::Value* p
 
 }  // namespace
 
-Result<std::string> one_of(Codegen& g, const BoundArgs& a, int i, std::initializer_list<std::string_view> allowed) {
-  if (a[i].is_none()) return std::string();
-  KILN_TRY(std::string text, g.const_text(a, i));
-  if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return text;
-  std::string list;
-  for (std::string_view s : allowed) list += fmt::format("{}'{}'", list.empty() ? "" : ", ", s);
+Result<std::optional<size_t>> word_index(Codegen& g, const BoundArgs& a, int i, std::span<const ir::Word> words,
+                                         std::string_view mnemonic) {
+  if (a[i].is_none()) return std::optional<size_t>();
+  KILN_TRY(const std::string text, g.const_text(a, i));
+  if (text.empty()) return std::optional<size_t>();
+  for (size_t k = 0; k < words.size(); ++k)
+    if (words[k].text == text && words[k].stands_on(mnemonic)) return std::optional(k);
   return g.fail(a.at(i), ErrorKind::kValue, "{} of {} must be one of {}, got '{}'", a.name(i),
-                a.builtin->display_name(), list, text);
+                a.builtin->display_name(), ir::list_words(words, mnemonic), text);
 }
 
 namespace {
 
 Result<Value> finish_load(Codegen& g, const BoundArgs& a, ir::Value* p, ir::Value* mask, ir::Value* other) {
-  KILN_TRY(std::string cache, one_of(g, a, 5, {"", ".ca", ".cg", ".cs", ".cv"}));
-  KILN_TRY(std::string eviction, one_of(g, a, 6, {"", "evict_first", "evict_last"}));
+  KILN_TRY(const auto cache, word_arg<ir::Cache>(g, a, 5, "load"));
+  KILN_TRY(const auto eviction, word_arg<ir::Eviction>(g, a, 6));
   KILN_TRY(bool is_volatile, g.const_bool(a, 7));
   const bool is_bool = p->type.dtype == DType::kI1;
   p = byte_pointer(g, p);
   ir::Value* out = g.b.load(p, mask, other);
-  if (!cache.empty()) out->op->set(AttrName::kCache, cache);
-  if (!eviction.empty()) out->op->set(AttrName::kEviction, eviction);
+  if (cache) out->op->set(*cache);
+  if (eviction) out->op->set(*eviction);
   if (is_volatile) out->op->set(AttrName::kVolatile, true);
   return Value(is_bool ? g.b.cast(out, DType::kI1) : out);
 }
@@ -107,10 +109,10 @@ Result<Value> load_block(Codegen& g, const BoundArgs& a, const BlockPointerValue
   enum { kMask = 1, kOther, kBoundaryCheck, kPadding };
   KILN_CHECK_OK(not_for_block_pointers(g, a, kMask));
   KILN_CHECK_OK(not_for_block_pointers(g, a, kOther));
-  KILN_TRY(std::string padding, one_of(g, a, kPadding, {"", "zero", "nan"}));
+  KILN_TRY(const auto padding, word_arg<ir::Padding>(g, a, kPadding));
   KILN_TRY(BlockAccess block, access_block(g, a, pointer, kBoundaryCheck));
   ir::Value* other = nullptr;
-  if (padding == "nan") {
+  if (padding == ir::Padding::kNan) {
     const DType element = pointer.base()->type.dtype;
     if (!is_float(element))
       return g.fail(a.at(kPadding), ErrorKind::kType, "padding_option 'nan' is for floats, and this is {}",
@@ -166,8 +168,8 @@ Result<Value> store(Codegen& g, const BoundArgs& a) {
     KILN_TRY(mask, mask_arg(g, a, 2));
     KILN_CHECK_OK(scalar_rules(g, a, 2, p, mask));
   }
-  KILN_TRY(std::string cache, one_of(g, a, 4, {"", ".wb", ".cg", ".cs", ".wt"}));
-  KILN_TRY(std::string eviction, one_of(g, a, 5, {"", "evict_first", "evict_last"}));
+  KILN_TRY(const auto cache, word_arg<ir::Cache>(g, a, 4, "store"));
+  KILN_TRY(const auto eviction, word_arg<ir::Eviction>(g, a, 5));
   // The low byte of whatever is stored goes through a pointer to bool.
   p = byte_pointer(g, p);
   KILN_TRY(ir::Value * v, g.tensor(a.args[1]));
@@ -178,18 +180,19 @@ Result<Value> store(Codegen& g, const BoundArgs& a) {
     KILN_TRY(mask, g.broadcast_to(mask, p->type.shape, "the mask", a.at(2)));
   }
   ir::Op* op = g.b.store(p, v, mask);
-  if (!cache.empty()) op->set(AttrName::kCache, cache);
-  if (!eviction.empty()) op->set(AttrName::kEviction, eviction);
+  if (cache) op->set(*cache);
+  if (eviction) op->set(*eviction);
   return Value();
 }
 
 namespace {
 
 struct Ordering {
-  std::string sem, scope;
-  std::vector<std::pair<AttrName, ir::Attr>> attrs(std::string rmw = {}) const {
+  ir::Sem sem;
+  ir::Scope scope;
+  std::vector<std::pair<AttrName, ir::Attr>> attrs(std::optional<Rmw> rmw = std::nullopt) const {
     std::vector<std::pair<AttrName, ir::Attr>> out;
-    if (!rmw.empty()) out.emplace_back(AttrName::kRmw, std::move(rmw));
+    if (rmw) out.emplace_back(AttrName::kRmw, *rmw);
     out.emplace_back(AttrName::kSem, sem);
     out.emplace_back(AttrName::kScope, scope);
     return out;
@@ -197,16 +200,16 @@ struct Ordering {
 };
 
 Result<Ordering> ordering(Codegen& g, const BoundArgs& a, int sem, int scope) {
-  KILN_TRY(std::string s, one_of(g, a, sem, {"acquire", "release", "acq_rel", "relaxed"}));
-  KILN_TRY(std::string c, one_of(g, a, scope, {"gpu", "cta", "sys"}));
-  return Ordering{s.empty() ? "acq_rel" : s, c.empty() ? "gpu" : c};
+  KILN_TRY(const auto s, word_arg<ir::Sem>(g, a, sem));
+  KILN_TRY(const auto c, word_arg<ir::Scope>(g, a, scope));
+  return Ordering{s.value_or(ir::Sem::kAcqRel), c.value_or(ir::Scope::kGpu)};
 }
 
-ir::Value* rmw(Codegen& g, const Ordering& order, std::string kind, ir::Value* p, ir::Value* v, ir::Value* mask) {
+ir::Value* make_rmw(Codegen& g, const Ordering& order, Rmw rmw, ir::Value* p, ir::Value* v, ir::Value* mask) {
   std::vector<ir::Value*> operands = {p, v};
   if (mask) operands.push_back(mask);
   Type result = v->type;
-  return g.b.create(OpKind::kAtomicRmw, operands, std::span(&result, 1), order.attrs(std::move(kind)))->result();
+  return g.b.create(OpKind::kAtomicRmw, operands, std::span(&result, 1), order.attrs(rmw))->result();
 }
 
 /// max and min of floats as atomics on their bits: non-negative floats order like signed ints, negative ones like
@@ -220,13 +223,13 @@ ir::Value* float_min_max(Codegen& g, const Ordering& order, bool is_max, ir::Val
     return g.b.create1(OpKind::kBitcast, {x}, type);
   };
   ir::Value* zero = g.b.splat(g.b.zero(v->type.scalar()), v->type.shape);
-  ir::Value* positive = g.b.cmp("ge", v, zero);
+  ir::Value* positive = g.b.cmp(ir::Predicate::kGe, v, zero);
   ir::Value* one = g.b.splat(g.b.constant_int(ir::scalar_type(DType::kI1), 1), v->type.shape);
   ir::Value* negative = g.b.binary(OpKind::kXor, positive, one);
   ir::Value* mask_p = mask ? g.b.binary(OpKind::kAnd, mask, positive) : positive;
   ir::Value* mask_n = mask ? g.b.binary(OpKind::kAnd, mask, negative) : negative;
-  ir::Value* up = rmw(g, order, is_max ? "max" : "min", retype(p, s), retype(v, s), mask_p);
-  ir::Value* down = rmw(g, order, is_max ? "min" : "max", retype(p, u), retype(v, u), mask_n);
+  ir::Value* up = make_rmw(g, order, is_max ? Rmw::kMax : Rmw::kMin, retype(p, s), retype(v, s), mask_p);
+  ir::Value* down = make_rmw(g, order, is_max ? Rmw::kMin : Rmw::kMax, retype(p, u), retype(v, u), mask_n);
   return g.b.select(positive, retype(up, v->type.dtype), retype(down, v->type.dtype));
 }
 
@@ -237,9 +240,10 @@ Result<Value> atomic_rmw(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * mask, mask_arg(g, a, 2));
   KILN_TRY(Ordering order, ordering(g, a, 3, 4));
   DType t = p->type.dtype;
-  std::string kind(a.builtin->name.substr(std::string_view("atomic_").size()));
-  bool is_min_max = kind == "max" || kind == "min", is_bits = kind == "and" || kind == "or" || kind == "xor";
-  bool fine = kind == "add" ? is_half(t) || bits(t) >= 32 : is_bits ? is_int(t) && bits(t) >= 32 : bits(t) >= 32;
+  const Rmw kind = *ir::parse_word<Rmw>(a.builtin->name.substr(std::string_view("atomic_").size()));
+  const bool is_min_max = kind == Rmw::kMax || kind == Rmw::kMin,
+             is_bits = kind == Rmw::kAnd || kind == Rmw::kOr || kind == Rmw::kXor;
+  bool fine = kind == Rmw::kAdd ? is_half(t) || bits(t) >= 32 : is_bits ? is_int(t) && bits(t) >= 32 : bits(t) >= 32;
   if (!fine)
     return with_note(
         g.fail(a.range, ErrorKind::kType, "{} does not work on {}", a.builtin->display_name(), describe(p->type)),
@@ -250,8 +254,8 @@ Result<Value> atomic_rmw(Codegen& g, const BoundArgs& a) {
   if (mask) {
     KILN_TRY(mask, g.broadcast_to(mask, p->type.shape, "the mask", a.at(2)));
   }
-  if (is_min_max && is_float(t)) return Value(float_min_max(g, order, kind == "max", p, v, mask));
-  return Value(rmw(g, order, kind == "add" && is_float(t) ? "fadd" : kind, p, v, mask));
+  if (is_min_max && is_float(t)) return Value(float_min_max(g, order, kind == Rmw::kMax, p, v, mask));
+  return Value(make_rmw(g, order, kind == Rmw::kAdd && is_float(t) ? Rmw::kFAdd : kind, p, v, mask));
 }
 
 Result<Value> atomic_cas(Codegen& g, const BoundArgs& a) {

@@ -18,12 +18,10 @@ namespace {
 
 constexpr Builtin kBuiltins[] = {
 #define KILN_BUILTIN(name, where, params, fn) {name, where, params, impl::fn, {}},
+#define KILN_MATH_BUILTIN(name, where, op) {name, where, "x", impl::math_op<OpKind::op>, {}},
 #define KILN_LIBRARY(name, where, file) {name, where, file, nullptr, {}},
 #define KILN_UNSUPPORTED(name, where, help) {name, where, {}, nullptr, help},
 #include "compiler/frontend/builtins.def"
-#undef KILN_BUILTIN
-#undef KILN_LIBRARY
-#undef KILN_UNSUPPORTED
 };
 
 constexpr std::string_view kLetters = "LMDSTPRCBK";  // in the order of Exposure's bits

@@ -93,7 +93,8 @@ class Codegen {
   Result<ir::Value*> tensor(const Arg& a);
   /// A constant of that element type; the value must be a bool, int or float.
   ir::Value* constant(const ast::Constant& c, DType dtype);
-  Result<ir::Value*> cast(ir::Value* v, ir::Type to_scalar, SourceRange range, std::string_view rounding = {});
+  Result<ir::Value*> cast(ir::Value* v, ir::Type to_scalar, SourceRange range,
+                          std::optional<ir::Rounding> rounding = std::nullopt);
   /// `v != 0` for anything but i1; of a pointer, that it is not null.
   Result<ir::Value*> truth(ir::Value* v, SourceRange range);
   struct Pair {

@@ -323,25 +323,25 @@ Result<Value> Codegen::compare(CompareOp op, const Arg& a, const Arg& c, SourceR
     return fail(range, ErrorKind::kType, "{} does not compare {} and {}", ast::spelling(op), describe(a.value),
                 describe(c.value));
   }
-  std::string_view predicate;
+  ir::Predicate predicate{};
   switch (op) {
     case CompareOp::kEq:
-      predicate = "eq";
+      predicate = ir::Predicate::kEq;
       break;
     case CompareOp::kNe:
-      predicate = "ne";
+      predicate = ir::Predicate::kNe;
       break;
     case CompareOp::kLt:
-      predicate = "lt";
+      predicate = ir::Predicate::kLt;
       break;
     case CompareOp::kLe:
-      predicate = "le";
+      predicate = ir::Predicate::kLe;
       break;
     case CompareOp::kGt:
-      predicate = "gt";
+      predicate = ir::Predicate::kGt;
       break;
     case CompareOp::kGe:
-      predicate = "ge";
+      predicate = ir::Predicate::kGe;
       break;
     case CompareOp::kIn:
     case CompareOp::kNotIn:

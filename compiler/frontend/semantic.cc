@@ -60,10 +60,10 @@ Result<ir::Value*> Codegen::truth(ir::Value* v, SourceRange range) {
   return b.cast(v, DType::kI1);
 }
 
-Result<ir::Value*> Codegen::cast(ir::Value* v, Type to, SourceRange range, std::string_view rounding) {
+Result<ir::Value*> Codegen::cast(ir::Value* v, Type to, SourceRange range, std::optional<ir::Rounding> rounding) {
   Type target = to.with_shape(v->type.shape);
   if (v->type == target) {
-    if (!rounding.empty())
+    if (rounding)
       return fail(range, ErrorKind::kValue, "a rounding mode is only for conversions to a narrower float, not {} to {}",
                   describe(v->type), describe(target));
     return v;
@@ -82,16 +82,17 @@ Result<ir::Value*> Codegen::cast(ir::Value* v, Type to, SourceRange range, std::
     return b.create1(OpKind::kIntToPtr, {b.cast(v, DType::kI64)}, target);
   }
   bool narrows = v->type.is_float() && to.is_float() && bits(to.dtype) < bits(v->type.dtype);
-  if (!rounding.empty() && !narrows)
+  if (rounding && !narrows)
     return fail(range, ErrorKind::kValue, "a rounding mode is only for conversions to a narrower float, not {} to {}",
                 describe(v->type), describe(target));
   // A constant is converted here and now.
-  if (rounding.empty() && v->op && v->op->kind == OpKind::kConstant && v->type.is_scalar()) {
+  if (!rounding && v->op && v->op->kind == OpKind::kConstant && v->type.is_scalar()) {
     uint64_t folded = interp::convert(v->type.dtype, to.dtype, interp::constant_bits(*v->op));
     return is_float(to.dtype) ? b.constant_float(target, interp::number_value(to.dtype, folded))
                               : b.constant_int(target, interp::int_value(to.dtype, folded));
   }
-  if (rounding == "rtz") return b.create1(OpKind::kCast, {v}, target, {{ir::AttrName::kRounding, std::string("rtz")}});
+  if (rounding == ir::Rounding::kTowardZero)
+    return b.create1(OpKind::kCast, {v}, target, {{ir::AttrName::kRounding, *rounding}});
   return b.cast(v, to.dtype);
 }
 

@@ -19,8 +19,8 @@ uint64_t round_to_tf32(uint64_t bits) {
 }
 
 template <class Number>
-std::vector<Number> numbers(const ir::Type& type, std::string_view precision, std::span<const uint64_t> bits) {
-  const bool tf32 = type.dtype == DType::kF32 && precision == "tf32";
+std::vector<Number> numbers(const ir::Type& type, ir::Precision precision, std::span<const uint64_t> bits) {
+  const bool tf32 = type.dtype == DType::kF32 && precision == ir::Precision::kTf32;
   std::vector<Number> out(bits.size());
   for (size_t i = 0; i < bits.size(); ++i) {
     if constexpr (std::is_integral_v<Number>)
@@ -32,14 +32,14 @@ std::vector<Number> numbers(const ir::Type& type, std::string_view precision, st
 }
 
 template <class Number, class Round>
-void product(const ir::Type& a, const ir::Type& b, const ir::Type& c, std::string_view precision,
+void product(const ir::Type& a, const ir::Type& b, const ir::Type& c, ir::Precision precision,
              std::span<const uint64_t> a_bits, std::span<const uint64_t> b_bits, std::span<const uint64_t> c_bits,
              std::span<uint64_t> out, Round&& round) {
   const int rank = c.shape.rank;
   const auto m = static_cast<size_t>(c.shape[rank - 2]), n = static_cast<size_t>(c.shape[rank - 1]);
   const auto k = static_cast<size_t>(a.shape[rank - 1]);
   const std::vector<Number> left = numbers<Number>(a, precision, a_bits), right = numbers<Number>(b, precision, b_bits);
-  const std::vector<Number> start = numbers<Number>(c, "", c_bits);
+  const std::vector<Number> start = numbers<Number>(c, ir::Precision::kIeee, c_bits);
   KILN_ASSERT(left.size() % (m * k) == 0 && right.size() % (k * n) == 0 && out.size() == start.size());
   std::vector<Number> row(n);
   for (size_t i = 0; i < out.size() / n; ++i) {  // rows of all matrices of the batch
@@ -55,7 +55,7 @@ void product(const ir::Type& a, const ir::Type& b, const ir::Type& c, std::strin
 
 }  // namespace
 
-void eval_dot(const ir::Type& a, const ir::Type& b, const ir::Type& c, std::string_view precision,
+void eval_dot(const ir::Type& a, const ir::Type& b, const ir::Type& c, ir::Precision precision,
               std::span<const uint64_t> a_bits, std::span<const uint64_t> b_bits, std::span<const uint64_t> c_bits,
               std::span<uint64_t> out) {
   auto run = [&]<class Number>(Number, auto&& round) {

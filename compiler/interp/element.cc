@@ -26,18 +26,38 @@ std::string element_text(const ir::Type& type, uint64_t bits, bool hex) {
   return is_signed(type.dtype) ? fmt::format("{}", int_value(type.dtype, bits)) : fmt::format("{}", bits);
 }
 
-uint64_t combine_rmw(const std::string& rmw, const ir::Type& type, uint64_t old, uint64_t value) {
-  if (rmw == "xchg") return value;
-  static constexpr std::pair<std::string_view, OpKind> kRows[] = {
-      {"add", OpKind::kAdd}, {"fadd", OpKind::kAdd}, {"min", OpKind::kMin}, {"max", OpKind::kMax},
-      {"and", OpKind::kAnd}, {"or", OpKind::kOr},    {"xor", OpKind::kXor}};
-  auto row = std::find_if(std::begin(kRows), std::end(kRows), [&](const auto& r) { return r.first == rmw; });
-  KILN_ASSERT(row != std::end(kRows), "atomic {}", rmw);
+namespace {
+
+OpKind arithmetic_of(ir::Rmw rmw) {
+  switch (rmw) {
+    case ir::Rmw::kAdd:
+    case ir::Rmw::kFAdd:
+      return OpKind::kAdd;
+    case ir::Rmw::kMin:
+      return OpKind::kMin;
+    case ir::Rmw::kMax:
+      return OpKind::kMax;
+    case ir::Rmw::kAnd:
+      return OpKind::kAnd;
+    case ir::Rmw::kOr:
+      return OpKind::kOr;
+    case ir::Rmw::kXor:
+      return OpKind::kXor;
+    case ir::Rmw::kExchange:
+      break;
+  }
+  KILN_UNREACHABLE("an exchange computes nothing");
+}
+
+}  // namespace
+
+uint64_t combine_rmw(ir::Rmw rmw, const ir::Type& type, uint64_t old, uint64_t value) {
+  if (rmw == ir::Rmw::kExchange) return value;
   // A module-less op gives the arithmetic its meaning.
   ir::Value result;
   result.type = type.scalar();
   ir::Op op;
-  op.kind = row->second;
+  op.kind = arithmetic_of(rmw);
   op.results = {&result};
   op.operands = {&result, &result};
   const uint64_t in[] = {old, value};

@@ -109,7 +109,7 @@ T min_max(T a, T b, bool want_max, bool propagate) {
 }
 
 void float_op(const ir::Op& op, const Lanes& lanes) {
-  const bool propagate = op.text_or(AttrName::kNan, "") == "propagate";
+  const bool propagate = op.find_word<ir::Nan>() == ir::Nan::kPropagate;
   with_float(op.result()->type.dtype, [&](auto f) {
     using T = decltype(f)::T;
     auto unary = [&](auto fn) { lanes.unary([&](uint64_t a) { return f.store(fn(f.load(a))); }); };
@@ -259,19 +259,27 @@ using Comparison = bool (*)(T, T);
 
 /// The predicate as a function on numbers; for floats a NaN makes all but ne false by C's own rules.
 template <class T>
-Comparison<T> comparison(const std::string& predicate) {
-  if (predicate == "eq") return [](T a, T b) { return a == b; };
-  if (predicate == "ne") return [](T a, T b) { return a != b; };
-  if (predicate == "lt") return [](T a, T b) { return a < b; };
-  if (predicate == "le") return [](T a, T b) { return a <= b; };
-  if (predicate == "gt") return [](T a, T b) { return a > b; };
-  KILN_ASSERT(predicate == "ge", "predicate {}", predicate);
-  return [](T a, T b) { return a >= b; };
+Comparison<T> comparison(ir::Predicate predicate) {
+  switch (predicate) {
+    case ir::Predicate::kEq:
+      return [](T a, T b) { return a == b; };
+    case ir::Predicate::kNe:
+      return [](T a, T b) { return a != b; };
+    case ir::Predicate::kLt:
+      return [](T a, T b) { return a < b; };
+    case ir::Predicate::kLe:
+      return [](T a, T b) { return a <= b; };
+    case ir::Predicate::kGt:
+      return [](T a, T b) { return a > b; };
+    case ir::Predicate::kGe:
+      return [](T a, T b) { return a >= b; };
+  }
+  KILN_UNREACHABLE("predicate");
 }
 
 void compare(const ir::Op& op, const Lanes& lanes) {
   const ir::Type& type = op.operand(0)->type;
-  const std::string& predicate = op.text_attr(AttrName::kPredicate);
+  const auto predicate = op.word<ir::Predicate>();
   if (type.is_float()) {
     with_float(type.dtype, [&](auto f) {
       const auto holds = comparison<typename decltype(f)::T>(predicate);
@@ -343,44 +351,20 @@ uint64_t constant_bits(const ir::Op& op) {
 void eval_lanes(const ir::Op& op, std::span<const uint64_t* const> operands, int64_t n, uint64_t* out) {
   const Lanes lanes{operands, n, out};
   switch (op.kind) {
-    case OpKind::kAdd:
-    case OpKind::kSub:
-    case OpKind::kMul:
-    case OpKind::kDiv:
-    case OpKind::kRem:
-    case OpKind::kNeg:
-    case OpKind::kAbs:
-    case OpKind::kMin:
-    case OpKind::kMax:
-      return op.result()->type.is_float() ? float_op(op, lanes) : int_op(op, lanes);
-    case OpKind::kAnd:
-    case OpKind::kOr:
-    case OpKind::kXor:
-    case OpKind::kShl:
-    case OpKind::kShr:
-    case OpKind::kMulHi:
-      return int_op(op, lanes);
-    case OpKind::kDivRn:
-    case OpKind::kFma:
-    case OpKind::kExp:
-    case OpKind::kExp2:
-    case OpKind::kExpm1:
-    case OpKind::kLog:
-    case OpKind::kLog2:
-    case OpKind::kLog1p:
-    case OpKind::kSin:
-    case OpKind::kCos:
-    case OpKind::kTanh:
-    case OpKind::kErf:
-    case OpKind::kPow:
-    case OpKind::kSqrt:
-    case OpKind::kSqrtRn:
-    case OpKind::kRsqrt:
-    case OpKind::kFloor:
-    case OpKind::kCeil:
-    case OpKind::kTrunc:
-    case OpKind::kRint:
-      return float_op(op, lanes);
+#define KILN_NUMBER_OP(e, ...) \
+  case OpKind::k##e:           \
+    return op.result()->type.is_float() ? float_op(op, lanes) : int_op(op, lanes);
+#define KILN_BITS_OP(e, ...) \
+  case OpKind::k##e:         \
+    return int_op(op, lanes);
+#define KILN_FLOAT_OP(e, ...) \
+  case OpKind::k##e:          \
+    return float_op(op, lanes);
+#define KILN_MATH_OP KILN_FLOAT_OP
+#define KILN_MIXED_OP(...)
+#define KILN_OP(e, ...) case OpKind::k##e:
+#include "compiler/ir/ops.def"
+    break;
     case OpKind::kCmp:
       return compare(op, lanes);
     case OpKind::kSelect:
@@ -388,7 +372,7 @@ void eval_lanes(const ir::Op& op, std::span<const uint64_t* const> operands, int
     case OpKind::kCast: {
       const DType from = op.operand(0)->type.dtype, to = op.result()->type.dtype;
       const Rounding rounding =
-          op.text_or(AttrName::kRounding, "") == "rtz" ? Rounding::kTowardZero : Rounding::kNearestEven;
+          op.find_word<ir::Rounding>() == ir::Rounding::kTowardZero ? Rounding::kTowardZero : Rounding::kNearestEven;
       return lanes.unary([&](uint64_t a) { return convert(from, to, a, rounding); });
     }
     case OpKind::kBitcast:
@@ -398,45 +382,6 @@ void eval_lanes(const ir::Op& op, std::span<const uint64_t* const> operands, int
       return lanes.unary([](uint64_t a) { return a; });
     case OpKind::kAddPtr:
       return add_pointer(op, lanes);
-    // No scalar meaning: constants and indices, shapes, memory, across elements, control flow, effects, layouts.
-    case OpKind::kConstant:
-    case OpKind::kProgramId:
-    case OpKind::kNumPrograms:
-    case OpKind::kCtaRank:
-    case OpKind::kArange:
-    case OpKind::kSplat:
-    case OpKind::kExpandDims:
-    case OpKind::kBroadcast:
-    case OpKind::kReshape:
-    case OpKind::kTrans:
-    case OpKind::kJoin:
-    case OpKind::kSplit:
-    case OpKind::kLoad:
-    case OpKind::kStore:
-    case OpKind::kAtomicRmw:
-    case OpKind::kAtomicCas:
-    case OpKind::kBarrier:
-    case OpKind::kReduce:
-    case OpKind::kScan:
-    case OpKind::kFor:
-    case OpKind::kWhile:
-    case OpKind::kIf:
-    case OpKind::kYield:
-    case OpKind::kCondition:
-    case OpKind::kReturn:
-    case OpKind::kPrint:
-    case OpKind::kAssert:
-    case OpKind::kAssume:
-    case OpKind::kGdcWait:
-    case OpKind::kGdcLaunchDependents:
-    case OpKind::kConvertLayout:
-    case OpKind::kDot:
-    case OpKind::kMakeDescriptor:
-    case OpKind::kDescriptorLoad:
-    case OpKind::kDescriptorStore:
-#define KILN_MACHINE_OP(id, ...) case OpKind::k##id:
-#include "compiler/ir/ops.def"
-      break;
   }
   KILN_UNREACHABLE("{} has no scalar meaning", info(op.kind).mnemonic);
 }

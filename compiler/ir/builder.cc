@@ -47,9 +47,8 @@ Value* Builder::num_programs(int axis) {
 
 Value* Builder::cta_rank() { return create1(OpKind::kCtaRank, {}, scalar_type(DType::kI32)); }
 
-Value* Builder::cmp(std::string_view predicate, Value* a, Value* b) {
-  return create1(OpKind::kCmp, {a, b}, a->type.with_dtype(DType::kI1),
-                 {{AttrName::kPredicate, std::string(predicate)}});
+Value* Builder::cmp(Predicate predicate, Value* a, Value* b) {
+  return create1(OpKind::kCmp, {a, b}, a->type.with_dtype(DType::kI1), {{AttrName::kPredicate, predicate}});
 }
 
 Value* Builder::cast(Value* v, DType to) {

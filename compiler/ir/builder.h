@@ -44,7 +44,7 @@ class Builder {
 
   Value* unary(OpKind kind, Value* a) { return create1(kind, {a}, a->type); }
   Value* binary(OpKind kind, Value* a, Value* b) { return create1(kind, {a, b}, a->type); }
-  Value* cmp(std::string_view predicate, Value* a, Value* b);
+  Value* cmp(Predicate predicate, Value* a, Value* b);
   Value* select(Value* cond, Value* a, Value* b) { return create1(OpKind::kSelect, {cond, a, b}, a->type); }
   Value* cast(Value* v, DType to);  // no op when the dtype is already that
   Value* addptr(Value* p, Value* offset) { return create1(OpKind::kAddPtr, {p, offset}, p->type); }

@@ -9,17 +9,27 @@ namespace kiln::ir {
 
 namespace {
 
-constexpr OpInfo kOps[] = {
-#define KILN_OP(e, mnemonic, min_operands, max_operands, results, regions, traits, attrs) \
-  {mnemonic, min_operands, max_operands, results, regions, traits, attrs},
-#define KILN_ALL_OPS
-#include "compiler/ir/ops.def"
-};
+constexpr OpInfo row(OpClass op_class, std::string_view mnemonic, int min_operands, int max_operands, int results,
+                     int regions, std::string_view traits, std::string_view stands, std::string_view attrs) {
+  return {op_class, mnemonic, min_operands, max_operands, results, regions, traits, stands, attrs};
+}
 
-constexpr std::string_view kAttrs[] = {
-#define KILN_ATTR(e, name, type) name,
-#include "compiler/ir/attrs.def"
-#undef KILN_ATTR
+constexpr OpInfo kOps[] = {
+#define KILN_INDEX_OP(e, ...) row(OpClass::kIndex, __VA_ARGS__),
+#define KILN_SHAPE_OP(e, ...) row(OpClass::kShape, __VA_ARGS__),
+#define KILN_NUMBER_OP(e, ...) row(OpClass::kNumber, __VA_ARGS__),
+#define KILN_FLOAT_OP(e, ...) row(OpClass::kFloat, __VA_ARGS__),
+#define KILN_BITS_OP(e, ...) row(OpClass::kBits, __VA_ARGS__),
+#define KILN_MATH_OP(e, ...) row(OpClass::kMath, __VA_ARGS__),
+#define KILN_MIXED_OP(e, ...) row(OpClass::kMixed, __VA_ARGS__),
+#define KILN_MEMORY_OP(e, ...) row(OpClass::kMemory, __VA_ARGS__),
+#define KILN_ACROSS_OP(e, ...) row(OpClass::kAcross, __VA_ARGS__),
+#define KILN_DESCRIPTOR_OP(e, ...) row(OpClass::kDescriptor, __VA_ARGS__),
+#define KILN_CONTROL_OP(e, ...) row(OpClass::kControl, __VA_ARGS__),
+#define KILN_TERMINATOR_OP(e, ...) row(OpClass::kTerminator, __VA_ARGS__),
+#define KILN_EFFECT_OP(e, ...) row(OpClass::kEffect, __VA_ARGS__),
+#define KILN_MACHINE_OP(e, ...) row(OpClass::kMachine, __VA_ARGS__),
+#include "compiler/ir/ops.def"
 };
 
 void drop_use(Value* v, Op* op, uint32_t index) {
@@ -38,14 +48,6 @@ int num_op_kinds() { return static_cast<int>(std::size(kOps)); }
 std::optional<OpKind> parse_op_kind(std::string_view mnemonic) {
   for (size_t i = 0; i < std::size(kOps); ++i)
     if (kOps[i].mnemonic == mnemonic) return static_cast<OpKind>(i);
-  return std::nullopt;
-}
-
-std::string_view name(AttrName attr) { return kAttrs[static_cast<size_t>(attr)]; }
-
-std::optional<AttrName> parse_attr_name(std::string_view text) {
-  for (size_t i = 0; i < std::size(kAttrs); ++i)
-    if (kAttrs[i] == text) return static_cast<AttrName>(i);
   return std::nullopt;
 }
 

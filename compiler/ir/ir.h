@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "compiler/ir/attrs.h"
 #include "compiler/ir/type.h"
 #include "compiler/layout/linear_layout.h"
 #include "support/source.h"
@@ -25,29 +26,37 @@ struct Block;
 class Module;
 
 enum class OpKind : uint8_t {
-#define KILN_OP(e, mnemonic, min_operands, max_operands, results, regions, traits, attrs) k##e,
-#define KILN_ALL_OPS
+#define KILN_OP(e, ...) k##e,
 #include "compiler/ir/ops.def"
 };
 
+/// The macro of an op's row in ops.def, where the classes are described.
+enum class OpClass : uint8_t {
+  kIndex,
+  kShape,
+  kNumber,
+  kFloat,
+  kBits,
+  kMath,
+  kMixed,
+  kMemory,
+  kAcross,
+  kDescriptor,
+  kControl,
+  kTerminator,
+  kEffect,
+  kMachine,
+};
+
 struct OpInfo {
+  OpClass op_class;
   std::string_view mnemonic;
   int min_operands, max_operands, results, regions;  // -1: any number
-  std::string_view traits, attrs;
+  std::string_view traits, stands, attrs;
 };
 const OpInfo& info(OpKind kind);
 std::optional<OpKind> parse_op_kind(std::string_view mnemonic);
 int num_op_kinds();
-
-enum class AttrName : uint8_t {
-#define KILN_ATTR(e, name, type) k##e,
-#include "compiler/ir/attrs.def"
-#undef KILN_ATTR
-};
-std::string_view name(AttrName attr);
-std::optional<AttrName> parse_attr_name(std::string_view text);
-
-using Attr = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
 
 /// Where a value is consumed: operand `index` of `op`.
 struct Use {
@@ -89,7 +98,21 @@ struct Op {
   const std::string& text_attr(AttrName name) const;
   std::string_view text_or(AttrName name, std::string_view otherwise) const;
   bool flag(AttrName name) const;
+  /// The word of a closed set: op.word<Sem>(); or, when the attribute may be absent, find_word<Nan>().
+  template <WordSet E>
+  std::optional<E> find_word() const {
+    const Attr* a = find(attr_of<E>());
+    return a ? std::optional(std::get<E>(*a)) : std::nullopt;
+  }
+  template <WordSet E>
+  E word() const {
+    return find_word<E>().value();
+  }
   void set(AttrName name, Attr value);
+  template <WordSet E>
+  void set(E word) {
+    set(attr_of<E>(), word);
+  }
   void remove(AttrName name);
 
   void set_operand(int i, Value* v);
@@ -129,6 +152,9 @@ struct Block {
   Iterator end() const { return {nullptr, nullptr}; }
 };
 
+inline OpClass op_class(OpKind kind) { return info(kind).op_class; }
+/// Whether the op is legal at the place of that letter in ops.def.
+inline bool stands_at(OpKind kind, char place) { return info(kind).stands.find(place) != std::string_view::npos; }
 /// Traits, asked by passes instead of naming ops.
 bool has_trait(OpKind kind, char trait);
 inline bool is_pure(const Op* op) { return has_trait(op->kind, 'P'); }

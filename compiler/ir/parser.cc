@@ -13,20 +13,18 @@ namespace kiln::ir {
 namespace {
 
 // attrs.def's third column as values.
-enum class AttrKind { kBool, kInt, kText, kInts, kNumber };
-struct Number {};
-struct Text {};
-struct Ints {};
+enum class AttrKind { kBool, kInt, kText, kInts, kNumber, kWord };
+using namespace attr_kinds;
 template <class T>
 constexpr AttrKind kAttrKindOf = std::is_same_v<T, bool>      ? AttrKind::kBool
                                  : std::is_same_v<T, int64_t> ? AttrKind::kInt
                                  : std::is_same_v<T, Text>    ? AttrKind::kText
                                  : std::is_same_v<T, Ints>    ? AttrKind::kInts
-                                                              : AttrKind::kNumber;
+                                 : std::is_same_v<T, Number>  ? AttrKind::kNumber
+                                                              : AttrKind::kWord;
 constexpr AttrKind kAttrKinds[] = {
-#define KILN_ATTR(e, name, type) kAttrKindOf<type>,
+#define KILN_ATTR(e, name, kind) kAttrKindOf<kind>,
 #include "compiler/ir/attrs.def"
-#undef KILN_ATTR
 };
 
 class Parser {
@@ -197,6 +195,15 @@ class Parser {
       case AttrKind::kText:
         if (peek().kind != TokenKind::kString) return unexpected("a string");
         return Attr(next().text);
+      case AttrKind::kWord: {
+        if (peek().kind != TokenKind::kString) return unexpected("a string");
+        const std::optional<Attr> word = parse_word(attr, peek().text);
+        if (!word)
+          return error_at(peek().range, ErrorKind::kValue, "{} is one of {}, got '{}'", name(attr),
+                          list_words(words_of(attr)), peek().text);
+        next();
+        return *word;
+      }
       case AttrKind::kInts: {
         std::vector<int64_t> v;
         KILN_CHECK_OK(expect("["));

@@ -43,17 +43,20 @@ std::string quoted(std::string_view text) {
 
 std::string ints_text(const std::vector<int64_t>& list) { return fmt::format("[{}]", fmt::join(list, ", ")); }
 
-std::string attr_text(const Attr& attr, DType dtype) {
-  struct Visitor {
-    DType dtype;
-    std::string operator()(bool v) const { return v ? "true" : "false"; }
-    std::string operator()(int64_t v) const { return fmt::format("{}", v); }
-    std::string operator()(double v) const { return number_text(v, dtype); }
-    std::string operator()(const std::string& v) const { return quoted(v); }
-    std::string operator()(const std::vector<int64_t>& v) const { return ints_text(v); }
-  };
-  return std::visit(Visitor{dtype}, attr);
-}
+struct AttrText {
+  DType dtype;
+  std::string operator()(bool v) const { return v ? "true" : "false"; }
+  std::string operator()(int64_t v) const { return fmt::format("{}", v); }
+  std::string operator()(double v) const { return number_text(v, dtype); }
+  std::string operator()(const std::string& v) const { return quoted(v); }
+  std::string operator()(const std::vector<int64_t>& v) const { return ints_text(v); }
+  template <WordSet E>
+  std::string operator()(E v) const {
+    return quoted(spelling(v));
+  }
+};
+
+std::string attr_text(const Attr& attr, DType dtype) { return std::visit(AttrText{dtype}, attr); }
 
 /// Names of all values of a module.
 class Names {

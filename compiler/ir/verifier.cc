@@ -3,31 +3,31 @@
 //  1. A block ends with a terminator and has no other: return in the kernel's body, condition in while's first region,
 //     yield in every other region.
 //  2. A value is defined before its use: an argument of an enclosing block, or a result of an op that comes earlier in
-//  the
-//     same or an enclosing block.
+//     the same or an enclosing block.
 //  3. Uses, parents and neighbours are consistent: each operand knows its use, each op and block its parent.
 //  4. Operand, result and region counts are those of ops.def.
 //  5. Required attributes are there, no other than those of ops.def, each of attrs.def's kind.
-//  6. Attribute values are legal (axis in range, a known predicate, a permutation…).
+//  6. Attribute values are legal (axis in range, a word that may stand on the op, a permutation…).
 //  7. Dimensions of tiles are powers of two, and a tile has at most kMaxNumel elements.
 //  8. Operand, result and region argument types obey the op's type rule (verify_types.cc).
 //  9. Terminators yield the types that their op's results, or its next region's arguments, have.
-// 10. The combine region of reduce and scan is closed: it uses its own values only, and holds constants, pure scalar
-// ops and
-//     `if`s of these.
+// 10. The combine region of reduce and scan is closed: it uses its own values only, and holds scalars and ops that
+// stand
+//     at `c` in ops.def.
 // 11. fp8 numbers are only moved, selected, compared for bits and cast: no arithmetic.
-// 12. Tile stage: no value has a layout, and there is no op of the distributed stage. Distributed stage: every tile has
-// a
-//     layout onto its shape, no scalar has one, and an elementwise op's tiles share one layout.
+// 12. Tile stage: no value has a layout, and all ops stand at `t` in ops.def. Distributed stage: they stand at `d`,
+// every
+//     tile has a layout onto its shape, no scalar has one, and an elementwise op's tiles share one layout.
 // 13. A kernel has one ParamInfo per parameter; parameters are scalars; a divisibility is positive.
 // 14. num_warps is a power of two from 1 to 32; num_stages and num_ctas are positive.
 // 15. Handles (Type::form other than kValue) are operands and results of ops with trait H alone, never loop-carried; a
-// handle
-//     of shared memory has a layout from offset bits onto its shape, the others have none.
+//     handle of shared memory has a layout from offset bits onto its shape, the others have none.
 // 16. Warps that do a barrier, tma_store or tma_store_wait by themselves are a power of two, at most num_warps; the
 //     first dimension of what they store has a row for each of their groups.
 // 17. num_ctas is more than 1 where an op concerns all blocks of the program; the rows of what they load together can
-//     be split across them. Blocks of a cluster join outside of the second region of warp_specialize.
+//     be split across them.
+// 18. warp_specialize stands once, in the kernel's own block. Ahead of it, in code that all warps run, ops stand at `r`
+//     in ops.def; in its second region, which one thread runs, they stand at `s`, have no tiles and join no warps.
 #include "compiler/ir/verifier.h"
 
 #include <fmt/format.h>
@@ -42,36 +42,6 @@ namespace kiln::ir {
 
 namespace {
 
-struct Number {};
-struct Text {};
-struct Ints {};
-template <class T>
-bool holds(const Attr& a) {
-  return std::holds_alternative<T>(a);
-}
-template <>
-bool holds<Number>(const Attr& a) {
-  return holds<int64_t>(a) || holds<double>(a);
-}
-template <>
-bool holds<Text>(const Attr& a) {
-  return holds<std::string>(a);
-}
-template <>
-bool holds<Ints>(const Attr& a) {
-  return holds<std::vector<int64_t>>(a);
-}
-bool attr_kind_ok(AttrName attr, const Attr& value) {
-  switch (attr) {
-#define KILN_ATTR(e, name, type) \
-  case AttrName::k##e:           \
-    return holds<type>(value);
-#include "compiler/ir/attrs.def"
-#undef KILN_ATTR
-  }
-  KILN_UNREACHABLE("attribute");
-}
-
 /// Calls fn(name, required) for each word of an ops.def attrs column.
 template <class Fn>
 void each_spec(std::string_view spec, Fn&& fn) {
@@ -85,11 +55,13 @@ void each_spec(std::string_view spec, Fn&& fn) {
   }
 }
 
+bool is_tile(const Value* v) { return v->type.is_tile(); }
 bool is_combine(const Op* op) { return op && (op->kind == OpKind::kReduce || op->kind == OpKind::kScan); }
 
 bool moves_fp8(OpKind kind) {
-  return !has_trait(kind, 'E') || kind == OpKind::kSelect || kind == OpKind::kCast || kind == OpKind::kBitcast ||
-         kind == OpKind::kLoad || kind == OpKind::kStore || kind == OpKind::kHint;
+  return !has_trait(kind, 'E') || op_class(kind) == OpClass::kMemory
+             ? kind != OpKind::kAtomicRmw && kind != OpKind::kAtomicCas
+             : op_class(kind) == OpClass::kMixed && kind != OpKind::kCmp;
 }
 
 class Verifier {
@@ -110,6 +82,7 @@ class Verifier {
       return fail(nullptr, 14,
                   fmt::format("num_warps = {}, num_stages = {}, num_ctas = {}", module_.num_warps, module_.num_stages,
                               module_.num_ctas));
+    for (const Op* op : *module_.body()) ahead_of_roles_ |= op->kind == OpKind::kWarpSpecialize;
     return check_block(*module_.body());
   }
 
@@ -189,13 +162,7 @@ class Verifier {
   }
 
   Status check_cluster(const Op& op) const {
-    if (op.kind == OpKind::kClusterBarrier) {
-      for (const Block* at = op.parent; at && at->parent; at = at->parent->parent)
-        if (at->parent->kind == OpKind::kWarpSpecialize && at == at->parent->region(1))
-          return fail(&op, 17, "one thread joins the blocks of a cluster");
-    } else if (!op.flag(AttrName::kCluster)) {
-      return {};
-    }
+    if (op.kind != OpKind::kClusterBarrier && !op.flag(AttrName::kCluster)) return {};
     if (module_.num_ctas == 1) return fail(&op, 17, "a program of one block has no cluster");
     if (op.kind == OpKind::kTmaLoad && op.operand(0)->type.shape[0] % module_.num_ctas)
       return fail(&op, 17, fmt::format("{} rows for {} blocks", op.operand(0)->type.shape[0], module_.num_ctas));
@@ -230,19 +197,16 @@ class Verifier {
     KILN_CHECK_OK(check_cluster(op));
     if (op.has(AttrName::kWarps) && op.kind != OpKind::kWarpSpecialize) KILN_CHECK_OK(check_joined_warps(op));
     KILN_CHECK_OK(check_fp8(op));
-    KILN_CHECK_OK(check_stage(op));
-    if (combine_ && !is_terminator(&op)) {
-      const bool scalar_math =
-          op.kind == OpKind::kConstant || op.kind == OpKind::kIf || (is_pure(&op) && is_elementwise(&op));
-      if (!scalar_math || (!op.results.empty() && op.result()->type.is_tile()))
-        return fail(&op, 10, "a combine region holds only pure scalar ops");
-    }
+    KILN_CHECK_OK(check_place(op));
+    KILN_CHECK_OK(check_layouts(op));
     const Op* outer = combine_;
     if (is_combine(&op)) combine_ = &op;
     for (const Block* region : op.regions) {
       if (region->parent != &op) return fail(&op, 3, "a region does not know its op");
+      one_thread_ |= op.kind == OpKind::kWarpSpecialize && region == op.region(1);
       KILN_CHECK_OK(check_block(*region));
     }
+    one_thread_ &= op.kind != OpKind::kWarpSpecialize;
     combine_ = outer;
     if (std::string wrong = check_region_results(op); !wrong.empty()) return fail(&op, 9, wrong);
     for (const Value* r : op.results) defined_.insert(r);
@@ -266,8 +230,13 @@ class Verifier {
     for (const auto& [attr, value] : op.attrs) {
       if (std::find(allowed.begin(), allowed.end(), name(attr)) == allowed.end())
         return fail(&op, 5, fmt::format("{} has no attribute {}", info(op.kind).mnemonic, name(attr)));
-      if (!attr_kind_ok(attr, value))
+      if (!is_of_kind(attr, value))
         return fail(&op, 5, fmt::format("the attribute {} is of the wrong kind", name(attr)));
+      const std::string_view mnemonic = info(op.kind).mnemonic;
+      if (const Word* word = word_in(value); word && !word->stands_on(mnemonic))
+        return fail(&op, 6,
+                    fmt::format("{} of {} is one of {}, not '{}'", name(attr), mnemonic,
+                                list_words(words_of(attr), mnemonic), word->text));
     }
     return {};
   }
@@ -279,11 +248,35 @@ class Verifier {
     return {};
   }
 
-  Status check_stage(const Op& op) {
-    if (module_.stage == Stage::kTile) {
-      if (has_trait(op.kind, 'D')) return fail(&op, 12, fmt::format("{} in the tile stage", info(op.kind).mnemonic));
-      return {};
-    }
+  /// ops.def says where an op may stand: the places that hold here are gone through.
+  Status check_place(const Op& op) {
+    const bool tiles = std::ranges::any_of(op.operands, &is_tile) || std::ranges::any_of(op.results, &is_tile);
+    const bool roles = op.kind == OpKind::kWarpSpecialize;
+    if (roles && (op.parent != module_.body() || !ahead_of_roles_))
+      return fail(&op, 18, "warp_specialize stands once, in the kernel's own block");
+    if (roles) ahead_of_roles_ = false;
+    const struct {
+      bool here;
+      char place;
+      bool fits;  // what the table does not say
+      int invariant;
+      std::string_view text;
+    } places[] = {
+        {module_.stage == Stage::kTile, 't', true, 12, "in the tile stage"},
+        {module_.stage == Stage::kDistributed, 'd', true, 12, "in the distributed stage"},
+        {combine_ != nullptr, 'c', !tiles, 10, "in a combine region, which holds pure scalar ops alone"},
+        {ahead_of_roles_, 'r', true, 18, "before warp_specialize, where all warps come by"},
+        {one_thread_, 's', !tiles && !op.has(AttrName::kWarps), 18,
+         "in the second region of warp_specialize, which one thread runs"},
+    };
+    for (const auto& p : places)
+      if (p.here && !(p.fits && stands_at(op.kind, p.place)))
+        return fail(&op, p.invariant, fmt::format("{} {}", info(op.kind).mnemonic, p.text));
+    return {};
+  }
+
+  Status check_layouts(const Op& op) {
+    if (module_.stage == Stage::kTile) return {};
     if (!is_elementwise(&op)) return {};
     const layout::LinearLayout* shared = nullptr;
     auto agrees = [&](const Value* v) {
@@ -300,6 +293,8 @@ class Verifier {
   const Module& module_;
   std::unordered_set<const Value*> defined_;
   const Op* combine_ = nullptr;  // the reduce or scan whose region is being checked
+  bool ahead_of_roles_ = false;  // warp_specialize is still to come
+  bool one_thread_ = false;      // in its second region
 };
 
 }  // namespace

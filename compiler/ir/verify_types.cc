@@ -36,13 +36,6 @@ bool any_float(const Type& t) { return t.is_float(); }
 bool wide_int(const Type& t) { return t.is_int() && t.element_bits() >= 32; }
 bool math_float(const Type& t) { return t.is_float() && t.element_bits() >= 32; }
 
-Wrong one_of(const Op& op, AttrName attr, std::initializer_list<std::string_view> allowed) {
-  if (!op.has(attr)) return "";
-  const std::string& text = op.text_attr(attr);
-  if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return "";
-  return fmt::format("attribute {} is '{}'", name(attr), text);
-}
-
 Wrong axis_in(const Op& op, int64_t count) {
   const int64_t axis = op.int_attr(AttrName::kAxis);
   return axis >= 0 && axis < count ? "" : fmt::format("attribute axis = {} is outside of 0 … {}", axis, count - 1);
@@ -131,7 +124,6 @@ Wrong check_split(const Op& op) {
 }
 
 Wrong check_cmp(const Op& op) {
-  if (Wrong w = one_of(op, AttrName::kPredicate, {"eq", "ne", "lt", "le", "gt", "ge"}); !w.empty()) return w;
   if (operand_type(op, 0) != operand_type(op, 1)) return "cmp takes two operands of one type";
   return result_is(op, operand_type(op, 0).with_dtype(DType::kI1));
 }
@@ -145,7 +137,6 @@ Wrong check_select(const Op& op) {
 }
 
 Wrong check_cast(const Op& op) {
-  if (Wrong w = one_of(op, AttrName::kRounding, {"rtne", "rtz"}); !w.empty()) return w;
   const Type from = operand_type(op, 0), to = op.result()->type;
   if (from.pointer || to.pointer || !same_shape(from, to))
     return fmt::format("{} does not cast to {}", to_string(from), to_string(to));
@@ -188,11 +179,7 @@ Wrong check_mask(const Op& op, int i) {
              : wrong_type("the mask", mask, "i1 of the first operand's shape");
 }
 
-Wrong check_eviction(const Op& op) { return one_of(op, AttrName::kEviction, {"evict_first", "evict_last"}); }
-
 Wrong check_load(const Op& op) {
-  if (Wrong w = one_of(op, AttrName::kCache, {".ca", ".cg", ".cs", ".cv"}); !w.empty()) return w;
-  if (Wrong w = check_eviction(op); !w.empty()) return w;
   const Type p = operand_type(op, 0);
   if (!p.pointer) return wrong_type("the operand", p, "a pointer");
   if (Wrong w = check_mask(op, 1); !w.empty()) return w;
@@ -202,8 +189,6 @@ Wrong check_load(const Op& op) {
 }
 
 Wrong check_store(const Op& op) {
-  if (Wrong w = one_of(op, AttrName::kCache, {".wb", ".cg", ".cs", ".wt"}); !w.empty()) return w;
-  if (Wrong w = check_eviction(op); !w.empty()) return w;
   const Type p = operand_type(op, 0);
   if (!p.pointer) return wrong_type("the operand", p, "a pointer");
   if (!operand_type(op, 1).same_tile(pointee(p)))
@@ -211,9 +196,24 @@ Wrong check_store(const Op& op) {
   return check_mask(op, 2);
 }
 
+bool fits_rmw(Rmw rmw, const Type& element) {
+  switch (rmw) {
+    case Rmw::kFAdd:
+      return element.is_float() && element.element_bits() >= 16;
+    case Rmw::kExchange:
+      return element.element_bits() >= 32;
+    case Rmw::kAdd:
+    case Rmw::kMin:
+    case Rmw::kMax:
+    case Rmw::kAnd:
+    case Rmw::kOr:
+    case Rmw::kXor:
+      return wide_int(element);
+  }
+  KILN_UNREACHABLE("rmw");
+}
+
 Wrong check_atomic(const Op& op) {
-  if (Wrong w = one_of(op, AttrName::kSem, {"relaxed", "acquire", "release", "acq_rel"}); !w.empty()) return w;
-  if (Wrong w = one_of(op, AttrName::kScope, {"gpu", "cta", "sys"}); !w.empty()) return w;
   const Type p = operand_type(op, 0);
   if (!p.pointer) return wrong_type("the operand", p, "a pointer");
   const Type element = pointee(p);
@@ -224,13 +224,8 @@ Wrong check_atomic(const Op& op) {
     if (element.element_bits() < 16) return wrong_type("the element", element, "of 16, 32 or 64 bits");
     return result_is(op, element);
   }
-  if (Wrong w = one_of(op, AttrName::kRmw, {"add", "fadd", "min", "max", "and", "or", "xor", "xchg"}); !w.empty())
-    return w;
-  const std::string& rmw = op.text_attr(AttrName::kRmw);
-  const bool fits = rmw == "fadd"   ? element.is_float() && element.element_bits() >= 16
-                    : rmw == "xchg" ? element.element_bits() >= 32
-                                    : wide_int(element);
-  if (!fits) return fmt::format("atomic {} on {}", rmw, to_string(element));
+  if (!fits_rmw(op.word<Rmw>(), element))
+    return fmt::format("atomic {} on {}", spelling(op.word<Rmw>()), to_string(element));
   if (Wrong w = check_mask(op, 2); !w.empty()) return w;
   return result_is(op, element);
 }
@@ -344,7 +339,7 @@ Wrong check_product(const Op& op) {
   const bool same = a.dtype == b.dtype || (is_fp8(a.dtype) && is_fp8(b.dtype));
   if (!same || ints != c.is_int() || (ints && c.dtype != DType::kI32))
     return fmt::format("{} times {} in {}", to_string(a), to_string(b), to_string(c));
-  return one_of(op, AttrName::kPrecision, {"tf32", "tf32x3", "ieee"});
+  return "";
 }
 
 Wrong check_dot(const Op& op) {
@@ -430,7 +425,6 @@ Wrong check_mbarrier(const Op& op) {
 
 Wrong check_tma_load(const Op& op) {
   if (op.operands.size() < 4) return "tma_load takes shared memory, a barrier, a descriptor and offsets";
-  if (Wrong w = check_eviction(op); !w.empty()) return w;
   const Type block = operand_type(op, 0);
   if (Wrong w = is_form(block, Form::kShared, "shared memory"); !w.empty()) return w;
   if (Wrong w = is_form(operand_type(op, 1), Form::kBarrier, "a barrier"); !w.empty()) return w;
@@ -473,29 +467,20 @@ std::string check_op_types(const Op& op) {
       return check_join(op);
     case OpKind::kSplit:
       return check_split(op);
-    case OpKind::kMin:
-    case OpKind::kMax:
-      if (Wrong w = one_of(op, AttrName::kNan, {"propagate"}); !w.empty()) return w;
-      return one_type(op, any_number, "a number");
-    case OpKind::kAdd:
-    case OpKind::kSub:
-    case OpKind::kMul:
-    case OpKind::kDiv:
-    case OpKind::kRem:
-    case OpKind::kNeg:
-    case OpKind::kAbs:
-      return one_type(op, any_number, "a number");
-    case OpKind::kDivRn:
-    case OpKind::kFma:
-      return one_type(op, any_float, "a float");
-    case OpKind::kAnd:
-    case OpKind::kOr:
-    case OpKind::kXor:
-    case OpKind::kShl:
-    case OpKind::kShr:
-      return one_type(op, any_int, "an integer");
-    case OpKind::kMulHi:
-      return one_type(op, wide_int, "an integer of 32 or 64 bits");
+#define KILN_NUMBER_OP(e, ...) \
+  case OpKind::k##e:           \
+    return one_type(op, any_number, "a number");
+#define KILN_FLOAT_OP(e, ...) \
+  case OpKind::k##e:          \
+    return one_type(op, any_float, "a float");
+#define KILN_MATH_OP(e, ...) \
+  case OpKind::k##e:         \
+    return one_type(op, math_float, "f32 or f64");
+#define KILN_BITS_OP(e, ...)                                                                 \
+  case OpKind::k##e:                                                                         \
+    return op.kind == OpKind::kMulHi ? one_type(op, wide_int, "an integer of 32 or 64 bits") \
+                                     : one_type(op, any_int, "an integer");
+#include "compiler/ir/ops.def"
     case OpKind::kCmp:
       return check_cmp(op);
     case OpKind::kSelect:
@@ -509,25 +494,6 @@ std::string check_op_types(const Op& op) {
       return check_pointer_cast(op);
     case OpKind::kAddPtr:
       return check_addptr(op);
-    case OpKind::kExp:
-    case OpKind::kExp2:
-    case OpKind::kExpm1:
-    case OpKind::kLog:
-    case OpKind::kLog2:
-    case OpKind::kLog1p:
-    case OpKind::kSin:
-    case OpKind::kCos:
-    case OpKind::kTanh:
-    case OpKind::kErf:
-    case OpKind::kPow:
-    case OpKind::kSqrt:
-    case OpKind::kSqrtRn:
-    case OpKind::kRsqrt:
-    case OpKind::kFloor:
-    case OpKind::kCeil:
-    case OpKind::kTrunc:
-    case OpKind::kRint:
-      return one_type(op, math_float, "f32 or f64");
     case OpKind::kLoad:
       return check_load(op);
     case OpKind::kStore:
@@ -561,7 +527,6 @@ std::string check_op_types(const Op& op) {
       return check_make_descriptor(op);
     case OpKind::kDescriptorLoad:
       if (op.operands.empty()) return "descriptor_load takes a descriptor and offsets";
-      if (Wrong w = check_eviction(op); !w.empty()) return w;
       return check_block_access(op, 0, op.result()->type, 1);
     case OpKind::kDescriptorStore:
       if (op.operands.size() < 2) return "descriptor_store takes a descriptor, a value and offsets";

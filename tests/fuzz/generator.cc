@@ -65,10 +65,13 @@ constexpr OpKind kFloatBinary[] = {OpKind::kAdd, OpKind::kSub, OpKind::kMul, OpK
 constexpr OpKind kAnyUnary[] = {OpKind::kNeg, OpKind::kAbs};
 constexpr OpKind kWideUnary[] = {OpKind::kNeg,   OpKind::kAbs,  OpKind::kFloor, OpKind::kCeil,
                                  OpKind::kTrunc, OpKind::kRint, OpKind::kSqrtRn};
-constexpr OpKind kApproximate[] = {OpKind::kDiv,  OpKind::kExp,   OpKind::kExp2, OpKind::kExpm1, OpKind::kLog,
-                                   OpKind::kLog2, OpKind::kLog1p, OpKind::kSin,  OpKind::kCos,   OpKind::kTanh,
-                                   OpKind::kErf,  OpKind::kPow,   OpKind::kSqrt, OpKind::kRsqrt};
-constexpr const char* kPredicates[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+constexpr OpKind kApproximate[] = {
+    OpKind::kDiv,
+#define KILN_MATH_OP(e, ...) OpKind::k##e,
+#include "compiler/ir/ops.def"
+};
+constexpr ir::Predicate kPredicates[] = {ir::Predicate::kEq, ir::Predicate::kNe, ir::Predicate::kLt,
+                                         ir::Predicate::kLe, ir::Predicate::kGt, ir::Predicate::kGe};
 
 class Generator {
  public:
@@ -287,7 +290,8 @@ class Generator {
   void atomic() {
     const DType dtype = rng_.chance(50) ? DType::kI32 : rng_.chance(50) ? DType::kU64 : DType::kU32;
     if (std::find(dtypes_.begin(), dtypes_.end(), dtype) == dtypes_.end()) return;
-    static constexpr const char* kRmw[] = {"add", "min", "max", "and", "or", "xor"};
+    using ir::Rmw;
+    static constexpr Rmw kRmw[] = {Rmw::kAdd, Rmw::kMin, Rmw::kMax, Rmw::kAnd, Rmw::kOr, Rmw::kXor};
     const Shape shape = rng_.chance(85) ? rng_.pick(shapes_) : Shape{};
     constexpr int kCount = 8;
     Value* base = new_buffer(dtype, kCount, true, std::nullopt);
@@ -296,10 +300,9 @@ class Generator {
     std::vector<Value*> operands = {b_->addptr(b_->splat(base, shape), offsets), like(type.with_dtype(dtype))};
     if (rng_.chance(50)) operands.push_back(like(type.with_dtype(DType::kI1)));
     const Type result = type.with_dtype(dtype);
-    b_->create(OpKind::kAtomicRmw, operands, std::span(&result, 1),
-               {{AttrName::kRmw, std::string(rng_.pick(kRmw))},
-                {AttrName::kSem, std::string("relaxed")},
-                {AttrName::kScope, std::string("gpu")}});
+    b_->create(
+        OpKind::kAtomicRmw, operands, std::span(&result, 1),
+        {{AttrName::kRmw, rng_.pick(kRmw)}, {AttrName::kSem, ir::Sem::kRelaxed}, {AttrName::kScope, ir::Scope::kGpu}});
   }
   static Type scalar_or_tile(DType t, const Shape& s) { return ir::scalar_type(t).with_shape(s); }
 
@@ -328,7 +331,7 @@ class Generator {
     }
     Value* result = b_->binary(kind, x, y);
     if ((kind == OpKind::kMin || kind == OpKind::kMax) && type.is_float() && rng_.chance(40))
-      result->op->set(AttrName::kNan, std::string("propagate"));
+      result->op->set(ir::Nan::kPropagate);
     add(result);
   }
 
@@ -346,7 +349,8 @@ class Generator {
     const DType to = random_dtype();
     Value* result = b_->cast(x, to);
     const bool narrows = x->type.is_float() && is_float(to) && x->type.element_bits() > bits(to);
-    if (narrows && rng_.chance(30)) result->op->set(AttrName::kRounding, std::string(rng_.chance(80) ? "rtz" : "rtne"));
+    if (narrows && rng_.chance(30))
+      result->op->set(rng_.chance(80) ? ir::Rounding::kTowardZero : ir::Rounding::kNearestEven);
     add(result);
     if (rng_.chance(40)) add(b_->cast(result, random_dtype()));
   }
@@ -364,7 +368,7 @@ class Generator {
       // Which bits a NaN has is nobody's promise, and another format may take them for a number. fp8 is compared as
       // f32.
       Value* f = is_fp8(x->type.dtype) ? b_->cast(x, DType::kF32) : x;
-      bits = b_->select(b_->cmp("eq", f, f), bits, b_->zero(to));
+      bits = b_->select(b_->cmp(ir::Predicate::kEq, f, f), bits, b_->zero(to));
     }
     add(bits);
   }
@@ -374,7 +378,7 @@ class Generator {
     Value* x = any_value([](const Value* v) { return v->type.is_int() && v->type.element_bits() > 4; });
     if (!x) return;
     Value* low = b_->binary(OpKind::kAnd, x, b_->constant_int(x->type, 7));
-    Value* holds = b_->cmp("lt", low, b_->constant_int(x->type, 8));
+    Value* holds = b_->cmp(ir::Predicate::kLt, low, b_->constant_int(x->type, 8));
     if (rng_.chance(50)) return void(b_->create(OpKind::kAssume, std::span(&holds, 1), {}));
     Value* operands[] = {holds, like(holds->type)};
     b_->create(OpKind::kAssert, std::span(operands, rng_.chance(50) ? 2 : 1), {},
@@ -441,8 +445,9 @@ class Generator {
     Op* op = b_->reduce(tiles, rng_.below(x->type.shape.rank));
     const auto& a = op->region()->args;
     b_->set_to_end(op->region());
-    Value* greater = b_->cmp("gt", a[0], a[2]);
-    Value* first = b_->binary(OpKind::kAnd, b_->cmp("eq", a[0], a[2]), b_->cmp("lt", a[1], a[3]));
+    Value* greater = b_->cmp(ir::Predicate::kGt, a[0], a[2]);
+    Value* first =
+        b_->binary(OpKind::kAnd, b_->cmp(ir::Predicate::kEq, a[0], a[2]), b_->cmp(ir::Predicate::kLt, a[1], a[3]));
     Value* take = b_->binary(OpKind::kOr, greater, first);
     Value* out[] = {b_->select(take, a[0], a[2]), b_->select(take, a[1], a[3])};
     b_->yield(out);
@@ -535,7 +540,7 @@ class Generator {
     in_block(op->region(0), op->region(0)->args, [&] {
       statements(budget / 2, depth + 1);
       Value* counter = op->region(0)->args[0];
-      Value* more = b_->cmp("lt", counter, i32(1 + rng_.below(4)));
+      Value* more = b_->cmp(ir::Predicate::kLt, counter, i32(1 + rng_.below(4)));
       if (rng_.chance(50)) more = b_->binary(OpKind::kAnd, more, like(ir::scalar_type(DType::kI1)));
       std::vector<Value*> out = {more, counter};
       for (size_t i = 1; i < inits.size(); ++i) out.push_back(like(inits[i]->type));
@@ -574,7 +579,8 @@ class Generator {
   void dot() {
     static constexpr DType kOperands[] = {DType::kI8,  DType::kU8,   DType::kF8E4M3, DType::kF8E5M2,
                                           DType::kF16, DType::kBF16, DType::kF32,    DType::kF64};
-    static constexpr const char* kPrecisions[] = {"tf32", "tf32x3", "ieee"};
+    using ir::Precision;
+    static constexpr Precision kPrecisions[] = {Precision::kTf32, Precision::kTf32x3, Precision::kIeee};
     static constexpr int kLongestHalfSum = 32;  // 32 * 7 * 7 + 7 < 2048
     const DType from = rng_.pick(kOperands);
     Shape left, right, result;
@@ -598,7 +604,7 @@ class Generator {
       b = small_numbers(right, from);
     }
     std::vector<std::pair<AttrName, ir::Attr>> attrs;
-    if (from == DType::kF32) attrs.emplace_back(AttrName::kPrecision, std::string(rng_.pick(kPrecisions)));
+    if (from == DType::kF32) attrs.emplace_back(AttrName::kPrecision, rng_.pick(kPrecisions));
     const bool added = rng_.chance(40);
     Value* c = added ? b_->zero(ir::tile_type(to, result)) : small_numbers(result, to);
     Value* product = b_->create1(OpKind::kDot, {a, b, c}, c->type, std::move(attrs));

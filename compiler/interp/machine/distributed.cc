@@ -311,33 +311,6 @@ void Machine::pass(Warp& warp, const Op& from, size_t first, std::span<Value* co
   for (size_t i = 0; i < values.size(); ++i) give(warp, to[i], std::move(values[i]));
 }
 
-namespace {
-
-/// warp_specialize stands once, in the kernel's own block, and its second region has no tiles: one thread runs it.
-Status check_regions(const ir::Module& module) {
-  const Op* found = nullptr;
-  Status status;
-  walk(module.body(), [&](const Op* op) {
-    if (op->kind != OpKind::kWarpSpecialize || !status.ok()) return;
-    if (found || op->parent != module.body())
-      status =
-          with_note(error_at(op->range, ErrorKind::kInternal, "warp_specialize stands once, in the kernel's own block"),
-                    "in: " + ir::print(*op));
-    found = op;
-    walk(op->region(1), [&](const Op* inner) {
-      auto tile = [](const Value* v) { return v->type.is_tile(); };
-      if (status.ok() && (std::any_of(inner->operands.begin(), inner->operands.end(), tile) ||
-                          std::any_of(inner->results.begin(), inner->results.end(), tile)))
-        status = with_note(error_at(inner->range, ErrorKind::kInternal,
-                                    "a tile in the second region of warp_specialize, which one thread runs"),
-                           "in: " + ir::print(*inner));
-    });
-  });
-  return status;
-}
-
-}  // namespace
-
 Status run_distributed(const ir::Module& module, std::array<int32_t, 3> grid, std::span<const uint64_t> args,
                        const Memory& memory, const DistributedOptions& options) {
   if (module.stage != ir::Stage::kDistributed)
@@ -345,7 +318,6 @@ Status run_distributed(const ir::Module& module, std::array<int32_t, 3> grid, st
   if (args.size() != module.body()->args.size())
     return error(ErrorKind::kType, "@{} takes {} arguments, got {}", module.name, module.body()->args.size(),
                  args.size());
-  KILN_CHECK_OK(check_regions(module));
   std::vector<std::array<int32_t, 3>> programs;
   for (int32_t z = 0; z < grid[2]; ++z)
     for (int32_t y = 0; y < grid[1]; ++y)

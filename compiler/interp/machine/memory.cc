@@ -111,7 +111,7 @@ Status Machine::atomic(Warp& warp, const Op& op) {
     out[i] = Memory::read(pointers[i], result.dtype);
     got[static_cast<size_t>(element(warp, type, i))] = out[i];
     uint64_t next = cas ? (out[i] == first[i] ? warp.of(op.operand(2))[i] : out[i])
-                        : combine_rmw(op.text_attr(AttrName::kRmw), result, out[i], first[i]);
+                        : combine_rmw(op.word<ir::Rmw>(), result, out[i], first[i]);
     Memory::write(pointers[i], result.dtype, next);
   }
   warp.of(op.result()) = std::move(out);

@@ -110,9 +110,25 @@ Status Machine::execute(Warp& warp, const Op& op) {
       return wgmma(warp, op);
     case OpKind::kWgmmaWait:
       return wgmma_wait(warp, op);
-    default:
-      KILN_UNREACHABLE("{} in the distributed interpreter", ir::info(op.kind).mnemonic);
+#define KILN_ELEMENTWISE_OP(e, ...) case OpKind::k##e:
+#include "compiler/ir/ops.def"
+      break;  // done above
+    // Steps of their own (warp_code.h), or gone before.
+    case OpKind::kReduce:
+    case OpKind::kScan:
+    case OpKind::kBarrier:
+    case OpKind::kClusterBarrier:
+    case OpKind::kMbarrierWait:
+    case OpKind::kDescriptorLoad:
+    case OpKind::kDescriptorStore:
+#define KILN_CONTROL_OP(e, ...) case OpKind::k##e:
+#define KILN_TERMINATOR_OP(e, ...) case OpKind::k##e:
+#define KILN_ROLES_OP(e, ...) case OpKind::k##e:
+#define KILN_MACHINE_OP(...)
+#include "compiler/ir/ops.def"
+      break;
   }
+  KILN_UNREACHABLE("{} in the distributed interpreter", ir::info(op.kind).mnemonic);
 }
 
 Status Machine::dot(Warp& warp, const Op& op) {

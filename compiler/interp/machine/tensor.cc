@@ -16,7 +16,7 @@ namespace {
 constexpr int kGroupWarps = 4;
 constexpr int64_t kGroupRows = 64;
 /// How wgmma reads f32 operands.
-constexpr std::string_view kPrecision = "tf32";
+constexpr auto kPrecision = ir::Precision::kTf32;
 
 /// Numbers from a set in ascending order, and back.
 struct Indices {

@@ -104,7 +104,7 @@ std::string warp_dot(const ir::Op& dot, int warp, std::span<const uint64_t> a, s
     for (const auto& [i, e] : block.elements) sums[place(e)] = c[i];
     const auto rows = static_cast<int32_t>(row_at.size()), columns = static_cast<int32_t>(column_at.size());
     eval_dot(type_a.with_shape({rows, depth}), type_b.with_shape({depth, columns}), type.with_shape({rows, columns}),
-             dot.text_or(ir::AttrName::kPrecision, ""), left, right, sums, sums);
+             dot.find_word<ir::Precision>().value_or(ir::Precision::kIeee), left, right, sums, sums);
     for (const auto& [i, e] : block.elements) out[i] = sums[place(e)];
   }
   return "";

@@ -179,24 +179,10 @@ class TileMachine {
       case OpKind::kCondition:
       case OpKind::kReturn:
         return {};
-        // Elementwise: done above.
-        // clang-format off
-#define KILN_ELEMENTWISE(e) case OpKind::k##e:
-        KILN_ELEMENTWISE(Add) KILN_ELEMENTWISE(Sub) KILN_ELEMENTWISE(Mul) KILN_ELEMENTWISE(Div)
-        KILN_ELEMENTWISE(DivRn) KILN_ELEMENTWISE(Rem) KILN_ELEMENTWISE(Neg) KILN_ELEMENTWISE(Abs)
-        KILN_ELEMENTWISE(Min) KILN_ELEMENTWISE(Max) KILN_ELEMENTWISE(Fma) KILN_ELEMENTWISE(And) KILN_ELEMENTWISE(Or)
-        KILN_ELEMENTWISE(Xor) KILN_ELEMENTWISE(Shl) KILN_ELEMENTWISE(Shr) KILN_ELEMENTWISE(MulHi)
-        KILN_ELEMENTWISE(Cmp) KILN_ELEMENTWISE(Select) KILN_ELEMENTWISE(Cast) KILN_ELEMENTWISE(Bitcast)
-        KILN_ELEMENTWISE(IntToPtr) KILN_ELEMENTWISE(PtrToInt) KILN_ELEMENTWISE(AddPtr) KILN_ELEMENTWISE(Exp)
-        KILN_ELEMENTWISE(Exp2) KILN_ELEMENTWISE(Expm1) KILN_ELEMENTWISE(Log) KILN_ELEMENTWISE(Log2)
-        KILN_ELEMENTWISE(Log1p) KILN_ELEMENTWISE(Sin) KILN_ELEMENTWISE(Cos) KILN_ELEMENTWISE(Tanh)
-        KILN_ELEMENTWISE(Erf) KILN_ELEMENTWISE(Pow) KILN_ELEMENTWISE(Sqrt) KILN_ELEMENTWISE(SqrtRn)
-        KILN_ELEMENTWISE(Rsqrt) KILN_ELEMENTWISE(Floor) KILN_ELEMENTWISE(Ceil) KILN_ELEMENTWISE(Trunc)
-        KILN_ELEMENTWISE(Rint) KILN_ELEMENTWISE(Hint)
-#undef KILN_ELEMENTWISE
-            // clang-format on
-            break;
-#define KILN_MACHINE_OP(id, ...) case OpKind::k##id:
+#define KILN_ELEMENTWISE_OP(e, ...) case OpKind::k##e:
+#include "compiler/ir/ops.def"
+        KILN_UNREACHABLE("elementwise ops are done above");
+#define KILN_MACHINE_OP(e, ...) case OpKind::k##e:
 #include "compiler/ir/ops.def"
         KILN_UNREACHABLE("{} is played by run_distributed", info(op.kind).mnemonic);
     }
@@ -307,8 +293,9 @@ class TileMachine {
 
   Status dot(const ir::Op& op) {
     Elements out(count(op));
-    eval_dot(op.operand(0)->type, op.operand(1)->type, op.result()->type, op.text_or(AttrName::kPrecision, "tf32"),
-             of(op.operand(0)), of(op.operand(1)), of(op.operand(2)), out);
+    eval_dot(op.operand(0)->type, op.operand(1)->type, op.result()->type,
+             op.find_word<ir::Precision>().value_or(ir::Precision::kTf32), of(op.operand(0)), of(op.operand(1)),
+             of(op.operand(2)), out);
     of(op.result()) = std::move(out);
     return {};
   }
@@ -322,7 +309,7 @@ class TileMachine {
       if (mask && !(*mask)[i]) continue;
       KILN_CHECK_OK(check(op, pointers[i], static_cast<int64_t>(i)));
       out[i] = Memory::read(pointers[i], type.dtype);
-      Memory::write(pointers[i], type.dtype, combine_rmw(op.text_attr(AttrName::kRmw), type, out[i], value[i]));
+      Memory::write(pointers[i], type.dtype, combine_rmw(op.word<ir::Rmw>(), type, out[i], value[i]));
     }
     of(op.result()) = std::move(out);
     return {};

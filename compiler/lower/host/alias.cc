@@ -79,14 +79,16 @@ Lowering::V Lowering::all_true(const ir::Value* mask) {
     return right ? b.CreateAnd(left, right) : nullptr;
   }
   if (op.kind != OpKind::kCmp) return nullptr;
-  const std::string& predicate = op.text_attr(AttrName::kPredicate);
-  const bool less = predicate == "lt" || predicate == "le";
-  if (!less && predicate != "gt" && predicate != "ge") return nullptr;
+  using ir::Predicate;
+  const auto predicate = op.word<Predicate>();
+  if (predicate == Predicate::kEq || predicate == Predicate::kNe) return nullptr;
+  const bool less = predicate == Predicate::kLt || predicate == Predicate::kLe;
   V exact = b.getTrue();
   auto left = range_of(op.operand(0), &exact), right = range_of(op.operand(1), &exact);
   if (!left || !right) return nullptr;
   V small = less ? left->second : right->second, large = less ? right->first : left->first;
-  const bool strict = predicate == "lt" || predicate == "gt", sign = is_signed(op.operand(0)->type.dtype);
+  const bool strict = predicate == Predicate::kLt || predicate == Predicate::kGt,
+             sign = is_signed(op.operand(0)->type.dtype);
   using P = llvm::CmpInst;
   const auto compare = strict ? (sign ? P::ICMP_SLT : P::ICMP_ULT) : (sign ? P::ICMP_SLE : P::ICMP_ULE);
   return b.CreateAnd(exact, b.CreateICmp(compare, small, large));

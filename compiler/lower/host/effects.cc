@@ -126,24 +126,44 @@ void Lowering::element_effect(const ir::Op& op, Chunk& chunk, size_t index) {
 
 namespace {
 
-llvm::AtomicOrdering ordering_of(const ir::Op& op) {
-  const std::string& sem = op.text_attr(AttrName::kSem);
-  if (sem == "relaxed") return llvm::AtomicOrdering::Monotonic;
-  if (sem == "acquire") return llvm::AtomicOrdering::Acquire;
-  if (sem == "release") return llvm::AtomicOrdering::Release;
-  return llvm::AtomicOrdering::AcquireRelease;
+llvm::AtomicOrdering ordering_of(ir::Sem sem) {
+  switch (sem) {
+    case ir::Sem::kRelaxed:
+      return llvm::AtomicOrdering::Monotonic;
+    case ir::Sem::kAcquire:
+      return llvm::AtomicOrdering::Acquire;
+    case ir::Sem::kRelease:
+      return llvm::AtomicOrdering::Release;
+    case ir::Sem::kAcqRel:
+      return llvm::AtomicOrdering::AcquireRelease;
+  }
+  KILN_UNREACHABLE("memory order");
 }
 
-std::optional<llvm::AtomicRMWInst::BinOp> integer_update(const std::string& name, bool is_signed) {
+/// As the processor has it; nullopt for what is computed and swapped in.
+std::optional<llvm::AtomicRMWInst::BinOp> simple_update(ir::Rmw rmw, const ir::Type& type) {
   using A = llvm::AtomicRMWInst;
-  if (name == "add") return A::Add;
-  if (name == "min") return is_signed ? A::Min : A::UMin;
-  if (name == "max") return is_signed ? A::Max : A::UMax;
-  if (name == "and") return A::And;
-  if (name == "or") return A::Or;
-  if (name == "xor") return A::Xor;
-  if (name == "xchg") return A::Xchg;
-  return std::nullopt;
+  if (type.is_float() && rmw != ir::Rmw::kExchange) return std::nullopt;
+  const bool sign = !type.pointer && is_signed(type.dtype);
+  switch (rmw) {
+    case ir::Rmw::kAdd:
+      return A::Add;
+    case ir::Rmw::kMin:
+      return sign ? A::Min : A::UMin;
+    case ir::Rmw::kMax:
+      return sign ? A::Max : A::UMax;
+    case ir::Rmw::kAnd:
+      return A::And;
+    case ir::Rmw::kOr:
+      return A::Or;
+    case ir::Rmw::kXor:
+      return A::Xor;
+    case ir::Rmw::kExchange:
+      return A::Xchg;
+    case ir::Rmw::kFAdd:
+      return std::nullopt;
+  }
+  KILN_UNREACHABLE("rmw");
 }
 
 }  // namespace
@@ -155,16 +175,15 @@ Lowering::V Lowering::atomic(const ir::Op& op, V address, std::span<V const> val
   const llvm::Align align(static_cast<uint64_t>(element_bytes(type)));
   auto as_bits = [&](V v) { return b.CreateBitCast(to_memory(v, type), bits_type); };
   auto as_value = [&](V v) { return from_memory(b.CreateBitCast(v, memory_type(type)), type); };
-  const auto ordering = ordering_of(op);
+  const auto ordering = ordering_of(op.word<ir::Sem>());
   V at = pointer(address);
   if (op.kind == OpKind::kAtomicCas) {
     auto* cas = b.CreateAtomicCmpXchg(at, as_bits(values[1]), as_bits(values[2]), align, ordering,
                                       llvm::AtomicCmpXchgInst::getStrongestFailureOrdering(ordering));
     return as_value(b.CreateExtractValue(cas, 0));
   }
-  const std::string& name = op.text_attr(AttrName::kRmw);
-  auto simple = integer_update(name, !type.pointer && is_signed(type.dtype));
-  if (simple && (!type.is_float() || name == "xchg"))
+  const auto rmw = op.word<ir::Rmw>();
+  if (const auto simple = simple_update(rmw, type))
     return as_value(b.CreateAtomicRMW(*simple, at, as_bits(values[1]), align, ordering));
 
   // Floats: compare and swap until nobody came in between.
@@ -175,7 +194,7 @@ Lowering::V Lowering::atomic(const ir::Op& op, V address, std::span<V const> val
   b.SetInsertPoint(retry);
   auto* old_bits = b.CreatePHI(bits_type, 2);
   old_bits->addIncoming(seen, before);
-  V changed = float_update(name, type.dtype, as_value(old_bits), values[1]);
+  V changed = float_update(rmw, type.dtype, as_value(old_bits), values[1]);
   auto* cas = b.CreateAtomicCmpXchg(at, old_bits, as_bits(changed), align, ordering,
                                     llvm::AtomicCmpXchgInst::getStrongestFailureOrdering(ordering));
   old_bits->addIncoming(b.CreateExtractValue(cas, 0), b.GetInsertBlock());
@@ -184,15 +203,15 @@ Lowering::V Lowering::atomic(const ir::Op& op, V address, std::span<V const> val
   return as_value(old_bits);
 }
 
-Lowering::V Lowering::float_update(const std::string& name, DType dtype, V old, V value) {
+Lowering::V Lowering::float_update(ir::Rmw rmw, DType dtype, V old, V value) {
   const bool narrow = bits(dtype) < 32;
   if (narrow) {
     old = convert_number(b, old, dtype, DType::kF32, false, target_);
     value = convert_number(b, value, dtype, DType::kF32, false, target_);
   }
-  V result = name == "min"   ? b.CreateBinaryIntrinsic(llvm::Intrinsic::minimumnum, old, value)
-             : name == "max" ? b.CreateBinaryIntrinsic(llvm::Intrinsic::maximumnum, old, value)
-                             : b.CreateFAdd(old, value);
+  V result = rmw == ir::Rmw::kMin   ? b.CreateBinaryIntrinsic(llvm::Intrinsic::minimumnum, old, value)
+             : rmw == ir::Rmw::kMax ? b.CreateBinaryIntrinsic(llvm::Intrinsic::maximumnum, old, value)
+                                    : b.CreateFAdd(old, value);
   return narrow ? convert_number(b, result, DType::kF32, dtype, false, target_) : result;
 }
 

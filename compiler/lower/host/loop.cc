@@ -38,7 +38,7 @@ namespace {
 llvm::Constant* identity_of(const ir::Op& op, llvm::Type* type) {
   const ir::Type& element = op.result()->type;
   if (element.is_float()) {
-    const bool propagates = op.text_or(AttrName::kNan, "") == "propagate";
+    const bool propagates = op.find_word<ir::Nan>() == ir::Nan::kPropagate;
     if (!type->isFloatingPointTy()) return nullptr;
     if (op.kind == OpKind::kAdd) return llvm::ConstantFP::getNegativeZero(type);
     if (op.kind == OpKind::kMul) return llvm::ConstantFP::get(type, 1.0);

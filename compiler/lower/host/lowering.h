@@ -138,7 +138,7 @@ class Lowering {
   Status run_elements(const ir::Op& op);
   void element_effect(const ir::Op& op, Chunk& chunk, size_t index);
   V atomic(const ir::Op& op, V address, std::span<V const> values);
-  V float_update(const std::string& name, DType dtype, V old, V value);
+  V float_update(ir::Rmw rmw, DType dtype, V old, V value);
   void print_element(const ir::Op& op, size_t operand, Chunk& chunk, size_t index);
   void fail_program(const char* text, const Index& at);
   V program_slots();

@@ -13,7 +13,9 @@ bool is_light(OpKind kind) {
          kind != OpKind::kDivRn && kind != OpKind::kRem;
 }
 
-bool is_index_op(OpKind kind) { return kind >= OpKind::kConstant && kind <= OpKind::kSplit; }
+bool is_index_op(OpKind kind) {
+  return ir::op_class(kind) == ir::OpClass::kIndex || ir::op_class(kind) == ir::OpClass::kShape;
+}
 
 namespace {
 

@@ -74,10 +74,24 @@ Lanes Lowering::emit_op(Chunk& chunk, const ir::Value* v, size_t index) {
     }
     case OpKind::kLoad:
       return emit_load(chunk, op, index);
-    default:
-      KILN_ASSERT(ir::is_pure(&op) && ir::is_elementwise(&op), "{}", ir::print(op));
+#define KILN_ELEMENTWISE_OP(e, ...) case OpKind::k##e:
+#include "compiler/ir/ops.def"
       return emit_elements(chunk, op, index);
+    case OpKind::kProgramId:
+    case OpKind::kNumPrograms:
+    case OpKind::kCtaRank:
+    case OpKind::kStore:
+    case OpKind::kAtomicRmw:
+    case OpKind::kAtomicCas:
+#define KILN_INDEX_OP(...)
+#define KILN_SHAPE_OP(...)
+#define KILN_MEMORY_OP(...)
+#define KILN_ELEMENTWISE_OP(...)
+#define KILN_OP(e, ...) case OpKind::k##e:
+#include "compiler/ir/ops.def"
+      break;
   }
+  KILN_UNREACHABLE("{} has no lanes", ir::print(op));
 }
 
 size_t Lowering::operand_index(Chunk& chunk, const ir::Op& op, size_t index) {

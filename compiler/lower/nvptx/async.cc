@@ -41,7 +41,8 @@ Value* barrier_address(Lowering& l, const ir::Value* handle) { return l.shared(l
 
 }  // namespace
 
-Status lower_shared_alloc(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kSharedAlloc>(Lowering& l, const ir::Op& op) {
   const ir::Type& type = op.result()->type;
   KILN_ASSERT(op.has(AttrName::kSharedOffset), "shared memory without a place: {}", ir::print(op));
   const int64_t offset = op.int_attr(AttrName::kSharedOffset);
@@ -53,10 +54,12 @@ Status lower_shared_alloc(Lowering& l, const ir::Op& op) {
   return {};
 }
 
-void lower_shared_view(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kSharedView>(Lowering& l, const ir::Op& op) {
   const auto bytes = static_cast<uint32_t>(analysis::shared_stride(op.result()->type));
   Value* step = l.b.CreateMul(l.of(op.operand(1))[0], l.b.getInt32(bytes), "", true, true);
   l.values[op.result()] = {l.b.CreateAdd(l.of(op.operand(0))[0], step, "", true, true)};
+  return {};
 }
 
 namespace {
@@ -81,55 +84,58 @@ void arrive_in_cluster(Lowering& l, const ir::Op& op) {
 
 }  // namespace
 
-void lower_mbarrier(Lowering& l, const ir::Op& op) {
-  llvm::IRBuilder<>& b = l.b;
-  switch (op.kind) {
-    case OpKind::kMbarrierInit:
-      l.when(l.initializer(), [&] {
-        for (int i = 0; i < op.operand(0)->type.copies; ++i)
-          b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_init_shared,
-                            {l.shared(l.of(op.operand(0))[0], analysis::kBarrierBytes * i),
-                             b.getInt32(static_cast<uint32_t>(op.int_attr(AttrName::kCount)))});
-        if (op.next && op.next->kind == OpKind::kMbarrierInit) return;  // which has the fences for both
-        b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
-        b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta, {});
-      });
-      return;
-    case OpKind::kMbarrierExpect:
-      l.when(l.leader(), [&] {
-        b.CreateIntrinsic(
-            llvm::Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta,
-            {barrier_address(l, op.operand(0)), b.getInt32(static_cast<uint32_t>(op.int_attr(AttrName::kBytes)))});
-      });
-      return;
-    case OpKind::kMbarrierArrive: {
-      if (op.flag(AttrName::kCluster)) return arrive_in_cluster(l, op);
-      Value* first_lane = nullptr;
-      if (l.partition != Partition::kOneThread) {
-        b.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {b.getInt32(~0u)});
-        first_lane = l.thread.is_zero(kLanes - 1, 0);
-      }
-      l.when(first_lane, [&] {
-        b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_arrive_scope_cta_space_cta,
-                          {barrier_address(l, op.operand(0)), b.getInt32(1)});
-      });
-      return;
-    }
-    case OpKind::kMbarrierWait: {
-      Value *address = barrier_address(l, op.operand(0)), *parity = l.of(op.operand(1))[0];
-      auto* again = llvm::BasicBlock::Create(l.context(), "wait", l.function);
-      auto* done = llvm::BasicBlock::Create(l.context(), "arrived", l.function);
-      b.CreateBr(again);
-      b.SetInsertPoint(again);
-      Value* over =
-          b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta, {address, parity});
-      b.CreateCondBr(over, done, again);
-      b.SetInsertPoint(done);
-      return;
-    }
-    default:
-      KILN_UNREACHABLE("{}", ir::print(op));
+template <>
+Status lower<OpKind::kMbarrierInit>(Lowering& l, const ir::Op& op) {
+  l.when(l.initializer(), [&] {
+    for (int i = 0; i < op.operand(0)->type.copies; ++i)
+      l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_init_shared,
+                          {l.shared(l.of(op.operand(0))[0], analysis::kBarrierBytes * i),
+                           l.b.getInt32(static_cast<uint32_t>(op.int_attr(AttrName::kCount)))});
+    if (op.next && op.next->kind == OpKind::kMbarrierInit) return;  // which has the fences for both
+    l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
+    l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta, {});
+  });
+  return {};
+}
+
+template <>
+Status lower<OpKind::kMbarrierExpect>(Lowering& l, const ir::Op& op) {
+  l.when(l.leader(), [&] {
+    l.b.CreateIntrinsic(
+        llvm::Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta,
+        {barrier_address(l, op.operand(0)), l.b.getInt32(static_cast<uint32_t>(op.int_attr(AttrName::kBytes)))});
+  });
+  return {};
+}
+
+template <>
+Status lower<OpKind::kMbarrierArrive>(Lowering& l, const ir::Op& op) {
+  if (op.flag(AttrName::kCluster)) return arrive_in_cluster(l, op), Status{};
+  Value* first_lane = nullptr;
+  if (l.partition != Partition::kOneThread) {
+    l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {l.b.getInt32(~0u)});
+    first_lane = l.thread.is_zero(kLanes - 1, 0);
   }
+  l.when(first_lane, [&] {
+    l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_arrive_scope_cta_space_cta,
+                        {barrier_address(l, op.operand(0)), l.b.getInt32(1)});
+  });
+  return {};
+}
+
+template <>
+Status lower<OpKind::kMbarrierWait>(Lowering& l, const ir::Op& op) {
+  llvm::IRBuilder<>& b = l.b;
+  Value *address = barrier_address(l, op.operand(0)), *parity = l.of(op.operand(1))[0];
+  auto* again = llvm::BasicBlock::Create(l.context(), "wait", l.function);
+  auto* done = llvm::BasicBlock::Create(l.context(), "arrived", l.function);
+  b.CreateBr(again);
+  b.SetInsertPoint(again);
+  Value* over =
+      b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta, {address, parity});
+  b.CreateCondBr(over, done, again);
+  b.SetInsertPoint(done);
+  return {};
 }
 
 namespace {
@@ -148,7 +154,8 @@ Value* tensor_map(Lowering& l, const LaunchPlan::Copies& copies) {
 
 }  // namespace
 
-void lower_tma_load(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kTmaLoad>(Lowering& l, const ir::Op& op) {
   llvm::IRBuilder<>& b = l.b;
   static constexpr llvm::Intrinsic::ID kByRank[] = {
       llvm::Intrinsic::nvvm_cp_async_bulk_tensor_g2s_tile_1d, llvm::Intrinsic::nvvm_cp_async_bulk_tensor_g2s_tile_2d,
@@ -177,9 +184,11 @@ void lower_tma_load(Lowering& l, const ir::Op& op) {
       b.CreateIntrinsic(kByRank[at.size() - 1], args);
     }
   });
+  return {};
 }
 
-void lower_tma_store(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kTmaStore>(Lowering& l, const ir::Op& op) {
   llvm::IRBuilder<>& b = l.b;
   static constexpr llvm::Intrinsic::ID kByRank[] = {
       llvm::Intrinsic::nvvm_cp_async_bulk_tensor_s2g_tile_1d, llvm::Intrinsic::nvvm_cp_async_bulk_tensor_s2g_tile_2d,
@@ -204,37 +213,82 @@ void lower_tma_store(Lowering& l, const ir::Op& op) {
     }
     b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_bulk_commit_group, {});
   });
+  return {};
 }
 
-void lower_tma_store_wait(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kTmaStoreWait>(Lowering& l, const ir::Op& op) {
   // Groups belong to the thread that made them.
   l.when(l.leader(ir::joined_warps(op, l.source.num_warps)), [&] {
     l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_bulk_wait_group_read,
                         {l.b.getInt32(static_cast<uint32_t>(op.int_attr(AttrName::kCount)))});
   });
+  return {};
 }
 
-void lower_fence_async(Lowering& l) { l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta, {}); }
+template <>
+Status lower<ir::OpKind::kFenceAsync>(Lowering& l, const ir::Op&) {
+  l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta, {});
+  return {};
+}
 
-void lower_cluster_barrier(Lowering& l) {
-  if (l.source.num_ctas == 1) return l.barrier();
-  // Ahead of the roles nothing but barriers has been written (check_roles), and their initialisation has its own fence:
-  // to release everything else that threads wrote would only cost time.
+template <>
+Status lower<ir::OpKind::kClusterBarrier>(Lowering& l, const ir::Op&) {
+  if (l.source.num_ctas == 1) return l.barrier(), Status{};
+  // Ahead of the roles nothing but barriers has been written (invariant 18), and their initialisation has its own
+  // fence: to release everything else that threads wrote would only cost time.
   const bool relaxed = l.partition == Partition::kAll && l.launch.extra_warps > 0;
   l.b.CreateIntrinsic(relaxed ? llvm::Intrinsic::nvvm_barrier_cluster_arrive_relaxed_aligned
                               : llvm::Intrinsic::nvvm_barrier_cluster_arrive_aligned,
                       {});
   l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cluster_wait_aligned, {});
+  return {};
 }
 
-Status lower_grid_dependency(Lowering& l, const ir::Op& op) {
+namespace {
+
+/// A barrier right in front of the roles: behind it the own warps find what the extra ones have initialised. Those wait
+/// for nothing, so that the first loads are on their way before all warps have come.
+bool opens_roles(const ir::Op& op) {
+  const ir::Op* next = op.has(AttrName::kWarps) ? nullptr : op.next;
+  while (next && (next->kind == OpKind::kGdcWait || next->kind == OpKind::kGdcLaunchDependents)) next = next->next;
+  return next && next->kind == OpKind::kWarpSpecialize;
+}
+
+/// kUnsupported on GPUs whose launches depend on nothing but their stream's order.
+Status grid_dependency(Lowering& l, const ir::Op& op, llvm::Intrinsic::ID instruction) {
   if (!l.target.has(target::kTma))
     return with_note(
         error_at(op.range, ErrorKind::kUnsupported, "{} has no dependent launches that begin early", l.target.name),
         "help: compile for sm_90a, or leave it out: launches of one stream follow one another");
-  l.b.CreateIntrinsic(op.kind == OpKind::kGdcWait ? llvm::Intrinsic::nvvm_griddepcontrol_wait
-                                                  : llvm::Intrinsic::nvvm_griddepcontrol_launch_dependents,
-                      {});
+  l.b.CreateIntrinsic(instruction, {});
+  return {};
+}
+
+}  // namespace
+
+template <>
+Status lower<OpKind::kGdcWait>(Lowering& l, const ir::Op& op) {
+  return grid_dependency(l, op, llvm::Intrinsic::nvvm_griddepcontrol_wait);
+}
+
+template <>
+Status lower<OpKind::kGdcLaunchDependents>(Lowering& l, const ir::Op& op) {
+  return grid_dependency(l, op, llvm::Intrinsic::nvvm_griddepcontrol_launch_dependents);
+}
+
+template <>
+Status lower<OpKind::kBarrier>(Lowering& l, const ir::Op& op) {
+  if (opens_roles(op))
+    l.own_wait = true;
+  else
+    l.group_barrier(ir::joined_warps(op, l.source.num_warps));
+  return {};
+}
+
+template <>
+Status lower<OpKind::kSharedTrans>(Lowering& l, const ir::Op& op) {
+  l.values[op.result()] = l.of(op.operand(0));
   return {};
 }
 
@@ -249,63 +303,6 @@ void prefetch_tensor_maps(Lowering& l) {
       b.CreateCall(type, prefetch, {l.function->getArg(static_cast<unsigned>(l.source.params.size() + i))})
           ->setDoesNotThrow();
   });
-}
-
-namespace {
-
-/// What all warps may run before the roles part: nothing that must happen once per thread of the kernel's own.
-bool before_roles(const ir::Op* op) {
-  switch (op->kind) {
-    case OpKind::kMbarrierInit:
-    case OpKind::kBarrier:
-    case OpKind::kClusterBarrier:
-    case OpKind::kGdcWait:
-    case OpKind::kGdcLaunchDependents:
-    case OpKind::kFenceAsync:
-    case OpKind::kAssume:
-      return true;
-    case OpKind::kWarpSpecialize:
-      return false;
-    default:
-      return !ir::writes_memory(op) && op->kind != OpKind::kWgmma;
-  }
-}
-
-bool in_one_thread(const ir::Op* op) {
-  if (op->has(AttrName::kWarps)) return false;
-  auto is_tile = [](const ir::Value* v) { return v->type.is_tile(); };
-  if (std::any_of(op->operands.begin(), op->operands.end(), is_tile) ||
-      std::any_of(op->results.begin(), op->results.end(), is_tile))
-    return false;
-  switch (op->kind) {
-    case OpKind::kStore:
-    case OpKind::kAtomicRmw:
-    case OpKind::kAtomicCas:
-    case OpKind::kPrint:
-    case OpKind::kAssert:
-    case OpKind::kWarpSpecialize:
-    case OpKind::kClusterBarrier:
-      return false;
-    default:
-      return true;
-  }
-}
-
-}  // namespace
-
-Status check_roles(const ir::Op& specialize) {
-  for (const ir::Op* op = specialize.prev; op; op = op->prev)
-    if (ir::any_nested(op, [](const ir::Op* o) { return !before_roles(o); }))
-      return error_at(op->range, ErrorKind::kUnsupported, "{} before warp_specialize; move it into the first region",
-                      ir::info(op->kind).mnemonic);
-  const ir::Op* wrong = nullptr;
-  for (const ir::Op* op : *specialize.region(1))
-    ir::any_nested(op, [&](const ir::Op* o) { return !in_one_thread(o) && (wrong = o); });
-  if (wrong)
-    return error_at(wrong->range, ErrorKind::kUnsupported,
-                    "{} in the second region of warp_specialize, which one thread runs; move it into the first",
-                    ir::info(wrong->kind).mnemonic);
-  return {};
 }
 
 }  // namespace kiln::lower

@@ -44,7 +44,8 @@ void copy_now(Lowering& l, Value* to, Value* from, Value* mask, int bytes) {
 
 }  // namespace
 
-void lower_async_copy(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kAsyncCopy>(Lowering& l, const ir::Op& op) {
   const ir::Type &shared = op.operand(0)->type, &pointer = op.operand(1)->type;
   const int bytes = size_of(pointer.dtype);
   Value* handle = l.of(op.operand(0))[0];
@@ -66,13 +67,20 @@ void lower_async_copy(Lowering& l, const ir::Op& op) {
       }
     }
   });
+  return {};
 }
 
-void lower_async_commit(Lowering& l) { l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, {}); }
+template <>
+Status lower<ir::OpKind::kAsyncCommit>(Lowering& l, const ir::Op&) {
+  l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
+  return {};
+}
 
-void lower_async_wait(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kAsyncWait>(Lowering& l, const ir::Op& op) {
   const auto count = static_cast<uint32_t>(op.int_attr(ir::AttrName::kCount));
   l.b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group, {l.b.getInt32(count)});
+  return {};
 }
 
 }  // namespace kiln::lower

@@ -7,7 +7,8 @@
 
 namespace kiln::lower {
 
-using ir::AttrName;
+using ir::OpKind;
+using ir::Rmw;
 using llvm::Value;
 
 namespace {
@@ -22,18 +23,27 @@ layout::FreeBits copies_of(Lowering& l, const ir::Type& type) {
 }
 
 /// The PTX type of the operation on elements of `type`: "u32", "s64", "f32", "noftz.f16", "b64".
-Result<std::string> ptx_type(Lowering& l, const ir::Op& op, const std::string& rmw) {
+Result<std::string> ptx_type(Lowering& l, const ir::Op& op, Rmw rmw) {
   const ir::Type& type = op.result()->type;
   const int bits = type.element_bits();
-  if (rmw == "fadd") {
-    if (type.dtype == DType::kBF16 && !l.target.has(target::kBf16Arith))
-      return with_note(error_at(op.range, ErrorKind::kUnsupported, "{} has no atomic add on bf16", l.target.name),
-                       "help: accumulate in f32 or f16, or compile for sm_90");
-    return bits == 16 ? fmt::format("noftz.{}", name(type.dtype)) : std::string(name(type.dtype));
+  switch (rmw) {
+    case Rmw::kFAdd:
+      if (type.dtype == DType::kBF16 && !l.target.has(target::kBf16Arith))
+        return with_note(error_at(op.range, ErrorKind::kUnsupported, "{} has no atomic add on bf16", l.target.name),
+                         "help: accumulate in f32 or f16, or compile for sm_90");
+      return bits == 16 ? fmt::format("noftz.{}", name(type.dtype)) : std::string(name(type.dtype));
+    case Rmw::kAdd:
+      return fmt::format("u{}", bits);
+    case Rmw::kMin:
+    case Rmw::kMax:
+      return fmt::format("{}{}", is_signed(type.dtype) ? 's' : 'u', bits);
+    case Rmw::kAnd:
+    case Rmw::kOr:
+    case Rmw::kXor:
+    case Rmw::kExchange:
+      return fmt::format("b{}", bits);
   }
-  if (rmw == "add") return fmt::format("u{}", bits);
-  if (rmw == "min" || rmw == "max") return fmt::format("{}{}", is_signed(type.dtype) ? 's' : 'u', bits);
-  return fmt::format("b{}", bits);
+  KILN_UNREACHABLE("rmw");
 }
 
 /// One atomic instruction in the threads where `predicate` holds (null: all); elsewhere the result is 0. Returns the
@@ -109,8 +119,7 @@ Status lower_atomic(Lowering& l, const ir::Op& op, const std::string& opcode, in
   const Registers* masks = mask_at < static_cast<int>(op.operands.size()) ? &l.of(op.operand(mask_at)) : nullptr;
   // A scalar atomic is how programs hand data to each other: what this program's other threads wrote must be done
   // before, and what they read must come after.
-  const bool orders =
-      type.is_scalar() && op.text_attr(AttrName::kSem) != "relaxed" && l.thread.num_warps() * kLanes > 1;
+  const bool orders = type.is_scalar() && op.word<ir::Sem>() != ir::Sem::kRelaxed && l.thread.num_warps() * kLanes > 1;
   if (orders) l.barrier();
   Registers out(addresses.size());
   for (size_t r = 0; r < out.size(); ++r) {
@@ -134,21 +143,27 @@ Status lower_atomic(Lowering& l, const ir::Op& op, const std::string& opcode, in
   return {};
 }
 
-}  // namespace
-
-Status lower_atomic_rmw(Lowering& l, const ir::Op& op) {
-  std::string rmw = op.text_attr(AttrName::kRmw), sem = op.text_attr(AttrName::kSem);
-  KILN_TRY(const std::string type, ptx_type(l, op, rmw));
-  if (rmw == "fadd") rmw = "add";
-  if (rmw == "xchg") rmw = "exch";
-  return lower_atomic(l, op, fmt::format("atom.{}.{}.global.{}.{}", sem, op.text_attr(AttrName::kScope), rmw, type), 1,
-                      2);
+std::string atom(const ir::Op& op) {
+  return fmt::format("atom.{}.{}.global", ir::spelling(op.word<ir::Sem>()), ir::spelling(op.word<ir::Scope>()));
 }
 
-Status lower_atomic_cas(Lowering& l, const ir::Op& op) {
-  const std::string opcode = fmt::format("atom.{}.{}.global.cas.b{}", op.text_attr(AttrName::kSem),
-                                         op.text_attr(AttrName::kScope), op.result()->type.element_bits());
-  return lower_atomic(l, op, opcode, 2, 3);
+std::string_view ptx_name(Rmw rmw) {
+  if (rmw == Rmw::kFAdd) return "add";
+  return rmw == Rmw::kExchange ? "exch" : ir::spelling(rmw);
+}
+
+}  // namespace
+
+template <>
+Status lower<OpKind::kAtomicRmw>(Lowering& l, const ir::Op& op) {
+  const auto rmw = op.word<Rmw>();
+  KILN_TRY(const std::string type, ptx_type(l, op, rmw));
+  return lower_atomic(l, op, fmt::format("{}.{}.{}", atom(op), ptx_name(rmw), type), 1, 2);
+}
+
+template <>
+Status lower<OpKind::kAtomicCas>(Lowering& l, const ir::Op& op) {
+  return lower_atomic(l, op, fmt::format("{}.cas.b{}", atom(op), op.result()->type.element_bits()), 2, 3);
 }
 
 }  // namespace kiln::lower

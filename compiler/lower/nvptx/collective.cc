@@ -139,7 +139,8 @@ void convert_by_shared(Lowering& l, const ir::Op& op, const layout::ConvertPlan&
 
 }  // namespace
 
-void lower_convert_layout(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kConvertLayout>(Lowering& l, const ir::Op& op) {
   const ir::Type &from_type = op.operand(0)->type, &to_type = op.result()->type;
   const layout::ConvertPlan plan = layout::plan_convert(*from_type.layout, *to_type.layout, element_bytes(to_type));
   const Registers& from = l.of(op.operand(0));
@@ -156,9 +157,11 @@ void lower_convert_layout(Lowering& l, const ir::Op& op) {
       break;
   }
   l.values[op.result()] = std::move(to);
+  return {};
 }
 
-void lower_reduce(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kReduce>(Lowering& l, const ir::Op& op) {
   const auto axis = static_cast<int>(op.int_attr(AttrName::kAxis));
   const layout::ReducePlan plan = layout::plan_reduce(*op.operand(0)->type.layout, axis);
   Parts parts(op.operands.size(), Registers(plan.registers.size()));
@@ -201,9 +204,11 @@ void lower_reduce(Lowering& l, const ir::Op& op) {
                 ir::print(op));
     l.values[op.result(static_cast<int>(k))] = std::move(parts[k]);
   }
+  return {};
 }
 
-void lower_scan(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kScan>(Lowering& l, const ir::Op& op) {
   const auto axis = static_cast<int>(op.int_attr(AttrName::kAxis));
   const layout::ScanPlan plan = layout::plan_scan(*op.operand(0)->type.layout, axis, op.flag(AttrName::kReverse));
   const std::vector<int> bytes = operand_bytes(op);
@@ -260,6 +265,7 @@ void lower_scan(Lowering& l, const ir::Op& op) {
     }
   }
   for (size_t k = 0; k < parts.size(); ++k) l.values[op.result(static_cast<int>(k))] = std::move(parts[k]);
+  return {};
 }
 
 }  // namespace kiln::lower

@@ -145,7 +145,8 @@ void by_element(Lowering& l, const ir::Op& op, const layout::DotPlan& plan, Regi
 
 }  // namespace
 
-Status lower_dot(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kDot>(Lowering& l, const ir::Op& op) {
   const ir::Type &operand = op.operand(0)->type, &type = op.result()->type;
   const target::MmaRow* row = target::mma_row(op.text_or(ir::AttrName::kMma, target::kFma));
   if (!row && !is_int(operand.dtype) && (operand.dtype != type.dtype || is_half(type.dtype)))

@@ -80,7 +80,8 @@ std::pair<std::string, Value*> printf_argument(Lowering& l, Value* v, const ir::
 
 }  // namespace
 
-void lower_print(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kPrint>(Lowering& l, const ir::Op& op) {
   const std::string text = escape_percent(op.text_attr(AttrName::kText));
   const bool hex = op.flag(AttrName::kHex);
   const uint32_t all_warps = static_cast<uint32_t>(l.thread.num_warps() - 1);
@@ -103,7 +104,7 @@ void lower_print(Lowering& l, const ir::Op& op) {
     }
     call_vprintf(l, format + "\n", args);
   };
-  if (op.operands.empty()) return l.when(l.thread.is_zero(kLanes - 1, all_warps), [&] { line(nullptr, 0); });
+  if (op.operands.empty()) return l.when(l.thread.is_zero(kLanes - 1, all_warps), [&] { line(nullptr, 0); }), Status{};
   for (const ir::Value* v : op.operands) {
     layout::FreeBits copies;
     if (v->type.is_tile())
@@ -115,9 +116,11 @@ void lower_print(Lowering& l, const ir::Op& op) {
         if (!(r & copies.reg)) line(v, r);
     });
   }
+  return {};
 }
 
-void lower_assert(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kAssert>(Lowering& l, const ir::Op& op) {
   llvm::IRBuilder<>& b = l.b;
   Value* failed = b.getFalse();
   const Registers& conditions = l.of(op.operand(0));
@@ -136,6 +139,13 @@ void lower_assert(Lowering& l, const ir::Op& op) {
         fail, {text_pointer(l, op.text_attr(AttrName::kText)), text_pointer(l, place.file.empty() ? "?" : place.file),
                b.getInt32(static_cast<uint32_t>(place.line)), text_pointer(l, l.source.name), b.getInt64(1)});
   });
+  return {};
+}
+
+template <>
+Status lower<ir::OpKind::kAssume>(Lowering& l, const ir::Op& op) {
+  if (op.operand(0)->type.is_scalar()) l.b.CreateAssumption(l.of(op.operand(0))[0]);
+  return {};
 }
 
 }  // namespace kiln::lower

@@ -40,6 +40,7 @@ struct Lowering {
   const target::Target& target;
   const LaunchPlan& launch;
   Partition partition = Partition::kAll;
+  bool own_wait = false;  // when the roles part, the own warps wait for the extra ones
   llvm::Module& module;
   llvm::Function* function;
   llvm::IRBuilder<> b;
@@ -102,38 +103,19 @@ llvm::Value* l2_policy(llvm::IRBuilderBase& b, const ir::Op& op);
 /// "{$4, $5}": so many operands of inline assembly, in braces.
 std::string operand_list(size_t first, size_t count);
 
-// Each defines the values of the op's results.
-void lower_load(Lowering& l, const ir::Op& op);
-void lower_store(Lowering& l, const ir::Op& op);
-Status lower_atomic_rmw(Lowering& l, const ir::Op& op);
-Status lower_atomic_cas(Lowering& l, const ir::Op& op);
-Status lower_dot(Lowering& l, const ir::Op& op);
-void lower_convert_layout(Lowering& l, const ir::Op& op);
-void lower_reduce(Lowering& l, const ir::Op& op);
-void lower_scan(Lowering& l, const ir::Op& op);
-// Shared memory and asynchronous ops.
-Status lower_shared_alloc(Lowering& l, const ir::Op& op);
-void lower_shared_view(Lowering& l, const ir::Op& op);
-void lower_shared_load(Lowering& l, const ir::Op& op);
-void lower_shared_store(Lowering& l, const ir::Op& op);
-void lower_async_copy(Lowering& l, const ir::Op& op);
-void lower_async_commit(Lowering& l);
-void lower_async_wait(Lowering& l, const ir::Op& op);
-void lower_mbarrier(Lowering& l, const ir::Op& op);
-void lower_tma_load(Lowering& l, const ir::Op& op);
-void lower_tma_store(Lowering& l, const ir::Op& op);
-void lower_tma_store_wait(Lowering& l, const ir::Op& op);
-void lower_fence_async(Lowering& l);
-void lower_cluster_barrier(Lowering& l);
-/// kUnsupported on GPUs whose launches depend on nothing but their stream's order.
-Status lower_grid_dependency(Lowering& l, const ir::Op& op);
+/// Defines the values of the op's results. Each op of these classes of ops.def has one, in the file of its family.
+template <ir::OpKind kKind>
+Status lower(Lowering& l, const ir::Op& op);
+#define KILN_MEMORY_OP(e, ...) \
+  template <>                  \
+  Status lower<ir::OpKind::k##e>(Lowering & l, const ir::Op& op);
+#define KILN_ACROSS_OP KILN_MEMORY_OP
+#define KILN_EFFECT_OP KILN_MEMORY_OP
+#define KILN_MACHINE_OP KILN_MEMORY_OP
+#define KILN_ROLES_OP(...)
+#include "compiler/ir/ops.def"
+
 /// Fetches the maps themselves, which the first copies would wait for.
 void prefetch_tensor_maps(Lowering& l);
-Status lower_wgmma(Lowering& l, const ir::Op& op);
-Status lower_wgmma_wait(Lowering& l, const ir::Op& op);
-/// kUnsupported: before warp_specialize or in its second region stands what only the kernel's own warps can run.
-Status check_roles(const ir::Op& specialize);
-void lower_print(Lowering& l, const ir::Op& op);
-void lower_assert(Lowering& l, const ir::Op& op);
 
 }  // namespace kiln::lower

@@ -66,8 +66,8 @@ void unpack(llvm::IRBuilderBase& b, std::span<Value* const> words, const Packing
 /// ".cg", ".L1::evict_last", ".volatile": what PTX writes between the opcode and the type.
 std::string cache_suffix(const ir::Op& op) {
   if (op.flag(AttrName::kVolatile)) return ".volatile";
-  if (std::string_view cache = op.text_or(AttrName::kCache, ""); !cache.empty()) return std::string(cache);
-  if (std::string_view e = op.text_or(AttrName::kEviction, ""); !e.empty()) return fmt::format(".L1::{}", e);
+  if (const auto cache = op.find_word<ir::Cache>()) return std::string(ir::spelling(*cache));
+  if (const auto eviction = op.find_word<ir::Eviction>()) return fmt::format(".L1::{}", ir::spelling(*eviction));
   return "";
 }
 /// PTX puts `volatile` and the cache operator before the state space (ld.cg.global), eviction priorities after it.
@@ -184,18 +184,20 @@ bool always_true(const Value* v) {
 }  // namespace
 
 Value* l2_policy(llvm::IRBuilderBase& b, const ir::Op& op) {
-  const std::string_view eviction = op.text_or(AttrName::kEviction, "");
-  if (eviction.empty()) return nullptr;
-  auto* code = llvm::InlineAsm::get(llvm::FunctionType::get(b.getInt64Ty(), false),
-                                    fmt::format("createpolicy.fractional.L2::{}.b64 $0, 1.0;", eviction), "=l",
-                                    /*hasSideEffects=*/false);
+  const auto eviction = op.find_word<ir::Eviction>();
+  if (!eviction) return nullptr;
+  auto* code =
+      llvm::InlineAsm::get(llvm::FunctionType::get(b.getInt64Ty(), false),
+                           fmt::format("createpolicy.fractional.L2::{}.b64 $0, 1.0;", ir::spelling(*eviction)), "=l",
+                           /*hasSideEffects=*/false);
   llvm::CallInst* call = b.CreateCall(code);
   call->setDoesNotThrow();
   call->setDoesNotAccessMemory();
   return call;
 }
 
-void lower_load(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kLoad>(Lowering& l, const ir::Op& op) {
   llvm::IRBuilder<>& b = l.b;
   const ir::Type& type = op.result()->type;
   const Registers& addresses = l.of(op.operand(0));
@@ -236,9 +238,11 @@ void lower_load(Lowering& l, const ir::Op& op) {
     for (size_t i = 0; i < elements.size(); ++i) out[r + i] = from_memory(b, elements[i], element);
   }
   l.values[op.result()] = std::move(out);
+  return {};
 }
 
-void lower_store(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kStore>(Lowering& l, const ir::Op& op) {
   llvm::IRBuilder<>& b = l.b;
   const ir::Type& type = op.operand(1)->type;
   const Registers& addresses = l.of(op.operand(0));
@@ -268,6 +272,7 @@ void lower_store(Lowering& l, const ir::Op& op) {
     else
       store_plain(b, addresses[r], words, packing);
   }
+  return {};
 }
 
 }  // namespace kiln::lower

@@ -105,13 +105,13 @@ class KernelLowering {
     for (const ir::Op* op : block) {
       if (ir::is_terminator(op)) break;
       if (lines_) lines_->at(b_, op->range);
-      KILN_CHECK_OK(lower(*op));
+      KILN_CHECK_OK(emit(*op));
     }
     return {};
   }
 
  private:
-  Status lower(const ir::Op& op) {
+  Status emit(const ir::Op& op) {
     switch (op.kind) {
       case OpKind::kConstant:
         return all_registers(op, emit_constant(op, l_.context(), l_.target));
@@ -132,67 +132,18 @@ class KernelLowering {
       case OpKind::kJoin:
       case OpKind::kSplit:
         return shape_op(op);
-      case OpKind::kLoad:
-        return lower_load(l_, op), Status{};
-      case OpKind::kStore:
-        return lower_store(l_, op), Status{};
-      case OpKind::kAtomicRmw:
-        return lower_atomic_rmw(l_, op);
-      case OpKind::kAtomicCas:
-        return lower_atomic_cas(l_, op);
-      case OpKind::kBarrier:
-        if (opens_roles(op)) return own_wait_ = true, Status{};
-        return l_.group_barrier(ir::joined_warps(op, l_.source.num_warps)), Status{};
-      case OpKind::kClusterBarrier:
-        return lower_cluster_barrier(l_), Status{};
-      case OpKind::kGdcWait:
-      case OpKind::kGdcLaunchDependents:
-        return lower_grid_dependency(l_, op);
-      case OpKind::kReduce:
-        return lower_reduce(l_, op), Status{};
-      case OpKind::kScan:
-        return lower_scan(l_, op), Status{};
-      case OpKind::kConvertLayout:
-        return lower_convert_layout(l_, op), Status{};
-      case OpKind::kDot:
-        return lower_dot(l_, op);
+#define KILN_MEMORY_OP(e, ...) \
+  case OpKind::k##e:           \
+    return lower<OpKind::k##e>(l_, op);
+#define KILN_ACROSS_OP KILN_MEMORY_OP
+#define KILN_EFFECT_OP KILN_MEMORY_OP
+#define KILN_MACHINE_OP KILN_MEMORY_OP
+#define KILN_ROLES_OP(...)
+#include "compiler/ir/ops.def"
       case OpKind::kMakeDescriptor:
         return {};  // its tensor map is a parameter
       case OpKind::kWarpSpecialize:
         return warp_specialize(op);
-      case OpKind::kSharedAlloc:
-        return lower_shared_alloc(l_, op);
-      case OpKind::kSharedView:
-        return lower_shared_view(l_, op), Status{};
-      case OpKind::kSharedTrans:
-        return l_.values[op.result()] = l_.of(op.operand(0)), Status{};
-      case OpKind::kSharedLoad:
-        return lower_shared_load(l_, op), Status{};
-      case OpKind::kSharedStore:
-        return lower_shared_store(l_, op), Status{};
-      case OpKind::kAsyncCopy:
-        return lower_async_copy(l_, op), Status{};
-      case OpKind::kAsyncCommit:
-        return lower_async_commit(l_), Status{};
-      case OpKind::kAsyncWait:
-        return lower_async_wait(l_, op), Status{};
-      case OpKind::kMbarrierInit:
-      case OpKind::kMbarrierExpect:
-      case OpKind::kMbarrierArrive:
-      case OpKind::kMbarrierWait:
-        return lower_mbarrier(l_, op), Status{};
-      case OpKind::kTmaLoad:
-        return lower_tma_load(l_, op), Status{};
-      case OpKind::kTmaStore:
-        return lower_tma_store(l_, op), Status{};
-      case OpKind::kTmaStoreWait:
-        return lower_tma_store_wait(l_, op), Status{};
-      case OpKind::kFenceAsync:
-        return lower_fence_async(l_), Status{};
-      case OpKind::kWgmma:
-        return lower_wgmma(l_, op);
-      case OpKind::kWgmmaWait:
-        return lower_wgmma_wait(l_, op);
       case OpKind::kDescriptorLoad:
       case OpKind::kDescriptorStore:
         return error_at(op.range, ErrorKind::kUnsupported, "{} is not supported on {}", ir::info(op.kind).mnemonic,
@@ -203,36 +154,11 @@ class KernelLowering {
         return while_loop(op);
       case OpKind::kIf:
         return if_op(op);
-      case OpKind::kPrint:
-        return lower_print(l_, op), Status{};
-      case OpKind::kAssert:
-        return lower_assert(l_, op), Status{};
-      case OpKind::kAssume:
-        if (op.operand(0)->type.is_scalar()) b_.CreateAssumption(l_.of(op.operand(0))[0]);
-        return {};
-      case OpKind::kYield:
-      case OpKind::kCondition:
-      case OpKind::kReturn:
+#define KILN_TERMINATOR_OP(e, ...) case OpKind::k##e:
+#include "compiler/ir/ops.def"
         KILN_UNREACHABLE("terminators are lowered with their block");
       case OpKind::kHint:
         return l_.values[op.result()] = l_.of(op.operand(0)), Status{};
-      case OpKind::kAdd:
-      case OpKind::kSub:
-      case OpKind::kMul:
-      case OpKind::kDiv:
-      case OpKind::kDivRn:
-      case OpKind::kRem:
-      case OpKind::kNeg:
-      case OpKind::kAbs:
-      case OpKind::kMin:
-      case OpKind::kMax:
-      case OpKind::kFma:
-      case OpKind::kAnd:
-      case OpKind::kOr:
-      case OpKind::kXor:
-      case OpKind::kShl:
-      case OpKind::kShr:
-      case OpKind::kMulHi:
       case OpKind::kCmp:
       case OpKind::kSelect:
       case OpKind::kCast:
@@ -240,24 +166,9 @@ class KernelLowering {
       case OpKind::kIntToPtr:
       case OpKind::kPtrToInt:
       case OpKind::kAddPtr:
-      case OpKind::kExp:
-      case OpKind::kExp2:
-      case OpKind::kExpm1:
-      case OpKind::kLog:
-      case OpKind::kLog2:
-      case OpKind::kLog1p:
-      case OpKind::kSin:
-      case OpKind::kCos:
-      case OpKind::kTanh:
-      case OpKind::kErf:
-      case OpKind::kPow:
-      case OpKind::kSqrt:
-      case OpKind::kSqrtRn:
-      case OpKind::kRsqrt:
-      case OpKind::kFloor:
-      case OpKind::kCeil:
-      case OpKind::kTrunc:
-      case OpKind::kRint:
+#define KILN_MIXED_OP(...)
+#define KILN_ELEMENTWISE_OP(e, ...) case OpKind::k##e:
+#include "compiler/ir/ops.def"
         return elementwise(op);
     }
     KILN_UNREACHABLE("{}", ir::print(op));
@@ -480,17 +391,8 @@ class KernelLowering {
     return {};
   }
 
-  /// A barrier right in front of the roles: behind it the own warps find what the extra ones have initialised. Those
-  /// wait for nothing, so that the first loads are on their way before all warps have come.
-  static bool opens_roles(const ir::Op& op) {
-    const ir::Op* next = op.has(AttrName::kWarps) ? nullptr : op.next;
-    while (next && (next->kind == OpKind::kGdcWait || next->kind == OpKind::kGdcLaunchDependents)) next = next->next;
-    return next && next->kind == OpKind::kWarpSpecialize;
-  }
-
   /// The roles part by the warp's number, which is uniform. The extra warps end with their region.
   Status warp_specialize(const ir::Op& op) {
-    KILN_CHECK_OK(check_roles(op));
     const RegisterShares registers = register_shares(l_.launch, l_.source.num_warps, l_.target);
     Value *warp = l_.thread.uniform_warp(), *first = b_.getInt32(static_cast<uint32_t>(l_.source.num_warps));
     BasicBlock *own = new_block("own"), *extra = new_block("extra"), *elect = new_block("elect"),
@@ -500,7 +402,7 @@ class KernelLowering {
     b_.SetInsertPoint(extra);
     Value *everyone = b_.getInt32(kEveryonesBarrier),
           *count = b_.getInt32(static_cast<uint32_t>((l_.source.num_warps + l_.launch.extra_warps) * kLanes));
-    if (own_wait_) {
+    if (l_.own_wait) {
       b_.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {b_.getInt32(~0u)});
       b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_arrive_aligned_count, {everyone, count});
     }
@@ -519,7 +421,7 @@ class KernelLowering {
     b_.CreateRetVoid();
 
     b_.SetInsertPoint(own);
-    if (own_wait_) b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_count, {everyone, count});
+    if (l_.own_wait) b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_count, {everyone, count});
     if (registers.own)
       b_.CreateIntrinsic(llvm::Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32,
                          {b_.getInt32(static_cast<uint32_t>(registers.own))});
@@ -530,7 +432,6 @@ class KernelLowering {
   Lowering& l_;
   llvm::IRBuilder<>& b_;
   LineInfo* lines_;
-  bool own_wait_ = false;  // for the extra warps, when the roles part
 };
 
 /// Parameters as PTX passes them, i1 as a byte; behind them the tensor maps.

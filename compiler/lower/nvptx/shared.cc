@@ -91,14 +91,16 @@ void load_matrices(Lowering& l, Value* handle, Registers& to, llvm::Type* elemen
 
 }  // namespace
 
-void lower_shared_store(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kSharedStore>(Lowering& l, const ir::Op& op) {
   llvm::IRBuilder<>& b = l.b;
   const ir::Type &shared = op.operand(0)->type, &tile = op.operand(1)->type;
   const int bytes = size_of(tile.dtype);
   Value* handle = l.of(op.operand(0))[0];
   const Registers& from = l.of(op.operand(1));
   const layout::SharedAccess access = layout::plan_shared_access(*tile.layout, *shared.layout, bytes);
-  if (auto plan = matrices(l, tile, shared, access, target::kStMatrix)) return store_matrices(l, handle, from, *plan);
+  if (auto plan = matrices(l, tile, shared, access, target::kStMatrix))
+    return store_matrices(l, handle, from, *plan), Status{};
   l.when(l.thread.is_zero(access.lane_mask, access.warp_mask), [&] {
     for (const std::vector<int>& group : access.groups) {
       Value* v = to_memory(b, from[static_cast<size_t>(group[0])]);
@@ -113,9 +115,11 @@ void lower_shared_store(Lowering& l, const ir::Op& op) {
           llvm::Align(static_cast<uint64_t>(access.vector * bytes)));
     }
   });
+  return {};
 }
 
-void lower_shared_load(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kSharedLoad>(Lowering& l, const ir::Op& op) {
   llvm::IRBuilder<>& b = l.b;
   const ir::Type &shared = op.operand(0)->type, &tile = op.result()->type;
   const int bytes = size_of(tile.dtype);
@@ -145,6 +149,7 @@ void lower_shared_load(Lowering& l, const ir::Op& op) {
       if (!to[r]) to[r] = loaded.at(index(r));
   }
   l.values[op.result()] = std::move(to);
+  return {};
 }
 
 }  // namespace kiln::lower

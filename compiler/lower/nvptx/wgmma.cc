@@ -229,7 +229,8 @@ class DescriptorMaker {
 
 }  // namespace
 
-Status lower_wgmma(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kWgmma>(Lowering& l, const ir::Op& op) {
   llvm::IRBuilder<>& b = l.b;
   const ir::Type &a_type = op.operand(0)->type, &b_type = op.operand(1)->type, &c_type = op.result()->type;
   const int bytes = size_of(a_type.dtype), depth = kDepthBytes / bytes;
@@ -299,7 +300,8 @@ Status lower_wgmma(Lowering& l, const ir::Op& op) {
   return {};
 }
 
-Status lower_wgmma_wait(Lowering& l, const ir::Op& op) {
+template <>
+Status lower<ir::OpKind::kWgmmaWait>(Lowering& l, const ir::Op& op) {
   llvm::IRBuilder<>& b = l.b;
   const std::string text = fmt::format("wgmma.wait_group.sync.aligned {};", op.int_attr(AttrName::kCount));
   if (op.operands.empty()) {

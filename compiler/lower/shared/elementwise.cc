@@ -236,23 +236,32 @@ struct Emit {
 
   Value* compare(Operands v, bool floating, bool sign) const {
     struct Row {
-      std::string_view name;
       llvm::CmpInst::Predicate floats, with_sign, without;
     };
     using P = llvm::CmpInst;
-    static constexpr Row kRows[] = {
-        {"eq", P::FCMP_OEQ, P::ICMP_EQ, P::ICMP_EQ},   {"ne", P::FCMP_UNE, P::ICMP_NE, P::ICMP_NE},
-        {"lt", P::FCMP_OLT, P::ICMP_SLT, P::ICMP_ULT}, {"le", P::FCMP_OLE, P::ICMP_SLE, P::ICMP_ULE},
-        {"gt", P::FCMP_OGT, P::ICMP_SGT, P::ICMP_UGT}, {"ge", P::FCMP_OGE, P::ICMP_SGE, P::ICMP_UGE}};
-    const std::string& name = op.text_attr(AttrName::kPredicate);
-    for (const Row& row : kRows)
-      if (row.name == name) return b.CreateCmp(floating ? row.floats : sign ? row.with_sign : row.without, v[0], v[1]);
-    KILN_UNREACHABLE("predicate {}", name);
+    auto row = [&]() -> Row {
+      switch (op.word<ir::Predicate>()) {
+        case ir::Predicate::kEq:
+          return {P::FCMP_OEQ, P::ICMP_EQ, P::ICMP_EQ};
+        case ir::Predicate::kNe:
+          return {P::FCMP_UNE, P::ICMP_NE, P::ICMP_NE};
+        case ir::Predicate::kLt:
+          return {P::FCMP_OLT, P::ICMP_SLT, P::ICMP_ULT};
+        case ir::Predicate::kLe:
+          return {P::FCMP_OLE, P::ICMP_SLE, P::ICMP_ULE};
+        case ir::Predicate::kGt:
+          return {P::FCMP_OGT, P::ICMP_SGT, P::ICMP_UGT};
+        case ir::Predicate::kGe:
+          return {P::FCMP_OGE, P::ICMP_SGE, P::ICMP_UGE};
+      }
+      KILN_UNREACHABLE("predicate");
+    }();
+    return b.CreateCmp(floating ? row.floats : sign ? row.with_sign : row.without, v[0], v[1]);
   }
 
   /// `v` in an LLVM float type whose arithmetic is that of `t`.
   Value* arithmetic(Operands v, DType t) const {
-    const bool propagate = op.text_or(AttrName::kNan, "") == "propagate";
+    const bool propagate = op.find_word<ir::Nan>() == ir::Nan::kPropagate;
     switch (op.kind) {
       case OpKind::kAdd:
         return b.CreateFAdd(v[0], v[1]);
@@ -373,81 +382,14 @@ struct Emit {
         return add_pointer(v);
       case OpKind::kCast:
         return convert_number(b, v[0], op.operand(0)->type.dtype, result.dtype,
-                              op.text_or(AttrName::kRounding, "") == "rtz", target);
-      case OpKind::kAdd:
-      case OpKind::kSub:
-      case OpKind::kMul:
-      case OpKind::kDiv:
-      case OpKind::kDivRn:
-      case OpKind::kRem:
-      case OpKind::kNeg:
-      case OpKind::kAbs:
-      case OpKind::kMin:
-      case OpKind::kMax:
-      case OpKind::kFma:
-      case OpKind::kAnd:
-      case OpKind::kOr:
-      case OpKind::kXor:
-      case OpKind::kShl:
-      case OpKind::kShr:
-      case OpKind::kMulHi:
+                              op.find_word<ir::Rounding>() == ir::Rounding::kTowardZero, target);
       case OpKind::kCmp:
-      case OpKind::kExp:
-      case OpKind::kExp2:
-      case OpKind::kExpm1:
-      case OpKind::kLog:
-      case OpKind::kLog2:
-      case OpKind::kLog1p:
-      case OpKind::kSin:
-      case OpKind::kCos:
-      case OpKind::kTanh:
-      case OpKind::kErf:
-      case OpKind::kPow:
-      case OpKind::kSqrt:
-      case OpKind::kSqrtRn:
-      case OpKind::kRsqrt:
-      case OpKind::kFloor:
-      case OpKind::kCeil:
-      case OpKind::kTrunc:
-      case OpKind::kRint:
+#define KILN_MIXED_OP(...)
+#define KILN_ELEMENTWISE_OP(e, ...) case OpKind::k##e:
+#include "compiler/ir/ops.def"
         return numbers(v);
-      // Constants, shapes, memory, across elements, control flow, effects, layouts: not one element at a time.
-      case OpKind::kConstant:
-      case OpKind::kProgramId:
-      case OpKind::kNumPrograms:
-      case OpKind::kCtaRank:
-      case OpKind::kArange:
-      case OpKind::kSplat:
-      case OpKind::kExpandDims:
-      case OpKind::kBroadcast:
-      case OpKind::kReshape:
-      case OpKind::kTrans:
-      case OpKind::kJoin:
-      case OpKind::kSplit:
-      case OpKind::kLoad:
-      case OpKind::kStore:
-      case OpKind::kAtomicRmw:
-      case OpKind::kAtomicCas:
-      case OpKind::kBarrier:
-      case OpKind::kReduce:
-      case OpKind::kScan:
-      case OpKind::kFor:
-      case OpKind::kWhile:
-      case OpKind::kIf:
-      case OpKind::kYield:
-      case OpKind::kCondition:
-      case OpKind::kReturn:
-      case OpKind::kPrint:
-      case OpKind::kAssert:
-      case OpKind::kAssume:
-      case OpKind::kGdcWait:
-      case OpKind::kGdcLaunchDependents:
-      case OpKind::kConvertLayout:
-      case OpKind::kDot:
-      case OpKind::kMakeDescriptor:
-      case OpKind::kDescriptorLoad:
-      case OpKind::kDescriptorStore:
-#define KILN_MACHINE_OP(id, ...) case OpKind::k##id:
+#define KILN_ELEMENTWISE_OP(...)
+#define KILN_OP(e, ...) case OpKind::k##e:
 #include "compiler/ir/ops.def"
         break;
     }

@@ -243,32 +243,56 @@ V emit_rsqrt(MathEmitter& m, V x) {
 
 }  // namespace
 
-bool is_math_op(OpKind kind) { return kind >= OpKind::kExp && kind <= OpKind::kRint; }
+bool is_math_op(OpKind kind) { return ir::op_class(kind) == ir::OpClass::kMath; }
 
 V emit_math(llvm::IRBuilderBase& b, OpKind kind, DType dtype, std::span<V const> operands,
             const target::Target& target) {
   KILN_ASSERT(dtype == DType::kF32 || dtype == DType::kF64, "math on {}", name(dtype));
-  KILN_ASSERT(is_math_op(kind), "{} is not a math op", ir::info(kind).mnemonic);
   V x = operands[0];
   MathEmitter m(b, x->getType(), target);
-  if (kind == OpKind::kExp) return emit_exp(m, x);
-  if (kind == OpKind::kExp2) return emit_exp2(m, x);
-  if (kind == OpKind::kExpm1) return emit_expm1(m, x);
-  if (kind == OpKind::kLog) return emit_log(m, x);
-  if (kind == OpKind::kLog2) return emit_log2(m, x);
-  if (kind == OpKind::kLog1p) return emit_log1p(m, x);
-  if (kind == OpKind::kSin) return emit_sin_cos(m, x, false);
-  if (kind == OpKind::kCos) return emit_sin_cos(m, x, true);
-  if (kind == OpKind::kTanh) return emit_tanh(m, x);
-  if (kind == OpKind::kErf) return emit_erf(m, x);
-  if (kind == OpKind::kPow) return emit_pow(m, x, operands[1]);
-  if (kind == OpKind::kSqrt) return emit_sqrt(m, x, false);
-  if (kind == OpKind::kSqrtRn) return emit_sqrt(m, x, true);
-  if (kind == OpKind::kRsqrt) return emit_rsqrt(m, x);
-  if (kind == OpKind::kFloor) return b.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
-  if (kind == OpKind::kCeil) return b.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, x);
-  if (kind == OpKind::kTrunc) return b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, x);
-  return b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x);
+  switch (kind) {
+    case OpKind::kExp:
+      return emit_exp(m, x);
+    case OpKind::kExp2:
+      return emit_exp2(m, x);
+    case OpKind::kExpm1:
+      return emit_expm1(m, x);
+    case OpKind::kLog:
+      return emit_log(m, x);
+    case OpKind::kLog2:
+      return emit_log2(m, x);
+    case OpKind::kLog1p:
+      return emit_log1p(m, x);
+    case OpKind::kSin:
+      return emit_sin_cos(m, x, false);
+    case OpKind::kCos:
+      return emit_sin_cos(m, x, true);
+    case OpKind::kTanh:
+      return emit_tanh(m, x);
+    case OpKind::kErf:
+      return emit_erf(m, x);
+    case OpKind::kPow:
+      return emit_pow(m, x, operands[1]);
+    case OpKind::kSqrt:
+      return emit_sqrt(m, x, false);
+    case OpKind::kSqrtRn:
+      return emit_sqrt(m, x, true);
+    case OpKind::kRsqrt:
+      return emit_rsqrt(m, x);
+    case OpKind::kFloor:
+      return b.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
+    case OpKind::kCeil:
+      return b.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, x);
+    case OpKind::kTrunc:
+      return b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, x);
+    case OpKind::kRint:
+      return b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x);
+#define KILN_MATH_OP(...)
+#define KILN_OP(e, ...) case OpKind::k##e:
+#include "compiler/ir/ops.def"
+      break;
+  }
+  KILN_UNREACHABLE("{} is not a math op", ir::info(kind).mnemonic);
 }
 
 }  // namespace kiln::lower

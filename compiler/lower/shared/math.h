@@ -10,7 +10,7 @@
 
 namespace kiln::lower {
 
-/// True for the ops from kExp to kRint: those that emit_math takes.
+/// True for the math ops of ops.def: those that emit_math takes.
 bool is_math_op(ir::OpKind kind);
 
 /// The result of math op `kind` on `operands`: one (two for pow) scalars or <N x T> vectors of f32 or f64 (`dtype`).

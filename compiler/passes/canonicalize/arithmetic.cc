@@ -3,6 +3,7 @@
 
 #include "compiler/interp/eval.h"
 #include "compiler/passes/canonicalize/rules.h"
+#include "support/diag.h"
 
 namespace kiln::passes {
 
@@ -11,6 +12,7 @@ namespace {
 using ir::AttrName;
 using ir::Op;
 using ir::OpKind;
+using ir::Predicate;
 using ir::Type;
 using ir::Value;
 
@@ -121,27 +123,37 @@ Value* identity(Op* op, const Facts& f, ir::Builder& b) {
   }
 }
 
-std::string_view swapped(std::string_view predicate) {
-  if (predicate == "lt") return "gt";
-  if (predicate == "le") return "ge";
-  if (predicate == "gt") return "lt";
-  return predicate == "ge" ? "le" : predicate;
+Predicate swapped(Predicate predicate) {
+  switch (predicate) {
+    case Predicate::kLt:
+      return Predicate::kGt;
+    case Predicate::kLe:
+      return Predicate::kGe;
+    case Predicate::kGt:
+      return Predicate::kLt;
+    case Predicate::kGe:
+      return Predicate::kLe;
+    case Predicate::kEq:
+    case Predicate::kNe:
+      return predicate;
+  }
+  KILN_UNREACHABLE("predicate");
 }
 
 Value* simplify_cmp(Op* op, const Facts& f, ir::Builder& b) {
-  const std::string_view p = op->text_attr(AttrName::kPredicate);
+  const auto p = op->word<Predicate>();
   Value *x = op->operand(0), *y = op->operand(1);
   if (f.type.is_float()) return nullptr;
   auto truth = [&](bool v) { return b.constant_int(op->result()->type, v); };
-  if (x == y) return truth(p == "eq" || p == "le" || p == "ge");
+  if (x == y) return truth(p == Predicate::kEq || p == Predicate::kLe || p == Predicate::kGe);
   if (!f.bits[1] || f.type.pointer) return nullptr;
-  if (f.type.is_bool() && ((p == "eq" && f.one(1)) || (p == "ne" && f.zero(1)))) return x;
+  if (f.type.is_bool() && ((p == Predicate::kEq && f.one(1)) || (p == Predicate::kNe && f.zero(1)))) return x;
   // Against the ends of the type's range.
   const bool is_signed = kiln::is_signed(f.type.dtype);
   const uint64_t sign = uint64_t{1} << (f.type.element_bits() - 1);
   const uint64_t lowest = is_signed ? sign : 0, highest = is_signed ? f.mask ^ sign : f.mask;
-  if (f.is(1, lowest) && (p == "lt" || p == "ge")) return truth(p == "ge");
-  if (f.is(1, highest) && (p == "gt" || p == "le")) return truth(p == "le");
+  if (f.is(1, lowest) && (p == Predicate::kLt || p == Predicate::kGe)) return truth(p == Predicate::kGe);
+  if (f.is(1, highest) && (p == Predicate::kGt || p == Predicate::kLe)) return truth(p == Predicate::kLe);
   return nullptr;
 }
 
@@ -183,8 +195,7 @@ bool reorder(Op* op, const Facts& f, ir::Builder& b) {
     Value* left = op->operand(0);
     op->set_operand(0, op->operand(1));
     op->set_operand(1, left);
-    if (op->kind == OpKind::kCmp)
-      op->set(AttrName::kPredicate, std::string(swapped(op->text_attr(AttrName::kPredicate))));
+    if (op->kind == OpKind::kCmp) op->set(swapped(op->word<Predicate>()));
     return true;
   }
   if (op->kind == OpKind::kSub && f.type.is_int() && f.bits[1]) {

@@ -13,6 +13,7 @@ namespace {
 using ir::AttrName;
 using ir::Op;
 using ir::OpKind;
+using ir::Precision;
 using ir::Value;
 
 constexpr int64_t kTf32Mask = ~int64_t{0x1fff};  // sign, exponent and 10 bits of fraction
@@ -26,18 +27,18 @@ class MmaChooser {
     b_.set_before(dot);
     b_.set_range(dot->range);
     const DType a = dot->operand(0)->type.dtype, b = dot->operand(1)->type.dtype, c = dot->result()->type.dtype;
-    const std::string_view precision = dot->text_or(AttrName::kPrecision, "tf32");
+    const auto precision = dot->find_word<Precision>().value_or(Precision::kTf32);
     const int depth = dot->operand(0)->type.shape[dot->operand(0)->type.shape.rank - 1];
     const target::MmaRow* row = target::find_mma(target_, a, b, c);
     if (!row && is_fp8(a)) {
       row = target::find_mma(target_, DType::kF16, DType::kF16, c);
       if (row && row->depth() <= depth) cast_operands(dot, DType::kF16);
     }
-    if (a == DType::kF32 && precision == "ieee") row = nullptr;
+    if (a == DType::kF32 && precision == Precision::kIeee) row = nullptr;
     if (row && row->depth() > depth) row = nullptr;
     if (!row) {
       by_element(dot);
-    } else if (a == DType::kF32 && precision == "tf32x3") {
+    } else if (a == DType::kF32 && precision == Precision::kTf32x3) {
       in_three(dot, *row);
     } else {
       dot->set(AttrName::kMma, std::string(row->name));
@@ -54,7 +55,7 @@ class MmaChooser {
     const ir::Type type = dot->result()->type;
     if (is_half(dot->operand(0)->type.dtype) || is_fp8(dot->operand(0)->type.dtype)) {
       cast_operands(dot, DType::kF32);
-      dot->set(AttrName::kPrecision, std::string("ieee"));
+      dot->set(Precision::kIeee);
     }
     dot->set(AttrName::kMma, std::string(target::kFma));
     if (!is_half(type.dtype)) return;
@@ -80,11 +81,11 @@ class MmaChooser {
     const Halves a = halves(dot->operand(0)), b = halves(dot->operand(1));
     auto product = [&](Value* x, Value* y, Value* sum) {
       return b_.create1(OpKind::kDot, {x, y, sum}, type,
-                        {{AttrName::kPrecision, std::string("tf32")}, {AttrName::kMma, std::string(row.name)}});
+                        {{AttrName::kPrecision, Precision::kTf32}, {AttrName::kMma, std::string(row.name)}});
     };
     Value* zero = b_.zero(type);
     Value* small = product(a.upper, b.lower, product(a.lower, b.upper, zero));
-    small = b_.select(b_.cmp("eq", small, small), small, zero);
+    small = b_.select(b_.cmp(ir::Predicate::kEq, small, small), small, zero);
     replace(dot, product(a.upper, b.upper, b_.binary(OpKind::kAdd, dot->operand(2), small)));
   }
 

@@ -158,7 +158,9 @@ class Loop {
   Value* number(const Type& type, int64_t v) { return b_.constant_int(type, v); }
   Value* i32(int64_t v) { return number(ir::scalar_type(DType::kI32), v); }
   /// %k + n·step < upper bound, in 64 bits.
-  Value* runs(Value* iv) { return b_.cmp("lt", b_.cast(iv, DType::kI64), b_.cast(loop_->operand(1), DType::kI64)); }
+  Value* runs(Value* iv) {
+    return b_.cmp(ir::Predicate::kLt, b_.cast(iv, DType::kI64), b_.cast(loop_->operand(1), DType::kI64));
+  }
   Value* later(Value* iv, int n) {
     if (n == 0) return iv;
     Value* step = loop_->operand(2);

@@ -429,7 +429,7 @@ class Specializer {
       b_.set_before(block->terminator());
       if (ring->in_flight) {  // the slot before is read, after the first
         const Op* loop = block->parent;
-        release_if(b_.cmp("ne", block->args[0], loop->operand(0)), *ring, place.slot);
+        release_if(b_.cmp(ir::Predicate::kNe, block->args[0], loop->operand(0)), *ring, place.slot);
       } else {
         release(*ring, place.slot);
       }
@@ -451,7 +451,7 @@ class Specializer {
     for (int side : {0, 1}) {
       b_.set_to_end(branch->region(side));
       if (side == 0) {
-        Value* is_first = b_.cmp("eq", slot, number(0));
+        Value* is_first = b_.cmp(ir::Predicate::kEq, slot, number(0));
         release(ring, b_.select(is_first, number(ring.slots - 1), b_.binary(OpKind::kSub, slot, number(1))));
       }
       b_.yield({});
@@ -467,7 +467,7 @@ class Specializer {
     const std::vector<ir::Use> uses = sum->uses;
     Value* done = wait_for(sum, 0);
     for (const ir::Use& use : uses) use.op->set_operand(static_cast<int>(use.index), done);
-    release_if(b_.cmp("lt", loop->operand(0), loop->operand(1)), ring, place.slot);
+    release_if(b_.cmp(ir::Predicate::kLt, loop->operand(0), loop->operand(1)), ring, place.slot);
   }
 
   /// `product`, when at most `count` later ones are unfinished.

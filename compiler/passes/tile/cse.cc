@@ -47,18 +47,18 @@ class Key {
     std::string s;
     append(s, name);
     append(s, value.index());
-    struct Visitor {
-      std::string& s;
-      void operator()(bool v) const { append(s, v); }
-      void operator()(int64_t v) const { append(s, v); }
-      void operator()(double v) const { append(s, v); }  // by bits: 0 and -0 differ
-      void operator()(const std::string& v) const { append(s, v.size()), s += v; }
-      void operator()(const std::vector<int64_t>& v) const {
-        append(s, v.size());
-        for (int64_t i : v) append(s, i);
-      }
-    };
-    std::visit(Visitor{s}, value);
+    std::visit(
+        [&]<class T>(const T& v) {
+          if constexpr (std::is_same_v<T, std::string>) {
+            append(s, v.size()), s += v;
+          } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
+            append(s, v.size());
+            for (int64_t i : v) append(s, i);
+          } else {
+            append(s, v);  // floats by their bits: 0 and -0 differ
+          }
+        },
+        value);
     return s;
   }
 

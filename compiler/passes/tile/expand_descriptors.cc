@@ -37,7 +37,7 @@ Access access(ir::Builder& b, const Op& descriptor, const ir::Shape& block, std:
     Value* stride = descriptor.operand(1 + rank + d);
     Value* index = b.binary(OpKind::kAdd, b.splat(offsets[static_cast<size_t>(d)], along), b.arange(0, block[d]));
     // One unsigned comparison also keeps negative indices out.
-    Value* inside = b.cmp("lt", b.cast(index, DType::kU32), b.splat(b.cast(size, DType::kU32), along));
+    Value* inside = b.cmp(ir::Predicate::kLt, b.cast(index, DType::kU32), b.splat(b.cast(size, DType::kU32), along));
     Value* distance = b.binary(OpKind::kMul, b.cast(index, DType::kI64), b.splat(stride, along));
     out.pointers = b.addptr(out.pointers, over_block(distance, d));
     inside = over_block(inside, d);

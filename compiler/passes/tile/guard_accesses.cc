@@ -109,10 +109,9 @@ class Guarding {
     Value* found = b_.binary(OpKind::kOr, like(program_, shape), finding);
     Value* const operands[] = {word, found, wrong};
     const ir::Type result = i64_.with_shape(shape);
-    b_.create(OpKind::kAtomicRmw, operands, std::span(&result, 1),
-              {{AttrName::kRmw, std::string("min")},
-               {AttrName::kSem, std::string("relaxed")},
-               {AttrName::kScope, std::string("gpu")}});
+    b_.create(
+        OpKind::kAtomicRmw, operands, std::span(&result, 1),
+        {{AttrName::kRmw, ir::Rmw::kMin}, {AttrName::kSem, ir::Sem::kRelaxed}, {AttrName::kScope, ir::Scope::kGpu}});
     out_.guards.push_back(std::move(guard));
   }
 
@@ -143,8 +142,8 @@ class Guarding {
       const Range& range = ranges_[static_cast<size_t>(i)];
       Value* last = like(b_.binary(OpKind::kSub, range.end, b_.constant_int(i64_, bytes)), shape);
       Value* begin = like(range.begin, shape);
-      Value* behind = b_.cmp("gt", address, last);
-      Value* here = b_.binary(OpKind::kOr, behind, b_.cmp("lt", address, begin));
+      Value* behind = b_.cmp(ir::Predicate::kGt, address, last);
+      Value* here = b_.binary(OpKind::kOr, behind, b_.cmp(ir::Predicate::kLt, address, begin));
       outside = both(outside, here);
       if (!distance)
         distance = b_.select(behind, b_.binary(OpKind::kSub, address, last), b_.binary(OpKind::kSub, address, begin));

@@ -59,7 +59,7 @@ void join_lanes(ir::Builder& b, bool of_all_warps) {
 NextSlot next_slot(ir::Builder& b, Value* slot, int slots) {
   const Type i32 = ir::scalar_type(DType::kI32);
   Value* next = b.binary(OpKind::kAdd, slot, b.constant_int(i32, 1));
-  Value* wraps = b.cmp("eq", next, b.constant_int(i32, slots));
+  Value* wraps = b.cmp(ir::Predicate::kEq, next, b.constant_int(i32, slots));
   return {b.select(wraps, b.constant_int(i32, 0), next), wraps};
 }
 

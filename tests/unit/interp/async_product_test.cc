@@ -442,23 +442,5 @@ TEST(AsyncProduct, PlantedErrorsAreFoundInRegisters) {
     expect_found(text, p, [](const ir::Module& m, uint64_t seed) { return run_gemm(m, seed); });
 }
 
-TEST(AsyncProduct, TheSecondRegionIsOfOneThread) {
-  const std::string text = gemm_text(kWaits, kSmall);
-  const std::pair<Planted, const char*> wrong[] = {
-      {{"a tile", "      yield %next_turn_1\n",
-        "      %bad = splat %row_1 : i32[64, 64]{L0}\n      yield %next_turn_1\n", ""},
-       "a tile in the second region of warp_specialize, which one thread runs"},
-      {{"again", "  return\n", "  warp_specialize {warps = 4} () {\n    yield\n  } () {\n    yield\n  }\n  return\n",
-        ""},
-       "warp_specialize stands once, in the kernel's own block"}};
-  for (const auto& [planted, message] : wrong) {
-    auto m = parse_kernel(plant(text, planted));
-    ASSERT_NE(m, nullptr);
-    Status s = run_gemm(*m, 1);
-    ASSERT_FALSE(s.ok());
-    EXPECT_EQ(s.error().message, message);
-  }
-}
-
 }  // namespace
 }  // namespace kiln::interp

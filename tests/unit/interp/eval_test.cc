@@ -191,20 +191,21 @@ TEST(Eval, MinMaxRules) {
     EXPECT_EQ(feval2(OpKind::kMin, t, NAN, 2.0), 2.0);
     EXPECT_EQ(feval2(OpKind::kMax, t, 2.0, NAN), 2.0);
     EXPECT_TRUE(std::isnan(feval2(OpKind::kMax, t, NAN, NAN)));
-    EXPECT_TRUE(std::isnan(feval2(OpKind::kMax, t, 2.0, NAN, {{AttrName::kNan, std::string("propagate")}})));
-    EXPECT_EQ(feval2(OpKind::kMax, t, 2.0, 3.0, {{AttrName::kNan, std::string("propagate")}}), 3.0);
+    EXPECT_TRUE(std::isnan(feval2(OpKind::kMax, t, 2.0, NAN, {{AttrName::kNan, ir::Nan::kPropagate}})));
+    EXPECT_EQ(feval2(OpKind::kMax, t, 2.0, 3.0, {{AttrName::kNan, ir::Nan::kPropagate}}), 3.0);
   }
 }
 
 TEST(Eval, ComparisonsWithNan) {
   const ir::Type f = ir::scalar_type(DType::kF32), flag = ir::scalar_type(DType::kI1);
-  for (const char* p : {"eq", "ne", "lt", "le", "gt", "ge"})
-    EXPECT_EQ(eval_op(OpKind::kCmp, flag, {{f, f32(NAN)}, {f, f32(1)}}, {{AttrName::kPredicate, std::string(p)}}),
-              std::string(p) == "ne")
-        << p;
+  using ir::Predicate;
+  for (Predicate p : {Predicate::kEq, Predicate::kNe, Predicate::kLt, Predicate::kLe, Predicate::kGt, Predicate::kGe})
+    EXPECT_EQ(eval_op(OpKind::kCmp, flag, {{f, f32(NAN)}, {f, f32(1)}}, {{AttrName::kPredicate, p}}),
+              p == Predicate::kNe)
+        << ir::spelling(p);
   const ir::Type i = ir::scalar_type(DType::kI32), u = ir::scalar_type(DType::kU32);
-  EXPECT_EQ(eval_op(OpKind::kCmp, flag, {{i, 0xffffffff}, {i, 1}}, {{AttrName::kPredicate, std::string("lt")}}), 1u);
-  EXPECT_EQ(eval_op(OpKind::kCmp, flag, {{u, 0xffffffff}, {u, 1}}, {{AttrName::kPredicate, std::string("lt")}}), 0u);
+  EXPECT_EQ(eval_op(OpKind::kCmp, flag, {{i, 0xffffffff}, {i, 1}}, {{AttrName::kPredicate, ir::Predicate::kLt}}), 1u);
+  EXPECT_EQ(eval_op(OpKind::kCmp, flag, {{u, 0xffffffff}, {u, 1}}, {{AttrName::kPredicate, ir::Predicate::kLt}}), 0u);
 }
 
 TEST(Eval, CastsToIntegers) {
@@ -273,7 +274,7 @@ TEST(Eval, CoversEveryElementwiseOp) {
       m.params.push_back({"", 1});
     }
     ir::Op* op = b.create(kind, values, std::span(&out, 1));
-    if (kind == OpKind::kCmp) op->set(AttrName::kPredicate, std::string("lt"));
+    if (kind == OpKind::kCmp) op->set(ir::Predicate::kLt);
     b.ret();
     const Status ok = ir::verify(m);
     EXPECT_TRUE(ok.ok()) << (ok.ok() ? "" : ok.error().message);

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "compiler/ir/ir.h"
+#include "support/diag.h"
 
 namespace kiln::ir {
 namespace {
@@ -33,10 +34,10 @@ std::string table() {
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("// --- ")) {
       out += "\n**" + line.substr(7) +
-             "**\n\n| op | operands | results | traits | attributes | |\n|---|---|---|---|---|---|\n";
+             "**\n\n| op | operands | results | traits | stands | attributes | |\n|---|---|---|---|---|---|---|\n";
       continue;
     }
-    if (!line.starts_with("KILN_OP(") && !line.starts_with("KILN_MACHINE_OP(")) continue;
+    if (!line.starts_with("KILN_") || line.find("_OP(") == std::string::npos) continue;
     const size_t quote = line.find('"');
     const std::string mnemonic = line.substr(quote + 1, line.find('"', quote + 1) - quote - 1);
     const auto kind = parse_op_kind(mnemonic);
@@ -44,18 +45,39 @@ std::string table() {
     const OpInfo& row = info(*kind);
     const size_t remark = line.find("//");
     out += "| `" + mnemonic + "` | " + range_text(row.min_operands, row.max_operands) + " | " +
-           range_text(row.results, row.results) + " | " + std::string(row.traits) + " | " + std::string(row.attrs) +
-           " | " + (remark == std::string::npos ? "" : trimmed(line.substr(remark + 2))) + " |\n";
+           range_text(row.results, row.results) + " | " + std::string(row.traits) + " | " + std::string(row.stands) +
+           " | " + std::string(row.attrs) + " | " +
+           (remark == std::string::npos ? "" : trimmed(line.substr(remark + 2))) + " |\n";
   }
   return out + "\n";
 }
 
-TEST(Docs, OpListIsThatOfTheTable) {
-  const std::string path = KILN_SOURCE_DIR "/docs/ir.md", begin = "<!-- ops -->\n", end = "<!-- end of ops -->";
+constexpr AttrName kAllAttrs[] = {
+#define KILN_ATTR(e, name, kind) AttrName::k##e,
+#include "compiler/ir/attrs.def"
+};
+
+/// The closed sets of attrs.def, with the ops that alone may carry a word.
+std::string words_table() {
+  std::string out = "\n| attribute | words |\n|---|---|\n";
+  for (AttrName attr : kAllAttrs) {
+    std::string words;
+    for (const Word& w : words_of(attr)) {
+      words += fmt::format("{}`\"{}\"`", words.empty() ? "" : " ", w.text);
+      if (!w.ops.empty()) words += fmt::format(" ({})", w.ops);
+    }
+    if (!words.empty()) out += fmt::format("| `{}` | {} |\n", name(attr), words);
+  }
+  return out + "\n";
+}
+
+/// Holds what stands between <!-- what --> and <!-- end of what --> to `wanted`.
+void expect_section(const std::string& what, const std::string& wanted) {
+  const std::string path = KILN_SOURCE_DIR "/docs/ir.md", begin = "<!-- " + what + " -->\n",
+                    end = "<!-- end of " + what + " -->";
   const std::string text = read(path);
   const size_t from = text.find(begin) + begin.size(), to = text.find(end);
   ASSERT_TRUE(text.find(begin) != std::string::npos && to != std::string::npos && from <= to);
-  const std::string wanted = table();
   if (text.substr(from, to - from) == wanted) return;
   if (std::getenv("KILN_BLESS")) {
     std::ofstream(path) << text.substr(0, from) << wanted << text.substr(to);
@@ -63,6 +85,9 @@ TEST(Docs, OpListIsThatOfTheTable) {
   }
   EXPECT_EQ(text.substr(from, to - from), wanted) << "run with KILN_BLESS=1 to write docs/ir.md anew";
 }
+
+TEST(Docs, OpListIsThatOfTheTable) { expect_section("ops", table()); }
+TEST(Docs, WordsAreThoseOfTheTable) { expect_section("words", words_table()); }
 
 // Its example is legal IR.
 TEST(Docs, ExampleParsesAndVerifies) {

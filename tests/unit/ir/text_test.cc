@@ -116,6 +116,23 @@ kernel @all(%x: *f32, %n: i32 {divisibility = 16}) attributes {num_warps = 8, nu
   return
 }
 )";
+// A word that its attribute does not know is an error in the text, with the ones that it knows.
+TEST(Text, UnknownWordsAreErrors) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"%a = cmp %n, %n {predicate = \"slt\"} : i1",
+       "predicate is one of 'eq', 'ne', 'lt', 'le', 'gt', 'ge', got 'slt'"},
+      {"%a = max %f, %f {nan = \"never\"} : f32", "nan is one of 'propagate', got 'never'"},
+      {"%a = atomic_rmw %x, %f {rmw = \"fadd\", sem = \"strong\", scope = \"gpu\"} : f32",
+       "sem is one of 'acquire', 'release', 'acq_rel', 'relaxed', got 'strong'"}};
+  for (const auto& [op, message] : wrong) {
+    auto m = parse_module(
+        SourceText::make("t.ir", fmt::format("kernel @k(%x: *f32, %n: i32, %f: f32) {{\n{}\nreturn\n}}\n", op)));
+    ASSERT_FALSE(m.ok()) << op;
+    EXPECT_EQ(m.error().message, message);
+    EXPECT_EQ(m.error().place.line, 2);
+  }
+}
+
 TEST(Text, EveryFormRoundTrips) { expect_round_trip(kEverything); }
 
 TEST(Text, OpsPrintWithTheModulesNames) {

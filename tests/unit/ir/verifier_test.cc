@@ -54,15 +54,13 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{5, "%a = program_id : i32\nreturn"}, Broken{5, "%a = add %n, %n {axis = 0} : i32\nreturn"},
         // 6: attribute values
         Broken{6, "%a = program_id {axis = 3} : i32\nreturn"},
-        Broken{6, "%a = cmp %n, %n {predicate = \"slt\"} : i1\nreturn"},
-        Broken{6, "%a = max %f, %f {nan = \"never\"} : f32\nreturn"},
         Broken{6, "%a = cast %n {rounding = \"rtz\"} : f32\nreturn"},
         Broken{6, "%a = arange {start = 4, end = 4} : i32[1]\nreturn"},
         Broken{6, "%a = load %x {cache = \".wb\"} : f32\nreturn"},
         Broken{6, "%t = splat %n : i32[2, 4]\n%a = trans %t {order = [0, 0]} : i32[2, 4]\nreturn"},
         Broken{6, "%t = splat %n : i32[4]\n%a = hint %t {multiple_of = [1, 2]} : i32[4]\nreturn"},
         Broken{6, "%t = splat %n : i32[4]\n%a = expand_dims %t {axis = 2} : i32[4, 1]\nreturn"},
-        Broken{6, "%a = atomic_rmw %x, %f {rmw = \"fadd\", sem = \"strong\", scope = \"gpu\"} : f32\nreturn"},
+        Broken{6, "store %x, %f {cache = \".ca\"}\nreturn"},
         // 7: shapes
         Broken{7, "%t = splat %n : i32[3]\nreturn"}, Broken{7, "%t = splat %n : i32[0]\nreturn"},
         Broken{7, "%t = splat %n : i32[2048, 1024]\nreturn"},
@@ -145,6 +143,26 @@ TEST(Verifier, DistributedStage) {
   auto good = parse("%t = splat %n : i32[4]{L0}\n%u = convert_layout %t : i32[4]{L1}\nreturn", kDistributed);
   ASSERT_TRUE(good);
   EXPECT_TRUE(verify(*good).ok());
+}
+
+// Where ops.def lets no op of the kind stand: ahead of warp_specialize, in its second region, and it itself.
+TEST(Verifier, RolesOfWarps) {
+  const std::string roles = "warp_specialize {warps = 4} () { yield } () { %s }\n";
+  auto with = [&](const std::string& ahead, const std::string& alone, const std::string& after = "") {
+    std::string text = roles;
+    return parse(
+        ahead + text.replace(text.find("%s"), 2, alone + "yield") + after + "return",
+        "layout L0 = [4] {lane = [(1), (2)]}\nkernel @k(%x: *i32, %n: i32) attributes {stage = \"distributed\"}");
+  };
+  auto good = with("%m = add %n, %n : i32\nbarrier\n", "%a = add %n, %n : i32\n", "store %x, %n\n");
+  ASSERT_TRUE(good);
+  EXPECT_TRUE(verify(*good).ok());
+  expect_broken(*with("store %x, %n\n", ""), 18);
+  expect_broken(*with("%c = constant 1 : i1\nif %c { store %x, %n\nyield }\n", ""), 18);
+  expect_broken(*with("", "store %x, %n\n"), 18);
+  expect_broken(*with("", "%t = splat %n : i32[4]{L0}\n"), 18);
+  expect_broken(*with("", "barrier {warps = 1}\n"), 18);
+  expect_broken(*with("", "", roles.substr(0, roles.find("%s")) + "yield }\n"), 18);
 }
 
 TEST(Verifier, LayoutInTheTileStage) {

@@ -155,13 +155,6 @@ TEST(Hopper, RefusesWhatCannotWork) {
                              "  %pid = program_id {axis = 0} : i32\n  %da = make_descriptor %a, %pid")),
             "this tensor is known only while the kernel runs, and TMA takes what the host can compute from the "
             "kernel's arguments");
-  EXPECT_EQ(refusal(replaced(good, "  %tiles = mul", "  mbarrier_arrive %lone\n  %tiles = mul")
-                        .replace(0, 0, "")
-                        .insert(good.find("  mbarrier_init"), "  %lone = shared_view %full, %zero : barrier\n")),
-            "mbarrier_arrive before warp_specialize; move it into the first region");
-  EXPECT_EQ(refusal(replaced(good, "        %depth = mul", "        store %a, %never\n        %depth = mul")
-                        .insert(good.find("  mbarrier_init"), "  %never = constant 0.0 : f16\n")),
-            "store in the second region of warp_specialize, which one thread runs; move it into the first");
 }
 
 /// Sums that are read before their wait make the assembler wait after each product, which it only mentions.

@@ -383,16 +383,18 @@ class Generator {
           break;
         case 8: {
           Value* other = b.binary(OpKind::kAdd, index, constant(c));
-          index = b.select(b.cmp("lt", index, constant(4 * c)), index, other);
+          index = b.select(b.cmp(ir::Predicate::kLt, index, constant(4 * c)), index, other);
           break;
         }
         default:
           index = b.binary(OpKind::kAdd, index, b.cast(b.cast(index, pick(2) ? DType::kI8 : DType::kI16), DType::kI32));
       }
     }
-    const char* predicates[] = {"lt", "le", "gt", "ge", "eq", "ne"};
+    using ir::Predicate;
+    const Predicate predicates[] = {Predicate::kLt, Predicate::kLe, Predicate::kGt,
+                                    Predicate::kGe, Predicate::kEq, Predicate::kNe};
     Value* mask = b.cmp(predicates[pick(6)], index, constant(pick(2) ? 16 * pick(32) : pick(500)));
-    if (pick(2)) mask = b.cmp("lt", constant(16 * pick(32)), index);
+    if (pick(2)) mask = b.cmp(ir::Predicate::kLt, constant(16 * pick(32)), index);
     Value* pointer = b.addptr(b.splat(x_, shape), b.binary(OpKind::kAnd, index, constant(kInputs - 1)));
     return pick(2) ? b.load(pointer, mask) : b.load(pointer, mask, index);
   }
@@ -477,7 +479,7 @@ class Generator {
       }
       case 7: {  // a gather
         Value* index = b.binary(OpKind::kAnd, v, b.constant_int(v->type, kInputs - 1));
-        Value* mask = b.cmp("ge", v, b.constant_int(v->type, 0));
+        Value* mask = b.cmp(ir::Predicate::kGe, v, b.constant_int(v->type, 0));
         values_.push_back(b.load(b.addptr(b.splat(x_, v->type.shape), index), mask, v));
         return;
       }
@@ -504,7 +506,8 @@ class Generator {
         Value* flat = b.reshape(v, Shape{static_cast<int32_t>(v->type.shape.numel())});
         Op* sum = b.reduce(std::span(&flat, 1), 0);
         combine_region(b, sum);
-        Op* op = b.if_op(b.cmp("gt", sum->result(), b.constant_int(sum->result()->type, 0)), std::span(&v->type, 1));
+        Op* op = b.if_op(b.cmp(ir::Predicate::kGt, sum->result(), b.constant_int(sum->result()->type, 0)),
+                         std::span(&v->type, 1));
         std::vector<Value*> outside = values_;
         for (int side = 0; side < 2; ++side) {
           Builder inner(b.module());
