@@ -7,8 +7,24 @@ constexpr MmaRow kRows[] = {
 #define KILN_MMA(shape, types, a, b, accumulator, features) \
   {shape "." types, shape, types, DType::a, DType::b, DType::accumulator, features},
 #include "compiler/target/mma.def"
-#undef KILN_MMA
 };
+
+constexpr GroupMma kGroups[] = {
+#define KILN_GROUP_MMA(...) {__VA_ARGS__},
+#include "compiler/target/mma.def"
+};
+
+struct GroupTypes {
+  std::string_view name;
+  DType a, b, accumulator;
+};
+constexpr GroupTypes kGroupTypes[] = {
+#define KILN_GROUP_MMA_TYPES(name, a, b, accumulator) {name, DType::a, DType::b, DType::accumulator},
+#include "compiler/target/mma.def"
+};
+
+bool runs(const Target& target, const GroupMma& group) { return (target.features & group.features) == group.features; }
+
 }  // namespace
 
 const MmaRow* find_mma(const Target& target, DType a, DType b, DType accumulator) {
@@ -21,6 +37,25 @@ const MmaRow* find_mma(const Target& target, DType a, DType b, DType accumulator
 const MmaRow* mma_row(std::string_view name) {
   for (const MmaRow& row : kRows)
     if (row.name == name) return &row;
+  return nullptr;
+}
+
+const GroupMma* find_group_mma(const Target& target, DType a, DType b, DType accumulator) {
+  for (const GroupTypes& row : kGroupTypes)
+    if (row.a == a && row.b == b && row.accumulator == accumulator)
+      if (const GroupMma* group = group_mma(row.name); runs(target, *group)) return group;
+  return nullptr;
+}
+
+bool has_group_mma(const Target& target) {
+  for (const GroupMma& group : kGroups)
+    if (runs(target, group)) return true;
+  return false;
+}
+
+const GroupMma* group_mma(std::string_view name) {
+  for (const GroupMma& group : kGroups)
+    if (group.name == name) return &group;
   return nullptr;
 }
 

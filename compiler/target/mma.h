@@ -17,6 +17,15 @@ struct MmaRow {
   int depth() const { return 256 / bits(a); }  // elements along k
 };
 
+/// What warp groups multiply at once, with operands in shared memory.
+struct GroupMma {
+  std::string_view name;  // "wgmma", the value of the attribute `mma` of a dot
+  int warps, rows;        // of a group, and of its result
+  int fewest_columns, most_columns;
+  int fewest_bytes;   // along k
+  uint32_t features;  // all of them are needed
+};
+
 /// The value of the attribute `mma` of a dot that uses scalar multiplications.
 inline constexpr std::string_view kFma = "fma";
 
@@ -24,5 +33,11 @@ inline constexpr std::string_view kFma = "fma";
 const MmaRow* find_mma(const Target& target, DType a, DType b, DType accumulator);
 /// The row of that name, or nullptr.
 const MmaRow* mma_row(std::string_view name);
+
+/// What the target's groups of warps compute products of these types with, or nullptr; and whether they compute any.
+const GroupMma* find_group_mma(const Target& target, DType a, DType b, DType accumulator);
+bool has_group_mma(const Target& target);
+/// The row of that name, or nullptr.
+const GroupMma* group_mma(std::string_view name);
 
 }  // namespace kiln::target

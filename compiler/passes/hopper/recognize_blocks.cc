@@ -43,7 +43,10 @@ struct BlockAccess {
 
 class Recognizer {
  public:
-  explicit Recognizer(ir::Module& module) : module_(module), axis_(module), b_(module) { number(*module.body()); }
+  Recognizer(ir::Module& module, const target::Target& target)
+      : module_(module), target_(target), axis_(module), b_(module) {
+    number(*module.body());
+  }
 
   void run() {
     std::vector<Op*> dots, stores;
@@ -63,7 +66,8 @@ class Recognizer {
 
  private:
   bool recognize(Op* dot) {
-    if (!fits_wgmma(*dot, module_.num_warps) && !fits_wgmma(*dot, module_.num_warps, /*swapped=*/true)) return false;
+    if (!fitting_group(*dot, module_.num_warps, target_) && !fitting_group(*dot, module_.num_warps, target_, true))
+      return false;
     std::vector<BlockAccess> found;
     for (int side : {0, 1}) {
       const Value* operand = dot->operand(side);
@@ -295,6 +299,7 @@ class Recognizer {
   }
 
   ir::Module& module_;
+  const target::Target& target_;
   analysis::AxisAnalysis axis_;
   ir::Builder b_;
   std::unordered_map<const Value*, size_t> numbers_;  // of the values that were there from the start, in order
@@ -303,7 +308,7 @@ class Recognizer {
 }  // namespace
 
 Status recognize_blocks(ir::Module& module, const target::Target& target) {
-  if (target.has(target::kWgmma) && target.has(target::kTma) && has_op(module, OpKind::kDot)) Recognizer(module).run();
+  if (target::has_group_mma(target) && has_op(module, OpKind::kDot)) Recognizer(module, target).run();
   return {};
 }
 

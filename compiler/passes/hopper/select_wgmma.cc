@@ -18,15 +18,14 @@ using ir::Op;
 using ir::OpKind;
 using ir::Type;
 using ir::Value;
-using layout::kGroupRows;
-using layout::kGroupWarps;
+using target::GroupMma;
+using target::Target;
 
 namespace {
 
-constexpr int kFewestColumns = 8, kMostColumns = 256, kSliceBytes = 32;
-
 struct Candidate {
   Op* dot;
+  const GroupMma* group;
   std::vector<const Op*> loads;  // of the operands that are blocks
   bool swapped;                  // as trans(trans b · trans a)
 };
@@ -72,7 +71,7 @@ bool is_made_of_product(const Value* v, const std::unordered_set<const Op*>& pro
   return false;
 }
 
-std::vector<Candidate> candidates(ir::Module& module) {
+std::vector<Candidate> candidates(ir::Module& module, const Target& target) {
   const analysis::AxisAnalysis axis(module);
   // A tensor that the kernel writes itself must not be read ahead.
   const analysis::PointerOrigins written = analysis::written_origins(module);
@@ -93,18 +92,18 @@ std::vector<Candidate> candidates(ir::Module& module) {
     if (!is_block(b)) return;
     if (!a.load && op->operand(0)->op) {
       // What warp groups have computed lies in their registers as their next product takes it.
-      if (is_made_of_product(op->operand(0), products) && fits_wgmma(*op, module.num_warps) && has_swizzle(b) &&
-          lies_for_wgmma(b, /*is_b=*/true))
-        take({op, {b.load}, /*swapped=*/false});
+      const GroupMma* group = fitting_group(*op, module.num_warps, target);
+      if (group && is_made_of_product(op->operand(0), products) && has_swizzle(b) && lies_for_wgmma(b, /*is_b=*/true))
+        take({op, group, {b.load}, /*swapped=*/false});
       return;
     }
     if (!is_block(a)) return;
     // Operands that can stay in shared memory are better than one that takes the way through registers.
     for (bool through_registers : {false, true})
       for (bool swapped : {false, true})
-        if (fits_wgmma(*op, module.num_warps, swapped) &&
-            fits_memory(swapped ? turned(b) : a, swapped ? turned(a) : b, through_registers)) {
-          take({op, {a.load, b.load}, swapped});
+        if (const GroupMma* group = fitting_group(*op, module.num_warps, target, swapped);
+            group && fits_memory(swapped ? turned(b) : a, swapped ? turned(a) : b, through_registers)) {
+          take({op, group, {a.load, b.load}, swapped});
           return;
         }
   });
@@ -113,21 +112,19 @@ std::vector<Candidate> candidates(ir::Module& module) {
 
 }  // namespace
 
-bool fits_wgmma(const Op& dot, int num_warps, bool swapped) {
+const GroupMma* fitting_group(const Op& dot, int num_warps, const Target& target, bool swapped) {
   const Type &a = dot.operand(0)->type, &b = dot.operand(1)->type, &c = dot.result()->type;
-  if (a.shape.rank != 2 || num_warps % kGroupWarps != 0) return false;
-  const bool halves =
-      is_half(a.dtype) && (c.dtype == DType::kF32 || (a.dtype == DType::kF16 && c.dtype == DType::kF16));
-  const bool fp8 = is_fp8(a.dtype) && is_fp8(b.dtype) && c.dtype == DType::kF32;
-  const bool tf32 = a.dtype == DType::kF32 && dot.text_or(AttrName::kPrecision, "tf32") == "tf32";
-  const bool bytes = a.dtype == DType::kI8 && b.dtype == DType::kI8;
-  if (!halves && !fp8 && !tf32 && !bytes) return false;
+  const GroupMma* group = target::find_group_mma(target, a.dtype, b.dtype, c.dtype);
+  if (!group || a.shape.rank != 2 || num_warps % group->warps != 0) return nullptr;
+  const auto precision = dot.find_word<ir::Precision>().value_or(ir::Precision::kTf32);
+  if (a.dtype == DType::kF32 && precision != ir::Precision::kTf32) return nullptr;
   // Groups take further rows first, then columns (layout::wgmma_accumulator).
   const int m = c.shape[swapped], n = c.shape[!swapped];
-  const int groups = num_warps / kGroupWarps, across = std::max(1, groups * kGroupRows / m);
+  const int groups = num_warps / group->warps, across = std::max(1, groups * group->rows / m);
   const int columns = n / across;
-  return m >= kGroupRows && columns >= kFewestColumns && columns <= kMostColumns &&
-         a.shape[1] * size_of(a.dtype) >= kSliceBytes;
+  const bool fits = m >= group->rows && columns >= group->fewest_columns && columns <= group->most_columns &&
+                    a.shape[1] * size_of(a.dtype) >= group->fewest_bytes;
+  return fits ? group : nullptr;
 }
 
 bool lies_for_wgmma(const BlockOperand& operand, bool is_b) {
@@ -153,14 +150,16 @@ BlockOperand block_operand(const Value* operand) {
 
 bool takes_registers(const Op* op) { return is_wgmma(op) && !block_operand(op->operand(0)).load; }
 
-bool is_wgmma(const Op* op) { return op->kind == OpKind::kDot && op->text_or(AttrName::kMma, "") == kWgmma; }
+bool is_wgmma(const Op* op) {
+  return op->kind == OpKind::kDot && target::group_mma(op->text_or(AttrName::kMma, "")) != nullptr;
+}
 
 Status select_wgmma(ir::Module& module, const target::Target& target) {
-  if (!target.has(target::kWgmma) || !target.has(target::kTma) || !has_op(module, OpKind::kDot)) return {};
-  for (const Candidate& c : candidates(module)) {
+  if (!target::has_group_mma(target) || !has_op(module, OpKind::kDot)) return {};
+  for (const Candidate& c : candidates(module, target)) {
     if (!analysis::producer_slice(c.loads).ok()) continue;
     Op* dot = c.swapped ? transpose_product(module, c.dot) : c.dot;
-    dot->set(AttrName::kMma, std::string(kWgmma));
+    dot->set(AttrName::kMma, std::string(c.group->name));
   }
   return {};
 }

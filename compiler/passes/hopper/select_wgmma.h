@@ -5,18 +5,17 @@
 // second, in registers.
 #pragma once
 #include "compiler/ir/ir.h"
-#include "compiler/target/target.h"
+#include "compiler/target/mma.h"
 
 namespace kiln::passes {
 
 /// Tile stage, before expand_descriptors, which skips the loads of these dots. Does nothing on targets without wgmma.
 Status select_wgmma(ir::Module& module, const target::Target& target);
 
-inline constexpr std::string_view kWgmma = "wgmma";
-
-/// Whether wgmma supports these element types and shapes (PTX ISA, wgmma.mma_async).
+/// The target's row (target/mma.def) that multiplies these element types and shapes, or nullptr.
 /// `swapped`: the transposed product, trans b · trans a.
-bool fits_wgmma(const ir::Op& dot, int num_warps, bool swapped = false);
+const target::GroupMma* fitting_group(const ir::Op& dot, int num_warps, const target::Target& target,
+                                      bool swapped = false);
 
 /// The block load of a dot's operand: the descriptor_load, and whether it is transposed; {nullptr} when the operand is
 /// anything else, or the loaded tile has other uses.
