@@ -201,14 +201,19 @@ Status compile_command(const CompileArgs& given, const std::string& device) {
   if (args.emit.empty()) args.emit = target == "host" ? "asm" : "ptx";
 
   std::map<std::string, std::string> stages;
+  std::string last_ir;
   CompileOptions options = options_for(args, target);
   options.want_cubin = args.emit == "cubin" || args.emit == "sass";
   options.want_asm = args.emit == "asm";
   if (!final_form({}, args.emit) || !args.print_after.empty())
     options.on_stage = [&](std::string_view stage, const std::string& text) {
       stages[std::string(stage)] = text;
-      if (stage.starts_with("ir:") && (args.print_after == "all" || args.print_after == stage.substr(3)))
-        put(stderr, fmt::format("# after {}\n{}\n", stage.substr(3), text));
+      if (stage != "ir" && !stage.starts_with("ir:")) return;
+      const bool changed = std::exchange(last_ir, text) != text;
+      if (stage == "ir") return;
+      const std::string_view pass = stage.substr(3);
+      if (args.print_after == "all" || args.print_after == pass || (args.print_after == "changed" && changed))
+        put(stderr, fmt::format("# after {}\n{}\n", pass, text));
     };
   Result<CompiledKernel> compiled = compile(*function, special.args, options);
   // A stage that was reached is worth showing even when a later one failed: that is how one looks for the reason.
@@ -216,7 +221,8 @@ Status compile_command(const CompileArgs& given, const std::string& device) {
   if (stage != stages.end()) KILN_CHECK_OK(emit(args, stage->second, false));
   if (!compiled.ok()) return compiled.error();
   for (const std::string& warning : compiled->warnings) put(stderr, "warning: " + warning + "\n");
-  if (!args.print_after.empty() && args.print_after != "all" && !stages.contains("ir:" + args.print_after))
+  const bool names_pass = !args.print_after.empty() && args.print_after != "all" && args.print_after != "changed";
+  if (names_pass && !stages.contains("ir:" + args.print_after))
     return no_such_form(
         [&] {
           CompileArgs a = args;

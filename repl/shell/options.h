@@ -23,7 +23,7 @@ struct CompileArgs {
   std::string target;                   // "": that of the default device
   CodeOptions options;
   std::string emit;         // "": the target's code, ptx or asm
-  std::string print_after;  // a pass's name, or "all"
+  std::string print_after;  // a pass's name, "all" or "changed"
   bool time_passes = false;
   bool verify_each = false;
   std::string output;  // "": stdout
