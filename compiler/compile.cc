@@ -6,7 +6,6 @@
 #include "compiler/codegen/backend.h"
 #include "compiler/codegen/host.h"
 #include "compiler/passes/pass.h"
-#include "compiler/passes/tile/place_grid_dependencies.h"
 #include "compiler/target/target.h"
 #include "support/build_id.h"
 #include "support/diag.h"
@@ -79,20 +78,31 @@ Status generate(const ir::Module& module, const target::Target& target, const Co
   return {};
 }
 
-Result<CompiledKernel> finish(std::unique_ptr<ir::Module> module, const CompileOptions& options, CompiledKernel out) {
+Status run_passes(ir::Module& module, const target::Target& target, bool launch_pdl, const CompileOptions& options,
+                  CompiledKernel& out) {
+  passes::Context context{target, options.guard_accesses, launch_pdl && target.is_cuda()};
+  KILN_CHECK_OK(passes::run(passes::pipeline(target.kind), module, context, pass_options(options, out)));
+  const passes::Properties missing = passes::lowering_needs(target.kind) & ~context.holds;
+  KILN_ASSERT(!missing, "the lowering needs: {}", passes::to_string(missing));
+  out.guards = std::move(context.guards);
+  out.launch_pdl = context.launch_pdl;
+  return {};
+}
+
+Result<CompiledKernel> finish(std::unique_ptr<ir::Module> module, bool launch_pdl, const CompileOptions& options,
+                              CompiledKernel out) {
   KILN_TRY(const target::Target* target, find_target(options.target));
   out.name = module->name;
   out.target = options.target;
-  for (size_t i = 0; i < module->params.size(); ++i)
-    out.params.push_back({module->params[i].name, module->body()->args[i]->type});
   if (options.on_stage) options.on_stage("ir", ir::print(*module));
   const bool distributed = module->stage == ir::Stage::kDistributed;
   if (distributed && !target->is_cuda())
     return error(ErrorKind::kUnsupported, "IR of the distributed stage is for GPUs, not for {}", target->name);
-  if (!distributed)
-    KILN_CHECK_OK(passes::run(passes::pipeline(target->kind), *module, *target, pass_options(options, out)));
+  if (!distributed) KILN_CHECK_OK(run_passes(*module, *target, launch_pdl, options, out));
   if (options.on_stage && module->stage == ir::Stage::kDistributed)
     options.on_stage("layout", analysis::layout_report(*module));
+  for (size_t i = 0; i < module->params.size(); ++i)
+    out.params.push_back({module->params[i].name, module->body()->args[i]->type});
   out.num_warps = module->num_warps;
   out.shared_bytes = module->shared_bytes;
   KILN_CHECK_OK(generate(*module, *target, options, out));
@@ -107,18 +117,12 @@ Result<CompiledKernel> compile(const frontend::JitFunction& function, std::span<
   KILN_TRY(auto module, frontend::lower_kernel(function, args, options.frontend));
   CompiledKernel out;
   add_phase(out, "frontend", watch.ms());
-  if (options.guard_accesses) out.guards = passes::guard_accesses(*module);
-  KILN_TRY(const target::Target* target, find_target(options.target));
-  if (options.frontend.launch_pdl && target->is_cuda()) {
-    passes::place_grid_dependencies(*module);
-    out.launch_pdl = true;
-  }
-  return finish(std::move(module), options, std::move(out));
+  return finish(std::move(module), options.frontend.launch_pdl, options, std::move(out));
 }
 
 Result<CompiledKernel> compile_ir(std::unique_ptr<ir::Module> module, const CompileOptions& options) {
   KILN_CHECK_OK(ir::verify(*module));
-  return finish(std::move(module), options, {});
+  return finish(std::move(module), /*launch_pdl=*/false, options, {});
 }
 
 std::string compiler_fingerprint(std::string_view name, const Assembler* device) {

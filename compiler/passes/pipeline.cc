@@ -21,57 +21,92 @@
 #include "compiler/passes/tile/fuse_fma.h"
 #include "compiler/passes/tile/index_pointers.h"
 #include "compiler/passes/tile/licm.h"
+#include "compiler/passes/tile/place_grid_dependencies.h"
 #include "support/diag.h"
 
 namespace kiln::passes {
 
 namespace {
 
-using ir::Stage;
 using target::Target;
+
+template <auto fn>
+Status on_target(ir::Module& module, Context& context) {
+  return fn(module, context.target);
+}
 
 /// A pass that does not ask about the target.
 template <auto fn>
-Status on_tiles(ir::Module& module, const Target&) {
+Status on_tiles(ir::Module& module, Context&) {
   return fn(module, {});
 }
 
-// name, stage that it requires, stage that it gives, function
-#define KILN_TILE_PASSES                                                                  \
-  {"expand_descriptors", Stage::kTile, Stage::kTile, expand_descriptors},                 \
-      {"canonicalize", Stage::kTile, Stage::kTile, on_tiles<canonicalize>},               \
-      {"cse", Stage::kTile, Stage::kTile, on_tiles<cse>},                                 \
-      {"licm", Stage::kTile, Stage::kTile,                                                \
-       on_tiles<licm>}, /* what cse and licm brought together simplifies further */       \
-      {"canonicalize", Stage::kTile, Stage::kTile, on_tiles<canonicalize>},               \
-      {"cse", Stage::kTile, Stage::kTile,                                                 \
-       on_tiles<cse>}, /* before fuse_fma: a dead use would keep a product from fusing */ \
-      {"dce", Stage::kTile, Stage::kTile, on_tiles<dce>}, {                               \
-    "fuse_fma", Stage::kTile, Stage::kTile, on_tiles<fuse_fma>                            \
-  }
+Status guard(ir::Module& module, Context& context) {
+  context.guards = guard_accesses(module);
+  return {};
+}
+Status wait_for_launches(ir::Module& module, Context&) {
+  place_grid_dependencies(module);
+  return {};
+}
+bool guards_accesses(const Context& context) { return context.guard_accesses; }
+bool launches_early(const Context& context) { return context.launch_pdl; }
+
+// clang-format off
+//   name                   needs, forbids, gives, destroys, function [, condition]
+#define KILN_TILE_PASSES                                                                                            \
+  {"canonicalize",          kNothing, kLayouts, kNothing, kDeadRemoved, on_tiles<canonicalize>},                   \
+  {"cse",                   kNothing, kLayouts, kNothing, kDeadRemoved, on_tiles<cse>},                            \
+  {"licm",                  kNothing, kLayouts, kNothing, kNothing, on_tiles<licm>},                               \
+  /* what cse and licm brought together simplifies further */                                                       \
+  {"canonicalize",          kNothing, kLayouts, kNothing, kDeadRemoved, on_tiles<canonicalize>},                   \
+  {"cse",                   kNothing, kLayouts, kNothing, kDeadRemoved, on_tiles<cse>},                            \
+  {"dce",                   kNothing, kLayouts, kDeadRemoved, kNothing, on_tiles<dce>},                            \
+  /* a dead use would keep a product from fusing */                                                                 \
+  {"fuse_fma",              kDeadRemoved, kLayouts, kFmaFused, kDeadRemoved, on_tiles<fuse_fma>}
+#define KILN_FIRST_PASSES                                                                                           \
+  {"guard_accesses",        kNothing, kLayouts | kBlocksRecognized | kDescriptorsExpanded, kGuarded, kNothing,      \
+                            guard, guards_accesses}
 
 constexpr Pass kHost[] = {
-    KILN_TILE_PASSES,
-    {"index_pointers", Stage::kTile, Stage::kTile, on_tiles<index_pointers>},
-    {"canonicalize", Stage::kTile, Stage::kTile, on_tiles<canonicalize>},
-    {"dce", Stage::kTile, Stage::kTile, on_tiles<dce>},
+  KILN_FIRST_PASSES,
+  {"expand_descriptors",    kNothing, kLayouts, kDescriptorsExpanded, kDeadRemoved, on_target<expand_descriptors>},
+  KILN_TILE_PASSES,
+  {"index_pointers",        kDescriptorsExpanded, kLayouts, kNothing, kDeadRemoved, on_tiles<index_pointers>},
+  {"canonicalize",          kNothing, kLayouts, kNothing, kDeadRemoved, on_tiles<canonicalize>},
+  {"dce",                   kNothing, kLayouts, kDeadRemoved, kNothing, on_tiles<dce>},
 };
 
 constexpr Pass kCuda[] = {
-    {"split_ctas", Stage::kTile, Stage::kTile, split_ctas},
-    {"recognize_blocks", Stage::kTile, Stage::kTile, recognize_blocks},
-    {"select_wgmma", Stage::kTile, Stage::kTile, select_wgmma},
-    KILN_TILE_PASSES,
-    {"choose_mma", Stage::kTile, Stage::kTile, choose_mma},
-    {"assign_layouts", Stage::kTile, Stage::kDistributed, assign_layouts},
-    {"remove_conversions", Stage::kDistributed, Stage::kDistributed, remove_conversions},
-    {"pipeline_loads", Stage::kDistributed, Stage::kDistributed, pipeline_loads},
-    {"hold_in_shared", Stage::kDistributed, Stage::kDistributed, hold_in_shared},
-    {"specialize_warps", Stage::kDistributed, Stage::kDistributed, specialize_warps},
-    {"stage_block_stores", Stage::kDistributed, Stage::kDistributed, stage_block_stores},
-    {"allocate_shared", Stage::kDistributed, Stage::kDistributed, allocate_shared},
+  KILN_FIRST_PASSES,
+  {"place_grid_dependencies", kNothing, kLayouts | kWgmmaSelected, kGridDependencies, kNothing, wait_for_launches,
+                            launches_early},
+  {"split_ctas",            kNothing, kLayouts | kBlocksRecognized, kCtasSplit, kDeadRemoved, on_target<split_ctas>},
+  {"recognize_blocks",      kCtasSplit, kLayouts | kWgmmaSelected, kBlocksRecognized, kDeadRemoved,
+                            on_target<recognize_blocks>},
+  {"select_wgmma",          kBlocksRecognized, kLayouts | kDescriptorsExpanded, kWgmmaSelected, kDeadRemoved,
+                            on_target<select_wgmma>},
+  {"expand_descriptors",    kWgmmaSelected, kLayouts, kDescriptorsExpanded, kDeadRemoved,
+                            on_target<expand_descriptors>},
+  KILN_TILE_PASSES,
+  {"choose_mma",            kWgmmaSelected, kLayouts, kMmaChosen, kDeadRemoved, on_target<choose_mma>},
+  {"assign_layouts",        kMmaChosen | kDescriptorsExpanded, kLayouts, kLayouts, kDeadRemoved,
+                            on_target<assign_layouts>},
+  {"remove_conversions",    kLayouts, kLoadsPipelined, kNothing, kNothing, on_target<remove_conversions>},
+  {"pipeline_loads",        kLayouts | kMmaChosen, kWarpsSpecialized, kLoadsPipelined, kSharedPlaced,
+                            on_target<pipeline_loads>},
+  // What is held takes of shared memory what the rings leave.
+  {"hold_in_shared",        kLayouts | kLoadsPipelined, kWarpsSpecialized, kNothing, kSharedPlaced,
+                            on_target<hold_in_shared>},
+  {"specialize_warps",      kLayouts | kWgmmaSelected | kCtasSplit, kNothing, kWarpsSpecialized, kSharedPlaced,
+                            on_target<specialize_warps>},
+  {"stage_block_stores",    kLayouts | kWarpsSpecialized, kNothing, kStoresStaged, kSharedPlaced,
+                            on_target<stage_block_stores>},
+  {"allocate_shared",       kLayouts, kNothing, kSharedPlaced, kNothing, on_target<allocate_shared>},
 };
+// clang-format on
 #undef KILN_TILE_PASSES
+#undef KILN_FIRST_PASSES
 
 Status verified(const ir::Module& module, std::string_view after) {
   Status s = ir::verify(module);
@@ -93,19 +128,43 @@ std::span<const Pass> pipeline(target::Kind kind) {
   KILN_UNREACHABLE("target kind");
 }
 
-Status run(std::span<const Pass> pipeline, ir::Module& module, const Target& target, const RunOptions& options) {
+Properties lowering_needs(target::Kind kind) {
+  switch (kind) {
+    case target::Kind::kHost:
+      return kDescriptorsExpanded;
+    case target::Kind::kCuda:
+      return kLayouts | kMmaChosen | kDescriptorsExpanded | kWarpsSpecialized | kStoresStaged | kSharedPlaced;
+  }
+  KILN_UNREACHABLE("target kind");
+}
+
+Status run(std::span<const Pass> pipeline, ir::Module& module, Context& context, const RunOptions& options) {
   if (options.verify_each) KILN_CHECK_OK(verified(module, ""));
+  if (module.stage == ir::Stage::kDistributed) context.holds |= kLayouts;
   for (const Pass& pass : pipeline) {
-    KILN_ASSERT(module.stage == pass.requires_stage, "{} on a module of the wrong stage", pass.name);
+    if (pass.when && !pass.when(context)) continue;
+    if (const Properties missing = pass.needs & ~context.holds)
+      return error(ErrorKind::kInternal, "the pass {} needs what no pass before it gives: {}", pass.name,
+                   to_string(missing));
+    if (const Properties late = pass.forbids & context.holds)
+      return error(ErrorKind::kInternal, "the pass {} comes too late: {}", pass.name, to_string(late));
     const auto start = std::chrono::steady_clock::now();
-    KILN_CHECK_OK(pass.run(module, target));
+    KILN_CHECK_OK(pass.run(module, context));
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
-    KILN_ASSERT(module.stage == pass.gives_stage, "{} left the module in the wrong stage", pass.name);
+    context.holds = (context.holds & ~pass.destroys) | pass.gives;
     if (options.on_time) options.on_time(pass.name, elapsed.count());
     if (options.after_pass) options.after_pass(pass.name, module);
     if (options.verify_each) KILN_CHECK_OK(verified(module, pass.name));
+    const Properties layouts = module.stage == ir::Stage::kDistributed ? kLayouts : kNothing;
+    if (const Properties wrong = contradicted(module, pass.gives) | ((context.holds & kLayouts) ^ layouts))
+      return error(ErrorKind::kInternal, "after the pass {} this does not hold: {}", pass.name, to_string(wrong));
   }
   return {};
+}
+
+Status run(std::span<const Pass> pipeline, ir::Module& module, const Target& target, const RunOptions& options) {
+  Context context{target};
+  return run(pipeline, module, context, options);
 }
 
 }  // namespace kiln::passes

@@ -30,7 +30,15 @@ std::string run_passes(const golden::Input& in) {
   }
   passes::RunOptions options;
   options.verify_each = true;
-  const Status s = passes::run(chosen, **module, *target, options);
+  // What stands before in the pipeline is taken to have run.
+  passes::Context context{*target};
+  passes::Properties given = 0;
+  for (const passes::Pass& p : chosen) {
+    context.holds |= p.needs & ~given;
+    given |= p.gives;
+  }
+  context.guard_accesses = context.launch_pdl = true;
+  const Status s = passes::run(chosen, **module, context, options);
   return s.ok() ? ir::print(**module) : render(s.error());
 }
 

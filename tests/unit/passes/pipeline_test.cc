@@ -15,17 +15,20 @@ std::unique_ptr<ir::Module> small() {
 
 const target::Target& host() { return *target::find("host"); }
 
-Status nothing(ir::Module&, const target::Target&) { return {}; }
-Status breaks_a_terminator(ir::Module& m, const target::Target&) {
+Status nothing(ir::Module&, Context&) { return {}; }
+Status breaks_a_terminator(ir::Module& m, Context&) {
   m.body()->terminator()->erase();
   return {};
 }
-Status refuses(ir::Module&, const target::Target&) { return error(ErrorKind::kUnsupported, "not today"); }
+Status refuses(ir::Module&, Context&) { return error(ErrorKind::kUnsupported, "not today"); }
 
-constexpr ir::Stage kTile = ir::Stage::kTile;
+/// A row that asks for nothing and gives nothing.
+constexpr Pass plain(std::string_view name, Status (*run)(ir::Module&, Context&)) {
+  return {name, kNothing, kNothing, kNothing, kNothing, run};
+}
 
 TEST(Pipeline, HooksSeeEachPassInOrder) {
-  const Pass list[] = {{"one", kTile, kTile, nothing}, {"two", kTile, kTile, nothing}};
+  const Pass list[] = {plain("one", nothing), plain("two", nothing)};
   std::string order;
   RunOptions options;
   options.on_time = [&](std::string_view pass, double ms) {
@@ -41,8 +44,7 @@ TEST(Pipeline, HooksSeeEachPassInOrder) {
 }
 
 TEST(Pipeline, NamesThePassThatBrokeTheIr) {
-  const Pass list[] = {
-      {"good", kTile, kTile, nothing}, {"bad", kTile, kTile, breaks_a_terminator}, {"later", kTile, kTile, nothing}};
+  const Pass list[] = {plain("good", nothing), plain("bad", breaks_a_terminator), plain("later", nothing)};
   RunOptions options;
   options.verify_each = true;
   auto m = small();
@@ -65,7 +67,7 @@ TEST(Pipeline, ChecksTheInputToo) {
 
 TEST(Pipeline, StopsAtAnError) {
   bool ran = false;
-  const Pass list[] = {{"refuses", kTile, kTile, refuses}, {"later", kTile, kTile, nothing}};
+  const Pass list[] = {plain("refuses", refuses), plain("later", nothing)};
   RunOptions options;
   options.after_pass = [&](std::string_view, const ir::Module&) { ran = true; };
   auto m = small();
@@ -73,15 +75,57 @@ TEST(Pipeline, StopsAtAnError) {
   EXPECT_FALSE(ran);
 }
 
-TEST(Pipeline, EachTargetsStagesFit) {
-  for (target::Kind kind : {target::Kind::kHost, target::Kind::kCuda}) {
-    ir::Stage stage = kTile;
-    for (const Pass& pass : pipeline(kind)) {
-      EXPECT_EQ(pass.requires_stage, stage) << pass.name;
-      stage = pass.gives_stage;
-    }
-    EXPECT_EQ(stage, kind == target::Kind::kHost ? kTile : ir::Stage::kDistributed);
+TEST(Pipeline, APassFindsWhatItNeeds) {
+  auto m = small();
+  const Pass giver{"giver", kNothing, kNothing, kFmaFused, kNothing, nothing},
+      user{"user", kFmaFused, kNothing, kNothing, kNothing, nothing},
+      taker{"taker", kNothing, kNothing, kNothing, kFmaFused, nothing};
+  const Pass fits[] = {giver, user};
+  EXPECT_TRUE(run(fits, *m, host(), {}).ok());
+  const Pass turned[] = {user, giver}, taken[] = {giver, taker, user};
+  for (std::span<const Pass> list : {std::span<const Pass>(turned), std::span<const Pass>(taken)}) {
+    const Status s = run(list, *m, host(), {});
+    ASSERT_FALSE(s.ok());
+    EXPECT_EQ(s.error().message, "the pass user needs what no pass before it gives: multiply-adds are contracted");
   }
+  const Pass late[] = {giver, {"early", kNothing, kFmaFused, kNothing, kNothing, nothing}};
+  EXPECT_EQ(run(late, *m, host(), {}).error().message,
+            "the pass early comes too late: multiply-adds are contracted");
+}
+
+TEST(Pipeline, APassGivesWhatItSays) {
+  auto m = small();  // its sum is used by nothing
+  const Pass idle[] = {{"idle", kNothing, kNothing, kDeadRemoved, kNothing, nothing}};
+  EXPECT_EQ(run(idle, *m, host(), {}).error().message,
+            "after the pass idle this does not hold: there are no dead ops");
+  const Pass stays[] = {{"stays", kNothing, kNothing, kLayouts, kNothing, nothing}};
+  EXPECT_EQ(run(stays, *m, host(), {}).error().message, "after the pass stays this does not hold: tiles have layouts");
+}
+
+TEST(Pipeline, RowsWithAConditionRunWhereItHolds) {
+  const Pass list[] = {
+      {"refuses", kNothing, kNothing, kNothing, kNothing, refuses, [](const Context& c) { return c.launch_pdl; }}};
+  auto m = small();
+  Context context{host()};
+  EXPECT_TRUE(run(list, *m, context, {}).ok());
+  context.launch_pdl = true;
+  EXPECT_FALSE(run(list, *m, context, {}).ok());
+}
+
+/// Every order that rows ask for is one that the lists have, whatever the conditions say.
+TEST(Pipeline, EachTargetsListFits) {
+  for (target::Kind kind : {target::Kind::kHost, target::Kind::kCuda})
+    for (bool conditional : {false, true}) {
+      Properties holds = kNothing;
+      for (const Pass& pass : pipeline(kind)) {
+        if (pass.when && !conditional) continue;
+        EXPECT_EQ(to_string(pass.needs & ~holds), "") << pass.name;
+        EXPECT_EQ(to_string(pass.forbids & holds), "") << pass.name;
+        holds = (holds & ~pass.destroys) | pass.gives;
+      }
+      EXPECT_EQ(to_string(lowering_needs(kind) & ~holds), "");
+      EXPECT_EQ((holds & kLayouts) != 0, kind == target::Kind::kCuda);
+    }
 }
 
 }  // namespace
