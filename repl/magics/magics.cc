@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "repl/commands/info_commands.h"
+#include "repl/editor/bindings.h"
 #include "support/diag.h"
 #include "support/text.h"
 
@@ -39,7 +40,7 @@ Status magic_format(MagicContext& context, std::string_view arguments) {
 }
 
 constexpr Magic kMagics[] = {
-    {"help", "[NAME]", "list the commands, or describe one", magic_help},
+    {"help", "[NAME|keys]", "list the commands, or describe one", magic_help},
     {"time", "STATEMENT", "run it once and print the wall time, including the wait for the device", magic_time},
     {"bench", "EXPRESSION [bytes= flop= budget=]",
      "measure it with cold and hot caches: quartiles, spread, clock, rates, flags", magic_bench},
@@ -105,8 +106,15 @@ Diagnostic unknown(std::string_view name) {
   return with_note(std::move(d), near.empty() ? "help: %help lists them" : "help: did you mean %" + near + "?");
 }
 
+report::Table keys_table() {
+  report::Table table({{"keys", "", report::Align::kLeft}, {"what they do", "", report::Align::kLeft}});
+  for (const editor::Binding& b : editor::bindings()) table.add_row({std::string(b.keys), std::string(b.help)});
+  return table;
+}
+
 Status magic_help(MagicContext& context, std::string_view arguments) {
   if (arguments.starts_with('%')) arguments.remove_prefix(1);
+  if (arguments == "keys") return context.print(keys_table()), Status{};
   if (!arguments.empty() && !find(arguments)) return unknown(arguments);
   report::Table table({{"command", "", report::Align::kLeft},
                        {"", "", report::Align::kLeft, "arguments"},
@@ -116,6 +124,7 @@ Status magic_help(MagicContext& context, std::string_view arguments) {
       table.add_row({"%" + std::string(m.name), std::string(m.synopsis), std::string(m.help)});
   if (arguments.empty()) {
     table.add_note("NAME? describes a name, NAME?? shows its source; a blank line ends a block; Ctrl-D exits");
+    table.add_note("%help keys lists the keys of the prompt");
     table.add_note(
         "KERNEL is a kernel's name, shown as last launched. Override with NAME=VALUE …, "
         "signature=*fp32,i32, num_warps=8");

@@ -432,6 +432,16 @@ Result<std::string> Session::describe(std::string expression) const {
   return fmt::format("{} · {}", interp_->type_name(v), text);
 }
 
+std::string Session::preview(std::string_view expression) const {
+  Value v = look_up(*interp_, expression);
+  if (v.missing()) return {};
+  const bool is_safe = v.get<Function>() || v.get<BoundMethod>() || v.get<Native>() || v.get<KernelObject>() ||
+                       v.get<TypeObject>() || v.get<TensorObject>() || v.get<Str>() || !v.object();
+  if (!is_safe) return interp_->type_name(v);
+  auto text = describe(std::string(expression));
+  return text.ok() ? text->substr(0, text->find('\n')) : std::string();
+}
+
 Result<std::string> Session::source_of(std::string expression) const {
   Value v = look_up(*interp_, expression);
   if (v.missing()) return error(ErrorKind::kName, "there is no '{}'", expression);

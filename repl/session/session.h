@@ -112,6 +112,9 @@ class Session {
   std::vector<Variable> variables() const;
   /// A builtin's, function's or kernel's signature and what it does, for `name?`; kName when there is no such name.
   Result<std::string> describe(std::string expression) const;
+  /// One line about a name or attribute, for completion: like describe, but of values that a script's own code would
+  /// have to show, or that hold such values, the type alone. Empty when there is no such name.
+  std::string preview(std::string_view expression) const;
   /// The source of a function or kernel that a script defined, for `name??`.
   Result<std::string> source_of(std::string expression) const;
 

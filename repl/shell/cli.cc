@@ -2,12 +2,16 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "profiler/report/table.h"
 #include "repl/commands/compare_command.h"
 #include "repl/commands/compile_command.h"
 #include "repl/commands/demo.h"
 #include "repl/commands/info_commands.h"
 #include "repl/commands/profile_command.h"
+#include "repl/shell/entry_source.h"
+#include "repl/shell/entry_text.h"
 #include "repl/shell/errors.h"
 #include "repl/shell/files.h"
 #include "repl/shell/options.h"
@@ -40,10 +44,16 @@ int prompt(const Options& o) {
   put(stdout, banner(*device) + "\n");
   Shell shell(o, nullptr);
   shell.session().set_device(*device);
-  std::string folder = state_folder();
-  auto lines = make_line_editor(folder.empty() ? "" : folder + "/history",
-                                [&](std::string_view before) { return shell.complete(before); });
-  return shell.prompt(*lines);
+  const char* term = std::getenv("TERM");
+  const bool can_edit = isatty(STDOUT_FILENO) && std::string_view(term ? term : "") != "dumb";
+  auto entries = can_edit
+                     ? make_editor_source({.complete = [&](std::string_view before) { return shell.complete(before); },
+                                           .preview = [&](const std::string& name) { return shell.preview(name); },
+                                           .is_incomplete = entry_is_incomplete,
+                                           .highlight = highlight},
+                                          state_folder())
+                     : make_plain_source();
+  return shell.prompt(*entries);
 }
 
 int devices(const Options& o) {

@@ -1,33 +1,46 @@
 #include "repl/shell/completion.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
 
 #include "repl/magics/magics.h"
 #include "support/launch_options.h"
+#include "support/text.h"
 
 namespace kiln::repl {
 
 namespace {
 
+using editor::Completion;
+
 bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-// The string literal that is open at the cursor, without its quote; null data() when the cursor is in none.
+// The string literal that is open at the cursor, without its quote; null data() when the cursor is in none. Strings and
+// comments end with their line, but for triple quotes.
 std::string_view open_string(std::string_view text) {
-  char quote = 0;
-  size_t start = 0;
+  size_t start = std::string_view::npos, width = 0;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (quote && text[i] == '\\')
-      ++i;
-    else if (quote && text[i] == quote)
-      quote = 0;
-    else if (!quote && text[i] == '#')
-      return {};
-    else if (!quote && (text[i] == '"' || text[i] == '\''))
-      quote = text[i], start = i + 1;
+    const char c = text[i];
+    if (start != std::string_view::npos) {
+      if (c == '\\')
+        ++i;
+      else if (text.substr(i, width) == text.substr(start - width, width))
+        i += width - 1, start = std::string_view::npos;
+      else if (c == '\n' && width == 1)
+        start = std::string_view::npos;
+    } else if (c == '#') {
+      i = text.find('\n', i);
+      if (i == std::string_view::npos) return {};
+    } else if (c == '"' || c == '\'') {
+      width = text.substr(i, 3) == (c == '"' ? "\"\"\"" : "\'\'\'") ? 3 : 1;
+      start = i + width;
+      i = start - 1;
+    }
   }
-  return quote ? text.substr(start) : std::string_view{};
+  return start <= text.size() ? text.substr(start) : std::string_view{};
 }
 
 Completion paths(std::string_view typed) {
@@ -79,8 +92,9 @@ std::string_view open_call(std::string_view before) {
 Completion complete_line(script::Session& session, std::string_view before) {
   if (std::string_view typed = open_string(before); typed.data()) return paths(typed);
   Completion c;
-  size_t first = before.find_first_not_of(' ');
-  std::string_view text = first == std::string_view::npos ? std::string_view{} : before.substr(first);
+  const std::string_view line = before.substr(before.rfind('\n') + 1);
+  size_t first = line.find_first_not_of(' ');
+  std::string_view text = first == std::string_view::npos ? std::string_view{} : line.substr(first);
   if (text.starts_with('%') && text.find(' ') == std::string_view::npos) {
     c.replaced = text.size();
     for (const Magic& m : magics())
@@ -118,6 +132,15 @@ Completion complete_line(script::Session& session, std::string_view before) {
       }
   for (std::string& s : session.complete(word)) c.candidates.push_back(std::move(s));
   return c;
+}
+
+std::string describe_candidate(script::Session& session, const std::string& candidate) {
+  if (candidate.starts_with('%')) {
+    for (const Magic& m : magics())
+      if (m.name == trimmed(candidate).substr(1)) return fmt::format("%{} {}: {}", m.name, m.synopsis, m.help);
+    return {};
+  }
+  return session.preview(candidate);
 }
 
 }  // namespace kiln::repl

@@ -1,13 +1,18 @@
 // Tab: commands, names, attributes, keyword arguments of kernels and functions, and paths inside strings.
 #pragma once
+#include <string>
 #include <string_view>
 
+#include "repl/editor/completion_menu.h"
 #include "repl/session/session.h"
-#include "repl/shell/line_editor.h"
 
 namespace kiln::repl {
 
-Completion complete_line(script::Session& session, std::string_view before_cursor);
+/// `before` may have several lines: a call may begin on an earlier one than the cursor's.
+editor::Completion complete_line(script::Session& session, std::string_view before_cursor);
+
+/// One line about a candidate: a command's help, a function's signature, a value's type. Runs nothing of the script.
+std::string describe_candidate(script::Session& session, const std::string& candidate);
 
 /// What an unclosed call before the cursor calls ("add_kernel" in "add_kernel[(4,)](x, BL"); empty when there is none.
 std::string_view open_call(std::string_view before_cursor);

@@ -4,8 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <sstream>
 
+#include "repl/shell/files.h"
 #include "support/launch_options.h"
+#include "support/text_width.h"
 
 namespace kiln::repl {
 
@@ -135,7 +138,10 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   try {
     app.parse(end, argv);
   } catch (const CLI::ParseError& e) {
-    int code = app.exit(e);
+    std::ostringstream out, problems;
+    int code = app.exit(e, out, problems);
+    put(stdout, out.str());
+    put(stderr, printable(problems.str()));  // it repeats words of the command line
     return {std::nullopt, code == 0 ? kExitOk : kExitUsage};
   }
   o.args.insert(o.args.end(), behind.begin(), behind.end());

@@ -4,16 +4,18 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
+#include <utility>
 
-#include "compiler/parse/parser.h"
 #include "repl/commands/info_commands.h"
 #include "repl/magics/compile_stages.h"
 #include "repl/magics/expr_contenders.h"
 #include "repl/shell/completion.h"
+#include "repl/shell/entry_text.h"
 #include "repl/shell/errors.h"
 #include "support/diag.h"
+#include "support/text.h"
+#include "support/text_width.h"
 
 namespace kiln::repl {
 
@@ -36,15 +38,6 @@ void on_sigint(int) {
 
 void to_stdout(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r\n") == std::string_view::npos; }
-
-int indent_after(std::string_view line) {
-  size_t blanks = line.find_first_not_of(' ');
-  if (blanks == std::string_view::npos) return 0;
-  size_t last = line.find_last_not_of(" \t");
-  return static_cast<int>(blanks) + (line[last] == ':' ? 4 : 0);
-}
-
 }  // namespace
 
 InterruptGuard::InterruptGuard(script::Session& session) {
@@ -64,14 +57,21 @@ InterruptGuard::~InterruptGuard() {
 
 Shell::Shell(const Options& options, const std::function<void(std::string_view)>& output)
     : options_(options),
-      session_({.output = output ? output : to_stdout, .argv = options.args, .device = {}}),
+      session_({.output = watched(output ? output : to_stdout), .argv = options.args, .device = {}}),
       context_{.session = session_,
-               .output = output ? output : to_stdout,
+               .output = watched(output ? output : to_stdout),
                .format = options.json ? report::Format::kJson : report::Format::kText,
                .color = !output && report::wants_color(STDOUT_FILENO)} {
   if (options.check_accesses) session_.check_accesses(script::AccessChecks::kAlways);
   context_.variants = [this](script::Session& session, const std::string& text) {
     return expression_contenders(session, text, context_.edits);
+  };
+}
+
+std::function<void(std::string_view)> Shell::watched(std::function<void(std::string_view)> output) {
+  return [this, output = std::move(output)](std::string_view text) {
+    if (!text.empty()) at_line_start_ = text.back() == '\n';
+    output(text);
   };
 }
 
@@ -103,38 +103,29 @@ int Shell::run_program(const std::string& text, const std::string& file_name) {
     ended_by_ = d.kind;
     return exit_code_of(d);
   };
-  // Runs of code between % lines; each keeps its line numbers by blank lines in front.
-  std::string pending;
-  size_t first_line = 0, line_number = 0;
-  auto flush = [&]() -> Status {
-    if (is_blank(pending)) return pending.clear(), Status{};
-    std::string padded = std::string(first_line, '\n') + pending;
-    pending.clear();
-    return code(padded, file_name, script::Mode::kFile);
-  };
-  for (size_t at = 0; at < text.size(); ++line_number) {
-    size_t end = std::min(text.find('\n', at), text.size());
-    std::string line = text.substr(at, end - at);
-    at = end + 1;
-    bool starts_entry = line.starts_with('%') && (is_blank(pending) || !parse::is_incomplete(pending + "\n"));
-    if (!starts_entry) {
-      if (pending.empty()) first_line = line_number;
-      pending += line + "\n";
-      continue;
-    }
-    if (Status s = flush(); !s.ok()) return finish(s.error());
-    if (session_.exit_code()) return *session_.exit_code();
-    if (Status s = entry(line); !s.ok()) return finish(s.error());
+  // Code keeps its line numbers by blank lines in front.
+  for (const Piece& piece : split_program(text, Commands::kPercent)) {
+    Status s = piece.is_command
+                   ? command(piece.text)
+                   : code(std::string(piece.first_line, '\n') + piece.text, file_name, script::Mode::kFile);
+    if (!s.ok()) return finish(s.error());
+    if (session_.exit_code()) break;
   }
-  if (Status s = flush(); !s.ok()) return finish(s.error());
   return session_.exit_code().value_or(kExitOk);
 }
 
 Status Shell::entry(const std::string& text) {
-  std::string_view line = text;
-  while (!line.empty() && std::string_view(" \t\r\n").find(line.back()) != std::string_view::npos)
-    line.remove_suffix(1);
-  if (line.empty()) return {};
+  const std::string name = fmt::format("[{}]", entry_number_);
+  for (const Piece& piece : split_program(text, Commands::kPrompt)) {
+    KILN_CHECK_OK(piece.is_command
+                      ? command(piece.text)
+                      : code(std::string(piece.first_line, '\n') + piece.text, name, script::Mode::kInteractive));
+    if (session_.exit_code()) break;
+  }
+  return {};
+}
+
+Status Shell::command(std::string_view line) {
   if (line == "?" || line == "help") line = "%help";
   if (line == "exit" || line == "quit") return code("exit()", "<exit>", script::Mode::kInteractive);
   if (line.starts_with('%')) {
@@ -142,59 +133,35 @@ Status Shell::entry(const std::string& text) {
     InterruptGuard guard(session_);
     return run_magic(context_, line);
   }
-  if (line.find('\n') == std::string_view::npos && line.ends_with('?') &&
-      line.find_first_of("\"'#") == std::string_view::npos) {
-    bool source = line.ends_with("??");
-    line.remove_suffix(source ? 2 : 1);
-    KILN_TRY(std::string answer, source ? session_.source_of(std::string(line)) : session_.describe(std::string(line)));
-    if (!answer.ends_with('\n')) answer += '\n';
-    context_.output(answer);
-    if (source) return {};
-    auto kernel = session_.kernel(std::string(line));
-    if (kernel.ok() && !launched_target(*kernel).empty()) return run_magic(context_, "%static " + std::string(line));
-    return {};
-  }
-  return code(text, fmt::format("[{}]", entry_number_), script::Mode::kInteractive);
+  const bool source = line.ends_with("??");
+  line.remove_suffix(source ? 2 : 1);
+  KILN_TRY(std::string answer, source ? session_.source_of(std::string(line)) : session_.describe(std::string(line)));
+  if (!answer.ends_with('\n')) answer += '\n';
+  context_.output(printable(answer));
+  if (source) return {};
+  auto kernel = session_.kernel(std::string(line));
+  if (kernel.ok() && !launched_target(*kernel).empty()) return run_magic(context_, "%static " + std::string(line));
+  return {};
 }
 
-int Shell::prompt(LineSource& lines) {
-  std::string text;
-  int indent = 0;
+int Shell::prompt(EntrySource& entries) {
   while (!session_.exit_code()) {
-    std::string first = fmt::format("[{}] ", entry_number_);
-    std::string next = std::string(first.size() - 4, ' ') + "... ";
-    LineSource::Input input = lines.read(text.empty() ? first : next, indent);
-    indent = 0;
-    if (input.event == LineSource::Event::kInterrupted) {
-      text.clear();
-      continue;
-    }
-    if (input.event == LineSource::Event::kEnd) {
-      if (text.empty()) break;
-      text += "\n\n";  // the end of input also ends a block
-    } else {
-      text += (is_blank(input.text) ? std::string() : input.text) + "\n";
-      if (is_blank(text)) {
-        text.clear();
-        continue;
-      }
-      bool command = text.starts_with('%') || text.starts_with('?') || text.ends_with("?\n");
-      if (input.event == LineSource::Event::kPasted) text += "\n";  // a pasted block is whole
-      if (!command && parse::is_incomplete(text)) {
-        indent = is_blank(input.text) ? 0 : indent_after(input.text);
-        continue;
-      }
-    }
-    Status status = entry(text);
+    if (!std::exchange(at_line_start_, true)) context_.output("\n");
+    const std::string first = fmt::format("[{}] ", entry_number_);
+    const std::string next = std::string(first.size() - 4, ' ') + "... ";
+    const EntrySource::Input input = entries.read(first, next);
+    if (input.event == EntrySource::Event::kEnd) break;
+    if (input.event == EntrySource::Event::kInterrupted || trimmed(input.text).empty()) continue;
+    Status status = entry(input.text);
     std::fflush(stdout);
     if (!status.ok()) print_error(status.error(), options_.json);
-    text.clear();
     ++entry_number_;
-    if (input.event == LineSource::Event::kEnd) break;
   }
   return session_.exit_code().value_or(kExitOk);
 }
 
-Completion Shell::complete(std::string_view before_cursor) { return complete_line(session_, before_cursor); }
+editor::Completion Shell::complete(std::string_view before_cursor) { return complete_line(session_, before_cursor); }
+
+std::string Shell::preview(const std::string& candidate) { return describe_candidate(session_, candidate); }
 
 }  // namespace kiln::repl

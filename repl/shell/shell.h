@@ -6,7 +6,7 @@
 
 #include "repl/magics/magics.h"
 #include "repl/session/session.h"
-#include "repl/shell/line_editor.h"
+#include "repl/shell/entry_source.h"
 #include "repl/shell/options.h"
 
 namespace kiln::repl {
@@ -22,12 +22,14 @@ class Shell {
   std::optional<ErrorKind> ended_by() const { return ended_by_; }
 
   /// Reads entries until the end of input or exit(). Errors are printed and the loop goes on.
-  int prompt(LineSource& lines);
+  int prompt(EntrySource& entries);
 
-  /// One prompt entry: code, a % command, `name?` or `name??`, or `?`.
+  /// One prompt entry: code and commands (split_program), in any number and order.
   Status entry(const std::string& text);
 
-  Completion complete(std::string_view before_cursor);
+  editor::Completion complete(std::string_view before_cursor);
+  /// One line about a candidate of a completion; empty when there is nothing to say.
+  std::string preview(const std::string& candidate);
 
   /// The device that the options name becomes the session's; programs and entries do this by themselves.
   Status open_device();
@@ -38,8 +40,11 @@ class Shell {
 
  private:
   Status code(const std::string& text, const std::string& file_name, script::Mode mode);
+  Status command(std::string_view line);
+  std::function<void(std::string_view)> watched(std::function<void(std::string_view)> output);
 
   Options options_;
+  bool at_line_start_ = true;  // of what is printed
   script::Session session_;
   MagicContext context_;
   int entry_number_ = 1;

@@ -7,49 +7,65 @@
 #include <csignal>
 #include <deque>
 
+#include "repl/editor/bindings.h"
 #include "repl/shell/completion.h"
+#include "repl/shell/entry_text.h"
+#include "support/files.h"
 
 namespace kiln::repl {
 namespace {
 
-class Lines : public LineSource {
+using Input = EntrySource::Input;
+using Event = EntrySource::Event;
+
+/// What is typed: lines, and whole entries as the editor gives them.
+struct Typed {
+  std::string line;
+  std::optional<Input> entry;
+};
+Typed line(std::string text) { return {std::move(text), std::nullopt}; }
+Typed entry(std::string text) { return {{}, Input{Event::kEntry, std::move(text)}}; }
+
+class TypedEntries : public EntrySource {
  public:
-  explicit Lines(std::deque<Input> inputs) : inputs_(std::move(inputs)) {}
-  Input read(const std::string& prompt, int indent) override {
-    prompts.push_back(prompt);
-    indents.push_back(indent);
-    if (inputs_.empty()) return {};
-    Input next = inputs_.front();
-    inputs_.pop_front();
-    return next;
+  explicit TypedEntries(std::deque<Typed> typed) : typed_(std::move(typed)) {}
+  Input read(const std::string& first_prompt, const std::string& next_prompt) override {
+    if (!typed_.empty() && typed_[0].entry) {
+      Input input = *typed_[0].entry;
+      typed_.pop_front();
+      return input;
+    }
+    return lines_->read(first_prompt, next_prompt);
   }
   std::vector<std::string> prompts;
-  std::vector<int> indents;
 
  private:
-  std::deque<Input> inputs_;
+  std::deque<Typed> typed_;
+  std::unique_ptr<EntrySource> lines_ = make_line_source([this](const std::string& prompt) {
+    prompts.push_back(prompt);
+    if (typed_.empty()) return std::optional<std::string>();
+    std::string text = typed_[0].line;
+    typed_.pop_front();
+    return std::optional(text);
+  });
 };
 
 struct Terminal {
   std::string out, err;
   int code = -1;
   std::vector<std::string> prompts;
-  std::vector<int> indents;
 };
 
-LineSource::Input line(std::string text) { return {LineSource::Event::kLine, std::move(text)}; }
-
-Terminal type(std::deque<LineSource::Input> inputs) {
+Terminal type(std::deque<Typed> typed) {
   Options options;
   options.device = "cpu";
   Terminal t;
   Shell shell(options, [&](std::string_view s) { t.out += s; });
-  Lines lines(std::move(inputs));
+  TypedEntries entries(std::move(typed));
   testing::internal::CaptureStderr();
-  t.code = shell.prompt(lines);
+  t.code = shell.prompt(entries);
   t.err = testing::internal::GetCapturedStderr();
-  t.prompts = lines.prompts;
-  t.indents = lines.indents;
+  t.prompts = entries.prompts;
   return t;
 }
 
@@ -77,8 +93,6 @@ TEST(Prompt, BlocksEndWithABlankLine) {
   Terminal t = type({line("def f(a):"), line("    return a * 2"), line(""), line("f(4)")});
   EXPECT_EQ(t.out, "8\n");
   EXPECT_EQ(t.prompts[1], "... ");
-  EXPECT_EQ(t.indents[1], 4);
-  EXPECT_EQ(t.indents[2], 4);
 }
 
 TEST(Prompt, OpenBracketsContinue) {
@@ -87,9 +101,54 @@ TEST(Prompt, OpenBracketsContinue) {
 }
 
 TEST(Prompt, APastedBlockIsOneEntry) {
-  Terminal t =
-      type({{LineSource::Event::kPasted, "def f(a):\n    b = a\n\n    return b + 1\n\nprint(f(1))\n"}, line("f(2)")});
+  Terminal t = type({entry("def f(a):\n    b = a\n\n    return b + 1\n\nprint(f(1))\n"), line("f(2)")});
   EXPECT_EQ(t.out, "2\n3\n");
+}
+
+TEST(Prompt, APastedFileMayHoldCommands) {
+  Terminal t = type({entry("x = 7\n%format csv\ndef f():\n    return (x\n% 4)\n\n%help time\nf()\nabs?\nboom")});
+  EXPECT_LT(t.out.find("%time"), t.out.find("\n3\n"));
+  EXPECT_LT(t.out.find("\n3\n"), t.out.find("abs("));
+  EXPECT_NE(t.err.find("[1]:10:"), std::string::npos) << t.err;  // lines are counted through
+}
+
+TEST(Prompt, NestedBlocksContinue) {
+  Terminal t = type({line("def g(n):"), line("    for i in range(n):"), line("        if i:"),
+                     line("            print(i)"), line(""), line("g(3)")});
+  EXPECT_EQ(t.err, "");
+  EXPECT_EQ(t.out, "1\n2\n");
+}
+
+TEST(Prompt, StartsOnALineOfItsOwn) { EXPECT_EQ(type({line("print('a', end='')"), line("print('b')")}).out, "a\nb\n"); }
+
+TEST(Prompt, SourcesAreShownEscaped) {
+  Terminal t = type({entry("def f():\n    return '\033[31m'\n"), line("f??")});
+  EXPECT_NE(t.out.find("'\\x1b[31m'"), std::string::npos) << t.out;
+}
+
+TEST(Highlight, ColoursWhatIsUnfinished) {
+  using editor::Style;
+  auto styles = [](std::string_view text) {
+    std::string out(text.size(), '.');
+    for (const editor::Styled& s : highlight(text))
+      for (size_t i = s.begin; i < s.end; ++i)
+        out[i] = s.style == Style::kKeyword   ? 'k'
+                 : s.style == Style::kString  ? 's'
+                 : s.style == Style::kNumber  ? 'n'
+                 : s.style == Style::kComment ? 'c'
+                 : s.style == Style::kCommand ? '%'
+                                              : '@';
+    return out;
+  };
+  EXPECT_EQ(styles("for i in x: # note"), "kkk...kk....cccccc");
+  EXPECT_EQ(styles("s = 'open\nx = 1"), "....sssss.....n");
+  EXPECT_EQ(styles("'"), "s");
+  EXPECT_EQ(styles("\"\"\"a\nif 1"), "sssssssss");
+  EXPECT_EQ(styles("x = (1,\n  'a')"), ".....n....sss.");
+  EXPECT_EQ(styles(")) 1\nif"), ".....kk");
+  EXPECT_EQ(styles("%ptx k"), "%%%%..");
+  EXPECT_EQ(styles("@triton.jit\ndef"), "@@@@@@@@@@@.kkk");
+  EXPECT_EQ(styles("é = '日'"), ".....sssss");
 }
 
 TEST(Prompt, AnErrorEndsTheEntryOnly) {
@@ -122,7 +181,7 @@ TEST(Prompt, ExitAndQuitEndIt) {
 }
 
 TEST(Prompt, InterruptDropsTheLines) {
-  Terminal t = type({line("def f():"), {LineSource::Event::kInterrupted, ""}, line("1 + 1")});
+  Terminal t = type({{{}, Input{Event::kInterrupted, ""}}, line("1 + 1")});
   EXPECT_EQ(t.out, "2\n");
 }
 
@@ -202,11 +261,46 @@ TEST(Completion, CommandsNamesAndPaths) {
   Shell shell(options, [](std::string_view) {});
   ASSERT_TRUE(shell.session().run("alphabet = 1", "t").ok());
   EXPECT_EQ(shell.complete("%be").candidates, (std::vector<std::string>{"%bench "}));
-  Completion names = shell.complete("1 + alph");
+  editor::Completion names = shell.complete("1 + alph");
   EXPECT_NE(std::find(names.candidates.begin(), names.candidates.end(), "alphabet"), names.candidates.end());
   EXPECT_EQ(names.replaced, 4u);
-  Completion paths = shell.complete("open('/pro");
+  editor::Completion paths = shell.complete("open('/pro");
   EXPECT_EQ(paths.candidates, (std::vector<std::string>{"/proc/"}));
+  shell.complete("'");  // whatever is in the folder
+  EXPECT_EQ(shell.complete("# it's\n%be").candidates, (std::vector<std::string>{"%bench "}));
+  EXPECT_EQ(shell.complete("'''it's '/no\n").candidates, std::vector<std::string>{});
+}
+
+TEST(Completion, DescribesACandidateWithoutRunningScripts) {
+  Options options;
+  options.device = "cpu";
+  std::string out;
+  Shell shell(options, [&](std::string_view s) { out += s; });
+  constexpr const char* kScript =
+      "class C:\n    def __repr__(self):\n        print('ran')\n        return ''\nc = C()\nd = [c]\nx = 5\n";
+  ASSERT_TRUE(shell.session().run(kScript, "t").ok());
+  EXPECT_NE(shell.preview("%bench ").find("%bench EXPRESSION"), std::string::npos);
+  EXPECT_NE(shell.preview("abs").find("abs("), std::string::npos);
+  EXPECT_EQ(shell.preview("x"), "int · 5");
+  EXPECT_EQ(shell.preview("c"), "C");
+  EXPECT_EQ(shell.preview("d"), "list");
+  EXPECT_EQ(shell.preview("nothing") + shell.preview("x="), "");
+  EXPECT_EQ(out, "");
+}
+
+// docs/prompt.md has the table that the keys are dispatched by.
+TEST(Keys, AreDocumentedAsTheyAre) {
+  std::string table;
+  for (const editor::Binding& b : editor::bindings()) {
+    std::string keys(b.keys);
+    for (size_t at = 0; (at = keys.find("  ", at)) != std::string::npos;) keys.replace(at, 2, "`, `");
+    table += "| `" + keys + "` | " + std::string(b.help) + " |\n";
+  }
+  auto text = read_file(KILN_SOURCE_DIR "/docs/prompt.md");
+  ASSERT_TRUE(text.ok());
+  EXPECT_NE(text->find(table), std::string::npos) << "docs/prompt.md should have these rows:\n" << table;
+  Terminal t = type({line("%help keys")});
+  EXPECT_NE(t.out.find("Alt-Enter"), std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,32 @@
+// Where the prompt's entries come from: the editor on a terminal, or lines one at a time.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "repl/editor/editor.h"
+
+namespace kiln::repl {
+
+class EntrySource {
+ public:
+  using Event = editor::Editor::Event;
+  using Input = editor::Editor::Input;
+  virtual ~EntrySource() = default;
+  /// One whole entry. `next_prompt` stands before its further lines.
+  virtual Input read(const std::string& first_prompt, const std::string& next_prompt) = 0;
+};
+
+/// The editor on standard input and output. `state_folder` holds the history; empty: it is not kept.
+std::unique_ptr<EntrySource> make_editor_source(editor::Language language, const std::string& state_folder);
+
+/// Reads lines until they make a whole entry. nullopt from `read_line` is the end of the input, which also ends a
+/// block.
+std::unique_ptr<EntrySource> make_line_source(
+    std::function<std::optional<std::string>(const std::string& prompt)> read_line);
+/// Lines of standard input as the terminal edits them, for terminals without cursor movement and output that goes
+/// elsewhere.
+std::unique_ptr<EntrySource> make_plain_source();
+
+}  // namespace kiln::repl

@@ -1,0 +1,121 @@
+#include "repl/shell/entry_text.h"
+
+#include <algorithm>
+
+#include "compiler/parse/lexer.h"
+#include "compiler/parse/parser.h"
+#include "support/text.h"
+
+namespace kiln::repl {
+
+namespace {
+
+using editor::Style;
+using editor::Styled;
+using parse::Tok;
+
+bool is_command_line(std::string_view line, Commands commands) {
+  if (line.starts_with('%')) return true;
+  if (commands == Commands::kPercent || line.empty() || is_blank(line[0])) return false;
+  line = trimmed(line);
+  return line.ends_with('?') && line.find_first_of("\"'#") == std::string_view::npos;
+}
+
+/// Words that are commands when they are all that is entered.
+bool is_command_word(std::string_view text) {
+  text = trimmed(text);
+  return text == "help" || text == "exit" || text == "quit";
+}
+
+}  // namespace
+
+std::vector<Piece> split_program(std::string_view text, Commands commands) {
+  if (commands == Commands::kPrompt && is_command_word(text)) return {{std::string(trimmed(text)), true, 0}};
+  std::vector<Piece> pieces;
+  Piece code;
+  auto flush = [&] {
+    if (!trimmed(code.text).empty()) pieces.push_back(std::move(code));
+    code = {};
+  };
+  size_t number = 0;
+  for (size_t at = 0; at < text.size(); ++number) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    if (is_command_line(line, commands) && (trimmed(code.text).empty() || !parse::is_incomplete(code.text + "\n"))) {
+      flush();
+      pieces.push_back({std::string(trimmed(line)), true, number});
+      continue;
+    }
+    if (code.text.empty()) code.first_line = number;
+    code.text += line;
+    code.text += '\n';
+  }
+  flush();
+  return pieces;
+}
+
+bool entry_is_incomplete(std::string_view text) {
+  const std::vector<Piece> pieces = split_program(text, Commands::kPrompt);
+  return !pieces.empty() && !pieces.back().is_command && parse::is_incomplete(pieces.back().text);
+}
+
+namespace {
+
+Style style_of(Tok kind) {
+  if (parse::is_keyword(kind)) return Style::kKeyword;
+  if (kind == Tok::kString) return Style::kString;
+  return kind == Tok::kInt || kind == Tok::kFloat ? Style::kNumber : Style::kPlain;
+}
+
+/// What stands between tokens is blank or a comment.
+void add_comments(std::string_view text, size_t begin, size_t end, std::vector<Styled>& out) {
+  for (size_t at = text.find('#', begin); at < end; at = text.find('#', at)) {
+    const size_t stop = std::min(text.find('\n', at), end);
+    out.push_back({at, stop, Style::kComment});
+    at = stop;
+  }
+}
+
+}  // namespace
+
+std::vector<Styled> highlight(std::string_view text) {
+  std::vector<Styled> out;
+  if (text.size() >= UINT32_MAX) return out;
+  auto source = SourceText::make("", std::string(text));
+  const uint32_t size = static_cast<uint32_t>(text.size());
+  for (uint32_t from = 0; from < size;) {
+    const parse::TokenStream stream = parse::lex(*source, from, size, true);
+    uint32_t seen = from, next = size;
+    for (const parse::Token& t : stream.tokens) {
+      add_comments(text, seen, t.kind == Tok::kEnd ? size : t.begin, out);
+      seen = std::max(seen, t.end);
+      if (t.kind == Tok::kError) {
+        // From here to the end of the line nothing is known, but that an open quote begins a string.
+        const size_t at = std::max(t.begin, from);
+        const bool whole = stream.open == parse::Open::kTripleString;
+        const size_t stop = whole ? size : std::min<size_t>(text.find('\n', at), size);
+        const size_t quote = text.find_first_of("\"'", at);
+        if (quote < stop) out.push_back({at, stop, Style::kString});
+        next = static_cast<uint32_t>(std::min<size_t>(stop + 1, size));
+        break;
+      }
+      if (const Style style = style_of(t.kind); style != Style::kPlain) out.push_back({t.begin, t.end, style});
+    }
+    from = std::max(next, from + 1);
+  }
+  // Commands and decorators, at the start of their lines.
+  for (size_t at = 0; at < text.size();) {
+    const size_t content = text.find_first_not_of(' ', at);
+    if (content == std::string_view::npos) break;
+    const bool command = text[content] == '%' && content == at;
+    if (command || text[content] == '@') {
+      const size_t end = std::min(text.find_first_of(" \n([", content), text.size());
+      if (end > content + 1) out.push_back({content, end, command ? Style::kCommand : Style::kDecorator});
+    }
+    at = std::min(text.find('\n', content), text.size() - 1) + 1;
+  }
+  return out;
+}
+
+}  // namespace kiln::repl

@@ -1,0 +1,133 @@
+// The kiln program on a pseudo-terminal, typed at.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "support/files.h"
+#include "support/process.h"
+#include "tests/unit/repl/editor/pseudo_terminal.h"
+
+namespace kiln {
+namespace {
+
+using editor::PseudoTerminal;
+
+class Prompt : public testing::Test {
+ protected:
+  std::unique_ptr<PseudoTerminal> start(int rows = 40, int columns = 100, const char* term = "xterm") {
+    auto t = std::make_unique<PseudoTerminal>(rows, columns, [&] {
+      setenv("XDG_STATE_HOME", state_.path.c_str(), 1);
+      setenv("TERM", term, 1);
+      setenv("NO_COLOR", "1", 1);
+      setenv("LC_ALL", "C", 1);  // what is typed is UTF-8 whatever the locale says
+      execl(KILN_PROGRAM, "kiln", "--device", "cpu", static_cast<char*>(nullptr));
+      return 127;
+    });
+    EXPECT_TRUE(t->wait_for("\n[1]", 60)) << t->screen().text();
+    return t;
+  }
+  ScratchFolder state_;
+};
+
+TEST_F(Prompt, TypesAKernelWithNestedBlocksAndAnyCharacters) {
+  auto t = start();
+  t->type("import triton, torch\rimport triton.language as tl\r");
+  t->type("@triton.jit\rdef k(o, n, B: tl.constexpr):\ri = tl.arange(0, B)\r");
+  t->type("for j in range(n):\rif j > 1:\rtl.store(o + i, i + j)  # é日本\r\r");
+  EXPECT_TRUE(t->wait_for("\n[4]")) << t->screen().text();
+  EXPECT_NE(t->screen().text().find("...             tl.store(o + i, i + j)  # é日本\n"), std::string::npos)
+      << t->screen().text();
+  t->type("o = torch.zeros(4, dtype=torch.int32)\rk[(1,)](o, 3, B=4)\rs = 'é日本'; print(o.tolist(), len(s), s)\r");
+  EXPECT_TRUE(t->wait_for("[2, 3, 4, 5] 3 é日本\n", 60)) << t->screen().text();
+}
+
+TEST_F(Prompt, TypesAFunction) {
+  auto t = start();
+  t->type("def g(n):\rfor i in range(n):\rprint('it is', i)\r\rg(2)\r");
+  EXPECT_TRUE(t->wait_for("it is 0\nit is 1\n[3]")) << t->screen().text();
+}
+
+TEST_F(Prompt, RunsAPastedTranscript) {
+  auto t = start();
+  t->send("\033[200~[1] x = 20\r[2] def f():\r...     return x + 1\r...\r[3] f()\r21\r[4] %who\r\033[201~");
+  EXPECT_TRUE(t->wait_for("%who"));
+  t->type("\r");
+  EXPECT_TRUE(t->wait_for("\n21\n")) << t->screen().text();
+  EXPECT_TRUE(t->wait_for("\n[2]")) << t->screen().text();
+  EXPECT_NE(t->screen().text().find("function"), std::string::npos) << t->screen().text();
+}
+
+TEST_F(Prompt, OddKeysHarmNothing) {
+  auto t = start();
+  t->type("\033x'\t\003");
+  t->type("\"\033\"\t\003");
+  t->type("1 + 1\r");
+  EXPECT_TRUE(t->wait_for("\n2\n")) << t->screen().text();
+}
+
+TEST_F(Prompt, CompletesAndDescribes) {
+  auto t = start();
+  t->type("import torch\rtorch.zer\t\t");
+  EXPECT_TRUE(t->wait_for("zeros(")) << t->screen().text();
+  t->type("\003%benc\tx");
+  EXPECT_TRUE(t->wait_for("%bench x"));
+}
+
+TEST_F(Prompt, DeathLeavesACookedTerminalAndTheHistory) {
+  for (int number : {SIGTERM, SIGHUP, SIGKILL}) {
+    auto t = start();
+    t->type("kept_" + std::to_string(number) + " = 1\r");
+    EXPECT_TRUE(t->wait_for("[2]"));
+    t->type("half");
+    t->signal(number);
+    EXPECT_EQ(WTERMSIG(t->end()), number);
+    EXPECT_TRUE(number == SIGKILL || t->is_cooked()) << number;
+  }
+  // While a statement runs, the terminal is as it was before.
+  auto t = start();
+  t->type("while True: pass\r\r");
+  EXPECT_TRUE(t->wait([&] { return t->is_cooked(); }));
+  t->signal(SIGKILL);
+  t->end();
+  auto again = start();
+  again->type("\033[A\033[A\033[A");
+  EXPECT_TRUE(again->wait_for("kept_15"));
+  again->type("\003kept_9\033[A");
+  EXPECT_TRUE(again->wait_for("kept_9 = 1"));
+  again->type("\003\004");
+  EXPECT_EQ(again->end(), 0);
+  EXPECT_TRUE(again->is_cooked());
+}
+
+TEST_F(Prompt, SessionsShareTheirHistory) {
+  auto a = start(), b = start();
+  a->type("from_a = 1\r");
+  b->type("from_b = 1\r");
+  EXPECT_TRUE(a->wait_for("[2]") && b->wait_for("[2]"));
+  a->type("\022from_b");
+  EXPECT_TRUE(a->wait_for("search: from_b"));
+  EXPECT_TRUE(a->wait_for("from_b = 1")) << a->screen().text();
+  auto c = start();
+  c->type("\022from_a");
+  EXPECT_TRUE(c->wait_for("from_a = 1"));
+}
+
+TEST_F(Prompt, PlainLinesOnADumbTerminal) {
+  auto t = start(40, 100, "dumb");
+  EXPECT_TRUE(t->is_cooked());
+  t->type("def f():\r    return 41 + 1\r\rf()\r");
+  EXPECT_TRUE(t->wait_for("\n42\n")) << t->screen().text();
+  EXPECT_EQ(t->raw_output().find('\033'), std::string::npos);
+}
+
+TEST_F(Prompt, EscapesOfAScriptReachNoTerminal) {
+  auto t = start();
+  t->type("raise ValueError('\\x1b]0;title\\x07 \\x1b[2J')\r");
+  EXPECT_TRUE(t->wait_for("ValueError"));
+  EXPECT_TRUE(t->wait_for("[2]"));
+  EXPECT_EQ(t->screen().unknown(), "");
+  EXPECT_EQ(t->raw_output().find("\033[2J"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kiln
