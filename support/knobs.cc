@@ -73,6 +73,16 @@ Result<std::optional<int64_t>> knob_bytes(Knob k) {
   return std::optional<int64_t>(*value << shift);
 }
 
+Result<double> knob_seconds(Knob k) {
+  std::string text = knob(k);
+  if (text.empty()) return 0.0;
+  double value = 0;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc{} || end != text.data() + text.size() || !(value >= 0) || value > 1e9)
+    return error(ErrorKind::kValue, "{}={} is not a number of seconds", info(k).variable, text);
+  return value;
+}
+
 void leave_drivers_code_cache_off() { setenv("CUDA_CACHE_DISABLE", "1", /*overwrite=*/0); }
 
 }  // namespace kiln

@@ -32,6 +32,8 @@ bool knob_on(Knob k);
 Result<std::optional<int64_t>> knob_int(Knob k, int64_t at_least);
 /// Bytes with an optional suffix K, M or G (powers of 1024); kValue otherwise. nullopt when there is no text.
 Result<std::optional<int64_t>> knob_bytes(Knob k);
+/// Seconds, with a fraction or not; 0 when there is no text. kValue otherwise.
+Result<double> knob_seconds(Knob k);
 
 /// Turns the CUDA driver's own cache of compiled code off (CUDA_CACHE_DISABLE), unless the environment has a choice:
 /// Kiln keeps its code itself, and keeping it twice made compilations 1 to 6 ms longer (H200, driver 580). For programs

@@ -15,6 +15,8 @@ namespace kiln::codegen {
 inline constexpr const char* kHostEntryName = "kiln_entry";
 /// Address of this HostCode's log; hooks that generated code calls take it first (host_hooks.h).
 inline constexpr const char* kHostLogName = "kiln_host_log";
+/// The word that kernels poll between programs and in loops (support/stop.h).
+inline constexpr const char* kHostStopWord = "kiln_stop_word";
 
 struct HostObject {
   std::string object;    // for CompiledKernel::object

@@ -7,8 +7,11 @@
 #include <cstdio>
 #include <cstring>
 
+#include "compiler/codegen/host.h"
 #include "kiln/dtype.h"
+#include "support/faults.h"
 #include "support/float_bits.h"
+#include "support/stop.h"
 
 namespace kiln::codegen {
 
@@ -50,12 +53,14 @@ std::string index_text(const int32_t* index, int32_t rank) { return rank ? list_
 extern "C" {
 
 void kiln_hook_assert(HostLog* log, const int32_t* program, const int32_t* index, int32_t rank, const char* text) {
+  faults::Unguarded holds_a_lock;
   log->fail(fmt::format("assertion failed: {}, in program {}{}", text, program_text(program),
                         rank ? " at element " + index_text(index, rank) : ""));
 }
 
 void kiln_hook_print(const int32_t* program, const int32_t* index, int32_t rank, const char* text, int32_t operand,
                      int32_t kind, int32_t hex, uint64_t bits) {
+  faults::Unguarded owns_memory;
   std::string line = "pid " + program_text(program);
   if (kind == -2) {
     line += fmt::format(" {}\n", text);
@@ -66,6 +71,8 @@ void kiln_hook_print(const int32_t* program, const int32_t* index, int32_t rank,
   }
   std::fwrite(line.data(), 1, line.size(), stdout);
 }
+
+int32_t kiln_hook_stop() { return stop_is_wanted(); }
 
 void kiln_hook_load_lanes(void* lanes, const void* memory, const uint64_t* mask, int32_t count, int32_t size) {
   for (int32_t i = 0; i < count; ++i)
@@ -125,8 +132,10 @@ std::span<const HostSymbol> host_symbols() {
       {"__truncsfhf2", reinterpret_cast<void*>(&truncate_f32_f16)},
       {"__truncdfhf2", reinterpret_cast<void*>(&truncate_f64_f16)},
       {"__extendhfsf2", reinterpret_cast<void*>(&extend_f16)},
+      {kHostStopWord, &stop_word},
       KILN_FUNCTION(kiln_hook_assert),
       KILN_FUNCTION(kiln_hook_print),
+      KILN_FUNCTION(kiln_hook_stop),
       KILN_FUNCTION(kiln_hook_load_lanes),
       KILN_FUNCTION(kiln_hook_store_lanes),
   };

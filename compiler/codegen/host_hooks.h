@@ -35,6 +35,8 @@ void kiln_hook_assert(HostLog* log, const int32_t* program, const int32_t* index
 /// only one; `kind` is a DType, -1 for a pointer, -2 for no value; `bits` holds the value.
 void kiln_hook_print(const int32_t* program, const int32_t* index, int32_t rank, const char* text, int32_t operand,
                      int32_t kind, int32_t hex, uint64_t bits);
+/// Whether the launch that this thread works for is to end; asked when the word kHostStopWord is not 0.
+int32_t kiln_hook_stop();
 /// Lanes whose bit in `mask` is set, of elements of `size` bytes: from or to `memory`, which has no others.
 void kiln_hook_load_lanes(void* lanes, const void* memory, const uint64_t* mask, int32_t count, int32_t size);
 void kiln_hook_store_lanes(void* memory, const void* lanes, const uint64_t* mask, int32_t count, int32_t size);

@@ -155,7 +155,13 @@ class Run {
         continue;
       }
       say(row.name);
-      if (Status s = first_run(i); !s.ok()) row.problem = std::move(s.error());
+      Status ran = first_run(i);
+      if (!ran.ok() && ran.error().kind == ErrorKind::kInterrupted) {
+        contest_.interrupted = true;
+        row.check.unknown = "stopped in its turn";
+      } else if (!ran.ok()) {
+        row.problem = std::move(ran.error());
+      }
     }
     want_.reset();
     return {};

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "compiler/parse/parser.h"
+#include "kiln/interrupt.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/kernel.h"
 #include "repl/script/interp/interp.h"
@@ -452,9 +453,12 @@ Result<std::string> Session::source_of(std::string expression) const {
   return error(ErrorKind::kType, "'{}' has no source in this session: it is '{}'", expression, interp_->type_name(v));
 }
 
-void Session::interrupt() { interp_->interrupted.store(true); }
+void Session::interrupt() {
+  request_interrupt();
+  interp_->interrupted.store(true);
+}
 bool Session::is_interrupted() const { return interp_->interrupted.load(); }
-void Session::forget_interrupt() { interp_->interrupted.store(false); }
+void Session::forget_interrupt() { interp_->take_interrupt(); }
 
 Result<Device> Session::device() {
   Device d;

@@ -16,6 +16,7 @@
 #include "repl/shell/files.h"
 #include "repl/shell/options.h"
 #include "repl/shell/shell.h"
+#include "support/faults.h"
 #include "support/knobs.h"
 
 namespace kiln::repl {
@@ -111,6 +112,7 @@ int run_command(Options& o) {
 
 int run(int argc, const char* const* argv) {
   keep_standard_streams();
+  faults::install();
   leave_drivers_code_cache_off();
   ParsedOptions parsed = parse_options(argc, argv);
   int code = parsed.options ? run_command(*parsed.options) : parsed.exit_code;

@@ -26,6 +26,7 @@ Result<std::unique_ptr<Backend>> make_cuda_backend(int) { return std::move(cuda_
 #include "runtime/cuda/driver_assembler.h"
 #include "runtime/cuda/fault.h"
 #include "runtime/cuda/tensor_maps.h"
+#include "runtime/cuda/wait.h"
 #include "support/knobs.h"
 #include "support/trace.h"
 
@@ -51,6 +52,7 @@ class CudaStream : public StreamImpl {
   /// The kernel launched last, and how many were launched, since the stream was last known to be idle.
   std::atomic<const LoadedKernel*> last_kernel{nullptr};
   std::atomic<int64_t> launches{0};
+  std::atomic<bool> several{false};                           // kernels, not one again and again
   std::vector<std::shared_ptr<const LoadedKernel>> captured;  // kernels that the graph being captured launches
 };
 
@@ -215,6 +217,12 @@ class CudaBackend : public Backend {
     if (!context_) return broken_status();
     if (captures_.load(std::memory_order_relaxed) > 0) return not_in_graph("a wait for the device");
     KILN_CHECK_OK(activate());
+    std::vector<CudaStream*> all{&stream_};
+    {
+      std::lock_guard lock(mutex_);
+      all.insert(all.end(), streams_.begin(), streams_.end());
+    }
+    for (CudaStream* stream : all) KILN_CHECK_OK(wait_for(*stream, 0));
     KILN_CHECK_OK(check(driver_->cuCtxSynchronize(), "cuCtxSynchronize()", &stream_));
     std::lock_guard lock(mutex_);
     idle(stream_);
@@ -229,6 +237,7 @@ class CudaBackend : public Backend {
     CudaStream& q = queue(stream);
     trace::Scope span(trace::kSpans, trace::Step::kCopyIn, {}, static_cast<int64_t>(bytes), q.id());
     if (q.is_capturing()) return not_in_graph("a copy from the host");
+    if (returns == CopyReturns::kWhenDone) KILN_CHECK_OK(wait_for(q, 0));  // the driver's own wait cannot be ended
     KILN_CHECK_OK(check(driver_->cuMemcpyHtoDAsync(target, source, bytes, q.handle),
                         "cuMemcpyHtoDAsync(target, source, bytes, stream)", &q));
     // From pageable memory the call returns when the source was read; from pinned memory only this makes it so.
@@ -240,6 +249,7 @@ class CudaBackend : public Backend {
     CudaStream& q = queue(stream);
     trace::Scope span(trace::kSpans, trace::Step::kCopyOut, {}, static_cast<int64_t>(bytes), q.id());
     if (q.is_capturing()) return not_in_graph("a copy to the host");
+    if (returns == CopyReturns::kWhenDone) KILN_CHECK_OK(wait_for(q, 0));
     KILN_CHECK_OK(check(driver_->cuMemcpyDtoHAsync(target, source, bytes, q.handle),
                         "cuMemcpyDtoHAsync(target, source, bytes, stream)", &q));
     return returns == CopyReturns::kQueued ? Status() : q.synchronize();
@@ -294,15 +304,32 @@ class CudaBackend : public Backend {
     return std::shared_ptr<LoadedKernel>(kernel);
   }
 
-  Status launch(const LoadedKernel& loaded, const Grid& grid, const uint64_t* slots, StreamImpl& stream) override {
+  Status launch(const LoadedKernel& loaded, const Grid& grid, const uint64_t* slots, StreamImpl& stream,
+                double timeout_s) override {
     const auto& kernel = static_cast<const CudaKernel&>(loaded);
     if (broken_.load(std::memory_order_relaxed)) return broken_status();
     CudaStream& q = queue(stream);
+    if (timeout_s <= 0) timeout_s = timeout_s_;
+    if (timeout_s > 0) [[unlikely]]
+      return launch_and_wait(kernel, grid, slots, q, timeout_s);
+    return put(kernel, grid, slots, q);
+  }
+  [[gnu::always_inline]] inline Status put(const CudaKernel& kernel, const Grid& grid, const uint64_t* slots,
+                                           CudaStream& q) {
     // The driver reads each parameter, in its own size, from the low bytes of its slot.
     void* params[kInlineParams];
     if (!kernel.is_plain) return launch_unusual(kernel, grid, slots, q, params);
     for (int i = 0; i < kernel.own_params; ++i) params[i] = const_cast<uint64_t*>(slots + i);
     return submit(kernel, grid, q, params);
+  }
+
+  [[gnu::noinline]] Status launch_and_wait(const CudaKernel& kernel, const Grid& grid, const uint64_t* slots,
+                                           CudaStream& q, double timeout_s) {
+    if (q.is_capturing()) return not_in_graph("a launch with a timeout");
+    KILN_CHECK_OK(put(kernel, grid, slots, q));
+    KILN_CHECK_OK(wait_for(q, timeout_s));
+    idle(q);
+    return {};
   }
 
   /// What few kernels have: tensor maps, many parameters, several blocks of a program.
@@ -353,7 +380,11 @@ class CudaBackend : public Backend {
     return {};
   }
   static void count_launch(const CudaKernel& kernel, CudaStream& q) {
-    q.last_kernel.store(&kernel, std::memory_order_relaxed);
+    const LoadedKernel* last = q.last_kernel.load(std::memory_order_relaxed);
+    if (last != &kernel) {
+      if (last) q.several.store(true, std::memory_order_relaxed);
+      q.last_kernel.store(&kernel, std::memory_order_relaxed);
+    }
     q.launches.store(q.launches.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   [[gnu::always_inline]] inline CUresult call_driver(const CudaKernel& kernel, const Grid& blocks, CudaStream& q,
@@ -442,11 +473,28 @@ class CudaBackend : public Backend {
     if (what.empty()) return driver_->failure(code, call);
     std::lock_guard lock(mutex_);
     if (!broken_.load()) {
-      fault_ = describe_fault(what, code, stream);
+      std::string fault = describe_fault(what, code, stream);
       broken_.store(true);
-      return error(ErrorKind::kLaunch, "{}", fault_);
+      return error(ErrorKind::kLaunch, "{}", fault);
     }
-    return error(ErrorKind::kDevice, "{} cannot be used any more: {}; start kiln again to use it", name_, fault_);
+    return lost();
+  }
+
+  /// Until the stream has nothing left to do. kInterrupted and (timeout) kLaunch name the kernel that runs on. A fault
+  /// is left for the call that follows to report.
+  Status wait_for(CudaStream& stream, double timeout_s) {
+    // A profile shows where the driver waits, and not where somebody asks again and again.
+    if (timeout_s <= 0 && trace::on(trace::kSpans)) return {};
+    Stop stop(timeout_s);
+    const CUresult code = wait_until_ready([&] { return driver_->cuStreamQuery(stream.handle); }, stop);
+    if (code != CUDA_ERROR_NOT_READY) return {};
+    return still_running(&stream, stop, timeout_s);
+  }
+  Status wait_for(CUevent event) {
+    if (trace::on(trace::kSpans)) return {};
+    Stop stop(0);
+    if (wait_until_ready([&] { return driver_->cuEventQuery(event); }, stop) != CUDA_ERROR_NOT_READY) return {};
+    return still_running(nullptr, stop, 0);
   }
 
   const Driver& driver() const { return *driver_; }
@@ -457,6 +505,7 @@ class CudaBackend : public Backend {
   }
   void idle(CudaStream& stream) {
     stream.launches.store(0, std::memory_order_relaxed);
+    stream.several.store(false, std::memory_order_relaxed);
     stream.last_kernel.store(nullptr, std::memory_order_relaxed);
   }
   /// A kernel that is being unloaded must not be named by a later fault through a dead pointer.
@@ -504,6 +553,7 @@ class CudaBackend : public Backend {
     trace::Scope span(trace::kSpans, trace::Step::kContext, name_);
     KILN_TRY(std::optional<int64_t> limit, knob_bytes(Knob::kCudaMemory));
     limit_ = limit.value_or(-1);
+    KILN_TRY(timeout_s_, knob_seconds(Knob::kTimeout));
     if (!context_) KILN_CU_TRY(driver_, cuDevicePrimaryCtxRetain(&context_, device_));
     KILN_CU_TRY(driver_, cuCtxSetCurrent(context_));
     if (!stream_.handle) KILN_CU_TRY(driver_, cuStreamCreate(&stream_.handle, CU_STREAM_NON_BLOCKING));
@@ -521,25 +571,46 @@ class CudaBackend : public Backend {
   Status broken_status() {
     if (!broken_.load()) return {};
     std::lock_guard lock(mutex_);
-    return error(ErrorKind::kDevice, "{} cannot be used any more: {}; start kiln again to use it", name_, fault_);
+    return lost();
+  }
+  /// The fault itself was told when it showed.
+  Diagnostic lost() const {
+    return error(ErrorKind::kDevice, "the context of {} is lost since {} failed; start kiln again to use it", name_,
+                 culprit_);
   }
   std::string describe_fault(std::string_view what, CUresult code, CudaStream* stream) {
     // The stream that reported it need not be the one that ran the kernel: the whole context fails at once.
     const LoadedKernel* kernel = stream ? stream->last_kernel.load() : nullptr;
     int64_t launches = stream ? stream->launches.load() : 0;
+    bool several = stream && stream->several.load();
     int busy = kernel != nullptr;
     auto look = [&](CudaStream* other) {
       if (other == stream || !other->last_kernel.load()) return;
       ++busy;
-      if (!kernel) kernel = other->last_kernel.load(), launches = other->launches.load();
+      if (!kernel)
+        kernel = other->last_kernel.load(), launches = other->launches.load(), several = other->several.load();
     };
     look(&stream_);
     for (CudaStream* other : streams_) look(other);
     std::string name = driver_->error_name(code);
+    culprit_ = kernel && !several && busy == 1 ? fmt::format("kernel '{}'", kernel->name()) : "a kernel";
     if (!kernel) return fmt::format("a kernel on {} {} ({})", name_, what, name);
-    if (launches == 1 && busy == 1) return fmt::format("kernel '{}' on {} {} ({})", kernel->name(), name_, what, name);
+    if (!several && busy == 1) return fmt::format("kernel '{}' on {} {} ({})", kernel->name(), name_, what, name);
     return fmt::format("a kernel on {} {} ({}); kernel '{}' was launched last, of {} since the stream was last idle",
                        name_, what, name, kernel->name(), launches);
+  }
+  Status still_running(CudaStream* stream, const Stop& stop, double timeout_s) {
+    std::lock_guard lock(mutex_);
+    const LoadedKernel* kernel = stream ? stream->last_kernel.load() : stream_.last_kernel.load();
+    for (CudaStream* other : streams_)
+      if (!kernel) kernel = other->last_kernel.load();
+    const std::string what =
+        kernel ? fmt::format("kernel '{}' still runs on {}", kernel->name(), name_) : name_ + " is still at work";
+    if (stop.cause() == StopCause::kTimeout)
+      return with_note(error(ErrorKind::kLaunch, "{} after {} s, its timeout", what, timeout_s),
+                       "a kernel on a GPU cannot be stopped: what comes next waits for it; ending kiln ends it");
+    return with_note(error(ErrorKind::kInterrupted, "interrupted; {}", what),
+                     "a kernel on a GPU cannot be stopped: what comes next waits for it; ending kiln ends it");
   }
   static CudaStream& queue(StreamImpl& stream) { return static_cast<CudaStream&>(stream); }
 
@@ -552,11 +623,12 @@ class CudaBackend : public Backend {
   int capability_ = 0;
   int64_t max_shared_ = 0;
   int64_t limit_ = -1;
+  double timeout_s_ = 0;  // of launches that bring none; 0: none
   std::atomic<int64_t> reserved_{0};
   std::atomic<int> captures_{0};  // streams that are being captured
   std::mutex mutex_;
   CUcontext context_ = nullptr;
-  std::string fault_;
+  std::string culprit_;               // once broken_
   std::vector<CudaStream*> streams_;  // other than stream_
   static constexpr size_t kEmptyTensorBytes = 256;
   CUdeviceptr empty_tensors_ = 0;  // lives as long as the context
@@ -577,6 +649,7 @@ CudaStream::~CudaStream() {
 Status CudaStream::synchronize() {
   if (is_capturing()) return not_in_graph("a wait for the device");
   KILN_CHECK_OK(cuda.activate());
+  KILN_CHECK_OK(cuda.wait_for(*this, 0));
   KILN_CHECK_OK(cuda.check(cuda.driver().cuStreamSynchronize(handle), "cuStreamSynchronize(stream)", this));
   cuda.idle(*this);
   return {};
@@ -603,6 +676,7 @@ CudaEvent::~CudaEvent() {
 
 Status CudaEvent::synchronize() {
   KILN_CHECK_OK(cuda.activate());
+  KILN_CHECK_OK(cuda.wait_for(handle));
   return cuda.check(cuda.driver().cuEventSynchronize(handle), "cuEventSynchronize(event)");
 }
 
@@ -635,6 +709,7 @@ Status CudaKernel::finish_load(const KernelImage& image) {
   }
   if (code != CUDA_SUCCESS) {
     Status status = cuda.check(code, "cuModuleLoadDataEx(&module, image)");
+    if (!fault_text(code).empty()) return status;  // of a kernel before, which this call happened to meet
     return error(status.error().kind, "kernel '{}' does not load: {}", image.name, status.error().message);
   }
   KILN_CHECK_OK(cuda.check(driver.cuModuleGetFunction(&function, module, image.name.c_str()),

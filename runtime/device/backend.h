@@ -174,7 +174,10 @@ class Backend {
   virtual const Assembler* assembler() = 0;
   virtual Result<std::shared_ptr<LoadedKernel>> load(const KernelImage& image) = 0;
   /// `slots` has 8 bytes per parameter. The slots are read before it returns; a fault shows at a later synchronize.
-  virtual Status launch(const LoadedKernel& kernel, const Grid& grid, const uint64_t* slots, StreamImpl& stream) = 0;
+  /// kInterrupted: Ctrl-C ended it (the CPU). `timeout_s` > 0: it waits for the kernel that long at most, then fails
+  /// with kLaunch; 0: KILN_TIMEOUT.
+  virtual Status launch(const LoadedKernel& kernel, const Grid& grid, const uint64_t* slots, StreamImpl& stream,
+                        double timeout_s = 0) = 0;
   /// Work of a library that computes on the calling thread: done, or recorded while the stream captures. The CPU only.
   virtual Status call(std::function<Status()> work, StreamImpl& stream) = 0;
 

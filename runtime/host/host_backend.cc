@@ -12,7 +12,9 @@
 
 #include "runtime/host/thread_pool.h"
 #include "support/diag.h"
+#include "support/faults.h"
 #include "support/knobs.h"
+#include "support/stop.h"
 #include "support/trace.h"
 
 namespace kiln::runtime {
@@ -91,6 +93,61 @@ class HostKernel : public LoadedKernel {
   mutable std::atomic<int64_t> program_ns{0};
 };
 
+/// A launch under way, and what ended it before its time.
+struct Running {
+  Running(const HostKernel& k, const uint64_t* s, const int32_t* g, double timeout)
+      : kernel(k), slots(s), sizes(g), timeout_s(timeout), stop(timeout) {}
+
+  static void run_range(void* context, int64_t first, int64_t last, int thread) {
+    auto& launch = *static_cast<Running*>(context);
+    StopScope scope(&launch.stop);
+    if (stop_wanted()) return launch.ended.store(true, std::memory_order_relaxed);
+    struct Share {
+      const Running& launch;
+      int64_t first, last;
+      void* scratch;
+    } share{launch, first, last, launch.scratch ? launch.scratch[thread].memory : nullptr};
+    auto call = [](void* c) {
+      const auto& s = *static_cast<const Share*>(c);
+      const HostKernel& k = s.launch.kernel;
+      if (k.keep) return k.entry(s.launch.slots, s.launch.sizes, s.first, s.last, s.scratch);
+      // The runtime's own functions poll nothing.
+      for (int64_t p = s.first; p < s.last && !stop_wanted(); ++p)
+        k.entry(s.launch.slots, s.launch.sizes, p, p + 1, s.scratch);
+    };
+    // Generated code owns nothing and holds no lock: a fault in it may end it where it stands.
+    if (auto fault = faults::run_guarded(call, &share)) launch.note(*fault);
+    if (launch.stop.cause() != StopCause::kNone) launch.ended.store(true, std::memory_order_relaxed);
+  }
+
+  void note(const faults::Fault& fault) {
+    std::lock_guard lock(mutex);
+    if (!first_fault) first_fault = fault;
+    ended.store(true, std::memory_order_relaxed);
+  }
+
+  Status why_ended() const {
+    if (first_fault)
+      return with_note(error(ErrorKind::kLaunch, "kernel '{}' {}", kernel.name(), faults::describe(*first_fault)),
+                       "help: a launch with check=True (or --check, or %check) names the tensor, the element and the "
+                       "line; what the kernel wrote before may have changed other memory");
+    if (stop.cause() == StopCause::kTimeout)
+      return error(ErrorKind::kLaunch, "kernel '{}' was stopped after {} s, its timeout; what it wrote is incomplete",
+                   kernel.name(), timeout_s);
+    return error(ErrorKind::kInterrupted, "kernel '{}' was stopped; what it wrote is incomplete", kernel.name());
+  }
+
+  const HostKernel& kernel;
+  const uint64_t* slots;
+  const int32_t* sizes;
+  Scratch* scratch = nullptr;  // one for each thread of the pool
+  double timeout_s;
+  Stop stop;
+  std::atomic<bool> ended{false};
+  std::mutex mutex;
+  std::optional<faults::Fault> first_fault;
+};
+
 std::string cpu_model() {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);)
@@ -126,7 +183,8 @@ int64_t meminfo(std::string_view field) {
 
 class HostBackend : public Backend {
  public:
-  explicit HostBackend(int threads) : stream_(*this), pool_(threads), scratch_(static_cast<size_t>(threads)) {}
+  HostBackend(int threads, double timeout_s)
+      : stream_(*this), pool_(threads), timeout_s_(timeout_s), scratch_(static_cast<size_t>(pool_.threads())) {}
 
   DeviceInfo info() override {
     DeviceInfo info;
@@ -228,14 +286,16 @@ class HostBackend : public Backend {
     return std::shared_ptr<LoadedKernel>(std::make_shared<HostKernel>(image));
   }
 
-  Status launch(const LoadedKernel& loaded, const Grid& grid, const uint64_t* slots, StreamImpl& stream) override {
+  Status launch(const LoadedKernel& loaded, const Grid& grid, const uint64_t* slots, StreamImpl& stream,
+                double timeout_s) override {
     const auto& kernel = static_cast<const HostKernel&>(loaded);
-    if (stream.is_capturing()) return record(kernel, grid, slots, stream);
+    if (stream.is_capturing()) return record(kernel, grid, slots, stream, timeout_s);
     const int32_t sizes[3] = {static_cast<int32_t>(grid[0]), static_cast<int32_t>(grid[1]),
                               static_cast<int32_t>(grid[2])};
     int64_t programs = int64_t{sizes[0]} * sizes[1] * sizes[2];
     trace::Scope span(trace::kSpans, trace::Step::kHostKernel, kernel.name(), 0, stream.id());
     if (trace::Event* event = span.event()) event->grid = grid;
+    Running running(kernel, slots, sizes, timeout_s > 0 ? timeout_s : timeout_s_);
     if (kernel.scratch_bytes > 0) {
       // Scratch belongs to the pool's threads, so two callers must not launch at once.
       std::lock_guard lock(scratch_mutex_);
@@ -243,11 +303,13 @@ class HostBackend : public Backend {
         if (!scratch.get(kernel.scratch_bytes))
           return error(ErrorKind::kMemory, "out of memory: kernel '{}' needs {} bytes of scratch per thread",
                        kernel.name(), kernel.scratch_bytes);
-      run(kernel, slots, sizes, programs);
+      running.scratch = scratch_.data();
+      pool_.run({&Running::run_range, &running, &kernel.program_ns, &running.ended}, programs);
     } else {
-      run(kernel, slots, sizes, programs);
+      pool_.run({&Running::run_range, &running, &kernel.program_ns, &running.ended}, programs);
     }
-    return kernel.take_failure ? kernel.take_failure() : Status{};
+    Status failed = kernel.take_failure ? kernel.take_failure() : Status{};
+    return running.ended ? running.why_ended() : failed;
   }
 
   Status call(std::function<Status()> work, StreamImpl& stream) override {
@@ -269,25 +331,14 @@ class HostBackend : public Backend {
  private:
   static void* pointer(DeviceAddress address) { return reinterpret_cast<void*>(address); }
 
-  Status record(const HostKernel& kernel, const Grid& grid, const uint64_t* slots, StreamImpl& stream) {
+  Status record(const HostKernel& kernel, const Grid& grid, const uint64_t* slots, StreamImpl& stream,
+                double timeout_s) {
     auto owned = kernel.weak_from_this().lock();
     if (!owned) return not_in_graph("a job of the runtime on the CPU");
     std::vector<uint64_t> copy(slots, slots + kernel.num_params());
-    return call([this, owned, grid, copy, &stream] { return launch(*owned, grid, copy.data(), stream); }, stream);
-  }
-
-  void run(const HostKernel& kernel, const uint64_t* slots, const int32_t* sizes, int64_t programs) {
-    struct Launch {
-      HostEntry entry;
-      const uint64_t* slots;
-      const int32_t* sizes;
-      Scratch* scratch;
-    } launch{kernel.entry, slots, sizes, kernel.scratch_bytes > 0 ? scratch_.data() : nullptr};
-    auto run_range = [](void* context, int64_t first, int64_t last, int thread) {
-      auto& l = *static_cast<Launch*>(context);
-      l.entry(l.slots, l.sizes, first, last, l.scratch ? l.scratch[thread].memory : nullptr);
-    };
-    pool_.run({run_range, &launch, &kernel.program_ns}, programs);
+    return call(
+        [this, owned, grid, copy, timeout_s, &stream] { return launch(*owned, grid, copy.data(), stream, timeout_s); },
+        stream);
   }
 
   // fn(first, last) over byte ranges that are multiples of kPieceBytes but for the last.
@@ -302,7 +353,7 @@ class HostBackend : public Backend {
       auto& range = *static_cast<Context*>(c);
       (*range.fn)(first * kPieceBytes, std::min(range.bytes, last * kPieceBytes));
     };
-    pool_.run({run_range, &context, nullptr}, (bytes + kPieceBytes - 1) / kPieceBytes);
+    pool_.run({run_range, &context, nullptr, nullptr}, (bytes + kPieceBytes - 1) / kPieceBytes);
   }
 
   void copy_bytes(void* target, const void* source, size_t bytes) {
@@ -320,6 +371,7 @@ class HostBackend : public Backend {
 
   HostStream stream_;
   ThreadPool pool_;
+  double timeout_s_;  // of launches that bring none; 0: none
   std::mutex scratch_mutex_;
   std::vector<Scratch> scratch_;
 };
@@ -329,7 +381,8 @@ class HostBackend : public Backend {
 Result<std::unique_ptr<Backend>> make_host_backend() {
   KILN_TRY(std::optional<int64_t> threads, knob_int(Knob::kThreads, 1));
   int count = static_cast<int>(std::min<int64_t>(threads.value_or(usable_cpus()), 1024));
-  return std::unique_ptr<Backend>(std::make_unique<HostBackend>(count));
+  KILN_TRY(double timeout_s, knob_seconds(Knob::kTimeout));
+  return std::unique_ptr<Backend>(std::make_unique<HostBackend>(count, timeout_s));
 }
 
 }  // namespace kiln::runtime

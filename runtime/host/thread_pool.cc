@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 
 namespace kiln::runtime {
 namespace {
@@ -25,7 +26,11 @@ inline void pause_cpu() {
 }  // namespace
 
 ThreadPool::ThreadPool(int threads) {
-  for (int t = 1; t < threads; ++t) workers_.emplace_back([this, t] { worker_loop(t); });
+  try {
+    for (int t = 1; t < threads; ++t) workers_.emplace_back([this, t] { worker_loop(t); });
+  } catch (const std::system_error&) {
+    // The system has no more of them (ulimit -u, a container's limit): those that there are do the work.
+  }
 }
 
 ThreadPool::~ThreadPool() {
@@ -77,7 +82,7 @@ int64_t ThreadPool::work(int thread) {
   int64_t done = 0;
   while (true) {
     int64_t first = next_.fetch_add(chunk_, std::memory_order_relaxed);
-    if (first >= count_) return done;
+    if (first >= count_ || (job_.ended && job_.ended->load(std::memory_order_relaxed))) return done;
     int64_t last = std::min(count_, first + chunk_);
     job_.fn(job_.context, first, last, thread);
     done += last - first;

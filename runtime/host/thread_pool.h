@@ -15,17 +15,19 @@ struct Job {
   void* context = nullptr;
   /// Nanoseconds per item as last measured (0: not yet): read to size the job and updated by it. May be null.
   std::atomic<int64_t>* item_ns = nullptr;
+  /// Items that nobody has begun are left out once it is true. May be null.
+  const std::atomic<bool>* ended = nullptr;
 };
 
 class ThreadPool {
  public:
-  /// `threads` includes the caller of run().
+  /// `threads` includes the caller of run(). Fewer, when the system starts no more.
   explicit ThreadPool(int threads);
   ~ThreadPool();
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
-  /// Runs all items [0, count) and returns when they are done. A job known to take less than waking a worker costs is
-  /// done by the caller alone.
+  /// Runs all items [0, count) (but see Job::ended) and returns when they are done. A job known to take less than
+  /// waking a worker costs is done by the caller alone.
   void run(Job job, int64_t count);
 
  private:

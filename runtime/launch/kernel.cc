@@ -175,7 +175,9 @@ Status KernelImpl::launch(const std::array<int64_t, 3>& grid, std::span<const st
       trace::Scope step(trace::kSteps, trace::Step::kKey);
       return guess->steps.match(params_, rules_, args, key_end(*guess->device, options), slots);
     };
-    if (matches()) return guess->backend->launch(*guess->loaded, programs_of(grid), slots, *guess->default_stream);
+    if (matches())
+      return guess->backend->launch(*guess->loaded, programs_of(grid), slots, *guess->default_stream,
+                                    options.timeout_s);
   }
   return launch_general(grid, args, options);
 }
@@ -225,7 +227,7 @@ Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<
   if (stream.is_capturing())
     for (const auto& arg : args)
       if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr) stream.keep_for_graph(tensor->storage());
-  return spec->backend->launch(*spec->loaded, programs_of(grid), bound.slots(), stream);
+  return spec->backend->launch(*spec->loaded, programs_of(grid), bound.slots(), stream, options.timeout_s);
 }
 
 std::shared_ptr<const LaunchedAs> KernelImpl::launched_as() const {

@@ -174,6 +174,7 @@ Status Lowering::run_for(const ir::Op& op) {
     phis[i]->addIncoming(initial[i], before);
     set_scalar(arg, phis[i]);
   }
+  if (may_run_long(op)) poll_stop();
   KILN_CHECK_OK(run_block(body));
   flush();
   const ir::Op& yield = *body.last;
@@ -245,6 +246,7 @@ Status Lowering::run_while(const ir::Op& op) {
   b.CreateCondBr(more, then, after);
 
   b.SetInsertPoint(then);
+  poll_stop();
   push_scope();
   for (size_t i = 0; i < passed.size(); ++i) {
     if (passed_scalars[i])

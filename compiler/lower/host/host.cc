@@ -1,6 +1,7 @@
 #include "compiler/lower/host/host.h"
 
 #include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/MDBuilder.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/Triple.h>
 
@@ -61,6 +62,7 @@ Status Lowering::run() {
   program_[0] = b.CreateTrunc(b.CreateURem(p, x), b.getInt32Ty(), "x");
   program_[1] = b.CreateTrunc(b.CreateURem(rows, y), b.getInt32Ty(), "y");
   program_[2] = b.CreateTrunc(b.CreateUDiv(rows, y), b.getInt32Ty(), "z");
+  poll_stop();
   push_scope();
   KILN_CHECK_OK(run_block(*source_.body()));
   flush();
@@ -145,6 +147,17 @@ Lowering::V Lowering::hook(const char* name, llvm::Type* result, std::span<V con
   auto* call = b.CreateCall(callee, llvm::ArrayRef(args.data(), args.size()));
   call->setDoesNotThrow();
   return call;
+}
+
+void Lowering::poll_stop() {
+  auto* word = b.CreateLoad(b.getInt32Ty(), module->getOrInsertGlobal("kiln_stop_word", b.getInt32Ty()));
+  word->setVolatile(true);
+  llvm::BasicBlock *asked = block("asked"), *on = block("on");
+  auto* rarely = llvm::MDBuilder(b.getContext()).createUnlikelyBranchWeights();
+  b.CreateCondBr(b.CreateIsNotNull(word), asked, on, rarely);
+  b.SetInsertPoint(asked);
+  b.CreateCondBr(b.CreateIsNotNull(hook("kiln_hook_stop", b.getInt32Ty(), {})), exit_, on);
+  b.SetInsertPoint(on);
 }
 
 // --- scratch

@@ -89,6 +89,8 @@ class Lowering {
   void set_scalar(const ir::Value* v, V value);
   V param(size_t i);
   V hook(const char* name, llvm::Type* result, std::span<V const> args);
+  /// Leaves the entry when the launch is to end (support/stop.h).
+  void poll_stop();
   Buffer allocate(int64_t bytes);
   void release(Buffer buffer);
   V address(Buffer buffer);
@@ -206,7 +208,8 @@ class Lowering {
   std::optional<Lanes> emit_mask(Chunk& chunk, const ir::Op& op, int operand, size_t index);
   unsigned stream_align(const ir::Type& type, unsigned width) const;
   void prefetch(V at, unsigned bytes);
-  Lanes load_lanes(unsigned width, const ir::Type& type, Lanes ptr, std::optional<Lanes> mask, Lanes other);
+  Lanes load_lanes(unsigned width, const ir::Type& type, Lanes ptr, std::optional<Lanes> mask, Lanes other,
+                   bool is_volatile);
   void store_lanes(unsigned width, const ir::Type& type, Lanes ptr, Lanes value, std::optional<Lanes> mask);
   V load_some(V at, V mask, V other, unsigned width, const ir::Type& type);
   void store_some(V at, V mask, V value, unsigned width, const ir::Type& type);

@@ -40,7 +40,7 @@ Lanes Lowering::emit_load(Chunk& chunk, const ir::Op& op, size_t index) {
   std::optional<Lanes> mask = emit_mask(chunk, op, 1, index);
   Lanes other = uniform(llvm::Constant::getNullValue(element(type)));
   if (mask && op.operands.size() > 2) other = emit(chunk, op.operand(2), index);
-  return load_lanes(chunk.width, type, ptr, mask, other);
+  return load_lanes(chunk.width, type, ptr, mask, other, op.flag(ir::AttrName::kVolatile));
 }
 
 unsigned Lowering::stream_align(const ir::Type& type, unsigned width) const {
@@ -80,7 +80,9 @@ void Lowering::prefetch(V at, unsigned bytes) {
   }
 }
 
-Lanes Lowering::load_lanes(unsigned width, const ir::Type& type, Lanes ptr, std::optional<Lanes> mask, Lanes other) {
+Lanes Lowering::load_lanes(unsigned width, const ir::Type& type, Lanes ptr, std::optional<Lanes> mask, Lanes other,
+                           bool is_volatile) {
+  KILN_ASSERT(!is_volatile || ptr.is_uniform(), "a volatile load of several elements");  // run_elements takes them
   llvm::Type* memory = memory_type(type);
   const llvm::Align align(static_cast<uint64_t>(element_bytes(type)));
   if (mask && mask->is_uniform()) {
@@ -88,14 +90,21 @@ Lanes Lowering::load_lanes(unsigned width, const ir::Type& type, Lanes ptr, std:
     V result = choose(
         mask->value,
         [&] {
-          Lanes loaded = load_lanes(width, type, ptr, std::nullopt, other);
+          Lanes loaded = load_lanes(width, type, ptr, std::nullopt, other, is_volatile);
           return stays_uniform ? loaded.value : vectorize(loaded, type, width);
         },
         [&] { return stays_uniform ? other.value : vectorize(other, type, width); });
     return stays_uniform ? uniform(result) : vector(result);
   }
   if (ptr.is_uniform()) {
-    auto load = [&] { return from_memory(b.CreateAlignedLoad(memory, pointer(ptr.value), align), type); };
+    auto load = [&] {
+      auto* loaded = b.CreateAlignedLoad(memory, pointer(ptr.value), align);
+      if (is_volatile) {  // each time anew, and what follows sees what was written before the value
+        loaded->setVolatile(true);
+        loaded->setAtomic(llvm::AtomicOrdering::Acquire);
+      }
+      return from_memory(loaded, type);
+    };
     if (!mask) return uniform(load());
     V any = b.CreateIsNotNull(mask_bits(mask->value));
     V loaded = choose(any, load, [&] { return llvm::Constant::getNullValue(element(type)); });

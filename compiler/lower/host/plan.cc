@@ -1,6 +1,7 @@
 #include "compiler/lower/host/plan.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "compiler/lower/shared/math.h"
 
@@ -87,6 +88,50 @@ bool keeps_order(const ir::Op& op) {
   }
   return true;
 }
+
+namespace {
+
+// Elements that a core makes in some milliseconds at the least.
+constexpr int64_t kLongWork = 1 << 20;
+
+std::optional<int64_t> integer_constant(const ir::Value* v) {
+  if (!v->op || v->op->kind != OpKind::kConstant) return std::nullopt;
+  const ir::Attr* value = v->op->find(ir::AttrName::kValue);
+  auto* number = value ? std::get_if<int64_t>(value) : nullptr;
+  return number ? std::optional(*number) : std::nullopt;
+}
+
+int64_t work_of(const ir::Block& block);
+
+/// Elements that the op makes, about, up to kLongWork: loops stop being counted there.
+int64_t work_of(const ir::Op& op) {
+  int64_t elements = 1;
+  for (const ir::Value* v : op.operands) elements = std::max(elements, v->type.shape.numel());
+  for (const ir::Value* v : op.results) elements = std::max(elements, v->type.shape.numel());
+  if (op.kind == OpKind::kDot) elements *= op.operand(0)->type.shape[op.operand(0)->type.shape.rank - 1];
+  if (op.kind == OpKind::kWhile) return kLongWork;
+  int64_t inner = 0;
+  for (const ir::Block* region : op.regions) inner += work_of(*region);
+  if (op.kind == OpKind::kFor) {
+    auto begin = integer_constant(op.operand(0)), end = integer_constant(op.operand(1)),
+         step = integer_constant(op.operand(2));
+    if (!begin || !end || !step || *step <= 0) return kLongWork;
+    const __int128 turns = (static_cast<__int128>(*end) - *begin + *step - 1) / *step;
+    return static_cast<int64_t>(std::clamp<__int128>(turns * inner, 0, kLongWork));
+  }
+  if (op.kind == OpKind::kReduce || op.kind == OpKind::kScan) inner = 0;  // the region is applied to the elements
+  return std::min(kLongWork, elements + inner);
+}
+
+int64_t work_of(const ir::Block& block) {
+  int64_t work = 0;
+  for (const ir::Op* op : block) work = std::min(kLongWork, work + work_of(*op));
+  return work;
+}
+
+}  // namespace
+
+bool may_run_long(const ir::Op& loop) { return work_of(loop) >= kLongWork; }
 
 ir::Shape without_axis(const ir::Shape& shape, int axis) {
   ir::Shape rest;

@@ -24,6 +24,9 @@ bool is_uniform(const ir::Value* v);
 /// True when the operand of a shape op is read at the same row-major position as the result.
 bool keeps_order(const ir::Op& op);
 
+/// A loop that may run for more than some milliseconds, or for ever: its turns look whether the launch is to end.
+bool may_run_long(const ir::Op& loop);
+
 /// The shape of a reduction's result.
 ir::Shape without_axis(const ir::Shape& shape, int axis);
 

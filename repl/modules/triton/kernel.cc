@@ -18,6 +18,7 @@ namespace {
 
 // Keywords of a launch that are no part of its code.
 constexpr std::string_view kCheckOption = "check";  // accesses are looked at first
+constexpr std::string_view kTimeoutOption = "timeout";
 constexpr std::string_view kDebugOption = "debug";  // Triton's; changes nothing here
 
 /// A value of the script as what a kernel may see of it.
@@ -409,23 +410,29 @@ void KernelObject::bind(Interp& in, CallArgs& args, Bound& out) const {
     const LaunchOption* option = find_launch_option(k.name);
     if (option) set_option(in, *option, k.value, out.options);
     if (k.name == kCheckOption) out.check = in.truth(k.value);
+    if (k.name == kTimeoutOption && !k.value.is_none()) {
+      out.options.timeout_s = in.to_double(k.value, k.name);
+      if (!(out.options.timeout_s > 0))
+        in.fail(ErrorKind::kValue, "timeout is a number of seconds above 0, not {}", in.repr(k.value));
+    }
     if (i < params.size()) {
       if (out.values[i]) in.fail(ErrorKind::kType, "the kernel {} got the argument '{}' twice", kernel.name(), k.name);
       out.values[i] = &k.value;
       continue;
     }
-    if (option || k.name == kCheckOption || k.name == kDebugOption) continue;
+    if (option || k.name == kCheckOption || k.name == kTimeoutOption || k.name == kDebugOption) continue;
     std::vector<std::string> names;
     for (const ParamDesc& p : params) names.push_back(p.name);
     std::string options;
     for (const LaunchOption& o : kLaunchOptions)
       names.emplace_back(o.name), options += std::string(options.empty() ? "" : ", ") + std::string(o.name);
-    names.emplace_back(kCheckOption), names.emplace_back(kDebugOption);
+    for (std::string_view own : {kCheckOption, kTimeoutOption, kDebugOption}) names.emplace_back(own);
     std::string near = nearest_name(k.name, names);
     Diagnostic d = error(ErrorKind::kName, "the kernel {} has no parameter '{}'", kernel.name(), k.name);
     if (!near.empty()) d = with_note(std::move(d), fmt::format("help: did you mean '{}'?", near));
     in.fail(with_note(std::move(d),
-                      fmt::format("help: it is {}, with the options {} and {}", signature(), options, kCheckOption),
+                      fmt::format("help: it is {}, with the options {}, {} and {}", signature(), options,
+                                  kTimeoutOption, kCheckOption),
                       function->def->name_range));
   }
   for (size_t i = 0; i < params.size(); ++i)

@@ -174,6 +174,8 @@ class Interp {
   void check_interrupt() {
     if (interrupted.load(std::memory_order_relaxed)) stop_interrupted();
   }
+  /// Ctrl-C has been met: what runs next runs.
+  void take_interrupt();
   /// A RecursionError when little is left of the stack.
   void check_stack();
   SourceRange where() const { return where_; }

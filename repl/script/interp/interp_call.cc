@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kiln/interrupt.h"
 #include "repl/modules/torch/lazy_scope.h"
 #include "repl/script/interp/interp.h"
 
@@ -345,6 +346,7 @@ std::vector<Note> Interp::stack_notes() const {
 }
 
 void Interp::fail(Diagnostic d) {
+  if (d.kind == ErrorKind::kInterrupted) take_interrupt();
   ScriptError e;
   auto instance = make<Instance>(
       exception_type(d.message.starts_with("division by zero") ? "ZeroDivisionError" : exception_of(d.kind)));
@@ -388,8 +390,13 @@ void Interp::raise(Value exception, SourceRange where) {
   throw e;
 }
 
-void Interp::stop_interrupted() {
+void Interp::take_interrupt() {
+  clear_interrupt();
   interrupted.store(false);
+}
+
+void Interp::stop_interrupted() {
+  take_interrupt();
   fail_as("KeyboardInterrupt", "interrupted");
 }
 

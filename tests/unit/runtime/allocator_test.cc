@@ -69,7 +69,7 @@ struct FakeBackend : Backend {
   Status fill(DeviceAddress, uint64_t, int, int64_t, StreamImpl&) override { return {}; }
   const Assembler* assembler() override { return nullptr; }
   Result<std::shared_ptr<LoadedKernel>> load(const KernelImage&) override { return std::shared_ptr<LoadedKernel>(); }
-  Status launch(const LoadedKernel&, const Grid&, const uint64_t*, StreamImpl&) override { return {}; }
+  Status launch(const LoadedKernel&, const Grid&, const uint64_t*, StreamImpl&, double) override { return {}; }
   Status call(std::function<Status()> work, StreamImpl&) override { return work(); }
   Status begin_capture(StreamImpl&) override { return {}; }
   Result<std::unique_ptr<CapturedWork>> end_capture(StreamImpl&) override { return std::unique_ptr<CapturedWork>(); }

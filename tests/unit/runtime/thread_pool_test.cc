@@ -1,8 +1,11 @@
 #include "runtime/host/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <numeric>
 
 namespace kiln::runtime {
@@ -27,7 +30,7 @@ TEST(ThreadPool, EveryItemOnce) {
     for (int64_t n : {0, 1, 2, 3, 5, 64, 1000, 12345}) {
       for (auto* hint : {static_cast<std::atomic<int64_t>*>(nullptr), &item_ns}) {
         Counter counter(n);
-        pool.run({Counter::run, &counter, hint}, n);
+        pool.run({Counter::run, &counter, hint, nullptr}, n);
         for (auto& hit : counter.hits) ASSERT_EQ(hit, 1) << threads << " threads, " << n << " items";
         EXPECT_LT(counter.busiest, threads);
       }
@@ -35,10 +38,42 @@ TEST(ThreadPool, EveryItemOnce) {
   }
 }
 
+TEST(ThreadPool, LeavesOutWhatAnEndedJobHasNotBegun) {
+  struct Ended {
+    std::atomic<bool> ended{false};
+    std::atomic<int64_t> items{0};
+    static void run(void* self, int64_t first, int64_t last, int) {
+      auto& e = *static_cast<Ended*>(self);
+      if ((e.items += last - first) > 1000) e.ended = true;
+    }
+  } job;
+  ThreadPool pool(3);
+  pool.run({Ended::run, &job, nullptr, &job.ended}, int64_t{1} << 40);
+  EXPECT_GT(job.items, 1000);
+  EXPECT_LT(job.items, int64_t{1} << 20);
+}
+
+TEST(ThreadPoolDeathTest, MakesDoWithTheThreadsThatThereAre) {
+  auto try_it = [] {
+    rlimit limit{};  // room for a stack or two, which are mapped
+    long pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    limit.rlim_cur = limit.rlim_max = static_cast<rlim_t>(pages) * 4096 + (20 << 20);
+    setrlimit(RLIMIT_AS, &limit);
+    ThreadPool pool(64);
+    Counter counter(1000);
+    pool.run({Counter::run, &counter, nullptr, nullptr}, 1000);
+    bool all = true;
+    for (auto& hit : counter.hits) all &= hit == 1;
+    _exit(pool.threads() < 64 && all ? 0 : 1);
+  };
+  EXPECT_EXIT(try_it(), ::testing::ExitedWithCode(0), "");
+}
+
 TEST(ThreadPool, ManyShortJobsInARow) {
   ThreadPool pool(4);
   Counter counter(37);
-  for (int i = 0; i < 2000; ++i) pool.run({Counter::run, &counter, nullptr}, 37);
+  for (int i = 0; i < 2000; ++i) pool.run({Counter::run, &counter, nullptr, nullptr}, 37);
   for (auto& hit : counter.hits) ASSERT_EQ(hit, 2000);
 }
 
@@ -49,7 +84,7 @@ TEST(ThreadPool, SeveralCallers) {
     callers.emplace_back([&] {
       for (int i = 0; i < 100; ++i) {
         Counter counter(101);
-        pool.run({Counter::run, &counter, nullptr}, 101);
+        pool.run({Counter::run, &counter, nullptr, nullptr}, 101);
         for (auto& hit : counter.hits) ASSERT_EQ(hit, 1);
       }
     });

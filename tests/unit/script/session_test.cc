@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <thread>
 
+#include "support/faults.h"
+
 namespace kiln::script {
 namespace {
 
@@ -175,6 +177,109 @@ TEST_F(SessionTest, CanBeInterrupted) {
   session->forget_interrupt();
   run("print('goes on')");
   EXPECT_EQ(out, "goes on\n");
+}
+
+// A kernel for each way to run for ever, or as good as.
+constexpr const char* kEndlessKernels = R"(
+import torch, triton, triton.language as tl
+@triton.jit
+def spin(x):
+    while tl.load(x) >= 0:
+        tl.store(x + 1, tl.load(x + 1) + 1)
+@triton.jit
+def lock(x):
+    while tl.atomic_cas(x, 0, 1) != 5:
+        pass
+@triton.jit
+def wait(x):
+    while tl.load(x, volatile=True) == 0:
+        pass
+@triton.jit
+def count(x, n):
+    total = n
+    for i in range(n):
+        for k in range(1000):
+            total += (i * k) ^ total
+    tl.store(x, total.to(tl.int32))
+@triton.jit
+def tiles(x, n, B: tl.constexpr):
+    for i in range(n):
+        at = x + tl.arange(0, B)
+        tl.store(at, tl.load(at) * 3)
+@triton.jit
+def empty(x):
+    pass
+@triton.jit
+def tiny(x):
+    tl.atomic_add(x, 1)
+x = torch.zeros(1 << 12, dtype=torch.int32)
+y = torch.arange(4)
+)";
+
+TEST_F(SessionTest, KernelsOnTheCpuCanBeStopped) {
+  run(kEndlessKernels);
+  for (const char* launch :
+       {"spin[(1,)](x)", "spin[(64,)](x)", "lock[(2,)](x)", "wait[(8,)](x)", "count[(4,)](x, 1 << 40)",
+        "tiles[(3,)](x, 1 << 40, B=4096)", "empty[(2**31 - 1, 1000)](x)", "tiny[(2**31 - 1, 1000)](x)"}) {
+    run("x = torch.zeros(1 << 12, dtype=torch.int32)\n");
+    std::chrono::steady_clock::time_point pressed;
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      pressed = std::chrono::steady_clock::now();
+      session->interrupt();
+    });
+    Status s = session->run(launch, "t.py");
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - pressed;
+    other.join();
+    session->forget_interrupt();
+    ASSERT_FALSE(s.ok()) << launch;
+    EXPECT_EQ(s.error().kind, ErrorKind::kInterrupted) << render(s.error());
+    EXPECT_LT(took.count(), 0.1) << launch;
+    run("assert y.tolist() == [0, 1, 2, 3]\nz = (torch.zeros(1 << 20) + 1).sum()\nassert z == 1 << 20");
+  }
+}
+
+TEST_F(SessionTest, AStoppedKernelIsAnExceptionOfItsStatement) {
+  run(kEndlessKernels);
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    session->interrupt();
+  });
+  run("try:\n    spin[(1,)](x)\nexcept KeyboardInterrupt as e:\n    print(e)\nempty[(100,)](x)\n");
+  other.join();
+  EXPECT_EQ(out, "kernel 'spin' was stopped; what it wrote is incomplete\n");
+}
+
+TEST_F(SessionTest, ALaunchMayHaveATimeout) {
+  run(kEndlessKernels);
+  const auto start = std::chrono::steady_clock::now();
+  Status s = session->run("spin[(2,)](x, timeout=0.05)", "t.py");
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 5);
+  ASSERT_FALSE(s.ok());
+  EXPECT_EQ(s.error().kind, ErrorKind::kLaunch);
+  EXPECT_EQ(s.error().message, "kernel 'spin' was stopped after 0.05 s, its timeout; what it wrote is incomplete");
+  run("empty[(100,)](x, timeout=10)\nempty[(100,)](x, timeout=None)");
+  EXPECT_FALSE(session->run("empty[(1,)](x, timeout=-1)", "t.py").ok());
+  EXPECT_FALSE(session->run("empty[(1,)](x, timeout='long')", "t.py").ok());
+}
+
+TEST_F(SessionTest, AWildAccessFailsItsStatement) {
+  faults::install();
+  run("import torch, triton, triton.language as tl\n"
+      "@triton.jit\ndef wild(x, far, BLOCK: tl.constexpr):\n"
+      "    i = far + tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)\n    tl.store(x + i, "
+      "i.to(tl.float32))\n"
+      "@triton.jit\ndef divide(x, y):\n    tl.store(x, tl.load(x) // tl.load(y))\n"
+      "x = torch.zeros(64)\ny = torch.arange(4)\n");
+  for (int turn = 0; turn < 3; ++turn) {
+    Status s = session->run("wild[(100,)](x, 1 << 46, BLOCK=64)", "t.py");
+    ASSERT_FALSE(s.ok());
+    EXPECT_EQ(s.error().kind, ErrorKind::kLaunch);
+    EXPECT_TRUE(s.error().message.starts_with("kernel 'wild' ")) << s.error().message;
+    ASSERT_FALSE(s.error().notes.empty());
+    EXPECT_NE(s.error().notes[0].message.find("check=True"), std::string::npos);
+    run("assert y.tolist() == [0, 1, 2, 3]\nz = (torch.zeros(1 << 20) + 1).sum()\nassert z == 1 << 20");
+  }
 }
 
 TEST_F(SessionTest, ExitNeedsNoImport) {

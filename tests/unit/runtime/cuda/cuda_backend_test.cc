@@ -6,6 +6,7 @@
 #include <numeric>
 #include <thread>
 
+#include "kiln/interrupt.h"
 #include "kiln/tensor.h"
 #include "runtime/cuda/cuda_backend.h"
 #include "runtime/cuda/driver.h"
@@ -409,8 +410,7 @@ TEST_F(CudaTest, AFaultNamesTheKernelAndBreaksTheDevice) {
   EXPECT_EQ(status.error().kind, ErrorKind::kLaunch);
   EXPECT_EQ(status.error().message,
             "kernel 'kernel_a' on cuda:0 read or wrote an illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)");
-  const std::string later =
-      "cuda:0 cannot be used any more: " + status.error().message + "; start kiln again to use it";
+  const std::string later = "the context of cuda:0 is lost since kernel 'kernel_a' failed; start kiln again to use it";
   for (const Status& s : {launch(*device, *kernel), Device(device).synchronize(), t.fill(1)}) {
     ASSERT_FALSE(s.ok());
     EXPECT_EQ(s.error().kind, ErrorKind::kDevice);
@@ -420,6 +420,70 @@ TEST_F(CudaTest, AFaultNamesTheKernelAndBreaksTheDevice) {
   EXPECT_EQ(load(*device, "other").error().message, later);
   EXPECT_EQ(Tensor::zeros(Device(device), DType::kF32, Shape{4 << 20}).error().message, later);
   t.free();
+}
+
+TEST_F(CudaTest, AFaultMetByALoadIsThatOfTheKernelBefore) {
+  auto device = make_device();
+  auto kernel = *load(*device, "bad");
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(launch(*device, *kernel).ok());
+  fake.failures["cuModuleLoadDataEx(ptx)"] = {CUDA_ERROR_INVALID_ADDRESS_SPACE};
+  auto loaded = load(*device, "good");
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_EQ(loaded.error().message,
+            "kernel 'bad' on cuda:0 used an address of the wrong memory space (CUDA_ERROR_INVALID_ADDRESS_SPACE)");
+  EXPECT_EQ(load(*device, "good").error().message,
+            "the context of cuda:0 is lost since kernel 'bad' failed; start kiln again to use it");
+}
+
+TEST_F(CudaTest, AWaitForAKernelThatSpinsCanBeInterrupted) {
+  auto device = make_device();
+  Tensor t = *Tensor::zeros(Device(device), DType::kF32, Shape{8});
+  auto kernel = *load(*device, "spin");
+  ASSERT_TRUE(launch(*device, *kernel).ok());
+  auto event = std::move(*device->backend().record(device->backend().default_stream()));
+  fake.failures["cuStreamQuery"] = fake.failures["cuEventQuery"] = {CUDA_ERROR_NOT_READY, 0, 1 << 30};
+  for (int kind = 0; kind < 5; ++kind) {
+    std::chrono::steady_clock::time_point pressed;
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(40));
+      pressed = std::chrono::steady_clock::now();
+      request_interrupt();
+    });
+    std::vector<std::byte> bytes(32);
+    Status s = kind == 0   ? device->backend().default_stream().synchronize()
+               : kind == 1 ? Device(device).synchronize()
+               : kind == 2 ? event->synchronize()
+               : kind == 3
+                   ? device->backend().copy_out(bytes.data(), t.address(), 32, device->backend().default_stream())
+                   : device->backend().copy_in(t.address(), bytes.data(), 32, device->backend().default_stream());
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - pressed;
+    other.join();
+    clear_interrupt();
+    ASSERT_FALSE(s.ok()) << kind;
+    EXPECT_EQ(s.error().kind, ErrorKind::kInterrupted);
+    EXPECT_EQ(s.error().message, "interrupted; kernel 'spin' still runs on cuda:0");
+    EXPECT_LT(took.count(), 0.1);
+  }
+  fake.failures.clear();
+  EXPECT_TRUE(Device(device).synchronize().ok()) << "the device is not broken";
+}
+
+TEST_F(CudaTest, AKernelThatTakesLongerThanItsTimeoutIsToldAndRunsOn) {
+  auto device = make_device();
+  auto kernel = *load(*device, "spin");
+  const uint64_t slots[] = {1, 2, 3};
+  StreamImpl& stream = device->backend().default_stream();
+  EXPECT_TRUE(device->backend().launch(*kernel, {1, 1, 1}, slots, stream, 0.5).ok());
+  EXPECT_GE(fake.count("cuStreamQuery"), 1) << "it is waited for";
+  fake.failures["cuStreamQuery"] = {CUDA_ERROR_NOT_READY, 0, 1 << 30};
+  Status s = device->backend().launch(*kernel, {1, 1, 1}, slots, stream, 0.03);
+  ASSERT_FALSE(s.ok());
+  EXPECT_EQ(s.error().kind, ErrorKind::kLaunch);
+  EXPECT_EQ(s.error().message, "kernel 'spin' still runs on cuda:0 after 0.03 s, its timeout");
+  fake.failures.clear();
+  const int queries = fake.count("cuStreamQuery");
+  EXPECT_TRUE(device->backend().launch(*kernel, {1, 1, 1}, slots, stream).ok());
+  EXPECT_EQ(fake.count("cuStreamQuery"), queries) << "a launch without a timeout waits for nothing";
 }
 
 TEST_F(CudaTest, AFaultAfterSeveralLaunchesSaysWhichWasLast) {

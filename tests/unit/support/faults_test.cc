@@ -1,0 +1,66 @@
+#include "support/faults.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <thread>
+
+namespace kiln::faults {
+namespace {
+
+volatile int* const kNowhere = reinterpret_cast<int*>(0x10);
+
+void write_nowhere() { *kNowhere = 1; }
+
+int deeper(int n) {
+  volatile char room[4096];
+  room[0] = static_cast<char>(n);
+  return n > 0 ? deeper(n + 1) + room[0] : 0;
+}
+
+TEST(Faults, EndTheGuardedCallAlone) {
+  install();
+  auto write = [](void*) { *kNowhere = 1; };
+  auto read = [](void* out) { *static_cast<int*>(out) = *kNowhere; };
+  auto fine = [](void* out) { *static_cast<int*>(out) = 7; };
+  for (int turn = 0; turn < 3; ++turn) {  // the signal is not blocked after the first
+    auto fault = run_guarded(write, nullptr);
+    ASSERT_TRUE(fault);
+    EXPECT_EQ(fault->signal, SIGSEGV);
+    EXPECT_EQ(fault->address, 0x10u);
+#if defined(__x86_64__)
+    EXPECT_EQ(describe(*fault), "wrote to address 0x10, where it has no memory to write");
+#endif
+  }
+  int value = 0;
+  std::thread([&] { EXPECT_EQ(run_guarded(read, &value)->address, 0x10u); }).join();
+  EXPECT_FALSE(run_guarded(fine, &value));
+  EXPECT_EQ(value, 7);
+}
+
+TEST(Faults, NestAndReachTheNearest) {
+  install();
+  auto outer = [](void*) {
+    EXPECT_TRUE(run_guarded([](void*) { *kNowhere = 1; }, nullptr));
+    raise(SIGFPE);
+  };
+  auto fault = run_guarded(outer, nullptr);
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->signal, SIGFPE);
+}
+
+TEST(FaultsDeathTest, ElsewhereEndTheProcessWithAMessage) {
+  auto restore = [] { [[maybe_unused]] ssize_t n = write(2, "[restored]", 10); };
+  EXPECT_EXIT((install(), set_last_act(restore), write_nowhere()), ::testing::KilledBySignal(SIGSEGV),
+              "\\[restored\\].*kiln: ended by an access to memory that is not there.* at 0x10, in code at 0x");
+  auto own_code = [](void*) {
+    Unguarded here;
+    *kNowhere = 1;
+  };
+  EXPECT_EXIT((install(), run_guarded(own_code, nullptr)), ::testing::KilledBySignal(SIGSEGV), "kiln: ended by");
+  EXPECT_EXIT((install(), deeper(1)), ::testing::KilledBySignal(SIGSEGV), "the stack has run out");
+}
+
+}  // namespace
+}  // namespace kiln::faults
