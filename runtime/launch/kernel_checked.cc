@@ -90,7 +90,7 @@ Diagnostic finding_error(std::string_view kernel, const Guard& guard, const Guar
   }
   d.message = fmt::format(
       "kernel '{}' {} {}, in {}", kernel, verb(guard.kind),
-      place_text(guard, finding.distance, extent, code.param_names[static_cast<size_t>(guard.params[0])]), program);
+      place_text(guard, finding.distance, extent, code.param_names[static_cast<size_t>(guard.param)]), program);
   if (guard.kind == GuardKind::kAtomic) return d;
   return with_note(std::move(d), guard.has_mask ? "help: its mask lets this element through"
                                                 : "help: give it a mask that leaves such elements out");
@@ -169,7 +169,7 @@ Result<CheckedLaunch> KernelImpl::launch_checked(const std::array<int64_t, 3>& g
   append(key_end(*device, options), bound.key);
   KILN_TRY(std::shared_ptr<const CheckedCode> code, checked_code(args, bound, device, options));
   const passes::GuardedAccesses& g = code->guards;
-  CheckedLaunch looked{static_cast<int>(g.guards.size()), g.unknown};
+  CheckedLaunch looked{g.accesses, g.unknown};
   if (!is_launchable(grid)) return looked;  // it has a 0
 
   std::vector<uint64_t> slots(bound.slots(), bound.slots() + bound.num_slots);
@@ -180,23 +180,24 @@ Result<CheckedLaunch> KernelImpl::launch_checked(const std::array<int64_t, 3>& g
     slots.push_back(extents[i].begin);
     slots.push_back(extents[i].end);
   }
-  const auto words = static_cast<int64_t>(g.guards.size()) + 1;
+  const auto words = static_cast<int64_t>(g.guards.size()) + passes::kFirstGuardWord;
   KILN_TRY(Tensor report, Tensor::empty(Device(device), DType::kI64, std::span(&words, 1)));
   Backend& backend = device->backend();
   KILN_CHECK_OK(backend.fill(report.address(), static_cast<uint64_t>(passes::kNothingFound), 8, words, stream));
   slots.push_back(report.address());
-  KILN_CHECK_OK(backend.launch(*code->loaded, programs_of(grid), slots.data(), stream));
+  KILN_CHECK_OK(backend.launch(*code->loaded, programs_of(grid), slots.data(), stream, options.timeout_s));
   std::vector<int64_t> found(static_cast<size_t>(words));
   KILN_CHECK_OK(backend.copy_out(found.data(), report.address(), found.size() * 8, stream));
 
   std::optional<GuardFinding> first;
   size_t at = 0;
   for (size_t i = 0; i < g.guards.size(); ++i)
-    if (auto finding = passes::read_guard(found[i]); finding && (!first || finding->program < first->program))
+    if (auto finding = passes::read_guard(found[i + passes::kFirstGuardWord]);
+        finding && (!first || finding->program < first->program))
       first = finding, at = i;
   if (!first) return looked;
   const Guard& guard = g.guards[at];
-  const Extent extent = guard.params.empty() ? Extent() : extents[static_cast<size_t>(guard.params[0])];
+  const Extent extent = guard.param < 0 ? Extent() : extents[static_cast<size_t>(guard.param)];
   return finding_error(name_, guard, *first, grid, extent, *code);
 }
 

@@ -16,26 +16,31 @@ namespace kiln::passes {
 
 enum class GuardKind : uint8_t { kRead, kWrite, kAtomic, kAssert };
 
-/// One access of the source, or an assert, which is recorded instead of stopping the device.
+/// One access of the source to one of the tensors that its address may be computed from, or an assert, which is recorded
+/// instead of stopping the device.
 struct Guard {
   GuardKind kind = GuardKind::kRead;
   Place place;
-  std::vector<int> params;     // that the address may be computed from, by their number; none: an assert
+  int param = -1;              // the tensor, by the number of the parameter; -1: an assert
   DType element = DType::kI8;  // that is accessed
   bool has_mask = false;       // the source gave one
   std::string text;            // of an assert
 };
 
 /// What a launch of a guarded kernel needs and returns. After the kernel's own parameters come, for each of `pointers`,
-/// the first byte and the end of its tensor's memory (i64), and then a pointer to guards.size() + 1 words of 64 bits,
-/// all but the last initialised with kNothingFound.
+/// the first byte and the end of its tensor's memory (i64), and then a pointer to kFirstGuardWord + guards.size() words
+/// of 64 bits that hold kNothingFound.
 struct GuardedAccesses {
   std::vector<int> pointers;   // parameters that are pointers, in order
   std::vector<Guard> guards;   // one word each
+  int accesses = 0;            // and asserts of the source that are guarded
   std::vector<Place> unknown;  // accesses whose address comes from no parameter: they are done as they are
 };
 
 inline constexpr int64_t kNothingFound = INT64_MAX;
+/// Before the guards' words: one that refused atomics may use, and the lowest program that found something, which ends
+/// its `while` loops: with an element that was left out they might not end.
+inline constexpr int kSpareWord = 0, kEndedWord = 1, kFirstGuardWord = 2;
 
 /// The lowest program in which a guard found a violation (x fastest), and where.
 struct GuardFinding {

@@ -46,12 +46,22 @@ def k(a, b, c, m, n, kk, BLOCK: tl.constexpr):
         pb += 32 * n
     tl.store(c + r[:, None] * n + s[None, :], acc.to(tl.float16))
 )";
+constexpr const char* kWait = R"(
+@triton.jit
+def k(a, b, c, m, n, kk, BLOCK: tl.constexpr):
+    p = a
+    if m > 3:
+        p = b
+    while tl.load(p + n) == 0:
+        n += 1
+    tl.store(c, tl.load(p))
+)";
 
 TEST(Guards, KernelsCompileForEveryTarget) {
   struct {
     const char* source;
     size_t guards;
-  } cases[] = {{kProduct, 3}, {kRows, 4}, {kPlainProduct, 3}};
+  } cases[] = {{kProduct, 3}, {kRows, 4}, {kPlainProduct, 3}, {kWait, 5}};
   for (const auto& c : cases)
     for (const char* target : {"host", "sm_80", "sm_90a"}) {
       SCOPED_TRACE(std::string(target) + c.source);

@@ -143,6 +143,57 @@ def walk(a, b, o, steps, odd):
   EXPECT_EQ(looked.error().place.line, 14);
 }
 
+TEST_F(CheckTest, TheTensorThatABranchChoseIsTheOneThatIsNamed) {
+  Tensor x = numbers(1000), y = numbers(100), o = numbers(1000);
+  constexpr const char* kBranch = R"(
+@triton.jit
+def choose(x, y, o, which, n, B: tl.constexpr):
+    if which > 0:
+        p = x
+    else:
+        p = y
+    i = tl.arange(0, B)
+    tl.store(o + i, tl.load(p + i, mask=i < n), mask=i < n)
+)";
+  EXPECT_EQ(report(kBranch, {1, 1, 1}, {x, y, o, int64_t{1}, int64_t{1000}, int64_t{1024}}), "");
+  EXPECT_TRUE(report(kBranch, {1, 1, 1}, {x, y, o, int64_t{0}, int64_t{1000}, int64_t{1024}})
+                  .starts_with("11: kernel 'choose' reads element 100 of 'y', which has 100 elements, in program 0"));
+  constexpr const char* kSelect = R"(
+@triton.jit
+def choose(x, y, o, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(o + i, tl.load(tl.where(i % 2 == 0, x + i, y + i), mask=i < n), mask=i < n)
+)";
+  EXPECT_EQ(report(kSelect, {1, 1, 1}, {x, y, o, int64_t{100}, int64_t{1024}}), "");
+  EXPECT_TRUE(report(kSelect, {1, 1, 1}, {x, y, o, int64_t{1000}, int64_t{1024}})
+                  .starts_with("6: kernel 'choose' reads element 101 of 'y', which has 100 elements, in program 0"));
+}
+
+TEST_F(CheckTest, ALoopThatWaitsForAnElementOutsideEnds) {
+  Tensor x = numbers(10);
+  constexpr const char* kWait = R"(
+@triton.jit
+def wait(x, n):
+    while tl.load(x + n, volatile=True) == 0:
+        pass
+    tl.store(x, 7)
+)";
+  EXPECT_EQ(report(kWait, {3, 1, 1}, {x, int64_t{9}}), "");
+  EXPECT_EQ(report(kWait, {3, 1, 1}, {x, int64_t{10}}),
+            "5: kernel 'wait' reads element 10 of 'x', which has 10 elements, in program 0 | help: give it a mask that "
+            "leaves such elements out");
+  constexpr const char* kSteps = R"(
+@triton.jit
+def steps(x, n):
+    left = tl.load(x + n)
+    while left != 3:
+        left += 0.5
+        left -= 0.5
+)";
+  EXPECT_EQ(report(kSteps, {1, 1, 1}, {x, int64_t{4}}), "");
+  EXPECT_TRUE(report(kSteps, {1, 1, 1}, {x, int64_t{-1}}).starts_with("5: kernel 'steps' reads element -1 of 'x'"));
+}
+
 TEST_F(CheckTest, Atomics) {
   constexpr const char* kCount = R"(
 @triton.jit
