@@ -46,7 +46,7 @@ struct TuneRow {
   TuneState state = TuneState::kSkipped;
   std::string reason;  // of every state but kMeasured
   int registers = -1;
-  int64_t spill_bytes = -1, shared_bytes = 0;
+  int64_t spill_bytes = -1, shared_bytes = -1;
   double occupancy = -1;  // of 1; -1 unknown
   double compile_ms = 0;
   std::vector<double> us;  // samples

@@ -61,7 +61,7 @@ KernelInfo info_of(const CompiledKernel& k) {
   info.target = k.target;
   info.registers = k.registers;
   info.spill_bytes = k.spill_bytes;
-  info.shared_bytes = k.shared_bytes;
+  info.shared_bytes = k.ptx.empty() ? -1 : k.shared_bytes;  // the CPU has none to know of
   info.num_warps = k.num_warps;
   info.extra_warps = k.extra_warps;
   info.num_ctas = k.num_ctas;

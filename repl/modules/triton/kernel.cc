@@ -128,15 +128,13 @@ class Launcher : public Object {
 
 /// What scripts ask of a compiled kernel.
 std::optional<Value> figure(const KernelInfo& info, std::string_view name) {
-  constexpr int64_t kHostRegisters = 32;
+  auto known = [](int64_t figure) { return figure >= 0 ? Value::integer(figure) : Value::none(); };
   if (name == "name") return Value::str(info.name);
-  // The host has no register file to share out: its figure stands for the vector registers of one program.
-  if (name == "n_regs") return Value::integer(info.registers >= 0 ? info.registers : kHostRegisters);
-  if (name == "n_spills") return Value::integer(std::max<int64_t>(info.spill_bytes, 0));
+  if (name == "n_regs") return known(info.registers);
+  if (name == "n_spills") return known(info.spill_bytes);
   if (name == "metadata") {
     auto o = make<Opaque>("metadata");
-    // Scripts divide by it: a kernel without shared memory counts as one byte.
-    o->members.set("shared", Value::integer(std::max<int64_t>(info.shared_bytes, 1)));
+    o->members.set("shared", known(info.shared_bytes));
     o->members.set("num_warps", Value::integer(info.num_warps));
     o->members.set("name", Value::str(info.name));
     o->members.set("target", Value::str(info.target));

@@ -424,7 +424,7 @@ class LaunchTuner {
                                   {"samples_us", make<List>(std::move(samples))},
                                   {"registers", known(row.registers >= 0, Value::integer(row.registers))},
                                   {"spill_bytes", known(row.spill_bytes >= 0, Value::integer(row.spill_bytes))},
-                                  {"shared_bytes", Value::integer(row.shared_bytes)},
+                                  {"shared_bytes", known(row.shared_bytes >= 0, Value::integer(row.shared_bytes))},
                                   {"occupancy", known(row.occupancy >= 0, Value::real(row.occupancy))}}));
     }
     Ref<Dict> out =
