@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "support/diag.h"
@@ -105,17 +103,25 @@ void TuneRecords::note_once(const std::string& sentence) {
   note_(sentence + "; what tuning finds is not kept (KILN_TUNE_RECORDS=0 turns records off)");
 }
 
+std::optional<TrustedFolder> TuneRecords::opened() {
+  auto path = folder();
+  if (!path.ok()) return note_once(path.error().message), std::nullopt;
+  auto kept = TrustedFolder::open(*path, /*create=*/true);
+  if (!kept.ok()) return note_once(kept.error().message), std::nullopt;
+  return *std::move(kept);
+}
+
 std::optional<TuneRow> TuneRecords::find(const std::string& key, const std::string& identity) {
   if (!enabled()) return std::nullopt;
-  auto dir = folder();
-  if (!dir.ok()) return note_once(dir.error().message), std::nullopt;
-  const std::string path = *dir + "/" + file_name(key, identity);
-  if (::access(path.c_str(), F_OK) != 0) return std::nullopt;
-  auto text = read_file(path);
+  auto kept = opened();
+  if (!kept) return std::nullopt;
+  const std::string name = file_name(key, identity);
+  auto text = kept->read(name);
   if (!text.ok()) return note_once(text.error().message), std::nullopt;
-  auto record = unpack(*text);
+  if (!*text) return std::nullopt;
+  auto record = unpack(**text);
   if (!record) {
-    note_(fmt::format("the tuning record '{}' is damaged and will be made anew", path));
+    note_(fmt::format("the tuning record '{}' is damaged and will be made anew", *folder() + "/" + name));
     return std::nullopt;
   }
   if (record->key != key || record->identity != identity) return std::nullopt;  // another with the same hash
@@ -124,36 +130,37 @@ std::optional<TuneRow> TuneRecords::find(const std::string& key, const std::stri
 
 void TuneRecords::store(const std::string& key, const std::string& identity, const TuneRow& row) {
   if (!enabled()) return;
-  auto dir = folder();
-  if (!dir.ok()) return note_once(dir.error().message);
-  if (Status made = make_directories(*dir); !made.ok()) return note_once(made.error().message);
-  Status written = write_file_atomic(*dir + "/" + file_name(key, identity), pack(key, identity, row));
+  auto kept = opened();
+  if (!kept) return;
+  Status written = kept->write(file_name(key, identity), pack(key, identity, row));
   if (!written.ok()) return note_once(written.error().message);
-  if (stores_++ % kStoresPerSweep == 0) remove_old(*dir);
+  if (stores_++ % kStoresPerSweep == 0) remove_old(*kept);
 }
 
-void TuneRecords::remove_old(const std::string& dir) {
-  auto files = list_files(dir);
+void TuneRecords::remove_old(const TrustedFolder& kept) {
+  auto files = kept.list();
   if (!files.ok() || files->size() <= kMostRecords) return;
   std::sort(files->begin(), files->end(),
             [](const FileEntry& a, const FileEntry& b) { return a.modified_ns < b.modified_ns; });
   files->resize(files->size() - kMostRecords / 4 * 3);
-  for (const FileEntry& f : *files) ::unlink(f.path.c_str());
+  for (const FileEntry& f : *files)
+    if (!kept.remove(f.path).ok()) return;  // the next sweep tries again
 }
 
 Result<int> TuneRecords::forget(std::string_view kernel) {
-  KILN_TRY(std::string dir, folder());
-  KILN_TRY(std::vector<FileEntry> files, list_files(dir));
+  KILN_TRY(std::string path, folder());
+  if (::access(path.c_str(), F_OK) != 0) return 0;
+  KILN_TRY(TrustedFolder kept, TrustedFolder::open(path, /*create=*/false));
+  KILN_TRY(std::vector<FileEntry> files, kept.list());
   int count = 0;
   for (const FileEntry& f : files) {
     if (!f.path.ends_with(kEnding)) continue;
     if (!kernel.empty()) {
-      auto text = read_file(f.path);
-      auto record = text.ok() ? unpack(*text) : std::nullopt;
+      auto text = kept.read(f.path);
+      auto record = text.ok() && *text ? unpack(**text) : std::nullopt;
       if (!record || !record->key.starts_with(kernel_line(kernel))) continue;
     }
-    if (::unlink(f.path.c_str()) != 0)
-      return error(ErrorKind::kIo, "cannot remove the tuning record '{}': {}", f.path, std::strerror(errno));
+    KILN_CHECK_OK(kept.remove(f.path));
     ++count;
   }
   return count;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "profiler/tune/tune.h"
+#include "support/trusted_folder.h"
 
 namespace kiln::profiler {
 
@@ -31,7 +32,8 @@ class TuneRecords {
 
  private:
   void note_once(const std::string& sentence);
-  void remove_old(const std::string& folder);
+  std::optional<TrustedFolder> opened();  // nullopt: it cannot be had, which was noted
+  void remove_old(const TrustedFolder& kept);
 
   std::function<void(const std::string&)> note_;
   bool noted_ = false;

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include "compiler/target/target.h"
@@ -228,7 +229,17 @@ class Tuner {
                                              : std::max<size_t>(1, std::thread::hardware_concurrency());
     running = std::min(cpus, todo.size());
     std::vector<std::thread> workers;
-    for (size_t n = running; n > 0; --n) workers.emplace_back(work);
+    for (size_t n = running; n > 0; --n) try {
+        workers.emplace_back(work);
+      } catch (const std::system_error&) {  // the system has no more of them: those that there are do the work
+        std::lock_guard lock(mutex);
+        running -= n;
+        break;
+      }
+    if (workers.empty()) {
+      running = 1;
+      work();
+    }
     {
       std::unique_lock lock(mutex);
       const int total = static_cast<int>(todo.size());
@@ -492,7 +503,7 @@ std::string to_json(const TuneResult& result) {
     row["rung"] = r.rung;
     row["registers"] = r.registers >= 0 ? ordered_json(r.registers) : ordered_json();
     row["spill_bytes"] = r.spill_bytes >= 0 ? ordered_json(r.spill_bytes) : ordered_json();
-    row["shared_bytes"] = r.shared_bytes;
+    row["shared_bytes"] = r.shared_bytes >= 0 ? ordered_json(r.shared_bytes) : ordered_json();
     row["occupancy"] = r.occupancy >= 0 ? ordered_json(r.occupancy) : ordered_json();
     row["compile_ms"] = r.compile_ms;
     row["from_record"] = r.from_record;

@@ -1,12 +1,9 @@
 #include "runtime/jit/cache.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 
 #include "support/diag.h"
-#include "support/files.h"
 #include "support/hash.h"
 #include "support/knobs.h"
 
@@ -172,48 +169,46 @@ std::optional<CompiledKernel> deserialize(std::string_view bytes) {
   return k;
 }
 
-std::string DiskCache::folder() {
-  if (!knob_on(Knob::kCache)) return {};
+std::optional<TrustedFolder> DiskCache::folder() {
+  if (!knob_on(Knob::kCache)) return std::nullopt;
   auto root = cache_directory();
-  if (!root.ok()) {
-    warn_once(root.error().message);
-    return {};
-  }
-  return *root + "/kernels";
+  if (!root.ok()) return warn_once(root.error().message), std::nullopt;
+  auto opened = TrustedFolder::open(*root + "/kernels", /*create=*/true);
+  if (!opened.ok()) return warn_once(opened.error().message), std::nullopt;
+  return *std::move(opened);
 }
 
 void DiskCache::warn_once(const std::string& sentence) {
-  if (!warned_.exchange(true)) warn_(sentence + "; compiled kernels are not kept (KILN_CACHE=0 turns the cache off)");
+  if (!warned_.exchange(true))
+    warn_(sentence +
+          "; compiled kernels are not kept (KILN_CACHE_DIR names another folder, KILN_CACHE=0 turns the "
+          "cache off)");
 }
 
 std::optional<CompiledKernel> DiskCache::find(const std::string& key) {
-  std::string dir = folder();
-  if (dir.empty()) return std::nullopt;
-  std::string path = dir + "/" + hash128(key).hex();
-  if (::access(path.c_str(), F_OK) != 0) return std::nullopt;
-  auto file = read_file(path);
-  if (!file.ok()) {
-    warn_once(file.error().message);
-    return std::nullopt;
-  }
-  auto kernel = unpack(*file, key);
-  if (kernel) touch_file(path);  // last used now: remove_old starts with the oldest
+  auto kept = folder();
+  if (!kept) return std::nullopt;
+  const std::string name = hash128(key).hex();
+  auto file = kept->read(name);
+  if (!file.ok()) return warn_once(file.error().message), std::nullopt;
+  if (!*file) return std::nullopt;
+  auto kernel = unpack(**file, key);
+  if (kernel) kept->touch(name);  // last used now: remove_old starts with the oldest
   return kernel;
 }
 
 void DiskCache::store(const std::string& key, const CompiledKernel& kernel) {
-  std::string dir = folder();
-  if (dir.empty()) return;
-  if (Status made = make_directories(dir); !made.ok()) return warn_once(made.error().message);
-  Status written = write_file_atomic(dir + "/" + hash128(key).hex(), pack(key, kernel));
+  auto kept = folder();
+  if (!kept) return;
+  Status written = kept->write(hash128(key).hex(), pack(key, kernel));
   if (!written.ok()) return warn_once(written.error().message);
-  if (stores_++ % kStoresPerSweep == 0) remove_old(dir);
+  if (stores_++ % kStoresPerSweep == 0) remove_old(*kept);
 }
 
-void DiskCache::remove_old(const std::string& dir) {
+void DiskCache::remove_old(const TrustedFolder& kept) {
   auto limit = knob_bytes(Knob::kCacheLimit);
   if (!limit.ok()) return warn_once(limit.error().message);
-  auto files = list_files(dir);
+  auto files = kept.list();
   if (!files.ok()) return warn_once(files.error().message);
   auto now =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -221,7 +216,7 @@ void DiskCache::remove_old(const std::string& dir) {
   int64_t total = 0;
   for (FileEntry& f : *files) {
     // A writer that died left its temporary file.
-    if (f.path.ends_with(".tmp") && now - f.modified_ns > kHour) ::unlink(f.path.c_str()), f.bytes = 0;
+    if (f.path.ends_with(".tmp") && now - f.modified_ns > kHour && kept.remove(f.path).ok()) f.bytes = 0;
     total += f.bytes;
   }
   if (total <= limit->value_or(INT64_MAX)) return;
@@ -231,7 +226,7 @@ void DiskCache::remove_old(const std::string& dir) {
   for (const FileEntry& f : *files) {
     if (total <= goal) break;
     if (f.path.ends_with(".tmp")) continue;
-    if (::unlink(f.path.c_str()) == 0) total -= f.bytes;
+    if (kept.remove(f.path).ok()) total -= f.bytes;
   }
 }
 

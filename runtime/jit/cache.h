@@ -1,5 +1,6 @@
 // Compiled kernels on disk: one file per key, named by the key's hash. A file holds the whole key, so a collision of
-// hashes is a miss, and a checksum, so a torn or damaged file is a miss too.
+// hashes is a miss, and a checksum, so a torn or damaged file is a miss too. What is in there is executed, so it must
+// be written by this user (support/trusted_folder.h): a checksum keeps nobody from planting something.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <string_view>
 
 #include "compiler/compile.h"
+#include "support/trusted_folder.h"
 
 namespace kiln::runtime {
 
@@ -26,8 +28,8 @@ class DiskCache {
   void store(const std::string& key, const CompiledKernel& kernel);
 
  private:
-  std::string folder();  // empty: the cache is off
-  void remove_old(const std::string& folder);
+  std::optional<TrustedFolder> folder();  // nullopt: the cache is off, or not to be had
+  void remove_old(const TrustedFolder& folder);
   void warn_once(const std::string& sentence);
 
   std::function<void(const std::string&)> warn_;

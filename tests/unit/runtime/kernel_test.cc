@@ -575,8 +575,36 @@ TEST_F(KernelTest, UnwritableCacheIsOneWarning) {
   for (int64_t block : {64, 128, 256}) EXPECT_OK(add.launch({1, 1, 1}, Args{x, y, int64_t{2}, Arg(block)}));
   ASSERT_EQ(recorder.warnings.size(), 1u);
   EXPECT_EQ(recorder.warnings[0],
-            "cannot create folder '" + folder +
-                "/file/kernels': Not a directory; compiled kernels are not kept (KILN_CACHE=0 turns the cache off)");
+            "cannot open folder '" + folder +
+                "/file/kernels': Not a directory; compiled kernels are not kept (KILN_CACHE_DIR names another folder, "
+                "KILN_CACHE=0 turns the cache off)");
+}
+
+TEST_F(KernelTest, ACacheThatOthersMayWriteIsNotRead) {
+  Program program(kAdd);
+  const Args args{x, y, int64_t{2}, std::nullopt};
+  ASSERT_TRUE(kernel(program, "add").compile(args).ok());
+  jit = make_jit();
+  ASSERT_TRUE(kernel(program, "add").compile(args)->from_cache);
+  chmod((folder + "/kernels").c_str(), 0777);
+  jit = make_jit();
+  EXPECT_FALSE(kernel(program, "add").compile(args)->from_cache);
+  ASSERT_EQ(recorder.warnings.size(), 1u);
+  EXPECT_EQ(recorder.warnings[0],
+            "the folder '" + folder +
+                "/kernels' is not trusted: others may write there (mode 777; chmod go-w takes that away); compiled "
+                "kernels are not kept (KILN_CACHE_DIR names another folder, KILN_CACHE=0 turns the cache off)");
+  chmod((folder + "/kernels").c_str(), 0700);
+  recorder.warnings.clear();
+  // A pipe in the place of an entry is neither waited for nor kept from being replaced.
+  const std::string entry = (*list_files(folder + "/kernels"))[0].path;
+  unlink(entry.c_str());
+  ASSERT_EQ(mkfifo(entry.c_str(), 0600), 0);
+  jit = make_jit();
+  EXPECT_FALSE(kernel(program, "add").compile(args)->from_cache);
+  EXPECT_EQ(recorder.warnings.size(), 1u);
+  jit = make_jit();
+  EXPECT_TRUE(kernel(program, "add").compile(args)->from_cache);
 }
 
 TEST_F(KernelTest, CacheCanBeOff) {
