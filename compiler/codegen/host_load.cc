@@ -35,9 +35,14 @@ class Mapping : public llvm::RuntimeDyld::MemoryManager {
     parts_[kData].size = pages(data, data_align);
     size_ = parts_[kCode].size + parts_[kConstants].size + parts_[kData].size;
     void* base = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED) return;
-    base_ = static_cast<uint8_t*>(base);
-    uint8_t* at = base_;
+    uint8_t* at = nullptr;
+    if (base == MAP_FAILED) {
+      // The loader ends the process when a section gets no memory: it gets some that nobody executes.
+      unmapped_ = std::make_unique<uint8_t[]>(size_ + page);
+      at = unmapped_.get() + page - reinterpret_cast<uintptr_t>(unmapped_.get()) % page;
+    } else {
+      at = base_ = static_cast<uint8_t*>(base);
+    }
     for (Part& part : parts_) {
       part.begin = part.next = at;
       at += part.size;
@@ -88,6 +93,7 @@ class Mapping : public llvm::RuntimeDyld::MemoryManager {
   }
 
   uint8_t* base_ = nullptr;
+  std::unique_ptr<uint8_t[]> unmapped_;  // where there was no mapping to be had
   size_t size_ = 0;
   bool exhausted_ = false;
   Part parts_[3];

@@ -20,7 +20,11 @@ namespace {
 class ParallelCopy {
  public:
   ParallelCopy(int threads, size_t bytes) : from_(bytes, 1), to_(bytes, 2) {
-    for (int i = 0; i < threads; ++i) workers_.emplace_back([this, i, threads] { work(i, threads); });
+    try {
+      for (int i = 0; i < threads; ++i) workers_.emplace_back([this, i] { work(static_cast<size_t>(i)); });
+    } catch (const std::system_error&) {
+      // The system has no more of them: those that there are share the work.
+    }
   }
   ~ParallelCopy() {
     {
@@ -34,6 +38,7 @@ class ParallelCopy {
   ParallelCopy& operator=(const ParallelCopy&) = delete;
 
   void run() {
+    if (workers_.empty()) return copy(0, 1);
     std::unique_lock lock(mutex_);
     ++round_;
     left_ = static_cast<int>(workers_.size());
@@ -42,8 +47,12 @@ class ParallelCopy {
   }
 
  private:
-  void work(int index, int threads) {
-    size_t n = from_.size(), begin = n * index / threads, end = n * (index + 1) / threads;
+  void copy(size_t index, size_t threads) {
+    const size_t n = from_.size(), begin = n * index / threads, end = n * (index + 1) / threads;
+    std::memcpy(to_.data() + begin, from_.data() + begin, end - begin);
+  }
+
+  void work(size_t index) {
     uint64_t seen = 0;
     std::unique_lock lock(mutex_);
     while (true) {
@@ -51,7 +60,7 @@ class ParallelCopy {
       if (stop_) return;
       seen = round_;
       lock.unlock();
-      std::memcpy(to_.data() + begin, from_.data() + begin, end - begin);
+      copy(index, workers_.size());
       lock.lock();
       if (--left_ == 0) done_.notify_all();
     }

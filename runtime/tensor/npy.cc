@@ -1,5 +1,7 @@
 #include "runtime/tensor/npy.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -78,11 +80,12 @@ Result<Header> parse_header(std::string_view text, const std::string& path) {
     int64_t size = -1;
     const auto [stop, code] = std::from_chars(shape.data(), shape.data() + shape.size(), size);
     if (code != std::errc{} || size < 0) return broken("shape");
-    elements *= static_cast<double>(size);
+    elements *= static_cast<double>(std::max<int64_t>(size, 1));  // strides count them where a dimension is empty too
     out.shape.push_back(size);
     shape.remove_prefix(static_cast<size_t>(stop - shape.data()));
   }
-  if (elements > 0x1p60) return error(ErrorKind::kMemory, "{}: no memory holds {:.3g} elements", path, elements);
+  if (elements * size_of(out.dtype) > 0x1p60)
+    return error(ErrorKind::kMemory, "{}: no memory holds {:.3g} elements", path, elements);
   return out;
 }
 
@@ -111,6 +114,9 @@ Status save_npy(const Tensor& tensor, const std::string& path) {
 }
 
 Result<Tensor> load_npy(const Device& device, const std::string& path) {
+  struct stat st {};
+  if (::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode))  // opening a pipe would wait for whoever writes to it
+    return error(ErrorKind::kIo, "{}: it is no regular file", path);
   std::ifstream file(path, std::ios::binary);
   if (!file) return error(ErrorKind::kIo, "{}: {}", path, std::strerror(errno));
   auto ends = [&] { return error(ErrorKind::kIo, "{} ends too early for a .npy file", path); };

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <sstream>
@@ -41,6 +43,20 @@ CompiledKernel compiled(bool want_assembly, std::string* assembly) {
   kernel.name = "square";
   kernel.object = object->object;
   return kernel;
+}
+
+TEST(HostLoadDeathTest, WithoutMemoryForCodeIsAnError) {
+  auto try_it = [](const CompiledKernel& kernel) {
+    long pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit limit{};
+    limit.rlim_cur = limit.rlim_max = static_cast<rlim_t>(pages) * 4096;  // no mapping more
+    setrlimit(RLIMIT_AS, &limit);
+    auto code = load_host_object(kernel);
+    _exit(!code.ok() && code.error().kind == ErrorKind::kMemory ? 0 : 1);
+  };
+  const CompiledKernel kernel = compiled(false, nullptr);
+  EXPECT_EXIT(try_it(kernel), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(HostLoad, CompilesAndRunsInSeveralThreads) {

@@ -2,6 +2,7 @@
 #include "runtime/tensor/npy.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -81,6 +82,13 @@ TEST_F(Npy, Mistakes) {
   EXPECT_EQ(with("{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }\n").error().kind, ErrorKind::kIo);
   EXPECT_EQ(with("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 99999999999), }\n").error().kind,
             ErrorKind::kMemory);
+  // Sizes whose bytes, or whose strides, do not fit 64 bits.
+  for (const char* shape : {"1152921504606846976,", "2305843009213693952, 4", "0, 4611686018427387904, 8"})
+    EXPECT_EQ(with(fmt::format("{{'descr': '<f8', 'fortran_order': False, 'shape': ({}), }}\n", shape)).error().kind,
+              ErrorKind::kMemory)
+        << shape;
+  ASSERT_EQ(mkfifo(path("pipe.npy").c_str(), 0600), 0);
+  EXPECT_NE(load_npy(cpu_, path("pipe.npy")).error().message.find("no regular file"), std::string::npos);
   EXPECT_EQ(with("{}").error().kind, ErrorKind::kIo);
   const Tensor half = *Tensor::zeros(cpu_, DType::kBF16, std::vector<int64_t>{3});
   EXPECT_EQ(save_npy(half, path()).error().message, ".npy files have no bfloat16");
