@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "repl/modules/torch/pending.h"
 #include "repl/script/builtins/builtins.h"
 
 namespace kiln::script {
@@ -292,13 +293,18 @@ void fill_sys(Interp& in, ModuleObject& m) {
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-Value perf_counter(Interp&, NativeArgs&) { return Value::real(seconds_now()); }
-Value perf_counter_ns(Interp&, NativeArgs&) {
+Value perf_counter(Interp& in, NativeArgs&) {
+  in.pending()->before_clock(in);
+  return Value::real(seconds_now());
+}
+Value perf_counter_ns(Interp& in, NativeArgs&) {
+  in.pending()->before_clock(in);
   return Value::integer(
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
           .count());
 }
-Value wall_time(Interp&, NativeArgs&) {
+Value wall_time(Interp& in, NativeArgs&) {
+  in.pending()->before_clock(in);
   return Value::real(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
 }
 Value sleep(Interp& in, NativeArgs& a) {

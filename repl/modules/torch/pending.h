@@ -1,11 +1,13 @@
 // The tensors of a session that are not computed yet, so that none of them sees a later change of what it reads.
 #pragma once
+#include <memory>
 #include <vector>
 
 namespace kiln {
 namespace runtime {
+struct ExprNode;
 struct Storage;
-}
+}  // namespace runtime
 
 namespace script {
 
@@ -16,14 +18,26 @@ class PendingTensors {
  public:
   void add(TensorObject& t);
   void remove(TensorObject& t);
-  bool empty() const { return tensors_.empty(); }
+  bool empty() const { return tensors_.empty() && dropped_.empty(); }
   /// Computes those that read the memory of `storage`, which is about to change.
   void run_readers(Interp& in, const runtime::Storage* storage);
-  /// Computes all.
+  /// Computes all, also what was dropped.
   void run_all(Interp& in);
 
+  /// The script is about to read a clock. From the first reading on, a result that is dropped unread is computed before
+  /// the next one: a script that times f() and ignores what it gives would else time nothing.
+  void before_clock(Interp& in);
+  /// Takes over a result that nobody can read any more, when clocks are being read.
+  void drop(std::shared_ptr<runtime::ExprNode> result);
+  /// Computes what was dropped once it is so much that it holds memory.
+  void limit_dropped(Interp& in);
+
  private:
+  void run_dropped(Interp& in);
+
   std::vector<TensorObject*> tensors_;
+  std::vector<std::shared_ptr<runtime::ExprNode>> dropped_;
+  bool clock_was_read_ = false;
 };
 
 }  // namespace script

@@ -18,6 +18,8 @@ void PendingTensors::add(TensorObject& t) { tensors_.push_back(&t); }
 void PendingTensors::remove(TensorObject& t) { std::erase(tensors_, &t); }
 
 void PendingTensors::run_readers(Interp& in, const runtime::Storage* storage) {
+  if (std::any_of(dropped_.begin(), dropped_.end(), [&](const auto& e) { return Expr(e).reads(storage); }))
+    run_dropped(in);
   // Computing one takes it out of the list, and may make others leaves of what is left.
   for (size_t i = 0; i < tensors_.size();) {
     Ref<TensorObject> t(tensors_[i]);
@@ -30,23 +32,54 @@ void PendingTensors::run_readers(Interp& in, const runtime::Storage* storage) {
   }
 }
 
+namespace {
+
+Tensor computed(Interp& in, const Expr& expr) {
+  auto result = run(expr);
+  // What no kernel is written for is computed as small tensors are.
+  if (!result.ok() && result.error().kind == ErrorKind::kUnsupported) result = run_on_host(expr);
+  return in.take(std::move(result));
+}
+
+}  // namespace
+
+void PendingTensors::before_clock(Interp& in) {
+  run_dropped(in);
+  clock_was_read_ = true;
+}
+
+void PendingTensors::drop(std::shared_ptr<runtime::ExprNode> result) {
+  if (clock_was_read_) dropped_.push_back(std::move(result));
+}
+
+void PendingTensors::limit_dropped(Interp& in) {
+  constexpr size_t kMost = 16;
+  if (dropped_.size() >= kMost) run_dropped(in);
+}
+
+void PendingTensors::run_dropped(Interp& in) {
+  for (auto& result : std::exchange(dropped_, {})) computed(in, Expr(std::move(result)));
+}
+
 void PendingTensors::run_all(Interp& in) {
+  before_clock(in);
   while (!tensors_.empty()) Ref<TensorObject>(tensors_.front())->tensor(in);
 }
 
 TensorObject::TensorObject(Interp& in, Expr expr) : Object(kKind), expr_(std::move(expr)), pending_(in.pending()) {
+  pending_->limit_dropped(in);
   pending_->add(*this);
 }
 
 TensorObject::~TensorObject() {
-  if (pending_) pending_->remove(*this);
+  if (!pending_) return;
+  pending_->remove(*this);
+  const bool is_part_of_another = expr_.shared().use_count() > 1;
+  if (!is_part_of_another) pending_->drop(expr_.shared());
 }
 
 void TensorObject::compute(Interp& in) {
-  auto result = run(expr_);
-  // What no kernel is written for is computed as small tensors are.
-  if (!result.ok() && result.error().kind == ErrorKind::kUnsupported) result = run_on_host(expr_);
-  tensor_ = in.take(std::move(result));
+  tensor_ = computed(in, expr_);
   expr_ = {};
   pending_->remove(*this);
   pending_ = nullptr;

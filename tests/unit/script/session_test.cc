@@ -282,6 +282,17 @@ TEST_F(SessionTest, AWildAccessFailsItsStatement) {
   }
 }
 
+TEST_F(SessionTest, AResultThatNobodyReadsIsTimedToo) {
+  run("import time\nx = torch.rand(1 << 22)\n"
+      "def f(): return (x * 2 + 1).exp().sin().sum()\n"
+      "f().item()\n"  // compiled
+      "def timed(work):\n"
+      "    start = time.perf_counter()\n    for _ in range(5): work()\n    return time.perf_counter() - start\n"
+      "read, dropped = timed(lambda: f().item()), timed(f)\nassert dropped > read / 4, (read, dropped)\n"
+      "start = time.time()\ny = x * 3\nz = y + 1\ndel y\nassert z[0] == x[0] * 3 + 1\n"
+      "w = torch.ones(1 << 20)\nw + 1\nw.fill_(5)\nassert time.time() >= start\n");
+}
+
 TEST_F(SessionTest, ExitNeedsNoImport) {
   run("exit(4)\nprint('never')\n");
   EXPECT_EQ(session->exit_code(), 4);
