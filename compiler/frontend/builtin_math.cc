@@ -146,13 +146,30 @@ Result<Value> fdiv(Codegen& g, const BoundArgs& a) {
   return Value(g.b.cast(wide, t));
 }
 
-Result<Value> div_rn(Codegen& g, const BoundArgs& a) {
+namespace {
+
+/// Two operands of a function that exists for float32 and float64.
+Result<Codegen::Pair> wide_float_pair(Codegen& g, const BoundArgs& a) {
   KILN_TRY(Codegen::Pair p, float_pair(g, a));
   if (bits(p.a->type.dtype) < 32)
     return with_note(g.fail(a.range, ErrorKind::kType, "{} takes float32 or float64, got {} and {}",
                             a.builtin->display_name(), describe(a[0]), describe(a[1])),
                      "help: cast with .to(tl.float32)");
+  return p;
+}
+
+}  // namespace
+
+Result<Value> div_rn(Codegen& g, const BoundArgs& a) {
+  KILN_TRY(Codegen::Pair p, wide_float_pair(g, a));
   return Value(g.b.binary(OpKind::kDivRn, p.a, p.b));
+}
+
+/// A product that is rounded on its own: no addition that uses it becomes an fma. x·y + -0 is x·y, zeros included.
+Result<Value> mul_rn(Codegen& g, const BoundArgs& a) {
+  KILN_TRY(Codegen::Pair p, wide_float_pair(g, a));
+  ir::Value* none = g.b.constant_float(p.a->type, -0.0);
+  return Value(g.b.create1(OpKind::kFma, {p.a, p.b, none}, p.a->type));
 }
 
 Result<Value> umulhi(Codegen& g, const BoundArgs& a) {

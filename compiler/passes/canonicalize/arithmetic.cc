@@ -45,8 +45,14 @@ bool divides_by_zero(const Op* op, const Facts& f) {
   return (op->kind == OpKind::kDiv || op->kind == OpKind::kRem) && f.type.is_int() && f.zero(1);
 }
 
+/// Functions of which each target has its own approximation: a constant must not be another value than a variable.
+constexpr OpKind kApproximate[] = {OpKind::kExp,   OpKind::kExp2, OpKind::kExpm1, OpKind::kLog,  OpKind::kLog2,
+                                   OpKind::kLog1p, OpKind::kSin,  OpKind::kCos,   OpKind::kTanh, OpKind::kErf,
+                                   OpKind::kPow,   OpKind::kSqrt, OpKind::kRsqrt};
+
 Value* fold(Op* op, const Facts& f, ir::Builder& b) {
   if (!interp::has_scalar_meaning(op->kind) || op->operands.empty() || divides_by_zero(op, f)) return nullptr;
+  if (std::find(std::begin(kApproximate), std::end(kApproximate), op->kind) != std::end(kApproximate)) return nullptr;
   uint64_t in[3] = {};
   for (size_t i = 0; i < op->operands.size(); ++i) {
     if (!f.bits[i]) return nullptr;
@@ -103,7 +109,8 @@ Value* identity(Op* op, const Facts& f, ir::Builder& b) {
       if (defined_by(x, OpKind::kAbs)) return x;
       if (Op* inner = defined_by(x, OpKind::kNeg); inner && !ints) return b.unary(OpKind::kAbs, inner->operand(0));
       return nullptr;
-    case OpKind::kFma:  // one exact product
+    case OpKind::kFma:  // one exact product; with -0 it is libdevice.mul_rn, which keeps fuse_fma out
+      if (f.minus_zero(2)) return nullptr;
       if (f.one(1)) return b.binary(OpKind::kAdd, x, op->operand(2));
       return f.one(0) ? b.binary(OpKind::kAdd, y, op->operand(2)) : nullptr;
     case OpKind::kAddPtr: {
