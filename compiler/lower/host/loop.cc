@@ -127,6 +127,16 @@ void Lowering::finish_reduce(const ir::Op& op, std::span<V const> values, Lanes 
   }
 }
 
+unsigned Lowering::accumulating_lanes(const Group& group, int64_t row) const {
+  bool floats = false, ordered = false;
+  for (const Root& r : group.roots) {
+    if (r.kind != Root::Kind::kReduce) continue;
+    floats = floats || r.op->operands[0]->type.is_float();
+    ordered = ordered || !is_commutative(*r.op->region());
+  }
+  return floats && !ordered ? static_cast<unsigned>(std::min<int64_t>({row, native_bytes_, 64})) : 1;
+}
+
 // --- loop nests
 
 void Lowering::emit_body(const Group& group, Chunk& chunk, size_t index, V first, std::vector<V>* carried) {
@@ -178,36 +188,57 @@ void Lowering::emit_rows(const Group& group, unsigned width) {
       std::any_of(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == Root::Kind::kReduce; });
   const bool flat = !reduces && last < width;
   const int64_t row = flat ? numel : last, rows = numel / row;
-  width = static_cast<unsigned>(std::min<int64_t>(width, row));
+  // How a sum of floats is added up must not depend on what else the loop does: element i goes to accumulator i modulo
+  // their number, in as many vectors as the body's width makes of them.
+  const unsigned lanes = accumulating_lanes(group, row);
+  width = static_cast<unsigned>(std::min<int64_t>(lanes > 1 ? std::min(width, lanes) : width, row));
+  const unsigned copies = std::max(1u, lanes / width);
 
   Loop outer = begin_loop(rows, 1, {});
-  Loop inner = begin_loop(row, width, start_values(group, width, false));
-  V position = b.CreateAdd(b.CreateMul(outer.iv, b.getInt32(static_cast<uint32_t>(row))), inner.iv);
-  Lanes linear = width == 1 ? uniform(position) : contiguous(position);
-  Index index;
-  if (flat) {
-    index = index_at(shape, linear, width);
-  } else {
-    index.shape = shape;
-    index.linear = linear;
-    int64_t stride = rows;
-    for (int d = 0; d + 1 < shape.rank; ++d) {
-      stride /= shape[d];
-      index.at.push_back(coordinate(uniform(outer.iv), stride, shape[d], rows, width));
+  const std::vector<V> start = start_values(group, width, false);
+  std::vector<V> starts;
+  for (unsigned c = 0; c < copies; ++c) starts.insert(starts.end(), start.begin(), start.end());
+  Loop inner = begin_loop(row, width * copies, starts);
+  std::vector<V> next(inner.carried.begin(), inner.carried.end());
+  for (unsigned c = 0; c < copies; ++c) {
+    V column = c == 0 ? inner.iv : b.CreateAdd(inner.iv, b.getInt32(c * width));
+    V position = b.CreateAdd(b.CreateMul(outer.iv, b.getInt32(static_cast<uint32_t>(row))), column);
+    Lanes linear = width == 1 ? uniform(position) : contiguous(position);
+    Index index;
+    if (flat) {
+      index = index_at(shape, linear, width);
+    } else {
+      index.shape = shape;
+      index.linear = linear;
+      int64_t stride = rows;
+      for (int d = 0; d + 1 < shape.rank; ++d) {
+        stride /= shape[d];
+        index.at.push_back(coordinate(uniform(outer.iv), stride, shape[d], rows, width));
+      }
+      index.at.push_back(width == 1 ? uniform(column) : contiguous(column));
     }
-    index.at.push_back(width == 1 ? uniform(inner.iv) : contiguous(inner.iv));
+    Chunk chunk(width);
+    const size_t at = chunk.intern(std::move(index));
+    const auto own = next.begin() + static_cast<std::ptrdiff_t>(c * start.size());
+    std::vector<V> carried(own, own + static_cast<std::ptrdiff_t>(start.size()));
+    emit_body(group, chunk, at, b.CreateICmpEQ(inner.iv, b.getInt32(0)), &carried);
+    std::copy(carried.begin(), carried.end(), own);
   }
-  Chunk chunk(width);
-  const size_t at = chunk.intern(std::move(index));
-  std::vector<V> carried(inner.carried.begin(), inner.carried.end());
-  emit_body(group, chunk, at, b.CreateICmpEQ(inner.iv, b.getInt32(0)), &carried);
-  end_loop(inner, carried);
+  end_loop(inner, next);
   size_t slot = 0;
   for (const Root& root : group.roots) {
     if (root.kind != Root::Kind::kReduce) continue;
+    const Accumulator acc = accumulator(*root.op);
     const size_t n = root.op->operands.size();
-    std::vector<V> values = across_lanes(accumulator(*root.op), std::span<V const>(inner.carried.data() + slot, n));
-    finish_reduce(*root.op, values, uniform(outer.iv), 1);
+    std::vector<std::vector<V>> parts;
+    for (unsigned c = 0; c < copies; ++c) {
+      const auto first = inner.carried.begin() + static_cast<std::ptrdiff_t>(c * start.size() + slot);
+      parts.emplace_back(first, first + static_cast<std::ptrdiff_t>(n));
+    }
+    // Halves, as across_lanes() goes on.
+    for (; parts.size() > 1; parts.resize(parts.size() / 2))
+      for (size_t c = 0; c < parts.size() / 2; ++c) parts[c] = combine(acc, parts[c], parts[c + parts.size() / 2]);
+    finish_reduce(*root.op, across_lanes(acc, parts[0]), uniform(outer.iv), 1);
     slot += n;
   }
   end_loop(outer, {});

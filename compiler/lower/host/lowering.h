@@ -173,6 +173,8 @@ class Lowering {
     std::vector<V> identity;  // of each operand; empty: the first element starts
   };
   unsigned width_of(const Group& group, const Slice& slice) const;
+  /// Accumulators of a row's reductions of floats; 1 where there are none.
+  unsigned accumulating_lanes(const Group& group, int64_t row) const;
   void emit_loops(const Group& group, unsigned width);
   void emit_rows(const Group& group, unsigned width);
   void emit_columns(const Group& group, unsigned width);
