@@ -92,8 +92,9 @@ void ints_to_words(DType from, const void* source, uint64_t* out, int64_t n) {
     for (int64_t i = 0; i < n; ++i) out[i] = out[i] != 0;
 }
 
+/// The integer that a float is cut to, saturating.
 template <class T>
-T truncate(double v) {
+T saturate(double v) {
   if (std::isnan(v)) return 0;
   // Both limits as doubles: the upper one may round up to 2^63 or 2^64, hence >=.
   constexpr auto low = static_cast<double>(std::numeric_limits<T>::min()),
@@ -101,6 +102,18 @@ T truncate(double v) {
   if (v <= low) return std::numeric_limits<T>::min();
   if (v >= high) return std::numeric_limits<T>::max();
   return static_cast<T>(v);
+}
+
+/// As kernels convert: by way of an integer of 32 bits (64 for unsigned types, where negative numbers wrap), of which
+/// the low bits stay.
+template <class T>
+T truncate(double v) {
+  if constexpr (sizeof(T) == 8)
+    return saturate<T>(v);
+  else if constexpr (std::is_signed_v<T>)
+    return static_cast<T>(saturate<int32_t>(v));
+  else
+    return static_cast<T>(saturate<int64_t>(v));
 }
 
 void doubles_to(DType to, const double* in, void* target, int64_t n) {

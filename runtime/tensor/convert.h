@@ -1,5 +1,6 @@
-// Converting elements on the host, as kernels convert: to float rounds to nearest even (fp8 saturates), float to
-// integer truncates and saturates (NaN gives 0), integers wrap, anything to bool is != 0.
+// Converting elements on the host, as kernels of expressions convert. To float rounds to nearest even (fp8 saturates).
+// Float to integer cuts off and saturates to int32 (unsigned and 64-bit types: int64, uint64), of which a narrower type
+// keeps the low bits: 300.0 is 44 as int8, -1.0 is 255 as uint8; NaN is 0. Integers wrap, anything to bool is != 0.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -151,7 +151,8 @@ TEST(Tensor, ConversionsRoundOnceAndSaturate) {
   EXPECT_EQ(convert(DType::kF64, 1e20, DType::kI32), 2147483647);
   EXPECT_EQ(convert(DType::kF64, -1e20, DType::kI64), -9223372036854775808.0);
   EXPECT_EQ(convert(DType::kF32, std::nan(""), DType::kI32), 0);
-  EXPECT_EQ(convert(DType::kF32, -5, DType::kU8), 0);
+  EXPECT_EQ(convert(DType::kF32, -5, DType::kU8), 251) << "as torch's";
+  EXPECT_EQ(convert(DType::kF32, 300, DType::kI8), 44);
   EXPECT_EQ(convert(DType::kF32, 1e6, DType::kF8E4M3), 448);
   EXPECT_EQ(convert(DType::kF32, 1e6, DType::kF16), INFINITY);
   EXPECT_EQ(convert(DType::kI32, 300, DType::kU8), 44) << "integers wrap";
