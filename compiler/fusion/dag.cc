@@ -59,10 +59,11 @@ class Builder {
   }
 
   std::string key(const DagNode& n) const {
-    std::string k = fmt::format("{} {} {} {} {} {} {} {} {} {} {}", n.counts, n.tf32, n.batch_dims,
-                                static_cast<int>(n.kind), static_cast<int>(n.op), static_cast<int>(n.dtype),
-                                static_cast<int>(n.operand_type), fmt::join(n.shape, ","), fmt::join(n.axes, ","),
-                                n.plain_max, static_cast<const void*>(n.function.get()));
+    std::string k =
+        fmt::format("{} {} {} {} {} {} {} {} {} {} {}", n.counts, n.tf32, n.batch_dims, static_cast<int>(n.kind),
+                    static_cast<int>(n.op), static_cast<int>(n.dtype), static_cast<int>(n.operand_type),
+                    fmt::join(n.shape, ","), fmt::join(n.axes, ","), 10 * static_cast<int>(n.number_type) + n.plain_max,
+                    static_cast<const void*>(n.function.get()));
     for (const Operand& o : n.operands) {
       if (o.argument >= 0)
         k += fmt::format(";argument {}", o.argument);
@@ -98,7 +99,8 @@ class Builder {
 
   Operand cast(Operand o, DType to) {
     if (o.is_number()) {
-      o.number = fusion::converted(o.number, to);
+      // Of floats the source keeps the digits that were given: the compiler rounds them.
+      o.number = is_float(to) && bits(to) >= 32 ? Number(as_double(o.number)) : fusion::converted(o.number, to);
       return o;
     }
     if (dtype_of(o) == to || register_type(dtype_of(o)) == to) return o;
@@ -125,12 +127,16 @@ class Builder {
     n.kind = DagKind::kPointwise;
     n.op = op;
     n.operand_type = register_type(type);
+    n.number_type = number_type(op, type);
     n.dtype = dtype;
     n.shape = shape;
     n.name = std::move(name);
     for (size_t i = 0; i < operands.size(); ++i) {
       const bool condition = op == ExprOp::kWhere && i == 0;
-      n.operands.push_back(expanded(cast(operands[i], condition ? DType::kI1 : n.operand_type), shape));
+      // A tensor of another dtype is converted to the one in which all meet, which rounds, and numbers as
+      // number_type().
+      const DType to = condition ? DType::kI1 : operands[i].is_number() ? n.number_type : type;
+      n.operands.push_back(expanded(cast(operands[i], to), shape));
     }
     return add(std::move(n));
   }
@@ -243,8 +249,8 @@ class Builder {
         if (v == 0.5) return pointwise(ExprOp::kSqrt, {x}, type, n.dtype, n.shape);
         if (v == -0.5) return pointwise(ExprOp::kRsqrt, {x}, type, n.dtype, n.shape);
         if (v == -1) return pointwise(ExprOp::kReciprocal, {x}, type, n.dtype, n.shape);
+        if (v == -2) return pointwise(ExprOp::kReciprocal, {mul(x, x)}, type, n.dtype, n.shape);
       } else {
-        if (v < 0) return error(ErrorKind::kValue, "integers cannot be raised to a negative power");
         if (v >= 1 && v <= 64) {  // by squares
           auto power = static_cast<int64_t>(v);
           std::optional<Operand> result;

@@ -33,6 +33,7 @@ struct DagNode {
   std::vector<Operand> operands;  // kPointwise: of this node's shape; kProduct: [batches.., m, k] and [batches.., k, n]
   DType dtype = DType::kF32;      // of the result in memory
   DType operand_type = DType::kF32;  // in registers, of all operands (where: of the last two)
+  DType number_type = DType::kF32;   // what numbers among the operands are rounded to
   Shape shape;
   std::vector<int> axes;   // kReduce: those of the operand's dimensions that vanish; kScan: the one it goes along
   bool plain_max = false;  // kMax of a softmax: the result is NaN anyway when an element is
@@ -53,6 +54,7 @@ struct Dag {
   std::vector<DagNode> nodes;  // operands before their users
   std::vector<Operand> outputs;
   std::vector<DType> output_dtypes;
+  bool exact = true;  // PlanOptions::exact
 };
 
 /// Registers hold halves and fp8 as f32.

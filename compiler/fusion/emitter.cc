@@ -38,6 +38,14 @@ struct HalfForm {
 };
 constexpr HalfForm kHalfForms[] = {{ExprOp::kGelu, "gelu_of_half({0})"}, {ExprOp::kGeluTanh, "gelu_tanh_of_half({0})"}};
 
+/// Operations whose result is one of their operands, or is as exact as they are.
+constexpr ExprOp kMakeNoDigits[] = {ExprOp::kNeg,     ExprOp::kAbs,   ExprOp::kRelu,  ExprOp::kFloor,
+                                    ExprOp::kCeil,    ExprOp::kRound, ExprOp::kTrunc, ExprOp::kMaximum,
+                                    ExprOp::kMinimum, ExprOp::kClamp, ExprOp::kWhere, ExprOp::kCast};
+
+bool is_narrow(DType t) { return register_type(t) != t; }
+bool is_wide_float(DType t) { return is_float(t) && !is_narrow(t); }
+
 std::string_view pattern_of(const ExprOpInfo& row, const DagNode& n, bool is_rounded) {
   if (is_int(n.operand_type) && !row.int_text.empty()) return row.int_text;
   if (is_rounded && is_half(n.dtype))
@@ -173,7 +181,10 @@ std::string Emitter::definitions() const {
 void Emitter::use_helpers(std::string_view text) {
   if (text.find("libdevice.") != std::string_view::npos) libdevice_ = true;
   for (const Helper& h : kHelpers)
-    if (calls(text, h.name)) helpers_.emplace(h.name);
+    if (calls(text, h.name)) {
+      helpers_.emplace(h.name);
+      libdevice_ = libdevice_ || h.text.find("libdevice.") != std::string_view::npos;
+    }
 }
 
 void Emitter::begin_loop(const std::string& head, const std::vector<std::string>& first, bool hoist) {
@@ -362,10 +373,57 @@ Text Emitter::scalar(const Operand& o, DType type) {
   return t;
 }
 
+bool Emitter::makes_no_digits(const DagNode& n) const {
+  const bool extreme = n.op == ExprOp::kMax || n.op == ExprOp::kMin;
+  if (!extreme && std::find(std::begin(kMakeNoDigits), std::end(kMakeNoDigits), n.op) == std::end(kMakeNoDigits))
+    return false;
+  for (size_t i = n.op == ExprOp::kWhere ? 1 : 0; i < n.operands.size(); ++i) {
+    const Operand& o = n.operands[i];
+    if (o.argument >= 0) return false;
+    if (!o.is_number()) {
+      if (dag_.nodes[at(o.node)].dtype != n.dtype) return false;
+      continue;
+    }
+    const double v = std::visit([](auto x) { return static_cast<double>(x); }, o.number);
+    const double kept = std::get<double>(fusion::converted(o.number, n.dtype));
+    if (v != kept && !std::isnan(v)) return false;
+  }
+  return true;
+}
+
+bool Emitter::is_added(int node) const {
+  for (int m : cluster_.members) {
+    const DagNode& n = dag_.nodes[at(m)];
+    if (std::none_of(n.operands.begin(), n.operands.end(), [&](const Operand& o) { return o.node == node; })) continue;
+    // A jit function may add what it gets.
+    if (n.op == ExprOp::kAdd || n.op == ExprOp::kSub || n.op == ExprOp::kSum || n.op == ExprOp::kCumSum ||
+        n.op == ExprOp::kCall)
+      return true;
+    if (n.op == ExprOp::kCast && n.dtype == dag_.nodes[at(node)].dtype && is_added(m)) return true;
+  }
+  return false;
+}
+
+Text Emitter::rounded(Text t, DType dtype) { return converted(converted(std::move(t), dtype), register_type(dtype)); }
+
+Text Emitter::settled(int node, Text t) {
+  const DagNode& n = dag_.nodes[at(node)];
+  const bool rounds = dag_.exact || n.op == ExprOp::kCast;
+  return !rounds || uses_[at(node)] == 0 || !is_narrow(n.dtype) || makes_no_digits(n) ? t
+                                                                                      : rounded(std::move(t), n.dtype);
+}
+
+Text Emitter::product(int node, Text sum) {
+  return named(settled(node, converted(std::move(sum), register_type(dag_.nodes[at(node)].dtype))), "");
+}
+
 Text Emitter::operand(int consumer, size_t i) {
   const DagNode& n = dag_.nodes[at(consumer)];
   const Operand& o = n.operands[i];
-  if (o.argument >= 0) return scalar(o, n.operand_type);
+  if (o.argument >= 0) {
+    Text t = scalar(o, n.operand_type);
+    return is_narrow(n.number_type) ? rounded(std::move(t), n.number_type) : t;
+  }
   if (o.is_number()) {
     Text t;
     t.number = true;
@@ -377,8 +435,10 @@ Text Emitter::operand(int consumer, size_t i) {
     t.outside = std::visit([](auto v) { return static_cast<double>(v); }, o.number);
     return t;
   }
-  if (cluster_.contains(o.node)) return value(o.node);
-  return load(access(consumer, i));
+  if (!cluster_.contains(o.node)) return load(access(consumer, i));
+  const DType dtype = dag_.nodes[at(o.node)].dtype;
+  const bool rounds = n.op == ExprOp::kCast || n.kind == DagKind::kReduce || n.kind == DagKind::kScan;
+  return !dag_.exact && rounds && is_narrow(dtype) ? rounded(value(o.node), dtype) : value(o.node);
 }
 
 const Text& Emitter::value(int node) {
@@ -395,6 +455,9 @@ const Text& Emitter::value(int node) {
 
 Text Emitter::converted(Text t, DType to) {
   if (t.type == to) return t;
+  // torch's uint8 of -1.0 is 255: what is negative wraps.
+  if (is_float(t.type) && is_int(to) && !is_signed(to) && to != DType::kI1 && bits(to) < 64)
+    t = converted(std::move(t), DType::kI64);
   t.text = (t.binds < 10 ? "(" + t.text + ")" : t.text) + ".to(" + type_name(to) + ")";
   t.binds = 10;
   t.type = to;
@@ -406,7 +469,7 @@ Text Emitter::compute(int node) {
   if (n.kind == DagKind::kReduce) return combine(node, reduced(node));
   std::vector<Text> in;
   for (size_t i = 0; i < n.operands.size(); ++i) in.push_back(operand(node, i));
-  return apply(n, node, std::move(in));
+  return settled(node, apply(n, node, std::move(in)));
 }
 
 DType Emitter::reduction_type(const DagNode& n) {
@@ -462,10 +525,10 @@ Text Emitter::combine(int reduction, const Text& tile) {
   t.text = fmt::format(fmt::runtime(pattern), tile.text, tile.level == kWhole ? 1 : 0);
   t.level = tile.level & ~static_cast<unsigned>(kAlongColumns);
   t.type = reduction_type(n);
-  return converted(std::move(t), register_type(n.dtype));
+  return settled(reduction, converted(std::move(t), register_type(n.dtype)));
 }
 
-Text Emitter::call(const DagNode& n, std::vector<Text> in) {
+Text Emitter::call(const DagNode& n, int node, std::vector<Text> in) {
   const auto& f = n.function;
   const auto same_name =
       std::find_if(functions_.begin(), functions_.end(), [&](const auto& g) { return g->name == f->name; });
@@ -484,29 +547,31 @@ Text Emitter::call(const DagNode& n, std::vector<Text> in) {
   for (size_t i = 0; i < in.size(); ++i) t.text += (i ? ", " : "") + spread(in[i], t.level, 0);
   t.text += ").to(" + type_name(register_type(n.dtype)) + ")";
   t.type = register_type(n.dtype);
+  if (!is_wide_float(n.dtype) || !is_added(node)) return t;
+  // Should the function end with a product.
+  t.text = fmt::format("libdevice.mul_rn({}, 1.0)", t.text);
+  libdevice_ = true;
   return t;
 }
 
 Text Emitter::apply(const DagNode& n, int node, std::vector<Text> in) {
-  if (n.op == ExprOp::kCall) return call(n, std::move(in));
+  if (n.op == ExprOp::kCall) return call(n, node, std::move(in));
   const DType type = n.operand_type;
-  if (n.op == ExprOp::kCast) {
-    const DType to = register_type(n.dtype), from = dag_.nodes[at(n.operands[0].node)].dtype;
-    const bool rounds = to != n.dtype && from != n.dtype && uses_[at(node)] > 0;
-    Text t = in[0];
-    if (rounds) t = converted(std::move(t), n.dtype);
-    return converted(std::move(t), to);
-  }
+  if (n.op == ExprOp::kCast) return converted(in[0], register_type(n.dtype));
   const ExprOpInfo& row = info(n.op);
-  const std::string pattern(pattern_of(row, n, uses_[at(node)] == 0));
+  std::string pattern(pattern_of(row, n, dag_.exact || uses_[at(node)] == 0));
+  int row_binds = row.binds;
+  // An fma of two operations would round once where each of them rounds.
+  const bool alone = n.op == ExprOp::kMul && is_wide_float(n.dtype) && is_added(node);
+  if (alone) pattern = "libdevice.mul_rn({0}, {1})", row_binds = 10;
   if (pattern == "{0}") return converted(converted(std::move(in[0]), type), register_type(n.dtype));
   use_helpers(pattern);
 
   bool all_numbers = true;
   for (size_t i = n.op == ExprOp::kWhere ? 1 : 0; i < in.size(); ++i) all_numbers = all_numbers && in[i].number;
   // A literal is an int32 or float32 where the language does not let it follow the other operand.
-  const bool follows = n.op == ExprOp::kAdd || n.op == ExprOp::kSub || n.op == ExprOp::kMul || n.op == ExprOp::kDiv ||
-                       n.op == ExprOp::kReciprocal || (n.op == ExprOp::kWhere && !all_numbers);
+  const bool follows = n.op == ExprOp::kAdd || n.op == ExprOp::kSub || (n.op == ExprOp::kMul && !alone) ||
+                       (n.op == ExprOp::kWhere && !all_numbers);
   const bool strong = !follows && type != DType::kF32 && type != DType::kI32 && type != DType::kI1;
   Text t;
   for (const Text& x : in) t.level |= x.level;
@@ -522,7 +587,7 @@ Text Emitter::apply(const DagNode& n, int node, std::vector<Text> in) {
     const size_t first = pattern.find(place);
     const bool repeated = pattern.find(place, first + 1) != std::string::npos;
     if (repeated) x = named(std::move(x), "");
-    const int needed = row.binds == 10 ? (repeated ? 10 : 0) : first == 0 && row.binds > 1 ? row.binds : row.binds + 1;
+    const int needed = row_binds == 10 ? (repeated ? 10 : 0) : first == 0 && row_binds > 1 ? row_binds : row_binds + 1;
     args.push_back(spread(std::move(x), t.level, needed));
   }
   t.text.clear();
@@ -532,7 +597,7 @@ Text Emitter::apply(const DagNode& n, int node, std::vector<Text> in) {
     else
       t.text += pattern[p];
   }
-  t.binds = row.binds;
+  t.binds = row_binds;
   t.type = row.dtypes == ExprDTypeRule::kBool || n.op == ExprOp::kLogicalNot ? DType::kI1 : type;
   if (t.type != type && t.type != DType::kI1) t.type = type;
   // Comparisons bind looser than &, |; with a name or parentheses they cannot be misread.

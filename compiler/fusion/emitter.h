@@ -123,6 +123,10 @@ class Emitter {
   Text reduced(int reduction);
   /// The operand of a scan as a whole tile, by name.
   Text scanned(int scan);
+  /// The result of a member's operation as its users in the kernel get it: what they would find in memory.
+  Text settled(int node, Text t);
+  /// The value of a product of matrices, from the text of its sum.
+  Text product(int node, Text sum);
   /// The running sums of a tile of its operand, in the type that they accumulate in.
   Text running(int scan, const Text& tile);
   /// The reduction of a tile of its operand, in the result's type.
@@ -152,7 +156,13 @@ class Emitter {
   Text compute(int node);
   Text apply(const DagNode& n, int node, std::vector<Text> in);
   Text converted(Text t, DType to);
-  Text call(const DagNode& n, std::vector<Text> in);
+  /// Through a half or fp8 and back to float32.
+  Text rounded(Text t, DType dtype);
+  /// Whether an operation makes no digits that its half or fp8 does not hold: -x, max(x, y).
+  bool makes_no_digits(const DagNode& n) const;
+  /// Whether a user in the kernel adds the value, so that a product would become part of its fma.
+  bool is_added(int node) const;
+  Text call(const DagNode& n, int node, std::vector<Text> in);
   std::optional<double> outside(const DagNode& n, const std::vector<Text>& in) const;
   int uses_in_cluster(int node) const;
 

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/fusion/dag.h"
+#include "support/float_bits.h"
+
 namespace kiln::fusion {
 
 bool takes_argument(ExprOp op) {
@@ -21,10 +24,15 @@ bool is_ordinary(const Number& number) {
   return size > 1e-30 && size < 1e30 && size != 0.5 && size != 1 && size != 2;
 }
 
+DType number_type(ExprOp op, DType type) {
+  const bool own = info(op).dtypes == ExprDTypeRule::kBool || op == ExprOp::kMod || op == ExprOp::kPow;
+  return own ? type : register_type(type);
+}
+
 Number converted(const Number& number, DType type) {
   const double real = std::visit([](auto v) { return static_cast<double>(v); }, number);
   if (type == DType::kI1) return real != 0;
-  if (is_float(type)) return real;
+  if (is_float(type)) return float_from_bits(type, float_to_bits(type, real));
   int64_t v = std::holds_alternative<double>(number)
                   ? static_cast<int64_t>(std::clamp(real, -9.2e18, 9.2e18))
                   : std::visit([](auto x) { return static_cast<int64_t>(x); }, number);

@@ -43,7 +43,10 @@ bool takes_argument(ExprOp op);
 /// Neither 0, 0.5, 1, 2, their negatives nor what float32 holds no digits of: those change what a plan may do, or read
 /// better where they stand.
 bool is_ordinary(const Number& number);
-/// A number as the operand of an operation in `type`: integers wrap as storing them would.
+/// What an operation rounds the numbers among its operands to, when these meet in `type`: comparisons, % and powers to
+/// that dtype, as torch does, and everything else to the type in which it computes (float32 for halves and fp8).
+DType number_type(ExprOp op, DType type);
+/// A number as the operand of an operation in `type`: floats are rounded, integers wrap as storing them would.
 Number converted(const Number& number, DType type);
 
 int64_t numel(const Shape& shape);

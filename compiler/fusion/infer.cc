@@ -270,6 +270,16 @@ Result<DType> pointwise_dtype(ExprOp op, Operands in, const ExprAttributes& a) {
   return DType::kI1;  // the logical ones
 }
 
+/// What has no value whatever the elements are.
+Status check_number(ExprOp op, Operands in, DType dtype) {
+  if (!is_int(dtype) || in.size() < 2 || in[1]->op != ExprOp::kScalar) return {};
+  const double v = std::visit([](auto x) { return static_cast<double>(x); }, in[1]->attributes.value);
+  if ((op == ExprOp::kFloorDiv || op == ExprOp::kMod) && v == 0)
+    return error(ErrorKind::kValue, "division by zero of a tensor of integers");
+  if (op == ExprOp::kPow && v < 0) return error(ErrorKind::kValue, "integers cannot be raised to a negative power");
+  return {};
+}
+
 }  // namespace
 
 DType promote(DType a, DType b) {
@@ -334,6 +344,7 @@ Result<Node> infer_any(ExprOp op, Operands in, std::span<const int> positions, E
       [[fallthrough]];
     case ExprKind::kPointwise: {
       KILN_TRY(out.dtype, pointwise_dtype(op, in, out.attributes));
+      KILN_CHECK_OK(check_number(op, in, out.dtype));
       KILN_TRY(out.shape, broadcast(op, in));
       return out;
     }

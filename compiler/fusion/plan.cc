@@ -33,6 +33,7 @@ class Planner {
     const bool unfused = options_.variant == Variant::kUnfused;
     const bool library = options_.variant == Variant::kLibrary || options_.variant == Variant::kLibraryEpilogue;
     KILN_TRY(dag_, make_dag(graph_, !unfused, library));
+    dag_.exact = options_.exact;
     KILN_CHECK_OK(use_library());
     if (!unfused) push_views(dag_);
     split_reductions(dag_, options_.machine);

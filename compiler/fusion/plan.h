@@ -33,6 +33,9 @@ struct Machine {
 struct PlanOptions {
   Variant variant = Variant::kFused;
   Machine machine;
+  /// Every operation is rounded to its dtype. False: inside of a kernel, halves and fp8 stay float32 from one pointwise
+  /// operation to the next, and are rounded where they are converted, reduced, multiplied or stored.
+  bool exact = true;
 };
 
 /// A tensor that kernels read or write: an input of the graph, or a buffer that the caller allocates, row-major.

@@ -461,14 +461,18 @@ class LoopWriter {
       if (t.loop) {
         const bool adds = n.op == ExprOp::kCumSum;
         const std::string& carry = carries[m];
-        sums.text = fmt::format("{} {} {}{}", sums.text, adds ? "+" : "*", carry, e_.two_ranges ? "[:, None]" : "");
-        sums.binds = adds ? 6 : 7;
+        const std::string before = carry + (e_.two_ranges ? "[:, None]" : "");
+        // A product of its own, which no addition makes an fma of.
+        sums.text = adds                       ? fmt::format("{} + {}", sums.text, before)
+                    : is_float(n.operand_type) ? fmt::format("libdevice.mul_rn({}, {})", sums.text, before)
+                                               : fmt::format("{} * {}", sums.text, before);
+        sums.binds = adds ? 6 : is_float(n.operand_type) ? 10 : 7;
         const int axis = e_.two_ranges ? 1 : 0;
-        if (!adds) e_.use_helpers("multiply(");
+        if (!adds) e_.use_helpers(sums.text + " multiply(");
         after.push_back(adds ? fmt::format("{} += tl.sum({}, axis={})", carry, tile.text, axis)
                              : fmt::format("{} *= tl.reduce({}, {}, multiply)", carry, tile.text, axis));
       }
-      e_.set(m, e_.named(std::move(sums), n.name.empty() ? "running" : n.name));
+      e_.set(m, e_.named(e_.settled(m, std::move(sums)), n.name.empty() ? "running" : n.name));
     }
     store_all();
     lines(after);

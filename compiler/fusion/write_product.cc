@@ -148,10 +148,6 @@ class ProductWriter {
     t.text = acc;
     t.level = kWhole;
     t.type = sum_;
-    const DType result = register_type(node().dtype);
-    if (t.type == result) return t;
-    t.text += fmt::format(".to(tl.{})", info(result).triton);
-    t.type = result;
     return t;
   }
 
@@ -267,7 +263,7 @@ class ProductWriter {
       if (n_ % t.n || differs(tiles, n_, &MatmulTile::n)) e_.column_mask = "(" + columns + " < " + n + ")";
     }
     bind("", rows, columns);
-    e_.set(product_, accumulated(acc));
+    e_.set(product_, e_.product(product_, accumulated(acc)));
     for (size_t i = 0; i < stores_.size(); ++i) {
       if (out_desc[i].empty()) {
         e_.store(stores_[i]);
@@ -391,7 +387,7 @@ class ProductWriter {
     e_.line(fmt::format("    {} += {}{}", a_ptrs, block_k, a_deep));
     e_.line(fmt::format("    {} += {}{}", b_ptrs, block_k, b_deep));
     if (!bound_) bind(batch, rows, columns);
-    e_.set(product_, accumulated(acc));
+    e_.set(product_, e_.product(product_, accumulated(acc)));
     for (int s : stores_) e_.store(s);
     group_.grid = {batch_ * cdiv(m_, bm) * cdiv(n_, bn), 1, 1};
     auto stages = [&](int64_t tile_m_size, int64_t tile_n_size) {

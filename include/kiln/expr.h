@@ -90,8 +90,9 @@ std::optional<ExprVariant> parse_expr_variant(std::string_view text);
 /// Computes it on its device, without waiting; the expression keeps the result. Plans are kept by the structure of the
 /// expression (operations, dtypes, shapes, strides, alignment), their kernels by their source.
 Result<Tensor> run(const Expr& expr, ExprVariant variant = ExprVariant::kFused);
-/// Computes it on the host in float64 (integers in int64, wrapped to their dtype) and rounds once: for small tensors,
-/// which are not worth a kernel. The result is on the expression's device, and the expression keeps it.
+/// Computes it on the host, operation by operation, with the bits that kernels give (of sums and products: in float64,
+/// rounded once): for small tensors, which are not worth a kernel. The result is on the expression's device, and the
+/// expression keeps it.
 Result<Tensor> run_on_host(const Expr& expr);
 
 /// Plans that run() made, and reused from its cache, since the process started.
@@ -189,7 +190,7 @@ Result<std::vector<VariantPlan>> variants(const Expr& expr, std::span<const Expr
 
 // --- what is right --------------------------------------------------------------------------------------------------
 
-/// Rows of an expression's value, computed on the host in float64 without rounding between operations.
+/// Rows of an expression's value, each operation computed on the host in float64 and rounded to its dtype.
 struct ExprReference {
   struct Slab {
     int64_t start = 0;  // in elements of the row-major result

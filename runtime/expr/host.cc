@@ -9,6 +9,7 @@
 #include "runtime/expr/host_scalar.h"
 #include "runtime/tensor/convert.h"
 #include "support/diag.h"
+#include "support/knobs.h"
 
 namespace kiln::runtime {
 
@@ -81,10 +82,12 @@ HostArray converted(HostArray x, DType to, bool round_floats) {
     x.floats.clear();
     x.error.clear();
   } else if (is_float(to)) {
-    x.floats.assign(x.ints.begin(), x.ints.end());
-    if (x.dtype == DType::kU64)
-      for (size_t i = 0; i < x.ints.size(); ++i) x.floats[i] = static_cast<double>(static_cast<uint64_t>(x.ints[i]));
-    if (round_floats) settle(x.floats, to);
+    x.floats.resize(x.ints.size());
+    const auto n = static_cast<int64_t>(x.ints.size());
+    const DType from = x.dtype == DType::kU64 ? x.dtype : DType::kI64, by = round_floats ? to : DType::kF64;
+    std::vector<std::byte> bytes(x.ints.size() * static_cast<size_t>(size_of(by)));
+    convert_elements(from, x.ints.data(), by, bytes.data(), n);
+    convert_elements(by, bytes.data(), DType::kF64, x.floats.data(), n);
     x.ints.clear();
   } else if (x.dtype != to) {
     settle(x.ints, to);
@@ -93,9 +96,19 @@ HostArray converted(HostArray x, DType to, bool round_floats) {
   return x;
 }
 
+/// Functions that no rule of rounding fixes: a kernel computes them, with the bits that larger tensors get.
+constexpr ExprOp kFunctions[] = {ExprOp::kExp,  ExprOp::kExp2,  ExprOp::kExpm1,    ExprOp::kLog,
+                                 ExprOp::kLog2, ExprOp::kLog1p, ExprOp::kSin,      ExprOp::kCos,
+                                 ExprOp::kTanh, ExprOp::kErf,   ExprOp::kSigmoid,  ExprOp::kSilu,
+                                 ExprOp::kGelu, ExprOp::kRsqrt, ExprOp::kGeluTanh, ExprOp::kPow};
+
+/// Elements that such a kernel takes at a time: one kernel per function and dtype, whatever the shape.
+constexpr int64_t kFunctionElements = 1024;
+
 class Evaluation {
  public:
-  Evaluation(const ExprWalk& walk, bool with_error) : walk_(walk), with_error_(with_error) {}
+  Evaluation(const ExprWalk& walk, bool with_error)
+      : walk_(walk), with_error_(with_error), rounds_each_(!with_error || knob_on(Knob::kExact)) {}
 
   Result<HostArray> run() {
     std::vector<int> uses(walk_.order.size(), 0);
@@ -113,7 +126,9 @@ class Evaluation {
         }
       KILN_TRY(arrays[i], value(n, operands));
       const bool computes = n.is_pending() && info(n.node.op).kind != ExprKind::kView;
-      if (with_error_ && computes && arrays[i].is_float()) add_rounding(arrays[i]);
+      if (!computes || !arrays[i].is_float()) continue;
+      if (rounds_each_) settle(arrays[i].floats, arrays[i].dtype);
+      if (with_error_) add_rounding(arrays[i]);
     }
     return std::move(arrays.back());
   }
@@ -121,7 +136,12 @@ class Evaluation {
  private:
   Result<HostArray> value(const ExprNode& n, std::vector<HostArray>& in) {
     if (n.value) return leaf(n.value);
-    switch (info(n.node.op).kind) {
+    const ExprKind kind = info(n.node.op).kind;
+    const bool rounds =
+        n.node.op == ExprOp::kCast || kind == ExprKind::kReduce || kind == ExprKind::kRow || kind == ExprKind::kMatmul;
+    for (size_t i = 0; i < in.size() && rounds && !rounds_each_; ++i)
+      if (in[i].is_float() && !n.operands[i]->is_scalar()) settle(in[i].floats, in[i].dtype);
+    switch (kind) {
       case ExprKind::kInput:
         break;
       case ExprKind::kScalar:
@@ -192,18 +212,25 @@ class Evaluation {
     const DType meet = fusion::operand_dtype(node.op, nodes);
     const bool where = node.op == ExprOp::kWhere;
     for (size_t i = 0; i < in.size(); ++i) {
-      // A float number beside halves keeps its digits; a comparison of an integer with one is a comparison of floats.
-      if (!(where && i == 0)) in[i] = converted(std::move(in[i]), meet, false);
+      if (n.operands[i]->is_scalar() && !(where && i == 0))
+        in[i] = number(nodes[i]->attributes.value, fusion::number_type(node.op, meet));
+      if (!(where && i == 0)) in[i] = converted(std::move(in[i]), meet, !n.operands[i]->is_scalar());
       in[i] = broadcast(std::move(in[i]), node.shape);
     }
     HostArray out{node.dtype, node.shape, {}, {}};
     if (where) return chosen(in, std::move(out));
     const size_t elements = count(node.shape);
     if (is_float(meet)) {
+      const bool function = std::find(std::begin(kFunctions), std::end(kFunctions), node.op) != std::end(kFunctions);
+      if (function && !with_error_) return by_kernel(n, in);
       const double* operands[3] = {};
       for (size_t i = 0; i < in.size(); ++i) operands[i] = in[i].floats.data();
       std::vector<double> values(elements);
-      host_floats(node.op, operands, values.data(), elements);
+      // Halves are computed in float32, as kernels do; the reference rounds nothing on the way.
+      if (meet == DType::kF64 || with_error_)
+        host_floats<double>(node.op, operands, values.data(), elements);
+      else
+        host_floats<float>(node.op, operands, values.data(), elements);
       if (out.is_float())
         out.floats = std::move(values);
       else
@@ -214,8 +241,48 @@ class Evaluation {
     const int64_t* operands[3] = {};
     for (size_t i = 0; i < in.size(); ++i) operands[i] = in[i].ints.data();
     out.ints.resize(elements);
-    KILN_CHECK_OK(host_ints(node.op, meet, operands, out.ints.data(), elements));
+    host_ints(node.op, meet, operands, out.ints.data(), elements);
     settle(out.ints, node.dtype);
+    return out;
+  }
+
+  /// A number as an operand of that type.
+  static HostArray number(const fusion::Number& value, DType type) {
+    const fusion::Number as = fusion::converted(value, type);
+    HostArray out{type, {}, {}, {}};
+    if (out.is_float())
+      out.floats = {std::get<double>(as)};
+    else
+      out.ints = {std::visit([](auto v) { return static_cast<int64_t>(v); }, as)};
+    return out;
+  }
+
+  /// A function of converted and broadcast operands, by the kernel for large tensors.
+  static Result<HostArray> by_kernel(const ExprNode& n, const std::vector<HostArray>& in) {
+    HostArray out{n.node.dtype, n.node.shape, {}, {}};
+    const auto elements = static_cast<int64_t>(count(out.shape));
+    out.floats.resize(count(out.shape));
+    for (int64_t start = 0; start < elements; start += kFunctionElements) {
+      const auto chunk = static_cast<size_t>(std::min(kFunctionElements, elements - start));
+      const auto first = static_cast<std::ptrdiff_t>(start);
+      std::vector<Expr> operands;
+      for (size_t i = 0; i < in.size(); ++i) {
+        if (n.operands[i]->is_scalar()) {
+          operands.push_back(Expr::scalar(n.operands[i]->node.attributes.value));
+          continue;
+        }
+        HostArray part{in[i].dtype, {kFunctionElements}, {}, {}};
+        part.floats.assign(in[i].floats.begin() + first,
+                           in[i].floats.begin() + first + static_cast<std::ptrdiff_t>(chunk));
+        part.floats.resize(kFunctionElements, 1.0);
+        KILN_TRY(Tensor t, host_tensor(n.device, part.dtype, part));
+        operands.push_back(Expr(std::move(t)));
+      }
+      KILN_TRY(Expr e, apply(n.node.op, operands, n.node.attributes));
+      KILN_TRY(Tensor result, kiln::run(e, ExprVariant::kUnfused));
+      KILN_TRY(HostArray values, leaf(result));
+      std::copy_n(values.floats.begin(), chunk, out.floats.begin() + first);
+    }
     return out;
   }
 
@@ -422,23 +489,25 @@ class Evaluation {
     return out;
   }
 
-  /// The user's function has no meaning but its own: it is compiled for float64 and run on the CPU. Its expression
-  /// shares no node with this one, whose walk goes on.
-  static Result<HostArray> call(const ExprNode& n, std::vector<HostArray>& in) {
-    KILN_TRY(Device cpu, Device::open("cpu"));
+  /// The user's function has no meaning but its own: it is compiled and run, for a reference in float64 on the CPU. Its
+  /// expression shares no node with this one, whose walk goes on.
+  Result<HostArray> call(const ExprNode& n, std::vector<HostArray>& in) const {
+    Device device = n.device;
+    if (with_error_) {
+      KILN_TRY(device, Device::open("cpu"));
+    }
     std::vector<Expr> operands;
     for (size_t i = 0; i < in.size(); ++i) {
       if (n.operands[i]->is_scalar()) {
         operands.push_back(Expr::scalar(n.operands[i]->node.attributes.value));
         continue;
       }
-      const bool floats = in[i].is_float();
-      const DType dtype = floats ? DType::kF64 : in[i].dtype;
-      KILN_TRY(Tensor t, host_tensor(cpu, dtype, in[i]));
+      const DType dtype = with_error_ && in[i].is_float() ? DType::kF64 : in[i].dtype;
+      KILN_TRY(Tensor t, host_tensor(device, dtype, in[i]));
       operands.push_back(Expr(std::move(t)));
     }
     ExprAttributes attributes = n.node.attributes;
-    if (is_float(n.node.dtype)) attributes.dtype = DType::kF64;
+    if (is_float(n.node.dtype)) attributes.dtype = with_error_ ? DType::kF64 : n.node.dtype;
     KILN_TRY(Expr e, apply(ExprOp::kCall, operands, std::move(attributes)));
     KILN_TRY(Tensor result, kiln::run(e, ExprVariant::kUnfused));
     KILN_TRY(HostArray out, leaf(result));
@@ -447,7 +516,8 @@ class Evaluation {
   }
 
   const ExprWalk& walk_;
-  const bool with_error_;
+  const bool with_error_;   // the reference in float64
+  const bool rounds_each_;  // operation to its dtype; else what is converted, reduced or multiplied
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What expressions mean, computed on the host: floats in float64, integers in int64. Neither fast nor clever.
+// What expressions mean, computed on the host: for small tensors, and in float64 to check kernels. Neither fast nor
+// clever.
 #pragma once
 #include <vector>
 
@@ -18,8 +19,10 @@ struct HostArray {
   bool is_float() const { return kiln::is_float(dtype); }
 };
 
-/// The value of an expression. Floats are rounded by casts only. kMemory when it does not fit, kValue for an integer
-/// division by zero. `with_error`: also how far a kernel per operation may be off, as host_error.h estimates it.
+/// The value of an expression, each operation rounded to its dtype. Pointwise operations give the bits of the kernels
+/// for large tensors; sums, rows and products are computed in float64 and rounded once. kMemory when it does not fit.
+/// `with_error`: a reference instead. All is computed in float64, rounded where kernels round (KILN_EXACT), and with it
+/// comes how far a kernel per operation may be off, as host_error.h estimates it.
 Result<HostArray> evaluate(const ExprNode& root, bool with_error = false);
 
 /// As a tensor of that dtype, rounded.

@@ -86,7 +86,7 @@ std::vector<double> pointwise_error(ExprOp op, std::span<const HostArray> in, co
     for (size_t i = 0; i < n; ++i) moved[i] += std::copysign(in[k].error[i], moved[i]);
     const double* with[3] = {operands[0], operands[1], operands[2]};
     with[k] = moved.data();
-    host_floats(op, with, shifted.data(), n);
+    host_floats<double>(op, with, shifted.data(), n);
     for (size_t i = 0; i < n; ++i) error[i] += std::fabs(shifted[i] - out.floats[i]);
   }
   for (double& e : error)

@@ -10,59 +10,81 @@ namespace kiln::runtime {
 
 namespace {
 
-double python_mod(double a, double b) {
-  const double r = std::fmod(a, b);
+template <class T>
+T python_mod(T a, T b) {
+  const T r = std::fmod(a, b);
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
-// NaN from either side, as in torch.
-double larger(double a, double b) { return a > b || std::isnan(a) ? a : b; }
-double smaller(double a, double b) { return a < b || std::isnan(a) ? a : b; }
+/// torch's: from the exact remainder.
+template <class T>
+T floor_div(T a, T b) {
+  if (b == 0) return a / b;
+  const T r = std::fmod(a, b);
+  T q = (a - r) / b;
+  if (r != 0 && (r < 0) != (b < 0)) q -= 1;
+  if (q == 0) return std::copysign(T{0}, a / b);
+  const T whole = std::floor(q);
+  return q - whole > T{0.5} ? whole + 1 : whole;
+}
+// NaN from either side, as in torch; -0 is below 0.
+template <class T>
+T larger(T a, T b) {
+  if (a == b) return std::signbit(a) ? b : a;
+  return a > b || std::isnan(a) ? a : b;
+}
+template <class T>
+T smaller(T a, T b) {
+  if (a == b) return std::signbit(a) ? a : b;
+  return a < b || std::isnan(a) ? a : b;
+}
 double gelu(double x) { return 0.5 * x * (1 + std::erf(x * M_SQRT1_2)); }
 double gelu_tanh(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
 
 int64_t wrap(uint64_t v) { return static_cast<int64_t>(v); }
+// By zero as kernels do.
 int64_t floor_div(int64_t a, int64_t b) {
+  if (b == 0) return a < 0 ? -1 : 0;
   if (b == -1) return wrap(uint64_t{0} - static_cast<uint64_t>(a));
   const int64_t q = a / b;
   return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
 }
 int64_t python_mod(int64_t a, int64_t b) {
-  const int64_t r = b == -1 ? 0 : a % b;
+  const int64_t r = b == -1 || b == 0 ? 0 : a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
-int64_t wrapped_pow(int64_t base, int64_t exponent) {
-  auto b = static_cast<uint64_t>(base);
+int64_t wrapped_pow(uint64_t base, uint64_t exponent) {
   uint64_t r = 1;
-  for (; exponent > 0; exponent >>= 1, b *= b)
-    if (exponent & 1) r *= b;
+  for (; exponent > 0; exponent >>= 1, base *= base)
+    if (exponent & 1) r *= base;
   return wrap(r);
 }
 
-template <class T, class F>
-void each(const T* x, T* out, size_t n, F f) {
-  for (size_t i = 0; i < n; ++i) out[i] = static_cast<T>(f(x[i]));
+template <class T, class E, class F>
+void each(const E* x, E* out, size_t n, F f) {
+  for (size_t i = 0; i < n; ++i) out[i] = static_cast<E>(f(static_cast<T>(x[i])));
 }
-template <class T, class F>
-void each(const T* x, const T* y, T* out, size_t n, F f) {
-  for (size_t i = 0; i < n; ++i) out[i] = static_cast<T>(f(x[i], y[i]));
+template <class T, class E, class F>
+void each(const E* x, const E* y, E* out, size_t n, F f) {
+  for (size_t i = 0; i < n; ++i) out[i] = static_cast<E>(f(static_cast<T>(x[i]), static_cast<T>(y[i])));
 }
 
 }  // namespace
 
 #define KILN_UNARY(op, expression) \
   case ExprOp::k##op:              \
-    return each(in[0], out, n, [](double x) { return expression; })
+    return each<T>(in[0], out, n, [](T x) { return expression; })
 #define KILN_BINARY(op, expression) \
   case ExprOp::k##op:               \
-    return each(in[0], in[1], out, n, [](double x, double y) { return expression; })
+    return each<T>(in[0], in[1], out, n, [](T x, T y) { return expression; })
 
+template <class T>
 void host_floats(ExprOp op, const double* const* in, double* out, size_t n) {
   switch (op) {
     KILN_BINARY(Add, x + y);
     KILN_BINARY(Sub, x - y);
     KILN_BINARY(Mul, x * y);
     KILN_BINARY(Div, x / y);
-    KILN_BINARY(FloorDiv, std::floor(x / y));
+    KILN_BINARY(FloorDiv, floor_div(x, y));
     KILN_BINARY(Mod, python_mod(x, y));
     KILN_BINARY(Pow, std::pow(x, y));
     KILN_BINARY(Maximum, larger(x, y));
@@ -93,7 +115,7 @@ void host_floats(ExprOp op, const double* const* in, double* out, size_t n) {
     KILN_UNARY(Tanh, std::tanh(x));
     KILN_UNARY(Erf, std::erf(x));
     KILN_UNARY(Sigmoid, 1 / (1 + std::exp(-x)));
-    KILN_UNARY(Relu, x > 0 || std::isnan(x) ? x : 0);
+    KILN_UNARY(Relu, x < 0 ? T{0} : x);
     KILN_UNARY(Silu, x / (1 + std::exp(-x)));
     KILN_UNARY(Gelu, gelu(x));
     KILN_UNARY(GeluTanh, gelu_tanh(x));
@@ -102,7 +124,9 @@ void host_floats(ExprOp op, const double* const* in, double* out, size_t n) {
     KILN_UNARY(Round, std::nearbyint(x));
     KILN_UNARY(Trunc, std::trunc(x));
     case ExprOp::kClamp:
-      for (size_t i = 0; i < n; ++i) out[i] = smaller(larger(in[0][i], in[1][i]), in[2][i]);
+      for (size_t i = 0; i < n; ++i)
+        out[i] = static_cast<double>(
+            smaller(larger(static_cast<T>(in[0][i]), static_cast<T>(in[1][i])), static_cast<T>(in[2][i])));
       return;
     case ExprOp::kInput:
     case ExprOp::kScalar:
@@ -140,23 +164,16 @@ void host_floats(ExprOp op, const double* const* in, double* out, size_t n) {
 #undef KILN_UNARY
 #undef KILN_BINARY
 
-Status host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out, size_t n) {
+template void host_floats<float>(ExprOp op, const double* const* in, double* out, size_t n);
+template void host_floats<double>(ExprOp op, const double* const* in, double* out, size_t n);
+
+void host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out, size_t n) {
   using U = uint64_t;
   const int64_t *x = in[0], *y = in[1];
   const bool unsigned_wide = dtype == DType::kU64;
   auto less = [unsigned_wide](int64_t a, int64_t b) { return unsigned_wide ? U(a) < U(b) : a < b; };
-  auto run = [&](auto f) {
-    each(x, y, out, n, f);
-    return Status();
-  };
-  auto map = [&](auto f) {
-    each(x, out, n, f);
-    return Status();
-  };
-  if (op == ExprOp::kFloorDiv || op == ExprOp::kMod)
-    if (std::find(y, y + n, 0) != y + n) return error(ErrorKind::kValue, "division by zero in a tensor of integers");
-  if (op == ExprOp::kPow && !unsigned_wide && std::any_of(y, y + n, [](int64_t v) { return v < 0; }))
-    return error(ErrorKind::kValue, "integers cannot be raised to a negative power");
+  auto run = [&](auto f) { each<int64_t>(x, y, out, n, f); };
+  auto map = [&](auto f) { each<int64_t>(x, out, n, f); };
   switch (op) {
     case ExprOp::kAdd:
       return run([](int64_t a, int64_t b) { return wrap(U(a) + U(b)); });
@@ -165,13 +182,17 @@ Status host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out,
     case ExprOp::kMul:
       return run([](int64_t a, int64_t b) { return wrap(U(a) * U(b)); });
     case ExprOp::kFloorDiv:
-      if (unsigned_wide) return run([](int64_t a, int64_t b) { return wrap(U(a) / U(b)); });
+      if (unsigned_wide) return run([](int64_t a, int64_t b) { return b == 0 ? 0 : wrap(U(a) / U(b)); });
       return run([](int64_t a, int64_t b) { return floor_div(a, b); });
     case ExprOp::kMod:
-      if (unsigned_wide) return run([](int64_t a, int64_t b) { return wrap(U(a) % U(b)); });
+      if (unsigned_wide) return run([](int64_t a, int64_t b) { return b == 0 ? 0 : wrap(U(a) % U(b)); });
       return run([](int64_t a, int64_t b) { return python_mod(a, b); });
     case ExprOp::kPow:
-      return run(wrapped_pow);
+      if (unsigned_wide) return run([](int64_t a, int64_t b) { return wrapped_pow(U(a), U(b)); });
+      return run([](int64_t a, int64_t b) {
+        if (b < 0) return a == 1 || (a == -1 && b % 2 == 0) ? int64_t{1} : a == -1 ? int64_t{-1} : int64_t{0};
+        return wrapped_pow(U(a), U(b));
+      });
     case ExprOp::kMaximum:
       return run([&](int64_t a, int64_t b) { return less(a, b) ? b : a; });
     case ExprOp::kMinimum:
@@ -181,7 +202,7 @@ Status host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out,
         const int64_t raised = less(x[i], y[i]) ? y[i] : x[i];
         out[i] = less(in[2][i], raised) ? in[2][i] : raised;
       }
-      return {};
+      return;
     case ExprOp::kEq:
       return run([](int64_t a, int64_t b) { return a == b; });
     case ExprOp::kNe:
@@ -213,7 +234,7 @@ Status host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out,
       return run([](int64_t a, int64_t b) { return b < 0 || b > 63 ? 0 : wrap(U(a) << b); });
     case ExprOp::kShr:
       if (unsigned_wide) return run([](int64_t a, int64_t b) { return b < 0 || b > 63 ? 0 : wrap(U(a) >> b); });
-      return run([](int64_t a, int64_t b) { return a >> std::clamp<int64_t>(b, 0, 63); });
+      return run([](int64_t a, int64_t b) { return a >> (b < 0 || b > 63 ? 63 : b); });
     case ExprOp::kNeg:
       return map([](int64_t a) { return wrap(U(0) - U(a)); });
     case ExprOp::kAbs:
@@ -291,8 +312,8 @@ size_t place_of(const T* v, size_t n, bool greatest) {
 
 double host_reduce(ExprOp op, const double* v, size_t n, double correction) {
   if (op == ExprOp::kArgMax || op == ExprOp::kArgMin) return static_cast<double>(place_of(v, n, op == ExprOp::kArgMax));
-  if (op == ExprOp::kMax) return std::accumulate(v, v + n, -INFINITY, larger);
-  if (op == ExprOp::kMin) return std::accumulate(v, v + n, INFINITY, smaller);
+  if (op == ExprOp::kMax) return std::accumulate(v, v + n, -INFINITY, larger<double>);
+  if (op == ExprOp::kMin) return std::accumulate(v, v + n, INFINITY, smaller<double>);
   const double total = std::accumulate(v, v + n, 0.0), mean = total / static_cast<double>(n);
   if (op == ExprOp::kSum) return total;
   if (op == ExprOp::kMean) return mean;

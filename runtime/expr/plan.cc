@@ -9,6 +9,7 @@
 #include "runtime/device/device.h"
 #include "runtime/expr/host.h"
 #include "support/diag.h"
+#include "support/knobs.h"
 #include "support/trace.h"
 
 namespace kiln::runtime {
@@ -132,6 +133,7 @@ Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const 
   fusion::PlanOptions options;
   options.variant = planner_variant(variant);
   options.machine = machine_of(device);
+  options.exact = knob_on(Knob::kExact);
   KILN_TRY(prepared->plan, fusion::plan(walk.graph(names), options));
   const fusion::Plan& plan = prepared->plan;
   for (const fusion::Group& g : plan.groups) {
@@ -157,6 +159,7 @@ Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, co
   const DeviceImpl* impl = device.impl();
   key.append(reinterpret_cast<const char*>(&impl), sizeof(void*));
   key.push_back(static_cast<char>(variant));
+  key.push_back(knob_on(Knob::kExact) ? 1 : 0);
   Cache& c = cache();
   trace::Scope step(trace::kSpans, trace::Step::kPlan);
   {

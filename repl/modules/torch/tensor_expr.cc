@@ -137,6 +137,10 @@ Value tensor_binary(Interp& in, BinaryOp op, const Value& left, const Value& rig
   if (!operand_of(left) || !operand_of(right) || (op == BinaryOp::kMatMul && !both))
     in.fail(ErrorKind::kType, "'{}' does not apply to '{}' and '{}'", ast::spelling(op), in.type_name(left),
             in.type_name(right));
+  // torch's 3 / x is x.reciprocal() * 3, rounded twice.
+  if (op == BinaryOp::kDiv && !left.get<TensorObject>())
+    return settled(
+        in, applied(in, ExprOp::kMul, {applied(in, ExprOp::kReciprocal, {*operand_of(right)}), *operand_of(left)}));
   return compute(in, op_of(op), {left, right});
 }
 
@@ -350,8 +354,13 @@ Value layer_norm(Interp& in, NativeArgs& a) {
   if (!given(a[2]) && !given(a[3])) return compute(in, ExprOp::kLayerNorm, {a[0]}, attributes);
   if (!given(a[3])) return compute(in, ExprOp::kLayerNorm, {a[0], a[2]}, attributes);
   if (given(a[2])) return compute(in, ExprOp::kLayerNorm, {a[0], a[2], a[3]}, attributes);
+  // Of one operation, which rounds once.
+  ExprAttributes as;
+  as.dtype = x.dtype();
+  if (is_float(x.dtype()) && x.dtype() != DType::kF64) attributes.dtype = DType::kF32;
   const Expr normal = applied(in, ExprOp::kLayerNorm, {x.expr()}, attributes);
-  return settled(in, applied(in, ExprOp::kAdd, {normal, tensor_object(in, a[3], "layer_norm()'s bias").expr()}));
+  const Expr sum = applied(in, ExprOp::kAdd, {normal, tensor_object(in, a[3], "layer_norm()'s bias").expr()});
+  return settled(in, sum.dtype() == x.dtype() ? sum : applied(in, ExprOp::kCast, {sum}, as));
 }
 
 Value rms_norm(Interp& in, NativeArgs& a) {

@@ -1,6 +1,6 @@
 // Tensors as values of the host language, with torch's names. Operations make expressions, which run as kernels when
 // their elements are asked for (docs/expressions.md); between small tensors, and where there is no kernel for it, they
-// are computed on the host in float64 or int64 and rounded once: right rather than fast.
+// are computed on the host, with the same values.
 #pragma once
 #include "kiln/expr.h"
 #include "kiln/tensor.h"

@@ -128,6 +128,14 @@ Value mean(Interp& in, NativeArgs& a) {
   return compute(in, ExprOp::kMean, {*a.self}, std::move(attributes));
 }
 
+// Operations that are made of several round once, at their end: halves are float32 on the way.
+DType computed_in(DType t) { return t == DType::kF64 ? t : DType::kF32; }
+Expr in_dtype(Interp& in, const Expr& x, DType dtype) {
+  ExprAttributes attributes;
+  attributes.dtype = dtype;
+  return x.dtype() == dtype ? x : applied(in, ExprOp::kCast, {x}, std::move(attributes));
+}
+
 /// var and std: `unbiased=False` is correction=0.
 Value spread(Interp& in, NativeArgs& a, bool root) {
   ExprAttributes attributes = along_axes(in, a, a[0], a[2]);
@@ -135,8 +143,10 @@ Value spread(Interp& in, NativeArgs& a, bool root) {
   attributes.correction = !a[1].missing()  ? (in.truth(a[1]) ? 1 : 0)
                           : a[3].missing() ? 1
                                            : in.to_double(a[3], "correction");
+  const DType to = *attributes.dtype;
+  if (root) attributes.dtype = computed_in(to);
   const Expr variance = applied(in, ExprOp::kVar, {self_object(a).expr()}, std::move(attributes));
-  return settled(in, root ? applied(in, ExprOp::kSqrt, {variance}) : variance);
+  return settled(in, root ? in_dtype(in, applied(in, ExprOp::kSqrt, {variance}), to) : variance);
 }
 Value var(Interp& in, NativeArgs& a) { return spread(in, a, false); }
 Value std_dev(Interp& in, NativeArgs& a) { return spread(in, a, true); }
@@ -175,9 +185,10 @@ Value all(Interp& in, NativeArgs& a) { return truth_of(in, a, true); }
 
 Value norm(Interp& in, NativeArgs& a) {
   ExprAttributes attributes = along_axes(in, a, a[0], a[1]);
-  attributes.dtype = float_result(in, self_object(a).dtype(), {}, "the norm");
-  const Expr x = self_object(a).expr(), squares = applied(in, ExprOp::kMul, {x, x});
-  return settled(in, applied(in, ExprOp::kSqrt, {applied(in, ExprOp::kSum, {squares}, std::move(attributes))}));
+  const DType to = float_result(in, self_object(a).dtype(), {}, "the norm");
+  const Expr x = in_dtype(in, self_object(a).expr(), computed_in(to)), squares = applied(in, ExprOp::kMul, {x, x});
+  const Expr total = applied(in, ExprOp::kSum, {squares}, std::move(attributes));
+  return settled(in, in_dtype(in, applied(in, ExprOp::kSqrt, {total}), to));
 }
 
 Value softmax_of(Interp& in, NativeArgs& a, bool logarithm) {
