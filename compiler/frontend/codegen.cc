@@ -43,6 +43,13 @@ Status Codegen::step(SourceRange range) {
   return {};
 }
 
+Status Codegen::spend(size_t bytes, SourceRange range) {
+  constexpr size_t kMostBytes = size_t{64} << 20;
+  if (bytes > kMostBytes || (constexpr_bytes_ += bytes) > kMostBytes)
+    return fail(range, ErrorKind::kMemory, "the constexprs of the kernel need more than {} MiB", kMostBytes >> 20);
+  return {};
+}
+
 bool NameUses::any(std::string_view name, uint32_t from, uint32_t to) const {
   auto it = reads.find(name);
   if (it == reads.end()) return false;

@@ -222,11 +222,14 @@ class Codegen {
   Status finish_loop(ir::Op* loop, std::vector<Carried>& carried, int first_arg, const Env& before,
                      std::vector<ir::Value*>& yields, SourceRange where);
   Status step(SourceRange range);
+  /// Counts what texts and tuples take that are made while the kernel is compiled.
+  Status spend(size_t bytes, SourceRange range);
 
   std::deque<Frame> frames_;  // references to frames stay valid
   std::unordered_map<const ast::FunctionDef*, NameUses> uses_;
   std::map<std::pair<const JitFunction*, std::string>, Value> globals_;
   int64_t steps_ = 0;
+  size_t constexpr_bytes_ = 0;
   int branch_depth_ = 0;  // regions of `if` around the current statement
 };
 

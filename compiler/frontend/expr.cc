@@ -67,6 +67,7 @@ Result<Value> Codegen::expr(const ast::Expr& e) {
           KILN_TRY(Value inner, expr(*star->value));
           if (!inner.as_tuple())
             return fail(item->range, ErrorKind::kType, "only a tuple can be spread with *, got {}", describe(inner));
+          KILN_CHECK_OK(spend(inner.as_tuple()->items.size() * sizeof(Value), item->range));
           for (const Value& v : inner.as_tuple()->items) values.push_back(v);
           continue;
         }
@@ -195,12 +196,18 @@ Result<Value> Codegen::unary(ast::UnaryOp op, const Arg& a, SourceRange range) {
 
 Result<Value> Codegen::binary(BinaryOp op, const Arg& a, const Arg& c, SourceRange range) {
   if (a.value.constant() && c.value.constant()) {
+    const auto *text = a.value.constant_as<std::string>(), *other = c.value.constant_as<std::string>();
+    const auto* count = text ? c.value.constant_as<ast::Int>() : a.value.constant_as<ast::Int>();
+    if (text && other && op == BinaryOp::kAdd) KILN_CHECK_OK(spend(text->size() + other->size(), range));
+    if (const auto* repeated = text ? text : other; repeated && count && op == BinaryOp::kMul)
+      KILN_CHECK_OK(spend(repeated->size() * static_cast<size_t>(std::clamp<ast::Int>(*count, 0, 1 << 30)), range));
     auto folded = ast::apply(op, *a.value.constant(), *c.value.constant(), range);
     if (!folded.ok()) return placed(range, folded.error().kind, folded.error().message);
     return Value(*std::move(folded));
   }
   if (op == BinaryOp::kAdd && a.value.as_tuple() && c.value.as_tuple()) {
     std::vector<Value> items = a.value.as_tuple()->items;
+    KILN_CHECK_OK(spend((items.size() + c.value.as_tuple()->items.size()) * sizeof(Value), range));
     items.insert(items.end(), c.value.as_tuple()->items.begin(), c.value.as_tuple()->items.end());
     return Value::tuple(std::move(items));
   }
@@ -464,7 +471,9 @@ Result<Value> Codegen::joined_str(const ast::JoinedStr& e) {
                   "a format after `:` is not supported in the f-strings of kernels");
     const ast::Constant* c = v.constant();
     out += piece.debug_text;
-    out += c && (piece.conversion == 'r' || !piece.debug_text.empty()) ? ast::repr(*c) : to_text(v);
+    const std::string text = c && (piece.conversion == 'r' || !piece.debug_text.empty()) ? ast::repr(*c) : to_text(v);
+    KILN_CHECK_OK(spend(text.size(), e.range));
+    out += text;
   }
   return Value::text(std::move(out));
 }
