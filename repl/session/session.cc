@@ -29,9 +29,15 @@ Status guarded(Interp& in, F&& run) {
     run();
   } catch (ScriptError& e) {
     auto* raised = e.exception.get<Instance>();
-    if (in.exit_code && raised && raised->type->derives_from(in.exception_type("SystemExit").get())) return {};
-    return std::move(e.diagnostic);
-  } catch (std::bad_alloc&) {
+    if (!raised || !raised->type->derives_from(in.exception_type("SystemExit").get())) return std::move(e.diagnostic);
+    try {
+      in.exit_code = in.exit_status(e.exception);
+    } catch (ScriptError& in_its_text) {
+      return std::move(in_its_text.diagnostic);
+    }
+  } catch (const std::bad_alloc&) {
+    return error(ErrorKind::kMemory, "the script needs more memory than there is");
+  } catch (const std::length_error&) {  // of a container that cannot grow so far
     return error(ErrorKind::kMemory, "the script needs more memory than there is");
   }
   return {};

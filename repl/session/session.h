@@ -65,7 +65,7 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   /// Parses and runs a text. An error carries the script's line and the call stack as notes; variables that were set
-  /// before it stay. After sys.exit() the result is success and exit_code() is set.
+  /// before it stay. After a SystemExit the result is success and exit_code() is set.
   Status run(std::string text, std::string file_name, Mode mode = Mode::kFile);
 
   /// Parses one expression once, so that it can be run again and again (%bench, %time): each call evaluates it.
@@ -126,7 +126,7 @@ class Session {
 
   Result<Device> device();
   void set_device(Device device);
-  /// What sys.exit() asked for.
+  /// What sys.exit() or a SystemExit asked for.
   std::optional<int> exit_code() const;
 
   Interp& interp() { return *interp_; }

@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
+#include <functional>
 #include <sstream>
 
 #include "repl/shell/files.h"
@@ -15,7 +17,8 @@ namespace kiln::repl {
 namespace {
 
 constexpr const char* kFooter =
-    R"(With no command: the prompt, or the program on standard input when that is not a terminal.
+    R"(`kiln file.py …` is `kiln run file.py …`. With no command: the prompt, or the program on standard input when
+that is not a terminal.
 exit codes: 0 ok, 1 an error in the program, 2 usage, 3 a result is wrong, 4 slower than the baseline)";
 
 void add_launch_options(CLI::App& command, CodeOptions& options) {
@@ -44,6 +47,24 @@ void add_kernel_options(CLI::App& command, CompileArgs& a) {
   command.add_option("--target", a.target, "sm_80, sm_90a, host, …; default: the device's");
   add_launch_options(command, a.options);
   command.add_flag("--verify-each", a.verify_each, "verify the IR after every pass");
+}
+
+}  // namespace
+
+namespace {
+
+/// `kiln file.py` is `kiln run file.py`.
+void run_script_named(std::vector<const char*>& words, const std::function<bool(std::string_view)>& is_command) {
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (word == "-" || word == "-c") return;
+    if (word == "--device") ++i;  // its value
+    if (word.starts_with('-')) continue;
+    std::error_code none;
+    const bool is_script = word.ends_with(".py") || std::filesystem::is_regular_file(word, none);
+    if (!is_command(word) && is_script) words.insert(words.begin() + static_cast<ptrdiff_t>(i), "run");
+    return;
+  }
 }
 
 }  // namespace
@@ -109,12 +130,15 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     profile->get_option(option)->check(
         [](const std::string& name) { return std::string(name.empty() ? "the name of a file is missing" : ""); });
 
-  // As with Python, "-" and a script's name end the options: what follows is the program's own.
   auto is_command = [&](std::string_view word) {
     for (const CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; }))
       if (sub->get_name() == word) return true;
     return false;
   };
+  std::vector<const char*> words(argv, argv + argc);
+  run_script_named(words, is_command);
+  argc = static_cast<int>(words.size()), argv = words.data();
+  // As with Python, "-" and a script's name end the options: what follows is the program's own.
   bool from_stdin = false, running = false;
   std::vector<std::string> behind;
   int end = argc;

@@ -239,10 +239,9 @@ void fill_os(Interp& in, ModuleObject& m) {
 void fill_os_path(Interp&, ModuleObject& m) { add_functions(m, kOsPath); }
 
 Value sys_exit(Interp& in, NativeArgs& a) {
-  bool text = !a[0].missing() && a[0].get<Str>();
-  if (text) in.print(a[0].get<Str>()->text + "\n");
-  in.exit_code = a[0].missing() || a[0].is_none() ? 0 : text ? 1 : static_cast<int>(in.to_int(a[0], "exit()'s code"));
-  in.fail_as("SystemExit", "exit {}", *in.exit_code);
+  CallArgs code;
+  if (!a[0].missing()) code.args.push_back(a[0]);
+  in.raise(in.call(in.exception_type("SystemExit"), code), in.where());
 }
 constexpr NativeDef kSys[] = {{"exit(code=0)", sys_exit, "ends the script"}};
 constexpr NativeDef kExits[] = {{"exit(code=0)", sys_exit, "ends kiln; so does Ctrl-D at the prompt"},

@@ -158,9 +158,9 @@ std::vector<Ref<ConfigObject>> Autotuner::pruned(Interp& in, const CallArgs& arg
   std::vector<std::pair<double, Ref<ConfigObject>>> ranked;
   for (const auto& c : configs) {
     CallArgs call;
-    for (const auto& dict : {named, c->all_kwargs()})
-      for (const auto& e : dict->table.entries())
-        if (!e.key.missing()) call.keywords.push_back({e.key.get<Str>()->text, e.value, e.key});
+    for (const auto& dict : {named, c->all_kwargs(in)})
+      for (const auto& e : dict->table.live())
+        call.keywords.push_back({in.to_text(e.key, "a parameter's name"), e.value, e.key});
     ranked.emplace_back(in.to_double(in.call(options_.perf_model, call), "the result of perf_model"), c);
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

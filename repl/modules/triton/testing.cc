@@ -147,8 +147,8 @@ void run_benchmark(Interp& in, const Value& fn, Benchmark& b, bool print, std::v
       CallArgs call;
       for (size_t k = 0; k < xs.size(); ++k) call.keywords.push_back({b.x_names[k], xs[k], {}});
       call.keywords.push_back({b.line_arg, line, {}});
-      for (const auto& e : b.args->table.entries())
-        if (!e.key.missing()) call.keywords.push_back({in.to_text(e.key, "a key of args"), e.value, e.key});
+      for (const auto& e : b.args->table.live())
+        call.keywords.push_back({in.to_text(e.key, "a key of args"), e.value, e.key});
       Value v = in.call(fn, call);
       // (median, low, high), or one figure
       if (auto* t = v.get<Tuple>(); t && !t->items.empty()) v = t->items[0];

@@ -198,7 +198,9 @@ class Interp {
   AccessChecks access_checks = AccessChecks::kOff;
   AccessLog access_log;
   std::vector<std::string> argv;
-  std::optional<int> exit_code;  // set by sys.exit
+  std::optional<int> exit_code;  // of the SystemExit that ended a script
+  /// What a SystemExit says: None is 0, an int itself, anything else is written to stderr and 1.
+  int exit_status(const Value& exception);
   /// The device that tensors are made on; opened when first needed.
   Device& device();
   void set_device(Device d) { device_ = std::move(d); }

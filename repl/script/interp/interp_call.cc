@@ -83,8 +83,9 @@ void Interp::gather(const ast::Call& e, CallArgs& out, Frame& f) {
     for (const auto& entry : dict->table.entries()) {
       if (entry.key.missing()) continue;
       const std::string& name = to_text(entry.key, "a key of '**'");
-      for (const KeywordArg& other : out.keywords)
-        if (other.name == name) fail(ErrorKind::kType, "the argument '{}' is given twice", name);
+      if (names.empty())
+        for (const KeywordArg& other : out.keywords) names.insert(other.name);
+      if (!names.insert(name).second) fail(ErrorKind::kType, "the argument '{}' is given twice", name);
       out.keywords.push_back({name, entry.value, entry.key});
     }
   }
@@ -274,9 +275,11 @@ void Interp::fail_binding(const Function& fn, const CallArgs& args) {
     if (p.kind != Param::Kind::kPlain && p.kind != Param::Kind::kKeywordOnly) continue;
     names.push_back(p.name);
     bool by_position = p.kind == Param::Kind::kPlain && i < args.args.size();
-    bool by_name =
-        std::any_of(args.keywords.begin(), args.keywords.end(), [&](const KeywordArg& k) { return k.name == p.name; });
-    if (fn.defaults[i].missing() && !by_position && !by_name) needed.push_back("'" + p.name + "'");
+  std::unordered_set<std::string_view> known, given;
+  for (const Param& p : *fn.params)
+    if (p.kind == Param::Kind::kPlain || p.kind == Param::Kind::kKeywordOnly) known.insert(p.name);
+  for (const KeywordArg& k : args.keywords) given.insert(k.name);
+    if (fn.defaults[i].missing() && !by_position && !given.contains(p.name)) needed.push_back("'" + p.name + "'");
   }
   SourceRange place = fn.def ? fn.def->range : fn.body->range;
   std::string help =
@@ -402,6 +405,15 @@ void Interp::stop_interrupted() {
 
 void Interp::check_stack() {
   auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+int Interp::exit_status(const Value& exception) {
+  const Value code = attribute(exception, "code");
+  if (code.is_none()) return 0;
+  if (code.kind() == Kind::kInt || code.is_bool())
+    return code.is_object() ? 255 : static_cast<int>(code.integer() & 255);
+  if (error_output) error_output(str(code) + "\n");
+  return 1;
+}
+
   if (stack_limit_ == 0 || stack_thread_ != pthread_self()) {
     stack_thread_ = pthread_self();
     // A quarter of the stack stays free for what natives and the layers below need.

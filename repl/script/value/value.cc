@@ -215,6 +215,12 @@ namespace {
 /// Calls a special method of an instance's class; nullopt when the class has none.
 std::optional<Value> special(Interp& in, Instance* self, std::string_view name, std::initializer_list<Value> args) {
   Value* found = self->type->find(name);
+  if (name == "code" && type->derives_from(in.exception_type("SystemExit").get())) {
+    Value* args = fields.find("args");
+    auto* given = args ? args->get<Tuple>() : nullptr;
+    if (!given || given->items.empty()) return Value::none();
+    return given->items.size() == 1 ? given->items[0] : *args;
+  }
   if (!found) return std::nullopt;
   Value function = *found;
   CallArgs call;

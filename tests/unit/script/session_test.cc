@@ -163,6 +163,71 @@ TEST_F(SessionTest, ExitStopsTheScript) {
 }
 
 TEST_F(SessionTest, CanBeInterrupted) {
+TEST_F(SessionTest, SystemExitSaysHowItEnds) {
+  struct {
+    const char* text;
+    int code;
+    const char* said;
+  } const kExits[] = {{"raise SystemExit(7)", 7, ""},
+                      {"raise SystemExit()", 0, ""},
+                      {"raise SystemExit", 0, ""},
+                      {"raise SystemExit(None)", 0, ""},
+                      {"raise SystemExit(-1)", 255, ""},
+                      {"raise SystemExit('no such file')", 1, "no such file\n"},
+                      {"import sys\nsys.exit('gone')", 1, "gone\n"},
+                      {"class Stop(SystemExit): pass\nraise Stop(4)", 4, ""}};
+  for (const auto& e : kExits) {
+    err.clear();
+    run(e.text);
+    EXPECT_EQ(session->exit_code(), e.code) << e.text;
+    EXPECT_EQ(err, e.said) << e.text;
+    EXPECT_EQ(out, "");
+  }
+}
+
+TEST_F(SessionTest, AnExitThatIsCaughtIsNone) {
+  run("import sys\ntry:\n    sys.exit(3)\nexcept SystemExit:\n    print('on')\n");
+  EXPECT_FALSE(session->exit_code());
+  EXPECT_EQ(out, "on\n");
+}
+
+TEST_F(SessionTest, ManyParametersAndArguments) {
+  constexpr int kMany = 100'000;
+  std::string parameters, positional, named;
+  for (int i = 0; i < kMany; ++i) {
+    parameters += fmt::format("a{}, ", i);
+    positional += "1, ";
+    named += fmt::format("a{}=1, ", i);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  run("def f(" + parameters + "): return a" + std::to_string(kMany - 1) + "\nprint(f(" + positional + "), f(" + named +
+      "), f(**{f'a{i}': 2 for i in range(100000)}))\n");
+  EXPECT_EQ(out, "1 1 2\n");
+  EXPECT_FALSE(session->run("f(" + named + "b=1)", "t.py").ok());
+  EXPECT_FALSE(session->run("f(a3=1)", "t.py").ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+// As under `ulimit -s unlimited`: calls end long before the memory does.
+TEST_F(SessionTest, AStackWithoutALimitIsNotUsedUp) {
+  pthread_attr_t attr;
+  pthread_attr_init(&attr);
+  ASSERT_EQ(pthread_attr_setstacksize(&attr, size_t{1} << 30), 0);
+  pthread_t thread;
+  auto recurse = [](void* of) -> void* {
+    const Status s = static_cast<Session*>(of)->run(
+        "depth = 0\ndef f():\n    global depth\n    depth += 1\n    f()\n"
+        "try:\n    f()\nexcept RecursionError:\n    print(100 < depth < 100000)\n",
+        "t.py");
+    EXPECT_TRUE(s.ok());
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attr, recurse, session.get()), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attr);
+  EXPECT_EQ(out, "True\n");
+}
+
   for (const char* text : {"while True: pass", "sum(range(10**12))", "[i for i in range(10**12)]"}) {
     std::thread other([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
