@@ -144,6 +144,42 @@ Value tensor_binary(Interp& in, BinaryOp op, const Value& left, const Value& rig
   return compute(in, op_of(op), {left, right});
 }
 
+namespace {
+
+/// torch's can_cast: from floats to integers and from anything but bools to bools there is no way in place.
+bool casts_in_place(DType from, DType to) {
+  if (is_float(from) && !is_float(to)) return false;
+  return from == DType::kI1 || to != DType::kI1;
+}
+
+/// `self op= other`, as torch does it: computed in the dtype of both, stored in that of the tensor, whose shape stays.
+Value changed_by(Interp& in, ExprOp op, const Value& self, const Value& other) {
+  auto* t = self.get<TensorObject>();
+  const Tensor& to = t->changing(in);  // what is pending and reads it sees the elements as they were
+  for (size_t d = 0; d < to.shape().size(); ++d)
+    if (to.shape()[d] > 1 && to.strides()[d] == 0)
+      in.fail(with_note(error(ErrorKind::kValue, "several elements of this tensor share one place in memory"),
+                        "help: clone() it before it is changed in place"));
+  const Value result = compute(in, op, {self, other});
+  auto* r = result.get<TensorObject>();
+  if (!std::ranges::equal(r->shape(), to.shape()))
+    in.fail(ErrorKind::kType, "a tensor of shape {} cannot take a result of shape {} in place",
+            in.repr(size_value(to.shape())), in.repr(size_value(r->shape())));
+  if (!casts_in_place(r->dtype(), to.dtype()))
+    in.fail(with_note(error(ErrorKind::kType, "a result of {} cannot be stored in place in a tensor of {}",
+                            info(r->dtype()).torch, info(to.dtype()).torch),
+                      "help: x = x + y makes a new tensor"));
+  in.check(to.copy_from(in.take(r->tensor(in).to(to.dtype()))));
+  return self;
+}
+
+}  // namespace
+
+std::optional<Value> TensorObject::in_place(Interp& in, BinaryOp op, const Value& other) {
+  if (op == BinaryOp::kMatMul || !operand_of(other)) return std::nullopt;  // torch has no @= either: a new tensor
+  return changed_by(in, op_of(op), Value(this), other);
+}
+
 Value tensor_compare(Interp& in, CompareOp op, const Value& left, const Value& right) {
   const auto compared = op_of(op);
   if (!operand_of(left) || !operand_of(right) || !compared) {
@@ -197,11 +233,7 @@ Value binary(Interp& in, NativeArgs& a) {
 /// x += other: the sum is computed before the elements change.
 template <ExprOp Op>
 Value binary_in(Interp& in, NativeArgs& a) {
-  auto* self = a.self->get<TensorObject>();
-  Value result = compute(in, Op, {*a.self, a[0]});
-  Tensor value = in.take(result.get<TensorObject>()->tensor(in).to(self->dtype()));
-  in.check(self->changing(in).copy_from(value));
-  return *a.self;
+  return changed_by(in, Op, *a.self, a[0]);
 }
 
 Value gelu(Interp& in, NativeArgs& a) {

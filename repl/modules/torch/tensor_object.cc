@@ -403,21 +403,40 @@ void TensorObject::set_item(Interp& in, const Value& index, Value value) {
   auto* source = value.get<TensorObject>();
   if (source) source->tensor(in);  // it may be an expression of this tensor
   const Tensor& self = changing(in);
+  auto is_view_itself = [&](const Tensor& view) {  // x[i] += 1 puts back what changed in place
+    const Tensor* s = source ? &source->tensor(in) : nullptr;
+    return s && s->storage() == view.storage() && s->offset() == view.offset() && s->dtype() == view.dtype() &&
+           std::ranges::equal(s->shape(), view.shape()) && std::ranges::equal(s->strides(), view.strides());
+  };
   if (by && by->dtype() == DType::kI1 && by->rank() > 0) {
     // x[mask] = v: choose element by element.
     Shape shape = shape_vector(self);
-    std::vector<int64_t> mask = load_ints(in, by->tensor(in), shape);
-    std::vector<double> old = load_floats(in, self, shape);
-    if (source && source->numel() != 1)
-      in.fail(ErrorKind::kUnsupported, "x[mask] = v takes one number here: use torch.where");
-    double v = source ? in.to_double(item_of(in, source->tensor(in)), "the value") : in.to_double(value, "the value");
-    for (size_t i = 0; i < old.size(); ++i)
-      if (mask[i]) old[i] = v;
+    const Tensor& named = by->tensor(in);
+    Shape mask_shape = shape_vector(named), mask_strides(named.strides().begin(), named.strides().end());
+    if (mask_shape.size() > shape.size() || !std::equal(mask_shape.begin(), mask_shape.end(), shape.begin()))
+      in.fail(ErrorKind::kType, "the mask of shape {} does not fit the tensor of shape {}",
+              in.repr(size_value(mask_shape)), in.repr(size_value(shape)));
+    mask_shape.resize(shape.size(), 1), mask_strides.resize(shape.size(), 0);  // a mask of rows is for all of each
+    std::vector<int64_t> mask =
+        load_ints(in, in.take(named.as_strided(mask_shape, mask_strides, named.offset())), shape);
+    std::vector<double> old = load_floats(in, self, shape), values;
+    const auto places = std::count_if(mask.begin(), mask.end(), [](int64_t m) { return m != 0; });
+    if (source && source->numel() != 1 && source->numel() != places)
+      in.fail(ErrorKind::kType,
+              "x[mask] = v takes one number or a tensor of the {} elements that the mask names, got {}", places,
+              in.repr(size_value(source->shape())));
+    if (source)
+      values = load_floats(in, source->tensor(in), shape_vector(source->tensor(in)));
+    else
+      values = {in.to_double(value, "the value")};
+    for (size_t i = 0, next = 0; i < old.size(); ++i)
+      if (mask[i]) old[i] = values[values.size() == 1 ? 0 : next++];
     return in.check(self.copy_from(store_floats(in, self.device(), self.dtype(), shape, old)));
   }
   if (by && by->rank() > 0)
     in.fail(ErrorKind::kUnsupported, "assigning through an index tensor is not supported: assign row by row");
   Tensor view = indexed(in, self, index);
+  if (is_view_itself(view)) return;
   if (!source) return in.check(view.fill(in.to_double(value, "the value")));
   Tensor from = in.take(in.take(source->tensor(in).to(self.device())).to(self.dtype()));
   Shape shape = shape_vector(view);

@@ -29,6 +29,7 @@ class TensorObject : public Object {
   std::string repr(Interp& in) override;
   bool truth(Interp& in) override;
   std::optional<Value> binary(Interp& in, ast::BinaryOp op, const Value& other, bool reflected) override;
+  std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other) override;
   std::optional<Value> unary(Interp& in, ast::UnaryOp op) override;
   std::optional<Value> compare(Interp& in, ast::CompareOp op, const Value& other) override;
   std::optional<bool> contains(Interp& in, const Value& item) override;

@@ -194,12 +194,8 @@ void Interp::exec_augmented(const AugAssign& s, Frame& f) {
   auto combine = [&](const Value& old) -> Value {
     Value right = eval(*s.value, f);
     where_ = s.range;
-    // A list grows in place: other names for it see it.
-    if (auto* list = old.get<List>(); list && s.op == BinaryOp::kAdd) {
-      std::vector<Value> more = to_vector(right);
-      list->items.insert(list->items.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
-      return old;
-    }
+    if (auto* o = old.object())
+      if (auto changed = o->in_place(*this, s.op, right)) return *std::move(changed);
     return binary(s.op, old, right);
   };
   if (const auto* name = dyn_as<Name>(s.target.get())) {

@@ -162,6 +162,34 @@ Value Interp::binary(BinaryOp op, const Value& a, const Value& b) {
   if (x && y) return Value::of(take(ast::apply(op, *x, *y, where_)));
   fail(ErrorKind::kType, "'{}' does not apply to '{}' and '{}'", ast::spelling(op), type_name(a), type_name(b));
 }
+std::optional<Value> List::in_place(Interp& in, BinaryOp op, const Value& other) {
+  if (op == BinaryOp::kAdd) {
+    std::vector<Value> more = in.to_vector(other);
+    items.insert(items.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    return Value(this);
+  }
+  if (op != BinaryOp::kMul || !other.small_int_or_bool()) return std::nullopt;
+  items = repeated(in, items, other.integer());
+  return Value(this);
+}
+
+namespace {
+/// What a set or dict becomes under an operator, put into it.
+std::optional<Value> replaced(Interp& in, BinaryOp op, const Value& self, Table& table, const Value& other) {
+  auto result = container_op(in, op, self, other);
+  if (auto* s = result ? result->get<Set>() : nullptr) table = std::move(s->table);
+  if (auto* d = result ? result->get<Dict>() : nullptr) table = std::move(d->table);
+  return result ? std::optional(self) : std::nullopt;
+}
+}  // namespace
+
+std::optional<Value> Dict::in_place(Interp& in, BinaryOp op, const Value& other) {
+  return replaced(in, op, Value(this), table, other);
+}
+std::optional<Value> Set::in_place(Interp& in, BinaryOp op, const Value& other) {
+  return replaced(in, op, Value(this), table, other);
+}
+
 
 Value Interp::unary(UnaryOp op, const Value& a) {
   if (op == UnaryOp::kNot) return Value::boolean(!truth(a));

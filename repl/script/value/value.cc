@@ -133,6 +133,8 @@ Value* TypeObject::find(std::string_view attribute) {
 
 bool TypeObject::derives_from(const TypeObject* base) const {
   if (this == base) return true;
+std::optional<Value> Object::in_place(Interp&, BinaryOp, const Value&) { return std::nullopt; }
+std::optional<uint64_t> Object::hash(Interp&) { return std::nullopt; }
   for (const auto& b : bases)
     if (b->derives_from(base)) return true;
   return false;
@@ -334,6 +336,10 @@ std::optional<Value> Instance::unary(Interp& in, UnaryOp op) {
       break;
   }
   return std::nullopt;
+}
+
+std::optional<Value> Instance::in_place(Interp& in, BinaryOp op, const Value& other) {
+  return special(in, this, fmt::format("__i{}__", kBinaryMethods[static_cast<size_t>(op)]), {other});
 }
 
 std::optional<Value> Instance::compare(Interp& in, CompareOp op, const Value& other) {

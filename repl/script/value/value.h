@@ -204,6 +204,8 @@ class Object {
   Kind kind_;
 };
 
+  /// `this op= other`: what the target becomes, this object itself where it can change; nullopt: as `this op other`.
+  virtual std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other);
 inline void Value::retain() const { o_->retain(); }
 inline void Value::release() const { o_->release(); }
 inline Kind Value::kind() const {
@@ -281,6 +283,7 @@ class Table {
   bool erase(std::string_view key);
   void clear();
   size_t size() const { return live_; }
+  std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other) override;
   /// Entries in order; those with a missing key are gone.
   const std::vector<Entry>& entries() const { return entries_; }
   std::vector<Entry>& entries() { return entries_; }
@@ -332,6 +335,7 @@ class SliceObject : public Object {
   std::optional<Value> attribute(Interp&, std::string_view name) override;
   std::string repr(Interp& in) override;
   const Value lower, upper, step;
+  std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other) override;
 };
 
 class Range : public Object {
@@ -344,6 +348,7 @@ class Range : public Object {
   Value item(Interp& in, const Value& index) override;
   Value iterate(Interp& in) override;
   std::string repr(Interp&) override;
+  std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other) override;
   bool truth(Interp&) override { return count() != 0; }
   std::optional<bool> contains(Interp& in, const Value& item) override;
   const int64_t start, stop, step;
@@ -437,6 +442,7 @@ class ModuleObject : public Object {
   static constexpr Kind kKind = Kind::kModule;
   explicit ModuleObject(std::string p) : Object(kKind), path(std::move(p)) {}
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
+  std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other) override;
   void set_attribute(Interp& in, std::string_view name, Value value) override;
   void attribute_names(std::vector<std::string>& out) const override;
   std::string repr(Interp&) override;
