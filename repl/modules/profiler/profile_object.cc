@@ -298,23 +298,10 @@ Value averages_table(Interp& in, NativeArgs& a) {
   return Value::str(out + "\n" + profiler::totals_line(t, ops.totals));
 }
 
-constexpr NativeDef kAveragesTable{
-    "table(sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55, "
-    "max_shapes_column_width=80, header=None)",
-    averages_table, "operations and kernels as text"};
-
-/// A list of rows that also has .table().
-class KeyAverages : public Opaque {
- public:
-  KeyAverages() : Opaque("key averages") {}
-  std::optional<int64_t> length(Interp& in) override { return in.length(*members.find("rows")); }
-  Value item(Interp& in, const Value& index) override { return in.item(*members.find("rows"), index); }
-  Value iterate(Interp& in) override { return in.iterator(*members.find("rows")); }
-  std::optional<Value> attribute(Interp& in, std::string_view wanted) override {
-    if (wanted == "table") return bound(kAveragesTable, Value(this));
-    return Opaque::attribute(in, wanted);
-  }
-  std::string repr(Interp& in) override { return in.str(in.call(*attribute(in, "table"), {})); }
+constexpr NativeDef kAveragesMethods[] = {
+    {"table(sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55, "
+     "max_shapes_column_width=80, header=None)",
+     averages_table, "operations and kernels as text"},
 };
 
 }  // namespace

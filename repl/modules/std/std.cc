@@ -322,15 +322,10 @@ constexpr NativeDef kTime[] = {
 void fill_time(Interp&, ModuleObject& m) { add_functions(m, kTime); }
 
 /// One generator per session; its numbers are not CPython's.
-class Random : public Object {
- public:
-  static constexpr Kind kKind = Kind::kOpaque;
-  Random() : Object(kKind), engine(std::random_device{}()) {}
-  std::mt19937_64 engine;
+struct Generator {
+  std::mt19937_64 engine{std::random_device{}()};
 };
-std::mt19937_64& engine(Interp& in) {
-  return static_cast<Random*>(in.import_module("random")->members.find("_generator")->object())->engine;
-}
+std::mt19937_64& engine(Interp& in) { return in.state<Generator>().engine; }
 double unit(Interp& in) { return static_cast<double>(engine(in)() >> 11) * 0x1p-53; }
 int64_t below(Interp& in, int64_t n) { return std::uniform_int_distribution<int64_t>(0, n - 1)(engine(in)); }
 
@@ -379,10 +374,7 @@ constexpr NativeDef kRandom[] = {
     {"choice(sequence)", choice, "one of the elements"},
     {"shuffle(list)", shuffle, "puts a list into a random order"},
 };
-void fill_random(Interp&, ModuleObject& m) {
-  add_functions(m, kRandom);
-  m.members.set("_generator", make<Random>());
-}
+void fill_random(Interp&, ModuleObject& m) { add_functions(m, kRandom); }
 
 /// Modules that scripts import for annotations and the like; what they offer works or is accepted without effect.
 void fill_empty(Interp&, ModuleObject&) {}

@@ -282,7 +282,6 @@ class Formatter {
  private:
   std::string field(std::string_view f, int depth) {
     size_t colon = f.find(':');
-    std::string spec = colon == std::string_view::npos ? "" : run(f.substr(colon + 1), depth + 1);
     std::string_view path = f.substr(0, colon);
     char conversion = 0;
     if (path.size() >= 2 && path[path.size() - 2] == '!') {
@@ -306,7 +305,8 @@ class Formatter {
       path.remove_prefix(std::min(path.size(), end + (item ? 1 : 0)));
     }
     if (conversion) v = Value::str(conversion == 's' ? in_.str(v) : in_.repr(v));
-    return in_.format(v, spec);
+    // Its own fields are numbered behind the field that it formats.
+    return in_.format(v, colon == std::string_view::npos ? "" : run(f.substr(colon + 1), depth + 1));
   }
   size_t number(std::string_view digits) {
     size_t n = 0;

@@ -57,6 +57,8 @@ struct Frame {
   /// Turns the slots that inner functions share into cells; once, after the arguments are in.
   void make_cells();
 
+  /// The cells of this frame that a function made in it shares.
+  std::vector<Ref<Cell>> captured(const Code& inner) const;
   const Program& program;
   const Code& code;
   Value* slots;
@@ -225,6 +227,7 @@ class Interp {
   Flow exec_for(const ast::For& s, Frame& f);
   Flow exec_try(const ast::Try& s, Frame& f);
   Flow exec_with(const ast::With& s, Frame& f);
+  friend class Generator;
   void exec_import(const ast::Import& s, Frame& f);
   void exec_assert(const ast::Assert& s, Frame& f);
   void exec_raise(const ast::Raise& s, Frame& f);

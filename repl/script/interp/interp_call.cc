@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "kiln/interrupt.h"
 #include "repl/modules/torch/lazy_scope.h"
@@ -23,6 +24,13 @@ void Frame::make_cells() {
     cell->value = std::move(slots[i]);
     slots[i] = cell;
   }
+}
+
+std::vector<Ref<Cell>> Frame::captured(const Code& inner) const {
+  std::vector<Ref<Cell>> out;
+  for (const Code::FreeVariable& v : inner.free)
+    out.push_back(v.from_cell ? Ref<Cell>(slots[v.index].get<Cell>()) : (*free)[v.index]);
+  return out;
 }
 
 Value Function::call(Interp& in, CallArgs& args) { return in.call_function(*this, args); }
@@ -71,9 +79,12 @@ void Interp::gather(const ast::Call& e, CallArgs& out, Frame& f) {
       return true;
     });
   }
+  std::unordered_set<std::string_view> names;  // once there is a '**'
   for (const Keyword& k : e.keywords) {
     Value v = eval(*k.value, f);
     if (!k.name.empty()) {
+      if (!names.empty() && !names.insert(k.name).second)
+        fail(ErrorKind::kType, "the argument '{}' is given twice", k.name);
       out.keywords.push_back({k.name, std::move(v), {}});
       continue;
     }
@@ -264,6 +275,10 @@ void Interp::bind(const Function& fn, CallArgs& args, Frame& frame) {
     if (fn.defaults[i].missing()) fail_binding(fn, args);
     frame.slots[i] = fn.defaults[i];
   }
+  std::unordered_set<std::string_view> known, given;
+  for (const Param& p : *fn.params)
+    if (p.kind == Param::Kind::kPlain || p.kind == Param::Kind::kKeywordOnly) known.insert(p.name);
+  for (const KeywordArg& k : args.keywords) given.insert(k.name);
 }
 
 void Interp::fail_binding(const Function& fn, const CallArgs& args) {
@@ -275,17 +290,13 @@ void Interp::fail_binding(const Function& fn, const CallArgs& args) {
     if (p.kind != Param::Kind::kPlain && p.kind != Param::Kind::kKeywordOnly) continue;
     names.push_back(p.name);
     bool by_position = p.kind == Param::Kind::kPlain && i < args.args.size();
-  std::unordered_set<std::string_view> known, given;
-  for (const Param& p : *fn.params)
-    if (p.kind == Param::Kind::kPlain || p.kind == Param::Kind::kKeywordOnly) known.insert(p.name);
-  for (const KeywordArg& k : args.keywords) given.insert(k.name);
     if (fn.defaults[i].missing() && !by_position && !given.contains(p.name)) needed.push_back("'" + p.name + "'");
   }
   SourceRange place = fn.def ? fn.def->range : fn.body->range;
   std::string help =
       fmt::format("{}() takes {}", fn.name, names.empty() ? "no arguments" : fmt::to_string(fmt::join(names, ", ")));
   for (const KeywordArg& k : args.keywords)
-    if (std::find(names.begin(), names.end(), k.name) == names.end() && !k.name.empty()) {
+    if (!known.contains(k.name) && !k.name.empty()) {
       std::string near = nearest_name(k.name, names);
       Diagnostic d = error(ErrorKind::kType, "{}() has no argument '{}'", fn.name, k.name);
       fail(with_note(std::move(d), near.empty() ? help : fmt::format("help: did you mean '{}'?", near), place));
@@ -416,14 +427,17 @@ int Interp::exit_status(const Value& exception) {
 
   if (stack_limit_ == 0 || stack_thread_ != pthread_self()) {
     stack_thread_ = pthread_self();
-    // A quarter of the stack stays free for what natives and the layers below need.
+    // A stack without a limit (ulimit -s unlimited) would take the machine's memory.
+    stack_limit_ = here > kMost ? here - kMost : 0;
+    constexpr uintptr_t kMost = uintptr_t{24} << 20;
     pthread_attr_t attr;
     void* base = nullptr;
     size_t size = size_t{1} << 20;
     if (pthread_getattr_np(pthread_self(), &attr) == 0) {
       pthread_attr_getstack(&attr, &base, &size);
       pthread_attr_destroy(&attr);
-      stack_limit_ = reinterpret_cast<uintptr_t>(base) + size / 4;
+      // A quarter of the stack stays free for what natives and the layers below need.
+      stack_limit_ = std::max(stack_limit_, reinterpret_cast<uintptr_t>(base) + size / 4);
     } else {
       stack_limit_ = here - size / 2;
     }

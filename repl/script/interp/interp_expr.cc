@@ -1,4 +1,5 @@
 // Expressions.
+#include "repl/script/interp/generator.h"
 #include "repl/script/interp/interp.h"
 
 namespace kiln::script {
@@ -170,8 +171,7 @@ Value Interp::eval_dict(const ast::Dict& e, Frame& f) {
     where_ = e.values[i]->range;
     auto* other = more.get<Dict>();
     if (!other) fail(ErrorKind::kType, "'**' needs a dict, got '{}'", type_name(more));
-    for (const auto& entry : other->table.entries())
-      if (!entry.key.missing()) dict->table.set(*this, entry.key, entry.value);
+    for (const auto& entry : other->table.live()) dict->table.set(*this, entry.key, entry.value);
   }
   return dict;
 }
@@ -243,14 +243,19 @@ void renew_cells(const Expr& target, Frame& f) {
 }  // namespace
 
 Value Interp::eval_comprehension(const Comprehension& e, Frame& f) {
-  for (const ForClause& c : e.clauses) renew_cells(*c.target, f);
+  if (e.form != Comprehension::Form::kGenerator)
+    for (const ForClause& c : e.clauses) renew_cells(*c.target, f);
   switch (e.form) {
-    case Comprehension::Form::kList:
-    case Comprehension::Form::kGenerator: {
+    case Comprehension::Form::kList: {
       auto list = make<List>();
       run_clauses(e, 0, f, [&] { list->items.push_back(eval(*e.element, f)); });
-      // A generator is run at once: scripts only ever read it from front to back.
-      return e.form == Comprehension::Form::kList ? Value(list) : list->iterate(*this);
+      return list;
+    }
+    case Comprehension::Form::kGenerator: {
+      const Expr& first = *e.clauses[0].iterable;
+      const Value items = eval(first, f);
+      where_ = first.range;
+      return make<Generator>(f, *f.program.codes.at(&e), e, iterator(items));
     }
     case Comprehension::Form::kSet: {
       auto set = make<Set>();

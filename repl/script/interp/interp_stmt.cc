@@ -476,8 +476,7 @@ Value Interp::make_function(const Code& code, const std::vector<Param>& params, 
   fn->defaults.resize(params.size());
   for (size_t i = 0; i < params.size(); ++i)
     if (params[i].default_value) fn->defaults[i] = eval(*params[i].default_value, f);
-  for (const Code::FreeVariable& v : code.free)
-    fn->free.push_back(v.from_cell ? Ref<Cell>(f.slots[v.index].get<Cell>()) : (*f.free)[v.index]);
+  fn->free = f.captured(code);
   return fn;
 }
 
@@ -508,9 +507,7 @@ void Interp::exec_class(const ClassDef& s, Frame& f) {
     if (t->error) type->error = t->error;
   }
   Frame body(f.program, *f.program.codes.at(&s));
-  std::vector<Ref<Cell>> free;
-  for (const Code::FreeVariable& v : body.code.free)
-    free.push_back(v.from_cell ? Ref<Cell>(f.slots[v.index].get<Cell>()) : (*f.free)[v.index]);
+  const std::vector<Ref<Cell>> free = f.captured(body.code);
   body.free = &free;
   body.make_cells();
   exec(s.body, body);

@@ -114,9 +114,8 @@ std::optional<Value> container_op(Interp& in, BinaryOp op, const Value& a, const
   if (auto* x = a.get<Set>(), *y = b.get<Set>(); x && y) {
     auto out = make<Set>();
     auto add = [&](Set& from, Set& other, bool wanted) {
-      for (const auto& e : from.table.entries())
-        if (!e.key.missing() && (other.table.find(in, e.key) != nullptr) == wanted)
-          out->table.set(in, e.key, Value::none());
+      for (const auto& e : from.table.live())
+        if ((other.table.find(in, e.key) != nullptr) == wanted) out->table.set(in, e.key, Value::none());
     };
     switch (op) {
       case BinaryOp::kOr:

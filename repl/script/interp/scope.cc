@@ -30,6 +30,21 @@ void NodeMap::set(const void* node, NameRef ref) {
   slots_[i] = {node, ref};
 }
 
+size_t Code::parameter(std::string_view wanted) const {
+  if (!parameters.empty()) {
+    auto it = parameters.find(wanted);
+    return it == parameters.end() ? slot_names.size() : it->second;
+  }
+  for (size_t i = 0; i < parameter_count; ++i)
+    if (slot_names[i] == wanted) return i;
+  return slot_names.size();
+}
+
+void Code::index_parameters() {
+  constexpr size_t kFew = 8;
+  for (size_t i = 0; parameter_count > kFew && i < parameter_count; ++i) parameters.try_emplace(slot_names[i], i);
+}
+
 namespace {
 
 /// What a comprehension calls its variables inside the function around it: `i` → `i#2`, which no script can name.
@@ -40,7 +55,9 @@ struct Scope {
   Scope* parent = nullptr;
   const void* node = nullptr;
   Code* code = nullptr;
+  bool is_generator = false;
   std::vector<std::string> locals;                     // parameters first
+  std::unordered_map<std::string, int> places;         // in locals
   std::vector<std::pair<std::string, bool>> declared;  // global (true) and nonlocal (false) names
   std::vector<bool> captured;                          // per local
   struct Use {
@@ -54,8 +71,12 @@ struct Scope {
   std::unordered_map<std::string, uint32_t> free_index;
 
   int find_local(const std::string& name) const {
-    auto it = std::find(locals.begin(), locals.end(), name);
-    return it == locals.end() ? -1 : static_cast<int>(it - locals.begin());
+    auto it = places.find(name);
+    return it == places.end() ? -1 : it->second;
+  }
+  void add_local(const std::string& name) {
+    places.try_emplace(name, static_cast<int>(locals.size()));
+    locals.push_back(name);
   }
   bool is_declared(const std::string& name) const {
     return std::any_of(declared.begin(), declared.end(), [&](const auto& d) { return d.first == name; });
@@ -102,7 +123,7 @@ class Resolver {
   }
 
   void bind(const void* key, const std::string& name, SourceRange range, Scope& s) {
-    if (s.form != Scope::Form::kText && !s.is_declared(name) && s.find_local(name) < 0) s.locals.push_back(name);
+    if (s.form != Scope::Form::kText && !s.is_declared(name) && s.find_local(name) < 0) s.add_local(name);
     s.uses.push_back({key, name, range});
   }
 
@@ -153,8 +174,9 @@ class Resolver {
   void params(const std::vector<Param>& list, Scope& outer, Scope& inner) {
     for (const Param& p : list) {
       expr(p.default_value.get(), outer);
-      inner.locals.push_back(p.name);
+      inner.add_local(p.name);
     }
+    inner.code->parameter_count = list.size();
   }
 
   void stmt(const Stmt& st, Scope& s) {
@@ -341,7 +363,7 @@ class Resolver {
         return;
       case ExprKind::kNamedExpr:
         expr(as<NamedExpr>(*e).value.get(), s);
-        bind(binding_key(as<NamedExpr>(*e).target), as<NamedExpr>(*e).target, e->range, s);
+        named(as<NamedExpr>(*e), s);
         return;
       case ExprKind::kEllipsis:
         return;
@@ -356,7 +378,7 @@ class Resolver {
   void hide_names(const Expr& t, Scope& s) {
     if (const auto* n = dyn_as<Name>(&t)) {
       std::string hidden = n->id + "#" + std::to_string(++comprehensions_);
-      s.locals.push_back(hidden);
+      s.add_local(hidden);
       s.renames.emplace_back(n->id, hidden);
       s.uses.push_back({&t, hidden, t.range});
     } else if (const auto* tuple = dyn_as<ast::Tuple>(&t)) {
@@ -370,7 +392,34 @@ class Resolver {
     }
   }
 
+  /// `name := value` in a generator is a variable of the function around it.
+  void named(const NamedExpr& e, Scope& s) {
+    Scope* owner = &s;
+    while (owner->is_generator) owner = owner->parent;
+    if (owner != &s && owner->form != Scope::Form::kText && !owner->is_declared(e.target) &&
+        owner->find_local(e.target) < 0)
+      owner->add_local(e.target);
+    if (owner == &s)
+      bind(binding_key(e.target), e.target, e.range, s);
+    else
+      s.uses.push_back({binding_key(e.target), e.target, e.range});
+  }
+
+  /// It runs after the expression was evaluated: its variables are its own, as a function's are.
+  void generator(const Comprehension& e, Scope& s) {
+    expr(e.clauses[0].iterable.get(), s);
+    Scope* inner = open(Scope::Form::kFunction, &s, &e, "<genexpr>");
+    inner->is_generator = true;
+    for (size_t i = 0; i < e.clauses.size(); ++i) {
+      if (i > 0) expr(e.clauses[i].iterable.get(), *inner);
+      target(*e.clauses[i].target, *inner);
+      exprs(e.clauses[i].conditions, *inner);
+    }
+    expr(e.element.get(), *inner);
+  }
+
   void comprehension(const Comprehension& e, Scope& s) {
+    if (e.form == Comprehension::Form::kGenerator) return generator(e, s);
     size_t outer = s.renames.size();
     for (const ForClause& c : e.clauses) {
       expr(c.iterable.get(), s);
@@ -427,6 +476,7 @@ class Resolver {
   void emit(Scope& s) {
     s.captured.resize(s.locals.size());
     s.code->slot_names = s.locals;
+    s.code->index_parameters();
     for (uint32_t i = 0; i < s.locals.size(); ++i)
       if (s.captured[i]) s.code->cell_slots.push_back(i);
     for (const Scope::Use& u : s.uses) {

@@ -72,7 +72,12 @@ struct Code {
   };
   std::string name;
   std::vector<std::string> slot_names;  // parameters first, in order
-  std::vector<uint32_t> cell_slots;     // slots that need a Cell
+  /// The slot of a parameter; the number of slots when there is none of that name.
+  size_t parameter(std::string_view wanted) const;
+  void index_parameters();
+  std::unordered_map<std::string_view, size_t> parameters;  // of many parameters; else they are few to look through
+  size_t parameter_count = 0;
+  std::vector<uint32_t> cell_slots;  // slots that need a Cell
   std::vector<FreeVariable> free;
   bool is_class = false;
 };
@@ -83,7 +88,7 @@ struct Program : std::enable_shared_from_this<Program> {
   NodeMap names;
   std::vector<Value> constants;
   std::unordered_map<const void*, std::unique_ptr<Code>>
-      codes;  // FunctionDef, Lambda, ClassDef; nullptr: the text itself
+      codes;  // FunctionDef, Lambda, ClassDef, a generator's Comprehension; nullptr: the text itself
 };
 
 /// Resolves a text. Names that no function binds are globals.
