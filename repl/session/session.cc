@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <stdexcept>
 
 #include "compiler/parse/parser.h"
 #include "kiln/interrupt.h"

@@ -138,7 +138,7 @@ std::string ProfileObject::tables(Interp& in, const profiler::ProfileView& view)
 
 namespace {
 
-ProfileObject& self_of(const NativeArgs& a) { return *static_cast<ProfileObject*>(a.self->object()); }
+ProfileObject& self_of(const NativeArgs& a) { return *a.self->get<ProfileObject>(); }
 
 Value enter(Interp& in, NativeArgs& a) {
   self_of(a).enter(in);
@@ -184,7 +184,8 @@ Value table(Interp& in, NativeArgs& a) {
 }
 Value key_averages(Interp& in, NativeArgs& a) {
   const int64_t stack = a[1].missing() || a[1].is_none() ? 0 : in.to_int(a[1], "group_by_stack_n");
-  return key_averages_of(in, *a.self, !a[0].missing() && in.truth(a[0]), std::max<int64_t>(stack, 0));
+  return key_averages_of(in, Ref<ProfileObject>(&self_of(a)), !a[0].missing() && in.truth(a[0]),
+                         std::max<int64_t>(stack, 0));
 }
 Value export_chrome_trace(Interp& in, NativeArgs& a) {
   in.check(profiler::write_chrome_trace(self_of(a).timeline(in), in.to_text(a[0], "the trace's path")));
@@ -258,20 +259,14 @@ constexpr NativeDef kMethods[] = {
     {"events()", events, "what was seen: name, kind, device, start_us, duration_us, lane"},
 };
 
-Value bound(const NativeDef& def, const Value& self) { return make<BoundMethod>(self, make<Native>(def)); }
-
 }  // namespace
 
 std::optional<Value> ProfileObject::attribute(Interp&, std::string_view name) {
-  for (const NativeDef& d : kMethods)
-    if (d.signature.substr(0, d.signature.find('(')) == name) return bound(d, Value(this));
   if (name == "step_num") return Value::integer(step_);
   return std::nullopt;
 }
 
-void ProfileObject::attribute_names(std::vector<std::string>& out) const {
-  for (const NativeDef& d : kMethods) out.emplace_back(d.signature.substr(0, d.signature.find('(')));
-}
+void ProfileObject::attribute_names(std::vector<std::string>& out) const { out.emplace_back("step_num"); }
 
 std::string ProfileObject::repr(Interp& in) {
   if (timeline_) return tables(in, settings_.view);
@@ -282,15 +277,29 @@ std::string ProfileObject::repr(Interp& in) {
 
 namespace {
 
+/// A list of rows that also has .table().
+class KeyAverages : public Object {
+ public:
+  static inline const KindOf<KeyAverages> kKind{"torch.autograd.profiler_util.EventList"};
+  KeyAverages(Ref<List> r, Ref<ProfileObject> p, profiler::OpsOptions o)
+      : Object(kKind), rows(std::move(r)), profile(std::move(p)), options(std::move(o)) {}
+  std::optional<int64_t> length(Interp& in) override { return rows->length(in); }
+  Value item(Interp& in, const Value& index) override { return rows->item(in, index); }
+  Value iterate(Interp& in) override { return rows->iterate(in); }
+  std::string repr(Interp& in) override { return in.str(in.call(in.attribute(Value(this), "table"), {})); }
+
+  const Ref<List> rows;
+  const Ref<ProfileObject> profile;
+  const profiler::OpsOptions options;
+};
+
 Value averages_table(Interp& in, NativeArgs& a) {
-  auto* averages = static_cast<Opaque*>(a.self->object());
-  const Value of = *averages->members.find("profile");
-  const auto& profile = *static_cast<ProfileObject*>(of.object());
-  profiler::ProfileView view = view_of(in, profile, a);
-  view.ops.by_shape = in.truth(*averages->members.find("by_shape"));
-  view.ops.stack = in.to_int(*averages->members.find("stack"), "group_by_stack_n");
+  const KeyAverages& averages = *a.self->get<KeyAverages>();
+  profiler::ProfileView view = view_of(in, *averages.profile, a);
+  view.ops.by_shape = averages.options.by_shape;
+  view.ops.stack = averages.options.stack;
   view.ops.memory = view.memory;
-  const profiler::Timeline& t = profile.timeline(in);
+  const profiler::Timeline& t = averages.profile->timeline(in);
   const profiler::Ops ops = profiler::ops(t, view.ops);
   std::string out = a[5].missing() || a[5].is_none() ? "" : in.to_text(a[5], "header") + "\n";
   out += report::to_text(profiler::ops_table(t, ops, view.ops));
@@ -306,8 +315,8 @@ constexpr NativeDef kAveragesMethods[] = {
 
 }  // namespace
 
-Value key_averages_of(Interp& in, const Value& profile, bool by_shape, int64_t stack) {
-  const profiler::Timeline& t = static_cast<ProfileObject*>(profile.object())->timeline(in);
+Value key_averages_of(Interp& in, Ref<ProfileObject> profile, bool by_shape, int64_t stack) {
+  const profiler::Timeline& t = profile->timeline(in);
   profiler::OpsOptions options;
   options.by_shape = by_shape, options.stack = stack;
   auto rows = make<List>();
@@ -332,12 +341,12 @@ Value key_averages_of(Interp& in, const Value& profile, bool by_shape, int64_t s
                                   {"self_memory_usage", Value::integer(r.self_memory)}},
                                  "average of " + r.name));
   }
-  auto out = make<KeyAverages>();
-  out->members.set("rows", rows);
-  out->members.set("profile", profile);
-  out->members.set("by_shape", Value::boolean(by_shape));
-  out->members.set("stack", Value::integer(stack));
-  return out;
+  return make<KeyAverages>(std::move(rows), std::move(profile), std::move(options));
+}
+
+void install_profile_methods(Interp& in) {
+  in.add_methods({ProfileObject::kKind, kMethods});
+  in.add_methods({KeyAverages::kKind, kAveragesMethods});
 }
 
 }  // namespace kiln::script

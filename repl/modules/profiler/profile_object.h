@@ -24,7 +24,7 @@ struct ProfileSettings {
 /// p.step() to the next, is a range.
 class ProfileObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kOpaque;
+  static inline const KindOf<ProfileObject> kKind{"torch.profiler.profile"};
   explicit ProfileObject(ProfileSettings settings) : Object(kKind), settings_(std::move(settings)) {}
   /// A profile that was taken already.
   explicit ProfileObject(profiler::Timeline timeline)
@@ -66,6 +66,7 @@ class ProfileObject : public Object {
 };
 
 /// The rows of p.key_averages(); `stack`: separated by so many lines of the script.
-Value key_averages_of(Interp& in, const Value& profile, bool by_shape, int64_t stack);
+Value key_averages_of(Interp& in, Ref<ProfileObject> profile, bool by_shape, int64_t stack);
+void install_profile_methods(Interp& in);
 
 }  // namespace kiln::script

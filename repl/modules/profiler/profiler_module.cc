@@ -14,7 +14,7 @@ using profiler::Schedule;
 
 class ScheduleObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kOpaque;
+  static inline const KindOf<ScheduleObject> kKind{"torch.profiler.schedule"};
   explicit ScheduleObject(Schedule s) : Object(kKind), schedule(s) {}
   std::string repr(Interp&) override {
     return fmt::format("schedule(wait={}, warmup={}, active={}, repeat={}, skip_first={})", schedule.wait,
@@ -86,7 +86,7 @@ Value profile(Interp& in, NativeArgs& a) {
   tell_unheeded(in, a);
   const bool named = !a[4].missing() || !a[5].missing() || !a[6].missing() || !a[7].missing();
   if (!a[1].missing() && !a[1].is_none()) {
-    auto* given = dynamic_cast<ScheduleObject*>(a[1].object());
+    auto* given = a[1].get<ScheduleObject>();
     if (!given)
       in.fail(ErrorKind::kType, "schedule= is made by schedule(wait=, warmup=, active=), got '{}'", in.type_name(a[1]));
     if (named) in.fail(ErrorKind::kValue, "schedule= says all of wait=, warmup=, active= and repeat=");
@@ -137,9 +137,8 @@ void pop(std::vector<OpenRange>& open) {
 /// record_function("name"): a context, and a decorator of functions.
 class RangeObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kOpaque;
+  static inline const KindOf<RangeObject> kKind{"record_function"};
   explicit RangeObject(OpenRange range) : Object(kKind), range_(std::move(range)) {}
-  std::optional<Value> attribute(Interp&, std::string_view name) override;
   std::string repr(Interp&) override { return fmt::format("record_function('{}')", range_.name); }
   Value call(Interp& in, CallArgs& args) override;
   void enter() { push(open_, range_); }
@@ -152,7 +151,7 @@ class RangeObject : public Object {
   std::vector<OpenRange> open_;  // entered and not left: the same object may be entered again
 };
 
-RangeObject& range_of(const NativeArgs& a) { return *static_cast<RangeObject*>(a.self->object()); }
+RangeObject& range_of(const NativeArgs& a) { return *a.self->get<RangeObject>(); }
 Value enter_range(Interp&, NativeArgs& a) {
   range_of(a).enter();
   return *a.self;
@@ -162,13 +161,6 @@ Value leave_range(Interp&, NativeArgs& a) {
   return Value::boolean(false);
 }
 constexpr NativeDef kRangeMethods[] = {{"__enter__()", enter_range, ""}, {"__exit__(*args)", leave_range, ""}};
-
-std::optional<Value> RangeObject::attribute(Interp&, std::string_view name) {
-  for (const NativeDef& d : kRangeMethods)
-    if (d.signature.substr(0, d.signature.find('(')) == name)
-      return Value(make<BoundMethod>(Value(this), make<Native>(d)));
-  return std::nullopt;
-}
 
 Value RangeObject::call(Interp& in, CallArgs& args) {
   if (args.args.size() != 1 || !args.keywords.empty())
@@ -228,7 +220,9 @@ constexpr NativeDef kProfiler[] = {
      "for on_trace_ready=: writes each cycle's trace into a folder"},
 };
 
-void fill_profiler(Interp&, ModuleObject& m) {
+void fill_profiler(Interp& in, ModuleObject& m) {
+  install_profile_methods(in);
+  in.add_methods({RangeObject::kKind, kRangeMethods});
   add_functions(m, kProfiler);
   auto activity = make<Opaque>("class ProfilerActivity");
   activity->members.set("CPU", Value::str(std::string(kCpuActivity)));

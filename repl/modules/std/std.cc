@@ -176,7 +176,7 @@ Value getenv(Interp& in, NativeArgs& a) {
 /// os.environ: a dict of strings whose changes reach the process's environment.
 class Environment : public Object {
  public:
-  static constexpr Kind kKind = Kind::kOpaque;
+  static inline const KindOf<Environment> kKind{"os._Environ"};
   Environment() : Object(kKind) {}
   std::optional<Value> attribute(Interp&, std::string_view name) override {
     static constexpr NativeDef kGet{"get(key, default=None)", getenv, "an environment variable, or the default"};

@@ -10,7 +10,7 @@ namespace kiln::script {
 
 class StreamObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kStream;
+  static inline const KindOf<StreamObject> kKind{"torch.cuda.Stream"};
   StreamObject(Device d, Stream s) : Object(kKind), device(std::move(d)), stream(std::move(s)) {}
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
   void attribute_names(std::vector<std::string>& out) const override;
@@ -23,7 +23,7 @@ class StreamObject : public Object {
 
 class EventObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kEvent;
+  static inline const KindOf<EventObject> kKind{"torch.cuda.Event"};
   explicit EventObject(Device d) : Object(kKind), device(std::move(d)) {}
   std::string repr(Interp&) override;
 
@@ -34,7 +34,7 @@ class EventObject : public Object {
 /// A graph, also while it is being captured.
 class GraphObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kGraph;
+  static inline const KindOf<GraphObject> kKind{"torch.cuda.CUDAGraph"};
   explicit GraphObject(Device d) : Object(kKind), device(std::move(d)) {}
   std::string repr(Interp&) override;
 
@@ -46,7 +46,7 @@ class GraphObject : public Object {
 /// graph(g): the context manager of `with`.
 class GraphContext : public Object {
  public:
-  static constexpr Kind kKind = Kind::kGraphContext;
+  static inline const KindOf<GraphContext> kKind{"torch.cuda.graph"};
   GraphContext(Ref<GraphObject> g, Stream s) : Object(kKind), graph(std::move(g)), stream(std::move(s)) {}
 
   const Ref<GraphObject> graph;

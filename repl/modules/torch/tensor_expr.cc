@@ -230,7 +230,6 @@ template <ExprOp Op>
 Value binary(Interp& in, NativeArgs& a) {
   return compute(in, Op, {*a.self, a[0]});
 }
-/// x += other: the sum is computed before the elements change.
 template <ExprOp Op>
 Value binary_in(Interp& in, NativeArgs& a) {
   return changed_by(in, Op, *a.self, a[0]);
@@ -413,7 +412,7 @@ constexpr NativeDef kNorms[] = {
 
 }  // namespace
 
-void install_tensor_elementwise(Interp& in) { in.add_methods({Kind::kTensor, kExprMethods}); }
+void install_tensor_elementwise(Interp& in) { in.add_methods({TensorObject::kKind, kExprMethods}); }
 std::span<const NativeDef> expression_functions() { return kExprFunctions; }
 std::span<const NativeDef> norm_functions() { return kNorms; }
 

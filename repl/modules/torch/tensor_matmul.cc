@@ -160,7 +160,7 @@ constexpr NativeDef kMatmulFunctions[] = {
 }  // namespace
 
 void install_tensor_matmul(Interp& in) {
-  in.add_methods({Kind::kTensor, kMatmulMethods});
+  in.add_methods({TensorObject::kKind, kMatmulMethods});
   in.add_builtins(kMatmulFunctions);
 }
 

@@ -376,7 +376,7 @@ constexpr NativeDef kMethods[] = {
 }  // namespace
 
 void install_tensor_methods(Interp& in) {
-  in.add_methods({Kind::kTensor, kMethods});
+  in.add_methods({TensorObject::kKind, kMethods});
   install_tensor_elementwise(in);
   install_tensor_reductions(in);
   install_tensor_matmul(in);

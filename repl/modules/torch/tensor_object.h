@@ -15,7 +15,7 @@ using Shape = std::vector<int64_t>;
 /// A tensor, or an expression that gives one and is computed when its elements are asked for.
 class TensorObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kTensor;
+  static inline const KindOf<TensorObject> kKind{"torch.Tensor"};
   explicit TensorObject(Tensor t) : Object(kKind), tensor_(std::move(t)) {}
   TensorObject(Interp& in, Expr expr);
   ~TensorObject() override;
@@ -67,7 +67,7 @@ class TensorObject : public Object {
 
 class TensorDescriptorObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kTensorDescriptor;
+  static inline const KindOf<TensorDescriptorObject> kKind{"TensorDescriptor"};
   explicit TensorDescriptorObject(TensorDescriptor d)
       : Object(kKind), descriptor(std::make_shared<const TensorDescriptor>(std::move(d))) {}
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
@@ -80,13 +80,14 @@ Value tensor_descriptor_class();
 
 class DeviceObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kDevice;
+  static inline const KindOf<DeviceObject> kKind{"torch.device"};
   explicit DeviceObject(Device d) : Object(kKind), device(std::move(d)) {}
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
   void attribute_names(std::vector<std::string>& out) const override;
   std::string repr(Interp&) override;
   std::string str(Interp&) override { return device.name(); }
   std::optional<Value> compare(Interp& in, ast::CompareOp op, const Value& other) override;
+  std::optional<uint64_t> hash(Interp&) override { return std::hash<std::string>{}(device.name()); }
   const Device device;
 };
 

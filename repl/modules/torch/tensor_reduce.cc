@@ -254,6 +254,6 @@ constexpr NativeDef kReductions[] = {
 
 }  // namespace
 
-void install_tensor_reductions(Interp& in) { in.add_methods({Kind::kTensor, kReductions}); }
+void install_tensor_reductions(Interp& in) { in.add_methods({TensorObject::kKind, kReductions}); }
 
 }  // namespace kiln::script

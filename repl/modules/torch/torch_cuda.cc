@@ -299,10 +299,10 @@ constexpr NativeDef kCuda[] = {
 };
 
 void fill_cuda(Interp& in, ModuleObject& m) {
-  in.add_methods({Kind::kStream, kStreamMethods});
-  in.add_methods({Kind::kEvent, kEventMethods});
-  in.add_methods({Kind::kGraph, kGraphMethods});
-  in.add_methods({Kind::kGraphContext, kGraphContextMethods});
+  in.add_methods({StreamObject::kKind, kStreamMethods});
+  in.add_methods({EventObject::kKind, kEventMethods});
+  in.add_methods({GraphObject::kKind, kGraphMethods});
+  in.add_methods({GraphContext::kKind, kGraphContextMethods});
   add_functions(m, kCuda);
   m.members.set("nvtx", in.import_module("torch.cuda.nvtx"));
 }

@@ -457,7 +457,7 @@ Ref<Opaque> forwarded(std::string_view name) {
     if (self.missing()) in.fail(ErrorKind::kType, "torch.{}() needs a tensor", method);
     if (!self.get<TensorObject>())
       in.fail(ErrorKind::kType, "torch.{}() needs a tensor, got '{}'", method, in.type_name(self));
-    return in.method(Kind::kTensor, method)->call_on(in, &self, others);
+    return in.method(TensorObject::kKind, method)->call_on(in, &self, others);
   };
   return o;
 }
@@ -473,7 +473,7 @@ constexpr DTypeAlias kAliases[] = {{"half", DType::kF16},  {"float", DType::kF32
 Value save_for_backward(Interp&, NativeArgs&) { return Value::none(); }
 class AutogradContext : public Object {
  public:
-  static constexpr Kind kKind = Kind::kOpaque;
+  static inline const KindOf<AutogradContext> kKind{"torch.autograd.FunctionCtx"};
   AutogradContext() : Object(kKind) {}
   std::optional<Value> attribute(Interp&, std::string_view name) override {
     static constexpr NativeDef kSave{"save_for_backward(*tensors)", save_for_backward, ""};
@@ -517,7 +517,7 @@ void fill_torch(Interp& in, ModuleObject& m) {
   for (std::string_view name : kForwarded) m.members.set(name, forwarded(name));
   for (int i = 0; i < kNumDTypes; ++i) m.members.set(kDTypes[i].torch, Value::dtype(static_cast<DType>(i)));
   for (const DTypeAlias& d : kAliases) m.members.set(d.name, Value::dtype(d.dtype));
-  m.members.set("Tensor", in.type_of(Kind::kTensor));
+  m.members.set("Tensor", in.type_of(TensorObject::kKind));
   m.members.set("dtype", in.type_of(Kind::kDType));
   m.members.set("Size", in.type_of(Kind::kTuple));
   m.members.set("inf", Value::real(INFINITY));

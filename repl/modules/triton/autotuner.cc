@@ -96,9 +96,8 @@ Value Autotuner::key_of(Interp& in, const CallArgs& args) {
 
 void Autotuner::apply(Interp& in, const ConfigObject& config, CallArgs& args) {
   auto params = innermost().kernel.params();
-  for (const auto& e : config.kwargs->table.entries()) {
-    if (e.key.missing()) continue;
-    const std::string& name = e.key.get<Str>()->text;
+  for (const auto& e : config.kwargs->table.live()) {
+    const std::string& name = in.to_text(e.key, "a parameter's name");
     bool by_name =
         std::any_of(args.keywords.begin(), args.keywords.end(), [&](const KeywordArg& k) { return k.name == name; });
     bool by_place = false;
@@ -124,9 +123,8 @@ void Autotuner::apply(Interp& in, const ConfigObject& config, CallArgs& args) {
 
 void Autotuner::run_hook(Interp& in, const ConfigObject& config, const CallArgs& args) {
   Ref<Dict> all = named_args(*inner_, args);
-  Ref<Dict> extra = config.all_kwargs();
-  for (const auto& e : extra->table.entries())
-    if (!e.key.missing()) all->table.set(e.key.get<Str>()->text, e.value);
+  Ref<Dict> extra = config.all_kwargs(in);
+  for (const auto& e : extra->table.live()) all->table.set(e.key.get<Str>()->text, e.value);
   in.call(config.pre_hook, {all});
 }
 
@@ -278,7 +276,7 @@ Ref<ConfigObject> Autotuner::tune(Interp& in, const Value& grid, const CallArgs&
   if (has_bench) options.bench = [this, &in](const profiler::TuneCandidate& c) { return bench(in, c); };
   Device device = in.device();
   Ref<Dict> named = named_args(*inner_, args);
-  for (const auto& e : named->table.entries())
+  for (const auto& e : named->table.live())
     if (auto* t = e.key.missing() ? nullptr : e.value.get<TensorObject>()) device = t->device();
   if (options_.use_records && !has_bench) {
     options.records = &profiler::TuneRecords::instance();

@@ -27,7 +27,7 @@ Status caught(const std::function<void()>& run);
 
 class Autotuner : public Launchable {
  public:
-  static constexpr Kind kKind = Kind::kAutotuner;
+  static inline const KindOf<Autotuner> kKind{"Autotuner"};
   Autotuner(Ref<Launchable> k, AutotunerOptions o) : Launchable(kKind), inner_(std::move(k)), options_(std::move(o)) {}
 
   void launch(Interp& in, const Value& grid, CallArgs& args) override;

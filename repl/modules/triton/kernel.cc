@@ -117,7 +117,7 @@ constexpr NativeDef kFunctions[] = {
 /// A `kernel[grid]` that is kept: each call launches.
 class Launcher : public Object {
  public:
-  static constexpr Kind kKind = Kind::kLauncher;
+  static inline const KindOf<Launcher> kKind{"launcher"};
   Launcher(Ref<Launchable> k, Value g) : Object(kKind), kernel_(std::move(k)), grid_(std::move(g)) {}
   Value call(Interp& in, CallArgs& args) override { return kernel_->launched(in, grid_, args); }
 
@@ -162,7 +162,7 @@ std::string figure_repr(const KernelInfo& info) {
 /// What a launch gives: the figures of the code that it ran.
 class LaunchedObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kLaunched;
+  static inline const KindOf<LaunchedObject> kKind{"CompiledKernel"};
   LaunchedObject(Kernel kernel, const KernelInfo& info) : Object(kKind), kernel_(std::move(kernel)), info_(info) {}
   std::optional<Value> attribute(Interp&, std::string_view name) override { return figure(info_, name); }
   void attribute_names(std::vector<std::string>& out) const override { figure_names(out); }
@@ -171,6 +171,7 @@ class LaunchedObject : public Object {
                       fmt::format("help: {}[grid](…), or {}.warmup(…, grid=grid)[grid](…)", info_.name, info_.name)));
   }
   std::string repr(Interp&) override { return figure_repr(info_); }
+  bool is_quiet() const override { return true; }  // a launch shows its figures when its name is asked for
 
  private:
   Kernel kernel_;
@@ -180,7 +181,7 @@ class LaunchedObject : public Object {
 /// What warmup() gives: the figures, and a launch of just that.
 class CompiledObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kCompiled;
+  static inline const KindOf<CompiledObject> kKind{"CompiledKernel"};
   CompiledObject(KernelInfo info, Ref<Launchable> k, Ref<Dict> constants)
       : Object(kKind), info_(std::move(info)), kernel_(std::move(k)), constants_(std::move(constants)) {}
 
@@ -232,8 +233,7 @@ Value run_method(Interp& in, NativeArgs& a, bool only_compile) {
   for (const Value& v : a[0].get<Tuple>()->items) args.args.push_back(v);
   Dict* named = a[2].get<Dict>();
   bool warm = only_compile;
-  for (const auto& e : named->table.entries()) {
-    if (e.key.missing()) continue;
+  for (const auto& e : named->table.live()) {
     const std::string& name = e.key.get<Str>()->text;
     if (name == "warmup")
       warm |= in.truth(e.value);
@@ -254,18 +254,13 @@ constexpr NativeDef kMethods[] = {
 
 }  // namespace
 
-void install_kernel_methods(Interp& in) {
-  for (Kind k : {Kind::kKernel, Kind::kAutotuner, Kind::kHeuristics}) in.add_methods({k, kMethods});
-}
+std::span<const NativeDef> launch_methods() { return kMethods; }
+
+void install_kernel_methods(Interp& in) { in.add_methods({KernelObject::kKind, kMethods}); }
 
 void install_kernels(ModuleObject& triton) { add_functions(triton, kFunctions); }
 
-Launchable* launchable(const Value& v) {
-  if (v.missing() || !v.object()) return nullptr;
-  Kind k = v.kind();
-  return k == Kind::kKernel || k == Kind::kAutotuner || k == Kind::kHeuristics ? static_cast<Launchable*>(v.object())
-                                                                               : nullptr;
-}
+Launchable* launchable(const Value& v) { return dynamic_cast<Launchable*>(v.object()); }
 
 KernelObject* innermost_kernel(const Value& v) {
   Launchable* l = launchable(v);

@@ -37,7 +37,7 @@ class Launchable : public Object {
 
 class KernelObject : public Launchable {
  public:
-  static constexpr Kind kKind = Kind::kKernel;
+  static inline const KindOf<KernelObject> kKind{"JITFunction"};
   KernelObject(Kernel k, Ref<Function> f, std::shared_ptr<const frontend::JitFunction> jit_function);
   void launch(Interp& in, const Value& grid, CallArgs& args) override;
   Value warmup(Interp& in, const Value& grid, CallArgs& args) override;
@@ -80,13 +80,13 @@ class KernelObject : public Launchable {
 /// One of an autotuner's configurations.
 class ConfigObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kConfig;
+  static inline const KindOf<ConfigObject> kKind{"Config"};
   ConfigObject() : Object(kKind) {}
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
   void attribute_names(std::vector<std::string>& out) const override;
   std::string repr(Interp& in) override;
   /// kwargs and launch options together.
-  Ref<Dict> all_kwargs() const;
+  Ref<Dict> all_kwargs(Interp& in) const;
 
   Ref<Dict> kwargs;
   CodeOptions options;
@@ -100,6 +100,9 @@ Launchable* launchable(const Value& v);
 void install_kernels(ModuleObject& triton);  // jit
 void install_tuning(ModuleObject& triton);   // autotune, heuristics, Config
 void install_kernel_methods(Interp& in);
+void install_tuning_methods(Interp& in);
+/// run and warmup, of all that can be launched.
+std::span<const NativeDef> launch_methods();
 void fill_testing(Interp& in, ModuleObject& m);
 /// Milliseconds of each of the runs that `rep` ms allow, cache filling included, after a warm-up; at least five.
 std::vector<double> bench_samples(Interp& in, const std::function<void()>& run, double warmup_ms, double rep_ms);

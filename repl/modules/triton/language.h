@@ -7,7 +7,7 @@ namespace kiln::script {
 /// A member of triton.language as a value: `exp = tl.exp` for a kernel to use.
 class KernelMember : public Object {
  public:
-  static constexpr Kind kKind = Kind::kKernelMember;
+  static inline const KindOf<KernelMember> kKind{"builtin"};
   explicit KernelMember(std::string p) : Object(kKind), path(std::move(p)) {}
   Value call(Interp& in, CallArgs&) override;
   std::string repr(Interp&) override { return "<" + path + ">"; }
@@ -17,7 +17,7 @@ class KernelMember : public Object {
 /// tl.constexpr(value): a global constant that kernels may see. On the host it counts as the value itself.
 class ConstexprObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kConstexpr;
+  static inline const KindOf<ConstexprObject> kKind{"constexpr"};
   explicit ConstexprObject(Value v) : Object(kKind), value(std::move(v)) {}
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
   std::string repr(Interp& in) override { return "constexpr[" + in.repr(value) + "]"; }

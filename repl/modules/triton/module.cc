@@ -112,11 +112,12 @@ void fill_nothing(Interp&, ModuleObject&) {}
 
 void fill_triton(Interp& in, ModuleObject& m) {
   install_kernel_methods(in);
+  install_tuning_methods(in);
   add_functions(m, kTriton);
   install_kernels(m);
   install_tuning(m);
   m.members.set("__version__", Value::str("3.6.0"));
-  m.members.set("JITFunction", in.type_of(Kind::kKernel));
+  m.members.set("JITFunction", in.type_of(KernelObject::kKind));
   m.members.set("OutOfResources", in.exception_type("RuntimeError"));
   m.members.set("CompilationError", in.exception_type("Exception"));
   for (std::string_view sub : {"language", "runtime", "testing", "tools"})

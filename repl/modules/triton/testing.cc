@@ -90,7 +90,7 @@ Value do_bench(Interp& in, NativeArgs& a) {
 /// A Benchmark is its arguments.
 class Benchmark : public Object {
  public:
-  static constexpr Kind kKind = Kind::kOpaque;
+  static inline const KindOf<Benchmark> kKind{"triton.testing.Benchmark"};
   Benchmark() : Object(kKind) {}
   std::vector<std::string> x_names, line_names;
   std::vector<Value> x_values, line_values;
@@ -167,7 +167,7 @@ void run_benchmark(Interp& in, const Value& fn, Benchmark& b, bool print, std::v
 Value perf_report(Interp& in, NativeArgs& a) {
   std::vector<Ref<Benchmark>> all;
   for (const Value& v : a[0].get<List>() || a[0].get<Tuple>() ? in.to_vector(a[0]) : std::vector<Value>{a[0]}) {
-    auto* b = dynamic_cast<Benchmark*>(v.object());
+    auto* b = v.get<Benchmark>();
     if (!b) in.fail(ErrorKind::kType, "perf_report needs triton.testing.Benchmark(…), got '{}'", in.type_name(v));
     all.emplace_back(b);
   }

@@ -125,9 +125,8 @@ class LaunchTuner {
     }
     if (autotuner_) {
       // The axes say what varies; the rest stays as the autotuner has it.
-      Ref<Dict> now = autotuner_->present(in_, args_)->all_kwargs();
-      for (const auto& e : now->table.entries())
-        if (!e.key.missing()) override_argument(args_, e.key.get<Str>()->text, e.value);
+      Ref<Dict> now = autotuner_->present(in_, args_)->all_kwargs(in_);
+      for (const auto& e : now->table.live()) override_argument(args_, e.key.get<Str>()->text, e.value);
       base_ = autotuner_->inner();
       kept_.push_back(now);
       autotuner_ = nullptr;

@@ -7,13 +7,13 @@
 
 namespace kiln::script {
 
-std::optional<Value> ConfigObject::attribute(Interp&, std::string_view name) {
+std::optional<Value> ConfigObject::attribute(Interp& in, std::string_view name) {
   if (name == "kwargs") return Value(kwargs);
   if (const LaunchOption* o = find_launch_option(name); o && o->is_tuned()) return option_value(*o, options);
   if (name == "pre_hook") return pre_hook.missing() ? Value::none() : pre_hook;
   if (name == "all_kwargs") {
     auto o = make<Opaque>("all_kwargs");
-    o->on_call = [all = all_kwargs()](Interp&, CallArgs&) -> Value { return all; };
+    o->on_call = [all = all_kwargs(in)](Interp&, CallArgs&) -> Value { return all; };
     return Value(o);
   }
   return std::nullopt;
@@ -27,15 +27,13 @@ void ConfigObject::attribute_names(std::vector<std::string>& out) const {
 
 std::string ConfigObject::repr(Interp& in) {
   std::string out;
-  for (const auto& e : kwargs->table.entries())
-    if (!e.key.missing()) out += in.str(e.key) + ": " + in.str(e.value) + ", ";
+  for (const auto& e : kwargs->table.live()) out += in.str(e.key) + ": " + in.str(e.value) + ", ";
   return out + tuned_text(options);
 }
 
-Ref<Dict> ConfigObject::all_kwargs() const {
+Ref<Dict> ConfigObject::all_kwargs(Interp& in) const {
   auto d = make<Dict>();
-  for (const auto& e : kwargs->table.entries())
-    if (!e.key.missing()) d->table.set(e.key.get<Str>()->text, e.value);
+  for (const auto& e : kwargs->table.live()) d->table.set(in.to_text(e.key, "a key of triton.Config"), e.value);
   for (const LaunchOption& o : kLaunchOptions)
     if (o.is_tuned()) d->table.set(std::string(o.name), option_value(o, options));
   return d;
@@ -56,7 +54,7 @@ Launchable& inner_of(Interp& in, const Value& v, std::string_view decorator) {
 
 class Heuristics : public Launchable {
  public:
-  static constexpr Kind kKind = Kind::kHeuristics;
+  static inline const KindOf<Heuristics> kKind{"Heuristics"};
   Heuristics(Ref<Launchable> k, Ref<Dict> v) : Launchable(kKind), inner_(std::move(k)), values_(std::move(v)) {}
   void launch(Interp& in, const Value& grid, CallArgs& args) override {
     add_values(in, args);
@@ -79,9 +77,8 @@ class Heuristics : public Launchable {
  private:
   void add_values(Interp& in, CallArgs& args) {
     SourceRange site = in.where();
-    for (const auto& e : values_->table.entries()) {
-      if (e.key.missing()) continue;
-      const std::string& name = e.key.get<Str>()->text;
+    for (const auto& e : values_->table.live()) {
+      const std::string& name = in.to_text(e.key, "a parameter's name");
       Value v = in.call(e.value, {named_args(*inner_, args)});
       auto* given =
           std::find_if(args.keywords.begin(), args.keywords.end(), [&](const KeywordArg& k) { return k.name == name; });
@@ -102,8 +99,7 @@ Value heuristics(Interp& in, NativeArgs& a) {
   if (!values)
     in.fail(ErrorKind::kType, "@triton.heuristics needs a dict from parameter names to functions, got '{}'",
             in.type_name(a[0]));
-  for (const auto& e : values->table.entries())
-    if (!e.key.missing()) in.to_text(e.key, "a parameter's name");
+  for (const auto& e : values->table.live()) in.to_text(e.key, "a parameter's name");
   auto o = make<Opaque>("triton.heuristics(…)");
   o->on_call = [values = Ref<Dict>(values)](Interp& interp, CallArgs& args) -> Value {
     if (args.args.size() != 1) interp.fail(ErrorKind::kType, "@triton.heuristics(…) decorates one kernel");
@@ -175,8 +171,7 @@ Value autotune(Interp& in, NativeArgs& a) {
     for (const std::string& k : o.reset_to_zero) known(k, "reset_to_zero");
     for (const std::string& k : o.restore_value) known(k, "restore_value");
     for (const auto& c : o.configs)
-      for (const auto& e : c->kwargs->table.entries())
-        if (!e.key.missing()) known(e.key.get<Str>()->text, "a Config");
+      for (const auto& e : c->kwargs->table.live()) known(interp.to_text(e.key, "a key of triton.Config"), "a Config");
     return make<Autotuner>(Ref<Launchable>(&inner), o);
   };
   return decorator;
@@ -187,8 +182,7 @@ Value config(Interp& in, NativeArgs& a) {
   auto* kwargs = a[0].get<Dict>();
   if (!kwargs) in.fail(ErrorKind::kType, "triton.Config needs a dict of parameters, got '{}'", in.type_name(a[0]));
   c->kwargs = Ref<Dict>(kwargs);
-  for (const auto& e : kwargs->table.entries())
-    if (!e.key.missing()) in.to_text(e.key, "a key of triton.Config");
+  for (const auto& e : kwargs->table.live()) in.to_text(e.key, "a key of triton.Config");
   size_t next = 1;
   for (const LaunchOption& o : kLaunchOptions) {
     if (!o.is_tuned()) continue;
@@ -217,6 +211,11 @@ const std::string& config_signature() {
 }
 
 }  // namespace
+
+void install_tuning_methods(Interp& in) {
+  in.add_methods({Autotuner::kKind, launch_methods()});
+  in.add_methods({Heuristics::kKind, launch_methods()});
+}
 
 void install_tuning(ModuleObject& triton) {
   static const NativeDef kConfig[] = {{config_signature(), config, "one configuration for autotune"}};

@@ -27,7 +27,7 @@ Value extend(Interp& in, NativeArgs& a) {
   return Value::none();
 }
 Value insert(Interp& in, NativeArgs& a) {
-  int64_t n = static_cast<int64_t>(list(a).size()), i = in.to_int(a[0], "insert()'s index");
+  int64_t i = in.to_int(a[0], "insert()'s index"), n = static_cast<int64_t>(list(a).size());
   list(a).insert(list(a).begin() + std::clamp<int64_t>(i < 0 ? i + n : i, 0, n), a[1]);
   return Value::none();
 }
@@ -42,12 +42,13 @@ Value list_pop(Interp& in, NativeArgs& a) {
 size_t find_in(Interp& in, NativeArgs& a) {
   const std::vector<Value>& items = sequence(a);
   size_t i = 0;
-  while (i < items.size() && !items[i].same(a[0]) && !in.equal(items[i], a[0])) ++i;
-  return i;
+  for (; i < items.size(); ++i)
+    if (const Value v = items[i]; v.same(a[0]) || in.equal(v, a[0])) return i;
+  return items.size();
 }
 Value remove(Interp& in, NativeArgs& a) {
   size_t i = find_in(in, a);
-  if (i == list(a).size()) in.fail(ErrorKind::kValue, "the list does not hold {}", in.repr(a[0]));
+  if (i >= list(a).size()) in.fail(ErrorKind::kValue, "the list does not hold {}", in.repr(a[0]));
   list(a).erase(list(a).begin() + static_cast<ptrdiff_t>(i));
   return Value::none();
 }
@@ -59,7 +60,12 @@ Value index(Interp& in, NativeArgs& a) {
 }
 Value count(Interp& in, NativeArgs& a) {
   const std::vector<Value>& items = sequence(a);
-  return Value::integer(std::count_if(items.begin(), items.end(), [&](const Value& v) { return in.equal(v, a[0]); }));
+  int64_t n = 0;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Value v = items[i];  // a script's __eq__ may change the list
+    n += v.same(a[0]) || in.equal(v, a[0]);
+  }
+  return Value::integer(n);
 }
 Value sort(Interp& in, NativeArgs& a) {
   std::vector<Value> items = list(a);
@@ -79,7 +85,9 @@ Value list_copy(Interp&, NativeArgs& a) { return make<List>(list(a)); }
 
 Value numel(Interp& in, NativeArgs& a) {
   int64_t n = 1;
-  for (const Value& v : sequence(a)) n *= in.to_int(v, "a dimension");
+  for (const Value& v : in.to_vector(*a.self))
+    if (__builtin_mul_overflow(n, in.to_int(v, "a dimension"), &n))
+      in.fail_as("OverflowError", "the number of elements does not fit into 64 bits");
   return Value::integer(n);
 }
 
@@ -111,8 +119,7 @@ Table& dict(NativeArgs& a) { return a.self->get<Dict>()->table; }
 template <class Pick>
 Value dict_list(NativeArgs& a, Pick&& pick) {
   std::vector<Value> out;
-  for (const auto& e : dict(a).entries())
-    if (!e.key.missing()) out.push_back(pick(e));
+  for (const auto& e : dict(a).live()) out.push_back(pick(e));
   return make<List>(std::move(out));
 }
 Value keys(Interp&, NativeArgs& a) {
@@ -146,9 +153,7 @@ Value dict_pop(Interp& in, NativeArgs& a) {
 Value update(Interp& in, NativeArgs& a) {
   auto merge = [&](const Value& v) {
     if (auto* other = v.get<Dict>()) {
-      std::vector<Table::Entry> entries = other->table.entries();
-      for (const auto& e : entries)
-        if (!e.key.missing()) dict(a).set(in, e.key, e.value);
+      for (const auto& e : other->table.live()) dict(a).set(in, e.key, e.value);
       return;
     }
     in.for_each(v, [&](const Value& pair) {
@@ -165,8 +170,7 @@ Value update(Interp& in, NativeArgs& a) {
 }
 Value dict_copy(Interp& in, NativeArgs& a) {
   auto out = make<Dict>();
-  for (const auto& e : dict(a).entries())
-    if (!e.key.missing()) out->table.set(in, e.key, e.value);
+  for (const auto& e : dict(a).live()) out->table.set(in, e.key, e.value);
   return out;
 }
 Value dict_clear(Interp&, NativeArgs& a) {

@@ -100,8 +100,7 @@ Value make_dict(Interp& in, NativeArgs& a) {
   auto dict = make<Dict>();
   if (!a[0].missing()) {
     if (auto* other = a[0].get<Dict>()) {
-      for (const auto& e : other->table.entries())
-        if (!e.key.missing()) dict->table.set(in, e.key, e.value);
+      for (const auto& e : other->table.live()) dict->table.set(in, e.key, e.value);
     } else {
       in.for_each(a[0], [&](const Value& pair) {
         std::vector<Value> items = in.to_vector(pair);
@@ -112,8 +111,7 @@ Value make_dict(Interp& in, NativeArgs& a) {
       });
     }
   }
-  for (const auto& e : a[1].get<Dict>()->table.entries())
-    if (!e.key.missing()) dict->table.set(in, e.key, e.value);
+  for (const auto& e : a[1].get<Dict>()->table.live()) dict->table.set(in, e.key, e.value);
   return dict;
 }
 

@@ -310,8 +310,8 @@ Value iter(Interp& in, NativeArgs& a) { return in.iterator(a[0]); }
 
 Value next(Interp& in, NativeArgs& a) {
   Value v;
-  if (a[0].kind() == Kind::kIterator) {
-    if (static_cast<IteratorObject*>(a[0].object())->next(in, v)) return v;
+  if (auto* it = a[0].get<IteratorObject>()) {
+    if (it->next(in, v)) return v;
   } else if (auto f = in.find_attribute(a[0], "__next__")) {
     return in.call(*f, {});
   } else {

@@ -36,15 +36,15 @@ void add_functions(ModuleObject& module, std::span<const NativeDef> defs);
 /// An object with a few attributes and perhaps a call, for the odd corners of a library's surface.
 class Opaque : public Object {
  public:
-  static constexpr Kind kKind = Kind::kOpaque;
-  explicit Opaque(std::string n) : Object(kKind), name(std::move(n)) {}
+  static constexpr KindOf<Opaque> kKind = Kind::kOpaque;
+  explicit Opaque(std::string n, Kind kind = kKind) : Object(kind), name(std::move(n)) {}
   std::optional<Value> attribute(Interp&, std::string_view attribute) override {
     if (Value* v = members.find(attribute)) return *v;
     return std::nullopt;
   }
   void attribute_names(std::vector<std::string>& out) const override {
-    for (const auto& e : members.entries())
-      if (auto* s = e.key.missing() ? nullptr : e.key.get<Str>()) out.push_back(s->text);
+    for (const auto& e : members.live())
+      if (auto* s = e.key.get<Str>()) out.push_back(s->text);
   }
   Value call(Interp& in, CallArgs& args) override { return on_call ? on_call(in, args) : Object::call(in, args); }
   std::string repr(Interp&) override { return "<" + name + ">"; }
@@ -56,7 +56,7 @@ class Opaque : public Object {
 /// A function that gets the class it was found in: `C.apply(…)`.
 class ClassMethod : public Object {
  public:
-  static constexpr Kind kKind = Kind::kOpaque;
+  static inline const KindOf<ClassMethod> kKind{"classmethod"};
   ClassMethod() : Object(kKind) {}
   std::function<Value(Interp&, const Value& type, CallArgs&)> run;
 };

@@ -34,6 +34,16 @@ class SmallVector {
     for (size_t i = size_ - 1; i > 0; --i) (*this)[i] = std::move((*this)[i - 1]);
     (*this)[0] = std::move(v);
   }
+  T take_front() {
+    T first = std::move((*this)[0]);
+    for (size_t i = 1; i < size_; ++i) (*this)[i - 1] = std::move((*this)[i]);
+    if (size_ > N) rest_.pop_back();
+    if (--size_ == N) {
+      for (size_t i = 0; i < N; ++i) inline_[i] = std::move(rest_[i]);
+      rest_.clear();
+    }
+    return first;
+  }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   T* begin() { return size_ > N ? rest_.data() : inline_; }
@@ -81,18 +91,22 @@ struct NativeDef {
 
 class Native : public Object {
  public:
-  static constexpr Kind kKind = Kind::kNative;
-  explicit Native(const NativeDef& def);
-  Value call(Interp& in, CallArgs& args) override { return call_on(in, nullptr, args); }
-  /// As a method of `self`.
+  static constexpr KindOf<Native> kKind = Kind::kNative;
+  /// With a receiver: a method of such values, which a call of its own takes as the first argument.
+  explicit Native(const NativeDef& def, std::optional<Kind> receiver = std::nullopt);
+  Value call(Interp& in, CallArgs& args) override;
+  /// As a method of `self`, which is of the receiver's kind.
   Value call_on(Interp& in, const Value* self, CallArgs& args);
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
   std::string repr(Interp&) override;
 
   const NativeDef& def;
+  const std::optional<Kind> receiver;
   std::string name;
 
  private:
+  /// Calls the function; memory that there is not is an error like others.
+  Value run(Interp& in, NativeArgs& args) const;
   struct Parameter {
     std::string_view name;
     bool optional = false;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <typeindex>
 #include <unordered_map>
 #include <vector>
 
@@ -29,7 +30,7 @@ struct ScriptError {
 /// A function that the script defined, by def or lambda.
 class Function : public Object {
  public:
-  static constexpr Kind kKind = Kind::kFunction;
+  static constexpr KindOf<Function> kKind = Kind::kFunction;
   Function() : Object(kKind) {}
   Value call(Interp& in, CallArgs& args) override;
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
@@ -56,9 +57,9 @@ struct Frame {
   Frame& operator=(const Frame&) = delete;
   /// Turns the slots that inner functions share into cells; once, after the arguments are in.
   void make_cells();
-
   /// The cells of this frame that a function made in it shares.
   std::vector<Ref<Cell>> captured(const Code& inner) const;
+
   const Program& program;
   const Code& code;
   Value* slots;
@@ -148,6 +149,14 @@ class Interp {
   Ref<TypeObject> exception_type(std::string_view name) const;
   Ref<TypeObject> add_exception(std::string name, std::string_view base, std::optional<ErrorKind> kind = std::nullopt);
 
+  /// What a module keeps in this interpreter, out of reach of scripts: made when first asked for.
+  template <class T>
+  T& state() {
+    std::shared_ptr<void>& held = states_[std::type_index(typeid(T))];
+    if (!held) held = std::make_shared<T>();
+    return *static_cast<T*>(held.get());
+  }
+
   // --- errors ---
   /// Throws: an error of that kind at the expression being evaluated, with the call stack as notes.
   template <class... Args>
@@ -178,7 +187,7 @@ class Interp {
   }
   /// Ctrl-C has been met: what runs next runs.
   void take_interrupt();
-  /// A RecursionError when little is left of the stack.
+  /// A RecursionError when little is left of the stack, or of what calls may take of a stack without a limit.
   void check_stack();
   SourceRange where() const { return where_; }
   void set_where(SourceRange r) { where_ = r; }
@@ -218,6 +227,7 @@ class Interp {
 
  private:
   friend class Function;
+  friend class Generator;
   struct Call {
     const Function* function;
     SourceRange site;
@@ -227,7 +237,6 @@ class Interp {
   Flow exec_for(const ast::For& s, Frame& f);
   Flow exec_try(const ast::Try& s, Frame& f);
   Flow exec_with(const ast::With& s, Frame& f);
-  friend class Generator;
   void exec_import(const ast::Import& s, Frame& f);
   void exec_assert(const ast::Assert& s, Frame& f);
   void exec_raise(const ast::Raise& s, Frame& f);
@@ -266,6 +275,7 @@ class Interp {
   std::vector<std::unordered_map<std::string, Ref<Native>>> methods_;
   std::unordered_map<std::string, Ref<TypeObject>> exceptions_;
   std::unordered_map<std::string, Ref<ModuleObject>> modules_;
+  std::unordered_map<std::type_index, std::shared_ptr<void>> states_;
   std::vector<Value> handled_;      // exceptions whose handler is running: what a bare raise raises again
   uintptr_t stack_limit_ = 0;       // calls end above this address…
   unsigned long stack_thread_ = 0;  // …of this thread's stack

@@ -91,8 +91,7 @@ void Interp::gather(const ast::Call& e, CallArgs& out, Frame& f) {
     where_ = k.range;
     auto* dict = v.get<Dict>();
     if (!dict) fail(ErrorKind::kType, "'**' needs a dict, got '{}'", type_name(v));
-    for (const auto& entry : dict->table.entries()) {
-      if (entry.key.missing()) continue;
+    for (const auto& entry : dict->table.live()) {
       const std::string& name = to_text(entry.key, "a key of '**'");
       if (names.empty())
         for (const KeywordArg& other : out.keywords) names.insert(other.name);
@@ -107,7 +106,7 @@ namespace {
 /// `__init__` of the exceptions that Kiln has itself, as super() finds it.
 class BaseInit : public Object {
  public:
-  static constexpr Kind kKind = Kind::kOpaque;
+  static inline const KindOf<BaseInit> kKind{"method-wrapper"};
   explicit BaseInit(Value self) : Object(kKind), self_(std::move(self)) {}
   Value call(Interp&, CallArgs& args) override {
     std::vector<Value> items;
@@ -123,7 +122,7 @@ class BaseInit : public Object {
 /// `super()` inside a method: attributes of the base classes, bound to self.
 class Super : public Object {
  public:
-  static constexpr Kind kKind = Kind::kOpaque;
+  static inline const KindOf<Super> kKind{"super"};
   Super(Ref<TypeObject> owner, Value self) : Object(kKind), owner_(std::move(owner)), self_(std::move(self)) {}
   std::optional<Value> attribute(Interp&, std::string_view name) override {
     for (const auto& base : owner_->bases)
@@ -257,11 +256,8 @@ void Interp::bind(const Function& fn, CallArgs& args, Frame& frame) {
   }
   if (next < args.args.size()) fail_binding(fn, args);
   for (KeywordArg& k : args.keywords) {
-    size_t i = 0;
-    while (i < params.size() &&
-           (params[i].name != k.name || params[i].kind == Param::Kind::kArgs || params[i].kind == Param::Kind::kKwargs))
-      ++i;
-    if (i < params.size()) {
+    const size_t i = fn.code->parameter(k.name);
+    if (i < params.size() && params[i].kind != Param::Kind::kArgs && params[i].kind != Param::Kind::kKwargs) {
       if (!frame.slots[i].missing()) fail(ErrorKind::kType, "{}() got the argument '{}' twice", fn.name, k.name);
       frame.slots[i] = std::move(k.value);
     } else if (rest) {
@@ -275,14 +271,14 @@ void Interp::bind(const Function& fn, CallArgs& args, Frame& frame) {
     if (fn.defaults[i].missing()) fail_binding(fn, args);
     frame.slots[i] = fn.defaults[i];
   }
-  std::unordered_set<std::string_view> known, given;
-  for (const Param& p : *fn.params)
-    if (p.kind == Param::Kind::kPlain || p.kind == Param::Kind::kKeywordOnly) known.insert(p.name);
-  for (const KeywordArg& k : args.keywords) given.insert(k.name);
 }
 
 void Interp::fail_binding(const Function& fn, const CallArgs& args) {
   std::vector<std::string> names, needed;
+  std::unordered_set<std::string_view> known, given;
+  for (const Param& p : *fn.params)
+    if (p.kind == Param::Kind::kPlain || p.kind == Param::Kind::kKeywordOnly) known.insert(p.name);
+  for (const KeywordArg& k : args.keywords) given.insert(k.name);
   size_t positional = 0;
   for (size_t i = 0; i < fn.params->size(); ++i) {
     const Param& p = (*fn.params)[i];
@@ -409,13 +405,6 @@ void Interp::take_interrupt() {
   interrupted.store(false);
 }
 
-void Interp::stop_interrupted() {
-  take_interrupt();
-  fail_as("KeyboardInterrupt", "interrupted");
-}
-
-void Interp::check_stack() {
-  auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
 int Interp::exit_status(const Value& exception) {
   const Value code = attribute(exception, "code");
   if (code.is_none()) return 0;
@@ -425,14 +414,21 @@ int Interp::exit_status(const Value& exception) {
   return 1;
 }
 
+void Interp::stop_interrupted() {
+  take_interrupt();
+  fail_as("KeyboardInterrupt", "interrupted");
+}
+
+void Interp::check_stack() {
+  auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   if (stack_limit_ == 0 || stack_thread_ != pthread_self()) {
     stack_thread_ = pthread_self();
     // A stack without a limit (ulimit -s unlimited) would take the machine's memory.
-    stack_limit_ = here > kMost ? here - kMost : 0;
     constexpr uintptr_t kMost = uintptr_t{24} << 20;
     pthread_attr_t attr;
     void* base = nullptr;
     size_t size = size_t{1} << 20;
+    stack_limit_ = here > kMost ? here - kMost : 0;
     if (pthread_getattr_np(pthread_self(), &attr) == 0) {
       pthread_attr_getstack(&attr, &base, &size);
       pthread_attr_destroy(&attr);

@@ -60,8 +60,8 @@ void Interp::run(std::shared_ptr<const Program> program, bool interactive) {
     trace::Scope span(trace::kStatements, trace::Step::kStatement);
     if (trace::Event* event = span.event()) describe(s->range, *event);
     Value v = eval(*shown->value, frame);
-    const bool launch = dyn_as<ast::Call>(shown->value.get()) && v.kind() == Kind::kLaunched;
-    if (v.is_none() || launch) continue;  // what a launch gives is shown when its name is asked for
+    const bool quiet = dyn_as<ast::Call>(shown->value.get()) && v.object() && v.object()->is_quiet();
+    if (v.is_none() || quiet) continue;
     globals_[globals_.index("_")].value = v;
     print(repr(v) + "\n");
   }

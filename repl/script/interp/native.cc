@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <new>
+#include <stdexcept>
 
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/script/interp/interp.h"
@@ -6,7 +8,7 @@
 
 namespace kiln::script {
 
-Native::Native(const NativeDef& d) : Object(kKind), def(d) {
+Native::Native(const NativeDef& d, std::optional<Kind> of) : Object(kKind), def(d), receiver(of) {
   std::string_view text = d.signature;
   size_t open = text.find('(');
   KILN_ASSERT(open != std::string_view::npos && text.back() == ')', "signature {}", text);
@@ -42,6 +44,17 @@ Native::Native(const NativeDef& d) : Object(kKind), def(d) {
     }
     params_.push_back(p);
   }
+}
+
+Value Native::call(Interp& in, CallArgs& args) {
+  if (!receiver) return call_on(in, nullptr, args);
+  const std::string_view type = kind_name(*receiver);
+  if (args.args.empty()) in.fail(ErrorKind::kType, "unbound method {}.{}() needs an argument", type, name);
+  const Value self = args.args.take_front();
+  if (self.kind() != *receiver && !(self.is_bool() && *receiver == Kind::kInt))
+    in.fail(ErrorKind::kType, "descriptor '{}' for '{}' objects doesn't apply to a '{}' object", name, type,
+            in.type_name(self));
+  return call_on(in, &self, args);
 }
 
 namespace {
@@ -95,7 +108,7 @@ Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
                         fmt::format("help: it is {}", def.signature)));
   }
   NativeArgs args{slots, self};
-  if (!trace::on(trace::kSpans)) return def.function(in, args);
+  if (!trace::on(trace::kSpans)) return run(in, args);
   // A function on tensors is an operation: of its own, or a method's, first tensor, unless it gives one.
   TensorObject* operand = self ? tensor_of(*self) : nullptr;
   for (const Value& v : slots)
@@ -104,7 +117,7 @@ Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
   trace::Event event;
   event.step = trace::Step::kOperation;
   event.start_ns = trace::now_ns();
-  Value result = def.function(in, args);
+  Value result = run(in, args);
   TensorObject* made = tensor_of(result);
   if (made || operand) {
     event.end_ns = trace::now_ns();
@@ -113,6 +126,15 @@ Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
     trace::add(std::move(event));
   }
   return result;
+}
+
+Value Native::run(Interp& in, NativeArgs& args) const {
+  try {
+    return def.function(in, args);
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {  // of a container that cannot grow so far
+  }
+  in.fail(ErrorKind::kMemory, "{}() needs more memory than there is", name);
 }
 
 std::optional<Value> Native::attribute(Interp&, std::string_view attribute) {

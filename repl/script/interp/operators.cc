@@ -1,6 +1,7 @@
 // Operators, comparisons, attributes and elements of values.
 #include <cmath>
 #include <functional>
+#include <iterator>
 
 #include "repl/script/interp/interp.h"
 
@@ -107,8 +108,7 @@ std::optional<Value> container_op(Interp& in, BinaryOp op, const Value& a, const
   if (auto* x = a.get<Dict>(), *y = b.get<Dict>(); x && y && op == BinaryOp::kOr) {
     auto out = make<Dict>();
     for (auto* d : {x, y})
-      for (const auto& e : d->table.entries())
-        if (!e.key.missing()) out->table.set(in, e.key, e.value);
+      for (const auto& e : d->table.live()) out->table.set(in, e.key, e.value);
     return Value(out);
   }
   if (auto* x = a.get<Set>(), *y = b.get<Set>(); x && y) {
@@ -161,6 +161,7 @@ Value Interp::binary(BinaryOp op, const Value& a, const Value& b) {
   if (x && y) return Value::of(take(ast::apply(op, *x, *y, where_)));
   fail(ErrorKind::kType, "'{}' does not apply to '{}' and '{}'", ast::spelling(op), type_name(a), type_name(b));
 }
+
 std::optional<Value> List::in_place(Interp& in, BinaryOp op, const Value& other) {
   if (op == BinaryOp::kAdd) {
     std::vector<Value> more = in.to_vector(other);
@@ -188,7 +189,6 @@ std::optional<Value> Dict::in_place(Interp& in, BinaryOp op, const Value& other)
 std::optional<Value> Set::in_place(Interp& in, BinaryOp op, const Value& other) {
   return replaced(in, op, Value(this), table, other);
 }
-
 
 Value Interp::unary(UnaryOp op, const Value& a) {
   if (op == UnaryOp::kNot) return Value::boolean(!truth(a));
@@ -222,10 +222,10 @@ namespace {
 Value compare_sequences(Interp& in, CompareOp op, const std::vector<Value>& a, const std::vector<Value>& b) {
   bool equality = op == CompareOp::kEq || op == CompareOp::kNe;
   if (equality && a.size() != b.size()) return Value::boolean(op == CompareOp::kNe);
-  size_t n = std::min(a.size(), b.size());
-  for (size_t i = 0; i < n; ++i)
-    if (!a[i].same(b[i]) && !in.equal(a[i], b[i]))
-      return equality ? Value::boolean(op == CompareOp::kNe) : in.compare(op, a[i], b[i]);
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const Value x = a[i], y = b[i];  // a script's __eq__ may change the lists
+    if (!x.same(y) && !in.equal(x, y)) return equality ? Value::boolean(op == CompareOp::kNe) : in.compare(op, x, y);
+  }
   return in.compare(op, Value::integer(static_cast<int64_t>(a.size())), Value::integer(static_cast<int64_t>(b.size())));
 }
 
@@ -235,18 +235,18 @@ std::optional<Value> compare_containers(Interp& in, CompareOp op, const Value& a
   bool equality = op == CompareOp::kEq || op == CompareOp::kNe;
   if (auto* x = a.get<Dict>(), *y = b.get<Dict>(); x && y && equality) {
     bool same = x->table.size() == y->table.size();
-    for (const auto& e : x->table.entries()) {
+    for (const auto& e : x->table.live()) {
       if (!same) break;
-      if (e.key.missing()) continue;
-      Value* other = y->table.find(in, e.key);
-      same = other && in.equal(e.value, *other);
+      Value* found = y->table.find(in, e.key);
+      const Value other = found ? *found : Value();
+      same = found && in.equal(e.value, other);
     }
     return Value::boolean(same == (op == CompareOp::kEq));
   }
   if (auto* x = a.get<Set>(), *y = b.get<Set>(); x && y) {
     auto subset = [&](Set& s, Set& t) {
-      for (const auto& e : s.table.entries())
-        if (!e.key.missing() && !t.table.find(in, e.key)) return false;
+      for (const auto& e : s.table.live())
+        if (!t.table.find(in, e.key)) return false;
       return true;
     };
     size_t m = x->table.size(), n = y->table.size();
@@ -380,7 +380,7 @@ uint64_t Interp::hash(const Value& v) {
   Kind k = v.kind();
   if (k == Kind::kList || k == Kind::kDict || k == Kind::kSet || k == Kind::kSlice)
     fail(ErrorKind::kType, "a '{}' cannot be a key, because it can change", type_name(v));
-  if (k == Kind::kDevice) return std::hash<std::string>{}(repr(v));
+  if (auto h = v.object()->hash(*this)) return *h;
   return mix(reinterpret_cast<uintptr_t>(v.object()));
 }
 
@@ -443,7 +443,7 @@ int64_t Interp::length(const Value& v) {
 Ref<IteratorObject> Interp::iterator(const Value& v) {
   if (auto* o = v.object()) {
     Value it = o->iterate(*this);
-    if (!it.missing()) return Ref<IteratorObject>(static_cast<IteratorObject*>(it.object()));
+    if (auto* iterator = it.missing() ? nullptr : it.get<IteratorObject>()) return Ref<IteratorObject>(iterator);
   }
   fail(ErrorKind::kType, "'{}' cannot be iterated", type_name(v));
 }

@@ -50,7 +50,7 @@ constexpr ExceptionRow kExceptions[] = {
 Interp::Interp() {
   self_ = std::make_shared<Interp*>(this);
   pending_ = std::make_shared<PendingTensors>();
-  methods_.resize(kNumKinds);
+  methods_.resize(count_kinds());
   make_types();
   for (const ExceptionRow& r : kExceptions) add_builtin(r.name, add_exception(std::string(r.name), r.base, r.kind));
   install_builtins(*this);
@@ -67,7 +67,7 @@ Interp::~Interp() {
 }
 
 void Interp::make_types() {
-  for (int k = 0; k < kNumKinds; ++k) {
+  for (size_t k = 0; k < count_kinds(); ++k) {
     auto type = make<TypeObject>(std::string(kind_name(static_cast<Kind>(k))));
     type->of_kind = static_cast<Kind>(k);
     types_.push_back(type);
@@ -114,7 +114,7 @@ bool Interp::is_instance(const Value& v, const Value& type) {
 void Interp::add_methods(const MethodTable& table) {
   auto& methods = methods_[static_cast<size_t>(table.kind)];
   for (const NativeDef& d : table.methods) {
-    auto native = make<Native>(d);
+    auto native = make<Native>(d, table.kind);
     methods.emplace(native->name, native);
   }
 }

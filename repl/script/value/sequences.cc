@@ -73,8 +73,16 @@ class StrIterator : public IteratorObject {
   size_t at_ = 0;
 };
 
+/// Bounds may be a script's objects, whose __index__ may change the list.
+Interp::SliceSpan span_of(Interp& in, const SliceObject& s, const std::vector<Value>& items) {
+  const size_t size = items.size();
+  auto span = in.slice_span(s, static_cast<int64_t>(size));
+  if (items.size() != size) in.fail(ErrorKind::kValue, "the list changed its size while it was indexed");
+  return span;
+}
+
 std::vector<Value> sliced(Interp& in, const std::vector<Value>& items, const SliceObject& s) {
-  auto span = in.slice_span(s, static_cast<int64_t>(items.size()));
+  auto span = span_of(in, s, items);
   std::vector<Value> out;
   out.reserve(static_cast<size_t>(span.count));
   for (int64_t i = 0; i < span.count; ++i) out.push_back(items[static_cast<size_t>(span.start + i * span.step)]);
@@ -82,8 +90,8 @@ std::vector<Value> sliced(Interp& in, const std::vector<Value>& items, const Sli
 }
 
 bool holds(Interp& in, const std::vector<Value>& items, const Value& item) {
-  for (const Value& v : items)
-    if (v.same(item) || in.equal(v, item)) return true;
+  for (size_t i = 0; i < items.size(); ++i)
+    if (const Value v = items[i]; v.same(item) || in.equal(v, item)) return true;
   return false;
 }
 
@@ -108,7 +116,8 @@ std::string joined(Interp& in, const std::vector<Value>& items) {
   std::string out;
   for (size_t i = 0; i < items.size(); ++i) {
     if (i) out += ", ";
-    out += in.repr(items[i]);
+    const Value item = items[i];  // its repr may change the list
+    out += in.repr(item);
   }
   return out;
 }
@@ -197,8 +206,8 @@ Value List::item(Interp& in, const Value& index) {
 
 void List::set_item(Interp& in, const Value& index, Value value) {
   if (auto* s = index.get<SliceObject>()) {
-    auto span = in.slice_span(*s, static_cast<int64_t>(items.size()));
     std::vector<Value> values = in.to_vector(value);
+    auto span = span_of(in, *s, items);
     if (span.step == 1) {
       auto first = items.begin() + span.start;
       first = items.erase(first, first + span.count);
@@ -216,7 +225,7 @@ void List::set_item(Interp& in, const Value& index, Value value) {
 
 void List::delete_item(Interp& in, const Value& index) {
   if (auto* s = index.get<SliceObject>()) {
-    auto span = in.slice_span(*s, static_cast<int64_t>(items.size()));
+    auto span = span_of(in, *s, items);
     std::vector<Value> left;
     std::vector<bool> gone(items.size());
     for (int64_t i = 0; i < span.count; ++i) gone[static_cast<size_t>(span.start + i * span.step)] = true;
@@ -253,8 +262,7 @@ std::string Dict::repr(Interp& in) {
   ReprGuard guard;
   if (guard.too_deep()) return "{...}";
   std::string out = "{";
-  for (const auto& e : table.entries()) {
-    if (e.key.missing()) continue;
+  for (const auto& e : table.live()) {
     if (out.size() > 1) out += ", ";
     out += in.repr(e.key) + ": " + in.repr(e.value);
   }
@@ -268,8 +276,7 @@ Value Set::iterate(Interp&) { return make<KeyIterator>(Value(this), table); }
 std::string Set::repr(Interp& in) {
   if (table.size() == 0) return "set()";
   std::vector<Value> items;
-  for (const auto& e : table.entries())
-    if (!e.key.missing()) items.push_back(e.key);
+  for (const auto& e : table.live()) items.push_back(e.key);
   return "{" + joined(in, items) + "}";
 }
 

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <functional>
+#include <iterator>
 
 #include "repl/script/interp/interp.h"
 #include "repl/script/value/value.h"
@@ -25,6 +27,25 @@ size_t Table::find_index(uint64_t hash, Equal&& equal) const {
   }
 }
 
+size_t Table::find_index(Interp& in, const Value& key) const {
+  return find_index(in.hash(key), [&](const Value& k) {
+    if (k.same(key)) return true;
+    const Value held = k;
+    const uint32_t before = changes_;
+    const bool equal = in.equal(held, key);
+    if (changes_ != before) in.fail(ErrorKind::kValue, "a table changed while a key of it was looked for");
+    return equal;
+  });
+}
+
+std::vector<Table::Entry> Table::live() const {
+  std::vector<Entry> out;
+  out.reserve(live_);
+  std::copy_if(entries_.begin(), entries_.end(), std::back_inserter(out),
+               [](const Entry& e) { return !e.key.missing(); });
+  return out;
+}
+
 void Table::rebuild() {
   std::vector<Entry> old = std::move(entries_);
   entries_.clear();
@@ -44,6 +65,7 @@ void Table::rebuild() {
 
 void Table::insert(Entry e) {
   ++live_;
+  ++changes_;
   bool full = slots_.empty() ? entries_.size() + 1 > kLinear : (entries_.size() + 1) * 3 / 2 > slots_.size();
   uint64_t hash = e.hash;
   entries_.push_back(std::move(e));
@@ -59,12 +81,13 @@ void Table::drop(size_t index) {
   entries_[index].key = Value();
   entries_[index].value = Value();
   --live_;
+  ++changes_;
   if (slots_.empty() || live_ * 4 < entries_.size()) rebuild();
 }
 
 Value* Table::find(Interp& in, const Value& key) {
   if (auto* s = key.get<Str>()) return find(s->text);
-  size_t i = find_index(in.hash(key), [&](const Value& k) { return k.same(key) || in.equal(k, key); });
+  size_t i = find_index(in, key);
   return i < entries_.size() ? &entries_[i].value : nullptr;
 }
 
@@ -94,7 +117,7 @@ void Table::set(std::string_view key, Value value) {
 }
 
 bool Table::erase(Interp& in, const Value& key) {
-  size_t i = find_index(in.hash(key), [&](const Value& k) { return in.equal(k, key); });
+  size_t i = find_index(in, key);
   if (i == entries_.size()) return false;
   drop(i);
   return true;
@@ -111,9 +134,11 @@ bool Table::erase(std::string_view key) {
 }
 
 void Table::clear() {
-  entries_.clear();
+  // What goes may have a script's code run on: not before the table is empty.
+  const std::vector<Entry> gone = std::exchange(entries_, {});
   slots_.clear();
   live_ = 0;
+  ++changes_;
 }
 
 }  // namespace kiln::script

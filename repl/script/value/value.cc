@@ -17,7 +17,20 @@ constexpr std::string_view kKindNames[] = {
 };
 }  // namespace
 
-std::string_view kind_name(Kind k) { return kKindNames[static_cast<size_t>(k)]; }
+namespace {
+/// Grows before main() only.
+std::vector<std::string_view>& kind_names() {
+  static std::vector<std::string_view> names(std::begin(kKindNames), std::end(kKindNames));
+  return names;
+}
+}  // namespace
+
+Kind register_kind(std::string_view name) {
+  kind_names().push_back(name);
+  return static_cast<Kind>(kind_names().size() - 1);
+}
+size_t count_kinds() { return kind_names().size(); }
+std::string_view kind_name(Kind k) { return kind_names()[static_cast<size_t>(k)]; }
 
 Value Value::str(std::string s) { return make<Str>(std::move(s)); }
 
@@ -120,6 +133,8 @@ std::optional<Value> Object::unary(Interp&, UnaryOp) { return std::nullopt; }
 std::optional<Value> Object::compare(Interp&, CompareOp, const Value&) { return std::nullopt; }
 std::optional<bool> Object::contains(Interp&, const Value&) { return std::nullopt; }
 std::optional<std::string> Object::format(Interp&, std::string_view) { return std::nullopt; }
+std::optional<Value> Object::in_place(Interp&, BinaryOp, const Value&) { return std::nullopt; }
+std::optional<uint64_t> Object::hash(Interp&) { return std::nullopt; }
 
 // --- classes and instances
 // --------------------------------------------------------------------------------------------
@@ -133,8 +148,6 @@ Value* TypeObject::find(std::string_view attribute) {
 
 bool TypeObject::derives_from(const TypeObject* base) const {
   if (this == base) return true;
-std::optional<Value> Object::in_place(Interp&, BinaryOp, const Value&) { return std::nullopt; }
-std::optional<uint64_t> Object::hash(Interp&) { return std::nullopt; }
   for (const auto& b : bases)
     if (b->derives_from(base)) return true;
   return false;
@@ -142,7 +155,7 @@ std::optional<uint64_t> Object::hash(Interp&) { return std::nullopt; }
 
 std::optional<Value> TypeObject::attribute(Interp& in, std::string_view attribute) {
   if (Value* v = find(attribute)) {
-    auto* bound = dynamic_cast<ClassMethod*>(v->object());
+    auto* bound = v->get<ClassMethod>();
     if (!bound) return *v;
     auto o = make<Opaque>(name + "." + std::string(attribute));
     o->on_call = [method = Ref<ClassMethod>(bound), type = Value(this)](Interp& interp, CallArgs& args) {
@@ -163,13 +176,14 @@ void TypeObject::set_attribute(Interp& in, std::string_view attribute, Value val
 }
 
 void TypeObject::attribute_names(std::vector<std::string>& out) const {
-  for (const auto& e : members.entries())
-    if (auto* s = e.key.missing() ? nullptr : e.key.get<Str>()) out.push_back(s->text);
+  for (const auto& e : members.live())
+    if (auto* s = e.key.get<Str>()) out.push_back(s->text);
   for (const auto& b : bases) b->attribute_names(out);
 }
 
 Value TypeObject::call(Interp& in, CallArgs& args) {
   if (!constructor.missing()) return in.call(constructor, args);
+  if (of_kind) in.fail(ErrorKind::kType, "cannot create '{}' instances", name);
   auto instance = make<Instance>(Ref<TypeObject>(this));
   if (Value* init = find("__init__")) {
     Value function = *init;
@@ -194,21 +208,27 @@ std::string TypeObject::repr(Interp&) {
   return fmt::format("<class '{}{}'>", of_kind || error ? "" : "__main__.", name);
 }
 
-std::optional<Value> Instance::attribute(Interp&, std::string_view name) {
+std::optional<Value> Instance::attribute(Interp& in, std::string_view name) {
   if (Value* v = fields.find(name)) return *v;
   if (Value* v = type->find(name)) {
     if (v->get<Function>()) return Value(make<BoundMethod>(Value(this), *v));
     return *v;
   }
   if (name == "__class__") return Value(type);
+  if (name == "code" && type->derives_from(in.exception_type("SystemExit").get())) {
+    Value* args = fields.find("args");
+    auto* given = args ? args->get<Tuple>() : nullptr;
+    if (!given || given->items.empty()) return Value::none();
+    return given->items.size() == 1 ? given->items[0] : *args;
+  }
   return std::nullopt;
 }
 
 void Instance::set_attribute(Interp&, std::string_view name, Value value) { fields.set(name, std::move(value)); }
 
 void Instance::attribute_names(std::vector<std::string>& out) const {
-  for (const auto& e : fields.entries())
-    if (auto* s = e.key.missing() ? nullptr : e.key.get<Str>()) out.push_back(s->text);
+  for (const auto& e : fields.live())
+    if (auto* s = e.key.get<Str>()) out.push_back(s->text);
   type->attribute_names(out);
 }
 
@@ -217,12 +237,6 @@ namespace {
 /// Calls a special method of an instance's class; nullopt when the class has none.
 std::optional<Value> special(Interp& in, Instance* self, std::string_view name, std::initializer_list<Value> args) {
   Value* found = self->type->find(name);
-  if (name == "code" && type->derives_from(in.exception_type("SystemExit").get())) {
-    Value* args = fields.find("args");
-    auto* given = args ? args->get<Tuple>() : nullptr;
-    if (!given || given->items.empty()) return Value::none();
-    return given->items.size() == 1 ? given->items[0] : *args;
-  }
   if (!found) return std::nullopt;
   Value function = *found;
   CallArgs call;
@@ -324,6 +338,10 @@ std::optional<Value> Instance::binary(Interp& in, BinaryOp op, const Value& othe
                  {other});
 }
 
+std::optional<Value> Instance::in_place(Interp& in, BinaryOp op, const Value& other) {
+  return special(in, this, fmt::format("__i{}__", kBinaryMethods[static_cast<size_t>(op)]), {other});
+}
+
 std::optional<Value> Instance::unary(Interp& in, UnaryOp op) {
   switch (op) {
     case UnaryOp::kNegate:
@@ -336,10 +354,6 @@ std::optional<Value> Instance::unary(Interp& in, UnaryOp op) {
       break;
   }
   return std::nullopt;
-}
-
-std::optional<Value> Instance::in_place(Interp& in, BinaryOp op, const Value& other) {
-  return special(in, this, fmt::format("__i{}__", kBinaryMethods[static_cast<size_t>(op)]), {other});
 }
 
 std::optional<Value> Instance::compare(Interp& in, CompareOp op, const Value& other) {
@@ -381,8 +395,8 @@ std::optional<Value> ModuleObject::attribute(Interp&, std::string_view name) {
 void ModuleObject::set_attribute(Interp&, std::string_view name, Value value) { members.set(name, std::move(value)); }
 
 void ModuleObject::attribute_names(std::vector<std::string>& out) const {
-  for (const auto& e : members.entries())
-    if (auto* s = e.key.missing() ? nullptr : e.key.get<Str>()) out.push_back(s->text);
+  for (const auto& e : members.live())
+    if (auto* s = e.key.get<Str>()) out.push_back(s->text);
 }
 
 std::string ModuleObject::repr(Interp&) { return fmt::format("<module '{}'>", path); }

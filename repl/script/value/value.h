@@ -17,13 +17,26 @@ class Interp;
 class Object;
 struct CallArgs;
 
-enum class Kind : uint8_t {
+/// The kinds of the language itself; those of modules follow them, registered by their classes as the program starts.
+enum class Kind : uint16_t {
 #define KILN_SCRIPT_TYPE(e, name) k##e,
 #include "repl/script/value/types.def"
 #undef KILN_SCRIPT_TYPE
 };
-inline constexpr int kNumKinds = static_cast<int>(Kind::kOpaque) + 1;
+Kind register_kind(std::string_view name);
+size_t count_kinds();
+/// As type() shows it.
 std::string_view kind_name(Kind k);
+
+/// The kind of one class alone, its `kKind`. get<T>() asks for just this type, so that no two classes can share a kind
+/// and be mistaken for each other.
+template <class T>
+struct KindOf {
+  constexpr KindOf(Kind k) : value(k) {}
+  explicit KindOf(std::string_view name) : value(register_kind(name)) {}
+  constexpr operator Kind() const { return value; }
+  Kind value;
+};
 
 /// A counted pointer to an Object.
 template <class T>
@@ -191,10 +204,16 @@ class Object {
   virtual bool truth(Interp& in);
   /// `this op other`, or `other op this` when `reflected`; nullopt when it knows no such operation.
   virtual std::optional<Value> binary(Interp& in, ast::BinaryOp op, const Value& other, bool reflected);
+  /// `this op= other`: what the target becomes, this object itself where it can change; nullopt: as `this op other`.
+  virtual std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other);
   virtual std::optional<Value> unary(Interp& in, ast::UnaryOp op);
   virtual std::optional<Value> compare(Interp& in, ast::CompareOp op, const Value& other);
   virtual std::optional<bool> contains(Interp& in, const Value& item);
   virtual std::optional<std::string> format(Interp& in, std::string_view spec);
+  /// Of objects that are keys by what they are and not by which they are.
+  virtual std::optional<uint64_t> hash(Interp& in);
+  /// At the prompt a call that gives it shows nothing.
+  virtual bool is_quiet() const { return false; }
 
  private:
   /// Deletes without recursing as deep as what it holds is nested.
@@ -204,8 +223,6 @@ class Object {
   Kind kind_;
 };
 
-  /// `this op= other`: what the target becomes, this object itself where it can change; nullopt: as `this op other`.
-  virtual std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other);
 inline void Value::retain() const { o_->retain(); }
 inline void Value::release() const { o_->release(); }
 inline Kind Value::kind() const {
@@ -213,6 +230,7 @@ inline Kind Value::kind() const {
 }
 template <class T>
 T* Value::get() const {
+  static_assert(std::is_same_v<std::remove_cv_t<decltype(T::kKind)>, KindOf<T>>, "the kind of another class");
   return tag_ == Tag::kObject && o_->kind() == T::kKind ? static_cast<T*>(o_) : nullptr;
 }
 
@@ -220,14 +238,14 @@ T* Value::get() const {
 
 class WideInt : public Object {
  public:
-  static constexpr Kind kKind = Kind::kInt;
+  static constexpr KindOf<WideInt> kKind = Kind::kInt;
   explicit WideInt(ast::Int v) : Object(kKind), value(v) {}
   const ast::Int value;
 };
 
 class Str : public Object {
  public:
-  static constexpr Kind kKind = Kind::kStr;
+  static constexpr KindOf<Str> kKind = Kind::kStr;
   explicit Str(std::string s) : Object(kKind), text(std::move(s)) {}
   std::optional<int64_t> length(Interp&) override;
   Value item(Interp& in, const Value& index) override;
@@ -241,7 +259,7 @@ class Str : public Object {
 
 class Tuple : public Object {
  public:
-  static constexpr Kind kKind = Kind::kTuple;
+  static constexpr KindOf<Tuple> kKind = Kind::kTuple;
   explicit Tuple(std::vector<Value> v, bool size = false) : Object(kKind), items(std::move(v)), is_size(size) {}
   std::optional<int64_t> length(Interp&) override { return static_cast<int64_t>(items.size()); }
   Value item(Interp& in, const Value& index) override;
@@ -255,7 +273,7 @@ class Tuple : public Object {
 
 class List : public Object {
  public:
-  static constexpr Kind kKind = Kind::kList;
+  static constexpr KindOf<List> kKind = Kind::kList;
   explicit List(std::vector<Value> v = {}) : Object(kKind), items(std::move(v)) {}
   std::optional<int64_t> length(Interp&) override { return static_cast<int64_t>(items.size()); }
   Value item(Interp& in, const Value& index) override;
@@ -265,6 +283,7 @@ class List : public Object {
   std::string repr(Interp& in) override;
   bool truth(Interp&) override { return !items.empty(); }
   std::optional<bool> contains(Interp& in, const Value& item) override;
+  std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other) override;
   std::vector<Value> items;
 };
 
@@ -283,14 +302,17 @@ class Table {
   bool erase(std::string_view key);
   void clear();
   size_t size() const { return live_; }
-  std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other) override;
-  /// Entries in order; those with a missing key are gone.
+  /// Those that are there, in order: a copy, as what is done for each may run a script's code, which may change the
+  /// table.
+  std::vector<Entry> live() const;
+  /// In order; those with a missing key are gone.
   const std::vector<Entry>& entries() const { return entries_; }
   std::vector<Entry>& entries() { return entries_; }
 
  private:
   template <class Equal>
   size_t find_index(uint64_t hash, Equal&& equal) const;
+  size_t find_index(Interp& in, const Value& key) const;
   void insert(Entry e);
   void drop(size_t index);
   void rebuild();
@@ -298,11 +320,12 @@ class Table {
   std::vector<Entry> entries_;
   std::vector<uint32_t> slots_;  // open addressing into entries_ + 1; empty while there are few entries
   size_t live_ = 0;
+  uint32_t changes_ = 0;  // of its keys
 };
 
 class Dict : public Object {
  public:
-  static constexpr Kind kKind = Kind::kDict;
+  static constexpr KindOf<Dict> kKind = Kind::kDict;
   Dict() : Object(kKind) {}
   std::optional<int64_t> length(Interp&) override { return static_cast<int64_t>(table.size()); }
   Value item(Interp& in, const Value& index) override;
@@ -312,35 +335,36 @@ class Dict : public Object {
   std::string repr(Interp& in) override;
   bool truth(Interp&) override { return table.size() != 0; }
   std::optional<bool> contains(Interp& in, const Value& item) override;
+  std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other) override;
   Table table;
 };
 
 class Set : public Object {
  public:
-  static constexpr Kind kKind = Kind::kSet;
+  static constexpr KindOf<Set> kKind = Kind::kSet;
   Set() : Object(kKind) {}
   std::optional<int64_t> length(Interp&) override { return static_cast<int64_t>(table.size()); }
   Value iterate(Interp& in) override;
   std::string repr(Interp& in) override;
   bool truth(Interp&) override { return table.size() != 0; }
   std::optional<bool> contains(Interp& in, const Value& item) override;
+  std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other) override;
   Table table;
 };
 
 class SliceObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kSlice;
+  static constexpr KindOf<SliceObject> kKind = Kind::kSlice;
   SliceObject(Value lo, Value hi, Value by)
       : Object(kKind), lower(std::move(lo)), upper(std::move(hi)), step(std::move(by)) {}
   std::optional<Value> attribute(Interp&, std::string_view name) override;
   std::string repr(Interp& in) override;
   const Value lower, upper, step;
-  std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other) override;
 };
 
 class Range : public Object {
  public:
-  static constexpr Kind kKind = Kind::kRange;
+  static constexpr KindOf<Range> kKind = Kind::kRange;
   Range(int64_t from, int64_t to, int64_t by) : Object(kKind), start(from), stop(to), step(by) {}
   int64_t count() const;
   std::optional<Value> attribute(Interp&, std::string_view name) override;
@@ -348,7 +372,6 @@ class Range : public Object {
   Value item(Interp& in, const Value& index) override;
   Value iterate(Interp& in) override;
   std::string repr(Interp&) override;
-  std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other) override;
   bool truth(Interp&) override { return count() != 0; }
   std::optional<bool> contains(Interp& in, const Value& item) override;
   const int64_t start, stop, step;
@@ -356,7 +379,7 @@ class Range : public Object {
 
 class EllipsisObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kEllipsis;
+  static constexpr KindOf<EllipsisObject> kKind = Kind::kEllipsis;
   EllipsisObject() : Object(kKind) {}
   std::string repr(Interp&) override { return "Ellipsis"; }
 };
@@ -364,14 +387,14 @@ class EllipsisObject : public Object {
 /// A variable that an inner function shares with the function around it.
 class Cell : public Object {
  public:
-  static constexpr Kind kKind = Kind::kCell;
+  static constexpr KindOf<Cell> kKind = Kind::kCell;
   Cell() : Object(kKind) {}
   Value value;
 };
 
 class IteratorObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kIterator;
+  static constexpr KindOf<IteratorObject> kKind = Kind::kIterator;
   IteratorObject() : Object(kKind) {}
   /// The next value, or false at the end.
   virtual bool next(Interp& in, Value& out) = 0;
@@ -381,7 +404,7 @@ class IteratorObject : public Object {
 /// A class: the language's own types, exceptions, and those that scripts define.
 class TypeObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kType;
+  static constexpr KindOf<TypeObject> kKind = Kind::kType;
   explicit TypeObject(std::string n) : Object(kKind), name(std::move(n)) {}
   ~TypeObject() override { *self = nullptr; }
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
@@ -405,7 +428,7 @@ class TypeObject : public Object {
 
 class Instance : public Object {
  public:
-  static constexpr Kind kKind = Kind::kInstance;
+  static constexpr KindOf<Instance> kKind = Kind::kInstance;
   explicit Instance(Ref<TypeObject> t) : Object(kKind), type(std::move(t)) {}
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
   void set_attribute(Interp& in, std::string_view name, Value value) override;
@@ -419,6 +442,7 @@ class Instance : public Object {
   std::string str(Interp& in) override;
   bool truth(Interp& in) override;
   std::optional<Value> binary(Interp& in, ast::BinaryOp op, const Value& other, bool reflected) override;
+  std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other) override;
   std::optional<Value> unary(Interp& in, ast::UnaryOp op) override;
   std::optional<Value> compare(Interp& in, ast::CompareOp op, const Value& other) override;
   std::optional<bool> contains(Interp& in, const Value& item) override;
@@ -429,7 +453,7 @@ class Instance : public Object {
 
 class BoundMethod : public Object {
  public:
-  static constexpr Kind kKind = Kind::kBoundMethod;
+  static constexpr KindOf<BoundMethod> kKind = Kind::kBoundMethod;
   BoundMethod(Value s, Value f) : Object(kKind), self(std::move(s)), function(std::move(f)) {}
   Value call(Interp& in, CallArgs& args) override;
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
@@ -439,10 +463,9 @@ class BoundMethod : public Object {
 
 class ModuleObject : public Object {
  public:
-  static constexpr Kind kKind = Kind::kModule;
+  static constexpr KindOf<ModuleObject> kKind = Kind::kModule;
   explicit ModuleObject(std::string p) : Object(kKind), path(std::move(p)) {}
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
-  std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other) override;
   void set_attribute(Interp& in, std::string_view name, Value value) override;
   void attribute_names(std::vector<std::string>& out) const override;
   std::string repr(Interp&) override;
