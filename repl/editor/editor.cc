@@ -148,6 +148,7 @@ std::optional<Editor::Event> Editor::act(Action action) {
       buffer_.indent_line(false);
       break;
     case Action::kSearch:
+      refresh_history();
       search_ = Search{{}, std::nullopt, buffer_.text(), buffer_.cursor()};
       break;
     case Action::kSearchForward:
@@ -348,7 +349,18 @@ void Editor::recall(size_t index, bool to_end) {
   if (!to_end) buffer_.set_cursor(std::min(recalled_.find('\n'), recalled_.size()));
 }
 
+/// Entries of other sessions since the last look; they shift the numbers of this session's.
+void Editor::refresh_history() {
+  const size_t before = history_.size();
+  if (entry_ != before) return;
+  note(history_.refresh());
+  if (history_.size() == before) return;
+  edited_.clear();
+  entry_ = history_.size();
+}
+
 void Editor::earlier() {
+  refresh_history();
   keep_edit();
   if (auto found = history_.find_before(entry_, prefix_, true, buffer_.text())) recall(*found, true);
 }

@@ -64,6 +64,7 @@ class Editor {
   bool handle_in_search(const KeyEvent& event, std::optional<Action> action);
   void search_again(size_t from, bool forward);
   void end_search(bool keep);
+  void refresh_history();
   void earlier();
   void later();
   void keep_edit();

@@ -289,6 +289,8 @@ TEST(Editor, TwoSessionsShareTheirHistory) {
   entry_of(*a, "if a:\rone\r\r");
   entry_of(*b, "b1\r");
   EXPECT_EQ(entry_of(*b, "if\033[A\033\r"), "<if a:\\n    one>");
+  entry_of(*a, "late\r");  // while b is at its prompt
+  EXPECT_EQ(entry_of(*b, "\022late\r\r"), "<late>");
   a->signal(SIGKILL);
   a->end();
   auto c = start(setup);

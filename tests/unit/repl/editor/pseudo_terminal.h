@@ -1,6 +1,7 @@
 // A program on a pseudo-terminal: keys go in, and what a user would see is kept on a FakeScreen.
 #pragma once
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
 #include <sys/ioctl.h>
@@ -28,6 +29,7 @@ class PseudoTerminal {
     slave = slave_;
     tcgetattr(slave, &before_);
     pid_ = fork();
+    EXPECT_GE(pid_, 0);
     if (pid_ == 0) {
       close(master_);
       setsid();
@@ -86,7 +88,9 @@ class PseudoTerminal {
     ioctl(master_, TIOCSWINSZ, &size);
     wait([&] { return written_ > seen; }, 1);
   }
-  void signal(int number) { kill(pid_, number); }
+  void signal(int number) {
+    if (pid_ > 0) kill(pid_, number);  // -1 would be every process
+  }
 
   /// Waits for its end; the status as waitpid gives it, -1 when it does not end.
   int end(int seconds = 20) {
