@@ -110,7 +110,7 @@ class Grouper {
   Reason operand_reason(const Cluster& x, const Cluster& product) const {
     const DagNode& p = dag_.nodes[at(product.members[0])];
     const std::string cause =
-        "a product reads each element of its operands many times, so what makes them is computed once and stored";
+        "a product reads each element of its operands many times, so they are computed once and stored";
     if (x.form == Form::kProduct)
       return {cause, "nothing, as long as the first has no narrow dimension: (a @ b) @ c may cost less as a @ (b @ c)"};
     if (x.reduces()) return {cause, ""};
@@ -302,7 +302,7 @@ Verdict Grouper::merged(int a, int b) const {
   }
   for (auto [s, other] : {std::pair(&x, &y), std::pair(&y, &x)})
     if (s->form == Form::kScan && other->form != Form::kPointwise)
-      return Reason{"a running sum has a loop of its own along its dimension", ""};
+      return Reason{"a running sum needs its own loop along its dimension", ""};
   std::vector<Edge> edges;
   for (int m : x.members)
     for (const Edge& e : users_[at(m)])

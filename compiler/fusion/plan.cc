@@ -57,9 +57,8 @@ class Planner {
     if (!product)
       return error(ErrorKind::kUnsupported, "there is no product in the expression that a library could compute");
     if (epilogue && !absorb_epilogues(dag_))
-      return error(
-          ErrorKind::kUnsupported,
-          "no product is followed by what a library's epilogue does: a bias of its columns, then relu or gelu");
+      return error(ErrorKind::kUnsupported,
+                   "no product is followed by a library's epilogue: a bias of its columns, then relu or gelu");
     return {};
   }
 

@@ -444,7 +444,7 @@ ExprPtr Parser::call(ExprPtr callee) {
         value = comprehension(Comprehension::Form::kGenerator, std::move(value), nullptr, first.begin);
         if (!node->args.empty() || !node->keywords.empty() || !at(Tok::kRParen))
           fail(error_at(value->range, ErrorKind::kSyntax,
-                        "a generator expression beside other arguments needs brackets of its own"));
+                        "a generator expression among other arguments needs its own brackets"));
       }
       if (!node->keywords.empty())
         fail(error_at(value->range, ErrorKind::kSyntax, "a positional argument cannot follow a keyword argument"));
@@ -555,7 +555,7 @@ ExprPtr Parser::parenthesised() {
   }
   expect_close(Tok::kRParen, open);
   if (inner->kind == ExprKind::kStarred)
-    fail(error_at(inner->range, ErrorKind::kSyntax, "'*' needs a comma behind it to make a tuple"));
+    fail(error_at(inner->range, ErrorKind::kSyntax, "'*' needs a comma after it to make a tuple"));
   if (inner->kind == ExprKind::kTuple) inner->range = since(open.begin);
   return inner;
 }

@@ -111,12 +111,12 @@ StmtPtr Parser::simple() {
     case Tok::kContinue:
       advance();
       if (loops_ == 0)
-        fail(error_at(range(first), ErrorKind::kSyntax, "'{}' stands outside of a loop", spelling(first.kind)));
+        fail(error_at(range(first), ErrorKind::kSyntax, "'{}' is outside of a loop", spelling(first.kind)));
       if (first.kind == Tok::kBreak) return std::make_unique<Break>(range(first));
       return std::make_unique<Continue>(range(first));
     case Tok::kReturn: {
       advance();
-      if (!in_function_) fail(error_at(range(first), ErrorKind::kSyntax, "'return' stands outside of a function"));
+      if (!in_function_) fail(error_at(range(first), ErrorKind::kSyntax, "'return' is outside of a function"));
       auto node = std::make_unique<Return>(range(first));
       if (!at(Tok::kNewline) && !at(Tok::kSemicolon) && !at(Tok::kEnd)) node->value = expressions(true);
       return finish(std::move(node));
@@ -157,7 +157,7 @@ StmtPtr Parser::simple() {
       auto node = std::make_unique<Global>(range(first));
       node->nonlocal = first.kind == Tok::kNonlocal;
       if (node->nonlocal && !in_function_)
-        fail(error_at(range(first), ErrorKind::kSyntax, "'nonlocal' stands outside of a function"));
+        fail(error_at(range(first), ErrorKind::kSyntax, "'nonlocal' is outside of a function"));
       do {
         node->names.emplace_back(range(expect_identifier("a name")).str());
       } while (take(Tok::kComma));

@@ -61,7 +61,7 @@ std::string_view help_for(CUptiResult code) {
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
       return "another profiler or a sanitizer is attached to this process";
     case CUPTI_ERROR_HARDWARE_BUSY:
-      return "something else reads the GPU's counters (DCGM, say): dcgmi profile --pause";
+      return "another program reads the GPU's counters (for example DCGM): dcgmi profile --pause";
     case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
       return "the hypervisor does not let this virtual GPU be profiled: its administrator can";
     case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:

@@ -98,7 +98,7 @@ Status supported(const Library& library, const Context& context) {
   for (const auto& [level, why] : kReasons)
     if (level != CUPTI_PROFILER_CONFIGURATION_SUPPORTED)
       return error(ErrorKind::kDevice, "the counters of this GPU are not to be had: {}", why);
-  return error(ErrorKind::kDevice, "the counters of this GPU are not to be had, CUPTI does not say why");
+  return error(ErrorKind::kDevice, "the counters of this GPU are unavailable; CUPTI gives no reason");
 }
 
 Result<std::vector<uint8_t>> counter_availability(const Library& library, const Context& context) {

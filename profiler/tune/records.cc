@@ -100,7 +100,7 @@ Result<std::string> TuneRecords::folder() {
 void TuneRecords::note_once(const std::string& sentence) {
   if (noted_) return;
   noted_ = true;
-  note_(sentence + "; what tuning finds is not kept (KILN_TUNE_RECORDS=0 turns records off)");
+  note_(sentence + "; tuning results are not kept (KILN_TUNE_RECORDS=0 turns records off)");
 }
 
 std::optional<TrustedFolder> TuneRecords::opened() {
@@ -121,7 +121,7 @@ std::optional<TuneRow> TuneRecords::find(const std::string& key, const std::stri
   if (!*text) return std::nullopt;
   auto record = unpack(**text);
   if (!record) {
-    note_(fmt::format("the tuning record '{}' is damaged and will be made anew", *folder() + "/" + name));
+    note_(fmt::format("the tuning record '{}' is damaged and will be measured again", *folder() + "/" + name));
     return std::nullopt;
   }
   if (record->key != key || record->identity != identity) return std::nullopt;  // another with the same hash

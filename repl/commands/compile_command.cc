@@ -134,7 +134,7 @@ CompileOptions options_for(const CompileArgs& args, std::string target) {
 
 void print_assumptions(const std::vector<std::string>& assumptions) {
   if (assumptions.empty()) return;
-  put(stderr, fmt::format("assumed {}; --signature and --constexpr say otherwise\n", fmt::join(assumptions, ", ")));
+  put(stderr, fmt::format("assumed {}; override with --signature and --constexpr\n", fmt::join(assumptions, ", ")));
 }
 
 void print_phases(const CompiledKernel& kernel) {

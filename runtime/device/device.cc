@@ -79,7 +79,7 @@ void DeviceImpl::release_passed() {
 }
 
 Diagnostic freed_error(std::string_view what) {
-  return error(ErrorKind::kValue, "{} was freed: its memory was given back by free()", what);
+  return error(ErrorKind::kValue, "{} was freed: free() released its memory", what);
 }
 
 namespace {

@@ -151,8 +151,7 @@ class KeyBuilder {
   void slot(uint64_t v) { out_.slot(v); }
   bool tensor(const ParamInfo& param, const Tensor& t) {
     if (!t) return fail(arg_error(kernel, param, ErrorKind::kValue, "is an empty tensor handle"));
-    if (t.is_freed())
-      return fail(arg_error(kernel, param, ErrorKind::kValue, "was freed: its memory was given back by free()"));
+    if (t.is_freed()) return fail(arg_error(kernel, param, ErrorKind::kValue, "was freed: free() released its memory"));
     if (!out_.first_tensor) {
       out_.first_tensor = &t;
       first_param_ = &param;

@@ -51,7 +51,7 @@ Result<Kernel> Kernel::from_source(std::string text, std::string file_name, std:
   const std::string& file = module->source->file_name();
   if (names.empty()) return error(ErrorKind::kName, "'{}' has no function under @triton.jit", file);
   if (name.empty() && names.size() > 1)
-    return error(ErrorKind::kName, "'{}' has {} jit functions, so say which: {}", file, names.size(),
+    return error(ErrorKind::kName, "'{}' has {} jit functions; name one of {}", file, names.size(),
                  fmt::join(names, ", "));
   if (!found) {
     std::string near = nearest_name(name, names);

@@ -228,7 +228,7 @@ TEST_F(GpuKernel, ErrorsBeforeTheLaunch) {
   Tensor gone = *Tensor::zeros(device, DType::kF32, Shape{16});
   gone.free();
   EXPECT_EQ(add.launch({1, 1, 1}, Args{x, gone, x, int64_t{16}, int64_t{16}}).error().message,
-            "kernel 'add': argument 'y' was freed: its memory was given back by free()");
+            "kernel 'add': argument 'y' was freed: free() released its memory");
   EXPECT_EQ(add.launch({1, 70'000, 1}, Args{x, x, x, int64_t{16}, int64_t{16}}).error().kind, ErrorKind::kLaunch);
   ASSERT_OK(add.launch({0, 1, 1}, Args{x, x, x, int64_t{16}, int64_t{16}}));
   ASSERT_OK(device.synchronize());

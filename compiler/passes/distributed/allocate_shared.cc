@@ -76,7 +76,7 @@ class SharedAllocator {
       if (fixed_end_ > target_.shared_per_block)
         return with_note(
             error_at(op->range, ErrorKind::kMemory,
-                     "this and what was placed before need {} bytes of shared memory, but a block on {} has {}",
+                     "this op and earlier allocations need {} bytes of shared memory, but a block on {} has {}",
                      fixed_end_, target_.name, target_.shared_per_block),
             "help: use fewer num_stages or smaller blocks");
     }

@@ -133,7 +133,7 @@ class Splitter {
       case OpKind::kAtomicCas:
       case OpKind::kBarrier:
       case OpKind::kPrint:
-        return refuse(op, "{} needs all threads of a program in one block", ir::info(op.kind).mnemonic);
+        return refuse(op, "{} needs all threads of a program in one CTA", ir::info(op.kind).mnemonic);
       case OpKind::kExpandDims:
         expand(op.operand(0), op.result(), static_cast<int>(op.int_attr(AttrName::kAxis)));
         return {};
@@ -268,7 +268,7 @@ class Splitter {
   /// What a block writes no other one writes too, or reads.
   Status check(const Op& op) {
     if (is_store(op) && dims_.parted(op.operand(1)) < 0)
-      return refuse(op, "every block would store the same: no dimension of this {} can be parted among them",
+      return refuse(op, "every CTA would store the same values: no dimension of this {} can be split across them",
                     ir::to_string(op.operand(1)->type));
     if (op.kind != OpKind::kLoad && op.kind != OpKind::kDescriptorLoad) return {};
     const analysis::PointerOrigins origins = analysis::pointer_origins(op.operand(0));
@@ -278,7 +278,8 @@ class Splitter {
       const bool own_share =
           op.operand(0) == store->operand(0) && op.kind == OpKind::kLoad && dims_.parted(op.operand(0)) >= 0;
       if (!own_share)
-        return refuse(op, "another block may write what this reads, as the kernel also stores to that tensor");
+        return refuse(op,
+                      "another CTA may write the memory that this reads, since the kernel also stores to that tensor");
     }
     return {};
   }

@@ -17,7 +17,7 @@ StepAction ProfileObject::action() const {
 }
 
 void ProfileObject::enter(Interp& in) {
-  if (state_ == State::kInside) in.fail(ErrorKind::kValue, "this profile is being taken already");
+  if (state_ == State::kInside) in.fail(ErrorKind::kValue, "this profile is already running");
   step_ = 0;
   timeline_.reset();
   state_ = State::kInside;
@@ -119,7 +119,7 @@ const profiler::Timeline& ProfileObject::timeline(Interp& in) const {
     case State::kNew:
       in.fail(ErrorKind::kValue, "nothing is profiled yet: it is of a block, `with profile() as p:`");
     case State::kInside:
-      in.fail(ErrorKind::kValue, "the profile is being taken: its tables are there behind its `with` block");
+      in.fail(ErrorKind::kValue, "the profile is still running: its tables are available after its `with` block");
     case State::kEnded:
       break;
   }
@@ -256,7 +256,7 @@ constexpr NativeDef kMethods[] = {
     {"export_chrome_trace(path)", export_chrome_trace, "a file for ui.perfetto.dev"},
     {"export_stacks(path, metric='self_cpu_time_total')", export_stacks,
      "lines of the script and what they called, one line per stack, for flame graphs"},
-    {"events()", events, "what was seen: name, kind, device, start_us, duration_us, lane"},
+    {"events()", events, "recorded events: name, kind, device, start_us, duration_us, lane"},
 };
 
 }  // namespace
@@ -270,7 +270,7 @@ void ProfileObject::attribute_names(std::vector<std::string>& out) const { out.e
 
 std::string ProfileObject::repr(Interp& in) {
   if (timeline_) return tables(in, settings_.view);
-  return state_ == State::kInside ? "<profile: being taken>" : "<profile: nothing was kept>";
+  return state_ == State::kInside ? "<profile: running>" : "<profile: empty>";
 }
 
 // --- key_averages() --------------------------------------------------------------------------------------------------

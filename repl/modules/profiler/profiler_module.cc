@@ -64,7 +64,7 @@ constexpr Unheeded kUnheeded[] = {
     {11, "with_modules", "there are no modules here: record_function(name) names a range"},
     {12, "experimental_config", "%counters reads hardware counters"},
     {13, "execution_trace_observer", "export_chrome_trace(path) has all that was seen"},
-    {14, "acc_events", "each cycle stands for itself: on_trace_ready= sees them all"},
+    {14, "acc_events", "each cycle is separate: on_trace_ready= gets them all"},
 };
 
 void tell_unheeded(Interp& in, const NativeArgs& a) {
@@ -89,7 +89,7 @@ Value profile(Interp& in, NativeArgs& a) {
     auto* given = a[1].get<ScheduleObject>();
     if (!given)
       in.fail(ErrorKind::kType, "schedule= is made by schedule(wait=, warmup=, active=), got '{}'", in.type_name(a[1]));
-    if (named) in.fail(ErrorKind::kValue, "schedule= says all of wait=, warmup=, active= and repeat=");
+    if (named) in.fail(ErrorKind::kValue, "schedule= already sets wait=, warmup=, active= and repeat=");
     settings.schedule = given->schedule;
   } else if (named) {
     Schedule s;

@@ -30,7 +30,7 @@ template <double (*F)(double)>
 Value real_function(Interp& in, NativeArgs& a) {
   double x = in.to_double(a[0], "the argument"), y = F(x);
   if (std::isnan(y) && !std::isnan(x))
-    in.fail(ErrorKind::kValue, "{} is outside of what the function is defined for", ast::float_repr(x));
+    in.fail(ErrorKind::kValue, "{} is outside of the function's domain", ast::float_repr(x));
   if (std::isinf(y) && std::isfinite(x))
     in.fail_as("OverflowError", "the result for {} is infinite or too large for a float", ast::float_repr(x));
   return Value::real(y);

@@ -65,7 +65,7 @@ Value check(Interp& in, NativeArgs& a) {
 constexpr NativeDef kCheckFunctions[] = {
     // Its name is kCheck.
     {"check(expression, variant='fused')", check,
-     "holds a variant of an expression against float64; AssertionError with the first wrong element"},
+     "compares a variant of an expression with float64; AssertionError with the first wrong element"},
 };
 
 }  // namespace

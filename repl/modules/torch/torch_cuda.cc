@@ -260,7 +260,7 @@ constexpr NativeDef kGraphContextMethods[] = {
     {"__exit__(*args)", leave_graph, "ends the capture"},
 };
 constexpr NativeDef kStreamMethods[] = {
-    {"__enter__()", enter_stream, "work goes to it from here on"},
+    {"__enter__()", enter_stream, "makes it the current stream"},
     {"__exit__(*args)", leave, "back to the stream before"},
     {"query()", query_stream, "is all its work done?"},
     {"record_event(event=None)", record_event, "an event after its current work"},
@@ -278,8 +278,8 @@ constexpr NativeDef kEventMethods[] = {
 constexpr NativeDef kCuda[] = {
     {"CUDAGraph()", new_graph, "work recorded once and run again with one call"},
     {"current_device()", current_device, "the number of the session's GPU"},
-    {"current_stream(device=None)", current_stream, "the stream that work goes to now"},
-    {"default_stream(device=None)", default_stream, "the stream that work goes to at first"},
+    {"current_stream(device=None)", current_stream, "the current stream"},
+    {"default_stream(device=None)", default_stream, "the default stream"},
     {"device_count()", device_count, "how many GPUs there are"},
     {"empty_cache()", nothing, "accepted: the allocator reuses memory by itself"},
     {"Event(enable_timing=False, blocking=False, interprocess=False)", new_event,
@@ -292,7 +292,7 @@ constexpr NativeDef kCuda[] = {
     {"memory_allocated(device=None)", memory_allocated, "bytes of tensors on the device"},
     {"memory_reserved(device=None)", memory_reserved, "bytes that the allocator holds for tensors"},
     {"set_device(device)", nothing, "accepted: choose the session's device with --device"},
-    {"set_stream(stream)", set_stream, "makes a stream the one that work goes to"},
+    {"set_stream(stream)", set_stream, "makes a stream the current one"},
     {"Stream(device=None, priority=0)", new_stream, "a queue of work, concurrent with other streams"},
     {"stream(stream)", stream_context, "with stream(s): work goes to s"},
     {"synchronize(device=None)", synchronize, "waits for the device"},

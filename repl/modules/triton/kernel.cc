@@ -167,7 +167,7 @@ class LaunchedObject : public Object {
   std::optional<Value> attribute(Interp&, std::string_view name) override { return figure(info_, name); }
   void attribute_names(std::vector<std::string>& out) const override { figure_names(out); }
   std::optional<Value> call_at(Interp& in, const Value&, CallArgs&) override {
-    in.fail(with_note(error(ErrorKind::kType, "what a launch gives is not launched again"),
+    in.fail(with_note(error(ErrorKind::kType, "the result of a launch cannot be launched"),
                       fmt::format("help: {}[grid](…), or {}.warmup(…, grid=grid)[grid](…)", info_.name, info_.name)));
   }
   std::string repr(Interp&) override { return figure_repr(info_); }

@@ -215,7 +215,7 @@ constexpr NativeDef kTesting[] = {
     {"perf_report(benchmarks)", perf_report, "runs a function over a Benchmark's values: .run(print_data=True)"},
     {"Benchmark(x_names, x_vals, line_arg, line_vals, line_names, plot_name, args, styles=None, ylabel='', xlabel='', "
      "x_log=False, y_log=False)",
-     benchmark, "what perf_report varies"},
+     benchmark, "the axes and lines of a perf_report"},
     {"assert_close(x, y, atol=None, rtol=None, err_msg='')", assert_close, "an error unless all elements are close"},
 };
 

@@ -71,8 +71,8 @@ TEST(ExprContenders, WhereNothingIsFusedTheRowSaysWhy) {
   };
   EXPECT_EQ(note("exp(x)"), "nothing is fused: it is one kernel as it stands");
   EXPECT_EQ(note("gelu(x) @ w"),
-            "nothing is fused: a product reads each element of its operands many times, so what makes them is computed "
-            "once and stored");
+            "nothing is fused: a product reads each element of its operands many times, so they are computed once and "
+            "stored");
   EXPECT_EQ(note("gelu(x @ w)"), "");
 }
 

@@ -278,7 +278,7 @@ TEST_F(ProfileMagic, FailuresOfProfiles) {
             "a profile is being taken already");
   EXPECT_EQ(error_of("profile().table()"), "nothing is profiled yet: it is of a block, `with profile() as p:`");
   EXPECT_EQ(error_of("with profile() as p:\n    p.table()\n"),
-            "the profile is being taken: its tables are there behind its `with` block");
+            "the profile is still running: its tables are available after its `with` block");
   EXPECT_NE(error_of("with profile(wait=5) as p:\n    step()\nprint(p.table())\n").find("nothing was kept"),
             std::string::npos);
   EXPECT_NE(error_of("with profile(schedule=3) as p:\n    step()\n").find("schedule= is made by"), std::string::npos);

@@ -235,7 +235,7 @@ TEST_F(KernelTest, WrongArgumentsNameTheParameter) {
   gone.free();
   auto status = add.launch({1, 1, 1}, Args{x, view, int64_t{2}, std::nullopt});
   EXPECT_EQ(status.error().kind, ErrorKind::kValue);
-  EXPECT_EQ(status.error().message, "kernel 'add': argument 'y' was freed: its memory was given back by free()");
+  EXPECT_EQ(status.error().message, "kernel 'add': argument 'y' was freed: free() released its memory");
   EXPECT_EQ(compilations(), 0u);
 }
 
@@ -489,7 +489,7 @@ TEST_F(KernelTest, ARepeatedLaunchIsCheckedLikeTheFirst) {
   EXPECT_EQ(compilations(), 1u);
   y.free();
   EXPECT_EQ(add.launch({2, 1, 1}, args).error().message,
-            "kernel 'add': argument 'y' was freed: its memory was given back by free()");
+            "kernel 'add': argument 'y' was freed: free() released its memory");
   EXPECT_EQ(recorder.programs, 10);
 }
 

@@ -122,7 +122,7 @@ TEST(Tensor, FreedTensorsSaySo) {
   Tensor t = iota({4}), view = *t.as_strided(Shape{2}, Shape{1}, 1);
   t.free();
   EXPECT_TRUE(view.is_freed());
-  EXPECT_EQ(view.to_bytes().error().message, "the tensor was freed: its memory was given back by free()");
+  EXPECT_EQ(view.to_bytes().error().message, "the tensor was freed: free() released its memory");
   EXPECT_FALSE(view.fill(1).ok());
   EXPECT_FALSE(view.view(Shape{2}).ok());
   EXPECT_FALSE(iota({2}).copy_from(view).ok());

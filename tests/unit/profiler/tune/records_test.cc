@@ -98,7 +98,7 @@ TEST_F(RecordsTest, ADamagedRecordIsNotedAndMadeAnew) {
     ASSERT_TRUE(write_file_atomic(path, text).ok());
     EXPECT_FALSE(r.find("kernel k\n", "a").has_value()) << text;
     ASSERT_EQ(notes.size(), 1u) << text;
-    EXPECT_EQ(notes[0], "the tuning record '" + path + "' is damaged and will be made anew");
+    EXPECT_EQ(notes[0], "the tuning record '" + path + "' is damaged and will be measured again");
     r.store("kernel k\n", "a", row("BLOCK: 1"));
     EXPECT_TRUE(r.find("kernel k\n", "a").has_value());
   }
@@ -110,7 +110,7 @@ TEST_F(RecordsTest, AFolderThatCannotBeWrittenIsToldOnce) {
   TuneRecords r = records();
   for (int i = 0; i < 3; ++i) r.store("kernel k\n", std::to_string(i), row("x"));
   ASSERT_EQ(notes.size(), 1u);
-  EXPECT_NE(notes[0].find("Not a directory; what tuning finds is not kept (KILN_TUNE_RECORDS=0 turns records off)"),
+  EXPECT_NE(notes[0].find("Not a directory; tuning results are not kept (KILN_TUNE_RECORDS=0 turns records off)"),
             std::string::npos)
       << notes[0];
 }

@@ -144,8 +144,8 @@ TEST_F(OpenBlasTest, ErrorsOfDtypesAndOptions) {
             "openblas");
   Tensor freed = of(DType::kF32);
   freed.free();
-  EXPECT_EQ(message(freed, of(DType::kF32)), "matmul: a was freed: its memory was given back by free()");
-  EXPECT_EQ(message(of(DType::kF32), freed), "matmul: b was freed: its memory was given back by free()");
+  EXPECT_EQ(message(freed, of(DType::kF32)), "matmul: a was freed: free() released its memory");
+  EXPECT_EQ(message(of(DType::kF32), freed), "matmul: b was freed: free() released its memory");
   EXPECT_EQ(message(Tensor(), of(DType::kF32)), "matmul: a is an empty tensor handle");
 }
 
