@@ -403,7 +403,7 @@ void KernelObject::bind(Interp& in, CallArgs& args, Bound& out) const {
     const LaunchOption* option = find_launch_option(k.name);
     if (option) set_option(in, *option, k.value, out.options);
     if (k.name == kCheckOption) out.check = in.truth(k.value);
-    if (k.name == kTimeoutOption && !k.value.is_none()) {
+    if (k.name == kTimeoutOption && i == params.size() && !k.value.is_none()) {
       out.options.timeout_s = in.to_double(k.value, k.name);
       if (!(out.options.timeout_s > 0))
         in.fail(ErrorKind::kValue, "timeout is a number of seconds above 0, not {}", in.repr(k.value));
