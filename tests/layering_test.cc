@@ -47,10 +47,11 @@ const std::vector<Room>& rooms() {
 // A single file that may include more than its room: the bridges.
 const std::vector<std::pair<std::string, std::string>>& bridges() {
   static const std::vector<std::pair<std::string, std::string>> kBridges = {
-      {"compiler/codegen/host_load", "compiler/compile.h"},  // defines load_host_object
-      {"runtime/jit/", "compiler/"},                         // the one way from the runtime to the compiler
-      {"runtime/expr", "compiler/fusion/"},                  // plans expressions and runs the plans
-      {"runtime/launch/", "compiler/"},                      // makes jit functions for jit.cc
+      {"compiler/codegen/host_load", "compiler/compile.h"},       // defines load_host_object
+      {"runtime/jit/", "compiler/"},                              // the one way from the runtime to the compiler
+      {"runtime/expr", "compiler/fusion/"},                       // plans expressions and runs the plans
+      {"runtime/launch/", "compiler/"},                           // makes jit functions for jit.cc
+      {"repl/commands/assumed_constexpr", "compiler/frontend/"},  // what `kiln check` assumes, from the functions
       {"repl/commands/compile_", "compiler/"},  // `kiln compile` and `kiln check` show the compiler's own stages
       {"repl/magics/compile_", "compiler/"},    // their stages, at the prompt
       {"repl/views/static_table", "compiler/target/"},  // a target's limits, for occupancy

@@ -103,17 +103,19 @@ void TuneRecords::note_once(const std::string& sentence) {
   note_(sentence + "; tuning results are not kept (KILN_TUNE_RECORDS=0 turns records off)");
 }
 
-std::optional<TrustedFolder> TuneRecords::opened() {
+std::optional<TrustedFolder> TuneRecords::opened(bool create) {
   auto path = folder();
   if (!path.ok()) return note_once(path.error().message), std::nullopt;
-  auto kept = TrustedFolder::open(*path, /*create=*/true);
+  // A folder that is not there yet holds no record: no reason to make it, or to say anything.
+  if (!create && ::access(path->c_str(), F_OK) != 0) return std::nullopt;
+  auto kept = TrustedFolder::open(*path, create);
   if (!kept.ok()) return note_once(kept.error().message), std::nullopt;
   return *std::move(kept);
 }
 
 std::optional<TuneRow> TuneRecords::find(const std::string& key, const std::string& identity) {
   if (!enabled()) return std::nullopt;
-  auto kept = opened();
+  auto kept = opened(/*create=*/false);
   if (!kept) return std::nullopt;
   const std::string name = file_name(key, identity);
   auto text = kept->read(name);
@@ -130,7 +132,7 @@ std::optional<TuneRow> TuneRecords::find(const std::string& key, const std::stri
 
 void TuneRecords::store(const std::string& key, const std::string& identity, const TuneRow& row) {
   if (!enabled()) return;
-  auto kept = opened();
+  auto kept = opened(/*create=*/true);
   if (!kept) return;
   Status written = kept->write(file_name(key, identity), pack(key, identity, row));
   if (!written.ok()) return note_once(written.error().message);

@@ -32,7 +32,8 @@ class TuneRecords {
 
  private:
   void note_once(const std::string& sentence);
-  std::optional<TrustedFolder> opened();  // nullopt: it cannot be had, which was noted
+  /// nullopt: there is none yet (and it is not to be created), or it cannot be had, which was noted.
+  std::optional<TrustedFolder> opened(bool create);
   void remove_old(const TrustedFolder& kept);
 
   std::function<void(const std::string&)> note_;

@@ -52,6 +52,8 @@ Value randint_(Interp& in, NativeArgs& a) {
   size_t numbers = v.size() - (named_size || v.empty() ? 0 : 1);
   if (numbers + (a[4].missing() ? 0 : 1) + (a[5].missing() ? 0 : 1) < 1 || numbers > 2)
     in.fail(ErrorKind::kType, "randint() takes (high, size) or (low, high, size)");
+  if (numbers == 0 && a[5].missing()) in.fail(ErrorKind::kType, "randint() misses its bound 'high'");
+  if (!named_size && v.empty()) in.fail(ErrorKind::kType, "randint() misses its 'size'");
   int64_t low = !a[4].missing() ? in.to_int(a[4], "low") : numbers == 2 ? in.to_int(v[0], "low") : 0;
   int64_t high = !a[5].missing() ? in.to_int(a[5], "high") : in.to_int(v[numbers - 1], "high");
   if (low >= high) in.fail(ErrorKind::kValue, "randint({}, {}): the range is empty", low, high);

@@ -157,7 +157,7 @@ def choose(x, y, o, which, n, B: tl.constexpr):
 )";
   EXPECT_EQ(report(kBranch, {1, 1, 1}, {x, y, o, int64_t{1}, int64_t{1000}, int64_t{1024}}), "");
   EXPECT_TRUE(report(kBranch, {1, 1, 1}, {x, y, o, int64_t{0}, int64_t{1000}, int64_t{1024}})
-                  .starts_with("11: kernel 'choose' reads element 100 of 'y', which has 100 elements, in program 0"));
+                  .starts_with("10: kernel 'choose' reads element 100 of 'y', which has 100 elements, in program 0"));
   constexpr const char* kSelect = R"(
 @triton.jit
 def choose(x, y, o, n, B: tl.constexpr):

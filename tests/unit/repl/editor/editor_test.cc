@@ -299,9 +299,9 @@ TEST(Editor, TwoSessionsShareTheirHistory) {
 
 // Whatever comes in, the prompt still works afterwards, and what is on the screen is what it should be.
 TEST(Editor, RandomKeysPastesResizesAndSignals) {
-  const char* given = std::getenv("KILN_EDITOR_SEED");
+  const char* given = std::getenv("KILN_FUZZ_SEED");
   const uint32_t seed = given ? static_cast<uint32_t>(std::atol(given)) : std::random_device()();
-  SCOPED_TRACE("KILN_EDITOR_SEED=" + std::to_string(seed));
+  SCOPED_TRACE("KILN_FUZZ_SEED=" + std::to_string(seed));
   std::mt19937 random(seed);
   constexpr std::string_view kKeys[] = {
       "a",      "(",      ")",      "'",      "日",     "e\u0301", " ",      ":",        "\t",      "\r",      "\033",

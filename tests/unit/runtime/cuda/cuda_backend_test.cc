@@ -430,7 +430,7 @@ TEST_F(CudaTest, AFaultMetByALoadIsThatOfTheKernelBefore) {
   auto loaded = load(*device, "good");
   ASSERT_FALSE(loaded.ok());
   EXPECT_EQ(loaded.error().message,
-            "kernel 'bad' on cuda:0 used an address of the wrong memory space (CUDA_ERROR_INVALID_ADDRESS_SPACE)");
+            "kernel 'bad' on cuda:0 used an address of the wrong memory space (CUDA error 717)");
   EXPECT_EQ(load(*device, "good").error().message,
             "the context of cuda:0 is lost since kernel 'bad' failed; start kiln again to use it");
 }
