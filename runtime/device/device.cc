@@ -146,11 +146,33 @@ uint64_t Stream::id() const { return impl_ ? impl_->id() : 0; }
 bool Stream::is_idle() const { return !impl_ || impl_->is_idle(); }
 bool Event::is_done() const { return !impl_ || impl_->is_done(); }
 
+namespace {
+// The streams of this thread's guards, oldest first. Scripts leave them in any order, and a stream may live by its
+// guard alone: what a guard goes back to must be one that another guard still holds.
+thread_local std::vector<Stream> guarded_streams;
+
+const Stream* guarded(const StreamImpl* stream) {
+  for (const Stream& s : guarded_streams)
+    if (s.impl() == stream) return &s;
+  return nullptr;
+}
+}  // namespace
+
 StreamGuard::StreamGuard(Stream stream) : stream_(std::move(stream)), before_(chosen_stream) {
-  if (stream_) chosen_stream = stream_.impl();
+  if (!stream_) return;
+  guarded_streams.push_back(stream_);
+  chosen_stream = stream_.impl();
 }
 
-StreamGuard::~StreamGuard() { chosen_stream = before_; }
+StreamGuard::~StreamGuard() {
+  if (stream_)
+    guarded_streams.erase(std::find_if(guarded_streams.begin(), guarded_streams.end(),
+                                       [this](const Stream& s) { return s.impl() == stream_.impl(); }));
+  if (!before_ || guarded(before_))
+    chosen_stream = before_;
+  else
+    chosen_stream = guarded_streams.empty() ? nullptr : guarded_streams.back().impl();
+}
 
 Result<Device> Device::open(std::string_view name) {
   int ordinal = -1;
@@ -215,7 +237,9 @@ Result<Stream> Device::new_stream() const {
 
 Stream Device::current_stream() const {
   if (!impl_) return {};
-  return Stream(std::shared_ptr<StreamImpl>(impl_, &impl_->backend().current_stream()));
+  StreamImpl& current = impl_->backend().current_stream();
+  if (const Stream* held = guarded(&current)) return *held;
+  return Stream(std::shared_ptr<StreamImpl>(impl_, &current));
 }
 
 Result<Event> Device::record(const Stream& stream) const {

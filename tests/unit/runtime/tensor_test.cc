@@ -256,6 +256,20 @@ TEST(Device, NamesAndErrors) {
   EXPECT_EQ(Device::list().back(), "cpu");
 }
 
+// Scripts leave `with stream` blocks in any order, and a stream may live by its guard alone.
+TEST(Device, GuardsOfStreamsEndInAnyOrder) {
+  auto cpu = Device::open("cpu");
+  ASSERT_TRUE(cpu.ok());
+  const uint64_t usual = cpu->current_stream().impl()->id();
+  auto first = std::make_unique<StreamGuard>(*cpu->new_stream());
+  auto second = std::make_unique<StreamGuard>(*cpu->new_stream());
+  const uint64_t inner = cpu->current_stream().impl()->id();
+  first.reset();  // and with it its stream, which the second one would go back to
+  second.reset();
+  EXPECT_EQ(cpu->current_stream().impl()->id(), usual);
+  EXPECT_NE(inner, usual);
+}
+
 TEST(Device, EventsAndStreamsOfTheCpu) {
   Device device = cpu();
   Stream stream = *device.new_stream();

@@ -21,10 +21,18 @@
 namespace kiln::script {
 namespace {
 
-/// What they are for is to end the process, or to take as long as they are told.
-constexpr std::string_view kLeftOut[] = {
-    "exit",          "quit",          "sys.exit", "time.sleep", "triton.testing.do_bench", "JITFunction.run",
-    "Autotuner.run", "Heuristics.run"};
+/// What they are for is to end the process, to take as long as they are told, or to begin a capture, which refuses the
+/// test's own statements until it ends.
+constexpr std::string_view kLeftOut[] = {"exit",
+                                         "quit",
+                                         "sys.exit",
+                                         "time.sleep",
+                                         "triton.testing.do_bench",
+                                         "JITFunction.run",
+                                         "Autotuner.run",
+                                         "Heuristics.run",
+                                         "torch.cuda.CUDAGraph.capture_begin",
+                                         "torch.cuda.graph.__enter__"};
 
 constexpr std::string_view kSetup = R"(
 import math, os, random, sys, time
