@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <string>
+#include <unordered_map>
 
 #include "compiler/parse/literals.h"
 #include "compiler/parse/parser_impl.h"
@@ -213,6 +215,7 @@ ExprPtr Parser::lambda() {
 
 std::vector<Param> Parser::parameters(Tok close, bool annotations) {
   std::vector<Param> params;
+  std::unordered_map<std::string, size_t> declared;  // where in params
   bool keyword_only = false, seen_default = false, bare_star = false;
   while (!at(close)) {
     Token first = now();
@@ -239,10 +242,9 @@ std::vector<Param> Parser::parameters(Tok close, bool annotations) {
     }
     Token name = expect_identifier("a parameter's name");
     p.name = range(name).str();
-    for (const Param& other : params)
-      if (other.name == p.name)
-        fail(with_note(error_at(range(name), ErrorKind::kSyntax, "the parameter '{}' is declared twice", p.name),
-                       "first declared here", other.range));
+    if (const auto [first_one, is_new] = declared.emplace(p.name, params.size()); !is_new)
+      fail(with_note(error_at(range(name), ErrorKind::kSyntax, "the parameter '{}' is declared twice", p.name),
+                     "first declared here", params[first_one->second].range));
     if (annotations && take(Tok::kColon)) p.annotation = expression();
     if (take(Tok::kAssign)) {
       if (p.kind == Param::Kind::kArgs || p.kind == Param::Kind::kKwargs)
@@ -416,6 +418,7 @@ ExprPtr Parser::call(ExprPtr callee) {
   Token open = advance();
   auto node = std::make_unique<Call>(SourceRange{});
   node->callee = std::move(callee);
+  std::unordered_map<std::string, size_t> given;  // where in keywords
   while (!at(Tok::kRParen)) {
     Token first = now();
     if (take(Tok::kPow)) {
@@ -429,10 +432,9 @@ ExprPtr Parser::call(ExprPtr callee) {
     } else if (at(Tok::kIdentifier) && ahead(1).kind == Tok::kAssign) {
       std::string name(range(advance()).str());
       advance();
-      for (const Keyword& k : node->keywords)
-        if (k.name == name)
-          fail(with_note(error_at(range(first), ErrorKind::kSyntax, "the argument '{}' is given twice", name),
-                         "first given here", k.range));
+      if (const auto [first_one, is_new] = given.emplace(name, node->keywords.size()); !is_new)
+        fail(with_note(error_at(range(first), ErrorKind::kSyntax, "the argument '{}' is given twice", name),
+                       "first given here", node->keywords[first_one->second].range));
       ExprPtr value = expression();
       node->keywords.push_back({std::move(name), std::move(value), since(first.begin)});
     } else {

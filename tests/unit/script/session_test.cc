@@ -199,13 +199,12 @@ TEST_F(SessionTest, ManyParametersAndArguments) {
     positional += "1, ";
     named += fmt::format("a{}=1, ", i);
   }
-  const auto start = std::chrono::steady_clock::now();
+  // In linear time: the program's own time limit is far below what a quadratic search would take.
   run("def f(" + parameters + "): return a" + std::to_string(kMany - 1) + "\nprint(f(" + positional + "), f(" + named +
       "), f(**{f'a{i}': 2 for i in range(100000)}))\n");
   EXPECT_EQ(out, "1 1 2\n");
   EXPECT_FALSE(session->run("f(" + named + "b=1)", "t.py").ok());
   EXPECT_FALSE(session->run("f(a3=1)", "t.py").ok());
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 // As under `ulimit -s unlimited`: calls end long before the memory does.
