@@ -51,8 +51,9 @@ Editor::Input Editor::read(std::string first_prompt, std::string next_prompt) {
       if (!done) continue;
       menu_.reset(), search_.reset();
       finish(*done == Event::kInterrupted ? "^C" : "");
-      terminal_.leave();
+      // Kept before anything can see that it runs: whatever ends the process then, the entry is in the file.
       if (*done == Event::kEntry) note(history_.add(buffer_.text()));
+      terminal_.leave();
       return {*done, *done == Event::kEntry ? buffer_.text() : std::string()};
     }
     if (!draw()) break;

@@ -49,13 +49,14 @@ double epsilon(DType t) {
 
 /// The error of what may not fit its type: it is infinite, or not.
 constexpr double kNothingIsSaid = std::numeric_limits<double>::infinity();
+constexpr double kMostExact = 0x1p52;
 double most_finite(DType t) { return float_from_bits(t, max_finite_bits(t)); }
 
 /// As storing and loading it would give: integers wrap, floats keep their value (their rounding is in the bound).
 double stored(DType t, double v) {
   if (is_float(t)) return v;
   if (t == DType::kI1) return v != 0;
-  if (bits(t) == 64) return std::trunc(v);  // nothing here wraps around 64 bits, and a double could not say it
+  if (bits(t) == 64) return std::trunc(v);  // a double cannot say what wraps around 64 bits: see kMostExact
   const double range = std::ldexp(1.0, bits(t));
   double r = std::fmod(std::trunc(v), range);
   if (r < 0) r += range;
@@ -238,9 +239,10 @@ class Evaluator {
         e = node(n);
       }
       e.error.resize(e.value.size(), 0);
-      if (is_float(n.dtype))
-        for (size_t k = 0; k < e.value.size(); ++k)
-          if (std::abs(e.value[k]) + e.error[k] > most_finite(n.dtype)) e.error[k] = kNothingIsSaid;
+      // A 64-bit integer beyond what a double says exactly may also have wrapped around.
+      const double most = is_float(n.dtype) ? most_finite(n.dtype) : kMostExact;
+      for (size_t k = 0; k < e.value.size(); ++k)
+        if (std::abs(e.value[k]) + e.error[k] > most) e.error[k] = kNothingIsSaid;
       all_.push_back(std::move(e));
     }
   }
@@ -433,7 +435,7 @@ class Evaluator {
         if (part > most) error = kNothingIsSaid;
       }
       // Products of integers leave what a double tells exactly.
-      const bool told = floats || std::abs(total) < 0x1p52;
+      const bool told = floats || std::abs(total) < kMostExact;
       const double bound =
           error + eps * size * (adds ? 1 : static_cast<double>(i + 1)) + epsilon(n.dtype) * std::abs(total);
       out.emplace_back(stored(n.dtype, total), told ? bound : kNothingIsSaid);
