@@ -352,8 +352,8 @@ Status bench_gemm(const Context& context) {
   bool gpu = context.device.is_cuda();
   std::vector<const GemmContender*> contenders;
   for (const GemmContender& c : gemm_contenders())
-    // By default, those of the device at hand: OpenBLAS is the CPU's, the others are the GPU's or everyone's.
-    if (o.contenders.empty() ? c.ours || (c.name == "openblas") != gpu : listed(o.contenders, c.name))
+    // By default, those of the device at hand: a library is for GPUs or for the CPU, the others for all.
+    if (o.contenders.empty() ? c.ours || c.on_gpu == gpu : listed(o.contenders, c.name))
       contenders.push_back(&c);
   std::vector<GemmContender> tiles;
   for (const std::string& text : o.tiles) {

@@ -42,7 +42,8 @@ struct PreparedGemm {
 
 struct GemmContender {
   std::string_view name;
-  bool ours;  // Kiln's own; the others are peers
+  bool ours;    // Kiln's own; the others are peers
+  bool on_gpu;  // of a peer: else it is for the CPU
   /// Does all that is not the product itself (compiling, choosing). kUnsupported or kDevice: it sits this one out, and
   /// the reason is printed.
   std::function<Result<PreparedGemm>(const GemmProblem& problem)> prepare;

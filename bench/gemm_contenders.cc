@@ -41,7 +41,7 @@ Result<std::function<Status()>> separate_bias_gelu(const GemmProblem& p) {
 
 template <MatmulImpl Impl>
 Result<PreparedGemm> by_blas(const GemmProblem& p) {
-  constexpr bool kHasEpilogues = Impl == MatmulImpl::kCublasLt || Impl == MatmulImpl::kCublasLtBest;
+  constexpr const MatmulImplInfo& kInfo = info(Impl);
   MatmulOptions options;
   options.impl = Impl;
   options.out = p.out;
@@ -49,7 +49,7 @@ Result<PreparedGemm> by_blas(const GemmProblem& p) {
   options.fast_accumulation = p.type.fast_accumulation;
   PreparedGemm made;
   std::function<Status()> after;
-  if (p.type.bias_gelu && kHasEpilogues) {
+  if (p.type.bias_gelu && kInfo.has_epilogues()) {
     options.bias = p.bias;
     options.activation = Activation::kGeluTanh;
   } else if (p.type.bias_gelu) {
@@ -57,7 +57,7 @@ Result<PreparedGemm> by_blas(const GemmProblem& p) {
     made.note = "and a kernel for bias and gelu";
   }
   KILN_TRY(MatmulPlan plan, plan_matmul(p.a, p.b, options));
-  if (Impl == MatmulImpl::kCublasLtBest) made.note = fmt::format("algorithm {} of {}", plan.chosen + 1, plan.offered);
+  if (kInfo.has('B')) made.note = fmt::format("algorithm {} of {}", plan.chosen + 1, plan.offered);
   made.enqueue = [a = p.a, b = p.b, options, after]() -> Status {
     KILN_TRY([[maybe_unused]] Tensor out, matmul(a, b, options));
     return after ? after() : Status{};
@@ -87,12 +87,11 @@ Result<PreparedGemm> by_pointers(const GemmProblem& p) {
 }
 
 const GemmContender kContenders[] = {
-    {"kiln", true, by_persistent},
-    {"pointers", true, by_pointers},
-    {"cublas", false, by_blas<MatmulImpl::kCublas>},
-    {"cublaslt", false, by_blas<MatmulImpl::kCublasLt>},
-    {"cublaslt-best", false, by_blas<MatmulImpl::kCublasLtBest>},
-    {"openblas", false, by_blas<MatmulImpl::kOpenBlas>},
+    {"kiln", true, true, by_persistent},
+    {"pointers", true, true, by_pointers},
+#define KILN_MATMUL_IMPL(ENUM, NAME, ...) \
+  {NAME, false, info(MatmulImpl::k##ENUM).on_gpu(), by_blas<MatmulImpl::k##ENUM>},
+#include "kiln/matmul_impl.def"
 };
 
 kernels::Sources& sources() {
@@ -138,7 +137,7 @@ Result<GemmContender> tile_contender(std::string_view text) {
   t.pdl = rest == "pdl";
   if (given < kRequired || (!rest.empty() && !t.pdl))
     return error(ErrorKind::kValue, "a tile is MxNxK:STAGES:WARPS[:SPLITS[:BLOCKS[:GROUP]]][:pdl], not '{}'", text);
-  return GemmContender{text, true, [t](const GemmProblem& p) -> Result<PreparedGemm> {
+  return GemmContender{text, true, true, [t](const GemmProblem& p) -> Result<PreparedGemm> {
                          KILN_TRY(kernels::Launch launch, persistent_launch(p, t));
                          return PreparedGemm{[launch] { return launch.run(); }, to_string(t)};
                        }};

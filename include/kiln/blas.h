@@ -10,16 +10,46 @@
 
 namespace kiln {
 
+enum class BlasLibraryId : uint8_t { kCublas, kCublasLt, kOpenBlas };
+
+/// The rows of matmul_impl.def.
 enum class MatmulImpl : uint8_t {
-  kCublas,        // cublasGemmEx, cublasGemmStridedBatchedEx
-  kCublasLt,      // cublasLtMatmul with the first algorithm of its heuristics
-  kCublasLtBest,  // … with the fastest of up to 32 of them, timed on this device
-  kOpenBlas,      // cblas_sgemm, cblas_dgemm, with the threads of the cpu device
+#define KILN_MATMUL_IMPL(ENUM, NAME, LIBRARY, TRAITS, WHAT) k##ENUM,
+#include "kiln/matmul_impl.def"
 };
-inline constexpr MatmulImpl kMatmulImpls[] = {MatmulImpl::kCublas, MatmulImpl::kCublasLt, MatmulImpl::kCublasLtBest,
-                                              MatmulImpl::kOpenBlas};
-/// "cublas", "cublaslt", "cublaslt-best", "openblas".
-std::string_view name(MatmulImpl impl);
+inline constexpr MatmulImpl kMatmulImpls[] = {
+#define KILN_MATMUL_IMPL(ENUM, ...) MatmulImpl::k##ENUM,
+#include "kiln/matmul_impl.def"
+};
+struct MatmulImplInfo {
+  MatmulImpl impl;
+  std::string_view name;  // "cublaslt-best"
+  BlasLibraryId library;
+  std::string_view traits, what;
+  constexpr bool has(char trait) const { return traits.find(trait) != std::string_view::npos; }
+  constexpr bool on_gpu() const { return has('G'); }
+  constexpr bool has_epilogues() const { return has('E'); }
+};
+inline constexpr MatmulImplInfo kMatmulImplRows[] = {
+#define KILN_MATMUL_IMPL(ENUM, NAME, LIBRARY, TRAITS, WHAT) \
+  {MatmulImpl::k##ENUM, NAME, BlasLibraryId::LIBRARY, TRAITS, WHAT},
+#include "kiln/matmul_impl.def"
+};
+constexpr const MatmulImplInfo& info(MatmulImpl impl) { return kMatmulImplRows[static_cast<size_t>(impl)]; }
+constexpr std::string_view name(MatmulImpl impl) { return info(impl).name; }
+/// The usual one of a GPU or of the CPU, or the fastest.
+constexpr MatmulImpl usual_impl(bool gpu) {
+  for (const MatmulImplInfo& row : kMatmulImplRows)
+    if (row.on_gpu() == gpu && row.has('D')) return row.impl;
+  return kMatmulImplRows[0].impl;
+}
+constexpr MatmulImpl fastest_impl(bool gpu) {
+  for (const MatmulImplInfo& row : kMatmulImplRows)
+    if (row.on_gpu() == gpu && row.has('F')) return row.impl;
+  return kMatmulImplRows[0].impl;
+}
+/// "cublas, cublaslt": all names, or those of a library.
+std::string matmul_impl_names(std::optional<BlasLibraryId> library = {});
 std::optional<MatmulImpl> parse_matmul_impl(std::string_view text);
 
 /// Applied to A·B + bias before it is rounded. kGeluTanh is x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
@@ -29,7 +59,7 @@ std::string_view name(Activation activation);
 std::optional<Activation> parse_activation(std::string_view text);
 
 struct MatmulOptions {
-  std::optional<MatmulImpl> impl = {};        // unset: cuBLAS on a GPU, OpenBLAS on the CPU
+  std::optional<MatmulImpl> impl = {};        // unset: usual_impl
   std::optional<DType> out_dtype = {};        // unset: that of `out`, else a's (fp8 gives bf16, i8 gives i32)
   Tensor out = {};                            // written when set: row-major, of the result's shape
   Tensor bias = {};                           // [N], of the result's dtype; cublasLt only

@@ -73,17 +73,18 @@ Result<std::vector<int64_t>> broadcast_shapes(std::span<const int64_t> a, std::s
 
 /// How an expression can be computed.
 enum class ExprVariant : uint8_t {
-  kUnfused,       // a kernel for each operation
-  kFused,         // as few kernels as pay off
-  kCublas,        // products by cuBLAS, the rest fused
-  kCublasLt,      // products by cublasLt with its epilogue, the rest fused
-  kCublasLtBest,  // … by the fastest of its algorithms
-  kOpenBlas,      // products by OpenBLAS, the rest fused
+  kUnfused,  // a kernel for each operation
+  kFused,    // as few kernels as pay off
+// Products by a library, with the epilogue where it has one; the rest fused.
+#define KILN_MATMUL_IMPL(ENUM, ...) k##ENUM,
+#include "kiln/matmul_impl.def"
 };
-inline constexpr ExprVariant kExprVariants[] = {ExprVariant::kUnfused,      ExprVariant::kFused,
-                                                ExprVariant::kCublas,       ExprVariant::kCublasLt,
-                                                ExprVariant::kCublasLtBest, ExprVariant::kOpenBlas};
-/// "unfused", "fused", "cublas", "cublaslt", "cublaslt-best", "openblas".
+inline constexpr ExprVariant kExprVariants[] = {
+    ExprVariant::kUnfused, ExprVariant::kFused,
+#define KILN_MATMUL_IMPL(ENUM, ...) ExprVariant::k##ENUM,
+#include "kiln/matmul_impl.def"
+};
+/// "unfused", "fused", or the library's in matmul_impl.def.
 std::string_view name(ExprVariant variant);
 std::optional<ExprVariant> parse_expr_variant(std::string_view text);
 

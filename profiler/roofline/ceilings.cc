@@ -131,7 +131,7 @@ Result<Ceiling> measure_product(const Device& device, DType operand) {
   // Both operands lie along K: the one form that every type has.
   KILN_TRY(Tensor b, rows.as_strided(shape, turned, 0));
   MatmulOptions options;
-  options.impl = device.is_cuda() ? MatmulImpl::kCublasLtBest : MatmulImpl::kOpenBlas;
+  options.impl = fastest_impl(device.is_cuda());
   KILN_TRY(options.out, matmul(a, b, options));
   Launchable product{"product", device, [a, b, options]() -> Status {
                        KILN_TRY([[maybe_unused]] Tensor out, matmul(a, b, options));

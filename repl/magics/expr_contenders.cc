@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kiln/blas.h"
 #include "profiler/compare/check.h"
 #include "profiler/tune/records.h"
 #include "profiler/tune/tune.h"
@@ -154,8 +155,8 @@ Result<ContenderSet> variant_contenders(const Expr& expr, std::span<const ExprNa
   say_what_was_not_fused(expr, all);
   ContenderSet set;
   for (const VariantPlan& v : all) set.contenders.push_back(contender_of(v, expr.device()));
-  for (std::string_view wanted :
-       {name(ExprVariant::kOpenBlas), name(ExprVariant::kCublas), name(ExprVariant::kUnfused)}) {
+  const bool gpu = expr.device().is_cuda();
+  for (std::string_view wanted : {name(usual_impl(gpu)), name(ExprVariant::kUnfused)}) {
     auto found =
         std::find_if(all.begin(), all.end(), [&](const VariantPlan& v) { return v.name == wanted && v.problem.ok(); });
     if (found == all.end()) continue;

@@ -14,7 +14,6 @@ namespace {
 using namespace runtime;
 using namespace runtime::blas;
 
-constexpr std::string_view kImplNames[] = {"cublas", "cublaslt", "cublaslt-best", "openblas"};
 constexpr std::string_view kActivationNames[] = {"none", "relu", "gelu"};
 
 template <class E, size_t N>
@@ -25,23 +24,21 @@ std::optional<E> parse_name(const std::string_view (&names)[N], std::string_view
 }
 
 Result<Engine*> engine_of(DeviceImpl& device, MatmulImpl impl) {
-  bool cuda = impl != MatmulImpl::kOpenBlas;
+  const bool cuda = info(impl).on_gpu();
   if (cuda != device.is_cuda())
     return with_note(error(ErrorKind::kUnsupported, "{} multiplies on {}, and the operands are on {}", name(impl),
                            cuda ? "a GPU" : "the CPU", device.name()),
                      fmt::format("help: move them with .to({}), or take impl {}", cuda ? "cuda" : "cpu",
-                                 cuda ? "openblas" : "cublas"));
-  switch (impl) {
-    case MatmulImpl::kCublas:
+                                 name(usual_impl(!cuda))));
+  switch (info(impl).library) {
+    case BlasLibraryId::kCublas:
       return cublas_engine(device);
-    case MatmulImpl::kCublasLt:
-      return cublaslt_engine(device, false);
-    case MatmulImpl::kCublasLtBest:
-      return cublaslt_engine(device, true);
-    case MatmulImpl::kOpenBlas:
+    case BlasLibraryId::kCublasLt:
+      return cublaslt_engine(device, info(impl).has('B'));
+    case BlasLibraryId::kOpenBlas:
       return openblas_engine(device);
   }
-  KILN_UNREACHABLE("an impl outside of the enum");
+  KILN_UNREACHABLE("a library outside of the enum");
 }
 
 // Everything that running and planning share.
@@ -69,12 +66,11 @@ Status order(DeviceImpl& device, StreamImpl& first, StreamImpl& second) {
 
 Result<Call> prepare(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   if (!a || a.is_freed()) {  // make_problem has the words for it, but the device is asked first
-    KILN_TRY([[maybe_unused]] GemmProblem none, make_problem(a, b, options, MatmulImpl::kOpenBlas));
+    KILN_TRY([[maybe_unused]] GemmProblem none, make_problem(a, b, options, usual_impl(/*gpu=*/false)));
   }
   Call call;
   call.device = a.storage()->device;
-  const MatmulImpl impl = call.impl =
-      options.impl.value_or(call.device->is_cuda() ? MatmulImpl::kCublas : MatmulImpl::kOpenBlas);
+  const MatmulImpl impl = call.impl = options.impl.value_or(usual_impl(call.device->is_cuda()));
   KILN_TRY(call.problem, make_problem(a, b, options, impl));
   GemmProblem& p = call.problem;
   KILN_TRY(call.engine, engine_of(*call.device, impl));
@@ -101,8 +97,17 @@ bool is_empty(const GemmProblem& p) { return p.m == 0 || p.n == 0 || p.k == 0 ||
 
 }  // namespace
 
-std::string_view name(MatmulImpl impl) { return kImplNames[static_cast<size_t>(impl)]; }
-std::optional<MatmulImpl> parse_matmul_impl(std::string_view text) { return parse_name<MatmulImpl>(kImplNames, text); }
+std::optional<MatmulImpl> parse_matmul_impl(std::string_view text) {
+  for (MatmulImpl impl : kMatmulImpls)
+    if (name(impl) == text) return impl;
+  return std::nullopt;
+}
+std::string matmul_impl_names(std::optional<BlasLibraryId> library) {
+  std::string out;
+  for (const MatmulImplInfo& row : kMatmulImplRows)
+    if (!library || row.library == *library) out += (out.empty() ? "" : ", ") + std::string(row.name);
+  return out;
+}
 std::string_view name(Activation activation) { return kActivationNames[static_cast<size_t>(activation)]; }
 std::optional<Activation> parse_activation(std::string_view text) {
   return parse_name<Activation>(kActivationNames, text);
@@ -142,17 +147,17 @@ Result<MatmulPlan> plan_matmul(const Tensor& a, const Tensor& b, const MatmulOpt
 
 std::vector<BlasLibrary> blas_libraries() {
   std::vector<BlasLibrary> out;
-  auto add = [&](std::string_view title, std::string impls, const auto& opened) {
-    BlasLibrary row{title, std::move(impls), "", ""};
+  auto add = [&](std::string_view title, BlasLibraryId id, const auto& opened) {
+    BlasLibrary row{title, matmul_impl_names(id), "", ""};
     if (opened.ok())
       row.version = (*opened)->version, row.detail = (*opened)->library.path();
     else
       row.detail = opened.error().message;
     out.push_back(std::move(row));
   };
-  add("cuBLAS", "cublas", Cublas::open());
-  add("cublasLt", "cublaslt, cublaslt-best", CublasLt::open());
-  add("OpenBLAS", "openblas", OpenBlas::open());
+  add("cuBLAS", BlasLibraryId::kCublas, Cublas::open());
+  add("cublasLt", BlasLibraryId::kCublasLt, CublasLt::open());
+  add("OpenBLAS", BlasLibraryId::kOpenBlas, OpenBlas::open());
   return out;
 }
 

@@ -26,13 +26,12 @@ constexpr TypeRow kTypes[] = {
 };
 
 bool serves(const TypeRow& row, MatmulImpl impl) {
-  switch (impl) {
-    case MatmulImpl::kCublas:
+  switch (info(impl).library) {
+    case BlasLibraryId::kCublas:
       return row.cublas;
-    case MatmulImpl::kCublasLt:
-    case MatmulImpl::kCublasLtBest:
+    case BlasLibraryId::kCublasLt:
       return true;
-    case MatmulImpl::kOpenBlas:
+    case BlasLibraryId::kOpenBlas:
       return row.openblas;
   }
   return false;
@@ -90,15 +89,18 @@ Result<TypeRow> find_row(const Tensor& a, const Tensor& b, const MatmulOptions& 
 }
 
 Status check_options(const GemmProblem& p, MatmulImpl impl) {
-  bool lt = impl == MatmulImpl::kCublasLt || impl == MatmulImpl::kCublasLtBest;
-  if (!lt && (p.has_bias || p.activation != Activation::kNone))
+  if (!info(impl).has_epilogues() && (p.has_bias || p.activation != Activation::kNone)) {
+    std::string others;
+    for (const MatmulImplInfo& row : kMatmulImplRows)
+      if (row.has_epilogues()) others += (others.empty() ? "" : " or ") + std::string(row.name);
     return with_note(
         error(ErrorKind::kUnsupported, "{} has no epilogues: {}", name(impl), p.has_bias ? "bias" : name(p.activation)),
-        "help: impl cublaslt or cublaslt-best has them, on a GPU");
+        fmt::format("help: impl {} has them, on a GPU", others));
+  }
   if (p.tf32 && p.a != kF32)
     return error(ErrorKind::kValue, "matmul: tf32 is a way to multiply f32, and the operands are {}", name(p.a));
-  if (p.tf32 && impl == MatmulImpl::kOpenBlas)
-    return error(ErrorKind::kUnsupported, "openblas multiplies f32 in f32 only, not in tf32");
+  if (p.tf32 && !info(impl).has('T'))
+    return error(ErrorKind::kUnsupported, "{} multiplies f32 in f32 only, not in tf32", name(impl));
   if (p.fast_accumulation && !is_fp8(p.a))
     return error(ErrorKind::kValue, "matmul: fast accumulation is a way to multiply fp8, and the operands are {}",
                  name(p.a));

@@ -29,13 +29,6 @@ Cache& cache() {
   return *instance;
 }
 
-constexpr fusion::Variant kPlannerVariants[] = {fusion::Variant::kUnfused,         fusion::Variant::kFused,
-                                                fusion::Variant::kLibrary,         fusion::Variant::kLibraryEpilogue,
-                                                fusion::Variant::kLibraryEpilogue, fusion::Variant::kLibrary};
-constexpr std::optional<MatmulImpl> kImpls[] = {
-    std::nullopt,         std::nullopt, MatmulImpl::kCublas, MatmulImpl::kCublasLt, MatmulImpl::kCublasLtBest,
-    MatmulImpl::kOpenBlas};
-
 Activation activation_of(fusion::Activation a) {
   switch (a) {
     case fusion::Activation::kNone:
@@ -96,8 +89,23 @@ Result<BoundStep> bound_product(const fusion::LibraryProduct& p, std::optional<M
 
 }  // namespace
 
-fusion::Variant planner_variant(ExprVariant variant) { return kPlannerVariants[static_cast<size_t>(variant)]; }
-std::optional<MatmulImpl> product_impl(ExprVariant variant) { return kImpls[static_cast<size_t>(variant)]; }
+std::optional<MatmulImpl> product_impl(ExprVariant variant) {
+  switch (variant) {
+    case ExprVariant::kUnfused:
+    case ExprVariant::kFused:
+      return std::nullopt;
+#define KILN_MATMUL_IMPL(ENUM, ...) \
+  case ExprVariant::k##ENUM:        \
+    return MatmulImpl::k##ENUM;
+#include "kiln/matmul_impl.def"
+  }
+  KILN_UNREACHABLE("a variant outside of the enum");
+}
+fusion::Variant planner_variant(ExprVariant variant) {
+  if (auto impl = product_impl(variant))
+    return info(*impl).has_epilogues() ? fusion::Variant::kLibraryEpilogue : fusion::Variant::kLibrary;
+  return variant == ExprVariant::kUnfused ? fusion::Variant::kUnfused : fusion::Variant::kFused;
+}
 
 fusion::Machine machine_of(const Device& device) {
   Cache& c = cache();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kiln/blas.h"
 #include "kiln/check.h"
 #include "runtime/device/device.h"
 #include "runtime/expr/plan.h"
@@ -24,13 +25,11 @@ using namespace runtime;
 
 namespace {
 
-constexpr std::string_view kVariantNames[] = {"unfused", "fused", "cublas", "cublaslt", "cublaslt-best", "openblas"};
-
 bool is_product(const ExprNode* n) { return n->is_pending() && n->node.op == ExprOp::kMatMul; }
 
 bool runs_on(ExprVariant v, const Device& device) {
   const auto impl = product_impl(v);
-  return !impl || (*impl == MatmulImpl::kOpenBlas) != device.is_cuda();
+  return !impl || info(*impl).on_gpu() == device.is_cuda();
 }
 
 std::string note_of(const fusion::Plan& plan, const ExprWalk& walk) {
@@ -81,12 +80,11 @@ Status complete(VariantPlan& v, std::shared_ptr<const PreparedPlan> prepared, st
   for (const BoundStep& step : planned->binding.steps) {
     if (!step.kernel) {
       v.kernels.push_back(product_name(step));
-      if (step.product.impl != MatmulImpl::kCublasLt && step.product.impl != MatmulImpl::kCublasLtBest) continue;
+      const MatmulImplInfo& impl = info(*step.product.impl);
+      if (!impl.has('A')) continue;
       KILN_TRY(MatmulPlan chosen, plan_matmul(step.a, step.b, step.product));
       v.note += fmt::format("{}{} of {} algorithms", v.note.empty() ? "" : "; ",
-                            step.product.impl == MatmulImpl::kCublasLt
-                                ? "the first"
-                                : fmt::format("number {}, the fastest", chosen.chosen + 1),
+                            impl.has('B') ? fmt::format("number {}, the fastest", chosen.chosen + 1) : "the first",
                             chosen.offered);
       continue;
     }
@@ -103,7 +101,10 @@ Status complete(VariantPlan& v, std::shared_ptr<const PreparedPlan> prepared, st
 
 }  // namespace
 
-std::string_view name(ExprVariant variant) { return kVariantNames[static_cast<size_t>(variant)]; }
+std::string_view name(ExprVariant variant) {
+  if (auto impl = product_impl(variant)) return name(*impl);
+  return variant == ExprVariant::kUnfused ? "unfused" : "fused";
+}
 
 std::optional<ExprVariant> parse_expr_variant(std::string_view text) {
   for (ExprVariant v : kExprVariants)

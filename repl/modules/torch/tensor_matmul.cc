@@ -93,9 +93,7 @@ Choice choice_of(Interp& in, NativeArgs& a, size_t first) {
     c.reference = text == kReference;
     c.options.impl = parse_matmul_impl(text);
     if (!c.options.impl && !c.reference) {
-      std::string names;
-      for (MatmulImpl i : kMatmulImpls) names += fmt::format("{}, ", name(i));
-      in.fail(ErrorKind::kValue, "there is no matmul impl '{}': they are {}{}", text, names, kReference);
+      in.fail(ErrorKind::kValue, "there is no matmul impl '{}': they are {}, {}", text, matmul_impl_names(), kReference);
     }
   }
   if (given(a[first + 1])) {
@@ -142,19 +140,26 @@ Value ranked(Interp& in, NativeArgs& a, int rank, std::string_view what) {
 Value mm(Interp& in, NativeArgs& a) { return ranked(in, a, 2, "mm()"); }
 Value bmm(Interp& in, NativeArgs& a) { return ranked(in, a, 3, "bmm()"); }
 
+#define KILN_MATMUL_IMPL(ENUM, NAME, ...) NAME ", "
+constexpr std::string_view kMethodHelp = "x @ other; impl: "
+#include "kiln/matmul_impl.def"
+                                         "reference";
+#define KILN_MATMUL_IMPL(ENUM, NAME, ...) NAME ", "
+constexpr std::string_view kFunctionHelp = "a @ b; by a BLAS library with impl="
+#include "kiln/matmul_impl.def"
+                                           "or reference (float64 on the host)";
+
 constexpr NativeDef kMatmulMethods[] = {
     {"bmm(other)", bmm, "batches of matrices multiplied"},
     {"matmul(other, *, impl=None, out=None, bias=None, activation=None, out_dtype=None, tf32=False, "
      "fast_accumulation=False)",
-     matmul_method, "x @ other; impl: cublas, cublaslt, cublaslt-best, openblas, reference"},
+     matmul_method, kMethodHelp},
     {"mm(other)", mm, "two matrices multiplied"},
 };
 constexpr NativeDef kMatmulFunctions[] = {
     {"matmul(a, b, *, impl=None, out=None, bias=None, activation=None, out_dtype=None, tf32=False, "
      "fast_accumulation=False)",
-     matmul_function,
-     "a @ b; by a BLAS library with impl=cublas, cublaslt, cublaslt-best, openblas, or reference (float64 on the "
-     "host)"},
+     matmul_function, kFunctionHelp},
 };
 
 }  // namespace
