@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "kiln/device.h"
+#include "profiler/compare/comparison.h"
 #include "profiler/measure/measure.h"
+#include "profiler/measure/timer.h"
 #include "profiler/report/table.h"
 
 namespace kiln::bench {

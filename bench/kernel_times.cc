@@ -13,7 +13,7 @@
 #include "kernels/case.h"
 #include "kernels/matmul_persistent/matmul.h"
 #include "profiler/cupti/nvtx.h"
-#include "profiler/profile/session.h"
+#include "profiler/session/session.h"
 #include "support/diag.h"
 
 namespace kiln::bench {

@@ -1,5 +1,5 @@
 // What a profile costs: launches under it and after it, and a million records from CUPTI to a trace.
-#include "profiler/profile/session.h"
+#include "profiler/session/session.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

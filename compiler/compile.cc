@@ -51,6 +51,7 @@ codegen::BackendOptions backend_options(const CompileOptions& options, CompiledK
   backend.want_cubin = options.want_cubin;
   backend.assembler = options.assembler;
   backend.want_asm = options.want_asm;
+  backend.launch = options.frontend;
   backend.on_stage = options.on_stage;
   backend.on_time = [&out](std::string_view phase, double ms) { add_phase(out, phase, ms); };
   return backend;
@@ -94,6 +95,7 @@ Result<CompiledKernel> finish(std::unique_ptr<ir::Module> module, bool launch_pd
   KILN_TRY(const target::Target* target, find_target(options.target));
   out.name = module->name;
   out.target = options.target;
+  ir::walk(module->body(), [&](const ir::Op* op) { out.has_dot |= op->kind == ir::OpKind::kDot; });
   if (options.on_stage) options.on_stage("ir", ir::print(*module));
   const bool distributed = module->stage == ir::Stage::kDistributed;
   if (distributed && !target->is_cuda())

@@ -10,15 +10,11 @@
 
 #include "compiler/frontend/frontend.h"
 #include "compiler/passes/tile/guard_accesses.h"
+#include "kiln/kernel_info.h"
 #include "support/assembler.h"
 #include "support/tensor_map.h"
 
 namespace kiln {
-
-struct PhaseTime {
-  std::string name;  // "frontend", a pass, "lower", "llvm", "cubin", "load"
-  double ms = 0;
-};
 
 struct CompileOptions {
   std::string target = "host";  // a row of target/arch.def
@@ -42,27 +38,11 @@ struct KernelParam {
 };
 
 /// What was compiled. Plain data: it can be written to the kernel cache and read back.
-struct CompiledKernel {
-  std::string name;
-  std::string target;
+struct CompiledKernel : KernelInfo {
   std::vector<KernelParam> params;  // constexprs are gone
   /// GPU: hidden parameters after `params`, which the launcher encodes: 128 bytes each.
   std::vector<TensorMapRecipe> tensor_maps;
-  int num_warps = 4;
-  int extra_warps = 0;                            // GPU: of each block, beside num_warps, for warp-specialised kernels
-  int num_ctas = 1;                               // GPU: blocks of a program, which are a cluster
-  bool launch_pdl = false;                        // GPU: launched without waiting for the launch before; the code waits
-  int64_t shared_bytes = 0;                       // dynamic shared memory of one program
-  int64_t scratch_bytes = 0;                      // host: scratch of one thread
-  std::string ptx;                                // GPU
-  std::string cubin;                              // GPU: empty when no assembler was found
-  std::string object;                             // host: a relocatable object
-  int registers = -1;                             // GPU, from the assembler; -1 unknown
-  int64_t spill_bytes = -1;                       // stores + loads of spilled registers; -1 unknown
-  std::vector<std::string> warnings;              // GPU: remarks of the assembler (C75xx: what costs speed)
-  std::string text;                               // host assembly when asked for
   std::optional<passes::GuardedAccesses> guards;  // when asked for; not kept on disk
-  std::vector<PhaseTime> phases;
 };
 
 Result<CompiledKernel> compile(const frontend::JitFunction& function, std::span<const frontend::ArgSpec> args,

@@ -6,7 +6,6 @@
 
 #include "kiln/kernel.h"
 #include "runtime/device/device.h"
-#include "runtime/launch/kernel_impl.h"
 #include "support/diag.h"
 #if KILN_HAS_CUDA
 #include "runtime/cuda/driver.h"

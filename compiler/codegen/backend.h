@@ -8,6 +8,7 @@
 #include "compiler/codegen/cubin.h"
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
+#include "kiln/launch_options.h"
 #include "support/tensor_map.h"
 
 namespace kiln::codegen {
@@ -17,6 +18,7 @@ struct BackendOptions {
   const Assembler* assembler = nullptr;  // see link_cubin
   bool want_asm = false;
   bool line_info = true;
+  CodeOptions launch = {};  // what of it the lowering and the assembler act on
   /// Gets ("llvm", text), ("ptx", text), ("asm", text). Null: no text is made.
   std::function<void(std::string_view stage, const std::string& text)> on_stage;
   std::function<void(std::string_view phase, double ms)> on_time;  // may be null

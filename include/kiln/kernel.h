@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kiln/device.h"
+#include "kiln/kernel_info.h"
 #include "kiln/launch_options.h"
 #include "kiln/tensor.h"
 #include "kiln/tensor_descriptor.h"
@@ -30,22 +31,6 @@ class Kernel;
 /// and above. A `const Tensor*` is a tensor that the caller keeps until the call returns: nothing is copied.
 using Arg = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Tensor, Kernel, uint64_t,
                          const Tensor*, std::shared_ptr<const TensorDescriptor>>;
-
-/// What the compiler made of one specialisation; unknown figures are -1.
-struct KernelInfo {
-  std::string name, target;
-  int registers = -1;
-  int64_t spill_bytes = -1;
-  int64_t shared_bytes = 0;
-  int num_warps = 4;
-  int extra_warps = 0;                                 // of each block beside num_warps: producers of loads
-  int num_ctas = 1;                                    // blocks of each program
-  std::vector<std::string> warnings;                   // of the assembler, when code is slower than it should be
-  std::string ptx;                                     // empty on the host
-  std::string code;                                    // a hash of the machine code and what its launch needs
-  std::vector<std::pair<std::string, double>> phases;  // compile phases in milliseconds, in order
-  bool from_cache = false;                             // read from the disk cache
-};
 
 struct ParamDesc {
   std::string name;
@@ -77,6 +62,11 @@ class Kernel {
   /// laptop).
   Result<KernelInfo> compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options = {},
                              std::string_view target = {}) const;
+
+  /// What the compiler made of the code that was launched last; null when none was.
+  std::shared_ptr<const KernelInfo> launched() const;
+  /// Whether that is `info`: costs less than to ask for it.
+  bool was_launched_as(const KernelInfo* info) const;
 
   runtime::KernelImpl* impl() const { return impl_.get(); }
   bool operator==(const Kernel& o) const { return impl_ == o.impl_; }

@@ -9,6 +9,7 @@
 #include "profiler/compare/check.h"
 #include "profiler/compare/contender.h"
 #include "profiler/compare/pairs.h"
+#include "profiler/measure/timer.h"
 #include "profiler/report/table.h"
 #include "profiler/roofline/ceilings.h"
 

@@ -12,6 +12,8 @@ namespace kiln::profiler {
 namespace {
 
 constexpr double kSame = 0.005;  // effects below this do not count
+
+constexpr double kSame = 0.005;  // effects below this do not count
 constexpr int kLooks[] = {12, 20, 30, 50, 100, 200};
 constexpr int kLeastPairs = 6;  // the fewest that a 95 % interval of a median can be drawn from
 
@@ -36,6 +38,31 @@ int needed_pairs(const Decision& d) {
 bool has_time(const Sample& s) { return s.us > 0; }
 
 }  // namespace
+
+std::string_view name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFaster:
+      return "FASTER";
+    case Verdict::kSlower:
+      return "SLOWER";
+    case Verdict::kSame:
+      return "SAME";
+    case Verdict::kUndecided:
+      return "UNDECIDED";
+  }
+  return "";
+}
+
+Verdict decide(std::span<const double> log_ratios, double confidence, double floor) {
+  Interval interval = median_interval(log_ratios, confidence);
+  double effect = median(log_ratios);
+  // SAME needs the whole interval within the limit, FASTER and SLOWER need it to exclude 0: everything between the two
+  // is undecided, whatever the median.
+  if (-kSame <= interval.low && interval.high <= kSame) return Verdict::kSame;
+  if (!interval.contains(0) && std::abs(effect) > std::max(kSame, floor))
+    return effect > 0 ? Verdict::kFaster : Verdict::kSlower;
+  return Verdict::kUndecided;
+}
 
 double Decision::speedup() const { return std::exp(effect); }
 

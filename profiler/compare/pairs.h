@@ -4,11 +4,19 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
-#include "profiler/measure/measure.h"
+#include "profiler/measure/timer.h"
 
 namespace kiln::profiler {
+
+enum class Verdict { kFaster, kSlower, kSame, kUndecided };
+std::string_view name(Verdict verdict);
+
+/// The verdict from log ratios ln(tB/tA): FASTER or SLOWER when the interval excludes 0 and the effect is above
+/// max(0.5 %, floor), SAME when the interval lies inside ±0.5 %, else UNDECIDED.
+Verdict decide(std::span<const double> log_ratios, double confidence, double floor);
 
 /// What follows from the pairs of one contender. Logarithms of ratios: above 0, the contender is faster.
 struct Decision {

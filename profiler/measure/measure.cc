@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 
-#include "profiler/compare/pairs.h"
 #include "support/diag.h"
 
 namespace kiln::profiler {
@@ -15,7 +13,6 @@ namespace {
 constexpr int kWindow = 5;          // samples per warm-up window
 constexpr double kSettled = 0.005;  // windows' medians move by less
 constexpr int kSettledWindows = 3;  // consecutive
-constexpr double kSame = 0.005;     // effects below this do not count
 
 }  // namespace
 
@@ -50,30 +47,12 @@ Result<bool> warm_up(const Sampler& sample, double until_s, const std::function<
   return true;
 }
 
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 std::string_view name(Cache cache) {
   switch (cache) {
     case Cache::kCold:
       return "cold";
     case Cache::kHot:
       return "hot";
-  }
-  return "";
-}
-
-std::string_view name(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kFaster:
-      return "FASTER";
-    case Verdict::kSlower:
-      return "SLOWER";
-    case Verdict::kSame:
-      return "SAME";
-    case Verdict::kUndecided:
-      return "UNDECIDED";
   }
   return "";
 }
@@ -136,49 +115,6 @@ Result<Measurement> measure_samples(const Sampler& sample, const MeasureOptions&
   m.us = summarize(m.samples);
   m.flags |= shape_flags(m.samples, m.us);
   return m;
-}
-
-Verdict decide(std::span<const double> log_ratios, double confidence, double floor) {
-  Interval interval = median_interval(log_ratios, confidence);
-  double effect = median(log_ratios);
-  // SAME needs the whole interval within the limit, FASTER and SLOWER need it to exclude 0: everything between the two
-  // is undecided, whatever the median.
-  if (-kSame <= interval.low && interval.high <= kSame) return Verdict::kSame;
-  if (!interval.contains(0) && std::abs(effect) > std::max(kSame, floor))
-    return effect > 0 ? Verdict::kFaster : Verdict::kSlower;
-  return Verdict::kUndecided;
-}
-
-Result<Comparison> compare_samples(const Sampler& a, const Sampler& b, const CompareOptions& options,
-                                   const std::function<double()>& now_s) {
-  auto taker = [](const Sampler& sampler) -> SampleTaker {
-    return [&sampler]() -> Result<Sample> {
-      KILN_TRY(double us, sampler());
-      if (!(us > 0)) return error(ErrorKind::kDevice, "a sample was below the clock's resolution");
-      return Sample{us};
-    };
-  };
-  const SampleTaker takers[] = {taker(a), taker(b)};
-  PairOptions pair_options{
-      .timeout_s = options.timeout_s, .max_pairs = options.max_pairs, .control = options.control, .seed = options.seed};
-  KILN_TRY(Pairs pairs, run_pairs(takers, 1, pair_options, now_s));
-  PairedRow& row = pairs.rows[0];
-  KILN_CHECK_OK(std::move(row.problem));
-  auto times = [](const std::vector<Sample>& samples) {
-    std::vector<double> us;
-    for (const Sample& s : samples) us.push_back(s.us);
-    return summarize(us);
-  };
-  Comparison c;
-  c.a_us = times(row.own);
-  c.b_us = times(row.base);
-  c.speedup = row.decision.speedup();
-  c.speedup_95 = row.decision.speedup_95();
-  c.floor = row.decision.floor;
-  c.verdict = row.decision.verdict;
-  c.pairs = row.decision.pairs;
-  c.timed_out = pairs.timed_out;
-  return c;
 }
 
 }  // namespace kiln::profiler

@@ -6,6 +6,7 @@
 
 #include "kiln/blas.h"
 #include "kiln/kernel.h"
+#include "profiler/measure/copy.h"
 #include "profiler/measure/measure.h"
 #include "profiler/report/table.h"
 #include "runtime/device/device.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "profiler/measure/measure.h"
+#include "profiler/measure/timer.h"
 
 namespace kiln::profiler {
 

@@ -20,7 +20,7 @@
 #include "profiler/tune/prune.h"
 #include "profiler/tune/records.h"
 #include "runtime/launch/args.h"
-#include "runtime/launch/kernel_impl.h"
+#include "runtime/launch/kernel_launched.h"
 #include "support/diag.h"
 #include "support/launch_options.h"
 
@@ -540,7 +540,7 @@ std::vector<std::string> argument_lines(const TuneCandidate& c) {
 std::string record_key(const Kernel& kernel, const Device& device, std::span<const std::string> extra) {
   const DeviceInfo info = device.info();
   return fmt::format("kernel {}\ncode {}\ndevice {} {} x{}\ndriver {}\n{}\n", kernel.name(),
-                     kernel.impl()->identity(*device.impl()), info.name, info.target, info.compute_units, info.driver,
+                     runtime::identity_of(kernel, device), info.name, info.target, info.compute_units, info.driver,
                      fmt::join(extra, "\n"));
 }
 

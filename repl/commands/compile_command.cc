@@ -168,6 +168,28 @@ const std::string* final_form(const CompiledKernel& k, std::string_view name) {
   return nullptr;
 }
 
+nlohmann::ordered_json json_of(const auto& value) { return value; }
+nlohmann::ordered_json json_of(const std::vector<PhaseTime>& phases) {
+  auto out = nlohmann::ordered_json::object();
+  for (const PhaseTime& p : phases) out[p.name] = p.ms;
+  return out;
+}
+
+// The figures of a kernel, a line each or as a JSON object; what is unknown is null.
+std::string info_text(const KernelInfo& info, bool json) {
+  nlohmann::ordered_json all;
+  for_each_field(info, [&](const KernelField& field, const auto& value) {
+    if (field.has('T')) return;  // shown by itself
+    nlohmann::ordered_json v = json_of(value);
+    all[std::string(field.name)] = v == -1 ? nlohmann::ordered_json() : v;
+  });
+  if (json) return all.dump();
+  std::string out;
+  for (const auto& [name, value] : all.items())
+    if (name != "phases") out += fmt::format("{:<14}{}\n", name, value.is_string() ? value.get<std::string>() : value.dump());
+  return out;
+}
+
 Diagnostic no_such_form(const CompileArgs& args, const std::string& target,
                         const std::map<std::string, std::string>& stages) {
   if ((args.emit == "cubin" || args.emit == "sass") && target != "host")
@@ -183,7 +205,7 @@ Diagnostic no_such_form(const CompileArgs& args, const std::string& target,
 
 }  // namespace
 
-Status compile_command(const CompileArgs& given, const std::string& device) {
+Status compile_command(const CompileArgs& given, const std::string& device, bool json) {
   CompileArgs args = given;
   if (args.emit == "ast") {
     KILN_TRY(std::shared_ptr<const ast::Module> module, parse_file(args.file));
@@ -203,9 +225,9 @@ Status compile_command(const CompileArgs& given, const std::string& device) {
   std::map<std::string, std::string> stages;
   std::string last_ir;
   CompileOptions options = options_for(args, target);
-  options.want_cubin = args.emit == "cubin" || args.emit == "sass";
+  options.want_cubin = args.emit == "cubin" || args.emit == "sass" || args.emit == "info";
   options.want_asm = args.emit == "asm";
-  if (!final_form({}, args.emit) || !args.print_after.empty())
+  if ((!final_form({}, args.emit) && args.emit != "info") || !args.print_after.empty())
     options.on_stage = [&](std::string_view stage, const std::string& text) {
       stages[std::string(stage)] = text;
       if (stage != "ir" && !stage.starts_with("ir:")) return;
@@ -230,7 +252,9 @@ Status compile_command(const CompileArgs& given, const std::string& device) {
           return a;
         }(),
         target, stages);
-  if (stage == stages.end()) {
+  if (args.emit == "info") {
+    KILN_CHECK_OK(emit(args, info_text(*compiled, json), false));
+  } else if (stage == stages.end()) {
     const std::string* form = final_form(*compiled, args.emit);
     if (!form || form->empty()) return no_such_form(args, target, stages);
     if (args.emit == "sass") {

@@ -8,7 +8,7 @@
 namespace kiln::repl {
 
 /// Writes the stage to `args.output` or stdout, and what was assumed or asked for beside it to stderr.
-Status compile_command(const CompileArgs& args, const std::string& device);
+Status compile_command(const CompileArgs& args, const std::string& device, bool json);
 
 /// Prints one line per kernel, and each error. Gives the exit code: kExitError when a kernel does not compile.
 Result<int> check_command(const CompileArgs& args, const std::string& device, bool json);

@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "kernels/case.h"
+#include "profiler/compare/comparison.h"
+#include "profiler/measure/copy.h"
 #include "profiler/measure/measure.h"
 #include "profiler/report/table.h"
 #include "repl/shell/files.h"

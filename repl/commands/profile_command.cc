@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "profiler/profile/advisor.h"
-#include "profiler/profile/session.h"
+#include "profiler/session/session.h"
 #include "profiler/profile/tables.h"
 #include "repl/commands/profile_files.h"
 #include "repl/shell/errors.h"

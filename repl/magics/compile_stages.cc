@@ -12,7 +12,6 @@
 #include "repl/commands/compile_signature.h"
 #include "repl/magics/compile_code.h"
 #include "runtime/jit/jit.h"
-#include "runtime/launch/kernel_impl.h"
 #include "runtime/launch/kernel_launched.h"
 #include "support/diag.h"
 #include "support/launch_options.h"
@@ -40,9 +39,9 @@ Result<int> option_value(const LaunchOption& option, std::string_view text) {
 Result<Prepared> prepare(const ShowRequest& request) {
   if (!target::find(request.target)) return error(ErrorKind::kValue, "unknown target '{}'", request.target);
   Prepared p;
-  p.function = request.kernel.impl()->function();
+  p.function = runtime::function_of(request.kernel);
   p.options.target = request.target;
-  std::shared_ptr<const runtime::LaunchedAs> launched = request.kernel.impl()->launched_as();
+  std::shared_ptr<const runtime::LaunchedAs> launched = runtime::launched_as(request.kernel);
   if (request.overrides.empty() && launched) {
     p.args = launched->args;
     p.options.frontend = launched->options;
@@ -91,12 +90,12 @@ Result<Prepared> prepare(const ShowRequest& request) {
 }  // namespace
 
 std::string launched_target(const Kernel& kernel) {
-  auto launched = kernel.impl()->launched_as();
+  auto launched = runtime::launched_as(kernel);
   return launched ? launched->target : std::string();
 }
 
 Result<Shown> show_stage(const ShowRequest& request, std::string_view stage) {
-  if (stage == "ast") return Shown{ast::dump(*request.kernel.impl()->function()->def), {}};
+  if (stage == "ast") return Shown{ast::dump(*runtime::function_of(request.kernel)->def), {}};
   KILN_TRY(Prepared p, prepare(request));
   std::map<std::string, std::string, std::less<>> stages;
   p.options.want_cubin = stage == "cubin";
@@ -122,7 +121,7 @@ Result<Shown> show_stage(const ShowRequest& request, std::string_view stage) {
 Result<std::pair<KernelInfo, std::string>> show_info(const ShowRequest& request) {
   KILN_TRY(Prepared p, prepare(request));
   KILN_TRY(CompiledKernel compiled, compile(*p.function, p.args, p.options));
-  return std::pair(runtime::info_of(compiled), std::move(p.assumptions));
+  return std::pair(KernelInfo(std::move(compiled)), std::move(p.assumptions));
 }
 
 Result<ShownCode> show_code(const ShowRequest& request) {

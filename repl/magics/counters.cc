@@ -7,6 +7,7 @@
 
 #include "profiler/cupti/range_profiler.h"
 #include "profiler/measure/measure.h"
+#include "profiler/measure/timer.h"
 #include "repl/magics/kernel_target.h"
 #include "repl/magics/magics.h"
 #include "repl/views/counters_view.h"

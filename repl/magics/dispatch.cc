@@ -3,6 +3,7 @@
 
 #include "kiln/graph.h"
 #include "profiler/measure/measure.h"
+#include "profiler/measure/timer.h"
 #include "profiler/profile/dispatch.h"
 #include "profiler/profile/intervals.h"
 #include "profiler/profile/latency.h"

@@ -6,6 +6,7 @@
 #include "profiler/cupti/sass_lines.h"
 #include "profiler/lines/disassemble.h"
 #include "profiler/measure/measure.h"
+#include "profiler/measure/timer.h"
 #include "runtime/device/device.h"
 #include "support/diag.h"
 

@@ -4,6 +4,7 @@
 
 #include "profiler/measure/measure.h"
 #include "profiler/measure/nvml.h"
+#include "profiler/measure/timer.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
 #include "support/diag.h"

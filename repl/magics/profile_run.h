@@ -6,7 +6,7 @@
 
 #include "kiln/result.h"
 #include "profiler/profile/schedule.h"
-#include "profiler/profile/session.h"
+#include "profiler/session/session.h"
 #include "profiler/profile/timeline.h"
 #include "repl/magics/magics.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "profiler/measure/sweep.h"
+#include "profiler/compare/sweep.h"
 #include "profiler/report/plot.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"

@@ -86,7 +86,7 @@ int run_command(Options& o) {
       return shell.run_program(o.code, "<-c>");
     }
     case Command::kCompile: {
-      Status s = compile_command(o.compile, o.device);
+      Status s = compile_command(o.compile, o.device, o.json);
       return s.ok() ? kExitOk : failed(s.error(), o.json);
     }
     case Command::kCheck:

@@ -699,8 +699,7 @@ Status CudaKernel::finish_load(const KernelImage& image) {
     char log[8192] = {};
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
-    std::string text(image.ptx);  // the driver wants a terminating zero
-    code = driver.cuModuleLoadDataEx(&module, text.c_str(), 2, options, values);
+    code = driver.cuModuleLoadDataEx(&module, image.ptx.c_str(), 2, options, values);
     if (code != CUDA_SUCCESS && fault_text(code).empty() && log[0]) {
       Diagnostic d = driver.failure(code, "cuModuleLoadDataEx(&module, ptx)");
       return with_note(error(ErrorKind::kDevice, "kernel '{}' does not load: {}", image.name, d.message),

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kiln/device.h"
+#include "kiln/kernel_info.h"
 #include "kiln/result.h"
 #include "support/assembler.h"
 #include "support/tensor_map.h"
@@ -81,17 +82,9 @@ using HostEntry = void (*)(const uint64_t* args, const int32_t* grid, int64_t fi
 inline thread_local StreamImpl* chosen_stream = nullptr;
 
 /// Code to load. A GPU takes `cubin`, or `ptx` when there is none or the driver refuses it; the CPU takes `entry`.
-struct KernelImage {
-  std::string name;
+struct KernelImage : KernelInfo {
   int num_params = 0;
-  int num_warps = 4;
-  int extra_warps = 0;                           // GPU: of a block, in addition to num_warps
-  int num_ctas = 1;                              // GPU: blocks of a program
-  bool launch_pdl = false;                       // GPU: may begin before the launch that it follows has ended
   std::span<const TensorMapRecipe> tensor_maps;  // GPU: parameters after the others, encoded at each launch
-  int64_t shared_bytes = 0;                      // dynamic shared memory of one program
-  int64_t scratch_bytes = 0;                     // CPU: scratch of one thread
-  std::string_view ptx, cubin;
   HostEntry entry = nullptr;
   std::function<Status()>
       take_failure;                  // CPU: a device assertion that failed in the launch just finished; may be empty

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <concepts>
 
 #include "support/diag.h"
 #include "support/hash.h"
@@ -10,7 +11,7 @@
 namespace kiln::runtime {
 namespace {
 
-constexpr std::string_view kMagic = "kiln kernel 2\n";
+constexpr std::string_view kMagic = "kiln kernel 3\n";
 // After so many stores the folder's size is looked at again.
 constexpr unsigned kStoresPerSweep = 64;
 
@@ -96,6 +97,51 @@ bool read(Reader& r, TensorMapRecipe& m, int num_params) {
   return r.ok();
 }
 
+// The fields of KernelInfo.
+void write(Writer& w, std::integral auto v) { w.number(static_cast<int64_t>(v)); }
+void write(Writer& w, const std::string& v) { w.text(v); }
+void write(Writer& w, const PhaseTime& v) { w.text(v.name), w.real(v.ms); }
+template <class T>
+void write(Writer& w, const std::vector<T>& list) {
+  w.number(static_cast<int64_t>(list.size()));
+  for (const T& v : list) write(w, v);
+}
+template <std::integral T>
+void read(Reader& r, T& v) {
+  v = static_cast<T>(r.number());
+}
+void read(Reader& r, std::string& v) { v = r.text(); }
+void read(Reader& r, PhaseTime& v) { v.name = r.text(), v.ms = r.real(); }
+template <class T>
+void read(Reader& r, std::vector<T>& list) {
+  for (int64_t n = r.number(); n > 0 && r.ok(); --n) read(r, list.emplace_back());
+}
+
+// What a launch passes to the kernel.
+void write_launch(Writer& w, const CompiledKernel& k) {
+  w.number(static_cast<int64_t>(k.params.size()));
+  for (const KernelParam& p : k.params) {
+    KILN_ASSERT(p.type.is_scalar(), "kernel parameter {} is a tile", p.name);
+    w.text(p.name), w.number(static_cast<int64_t>(p.type.dtype)), w.number(p.type.pointer);
+  }
+  w.number(static_cast<int64_t>(k.tensor_maps.size()));
+  for (const TensorMapRecipe& m : k.tensor_maps) write(w, m);
+}
+
+bool read_launch(Reader& r, CompiledKernel& k) {
+  for (int64_t n = r.number(); n > 0 && r.ok(); --n) {
+    KernelParam p;
+    p.name = r.text();
+    const int64_t dtype = r.number();
+    if (dtype < 0 || dtype >= kNumDTypes) return false;
+    p.type = r.number() ? ir::pointer_type(static_cast<DType>(dtype)) : ir::scalar_type(static_cast<DType>(dtype));
+    k.params.push_back(std::move(p));
+  }
+  for (int64_t n = r.number(); n > 0 && r.ok(); --n)
+    if (!read(r, k.tensor_maps.emplace_back(), static_cast<int>(k.params.size()))) return false;
+  return r.ok();
+}
+
 // magic, checksum of the rest, key, kernel
 std::string pack(const std::string& key, const CompiledKernel& kernel) {
   Writer body;
@@ -120,53 +166,31 @@ std::optional<CompiledKernel> unpack(std::string_view file, const std::string& k
 
 std::string serialize(const CompiledKernel& k) {
   Writer w;
-  w.text(k.name), w.text(k.target);
-  w.number(static_cast<int64_t>(k.params.size()));
-  for (const KernelParam& p : k.params) {
-    KILN_ASSERT(p.type.is_scalar(), "kernel parameter {} is a tile", p.name);
-    w.text(p.name), w.number(static_cast<int64_t>(p.type.dtype)), w.number(p.type.pointer);
-  }
-  w.number(static_cast<int64_t>(k.tensor_maps.size()));
-  for (const TensorMapRecipe& m : k.tensor_maps) write(w, m);
-  w.number(k.num_warps), w.number(k.extra_warps), w.number(k.num_ctas), w.number(k.launch_pdl);
-  w.number(k.shared_bytes), w.number(k.scratch_bytes);
-  w.text(k.ptx), w.text(k.cubin), w.text(k.object);
-  w.number(k.registers), w.number(k.spill_bytes), w.text(k.text);
-  w.number(static_cast<int64_t>(k.warnings.size()));
-  for (const std::string& warning : k.warnings) w.text(warning);
-  w.number(static_cast<int64_t>(k.phases.size()));
-  for (const PhaseTime& p : k.phases) w.text(p.name), w.real(p.ms);
+  for_each_field(k, [&](const KernelField& field, const auto& value) {
+    if (field.has('K')) write(w, value);
+  });
+  write_launch(w, k);
   return w.take();
 }
 
 std::optional<CompiledKernel> deserialize(std::string_view bytes) {
   Reader r(bytes);
   CompiledKernel k;
-  k.name = r.text(), k.target = r.text();
-  for (int64_t n = r.number(); n > 0 && r.ok(); --n) {
-    KernelParam p;
-    p.name = r.text();
-    int64_t dtype = r.number();
-    if (dtype < 0 || dtype >= kNumDTypes) return std::nullopt;
-    p.type = r.number() ? ir::pointer_type(static_cast<DType>(dtype)) : ir::scalar_type(static_cast<DType>(dtype));
-    k.params.push_back(std::move(p));
-  }
-  for (int64_t n = r.number(); n > 0 && r.ok(); --n)
-    if (!read(r, k.tensor_maps.emplace_back(), static_cast<int>(k.params.size()))) return std::nullopt;
-  k.num_warps = static_cast<int>(r.number()), k.extra_warps = static_cast<int>(r.number());
-  k.num_ctas = static_cast<int>(r.number()), k.launch_pdl = r.number() != 0;
-  k.shared_bytes = r.number(), k.scratch_bytes = r.number();
-  k.ptx = r.text(), k.cubin = r.text(), k.object = r.text();
-  k.registers = static_cast<int>(r.number()), k.spill_bytes = r.number(), k.text = r.text();
-  for (int64_t n = r.number(); n > 0 && r.ok(); --n) k.warnings.emplace_back(r.text());
-  for (int64_t n = r.number(); n > 0 && r.ok(); --n) {
-    PhaseTime p;
-    p.name = r.text();
-    p.ms = r.real();
-    k.phases.push_back(std::move(p));
-  }
-  if (!r.at_end()) return std::nullopt;
+  for_each_field(k, [&](const KernelField& field, auto& value) {
+    if (field.has('K')) read(r, value);
+  });
+  if (!read_launch(r, k) || !r.at_end()) return std::nullopt;
   return k;
+}
+
+std::string code_hash(const CompiledKernel& k) {
+  Writer w;
+  const bool on_host = !k.object.empty();
+  for_each_field(k, [&](const KernelField& field, const auto& value) {
+    if (field.has('C') && !(on_host && field.name == "num_warps")) write(w, value);  // the CPU has no warps
+  });
+  write_launch(w, k);
+  return hash128(w.take()).hex();
 }
 
 std::optional<TrustedFolder> DiskCache::folder() {

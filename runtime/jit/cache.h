@@ -17,6 +17,8 @@ namespace kiln::runtime {
 /// A compiled kernel as bytes and back; nullopt for bytes that serialize() did not make.
 std::string serialize(const CompiledKernel& kernel);
 std::optional<CompiledKernel> deserialize(std::string_view bytes);
+/// KernelInfo::code.
+std::string code_hash(const CompiledKernel& kernel);
 
 class DiskCache {
  public:

@@ -283,15 +283,6 @@ Closure make_closure(const std::shared_ptr<const JitFunction>& function) {
   return std::move(maker.closure);
 }
 
-bool calls_function(std::string_view text, std::string_view function) {
-  auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  for (size_t at = text.find(function); at != std::string_view::npos; at = text.find(function, at + 1)) {
-    const size_t end = at + function.size();
-    if (end < text.size() && text[end] == '(' && (at == 0 || !is_part(text[at - 1]))) return true;
-  }
-  return false;
-}
-
 bool is_current(const Closure& closure) {
   for (const Watch& watch : closure.watches) {
     auto now = watch.function->lookup(watch.name);

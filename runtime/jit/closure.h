@@ -32,9 +32,6 @@ Closure make_closure(const std::shared_ptr<const frontend::JitFunction>& functio
 /// False once a watched name has another value.
 bool is_current(const Closure& closure);
 
-/// Whether a text of a closure calls a function of that name: "dot".
-bool calls_function(std::string_view text, std::string_view function);
-
 /// A text that tells values of different type or value apart.
 std::string describe(const frontend::Global& value);
 

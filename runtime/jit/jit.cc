@@ -27,10 +27,6 @@ std::string describe_arg(const frontend::ArgSpec& arg) {
   return fmt::format("{}:{}", ir::to_string(arg.type), arg.divisibility);
 }
 
-bool multiplies(const Closure& closure) {
-  return calls_function(closure.meaning, "dot") || calls_function(closure.meaning, "dot_scaled");
-}
-
 // Writes each stage of a kernel to KILN_DUMP_DIR; the names sort in the order of the stages.
 class Dumper {
  public:
@@ -55,38 +51,11 @@ class Dumper {
 
 }  // namespace
 
-KernelInfo info_of(const CompiledKernel& k) {
-  KernelInfo info;
-  info.name = k.name;
-  info.target = k.target;
-  info.registers = k.registers;
-  info.spill_bytes = k.spill_bytes;
-  info.shared_bytes = k.ptx.empty() ? -1 : k.shared_bytes;  // the CPU has none to know of
-  info.num_warps = k.num_warps;
-  info.extra_warps = k.extra_warps;
-  info.num_ctas = k.num_ctas;
-  info.warnings = k.warnings;
-  info.ptx = k.ptx;
-  CompiledKernel code = k;
-  code.phases.clear(), code.warnings.clear(), code.text.clear();
-  if (!k.object.empty()) code.num_warps = 0;  // the CPU has none
-  info.code = hash128(serialize(code)).hex();
-  for (const PhaseTime& p : k.phases) info.phases.emplace_back(p.name, p.ms);
-  return info;
-}
-
-KernelImage gpu_image(const CompiledKernel& k) {
+KernelImage image_of(const CompiledKernel& k) {
   KernelImage image;
-  image.name = k.name;
+  static_cast<KernelInfo&>(image) = k;
   image.num_params = static_cast<int>(k.params.size());
-  image.num_warps = k.num_warps;
-  image.extra_warps = k.extra_warps;
-  image.num_ctas = k.num_ctas;
-  image.launch_pdl = k.launch_pdl;
   image.tensor_maps = k.tensor_maps;
-  image.shared_bytes = k.shared_bytes;
-  image.ptx = k.ptx;
-  image.cubin = k.cubin;
   return image;
 }
 
@@ -112,7 +81,7 @@ std::string Jit::cache_key(const JitRequest& request) {
   return key + request.closure->text;
 }
 
-Result<Jit::Compiled> Jit::compile(const JitRequest& request) {
+Result<CompiledKernel> Jit::compile(const JitRequest& request) {
   trace::Scope span(trace::kSpans, trace::Step::kCompile, request.function->def->name);
   auto start = Clock::now();
   std::string key = cache_key(request);
@@ -120,12 +89,10 @@ Result<Jit::Compiled> Jit::compile(const JitRequest& request) {
   if (dump.empty() && !request.guard_accesses) {  // a dump shows every stage, so it compiles
     trace::Scope phase(trace::kSpans, trace::Step::kPhase, "disk cache");
     if (auto found = cache_.find(key)) {
-      Compiled compiled{std::move(*found), {}};
-      compiled.kernel.phases.clear();
-      compiled.info = info_of(compiled.kernel);
-      compiled.info.from_cache = true;
-      compiled.info.phases.emplace_back("cache", ms_since(start));
-      return compiled;
+      found->code = code_hash(*found);
+      found->from_cache = true;
+      found->phases = {{"cache", ms_since(start)}};
+      return *std::move(found);
     }
   }
   CompileOptions options;
@@ -142,16 +109,14 @@ Result<Jit::Compiled> Jit::compile(const JitRequest& request) {
     trace::Scope phase(trace::kSpans, trace::Step::kPhase, "disk cache, store");
     cache_.store(key, kernel);
   }
-  KernelInfo info = info_of(kernel);
-  return Compiled{std::move(kernel), std::move(info)};
+  kernel.code = code_hash(kernel);
+  return kernel;
 }
 
-Result<std::shared_ptr<LoadedKernel>> Jit::load(Compiled& compiled, DeviceImpl& device) {
-  trace::Scope span(trace::kSpans, trace::Step::kLoad, compiled.kernel.name);
+Result<std::shared_ptr<LoadedKernel>> Jit::load(CompiledKernel& k, DeviceImpl& device) {
+  trace::Scope span(trace::kSpans, trace::Step::kLoad, k.name);
   auto start = Clock::now();
-  const CompiledKernel& k = compiled.kernel;
-  KernelImage image = gpu_image(k);
-  image.scratch_bytes = k.scratch_bytes;
+  KernelImage image = image_of(k);
   if (!device.is_cuda()) {
     KILN_TRY(std::shared_ptr<HostCode> code, compiler_.load_host_object(k));
     image.entry = code->entry();
@@ -159,15 +124,15 @@ Result<std::shared_ptr<LoadedKernel>> Jit::load(Compiled& compiled, DeviceImpl& 
     image.keep = code;
   }
   KILN_TRY(std::shared_ptr<LoadedKernel> loaded, device.backend().load(image));
-  if (compiled.info.registers < 0) compiled.info.registers = loaded->registers();
-  compiled.info.phases.emplace_back("load", ms_since(start));
+  if (k.registers < 0) k.registers = loaded->registers();
+  k.object = {};  // what is loaded holds its own
+  k.phases.push_back({"load", ms_since(start)});
   return loaded;
 }
 
 std::shared_ptr<const LoadedCode> Jit::remember(CompiledKernel&& k, const Closure& closure) {
-  if (k.ptx.empty()) return nullptr;
-  auto code = std::make_shared<const LoadedCode>(LoadedCode{k.name, k.target, std::move(k.cubin), std::move(k.ptx),
-                                                            k.registers, multiplies(closure), closure.sources});
+  auto code = std::make_shared<const LoadedCode>(LoadedCode{static_cast<KernelInfo&&>(k), closure.sources});
+  if (code->ptx.empty()) return code;
   std::lock_guard lock(mutex_);
   std::erase_if(loaded_, [](const auto& kept) { return kept.expired(); });
   loaded_.push_back(code);

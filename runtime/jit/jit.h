@@ -37,10 +37,8 @@ struct JitRequest {
   bool guard_accesses = false;           // such code is not kept on disk
 };
 
-/// `kernel` for a GPU's backend. Views into `kernel`, which must outlive it.
-KernelImage gpu_image(const CompiledKernel& kernel);
-/// The public description of it.
-KernelInfo info_of(const CompiledKernel& kernel);
+/// `kernel` for a backend, without the entry of host code. Views into `kernel`, which must outlive it.
+KernelImage image_of(const CompiledKernel& kernel);
 
 /// Compiles, with the disk cache before it. Thread-safe.
 class Jit {
@@ -49,14 +47,10 @@ class Jit {
   /// The process's own: the real compiler, warnings to stderr.
   static Jit& instance();
 
-  struct Compiled {
-    CompiledKernel kernel;
-    KernelInfo info;
-  };
-  Result<Compiled> compile(const JitRequest& request);
-  /// Makes `compiled` launchable on the device and completes its info.
-  Result<std::shared_ptr<LoadedKernel>> load(Compiled& compiled, DeviceImpl& device);
-  /// Keeps what profilers ask of code that was loaded on a GPU, as long as the caller does; null for the CPU's.
+  Result<CompiledKernel> compile(const JitRequest& request);
+  /// Makes `kernel` launchable on the device and completes what is known of it.
+  Result<std::shared_ptr<LoadedKernel>> load(CompiledKernel& kernel, DeviceImpl& device);
+  /// What is kept of code that was loaded; GPUs' is listed by loaded_code() as long as the caller keeps it.
   std::shared_ptr<const LoadedCode> remember(CompiledKernel&& kernel, const Closure& closure);
   std::vector<std::shared_ptr<const LoadedCode>> loaded_code();
   /// The compiler's name for itself when it compiles for `target` and assembles with `assembler`; asked for once.

@@ -1,20 +1,14 @@
-// GPU code as it was loaded, for profilers that map addresses to source lines.
+// Code as it was loaded: what a launch tells of it, and what profilers map addresses to source lines with.
 #pragma once
 #include <memory>
-#include <string>
 #include <vector>
 
+#include "kiln/kernel_info.h"
 #include "support/source.h"
 
 namespace kiln::runtime {
 
-struct LoadedCode {
-  std::string name;    // of the kernel
-  std::string target;  // "sm_90a"
-  std::string cubin;   // empty: there was no assembler, and the driver compiled `ptx` itself
-  std::string ptx;
-  int registers = -1;                                      // per thread
-  bool has_dot = false;                                    // its source multiplies tiles
+struct LoadedCode : KernelInfo {
   std::vector<std::shared_ptr<const SourceText>> sources;  // that its lines are lines of; the kernel's own first
 };
 

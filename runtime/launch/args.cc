@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "runtime/device/device.h"
-#include "runtime/launch/kernel_impl.h"
+#include "runtime/launch/kernel_launched.h"
 #include "support/diag.h"
 #include "support/float_bits.h"
 
@@ -231,7 +231,7 @@ bool bind_constexpr(const ParamInfo& param, const Arg& arg, Sink& sink) {
     case kArgKernel: {
       const auto& function = std::get<Kernel>(arg);
       if (!function) return sink.fail(arg_error(sink.kernel, param, ErrorKind::kValue, "is an empty kernel handle"));
-      return sink.tag(kFunction) && sink.word(reinterpret_cast<uint64_t>(function.impl()->function().get()));
+      return sink.tag(kFunction) && sink.word(reinterpret_cast<uint64_t>(function_of(function).get()));
     }
     default:
       return sink.fail(arg_error(sink.kernel, param, ErrorKind::kType,
@@ -341,16 +341,16 @@ frontend::Global global_of(const Arg& arg) {
     case kArgDtype:
       return std::get<DType>(arg);
     case kArgKernel:
-      return std::get<Kernel>(arg).impl()->function();
+      return function_of(std::get<Kernel>(arg));
     default:
       KILN_UNREACHABLE("a tensor is no constexpr");
   }
 }
 
-std::optional<Arg> arg_of(const frontend::Global& value, Jit& jit) {
+std::optional<Arg> arg_of(const frontend::Global& value, const MakeKernel& make_kernel) {
   if (auto* type = std::get_if<DType>(&value)) return Arg(*type);
   if (auto* function = std::get_if<std::shared_ptr<const JitFunction>>(&value))
-    return Arg(Kernel(std::make_shared<KernelImpl>(*function, false, jit)));
+    return Arg(make_kernel(*function));
   auto* constant = std::get_if<ast::Constant>(&value);
   if (!constant) return std::nullopt;
   if (std::holds_alternative<ast::None>(*constant)) return Arg(std::monostate{});
@@ -428,7 +428,7 @@ const Arg* value_of(const ParamInfo& param, const std::optional<Arg>& arg) {
 
 }  // namespace
 
-std::vector<ParamInfo> read_params(const JitFunction& function, Jit& jit) {
+std::vector<ParamInfo> read_params(const JitFunction& function, const MakeKernel& make_kernel) {
   std::vector<ParamInfo> params;
   const auto& skip = function.do_not_specialize;
   for (const ast::Param& p : function.def->params) {
@@ -439,7 +439,7 @@ std::vector<ParamInfo> read_params(const JitFunction& function, Jit& jit) {
     info.specialize = std::find(skip.begin(), skip.end(), p.name) == skip.end();
     info.has_default = p.default_value != nullptr;
     if (p.default_value) {
-      if (auto value = evaluate(*p.default_value, function)) info.default_value = arg_of(*value, jit);
+      if (auto value = evaluate(*p.default_value, function)) info.default_value = arg_of(*value, make_kernel);
       if (!info.default_value)
         info.default_error =
             error_at(p.default_value->range, ErrorKind::kUnsupported,

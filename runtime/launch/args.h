@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,7 +19,9 @@
 namespace kiln::runtime {
 
 class DeviceImpl;
-class Jit;
+
+/// Makes the handle of a jit function among the defaults.
+using MakeKernel = std::function<Kernel(std::shared_ptr<const frontend::JitFunction>)>;
 
 /// A parameter of a jit function, as a launch needs it.
 struct ParamInfo {
@@ -40,9 +43,8 @@ enum class ParamRule : uint8_t {
 };
 std::vector<ParamRule> rules_of(std::span<const ParamInfo> params);
 
-/// Reads the parameters of a function; defaults that are constants, dtypes or jit functions are evaluated. `jit` is
-/// that of the kernels among the defaults.
-std::vector<ParamInfo> read_params(const frontend::JitFunction& function, Jit& jit);
+/// Reads the parameters of a function; defaults that are constants, dtypes or jit functions are evaluated.
+std::vector<ParamInfo> read_params(const frontend::JitFunction& function, const MakeKernel& make_kernel);
 
 /// The bytes of a specialisation key; grown on the heap only past the inline size.
 class SpecKey {

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "runtime/jit/jit.h"
+#include "runtime/jit/loaded_code.h"
 #include "runtime/launch/args.h"
 #include "runtime/launch/kernel_checked.h"
 #include "runtime/launch/kernel_impl.h"
@@ -73,7 +74,8 @@ KernelImpl::KernelImpl(std::shared_ptr<const frontend::JitFunction> function, bo
       name_(function_->def->name),
       globals_are_fixed_(globals_are_fixed),
       jit_(jit),
-      params_(read_params(*function_, jit)),
+      params_(read_params(
+          *function_, [&](auto f) { return Kernel(std::make_shared<KernelImpl>(std::move(f), false, jit)); })),
       rules_(rules_of(params_)) {
   for (const ParamInfo& p : params_) descriptions_.push_back({p.name, p.is_constexpr, p.has_default});
 }
@@ -147,17 +149,16 @@ Result<std::unique_ptr<Specialisation>> KernelImpl::build(std::span<const std::o
                                                           const std::shared_ptr<DeviceImpl>& device,
                                                           const LaunchOptions& options, const Closure& closure) {
   std::vector<frontend::ArgSpec> specs = arg_specs(params_, args);
-  KILN_TRY(Jit::Compiled compiled, jit_.compile({function_.get(), &closure, specs, frontend_options(options),
-                                                 device->target(), device->backend().assembler()}));
-  KILN_ASSERT(static_cast<int>(compiled.kernel.params.size()) == bound.num_slots,
-              "kernel {} has {} parameters for {} slots", name_, compiled.kernel.params.size(), bound.num_slots);
+  KILN_TRY(CompiledKernel compiled, jit_.compile({function_.get(), &closure, specs, frontend_options(options),
+                                                  device->target(), device->backend().assembler()}));
+  KILN_ASSERT(static_cast<int>(compiled.params.size()) == bound.num_slots, "kernel {} has {} parameters for {} slots",
+              name_, compiled.params.size(), bound.num_slots);
   auto spec = std::make_unique<Specialisation>();
   spec->device = device;
   spec->backend = &device->backend();
   spec->default_stream = &device->backend().default_stream();
   KILN_TRY(spec->loaded, jit_.load(compiled, *device));
-  spec->info = std::move(compiled.info);
-  spec->code = jit_.remember(std::move(compiled.kernel), closure);
+  spec->code = jit_.remember(std::move(compiled), closure);
   spec->launched_as =
       std::make_shared<LaunchedAs>(LaunchedAs{std::move(specs), frontend_options(options), device->target()});
   return spec;
@@ -235,9 +236,14 @@ std::shared_ptr<const LaunchedAs> KernelImpl::launched_as() const {
   return last ? last->launched_as : nullptr;
 }
 
-const KernelInfo* KernelImpl::launched_info() const {
+std::shared_ptr<const KernelInfo> KernelImpl::launched() const {
   const Specialisation* last = last_.load(std::memory_order_acquire);
-  return last ? &last->info : nullptr;
+  return last ? last->code : nullptr;
+}
+
+bool KernelImpl::was_launched_as(const KernelInfo* info) const {
+  const Specialisation* last = last_.load(std::memory_order_acquire);
+  return (last ? last->code.get() : nullptr) == info;
 }
 
 Result<KernelInfo> KernelImpl::compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options,
@@ -252,13 +258,13 @@ Result<KernelInfo> KernelImpl::compile(std::span<const std::optional<Arg>> args,
     if (!spec) {
       KILN_TRY(spec, specialise(args, bound, device, options));
     }
-    return spec->info;
+    return KernelInfo(*spec->code);
   }
   const std::shared_ptr<const Closure> closure = current_closure();
   std::vector<frontend::ArgSpec> specs = arg_specs(params_, args);
-  KILN_TRY(Jit::Compiled compiled,
+  KILN_TRY(CompiledKernel compiled,
            jit_.compile({function_.get(), closure.get(), specs, frontend_options(options), std::string(target)}));
-  return std::move(compiled.info);
+  return KernelInfo(std::move(compiled));
 }
 
 std::shared_ptr<const Closure> KernelImpl::current_closure() {
@@ -272,7 +278,11 @@ std::string KernelImpl::identity(DeviceImpl& device) {
       .hex();
 }
 
-bool KernelImpl::calls(std::string_view function) { return calls_function(current_closure()->meaning, function); }
+std::shared_ptr<const LaunchedAs> launched_as(const Kernel& kernel) { return kernel.impl()->launched_as(); }
+const std::shared_ptr<const frontend::JitFunction>& function_of(const Kernel& kernel) {
+  return kernel.impl()->function();
+}
+std::string identity_of(const Kernel& kernel, const Device& device) { return kernel.impl()->identity(*device.impl()); }
 
 }  // namespace runtime
 
@@ -290,5 +300,8 @@ Result<KernelInfo> Kernel::compile(std::span<const std::optional<Arg>> args, con
                                    std::string_view target) const {
   return impl_->compile(args, options, target);
 }
+
+std::shared_ptr<const KernelInfo> Kernel::launched() const { return impl_->launched(); }
+bool Kernel::was_launched_as(const KernelInfo* info) const { return impl_->was_launched_as(info); }
 
 }  // namespace kiln

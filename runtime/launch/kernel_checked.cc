@@ -125,10 +125,10 @@ Result<std::shared_ptr<const CheckedCode>> KernelImpl::checked_code(std::span<co
   request.guard_accesses = true;
   auto code = std::make_shared<CheckedCode>();
   auto make = [&]() -> Status {
-    KILN_TRY(Jit::Compiled compiled, jit_.compile(request));
-    KILN_ASSERT(compiled.kernel.guards, "the compiler put no guards into {}", name_);
-    code->guards = *std::move(compiled.kernel.guards);
-    for (const KernelParam& p : compiled.kernel.params) code->param_names.push_back(p.name);
+    KILN_TRY(CompiledKernel compiled, jit_.compile(request));
+    KILN_ASSERT(compiled.guards, "the compiler put no guards into {}", name_);
+    code->guards = *std::move(compiled.guards);
+    for (const KernelParam& p : compiled.params) code->param_names.push_back(p.name);
     KILN_TRY(code->loaded, jit_.load(compiled, *device));
     return {};
   };

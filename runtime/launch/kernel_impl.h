@@ -32,9 +32,8 @@ struct Specialisation {
   KeySteps steps;  // of `key`
   std::string key;
   uint64_t hash = 0;
-  KernelInfo info;
   std::shared_ptr<const LaunchedAs> launched_as;  // also keeps the functions alive whose addresses are in the key
-  std::shared_ptr<const LoadedCode> code;         // of a GPU; what profilers ask for
+  std::shared_ptr<const LoadedCode> code;         // what is told of it
 };
 
 /// An open-addressing hash table that only grows. Readers take no lock: they see a table that was complete when it was
@@ -81,13 +80,11 @@ class KernelImpl {
                              std::string_view target);
   /// The specialisation that was launched last; null when none was.
   std::shared_ptr<const LaunchedAs> launched_as() const;
-  /// What the compiler made of it, as long as the kernel lives.
-  const KernelInfo* launched_info() const;
+  std::shared_ptr<const KernelInfo> launched() const;
+  bool was_launched_as(const KernelInfo* info) const;
   /// A hash of the compiler for `device` and of all source texts and globals that the code follows from, wherever they
   /// stand: this keeps a result about this kernel (for example the fastest configuration) from outliving it.
   std::string identity(DeviceImpl& device);
-  /// Whether a text that the kernel is made of calls a function of that name: "dot".
-  bool calls(std::string_view function);
 
  private:
   Status bind(std::span<const std::optional<Arg>> args, BoundArgs& bound) const;

@@ -1,9 +1,12 @@
-// How a kernel was launched: enough to compile it again, for its stages to be shown.
+// What stands behind a kernel's handle: its function, and how it was launched. Enough to compile it again, for its stages
+// to be shown.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "compiler/frontend/frontend.h"
+#include "kiln/kernel.h"
 
 namespace kiln::runtime {
 
@@ -12,5 +15,12 @@ struct LaunchedAs {
   frontend::Options options;
   std::string target;
 };
+
+/// Of the last launch; null when there was none.
+std::shared_ptr<const LaunchedAs> launched_as(const Kernel& kernel);
+const std::shared_ptr<const frontend::JitFunction>& function_of(const Kernel& kernel);
+/// A hash of the compiler for `device` and of all source texts and globals that the code follows from, wherever they
+/// stand: what keeps a finding about the kernel (the fastest configuration, say) from outliving it.
+std::string identity_of(const Kernel& kernel, const Device& device);
 
 }  // namespace kiln::runtime

@@ -20,7 +20,7 @@ double tolerance_of(const fuzz::Approximation& a, DType dtype) {
 
 Result<std::vector<fuzz::Buffer>> run_on_gpu(const Device& device, const fuzz::Program& program,
                                              const CompiledKernel& code) {
-  KILN_TRY(auto kernel, device.impl()->backend().load(gpu_image(code)));
+  KILN_TRY(auto kernel, device.impl()->backend().load(image_of(code)));
   std::vector<Tensor> tensors;
   for (const fuzz::Buffer& b : program.buffers) {
     const int64_t bytes = static_cast<int64_t>(b.bytes.size());

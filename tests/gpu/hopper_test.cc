@@ -55,7 +55,7 @@ void check(const HopperGemm& g, const Problem& p, uint64_t seed) {
   auto code = compile_ir(std::move(*module), options);
   ASSERT_TRUE(code.ok()) << render(code.error());
   testing_support::expect_no_remarks(code->warnings);
-  auto kernel = device.impl()->backend().load(gpu_image(*code));
+  auto kernel = device.impl()->backend().load(image_of(*code));
   ASSERT_TRUE(kernel.ok()) << render(kernel.error());
   EXPECT_EQ((*kernel)->local_bytes(), 0);
 

@@ -1,5 +1,5 @@
 // Profiles on a real GPU: what CUPTI sees of work whose shape is known.
-#include "profiler/profile/session.h"
+#include "profiler/session/session.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

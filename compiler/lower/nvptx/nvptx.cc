@@ -436,7 +436,7 @@ class KernelLowering {
 
 /// Parameters as PTX passes them, i1 as a byte; behind them the tensor maps.
 llvm::Function* make_kernel(const ir::Module& source, const target::Target& target, const LaunchPlan& plan,
-                            llvm::Module& module) {
+                            const CodeOptions& launch, llvm::Module& module) {
   std::vector<llvm::Type*> types;
   for (const ir::Value* p : source.body()->args)
     types.push_back(memory_type(element_type(p->type, module.getContext(), target)));
@@ -474,7 +474,7 @@ Result<std::unique_ptr<llvm::Module>> lower_nvptx(const ir::Module& source, cons
   auto module = std::make_unique<llvm::Module>(source.name, context);
   module->setTargetTriple(llvm::Triple("nvptx64-nvidia-cuda"));
   KILN_TRY(const LaunchPlan plan, plan_launch(source, target));
-  llvm::Function* fn = make_kernel(source, target, plan, *module);
+  llvm::Function* fn = make_kernel(source, target, plan, options.launch, *module);
   BasicBlock* entry = BasicBlock::Create(context, "entry", fn);
   BasicBlock* body = BasicBlock::Create(context, "body", fn);
   Lowering l(source, target, plan, *module, fn, entry, body);

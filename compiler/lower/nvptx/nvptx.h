@@ -4,6 +4,7 @@
 
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
+#include "kiln/launch_options.h"
 
 namespace llvm {
 class LLVMContext;
@@ -13,7 +14,8 @@ class Module;
 namespace kiln::lower {
 
 struct NvptxOptions {
-  bool line_info = true;  // .loc directives: PTX and SASS lines lead back to the kernel's source
+  bool line_info = true;    // .loc directives: PTX and SASS lines lead back to the kernel's source
+  CodeOptions launch = {};  // what the code is compiled for beside the module
 };
 
 /// One kernel function with module.name, blocks of num_warps*32 threads and those of plan_launch, dynamic shared memory

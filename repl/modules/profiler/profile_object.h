@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "profiler/profile/schedule.h"
-#include "profiler/profile/session.h"
+#include "profiler/session/session.h"
 #include "profiler/profile/tables.h"
 #include "profiler/profile/timeline.h"
 #include "repl/script/interp/interp.h"

@@ -10,7 +10,6 @@
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/language.h"
 #include "repl/modules/triton/options.h"
-#include "runtime/launch/kernel_impl.h"
 
 namespace kiln::script {
 
@@ -126,23 +125,40 @@ class Launcher : public Object {
   Value grid_;
 };
 
-/// What scripts ask of a compiled kernel.
+// Figures that are not known, as all of the CPU's registers and shared memory, are None.
+Value figure_value(const KernelField&, const KernelInfo&, int64_t v) {
+  return v >= 0 ? Value::integer(v) : Value::none();
+}
+Value figure_value(const KernelField&, const KernelInfo&, bool v) { return Value::boolean(v); }
+Value figure_value(const KernelField& field, const KernelInfo& info, int v) {
+  return figure_value(field, info, int64_t{v});
+}
+Value figure_value(const KernelField&, const KernelInfo&, const std::string& v) { return Value::str(v); }
+template <class T>
+Value figure_value(const KernelField&, const KernelInfo&, const std::vector<T>&) {
+  return Value::none();  // no list has a name in scripts
+}
+
+/// What scripts ask of a compiled kernel: the fields with a name there.
 std::optional<Value> figure(const KernelInfo& info, std::string_view name) {
-  auto known = [](int64_t figure) { return figure >= 0 ? Value::integer(figure) : Value::none(); };
-  if (name == "name") return Value::str(info.name);
-  if (name == "n_regs") return known(info.registers);
-  if (name == "n_spills") return known(info.spill_bytes);
+  std::optional<Value> found;
+  auto in_group = [&](std::string_view group, auto add) {
+    for_each_field(info, [&](const KernelField& field, const auto& value) {
+      if (field.script.starts_with(group))
+        add(std::string(field.script.substr(group.size())), figure_value(field, info, value));
+    });
+  };
   if (name == "metadata") {
     auto o = make<Opaque>("metadata");
-    o->members.set("shared", known(info.shared_bytes));
-    o->members.set("num_warps", Value::integer(info.num_warps));
+    in_group("metadata.", [&](const std::string& member, Value v) { o->members.set(member, std::move(v)); });
     o->members.set("name", Value::str(info.name));
-    o->members.set("target", Value::str(info.target));
     return Value(o);
   }
   if (name == "asm") {
     auto d = make<Dict>();
-    if (!info.ptx.empty()) d->table.set("ptx", Value::str(info.ptx));
+    in_group("asm.", [&](const std::string& key, Value v) {
+      if (!v.get<Str>()->text.empty()) d->table.set(key, std::move(v));
+    });
     return Value(d);
   }
   if (name == "_init_handles") {
@@ -150,10 +166,18 @@ std::optional<Value> figure(const KernelInfo& info, std::string_view name) {
     o->on_call = [](Interp&, CallArgs&) { return Value::none(); };
     return Value(o);
   }
-  return std::nullopt;
+  if (name.find('.') != std::string_view::npos) return std::nullopt;
+  in_group(name, [&](const std::string& rest, Value v) {
+    if (rest.empty()) found = std::move(v);
+  });
+  return found;
 }
 void figure_names(std::vector<std::string>& out) {
-  out.insert(out.end(), {"name", "n_regs", "n_spills", "metadata", "asm"});
+  const KernelInfo none;
+  out.insert(out.end(), {"metadata", "asm"});
+  for_each_field(none, [&](const KernelField& field, const auto&) {
+    if (!field.script.empty() && field.script.find('.') == std::string_view::npos) out.emplace_back(field.script);
+  });
 }
 std::string figure_repr(const KernelInfo& info) {
   return fmt::format("<compiled kernel {} for {}>", info.name, info.target);
@@ -163,19 +187,18 @@ std::string figure_repr(const KernelInfo& info) {
 class LaunchedObject : public Object {
  public:
   static inline const KindOf<LaunchedObject> kKind{"CompiledKernel"};
-  LaunchedObject(Kernel kernel, const KernelInfo& info) : Object(kKind), kernel_(std::move(kernel)), info_(info) {}
-  std::optional<Value> attribute(Interp&, std::string_view name) override { return figure(info_, name); }
+  explicit LaunchedObject(std::shared_ptr<const KernelInfo> info) : Object(kKind), info_(std::move(info)) {}
+  std::optional<Value> attribute(Interp&, std::string_view name) override { return figure(*info_, name); }
   void attribute_names(std::vector<std::string>& out) const override { figure_names(out); }
   std::optional<Value> call_at(Interp& in, const Value&, CallArgs&) override {
     in.fail(with_note(error(ErrorKind::kType, "the result of a launch cannot be launched"),
-                      fmt::format("help: {}[grid](…), or {}.warmup(…, grid=grid)[grid](…)", info_.name, info_.name)));
+                      fmt::format("help: {}[grid](…), or {}.warmup(…, grid=grid)[grid](…)", info_->name, info_->name)));
   }
-  std::string repr(Interp&) override { return figure_repr(info_); }
+  std::string repr(Interp&) override { return figure_repr(*info_); }
   bool is_quiet() const override { return true; }  // a launch shows its figures when its name is asked for
 
  private:
-  Kernel kernel_;
-  const KernelInfo& info_;  // lives as long as the kernel
+  std::shared_ptr<const KernelInfo> info_;
 };
 
 /// What warmup() gives: the figures, and a launch of just that.
@@ -554,9 +577,11 @@ Status launch_looking(Interp& in, AccessChecks checks, const Kernel& kernel, con
 }  // namespace
 
 Value KernelObject::launched_code() {
-  const KernelInfo* info = kernel.impl()->launched_info();
-  if (!info || checked_) return Value::none();  // guarded code is not what the kernel is
-  if (std::exchange(launched_info_, info) != info) launched_ = make<LaunchedObject>(kernel, *info);
+  if (checked_) return Value::none();  // guarded code is not what the kernel is
+  if (!launched_info_ || !kernel.was_launched_as(launched_info_.get())) {
+    launched_info_ = kernel.launched();
+    launched_ = launched_info_ ? Value(make<LaunchedObject>(launched_info_)) : Value::none();
+  }
   return launched_;
 }
 

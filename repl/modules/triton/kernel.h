@@ -74,7 +74,7 @@ class KernelObject : public Launchable {
   std::vector<std::optional<Arg>> scratch_;  // of the launch going on; nothing a script runs can be between
   bool checked_ = false;                     // the last launch ran guarded code
   Value launched_;                           // the object of the code that was launched last
-  const KernelInfo* launched_info_ = nullptr;
+  std::shared_ptr<const KernelInfo> launched_info_;  // of launched_
 };
 
 /// One of an autotuner's configurations.

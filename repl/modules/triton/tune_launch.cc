@@ -11,7 +11,6 @@
 #include "repl/modules/triton/autotuner.h"
 #include "repl/modules/triton/options.h"
 #include "repl/script/interp/interp.h"
-#include "runtime/launch/kernel_impl.h"
 #include "support/diag.h"
 
 namespace kiln::script {
@@ -226,7 +225,8 @@ class LaunchTuner {
     };
     if (out_.device.is_cuda()) {  // the CPU has neither
       option("num_warps", {2, 4, 8, 16});
-      if (present.kernel.impl()->calls("dot")) option("num_stages", {2, 3, 4, 5});
+      const Result<KernelInfo> info = present.kernel.compile(present.args, present.options);
+      if (info.ok() && info->has_dot) option("num_stages", {2, 3, 4, 5});
     }
     if (axes.empty())
       in_.fail(with_note(error(ErrorKind::kValue, "nothing to vary: no constexpr of {} is a power of two from {}",

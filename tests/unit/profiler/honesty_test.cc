@@ -5,7 +5,9 @@
 #include <cmath>
 #include <random>
 
+#include "profiler/compare/comparison.h"
 #include "profiler/compare/pairs.h"
+#include "profiler/measure/timer.h"
 #include "support/diag.h"
 
 namespace kiln::profiler {

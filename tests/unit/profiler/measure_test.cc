@@ -1,4 +1,5 @@
 // The measuring logic against samplers and clocks that are made up, so every rule is exact and needs no device.
+#include "profiler/compare/comparison.h"
 #include "profiler/measure/measure.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "profiler/measure/timer.h"
 #include "support/diag.h"
 
 namespace kiln::profiler {

@@ -1,4 +1,4 @@
-#include "profiler/measure/sweep.h"
+#include "profiler/compare/sweep.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "profiler/profile/session.h"
+#include "profiler/session/session.h"
 
 #include <fmt/format.h>
 
