@@ -8,12 +8,13 @@
 namespace kiln {
 
 bool LaunchOption::allows(int value) const {
+  if (takes_none() && value == get({})) return true;
   return value >= least && value <= most && (!has('2') || std::has_single_bit(static_cast<unsigned>(value)));
 }
 
 std::string LaunchOption::allowed() const {
   if (flag) return "True or False";
-  return fmt::format("{}from {} to {}", has('2') ? "a power of two " : "", least, most);
+  return fmt::format("{}{}from {} to {}", takes_none() ? "None, or " : "", has('2') ? "a power of two " : "", least, most);
 }
 
 const LaunchOption* find_launch_option(std::string_view name) {

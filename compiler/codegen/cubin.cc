@@ -237,7 +237,8 @@ Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target,
   constexpr std::string_view kThreads = ".reqntid ";
   const size_t at = ptx.find(kThreads);
   if (plain.registers < 0 || plain.spill_bytes != 0 || at == std::string::npos) return plain;
-  if (ptx.find(".minnctapersm") != std::string::npos) return plain;  // the lowering has chosen
+  for (std::string_view chosen : {".minnctapersm", ".maxnreg"})  // by the lowering
+    if (ptx.find(chosen) != std::string::npos) return plain;
   target::BlockResources block{.shared_bytes = shared_bytes};
   const auto [end, failed] = std::from_chars(ptx.data() + at + kThreads.size(), ptx.data() + ptx.size(), block.threads);
   KILN_ASSERT(failed == std::errc() && block.threads > 0);

@@ -449,7 +449,11 @@ llvm::Function* make_kernel(const ir::Module& source, const target::Target& targ
   fn->addFnAttr("nvvm.reqntid", fmt::format("{}", (source.num_warps + plan.extra_warps) * kLanes));
   if (source.num_ctas > 1) fn->addFnAttr("nvvm.cluster_dim", fmt::format("{},1,1", source.num_ctas));
   // All registers of an SM for one block: accumulators need them, and setmaxnreg shares them out.
-  if (plan.uses_wgmma) fn->addFnAttr("nvvm.minctasm", "1");
+  // PTX takes one of the two directives.
+  if (launch.maxnreg > 0)
+    fn->addFnAttr("nvvm.maxnreg", fmt::format("{}", launch.maxnreg));
+  else if (plan.uses_wgmma)
+    fn->addFnAttr("nvvm.minctasm", "1");
   auto* map_type = llvm::ArrayType::get(llvm::Type::getInt8Ty(module.getContext()), 128);
   for (auto i = static_cast<unsigned>(own_params); i < types.size(); ++i) {
     fn->addParamAttr(i, llvm::Attribute::getWithByValType(module.getContext(), map_type));

@@ -43,7 +43,7 @@ def k(x_ptr, out_ptr, rows, n, BLOCK: tl.constexpr):
         tl.store(out_ptr + row * n + cols, e / tl.sum(e, axis=0), mask=cols < n)
 )";
 
-Result<CompiledKernel> compile_row(const char* text, const char* signature) {
+Result<CompiledKernel> compile_row(const char* text, const char* signature, int maxnreg = 0) {
   KILN_TRY(auto module, parse::parse_module(SourceText::make("k.py", text)));
   KILN_TRY(auto functions, frontend::jit_functions(module));
   std::pair<std::string, frontend::Global> block{"BLOCK", ast::Constant(ast::Int{16384})};
@@ -51,7 +51,8 @@ Result<CompiledKernel> compile_row(const char* text, const char* signature) {
   CompileOptions options;
   options.target = "sm_90a";
   options.frontend.num_warps = 8;
-  options.want_cubin = true;
+  options.frontend.maxnreg = maxnreg;
+  options.want_cubin = maxnreg == 0;
   return compile(*functions.at(0), args, options);
 }
 
@@ -71,6 +72,13 @@ TEST(Occupancy, NoMoreProgramsThanSharedMemoryAllows) {
   EXPECT_GT(kernel->shared_bytes, 3 * 65536);
   EXPECT_EQ(kernel->ptx.find(".minnctapersm"), std::string::npos);
   EXPECT_EQ(kernel->spill_bytes, 0);
+}
+
+TEST(Occupancy, MostRegistersAreToldToTheAssembler) {
+  auto kernel = compile_row(kCentre, "*fp16:16, *fp16:16, *fp16:16, *fp16:16, i32:16", 40);
+  ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+  EXPECT_NE(kernel->ptx.find(".maxnreg 40"), std::string::npos) << kernel->ptx.substr(0, 800);
+  EXPECT_EQ(kernel->ptx.find(".minnctapersm"), std::string::npos);
 }
 
 }  // namespace
