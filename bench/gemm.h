@@ -9,7 +9,7 @@
 #include "bench/bench.h"
 #include "kernels/case.h"
 #include "kiln/tensor.h"
-#include "support/matmul_tile.h"
+#include "compiler/target/matmul_tile.h"
 
 namespace kiln::bench {
 

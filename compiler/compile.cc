@@ -65,6 +65,7 @@ Status generate(const ir::Module& module, const target::Target& target, const Co
     out.object = std::move(code.object);
     out.text = std::move(code.assembly);
     out.scratch_bytes = code.scratch_bytes;
+    out.shared_bytes = -1;  // the CPU has none to know of
     return {};
   }
   KILN_TRY(auto code, codegen::build_cuda(module, target, backend));

@@ -37,8 +37,11 @@ const std::vector<Room>& rooms() {
       {"compiler/fusion", {"kiln/", "support/", "compiler/target/", "compiler/fusion/"}},
       {"runtime", {"kiln/", "support/", "runtime/"}},
       {"profiler", {"kiln/", "support/", "runtime/", "profiler/", "compiler/target/"}},
-      {"kernels", {"kiln/", "support/", "kernels/"}},
-      {"repl/editor", {"kiln/", "support/", "repl/editor/"}},
+      {"profiler/measure", {"kiln/", "support/", "runtime/", "compiler/target/", "profiler/measure/", "profiler/report/"}},
+      {"profiler/profile",
+       {"kiln/", "support/", "runtime/", "compiler/target/", "profiler/profile/", "profiler/report/", "profiler/measure/",
+        "profiler/roofline/", "profiler/lines/"}},
+      {"kernels", {"kiln/", "support/", "compiler/target/", "kernels/"}},
       {"repl", {"kiln/", "support/", "runtime/", "profiler/", "kernels/", "compiler/ast/", "compiler/parse/", "repl/"}},
   };
   return kRooms;
@@ -152,6 +155,26 @@ TEST(Layering, NoSmNumbersOutsideTheTargetTables) {
       std::string line;
       for (int n = 1; std::getline(in, line); ++n)
         EXPECT_FALSE(std::regex_search(line, sm)) << entry.path() << ":" << n << ": " << line;
+    }
+}
+
+// Nor do texts name a generation: a help text asks for target::example_with, a default is target::kDefaultGpu.
+TEST(Layering, NoTargetNamesInStrings) {
+  const std::vector<std::string> allowed = {
+      "repl/shell/options.cc",  // the help of --target
+      "repl/magics/magics.cc",  // the help of %target and %ptx
+  };
+  const fs::path root = KILN_SOURCE_DIR;
+  const std::regex comment(R"(//.*$)"), name(R"re("[^"]*sm_[0-9]+[^"]*")re");
+  for (const char* top : {"include", "support", "compiler", "runtime", "profiler", "kernels", "repl"})
+    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+      const std::string file = fs::relative(entry.path(), root), ext = entry.path().extension();
+      if ((ext != ".h" && ext != ".cc" && ext != ".def") || starts_with(file, "compiler/target/")) continue;
+      if (std::find(allowed.begin(), allowed.end(), file) != allowed.end()) continue;
+      std::ifstream in(entry.path());
+      std::string line;
+      for (int n = 1; std::getline(in, line); ++n)
+        EXPECT_FALSE(std::regex_search(std::regex_replace(line, comment, ""), name)) << file << ":" << n << ": " << line;
     }
 }
 

@@ -8,7 +8,7 @@
 #include "compiler/fusion/writer.h"
 #include "compiler/target/target.h"
 #include "support/diag.h"
-#include "support/matmul_tile.h"
+#include "compiler/target/matmul_tile.h"
 
 namespace kiln::fusion {
 

@@ -4,8 +4,8 @@ namespace kiln::target {
 
 namespace {
 constexpr Target kTargets[] = {
-#define KILN_ARCH(name, kind, sm, ptx, block_smem, sm_smem, regs, threads, blocks, features) \
-  {name, Kind::kind, sm, ptx, block_smem, sm_smem, regs, threads, blocks, features},
+#define KILN_ARCH(name, kind, sm, ptx, chip, block_smem, sm_smem, regs, threads, blocks, features) \
+  {name, Kind::kind, sm, ptx, chip, block_smem, sm_smem, regs, threads, blocks, features},
 #include "compiler/target/arch.def"
 #undef KILN_ARCH
 };
@@ -18,6 +18,13 @@ const Target* find(std::string_view name) {
 }
 
 std::span<const Target> all() { return kTargets; }
+
+std::string_view example_with(Feature feature) {
+  if (find(kDefaultGpu)->has(feature)) return kDefaultGpu;
+  for (const Target& t : kTargets)
+    if (t.has(feature)) return t.name;
+  return {};
+}
 
 const Target* for_capability(int capability) {
   const Target* best = nullptr;

@@ -27,6 +27,7 @@ struct Target {
   std::string_view name;
   Kind kind;
   int sm, ptx;               // compute capability ×10 and PTX ISA ×10
+  std::string_view chip;     // CUPTI's name of one of them: counters differ between generations, hardly within one
   int64_t shared_per_block;  // opt-in maximum, bytes
   int64_t shared_per_sm;     // bytes
   int registers_per_sm, threads_per_sm, blocks_per_sm;
@@ -39,6 +40,10 @@ struct Target {
 /// The row of that name, or nullptr.
 const Target* find(std::string_view name);
 std::span<const Target> all();
+/// What is shown and compiled for where nothing else says which GPU.
+inline constexpr std::string_view kDefaultGpu = "sm_90a";
+/// A target to name in "help: compile for …": kDefaultGpu if it has the feature.
+std::string_view example_with(Feature feature);
 /// The row for a GPU of this compute capability × 10: that very generation with the most features ("sm_90a"), else the
 /// newest older row whose code runs there; nullptr when every row is newer.
 const Target* for_capability(int capability);

@@ -96,9 +96,9 @@ Result<Tensor> run(const Expr& expr, ExprVariant variant = ExprVariant::kFused);
 /// expression keeps it.
 Result<Tensor> run_on_host(const Expr& expr);
 
-/// Plans that run() made, and reused from its cache, since the process started.
+/// Plans that run() made, found again and dropped (KILN_PLAN_LIMIT) since the process started.
 struct ExprCacheStats {
-  int64_t planned = 0, found = 0;
+  int64_t planned = 0, found = 0, dropped = 0;
 };
 ExprCacheStats expr_cache_stats();
 

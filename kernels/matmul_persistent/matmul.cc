@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/target/target.h"
 #include "support/diag.h"
 
 namespace kiln::kernels {
@@ -41,7 +42,10 @@ Result<Matrix> matrix(const Tensor& t, std::string_view name) {
 }  // namespace
 
 // The table's clusters were measured there.
-int most_ctas(const DeviceInfo& device) { return device.target == "sm_90a" ? 2 : 1; }
+int most_ctas(const DeviceInfo& device) {
+  const target::Target* t = target::find(device.target);
+  return t && t->has(target::kWgmma) ? 2 : 1;
+}
 
 Result<Launch> matmul_launch(Sources& sources, const Tensor& a, const Tensor& b, const Tensor& out,
                              const MatmulEpilogue& epilogue, std::optional<MatmulTile> tile) {

@@ -19,24 +19,11 @@
 
 namespace kiln::profiler::cupti {
 
-namespace {
-
-// The chip that stands for a generation: counters differ between generations, hardly within one.
-struct TargetChip {
-  int capability;
-  const char* chip;
-};
-constexpr TargetChip kTargetChips[] = {{80, "GA100"}, {86, "GA102"},  {89, "AD102"},
-                                       {90, "GH100"}, {100, "GB100"}, {120, "GB202"}};
-
-}  // namespace
-
 Result<std::string> chip_of_target(std::string_view target) {
   const target::Target* t = target::find(target);
-  for (const TargetChip& c : kTargetChips)
-    if (t && t->is_cuda() && t->sm == c.capability) return std::string(c.chip);
+  if (t && !t->chip.empty()) return std::string(t->chip);
   return with_note(error(ErrorKind::kUnsupported, "hardware counters are of GPUs; the target is {}", target),
-                   "help: choose a GPU's with %target sm_90a");
+                   fmt::format("help: choose a GPU's with %target {}", target::kDefaultGpu));
 }
 
 #if KILN_HAS_CUPTI

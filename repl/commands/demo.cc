@@ -13,6 +13,7 @@
 #include "profiler/report/table.h"
 #include "repl/shell/files.h"
 #include "repl/views/static_table.h"
+#include "repl/magics/kernel_target.h"
 #include "support/diag.h"
 
 namespace kiln::repl {
@@ -27,7 +28,7 @@ using report::Cell;
 using report::Table;
 
 constexpr uint64_t kSeed = 20261121;
-constexpr const char* kStaticTarget = "sm_90a";
+constexpr const char* kStaticTarget = kDefaultGpuTarget;
 
 struct Printer {
   bool json;

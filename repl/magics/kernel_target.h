@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "compiler/target/target.h"
 #include "kiln/kernel.h"
 #include "kiln/result.h"
 
@@ -10,7 +11,7 @@ namespace kiln::repl {
 struct MagicContext;
 
 /// The target that is shown when no other is selected.
-inline constexpr const char* kDefaultGpuTarget = "sm_90a";
+inline constexpr const char* kDefaultGpuTarget = target::kDefaultGpu.data();
 
 /// %target's, else the one that the kernel was launched for, else the session's device's; kDefaultGpuTarget where that
 /// is no GPU.

@@ -5,6 +5,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "compiler/ast/walk.h"
 #include "compiler/parse/parser.h"
 #include "kiln/interrupt.h"
 #include "repl/modules/torch/tensor_object.h"
@@ -213,22 +214,17 @@ bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || static_cast<uint8_t>(c) >= 0x80;
 }
 
-/// The words of a text that are variables, but for attributes.
-std::vector<TensorObject*> tensors_named(Interp& in, std::string_view text) {
+/// The tensors among the variables that an expression reads. None of a text with an error, which evaluation reports.
+std::vector<TensorObject*> tensors_read(Interp& in, const std::string& text) {
   std::vector<TensorObject*> out;
-  for (size_t at = 0; at < text.size();) {
-    size_t end = at;
-    while (end < text.size() && is_word(text[end])) ++end;
-    if (end == at) {
-      ++at;
-      continue;
-    }
-    Globals::Slot* slot = in.globals().find(text.substr(at, end - at));
-    const bool attribute = at > 0 && text[at - 1] == '.';
-    if (auto* t = slot && !attribute && !slot->value.missing() ? slot->value.get<TensorObject>() : nullptr)
-      out.push_back(t);
-    at = end;
-  }
+  auto module = parse::parse_module(SourceText::make("<expression>", text));
+  if (!module.ok()) return out;
+  ast::walk((*module)->body, [](const ast::Stmt&) {}, [&](const ast::Expr& e) {
+    const auto* name = ast::dyn_as<ast::Name>(&e);
+    Globals::Slot* slot = name ? in.globals().find(name->id) : nullptr;
+    if (!slot || slot->value.missing()) return;
+    if (auto* t = slot->value.get<TensorObject>()) out.push_back(t);
+  });
   return out;
 }
 
@@ -240,7 +236,7 @@ Result<std::optional<Expr>> Session::expression(std::string text) {
   const bool name_alone = !text.empty() && std::all_of(text.begin(), text.end(), is_word);
   if (!name_alone)
     KILN_CHECK_OK(guarded(*interp_, [&] {
-      for (TensorObject* t : tensors_named(*interp_, text)) t->tensor(*interp_);
+      for (TensorObject* t : tensors_read(*interp_, text)) t->tensor(*interp_);
     }));
   interp_->always_lazy = true;
   auto value = value_of(*interp_, text);

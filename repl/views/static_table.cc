@@ -67,7 +67,7 @@ Result<Table> occupancy_table(const KernelInfo& info, int multiprocessors) {
   const target::Target* target = target::find(info.target);
   if (!target || !target->is_cuda())
     return with_note(error(ErrorKind::kValue, "occupancy is a figure of GPUs; the target is {}", info.target),
-                     "help: choose one with %target sm_90a");
+                     fmt::format("help: choose one with %target {}", target::kDefaultGpu));
   if (info.registers < 0) return error(ErrorKind::kDevice, "registers are unknown: {}", kNoLinker);
   profiler::BlockResources block = resources(info);
   profiler::Occupancy now = profiler::occupancy(*target, block);

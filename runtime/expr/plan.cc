@@ -3,24 +3,31 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <unordered_map>
 
 #include "runtime/device/allocator.h"
 #include "runtime/device/device.h"
 #include "runtime/expr/host.h"
 #include "support/diag.h"
 #include "support/knobs.h"
+#include "support/lru.h"
 #include "support/trace.h"
 
 namespace kiln::runtime {
 
 namespace {
 
+size_t plan_limit() {
+  constexpr int64_t kOtherwise = 512;  // where the knob is no number
+  const auto limit = knob_int(Knob::kPlanLimit, 1);
+  return static_cast<size_t>(limit.ok() ? limit->value_or(kOtherwise) : kOtherwise);
+}
+
 /// What the process keeps. Never destroyed: kernels may be launched by other objects' destructors at exit.
 struct Cache {
   std::mutex mutex;
-  std::unordered_map<std::string, std::shared_ptr<const PreparedPlan>> plans;
-  std::unordered_map<std::string, Kernel> kernels;
+  // A plan holds its kernels, and what is bound to it holds the plan: what is dropped here may still run.
+  LruMap<std::shared_ptr<const PreparedPlan>> plans;
+  LruMap<Kernel> kernels;
   std::map<const DeviceImpl*, fusion::Machine> machines;  // devices that plans were made for live on in their kernels
   ExprCacheStats stats;
 };
@@ -124,10 +131,9 @@ Result<Kernel> kernel_of(const std::string& source, const std::string& name) {
   Cache& c = cache();
   std::lock_guard lock(c.mutex);
   std::string key = name + '\n' + source;
-  if (auto found = c.kernels.find(key); found != c.kernels.end()) return found->second;
+  if (Kernel* found = c.kernels.find(key)) return *found;
   KILN_TRY(Kernel kernel, Kernel::from_source(source, "<" + name + ">", name));
-  c.kernels.emplace(std::move(key), kernel);
-  return kernel;
+  return c.kernels.add(std::move(key), std::move(kernel), plan_limit());
 }
 
 Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const Device& device, ExprVariant variant,
@@ -172,15 +178,17 @@ Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, co
   trace::Scope step(trace::kSpans, trace::Step::kPlan);
   {
     std::lock_guard lock(c.mutex);
-    if (auto found = c.plans.find(key); found != c.plans.end()) {
+    if (auto* found = c.plans.find(key)) {
       ++c.stats.found;
-      return found->second;
+      return *found;
     }
   }
   KILN_TRY(std::shared_ptr<const PreparedPlan> made, prepare(walk, device, variant, {}));
   std::lock_guard lock(c.mutex);
   ++c.stats.planned;
-  return c.plans.emplace(std::move(key), std::move(made)).first->second;
+  auto kept = c.plans.add(std::move(key), std::move(made), plan_limit());
+  c.stats.dropped = static_cast<int64_t>(c.plans.dropped());
+  return kept;
 }
 
 Status BoundStep::launch() const {

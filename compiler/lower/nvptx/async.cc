@@ -260,7 +260,8 @@ Status grid_dependency(Lowering& l, const ir::Op& op, llvm::Intrinsic::ID instru
   if (!l.target.has(target::kTma))
     return with_note(
         error_at(op.range, ErrorKind::kUnsupported, "{} has no dependent launches that begin early", l.target.name),
-        "help: compile for sm_90a, or leave it out: launches of one stream follow one another");
+        fmt::format("help: compile for {}, or leave it out: launches of one stream follow one another",
+                    target::example_with(target::kTma)));
   l.b.CreateIntrinsic(instruction, {});
   return {};
 }

@@ -39,7 +39,7 @@ class Planner {
   Status needs(const Op& op, target::Feature feature, std::string_view what) const {
     if (target_.has(feature)) return {};
     return with_note(error_at(op.range, ErrorKind::kUnsupported, "{} has no {}", target_.name, what),
-                     "help: compile for sm_90a");
+                     fmt::format("help: compile for {}", target::example_with(feature)));
   }
 
   Status visit(const Op& op) {

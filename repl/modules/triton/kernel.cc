@@ -4,12 +4,14 @@
 #include <set>
 #include <utility>
 
+#include "compiler/ast/walk.h"
 #include "compiler/frontend/frontend.h"
 #include "kiln/check.h"
 #include "repl/modules/torch/lazy_scope.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/language.h"
 #include "repl/modules/triton/options.h"
+#include "runtime/jit/closure.h"
 
 namespace kiln::script {
 
@@ -320,14 +322,12 @@ class SourceCollector {
 
   void add(const frontend::JitFunction& f) {
     if (!seen_.insert(f.def).second) return;
-    std::string text(f.def->full_range.str());
-    for (size_t at = 0; at < text.size();) {
-      size_t end = at;
-      while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
-      if (end > at && !(at > 0 && text[at - 1] == '.')) add_name(f, text.substr(at, end - at));
-      at = std::max(end, at + 1);
-    }
-    text_ += without_indent(text) + "\n\n";
+    for (const std::string& name : runtime::free_names(*f.def)) add_name(f, name);
+    for (const ast::Param& p : f.def->params)
+      ast::walk(p.default_value.get(), [&](const ast::Expr& e) {
+        if (const auto* name = ast::dyn_as<ast::Name>(&e)) add_name(f, name->id);
+      });
+    text_ += without_indent(std::string(f.def->full_range.str())) + "\n\n";
   }
   std::string take() { return constants_ + (constants_.empty() ? "" : "\n") + std::move(text_); }
 

@@ -150,6 +150,9 @@ TEST(ExprContenders, InAListTheyKnowTheirPlans) {
     EXPECT_FALSE(std::isnan(lazy.output()->to_doubles()->at(77)));
   }
   EXPECT_TRUE(session.expression("y").ok());
+  // A name in a string is no variable: y stays pending.
+  EXPECT_TRUE(session.expression("x * float(len('y'))").ok());
+  EXPECT_TRUE(session.expression("y").ok());
   for (const char* text : {"exp(x) + 0.3", "f"}) {
     profiler::Contender c = contender(text);
     ASSERT_TRUE(c.problem.ok()) << text;

@@ -322,6 +322,24 @@ TEST(Expr, AnEditedSourceIsAnotherVariant) {
   EXPECT_NE(refused.error().message.find("must keep its parameters"), std::string::npos) << refused.error().message;
 }
 
+TEST(Expr, NoMorePlansAreKeptThanTheLimit) {
+  setenv("KILN_PLAN_LIMIT", "4", 1);
+  const ExprCacheStats before = expr_cache_stats();
+  auto sums = [](int64_t n) {
+    Tensor x = random_tensor({n, 3}, 7);
+    std::vector<double> in = *x.to_doubles(), out = numbers(run(op(ExprOp::kExp, {x})));
+    for (size_t i = 0; i < in.size(); ++i) ASSERT_NEAR(out[i], std::exp(in[i]), 1e-5 * std::exp(in[i]));
+  };
+  for (int round = 0; round < 2; ++round)
+    for (int64_t n = 700; n < 710; ++n) sums(n);
+  ExprCacheStats after = expr_cache_stats();
+  EXPECT_GE(after.dropped - before.dropped, 16);
+  EXPECT_EQ(after.planned - before.planned, 20) << "each had been dropped when it came again";
+  for (int i = 0; i < 3; ++i) sums(709);
+  EXPECT_EQ(expr_cache_stats().found - after.found, 3) << "the latest stays";
+  unsetenv("KILN_PLAN_LIMIT");
+}
+
 TEST(Expr, UserFunctionsAreCalledOnElements) {
   auto f = std::make_shared<ExprFunction>();
   f->name = "soft_clip";

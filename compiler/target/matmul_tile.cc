@@ -1,14 +1,16 @@
-#include "support/matmul_tile.h"
+#include "compiler/target/matmul_tile.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "compiler/target/target.h"
+
 namespace kiln {
 
 namespace {
 
-constexpr int64_t kSharedBytes = 225 << 10;              // of a Hopper block, but for barriers
+constexpr int64_t kBarrierBytes = 2 << 10;               // of shared memory, at most
 constexpr int64_t kMostStagingBytes = 64 << 10;          // of a result on its way out: larger ones leave in parts
 constexpr int kFewestSteps = 4;                          // of a part of a split sum
 constexpr int kFewestStages = 3, kMostRingBytes = 2048;  // of a row, in all stages
@@ -16,10 +18,7 @@ constexpr int kFewestStages = 3, kMostRingBytes = 2048;  // of a row, in all sta
 /// What a program's first loads and last stores take, as a part of the time that its products take in one round.
 constexpr double kEnds = 0.2;
 
-/// Tiles, and the share of the tensor cores' speed that each keeps busy (H200, long K), with operands of up to 16 bits
-/// and of 32. Small tiles take more of K at a time, as they wait more often than they multiply. Of 32 bits, the operand
-/// that goes through registers (B along N) costs less where the tile is narrow. Two blocks that share a program read
-/// less, which helps where a program streams one operand; with several tiles it is lost in waiting for each other.
+/// A row of matmul_tile.def.
 struct TileSpeed {
   int m, n, warps, ctas;
   int row_bytes;  // of a row of A or B in one stage: whole swizzle patterns of 128
@@ -27,10 +26,9 @@ struct TileSpeed {
   double share, share_of_words;
 };
 constexpr TileSpeed kTiles[] = {
-    {128, 256, 8, 1, 128, 8, 1.0, 0.90},  {256, 128, 8, 1, 128, 8, 0.99, 1.0}, {256, 128, 8, 2, 128, 4, 0.91, 0.0},
-    {128, 128, 8, 1, 128, 8, 0.90, 0.83}, {64, 256, 4, 1, 128, 8, 0.85, 0.75}, {128, 64, 8, 1, 128, 8, 0.72, 0.60},
-    {64, 128, 4, 1, 128, 8, 0.74, 0.60},  {64, 64, 4, 1, 256, 8, 0.45, 0.40},  {64, 32, 4, 1, 256, 8, 0.28, 0.25},
-    {16, 128, 4, 2, 128, 8, 0.155, 0.0},  {16, 64, 4, 1, 256, 8, 0.15, 0.15},
+#define KILN_MATMUL_TILE(M, N, WARPS, CTAS, ROW_BYTES, GROUP_M, SHARE, SHARE_OF_WORDS) \
+  {M, N, WARPS, CTAS, ROW_BYTES, GROUP_M, SHARE, SHARE_OF_WORDS},
+#include "compiler/target/matmul_tile.def"
 };
 
 int64_t cdiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -49,6 +47,7 @@ std::string to_string(const MatmulTile& t) {
 
 std::vector<MatmulTile> rank_tiles(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors,
                                    int most_ctas) {
+  const int64_t shared_bytes = target::find(target::kDefaultGpu)->shared_per_block - kBarrierBytes;
   std::vector<std::pair<double, MatmulTile>> ranked;
   for (const TileSpeed& t : kTiles) {
     const double share = operand_bytes < 4 ? t.share : t.share_of_words;
@@ -60,7 +59,7 @@ std::vector<MatmulTile> rank_tiles(int64_t m, int64_t n, int operand_bytes, int 
     const int64_t stage = int64_t{rows + columns} * t.row_bytes,
                   staging = std::min(int64_t{rows} * columns * result_bytes, kMostStagingBytes);
     const int64_t most = kMostRingBytes / t.row_bytes;
-    const auto stages = static_cast<int>(std::min(most, (kSharedBytes - staging) / stage));
+    const auto stages = static_cast<int>(std::min(most, (shared_bytes - staging) / stage));
     if (stages < kFewestStages) continue;
     const int64_t rounds = cdiv(tiles, multiprocessors / t.ctas);
     const double time = (static_cast<double>(rounds) + kEnds) * rows * columns / share;
