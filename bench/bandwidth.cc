@@ -3,6 +3,7 @@
 
 #include "bench/bench.h"
 #include "kernels/case.h"
+#include "profiler/measure/copy.h"
 #include "support/diag.h"
 
 namespace kiln::bench {

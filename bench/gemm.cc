@@ -353,8 +353,7 @@ Status bench_gemm(const Context& context) {
   std::vector<const GemmContender*> contenders;
   for (const GemmContender& c : gemm_contenders())
     // By default, those of the device at hand: a library is for GPUs or for the CPU, the others for all.
-    if (o.contenders.empty() ? c.ours || c.on_gpu == gpu : listed(o.contenders, c.name))
-      contenders.push_back(&c);
+    if (o.contenders.empty() ? c.ours || c.on_gpu == gpu : listed(o.contenders, c.name)) contenders.push_back(&c);
   std::vector<GemmContender> tiles;
   for (const std::string& text : o.tiles) {
     KILN_TRY(tiles.emplace_back(), tile_contender(text));

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "bench/bench.h"
+#include "compiler/target/matmul_tile.h"
 #include "kernels/case.h"
 #include "kiln/tensor.h"
-#include "compiler/target/matmul_tile.h"
 
 namespace kiln::bench {
 

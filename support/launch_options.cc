@@ -14,7 +14,8 @@ bool LaunchOption::allows(int value) const {
 
 std::string LaunchOption::allowed() const {
   if (flag) return "True or False";
-  return fmt::format("{}{}from {} to {}", takes_none() ? "None, or " : "", has('2') ? "a power of two " : "", least, most);
+  return fmt::format("{}{}from {} to {}", takes_none() ? "None, or " : "", has('2') ? "a power of two " : "", least,
+                     most);
 }
 
 const LaunchOption* find_launch_option(std::string_view name) {

@@ -37,7 +37,8 @@ void give_up(std::unique_ptr<llvm::LLVMContext> context, std::unique_ptr<llvm::M
 Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& target, const BackendOptions& options) {
   StopWatch watch;
   auto context = std::make_unique<llvm::LLVMContext>();
-  KILN_TRY(auto llvm_module, lower::lower_nvptx(module, target, *context, {.line_info = options.line_info, .launch = options.launch}));
+  KILN_TRY(auto llvm_module,
+           lower::lower_nvptx(module, target, *context, {.line_info = options.line_info, .launch = options.launch}));
   CudaCode code;
   KILN_TRY(lower::LaunchPlan plan, lower::plan_launch(module, target));
   code.extra_warps = plan.extra_warps;

@@ -6,9 +6,9 @@
 
 #include "compiler/fusion/emitter.h"
 #include "compiler/fusion/writer.h"
+#include "compiler/target/matmul_tile.h"
 #include "compiler/target/target.h"
 #include "support/diag.h"
-#include "compiler/target/matmul_tile.h"
 
 namespace kiln::fusion {
 

@@ -80,7 +80,8 @@ enum class ExprVariant : uint8_t {
 #include "kiln/matmul_impl.def"
 };
 inline constexpr ExprVariant kExprVariants[] = {
-    ExprVariant::kUnfused, ExprVariant::kFused,
+    ExprVariant::kUnfused,
+    ExprVariant::kFused,
 #define KILN_MATMUL_IMPL(ENUM, ...) ExprVariant::k##ENUM,
 #include "kiln/matmul_impl.def"
 };

@@ -1,7 +1,7 @@
 // Products by the kernel on pointers: its launch.
 #pragma once
-#include "kernels/case.h"
 #include "compiler/target/matmul_tile.h"
+#include "kernels/case.h"
 
 namespace kiln::kernels {
 

@@ -1,7 +1,7 @@
 // Products by the kernels on tensor descriptors: their launches.
 #pragma once
-#include "kernels/case.h"
 #include "compiler/target/matmul_tile.h"
+#include "kernels/case.h"
 
 namespace kiln::kernels {
 

@@ -12,8 +12,6 @@ namespace kiln::profiler {
 namespace {
 
 constexpr double kSame = 0.005;  // effects below this do not count
-
-constexpr double kSame = 0.005;  // effects below this do not count
 constexpr int kLooks[] = {12, 20, 30, 50, 100, 200};
 constexpr int kLeastPairs = 6;  // the fewest that a 95 % interval of a median can be drawn from
 

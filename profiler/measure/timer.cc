@@ -16,9 +16,7 @@
 
 namespace kiln::profiler {
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 struct Timer::Parts {
   Device device;

@@ -181,12 +181,14 @@ std::string info_text(const KernelInfo& info, bool json) {
   for_each_field(info, [&](const KernelField& field, const auto& value) {
     if (field.has('T')) return;  // shown by itself
     nlohmann::ordered_json v = json_of(value);
+    if (v.is_structured() ? v.empty() : v == "") return;
     all[std::string(field.name)] = v == -1 ? nlohmann::ordered_json() : v;
   });
   if (json) return all.dump();
   std::string out;
   for (const auto& [name, value] : all.items())
-    if (name != "phases") out += fmt::format("{:<14}{}\n", name, value.is_string() ? value.get<std::string>() : value.dump());
+    if (name != "phases")
+      out += fmt::format("{:<14}{}\n", name, value.is_string() ? value.get<std::string>() : value.dump());
   return out;
 }
 

@@ -11,9 +11,9 @@
 #include "profiler/measure/copy.h"
 #include "profiler/measure/measure.h"
 #include "profiler/report/table.h"
+#include "repl/magics/kernel_target.h"
 #include "repl/shell/files.h"
 #include "repl/views/static_table.h"
-#include "repl/magics/kernel_target.h"
 #include "support/diag.h"
 
 namespace kiln::repl {

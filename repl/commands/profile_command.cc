@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "profiler/profile/advisor.h"
-#include "profiler/session/session.h"
 #include "profiler/profile/tables.h"
+#include "profiler/session/session.h"
 #include "repl/commands/profile_files.h"
 #include "repl/shell/errors.h"
 #include "repl/shell/files.h"

@@ -6,8 +6,8 @@
 
 #include "kiln/result.h"
 #include "profiler/profile/schedule.h"
-#include "profiler/session/session.h"
 #include "profiler/profile/timeline.h"
+#include "profiler/session/session.h"
 #include "repl/magics/magics.h"
 
 namespace kiln::repl {

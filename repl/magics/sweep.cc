@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "profiler/compare/sweep.h"
+#include "profiler/measure/timer.h"
 #include "profiler/report/plot.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"

@@ -219,12 +219,13 @@ std::vector<TensorObject*> tensors_read(Interp& in, const std::string& text) {
   std::vector<TensorObject*> out;
   auto module = parse::parse_module(SourceText::make("<expression>", text));
   if (!module.ok()) return out;
-  ast::walk((*module)->body, [](const ast::Stmt&) {}, [&](const ast::Expr& e) {
-    const auto* name = ast::dyn_as<ast::Name>(&e);
-    Globals::Slot* slot = name ? in.globals().find(name->id) : nullptr;
-    if (!slot || slot->value.missing()) return;
-    if (auto* t = slot->value.get<TensorObject>()) out.push_back(t);
-  });
+  ast::walk((*module)->body, [](const ast::Stmt&) {},
+            [&](const ast::Expr& e) {
+              const auto* name = ast::dyn_as<ast::Name>(&e);
+              Globals::Slot* slot = name ? in.globals().find(name->id) : nullptr;
+              if (!slot || slot->value.missing()) return;
+              if (auto* t = slot->value.get<TensorObject>()) out.push_back(t);
+            });
   return out;
 }
 

@@ -26,10 +26,10 @@ std::optional<E> parse_name(const std::string_view (&names)[N], std::string_view
 Result<Engine*> engine_of(DeviceImpl& device, MatmulImpl impl) {
   const bool cuda = info(impl).on_gpu();
   if (cuda != device.is_cuda())
-    return with_note(error(ErrorKind::kUnsupported, "{} multiplies on {}, and the operands are on {}", name(impl),
-                           cuda ? "a GPU" : "the CPU", device.name()),
-                     fmt::format("help: move them with .to({}), or take impl {}", cuda ? "cuda" : "cpu",
-                                 name(usual_impl(!cuda))));
+    return with_note(
+        error(ErrorKind::kUnsupported, "{} multiplies on {}, and the operands are on {}", name(impl),
+              cuda ? "a GPU" : "the CPU", device.name()),
+        fmt::format("help: move them with .to({}), or take impl {}", cuda ? "cuda" : "cpu", name(usual_impl(!cuda))));
   switch (info(impl).library) {
     case BlasLibraryId::kCublas:
       return cublas_engine(device);

@@ -349,8 +349,7 @@ frontend::Global global_of(const Arg& arg) {
 
 std::optional<Arg> arg_of(const frontend::Global& value, const MakeKernel& make_kernel) {
   if (auto* type = std::get_if<DType>(&value)) return Arg(*type);
-  if (auto* function = std::get_if<std::shared_ptr<const JitFunction>>(&value))
-    return Arg(make_kernel(*function));
+  if (auto* function = std::get_if<std::shared_ptr<const JitFunction>>(&value)) return Arg(make_kernel(*function));
   auto* constant = std::get_if<ast::Constant>(&value);
   if (!constant) return std::nullopt;
   if (std::holds_alternative<ast::None>(*constant)) return Arg(std::monostate{});

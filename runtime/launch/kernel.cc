@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 
 #include "runtime/jit/jit.h"
 #include "runtime/jit/loaded_code.h"
@@ -10,7 +11,9 @@
 #include "runtime/launch/kernel_impl.h"
 #include "runtime/launch/kernel_launched.h"
 #include "runtime/launch/kernel_options.h"
+#include "runtime/launch/launch_mark.h"
 #include "support/diag.h"
+#include "support/knobs.h"
 #include "support/trace.h"
 
 namespace kiln {
@@ -30,12 +33,33 @@ std::string describe_tensors(std::span<const std::optional<Arg>> args) {
 
 }  // namespace
 
-SpecTable::SpecTable() { clear(); }
+SpecTable::SpecTable() { publish(kFirstSlots); }
 
-void SpecTable::clear() {
-  all_slots_.push_back(std::make_unique<Slots>(kFirstSlots));
-  live_ = 0;
+void SpecTable::publish(size_t slots) {
+  auto made = std::make_unique<Slots>(slots);
+  for (const auto& spec : specs_) place(*made, spec.get());
+  all_slots_.push_back(std::move(made));
   slots_.store(all_slots_.back().get(), std::memory_order_release);
+}
+
+void SpecTable::clear() { retire(0); }
+
+void SpecTable::retire(size_t most) {
+  std::vector<std::pair<uint64_t, size_t>> by_use;  // as of now: launches go on
+  for (size_t i = 0; i < specs_.size(); ++i) by_use.emplace_back(specs_[i]->used.load(), i);
+  std::ranges::sort(by_use, std::greater<>());
+  std::vector<std::unique_ptr<Specialisation>> kept;
+  for (size_t n = 0; n < by_use.size(); ++n)
+    (n < most ? kept : retired_).push_back(std::move(specs_[by_use[n].second]));
+  specs_ = std::move(kept);
+  size_t slots = kFirstSlots;
+  while (specs_.size() * 2 > slots) slots *= 2;
+  publish(slots);
+}
+
+void SpecTable::reclaim(const Specialisation* kept) {
+  std::erase_if(retired_, [&](const auto& spec) { return spec.get() != kept; });
+  all_slots_.erase(all_slots_.begin(), all_slots_.end() - 1);
 }
 
 const Specialisation* SpecTable::find(uint64_t hash, std::string_view key) const {
@@ -54,18 +78,12 @@ void SpecTable::place(Slots& slots, const Specialisation* spec) {
 }
 
 const Specialisation* SpecTable::insert(std::unique_ptr<Specialisation> spec) {
-  Slots* slots = slots_.load(std::memory_order_relaxed);
-  if ((live_ + 1) * 2 > slots->mask + 1) {
-    auto larger = std::make_unique<Slots>((slots->mask + 1) * 2);
-    for (size_t i = 0; i <= slots->mask; ++i)
-      if (const Specialisation* old = slots->entries[i].load(std::memory_order_relaxed)) place(*larger, old);
-    slots = larger.get();
-    all_slots_.push_back(std::move(larger));
-    slots_.store(slots, std::memory_order_release);
-  }
-  place(*slots, spec.get());
-  ++live_;
   specs_.push_back(std::move(spec));
+  Slots* slots = slots_.load(std::memory_order_relaxed);
+  if (specs_.size() * 2 > slots->mask + 1)
+    publish((slots->mask + 1) * 2);
+  else
+    place(*slots, specs_.back().get());
   return specs_.back().get();
 }
 
@@ -74,8 +92,8 @@ KernelImpl::KernelImpl(std::shared_ptr<const frontend::JitFunction> function, bo
       name_(function_->def->name),
       globals_are_fixed_(globals_are_fixed),
       jit_(jit),
-      params_(read_params(
-          *function_, [&](auto f) { return Kernel(std::make_shared<KernelImpl>(std::move(f), false, jit)); })),
+      params_(read_params(*function_,
+                          [&](auto f) { return Kernel(std::make_shared<KernelImpl>(std::move(f), false, jit)); })),
       rules_(rules_of(params_)) {
   for (const ParamInfo& p : params_) descriptions_.push_back({p.name, p.is_constexpr, p.has_default});
 }
@@ -102,6 +120,17 @@ void KernelImpl::refresh_closure() {
   if (closure_) table_.clear(), checked_.clear();
   closure_ = std::make_shared<Closure>(make_closure(function_));
   watching_.store(!globals_are_fixed_ && !closure_->watches.empty());
+}
+
+void KernelImpl::drop_old() {
+  constexpr int64_t kOtherwise = 256;  // where the knob is no number
+  const auto limit = knob_int(Knob::kKernelLimit, 1);
+  const auto most = static_cast<size_t>(limit.ok() ? limit->value_or(kOtherwise) : kOtherwise);
+  // A quarter at once, so that the next insertions need not look for one each.
+  if (table_.size() > most) table_.retire(std::max<size_t>(1, most - most / 4));
+  if (!table_.has_retired()) return;
+  guess_.store(nullptr);  // a launch sets it anew
+  if (!others_may_read(this)) table_.reclaim(last_.load());
 }
 
 Result<const Specialisation*> KernelImpl::specialise(std::span<const std::optional<Arg>> args, BoundArgs& bound,
@@ -139,7 +168,12 @@ Result<const Specialisation*> KernelImpl::specialise(std::span<const std::option
     spec->key = key;
     spec->hash = hash;
     lock.lock();
-    if (closure == closure_) return table_.insert(std::move(spec));
+    if (closure == closure_) {
+      spec->used.store(++look_ups_);
+      const Specialisation* made = table_.insert(std::move(spec));
+      drop_old();
+      return made;
+    }
     // Another launch saw that a global had changed: this code is of the past.
   }
 }
@@ -169,6 +203,7 @@ Status KernelImpl::launch(const std::array<int64_t, 3>& grid, std::span<const st
                           const LaunchOptions& options) {
   trace::Scope span(trace::kSpans, trace::Step::kLaunch, name_);
   if (trace::Event* event = span.event(); event && trace::on(trace::kShapes)) event->detail = describe_tensors(args);
+  const LaunchMark mark(this);
   const Specialisation* guess = guess_.load(std::memory_order_acquire);
   if (guess && !options.stream && !chosen_stream && !guess->default_stream->is_capturing() && is_launchable(grid)) {
     uint64_t slots[kMostFastSlots];
@@ -189,7 +224,9 @@ const Specialisation* KernelImpl::look_up(std::string_view key) {
     std::lock_guard lock(mutex_);
     refresh_closure();
   }
-  return table_.find(hash64(key), key);
+  const Specialisation* found = table_.find(hash64(key), key);
+  if (found) found->used.store(look_ups_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return found;
 }
 
 Status KernelImpl::bind(std::span<const std::optional<Arg>> args, BoundArgs& bound) const {
@@ -232,16 +269,19 @@ Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<
 }
 
 std::shared_ptr<const LaunchedAs> KernelImpl::launched_as() const {
+  const LaunchMark mark(this);
   const Specialisation* last = last_.load();
   return last ? last->launched_as : nullptr;
 }
 
 std::shared_ptr<const KernelInfo> KernelImpl::launched() const {
+  const LaunchMark mark(this);
   const Specialisation* last = last_.load(std::memory_order_acquire);
   return last ? last->code : nullptr;
 }
 
 bool KernelImpl::was_launched_as(const KernelInfo* info) const {
+  const LaunchMark mark(this);
   const Specialisation* last = last_.load(std::memory_order_acquire);
   return (last ? last->code.get() : nullptr) == info;
 }
@@ -253,6 +293,7 @@ Result<KernelInfo> KernelImpl::compile(std::span<const std::optional<Arg>> args,
   KILN_CHECK_OK(check_options(name_, options));
   KILN_TRY(std::shared_ptr<DeviceImpl> device, device_of(bound, options));
   if (target.empty() || target == device->target()) {
+    const LaunchMark mark(this);
     append(key_end(*device, options), bound.key);
     const Specialisation* spec = look_up(bound.key.view());
     if (!spec) {

@@ -32,20 +32,26 @@ struct Specialisation {
   KeySteps steps;  // of `key`
   std::string key;
   uint64_t hash = 0;
+  mutable std::atomic<uint64_t> used{0};          // when it was looked up last, by the kernel's count of look-ups
   std::shared_ptr<const LaunchedAs> launched_as;  // also keeps the functions alive whose addresses are in the key
   std::shared_ptr<const LoadedCode> code;         // what is told of it
 };
 
-/// An open-addressing hash table that only grows. Readers take no lock: they see a table that was complete when it was
-/// published, and tables that were replaced live as long as the kernel (their sizes sum to less than the last one's).
+/// An open-addressing hash table. Readers take no lock: they see a table that was complete when it was published. What
+/// was replaced or taken out lives until reclaim(). All but find() is under the kernel's mutex.
 class SpecTable {
  public:
   SpecTable();
   const Specialisation* find(uint64_t hash, std::string_view key) const;
-  /// Under the kernel's mutex only.
   const Specialisation* insert(std::unique_ptr<Specialisation> spec);
-  /// Forgets all (a global changed). They stay alive: another thread may be launching one.
+  /// Takes all out (a global changed).
   void clear();
+  /// Takes out all but the `most` that were used last.
+  void retire(size_t most);
+  size_t size() const { return specs_.size(); }
+  bool has_retired() const { return !retired_.empty(); }
+  /// Frees what was taken out, but for `kept`. No other thread may be reading.
+  void reclaim(const Specialisation* kept);
 
  private:
   struct Slots {
@@ -54,11 +60,12 @@ class SpecTable {
     std::unique_ptr<std::atomic<const Specialisation*>[]> entries;
   };
   void place(Slots& slots, const Specialisation* spec);
+  /// A table of the present specialisations with room for more.
+  void publish(size_t slots);
 
   std::atomic<Slots*> slots_;
-  std::vector<std::unique_ptr<Slots>> all_slots_;
-  std::vector<std::unique_ptr<Specialisation>> specs_;
-  size_t live_ = 0;
+  std::vector<std::unique_ptr<Slots>> all_slots_;  // the last is the present one
+  std::vector<std::unique_ptr<Specialisation>> specs_, retired_;
 };
 
 class KernelImpl {
@@ -105,6 +112,8 @@ class KernelImpl {
                                                           const std::shared_ptr<DeviceImpl>& device,
                                                           const LaunchOptions& options);
   void refresh_closure();
+  /// Under the mutex, behind an insertion: keeps to KILN_KERNEL_LIMIT.
+  void drop_old();
   /// As of now; without a lock.
   std::shared_ptr<const Closure> current_closure();
 
@@ -121,9 +130,10 @@ class KernelImpl {
   std::mutex mutex_;
   std::set<std::string> compiling_;  // keys whose specialisation some thread compiles, outside of the lock
   std::condition_variable compiled_;
-  std::shared_ptr<const Closure> closure_;            // made at the first compilation
-  std::atomic<bool> watching_{false};                 // closure_ has watches to look at
-  std::atomic<const Specialisation*> last_{nullptr};  // specialisations live as long as the kernel
+  std::shared_ptr<const Closure> closure_;  // made at the first compilation
+  std::atomic<bool> watching_{false};       // closure_ has watches to look at
+  std::atomic<const Specialisation*> last_{nullptr};
+  std::atomic<uint64_t> look_ups_{0};
   SpecTable table_;
   std::map<std::string, std::shared_ptr<const CheckedCode>> checked_;  // by key, while closure_ is valid
 };

@@ -1,5 +1,5 @@
-// What stands behind a kernel's handle: its function, and how it was launched. Enough to compile it again, for its stages
-// to be shown.
+// What stands behind a kernel's handle: its function, and how it was launched. Enough to compile it again, for its
+// stages to be shown.
 #pragma once
 #include <memory>
 #include <string>

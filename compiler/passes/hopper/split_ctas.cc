@@ -345,9 +345,10 @@ Status split_ctas(ir::Module& module, const target::Target& target) {
   if (module.num_ctas == 1) return {};
   const SourceRange range = module.body()->first ? module.body()->first->range : SourceRange{};
   if (!target.has(target::kTma))
-    return with_note(error_at(range, ErrorKind::kUnsupported, "num_ctas = {}: {} has no clusters of blocks",
-                              module.num_ctas, target.name),
-                     fmt::format("help: launch it with num_ctas=1, or compile for {}", target::example_with(target::kTma)));
+    return with_note(
+        error_at(range, ErrorKind::kUnsupported, "num_ctas = {}: {} has no clusters of blocks", module.num_ctas,
+                 target.name),
+        fmt::format("help: launch it with num_ctas=1, or compile for {}", target::example_with(target::kTma)));
   if (module.num_ctas > kMostCtas || !std::has_single_bit(static_cast<unsigned>(module.num_ctas)))
     return error_at(range, ErrorKind::kUnsupported, "num_ctas = {}: a program runs on 1, 2, 4 or {} blocks",
                     module.num_ctas, kMostCtas);

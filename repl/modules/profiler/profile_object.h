@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "profiler/profile/schedule.h"
-#include "profiler/session/session.h"
 #include "profiler/profile/tables.h"
 #include "profiler/profile/timeline.h"
+#include "profiler/session/session.h"
 #include "repl/script/interp/interp.h"
 
 namespace kiln::script {

@@ -93,7 +93,8 @@ Choice choice_of(Interp& in, NativeArgs& a, size_t first) {
     c.reference = text == kReference;
     c.options.impl = parse_matmul_impl(text);
     if (!c.options.impl && !c.reference) {
-      in.fail(ErrorKind::kValue, "there is no matmul impl '{}': they are {}, {}", text, matmul_impl_names(), kReference);
+      in.fail(ErrorKind::kValue, "there is no matmul impl '{}': they are {}, {}", text, matmul_impl_names(),
+              kReference);
     }
   }
   if (given(a[first + 1])) {
@@ -141,13 +142,15 @@ Value mm(Interp& in, NativeArgs& a) { return ranked(in, a, 2, "mm()"); }
 Value bmm(Interp& in, NativeArgs& a) { return ranked(in, a, 3, "bmm()"); }
 
 #define KILN_MATMUL_IMPL(ENUM, NAME, ...) NAME ", "
-constexpr std::string_view kMethodHelp = "x @ other; impl: "
+constexpr std::string_view kMethodHelp =
+    "x @ other; impl: "
 #include "kiln/matmul_impl.def"
-                                         "reference";
+    "reference";
 #define KILN_MATMUL_IMPL(ENUM, NAME, ...) NAME ", "
-constexpr std::string_view kFunctionHelp = "a @ b; by a BLAS library with impl="
+constexpr std::string_view kFunctionHelp =
+    "a @ b; by a BLAS library with impl="
 #include "kiln/matmul_impl.def"
-                                           "or reference (float64 on the host)";
+    "or reference (float64 on the host)";
 
 constexpr NativeDef kMatmulMethods[] = {
     {"bmm(other)", bmm, "batches of matrices multiplied"},

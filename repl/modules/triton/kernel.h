@@ -69,11 +69,11 @@ class KernelObject : public Launchable {
   std::array<int64_t, 3> grid_of(Interp& in, const Value& grid, const Bound& bound) const;
   Ref<Dict> named(const Bound& bound) const;
 
-  std::vector<Value> names_;                 // the parameters' names as strings
-  Table named_;                              // of each name None: what a grid function gets, but for the values
-  std::vector<std::optional<Arg>> scratch_;  // of the launch going on; nothing a script runs can be between
-  bool checked_ = false;                     // the last launch ran guarded code
-  Value launched_;                           // the object of the code that was launched last
+  std::vector<Value> names_;                         // the parameters' names as strings
+  Table named_;                                      // of each name None: what a grid function gets, but for the values
+  std::vector<std::optional<Arg>> scratch_;          // of the launch going on; nothing a script runs can be between
+  bool checked_ = false;                             // the last launch ran guarded code
+  Value launched_;                                   // the object of the code that was launched last
   std::shared_ptr<const KernelInfo> launched_info_;  // of launched_
 };
 

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "compiler/parse/parser.h"
+#include "profiler/compare/comparison.h"
 #include "profiler/tune/output_check.h"
 #include "profiler/tune/records.h"
 #include "repl/modules/torch/tensor_object.h"

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "profiler/compare/comparison.h"
 #include "profiler/tune/tune.h"
 #include "repl/session/session.h"
 

@@ -1,6 +1,6 @@
 // The measuring logic against samplers and clocks that are made up, so every rule is exact and needs no device.
-#include "profiler/compare/comparison.h"
 #include "profiler/measure/measure.h"
+#include "profiler/compare/comparison.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 // A compiler that compiles nothing: its host "code" records the slots and the programs that it was run with.
 #pragma once
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,11 @@ struct Recorder {
     static Recorder* recorder = nullptr;
     return recorder;
   }
+  /// Host codes that live now.
+  static std::atomic<int>& loaded() {
+    static std::atomic<int> codes{0};
+    return codes;
+  }
   static void run(const uint64_t* args, const int32_t* grid, int64_t first, int64_t last, void*) {
     Recorder& r = *current();
     std::lock_guard lock(r.mutex);
@@ -41,6 +47,8 @@ struct Recorder {
 };
 
 struct FakeCode : HostCode {
+  FakeCode() { ++Recorder::loaded(); }
+  ~FakeCode() override { --Recorder::loaded(); }
   HostEntry entry() const override { return Recorder::run; }
   Status take_failure() override {
     return Recorder::current()->assertion ? Status(error(ErrorKind::kLaunch, "program (0, 0, 0) failed an assertion"))

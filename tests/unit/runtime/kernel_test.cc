@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <condition_variable>
@@ -629,6 +630,47 @@ TEST_F(KernelTest, LeastRecentlyUsedKernelsGoFirst) {
   unsetenv("KILN_CACHE_LIMIT");
 }
 
+TEST_F(KernelTest, NoMoreVariantsStayLoadedThanTheLimit) {
+  setenv("KILN_KERNEL_LIMIT", "8", 1);
+  Program program(kAdd);
+  Kernel add = kernel(program, "add");
+  auto launch = [&](int64_t block) { EXPECT_OK(add.launch({1, 1, 1}, Args{x, y, int64_t{2}, Arg(block)})); };
+  auto loaded = [&] { return Recorder::loaded().load(); };
+  const int before = loaded();
+  for (int64_t block = 2; block < 66; ++block) {
+    launch(block);
+    launch(2);  // the one that is used all the time stays
+    EXPECT_LE(loaded() - before, 8 + 1) << block;
+    ASSERT_TRUE(add.launched());
+  }
+  EXPECT_GE(loaded() - before, 6);
+  const size_t compiled = compilations();
+  EXPECT_EQ(compiled, 64u);
+  launch(2), launch(65);
+  EXPECT_EQ(compilations(), compiled) << "recent ones are there";
+  launch(3);  // from the disk
+  EXPECT_EQ(recorder.programs, 64 * 2 + 3);
+  unsetenv("KILN_KERNEL_LIMIT");
+}
+
+TEST_F(KernelTest, VariantsAreDroppedWhileOthersAreLaunched) {
+  setenv("KILN_KERNEL_LIMIT", "4", 1);
+  Program program(kAdd);
+  Kernel add = kernel(program, "add");
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      for (int64_t i = 0; !stop; ++i)
+        EXPECT_TRUE(add.launch({1, 1, 1}, Args{x, y, int64_t{2}, Arg(2 + (i / 7 + t) % 6)}).ok());
+    });
+  for (int64_t block = 2; block < 130; ++block)
+    EXPECT_TRUE(add.launch({1, 1, 1}, Args{x, y, int64_t{2}, Arg(block)}).ok());
+  stop = true;
+  for (std::thread& t : threads) t.join();
+  unsetenv("KILN_KERNEL_LIMIT");
+}
+
 TEST_F(KernelTest, TwoProcessesAtOnce) {
   std::vector<pid_t> children;
   for (int c = 0; c < 3; ++c) {
@@ -674,7 +716,8 @@ TEST(KernelCache, SerialisesEveryField) {
   CompiledKernel k;
   struct Fill {
     void operator()(bool& v) const { v = true; }
-    void operator()(std::integral auto& v) const { v = 123; }
+    void operator()(int& v) const { v = 123; }
+    void operator()(int64_t& v) const { v = 123; }
     void operator()(std::string& v) const { v = std::string("a\0b", 3); }
     void operator()(std::vector<std::string>& v) const { v = {"(C7510) slow", ""}; }
     void operator()(std::vector<PhaseTime>& v) const { v = {{"frontend", 0.25}, {"cubin", 5}}; }
