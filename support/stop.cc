@@ -13,6 +13,7 @@ thread_local Stop* current = nullptr;
 }  // namespace
 
 std::atomic<uint32_t> stop_word{0};
+std::atomic<int> hung_devices{0};
 
 void request_interrupt() { stop_word.fetch_or(kInterruptBit); }
 void clear_interrupt() { stop_word.fetch_and(~kInterruptBit); }

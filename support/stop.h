@@ -44,6 +44,10 @@ class StopScope {
   Stop* outer_;
 };
 
+/// Devices on which a kernel still ran when a wait for it was given up. While there are any, a process ends by _exit():
+/// the driver's own teardown would wait for the kernel.
+extern std::atomic<int> hung_devices;
+
 /// For loops of our own: whether the work of this thread should end now.
 bool stop_is_wanted();
 inline bool stop_wanted() { return stop_word.load(std::memory_order_relaxed) != 0 && stop_is_wanted(); }

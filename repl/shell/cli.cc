@@ -10,6 +10,7 @@
 #include "repl/commands/demo.h"
 #include "repl/commands/info_commands.h"
 #include "repl/commands/profile_command.h"
+#include "repl/editor/terminal.h"
 #include "repl/shell/entry_source.h"
 #include "repl/shell/entry_text.h"
 #include "repl/shell/errors.h"
@@ -18,6 +19,7 @@
 #include "repl/shell/shell.h"
 #include "support/faults.h"
 #include "support/knobs.h"
+#include "support/stop.h"
 
 namespace kiln::repl {
 
@@ -113,6 +115,7 @@ int run_command(Options& o) {
 int run(int argc, const char* const* argv) {
   keep_standard_streams();
   faults::install();
+  faults::set_last_act(editor::restore_terminal);
   leave_drivers_code_cache_off();
   ParsedOptions parsed = parse_options(argc, argv);
   int code = parsed.options ? run_command(*parsed.options) : parsed.exit_code;
@@ -120,6 +123,7 @@ int run(int argc, const char* const* argv) {
     print_error(s.error(), parsed.options && parsed.options->json);
     if (code == kExitOk) code = kExitError;
   }
+  if (hung_devices > 0) _exit(code);
   return code;
 }
 

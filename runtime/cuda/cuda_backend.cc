@@ -19,6 +19,7 @@ Result<std::unique_ptr<Backend>> make_cuda_backend(int) { return std::move(cuda_
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <unordered_map>
 
@@ -28,6 +29,7 @@ Result<std::unique_ptr<Backend>> make_cuda_backend(int) { return std::move(cuda_
 #include "runtime/cuda/tensor_maps.h"
 #include "runtime/cuda/wait.h"
 #include "support/knobs.h"
+#include "support/stop.h"
 #include "support/trace.h"
 
 namespace kiln::runtime {
@@ -125,6 +127,7 @@ class CudaBackend : public Backend {
   }
   ~CudaBackend() override {
     if (!context_) return;
+    if (is_hung()) return;  // the end of the process frees it all
     if (usable()) {
       if (CUstream handle = std::exchange(stream_.handle, nullptr)) driver_->cuStreamDestroy(handle);
     }
@@ -160,7 +163,7 @@ class CudaBackend : public Backend {
   }
   void release(DeviceAddress address, int64_t bytes) override {
     reserved_ -= bytes;
-    if (usable()) driver_->cuMemFree(address);
+    free_when_idle([this, address] { driver_->cuMemFree(address); });
   }
   Result<std::shared_ptr<void>> shared_memory(int64_t bytes) override {
     KILN_CHECK_OK(activate());
@@ -169,9 +172,7 @@ class CudaBackend : public Backend {
     KILN_CHECK_OK(check(driver_->cuMemHostAlloc(&memory, static_cast<size_t>(bytes), CU_MEMHOSTALLOC_DEVICEMAP),
                         "cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_DEVICEMAP)"));
     std::memset(memory, 0, static_cast<size_t>(bytes));
-    return std::shared_ptr<void>(memory, [this](void* m) {
-      if (usable()) driver_->cuMemFreeHost(m);
-    });
+    return std::shared_ptr<void>(memory, [this](void* m) { free_when_idle([this, m] { driver_->cuMemFreeHost(m); }); });
   }
   int64_t free_bytes() override {
     size_t free = 0, total = 0;
@@ -466,6 +467,37 @@ class CudaBackend : public Backend {
   /// For destructors: the context is there, current and not broken. Silent.
   bool usable() { return ready_.load() && !broken_.load() && driver_->cuCtxSetCurrent(context_) == CUDA_SUCCESS; }
 
+  /// A wait was given up while a kernel ran, and one still runs. Whatever the driver frees then waits for its end.
+  bool is_hung() {
+    if (!hung_.load(std::memory_order_relaxed) || !usable()) return false;
+    std::vector<std::function<void()>> kept;
+    std::vector<CUstream> left;
+    {
+      std::lock_guard lock(mutex_);
+      auto runs = [&](CUstream s) { return s && driver_->cuStreamQuery(s) == CUDA_ERROR_NOT_READY; };
+      auto stream_runs = [&](const CudaStream* s) { return runs(s->handle); };
+      if (stream_runs(&stream_) || std::any_of(streams_.begin(), streams_.end(), stream_runs) ||
+          std::any_of(left_streams_.begin(), left_streams_.end(), runs))
+        return true;
+      if (hung_.exchange(false)) --hung_devices;
+      kept.swap(kept_);
+      left.swap(left_streams_);
+    }
+    for (const auto& free : kept) free();
+    for (CUstream s : left) driver_->cuStreamDestroy(s);
+    return false;
+  }
+  /// For destructors. What is freed beside a kernel that hangs stays until none does, so that the prompt goes on.
+  template <class Free>
+  void free_when_idle(const Free& free) {
+    if (!usable()) return;
+    if (is_hung()) {
+      std::lock_guard lock(mutex_);
+      if (hung_) return void(kept_.emplace_back(free));
+    }
+    free();
+  }
+
   /// A driver call's result. A fault marks the device broken for good and names the kernel that ran last.
   Status check(CUresult code, std::string_view call, CudaStream* stream = nullptr) {
     if (code == CUDA_SUCCESS) return {};
@@ -523,8 +555,13 @@ class CudaBackend : public Backend {
     streams_.push_back(stream);
   }
   void remove(CudaStream* stream) {
-    std::lock_guard lock(mutex_);
-    std::erase(streams_, stream);
+    const bool there = usable();
+    {
+      std::lock_guard lock(mutex_);
+      std::erase(streams_, stream);
+      if (there && hung_) return left_streams_.push_back(stream->handle);
+    }
+    if (there) driver_->cuStreamDestroy(stream->handle);
   }
 
  private:
@@ -600,6 +637,7 @@ class CudaBackend : public Backend {
                        name_, what, name, kernel->name(), launches);
   }
   Status still_running(CudaStream* stream, const Stop& stop, double timeout_s) {
+    if (!hung_.exchange(true)) ++hung_devices;
     std::lock_guard lock(mutex_);
     const LoadedKernel* kernel = stream ? stream->last_kernel.load() : stream_.last_kernel.load();
     for (CudaStream* other : streams_)
@@ -617,7 +655,7 @@ class CudaBackend : public Backend {
   // What a launch reads is side by side.
   std::shared_ptr<const Driver> driver_;
   decltype(Driver::cuLaunchKernel) launch_kernel_;
-  std::atomic<bool> ready_{false}, broken_{false};
+  std::atomic<bool> ready_{false}, broken_{false}, hung_{false};
   CUdevice device_;
   std::string name_;
   int capability_ = 0;
@@ -628,8 +666,10 @@ class CudaBackend : public Backend {
   std::atomic<int> captures_{0};  // streams that are being captured
   std::mutex mutex_;
   CUcontext context_ = nullptr;
-  std::string culprit_;               // once broken_
-  std::vector<CudaStream*> streams_;  // other than stream_
+  std::string culprit_;                      // once broken_
+  std::vector<CudaStream*> streams_;         // other than stream_
+  std::vector<CUstream> left_streams_;       // closed while a kernel hung
+  std::vector<std::function<void()>> kept_;  // to be freed when none hangs
   static constexpr size_t kEmptyTensorBytes = 256;
   CUdeviceptr empty_tensors_ = 0;  // lives as long as the context
   const DriverAssembler assembler_{driver_, [this] { return activate(); }};
@@ -641,9 +681,7 @@ CudaStream::CudaStream(CudaBackend& backend, CUstream h) : StreamImpl(backend), 
 }
 
 CudaStream::~CudaStream() {
-  if (!handle) return;
-  cuda.remove(this);
-  if (cuda.usable()) cuda.driver().cuStreamDestroy(handle);
+  if (handle) cuda.remove(this);
 }
 
 Status CudaStream::synchronize() {
@@ -665,13 +703,13 @@ Status CudaStream::wait(const EventImpl& event) {
 bool CudaStream::is_idle() { return !cuda.usable() || cuda.driver().cuStreamQuery(handle) != CUDA_ERROR_NOT_READY; }
 
 CudaGraph::~CudaGraph() {
-  if (cuda_.usable()) cuda_.driver().cuGraphExecDestroy(exec_);
+  cuda_.free_when_idle([&driver = cuda_.driver(), graph = exec_] { driver.cuGraphExecDestroy(graph); });
 }
 
 Status CudaGraph::launch(StreamImpl& stream) { return cuda_.launch_graph(exec_, stream); }
 
 CudaEvent::~CudaEvent() {
-  if (cuda.usable()) cuda.driver().cuEventDestroy(handle);
+  cuda.free_when_idle([&driver = cuda.driver(), event = handle] { driver.cuEventDestroy(event); });
 }
 
 Status CudaEvent::synchronize() {
@@ -687,7 +725,7 @@ bool CudaEvent::is_done() {
 
 CudaKernel::~CudaKernel() {
   cuda.forget(*this);
-  if (module && cuda.usable()) cuda.driver().cuModuleUnload(module);
+  if (module) cuda.free_when_idle([&driver = cuda.driver(), loaded = module] { driver.cuModuleUnload(loaded); });
 }
 
 Status CudaKernel::finish_load(const KernelImage& image) {
