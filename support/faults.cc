@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <exception>
+#include <new>
 
 namespace kiln::faults {
 namespace {
@@ -94,7 +96,7 @@ const char* what_of(int signal) {
 }
 
 /// Only calls that a signal handler may make.
-[[noreturn]] void end_process(const Fault& fault, const ucontext_t& context) {
+[[noreturn]] void end_by_signal(const Fault& fault, const ucontext_t& context) {
   if (auto act = last_act.load()) act();
   put("\nkiln: ended by ");
   put(what_of(fault.signal));
@@ -119,9 +121,28 @@ const char* what_of(int signal) {
 void on_fault(int signal, siginfo_t* info, void* context) {
   const auto& machine = *static_cast<ucontext_t*>(context);
   const Fault fault = read_fault(signal, *info, machine);
-  if (!landing || unguarded > 0) end_process(fault, machine);
+  if (!landing || unguarded > 0) end_by_signal(fault, machine);
   landing->fault = fault;
   siglongjmp(landing->buffer, 1);
+}
+
+/// Of an assertion that fails, and of the C library where it gets no memory; both have said why.
+void on_abort(int) {
+  if (auto act = last_act.load()) act();
+  put("kiln: error: the process cannot go on\n");
+  _exit(1);
+}
+
+void on_uncaught() {
+  try {
+    if (std::current_exception()) std::rethrow_exception(std::current_exception());
+  } catch (const std::bad_alloc&) {
+    end_process("there is no more memory");
+  } catch (const std::exception& e) {
+    end_process(e.what());
+  } catch (...) {
+  }
+  end_process("an exception that nobody caught");
 }
 
 }  // namespace
@@ -147,7 +168,17 @@ void install() {
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigemptyset(&action.sa_mask);
   for (int signal : kSignals) sigaction(signal, &action, nullptr);
+  signal(SIGABRT, on_abort);
+  std::set_terminate(on_uncaught);
   installed.store(true);
+}
+
+void end_process(const char* reason) {
+  if (auto act = last_act.load()) act();
+  put("kiln: error: ");
+  put(reason);
+  put("\n");
+  _exit(1);
 }
 
 void set_last_act(void (*act)()) { last_act.store(act); }

@@ -1,5 +1,6 @@
 // Faults of the CPU (SIGSEGV, SIGBUS, SIGFPE, SIGILL) as values, where code that is not ours runs, and a last word
-// elsewhere. A process has one handler of each signal, so the program installs them, not the library.
+// elsewhere, as for exceptions that nobody catches. A process has one handler of each, so the program installs them,
+// not the library.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,10 +18,15 @@ struct Fault {
 /// "wrote to address 0x10, where it has no memory"
 std::string describe(const Fault& fault);
 
-/// From now on a fault outside of run_guarded prints what happened and ends the process by that signal.
+/// From now on a fault outside of run_guarded prints what happened and ends the process by that signal, and an
+/// exception that nobody catches (no memory, no thread) or an abort() ends it with one line and exit code 1.
 void install();
 
-/// Called before a fault ends the process, from the signal handler: puts the terminal back as it was. May be null.
+/// "kiln: error: …" on standard error, exit code 1. Takes no memory, and runs no destructors.
+[[noreturn]] void end_process(const char* reason);
+
+/// Called before a fault or end_process() ends the process, perhaps from a signal handler: puts the terminal back as it
+/// was. May be null.
 void set_last_act(void (*act)());
 
 /// Calls fn(context); a fault on this thread ends the call and is returned. Only for code that owns nothing, holds no

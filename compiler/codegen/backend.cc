@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/codegen/host.h"
+#include "compiler/codegen/llvm_errors.h"
 #include "compiler/codegen/nvptx.h"
 #include "compiler/lower/host/host.h"
 #include "compiler/lower/nvptx/nvptx.h"
@@ -36,6 +37,7 @@ void give_up(std::unique_ptr<llvm::LLVMContext> context, std::unique_ptr<llvm::M
 
 Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& target, const BackendOptions& options) {
   StopWatch watch;
+  UsesLlvm scope;
   auto context = std::make_unique<llvm::LLVMContext>();
   KILN_TRY(auto llvm_module,
            lower::lower_nvptx(module, target, *context, {.line_info = options.line_info, .launch = options.launch}));
@@ -69,6 +71,7 @@ Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& targ
 
 Result<HostObjectCode> build_host(const ir::Module& module, const BackendOptions& options) {
   StopWatch watch;
+  UsesLlvm scope;
   auto context = std::make_unique<llvm::LLVMContext>();
   KILN_TRY(auto lowered, lower::lower_host(module, *context));
   report(options, "lower", watch);

@@ -135,6 +135,7 @@ Result<HostObject> emit_object(llvm::Module& module, bool want_assembly) {
 }
 
 std::string host_cpu_description() {
+  UsesLlvm scope;
   static const std::string text =
       llvm::sys::getProcessTriple() + " " + llvm::sys::getHostCPUName().str() + " " + host_features();
   return text;

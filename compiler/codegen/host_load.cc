@@ -9,6 +9,7 @@
 
 #include "compiler/codegen/host.h"
 #include "compiler/codegen/host_hooks.h"
+#include "compiler/codegen/llvm_errors.h"
 #include "compiler/compile.h"
 #include "support/diag.h"
 
@@ -127,6 +128,7 @@ class LoadedHostCode : public HostCode {
   }
 
   Status load(const CompiledKernel& kernel) {
+    codegen::UsesLlvm scope;
     llvm::MemoryBufferRef bytes(kernel.object, kernel.name);
     auto object = llvm::object::ObjectFile::createObjectFile(bytes);
     if (!object) return broken(kernel, llvm::toString(object.takeError()));

@@ -8,9 +8,11 @@
 
 #include <csetjmp>
 #include <mutex>
+#include <new>
 #include <string_view>
 
 #include "support/diag.h"
+#include "support/faults.h"
 
 namespace kiln::codegen {
 
@@ -30,7 +32,30 @@ void on_fatal_error(void*, const char* reason, bool) {
   std::longjmp(running->out, 1);
 }
 
+thread_local int uses = 0;
+std::new_handler outer_new_handler = nullptr;
+
+void on_bad_alloc(void*, const char*, bool) { faults::end_process("LLVM needs more memory than there is"); }
+
+void on_no_memory() {
+  if (uses > 0) on_bad_alloc(nullptr, nullptr, false);
+  if (!outer_new_handler) throw std::bad_alloc();
+  outer_new_handler();
+}
+
 }  // namespace
+
+UsesLlvm::UsesLlvm() {
+  static std::once_flag installed;
+  std::call_once(installed, [] {
+    llvm::install_fatal_error_handler(on_fatal_error);
+    llvm::install_bad_alloc_error_handler(on_bad_alloc);
+    outer_new_handler = std::set_new_handler(on_no_memory);
+  });
+  ++uses;
+}
+
+UsesLlvm::~UsesLlvm() { --uses; }
 
 bool CollectErrors::handleDiagnostics(const llvm::DiagnosticInfo& info) {
   if (info.getSeverity() != llvm::DS_Error) return true;
@@ -41,8 +66,7 @@ bool CollectErrors::handleDiagnostics(const llvm::DiagnosticInfo& info) {
 }
 
 Status run_codegen(std::unique_ptr<llvm::legacy::PassManager> passes, llvm::Module& module) {
-  static std::once_flag installed;
-  std::call_once(installed, [] { llvm::install_fatal_error_handler(on_fatal_error); });
+  UsesLlvm scope;
   llvm::legacy::PassManager* const owned = passes.release();
   Attempt attempt;
   running = &attempt;

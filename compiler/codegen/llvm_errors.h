@@ -20,6 +20,16 @@ class CollectErrors : public llvm::DiagnosticHandler {
   std::string* text_;
 };
 
+/// Lives wherever functions of LLVM are called. LLVM has no cleanups for exceptions, so an allocation that fails
+/// meanwhile ends the process with one line.
+class UsesLlvm {
+ public:
+  UsesLlvm();
+  ~UsesLlvm();
+  UsesLlvm(const UsesLlvm&) = delete;
+  UsesLlvm& operator=(const UsesLlvm&) = delete;
+};
+
 /// Runs the passes of code generation. A fatal error of LLVM ("Cannot select …") ends them where they stand and is
 /// returned as kInternal; the passes are leaked then, since nothing can be said about their state. Of the module and
 /// its context too only the memory is sound: the caller should leak them.

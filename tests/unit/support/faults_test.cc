@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <new>
+#include <stdexcept>
 #include <thread>
 
 namespace kiln::faults {
@@ -60,6 +62,21 @@ TEST(FaultsDeathTest, ElsewhereEndTheProcessWithAMessage) {
   };
   EXPECT_EXIT((install(), run_guarded(own_code, nullptr)), ::testing::KilledBySignal(SIGSEGV), "kiln: ended by");
   EXPECT_EXIT((install(), deeper(1)), ::testing::KilledBySignal(SIGSEGV), "the stack has run out");
+}
+
+TEST(FaultsDeathTest, AnUncaughtExceptionEndsWithOneLine) {
+  EXPECT_EXIT(
+      {
+        install();
+        std::thread([] { throw std::bad_alloc(); }).join();
+      },
+      testing::ExitedWithCode(1), "^kiln: error: there is no more memory\n$");
+  EXPECT_EXIT(
+      {
+        install();
+        std::thread([] { throw std::runtime_error("no more threads"); }).join();
+      },
+      testing::ExitedWithCode(1), "^kiln: error: no more threads\n$");
 }
 
 }  // namespace
