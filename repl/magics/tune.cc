@@ -12,7 +12,7 @@
 #include "profiler/measure/stats.h"
 #include "profiler/tune/records.h"
 #include "repl/magics/magics.h"
-#include "repl/modules/triton/tune_launch.h"
+#include "repl/session/tune_launch.h"
 #include "support/diag.h"
 #include "support/files.h"
 

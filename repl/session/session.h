@@ -14,8 +14,8 @@
 #include "kiln/kernel.h"
 #include "kiln/result.h"
 #include "kiln/tensor.h"
+#include "repl/modules/triton/access_checks.h"
 #include "repl/script/value/value.h"
-#include "repl/session/access_checks.h"
 
 namespace kiln::script {
 

@@ -12,10 +12,10 @@
 #include "compiler/ast/ast.h"
 #include "kiln/device.h"
 #include "kiln/kernel.h"
+#include "repl/modules/triton/access_checks.h"
 #include "repl/script/interp/call.h"
 #include "repl/script/interp/scope.h"
 #include "repl/script/value/value.h"
-#include "repl/session/access_checks.h"
 
 namespace kiln::script {
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "repl/modules/triton/tune_launch.h"
+#include "repl/session/tune_launch.h"
 #include "repl/shell/shell.h"
 #include "support/files.h"
 #include "tests/golden/cases.h"

@@ -1,4 +1,4 @@
-#include "repl/modules/triton/tune_launch.h"
+#include "repl/session/tune_launch.h"
 
 #include <algorithm>
 #include <bit>
