@@ -44,6 +44,13 @@ const std::vector<Room>& rooms() {
         "profiler/measure/", "profiler/roofline/", "profiler/lines/"}},
       {"kernels", {"kiln/", "support/", "compiler/target/", "kernels/"}},
       {"repl/editor", {"kiln/", "support/", "repl/editor/"}},
+      // The Python subset: no tensors, no devices, none of the modules that scripts import.
+      {"repl/script",
+       {"kiln/result.h", "kiln/dtype.h", "kiln/interrupt.h", "support/", "compiler/ast/", "compiler/parse/",
+        "repl/script/"}},
+      {"repl/modules",
+       {"kiln/", "support/", "runtime/", "profiler/", "compiler/ast/", "compiler/parse/", "repl/script/",
+        "repl/modules/"}},
       {"repl", {"kiln/", "support/", "runtime/", "profiler/", "kernels/", "compiler/ast/", "compiler/parse/", "repl/"}},
   };
   return kRooms;
@@ -56,7 +63,7 @@ const std::vector<std::pair<std::string, std::string>>& bridges() {
       {"runtime/jit/", "compiler/"},                         // the one way from the runtime to the compiler
       {"runtime/expr", "compiler/fusion/"},                  // plans expressions and runs the plans
       {"runtime/launch/", "compiler/"},                      // makes jit functions for jit.cc
-      {"repl/commands/assumed_", "compiler/"},  // values that `kiln check` assumes for a JitFunction
+      {"repl/commands/assumed_", "compiler/"},               // values that `kiln check` assumes for a JitFunction
       {"repl/commands/compile_", "compiler/"},  // `kiln compile` and `kiln check` show the compiler's own stages
       {"repl/magics/compile_", "compiler/"},    // their stages, at the prompt
       {"repl/views/static_table", "compiler/target/"},  // a target's limits, for occupancy

@@ -8,8 +8,10 @@
 #include "compiler/ast/walk.h"
 #include "compiler/parse/parser.h"
 #include "kiln/interrupt.h"
+#include "repl/modules/modules.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/kernel.h"
+#include "repl/modules/triton/launch_state.h"
 #include "repl/script/interp/interp.h"
 #include "runtime/launch/args.h"
 #include "support/trace.h"
@@ -87,14 +89,15 @@ Value look_up(Interp& in, std::string_view path) {
 
 }  // namespace
 
-Session::Session(Options options) : interp_(std::make_unique<Interp>()) {
+Session::Session(Options options) : interp_(std::make_unique<Interp>(tensor_host())) {
   interp_->output = options.output ? std::move(options.output)
                                    : [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
   interp_->error_output = options.error_output ? std::move(options.error_output) : [](std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stderr);
   };
   interp_->argv = std::move(options.argv);
-  if (options.device) interp_->set_device(options.device);
+  install_modules(*interp_);
+  if (options.device) torch_state(*interp_).set_device(options.device);
 }
 
 Session::~Session() = default;
@@ -239,9 +242,10 @@ Result<std::optional<Expr>> Session::expression(std::string text) {
     KILN_CHECK_OK(guarded(*interp_, [&] {
       for (TensorObject* t : tensors_read(*interp_, text)) t->tensor(*interp_);
     }));
-  interp_->always_lazy = true;
+  bool& always_lazy = torch_state(*interp_).always_lazy;
+  always_lazy = true;
   auto value = value_of(*interp_, text);
-  interp_->always_lazy = false;
+  always_lazy = false;
   if (!value.ok()) return std::move(value.error());
   auto* t = value->get<TensorObject>();
   if (!t) return std::optional<Expr>();
@@ -319,8 +323,8 @@ Result<std::function<Status()>> Session::prepare_statements(std::string text, st
 Result<std::vector<Launched>> Session::launches_of(const std::function<Status()>& run) {
   std::vector<Launched> seen;
   Status figures;
-  interp_->on_launch = [&](const Kernel& kernel, std::span<const std::optional<Arg>> args,
-                           const LaunchOptions& options) {
+  launch_state(*interp_).on_launch = [&](const Kernel& kernel, std::span<const std::optional<Arg>> args,
+                                         const LaunchOptions& options) {
     auto info = kernel.compile(args, options);
     if (!info.ok()) {
       figures = std::move(info.error());
@@ -333,22 +337,23 @@ Result<std::vector<Launched>> Session::launches_of(const std::function<Status()>
     seen.push_back(std::move(launch));
   };
   Status status = run();
-  interp_->on_launch = {};
+  launch_state(*interp_).on_launch = {};
   KILN_CHECK_OK(std::move(status));
   KILN_CHECK_OK(std::move(figures));
   return seen;
 }
 
 Result<AccessLog> Session::checked(const std::function<Status()>& run, AccessChecks checks) {
-  const AccessChecks before = std::exchange(interp_->access_checks, std::max(checks, interp_->access_checks));
-  interp_->access_log = {};
+  LaunchState& state = launch_state(*interp_);
+  const AccessChecks before = std::exchange(state.access_checks, std::max(checks, state.access_checks));
+  state.access_log = {};
   Status status = run();
-  interp_->access_checks = before;
+  state.access_checks = before;
   KILN_CHECK_OK(std::move(status));
-  return std::exchange(interp_->access_log, {});
+  return std::exchange(state.access_log, {});
 }
 
-void Session::check_accesses(AccessChecks checks) { interp_->access_checks = checks; }
+void Session::check_accesses(AccessChecks checks) { launch_state(*interp_).access_checks = checks; }
 
 Result<std::optional<Tensor>> Session::tensor_of(const Value& value) {
   if (!value.get<TensorObject>()) return std::optional<Tensor>();
@@ -466,11 +471,11 @@ void Session::forget_interrupt() { interp_->take_interrupt(); }
 
 Result<Device> Session::device() {
   Device d;
-  KILN_CHECK_OK(guarded(*interp_, [&] { d = interp_->device(); }));
+  KILN_CHECK_OK(guarded(*interp_, [&] { d = torch_state(*interp_).device(); }));
   return d;
 }
 
-void Session::set_device(Device device) { interp_->set_device(std::move(device)); }
+void Session::set_device(Device device) { torch_state(*interp_).set_device(std::move(device)); }
 
 std::optional<int> Session::exit_code() const { return interp_->exit_code; }
 

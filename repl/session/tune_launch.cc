@@ -89,7 +89,7 @@ class LaunchTuner {
                ast::dyn_as<ast::Subscript>(call->callee.get())->base->range.str(), in_.type_name(base));
     autotuner_ = base.get<Autotuner>();
     out_.kernel = base_->innermost().kernel.name();
-    out_.device = in_.device();
+    out_.device = torch_state(in_).device();
     auto look = [&](const Value& v) {
       if (auto* t = v.get<TensorObject>()) out_.device = t->device();
     };

@@ -5,6 +5,7 @@
 #include "profiler/profile/chrome_trace.h"
 #include "profiler/profile/intervals.h"
 #include "profiler/profile/stacks.h"
+#include "repl/modules/torch/torch_state.h"
 #include "repl/script/builtins/builtins.h"
 
 namespace kiln::script {
@@ -38,7 +39,7 @@ void ProfileObject::begin_step(Interp& in) {
   }
   warming_ = now == StepAction::kWarmup;
   if (!session_) {
-    auto started = ProfileSession::start(in.device(), settings_.session);
+    auto started = ProfileSession::start(torch_state(in).device(), settings_.session);
     if (!started.ok()) {
       problem_ = started.error().message;
       in.fail(std::move(started.error()));

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include "profiler/cupti/nvtx.h"
+#include "repl/modules/modules.h"
 #include "repl/modules/profiler/profile_object.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/script/builtins/builtins.h"

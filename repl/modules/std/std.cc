@@ -9,17 +9,12 @@
 #include <random>
 #include <thread>
 
+#include "repl/modules/modules.h"
 #include "repl/modules/torch/pending.h"
+#include "repl/modules/torch/torch_state.h"
 #include "repl/script/builtins/builtins.h"
 
 namespace kiln::script {
-
-void add_functions(ModuleObject& module, std::span<const NativeDef> defs) {
-  for (const NativeDef& d : defs) {
-    auto native = make<Native>(d);
-    module.members.set(native->name, native);
-  }
-}
 
 namespace {
 
@@ -293,17 +288,17 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 Value perf_counter(Interp& in, NativeArgs&) {
-  in.pending()->before_clock(in);
+  torch_state(in).pending()->before_clock(in);
   return Value::real(seconds_now());
 }
 Value perf_counter_ns(Interp& in, NativeArgs&) {
-  in.pending()->before_clock(in);
+  torch_state(in).pending()->before_clock(in);
   return Value::integer(
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
           .count());
 }
 Value wall_time(Interp& in, NativeArgs&) {
-  in.pending()->before_clock(in);
+  torch_state(in).pending()->before_clock(in);
   return Value::real(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
 }
 Value sleep(Interp& in, NativeArgs& a) {
@@ -323,6 +318,7 @@ void fill_time(Interp&, ModuleObject& m) { add_functions(m, kTime); }
 
 /// One generator per session; its numbers are not CPython's.
 struct Generator {
+  explicit Generator(Interp&) {}
   std::mt19937_64 engine{std::random_device{}()};
 };
 std::mt19937_64& engine(Interp& in) { return in.state<Generator>().engine; }

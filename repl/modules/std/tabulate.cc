@@ -1,6 +1,7 @@
 // tabulate.tabulate: a plain table, as Triton's tutorials print their vectors.
 #include <algorithm>
 
+#include "repl/modules/modules.h"
 #include "repl/script/builtins/builtins.h"
 
 namespace kiln::script {

@@ -1,24 +1,23 @@
 // Where operations make expressions however small their tensors are.
 #pragma once
-#include "repl/script/interp/interp.h"
+#include "repl/modules/torch/torch_state.h"
 
 namespace kiln::script {
 
-/// While it lives and `lazy` is true, operations stay pending; what was so before stays so.
+/// While it lives, operations stay pending; afterwards it is as before.
 class LazyScope {
  public:
-  LazyScope(Interp& in, bool lazy) : in_(in), before_(in.always_lazy) { in.always_lazy = lazy || before_; }
-  ~LazyScope() { in_.always_lazy = before_; }
+  explicit LazyScope(Interp& in) : state_(torch_state(in)), before_(state_.always_lazy) { state_.always_lazy = true; }
+  ~LazyScope() { state_.always_lazy = before_; }
   LazyScope(const LazyScope&) = delete;
   LazyScope& operator=(const LazyScope&) = delete;
 
  private:
-  Interp& in_;
+  TorchState& state_;
   const bool before_;
 };
 
 /// check(expression), whose argument is evaluated so.
-inline constexpr std::string_view kCheck = "check";
 void install_check(Interp& in);
 
 }  // namespace kiln::script

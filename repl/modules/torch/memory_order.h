@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 
+#include "kiln/tensor.h"
 #include "repl/script/interp/interp.h"
 
 namespace kiln::script {

@@ -41,7 +41,7 @@ Expr applied(Interp& in, ExprOp op, std::initializer_list<Expr> operands, ExprAt
 
 Value settled(Interp& in, const Expr& expr) {
   if (const Tensor* t = expr.tensor()) return wrap(*t);
-  if (!in.always_lazy && expr.most_elements() < kLazyElements) return wrap(in.take(run_on_host(expr)));
+  if (!torch_state(in).always_lazy && expr.most_elements() < kLazyElements) return wrap(in.take(run_on_host(expr)));
   auto t = make<TensorObject>(in, expr);
   if (expr.operations() >= kMostPendingOperations) t->tensor(in);
   return t;
@@ -60,14 +60,6 @@ Value compute(Interp& in, ExprOp op, std::span<const Value> values, ExprAttribut
 
 Value compute(Interp& in, ExprOp op, std::initializer_list<Value> operands, ExprAttributes attributes) {
   return compute(in, op, std::span<const Value>(operands.begin(), operands.size()), std::move(attributes));
-}
-
-void Interp::announce(const ast::Stmt& s, Frame& f) {
-  const auto* assignment = ast::dyn_as<ast::Assign>(&s);
-  const auto* name = assignment ? ast::dyn_as<ast::Name>(assignment->targets.back().get()) : nullptr;
-  if (!name) return;
-  Value v = load(name, name->id, name->range, f);
-  if (auto* t = v.get<TensorObject>(); t && t->is_pending()) print(fmt::format("{}: {}\n", name->id, t->description()));
 }
 
 // --- operators

@@ -198,7 +198,7 @@ Value pin_memory(Interp& in, NativeArgs& a) {
   if (from.is_pinned()) return *a.self;
   if (from.device().is_cuda())
     in.fail(ErrorKind::kValue, "pin_memory() is for tensors on the cpu, this one is on {}", from.device().name());
-  const Device& gpu = in.device();
+  const Device& gpu = torch_state(in).device();
   if (!gpu.is_cuda()) return *a.self;  // nothing to copy to
   return wrap(in_memory_order(in, from, [&](const Tensor& elements) -> Result<Tensor> {
     KILN_TRY(Tensor to, Tensor::empty_pinned(gpu, elements.dtype(), elements.shape()));
@@ -260,13 +260,13 @@ void fill_random(Interp& in, const Tensor& t, const Tensor& random, double scale
 Value uniform(Interp& in, NativeArgs& a) {
   double low = a[0].missing() ? 0 : in.to_double(a[0], "from"), high = a[1].missing() ? 1 : in.to_double(a[1], "to");
   const Tensor& t = changing(in, a);
-  fill_random(in, t, in.take(rand(t.device(), DType::kF64, t.shape(), in.next_seed())), high - low, low);
+  fill_random(in, t, in.take(rand(t.device(), DType::kF64, t.shape(), torch_state(in).next_seed())), high - low, low);
   return *a.self;
 }
 Value normal(Interp& in, NativeArgs& a) {
   double mean = a[0].missing() ? 0 : in.to_double(a[0], "mean"), sigma = a[1].missing() ? 1 : in.to_double(a[1], "std");
   const Tensor& t = changing(in, a);
-  fill_random(in, t, in.take(randn(t.device(), DType::kF64, t.shape(), in.next_seed())), sigma, mean);
+  fill_random(in, t, in.take(randn(t.device(), DType::kF64, t.shape(), torch_state(in).next_seed())), sigma, mean);
   return *a.self;
 }
 

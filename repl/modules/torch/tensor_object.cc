@@ -66,7 +66,8 @@ void PendingTensors::run_all(Interp& in) {
   while (!tensors_.empty()) Ref<TensorObject>(tensors_.front())->tensor(in);
 }
 
-TensorObject::TensorObject(Interp& in, Expr expr) : Object(kKind), expr_(std::move(expr)), pending_(in.pending()) {
+TensorObject::TensorObject(Interp& in, Expr expr)
+    : Object(kKind), expr_(std::move(expr)), pending_(torch_state(in).pending()) {
   pending_->limit_dropped(in);
   pending_->add(*this);
 }
@@ -87,7 +88,8 @@ void TensorObject::compute(Interp& in) {
 
 const Tensor& TensorObject::changing(Interp& in) {
   const Tensor& t = tensor(in);
-  if (!in.pending()->empty()) in.pending()->run_readers(in, t.storage().get());
+  PendingTensors& pending = *torch_state(in).pending();
+  if (!pending.empty()) pending.run_readers(in, t.storage().get());
   return t;
 }
 
@@ -108,18 +110,19 @@ DType dtype_of(Interp& in, const Value& v, DType otherwise) {
 }
 
 Device device_of(Interp& in, const Value& v) {
-  if (v.missing() || v.is_none()) return in.device();
+  const auto default_device = [&]() -> const Device& { return torch_state(in).device(); };
+  if (v.missing() || v.is_none()) return default_device();
   if (auto* d = v.get<DeviceObject>()) return d->device;
   if (v.small_int_or_bool()) return in.take(Device::open("cuda:" + std::to_string(v.integer())));
   const std::string& name = in.to_text(v, "a device");
-  if (name == "cuda" && in.device().is_cuda()) return in.device();
+  if (name == "cuda" && default_device().is_cuda()) return default_device();
   auto device = Device::open(name);
   if (device.ok()) return *device;
   Diagnostic d = std::move(device.error());
-  if (name.rfind("cuda", 0) == 0 && !in.device().is_cuda())
+  if (name.rfind("cuda", 0) == 0 && !default_device().is_cuda())
     d = with_note(std::move(d), fmt::format("help: this session runs on '{}'; leave device= out, or use "
                                             "triton.runtime.driver.active.get_active_torch_device()",
-                                            in.device().name()));
+                                            default_device().name()));
   in.fail(std::move(d));
 }
 

@@ -5,7 +5,7 @@
 #include "kiln/expr.h"
 #include "kiln/tensor.h"
 #include "kiln/tensor_descriptor.h"
-#include "repl/modules/torch/pending.h"
+#include "repl/modules/torch/torch_state.h"
 #include "repl/script/interp/interp.h"
 
 namespace kiln::script {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "repl/modules/modules.h"
 #include "repl/modules/torch/stream_object.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/script/builtins/builtins.h"
@@ -49,25 +50,27 @@ namespace {
 
 // --- the device
 
-Value cuda_available(Interp& in, NativeArgs&) { return Value::boolean(in.device().is_cuda()); }
+Value cuda_available(Interp& in, NativeArgs&) { return Value::boolean(torch_state(in).device().is_cuda()); }
 Value synchronize(Interp& in, NativeArgs&) {
-  in.pending()->run_all(in);
-  in.check(in.device().synchronize());
+  torch_state(in).pending()->run_all(in);
+  in.check(torch_state(in).device().synchronize());
   return Value::none();
 }
-Value current_device(Interp& in, NativeArgs&) { return *make<DeviceObject>(in.device())->attribute(in, "index"); }
+Value current_device(Interp& in, NativeArgs&) {
+  return *make<DeviceObject>(torch_state(in).device())->attribute(in, "index");
+}
 Value device_count(Interp&, NativeArgs&) {
   std::vector<std::string> all = Device::list();
   return Value::integer(
       std::count_if(all.begin(), all.end(), [](const std::string& n) { return n.rfind("cuda", 0) == 0; }));
 }
-Value device_name(Interp& in, NativeArgs&) { return Value::str(in.device().info().name); }
+Value device_name(Interp& in, NativeArgs&) { return Value::str(torch_state(in).device().info().name); }
 Value nothing(Interp&, NativeArgs&) { return Value::none(); }
 Value capability(Interp& in, NativeArgs&) {
-  std::string target = in.device().info().target;
+  std::string target = torch_state(in).device().info().target;
   int number = 0;
   if (target.starts_with("sm_")) std::from_chars(target.data() + 3, target.data() + target.size(), number);
-  if (!number) in.fail(ErrorKind::kDevice, "'{}' has no compute capability", in.device().name());
+  if (!number) in.fail(ErrorKind::kDevice, "'{}' has no compute capability", torch_state(in).device().name());
   return make<Tuple>(std::vector<Value>{Value::integer(number / 10), Value::integer(number % 10)});
 }
 MemoryStats memory(Interp& in, const Value& device) { return device_of(in, device).memory(); }
@@ -110,30 +113,30 @@ Value default_stream(Interp& in, NativeArgs& a) {
   return make<StreamObject>(device, device.default_stream());
 }
 Value set_stream(Interp& in, NativeArgs& a) {
-  if (given(a[0])) in.enter_stream(stream_in(in, a[0], "set_stream()").stream, false);
+  if (given(a[0])) torch_state(in).enter_stream(stream_in(in, a[0], "set_stream()").stream, false);
   return Value::none();
 }
 /// The stream is its own context.
 Value stream_context(Interp& in, NativeArgs& a) {
-  if (!given(a[0])) return make<StreamObject>(in.device(), in.device().current_stream());
+  if (!given(a[0])) return make<StreamObject>(torch_state(in).device(), torch_state(in).device().current_stream());
   stream_in(in, a[0], "stream()");
   return a[0];
 }
-Value new_event(Interp& in, NativeArgs&) { return make<EventObject>(in.device()); }
+Value new_event(Interp& in, NativeArgs&) { return make<EventObject>(torch_state(in).device()); }
 
 StreamObject& this_stream(NativeArgs& a) { return *a.self->get<StreamObject>(); }
 EventObject& this_event(NativeArgs& a) { return *a.self->get<EventObject>(); }
 
 Value enter_stream(Interp& in, NativeArgs& a) {
-  in.enter_stream(this_stream(a).stream, true);
+  torch_state(in).enter_stream(this_stream(a).stream, true);
   return *a.self;
 }
 Value leave(Interp& in, NativeArgs&) {
-  in.leave_stream();
+  torch_state(in).leave_stream();
   return Value::boolean(false);
 }
 Value wait_for_stream(Interp& in, NativeArgs& a) {
-  in.pending()->run_all(in);
+  torch_state(in).pending()->run_all(in);
   in.check(this_stream(a).stream.synchronize());
   return Value::none();
 }
@@ -144,12 +147,12 @@ Value wait_event(Interp& in, NativeArgs& a) {
 }
 Value wait_stream(Interp& in, NativeArgs& a) {
   StreamObject& other = stream_in(in, a[0], "wait_stream()");
-  in.pending()->run_all(in);  // what was written before is what is waited for
+  torch_state(in).pending()->run_all(in);  // what was written before is what is waited for
   in.check(this_stream(a).stream.wait(in.take(other.device.record(other.stream))));
   return Value::none();
 }
 Value record(Interp& in, EventObject& event, const Stream& stream) {
-  in.pending()->run_all(in);
+  torch_state(in).pending()->run_all(in);
   event.event = in.take(event.device.record(stream));
   return Value::none();
 }
@@ -183,18 +186,18 @@ Value elapsed_time(Interp& in, NativeArgs& a) {
 
 GraphObject& this_graph(NativeArgs& a) { return *a.self->get<GraphObject>(); }
 
-Value new_graph(Interp& in, NativeArgs&) { return make<GraphObject>(in.device()); }
+Value new_graph(Interp& in, NativeArgs&) { return make<GraphObject>(torch_state(in).device()); }
 /// Pending expressions of before are computed before; those of the capture are recorded where it ends.
 void begin_capture(Interp& in, GraphObject& g, const Stream& stream) {
   if (g.capture) in.fail(ErrorKind::kValue, "the graph is being captured already");
-  in.pending()->run_all(in);
+  torch_state(in).pending()->run_all(in);
   g.graph.reset();
   g.capture.emplace(in.take(GraphCapture::begin(g.device, stream)));
-  in.always_lazy = true;  // kernels for small tensors too: what the host computes cannot be recorded
+  torch_state(in).always_lazy = true;  // kernels for small tensors too: what the host computes cannot be recorded
 }
 void drop_capture(Interp& in, GraphObject& g) {
   g.capture.reset();
-  in.always_lazy = false;
+  torch_state(in).always_lazy = false;
 }
 void end_capture(Interp& in, GraphObject& g) {
   if (!g.capture) in.fail(ErrorKind::kValue, "the graph is not being captured");
@@ -203,7 +206,7 @@ void end_capture(Interp& in, GraphObject& g) {
     GraphObject& graph;
     ~Drop() { drop_capture(in, graph); }
   } drop{in, g};
-  in.pending()->run_all(in);
+  torch_state(in).pending()->run_all(in);
   g.graph = in.take(g.capture->end());
 }
 Value capture_begin(Interp& in, NativeArgs& a) {
@@ -219,7 +222,7 @@ Value replay(Interp& in, NativeArgs& a) {
   if (!g.graph)
     in.fail(with_note(error(ErrorKind::kValue, "replay(): the graph was not captured yet"),
                       "help: with torch.cuda.graph(g): …"));
-  in.pending()->run_all(in);
+  torch_state(in).pending()->run_all(in);
   in.check(g.graph.launch());
   return Value::none();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "repl/modules/modules.h"
 #include "repl/modules/torch/memory_order.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/script/builtins/builtins.h"
@@ -40,7 +41,9 @@ Value random_tensor(Interp& in, NativeArgs& a, RandomFunction make_random, std::
   DType dtype = dtype_of_args(in, a);
   if (!is_float(dtype)) in.fail(ErrorKind::kType, "{}() makes floats, not {}", what, info(dtype).torch);
   return grad_flag(
-      in, wrap(in.take(make_random(device_of(in, a[3]), dtype, size_of_args(in, a[0], a[1]), in.next_seed()))), a[4]);
+      in,
+      wrap(in.take(make_random(device_of(in, a[3]), dtype, size_of_args(in, a[0], a[1]), torch_state(in).next_seed()))),
+      a[4]);
 }
 Value randn_(Interp& in, NativeArgs& a) { return random_tensor(in, a, randn, "randn"); }
 Value rand_(Interp& in, NativeArgs& a) { return random_tensor(in, a, rand, "rand"); }
@@ -58,14 +61,15 @@ Value randint_(Interp& in, NativeArgs& a) {
   int64_t high = !a[5].missing() ? in.to_int(a[5], "high") : in.to_int(v[numbers - 1], "high");
   if (low >= high) in.fail(ErrorKind::kValue, "randint({}, {}): the range is empty", low, high);
   Shape shape = shape_of(in, {named_size ? a[1] : v.back()});
-  return wrap(in.take(randint(device_of(in, a[3]), dtype_of(in, a[2], DType::kI64), shape, low, high, in.next_seed())));
+  return wrap(in.take(
+      randint(device_of(in, a[3]), dtype_of(in, a[2], DType::kI64), shape, low, high, torch_state(in).next_seed())));
 }
 Value randperm(Interp& in, NativeArgs& a) {
   int64_t n = in.to_int(a[0], "randperm()'s n");
   if (n < 0) in.fail(ErrorKind::kValue, "randperm() of {}", n);
   std::vector<int64_t> v(static_cast<size_t>(n));
   for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<int64_t>(i);
-  for (size_t i = v.size(); i > 1; --i) std::swap(v[i - 1], v[in.next_seed() % i]);
+  for (size_t i = v.size(); i > 1; --i) std::swap(v[i - 1], v[torch_state(in).next_seed() % i]);
   return wrap(store_ints(in, device_of(in, a[2]), dtype_of(in, a[1], DType::kI64), {n}, v));
 }
 
@@ -118,12 +122,12 @@ Value ones_like(Interp& in, NativeArgs& a) { return filled_like(in, a, 1, 1); }
 Value full_like(Interp& in, NativeArgs& a) { return filled_like(in, a, 2, in.to_double(a[1], "full_like()'s value")); }
 Value randn_like(Interp& in, NativeArgs& a) {
   return like(in, a, 1, [&](const Device& device, DType dtype, std::span<const int64_t> shape) {
-    return randn(device, dtype, shape, in.next_seed());
+    return randn(device, dtype, shape, torch_state(in).next_seed());
   });
 }
 Value rand_like(Interp& in, NativeArgs& a) {
   return like(in, a, 1, [&](const Device& device, DType dtype, std::span<const int64_t> shape) {
-    return rand(device, dtype, shape, in.next_seed());
+    return rand(device, dtype, shape, torch_state(in).next_seed());
   });
 }
 
@@ -271,7 +275,7 @@ Value save(Interp& in, NativeArgs& a) {
   return Value::none();
 }
 Value load(Interp& in, NativeArgs& a) {
-  const Device device = a[1].missing() || a[1].is_none() ? in.device() : device_of(in, a[1]);
+  const Device device = a[1].missing() || a[1].is_none() ? torch_state(in).device() : device_of(in, a[1]);
   return wrap(in.take(runtime::load_npy(device, npy_path(in, a[0]))));
 }
 
@@ -361,7 +365,7 @@ Value assert_close(Interp& in, NativeArgs& a) {
 // ---------------------------------------------------------------------------------------------------------
 
 Value manual_seed(Interp& in, NativeArgs& a) {
-  in.set_seed(static_cast<uint64_t>(in.to_int(a[0], "the seed")));
+  torch_state(in).set_seed(static_cast<uint64_t>(in.to_int(a[0], "the seed")));
   return Value::none();
 }
 Value device(Interp& in, NativeArgs& a) {

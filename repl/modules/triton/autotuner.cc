@@ -6,6 +6,7 @@
 
 #include "profiler/tune/records.h"
 #include "repl/modules/torch/tensor_object.h"
+#include "repl/modules/triton/launch_state.h"
 #include "support/diag.h"
 
 namespace kiln::script {
@@ -271,10 +272,10 @@ Ref<ConfigObject> Autotuner::tune(Interp& in, const Value& grid, const CallArgs&
   profiler::TuneOptions options;
   options.warm_up_s = options_.warmup_ms / 1e3;
   options.measure_s = (options_.warmup_ms + options_.rep_ms) / 1e3 * static_cast<double>(f.candidates.size());
-  options.check_accesses = in.access_checks != AccessChecks::kOff;
+  options.check_accesses = launch_state(in).access_checks != AccessChecks::kOff;
   options.should_stop = [&in] { return in.interrupted.load(std::memory_order_relaxed); };
   if (has_bench) options.bench = [this, &in](const profiler::TuneCandidate& c) { return bench(in, c); };
-  Device device = in.device();
+  Device device = torch_state(in).device();
   Ref<Dict> named = named_args(*inner_, args);
   for (const auto& e : named->table.live())
     if (auto* t = e.key.missing() ? nullptr : e.value.get<TensorObject>()) device = t->device();

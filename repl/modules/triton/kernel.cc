@@ -10,6 +10,7 @@
 #include "repl/modules/torch/lazy_scope.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/language.h"
+#include "repl/modules/triton/launch_state.h"
 #include "repl/modules/triton/options.h"
 #include "runtime/jit/closure.h"
 
@@ -385,7 +386,7 @@ Value KernelObject::call(Interp& in, CallArgs& args) {
   attributes.function = std::move(f);
   std::vector<Value> operands(args.args.begin(), args.args.end());
   // What the function means is only known by running it: the host does not compute it, however small.
-  const LazyScope scope(in, true);
+  const LazyScope scope(in);
   return compute(in, ExprOp::kCall, operands, std::move(attributes));
 }
 
@@ -489,7 +490,8 @@ void KernelObject::convert(Interp& in, const Bound& bound, std::vector<std::opti
     else if (auto* k = innermost_kernel(*v))
       arg.emplace(k->kernel);
     else if (auto* d = v->get<TensorDescriptorObject>()) {
-      if (!in.pending()->empty()) in.pending()->run_readers(in, d->descriptor->tensor.storage().get());
+      PendingTensors& pending = *torch_state(in).pending();
+      if (!pending.empty()) pending.run_readers(in, d->descriptor->tensor.storage().get());
       arg.emplace(d->descriptor);
     } else
       in.fail(with_note(
@@ -558,7 +560,7 @@ void add_once(std::vector<T>& list, T item, Same same) {
 Status launch_looking(Interp& in, AccessChecks checks, const Kernel& kernel, const std::array<int64_t, 3>& grid,
                       std::span<const std::optional<Arg>> args, const LaunchOptions& options) {
   auto looked = launch_checked(kernel, grid, args, options);
-  AccessLog& log = in.access_log;
+  AccessLog& log = launch_state(in).access_log;
   if (looked.ok()) {
     ++log.launches;
     log.accesses += looked->accesses;
@@ -592,8 +594,9 @@ void KernelObject::launch(Interp& in, const Value& grid, CallArgs& args) {
   std::array<int64_t, 3> dims = grid_of(in, grid, bound);
   in.set_where(site);
   convert(in, bound, scratch_);
-  if (in.on_launch) in.on_launch(kernel, scratch_, bound.options);
-  const AccessChecks checks = bound.check ? AccessChecks::kAlways : in.access_checks;
+  const LaunchState& state = launch_state(in);
+  if (state.on_launch) state.on_launch(kernel, scratch_, bound.options);
+  const AccessChecks checks = bound.check ? AccessChecks::kAlways : state.access_checks;
   checked_ = checks != AccessChecks::kOff;
   Status status = checks == AccessChecks::kOff ? kernel.launch(dims, scratch_, bound.options)
                                                : launch_looking(in, checks, kernel, dims, scratch_, bound.options);
@@ -628,7 +631,7 @@ Value KernelObject::warmup(Interp& in, const Value&, CallArgs& args) {
     if (p.is_constexpr) constants->table.set(p.name, *bound.values[i]);
     if (!p.is_constexpr && bound.values[i]->is_dtype()) {
       int64_t one[] = {1};
-      stand_ins[i] = wrap(in.take(Tensor::empty(in.device(), bound.values[i]->dtype(), one)));
+      stand_ins[i] = wrap(in.take(Tensor::empty(torch_state(in).device(), bound.values[i]->dtype(), one)));
       bound.values[i] = &stand_ins[i];
     }
   }

@@ -1,6 +1,7 @@
 #include "repl/modules/triton/language.h"
 
 #include "compiler/frontend/builtins.h"
+#include "repl/modules/modules.h"
 
 namespace kiln::script {
 

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "repl/modules/modules.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/kernel.h"
 #include "repl/script/builtins/builtins.h"
@@ -40,12 +41,14 @@ constexpr NativeDef kTriton[] = {
 // --- triton.runtime.driver
 // ----------------------------------------------------------------------------------------------
 
-Value active_device(Interp& in, NativeArgs&) { return make<DeviceObject>(in.device()); }
-Value current_device(Interp& in, NativeArgs&) { return *make<DeviceObject>(in.device())->attribute(in, "index"); }
+Value active_device(Interp& in, NativeArgs&) { return make<DeviceObject>(torch_state(in).device()); }
+Value current_device(Interp& in, NativeArgs&) {
+  return *make<DeviceObject>(torch_state(in).device())->attribute(in, "index");
+}
 Value current_target(Interp& in, NativeArgs&) {
-  DeviceInfo i = in.device().info();
+  DeviceInfo i = torch_state(in).device().info();
   auto o = make<Opaque>("target");
-  bool cuda = in.device().is_cuda();
+  bool cuda = torch_state(in).device().is_cuda();
   o->members.set("backend", Value::str(cuda ? "cuda" : "cpu"));
   o->members.set("arch", cuda ? Value::integer(std::atoi(i.target.c_str() + 3)) : Value::str(i.target));
   o->members.set("warp_size", Value::integer(32));
@@ -55,7 +58,7 @@ Value current_target(Interp& in, NativeArgs&) {
 /// The properties that occupancy formulas of scripts read. A CPU is described as a machine of one program per thread.
 Value device_properties(Interp& in, NativeArgs&) {
   constexpr int64_t kRegisters = 65536, kHostSharedBytes = 65536;
-  DeviceInfo i = in.device().info();
+  DeviceInfo i = torch_state(in).device().info();
   auto d = make<Dict>();
   d->table.set("name", Value::str(i.name));
   d->table.set("multiprocessor_count", Value::integer(i.compute_units));
@@ -66,9 +69,9 @@ Value device_properties(Interp& in, NativeArgs&) {
   return d;
 }
 Value empty_cache(Interp& in, NativeArgs&) {
-  DeviceInfo i = in.device().info();
+  DeviceInfo i = torch_state(in).device().info();
   int64_t bytes[] = {std::max<int64_t>(2 * i.l2_bytes, 1 << 20)};
-  return wrap(in.take(Tensor::empty(in.device(), DType::kI8, bytes)));
+  return wrap(in.take(Tensor::empty(torch_state(in).device(), DType::kI8, bytes)));
 }
 Value clear_cache(Interp& in, NativeArgs& a) {
   tensor_of(in, a[0], "clear_cache()");

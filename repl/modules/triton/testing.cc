@@ -11,7 +11,7 @@ namespace kiln::script {
 
 std::vector<double> bench_samples(Interp& in, const std::function<void()>& run, double warmup_ms, double rep_ms) {
   constexpr int kProbe = 3, kLeast = 5, kMost = 10000;
-  Device& device = in.device();
+  Device& device = torch_state(in).device();
   int64_t cache_bytes[] = {std::max<int64_t>(2 * device.info().l2_bytes, 1 << 20)};
   Tensor cache = in.take(Tensor::empty(device, DType::kI8, cache_bytes));
   // Each run starts with caches full of something else, as do_bench of Triton does.
@@ -60,7 +60,7 @@ Value do_bench(Interp& in, NativeArgs& a) {
       in,
       [&] {
         Value result = in.call(fn, {});
-        in.pending()->run_all(in);  // an expression that it gave is what is to be timed
+        torch_state(in).pending()->run_all(in);  // an expression that it gave is what is to be timed
       },
       warmup, rep);
   std::sort(ms.begin(), ms.end());

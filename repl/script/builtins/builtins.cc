@@ -433,12 +433,18 @@ constexpr NativeDef kBuiltins[] = {
 
 }  // namespace
 
+void add_functions(ModuleObject& module, std::span<const NativeDef> defs) {
+  for (const NativeDef& d : defs) {
+    auto native = make<Native>(d);
+    module.members.set(native->name, native);
+  }
+}
+
 void install_builtins(Interp& in) {
   in.add_builtins(kBuiltins);
   install_types(in);
   install_str_methods(in);
   install_container_methods(in);
-  install_exits(in);
   in.add_builtin("__name__", Value::str("__main__"));
 }
 

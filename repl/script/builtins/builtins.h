@@ -11,24 +11,6 @@ void install_builtins(Interp& in);
 void install_types(Interp& in);  // int, str, list… as callable types
 void install_str_methods(Interp& in);
 void install_container_methods(Interp& in);
-void install_exits(Interp& in);  // exit and quit
-
-/// triton.language or a module inside it, whose members the compiler knows; null for other paths.
-Ref<ModuleObject> language_module(std::string_view path);
-
-/// One row of the table of modules.
-struct ModuleDef {
-  std::string_view path;
-  void (*fill)(Interp& in, ModuleObject& module);
-};
-std::span<const ModuleDef> std_modules();  // math, os, sys, time, random…
-/// What the prompt has without "torch.": randn, gelu, softmax, bf16…
-void add_prompt_names(Interp& in);
-std::span<const ModuleDef> torch_modules();       // torch, torch.nn.functional…
-std::span<const ModuleDef> torch_cuda_modules();  // torch.cuda, torch.cpu
-std::span<const ModuleDef> profiler_modules();    // torch.profiler, torch.cuda.nvtx
-std::span<const ModuleDef> tabulate_modules();
-std::span<const ModuleDef> triton_modules();  // triton, triton.language, triton.testing…
 
 /// Adds native functions to a module.
 void add_functions(ModuleObject& module, std::span<const NativeDef> defs);

@@ -1,5 +1,6 @@
 // Arguments of calls, and native functions: rows of a table whose signature text binds, checks and documents them.
 #pragma once
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -87,6 +88,8 @@ struct NativeDef {
   std::string_view signature;
   NativeFunction function;
   std::string_view help;
+  /// Makes what lives while the arguments of a call by name are evaluated; null for most.
+  std::shared_ptr<void> (*around_arguments)(Interp&) = nullptr;
 };
 
 class Native : public Object {
@@ -97,6 +100,8 @@ class Native : public Object {
   Value call(Interp& in, CallArgs& args) override;
   /// As a method of `self`, which is of the receiver's kind.
   Value call_on(Interp& in, const Value* self, CallArgs& args);
+  /// Calls the function with bound arguments; running out of memory is an error like others.
+  Value run(Interp& in, NativeArgs& args) const;
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
   std::string repr(Interp&) override;
 
@@ -105,8 +110,6 @@ class Native : public Object {
   std::string name;
 
  private:
-  /// Calls the function; memory that there is not is an error like others.
-  Value run(Interp& in, NativeArgs& args) const;
   struct Parameter {
     std::string_view name;
     bool optional = false;

@@ -5,21 +5,16 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <typeindex>
 #include <unordered_map>
 #include <vector>
 
 #include "compiler/ast/ast.h"
-#include "kiln/device.h"
-#include "kiln/kernel.h"
-#include "repl/modules/triton/access_checks.h"
 #include "repl/script/interp/call.h"
+#include "repl/script/interp/host.h"
 #include "repl/script/interp/scope.h"
 #include "repl/script/value/value.h"
 
 namespace kiln::script {
-
-class PendingTensors;
 
 /// A raised exception on its way. `exception` is an Instance; `diagnostic` is how it reads when nobody catches it.
 struct ScriptError {
@@ -73,11 +68,16 @@ struct Frame {
   std::unique_ptr<Value[]> heap_;
 };
 
+/// The place of a state() in every interpreter, given as the program starts.
+size_t register_state();
+template <class T>
+inline const size_t kStateSlot = register_state();
+
 enum class Flow : uint8_t { kNormal, kBreak, kContinue, kReturn };
 
 class Interp {
  public:
-  Interp();
+  explicit Interp(std::unique_ptr<Host> host = std::make_unique<Host>());
   ~Interp();
   Interp(const Interp&) = delete;
   Interp& operator=(const Interp&) = delete;
@@ -133,7 +133,7 @@ class Interp {
   SliceSpan slice_span(const SliceObject& s, int64_t length);
   int64_t index_in(const Value& index, int64_t length, std::string_view what);
 
-  // --- types and modules (types.cc, modules.cc) ---
+  // --- types and modules (types.cc) ---
   /// Valid while this interpreter lives: what a kernel's lookup of globals holds.
   std::weak_ptr<Interp*> self() const { return self_; }
   const Ref<TypeObject>& type_of(Kind k) const { return types_[static_cast<size_t>(k)]; }
@@ -143,17 +143,21 @@ class Interp {
   Native* method(Kind kind, std::string_view name) const;
   void method_names(Kind kind, std::vector<std::string>& out) const;
   void add_methods(const MethodTable& table);
+  /// What can be imported: the rows of these tables, and what the finder makes.
+  void add_modules(std::span<const ModuleDef> table) { module_tables_.push_back(table); }
+  void set_module_finder(ModuleFinder find) { find_module_ = find; }
+  /// Null when there is no such module.
   Ref<ModuleObject> import_module(std::string_view path);
   void add_builtins(std::span<const NativeDef> defs);
   void add_builtin(std::string_view name, Value v) { globals_[globals_.index(name)].builtin = std::move(v); }
   Ref<TypeObject> exception_type(std::string_view name) const;
   Ref<TypeObject> add_exception(std::string name, std::string_view base, std::optional<ErrorKind> kind = std::nullopt);
 
-  /// What a module keeps in this interpreter, out of reach of scripts: made when first asked for.
+  /// What a module keeps in this interpreter, out of reach of scripts: T(Interp&), made when first asked for.
   template <class T>
   T& state() {
-    std::shared_ptr<void>& held = states_[std::type_index(typeid(T))];
-    if (!held) held = std::make_shared<T>();
+    std::shared_ptr<void>& held = states_[kStateSlot<T>];
+    if (!held) held = std::make_shared<T>(*this);
     return *static_cast<T*>(held.get());
   }
 
@@ -193,37 +197,18 @@ class Interp {
   void set_where(SourceRange r) { where_ = r; }
 
   Globals& globals() { return globals_; }
-  const std::shared_ptr<PendingTensors>& pending() const { return pending_; }
+  Host& host() { return *host_; }
   void print(std::string_view text) {
     if (output) output(text);
   }
 
   // --- what the session sets ---
   std::function<void(std::string_view)> output, error_output;
-  /// Before each launch of a kernel; may be empty.
-  std::function<void(const Kernel&, std::span<const std::optional<Arg>>, const LaunchOptions&)> on_launch;
   std::atomic<bool> interrupted{false};
-  /// Operations stay pending however small their tensors are, because the caller needs the expression.
-  bool always_lazy = false;
-  /// Of every launch of a kernel; what they find goes to the log.
-  AccessChecks access_checks = AccessChecks::kOff;
-  AccessLog access_log;
   std::vector<std::string> argv;
   std::optional<int> exit_code;  // of the SystemExit that ended a script
   /// What a SystemExit says: None is 0, an int itself, anything else is written to stderr and 1.
   int exit_status(const Value& exception);
-  /// The device that tensors are made on; opened when first needed.
-  Device& device();
-  void set_device(Device d) { device_ = std::move(d); }
-  /// Makes a stream the one that work goes to. What is pending is computed before, where it was written. `scoped`:
-  /// until leave_stream() or the end of the script; else for good, as a `with` inside of it ends.
-  void enter_stream(const Stream& stream, bool scoped);
-  void leave_stream();
-  uint64_t next_seed();
-  void set_seed(uint64_t seed) {
-    seed_ = seed;
-    draws_ = 0;
-  }
 
  private:
   friend class Function;
@@ -246,7 +231,7 @@ class Interp {
   void define_function(const ast::FunctionDef& s, Frame& f);
   Value make_function(const Code& code, const std::vector<ast::Param>& params, Frame& f, std::string name);
   void assign(const ast::Expr& target, Value v, Frame& f);
-  /// Says at the prompt what was assigned but not computed.
+  /// Tells the host what the prompt has assigned.
   void announce(const ast::Stmt& s, Frame& f);
   void unpack(const std::vector<ast::ExprPtr>& targets, const Value& v, const ast::Expr& whole, Frame& f);
   void store(const void* node, Value v, Frame& f);
@@ -275,16 +260,14 @@ class Interp {
   std::vector<std::unordered_map<std::string, Ref<Native>>> methods_;
   std::unordered_map<std::string, Ref<TypeObject>> exceptions_;
   std::unordered_map<std::string, Ref<ModuleObject>> modules_;
-  std::unordered_map<std::type_index, std::shared_ptr<void>> states_;
-  std::vector<Value> handled_;      // exceptions whose handler is running: what a bare raise raises again
-  uintptr_t stack_limit_ = 0;       // calls end above this address…
-  unsigned long stack_thread_ = 0;  // …of this thread's stack
-  Device device_;
-  std::unique_ptr<StreamGuard> chosen_stream_;                 // by set_stream
-  std::vector<std::unique_ptr<StreamGuard>> entered_streams_;  // by with
-  uint64_t seed_ = 0, draws_ = 0;
+  std::vector<std::shared_ptr<void>> states_;  // by kStateSlot of their type
+  std::vector<Value> handled_;                 // exceptions whose handler is running: what a bare raise raises again
+  uintptr_t stack_limit_ = 0;                  // calls end above this address…
+  unsigned long stack_thread_ = 0;             // …of this thread's stack
   std::shared_ptr<Interp*> self_;
-  std::shared_ptr<PendingTensors> pending_;
+  const std::unique_ptr<Host> host_;
+  std::vector<std::span<const ModuleDef>> module_tables_;
+  ModuleFinder find_module_ = nullptr;
 };
 
 template <class Visit>

@@ -5,7 +5,6 @@
 #include <unordered_set>
 
 #include "kiln/interrupt.h"
-#include "repl/modules/torch/lazy_scope.h"
 #include "repl/script/interp/interp.h"
 
 namespace kiln::script {
@@ -177,7 +176,8 @@ Value Interp::eval_call(const ast::Call& e, Frame& f) {
   Value callee = eval(*e.callee, f);
   {
     const auto* native = callee.get<Native>();
-    const LazyScope scope(*this, native && native->name == kCheck);
+    const std::shared_ptr<void> around =
+        native && native->def.around_arguments ? native->def.around_arguments(*this) : nullptr;
     gather(e, args, f);
   }
   where_ = e.range;

@@ -1,7 +1,6 @@
 // Statements.
 #include <exception>
 
-#include "repl/modules/torch/pending.h"
 #include "repl/script/interp/interp.h"
 #include "support/trace.h"
 
@@ -24,29 +23,17 @@ void describe(SourceRange range, trace::Event& event) {
 
 }  // namespace
 
-void Interp::enter_stream(const Stream& stream, bool scoped) {
-  pending_->run_all(*this);
-  if (scoped) {
-    entered_streams_.push_back(std::make_unique<StreamGuard>(stream));
-    return;
-  }
-  while (!entered_streams_.empty()) entered_streams_.pop_back();
-  chosen_stream_.reset();  // before the next one looks what was before it
-  chosen_stream_ = std::make_unique<StreamGuard>(stream);
-}
-
-void Interp::leave_stream() {
-  if (entered_streams_.empty()) return;  // set_stream() came in between
-  std::unique_ptr<StreamGuard> last = std::move(entered_streams_.back());
-  entered_streams_.pop_back();
-  pending_->run_all(*this);  // still where it was written
+void Interp::announce(const Stmt& s, Frame& f) {
+  const auto* assignment = dyn_as<Assign>(&s);
+  const auto* name = assignment ? dyn_as<Name>(assignment->targets.back().get()) : nullptr;
+  if (name) host_->assigned(*this, name->id, load(name, name->id, name->range, f));
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): it lives as long as it runs, whatever becomes of the caller's
 void Interp::run(std::shared_ptr<const Program> program, bool interactive) {
   handled_.clear();
   calls_.clear();
-  while (!entered_streams_.empty()) entered_streams_.pop_back();  // of a script that was stopped
+  host_->begin(*this);
   check_stack();
   Frame frame(*program, *program->codes.at(nullptr));
   frame.make_cells();

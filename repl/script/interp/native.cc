@@ -2,7 +2,6 @@
 #include <new>
 #include <stdexcept>
 
-#include "repl/modules/torch/tensor_object.h"
 #include "repl/script/interp/interp.h"
 #include "support/trace.h"
 
@@ -57,12 +56,6 @@ Value Native::call(Interp& in, CallArgs& args) {
   return call_on(in, &self, args);
 }
 
-namespace {
-
-TensorObject* tensor_of(const Value& v) { return v.missing() ? nullptr : v.get<TensorObject>(); }
-
-}  // namespace
-
 Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
   constexpr size_t kInline = 8;
   Value inline_slots[kInline];
@@ -109,23 +102,7 @@ Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
   }
   NativeArgs args{slots, self};
   if (!trace::on(trace::kSpans)) return run(in, args);
-  // A function on tensors is an operation: of its own, or a method's, first tensor, unless it gives one.
-  TensorObject* operand = self ? tensor_of(*self) : nullptr;
-  for (const Value& v : slots)
-    if (!operand) operand = tensor_of(v);
-  const Ref<TensorObject> about(operand);
-  trace::Event event;
-  event.step = trace::Step::kOperation;
-  event.start_ns = trace::now_ns();
-  Value result = run(in, args);
-  TensorObject* made = tensor_of(result);
-  if (made || operand) {
-    event.end_ns = trace::now_ns();
-    event.name = name;
-    if (trace::on(trace::kShapes)) event.detail = (made ? made : operand)->summary();
-    trace::add(std::move(event));
-  }
-  return result;
+  return in.host().traced(in, *this, args);
 }
 
 Value Native::run(Interp& in, NativeArgs& args) const {

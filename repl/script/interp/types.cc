@@ -1,7 +1,6 @@
 // The types of the language, their methods' lookup, exceptions, and what the interpreter starts with.
 #include <algorithm>
 
-#include "repl/modules/torch/pending.h"
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/interp/interp.h"
 
@@ -45,20 +44,21 @@ constexpr ExceptionRow kExceptions[] = {
     {"UserWarning", "Warning", std::nullopt},
 };
 
+size_t& state_count() {
+  static size_t count = 0;  // grows before main() only
+  return count;
+}
+
 }  // namespace
 
-Interp::Interp() {
+size_t register_state() { return state_count()++; }
+
+Interp::Interp(std::unique_ptr<Host> host) : states_(state_count()), host_(std::move(host)) {
   self_ = std::make_shared<Interp*>(this);
-  pending_ = std::make_shared<PendingTensors>();
   methods_.resize(count_kinds());
   make_types();
   for (const ExceptionRow& r : kExceptions) add_builtin(r.name, add_exception(std::string(r.name), r.base, r.kind));
   install_builtins(*this);
-  // A prompt is for typing kernels: these three need no import.
-  add_builtin("torch", import_module("torch"));
-  add_builtin("triton", import_module("triton"));
-  add_builtin("tl", import_module("triton.language"));
-  add_prompt_names(*this);
 }
 
 Interp::~Interp() {
@@ -137,17 +137,24 @@ void Interp::add_builtins(std::span<const NativeDef> defs) {
   }
 }
 
-Device& Interp::device() {
-  if (!device_) device_ = take(Device::open_default());
-  return device_;
-}
-
-uint64_t Interp::next_seed() {
-  // Each draw gets a stream of its own that depends on the seed and on how many came before.
-  uint64_t x = seed_ * 0x9E3779B97F4A7C15u + ++draws_ * 0xBF58476D1CE4E5B9u;
-  x ^= x >> 31;
-  x *= 0x94D049BB133111EBu;
-  return x ^ (x >> 29);
+Ref<ModuleObject> Interp::import_module(std::string_view path) {
+  auto it = modules_.find(std::string(path));
+  if (it != modules_.end()) return it->second;
+  Ref<ModuleObject> module = find_module_ ? find_module_(path) : Ref<ModuleObject>();
+  const ModuleDef* def = nullptr;
+  for (auto table : module_tables_)
+    for (const ModuleDef& d : table)
+      if (d.path == path) def = &d;
+  if (!module && !def) return {};
+  if (!module) module = make<ModuleObject>(std::string(path));
+  // Known before it is filled: what fills it imports its submodules, and those look for their parent.
+  modules_.emplace(path, module);
+  if (def) def->fill(*this, *module);
+  // `import a.b` also makes b an attribute of a.
+  if (size_t dot = path.rfind('.'); dot != std::string_view::npos)
+    if (Ref<ModuleObject> parent = import_module(path.substr(0, dot)))
+      parent->members.set(path.substr(dot + 1), module);
+  return module;
 }
 
 }  // namespace kiln::script

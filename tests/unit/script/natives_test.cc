@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "repl/modules/modules.h"
 #include "repl/script/builtins/builtins.h"
 #include "repl/session/session.h"
 
@@ -397,8 +398,7 @@ class NativesTest : public ::testing::Test {
       }
     };
     for (const Globals::Slot& slot : in().globals().slots()) walk(slot.name, slot.builtin, 4);
-    for (auto table : {std_modules(), tabulate_modules(), torch_modules(), torch_cuda_modules(), profiler_modules(),
-                       triton_modules()})
+    for (auto table : module_tables())
       for (const ModuleDef& d : table) walk(std::string(d.path), in().import_module(d.path), 4);
     return out;
   }

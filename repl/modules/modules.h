@@ -1,0 +1,29 @@
+// What scripts can import, and what a session has without importing.
+#pragma once
+#include <memory>
+#include <span>
+
+#include "repl/script/interp/interp.h"
+
+namespace kiln::script {
+
+std::span<const ModuleDef> std_modules();         // math, os, sys, time, random…
+std::span<const ModuleDef> tabulate_modules();    // tabulate
+std::span<const ModuleDef> torch_modules();       // torch, torch.nn.functional…
+std::span<const ModuleDef> torch_cuda_modules();  // torch.cuda, torch.cpu
+std::span<const ModuleDef> profiler_modules();    // torch.profiler, torch.cuda.nvtx
+std::span<const ModuleDef> triton_modules();      // triton, triton.testing…
+/// All of these tables.
+std::span<const std::span<const ModuleDef>> module_tables();
+/// triton.language or a module inside it, whose members the compiler knows; null for other paths.
+Ref<ModuleObject> language_module(std::string_view path);
+/// What the prompt has without "torch.": randn, gelu, softmax, bf16…
+void add_prompt_names(Interp& in);
+void install_exits(Interp& in);  // exit and quit
+
+/// The language's host in a program that has tensors.
+std::unique_ptr<Host> tensor_host();
+/// Adds all modules to an interpreter, and the names that scripts have without importing. Once.
+void install_modules(Interp& in);
+
+}  // namespace kiln::script

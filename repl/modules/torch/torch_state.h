@@ -1,0 +1,47 @@
+// What the module torch keeps for its session: the device, streams, the seed, and tensors that are not computed yet.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "kiln/device.h"
+#include "repl/modules/torch/pending.h"
+#include "repl/script/interp/interp.h"
+
+namespace kiln::script {
+
+class TorchState {
+ public:
+  explicit TorchState(Interp& in) : in_(in) {}
+
+  /// The device that tensors are made on; opened when first needed.
+  Device& device();
+  void set_device(Device d) { device_ = std::move(d); }
+
+  /// Makes a stream the one that work goes to. What is pending is computed before, where it was written. `scoped`:
+  /// until leave_stream() or the end of the script; else for good, as a `with` inside of it ends.
+  void enter_stream(const Stream& stream, bool scoped);
+  void leave_stream();
+  /// Leaves all streams that a script entered, as when it was stopped inside of a `with`.
+  void forget_entered();
+
+  uint64_t next_seed();
+  void set_seed(uint64_t seed) {
+    seed_ = seed;
+    draws_ = 0;
+  }
+
+  const std::shared_ptr<PendingTensors>& pending() const { return pending_; }
+  /// Operations stay pending however small their tensors are, because the caller needs the expression.
+  bool always_lazy = false;
+
+ private:
+  Interp& in_;
+  Device device_;
+  std::unique_ptr<StreamGuard> chosen_stream_;                 // by set_stream
+  std::vector<std::unique_ptr<StreamGuard>> entered_streams_;  // by with
+  uint64_t seed_ = 0, draws_ = 0;
+  std::shared_ptr<PendingTensors> pending_ = std::make_shared<PendingTensors>();
+};
+inline TorchState& torch_state(Interp& in) { return in.state<TorchState>(); }
+
+}  // namespace kiln::script

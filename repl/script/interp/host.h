@@ -1,0 +1,32 @@
+// What the language asks of the program around it. By default nothing happens.
+#pragma once
+#include <string_view>
+
+#include "repl/script/interp/call.h"
+
+namespace kiln::script {
+
+class Host {
+ public:
+  Host() = default;
+  virtual ~Host() = default;
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  /// A text begins to run.
+  virtual void begin(Interp&) {}
+  /// An entry at the prompt has set a variable.
+  virtual void assigned(Interp&, std::string_view, const Value&) {}
+  /// Calls a native function while a profile records spans.
+  virtual Value traced(Interp& in, const Native& native, NativeArgs& args) { return native.run(in, args); }
+};
+
+/// One row of a table of modules.
+struct ModuleDef {
+  std::string_view path;
+  void (*fill)(Interp& in, ModuleObject& module);
+};
+/// Makes a module that no table lists, or null.
+using ModuleFinder = Ref<ModuleObject> (*)(std::string_view path);
+
+}  // namespace kiln::script
