@@ -90,6 +90,13 @@ class Checker {
         if (is_on_registers(op) && !plan_dot(op))
           return fail(&op, 5, "a thread or warp lacks what its part of the product needs");
         return {};
+#define KILN_GATHER_OP(e, ...) case OpKind::k##e:
+#define KILN_ACROSS_OP(...)
+#include "compiler/ir/ops.def"
+        for (size_t i = 1; i < op.operands.size(); ++i)
+          if (op.operands[i]->type.is_tile() && op.operands[i]->type.layout != op.result()->type.layout)
+            return fail(&op, 6, "an operand and the result have different layouts");
+        return check_scratch(op);
       default:  // Elementwise ops and control flow: one layout each, which the IR's verifier has checked.
         return {};
     }
@@ -134,12 +141,13 @@ class Checker {
 Status verify_layouts(const ir::Module& module) { return Checker(module).run(); }
 
 // The plan decides the bytes: a conversion within a thread or by shuffles needs none. Each operand of a reduction has
-// its own share, so the total is the end of the last one.
+// its own share, so the total is the end of the last one. A gather may need any element.
 int64_t scratch_bytes(const Op& op) {
   const ir::Type& t = op.operands.empty() ? ir::Type{} : op.operand(0)->type;
   if (!t.layout) return 0;
   if (op.kind == OpKind::kConvertLayout)
     return layout::plan_convert(*t.layout, *op.result()->type.layout, bytes_of(t)).scratch_bytes;
+  if (ir::is_gather(op.kind)) return t.shape.numel() * bytes_of(t);
   if (op.kind != OpKind::kReduce && op.kind != OpKind::kScan) return 0;
   int axis = static_cast<int>(op.int_attr(ir::AttrName::kAxis));
   int64_t elements = op.kind == OpKind::kReduce

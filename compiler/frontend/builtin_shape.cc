@@ -277,4 +277,24 @@ Result<Value> associative_scan(Codegen& g, const BoundArgs& a) {
   return a[0].as_tuple() ? Value::tuple(std::move(out)) : out[0];
 }
 
+Result<Value> gather(Codegen& g, const BoundArgs& a) {
+  KILN_TRY(ir::Value * source, g.tensor(a.args[0]));
+  KILN_TRY(ir::Value * index, g.tensor(a.args[1]));
+  if (source->type.is_scalar() || source->type.pointer)
+    return g.fail(a.at(0), ErrorKind::kType, "tl.gather takes a tensor of numbers, got {}", describe(source->type));
+  if (!index->type.is_int() || index->type.is_bool())
+    return g.fail(a.at(1), ErrorKind::kType, "the index of tl.gather is a tensor of integers, got {}",
+                  describe(index->type));
+  KILN_TRY(int axis, g.axis_arg(a, 2, source->type.shape.rank));
+  bool fits = index->type.shape.rank == source->type.shape.rank;
+  for (int d = 0; fits && d < source->type.shape.rank; ++d)
+    fits = d == axis || index->type.shape[d] == source->type.shape[d];
+  if (!fits)
+    return g.fail(a.at(1), ErrorKind::kType,
+                  "the index of tl.gather has the tensor's shape but along axis {}, got {} for {}", axis,
+                  describe(index->type), describe(source->type));
+  return Value(g.b.create1(OpKind::kGather, {source, index}, source->type.with_shape(index->type.shape),
+                           {{ir::AttrName::kAxis, int64_t{axis}}}));
+}
+
 }  // namespace kiln::frontend::impl

@@ -395,4 +395,20 @@ uint64_t eval(const ir::Op& op, std::span<const uint64_t> operands) {
   return out;
 }
 
+int64_t source_element(const ir::Op& op, int64_t position, std::span<const uint64_t> others) {
+  switch (op.kind) {
+    case OpKind::kGather: {
+      const ir::Shape &from = op.operand(0)->type.shape, &to = op.result()->type.shape;
+      const int axis = static_cast<int>(op.int_attr(AttrName::kAxis));
+      int64_t inner = 1;
+      for (int d = axis + 1; d < to.rank; ++d) inner *= to[d];
+      const auto index = static_cast<uint64_t>(int_value(op.operand(1)->type.dtype, others[0]));
+      const auto along = static_cast<int64_t>(std::min(index, static_cast<uint64_t>(from[axis] - 1)));
+      return (position / (inner * to[axis]) * from[axis] + along) * inner + position % inner;
+    }
+    default:
+      KILN_UNREACHABLE("{} is no gather op", ir::info(op.kind).mnemonic);
+  }
+}
+
 }  // namespace kiln::interp

@@ -24,6 +24,7 @@ constexpr OpInfo kOps[] = {
 #define KILN_MIXED_OP(e, ...) row(OpClass::kMixed, __VA_ARGS__),
 #define KILN_MEMORY_OP(e, ...) row(OpClass::kMemory, __VA_ARGS__),
 #define KILN_ACROSS_OP(e, ...) row(OpClass::kAcross, __VA_ARGS__),
+#define KILN_GATHER_OP(e, ...) row(OpClass::kGather, __VA_ARGS__),
 #define KILN_DESCRIPTOR_OP(e, ...) row(OpClass::kDescriptor, __VA_ARGS__),
 #define KILN_CONTROL_OP(e, ...) row(OpClass::kControl, __VA_ARGS__),
 #define KILN_TERMINATOR_OP(e, ...) row(OpClass::kTerminator, __VA_ARGS__),

@@ -41,6 +41,7 @@ enum class OpClass : uint8_t {
   kMixed,
   kMemory,
   kAcross,
+  kGather,
   kDescriptor,
   kControl,
   kTerminator,
@@ -153,6 +154,10 @@ struct Block {
 };
 
 inline OpClass op_class(OpKind kind) { return info(kind).op_class; }
+/// Elements of the result depend on others of the operands: values move between threads.
+inline bool is_across(OpKind kind) { return op_class(kind) == OpClass::kAcross || op_class(kind) == OpClass::kGather; }
+/// Each element of the result is one of operand 0, which may have any layout.
+inline bool is_gather(OpKind kind) { return op_class(kind) == OpClass::kGather; }
 /// Whether the op is legal at the place of that letter in ops.def.
 inline bool stands_at(OpKind kind, char place) { return info(kind).stands.find(place) != std::string_view::npos; }
 /// Traits, asked by passes instead of naming ops.

@@ -249,6 +249,18 @@ Wrong check_combine(const Op& op) {
   return "";
 }
 
+Wrong check_gather(const Op& op) {
+  const Type from = operand_type(op, 0), index = operand_type(op, 1);
+  if (!from.is_tile() || !is_number(from)) return wrong_type("the operand", from, "a tile of numbers");
+  if (!index.is_int() || index.is_bool()) return wrong_type("the index", index, "a tile of integers");
+  if (Wrong w = axis_in(op, from.shape.rank); !w.empty()) return w;
+  bool fits = index.shape.rank == from.shape.rank;
+  for (int d = 0; fits && d < from.shape.rank; ++d)
+    fits = d == op.int_attr(AttrName::kAxis) || index.shape[d] == from.shape[d];
+  if (!fits) return wrong_type("the index", index, "of the operand's shape but along the axis");
+  return result_is(op, from.with_shape(index.shape));
+}
+
 Wrong check_for(const Op& op) {
   if (op.operands.size() < 3 || op.operands.size() - 3 != op.results.size())
     return fmt::format("{} operands and {} results", op.operands.size(), op.results.size());
@@ -504,6 +516,8 @@ std::string check_op_types(const Op& op) {
     case OpKind::kReduce:
     case OpKind::kScan:
       return check_combine(op);
+    case OpKind::kGather:
+      return check_gather(op);
     case OpKind::kFor:
       return check_for(op);
     case OpKind::kWhile:

@@ -456,8 +456,26 @@ class Generator {
     add(op->result(1));
   }
 
+  /// Indices of any size and along any axis, most of them outside.
+  void gather() {
+    Value* x = any_value([](const Value* v) { return v->type.is_tile() && !v->type.pointer; });
+    if (!x) return;
+    const int axis = rng_.below(x->type.shape.rank);
+    Shape shape = x->type.shape;
+    if (rng_.chance(30)) shape.dims[static_cast<size_t>(axis)] = 1 << rng_.below(3);
+    if (shape.numel() > options_.max_numel) return;
+    static constexpr DType kIndices[] = {DType::kI32, DType::kI64, DType::kI8, DType::kU16, DType::kU32};
+    Value* index = like(ir::tile_type(rng_.pick(kIndices), shape));
+    if (rng_.chance(70)) {
+      Value* last = b_->constant_int(index->type, std::min(x->type.shape[axis] - 1, 127));
+      index = b_->binary(OpKind::kAnd, index, last);
+    }
+    add(b_->create1(OpKind::kGather, {x, index}, x->type.with_shape(shape), {{AttrName::kAxis, int64_t{axis}}}));
+  }
+
   void across() {
     if (rng_.chance(20)) return arg_max();
+    if (rng_.chance(20)) return gather();
     Value* x =
         any_value([](const Value* v) { return v->type.is_tile() && !(v->type.is_float() && is_fp8(v->type.dtype)); });
     if (!x) return;

@@ -133,6 +133,7 @@ Status Machine::get(SharedMemory::Access& access, size_t lane, int64_t at, int b
 
 Status Machine::write_shared(Warp& warp, const Op& op, int part) {
   const uint32_t w = static_cast<uint32_t>(warp.number);
+  if (ir::is_gather(op.kind)) return write_whole(warp, op);
   SharedMemory::Access access(shared_[warp.block], threads(warp, op));
   if (op.kind == OpKind::kConvertLayout) {
     const auto& plan = std::get<layout::ConvertPlan>(code_.plans.at(&op)).write;
@@ -175,6 +176,7 @@ Status Machine::write_shared(Warp& warp, const Op& op, int part) {
 Status Machine::read_shared(Warp& warp, const Op& op, int part) {
   if (op.kind == OpKind::kConvertLayout) return read_converted(warp, op);
   if (op.kind == OpKind::kReduce) return read_reduced(warp, op);
+  if (ir::is_gather(op.kind)) return read_gathered(warp, op);
   if (op.kind != OpKind::kScan) {  // an atomic, which one thread per element performed
     Elements& out = warp.of(op.result());
     for (size_t i = 0; i < out.size(); ++i)
@@ -195,6 +197,36 @@ Status Machine::read_shared(Warp& warp, const Op& op, int part) {
     }
   }
   take_scanned(warp, op, s, source);
+  return {};
+}
+
+Status Machine::write_whole(Warp& warp, const Op& op) {
+  SharedMemory::Access access(shared_[warp.block], threads(warp, op));
+  const ir::Type& type = op.operand(0)->type;
+  const Elements& in = warp.of(op.operand(0));
+  const layout::FreeBits copies = free_bits(type);
+  const int bytes = bytes_of(type);
+  for (size_t i = 0; i < in.size(); ++i)
+    if (acts(warp, type, copies, i))
+      KILN_CHECK_OK(
+          put(access, i % kLanes, op.int_attr(AttrName::kSharedOffset) + element(warp, type, i) * bytes, bytes, in[i]));
+  return {};
+}
+
+Status Machine::read_gathered(Warp& warp, const Op& op) {
+  SharedMemory::Access access(shared_[warp.block], threads(warp, op));
+  const int bytes = bytes_of(op.operand(0)->type);
+  Elements out(share_of(op.result()->type));
+  std::vector<uint64_t> others(op.operands.size() - 1);
+  for (size_t i = 0; i < out.size(); ++i) {
+    for (size_t k = 0; k < others.size(); ++k) {
+      const Value* operand = op.operands[k + 1];
+      others[k] = warp.of(operand)[operand->type.is_scalar() ? 0 : i];
+    }
+    const int64_t from = source_element(op, element(warp, op.result()->type, i), others);
+    KILN_CHECK_OK(get(access, i % kLanes, op.int_attr(AttrName::kSharedOffset) + from * bytes, bytes, out[i]));
+  }
+  warp.of(op.result()) = std::move(out);
   return {};
 }
 

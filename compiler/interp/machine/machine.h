@@ -180,6 +180,8 @@ class Machine {
   Status write_shared(Warp& warp, const ir::Op& op, int part);
   Status read_shared(Warp& warp, const ir::Op& op, int part);
   Status read_converted(Warp& warp, const ir::Op& op);
+  Status write_whole(Warp& warp, const ir::Op& op);  // of a gather op: operand 0, in row-major order
+  Status read_gathered(Warp& warp, const ir::Op& op);
   Status read_reduced(Warp& warp, const ir::Op& op);
 
   // --- machine_shared.cc

@@ -116,6 +116,9 @@ Status Machine::execute(Warp& warp, const Op& op) {
     // Steps of their own (warp_code.h), or gone before.
     case OpKind::kReduce:
     case OpKind::kScan:
+#define KILN_GATHER_OP(e, ...) case OpKind::k##e:
+#define KILN_ACROSS_OP(...)
+#include "compiler/ir/ops.def"
     case OpKind::kBarrier:
     case OpKind::kClusterBarrier:
     case OpKind::kMbarrierWait:

@@ -133,6 +133,11 @@ class Flattener {
           add(StepKind::kBarrier, op);
         }
         return;
+#define KILN_GATHER_OP(e, ...) case OpKind::k##e:
+#define KILN_ACROSS_OP(...)
+#include "compiler/ir/ops.def"
+        through_shared(op, op->flag(AttrName::kSyncBefore));
+        return;
       default:
         add(StepKind::kOp, op);
         return;  // every other op is one step

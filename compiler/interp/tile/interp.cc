@@ -116,7 +116,7 @@ class TileMachine {
         return {};
       case OpKind::kBroadcast:
       case OpKind::kTrans:
-        return gather(op);
+        return move(op);
       case OpKind::kJoin: {
         const Elements &a = of(op.operand(0)), &b = of(op.operand(1));
         Elements& out = of(op.result());
@@ -179,6 +179,10 @@ class TileMachine {
       case OpKind::kCondition:
       case OpKind::kReturn:
         return {};
+#define KILN_GATHER_OP(e, ...) case OpKind::k##e:
+#define KILN_ACROSS_OP(...)
+#include "compiler/ir/ops.def"
+        return gather(op);
 #define KILN_ELEMENTWISE_OP(e, ...) case OpKind::k##e:
 #include "compiler/ir/ops.def"
         KILN_UNREACHABLE("elementwise ops are done above");
@@ -200,7 +204,7 @@ class TileMachine {
   }
 
   // Broadcast and trans: result element i is operand element Σ index_d · stride_d.
-  Status gather(const ir::Op& op) {
+  Status move(const ir::Op& op) {
     const ir::Shape &from = op.operand(0)->type.shape, &to = op.result()->type.shape;
     std::array<int64_t, ir::kMaxRank> own{}, stride{};
     for (int64_t d = from.rank - 1, s = 1; d >= 0; --d) {
@@ -224,6 +228,20 @@ class TileMachine {
         index[d] = 0;
       }
     }
+    return {};
+  }
+
+  Status gather(const ir::Op& op) {
+    Elements out(count(op));
+    std::vector<uint64_t> others(op.operands.size() - 1);
+    for (size_t i = 0; i < out.size(); ++i) {
+      for (size_t k = 0; k < others.size(); ++k) {
+        const Elements& operand = of(op.operands[k + 1]);
+        others[k] = operand[op.operands[k + 1]->type.is_scalar() ? 0 : i];
+      }
+      out[i] = of(op.operand(0))[static_cast<size_t>(source_element(op, static_cast<int64_t>(i), others))];
+    }
+    of(op.result()) = std::move(out);
     return {};
   }
 

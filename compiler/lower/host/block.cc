@@ -26,42 +26,55 @@ Status Lowering::run_block(const ir::Block& block) {
 
 Status Lowering::run_op(const ir::Op& op) {
   const bool tiles = std::any_of(op.operands.begin(), op.operands.end(), [](auto* v) { return v->type.is_tile(); });
-  if (op.kind == OpKind::kFor) return run_for(op);
-  if (op.kind == OpKind::kWhile) return run_while(op);
-  if (op.kind == OpKind::kIf) return run_if(op);
-  if (op.kind == OpKind::kReduce) {
-    const int axis = static_cast<int>(op.int_attr(AttrName::kAxis)), rank = op.operand(0)->type.shape.rank;
-    const int64_t last = op.operand(0)->type.shape[rank - 1];
-    // A short last dimension is better walked one element at a time, with lanes along the others.
-    const bool columns = axis != rank - 1 || (last < native_bytes_ / 4 && op.operand(0)->type.shape.numel() > last);
-    add_root({Root::Kind::kReduce, &op, nullptr, {}},
-             std::vector<const ir::Value*>(op.operands.begin(), op.operands.end()), op.operand(0)->type.shape,
-             columns ? axis : -1);
-    return {};
+  switch (op.kind) {
+    case OpKind::kFor:
+      return run_for(op);
+    case OpKind::kWhile:
+      return run_while(op);
+    case OpKind::kIf:
+      return run_if(op);
+    case OpKind::kCtaRank:
+      return error_at(op.range, ErrorKind::kUnsupported, "the host runs whole programs, without cta_rank");
+    case OpKind::kBarrier:
+    case OpKind::kAssume:
+    case OpKind::kGdcWait:
+    case OpKind::kGdcLaunchDependents:
+      done_.insert(&op);
+      return {};
+#define KILN_ACROSS_OP(e, ...) \
+  case OpKind::k##e:           \
+    return run<OpKind::k##e>(op);
+#include "compiler/ir/ops.def"
+    case OpKind::kLoad:
+      if (!tiles || op.flag(AttrName::kVolatile)) return run_elements(op);
+      pending_loads_.push_back(&op);
+      load_epoch_[&op] = store_epoch_;
+      return {};
+    case OpKind::kStore:
+      if (!tiles) return run_elements(op);
+      add_root({Root::Kind::kStore, &op, nullptr, {}},
+               std::vector<const ir::Value*>(op.operands.begin(), op.operands.end()), op.operand(0)->type.shape);
+      return {};
+    default:
+      return ir::is_pure(&op) ? Status{} : run_elements(op);
   }
-  if (op.kind == OpKind::kScan) return run_scan(op);
-  if (op.kind == OpKind::kDot) return run_dot(op);
-  if (op.kind == OpKind::kCtaRank)
-    return error_at(op.range, ErrorKind::kUnsupported, "the host runs whole programs, without cta_rank");
-  if (ir::is_pure(&op)) return {};
-  if (op.kind == OpKind::kBarrier || op.kind == OpKind::kAssume || op.kind == OpKind::kGdcWait ||
-      op.kind == OpKind::kGdcLaunchDependents) {
-    done_.insert(&op);
-    return {};
-  }
-  if (op.kind == OpKind::kLoad && tiles && !op.flag(AttrName::kVolatile)) {
-    pending_loads_.push_back(&op);
-    load_epoch_[&op] = store_epoch_;
-    return {};
-  }
-  if (op.kind == OpKind::kStore && tiles) {
-    add_root({Root::Kind::kStore, &op, nullptr, {}},
-             std::vector<const ir::Value*>(op.operands.begin(), op.operands.end()), op.operand(0)->type.shape);
-    return {};
-  }
-  if (op.kind == OpKind::kConvertLayout)
-    return error_at(op.range, ErrorKind::kUnsupported, "the host runs tile IR, without convert_layout");
-  return run_elements(op);
+}
+
+template <>
+Status Lowering::run<OpKind::kReduce>(const ir::Op& op) {
+  const int axis = static_cast<int>(op.int_attr(AttrName::kAxis)), rank = op.operand(0)->type.shape.rank;
+  const int64_t last = op.operand(0)->type.shape[rank - 1];
+  // A short last dimension is better walked one element at a time, with lanes along the others.
+  const bool columns = axis != rank - 1 || (last < native_bytes_ / 4 && op.operand(0)->type.shape.numel() > last);
+  add_root({Root::Kind::kReduce, &op, nullptr, {}},
+           std::vector<const ir::Value*>(op.operands.begin(), op.operands.end()), op.operand(0)->type.shape,
+           columns ? axis : -1);
+  return {};
+}
+
+template <>
+Status Lowering::run<OpKind::kConvertLayout>(const ir::Op& op) {
+  return error_at(op.range, ErrorKind::kUnsupported, "the host runs tile IR, without convert_layout");
 }
 
 void Lowering::settle_before(const ir::Op& op) {
@@ -316,7 +329,8 @@ Status Lowering::run_if(const ir::Op& op) {
 }
 
 // Rows of lanes along the other dimensions, the scanned one step by step; the operands are read from scratch.
-Status Lowering::run_scan(const ir::Op& op) {
+template <>
+Status Lowering::run<OpKind::kScan>(const ir::Op& op) {
   flush();
   hold_ = true;
   for (const ir::Value* v : op.operands) keep(v);
@@ -355,6 +369,36 @@ Status Lowering::run_scan(const ir::Op& op) {
   }
   end_loop(inner, next);
   end_loop(outer, {});
+  done_.insert(&op);
+  hold_ = false;
+  release_unneeded();
+  return {};
+}
+
+// Both operands are read from scratch: lanes of the result along its rows, each with an index of its own.
+template <>
+Status Lowering::run<OpKind::kGather>(const ir::Op& op) {
+  flush();
+  hold_ = true;
+  for (const ir::Value* v : op.operands) keep(v);
+  const ir::Type &from = op.operand(0)->type, &index_type = op.operand(1)->type, &to = op.result()->type;
+  const auto axis = static_cast<size_t>(op.int_attr(AttrName::kAxis));
+  const Buffer into = keep_buffer(op.result());
+  const auto width = static_cast<unsigned>(std::min<int64_t>(native_bytes_ / 4, to.shape.numel()));
+  Loop loop = begin_loop(to.shape.numel(), width, {});
+  Chunk chunk(width);
+  const size_t at = chunk.intern(index_at(to.shape, width == 1 ? uniform(loop.iv) : contiguous(loop.iv), width));
+  V index = vectorize(emit(chunk, op.operand(1), at), index_type, width);
+  V wide = b.CreateIntCast(index, index->getType()->getWithNewBitWidth(64), is_signed(index_type.dtype));
+  // Negative ones count as large.
+  V last = llvm::ConstantInt::get(wide->getType(), static_cast<uint64_t>(from.shape[static_cast<int>(axis)] - 1));
+  V along = b.CreateTrunc(b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, wide, last),
+                          wide->getType()->getWithNewBitWidth(32));
+  llvm::SmallVector<Lanes, ir::kMaxRank> place(chunk.indices[at].at.begin(), chunk.indices[at].at.end());
+  place[axis] = width == 1 ? uniform(along) : vector(along);
+  Lanes element = emit(chunk, op.operand(0), chunk.intern(index_from(from.shape, std::move(place))));
+  write_buffer(chunk, to, into, element, at);
+  end_loop(loop, {});
   done_.insert(&op);
   hold_ = false;
   release_unneeded();

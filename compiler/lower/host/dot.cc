@@ -196,7 +196,8 @@ Buffer Lowering::accumulate_in_place(const ir::Op& op) {
   return buffer;
 }
 
-Status Lowering::run_dot(const ir::Op& op) {
+template <>
+Status Lowering::run<OpKind::kDot>(const ir::Op& op) {
   entry_->addFnAttr(kProductsAttribute);
   flush();
   hold_ = true;

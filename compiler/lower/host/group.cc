@@ -29,8 +29,7 @@ bool Lowering::needed(const ir::Value* v) {
   if (auto it = needed_.find(v); it != needed_.end()) return it->second;
   auto uses = [&](const ir::Use& use) {
     if (done(use.op)) return false;
-    const bool waits = ir::is_pure(use.op) ? use.op->kind != OpKind::kReduce && use.op->kind != OpKind::kScan &&
-                                                 use.op->kind != OpKind::kDot
+    const bool waits = ir::is_pure(use.op) ? !ir::is_across(use.op->kind)
                                            : use.op->kind == OpKind::kLoad && use.op->result()->type.is_tile();
     if (!waits) return true;
     return std::any_of(use.op->results.begin(), use.op->results.end(),

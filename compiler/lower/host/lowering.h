@@ -117,7 +117,9 @@ class Lowering {
   Status run_for(const ir::Op& op);
   Status run_while(const ir::Op& op);
   Status run_if(const ir::Op& op);
-  Status run_scan(const ir::Op& op);
+  /// One for each op across elements (ops.def), in the file of its family.
+  template <ir::OpKind kKind>
+  Status run(const ir::Op& op);
   /// Makes what nested regions, or later ops, need of pending tiles available before `op` runs.
   void settle_before(const ir::Op& op);
   std::vector<Buffer> keep_carried(const ir::Op& user, std::span<ir::Value* const> values);
@@ -125,7 +127,6 @@ class Lowering {
                     std::span<ir::Value* const> carried);
 
   // --- dot.cc
-  Status run_dot(const ir::Op& op);
   /// Where the result goes: the buffer of c when that is this scope's and nothing needs c any more.
   Buffer accumulate_in_place(const ir::Op& op);
   Buffer convert_tile(ProductOperand& tile, DType to);
@@ -267,5 +268,10 @@ class Lowering {
   bool prefetch_ = false;                              // loads of the loop being emitted prefetch the next lines
   bool streams_ = false;                               // some store may go around the caches
 };
+
+#define KILN_ACROSS_OP(e, ...) \
+  template <>                  \
+  Status Lowering::run<ir::OpKind::k##e>(const ir::Op& op);
+#include "compiler/ir/ops.def"
 
 }  // namespace kiln::lower::host

@@ -1,6 +1,8 @@
 // Ops across threads, following the plans of compiler/layout: layout conversions, reductions and scans.
 #include <bit>
+#include <functional>
 
+#include "compiler/layout/algebra.h"
 #include "compiler/layout/convert_plan.h"
 #include "compiler/layout/reduce_plan.h"
 #include "compiler/lower/nvptx/lowering.h"
@@ -137,6 +139,45 @@ void convert_by_shared(Lowering& l, const ir::Op& op, const layout::ConvertPlan&
   for (size_t r = 0; r < to.size(); ++r) to[r] = read[static_cast<size_t>(plan.copy_of[r])];
 }
 
+uint32_t number_of(const ir::Shape& shape, const layout::Coord& at) {
+  return static_cast<uint32_t>(layout::index_of(shape.span(), at));
+}
+
+/// The number, in a tile of `shape`, of the element at moved(where a register, lane and warp of `l` are).
+template <class Moved>
+XorMap element_map(const layout::LinearLayout& l, const ir::Shape& shape, Moved&& moved) {
+  auto bases = [&](layout::In in) {
+    std::vector<uint32_t> v;
+    for (const layout::Coord& basis : l.bases(in)) v.push_back(number_of(shape, moved(basis)));
+    return v;
+  };
+  return {bases(layout::In::kRegister), bases(layout::In::kLane), bases(layout::In::kWarp)};
+}
+
+/// Lays operand 0 of a gather op into its scratch, in row-major order.
+void write_whole(Lowering& l, const ir::Op& op) {
+  const ir::Type& type = op.operand(0)->type;
+  const XorMap map = element_map(*type.layout, type.shape, std::identity());
+  const layout::FreeBits copies = layout::free_variables(*type.layout);
+  if (op.flag(AttrName::kSyncBefore)) l.barrier();
+  l.when(l.thread.is_zero(copies.lane, copies.warp), [&] {
+    const Registers& from = l.of(op.operand(0));
+    for (uint32_t r = 0; r < from.size(); ++r)
+      if (!(r & copies.reg))
+        store_element(l, from[r], element_address(l, map, r, 0, shared_offset(op), element_bytes(type)));
+  });
+  l.barrier();
+}
+
+/// An index as i32, at most last: negative ones count as large.
+Value* clamped(llvm::IRBuilder<>& b, Value* index, const ir::Type& type, int64_t last) {
+  Value* wide = is_signed(type.dtype) ? b.CreateSExt(index, b.getInt64Ty()) : b.CreateZExt(index, b.getInt64Ty());
+  const bool narrow = index->getType()->getScalarSizeInBits() <= 32;
+  if (narrow) wide = b.CreateTrunc(wide, b.getInt32Ty());
+  Value* limit = llvm::ConstantInt::get(wide->getType(), static_cast<uint64_t>(last));
+  return b.CreateTrunc(b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, wide, limit), b.getInt32Ty());
+}
+
 }  // namespace
 
 template <>
@@ -265,6 +306,32 @@ Status lower<ir::OpKind::kScan>(Lowering& l, const ir::Op& op) {
     }
   }
   for (size_t k = 0; k < parts.size(); ++k) l.values[op.result(static_cast<int>(k))] = std::move(parts[k]);
+  return {};
+}
+
+template <>
+Status lower<ir::OpKind::kGather>(Lowering& l, const ir::Op& op) {
+  const ir::Type &from = op.operand(0)->type, &to = op.result()->type;
+  const auto axis = static_cast<int>(op.int_attr(AttrName::kAxis));
+  write_whole(l, op);
+  // Bits of the other dimensions and of the index never meet: sizes are powers of two.
+  const XorMap others = element_map(*to.layout, from.shape, [&](layout::Coord at) { return at[axis] = 0, at; });
+  const int64_t stride = number_of(from.shape, [&] {
+    layout::Coord next;
+    next[axis] = 1;
+    return next;
+  }());
+  const int64_t bytes = element_bytes(from), last = from.shape[axis] - 1;
+  Registers out;
+  for (Value* index : l.of(op.operand(1))) {
+    Value* along = l.b.CreateMul(clamped(l.b, index, op.operand(1)->type, last),
+                                 l.b.getInt32(static_cast<uint32_t>(stride * bytes)));
+    const auto r = static_cast<uint32_t>(out.size());
+    Value* place = join_share(l.b, l.thread.share(others), others.thread_bits(), others.of_register(r));
+    Value* offset = l.b.CreateAdd(along, l.b.CreateMul(place, l.b.getInt32(static_cast<uint32_t>(bytes))));
+    out.push_back(load_element(l, l.type_of(from), l.shared(offset, shared_offset(op))));
+  }
+  l.values[op.result()] = std::move(out);
   return {};
 }
 

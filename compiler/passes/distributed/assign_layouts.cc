@@ -213,6 +213,12 @@ class Chooser {
       int own = slot_of(op->result());
       tie(op->operand(2), op->result());
       anchors_.emplace_back(own, layout::wgmma_accumulator(op->result()->type.shape.span(), module_.num_warps));
+    } else if (ir::is_gather(op->kind)) {  // any thread reads any element of operand 0
+      int source = slot(op, &op->operand(0)->type.shape), own = slot_of(op->result());
+      ops_.emplace_back(op, source);
+      if (!cheap_.has(op->operand(0))) tie(slot_of(op->operand(0)), source);
+      for (size_t i = 1; i < op->operands.size(); ++i)
+        if (const Value* v = op->operands[i]; is_tile(v) && !cheap_.has(v)) tie(slot_of(v), own);
     } else if (ir::is_pure(op)) {  // elementwise, and scan
       int own = slot_of(op->result());
       for (const Value* v : op->results) tie(slot_of(v), own);
@@ -506,6 +512,10 @@ class Rewriter {
                      module_.intern(layout::mma_operand(layout::DotSide::kA, a.shape.span(), a.element_bits(),
                                                         *op->result()->type.layout)));
       }
+    } else if (ir::is_gather(op->kind)) {
+      choose_layout(op->result());
+      hold_operand(op, 0, chooser_.of(op));
+      for (size_t i = 1; i < op->operands.size(); ++i) hold_operand(op, i, op->result()->type.layout);
     } else if (ir::is_pure(op)) {
       for (Value* r : op->results) choose_layout(r);
       hold_all(op, op->result()->type.layout);

@@ -207,6 +207,10 @@ class Splitter {
         return {};
       default:
         if (ir::is_elementwise(&op) || op.kind == OpKind::kAssert) elementwise(op);
+        // Any element may depend on any other one.
+        for (const auto* values : {&op.operands, &op.results})
+          for (const Value* v : *values)
+            if (ir::is_across(op.kind)) dims_.keep_whole(v);
         return {};  // nothing relates the dimensions of the others' tiles
     }
   }

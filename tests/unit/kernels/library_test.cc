@@ -40,6 +40,12 @@ def flipped(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DIM: tl.constexpr
 
 
 @triton.jit
+def gathered(x, out, index, ROWS: tl.constexpr, COLUMNS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr):
+    v = tl.gather(tl.load(x + tile(ROWS, COLUMNS)), tl.load(index + tile(M, N)), AXIS)
+    tl.store(out + tile(M, N), v)
+
+
+@triton.jit
 def counted(x, out, n, BLOCK: tl.constexpr, BINS: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(out + tl.arange(0, BINS), tl.histogram(tl.load(x + i, mask=i < n), BINS, mask=i < n))
@@ -152,6 +158,28 @@ TEST_P(Library, OrdersOfDoubles) { check_orders<double>(DType::kF64, -100, 100);
 TEST_P(Library, OrdersOfSmallIntegers) { check_orders<int8_t>(DType::kI8, -128, 127); }
 TEST_P(Library, OrdersOfUnsignedIntegers) { check_orders<uint32_t>(DType::kU32, 0, UINT32_MAX); }
 TEST_P(Library, OrdersOfWideIntegers) { check_orders<int64_t>(DType::kI64, INT64_MIN, INT64_MAX); }
+
+TEST_P(Library, GathersAlongAnAxis) {
+  for (const auto& [rows, columns, picked] : {std::tuple{1, 1, 1}, {4, 8, 8}, {8, 4, 32}, {16, 128, 2}, {64, 64, 64}})
+    for (const int axis : {0, 1}) {
+      SCOPED_TRACE(fmt::format("{} of {}x{} along {}", picked, rows, columns, axis));
+      const int m = axis == 0 ? picked : rows, n = axis == 0 ? columns : picked, size = axis == 0 ? rows : columns;
+      const auto x = numbers<float>(static_cast<size_t>(rows * columns), -99, 99);
+      const auto index = numbers<int32_t>(static_cast<size_t>(m * n), 0, size - 1);
+      std::vector<float> expected;
+      for (int r = 0; r < m; ++r)
+        for (int c = 0; c < n; ++c) {
+          const int i = index[static_cast<size_t>(r * n + c)];
+          expected.push_back(x[static_cast<size_t>(axis == 0 ? i * columns + c : r * columns + i)]);
+        }
+      const int warps = 1 << std::uniform_int_distribution<int>(0, 3)(random_);
+      EXPECT_EQ(run<float>("gathered",
+                           {tensor(DType::kF32, x), tensor(DType::kI32, index), int64_t{rows}, int64_t{columns},
+                            int64_t{m}, int64_t{n}, int64_t{axis}},
+                           DType::kF32, expected.size(), warps),
+                expected);
+    }
+}
 
 TEST_P(Library, CountsOfBins) {
   for (const int block : {1, 32, 1024})
