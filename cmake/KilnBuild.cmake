@@ -79,11 +79,15 @@ function(kiln_library name)
   set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# kiln_test(NAME [ALONE ...] [DEPS ...] [LABEL host|gpu|perf] [COST SECONDS]): every *_test.cc of the current folder as one
-# GoogleTest program. COST, of those that take long, lets ctest begin with them.
+# kiln_test(NAME [FOLDERS ...] [ALONE ...] [DEPS ...] [LABEL host|gpu|perf] [COST SECONDS]): every .cc of the current folder
+# and of these subfolders as one GoogleTest program. COST, of those that take long, lets ctest begin with them.
 function(kiln_test name)
-  cmake_parse_arguments(arg "" "LABEL;COST" "DEPS;ALONE" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  cmake_parse_arguments(arg "" "LABEL;COST" "FOLDERS;DEPS;ALONE" ${ARGN})
+  set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  foreach(folder IN LISTS arg_FOLDERS)
+    list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   if(NOT sources)
     return()
   endif()

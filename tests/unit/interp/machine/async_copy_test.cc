@@ -1,7 +1,7 @@
 // Shared memory and cp.async on the distributed machine.
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/tensor_core.h"
-#include "tests/unit/interp/async_machine.h"
+#include "tests/unit/interp/machine/async_machine.h"
 
 namespace kiln::interp {
 namespace {

@@ -130,7 +130,7 @@ struct Types {
   DType a, b, acc;
   const char* precision;
 };
-constexpr Types kTypes[] = {
+constexpr Types kDotTypes[] = {
     {DType::kF16, DType::kF16, DType::kF32, ""},       {DType::kF16, DType::kF16, DType::kF16, ""},
     {DType::kBF16, DType::kBF16, DType::kF32, ""},     {DType::kF32, DType::kF32, DType::kF32, "tf32"},
     {DType::kF32, DType::kF32, DType::kF32, "tf32x3"}, {DType::kF32, DType::kF32, DType::kF32, "ieee"},
@@ -146,7 +146,7 @@ TEST(Dot, DistributedAgreesWithTiles) {
     std::mt19937 rng(first + i);
     SCOPED_TRACE(fmt::format("seed {}", first + i));
     auto pick = [&](uint32_t n) { return static_cast<int>(rng() % n); };
-    const Types& t = kTypes[i % std::size(kTypes)];
+    const Types& t = kDotTypes[i % std::size(kDotTypes)];
     DotCase c{t.a, t.b, t.acc, t.precision};
     c.batch = pick(3) ? 1 : 1 << pick(3);
     c.m = 1 << pick(7), c.n = 1 << pick(7), c.k = 8 << pick(4);

@@ -5,7 +5,7 @@
 
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/tensor_core.h"
-#include "tests/unit/interp/async_machine.h"
+#include "tests/unit/interp/machine/async_machine.h"
 
 namespace kiln::interp {
 namespace {
