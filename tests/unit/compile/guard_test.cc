@@ -1,5 +1,5 @@
 // Guarded kernels for every target: a product through descriptors, rows, atomics. What guards find is tested in
-// tests/unit/runtime/check_test.cc and on a GPU.
+// tests/unit/runtime/launch/check_test.cc and on a GPU.
 #include <gtest/gtest.h>
 
 #include "compiler/compile.h"

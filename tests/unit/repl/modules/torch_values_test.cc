@@ -22,7 +22,7 @@ struct Table {
 
 Table read_table() {
   Table out;
-  std::ifstream file(std::string(KILN_SOURCE_DIR) + "/tests/unit/script/torch_values.txt");
+  std::ifstream file(std::string(KILN_SOURCE_DIR) + "/tests/unit/repl/modules/torch_values.txt");
   for (std::string line; std::getline(file, line);) {
     const size_t tab = line.find('\t');
     if (tab != std::string::npos)

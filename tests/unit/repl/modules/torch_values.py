@@ -1,6 +1,6 @@
 """Writes torch_values.txt beside it: expressions, and what PyTorch on a CPU makes of them.
 
-    python3 tests/unit/script/torch_values.py
+    python3 tests/unit/repl/modules/torch_values.py
 
 torch_values_test.cc evaluates the same texts here, with few elements and with many. Lines with `= T(values,
 dtype)` are variables; of the rest each is an expression, a tab, and its `dtype values`. Where PyTorch's CPU and CUDA kernels differ, the second text of a pair
