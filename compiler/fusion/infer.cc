@@ -239,6 +239,8 @@ Result<DType> pointwise_dtype(ExprOp op, Operands in, const ExprAttributes& a) {
     case ExprDTypeRule::kFloat:
       return as_float(promoted);
     case ExprDTypeRule::kFirst:
+      if (in[0]->dtype == DType::kI1 && op != ExprOp::kTrunc)
+        return error(ErrorKind::kType, "{} does not apply to tensors of bool", name(op));
       return in[0]->dtype;
     case ExprDTypeRule::kBits:
       if (is_float(promoted))
@@ -247,6 +249,9 @@ Result<DType> pointwise_dtype(ExprOp op, Operands in, const ExprAttributes& a) {
         return error(ErrorKind::kType, "{} does not apply to tensors of bool", name(op));
       return promoted;
     case ExprDTypeRule::kPromote: {
+      if (op == ExprOp::kSub && (in[0]->dtype == DType::kI1 || in[1]->dtype == DType::kI1))
+        return with_note(error(ErrorKind::kType, "sub does not apply to bools"),
+                         "help: use ^ or ~, or convert with .to(dtype)");
       const bool sums = op == ExprOp::kAdd || op == ExprOp::kMul || op == ExprOp::kMaximum || op == ExprOp::kMinimum;
       if (promoted == DType::kI1 && !sums)
         return with_note(error(ErrorKind::kType, "{} does not apply to tensors of bool", name(op)),

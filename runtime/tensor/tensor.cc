@@ -184,14 +184,14 @@ Result<Tensor> Tensor::as_strided(std::span<const int64_t> shape, std::span<cons
   __int128 end = offset;
   for (size_t i = 0; i < shape.size(); ++i)
     end += static_cast<__int128>(std::max<int64_t>(shape[i] - 1, 0)) * strides[i];
-  if (n > 0 ? end >= capacity : offset > capacity)
+  if (n > 0 && end >= capacity)
     return error(ErrorKind::kValue,
                  "a view with shape {}, strides {} and offset {} reaches outside of its storage of {} elements",
                  shape_text(shape), shape_text(strides), offset, capacity);
   Tensor t = *this;
   t.shape_.assign(shape.begin(), shape.end());
   t.strides_.assign(strides.begin(), strides.end());
-  t.offset_ = offset;
+  t.offset_ = n > 0 ? offset : std::min(offset, capacity);  // the last row of a [2, 0] begins behind the storage
   return t;
 }
 

@@ -47,6 +47,44 @@ Value settled(Interp& in, const Expr& expr) {
   return t;
 }
 
+namespace {
+
+/// With another dimension of size 1.
+Expr unsqueezed(Interp& in, const Expr& x, size_t at) {
+  ExprAttributes to;
+  to.shape.assign(x.shape().begin(), x.shape().end());
+  to.shape.insert(to.shape.begin() + static_cast<std::ptrdiff_t>(at), 1);
+  return applied(in, ExprOp::kReshape, {x}, std::move(to));
+}
+
+/// No library multiplies matrices of integers: each element of the result is a sum of products.
+Expr integer_product(Interp& in, Expr a, Expr b) {
+  const size_t a_rank = a.shape().size(), b_rank = b.shape().size();
+  const DType dtype = a.dtype();
+  if (a_rank == 1) a = unsqueezed(in, a, 0);
+  if (b_rank == 1) b = unsqueezed(in, b, 1);
+  a = unsqueezed(in, a, a.shape().size());      // m k 1
+  b = unsqueezed(in, b, b.shape().size() - 2);  // 1 k n
+  ExprAttributes along_k, result;
+  along_k.axes = {-2};
+  along_k.dtype = result.dtype = dtype;
+  Expr sum = applied(in, ExprOp::kSum, {applied(in, ExprOp::kMul, {a, b})}, std::move(along_k));
+  result.shape.assign(sum.shape().begin(), sum.shape().end());
+  if (b_rank == 1) result.shape.pop_back();
+  if (a_rank == 1) result.shape.erase(result.shape.end() - (b_rank == 1 ? 1 : 2));
+  return applied(in, ExprOp::kReshape, {sum}, std::move(result));
+}
+
+/// Whether the shapes fit is for the product of floats to say.
+bool is_integer_product(ExprOp op, std::span<const Expr> x) {
+  if (op != ExprOp::kMatMul || x[0].dtype() != x[1].dtype()) return false;
+  const std::span<const int64_t> a = x[0].shape(), b = x[1].shape();
+  return is_int(x[0].dtype()) && x[0].dtype() != DType::kI8 && x[0].dtype() != DType::kI1 && !a.empty() && !b.empty() &&
+         a.back() == b[b.size() == 1 ? 0 : b.size() - 2];
+}
+
+}  // namespace
+
 Value compute(Interp& in, ExprOp op, std::span<const Value> values, ExprAttributes attributes) {
   std::vector<Expr> operands;
   for (const Value& v : values) {
@@ -55,6 +93,8 @@ Value compute(Interp& in, ExprOp op, std::span<const Value> values, ExprAttribut
     operands.push_back(*std::move(operand));
   }
   gather_on_one_device(in, values, operands);
+  if (is_integer_product(op, operands) && !attributes.dtype)
+    return settled(in, integer_product(in, operands[0], operands[1]));
   return settled(in, in.take(apply(op, operands, std::move(attributes))));
 }
 

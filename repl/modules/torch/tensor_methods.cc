@@ -21,6 +21,9 @@ size_t dim_of(Interp& in, const Value& v, int64_t own, int64_t extra = 0) {
   return static_cast<size_t>(d < 0 ? d + rank : d);
 }
 
+/// The same where a tensor without dimensions takes 0 and -1; true when it is one.
+bool is_scalar_dim(Interp& in, const Value& v, int64_t own) { return own == 0 && (dim_of(in, v, 0, 1), true); }
+
 // --- shape
 // ----------------------------------------------------------------------------------------------------------------
 
@@ -69,6 +72,8 @@ Value flatten(Interp& in, NativeArgs& a) {
 }
 
 Value transpose(Interp& in, NativeArgs& a) {
+  const int rank = self_object(a).rank();
+  if (is_scalar_dim(in, a[0], rank) && is_scalar_dim(in, a[1], rank)) return *a.self;
   std::vector<int> order(self_object(a).shape().size());
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[dim_of(in, a[0], self_object(a).rank())], order[dim_of(in, a[1], self_object(a).rank())]);
@@ -104,6 +109,7 @@ Value unsqueeze(Interp& in, NativeArgs& a) {
 }
 Value squeeze(Interp& in, NativeArgs& a) {
   bool one = !a[0].missing() && !a[0].is_none();
+  if (one && is_scalar_dim(in, a[0], self_object(a).rank())) return *a.self;
   size_t only = one ? dim_of(in, a[0], self_object(a).rank()) : 0;
   std::vector<size_t> kept;
   for (size_t d = 0; d < self_object(a).shape().size(); ++d)
@@ -233,7 +239,7 @@ Value backward(Interp& in, NativeArgs&) {
 }
 
 Value fill(Interp& in, NativeArgs& a) {
-  in.check(changing(in, a).fill(in.to_double(a[0], "the value")));
+  in.check(changing(in, a).fill(fill_value(in, a[0], self_object(a).dtype(), "the value")));
   return *a.self;
 }
 Value zero(Interp& in, NativeArgs& a) {
@@ -358,6 +364,7 @@ constexpr NativeDef kMethods[] = {
     {"record_stream(stream)", record_stream, "its memory is not reused before that stream has passed"},
     {"requires_grad_(requires_grad=True)", requires_grad, "accepted; Kiln has no autograd"},
     {"reshape(*shape)", reshape, "in another shape; copies only when it must"},
+    {"short()", convert<DType::kI16>, "as int16"},
     {"size(dim=None)", size, "the shape, or one dimension"},
     {"squeeze(dim=None)", squeeze, "without dimensions of size 1"},
     {"storage_offset()", storage_offset, "elements from the start of its storage"},

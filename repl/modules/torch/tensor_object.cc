@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "support/float_bits.h"
+
 namespace kiln::script {
 
 using ast::BinaryOp;
@@ -109,6 +111,23 @@ DType dtype_of(Interp& in, const Value& v, DType otherwise) {
   in.fail(ErrorKind::kType, "expected a dtype such as torch.float32, got '{}'", in.type_name(v));
 }
 
+double fill_value(Interp& in, const Value& v, DType dtype, std::string_view what) {
+  const double x = in.to_double(v, what);
+  const DTypeInfo& type = info(dtype);
+  bool fits = true;
+  if (is_float(dtype)) {
+    fits = !std::isfinite(x) || is_fp8(dtype) || std::abs(x) <= float_from_bits(dtype, max_finite_bits(dtype));
+  } else if (bits(dtype) == 64 && !v.is_float()) {
+    fits = v.small_int_or_bool();  // a double has not all of its bits
+  } else if (dtype != DType::kI1) {
+    const double past = std::ldexp(1.0, is_signed(dtype) ? type.bits - 1 : type.bits);
+    const double least = is_signed(dtype) ? -past : v.is_float() ? 0 : 1 - past;
+    fits = x >= least && x < past;  // of NaN neither
+  }
+  if (!fits) in.fail(ErrorKind::kValue, "{} {} does not fit into {}", what, in.repr(v), type.torch);
+  return x;
+}
+
 Device device_of(Interp& in, const Value& v) {
   const auto default_device = [&]() -> const Device& { return torch_state(in).device(); };
   if (v.missing() || v.is_none()) return default_device();
@@ -192,13 +211,15 @@ std::optional<Value> TensorObject::attribute(Interp& in, std::string_view name) 
   if (name == "itemsize") return Value::integer(size_of(dtype()));
   if (name == "nbytes") return Value::integer(numel() * size_of(dtype()));
   if (name == "T" || name == "mT") {
+    if (name == "mT" && rank() < 2)
+      in.fail(ErrorKind::kType, ".mT is for matrices and batches of them, this tensor has {} dimensions", rank());
     if (rank() < 2) return Value(this);
-    if (name == "T" && rank() != 2)
-      in.fail(ErrorKind::kUnsupported, ".T is for matrices, this tensor has {} dimensions: use transpose(a, b)",
-              rank());
     std::vector<int> order;
     for (int d = 0; d < rank(); ++d) order.push_back(d);
-    std::swap(order[order.size() - 1], order[order.size() - 2]);
+    if (name == "T")
+      std::reverse(order.begin(), order.end());
+    else
+      std::swap(order[order.size() - 1], order[order.size() - 2]);
     return permuted(in, Value(this), std::move(order));
   }
   return std::nullopt;
@@ -440,7 +461,7 @@ void TensorObject::set_item(Interp& in, const Value& index, Value value) {
     in.fail(ErrorKind::kUnsupported, "assigning through an index tensor is not supported: assign row by row");
   Tensor view = indexed(in, self, index);
   if (is_view_itself(view)) return;
-  if (!source) return in.check(view.fill(in.to_double(value, "the value")));
+  if (!source) return in.check(view.fill(fill_value(in, value, view.dtype(), "the value")));
   Tensor from = in.take(in.take(source->tensor(in).to(self.device())).to(self.dtype()));
   Shape shape = shape_vector(view);
   if (auto both = broadcast_shapes(shape, from.shape()); !both.ok() || *both != shape)

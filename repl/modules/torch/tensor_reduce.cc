@@ -168,17 +168,26 @@ Value max(Interp& in, NativeArgs& a) { return extreme_or_pair(in, a, true); }
 Value min(Interp& in, NativeArgs& a) { return extreme_or_pair(in, a, false); }
 Value amax(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMax, {*a.self}, along_axes(in, a, a[0], a[1])); }
 Value amin(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMin, {*a.self}, along_axes(in, a, a[0], a[1])); }
-Value argmax(Interp& in, NativeArgs& a) { return place(in, a, true); }
-Value argmin(Interp& in, NativeArgs& a) { return place(in, a, false); }
+/// torch has no argmax of bools, but the positions of max(dim).
+Value place_of_number(Interp& in, NativeArgs& a, bool largest) {
+  if (self_object(a).dtype() == DType::kI1)
+    in.fail(ErrorKind::kType, "{} does not apply to tensors of bool", largest ? "argmax" : "argmin");
+  return place(in, a, largest);
+}
+Value argmax(Interp& in, NativeArgs& a) { return place_of_number(in, a, true); }
+Value argmin(Interp& in, NativeArgs& a) { return place_of_number(in, a, false); }
 
 /// any and all: the greatest and the least of x != 0, where NaN counts as other than 0. Of no elements the host knows.
+/// The result is bool, but of uint8 uint8: bool's forerunner.
 Value truth_of(Interp& in, NativeArgs& a, bool every) {
   const Expr x = self_object(a).expr();
+  const DType to = x.dtype() == DType::kU8 ? DType::kU8 : DType::kI1;
   if (x.numel() == 0)
-    return wrap(reduce_floats(in, plan(in, self_tensor(in, a), a[0], flag(in, a[1])), DType::kI1,
+    return wrap(reduce_floats(in, plan(in, self_tensor(in, a), a[0], flag(in, a[1])), to,
                               [every](const double*, size_t) { return every ? 1.0 : 0.0; }));
   const Expr test = applied(in, ExprOp::kNe, {x, Expr::scalar(int64_t{0})});
-  return settled(in, applied(in, every ? ExprOp::kMin : ExprOp::kMax, {test}, along_axes(in, a, a[0], a[1])));
+  const Expr truth = applied(in, every ? ExprOp::kMin : ExprOp::kMax, {test}, along_axes(in, a, a[0], a[1]));
+  return settled(in, in_dtype(in, truth, to));
 }
 Value any(Interp& in, NativeArgs& a) { return truth_of(in, a, false); }
 Value all(Interp& in, NativeArgs& a) { return truth_of(in, a, true); }

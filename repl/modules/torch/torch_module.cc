@@ -95,8 +95,9 @@ Value empty_strided(Interp& in, NativeArgs& a) {
 }
 Value full(Interp& in, NativeArgs& a) {
   DType natural = a[1].is_float() ? DType::kF32 : a[1].is_bool() ? DType::kI1 : DType::kI64;
-  return wrap(in.take(Tensor::full(device_of(in, a[3]), dtype_of(in, a[2], natural), shape_of(in, {a[0]}),
-                                   in.to_double(a[1], "full()'s value"))));
+  const DType dtype = dtype_of(in, a[2], natural);
+  return wrap(in.take(
+      Tensor::full(device_of(in, a[3]), dtype, shape_of(in, {a[0]}), fill_value(in, a[1], dtype, "full()'s value"))));
 }
 
 /// A tensor with another's shape and order in memory, and its dtype and device where the arguments from `options` on
@@ -119,7 +120,11 @@ Value filled_like(Interp& in, NativeArgs& a, size_t options, double value) {
   });
 }
 Value ones_like(Interp& in, NativeArgs& a) { return filled_like(in, a, 1, 1); }
-Value full_like(Interp& in, NativeArgs& a) { return filled_like(in, a, 2, in.to_double(a[1], "full_like()'s value")); }
+Value full_like(Interp& in, NativeArgs& a) {
+  auto* t = a[0].get<TensorObject>();
+  const DType dtype = dtype_of(in, a[2], t ? t->dtype() : DType::kF32);
+  return filled_like(in, a, 2, fill_value(in, a[1], dtype, "full_like()'s value"));
+}
 Value randn_like(Interp& in, NativeArgs& a) {
   return like(in, a, 1, [&](const Device& device, DType dtype, std::span<const int64_t> shape) {
     return randn(device, dtype, shape, torch_state(in).next_seed());
@@ -209,7 +214,10 @@ Value tensor(Interp& in, NativeArgs& a) {
   Device device = device_of(in, a[2]);
   if (!floats && is_int(dtype)) {
     std::vector<int64_t> v;
-    for (const Value& x : flat) v.push_back(x.integer());
+    for (const Value& x : flat) {
+      fill_value(in, x, dtype, "the element");
+      v.push_back(x.integer());
+    }
     return wrap(store_ints(in, device, dtype, shape, v));
   }
   std::vector<double> v;
@@ -223,12 +231,18 @@ Value tensor(Interp& in, NativeArgs& a) {
 Value cat(Interp& in, NativeArgs& a) {
   std::vector<Value> parts = in.to_vector(a[0]);
   if (parts.empty()) in.fail(ErrorKind::kValue, "cat() of no tensors");
-  const Tensor& first = tensor_of(in, parts[0], "cat()");
+  // As in torch a tensor of shape (0,) goes with any; its dtype counts.
+  std::vector<Value> wide;
+  for (const Value& v : parts)
+    if (const Tensor& t = tensor_of(in, v, "cat()"); t.rank() != 1 || t.numel() > 0) wide.push_back(v);
+  const Tensor& first = tensor_of(in, wide.empty() ? parts[0] : wide[0], "cat()");
   Shape shape = shape_vector(first);
+  if (wide.empty()) a[1] = Value::integer(0);
   size_t dim = static_cast<size_t>(in.index_in(a[1].missing() ? Value::integer(0) : a[1], first.rank(), "dimension"));
   DType dtype = first.dtype();
   shape[dim] = 0;
-  for (const Value& v : parts) {
+  for (const Value& v : parts) dtype = promote(dtype, tensor_of(in, v, "cat()").dtype());
+  for (const Value& v : wide) {
     const Tensor& t = tensor_of(in, v, "cat()");
     Shape s = shape_vector(t);
     if (s.size() != shape.size())
@@ -238,11 +252,10 @@ Value cat(Interp& in, NativeArgs& a) {
     if (s != shape)
       in.fail(ErrorKind::kType, "cat() of {} does not fit the first tensor's {}", in.repr(size_value(t.shape())),
               in.repr(size_value(first.shape())));
-    dtype = promote(dtype, t.dtype());
   }
   Tensor out = in.take(Tensor::empty(first.device(), dtype, shape));
   int64_t at = out.offset();
-  for (const Value& v : parts) {
+  for (const Value& v : wide) {
     Tensor t = in.take(tensor_of(in, v, "cat()").to(dtype));
     in.check(in.take(out.as_strided(t.shape(), out.strides(), at)).copy_from(t));
     at += t.shape()[dim] * out.strides()[dim];
