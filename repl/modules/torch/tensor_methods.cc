@@ -387,6 +387,7 @@ void install_tensor_methods(Interp& in) {
   install_tensor_elementwise(in);
   install_tensor_reductions(in);
   install_tensor_matmul(in);
+  install_size_methods(in);
   install_check(in);
 }
 

@@ -157,12 +157,6 @@ Shape shape_of(Interp& in, const std::vector<Value>& args) {
   return shape;
 }
 
-Value size_value(std::span<const int64_t> shape) {
-  std::vector<Value> items;
-  for (int64_t d : shape) items.push_back(Value::integer(d));
-  return make<Tuple>(std::move(items), true);
-}
-
 // --- DeviceObject
 // ---------------------------------------------------------------------------------------------------------
 

@@ -149,6 +149,7 @@ std::span<const NativeDef> norm_functions();
 // -----------------------------------------------------------------------------
 
 void install_tensor_matmul(Interp& in);
+void install_size_methods(Interp& in);
 
 /// |a - b| <= atol + rtol · |b| for each element, both broadcast; NaN equals NaN only when `equal_nan`.
 std::vector<bool> close_elements(Interp& in, const Tensor& a, const Tensor& b, double rtol, double atol,

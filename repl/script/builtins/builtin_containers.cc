@@ -83,14 +83,6 @@ Value list_clear(Interp&, NativeArgs& a) {
 }
 Value list_copy(Interp&, NativeArgs& a) { return make<List>(list(a)); }
 
-Value numel(Interp& in, NativeArgs& a) {
-  int64_t n = 1;
-  for (const Value& v : in.to_vector(*a.self))
-    if (__builtin_mul_overflow(n, in.to_int(v, "a dimension"), &n))
-      in.fail_as("OverflowError", "the number of elements does not fit into 64 bits");
-  return Value::integer(n);
-}
-
 constexpr NativeDef kListMethods[] = {
     {"append(value)", append, "adds a value at the end"},
     {"clear()", list_clear, "removes everything"},
@@ -108,7 +100,6 @@ constexpr NativeDef kListMethods[] = {
 constexpr NativeDef kTupleMethods[] = {
     {"count(value)", count, "how often it holds a value"},
     {"index(value)", index, "the position of a value"},
-    {"numel()", numel, "of a torch.Size: the product of the dimensions"},
 };
 
 // --- dict

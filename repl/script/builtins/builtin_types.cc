@@ -82,7 +82,7 @@ Value make_list(Interp& in, NativeArgs& a) {
 }
 
 Value make_tuple(Interp& in, NativeArgs& a) {
-  if (auto* t = a[0].missing() ? nullptr : a[0].get<Tuple>(); t && !t->is_size) return a[0];
+  if (auto* t = a[0].missing() ? nullptr : a[0].get<Tuple>(); t && t->class_name.empty()) return a[0];
   return make<Tuple>(a[0].missing() ? std::vector<Value>() : in.to_vector(a[0]));
 }
 

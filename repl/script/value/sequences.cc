@@ -185,7 +185,7 @@ std::optional<bool> Str::contains(Interp& in, const Value& item) {
 // -----------------------------------------------------------------------------------------------------
 
 Value Tuple::item(Interp& in, const Value& index) {
-  if (auto* s = index.get<SliceObject>()) return make<Tuple>(sliced(in, items, *s), is_size);
+  if (auto* s = index.get<SliceObject>()) return make<Tuple>(sliced(in, items, *s), class_name);
   return items[static_cast<size_t>(in.index_in(index, static_cast<int64_t>(items.size()), "tuple"))];
 }
 
@@ -193,7 +193,7 @@ Value Tuple::iterate(Interp&) { return make<IndexIterator<Tuple>>(this); }
 
 std::string Tuple::repr(Interp& in) {
   std::string inner = joined(in, items);
-  if (is_size) return "torch.Size([" + inner + "])";
+  if (!class_name.empty()) return fmt::format("{}([{}])", class_name, inner);
   return "(" + inner + (items.size() == 1 ? ",)" : ")");
 }
 

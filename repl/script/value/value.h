@@ -260,7 +260,8 @@ class Str : public Object {
 class Tuple : public Object {
  public:
   static constexpr KindOf<Tuple> kKind = Kind::kTuple;
-  explicit Tuple(std::vector<Value> v, bool size = false) : Object(kKind), items(std::move(v)), is_size(size) {}
+  explicit Tuple(std::vector<Value> v, std::string_view called = {})
+      : Object(kKind), items(std::move(v)), class_name(called) {}
   std::optional<int64_t> length(Interp&) override { return static_cast<int64_t>(items.size()); }
   Value item(Interp& in, const Value& index) override;
   Value iterate(Interp& in) override;
@@ -268,7 +269,8 @@ class Tuple : public Object {
   bool truth(Interp&) override { return !items.empty(); }
   std::optional<bool> contains(Interp& in, const Value& item) override;
   std::vector<Value> items;
-  const bool is_size;  // a torch.Size, which prints differently
+  /// Of a subclass that differs from a tuple in how it prints, "torch.Size"; a constant. Else empty.
+  const std::string_view class_name;
 };
 
 class List : public Object {

@@ -13,12 +13,12 @@ namespace {
 /// Runs a text in an interpreter with this host and gives what it printed.
 class Language : public ::testing::Test {
  protected:
-  void make(std::unique_ptr<Host> host) {
+  void start(std::unique_ptr<Host> host) {
     in_ = std::make_unique<Interp>(std::move(host));
     in_->output = [this](std::string_view text) { printed_ += text; };
   }
   std::string run(const std::string& text, bool interactive = false) {
-    if (!in_) make(std::make_unique<Host>());
+    if (!in_) start(std::make_unique<Host>());
     printed_.clear();
     auto module = parse::parse_module(SourceText::make("test.py", text));
     if (!module.ok()) return module.error().message;
@@ -71,7 +71,7 @@ Ref<ModuleObject> find_made(std::string_view path) {
 }
 
 TEST_F(Language, ImportsWhatTheHostAdds) {
-  make(std::make_unique<Host>());
+  start(std::make_unique<Host>());
   in_->add_modules(kCounterModules);
   in_->set_module_finder(find_made);
   EXPECT_EQ(run("import counter\ncounter.next()\nprint(counter.next(), counter.inner.answer)"), "2 42\n");
@@ -80,6 +80,13 @@ TEST_F(Language, ImportsWhatTheHostAdds) {
   Interp other;
   EXPECT_EQ(other.state<Count>().calls, 0);
   EXPECT_EQ(in_->state<Count>().calls, 2);
+}
+
+TEST_F(Language, ATupleOfAClassPrintsItsName) {
+  start(std::make_unique<Host>());
+  in_->add_builtin("p", make<Tuple>(std::vector<Value>{Value::integer(1), Value::integer(2)}, "Point"));
+  EXPECT_EQ(run("print(p, p[:1], tuple(p), p == (1, 2), p + (3,))"),
+            "Point([1, 2]) Point([1]) (1, 2) True (1, 2, 3)\n");
 }
 
 struct Told {
@@ -103,7 +110,7 @@ class Listener : public Host {
 
 TEST_F(Language, TellsItsHost) {
   Told told;
-  make(std::make_unique<Listener>(told));
+  start(std::make_unique<Listener>(told));
   run("a = 3");
   EXPECT_EQ(told.text, "begin;");
   told.text.clear();
@@ -128,7 +135,7 @@ constexpr NativeDef kScopeFunctions[] = {
 };
 
 TEST_F(Language, AScopeLivesWhileArgumentsAreEvaluated) {
-  make(std::make_unique<Host>());
+  start(std::make_unique<Host>());
   in_->add_builtins(kScopeFunctions);
   EXPECT_EQ(run("print(scopes(), scoped(scopes()), scopes())"), "0 (1, 0) 0\n");
   run("scoped(1 / 0)");
