@@ -14,10 +14,12 @@ namespace kiln::fusion {
 namespace {
 
 struct Helper {
-  std::string_view name, text;
+  std::string_view name;
+  bool libdevice;
+  std::string_view text;
 };
 constexpr Helper kHelpers[] = {
-#define KILN_HELPER(name, text) {name, text},
+#define KILN_HELPER(name, libdevice, text) {name, libdevice, text},
 #include "compiler/fusion/helpers.def"
 #undef KILN_HELPER
 };
@@ -57,7 +59,7 @@ std::string_view pattern_of(const ExprOpInfo& row, const DagNode& n, bool is_rou
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 bool is_name(std::string_view text) { return std::all_of(text.begin(), text.end(), is_word); }
 
-/// Whether `text` calls the function `name` itself, rather than one whose name ends so.
+/// Whether the text of a row of expr_op.def calls the function `name` itself, rather than one whose name ends so.
 bool calls(std::string_view text, std::string_view name) {
   for (size_t p = text.find(name); p != std::string_view::npos; p = text.find(name, p + 1)) {
     const bool starts = p == 0 || (!is_word(text[p - 1]) && text[p - 1] != '.');
@@ -158,33 +160,36 @@ std::string Emitter::decorator() const {
   return list.empty() ? "@triton.jit" : fmt::format("@triton.jit(do_not_specialize=[{}])", list);
 }
 
-std::string Emitter::imports() const {
-  std::string out = "import triton\nimport triton.language as tl\n";
-  const bool wanted = libdevice_ || std::any_of(functions_.begin(), functions_.end(), [](const auto& f) {
-                        return f->text.find("libdevice") != std::string::npos;
-                      });
-  return wanted ? out + "from triton.language.extra import libdevice\n" : out;
+bool Emitter::uses_libdevice() const {
+  return libdevice_ || std::any_of(functions_.begin(), functions_.end(), [](const auto& f) { return f->libdevice; });
 }
 
-std::string Emitter::definitions() const {
-  std::string out;
+std::vector<std::string> Emitter::functions() const {
+  std::vector<std::string> out;
+  auto add = [&](std::string_view text) {
+    const size_t begin = text.find_first_not_of('\n'), end = text.find_last_not_of(" \n");
+    if (begin != std::string_view::npos) out.emplace_back(text.substr(begin, end + 1 - begin));
+  };
   for (const Helper& h : kHelpers)
-    if (helpers_.count(std::string(h.name))) out += "\n" + std::string(h.text);
-  for (const auto& f : functions_) {
-    std::string text = f->text;
-    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-    out += "\n\n" + text + "\n";
-  }
+    if (helpers_.contains(h.name)) add(h.text);
+  for (const auto& f : functions_) add(f->text);
   return out;
 }
 
-void Emitter::use_helpers(std::string_view text) {
-  if (text.find("libdevice.") != std::string_view::npos) libdevice_ = true;
+void Emitter::use_helper(std::string_view name) {
   for (const Helper& h : kHelpers)
-    if (calls(text, h.name)) {
-      helpers_.emplace(h.name);
-      libdevice_ = libdevice_ || h.text.find("libdevice.") != std::string_view::npos;
+    if (h.name == name) {
+      helpers_.emplace(name);
+      libdevice_ = libdevice_ || h.libdevice;
+      return;
     }
+  KILN_UNREACHABLE("no helper {}", name);
+}
+
+void Emitter::use_pattern(std::string_view pattern) {
+  if (pattern.find("libdevice.") != std::string_view::npos) libdevice_ = true;
+  for (const Helper& h : kHelpers)
+    if (calls(pattern, h.name)) use_helper(h.name);
 }
 
 void Emitter::begin_loop(const std::string& head, const std::vector<std::string>& first, bool hoist) {
@@ -490,7 +495,7 @@ std::string Emitter::identity(const DagNode& n) {
 std::string Emitter::extreme(const DagNode& n) {
   const std::string_view base = n.op == ExprOp::kMax ? "maximum" : "minimum";
   if (n.plain_max || is_int(n.operand_type)) return fmt::format("tl.{}", base);
-  use_helpers(base);
+  use_helper(base);
   return std::string(base);
 }
 
@@ -520,7 +525,7 @@ Text Emitter::combine(int reduction, const Text& tile) {
   const ExprOpInfo& row = info(n.op);
   const std::string_view pattern =
       n.op != ExprOp::kSum && (n.plain_max || is_int(n.operand_type)) ? row.int_text : row.text;
-  use_helpers(pattern);
+  use_pattern(pattern);
   Text t;
   t.text = fmt::format(fmt::runtime(pattern), tile.text, tile.level == kWhole ? 1 : 0);
   t.level = tile.level & ~static_cast<unsigned>(kAlongColumns);
@@ -538,7 +543,7 @@ Text Emitter::call(const DagNode& n, int node, std::vector<Text> in) {
     problem_ = with_note(error(ErrorKind::kUnsupported, "two functions named {} meet in one kernel", f->name),
                          "help: give one of them another name");
   for (const Helper& h : kHelpers)
-    if (calls(f->text, std::string("def ") + std::string(h.name)))
+    if (std::find(f->defines.begin(), f->defines.end(), h.name) != f->defines.end())
       problem_ = with_note(error(ErrorKind::kUnsupported, "the function {} has the name of one of the fuser's", h.name),
                            "help: give it another name");
   Text t;
@@ -565,7 +570,7 @@ Text Emitter::apply(const DagNode& n, int node, std::vector<Text> in) {
   const bool alone = n.op == ExprOp::kMul && is_wide_float(n.dtype) && is_added(node);
   if (alone) pattern = "libdevice.mul_rn({0}, {1})", row_binds = 10;
   if (pattern == "{0}") return converted(converted(std::move(in[0]), type), register_type(n.dtype));
-  use_helpers(pattern);
+  use_pattern(pattern);
 
   bool all_numbers = true;
   for (size_t i = n.op == ExprOp::kWhere ? 1 : 0; i < in.size(); ++i) all_numbers = all_numbers && in[i].number;
@@ -663,9 +668,8 @@ void Emitter::store(int node) {
     line(text + ")");
 }
 
-std::string source_file(const Emitter& e, const std::string& comment, const std::string& kernel,
-                        const std::vector<std::string>& body) {
-  std::string head = "def " + kernel + "(" + e.parameters() + "):";
+void write_source(const Emitter& e, const std::string& comment, Group& group) {
+  std::string head = "def " + group.kernel + "(" + e.parameters() + "):";
   // Long parameter lists are broken under the first parameter.
   const size_t indent = head.find('(') + 1;
   std::string wrapped;
@@ -686,9 +690,18 @@ std::string source_file(const Emitter& e, const std::string& comment, const std:
     if (i < head.size()) wrapped += ' ';
     word.clear();
   }
-  std::string out = comment + e.imports() + e.definitions() + "\n\n" + e.decorator() + "\n" + wrapped + "\n";
-  for (const std::string& l : body) out += l + "\n";
-  return out;
+  std::string kernel = e.decorator() + "\n" + wrapped;
+  for (const std::string& l : e.lines()) kernel += "\n" + l;
+  group.libdevice = e.uses_libdevice();
+  group.functions = e.functions();
+  group.functions.push_back(std::move(kernel));
+  group.source = comment + imports(group.libdevice);
+  for (const std::string& f : group.functions) group.source += "\n\n" + f + "\n";
+}
+
+std::string imports(bool libdevice) {
+  const std::string out = "import triton\nimport triton.language as tl\n";
+  return libdevice ? out + "from triton.language.extra import libdevice\n" : out;
 }
 
 }  // namespace kiln::fusion

@@ -94,10 +94,11 @@ class Emitter {
   std::string dimension(int64_t value, const std::string& hint);
   std::string pointer(int node, int64_t offset, bool output);
   std::vector<Argument> arguments() const;
-  std::string parameters() const;   // text of the parameter list
-  std::string decorator() const;    // of the kernel
-  std::string definitions() const;  // jit functions that the kernel calls, and what to import for them
-  std::string imports() const;
+  std::string parameters() const;  // text of the parameter list
+  std::string decorator() const;   // of the kernel
+  /// The texts of the jit functions that the kernel calls.
+  std::vector<std::string> functions() const;
+  bool uses_libdevice() const;  // of those or the kernel
   Status problem() const { return problem_; }
 
   // --- lines
@@ -108,8 +109,11 @@ class Emitter {
   /// The same without a loop: a part of the program that reads again what it needs of the columns.
   void begin_part();
   void end_loop();
-  /// Makes the helpers that `text` calls part of the source.
-  void use_helpers(std::string_view text);
+  /// Makes a helper (helpers.def) part of the source, or the import of libdevice.
+  void use_helper(std::string_view name);
+  void use_libdevice() { libdevice_ = true; }
+  /// The same for what the text of a row of expr_op.def calls.
+  void use_pattern(std::string_view pattern);
   /// The value of a member or of an operand that the kernel reads.
   const Text& value(int node);
   Text operand(int consumer, size_t i);
@@ -192,14 +196,16 @@ class Emitter {
     std::string name;
   };
   std::vector<Scalar> scalars_;
-  std::set<std::string> helpers_;
+  std::set<std::string, std::less<>> helpers_;
   std::vector<std::shared_ptr<const ExprFunction>> functions_;
   bool libdevice_ = false;
   Status problem_;
 };
 
-/// A file: what to import, helpers, one kernel.
-std::string source_file(const Emitter& e, const std::string& comment, const std::string& kernel,
-                        const std::vector<std::string>& body);
+/// What a file of kernels imports.
+std::string imports(bool libdevice);
+
+/// Fills source, functions and libdevice of the group: a file with what to import, helpers, and the kernel.
+void write_source(const Emitter& e, const std::string& comment, Group& group);
 
 }  // namespace kiln::fusion

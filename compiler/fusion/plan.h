@@ -93,10 +93,13 @@ enum class GroupKind : uint8_t { kKernel, kProduct };
 /// One launch.
 struct Group {
   GroupKind kind = GroupKind::kKernel;
-  std::string name;                 // "add_gelu"; also names the kernel
-  std::string source;               // a complete file (kKernel)
-  std::string kernel;               // the function of it to launch
-  std::vector<Argument> arguments;  // one per parameter, in order
+  std::string name;                    // "add_gelu"; also names the kernel
+  std::string source;                  // a complete file (kKernel)
+  std::string kernel;                  // the function of it to launch
+  std::vector<std::string> functions;  // the jit functions of the source, callees first, the kernel last
+  bool libdevice = false;              // it imports that module
+  bool descriptors = false;            // it makes tensor descriptors, which take memory from an allocator
+  std::vector<Argument> arguments;     // one per parameter, in order
   std::array<int64_t, 3> grid = {1, 1, 1};
   int num_warps = 4, num_stages = 3;
   std::vector<Configuration> configurations;  // others worth trying; the one above is not among them

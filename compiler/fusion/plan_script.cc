@@ -6,6 +6,7 @@
 #include <cctype>
 #include <set>
 
+#include "compiler/fusion/emitter.h"
 #include "compiler/fusion/plan.h"
 
 namespace kiln::fusion {
@@ -26,7 +27,7 @@ class Script {
   }
 
   std::string text() {
-    std::string out = "import torch\nimport triton\nimport triton.language as tl\n";
+    std::string out = "import torch\n" + imports(any(&Group::libdevice));
     for (const Group& g : plan_.groups) out += functions_of(g);
     std::vector<std::string> inputs;
     for (size_t v = 0; v < plan_.values.size(); ++v)
@@ -45,7 +46,7 @@ class Script {
     out += fmt::format("    return {}\n", fmt::join(results, ", "));
     out += "\n\nif __name__ == \"__main__\":\n";
     out += "    device = \"cuda\" if torch.cuda.is_available() else \"cpu\"\n    torch.manual_seed(0)\n";
-    if (uses_descriptors())
+    if (any(&Group::descriptors))
       out +=
           "    triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, device=device))\n";
     for (size_t v = 0; v < plan_.values.size(); ++v)
@@ -63,31 +64,16 @@ class Script {
     return out;
   }
 
-  // Without the imports and helpers that stand already.
+  // Each function once: kernels share helpers.
   std::string functions_of(const Group& g) {
-    std::string out, rest = g.source;
-    constexpr std::string_view kStart = "\n@triton.jit";
-    size_t begin = rest.find(kStart);
-    while (begin != std::string::npos) {
-      const size_t next = rest.find(kStart, begin + 1);
-      std::string function = rest.substr(begin, next == std::string::npos ? next : next - begin);
-      while (function.ends_with('\n')) function.pop_back();
-      if (functions_.insert(function).second) out += "\n" + function + "\n";
-      begin = next;
-    }
-    // What its functions need beside triton: libdevice, say.
-    for (size_t line = 0; line < rest.size();) {
-      const size_t end = std::min(rest.find('\n', line), rest.size());
-      const std::string text = rest.substr(line, end - line);
-      if (text.starts_with("from ") && functions_.insert(text).second) out.insert(0, text + '\n');
-      line = end + 1;
-    }
+    std::string out;
+    for (const std::string& f : g.functions)
+      if (functions_.insert(f).second) out += "\n\n" + f + "\n";
     return out;
   }
 
-  bool uses_descriptors() const {
-    return std::any_of(plan_.groups.begin(), plan_.groups.end(),
-                       [](const Group& g) { return g.source.find("make_tensor_descriptor") != std::string::npos; });
+  bool any(bool Group::*fact) const {
+    return std::any_of(plan_.groups.begin(), plan_.groups.end(), [&](const Group& g) { return g.*fact; });
   }
 
   std::string tensor(const View& v) const {
@@ -106,13 +92,7 @@ class Script {
         return t.offset == 0 ? script.names_[at(t.value)] : script.tensor({t.value, {1}, {1}, t.offset});
       }
       std::string operator()(int64_t v) const { return std::to_string(v); }
-      std::string operator()(double v) const {
-        const std::string text = fmt::format("{}", v);
-        return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0"
-               : text.find("inf") != std::string::npos || text.find("nan") != std::string::npos
-                   ? fmt::format("float(\"{}\")", text)
-                   : text;
-      }
+      std::string operator()(double v) const { return Emitter::literal(v, DType::kF64); }
       std::string operator()(bool v) const { return v ? "True" : "False"; }
       std::string operator()(DType t) const { return fmt::format("tl.{}", info(t).triton); }
     };

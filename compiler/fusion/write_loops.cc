@@ -153,7 +153,7 @@ class LoopWriter {
   }
 
   void finish(int64_t programs, int warps) {
-    group_.source = source_file(e_, cluster_comment(r_), group_.kernel, e_.lines());
+    write_source(e_, cluster_comment(r_), group_);
     group_.arguments = e_.arguments();
     group_.grid = {programs, 1, 1};
     group_.num_warps = warps;
@@ -468,7 +468,8 @@ class LoopWriter {
                                                : fmt::format("{} * {}", sums.text, before);
         sums.binds = adds ? 6 : is_float(n.operand_type) ? 10 : 7;
         const int axis = e_.two_ranges ? 1 : 0;
-        if (!adds) e_.use_helpers(sums.text + " multiply(");
+        if (!adds) e_.use_helper("multiply");
+        if (!adds && is_float(n.operand_type)) e_.use_libdevice();
         after.push_back(adds ? fmt::format("{} += tl.sum({}, axis={})", carry, tile.text, axis)
                              : fmt::format("{} *= tl.reduce({}, {}, multiply)", carry, tile.text, axis));
       }

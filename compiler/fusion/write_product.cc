@@ -43,7 +43,7 @@ class ProductWriter {
       by_blocks(*a, *b);
     else
       by_pointers();
-    group_.source = source_file(e_, cluster_comment(r_), group_.kernel, e_.lines());
+    write_source(e_, cluster_comment(r_), group_);
     group_.arguments = e_.arguments();
     group_.shape = (batch_ > 1 ? fmt::format("{} of ", batch_) : "") + fmt::format("{} x {} x {}", m_, n_, k_);
     return e_.problem();
@@ -198,6 +198,7 @@ class ProductWriter {
     const std::string block_m = e_.constant(t.m, "BLOCK_M"), block_n = e_.constant(t.n, "BLOCK_N"),
                       block_k = e_.constant(t.k, "BLOCK_K"), group_m = stay ? e_.constant(t.group_m, "GROUP_M") : "",
                       num_programs = stay ? e_.constant(programs(t), "NUM_PROGRAMS") : "";
+    group_.descriptors = true;
     auto descriptor = [&](const std::string& hint, const std::string& pointer, bool transposed, const std::string& rows,
                           const std::string& columns, const std::string& stride, const std::string& block_rows,
                           const std::string& block_columns) {
@@ -225,7 +226,7 @@ class ProductWriter {
       e_.line(fmt::format("{} = tl.cdiv({}, {})", tiles_m, m, block_m));
       e_.line(fmt::format("{} = tl.cdiv({}, {})", tiles_n, n, block_n));
       e_.line(fmt::format("{} = tl.cdiv({}, {})", steps, k, block_k));
-      e_.use_helpers("tile_of(");
+      e_.use_helper("tile_of");
       e_.begin_loop(
           fmt::format("for {} in tl.range(tl.program_id(0), {} * {}, {}):", tile, tiles_m, tiles_n, num_programs),
           {fmt::format("{}, {} = tile_of({}, {}, {}, {})", tile_m, tile_n, tile, tiles_m, tiles_n, group_m),
@@ -331,7 +332,7 @@ class ProductWriter {
     }
     const std::string tile_m = fresh("tile_m"), tile_n = fresh("tile_n"), rows = fresh("rows"),
                       columns = fresh("columns"), depth = fresh("depth");
-    e_.use_helpers("tile_of(");
+    e_.use_helper("tile_of");
     e_.line(fmt::format("{}, {} = tile_of({}, {}, {}, {})", tile_m, tile_n, tile, tiles_m, tiles_n, group_m));
     auto range = [&](const std::string& name, const std::string& tile_index, const std::string& block) {
       const std::string text = fmt::format("{} * {} + tl.arange(0, {})", tile_index, block, block);

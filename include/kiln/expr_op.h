@@ -55,6 +55,8 @@ constexpr std::optional<ExprOp> parse_expr_op(std::string_view name) {
 struct ExprFunction {
   std::string name;
   std::string text;  // it and the jit functions it calls, callees first, with decorators and without imports
+  std::vector<std::string> defines = {};  // the names of those functions
+  bool libdevice = false;                 // whether they name that module
 };
 
 /// What an operation says beside its operands. Each names the ops that read it.

@@ -323,14 +323,18 @@ class SourceCollector {
 
   void add(const frontend::JitFunction& f) {
     if (!seen_.insert(f.def).second) return;
+    out_.defines.push_back(f.def->name);
     for (const std::string& name : runtime::free_names(*f.def)) add_name(f, name);
     for (const ast::Param& p : f.def->params)
       ast::walk(p.default_value.get(), [&](const ast::Expr& e) {
         if (const auto* name = ast::dyn_as<ast::Name>(&e)) add_name(f, name->id);
       });
-    text_ += without_indent(std::string(f.def->full_range.str())) + "\n\n";
+    text_ += without_indent(f.def->full_range) + "\n\n";
   }
-  std::string take() { return constants_ + (constants_.empty() ? "" : "\n") + std::move(text_); }
+  ExprFunction take() {
+    out_.text = constants_ + (constants_.empty() ? "" : "\n") + text_;
+    return std::move(out_);
+  }
 
  private:
   void add_name(const frontend::JitFunction& f, const std::string& name) {
@@ -345,18 +349,26 @@ class SourceCollector {
     } else if (auto* constant = std::get_if<ast::Constant>(&*global)) {
       if (names_.insert(name).second)
         constants_ += fmt::format("{} = tl.constexpr({})\n", name, in_.repr(Value::of(*constant)));
+    } else if (auto* module = std::get_if<frontend::ModulePath>(&*global)) {
+      if (module->path != "triton.language.extra.libdevice" && module->path != "triton.language.extra.cuda.libdevice")
+        return;
+      if (name != "libdevice")
+        in_.fail(ErrorKind::kUnsupported,
+                 "the jit function {} has libdevice by another name, {}: import it as libdevice", f.def->name, name);
+      out_.libdevice = true;
     }
   }
-  static std::string without_indent(const std::string& text) {
-    size_t line = text.rfind('\n') == std::string::npos ? 0 : text.find("def ");
-    const size_t start = line == 0 || line == std::string::npos ? 0 : text.rfind('\n', line) + 1;
-    const size_t indent = line == std::string::npos ? 0 : line - start;
+  /// Its first line starts behind the indent.
+  static std::string without_indent(const SourceRange& range) {
+    const std::string_view text = range.str();
+    const auto indent = static_cast<size_t>(range.text->column_of(range.begin) - 1);
     std::string out;
     for (size_t at = 0; at < text.size();) {
       size_t end = std::min(text.find('\n', at), text.size());
-      std::string_view one(text.data() + at, end - at);
-      size_t blanks = std::min(one.find_first_not_of(' '), one.size());
-      out += std::string(one.substr(std::min(blanks, indent))) + "\n";
+      std::string_view one = text.substr(at, end - at);
+      const size_t blanks = std::min(one.find_first_not_of(" \t"), one.size());
+      out += one.substr(at == 0 ? 0 : std::min(blanks, indent));
+      out += '\n';
       at = end + 1;
     }
     return out;
@@ -366,6 +378,7 @@ class SourceCollector {
   std::set<const ast::FunctionDef*> seen_;
   std::set<std::string> names_;
   std::string constants_, text_;
+  ExprFunction out_;
 };
 
 }  // namespace
@@ -377,11 +390,10 @@ Value KernelObject::call(Interp& in, CallArgs& args) {
   if (!args.keywords.empty() || args.args.size() != kernel.params().size())
     in.fail(ErrorKind::kType, "called on tensors, {} takes its {} arguments by position, got {}", kernel.name(),
             kernel.params().size(), args.args.size() + args.keywords.size());
-  auto f = std::make_shared<ExprFunction>();
-  f->name = kernel.name();
   SourceCollector source(in);
   source.add(*kernel_function);
-  f->text = source.take();
+  auto f = std::make_shared<ExprFunction>(source.take());
+  f->name = kernel.name();
   ExprAttributes attributes;
   attributes.function = std::move(f);
   std::vector<Value> operands(args.args.begin(), args.args.end());

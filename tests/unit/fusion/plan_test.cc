@@ -223,8 +223,8 @@ TEST_F(PlanTest, OneRowOrColumnOfAProduct) {
 
 TEST_F(PlanTest, CalledFunctionsAreInlined) {
   ExprAttributes a;
-  a.function =
-      std::make_shared<ExprFunction>(ExprFunction{"mix", "@triton.jit\ndef mix(a, b):\n    return 2.0 * a + b\n"});
+  a.function = std::make_shared<ExprFunction>(
+      ExprFunction{"mix", "@triton.jit\ndef mix(a, b):\n    return 2.0 * a + b\n", {"mix"}});
   const int x = tensor(DType::kBF16, {9, 33}, "x"), y = tensor(DType::kBF16, {33}, "y");
   const int z = op(ExprOp::kCall, {op(ExprOp::kExp, {x}), y}, a);
   EXPECT_EQ(check({axis(ExprOp::kSum, z, {1})}).groups.size(), 1u);

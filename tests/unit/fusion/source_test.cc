@@ -187,7 +187,7 @@ std::vector<Case> cases() {
        [](Writer& w) -> std::vector<int> {
          ExprAttributes a;
          a.function = std::make_shared<ExprFunction>(
-             ExprFunction{"mix", "@triton.jit\ndef mix(a, b):\n    return 2.0 * a + b\n"});
+             ExprFunction{"mix", "@triton.jit\ndef mix(a, b):\n    return 2.0 * a + b\n", {"mix"}});
          return {
              w.op(ExprOp::kSqrt, {w.op(ExprOp::kCall, {w.tensor(kF32, {50, 7}, "x"), w.tensor(kF32, {7}, "y")}, a)})};
        }},
@@ -247,6 +247,32 @@ TEST_P(Sources, AreAsAcceptedAndCompile) {
 
 INSTANTIATE_TEST_SUITE_P(All, Sources, ::testing::ValuesIn(cases()),
                          [](const auto& c) { return std::string(c.param.name); });
+
+// Its text has constants before the function, and names others' decorators and modules in a string.
+TEST(PlanScript, HasTheFunctionsOfCalls) {
+  Writer w;
+  ExprAttributes a;
+  a.function = std::make_shared<ExprFunction>(
+      ExprFunction{"twice",
+                   "FACTOR = tl.constexpr(2)\n\n@triton.jit\ndef twice(x):\n    \"\"\"Not\n@triton.jit\ndef relu, nor "
+                   "libdevice. or make_tensor_descriptor.\"\"\"\n    return FACTOR * x\n",
+                   {"twice"}});
+  const int x = w.tensor(kF32, {50, 7}, "x");
+  w.graph.outputs = {w.op(ExprOp::kCall, {w.along(ExprOp::kSum, {w.op(ExprOp::kCall, {x}, a)}, {0})}, a)};
+  auto made = plan(w.graph, {Variant::kUnfused, host_machine()});
+  ASSERT_TRUE(made.ok()) << render(made.error());
+  const std::string script = plan_script(*made);
+  EXPECT_GT(made->groups.size(), 1u);
+  auto count = [&](std::string_view text) {
+    int n = 0;
+    for (size_t at = script.find(text); at != std::string::npos; at = script.find(text, at + 1)) ++n;
+    return n;
+  };
+  EXPECT_EQ(count("FACTOR = tl.constexpr(2)"), 1) << script;
+  EXPECT_EQ(count("def twice(x):"), 1) << script;
+  EXPECT_EQ(count("import libdevice"), 0) << script;
+  EXPECT_EQ(count("set_allocator"), 0) << script;
+}
 
 TEST(PlanDrawing, NamesGroupsAndCauses) {
   Writer w;

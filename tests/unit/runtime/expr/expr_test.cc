@@ -343,6 +343,7 @@ TEST(Expr, NoMorePlansAreKeptThanTheLimit) {
 TEST(Expr, UserFunctionsAreCalledOnElements) {
   auto f = std::make_shared<ExprFunction>();
   f->name = "soft_clip";
+  f->defines = {"soft_clip"};
   f->text = "@triton.jit\ndef soft_clip(x, limit):\n    return x / (1 + tl.abs(x) / limit)\n";
   ExprAttributes a;
   a.function = f;
