@@ -1,5 +1,6 @@
 // The kernel's own frame, names, and the placing of diagnostics.
 #include "compiler/frontend/codegen.h"
+#include "compiler/ast/annotation.h"
 #include "support/launch_options.h"
 #include "support/tensor_map.h"
 
@@ -211,7 +212,7 @@ Result<Value> Codegen::run_kernel(const JitFunction& function, std::span<const A
 }
 
 bool is_constexpr(const ast::Param& param) {
-  return param.annotation && param.annotation->range.str().find("constexpr") != std::string_view::npos;
+  return param.annotation && ast::is_constexpr_annotation(*param.annotation);
 }
 
 Result<std::unique_ptr<ir::Module>> lower_kernel(const JitFunction& function, std::span<const ArgSpec> args,

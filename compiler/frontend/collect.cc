@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "compiler/ast/annotation.h"
 #include "compiler/frontend/builtins.h"
 #include "support/diag.h"
 
@@ -174,7 +175,7 @@ class Collector {
 
   void annotated(const ast::AnnAssign& a) {
     const auto* name = ast::dyn_as<ast::Name>(a.target.get());
-    if (!name || !a.value || a.annotation->range.str().find("constexpr") == std::string_view::npos) return;
+    if (!name || !a.value || !ast::is_constexpr_annotation(*a.annotation)) return;
     const auto* call = ast::dyn_as<ast::Call>(a.value.get());
     bool wrapped = call && path_of(*call->callee) == "triton.language.constexpr" && call->args.size() == 1;
     if (std::optional<Global> value = evaluate(wrapped ? *call->args[0] : *a.value)) set(name->id, *std::move(value));

@@ -1,6 +1,7 @@
 // Statements other than control flow, and what is known about a function's names before it is compiled.
 #include <algorithm>
 
+#include "compiler/ast/annotation.h"
 #include "compiler/frontend/codegen.h"
 
 namespace kiln::frontend {
@@ -173,7 +174,7 @@ Status Codegen::annotated(const ast::AnnAssign& s) {
   if (!s.value)
     return fail(s.range, ErrorKind::kUnsupported, "a declaration without a value is not supported in kernels");
   KILN_TRY(Value v, expr(*s.value));
-  if (s.annotation->range.str().find("constexpr") == std::string_view::npos) {
+  if (!ast::is_constexpr_annotation(*s.annotation)) {
     KILN_TRY(Value kept, strip_constexpr(v, s.value->range));
     return assign(*s.target, std::move(kept), s.value->range, false);
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "compiler/ast/annotation.h"
 #include "compiler/ast/walk.h"
 #include "compiler/parse/parser.h"
 #include "repl/commands/assumed_constexpr.h"
@@ -64,13 +65,6 @@ std::set<std::string, std::less<>> address_names(const ast::FunctionDef& f) {
   return names;
 }
 
-bool is_constexpr_annotation(const Expr* annotation) {
-  if (!annotation) return false;
-  auto* text = ast::dyn_as<ast::ConstantExpr>(annotation);
-  if (auto* s = text ? std::get_if<std::string>(&text->value) : nullptr) return s->ends_with("constexpr");
-  return last_name(annotation) == "constexpr";
-}
-
 // "*fp32" or "i64" from an annotation, or "".
 std::string annotated_type(const Expr* annotation) {
   if (!annotation) return {};
@@ -122,7 +116,7 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
   };
   std::map<std::string_view, std::optional<frontend::Global>> assumed;
   for (const ast::Param& p : f.params)
-    if (!given(p.name) && is_constexpr_annotation(p.annotation.get()))
+    if (!given(p.name) && p.annotation && ast::is_constexpr_annotation(*p.annotation))
       assumed.emplace(p.name, assumed_constexpr(function, p));
   // One free size is a block of a vector; several are the sides of a tile.
   const auto sizes = std::count_if(assumed.begin(), assumed.end(), [](const auto& a) { return !a.second; });

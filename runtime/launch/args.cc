@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "compiler/ast/annotation.h"
 #include "runtime/device/device.h"
 #include "runtime/launch/kernel_launched.h"
 #include "support/diag.h"
@@ -391,14 +392,6 @@ std::optional<frontend::Global> evaluate(const ast::Expr& e, const JitFunction& 
   return std::nullopt;
 }
 
-bool is_constexpr_annotation(const ast::Expr& e) {
-  if (auto* n = ast::dyn_as<ast::Name>(&e)) return n->id == "constexpr";
-  if (auto* a = ast::dyn_as<ast::Attribute>(&e)) return a->name == "constexpr";
-  if (auto* c = ast::dyn_as<ast::ConstantExpr>(&e))
-    if (auto* text = std::get_if<std::string>(&c->value)) return text->ends_with("constexpr");
-  return false;
-}
-
 // `n: tl.int64`, `n: "i64"`; Python's own int and float fix nothing.
 std::optional<DType> annotated_type(const ast::Expr& e, const JitFunction& function) {
   if (auto* c = ast::dyn_as<ast::ConstantExpr>(&e)) {
@@ -433,7 +426,7 @@ std::vector<ParamInfo> read_params(const JitFunction& function, const MakeKernel
   for (const ast::Param& p : function.def->params) {
     ParamInfo info;
     info.name = p.name;
-    info.is_constexpr = p.annotation && is_constexpr_annotation(*p.annotation);
+    info.is_constexpr = p.annotation && ast::is_constexpr_annotation(*p.annotation);
     if (p.annotation && !info.is_constexpr) info.annotation = annotated_type(*p.annotation, function);
     info.specialize = std::find(skip.begin(), skip.end(), p.name) == skip.end();
     info.has_default = p.default_value != nullptr;
