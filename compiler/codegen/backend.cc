@@ -13,6 +13,7 @@
 #include "compiler/lower/host/host.h"
 #include "compiler/lower/nvptx/nvptx.h"
 #include "compiler/lower/shared/launch_plan.h"
+#include "compiler/target/mma.h"
 #include "support/timer.h"
 
 namespace kiln::codegen {
@@ -33,6 +34,23 @@ void give_up(std::unique_ptr<llvm::LLVMContext> context, std::unique_ptr<llvm::M
   kept->emplace_back(context.release(), module.release());
 }
 
+KernelFacts facts_of(const ir::Module& module, const lower::LaunchPlan& plan, const llvm::Module& lowered,
+                     const target::Target& target) {
+  KernelFacts facts;
+  facts.threads = 32 * (module.num_warps + plan.extra_warps);
+  facts.shared_bytes = module.shared_bytes;
+  const lower::RegisterShares shares = lower::register_shares(plan, module.num_warps, target);
+  facts.shares_registers = plan.extra_warps > 0 && (shares.extra > 0 || shares.own > 0);
+  for (const llvm::Function& f : lowered)
+    facts.limits_registers |= f.hasFnAttribute("nvvm.minctasm") || f.hasFnAttribute("nvvm.maxnreg");
+  auto on_tensor_cores = [](const ir::Op* op) {
+    return op->kind == ir::OpKind::kWgmma ||
+           (op->kind == ir::OpKind::kDot && target::mma_row(op->text_or(ir::AttrName::kMma, target::kFma)));
+  };
+  for (const ir::Op* op : *module.body()) facts.products = facts.products || ir::any_nested(op, on_tensor_cores);
+  return facts;
+}
+
 }  // namespace
 
 Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& target, const BackendOptions& options) {
@@ -43,6 +61,7 @@ Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& targ
            lower::lower_nvptx(module, target, *context, {.line_info = options.line_info, .launch = options.launch}));
   CudaCode code;
   KILN_TRY(lower::LaunchPlan plan, lower::plan_launch(module, target));
+  const KernelFacts facts = facts_of(module, plan, *llvm_module, target);
   code.extra_warps = plan.extra_warps;
   code.tensor_maps = std::move(plan.tensor_maps);
   report(options, "lower", watch);
@@ -61,7 +80,7 @@ Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& targ
     if (options.on_stage) options.on_stage("ptx", code.ptx);
     return code;
   }
-  auto cubin = link_for_occupancy(code.ptx, target, module.shared_bytes, options.assembler);
+  auto cubin = link_for_occupancy(code.ptx, target, facts, options.assembler);
   report(options, "cubin", watch);
   if (options.on_stage) options.on_stage("ptx", code.ptx);  // as linked; also when the assembler refuses it
   if (!cubin) return std::move(cubin.error());

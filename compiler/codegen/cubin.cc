@@ -212,10 +212,11 @@ std::string assembler_name(const target::Target& target, const Assembler* device
   return serves(device, target) ? device->name() : toolkit_assembler_name();
 }
 
-Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, const Assembler* device) {
+Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, const Assembler* device,
+                         bool shares_registers) {
   // The driver and nvJitLink compile for linking, where setmaxnreg is ignored (C7504) and what it was to give is
   // spilled; ptxas compiles whole programs.
-  const bool whole_program = ptx.find("setmaxnreg") != std::string_view::npos && ptxas();
+  const bool whole_program = shares_registers && ptxas();
   if (serves(device, target) && !whole_program) {
     KILN_TRY(Assembled done, device->assemble(ptx));
     return cubin_of(std::move(done), device->name());
@@ -231,17 +232,14 @@ Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, con
   return Cubin{};
 }
 
-Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, int64_t shared_bytes,
+Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, const KernelFacts& facts,
                                  const Assembler* device) {
-  KILN_TRY(Cubin plain, link_cubin(ptx, target, device));
+  KILN_TRY(Cubin plain, link_cubin(ptx, target, device, facts.shares_registers));
   constexpr std::string_view kThreads = ".reqntid ";
   const size_t at = ptx.find(kThreads);
-  if (plain.registers < 0 || plain.spill_bytes != 0 || at == std::string::npos) return plain;
-  for (std::string_view chosen : {".minnctapersm", ".maxnreg"})  // by the lowering
-    if (ptx.find(chosen) != std::string::npos) return plain;
-  target::BlockResources block{.shared_bytes = shared_bytes};
-  const auto [end, failed] = std::from_chars(ptx.data() + at + kThreads.size(), ptx.data() + ptx.size(), block.threads);
-  KILN_ASSERT(failed == std::errc() && block.threads > 0);
+  if (plain.registers < 0 || plain.spill_bytes != 0 || facts.limits_registers || at == std::string::npos) return plain;
+  const size_t line_end = ptx.find('\n', at);
+  target::BlockResources block{.threads = facts.threads, .shared_bytes = facts.shared_bytes};
   auto with = [&](int registers) {
     block.registers_per_thread = registers;
     return target::occupancy(target, block);
@@ -249,12 +247,11 @@ Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target,
   const target::Occupancy now = with(plain.registers);
   int blocks = std::min(now.by_threads / 2, now.by_shared);
   // Accumulators can do with no fewer. Other code rarely gives up more than two fifths, and each try is a compilation.
-  const bool products = ptx.find("mma.") != std::string::npos;
-  if (!products) blocks = std::min(blocks, with(plain.registers * 3 / 5).by_registers);
-  for (int tries = products ? 1 : 2; tries > 0 && blocks > now.blocks_per_sm; --tries) {
+  if (!facts.products) blocks = std::min(blocks, with(plain.registers * 3 / 5).by_registers);
+  for (int tries = facts.products ? 1 : 2; tries > 0 && blocks > now.blocks_per_sm; --tries) {
     std::string crowded = ptx;
-    crowded.insert(static_cast<size_t>(end - ptx.data()), fmt::format("\n.minnctapersm {}", blocks));
-    KILN_TRY(Cubin dense, link_cubin(crowded, target, device));
+    crowded.insert(line_end, fmt::format("\n.minnctapersm {}", blocks));
+    KILN_TRY(Cubin dense, link_cubin(crowded, target, device, facts.shares_registers));
     if (dense.spill_bytes == 0) {
       ptx = std::move(crowded);
       return dense;

@@ -22,16 +22,26 @@ struct Cubin {
   std::vector<std::string> messages;
 };
 
+/// What the assembler's settings follow from, of a module with one kernel.
+struct KernelFacts {
+  int threads = 0;                // of a block
+  int64_t shared_bytes = 0;       // of a block
+  bool shares_registers = false;  // it has setmaxnreg
+  bool limits_registers = false;  // it has .minnctapersm or .maxnreg already
+  bool products = false;          // on tensor cores
+};
+
 /// Assembles one PTX module for `target`: by ptxas where it is found and the module shares out registers (setmaxnreg),
 /// else by `device` where one is given that reads the target's PTX, else by nvJitLink or ptxas. kInternal: the
 /// assembler rejects it (its log is in the message).
-Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, const Assembler* device = nullptr);
+Result<Cubin> link_cubin(std::string_view ptx, const target::Target& target, const Assembler* device = nullptr,
+                         bool shares_registers = false);
 
 /// As link_cubin. When a kernel's registers keep an SM under half of its threads, and under the blocks that
-/// `shared_bytes` of each allow, the assembler is asked for fewer of them (.minnctapersm), and for not so few when that
-/// spills; what spills is not kept: it likes instruction-level parallelism better than the threads that hide memory
-/// latency, for linking above all. `ptx` is changed to what was linked.
-Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, int64_t shared_bytes,
+/// the shared memory of each allows, the assembler is asked for fewer of them (.minnctapersm), and for not so few when
+/// that spills; what spills is not kept: it likes instruction-level parallelism better than the threads that hide
+/// memory latency, for linking above all. `ptx` is changed to what was linked.
+Result<Cubin> link_for_occupancy(std::string& ptx, const target::Target& target, const KernelFacts& facts,
                                  const Assembler* device = nullptr);
 
 /// What link_cubin asks for most modules, with its version: part of cache keys. Empty when there is nothing to ask.

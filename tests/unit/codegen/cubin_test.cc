@@ -61,9 +61,16 @@ TEST(Cubin, AnAssemblerThatIsTooOldIsNotAsked) {
   EXPECT_EQ(cubin->assembler, toolkit_assembler_name());
 }
 
+TEST(Cubin, WordsInTheTextAreNoFacts) {
+  const FakeAssembler device(90);
+  auto cubin = link_cubin(kernel("// print(\"setmaxnreg\")"), hopper(), &device);
+  ASSERT_TRUE(cubin.ok()) << render(cubin.error());
+  EXPECT_EQ(cubin->assembler, "fake 1");
+}
+
 TEST(Cubin, SharesOfRegistersNeedPtxas) {
   const FakeAssembler device(90);
-  auto cubin = link_cubin(kernel("setmaxnreg.dec.sync.aligned.u32 40;"), hopper(), &device);
+  auto cubin = link_cubin(kernel("setmaxnreg.dec.sync.aligned.u32 40;"), hopper(), &device, true);
   ASSERT_TRUE(cubin.ok()) << render(cubin.error());
   if (cubin->assembler == "fake 1") GTEST_SKIP() << "there is no ptxas here";
   EXPECT_TRUE(cubin->assembler.starts_with("ptxas")) << cubin->assembler;

@@ -238,7 +238,7 @@ TEST(NvptxCubin, OccupancyIsAskedForWhereRegistersLimitIt) {
   auto wide = ptx_of(text);
   ASSERT_TRUE(wide.ok());
   std::string linked = *wide;
-  auto cubin = link_for_occupancy(linked, sm_90a(), 0);
+  auto cubin = link_for_occupancy(linked, sm_90a(), {.threads = 128});
   ASSERT_TRUE(cubin.ok()) << render(cubin.error());
   EXPECT_GT(cubin->registers, 64);
   EXPECT_EQ(cubin->spill_bytes, 0) << "what spills is not kept";
@@ -247,7 +247,7 @@ TEST(NvptxCubin, OccupancyIsAskedForWhereRegistersLimitIt) {
   auto narrow = ptx_of(kCopy);
   ASSERT_TRUE(narrow.ok());
   std::string same = *narrow;
-  ASSERT_TRUE(link_for_occupancy(same, sm_90a(), 0).ok());
+  ASSERT_TRUE(link_for_occupancy(same, sm_90a(), {.threads = 128}).ok());
   EXPECT_EQ(same, *narrow) << "few registers already: nothing to ask for";
 }
 

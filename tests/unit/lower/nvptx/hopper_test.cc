@@ -52,7 +52,7 @@ int count(const std::string& text, std::string_view what) {
 
 /// No spill, no stack, and no remark of the assembler: it serialises wgmma with a mere C75xx.
 void expect_clean_machine_code(const std::string& ptx) {
-  auto cubin = codegen::link_cubin(ptx, *target::find("sm_90a"));
+  auto cubin = codegen::link_cubin(ptx, *target::find("sm_90a"), nullptr, /*shares_registers=*/true);
   ASSERT_TRUE(cubin.ok()) << render(cubin.error()) << ptx;
   if (cubin->image.empty()) {
     std::printf("[   NOTE   ] neither nvJitLink nor ptxas is here: no cubins are made\n");
