@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "support/diag.h"
+#include "support/environment.h"
 #include "support/knobs.h"
 
 namespace kiln {
@@ -163,8 +164,8 @@ void touch_file(const std::string& path) { (void)::utimensat(AT_FDCWD, path.c_st
 
 Result<std::string> cache_directory() {
   if (auto dir = knob(Knob::kCacheDir); !dir.empty()) return dir;
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) return std::string(xdg) + "/kiln";
-  if (const char* home = std::getenv("HOME"); home && *home) return std::string(home) + "/.cache/kiln";
+  if (auto xdg = environment("XDG_CACHE_HOME"); xdg && !xdg->empty()) return *xdg + "/kiln";
+  if (auto home = environment("HOME"); home && !home->empty()) return *home + "/.cache/kiln";
   return error(ErrorKind::kIo,
                "no folder for the kernel cache: none of KILN_CACHE_DIR, XDG_CACHE_HOME and HOME is set");
 }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "support/diag.h"
+#include "support/environment.h"
 
 namespace kiln {
 namespace {
@@ -27,9 +28,8 @@ std::span<const KnobInfo> knobs() { return kKnobs; }
 const KnobInfo& info(Knob k) { return kKnobs[static_cast<size_t>(k)]; }
 
 std::string knob(Knob k) {
-  const char* text =
-      std::getenv(info(k).variable.data());  // NOLINT(bugprone-suspicious-stringview-data-usage): a literal
-  return text && *text ? std::string(text) : std::string(info(k).default_value);
+  auto text = environment(info(k).variable.data());  // NOLINT(bugprone-suspicious-stringview-data-usage): a literal
+  return text && !text->empty() ? *std::move(text) : std::string(info(k).default_value);
 }
 
 bool knob_on(Knob k) {

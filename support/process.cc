@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "support/diag.h"
+#include "support/environment.h"
 #include "support/knobs.h"
 
 namespace kiln {
@@ -59,8 +60,12 @@ Result<ProcessOutput> run_process(const std::vector<std::string>& command, Strea
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
+  std::vector<std::string> variables = environment_list();
+  std::vector<char*> given;
+  for (std::string& v : variables) given.push_back(v.data());
+  given.push_back(nullptr);
   pid_t child = 0;
-  const int rc = posix_spawn(&child, command[0].c_str(), &actions, nullptr, argv.data(), environ);
+  const int rc = posix_spawn(&child, command[0].c_str(), &actions, nullptr, argv.data(), given.data());
   posix_spawn_file_actions_destroy(&actions);
   out.close_end(1), errors.close_end(1);
   if (rc != 0) return error(ErrorKind::kIo, "cannot run {}: {}", command[0], std::strerror(rc));
@@ -81,8 +86,8 @@ std::vector<std::string> toolkit_roots() {
 std::vector<std::string> find_programs(std::string_view name, std::span<const std::string> roots) {
   std::vector<std::string> folders;
   for (const std::string& root : roots) folders.push_back(root + "/bin");
-  if (const char* path = std::getenv("PATH"))
-    for (std::string_view rest = path; !rest.empty();) {
+  if (const auto path = environment("PATH"))
+    for (std::string_view rest = *path; !rest.empty();) {
       const size_t end = std::min(rest.find(':'), rest.size());
       if (end > 0) folders.emplace_back(rest.substr(0, end));
       rest.remove_prefix(std::min(end + 1, rest.size()));

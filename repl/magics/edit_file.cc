@@ -11,6 +11,7 @@
 
 #include "compiler/parse/lexer.h"
 #include "support/diag.h"
+#include "support/environment.h"
 
 namespace kiln::repl {
 
@@ -91,22 +92,23 @@ Status read_edit(const std::string& text, ExprGroup& group) {
 }
 
 Result<std::string> new_edit_file(const std::string& kernel) {
-  std::string folder = (getenv("TMPDIR") ? std::string(getenv("TMPDIR")) : "/tmp") + "/kiln-edit-XXXXXX";
+  std::string folder = environment("TMPDIR").value_or("/tmp") + "/kiln-edit-XXXXXX";
   if (!mkdtemp(folder.data())) return error(ErrorKind::kIo, "no folder could be made for the file to edit: {}", folder);
   return folder + "/" + kernel + ".py";
 }
 
 Status open_editor(const std::string& file) {
-  const char* editor = getenv("VISUAL") ? getenv("VISUAL") : getenv("EDITOR");
-  if (!editor || !*editor)
+  auto editor = environment("VISUAL");
+  if (!editor) editor = environment("EDITOR");
+  if (!editor || editor->empty())
     return with_note(error(ErrorKind::kValue, "no editor is set"),
                      fmt::format("help: set EDITOR, or change {} yourself and give --file {}", file, file));
   // The editor's setting may have arguments ("code --wait"), so the shell splits it; only the file name is quoted.
   std::string quoted = "'";
   for (char c : file) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  const int status = std::system((std::string(editor) + " " + quoted + "'").c_str());
+  const int status = std::system((*editor + " " + quoted + "'").c_str());
   if (status == -1 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return error(ErrorKind::kIo, "the editor '{}' failed: nothing was compiled", editor);
+    return error(ErrorKind::kIo, "the editor '{}' failed: nothing was compiled", *editor);
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include "repl/modules/torch/pending.h"
 #include "repl/modules/torch/torch_state.h"
 #include "repl/script/builtins/builtins.h"
+#include "support/environment.h"
 
 namespace kiln::script {
 
@@ -164,11 +165,12 @@ void fill_math(Interp&, ModuleObject& m) {
 // ---------------------------------------------------------------------------------------------------------
 
 Value getenv(Interp& in, NativeArgs& a) {
-  const char* v = std::getenv(in.to_text(a[0], "the variable's name").c_str());
-  return v ? Value::str(v) : a[1].missing() ? Value::none() : a[1];
+  const auto v = environment(in.to_text(a[0], "the variable's name").c_str());
+  return v ? Value::str(*v) : a[1].missing() ? Value::none() : a[1];
 }
 
-/// os.environ: a dict of strings whose changes reach the process's environment.
+/// os.environ: a dict of strings. Its changes reach Kiln, the programs that it starts and, as long as the process has
+/// one thread, the libraries that it opens (support/environment.h).
 class Environment : public Object {
  public:
   static inline const KindOf<Environment> kKind{"os._Environ"};
@@ -179,20 +181,31 @@ class Environment : public Object {
     return std::nullopt;
   }
   Value item(Interp& in, const Value& index) override {
-    const char* v = std::getenv(in.to_text(index, "the variable's name").c_str());
+    const auto v = environment(in.to_text(index, "the variable's name").c_str());
     if (!v) in.fail_as("KeyError", "there is no environment variable {}", in.repr(index));
-    return Value::str(v);
+    return Value::str(*v);
   }
   void set_item(Interp& in, const Value& index, Value value) override {
-    setenv(in.to_text(index, "the variable's name").c_str(), in.to_text(value, "an environment variable").c_str(), 1);
+    set_environment(checked(in, index), checked_text(in, in.to_text(value, "an environment variable")));
   }
-  void delete_item(Interp& in, const Value& index) override {
-    unsetenv(in.to_text(index, "the variable's name").c_str());
-  }
+  void delete_item(Interp& in, const Value& index) override { set_environment(checked(in, index), std::nullopt); }
   std::optional<bool> contains(Interp& in, const Value& item) override {
-    return std::getenv(in.to_text(item, "the variable's name").c_str()) != nullptr;
+    return environment(in.to_text(item, "the variable's name").c_str()).has_value();
   }
   std::string repr(Interp&) override { return "<os.environ>"; }
+
+ private:
+  static std::string checked_text(Interp& in, std::string text) {
+    if (text.find('\0') != std::string::npos)
+      in.fail(ErrorKind::kValue, "an environment variable has no character of code 0");
+    return text;
+  }
+  static std::string checked(Interp& in, const Value& index) {
+    std::string name = checked_text(in, in.to_text(index, "the variable's name"));
+    if (name.empty() || name.find('=') != std::string::npos)
+      in.fail(ErrorKind::kValue, "{} is no name of an environment variable", in.repr(index));
+    return name;
+  }
 };
 
 Value path_exists(Interp& in, NativeArgs& a) {
