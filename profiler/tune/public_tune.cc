@@ -86,8 +86,9 @@ Result<Tuning> tune(const Kernel& kernel, const std::function<std::array<int64_t
     KILN_TRY(check, profiler::OutputCheck::make(options.compared));
     engine.check = &*check;
   }
+  profiler::TuneRecords records;
   if (options.use_records) {
-    engine.records = &profiler::TuneRecords::instance();
+    engine.records = &records;
     engine.record_key = profiler::record_key(kernel, device, record_lines(candidates[0], options));
   }
   KILN_TRY(profiler::TuneResult result, profiler::tune(device, candidates, engine));

@@ -85,10 +85,8 @@ std::string kernel_line(std::string_view kernel) { return fmt::format("kernel {}
 
 }  // namespace
 
-TuneRecords& TuneRecords::instance() {
-  static TuneRecords records([](const std::string& text) { std::fprintf(stderr, "kiln: note: %s\n", text.c_str()); });
-  return records;
-}
+TuneRecords::TuneRecords()
+    : TuneRecords([](const std::string& text) { std::fprintf(stderr, "kiln: note: %s\n", text.c_str()); }) {}
 
 bool TuneRecords::enabled() { return knob_on(Knob::kTuneRecords) && knob_on(Knob::kCache); }
 

@@ -15,8 +15,8 @@ class TuneRecords {
  public:
   /// `note` gets a sentence when records cannot be kept (at most once), and one for each damaged record that is met.
   explicit TuneRecords(std::function<void(const std::string&)> note) : note_(std::move(note)) {}
-  /// The process's own, with notes to stderr.
-  static TuneRecords& instance();
+  /// Notes go to stderr.
+  TuneRecords();
 
   /// False under KILN_TUNE_RECORDS=0 or KILN_CACHE=0.
   static bool enabled();

@@ -8,6 +8,7 @@
 #include "profiler/compare/check.h"
 #include "profiler/tune/records.h"
 #include "profiler/tune/tune.h"
+#include "repl/modules/triton/session_records.h"
 #include "support/diag.h"
 #include "support/launch_options.h"
 
@@ -116,7 +117,7 @@ Result<std::optional<VariantPlan>> tuned_variant(const VariantPlan& fused, const
     profiler::TuneOptions tuning;
     tuning.budget_s = options.tuning_s;
     tuning.should_stop = options.stop;
-    tuning.records = &profiler::TuneRecords::instance();
+    tuning.records = options.records;
     // The plan's own launch and source stand for the shapes that they were made for.
     const std::string lines[] = {config_text(fused.groups[g]),
                                  fmt::format("grid {}", fmt::join(fused.groups[g].grid, ", ")), fused.groups[g].source};
@@ -202,6 +203,7 @@ Result<std::optional<ContenderSet>> expression_contenders(
   if (!expr.ok()) return std::move(expr.error());
   if (!*expr) return std::optional<ContenderSet>();
   VariantOptions options;
+  options.records = &script::tune_records(session.interp());
   if (auto known = edits.find(text); known != edits.end()) options.edits = known->second;
   options.stop = [&session] { return session.is_interrupted(); };
   KILN_TRY(ContenderSet set, variant_contenders(**expr, session.tensor_names(), options));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kiln/expr.h"
+#include "profiler/tune/tune.h"
 #include "repl/magics/contenders.h"
 #include "repl/magics/magics.h"
 
@@ -13,6 +14,7 @@ struct VariantOptions {
   std::span<const ExpressionEdit> edits = {};
   double tuning_s = 5;              // for each kernel, where there is no record of an earlier run; 0: no tuned variant
   std::function<bool()> stop = {};  // asked while tuning
+  profiler::TuneRecords* records = nullptr;
 };
 
 /// Every variant of the expression, the fused one also tuned, then the user's edits. Results are compared with

@@ -12,6 +12,7 @@
 #include "profiler/measure/stats.h"
 #include "profiler/tune/records.h"
 #include "repl/magics/magics.h"
+#include "repl/modules/triton/session_records.h"
 #include "repl/session/tune_launch.h"
 #include "support/diag.h"
 #include "support/files.h"
@@ -287,7 +288,7 @@ std::string outcome_json(const script::TuneOutcome& o) {
 
 Status forget(MagicContext& context, const std::string& launch) {
   const std::string kernel = launch.substr(0, launch.find_first_of("[("));
-  KILN_TRY(int count, profiler::TuneRecords::instance().forget(kernel));
+  KILN_TRY(int count, script::tune_records(context.session.interp()).forget(kernel));
   context.output(fmt::format("{} tuning record{} removed\n", count, count == 1 ? "" : "s"));
   return {};
 }

@@ -11,6 +11,7 @@
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/autotuner.h"
 #include "repl/modules/triton/options.h"
+#include "repl/modules/triton/session_records.h"
 #include "repl/script/interp/interp.h"
 #include "support/diag.h"
 
@@ -344,7 +345,7 @@ class LaunchTuner {
         out_.notes.push_back("outputs were not compared: " + made.error().message);
     }
     if (!first.kernel) return o;
-    o.records = &profiler::TuneRecords::instance();
+    o.records = &tune_records(in_);
     std::vector<std::string> lines = profiler::argument_lines(first);
     if (autotuner_) {
       KILN_CHECK_OK(caught([&] { lines = autotuner_->record_lines(in_, args_); }));

@@ -7,7 +7,9 @@
 #include "profiler/tune/records.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/launch_state.h"
+#include "repl/modules/triton/session_records.h"
 #include "support/diag.h"
+#include "support/environment.h"
 
 namespace kiln::script {
 
@@ -280,7 +282,7 @@ Ref<ConfigObject> Autotuner::tune(Interp& in, const Value& grid, const CallArgs&
   for (const auto& e : named->table.live())
     if (auto* t = e.key.missing() ? nullptr : e.value.get<TensorObject>()) device = t->device();
   if (options_.use_records && !has_bench) {
-    options.records = &profiler::TuneRecords::instance();
+    options.records = &tune_records(in);
     options.records_per_grid = false;
     options.record_key = profiler::record_key(innermost().kernel, device, record_lines(in, args));
   }
@@ -301,8 +303,7 @@ Ref<ConfigObject> Autotuner::tune(Interp& in, const Value& grid, const CallArgs&
                   failures));
   }
   const Ref<ConfigObject>& best = f.configs[static_cast<size_t>(result.best)];
-  const char* print = std::getenv("TRITON_PRINT_AUTOTUNING");
-  if (print && std::string_view(print) == "1")
+  if (environment("TRITON_PRINT_AUTOTUNING") == "1")
     in.print(
         fmt::format("Triton autotuning for function {},\nwith key as {},\nfinished after {:.2f}s,\n"
                     "best config selected: {};\n",
