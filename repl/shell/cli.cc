@@ -1,5 +1,6 @@
 #include "repl/shell/cli.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -115,6 +116,7 @@ int run_command(Options& o) {
 int run(int argc, const char* const* argv) {
   keep_standard_streams();
   faults::install();
+  signal(SIGXFSZ, SIG_IGN);  // a file that `ulimit -f` lets grow no further is an error of that write
   faults::set_last_act(editor::restore_terminal);
   leave_drivers_code_cache_off();
   ParsedOptions parsed = parse_options(argc, argv);

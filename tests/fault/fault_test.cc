@@ -114,6 +114,11 @@ TEST_P(Faults, EndNoRunBySignal) {
   }
 }
 
+TEST_P(Faults, AFileThatMayNotGrowIsAnErrorOfItsWrite) {
+  const Outcome r = run("sh -c 'ulimit -f 0; exec \"$@\"' sh");
+  EXPECT_TRUE(WIFEXITED(r.status) && WEXITSTATUS(r.status) <= kMostCode) << r.status << "\n" << r.out;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Commands, Faults,
     ::testing::Values("run script.py < /dev/null",
