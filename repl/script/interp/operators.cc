@@ -1,4 +1,5 @@
 // Operators, comparisons, attributes and elements of values.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <iterator>
@@ -13,7 +14,7 @@ using ast::UnaryOp;
 
 namespace {
 
-constexpr size_t kMaxRepeatedItems = size_t{1} << 26;
+constexpr size_t kMaxItems = size_t{1} << 26;  // of what one operation makes
 
 std::optional<Value> fast_int(BinaryOp op, int64_t a, int64_t b) {
   int64_t r = 0;
@@ -74,8 +75,8 @@ std::optional<Value> fast_float(BinaryOp op, double a, double b) {
 
 std::vector<Value> repeated(Interp& in, const std::vector<Value>& items, int64_t n) {
   size_t count = n > 0 ? static_cast<size_t>(n) : 0;
-  if (count > 0 && items.size() > kMaxRepeatedItems / count)
-    in.fail(ErrorKind::kMemory, "the repeated sequence would have more than {} elements", kMaxRepeatedItems);
+  if (count > 0 && items.size() > kMaxItems / count)
+    in.fail(ErrorKind::kMemory, "the repeated sequence would have more than {} elements", kMaxItems);
   std::vector<Value> out;
   out.reserve(items.size() * count);
   for (size_t i = 0; i < count; ++i) out.insert(out.end(), items.begin(), items.end());
@@ -452,7 +453,12 @@ std::vector<Value> Interp::to_vector(const Value& v) {
   if (auto* l = v.get<List>()) return l->items;
   if (auto* t = v.get<Tuple>()) return t->items;
   std::vector<Value> out;
+  const auto* range = v.get<Range>();
+  const size_t known = range ? static_cast<size_t>(range->count()) : 0;
   for_each(v, [&](Value item) {
+    if (std::max(known, out.size()) > kMaxItems)
+      fail(ErrorKind::kMemory, "the '{}' has more than {} elements, the most that one operation makes", type_name(v),
+           kMaxItems);
     out.push_back(std::move(item));
     return true;
   });

@@ -61,6 +61,14 @@ TEST_F(SessionTest, AClassGoesWithItsLastName) {
   EXPECT_EQ(without.error().message, "super() stands outside of a method");
 }
 
+TEST_F(SessionTest, AListOfAHugeRangeDoesNotTakeTheMachinesMemory) {
+  for (const char* text : {"list(range(1 << 40))", "tuple(range(1 << 62))", "sorted(range(1 << 40))"}) {
+    const Status huge = session->run(text, "t.py", Mode::kFile);
+    ASSERT_FALSE(huge.ok()) << text;
+    EXPECT_EQ(huge.error().kind, ErrorKind::kMemory) << text;
+  }
+}
+
 TEST_F(SessionTest, KeepsVariablesBetweenEntries) {
   run("x = 3\ndef f(a): return a + x\n", Mode::kInteractive);
   run("x = 4", Mode::kInteractive);
