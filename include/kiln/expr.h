@@ -53,6 +53,16 @@ class Expr {
   int64_t most_elements() const;
   /// Whether its pending operations read memory of this storage.
   bool reads(const runtime::Storage* storage) const;
+  /// Whether to compute it again beside others costs next to nothing: a few pointwise operations, which read no more
+  /// than the result has.
+  bool is_cheap_again() const;
+  /// What is pending in it: each operation that is not computed yet, itself too, and whether it is an operand of a
+  /// product there, of which a kernel reads each element many times.
+  struct Part {
+    const runtime::ExprNode* node;
+    bool is_factor;
+  };
+  std::vector<Part> pending_parts() const;
   runtime::ExprNode* node() const { return node_.get(); }
   const std::shared_ptr<runtime::ExprNode>& shared() const { return node_; }
   explicit Expr(std::shared_ptr<runtime::ExprNode> node) : node_(std::move(node)) {}
@@ -92,6 +102,8 @@ std::optional<ExprVariant> parse_expr_variant(std::string_view text);
 /// Computes it on its device, without waiting; the expression keeps the result. Plans are kept by the structure of the
 /// expression (operations, dtypes, shapes, strides, alignment), their kernels by their source.
 Result<Tensor> run(const Expr& expr, ExprVariant variant = ExprVariant::kFused);
+/// Computes several on one device, in one plan: operations that they share are computed once.
+Status run_together(std::span<const Expr> exprs, ExprVariant variant = ExprVariant::kFused);
 /// Computes it on the host, operation by operation, with the bits that kernels give (of sums and products: in float64,
 /// rounded once): for small tensors, which are not worth a kernel. The result is on the expression's device, and the
 /// expression keeps it.

@@ -120,7 +120,11 @@ void ExprNode::set_value(Tensor v) {
   operands.clear();
 }
 
-ExprWalk::ExprWalk(const ExprNode& root) { collect(root, next_visit(), *this); }
+ExprWalk::ExprWalk(std::span<const ExprNode* const> wanted) {
+  const uint64_t visit = next_visit();
+  for (const ExprNode* root : wanted) collect(*root, visit, *this);
+  for (const ExprNode* root : wanted) roots.push_back(root->position);
+}
 
 fusion::Graph ExprWalk::graph(std::span<const ExprName> names) const {
   fusion::Graph g;
@@ -140,7 +144,7 @@ fusion::Graph ExprWalk::graph(std::span<const ExprName> names) const {
     copy.is_argument = is_argument[static_cast<size_t>(n->position)];
     for (size_t i = 0; i < n->operands.size(); ++i) copy.inputs[i] = n->operands[i]->position;
   }
-  g.outputs = {static_cast<int>(order.size()) - 1};
+  g.outputs = roots;
   return g;
 }
 
@@ -164,6 +168,7 @@ std::string ExprWalk::key() const {
     for (const auto& operand : n->operands) key.word(operand->position);
     append_attributes(n->node, is_argument[static_cast<size_t>(n->position)], key);
   }
+  if (roots.size() > 1) key.words(roots);
   return std::move(key.text_);
 }
 
@@ -234,6 +239,43 @@ bool Expr::reads(const Storage* storage) const {
   if (!node_->is_pending()) return false;
   ExprWalk walk(*node_);
   return std::ranges::any_of(walk.leaves, [&](const ExprNode* n) { return n->value.storage().get() == storage; });
+}
+
+bool Expr::is_cheap_again() const {
+  constexpr int kCheapFlop = 16;  // per element: no kernel notices them beside its memory
+  ExprWalk walk(*node_);
+  int64_t bytes = 0;
+  int flop = 0;
+  for (const ExprNode* n : walk.order) {
+    if (!n->is_pending()) continue;
+    const ExprKind kind = info(n->node.op).kind;
+    if (kind != ExprKind::kPointwise && kind != ExprKind::kView) return false;
+    flop += info(n->node.op).flop;
+  }
+  for (const ExprNode* leaf : walk.leaves) bytes += leaf->value.numel() * size_of(leaf->value.dtype());
+  return flop <= kCheapFlop && bytes <= numel() * size_of(dtype());
+}
+
+std::vector<Expr::Part> Expr::pending_parts() const {
+  ExprWalk walk(*node_);
+  std::vector<Part> parts;
+  std::vector<int> part_at(walk.order.size(), -1);
+  for (size_t i = 0; i < walk.order.size(); ++i) {
+    if (!walk.order[i]->is_pending()) continue;
+    part_at[i] = static_cast<int>(parts.size());
+    parts.push_back({walk.order[i], false});
+  }
+  // Users come after their operands: what a product reads through views is a factor too.
+  for (size_t i = parts.size(); i-- > 0;) {
+    const ExprNode* n = parts[i].node;
+    const bool passes =
+        n->node.op == ExprOp::kMatMul || (parts[i].is_factor && info(n->node.op).kind == ExprKind::kView);
+    if (!passes) continue;
+    for (const auto& operand : n->operands)
+      if (const int p = operand->is_pending() ? part_at[static_cast<size_t>(operand->position)] : -1; p >= 0)
+        parts[static_cast<size_t>(p)].is_factor = true;
+  }
+  return parts;
 }
 
 Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes attributes) {

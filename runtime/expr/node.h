@@ -1,6 +1,8 @@
 // What an Expr stands for.
 #pragma once
+#include <array>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "compiler/fusion/graph.h"
@@ -33,9 +35,11 @@ struct ExprWalk {
   std::vector<const ExprNode*> leaves;
   std::vector<const ExprNode*> scalars;  // equal ones once, too
   std::vector<bool> is_argument;         // per node of the order: a number that plans leave open
+  std::vector<int> roots;                // positions of what was asked for
 
   /// The order is valid for positions (ExprNode::position) until the next walk on this thread.
-  explicit ExprWalk(const ExprNode& root);
+  explicit ExprWalk(const ExprNode& root) : ExprWalk(std::array{&root}) {}
+  explicit ExprWalk(std::span<const ExprNode* const> roots);
   /// Graph::nodes in the walk's order; names are those of `names`.
   fusion::Graph graph(std::span<const ExprName> names = {}) const;
   /// What plans are kept by: everything but the numbers that are arguments of their kernels.

@@ -6,6 +6,7 @@
 
 #include "runtime/device/allocator.h"
 #include "runtime/device/device.h"
+#include "runtime/device/device_kernels.h"
 #include "runtime/expr/host.h"
 #include "support/diag.h"
 #include "support/knobs.h"
@@ -242,8 +243,9 @@ Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::spa
     }
     out.steps.push_back(std::move(step));
   }
-  const fusion::View& view = plan.outputs.at(0);
-  KILN_TRY(out.output, part(out.values[static_cast<size_t>(view.value)], view));
+  for (const fusion::View& view : plan.outputs) {
+    KILN_TRY(out.outputs.emplace_back(), part(out.values[static_cast<size_t>(view.value)], view));
+  }
   return out;
 }
 
@@ -273,12 +275,57 @@ Status check_leaves(const ExprWalk& walk) {
   return {};
 }
 
+/// A conversion of a tensor alone, where the runtime has a kernel for it, or no kernel is needed.
+bool is_plain_conversion(const ExprNode& n) {
+  if (n.node.op != ExprOp::kCast || !n.operands[0]->value) return false;
+  const Tensor& from = n.operands[0]->value;
+  return !n.device.is_cuda() ||
+         (has_convert_kernel(from.dtype(), n.node.dtype) && from.numel() * size_of(from.dtype()) >= kDeviceKernelBytes);
+}
+
+/// Plans, binds and launches what is not empty.
+Status launch_together(std::span<const ExprNode* const> roots, const Device& device, ExprVariant variant,
+                       const ExprWalk& walk) {
+  KILN_TRY(auto prepared, cached_plan(walk, device, variant));
+  std::vector<Tensor> leaves = leaf_tensors(walk);
+  KILN_TRY(Binding binding, bind_plan(std::move(prepared), leaves, device, &walk));
+  KILN_CHECK_OK(binding.launch());
+  for (size_t i = 0; i < roots.size(); ++i) const_cast<ExprNode*>(roots[i])->set_value(binding.outputs[i]);
+  return {};
+}
+
 }  // namespace
+
+Status run_together(std::span<const Expr> exprs, ExprVariant variant) {
+  // Views share the memory of what they are views of, and what is empty launches nothing: they go their own way after.
+  std::vector<const ExprNode*> roots;
+  for (const Expr& e : exprs) {
+    if (!e || e.is_scalar()) return error(ErrorKind::kValue, "only an expression with a tensor in it can be run");
+    const ExprNode* n = e.node();
+    while (n->is_pending() && info(n->node.op).kind == ExprKind::kView) n = n->operands[0].get();
+    if (!n->is_pending() || is_plain_conversion(*n) || std::ranges::find(roots, n) != roots.end()) continue;
+    roots.push_back(n);
+  }
+  if (roots.size() > 1) {
+    ExprWalk walk(roots);
+    KILN_CHECK_OK(check_leaves(walk));
+    auto is_empty = [](const ExprNode* each) { return fusion::numel(each->node.shape) == 0; };
+    if (std::ranges::none_of(walk.order, is_empty))
+      KILN_CHECK_OK(launch_together(roots, roots[0]->device, variant, walk));
+  }
+  for (const Expr& e : exprs) KILN_CHECK_OK(run(e, variant));
+  return {};
+}
 
 Result<Tensor> run(const Expr& expr, ExprVariant variant) {
   if (!expr || expr.is_scalar()) return error(ErrorKind::kValue, "only an expression with a tensor in it can be run");
   ExprNode& n = *expr.node();
   if (n.value) return n.value;
+  if (is_plain_conversion(n)) {
+    KILN_TRY(Tensor converted, n.operands[0]->value.to(n.node.dtype));
+    n.set_value(converted);
+    return converted;
+  }
   if (info(n.node.op).kind == ExprKind::kView) {
     // What it is a view of is computed as such, so that both share their memory.
     KILN_TRY(Tensor base, run(Expr(n.operands[0]), variant));
@@ -299,11 +346,9 @@ Result<Tensor> run(const Expr& expr, ExprVariant variant) {
     KILN_TRY(HostArray values, evaluate(n));
     KILN_TRY(result, host_tensor(n.device, n.node.dtype, values));
   } else {
-    KILN_TRY(auto prepared, cached_plan(walk, n.device, variant));
-    std::vector<Tensor> leaves = leaf_tensors(walk);
-    KILN_TRY(Binding binding, bind_plan(std::move(prepared), leaves, n.device, &walk));
-    KILN_CHECK_OK(binding.launch());
-    result = binding.output;
+    const ExprNode* root = &n;
+    KILN_CHECK_OK(launch_together({&root, 1}, n.device, variant, walk));
+    return n.value;
   }
   n.set_value(result);
   return result;

@@ -56,7 +56,7 @@ struct Binding {
   std::vector<Tensor> values;   // per plan value
   std::vector<Tensor> offsets;  // first elements of parts of values; arguments point to them
   std::vector<BoundStep> steps;
-  Tensor output;
+  std::vector<Tensor> outputs;
 
   Binding() = default;
   Binding(Binding&&) = default;

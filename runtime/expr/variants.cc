@@ -164,7 +164,7 @@ Status VariantPlan::launch() const {
 
 Result<Tensor> VariantPlan::output() const {
   if (!planned) return problem.ok() ? error(ErrorKind::kValue, "output of an empty variant") : problem.error();
-  return planned->binding.output;
+  return planned->binding.outputs[0];
 }
 
 Status VariantPlan::poison() const {

@@ -86,6 +86,11 @@ StreamImpl& stream_of(Storage& storage) {
   return stream;
 }
 
+/// Whether a kernel does it rather than the host: it is large, or is being recorded, which the host's work cannot be.
+bool is_work_for_device(Storage& storage, int64_t bytes) {
+  return storage.device->is_cuda() && (bytes >= kDeviceKernelBytes || stream_of(storage).is_capturing());
+}
+
 }  // namespace
 
 Result<Tensor> Tensor::empty(const Device& device, DType dtype, std::span<const int64_t> shape) {
@@ -291,7 +296,7 @@ Result<Tensor> Tensor::to(DType dtype) const {
     if (n > 0) KILN_CHECK_OK(run_native(native_convert, "convert", slots, n));
     return target;
   }
-  if (n * size_of(dtype_) >= kDeviceKernelBytes && has_convert_kernel(dtype_, dtype)) {
+  if (is_work_for_device(*storage_, n * size_of(dtype_)) && has_convert_kernel(dtype_, dtype)) {
     KILN_TRY(Tensor source, contiguous());
     KILN_TRY(Tensor target, empty(device(), dtype, shape_));
     KILN_CHECK_OK(convert_on_device(target, source));
@@ -347,8 +352,8 @@ Status Tensor::copy(const Tensor& other, bool may_queue) const {
       return {};
     }
   }
-  if (&to == &from && storage_->device->is_cuda() && static_cast<int64_t>(bytes) >= kDeviceKernelBytes &&
-      storage_ != other.storage_ && rank() <= kDeviceCopyRank) {
+  if (&to == &from && is_work_for_device(*storage_, static_cast<int64_t>(bytes)) && storage_ != other.storage_ &&
+      rank() <= kDeviceCopyRank) {
     Tensor target = *this, source = other;
     target.dtype_ = source.dtype_ = bits_dtype(dtype_);
     return copy_on_device(target, source);

@@ -3,6 +3,8 @@
 #include <memory>
 #include <vector>
 
+#include "repl/script/value/value.h"
+
 namespace kiln {
 namespace runtime {
 struct ExprNode;
@@ -19,6 +21,8 @@ class PendingTensors {
   void add(TensorObject& t);
   void remove(TensorObject& t);
   bool empty() const { return tensors_.empty() && dropped_.empty(); }
+  /// Before `whole` is computed: of the tensors that are parts of it, those worth keeping are computed first.
+  void keep_parts(Interp& in, const TensorObject& whole);
   /// Computes those that read the memory of `storage`, which is about to change.
   void run_readers(Interp& in, const runtime::Storage* storage);
   /// Computes all, also what was dropped.
@@ -34,6 +38,8 @@ class PendingTensors {
 
  private:
   void run_dropped(Interp& in);
+  /// `first` and what shares operations with it.
+  std::vector<Ref<TensorObject>> related_to(TensorObject& first);
 
   std::vector<TensorObject*> tensors_;
   std::vector<std::shared_ptr<runtime::ExprNode>> dropped_;

@@ -139,8 +139,8 @@ Value expand(Interp& in, NativeArgs& a) {
 Value converted(Interp& in, const Value& v, DType dtype) {
   auto* t = v.get<TensorObject>();
   if (t->dtype() == dtype) return v;
-  // A computed tensor is converted immediately, so that inputs are not converted again on every use.
-  if (!t->is_pending())
+  // One whose memory is in another order keeps that order, which a result of an expression would not.
+  if (!t->is_pending() && !t->tensor(in).is_contiguous())
     return wrap(in_memory_order(in, t->tensor(in), [&](const Tensor& from) { return from.to(dtype); }));
   ExprAttributes attributes;
   attributes.dtype = dtype;

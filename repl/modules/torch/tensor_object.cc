@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 #include "support/float_bits.h"
 
@@ -65,7 +66,44 @@ void PendingTensors::run_dropped(Interp& in) {
 
 void PendingTensors::run_all(Interp& in) {
   before_clock(in);
-  while (!tensors_.empty()) Ref<TensorObject>(tensors_.front())->tensor(in);
+  while (!tensors_.empty()) {
+    // Those that have an operation or a tensor in common share a plan, as far as plans are made for them.
+    const std::vector<Ref<TensorObject>> together = related_to(*tensors_.front());
+    std::vector<Expr> exprs;
+    for (const auto& t : together) exprs.push_back(t->expr());
+    if (exprs.size() > 1 && run_together(exprs).ok())
+      for (const auto& t : together) t->settle();
+    else
+      together.front()->tensor(in);  // alone: with its own error, or on the host
+  }
+}
+
+std::vector<Ref<TensorObject>> PendingTensors::related_to(TensorObject& first) {
+  constexpr size_t kMostTogether = 8;  // outputs of a plan
+  std::vector<Ref<TensorObject>> related = {Ref<TensorObject>(&first)};
+  std::unordered_set<const runtime::ExprNode*> nodes;
+  auto add_nodes = [&](const TensorObject& t) {
+    for (const Expr::Part& part : t.expr().pending_parts()) nodes.insert(part.node);
+  };
+  add_nodes(first);
+  for (TensorObject* t : tensors_) {
+    if (related.size() == kMostTogether) break;
+    if (t == &first || !(t->device() == first.device())) continue;
+    const auto parts = t->expr().pending_parts();
+    if (std::none_of(parts.begin(), parts.end(), [&](const Expr::Part& p) { return nodes.contains(p.node); })) continue;
+    related.emplace_back(t);
+    add_nodes(*t);
+  }
+  return related;
+}
+
+void PendingTensors::keep_parts(Interp& in, const TensorObject& whole) {
+  if (tensors_.size() < 2) return;
+  for (const Expr::Part& part : whole.expr().pending_parts()) {
+    auto held = std::find_if(tensors_.begin(), tensors_.end(),
+                             [&](const TensorObject* t) { return t != &whole && t->expr().node() == part.node; });
+    if (held != tensors_.end()) Ref<TensorObject>(*held)->keep_as_part(in, part.is_factor);
+  }
 }
 
 TensorObject::TensorObject(Interp& in, Expr expr)
@@ -81,8 +119,20 @@ TensorObject::~TensorObject() {
   if (!is_part_of_another) pending_->drop(expr_.shared());
 }
 
+void TensorObject::keep_as_part(Interp& in, bool is_factor) {
+  if (!is_pending()) return;  // an earlier part needed it
+  if (is_factor || (times_computed_++ > 0 && !expr_.is_cheap_again())) compute(in);
+}
+
 void TensorObject::compute(Interp& in) {
-  tensor_ = computed(in, expr_);
+  pending_->keep_parts(in, *this);
+  computed(in, expr_);
+  settle();
+}
+
+void TensorObject::settle() {
+  if (!is_pending()) return;
+  tensor_ = *expr_.tensor();
   expr_ = {};
   pending_->remove(*this);
   pending_ = nullptr;

@@ -57,12 +57,19 @@ class TensorObject : public Object {
 
   bool requires_grad = false;
 
+  /// Called when another tensor that it is a part of is computed. Computes it first, so that its value is kept, if it
+  /// is an operand of a product, or was computed as a part before and that costs more than to read it.
+  void keep_as_part(Interp& in, bool is_factor);
+  /// Takes over the value of its expression, which was computed.
+  void settle();
+
  private:
   void compute(Interp& in);
 
   Tensor tensor_;
   Expr expr_;                                // while it is pending
   std::shared_ptr<PendingTensors> pending_;  // of the session, while it is pending
+  int times_computed_ = 0;                   // as a part of others, while it is pending
 };
 
 class TensorDescriptorObject : public Object {

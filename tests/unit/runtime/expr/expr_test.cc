@@ -258,6 +258,56 @@ TEST(Expr, ViewsShareTheMemoryOfWhatTheyView) {
   EXPECT_EQ(run(leaf)->storage(), x.storage());
 }
 
+TEST(Expr, SeveralResultsShareAPlan) {
+  const uint64_t seed = fresh_seed();
+  Tensor p = random_tensor({300, 40}, seed), g = random_tensor({300, 40}, seed + 1, DType::kF16);
+  auto step = [&](Expr& m, Expr& shifted, Expr& view, Expr& sum) {
+    m = op(ExprOp::kAdd, {op(ExprOp::kMul, {p, Expr::scalar(0.9)}), g});
+    shifted = op(ExprOp::kSub, {p, op(ExprOp::kMul, {m, Expr::scalar(0.01)})});
+    view = op(ExprOp::kPermute, {m}, along({1, 0}));
+    sum = op(ExprOp::kSum, {m});
+  };
+  Expr m, shifted, view, sum, m1, shifted1, view1, sum1;
+  step(m, shifted, view, sum);
+  step(m1, shifted1, view1, sum1);
+  const ExprCacheStats before = expr_cache_stats();
+  const Expr together[] = {shifted, view, m, sum, m};
+  ASSERT_TRUE(run_together(together).ok());
+  EXPECT_EQ(expr_cache_stats().planned, before.planned + 1);
+  for (auto [all, alone] : {std::pair{m, m1}, {shifted, shifted1}, {view, view1}, {sum, sum1}}) {
+    ASSERT_TRUE(all.tensor());
+    ASSERT_TRUE(run(alone).ok());
+    EXPECT_EQ(*all.tensor()->to_doubles(), *alone.tensor()->to_doubles());
+  }
+  EXPECT_EQ(view.tensor()->storage(), m.tensor()->storage());
+  // Another order is another plan with its own outputs.
+  step(m, shifted, view, sum);
+  const Expr turned[] = {m, shifted};
+  ASSERT_TRUE(run_together(turned).ok());
+  EXPECT_EQ(*m.tensor()->to_doubles(), *m1.tensor()->to_doubles());
+  EXPECT_EQ(*shifted.tensor()->to_doubles(), *shifted1.tensor()->to_doubles());
+}
+
+TEST(Expr, KnowsItsPartsAndWhatTheyCost) {
+  Tensor x = random_tensor({64, 64}, 1, DType::kF16), w = random_tensor({64, 64}, 2);
+  ExprAttributes wide;
+  wide.dtype = DType::kF32;
+  const Expr cast = op(ExprOp::kCast, {x}, wide), turned = op(ExprOp::kPermute, {cast}, along({1, 0})),
+             sum = op(ExprOp::kAdd, {w, Expr(x)}), product = op(ExprOp::kMatMul, {turned, sum});
+  EXPECT_TRUE(cast.is_cheap_again());  // reads half of what it has
+  EXPECT_FALSE(sum.is_cheap_again());  // reads more
+  EXPECT_FALSE(product.is_cheap_again());
+  auto is_factor = [&](const Expr& whole, const Expr& part) {
+    for (const Expr::Part& p : whole.pending_parts())
+      if (p.node == part.node()) return p.is_factor;
+    ADD_FAILURE() << "no part";
+    return false;
+  };
+  EXPECT_TRUE(is_factor(product, cast) && is_factor(product, turned) && is_factor(product, sum));
+  EXPECT_FALSE(is_factor(product, product));
+  EXPECT_FALSE(is_factor(sum, sum));
+}
+
 TEST(Expr, EmptyTensorsLaunchNothing) {
   Tensor x = *Tensor::empty(cpu(), DType::kF32, Shape{0, 5});
   EXPECT_EQ(run(op(ExprOp::kExp, {x}))->numel(), 0);

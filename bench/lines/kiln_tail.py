@@ -1,0 +1,38 @@
+
+
+# Kiln's side: captures each line, and measures a round whenever peers.py asks for one.
+import os
+import sys
+import time
+
+seed, count, rounds, ask = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+flushed = torch.empty(256 * 1024 * 1024 // 4, dtype=torch.int32, device="cuda")
+
+
+for i, (name, line_seed) in enumerate(drawn(seed, count)):
+    try:
+        f, args = LINES[name](Draw(line_seed))
+        start = time.perf_counter()
+        y = f(*args)
+        torch.cuda.synchronize()  # computes what is pending
+        first_ms = (time.perf_counter() - start) * 1e3
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = f(*args)
+        for _ in range(3):
+            graph.replay()
+        torch.cuda.synchronize()
+    except Exception as e:
+        print("fails", i, str(e).split("\n")[0], flush=True)
+        continue
+    print("ready", i, first_ms, flush=True)
+    for r in range(rounds):
+        while not os.path.exists("%s/%d.%d" % (ask, i, r)):
+            time.sleep(0.0005)
+        flushed.zero_()
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        graph.replay()
+        end.record()
+        torch.cuda.synchronize()
+        print(start.elapsed_time(end) * 1e3, flush=True)
