@@ -50,7 +50,7 @@ struct ArgSpec {
   bool is_constexpr = false;
   Global value;          // constexpr: its value
   ir::Type type;         // runtime: a scalar or a pointer
-  int divisibility = 1;  // runtime: 16 when the launcher checked it
+  int divisibility = 1;  // runtime: 16 when the launcher checked it, of an integer also 8 or 4
   /// A tensor descriptor made by the host, when not empty: its block. `type` is then a pointer to the elements, and the
   /// kernel gets descriptor_params(rank) runtime parameters for it: the base, the sizes (i32), and the strides but the
   /// last (i64, in elements). The launcher has checked that base and strides are multiples of 16 bytes.

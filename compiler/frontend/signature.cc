@@ -118,10 +118,11 @@ Result<ArgSpec> parse_entry(const ast::Param& param, std::string_view entry, Sou
     spec.value = ast::Constant(ast::Int{1});
     return spec;
   }
-  if (hint != "16" || (!pointer && !is_int(*dtype)))
+  const bool finer = !pointer && (hint == "8" || hint == "4");  // as launches tell sizes and strides apart
+  if ((hint != "16" && !finer) || (!pointer && !is_int(*dtype)))
     return error_at(where, ErrorKind::kValue, "the hint ':{}' of the parameter {} must be :16{}", hint, param.name,
-                    pointer ? "" : " or :1, on an integer");
-  spec.divisibility = 16;
+                    pointer ? "" : ", :8, :4 or :1, on an integer");
+  spec.divisibility = hint == "16" ? 16 : hint == "8" ? 8 : 4;
   return spec;
 }
 

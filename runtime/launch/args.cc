@@ -29,9 +29,32 @@ enum Tag : uint8_t {
   kPointer = 0x40,    // + dtype
   kBlocks = 0x60,     // + dtype: a tensor descriptor; its rank and block follow
   kDivisible = 0x80,  // of kRuntime and kPointer: the value is a multiple of 16
+  // Of integers that are no multiple of 16: a multiple of 8 or of 4. Rows of so many elements may still begin at
+  // multiples of 16 bytes, which vector loads, cp.async and TMA need. Triton tells multiples of 16 from others alone.
+  kDivisibleBy8 = 0x90,
+  kDivisibleBy4 = 0x10,
+  kDTypeBits = 0x0f,
 };
+static_assert(kNumDTypes <= kDTypeBits + 1);
 
 constexpr uint64_t kAlignment = 16;
+
+constexpr uint8_t divisibility_tag(uint64_t v) {
+  return v % 16 == 0 ? kDivisible : v % 8 == 0 ? kDivisibleBy8 : v % 4 == 0 ? kDivisibleBy4 : 0;
+}
+
+/// What a tag says every value divides by.
+constexpr int divisor_of(uint8_t tag) {
+  switch (tag & kDivisibleBy8) {
+    case kDivisible:
+      return 16;
+    case kDivisibleBy8:
+      return 8;
+    case kDivisibleBy4:
+      return 4;
+  }
+  return 1;
+}
 
 enum ArgIndex : size_t {
   kArgNone,
@@ -87,15 +110,15 @@ struct Scalar {
 inline Scalar classify_int(bool specialize, int64_t v) {
   if (v == 1 && specialize) return {kInt, 1};
   DType type = v >= INT32_MIN && v <= INT32_MAX ? DType::kI32 : DType::kI64;
-  bool divisible = specialize && static_cast<uint64_t>(v) % kAlignment == 0;
-  return {static_cast<uint8_t>((kRuntime + static_cast<uint8_t>(type)) | (divisible ? kDivisible : 0)),
-          static_cast<uint64_t>(v)};
+  const auto bits = static_cast<uint64_t>(v);
+  return {static_cast<uint8_t>((kRuntime + static_cast<uint8_t>(type)) | (specialize ? divisibility_tag(bits) : 0)),
+          bits};
 }
 
 Scalar classify_uint(bool specialize, uint64_t v) {
   if (v <= INT64_MAX) return classify_int(specialize, static_cast<int64_t>(v));
-  bool divisible = specialize && v % kAlignment == 0;
-  return {static_cast<uint8_t>((kRuntime + static_cast<uint8_t>(DType::kU64)) | (divisible ? kDivisible : 0)), v};
+  return {static_cast<uint8_t>((kRuntime + static_cast<uint8_t>(DType::kU64)) | (specialize ? divisibility_tag(v) : 0)),
+          v};
 }
 
 // A scalar whose annotation fixes its type: `== 1` is off, divisibility stays (Triton's jit.py).
@@ -135,8 +158,8 @@ Result<Scalar> classify_annotated(std::string_view kernel, const ParamInfo& para
   if (integer < least || integer > most)
     return arg_error(kernel, param, ErrorKind::kValue,
                      fmt::format("is annotated {}, which {} does not fit", name(type), ast::to_string(integer)));
-  bool divisible = param.specialize && integer % static_cast<int>(kAlignment) == 0;
-  return Scalar{static_cast<uint8_t>(tag | (divisible ? kDivisible : 0)), static_cast<uint64_t>(integer)};
+  const auto low = static_cast<uint64_t>(integer);
+  return Scalar{static_cast<uint8_t>(tag | (param.specialize ? divisibility_tag(low) : 0)), low};
 }
 
 // --- one walk over the arguments, with two ends: a launch compares with the key of the launch before (KeySteps have
@@ -496,9 +519,13 @@ KeySteps::KeySteps(std::span<const ParamRule> rules, const KeyEnd& end, std::str
     step.at = static_cast<uint32_t>(at);
     const auto tag = static_cast<uint8_t>(key_[at]);
     const bool plain = rule == ParamRule::kPlain, typed_by_value = plain || rule == ParamRule::kUnspecialized;
-    step.dtype = static_cast<DType>(tag & 0x1f);
-    step.mask = plain ? kAlignment - 1 : 0;
-    step.divisible = !plain || tag & kDivisible;
+    step.dtype = static_cast<DType>(tag & kDTypeBits);
+    // The low bits by which a value has the tag's divisor and no greater one; of a value without any, those it has not.
+    const int divisor = divisor_of(tag);
+    const bool pointer = (tag & kBlocks) == kPointer;
+    step.mask = !plain ? 0 : pointer || divisor >= 8 ? 15 : divisor == 4 ? 7 : 3;
+    step.low_bits = static_cast<uint8_t>(plain && !pointer && divisor != 16 && divisor != 1 ? divisor : 0);
+    step.divisible = !plain || divisor != 1;
     if (tag < kRuntime) {
       if (tag == kInt && (plain || rule == ParamRule::kConstexpr)) {
         step.kind = Kind::kFixedInt;
@@ -538,7 +565,7 @@ bool KeySteps::match(std::span<const ParamInfo> params, std::span<const ParamRul
         if (const auto* integer = std::get_if<int64_t>(arg)) {
           const int64_t v = *integer;
           if ((v == static_cast<int32_t>(v)) != (step.dtype == DType::kI32) || (v == 1 && step.mask) ||
-              ((static_cast<uint64_t>(v) & step.mask) == 0) != step.divisible)
+              ((static_cast<uint64_t>(v) & step.mask) == step.low_bits) != step.divisible)
             return false;
           *slots++ = static_cast<uint64_t>(v);
           continue;
@@ -594,8 +621,8 @@ std::vector<frontend::ArgSpec> arg_specs(std::span<const ParamInfo> params, std:
       spec.type = ir::pointer_type(d.tensor.dtype());
       spec.block = d.block_shape;
     } else {
-      spec.divisibility = tag & kDivisible ? static_cast<int>(kAlignment) : 1;
-      auto dtype = static_cast<DType>(tag & 0x1f);
+      spec.divisibility = divisor_of(tag);
+      auto dtype = static_cast<DType>(tag & kDTypeBits);
       spec.type = tag & kPointer ? ir::pointer_type(dtype) : ir::scalar_type(dtype);
     }
     specs.push_back(std::move(spec));

@@ -124,8 +124,9 @@ class KeySteps {
   struct Step {
     Kind kind = Kind::kOther;
     DType dtype = DType::kI32;
-    uint8_t mask = 0;        // the bits of an address or integer that are all 0 or not all 0, as the key says
-    bool divisible = false;  // they are all 0
+    uint8_t mask = 0;        // the bits of an address or integer that tell its divisibility
+    uint8_t low_bits = 0;    // what they are compared with
+    bool divisible = false;  // whether they are that, as the key says
     uint32_t at = 0;         // in the key
     int64_t value = 0;       // of kFixedInt
   };

@@ -126,7 +126,8 @@ TEST(Signature, SaysWhatIsWrong) {
             "BLOCK is a tl.constexpr parameter, so it needs a value, not the type 'i32'");
   EXPECT_EQ(message("*fp32,i32,fp32,constexpr", {}), "the constexpr BLOCK has no value");
   EXPECT_EQ(message("*fp23,i32,fp32", {block}), "unknown type '*fp23' for the parameter x in the signature");
-  EXPECT_EQ(message("*fp32,i32:8,fp32", {block}), "the hint ':8' of the parameter n must be :16 or :1, on an integer");
+  EXPECT_EQ(message("*fp32,i32:6,fp32", {block}),
+            "the hint ':6' of the parameter n must be :16, :8, :4 or :1, on an integer");
   EXPECT_EQ(message("*fp32,i32,fp32", {block, {"BLOK", ast::Constant(ast::Int{4})}}), "first has no parameter BLOK");
   EXPECT_EQ(message("*fp32,i32,fp32,fp32,i32", {block}),
             "the signature has 1 type(s) more than first has parameters, from 'i32'");

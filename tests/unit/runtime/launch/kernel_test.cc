@@ -83,7 +83,7 @@ TEST_F(KernelTest, LaunchPacksSlotsAndCountsPrograms) {
   EXPECT_EQ(spec(0).divisibility, 16);
   EXPECT_EQ(spec(1).type, ir::pointer_type(DType::kBF16));
   EXPECT_EQ(spec(2).type, ir::scalar_type(DType::kI32));
-  EXPECT_EQ(spec(2).divisibility, 1);
+  EXPECT_EQ(spec(2).divisibility, 4);
   EXPECT_TRUE(spec(3).is_constexpr);
   EXPECT_EQ(std::get<ast::Int>(std::get<ast::Constant>(spec(3).value)), 1024);
 }
@@ -121,6 +121,11 @@ TEST_F(KernelTest, IntegerWidthFollowsTheValue) {
                                            {2, DType::kI32, 1},
                                            {-1, DType::kI32, 1},
                                            {-32, DType::kI32, 16},
+                                           {-24, DType::kI32, 8},
+                                           {1000, DType::kI32, 8},
+                                           {1004, DType::kI32, 4},
+                                           {1L << 33 | 4, DType::kI64, 4},
+                                           {1002, DType::kI32, 1},
                                            {INT32_MAX, DType::kI32, 1},
                                            {INT32_MIN, DType::kI32, 16},
                                            {INT32_MAX + 1L, DType::kI64, 16},
@@ -137,17 +142,18 @@ TEST_F(KernelTest, IntegerWidthFollowsTheValue) {
 TEST_F(KernelTest, EqualSpecialisationsCompileOnce) {
   Program program(kAdd);
   Kernel add = kernel(program, "add");
-  for (int64_t n : {100, 101, 7, 32, 64, 1, 1, 33}) EXPECT_OK(add.launch({1, 1, 1}, Args{x, y, Arg(n), int64_t{64}}));
-  EXPECT_EQ(compilations(), 3u) << "plain, divisible by 16, equal to 1";
-  EXPECT_OK(add.launch({1, 1, 1}, Args{x, y, int64_t{100}, int64_t{128}}));
-  EXPECT_OK(add.launch({1, 1, 1}, Args{y, y, int64_t{100}, int64_t{128}}));
+  for (int64_t n : {102, 101, 7, 32, 64, 1, 1, 33, 100, 24, 12, 8})
+    EXPECT_OK(add.launch({1, 1, 1}, Args{x, y, Arg(n), int64_t{64}}));
+  EXPECT_EQ(compilations(), 5u) << "plain, divisible by 16, by 8 and by 4, equal to 1";
+  EXPECT_OK(add.launch({1, 1, 1}, Args{x, y, int64_t{101}, int64_t{128}}));
+  EXPECT_OK(add.launch({1, 1, 1}, Args{y, y, int64_t{101}, int64_t{128}}));
   LaunchOptions eight;
   eight.num_warps = 8;
-  EXPECT_OK(add.launch({1, 1, 1}, Args{y, y, int64_t{100}, int64_t{128}}, eight));
-  EXPECT_EQ(compilations(), 6u);
+  EXPECT_OK(add.launch({1, 1, 1}, Args{y, y, int64_t{101}, int64_t{128}}, eight));
+  EXPECT_EQ(compilations(), 8u);
   EXPECT_EQ(recorder.options.back().num_warps, 8);
   EXPECT_OK(add.launch({1, 1, 1}, Args{x, y, int64_t{5}, int64_t{64}}));
-  EXPECT_EQ(compilations(), 6u);
+  EXPECT_EQ(compilations(), 8u);
 }
 
 TEST_F(KernelTest, DoNotSpecializeAndAnnotations) {
