@@ -1,5 +1,7 @@
 #include "runtime/device/device_kernels.h"
 
+#include <algorithm>
+#include <bit>
 #include <mutex>
 
 #include "kiln/kernel.h"
@@ -91,20 +93,26 @@ def convert(out, x, n, BLOCK: tl.constexpr):
 
 # n elements of a shape [*, s1, s2, s3, s4] with strides a (of out) and b (of x).
 @triton.jit
-def copy_strided(out, x, n, s1, s2, s3, s4, a0: tl.int64, a1: tl.int64, a2: tl.int64, a3: tl.int64, a4: tl.int64,
-                 b0: tl.int64, b1: tl.int64, b2: tl.int64, b3: tl.int64, b4: tl.int64, BLOCK: tl.constexpr):
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < n
-    i4 = i % s4
-    rest = i // s4
-    i3 = rest % s3
-    rest = rest // s3
+def copy_strided(out, x, rows, cols, out_row, out_col, x_row, x_col, s1, s2, a0: tl.int64, a1: tl.int64, a2: tl.int64,
+                 b0: tl.int64, b1: tl.int64, b2: tl.int64, ROWS: tl.constexpr, COLS: tl.constexpr):
+    # Tiles of the two dimensions along which the tensors lie closest; up to three others.
+    across = tl.cdiv(cols, COLS)
+    tiles = tl.cdiv(rows, ROWS) * across
+    tile = tl.program_id(0) % tiles
+    rest = tl.program_id(0) // tiles
     i2 = rest % s2
     rest = rest // s2
     i1 = rest % s1
     i0 = rest // s1
-    v = tl.load(x + (i0 * b0 + i1 * b1 + i2 * b2 + i3 * b3 + i4 * b4), mask=mask)
-    tl.store(out + (i0 * a0 + i1 * a1 + i2 * a2 + i3 * a3 + i4 * a4), v, mask=mask)
+    r = tile // across * ROWS + tl.arange(0, ROWS)
+    c = tile % across * COLS + tl.arange(0, COLS)
+    mask = (r < rows)[:, None] & (c < cols)[None, :]
+    x += i0 * b0 + i1 * b1 + i2 * b2
+    out += i0 * a0 + i1 * a1 + i2 * a2
+    r = r.to(tl.int64)
+    c = c.to(tl.int64)
+    v = tl.load(x + ((r * x_row)[:, None] + (c * x_col)[None, :]), mask=mask)
+    tl.store(out + ((r * out_row)[:, None] + (c * out_col)[None, :]), v, mask=mask)
 )";
 
 constexpr int64_t kBlock = 1024;
@@ -127,6 +135,8 @@ Status launch(const char* name, int64_t n, std::vector<std::optional<Arg>> args)
   args.emplace_back(kBlock);
   return k.launch({(n + kBlock - 1) / kBlock, 1, 1}, args);
 }
+
+int64_t power_of_two(int64_t n) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))); }
 
 bool is_plain_float(DType t) { return is_float(t) && !is_fp8(t); }
 
@@ -188,14 +198,40 @@ Status copy_on_device(const Tensor& target, const Tensor& source) {
   if (sizes.size() > kMaxRank)
     return error(ErrorKind::kUnsupported, "a strided copy of {} dimensions on a GPU is not supported; at most {} are",
                  sizes.size(), kMaxRank);
-  size_t missing = kMaxRank - sizes.size();
-  sizes.insert(sizes.begin(), missing, 1), a.insert(a.begin(), missing, 0), b.insert(b.begin(), missing, 0);
-  int64_t n = target.numel();
-  std::vector<std::optional<Arg>> args = {target, source, n};
-  for (size_t d = 1; d < kMaxRank; ++d) args.emplace_back(sizes[d]);
-  for (int64_t stride : a) args.emplace_back(stride);
-  for (int64_t stride : b) args.emplace_back(stride);
-  return launch("copy_strided", n, std::move(args));
+  const int64_t n = target.numel();
+  if (n == 0) return {};
+  // Neighbouring lanes write neighbours, and read neighbours along the other dimension: the compiler turns the tile
+  // around through shared memory. Where one dimension is both, the other one only makes tiles larger.
+  auto closest = [&](const std::vector<int64_t>& strides, size_t but) {
+    size_t best = sizes.size();
+    for (size_t d = 0; d < sizes.size(); ++d)
+      if (d != but && (best == sizes.size() || strides[d] < strides[best])) best = d;
+    return best;
+  };
+  const size_t none = sizes.size(), column = closest(a, none), row = closest(b, column);
+  const bool is_turned = row < none && b[row] < b[column];
+  auto at = [none](const std::vector<int64_t>& v, size_t d, int64_t otherwise) { return d < none ? v[d] : otherwise; };
+  const int64_t rows = at(sizes, row, 1), columns = at(sizes, column, 1);
+  const int64_t elements = n < (int64_t{1} << 20) ? 1024 : 4096;  // small tensors need every processor
+  const int64_t side = is_turned ? (elements == 1024 ? 32 : 64) : elements;
+  const int64_t tile_columns = std::min(power_of_two(columns), side);
+  const int64_t tile_rows = std::min(power_of_two(rows), elements / tile_columns);
+  std::vector<int64_t> s, to, from;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (d != row && d != column) s.push_back(sizes[d]), to.push_back(a[d]), from.push_back(b[d]);
+  const size_t missing = kMaxRank - 2 - s.size();
+  s.insert(s.begin(), missing, 1), to.insert(to.begin(), missing, 0), from.insert(from.begin(), missing, 0);
+  std::vector<std::optional<Arg>> args = {target, source, rows, columns};
+  for (const auto* strides : {&a, &b}) {
+    args.emplace_back(at(*strides, row, 0));
+    args.emplace_back(at(*strides, column, 0));
+  }
+  args.insert(args.end(), {s[1], s[2]});
+  for (const auto* strides : {&to, &from}) args.insert(args.end(), strides->begin(), strides->end());
+  args.insert(args.end(), {tile_rows, tile_columns});
+  KILN_TRY(Kernel k, kernel("copy_strided"));
+  auto tiles = [](int64_t size, int64_t tile) { return (size + tile - 1) / tile; };
+  return k.launch({tiles(rows, tile_rows) * tiles(columns, tile_columns) * s[0] * s[1] * s[2], 1, 1}, args);
 }
 
 }  // namespace kiln::runtime
