@@ -469,9 +469,14 @@ void split_reductions(Dag& dag, const Machine& machine) {
     // Where rows lie side by side, a program takes many of them.
     const bool across = !std::binary_search(n.axes.begin(), n.axes.end(), static_cast<int>(x.shape.size()) - 1);
     const int64_t now = across ? cdiv(rows, machine.gpu() ? 64 : 256) : rows;
-    // A part has at least this much to do: below, the second kernel costs more than the idle processors.
-    const int64_t unit = across ? 256 : kSplitUnit, least = (machine.gpu() ? 8 : 16) * unit;
-    if (now * (machine.gpu() ? 8 : 2) > programs || columns < 2 * least) continue;
+    // What a part has to do at least, and a row for its parts to be worth a second kernel. On a GPU that kernel takes
+    // 2 us, in which one processor reads some 60 kB; several rows lose more, the kernel that they share with what reads
+    // their sums.
+    const bool several = !machine.gpu() || (!across && rows > 1);
+    const int64_t unit = across ? (machine.gpu() ? 128 : 256) : kSplitUnit;
+    const int64_t least = unit * (!machine.gpu() ? 16 : several ? 8 : 1);
+    const int64_t worth = several ? 2 * least : across ? 4 * unit : 8 * unit;
+    if (now * (!machine.gpu() ? 2 : several ? 8 : 3) > programs || columns < worth) continue;
     const int64_t wanted = std::min(cdiv(programs, now), columns / least);
     const int64_t splits = cdiv(columns, cdiv(cdiv(columns, wanted), unit) * unit);
     if (splits < 2) continue;

@@ -167,11 +167,14 @@ class LoopWriter {
 
   /// Elements of a tile and warps. On a GPU a thread has two loads of 16 bytes of a tensor in flight: with one the
   /// memory waits for threads, with four their registers leave every other thread no room (a chain of halves on an
-  /// H200: 429, 369 and 385 us for one, two and four). On a CPU a tile stays in the first-level cache.
-  std::pair<int64_t, int> element_tile() const {
-    constexpr int kWarps = 4, kBytesPerThread = 32;
+  /// H200: 429, 369 and 385 us for one, two and four). One load is better than processors with too few warps to hide
+  /// what they wait for. On a CPU a tile stays in the first-level cache.
+  std::pair<int64_t, int> element_tile(int64_t count) const {
+    constexpr int kWarps = 4, kBytesPerLoad = 16, kProgramsPerProcessor = 2;
     if (!r_.machine.gpu()) return {2048, 4};
-    return {kBytesPerThread / widest_ * 32 * kWarps, kWarps};
+    const int64_t one_load = kBytesPerLoad / widest_ * 32 * kWarps, two = 2 * one_load;
+    const bool few = cdiv(count, two) < kProgramsPerProcessor * int64_t{r_.machine.multiprocessors};
+    return {few ? one_load : two, kWarps};
   }
 
   void store_all() {
@@ -194,7 +197,7 @@ class LoopWriter {
   }
 
   void flat(int64_t n) {
-    auto [block, warps] = element_tile();
+    auto [block, warps] = element_tile(n);
     block = std::min(block, power_of_two(n));
     const std::string var = e_.names.fresh("i"), inside = n % block ? e_.names.fresh("inside") : "";
     const std::string block_name = e_.constant(block, "BLOCK");
@@ -232,7 +235,7 @@ class LoopWriter {
     const std::vector<Run> outer(kept_.begin(), kept_.end() - 1), inner(kept_.end() - 1, kept_.end());
     const int64_t n_rows = size_of_runs(outer), n_cols = inner[0].size;
     const bool gpu = r_.machine.gpu();
-    auto [elements, warps] = element_tile();
+    auto [elements, warps] = element_tile(n_rows * n_cols);
     int64_t block = 1;
     if (cross >= 0) {
       block = std::min<int64_t>(power_of_two(n_cols), gpu ? 64 : 32);
