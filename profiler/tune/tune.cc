@@ -178,9 +178,12 @@ class Tuner {
 
   void write_records() {
     if (!options_.records || result_.interrupted || result_.best < 0) return;
-    for (size_t i = 0; i < candidates_.size(); ++i)
-      if (!row(i).from_record && row(i).state != TuneState::kSkipped)
-        options_.records->store(options_.record_key, record_identity(i, is_verdict(row(i).state)), row(i));
+    std::set<std::string> stored;  // a configuration that is listed twice is pruned the second time: the first counts
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      if (row(i).from_record || row(i).state == TuneState::kSkipped) continue;
+      const std::string identity = record_identity(i, is_verdict(row(i).state));
+      if (stored.insert(identity).second) options_.records->store(options_.record_key, identity, row(i));
+    }
   }
 
   void compile() {

@@ -108,6 +108,17 @@ TEST_F(TuneTest, EachConfigurationGetsItsState) {
   EXPECT_EQ(j["configurations"][3]["state"], "pruned");
 }
 
+TEST_F(TuneTest, ARecordIsOfTheFirstOfTwoThatAreTheSame) {
+  TuneRecords records([](const std::string& text) { ADD_FAILURE() << text; });
+  options.records = &records;
+  options.record_key = record_key(add, device, {});
+  const TuneResult r = run({candidate(256), candidate(256)});
+  EXPECT_EQ(r.rows[1].state, TuneState::kPruned);
+  const TuneResult again = run({candidate(256), candidate(256)});
+  EXPECT_TRUE(again.from_records);
+  EXPECT_EQ(again.best, 0);
+}
+
 TEST_F(TuneTest, AWrongConfigurationNeverWins) {
   auto check = OutputCheck::make({x, y, o});
   ASSERT_TRUE(check.ok());
