@@ -53,7 +53,9 @@ uint64_t random_element(Random& rng, DType t) {
     static constexpr double kSpecial[] = {0.0, -0.0, -0.0, 0.0, 1.0, -1.0, 1e-40, 65504.0, 1e30, -1e-7, 0.5, 3.0};
     return float_to_bits(t, rng.pick(kSpecial));
   }
-  return rng.chance(30) ? nan_bits(t) : rng.bits() & mask;
+  const uint64_t bits = rng.bits() & mask;
+  // NaNs are quiet: a GPU's min and max of f64 make NaN of a signalling one and a number, where others give the number.
+  return rng.chance(30) || is_nan_bits(t, bits) ? nan_bits(t) : bits;
 }
 
 /// Ops by what they take. All are exact on every executor.
