@@ -1,5 +1,6 @@
 // Tensors: typed, strided views of storage on a device. A Tensor is a handle; copies share storage.
 #pragma once
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -16,6 +17,17 @@ namespace runtime {
 struct Storage;
 }
 
+/// A number that fills a tensor. An integer keeps its 64 bits, of which a double has 53.
+struct FillValue {
+  constexpr FillValue(std::integral auto v) : integer(static_cast<int64_t>(v)), is_integer(true) {}
+  constexpr FillValue(std::floating_point auto v) : real(static_cast<double>(v)) {}
+  constexpr double as_double() const { return is_integer ? static_cast<double>(integer) : real; }
+
+  double real = 0;
+  int64_t integer = 0;
+  bool is_integer = false;
+};
+
 class Tensor {
  public:
   Tensor() = default;
@@ -24,7 +36,7 @@ class Tensor {
   static Result<Tensor> empty(const Device& device, DType dtype, std::span<const int64_t> shape);
   static Result<Tensor> zeros(const Device& device, DType dtype, std::span<const int64_t> shape);
   /// Every element equal to `value`, converted to dtype as kernels convert.
-  static Result<Tensor> full(const Device& device, DType dtype, std::span<const int64_t> shape, double value);
+  static Result<Tensor> full(const Device& device, DType dtype, std::span<const int64_t> shape, FillValue value);
   /// Uninitialised, row-major, on the cpu, in memory pinned for `gpu`, as queued copies need.
   /// kUnsupported when that is the CPU.
   static Result<Tensor> empty_pinned(const Device& gpu, DType dtype, std::span<const int64_t> shape);
@@ -68,7 +80,7 @@ class Tensor {
   /// stream: neither side may be changed, nor the target read, before the stream has passed. Other copies are done at
   /// once.
   Status queue_copy_from(const Tensor& other) const;
-  Status fill(double value) const;
+  Status fill(FillValue value) const;
 
   /// Row-major bytes on the host (waits for the device).
   Result<std::vector<std::byte>> to_bytes() const;

@@ -113,7 +113,7 @@ Result<Tensor> Tensor::zeros(const Device& device, DType dtype, std::span<const 
   return full(device, dtype, shape, 0.0);
 }
 
-Result<Tensor> Tensor::full(const Device& device, DType dtype, std::span<const int64_t> shape, double value) {
+Result<Tensor> Tensor::full(const Device& device, DType dtype, std::span<const int64_t> shape, FillValue value) {
   KILN_TRY(Tensor t, empty(device, dtype, shape));
   KILN_CHECK_OK(t.fill(value));
   return t;
@@ -373,11 +373,16 @@ Status Tensor::copy(const Tensor& other, bool may_queue) const {
   return to.copy_in(address(), image.data(), span, stream_of(*storage_));
 }
 
-Status Tensor::fill(double value) const {
+Status Tensor::fill(FillValue value) const {
   if (!storage_) return error(ErrorKind::kValue, "fill of an empty tensor handle");
   if (is_freed()) return freed_error("the tensor");
   uint64_t pattern = 0;
-  from_double(dtype_, value, &pattern);
+  if (value.is_integer && is_int(dtype_)) {
+    const int64_t v = dtype_ == DType::kI1 ? value.integer != 0 : value.integer;
+    std::memcpy(&pattern, &v, static_cast<size_t>(size_of(dtype_)));  // of narrower types the low bytes
+  } else {
+    from_double(dtype_, value.as_double(), &pattern);
+  }
   Backend& backend = backend_of(*storage_);
   StreamImpl& stream = stream_of(*storage_);
   if (stream.is_capturing()) stream.keep_for_graph(storage_);

@@ -161,7 +161,7 @@ DType dtype_of(Interp& in, const Value& v, DType otherwise) {
   in.fail(ErrorKind::kType, "expected a dtype such as torch.float32, got '{}'", in.type_name(v));
 }
 
-double fill_value(Interp& in, const Value& v, DType dtype, std::string_view what) {
+FillValue fill_value(Interp& in, const Value& v, DType dtype, std::string_view what) {
   const double x = in.to_double(v, what);
   const DTypeInfo& type = info(dtype);
   bool fits = true;
@@ -175,6 +175,7 @@ double fill_value(Interp& in, const Value& v, DType dtype, std::string_view what
     fits = x >= least && x < past;  // of NaN neither
   }
   if (!fits) in.fail(ErrorKind::kValue, "{} {} does not fit into {}", what, in.repr(v), type.torch);
+  if (v.small_int_or_bool()) return v.integer();
   return x;
 }
 

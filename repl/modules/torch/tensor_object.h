@@ -105,7 +105,7 @@ const Tensor& tensor_of(Interp& in, const Value& v, std::string_view what);
 DType dtype_of(Interp& in, const Value& v, DType otherwise);
 /// A number that fills a tensor: an error where the dtype cannot hold it. As in torch an unsigned one takes negative
 /// integers that its width can hold, and bool takes anything.
-double fill_value(Interp& in, const Value& v, DType dtype, std::string_view what);
+FillValue fill_value(Interp& in, const Value& v, DType dtype, std::string_view what);
 /// A device from a device, its name or a GPU's number; the session's when the value is missing or None.
 Device device_of(Interp& in, const Value& v);
 /// Dimensions from ints, or from one tuple or list of them.

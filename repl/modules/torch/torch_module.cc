@@ -114,7 +114,7 @@ Value like(Interp& in, NativeArgs& a, size_t options,
 }
 Value empty_like(Interp& in, NativeArgs& a) { return like(in, a, 1, &Tensor::empty); }
 Value zeros_like(Interp& in, NativeArgs& a) { return like(in, a, 1, &Tensor::zeros); }
-Value filled_like(Interp& in, NativeArgs& a, size_t options, double value) {
+Value filled_like(Interp& in, NativeArgs& a, size_t options, FillValue value) {
   return like(in, a, options, [&](const Device& device, DType dtype, std::span<const int64_t> shape) {
     return Tensor::full(device, dtype, shape, value);
   });
@@ -142,6 +142,19 @@ Value arange(Interp& in, NativeArgs& a) {
   const std::vector<Value>& v = rest_of(a[0]);
   if (v.empty() || v.size() > 3) in.fail(ErrorKind::kType, "arange() takes 1 to 3 numbers, got {}", v.size());
   bool floats = std::any_of(v.begin(), v.end(), [](const Value& x) { return x.is_float(); });
+  if (!floats) {
+    const int64_t start = v.size() > 1 ? in.to_int(v[0], "start") : 0, end = in.to_int(v[v.size() > 1 ? 1 : 0], "end"),
+                  step = v.size() > 2 ? in.to_int(v[2], "step") : 1;
+    if (step == 0) in.fail(ErrorKind::kValue, "arange() needs a step other than 0");
+    const __int128 span = step > 0 ? static_cast<__int128>(end) - start : static_cast<__int128>(start) - end;
+    const __int128 stride = step > 0 ? step : -static_cast<__int128>(step);
+    const __int128 count = span <= 0 ? 0 : (span + stride - 1) / stride;
+    if (count > kMaxMade) in.fail(ErrorKind::kMemory, "arange() of {} elements", ast::to_string(count));
+    std::vector<int64_t> out;
+    for (int64_t i = 0; i < count; ++i) out.push_back(start + i * step);
+    const Shape shape{static_cast<int64_t>(count)};
+    return wrap(store_ints(in, device_of(in, a[2]), dtype_of(in, a[1], DType::kI64), shape, out));
+  }
   double start = v.size() > 1 ? in.to_double(v[0], "start") : 0, end = in.to_double(v[v.size() > 1 ? 1 : 0], "end"),
          step = v.size() > 2 ? in.to_double(v[2], "step") : 1;
   if (step == 0 || !std::isfinite((end - start) / step))
@@ -150,12 +163,7 @@ Value arange(Interp& in, NativeArgs& a) {
   if (count > static_cast<double>(kMaxMade))
     in.fail(ErrorKind::kMemory, "arange() of {} elements", ast::float_repr(count));
   Shape shape{std::max<int64_t>(0, static_cast<int64_t>(count))};
-  DType dtype = dtype_of(in, a[1], floats ? DType::kF32 : DType::kI64);
-  if (!floats) {
-    std::vector<int64_t> out;
-    for (int64_t i = 0; i < shape[0]; ++i) out.push_back(static_cast<int64_t>(start) + i * static_cast<int64_t>(step));
-    return wrap(store_ints(in, device_of(in, a[2]), dtype, shape, out));
-  }
+  DType dtype = dtype_of(in, a[1], DType::kF32);
   std::vector<double> out;
   for (int64_t i = 0; i < shape[0]; ++i) out.push_back(start + static_cast<double>(i) * step);
   return wrap(store_floats(in, device_of(in, a[2]), dtype, shape, out));
