@@ -34,9 +34,13 @@ class Builder {
       const Node& n = graph_.nodes[at(o)];
       if (out.is_number())
         return error(ErrorKind::kUnsupported, "an expression of numbers alone has no tensor to be in");
-      // The result of an operation is memory of its own, also where that operation changes nothing: x * 1.
+      // The result of an operation is memory of its own, and row-major, also where that operation changes nothing:
+      // x * 1, and the conversion of x.T to its own dtype, which contiguous() is.
       origin_ = o;
-      if (dag_.nodes[at(out.node)].kind == DagKind::kLeaf && !is_view_of_input(o)) out = copy(out);
+      const bool is_leaf = dag_.nodes[at(out.node)].kind == DagKind::kLeaf;
+      const bool turned = info(n.op).kind != ExprKind::kView && n.op != ExprOp::kInput &&
+                          (out.offset != 0 || out.strides != row_major(out.shape));
+      if ((is_leaf && !is_view_of_input(o)) || turned) out = copy(out);
       dag_.outputs.push_back(std::move(out));
       dag_.output_dtypes.push_back(n.dtype);
     }

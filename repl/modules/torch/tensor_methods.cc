@@ -45,6 +45,12 @@ Value data_ptr(Interp& in, NativeArgs& a) { return Value::wide(static_cast<ast::
 Value is_contiguous(Interp& in, NativeArgs& a) { return Value::boolean(self_tensor(in, a).is_contiguous()); }
 Value is_floating_point(Interp&, NativeArgs& a) { return Value::boolean(is_float(self_object(a).dtype())); }
 Value contiguous(Interp& in, NativeArgs& a) {
+  if (self_object(a).is_pending()) {
+    if (!self_object(a).expr().is_view()) return *a.self;  // row-major, once it is computed
+    ExprAttributes same;
+    same.dtype = self_object(a).dtype();
+    return compute(in, ExprOp::kCast, {*a.self}, std::move(same));
+  }
   return self_tensor(in, a).is_contiguous() ? *a.self : wrap(in.take(self_tensor(in, a).contiguous()));
 }
 
