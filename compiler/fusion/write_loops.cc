@@ -354,9 +354,11 @@ class LoopWriter {
     }
     // Short rows share a program of one warp, but on a CPU, where loops over one row at a time are faster, and where
     // there are so few that processors would have too few warps to hide what they wait for.
-    constexpr int kWarpsPerProcessor = 16;
+    constexpr int kWarpsPerProcessor = 16, kLeastElements = 256;  // of a program
     if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(n_rows));
-    while (t.rows > 1 && cdiv(n_rows, t.rows) < kWarpsPerProcessor * int64_t{r_.machine.multiprocessors}) t.rows /= 2;
+    while (t.rows > 1 && t.rows * t.block > kLeastElements &&
+           cdiv(n_rows, t.rows) < kWarpsPerProcessor * int64_t{r_.machine.multiprocessors})
+      t.rows /= 2;
     t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / (32 * per_thread), 1, most_warps));
     // A row that is not kept leaves registers for one more program on each multiprocessor.
     t.again = waits && t.block == kAgainColumns && along_columns == 2 && deepest() == 1;
