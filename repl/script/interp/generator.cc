@@ -13,6 +13,7 @@ Generator::Generator(const Frame& around, const Code& code, const ast::Comprehen
 }
 
 bool Generator::next(Interp& in, Value& out) {
+  // A generator whose element asks for its own next element would reuse the frame that is being evaluated.
   if (running_) in.fail(ErrorKind::kValue, "generator already executing");
   struct Run {
     Interp& in;
@@ -52,6 +53,7 @@ bool Generator::advance(Interp& in, Value& out) {
     const ast::Expr& inner = *expression_.clauses[loops_.size()].iterable;
     const Value items = in.eval(inner, frame_);
     in.set_where(inner.range);
+    // One open iterator per clause, innermost last: the stack is the whole state between two elements.
     loops_.push_back(in.iterator(items));
   }
   return false;

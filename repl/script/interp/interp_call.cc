@@ -92,6 +92,7 @@ void Interp::gather(const ast::Call& e, CallArgs& out, Frame& f) {
     if (!dict) fail(ErrorKind::kType, "'**' needs a dict, got '{}'", type_name(v));
     for (const auto& entry : dict->table.live()) {
       const std::string& name = to_text(entry.key, "a key of '**'");
+      // Names are hashed only once a '**' is met: the parser has checked the others, and most calls have no '**'.
       if (names.empty())
         for (const KeywordArg& other : out.keywords) names.insert(other.name);
       if (!names.insert(name).second) fail(ErrorKind::kType, "the argument '{}' is given twice", name);
@@ -140,6 +141,7 @@ class Super : public Object {
 Value Interp::eval_call(const ast::Call& e, Frame& f) {
   CallArgs args;
   if (const auto* sub = dyn_as<Subscript>(e.callee.get())) {
+    // `kernel[grid](…)`: call_at() launches without making an object for `kernel[grid]` first.
     Value base = eval(*sub->base, f);
     Value index = eval(*sub->index, f);
     gather(e, args, f);
@@ -157,6 +159,7 @@ Value Interp::eval_call(const ast::Call& e, Frame& f) {
     if (instance && !instance->fields.find(attr->name)) {
       Value* found = instance->type->find(attr->name);
       if (auto* fn = found ? found->get<Function>() : nullptr) {
+        // Evaluating the arguments may rebind the method on its class and free the function.
         Ref<Function> keep(fn);
         args.args.push_back(base);
         gather(e, args, f);
@@ -185,6 +188,7 @@ Value Interp::eval_call(const ast::Call& e, Frame& f) {
     if (!f.function || !f.function->owner || !*f.function->owner || f.function->params->empty())
       fail(ErrorKind::kType, "super() stands outside of a method");
     const Value& first = f.slots[0];
+    // `self` lives in a cell when an inner function of the method uses it.
     auto* cell = first.get<Cell>();
     Value self = cell ? cell->value : first;
     if (!self.get<Instance>()) fail(ErrorKind::kType, "super() needs the method's first parameter to be the instance");
@@ -356,6 +360,7 @@ std::vector<Note> Interp::stack_notes() const {
 }
 
 void Interp::fail(Diagnostic d) {
+  // The flag is cleared where the exception is made; otherwise its handler would be interrupted at once.
   if (d.kind == ErrorKind::kInterrupted) take_interrupt();
   ScriptError e;
   auto instance = make<Instance>(
@@ -408,6 +413,7 @@ void Interp::take_interrupt() {
 int Interp::exit_status(const Value& exception) {
   const Value code = attribute(exception, "code");
   if (code.is_none()) return 0;
+  // As CPython and POSIX: the low 8 bits are the status, anything but a number goes to stderr with status 1.
   if (code.kind() == Kind::kInt || code.is_bool())
     return code.is_object() ? 255 : static_cast<int>(code.integer() & 255);
   if (error_output) error_output(str(code) + "\n");

@@ -47,6 +47,7 @@ void Interp::run(std::shared_ptr<const Program> program, bool interactive) {
     trace::Scope span(trace::kStatements, trace::Step::kStatement);
     if (trace::Event* event = span.event()) describe(s->range, *event);
     Value v = eval(*shown->value, frame);
+    // Only a call may stay quiet: a bare name asks to see its value.
     const bool quiet = dyn_as<ast::Call>(shown->value.get()) && v.object() && v.object()->is_quiet();
     if (v.is_none() || quiet) continue;
     globals_[globals_.index("_")].value = v;
@@ -81,6 +82,8 @@ Flow Interp::exec_one(const Stmt& s, Frame& f) {
     case StmtKind::kAssign: {
       const auto& n = as<Assign>(s);
       Value v = eval(*n.value, f);
+      // Python assigns from left to right. The last target gets the value moved, so that it holds the only reference
+      // and an in-place operation on it needs no copy.
       for (size_t i = 0; i + 1 < n.targets.size(); ++i) assign(*n.targets[i], v, f);
       assign(*n.targets.back(), std::move(v), f);
       return Flow::kNormal;
@@ -188,6 +191,7 @@ void Interp::exec_augmented(const AugAssign& s, Frame& f) {
   if (const auto* name = dyn_as<Name>(s.target.get())) {
     store(name, combine(load(name, name->id, name->range, f)), f);
   } else if (const auto* attr = dyn_as<Attribute>(s.target.get())) {
+    // The base is evaluated once although it is read and written: `f().x += 1` calls f once, as in Python.
     Value base = eval(*attr->base, f);
     where_ = attr->range;
     Value v = combine(attribute(base, attr->name));
@@ -287,6 +291,7 @@ void Interp::unpack(const std::vector<ExprPtr>& targets, const Value& v, const E
 
 void Interp::exec_del(const Expr& target, Frame& f) {
   if (const auto* n = dyn_as<Name>(&target)) {
+    // Only for its error: deleting a name that has no value is a NameError.
     load(n, n->id, n->range, f);
     store(n, Value(), f);
     return;
@@ -318,6 +323,7 @@ void Interp::exec_assert(const Assert& s, Frame& f) {
   if (!plain) fail_as("AssertionError", "assertion failed");
   std::string left = repr(load(c->left.get(), as<Name>(*c->left).id, c->left->range, f));
   where_ = s.condition->range;
+  // The value of a tensor or a long list would bury the message.
   if (left.size() > 80) fail_as("AssertionError", "assertion failed");
   fail_as_type("AssertionError", "assertion failed", fmt::format("{} is {}", as<Name>(*c->left).id, left));
 }
@@ -352,6 +358,7 @@ Flow Interp::exec_try(const Try& s, Frame& f) {
       error = std::move(e);
     }
     if (!error) return flow == Flow::kNormal ? exec(s.else_body, f) : flow;
+    // Calls left by the exception have been popped by their destructors already, except where a native threw between.
     calls_.resize(depth);
     for (const Try::Handler& h : s.handlers) {
       bool matches = !h.type;
@@ -363,6 +370,7 @@ Flow Interp::exec_try(const Try& s, Frame& f) {
       if (!matches) continue;
       if (!h.name.empty()) store(binding_key(h.name), error->exception, f);
       handled_.push_back(error->exception);
+      // A handler may leave by an exception of its own, and a bare `raise` after it must not find this one.
       struct Pop {
         std::vector<Value>& stack;
         size_t size;
@@ -381,6 +389,8 @@ Flow Interp::exec_try(const Try& s, Frame& f) {
     if (Flow last = exec(s.finally_body, f); last != Flow::kNormal) return last;
     throw;
   }
+  // A finally block may call functions and even hold a `return` that is never reached; the value of the `return` before
+  // it must survive.
   Value result = f.result;
   Flow last = exec(s.finally_body, f);
   if (last != Flow::kNormal) return last;
@@ -396,6 +406,8 @@ Flow Interp::exec_with(const With& s, Frame& f) {
       Value exit = std::move(exits.back());
       exits.pop_back();
       Value none = Value::none();
+      // Once an __exit__ has swallowed the exception, the outer ones are told that all went well, as with nested
+      // `with`.
       bool raised = !swallowed && !type.is_none();
       swallowed |= truth(call(exit, {raised ? type : none, raised ? value : none, none})) && raised;
     }
@@ -435,6 +447,7 @@ void Interp::exec_import(const Import& s, Frame& f) {
   if (s.from_module.empty()) {
     for (const Import::Alias& a : s.names) {
       Ref<ModuleObject> m = find(a.name, a.range);
+      // `import a.b` binds `a`, `import a.b as c` binds the submodule.
       if (a.as.empty() && a.name.find('.') != std::string::npos) m = find(a.name.substr(0, a.name.find('.')), a.range);
       store(binding_key(a.name), m, f);
     }
@@ -450,6 +463,7 @@ void Interp::exec_import(const Import& s, Frame& f) {
     std::vector<std::string> names;
     m->attribute_names(names);
     for (const std::string& name : names)
+      // Python has the rule too: `import *` leaves names with an underscore alone.
       if (name[0] != '_') globals_[globals_.index(name)].value = attribute(m, name);
   }
 }
@@ -457,6 +471,7 @@ void Interp::exec_import(const Import& s, Frame& f) {
 Value Interp::make_function(const Code& code, const std::vector<Param>& params, Frame& f, std::string name) {
   auto fn = make<Function>();
   fn->name = std::move(name);
+  // At the prompt every input is a program of its own; a function must keep the text alive that it points into.
   fn->program = f.program.shared_from_this();
   fn->code = &code;
   fn->params = &params;
@@ -472,6 +487,7 @@ void Interp::define_function(const FunctionDef& s, Frame& f) {
   for (const ExprPtr& d : s.decorators) decorators.push_back(eval(*d, f));
   Value v = make_function(*f.program.codes.at(&s), s.params, f, s.name);
   v.get<Function>()->def = &s;
+  // Decorators are evaluated from the top and applied from the bottom, as in Python.
   for (size_t i = decorators.size(); i-- > 0;) {
     where_ = s.decorators[i]->range;
     v = call(decorators[i], {v});

@@ -16,6 +16,8 @@ namespace {
 
 constexpr size_t kMaxItems = size_t{1} << 26;  // of what one operation makes
 
+// The interpreter's hot path: loop counters and index arithmetic. Whatever overflows 64 bits, divides by zero or has a
+// negative divisor returns nullopt and is done by ast::apply, which has 128-bit integers and all errors.
 std::optional<Value> fast_int(BinaryOp op, int64_t a, int64_t b) {
   int64_t r = 0;
   switch (op) {
@@ -27,6 +29,7 @@ std::optional<Value> fast_int(BinaryOp op, int64_t a, int64_t b) {
       return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(Value::integer(r));
     case BinaryOp::kFloorDiv:
       if (b <= 0) return std::nullopt;
+      // C++ rounds toward zero and Python down; with b > 0 they differ only where the remainder is negative.
       r = a / b;
       return Value::integer(a % b < 0 ? r - 1 : r);
     case BinaryOp::kMod:
@@ -58,6 +61,7 @@ std::optional<Value> fast_float(BinaryOp op, double a, double b) {
     case BinaryOp::kMul:
       return Value::real(a * b);
     case BinaryOp::kDiv:
+      // Python raises ZeroDivisionError for floats too, where C++ would give inf.
       return b == 0 ? std::nullopt : std::optional(Value::real(a / b));
     case BinaryOp::kFloorDiv:
     case BinaryOp::kMod:
@@ -98,6 +102,7 @@ std::optional<Value> container_op(Interp& in, BinaryOp op, const Value& a, const
     }
   }
   if (op == BinaryOp::kMul) {
+    // `3 * [x]` is as good as `[x] * 3`. A tensor or a string is neither list nor tuple and falls through.
     const Value& many = a.is_object() ? a : b;
     const Value& count = a.is_object() ? b : a;
     if (count.small_int_or_bool()) {
@@ -105,6 +110,7 @@ std::optional<Value> container_op(Interp& in, BinaryOp op, const Value& a, const
       if (auto* t = many.get<Tuple>()) return Value(make<Tuple>(repeated(in, t->items, count.integer())));
     }
   }
+  // Any right operand formats, so this comes before the operand's own `__rmod__`.
   if (auto* s = a.get<Str>(); s && op == BinaryOp::kMod) return Value::str(in.percent_format(s->text, b));
   if (auto* x = a.get<Dict>(), *y = b.get<Dict>(); x && y && op == BinaryOp::kOr) {
     auto out = make<Dict>();
@@ -120,6 +126,8 @@ std::optional<Value> container_op(Interp& in, BinaryOp op, const Value& a, const
     };
     switch (op) {
       case BinaryOp::kOr:
+        // x's own elements come first in two passes: those that y has too, then the rest. Python leaves a set's order
+        // open.
         add(*x, *y, true), add(*x, *y, false), add(*y, *x, false);
         return Value(out);
       case BinaryOp::kAnd:
@@ -153,6 +161,8 @@ Value Interp::binary(BinaryOp op, const Value& a, const Value& b) {
     if (auto v = fast_int(op, a.integer(), b.integer())) return *std::move(v);
   if (a.is_float() && b.is_float())
     if (auto v = fast_float(op, a.real(), b.real())) return *std::move(v);
+  // Containers first, because they know exactly which operands they take. Then, as in Python, the left operand's
+  // method, and the right one's reflected method only when the left one declines.
   if (auto v = container_op(*this, op, a, b)) return *std::move(v);
   if (auto* o = a.object())
     if (auto v = o->binary(*this, op, b, false)) return *std::move(v);
@@ -163,6 +173,8 @@ Value Interp::binary(BinaryOp op, const Value& a, const Value& b) {
   fail(ErrorKind::kType, "'{}' does not apply to '{}' and '{}'", ast::spelling(op), type_name(a), type_name(b));
 }
 
+// Python's `list += iterable` takes any iterable, while `list + iterable` takes lists only. The list is changed, so
+// that other names for it see the new elements.
 std::optional<Value> List::in_place(Interp& in, BinaryOp op, const Value& other) {
   if (op == BinaryOp::kAdd) {
     std::vector<Value> more = in.to_vector(other);
@@ -225,6 +237,7 @@ Value compare_sequences(Interp& in, CompareOp op, const std::vector<Value>& a, c
   if (equality && a.size() != b.size()) return Value::boolean(op == CompareOp::kNe);
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
     const Value x = a[i], y = b[i];  // a script's __eq__ may change the lists
+    // Identity first, as CPython: a NaN in a list equals itself there. The first pair that differs decides the order.
     if (!x.same(y) && !in.equal(x, y)) return equality ? Value::boolean(op == CompareOp::kNe) : in.compare(op, x, y);
   }
   return in.compare(op, Value::integer(static_cast<int64_t>(a.size())), Value::integer(static_cast<int64_t>(b.size())));
@@ -238,6 +251,7 @@ std::optional<Value> compare_containers(Interp& in, CompareOp op, const Value& a
     bool same = x->table.size() == y->table.size();
     for (const auto& e : x->table.live()) {
       if (!same) break;
+      // Copied before the comparison, which may run a script's `__eq__` and change the table that `found` points into.
       Value* found = y->table.find(in, e.key);
       const Value other = found ? *found : Value();
       same = found && in.equal(e.value, other);
@@ -250,6 +264,7 @@ std::optional<Value> compare_containers(Interp& in, CompareOp op, const Value& a
         if (!t.table.find(in, e.key)) return false;
       return true;
     };
+    // Between sets `<` means subset, not order, so that neither of a < b and b < a may hold.
     size_t m = x->table.size(), n = y->table.size();
     switch (op) {
       case CompareOp::kEq:
@@ -272,6 +287,7 @@ std::optional<Value> compare_containers(Interp& in, CompareOp op, const Value& a
     }
   }
   if (auto* x = a.get<Range>(), *y = b.get<Range>(); x && y && equality) {
+    // Ranges are equal when they give the same numbers: range(0) == range(2, 1), and a single element hides the step.
     int64_t n = x->count();
     bool same = n == y->count() && (n == 0 || x->start == y->start) && (n <= 1 || x->step == y->step);
     return Value::boolean(same == (op == CompareOp::kEq));
@@ -329,6 +345,8 @@ Value Interp::compare(CompareOp op, const Value& a, const Value& b) {
     bool same = a.same(b);
     if (!same && a.constant() && b.constant() && a.kind() != Kind::kStr)
       same = ast::truth(take(ast::apply(CompareOp::kIs, *a.constant(), *b.constant(), where_)));
+    // CPython interns most short strings, so scripts get away with `mode is "max"`. Here it always holds for equal
+    // texts.
     if (auto* s = a.get<Str>(), *t = b.get<Str>(); !same && s && t) same = s->text == t->text;
     return Value::boolean(same == (op == CompareOp::kIs));
   }
@@ -358,6 +376,7 @@ Value Interp::compare(CompareOp op, const Value& a, const Value& b) {
 }
 
 uint64_t Interp::hash(const Value& v) {
+  // Fibonacci hashing: the table takes the low bits of a hash, in which small integers alone would differ too little.
   auto mix = [](uint64_t x) {
     x *= 0x9E3779B97F4A7C15u;
     return x ^ (x >> 29);
@@ -367,6 +386,7 @@ uint64_t Interp::hash(const Value& v) {
   if (v.is_dtype()) return mix(static_cast<uint64_t>(v.dtype()) + 0x1000);
   if (v.is_float()) {
     double d = v.real();
+    // 1 == 1.0 == True, so they must be one key. 9e18 is just below 2^63, above which the cast would be undefined.
     if (d == std::floor(d) && std::fabs(d) < 9e18) return mix(static_cast<uint64_t>(static_cast<int64_t>(d)));
     return std::hash<double>{}(d);
   }

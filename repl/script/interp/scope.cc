@@ -18,6 +18,7 @@ Globals::Slot* Globals::find(std::string_view name) {
 }
 
 void NodeMap::set(const void* node, NameRef ref) {
+  // At most half full, so that linear probing stays short; every evaluation of a name looks here.
   if (2 * (size_ + 1) > slots_.size()) {
     std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(std::max<size_t>(16, slots_.size() * 2)));
     size_ = 0;
@@ -41,6 +42,7 @@ size_t Code::parameter(std::string_view wanted) const {
 }
 
 void Code::index_parameters() {
+  // Below this a linear search of the names is cheaper than hashing one.
   constexpr size_t kFew = 8;
   for (size_t i = 0; parameter_count > kFew && i < parameter_count; ++i) parameters.try_emplace(slot_names[i], i);
 }
@@ -97,6 +99,8 @@ class Resolver {
   Resolver(Program& program, Globals& globals) : program_(program), globals_(globals) {}
 
   Status run() {
+    // Three passes, because a name's place depends on the whole function: an assignment below makes it local above, and
+    // an inner function met later makes a local a cell.
     Scope* top = open(Scope::Form::kText, nullptr, nullptr, "<module>");
     body(program_.module->body, *top);
     if (error_) return std::move(*error_);
@@ -173,6 +177,7 @@ class Resolver {
 
   void params(const std::vector<Param>& list, Scope& outer, Scope& inner) {
     for (const Param& p : list) {
+      // Defaults are evaluated where the function is defined, so their names belong to the scope around it.
       expr(p.default_value.get(), outer);
       inner.add_local(p.name);
     }
@@ -407,6 +412,7 @@ class Resolver {
 
   /// It runs after the expression was evaluated: its variables are its own, as a function's are.
   void generator(const Comprehension& e, Scope& s) {
+    // The first iterable is evaluated at once and outside, as Python does; only the rest runs later.
     expr(e.clauses[0].iterable.get(), s);
     Scope* inner = open(Scope::Form::kFunction, &s, &e, "<genexpr>");
     inner->is_generator = true;
@@ -445,6 +451,7 @@ class Resolver {
     Scope* p = s.parent;
     if (!p) return -1;
     std::string theirs = renamed(s.renames_at_parent, name);
+    // Methods do not see the names of their class's body, as in Python; a comprehension's hidden variables they do see.
     bool visible = p->form != Scope::Form::kClass || theirs != name;
     Code::FreeVariable v{name, true, 0};
     int local = visible && !p->is_global(theirs) ? p->find_local(theirs) : -1;

@@ -31,6 +31,7 @@ size_t Table::find_index(Interp& in, const Value& key) const {
   return find_index(in.hash(key), [&](const Value& k) {
     if (k.same(key)) return true;
     const Value held = k;
+    // A script's `__eq__` may insert into this table and move the entries that the search walks over.
     const uint32_t before = changes_;
     const bool equal = in.equal(held, key);
     if (changes_ != before) in.fail(ErrorKind::kValue, "a table changed while a key of it was looked for");
@@ -54,6 +55,7 @@ void Table::rebuild() {
   slots_.clear();
   if (entries_.size() < kLinear) return;
   size_t size = 16;
+  // At most a third full after a rebuild and two thirds before the next one, so that inserts are O(1) on average.
   while (size < entries_.size() * 3) size *= 2;
   slots_.assign(size, 0);
   for (size_t i = 0; i < entries_.size(); ++i) {
@@ -82,6 +84,8 @@ void Table::drop(size_t index) {
   entries_[index].value = Value();
   --live_;
   ++changes_;
+  // Dead entries are dropped once they are three quarters: a queue that is filled and emptied stays small, at O(1)
+  // each.
   if (slots_.empty() || live_ * 4 < entries_.size()) rebuild();
 }
 

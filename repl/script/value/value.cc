@@ -72,6 +72,8 @@ std::optional<ast::Constant> Value::constant() const {
 }
 
 void Object::destroy() {
+  // A long linked list would recurse once per link and overflow the stack. Below this depth objects wait in `later`,
+  // which the outermost destroy() empties in a loop.
   constexpr int kMaxDepth = 200;
   thread_local int depth = 0;
   thread_local std::vector<Object*> later;
@@ -186,6 +188,7 @@ Value TypeObject::call(Interp& in, CallArgs& args) {
   if (of_kind) in.fail(ErrorKind::kType, "cannot create '{}' instances", name);
   auto instance = make<Instance>(Ref<TypeObject>(this));
   if (Value* init = find("__init__")) {
+    // Held by value: the call may rebind `__init__` and free the function that runs.
     Value function = *init;
     args.args.insert_front(instance);
     Value result = in.call(function, args);
@@ -359,6 +362,7 @@ std::optional<Value> Instance::unary(Interp& in, UnaryOp op) {
 std::optional<Value> Instance::compare(Interp& in, CompareOp op, const Value& other) {
   if (op > CompareOp::kGe) return std::nullopt;
   if (auto v = special(in, this, kCompareMethods[static_cast<size_t>(op)], {other})) return v;
+  // Python derives != from __eq__ where a class has no __ne__.
   if (op == CompareOp::kNe)
     if (auto v = special(in, this, "__eq__", {other})) return Value::boolean(!in.truth(*v));
   return std::nullopt;
