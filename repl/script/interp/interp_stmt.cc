@@ -82,8 +82,7 @@ Flow Interp::exec_one(const Stmt& s, Frame& f) {
     case StmtKind::kAssign: {
       const auto& n = as<Assign>(s);
       Value v = eval(*n.value, f);
-      // Python assigns from left to right. The last target gets the value moved, so that it holds the only reference
-      // and an in-place operation on it needs no copy.
+      // Python assigns from left to right.
       for (size_t i = 0; i + 1 < n.targets.size(); ++i) assign(*n.targets[i], v, f);
       assign(*n.targets.back(), std::move(v), f);
       return Flow::kNormal;
@@ -358,7 +357,6 @@ Flow Interp::exec_try(const Try& s, Frame& f) {
       error = std::move(e);
     }
     if (!error) return flow == Flow::kNormal ? exec(s.else_body, f) : flow;
-    // Calls left by the exception have been popped by their destructors already, except where a native threw between.
     calls_.resize(depth);
     for (const Try::Handler& h : s.handlers) {
       bool matches = !h.type;
@@ -389,8 +387,7 @@ Flow Interp::exec_try(const Try& s, Frame& f) {
     if (Flow last = exec(s.finally_body, f); last != Flow::kNormal) return last;
     throw;
   }
-  // A finally block may call functions and even hold a `return` that is never reached; the value of the `return` before
-  // it must survive.
+  // The finally block may set f.result and yet end normally: an inner `finally: break` overrides a `return`.
   Value result = f.result;
   Flow last = exec(s.finally_body, f);
   if (last != Flow::kNormal) return last;
@@ -471,7 +468,7 @@ void Interp::exec_import(const Import& s, Frame& f) {
 Value Interp::make_function(const Code& code, const std::vector<Param>& params, Frame& f, std::string name) {
   auto fn = make<Function>();
   fn->name = std::move(name);
-  // At the prompt every input is a program of its own; a function must keep the text alive that it points into.
+  // At the prompt every input is a program of its own; a function must keep the tree alive that it points into.
   fn->program = f.program.shared_from_this();
   fn->code = &code;
   fn->params = &params;

@@ -376,7 +376,8 @@ Value Interp::compare(CompareOp op, const Value& a, const Value& b) {
 }
 
 uint64_t Interp::hash(const Value& v) {
-  // Fibonacci hashing: the table takes the low bits of a hash, in which small integers alone would differ too little.
+  // Keys such as 64, 128 and 192 share the low bits that the table takes: the multiplication spreads a key over the
+  // high bits, and the shift brings those down.
   auto mix = [](uint64_t x) {
     x *= 0x9E3779B97F4A7C15u;
     return x ^ (x >> 29);
