@@ -36,6 +36,7 @@ struct CodePoint {
 CodePoint code_point(std::string_view text, uint32_t at, uint32_t end) {
   auto byte = [&](uint32_t i) { return static_cast<uint8_t>(text[i]); };
   uint8_t lead = byte(at);
+  // 0xC0 and 0xC1 would only begin overlong forms of ASCII.
   uint32_t n = lead < 0x80 ? 1 : lead >= 0xF0 && lead < 0xF8 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
   if (lead >= 0xF8 || n == 0 || at + n > end) return {};
   uint32_t value = n == 1 ? lead : lead & (0x7F >> n);
@@ -88,6 +89,7 @@ class Lexer {
       : source_(source), text_(source.text()), at_(begin), end_(end), nested_(nested) {}
 
   TokenStream run() {
+    // About four bytes per token.
     out_.tokens.reserve((end_ - at_) / 4 + 4);
     bool line_start = !nested_;
     while (!out_.error) {
@@ -164,6 +166,7 @@ class Lexer {
       uint32_t content = at_;
       skip_spaces();
       if (at_ >= end_) return false;
+      // Lines with nothing but blanks or a comment have no indentation in Python.
       if (text_[at_] == '\n') {
         ++at_;
         continue;
@@ -194,6 +197,7 @@ class Lexer {
       push(Tok::kIndent, start, content);
       return true;
     }
+    // indents_ always holds {0, 0} at the bottom, and a column is never negative, so this ends.
     while (now.column < indents_.back().column) {
       indents_.pop_back();
       push(Tok::kDedent, content, content);
@@ -207,10 +211,12 @@ class Lexer {
 
   void token(char c) {
     if (auto head = string_head(text_, at_, end_)) return string(*head);
+    // Strings were asked first because their prefixes (r, b, f, u) look like words.
     if (is_digit(c) || (c == '.' && at_ + 1 < end_ && is_digit(text_[at_ + 1]))) return number();
     if (is_word(c) || static_cast<uint8_t>(c) >= 0x80) return word();
     for (const Spelling& p : kPunct)
       if (text_.substr(at_, std::min<size_t>(p.text.size(), end_ - at_)) == p.text) return punct(p);
+    // From here on: characters that a reader of C would try.
     if (c == '!') return fail(at_, at_ + 1, "'!' is no operator: negate with 'not'");
     if (static_cast<uint8_t>(c) < 0x20 || c == 0x7F)
       return fail(at_, at_ + 1, "the control character \\x{:02x} cannot stand here", static_cast<unsigned>(c));
@@ -293,6 +299,7 @@ class Lexer {
         if (at_ < end_ && (text_[at_] == '+' || text_[at_] == '-')) ++at_;
         uint32_t exponent = at_;
         digits(is_digit);
+        // No digits: `1else` and `1e` leave the 'e' to the check of the suffix below.
         if (at_ == exponent) {
           at_ = mark;
         } else {
@@ -339,6 +346,7 @@ class Lexer {
   }
 
   void finish() {
+    // What is open decides whether the prompt asks for another line or reports the error.
     if (!brackets_.empty() && !out_.error) {
       out_.open = Open::kBracket;
     }
@@ -346,6 +354,8 @@ class Lexer {
     if (out_.error) return;
     bool line_open =
         !out_.tokens.empty() && out_.tokens.back().kind != Tok::kNewline && out_.tokens.back().kind != Tok::kDedent;
+    // As CPython: a last line without an end gets one, and the blocks that are open are closed, so that the parser has
+    // no case of its own for the end of the text.
     if (!nested_ && line_open && brackets_.empty()) push(Tok::kNewline, end_, end_);
     if (!nested_ && brackets_.empty())
       for (size_t i = 1; i < indents_.size(); ++i) push(Tok::kDedent, end_, end_);
@@ -371,6 +381,7 @@ std::string_view spelling(Tok t) {
   return {};
 }
 
+// token.def declares keywords after everything else.
 bool is_keyword(Tok t) { return t >= kKeywords[0].kind; }
 
 std::optional<StringHead> string_head(std::string_view text, uint32_t at, uint32_t end) {
@@ -404,6 +415,7 @@ std::optional<FieldLayout> scan_field(std::string_view text, uint32_t at, uint32
   for (;; ++i) {
     if (i >= end || (text[i] == '\n' && !triple)) return std::nullopt;
     char c = text[i];
+    // In `{buf"x"}` the f is the end of a word, no prefix of the string.
     bool word_before = is_word(c) && i > f.value_begin && is_word(text[i - 1]);
     if (auto head = word_before ? std::nullopt : string_head(text, i, end)) {
       uint32_t close = string_end(text, *head, end, level + 1);
@@ -415,6 +427,7 @@ std::optional<FieldLayout> scan_field(std::string_view text, uint32_t at, uint32
     if ((c == ')' || c == ']' || c == '}') && depth-- == 0) break;
     if (depth > 0) continue;
     char next = i + 1 < end ? text[i + 1] : '\0';
+    // `==`, `!=`, `<=` and `>=` are operators of the value; a lone `=` or `!` ends it (`{x=}`, `{x!r}`).
     if ((c == '=' || c == '!' || c == '<' || c == '>') && next == '=') {
       ++i;
       continue;
@@ -435,6 +448,7 @@ std::optional<FieldLayout> scan_field(std::string_view text, uint32_t at, uint32
     f.has_spec = true;
     f.spec_begin = ++i;
     while (i < end && text[i] != '}') {
+      // A spec is text: its only syntax is a nested field.
       if ((text[i] == '\n' || text[i] == quote) && !triple) return std::nullopt;
       if (text[i] == '{') {
         auto inner = scan_field(text, i, end, quote, triple, level + 1);

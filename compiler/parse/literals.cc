@@ -35,6 +35,7 @@ Result<ast::Int> int_value(SourceRange token) {
   }
   ast::Int value = 0;
   for (char c : text) {
+    // The lexer has checked that a digit follows.
     if (c == '_') continue;
     if (__builtin_mul_overflow(value, static_cast<ast::Int>(base), &value) ||
         __builtin_add_overflow(value, static_cast<ast::Int>(digit_of(c)), &value))
@@ -138,6 +139,7 @@ Result<std::string> unescape(SourceRange piece, bool raw, bool braces) {
       default:
         if (e >= '0' && e <= '7') {
           uint32_t value = static_cast<uint32_t>(e - '0');
+          // Octal escapes have up to three digits, as in C and Python.
           for (int n = 1; n < 3 && i < text.size() && text[i] >= '0' && text[i] <= '7'; ++n)
             value = value * 8 + static_cast<uint32_t>(text[i++] - '0');
           append_utf8(out, value);

@@ -98,6 +98,7 @@ void Parser::check_target(const Expr& e, bool in_list) {
     }
     return;
   }
+  // `*a = x` alone is refused, as in Python: only a list or tuple has a rest to collect.
   if (const auto* s = dyn_as<Starred>(&e); s && in_list) return check_target(*s->value);
   std::string_view what = describe_target(e);
   if (what.empty()) return;
@@ -126,6 +127,7 @@ ExprPtr Parser::expressions(bool starred) {
   while (take(Tok::kComma)) {
     check_token();
     Tok k = now().kind;
+    // What may follow a tuple's last comma, as in `x = 1,`.
     if (k == Tok::kNewline || k == Tok::kEnd || k == Tok::kAssign || k == Tok::kSemicolon || k == Tok::kColon ||
         k == Tok::kRParen || k == Tok::kRBracket || k == Tok::kRBrace)
       break;
@@ -166,6 +168,7 @@ ExprPtr Parser::star_or_named() {
 }
 
 ExprPtr Parser::named_expression() {
+  // Two tokens decide, since the target of ':=' is a plain name by Python's grammar.
   if (!at(Tok::kIdentifier) || ahead(1).kind != Tok::kWalrus) return expression();
   Token name = advance();
   advance();
@@ -226,6 +229,7 @@ std::vector<Param> Parser::parameters(Tok close, bool annotations) {
     }
     Param p;
     if (take(Tok::kStar)) {
+      // Python takes one '*' only, since all behind it is given by name.
       if (keyword_only) fail(error_at(range(first), ErrorKind::kSyntax, "only one '*' can stand among the parameters"));
       keyword_only = true;
       bare_star = !at(Tok::kIdentifier);
@@ -312,6 +316,7 @@ ExprPtr Parser::comparison() {
       advance();
       op = take(Tok::kNot) ? CompareOp::kIsNot : CompareOp::kIs;
     } else if (at(Tok::kNot)) {
+      // `a not b` is no comparison; the caller reports the 'not'.
       if (ahead(1).kind != Tok::kIn) break;
       advance();
       advance();
@@ -558,6 +563,7 @@ ExprPtr Parser::parenthesised() {
   expect_close(Tok::kRParen, open);
   if (inner->kind == ExprKind::kStarred)
     fail(error_at(inner->range, ErrorKind::kSyntax, "'*' needs a comma after it to make a tuple"));
+  // Brackets count to a tuple, but not to another expression: the caret of an error stays on what is wrong.
   if (inner->kind == ExprKind::kTuple) inner->range = since(open.begin);
   return inner;
 }
@@ -582,6 +588,7 @@ ExprPtr Parser::list_display() {
 
 ExprPtr Parser::brace_display() {
   Token open = advance();
+  // The first element decides between dict and set, and `{}` is a dict, so both are at hand until the end.
   auto dict = std::make_unique<Dict>(SourceRange{});
   auto set = std::make_unique<Set>(SourceRange{});
   while (!at(Tok::kRBrace)) {
@@ -590,6 +597,7 @@ ExprPtr Parser::brace_display() {
     if (at(Tok::kPow) && set->items.empty()) {
       advance();
       value = binary(1);
+      // No key marks `**mapping`.
       dict->keys.push_back(nullptr);
       dict->values.push_back(std::move(value));
     } else {
@@ -628,6 +636,7 @@ std::vector<ForClause> Parser::for_clauses() {
     c.target = target_list();
     check_target(*c.target);
     if (!take(Tok::kIn)) fail_expected("'in' after the names of 'for'");
+    // disjunction() and not expression(): the `if` behind it is a condition of the clause, not `a if b else c`.
     c.iterable = disjunction();
     while (take(Tok::kIf)) {
       bool walrus = at(Tok::kIdentifier) && ahead(1).kind == Tok::kWalrus;

@@ -143,7 +143,9 @@ StmtPtr Parser::simple() {
       advance();
       auto node = std::make_unique<Del>(range(first));
       do {
+        // A comma may end the list, as in `del a,`.
         if (at(Tok::kNewline) && !node->targets.empty()) break;
+        // postfix() and not expression(): a target has no operators.
         node->targets.push_back(postfix());
         ExprKind kind = node->targets.back()->kind;
         if (kind != ExprKind::kName && kind != ExprKind::kAttribute && kind != ExprKind::kSubscript)
@@ -208,6 +210,7 @@ StmtPtr Parser::expression_statement() {
     return node;
   }
   auto node = std::make_unique<Assign>(SourceRange{});
+  // `a = b = 1`: whatever stands left of an '=' turns out to be a target, and the last one is the value.
   while (take(Tok::kAssign)) {
     check_target(*left);
     node->targets.push_back(std::move(left));
@@ -295,6 +298,7 @@ Body Parser::block(const Token& owner) {
     return body;
   }
   if (!at(Tok::kIndent)) {
+    // Without a body the next token may be the first of a far line; then the place is the end of this one.
     SourceRange place = now().kind == Tok::kEnd || now().kind == Tok::kDedent ? here() : range(now());
     fail(error_at(place, ErrorKind::kSyntax, "expected an indented block after '{}' on line {}", spelling(owner.kind),
                   source_.line_of(owner.begin)));
@@ -370,6 +374,7 @@ StmtPtr Parser::try_statement() {
     Token word = advance();
     Try::Handler handler;
     if (at(Tok::kStar)) fail(error_at(here(), ErrorKind::kUnsupported, "'except*' is not supported: use 'except'"));
+    // Handlers are tried in order, so one that takes everything hides those after it. CPython refuses it too.
     if (!node->handlers.empty() && !node->handlers.back().type)
       fail(error_at(node->handlers.back().range, ErrorKind::kSyntax, "only the last 'except' can be without a type"));
     if (!at(Tok::kColon)) {
@@ -435,6 +440,7 @@ StmtPtr Parser::decorated() {
     while (take(Tok::kNewline)) {
     }
   }
+  // The decorators belong to full_range, which is the text that a kernel is compiled from again.
   if (at(Tok::kDef)) return function(std::move(decorators), begin);
   if (at(Tok::kClass)) return class_def(std::move(decorators));
   fail_expected("'def' or 'class' after a decorator");
@@ -477,6 +483,7 @@ StmtPtr Parser::class_def(std::vector<ExprPtr> decorators) {
     expect_close(Tok::kRParen, open);
   }
   node->range = since(first.begin);
+  // A class's body runs at once and is neither function nor loop, so `return` and `break` have nothing to leave.
   bool outer_function = std::exchange(in_function_, false);
   int outer_loops = std::exchange(loops_, 0);
   node->body = block(first);

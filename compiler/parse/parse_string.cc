@@ -22,6 +22,7 @@ ExprPtr Parser::strings() {
     } else {
       auto text = unescape({&source_, head.body, body_end}, head.raw, false);
       if (!text.ok()) fail(std::move(text.error()));
+      // Text is appended to the piece before it unless that has a value already, so that neighbours need one piece.
       if (joined->pieces.empty() || joined->pieces.back().value) joined->pieces.emplace_back();
       joined->pieces.back().literal += *text;
     }
@@ -74,6 +75,7 @@ JoinedStr::Piece Parser::field(const FieldLayout& f, const StringHead& head, int
   piece.conversion = f.conversion;
   if (f.debug_end) {
     piece.debug_text = source_.text().substr(f.value_begin, f.debug_end - f.value_begin);
+    // As Python: `{x=}` shows repr(x) unless a conversion or a spec says otherwise.
     if (!f.conversion && !f.has_spec) piece.conversion = 'r';
   }
   if (f.has_spec) {

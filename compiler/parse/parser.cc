@@ -29,6 +29,7 @@ Token Parser::advance() {
   check_token();
   Token t = now();
   if (t.kind != Tok::kEnd) ++at_;
+  // The end of a node's range is the last token with text, so that a block does not reach into blank lines.
   if (t.kind != Tok::kNewline && t.kind != Tok::kIndent && t.kind != Tok::kDedent && t.kind != Tok::kEnd)
     last_end_ = t.end;
   return t;
@@ -51,6 +52,7 @@ std::string Parser::describe(const Token& t) const {
 
 SourceRange Parser::here() const {
   const Token& t = now();
+  // Tokens of the layout have no text to point at: the caret goes just behind the last word.
   bool layout = t.kind == Tok::kEnd || t.kind == Tok::kNewline || t.kind == Tok::kDedent || t.kind == Tok::kIndent;
   if (layout && at_ > 0) return {&source_, last_end_, last_end_ + 1};
   return range(t);
@@ -167,6 +169,7 @@ bool is_incomplete(std::string_view text) {
   if (!block) return false;
   size_t content = text.find_last_not_of(" \t\r\n");
   std::string_view tail = content == std::string_view::npos ? text : text.substr(content + 1);
+  // One newline ends the last statement, the second is the blank line, as at Python's prompt.
   return std::count(tail.begin(), tail.end(), '\n') < 2;
 }
 
