@@ -29,7 +29,8 @@ enum class DagKind : uint8_t { kLeaf, kPointwise, kReduce, kScan, kProduct };
 
 struct DagNode {
   DagKind kind = DagKind::kLeaf;
-  ExprOp op = ExprOp::kInput;  // kPointwise: also kCast and kCall; kReduce: kSum, kMax, kMin; kScan: kCumSum, kCumProd
+  ExprOp op = ExprOp::kInput;     // kPointwise: also kCast and kCall; kScan: kCumSum, kCumProd; kReduce: kSum,
+                                  // kMax, kMin, and kCumProd for a product
   std::vector<Operand> operands;  // kPointwise: of this node's shape; kProduct: [batches.., m, k] and [batches.., k, n]
   DType dtype = DType::kF32;      // of the result in memory
   DType operand_type = DType::kF32;  // in registers, of all operands (where: of the last two)
@@ -37,7 +38,9 @@ struct DagNode {
   Shape shape;
   std::vector<int> axes;   // kReduce: those of the operand's dimensions that vanish; kScan: the one it goes along
   bool plain_max = false;  // kMax of a softmax: the result is NaN anyway when an element is
-  int64_t splits = 1;      // kReduce: >1 sums in so many parts, which are a last dimension of the result
+  int64_t splits = 1;      // kReduce: >1 sums in so many parts, which are a last dimension of the result; kScan: >1
+                           // runs in so many, and the second operand has the total of each: [kept.., splits]
+  int64_t chunk = 0;       // columns of each part; 0: what suits its tiles
   int batch_dims = 0;      // kProduct: leading dimensions of the result and of both operands; other leading
                            // ones of the result are rows, of which the left operand has one dimension
   bool tf32 = false;

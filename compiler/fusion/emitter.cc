@@ -478,12 +478,13 @@ Text Emitter::compute(int node) {
 }
 
 DType Emitter::reduction_type(const DagNode& n) {
-  return n.op == ExprOp::kSum || bits(n.operand_type) >= 32 ? n.operand_type : DType::kI32;
+  return n.op == ExprOp::kSum || n.op == ExprOp::kCumProd || bits(n.operand_type) >= 32 ? n.operand_type : DType::kI32;
 }
 
 std::string Emitter::identity(const DagNode& n) {
   const DType type = n.operand_type;
   if (n.op == ExprOp::kSum) return literal(0.0, type);
+  if (n.op == ExprOp::kCumProd) return literal(1.0, type);
   const bool greatest = n.op == ExprOp::kMax;
   if (is_float(type)) return literal(greatest ? -kInf : kInf, type);
   const bool sign = is_signed(type);
@@ -523,8 +524,10 @@ Text Emitter::running(int scan, const Text& tile) {
 Text Emitter::combine(int reduction, const Text& tile) {
   const DagNode& n = dag_.nodes[at(reduction)];
   const ExprOpInfo& row = info(n.op);
-  const std::string_view pattern =
-      n.op != ExprOp::kSum && (n.plain_max || is_int(n.operand_type)) ? row.int_text : row.text;
+  const bool extreme = n.op == ExprOp::kMax || n.op == ExprOp::kMin;
+  const std::string_view pattern = n.op == ExprOp::kCumProd                             ? "tl.reduce({}, {}, multiply)"
+                                   : extreme && (n.plain_max || is_int(n.operand_type)) ? row.int_text
+                                                                                        : row.text;
   use_pattern(pattern);
   Text t;
   t.text = fmt::format(fmt::runtime(pattern), tile.text, tile.level == kWhole ? 1 : 0);
@@ -638,7 +641,7 @@ Text Emitter::reduced(int reduction) {
   const DagNode& n = dag_.nodes[at(reduction)];
   Text v = converted(operand(reduction, 0), n.operand_type);
   const bool masked = !column_mask.empty();
-  const double neutral = n.op == ExprOp::kSum ? 0 : n.op == ExprOp::kMax ? -kInf : kInf;
+  const double neutral = n.op == ExprOp::kSum ? 0 : n.op == ExprOp::kCumProd ? 1 : n.op == ExprOp::kMax ? -kInf : kInf;
   if (v.level & kAlongColumns && (!masked || (v.outside && *v.outside == neutral))) return v;
   Text t = v;
   t.level |= kAlongColumns;

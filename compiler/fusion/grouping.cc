@@ -75,16 +75,18 @@ class Grouper {
       c.dims.push_back(size);
       return static_cast<int>(c.dims.size()) - 1;
     };
-    const size_t own = n.shape.size() - (n.splits > 1 ? 1 : 0);
     const int last = n.kind == DagKind::kScan ? n.axes[0] : -1;
+    const bool has_parts = n.kind == DagKind::kReduce && n.splits > 1;
+    const size_t own = n.shape.size() - (has_parts ? 1 : 0);
     for (size_t d = 0; d < own; ++d) c.maps[0].push_back(static_cast<int>(d) == last ? -1 : add_dim(n.shape[d]));
     c.kept = static_cast<int>(c.dims.size());
     if (last >= 0) {
       c.form = Form::kScan;
       c.maps[0][at(last)] = add_dim(n.shape[at(last)]);
     }
-    if (n.splits > 1) c.maps[0].push_back(kSplitDim);
+    if (has_parts) c.maps[0].push_back(kSplitDim);
     c.splits = n.splits;
+    c.chunk = n.chunk;
     if (n.kind == DagKind::kReduce) {
       c.form = Form::kRows;
       for (int d : n.axes) add_dim(n.operands[0].shape[at(d)]);
@@ -191,7 +193,8 @@ class Grouper {
       for (size_t a = 0; a < b; ++a) {
         Cluster &x = clusters_[a], &y = clusters_[b];
         if (x.members.empty() || y.members.empty() || x.form == Form::kProduct || x.form != y.form ||
-            x.dims != y.dims || x.kept != y.kept || x.splits != y.splits || numel(x.dims) == 0 || !share_read(x, y))
+            x.dims != y.dims || x.kept != y.kept || x.splits != y.splits || x.chunk != y.chunk || numel(x.dims) == 0 ||
+            !share_read(x, y))
           continue;
         if (x.members.size() + y.members.size() > kMostMembers || operands(x, y) > kMostOperands ||
             path_outside(static_cast<int>(a), static_cast<int>(b)) ||
@@ -300,6 +303,10 @@ Verdict Grouper::merged(int a, int b) const {
     if (y.reduces() || y.form == Form::kScan)
       return Reason{"a reduction needs whole rows of the product, and a program has one tile of it", ""};
   }
+  for (int m : y.members)
+    if (const DagNode& n = dag_.nodes[at(m)];
+        n.kind == DagKind::kScan && n.splits > 1 && x.contains(n.operands[1].node))
+      return Reason{"each part of a running sum begins with the sum of all parts before it", ""};
   for (auto [s, other] : {std::pair(&x, &y), std::pair(&y, &x)})
     if (s->form == Form::kScan && other->form != Form::kPointwise)
       return Reason{"a running sum needs its own loop along its dimension", ""};
@@ -334,7 +341,7 @@ Verdict Grouper::merged(int a, int b) const {
         to_y[at(from)] = to;
         return true;
       })) {
-    if (x.splits > 1) return Reason{"the parts of a reduction are all needed before their sum", ""};
+    if (x.reduces() && x.splits > 1) return Reason{"the parts of a reduction are all needed before their sum", ""};
     return reordered;
   }
   std::vector<int> free_x, free_y;
@@ -424,8 +431,14 @@ int64_t Cluster::columns() const { return product(dims.begin() + kept, dims.end(
 std::vector<int> operand_map(const Dag& dag, const Cluster& cluster, int consumer, size_t operand) {
   const DagNode& n = dag.nodes[at(consumer)];
   const std::vector<int>& own = cluster.map_of(consumer);
-  if (n.kind == DagKind::kPointwise || n.kind == DagKind::kScan) return own;
+  if (n.kind == DagKind::kPointwise || (n.kind == DagKind::kScan && operand == 0)) return own;
   const Operand& o = n.operands[operand];
+  if (n.kind == DagKind::kScan) {  // the totals of parts: a program reads many of those along the last dimension
+    std::vector<int> map = own;
+    map.erase(map.begin() + n.axes[0]);
+    map.push_back(-1);
+    return map;
+  }
   std::vector<int> map(o.shape.size(), -1);
   if (n.kind == DagKind::kProduct) return map;
   // The kept dimensions are the result's, the reduced ones the cluster's last, in order.
@@ -457,6 +470,23 @@ std::vector<Reason> why_apart(const Dag& dag, const Grouping& grouping, const Pl
 
 int64_t cdiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+namespace {
+
+/// Completes a node that reduces to parts and comes next: the operand that reads them all.
+Operand parts_of(const Dag& dag, const Shape& kept, DagNode& parts) {
+  parts.dtype = parts.operand_type;
+  parts.shape = kept;
+  parts.shape.push_back(parts.splits);
+  parts.name = "parts";
+  Operand from;
+  from.node = static_cast<int>(dag.nodes.size());
+  from.shape = parts.shape;
+  from.strides = row_major(parts.shape);
+  return from;
+}
+
+}  // namespace
+
 void split_reductions(Dag& dag, const Machine& machine) {
   const int64_t programs = (machine.gpu() ? 4 : 2) * int64_t{machine.multiprocessors};
   const size_t count = dag.nodes.size();
@@ -482,15 +512,36 @@ void split_reductions(Dag& dag, const Machine& machine) {
     if (splits < 2) continue;
     DagNode parts = n;
     parts.splits = splits;
-    parts.dtype = n.operand_type;
-    parts.shape.push_back(splits);
-    parts.name = "parts";
-    Operand from;
-    from.node = static_cast<int>(dag.nodes.size());
-    from.shape = parts.shape;
-    from.strides = row_major(parts.shape);
-    n.operands = {from};
     n.axes = {static_cast<int>(n.shape.size())};
+    n.operands = {parts_of(dag, n.shape, parts)};
+    dag.nodes.push_back(std::move(parts));
+  }
+  tidy(dag);
+}
+
+void split_scans(Dag& dag, const Machine& machine) {
+  constexpr int64_t kFewestBlocks = 16;  // of a row, for its parts to be worth a second kernel
+  constexpr int64_t kMostParts = 4096;   // a program reads the totals of all parts before its own at once
+  if (!machine.gpu()) return;
+  const int64_t programs = 4 * int64_t{machine.multiprocessors};
+  const size_t count = dag.nodes.size();
+  for (size_t i = 0; i < count; ++i) {
+    DagNode& n = dag.nodes[i];
+    if (n.kind != DagKind::kScan || n.splits > 1) continue;
+    const auto axis = n.shape.begin() + n.axes[0];
+    const int64_t length = *axis, rows = length == 0 ? 0 : numel(n.shape) / length;
+    // Rows that lie side by side keep their loop.
+    if (rows == 0 || product(axis + 1, n.shape.end()) != 1) continue;
+    if (length < kFewestBlocks * kSplitUnit || rows * 2 >= machine.multiprocessors) continue;
+    const int64_t wanted = std::min({cdiv(programs, rows), cdiv(length, kSplitUnit), kMostParts});
+    n.chunk = cdiv(cdiv(length, wanted), kSplitUnit) * kSplitUnit;
+    n.splits = cdiv(length, n.chunk);
+    DagNode parts = n;
+    parts.kind = DagKind::kReduce;
+    if (n.op == ExprOp::kCumSum) parts.op = ExprOp::kSum;
+    Shape kept = n.shape;
+    kept.erase(kept.begin() + n.axes[0]);
+    n.operands.push_back(parts_of(dag, kept, parts));
     dag.nodes.push_back(std::move(parts));
   }
   tidy(dag);

@@ -22,7 +22,8 @@ struct Cluster {
   std::vector<int> members;  // operands first
   Shape dims;
   int kept = 0;                        // the first so many dimensions are not reduced or scanned
-  int64_t splits = 1;                  // kRows: parts in which each row is reduced
+  int64_t splits = 1;                  // kRows, kScan: parts in which each row is reduced or scanned
+  int64_t chunk = 0;                   // columns of each part; 0: what suits its tiles
   std::vector<std::vector<int>> maps;  // per member: for each dimension of its shape the cluster's, or -1 (one element)
 
   const std::vector<int>& map_of(int node) const;
@@ -59,6 +60,9 @@ std::vector<Reason> why_apart(const Dag& dag, const Grouping& grouping, const Pl
 /// A part is a multiple of so many columns: those that a program takes at a time.
 inline constexpr int64_t kSplitUnit = 4096;
 void split_reductions(Dag& dag, const Machine& machine);
+/// Running sums along few long rows of a GPU, likewise: the total of each part, then the parts' running sums, each from
+/// the totals before it.
+void split_scans(Dag& dag, const Machine& machine);
 
 int64_t cdiv(int64_t a, int64_t b);
 

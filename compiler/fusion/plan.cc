@@ -36,6 +36,7 @@ class Planner {
     dag_.exact = options_.exact;
     KILN_CHECK_OK(use_library());
     if (!unfused) push_views(dag_);
+    split_scans(dag_, options_.machine);
     split_reductions(dag_, options_.machine);
     grouping_ = group(dag_, options_);
     if (!unfused) recompute_cheap(dag_, grouping_);

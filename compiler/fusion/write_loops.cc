@@ -404,7 +404,8 @@ class LoopWriter {
     }
     if (t.known) e_.known_size = {n_cols, e_.constant(n_cols, "N_COLS")};
     const std::string col = e_.names.fresh("cols"), count = e_.size(n_cols, "n_cols");
-    const int64_t chunk = cdiv(cdiv(n_cols, c_.splits), t.block) * t.block;
+    const int64_t chunk = c_.chunk > 0 ? c_.chunk : cdiv(cdiv(n_cols, c_.splits), t.block) * t.block;
+    KILN_ASSERT(chunk % t.block == 0, "a part of {} columns ends inside a tile of {}", chunk, t.block);
     if (n_cols == 0 || n_cols % t.block || (c_.splits > 1 && chunk * c_.splits != n_cols))
       e_.column_mask = e_.names.fresh("inside");
     e_.column_test = fmt::format("{} < {}", col, count);
@@ -426,11 +427,11 @@ class LoopWriter {
     RowTile t;
     const bool gpu = r_.machine.gpu();
     const Access& by = main();
-    const bool along = by.strides[at(reduced_.back().dims.back())] == 1 || kept_.empty() ||
+    const bool along = c_.splits > 1 || by.strides[at(reduced_.back().dims.back())] == 1 || kept_.empty() ||
                        by.strides[at(kept_.back().dims.back())] != 1;
     t.block = power_of_two(n_cols);
     if (along) {
-      t.block = std::min<int64_t>(t.block, 4096);
+      t.block = std::min<int64_t>(t.block, kSplitUnit);
       if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(n_rows));
     } else {  // rows lie side by side: a tile takes whole cache lines of them
       t.rows = std::min<int64_t>(power_of_two(n_rows), gpu ? 256 / widest_ : 64);
@@ -441,7 +442,28 @@ class LoopWriter {
     return t;
   }
 
-  /// Running sums: a loop along the row carries the sum of all columns before.
+  /// What a scan carries into the first of its program's columns: of a part, the totals of those before it. They are
+  /// loaded under a mask and never subtracted, so that no infinity or NaN goes back.
+  std::string first_carry(int m, const std::string& part) {
+    const DagNode& n = dag_.nodes[at(m)];
+    const bool adds = n.op == ExprOp::kCumSum;
+    const std::string neutral = Emitter::literal(adds ? 0.0 : 1.0, n.operand_type);
+    if (part.empty())
+      return fmt::format("tl.full([{}], {}, tl.{})", e_.two_ranges ? rows_name_ : "", neutral,
+                         info(n.operand_type).triton);
+    if (before_.empty()) {
+      before_ = e_.names.fresh("before");
+      e_.line(fmt::format("{} = tl.arange(0, {})", before_, e_.constant(power_of_two(c_.splits), "MOST_PARTS")));
+    }
+    const Access totals = e_.access(m, 1);
+    unsigned level = kUniform;
+    const std::string place = e_.address(totals, e_.pointer(totals.node, totals.offset, false), &level);
+    const std::string load =
+        fmt::format("tl.load({} + {}, mask={} < {}, other={})", place, before_, before_, part, neutral);
+    return adds ? fmt::format("tl.sum({}, axis=0)", load) : fmt::format("tl.reduce({}, 0, multiply)", load);
+  }
+
+  /// Running sums: a loop along the row, or its part, carries the sum of all columns before.
   void scan() {
     const int64_t n_rows = size_of_runs(kept_), n_cols = size_of_runs(reduced_);
     const RowTile t = scan_tile(n_rows, n_cols);
@@ -451,15 +473,15 @@ class LoopWriter {
       const DagNode& n = dag_.nodes[at(m)];
       if (n.kind != DagKind::kScan || !t.loop) continue;
       carries[m] = e_.names.fresh("carry");
-      e_.line(fmt::format("{} = tl.full([{}], {}, tl.{})", carries[m], e_.two_ranges ? rows_name_ : "",
-                          Emitter::literal(n.op == ExprOp::kCumSum ? 0.0 : 1.0, n.operand_type),
-                          info(n.operand_type).triton));
+      const std::string first = first_carry(m, names.part);
+      e_.line(fmt::format("{} = {}", carries[m], first));
     }
-    const std::string start = t.loop ? e_.names.fresh("start") : "";
-    if (t.loop)
-      e_.begin_loop(fmt::format("for {} in range(0, {}, {}):", start, names.count, names.block), columns_of_(start));
-    else
+    if (t.loop) {
+      const auto [start, head] = loop_over(names);
+      e_.begin_loop(head, columns_of_(start));
+    } else {
       lines(columns_of_(""));
+    }
     std::vector<std::string> after;
     for (int m : c_.members) {
       const DagNode& n = dag_.nodes[at(m)];
@@ -486,10 +508,11 @@ class LoopWriter {
     store_all();
     lines(after);
     if (t.loop) e_.end_loop();
-    finish(cdiv(n_rows, t.rows), t.warps);
+    const int64_t programs = cdiv(n_rows, t.rows) * c_.splits;
+    finish(programs, t.warps);
     group_.shape = fmt::format("{} rows x {}", n_rows, n_cols);
     for (int w : {t.warps / 2, t.warps * 2})
-      if (w >= 1 && w <= 16) configuration({}, cdiv(n_rows, t.rows), w);
+      if (w >= 1 && w <= 16) configuration({}, programs, w);
   }
 
   void rows() {
@@ -499,7 +522,7 @@ class LoopWriter {
     const RowNames names = begin_rows(t, n_rows, n_cols);
     const std::string& block = names.block;
     if (t.loop)
-      passes(block, names.part, names.chunk, names.count);
+      passes(names);
     else if (t.again) {
       lines(columns_of_(""));
       parts();
@@ -563,26 +586,32 @@ class LoopWriter {
     e_.evictions = {};
   }
 
-  /// One loop over the columns for each depth of reductions, and one that stores.
-  void passes(const std::string& block, const std::string& part, int64_t chunk, const std::string& count) {
-    const auto depth = depths();
-    std::string first = "0", end = count;
-    if (!part.empty()) {
+  /// The variable and the head of a loop over the columns that a program has.
+  std::pair<std::string, std::string> loop_over(const RowNames& names) {
+    std::string first = "0", end = names.count;
+    if (!names.part.empty()) {
       first = e_.names.fresh("first");
-      const std::string length = e_.constant(chunk, "CHUNK");
-      e_.line(fmt::format("{} = {} * {}", first, part, length));
+      const std::string length = e_.constant(names.chunk, "CHUNK");
+      e_.line(fmt::format("{} = {} * {}", first, names.part, length));
       end = e_.names.fresh("end");
-      e_.line(fmt::format("{} = tl.minimum({} + {}, {})", end, first, length, count));
+      e_.line(fmt::format("{} = tl.minimum({} + {}, {})", end, first, length, names.count));
     }
-    const std::string start = e_.names.fresh("start");
-    const std::string head = fmt::format("for {} in range({}, {}, {}):", start, first, end, block);
+    std::string start = e_.names.fresh("start");
+    std::string head = fmt::format("for {} in range({}, {}, {}):", start, first, end, names.block);
+    return {std::move(start), std::move(head)};
+  }
+
+  /// One loop over the columns for each depth of reductions, and one that stores.
+  void passes(const RowNames& names) {
+    const auto depth = depths();
+    const auto [start, head] = loop_over(names);
     std::map<int, int> online;  // maxima, and the sums of exponentials below them that one loop finds with them
     std::set<int> found;
     for (int m : c_.members)
       if (const int sum = exponentials_of(m); sum >= 0) online[m] = sum, found.insert(sum);
     std::vector<int> inner, outer;
     for (int m : stores_) (e_.stored_along_columns(m) ? inner : outer).push_back(m);
-    const bool again = r_.machine.gpu() && part.empty() && !inner.empty();
+    const bool again = r_.machine.gpu() && names.part.empty() && !inner.empty();
     if (again) e_.evictions = kReadAgain;
     for (int d = 1; d <= deepest(); ++d) {
       std::vector<int> here = reductions_of(depth, d);
@@ -663,8 +692,8 @@ class LoopWriter {
       return;
     }
     const std::string text = e_.spread(v, t_level(), 7);
-    if (n.op == ExprOp::kSum)
-      e_.line(fmt::format("{} += {}", sum, text));
+    if (n.op == ExprOp::kSum || n.op == ExprOp::kCumProd)
+      e_.line(fmt::format("{} {}= {}", sum, n.op == ExprOp::kSum ? "+" : "*", text));
     else
       e_.line(fmt::format("{} = {}({}, {})", sum, e_.extreme(n), sum, text));
   }
@@ -688,7 +717,7 @@ class LoopWriter {
   std::vector<int> stores_;
   std::vector<Run> kept_, reduced_;
   int widest_ = 1;
-  std::string rows_name_;
+  std::string rows_name_, before_;
   std::function<std::vector<std::string>(const std::string&)> columns_of_;
   std::vector<std::string> column_lines_;
   bool decomposed_ = false;

@@ -149,6 +149,88 @@ TEST_F(PlanTest, RunningSumsTakeWhatIsAroundThem) {
     }
 }
 
+TEST_F(PlanTest, RunningSumsOfLongRowsAreSplit) {
+  struct Case {
+    Shape shape, strides;
+    int along;
+  };
+  for (const Case& c : {Case{{150001}, {}, 0}, Case{{16 * 4096}, {}, 0}, Case{{3, 70001}, {}, 1},
+                        Case{{3, 70001}, {1, 3}, 1}, Case{{2, 1, 66000, 1}, {}, 2}}) {
+    p = {};
+    const int x = tensor(DType::kF32, c.shape, "x", c.strides);
+    // Products near 1, so that they stay numbers.
+    const int y = op(ExprOp::kAdd, {op(ExprOp::kMul, {op(ExprOp::kTanh, {x}), number(0.0001)}), number(1)});
+    const int sums = axis(ExprOp::kCumSum, x, {c.along}), products = axis(ExprOp::kCumProd, y, {c.along});
+    const Plan made = check({op(ExprOp::kMul, {sums, x})}, Variant::kFused, hopper_machine());
+    EXPECT_EQ(made.groups.size(), 2u) << plan_text(made);  // the parts, and the rest
+    EXPECT_GE(made.groups.back().grid[0], 16 * numel(c.shape) / c.shape[static_cast<size_t>(c.along)]);
+    check({products, sums, axis(ExprOp::kSum, x, {c.along})}, Variant::kFused, hopper_machine());
+    if (c.shape.size() > 1) continue;
+    p.graph.outputs = {op(ExprOp::kMul, {sums, x})};
+    for (const Configuration& other : made.groups.back().configurations) {
+      auto ran = run(configured(made, made.groups.size() - 1, other), p, device);
+      ASSERT_TRUE(ran.ok()) << render(ran.error());
+      expect_close(p, *ran, "another configuration");
+    }
+    check({op(ExprOp::kExp, {products}), y}, Variant::kUnfused, hopper_machine());
+    EXPECT_EQ(check({sums}).groups.size(), 1u);
+  }
+}
+
+TEST_F(PlanTest, SplitRunningSumsTakeWhatTheyScanFromOthers) {
+  constexpr int64_t kCount = 70000;
+  const int x = tensor(DType::kF64, {kCount}, "x");
+  const int sums = axis(ExprOp::kCumSum, x, {0});
+  const int again = axis(ExprOp::kCumSum, op(ExprOp::kAdd, {op(ExprOp::kMul, {sums, number(1e-3)}), x}), {0});
+  EXPECT_EQ(check({again, sums}, Variant::kFused, hopper_machine()).groups.size(), 4u);
+  // A tensor that is repeated along the row; of integers, since the sum of one float is rounded the same way every
+  // time.
+  ExprAttributes a;
+  a.shape = {3, kCount};
+  const int same = op(ExprOp::kExpand, {tensor(DType::kI32, {3, 1}, "y")}, a);
+  check({axis(ExprOp::kCumSum, same, {1})}, Variant::kFused, hopper_machine());
+}
+
+TEST_F(PlanTest, RunningSumsOfSplitRowsAreExactForIntegers) {
+  constexpr size_t kCount = 200003;
+  std::vector<double> v(kCount);
+  for (double& e : v) e = static_cast<double>(random() % 2000001) - 1e6;
+  const int x = add_input(p, device, DType::kI32, {kCount}, {1}, 0, v, "x");
+  const Plan made = check({axis(ExprOp::kCumSum, x, {0})}, Variant::kFused, hopper_machine());
+  ASSERT_EQ(made.groups.size(), 2u) << plan_text(made);
+  auto ran = run(made, p, device);
+  ASSERT_TRUE(ran.ok()) << render(ran.error());
+  const std::vector<double> got = *ran->at(0).to_doubles();
+  double sum = 0;
+  for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(got[i], sum += v[i]) << i;
+}
+
+TEST_F(PlanTest, InfinitiesStayBehindTheirPlaceInSplitRunningSums) {
+  constexpr size_t kCount = 100000, kInfinite = 40000, kNan = 80000;
+  const double inf = std::numeric_limits<double>::infinity();
+  std::vector<double> v(kCount, 1);
+  v[kInfinite] = inf, v[kNan] = std::numeric_limits<double>::quiet_NaN();
+  const int x = add_input(p, device, DType::kF32, {kCount}, {1}, 0, v, "x");
+  p.graph.outputs = {axis(ExprOp::kCumSum, x, {0}), axis(ExprOp::kCumProd, x, {0})};
+  auto made = plan(p.graph, {Variant::kFused, hopper_machine()});
+  ASSERT_TRUE(made.ok()) << render(made.error());
+  auto ran = run(*made, p, device);
+  ASSERT_TRUE(ran.ok()) << render(ran.error());
+  const std::vector<double> sums = *ran->at(0).to_doubles(), products = *ran->at(1).to_doubles();
+  for (size_t i = 0; i < kCount; ++i) {
+    SCOPED_TRACE(i);
+    if (i < kInfinite) {
+      ASSERT_EQ(sums[i], static_cast<double>(i + 1));
+      ASSERT_EQ(products[i], 1);
+    } else if (i < kNan) {
+      ASSERT_EQ(sums[i], inf);
+      ASSERT_EQ(products[i], inf);
+    } else {
+      ASSERT_TRUE(std::isnan(sums[i]) && std::isnan(products[i]));
+    }
+  }
+}
+
 TEST_F(PlanTest, ColumnsAreReducedInALoop) {
   const int x = tensor(DType::kF32, {700, 300}, "x");
   EXPECT_EQ(check({op(ExprOp::kSub, {x, axis(ExprOp::kMean, x, {0})})}).groups.size(), 1u);

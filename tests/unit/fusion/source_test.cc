@@ -124,6 +124,16 @@ std::vector<Case> cases() {
          const int x = w.tensor(kBF16, {300, 100000}, "x");
          return {w.op(ExprOp::kMul, {w.along(ExprOp::kCumSum, {w.op(ExprOp::kExp, {x})}, {-1}), x})};
        }},
+      {"running_sums_of_long_rows", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kBF16, {2, 3000001}, "x");
+         return {w.op(ExprOp::kMul, {w.along(ExprOp::kCumSum, {w.op(ExprOp::kExp, {x})}, {-1}), x})};
+       }},
+      {"running_products_of_a_long_row", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kF32, {1 << 19}, "x");
+         return {w.along(ExprOp::kCumProd, {x}, {0}), w.along(ExprOp::kCumSum, {x}, {0})};
+       }},
       {"running_products_of_columns", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          return {w.along(ExprOp::kCumProd, {w.tensor(kF32, {300, 5000}, "x")}, {0})};
