@@ -87,6 +87,8 @@ Result<Constant> int_op(BinaryOp op, Int a, Int b, SourceRange where) {
       return __builtin_mul_overflow(a, Int{1} << b, &r) ? Result<Constant>(overflow(where, "<<")) : Constant(r);
     case BinaryOp::kShr:
       if (b < 0) return error_at(where, ErrorKind::kValue, "a shift count cannot be negative");
+      // C++ leaves shifts by the width and more undefined; 127 places already leave the sign alone, which is Python's
+      // result.
       return Constant(a >> (b > 127 ? 127 : b));
   }
   return error_at(where, ErrorKind::kType, "'{}' does not apply to 'int' and 'int'", spelling(op));
@@ -124,6 +126,7 @@ Result<Constant> float_op(BinaryOp op, double a, double b, SourceRange where) {
       return Constant(div != 0 ? floored : std::copysign(0.0, a / b));
     }
     case BinaryOp::kPow: {
+      // Python raises in these three cases where C's pow returns inf or NaN.
       if (a == 0 && b < 0) return error_at(where, ErrorKind::kValue, "0.0 cannot be raised to a negative power");
       if (a < 0 && std::isfinite(a) && std::isfinite(b) && b != std::floor(b))
         return error_at(where, ErrorKind::kUnsupported,
@@ -171,6 +174,7 @@ bool equal(const Constant& a, const Constant& b) {
   return a.index() == b.index() && a == b;
 }
 
+// Constants have no identity as objects. `is` asks for the same type and value, so that `1 is True` is False.
 bool identical(const Constant& a, const Constant& b) { return a.index() == b.index() && equal(a, b); }
 
 bool ordered_by(CompareOp op, int order) {
@@ -234,6 +238,7 @@ std::string float_repr(double v) {
   }
   size_t mark = text.find('e');
   std::string digits(text.substr(0, mark));
+  // Drops the '.', so that the digits can be laid out again for either notation.
   if (digits.size() > 1) digits.erase(1, 1);
   int exponent = 0;
   std::string_view power = text.substr(mark + 1);
@@ -263,6 +268,7 @@ std::string repr(const Constant& c) {
       return float_repr(std::get<double>(c));
   }
   const std::string& s = std::get<std::string>(c);
+  // As Python: double quotes only where they save an escape.
   char quote = s.find('\'') != std::string::npos && s.find('"') == std::string::npos ? '"' : '\'';
   std::string out(1, quote);
   for (char ch : s) {
