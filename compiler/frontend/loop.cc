@@ -51,6 +51,7 @@ bool same_but_tensors(const Value& a, const Value& c) {
 Result<std::vector<Codegen::Carried>> Codegen::carry(const ast::Stmt& loop, std::span<const ast::StmtPtr> statements,
                                                      std::string_view target, std::span<ir::Block* const> blocks) {
   std::vector<Carried> out;
+  // An ordered set, because it decides the order of the region arguments: the same source must give the same IR.
   std::set<std::string, std::less<>> names = assigned_names(statements);
   if (!target.empty()) names.insert(std::string(target));
   int index = 0;
@@ -140,6 +141,7 @@ Status Codegen::finish_loop(ir::Op* loop, std::vector<Carried>& carried, int fir
   for (auto& [leaf, last] : leaves) {
     if (unchanged(*leaf, last)) continue;
     auto replaced = outside.find(last);
+    // A name may end an iteration with the value of another one that the loop does not carry after all, as in `a = b`.
     yields.push_back(replaced == outside.end() ? last : replaced->second);
     loop->append_operand(leaf->init);
     ir::Value* result = module.add_result(loop, leaf->init->type);
@@ -165,6 +167,7 @@ Status Codegen::finish_loop(ir::Op* loop, std::vector<Carried>& carried, int fir
     if (gone.state == Binding::State::kLive) gone.state = Binding::State::kLoopOnly, gone.why = where;
     frame().env.emplace(id, std::move(gone));
   }
+  // From the last argument on: erasing one moves those behind it.
   for (size_t i = leaves.size(); i-- > 0;) {
     auto& [leaf, last] = leaves[i];
     bool result_added = !leaf->args.empty() && leaf->args.back()->is_result() && leaf->args.back()->op == loop;
@@ -257,6 +260,7 @@ Status Codegen::runtime_for(const ast::For& s, const RangeValue& range) {
                   describe(parts[i]->value));
     common = i == 0 ? bounds[i]->type.dtype : promote_ints(common, bounds[i]->type.dtype);
   }
+  // Python's bools count as integers: range(True) runs once.
   if (common == DType::kI1) common = DType::kI32;
   for (ir::Value*& v : bounds) {
     KILN_TRY(v, cast(v, ir::scalar_type(common), s.iterable->range));
@@ -322,6 +326,8 @@ Status Codegen::while_stmt(const ast::While& s) {
       loop->erase();
       restore(std::move(start));
       b.set_to_end(after);
+      // A false constexpr: the loop never runs. A true one may depend on numbers that the body changes, so those become
+      // tensors and the condition is evaluated again.
       if (!condition.constant() || !ast::truth(*condition.constant())) return {};
       KILN_TRY(bool any, materialize(assigned));
       if (!any)
