@@ -16,6 +16,7 @@ namespace kiln::runtime {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
+// NumPy pads headers to this so that files can be mapped into memory.
 constexpr size_t kAlignment = 64;           // of the first element in the file
 constexpr size_t kLongestHeader = 1 << 16;  // dtypes of structures can be long; those are none of ours
 
@@ -98,10 +99,12 @@ Status save_npy(const Tensor& tensor, const std::string& path) {
     return with_note(error(ErrorKind::kUnsupported, ".npy files have no {}", info(tensor.dtype()).torch),
                      "help: convert first, with .float()");
   std::string shape;
+  // The header is a Python literal, in which a tuple of one element is written (3,).
   for (int64_t d : tensor.shape()) shape += fmt::format("{}{}", d, tensor.rank() == 1 ? "," : ", ");
   if (tensor.rank() > 1) shape.resize(shape.size() - 2);
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type->descr, shape);
   const size_t before = kMagic.size() + 4;
+  // The format wants spaces and a final newline, which count to the header's length.
   text.resize((before + text.size() + 1 + kAlignment - 1) / kAlignment * kAlignment - before - 1, ' ');
   text += '\n';
   std::string head(kMagic);

@@ -16,6 +16,8 @@ namespace kiln {
 namespace runtime {
 namespace {
 
+// SplitMix64 (Steele, Lea, Flood 2014) with the element's index as its counter: any element can be made by itself, so
+// the numbers do not depend on how many threads, programs or devices make them.
 constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
 
 inline uint64_t mix64(uint64_t z) {
@@ -118,6 +120,8 @@ Status need_float(const char* what, DType dtype) {
 }  // namespace
 
 int uniform_bits(DType dtype) {
+  // As many bits as the significand holds (its hidden bit included): every value is exact and below 1. More bits could
+  // round up to 1.0, which [0, 1) excludes.
   switch (bits(dtype)) {
     case 64:
       return 53;

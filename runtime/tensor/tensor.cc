@@ -22,6 +22,7 @@ std::vector<int64_t> row_major(std::span<const int64_t> shape) {
   int64_t step = 1;
   for (size_t i = shape.size(); i-- > 0;) {
     strides[i] = step;
+    // As PyTorch: an empty dimension counts as 1, so that no stride is 0.
     step *= std::max<int64_t>(shape[i], 1);
   }
   return strides;
@@ -34,6 +35,7 @@ Result<int64_t> checked_numel(std::span<const int64_t> shape, DType dtype) {
   for (int64_t size : shape) {
     if (size < 0)
       return error(ErrorKind::kValue, "a tensor's sizes must not be negative, got shape {}", shape_text(shape));
+    // A 0 does not excuse an overflow of the others: the strides are their products.
     if (size == 0)
       empty = true;
     else if (__builtin_mul_overflow(n, size, &n))
@@ -147,6 +149,7 @@ bool Tensor::is_contiguous() const {
   int64_t step = 1;
   for (size_t i = shape_.size(); i-- > 0;) {
     if (shape_[i] == 0) return true;
+    // A dimension of size 1 may have any stride, as in PyTorch.
     if (shape_[i] != 1 && strides_[i] != step) return false;
     step *= shape_[i];
   }
@@ -217,6 +220,7 @@ Result<Tensor> Tensor::view(std::span<const int64_t> shape) const {
   }
   int64_t n = numel();
   if (open >= 0) {
+    // With a 0 among the sizes every value would fit the -1; PyTorch refuses that too.
     if (known == 0 || n % known != 0)
       return error(ErrorKind::kValue, "shape {} cannot view {} elements of shape {}", shape_text(shape), n,
                    shape_text(shape_));
@@ -334,6 +338,7 @@ Status Tensor::copy(const Tensor& other, bool may_queue) const {
     StreamImpl &target_stream = stream_of(*storage_), &source_stream = stream_of(*other.storage_);
     if (target_stream.is_capturing())
       for (const auto& s : {storage_, other.storage_}) target_stream.keep_for_graph(s);
+    // CUDA's copies must not overlap; such a copy goes by way of the host further below.
     bool overlap = &to == &from && address() < other.address() + bytes && other.address() < address() + bytes;
     if (&to == &from && (!overlap || !storage_->device->is_cuda()))
       return to.copy(address(), other.address(), bytes, target_stream);
@@ -355,6 +360,7 @@ Status Tensor::copy(const Tensor& other, bool may_queue) const {
   if (&to == &from && is_work_for_device(*storage_, static_cast<int64_t>(bytes)) && storage_ != other.storage_ &&
       rank() <= kDeviceCopyRank) {
     Tensor target = *this, source = other;
+    // A copy moves bits, so one kernel per element size serves all dtypes.
     target.dtype_ = source.dtype_ = bits_dtype(dtype_);
     return copy_on_device(target, source);
   }
@@ -387,6 +393,7 @@ Status Tensor::fill(FillValue value) const {
   StreamImpl& stream = stream_of(*storage_);
   if (stream.is_capturing()) stream.keep_for_graph(storage_);
   if (is_contiguous()) return backend.fill(address(), pattern, size_of(dtype_), numel(), stream);
+  // One element, read with strides of 0, so that only the view's own elements are written.
   std::vector<int64_t> zero(shape_.size(), 0);
   KILN_TRY(Tensor one, empty(device(), dtype_, std::span<const int64_t>()));
   KILN_CHECK_OK(backend.fill(one.address(), pattern, size_of(dtype_), 1, stream));
