@@ -28,8 +28,10 @@ Result<std::vector<double>> rows_of(const Tensor& t, int64_t first, int64_t coun
 
 double distance(double got, double want) {
   if (std::isnan(got) || std::isnan(want))
+    // A comparison with NaN is false: the error would pass every tolerance.
     return std::isnan(got) && std::isnan(want) ? 0 : std::numeric_limits<double>::infinity();
   if (got == want) return 0;  // equal infinities
+  // Relative above 1 and absolute below: a relative error means little where a sum has cancelled.
   return std::abs(got - want) / std::max(1.0, std::abs(want));
 }
 

@@ -35,6 +35,8 @@ Result<Launch> attention_launch(Sources& sources, const Tensor& q, const Tensor&
   if (d < kFewestColumns || d > kMostColumns || !std::has_single_bit(static_cast<uint64_t>(d)))
     return error(ErrorKind::kValue, "heads of attention have {} columns; a power of two from {} to {} would work", d,
                  kFewestColumns, kMostColumns);
+  // The kernel takes exp2, which is one instruction of the GPU, where exp needs a multiplication first: exp(x) is
+  // exp2(x · log2 e), and the factor joins the scale.
   const double scale_log2 = scale * std::numbers::log2e;
   Launch launch;
   launch.options.num_warps = for_gpu ? 8 : 4;

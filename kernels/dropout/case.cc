@@ -18,6 +18,7 @@ Status unfused(Sources& sources, Problem& p) {
   int64_t n = p.shape[0];
   p.launches.push_back(
       launch(uniform, cdiv(n, config.block), {r, philox_seed(p.seed), n, config.block}, config.num_warps));
+  // This launch is made outside of OpChain, which counts the bytes of the others.
   p.bytes += static_cast<double>(n) * 4;
   OpChain ops(sources, p);
   KILN_CHECK_OK(ops.pointwise("keep_op", {{r}}, keep, {{static_cast<double>(kP)}}));
@@ -48,6 +49,8 @@ Result<Problem> make(Sources& sources, const Request& request) {
 std::vector<std::vector<double>> reference(const Rows& rows) {
   std::vector<double> out(rows.inputs[0].size());
   for (size_t i = 0; i < out.size(); ++i) {
+    // In float32 like the kernel: which elements are kept must agree exactly, as a single flip would be an error of x /
+    // (1-p).
     float r = philox_uniform(static_cast<uint64_t>(philox_seed(rows.seed)),
                              static_cast<uint32_t>(rows.first + static_cast<int64_t>(i)));
     out[i] = r > kP ? rows.inputs[0][i] / (1 - static_cast<double>(kP)) : 0;

@@ -5,6 +5,7 @@
 namespace kiln::kernels {
 
 float philox_uniform(uint64_t seed, uint32_t offset) {
+  // Philox 4x32-10 with the constants of Salmon et al. (2011), as Triton's tl.rand.
   constexpr uint64_t kMul0 = 0xD2511F53, kMul1 = 0xCD9E8D57;
   constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
   std::array<uint32_t, 4> c = {offset, 0, 0, 0};

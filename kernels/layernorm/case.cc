@@ -33,6 +33,7 @@ Result<Problem> make(Sources& sources, const Request& request) {
   KILN_TRY(p.inputs.emplace_back(), randn(p.device, p.dtype, shape, p.seed));
   KILN_TRY(p.inputs.emplace_back(), randn(p.device, p.dtype, columns, p.seed + 1));
   KILN_TRY(p.inputs.emplace_back(), randn(p.device, p.dtype, columns, p.seed + 2));
+  // Only x has a row for each row of the result; weight and bias are read whole.
   p.sliced_inputs = 1;
   KILN_TRY(p.outputs.emplace_back(), Tensor::empty(p.device, p.dtype, shape));
   KILN_TRY(p.outputs.emplace_back(), Tensor::empty(p.device, DType::kF32, rows));
@@ -52,6 +53,7 @@ Result<Problem> make(Sources& sources, const Request& request) {
   else
     args.insert(args.end(), {shape[1], kEps, config.block});
   p.launches.push_back(launch(kernel, shape[0], std::move(args), config.num_warps));
+  // The least traffic: x and the result once each, weight and bias once, mean and rstd as f32.
   p.bytes = 2 * n * size_of(p.dtype) + 2.0 * static_cast<double>(shape[1]) * size_of(p.dtype) +
             8.0 * static_cast<double>(shape[0]);
   return p;

@@ -14,6 +14,7 @@ Result<Launch> pointer_matmul_launch(Sources& sources, const Tensor& a, const Te
                  out.shape()[1]);
   KILN_TRY(Kernel kernel, sources.kernel("matmul", "matmul_kernel"));
   std::vector<std::optional<Arg>> args = {a, b, out, m, n, k};
+  // All six strides are arguments, so that transposed and sliced operands need no copy.
   for (const Tensor* t : {&a, &b, &out}) args.insert(args.end(), {t->strides()[0], t->strides()[1]});
   args.insert(args.end(), {int64_t{tile.m}, int64_t{tile.n}, int64_t{tile.k}, int64_t{tile.group_m}, std::monostate{}});
   Launch made = launch(kernel, cdiv(m, tile.m) * cdiv(n, tile.n), std::move(args), tile.warps);

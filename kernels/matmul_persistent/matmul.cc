@@ -66,6 +66,7 @@ Result<Launch> matmul_launch(Sources& sources, const Tensor& a, const Tensor& b,
     t = choose_tile(m, n, size_of(a.dtype()), size_of(out.dtype()), info.compute_units, most_ctas(info));
     t.splits = choose_splits(t, m, n, k, info.compute_units);
   }
+  // As the tensor cores accumulate: int8 products in int32, all floats in float32.
   const DType sum = is_int(a.dtype()) ? DType::kI32 : DType::kF32;
   const int64_t tiles = cdiv(m, t.m) * cdiv(n, t.n);
   Launch launch;
@@ -92,9 +93,11 @@ Result<Launch> matmul_launch(Sources& sources, const Tensor& a, const Tensor& b,
     const bool few = (m + n) * k * size_of(a.dtype()) <= kFewOperandBytes;
     auto eviction = [&](int64_t readers) { return std::string(few || readers == 1 ? "evict_first" : ""); };
     add({eviction(tiles_n), eviction(tiles_m)});
+    // No more stages than steps along k: the buffers of further ones would never be filled.
     t.stages = static_cast<int>(std::clamp<int64_t>(cdiv(k, t.k), kFewestStages, t.stages));
   } else {
     KILN_TRY(launch.kernel, sources.kernel("matmul_persistent", "matmul_persistent"));
+    // One wave: as many programs as run at the same time, each of which goes on to further tiles.
     const int64_t programs = std::min<int64_t>(tiles, info.compute_units / t.ctas);
     launch.grid = {programs, 1, 1};
     add({int64_t{t.group_m}, programs});

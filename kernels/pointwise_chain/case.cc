@@ -45,6 +45,7 @@ std::vector<std::vector<double>> reference(const Rows& rows) {
   std::vector<double> out(rows.inputs[0].size());
   for (size_t i = 0; i < out.size(); ++i) {
     double x = rows.inputs[0][i], y = rows.inputs[1][i], t = x * 2 + y;
+    // 1 + erf(x) as erfc(-x), which does not cancel for large negative x.
     out[i] = 0.5 * t * std::erfc(-t * M_SQRT1_2) / (1 + std::exp(-y)) - x;
   }
   return {std::move(out)};

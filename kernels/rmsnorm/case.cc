@@ -29,6 +29,7 @@ Result<Problem> make(Sources& sources, const Request& request) {
   const int64_t columns[] = {shape[1]};
   KILN_TRY(p.inputs.emplace_back(), randn(p.device, p.dtype, shape, p.seed));
   KILN_TRY(p.inputs.emplace_back(), randn(p.device, p.dtype, columns, p.seed + 1));
+  // Only x has a row for each row of the result; weight is read whole.
   p.sliced_inputs = 1;
   KILN_TRY(p.outputs.emplace_back(), Tensor::empty(p.device, p.dtype, shape));
   double n = static_cast<double>(p.inputs[0].numel());

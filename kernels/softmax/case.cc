@@ -15,6 +15,7 @@ Status unfused(Sources& sources, Problem& p) {
   KILN_TRY(Tensor a, Tensor::empty(p.device, p.dtype, p.shape));
   KILN_TRY(Tensor b, Tensor::empty(p.device, p.dtype, p.shape));
   OpChain ops(sources, p);
+  // Shifted by the row's maximum, so that exp cannot overflow; the quotient stays the same.
   KILN_CHECK_OK(ops.reduce_rows("row_max_op", x, statistic));
   KILN_CHECK_OK(ops.with_vector("row_sub_op", x, statistic, a));
   KILN_CHECK_OK(ops.pointwise("exp_op", {{a}}, b));
