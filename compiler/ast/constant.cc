@@ -126,7 +126,7 @@ Result<Constant> float_op(BinaryOp op, double a, double b, SourceRange where) {
       return Constant(div != 0 ? floored : std::copysign(0.0, a / b));
     }
     case BinaryOp::kPow: {
-      // Python raises in these three cases where C's pow returns inf or NaN.
+      // C's pow returns inf or NaN in these three cases; Python raises, or makes a complex number.
       if (a == 0 && b < 0) return error_at(where, ErrorKind::kValue, "0.0 cannot be raised to a negative power");
       if (a < 0 && std::isfinite(a) && std::isfinite(b) && b != std::floor(b))
         return error_at(where, ErrorKind::kUnsupported,

@@ -9,7 +9,6 @@ class Dumper {
   std::string take() { return std::move(out_); }
 
   void body(std::string_view label, const Body& stmts) {
-    // Empty lists are left out, so that the goldens of the parser's tests show only what a text has.
     if (stmts.empty()) return;
     line("{}:", label);
     Indent in(*this);
