@@ -17,6 +17,7 @@ std::vector<double> logs(const ContestRow& row) {
 }
 
 std::string clock_note(const ContestRow& before, const ContestRow& after) {
+  // Times of compute-bound kernels scale with the clock, so 2 % of it may be the whole change.
   const double was = before.sm_mhz(), is = after.sm_mhz();
   constexpr double kSpan = 0.02;
   if (was <= 0 || is <= 0 || std::abs(is - was) <= kSpan * was) return {};

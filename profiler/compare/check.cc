@@ -75,6 +75,7 @@ ResultCheck check_values(const Values& got, const Values& want, double tolerance
     const double away = std::abs(g - w), relative = away / std::max(std::abs(w), scale);
     if (nan) ++c.nans;
     if (!nan) c.max_abs = std::max(c.max_abs, away), c.max_rel = std::max(c.max_rel, relative);
+    // Not `relative > tolerance`, which a NaN would pass.
     if (c.first_bad < 0 && !(relative <= tolerance)) c.first_bad = got.index(i);
   }
   return c;

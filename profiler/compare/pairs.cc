@@ -128,6 +128,7 @@ Result<Pairs> run_pairs(std::span<const SampleTaker> takers, size_t baseline, co
   enum class Failed { kNone, kOwn, kBase };
   // One pair in random order.
   auto pair = [&](size_t own, Sample& a, Sample& b) -> std::pair<Failed, Status> {
+    // In random order, so that a drift of the clock or a cache left warm favours neither.
     const bool swap = random() & 1;
     for (int i = 0; i < 2; ++i) {
       const bool is_own = (i == 0) != swap;
@@ -168,6 +169,7 @@ Result<Pairs> run_pairs(std::span<const SampleTaker> takers, size_t baseline, co
       }
       std::vector<size_t> order = active;
       if (options.control) order.push_back(baseline);
+      // For the same reason no contender always follows the same neighbour.
       std::shuffle(order.begin(), order.end(), random);
       for (size_t i : order) {
         if (stopped()) break;
