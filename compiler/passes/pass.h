@@ -18,8 +18,8 @@ struct Context {
   const target::Target& target;
   bool guard_accesses = false;  // rows with a condition ask for these
   bool launch_pdl = false;
-  Properties holds = kNothing;            // of the module, beside those that it shows itself (kLayouts)
-  std::optional<GuardedAccesses> guards;  // of guard_accesses
+  Properties holds = kNothing;                 // of the module, beside those that it shows itself (kLayouts)
+  std::optional<GuardedAccesses> guards = {};  // of guard_accesses
 };
 
 /// One row of a pipeline. `run` changes the module in place; an error is a user's diagnostic (too much shared memory…).

@@ -21,7 +21,7 @@ class ParallelCopy {
   ParallelCopy(int threads, size_t bytes) : from_(bytes, 1), to_(bytes, 2) {
     try {
       for (int i = 0; i < threads; ++i) workers_.emplace_back([this, i] { work(static_cast<size_t>(i)); });
-    } catch (const std::system_error&) {
+    } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch)
       // The system has no more of them: those that there are share the work.
     }
   }

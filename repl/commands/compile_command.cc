@@ -181,7 +181,7 @@ std::string info_text(const KernelInfo& info, bool json) {
   for_each_field(info, [&](const KernelField& field, const auto& value) {
     if (field.has('T')) return;  // shown by itself
     nlohmann::ordered_json v = json_of(value);
-    if (v.is_structured() ? v.empty() : v == "") return;
+    if (v.is_structured() ? v.empty() : v.is_string() && v.get_ref<const std::string&>().empty()) return;
     all[std::string(field.name)] = v == -1 ? nlohmann::ordered_json() : v;
   });
   if (json) return all.dump();
