@@ -332,7 +332,8 @@ Result<Constant> apply(BinaryOp op, const Constant& a, const Constant& b, Source
   if (op == BinaryOp::kMul && ((s && is_integer(b)) || (t && is_integer(a)))) {
     const std::string& text = s ? *s : *t;
     Int count = std::max(to_int(s ? b : a), Int{0});
-    if (count * static_cast<Int>(text.size()) > static_cast<Int>(kMaxRepeatedBytes) || count > Int{1} << 62)
+    // The count first: beyond 2^62 the product would overflow an Int.
+    if (count > Int{1} << 62 || count * static_cast<Int>(text.size()) > static_cast<Int>(kMaxRepeatedBytes))
       return error_at(where, ErrorKind::kMemory, "the repeated string would be larger than 1 GB");
     std::string out;
     out.reserve(text.size() * static_cast<size_t>(count));

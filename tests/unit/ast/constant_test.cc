@@ -123,6 +123,7 @@ TEST(Constant, Errors) {
   EXPECT_EQ(run(kPow, f(-8), f(0.5)),
             "error: a negative number raised to a fraction is complex, which is not supported");
   EXPECT_EQ(run(kMul, s("abc"), i(Int{1} << 40)), "error: the repeated string would be larger than 1 GB");
+  EXPECT_EQ(run(kMul, s("abcd"), i(Int{1} << 126)), "error: the repeated string would be larger than 1 GB");
   EXPECT_EQ(run(CompareOp::kLt, i(1), s("a")), "error: '<' does not apply to 'int' and 'str'");
   Int least = -(Int{1} << 126) * 2;
   EXPECT_FALSE(apply(UnaryOp::kNegate, i(least), {}).ok());
