@@ -10,6 +10,7 @@
 #include "compiler/fusion/library.h"
 #include "compiler/fusion/recompute.h"
 #include "compiler/fusion/writer.h"
+#include "compiler/target/target.h"
 #include "support/diag.h"
 
 namespace kiln::fusion {
@@ -46,6 +47,8 @@ class Planner {
     outputs();
     lives();
     boundaries();
+    const target::Target* target = target::find(options_.machine.target);
+    plan_.overlaps = plan_.groups.size() > 1 && target && target->has(target::kTma);
     return std::move(plan_);
   }
 

@@ -123,6 +123,9 @@ struct Boundary {
 struct Plan {
   Variant variant = Variant::kFused;
   std::vector<Value> values;
+  /// Its kernels are launched while the one before still runs, and wait for its end themselves (launch_pdl): that hides
+  /// the time between two kernels, which is most of what a small one takes. GPUs can since the generation with TMA.
+  bool overlaps = false;
   std::vector<View> outputs;  // one per Graph::outputs: views of values (an input's own when nothing is computed)
   std::vector<Group> groups;  // in the order of launches
   std::vector<Boundary> boundaries;

@@ -225,10 +225,6 @@ Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::spa
     for (const fusion::Argument& a : g.arguments)
       if (auto* t = std::get_if<fusion::TensorArg>(&a.value)) offsets += t->offset != 0;
   out.offsets.reserve(offsets);  // arguments point into it
-  // Kernels of a chain are launched while the one before still runs, and wait for its end themselves: that hides the
-  // time between two kernels, which is most of what a small one takes.
-  constexpr int kFirstWithDependentLaunch = 90;
-  const bool overlaps = plan.groups.size() > 1 && device.impl()->backend().capability() >= kFirstWithDependentLaunch;
   for (size_t i = 0; i < plan.groups.size(); ++i) {
     const fusion::Group& g = plan.groups[i];
     BoundStep step;
@@ -239,7 +235,7 @@ Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::spa
       step.grid = g.grid;
       step.options.num_warps = g.num_warps;
       step.options.num_stages = g.num_stages;
-      step.options.launch_pdl = overlaps;
+      step.options.launch_pdl = plan.overlaps;
       step.args.reserve(g.arguments.size());
       for (const fusion::Argument& a : g.arguments) {
         KILN_TRY(Arg arg, argument(a, out, numbers));

@@ -205,6 +205,23 @@ TEST_F(PlanTest, RunningSumsOfSplitRowsAreExactForIntegers) {
   for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(got[i], sum += v[i]) << i;
 }
 
+TEST_F(PlanTest, ChainsOfKernelsOverlapWhereTheGpuCan) {
+  const int x = add_input(p, device, DType::kF32, {100000}, {1}, 0, std::vector<double>(100000, 1), "x");
+  Machine ampere = hopper_machine();
+  ampere.target = "sm_80";
+  auto overlaps = [&](int output, const Machine& machine) {
+    p.graph.outputs = {output};
+    auto made = plan(p.graph, {Variant::kFused, machine});
+    EXPECT_TRUE(made.ok()) << render(made.error());
+    return made.ok() && made->overlaps;
+  };
+  const int sum = axis(ExprOp::kSum, x, {0});  // two kernels on a GPU
+  EXPECT_TRUE(overlaps(sum, hopper_machine()));
+  EXPECT_FALSE(overlaps(sum, ampere));
+  EXPECT_FALSE(overlaps(sum, host_machine()));
+  EXPECT_FALSE(overlaps(x, hopper_machine()));
+}
+
 TEST_F(PlanTest, InfinitiesStayBehindTheirPlaceInSplitRunningSums) {
   constexpr size_t kCount = 100000, kInfinite = 40000, kNan = 80000;
   const double inf = std::numeric_limits<double>::infinity();
