@@ -38,8 +38,8 @@ class PendingTensors {
 
  private:
   void run_dropped(Interp& in);
-  /// `first` and what shares operations with it.
-  std::vector<Ref<TensorObject>> related_to(TensorObject& first);
+  /// All, those together that have operations in common and so share a plan.
+  std::vector<std::vector<Ref<TensorObject>>> related() const;
 
   std::vector<TensorObject*> tensors_;
   std::vector<std::shared_ptr<runtime::ExprNode>> dropped_;

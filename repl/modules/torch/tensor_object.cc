@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "support/float_bits.h"
 
@@ -66,44 +66,49 @@ void PendingTensors::run_dropped(Interp& in) {
 
 void PendingTensors::run_all(Interp& in) {
   before_clock(in);
-  while (!tensors_.empty()) {
-    // Those that have an operation or a tensor in common share a plan, as far as plans are made for them.
-    const std::vector<Ref<TensorObject>> together = related_to(*tensors_.front());
+  for (const std::vector<Ref<TensorObject>>& together : related()) {
     std::vector<Expr> exprs;
-    for (const auto& t : together) exprs.push_back(t->expr());
+    for (const auto& t : together)
+      if (t->is_pending()) exprs.push_back(t->expr());
     if (exprs.size() > 1 && run_together(exprs).ok())
       for (const auto& t : together) t->settle();
     else
-      together.front()->tensor(in);  // alone: with its own error, or on the host
+      for (const auto& t : together) t->tensor(in);  // alone: with its own error, or on the host
   }
 }
 
-std::vector<Ref<TensorObject>> PendingTensors::related_to(TensorObject& first) {
+std::vector<std::vector<Ref<TensorObject>>> PendingTensors::related() const {
   constexpr size_t kMostTogether = 8;  // outputs of a plan
-  std::vector<Ref<TensorObject>> related = {Ref<TensorObject>(&first)};
-  std::unordered_set<const runtime::ExprNode*> nodes;
-  auto add_nodes = [&](const TensorObject& t) {
-    for (const Expr::Part& part : t.expr().pending_parts()) nodes.insert(part.node);
-  };
-  add_nodes(first);
+  std::vector<std::vector<Ref<TensorObject>>> groups;
+  std::unordered_map<const runtime::ExprNode*, size_t> group_of;
   for (TensorObject* t : tensors_) {
-    if (related.size() == kMostTogether) break;
-    if (t == &first || !(t->device() == first.device())) continue;
-    const auto parts = t->expr().pending_parts();
-    if (std::none_of(parts.begin(), parts.end(), [&](const Expr::Part& p) { return nodes.contains(p.node); })) continue;
-    related.emplace_back(t);
-    add_nodes(*t);
+    const std::vector<Expr::Part> parts = t->expr().pending_parts();
+    size_t group = groups.size();
+    for (const Expr::Part& part : parts) {
+      const auto known = group_of.find(part.node);
+      if (known == group_of.end() || groups[known->second].size() == kMostTogether) continue;
+      group = known->second;
+      break;
+    }
+    if (group == groups.size()) groups.emplace_back();
+    groups[group].emplace_back(t);
+    for (const Expr::Part& part : parts) group_of[part.node] = group;
   }
-  return related;
+  return groups;
 }
 
 void PendingTensors::keep_parts(Interp& in, const TensorObject& whole) {
   if (tensors_.size() < 2) return;
-  for (const Expr::Part& part : whole.expr().pending_parts()) {
-    auto held = std::find_if(tensors_.begin(), tensors_.end(),
-                             [&](const TensorObject* t) { return t != &whole && t->expr().node() == part.node; });
-    if (held != tensors_.end()) Ref<TensorObject>(*held)->keep_as_part(in, part.is_factor);
-  }
+  const std::vector<Expr::Part> parts = whole.expr().pending_parts();
+  if (parts.size() < 2) return;  // itself
+  std::unordered_map<const runtime::ExprNode*, bool> is_factor;
+  for (const Expr::Part& part : parts) is_factor.emplace(part.node, part.is_factor);
+  // In the order in which they were made, operands before what is made of them. Computing one changes the list.
+  std::vector<std::pair<Ref<TensorObject>, bool>> held;
+  for (TensorObject* t : tensors_)
+    if (const auto part = is_factor.find(t->expr().node()); t != &whole && part != is_factor.end())
+      held.emplace_back(Ref<TensorObject>(t), part->second);
+  for (const auto& [t, factor] : held) t->keep_as_part(in, factor);
 }
 
 TensorObject::TensorObject(Interp& in, Expr expr)
