@@ -502,11 +502,17 @@ void split_reductions(Dag& dag, const Machine& machine) {
     // What a part has to do at least, and a row for its parts to be worth a second kernel. On a GPU that kernel takes
     // 2 us, in which one processor reads some 60 kB; several rows lose more, the kernel that they share with what reads
     // their sums.
-    const bool several = !machine.gpu() || (!across && rows > 1);
-    const int64_t unit = across ? (machine.gpu() ? 128 : 256) : kSplitUnit;
-    const int64_t least = unit * (!machine.gpu() ? 16 : several ? 8 : 1);
-    const int64_t worth = several ? 2 * least : across ? 4 * unit : 8 * unit;
-    if (now * (!machine.gpu() ? 2 : several ? 8 : 3) > programs || columns < worth) continue;
+    struct Limits {
+      int64_t idle;          // of so many places for programs, one is taken
+      int64_t least, worth;  // of a part and of a row, in units
+    };
+    const int64_t unit = !across ? kSplitUnit : machine.gpu() ? 128 : 256;
+    const Limits limits = !machine.gpu() ? Limits{2, 16, 32}
+                          : across       ? Limits{3, 1, 4}
+                          : rows > 1     ? Limits{8, 8, 16}
+                                         : Limits{3, 1, 8};
+    const int64_t least = limits.least * unit;
+    if (now * limits.idle > programs || columns < limits.worth * unit) continue;
     const int64_t wanted = std::min(cdiv(programs, now), columns / least);
     const int64_t splits = cdiv(columns, cdiv(cdiv(columns, wanted), unit) * unit);
     if (splits < 2) continue;

@@ -284,14 +284,14 @@ bool is_plain_conversion(const ExprNode& n) {
          (has_convert_kernel(from.dtype(), n.node.dtype) && from.numel() * size_of(from.dtype()) >= kDeviceKernelBytes);
 }
 
-/// Plans, binds and launches what is not empty.
-Status launch_together(std::span<const ExprNode* const> roots, const Device& device, ExprVariant variant,
+/// Plans, binds and launches what the walk began at, none of it empty.
+Status launch_together(std::span<ExprNode* const> roots, const Device& device, ExprVariant variant,
                        const ExprWalk& walk) {
   KILN_TRY(auto prepared, cached_plan(walk, device, variant));
   std::vector<Tensor> leaves = leaf_tensors(walk);
   KILN_TRY(Binding binding, bind_plan(std::move(prepared), leaves, device, &walk));
   KILN_CHECK_OK(binding.launch());
-  for (size_t i = 0; i < roots.size(); ++i) const_cast<ExprNode*>(roots[i])->set_value(binding.outputs[i]);
+  for (size_t i = 0; i < roots.size(); ++i) roots[i]->set_value(binding.outputs[i]);
   return {};
 }
 
@@ -299,16 +299,16 @@ Status launch_together(std::span<const ExprNode* const> roots, const Device& dev
 
 Status run_together(std::span<const Expr> exprs, ExprVariant variant) {
   // Views share the memory of what they are views of, and what is empty launches nothing: they go their own way after.
-  std::vector<const ExprNode*> roots;
+  std::vector<ExprNode*> roots;
   for (const Expr& e : exprs) {
     if (!e || e.is_scalar()) return error(ErrorKind::kValue, "only an expression with a tensor in it can be run");
-    const ExprNode* n = e.node();
+    ExprNode* n = e.node();
     while (n->is_pending() && info(n->node.op).kind == ExprKind::kView) n = n->operands[0].get();
     if (!n->is_pending() || is_plain_conversion(*n) || std::ranges::find(roots, n) != roots.end()) continue;
     roots.push_back(n);
   }
   if (roots.size() > 1) {
-    ExprWalk walk(roots);
+    ExprWalk walk(std::span<const ExprNode* const>(roots.data(), roots.size()));
     KILN_CHECK_OK(check_leaves(walk));
     auto is_empty = [](const ExprNode* each) { return fusion::numel(each->node.shape) == 0; };
     if (std::ranges::none_of(walk.order, is_empty))
@@ -340,19 +340,17 @@ Result<Tensor> run(const Expr& expr, ExprVariant variant) {
     event->detail = fmt::format("{}[{}]", name(n.node.dtype), fmt::join(n.node.shape, ", "));
   ExprWalk walk(n);
   KILN_CHECK_OK(check_leaves(walk));
-  Tensor result;
   const bool empty =
       std::ranges::any_of(walk.order, [](const ExprNode* each) { return fusion::numel(each->node.shape) == 0; });
   if (empty) {  // nothing to launch kernels for, and sums of nothing
     KILN_TRY(HostArray values, evaluate(n));
-    KILN_TRY(result, host_tensor(n.device, n.node.dtype, values));
+    KILN_TRY(Tensor result, host_tensor(n.device, n.node.dtype, values));
+    n.set_value(std::move(result));
   } else {
-    const ExprNode* root = &n;
+    ExprNode* root = &n;
     KILN_CHECK_OK(launch_together({&root, 1}, n.device, variant, walk));
-    return n.value;
   }
-  n.set_value(result);
-  return result;
+  return n.value;
 }
 
 Result<ExprPlan> plan(const Expr& expr, ExprVariant variant, std::span<const ExprName> names) {
