@@ -50,11 +50,17 @@ Editor::Input Editor::read(std::string first_prompt, std::string next_prompt) {
       auto done = handle(*event);
       if (!done) continue;
       menu_.reset(), search_.reset();
-      finish(*done == Event::kInterrupted ? "^C" : "");
+      finish(*done == Done::kDropped ? "^C" : "");
+      if (*done == Done::kDropped || (*done == Done::kEntry && is_blank_text(buffer_.text()))) {
+        note(history_.refresh());
+        begin();
+        continue;
+      }
       // Kept before anything can see that it runs: whatever ends the process then, the entry is in the file.
-      if (*done == Event::kEntry) note(history_.add(buffer_.text()));
+      if (*done == Done::kEntry) note(history_.add(buffer_.text()));
       terminal_.leave();
-      return {*done, *done == Event::kEntry ? buffer_.text() : std::string()};
+      if (*done == Done::kEnd) return {};
+      return {Event::kEntry, buffer_.text()};
     }
     if (!draw()) break;
     std::string bytes;
@@ -89,7 +95,7 @@ Editor::Input Editor::read(std::string first_prompt, std::string next_prompt) {
   return {};
 }
 
-std::optional<Editor::Event> Editor::handle(KeyEvent& event) {
+std::optional<Editor::Done> Editor::handle(KeyEvent& event) {
   if (event.is_paste) {
     menu_.reset();
     if (search_)
@@ -122,7 +128,7 @@ void Editor::insert_character(char32_t c) {
                          std::string(static_cast<size_t>(blanks), ' ') + line.substr(line.find_first_not_of(' ')));
 }
 
-std::optional<Editor::Event> Editor::act(Action action) {
+std::optional<Editor::Done> Editor::act(Action action) {
   switch (action) {
     case Action::kEnter:
       return enter();
@@ -130,11 +136,11 @@ std::optional<Editor::Event> Editor::act(Action action) {
       buffer_.insert("\n");
       break;
     case Action::kRun:
-      return Event::kEntry;
+      return Done::kEntry;
     case Action::kInterrupt:
-      return Event::kInterrupted;
+      return Done::kDropped;
     case Action::kEndOfInput:
-      if (buffer_.text().empty()) return Event::kEnd;
+      if (buffer_.text().empty()) return Done::kEnd;
       buffer_.erase_right();
       break;
     case Action::kSuspend:
@@ -243,11 +249,11 @@ std::optional<Editor::Event> Editor::act(Action action) {
   return std::nullopt;
 }
 
-std::optional<Editor::Event> Editor::enter() {
+std::optional<Editor::Done> Editor::enter() {
   const std::string& text = buffer_.text();
   const bool one_line = text.find('\n') == std::string::npos;
   const bool inside = !one_line && !is_blank_text(buffer_.after_cursor());
-  if (!inside && !(language_.is_incomplete && language_.is_incomplete(text + "\n"))) return Event::kEntry;
+  if (!inside && !(language_.is_incomplete && language_.is_incomplete(text + "\n"))) return Done::kEntry;
   insert_line();
   return std::nullopt;
 }

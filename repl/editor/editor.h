@@ -29,7 +29,7 @@ struct Language {
 
 class Editor {
  public:
-  enum class Event { kEntry, kInterrupted, kEnd };
+  enum class Event { kEntry, kEnd };
   struct Input {
     Event event = Event::kEnd;
     std::string text;
@@ -37,7 +37,8 @@ class Editor {
 
   Editor(Terminal& terminal, Language language, History::Options history, bool color);
 
-  /// Edits one entry. The terminal is as it was before when this returns.
+  /// Edits one entry, which is not blank. The terminal is as it was before when this returns, and not sooner: keys
+  /// that are typed ahead of a new prompt, Ctrl-D behind Ctrl-C say, stay keys.
   Input read(std::string first_prompt, std::string next_prompt);
 
   /// Why the history is not kept, told once.
@@ -52,9 +53,11 @@ class Editor {
   };
 
   void begin();
-  std::optional<Event> handle(KeyEvent& event);
-  std::optional<Event> act(Action action);
-  std::optional<Event> enter();
+  enum class Done { kEntry, kDropped, kEnd };
+
+  std::optional<Done> handle(KeyEvent& event);
+  std::optional<Done> act(Action action);
+  std::optional<Done> enter();
   void insert_line();
   void insert_character(char32_t c);
   void paste(std::string text);

@@ -1,13 +1,16 @@
 #include "repl/shell/entry_source.h"
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 
 #include "profiler/report/table.h"
 #include "repl/shell/entry_text.h"
 #include "repl/shell/errors.h"
 #include "repl/shell/files.h"
+#include "repl/shell/interrupts.h"
 #include "support/diag.h"
 #include "support/text.h"
 
@@ -39,16 +42,21 @@ class EditorSource : public EntrySource {
 
 class LineEntries : public EntrySource {
  public:
-  using ReadLine = std::function<std::optional<std::string>(const std::string&)>;
   explicit LineEntries(ReadLine read_line) : read_line_(std::move(read_line)) {}
 
   Input read(const std::string& first_prompt, const std::string& next_prompt) override {
-    std::string text;
+    std::string text, line;
     for (;;) {
-      auto line = read_line_(text.empty() ? first_prompt : next_prompt);
-      if (!line) return text.empty() ? Input{} : Input{Event::kEntry, text + "\n"};
-      text += trimmed(*line).empty() ? "\n" : *line + "\n";
-      if (!entry_is_incomplete(text)) return {Event::kEntry, std::move(text)};
+      switch (read_line_(text.empty() ? first_prompt : next_prompt, line)) {
+        case LineRead::kEnd:
+          return text.empty() ? Input{} : Input{Event::kEntry, text + "\n"};
+        case LineRead::kInterrupted:
+          text.clear();
+          continue;
+        case LineRead::kLine:
+          text += trimmed(line).empty() ? "\n" : line + "\n";
+          if (!entry_is_incomplete(text)) return {Event::kEntry, std::move(text)};
+      }
     }
   }
 
@@ -56,18 +64,47 @@ class LineEntries : public EntrySource {
   ReadLine read_line_;
 };
 
-std::optional<std::string> read_plain_line(const std::string& prompt) {
-  put(stdout, prompt);
-  std::fflush(stdout);
-  char* line = nullptr;
-  size_t capacity = 0;
-  const ssize_t n = getline(&line, &capacity, stdin);
-  std::optional<std::string> text;
-  if (n >= 0) text.emplace(line, static_cast<size_t>(n));
-  std::free(line);
-  while (text && !text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
-  return text;
-}
+/// Lines of standard input. Not through stdio: whatever thread takes the signal, Ctrl-C must end the wait for a line.
+class PlainLines {
+ public:
+  LineRead operator()(const std::string& prompt, std::string& line) {
+    put(stdout, prompt);
+    std::fflush(stdout);
+    for (;;) {
+      if (const size_t end = ahead_.find('\n'); end != std::string::npos) return take(end, line);
+      pollfd watched[] = {{STDIN_FILENO, POLLIN, 0}, {IdleInterrupts::descriptor(), POLLIN, 0}};
+      if (poll(watched, 2, -1) < 0 && errno != EINTR) return LineRead::kEnd;
+      if (watched[1].revents) {
+        // The terminal has dropped what was typed of the line.
+        IdleInterrupts::forget();
+        ahead_.clear();
+        put(stdout, "\n");
+        return LineRead::kInterrupted;
+      }
+      if (!watched[0].revents) continue;
+      char bytes[4096];
+      const ssize_t n = ::read(STDIN_FILENO, bytes, sizeof bytes);
+      if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (n > 0) {
+        ahead_.append(bytes, static_cast<size_t>(n));
+      } else if (ahead_.empty()) {
+        return LineRead::kEnd;
+      } else {
+        return take(ahead_.size(), line);
+      }
+    }
+  }
+
+ private:
+  LineRead take(size_t end, std::string& line) {
+    line = ahead_.substr(0, end);
+    ahead_.erase(0, end + 1);
+    while (!line.empty() && line.back() == '\r') line.pop_back();
+    return LineRead::kLine;
+  }
+
+  std::string ahead_;  // read, and not yet given
+};
 
 }  // namespace
 
@@ -75,11 +112,10 @@ std::unique_ptr<EntrySource> make_editor_source(editor::Language language, const
   return std::make_unique<EditorSource>(std::move(language), state_folder);
 }
 
-std::unique_ptr<EntrySource> make_line_source(
-    std::function<std::optional<std::string>(const std::string& prompt)> read_line) {
+std::unique_ptr<EntrySource> make_line_source(ReadLine read_line) {
   return std::make_unique<LineEntries>(std::move(read_line));
 }
 
-std::unique_ptr<EntrySource> make_plain_source() { return make_line_source(read_plain_line); }
+std::unique_ptr<EntrySource> make_plain_source() { return make_line_source(PlainLines()); }
 
 }  // namespace kiln::repl

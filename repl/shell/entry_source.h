@@ -2,7 +2,6 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "repl/editor/editor.h"
@@ -21,10 +20,14 @@ class EntrySource {
 /// The editor on standard input and output. `state_folder` holds the history; empty: it is not kept.
 std::unique_ptr<EntrySource> make_editor_source(editor::Language language, const std::string& state_folder);
 
-/// Reads lines until they make a whole entry. nullopt from `read_line` is the end of the input, which also ends a
-/// block.
-std::unique_ptr<EntrySource> make_line_source(
-    std::function<std::optional<std::string>(const std::string& prompt)> read_line);
+enum class LineRead {
+  kLine,
+  kInterrupted,  // what was typed of the entry is dropped
+  kEnd,          // of the input, which also ends a block
+};
+using ReadLine = std::function<LineRead(const std::string& prompt, std::string& line)>;
+/// Reads lines until they make a whole entry.
+std::unique_ptr<EntrySource> make_line_source(ReadLine read_line);
 /// Lines of standard input as the terminal edits them, for terminals without cursor movement and output that goes
 /// elsewhere.
 std::unique_ptr<EntrySource> make_plain_source();

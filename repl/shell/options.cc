@@ -89,8 +89,9 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   add_kernel_options(*compile, o.compile);
   compile->add_option("--emit", o.compile.emit,
                       "ast, ir, ir:PASS, layout, llvm, ptx, cubin, sass, asm, object, or info: its figures");
-  compile->add_option("--print-after", o.compile.print_after,
-                      "also print the IR after this pass to stderr ('all': every one; 'changed': those that changed it)");
+  compile->add_option(
+      "--print-after", o.compile.print_after,
+      "also print the IR after this pass to stderr ('all': every one; 'changed': those that changed it)");
   compile->add_flag("--time-passes", o.compile.time_passes, "print the time of each phase to stderr");
   compile->add_option("-o", o.compile.output, "write to this file");
 

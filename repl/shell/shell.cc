@@ -1,10 +1,8 @@
 #include "repl/shell/shell.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <utility>
 
 #include "repl/commands/info_commands.h"
@@ -13,6 +11,7 @@
 #include "repl/shell/completion.h"
 #include "repl/shell/entry_text.h"
 #include "repl/shell/errors.h"
+#include "repl/shell/interrupts.h"
 #include "support/diag.h"
 #include "support/text.h"
 #include "support/text_width.h"
@@ -21,39 +20,9 @@ namespace kiln::repl {
 
 namespace {
 
-// A signal handler can reach nothing else.
-std::atomic<script::Session*> g_running{nullptr};
-std::atomic<int> g_presses{0};
-
-void on_sigint(int) {
-  script::Session* session = g_running.load();
-  int presses = ++g_presses;
-  if (presses >= 3) _exit(130);
-  if (presses == 2) {
-    constexpr char kText[] = "\nstill running; Ctrl-C once more ends kiln\n";
-    [[maybe_unused]] ssize_t n = write(STDERR_FILENO, kText, sizeof kText - 1);
-  }
-  if (session) session->interrupt();
-}
-
 void to_stdout(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace
-
-InterruptGuard::InterruptGuard(script::Session& session) {
-  g_presses = 0;
-  g_running = &session;
-  struct sigaction action {};
-  action.sa_handler = on_sigint;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-}
-
-InterruptGuard::~InterruptGuard() {
-  signal(SIGINT, SIG_DFL);
-  // One that came too late for this entry must not stop the next.
-  g_running.exchange(nullptr)->forget_interrupt();
-}
 
 Shell::Shell(const Options& options, const std::function<void(std::string_view)>& output)
     : options_(options),
@@ -145,13 +114,14 @@ Status Shell::command(std::string_view line) {
 }
 
 int Shell::prompt(EntrySource& entries) {
+  IdleInterrupts idle;
   while (!session_.exit_code()) {
     if (!std::exchange(at_line_start_, true)) context_.output("\n");
     const std::string first = fmt::format("[{}] ", entry_number_);
     const std::string next = std::string(first.size() - 4, ' ') + "... ";
     const EntrySource::Input input = entries.read(first, next);
     if (input.event == EntrySource::Event::kEnd) break;
-    if (input.event == EntrySource::Event::kInterrupted || trimmed(input.text).empty()) continue;
+    if (trimmed(input.text).empty()) continue;
     Status status = entry(input.text);
     std::fflush(stdout);
     if (!status.ok()) print_error(status.error(), options_.json);

@@ -52,13 +52,4 @@ class Shell {
   std::optional<ErrorKind> ended_by_;
 };
 
-/// While one lives, Ctrl-C interrupts the session's running statement; the third press ends the program.
-class InterruptGuard {
- public:
-  explicit InterruptGuard(script::Session& session);
-  ~InterruptGuard();
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
-};
-
 }  // namespace kiln::repl

@@ -71,9 +71,13 @@ class PseudoTerminal {
   bool wait_for(std::string_view text, int seconds = 20) {
     return wait([&] { return screen_.text().find(text) != std::string::npos; }, seconds);
   }
-  /// Sends keys one at a time and waits until the program has written something for each, as a typist would.
+  /// Sends keys one at a time and waits until the program has written something for each, as a typist would. While the
+  /// terminal itself edits lines, control keys would be its own: waits for the editor, but not for ever.
   void type(std::string_view bytes) {
     while (!bytes.empty()) {
+      read_some(0);
+      was_raw_ = was_raw_ || !is_cooked();
+      if (was_raw_) wait([&] { return !is_cooked(); }, 1);
       const size_t length = key_length(bytes), seen = written_;
       send(bytes.substr(0, length));
       wait([&] { return written_ > seen; }, 1);
@@ -139,6 +143,7 @@ class PseudoTerminal {
   pid_t pid_ = -1;
   termios before_{};
   size_t written_ = 0;
+  bool was_raw_ = false;
   std::string output_;
 };
 

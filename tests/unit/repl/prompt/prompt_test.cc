@@ -120,6 +120,43 @@ TEST_F(Prompt, PlainLinesOnADumbTerminal) {
   EXPECT_EQ(t->raw_output().find('\033'), std::string::npos);
 }
 
+TEST_F(Prompt, CtrlCDropsTheLineOfADumbTerminal) {
+  auto t = start(40, 100, "dumb");
+  t->send("x = 20\r");
+  EXPECT_TRUE(t->wait_for("\n[2]"));
+  t->send("def f():\r");
+  EXPECT_TRUE(t->wait_for("\n..."));
+  t->send("x = 1");
+  EXPECT_TRUE(t->wait_for("... x = 1"));
+  t->send("\003");
+  EXPECT_TRUE(t->wait_for("^C\n[2]")) << t->screen().text();
+  t->send("x + 1\r");
+  EXPECT_TRUE(t->wait_for("\n21\n")) << t->screen().text();
+  t->send("\004");
+  EXPECT_EQ(t->end(), 0);
+}
+
+TEST_F(Prompt, CtrlCAndCtrlDAtOnce) {
+  for (int i = 0; i < 5; ++i) {
+    auto t = start();
+    t->send("half");
+    EXPECT_TRUE(t->wait_for("[1] half"));
+    t->send("\003\r\003\004");
+    EXPECT_EQ(t->end(), 0);
+    EXPECT_TRUE(t->is_cooked());
+  }
+}
+
+TEST_F(Prompt, CtrlCBetweenStatementsEndsNothing) {
+  auto t = start();
+  for (int i = 0; i < 100; ++i) {
+    t->type("1\r");
+    t->signal(SIGINT);  // three within one statement end it: one for each
+  }
+  t->type("6 * 7\r");
+  EXPECT_TRUE(t->wait_for("\n42\n")) << t->screen().text();
+}
+
 TEST_F(Prompt, EscapesOfAScriptReachNoTerminal) {
   auto t = start();
   t->type("raise ValueError('\\x1b]0;title\\x07 \\x1b[2J')\r");

@@ -10,6 +10,7 @@
 #include "repl/editor/bindings.h"
 #include "repl/shell/completion.h"
 #include "repl/shell/entry_text.h"
+#include "repl/shell/interrupts.h"
 #include "support/files.h"
 
 namespace kiln::repl {
@@ -20,11 +21,13 @@ using Event = EntrySource::Event;
 
 /// What is typed: lines, and whole entries as the editor gives them.
 struct Typed {
+  LineRead read = LineRead::kLine;
   std::string line;
   std::optional<Input> entry;
 };
-Typed line(std::string text) { return {std::move(text), std::nullopt}; }
-Typed entry(std::string text) { return {{}, Input{Event::kEntry, std::move(text)}}; }
+Typed line(std::string text) { return {LineRead::kLine, std::move(text), std::nullopt}; }
+Typed entry(std::string text) { return {{}, {}, Input{Event::kEntry, std::move(text)}}; }
+const Typed kCtrlC{LineRead::kInterrupted, {}, {}};
 
 class TypedEntries : public EntrySource {
  public:
@@ -41,12 +44,13 @@ class TypedEntries : public EntrySource {
 
  private:
   std::deque<Typed> typed_;
-  std::unique_ptr<EntrySource> lines_ = make_line_source([this](const std::string& prompt) {
+  std::unique_ptr<EntrySource> lines_ = make_line_source([this](const std::string& prompt, std::string& line) {
     prompts.push_back(prompt);
-    if (typed_.empty()) return std::optional<std::string>();
-    std::string text = typed_[0].line;
+    if (typed_.empty()) return LineRead::kEnd;
+    const Typed typed = typed_[0];
     typed_.pop_front();
-    return std::optional(text);
+    line = typed.line;
+    return typed.read;
   });
 };
 
@@ -181,7 +185,7 @@ TEST(Prompt, ExitAndQuitEndIt) {
 }
 
 TEST(Prompt, InterruptDropsTheLines) {
-  Terminal t = type({{{}, Input{Event::kInterrupted, ""}}, line("1 + 1")});
+  Terminal t = type({kCtrlC, line("def f():"), kCtrlC, line("1 + 1")});
   EXPECT_EQ(t.out, "2\n");
 }
 

@@ -1,0 +1,31 @@
+// Ctrl-C at the prompt: what SIGINT does while a statement runs, and between statements.
+#pragma once
+#include "repl/session/session.h"
+
+namespace kiln::repl {
+
+/// While one lives, Ctrl-C interrupts the session's running statement; the third press ends the program. What SIGINT
+/// did before comes back with its end.
+class InterruptGuard {
+ public:
+  explicit InterruptGuard(script::Session& session);
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+};
+
+/// While one lives, a Ctrl-C that comes between statements ends nothing; whoever waits for a line sees it.
+class IdleInterrupts {
+ public:
+  IdleInterrupts();
+  ~IdleInterrupts();
+  IdleInterrupts(const IdleInterrupts&) = delete;
+  IdleInterrupts& operator=(const IdleInterrupts&) = delete;
+
+  /// Readable once SIGINT came; -1 where the system has no descriptors left.
+  static int descriptor();
+  /// Forgets those that came so far.
+  static void forget();
+};
+
+}  // namespace kiln::repl
