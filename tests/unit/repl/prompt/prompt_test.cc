@@ -153,8 +153,11 @@ TEST_F(Prompt, CtrlCBetweenStatementsEndsNothing) {
     t->type("1\r");
     t->signal(SIGINT);  // three within one statement end it: one for each
   }
-  t->type("6 * 7\r");
-  EXPECT_TRUE(t->wait_for("\n42\n")) << t->screen().text();
+  const bool goes_on = t->wait([&] {
+    t->type("6 * 7\r");  // the last signal may still be under way, and drop it
+    return t->screen().text().find("\n42\n") != std::string::npos;
+  });
+  EXPECT_TRUE(goes_on) << t->screen().text();
 }
 
 TEST_F(Prompt, EscapesOfAScriptReachNoTerminal) {
