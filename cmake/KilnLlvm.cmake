@@ -20,7 +20,7 @@ endif()
 add_library(kiln_llvm INTERFACE)
 target_include_directories(kiln_llvm SYSTEM INTERFACE ${llvm_include})
 if(KILN_STATIC)
-  execute_process(COMMAND ${KILN_LLVM_CONFIG} --link-static --libs nvptx ${llvm_native} orcjit passes asmparser
+  execute_process(COMMAND ${KILN_LLVM_CONFIG} --link-static --libs nvptx ${llvm_native} orcjit passes asmparser debuginfodwarf
                   OUTPUT_VARIABLE llvm_libs OUTPUT_STRIP_TRAILING_WHITESPACE)
   separate_arguments(llvm_libs)
   find_library(ZSTD_STATIC libzstd.a REQUIRED)

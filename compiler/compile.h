@@ -65,6 +65,9 @@ class HostCode {
   /// kLaunch: the first device assertion that failed since the last call, with its program. Ask after a launch has
   /// finished.
   virtual Status take_failure() = 0;
+  /// Where in the source the instruction at this address came from, without the line's text; line 0 when it is none of
+  /// this code.
+  virtual Place place_at(uintptr_t address) const = 0;
 };
 Result<std::shared_ptr<HostCode>> load_host_object(const CompiledKernel& kernel);
 

@@ -1,4 +1,5 @@
 // Objects → callable code: RuntimeDyld over one mapping that is freed with the HostCode.
+#include <llvm/DebugInfo/DWARF/DWARFContext.h>
 #include <llvm/ExecutionEngine/RTDyldMemoryManager.h>
 #include <llvm/ExecutionEngine/RuntimeDyld.h>
 #include <llvm/Object/ObjectFile.h>
@@ -134,6 +135,7 @@ class LoadedHostCode : public HostCode {
     if (!object) return broken(kernel, llvm::toString(object.takeError()));
     Resolver resolver(&log_);
     llvm::RuntimeDyld linker(mapping_, resolver);
+    object_ = kernel.object;
     linker.loadObject(**object);
     if (!mapping_.mapped()) return error(ErrorKind::kMemory, "no memory for the code of '{}'", kernel.name);
     linker.resolveRelocations();
@@ -146,12 +148,41 @@ class LoadedHostCode : public HostCode {
     return {};
   }
 
+  // Read from the object only when it is asked for: after a fault.
+  Place place_at(uintptr_t address) const override {
+    codegen::UsesLlvm scope;
+    auto object = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(object_, "kernel"));
+    if (!object) return llvm::consumeError(object.takeError()), Place();
+    for (const llvm::object::SymbolRef& symbol : (*object)->symbols()) {
+      auto name = symbol.getName();
+      if (!name || *name != codegen::kHostEntryName) {
+        if (!name) llvm::consumeError(name.takeError());
+        continue;
+      }
+      auto offset = symbol.getAddress();
+      auto section = symbol.getSection();
+      if (!offset || !section) {
+        llvm::consumeError(offset.takeError()), llvm::consumeError(section.takeError());
+        break;
+      }
+      const uintptr_t begin = reinterpret_cast<uintptr_t>(entry_) - *offset;
+      if (address < begin || address >= begin + (*section)->getSize()) break;
+      const auto found = llvm::DWARFContext::create(**object)->getLineInfoForAddress(
+          {address - begin, (*section)->getIndex()}, {llvm::DILineInfoSpecifier::FileLineInfoKind::RelativeFilePath});
+      if (!found) break;
+      const int column = static_cast<int>(found->Column);
+      return {found->FileName, static_cast<int>(found->Line), column, column + 1, {}};
+    }
+    return {};
+  }
+
  private:
   static Diagnostic broken(const CompiledKernel& kernel, const std::string& why) {
     return error(ErrorKind::kInternal, "the object of host kernel '{}' cannot be loaded: {}", kernel.name, why);
   }
 
   Mapping mapping_;
+  std::string object_;
   HostLog log_;
   HostEntry entry_ = nullptr;
 };

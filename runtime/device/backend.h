@@ -87,7 +87,8 @@ struct KernelImage : KernelInfo {
   std::span<const TensorMapRecipe> tensor_maps;  // GPU: parameters after the others, encoded at each launch
   HostEntry entry = nullptr;
   std::function<Status()>
-      take_failure;                  // CPU: a device assertion that failed in the launch just finished; may be empty
+      take_failure;  // CPU: a device assertion that failed in the launch just finished; may be empty
+  std::function<Place(uintptr_t)> place_at;  // CPU: where an instruction came from, line 0: unknown; may be empty
   std::shared_ptr<const void> keep;  // owns the code behind `entry`
 };
 

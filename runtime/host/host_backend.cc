@@ -82,13 +82,18 @@ struct Scratch {
 class HostKernel : public LoadedKernel {
  public:
   explicit HostKernel(const KernelImage& image)
-      : entry(image.entry), scratch_bytes(image.scratch_bytes), take_failure(image.take_failure), keep(image.keep) {
+      : entry(image.entry),
+        scratch_bytes(image.scratch_bytes),
+        take_failure(image.take_failure),
+        place_at(image.place_at),
+        keep(image.keep) {
     name_ = image.name;
     num_params_ = image.num_params;
   }
   HostEntry entry;
   int64_t scratch_bytes;
   std::function<Status()> take_failure;
+  std::function<Place(uintptr_t)> place_at;
   std::shared_ptr<const void> keep;
   mutable std::atomic<int64_t> program_ns{0};
 };
@@ -127,10 +132,15 @@ struct Running {
   }
 
   Status why_ended() const {
-    if (first_fault)
-      return with_note(error(ErrorKind::kLaunch, "kernel '{}' {}", kernel.name(), faults::describe(*first_fault)),
-                       "help: a launch with check=True (or --check, or %check) names the tensor, the element and the "
-                       "line; what the kernel wrote before may have changed other memory");
+    if (first_fault) {
+      Diagnostic d = error(ErrorKind::kLaunch, "kernel '{}' {}", kernel.name(), faults::describe(*first_fault));
+      if (kernel.place_at)
+        if (Place place = kernel.place_at(first_fault->code_at); place.line > 0)
+          d.notes.push_back({"by this statement", std::move(place)});
+      return with_note(std::move(d),
+                       "help: a launch with check=True (or --check, or %check) names the tensor and the element; what "
+                       "the kernel wrote before may have changed other memory");
+    }
     if (stop.cause() == StopCause::kTimeout)
       return error(ErrorKind::kLaunch, "kernel '{}' was stopped after {} s, its timeout; what it wrote is incomplete",
                    kernel.name(), timeout_s);

@@ -113,7 +113,7 @@ Result<CompiledKernel> Jit::compile(const JitRequest& request) {
   return kernel;
 }
 
-Result<std::shared_ptr<LoadedKernel>> Jit::load(CompiledKernel& k, DeviceImpl& device) {
+Result<std::shared_ptr<LoadedKernel>> Jit::load(CompiledKernel& k, const Closure& closure, DeviceImpl& device) {
   trace::Scope span(trace::kSpans, trace::Step::kLoad, k.name);
   auto start = Clock::now();
   KernelImage image = image_of(k);
@@ -121,6 +121,13 @@ Result<std::shared_ptr<LoadedKernel>> Jit::load(CompiledKernel& k, DeviceImpl& d
     KILN_TRY(std::shared_ptr<HostCode> code, compiler_.load_host_object(k));
     image.entry = code->entry();
     image.take_failure = [code] { return code->take_failure(); };
+    image.place_at = [code, sources = closure.sources](uintptr_t address) {
+      Place place = code->place_at(address);
+      for (const auto& source : sources)
+        if (source->file_name() == place.file && place.line >= 1 && place.line <= source->num_lines())
+          place.text = source->line(place.line);
+      return place;
+    };
     image.keep = code;
   }
   KILN_TRY(std::shared_ptr<LoadedKernel> loaded, device.backend().load(image));

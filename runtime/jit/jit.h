@@ -49,7 +49,7 @@ class Jit {
 
   Result<CompiledKernel> compile(const JitRequest& request);
   /// Makes `kernel` launchable on the device and completes what is known of it.
-  Result<std::shared_ptr<LoadedKernel>> load(CompiledKernel& kernel, DeviceImpl& device);
+  Result<std::shared_ptr<LoadedKernel>> load(CompiledKernel& kernel, const Closure& closure, DeviceImpl& device);
   /// What is kept of code that was loaded; GPUs' is listed by loaded_code() as long as the caller keeps it.
   std::shared_ptr<const LoadedCode> remember(CompiledKernel&& kernel, const Closure& closure);
   std::vector<std::shared_ptr<const LoadedCode>> loaded_code();

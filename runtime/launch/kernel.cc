@@ -191,7 +191,7 @@ Result<std::unique_ptr<Specialisation>> KernelImpl::build(std::span<const std::o
   spec->device = device;
   spec->backend = &device->backend();
   spec->default_stream = &device->backend().default_stream();
-  KILN_TRY(spec->loaded, jit_.load(compiled, *device));
+  KILN_TRY(spec->loaded, jit_.load(compiled, closure, *device));
   spec->code = jit_.remember(std::move(compiled), closure);
   spec->launched_as =
       std::make_shared<LaunchedAs>(LaunchedAs{std::move(specs), frontend_options(options), device->target()});

@@ -129,7 +129,7 @@ Result<std::shared_ptr<const CheckedCode>> KernelImpl::checked_code(std::span<co
     KILN_ASSERT(compiled.guards, "the compiler put no guards into {}", name_);
     code->guards = *std::move(compiled.guards);
     for (const KernelParam& p : compiled.params) code->param_names.push_back(p.name);
-    KILN_TRY(code->loaded, jit_.load(compiled, *device));
+    KILN_TRY(code->loaded, jit_.load(compiled, *closure, *device));
     return {};
   };
   if (Status made = make(); !made.ok()) {

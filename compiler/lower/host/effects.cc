@@ -169,6 +169,7 @@ std::optional<llvm::AtomicRMWInst::BinOp> simple_update(ir::Rmw rmw, const ir::T
 }  // namespace
 
 Lowering::V Lowering::atomic(const ir::Op& op, V address, std::span<V const> values) {
+  lines_->at(b, op.range);
   const ir::Type& type = op.result()->type;
   llvm::Type* bits_type = memory_type(type);
   if (bits_type->isFloatingPointTy()) bits_type = b.getIntNTy(static_cast<unsigned>(bits(type.dtype)));

@@ -78,6 +78,7 @@ Status Lowering::run() {
   if (streams_ && llvm::Triple(llvm::sys::getProcessTriple()).isX86())
     b.CreateIntrinsic(b.getVoidTy(), llvm::Intrinsic::x86_sse_sfence, {});
   b.CreateRetVoid();
+  lines_->finish();
   return {};
 }
 
@@ -88,6 +89,7 @@ void Lowering::begin_entry() {
   entry_->addFnAttr(llvm::Attribute::NoUnwind);
   entry_->addFnAttr("stackrealign");  // else spilled vectors would straddle cache lines
   entry_->addParamAttr(4, llvm::Attribute::NoAlias);
+  lines_.emplace(*module, *entry_, source_, llvm::DICompileUnit::LineTablesOnly);
   prologue_ = block("entry");
   b.SetInsertPoint(prologue_);
   args_ = entry_->getArg(0);
@@ -129,6 +131,7 @@ Lowering::V Lowering::scalar(const ir::Value* v) {
     KILN_ASSERT(ir::is_pure(&op), "{} was not emitted in its place", ir::print(op));
     std::vector<V> operands;
     for (const ir::Value* operand : op.operands) operands.push_back(scalar(operand));
+    lines_->at(b, op.range);
     value = emit_elementwise(b, op, operands, target_);
   }
   set_scalar(v, value);

@@ -19,6 +19,7 @@
 #include <unordered_set>
 
 #include "compiler/lower/host/lanes.h"
+#include "compiler/lower/shared/line_info.h"
 #include "compiler/target/target.h"
 
 namespace kiln::lower::host {
@@ -234,6 +235,7 @@ class Lowering {
   const ir::Module& source_;
   const target::Target& target_;
   llvm::IRBuilder<> b;
+  std::optional<LineInfo> lines_;  // of what may fault: accesses and divisions
   llvm::Function* entry_ = nullptr;
   llvm::BasicBlock* prologue_ = nullptr;  // stack slots and parameters; ends before the loop over programs
   llvm::BasicBlock* exit_ = nullptr;

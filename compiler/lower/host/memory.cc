@@ -40,6 +40,7 @@ Lanes Lowering::emit_load(Chunk& chunk, const ir::Op& op, size_t index) {
   std::optional<Lanes> mask = emit_mask(chunk, op, 1, index);
   Lanes other = uniform(llvm::Constant::getNullValue(element(type)));
   if (mask && op.operands.size() > 2) other = emit(chunk, op.operand(2), index);
+  lines_->at(b, op.range);
   return load_lanes(chunk.width, type, ptr, mask, other, op.flag(ir::AttrName::kVolatile));
 }
 
@@ -48,6 +49,7 @@ unsigned Lowering::stream_align(const ir::Type& type, unsigned width) const {
 }
 
 void Lowering::emit_store(Chunk& chunk, const ir::Op& op, Lanes ptr, Lanes value, std::optional<Lanes> mask) {
+  lines_->at(b, op.range);
   const ir::Type& type = op.operand(1)->type;
   auto stream = stream_.find(&op);
   if (stream == stream_.end() || !ptr.is_contiguous() || mask) {

@@ -124,6 +124,7 @@ Lanes Lowering::emit_elements(Chunk& chunk, const ir::Op& op, size_t index) {
     all_uniform &= operands.back().is_uniform();
     any_vector |= operands.back().form == Lanes::Form::kVector;
   }
+  lines_->at(b, op.range);
   auto on_scalars = [&] {
     std::vector<V> values;
     for (const Lanes& lanes : operands) values.push_back(lanes.value);

@@ -3,9 +3,9 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include "compiler/analysis/layout_ops.h"
-#include "compiler/lower/nvptx/debug.h"
 #include "compiler/lower/nvptx/lowering.h"
 #include "compiler/lower/shared/elementwise.h"
+#include "compiler/lower/shared/line_info.h"
 #include "support/diag.h"
 
 namespace kiln::lower {
@@ -483,7 +483,7 @@ Result<std::unique_ptr<llvm::Module>> lower_nvptx(const ir::Module& source, cons
   BasicBlock* body = BasicBlock::Create(context, "body", fn);
   Lowering l(source, target, plan, *module, fn, entry, body);
   std::optional<LineInfo> lines;
-  if (options.line_info) lines.emplace(*module, *fn, source);
+  if (options.line_info) lines.emplace(*module, *fn, source, llvm::DICompileUnit::DebugDirectivesOnly);
   for (unsigned i = 0; i < source.params.size(); ++i) {
     const ir::Value* param = source.body()->args[i];
     fn->getArg(i)->setName(source.params[i].name);

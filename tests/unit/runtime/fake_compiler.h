@@ -54,6 +54,7 @@ struct FakeCode : HostCode {
     return Recorder::current()->assertion ? Status(error(ErrorKind::kLaunch, "program (0, 0, 0) failed an assertion"))
                                           : Status();
   }
+  Place place_at(uintptr_t) const override { return {}; }
 };
 
 inline Compiler fake_compiler(Recorder& recorder) {

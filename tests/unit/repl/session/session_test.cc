@@ -350,9 +350,36 @@ TEST_F(SessionTest, AWildAccessFailsItsStatement) {
     ASSERT_FALSE(s.ok());
     EXPECT_EQ(s.error().kind, ErrorKind::kLaunch);
     EXPECT_TRUE(s.error().message.starts_with("kernel 'wild' ")) << s.error().message;
-    ASSERT_FALSE(s.error().notes.empty());
-    EXPECT_NE(s.error().notes[0].message.find("check=True"), std::string::npos);
+    ASSERT_EQ(s.error().notes.size(), 2u);
+    const Place& place = s.error().notes[0].place;
+    EXPECT_EQ(place.file, "t.py");
+    EXPECT_EQ(place.line, 5);
+    EXPECT_EQ(place.text, "    tl.store(x + i, i.to(tl.float32))");
+    EXPECT_NE(s.error().notes[1].message.find("check=True"), std::string::npos);
     run("assert y.tolist() == [0, 1, 2, 3]\nz = (torch.zeros(1 << 20) + 1).sum()\nassert z == 1 << 20");
+  }
+}
+
+TEST_F(SessionTest, AFaultNamesItsStatement) {
+  faults::install();
+  run("import torch, triton, triton.language as tl\n"
+      "@triton.jit\ndef put(at, value, mask):\n    tl.store(at, value, mask=mask)\n"
+      "@triton.jit\ndef wild(x, y, far, WHERE: tl.constexpr):\n"
+      "    i = tl.arange(0, 64)\n    v = tl.load(x + i)\n"
+      "    if WHERE == 'gather':\n"
+      "        for j in range(2):\n"
+      "            v += tl.load(x + i * 5 + far)\n"
+      "    elif WHERE == 'helper':\n        put(y + i + far, v, i > 3)\n"
+      "    elif WHERE == 'scalar':\n        v += tl.load(x + far)\n"
+      "    elif WHERE == 'atomic':\n        tl.atomic_add(y + i + far, v)\n"
+      "    tl.store(y + i, v)\n"
+      "x = torch.zeros(64)\n");
+  const std::pair<const char*, int> cases[] = {{"gather", 11}, {"helper", 4}, {"scalar", 15}, {"atomic", 17}};
+  for (const auto& [where, line] : cases) {
+    Status s = session->run(std::string("wild[(3,)](x, x, 1 << 46, WHERE='") + where + "')", "t.py");
+    ASSERT_FALSE(s.ok());
+    ASSERT_FALSE(s.error().notes.empty());
+    EXPECT_EQ(s.error().notes[0].place.line, line) << where << "\n" << render(s.error());
   }
 }
 

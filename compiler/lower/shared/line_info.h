@@ -1,4 +1,4 @@
-// Source lines for PTX: .loc directives that map an instruction to the kernel's source. Internal to the lowering.
+// Source lines of the generated code: .loc directives in PTX, a line table in a host object. Internal to the lowering.
 #pragma once
 #include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/IRBuilder.h>
@@ -11,7 +11,8 @@ namespace kiln::lower {
 
 class LineInfo {
  public:
-  LineInfo(llvm::Module& module, llvm::Function& fn, const ir::Module& source);
+  LineInfo(llvm::Module& module, llvm::Function& fn, const ir::Module& source,
+           llvm::DICompileUnit::DebugEmissionKind kind);
 
   /// Instructions made by `b` from now on belong to `range`; a range without a text keeps the last one's line.
   void at(llvm::IRBuilderBase& b, SourceRange range);

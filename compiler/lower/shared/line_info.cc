@@ -1,4 +1,4 @@
-#include "compiler/lower/nvptx/debug.h"
+#include "compiler/lower/shared/line_info.h"
 
 #include <llvm/IR/Function.h>
 #include <llvm/IR/Module.h>
@@ -19,7 +19,8 @@ SourceRange first_range(const ir::Block& block) {
 
 }  // namespace
 
-LineInfo::LineInfo(llvm::Module& module, llvm::Function& fn, const ir::Module& source)
+LineInfo::LineInfo(llvm::Module& module, llvm::Function& fn, const ir::Module& source,
+                   llvm::DICompileUnit::DebugEmissionKind kind)
     : module_(module), builder_(module) {
   const SourceRange first = first_range(*source.body());
   main_text_ = first.text;
@@ -27,7 +28,7 @@ LineInfo::LineInfo(llvm::Module& module, llvm::Function& fn, const ir::Module& s
   llvm::DIFile* file = builder_.createFile(main_text_->file_name(), ".");
   llvm::DICompileUnit* unit =
       builder_.createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_Python), file, "kiln",
-                                 /*isOptimized=*/true, "", 0, "", llvm::DICompileUnit::DebugDirectivesOnly);
+                                 /*isOptimized=*/true, "", 0, "", kind);
   const auto line = static_cast<unsigned>(main_text_->line_of(first.begin));
   llvm::DISubroutineType* type = builder_.createSubroutineType(builder_.getOrCreateTypeArray({}));
   function_ = builder_.createFunction(unit, source.name, source.name, file, line, type, line, llvm::DINode::FlagZero,
