@@ -90,7 +90,7 @@ struct Specialisation {
   std::vector<std::string> assumptions;
 };
 
-Result<Specialisation> specialise(const frontend::JitFunction& function, const CompileArgs& args) {
+Result<Specialisation> specialise(const frontend::JitFunction& function, const CompileArgs& args, Evidence evidence) {
   std::vector<std::pair<std::string, frontend::Global>> constexprs;
   for (const std::string& text : args.constexprs) {
     KILN_TRY(constexprs.emplace_back(), parse_constexpr(text));
@@ -103,7 +103,7 @@ Result<Specialisation> specialise(const frontend::JitFunction& function, const C
   Specialisation s;
   std::string signature = args.signature;
   if (signature.empty()) {
-    AssumedSignature assumed = assume_signature(function, constexprs);
+    AssumedSignature assumed = assume_signature(function, constexprs, evidence);
     signature = std::move(assumed.signature);
     constexprs = std::move(assumed.constexprs);
     s.assumptions = std::move(assumed.assumptions);
@@ -219,7 +219,7 @@ Status compile_command(const CompileArgs& given, const std::string& device, bool
   KILN_TRY(KernelFile file, load(args.file));
   KILN_TRY(Function function, find(file, args.kernel));
   args.kernel = function->def->name;
-  KILN_TRY(Specialisation special, specialise(*function, args));
+  KILN_TRY(Specialisation special, specialise(*function, args, Evidence::kUse));
   print_assumptions(special.assumptions);
   KILN_TRY(std::string target, target_name(args, device));
   if (args.emit.empty()) args.emit = target == "host" ? "asm" : "ptx";
@@ -285,7 +285,7 @@ Result<int> check_command(const CompileArgs& args, const std::string& device, bo
   for (const Function& f : kernels) {
     std::vector<std::string> assumptions;
     auto attempt = [&]() -> Status {
-      KILN_TRY(Specialisation special, specialise(*f, args));
+      KILN_TRY(Specialisation special, specialise(*f, args, Evidence::kNamesToo));
       assumptions = special.assumptions;
       CompileOptions options = options_for(args, target);
       options.want_cubin = false;

@@ -36,34 +36,71 @@ std::string_view leading_name(const Expr* e) {
   return {};
 }
 
-bool is_memory_function(std::string_view name) {
-  return name == "load" || name == "store" || name.starts_with("atomic_");
+/// A function of the language whose first argument is an address.
+bool takes_address(std::string_view name) {
+  return name == "load" || name == "store" || name.starts_with("atomic_") || name == "make_tensor_descriptor" ||
+         name == "make_block_ptr";
 }
 
-// Parameters and local names that are used as addresses.
-std::set<std::string, std::less<>> address_names(const ast::FunctionDef& f) {
-  std::set<std::string, std::less<>> names;
-  std::multimap<std::string, std::string, std::less<>> comes_from;  // local name → what its value starts with
-  auto on_expr = [&](const Expr& e) {
-    auto* call = ast::dyn_as<ast::Call>(&e);
-    if (!call || call->args.empty() || !is_memory_function(last_name(call->callee.get()))) return;
-    if (auto name = leading_name(call->args[0].get()); !name.empty()) names.emplace(name);
-  };
-  auto on_stmt = [&](const Stmt& s) {
-    auto* a = ast::dyn_as<ast::Assign>(&s);
-    if (!a) return;
-    for (const auto& t : a->targets)
-      if (auto* n = ast::dyn_as<ast::Name>(t.get()))
-        if (auto from = leading_name(a->value.get()); !from.empty()) comes_from.emplace(n->id, from);
-  };
-  ast::walk(f.body, on_stmt, on_expr);
-  for (bool grew = true; grew;) {
-    grew = false;
-    for (const auto& [local, from] : comes_from)
-      if (names.contains(local)) grew |= names.insert(from).second;
+// Parameters and local names that are used as addresses, by the function or by those that it hands them to.
+class Addresses {
+ public:
+  using Names = std::set<std::string, std::less<>>;
+
+  const Names& of(const frontend::JitFunction& f) {
+    auto [it, fresh] = names_.try_emplace(f.def);
+    if (fresh) it->second = find(f);  // a call back to a function that is being looked at adds nothing
+    return names_.at(f.def);
   }
-  return names;
-}
+
+ private:
+  Names find(const frontend::JitFunction& f) {
+    Names names;
+    std::multimap<std::string, std::string, std::less<>> comes_from;  // local name → what its value starts with
+    auto on_expr = [&](const Expr& e) {
+      auto* call = ast::dyn_as<ast::Call>(&e);
+      if (!call) return;
+      if (!call->args.empty() && takes_address(last_name(call->callee.get())))
+        add(names, call->args[0].get());
+      else
+        handed_on(f, *call, names);
+    };
+    auto on_stmt = [&](const Stmt& s) {
+      auto* a = ast::dyn_as<ast::Assign>(&s);
+      if (!a) return;
+      for (const auto& t : a->targets)
+        if (auto* n = ast::dyn_as<ast::Name>(t.get()))
+          if (auto from = leading_name(a->value.get()); !from.empty()) comes_from.emplace(n->id, from);
+    };
+    ast::walk(f.def->body, on_stmt, on_expr);
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (const auto& [local, from] : comes_from)
+        if (names.contains(local)) grew |= names.insert(from).second;
+    }
+    return names;
+  }
+
+  static void add(Names& names, const Expr* address) {
+    if (auto name = leading_name(address); !name.empty()) names.emplace(name);
+  }
+
+  void handed_on(const frontend::JitFunction& f, const ast::Call& call, Names& names) {
+    auto* callee = ast::dyn_as<ast::Name>(call.callee.get());
+    if (!callee || !f.lookup) return;
+    const auto found = f.lookup(callee->id);
+    auto* helper = found ? std::get_if<std::shared_ptr<const frontend::JitFunction>>(&*found) : nullptr;
+    if (!helper) return;
+    const Names inside = of(**helper);
+    const std::vector<ast::Param>& params = (*helper)->def->params;
+    for (size_t i = 0; i < std::min(call.args.size(), params.size()); ++i)
+      if (inside.contains(params[i].name)) add(names, call.args[i].get());
+    for (const ast::Keyword& k : call.keywords)
+      if (inside.contains(k.name)) add(names, k.value.get());
+  }
+
+  std::map<const ast::FunctionDef*, Names> names_;
+};
 
 // "*fp32" or "i64" from an annotation, or "".
 std::string annotated_type(const Expr* annotation) {
@@ -93,24 +130,28 @@ std::string show(const frontend::Global& g) {
   return "…";
 }
 
-std::string assumed_type(const ast::Param& param, const std::set<std::string, std::less<>>& addresses) {
+std::string assumed_type(const ast::Param& param, const Addresses::Names& addresses, Evidence evidence) {
   if (std::string t = annotated_type(param.annotation.get()); !t.empty()) return t;
-  if (addresses.contains(param.name) || param.name.ends_with("ptr") || param.name.ends_with("Ptr")) return "*fp32:16";
+  const bool by_name = evidence == Evidence::kNamesToo;
+  const bool named_pointer = by_name && (param.name.ends_with("ptr") || param.name.ends_with("Ptr"));
+  if (addresses.contains(param.name) || named_pointer) return "*fp32:16";
   if (auto* c = ast::dyn_as<ast::ConstantExpr>(param.default_value.get())) {
     if (std::holds_alternative<double>(c->value)) return "fp32";
     if (std::holds_alternative<bool>(c->value)) return "i1";
   }
-  return usually_float(param.name) ? "fp32" : "i32:16";
+  return by_name && usually_float(param.name) ? "fp32" : "i32:16";
 }
 
 }  // namespace
 
 AssumedSignature assume_signature(const frontend::JitFunction& function,
-                                  const std::vector<std::pair<std::string, frontend::Global>>& constexprs) {
+                                  const std::vector<std::pair<std::string, frontend::Global>>& constexprs,
+                                  Evidence evidence) {
   AssumedSignature out;
   out.constexprs = constexprs;
   const ast::FunctionDef& f = *function.def;
-  auto addresses = address_names(f);
+  Addresses found;
+  const Addresses::Names& addresses = found.of(function);
   auto given = [&](const std::string& name) {
     return std::any_of(constexprs.begin(), constexprs.end(), [&](const auto& c) { return c.first == name; });
   };
@@ -133,7 +174,7 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
                                   it == assumed.end() ? ast::Constant(ast::None{}) : it->second.value_or(size));
       out.assumptions.push_back(fmt::format("{}={}", param.name, show(out.constexprs.back().second)));
     } else {
-      type = assumed_type(param, addresses);
+      type = assumed_type(param, addresses, evidence);
       out.assumptions.push_back(fmt::format("{}: {}", param.name, type));
     }
     out.signature += (out.signature.empty() ? "" : ", ") + type;

@@ -1,17 +1,18 @@
 // What `kiln compile` and `kiln check` assume about parameters for which no signature was given.
 //
 //   tl.constexpr parameters   the --constexpr value, else what assumed_constexpr finds in the file: the default, the
-//   first
-//                             triton.Config, @triton.heuristics, how it is used (fp32 where a dtype belongs, False for
-//                             a flag, the first word that it is compared with), else 1024, or 32 each when several are
-//                             left
+//                             first triton.Config, @triton.heuristics, how it is used (fp32 where a dtype belongs,
+//                             False for a flag, the first word that it is compared with), else 1024, or 32 each when
+//                             several are left
 //   annotated (n: tl.int64)   that type
-//   pointers                  parameters that lead the address of a load, store or atomic, directly or through local
-//   names,
-//                             and names that end in "ptr": *fp32 (aligned to 16 bytes)
+//   pointers                  parameters that lead the address of a load, store, atomic or descriptor, directly,
+//                             through local names or through functions that they are handed to: *fp32 (aligned to 16 bytes)
 //   None by default           the constexpr None
-//   float by default, and eps, p, alpha, beta, scale, …: fp32
+//   float by default          fp32
 //   everything else           i32, a multiple of 16 (as sizes and strides usually are)
+//
+// `kiln check` looks at files of which nothing else is known, and takes names for evidence too: one that ends in "ptr"
+// is a pointer; eps, p, alpha, beta, scale, … are fp32.
 #pragma once
 #include <string>
 #include <vector>
@@ -27,9 +28,12 @@ struct AssumedSignature {
   std::vector<std::string> assumptions;  // "x_ptr: *fp32:16"
 };
 
+enum class Evidence { kUse, kNamesToo };
+
 /// Parameters that `constexprs` names keep their given value.
 AssumedSignature assume_signature(const frontend::JitFunction& function,
-                                  const std::vector<std::pair<std::string, frontend::Global>>& constexprs);
+                                  const std::vector<std::pair<std::string, frontend::Global>>& constexprs,
+                                  Evidence evidence);
 
 /// "BLOCK=1024", "EVEN=True", "DTYPE=tl.float16", "NAME=None".
 Result<std::pair<std::string, frontend::Global>> parse_constexpr(const std::string& text);

@@ -78,7 +78,7 @@ Result<Prepared> prepare(const ShowRequest& request) {
     return p;
   }
   if (signature.empty()) {
-    AssumedSignature assumed = assume_signature(*p.function, constexprs);
+    AssumedSignature assumed = assume_signature(*p.function, constexprs, Evidence::kUse);
     signature = assumed.signature;
     constexprs = std::move(assumed.constexprs);
     p.assumptions = fmt::format("not launched yet: assumed {}", fmt::join(assumed.assumptions, ", "));

@@ -186,7 +186,7 @@ void attempt(const std::string& text, Mutator& random, Progress& progress) {
   if (functions->empty()) return;
   const frontend::JitFunction& f = *(*functions)[random.below(functions->size())];
   if (f.constexpr_function) return;
-  repl::AssumedSignature assumed = repl::assume_signature(f, {});
+  repl::AssumedSignature assumed = repl::assume_signature(f, {}, repl::Evidence::kNamesToo);
   auto args = frontend::parse_signature(f, assumed.signature, assumed.constexprs);
   if (!args.ok()) return (void)render(args.error());
   CompileOptions options;

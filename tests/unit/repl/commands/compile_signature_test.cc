@@ -9,7 +9,8 @@
 namespace kiln::repl {
 namespace {
 
-AssumedSignature assume(const std::string& text, const std::vector<std::string>& constexprs = {}) {
+AssumedSignature assume(const std::string& text, const std::vector<std::string>& constexprs = {},
+                        Evidence evidence = Evidence::kNamesToo) {
   auto module = parse::parse_module(SourceText::make("k.py", text));
   EXPECT_TRUE(module.ok()) << render(module.error());
   frontend::JitFunction f;
@@ -18,7 +19,7 @@ AssumedSignature assume(const std::string& text, const std::vector<std::string>&
   EXPECT_NE(f.def, nullptr);
   std::vector<std::pair<std::string, frontend::Global>> given;
   for (const std::string& c : constexprs) given.push_back(*parse_constexpr(c));
-  return assume_signature(f, given);
+  return assume_signature(f, given, evidence);
 }
 
 TEST(AssumedSignature, PointersAreWhatMemoryFunctionsGet) {
@@ -137,8 +138,33 @@ def k(x_ptr, T: tl.constexpr, F: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(x_ptr + i, cast(tl.load(x_ptr + i), T, AGAIN=F))
 )"));
   const auto functions = *frontend::jit_functions(module);
-  EXPECT_EQ(assume_signature(*functions.back(), {}).assumptions,
+  EXPECT_EQ(assume_signature(*functions.back(), {}, Evidence::kUse).assumptions,
             (std::vector<std::string>{"x_ptr: *fp32:16", "T=tl.float32", "F=False", "BLOCK=1024"}));
+}
+
+TEST(AssumedSignature, NamesAreNoEvidenceWhereUseMustTell) {
+  EXPECT_EQ(assume("@triton.jit\ndef k(a_ptr, scale, slope=0.5):\n    pass\n", {}, Evidence::kUse).signature,
+            "i32:16, i32:16, fp32");
+}
+
+TEST(AssumedSignature, PointersAreHandedToHelpers) {
+  const auto module = *parse::parse_module(SourceText::make("k.py", R"(
+import triton
+import triton.language as tl
+@triton.jit
+def put(where, value):
+    tl.store(where, value)
+    if value > 3:
+        put(where + 1, value)
+@triton.jit
+def k(x, y, z, n):
+    row = x + n
+    d = tl.make_tensor_descriptor(y, [n], [1], [16])
+    put(row, 1)
+    put(value=n, where=z)
+)"));
+  const auto functions = *frontend::jit_functions(module);
+  EXPECT_EQ(assume_signature(*functions.back(), {}, Evidence::kUse).signature, "*fp32:16, *fp32:16, *fp32:16, i32:16");
 }
 
 TEST(AssumedSignature, WhatIsGivenIsNotAssumed) {
