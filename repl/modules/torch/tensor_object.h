@@ -152,6 +152,9 @@ void install_tensor_elementwise(Interp& in);
 std::span<const NativeDef> expression_functions();
 std::span<const NativeDef> norm_functions();
 
+/// save and load (torch_files.cc).
+std::span<const NativeDef> file_functions();
+
 // --- matrix products (tensor_matmul.cc)
 // -----------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@
 #include "repl/modules/torch/memory_order.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/script/builtins/builtins.h"
-#include "runtime/tensor/npy.h"
 
 namespace kiln::script {
 
@@ -281,25 +280,6 @@ Value stack(Interp& in, NativeArgs& a) {
   return cat(in, args);
 }
 
-/// The path of a file whose extension decides its format.
-const std::string& npy_path(Interp& in, const Value& v) {
-  const std::string& path = in.to_text(v, "the file");
-  if (!path.ends_with(".npy"))
-    in.fail(
-        with_note(error(ErrorKind::kUnsupported, "'{}' is no .npy file, the one kind that Kiln saves and loads", path),
-                  "help: torch.save(x, 'x.npy'); in Python, numpy.save and numpy.load"));
-  return path;
-}
-Value save(Interp& in, NativeArgs& a) {
-  const std::string& path = npy_path(in, a[1]);
-  in.check(runtime::save_npy(tensor_of(in, a[0], "save()"), path));
-  return Value::none();
-}
-Value load(Interp& in, NativeArgs& a) {
-  const Device device = a[1].missing() || a[1].is_none() ? torch_state(in).device() : device_of(in, a[1]);
-  return wrap(in.take(runtime::load_npy(device, npy_path(in, a[0]))));
-}
-
 struct Tolerance {
   double rtol, atol;
 };
@@ -432,7 +412,6 @@ constexpr NativeDef kTorch[] = {
     {"is_tensor(obj)", is_tensor, "is it a tensor?"},
     {"isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)", isclose, "which elements are close"},
     {"linspace(start, end, steps, *, dtype=None, device=None)", linspace, "evenly spaced floats, both ends included"},
-    {"load(f, map_location=None)", load, "the tensor of a .npy file"},
     {"manual_seed(seed)", manual_seed, "restarts the random numbers"},
     {"no_grad()", no_grad, "accepted; Kiln has no autograd"},
     {"ones(*shape, size=, dtype=None, device=None, requires_grad=False)", ones, "ones"},
@@ -443,7 +422,6 @@ constexpr NativeDef kTorch[] = {
     {"randn(*shape, size=, dtype=None, device=None, requires_grad=False)", randn_, "normally distributed"},
     {"randn_like(input, *, dtype=None, device=None)", randn_like, "normally distributed, as another tensor"},
     {"randperm(n, *, dtype=None, device=None)", randperm, "0 to n-1 in random order"},
-    {"save(obj, f)", save, "writes a tensor to a .npy file"},
     {"stack(tensors, dim=0)", stack, "tensors along a new dimension"},
     {"tensor(data, *, dtype=None, device=None, requires_grad=False)", tensor, "a tensor of numbers or nested lists"},
     {"zeros(*shape, size=, dtype=None, device=None, requires_grad=False)", zeros, "zeros"},
@@ -540,6 +518,7 @@ void fill_torch(Interp& in, ModuleObject& m) {
   install_tensor_methods(in);
   add_functions(m, kTorch);
   add_functions(m, expression_functions());
+  add_functions(m, file_functions());
   for (std::string_view name : kForwarded) m.members.set(name, forwarded(name));
   for (int i = 0; i < kNumDTypes; ++i) m.members.set(kDTypes[i].torch, Value::dtype(static_cast<DType>(i)));
   for (const DTypeAlias& d : kAliases) m.members.set(d.name, Value::dtype(d.dtype));

@@ -1,5 +1,5 @@
 // .npy files, written and read.
-#include "runtime/tensor/npy.h"
+#include "runtime/files/npy.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -66,9 +66,19 @@ TEST_F(Npy, ColumnsFirst) {
   EXPECT_EQ(*t->to_doubles(), (std::vector<double>{1, 3, 5, 2, 4, 6}));
 }
 
+TEST_F(Npy, BigEndian) {
+  // numpy.save of array([1, -2], dtype='>i4').
+  const std::string text = "{'descr': '>i4', 'fortran_order': False, 'shape': (2,), }\n";
+  auto t = read(std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(text.size()) + '\0' + text +
+                std::string("\0\0\0\1\xff\xff\xff\xfe", 8));
+  ASSERT_TRUE(t.ok()) << t.error().message;
+  EXPECT_EQ(t->dtype(), DType::kI32);
+  EXPECT_EQ(*t->to_doubles(), (std::vector<double>{1, -2}));
+}
+
 TEST_F(Npy, Mistakes) {
   EXPECT_EQ(load_npy(cpu_, path("none.npy")).error().kind, ErrorKind::kIo);
-  EXPECT_NE(read("PK\3\4 a zip file").error().message.find("is no .npy file"), std::string::npos);
+  EXPECT_NE(read("PK\3\4 a zip file").error().message.find("it is no .npy file"), std::string::npos);
   EXPECT_EQ(read("").error().kind, ErrorKind::kIo);
   auto with = [&](const std::string& text, const std::string& data = "") {
     return read(std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(text.size()) + '\0' + text + data);
@@ -76,7 +86,13 @@ TEST_F(Npy, Mistakes) {
   EXPECT_NE(
       with("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", "abcd").error().message.find("too early"),
       std::string::npos);
-  EXPECT_EQ(with("{'descr': '>f4', 'fortran_order': False, 'shape': (3,), }\n").error().kind, ErrorKind::kUnsupported);
+  EXPECT_EQ(with("{'descr': '>c8', 'fortran_order': False, 'shape': (3,), }\n").error().message,
+            path() + ": tensors have no dtype '>c8'");
+  EXPECT_EQ(with("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }\n").error().message,
+            path() + ": its elements are Python objects, which Kiln does not read");
+  // As NumPy names ml_dtypes.bfloat16.
+  EXPECT_EQ(with("{'descr': '<V2', 'fortran_order': False, 'shape': (3,), }\n").error().notes[0].message,
+            "help: NumPy has no bf16 and fp8: save them as .safetensors");
   EXPECT_EQ(with("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,), }\n").error().kind,
             ErrorKind::kUnsupported);
   EXPECT_EQ(with("{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }\n").error().kind, ErrorKind::kIo);
@@ -88,7 +104,8 @@ TEST_F(Npy, Mistakes) {
               ErrorKind::kMemory)
         << shape;
   ASSERT_EQ(mkfifo(path("pipe.npy").c_str(), 0600), 0);
-  EXPECT_NE(load_npy(cpu_, path("pipe.npy")).error().message.find("no regular file"), std::string::npos);
+  EXPECT_EQ(load_npy(cpu_, path("pipe.npy")).error().message, path("pipe.npy") + ": it is a pipe or a device, no file");
+  EXPECT_EQ(load_npy(cpu_, folder_).error().message, folder_ + ": it is a folder, no file");
   EXPECT_EQ(with("{}").error().kind, ErrorKind::kIo);
   const Tensor half = *Tensor::zeros(cpu_, DType::kBF16, std::vector<int64_t>{3});
   EXPECT_EQ(save_npy(half, path()).error().message, ".npy files have no bfloat16");

@@ -1,15 +1,8 @@
-#include "runtime/tensor/npy.h"
-
-#include <sys/stat.h>
+#include "runtime/files/npy.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <fstream>
-#include <numeric>
-
-#include "support/diag.h"
-#include "support/files.h"
 
 namespace kiln::runtime {
 
@@ -33,6 +26,7 @@ constexpr NpyType kTypes[] = {
 struct Header {
   DType dtype = DType::kF32;
   bool columns_first = false;
+  bool swapped = false;  // its elements are big-endian
   std::vector<int64_t> shape;
 };
 
@@ -45,26 +39,32 @@ std::string_view entry(std::string_view header, std::string_view key) {
   return rest;
 }
 
-Result<Header> parse_header(std::string_view text, const std::string& path) {
+Result<Header> parse_header(std::string_view text, const InputFile& file) {
   auto broken = [&](std::string_view what) {
-    return error(ErrorKind::kIo, "{}: the header of the .npy file has no {}", path, what);
+    return file.error(ErrorKind::kIo, "the header of the .npy file has no {}", what);
   };
   Header out;
   std::string_view descr = entry(text, "descr");
   if (!descr.starts_with('\'') || descr.find('\'', 1) == std::string_view::npos) {
     if (descr.starts_with('['))
-      return error(ErrorKind::kUnsupported, "{}: its elements are structures, which are no elements of a tensor", path);
+      return file.error(ErrorKind::kUnsupported, "its elements are structures, which are no elements of a tensor");
     return broken("dtype");
   }
   descr = descr.substr(1, descr.find('\'', 1) - 1);
   const auto type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const NpyType& t) {
     // "<i1" is "|i1": one byte has no order.
-    return t.descr == descr || (t.descr[0] == '|' && descr.size() == 3 && t.descr.substr(1) == descr.substr(1));
+    return descr.size() == 3 && t.descr.substr(1) == descr.substr(1) &&
+           (t.descr[0] == '|' || descr[0] == '<' || descr[0] == '>');
   });
+  if (descr == "|O")
+    return file.error(ErrorKind::kUnsupported, "its elements are Python objects, which Kiln does not read");
   if (type == std::end(kTypes))
-    return with_note(error(ErrorKind::kUnsupported, "{}: tensors have no dtype '{}'", path, descr),
-                     "help: convert it in NumPy, as with a.astype('<f4')");
+    return with_note(file.error(ErrorKind::kUnsupported, "tensors have no dtype '{}'", descr),
+                     descr.ends_with("V2") || descr.ends_with("V1")
+                         ? "help: NumPy has no bf16 and fp8: save them as .safetensors"
+                         : "help: convert it in NumPy, as with a.astype('<f4')");
   out.dtype = type->dtype;
+  out.swapped = descr[0] == '>' && size_of(out.dtype) > 1;
   const std::string_view order = entry(text, "fortran_order");
   if (!order.starts_with("True") && !order.starts_with("False")) return broken("order");
   out.columns_first = order.starts_with("True");
@@ -72,7 +72,6 @@ Result<Header> parse_header(std::string_view text, const std::string& path) {
   const size_t end = shape.find(')');
   if (!shape.starts_with('(') || end == std::string_view::npos) return broken("shape");
   shape = shape.substr(1, end - 1);
-  double elements = 1;
   while (!shape.empty()) {
     if (shape[0] == ' ' || shape[0] == ',') {
       shape.remove_prefix(1);
@@ -81,23 +80,22 @@ Result<Header> parse_header(std::string_view text, const std::string& path) {
     int64_t size = -1;
     const auto [stop, code] = std::from_chars(shape.data(), shape.data() + shape.size(), size);
     if (code != std::errc{} || size < 0) return broken("shape");
-    elements *= static_cast<double>(std::max<int64_t>(size, 1));  // strides count them where a dimension is empty too
     out.shape.push_back(size);
     shape.remove_prefix(static_cast<size_t>(stop - shape.data()));
   }
-  if (elements * size_of(out.dtype) > 0x1p60)
-    return error(ErrorKind::kMemory, "{}: no memory holds {:.3g} elements", path, elements);
+  if (out.shape.size() > kMostDimensions)
+    return file.error(ErrorKind::kUnsupported, "it has {} dimensions", out.shape.size());
   return out;
 }
 
 }  // namespace
 
-Status save_npy(const Tensor& tensor, const std::string& path) {
+Result<std::string> npy_header(const Tensor& tensor) {
   const auto type =
       std::find_if(std::begin(kTypes), std::end(kTypes), [&](const NpyType& t) { return t.dtype == tensor.dtype(); });
   if (type == std::end(kTypes))
     return with_note(error(ErrorKind::kUnsupported, ".npy files have no {}", info(tensor.dtype()).torch),
-                     "help: convert first, with .float()");
+                     "help: convert first, with .float(), or save it as .safetensors");
   std::string shape;
   // The header is a Python literal, in which a tuple of one element is written (3,).
   for (int64_t d : tensor.shape()) shape += fmt::format("{}{}", d, tensor.rank() == 1 ? "," : ", ");
@@ -109,50 +107,48 @@ Status save_npy(const Tensor& tensor, const std::string& path) {
   text += '\n';
   std::string head(kMagic);
   head += {'\x01', '\x00', static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
-  KILN_TRY(std::vector<std::byte> bytes, tensor.to_bytes());
+  return head + text;
+}
+
+Status save_npy(const Tensor& tensor, const std::string& path) {
+  KILN_TRY(std::string header, npy_header(tensor));
   KILN_TRY(FileWriter file, FileWriter::open(path));
-  KILN_CHECK_OK(file.write(head + text));
-  KILN_CHECK_OK(file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+  KILN_CHECK_OK(file.write(header));
+  KILN_CHECK_OK(write_elements(file, tensor));
   return file.finish();
 }
 
-Result<Tensor> load_npy(const Device& device, const std::string& path) {
-  struct stat st {};
-  if (::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode))  // opening a pipe would wait for whoever writes to it
-    return error(ErrorKind::kIo, "{}: it is no regular file", path);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return error(ErrorKind::kIo, "{}: {}", path, std::strerror(errno));
-  auto ends = [&] { return error(ErrorKind::kIo, "{} ends too early for a .npy file", path); };
+Result<Tensor> read_npy(const Device& device, const InputFile& file, uint64_t begin, uint64_t end) {
   unsigned char head[12] = {};
-  file.read(reinterpret_cast<char*>(head), 10);
-  if (!file || std::memcmp(head, kMagic.data(), kMagic.size()) != 0)
-    return error(ErrorKind::kIo, "{} is no .npy file", path);
+  if (end - begin < 10) return file.error(ErrorKind::kIo, "it is no .npy file");
+  KILN_CHECK_OK(file.read(begin, head, std::min<size_t>(sizeof head, end - begin)));
+  if (std::memcmp(head, kMagic.data(), kMagic.size()) != 0) return file.error(ErrorKind::kIo, "it is no .npy file");
   size_t length = head[8] | static_cast<size_t>(head[9]) << 8;
-  if (head[6] >= 2) {  // its length has four bytes
-    file.read(reinterpret_cast<char*>(head + 10), 2);
-    length |= static_cast<size_t>(head[10]) << 16 | static_cast<size_t>(head[11]) << 24;
-  }
-  if (length > kLongestHeader) return error(ErrorKind::kUnsupported, "{}: a header of {} bytes", path, length);
-  std::string text(length, ' ');
-  file.read(text.data(), static_cast<std::streamsize>(length));
-  if (!file) return ends();
-  KILN_TRY(Header header, parse_header(text, path));
+  const bool is_long = head[6] >= 2;  // its length has four bytes
+  if (is_long) length |= static_cast<size_t>(head[10]) << 16 | static_cast<size_t>(head[11]) << 24;
+  if (length > kLongestHeader) return file.error(ErrorKind::kUnsupported, "a header of {} bytes", length);
+  begin += is_long ? 12 : 10;
+  if (begin > end || length > end - begin) return file.error(ErrorKind::kIo, "the file ends too early");
+  KILN_TRY(std::string text, file.text(begin, length));
+  begin += length;
+  KILN_TRY(Header header, parse_header(text, file));
   std::vector<int64_t> stored = header.shape;
   if (header.columns_first) std::reverse(stored.begin(), stored.end());
-  const int64_t elements = std::accumulate(stored.begin(), stored.end(), int64_t{1}, std::multiplies<>());
   // The file says how much there is before memory is taken for what the header says.
-  const auto here = file.tellg();
-  file.seekg(0, std::ios::end);
-  const int64_t bytes = elements * size_of(header.dtype);
-  if (file.tellg() - here < bytes) return ends();
-  file.seekg(here);
-  std::vector<std::byte> data(static_cast<size_t>(bytes));
-  file.read(reinterpret_cast<char*>(data.data()), bytes);
-  if (!file) return ends();
-  KILN_TRY(Tensor t, Tensor::from_host(device, header.dtype, stored, data.data(), data.size()));
+  const auto bytes = bytes_of(header.dtype, stored);
+  if (!bytes) return file.error(ErrorKind::kMemory, "no memory holds shape [{}]", fmt::join(header.shape, ", "));
+  if (*bytes > end - begin)
+    return file.error(ErrorKind::kIo, "the file ends too early: its header says {} bytes of elements, there are {}",
+                      *bytes, end - begin);
+  KILN_TRY(Tensor t, file.tensor(device, header.dtype, stored, begin, header.swapped));
   if (!header.columns_first) return t;
   const std::vector<int64_t> strides(t.strides().rbegin(), t.strides().rend());
   return t.as_strided(header.shape, strides, 0);
+}
+
+Result<Tensor> load_npy(const Device& device, const std::string& path) {
+  KILN_TRY(InputFile file, InputFile::open(path));
+  return read_npy(device, file, 0, file.size());
 }
 
 }  // namespace kiln::runtime
