@@ -45,7 +45,7 @@ Cell verdict_cell(const Contest& c, size_t i) {
     else if (d.needed > 0)
       text += fmt::format(" (n≈{})", d.needed);
   }
-  return Cell::shown(text, d.speedup());
+  return text;
 }
 
 Cell error_cell(const ContestRow& row, bool is_reference) {
@@ -74,7 +74,9 @@ Table contest_table(const Contest& c) {
                                {"limit", "", Align::kLeft, "limiter"},
                                {"regs", "", Align::kRight, "registers"},
                                {"spills", "B"}});
-  heads.insert(heads.end(), {{"error", "", Align::kLeft}, {"verdict", "", Align::kLeft}});
+  heads.insert(
+      heads.end(),
+      {{"error", "", Align::kLeft}, {"speed-up", "", Align::kRight, "speedup", true}, {"verdict", "", Align::kLeft}});
   Table table(std::move(heads));
   bool has_graph = false;
   for (size_t i = 0; i < c.rows.size(); ++i) {
@@ -110,6 +112,7 @@ Table contest_table(const Contest& c) {
                                  f.spill_bytes >= 0 ? Cell::of(f.spill_bytes) : Cell::none()});
     }
     cells.push_back(failed ? Cell::none() : error_cell(row, i == c.baseline && c.reference == row.name));
+    cells.push_back(row.decision.pairs > 0 ? Cell::of(row.decision.speedup(), 4) : Cell::none());
     cells.push_back(verdict_cell(c, i));
     table.add_row(std::move(cells));
   }

@@ -15,12 +15,10 @@ struct ProfileView {
   bool memory = false, streams = false;
 };
 
-struct NamedTable {
-  std::string name;  // "operations", "kernels", "latency", "first_launches", "graphs", "graph_nodes", "memory", …
-  report::Table table;
-};
+using report::NamedTable;
 
-/// Tables that would have no rows are left out.
+/// "operations", "kernels", "latency", "first_launches", "graphs", "graph_nodes", "memory"…; tables that would have no
+/// rows are left out.
 std::vector<NamedTable> profile_tables(const Timeline& timeline, const ProfileView& view = {});
 
 /// One row per cycle of a schedule that repeats.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -16,12 +17,6 @@ namespace kiln::report {
 namespace {
 
 constexpr std::string_view kUnknown = "–";
-
-std::string key_of(const Column& c) {
-  std::string key = c.key.empty() ? c.name : c.key;
-  std::replace(key.begin(), key.end(), ' ', '_');
-  return key;
-}
 
 std::string heading(const Column& c) { return c.unit.empty() ? c.name : c.name + " " + c.unit; }
 
@@ -56,6 +51,17 @@ std::string escape_markdown(const std::string& text) {
 
 }  // namespace
 
+std::string key_of(const Column& c) {
+  std::string key = c.key.empty() ? c.name : c.key;
+  std::replace_if(
+      key.begin(), key.end(), [](char x) { return !std::isalnum(static_cast<unsigned char>(x)) && x != '_'; }, '_');
+  return key;
+}
+
+bool is_missing(const Column& column, const Cell& cell) {
+  return cell.is_unknown || (cell.text.empty() && column.align == Align::kRight);
+}
+
 Cell Cell::of(double value, int digits) {
   if (!std::isfinite(value)) return unknown("not a finite number");
   return shown(fmt::format("{:.{}f}", value, digits), value);
@@ -89,6 +95,26 @@ void Table::add_row(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
+Table Table::with_rows(const std::vector<size_t>& rows) const {
+  Table t(columns_);
+  t.title_ = title_, t.notes_ = notes_;
+  for (size_t i : rows) t.rows_.push_back(rows_[i]);
+  return t;
+}
+
+Table Table::with_columns(const std::vector<size_t>& columns) const {
+  std::vector<Column> kept;
+  for (size_t c : columns) kept.push_back(columns_[c]);
+  Table t(std::move(kept));
+  t.title_ = title_, t.notes_ = notes_;
+  for (const auto& row : rows_) {
+    std::vector<Cell> cells;
+    for (size_t c : columns) cells.push_back(row[c]);
+    t.rows_.push_back(std::move(cells));
+  }
+  return t;
+}
+
 // A reason that several cells share is printed once.
 std::vector<std::string> Table::notes() const {
   std::vector<std::string> all = notes_;
@@ -103,7 +129,19 @@ std::vector<std::string> Table::notes() const {
 
 int display_width(std::string_view text) { return text_width(text); }
 
-std::string to_text(const Table& table, const TextStyle& style) {
+namespace {
+
+Table printed_part(const Table& table) {
+  std::vector<size_t> printed;
+  for (size_t i = 0; i < table.columns().size(); ++i)
+    if (!table.columns()[i].only_data) printed.push_back(i);
+  return table.with_columns(printed);
+}
+
+}  // namespace
+
+std::string to_text(const Table& whole, const TextStyle& style) {
+  const Table table = printed_part(whole);
   std::string out;
   if (!table.title().empty()) out += table.title() + "\n";
   std::vector<int> widths;
@@ -145,7 +183,8 @@ std::string to_csv(const Table& table) {
   return out;
 }
 
-std::string to_markdown(const Table& table) {
+std::string to_markdown(const Table& whole) {
+  const Table table = printed_part(whole);
   std::string out = table.title().empty() ? "" : "**" + escape_markdown(table.title()) + "**\n\n";
   std::string rule;
   for (const Column& c : table.columns()) {
@@ -170,8 +209,7 @@ std::string to_json(const Table& table) {
     ordered_json object;
     for (size_t i = 0; i < row.size(); ++i) {
       ordered_json& value = object[key_of(table.columns()[i])];
-      // An empty cell of a numeric column is null as well, so that a column has one type.
-      if (row[i].is_unknown || (row[i].text.empty() && table.columns()[i].align == Align::kRight))
+      if (is_missing(table.columns()[i], row[i]))
         value = nullptr;
       else if (row[i].number && row[i].is_integer)
         value = static_cast<int64_t>(*row[i].number);

@@ -14,8 +14,13 @@ struct Column {
   std::string name;  // heading
   std::string unit;  // "us", "GB/s", "%": shown after the heading, kept out of the cells
   Align align = Align::kRight;
-  std::string key = {};  // name in JSON and CSV; empty: the heading with '_' for blanks
+  std::string key = {};    // name in JSON, CSV and scripts; empty: the heading
+  bool only_data = false;  // not printed: only in JSON, CSV and scripts
 };
+
+/// The column's name in JSON, CSV and scripts, where units do not belong to it: '_' stands for what is no letter, digit
+/// or '_'.
+std::string key_of(const Column& column);
 
 /// A cell is a text, or a number with the way it is shown, or unknown with the reason.
 struct Cell {
@@ -39,12 +44,19 @@ struct Cell {
   static Cell unknown(std::string reason);
 };
 
+/// Whether there is no figure: an unknown cell, or an empty one in a column of numbers (one on the right).
+bool is_missing(const Column& column, const Cell& cell);
+
 class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
   /// One cell per column.
   void add_row(std::vector<Cell> cells);
+  /// The same table with these of its rows, in this order.
+  Table with_rows(const std::vector<size_t>& rows) const;
+  /// The same rows with these of its columns.
+  Table with_columns(const std::vector<size_t>& columns) const;
   /// A line under the table.
   void add_note(std::string note) { notes_.push_back(std::move(note)); }
   void set_title(std::string title) { title_ = std::move(title); }
@@ -64,6 +76,12 @@ class Table {
 
 struct TextStyle {
   bool color = false;
+};
+
+/// A table of one command, which may print several.
+struct NamedTable {
+  std::string name;  // "operations", "kernels", "latency"…
+  Table table;
 };
 
 enum class Format { kText, kCsv, kJson, kMarkdown };

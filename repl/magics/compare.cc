@@ -73,8 +73,8 @@ Status magic_compare(MagicContext& context, std::string_view text) {
   if (!contest.ok()) return std::move(contest.error());
   context.session.forget_interrupt();
   context.print(profiler::contest_table(*contest));
-  if (arguments.has("-v")) context.print(profiler::contest_details(*contest));
-  context.session.set_variable("_", contest_value(*contest));
+  if (arguments.has("-v")) context.print(profiler::contest_details(*contest), "details");
+  context.yield.details = contest_value(*contest);
   if (const std::string* file = arguments.find("--json"))
     KILN_CHECK_OK(write_file_atomic(*file, profiler::contest_json(*contest)));
   if (std::vector<std::string> wrong = contest->wrong(); !wrong.empty())

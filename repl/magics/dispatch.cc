@@ -124,7 +124,7 @@ Status magic_dispatch(MagicContext& context, std::string_view text) {
   add_other_ways(context, statement, device, runs, run, report);
 
   context.print(profiler::dispatch_table(report));
-  context.print(profiler::dispatch_ways_table(report));
+  context.print(profiler::dispatch_ways_table(report), "ways");
   if (context.format == report::Format::kText) context.output(profiler::dispatch_verdict(report) + "\n");
   return {};
 }

@@ -210,7 +210,7 @@ Status magic_occupancy(MagicContext& context, std::string_view arguments) {
     }
     rows.push_back(std::move(row));
   }
-  context.print(occupancy_by_warps(rows));
+  context.print(occupancy_by_warps(rows), "by_warps");
   return {};
 }
 

@@ -147,16 +147,16 @@ void print_kernel(MagicContext& context, const LinesArguments& arguments, const 
   if (!reasons.empty() && !profiler::what_helps(reasons[0]).empty())
     hot.add_note(
         fmt::format("it mostly {}; remedy: {}", profiler::in_words(reasons[0]), profiler::what_helps(reasons[0])));
-  context.print(hot);
+  context.print(hot, "hot");
   report::Table source = annotated_source_table(profile, sources);
   source.set_title(f.name + ", in the order of the source");
-  context.print(source);
+  context.print(source, "source");
   if (!arguments.verbose) return;
   report::Table instructions = hot_instructions_table(f, shown.code.machine, sources, kTopInstructions);
   instructions.set_title(f.name + ", the hottest instructions");
   if (!shown.code.machine.code.empty() && shown.code.machine.code[0].text.empty())
     instructions.add_note("the instructions' text needs nvdisasm (CUDA_HOME, /usr/local/cuda, PATH)");
-  context.print(instructions);
+  context.print(instructions, "instructions");
 }
 
 Status show_samples(MagicContext& context, const LinesArguments& arguments, const Device& device,

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "repl/commands/info_commands.h"
 #include "repl/editor/bindings.h"
+#include "repl/modules/results/table_object.h"
 #include "support/diag.h"
 #include "support/text.h"
 
@@ -135,6 +138,11 @@ Status magic_help(MagicContext& context, std::string_view arguments) {
 
 }  // namespace
 
+void MagicContext::print(const report::Table& table, std::string name) {
+  if (!is_assigned) output(report::format(table, format, {color}));
+  yield.tables.push_back({std::move(name), table});
+}
+
 std::span<const Magic> magics() { return kMagics; }
 
 Status run_magic(MagicContext& context, std::string_view line) {
@@ -148,6 +156,23 @@ Status run_magic(MagicContext& context, std::string_view line) {
   if (arguments.empty() && !magic->synopsis.empty() && magic->synopsis[0] != '[')
     return error(ErrorKind::kValue, "%{} needs {}", magic->name, magic->synopsis);
   return magic->run(context, arguments);
+}
+
+MagicResult run_magic_for_value(MagicContext& context, std::string_view line, bool is_assigned) {
+  std::string text;
+  auto output = context.output;
+  context.yield = {};
+  context.is_assigned = is_assigned;
+  if (is_assigned) context.output = [&text](std::string_view part) { text += part; };
+  MagicResult result{run_magic(context, line), {}};
+  context.output = std::move(output);
+  context.is_assigned = false;
+  MagicYield yield = std::exchange(context.yield, {});
+  if (!yield.tables.empty())
+    result.value = script::table_value(std::move(yield.tables), yield.details, yield.fields);
+  else if (is_assigned && result.status.ok())
+    result.value = text.empty() ? script::Value::none() : script::Value::str(std::move(text));
+  return result;
 }
 
 }  // namespace kiln::repl

@@ -36,6 +36,13 @@ struct TakenProfile {
   std::vector<profiler::NamedTable> more;  // "counters"
 };
 
+/// What the running command gives as its value: repl/modules/results/table_object.h.
+struct MagicYield {
+  std::vector<report::NamedTable> tables;  // printed ones; the first is the one to index
+  script::Value details;                   // a list with a dict for each row of the first table, beside its columns
+  script::Value fields;                    // a dict: what is of the whole table
+};
+
 /// What magics see and may change.
 struct MagicContext {
   script::Session& session;
@@ -47,7 +54,11 @@ struct MagicContext {
   std::map<std::string, std::vector<ExpressionEdit>> edits = {};  // by the expression's text
   std::shared_ptr<const TakenProfile> last_profile = {};          // null: none yet
 
-  void print(const report::Table& table) const { output(report::format(table, format, {color})); }
+  bool is_assigned = false;  // r = %name …: tables are not printed
+  MagicYield yield = {};
+
+  /// Prints a table, which becomes a part of the command's value; the name is for those behind the first.
+  void print(const report::Table& table, std::string name = {});
 };
 
 struct Magic {
@@ -61,6 +72,14 @@ std::span<const Magic> magics();
 
 /// Runs "%name arguments" (with or without the %). kName, with the nearest one, when there is no such magic.
 Status run_magic(MagicContext& context, std::string_view line);
+
+/// What became of a command, and its value: missing where it printed no table. With `is_assigned` nothing is printed,
+/// and without a table the value is the text, or None. An error may come with a value, of what was done before it.
+struct MagicResult {
+  Status status;
+  script::Value value;
+};
+MagicResult run_magic_for_value(MagicContext& context, std::string_view line, bool is_assigned);
 
 // --- handlers, by file
 // -------------------------------------------------------------------------------------------------

@@ -94,12 +94,12 @@ Status magic_profile(MagicContext& context, std::string_view text) {
   }
   tables.insert(tables.end(), taken.more.begin(), taken.more.end());
   const std::vector<profiler::Finding> findings = profiler::advise(timeline, {taken.figures, taken.sources});
-  if (context.format != report::Format::kText || arguments.has("--json"))
+  if (context.format != report::Format::kText || context.is_assigned || arguments.has("--json"))
     tables.push_back({"findings", profiler::findings_table(findings)});
   for (const profiler::NamedTable& t : tables) {
-    if (t.name == "findings" && context.format == report::Format::kText) continue;
+    if (t.name == "findings" && context.format == report::Format::kText && !context.is_assigned) continue;
     if (&t != &tables.front() && context.format == report::Format::kText) context.output("\n");
-    context.print(t.table);
+    context.print(t.table, t.name);
   }
   if (context.format == report::Format::kText)
     context.output("\n" + profiler::findings_text(findings, {context.color}));

@@ -237,7 +237,7 @@ Status magic_sweep(MagicContext& context, std::string_view text) {
   plot.title = std::string(arguments.expressions.size() == 1 ? arguments.expressions[0] : "");
   if (context.format == report::Format::kText)
     context.output(report::to_terminal(plot, context.color ? report::PlotStyle::kColor : report::PlotStyle::kPlain));
-  context.session.set_variable("_", sweep_value(sweep, axes, at));
+  context.yield.details = sweep_value(sweep, axes, at);
   if (const std::string* file = arguments.find("--svg")) KILN_CHECK_OK(write_file_atomic(*file, report::to_svg(plot)));
   return {};
 }

@@ -318,6 +318,7 @@ Status magic_tune(MagicContext& context, std::string_view arguments) {
   if (std::string verdict = verdict_text(o); !verdict.empty()) table.add_note(verdict);
   table.add_note("best: " + o.configs[static_cast<size_t>(r.best)]);
   context.print(table);
+  context.yield.fields = o.value;
   if (!a.json_file.empty()) KILN_CHECK_OK(write_file_atomic(a.json_file, outcome_json(o)));
   return {};
 }

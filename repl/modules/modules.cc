@@ -2,6 +2,9 @@
 
 #include <vector>
 
+#include "repl/modules/results/results.h"
+#include "repl/modules/results/table_object.h"
+
 namespace kiln::script {
 
 std::span<const std::span<const ModuleDef>> module_tables() {
@@ -14,6 +17,8 @@ void install_modules(Interp& in) {
   for (auto table : module_tables()) in.add_modules(table);
   in.set_module_finder(language_module);
   install_exits(in);
+  install_table_methods(in);
+  in.state<Results>();
   // A prompt is for typing kernels: these three need no import.
   in.add_builtin("torch", in.import_module("torch"));
   in.add_builtin("triton", in.import_module("triton"));

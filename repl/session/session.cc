@@ -9,6 +9,8 @@
 #include "compiler/parse/parser.h"
 #include "kiln/interrupt.h"
 #include "repl/modules/modules.h"
+#include "repl/modules/results/results.h"
+#include "repl/modules/results/table_object.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/kernel.h"
 #include "repl/modules/triton/launch_state.h"
@@ -67,6 +69,7 @@ std::string summary(Interp& in, const Value& v) {
   if (auto* t = v.get<TensorObject>()) return t->description();
   if (auto* k = v.get<KernelObject>()) return k->signature();
   if (auto* f = v.get<Function>()) return signature_of(*f);
+  if (auto* t = v.get<TableObject>()) return one_line(t->summary());
   return one_line(in.repr(v));
 }
 
@@ -383,6 +386,53 @@ Value Session::variable(std::string_view name) const {
 void Session::set_variable(std::string_view name, Value value) {
   Globals& globals = interp_->globals();
   globals[globals.index(name)].value = std::move(value);
+}
+
+void Session::begin_entry(int number) { interp_->state<Results>().begin(number); }
+
+void Session::keep_result(const Value& v) { interp_->state<Results>().keep(v); }
+
+void Session::show_tables_by(std::function<std::string(const report::Table&, bool colored)> text) {
+  interp_->state<Results>().table_text = std::move(text);
+}
+
+namespace {
+
+struct Target {
+  std::shared_ptr<const Program> program;
+  const ast::Assign* statement = nullptr;
+};
+
+Result<Target> parse_target(Interp& in, const std::string& target) {
+  auto parsed = parse::parse_module(SourceText::make("<command>", target + " = None"));
+  if (!parsed.ok()) {
+    // The place would be in a text that nobody wrote.
+    return error(ErrorKind::kSyntax, "the value of a command cannot be assigned to '{}': {}", target,
+                 parsed.error().message);
+  }
+  auto module = *std::move(parsed);
+  const auto* only = module->body.size() == 1 ? ast::dyn_as<ast::Assign>(module->body[0].get()) : nullptr;
+  if (!only)
+    return error(ErrorKind::kSyntax, "the value of a command cannot be assigned to '{}': use names, as in r = %who",
+                 target);
+  Target t;
+  t.statement = only;
+  KILN_TRY(t.program, resolve(std::move(module), in.globals()));
+  return t;
+}
+
+}  // namespace
+
+Status Session::check_target(const std::string& target) {
+  KILN_TRY([[maybe_unused]] Target t, parse_target(*interp_, target));
+  return {};
+}
+
+Status Session::assign(const std::string& target, const Value& value) {
+  KILN_TRY(Target t, parse_target(*interp_, target));
+  Status done = guarded(*interp_, [&] { interp_->assign_value(t.program, *t.statement, value); });
+  if (!done.ok()) done.error().place = {};
+  return done;
 }
 
 std::vector<std::string> Session::complete(std::string_view prefix) const {

@@ -14,6 +14,7 @@
 #include "kiln/kernel.h"
 #include "kiln/result.h"
 #include "kiln/tensor.h"
+#include "profiler/report/table.h"
 #include "repl/modules/triton/access_checks.h"
 #include "repl/script/value/value.h"
 
@@ -90,6 +91,16 @@ class Session {
   /// A global variable; missing when it is not set, and setting the missing value deletes it.
   Value variable(std::string_view name) const;
   void set_variable(std::string_view name, Value value);
+  /// What the entry of that number gives from here on is `_`, `_N` and Out[N]; 0: `_` alone.
+  void begin_entry(int number);
+  /// The same for the value of a command.
+  void keep_result(const Value& v);
+  /// How tables are shown: repl/modules/results/results.h.
+  void show_tables_by(std::function<std::string(const report::Table&, bool colored)> text);
+  /// Checks what stands before the '=' of an assignment: "r", "a.b", "x, y".
+  Status check_target(const std::string& target);
+  /// `target = value`
+  Status assign(const std::string& target, const Value& value);
   /// The repr of an expression's value.
   Result<std::string> evaluate(std::string expression);
   /// The value of an expression as the type that a magic needs; kType names its actual type.

@@ -434,7 +434,7 @@ class LaunchTuner {
               {"us", Value::real(r.rows[best].median_us())},
               {"speedup", known(out_.against.has_value(), Value::real(out_.against ? out_.against->speedup : 0))},
               {"rows", Value(rows)}});
-    in_.globals()[in_.globals().index("_")].value = Value(out);
+    out_.value = Value(out);
   }
 
   Interp& in_;

@@ -40,10 +40,11 @@ struct TuneOutcome {
   int present = 0;              // the row of the launch as it stands
   std::optional<profiler::Comparison> against;  // the best against the present one, when both are known and two
   std::vector<std::string> notes;
+  Value value;  // for the script: a dict with `best`, a triton.Config, `us`, `speedup` and `rows`
 };
 
-/// Tunes; the configuration found becomes an autotuner's, and the outcome the script's `_`. Ctrl-C ends it with the
-/// best until then. kInterrupted when there is none yet, kLaunch when no configuration works.
+/// Tunes; the configuration found becomes an autotuner's. Ctrl-C ends it with the best until then. kInterrupted when
+/// there is none yet, kLaunch when no configuration works.
 Result<TuneOutcome> tune_launch(Session& session, const TuneRequest& request);
 
 }  // namespace kiln::script

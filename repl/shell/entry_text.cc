@@ -15,7 +15,7 @@ using editor::Styled;
 using parse::Tok;
 
 bool is_command_line(std::string_view line, Commands commands) {
-  if (line.starts_with('%')) return true;
+  if (percent_command(line)) return true;
   if (commands == Commands::kPercent || line.empty() || is_blank(line[0])) return false;
   line = trimmed(line);
   return line.ends_with('?') && line.find_first_of("\"'#") == std::string_view::npos;
@@ -28,6 +28,23 @@ bool is_command_word(std::string_view text) {
 }
 
 }  // namespace
+
+// Behind the '=' of an assignment no expression begins with %, so that it needs no other sign.
+std::optional<CommandLine> percent_command(std::string_view line) {
+  if (line.starts_with('%')) return CommandLine{{}, line};
+  if (line.empty() || is_blank(line[0]) || line.find('%') == std::string_view::npos || line.size() > UINT32_MAX)
+    return std::nullopt;
+  auto source = SourceText::make("", std::string(line));
+  const std::vector<parse::Token> tokens = parse::lex(*source, 0, static_cast<uint32_t>(line.size())).tokens;
+  int depth = 0;
+  for (size_t i = 1; i + 1 < tokens.size(); ++i) {
+    const std::string_view mark = parse::spelling(tokens[i].kind);
+    depth += (mark == "(" || mark == "[" || mark == "{") - (mark == ")" || mark == "]" || mark == "}");
+    if (tokens[i].kind != Tok::kAssign || tokens[i + 1].kind != Tok::kPercent || depth != 0) continue;
+    return CommandLine{trimmed(line.substr(0, tokens[i].begin)), line.substr(tokens[i + 1].begin)};
+  }
+  return std::nullopt;
+}
 
 std::vector<Piece> split_program(std::string_view text, Commands commands) {
   if (commands == Commands::kPrompt && is_command_word(text)) return {{std::string(trimmed(text)), true, 0}};
@@ -108,10 +125,12 @@ std::vector<Styled> highlight(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t content = text.find_first_not_of(' ', at);
     if (content == std::string_view::npos) break;
-    const bool command = text[content] == '%' && content == at;
+    const std::string_view line = text.substr(at, text.find('\n', at) - at);
+    const auto command = percent_command(line);
+    const size_t begin = command ? static_cast<size_t>(command->command.data() - text.data()) : content;
     if (command || text[content] == '@') {
-      const size_t end = std::min(text.find_first_of(" \n([", content), text.size());
-      if (end > content + 1) out.push_back({content, end, command ? Style::kCommand : Style::kDecorator});
+      const size_t end = std::min(text.find_first_of(" \n([", begin), text.size());
+      if (end > begin + 1) out.push_back({begin, end, command ? Style::kCommand : Style::kDecorator});
     }
     at = std::min(text.find('\n', content), text.size() - 1) + 1;
   }

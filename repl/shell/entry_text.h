@@ -1,5 +1,6 @@
 // Texts with code and % commands in them: where one ends and the next begins, and how they look.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,8 +9,15 @@
 
 namespace kiln::repl {
 
-/// Code of one or more lines, or a line that is a command: %name …, and at the prompt also name?, name??, ?, help,
-/// exit.
+/// `target` = %name …; without a target, the command alone.
+struct CommandLine {
+  std::string_view target, command;
+};
+/// A line's command that begins with %; nullopt when it is none.
+std::optional<CommandLine> percent_command(std::string_view line);
+
+/// Code of one or more lines, or a line that is a command: %name …, TARGET = %name …, and at the prompt also name?,
+/// name??, ?, help, exit.
 struct Piece {
   std::string text;
   bool is_command = false;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "repl/commands/info_commands.h"
@@ -20,6 +21,16 @@ namespace kiln::repl {
 
 namespace {
 
+/// A command where none can stand: in a block, or in an expression.
+void add_command_help(Diagnostic& d) {
+  if (d.place.column < 1 || static_cast<size_t>(d.place.column) > d.place.text.size()) return;
+  const std::string_view rest = std::string_view(d.place.text).substr(static_cast<size_t>(d.place.column) - 1);
+  const std::string_view word = rest.substr(0, rest.find_first_of(" \t()=,:", 1));
+  if (std::ranges::any_of(magics(), [&](const Magic& m) { return word == "%" + std::string(m.name); }))
+    d = with_note(std::move(d),
+                  "help: a command stands outside of blocks, alone on its line or behind `NAME =`: r = %bench x");
+}
+
 void to_stdout(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace
@@ -35,6 +46,9 @@ Shell::Shell(const Options& options, const std::function<void(std::string_view)>
   context_.variants = [this](script::Session& session, const std::string& text) {
     return expression_contenders(session, text, context_.edits);
   };
+  session_.show_tables_by([this](const report::Table& table, bool colored) {
+    return report::format(table, context_.format, {colored && context_.color});
+  });
 }
 
 std::function<void(std::string_view)> Shell::watched(std::function<void(std::string_view)> output) {
@@ -57,6 +71,7 @@ Status Shell::code(const std::string& text, const std::string& file_name, script
   KILN_CHECK_OK(open_device());
   InterruptGuard guard(session_);
   Status status = session_.run(text, file_name, mode);
+  if (!status.ok() && status.error().kind == ErrorKind::kSyntax) add_command_help(status.error());
   // A loop without a call is stopped at no place of its own; an earlier entry's would mislead.
   if (!status.ok() && status.error().kind == ErrorKind::kInterrupted && status.error().place.file != file_name) {
     status.error().place = {};
@@ -85,6 +100,7 @@ int Shell::run_program(const std::string& text, const std::string& file_name) {
 
 Status Shell::entry(const std::string& text) {
   const std::string name = fmt::format("[{}]", entry_number_);
+  session_.begin_entry(entry_number_);
   for (const Piece& piece : split_program(text, Commands::kPrompt)) {
     KILN_CHECK_OK(piece.is_command
                       ? command(piece.text)
@@ -97,11 +113,7 @@ Status Shell::entry(const std::string& text) {
 Status Shell::command(std::string_view line) {
   if (line == "?" || line == "help") line = "%help";
   if (line == "exit" || line == "quit") return code("exit()", "<exit>", script::Mode::kInteractive);
-  if (line.starts_with('%')) {
-    KILN_CHECK_OK(open_device());
-    InterruptGuard guard(session_);
-    return run_magic(context_, line);
-  }
+  if (auto percent = percent_command(line)) return magic(percent->target, percent->command);
   const bool source = line.ends_with("??");
   line.remove_suffix(source ? 2 : 1);
   KILN_TRY(std::string answer, source ? session_.source_of(std::string(line)) : session_.describe(std::string(line)));
@@ -111,6 +123,23 @@ Status Shell::command(std::string_view line) {
   auto kernel = session_.kernel(std::string(line));
   if (kernel.ok() && !launched_target(*kernel).empty()) return run_magic(context_, "%static " + std::string(line));
   return {};
+}
+
+Status Shell::magic(std::string_view target, std::string_view line) {
+  KILN_CHECK_OK(open_device());
+  // Before the work, not behind it.
+  if (!target.empty()) KILN_CHECK_OK(session_.check_target(std::string(target)));
+  InterruptGuard guard(session_);
+  MagicResult result = run_magic_for_value(context_, line, !target.empty());
+  if (result.value.missing()) return std::move(result.status);
+  if (target.empty()) {
+    session_.keep_result(result.value);
+    return std::move(result.status);
+  }
+  Status assigned = session_.assign(std::string(target), result.value);
+  if (assigned.ok()) return std::move(result.status);
+  session_.keep_result(result.value);
+  return with_note(std::move(assigned.error()), "help: the value is `_`");
 }
 
 int Shell::prompt(EntrySource& entries) {

@@ -41,6 +41,8 @@ class Shell {
  private:
   Status code(const std::string& text, const std::string& file_name, script::Mode mode);
   Status command(std::string_view line);
+  /// A % command; its value goes to the target of an assignment, or is kept as a result.
+  Status magic(std::string_view target, std::string_view line);
   std::function<void(std::string_view)> watched(std::function<void(std::string_view)> output);
 
   Options options_;

@@ -30,7 +30,6 @@ Value contest_value(const profiler::Contest& contest) {
     set("flop", number(row.facts.flop));
     const bool measured = row.is_measured();
     set("us", measured ? number(row.us().median) : Value::none());
-    set("spread", measured ? number(row.us().spread()) : Value::none());
     set("launch_us", number(row.call_us()));
     set("error", row.check.known() ? number(row.check.max_rel) : Value::none());
     set("right", row.check.known() ? Value::boolean(row.check.ok()) : Value::none());
@@ -43,6 +42,7 @@ Value contest_value(const profiler::Contest& contest) {
       set("pairs", Value::integer(decision.pairs));
     } else {
       set("verdict", i == contest.baseline && row.problem.ok() ? Value::str("baseline") : Value::none());
+      for (std::string_view key : {"speedup", "interval", "pairs"}) set(key, Value::none());
     }
     std::vector<double> us;
     for (const profiler::Sample& s : row.samples) us.push_back(s.us);

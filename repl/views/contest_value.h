@@ -5,8 +5,8 @@
 
 namespace kiln::repl {
 
-/// A list with one dict per contender: name, us, spread, samples, speedup, interval, verdict, error…; None where
-/// something is unknown. Times are microseconds.
+/// A list with one dict per contender, beside the columns of its table: name, us, samples, speedup, interval, verdict,
+/// error…; None where something is unknown. Times are microseconds.
 script::Value contest_value(const profiler::Contest& contest);
 
 }  // namespace kiln::repl

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "repl/modules/modules.h"
+#include "repl/modules/results/results.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "support/trace.h"
 
@@ -19,6 +20,11 @@ class TensorHost : public Host {
   void assigned(Interp& in, std::string_view name, const Value& v) override {
     if (auto* t = v.get<TensorObject>(); t && t->is_pending())
       in.print(fmt::format("{}: {}\n", name, t->description()));
+  }
+
+  void show(Interp& in, const Value& v) override {
+    in.state<Results>().keep(v);
+    in.print(shown_text(in, v));
   }
 
   /// A function on tensors is an operation: of its own, or a method's, first tensor, unless it gives one.

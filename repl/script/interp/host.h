@@ -17,6 +17,8 @@ class Host {
   virtual void begin(Interp&) {}
   /// An entry at the prompt has set a variable.
   virtual void assigned(Interp&, std::string_view, const Value&) {}
+  /// Shows the value that an entry at the prompt gave.
+  virtual void show(Interp& in, const Value& v);
   /// Calls a native function while a profile records spans.
   virtual Value traced(Interp& in, const Native& native, NativeArgs& args) { return native.run(in, args); }
 };

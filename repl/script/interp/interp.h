@@ -85,6 +85,8 @@ class Interp {
   // --- running (interp_stmt.cc, interp_expr.cc, interp_call.cc) ---
   void run(std::shared_ptr<const Program> program, bool interactive);
   Value evaluate(const std::shared_ptr<const Program>& program, const ast::Expr& e);
+  /// Gives the targets of the assignment this value in place of its own.
+  void assign_value(const std::shared_ptr<const Program>& program, const ast::Assign& s, const Value& v);
   /// The parts of `base[grid](args)`, each evaluated, without the launch.
   void evaluate_launch(const std::shared_ptr<const Program>& program, const ast::Call& e, Value& base, Value& grid,
                        CallArgs& args);

@@ -29,6 +29,8 @@ void Interp::announce(const Stmt& s, Frame& f) {
   if (name) host_->assigned(*this, name->id, load(name, name->id, name->range, f));
 }
 
+void Host::show(Interp& in, const Value& v) { in.print(in.repr(v) + "\n"); }
+
 // NOLINTNEXTLINE(performance-unnecessary-value-param): it lives as long as it runs, whatever becomes of the caller's
 void Interp::run(std::shared_ptr<const Program> program, bool interactive) {
   handled_.clear();
@@ -50,9 +52,17 @@ void Interp::run(std::shared_ptr<const Program> program, bool interactive) {
     // Only a call may stay quiet: a bare name asks to see its value.
     const bool quiet = dyn_as<ast::Call>(shown->value.get()) && v.object() && v.object()->is_quiet();
     if (v.is_none() || quiet) continue;
-    globals_[globals_.index("_")].value = v;
-    print(repr(v) + "\n");
+    host_->show(*this, v);
   }
+}
+
+void Interp::assign_value(const std::shared_ptr<const Program>& program, const Assign& s, const Value& v) {
+  handled_.clear();
+  calls_.clear();
+  check_stack();
+  Frame frame(*program, *program->codes.at(nullptr));
+  frame.make_cells();
+  for (const ExprPtr& target : s.targets) assign(*target, v, frame);
 }
 
 Value Interp::evaluate(const std::shared_ptr<const Program>& program, const Expr& e) {

@@ -63,7 +63,7 @@ Interp::Interp(std::unique_ptr<Host> host) : states_(state_count()), host_(std::
 
 Interp::~Interp() {
   // Values may hold functions that hold programs: let go of the variables first.
-  for (auto& slot : globals_.slots()) slot.value = Value();
+  for (auto& slot : globals_.slots()) slot.value = slot.builtin = Value();
 }
 
 void Interp::make_types() {

@@ -1,0 +1,40 @@
+// What the prompt remembers of its results, and how it shows them.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "profiler/report/table.h"
+#include "repl/script/interp/interp.h"
+
+namespace kiln::script {
+
+/// `_`, `__` and `___` are the last three results, `_N` and Out[N] that of entry N. They are builtins: a script's own
+/// variable of such a name hides them.
+class Results {
+ public:
+  explicit Results(Interp& in);
+
+  /// The entry that runs now; 0: results have no number.
+  void begin(int entry) { entry_ = entry; }
+  void keep(const Value& v);
+
+  /// The text of a table as the program shows tables; `colored` where it goes to the screen. Null: report::to_text.
+  std::function<std::string(const report::Table&, bool colored)> table_text;
+
+ private:
+  struct Kept {
+    int entry;
+    bool is_tensor;
+  };
+  Dict& out();
+  void drop(int entry);
+
+  Interp& in_;
+  std::vector<Kept> kept_;  // in order
+  int entry_ = 0;
+};
+
+/// What a result at the prompt shows.
+std::string shown_text(Interp& in, const Value& v);
+
+}  // namespace kiln::script
