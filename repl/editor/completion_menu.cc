@@ -32,6 +32,12 @@ CompletionMenu::CompletionMenu(Completion completion) : completion_(std::move(co
     width_ = std::max(width_, text_width(printable(std::string_view(c).substr(hidden_))));
 }
 
+const std::string* CompletionMenu::note() const {
+  const std::string* chosen = selected();
+  const auto it = chosen ? completion_.notes.find(*chosen) : completion_.notes.end();
+  return it == completion_.notes.end() ? nullptr : &it->second;
+}
+
 void CompletionMenu::step(int by) {
   const int count = static_cast<int>(completion_.candidates.size());
   if (selected_ < 0)

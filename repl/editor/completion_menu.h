@@ -1,5 +1,6 @@
 // The candidates below the block while Tab goes through them.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@ namespace kiln::editor {
 struct Completion {
   std::vector<std::string> candidates;
   size_t replaced = 0;
+  std::map<std::string, std::string> notes = {};  // lines about candidates; others are asked for as they are chosen
 };
 
 /// What all candidates begin with.
@@ -23,6 +25,8 @@ class CompletionMenu {
 
   const std::string* selected() const { return selected_ < 0 ? nullptr : &completion_.candidates[at_]; }
   size_t replaced() const { return completion_.replaced; }
+  /// The line that came with the selected candidate; nullptr: none.
+  const std::string* note() const;
   /// To the next candidate, or the one before; around at the ends.
   void step(int by);
   /// A row up or down.

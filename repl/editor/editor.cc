@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "repl/editor/python_lines.h"
 #include "support/text_width.h"
@@ -310,6 +311,7 @@ void Editor::tab() {
   if (!language_.complete) return;
   Completion found = language_.complete(before);
   if (found.candidates.empty()) return;
+  std::ranges::stable_sort(found.candidates, std::greater(), [&](const std::string& c) { return history_.uses(c); });
   const std::string common = common_prefix(found.candidates);
   const std::string_view typed = before.substr(before.size() - std::min(found.replaced, before.size()));
   if (common.size() > typed.size() || found.candidates.size() == 1) {
@@ -462,9 +464,12 @@ Frame Editor::frame(bool final) {
     append_text(line, search_->query, Style::kPlain, size_.columns);
     out.footer.push_back(std::move(line.rows[0]));
   } else if (menu_) {
-    const std::string* chosen = menu_->selected();
-    out.footer = menu_->rows(size_.columns, std::min(room, kMostMenuRows),
-                             chosen && language_.preview ? language_.preview(*chosen) : std::string());
+    std::string about;
+    if (const std::string* note = menu_->note())
+      about = *note;
+    else if (const std::string* chosen = menu_->selected(); chosen && language_.preview)
+      about = language_.preview(*chosen);
+    out.footer = menu_->rows(size_.columns, std::min(room, kMostMenuRows), about);
   }
   return out;
 }

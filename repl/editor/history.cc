@@ -241,4 +241,25 @@ std::optional<size_t> History::find_after(size_t from, std::string_view text, bo
   return std::nullopt;
 }
 
+int History::uses(std::string_view name) const {
+  // Entries of other sessions come before this session's own, which are then counted once more: little harm.
+  for (counted_ = std::min(counted_, size()); counted_ < size(); ++counted_) count_words((*this)[counted_]);
+  name = trimmed(name);
+  if (name.ends_with('=')) name.remove_suffix(1);
+  const auto it = uses_.find(std::string(name));
+  return it == uses_.end() ? 0 : it->second;
+}
+
+void History::count_words(const std::string& entry) const {
+  const auto of_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '%' || c == '-';
+  };
+  for (size_t i = 0; i < entry.size();) {
+    const size_t begin = i;
+    while (i < entry.size() && of_word(entry[i])) ++i;
+    if (i > begin) ++uses_[entry.substr(begin, i - begin)];
+    i += i == begin;
+  }
+}
+
 }  // namespace kiln::editor

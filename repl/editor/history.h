@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "kiln/result.h"
@@ -47,7 +48,11 @@ class History {
   /// The same after `from`.
   std::optional<size_t> find_after(size_t from, std::string_view text, bool at_start, std::string_view but) const;
 
+  /// How often a name ("torch.zeros", "%bench", "num_warps=") stands in the entries; blanks around it do not count.
+  int uses(std::string_view name) const;
+
  private:
+  void count_words(const std::string& entry) const;
   Status import_old_file();
   Status cut_file();
 
@@ -56,6 +61,8 @@ class History {
   uint64_t read_to_ = 0;  // of the file
   uint64_t inode_ = 0;    // of the file that read_to_ is of
   bool first_ = true;
+  mutable std::unordered_map<std::string, int> uses_;  // of words, in the entries before counted_
+  mutable size_t counted_ = 0;
 };
 
 }  // namespace kiln::editor

@@ -16,22 +16,6 @@ namespace kiln::repl {
 
 namespace {
 
-using Form = MagicOption::Form;
-
-constexpr MagicOption kOptions[] = {
-    {Form::kFlag, "-v", "quartiles, clocks, intervals and kernel names too"},
-    {Form::kFile, "--json", "write everything, with all samples, for `kiln compare`"},
-    {Form::kValue, "base", "number or name of the baseline"},
-    {Form::kValue, "out", "the tensor that launches write: results are compared"},
-    {Form::kValue, "bytes", "moved by one run"},
-    {Form::kValue, "flop", "of one run"},
-    {Form::kValue, "dtype", "of the operands that flop= counts"},
-    {Form::kValue, "tol", "largest relative error of a right result"},
-    {Form::kValue, "cache", "cold or hot: which the verdicts are of"},
-    {Form::kValue, "budget", "seconds for the pairs"},
-    {Form::kValue, "pairs", "the most per contender"},
-};
-
 Result<size_t> baseline_of(const std::string& text, const std::vector<std::string>& names) {
   if (!text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) {
     const size_t number = text.size() < 6 ? std::stoul(text) : 0;
@@ -51,7 +35,7 @@ Result<size_t> baseline_of(const std::string& text, const std::vector<std::strin
 }  // namespace
 
 Status magic_compare(MagicContext& context, std::string_view text) {
-  KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, kOptions));
+  KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("compare")));
   KILN_TRY(ContenderSet set, make_contenders(context.session, context.variants, arguments));
   if (set.contenders.size() == 1) {
     KILN_CHECK_OK(std::move(set.contenders[0].problem));

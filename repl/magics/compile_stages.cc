@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <sstream>
 
 #include "compiler/compile.h"
+#include "compiler/passes/pass.h"
 #include "compiler/target/target.h"
 #include "repl/commands/compile_signature.h"
 #include "repl/magics/compile_code.h"
@@ -92,6 +94,20 @@ Result<Prepared> prepare(const ShowRequest& request) {
 std::string launched_target(const Kernel& kernel) {
   auto launched = runtime::launched_as(kernel);
   return launched ? launched->target : std::string();
+}
+
+std::vector<std::string_view> pass_names() {
+  std::vector<std::string_view> names;
+  for (target::Kind kind : {target::Kind::kCuda, target::Kind::kHost})
+    for (const passes::Pass& pass : passes::pipeline(kind))
+      if (std::ranges::find(names, pass.name) == names.end()) names.push_back(pass.name);
+  return names;
+}
+
+std::vector<std::string_view> target_names() {
+  std::vector<std::string_view> names;
+  for (const target::Target& t : target::all()) names.push_back(t.name);
+  return names;
 }
 
 Result<Shown> show_stage(const ShowRequest& request, std::string_view stage) {

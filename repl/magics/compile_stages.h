@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kiln/kernel.h"
 
@@ -29,5 +30,9 @@ Result<std::pair<KernelInfo, std::string>> show_info(const ShowRequest& request)
 
 /// The target that the kernel was launched for last; empty when it never was.
 std::string launched_target(const Kernel& kernel);
+
+/// Each once, in the order of the pipelines.
+std::vector<std::string_view> pass_names();
+std::vector<std::string_view> target_names();
 
 }  // namespace kiln::repl

@@ -19,9 +19,7 @@ namespace {
 using profiler::DispatchReport;
 using profiler::DispatchWay;
 using profiler::Timeline;
-using Form = MagicOption::Form;
 
-constexpr MagicOption kDispatchOptions[] = {{Form::kValue, "runs", "how often it is run for each figure"}};
 constexpr int64_t kRuns = 50;
 
 /// Times `run` without instrumentation: each call, and all of them with the wait for the last.
@@ -92,7 +90,7 @@ void read_device_side(const Timeline& seen, int64_t runs, DispatchReport& report
 }  // namespace
 
 Status magic_dispatch(MagicContext& context, std::string_view text) {
-  KILN_TRY(MagicArguments arguments, parse_statement_arguments(text, kDispatchOptions));
+  KILN_TRY(MagicArguments arguments, parse_statement_arguments(text, magic_options("dispatch")));
   int64_t runs = kRuns;
   if (const std::string* given = arguments.find("runs")) {
     KILN_TRY(runs, count_of(*given, "runs=", 1));
@@ -106,7 +104,7 @@ Status magic_dispatch(MagicContext& context, std::string_view text) {
   steps.session.details = trace::kSpans | trace::kStatements | trace::kSteps;
   steps.session.device_work = false;
   auto host = profile_statement(context, statement, steps);
-  if (!host.ok()) return explain_statement(std::move(host.error()), statement, kDispatchOptions);
+  if (!host.ok()) return explain_statement(std::move(host.error()), statement, magic_options("dispatch"));
   DispatchReport report;
   report.dispatch = profiler::dispatch_of(*host);
 

@@ -8,6 +8,7 @@
 #include "repl/magics/kernel_target.h"
 #include "repl/magics/lines_run.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/statement_arguments.h"
 #include "repl/views/lines_view.h"
 #include "repl/views/static_table.h"
 #include "support/diag.h"
@@ -40,35 +41,25 @@ Result<int64_t> number_of(std::string_view name, std::string_view text, int64_t 
 
 /// Options stand behind the statement, which may have any text of its own.
 Result<LinesArguments> parse(std::string_view text) {
+  KILN_TRY(const MagicArguments arguments, parse_statement_arguments(text, magic_options("lines")));
   LinesArguments out;
-  for (;;) {
-    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-    const size_t start = text.rfind(' ') + 1;  // 0 when there is none
-    const std::string_view word = text.substr(start);
-    const size_t equals = word.find('=');
-    const std::string_view name = word.substr(0, equals), value = equals == word.npos ? "" : word.substr(equals + 1);
-    if (word == "-v") {
-      out.verbose = true;
-    } else if (name == "top" && !value.empty()) {
-      KILN_TRY(int64_t top, number_of(name, value, 1, 1'000'000));
-      out.top = static_cast<size_t>(top);
-    } else if (name == "runs" && !value.empty()) {
-      KILN_TRY(int64_t runs, number_of(name, value, 1, 1'000'000));
-      out.sample.runs = static_cast<int>(runs);
-    } else if (name == "period" && !value.empty()) {
-      KILN_TRY(int64_t cycles, number_of(name, value, 32, int64_t{1} << 31));
-      if (cycles & (cycles - 1))
-        return error(ErrorKind::kValue, "period is a power of two of cycles, from 32 to {}, not {}", int64_t{1} << 31,
-                     cycles);
-      while (cycles >> out.sample.period_log2 > 1) ++out.sample.period_log2;
-    } else {
-      break;
-    }
-    text = text.substr(0, start);
+  out.what = arguments.expressions[0];
+  out.verbose = arguments.has("-v");
+  if (const std::string* top = arguments.find("top")) {
+    KILN_TRY(int64_t rows, number_of("top", *top, 1, 1'000'000));
+    out.top = static_cast<size_t>(rows);
   }
-  if (text.empty())
-    return error(ErrorKind::kValue, "%lines needs a statement that launches kernels, or a kernel's name");
-  out.what = std::string(text);
+  if (const std::string* runs = arguments.find("runs")) {
+    KILN_TRY(int64_t count, number_of("runs", *runs, 1, 1'000'000));
+    out.sample.runs = static_cast<int>(count);
+  }
+  if (const std::string* period = arguments.find("period")) {
+    KILN_TRY(int64_t cycles, number_of("period", *period, 32, int64_t{1} << 31));
+    if (cycles & (cycles - 1))
+      return error(ErrorKind::kValue, "period is a power of two of cycles, from 32 to {}, not {}", int64_t{1} << 31,
+                   cycles);
+    while (cycles >> out.sample.period_log2 > 1) ++out.sample.period_log2;
+  }
   return out;
 }
 

@@ -119,7 +119,7 @@ std::string option_summary(std::span<const MagicOption> options) {
   std::string out;
   for (const MagicOption& o : options) {
     out += (out.empty() ? "" : ", ") + std::string(o.name);
-    if (o.form == MagicOption::Form::kFile) out += " FILE";
+    if (o.form == MagicOption::Form::kDashed) out += " FILE";
     if (o.form == MagicOption::Form::kValue) out += "=";
   }
   return out;

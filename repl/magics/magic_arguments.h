@@ -9,14 +9,9 @@
 #include <vector>
 
 #include "kiln/result.h"
+#include "repl/magics/magic_options.h"
 
 namespace kiln::repl {
-
-struct MagicOption {
-  enum class Form { kFlag, kFile, kValue } form;  // -v; --json FILE; budget=10
-  std::string_view name;                          // with its dashes
-  std::string_view help;
-};
 
 struct MagicArguments {
   std::vector<std::string> expressions;

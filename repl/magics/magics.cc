@@ -118,20 +118,25 @@ report::Table keys_table() {
 Status magic_help(MagicContext& context, std::string_view arguments) {
   if (arguments.starts_with('%')) arguments.remove_prefix(1);
   if (arguments == "keys") return context.print(keys_table()), Status{};
-  if (!arguments.empty() && !find(arguments)) return unknown(arguments);
+  if (!arguments.empty()) {
+    const Magic* magic = find(arguments);
+    if (!magic) return unknown(arguments);
+    if (context.format == report::Format::kText && !context.is_assigned)
+      context.output(describe_magic(*magic));
+    else
+      context.print(magic_table(*magic));
+    return {};
+  }
   report::Table table({{"command", "", report::Align::kLeft},
                        {"", "", report::Align::kLeft, "arguments"},
                        {"what it does", "", report::Align::kLeft}});
   for (const Magic& m : kMagics)
-    if (arguments.empty() || m.name == arguments)
-      table.add_row({"%" + std::string(m.name), std::string(m.synopsis), std::string(m.help)});
-  if (arguments.empty()) {
-    table.add_note("NAME? describes a name, NAME?? shows its source; a blank line ends a block; Ctrl-D exits");
-    table.add_note("%help keys lists the keys of the prompt");
-    table.add_note(
-        "KERNEL is a kernel's name, shown as last launched. Override with NAME=VALUE …, "
-        "signature=*fp32,i32, num_warps=8");
-  }
+    table.add_row({"%" + std::string(m.name), std::string(m.synopsis), std::string(m.help)});
+  table.add_note("NAME? describes a name, NAME?? shows its source; a blank line ends a block; Ctrl-D exits");
+  table.add_note("%help NAME shows a command's options and an example; %help keys lists the keys of the prompt");
+  table.add_note(
+      "KERNEL is a kernel's name, shown as last launched. Override with NAME=VALUE …, "
+      "signature=*fp32,i32, num_warps=8");
   context.print(table);
   return {};
 }

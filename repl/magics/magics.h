@@ -70,6 +70,11 @@ struct Magic {
 
 std::span<const Magic> magics();
 
+/// What `%help NAME` prints: synopsis, options with their values and defaults, examples.
+std::string describe_magic(const Magic& magic);
+/// The same as a table, for the other formats: a row for the command, each option and each example.
+report::Table magic_table(const Magic& magic);
+
 /// Runs "%name arguments" (with or without the %). kName, with the nearest one, when there is no such magic.
 Status run_magic(MagicContext& context, std::string_view line);
 

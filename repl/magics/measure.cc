@@ -33,19 +33,12 @@ Status magic_time(MagicContext& context, std::string_view arguments) {
 
 namespace {
 
-using Form = MagicOption::Form;
-constexpr MagicOption kBenchOptions[] = {
-    {Form::kValue, "bytes", "moved by one run"},
-    {Form::kValue, "flop", "of one run"},
-    {Form::kValue, "budget", "seconds for each cache state"},
-};
-
 Cell us_cell(double v) { return Cell::of(v, v < 100 ? 2 : 1); }
 
 }  // namespace
 
 Status magic_bench(MagicContext& context, std::string_view text) {
-  KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, kBenchOptions));
+  KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("bench")));
   if (arguments.expressions.size() != 1)
     return with_note(error(ErrorKind::kValue, "%bench measures one expression, got {}", arguments.expressions.size()),
                      "help: %compare A, B compares them");

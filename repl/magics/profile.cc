@@ -15,27 +15,6 @@ namespace kiln::repl {
 
 namespace {
 
-using Form = MagicOption::Form;
-
-constexpr MagicOption kProfileOptions[] = {
-    {Form::kValue, "sort", "column: self_cpu, cpu, self_gpu, gpu, calls, average, self_memory, memory, name"},
-    {Form::kValue, "rows", "rows of each table; 0: all"},
-    {Form::kFlag, "shapes", "a row for each shape and launch configuration"},
-    {Form::kFlag, "lines", "statements of the script are rows too"},
-    {Form::kFlag, "memory", "allocations by line and operation"},
-    {Form::kFlag, "streams", "how busy each stream was, and what overlapped"},
-    {Form::kFlag, "counters", "hardware counters and the lines that wait, in runs of their own: for the findings too"},
-    {Form::kValue, "bundle", "which counters, as of %counters; the findings read those of `advice`"},
-    {Form::kValue, "wait", "runs that are left alone first"},
-    {Form::kValue, "warmup", "runs under the profiler that are forgotten"},
-    {Form::kValue, "active", "runs that are kept"},
-    {Form::kValue, "repeat", "how often all that"},
-    {Form::kValue, "flop", "of one run"},
-    {Form::kValue, "bytes", "moved by one run"},
-    {Form::kValue, "dtype", "of the operands that flop= counts, for %report"},
-    {Form::kFile, "--json", "write all tables"},
-};
-
 Status read_schedule(const MagicArguments& arguments, profiler::Schedule& schedule) {
   struct Row {
     const char* name;
@@ -60,7 +39,7 @@ std::vector<std::string> bundles_of(const MagicArguments& arguments) {
 }  // namespace
 
 Status magic_profile(MagicContext& context, std::string_view text) {
-  KILN_TRY(MagicArguments arguments, parse_statement_arguments(text, kProfileOptions));
+  KILN_TRY(MagicArguments arguments, parse_statement_arguments(text, magic_options("profile")));
   profiler::ProfileView view;
   ProfileRunOptions run;
   KILN_CHECK_OK(read_schedule(arguments, run.schedule));
@@ -80,7 +59,7 @@ Status magic_profile(MagicContext& context, std::string_view text) {
 
   const std::string& statement = arguments.expressions[0];
   auto cycles = profile_cycles(context.session, statement, run);
-  if (!cycles.ok()) return explain_statement(std::move(cycles.error()), statement, kProfileOptions);
+  if (!cycles.ok()) return explain_statement(std::move(cycles.error()), statement, magic_options("profile"));
   TakenProfile taken{statement, std::move(cycles->timelines.back()), view.ops, {}, {}, {}};
   const profiler::Timeline& timeline = taken.timeline;
   if (cycles->interrupted.ok() && (arguments.has("counters") || arguments.has("bundle"))) {

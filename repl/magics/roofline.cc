@@ -20,17 +20,6 @@ using profiler::RooflineChart;
 using profiler::RoofPoint;
 using profiler::Source;
 
-using Form = MagicOption::Form;
-constexpr MagicOption kRooflineOptions[] = {
-    {Form::kFlag, "--measured", "count bytes and FLOP by hardware counters"},
-    {Form::kFile, "--svg", "draw it into a file"},
-    {Form::kValue, "bytes", "moved by one run"},
-    {Form::kValue, "flop", "of one run"},
-    {Form::kValue, "dtype", "of the operands that flop= counts"},
-    {Form::kValue, "cache", "cold or hot"},
-    {Form::kValue, "budget", "seconds for each measurement"},
-};
-
 Result<profiler::Contender> contender_of(script::Session& session, const std::string& text, const Declared& declared) {
   KILN_TRY(std::optional<profiler::Contender> fused, fused_contender(session, text));
   if (!fused) return statement_contender(session, text, declared);
@@ -78,7 +67,7 @@ Status count(const profiler::Contender& c, RoofPoint& point) {
 }  // namespace
 
 Status magic_roofline(MagicContext& context, std::string_view text) {
-  KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, kRooflineOptions));
+  KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("roofline")));
   if (arguments.expressions.empty()) return error(ErrorKind::kValue, "%roofline needs an expression or a launch");
   KILN_TRY(Declared declared, declared_by(context.session, arguments));
   profiler::MeasureOptions measuring;

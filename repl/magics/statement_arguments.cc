@@ -71,7 +71,7 @@ Result<MagicArguments> parse_statement_arguments(std::string_view text, std::spa
   };
   auto is_file = [&](size_t i) {
     const MagicOption* o = find(word(i), options);
-    return o && o->form == MagicOption::Form::kFile;
+    return o && o->form == MagicOption::Form::kDashed;
   };
   auto value_of = [&](size_t i) {
     return std::string(word(i).substr(std::min(option_name(word(i)).size() + 1, word(i).size())));

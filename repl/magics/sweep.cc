@@ -17,24 +17,10 @@ namespace kiln::repl {
 
 namespace {
 
-using Form = MagicOption::Form;
 using profiler::Sweep;
 using profiler::SweepCell;
 using profiler::SweepPoint;
 
-constexpr MagicOption kSweepOptions[] = {
-    {Form::kFile, "--svg", "write the plot as SVG"},
-    {Form::kValue, "setup", "a string of code that runs before each point, outside of the clock"},
-    {Form::kValue, "base", "number of the baseline"},
-    {Form::kValue, "out", "the tensor that launches write: results are compared"},
-    {Form::kValue, "bytes", "moved by one run"},
-    {Form::kValue, "flop", "of one run"},
-    {Form::kValue, "dtype", "of the operands that flop= counts"},
-    {Form::kValue, "tol", "largest relative error of a right result"},
-    {Form::kValue, "cache", "cold or hot"},
-    {Form::kValue, "budget", "seconds for each point"},
-    {Form::kValue, "pairs", "the most per contender and point"},
-};
 constexpr double kSecondsPerPoint = 3;
 constexpr int kPairsPerPoint = 30;
 constexpr int64_t kMostPoints = 1000;
@@ -50,9 +36,7 @@ Result<std::vector<Axis>> axes_of(MagicContext& context, const MagicArguments& a
   std::vector<Axis> axes;
   int64_t points = 1;
   for (const auto& [name, text] : arguments.values) {
-    if (std::any_of(std::begin(kSweepOptions), std::end(kSweepOptions),
-                    [&](const MagicOption& o) { return o.name == name; }))
-      continue;
+    if (std::ranges::any_of(magic_options("sweep"), [&](const MagicOption& o) { return o.name == name; })) continue;
     Axis axis;
     axis.name = name;
     auto values = context.session.items(text);
@@ -194,7 +178,7 @@ script::Value sweep_value(const Sweep& sweep, const std::vector<Axis>& axes,
 }  // namespace
 
 Status magic_sweep(MagicContext& context, std::string_view text) {
-  KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, kSweepOptions, true));
+  KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("sweep"), true));
   KILN_TRY(std::vector<Axis> axes, axes_of(context, arguments));
   // Whatever happens, the variables are what they were.
   struct Restore {

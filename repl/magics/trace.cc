@@ -18,24 +18,6 @@ namespace kiln::repl {
 
 namespace {
 
-using Form = MagicOption::Form;
-
-constexpr MagicOption kTraceOptions[] = {
-    {Form::kFile, "--out", "the file"},
-    {Form::kValue, "wait", "runs that are left alone first"},
-    {Form::kValue, "warmup", "runs under the profiler that are forgotten; 0 shows a cold start"},
-    {Form::kValue, "active", "runs that are kept"},
-};
-constexpr MagicOption kReportOptions[] = {
-    {Form::kValue, "wait", "runs that are left alone first"},
-    {Form::kValue, "warmup", "runs under the profiler that are forgotten; 0 shows a cold start"},
-    {Form::kValue, "active", "runs that are kept"},
-    {Form::kValue, "flop", "of one run, for the roofline"},
-    {Form::kValue, "bytes", "moved by one run"},
-    {Form::kValue, "dtype", "of the operands that flop= counts"},
-    {Form::kFlag, "counters", "hardware counters and the lines that wait, in runs of their own"},
-};
-
 /// Everything that a trace can show, dispatch steps and shapes too.
 Result<ProfileRunOptions> run_options(const MagicArguments& arguments) {
   ProfileRunOptions run;
@@ -99,14 +81,14 @@ Result<ProfileResult> result_of(MagicContext& context, const TakenProfile& profi
 
 Status magic_trace(MagicContext& context, std::string_view text) {
   const auto [rest, redirected] = split_redirection(text);
-  KILN_TRY(MagicArguments arguments, parse_statement_arguments(rest, kTraceOptions));
+  KILN_TRY(MagicArguments arguments, parse_statement_arguments(rest, magic_options("trace")));
   if (!redirected.empty() && arguments.has("--out")) return error(ErrorKind::kSyntax, "the file is given twice");
   const std::string file = redirected.empty() ? arguments.text("--out") : std::string(redirected);
   if (file.empty())
     return with_note(error(ErrorKind::kSyntax, "%trace writes a file, and none is given"),
                      "help: %trace STATEMENT > FILE.json, or --out FILE");
   KILN_CHECK_OK(check_writable(file));
-  KILN_CHECK_OK(take_profile(context, arguments, kTraceOptions));
+  KILN_CHECK_OK(take_profile(context, arguments, magic_options("trace")));
   const profiler::Timeline& t = context.last_profile->timeline;
   KILN_CHECK_OK(profiler::write_chrome_trace(t, file));
   context.output(
@@ -124,8 +106,8 @@ Status magic_report(MagicContext& context, std::string_view text) {
     return with_note(error(ErrorKind::kSyntax, "'{}' is no FILE.html", file), "help: %report FILE.html [STATEMENT]");
   KILN_CHECK_OK(check_writable(file));
   if (!rest.empty()) {
-    KILN_TRY(MagicArguments arguments, parse_statement_arguments(rest, kReportOptions));
-    KILN_CHECK_OK(take_profile(context, arguments, kReportOptions));
+    KILN_TRY(MagicArguments arguments, parse_statement_arguments(rest, magic_options("report")));
+    KILN_CHECK_OK(take_profile(context, arguments, magic_options("report")));
   }
   if (!context.last_profile)
     return with_note(error(ErrorKind::kValue, "there is no profile yet"),

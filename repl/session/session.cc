@@ -502,6 +502,80 @@ std::string Session::preview(std::string_view expression) const {
   return text.ok() ? text->substr(0, text->find('\n')) : std::string();
 }
 
+namespace {
+
+/// "f(a, *b, c=(1, 2), **rest)" → a, c.
+std::vector<std::string> names_in_signature(std::string_view signature) {
+  std::vector<std::string> names;
+  const size_t open = signature.find('(');
+  if (open == std::string_view::npos) return names;
+  int depth = 0;
+  std::string name;
+  bool in_name = true;
+  for (char c : signature.substr(open + 1)) {
+    if (depth == 0 && (c == ',' || c == ')')) {
+      if (!name.empty() && name[0] != '*' && name != "/") names.push_back(name);
+      name.clear();
+      in_name = true;
+      if (c == ')') break;
+      continue;
+    }
+    if (c == '(' || c == '[' || c == '{') ++depth;
+    if (c == ')' || c == ']' || c == '}') --depth;
+    if (c == '=' || c == ':') in_name = false;
+    if (in_name && c != ' ') name += c;
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> Session::parameters(std::string_view path) const {
+  Value v = look_up(*interp_, path);
+  size_t bound = 0;  // parameters that the call does not give
+  if (auto* t = v.get<TypeObject>()) {
+    if (const Value* made = t->find("__init__"); made && t->constructor.missing())
+      v = *made, bound = 1;
+    else
+      v = t->constructor;
+  }
+  if (auto* m = v.get<BoundMethod>()) {
+    v = m->function;
+    bound = v.get<Function>() ? 1 : 0;
+  }
+  if (KernelObject* k = innermost_kernel(v)) {
+    std::vector<std::string> names;
+    for (const ParamDesc& p : k->kernel.params()) names.push_back(p.name);
+    return names;
+  }
+  if (auto* n = v.get<Native>()) return names_in_signature(n->def.signature);
+  std::vector<std::string> names;
+  if (auto* f = v.get<Function>())
+    for (size_t i = bound; i < f->params->size(); ++i) names.push_back((*f->params)[i].name);
+  return names;
+}
+
+std::vector<std::string> Session::keys(std::string_view path) const {
+  constexpr size_t kMost = 1000;
+  std::vector<std::string> keys;
+  const Value v = look_up(*interp_, path);
+  auto* dict = v.get<Dict>();
+  if (!dict) return keys;
+  for (const Table::Entry& entry : dict->table.entries()) {
+    if (auto* text = entry.key.get<Str>()) keys.push_back(text->text);
+    if (keys.size() == kMost) break;
+  }
+  return keys;
+}
+
+std::vector<std::string> Session::kernel_names() const {
+  std::vector<std::string> names;
+  for (const auto& slot : interp_->globals().slots())
+    if (innermost_kernel(slot.value)) names.push_back(slot.name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 Result<std::string> Session::source_of(std::string expression) const {
   Value v = look_up(*interp_, expression);
   if (v.missing()) return error(ErrorKind::kName, "there is no '{}'", expression);

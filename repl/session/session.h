@@ -117,6 +117,13 @@ class Session {
   /// What could follow `prefix` at its end: names, and after a dot attributes ("torch.ra" → "torch.rand", …). Evaluates
   /// names and attributes of modules and values only, never calls.
   std::vector<std::string> complete(std::string_view prefix) const;
+  /// The parameters that a call of it could name, in their order; of "a.b" and its like, which runs nothing of a
+  /// script. Empty when there is no such name or it takes none.
+  std::vector<std::string> parameters(std::string_view path) const;
+  /// The texts among the keys of a dict of that name.
+  std::vector<std::string> keys(std::string_view path) const;
+  /// The kernels among the variables.
+  std::vector<std::string> kernel_names() const;
   /// The text of the last `name[…](…)` that stood in a text outside of functions, whether or not it was reached.
   std::optional<std::string> last_launch(std::string_view name) const;
   /// Names that were set by the script, in order of first use, without modules that it imported.

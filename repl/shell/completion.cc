@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <filesystem>
 
+#include "kiln/dtype.h"
 #include "repl/magics/magics.h"
-#include "support/launch_options.h"
+#include "repl/shell/completion_words.h"
 #include "support/text.h"
 
 namespace kiln::repl {
@@ -15,8 +14,6 @@ namespace kiln::repl {
 namespace {
 
 using editor::Completion;
-
-bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 // The string literal that is open at the cursor, without its quote; null data() when the cursor is in none. Strings and
 // comments end with their line, but for triple quotes.
@@ -43,34 +40,48 @@ std::string_view open_string(std::string_view text) {
   return start <= text.size() ? text.substr(start) : std::string_view{};
 }
 
-Completion paths(std::string_view typed) {
-  namespace fs = std::filesystem;
-  size_t slash = typed.rfind('/');
-  std::string folder(slash == std::string_view::npos ? "" : typed.substr(0, slash + 1));
-  std::string_view start = slash == std::string_view::npos ? typed : typed.substr(slash + 1);
-  Completion c;
-  c.replaced = typed.size();
-  std::error_code failed;
-  for (fs::directory_iterator it(folder.empty() ? "." : folder, failed), end; !failed && it != end;
-       it.increment(failed)) {
-    std::string name = it->path().filename().string();
-    std::error_code ignored;
-    if (name.starts_with(start) && (!name.starts_with('.') || start.starts_with('.')))
-      c.candidates.push_back(folder + name + (it->is_directory(ignored) ? "/" : ""));
-  }
-  std::sort(c.candidates.begin(), c.candidates.end());
-  return c;
+/// "name" of "name=" that ends the text; empty for anything else.
+std::string_view keyword_before(std::string_view text) {
+  if (!text.ends_with('=')) return {};
+  text.remove_suffix(1);
+  size_t start = text.size();
+  while (start > 0 && is_name_character(text[start - 1])) --start;
+  return text.substr(start);
 }
 
-// The bracket that is open at the end of `text`, or npos.
-size_t open_bracket(std::string_view text) {
-  int depth = 0;
-  for (size_t i = text.size(); i-- > 0;) {
-    char c = text[i];
-    if (c == ')' || c == ']' || c == '}') ++depth;
-    if ((c == '(' || c == '[' || c == '{') && depth-- == 0) return i;
+std::string_view path_before(std::string_view text) {
+  size_t start = text.size();
+  while (start > 0 && (is_name_character(text[start - 1]) || text[start - 1] == '.')) --start;
+  return text.substr(start);
+}
+
+/// The values of a keyword argument, as far as its name tells them.
+void offer_keyword_values(script::Session& session, Completion& to, std::string_view keyword, std::string_view word) {
+  if (keyword == "dtype") {
+    const bool has_torch = !session.preview("torch").empty();
+    for (const DTypeInfo& row : kDTypes)
+      offer(to, word, has_torch ? "torch." + std::string(row.torch) : std::string(row.name));
+  } else if (keyword == "device") {
+    for (const char* name : {"'cpu'", "'cuda'"}) offer(to, word, name);
+  } else {
+    offer_launch_values(to, word, "", keyword);
   }
-  return std::string_view::npos;
+}
+
+/// A string that is a key, as in `d['`, or the value of an argument whose values are known: offered with its closing
+/// quote. False where it is neither.
+bool complete_string(script::Session& session, std::string_view before, std::string_view typed, Completion& to) {
+  const size_t quote = before.size() - typed.size();
+  if (quote < 2) return false;
+  to.replaced = typed.size();
+  if (keyword_before(before.substr(0, quote - 1)) == "device") {
+    for (const char* name : {"cpu", "cuda"}) offer(to, typed, name + std::string(1, before[quote - 1]));
+    return true;
+  }
+  if (before[quote - 2] != '[') return false;
+  for (const std::string& key : session.keys(path_before(before.substr(0, quote - 2))))
+    if (key.find_first_of("'\"\\\n") == std::string::npos) offer(to, typed, key + before[quote - 1] + "]");
+  return true;
 }
 
 }  // namespace
@@ -90,47 +101,42 @@ std::string_view open_call(std::string_view before) {
 }
 
 Completion complete_line(script::Session& session, std::string_view before) {
-  if (std::string_view typed = open_string(before); typed.data()) return paths(typed);
   Completion c;
+  if (std::string_view typed = open_string(before); typed.data()) {
+    if (complete_string(session, before, typed, c)) return c;
+    c.replaced = typed.size();
+    offer_paths(c, typed);
+    return c;
+  }
   const std::string_view line = before.substr(before.rfind('\n') + 1);
-  size_t first = line.find_first_not_of(' ');
-  std::string_view text = first == std::string_view::npos ? std::string_view{} : line.substr(first);
-  if (text.starts_with('%') && text.find(' ') == std::string_view::npos) {
-    c.replaced = text.size();
-    for (const Magic& m : magics())
-      if (m.name.starts_with(text.substr(1)))
-        c.candidates.push_back("%" + std::string(m.name) + (m.synopsis.empty() ? "" : " "));
-    return c;
-  }
-  size_t start = before.size();
-  while (start > 0 && (is_name_character(before[start - 1]) || before[start - 1] == '.')) --start;
-  std::string_view word = before.substr(start);
-  c.replaced = word.size();
-  // After the launch of a %tune come axes and options.
-  constexpr std::string_view kTune = "%tune ";
-  if (text.starts_with(kTune) && open_bracket(before) == std::string_view::npos &&
-      text.find(' ', kTune.size()) != std::string_view::npos) {
-    std::string_view target = text.substr(kTune.size());
-    std::vector<std::string> names = {"budget=", "cache=", "check="};
-    if (auto kernel = session.kernel(std::string(target.substr(0, target.find_first_of(" [(")))); kernel.ok()) {
-      for (const ParamDesc& p : kernel->params())
-        if (p.is_constexpr) names.push_back(p.name + "=");
-      for (const LaunchOption& o : kLaunchOptions)
-        if (o.is_tuned()) names.push_back(std::string(o.name) + "=");
+  const std::string_view text = line.substr(std::min(line.find_first_not_of(' '), line.size()));
+  if (text.starts_with('%')) {
+    if (text.find(' ') == std::string_view::npos) {
+      c.replaced = text.size();
+      for (const Magic& m : magics()) offer(c, text, "%" + std::string(m.name) + (m.synopsis.empty() ? "" : " "));
+      return c;
     }
-    for (std::string& n : names)
-      if (n.starts_with(word)) c.candidates.push_back(std::move(n));
-    return c;
+    if (complete_magic(session, text, c)) return c;
   }
-  if (word.find('.') == std::string_view::npos)
-    if (std::string_view callee = open_call(before); !callee.empty())
-      if (auto kernel = session.kernel(std::string(callee)); kernel.ok()) {
-        for (const ParamDesc& p : kernel->params())
-          if (p.name.starts_with(word)) c.candidates.push_back(p.name + "=");
-        for (const LaunchOption& o : kLaunchOptions)
-          if (o.name.starts_with(word)) c.candidates.push_back(std::string(o.name) + "=");
-      }
-  for (std::string& s : session.complete(word)) c.candidates.push_back(std::move(s));
+  const std::string_view word = path_before(before), ahead = before.substr(0, before.size() - word.size());
+  if (c.candidates.empty())
+    c.replaced = word.size();
+  else if (c.replaced != word.size())
+    return c;  // options alone: names would stand for a part of the word
+  if (word.find('.') == std::string_view::npos) {
+    if (ahead.ends_with('['))
+      for (const std::string& key : session.keys(path_before(ahead.substr(0, ahead.size() - 1))))
+        if (key.find_first_of("'\"\\\n") == std::string::npos) offer(c, word, "'" + key + "']");
+    const std::string_view callee = open_call(before), keyword = keyword_before(ahead);
+    if (!callee.empty() && keyword.empty()) {
+      if (auto kernel = session.kernel(std::string(callee)); kernel.ok())
+        offer_launch_keywords(c, word, *kernel);
+      else
+        for (const std::string& name : session.parameters(callee)) offer(c, word, name + "=");
+    }
+    if (!callee.empty() && !keyword.empty()) offer_keyword_values(session, c, keyword, word);
+  }
+  for (std::string& s : session.complete(word)) offer(c, word, std::move(s));
   return c;
 }
 

@@ -1,4 +1,5 @@
-// Tab: commands, names, attributes, keyword arguments of kernels and functions, and paths inside strings.
+// Tab: commands with their options and values, names, attributes, keyword arguments with their values, keys of dicts,
+// and paths.
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,7 +12,8 @@ namespace kiln::repl {
 /// `before` may have several lines: a call may begin on an earlier one than the cursor's.
 editor::Completion complete_line(script::Session& session, std::string_view before_cursor);
 
-/// One line about a candidate: a command's help, a function's signature, a value's type. Runs nothing of the script.
+/// One line about a candidate that brings no note of its own: a command's help, a function's signature, a value's type.
+/// Runs nothing of the script.
 std::string describe_candidate(script::Session& session, const std::string& candidate);
 
 /// What an unclosed call before the cursor calls ("add_kernel" in "add_kernel[(4,)](x, BL"); empty when there is none.

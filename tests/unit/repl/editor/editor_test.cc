@@ -159,6 +159,14 @@ TEST(Editor, OddKeysHarmNothing) {
   EXPECT_EQ(entry_of(*t, "b\034\036\035\r"), "<b>");
 }
 
+TEST(Editor, OffersFirstWhatIsUsedMost) {
+  auto t = start();
+  EXPECT_EQ(entry_of(*t, "f(alpha.x)\r"), "<f(alpha.x)>");
+  EXPECT_EQ(entry_of(*t, "alpha.other + alpha.x\r"), "<alpha.other + alpha.x>");
+  EXPECT_EQ(entry_of(*t, "alp\t\t\r\r"), "<alpha.x>");
+  EXPECT_EQ(entry_of(*t, "alp\t\t\t\r\r"), "<alpha.other>");
+}
+
 TEST(Editor, PastesBlocks) {
   auto t = start();
   t->send(std::string(kPasteOn) + "    def f():\r        x\r\r        %y\r    %magic\r" + std::string(kPasteOff));

@@ -161,5 +161,18 @@ TEST(History, Finds) {
   EXPECT_EQ(h.find_after(2, "ab", true, ""), std::nullopt);
 }
 
+TEST(History, CountsNames) {
+  History h({"", "", 10});
+  for (const char* e : {"torch.zeros(4)", "x = torch.zeros(n=3)\nx", "%bench torch.ones(2)"})
+    EXPECT_TRUE(h.add(e).ok());
+  EXPECT_EQ(h.uses("torch.zeros"), 2);
+  EXPECT_EQ(h.uses("torch.ones"), 1);
+  EXPECT_EQ(h.uses("torch"), 0);
+  EXPECT_EQ(h.uses("%bench "), 1);
+  EXPECT_EQ(h.uses("n="), 1);
+  EXPECT_TRUE(h.add("torch.ones(3)").ok());
+  EXPECT_EQ(h.uses("torch.ones"), 2);
+}
+
 }  // namespace
 }  // namespace kiln::editor

@@ -16,7 +16,7 @@ namespace kiln::repl {
 namespace {
 
 using Form = MagicOption::Form;
-constexpr MagicOption kSome[] = {{Form::kFlag, "-v", ""}, {Form::kFile, "--json", ""}, {Form::kValue, "base", ""}};
+constexpr MagicOption kSome[] = {{Form::kFlag, "-v"}, {Form::kDashed, "--json"}, {Form::kValue, "base"}};
 
 TEST(MagicArguments, ExpressionsAndOptions) {
   auto a = parse_magic_arguments("-v f(a, b=[1, 2]), 'x, y' + g(c) base=2 --json 'a b.json'", kSome);

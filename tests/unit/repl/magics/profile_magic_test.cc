@@ -13,7 +13,7 @@ namespace kiln::repl {
 namespace {
 
 using Form = MagicOption::Form;
-constexpr MagicOption kSome[] = {{Form::kFlag, "shapes", ""}, {Form::kFile, "--json", ""}, {Form::kValue, "rows", ""}};
+constexpr MagicOption kSome[] = {{Form::kFlag, "shapes"}, {Form::kDashed, "--json"}, {Form::kValue, "rows"}};
 
 TEST(StatementArguments, OptionsStandAroundTheStatement) {
   auto a = parse_statement_arguments("shapes y=f(x, rows=3) + 'a b' rows=5 --json 'o p.json'", kSome);

@@ -125,7 +125,7 @@ TEST(Results, HaveNamesAndNumbers) {
 }
 
 TEST(Results, ShowTablesInTheChosenFormat) {
-  EXPECT_EQ(at_prompt("r = %help bench\n%format csv\nr[['command']]\n"), "command\n%bench\n");
+  EXPECT_EQ(at_prompt("x = 1\nr = %who\n%format csv\nr[['name', 'type']]\n"), "name,type\nx,int\n");
 }
 
 }  // namespace

@@ -244,6 +244,29 @@ TEST(Magics, TargetIsCheckedAndShown) {
   EXPECT_NE(t.out.find("*  sm_80"), std::string::npos);
 }
 
+TEST(Magics, RowsOfTheTablesAreOfCommands) {
+  std::vector<std::string> names;
+#define KILN_MAGIC_OPTION(MAGIC, ...) names.push_back(#MAGIC);
+#define KILN_MAGIC_OPERAND(MAGIC, ...) names.push_back(#MAGIC);
+#define KILN_MAGIC_EXAMPLE(MAGIC, ...) names.push_back(#MAGIC);
+#include "repl/magics/magic_option.def"
+  for (const std::string& name : names)
+    EXPECT_TRUE(std::ranges::any_of(magics(), [&](const Magic& m) { return m.name == name; })) << name;
+  for (const Magic& m : magics()) {
+    EXPECT_FALSE(magic_examples(m.name).empty()) << m.name;
+    for (const MagicExample& e : magic_examples(m.name))
+      EXPECT_TRUE(e.line.starts_with("%" + std::string(m.name))) << e.line;
+  }
+}
+
+TEST(Magics, HelpShowsOptionsDefaultsAndAnExample) {
+  Terminal t = type({line("%help bench"), line("%format json"), line("%help %bench")});
+  EXPECT_EQ(t.err, "");
+  EXPECT_NE(t.out.find("budget=SECONDS  seconds for each cache state (default: 5)\n"), std::string::npos) << t.out;
+  EXPECT_NE(t.out.find("example:\n  %bench softmax(x)"), std::string::npos) << t.out;
+  EXPECT_NE(t.out.find("\"command\":\"budget=SECONDS\",\"default\":\"5\""), std::string::npos) << t.out;
+}
+
 TEST(Magics, BenchMeasuresColdAndHot) {
   Terminal t = type({line("%format csv"), line("%bench sum(range(20000))")});
   EXPECT_EQ(t.err, "");
@@ -273,6 +296,74 @@ TEST(Completion, CommandsNamesAndPaths) {
   shell.complete("'");  // whatever is in the folder
   EXPECT_EQ(shell.complete("# it's\n%be").candidates, (std::vector<std::string>{"%bench "}));
   EXPECT_EQ(shell.complete("'''it's '/no\n").candidates, std::vector<std::string>{});
+}
+
+/// The candidates for what stands before the cursor, which must all begin as typed, separated by blanks.
+std::string candidates(Shell& shell, const std::string& before) {
+  const editor::Completion c = shell.complete(before);
+  std::string out;
+  for (const std::string& text : c.candidates) {
+    EXPECT_TRUE(text.starts_with(std::string_view(before).substr(before.size() - c.replaced))) << before << " " << text;
+    out += (out.empty() ? "" : " ") + text;
+  }
+  return out;
+}
+
+TEST(Completion, OptionsOfCommandsAndTheirValues) {
+  Options options;
+  options.device = "cpu";
+  Shell shell(options, [](std::string_view) {});
+  ASSERT_TRUE(shell.session()
+                  .run("import torch, triton, triton.language as tl\nx = torch.zeros(4)\n@triton.jit\n"
+                       "def add_kernel(x, n, BLOCK: tl.constexpr): pass\n",
+                       "t")
+                  .ok());
+  EXPECT_EQ(candidates(shell, "%bench x + 1 bud"), "budget=");
+  EXPECT_EQ(candidates(shell, "%bench x budget=1 bud"), "");
+  EXPECT_EQ(candidates(shell, "%compare x, x cache="), "cache=cold cache=hot");
+  EXPECT_EQ(candidates(shell, "%compare x, x out="), "out=x");
+  EXPECT_EQ(candidates(shell, "%compare x, x dtype=bf"), "dtype=bf16");
+  EXPECT_EQ(candidates(shell, "%source x --v"), "--variant ");
+  EXPECT_EQ(candidates(shell, "%source x --variant unf"), "unfused");
+  EXPECT_EQ(candidates(shell, "%ir "), "add_kernel");
+  EXPECT_EQ(candidates(shell, "%ir add_kernel lic"), "licm");
+  EXPECT_EQ(candidates(shell, "%ir add_kernel cse BL"), "BLOCK=");
+  EXPECT_EQ(candidates(shell, "%static add_kernel num_w"), "num_warps=");
+  EXPECT_EQ(candidates(shell, "%static add_kernel num_warps="),
+            "num_warps=1 num_warps=2 num_warps=4 num_warps=8 num_warps=16 num_warps=32");
+  EXPECT_EQ(candidates(shell, "%tune add_kernel[(1,)](x, 4, BLOCK=4) bud"), "budget=");
+  EXPECT_EQ(candidates(shell, "%tune add_kernel[(1,)](x, 4, BL"), "BLOCK=");
+  EXPECT_EQ(candidates(shell, "%target sm_9"), "sm_90 sm_90a");
+  EXPECT_EQ(candidates(shell, "%format m"), "markdown");
+  EXPECT_EQ(candidates(shell, "%help comp"), "compare");
+  EXPECT_EQ(candidates(shell, "%counters x bundle=m"), "bundle=memory");
+  EXPECT_EQ(candidates(shell, "%profile x sort=self_"), "sort=self_cpu sort=self_gpu sort=self_memory");
+  EXPECT_EQ(candidates(shell, "%cubin add_kernel /pro"), "/proc/");
+  EXPECT_EQ(candidates(shell, "%trace x > /pro"), "/proc/");
+  EXPECT_NE(shell.complete("%bench x bud").notes.at("budget=").find("default: 5"), std::string::npos);
+}
+
+TEST(Completion, KeywordsKeysAndValues) {
+  Options options;
+  options.device = "cpu";
+  Shell shell(options, [](std::string_view) {});
+  ASSERT_TRUE(shell.session()
+                  .run("import torch\ndef scale(alpha, beta=2, *rest): pass\n"
+                       "class C:\n    def __init__(self, width): pass\n    def grow(self, by): pass\n"
+                       "c = C(1)\nd = {'cold': 1, 'hot': 2, \"it's\": 3, 4: 5}\n",
+                       "t")
+                  .ok());
+  EXPECT_EQ(candidates(shell, "scale(alp"), "alpha=");
+  EXPECT_EQ(candidates(shell, "scale(1, bet"), "beta=");
+  EXPECT_EQ(candidates(shell, "C(wid"), "width=");
+  EXPECT_EQ(candidates(shell, "c.grow(b").substr(0, 3), "by=");
+  EXPECT_EQ(candidates(shell, "torch.zeros(4, dty"), "dtype=");
+  EXPECT_EQ(candidates(shell, "torch.zeros(4, dtype=torch.bfl"), "torch.bfloat16");
+  EXPECT_EQ(candidates(shell, "torch.zeros(4, device='c"), "cpu' cuda'");
+  EXPECT_EQ(candidates(shell, "d['c"), "cold']");
+  EXPECT_EQ(candidates(shell, "x = d[\"h"), "hot\"]");
+  EXPECT_TRUE(candidates(shell, "d[").starts_with("'cold'] 'hot'] "));
+  EXPECT_EQ(candidates(shell, "nothing['co"), "");
 }
 
 TEST(Completion, DescribesACandidateWithoutRunningScripts) {

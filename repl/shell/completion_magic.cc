@@ -1,0 +1,122 @@
+// Tab behind "%name ": its options, their values, and what it takes, from the rows of magic_option.def.
+#include <algorithm>
+#include <vector>
+
+#include "repl/magics/magics.h"
+#include "repl/shell/completion_words.h"
+#include "support/text.h"
+
+namespace kiln::repl {
+
+namespace {
+
+using editor::Completion;
+using Form = MagicOption::Form;
+
+/// The words behind the name that end before the one at the cursor; blanks in brackets and strings part none.
+std::vector<std::string_view> words_before(std::string_view text, std::string_view& last) {
+  std::vector<std::string_view> words;
+  size_t begin = 0;
+  int depth = 0;
+  char quote = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote) {
+      if (c == '\\')
+        ++i;
+      else if (c == quote)
+        quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '(' || c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ')' || c == ']' || c == '}') {
+      --depth;
+    } else if (depth <= 0 && is_blank(c)) {
+      if (i > begin) words.push_back(text.substr(begin, i - begin));
+      begin = i + 1;
+    }
+  }
+  last = text.substr(std::min(begin, text.size()));
+  return words;
+}
+
+const MagicOption* find(std::span<const MagicOption> options, std::string_view name, Form form) {
+  const auto it = std::ranges::find_if(options, [&](const auto& o) { return o.name == name && o.form == form; });
+  return it == options.end() ? nullptr : &*it;
+}
+
+std::string note_of(const MagicOption& o) {
+  std::string note(o.help);
+  if (!o.otherwise.empty()) note += " (default: " + std::string(o.otherwise) + ")";
+  return note;
+}
+
+void offer_options(Completion& to, std::string_view typed, std::span<const MagicOption> options,
+                   std::span<const std::string_view> words) {
+  for (const MagicOption& o : options) {
+    const bool given = std::ranges::any_of(words, [&](std::string_view w) {
+      return o.form == Form::kValue ? w.starts_with(std::string(o.name) + "=") : w == o.name;
+    });
+    if (given) continue;
+    std::string text(o.name);
+    if (o.form == Form::kValue) text += '=';
+    if (o.form == Form::kDashed) text += ' ';
+    offer(to, typed, std::move(text), note_of(o));
+  }
+}
+
+/// Words that are neither options nor the values of dashed ones.
+size_t operands_in(std::span<const std::string_view> words, std::span<const MagicOption> options) {
+  size_t count = 0;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string_view name = words[i].substr(0, words[i].find('='));
+    if (find(options, words[i], Form::kDashed)) {
+      ++i;
+    } else if (!find(options, words[i], Form::kFlag) &&
+               !(name.size() < words[i].size() && find(options, name, Form::kValue))) {
+      ++count;
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+bool complete_magic(script::Session& session, std::string_view line, Completion& to) {
+  const size_t end = line.find_first_of(" \t");
+  const std::string_view magic = line.substr(1, end - 1);
+  const std::span<const MagicOption> options = magic_options(magic);
+  const std::span<const MagicOperand> operands = magic_operands(magic);
+  std::string_view word;
+  const std::vector<std::string_view> words = words_before(line.substr(end), word);
+  if (open_bracket(word) != std::string_view::npos) return false;
+  to.replaced = word.size();
+
+  if (!words.empty()) {
+    if (words.back() == ">") return offer_paths(to, word), true;
+    if (const MagicOption* o = find(options, words.back(), Form::kDashed))
+      return offer_values(session, to, word, "", o->legal, o->words), true;
+  }
+  const bool takes_kernel = !operands.empty() && operands[0].legal == Legal::kKernel;
+  const size_t equals = word.find('=');
+  if (equals != std::string_view::npos) {
+    const std::string_view name = word.substr(0, equals), before = word.substr(0, equals + 1);
+    if (const MagicOption* o = find(options, name, Form::kValue))
+      return offer_values(session, to, word, before, o->legal, o->words), true;
+    if (takes_kernel) offer_launch_values(to, word, before, name);
+    return !to.candidates.empty();
+  }
+  const size_t index = operands_in(words, options);
+  const auto operand = std::ranges::find_if(operands, [&](const auto& o) { return o.index == index; });
+  if (operand != operands.end()) offer_values(session, to, word, "", operand->legal, operand->words);
+  if (takes_kernel && index > 0)
+    if (auto kernel = session.kernel(std::string(words[0].substr(0, words[0].find('[')))); kernel.ok())
+      offer_launch_keywords(to, word, *kernel);
+  if (index > 0 || operand != operands.end() || !word.empty()) offer_options(to, word, options, words);
+  // Where an expression may stand its names are candidates too.
+  const bool closed = operand != operands.end() && operand->legal != Legal::kKernel;
+  return closed || (takes_kernel && !to.candidates.empty());
+}
+
+}  // namespace kiln::repl
