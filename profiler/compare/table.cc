@@ -60,11 +60,11 @@ Table contest_table(const Contest& c) {
   const bool cold = c.cache == Cache::kCold;
   const bool gpu = c.target != "host";
   std::vector<report::Column> heads = {{"variant", "", Align::kLeft},
-                                       {"kernels", ""},
-                                       {"bytes", ""},
-                                       {"FLOP", ""},
-                                       {cold ? "cold" : "hot", "us"},
-                                       {"±", "%", Align::kRight, "spread"},
+                                       {"kernels", "", Align::kRight, "", false, -1},
+                                       {"bytes", "", Align::kRight, "", false, -1},
+                                       {"FLOP", "", Align::kRight, "", false, -1},
+                                       {cold ? "cold" : "hot", "us", Align::kRight, "", false, 1},
+                                       {"±", "%", Align::kRight, "spread", false, 1},
                                        {cold ? "hot" : "cold", "us"},
                                        {"launch", "us"},
                                        {"graph", "us"},
@@ -74,9 +74,9 @@ Table contest_table(const Contest& c) {
                                {"limit", "", Align::kLeft, "limiter"},
                                {"regs", "", Align::kRight, "registers"},
                                {"spills", "B"}});
-  heads.insert(
-      heads.end(),
-      {{"error", "", Align::kLeft}, {"speed-up", "", Align::kRight, "speedup", true}, {"verdict", "", Align::kLeft}});
+  heads.insert(heads.end(), {{"error", "", Align::kLeft, "", false, 1},
+                             {"speed-up", "", Align::kRight, "speedup", true},
+                             {"verdict", "", Align::kLeft, "", false, 2}});
   Table table(std::move(heads));
   bool has_graph = false;
   for (size_t i = 0; i < c.rows.size(); ++i) {

@@ -1,6 +1,7 @@
 #include "profiler/report/table.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,17 +18,6 @@ namespace kiln::report {
 namespace {
 
 constexpr std::string_view kUnknown = "–";
-
-std::string heading(const Column& c) { return c.unit.empty() ? c.name : c.name + " " + c.unit; }
-
-std::string pad(std::string_view text, int width, Align align) {
-  std::string blanks(static_cast<size_t>(std::max(0, width - display_width(text))), ' ');
-  return align == Align::kLeft ? std::string(text) + blanks : blanks + std::string(text);
-}
-
-void trim_right(std::string& line) {
-  while (!line.empty() && line.back() == ' ') line.pop_back();
-}
 
 // RFC 4180: a field with a separator, a quote or a newline is quoted, and quotes are doubled.
 std::string csv_field(const std::string& text) {
@@ -57,6 +47,8 @@ std::string key_of(const Column& c) {
       key.begin(), key.end(), [](char x) { return !std::isalnum(static_cast<unsigned char>(x)) && x != '_'; }, '_');
   return key;
 }
+
+std::string heading(const Column& c) { return c.unit.empty() ? c.name : c.name + " " + c.unit; }
 
 bool is_missing(const Column& column, const Cell& cell) {
   return cell.is_unknown || (cell.text.empty() && column.align == Align::kRight);
@@ -115,6 +107,13 @@ Table Table::with_columns(const std::vector<size_t>& columns) const {
   return t;
 }
 
+Table Table::printed() const {
+  std::vector<size_t> columns;
+  for (size_t i = 0; i < columns_.size(); ++i)
+    if (!columns_[i].only_data) columns.push_back(i);
+  return with_columns(columns);
+}
+
 // A reason that several cells share is printed once.
 std::vector<std::string> Table::notes() const {
   std::vector<std::string> all = notes_;
@@ -128,43 +127,6 @@ std::vector<std::string> Table::notes() const {
 }
 
 int display_width(std::string_view text) { return text_width(text); }
-
-namespace {
-
-Table printed_part(const Table& table) {
-  std::vector<size_t> printed;
-  for (size_t i = 0; i < table.columns().size(); ++i)
-    if (!table.columns()[i].only_data) printed.push_back(i);
-  return table.with_columns(printed);
-}
-
-}  // namespace
-
-std::string to_text(const Table& whole, const TextStyle& style) {
-  const Table table = printed_part(whole);
-  std::string out;
-  if (!table.title().empty()) out += table.title() + "\n";
-  std::vector<int> widths;
-  for (size_t i = 0; i < table.columns().size(); ++i) {
-    int w = display_width(heading(table.columns()[i]));
-    for (const auto& row : table.rows()) w = std::max(w, display_width(printable(row[i].text)));
-    widths.push_back(w);
-  }
-  std::string line;
-  for (size_t i = 0; i < widths.size(); ++i)
-    line += (i ? "  " : "") + pad(heading(table.columns()[i]), widths[i], table.columns()[i].align);
-  trim_right(line);
-  out += style.color ? "\033[1m" + line + "\033[0m\n" : line + "\n";
-  for (const auto& row : table.rows()) {
-    line.clear();
-    for (size_t i = 0; i < widths.size(); ++i)
-      line += (i ? "  " : "") + pad(printable(row[i].text), widths[i], table.columns()[i].align);
-    trim_right(line);
-    out += line + "\n";
-  }
-  for (const std::string& note : table.notes()) out += style.color ? "\033[2m" + note + "\033[0m\n" : note + "\n";
-  return out;
-}
 
 std::string to_csv(const Table& table) {
   std::string out;
@@ -184,7 +146,7 @@ std::string to_csv(const Table& table) {
 }
 
 std::string to_markdown(const Table& whole) {
-  const Table table = printed_part(whole);
+  const Table table = whole.printed();
   std::string out = table.title().empty() ? "" : "**" + escape_markdown(table.title()) + "**\n\n";
   std::string rule;
   for (const Column& c : table.columns()) {
@@ -271,5 +233,14 @@ bool wants_color(int fd) {
   const char* term = std::getenv("TERM");
   return isatty(fd) && !std::getenv("NO_COLOR") && !(term && std::string_view(term) == "dumb");
 }
+
+int terminal_columns(int fd) {
+  winsize size{};
+  if (isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const char* columns = std::getenv("COLUMNS");
+  return columns ? std::clamp(std::atoi(columns), 0, 10000) : 0;
+}
+
+TextStyle style_of(int fd) { return {wants_color(fd), terminal_columns(fd)}; }
 
 }  // namespace kiln::report

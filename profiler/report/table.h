@@ -16,6 +16,7 @@ struct Column {
   Align align = Align::kRight;
   std::string key = {};    // name in JSON, CSV and scripts; empty: the heading
   bool only_data = false;  // not printed: only in JSON, CSV and scripts
+  int rank = 0;            // where not all fit beside one another, those with a higher one stay together
 };
 
 /// The column's name in JSON, CSV and scripts, where units do not belong to it: '_' stands for what is no letter, digit
@@ -44,6 +45,9 @@ struct Cell {
   static Cell unknown(std::string reason);
 };
 
+/// "time us"
+std::string heading(const Column& column);
+
 /// Whether there is no figure: an unknown cell, or an empty one in a column of numbers (one on the right).
 bool is_missing(const Column& column, const Cell& cell);
 
@@ -57,6 +61,8 @@ class Table {
   Table with_rows(const std::vector<size_t>& rows) const;
   /// The same rows with these of its columns.
   Table with_columns(const std::vector<size_t>& columns) const;
+  /// Without the columns that are only data.
+  Table printed() const;
   /// A line under the table.
   void add_note(std::string note) { notes_.push_back(std::move(note)); }
   void set_title(std::string title) { title_ = std::move(title); }
@@ -76,6 +82,11 @@ class Table {
 
 struct TextStyle {
   bool color = false;
+  /// Columns of the terminal; 0: as wide as it is. In a terminal texts are wrapped at blanks, columns of times have one
+  /// unit that suits them, and columns that do not fit follow below the others, or are left out of long tables.
+  int width = 0;
+  /// What shows all of it, for the note about columns that are left out.
+  std::string_view whole = {};
 };
 
 /// A table of one command, which may print several.
@@ -106,5 +117,9 @@ std::string human_time(double us);
 
 /// Whether the stream is a terminal that wants colour: a tty, NO_COLOR unset, TERM not "dumb".
 bool wants_color(int fd);
+/// Columns of the terminal that the stream is, else $COLUMNS; 0: neither is known.
+int terminal_columns(int fd);
+/// How tables are written to the stream.
+TextStyle style_of(int fd);
 
 }  // namespace kiln::report

@@ -30,7 +30,7 @@ int compare_command(const CompareArgs& args, bool json) {
     return kExitUsage;
   }
   report::Table table = profiler::changes_table(*changes);
-  put(stdout, json ? report::to_json(table) : report::to_text(table, {report::wants_color(STDOUT_FILENO)}));
+  put(stdout, json ? report::to_json(table) : report::to_text(table, report::style_of(STDOUT_FILENO)));
   if (changes->any_wrong()) return kExitMismatch;
   if (changes->any_slower()) return kExitSlower;
   return changes->any_missing() ? kExitError : kExitOk;

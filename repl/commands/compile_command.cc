@@ -145,7 +145,7 @@ void print_phases(const CompiledKernel& kernel) {
     total += p.ms;
   }
   table.add_row({"total", report::Cell::of(total, 3)});
-  put(stderr, report::to_text(table, {report::wants_color(STDERR_FILENO)}));
+  put(stderr, report::to_text(table, report::style_of(STDERR_FILENO)));
 }
 
 Status emit(const CompileArgs& args, const std::string& bytes, bool binary) {

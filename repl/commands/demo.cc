@@ -33,7 +33,7 @@ constexpr const char* kStaticTarget = kDefaultGpuTarget;
 struct Printer {
   bool json;
   void table(const Table& t) const {
-    put(stdout, json ? report::to_json(t) : report::to_text(t, {report::wants_color(STDOUT_FILENO)}) + "\n");
+    put(stdout, json ? report::to_json(t) : report::to_text(t, report::style_of(STDOUT_FILENO)) + "\n");
     std::fflush(stdout);
   }
   // What is being done: on stderr, and only where somebody looks.

@@ -50,9 +50,9 @@ Result<int> expressions_demo(const DemoArgs& args, const Device& device, bool js
     KILN_TRY(profiler::Contest contest, profiler::run_contest(std::move(set->contenders), options));
     if (options.progress) options.progress("");
     report::Table table = profiler::contest_table(contest);
-    put(stdout, json ? report::to_json(table)
-                     : fmt::format("{}\n{}\n\n{}\n", setup, text,
-                                   report::to_text(table, {report::wants_color(STDOUT_FILENO)})));
+    put(stdout,
+        json ? report::to_json(table)
+             : fmt::format("{}\n{}\n\n{}\n", setup, text, report::to_text(table, report::style_of(STDOUT_FILENO))));
     std::fflush(stdout);
     right = right && contest.wrong().empty();
   }

@@ -35,7 +35,7 @@ bool is_empty(const profiler::Timeline& t, bool lines) {
 }
 
 void print(const ProfileResult& r, report::Format format, bool lines) {
-  const report::TextStyle style{report::wants_color(STDOUT_FILENO)};
+  const report::TextStyle style = report::style_of(STDOUT_FILENO);
   if (format == report::Format::kText && is_empty(r.timeline, lines)) {
     put(stdout, "\nnothing was seen: no kernel, no operation on tensors, no copy\n");
     return;

@@ -109,6 +109,17 @@ Diagnostic unknown(std::string_view name) {
   return with_note(std::move(d), near.empty() ? "help: %help lists them" : "help: did you mean %" + near + "?");
 }
 
+/// What a list has room for.
+std::string first_words(std::string_view synopsis) {
+  constexpr size_t kRoom = 20;
+  if (synopsis.size() <= kRoom) return std::string(synopsis);
+  size_t end = synopsis.rfind(' ', kRoom);
+  if (const size_t open = synopsis.find(" ["); open < end) end = open;
+  std::string_view shown = synopsis.substr(0, end);
+  if (shown.ends_with(" …")) shown.remove_suffix(std::string_view(" …").size());
+  return std::string(shown) + " …";
+}
+
 report::Table keys_table() {
   report::Table table({{"keys", "", report::Align::kLeft}, {"what they do", "", report::Align::kLeft}});
   for (const editor::Binding& b : editor::bindings()) table.add_row({std::string(b.keys), std::string(b.help)});
@@ -131,7 +142,7 @@ Status magic_help(MagicContext& context, std::string_view arguments) {
                        {"", "", report::Align::kLeft, "arguments"},
                        {"what it does", "", report::Align::kLeft}});
   for (const Magic& m : kMagics)
-    table.add_row({"%" + std::string(m.name), std::string(m.synopsis), std::string(m.help)});
+    table.add_row({"%" + std::string(m.name), first_words(m.synopsis), std::string(m.help)});
   table.add_note("NAME? describes a name, NAME?? shows its source; a blank line ends a block; Ctrl-D exits");
   table.add_note("%help NAME shows a command's options and an example; %help keys lists the keys of the prompt");
   table.add_note(
@@ -144,8 +155,8 @@ Status magic_help(MagicContext& context, std::string_view arguments) {
 }  // namespace
 
 void MagicContext::print(const report::Table& table, std::string name) {
-  if (!is_assigned) output(report::format(table, format, {color}));
   yield.tables.push_back({std::move(name), table});
+  if (!is_assigned) output(report::format(table, format, style()));
 }
 
 std::span<const Magic> magics() { return kMagics; }

@@ -49,7 +49,8 @@ struct MagicContext {
   std::function<void(std::string_view)> output;
   report::Format format = report::Format::kText;
   bool color = false;
-  ExpandVariants variants = {};  // of expressions: what %compare and %sweep make of one
+  std::function<int()> columns = {};  // of the terminal; empty, or 0: tables are as wide as they are
+  ExpandVariants variants = {};       // of expressions: what %compare and %sweep make of one
   std::string target = {};  // set by %target: what kernels are compiled for when they are shown; empty: the device's
   std::map<std::string, std::vector<ExpressionEdit>> edits = {};  // by the expression's text
   std::shared_ptr<const TakenProfile> last_profile = {};          // null: none yet
@@ -57,6 +58,7 @@ struct MagicContext {
   bool is_assigned = false;  // r = %name …: tables are not printed
   MagicYield yield = {};
 
+  report::TextStyle style() const { return {color, columns ? columns() : 0, "print(_.to_text())"}; }
   /// Prints a table, which becomes a part of the command's value; the name is for those behind the first.
   void print(const report::Table& table, std::string name = {});
 };

@@ -53,14 +53,19 @@ Status magic_bench(MagicContext& context, std::string_view text) {
   profiler::Launchable what{contender.name, device, contender.launch};
   KILN_TRY(profiler::Timer timer, profiler::Timer::make(device));
   profiler::ThrottleWatch throttle(device);
-  std::vector<report::Column> columns = {
-      {"cache", "", Align::kLeft},         {"min", "us"}, {"q1", "us"},     {"median", "us"}, {"q3", "us"},
-      {"±", "%", Align::kRight, "spread"}, {"n", ""},     {"discarded", ""}};
+  std::vector<report::Column> columns = {{"cache", "", Align::kLeft},
+                                         {"min", "us"},
+                                         {"q1", "us"},
+                                         {"median", "us"},
+                                         {"q3", "us"},
+                                         {"±", "%", Align::kRight, "spread"},
+                                         {"n", ""},
+                                         {"discarded", "", Align::kRight, "", false, -1}};
   const bool rate = contender.facts.bytes > 0, math = contender.facts.flop > 0, gpu = device.is_cuda();
   if (rate) columns.push_back({"rate", "GB/s"});
   if (math) columns.push_back({"math", "TFLOP/s"});
   if (gpu) columns.insert(columns.end(), {{"launch", "us"}, {"clock", "MHz"}});
-  columns.push_back({"flags", "", Align::kLeft});
+  columns.push_back({"flags", "", Align::kLeft, "", false, 1});
   Table table(std::move(columns));
   for (profiler::Cache cache : {profiler::Cache::kCold, profiler::Cache::kHot}) {
     profiler::MeasureOptions options;

@@ -396,6 +396,10 @@ void Session::show_tables_by(std::function<std::string(const report::Table&, boo
   interp_->state<Results>().table_text = std::move(text);
 }
 
+void Session::show_results_by(std::function<void(std::string_view text)> show) {
+  interp_->state<Results>().show = std::move(show);
+}
+
 namespace {
 
 struct Target {

@@ -97,6 +97,7 @@ class Session {
   void keep_result(const Value& v);
   /// How tables are shown: repl/modules/results/results.h.
   void show_tables_by(std::function<std::string(const report::Table&, bool colored)> text);
+  void show_results_by(std::function<void(std::string_view text)> show);
   /// Checks what stands before the '=' of an assignment: "r", "a.b", "x, y".
   Status check_target(const std::string& target);
   /// `target = value`

@@ -64,7 +64,7 @@ int devices(const Options& o) {
   auto current = o.device.empty() ? Device::open_default() : Device::open(o.device);
   if (!current.ok()) return failed(current.error(), o.json);
   report::Table table = devices_table(*current);
-  put(stdout, o.json ? report::to_json(table) : report::to_text(table, {report::wants_color(STDOUT_FILENO)}));
+  put(stdout, o.json ? report::to_json(table) : report::to_text(table, report::style_of(STDOUT_FILENO)));
   return kExitOk;
 }
 
@@ -96,7 +96,7 @@ int run_command(Options& o) {
       return exit_code(check_command(o.compile, o.device, o.json), o.json);
     case Command::kEnv: {
       report::Table table = env_table();
-      put(stdout, o.json ? report::to_json(table) : report::to_text(table, {report::wants_color(STDOUT_FILENO)}));
+      put(stdout, o.json ? report::to_json(table) : report::to_text(table, report::style_of(STDOUT_FILENO)));
       return kExitOk;
     }
     case Command::kDevices:

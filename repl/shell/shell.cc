@@ -13,6 +13,7 @@
 #include "repl/shell/entry_text.h"
 #include "repl/shell/errors.h"
 #include "repl/shell/interrupts.h"
+#include "repl/shell/pager.h"
 #include "support/diag.h"
 #include "support/text.h"
 #include "support/text_width.h"
@@ -43,11 +44,14 @@ Shell::Shell(const Options& options, const std::function<void(std::string_view)>
                .format = options.json ? report::Format::kJson : report::Format::kText,
                .color = !output && report::wants_color(STDOUT_FILENO)} {
   if (options.check_accesses) session_.check_accesses(script::AccessChecks::kAlways);
+  if (!output) context_.columns = [] { return report::terminal_columns(STDOUT_FILENO); };
   context_.variants = [this](script::Session& session, const std::string& text) {
     return expression_contenders(session, text, context_.edits);
   };
   session_.show_tables_by([this](const report::Table& table, bool colored) {
-    return report::format(table, context_.format, {colored && context_.color});
+    report::TextStyle style = context_.style();
+    style.color = style.color && colored;
+    return report::format(table, context_.format, style);
   });
 }
 
@@ -130,7 +134,17 @@ Status Shell::magic(std::string_view target, std::string_view line) {
   // Before the work, not behind it.
   if (!target.empty()) KILN_CHECK_OK(session_.check_target(std::string(target)));
   InterruptGuard guard(session_);
+  // What a command prints before its tables may announce them: it does not wait for the pager.
+  const auto output = context_.output;
+  std::string held;
+  if (pages_ && target.empty())
+    context_.output = [&](std::string_view text) {
+      const bool holds = !held.empty() || !context_.yield.tables.empty() || lines_on_screen(text, 0) > 1;
+      holds ? void(held += text) : output(text);
+    };
   MagicResult result = run_magic_for_value(context_, line, !target.empty());
+  context_.output = output;
+  show(held);
   if (result.value.missing()) return std::move(result.status);
   if (target.empty()) {
     session_.keep_result(result.value);
@@ -142,7 +156,14 @@ Status Shell::magic(std::string_view target, std::string_view line) {
   return with_note(std::move(assigned.error()), "help: the value is `_`");
 }
 
+void Shell::show(std::string_view text) {
+  if (text.empty() || (pages_ && page(text))) return;
+  context_.output(text);
+}
+
 int Shell::prompt(EntrySource& entries) {
+  pages_ = context_.columns && can_page();
+  session_.show_results_by([this](std::string_view text) { show(text); });
   IdleInterrupts idle;
   while (!session_.exit_code()) {
     if (!std::exchange(at_line_start_, true)) context_.output("\n");

@@ -43,6 +43,8 @@ class Shell {
   Status command(std::string_view line);
   /// A % command; its value goes to the target of an assignment, or is kept as a result.
   Status magic(std::string_view target, std::string_view line);
+  /// What is longer than the screen goes to the pager, at a prompt on a terminal.
+  void show(std::string_view text);
   std::function<void(std::string_view)> watched(std::function<void(std::string_view)> output);
 
   Options options_;
@@ -50,6 +52,7 @@ class Shell {
   script::Session session_;
   MagicContext context_;
   int entry_number_ = 1;
+  bool pages_ = false;  // there is a terminal for a pager
   bool device_chosen_ = false;
   std::optional<ErrorKind> ended_by_;
 };

@@ -47,9 +47,11 @@ void Results::keep(const Value& v) {
   kept_.erase(oldest);
 }
 
-std::string shown_text(Interp& in, const Value& v) {
-  if (auto* table = v.get<TableObject>()) return table->text(in, true);
-  return in.repr(v) + "\n";
+void show_result(Interp& in, const Value& v) {
+  auto* table = v.get<TableObject>();
+  const std::string text = table ? table->text(in, true) : in.repr(v) + "\n";
+  const auto& show = in.state<Results>().show;
+  show ? show(text) : in.print(text);
 }
 
 }  // namespace kiln::script

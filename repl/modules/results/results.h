@@ -20,6 +20,8 @@ class Results {
 
   /// The text of a table as the program shows tables; `colored` where it goes to the screen. Null: report::to_text.
   std::function<std::string(const report::Table&, bool colored)> table_text;
+  /// Shows the text of a result; null: Interp::print.
+  std::function<void(std::string_view text)> show;
 
  private:
   struct Kept {
@@ -34,7 +36,7 @@ class Results {
   int entry_ = 0;
 };
 
-/// What a result at the prompt shows.
-std::string shown_text(Interp& in, const Value& v);
+/// Shows a result at the prompt.
+void show_result(Interp& in, const Value& v);
 
 }  // namespace kiln::script

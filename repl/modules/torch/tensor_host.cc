@@ -24,7 +24,7 @@ class TensorHost : public Host {
 
   void show(Interp& in, const Value& v) override {
     in.state<Results>().keep(v);
-    in.print(shown_text(in, v));
+    show_result(in, v);
   }
 
   /// A function on tensors is an operation: of its own, or a method's, first tensor, unless it gives one.

@@ -1,33 +1,13 @@
 // The kiln program on a pseudo-terminal, typed at.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "support/files.h"
-#include "support/process.h"
-#include "tests/unit/repl/editor/pseudo_terminal.h"
+#include "tests/unit/repl/prompt/prompt_fixture.h"
 
 namespace kiln {
 namespace {
 
 using editor::PseudoTerminal;
-
-class Prompt : public testing::Test {
- protected:
-  std::unique_ptr<PseudoTerminal> start(int rows = 40, int columns = 100, const char* term = "xterm") {
-    auto t = std::make_unique<PseudoTerminal>(rows, columns, [&] {
-      setenv("XDG_STATE_HOME", state_.path.c_str(), 1);
-      setenv("TERM", term, 1);
-      setenv("NO_COLOR", "1", 1);
-      setenv("LC_ALL", "C", 1);  // what is typed is UTF-8 whatever the locale says
-      execl(KILN_PROGRAM, "kiln", "--device", "cpu", static_cast<char*>(nullptr));
-      return 127;
-    });
-    EXPECT_TRUE(t->wait_for("\n[1]", 60)) << t->screen().text();
-    return t;
-  }
-  ScratchFolder state_;
-};
 
 TEST_F(Prompt, TypesAKernelWithNestedBlocksAndAnyCharacters) {
   auto t = start();

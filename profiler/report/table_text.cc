@@ -1,0 +1,299 @@
+// A table as text: as wide as it is, or in the width of a terminal.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "profiler/report/table.h"
+#include "support/text_width.h"
+
+namespace kiln::report {
+
+namespace {
+
+constexpr int kGap = 2;
+/// Texts are not wrapped to less than this while there is another way.
+constexpr int kLeastWrapped = 24;
+/// Texts are wrapped to a quarter of their length, but need no more than this.
+constexpr int kEnoughWrapped = 40;
+constexpr int kLeastTerminal = 20;
+constexpr int kLeastLead = 10;
+/// A table of more rows is not continued below: nobody would find the row again.
+constexpr size_t kMostFolded = 25;
+
+struct TextColumn {
+  std::string head;
+  Align align = Align::kRight;
+  int rank = 0;
+  std::vector<std::string> cells;
+  int natural = 0, least = 0, word = 0;  // widths: on one line, wrapped, and of what cannot be wrapped
+  bool is_cut = false;                   // words that are longer than its width end in an ellipsis
+};
+
+int longest_word(std::string_view text) {
+  int longest = 0;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    longest = std::max(longest, text_width(text.substr(at, end - at)));
+    at = end + 1;
+  }
+  return longest;
+}
+
+void measure(TextColumn& c) {
+  c.natural = text_width(c.head);
+  c.least = longest_word(c.head);
+  for (const std::string& cell : c.cells) {
+    const int width = text_width(cell);
+    c.natural = std::max(c.natural, width);
+    const int wrapped = std::min(width, std::clamp(width / 4, kLeastWrapped, kEnoughWrapped));
+    const int unbroken = c.align == Align::kRight ? width : longest_word(cell);
+    c.word = std::max(c.word, unbroken);
+    c.least = std::max({c.least, unbroken, c.align == Align::kRight ? 0 : wrapped});
+  }
+  c.word = std::max(c.word, longest_word(c.head));
+}
+
+// --- units -----------------------------------------------------------------------------------------------------------
+
+struct TimeUnit {
+  double us;
+  const char* name;
+};
+constexpr TimeUnit kTimeUnits[] = {{1, "us"}, {1e3, "ms"}, {1e6, "s"}};
+
+std::string time_text(double value) {
+  const double size = std::fabs(value);
+  return fmt::format("{:.{}f}", value,
+                     size == 0     ? 0
+                     : size < 0.1  ? 4
+                     : size < 1    ? 3
+                     : size < 10   ? 2
+                     : size < 1000 ? 1
+                                   : 0);
+}
+
+/// Whether all numbers of a column are microseconds that are shown as such: bare, or each with its own unit.
+bool is_time(const Table& table, size_t column, bool own_units) {
+  for (const auto& row : table.rows()) {
+    const Cell& cell = row[column];
+    if (!cell.number) continue;
+    if (own_units ? cell.text != human_time(*cell.number)
+                  : cell.text.find_first_not_of("0123456789.-") != std::string::npos)
+      return false;
+  }
+  return true;
+}
+
+/// One unit for a column of times, so that its numbers can be compared at a glance: the one in which the median is at
+/// least 1.
+void choose_time_unit(const Table& table, size_t column, TextColumn& out) {
+  const Column& c = table.columns()[column];
+  const bool own_units = c.unit.empty() && key_of(c).ends_with("_us");
+  if ((!own_units && c.unit != "us") || !is_time(table, column, own_units)) return;
+  std::vector<double> sizes;
+  for (const auto& row : table.rows())
+    if (row[column].number && *row[column].number != 0) sizes.push_back(std::fabs(*row[column].number));
+  if (sizes.empty()) return;
+  std::nth_element(sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(sizes.size() / 2), sizes.end());
+  const double median = sizes[sizes.size() / 2];
+  const TimeUnit* unit = kTimeUnits;
+  for (const TimeUnit& u : kTimeUnits)
+    if (median >= u.us) unit = &u;
+  if (!own_units && unit == kTimeUnits) return;  // as it is, with the digits that its maker chose
+  out.head = c.name + " " + unit->name;
+  for (size_t i = 0; i < out.cells.size(); ++i)
+    if (const auto& number = table.rows()[i][column].number) out.cells[i] = time_text(*number / unit->us);
+}
+
+std::vector<TextColumn> text_columns(const Table& table, bool choose_units) {
+  std::vector<TextColumn> out;
+  for (size_t i = 0; i < table.columns().size(); ++i) {
+    const Column& c = table.columns()[i];
+    TextColumn& text = out.emplace_back();
+    text.head = heading(c), text.align = c.align, text.rank = c.rank;
+    for (const auto& row : table.rows()) text.cells.push_back(printable(row[i].text));
+    if (choose_units) choose_time_unit(table, i, text);
+    measure(text);
+  }
+  return out;
+}
+
+// --- lines -----------------------------------------------------------------------------------------------------------
+
+std::string cut(std::string_view text, int width) {
+  std::string out;
+  int used = 0;
+  while (!text.empty()) {
+    const size_t length = cluster_length(text);
+    const int more = text_width(text.substr(0, length));
+    if (used + more > width - 1) break;
+    out += text.substr(0, length);
+    used += more;
+    text.remove_prefix(length);
+  }
+  return out + "…";
+}
+
+/// At blanks; a longer word gets a line of its own.
+std::vector<std::string> wrap(std::string_view text, int width, bool cut_words) {
+  if (text_width(text) <= width) return {std::string(text)};
+  std::vector<std::string> lines(1);
+  int used = 0;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    std::string word(text.substr(at, end - at));
+    at = end + 1;
+    if (cut_words && text_width(word) > width) word = cut(word, width);
+    const int more = text_width(word);
+    if (used > 0 && used + 1 + more > width) {
+      lines.emplace_back();
+      used = 0;
+    }
+    if (used > 0) lines.back() += ' ', ++used;
+    lines.back() += word;
+    used += more;
+  }
+  return lines;
+}
+
+std::string padded(std::string_view text, int width, Align align) {
+  const std::string blanks(static_cast<size_t>(std::max(0, width - text_width(text))), ' ');
+  return align == Align::kLeft ? std::string(text) + blanks : blanks + std::string(text);
+}
+
+/// Some columns side by side.
+struct Block {
+  std::vector<size_t> columns;
+  std::vector<int> widths;
+};
+
+void append_row(const std::vector<TextColumn>& all, const Block& block, const std::string& style, std::string& out,
+                const auto& text_of) {
+  std::vector<std::vector<std::string>> cells;
+  size_t height = 1;
+  for (size_t i = 0; i < block.columns.size(); ++i) {
+    const TextColumn& c = all[block.columns[i]];
+    cells.push_back(wrap(text_of(c), block.widths[i], c.is_cut));
+    height = std::max(height, cells.back().size());
+  }
+  for (size_t l = 0; l < height; ++l) {
+    std::string line;
+    for (size_t i = 0; i < cells.size(); ++i)
+      line += (i ? std::string(kGap, ' ') : "") +
+              padded(l < cells[i].size() ? cells[i][l] : "", block.widths[i], all[block.columns[i]].align);
+    line.resize(line.find_last_not_of(' ') + 1);
+    out += style.empty() ? line + "\n" : style + line + "\033[0m\n";
+  }
+}
+
+void append_block(const std::vector<TextColumn>& all, const Block& block, bool color, size_t rows, std::string& out) {
+  append_row(all, block, color ? "\033[1m" : "", out, [](const TextColumn& c) -> const std::string& { return c.head; });
+  for (size_t r = 0; r < rows; ++r)
+    append_row(all, block, "", out, [&](const TextColumn& c) -> const std::string& { return c.cells[r]; });
+}
+
+// --- what fits -------------------------------------------------------------------------------------------------------
+
+/// Widths for these columns within `width`, the texts that are wrapped getting what the others leave; nullopt when that
+/// is not possible. 0: as wide as they are. `tight`: texts may get a word per line.
+std::optional<std::vector<int>> widths_of(const std::vector<TextColumn>& all, const std::vector<size_t>& columns,
+                                          int width, bool tight = false) {
+  std::vector<int> natural, widths;
+  for (size_t c : columns) natural.push_back(all[c].natural), widths.push_back(tight ? all[c].word : all[c].least);
+  auto total = [](const std::vector<int>& w) {
+    int sum = kGap * (static_cast<int>(w.size()) - 1);
+    for (int x : w) sum += x;
+    return sum;
+  };
+  if (width == 0 || total(natural) <= width) return natural;
+  int left = width - total(widths);
+  if (left < 0) return std::nullopt;
+  while (left > 0) {
+    int wanting = 0;
+    for (size_t i = 0; i < widths.size(); ++i) wanting += widths[i] < natural[i];
+    if (wanting == 0) break;
+    const int share = std::max(1, left / wanting);
+    for (size_t i = 0; i < widths.size() && left > 0; ++i) {
+      const int more = std::min({share, natural[i] - widths[i], left});
+      widths[i] += more;
+      left -= more;
+    }
+  }
+  return widths;
+}
+
+/// The columns in one block, or where they do not fit in several, each headed by the first column: what a row is of.
+std::vector<Block> blocks_of(std::vector<TextColumn>& all, int width) {
+  std::vector<size_t> columns(all.size());
+  for (size_t i = 0; i < all.size(); ++i) columns[i] = i;
+  constexpr size_t kFew = 3;  // that few columns are rather wrapped than separated
+  if (auto widths = widths_of(all, columns, width)) return {{columns, *std::move(widths)}};
+  if (columns.size() <= kFew)
+    if (auto widths = widths_of(all, columns, width, true)) return {{columns, *std::move(widths)}};
+  // A mark without a heading does not tell a row.
+  const size_t leads = all[0].head.empty() && all.size() > 2 ? 2 : 1;
+  TextColumn& lead = all[leads - 1];
+  if (const int most = std::max(width / 2, kLeastLead); lead.least > most)
+    lead.least = lead.word = most, lead.natural = std::min(lead.natural, most), lead.is_cut = true;
+  std::vector<size_t> rest(columns.begin() + static_cast<ptrdiff_t>(leads), columns.end());
+  std::stable_sort(rest.begin(), rest.end(), [&](size_t a, size_t b) { return all[a].rank > all[b].rank; });
+  std::vector<Block> blocks;
+  while (!rest.empty()) {
+    std::vector<size_t> chosen(columns.begin(), columns.begin() + static_cast<ptrdiff_t>(leads)), later;
+    for (size_t c : rest) {
+      chosen.push_back(c);
+      if (chosen.size() == leads + 1 || widths_of(all, chosen, width)) continue;
+      chosen.pop_back();
+      later.push_back(c);
+    }
+    std::sort(chosen.begin(), chosen.end());
+    Block block{chosen, {}};
+    auto widths = widths_of(all, chosen, width);
+    if (!widths) widths = widths_of(all, chosen, width, true);
+    if (widths)
+      block.widths = *std::move(widths);
+    else  // one column that is wider than the terminal
+      for (size_t c : chosen) block.widths.push_back(all[c].word);
+    blocks.push_back(std::move(block));
+    rest = std::move(later);
+  }
+  return blocks;
+}
+
+std::string left_out(const std::vector<TextColumn>& all, const std::vector<Block>& blocks, const TextStyle& style) {
+  std::vector<bool> is_shown(all.size());
+  for (size_t c : blocks[0].columns) is_shown[c] = true;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (!is_shown[i]) names.push_back(all[i].head);
+  return fmt::format("left out at {} columns: {}{}", style.width, fmt::join(names, ", "),
+                     style.whole.empty() ? "" : fmt::format("; {} has all", style.whole));
+}
+
+}  // namespace
+
+std::string to_text(const Table& whole, const TextStyle& style) {
+  const Table table = whole.printed();
+  const int width = style.width > 0 ? std::max(style.width, kLeastTerminal) : 0;
+  std::vector<TextColumn> columns = text_columns(table, width > 0);
+  std::vector<Block> blocks = blocks_of(columns, width);
+  std::vector<std::string> notes = table.notes();
+  if (blocks.size() > 1 && table.rows().size() > kMostFolded) {
+    notes.push_back(left_out(columns, blocks, style));
+    blocks.resize(1);
+  }
+  std::string out;
+  if (!table.title().empty()) out += table.title() + "\n";
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    if (b > 0) out += "\n";
+    append_block(columns, blocks[b], style.color, table.rows().size(), out);
+  }
+  for (const std::string& note : notes)
+    for (const std::string& line : width > 0 ? wrap(note, width, false) : std::vector<std::string>{note})
+      out += style.color ? "\033[2m" + line + "\033[0m\n" : line + "\n";
+  return out;
+}
+
+}  // namespace kiln::report

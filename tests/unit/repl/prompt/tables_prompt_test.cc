@@ -1,0 +1,85 @@
+// Tables at the prompt, on terminals of several sizes.
+#include "support/text_width.h"
+#include "tests/unit/repl/prompt/prompt_fixture.h"
+
+namespace kiln {
+namespace {
+
+/// Of the lines that the program wrote since `from`, as it wrote them.
+int widest(const std::string& raw, size_t from) {
+  int widest = 0;
+  for (size_t at = from; at < raw.size();) {
+    const size_t end = std::min(raw.find("\r\n", at), raw.size());
+    const std::string line = raw.substr(at, end - at);
+    if (line.find('\033') == std::string::npos) widest = std::max(widest, text_width(line));
+    at = end + 2;
+  }
+  return widest;
+}
+
+class PromptTables : public Prompt {};
+
+TEST_F(PromptTables, FitTheTerminal) {
+  for (int columns : {80, 160}) {
+    auto t = start(300, columns);
+    const size_t before = t->raw_output().size();
+    t->type("%help\r");
+    ASSERT_TRUE(t->wait_for("\n[2]")) << t->screen().text();
+    t->type("%env\r");
+    ASSERT_TRUE(t->wait_for("\n[3]")) << t->screen().text();
+    EXPECT_LE(widest(t->raw_output(), before), columns);
+    EXPECT_GT(widest(t->raw_output(), before), columns - 40);
+  }
+}
+
+TEST_F(PromptTables, ContinueBelowWhenNarrow) {
+  auto narrow = start(60, 80), wide = start(60, 200);
+  for (auto* t : {narrow.get(), wide.get()}) {
+    t->type("x = torch.ones(100)\rr = %compare x + 1, x + 1.0 budget=200ms\rr\r");
+    ASSERT_TRUE(t->wait_for("\n[4]", 60)) << t->screen().text();
+  }
+  auto heads = [](const std::string& text) {
+    int n = 0;
+    for (size_t at = text.find("\nvariant"); at != std::string::npos; at = text.find("\nvariant", at + 1)) ++n;
+    return n;
+  };
+  EXPECT_EQ(heads(wide->screen().text()), 1) << wide->screen().text();
+  EXPECT_EQ(heads(narrow->screen().text()), 2) << narrow->screen().text();
+  narrow->type("len(_), r.verdict[0], Out[3].columns == r.columns\r");
+  EXPECT_TRUE(narrow->wait_for("(2, 'baseline', True)")) << narrow->screen().text();
+}
+
+TEST_F(PromptTables, LongOnesGoToThePager) {
+  auto t = start(20, 100, "xterm", "sed -n 1,2p; echo paged");
+  t->type("%env\r");
+  ASSERT_TRUE(t->wait_for("paged")) << t->screen().text();
+  EXPECT_EQ(t->screen().text().find("KILN_CACHE_DIR"), std::string::npos);
+  ASSERT_TRUE(t->wait_for("\n[2]")) << t->screen().text();
+  t->type("list(range(1000))\r");
+  EXPECT_TRUE(
+      t->wait([&] { return t->raw_output().find("paged", t->raw_output().find("paged") + 1) != std::string::npos; }));
+  t->type("%who\r");
+  EXPECT_TRUE(t->wait_for("\n[4]"));
+  // One that is not there, one that ends before it has read all, and none.
+  for (const char* pager : {"no_such_pager_at_all", "true", "0"}) {
+    auto other = start(20, 100, "xterm", pager);
+    other->type("%env\r");
+    EXPECT_TRUE(other->wait_for("\n[2]")) << other->screen().text();
+    EXPECT_EQ(other->raw_output().find("KILN_CACHE_DIR") == std::string::npos, std::string(pager) == "true") << pager;
+    other->type("1 + 1\r");
+    EXPECT_TRUE(other->wait_for("\n2\n")) << other->screen().text();
+  }
+}
+
+TEST_F(PromptTables, ATerminalOfOneColumn) {
+  auto t = start(60, 80);
+  t->resize(60, 1);
+  t->type("%who\r");
+  t->resize(60, 80);
+  t->type("\003");
+  t->type("1 + 1\r");
+  EXPECT_TRUE(t->wait_for("\n2\n")) << t->screen().text();
+}
+
+}  // namespace
+}  // namespace kiln
