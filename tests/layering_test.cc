@@ -68,6 +68,7 @@ const std::vector<std::pair<std::string, std::string>>& bridges() {
       {"repl/magics/compile_", "compiler/"},    // their stages, at the prompt
       {"repl/views/static_table", "compiler/target/"},  // a target's limits, for occupancy
       {"repl/magics/kernel", "compiler/target/"},       // the targets that %target knows
+      {"repl/magics/diff", "compiler/target/"},         // whether both sides are for GPUs
       {"repl/modules/triton/", "compiler/frontend/"},   // @triton.jit makes a JitFunction
   };
   return kBridges;

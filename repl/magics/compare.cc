@@ -7,6 +7,7 @@
 #include "profiler/compare/compare.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/settings.h"
 #include "repl/shell/files.h"
 #include "repl/views/contest_value.h"
 #include "support/diag.h"
@@ -36,6 +37,7 @@ Result<size_t> baseline_of(const std::string& text, const std::vector<std::strin
 
 Status magic_compare(MagicContext& context, std::string_view text) {
   KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("compare")));
+  add_budget(context, arguments);
   KILN_TRY(ContenderSet set, make_contenders(context.session, context.variants, arguments));
   if (set.contenders.size() == 1) {
     KILN_CHECK_OK(std::move(set.contenders[0].problem));

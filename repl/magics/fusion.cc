@@ -4,10 +4,12 @@
 
 #include "kiln/expr.h"
 #include "repl/magics/edit_file.h"
+#include "repl/magics/edit_kernel.h"
 #include "repl/magics/magics.h"
 #include "repl/shell/files.h"
 #include "support/diag.h"
 #include "support/files.h"
+#include "support/text.h"
 
 namespace kiln::repl {
 
@@ -155,6 +157,11 @@ Result<size_t> kernel_to_edit(const VariantPlan& v, const std::string& wanted) {
   return kernels[0];
 }
 
+bool is_name(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+}
+
 /// The runtime names a source by its kernel; the user knows the file.
 Diagnostic in_file(Diagnostic d, const ExprGroup& group, const std::string& file) {
   const std::string name = fmt::format("<{}>", group.kernel);
@@ -171,6 +178,10 @@ Status magic_edit(MagicContext& context, std::string_view arguments) {
   KILN_TRY(const std::string wanted, take_option(rest, "kernel"));
   KILN_TRY(std::string file, take_option(rest, "file"));
   KILN_TRY(const std::string budget, take_option(rest, "budget"));
+  if (std::string name(trimmed(rest)); is_name(name) && context.session.kernel(name).ok()) {
+    if (!wanted.empty()) return error(ErrorKind::kValue, "--kernel is for expressions; {} is a kernel", name);
+    return edit_kernel(context, name, file, budget);
+  }
   KILN_TRY(Operand o, operand(context, rest, "edit"));
   KILN_TRY(VariantPlan whole, variant(o.expr, o.variant, o.names));
   KILN_CHECK_OK(whole.problem);

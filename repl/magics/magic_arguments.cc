@@ -115,6 +115,39 @@ Result<MagicArguments> parse_magic_arguments(std::string_view text, std::span<co
   return out;
 }
 
+Result<std::vector<std::string>> split_outside_brackets(std::string_view text, Between separators) {
+  std::vector<std::string> parts;
+  KILN_CHECK_OK(split(
+      text, [&](char c) { return separators == Between::kCommas ? c == ',' : is_blank(c); },
+      [&](std::string_view part, size_t) {
+        if (const std::string_view found = trimmed(part); !found.empty()) parts.emplace_back(found);
+      }));
+  return parts;
+}
+
+Result<std::vector<std::string>> split_words(std::string_view text) {
+  std::vector<std::string> words;
+  bool in_word = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (is_blank(c)) {
+      in_word = false;
+      continue;
+    }
+    if (!in_word) words.emplace_back();
+    in_word = true;
+    if (c != '"' && c != '\'') {
+      words.back() += c;
+      continue;
+    }
+    const size_t end = text.find(c, i + 1);
+    if (end == std::string_view::npos) return error(ErrorKind::kSyntax, "a quote is not closed: {}", text.substr(i));
+    words.back() += text.substr(i + 1, end - i - 1);
+    i = end;
+  }
+  return words;
+}
+
 std::string option_summary(std::span<const MagicOption> options) {
   std::string out;
   for (const MagicOption& o : options) {

@@ -28,6 +28,14 @@ struct MagicArguments {
 Result<MagicArguments> parse_magic_arguments(std::string_view text, std::span<const MagicOption> options,
                                              bool other_names = false);
 
+/// The parts between commas, or between blanks, that stand outside of brackets and strings, trimmed; empty ones are
+/// left out. kSyntax: an open bracket or string.
+enum class Between { kCommas, kBlanks };
+Result<std::vector<std::string>> split_outside_brackets(std::string_view text, Between separators);
+
+/// Words between blanks, of which quotes ('…', "…") may hold more. kSyntax: a quote that is not closed.
+Result<std::vector<std::string>> split_words(std::string_view text);
+
 /// "[-v] [--json FILE] [budget=]": for the synopsis, and for messages.
 std::string option_summary(std::span<const MagicOption> options);
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "repl/commands/doctor.h"
 #include "repl/commands/info_commands.h"
 #include "repl/editor/bindings.h"
 #include "repl/modules/results/table_object.h"
@@ -24,6 +25,11 @@ Status magic_devices(MagicContext& context, std::string_view) {
 
 Status magic_env(MagicContext& context, std::string_view) {
   context.print(env_table());
+  return {};
+}
+
+Status magic_doctor(MagicContext& context, std::string_view) {
+  context.print(doctor_table());
   return {};
 }
 
@@ -73,7 +79,8 @@ constexpr Magic kMagics[] = {
     {"plan", "EXPRESSION [--variant V] [--svg FILE]",
      "the kernels of its plan, the buffers between them and their bytes", magic_plan},
     {"why", "EXPRESSION", "why its operations are not all in one kernel, and the edits that would help", magic_why},
-    {"edit", "EXPRESSION [--kernel NAME] [--file FILE] [--budget 10s]", "edit its source in $EDITOR and compare",
+    {"edit", "EXPRESSION [--kernel NAME] | KERNEL [--file FILE] [--budget 10s]",
+     "edit its source in $EDITOR, compile, and compare with what it was; a kernel's last launch is checked first",
      magic_edit},
     {"ast", "KERNEL", "the syntax tree", magic_ast},
     {"ir", "KERNEL [PASS]", "the tile IR, or the IR after a pass", magic_ir},
@@ -91,7 +98,23 @@ constexpr Magic kMagics[] = {
     {"target", "[NAME]", "the target for showing code: sm_90a, sm_80, host, …", magic_target},
     {"devices", "", "the devices of this machine", magic_devices},
     {"env", "", "the KILN_* variables", magic_env},
+    {"doctor", "", "devices, driver, permissions, libraries, folders, terminal; what each that is missing costs",
+     magic_doctor},
+    {"stats", "TENSOR", "counts of NaN, inf and zeros, moments, quantiles, a histogram", magic_stats},
+    {"diff", "A, B [rtol= atol= tile=ROWSxCOLUMNS] | KERNEL [NAME=VALUE …], KERNEL [NAME=VALUE …] [--stage STAGE]",
+     "two tensors: errors, the first bad element, where they lie; two kernels, or one for two targets (target=): code",
+     magic_diff},
     {"who", "", "list the session's variables", magic_who},
+    {"run", "FILE [ARGUMENTS]", "run a script in this session: it sees the variables, and leaves its own", magic_run},
+    {"history", "[N] [-g TEXT]", "this session's entries, or the last N; -g: those of all sessions that contain TEXT",
+     magic_history},
+    {"save", "FILE", "write the session's variables, functions, kernels and tensors to a file; tells what stays out",
+     magic_save},
+    {"load", "FILE", "take over what %save wrote; other variables stay", magic_load},
+    {"cd", "[FOLDER|-]", "change the folder: to FOLDER, home, or with - the one before", magic_cd},
+    {"sh", "COMMAND", "run a command of the system's shell; ! in place of %sh does the same", magic_sh},
+    {"set", "[NAME [VALUE]] [--save]", "list the settings, show or change one; --save keeps them for later sessions",
+     magic_set},
     {"format", "text|csv|json|markdown", "set how tables are printed", magic_format},
 };
 
@@ -163,6 +186,8 @@ std::span<const Magic> magics() { return kMagics; }
 
 Status run_magic(MagicContext& context, std::string_view line) {
   line = trimmed(line);
+  std::string shell_command;
+  if (line.starts_with('!')) line = shell_command = "sh " + std::string(line.substr(1));
   if (line.starts_with('%')) line.remove_prefix(1);
   size_t end = line.find_first_of(" \t");
   std::string_view name = line.substr(0, end),

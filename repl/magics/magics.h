@@ -54,11 +54,23 @@ struct MagicContext {
   std::string target = {};  // set by %target: what kernels are compiled for when they are shown; empty: the device's
   std::map<std::string, std::vector<ExpressionEdit>> edits = {};  // by the expression's text
   std::shared_ptr<const TakenProfile> last_profile = {};          // null: none yet
+  // As %set has them (settings.h).
+  std::string color_choice = "auto";
+  int width = 0;            // of tables; 0: the terminal's
+  bool may_page = true;     // long output goes to a pager, at a prompt on a terminal
+  std::string budget = {};  // of a measurement that names none; empty: the command's own
+
+  std::vector<std::string> history = {};  // entries of this session, oldest first
+  /// Runs a program, % commands included, in the session. Set by the shell.
+  std::function<Status(const std::string& text, const std::string& file)> run_program = {};
+  int run_depth = 0;             // of %run within %run
+  bool may_run_shell = true;     // ! and %sh
+  std::string last_folder = {};  // before the last %cd; empty: none
 
   bool is_assigned = false;  // r = %name …: tables are not printed
   MagicYield yield = {};
 
-  report::TextStyle style() const { return {color, columns ? columns() : 0, "print(_.to_text())"}; }
+  report::TextStyle style() const { return {color, width > 0 ? width : columns ? columns() : 0, "print(_.to_text())"}; }
   /// Prints a table, which becomes a part of the command's value; the name is for those behind the first.
   void print(const report::Table& table, std::string name = {});
 };
@@ -116,6 +128,15 @@ Status magic_cubin(MagicContext&, std::string_view);
 Status magic_static(MagicContext&, std::string_view);
 Status magic_occupancy(MagicContext&, std::string_view);
 Status magic_target(MagicContext&, std::string_view);
+Status magic_run(MagicContext&, std::string_view);  // run.cc
+Status magic_history(MagicContext&, std::string_view);
+Status magic_save(MagicContext&, std::string_view);
+Status magic_load(MagicContext&, std::string_view);
+Status magic_cd(MagicContext&, std::string_view);
+Status magic_sh(MagicContext&, std::string_view);
+Status magic_set(MagicContext&, std::string_view);    // settings.cc
+Status magic_stats(MagicContext&, std::string_view);  // diff.cc
+Status magic_diff(MagicContext&, std::string_view);
 Status magic_lines(MagicContext&, std::string_view);  // magics_lines.cc
 Status magic_sass(MagicContext&, std::string_view);
 

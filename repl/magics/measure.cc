@@ -7,6 +7,7 @@
 #include "profiler/measure/timer.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/settings.h"
 #include "support/diag.h"
 
 namespace kiln::repl {
@@ -39,6 +40,7 @@ Cell us_cell(double v) { return Cell::of(v, v < 100 ? 2 : 1); }
 
 Status magic_bench(MagicContext& context, std::string_view text) {
   KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("bench")));
+  add_budget(context, arguments);
   if (arguments.expressions.size() != 1)
     return with_note(error(ErrorKind::kValue, "%bench measures one expression, got {}", arguments.expressions.size()),
                      "help: %compare A, B compares them");

@@ -7,6 +7,7 @@
 #include "repl/magics/expr_contenders.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/settings.h"
 #include "repl/views/profile_roofline.h"
 #include "support/diag.h"
 #include "support/files.h"
@@ -68,6 +69,7 @@ Status count(const profiler::Contender& c, RoofPoint& point) {
 
 Status magic_roofline(MagicContext& context, std::string_view text) {
   KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("roofline")));
+  add_budget(context, arguments);
   if (arguments.expressions.empty()) return error(ErrorKind::kValue, "%roofline needs an expression or a launch");
   KILN_TRY(Declared declared, declared_by(context.session, arguments));
   profiler::MeasureOptions measuring;

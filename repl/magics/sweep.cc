@@ -9,6 +9,7 @@
 #include "profiler/report/plot.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/settings.h"
 #include "repl/shell/files.h"
 #include "support/diag.h"
 #include "support/files.h"
@@ -179,6 +180,7 @@ script::Value sweep_value(const Sweep& sweep, const std::vector<Axis>& axes,
 
 Status magic_sweep(MagicContext& context, std::string_view text) {
   KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("sweep"), true));
+  add_budget(context, arguments);
   KILN_TRY(std::vector<Axis> axes, axes_of(context, arguments));
   // Whatever happens, the variables are what they were.
   struct Restore {

@@ -358,6 +358,8 @@ Result<AccessLog> Session::checked(const std::function<Status()>& run, AccessChe
 
 void Session::check_accesses(AccessChecks checks) { launch_state(*interp_).access_checks = checks; }
 
+bool Session::checks_accesses() const { return launch_state(*interp_).access_checks != AccessChecks::kOff; }
+
 Result<std::optional<Tensor>> Session::tensor_of(const Value& value) {
   if (!value.get<TensorObject>()) return std::optional<Tensor>();
   Tensor tensor;
@@ -606,5 +608,14 @@ Result<Device> Session::device() {
 void Session::set_device(Device device) { torch_state(*interp_).set_device(std::move(device)); }
 
 std::optional<int> Session::exit_code() const { return interp_->exit_code; }
+
+std::optional<int> Session::take_exit_code() { return std::exchange(interp_->exit_code, std::nullopt); }
+
+std::vector<std::string> Session::set_arguments(std::vector<std::string> arguments) {
+  auto list = make<List>();
+  for (const std::string& s : arguments) list->items.push_back(Value::str(s));
+  if (auto sys = interp_->import_module("sys")) sys->members.set("argv", list);
+  return std::exchange(interp_->argv, std::move(arguments));
+}
 
 }  // namespace kiln::script

@@ -82,6 +82,7 @@ class Session {
   Result<AccessLog> checked(const std::function<Status()>& run, AccessChecks checks);
   /// So does everything from here on.
   void check_accesses(AccessChecks checks);
+  bool checks_accesses() const;
   /// The tensor that a value is, computed when it was not; nullopt when it is none.
   Result<std::optional<Tensor>> tensor_of(const Value& value);
   /// The items of an expression's value: of a list, a tuple, a range…
@@ -147,6 +148,10 @@ class Session {
   void set_device(Device device);
   /// What sys.exit() or a SystemExit asked for.
   std::optional<int> exit_code() const;
+  /// The same, and the session goes on.
+  std::optional<int> take_exit_code();
+  /// sys.argv from now on; gives what it was.
+  std::vector<std::string> set_arguments(std::vector<std::string> arguments);
 
   Interp& interp() { return *interp_; }
 

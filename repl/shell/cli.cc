@@ -9,9 +9,11 @@
 #include "repl/commands/compare_command.h"
 #include "repl/commands/compile_command.h"
 #include "repl/commands/demo.h"
+#include "repl/commands/doctor.h"
 #include "repl/commands/info_commands.h"
 #include "repl/commands/profile_command.h"
 #include "repl/editor/terminal.h"
+#include "repl/magics/settings.h"
 #include "repl/shell/entry_source.h"
 #include "repl/shell/entry_text.h"
 #include "repl/shell/errors.h"
@@ -48,6 +50,7 @@ int prompt(const Options& o) {
   put(stdout, banner(*device) + "\n");
   Shell shell(o, nullptr);
   shell.session().set_device(*device);
+  for (const Diagnostic& d : read_config(shell.context(), config_file())) print_error(d, o.json);
   const char* term = std::getenv("TERM");
   const bool can_edit = isatty(STDOUT_FILENO) && std::string_view(term ? term : "") != "dumb";
   auto entries = can_edit
@@ -96,6 +99,11 @@ int run_command(Options& o) {
       return exit_code(check_command(o.compile, o.device, o.json), o.json);
     case Command::kEnv: {
       report::Table table = env_table();
+      put(stdout, o.json ? report::to_json(table) : report::to_text(table, report::style_of(STDOUT_FILENO)));
+      return kExitOk;
+    }
+    case Command::kDoctor: {
+      report::Table table = doctor_table();
       put(stdout, o.json ? report::to_json(table) : report::to_text(table, report::style_of(STDOUT_FILENO)));
       return kExitOk;
     }

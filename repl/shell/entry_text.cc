@@ -31,7 +31,7 @@ bool is_command_word(std::string_view text) {
 
 // Behind the '=' of an assignment no expression begins with %, so that it needs no other sign.
 std::optional<CommandLine> percent_command(std::string_view line) {
-  if (line.starts_with('%')) return CommandLine{{}, line};
+  if (line.starts_with('%') || line.starts_with('!')) return CommandLine{{}, line};
   if (line.empty() || is_blank(line[0]) || line.find('%') == std::string_view::npos || line.size() > UINT32_MAX)
     return std::nullopt;
   auto source = SourceText::make("", std::string(line));

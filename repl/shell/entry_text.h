@@ -13,7 +13,7 @@ namespace kiln::repl {
 struct CommandLine {
   std::string_view target, command;
 };
-/// A line's command that begins with %; nullopt when it is none.
+/// A line's command that begins with % or !; nullopt when it is none.
 std::optional<CommandLine> percent_command(std::string_view line);
 
 /// Code of one or more lines, or a line that is a command: %name …, TARGET = %name …, and at the prompt also name?,

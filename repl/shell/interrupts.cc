@@ -43,13 +43,15 @@ void handle(void (*handler)(int), struct sigaction* before) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard(script::Session& session) {
+InterruptGuard::InterruptGuard(script::Session& session) : is_outermost_(!g_running.load()) {
+  if (!is_outermost_) return;
   g_presses = 0;
   g_running = &session;
   handle(while_running, &g_before_running);
 }
 
 InterruptGuard::~InterruptGuard() {
+  if (!is_outermost_) return;
   sigaction(SIGINT, &g_before_running, nullptr);
   // One that came too late for this entry must not stop the next.
   g_running.exchange(nullptr)->forget_interrupt();

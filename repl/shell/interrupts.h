@@ -5,13 +5,16 @@
 namespace kiln::repl {
 
 /// While one lives, Ctrl-C interrupts the session's running statement; the third press ends the program. What SIGINT
-/// did before comes back with its end.
+/// did before comes back with its end. One inside of another, as of a file that %run runs, changes nothing.
 class InterruptGuard {
  public:
   explicit InterruptGuard(script::Session& session);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+ private:
+  const bool is_outermost_;
 };
 
 /// While one lives, a Ctrl-C that comes between statements ends nothing; whoever waits for a line sees it.

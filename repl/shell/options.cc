@@ -77,6 +77,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   app.fallthrough();
   app.add_option("--device", o.device, "cuda, cuda:N or cpu; default: the first GPU, else the CPU");
   app.add_flag("--json", o.json, "tables and errors as JSON lines");
+  app.add_flag("--no-shell", o.no_shell, "no shell commands (!COMMAND) at the prompt and in scripts");
   app.require_subcommand(0, 1);
 
   app.add_option("-c", o.code, "run this program text");
@@ -99,6 +100,8 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   add_kernel_options(*check, o.compile);
 
   CLI::App* env = app.add_subcommand("env", "list the KILN_* variables with values and meanings");
+  CLI::App* doctor = app.add_subcommand(
+      "doctor", "what is found of drivers, libraries, permissions and folders, and what each that is missing costs");
   CLI::App* devices = app.add_subcommand("devices", "list the devices of this machine");
   CLI::App* demo = app.add_subcommand(
       "demo", "compare expressions in all variants; or the named kernels with one kernel per operation");
@@ -171,10 +174,10 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     return {std::nullopt, code == 0 ? kExitOk : kExitUsage};
   }
   o.args.insert(o.args.end(), behind.begin(), behind.end());
-  const std::pair<CLI::App*, Command> kCommands[] = {{run, Command::kFile},        {compile, Command::kCompile},
-                                                     {check, Command::kCheck},     {env, Command::kEnv},
-                                                     {devices, Command::kDevices}, {demo, Command::kDemo},
-                                                     {compare, Command::kCompare}, {profile, Command::kProfile}};
+  const std::pair<CLI::App*, Command> kCommands[] = {
+      {run, Command::kFile},  {compile, Command::kCompile}, {check, Command::kCheck},
+      {env, Command::kEnv},   {doctor, Command::kDoctor},   {devices, Command::kDevices},
+      {demo, Command::kDemo}, {compare, Command::kCompare}, {profile, Command::kProfile}};
   bool chosen = false;
   for (const auto& [sub, command] : kCommands)
     if (sub->parsed()) o.command = command, chosen = true;

@@ -13,7 +13,20 @@ namespace kiln::repl {
 /// Why the program ends; scripts and CI read these.
 enum ExitCode { kExitOk = 0, kExitError = 1, kExitUsage = 2, kExitMismatch = 3, kExitSlower = 4 };
 
-enum class Command { kPrompt, kFile, kCode, kStdin, kCompile, kCheck, kEnv, kDevices, kDemo, kCompare, kProfile };
+enum class Command {
+  kPrompt,
+  kFile,
+  kCode,
+  kStdin,
+  kCompile,
+  kCheck,
+  kEnv,
+  kDoctor,
+  kDevices,
+  kDemo,
+  kCompare,
+  kProfile
+};
 
 struct CompileArgs {
   std::string file;
@@ -53,6 +66,7 @@ struct Options {
   Command command = Command::kPrompt;
   std::string device;  // "": the default one
   bool json = false;
+  bool no_shell = false;          // ! and %sh are errors
   bool check_accesses = false;    // kFile: of every launch
   std::string file, code;         // kFile, kCode
   std::vector<std::string> args;  // the script's own

@@ -42,7 +42,9 @@ Shell::Shell(const Options& options, const std::function<void(std::string_view)>
       context_{.session = session_,
                .output = watched(output ? output : to_stdout),
                .format = options.json ? report::Format::kJson : report::Format::kText,
-               .color = !output && report::wants_color(STDOUT_FILENO)} {
+               .color = !output && report::wants_color(STDOUT_FILENO),
+               .run_program = [this](const std::string& text, const std::string& file) { return program(text, file); },
+               .may_run_shell = !options.no_shell} {
   if (options.check_accesses) session_.check_accesses(script::AccessChecks::kAlways);
   if (!output) context_.columns = [] { return report::terminal_columns(STDOUT_FILENO); };
   context_.variants = [this](script::Session& session, const std::string& text) {
@@ -84,20 +86,23 @@ Status Shell::code(const std::string& text, const std::string& file_name, script
   return status;
 }
 
+// Code keeps its line numbers by blank lines in front.
+Status Shell::program(const std::string& text, const std::string& file_name) {
+  for (const Piece& piece : split_program(text, Commands::kPercent)) {
+    KILN_CHECK_OK(piece.is_command
+                      ? command(piece.text)
+                      : code(std::string(piece.first_line, '\n') + piece.text, file_name, script::Mode::kFile));
+    if (session_.exit_code()) break;
+  }
+  return {};
+}
+
 int Shell::run_program(const std::string& text, const std::string& file_name) {
   ended_by_.reset();
-  auto finish = [&](const Diagnostic& d) {
-    print_error(d, options_.json);
-    ended_by_ = d.kind;
-    return exit_code_of(d);
-  };
-  // Code keeps its line numbers by blank lines in front.
-  for (const Piece& piece : split_program(text, Commands::kPercent)) {
-    Status s = piece.is_command
-                   ? command(piece.text)
-                   : code(std::string(piece.first_line, '\n') + piece.text, file_name, script::Mode::kFile);
-    if (!s.ok()) return finish(s.error());
-    if (session_.exit_code()) break;
+  if (Status s = program(text, file_name); !s.ok()) {
+    print_error(s.error(), options_.json);
+    ended_by_ = s.error().kind;
+    return exit_code_of(s.error());
   }
   return session_.exit_code().value_or(kExitOk);
 }
@@ -137,7 +142,7 @@ Status Shell::magic(std::string_view target, std::string_view line) {
   // What a command prints before its tables may announce them: it does not wait for the pager.
   const auto output = context_.output;
   std::string held;
-  if (pages_ && target.empty())
+  if (pages_ && context_.may_page && target.empty())
     context_.output = [&](std::string_view text) {
       const bool holds = !held.empty() || !context_.yield.tables.empty() || lines_on_screen(text, 0) > 1;
       holds ? void(held += text) : output(text);
@@ -157,7 +162,7 @@ Status Shell::magic(std::string_view target, std::string_view line) {
 }
 
 void Shell::show(std::string_view text) {
-  if (text.empty() || (pages_ && page(text))) return;
+  if (text.empty() || (pages_ && context_.may_page && page(text))) return;
   context_.output(text);
 }
 
@@ -172,6 +177,7 @@ int Shell::prompt(EntrySource& entries) {
     const EntrySource::Input input = entries.read(first, next);
     if (input.event == EntrySource::Event::kEnd) break;
     if (trimmed(input.text).empty()) continue;
+    context_.history.emplace_back(trimmed(input.text));
     Status status = entry(input.text);
     std::fflush(stdout);
     if (!status.ok()) print_error(status.error(), options_.json);

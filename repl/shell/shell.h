@@ -38,7 +38,10 @@ class Shell {
   /// What %compare and %sweep make of one expression.
   void set_variants(ExpandVariants variants) { context_.variants = std::move(variants); }
 
+  MagicContext& context() { return context_; }
+
  private:
+  Status program(const std::string& text, const std::string& file_name);
   Status code(const std::string& text, const std::string& file_name, script::Mode mode);
   Status command(std::string_view line);
   /// A % command; its value goes to the target of an assignment, or is kept as a result.

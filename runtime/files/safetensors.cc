@@ -154,6 +154,24 @@ Status check_places(const InputFile& file, const std::vector<Row>& rows, uint64_
   return {};
 }
 
+/// Fills the reader, and gives the place of the first tensor's bytes.
+Result<uint64_t> read_header(const InputFile& file, HeaderReader& header) {
+  uint64_t length = 0;
+  if (file.size() < sizeof length)
+    return file.error(ErrorKind::kIo, "it is no .safetensors file: it has {} bytes", file.size());
+  KILN_CHECK_OK(file.read(0, &length, sizeof length));
+  if (length > file.size() - sizeof length)
+    return file.error(ErrorKind::kIo, "it is no .safetensors file or ends too early: a header of {} bytes, {} follow",
+                      length, file.size() - sizeof length);
+  if (length > kLongestJson)
+    return file.error(ErrorKind::kUnsupported, "a header of {} bytes; the format allows 100 MB", length);
+  KILN_TRY(std::string text, file.text(sizeof length, length));
+  if (!text.starts_with('{'))
+    return file.error(ErrorKind::kIo, "it is no .safetensors file: its header begins without {{");
+  if (!nlohmann::json::sax_parse(text, &header)) return file.error(ErrorKind::kIo, "its header: {}", header.problem);
+  return sizeof length + length;
+}
+
 }  // namespace
 
 Status save_safetensors(const Safetensors& content, const std::string& path) {
@@ -199,23 +217,18 @@ Status save_safetensors(const Safetensors& content, const std::string& path) {
   return file.finish();
 }
 
+Result<std::vector<std::pair<std::string, std::string>>> load_safetensors_metadata(const std::string& path) {
+  KILN_TRY(InputFile file, InputFile::open(path));
+  HeaderReader header;
+  KILN_TRY([[maybe_unused]] const uint64_t data, read_header(file, header));
+  return std::move(header.metadata);
+}
+
 Result<Safetensors> load_safetensors(const Device& device, const std::string& path) {
   KILN_TRY(InputFile file, InputFile::open(path));
-  uint64_t length = 0;
-  if (file.size() < sizeof length)
-    return file.error(ErrorKind::kIo, "it is no .safetensors file: it has {} bytes", file.size());
-  KILN_CHECK_OK(file.read(0, &length, sizeof length));
-  if (length > file.size() - sizeof length)
-    return file.error(ErrorKind::kIo, "it is no .safetensors file or ends too early: a header of {} bytes, {} follow",
-                      length, file.size() - sizeof length);
-  if (length > kLongestJson)
-    return file.error(ErrorKind::kUnsupported, "a header of {} bytes; the format allows 100 MB", length);
-  KILN_TRY(std::string text, file.text(sizeof length, length));
   HeaderReader header;
-  if (!text.starts_with('{'))
-    return file.error(ErrorKind::kIo, "it is no .safetensors file: its header begins without {{");
-  if (!nlohmann::json::sax_parse(text, &header)) return file.error(ErrorKind::kIo, "its header: {}", header.problem);
-  const uint64_t data = sizeof length + length, data_bytes = file.size() - data;
+  KILN_TRY(const uint64_t data, read_header(file, header));
+  const uint64_t data_bytes = file.size() - data;
   std::vector<Placed> placed;
   for (const Row& row : header.rows) {
     KILN_TRY(Placed p, check_row(file, row, data_bytes));

@@ -18,6 +18,8 @@ struct Safetensors {
 Status save_safetensors(const Safetensors& content, const std::string& path);
 /// kIo for what the format forbids: bytes that belong to no tensor or to two, sizes that are not those of the shape,
 /// the same name twice. kUnsupported for dtypes that tensors do not have.
+/// Reads its metadata alone.
+Result<std::vector<std::pair<std::string, std::string>>> load_safetensors_metadata(const std::string& path);
 Result<Safetensors> load_safetensors(const Device& device, const std::string& path);
 
 }  // namespace kiln::runtime

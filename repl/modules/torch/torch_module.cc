@@ -6,6 +6,7 @@
 #include "repl/modules/modules.h"
 #include "repl/modules/torch/memory_order.h"
 #include "repl/modules/torch/tensor_object.h"
+#include "repl/modules/torch/tolerance.h"
 #include "repl/script/builtins/builtins.h"
 
 namespace kiln::script {
@@ -280,9 +281,6 @@ Value stack(Interp& in, NativeArgs& a) {
   return cat(in, args);
 }
 
-struct Tolerance {
-  double rtol, atol;
-};
 double number_or(Interp& in, const Value& v, double otherwise) {
   return v.missing() || v.is_none() ? otherwise : in.to_double(v, "a tolerance");
 }
@@ -305,22 +303,6 @@ Value equal(Interp& in, NativeArgs& a) {
   Value same = tensor_compare(in, ast::CompareOp::kEq, a[0], a[1]);
   std::vector<int64_t> v = load_ints(in, same.get<TensorObject>()->tensor(in), shape_vector(x));
   return Value::boolean(std::all_of(v.begin(), v.end(), [](int64_t b) { return b != 0; }));
-}
-
-/// torch.testing's tolerances by dtype; the looser of the two sides counts.
-Tolerance tolerance_of(DType t) {
-  switch (t) {
-    case DType::kF16:
-      return {1e-3, 1e-5};
-    case DType::kBF16:
-      return {1.6e-2, 1e-5};
-    case DType::kF32:
-      return {1.3e-6, 1e-5};
-    case DType::kF64:
-      return {1e-7, 1e-7};
-    default:
-      return {0, 0};
-  }
 }
 
 Value assert_close(Interp& in, NativeArgs& a) {

@@ -16,6 +16,7 @@ class Prompt : public testing::Test {
                                                 const char* pager = "") {
     auto t = std::make_unique<editor::PseudoTerminal>(rows, columns, [&] {
       setenv("XDG_STATE_HOME", state_.path.c_str(), 1);
+      setenv("XDG_CONFIG_HOME", state_.path.c_str(), 1);
       setenv("TERM", term, 1);
       setenv("NO_COLOR", "1", 1);
       setenv("KILN_PAGER", pager, 1);

@@ -140,6 +140,28 @@ TEST_F(Prompt, CtrlCBetweenStatementsEndsNothing) {
   EXPECT_TRUE(goes_on) << t->screen().text();
 }
 
+TEST_F(Prompt, CtrlCEndsAShellCommandAlone) {
+  auto t = start();
+  t->type("!sleep 100\r");
+  EXPECT_TRUE(t->wait([&] { return t->is_cooked(); }));
+  for (int i = 0; i < 5; ++i) t->send("\003");  // more than would end Kiln while a statement runs
+  EXPECT_TRUE(t->wait_for("interrupted")) << t->screen().text();
+  t->type("!echo $((6 * 7))\r");
+  EXPECT_TRUE(t->wait_for("\n42\n")) << t->screen().text();
+  t->type("%history\r");
+  EXPECT_TRUE(t->wait_for("] !sleep 100\n")) << t->screen().text();
+}
+
+TEST_F(Prompt, ReadsItsSettings) {
+  ASSERT_TRUE(make_directories(state_.path + "/kiln").ok());
+  ASSERT_TRUE(write_file_atomic(state_.path + "/kiln/config.toml", "format = \"csv\"\ncolour = 1\n").ok());
+  auto t = start();
+  EXPECT_NE(t->screen().text().find("config.toml:2: there is no setting 'colour'"), std::string::npos)
+      << t->screen().text();
+  t->type("x = 1\r%who\r");
+  EXPECT_TRUE(t->wait_for("x,int,1")) << t->screen().text();
+}
+
 TEST_F(Prompt, EscapesOfAScriptReachNoTerminal) {
   auto t = start();
   t->type("raise ValueError('\\x1b]0;title\\x07 \\x1b[2J')\r");

@@ -40,6 +40,13 @@ TEST(Options, AScriptKeepsItsOwnArguments) {
   EXPECT_EQ(p.options->args, (std::vector<std::string>{"--json", "-x", "file"}));
 }
 
+TEST(Options, DoctorAndNoShell) {
+  EXPECT_EQ(parse({"doctor"}).options->command, Command::kDoctor);
+  EXPECT_TRUE(parse({"--no-shell"}).options->no_shell);
+  EXPECT_TRUE(parse({"--no-shell", "run", "a.py"}).options->no_shell);
+  EXPECT_FALSE(parse({}).options->no_shell);
+}
+
 TEST(Options, Compile) {
   auto p = parse({"compile", "k.py", "--kernel", "add", "--signature", "*fp32,i32", "--constexpr", "BLOCK=1024",
                   "--constexpr", "EVEN=True", "--target", "sm_80", "--emit", "ir:cse", "--num-warps", "8",

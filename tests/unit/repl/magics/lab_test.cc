@@ -1,0 +1,328 @@
+// %run, %history, %cd, !, %set, %save, %load, %stats, %diff and %doctor.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "repl/commands/doctor.h"
+#include "repl/magics/settings.h"
+#include "support/environment.h"
+#include "support/files.h"
+#include "support/process.h"
+#include "tests/unit/repl/run_prompt.h"
+
+namespace kiln::repl {
+namespace {
+
+class Lab : public testing::Test {
+ protected:
+  std::string file(const std::string& name, const std::string& content) const {
+    const std::string path = folder_.path + "/" + name;
+    KILN_ASSERT(write_file_atomic(path, content).ok(), "{}", path);
+    return path;
+  }
+  bool has(const std::string& text, const std::string& part) const { return text.find(part) != std::string::npos; }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(Lab, RunSharesTheVariablesAndGivesArguments) {
+  const std::string path =
+      file("s p.py",
+           "import sys\nprint(sys.argv[1:], n)\nm = n + 1\n%format text\nif __name__ == '__main__': print('main')\n");
+  Said s = run("n = 4\nimport sys\n%run '" + path + "' a 'b c' --x=1\nprint(m, len(sys.argv))\n");
+  EXPECT_EQ(s.out, "['a', 'b c', '--x=1'] 4\nmain\n5 0\n") << s.err;
+}
+
+TEST_F(Lab, RunKeepsWhatWasDoneBeforeAnErrorAndShowsItsPlace) {
+  const std::string path = file("bad.py", "kept = 1\ndef f():\n    return 1 / 0\nf()\n");
+  Said s = run("%run " + path + "\n");
+  EXPECT_EQ(s.code, 1);
+  EXPECT_TRUE(has(s.err, path + ":3:")) << s.err;
+  EXPECT_TRUE(has(s.err, path + ":4")) << s.err;
+  // At the prompt the variables stay.
+  Options options;
+  options.device = "cpu";
+  std::string out;
+  Shell shell(options, [&](std::string_view text) { out += text; });
+  EXPECT_FALSE(shell.entry("%run " + path).ok());
+  EXPECT_TRUE(shell.entry("kept").ok());
+  EXPECT_EQ(out, "1\n");
+}
+
+TEST_F(Lab, RunMistakes) {
+  EXPECT_TRUE(has(run("%run /nowhere/x.py").err, "cannot open '/nowhere/x.py': No such file or directory"));
+  EXPECT_TRUE(has(run("%run /tmp").err, "cannot read '/tmp': Is a directory"));
+  EXPECT_TRUE(has(run("%run").err, "%run needs FILE"));
+  EXPECT_TRUE(has(run("%run 'x").err, "a quote is not closed"));
+  const std::string self = folder_.path + "/self.py";
+  file("self.py", "%run " + self + "\n");
+  EXPECT_TRUE(has(run("%run " + self).err, "files that run each other 16 deep"));
+  EXPECT_TRUE(has(run("%run " + file("exit.py", "import sys\nsys.exit(3)")).err, "ended with exit code 3"));
+  EXPECT_EQ(run("%run " + file("fine.py", "exit()") + "\nprint('on')").out, "on\n");
+}
+
+TEST_F(Lab, FoldersAreLeftAndFoundAgain) {
+  const std::string before = std::filesystem::current_path();
+  const std::string inner = folder_.path + "/a b";
+  std::filesystem::create_directory(inner);
+  Said s = run("%cd '" + inner + "'\n%cd -\n%cd -\n%cd -\n");
+  EXPECT_EQ(s.out, inner + "\n" + before + "\n" + inner + "\n" + before + "\n") << s.err;
+  EXPECT_TRUE(has(run("%cd /no/where").err, "/no/where: No such file or directory"));
+  EXPECT_TRUE(has(run("%cd " + file("f", "")).err, "Not a directory"));
+  EXPECT_TRUE(has(run("%cd -").err, "no folder was left yet"));
+  EXPECT_TRUE(has(run("%cd a b").err, "one folder"));
+  EXPECT_EQ(std::filesystem::current_path(), before);
+}
+
+TEST_F(Lab, ShellCommands) {
+  const std::string path = folder_.path + "/out";
+  EXPECT_EQ(run("!echo \"$((6 * 7))\" > " + path + "\n").code, 0);
+  EXPECT_EQ(*read_file(path), "42\n");
+  EXPECT_EQ(run("import os\nos.environ['KILN_TEST_X'] = 'seen'\n%sh printenv KILN_TEST_X > " + path + "\n").code, 0);
+  EXPECT_EQ(*read_file(path), "seen\n");
+  Said failed = run("!exit 3\nprint('not reached')\n");
+  EXPECT_TRUE(has(failed.err, "the command ended with exit code 3"));
+  EXPECT_EQ(failed.out, "");
+  EXPECT_TRUE(has(run("!kill -TERM $$").err, "ended by signal 15"));
+  EXPECT_TRUE(has(run("!").err, "%sh needs COMMAND"));
+  EXPECT_EQ(run("x = (3\n!= 4)\nprint(x)\n").out, "True\n");
+  Options options;
+  options.no_shell = true;
+  Shell shell(options, [](std::string_view) {});
+  EXPECT_EQ(shell.entry("!echo x").error().message, "shell commands are off: Kiln was started with --no-shell");
+}
+
+TEST_F(Lab, HistoryOfThisSession) {
+  const auto before = environment("XDG_STATE_HOME");
+  set_environment("XDG_STATE_HOME", folder_.path);
+  setenv("XDG_STATE_HOME", folder_.path.c_str(), 1);
+  ASSERT_TRUE(make_directories(folder_.path + "/kiln").ok());
+  file("kiln/prompt_history", "#1\n old = 'find'\n#2\n y = 2\n");
+  Options options;
+  options.device = "cpu";
+  std::string out;
+  Shell shell(options, [&](std::string_view text) { out += text; });
+  shell.context().history = {"x = 1", "def f():\n    return 'find'", "y = 2"};
+  auto said = [&](const std::string& line) {
+    out.clear();
+    Status s = run_magic(shell.context(), line);
+    return s.ok() ? out : s.error().message;
+  };
+  EXPECT_EQ(said("%history"), "[1] x = 1\n[2] def f():\n...     return 'find'\n[3] y = 2\n");
+  EXPECT_EQ(said("%history 1"), "[3] y = 2\n");
+  EXPECT_EQ(said("%history -g find"), "    old = 'find'\n[2] def f():\n...     return 'find'\n");
+  EXPECT_EQ(said("%history -g nothing"), "no entry contains 'nothing'\n");
+  EXPECT_EQ(said("%history x"), "%history takes a number of entries and -g TEXT, not 'x'");
+  EXPECT_EQ(said("%history -g"), "-g needs a text to look for");
+  set_environment("XDG_STATE_HOME", before);
+  unsetenv("XDG_STATE_HOME");
+}
+
+// --- settings --------------------------------------------------------------------------------------------------------
+
+class SettingsTest : public Lab {
+ protected:
+  SettingsTest() : before_(environment("XDG_CONFIG_HOME")) { set_environment("XDG_CONFIG_HOME", folder_.path); }
+  ~SettingsTest() override { set_environment("XDG_CONFIG_HOME", before_); }
+  std::string config() const { return folder_.path + "/kiln/config.toml"; }
+  std::optional<std::string> before_;
+};
+
+TEST_F(SettingsTest, AreTypedListedAndChanged) {
+  EXPECT_EQ(
+      run("%set format csv\n%set target\n%set target sm_80\n%set target\n").out,
+      "target = \"\": what kernels are compiled for when their code is shown; \"\": as launched (a name of %target)\n"
+      "target = \"sm_80\": what kernels are compiled for when their code is shown; \"\": as launched (a name of "
+      "%target)\n");
+  Said all =
+      run("r = %set\nprint(r.setting.to_list(), r[0].value)\n%set format=markdown\nr = %set\nprint(r[0].value)\n");
+  EXPECT_EQ(all.out, "['format', 'target', 'color', 'width', 'pager', 'budget', 'check'] text\nmarkdown\n") << all.err;
+  EXPECT_TRUE(has(run("%set fromat csv").err, "did you mean 'format'?"));
+  EXPECT_TRUE(has(run("%set format xml").err, "format is text, csv, json or markdown, not 'xml'"));
+  EXPECT_TRUE(has(run("%set budget soon").err, "a budget is a time like 10s or 500ms, not 'soon'"));
+  EXPECT_TRUE(has(run("%set target sm_1").err, "unknown target 'sm_1'"));
+  EXPECT_TRUE(has(run("%set width -3").err, "width is 0 or a number of columns from 20 to 10000, not '-3'"));
+  EXPECT_EQ(run("%set width 20\nx = 'a b c d e f g h i j k'\n%who\n").out.find(std::string(30, ' ')),
+            std::string::npos);
+  EXPECT_TRUE(has(run("%set check maybe").err, "check is on or off, not 'maybe'"));
+  EXPECT_TRUE(has(run("%set format text csv").err, "takes one value, got also 'csv'"));
+  EXPECT_FALSE(std::filesystem::exists(config()));
+}
+
+TEST_F(SettingsTest, CheckBoundsChecksEveryLaunch) {
+  const std::string kernel =
+      "import torch, triton\nimport triton.language as tl\n@triton.jit\ndef k(o, n, B: tl.constexpr):\n"
+      "    tl.store(o + tl.arange(0, B), 1.0)\no = torch.zeros(3)\n%set check on\nk[(1,)](o, 3, B=4)\n";
+  EXPECT_TRUE(has(run(kernel).err, "writes element 3 of 'o'")) << run(kernel).err;
+}
+
+TEST_F(SettingsTest, AreKeptInAFileWhoseOtherLinesStay) {
+  file("x", "");
+  ASSERT_TRUE(make_directories(folder_.path + "/kiln").ok());
+  ASSERT_TRUE(write_file_atomic(config(), "# mine\ncolor = \"auto\"\nnonsense = 3\n").ok());
+  EXPECT_EQ(run("%set color never\n%set budget 2s --save\n").out, "settings are kept in " + config() + "\n");
+  EXPECT_EQ(*read_file(config()), "# mine\ncolor = \"never\"\nnonsense = 3\nbudget = \"2s\"\n");
+  ASSERT_EQ(chmod(folder_.path.c_str(), 0500), 0);
+  set_environment("XDG_CONFIG_HOME", folder_.path + "/none");
+  EXPECT_TRUE(geteuid() == 0 || has(run("%set --save").err, "cannot create folder"));
+  ASSERT_EQ(chmod(folder_.path.c_str(), 0700), 0);
+}
+
+TEST_F(SettingsTest, BadLinesAreToldByTheirNumberAndIgnored) {
+  Options options;
+  options.device = "cpu";
+  Shell shell(options, [](std::string_view) {});
+  const std::string path = file("config.toml",
+                                "# settings\n\nformat = 'csv' # of tables\nfarmat = \"csv\"\n[kiln]\nbudget = \n"
+                                "target = \"sm_80\ncolor = \"never\" x\ncheck = true\n");
+  std::vector<std::string> said;
+  for (const Diagnostic& d : read_config(shell.context(), path)) said.push_back(d.message.substr(path.size()));
+  EXPECT_EQ(said, (std::vector<std::string>{":4: there is no setting 'farmat'; there are format, target, color, width, "
+                                            "pager, budget, check; the line is ignored",
+                                            ":5: expected NAME = VALUE, got '[kiln]'; the line is ignored",
+                                            ":6: budget has no value; the line is ignored",
+                                            ":7: a string does not end: \"sm_80; the line is ignored",
+                                            ":8: 'x' follows the value; the line is ignored"}));
+  EXPECT_EQ(shell.context().format, report::Format::kCsv);
+  EXPECT_TRUE(shell.session().checks_accesses());
+  EXPECT_TRUE(read_config(shell.context(), folder_.path + "/none").empty());
+  EXPECT_EQ(read_config(shell.context(), folder_.path).size(), 1u);  // a folder
+}
+
+// --- sessions --------------------------------------------------------------------------------------------------------
+
+TEST_F(Lab, SessionsComeBack) {
+  const std::string path = folder_.path + "/s.kiln";
+  Said saved =
+      run("import torch, triton\nimport triton.language as tl\nfrom triton import cdiv\n"
+          "n, f, s, t = 3, 2.5, 'é\\n\"', (1, None, True)\nwide = 2 ** 100\ninf = [float('inf'), -float('inf')]\n"
+          "d = {'w': torch.arange(4), 2: [torch.bfloat16, {1, 2}, range(1, 9, 2)], (1, 2): torch.ones(3).shape}\n"
+          "x = torch.ones(2, 3, dtype=torch.bfloat16)\nlazy = torch.ones(100, 100) * 2\n"
+          "def g(a, b=n):\n    return a + b\nh = lambda a: g(a) * 2\n"
+          "@triton.jit\ndef k(o, B: tl.constexpr):\n    tl.store(o + tl.arange(0, B), 7.0)\n"
+          "class C:\n    pass\nc = C()\nloop = []\nloop.append(loop)\ndef outer():\n    v = 1\n    return lambda: v\n"
+          "closure = outer()\ng2 = g\nit = iter([1])\n%save " +
+          path + "\n");
+  EXPECT_EQ(saved.code, 0) << saved.err;
+  EXPECT_TRUE(has(saved.out, path + ": saved 9 values, 3 tensors, 4 functions and kernels, 4 imports\n")) << saved.out;
+  for (const char* name : {"C  ", "c  ", "loop  ", "closure  ", "g2  ", "it  "})
+    EXPECT_TRUE(has(saved.out, std::string("\n") + name)) << name << "\n" << saved.out;
+  EXPECT_TRUE(has(saved.out, "it is another name of 'g'")) << saved.out;
+  Said loaded =
+      run("%load " + path.substr(0, path.size() - 5) +
+          "\nprint(n, f, repr(s), t, wide, inf, g(1), h(1), cdiv(7, 2))\nprint(d)\nprint(x.dtype, x.tolist(), "
+          "lazy.sum().item())\no = torch.zeros(4)\nk[(1,)](o, B=4)\nprint(o.tolist())\n");
+  EXPECT_EQ(loaded.out.substr(loaded.out.find('\n') + 1),
+            "3 2.5 'é\\n\"' (1, None, True) 1267650600228229401496703205376 [inf, -inf] 4 8 4\n"
+            "{'w': tensor([0, 1, 2, 3]), 2: [torch.bfloat16, {1, 2}, range(1, 9, 2)], (1, 2): torch.Size([3])}\n"
+            "torch.bfloat16 [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]] 20000.0\n[7.0, 7.0, 7.0, 7.0]\n")
+      << loaded.err << loaded.out;
+}
+
+TEST_F(Lab, SessionMistakes) {
+  const std::string tensors = folder_.path + "/w.safetensors";
+  Said s = run("import torch\ntorch.save({'w': torch.ones(2)}, '" + tensors + "')\n%load " + tensors + "\n");
+  EXPECT_TRUE(has(s.err, "it holds tensors, but no session")) << s.err;
+  EXPECT_TRUE(has(run("x = 1\n%save " + tensors).err, "the file is there and is no session"));
+  EXPECT_TRUE(has(run("%load " + folder_.path + "/none").err, "none.kiln: No such file or directory"));
+  EXPECT_TRUE(has(run("%save " + folder_.path + "/x.py").err, "ends with .kiln or .safetensors, not '.py'"));
+  EXPECT_TRUE(has(run("%save /no/where/x").err, "cannot write '/no/where/x.kiln'"));
+  EXPECT_TRUE(has(run("%load " + file("bad.kiln", "no session at all")).err, "it is no .safetensors file"));
+  // What a function needs at its definition may be missing by then; the rest is loaded.
+  const std::string path = folder_.path + "/late.kiln";
+  run("class C:\n    v = 1\ny = 5\ndef f(a=C.v):\n    return a\n%save " + path);
+  Said late = run("%load " + path + "\nprint(y)\n");
+  EXPECT_TRUE(has(late.out, "\n5\n")) << late.out << late.err;
+  EXPECT_TRUE(has(late.out, "f     ")) << late.out;
+}
+
+// --- tensors and kernels ---------------------------------------------------------------------------------------------
+
+TEST_F(Lab, StatsCountAndSummarise) {
+  Said s =
+      run("import torch\nx = torch.arange(1001).float()\nx[3] = float('nan')\nx[4] = float('inf')\nr = %stats x\n"
+          "c = r[0]\nprint(c.elements, c.nan, c['+inf'], c.zeros, r.title)\n"
+          "v = r.quantiles[0]\nprint(v.min, v.max, round(v.median), round(v.q01))\n");
+  EXPECT_EQ(s.out, "1001 1 1 1 f32[1001] cpu\n0.0 1000.0 501 12\n") << s.err;
+  EXPECT_TRUE(has(run("%stats torch.zeros(0)").err, ""));
+  Said plain =
+      run("import torch\n%stats torch.full((2, 2), float('nan'))\n%stats torch.zeros(0)\n%stats torch.ones(3)\n");
+  EXPECT_EQ(plain.code, 0) << plain.err;
+  EXPECT_TRUE(has(run("%stats 3").err, "'3' is no tensor but 'int'"));
+  EXPECT_TRUE(has(run("%stats nowhere").err, "nowhere"));
+}
+
+TEST_F(Lab, DiffOfTensorsFindsTheFirstBadElementAndItsTile) {
+  Said s =
+      run("import torch\na = torch.ones(64, 64)\nb = a.clone()\nb[40, 9] = 1.5\nb[41, 9] = float('nan')\nb[0, 0] = 1 + "
+          "1e-7\n"
+          "r = %diff b, a\nd = r[0]\nprint(d.elements, d.differ, d.bad, d.max_abs)\n%diff b, a tile=32\n");
+  EXPECT_TRUE(has(s.out, "4096 3 2 0.5\n")) << s.out << s.err;
+  EXPECT_TRUE(has(s.out, "first bad: [40, 9] is 1.5, expected 1")) << s.out;
+  EXPECT_TRUE(has(s.out, "tile of 32 × 32, rows down, columns right\n       0 ··\n      32 ░·\n")) << s.out;
+  EXPECT_TRUE(has(s.out, "NaN or inf")) << s.out;
+  EXPECT_TRUE(has(run("import torch\na = torch.ones(3)\n%diff a a\n").out, "elements"));
+  EXPECT_TRUE(has(run("import torch\n%diff torch.ones(3), torch.ones(4)").err, "the shapes differ: [3] and [4]"));
+  EXPECT_TRUE(has(run("import torch\n%diff torch.ones(3)").err, "%diff compares two, got 1"));
+  EXPECT_TRUE(has(run("import torch\n%diff torch.ones(3), torch.ones(3) tile=0").err, "tile= is a number from 1 on"));
+  EXPECT_TRUE(has(run("import torch\nx=torch.ones(3)\n%diff x, 3").err, "'3' is no tensor"));
+  EXPECT_EQ(
+      run("import torch\n%diff torch.zeros(0, 3), torch.zeros(0, 3)\n%diff torch.zeros(()), torch.zeros(())").code, 0);
+}
+
+TEST_F(Lab, DiffOfKernelsShowsCodeSideBySide) {
+  const std::string kernel =
+      "import torch, triton\nimport triton.language as tl\n@triton.jit\ndef k(o, B: tl.constexpr):\n"
+      "    i = tl.arange(0, B)\n    tl.store(o + i, i * 2.0)\n@triton.jit\ndef m(o, B: tl.constexpr):\n"
+      "    i = tl.arange(0, B)\n    tl.store(o + i, i * 3.0)\no = torch.zeros(64)\nk[(1,)](o, B=64)\nm[(1,)](o, "
+      "B=64)\n";
+  Said ir = run(kernel + "%diff k m\n");
+  EXPECT_TRUE(has(ir.out, "lines differ")) << ir.out << ir.err;
+  EXPECT_TRUE(has(ir.out, " | ")) << ir.out;
+  EXPECT_TRUE(has(run(kernel + "%diff k, k").out, "the ir of both is the same"));
+  Said ptx = run(kernel +
+                 "%diff k target=sm_80, target=sm_90a\n%diff k target=sm_80, num_warps=8 target=sm_80 --stage llvm\n");
+  EXPECT_EQ(ptx.code, 0) << ptx.err;
+  EXPECT_TRUE(has(ptx.out, ".target sm_80")) << ptx.out;
+  EXPECT_TRUE(has(run(kernel + "%diff k target=sm_7, k").err, "unknown target 'sm_7'"));
+  EXPECT_TRUE(has(run(kernel + "%diff k, nowhere").err, "nowhere"));
+  EXPECT_TRUE(has(run(kernel + "%diff k").err, "%diff compares two kernels, got 1"));
+}
+
+TEST_F(Lab, EditOfAKernelChecksAndComparesIt) {
+  const std::string source =
+      "@triton.jit\ndef k(o, n, B: tl.constexpr):\n    i = tl.arange(0, B)\n    tl.store(o + i, 2.0, mask=i < n)\n";
+  const std::string program =
+      "import torch, triton\nimport triton.language as tl\n" + source + "o = torch.zeros(3)\nk[(1,)](o, 3, B=4)\n";
+  auto edited = [&](const std::string& from, const std::string& to) {
+    std::string text = source;
+    text.replace(text.find(from), from.size(), to);
+    return file("k.py", text);
+  };
+  Said s = run(program + "%edit k --file " + edited("2.0", "5.0") +
+               " --budget 200ms\nprint(o.tolist())\nk_before[(1,)](o, 3, B=4)\nprint(o.tolist())\n");
+  EXPECT_TRUE(has(s.out, "k is compiled from it; k_before is the one before")) << s.out << s.err;
+  EXPECT_TRUE(has(s.out, "[2.0, 2.0, 2.0]\n")) << s.out << s.err;
+  // What reaches outside, does not parse or is no kernel leaves the old one.
+  Said outside = run(program + "%edit k --file " + edited(", mask=i < n", "") + "\n");
+  EXPECT_TRUE(has(outside.err, "k stays as it was; change")) << outside.err;
+  EXPECT_TRUE(
+      has(run(program + "%edit k --file " + edited("tl.store(", "tl.store((") + "\n").err, "k stays as it was"));
+  EXPECT_TRUE(has(run(program + "%edit k --file " + edited("def k", "def other") + "\n").err, "defines no kernel k"));
+  EXPECT_TRUE(has(run(program + "%edit k --file " + file("k.py", source) + "\n").out, "k is as it was"));
+  EXPECT_TRUE(has(run(program + "%edit k --kernel k").err, "--kernel is for expressions"));
+}
+
+TEST_F(Lab, DoctorTellsWhatIsMissing) {
+  Said s = run("r = %doctor\nprint(r.columns)\nprint('CPU' in r.what.to_list(), 'kernel cache' in r.what.to_list())\n");
+  EXPECT_EQ(s.out, "['what', 'state', 'found', 'cost']\nTrue True\n") << s.err;
+  EXPECT_EQ(counters_for_root_alone("A: 1\nRmProfilingAdminOnly: 1\nB: 0\n"), true);
+  EXPECT_EQ(counters_for_root_alone("RmProfilingAdminOnly: 0"), false);
+  EXPECT_EQ(counters_for_root_alone("RmProfilingAdminOnly: "), std::nullopt);
+  EXPECT_EQ(counters_for_root_alone(""), std::nullopt);
+}
+
+}  // namespace
+}  // namespace kiln::repl
