@@ -11,6 +11,7 @@
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/kernel.h"
 #include "repl/script/interp/interp.h"
+#include "repl/session/session_table.h"
 #include "runtime/files/safetensors.h"
 #include "support/diag.h"
 
@@ -68,6 +69,14 @@ class Writer {
       return {{"dict", std::move(out)}};
     }
     if (v.get<TensorObject>()) return tensor(v, path);
+    if (auto* t = v.get<TableObject>())
+      return {{"table", table_to_json(*t, [&](const Value& detail) -> std::optional<Json> {
+                 try {
+                   return value(detail, path, depth + 1);
+                 } catch (const Refused&) {
+                   return std::nullopt;
+                 }
+               })}};
     throw Refused{fmt::format("values of type '{}' are not saved", session_.interp().type_name(v))};
   }
 
@@ -258,6 +267,11 @@ class Reader {
       if (auto it = tensors_.find(text); it != tensors_.end()) return it->second;
       throw Damaged{fmt::format("there is no tensor '{}'", text)};
     }
+    if (kind == "table") {
+      if (auto table = table_from_json(body, [&](const Json& detail) { return value(detail, depth + 1); }))
+        return table;
+      throw Damaged{"a table is damaged"};
+    }
     throw Damaged{fmt::format("there are no values of kind '{}'", kind)};
   }
 
@@ -273,6 +287,7 @@ class Reader {
   }
   static Value wide(std::string_view text) {
     const bool negative = text.starts_with('-');
+    if (text.size() == static_cast<size_t>(negative)) throw Damaged{fmt::format("'{}' is no number", text)};
     ast::Int n = 0;
     for (char c : text.substr(negative))
       if (c < '0' || c > '9' || __builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, c - '0', &n))

@@ -221,6 +221,22 @@ TEST_F(Lab, SessionsComeBack) {
       << loaded.err << loaded.out;
 }
 
+TEST_F(Lab, SessionsKeepTables) {
+  const std::string path = folder_.path + "/t.kiln";
+  Said saved =
+      run("import torch\nr = %stats torch.arange(10).float()\nb = %compare 1 + 1, 2 + 2 pairs=12 budget=1\ne = %env\n"
+          "print(r[0].mean, r.quantiles[0].max, b[0].verdict, len(b[0].samples) > 0, e.to_markdown() != '')\n%save " +
+          path);
+  EXPECT_EQ(saved.code, 0) << saved.err;
+  Said loaded = run("%load " + path +
+                    "\nprint(r[0].mean, r.quantiles[0].max, b[0].verdict, len(b[0].samples) > 0, "
+                    "e.to_markdown() != '')\nf = %env\nprint(e.to_json() == f.to_json(), r.title)\n");
+  const std::string line = saved.out.substr(0, saved.out.find('\n') + 1);
+  EXPECT_TRUE(has(line, "4.5 9.0 ")) << line;
+  EXPECT_TRUE(has(loaded.out, line)) << line << loaded.out << loaded.err;
+  EXPECT_TRUE(has(loaded.out, "True f32[10] cpu\n")) << loaded.out;
+}
+
 TEST_F(Lab, SessionMistakes) {
   const std::string tensors = folder_.path + "/w.safetensors";
   Said s = run("import torch\ntorch.save({'w': torch.ones(2)}, '" + tensors + "')\n%load " + tensors + "\n");
