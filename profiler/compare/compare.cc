@@ -15,6 +15,11 @@ namespace {
 constexpr int kOtherSamples = 12;  // of the cache state that is not judged
 // One replay is too short for the event clock, so several are timed together.
 constexpr int kGraphSamples = 7, kGraphReplays = 10;
+constexpr double kLongReplays = 0.1;  // seconds of replays that no clock is too coarse for
+constexpr double kLongRun = 0.5;      // seconds
+/// Seconds for the figures beside the verdict, of one contender each: fewer samples of those that are slow.
+constexpr double kExtraSeconds = 1;
+constexpr double kRedraw = 0.2;  // seconds between lines of progress
 
 std::string now_utc() {
   std::time_t now = std::time(nullptr);
@@ -145,7 +150,7 @@ class Run {
 
   Status check_outputs() {
     contest_.reference = options_.check ? options_.reference : contenders_[options_.baseline].name;
-    say(contenders_[options_.baseline].name);
+    say("checking " + contenders_[options_.baseline].name);
     if (Status s = first_run(options_.baseline); !s.ok()) return without_baseline(std::move(s.error()));
     for (size_t i = 0; i < contenders_.size(); ++i) {
       ContestRow& row = contest_.rows[i];
@@ -154,7 +159,7 @@ class Run {
         row.check.unknown = "stopped before its turn";
         continue;
       }
-      say(row.name);
+      say(fmt::format("checking {} ({} of {})", row.name, i + 1, contenders_.size()));
       Status ran = first_run(i);
       if (!ran.ok() && ran.error().kind == ErrorKind::kInterrupted) {
         contest_.interrupted = true;
@@ -186,11 +191,22 @@ class Run {
                         .control = true,
                         .seed = options_.seed,
                         .stop = [this] { return stopped(); }};
-    int pairs = 0;
-    options.after_round = [&] {
-      throttle_->look(steady_seconds());
-      if (++pairs % 5 == 0) say(fmt::format("{} pairs", pairs));
+    const double start = steady_seconds();
+    double said = start, first = 0;
+    options.after_round = [&](int pairs, size_t active) {
+      const double now = steady_seconds();
+      throttle_->look(now);
+      if (first == 0) first = now;
+      if (now - said < kRedraw) return;
+      said = now;
+      // Pairs take about what they took until now; the first moment of them is known from the second on.
+      const double each = pairs > 1 ? (now - first) / (pairs - 1) : 0;
+      const double left = std::max(std::min(start + options_.timeout_s - now, each * (options_.max_pairs - pairs)),
+                                   each * (kLeastPairs - pairs));
+      say(fmt::format("pair {}: {} of {} undecided, at most {:.0f} s left (Ctrl-C keeps them)", pairs, active,
+                      takers.size() - 1, std::max(left, 0.0)));
     };
+    say(fmt::format("warming up {}, at most {:.0f} s", takers.size(), options_.timeout_s / 5));
     KILN_TRY(Pairs result, run_pairs(takers, baseline, options, steady_seconds));
     contest_.control_first = std::move(result.control_first);
     contest_.control_second = std::move(result.control_second);
@@ -218,7 +234,8 @@ class Run {
     ContestRow& row = contest_.rows[i];
     say(row.name + ", " + std::string(name(options_.cache == Cache::kCold ? Cache::kHot : Cache::kCold)));
     SampleTaker take = timer_->taker(launchable(i), options_.cache == Cache::kCold ? Cache::kHot : Cache::kCold);
-    for (int k = 0; k < kOtherSamples && !stopped(); ++k) {
+    const double until = steady_seconds() + kExtraSeconds;
+    for (int k = 0; k < kOtherSamples && !stopped() && (k == 0 || steady_seconds() < until); ++k) {
       auto sample = take();
       if (!sample.ok()) {
         if (sample.error().kind != ErrorKind::kInterrupted) row.problem = std::move(sample.error());
@@ -241,9 +258,16 @@ class Run {
       row.launches = graph->size();
       launch = [kept = *graph] { return kept.launch(); };
     }
+    const double run_s = row.us().median / 1e6;
+    if (run_s > kLongRun) {
+      row.no_graph = fmt::format("a run takes {:.1f} s, beside which launches do not count", run_s);
+      return;
+    }
     say(row.name + ", graph");
-    for (int k = 0; k < kGraphSamples && !stopped(); ++k) {
-      auto us = timer_->back_to_back(device(), launch, kGraphReplays);
+    const int replays = std::clamp(static_cast<int>(kLongReplays / run_s), 1, kGraphReplays);
+    const double until = steady_seconds() + kExtraSeconds;
+    for (int k = 0; k < kGraphSamples && !stopped() && (k < 2 || steady_seconds() < until); ++k) {
+      auto us = timer_->back_to_back(device(), launch, replays);
       if (!us.ok()) {
         row.no_graph = us.error().message;
         row.graph_us.clear();

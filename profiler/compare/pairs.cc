@@ -13,7 +13,6 @@ namespace {
 
 constexpr double kSame = 0.005;  // effects below this do not count
 constexpr int kLooks[] = {12, 20, 30, 50, 100, 200};
-constexpr int kLeastPairs = 6;  // the fewest that a 95 % interval of a median can be drawn from
 
 double half_width(const Interval& i) { return (i.high - i.low) / 2; }
 
@@ -157,7 +156,7 @@ Result<Pairs> run_pairs(std::span<const SampleTaker> takers, size_t baseline, co
     if (now_s() - start > options.timeout_s && !result.control_first.empty()) break;
     KILN_CHECK_OK(control_pair());
     ++pairs;
-    if (options.after_round) options.after_round();
+    if (options.after_round) options.after_round(pairs, active.size());
   }
   for (int look : kLooks) {
     if (look > options.max_pairs && look != kLooks[0]) break;
@@ -196,7 +195,7 @@ Result<Pairs> run_pairs(std::span<const SampleTaker> takers, size_t baseline, co
         if (own.sm_mhz > 0 && base.sm_mhz > 0) cycles[i].push_back(std::log(base.kcycles() / own.kcycles()));
       }
       ++pairs;
-      if (options.after_round) options.after_round();
+      if (options.after_round) options.after_round(pairs, active.size());
     }
     const bool last =
         result.timed_out || result.interrupted || look == std::end(kLooks)[-1] ||

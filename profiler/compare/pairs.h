@@ -39,13 +39,17 @@ struct Decision {
 Decision decide_pairs(std::span<const double> log_ratios, std::span<const double> cycle_ratios,
                       std::span<const double> control, bool last);
 
+/// The fewest that a 95 % interval of a median can be drawn from: taken whatever the time.
+inline constexpr int kLeastPairs = 6;
+
 struct PairOptions {
   double timeout_s = 30;
   int max_pairs = 200;
-  bool control = true;                     // pairs of the baseline with itself, as many as the others have
-  uint64_t seed = 1;                       // of every random order
-  std::function<bool()> stop = {};         // asked between pairs; what was measured until then counts
-  std::function<void()> after_round = {};  // each active contender had one pair more
+  bool control = true;              // pairs of the baseline with itself, as many as the others have
+  uint64_t seed = 1;                // of every random order
+  std::function<bool()> stop = {};  // asked between pairs; what was measured until then counts
+  /// Each of the `active` contenders, those without a verdict, had its pair number `pairs`.
+  std::function<void(int pairs, size_t active)> after_round = {};
 };
 
 struct PairedRow {

@@ -46,6 +46,9 @@ Status magic_compare(MagicContext& context, std::string_view text) {
                      "help: %compare A, B compares two launches or calls; %bench measures one");
   }
   KILN_TRY(profiler::ContestOptions options, contest_options(context.session, arguments));
+  // A CPU's samples are long, and their verdicts seldom change after some seconds.
+  constexpr double kHostSeconds = 10;
+  if (!arguments.has("budget") && !set.contenders[set.baseline].device.is_cuda()) options.timeout_s = kHostSeconds;
   options.check = set.check;
   options.reference = set.reference;
   options.baseline = set.baseline;

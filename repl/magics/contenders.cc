@@ -13,6 +13,7 @@
 #include "repl/script/interp/interp.h"
 #include "repl/shell/files.h"
 #include "support/diag.h"
+#include "support/text_width.h"
 
 namespace kiln::repl {
 
@@ -236,6 +237,20 @@ Result<ContenderSet> make_contenders(script::Session& session, const ExpandVaria
   return set;
 }
 
+void show_progress(std::string_view what) {
+  if (!isatty(STDERR_FILENO)) return;
+  const int columns = report::terminal_columns(STDERR_FILENO);
+  std::string line;
+  for (int used = 0; !what.empty();) {
+    const size_t length = cluster_length(what);
+    used += text_width(what.substr(0, length));
+    if (columns > 0 && used >= columns) break;
+    line += what.substr(0, length);
+    what.remove_prefix(length);
+  }
+  put(stderr, "\r\033[K" + line);
+}
+
 Result<profiler::ContestOptions> contest_options(script::Session& session, const MagicArguments& arguments) {
   profiler::ContestOptions o;
   o.seed = std::random_device{}();
@@ -253,7 +268,7 @@ Result<profiler::ContestOptions> contest_options(script::Session& session, const
     o.cache = *cache == "hot" ? profiler::Cache::kHot : profiler::Cache::kCold;
   }
   o.stop = [&session] { return session.is_interrupted(); };
-  if (isatty(STDERR_FILENO)) o.progress = [](const std::string& what) { put(stderr, "\r\033[K" + what); };
+  if (isatty(STDERR_FILENO)) o.progress = show_progress;
   return o;
 }
 

@@ -51,6 +51,9 @@ Result<ContenderSet> make_contenders(script::Session& session, const ExpandVaria
 /// From tol=, cache=, budget= and pairs=; stops at Ctrl-C and shows its progress on a terminal.
 Result<profiler::ContestOptions> contest_options(script::Session& session, const MagicArguments& arguments);
 
+/// A line on the terminal that the next one replaces, cut to its width; empty: none. Nothing where stderr is none.
+void show_progress(std::string_view what);
+
 /// Names that differ where the texts differ: "…BLOCK=256…" of long launches; short texts stay as they are.
 std::vector<std::string> short_names(const std::vector<std::string>& texts);
 

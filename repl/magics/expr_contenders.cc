@@ -132,9 +132,14 @@ Result<std::optional<VariantPlan>> tuned_variant(const VariantPlan& fused, const
 
 Result<ContenderSet> variant_contenders(const Expr& expr, std::span<const ExprName> names,
                                         const VariantOptions& options) {
+  auto say = [&](std::string_view what) {
+    if (options.progress) options.progress(what);
+  };
+  say("compiling the variants");
   KILN_TRY(std::vector<VariantPlan> all, variants(expr, names));
   for (size_t i = 0; i < all.size(); ++i) {
     if (options.tuning_s <= 0 || all[i].name != name(ExprVariant::kFused) || !all[i].problem.ok()) continue;
+    say(fmt::format("tuning the fused variant, at most {:.0f} s", options.tuning_s));
     auto tuned = tuned_variant(all[i], expr.device(), options);
     if (!tuned.ok()) {
       VariantPlan failed;
@@ -168,6 +173,7 @@ Result<ContenderSet> variant_contenders(const Expr& expr, std::span<const ExprNa
   if (!all[set.baseline].problem.ok())
     for (size_t i = all.size(); i-- > 0;)
       if (all[i].problem.ok()) set.baseline = i;
+  say("the float64 reference");
   auto judge = judge_of(expr, all);
   if (!judge.ok() && judge.error().kind != ErrorKind::kUnsupported) return std::move(judge.error());
   if (judge.ok()) {
@@ -206,8 +212,11 @@ Result<std::optional<ContenderSet>> expression_contenders(
   options.records = &script::tune_records(session.interp());
   if (auto known = edits.find(text); known != edits.end()) options.edits = known->second;
   options.stop = [&session] { return session.is_interrupted(); };
-  KILN_TRY(ContenderSet set, variant_contenders(**expr, session.tensor_names(), options));
-  return std::optional<ContenderSet>(std::move(set));
+  options.progress = show_progress;
+  auto set = variant_contenders(**expr, session.tensor_names(), options);
+  show_progress("");
+  if (!set.ok()) return std::move(set.error());
+  return std::optional<ContenderSet>(*std::move(set));
 }
 
 }  // namespace kiln::repl

@@ -15,6 +15,7 @@ struct VariantOptions {
   double tuning_s = 5;              // for each kernel, where there is no record of an earlier run; 0: no tuned variant
   std::function<bool()> stop = {};  // asked while tuning
   profiler::TuneRecords* records = nullptr;
+  std::function<void(std::string_view)> progress = {};
 };
 
 /// Every variant of the expression, the fused one also tuned, then the user's edits. Results are compared with

@@ -157,7 +157,7 @@ TEST(Pairs, AnInterruptKeepsWhatIsThere) {
   Machine m{fresh_seed(), 0.05, 0, 0};
   int rounds = 0;
   PairOptions options;
-  options.after_round = [&] { ++rounds; };
+  options.after_round = [&](int, size_t) { ++rounds; };
   options.stop = [&] { return rounds == 15; };
   const SampleTaker takers[] = {m.takes(100), m.takes(101)};
   auto pairs = run_pairs(takers, 0, options, [&] { return m.now; });
