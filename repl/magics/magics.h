@@ -63,9 +63,10 @@ struct MagicContext {
   std::vector<std::string> history = {};  // entries of this session, oldest first
   /// Runs a program, % commands included, in the session. Set by the shell.
   std::function<Status(const std::string& text, const std::string& file)> run_program = {};
-  int run_depth = 0;             // of %run within %run
-  bool may_run_shell = true;     // ! and %sh
-  std::string last_folder = {};  // before the last %cd; empty: none
+  int run_depth = 0;                                // of %run within %run
+  bool may_run_shell = true;                        // ! and %sh
+  std::string last_folder = {};                     // before the last %cd; empty: none
+  std::map<std::string, std::string> timings = {};  // of launches, by kernel: what %bench found last
 
   bool is_assigned = false;  // r = %name …: tables are not printed
   MagicYield yield = {};

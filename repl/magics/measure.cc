@@ -69,6 +69,7 @@ Status magic_bench(MagicContext& context, std::string_view text) {
   if (gpu) columns.insert(columns.end(), {{"launch", "us"}, {"clock", "MHz"}});
   columns.push_back({"flags", "", Align::kLeft, "", false, 1});
   Table table(std::move(columns));
+  std::string medians;
   for (profiler::Cache cache : {profiler::Cache::kCold, profiler::Cache::kHot}) {
     profiler::MeasureOptions options;
     options.cache = cache;
@@ -103,7 +104,12 @@ Status magic_bench(MagicContext& context, std::string_view text) {
     }
     cells.emplace_back(profiler::flag_names(m.flags));
     table.add_row(std::move(cells));
+    medians += fmt::format("{}{} {}", medians.empty() ? "" : ", ", report::human_time(m.us.median), name(cache));
   }
+  const std::string& text_of_it = arguments.expressions[0];
+  if (const size_t bracket = text_of_it.find('['); bracket != std::string::npos)
+    if (auto kernel = context.session.kernel(text_of_it.substr(0, bracket)); kernel.ok())
+      context.timings[kernel->name()] = fmt::format("{} on {} ({})", medians, device.name(), text_of_it);
   context.session.forget_interrupt();
   if (!contender.facts.kernels.empty())
     table.add_note(fmt::format("kernels: {}", fmt::join(contender.facts.kernels, ", ")));

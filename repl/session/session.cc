@@ -13,16 +13,16 @@
 #include "repl/modules/results/table_object.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/kernel.h"
+#include "repl/modules/triton/language.h"
 #include "repl/modules/triton/launch_state.h"
 #include "repl/script/interp/interp.h"
+#include "repl/session/describe.h"
 #include "runtime/launch/args.h"
 #include "support/trace.h"
 
 namespace kiln::script {
 
 namespace {
-
-constexpr size_t kSummaryLength = 60;
 
 /// Runs something of the interpreter and turns what it throws into a Diagnostic.
 template <class F>
@@ -47,30 +47,6 @@ Status guarded(Interp& in, F&& run) {
     return error(ErrorKind::kMemory, "the script needs more memory than there is");
   }
   return {};
-}
-
-std::string one_line(std::string text) {
-  if (size_t end = text.find('\n'); end != std::string::npos) text = text.substr(0, end) + " …";
-  if (text.size() > kSummaryLength) text = text.substr(0, kSummaryLength - 1) + "…";
-  return text;
-}
-
-std::string signature_of(const Function& f) {
-  std::string out = f.name + "(";
-  for (size_t i = 0; i < f.params->size(); ++i) {
-    const ast::Param& p = (*f.params)[i];
-    if (i) out += ", ";
-    out += std::string(p.range.str());
-  }
-  return out + ")";
-}
-
-std::string summary(Interp& in, const Value& v) {
-  if (auto* t = v.get<TensorObject>()) return t->description();
-  if (auto* k = v.get<KernelObject>()) return k->signature();
-  if (auto* f = v.get<Function>()) return signature_of(*f);
-  if (auto* t = v.get<TableObject>()) return one_line(t->summary());
-  return one_line(in.repr(v));
 }
 
 /// The value of "a.b.c", without running anything that a call could do; missing when there is none.
@@ -100,6 +76,7 @@ Session::Session(Options options) : interp_(std::make_unique<Interp>(tensor_host
   };
   interp_->argv = std::move(options.argv);
   install_modules(*interp_);
+  add_help(*interp_);
   if (options.device) torch_state(*interp_).set_device(options.device);
 }
 
@@ -476,7 +453,7 @@ std::vector<Variable> Session::variables() const {
     if (slot.value.missing() || slot.value.get<ModuleObject>() || slot.name[0] == '_') continue;
     Variable v{slot.name, interp_->type_name(slot.value), ""};
     // A repr that the script defines may fail; the list of variables must not.
-    if (Status s = guarded(*interp_, [&] { v.summary = summary(*interp_, slot.value); }); !s.ok())
+    if (Status s = guarded(*interp_, [&] { v.summary = summary_of(*interp_, slot.value); }); !s.ok())
       v.summary = "(its repr fails: " + s.error().message + ")";
     out.push_back(std::move(v));
   }
@@ -485,27 +462,31 @@ std::vector<Variable> Session::variables() const {
 
 Result<std::string> Session::describe(std::string expression) const {
   Value v = look_up(*interp_, expression);
-  if (v.missing()) return error(ErrorKind::kName, "there is no '{}'", expression);
-  if (auto* m = v.get<BoundMethod>()) v = m->function;
-  if (auto* t = v.get<TypeObject>(); t && t->constructor.object()) v = t->constructor;
-  if (auto* n = v.get<Native>())
-    return fmt::format("{}{}{}", n->def.signature, n->def.help.empty() ? "" : "\n  ", n->def.help);
-  std::string text = summary(*interp_, v);
-  if (auto* f = v.get<Function>()) {
-    auto doc = f->attribute(*interp_, "__doc__");
-    if (auto* s = doc ? doc->get<Str>() : nullptr) text += "\n  " + s->text;
+  // Not a name, but perhaps a short expression, such as `x[0]`.
+  if (v.missing()) {
+    KILN_TRY(v, value_of(*interp_, std::move(expression)));
   }
-  return fmt::format("{} · {}", interp_->type_name(v), text);
+  std::string text;
+  KILN_CHECK_OK(guarded(*interp_, [&] { text = describe_value(*interp_, v); }));
+  return text;
 }
 
 std::string Session::preview(std::string_view expression) const {
-  Value v = look_up(*interp_, expression);
+  const Value v = look_up(*interp_, expression);
   if (v.missing()) return {};
-  const bool is_safe = v.get<Function>() || v.get<BoundMethod>() || v.get<Native>() || v.get<KernelObject>() ||
-                       v.get<TypeObject>() || v.get<TensorObject>() || v.get<Str>() || !v.object();
-  if (!is_safe) return interp_->type_name(v);
-  auto text = describe(std::string(expression));
-  return text.ok() ? text->substr(0, text->find('\n')) : std::string();
+  const bool is_callable = v.get<Function>() || v.get<BoundMethod>() || v.get<Native>() || v.get<TypeObject>() ||
+                           v.get<KernelObject>() || v.get<KernelMember>() || v.get<MethodFunction>();
+  const bool is_safe = v.get<TensorObject>() || v.get<Str>() || v.get<ModuleObject>() || !v.object();
+  std::string text;
+  const Status described = guarded(*interp_, [&] {
+    if (is_callable)
+      text = describe_value(*interp_, v);
+    else if (is_safe)
+      text = fmt::format("{} · {}", interp_->type_name(v), summary_of(*interp_, v));
+    else
+      text = interp_->type_name(v);
+  });
+  return described.ok() ? text.substr(0, text.find('\n')) : std::string();
 }
 
 namespace {
@@ -572,6 +553,11 @@ std::vector<std::string> Session::keys(std::string_view path) const {
     if (keys.size() == kMost) break;
   }
   return keys;
+}
+
+bool Session::computed_tensor(std::string_view path) const {
+  auto* t = look_up(*interp_, path).get<TensorObject>();
+  return t && !t->is_pending();
 }
 
 std::vector<std::string> Session::kernel_names() const {

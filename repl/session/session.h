@@ -124,13 +124,16 @@ class Session {
   std::vector<std::string> parameters(std::string_view path) const;
   /// The texts among the keys of a dict of that name.
   std::vector<std::string> keys(std::string_view path) const;
+  /// Whether it names a tensor that is not pending.
+  bool computed_tensor(std::string_view path) const;
   /// The kernels among the variables.
   std::vector<std::string> kernel_names() const;
   /// The text of the last `name[…](…)` that stood in a text outside of functions, whether or not it was reached.
   std::optional<std::string> last_launch(std::string_view name) const;
   /// Names that were set by the script, in order of first use, without modules that it imported.
   std::vector<Variable> variables() const;
-  /// A builtin's, function's or kernel's signature and what it does, for `name?`; kName when there is no such name.
+  /// What a value is, over several lines, for `name?`: of a function or kernel its form, docstring and place, of a
+  /// tensor its shape and memory. An expression is evaluated.
   Result<std::string> describe(std::string expression) const;
   /// One line about a name or attribute, for completion: like describe, but of values that a script's own code would
   /// have to show, or that hold such values, the type alone. Empty when there is no such name.

@@ -4,6 +4,7 @@
 
 #include "compiler/parse/lexer.h"
 #include "compiler/parse/parser.h"
+#include "repl/shell/question.h"
 #include "support/text.h"
 
 namespace kiln::repl {
@@ -17,14 +18,13 @@ using parse::Tok;
 bool is_command_line(std::string_view line, Commands commands) {
   if (percent_command(line)) return true;
   if (commands == Commands::kPercent || line.empty() || is_blank(line[0])) return false;
-  line = trimmed(line);
-  return line.ends_with('?') && line.find_first_of("\"'#") == std::string_view::npos;
+  return question_of(line).has_value();
 }
 
 /// Words that are commands when they are all that is entered.
 bool is_command_word(std::string_view text) {
   text = trimmed(text);
-  return text == "help" || text == "exit" || text == "quit";
+  return text == "exit" || text == "quit";
 }
 
 }  // namespace

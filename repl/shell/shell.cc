@@ -14,6 +14,7 @@
 #include "repl/shell/errors.h"
 #include "repl/shell/interrupts.h"
 #include "repl/shell/pager.h"
+#include "repl/shell/question.h"
 #include "support/diag.h"
 #include "support/text.h"
 #include "support/text_width.h"
@@ -120,18 +121,15 @@ Status Shell::entry(const std::string& text) {
 }
 
 Status Shell::command(std::string_view line) {
-  if (line == "?" || line == "help") line = "%help";
   if (line == "exit" || line == "quit") return code("exit()", "<exit>", script::Mode::kInteractive);
-  if (auto percent = percent_command(line)) return magic(percent->target, percent->command);
-  const bool source = line.ends_with("??");
-  line.remove_suffix(source ? 2 : 1);
-  KILN_TRY(std::string answer, source ? session_.source_of(std::string(line)) : session_.describe(std::string(line)));
-  if (!answer.ends_with('\n')) answer += '\n';
-  context_.output(printable(answer));
-  if (source) return {};
-  auto kernel = session_.kernel(std::string(line));
-  if (kernel.ok() && !launched_target(*kernel).empty()) return run_magic(context_, "%static " + std::string(line));
-  return {};
+  if (const auto question = question_of(line)) {
+    KILN_CHECK_OK(open_device());
+    InterruptGuard guard(session_);
+    return answer(context_, *question);
+  }
+  const auto percent = percent_command(line);
+  KILN_ASSERT(percent, "no command: {}", line);
+  return magic(percent->target, percent->command);
 }
 
 Status Shell::magic(std::string_view target, std::string_view line) {

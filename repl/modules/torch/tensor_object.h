@@ -6,6 +6,7 @@
 #include "kiln/tensor.h"
 #include "kiln/tensor_descriptor.h"
 #include "repl/modules/torch/torch_state.h"
+#include "repl/script/builtins/builtins.h"
 #include "repl/script/interp/interp.h"
 
 namespace kiln::script {
@@ -184,5 +185,13 @@ inline TensorObject& self_object(NativeArgs& a) { return *a.self->get<TensorObje
 inline const Tensor& self_tensor(Interp& in, NativeArgs& a) { return self_object(a).tensor(in); }
 /// What a `*rest` parameter holds.
 inline const std::vector<Value>& rest_of(const Value& v) { return v.get<Tuple>()->items; }
+
+/// torch.softmax: a method of tensors as a function, with the tensor as its first argument, `input`.
+class MethodFunction : public Opaque {
+ public:
+  static inline const KindOf<MethodFunction> kKind{"builtin_function_or_method"};
+  explicit MethodFunction(std::string m) : Opaque("built-in function torch." + m, kKind), method(std::move(m)) {}
+  const std::string method;
+};
 
 }  // namespace kiln::script

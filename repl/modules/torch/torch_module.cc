@@ -422,8 +422,8 @@ constexpr std::string_view kForwarded[] = {
     "sum",     "t",       "tanh",  "transpose", "unsqueeze",  "var"};
 constexpr std::string_view kFunctional[] = {"gelu", "log_softmax", "relu", "sigmoid", "silu", "softmax", "tanh"};
 
-Ref<Opaque> forwarded(std::string_view name) {
-  auto o = make<Opaque>("built-in function torch." + std::string(name));
+Ref<MethodFunction> forwarded(std::string_view name) {
+  auto o = make<MethodFunction>(std::string(name));
   o->on_call = [method = std::string(name)](Interp& in, CallArgs& args) -> Value {
     // The tensor comes first, or as input=.
     Value self;

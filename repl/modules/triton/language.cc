@@ -10,6 +10,13 @@ Value KernelMember::call(Interp& in, CallArgs&) {
                     "help: put it into a function under @triton.jit"));
 }
 
+std::string KernelMember::signature() const {
+  const size_t dot = path.rfind('.');
+  for (const frontend::Builtin& b : frontend::builtins())
+    if (b.name == path.substr(dot + 1) && b.fn) return fmt::format("{}({})", b.display_name(), b.params);
+  return path;
+}
+
 namespace {
 Value unwrapped(const Value& v) {
   auto* c = v.get<ConstexprObject>();

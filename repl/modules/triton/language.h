@@ -11,6 +11,8 @@ class KernelMember : public Object {
   explicit KernelMember(std::string p) : Object(kKind), path(std::move(p)) {}
   Value call(Interp& in, CallArgs&) override;
   std::string repr(Interp&) override { return "<" + path + ">"; }
+  /// "tl.load(pointer, mask=None, …)"; the path alone where the compiler knows no more.
+  std::string signature() const;
   const std::string path;
 };
 

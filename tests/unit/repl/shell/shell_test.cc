@@ -11,6 +11,7 @@
 #include "repl/shell/completion.h"
 #include "repl/shell/entry_text.h"
 #include "repl/shell/interrupts.h"
+#include "repl/shell/question.h"
 #include "support/files.h"
 
 namespace kiln::repl {
@@ -272,6 +273,62 @@ TEST(Magics, BenchMeasuresColdAndHot) {
   EXPECT_EQ(t.err, "");
   EXPECT_NE(t.out.find("\ncold,"), std::string::npos);
   EXPECT_NE(t.out.find("\nhot,"), std::string::npos);
+}
+
+TEST(Questions, WhatIsOne) {
+  auto about = [](std::string_view line) {
+    const auto q = question_of(line);
+    return q ? std::string(q->about) + (q->source ? " source" : "") : "none";
+  };
+  EXPECT_EQ(about("x?"), "x");
+  EXPECT_EQ(about(" ?x "), "x");
+  EXPECT_EQ(about("a.b??"), "a.b source");
+  EXPECT_EQ(about("??k"), "k source");
+  EXPECT_EQ(about("help(k)"), "k");
+  EXPECT_EQ(about("help()"), "");
+  EXPECT_EQ(about("?"), "");
+  EXPECT_EQ(about("%bench?"), "%bench");
+  EXPECT_EQ(about("?%bench"), "%bench");
+  EXPECT_EQ(about("%bench x?"), "none");
+  EXPECT_EQ(about("help(f(1))"), "none");
+  EXPECT_EQ(about("x = 'why?'"), "none");
+  EXPECT_EQ(about("x  # why?"), "none");
+}
+
+TEST(Questions, AreAnswered) {
+  auto answer = [](const std::string& setup, const std::string& question) {
+    Terminal t = type({entry(setup), line(question)});
+    EXPECT_EQ(t.err, "") << question;
+    return t.out;
+  };
+  EXPECT_EQ(answer("def f(a, b=3):\n    '''Adds.\n\n    Both of them.\n    '''\n    return a + b\n", "f?"),
+            "f(a, b=3)\n  Adds.\n\n  Both of them.\nfunction, line 1 of [1]\n");
+  EXPECT_EQ(answer("class C(ValueError):\n    def __init__(self, n=2): pass\n", "help(C)"),
+            "C(n=2)\nclass of base ValueError\n");
+  EXPECT_EQ(answer("d = {'a': [1, 2]}", "d?"), "{'a': [1, 2]}\ndict, 1 item\n");
+  EXPECT_EQ(answer("d = {1: [1, 2]}", "d[1]?"), "[1, 2]\nlist, 2 items\n");
+  EXPECT_EQ(answer("x = 1", "torch.softmax?"),
+            "torch.softmax(input, dim, dtype=None)\n  exp(x) over its sum along a dimension\n");
+  EXPECT_TRUE(answer("x = 1", "?tl.load").starts_with("tl.load(pointer, mask=None"));
+  const std::string tensor = answer("x = torch.zeros(4, 6)\ny = x.t()", "y?");
+  EXPECT_TRUE(tensor.starts_with("f32[6, 4] cpu\n  24 elements, 96 B, strides (1, 6)\ntorch.Tensor\n")) << tensor;
+  EXPECT_NE(tensor.find("mean"), std::string::npos) << tensor;
+  const std::string pending = answer("x = torch.zeros(400, 600)\ny = x + 1", "y?");
+  EXPECT_NE(pending.find("lazy"), std::string::npos);
+  EXPECT_EQ(pending.find("mean"), std::string::npos) << "it computes nothing: " << pending;
+}
+
+TEST(Questions, AboutKernels) {
+  const std::string define =
+      "@triton.jit\ndef k(x, n, B: tl.constexpr):\n    'Doubles.'\n    i = tl.arange(0, B)\n"
+      "    tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)\nx = torch.zeros(64)\n";
+  Terminal t = type({entry(define), line("k?"), line("k[(1,)](x, 64, B=64)"), line("k?"),
+                     line("%bench k[(1,)](x, 64, B=64) budget=0.1"), line("k?"), line("k??")});
+  EXPECT_EQ(t.err, "");
+  EXPECT_TRUE(t.out.starts_with("k(x, n, B: tl.constexpr)\n  Doubles.\nJITFunction, line 2 of [1]\nk(x")) << t.out;
+  EXPECT_NE(t.out.find("occupancy"), std::string::npos) << t.out;
+  EXPECT_NE(t.out.find("\nlast measured: "), std::string::npos) << t.out;
+  EXPECT_NE(t.out.find("\n@triton.jit\ndef k(x, n"), std::string::npos) << t.out;
 }
 
 TEST(Completion, OpenCall) {
