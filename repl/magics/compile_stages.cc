@@ -110,6 +110,11 @@ std::vector<std::string_view> target_names() {
   return names;
 }
 
+bool is_gpu_target(std::string_view name) {
+  const target::Target* t = target::find(name);
+  return t && t->is_cuda();
+}
+
 Result<Shown> show_stage(const ShowRequest& request, std::string_view stage) {
   if (stage == "ast") return Shown{ast::dump(*runtime::function_of(request.kernel)->def), {}};
   KILN_TRY(Prepared p, prepare(request));

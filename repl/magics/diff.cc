@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "compiler/target/target.h"
 #include "profiler/lines/disassemble.h"
 #include "repl/magics/compile_code.h"
 #include "repl/magics/compile_stages.h"
@@ -111,11 +110,6 @@ struct KernelSide {
   std::string label;
 };
 
-bool for_gpu(const std::string& name) {
-  const target::Target* t = target::find(name);
-  return t && t->is_cuda();
-}
-
 /// "NAME BLOCK=64 target=sm_80"; without a name the one of `other`.
 Result<KernelSide> kernel_side(MagicContext& context, std::vector<std::string> words, const ShowRequest* other) {
   KernelSide out;
@@ -179,7 +173,7 @@ Status diff_kernels(MagicContext& context, const std::vector<std::string>& parts
                      "help: %diff KERNEL num_warps=4, num_warps=8, or %diff KERNEL, target=host");
   KILN_TRY(KernelSide left, kernel_side(context, sides[0], nullptr));
   KILN_TRY(KernelSide right, kernel_side(context, sides[1], &left.request));
-  const bool gpu = for_gpu(left.request.target) && for_gpu(right.request.target);
+  const bool gpu = is_gpu_target(left.request.target) && is_gpu_target(right.request.target);
   if (stage.empty()) stage = gpu ? "ptx" : "ir";
   KILN_TRY(const std::string a, stage_text(left.request, stage));
   KILN_TRY(const std::string b, stage_text(right.request, stage));

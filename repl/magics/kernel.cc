@@ -38,11 +38,6 @@ Result<std::string> target_of(MagicContext& context, const Kernel& kernel) {
   return device.info().target;
 }
 
-bool is_gpu(std::string_view name) {
-  const target::Target* t = target::find(name);
-  return t && t->is_cuda();
-}
-
 Status print_stage(MagicContext& context, const ShowRequest& request, std::string_view stage) {
   KILN_TRY(Shown shown, show_stage(request, stage));
   if (!shown.assumptions.empty()) context.output("# " + shown.assumptions + "\n");
@@ -74,7 +69,7 @@ Result<GpuInfo> gpu_info(MagicContext& context, std::string_view arguments) {
 
 Result<std::string> gpu_target_of(MagicContext& context, const Kernel& kernel) {
   KILN_TRY(std::string target, target_of(context, kernel));
-  return is_gpu(target) ? target : std::string(kDefaultGpuTarget);
+  return is_gpu_target(target) ? target : std::string(kDefaultGpuTarget);
 }
 
 Status magic_ast(MagicContext& context, std::string_view arguments) { return show(context, arguments, "ast", false); }
