@@ -38,6 +38,7 @@ enum class ExprKind {
   kStarred,
   kJoinedStr,
   kNamedExpr,
+  kYield,
   kEllipsis,
 };
 
@@ -204,6 +205,11 @@ struct NamedExpr : Expr {
   KILN_EXPR(NamedExpr) std::string target;
   ExprPtr value;
 };
+/// `yield value` (value may be null) and `yield from value`.
+struct Yield : Expr {
+  KILN_EXPR(Yield) ExprPtr value;
+  bool from = false;
+};
 struct Ellipsis : Expr {
   KILN_EXPR(Ellipsis)
 };
@@ -246,11 +252,13 @@ struct FunctionDef : Stmt {
   ExprPtr returns;
   std::vector<ExprPtr> decorators;
   Body body;
-  SourceRange full_range;  // decorators and body included: what %source prints
+  SourceRange full_range;     // decorators and body included: what %source prints
+  bool is_generator = false;  // it yields
 };
 struct ClassDef : Stmt {
   KILN_STMT(ClassDef) std::string name;
   std::vector<ExprPtr> bases, decorators;
+  std::vector<Keyword> keywords;
   Body body;
 };
 struct Return : Stmt {
@@ -265,7 +273,8 @@ struct Break : Stmt {
 struct Continue : Stmt {
   KILN_STMT(Continue)
 };
-/// `import a.b as c` (from_module empty) and `from m import n as c`; `from m import *` has names[0].name == "*".
+/// `import a.b as c` (from_module empty) and `from m import n as c`; `from m import *` has names[0].name == "*",
+/// and a relative import's from_module begins with its dots.
 struct Import : Stmt {
   KILN_STMT(Import) struct Alias {
     std::string name, as;
@@ -301,7 +310,7 @@ struct Try : Stmt {
   Body else_body, finally_body;
 };
 struct Raise : Stmt {
-  KILN_STMT(Raise) ExprPtr value;
+  KILN_STMT(Raise) ExprPtr value, cause;
 };
 
 #undef KILN_EXPR

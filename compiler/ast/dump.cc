@@ -61,8 +61,9 @@ class Dumper {
       }
       case StmtKind::kClassDef: {
         const auto& n = as<ClassDef>(s);
-        open("ClassDef {}", n.name), children("decorator", n.decorators), children("base", n.bases),
-            nested("body", n.body);
+        open("ClassDef {}", n.name), children("decorator", n.decorators), children("base", n.bases);
+        for (const Keyword& k : n.keywords) child(k.name, k.value);
+        nested("body", n.body);
         break;
       }
       case StmtKind::kReturn:
@@ -115,7 +116,7 @@ class Dumper {
         break;
       }
       case StmtKind::kRaise:
-        open("Raise"), child("", as<Raise>(s).value);
+        open("Raise"), child("", as<Raise>(s).value), child("from", as<Raise>(s).cause);
         break;
     }
   }
@@ -213,6 +214,9 @@ class Dumper {
       }
       case ExprKind::kNamedExpr:
         open("NamedExpr {}", as<NamedExpr>(e).target), child("", as<NamedExpr>(e).value);
+        break;
+      case ExprKind::kYield:
+        open("Yield{}", as<Yield>(e).from ? " from" : ""), child("", as<Yield>(e).value);
         break;
       case ExprKind::kEllipsis:
         open("Ellipsis");

@@ -83,6 +83,9 @@ class Walker {
       case ExprKind::kNamedExpr:
         expr(as<NamedExpr>(*e).value.get());
         break;
+      case ExprKind::kYield:
+        expr(as<Yield>(*e).value.get());
+        break;
     }
   }
 
@@ -144,7 +147,9 @@ class Walker {
       }
       case StmtKind::kClassDef: {
         const auto& c = as<ClassDef>(s);
-        all(c.decorators), all(c.bases), body(c.body);
+        all(c.decorators), all(c.bases);
+        for (const Keyword& k : c.keywords) expr(k.value.get());
+        body(c.body);
         break;
       }
       case StmtKind::kReturn:
@@ -170,7 +175,7 @@ class Walker {
         break;
       }
       case StmtKind::kRaise:
-        expr(as<Raise>(s).value.get());
+        expr(as<Raise>(s).value.get()), expr(as<Raise>(s).cause.get());
         break;
     }
   }

@@ -30,6 +30,8 @@ std::string_view what(const ast::Expr& e) {
       return "an ellipsis";
     case ExprKind::kNamedExpr:
       return "an assignment inside an expression";
+    case ExprKind::kYield:
+      return "'yield'";
     case ExprKind::kConstant:
     case ExprKind::kName:
     case ExprKind::kTuple:
@@ -125,6 +127,7 @@ Result<Value> Codegen::expr(const ast::Expr& e) {
     case ExprKind::kSlice:
     case ExprKind::kEllipsis:
     case ExprKind::kNamedExpr:
+    case ExprKind::kYield:
       break;
   }
   return fail(e.range, ErrorKind::kUnsupported, "{} is not supported in kernels", what(e));

@@ -266,6 +266,7 @@ struct Reads {
       case ExprKind::kLambda:
       case ExprKind::kComprehension:
       case ExprKind::kEllipsis:
+      case ExprKind::kYield:
         return;
     }
   }

@@ -66,6 +66,8 @@ std::string_view describe_target(const Expr& e) {
       return "an f-string";
     case ExprKind::kNamedExpr:
       return "a ':=' expression";
+    case ExprKind::kYield:
+      return "a 'yield'";
     case ExprKind::kEllipsis:
       return "'...'";
     case ExprKind::kSlice:
@@ -539,7 +541,7 @@ ExprPtr Parser::atom() {
     case Tok::kLambda:
       fail(error_at(range(t), ErrorKind::kSyntax, "a lambda inside an operator's operand needs brackets"));
     case Tok::kYield:
-      fail(error_at(range(t), ErrorKind::kUnsupported, "'yield' is not supported: build and return a list"));
+      fail(error_at(range(t), ErrorKind::kSyntax, "a 'yield' inside of an expression needs brackets"));
     case Tok::kStar:
       fail(error_at(range(t), ErrorKind::kSyntax, "'*' can only stand in a call, a tuple, a list or a set"));
     default:
@@ -550,9 +552,28 @@ ExprPtr Parser::atom() {
   fail_expected("an expression");
 }
 
+ExprPtr Parser::yield() {
+  Token first = advance();
+  if (!in_function_) fail(error_at(range(first), ErrorKind::kSyntax, "'yield' is outside of a function"));
+  yields_ = true;
+  auto node = std::make_unique<Yield>(SourceRange{});
+  node->from = take(Tok::kFrom);
+  if (node->from)
+    node->value = expression();
+  else if (!at(Tok::kNewline) && !at(Tok::kSemicolon) && !at(Tok::kEnd) && !at(Tok::kRParen))
+    node->value = expressions(true);
+  node->range = since(first.begin);
+  return node;
+}
+
 ExprPtr Parser::parenthesised() {
   Token open = advance();
   if (take(Tok::kRParen)) return std::make_unique<Tuple>(since(open.begin));
+  if (at(Tok::kYield)) {
+    ExprPtr inner = yield();
+    expect_close(Tok::kRParen, open);
+    return inner;
+  }
   ExprPtr inner = expressions(true);
   if (at(Tok::kFor)) {
     inner = comprehension(Comprehension::Form::kGenerator, std::move(inner), nullptr, open.begin);

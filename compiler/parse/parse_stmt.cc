@@ -80,6 +80,10 @@ void Parser::statement(Body& out) {
   }
 }
 
+void Parser::fail_match(SourceRange where) {
+  fail(error_at(where, ErrorKind::kUnsupported, "'match' is not supported: use 'if' and 'elif'"));
+}
+
 void Parser::simple_line(Body& out) {
   do {
     if (at(Tok::kNewline) || at(Tok::kEnd)) break;
@@ -91,6 +95,7 @@ void Parser::simple_line(Body& out) {
   // `print x` is Python 2's statement and a common mistake.
   const auto* call = out.empty() ? nullptr : dyn_as<ExprStmt>(out.back().get());
   const auto* name = call ? dyn_as<Name>(call->value.get()) : nullptr;
+  if (name && name->id == "match") fail_match(name->range);
   if (name && name->id == "print")
     fail(with_note(error_at(here(), ErrorKind::kSyntax, "expected '(' after 'print'"), "help: print(…) is a function"));
   fail_expected("the end of the statement");
@@ -126,9 +131,8 @@ StmtPtr Parser::simple() {
       auto node = std::make_unique<Raise>(range(first));
       if (!at(Tok::kNewline) && !at(Tok::kSemicolon) && !at(Tok::kEnd)) node->value = expression();
       if (at(Tok::kFrom)) {
-        // The cause only adds to CPython's traceback; ours is the call stack.
         advance();
-        expression();
+        node->cause = expression();
       }
       return finish(std::move(node));
     }
@@ -169,8 +173,6 @@ StmtPtr Parser::simple() {
       return import_statement();
     case Tok::kFrom:
       return from_statement();
-    case Tok::kYield:
-      fail(error_at(here(), ErrorKind::kUnsupported, "'yield' is not supported: build and return a list"));
     default:
       return expression_statement();
   }
@@ -178,7 +180,8 @@ StmtPtr Parser::simple() {
 
 StmtPtr Parser::expression_statement() {
   Token first = now();
-  ExprPtr left = expressions(true);
+  auto value = [&](bool starred) { return at(Tok::kYield) ? yield() : expressions(starred); };
+  ExprPtr left = value(true);
   for (const AugOp& a : kAugOps) {
     if (!at(a.token)) continue;
     if (left->kind != ExprKind::kName && left->kind != ExprKind::kAttribute && left->kind != ExprKind::kSubscript)
@@ -188,17 +191,20 @@ StmtPtr Parser::expression_statement() {
     auto node = std::make_unique<AugAssign>(SourceRange{});
     node->op = a.op;
     node->target = std::move(left);
-    node->value = expressions(false);
+    node->value = value(false);
     node->range = since(first.begin);
     return node;
   }
   if (take(Tok::kColon)) {
+    const auto* call = dyn_as<Call>(left.get());
+    const auto* callee = call ? dyn_as<Name>(call->callee.get()) : nullptr;
+    if (callee && callee->id == "match") fail_match(callee->range);
     if (left->kind != ExprKind::kName && left->kind != ExprKind::kAttribute && left->kind != ExprKind::kSubscript)
       fail(error_at(left->range, ErrorKind::kSyntax, "only a name, an attribute or an element can be annotated"));
     auto node = std::make_unique<AnnAssign>(SourceRange{});
     node->target = std::move(left);
     node->annotation = expression();
-    if (take(Tok::kAssign)) node->value = expressions(true);
+    if (take(Tok::kAssign)) node->value = value(true);
     node->range = since(first.begin);
     return node;
   }
@@ -214,7 +220,7 @@ StmtPtr Parser::expression_statement() {
   while (take(Tok::kAssign)) {
     check_target(*left);
     node->targets.push_back(std::move(left));
-    left = expressions(true);
+    left = value(true);
   }
   if (left->kind == ExprKind::kStarred)
     fail(error_at(left->range, ErrorKind::kSyntax, "'*' can only stand in a call, a tuple, a list or a set"));
@@ -249,10 +255,9 @@ StmtPtr Parser::import_statement() {
 
 StmtPtr Parser::from_statement() {
   Token first = advance();
-  if (at(Tok::kDot) || at(Tok::kEllipsis))
-    fail(error_at(here(), ErrorKind::kUnsupported, "relative imports are not supported: name the module in full"));
   auto node = std::make_unique<Import>(SourceRange{});
-  node->from_module = dotted_name("a module's name");
+  while (at(Tok::kDot) || at(Tok::kEllipsis)) node->from_module += range(advance()).str();
+  if (node->from_module.empty() || !at(Tok::kImport)) node->from_module += dotted_name("a module's name");
   if (!take(Tok::kImport)) fail_expected("'import' after the module's name");
   Token open = now();
   bool bracket = take(Tok::kLParen);
@@ -462,9 +467,11 @@ StmtPtr Parser::function(std::vector<ExprPtr> decorators, uint32_t begin) {
   // A nested function starts outside of the loops around it.
   bool outer_function = std::exchange(in_function_, true);
   int outer_loops = std::exchange(loops_, 0);
+  bool outer_yields = std::exchange(yields_, false);
   node->body = block(first);
   in_function_ = outer_function;
   loops_ = outer_loops;
+  node->is_generator = std::exchange(yields_, outer_yields);
   node->full_range = since(begin);
   return node;
 }
@@ -477,7 +484,17 @@ StmtPtr Parser::class_def(std::vector<ExprPtr> decorators) {
   Token open = now();
   if (take(Tok::kLParen)) {
     while (!at(Tok::kRParen)) {
-      node->bases.push_back(expression());
+      Token begin = now();
+      if (begin.kind == Tok::kIdentifier && ahead(1).kind == Tok::kAssign) {
+        Keyword k;
+        k.name = range(advance()).str();
+        advance();
+        k.value = expression();
+        k.range = since(begin.begin);
+        node->keywords.push_back(std::move(k));
+      } else {
+        node->bases.push_back(expression());
+      }
       if (!take(Tok::kComma)) break;
     }
     expect_close(Tok::kRParen, open);

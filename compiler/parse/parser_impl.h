@@ -61,6 +61,7 @@ class Parser {
   // --- statements (parse_stmt.cc) ---
   void statement(ast::Body& out);
   void simple_line(ast::Body& out);
+  [[noreturn]] void fail_match(SourceRange where);
   ast::StmtPtr simple();
   ast::StmtPtr expression_statement();
   ast::StmtPtr import_statement();
@@ -99,6 +100,7 @@ class Parser {
   ast::ExprPtr subscript(ast::ExprPtr base);
   ast::ExprPtr subscript_item();
   ast::ExprPtr parenthesised();
+  ast::ExprPtr yield();
   ast::ExprPtr list_display();
   ast::ExprPtr brace_display();
   ast::ExprPtr lambda();
@@ -118,7 +120,7 @@ class Parser {
   uint32_t last_end_ = 0;  // end of the last token that was more than layout
   int depth_ = 0;
   int height_ = 0;  // an upper bound on the height of the expressions read since the innermost expression() began
-  bool in_function_ = false;
+  bool in_function_ = false, yields_ = false;
   int loops_ = 0;
 };
 

@@ -120,10 +120,11 @@ std::optional<std::string> Session::last_launch(std::string_view name) const {
 Status Session::run(std::string text, std::string file_name, Mode mode) {
   auto parsed = [&] {
     trace::Scope phase(trace::kSpans, trace::Step::kPhase, "parse");
-    return parse::parse_module(SourceText::make(std::move(file_name), std::move(text)));
+    return parse::parse_module(SourceText::make(file_name, std::move(text)));
   };
   KILN_TRY(auto module, parsed());
   LaunchFinder(launches_).visit(module->body);
+  if (mode == Mode::kFile && !file_name.starts_with('<')) interp_->add_builtin("__file__", Value::str(file_name));
   KILN_TRY(auto program, resolve(std::move(module), interp_->globals()));
   return guarded(*interp_, [&] { interp_->run(program, mode == Mode::kInteractive); });
 }

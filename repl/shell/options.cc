@@ -17,7 +17,7 @@ namespace kiln::repl {
 namespace {
 
 constexpr const char* kFooter =
-    R"(`kiln file.py …` is `kiln run file.py …`. With no command: the prompt, or the program on standard input when
+    R"(`kiln file.py …` is `kiln run file.py …`; behind `-c TEXT` too stand the program's own arguments. With no command: the prompt, or the program on standard input when
 that is not a terminal.
 exit codes: 0 ok, 1 an error in the program, 2 usage, 3 a result is wrong, 4 slower than the baseline)";
 
@@ -149,7 +149,18 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   int end = argc;
   for (int i = 1; i < end; ++i) {
     std::string_view word = argv[i];
-    if (word == "-c" || word == "--device") {
+    if (word == "-c") {
+      // Behind the text stand options of ours, then what is the program's.
+      for (i += 2; i < argc; ++i) {
+        const std::string_view next = argv[i];
+        if (next == "--device")
+          ++i;
+        else if (next != "--json" && !next.starts_with("--device="))
+          break;
+      }
+      if (i < end) o.args.assign(argv + i + (std::string_view(argv[i]) == "--"), argv + argc);
+      end = std::min(end, i);
+    } else if (word == "--device") {
       ++i;  // its value
     } else if (running ? !word.starts_with('-') || word == "-" : word == "-") {
       from_stdin = !running;

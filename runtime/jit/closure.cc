@@ -102,6 +102,8 @@ class Names {
         for (const JoinedStr::Piece& piece : as<JoinedStr>(*e).pieces)
           visit(piece.value.get()), visit(piece.spec.get());
         return;
+      case ExprKind::kYield:
+        return visit(as<Yield>(*e).value.get());
       case ExprKind::kNamedExpr:
         bound.insert(as<NamedExpr>(*e).target);
         return visit(as<NamedExpr>(*e).value.get());

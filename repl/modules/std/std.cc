@@ -1,15 +1,15 @@
 // math, os, sys, time and random; and the tables of all modules put together.
-#include <sys/stat.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <random>
 #include <thread>
 
 #include "repl/modules/modules.h"
+#include "repl/modules/std/std.h"
 #include "repl/modules/torch/pending.h"
 #include "repl/modules/torch/torch_state.h"
 #include "repl/script/builtins/builtins.h"
@@ -107,6 +107,86 @@ Value gcd(Interp& in, NativeArgs& a) {
   for (const Value& v : a[0].get<Tuple>()->items) g = std::__gcd(g, in.to_int(v, "gcd()'s argument"));
   return Value::integer(g < 0 ? -g : g);
 }
+Value lcm(Interp& in, NativeArgs& a) {
+  int64_t m = 1;
+  for (const Value& v : a[0].get<Tuple>()->items) {
+    const int64_t n = in.to_int(v, "lcm()'s argument");
+    if (n == 0) return Value::integer(0);
+    if (__builtin_mul_overflow(m / std::__gcd(m, n), n, &m))
+      in.fail(ErrorKind::kValue, "lcm() needs more than 64 bits");
+    if (m < 0) m = -m;
+  }
+  return Value::integer(m);
+}
+Value isqrt(Interp& in, NativeArgs& a) {
+  const int64_t n = in.to_int(a[0], "isqrt()'s argument");
+  if (n < 0) in.fail(ErrorKind::kValue, "isqrt() of {}: it needs an int that is not negative", n);
+  auto r = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
+  while (ast::Int{r} * r > n) --r;
+  while (ast::Int{r + 1} * (r + 1) <= n) ++r;
+  return Value::integer(r);
+}
+/// n * (n - 1) * … of k factors, over those of k! where `chosen`.
+Value arrangements(Interp& in, const Value& of, const Value& many, const char* name, bool chosen) {
+  const int64_t n = in.to_int(of, name);
+  int64_t k = many.missing() || many.is_none() ? n : in.to_int(many, name);
+  if (n < 0 || k < 0) in.fail(ErrorKind::kValue, "{}() needs ints that are not negative", name);
+  if (k > n) return Value::integer(0);
+  if (chosen) k = std::min(k, n - k);
+  ast::Int r = 1;
+  for (int64_t i = 0; i < k; ++i) {
+    if (__builtin_mul_overflow(r, ast::Int{n - i}, &r))
+      in.fail(ErrorKind::kValue, "{}() needs more than 128 bits, which Kiln's integers have", name);
+    if (chosen) r /= i + 1;
+  }
+  return Value::wide(r);
+}
+Value comb(Interp& in, NativeArgs& a) { return arrangements(in, a[0], a[1], "comb", true); }
+Value perm(Interp& in, NativeArgs& a) { return arrangements(in, a[0], a[1], "perm", false); }
+Value factorial(Interp& in, NativeArgs& a) { return arrangements(in, a[0], Value(), "factorial", false); }
+/// Neumaier's sum: the error of each addition is kept.
+Value fsum(Interp& in, NativeArgs& a) {
+  double sum = 0, lost = 0;
+  in.for_each(a[0], [&](const Value& v) {
+    const double x = in.to_double(v, "an element"), t = sum + x;
+    lost += std::fabs(sum) >= std::fabs(x) ? sum - t + x : x - t + sum;
+    sum = t;
+    return true;
+  });
+  return Value::real(std::isfinite(lost) ? sum + lost : sum);
+}
+Value degrees(Interp& in, NativeArgs& a) { return Value::real(in.to_double(a[0], "x") * (180 / M_PI)); }
+Value radians(Interp& in, NativeArgs& a) { return Value::real(in.to_double(a[0], "x") * (M_PI / 180)); }
+Value dist(Interp& in, NativeArgs& a) {
+  const std::vector<Value> p = in.to_vector(a[0]), q = in.to_vector(a[1]);
+  if (p.size() != q.size()) in.fail(ErrorKind::kValue, "dist() needs points of the same dimension");
+  double r = 0;
+  for (size_t i = 0; i < p.size(); ++i) r = std::hypot(r, in.to_double(p[i], "p") - in.to_double(q[i], "q"));
+  return Value::real(r);
+}
+Value pair_of(double x, const Value& second) { return make<Tuple>(std::vector<Value>{Value::real(x), second}); }
+Value frexp(Interp& in, NativeArgs& a) {
+  int exponent = 0;
+  const double m = std::frexp(in.to_double(a[0], "x"), &exponent);
+  return pair_of(m, Value::integer(exponent));
+}
+Value ldexp(Interp& in, NativeArgs& a) {
+  const int64_t e = std::clamp<int64_t>(in.to_int(a[1], "the exponent"), -5000, 5000);
+  return Value::real(std::ldexp(in.to_double(a[0], "x"), static_cast<int>(e)));
+}
+Value modf(Interp& in, NativeArgs& a) {
+  double whole = 0;
+  const double part = std::modf(in.to_double(a[0], "x"), &whole);
+  return pair_of(part, Value::real(whole));
+}
+double gamma_of(double x) { return std::tgamma(x); }
+double lgamma_of(double x) { return std::lgamma(x); }
+double erfc_of(double x) { return std::erfc(x); }
+double cbrt_of(double x) { return std::cbrt(x); }
+double asinh_of(double x) { return std::asinh(x); }
+double acosh_of(double x) { return std::acosh(x); }
+double atanh_of(double x) { return std::atanh(x); }
+
 Value prod(Interp& in, NativeArgs& a) {
   Value total = a[1].missing() ? Value::integer(1) : a[1];
   in.for_each(a[0], [&](const Value& v) {
@@ -118,32 +198,51 @@ Value prod(Interp& in, NativeArgs& a) {
 
 constexpr NativeDef kMath[] = {
     {"acos(x)", real_function<acos_of>, ""},
+    {"acosh(x)", real_function<acosh_of>, ""},
     {"asin(x)", real_function<asin_of>, ""},
+    {"asinh(x)", real_function<asinh_of>, ""},
     {"atan(x)", real_function<atan_of>, ""},
     {"atan2(y, x)", atan2, ""},
+    {"atanh(x)", real_function<atanh_of>, ""},
+    {"cbrt(x)", real_function<cbrt_of>, ""},
     {"ceil(x)", whole_function<ceil_of>, "the least int not below"},
+    {"comb(n, k)", comb, "how many ways there are to choose k of n"},
     {"copysign(x, y)", copysign, ""},
     {"cos(x)", real_function<cos_of>, ""},
     {"cosh(x)", real_function<cosh_of>, ""},
+    {"degrees(x)", degrees, "radians as degrees"},
+    {"dist(p, q)", dist, "between two points"},
     {"erf(x)", real_function<erf_of>, ""},
+    {"erfc(x)", real_function<erfc_of>, ""},
     {"exp(x)", real_function<exp_of>, ""},
     {"exp2(x)", real_function<exp2_of>, ""},
     {"expm1(x)", real_function<expm1_of>, ""},
     {"fabs(x)", real_function<fabs_of>, ""},
+    {"factorial(n)", factorial, ""},
     {"floor(x)", whole_function<floor_of>, "the largest int not above"},
     {"fmod(x, y)", fmod, ""},
+    {"frexp(x)", frexp, "mantissa and exponent"},
+    {"fsum(iterable)", fsum, "a sum whose rounding errors are kept"},
+    {"gamma(x)", real_function<gamma_of>, ""},
     {"gcd(*ints)", gcd, ""},
     {"hypot(x, y)", hypot, ""},
     {"isclose(a, b, *, rel_tol=1e-9, abs_tol=0.0)", isclose, ""},
     {"isfinite(x)", isfinite, ""},
     {"isinf(x)", isinf, ""},
     {"isnan(x)", isnan, ""},
+    {"isqrt(n)", isqrt, "the whole part of the square root"},
+    {"lcm(*ints)", lcm, ""},
+    {"ldexp(x, i)", ldexp, "x * 2**i"},
+    {"lgamma(x)", real_function<lgamma_of>, ""},
     {"log(x, base=)", log, "natural, or to a base"},
     {"log10(x)", real_function<log10_of>, ""},
     {"log1p(x)", real_function<log1p_of>, ""},
     {"log2(x)", real_function<log2_of>, ""},
+    {"modf(x)", modf, "the part behind the point, and the part before it"},
+    {"perm(n, k=None)", perm, "how many ordered ways there are to choose k of n"},
     {"pow(x, y)", math_pow, ""},
     {"prod(iterable, start=1)", prod, ""},
+    {"radians(x)", radians, "degrees as radians"},
     {"sin(x)", real_function<sin_of>, ""},
     {"sinh(x)", real_function<sinh_of>, ""},
     {"sqrt(x)", real_function<sqrt_of>, ""},
@@ -169,6 +268,10 @@ Value getenv(Interp& in, NativeArgs& a) {
   return v ? Value::str(*v) : a[1].missing() ? Value::none() : a[1];
 }
 
+Value pop_environment(Interp& in, NativeArgs& a);
+Value default_environment(Interp& in, NativeArgs& a);
+Value update_environment(Interp& in, NativeArgs& a);
+
 /// os.environ: a dict of strings. Its changes reach Kiln, the programs that it starts and, as long as the process has
 /// one thread, the libraries that it opens (support/environment.h).
 class Environment : public Object {
@@ -176,13 +279,18 @@ class Environment : public Object {
   static inline const KindOf<Environment> kKind{"os._Environ"};
   Environment() : Object(kKind) {}
   std::optional<Value> attribute(Interp&, std::string_view name) override {
-    static constexpr NativeDef kGet{"get(key, default=None)", getenv, "an environment variable, or the default"};
-    if (name == "get") return Value(make<Native>(kGet));
+    static constexpr NativeDef kFunctions[] = {
+        {"get(key, default=None)", getenv, "an environment variable, or the default"},
+        {"pop(key, default=)", pop_environment, "unsets a variable and returns its value"},
+        {"setdefault(key, default)", default_environment, "a variable's value, which is set if it was not"},
+        {"update(values)", update_environment, "sets all variables of a dict"}};
+    for (const NativeDef& d : kFunctions)
+      if (d.signature.starts_with(name) && d.signature[name.size()] == '(') return Value(make<Native>(d));
     return std::nullopt;
   }
   Value item(Interp& in, const Value& index) override {
     const auto v = environment(in.to_text(index, "the variable's name").c_str());
-    if (!v) in.fail_as("KeyError", "there is no environment variable {}", in.repr(index));
+    if (!v) in.fail_key(index, "there is no environment variable {}");
     return Value::str(*v);
   }
   void set_item(Interp& in, const Value& index, Value value) override {
@@ -194,7 +302,6 @@ class Environment : public Object {
   }
   std::string repr(Interp&) override { return "<os.environ>"; }
 
- private:
   static std::string checked_text(Interp& in, std::string text) {
     if (text.find('\0') != std::string::npos)
       in.fail(ErrorKind::kValue, "an environment variable has no character of code 0");
@@ -208,50 +315,63 @@ class Environment : public Object {
   }
 };
 
-Value path_exists(Interp& in, NativeArgs& a) {
-  struct stat s;
-  return Value::boolean(stat(in.to_text(a[0], "the path").c_str(), &s) == 0);
+Value pop_environment(Interp& in, NativeArgs& a) {
+  const std::string name = Environment::checked(in, a[0]);
+  const auto old = environment(name.c_str());
+  if (!old && a[1].missing()) in.fail_key(a[0], "there is no environment variable {}");
+  set_environment(name, std::nullopt);
+  return old ? Value::str(*old) : a[1];
 }
-Value path_join(Interp& in, NativeArgs& a) {
-  std::string out;
-  for (const Value& v : a[0].get<Tuple>()->items) {
-    const std::string& part = in.to_text(v, "a path");
-    if (!part.empty() && part[0] == '/') out.clear();
-    if (!out.empty() && out.back() != '/') out += '/';
-    out += part;
-  }
-  return Value::str(std::move(out));
+Value default_environment(Interp& in, NativeArgs& a) {
+  const std::string name = Environment::checked(in, a[0]);
+  if (const auto old = environment(name.c_str())) return Value::str(*old);
+  set_environment(name, Environment::checked_text(in, in.to_text(a[1], "an environment variable")));
+  return a[1];
 }
-Value path_basename(Interp& in, NativeArgs& a) {
-  const std::string& p = in.to_text(a[0], "the path");
-  return Value::str(p.substr(p.rfind('/') + 1));
+Value update_environment(Interp& in, NativeArgs& a) {
+  auto* dict = a[0].get<Dict>();
+  if (!dict) in.fail(ErrorKind::kType, "update() needs a dict, got '{}'", in.type_name(a[0]));
+  for (const auto& e : dict->table.live())
+    set_environment(Environment::checked(in, e.key),
+                    Environment::checked_text(in, in.to_text(e.value, "an environment variable")));
+  return Value::none();
 }
-Value cpu_count(Interp&, NativeArgs&) { return Value::integer(std::thread::hardware_concurrency()); }
-Value getpid(Interp&, NativeArgs&) { return Value::integer(::getpid()); }
 
-constexpr NativeDef kOs[] = {
-    {"getenv(key, default=None)", getenv, "an environment variable, or the default"},
-    {"cpu_count()", cpu_count, "how many processors there are"},
-    {"getpid()", getpid, "this process's number"},
-};
-constexpr NativeDef kOsPath[] = {
-    {"exists(path)", path_exists, "is there such a file?"},
-    {"join(*parts)", path_join, "the parts as one path"},
-    {"basename(path)", path_basename, "the last part of a path"},
-};
 void fill_os(Interp& in, ModuleObject& m) {
-  add_functions(m, kOs);
+  add_functions(m, os_functions());
+  m.members.set("sep", Value::str("/"));
+  m.members.set("linesep", Value::str("\n"));
+  m.members.set("pathsep", Value::str(":"));
+  m.members.set("devnull", Value::str("/dev/null"));
+  m.members.set("name", Value::str("posix"));
+  m.members.set("PathLike", in.type_of(Kind::kStr));
   m.members.set("environ", make<Environment>());
   m.members.set("path", in.import_module("os.path"));
+  m.members.set("walk", in.attribute(in.import_module("_walk"), "walk"));
 }
-void fill_os_path(Interp&, ModuleObject& m) { add_functions(m, kOsPath); }
+void fill_os_path(Interp&, ModuleObject& m) {
+  add_functions(m, os_path_functions());
+  m.members.set("sep", Value::str("/"));
+}
 
 Value sys_exit(Interp& in, NativeArgs& a) {
   CallArgs code;
   if (!a[0].missing()) code.args.push_back(a[0]);
   in.raise(in.call(in.exception_type("SystemExit"), code), in.where());
 }
-constexpr NativeDef kSys[] = {{"exit(code=0)", sys_exit, "ends the script"}};
+Value exc_info(Interp& in, NativeArgs&) {
+  const Value e = in.handled();
+  if (e.missing()) return make<Tuple>(std::vector<Value>{Value::none(), Value::none(), Value::none()});
+  return make<Tuple>(std::vector<Value>{Value(in.type_of(e)), e, Value::none()});
+}
+Value nothing(Interp&, NativeArgs&) { return Value::none(); }
+Value recursion_limit(Interp&, NativeArgs&) { return Value::integer(1000); }
+constexpr NativeDef kSys[] = {
+    {"exc_info()", exc_info, "the exception whose handler runs: (type, exception, None)"},
+    {"exit(code=0)", sys_exit, "ends the script"},
+    {"getrecursionlimit()", recursion_limit, "calls end where the stack does, not at this number"},
+    {"setrecursionlimit(limit)", nothing, "accepted without effect: calls end where the stack does"},
+};
 constexpr NativeDef kExits[] = {{"exit(code=0)", sys_exit, "ends kiln; so does Ctrl-D at the prompt"},
                                 {"quit(code=0)", sys_exit, "the same as exit()"}};
 
@@ -283,13 +403,32 @@ void add_stream(ModuleObject& m, const char* name, std::span<const NativeDef> fu
   m.members.set(name, stream);
 }
 
+class VersionInfo : public Tuple {
+ public:
+  VersionInfo()
+      : Tuple({Value::integer(3), Value::integer(11), Value::integer(0), Value::str("final"), Value::integer(0)}) {}
+  std::optional<Value> attribute(Interp&, std::string_view name) override {
+    constexpr std::string_view kNames[] = {"major", "minor", "micro", "releaselevel", "serial"};
+    const auto* found = std::find(std::begin(kNames), std::end(kNames), name);
+    if (found == std::end(kNames)) return std::nullopt;
+    return items[static_cast<size_t>(found - kNames)];
+  }
+};
+
 void fill_sys(Interp& in, ModuleObject& m) {
   add_functions(m, kSys);
   auto argv = make<List>();
   for (const std::string& s : in.argv) argv->items.push_back(Value::str(s));
   m.members.set("argv", argv);
+  m.members.set("path", search_path(in));
   m.members.set("platform", Value::str("linux"));
   m.members.set("maxsize", Value::integer(INT64_MAX));
+  // The version whose language this is a part of: files ask for it.
+  m.members.set("version_info", make<VersionInfo>());
+  m.members.set("version", Value::str("3.11.0 (Kiln)"));
+  m.members.set("executable", Value::str("kiln"));
+  m.members.set("byteorder", Value::str("little"));
+  m.members.set("modules", make<Dict>());
   add_stream(m, "stdout", kStdout);
   add_stream(m, "stderr", kStderr);
 }
@@ -320,11 +459,33 @@ Value sleep(Interp& in, NativeArgs& a) {
     std::this_thread::sleep_for(std::chrono::duration<double>(std::min(left, 0.02)));
   return Value::none();
 }
+Value time_ns(Interp& in, NativeArgs&) {
+  torch_state(in).pending()->before_clock(in);
+  return Value::integer(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count());
+}
+Value process_time(Interp&, NativeArgs&) { return Value::real(static_cast<double>(std::clock()) / CLOCKS_PER_SEC); }
+Value strftime(Interp& in, NativeArgs& a) {
+  const std::string& format = in.to_text(a[0], "strftime()'s format");
+  const std::time_t when = a[1].missing() || a[1].is_none() ? std::time(nullptr) : in.to_int(a[1], "the time");
+  std::tm parts{};
+  if (!localtime_r(&when, &parts)) in.fail(ErrorKind::kValue, "{} is no time", in.repr(a[1]));
+  // The result of an empty format cannot be told from an error: a character more makes it one.
+  std::string out(16 * format.size() + 64, 0);
+  out.resize(std::strftime(out.data(), out.size(), (format + " ").c_str(), &parts));
+  if (!out.empty()) out.pop_back();
+  return Value::str(std::move(out));
+}
 constexpr NativeDef kTime[] = {
     {"time()", wall_time, "seconds since 1970"},
     {"perf_counter()", perf_counter, "seconds of a clock that never jumps"},
     {"perf_counter_ns()", perf_counter_ns, "the same in nanoseconds"},
     {"monotonic()", perf_counter, "the same as perf_counter()"},
+    {"time_ns()", time_ns, "nanoseconds since 1970"},
+    {"monotonic_ns()", perf_counter_ns, "the same as perf_counter_ns()"},
+    {"process_time()", process_time, "seconds of CPU time"},
+    {"strftime(format, seconds=None)", strftime, "now, or a time of time(), as text"},
     {"sleep(seconds)", sleep, "waits; Ctrl-C ends it"},
 };
 void fill_time(Interp&, ModuleObject& m) { add_functions(m, kTime); }
@@ -373,6 +534,42 @@ Value shuffle(Interp& in, NativeArgs& a) {
     std::swap(list->items[i - 1], list->items[static_cast<size_t>(below(in, static_cast<int64_t>(i)))]);
   return Value::none();
 }
+Value choices(Interp& in, NativeArgs& a) {
+  const std::vector<Value> items = in.to_vector(a[0]);
+  if (items.empty()) in.fail_as("IndexError", "choices() from nothing");
+  const int64_t k = a[2].missing() ? 1 : in.to_int(a[2], "k");
+  if (k > int64_t{1} << 26) in.fail(ErrorKind::kMemory, "choices() of {} elements is more than one operation makes", k);
+  std::vector<double> ends;
+  if (!a[1].missing() && !a[1].is_none()) {
+    double total = 0;
+    in.for_each(a[1], [&](const Value& w) {
+      ends.push_back(total += in.to_double(w, "a weight"));
+      return true;
+    });
+    if (ends.size() != items.size() || !(total > 0))
+      in.fail(ErrorKind::kValue, "choices() needs a weight for each element, and a sum above 0");
+  }
+  std::vector<Value> out;
+  for (int64_t i = 0; i < k; ++i) {
+    in.check_interrupt();
+    const size_t at = ends.empty()
+                          ? static_cast<size_t>(below(in, static_cast<int64_t>(items.size())))
+                          : static_cast<size_t>(std::upper_bound(ends.begin(), ends.end() - 1, unit(in) * ends.back()) -
+                                                ends.begin());
+    out.push_back(items[at]);
+  }
+  return make<List>(std::move(out));
+}
+Value sample(Interp& in, NativeArgs& a) {
+  std::vector<Value> items = in.to_vector(a[0]);
+  const int64_t k = in.to_int(a[1], "k");
+  if (k < 0 || static_cast<size_t>(k) > items.size())
+    in.fail(ErrorKind::kValue, "sample() of {} from {} elements", k, items.size());
+  for (size_t i = 0; i < static_cast<size_t>(k); ++i)
+    std::swap(items[i], items[i + static_cast<size_t>(below(in, static_cast<int64_t>(items.size() - i)))]);
+  items.resize(static_cast<size_t>(k));
+  return make<List>(std::move(items));
+}
 constexpr NativeDef kRandom[] = {
     {"seed(value=None)", random_seed, "restarts the sequence"},
     {"random()", random_random, "a float in [0, 1)"},
@@ -381,20 +578,16 @@ constexpr NativeDef kRandom[] = {
     {"randint(a, b)", randint, "an int from a to b, both included"},
     {"randrange(start, stop=)", randrange, "an int from start to below stop"},
     {"choice(sequence)", choice, "one of the elements"},
+    {"choices(population, weights=None, *, k=1)", choices, "k elements, each drawn from all"},
+    {"sample(population, k)", sample, "k different elements"},
+    {"normalvariate(mu=0.0, sigma=1.0)", gauss, "the same as gauss()"},
     {"shuffle(list)", shuffle, "puts a list into a random order"},
 };
 void fill_random(Interp&, ModuleObject& m) { add_functions(m, kRandom); }
 
-/// Modules that scripts import for annotations and the like; what they offer works or is accepted without effect.
-void fill_empty(Interp&, ModuleObject&) {}
-void fill_typing(Interp& in, ModuleObject& m) {
-  for (std::string_view name : {"Any", "Optional", "Union", "List", "Dict", "Tuple", "Callable"})
-    m.members.set(name, in.type_of(Kind::kInstance));
-}
-
 constexpr ModuleDef kStdModules[] = {
-    {"__future__", fill_empty}, {"math", fill_math}, {"os", fill_os},     {"os.path", fill_os_path},
-    {"random", fill_random},    {"sys", fill_sys},   {"time", fill_time}, {"typing", fill_typing},
+    {"_kiln", fill_kiln},      {"json", fill_json},     {"math", fill_math}, {"os", fill_os},
+    {"os.path", fill_os_path}, {"random", fill_random}, {"sys", fill_sys},   {"time", fill_time},
 };
 
 }  // namespace

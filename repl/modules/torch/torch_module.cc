@@ -8,6 +8,7 @@
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/torch/tolerance.h"
 #include "repl/script/builtins/builtins.h"
+#include "repl/script/value/classes.h"
 
 namespace kiln::script {
 
@@ -475,12 +476,14 @@ class AutogradContext : public Object {
 
 void fill_autograd(Interp& in, ModuleObject& m) {
   auto function = make<TypeObject>("Function");
-  auto apply = make<ClassMethod>();
-  apply->run = [](Interp& interp, const Value& type, CallArgs& args) -> Value {
+  auto apply = make<Opaque>("Function.apply");
+  apply->on_call = [](Interp& interp, CallArgs& args) -> Value {
+    if (args.args.empty()) interp.fail(ErrorKind::kType, "apply() needs the class that it belongs to");
+    const Value type = args.args.take_front();
     args.args.insert_front(make<AutogradContext>());
     return interp.call(interp.attribute(type, "forward"), args);
   };
-  function->members.set("apply", apply);
+  function->members.set("apply", make<ClassMethod>(apply));
   m.members.set("Function", function);
   (void)in;
 }

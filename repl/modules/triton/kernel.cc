@@ -56,7 +56,7 @@ class Lookup {
     for (size_t i = 0; i < function_->free.size(); ++i)
       if (function_->code->free[i].name == name) return global_of(function_->free[i]->value);
     std::shared_ptr<Interp*> in = interp_.lock();
-    Globals::Slot* slot = in ? (*in)->globals().find(name) : nullptr;
+    Globals::Slot* slot = in ? function_->program->globals->find(name) : nullptr;
     if (!slot) return std::nullopt;
     return global_of(slot->value.missing() ? slot->builtin : slot->value);
   }

@@ -138,7 +138,7 @@ Value dict_pop(Interp& in, NativeArgs& a) {
     dict(a).erase(in, a[0]);
     return out;
   }
-  if (a[1].missing()) in.fail_as("KeyError", "the dict has no key {}", in.repr(a[0]));
+  if (a[1].missing()) in.fail_key(a[0], "the dict has no key {}");
   return a[1];
 }
 Value update(Interp& in, NativeArgs& a) {
@@ -164,6 +164,20 @@ Value dict_copy(Interp& in, NativeArgs& a) {
   for (const auto& e : dict(a).live()) out->table.set(in, e.key, e.value);
   return out;
 }
+Value popitem(Interp& in, NativeArgs& a) {
+  const std::vector<Table::Entry> entries = dict(a).live();
+  if (entries.empty()) in.fail_as("KeyError", "popitem(): dictionary is empty");
+  dict(a).erase(in, entries.back().key);
+  return make<Tuple>(std::vector<Value>{entries.back().key, entries.back().value});
+}
+Value fromkeys(Interp& in, NativeArgs& a) {
+  auto out = make<Dict>();
+  in.for_each(a[0], [&](Value key) {
+    out->table.set(in, std::move(key), a[1].missing() ? Value::none() : a[1]);
+    return true;
+  });
+  return out;
+}
 Value dict_clear(Interp&, NativeArgs& a) {
   dict(a).clear();
   return Value::none();
@@ -176,6 +190,7 @@ constexpr NativeDef kDictMethods[] = {
     {"items()", items, "a list of (key, value)"},
     {"keys()", keys, "a list of the keys"},
     {"pop(key, default=)", dict_pop, "removes a key and returns its value"},
+    {"popitem()", popitem, "removes the last key and returns it with its value"},
     {"setdefault(key, default=None)", setdefault, "the value of a key, which is set if it was not there"},
     {"update(items=(), **named)", update, "sets all keys of another dict"},
     {"values()", values, "a list of the values"},
@@ -195,7 +210,7 @@ Value discard(Interp& in, NativeArgs& a) {
   return Value::none();
 }
 Value set_remove(Interp& in, NativeArgs& a) {
-  if (!set(a).erase(in, a[0])) in.fail_as("KeyError", "the set does not hold {}", in.repr(a[0]));
+  if (!set(a).erase(in, a[0])) in.fail_key(a[0], "the set does not hold {}");
   return Value::none();
 }
 Value as_set(Interp& in, const Value& v) {
@@ -206,14 +221,46 @@ Value as_set(Interp& in, const Value& v) {
   });
   return s;
 }
-Value set_union(Interp& in, NativeArgs& a) { return in.binary(ast::BinaryOp::kOr, *a.self, as_set(in, a[0])); }
-Value set_intersection(Interp& in, NativeArgs& a) { return in.binary(ast::BinaryOp::kAnd, *a.self, as_set(in, a[0])); }
-Value set_difference(Interp& in, NativeArgs& a) { return in.binary(ast::BinaryOp::kSub, *a.self, as_set(in, a[0])); }
+Value with_each(Interp& in, NativeArgs& a, ast::BinaryOp op) {
+  Value out = as_set(in, *a.self);
+  for (const Value& other : a[0].get<Tuple>()->items) out = in.binary(op, out, as_set(in, other));
+  return out;
+}
+Value set_union(Interp& in, NativeArgs& a) { return with_each(in, a, ast::BinaryOp::kOr); }
+Value set_intersection(Interp& in, NativeArgs& a) { return with_each(in, a, ast::BinaryOp::kAnd); }
+Value set_difference(Interp& in, NativeArgs& a) { return with_each(in, a, ast::BinaryOp::kSub); }
+Value symmetric_difference(Interp& in, NativeArgs& a) {
+  return in.binary(ast::BinaryOp::kXor, as_set(in, *a.self), as_set(in, a[0]));
+}
+/// Of a method that changes the set: it becomes the other.
+Value becomes(NativeArgs& a, const Value& other) {
+  set(a) = std::move(other.get<Set>()->table);
+  return Value::none();
+}
+Value intersection_update(Interp& in, NativeArgs& a) { return becomes(a, set_intersection(in, a)); }
+Value difference_update(Interp& in, NativeArgs& a) { return becomes(a, set_difference(in, a)); }
+Value issubset(Interp& in, NativeArgs& a) {
+  return in.compare(ast::CompareOp::kLe, as_set(in, *a.self), as_set(in, a[0]));
+}
+Value issuperset(Interp& in, NativeArgs& a) {
+  return in.compare(ast::CompareOp::kGe, as_set(in, *a.self), as_set(in, a[0]));
+}
+Value isdisjoint(Interp& in, NativeArgs& a) {
+  const Value common = in.binary(ast::BinaryOp::kAnd, as_set(in, *a.self), as_set(in, a[0]));
+  return Value::boolean(in.length(common) == 0);
+}
+Value set_pop(Interp& in, NativeArgs& a) {
+  const std::vector<Table::Entry> entries = set(a).live();
+  if (entries.empty()) in.fail_as("KeyError", "pop from an empty set");
+  set(a).erase(in, entries.front().key);
+  return entries.front().key;
+}
 Value set_update(Interp& in, NativeArgs& a) {
-  in.for_each(a[0], [&](Value v) {
-    set(a).set(in, std::move(v), Value::none());
-    return true;
-  });
+  for (const Value& other : a[0].get<Tuple>()->items)
+    in.for_each(other, [&](Value v) {
+      set(a).set(in, std::move(v), Value::none());
+      return true;
+    });
   return Value::none();
 }
 Value set_copy(Interp& in, NativeArgs& a) { return as_set(in, *a.self); }
@@ -226,12 +273,19 @@ constexpr NativeDef kSetMethods[] = {
     {"add(value)", set_add, "adds a value"},
     {"clear()", set_clear, "removes everything"},
     {"copy()", set_copy, "a copy of the set"},
-    {"difference(other)", set_difference, "what the other does not hold"},
+    {"difference(*others)", set_difference, "what no other holds"},
+    {"difference_update(*others)", difference_update, "removes what another holds"},
     {"discard(value)", discard, "removes a value if it is there"},
-    {"intersection(other)", set_intersection, "what both hold"},
+    {"intersection(*others)", set_intersection, "what all hold"},
+    {"intersection_update(*others)", intersection_update, "removes what not all hold"},
+    {"isdisjoint(other)", isdisjoint, "do they hold nothing in common?"},
+    {"issubset(other)", issubset, "does the other hold all of it?"},
+    {"issuperset(other)", issuperset, "does it hold all of the other?"},
+    {"pop()", set_pop, "removes and returns an element"},
     {"remove(value)", set_remove, "removes a value"},
-    {"union(other)", set_union, "what one of them holds"},
-    {"update(other)", set_update, "adds all elements"},
+    {"symmetric_difference(other)", symmetric_difference, "what one of them holds, and not both"},
+    {"union(*others)", set_union, "what one of them holds"},
+    {"update(*others)", set_update, "adds all elements"},
 };
 
 // --- int and float
@@ -265,6 +319,9 @@ constexpr NativeDef kFloatMethods[] = {
 }  // namespace
 
 void install_container_methods(Interp& in) {
+  static constexpr NativeDef kFromKeys = {"fromkeys(iterable, value=None)", fromkeys,
+                                          "a dict with that value for each key"};
+  in.type_of(Kind::kDict)->members.set("fromkeys", make<Native>(kFromKeys));
   in.add_methods({Kind::kList, kListMethods});
   in.add_methods({Kind::kTuple, kTupleMethods});
   in.add_methods({Kind::kDict, kDictMethods});

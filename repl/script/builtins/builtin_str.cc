@@ -96,14 +96,19 @@ Value rsplit(Interp& in, NativeArgs& a) {
   return make<List>(std::move(out));
 }
 
-Value splitlines(Interp&, NativeArgs& a) {
+Value splitlines(Interp& in, NativeArgs& a) {
   const std::string& s = self(a);
+  const bool keep = !a[0].missing() && in.truth(a[0]);
   std::vector<Value> out;
   for (size_t at = 0; at < s.size();) {
     size_t end = s.find_first_of("\r\n", at);
-    out.push_back(Value::str(s.substr(at, end == std::string::npos ? end : end - at)));
-    if (end == std::string::npos) break;
+    const size_t begin = at;
+    if (end == std::string::npos) {
+      out.push_back(Value::str(s.substr(begin)));
+      break;
+    }
     at = end + (s[end] == '\r' && end + 1 < s.size() && s[end + 1] == '\n' ? 2 : 1);
+    out.push_back(Value::str(s.substr(begin, (keep ? at : end) - begin)));
   }
   return make<List>(std::move(out));
 }
@@ -238,6 +243,42 @@ Value partition(Interp& in, NativeArgs& a) {
       std::vector<Value>{Value::str(s.substr(0, hit)), a[0], Value::str(s.substr(hit + separator.size()))});
 }
 
+Value rpartition(Interp& in, NativeArgs& a) {
+  const std::string &s = self(a), &separator = in.to_text(a[0], "rpartition()'s separator");
+  if (separator.empty()) in.fail(ErrorKind::kValue, "rpartition()'s separator cannot be empty");
+  size_t hit = s.rfind(separator);
+  if (hit == std::string::npos) return make<Tuple>(std::vector<Value>{Value::str(""), Value::str(""), *a.self});
+  return make<Tuple>(
+      std::vector<Value>{Value::str(s.substr(0, hit)), a[0], Value::str(s.substr(hit + separator.size()))});
+}
+
+Value swapcase(Interp&, NativeArgs& a) {
+  return Value::str(cased(self(a), [](int c) { return std::isupper(c) ? std::tolower(c) : std::toupper(c); }));
+}
+
+Value isascii(Interp&, NativeArgs& a) {
+  const std::string& s = self(a);
+  return Value::boolean(std::all_of(s.begin(), s.end(), [](char c) { return static_cast<uint8_t>(c) < 0x80; }));
+}
+
+Value expandtabs(Interp& in, NativeArgs& a) {
+  const int64_t width = a[0].missing() ? 8 : in.to_int(a[0], "expandtabs()'s width");
+  if (width < 0 || width > 1000) in.fail(ErrorKind::kValue, "expandtabs()'s width must be from 0 to 1000");
+  std::string out;
+  int64_t column = 0;
+  for (char c : self(a)) {
+    if (c == '\t' && width > 0) {
+      const int64_t n = width - column % width;
+      out.append(static_cast<size_t>(n), ' ');
+      column += n;
+    } else if (c != '\t') {
+      out += c;
+      column = c == '\n' ? 0 : column + 1;
+    }
+  }
+  return Value::str(std::move(out));
+}
+
 Value removeprefix(Interp& in, NativeArgs& a) {
   const std::string& p = in.to_text(a[0], "the prefix");
   return self(a).compare(0, p.size(), p) == 0 ? Value::str(self(a).substr(p.size())) : *a.self;
@@ -338,16 +379,21 @@ Value format(Interp& in, NativeArgs& a) {
 
 constexpr NativeDef kMethods[] = {
     {"capitalize()", capitalize, "first letter upper, the rest lower"},
+    {"casefold()", lower, "in small letters"},
     {"center(width, fill=' ')", center, "padded on both sides"},
     {"count(text)", count, "how often it holds a text"},
     {"endswith(suffix)", endswith, "does it end with a text, or one of a tuple?"},
+    {"expandtabs(tabsize=8)", expandtabs, "with spaces in place of tabs"},
     {"find(text, start=0)", find, "where a text begins in it, or -1"},
     {"format(*values, **named)", format, "fills the {} fields"},
     {"index(text, start=0)", index, "where a text begins in it"},
     {"isalnum()", isalnum, "only letters and digits?"},
     {"isalpha()", isalpha, "only letters?"},
+    {"isascii()", isascii, "only ASCII characters?"},
+    {"isdecimal()", isdigit, "only digits?"},
     {"isdigit()", isdigit, "only digits?"},
     {"isidentifier()", isidentifier, "could it be a name?"},
+    {"isnumeric()", isdigit, "only digits?"},
     {"islower()", islower, "no capital letters, and some letters?"},
     {"isspace()", isspace, "only spaces?"},
     {"isupper()", isupper, "only capital letters?"},
@@ -361,12 +407,14 @@ constexpr NativeDef kMethods[] = {
     {"replace(old, new, count=-1)", replace, "with one text replaced by another"},
     {"rfind(text, start=0)", rfind, "where a text last begins in it, or -1"},
     {"rjust(width, fill=' ')", rjust, "padded on the left"},
+    {"rpartition(sep)", rpartition, "(before, sep, after), from the right"},
     {"rsplit(sep=None, maxsplit=-1)", rsplit, "split from the right"},
     {"rstrip(chars=None)", rstrip, "without spaces on the right"},
     {"split(sep=None, maxsplit=-1)", split, "the parts between separators, or between spaces"},
-    {"splitlines()", splitlines, "the lines"},
+    {"splitlines(keepends=False)", splitlines, "the lines"},
     {"startswith(prefix)", startswith, "does it start with a text, or one of a tuple?"},
     {"strip(chars=None)", strip, "without spaces around it"},
+    {"swapcase()", swapcase, "small letters as capitals, and capitals as small ones"},
     {"title()", title, "each word with a capital"},
     {"upper()", upper, "in capital letters"},
     {"zfill(width)", zfill, "padded with zeros on the left"},

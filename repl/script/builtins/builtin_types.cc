@@ -50,7 +50,7 @@ Value make_int(Interp& in, NativeArgs& a) {
   if (auto* s = a[0].get<Str>()) return parse_int(in, s->text, a[1].missing() ? 10 : in.to_int(a[1], "int()'s base"));
   if (!a[1].missing()) in.fail(ErrorKind::kType, "int() takes a base only with a str");
   if (a[0].small_int_or_bool()) return Value::integer(a[0].integer());
-  if (a[0].kind() == Kind::kInt) return a[0];
+  if (auto* w = a[0].get<WideInt>()) return Value::wide(w->value);
   if (!a[0].is_float())
     if (auto f = in.find_attribute(a[0], "__int__"); f && a[0].kind() != Kind::kType) return in.call(*f, {});
   double v = in.to_double(a[0], "int()'s argument");
@@ -123,7 +123,15 @@ Value make_slice(Interp& in, NativeArgs& a) {
                        : make<SliceObject>(v[0], v[1], v.size() == 3 ? v[2] : none);
 }
 
-Value make_type(Interp& in, NativeArgs& a) { return in.type_of(a[0]); }
+Value make_type(Interp& in, NativeArgs& a) {
+  if (a[1].missing() && a[2].missing()) return in.type_of(a[0]);
+  auto* members = a[2].missing() ? nullptr : a[2].get<Dict>();
+  if (a[1].missing() || !members) in.fail(ErrorKind::kType, "type() takes an object, or a name, bases and a dict");
+  Table table;
+  table.set("__module__", Value::str(in.current_globals().module));
+  for (const auto& e : members->table.live()) table.set(in.to_text(e.key, "a member's name"), e.value);
+  return in.make_class(in.to_text(a[0], "type()'s name"), in.to_vector(a[1]), table, {});
+}
 Value make_object(Interp& in, NativeArgs&) { return make<Instance>(in.type_of(Kind::kInstance)); }
 
 struct TypeRow {
@@ -140,7 +148,7 @@ constexpr TypeRow kTypes[] = {
     {Kind::kSet, {"set(iterable=())", make_set, "a set of the elements"}},
     {Kind::kDict, {"dict(items=(), **named)", make_dict, "a dict from pairs, another dict, or keywords"}},
     {Kind::kSlice, {"slice(*bounds)", make_slice, "a slice as an object"}},
-    {Kind::kType, {"type(obj)", make_type, "the type of a value"}},
+    {Kind::kType, {"type(obj, bases=, members=)", make_type, "the type of a value, or a new class"}},
     {Kind::kInstance, {"object()", make_object, "an object without attributes"}},
 };
 
@@ -152,6 +160,7 @@ void install_types(Interp& in) {
     in.type_of(r.kind)->constructor = native;
     in.add_builtin(native->name, in.type_of(r.kind));
   }
+  in.add_builtin("frozenset", in.type_of(Kind::kSet));  // sets are no keys here, so that one kind is enough
 }
 
 }  // namespace kiln::script

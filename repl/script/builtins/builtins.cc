@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstdio>
 
+#include "repl/script/interp/function_generator.h"
+#include "repl/script/value/classes.h"
+
 namespace kiln::script {
 
 void sort_values(Interp& in, std::vector<Value>& items, const Value& key, bool reverse) {
@@ -97,6 +100,8 @@ Value round(Interp& in, NativeArgs& a) {
   bool to_int = a[1].missing() || a[1].is_none();
   if (a[0].small_int_or_bool() && (to_int || in.to_int(a[1], "round()'s digits") >= 0))
     return Value::integer(a[0].integer());
+  if (a[0].get<Instance>())
+    if (auto f = in.find_attribute(a[0], "__round__")) return to_int ? in.call(*f, {}) : in.call(*f, {a[1]});
   double v = in.to_double(a[0], "round()'s argument");
   if (to_int) {
     if (!std::isfinite(v)) in.fail(ErrorKind::kValue, "{} cannot be rounded to an int", ast::float_repr(v));
@@ -122,9 +127,15 @@ Value format(Interp& in, NativeArgs& a) {
 Value is_instance(Interp& in, NativeArgs& a) { return Value::boolean(in.is_instance(a[0], a[1])); }
 
 Value is_subclass(Interp& in, NativeArgs& a) {
-  auto *t = a[0].get<TypeObject>(), *base = a[1].get<TypeObject>();
+  auto* t = a[0].get<TypeObject>();
+  if (auto* many = a[1].get<Tuple>(); many && t)
+    return Value::boolean(std::any_of(many->items.begin(), many->items.end(), [&](const Value& b) {
+      return b.get<TypeObject>() && t->derives_from(b.get<TypeObject>());
+    }));
+  auto* base = a[1].get<TypeObject>();
   if (!t || !base) in.fail(ErrorKind::kType, "issubclass() needs two types");
-  return Value::boolean(t->derives_from(base));
+  const bool of_int = t->of_kind == Kind::kBool && base->of_kind == Kind::kInt;
+  return Value::boolean(t->derives_from(base) || of_int || base->of_kind == Kind::kInstance);
 }
 
 Value get_attr(Interp& in, NativeArgs& a) {
@@ -239,6 +250,8 @@ Value sorted(Interp& in, NativeArgs& a) {
 }
 
 Value reversed(Interp& in, NativeArgs& a) {
+  if (a[0].get<Instance>())
+    if (auto f = in.find_attribute(a[0], "__reversed__")) return in.iterator(in.call(*f, {}));
   std::vector<Value> items = in.to_vector(a[0]);
   std::reverse(items.begin(), items.end());
   return make<List>(std::move(items))->iterate(in);
@@ -301,8 +314,10 @@ Value callable(Interp&, NativeArgs& a) {
       return Value::boolean(true);
     case Kind::kInstance:
       return Value::boolean(a[0].get<Instance>()->type->find("__call__") != nullptr);
+    case Kind::kOpaque:
+      return Value::boolean(static_cast<bool>(a[0].get<Opaque>()->on_call));
     default:
-      return Value::boolean(false);
+      return Value::boolean(a[0].get<StaticMethod>() != nullptr);
   }
 }
 
@@ -312,6 +327,7 @@ Value next(Interp& in, NativeArgs& a) {
   Value v;
   if (auto* it = a[0].get<IteratorObject>()) {
     if (it->next(in, v)) return v;
+    if (auto* g = dynamic_cast<FunctionGenerator*>(it); g && a[1].missing()) stop_iteration(in, g->result());
   } else if (auto f = in.find_attribute(a[0], "__next__")) {
     return in.call(*f, {});
   } else {
@@ -346,10 +362,26 @@ Value ord(Interp& in, NativeArgs& a) {
   return Value::integer(c);
 }
 
+Value del_attr(Interp& in, NativeArgs& a) {
+  delete_attribute(in, a[0], in.to_text(a[1], "delattr()'s name"));
+  return Value::none();
+}
+
+Value vars(Interp& in, NativeArgs& a) {
+  if (a[0].missing()) in.fail(ErrorKind::kUnsupported, "vars() without an object is not supported: use globals()");
+  if (auto v = in.find_attribute(a[0], "__dict__")) return *v;
+  if (!a[0].get<ModuleObject>()) in.fail(ErrorKind::kType, "'{}' has no __dict__", in.type_name(a[0]));
+  std::vector<std::string> names;
+  a[0].object()->attribute_names(names);
+  auto dict = make<Dict>();
+  for (const std::string& name : names) dict->table.set(name, in.attribute(a[0], name));
+  return dict;
+}
+
 Value dir(Interp& in, NativeArgs& a) {
   std::vector<std::string> names;
   if (a[0].missing()) {
-    for (const auto& slot : in.globals().slots())
+    for (const auto& slot : in.current_globals().slots())
       if (!slot.value.missing()) names.push_back(slot.name);
   } else {
     in.method_names(a[0].kind(), names);
@@ -364,28 +396,19 @@ Value dir(Interp& in, NativeArgs& a) {
 
 Value globals(Interp& in, NativeArgs&) {
   auto dict = make<Dict>();
-  for (const auto& slot : in.globals().slots())
+  for (const auto& slot : in.current_globals().slots())
     if (!slot.value.missing()) dict->table.set(slot.name, slot.value);
   return dict;
 }
 
-Value super(Interp& in, NativeArgs&) {
-  in.fail(ErrorKind::kUnsupported, "super() takes no arguments here: write super() inside a method");
-}
-
-/// A function that is not bound to the instance it is found in.
-Value static_method(Interp&, NativeArgs& a) {
-  auto o = make<Opaque>("staticmethod");
-  o->on_call = [function = a[0]](Interp& interp, CallArgs& args) { return interp.call(function, args); };
-  return o;
-}
-Value class_method(Interp&, NativeArgs& a) {
-  auto m = make<ClassMethod>();
-  m->run = [function = a[0]](Interp& interp, const Value& type, CallArgs& args) {
-    args.args.insert_front(type);
-    return interp.call(function, args);
-  };
-  return m;
+Value super(Interp& in, NativeArgs& a) {
+  const std::vector<Value>& v = a[0].get<Tuple>()->items;
+  auto* owner = v.size() == 2 ? v[0].get<TypeObject>() : nullptr;
+  if (!owner) in.fail(ErrorKind::kType, "super() takes a class and an instance of it, or nothing inside a method");
+  auto* given = v[1].get<TypeObject>();
+  if (!in.type_of(v[1])->derives_from(owner) && !(given && given->derives_from(owner)))
+    in.fail(ErrorKind::kType, "super() needs an instance of '{}', got '{}'", owner->name, in.type_name(v[1]));
+  return make_super(Ref<TypeObject>(owner), v[1]);
 }
 
 constexpr NativeDef kBuiltins[] = {
@@ -394,8 +417,8 @@ constexpr NativeDef kBuiltins[] = {
     {"any(iterable)", any, "True when some element is true"},
     {"bin(x)", bin, "an int in binary: '0b101'"},
     {"callable(obj)", callable, "can it be called?"},
-    {"classmethod(function)", class_method, "a method that gets the class"},
     {"chr(code)", chr, "the character of a code point"},
+    {"delattr(obj, name)", del_attr, "deletes an attribute by its name"},
     {"dir(obj=)", dir, "the names of an object's attributes, or of the global variables"},
     {"divmod(a, b)", divmod, "(a // b, a % b)"},
     {"enumerate(iterable, start=0)", enumerate, "pairs (index, element)"},
@@ -419,15 +442,14 @@ constexpr NativeDef kBuiltins[] = {
     {"ord(character)", ord, "the code point of a character"},
     {"pow(base, exp, mod=)", pow, "base ** exp, optionally modulo mod"},
     {"print(*values, sep=' ', end='\\n', file=None, flush=False)", print, "writes the values"},
-    {"range(*bounds)", range, "range(stop), range(start, stop) or range(start, stop, step)"},
     {"repr(obj)", repr, "the text that shows a value"},
     {"reversed(sequence)", reversed, "the elements from the last to the first"},
     {"round(x, ndigits=None)", round, "rounds to the nearest, ties to even"},
     {"setattr(obj, name, value)", set_attr, "sets an attribute by its name"},
     {"sorted(iterable, *, key=None, reverse=False)", sorted, "a sorted list"},
-    {"staticmethod(function)", static_method, "a method that gets neither instance nor class"},
     {"sum(iterable, start=0)", sum, "the sum"},
     {"super(*args)", super, "the base classes' methods, inside a method"},
+    {"vars(obj=)", vars, "an object's fields as a dict"},
     {"zip(*iterables, strict=False)", zip, "tuples of elements that belong together"},
 };
 
@@ -442,9 +464,15 @@ void add_functions(ModuleObject& module, std::span<const NativeDef> defs) {
 
 void install_builtins(Interp& in) {
   in.add_builtins(kBuiltins);
+  static constexpr NativeDef kRange = {"range(*bounds)", range,
+                                       "range(stop), range(start, stop) or range(start, stop, step)"};
+  in.type_of(Kind::kRange)->constructor = make<Native>(kRange);
+  in.add_builtin("range", in.type_of(Kind::kRange));
   install_types(in);
+  install_classes(in);
   install_str_methods(in);
   install_container_methods(in);
+  install_iterator_methods(in);
   in.add_builtin("__name__", Value::str("__main__"));
 }
 

@@ -8,7 +8,8 @@ namespace kiln::script {
 
 /// Everything below, and the builtin functions and types of the language.
 void install_builtins(Interp& in);
-void install_types(Interp& in);  // int, str, list… as callable types
+void install_types(Interp& in);    // int, str, list… as callable types
+void install_classes(Interp& in);  // property, classmethod, and what `object` has
 void install_str_methods(Interp& in);
 void install_container_methods(Interp& in);
 
@@ -33,14 +34,6 @@ class Opaque : public Object {
   const std::string name;
   Table members;
   std::function<Value(Interp&, CallArgs&)> on_call;
-};
-
-/// A function that gets the class it was found in: `C.apply(…)`.
-class ClassMethod : public Object {
- public:
-  static inline const KindOf<ClassMethod> kKind{"classmethod"};
-  ClassMethod() : Object(kKind) {}
-  std::function<Value(Interp&, const Value& type, CallArgs&)> run;
 };
 
 /// Sorts in place, stably; `key` may be none.

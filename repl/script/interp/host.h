@@ -1,5 +1,7 @@
 // What the language asks of the program around it. By default nothing happens.
 #pragma once
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "repl/script/interp/call.h"
@@ -28,7 +30,18 @@ struct ModuleDef {
   std::string_view path;
   void (*fill)(Interp& in, ModuleObject& module);
 };
+/// Files of modules that come with Kiln begin with this; errors name the user's line that called them.
+inline constexpr std::string_view kLibraryFolder = "<kiln>/";
+/// The text of a module that is written in the language.
+struct ModuleSource {
+  std::string text, file;
+  bool is_package = false;
+};
 /// Makes a module that no table lists, or null.
 using ModuleFinder = Ref<ModuleObject> (*)(std::string_view path);
+/// Finds the text of a module that is none of the host's.
+using SourceFinder = std::optional<ModuleSource> (*)(Interp& in, std::string_view path);
+/// What to do without a module that is not there.
+using ModuleHelp = std::string (*)(std::string_view path);
 
 }  // namespace kiln::script

@@ -112,6 +112,10 @@ class Interp {
   Value item(const Value& base, const Value& index);
   void set_item(const Value& base, const Value& index, Value value);
   int64_t length(const Value& v);
+  /// The exception whose handler runs; missing outside of one.
+  Value handled() const { return handled_.empty() ? Value() : handled_.back(); }
+  /// What an operator's method gives for operands that it does not take.
+  const Value& not_implemented() const { return not_implemented_; }
   Ref<IteratorObject> iterator(const Value& v);
   /// Calls `visit(Value)` for each; it returns false to stop.
   template <class Visit>
@@ -148,10 +152,15 @@ class Interp {
   /// What can be imported: the rows of these tables, and what the finder makes.
   void add_modules(std::span<const ModuleDef> table) { module_tables_.push_back(table); }
   void set_module_finder(ModuleFinder find) { find_module_ = find; }
+  void set_source_finder(SourceFinder find) { find_source_ = find; }
+  void set_module_help(ModuleHelp help) { module_help_ = help; }
   /// Null when there is no such module.
   Ref<ModuleObject> import_module(std::string_view path);
   void add_builtins(std::span<const NativeDef> defs);
   void add_builtin(std::string_view name, Value v) { globals_[globals_.index(name)].builtin = std::move(v); }
+  /// What a class statement makes, and type() with three arguments.
+  Ref<TypeObject> make_class(std::string name, const std::vector<Value>& bases, const Table& members,
+                             std::vector<KeywordArg> keywords);
   Ref<TypeObject> exception_type(std::string_view name) const;
   Ref<TypeObject> add_exception(std::string name, std::string_view base, std::optional<ErrorKind> kind = std::nullopt);
 
@@ -177,6 +186,8 @@ class Interp {
   /// `argument` is what a script that catches it sees as its text, when that is not the message.
   [[noreturn]] void fail_as_type(std::string_view type, std::string message, std::string help,
                                  std::optional<std::string> argument = std::nullopt);
+  /// A KeyError whose argument is the key; `message` has a {} for it.
+  [[noreturn]] void fail_key(const Value& key, std::string_view message);
   /// From a layer below: keeps its place and says where the script was.
   [[noreturn]] void fail(Diagnostic d);
   [[noreturn]] void raise(Value exception, SourceRange where);
@@ -199,6 +210,8 @@ class Interp {
   void set_where(SourceRange r) { where_ = r; }
 
   Globals& globals() { return globals_; }
+  /// Those of the text whose function runs.
+  Globals& current_globals() { return calls_.empty() ? globals_ : *calls_.back().program->globals; }
   Host& host() { return *host_; }
   void print(std::string_view text) {
     if (output) output(text);
@@ -215,8 +228,22 @@ class Interp {
  private:
   friend class Function;
   friend class Generator;
+  friend class FunctionGenerator;
   struct Call {
-    const Function* function;
+    const Function* function;  // null: the text of a module that is being imported
+    SourceRange site;
+    const Program* program;
+  };
+  /// Leaves a call as the scope does.
+  struct Entered {
+    Entered(Interp& i, Call call) : in(i), site(call.site) { in.calls_.push_back(call); }
+    ~Entered() {
+      in.calls_.pop_back();
+      in.where_ = site;
+    }
+    Entered(const Entered&) = delete;
+    Entered& operator=(const Entered&) = delete;
+    Interp& in;
     SourceRange site;
   };
 
@@ -225,11 +252,18 @@ class Interp {
   Flow exec_try(const ast::Try& s, Frame& f);
   Flow exec_with(const ast::With& s, Frame& f);
   void exec_import(const ast::Import& s, Frame& f);
+  std::string absolute_path(const ast::Import& s, const Globals& from);
+  Value imported(const Ref<ModuleObject>& m, const ast::Import::Alias& a);
+  Ref<ModuleObject> import_source(std::string_view path);
   void exec_assert(const ast::Assert& s, Frame& f);
   void exec_raise(const ast::Raise& s, Frame& f);
   void exec_del(const ast::Expr& target, Frame& f);
   void exec_class(const ast::ClassDef& s, Frame& f);
   void exec_augmented(const ast::AugAssign& s, Frame& f);
+  Value combine(const ast::AugAssign& s, const Value& old, const Value& right);
+  const ast::Try::Handler* handler_of(const ast::Try& s, const ScriptError& error, Frame& f);
+  Value enter_context(const ast::With::Item& item, std::vector<Value>& exits, Frame& f);
+  bool leave_contexts(std::vector<Value>& exits, const Value& exception);
   void define_function(const ast::FunctionDef& s, Frame& f);
   Value make_function(const Code& code, const std::vector<ast::Param>& params, Frame& f, std::string name);
   void assign(const ast::Expr& target, Value v, Frame& f);
@@ -253,9 +287,12 @@ class Interp {
   [[noreturn]] void fail_binding(const Function& fn, const CallArgs& args);
   [[noreturn]] void stop_interrupted();
   std::vector<Note> stack_notes() const;
+  /// The place of an error: in what the user wrote, not in a module of Kiln's own that it called.
+  SourceRange blamed() const;
   void make_types();
 
   Globals globals_;
+  Value not_implemented_;
   SourceRange where_;
   std::vector<Call> calls_;
   std::vector<Ref<TypeObject>> types_;
@@ -270,6 +307,9 @@ class Interp {
   const std::unique_ptr<Host> host_;
   std::vector<std::span<const ModuleDef>> module_tables_;
   ModuleFinder find_module_ = nullptr;
+  SourceFinder find_source_ = nullptr;
+  ModuleHelp module_help_ = nullptr;
+  std::vector<std::unique_ptr<Globals>> module_globals_;  // of the modules that are texts
 };
 
 template <class Visit>

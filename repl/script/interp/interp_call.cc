@@ -5,7 +5,9 @@
 #include <unordered_set>
 
 #include "kiln/interrupt.h"
+#include "repl/script/interp/function_generator.h"
 #include "repl/script/interp/interp.h"
+#include "repl/script/value/classes.h"
 
 namespace kiln::script {
 
@@ -34,9 +36,39 @@ std::vector<Ref<Cell>> Frame::captured(const Code& inner) const {
 
 Value Function::call(Interp& in, CallArgs& args) { return in.call_function(*this, args); }
 
+namespace {
+/// As their texts: nothing evaluates annotations.
+Ref<Dict> annotations(const Function& f) {
+  auto out = make<Dict>();
+  auto add = [&](const std::string& name, const Expr* e) {
+    if (!e) return;
+    const auto* quoted = dyn_as<ConstantExpr>(e);
+    const auto* text = quoted ? std::get_if<std::string>(&quoted->value) : nullptr;
+    out->table.set(name, Value::str(text ? *text : std::string(e->range.str())));
+  };
+  for (const Param& p : *f.params) add(p.name, p.annotation.get());
+  if (f.def) add("return", f.def->returns.get());
+  return out;
+}
+}  // namespace
+
 std::optional<Value> Function::attribute(Interp&, std::string_view attribute) {
   if (Value* v = fields.find(attribute)) return *v;
   if (attribute == "__name__") return Value::str(name);
+  if (attribute == "__qualname__") return Value::str(owner && *owner ? (*owner)->name + "." + name : name);
+  if (attribute == "__module__") return Value::str(program->globals->module);
+  if (attribute == "__dict__") {
+    auto dict = make<Dict>();
+    dict->table = fields;
+    return Value(dict);
+  }
+  if (attribute == "__annotations__") return Value(annotations(*this));
+  if (attribute == "__defaults__") {
+    std::vector<Value> items;
+    for (size_t i = 0; i < params->size(); ++i)
+      if ((*params)[i].kind == Param::Kind::kPlain && !defaults[i].missing()) items.push_back(defaults[i]);
+    return items.empty() ? Value::none() : Value(make<Tuple>(std::move(items)));
+  }
   if (attribute == "__doc__") {
     const auto* first = def && !def->body.empty() ? dyn_as<ExprStmt>(def->body[0].get()) : nullptr;
     const auto* text = first ? dyn_as<ConstantExpr>(first->value.get()) : nullptr;
@@ -101,43 +133,6 @@ void Interp::gather(const ast::Call& e, CallArgs& out, Frame& f) {
   }
 }
 
-namespace {
-
-/// `__init__` of the exceptions that Kiln has itself, as super() finds it.
-class BaseInit : public Object {
- public:
-  static inline const KindOf<BaseInit> kKind{"method-wrapper"};
-  explicit BaseInit(Value self) : Object(kKind), self_(std::move(self)) {}
-  Value call(Interp&, CallArgs& args) override {
-    std::vector<Value> items;
-    for (Value& v : args.args) items.push_back(std::move(v));
-    self_.get<Instance>()->fields.set("args", make<Tuple>(std::move(items)));
-    return Value::none();
-  }
-
- private:
-  Value self_;
-};
-
-/// `super()` inside a method: attributes of the base classes, bound to self.
-class Super : public Object {
- public:
-  static inline const KindOf<Super> kKind{"super"};
-  Super(Ref<TypeObject> owner, Value self) : Object(kKind), owner_(std::move(owner)), self_(std::move(self)) {}
-  std::optional<Value> attribute(Interp&, std::string_view name) override {
-    for (const auto& base : owner_->bases)
-      if (Value* v = base->find(name)) return v->get<Function>() ? Value(make<BoundMethod>(self_, *v)) : *v;
-    if (name == "__init__") return Value(make<BaseInit>(self_));
-    return std::nullopt;
-  }
-
- private:
-  Ref<TypeObject> owner_;
-  Value self_;
-};
-
-}  // namespace
-
 Value Interp::eval_call(const ast::Call& e, Frame& f) {
   CallArgs args;
   if (const auto* sub = dyn_as<Subscript>(e.callee.get())) {
@@ -156,6 +151,7 @@ Value Interp::eval_call(const ast::Call& e, Frame& f) {
   if (const auto* attr = dyn_as<Attribute>(e.callee.get())) {
     Value base = eval(*attr->base, f);
     auto* instance = base.get<Instance>();
+    const bool own = base.object() && base.object()->own_type();
     if (instance && !instance->fields.find(attr->name)) {
       Value* found = instance->type->find(attr->name);
       if (auto* fn = found ? found->get<Function>() : nullptr) {
@@ -169,8 +165,7 @@ Value Interp::eval_call(const ast::Call& e, Frame& f) {
     }
     where_ = attr->name_range;
     Kind kind = base.kind();
-    Native* native =
-        kind == Kind::kModule || kind == Kind::kType || kind == Kind::kInstance ? nullptr : method(kind, attr->name);
+    Native* native = own || kind == Kind::kModule || kind == Kind::kType ? nullptr : method(kind, attr->name);
     Value callee = native ? Value() : attribute(base, attr->name);
     gather(e, args, f);
     where_ = e.range;
@@ -191,8 +186,9 @@ Value Interp::eval_call(const ast::Call& e, Frame& f) {
     // `self` lives in a cell when an inner function of the method uses it.
     auto* cell = first.get<Cell>();
     Value self = cell ? cell->value : first;
-    if (!self.get<Instance>()) fail(ErrorKind::kType, "super() needs the method's first parameter to be the instance");
-    return make<Super>(Ref<TypeObject>(*f.function->owner), std::move(self));
+    if (!self.get<TypeObject>() && !fields_of(self))
+      fail(ErrorKind::kType, "super() needs the method's first parameter to be the instance, or the class");
+    return make_super(Ref<TypeObject>(*f.function->owner), std::move(self));
   }
   return call(callee, args);
 }
@@ -215,21 +211,19 @@ void Interp::evaluate_launch(const std::shared_ptr<const Program>& program, cons
 Value Interp::call_function(const Function& fn, CallArgs& args) {
   check_interrupt();
   check_stack();
+  if (fn.def && fn.def->is_generator) {
+    auto generator = make<FunctionGenerator>(*this, fn);
+    bind(fn, args, generator->frame());
+    generator->frame().make_cells();
+    return generator;
+  }
   SourceRange site = where_;
   Frame frame(*fn.program, *fn.code);
   frame.free = &fn.free;
   frame.function = &fn;
   bind(fn, args, frame);
   frame.make_cells();
-  calls_.push_back({&fn, site});
-  struct Leave {
-    Interp& in;
-    SourceRange site;
-    ~Leave() {
-      in.calls_.pop_back();
-      in.where_ = site;
-    }
-  } leave{*this, site};
+  Entered entered(*this, {&fn, site, fn.program.get()});
   if (fn.body) return eval(*fn.body, frame);
   if (exec(fn.def->body, frame) == Flow::kReturn) return std::move(frame.result);
   return Value::none();
@@ -344,9 +338,29 @@ constexpr size_t kShownCalls = 6;
 
 }  // namespace
 
+namespace {
+/// In the text of a module that comes with Kiln.
+bool is_library(SourceRange range) { return range.text && range.text->file_name().starts_with(kLibraryFolder); }
+}  // namespace
+
+SourceRange Interp::blamed() const {
+  if (!is_library(where_)) return where_;
+  for (size_t i = calls_.size(); i-- > 0;)
+    if (!is_library(calls_[i].site)) return calls_[i].site;
+  return where_;
+}
+
 std::vector<Note> Interp::stack_notes() const {
-  std::vector<Note> notes;
+  std::vector<const Call*> calls;  // that the user wrote, outermost first
   size_t n = calls_.size();
+  if (is_library(where_)) {
+    while (n > 0 && is_library(calls_[n - 1].site)) --n;
+    if (n > 0) --n;  // the place of the error itself
+  }
+  for (size_t i = 0; i < n; ++i)
+    if (!is_library(calls_[i].site)) calls.push_back(&calls_[i]);
+  std::vector<Note> notes;
+  n = calls.size();
   for (size_t i = n; i-- > 0;) {
     // Of a deep recursion the innermost and outermost calls say enough.
     if (n > 2 * kShownCalls && n - i == kShownCalls + 1) {
@@ -354,7 +368,10 @@ std::vector<Note> Interp::stack_notes() const {
       i = kShownCalls;
       continue;
     }
-    notes.push_back({fmt::format("in {}, called from here", calls_[i].function->name), place_of(calls_[i].site)});
+    const Call& c = *calls[i];
+    notes.push_back({c.function ? fmt::format("in {}, called from here", c.function->name)
+                                : fmt::format("in the module {}, imported here", c.program->globals->module),
+                     place_of(c.site)});
   }
   return notes;
 }
@@ -368,7 +385,7 @@ void Interp::fail(Diagnostic d) {
   instance->fields.set("args", make<Tuple>(std::vector<Value>{Value::str(d.message)}));
   e.exception = instance;
   e.diagnostic = std::move(d);
-  Place here = place_of(where_);
+  Place here = place_of(blamed());
   Place& place = e.diagnostic.place;
   if (place.line == 0) {
     place = here;
@@ -379,6 +396,16 @@ void Interp::fail(Diagnostic d) {
   throw e;
 }
 
+void Interp::fail_key(const Value& key, std::string_view message) {
+  const std::string shown = repr(key);
+  try {
+    fail_as_type("KeyError", fmt::format(fmt::runtime(message), shown), "");
+  } catch (ScriptError& e) {
+    e.exception.get<Instance>()->fields.set("args", make<Tuple>(std::vector<Value>{key}));
+    throw;
+  }
+}
+
 void Interp::fail_as_type(std::string_view type, std::string message, std::string help,
                           std::optional<std::string> argument) {
   Ref<TypeObject> t = exception_type(type);
@@ -386,7 +413,7 @@ void Interp::fail_as_type(std::string_view type, std::string message, std::strin
   auto instance = make<Instance>(t);
   instance->fields.set("args", make<Tuple>(std::vector<Value>{Value::str(argument ? *argument : message)}));
   e.exception = instance;
-  e.diagnostic = Diagnostic{t->error.value_or(ErrorKind::kValue), std::move(message), place_of(where_), {}};
+  e.diagnostic = Diagnostic{t->error.value_or(ErrorKind::kValue), std::move(message), place_of(blamed()), {}};
   if (!help.empty()) e.diagnostic.notes.push_back({std::move(help), {}});
   for (Note& n : stack_notes()) e.diagnostic.notes.push_back(std::move(n));
   throw e;
@@ -398,7 +425,7 @@ void Interp::raise(Value exception, SourceRange where) {
   ScriptError e;
   e.diagnostic = Diagnostic{instance->type->error.value_or(ErrorKind::kValue),
                             instance->type->name + (text.empty() ? "" : ": " + text),
-                            place_of(where),
+                            place_of(is_library(where) ? blamed() : where),
                             {}};
   for (Note& n : stack_notes()) e.diagnostic.notes.push_back(std::move(n));
   e.exception = std::move(exception);

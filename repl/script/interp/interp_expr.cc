@@ -20,7 +20,7 @@ Value Interp::load(const void* node, std::string_view name, SourceRange range, F
       v = &(*f.free)[ref.index]->value;
       break;
     case NameRef::Where::kGlobal: {
-      Globals::Slot& slot = globals_[ref.index];
+      Globals::Slot& slot = (*f.program.globals)[ref.index];
       v = slot.value.missing() ? &slot.builtin : &slot.value;
       break;
     }
@@ -31,11 +31,12 @@ Value Interp::load(const void* node, std::string_view name, SourceRange range, F
   if (!v->missing()) return *v;
   where_ = range;
   if (f.code.is_class)
-    if (Globals::Slot* slot = globals_.find(name); slot && !(slot->value.missing() && slot->builtin.missing()))
+    if (Globals::Slot* slot = f.program.globals->find(name);
+        slot && !(slot->value.missing() && slot->builtin.missing()))
       return slot->value.missing() ? slot->builtin : slot->value;
   if (ref.where != NameRef::Where::kGlobal) fail(ErrorKind::kName, "the variable '{}' has no value yet", name);
   std::vector<std::string> names;
-  for (const auto& slot : globals_.slots())
+  for (const auto& slot : f.program.globals->slots())
     if (!slot.value.missing() || !slot.builtin.missing()) names.push_back(slot.name);
   for (const std::string& local : f.code.slot_names)
     if (local.find('#') == std::string::npos) names.push_back(local);
@@ -125,6 +126,7 @@ Value Interp::eval(const Expr& e, Frame& f) {
     case ExprKind::kComprehension:
       return eval_comprehension(as<Comprehension>(e), f);
     case ExprKind::kStarred:
+    case ExprKind::kYield:  // a statement's whole value, which FunctionGenerator evaluates
       break;
     case ExprKind::kJoinedStr:
       return eval_joined(as<JoinedStr>(e), f);

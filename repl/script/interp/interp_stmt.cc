@@ -2,6 +2,7 @@
 #include <exception>
 
 #include "repl/script/interp/interp.h"
+#include "repl/script/value/classes.h"
 #include "support/trace.h"
 
 namespace kiln::script {
@@ -189,21 +190,22 @@ Flow Interp::exec_for(const ast::For& s, Frame& f) {
   return finished ? exec(s.else_body, f) : Flow::kNormal;
 }
 
+Value Interp::combine(const AugAssign& s, const Value& old, const Value& right) {
+  where_ = s.range;
+  if (auto* o = old.object())
+    if (auto changed = o->in_place(*this, s.op, right)) return *std::move(changed);
+  return binary(s.op, old, right);
+}
+
 void Interp::exec_augmented(const AugAssign& s, Frame& f) {
-  auto combine = [&](const Value& old) -> Value {
-    Value right = eval(*s.value, f);
-    where_ = s.range;
-    if (auto* o = old.object())
-      if (auto changed = o->in_place(*this, s.op, right)) return *std::move(changed);
-    return binary(s.op, old, right);
-  };
+  auto combined = [&](const Value& old) { return combine(s, old, eval(*s.value, f)); };
   if (const auto* name = dyn_as<Name>(s.target.get())) {
-    store(name, combine(load(name, name->id, name->range, f)), f);
+    store(name, combined(load(name, name->id, name->range, f)), f);
   } else if (const auto* attr = dyn_as<Attribute>(s.target.get())) {
     // The base is evaluated once although it is read and written: `f().x += 1` calls f once, as in Python.
     Value base = eval(*attr->base, f);
     where_ = attr->range;
-    Value v = combine(attribute(base, attr->name));
+    Value v = combined(attribute(base, attr->name));
     where_ = s.range;
     set_attribute(base, attr->name, std::move(v));
   } else {
@@ -211,7 +213,7 @@ void Interp::exec_augmented(const AugAssign& s, Frame& f) {
     Value base = eval(*sub.base, f);
     Value index = eval(*sub.index, f);
     where_ = sub.range;
-    Value v = combine(item(base, index));
+    Value v = combined(item(base, index));
     where_ = s.range;
     set_item(base, index, std::move(v));
   }
@@ -230,7 +232,7 @@ void Interp::store(const void* node, Value v, Frame& f) {
       (*f.free)[ref.index]->value = std::move(v);
       return;
     case NameRef::Where::kGlobal:
-      globals_[ref.index].value = std::move(v);
+      (*f.program.globals)[ref.index].value = std::move(v);
       return;
     case NameRef::Where::kConstant:
     case NameRef::Where::kNone:
@@ -316,9 +318,7 @@ void Interp::exec_del(const Expr& target, Frame& f) {
   const auto& n = as<Attribute>(target);
   Value base = eval(*n.base, f);
   where_ = target.range;
-  auto* instance = base.get<Instance>();
-  if (!instance || !instance->fields.erase(n.name))
-    fail_as("AttributeError", "'{}' has no attribute '{}' to delete", type_name(base), n.name);
+  delete_attribute(*this, base, n.name);
 }
 
 void Interp::exec_assert(const Assert& s, Frame& f) {
@@ -353,7 +353,26 @@ void Interp::exec_raise(const Raise& s, Frame& f) {
   auto* instance = v.get<Instance>();
   if (!instance || !instance->type->derives_from(exception_type("BaseException").get()))
     fail(ErrorKind::kType, "'raise' needs an exception, got '{}'", type_name(v));
+  if (s.cause) {
+    Value cause = eval(*s.cause, f);
+    if (auto* type = cause.get<TypeObject>()) cause = call(Value(type), {});
+    instance->fields.set("__cause__", std::move(cause));
+    where_ = s.range;
+  }
   raise(v, s.range);
+}
+
+const Try::Handler* Interp::handler_of(const Try& s, const ScriptError& error, Frame& f) {
+  for (const Try::Handler& h : s.handlers) {
+    if (h.type) {
+      Value type = eval(*h.type, f);
+      where_ = h.range;
+      if (!is_instance(error.exception, type)) continue;
+    }
+    if (!h.name.empty()) store(binding_key(h.name), error.exception, f);
+    return &h;
+  }
+  return nullptr;
 }
 
 Flow Interp::exec_try(const Try& s, Frame& f) {
@@ -368,15 +387,7 @@ Flow Interp::exec_try(const Try& s, Frame& f) {
     }
     if (!error) return flow == Flow::kNormal ? exec(s.else_body, f) : flow;
     calls_.resize(depth);
-    for (const Try::Handler& h : s.handlers) {
-      bool matches = !h.type;
-      if (h.type) {
-        Value type = eval(*h.type, f);
-        where_ = h.range;
-        matches = is_instance(error->exception, type);
-      }
-      if (!matches) continue;
-      if (!h.name.empty()) store(binding_key(h.name), error->exception, f);
+    if (const Try::Handler* h = handler_of(s, *error, f)) {
       handled_.push_back(error->exception);
       // A handler may leave by an exception of its own, and a bare `raise` after it must not find this one.
       struct Pop {
@@ -384,7 +395,7 @@ Flow Interp::exec_try(const Try& s, Frame& f) {
         size_t size;
         ~Pop() { stack.resize(size); }
       } pop{handled_, handled_.size() - 1};
-      return exec(h.body, f);
+      return exec(h->body, f);
     }
     throw std::move(*error);
   };
@@ -405,74 +416,46 @@ Flow Interp::exec_try(const Try& s, Frame& f) {
   return flow;
 }
 
+Value Interp::enter_context(const With::Item& item, std::vector<Value>& exits, Frame& f) {
+  Value context = eval(*item.context, f);
+  where_ = item.context->range;
+  auto enter = find_attribute(context, "__enter__"), exit = find_attribute(context, "__exit__");
+  if (!enter || !exit)
+    fail(ErrorKind::kType, "'{}' cannot stand in 'with': it has no __enter__ and __exit__", type_name(context));
+  Value v = call(*enter, {});
+  exits.push_back(*exit);
+  return v;
+}
+
+bool Interp::leave_contexts(std::vector<Value>& exits, const Value& exception) {
+  bool swallowed = false;
+  while (!exits.empty()) {
+    Value exit = std::move(exits.back());
+    exits.pop_back();
+    Value none = Value::none();
+    // Once an __exit__ has swallowed the exception, the outer ones are told that all went well, as with nested `with`.
+    auto* raised = swallowed || exception.missing() ? nullptr : exception.get<Instance>();
+    swallowed |= truth(raised ? call(exit, {Value(raised->type), exception, none}) : call(exit, {none, none, none})) &&
+                 raised != nullptr;
+  }
+  return swallowed;
+}
+
 Flow Interp::exec_with(const With& s, Frame& f) {
   std::vector<Value> exits;
-  auto leave = [&](const Value& type, const Value& value) {
-    bool swallowed = false;
-    while (!exits.empty()) {
-      Value exit = std::move(exits.back());
-      exits.pop_back();
-      Value none = Value::none();
-      // Once an __exit__ has swallowed the exception, the outer ones are told that all went well, as with nested
-      // `with`.
-      bool raised = !swallowed && !type.is_none();
-      swallowed |= truth(call(exit, {raised ? type : none, raised ? value : none, none})) && raised;
-    }
-    return swallowed;
-  };
   Flow flow = Flow::kNormal;
   try {
     for (const With::Item& i : s.items) {
-      Value context = eval(*i.context, f);
-      where_ = i.context->range;
-      auto enter = find_attribute(context, "__enter__"), exit = find_attribute(context, "__exit__");
-      if (!enter || !exit)
-        fail(ErrorKind::kType, "'{}' cannot stand in 'with': it has no __enter__ and __exit__", type_name(context));
-      Value v = call(*enter, {});
-      exits.push_back(*exit);
+      Value v = enter_context(i, exits, f);
       if (i.target) assign(*i.target, std::move(v), f);
     }
     flow = exec(s.body, f);
   } catch (ScriptError& e) {
-    auto* raised = e.exception.get<Instance>();
-    if (leave(Value(raised->type), e.exception)) return Flow::kNormal;
+    if (leave_contexts(exits, e.exception)) return Flow::kNormal;
     throw;
   }
-  leave(Value::none(), Value::none());
+  leave_contexts(exits, Value());
   return flow;
-}
-
-void Interp::exec_import(const Import& s, Frame& f) {
-  auto find = [&](const std::string& path, SourceRange range) {
-    where_ = range;
-    Ref<ModuleObject> m = import_module(path);
-    if (!m)
-      fail_as_type("ModuleNotFoundError", fmt::format("there is no module '{}'", path),
-                   "help: Kiln runs without Python; it has its own torch, triton, math, os, sys, time and random");
-    return m;
-  };
-  if (s.from_module.empty()) {
-    for (const Import::Alias& a : s.names) {
-      Ref<ModuleObject> m = find(a.name, a.range);
-      // `import a.b` binds `a`, `import a.b as c` binds the submodule.
-      if (a.as.empty() && a.name.find('.') != std::string::npos) m = find(a.name.substr(0, a.name.find('.')), a.range);
-      store(binding_key(a.name), m, f);
-    }
-    return;
-  }
-  Ref<ModuleObject> m = find(s.from_module, s.range);
-  for (const Import::Alias& a : s.names) {
-    where_ = a.range;
-    if (a.name != "*") {
-      store(binding_key(a.name), attribute(m, a.name), f);
-      continue;
-    }
-    std::vector<std::string> names;
-    m->attribute_names(names);
-    for (const std::string& name : names)
-      // Python has the rule too: `import *` leaves names with an underscore alone.
-      if (name[0] != '_') globals_[globals_.index(name)].value = attribute(m, name);
-  }
 }
 
 Value Interp::make_function(const Code& code, const std::vector<Param>& params, Frame& f, std::string name) {
@@ -500,37 +483,6 @@ void Interp::define_function(const FunctionDef& s, Frame& f) {
     v = call(decorators[i], {v});
   }
   store(binding_key(s.name), std::move(v), f);
-}
-
-void Interp::exec_class(const ClassDef& s, Frame& f) {
-  std::vector<Value> decorators;
-  for (const ExprPtr& d : s.decorators) decorators.push_back(eval(*d, f));
-  auto type = make<TypeObject>(s.name);
-  for (const ExprPtr& b : s.bases) {
-    Value base = eval(*b, f);
-    where_ = b->range;
-    auto* t = base.get<TypeObject>();
-    if (!t) fail(ErrorKind::kType, "a base class must be a class, got '{}'", type_name(base));
-    if (t->of_kind && *t->of_kind != Kind::kInstance)
-      fail(ErrorKind::kUnsupported, "deriving from the built-in type '{}' is not supported", t->name);
-    if (!t->of_kind) type->bases.emplace_back(t);
-    if (t->error) type->error = t->error;
-  }
-  Frame body(f.program, *f.program.codes.at(&s));
-  const std::vector<Ref<Cell>> free = f.captured(body.code);
-  body.free = &free;
-  body.make_cells();
-  exec(s.body, body);
-  for (size_t i = 0; i < body.code.slot_names.size(); ++i) {
-    Value v = body.slots[i];
-    if (auto* c = v.get<Cell>()) v = c->value;
-    if (v.missing() || body.code.slot_names[i].find('#') != std::string::npos) continue;
-    if (auto* fn = v.get<Function>()) fn->owner = type->self;
-    type->members.set(body.code.slot_names[i], std::move(v));
-  }
-  Value result = type;
-  for (size_t i = decorators.size(); i-- > 0;) result = call(decorators[i], {result});
-  store(binding_key(s.name), std::move(result), f);
 }
 
 }  // namespace kiln::script

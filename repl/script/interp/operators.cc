@@ -408,8 +408,20 @@ uint64_t Interp::hash(const Value& v) {
 
 std::optional<Value> Interp::find_attribute(const Value& base, std::string_view name) {
   Kind kind = base.kind();
-  if (auto* o = base.object())
+  if (auto* o = base.object(); o && o->own_type()) {
+    // A property or a __getattr__ says by an AttributeError that there is no such attribute.
+    const size_t depth = calls_.size();
+    try {
+      if (auto v = o->attribute(*this, name)) return v;
+    } catch (const ScriptError& e) {
+      auto* raised = e.exception.get<Instance>();
+      if (!raised || !raised->type->derives_from(exception_type("AttributeError").get())) throw;
+      calls_.resize(depth);
+      return std::nullopt;
+    }
+  } else if (o) {
     if (auto v = o->attribute(*this, name)) return v;
+  }
   if (Native* m = method(kind, name)) return Value(make<BoundMethod>(base, Value(m)));
   if (kind == Kind::kDType) {
     const DTypeInfo& t = info(base.dtype());
@@ -425,6 +437,8 @@ std::optional<Value> Interp::find_attribute(const Value& base, std::string_view 
 }
 
 Value Interp::attribute(const Value& base, std::string_view name) {
+  if (auto* o = base.object(); o && o->own_type())  // an AttributeError of its class's own says more
+    if (auto v = o->attribute(*this, name)) return *std::move(v);
   if (auto v = find_attribute(base, name)) return *std::move(v);
   std::vector<std::string> names;
   method_names(base.kind(), names);
@@ -446,12 +460,25 @@ void Interp::set_attribute(const Value& base, std::string_view name, Value value
   fail_as("AttributeError", "the attribute '{}' of '{}' cannot be set", name, type_name(base));
 }
 
+namespace {
+/// An index by __index__, before the sequence is looked at: the method may change it.
+std::optional<Value> own_index(Interp& in, const Value& base, const Value& index) {
+  const Kind k = base.kind();
+  if (!index.get<Instance>() || (k != Kind::kList && k != Kind::kTuple && k != Kind::kStr && k != Kind::kRange))
+    return std::nullopt;
+  if (!index.get<Instance>()->type->find("__index__")) return std::nullopt;
+  return Value::integer(in.to_int(index, "an index"));
+}
+}  // namespace
+
 Value Interp::item(const Value& base, const Value& index) {
+  if (const auto i = own_index(*this, base, index)) return base.object()->item(*this, *i);
   if (auto* o = base.object()) return o->item(*this, index);
   fail(ErrorKind::kType, "'{}' has no elements to index", type_name(base));
 }
 
 void Interp::set_item(const Value& base, const Value& index, Value value) {
+  if (const auto i = own_index(*this, base, index)) return base.object()->set_item(*this, *i, std::move(value));
   if (auto* o = base.object()) return o->set_item(*this, index, std::move(value));
   fail(ErrorKind::kType, "the elements of '{}' cannot be assigned", type_name(base));
 }
@@ -490,6 +517,8 @@ int64_t Interp::to_int(const Value& v, std::string_view what) {
   if (v.small_int_or_bool()) return v.integer();
   if (auto* o = v.object())
     if (auto n = find_attribute(v, "__index__"); n && o->kind() != Kind::kType) return to_int(call(*n, {}), what);
+  if (auto* w = v.get<WideInt>(); w && w->value >= INT64_MIN && w->value <= INT64_MAX)
+    return static_cast<int64_t>(w->value);  // an int of a class of its own
   if (v.get<WideInt>()) fail(ErrorKind::kValue, "{} does not fit into 64 bits: {}", what, repr(v));
   fail(ErrorKind::kType, "{} must be an int, got '{}'", what, type_name(v));
 }

@@ -58,6 +58,7 @@ struct Scope {
   const void* node = nullptr;
   Code* code = nullptr;
   bool is_generator = false;
+  size_t yields = 0;
   std::vector<std::string> locals;                     // parameters first
   std::unordered_map<std::string, int> places;         // in locals
   std::vector<std::pair<std::string, bool>> declared;  // global (true) and nonlocal (false) names
@@ -185,25 +186,39 @@ class Resolver {
   }
 
   void stmt(const Stmt& st, Scope& s) {
+    const size_t before = s.yields;
+    statement(st, s);
+    if (s.yields != before) s.code->yielding.insert(&st);
+  }
+
+  /// The whole value of a statement: the only place where a generator can be suspended.
+  void value(const Expr* e, Scope& s) {
+    const auto* y = dyn_as<Yield>(e);
+    if (!y) return expr(e, s);
+    ++s.yields;
+    expr(y->value.get(), s);
+  }
+
+  void statement(const Stmt& st, Scope& s) {
     switch (st.kind) {
       case StmtKind::kExpr:
-        expr(as<ExprStmt>(st).value.get(), s);
+        value(as<ExprStmt>(st).value.get(), s);
         return;
       case StmtKind::kAssign: {
         const auto& n = as<Assign>(st);
-        expr(n.value.get(), s);
+        value(n.value.get(), s);
         for (const ExprPtr& t : n.targets) target(*t, s);
         return;
       }
       case StmtKind::kAugAssign: {
         const auto& n = as<AugAssign>(st);
-        expr(n.value.get(), s);
+        value(n.value.get(), s);
         target(*n.target, s);
         return;
       }
       case StmtKind::kAnnAssign: {
         const auto& n = as<AnnAssign>(st);
-        expr(n.value.get(), s);
+        value(n.value.get(), s);
         if (n.annotation->kind == ExprKind::kAttribute) expr(n.annotation.get(), s);  // tl.constexpr is a call
         target(*n.target, s);
         return;
@@ -236,6 +251,7 @@ class Resolver {
       case StmtKind::kClassDef: {
         const auto& n = as<ClassDef>(st);
         exprs(n.decorators, s), exprs(n.bases, s);
+        for (const Keyword& k : n.keywords) expr(k.value.get(), s);
         bind(binding_key(n.name), n.name, n.range, s);
         Scope* inner = open(Scope::Form::kClass, &s, &st, n.name);
         declare(n.body, *inner);
@@ -243,7 +259,7 @@ class Resolver {
         return;
       }
       case StmtKind::kReturn:
-        expr(as<Return>(st).value.get(), s);
+        value(as<Return>(st).value.get(), s);
         return;
       case StmtKind::kImport:
         for (const auto& a : as<Import>(st).names) {
@@ -284,7 +300,7 @@ class Resolver {
         return;
       }
       case StmtKind::kRaise:
-        expr(as<Raise>(st).value.get(), s);
+        expr(as<Raise>(st).value.get(), s), expr(as<Raise>(st).cause.get(), s);
         return;
       case StmtKind::kPass:
       case StmtKind::kBreak:
@@ -369,6 +385,11 @@ class Resolver {
       case ExprKind::kNamedExpr:
         expr(as<NamedExpr>(*e).value.get(), s);
         named(as<NamedExpr>(*e), s);
+        return;
+      case ExprKind::kYield:
+        fail(
+            with_note(error_at(e->range, ErrorKind::kUnsupported, "a 'yield' inside of an expression is not supported"),
+                      "help: assign its value to a name first, as in x = yield y"));
         return;
       case ExprKind::kEllipsis:
         return;
@@ -513,6 +534,7 @@ class Resolver {
 Result<std::shared_ptr<const Program>> resolve(std::shared_ptr<const Module> module, Globals& globals) {
   auto program = std::make_shared<Program>();
   program->module = std::move(module);
+  program->globals = &globals;
   if (Status s = Resolver(*program, globals).run(); !s.ok()) return std::move(s.error());
   return std::shared_ptr<const Program>(std::move(program));
 }

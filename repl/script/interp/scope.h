@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "compiler/ast/ast.h"
@@ -22,6 +23,9 @@ class Globals {
   Slot* find(std::string_view name);
   Slot& operator[](uint32_t i) { return slots_[i]; }
   std::vector<Slot>& slots() { return slots_; }
+
+  std::string module = "__main__";
+  std::string package;  // what a relative import of the text starts from
 
  private:
   std::vector<Slot> slots_;
@@ -80,11 +84,13 @@ struct Code {
   std::vector<uint32_t> cell_slots;  // slots that need a Cell
   std::vector<FreeVariable> free;
   bool is_class = false;
+  std::unordered_set<const void*> yielding;  // of a generator: its statements that are or hold a yield
 };
 
 /// A parsed text with its names resolved.
 struct Program : std::enable_shared_from_this<Program> {
   std::shared_ptr<const ast::Module> module;
+  Globals* globals = nullptr;
   NodeMap names;
   std::vector<Value> constants;
   std::unordered_map<const void*, std::unique_ptr<Code>>

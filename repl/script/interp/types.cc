@@ -3,6 +3,7 @@
 
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/interp/interp.h"
+#include "repl/script/value/classes.h"
 
 namespace kiln::script {
 
@@ -18,9 +19,11 @@ constexpr ExceptionRow kExceptions[] = {
     {"Exception", "BaseException", std::nullopt},
     {"KeyboardInterrupt", "BaseException", ErrorKind::kInterrupted},
     {"SystemExit", "BaseException", std::nullopt},
+    {"GeneratorExit", "BaseException", std::nullopt},
     {"ArithmeticError", "Exception", std::nullopt},
     {"ZeroDivisionError", "ArithmeticError", std::nullopt},
     {"OverflowError", "ArithmeticError", std::nullopt},
+    {"FloatingPointError", "ArithmeticError", std::nullopt},
     {"AssertionError", "Exception", ErrorKind::kMismatch},
     {"AttributeError", "Exception", ErrorKind::kName},
     {"ImportError", "Exception", ErrorKind::kName},
@@ -30,8 +33,16 @@ constexpr ExceptionRow kExceptions[] = {
     {"KeyError", "LookupError", std::nullopt},
     {"MemoryError", "Exception", ErrorKind::kMemory},
     {"NameError", "Exception", ErrorKind::kName},
+    {"UnboundLocalError", "NameError", std::nullopt},
+    {"BufferError", "Exception", std::nullopt},
+    {"EOFError", "Exception", std::nullopt},
     {"OSError", "Exception", ErrorKind::kIo},
     {"FileNotFoundError", "OSError", std::nullopt},
+    {"FileExistsError", "OSError", std::nullopt},
+    {"IsADirectoryError", "OSError", std::nullopt},
+    {"NotADirectoryError", "OSError", std::nullopt},
+    {"PermissionError", "OSError", std::nullopt},
+    {"TimeoutError", "OSError", std::nullopt},
     {"RuntimeError", "Exception", ErrorKind::kLaunch},
     {"NotImplementedError", "RuntimeError", ErrorKind::kUnsupported},
     {"RecursionError", "RuntimeError", ErrorKind::kValue},
@@ -40,8 +51,16 @@ constexpr ExceptionRow kExceptions[] = {
     {"SystemError", "Exception", ErrorKind::kInternal},
     {"TypeError", "Exception", ErrorKind::kType},
     {"ValueError", "Exception", std::nullopt},
+    {"UnicodeError", "ValueError", std::nullopt},
     {"Warning", "Exception", std::nullopt},
     {"UserWarning", "Warning", std::nullopt},
+    {"DeprecationWarning", "Warning", std::nullopt},
+    {"PendingDeprecationWarning", "Warning", std::nullopt},
+    {"FutureWarning", "Warning", std::nullopt},
+    {"ImportWarning", "Warning", std::nullopt},
+    {"ResourceWarning", "Warning", std::nullopt},
+    {"RuntimeWarning", "Warning", std::nullopt},
+    {"SyntaxWarning", "Warning", std::nullopt},
 };
 
 size_t& state_count() {
@@ -58,12 +77,24 @@ Interp::Interp(std::unique_ptr<Host> host) : states_(state_count()), host_(std::
   methods_.resize(count_kinds());
   make_types();
   for (const ExceptionRow& r : kExceptions) add_builtin(r.name, add_exception(std::string(r.name), r.base, r.kind));
+  add_builtin("IOError", exception_type("OSError"));
+  add_builtin("EnvironmentError", exception_type("OSError"));
+  not_implemented_ = make<Opaque>("NotImplemented");
+  add_builtin("NotImplemented", not_implemented_);
   install_builtins(*this);
 }
 
 Interp::~Interp() {
   // Values may hold functions that hold programs: let go of the variables first.
-  for (auto& slot : globals_.slots()) slot.value = slot.builtin = Value();
+  // Generators among them run their `finally` blocks, which need the builtins.
+  auto each = [&](auto&& visit) {
+    for (auto& slot : globals_.slots()) visit(slot);
+    for (auto& globals : module_globals_)
+      for (auto& slot : globals->slots()) visit(slot);
+  };
+  each([](Globals::Slot& slot) { slot.value = Value(); });
+  each([](Globals::Slot& slot) { slot.builtin = Value(); });
+  self_.reset();
 }
 
 void Interp::make_types() {
@@ -79,6 +110,8 @@ Ref<TypeObject> Interp::add_exception(std::string name, std::string_view base, s
   if (!base.empty()) {
     Ref<TypeObject> parent = exception_type(base);
     type->bases.push_back(parent);
+    type->order.push_back(parent.get());
+    type->order.insert(type->order.end(), parent->order.begin(), parent->order.end());
     type->error = parent->error;
   }
   if (kind) type->error = kind;
@@ -93,7 +126,8 @@ Ref<TypeObject> Interp::exception_type(std::string_view name) const {
 }
 
 Ref<TypeObject> Interp::type_of(const Value& v) const {
-  if (auto* i = v.get<Instance>()) return i->type;
+  if (auto* o = v.object())
+    if (auto* own = o->own_type()) return *own;
   return types_[static_cast<size_t>(v.kind())];
 }
 
@@ -104,8 +138,10 @@ bool Interp::is_instance(const Value& v, const Value& type) {
     return std::any_of(t->items.begin(), t->items.end(), [&](const Value& one) { return is_instance(v, one); });
   auto* t = type.get<TypeObject>();
   if (!t) fail(ErrorKind::kType, "expected a type or a tuple of types, got '{}'", type_name(type));
-  if (auto* i = v.get<Instance>())
-    return i->type->derives_from(t) || t == types_[static_cast<size_t>(Kind::kInstance)].get();
+  if (Value* test = t->of_kind ? nullptr : t->find("__class_instancecheck__"))
+    return truth(call(bound(*this, Value(*test), nullptr, Ref<TypeObject>(t)), {v}));
+  if (auto* own = v.object() ? v.object()->own_type() : nullptr)
+    return (*own)->derives_from(t) || t == types_[static_cast<size_t>(Kind::kInstance)].get();
   if (!t->of_kind) return false;
   if (*t->of_kind == Kind::kInstance) return true;  // object
   return *t->of_kind == v.kind() || (*t->of_kind == Kind::kInt && v.is_bool());
@@ -135,26 +171,6 @@ void Interp::add_builtins(std::span<const NativeDef> defs) {
     auto native = make<Native>(d);
     add_builtin(native->name, native);
   }
-}
-
-Ref<ModuleObject> Interp::import_module(std::string_view path) {
-  auto it = modules_.find(std::string(path));
-  if (it != modules_.end()) return it->second;
-  Ref<ModuleObject> module = find_module_ ? find_module_(path) : Ref<ModuleObject>();
-  const ModuleDef* def = nullptr;
-  for (auto table : module_tables_)
-    for (const ModuleDef& d : table)
-      if (d.path == path) def = &d;
-  if (!module && !def) return {};
-  if (!module) module = make<ModuleObject>(std::string(path));
-  // Known before it is filled: what fills it imports its submodules, and those look for their parent.
-  modules_.emplace(path, module);
-  if (def) def->fill(*this, *module);
-  // `import a.b` also makes b an attribute of a.
-  if (size_t dot = path.rfind('.'); dot != std::string_view::npos)
-    if (Ref<ModuleObject> parent = import_module(path.substr(0, dot)))
-      parent->members.set(path.substr(dot + 1), module);
-  return module;
 }
 
 }  // namespace kiln::script

@@ -9,18 +9,21 @@ std::string Interp::repr(const Value& v) {
   if (v.is_dtype()) return fmt::format("torch.{}", info(v.dtype()).torch);
   if (auto* o = v.object()) {
     check_stack();
-    if (auto* w = v.get<WideInt>()) return ast::to_string(w->value);
     return o->repr(*this);
   }
   return ast::repr(*v.constant());
 }
 
 std::string Interp::str(const Value& v) {
-  if (auto* o = v.object(); o && !v.get<WideInt>()) return o->str(*this);
+  if (auto* o = v.object()) return o->str(*this);
   return repr(v);
 }
 
 std::string Interp::format(const Value& v, std::string_view spec) {
+  if (auto* o = v.object(); o && o->own_type()) {
+    if (auto text = o->format(*this, spec)) return *text;
+    if (spec.empty()) return str(v);
+  }
   if (auto* s = v.get<Str>(); s && spec.empty()) return s->text;
   if (auto c = v.constant()) return take(format_constant(*c, spec));
   if (auto* o = v.object())

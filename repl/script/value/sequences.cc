@@ -141,9 +141,10 @@ Interp::SliceSpan Interp::slice_span(const SliceObject& s, int64_t length) {
 }
 
 int64_t Interp::index_in(const Value& index, int64_t length, std::string_view what) {
-  if (!index.small_int_or_bool())
+  auto* wide = index.get<WideInt>();  // of a class of its own, or too large
+  if (!index.small_int_or_bool() && !wide)
     fail(ErrorKind::kType, "a {}'s index must be an int or a slice, got '{}'", what, type_name(index));
-  int64_t i = index.integer();
+  int64_t i = wide ? to_int(index, "an index") : index.integer();
   if (i < -length || i >= length) fail_as("IndexError", "index {} is outside of the {} of length {}", i, what, length);
   return i < 0 ? i + length : i;
 }
@@ -246,14 +247,14 @@ std::optional<bool> List::contains(Interp& in, const Value& item) { return holds
 
 Value Dict::item(Interp& in, const Value& index) {
   Value* v = table.find(in, index);
-  if (!v) in.fail_as("KeyError", "the dict has no key {}", in.repr(index));
+  if (!v) in.fail_key(index, "the dict has no key {}");
   return *v;
 }
 
 void Dict::set_item(Interp& in, const Value& index, Value value) { table.set(in, index, std::move(value)); }
 
 void Dict::delete_item(Interp& in, const Value& index) {
-  if (!table.erase(in, index)) in.fail_as("KeyError", "the dict has no key {}", in.repr(index));
+  if (!table.erase(in, index)) in.fail_key(index, "the dict has no key {}");
 }
 
 Value Dict::iterate(Interp&) { return make<KeyIterator>(Value(this), table); }

@@ -15,6 +15,7 @@ namespace kiln::script {
 
 class Interp;
 class Object;
+class TypeObject;
 struct CallArgs;
 
 /// The kinds of the language itself; those of modules follow them, registered by their classes as the program starts.
@@ -212,6 +213,8 @@ class Object {
   virtual std::optional<std::string> format(Interp& in, std::string_view spec);
   /// Of objects that are keys by what they are and not by which they are.
   virtual std::optional<uint64_t> hash(Interp& in);
+  /// Of instances of a class that a script defined: that class.
+  virtual const Ref<TypeObject>* own_type() const { return nullptr; }
   /// At the prompt a call that gives it shows nothing.
   virtual bool is_quiet() const { return false; }
 
@@ -240,6 +243,8 @@ class WideInt : public Object {
  public:
   static constexpr KindOf<WideInt> kKind = Kind::kInt;
   explicit WideInt(ast::Int v) : Object(kKind), value(v) {}
+  std::string repr(Interp&) override { return ast::to_string(value); }
+  bool truth(Interp&) override { return value != 0; }
   const ast::Int value;
 };
 
@@ -414,16 +419,26 @@ class TypeObject : public Object {
   void attribute_names(std::vector<std::string>& out) const override;
   Value call(Interp& in, CallArgs& args) override;
   std::string repr(Interp&) override;
+  Value item(Interp& in, const Value& index) override;
+  Value iterate(Interp& in) override;
+  std::optional<int64_t> length(Interp& in) override;
+  std::optional<bool> contains(Interp& in, const Value& item) override;
+  std::optional<Value> binary(Interp& in, ast::BinaryOp op, const Value& other, bool reflected) override;
   /// An attribute of the class or of the nearest base that has it.
   Value* find(std::string_view attribute);
   bool derives_from(const TypeObject* base) const;
+  /// Of the type as a module names it: "__main__.Config".
+  std::string full_name();
 
   const std::string name;
   std::vector<Ref<TypeObject>> bases;
+  std::vector<TypeObject*> order;  // where an attribute is looked for after the class itself; `bases` keep them alive
   Table members;
-  Value constructor;               // native types: what a call runs
-  std::optional<Kind> of_kind;     // native types: the kind of their instances
-  std::optional<ErrorKind> error;  // exceptions: the kind that an uncaught one is reported as
+  std::optional<Kind> base_kind;      // of a class that derives from dict, list, tuple, str, int or set
+  std::vector<std::string> abstract;  // methods that a class must define before it has instances
+  Value constructor;                  // native types: what a call runs
+  std::optional<Kind> of_kind;        // native types: the kind of their instances
+  std::optional<ErrorKind> error;     // exceptions: the kind that an uncaught one is reported as
   /// For those that must not keep the class: null once it is gone.
   const std::shared_ptr<TypeObject*> self = std::make_shared<TypeObject*>(this);
 };
@@ -432,17 +447,21 @@ class Instance : public Object {
  public:
   static constexpr KindOf<Instance> kKind = Kind::kInstance;
   explicit Instance(Ref<TypeObject> t) : Object(kKind), type(std::move(t)) {}
+  const Ref<TypeObject>* own_type() const override { return &type; }
   std::optional<Value> attribute(Interp& in, std::string_view name) override;
   void set_attribute(Interp& in, std::string_view name, Value value) override;
   void attribute_names(std::vector<std::string>& out) const override;
   Value call(Interp& in, CallArgs& args) override;
   Value item(Interp& in, const Value& index) override;
   void set_item(Interp& in, const Value& index, Value value) override;
+  void delete_item(Interp& in, const Value& index) override;
   std::optional<int64_t> length(Interp& in) override;
   Value iterate(Interp& in) override;
   std::string repr(Interp& in) override;
   std::string str(Interp& in) override;
   bool truth(Interp& in) override;
+  std::optional<std::string> format(Interp& in, std::string_view spec) override;
+  std::optional<uint64_t> hash(Interp& in) override;
   std::optional<Value> binary(Interp& in, ast::BinaryOp op, const Value& other, bool reflected) override;
   std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other) override;
   std::optional<Value> unary(Interp& in, ast::UnaryOp op) override;
@@ -450,7 +469,8 @@ class Instance : public Object {
   std::optional<bool> contains(Interp& in, const Value& item) override;
 
   const Ref<TypeObject> type;
-  Table fields;
+  const Ref<Dict> dict = make<Dict>();  // __dict__
+  Table& fields = dict->table;
 };
 
 class BoundMethod : public Object {

@@ -58,6 +58,7 @@ def strike(*args):
     return 0
 class Nasty:
     def __eq__(self, other): return strike() == 1
+    __hash__ = object.__hash__
     def __lt__(self, other): return strike() == 1
     def __repr__(self): return 'nasty' * (1 + strike())
     def __add__(self, other): return strike()
@@ -66,6 +67,18 @@ class Nasty:
     def __index__(self): return strike()
     def __len__(self): return strike()
     def __iter__(self): return iter([strike()])
+class MyDict(dict): extra = 1
+class MyList(list): extra = 1
+class MyTuple(tuple): extra = 1
+class MyStr(str): extra = 1
+class MyInt(int): extra = 1
+class MySet(set): extra = 1
+def generate(n=2):
+    for i in range(n): yield i
+def started():
+    g = generate()
+    next(g)
+    return g
 def nasty_list():
     victims.append([Nasty() for i in range(9)] + [1, 'a'])
     return victims[-1]
@@ -179,6 +192,19 @@ constexpr std::string_view kPool[] = {"None",
                                       "strike",
                                       "Nasty()",
                                       "nasty_list()",
+                                      "generate()",
+                                      "started()",
+                                      "MyDict(a=1)",
+                                      "MyList([1, 2])",
+                                      "MyTuple((1, 2))",
+                                      "MyStr('a')",
+                                      "MyInt(3)",
+                                      "MySet([1])",
+                                      "open('pool.txt', 'a+')",
+                                      "property(strike)",
+                                      "staticmethod(strike)",
+                                      "classmethod(strike)",
+                                      "KeyError('k')",
                                       "nasty_dict()",
                                       "nasty_set()",
                                       "triton.testing.Benchmark(['n'], [1], 'p', [1], ['a'], 'name', {})"};
@@ -387,7 +413,7 @@ class NativesTest : public ::testing::Test {
       const bool callable = v.get<Native>() || v.get<Opaque>() || v.get<BoundMethod>() ||
                             (v.get<TypeObject>() && v.get<TypeObject>()->of_kind);
       if (callable) out.push_back(name);
-      if (depth == 0 || (!v.get<ModuleObject>() && !v.get<Opaque>())) return;
+      if (depth == 0 || (!v.get<ModuleObject>() && !v.get<Opaque>() && !v.get<TypeObject>())) return;
       std::vector<std::string> names;
       o->attribute_names(names);
       std::sort(names.begin(), names.end());

@@ -1,0 +1,277 @@
+// json, and _kiln.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "repl/modules/std/std.h"
+#include "support/files.h"
+
+namespace kiln::script {
+
+namespace {
+
+/// Builds values as the parser meets them, so that keys keep their order.
+class Builder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit Builder(Interp& in) : in_(in) {}
+  bool null() override { return add(Value::none()); }
+  bool boolean(bool v) override { return add(Value::boolean(v)); }
+  bool number_integer(number_integer_t v) override { return add(Value::integer(v)); }
+  bool number_unsigned(number_unsigned_t v) override { return add(Value::wide(ast::Int{v})); }
+  bool number_float(number_float_t v, const string_t&) override { return add(Value::real(v)); }
+  bool string(string_t& v) override { return add(Value::str(std::move(v))); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(size_t) override { return open(make<Dict>()); }
+  bool key(string_t& v) override {
+    keys_.push_back(Value::str(std::move(v)));
+    return true;
+  }
+  bool end_object() override { return close(); }
+  bool start_array(size_t) override { return open(make<List>()); }
+  bool end_array() override { return close(); }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& e) override {
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
+    problem = e.what();
+    if (const size_t at = problem.find("] "); at != std::string::npos) problem.erase(0, at + 2);
+    return false;
+  }
+
+  Value result;
+  std::string problem;
+
+ private:
+  bool add(Value v) {
+    if (open_.empty()) {
+      result = std::move(v);
+    } else if (auto* list = open_.back().get<List>()) {
+      list->items.push_back(std::move(v));
+    } else {
+      open_.back().get<Dict>()->table.set(in_, std::exchange(keys_.back(), Value()), std::move(v));
+      keys_.pop_back();
+    }
+    return true;
+  }
+  bool open(const Value& v) {
+    add(v);
+    open_.push_back(v);
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  Interp& in_;
+  std::vector<Value> open_, keys_;
+};
+
+Value parse_json(Interp& in, const std::string& text) {
+  Builder builder(in);
+  if (!nlohmann::json::sax_parse(text, &builder)) in.fail_as("ValueError", "no JSON: {}", builder.problem);
+  return builder.result;
+}
+
+std::string quoted(const std::string& text, bool ascii) {
+  return nlohmann::json(text).dump(-1, ' ', ascii, nlohmann::json::error_handler_t::replace);
+}
+
+struct Writer {
+  Interp& in;
+  std::string indent;  // of one level
+  bool pretty = false, sort = false, ascii = true;
+  std::string comma, colon;
+  Value otherwise;  // what makes a value of one that JSON does not have
+  std::string out;
+
+  void line(int depth) {
+    if (!pretty) return;
+    out += '\n';
+    for (int i = 0; i < depth; ++i) out += indent;
+  }
+  void write(const Value& v, int depth) {
+    in.check_stack();
+    in.check_interrupt();
+    if (v.is_none()) {
+      out += "null";
+    } else if (v.is_bool()) {
+      out += v.boolean() ? "true" : "false";
+    } else if (v.is_float()) {
+      out += std::isnan(v.real())   ? "NaN"
+             : std::isinf(v.real()) ? (v.real() > 0 ? "Infinity" : "-Infinity")
+                                    : ast::float_repr(v.real());
+    } else if (v.is_small_int()) {
+      out += std::to_string(v.integer());
+    } else if (auto* wide = v.get<WideInt>()) {
+      out += ast::to_string(wide->value);
+    } else if (auto* text = v.get<Str>()) {
+      out += quoted(text->text, ascii);
+    } else if (auto* dict = v.get<Dict>()) {
+      object(*dict, depth);
+    } else if (v.get<List>() || v.get<Tuple>()) {
+      array(in.to_vector(v), depth);
+    } else if (!otherwise.missing() && !otherwise.is_none()) {
+      write(in.call(otherwise, {v}), depth + 1);
+    } else {
+      in.fail(ErrorKind::kType, "Object of type {} is not JSON serializable", in.type_name(v));
+    }
+  }
+  void array(const std::vector<Value>& items, int depth) {
+    if (items.empty()) {
+      out += "[]";
+      return;
+    }
+    out += '[';
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (i) out += comma;
+      line(depth + 1);
+      write(items[i], depth + 1);
+    }
+    line(depth);
+    out += ']';
+  }
+  void object(Dict& dict, int depth) {
+    std::vector<Table::Entry> entries = dict.table.live();
+    if (entries.empty()) {
+      out += "{}";
+      return;
+    }
+    if (sort) {
+      std::vector<Value> keys;
+      for (const auto& e : entries) keys.push_back(e.key);
+      sort_values(in, keys, Value(), false);
+      entries.clear();
+      for (const Value& k : keys)
+        if (Value* found = dict.table.find(in, k)) entries.push_back({k, *found, 0});
+    }
+    out += '{';
+    bool first = true;
+    for (const auto& e : entries) {
+      if (!first) out += comma;
+      first = false;
+      line(depth + 1);
+      if (e.key.get<Str>()) {
+        write(e.key, depth + 1);
+      } else if (e.key.is_none() || e.key.is_bool() || e.key.is_float() || e.key.kind() == Kind::kInt) {
+        out += '"';
+        write(e.key, depth + 1);
+        out += '"';
+      } else {
+        in.fail(ErrorKind::kType, "keys must be str, int, float, bool or None, not {}", in.type_name(e.key));
+      }
+      out += colon;
+      write(e.value, depth + 1);
+    }
+    line(depth);
+    out += '}';
+  }
+};
+
+std::string to_json(Interp& in, const Value& v, const NativeArgs& a, size_t options) {
+  auto given = [&](size_t i) { return !a[options + i].missing() && !a[options + i].is_none(); };
+  Writer w{in, "", false, false, true, ", ", ": ", {}, {}};
+  if (given(0)) {
+    w.pretty = true;
+    w.comma = ",";
+    if (auto* text = a[options].get<Str>()) {
+      w.indent = text->text;
+    } else {
+      const int64_t n = in.to_int(a[options], "indent");
+      if (n > 100) in.fail(ErrorKind::kValue, "indent is at most 100, got {}", n);
+      w.indent = std::string(static_cast<size_t>(std::max<int64_t>(n, 0)), ' ');
+    }
+  }
+  w.sort = given(1) && in.truth(a[options + 1]);
+  if (given(2)) w.otherwise = a[options + 2];
+  if (!a[options + 3].missing()) w.ascii = in.truth(a[options + 3]);
+  if (given(4)) {
+    const std::vector<Value> two = in.to_vector(a[options + 4]);
+    if (two.size() != 2) in.fail(ErrorKind::kValue, "separators are two texts");
+    w.comma = in.to_text(two[0], "a separator");
+    w.colon = in.to_text(two[1], "a separator");
+  }
+  w.write(v, 0);
+  return std::move(w.out);
+}
+
+Value dumps(Interp& in, NativeArgs& a) { return Value::str(to_json(in, a[0], a, 1)); }
+Value dump(Interp& in, NativeArgs& a) {
+  in.call(in.attribute(a[1], "write"), {Value::str(to_json(in, a[0], a, 2))});
+  return Value::none();
+}
+Value loads(Interp& in, NativeArgs& a) { return parse_json(in, in.to_text(a[0], "loads()'s argument")); }
+Value load(Interp& in, NativeArgs& a) {
+  const Value text = in.call(in.attribute(a[0], "read"), {});
+  return parse_json(in, in.to_text(text, "what read() gives"));
+}
+
+constexpr NativeDef kJson[] = {
+    {"dump(obj, fp, *, indent=None, sort_keys=False, default=None, ensure_ascii=True, separators=None)", dump,
+     "writes a value to a file"},
+    {"dumps(obj, *, indent=None, sort_keys=False, default=None, ensure_ascii=True, separators=None)", dumps,
+     "a value as text"},
+    {"load(fp)", load, "the value that a file holds"},
+    {"loads(text)", loads, "the value that a text is"},
+};
+
+// --- _kiln
+// ------------------------------------------------------------------------------------------------------------
+
+const Function& function_argument(Interp& in, const Value& v) {
+  auto* f = v.get<Function>();
+  if (!f) in.fail(ErrorKind::kType, "{} is not a function that a script defines", in.repr(v));
+  return *f;
+}
+
+std::string_view parameter_kind(ast::Param::Kind kind) {
+  switch (kind) {
+    case ast::Param::Kind::kPlain:
+      return "POSITIONAL_OR_KEYWORD";
+    case ast::Param::Kind::kArgs:
+      return "VAR_POSITIONAL";
+    case ast::Param::Kind::kKwargs:
+      return "VAR_KEYWORD";
+    case ast::Param::Kind::kKeywordOnly:
+      return "KEYWORD_ONLY";
+  }
+  KILN_UNREACHABLE("parameter kind");
+}
+
+Value parameters(Interp& in, NativeArgs& a) {
+  const Function& f = function_argument(in, a[0]);
+  const Value annotations = in.attribute(a[0], "__annotations__");
+  std::vector<Value> out;
+  for (size_t i = 0; i < f.params->size(); ++i) {
+    const ast::Param& p = (*f.params)[i];
+    std::vector<Value> value;
+    if (!f.defaults[i].missing()) value.push_back(f.defaults[i]);
+    Value* annotation = annotations.get<Dict>()->table.find(p.name);
+    out.push_back(
+        make<Tuple>(std::vector<Value>{Value::str(p.name), Value::str(std::string(parameter_kind(p.kind))),
+                                       make<Tuple>(std::move(value)), annotation ? *annotation : Value::none()}));
+  }
+  return make<List>(std::move(out));
+}
+
+Value source(Interp& in, NativeArgs& a) {
+  const Function& f = function_argument(in, a[0]);
+  const SourceRange range = f.def ? f.def->full_range : f.body->range;
+  const size_t line = range.text->line_of(range.begin);
+  std::string text(range.str());
+  if (f.def) text += "\n";
+  return make<Tuple>(std::vector<Value>{Value::str(std::move(text)), Value::str(range.text->file_name()),
+                                        Value::integer(static_cast<int64_t>(line))});
+}
+
+constexpr NativeDef kKiln[] = {
+    {"parameters(function)", parameters, "(name, kind, (default,) or (), annotation) of each"},
+    {"source(function)", source, "(text, file, line)"},
+};
+
+}  // namespace
+
+void fill_json(Interp& in, ModuleObject& m) {
+  add_functions(m, kJson);
+  m.members.set("JSONDecodeError", in.exception_type("ValueError"));
+}
+void fill_kiln(Interp&, ModuleObject& m) { add_functions(m, kKiln); }
+
+}  // namespace kiln::script

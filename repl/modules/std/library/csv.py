@@ -1,0 +1,72 @@
+"""csv: tables written line by line."""
+
+
+def _quoted(value):
+    text = "" if value is None else str(value)
+    if any(c in text for c in ',"\n\r'):
+        text = '"' + text.replace('"', '""') + '"'
+    return text
+
+
+class writer:
+    def __init__(self, file, dialect=None, delimiter=",", lineterminator="\r\n", **kwargs):
+        self._file, self._delimiter, self._end = file, delimiter, lineterminator
+
+    def writerow(self, row):
+        return self._file.write(self._delimiter.join(_quoted(v) for v in row) + self._end)
+
+    def writerows(self, rows):
+        for row in rows:
+            self.writerow(row)
+
+
+class DictWriter:
+    def __init__(self, f, fieldnames, restval="", extrasaction="raise", dialect=None, **kwargs):
+        self.fieldnames, self._rest, self._extras = list(fieldnames), restval, extrasaction
+        self.writer = writer(f, **kwargs)
+
+    def writeheader(self):
+        return self.writer.writerow(self.fieldnames)
+
+    def writerow(self, row):
+        more = [k for k in row if k not in self.fieldnames]
+        if more and self._extras == "raise":
+            raise ValueError("dict contains fields not in fieldnames: " + ", ".join(repr(k) for k in more))
+        return self.writer.writerow([row.get(k, self._rest) for k in self.fieldnames])
+
+    def writerows(self, rows):
+        for row in rows:
+            self.writerow(row)
+
+
+def reader(lines, delimiter=",", **kwargs):
+    rest = ""
+    for line in lines:
+        rest += line
+        if rest.count('"') % 2:
+            continue
+        row, at, rest = [], rest.rstrip("\r\n"), ""
+        while True:
+            if at.startswith('"'):
+                end = 1
+                while end < len(at) and (at[end] != '"' or at[end:end + 2] == '""'):
+                    end += 2 if at[end] == '"' else 1
+                row.append(at[1:end].replace('""', '"'))
+                at = at[end + 1:]
+                mark, at = at[:1], at[1:]
+            else:
+                value, mark, at = at.partition(delimiter)
+                row.append(value)
+            if not mark:
+                break
+        yield row
+
+
+class DictReader:
+    def __init__(self, f, fieldnames=None, **kwargs):
+        self._rows = reader(f, **kwargs)
+        self.fieldnames = list(next(self._rows, [])) if fieldnames is None else list(fieldnames)
+
+    def __iter__(self):
+        for row in self._rows:
+            yield dict(zip(self.fieldnames, row))

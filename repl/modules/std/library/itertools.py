@@ -1,0 +1,231 @@
+"""itertools: iterators over iterators; all are lazy."""
+
+
+def count(start=0, step=1):
+    while True:
+        yield start
+        start += step
+
+
+def cycle(iterable):
+    saved = []
+    for item in iterable:
+        yield item
+        saved.append(item)
+    while saved:
+        yield from saved
+
+
+def repeat(obj, times=None):
+    if times is None:
+        while True:
+            yield obj
+    for _ in range(times):
+        yield obj
+
+
+def accumulate(iterable, func=None, *, initial=None):
+    total, empty = initial, initial is None
+    if not empty:
+        yield total
+    for item in iterable:
+        total = item if empty else (total + item if func is None else func(total, item))
+        empty = False
+        yield total
+
+
+def _chained(iterables):
+    for iterable in iterables:
+        yield from iterable
+
+
+class chain:
+    def __init__(self, *iterables):
+        self._items = _chained(iterables)
+
+    @classmethod
+    def from_iterable(cls, iterables):
+        made = cls()
+        made._items = _chained(iterables)
+        return made
+
+    def __iter__(self):
+        return self._items
+
+    def __next__(self):
+        return next(self._items)
+
+
+def compress(data, selectors):
+    for item, wanted in zip(data, selectors):
+        if wanted:
+            yield item
+
+
+def dropwhile(predicate, iterable):
+    dropping = True
+    for item in iterable:
+        if dropping and predicate(item):
+            continue
+        dropping = False
+        yield item
+
+
+def takewhile(predicate, iterable):
+    for item in iterable:
+        if not predicate(item):
+            return
+        yield item
+
+
+def filterfalse(predicate, iterable):
+    for item in iterable:
+        if not (item if predicate is None else predicate(item)):
+            yield item
+
+
+def groupby(iterable, key=None):
+    items = iter(iterable)
+    end = object()
+    item = next(items, end)
+    while item is not end:
+        now = item if key is None else key(item)
+        group = []
+        while item is not end and (item if key is None else key(item)) == now:
+            group.append(item)
+            item = next(items, end)
+        yield now, iter(group)
+
+
+def islice(iterable, *bounds):
+    limits = slice(*bounds)
+    start, stop, step = limits.start or 0, limits.stop, limits.step or 1
+    if start < 0 or step < 1 or (stop is not None and stop < 0):
+        raise ValueError("islice() takes bounds that are not negative, and a step of at least 1")
+    if stop is not None and start >= stop:
+        return
+    wanted = start
+    for i, item in enumerate(iterable):
+        if i == wanted:
+            yield item
+            wanted += step
+        if stop is not None and i + 1 >= stop:
+            return
+
+
+def pairwise(iterable):
+    first = True
+    before = None
+    for item in iterable:
+        if not first:
+            yield before, item
+        before, first = item, False
+
+
+def batched(iterable, n):
+    batch = []
+    for item in iterable:
+        batch.append(item)
+        if len(batch) == n:
+            yield tuple(batch)
+            batch = []
+    if batch:
+        yield tuple(batch)
+
+
+def starmap(function, iterable):
+    for args in iterable:
+        yield function(*args)
+
+
+def tee(iterable, n=2):
+    items = iter(iterable)
+    queues = [[] for _ in range(n)]
+
+    def one(queue):
+        end = object()
+        while True:
+            if not queue:
+                item = next(items, end)
+                if item is end:
+                    return
+                for q in queues:
+                    q.append(item)
+            yield queue.pop(0)
+
+    return tuple(one(q) for q in queues)
+
+
+def zip_longest(*iterables, fillvalue=None):
+    end = object()
+    its = [iter(i) for i in iterables]
+    while its:
+        row = [next(i, end) for i in its]
+        if all(v is end for v in row):
+            return
+        yield tuple(fillvalue if v is end else v for v in row)
+
+
+def product(*iterables, repeat=1):
+    pools = [tuple(i) for i in iterables] * repeat
+    sizes = [len(p) for p in pools]
+    if 0 in sizes:
+        return
+    at = [0] * len(pools)
+    while True:
+        yield tuple(p[i] for p, i in zip(pools, at))
+        place = len(at) - 1
+        while place >= 0 and at[place] == sizes[place] - 1:
+            at[place] = 0
+            place -= 1
+        if place < 0:
+            return
+        at[place] += 1
+
+
+def permutations(iterable, r=None):
+    pool = tuple(iterable)
+    r = len(pool) if r is None else r
+
+    def extend(chosen):
+        if len(chosen) == r:
+            yield tuple(pool[i] for i in chosen)
+            return
+        for i in range(len(pool)):
+            if i not in chosen:
+                yield from extend(chosen + [i])
+
+    if r <= len(pool):
+        yield from extend([])
+
+
+def combinations(iterable, r):
+    pool = tuple(iterable)
+    at = list(range(r))
+    if r > len(pool):
+        return
+    while True:
+        yield tuple(pool[i] for i in at)
+        place = r - 1
+        while place >= 0 and at[place] == place + len(pool) - r:
+            place -= 1
+        if place < 0:
+            return
+        at[place] += 1
+        for i in range(place + 1, r):
+            at[i] = at[i - 1] + 1
+
+
+def combinations_with_replacement(iterable, r):
+    pool = tuple(iterable)
+    if not pool and r:
+        return
+    at = [0] * r
+    while True:
+        yield tuple(pool[i] for i in at)
+        place = r - 1
+        while place >= 0 and at[place] == len(pool) - 1:
+            place -= 1
+        if place < 0:
+            return
+        at[place:] = [at[place] + 1] * (r - place)

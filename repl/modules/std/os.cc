@@ -1,0 +1,448 @@
+// os and os.path: files, folders and paths.
+#include <fcntl.h>
+#include <glob.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "repl/modules/std/std.h"
+#include "support/files.h"
+
+namespace kiln::script {
+
+namespace fs = std::filesystem;
+
+std::string path_text(Interp& in, const Value& v) {
+  if (!v.get<Str>())
+    if (auto f = in.find_attribute(v, "__fspath__"); f && !v.get<TypeObject>()) return path_text(in, in.call(*f, {}));
+  std::string text = in.to_text(v, "the path");
+  if (text.find('\0') != std::string::npos) in.fail(ErrorKind::kValue, "a path has no character of code 0");
+  return text;
+}
+
+namespace {
+
+std::string path_argument(Interp& in, NativeArgs& a) {
+  return a[0].missing() || a[0].is_none() ? "." : path_text(in, a[0]);
+}
+
+[[noreturn]] void fail_errno(Interp& in, int code, const std::string& path) {
+  const char* type = code == ENOENT    ? "FileNotFoundError"
+                     : code == EEXIST  ? "FileExistsError"
+                     : code == EISDIR  ? "IsADirectoryError"
+                     : code == ENOTDIR ? "NotADirectoryError"
+                     : code == EACCES  ? "PermissionError"
+                                       : "OSError";
+  in.fail_as(type, "[Errno {}] {}: {}", code, std::strerror(code), ast::repr(ast::Constant(path)));
+}
+
+bool stat_of(const std::string& path, struct stat& s) { return ::stat(path.c_str(), &s) == 0; }
+
+Value path_exists(Interp& in, NativeArgs& a) {
+  struct stat s;
+  return Value::boolean(stat_of(path_text(in, a[0]), s));
+}
+Value isfile(Interp& in, NativeArgs& a) {
+  struct stat s;
+  return Value::boolean(stat_of(path_text(in, a[0]), s) && S_ISREG(s.st_mode));
+}
+Value isdir(Interp& in, NativeArgs& a) {
+  struct stat s;
+  return Value::boolean(stat_of(path_text(in, a[0]), s) && S_ISDIR(s.st_mode));
+}
+Value getsize(Interp& in, NativeArgs& a) {
+  struct stat s;
+  const std::string path = path_text(in, a[0]);
+  if (!stat_of(path, s)) fail_errno(in, errno, path);
+  return Value::integer(s.st_size);
+}
+Value getmtime(Interp& in, NativeArgs& a) {
+  struct stat s;
+  const std::string path = path_text(in, a[0]);
+  if (!stat_of(path, s)) fail_errno(in, errno, path);
+  return Value::real(static_cast<double>(s.st_mtim.tv_sec) + 1e-9 * static_cast<double>(s.st_mtim.tv_nsec));
+}
+Value path_join(Interp& in, NativeArgs& a) {
+  std::string out;
+  bool first = true;
+  for (const Value& v : a[0].get<Tuple>()->items) {
+    const std::string part = path_text(in, v);
+    if (!part.empty() && part[0] == '/') out.clear();
+    if (!first && !out.empty() && out.back() != '/') out += '/';
+    out += part;
+    first = false;
+  }
+  return Value::str(std::move(out));
+}
+std::string folder_of(const std::string& p) {
+  std::string head = p.substr(0, p.rfind('/') + 1);
+  if (head.find_first_not_of('/') != std::string::npos) head.erase(head.find_last_not_of('/') + 1);
+  return head;
+}
+Value path_basename(Interp& in, NativeArgs& a) {
+  const std::string p = path_text(in, a[0]);
+  return Value::str(p.substr(p.rfind('/') + 1));
+}
+Value path_dirname(Interp& in, NativeArgs& a) { return Value::str(folder_of(path_text(in, a[0]))); }
+Value two_texts(std::string x, std::string y) {
+  return make<Tuple>(std::vector<Value>{Value::str(std::move(x)), Value::str(std::move(y))});
+}
+Value path_split(Interp& in, NativeArgs& a) {
+  const std::string p = path_text(in, a[0]);
+  return two_texts(folder_of(p), p.substr(p.rfind('/') + 1));
+}
+Value path_splitext(Interp& in, NativeArgs& a) {
+  const std::string p = path_text(in, a[0]);
+  const size_t name = p.rfind('/') + 1, dot = p.rfind('.');
+  const bool has = dot != std::string::npos && dot > name && p.find_first_not_of('.', name) < dot;
+  return has ? two_texts(p.substr(0, dot), p.substr(dot)) : two_texts(p, "");
+}
+std::string normal(const std::string& p) {
+  if (p.empty()) return ".";
+  std::string out = fs::path(p).lexically_normal().string();
+  if (out.size() > 1 && out.back() == '/') out.pop_back();
+  return out;
+}
+std::string current_folder(Interp& in) {
+  std::error_code bad;
+  const fs::path here = fs::current_path(bad);
+  if (bad) in.fail_as("OSError", "the current folder cannot be read: {}", bad.message());
+  return here.string();
+}
+Value path_normpath(Interp& in, NativeArgs& a) { return Value::str(normal(path_text(in, a[0]))); }
+Value path_abspath(Interp& in, NativeArgs& a) {
+  const std::string p = path_text(in, a[0]);
+  return Value::str(normal(p.starts_with('/') ? p : current_folder(in) + "/" + p));
+}
+Value path_realpath(Interp& in, NativeArgs& a) {
+  const std::string p = path_text(in, a[0]);
+  std::error_code bad;
+  const fs::path real = fs::weakly_canonical(p.starts_with('/') ? p : current_folder(in) + "/" + p, bad);
+  return bad ? path_abspath(in, a) : Value::str(normal(real.string()));
+}
+Value path_isabs(Interp& in, NativeArgs& a) { return Value::boolean(path_text(in, a[0]).starts_with('/')); }
+Value path_expanduser(Interp& in, NativeArgs& a) {
+  const std::string p = path_text(in, a[0]);
+  const char* home = std::getenv("HOME");
+  return Value::str(home && (p == "~" || p.starts_with("~/")) ? home + p.substr(1) : p);
+}
+Value path_relpath(Interp& in, NativeArgs& a) {
+  auto absolute = [&](const std::string& p) { return p.starts_with('/') ? p : current_folder(in) + "/" + p; };
+  const std::string start = a[1].missing() || a[1].is_none() ? "." : path_text(in, a[1]);
+  return Value::str(
+      normal(fs::path(normal(absolute(path_text(in, a[0])))).lexically_relative(normal(absolute(start))).string()));
+}
+
+Value cpu_count(Interp&, NativeArgs&) { return Value::integer(std::thread::hardware_concurrency()); }
+Value getpid(Interp&, NativeArgs&) { return Value::integer(::getpid()); }
+Value getcwd(Interp& in, NativeArgs&) { return Value::str(current_folder(in)); }
+Value os_chdir(Interp& in, NativeArgs& a) {
+  const std::string path = path_text(in, a[0]);
+  if (::chdir(path.c_str()) != 0) fail_errno(in, errno, path);
+  return Value::none();
+}
+Value os_listdir(Interp& in, NativeArgs& a) {
+  const std::string path = path_argument(in, a);
+  std::error_code bad;
+  std::vector<std::string> names;
+  for (fs::directory_iterator it(path, bad), end; !bad && it != end; it.increment(bad))
+    names.push_back(it->path().filename().string());
+  if (bad) fail_errno(in, bad.value(), path);
+  std::sort(names.begin(), names.end());
+  std::vector<Value> out;
+  for (std::string& n : names) out.push_back(Value::str(std::move(n)));
+  return make<List>(std::move(out));
+}
+Value os_glob(Interp& in, NativeArgs& a) {
+  const std::string pattern = path_text(in, a[0]);
+  if (pattern.find("**") != std::string::npos)
+    in.fail(ErrorKind::kUnsupported, "'**' in a pattern of files is not supported: use os.walk()");
+  glob_t found{};
+  std::vector<Value> out;
+  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0)
+    for (size_t i = 0; i < found.gl_pathc; ++i) out.push_back(Value::str(found.gl_pathv[i]));
+  ::globfree(&found);
+  return make<List>(std::move(out));
+}
+Value os_mkdir(Interp& in, NativeArgs& a) {
+  const std::string path = path_text(in, a[0]);
+  if (::mkdir(path.c_str(), 0777) != 0) fail_errno(in, errno, path);
+  return Value::none();
+}
+Value os_makedirs(Interp& in, NativeArgs& a) {
+  const std::string path = path_text(in, a[0]);
+  std::error_code bad;
+  const bool made = fs::create_directories(path, bad);
+  if (bad) fail_errno(in, bad.value(), path);
+  if (!made && (a[2].missing() || !in.truth(a[2]))) fail_errno(in, EEXIST, path);
+  return Value::none();
+}
+Value os_remove(Interp& in, NativeArgs& a) {
+  const std::string path = path_text(in, a[0]);
+  if (::unlink(path.c_str()) != 0) fail_errno(in, errno, path);
+  return Value::none();
+}
+Value os_rmdir(Interp& in, NativeArgs& a) {
+  const std::string path = path_text(in, a[0]);
+  if (::rmdir(path.c_str()) != 0) fail_errno(in, errno, path);
+  return Value::none();
+}
+Value os_rename(Interp& in, NativeArgs& a) {
+  const std::string from = path_text(in, a[0]), to = path_text(in, a[1]);
+  if (::rename(from.c_str(), to.c_str()) != 0) fail_errno(in, errno, from);
+  return Value::none();
+}
+Value os_uname(Interp&, NativeArgs&) {
+  utsname u{};
+  ::uname(&u);
+  std::vector<Value> out;
+  for (const char* text : {u.sysname, u.nodename, u.release, u.version, u.machine}) out.push_back(Value::str(text));
+  return make<Tuple>(std::move(out));
+}
+Value os_fspath(Interp& in, NativeArgs& a) { return Value::str(path_text(in, a[0])); }
+Value os_getenv(Interp& in, NativeArgs& a) {
+  return in.call(in.attribute(in.attribute(in.import_module("os"), "environ"), "get"),
+                 {a[0], a[1].missing() ? Value::none() : a[1]});
+}
+
+constexpr NativeDef kOs[] = {
+    {"chdir(path)", os_chdir, "changes the current folder"},
+    {"cpu_count()", cpu_count, "how many processors there are"},
+    {"fspath(path)", os_fspath, "a path as text"},
+    {"getcwd()", getcwd, "the current folder"},
+    {"getenv(key, default=None)", os_getenv, "an environment variable, or the default"},
+    {"getpid()", getpid, "this process's number"},
+    {"glob(pattern)", os_glob, "the files that a pattern names"},
+    {"listdir(path='.')", os_listdir, "the names in a folder, sorted"},
+    {"makedirs(name, mode=511, exist_ok=False)", os_makedirs, "makes a folder and those around it"},
+    {"mkdir(path, mode=511)", os_mkdir, "makes a folder"},
+    {"remove(path)", os_remove, "deletes a file"},
+    {"rename(src, dst)", os_rename, "moves a file"},
+    {"replace(src, dst)", os_rename, "moves a file"},
+    {"rmdir(path)", os_rmdir, "deletes an empty folder"},
+    {"uname()", os_uname, "system, node, release, version, machine"},
+    {"unlink(path)", os_remove, "deletes a file"},
+};
+constexpr NativeDef kOsPath[] = {
+    {"abspath(path)", path_abspath, "the path from the root"},
+    {"basename(path)", path_basename, "the last part of a path"},
+    {"dirname(path)", path_dirname, "the path without its last part"},
+    {"exists(path)", path_exists, "is there such a file?"},
+    {"expanduser(path)", path_expanduser, "with the user's folder in place of '~'"},
+    {"getmtime(path)", getmtime, "when it was last changed"},
+    {"getsize(path)", getsize, "its size in bytes"},
+    {"isabs(path)", path_isabs, "does it begin at the root?"},
+    {"isdir(path)", isdir, "is it a folder?"},
+    {"isfile(path)", isfile, "is it a file?"},
+    {"join(*parts)", path_join, "the parts as one path"},
+    {"normpath(path)", path_normpath, "without '.' and '..'"},
+    {"realpath(path)", path_realpath, "the path from the root, without links"},
+    {"relpath(path, start='.')", path_relpath, "the path from a folder"},
+    {"split(path)", path_split, "(dirname, basename)"},
+    {"splitext(path)", path_splitext, "(path without ending, ending)"},
+};
+
+/// A text file of open(). Its content is read at once, or kept until it is closed or flushed.
+class TextFile : public Object {
+ public:
+  static inline const KindOf<TextFile> kKind{"_io.TextIOWrapper"};
+  TextFile(std::string p, std::string m) : Object(kKind), path(std::move(p)), mode(std::move(m)) {}
+  ~TextFile() override {
+    if (fd >= 0) ::close(fd);
+  }
+  std::optional<Value> attribute(Interp&, std::string_view name) override {
+    if (name == "name") return Value::str(path);
+    if (name == "mode") return Value::str(mode);
+    if (name == "closed") return Value::boolean(fd < 0);
+    return std::nullopt;
+  }
+  Value iterate(Interp& in) override;
+  std::string repr(Interp&) override { return fmt::format("<file '{}' mode='{}'>", path, mode); }
+
+  const std::string path, mode;
+  int fd = -1;
+  bool can_read = false, can_write = false;
+  std::string ahead;  // read and not yet given
+  size_t at = 0;
+};
+
+TextFile& file(Interp& in, NativeArgs& a, bool to_write) {
+  auto* f = a.self->get<TextFile>();
+  if (f->fd < 0) in.fail(ErrorKind::kValue, "I/O operation on closed file");
+  if (to_write ? !f->can_write : !f->can_read)
+    in.fail_as("OSError", "the file '{}' was opened to {}: mode '{}'", f->path, to_write ? "read" : "write", f->mode);
+  return *f;
+}
+
+/// Reads more; false at the end.
+bool fill(Interp& in, TextFile& f) {
+  constexpr size_t kPiece = size_t{1} << 16;
+  if (f.at > 0) f.ahead.erase(0, std::exchange(f.at, 0));
+  if (f.ahead.size() > kLargestFile) in.fail(ErrorKind::kMemory, "the file '{}' is too large to be read", f.path);
+  char piece[kPiece];
+  ssize_t n = 0;
+  do {
+    in.check_interrupt();
+    n = ::read(f.fd, piece, kPiece);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) fail_errno(in, errno, f.path);
+  f.ahead.append(piece, static_cast<size_t>(n));
+  return n > 0;
+}
+
+bool read_line(Interp& in, TextFile& f, std::string& out) {
+  size_t end = 0, from = 0;
+  while ((end = f.ahead.find('\n', f.at + from)) == std::string::npos) {
+    from = f.ahead.size() - f.at;
+    if (!fill(in, f)) break;
+  }
+  const size_t stop = end == std::string::npos ? f.ahead.size() : end + 1;
+  if (stop == f.at) return false;
+  out = f.ahead.substr(f.at, stop - f.at);
+  f.at = stop;
+  return true;
+}
+
+class LineIterator : public IteratorObject {
+ public:
+  explicit LineIterator(TextFile* f) : file_(f) {}
+  bool next(Interp& in, Value& out) override {
+    NativeArgs none{{}, &file_};
+    std::string line;
+    if (!read_line(in, file(in, none, false), line)) return false;
+    out = Value::str(std::move(line));
+    return true;
+  }
+
+ private:
+  Value file_;
+};
+Value TextFile::iterate(Interp&) { return make<LineIterator>(this); }
+
+Value file_read(Interp& in, NativeArgs& a) {
+  TextFile& f = file(in, a, false);
+  const int64_t size = a[0].missing() || a[0].is_none() ? -1 : in.to_int(a[0], "read()'s size");
+  while (size < 0 || f.ahead.size() - f.at < static_cast<size_t>(size))
+    if (!fill(in, f)) break;
+  const size_t n = size < 0 ? f.ahead.size() - f.at : std::min(static_cast<size_t>(size), f.ahead.size() - f.at);
+  std::string out = f.ahead.substr(f.at, n);
+  f.at += n;
+  return Value::str(std::move(out));
+}
+Value file_readline(Interp& in, NativeArgs& a) {
+  std::string line;
+  read_line(in, file(in, a, false), line);
+  return Value::str(std::move(line));
+}
+Value file_readlines(Interp& in, NativeArgs& a) {
+  std::vector<Value> out;
+  for (std::string line; read_line(in, file(in, a, false), line);) out.push_back(Value::str(line));
+  return make<List>(std::move(out));
+}
+Value file_write(Interp& in, NativeArgs& a) {
+  TextFile& f = file(in, a, true);
+  std::string_view left = in.to_text(a[0], "write()'s text");
+  while (!left.empty()) {
+    const ssize_t n = ::write(f.fd, left.data(), left.size());
+    if (n < 0 && errno == EINTR) {
+      in.check_interrupt();
+      continue;
+    }
+    if (n < 0) fail_errno(in, errno, f.path);
+    left.remove_prefix(static_cast<size_t>(n));
+  }
+  return Value::integer(in.length(a[0]));
+}
+Value file_writelines(Interp& in, NativeArgs& a) {
+  in.for_each(a[0], [&](Value line) {
+    Value slots[] = {std::move(line)};
+    NativeArgs one{slots, a.self};
+    file_write(in, one);
+    return true;
+  });
+  return Value::none();
+}
+Value file_flush(Interp&, NativeArgs&) { return Value::none(); }
+Value file_close(Interp& in, NativeArgs& a) {
+  auto* f = a.self->get<TextFile>();
+  if (f->fd >= 0 && ::close(std::exchange(f->fd, -1)) != 0) fail_errno(in, errno, f->path);
+  return Value::none();
+}
+Value file_enter(Interp&, NativeArgs& a) { return *a.self; }
+Value file_exit(Interp& in, NativeArgs& a) {
+  file_close(in, a);
+  return Value::boolean(false);
+}
+Value file_seek(Interp& in, NativeArgs& a) {
+  auto* f = a.self->get<TextFile>();
+  if (f->fd < 0) in.fail(ErrorKind::kValue, "I/O operation on closed file");
+  f->ahead.clear();
+  f->at = 0;
+  const int64_t to = in.to_int(a[0], "the position"), whence = a[1].missing() ? 0 : in.to_int(a[1], "whence");
+  const off_t now = ::lseek(f->fd, to, whence == 2 ? SEEK_END : whence == 1 ? SEEK_CUR : SEEK_SET);
+  if (now < 0) fail_errno(in, errno, f->path);
+  return Value::integer(now);
+}
+
+constexpr NativeDef kFileMethods[] = {
+    {"__enter__()", file_enter, "the file itself"},
+    {"__exit__(*exception)", file_exit, "closes it"},
+    {"close()", file_close, "closes it"},
+    {"flush()", file_flush, "does nothing: what is written is not buffered"},
+    {"read(size=-1)", file_read, "the text, or that many bytes of it"},
+    {"readline()", file_readline, "the next line, with its end"},
+    {"readlines()", file_readlines, "the lines, with their ends"},
+    {"seek(offset, whence=0)", file_seek, "goes to a position"},
+    {"write(text)", file_write, "writes a text"},
+    {"writelines(lines)", file_writelines, "writes each text"},
+};
+
+Value open_file(Interp& in, NativeArgs& a) {
+  const std::string path = path_text(in, a[0]);
+  std::string mode = a[1].missing() ? "r" : in.to_text(a[1], "open()'s mode");
+  if (mode.find('b') != std::string::npos)
+    in.fail(with_note(error(ErrorKind::kUnsupported, "open() in binary mode is not supported"),
+                      "help: torch.load and torch.save read and write .npy, .npz and .safetensors"));
+  std::string plain = mode;
+  std::erase(plain, 't');
+  const bool plus = std::erase(plain, '+') > 0;
+  if (plain != "r" && plain != "w" && plain != "a" && plain != "x")
+    in.fail(ErrorKind::kValue, "open()'s mode is r, w, a or x, with + and t: got {}", in.repr(a[1]));
+  auto f = make<TextFile>(path, mode);
+  f->can_read = plain == "r" || plus;
+  f->can_write = plain != "r" || plus;
+  const int flags = (plus           ? O_RDWR
+                     : plain == "r" ? O_RDONLY
+                                    : O_WRONLY) |
+                    O_CLOEXEC |
+                    (plain == "r"   ? 0
+                     : plain == "w" ? O_CREAT | O_TRUNC
+                     : plain == "a" ? O_CREAT | O_APPEND
+                                    : O_CREAT | O_EXCL);
+  struct stat s;
+  // Opening a named pipe would wait for its other end, where no Ctrl-C is seen.
+  if (stat_of(path, s) && S_ISDIR(s.st_mode)) fail_errno(in, EISDIR, path);
+  f->fd = ::open(path.c_str(), flags | O_NONBLOCK, 0666);
+  if (f->fd < 0) fail_errno(in, errno, path);
+  ::fcntl(f->fd, F_SETFL, ::fcntl(f->fd, F_GETFL) & ~O_NONBLOCK);
+  return f;
+}
+constexpr NativeDef kOpen[] = {
+    {"open(file, mode='r', buffering=-1, encoding=None, errors=None, newline=None)", open_file, "opens a text file"}};
+
+}  // namespace
+
+std::span<const NativeDef> os_functions() { return kOs; }
+std::span<const NativeDef> os_path_functions() { return kOsPath; }
+void install_open(Interp& in) {
+  in.add_methods({TextFile::kKind, kFileMethods});
+  in.add_builtins(kOpen);
+}
+
+}  // namespace kiln::script

@@ -1,0 +1,90 @@
+// Where modules that are texts come from: files beside the script, and Kiln's own modules that need nothing native,
+// which are written in the language (library/*.py) and compiled when they are first imported.
+#include <filesystem>
+
+#include "repl/modules/modules.h"
+#include "support/files.h"
+
+namespace kiln::embedded {
+std::string_view library_text(std::string_view path);
+}
+
+namespace kiln::script {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SearchPath {
+  explicit SearchPath(Interp& in) : folders(make<List>()) {
+    // As Python: the folder of the script, or the current one.
+    std::error_code none;
+    const fs::path script = in.argv.empty() ? "" : in.argv[0];
+    const bool is_file = !script.empty() && fs::is_regular_file(script, none);
+    folders->items.push_back(Value::str(is_file ? script.parent_path().string() : ""));
+  }
+  Ref<List> folders;
+};
+
+struct NearestWay {
+  std::string_view module, way;
+};
+constexpr NearestWay kNearestWays[] = {
+    {"asyncio", "calls return when their work is queued: run them one after another"},
+    {"concurrent", "a script has one thread; launches on several streams overlap"},
+    {"ctypes", "native code is reached from C++ (docs/embedding.md)"},
+    {"cupy", "torch has the tensors: torch.empty(…, device='cuda')"},
+    {"jax", "torch has the tensors"},
+    {"matplotlib", "triton.testing.perf_report draws plots and writes SVG files"},
+    {"multiprocessing", "a script has one process: start kiln several times"},
+    {"numpy", "torch has the tensors: torch.arange, torch.randn, t.tolist(); math has functions of single numbers"},
+    {"pandas", "a list of dicts, and tabulate to print it"},
+    {"pickle", "json writes plain values, torch.save tensors"},
+    {"pytest", "assert, torch.testing.assert_close and a loop over the parameters"},
+    {"re", "str has find, split, partition, replace, startswith"},
+    {"scipy", "torch and math have the functions that kernels' files use most"},
+    {"subprocess", "start other programs from the shell that starts kiln"},
+    {"tempfile", "os.makedirs and a name of your own under /tmp"},
+    {"threading", "a script has one thread; launches on several streams overlap"},
+    {"torchvision", "torch.randn makes inputs"},
+    {"tqdm", "print the progress"},
+    {"transformers", "copy the kernel's shapes into the script"},
+    {"unittest", "assert, and torch.testing.assert_close"},
+    {"yaml", "json"},
+};
+
+}  // namespace
+
+Ref<List> search_path(Interp& in) { return in.state<SearchPath>().folders; }
+
+std::optional<ModuleSource> find_source(Interp& in, std::string_view path) {
+  std::string relative(path);
+  for (char& c : relative)
+    if (c == '.') c = '/';
+  const std::vector<Value> folders = search_path(in)->items;
+  for (const Value& folder : folders) {
+    auto* text = folder.get<Str>();
+    if (!text) continue;
+    for (const bool is_package : {true, false}) {
+      const std::string file = (fs::path(text->text) / (relative + (is_package ? "/__init__.py" : ".py"))).string();
+      std::error_code none;
+      if (fs::is_regular_file(file, none)) return ModuleSource{in.take(read_file(file)), file, is_package};
+    }
+  }
+  for (const bool is_package : {false, true}) {
+    std::string file = std::string(path) + (is_package ? ".__init__" : "") + ".py";
+    const std::string_view text = embedded::library_text("std/library/" + file);
+    if (text.data()) return ModuleSource{std::string(text), std::string(kLibraryFolder) + file, is_package};
+  }
+  return std::nullopt;
+}
+
+std::string help_without(std::string_view path) {
+  const std::string_view top = path.substr(0, path.find('.'));
+  for (const NearestWay& w : kNearestWays)
+    if (w.module == top) return fmt::format("help: Kiln runs without Python and has no {}: {}", top, w.way);
+  return "help: Kiln runs without Python: it has modules of its own (docs/scripts.md), and imports .py files beside "
+         "the script or in a folder of sys.path";
+}
+
+}  // namespace kiln::script

@@ -1,0 +1,18 @@
+// Parts of the std modules that have files of their own.
+#pragma once
+#include <span>
+
+#include "repl/script/builtins/builtins.h"
+
+namespace kiln::script {
+
+std::span<const NativeDef> os_functions();
+std::span<const NativeDef> os_path_functions();
+/// A path: a str, or an object with __fspath__.
+std::string path_text(Interp& in, const Value& v);
+void fill_json(Interp& in, ModuleObject& m);
+/// _kiln: what Kiln's own modules that are written in the language need of the interpreter.
+void fill_kiln(Interp& in, ModuleObject& m);
+void install_open(Interp& in);
+
+}  // namespace kiln::script

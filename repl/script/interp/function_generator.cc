@@ -1,0 +1,423 @@
+#include "repl/script/interp/function_generator.h"
+
+namespace kiln::script {
+
+using namespace ast;
+
+namespace {
+
+const Yield* yield_of(const Stmt& s) {
+  switch (s.kind) {
+    case StmtKind::kExpr:
+      return dyn_as<Yield>(as<ExprStmt>(s).value.get());
+    case StmtKind::kAssign:
+      return dyn_as<Yield>(as<Assign>(s).value.get());
+    case StmtKind::kAugAssign:
+      return dyn_as<Yield>(as<AugAssign>(s).value.get());
+    case StmtKind::kAnnAssign:
+      return dyn_as<Yield>(as<AnnAssign>(s).value.get());
+    case StmtKind::kReturn:
+      return dyn_as<Yield>(as<Return>(s).value.get());
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+FunctionGenerator::FunctionGenerator(Interp& in, const Function& function)
+    : function_(const_cast<Function*>(&function)), interp_(in.self()), frame_(*function.program, *function.code) {
+  frame_.free = &function_->free;
+  frame_.function = function_.get();
+  blocks_.push_back({Form::kBlock, &function.def->body});
+}
+
+FunctionGenerator::~FunctionGenerator() {
+  const std::shared_ptr<Interp*> in = interp_.lock();
+  if (!in || !started_ || blocks_.empty()) return;
+  const SourceRange where = (*in)->where();
+  try {
+    close(**in);
+  } catch (const ScriptError& e) {
+    // Whoever let go of it expects no exception, as in Python.
+    if ((*in)->error_output) (*in)->error_output("ignored in a generator that ends: " + e.diagnostic.message + "\n");
+  }
+  (*in)->set_where(where);
+}
+
+std::string FunctionGenerator::repr(Interp&) { return fmt::format("<generator object {}>", function_->name); }
+
+void FunctionGenerator::push(Form form, const Body& body, const Stmt& s, bool enter) {
+  blocks_.push_back({form, &body, enter ? 0 : body.size(), &s});
+}
+
+bool FunctionGenerator::has_finally(const Block& b) const {
+  return (b.form == Form::kTry || b.form == Form::kElse || b.form == Form::kHandler) &&
+         !as<Try>(*b.stmt).finally_body.empty();
+}
+
+bool FunctionGenerator::resume(Interp& in, const Value& sent, const ScriptError* thrown, Value& out) {
+  if (running_) in.fail(ErrorKind::kValue, "generator already executing");
+  if (blocks_.empty()) {
+    if (thrown) throw ScriptError(*thrown);
+    return false;
+  }
+  if (!started_ && !sent.is_none()) in.fail(ErrorKind::kType, "a value was sent to a generator that has not started");
+  in.check_interrupt();
+  in.check_stack();
+  struct Running {
+    Interp& in;
+    FunctionGenerator& g;
+    const size_t handled = in.handled_.size();
+    bool ended = true;  // also by an exception that nothing in it took
+    ~Running() {
+      g.handled_.assign(in.handled_.begin() + static_cast<ptrdiff_t>(handled), in.handled_.end());
+      in.handled_.resize(handled);
+      g.running_ = false;
+      if (ended) g.blocks_.clear();
+    }
+  };
+  Interp::Entered entered(in, {function_.get(), in.where_, function_->program.get()});
+  depth_ = in.calls_.size();
+  Running running{in, *this};
+  in.handled_.insert(in.handled_.end(), handled_.begin(), handled_.end());
+  running_ = started_ = true;
+  try {
+    Step step = go_on(in, sent, thrown, out);
+    while (step == Step::kGoOn) step = blocks_.empty() ? Step::kEnded : advance(in, out);
+    running.ended = step == Step::kEnded;
+  } catch (const ScriptError& e) {
+    auto* raised = e.exception.get<Instance>();
+    if (raised && raised->type->derives_from(in.exception_type("StopIteration").get()))
+      in.fail_as("RuntimeError", "generator raised StopIteration");
+    throw;
+  }
+  return !running.ended;
+}
+
+FunctionGenerator::Step FunctionGenerator::go_on(Interp& in, const Value& sent, const ScriptError* thrown, Value& out) {
+  std::optional<ScriptError> error;
+  try {
+    const Stmt* s = std::exchange(at_, nullptr);
+    if (blocks_.back().form == Form::kDelegate) return delegate(in, sent, thrown, out);
+    if (thrown) throw ScriptError(*thrown);
+    if (s)
+      if (Flow flow = complete(in, *s, sent); flow != Flow::kNormal) leave(in, flow);
+  } catch (ScriptError& e) {
+    error = std::move(e);
+  }
+  if (error) unwind(in, std::move(*error));
+  return Step::kGoOn;
+}
+
+FunctionGenerator::Step FunctionGenerator::advance(Interp& in, Value& out) {
+  std::optional<ScriptError> error;
+  try {
+    Block& b = blocks_.back();
+    if (b.at < b.body->size()) return start(in, *(*b.body)[b.at++], out);
+    end_block(in);
+  } catch (ScriptError& e) {
+    error = std::move(e);
+  }
+  if (error) unwind(in, std::move(*error));
+  return Step::kGoOn;
+}
+
+FunctionGenerator::Step FunctionGenerator::start(Interp& in, const Stmt& s, Value& out) {
+  if (!frame_.code.yielding.contains(&s)) {
+    if (Flow flow = in.exec_one(s, frame_); flow != Flow::kNormal) leave(in, flow);
+    return Step::kGoOn;
+  }
+  if (const Yield* y = yield_of(s)) return yield(in, s, *y, out);
+  if (const auto* n = dyn_as<If>(&s)) {
+    push(Form::kBlock, in.truth(in.eval(*n->condition, frame_)) ? n->body : n->else_body, s);
+  } else if (const auto* w = dyn_as<While>(&s)) {
+    push(Form::kWhile, w->body, s, false);
+  } else if (const auto* loop = dyn_as<ast::For>(&s)) {
+    const Value items = in.eval(*loop->iterable, frame_);
+    in.set_where(loop->iterable->range);
+    Ref<IteratorObject> it = in.iterator(items);
+    push(Form::kFor, loop->body, s, false);
+    blocks_.back().items = std::move(it);
+  } else if (const auto* t = dyn_as<Try>(&s)) {
+    push(Form::kTry, t->body, s);
+  } else {
+    const auto& with = as<With>(s);
+    push(Form::kWith, with.body, s);
+    for (const With::Item& i : with.items) {
+      Value v = in.enter_context(i, blocks_.back().exits, frame_);
+      if (i.target) in.assign(*i.target, std::move(v), frame_);
+    }
+  }
+  return Step::kGoOn;
+}
+
+FunctionGenerator::Step FunctionGenerator::yield(Interp& in, const Stmt& s, const Yield& y, Value& out) {
+  if (const auto* n = dyn_as<AugAssign>(&s)) augmented_ = in.eval(*n->target, frame_);
+  Value v = y.value ? in.eval(*y.value, frame_) : Value::none();
+  if (!y.from) {
+    at_ = &s;
+    out = std::move(v);
+    return Step::kYielded;
+  }
+  in.set_where(y.range);
+  Ref<IteratorObject> it = in.iterator(v);
+  static const Body kNothing;
+  push(Form::kDelegate, kNothing, s);
+  blocks_.back().items = std::move(it);
+  return delegate(in, Value::none(), nullptr, out);
+}
+
+FunctionGenerator::Step FunctionGenerator::delegate(Interp& in, const Value& sent, const ScriptError* thrown,
+                                                    Value& out) {
+  const Stmt& s = *blocks_.back().stmt;
+  const Ref<IteratorObject> items = blocks_.back().items;
+  auto* inner = dynamic_cast<FunctionGenerator*>(items.get());
+  std::optional<ScriptError> error;
+  Flow flow = Flow::kNormal;
+  try {
+    if (inner ? inner->resume(in, sent, thrown, out) : thrown ? throw ScriptError(*thrown) : items->next(in, out))
+      return Step::kYielded;
+    blocks_.pop_back();
+    flow = complete(in, s, inner ? inner->result() : Value::none());
+  } catch (ScriptError& e) {
+    error = std::move(e);
+  }
+  if (error) unwind(in, std::move(*error));
+  if (flow != Flow::kNormal) leave(in, flow);
+  return Step::kGoOn;
+}
+
+Flow FunctionGenerator::complete(Interp& in, const Stmt& s, Value v) {
+  if (const auto* n = dyn_as<Assign>(&s)) {
+    for (const ExprPtr& t : n->targets) in.assign(*t, v, frame_);
+  } else if (const auto* aug = dyn_as<AugAssign>(&s)) {
+    in.assign(*aug->target, in.combine(*aug, std::exchange(augmented_, Value()), v), frame_);
+  } else if (const auto* ann = dyn_as<AnnAssign>(&s)) {
+    in.assign(*ann->target, std::move(v), frame_);
+  } else if (s.kind == StmtKind::kReturn) {
+    frame_.result = std::move(v);
+    return Flow::kReturn;
+  }
+  return Flow::kNormal;
+}
+
+void FunctionGenerator::end_block(Interp& in) {
+  Block& b = blocks_.back();
+  switch (b.form) {
+    case Form::kBlock:
+    case Form::kDelegate:
+      blocks_.pop_back();
+      return;
+    case Form::kWhile: {
+      in.check_interrupt();
+      const auto& n = as<While>(*b.stmt);
+      if (in.truth(in.eval(*n.condition, frame_))) {
+        blocks_.back().at = 0;
+      } else {
+        blocks_.pop_back();
+        push(Form::kBlock, n.else_body, n);
+      }
+      return;
+    }
+    case Form::kFor: {
+      in.check_interrupt();
+      const auto& n = as<ast::For>(*b.stmt);
+      Value item;
+      if (b.items->next(in, item)) {
+        in.assign(*n.target, std::move(item), frame_);
+        blocks_.back().at = 0;
+      } else {
+        blocks_.pop_back();
+        push(Form::kBlock, n.else_body, n);
+      }
+      return;
+    }
+    case Form::kWith: {
+      std::vector<Value> exits = std::move(b.exits);
+      blocks_.pop_back();
+      in.leave_contexts(exits, Value());
+      return;
+    }
+    case Form::kTry:
+      b.form = Form::kElse;
+      b.body = &as<Try>(*b.stmt).else_body;
+      b.at = 0;
+      return;
+    case Form::kHandler:
+      in.handled_.pop_back();
+      [[fallthrough]];
+    case Form::kElse:
+      b.form = Form::kFinally;
+      b.body = &as<Try>(*b.stmt).finally_body;
+      b.at = 0;
+      b.flow = Flow::kNormal;
+      return;
+    case Form::kFinally: {
+      Block done = std::move(b);
+      blocks_.pop_back();
+      if (done.error) throw std::move(*done.error);
+      frame_.result = std::move(done.result);
+      if (done.flow != Flow::kNormal) leave(in, done.flow);
+      return;
+    }
+  }
+}
+
+void FunctionGenerator::unwind(Interp& in, ScriptError error) {
+  in.calls_.resize(depth_);
+  while (!blocks_.empty()) {
+    Block& b = blocks_.back();
+    std::optional<ScriptError> next;  // what a handler's own code raises takes the place of the exception
+    try {
+      if (b.form == Form::kTry) {
+        const auto& s = as<Try>(*b.stmt);
+        b.form = Form::kElse;  // an exception in the type of a handler is not for the handlers
+        if (const Try::Handler* h = in.handler_of(s, error, frame_)) {
+          in.handled_.push_back(error.exception);
+          b.form = Form::kHandler;
+          b.body = &h->body;
+          b.at = 0;
+          return;
+        }
+      } else if (b.form == Form::kWith) {
+        std::vector<Value> exits = std::move(b.exits);
+        blocks_.pop_back();
+        if (in.leave_contexts(exits, error.exception)) return;
+        continue;
+      }
+    } catch (ScriptError& e) {
+      next = std::move(e);
+    }
+    if (next) {
+      in.calls_.resize(depth_);
+      error = std::move(*next);
+      continue;
+    }
+    if (b.form == Form::kHandler) in.handled_.pop_back();
+    if (has_finally(b)) {
+      b.form = Form::kFinally;
+      b.body = &as<Try>(*b.stmt).finally_body;
+      b.at = 0;
+      b.error = std::move(error);
+      return;
+    }
+    blocks_.pop_back();
+  }
+  throw error;
+}
+
+void FunctionGenerator::leave(Interp& in, Flow flow) {
+  while (!blocks_.empty()) {
+    Block& b = blocks_.back();
+    if (flow != Flow::kReturn && (b.form == Form::kFor || b.form == Form::kWhile)) {
+      if (flow == Flow::kBreak)
+        blocks_.pop_back();
+      else
+        b.at = b.body->size();
+      return;
+    }
+    if (b.form == Form::kHandler) in.handled_.pop_back();
+    if (has_finally(b)) {
+      b.form = Form::kFinally;
+      b.body = &as<Try>(*b.stmt).finally_body;
+      b.at = 0;
+      b.flow = flow;
+      b.result = std::move(frame_.result);
+      return;
+    }
+    std::vector<Value> exits = std::move(b.exits);
+    blocks_.pop_back();
+    in.leave_contexts(exits, Value());
+  }
+  result_ = flow == Flow::kReturn ? std::move(frame_.result) : Value::none();
+}
+
+void FunctionGenerator::close(Interp& in) {
+  if (running_) in.fail(ErrorKind::kValue, "generator already executing");
+  if (!started_) blocks_.clear();
+  if (blocks_.empty()) return;
+  ScriptError exit;
+  exit.exception = make<Instance>(in.exception_type("GeneratorExit"));
+  exit.exception.get<Instance>()->fields.set("args", make<Tuple>(std::vector<Value>{}));
+  exit.diagnostic = Diagnostic{ErrorKind::kValue, "GeneratorExit", {}, {}};
+  try {
+    Value out;
+    if (!resume(in, Value::none(), &exit, out)) return;
+  } catch (const ScriptError& e) {
+    auto* raised = e.exception.get<Instance>();
+    if (raised && raised->type->derives_from(in.exception_type("GeneratorExit").get())) return;
+    throw;
+  }
+  in.fail_as("RuntimeError", "generator ignored GeneratorExit");
+}
+
+namespace {
+
+FunctionGenerator& generator_of(Interp& in, const NativeArgs& a) {
+  auto* g = dynamic_cast<FunctionGenerator*>(a.self->object());
+  if (!g) in.fail_as("AttributeError", "only the generator of a function that yields has this method");
+  return *g;
+}
+
+Value send(Interp& in, NativeArgs& a) {
+  const Ref<FunctionGenerator> g(&generator_of(in, a));
+  Value out;
+  if (g->resume(in, a[0], nullptr, out)) return out;
+  stop_iteration(in, g->result());
+}
+
+Value throw_into(Interp& in, NativeArgs& a) {
+  const Ref<FunctionGenerator> g(&generator_of(in, a));
+  // throw(type, value, traceback) is the old spelling.
+  Value exception = a[1].missing() || a[1].is_none() ? a[0] : a[1];
+  if (exception.get<TypeObject>()) exception = in.call(exception, {});
+  auto* instance = exception.get<Instance>();
+  if (!instance || !instance->type->derives_from(in.exception_type("BaseException").get()))
+    in.fail(ErrorKind::kType, "throw() needs an exception, got '{}'", in.type_name(exception));
+  std::optional<ScriptError> thrown;
+  try {
+    in.raise(exception, in.where());
+  } catch (ScriptError& e) {
+    thrown = std::move(e);
+  }
+  Value out;
+  if (g->resume(in, Value::none(), &*thrown, out)) return out;
+  stop_iteration(in, g->result());
+}
+
+Value close_generator(Interp& in, NativeArgs& a) {
+  const Ref<FunctionGenerator> g(&generator_of(in, a));
+  g->close(in);
+  return Value::none();
+}
+
+Value next_value(Interp& in, NativeArgs& a) {
+  const Ref<IteratorObject> it(a.self->get<IteratorObject>());
+  Value out;
+  if (it->next(in, out)) return out;
+  const auto* g = dynamic_cast<const FunctionGenerator*>(it.get());
+  stop_iteration(in, g ? g->result() : Value::none());
+}
+
+Value same_iterator(Interp&, NativeArgs& a) { return *a.self; }
+
+constexpr NativeDef kIteratorMethods[] = {
+    {"__iter__()", same_iterator, "the iterator itself"},
+    {"__next__()", next_value, "the next value"},
+    {"close()", close_generator, "ends a generator: its `finally` blocks run"},
+    {"send(value)", send, "goes on with the value of the yield, to the next one"},
+    {"throw(exception, value=None, traceback=None)", throw_into, "goes on with an exception raised at the yield"},
+};
+
+}  // namespace
+
+void stop_iteration(Interp& in, const Value& result) {
+  in.raise(result.is_none() ? in.call(in.exception_type("StopIteration"), {})
+                            : in.call(in.exception_type("StopIteration"), {result}),
+           in.where());
+}
+
+void install_iterator_methods(Interp& in) { in.add_methods({Kind::kIterator, kIteratorMethods}); }
+
+}  // namespace kiln::script

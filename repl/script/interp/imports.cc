@@ -1,0 +1,182 @@
+// Imports: modules of the host, and modules that are texts of the language.
+#include "compiler/parse/parser.h"
+#include "repl/script/interp/interp.h"
+
+namespace kiln::script {
+
+using namespace ast;
+
+namespace {
+
+/// A module that is a text: its attributes are the text's global variables.
+class ScriptModule : public ModuleObject {
+ public:
+  ScriptModule(std::string p, Globals& g) : ModuleObject(std::move(p)), globals(g) {}
+  std::optional<Value> attribute(Interp& in, std::string_view name) override {
+    Globals::Slot* slot = globals.find(name);
+    if (slot && !slot->value.missing()) return slot->value;
+    if (slot = globals.find("__getattr__"); slot && !slot->value.missing() && !name.starts_with("__"))
+      return in.call(Value(slot->value), {Value::str(std::string(name))});
+    return std::nullopt;
+  }
+  void set_attribute(Interp&, std::string_view name, Value value) override {
+    globals[globals.index(name)].value = std::move(value);
+  }
+  void attribute_names(std::vector<std::string>& out) const override {
+    for (const auto& slot : globals.slots())
+      if (!slot.value.missing()) out.push_back(slot.name);
+  }
+
+  Globals& globals;
+  std::shared_ptr<const Program> program;
+  bool loading = true;
+};
+
+ScriptModule* loading(const Ref<ModuleObject>& m) {
+  auto* script = dynamic_cast<ScriptModule*>(m.get());
+  return script && script->loading ? script : nullptr;
+}
+
+}  // namespace
+
+Ref<ModuleObject> Interp::import_module(std::string_view path) {
+  auto it = modules_.find(std::string(path));
+  if (it != modules_.end()) return it->second;
+  Ref<ModuleObject> module = find_module_ ? find_module_(path) : Ref<ModuleObject>();
+  const ModuleDef* def = nullptr;
+  for (auto table : module_tables_)
+    for (const ModuleDef& d : table)
+      if (d.path == path) def = &d;
+  if (!module && !def) return import_source(path);
+  if (!module) module = make<ModuleObject>(std::string(path));
+  // Known before it is filled: what fills it imports its submodules, and those look for their parent.
+  modules_.emplace(path, module);
+  if (def) def->fill(*this, *module);
+  // `import a.b` also makes b an attribute of a.
+  if (size_t dot = path.rfind('.'); dot != std::string_view::npos)
+    if (Ref<ModuleObject> parent = import_module(path.substr(0, dot)))
+      parent->set_attribute(*this, path.substr(dot + 1), module);
+  return module;
+}
+
+Ref<ModuleObject> Interp::import_source(std::string_view path) {
+  if (!find_source_) return {};
+  Ref<ModuleObject> parent;
+  const size_t dot = path.rfind('.');
+  if (dot != std::string_view::npos) {
+    parent = import_module(path.substr(0, dot));
+    if (!parent) return {};
+    // A package's text may have imported it.
+    if (auto it = modules_.find(std::string(path)); it != modules_.end()) return it->second;
+  }
+  std::optional<ModuleSource> source = find_source_(*this, path);
+  if (!source) return {};
+  check_stack();
+  Globals& globals = *module_globals_.emplace_back(std::make_unique<Globals>());
+  globals.module = path;
+  globals.package = source->is_package ? std::string(path) : std::string(path.substr(0, parent ? dot : 0));
+  for (const auto& slot : globals_.slots())
+    if (!slot.builtin.missing()) globals[globals.index(slot.name)].builtin = slot.builtin;
+  auto set = [&](std::string_view name, std::string text) {
+    globals[globals.index(name)].value = Value::str(std::move(text));
+  };
+  set("__name__", std::string(path));
+  set("__package__", globals.package);
+  set("__file__", source->file);
+  auto module = take(parse::parse_module(SourceText::make(source->file, std::move(source->text))));
+  auto made = make<ScriptModule>(std::string(path), globals);
+  made->program = take(resolve(std::move(module), globals));
+  // Known before it runs, as in Python: modules that import one another see what has run so far.
+  modules_.emplace(path, made);
+  try {
+    Entered entered(*this, {nullptr, where_, made->program.get()});
+    Frame frame(*made->program, *made->program->codes.at(nullptr));
+    frame.make_cells();
+    exec(made->program->module->body, frame);
+  } catch (ScriptError&) {
+    modules_.erase(std::string(path));
+    throw;
+  }
+  made->loading = false;
+  if (parent) parent->set_attribute(*this, path.substr(dot + 1), made);
+  return made;
+}
+
+std::string Interp::absolute_path(const Import& s, const Globals& from) {
+  const size_t dots = s.from_module.find_first_not_of('.');
+  const size_t level = dots == std::string::npos ? s.from_module.size() : dots;
+  std::string name = s.from_module.substr(level);
+  if (level == 0) return name;
+  std::string base = from.package;
+  for (size_t i = 1; i < level; ++i) {
+    if (base.empty())
+      fail_as_type("ImportError", fmt::format("'{}' leads out of the folder of the script", s.from_module),
+                   "help: import the module by its name, and add its folder to sys.path");
+    const size_t dot = base.rfind('.');
+    base = dot == std::string::npos ? "" : base.substr(0, dot);
+  }
+  return base.empty() || name.empty() ? base + name : base + "." + name;
+}
+
+Value Interp::imported(const Ref<ModuleObject>& m, const Import::Alias& a) {
+  where_ = a.range;
+  if (auto v = find_attribute(m, a.name)) return *std::move(v);
+  if (Ref<ModuleObject> sub = import_module(m->path + "." + a.name)) return sub;
+  if (loading(m))
+    fail_as_type("ImportError",
+                 fmt::format("'{}' is not in the module '{}' yet, which is still being imported", a.name, m->path),
+                 fmt::format("help: the modules import one another in a circle: import '{}' inside the function that "
+                             "needs it",
+                             a.name));
+  std::vector<std::string> names;
+  m->attribute_names(names);
+  const std::string near = nearest_name(a.name, names);
+  fail_as_type("ImportError", fmt::format("the module '{}' has no attribute '{}'", m->path, a.name),
+               near.empty() ? "" : fmt::format("help: did you mean '{}'?", near));
+}
+
+void Interp::exec_import(const Import& s, Frame& f) {
+  auto find = [&](const std::string& path, SourceRange range) {
+    where_ = range;
+    Ref<ModuleObject> m = import_module(path);
+    where_ = range;
+    if (!m)
+      fail_as_type("ModuleNotFoundError", fmt::format("there is no module '{}'", path),
+                   module_help_ ? module_help_(path) : "");
+    return m;
+  };
+  if (s.from_module.empty()) {
+    for (const Import::Alias& a : s.names) {
+      Ref<ModuleObject> m = find(a.name, a.range);
+      // `import a.b` binds `a`, `import a.b as c` binds the submodule.
+      if (a.as.empty() && a.name.find('.') != std::string::npos) m = find(a.name.substr(0, a.name.find('.')), a.range);
+      store(binding_key(a.name), m, f);
+    }
+    return;
+  }
+  where_ = s.range;
+  const std::string path = absolute_path(s, *f.program.globals);
+  if (path.empty()) {  // `from . import x` in a script: a module beside it
+    for (const Import::Alias& a : s.names) store(binding_key(a.name), find(a.name, a.range), f);
+    return;
+  }
+  Ref<ModuleObject> m = find(path, s.range);
+  for (const Import::Alias& a : s.names) {
+    if (a.name != "*") {
+      store(binding_key(a.name), imported(m, a), f);
+      continue;
+    }
+    std::vector<std::string> names;
+    const auto all = find_attribute(m, "__all__");
+    if (all)
+      for (const Value& name : to_vector(*all)) names.push_back(to_text(name, "a name in __all__"));
+    else
+      m->attribute_names(names);
+    Globals& globals = *f.program.globals;
+    for (const std::string& name : names)
+      // Python has the rule too: `import *` leaves names with an underscore alone.
+      if (all || name[0] != '_') globals[globals.index(name)].value = attribute(m, name);
+  }
+}
+
+}  // namespace kiln::script

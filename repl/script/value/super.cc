@@ -1,0 +1,209 @@
+// super(), what `object` has, and the types property, staticmethod and classmethod.
+#include <algorithm>
+
+#include "repl/script/builtins/builtins.h"
+#include "repl/script/interp/interp.h"
+#include "repl/script/value/classes.h"
+
+namespace kiln::script {
+// -----------------------------------------------------------------------------------------------
+
+namespace {
+
+class Super : public Object {
+ public:
+  static inline const KindOf<Super> kKind{"super"};
+  Super(Ref<TypeObject> owner, Value self) : Object(kKind), owner_(std::move(owner)), self_(std::move(self)) {}
+  std::optional<Value> attribute(Interp& in, std::string_view name) override;
+
+ private:
+  Ref<TypeObject> owner_;
+  Value self_;
+};
+
+/// What a type of the language does for a special method that a class of scripts hides.
+std::optional<Value> native_special(Interp& in, const Value& self, std::string_view name, CallArgs& args) {
+  auto is = [&](std::string_view wanted, size_t count) { return name == wanted && args.args.size() == count; };
+  auto apply = [&]<class T>(T* o) -> std::optional<Value> {
+    if (is("__getitem__", 1)) return o->T::item(in, args.args[0]);
+    if (is("__setitem__", 2)) return o->T::set_item(in, args.args[0], args.args[1]), Value::none();
+    if (is("__delitem__", 1)) return o->T::delete_item(in, args.args[0]), Value::none();
+    if (is("__len__", 0)) return Value::integer(o->T::length(in).value_or(0));
+    if (is("__iter__", 0)) return o->T::iterate(in);
+    if (is("__repr__", 0)) return Value::str(o->T::repr(in));
+    if (is("__contains__", 1)) {
+      if (const auto found = o->T::contains(in, args.args[0])) return Value::boolean(*found);
+      return std::nullopt;
+    }
+    return std::nullopt;
+  };
+  switch (self.kind()) {
+    case Kind::kDict:
+      if (name == "__init__") {
+        const Value made = in.call(in.type_of(Kind::kDict)->constructor, args);
+        for (const auto& e : made.get<Dict>()->table.live()) self.get<Dict>()->table.set(in, e.key, e.value);
+        return Value::none();
+      }
+      return apply(self.get<Dict>());
+    case Kind::kList:
+      if (name == "__init__") {
+        self.get<List>()->items = in.call(in.type_of(Kind::kList)->constructor, args).get<List>()->items;
+        return Value::none();
+      }
+      return apply(self.get<List>());
+    case Kind::kSet:
+      if (name == "__init__") {
+        const Value made = in.call(in.type_of(Kind::kSet)->constructor, args);
+        for (const auto& e : made.get<Set>()->table.live()) self.get<Set>()->table.set(in, e.key, e.value);
+        return Value::none();
+      }
+      return apply(self.get<Set>());
+    case Kind::kTuple:
+      return apply(self.get<Tuple>());
+    case Kind::kStr:
+      return apply(self.get<Str>());
+    default:
+      return std::nullopt;
+  }
+}
+
+constexpr std::string_view kNativeSpecials[] = {"__init__", "__getitem__", "__setitem__", "__delitem__",
+                                                "__len__",  "__iter__",    "__repr__",    "__contains__"};
+
+std::optional<Value> Super::attribute(Interp& in, std::string_view name) {
+  // Of a class method the class itself is the first argument.
+  auto* as_class = self_.get<TypeObject>();
+  const bool of_class = as_class && as_class->derives_from(owner_.get());
+  const Ref<TypeObject> type = of_class ? Ref<TypeObject>(as_class) : in.type_of(self_);
+  const Value* self = of_class ? nullptr : &self_;
+  bool behind = type.get() == owner_.get();
+  for (TypeObject* t : type->order) {
+    if (behind)
+      if (Value* v = t->members.find(name)) {
+        if (of_class && v->get<Function>() && name != "__new__") return Value(make<BoundMethod>(self_, *v));
+        return name == "__new__" ? *v : bound(in, Value(*v), self, type);
+      }
+    behind |= t == owner_.get();
+  }
+  auto native = [&](auto run) {
+    auto o = make<Opaque>("super()." + std::string(name));
+    o->on_call = [run, me = self_, called = std::string(name)](Interp& interp, CallArgs& args) -> Value {
+      return run(interp, me, called, args);
+    };
+    return Value(o);
+  };
+  if (type->base_kind && !of_class) {
+    if (Native* m = in.method(*type->base_kind, name)) return Value(make<BoundMethod>(self_, Value(m)));
+    if (std::find(std::begin(kNativeSpecials), std::end(kNativeSpecials), name) != std::end(kNativeSpecials))
+      return native([](Interp& interp, const Value& me, const std::string& called, CallArgs& args) {
+        if (auto v = native_special(interp, me, called, args)) return *v;
+        if (called == "__init__") return Value::none();
+        interp.fail(ErrorKind::kType, "super().{}() does not apply to '{}' with {} arguments", called,
+                    interp.type_name(me), args.args.size());
+      });
+  }
+  auto* instance = self_.get<Instance>();
+  if (instance && is_exception(in, instance->type.get())) {
+    if (name == "__init__")
+      return native([](Interp&, const Value& me, const std::string&, CallArgs& args) {
+        me.get<Instance>()->fields.set("args", make<Tuple>(std::vector<Value>(args.args.begin(), args.args.end())));
+        return Value::none();
+      });
+    if (name == "__str__" || name == "__repr__")
+      return native([](Interp& interp, const Value& me, const std::string& called, CallArgs&) {
+        return Value::str(exception_text(interp, *me.get<Instance>(), called == "__repr__"));
+      });
+  }
+  Value* v = in.type_of(Kind::kInstance)->members.find(name);
+  if (!v) return std::nullopt;
+  if (name == "__new__") return *v;
+  return Value(make<BoundMethod>(self_, *v));
+}
+
+Object& instance_argument(Interp& in, const Value& v) {
+  if (!v.object() || !v.object()->own_type())
+    in.fail(ErrorKind::kType, "expected an instance of a class that a script defines, got '{}'", in.type_name(v));
+  return *v.object();
+}
+
+Value object_setattr(Interp& in, NativeArgs& a) {
+  set_field(in, &instance_argument(in, a[0]), in.to_text(a[1], "the attribute's name"), a[2]);
+  return Value::none();
+}
+Value object_delattr(Interp& in, NativeArgs& a) {
+  instance_argument(in, a[0]);
+  const std::string& name = in.to_text(a[1], "the attribute's name");
+  if (!fields_of(a[0])->table.erase(name))
+    in.fail_as("AttributeError", "'{}' has no attribute '{}' to delete", in.type_name(a[0]), name);
+  return Value::none();
+}
+Value object_getattribute(Interp& in, NativeArgs& a) {
+  const std::string& name = in.to_text(a[1], "the attribute's name");
+  Object& self = instance_argument(in, a[0]);
+  if (Value* v = fields_of(a[0])->table.find(name)) return *v;
+  if (Value* v = (*self.own_type())->find(name)) return bound(in, Value(*v), &a[0], *self.own_type());
+  in.fail_as("AttributeError", "'{}' has no attribute '{}'", in.type_name(a[0]), name);
+}
+Value object_init(Interp&, NativeArgs&) { return Value::none(); }
+Value object_new(Interp& in, NativeArgs& a) {
+  auto* type = a[0].get<TypeObject>();
+  if (!type || type->of_kind || !type->constructor.missing())
+    in.fail(ErrorKind::kType, "__new__() needs a class that a script defines, got '{}'", in.repr(a[0]));
+  CallArgs args;
+  if (type->base_kind)
+    for (const Value& v : a[1].get<Tuple>()->items) args.args.push_back(v);
+  return new_instance(in, Ref<TypeObject>(type), args);
+}
+Value object_repr(Interp& in, NativeArgs& a) { return Value::str(fmt::format("<{} object>", in.type_name(a[0]))); }
+Value object_eq(Interp&, NativeArgs& a) { return Value::boolean(a[0].same(a[1])); }
+Value object_ne(Interp&, NativeArgs& a) { return Value::boolean(!a[0].same(a[1])); }
+Value object_hash(Interp&, NativeArgs& a) {
+  return Value::integer(static_cast<int64_t>(reinterpret_cast<uintptr_t>(a[0].object()) >> 4));
+}
+
+constexpr NativeDef kObject[] = {
+    {"__delattr__(self, name)", object_delattr, "deletes a field"},
+    {"__eq__(self, other)", object_eq, "is it the same object?"},
+    {"__getattribute__(self, name)", object_getattribute, "an attribute, without the class's __getattr__"},
+    {"__hash__(self)", object_hash, "a number of the object"},
+    {"__init__(self, *args, **kwargs)", object_init, "does nothing"},
+    {"__init_subclass__(cls, **kwargs)", object_init, "does nothing"},
+    {"__ne__(self, other)", object_ne, "is it another object?"},
+    {"__new__(cls, *args, **kwargs)", object_new, "an instance of the class before its __init__"},
+    {"__repr__(self)", object_repr, "the text of an object without one of its own"},
+    {"__setattr__(self, name, value)", object_setattr, "sets a field, without the class's __setattr__"},
+    {"__str__(self)", object_repr, "the text of an object without one of its own"},
+};
+
+Value make_property(Interp&, NativeArgs& a) {
+  auto given = [&](size_t i) { return a[i].missing() ? Value::none() : a[i]; };
+  return make<Property>(given(0), given(1), given(2));
+}
+Value static_method(Interp&, NativeArgs& a) { return make<StaticMethod>(a[0]); }
+Value class_method(Interp&, NativeArgs& a) { return make<ClassMethod>(a[0]); }
+
+constexpr NativeDef kProperty = {"property(fget=None, fset=None, fdel=None, doc=None)", make_property,
+                                 "an attribute that a call computes"};
+constexpr NativeDef kStaticMethod = {"staticmethod(function)", static_method,
+                                     "a method that gets neither instance nor class"};
+constexpr NativeDef kClassMethod = {"classmethod(function)", class_method, "a method that gets the class"};
+
+}  // namespace
+
+Value make_super(Ref<TypeObject> owner, Value self) { return make<Super>(std::move(owner), std::move(self)); }
+
+void install_classes(Interp& in) {
+  for (const NativeDef& d : kObject) {
+    auto native = make<Native>(d);
+    in.type_of(Kind::kInstance)->members.set(native->name, native);
+  }
+  const std::pair<Kind, const NativeDef*> types[] = {
+      {Property::kKind, &kProperty}, {StaticMethod::kKind, &kStaticMethod}, {ClassMethod::kKind, &kClassMethod}};
+  for (const auto& [kind, def] : types) {
+    auto native = make<Native>(*def);
+    in.type_of(kind)->constructor = native;
+    in.add_builtin(native->name, in.type_of(kind));
+  }
+}
+
+}  // namespace kiln::script

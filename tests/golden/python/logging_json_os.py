@@ -1,0 +1,12 @@
+import logging, warnings, sys, os, json, copy, time, math, random, string, textwrap
+logger = logging.getLogger(__name__)
+logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stdout)
+logger.info("hello %s %d", "a", 3); logger.debug("no"); logger.warning("w")
+print(json.dumps({"a":[1,2.5,None,True,"x\n"],"b":{}}, indent=2, sort_keys=True), json.loads('{"a": [1, 2.5, null, "q\\u00e9"]}'))
+print(json.dumps([1,{"k":"v"}]), json.dumps("é"), json.dumps({1:2}))
+a=[1,[2]]; b=copy.deepcopy(a); b[1].append(3); c=copy.copy(a); print(a,b,c)
+print(os.path.join("a","b"), os.path.dirname("/x/y.z"), os.path.basename("/x/y.z"), os.path.splitext("y.tar.gz"), os.path.abspath("/a/../b"), os.path.exists("/nonexist"), os.path.isfile("/etc/passwd"), os.path.isdir("/etc"))
+print(math.ceil(2.1), math.floor(-2.1), math.log2(8), math.sqrt(2), math.pi, math.inf, math.isnan(math.nan), math.prod([2,3]), math.gcd(4,6), math.lcm(4,6), math.comb(5,2), math.factorial(5), math.isqrt(17), math.fsum([.1]*10), math.degrees(math.pi), math.log(8,2), math.perm(5,2), math.dist([0,0],[3,4]))
+print(string.ascii_lowercase, string.digits, textwrap.dedent("  a\n   b\n"))
+print(os.environ.get("NOPE","d"), os.getcwd() != "", sys.version_info >= (3,8), sys.version_info.major, sys.argv[1:])
+warnings.filterwarnings("ignore"); warnings.warn("x")
