@@ -73,7 +73,8 @@ std::optional<ModuleSource> find_source(Interp& in, std::string_view path) {
   }
   for (const bool is_package : {false, true}) {
     std::string file = std::string(path) + (is_package ? ".__init__" : "") + ".py";
-    const std::string_view text = embedded::library_text("std/library/" + file);
+    const std::string folder = path.starts_with("triton.") ? "triton/library/" : "std/library/";
+    const std::string_view text = embedded::library_text(folder + file);
     if (text.data()) return ModuleSource{std::string(text), std::string(kLibraryFolder) + file, is_package};
   }
   return std::nullopt;

@@ -5,6 +5,7 @@
 
 #include "repl/modules/modules.h"
 #include "repl/modules/torch/tensor_object.h"
+#include "repl/modules/triton/autotuner.h"
 #include "repl/modules/triton/kernel.h"
 #include "repl/script/builtins/builtins.h"
 
@@ -104,7 +105,35 @@ void fill_driver(Interp&, ModuleObject& m) {
   active->members.set("utils", object_of("utils", kUtils));
   m.members.set("active", active);
 }
+/// The names under which files import what triton has.
+void fill_autotuner(Interp& in, ModuleObject& m) {
+  install_tuning(m);
+  m.members.set("Autotuner", in.type_of(Autotuner::kKind));
+  m.members.set("OutOfResources", in.exception_type("RuntimeError"));
+}
+void fill_jit(Interp& in, ModuleObject& m) {
+  install_kernels(m);
+  m.members.set("JITFunction", in.type_of(KernelObject::kKind));
+  m.members.set("KernelInterface", in.type_of(KernelObject::kKind));
+}
+void fill_errors(Interp& in, ModuleObject& m) {
+  for (std::string_view name : {"OutOfResources", "PTXASError", "AutotunerError"})
+    m.members.set(name, in.exception_type("RuntimeError"));
+  for (std::string_view name : {"CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct"})
+    m.members.set(name, in.exception_type("Exception"));
+}
+void fill_compiler(Interp& in, ModuleObject& m) {
+  fill_errors(in, m);
+  m.members.set("errors", in.import_module("triton.compiler.errors"));
+}
+
 void fill_runtime(Interp& in, ModuleObject& m) {
+  for (std::string_view sub : {"autotuner", "errors", "jit"})
+    m.members.set(sub, in.import_module("triton.runtime." + std::string(sub)));
+  m.members.set("JITFunction", in.type_of(KernelObject::kKind));
+  m.members.set("KernelInterface", in.type_of(KernelObject::kKind));
+  m.members.set("OutOfResources", in.exception_type("RuntimeError"));
+  m.members.set("Autotuner", in.type_of(Autotuner::kKind));
   m.members.set("driver", in.import_module("triton.runtime.driver"));
   install_kernels(m);
   install_tuning(m);
@@ -123,13 +152,22 @@ void fill_triton(Interp& in, ModuleObject& m) {
   m.members.set("JITFunction", in.type_of(KernelObject::kKind));
   m.members.set("OutOfResources", in.exception_type("RuntimeError"));
   m.members.set("CompilationError", in.exception_type("Exception"));
-  for (std::string_view sub : {"language", "runtime", "testing", "tools"})
+  for (std::string_view sub : {"language", "runtime", "testing", "tools", "compiler"})
     m.members.set(sub, in.import_module("triton." + std::string(sub)));
 }
 
 constexpr ModuleDef kModules[] = {
-    {"triton", fill_triton},          {"triton.runtime", fill_runtime}, {"triton.runtime.driver", fill_driver},
-    {"triton.testing", fill_testing}, {"triton.tools", fill_nothing},   {"triton.tools.tensor_descriptor", fill_tools},
+    {"triton", fill_triton},
+    {"triton.runtime", fill_runtime},
+    {"triton.runtime.driver", fill_driver},
+    {"triton.runtime.autotuner", fill_autotuner},
+    {"triton.runtime.errors", fill_errors},
+    {"triton.runtime.jit", fill_jit},
+    {"triton.compiler", fill_compiler},
+    {"triton.compiler.errors", fill_errors},
+    {"triton.testing", fill_testing},
+    {"triton.tools", fill_nothing},
+    {"triton.tools.tensor_descriptor", fill_tools},
 };
 
 }  // namespace

@@ -3,9 +3,13 @@
 #include <cmath>
 #include <numeric>
 
+#include "kiln/graph.h"
+#include "profiler/report/plot.h"
+#include "repl/modules/std/std.h"
 #include "repl/modules/torch/pending.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/kernel.h"
+#include "support/files.h"
 
 namespace kiln::script {
 
@@ -51,29 +55,19 @@ double quantile(const std::vector<double>& sorted, double q) {
   return sorted[i] + (next - sorted[i]) * (at - static_cast<double>(i));
 }
 
-/// (fn, warmup, rep, grad_to_none, quantiles, return_mode)
-Value do_bench(Interp& in, NativeArgs& a) {
-  Value fn = a[0];
-  double warmup = a[1].missing() ? 25 : in.to_double(a[1], "warmup"),
-         rep = a[2].missing() ? 100 : in.to_double(a[2], "rep");
-  std::vector<double> ms = bench_samples(
-      in,
-      [&] {
-        Value result = in.call(fn, {});
-        torch_state(in).pending()->run_all(in);  // an expression that it gave is what is to be timed
-      },
-      warmup, rep);
+/// What do_bench gives for its samples: quantiles, or one figure.
+Value figures(Interp& in, std::vector<double> ms, const Value& quantiles, const Value& return_mode) {
   std::sort(ms.begin(), ms.end());
-  if (!a[4].missing() && !a[4].is_none()) {
+  if (!quantiles.missing() && !quantiles.is_none()) {
     std::vector<Value> out;
-    for (const Value& q : in.to_vector(a[4])) {
+    for (const Value& q : in.to_vector(quantiles)) {
       double p = in.to_double(q, "a quantile");
       if (!(p >= 0 && p <= 1)) in.fail(ErrorKind::kValue, "a quantile is from 0 to 1, got {}", in.repr(q));
       out.push_back(Value::real(quantile(ms, p)));
     }
     return out.size() == 1 ? out[0] : Value(make<Tuple>(std::move(out)));
   }
-  std::string mode = a[5].missing() ? "mean" : in.to_text(a[5], "return_mode");
+  std::string mode = return_mode.missing() ? "mean" : in.to_text(return_mode, "return_mode");
   if (mode == "all") {
     std::vector<Value> out;
     for (double v : ms) out.push_back(Value::real(v));
@@ -87,6 +81,54 @@ Value do_bench(Interp& in, NativeArgs& a) {
   return Value::real(std::accumulate(ms.begin(), ms.end(), 0.0) / static_cast<double>(ms.size()));
 }
 
+/// (fn, warmup, rep, grad_to_none, quantiles, return_mode)
+Value do_bench(Interp& in, NativeArgs& a) {
+  Value fn = a[0];
+  double warmup = a[1].missing() ? 25 : in.to_double(a[1], "warmup"),
+         rep = a[2].missing() ? 100 : in.to_double(a[2], "rep");
+  std::vector<double> ms = bench_samples(
+      in,
+      [&] {
+        Value result = in.call(fn, {});
+        torch_state(in).pending()->run_all(in);  // an expression that it gave is what is to be timed
+      },
+      warmup, rep);
+  return figures(in, std::move(ms), a[4], a[5]);
+}
+
+/// (fn, rep, grad_to_none, quantiles, return_mode). As Triton does it: warm caches, and as many calls in one graph as
+/// fit into a tenth of `rep`.
+Value do_bench_cudagraph(Interp& in, NativeArgs& a) {
+  constexpr int kSamples = 10, kProbe = 5, kMost = 10000;
+  const Value fn = a[0];
+  const double rep = a[1].missing() ? 20 : in.to_double(a[1], "rep");
+  Device& device = torch_state(in).device();
+  auto call = [&] {
+    in.check_interrupt();
+    in.call(fn, {});
+    torch_state(in).pending()->run_all(in);
+  };
+  call();  // compiles
+  in.check(device.synchronize());
+  Event first = in.take(device.record());
+  for (int i = 0; i < kProbe; ++i) call();
+  Event last = in.take(device.record());
+  const double estimate = std::max<double>(in.take(device.elapsed_ms(first, last)) / kProbe, 1e-4);
+  const int calls = static_cast<int>(std::clamp(rep / kSamples / estimate, 1.0, double{kMost}));
+  GraphCapture capture = in.take(GraphCapture::begin(device));
+  for (int i = 0; i < calls; ++i) call();
+  const Graph graph = in.take(capture.end());
+  std::vector<double> ms;
+  for (int i = 0; i < kSamples; ++i) {
+    in.check_interrupt();
+    Event start = in.take(device.record());
+    in.check(graph.launch());
+    Event stop = in.take(device.record());
+    ms.push_back(in.take(device.elapsed_ms(start, stop)) / calls);
+  }
+  return figures(in, std::move(ms), a[3], a[4]);
+}
+
 /// A Benchmark is its arguments.
 class Benchmark : public Object {
  public:
@@ -94,7 +136,8 @@ class Benchmark : public Object {
   Benchmark() : Object(kKind) {}
   std::vector<std::string> x_names, line_names;
   std::vector<Value> x_values, line_values;
-  std::string line_arg, plot_name;
+  std::string line_arg, plot_name, x_label, y_label;
+  bool x_log = false, y_log = false;
   Ref<Dict> args;
   std::string repr(Interp&) override { return "<triton.testing.Benchmark " + plot_name + ">"; }
 };
@@ -110,6 +153,11 @@ Value benchmark(Interp& in, NativeArgs& a) {
   b->plot_name = in.to_text(a[5], "plot_name");
   b->args = Ref<Dict>(a[6].get<Dict>());
   if (!b->args) in.fail(ErrorKind::kType, "Benchmark's args must be a dict, got '{}'", in.type_name(a[6]));
+  b->y_label = a[8].missing() ? "" : in.to_text(a[8], "ylabel");
+  b->x_label = a[9].missing() ? "" : in.to_text(a[9], "xlabel");
+  if (b->x_label.empty() && !b->x_names.empty()) b->x_label = b->x_names[0];
+  b->x_log = !a[10].missing() && in.truth(a[10]);
+  b->y_log = !a[11].missing() && in.truth(a[11]);
   if (b->line_names.size() != b->line_values.size())
     in.fail(ErrorKind::kValue, "Benchmark has {} line_vals and {} line_names", b->line_values.size(),
             b->line_names.size());
@@ -128,12 +176,62 @@ void print_table(Interp& in, const std::vector<std::vector<std::string>>& rows) 
   }
 }
 
-void run_benchmark(Interp& in, const Value& fn, Benchmark& b, bool print, std::vector<Value>& out) {
+report::Plot plot_of(const Benchmark& b, const std::vector<std::vector<Value>>& numbers) {
+  report::Plot plot;
+  plot.title = b.plot_name;
+  plot.x_label = b.x_label;
+  plot.y_label = b.y_label;
+  plot.x_log = b.x_log;
+  plot.y_log = b.y_log;
+  // An x that is no number is one of a list.
+  const bool counted = std::any_of(numbers.begin(), numbers.end(),
+                                   [](const auto& row) { return !row[0].is_float() && !row[0].is_small_int(); });
+  auto number = [](const Value& v) { return v.is_float() ? v.real() : static_cast<double>(v.integer()); };
+  for (size_t line = 0; line < b.line_names.size(); ++line) {
+    plot.lines.push_back({b.line_names[line], {}, report::PlotForm::kMarked});
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const Value& y = numbers[i][b.x_names.size() + line];
+      if (y.is_float() || y.is_small_int())
+        plot.lines.back().points.emplace_back(counted ? static_cast<double>(i) : number(numbers[i][0]), number(y));
+    }
+  }
+  return plot;
+}
+
+/// Where the results of run() go besides what it gives.
+struct Shown {
+  bool print = false, plots = false;
+  std::string folder;  // empty: no files
+};
+
+/// NAME.svg and NAME.csv.
+void save_results(Interp& in, const Benchmark& b, const report::Plot& plot,
+                  const std::vector<std::vector<std::string>>& rows, const std::string& folder) {
+  in.check(make_directories(folder));
+  auto quoted = [](const std::string& cell) {
+    if (cell.find_first_of(",\"\n") == std::string::npos) return cell;
+    std::string out = "\"";
+    for (char c : cell) out += c == '"' ? "\"\"" : std::string(1, c);
+    return out + "\"";
+  };
+  std::string csv;
+  for (const auto& row : rows) {
+    for (size_t i = 1; i < row.size(); ++i) csv += (i > 1 ? "," : "") + quoted(row[i]);
+    csv += "\n";
+  }
+  std::string name = b.plot_name;  // no folder of its own
+  std::replace(name.begin(), name.end(), '/', '_');
+  in.check(write_file_atomic(folder + "/" + name + ".csv", csv));
+  in.check(write_file_atomic(folder + "/" + name + ".svg", report::to_svg(plot)));
+}
+
+void run_benchmark(Interp& in, const Value& fn, Benchmark& b, const Shown& shown, std::vector<Value>& out) {
   std::vector<std::vector<std::string>> rows(1);
   rows[0] = {""};
   rows[0].insert(rows[0].end(), b.x_names.begin(), b.x_names.end());
   rows[0].insert(rows[0].end(), b.line_names.begin(), b.line_names.end());
   auto result = make<List>();
+  std::vector<std::vector<Value>> all;
   for (size_t i = 0; i < b.x_values.size(); ++i) {
     std::vector<Value> xs = b.x_values[i].get<Tuple>() || b.x_values[i].get<List>()
                                 ? in.to_vector(b.x_values[i])
@@ -156,12 +254,18 @@ void run_benchmark(Interp& in, const Value& fn, Benchmark& b, bool print, std::v
       numbers.push_back(v);
     }
     rows.push_back(std::move(row));
+    all.push_back(numbers);
     result->items.push_back(make<Tuple>(std::move(numbers)));
   }
   out.push_back(result);
-  if (!print) return;
-  in.print(b.plot_name + ":\n");
-  print_table(in, rows);
+  if (shown.print) {
+    in.print(b.plot_name + ":\n");
+    print_table(in, rows);
+  }
+  if (b.x_names.empty() || (!shown.plots && shown.folder.empty())) return;
+  const report::Plot plot = plot_of(b, all);
+  if (shown.plots) in.print(report::to_terminal(plot, report::PlotStyle::kBraille));
+  if (!shown.folder.empty()) save_results(in, b, plot, rows, shown.folder);
 }
 
 Value perf_report(Interp& in, NativeArgs& a) {
@@ -177,18 +281,24 @@ Value perf_report(Interp& in, NativeArgs& a) {
     auto mark = make<Opaque>("triton.testing.Mark");
     auto run = make<Opaque>("run");
     run->on_call = [all, fn = args.args[0]](Interp& i2, CallArgs& call) -> Value {
-      // show_plots and save_path ask for pictures, which Kiln does not draw here: the table holds the same figures.
-      bool print = false, data = false;
+      Shown shown;
+      bool data = false;
       for (const KeywordArg& k : call.keywords) {
         if (k.name == "print_data")
-          print = i2.truth(k.value);
+          shown.print = i2.truth(k.value);
+        else if (k.name == "show_plots")
+          shown.plots = i2.truth(k.value);
         else if (k.name == "return_df")
           data = i2.truth(k.value);
-        else if (k.name != "show_plots" && k.name != "save_path" && k.name != "diff_col")
+        else if (k.name == "save_path" && !k.value.is_none())
+          shown.folder = path_text(i2, k.value);
+        else if (k.name != "save_path" && k.name != "diff_col" && k.name != "save_precision")
           i2.fail(ErrorKind::kName, "run() has no argument '{}'", k.name);
       }
+      // Without any of them there would be nothing to see.
+      shown.print |= !data && !shown.plots && shown.folder.empty();
       std::vector<Value> out;
-      for (const auto& b : all) run_benchmark(i2, fn, *b, print || !data, out);
+      for (const auto& b : all) run_benchmark(i2, fn, *b, shown, out);
       if (!data) return Value::none();
       return out.size() == 1 ? out[0] : Value(make<List>(std::move(out)));
     };
@@ -212,7 +322,10 @@ Value assert_close(Interp& in, NativeArgs& a) {
 constexpr NativeDef kTesting[] = {
     {"do_bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode='mean')", do_bench,
      "milliseconds of a call on the device"},
-    {"perf_report(benchmarks)", perf_report, "runs a function over a Benchmark's values: .run(print_data=True)"},
+    {"do_bench_cudagraph(fn, rep=20, grad_to_none=None, quantiles=None, return_mode='mean')", do_bench_cudagraph,
+     "milliseconds of a call in a graph of many calls, with warm caches"},
+    {"perf_report(benchmarks)", perf_report,
+     "runs a function over a Benchmark's values: .run(print_data=True, show_plots=True, save_path='folder')"},
     {"Benchmark(x_names, x_vals, line_arg, line_vals, line_names, plot_name, args, styles=None, ylabel='', xlabel='', "
      "x_log=False, y_log=False)",
      benchmark, "the axes and lines of a perf_report"},
