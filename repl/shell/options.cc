@@ -155,7 +155,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
         const std::string_view next = argv[i];
         if (next == "--device")
           ++i;
-        else if (next != "--json" && !next.starts_with("--device="))
+        else if (next != "--json" && next != "--no-shell" && !next.starts_with("--device="))
           break;
       }
       if (i < end) o.args.assign(argv + i + (std::string_view(argv[i]) == "--"), argv + argc);

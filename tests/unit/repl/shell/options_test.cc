@@ -27,7 +27,13 @@ TEST(Options, CodeAndDash) {
   ASSERT_TRUE(dash.options);
   EXPECT_TRUE(dash.options->json);
   EXPECT_EQ(dash.options->args, (std::vector<std::string>{"--json", "x"}));
-  EXPECT_EQ(parse({"-c", "1", "-"}).exit_code, kExitUsage);
+  EXPECT_EQ(parse({"-c", "1", "-"}).options->args, std::vector<std::string>{"-"});
+  auto own = parse({"-c", "1", "--json", "--device", "cpu", "x", "--json", "-c"});
+  ASSERT_TRUE(own.options);
+  EXPECT_TRUE(own.options->json);
+  EXPECT_EQ(own.options->device, "cpu");
+  EXPECT_EQ(own.options->args, (std::vector<std::string>{"x", "--json", "-c"}));
+  EXPECT_EQ(parse({"-c", "1", "--", "--json"}).options->args, std::vector<std::string>{"--json"});
 }
 
 TEST(Options, AScriptKeepsItsOwnArguments) {
