@@ -547,6 +547,7 @@ std::vector<std::string> Session::keys(std::string_view path) const {
   constexpr size_t kMost = 1000;
   std::vector<std::string> keys;
   const Value v = look_up(*interp_, path);
+  if (auto* table = v.get<TableObject>()) return table->keys();
   auto* dict = v.get<Dict>();
   if (!dict) return keys;
   for (const Table::Entry& entry : dict->table.entries()) {

@@ -7,6 +7,7 @@
 #include "kiln/dtype.h"
 #include "repl/magics/magics.h"
 #include "repl/shell/completion_words.h"
+#include "repl/shell/entry_text.h"
 #include "support/text.h"
 
 namespace kiln::repl {
@@ -109,7 +110,8 @@ Completion complete_line(script::Session& session, std::string_view before) {
     return c;
   }
   const std::string_view line = before.substr(before.rfind('\n') + 1);
-  const std::string_view text = line.substr(std::min(line.find_first_not_of(' '), line.size()));
+  std::string_view text = line.substr(std::min(line.find_first_not_of(' '), line.size()));
+  if (auto command = percent_command(text)) text = command->command;  // r = %bench …
   if (text.starts_with('%')) {
     if (text.find(' ') == std::string_view::npos) {
       c.replaced = text.size();

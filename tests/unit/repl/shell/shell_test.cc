@@ -376,6 +376,10 @@ TEST(Completion, OptionsOfCommandsAndTheirValues) {
                        "t")
                   .ok());
   EXPECT_EQ(candidates(shell, "%bench x + 1 bud"), "budget=");
+  EXPECT_EQ(candidates(shell, "r = %bench x + 1 bud"), "budget=");
+  EXPECT_EQ(candidates(shell, "d['k'] = %benc"), "%bench ");
+  ASSERT_TRUE(shell.entry("r = %who").ok());
+  EXPECT_EQ(candidates(shell, "r['ty"), "type']");
   EXPECT_EQ(candidates(shell, "%bench x budget=1 bud"), "");
   EXPECT_EQ(candidates(shell, "%compare x, x cache="), "cache=cold cache=hot");
   EXPECT_EQ(candidates(shell, "%compare x, x out="), "out=x");
