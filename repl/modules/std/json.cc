@@ -261,9 +261,15 @@ Value source(Interp& in, NativeArgs& a) {
                                         Value::integer(static_cast<int64_t>(line))});
 }
 
+Value yields(Interp& in, NativeArgs& a) {
+  const Function& f = function_argument(in, a[0]);
+  return Value::boolean(f.def && f.def->is_generator);
+}
+
 constexpr NativeDef kKiln[] = {
     {"parameters(function)", parameters, "(name, kind, (default,) or (), annotation) of each"},
     {"source(function)", source, "(text, file, line)"},
+    {"yields(function)", yields, "does a call of it give a generator?"},
 };
 
 }  // namespace

@@ -189,7 +189,7 @@ def ismodule(obj):
 
 
 def isgenerator(obj):
-    return hasattr(obj, "gi_frame")
+    return repr(obj).startswith("<generator object ")
 
 
 def isroutine(obj):
@@ -197,10 +197,11 @@ def isroutine(obj):
 
 
 def isgeneratorfunction(obj):
-    return False
+    return isfunction(obj) and _kiln.yields(obj)
 
 
-iscoroutinefunction = isgeneratorfunction
+def iscoroutinefunction(obj):
+    return False  # 'async' is not in the language
 
 
 def getdoc(obj):
