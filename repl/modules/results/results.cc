@@ -32,6 +32,7 @@ void Results::drop(int entry) {
 }
 
 void Results::keep(const Value& v) {
+  if (v.object() == &out()) return;  // a list of results is none
   Globals& globals = in_.globals();
   for (size_t i = std::size(kLast); i-- > 1;) in_.add_builtin(kLast[i], globals[globals.index(kLast[i - 1])].builtin);
   in_.add_builtin(kLast[0], v);

@@ -95,24 +95,30 @@ bool holds(Interp& in, const std::vector<Value>& items, const Value& item) {
   return false;
 }
 
-/// Stops the repr of a list that holds itself.
+/// Stops the repr of a container that holds itself: two such places in one would double the text at each turn.
 class ReprGuard {
  public:
-  static constexpr int kMaxDepth = 100;
-  ReprGuard() { ++depth(); }
-  ~ReprGuard() { --depth(); }
-  bool too_deep() const { return depth() > kMaxDepth; }
+  static constexpr size_t kMaxDepth = 100;
+  explicit ReprGuard(const Object* of) {
+    stops_ = open().size() >= kMaxDepth || std::find(open().begin(), open().end(), of) != open().end();
+    open().push_back(of);
+  }
+  ~ReprGuard() { open().pop_back(); }
+  ReprGuard(const ReprGuard&) = delete;
+  ReprGuard& operator=(const ReprGuard&) = delete;
+  bool stops() const { return stops_; }
 
  private:
-  static int& depth() {
-    static thread_local int d = 0;
-    return d;
+  static std::vector<const Object*>& open() {
+    static thread_local std::vector<const Object*> objects;
+    return objects;
   }
+  bool stops_ = false;
 };
 
-std::string joined(Interp& in, const std::vector<Value>& items) {
-  ReprGuard guard;
-  if (guard.too_deep()) return "...";
+std::string joined(Interp& in, const Object* of, const std::vector<Value>& items) {
+  ReprGuard guard(of);
+  if (guard.stops()) return "...";
   std::string out;
   for (size_t i = 0; i < items.size(); ++i) {
     if (i) out += ", ";
@@ -193,7 +199,7 @@ Value Tuple::item(Interp& in, const Value& index) {
 Value Tuple::iterate(Interp&) { return make<IndexIterator<Tuple>>(this); }
 
 std::string Tuple::repr(Interp& in) {
-  std::string inner = joined(in, items);
+  std::string inner = joined(in, this, items);
   if (!class_name.empty()) return fmt::format("{}([{}])", class_name, inner);
   return "(" + inner + (items.size() == 1 ? ",)" : ")");
 }
@@ -239,7 +245,7 @@ void List::delete_item(Interp& in, const Value& index) {
 }
 
 Value List::iterate(Interp&) { return make<IndexIterator<List>>(this); }
-std::string List::repr(Interp& in) { return "[" + joined(in, items) + "]"; }
+std::string List::repr(Interp& in) { return "[" + joined(in, this, items) + "]"; }
 std::optional<bool> List::contains(Interp& in, const Value& item) { return holds(in, items, item); }
 
 // --- dict and set
@@ -260,8 +266,8 @@ void Dict::delete_item(Interp& in, const Value& index) {
 Value Dict::iterate(Interp&) { return make<KeyIterator>(Value(this), table); }
 
 std::string Dict::repr(Interp& in) {
-  ReprGuard guard;
-  if (guard.too_deep()) return "{...}";
+  ReprGuard guard(this);
+  if (guard.stops()) return "{...}";
   std::string out = "{";
   for (const auto& e : table.live()) {
     if (out.size() > 1) out += ", ";
@@ -278,7 +284,7 @@ std::string Set::repr(Interp& in) {
   if (table.size() == 0) return "set()";
   std::vector<Value> items;
   for (const auto& e : table.live()) items.push_back(e.key);
-  return "{" + joined(in, items) + "}";
+  return "{" + joined(in, this, items) + "}";
 }
 
 std::optional<bool> Set::contains(Interp& in, const Value& item) { return table.find(in, item) != nullptr; }

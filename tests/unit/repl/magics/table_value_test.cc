@@ -116,6 +116,7 @@ TEST(Results, HaveNamesAndNumbers) {
   EXPECT_EQ(at_prompt("1\n2\n3\n_, __, ___, _2, Out[1], sorted(Out)\n"), "1\n2\n3\n(3, 2, 1, 2, 1, [1, 2, 3])\n");
   EXPECT_EQ(at_prompt("x = 1\n%who\nlen(_), _2.columns == Out[2].columns, _[0].name\n"),
             "name  type  value\nx     int   1\n(1, True, 'x')\n");
+  EXPECT_EQ(at_prompt("1\nOut\nOut\n_\n"), "1\n{1: 1}\n{1: 1}\n1\n");
   EXPECT_EQ(at_prompt("_ = 7\n1\n_\n"), "1\n7\n");
   EXPECT_NE(at_prompt("Out[5]\n").find("has no key 5"), std::string::npos);
   // Tensors hold memory: the last three.

@@ -394,6 +394,12 @@ TEST_F(SessionTest, AResultThatNobodyReadsIsTimedToo) {
       "w = torch.ones(1 << 20)\nw + 1\nw.fill_(5)\nassert time.time() >= start\n");
 }
 
+TEST_F(SessionTest, ContainersThatHoldThemselvesAreShownOnce) {
+  run("a = [1]\na.append(a)\na.append(a)\nd = {}\nd['a'] = d\nd['b'] = (d, a)\nprint(a, d)\n"
+      "b = []\nprint([b, b])\n");
+  EXPECT_EQ(out, "[1, [...], [...]] {'a': {...}, 'b': ({...}, [1, [...], [...]])}\n[[], []]\n");
+}
+
 TEST_F(SessionTest, ExitNeedsNoImport) {
   run("exit(4)\nprint('never')\n");
   EXPECT_EQ(session->exit_code(), 4);
