@@ -6,7 +6,8 @@
 //                             several are left
 //   annotated (n: tl.int64)   that type
 //   pointers                  parameters that lead the address of a load, store, atomic or descriptor, directly,
-//                             through local names or through functions that they are handed to: *fp32 (aligned to 16 bytes)
+//                             through local names or through functions that they are handed to: *fp32 (aligned to 16
+//                             bytes)
 //   None by default           the constexpr None
 //   float by default          fp32
 //   everything else           i32, a multiple of 16 (as sizes and strides usually are)

@@ -89,7 +89,7 @@ struct KernelImage : KernelInfo {
   std::function<Status()>
       take_failure;  // CPU: a device assertion that failed in the launch just finished; may be empty
   std::function<Place(uintptr_t)> place_at;  // CPU: where an instruction came from, line 0: unknown; may be empty
-  std::shared_ptr<const void> keep;  // owns the code behind `entry`
+  std::shared_ptr<const void> keep;          // owns the code behind `entry`
 };
 
 /// A kernel on a device. It lives at least as long as any launch of it is queued.
