@@ -275,7 +275,11 @@ TEST(Editor, CtrlCDropsTheEntryAndCtrlDEnds) {
 }
 
 TEST(Editor, SignalsThatEndItLeaveACookedTerminal) {
-  for (int number : {SIGTERM, SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS}) {
+  std::vector<int> numbers = {SIGTERM, SIGHUP, SIGQUIT, SIGABRT};
+#ifndef __SANITIZE_ADDRESS__  // which takes these itself, and exits
+  numbers.insert(numbers.end(), {SIGSEGV, SIGBUS});
+#endif
+  for (int number : numbers) {
     auto t = start();
     t->type("half a li");
     EXPECT_FALSE(t->is_cooked());
