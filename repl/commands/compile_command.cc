@@ -17,6 +17,7 @@
 #include "profiler/lines/disassemble.h"
 #include "profiler/report/table.h"
 #include "repl/commands/compile_signature.h"
+#include "repl/magics/compile_stages.h"
 #include "repl/shell/errors.h"
 #include "repl/shell/files.h"
 #include "repl/views/lines_view.h"
@@ -115,9 +116,8 @@ Result<Specialisation> specialise(const frontend::JitFunction& function, const C
 Result<std::string> target_name(const CompileArgs& args, const std::string& device) {
   if (!args.target.empty()) {
     if (target::find(args.target)) return args.target;
-    std::string known;
-    for (const target::Target& t : target::all()) known += (known.empty() ? "" : ", ") + std::string(t.name);
-    return error(ErrorKind::kValue, "unknown target '{}'; the targets are {}", args.target, known);
+    return error(ErrorKind::kValue, "unknown target '{}'; the targets are {}", args.target,
+                 fmt::join(target_names(), ", "));
   }
   auto opened = device.empty() ? Device::open_default() : Device::open(device);
   if (!opened.ok()) return opened.error();

@@ -16,12 +16,12 @@ namespace kiln::repl {
 
 namespace {
 
-struct Shown {
+struct DemoExpression {
   std::string_view expression;
   std::string_view gpu, cpu;  // what makes its tensors, at a size for the device
 };
 
-constexpr Shown kShown[] = {
+constexpr DemoExpression kShown[] = {
     {"gelu(x @ w + b)", "x, w, b = randn(4096, 4096, bf16), randn(4096, 4096, bf16) / 64, randn(4096, bf16)",
      "x, w, b = randn(1024, 1024), randn(1024, 1024) / 32, randn(1024)"},
     {"exp(x - x.amax(1, True)) / exp(x - x.amax(1, True)).sum(1, True)", "x = randn(8192, 8192, bf16)",
@@ -35,7 +35,7 @@ constexpr Shown kShown[] = {
 
 Result<int> expressions_demo(const DemoArgs& args, const Device& device, bool json) {
   bool right = true;
-  for (const Shown& shown : kShown) {
+  for (const DemoExpression& shown : kShown) {
     script::Session session({.output = [](std::string_view) {}, .argv = {"demo"}, .device = device});
     const std::string text(shown.expression), setup(device.is_cuda() ? shown.gpu : shown.cpu);
     KILN_CHECK_OK(session.run(setup, "<demo>"));

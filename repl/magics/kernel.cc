@@ -1,5 +1,6 @@
 // The magics that show a kernel's stages and figures.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 
@@ -211,13 +212,9 @@ Status magic_occupancy(MagicContext& context, std::string_view arguments) {
 
 Status magic_target(MagicContext& context, std::string_view arguments) {
   if (!arguments.empty()) {
-    std::vector<std::string_view> names;
-    for (const target::Target& t : target::all()) names.push_back(t.name);
-    if (!target::find(arguments)) {
-      std::string known;
-      for (std::string_view n : names) known += (known.empty() ? "" : ", ") + std::string(n);
-      return error(ErrorKind::kValue, "unknown target '{}'; the targets are {}", arguments, known);
-    }
+    if (!target::find(arguments))
+      return error(ErrorKind::kValue, "unknown target '{}'; the targets are {}", arguments,
+                   fmt::join(target_names(), ", "));
     context.target = arguments;
     return {};
   }
