@@ -68,6 +68,7 @@ class Builder {
                     static_cast<int>(n.op), static_cast<int>(n.dtype), static_cast<int>(n.operand_type),
                     fmt::join(n.shape, ","), fmt::join(n.axes, ","), 10 * static_cast<int>(n.number_type) + n.plain_max,
                     static_cast<const void*>(n.function.get()));
+    for (const Taken& t : n.taken) k += fmt::format(";{}x{}{}", t.stride, t.size, t.any_outside ? "?" : "");
     for (const Operand& o : n.operands) {
       if (o.argument >= 0)
         k += fmt::format(";argument {}", o.argument);
@@ -199,6 +200,8 @@ class Builder {
       }
       case ExprKind::kView:
         return view(n, in[0]);
+      case ExprKind::kPlace:
+        return n.op == ExprOp::kIota ? index_along(n.shape, 0, n.dtype) : take(n, in);
       case ExprKind::kPointwise:
         return elements(n, std::move(in));
       case ExprKind::kReduce:
@@ -239,6 +242,32 @@ class Builder {
       }
     }
     return out;
+  }
+
+  Result<Operand> take(const Node& n, const std::vector<Operand>& in) {
+    DagNode t;
+    t.kind = DagKind::kPointwise;
+    t.op = n.op;
+    t.dtype = n.dtype;
+    t.operand_type = register_type(n.dtype);
+    t.shape = n.shape;
+    t.name = n.name;
+    Operand from = in[0];
+    std::vector<Operand> places;
+    for (size_t k = 0; k < n.attributes.axes.size(); ++k) {
+      const size_t axis = at(n.attributes.axes[k]);
+      // Where there is one element, or one for all places, there is nothing to look up.
+      if (from.strides[axis] != 0 && from.shape[axis] != 1) {
+        t.taken.push_back({from.strides[axis], from.shape[axis], n.attributes.any_outside});
+        places.push_back(expanded(in[k + 1], n.shape));
+      }
+      from.shape[axis] = 1;
+    }
+    from = expanded(from, n.shape);
+    if (places.empty()) return from;
+    t.operands = {from};
+    t.operands.insert(t.operands.end(), places.begin(), places.end());
+    return add(std::move(t));
   }
 
   Result<Operand> power(const Node& n, const Operand& x, const Operand& e, DType type) {
@@ -574,7 +603,7 @@ void push_views(Dag& dag) {
     work.pop_back();
     for (size_t i = 0; i < dag.nodes[at].operands.size(); ++i) {
       const Operand view = dag.nodes[at].operands[i];
-      if (view.is_number()) continue;
+      if (view.is_number() || (i == 0 && dag.nodes[at].op == ExprOp::kTake)) continue;  // push_takes
       const DagNode& from = dag.nodes[static_cast<size_t>(view.node)];
       if (from.kind != DagKind::kPointwise || uses[static_cast<size_t>(view.node)] != 1 || axis_map(view, from.shape) ||
           numel(view.shape) > numel(from.shape))

@@ -25,6 +25,12 @@ struct Operand {
   bool is_literal() const { return is_number() && argument < 0; }
 };
 
+/// Along one dimension of its first operand, where a take looks at the places that another operand says.
+struct Taken {
+  int64_t stride, size;
+  bool any_outside;  // as ExprAttributes
+};
+
 enum class DagKind : uint8_t { kLeaf, kPointwise, kReduce, kScan, kProduct };
 
 struct DagNode {
@@ -43,6 +49,8 @@ struct DagNode {
   int64_t chunk = 0;       // columns of each part; 0: what suits its tiles
   int batch_dims = 0;      // kProduct: leading dimensions of the result and of both operands; other leading
                            // ones of the result are rows, of which the left operand has one dimension
+  std::vector<Taken> taken;   // kTake: of each operand but the first, which is read from memory at their places and
+                              // whose own strides are 0 there
   bool tf32 = false;
   Activation activation = Activation::kNone;  // kProduct, with a third operand for the bias: of a library
   std::shared_ptr<const ExprFunction> function;
@@ -69,6 +77,10 @@ Result<Dag> make_dag(const Graph& graph, bool share, bool library);
 
 /// Moves views past pointwise nodes that only they use, so that these join the kernel of what reads the view.
 void push_views(Dag& dag);
+
+/// Moves takes past the pointwise nodes that they read, so that these are computed for what is taken, where that is
+/// less work than to store them.
+void push_takes(Dag& dag);
 
 /// Orders nodes so that operands come first, and drops those that no output needs.
 void tidy(Dag& dag);

@@ -249,8 +249,8 @@ std::string Emitter::address(const Access& a, const std::string& pointer, unsign
   *level |= own;
   std::string out = pointer;
   // A dimension of one element still needs its place in the tile.
-  if (*level & ~own & kAlongRows) out += " + 0 * " + row_index + "[:, None]";
-  if (*level & ~own & kAlongColumns) out += " + 0 * " + column_index + "[None, :]";
+  if (*level & ~own & kAlongRows && !row_index.empty()) out += " + 0 * " + row_index + "[:, None]";
+  if (*level & ~own & kAlongColumns && !column_index.empty()) out += " + 0 * " + column_index + "[None, :]";
   auto add = [&](std::string term, int64_t stride, unsigned of) {
     if (two_ranges && *level == kWhole && of != kUniform) term += of == kAlongRows ? "[:, None]" : "[None, :]";
     if (stride != 1) term += " * " + (stride < 10 ? std::to_string(stride) : size(stride, "stride"));
@@ -380,6 +380,7 @@ Text Emitter::scalar(const Operand& o, DType type) {
 
 bool Emitter::makes_no_digits(const DagNode& n) const {
   const bool extreme = n.op == ExprOp::kMax || n.op == ExprOp::kMin;
+  if (n.op == ExprOp::kTake) return true;
   if (!extreme && std::find(std::begin(kMakeNoDigits), std::end(kMakeNoDigits), n.op) == std::end(kMakeNoDigits))
     return false;
   for (size_t i = n.op == ExprOp::kWhere ? 1 : 0; i < n.operands.size(); ++i) {
@@ -472,6 +473,7 @@ Text Emitter::converted(Text t, DType to) {
 Text Emitter::compute(int node) {
   const DagNode& n = dag_.nodes[at(node)];
   if (n.kind == DagKind::kReduce) return combine(node, reduced(node));
+  if (n.op == ExprOp::kTake) return taken(node);
   std::vector<Text> in;
   for (size_t i = 0; i < n.operands.size(); ++i) in.push_back(operand(node, i));
   return settled(node, apply(n, node, std::move(in)));

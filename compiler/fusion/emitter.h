@@ -167,6 +167,8 @@ class Emitter {
   /// Whether a user in the kernel adds the value, so that a product would become part of its fma.
   bool is_added(int node) const;
   Text call(const DagNode& n, int node, std::vector<Text> in);
+  /// The elements at the places that a take's operands say.
+  Text taken(int node);
   std::optional<double> outside(const DagNode& n, const std::vector<Text>& in) const;
   int uses_in_cluster(int node) const;
 

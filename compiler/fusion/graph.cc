@@ -82,6 +82,7 @@ std::string to_string(const Graph& graph) {
     if (n.op == ExprOp::kScalar) out += " " + number_text(a.value) + (n.is_argument ? " (argument)" : "");
     if (!a.axes.empty()) out += fmt::format(" axes=[{}]", fmt::join(a.axes, ", "));
     if (a.keepdim) out += " keepdim";
+    if (a.any_outside) out += " any_outside";
     if (!a.starts.empty()) out += fmt::format(" starts=[{}]", fmt::join(a.starts, ", "));
     if (!a.steps.empty()) out += fmt::format(" steps=[{}]", fmt::join(a.steps, ", "));
     if (a.function) out += " @" + a.function->name;

@@ -230,6 +230,49 @@ Result<Node> matmul(Operands in, Node out) {
   return out;
 }
 
+Result<Node> iota(Node out) {
+  const ExprAttributes& a = out.attributes;
+  out.dtype = a.dtype.value_or(DType::kI64);
+  if (a.shape.size() != 1 || a.shape[0] < 0 || !is_int(out.dtype) || out.dtype == DType::kI1)
+    return error(ErrorKind::kType, "iota has one dimension, of integers");
+  out.shape = a.shape;
+  return out;
+}
+
+/// The result has the dimensions of the first operand, along some of which the others say where to look.
+Result<Node> take(Operands in, Node out) {
+  ExprAttributes& a = out.attributes;
+  const Node& x = *in[0];
+  if (in.size() != a.axes.size() + 1)
+    return error(ErrorKind::kType, "take along {} dimensions needs as many tensors of places, got {}", a.axes.size(),
+                 in.size() - 1);
+  const int rank = static_cast<int>(x.shape.size());
+  Node rest = x;  // with one element where places are looked up
+  std::vector<bool> seen(x.shape.size());
+  for (int& d : a.axes) {
+    if (d < -rank || d >= rank) return error(ErrorKind::kValue, "take: dimension {} of a tensor that has {}", d, rank);
+    if (d < 0) d += rank;
+    if (seen[at(d)]) return error(ErrorKind::kValue, "take: dimension {} is named twice", d);
+    seen[at(d)] = true;
+    rest.shape[at(d)] = 1;
+  }
+  std::vector<const Node*> places = {&rest};
+  for (const Node* index : in.subspan(1)) {
+    if (!is_int(index->dtype) || index->dtype == DType::kI1 || index->op == ExprOp::kScalar)
+      return error(ErrorKind::kType, "take: places are a tensor of integers, not of {}", info(index->dtype).torch);
+    if (static_cast<int>(index->shape.size()) > rank)
+      return error(ErrorKind::kType, "take: places of {} for a tensor of {}", to_string(index->shape),
+                   to_string(x.shape));
+    places.push_back(index);
+  }
+  KILN_TRY(out.shape, broadcast(ExprOp::kTake, places));
+  for (int d : a.axes)
+    if (x.shape[at(d)] == 0 && numel(out.shape) > 0 && !a.any_outside)
+      return error(ErrorKind::kValue, "take: dimension {} has no elements", d);
+  out.dtype = x.dtype;
+  return out;
+}
+
 /// Refuses what torch refuses of bools and floats, and gives the dtype.
 Result<DType> pointwise_dtype(ExprOp op, Operands in, const ExprAttributes& a) {
   const DType promoted = result_dtype(in);
@@ -326,7 +369,7 @@ Result<Node> infer_any(ExprOp op, Operands in, std::span<const int> positions, E
   const ExprOpInfo& row_of = info(op);
   if (row_of.arity != ExprOpInfo::kAnyNumber && static_cast<size_t>(row_of.arity) != in.size())
     return error(ErrorKind::kType, "{} takes {} operands, got {}", name(op), row_of.arity, in.size());
-  if (in.empty()) return error(ErrorKind::kType, "{} needs an operand", name(op));
+  if (in.empty() && op != ExprOp::kIota) return error(ErrorKind::kType, "{} needs an operand", name(op));
   KILN_ASSERT(in.size() == positions.size(), "{}: {} operands at {} positions", name(op), in.size(), positions.size());
   Node out;
   out.op = op;
@@ -338,6 +381,8 @@ Result<Node> infer_any(ExprOp op, Operands in, std::span<const int> positions, E
       break;
     case ExprKind::kView:
       return view(op, *in[0], std::move(out));
+    case ExprKind::kPlace:
+      return op == ExprOp::kIota ? iota(std::move(out)) : take(in, std::move(out));
     case ExprKind::kReduce:
       return reduce(op, *in[0], std::move(out));
     case ExprKind::kRow:

@@ -36,7 +36,10 @@ class Planner {
     KILN_TRY(dag_, make_dag(graph_, !unfused, library));
     dag_.exact = options_.exact;
     KILN_CHECK_OK(use_library());
-    if (!unfused) push_views(dag_);
+    if (!unfused) {
+      push_views(dag_);
+      push_takes(dag_);
+    }
     split_scans(dag_, options_.machine);
     split_reductions(dag_, options_.machine);
     grouping_ = group(dag_, options_);

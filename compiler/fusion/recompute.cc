@@ -20,6 +20,7 @@ double touched_bytes(const Dag& dag, const Operand& o) {
 bool is_cheap(const Dag& dag, const Grouping& grouping, int node) {
   const DagNode& n = dag.nodes[at(node)];
   if (n.kind != DagKind::kPointwise || n.op == ExprOp::kCall || info(n.op).flop > kCheapFlop) return false;
+  if (n.op == ExprOp::kTake) return false;  // its places are anywhere
   double bytes = 0;
   for (const Operand& o : n.operands) {
     if (o.is_number()) continue;

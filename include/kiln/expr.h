@@ -34,6 +34,8 @@ class Expr {
   Expr(Tensor tensor);
   /// A Python number, which takes the dtype of the tensors that it meets.
   static Expr scalar(std::variant<bool, int64_t, double> value);
+  /// 0, 1, … n - 1, of an integer dtype. No memory is read for it.
+  static Expr iota(const Device& device, int64_t n, DType dtype = DType::kI64);
 
   explicit operator bool() const { return node_ != nullptr; }
   DType dtype() const;

@@ -18,7 +18,7 @@ enum class ExprOp : uint8_t {
 #undef KILN_EXPR_OP
 };
 
-enum class ExprKind : uint8_t { kInput, kScalar, kView, kPointwise, kReduce, kRow, kMatmul, kCall };
+enum class ExprKind : uint8_t { kInput, kScalar, kView, kPlace, kPointwise, kReduce, kRow, kMatmul, kCall };
 enum class ExprDTypeRule : uint8_t { kPromote, kFloat, kBool, kBits, kFirst, kOther };
 
 struct ExprOpInfo {
@@ -62,12 +62,16 @@ struct ExprFunction {
 /// What an operation says beside its operands. Each names the ops that read it.
 struct ExprAttributes {
   std::variant<bool, int64_t, double> value = false;  // scalar: a Python number
-  std::vector<int64_t> shape;                         // expand (-1: as it is), reshape (one -1), slice: of the result
+  std::vector<int64_t> shape;                         // expand (-1: as it is), reshape (one -1), slice, iota: of the
+                                                      // result
   std::vector<int64_t> starts, steps;                 // slice: one per dimension; steps are positive
   std::vector<int> axes;       // permute: the operand's dimension of each of the result's; reduce, row: those it
-                               // works along (reduce: none means all; norms: the last ones, default the last)
+                               // works along (reduce: none means all; norms: the last ones, default the last);
+                               // take: the operand's dimension that each tensor of places is for
+  bool any_outside = false;    // take: places outside are part of the bargain, and may give any number; else negative
+                               // ones count from the end, and a tensor in memory gives NaN, or 0, outside even so
   bool keepdim = false;        // reduce
-  std::optional<DType> dtype;  // cast: to what; sum, mean, softmax, cumsum, cumprod, matmul, call: of the result
+  std::optional<DType> dtype;  // cast: to what; sum, mean, softmax, cumsum, cumprod, matmul, call, iota: of the result
   double correction = 1;       // var: divides by n - correction
   double eps = 1e-5;           // layer_norm, rms_norm
   bool tf32 = false;           // matmul: f32 operands may be rounded to 10 bits of mantissa

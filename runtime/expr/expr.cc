@@ -93,7 +93,7 @@ void append_attributes(const fusion::Node& n, bool is_argument, KeyText& key) {
   key.words(a.starts);
   key.words(a.steps);
   key.words(a.axes);
-  key.byte(a.keepdim + 2 * a.tf32);
+  key.byte(a.keepdim + 2 * a.tf32 + 4 * a.any_outside);
   key.word(std::bit_cast<int64_t>(a.correction));
   key.word(std::bit_cast<int64_t>(a.eps));
   if (!a.function) return;
@@ -215,6 +215,16 @@ Expr Expr::scalar(std::variant<bool, int64_t, double> value) {
   return Expr(std::move(node));
 }
 
+Expr Expr::iota(const Device& device, int64_t n, DType dtype) {
+  KILN_ASSERT(n >= 0 && is_int(dtype) && dtype != DType::kI1, "iota of {} {}", n, name(dtype));
+  auto node = std::make_shared<ExprNode>();
+  node->node.op = ExprOp::kIota;
+  node->node.dtype = dtype;
+  node->node.shape = node->node.attributes.shape = {n};
+  node->device = device;
+  return Expr(std::move(node));
+}
+
 DType Expr::dtype() const { return node_->node.dtype; }
 std::span<const int64_t> Expr::shape() const { return node_->node.shape; }
 int64_t Expr::numel() const { return fusion::numel(node_->node.shape); }
@@ -249,7 +259,7 @@ bool Expr::is_cheap_again() const {
   for (const ExprNode* n : walk.order) {
     if (!n->is_pending()) continue;
     const ExprKind kind = info(n->node.op).kind;
-    if (kind != ExprKind::kPointwise && kind != ExprKind::kView) return false;
+    if (kind != ExprKind::kPointwise && kind != ExprKind::kView && n->node.op != ExprOp::kIota) return false;
     flop += info(n->node.op).flop;
   }
   for (const ExprNode* leaf : walk.leaves) bytes += leaf->value.numel() * size_of(leaf->value.dtype());

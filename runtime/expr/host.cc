@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <unordered_map>
 
 #include "compiler/fusion/infer.h"
@@ -125,7 +127,8 @@ class Evaluation {
           operands.push_back(--uses[from] == 0 ? std::move(arrays[from]) : arrays[from]);
         }
       KILN_TRY(arrays[i], value(n, operands));
-      const bool computes = n.is_pending() && info(n.node.op).kind != ExprKind::kView;
+      const ExprKind kind = info(n.node.op).kind;
+      const bool computes = n.is_pending() && kind != ExprKind::kView && kind != ExprKind::kPlace;
       if (!computes || !arrays[i].is_float()) continue;
       if (rounds_each_) settle(arrays[i].floats, arrays[i].dtype);
       if (with_error_) add_rounding(arrays[i]);
@@ -148,6 +151,8 @@ class Evaluation {
         return scalar(n.node);
       case ExprKind::kView:
         return view(n.node, in[0]);
+      case ExprKind::kPlace:
+        return n.node.op == ExprOp::kIota ? iota(n.node) : take(n.node, in);
       case ExprKind::kPointwise:
         return pointwise(n, in);
       case ExprKind::kReduce:
@@ -202,6 +207,55 @@ class Evaluation {
       }
     }
     return seen_through(x, n.shape, strides, offset);
+  }
+
+  static HostArray iota(const Node& n) {
+    HostArray out{n.dtype, n.shape, {}, {}};
+    out.ints.resize(count(n.shape));
+    std::iota(out.ints.begin(), out.ints.end(), int64_t{0});
+    settle(out.ints, n.dtype);
+    return out;
+  }
+
+  static HostArray take(const Node& n, std::vector<HostArray>& in) {
+    const ExprAttributes& a = n.attributes;
+    HostArray& x = in[0];
+    Shape strides = fusion::row_major(x.shape);
+    std::vector<int64_t> from(count(n.shape), 0);
+    // Along the dimensions without places first, as a view would read them.
+    Shape at_rest(n.shape.size(), 0);
+    for (size_t d = 0; d < x.shape.size(); ++d) {
+      const bool looked_up = std::find(a.axes.begin(), a.axes.end(), static_cast<int>(d)) != a.axes.end();
+      if (!looked_up && x.shape[d] != 1) at_rest[d] = strides[d];
+    }
+    Shape place(n.shape.size(), 0);
+    for (int64_t& f : from) {
+      for (size_t d = 0; d < place.size(); ++d) f += place[d] * at_rest[d];
+      for (size_t d = place.size(); d-- > 0;) {
+        if (++place[d] < n.shape[d]) break;
+        place[d] = 0;
+      }
+    }
+    for (size_t k = 0; k < a.axes.size(); ++k) {
+      const auto axis = static_cast<size_t>(a.axes[k]);
+      const HostArray places = broadcast(std::move(in[k + 1]), n.shape);
+      for (size_t i = 0; i < from.size(); ++i) {
+        int64_t p = places.ints[i];
+        if (p < 0 && !a.any_outside) p += x.shape[axis];
+        from[i] = from[i] < 0 || p < 0 || p >= x.shape[axis] ? -1 : from[i] + p * strides[axis];
+      }
+    }
+    HostArray out{n.dtype, n.shape, {}, {}};
+    auto pick = [&](const auto& values, auto& to, auto missing) {
+      to.reserve(from.size());
+      for (int64_t f : from) to.push_back(f < 0 ? missing : values[static_cast<size_t>(f)]);
+    };
+    if (x.is_float())
+      pick(x.floats, out.floats, a.any_outside ? 0.0 : std::numeric_limits<double>::quiet_NaN());
+    else
+      pick(x.ints, out.ints, int64_t{0});
+    if (!x.error.empty()) pick(x.error, out.error, 0.0);
+    return out;
   }
 
   Result<HostArray> pointwise(const ExprNode& n, std::vector<HostArray>& in) {
@@ -547,7 +601,7 @@ double evaluation_cost(const ExprNode& root) {
       continue;
     }
     double each = kElement + info(n->node.op).flop;
-    const Shape& first = n->operands[0]->node.shape;
+    const Shape& first = n->operands.empty() ? n->node.shape : n->operands[0]->node.shape;
     double elements = static_cast<double>(fusion::numel(n->node.shape));
     if (n->node.op == ExprOp::kMatMul) each = 2.0 * static_cast<double>(first.back());
     if (info(n->node.op).kind == ExprKind::kReduce) elements = static_cast<double>(fusion::numel(first));
@@ -614,6 +668,7 @@ class RowSlicer {
         return n.operands[0]->node.shape.size() > 1;
       case ExprKind::kView:
         return (n.node.op == ExprOp::kPermute && axes[0] == 0) || n.node.op == ExprOp::kExpand;
+      case ExprKind::kPlace:
       case ExprKind::kInput:
       case ExprKind::kScalar:
         break;

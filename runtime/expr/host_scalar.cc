@@ -142,6 +142,8 @@ void host_floats(ExprOp op, const double* const* in, double* out, size_t n) {
     case ExprOp::kPermute:
     case ExprOp::kReshape:
     case ExprOp::kSlice:
+    case ExprOp::kIota:
+    case ExprOp::kTake:
     case ExprOp::kSum:
     case ExprOp::kMax:
     case ExprOp::kMin:
@@ -276,6 +278,8 @@ void host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out, s
     case ExprOp::kPermute:
     case ExprOp::kReshape:
     case ExprOp::kSlice:
+    case ExprOp::kIota:
+    case ExprOp::kTake:
     case ExprOp::kSum:
     case ExprOp::kMax:
     case ExprOp::kMin:

@@ -190,6 +190,8 @@ double apply(ExprOp op, DType dtype, const std::vector<double>& x) {
     case ExprOp::kPermute:
     case ExprOp::kReshape:
     case ExprOp::kSlice:
+    case ExprOp::kIota:
+    case ExprOp::kTake:
     case ExprOp::kSum:
     case ExprOp::kMax:
     case ExprOp::kMin:
@@ -266,6 +268,8 @@ class Evaluator {
       case ExprKind::kCall:
         elements(n, out);
         break;
+      case ExprKind::kPlace:
+        return place(n);
       case ExprKind::kView:
         view(n, out);
         break;
@@ -279,6 +283,36 @@ class Evaluator {
       case ExprKind::kInput:
       case ExprKind::kScalar:
         break;
+    }
+    return out;
+  }
+
+  Elements place(const Node& n) {
+    Elements out;
+    out.shape = n.shape;
+    out.value.resize(at(numel(n.shape)));
+    out.error.resize(out.value.size());
+    for (size_t i = 0; i < out.value.size(); ++i) {
+      if (n.op == ExprOp::kIota) {
+        out.value[i] = stored(n.dtype, static_cast<double>(i));
+        continue;
+      }
+      const Shape c = coordinates(static_cast<int64_t>(i), n.shape);
+      const Elements& from = in(n, 0);
+      Shape place = c;
+      bool inside = true;
+      for (size_t k = 0; k < n.attributes.axes.size(); ++k) {
+        const size_t axis = at(n.attributes.axes[k]);
+        const Elements& places = in(n, k + 1);
+        auto p = static_cast<int64_t>(places.value[broadcast_at(c, places.shape)]);
+        if (p < 0) p += from.shape[axis];
+        inside = inside && p >= 0 && p < from.shape[axis];
+        place[axis] = p;
+      }
+      const size_t p = inside ? broadcast_at(place, from.shape) : 0;
+      const double missing = is_float(n.dtype) ? std::numeric_limits<double>::quiet_NaN() : 0;
+      out.value[i] = inside ? from.value[p] : missing;
+      out.error[i] = inside ? from.error[p] : 0;
     }
     return out;
   }

@@ -127,7 +127,10 @@ class Generator {
     const int x = tensor();
     const Shape shape = node(x).shape;
     ExprAttributes a;
-    switch (pick(12)) {
+    switch (pick(13)) {
+      case 12:
+        take(x, shape);
+        break;
       case 0:
       case 1:
       case 2:
@@ -171,6 +174,41 @@ class Generator {
           make(ExprOp::kClamp, {x, number(), number()});
         }
     }
+  }
+
+  /// Along one or two dimensions, at places that a tensor holds or that are reckoned from where an element is.
+  void take(int x, const Shape& shape) {
+    if (shape.empty() || numel(shape) == 0) return;
+    ExprAttributes a;
+    a.axes = {static_cast<int>(pick(shape.size()))};
+    if (shape.size() > 1 && pick(3) == 0) a.axes.push_back((a.axes[0] + 1) % static_cast<int>(shape.size()));
+    std::vector<int> inputs = {x};
+    for (const int axis : a.axes) {
+      const auto d = static_cast<size_t>(axis);
+      const int64_t size = shape[d];
+      Shape places(shape.size(), 1);
+      places[d] = std::min(kSizes[pick(6)], 2 * size);
+      if (pick(2)) {
+        std::vector<double> v(static_cast<size_t>(places[d]));
+        for (double& p : v)
+          p = static_cast<double>(static_cast<int64_t>(random_() % static_cast<uint64_t>(2 * size)) - size);
+        inputs.push_back(
+            add_input(p_, device_, pick(2) ? DType::kI64 : DType::kI32, places, row_major(places), 0, v, ""));
+        continue;
+      }
+      ExprAttributes counts, shaped;
+      counts.shape = {places[d]};
+      if (pick(2)) counts.dtype = DType::kI32;
+      shaped.shape = places;
+      make(ExprOp::kIota, {}, counts);
+      const int forward = static_cast<int>(p_.graph.nodes.size()) - 1;
+      p_.graph.nodes.push_back(scalar(int64_t{size - 1}));
+      grow();
+      make(ExprOp::kSub, {forward + 1, forward});
+      make(ExprOp::kReshape, {static_cast<int>(p_.graph.nodes.size()) - 1}, shaped);
+      inputs.push_back(static_cast<int>(p_.graph.nodes.size()) - 1);
+    }
+    make(ExprOp::kTake, inputs, a);
   }
 
   void view(int x, const Shape& shape) {

@@ -1,0 +1,68 @@
+// Loads from places that integers say.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/fusion/emitter.h"
+
+namespace kiln::fusion {
+
+Text Emitter::taken(int node) {
+  const DagNode& n = dag_.nodes[at(node)];
+  const Operand& from = n.operands[0];
+  const DagNode& table = dag_.nodes[at(from.node)];
+  double span = std::abs(static_cast<double>(from.offset));
+  for (size_t d = 0; d < from.shape.size(); ++d)
+    span += std::abs(static_cast<double>(from.strides[d]) * static_cast<double>(from.shape[d]));
+  for (const Taken& t : n.taken) span += std::abs(static_cast<double>(t.stride) * static_cast<double>(t.size));
+
+  Text out;
+  std::vector<Text> places, inside;
+  for (size_t k = 0; k < n.taken.size(); ++k) {
+    const Taken& t = n.taken[k];
+    Text place = operand(node, k + 1);
+    if (bits(place.type) < 64 && (bits(place.type) < 32 || span >= 0x1p31))
+      place = converted(std::move(place), span >= 0x1p31 ? DType::kI64 : DType::kI32);
+    place = named(std::move(place), "place");
+    const std::string size_text = size(t.size, "n_places");
+    if (!t.any_outside && is_signed(place.type)) {
+      place.text = fmt::format("tl.where({0} < 0, {0} + {1}, {0})", place.text, size_text);
+      place = named(std::move(place), "place");
+    }
+    Text test = place;
+    test.text = is_signed(place.type) ? fmt::format("({0} >= 0) & ({0} < {1})", place.text, size_text)
+                                      : fmt::format("{} < {}", place.text, size_text);
+    test.type = DType::kI1;
+    test = named(std::move(test), "inside");
+    out.level |= place.level;
+    places.push_back(std::move(place));
+    inside.push_back(std::move(test));
+  }
+  out.type = register_type(table.dtype);
+  const bool is_float_table = is_float(table.dtype);
+  const bool any = std::any_of(n.taken.begin(), n.taken.end(), [](const Taken& t) { return t.any_outside; });
+  const std::string missing = is_float_table && !any ? "float(\"nan\")" : is_float_table ? "0.0" : "0";
+  const Access a = access(node, 0);
+  for (size_t d = 0; d < index.size(); ++d)
+    if (a.strides[d] != 0) out.level |= index[d].level;
+  const std::string base = table.counts ? std::to_string(a.offset) : pointer(a.node, a.offset, false);
+  std::string where_from = address(a, base, &out.level);
+  std::string test = mask(out.level);
+  for (size_t k = 0; k < places.size(); ++k) {
+    const int64_t stride = n.taken[k].stride;
+    where_from += " + " + spread(places[k], out.level, 10);
+    if (stride != 1)
+      where_from += " * " + (stride > 0 && stride < 10 ? std::to_string(stride) : size(stride, "stride"));
+    test += (test.empty() ? "" : " & ") + spread(inside[k], out.level, 10);
+  }
+  if (table.counts) {
+    out.text = fmt::format("tl.where({}, {}, {})", test, where_from, missing);
+    return settled(node, converted(named(std::move(out), n.name), table.dtype));
+  }
+  out.text = fmt::format("tl.load({}, mask={}, other={})", where_from, test, missing);
+  if (out.type != table.dtype) out.text += ".to(" + std::string("tl.") + std::string(info(out.type).triton) + ")";
+  return settled(node, named(std::move(out), table.name.empty() ? "x" : table.name));
+}
+
+}  // namespace kiln::fusion

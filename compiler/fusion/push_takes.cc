@@ -1,0 +1,92 @@
+// Takes of computed tensors: what is taken is computed, instead of all there is.
+#include "compiler/fusion/dag.h"
+
+namespace kiln::fusion {
+
+namespace {
+
+/// FLOP per element of an operation that is computed for each of its takes rather than stored.
+constexpr int kTakenFlop = 24;
+
+}  // namespace
+
+void push_takes(Dag& dag) {
+  std::vector<int> uses(dag.nodes.size());
+  for (const DagNode& n : dag.nodes)
+    for (const Operand& o : n.operands)
+      if (!o.is_number()) ++uses[at(o.node)];
+  for (const Operand& o : dag.outputs) uses[at(o.node)] += 2;
+  // What it makes is appended, and visited in its turn.
+  for (size_t i = 0; i < dag.nodes.size(); ++i) {
+    if (dag.nodes[i].op != ExprOp::kTake) continue;
+    const DagNode take = dag.nodes[i];
+    const Operand& view = take.operands[0];
+    const DagNode from = dag.nodes[at(view.node)];
+    if (from.kind != DagKind::kPointwise || from.op == ExprOp::kCall || numel(take.shape) == 0) continue;
+    const bool grows = numel(take.shape) > 2 * numel(from.shape);
+    if (grows || (uses[at(view.node)] > 1 && info(from.op).flop > kTakenFlop)) continue;
+    Operand wide = view;  // with the dimensions along which places are looked up
+    for (const Taken& t : take.taken) wide.shape.push_back(t.size), wide.strides.push_back(t.stride);
+    const size_t rank = take.shape.size();
+    std::vector<DagNode> takes;
+    std::vector<Operand> more;
+    DagNode moved = from;
+    moved.shape = take.shape;
+    bool all = true;
+    size_t from_memory = 0;
+    for (Operand& o : moved.operands) {
+      auto c = compose(wide, o);
+      all = all && c.has_value();
+      if (!c || c->is_number()) {
+        if (c) c->shape = take.shape, c->strides.resize(rank), o = std::move(*c);
+        continue;
+      }
+      std::vector<Taken> taken;
+      std::vector<Operand> places;
+      for (size_t k = 0; k < take.taken.size(); ++k) {
+        Taken t = take.taken[k];
+        t.stride = c->strides[rank + k];
+        if (t.stride != 0) taken.push_back(t), places.push_back(take.operands[k + 1]);
+      }
+      c->shape.resize(rank), c->strides.resize(rank);
+      o = std::move(*c);
+      if (taken.empty()) continue;
+      if (from.op == ExprOp::kTake && &o == &moved.operands[0]) {  // one look for both
+        moved.taken.insert(moved.taken.end(), taken.begin(), taken.end());
+        more = std::move(places);
+        continue;
+      }
+      const DagNode& source = dag.nodes[at(o.node)];
+      from_memory += source.kind != DagKind::kReduce;
+      DagNode t = take;
+      t.dtype = source.dtype;
+      t.operand_type = register_type(t.dtype);
+      t.name = source.name;
+      t.taken = std::move(taken);
+      t.operands = {o};
+      t.operands.insert(t.operands.end(), places.begin(), places.end());
+      o.shape = take.shape;
+      o.strides = row_major(take.shape);
+      o.offset = 0;
+      o.node = -2 - static_cast<int>(takes.size());
+      takes.push_back(std::move(t));
+    }
+    moved.operands.insert(moved.operands.end(), more.begin(), more.end());
+    if (!all || (from_memory > 2 && uses[at(view.node)] > 1)) continue;
+    --uses[at(view.node)];
+    for (Operand& o : moved.operands) {
+      if (o.node <= -2) o.node = static_cast<int>(dag.nodes.size()) - 2 - o.node;
+      if (!o.is_number() && o.node < static_cast<int>(uses.size())) ++uses[at(o.node)];
+    }
+    for (DagNode& t : takes) {
+      for (const Operand& o : t.operands)
+        if (!o.is_number()) ++uses[at(o.node)];
+      dag.nodes.push_back(std::move(t));
+      uses.push_back(1);
+    }
+    dag.nodes[i] = std::move(moved);
+  }
+  tidy(dag);
+}
+
+}  // namespace kiln::fusion
