@@ -107,15 +107,25 @@ std::string plan_svg(const Plan& plan) {
   }
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-      "font-family=\"monospace\" font-size=\"13\">\n",
+      "class=\"kiln-plan\" font-family=\"monospace\" font-size=\"13\">\n"
+      "<style>\n.kiln-plan .page {{ fill: #ffffff }}\n.kiln-plan text {{ fill: #1d2430 }}\n"
+      ".kiln-plan .why {{ fill: #5b6675; font-size: 11px }}\n"
+      ".kiln-plan .product {{ fill: #fde9c9; stroke: #a5772a }}\n.kiln-plan .loops {{ fill: #dbe9fb; stroke: #45668f "
+      "}}\n"
+      ".kiln-plan .read {{ fill: none; stroke: #a83232 }}\n.kiln-plan .end {{ fill: #a83232 }}\n"
+      "@media (prefers-color-scheme: dark) {{\n.kiln-plan .page {{ fill: #14181f }}\n.kiln-plan text {{ fill: #e4e8ee "
+      "}}\n"
+      ".kiln-plan .why {{ fill: #9aa5b4 }}\n.kiln-plan .product {{ fill: #4a3510; stroke: #dcae4a }}\n"
+      ".kiln-plan .loops {{ fill: #1c3354; stroke: #74a9ff }}\n.kiln-plan .read {{ stroke: #ff8a80 }}\n"
+      ".kiln-plan .end {{ fill: #ff8a80 }}\n}}\n</style>\n"
+      "<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n",
       width, height);
   for (int g = 0; g < static_cast<int>(plan.groups.size()); ++g) {
     const Group& group = plan.groups[at(g)];
     out += fmt::format(
-        "<g><title>{}</title><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"6\" fill=\"{}\" "
-        "stroke=\"#334\"/>\n",
-        escaped(group.source), kLeft, top(g), kWidth, kHeight,
-        group.kind == GroupKind::kProduct ? "#fde9c9" : "#dbe9fb");
+        "<g><title>{}</title><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"6\" "
+        "class=\"{}\"/>\n",
+        escaped(group.source), kLeft, top(g), kWidth, kHeight, group.kind == GroupKind::kProduct ? "product" : "loops");
     const std::string lines[] = {fmt::format("{} {}", g, group.name),
                                  fmt::format("{}, {}", kind_text(group), group.shape),
                                  fmt::format("{}, {}", amount(group.bytes, "B"), amount(group.flop, "FLOP"))};
@@ -128,15 +138,13 @@ std::string plan_svg(const Plan& plan) {
   }
   for (const Arc& a : arcs) {
     const int x = right + 20 + kLane * a.lane, middle = (a.begin + a.end) / 2;
-    out += fmt::format("<path d=\"M {} {} H {} V {} H {}\" fill=\"none\" stroke=\"#a33\"/>\n", right, a.begin, x, a.end,
-                       right);
-    out += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"3\" fill=\"#a33\"/>\n", right, a.end);
-    out += fmt::format("<path d=\"M {} {} L {} {}\" stroke=\"#a33\" stroke-dasharray=\"2 2\"/>\n", x, middle,
-                       labels - 4, a.label);
+    out += fmt::format("<path d=\"M {} {} H {} V {} H {}\" class=\"read\"/>\n", right, a.begin, x, a.end, right);
+    out += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"3\" class=\"end\"/>\n", right, a.end);
+    out += fmt::format("<path d=\"M {} {} L {} {}\" class=\"read\" stroke-dasharray=\"2 2\"/>\n", x, middle, labels - 4,
+                       a.label);
     out += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", labels, a.label + 4, escaped(a.text));
     if (!a.why.empty())
-      out += fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"11\" fill=\"#666\">{}</text>\n", labels, a.label + 18,
-                         escaped(a.why));
+      out += fmt::format("<text x=\"{}\" y=\"{}\" class=\"why\">{}</text>\n", labels, a.label + 18, escaped(a.why));
   }
   return out + "</svg>\n";
 }

@@ -143,18 +143,26 @@ Shown shown_by(const Sweep& sweep) {
   return same_bytes && all_know_bytes(sweep) ? Shown::kRate : Shown::kTime;
 }
 
-double shown_value(Shown shown, const SweepCell& c, const SweepPoint& p) {
+/// With the quartiles of the samples, or the interval of the speed-up.
+report::PlotPoint shown_point(Shown shown, const SweepCell& c, const SweepPoint& p, double x) {
   switch (shown) {
     case Shown::kTime:
-      return c.us;
+      return {x, c.us, c.q1_us, c.q3_us};
     case Shown::kRate:
-      return gb_per_s(c);
+      return {x, gb_per_s(c), gb_per_s(c) * c.us / c.q3_us, gb_per_s(c) * c.us / c.q1_us};
     case Shown::kSpeedup:
-      if (c.decision.pairs > 0) return c.decision.speedup();
+      if (c.decision.pairs > 0) {
+        const Interval range = c.decision.speedup_95();
+        return {x, c.decision.speedup(), range.low, range.high};
+      }
       for (const SweepCell& base : p.cells)
-        if (base.is_baseline) return base.us / c.us;
+        if (base.is_baseline) return {x, base.us / c.us};
   }
-  return 0;
+  return {x, NAN};
+}
+
+std::string bars_of(Shown shown) {
+  return shown == Shown::kSpeedup ? "95 % interval of the ratio" : "quartiles of the samples";
 }
 
 std::string y_label_of(Shown shown, const Sweep& sweep) {
@@ -179,6 +187,7 @@ report::Plot sweep_plot(const Sweep& sweep) {
   const Shown shown = shown_by(sweep);
   plot.x_label = sweep.axes[axis.index];
   plot.y_label = y_label_of(shown, sweep);
+  plot.bars = bars_of(shown);
   if (!axis.numeric) plot.x_names = axis.values;
   std::vector<double> xs, ys;
   for (const SweepPoint& p : sweep.points)
@@ -189,10 +198,10 @@ report::Plot sweep_plot(const Sweep& sweep) {
       auto line =
           std::find_if(plot.lines.begin(), plot.lines.end(), [&](const auto& l) { return l.name == line_name; });
       if (line == plot.lines.end()) line = plot.lines.insert(plot.lines.end(), {line_name, {}});
-      line->points.emplace_back(axis.x_of(p.values[axis.index]), shown_value(shown, c, p));
-      xs.push_back(line->points.back().first), ys.push_back(line->points.back().second);
+      line->points.push_back(shown_point(shown, c, p, axis.x_of(p.values[axis.index])));
+      xs.push_back(line->points.back().x), ys.push_back(line->points.back().y);
     }
-  for (report::PlotLine& l : plot.lines) std::sort(l.points.begin(), l.points.end());
+  for (report::PlotLine& l : plot.lines) std::ranges::stable_sort(l.points, {}, &report::PlotPoint::x);
   plot.x_log = axis.numeric && report::wants_log(xs);
   plot.y_log = shown == Shown::kTime && report::wants_log(ys);
   return plot;

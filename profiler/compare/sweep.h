@@ -1,5 +1,6 @@
 // Measurements over the values of some axes: the table, the plot, and where two contenders cross.
 #pragma once
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -11,9 +12,10 @@ namespace kiln::profiler {
 
 struct SweepCell {
   std::string variant;
-  double us = 0, spread = 0;     // us 0: not measured
-  double bytes = -1, flop = -1;  // of one run; negative: not known
-  Decision decision;             // against the baseline; no pairs for the baseline itself, or without others
+  double us = 0, spread = 0;        // us 0: not measured
+  double q1_us = NAN, q3_us = NAN;  // quartiles of the samples
+  double bytes = -1, flop = -1;     // of one run; negative: not known
+  Decision decision;                // against the baseline; no pairs for the baseline itself, or without others
   bool is_baseline = false;
   std::string problem;
 };

@@ -1,7 +1,7 @@
 // Lines over an axis, for the terminal and as SVG. Plain data in, text out.
 #pragma once
+#include <cmath>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace kiln::report {
@@ -12,10 +12,14 @@ enum class PlotForm {
   kPoints,  // the points alone
 };
 
+struct PlotPoint {
+  double x, y;                   // a y that is no finite number is a gap in the line
+  double low = NAN, high = NAN;  // of the samples behind y: an error bar
+};
+
 struct PlotLine {
   std::string name;
-  std::vector<std::pair<double, double>>
-      points;  // in the order of x; those with a y that is no finite number are left out
+  std::vector<PlotPoint> points;  // in the order of x
   PlotForm form = PlotForm::kMarked;
 };
 
@@ -24,6 +28,7 @@ struct Plot {
   bool x_log = false, y_log = false;
   std::vector<std::string> x_names;  // not empty: x counts these from 0, and they are its ticks
   std::vector<PlotLine> lines;
+  std::string bars = {};  // what error bars are, for the SVG: "quartiles of the samples"
 };
 
 enum class PlotStyle {
@@ -33,7 +38,8 @@ enum class PlotStyle {
 };
 /// Empty when there is no point at all.
 std::string to_terminal(const Plot& plot, PlotStyle style, int width = 72, int height = 16);
-/// A whole SVG document.
+/// A whole SVG document for light and dark pages (prefers-color-scheme). Lines are labelled where they end; nothing
+/// overlaps and nothing is cut off, so its height grows with the number of lines.
 std::string to_svg(const Plot& plot);
 
 /// Whether values are easier to distinguish on a logarithmic axis: all positive, the largest over 8 times the smallest.

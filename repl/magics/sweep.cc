@@ -96,6 +96,7 @@ Result<SweepCell> measure_alone(const script::Session& session, const profiler::
   cell.variant = c.name;
   cell.us = m->us.median;
   cell.spread = m->us.spread();
+  cell.q1_us = m->us.q1, cell.q3_us = m->us.q3;
   cell.bytes = c.facts.bytes;
   cell.flop = c.facts.flop;
   return cell;
@@ -148,6 +149,7 @@ Result<std::vector<SweepCell>> measure_point(MagicContext& context, const MagicA
     if (row.is_measured() && !wrong) {
       cell.us = row.us().median;
       cell.spread = row.us().spread();
+      cell.q1_us = row.us().q1, cell.q3_us = row.us().q3;
       cell.bytes = row.facts.bytes;
       cell.flop = row.facts.flop;
       cell.decision = row.decision;

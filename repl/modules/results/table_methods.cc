@@ -97,11 +97,10 @@ Value plot(Interp& in, NativeArgs& a) {
     for (size_t i = 0; i < table.rows().size(); ++i) {
       const auto& number = table.rows()[i][y].number;
       if (!number) continue;
-      line.points.emplace_back(x_is_number ? *table.rows()[i][x].number : static_cast<double>(i), *number);
-      all_x.push_back(line.points.back().first), all_y.push_back(*number);
+      line.points.push_back({x_is_number ? *table.rows()[i][x].number : static_cast<double>(i), *number});
+      all_x.push_back(line.points.back().x), all_y.push_back(*number);
     }
-    std::stable_sort(line.points.begin(), line.points.end(),
-                     [](const auto& l, const auto& r) { return l.first < r.first; });
+    std::ranges::stable_sort(line.points, {}, &report::PlotPoint::x);
     if (p.y_label.empty()) p.y_label = column.unit.empty() ? line.name : line.name + " " + column.unit;
     p.lines.push_back(std::move(line));
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 #include "kiln/graph.h"
 #include "profiler/report/plot.h"
@@ -9,6 +10,7 @@
 #include "repl/modules/torch/pending.h"
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/modules/triton/kernel.h"
+#include "support/escape.h"
 #include "support/files.h"
 
 namespace kiln::script {
@@ -176,38 +178,90 @@ void print_table(Interp& in, const std::vector<std::vector<std::string>>& rows) 
   }
 }
 
-report::Plot plot_of(const Benchmark& b, const std::vector<std::vector<Value>>& numbers) {
+/// What a call of the function gave: one figure, or (median, low, high).
+struct Figure {
+  double y = NAN, low = NAN, high = NAN;  // y NaN: None
+};
+
+Figure figure_of(Interp& in, const Value& v) {
+  auto number = [&](const Value& n) { return in.to_double(n, "a benchmark's result"); };
+  const auto* parts = v.get<Tuple>();
+  if (!parts || parts->items.empty()) return v.is_none() ? Figure{} : Figure{number(v)};
+  if (parts->items[0].is_none()) return {};
+  Figure f{number(parts->items[0])};
+  if (parts->items.size() < 3 || parts->items[1].is_none() || parts->items[2].is_none()) return f;
+  // Rates of quantiles of times come in the other order.
+  std::tie(f.low, f.high) = std::minmax({number(parts->items[1]), number(parts->items[2])});
+  return f;
+}
+
+/// One row of results: the values of x, and a figure per line, also as the function gave it.
+struct Row {
+  std::vector<Value> xs, values;
+  std::vector<Figure> figures;
+};
+
+report::Plot plot_of(Interp& in, const Benchmark& b, const std::vector<Row>& rows) {
   report::Plot plot;
   plot.title = b.plot_name;
   plot.x_label = b.x_label;
   plot.y_label = b.y_label;
   plot.x_log = b.x_log;
   plot.y_log = b.y_log;
-  // An x that is no number is one of a list.
-  const bool counted = std::any_of(numbers.begin(), numbers.end(),
-                                   [](const auto& row) { return !row[0].is_float() && !row[0].is_small_int(); });
-  auto number = [](const Value& v) { return v.is_float() ? v.real() : static_cast<double>(v.integer()); };
+  plot.bars = "the quantiles that the function gave";
+  const bool is_number =
+      std::ranges::all_of(rows, [](const Row& r) { return r.xs[0].is_float() || r.xs[0].is_small_int(); });
+  if (!is_number) {
+    plot.x_log = false;
+    for (const Row& r : rows) plot.x_names.push_back(in.str(r.xs[0]));
+  }
   for (size_t line = 0; line < b.line_names.size(); ++line) {
     plot.lines.push_back({b.line_names[line], {}, report::PlotForm::kMarked});
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      const Value& y = numbers[i][b.x_names.size() + line];
-      if (y.is_float() || y.is_small_int())
-        plot.lines.back().points.emplace_back(counted ? static_cast<double>(i) : number(numbers[i][0]), number(y));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const Figure& f = rows[i].figures[line];
+      plot.lines.back().points.push_back(
+          {is_number ? in.to_double(rows[i].xs[0], "x") : static_cast<double>(i), f.y, f.low, f.high});
     }
+    std::ranges::stable_sort(plot.lines.back().points, {}, &report::PlotPoint::x);
   }
   return plot;
 }
 
 /// Where the results of run() go besides what it gives.
 struct Shown {
-  bool print = false, plots = false;
+  bool print = false, plots = false, difference = false;
+  int digits = 6;      // behind the point, in the file
   std::string folder;  // empty: no files
 };
 
-/// NAME.svg and NAME.csv.
-void save_results(Interp& in, const Benchmark& b, const report::Plot& plot,
-                  const std::vector<std::vector<std::string>>& rows, const std::string& folder) {
-  in.check(make_directories(folder));
+using Cells = std::vector<std::vector<std::string>>;
+
+/// The table's texts. With two lines and `difference`, what the second has more than the first.
+Cells cells_of(Interp& in, const Benchmark& b, const std::vector<Row>& rows, bool difference, int digits) {
+  auto text = [&](double v) { return std::isnan(v) ? "-" : fmt::format("{:.{}f}", v, digits); };
+  difference = difference && b.line_names.size() == 2;
+  Cells cells(1);
+  cells[0] = {""};
+  cells[0].insert(cells[0].end(), b.x_names.begin(), b.x_names.end());
+  cells[0].insert(cells[0].end(), b.line_names.begin(), b.line_names.end());
+  if (difference) cells[0].push_back("Diff");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::vector<std::string>& row = cells.emplace_back(1, std::to_string(i));
+    for (const Value& x : rows[i].xs) row.push_back(in.str(x));
+    for (const Figure& f : rows[i].figures) row.push_back(text(f.y));
+    if (difference) row.push_back(text(rows[i].figures[1].y - rows[i].figures[0].y));
+  }
+  return cells;
+}
+
+/// Where a benchmark's files go, less the ending.
+std::string file_of(const Benchmark& b, const std::string& folder) {
+  std::string name = b.plot_name;  // no folder of its own
+  std::replace(name.begin(), name.end(), '/', '_');
+  return folder + "/" + name;
+}
+
+void save_csv(Interp& in, const Cells& rows, const std::string& file) {
   auto quoted = [](const std::string& cell) {
     if (cell.find_first_of(",\"\n") == std::string::npos) return cell;
     std::string out = "\"";
@@ -219,53 +273,59 @@ void save_results(Interp& in, const Benchmark& b, const report::Plot& plot,
     for (size_t i = 1; i < row.size(); ++i) csv += (i > 1 ? "," : "") + quoted(row[i]);
     csv += "\n";
   }
-  std::string name = b.plot_name;  // no folder of its own
-  std::replace(name.begin(), name.end(), '/', '_');
-  in.check(write_file_atomic(folder + "/" + name + ".csv", csv));
-  in.check(write_file_atomic(folder + "/" + name + ".svg", report::to_svg(plot)));
+  in.check(write_file_atomic(file, csv));
+}
+
+/// All plots on one page, as Triton writes it.
+void save_page(Interp& in, const std::vector<Ref<Benchmark>>& all, const std::string& folder) {
+  std::string page =
+      "<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"color-scheme\" content=\"light dark\">\n"
+      "<title>perf_report</title>\n<body>\n";
+  for (const auto& b : all) {
+    const std::string file = file_of(*b, ".");
+    page += fmt::format("<p><img src=\"{}.svg\" alt=\"{}\"></p>\n", html_escaped(file), html_escaped(b->plot_name));
+  }
+  in.check(write_file_atomic(folder + "/results.html", page));
 }
 
 void run_benchmark(Interp& in, const Value& fn, Benchmark& b, const Shown& shown, std::vector<Value>& out) {
-  std::vector<std::vector<std::string>> rows(1);
-  rows[0] = {""};
-  rows[0].insert(rows[0].end(), b.x_names.begin(), b.x_names.end());
-  rows[0].insert(rows[0].end(), b.line_names.begin(), b.line_names.end());
-  auto result = make<List>();
-  std::vector<std::vector<Value>> all;
-  for (size_t i = 0; i < b.x_values.size(); ++i) {
-    std::vector<Value> xs = b.x_values[i].get<Tuple>() || b.x_values[i].get<List>()
-                                ? in.to_vector(b.x_values[i])
-                                : std::vector<Value>(b.x_names.size(), b.x_values[i]);
-    if (xs.size() != b.x_names.size())
-      in.fail(ErrorKind::kValue, "Benchmark has {} x_names, but a value of {} parts", b.x_names.size(), xs.size());
-    std::vector<std::string> row{std::to_string(i)};
-    std::vector<Value> numbers = xs;
-    for (const Value& x : xs) row.push_back(in.str(x));
+  std::vector<Row> rows;
+  for (const Value& value : b.x_values) {
+    Row row;
+    row.xs =
+        value.get<Tuple>() || value.get<List>() ? in.to_vector(value) : std::vector<Value>(b.x_names.size(), value);
+    if (row.xs.size() != b.x_names.size())
+      in.fail(ErrorKind::kValue, "Benchmark has {} x_names, but a value of {} parts", b.x_names.size(), row.xs.size());
     for (const Value& line : b.line_values) {
       CallArgs call;
-      for (size_t k = 0; k < xs.size(); ++k) call.keywords.push_back({b.x_names[k], xs[k], {}});
+      for (size_t k = 0; k < row.xs.size(); ++k) call.keywords.push_back({b.x_names[k], row.xs[k], {}});
       call.keywords.push_back({b.line_arg, line, {}});
       for (const auto& e : b.args->table.live())
         call.keywords.push_back({in.to_text(e.key, "a key of args"), e.value, e.key});
-      Value v = in.call(fn, call);
-      // (median, low, high), or one figure
-      if (auto* t = v.get<Tuple>(); t && !t->items.empty()) v = t->items[0];
-      row.push_back(v.is_none() ? "-" : fmt::format("{:.6f}", in.to_double(v, "a benchmark's result")));
-      numbers.push_back(v);
+      const Value v = in.call(fn, call);
+      const auto* parts = v.get<Tuple>();
+      row.values.push_back(parts && !parts->items.empty() ? parts->items[0] : v);
+      row.figures.push_back(figure_of(in, v));
     }
     rows.push_back(std::move(row));
-    all.push_back(numbers);
+  }
+  auto result = make<List>();
+  for (const Row& row : rows) {
+    std::vector<Value> numbers = row.xs;
+    numbers.insert(numbers.end(), row.values.begin(), row.values.end());
     result->items.push_back(make<Tuple>(std::move(numbers)));
   }
   out.push_back(result);
   if (shown.print) {
     in.print(b.plot_name + ":\n");
-    print_table(in, rows);
+    print_table(in, cells_of(in, b, rows, shown.difference, 6));
   }
+  if (!shown.folder.empty())
+    save_csv(in, cells_of(in, b, rows, shown.difference, shown.digits), file_of(b, shown.folder) + ".csv");
   if (b.x_names.empty() || (!shown.plots && shown.folder.empty())) return;
-  const report::Plot plot = plot_of(b, all);
+  const report::Plot plot = plot_of(in, b, rows);
   if (shown.plots) in.print(report::to_terminal(plot, report::PlotStyle::kBraille));
-  if (!shown.folder.empty()) save_results(in, b, plot, rows, shown.folder);
+  if (!shown.folder.empty()) in.check(write_file_atomic(file_of(b, shown.folder) + ".svg", report::to_svg(plot)));
 }
 
 Value perf_report(Interp& in, NativeArgs& a) {
@@ -292,13 +352,19 @@ Value perf_report(Interp& in, NativeArgs& a) {
           data = i2.truth(k.value);
         else if (k.name == "save_path" && !k.value.is_none())
           shown.folder = path_text(i2, k.value);
-        else if (k.name != "save_path" && k.name != "diff_col" && k.name != "save_precision")
+        else if (k.name == "diff_col")
+          shown.difference = i2.truth(k.value);
+        else if (k.name == "save_precision")
+          shown.digits = static_cast<int>(std::clamp<int64_t>(i2.to_int(k.value, "save_precision"), 0, 17));
+        else if (k.name != "save_path")
           i2.fail(ErrorKind::kName, "run() has no argument '{}'", k.name);
       }
       // Without any of them there would be nothing to see.
       shown.print |= !data && !shown.plots && shown.folder.empty();
+      if (!shown.folder.empty()) i2.check(make_directories(shown.folder));
       std::vector<Value> out;
       for (const auto& b : all) run_benchmark(i2, fn, *b, shown, out);
+      if (!shown.folder.empty()) save_page(i2, all, shown.folder);
       if (!data) return Value::none();
       return out.size() == 1 ? out[0] : Value(make<List>(std::move(out)));
     };

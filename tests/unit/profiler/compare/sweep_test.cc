@@ -66,7 +66,7 @@ TEST(Sweep, RatesWhenBytesAreKnown) {
   for (SweepPoint& p : s.points)
     for (SweepCell& c : p.cells) c.bytes = 1e6;
   EXPECT_EQ(sweep_plot(s).y_label, "GB/s");
-  EXPECT_DOUBLE_EQ(sweep_plot(s).lines[0].points[0].second, 1);
+  EXPECT_DOUBLE_EQ(sweep_plot(s).lines[0].points[0].y, 1);
 }
 
 TEST(Sweep, VariantsThatMoveOtherBytesAreShownBySpeed) {
@@ -76,9 +76,9 @@ TEST(Sweep, VariantsThatMoveOtherBytesAreShownBySpeed) {
   const report::Plot plot = sweep_plot(s);
   EXPECT_EQ(plot.y_label, "times as fast as base");
   ASSERT_EQ(plot.lines.size(), 2u);
-  EXPECT_DOUBLE_EQ(plot.lines[0].points[0].second, 1) << "the baseline";
-  EXPECT_NEAR(plot.lines[1].points[0].second, std::exp(0.1), 1e-9);
-  EXPECT_NEAR(plot.lines[1].points[1].second, std::exp(-0.1), 1e-9);
+  EXPECT_DOUBLE_EQ(plot.lines[0].points[0].y, 1) << "the baseline";
+  EXPECT_NEAR(plot.lines[1].points[0].y, std::exp(0.1), 1e-9);
+  EXPECT_NEAR(plot.lines[1].points[1].y, std::exp(-0.1), 1e-9);
 }
 
 TEST(Sweep, FailedCellsStandInTheTableOnly) {
@@ -89,62 +89,6 @@ TEST(Sweep, FailedCellsStandInTheTableOnly) {
   std::string text = report::to_text(sweep_table(s));
   EXPECT_NE(text.find("fused at 1024: too large for memory"), std::string::npos) << text;
   EXPECT_EQ(sweep_plot(s).lines[1].points.size(), 1u);
-}
-
-report::Plot small_plot() {
-  report::Plot p;
-  p.title = "t", p.x_label = "n", p.y_label = "us";
-  p.lines = {{"up", {{0, 0}, {10, 10}}}, {"flat <b>", {{0, 5}, {5, NAN}, {10, 5}}}};
-  return p;
-}
-
-TEST(Plot, Plain) {
-  EXPECT_EQ(report::to_terminal(small_plot(), report::PlotStyle::kPlain, 21, 5),
-            "t\n"
-            "us\n"
-            "10 |              ..a\n"
-            "   |          ....\n"
-            " 5 |b...............b\n"
-            "   |  ....\n"
-            " 0 |a.\n"
-            "   +-----------------\n"
-            "    0              10  n\n"
-            "  a up\n"
-            "  b flat <b>\n");
-}
-
-TEST(Plot, BrailleHasNoEscapesWithoutColour) {
-  std::string text = report::to_terminal(small_plot(), report::PlotStyle::kBraille);
-  EXPECT_EQ(text.find('\033'), std::string::npos);
-  EXPECT_NE(text.find("\xE2\xA0"), std::string::npos);
-  std::string color = report::to_terminal(small_plot(), report::PlotStyle::kColor);
-  EXPECT_NE(color.find("\033[34m"), std::string::npos);
-}
-
-TEST(Plot, NothingToDraw) {
-  report::Plot p;
-  p.x_log = true;
-  p.lines = {{"a", {{0, 1}, {-1, 2}, {1, NAN}}}};
-  EXPECT_EQ(report::to_terminal(p, report::PlotStyle::kPlain), "");
-  EXPECT_NE(report::to_svg(p).find("</svg>"), std::string::npos);
-}
-
-TEST(Plot, Svg) {
-  std::string svg = report::to_svg(small_plot());
-  EXPECT_TRUE(svg.starts_with("<svg xmlns="));
-  EXPECT_TRUE(svg.ends_with("</svg>\n"));
-  EXPECT_NE(svg.find("flat &lt;b&gt;"), std::string::npos);
-  EXPECT_EQ(svg.find("nan"), std::string::npos);
-  size_t circles = 0;
-  for (size_t at = svg.find("<circle"); at != std::string::npos; at = svg.find("<circle", at + 1)) ++circles;
-  EXPECT_EQ(circles, 4u);
-}
-
-TEST(Plot, WantsLog) {
-  EXPECT_TRUE(report::wants_log({1, 10, 100}));
-  EXPECT_FALSE(report::wants_log({1, 2, 3}));
-  EXPECT_FALSE(report::wants_log({0, 100}));
-  EXPECT_FALSE(report::wants_log({}));
 }
 
 }  // namespace

@@ -86,14 +86,14 @@ TEST(Roofline, ThePlotHasRoofsThatMeetAndPointsUnderThem) {
   ASSERT_EQ(plot.lines.size(), 5u) << "memory, L2, f32, bf16 and the one point that has an intensity";
   EXPECT_TRUE(plot.x_log && plot.y_log);
   EXPECT_EQ(plot.lines[0].form, report::PlotForm::kLine);
-  EXPECT_DOUBLE_EQ(plot.lines[0].points[1].first, 150);   // the ridge of the products
-  EXPECT_DOUBLE_EQ(plot.lines[0].points[1].second, 600);  // TFLOP/s
-  EXPECT_DOUBLE_EQ(plot.lines[2].points[0].first, 10);    // f32 math from the L2's slope on
+  EXPECT_DOUBLE_EQ(plot.lines[0].points[1].x, 150);  // the ridge of the products
+  EXPECT_DOUBLE_EQ(plot.lines[0].points[1].y, 600);  // TFLOP/s
+  EXPECT_DOUBLE_EQ(plot.lines[2].points[0].x, 10);   // f32 math from the L2's slope on
   EXPECT_EQ(plot.lines[4].form, report::PlotForm::kPoints);
-  EXPECT_DOUBLE_EQ(plot.lines[4].points[0].first, 0.25);
-  EXPECT_DOUBLE_EQ(plot.lines[4].points[0].second, 0.8);
+  EXPECT_DOUBLE_EQ(plot.lines[4].points[0].x, 0.25);
+  EXPECT_DOUBLE_EQ(plot.lines[4].points[0].y, 0.8);
   const std::string svg = report::to_svg(plot);
-  EXPECT_NE(svg.find("<polyline"), std::string::npos);
+  EXPECT_NE(svg.find("<path class=\"c0\""), std::string::npos);
   EXPECT_NE(svg.find("r=\"5\""), std::string::npos);
   for (report::PlotStyle style : {report::PlotStyle::kPlain, report::PlotStyle::kBraille})
     EXPECT_NE(report::to_terminal(plot, style).find("80 % of memory"), std::string::npos);
