@@ -302,19 +302,34 @@ std::string findings_html(const std::vector<Finding>& findings) {
   return out + "</ul>";
 }
 
+/// Begins with the button that opens the row.
+std::string first_cell(const report::Column& column, const report::Cell& c) {
+  const std::string text = c.is_unknown ? "–" : html_escaped(c.text),
+                    tip = c.is_unknown ? html_escaped(c.reason) : text;
+  return fmt::format(
+      "<td{}{} title=\"{}\"><button type=\"button\" class=\"more\" aria-expanded=\"false\" "
+      "aria-label=\"more about {}\"></button><span>{}</span></td>",
+      column.align == report::Align::kLeft ? " class=\"left\"" : "",
+      c.number ? fmt::format(" data-value=\"{}\"", *c.number) : "", tip, text, text);
+}
+
 std::string rows_html(const report::Table& table) {
   std::string out = "<div class=\"scroll\"><table class=\"sortable\"><thead><tr>";
   const auto& columns = table.columns();
   auto side = [&](size_t i) { return columns[i].align == report::Align::kLeft ? " class=\"left\"" : ""; };
   for (size_t i = 0; i < columns.size(); ++i)
     out += fmt::format(
-        "<th{}><button type=\"button\">{}{}</button></th>", side(i), html_escaped(columns[i].name),
+        "<th{} scope=\"col\"><button type=\"button\">{}{}</button></th>", side(i), html_escaped(columns[i].name),
         columns[i].unit.empty() ? "" : fmt::format(" <span class=\"unit\">{}</span>", html_escaped(columns[i].unit)));
   out += "</tr></thead><tbody>\n";
   for (const auto& row : table.rows()) {
     out += "<tr>";
     for (size_t i = 0; i < row.size(); ++i) {
       const report::Cell& c = row[i];
+      if (i == 0) {
+        out += first_cell(columns[0], c);
+        continue;
+      }
       if (c.is_unknown)
         out += fmt::format("<td class=\"unknown-cell\" title=\"{}\">–</td>", html_escaped(c.reason));
       else if (c.number)

@@ -1,5 +1,5 @@
 "use strict";
-// The page's timeline, drawn by level of detail, and its sortable tables. The data are rows of slices that do not
+// The page's timeline, drawn by level of detail, and its tables, which sort and whose rows open. The data are rows of slices that do not
 // overlap, so that what a view shows is found by binary search and drawing takes about as many steps as there are pixels.
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -457,26 +457,138 @@ document.getElementById("find").addEventListener("input", (event) => {
 
 // --- tables ---------------------------------------------------------------------------------------------------------
 
+/// The slices that a row is about: those with its name, or with its kind and name ("launch add_kernel").
+function slicesOf(row) {
+  const name = row.cells[0].textContent, kind = row.cells[1] ? row.cells[1].textContent + " " : "";
+  for (const text of [kind + name, name]) {
+    const index = data.strings.indexOf(text);
+    if (index < 0 || !text) continue;
+    const found = [];
+    data.rows.forEach((r, at) => r.n.forEach((n, i) => n === index && found.push([at, i])));
+    if (found.length) return found.sort((a, b) => data.rows[a[0]].start[a[1]] - data.rows[b[0]].start[b[1]]);
+  }
+  return [];
+}
+
+const lengthOf = ([r, i]) => data.rows[r].end[i] - data.rows[r].start[i];
+
+function showSlice([r, i]) {
+  kept = [r, i];
+  describe(kept, details);
+  show(data.rows[r].start[i] - lengthOf(kept), data.rows[r].end[i] + lengthOf(kept));
+  frame.scrollIntoView({block: "nearest"});
+}
+
+/// A bar per run in the order of time, at most as many as there is room for: then the longest of each few.
+function barsOf(lengths) {
+  const MOST = 110, HIGH = 60;
+  const each = Math.ceil(lengths.length / MOST), count = Math.ceil(lengths.length / each), longest = Math.max(...minMax(lengths), 1);
+  let path = "";
+  for (let i = 0; i < count; ++i) {
+    const high = (minMax(lengths.slice(i * each, (i + 1) * each))[1] / longest) * HIGH;
+    path += `M${i * 3} ${HIGH}h2v${-Math.max(high, 1)}h-2z`;
+  }
+  const holder = document.createElement("div");
+  holder.innerHTML = `<svg class="bars" viewBox="0 0 ${Math.max(count, 24) * 3} ${HIGH}" preserveAspectRatio="none" role="img"
+    aria-label="the times of ${lengths.length} runs in their order"><path d="${path}" fill="currentColor"/></svg>`;
+  return holder.firstChild;
+}
+
+/// What a row opens to: its figures with their heads, and the runs that they sum up.
+function aboutRow(row, heads) {
+  const about = element("div", "");
+  about.className = "about";
+  const figures = element("dl", "");
+  figures.className = "pairs";
+  heads.forEach((head, i) => {
+    const cell = row.cells[i], unknown = cell.classList.contains("unknown-cell");
+    if (!cell.textContent) return;
+    figures.append(element("dt", head.textContent.trim()), element("dd", unknown ? `– (${cell.title || "none"})` : cell.textContent));
+  });
+  about.append(figures);
+  const found = slicesOf(row);
+  if (!found.length) return about;
+  const lengths = found.map(lengthOf), sorted = [...lengths].sort((a, b) => a - b);
+  const runs = element("div", "");
+  runs.append(element("h3", found.length === 1 ? "1 run" : `${found.length} runs in their order`));
+  if (found.length > 1) runs.append(barsOf(lengths));
+  const times = element("dl", "");
+  times.className = "pairs";
+  const at = (share) => sorted[Math.round((sorted.length - 1) * share)];
+  for (const [name, share] of [["shortest", 0], ["median", 0.5], ["longest", 1]])
+    if (found.length > 1 || share === 1) times.append(element("dt", found.length > 1 ? name : "time"), element("dd", timeText(at(share))));
+  runs.append(times);
+  const list = element("ul", "");
+  list.className = "slices";
+  const longest = found[lengths.indexOf(sorted[sorted.length - 1])];
+  for (const [text, slice] of [["show the first in the timeline", found[0]], ["show the longest", longest]]) {
+    if (text === "show the longest" && slice === found[0]) continue;
+    const button = element("button", found.length === 1 ? "show it in the timeline" : text);
+    button.type = "button";
+    button.addEventListener("click", () => showSlice(slice));
+    const item = element("li", "");
+    item.append(button);
+    list.append(item);
+  }
+  runs.append(list);
+  about.append(runs);
+  return about;
+}
+
+const openRow = (row) => (row.nextElementSibling?.classList.contains("opened") ? row.nextElementSibling : null);
+
+function toggleRow(row, heads) {
+  const opened = openRow(row);
+  row.querySelector("button.more").setAttribute("aria-expanded", String(!opened));
+  if (opened) {
+    opened.remove();
+    return;
+  }
+  const made = document.createElement("tr");
+  made.className = "opened";
+  const cell = made.insertCell();
+  cell.colSpan = heads.length;
+  cell.append(aboutRow(row, heads));
+  row.after(made);
+}
+
 for (const table of document.querySelectorAll("table.sortable")) {
-  const heads = [...table.tHead.rows[0].cells];
+  const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0], original = [...body.rows];
+
+  // From the largest, from the smallest, as they were. What a row opened stays below it.
   heads.forEach((head, column) => {
     head.querySelector("button").addEventListener("click", () => {
-      const descending = head.getAttribute("aria-sort") !== "descending";
+      const next = {descending: "ascending", ascending: null}[head.getAttribute("aria-sort")];
+      const order = next === undefined ? "descending" : next;
       heads.forEach((h) => h.removeAttribute("aria-sort"));
-      head.setAttribute("aria-sort", descending ? "descending" : "ascending");
-      const body = table.tBodies[0];
+      if (order) head.setAttribute("aria-sort", order);
       const key = (row) => {
         const cell = row.cells[column];
         return cell.dataset.value === undefined ? cell.textContent : Number(cell.dataset.value);
       };
-      const order = (a, b) => {
+      const compare = (a, b) => {
         const x = key(a), y = key(b);
         if (typeof x !== typeof y) return typeof x === "number" ? -1 : 1;  // what is not known comes last
         const by = typeof x === "number" ? x - y : x.localeCompare(y);
-        return descending ? -by : by;
+        return order === "descending" ? -by : by;
       };
-      body.append(...[...body.rows].sort(order));
+      const rows = order ? [...original].sort(compare) : original;
+      body.append(...rows.flatMap((row) => [row, openRow(row)].filter(Boolean)));
     });
+  });
+
+  for (const row of original) {
+    row.querySelector("button.more").addEventListener("click", () => toggleRow(row, heads));
+    row.addEventListener("dblclick", (event) => event.target.closest("button") || toggleRow(row, heads));
+  }
+  body.addEventListener("keydown", (event) => {
+    const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
+    if (!step || !event.target.matches("button.more")) return;
+    const buttons = [...body.querySelectorAll("button.more")];
+    const to = buttons[buttons.indexOf(event.target) + step];
+    if (!to) return;
+    event.preventDefault();
+    to.focus();
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <regex>
 
@@ -41,8 +42,9 @@ TEST(Html, HoldsEverything) {
   for (const char* part :
        {"<title>train.py &lt;step &amp; more&gt;</title>", "NVIDIA H200 (cuda:0)", "sm_90a", "580.00",
         "2026-11-21 21:30", "achieved occupancy: counters were not asked for", "class=\"rule\">cold-start",
-        "<h2>kernels</h2>",
-        "<td class=\"left\" title=\"&lt;add&gt;\">&lt;add&gt;</td><td data-value=\"1.25\">1.25</td>",
+        "<h2>kernels</h2>", "<th class=\"left\" scope=\"col\"><button type=\"button\">kernel</button></th>",
+        "<td class=\"left\" title=\"&lt;add&gt;\"><button type=\"button\" class=\"more\" aria-expanded=\"false\" "
+        "aria-label=\"more about &lt;add&gt;\"></button><span>&lt;add&gt;</span></td><td data-value=\"1.25\">1.25</td>",
         "title=\"no &quot;counters&quot;\">–</td>", "<li>a note</li>", "<h2>roofline</h2>", "<svg><circle/></svg>"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
   EXPECT_EQ(page.find("{{"), std::string::npos) << "every place of the template is filled";
@@ -97,6 +99,58 @@ TEST(Html, TheDataAreTheTimeline) {
   for (const json& lane : data["lanes"]) rows += lane["rows"].size();
   EXPECT_EQ(rows, data["rows"].size());
   EXPECT_EQ(data["memory"].size(), 2u);
+}
+
+/// The page after a script ran in it, from a browser that has no window.
+std::string in_browser(const std::string& page, const std::string& script) {
+  const std::string file = testing::TempDir() + "kiln_html_test.html", out = testing::TempDir() + "kiln_html_test.out";
+  // The page's policy forbids nothing that this needs.
+  EXPECT_TRUE(write_file_atomic(file, page + "<script>" + script + "</script>").ok());
+  const std::string command =
+      "timeout 60 chromium --headless --no-sandbox --disable-gpu --virtual-time-budget=2000 --dump-dom 'file://" +
+      file + "' >'" + out + "' 2>/dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  Result<std::string> dom = read_file(out);
+  return dom.ok() ? *dom : "";
+}
+
+TEST(Html, RowsSortAndOpenInABrowser) {
+  if (std::system("command -v chromium >/dev/null") != 0) GTEST_SKIP() << "no chromium";
+  TimelineMaker m;
+  for (int i = 0; i < 3; ++i) m.launch("add_kernel");
+  const Timeline t = m.finish();
+  HtmlReport report;
+  report::Table table({{"kernel", "", report::Align::kLeft}, {"time", "us"}});
+  table.set_title("kernels");
+  table.add_row({"add_kernel", report::Cell::of(2.0, 0)});
+  table.add_row({"other", report::Cell::unknown("not seen")});
+  table.add_row({"third", report::Cell::of(10.0, 0)});
+  report.tables.push_back(std::move(table));
+  const std::string page = html_report(t, report);
+  const std::string dom = in_browser(page, R"js(
+    const body = document.querySelector("table tbody"), names = () => [...body.rows].map((r) => r.cells[0].innerText.trim());
+    const time = document.querySelectorAll("th button")[1], said = [];
+    document.querySelector("button.more").click();
+    said.push(body.rows[1].innerText.replace(/\s+/g, " "));
+    for (let i = 0; i < 3; ++i) {
+      time.click();
+      said.push([...body.rows].map((r) => r.className || r.cells[0].textContent).join());
+    }
+    document.querySelector("button.more[aria-expanded=true]").click();
+    said.push(body.rows.length);
+    document.querySelector("button.more").focus();
+    document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowDown", bubbles: true}));
+    said.push(document.activeElement.getAttribute("aria-label"));
+    document.title = said.join(" | ");
+  )js");
+  const size_t begin = dom.find("<title>") + 7;
+  const std::string said = dom.substr(begin, dom.find("</title>", begin) - begin);
+  EXPECT_TRUE(said.find("3 runs in their order") != std::string::npos) << said;
+  EXPECT_TRUE(said.find("median") != std::string::npos) << said;
+  EXPECT_TRUE(
+      said.ends_with(" | third,add_kernel,opened,other | add_kernel,opened,third,other | add_kernel,opened,other,third"
+                     " | 3 | more about other"))
+      << said;
 }
 
 TEST(Html, NamesCannotEndTheData) {
