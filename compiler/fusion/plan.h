@@ -2,7 +2,9 @@
 // Triton language. Pure text and numbers: the runtime makes buffers and launches of it.
 #pragma once
 #include <array>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -29,6 +31,9 @@ struct Machine {
   int64_t shared_bytes = 48 << 10;  // of a block
   bool gpu() const { return target != "host"; }
 };
+
+/// A GPU of that target with as many SMs as are usual, where there is none to ask; nullopt when the target is no GPU.
+std::optional<Machine> usual_machine(std::string_view target);
 
 struct PlanOptions {
   Variant variant = Variant::kFused;

@@ -1,11 +1,19 @@
 #include "compiler/target/target.h"
 
+#include "compiler/target/usual_size.h"
+
 namespace kiln::target {
 
 namespace {
 constexpr Target kTargets[] = {
-#define KILN_ARCH(name, kind, sm, ptx, chip, block_smem, sm_smem, regs, threads, blocks, features) \
+#define KILN_ARCH(name, kind, sm, ptx, chip, sms, block_smem, sm_smem, regs, threads, blocks, features) \
   {name, Kind::kind, sm, ptx, chip, block_smem, sm_smem, regs, threads, blocks, features},
+#include "compiler/target/arch.def"
+#undef KILN_ARCH
+};
+
+constexpr int kUsualMultiprocessors[] = {
+#define KILN_ARCH(name, kind, sm, ptx, chip, sms, block_smem, sm_smem, regs, threads, blocks, features) sms,
 #include "compiler/target/arch.def"
 #undef KILN_ARCH
 };
@@ -16,6 +24,8 @@ const Target* find(std::string_view name) {
     if (t.name == name) return &t;
   return nullptr;
 }
+
+int usual_multiprocessors(const Target& target) { return kUsualMultiprocessors[&target - kTargets]; }
 
 std::span<const Target> all() { return kTargets; }
 

@@ -156,6 +156,16 @@ struct ExprName {
 Result<ExprPlan> plan(const Expr& expr, ExprVariant variant = ExprVariant::kFused,
                       std::span<const ExprName> names = {});
 
+/// The plan of a GPU that is not there, and its kernels compiled for it.
+struct TargetPlan {
+  ExprPlan plan;
+  std::vector<KernelInfo> kernels;  // of the groups that have a source
+};
+/// Compiled and not run. Planned for the expression's device where that is such a GPU, else for one with as many SMs as
+/// are usual. kValue when the target ("sm_90a") is no GPU.
+Result<TargetPlan> plan_for(const Expr& expr, std::string_view target, ExprVariant variant = ExprVariant::kFused,
+                            std::span<const ExprName> names = {});
+
 // --- variants side by side ------------------------------------------------------------------------------------------
 
 /// An expression planned in one way, compiled and bound to its tensors and to buffers of its own.

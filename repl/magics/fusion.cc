@@ -2,11 +2,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <chrono>
+
 #include "kiln/expr.h"
+#include "repl/magics/compile_stages.h"
 #include "repl/magics/edit_file.h"
 #include "repl/magics/edit_kernel.h"
+#include "repl/magics/kernel_target.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/static_expression.h"
 #include "repl/shell/files.h"
+#include "repl/views/static_table.h"
 #include "support/diag.h"
 #include "support/files.h"
 #include "support/text.h"
@@ -132,6 +138,23 @@ Status magic_why(MagicContext& context, std::string_view arguments) {
                    b.help.empty() ? "nothing: it is so" : b.help});
   }
   table.add_note("bytes: written by one kernel and read by the other");
+  context.print(table);
+  return {};
+}
+
+Status static_expression(MagicContext& context, const std::string& text, std::string target) {
+  KILN_TRY(Operand o, operand(context, text, "static"));
+  if (target.empty()) target = is_gpu_target(context.target) ? context.target : o.expr.device().info().target;
+  if (!is_gpu_target(target)) target = kDefaultGpuTarget;
+  const auto start = std::chrono::steady_clock::now();
+  KILN_TRY(TargetPlan p, plan_for(o.expr, target, o.variant, o.names));
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  Table table = static_table();
+  for (const KernelInfo& info : p.kernels) add_static_row(table, info.name, info);
+  for (const ExprGroup& g : p.plan.groups)
+    if (g.source.empty()) table.add_note(fmt::format("{}: a product by the library", g.name));
+  table.add_note(fmt::format("planned and compiled for {} in {:.0f} ms, not run; by the model {} and {:.4g} GFLOP",
+                             target, took.count(), report::human_bytes(p.plan.bytes), p.plan.flop / 1e9));
   context.print(table);
   return {};
 }

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "compiler/target/target.h"
@@ -9,9 +11,11 @@
 #include "repl/magics/compile_stages.h"
 #include "repl/magics/kernel_target.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/static_expression.h"
 #include "repl/views/static_table.h"
 #include "support/diag.h"
 #include "support/files.h"
+#include "support/text.h"
 
 namespace kiln::repl {
 
@@ -113,8 +117,51 @@ Status magic_cubin(MagicContext& context, std::string_view arguments) {
   return {};
 }
 
-Status magic_static(MagicContext& context, std::string_view arguments) {
-  KILN_TRY(GpuInfo g, gpu_info(context, arguments));
+namespace {
+
+/// Takes "target=NAME" out of the arguments.
+Result<std::string> take_target(std::string& arguments) {
+  constexpr std::string_view kWord = "target=";
+  size_t at = arguments.find(kWord);
+  while (at != std::string::npos && at > 0 && arguments[at - 1] != ' ') at = arguments.find(kWord, at + 1);
+  if (at == std::string::npos) return std::string();
+  const size_t end = std::min(arguments.find(' ', at), arguments.size());
+  std::string target = arguments.substr(at + kWord.size(), end - at - kWord.size());
+  if (!is_gpu_target(target))
+    return error(ErrorKind::kValue, "target= is a GPU target, as {} is, not '{}'", kDefaultGpuTarget, target);
+  arguments.erase(at, end - at);
+  arguments = trimmed(arguments);
+  return target;
+}
+
+/// Whether nothing but a name stands before the first blank: what is more is no kernel.
+bool begins_with_name(std::string_view arguments) {
+  const std::string_view first = arguments.substr(0, arguments.find(' '));
+  auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; };
+  return std::ranges::all_of(first, in_name);
+}
+
+Result<GpuInfo> gpu_info_for(MagicContext& context, std::string_view arguments, const std::string& target) {
+  const std::string before = context.target;
+  if (!target.empty()) context.target = target;
+  auto info = gpu_info(context, arguments);
+  context.target = before;
+  return info;
+}
+
+}  // namespace
+
+Status magic_static(MagicContext& context, std::string_view text) {
+  std::string arguments(text);
+  KILN_TRY(const std::string wanted, take_target(arguments));
+  if (!begins_with_name(arguments)) return static_expression(context, arguments, wanted);
+  const std::string first = arguments.substr(0, arguments.find(' '));
+  if (auto kernel = context.session.kernel(first); !kernel.ok() && kernel.error().kind == ErrorKind::kType) {
+    Status shown = static_expression(context, arguments, wanted);
+    const bool is_neither = !shown.ok() && shown.error().kind == ErrorKind::kType && first == arguments;
+    return is_neither ? Status(std::move(kernel.error())) : std::move(shown);
+  }
+  KILN_TRY(GpuInfo g, gpu_info_for(context, arguments, wanted));
   report::Table table = static_table();
   add_static_row(table, g.label, g.info);
   if (!g.assumptions.empty()) table.add_note(g.assumptions);

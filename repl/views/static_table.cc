@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/target/target.h"
 #include "profiler/roofline/occupancy.h"
 #include "support/diag.h"
@@ -54,13 +56,27 @@ void add_static_row(Table& table, const std::string& label, const KernelInfo& in
   // Without an assembler the PTX is still there, so only the figures that come from the cubin are unknown.
   bool known = info.registers >= 0;
   auto or_unknown = [&](int64_t v) { return known ? Cell::of(v) : Cell::unknown(kNoLinker); };
-  profiler::Occupancy o = profiler::occupancy(*target, resources(info));
+  const profiler::Occupancy o = known ? profiler::occupancy(*target, resources(info)) : profiler::Occupancy{};
   table.add_row({label, info.target, Cell::of(int64_t{info.num_warps + info.extra_warps}), or_unknown(info.registers),
                  or_unknown(info.spill_bytes), Cell::of(info.shared_bytes), or_unknown(o.blocks_per_sm),
                  known ? Cell::of(o.fraction * 100, 1) : Cell::unknown(kNoLinker),
                  known ? Cell(std::string(name(o.limiter))) : Cell::unknown(kNoLinker),
                  Cell::of(int64_t{ptx_instructions(info.ptx)})});
   for (const std::string& warning : info.warnings) table.add_note(label + ": " + warning);
+}
+
+Table without_assembler(const Table& table) {
+  std::vector<size_t> known;
+  for (size_t i = 0; i < table.columns().size(); ++i) {
+    const bool is_unknown = std::ranges::any_of(table.rows(), [&](const auto& row) { return row[i].is_unknown; });
+    if (!is_unknown) known.push_back(i);
+  }
+  Table out = table.with_columns(known);
+  out.add_note(
+      fmt::format("registers, spills and occupancy: {}; install ptxas (Debian: nvidia-cuda-toolkit; NVIDIA's "
+                  "repository: cuda-nvcc) or libnvJitLink",
+                  kNoLinker));
+  return out;
 }
 
 Result<Table> occupancy_table(const KernelInfo& info, int multiprocessors) {

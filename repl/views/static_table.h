@@ -19,6 +19,9 @@ report::Table static_table();
 /// One kernel's row; `label` names its specialisation.
 void add_static_row(report::Table& table, const std::string& label, const KernelInfo& info);
 
+/// The same rows with what is known without an assembler, and one line on what would tell the rest.
+report::Table without_assembler(const report::Table& table);
+
 /// Blocks per SM for each resource, and the gain of using less of it; for a kernel compiled for a GPU.
 /// Of one with clusters also how many fit a GPU of so many SMs at once; 0: not known.
 Result<report::Table> occupancy_table(const KernelInfo& info, int multiprocessors = 0);

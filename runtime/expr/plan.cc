@@ -137,8 +137,8 @@ Result<Kernel> kernel_of(const std::string& source, const std::string& name) {
   return c.kernels.add(std::move(key), std::move(kernel), plan_limit());
 }
 
-Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const Device& device, ExprVariant variant,
-                                                    std::span<const ExprName> names) {
+Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const fusion::Machine& machine,
+                                                    ExprVariant variant, std::span<const ExprName> names) {
   auto prepared = std::make_shared<PreparedPlan>();
   prepared->impl = product_impl(variant);
   for (const ExprNode* n : walk.order) {
@@ -147,7 +147,7 @@ Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const 
   }
   fusion::PlanOptions options;
   options.variant = planner_variant(variant);
-  options.machine = machine_of(device);
+  options.machine = machine;
   options.exact = knob_on(Knob::kExact);
   KILN_TRY(prepared->plan, fusion::plan(walk.graph(names), options));
   const fusion::Plan& plan = prepared->plan;
@@ -184,7 +184,7 @@ Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, co
       return *found;
     }
   }
-  KILN_TRY(std::shared_ptr<const PreparedPlan> made, prepare(walk, device, variant, {}));
+  KILN_TRY(std::shared_ptr<const PreparedPlan> made, prepare(walk, machine_of(device), variant, {}));
   std::lock_guard lock(c.mutex);
   ++c.stats.planned;
   auto kept = c.plans.add(std::move(key), std::move(made), plan_limit());
@@ -357,7 +357,7 @@ Result<ExprPlan> plan(const Expr& expr, ExprVariant variant, std::span<const Exp
   if (!expr || !expr.device()) return error(ErrorKind::kValue, "only an expression with a tensor in it has a plan");
   ExprWalk walk(*expr.node());
   KILN_CHECK_OK(check_leaves(walk));
-  KILN_TRY(auto prepared, prepare(walk, expr.device(), variant, names));
+  KILN_TRY(auto prepared, prepare(walk, machine_of(expr.device()), variant, names));
   return describe_plan(prepared->plan);
 }
 

@@ -28,10 +28,10 @@ fusion::Variant planner_variant(ExprVariant variant);
 std::optional<MatmulImpl> product_impl(ExprVariant variant);
 fusion::Machine machine_of(const Device& device);
 
-/// Plans a graph for a device; `leaves` of its walk give leaf_of_node.
-Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const Device& device, ExprVariant variant,
-                                                    std::span<const ExprName> names);
-/// The same from the cache, planned at the first use.
+/// Plans a graph for a machine; `leaves` of its walk give leaf_of_node.
+Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const fusion::Machine& machine,
+                                                    ExprVariant variant, std::span<const ExprName> names);
+/// For a device and from the cache, planned at the first use.
 Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, const Device& device,
                                                         ExprVariant variant);
 

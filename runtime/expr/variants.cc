@@ -132,7 +132,7 @@ Result<VariantPlan> variant(const Expr& expr, ExprVariant which, std::span<const
     return error(ErrorKind::kUnsupported, "{} computes nothing on {}", v.name, device.name());
   if (product_impl(which) && !v.product)
     return error(ErrorKind::kUnsupported, "there is no product in it for {}", v.name);
-  KILN_TRY(std::shared_ptr<const PreparedPlan> prepared, prepare(walk, device, which, names));
+  KILN_TRY(std::shared_ptr<const PreparedPlan> prepared, prepare(walk, machine_of(device), which, names));
   v.note = note_of(prepared->plan, walk);
   v.problem = complete(v, std::move(prepared), std::move(leaves), device);
   return v;

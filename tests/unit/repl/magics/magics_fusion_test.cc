@@ -4,6 +4,9 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "repl/commands/demo.h"
+#include "repl/magics/kernel_target.h"
+#include "repl/views/static_table.h"
 #include "support/files.h"
 #include "tests/unit/repl/run_prompt.h"
 
@@ -51,6 +54,48 @@ TEST(MagicsFusion, SourceAsAProgramComputesTheExpression) {
                         ", want, atol=1e-4))\n");
     EXPECT_EQ(compared.out, "True\n") << compared.err << program;
   }
+}
+
+TEST(MagicsFusion, StaticOfAnExpressionIsOfAGpuThatIsNotThere) {
+  const std::string setup = "x, w, b = randn(256, 256), randn(256, 256), randn(256)\nc = gelu(x @ w + b)\n";
+  auto rows = [&](const std::string& arguments) {
+    Said s = run(setup + "r = %static " + arguments + "\nprint(r.kernel, r.target, [n > 0 for n in r.warps])\n");
+    EXPECT_EQ(s.code, 0) << s.err;
+    return s.out.substr(s.out.rfind('\n', s.out.size() - 2) + 1);
+  };
+  EXPECT_EQ(rows("c"), "kernel: ['matmul_add_gelu_kernel'] target: ['sm_90a'] [True]\n");
+  EXPECT_EQ(rows("c target=sm_80"), "kernel: ['matmul_add_gelu_kernel'] target: ['sm_80'] [True]\n");
+  EXPECT_EQ(rows("x @ w + b --variant unfused target=sm_89"),
+            "kernel: ['matmul_kernel', 'add_kernel'] target: ['sm_89', 'sm_89'] [True, True]\n");
+  EXPECT_NE(run(setup + "%target sm_86\n%static exp(x)\n").out.find("planned and compiled for sm_86 in "),
+            std::string::npos);
+  EXPECT_NE(run(setup + "%static c target=host\n").err.find("target= is a GPU target, as sm_90a is, not 'host'"),
+            std::string::npos);
+  EXPECT_NE(run(setup + "%static x\n").err.find("'x' is computed already"), std::string::npos);
+  EXPECT_NE(run("y = 3\n%static y\n").err.find("'y' is no kernel but 'int'"), std::string::npos);
+}
+
+TEST(MagicsFusion, TheDemoEndsWithAGpuThatIsNotThere) {
+  Result<Device> cpu = Device::open("cpu");
+  ASSERT_TRUE(cpu.ok());
+  Result<report::Table> table = demo_static_figures(*cpu);
+  ASSERT_TRUE(table.ok()) << table.error().message;
+  ASSERT_EQ(table->rows().size(), 3u) << "a kernel for each expression";
+  for (const auto& row : table->rows()) EXPECT_EQ(row[1].text, "sm_90a");
+  EXPECT_NE(report::to_text(*table).find("matmul_add_gelu_kernel"), std::string::npos);
+}
+
+TEST(MagicsFusion, WithoutAnAssemblerATableSaysWhatToInstall) {
+  report::Table table = static_table();
+  KernelInfo info;
+  info.target = kDefaultGpuTarget;
+  info.num_warps = 4;
+  info.ptx = "add.f32 %f1, %f2, %f3;\n";
+  add_static_row(table, "add", info);
+  const report::Table known = without_assembler(table);
+  EXPECT_EQ(known.columns().size(), 5u);
+  ASSERT_EQ(known.notes().size(), 1u);
+  EXPECT_NE(known.notes()[0].find("install ptxas"), std::string::npos);
 }
 
 TEST(MagicsFusion, PlanAndWhyNameTheKernels) {

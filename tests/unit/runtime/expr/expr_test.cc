@@ -198,6 +198,20 @@ TEST(Expr, PlansAreFoundByStructure) {
   EXPECT_NEAR(numbers(square)[7], std::pow(x.to_doubles()->at(7), 2), 1e-5);
 }
 
+TEST(Expr, PlansForAGpuThatIsNotThere) {
+  // A tensor of 8 GB that nothing touches: no memory is taken for what is not run.
+  const int64_t shape[] = {1 << 15, 1 << 16};
+  const Tensor x = *Tensor::empty(*Device::open("cpu"), DType::kBF16, shape);
+  const Expr e = op(ExprOp::kExp, {op(ExprOp::kMatMul, {op(ExprOp::kPermute, {x}, along({1, 0})), x})});
+  Result<TargetPlan> made = plan_for(e, "sm_90a");
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  ASSERT_EQ(made->plan.groups.size(), made->kernels.size());
+  for (const KernelInfo& kernel : made->kernels) EXPECT_EQ(kernel.target, "sm_90a");
+  EXPECT_NE(made->kernels[0].ptx.find("wgmma.mma_async"), std::string::npos) << "the plan is the GPU's";
+  EXPECT_EQ(plan_for(e, "host").error().message, "'host' is no GPU target");
+  EXPECT_EQ(plan_for({}, "sm_90a").error().kind, ErrorKind::kValue);
+}
+
 TEST(Expr, AnotherNumberPlansAndCompilesNothing) {
   const uint64_t seed = fresh_seed();
   const Tensor x = random_tensor({501, 3}, seed), d = random_tensor({77}, seed + 1, DType::kF64),

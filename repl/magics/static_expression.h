@@ -1,0 +1,14 @@
+// What a GPU would get of an expression's kernels: %static for expressions.
+#pragma once
+#include <string>
+
+#include "kiln/result.h"
+
+namespace kiln::repl {
+
+struct MagicContext;
+
+/// Prints a row per kernel of the plan for `target`; empty: %target's, else the device's, else the default GPU.
+Status static_expression(MagicContext& context, const std::string& text, std::string target);
+
+}  // namespace kiln::repl

@@ -1,0 +1,93 @@
+// Plans and kernels for a GPU that is not there.
+#include <deque>
+#include <map>
+
+#include "runtime/device/device.h"
+#include "runtime/expr/plan.h"
+#include "support/diag.h"
+
+namespace kiln {
+
+using namespace runtime;
+
+namespace {
+
+/// Tensors that stand for a plan's values: code depends on their dtype and alignment alone, so they are small.
+class StandIns {
+ public:
+  StandIns(const PreparedPlan& prepared, const ExprWalk& walk, Device device)
+      : prepared_(prepared), walk_(walk), device_(std::move(device)) {}
+
+  Result<Arg> argument(const fusion::Argument& a) {
+    struct Visit {
+      StandIns& own;
+      Result<Arg> operator()(std::monostate) const { return Arg(std::monostate()); }
+      Result<Arg> operator()(const fusion::TensorArg& t) const { return own.tensor(t); }
+      Result<Arg> operator()(int64_t v) const { return Arg(v); }
+      Result<Arg> operator()(double v) const { return Arg(v); }
+      Result<Arg> operator()(bool v) const { return Arg(v); }
+      Result<Arg> operator()(DType v) const { return Arg(v); }
+    };
+    return std::visit(Visit{*this}, a.value);
+  }
+
+ private:
+  static constexpr int64_t kElements = 64;
+
+  Result<Arg> tensor(const fusion::TensorArg& t) {
+    const fusion::Value& value = prepared_.plan.values[static_cast<size_t>(t.value)];
+    if (value.input >= 0) {
+      const auto leaf = static_cast<size_t>(prepared_.leaf_of_node[static_cast<size_t>(value.input)]);
+      const Tensor& real = walk_.leaves[leaf]->value;
+      KILN_TRY(Tensor first, real.as_strided({}, {}, real.offset() + t.offset));
+      return kept(std::move(first));
+    }
+    auto [small, is_new] = buffers_.try_emplace(value.dtype);
+    if (is_new) {
+      KILN_TRY(small->second, Tensor::empty(device_, value.dtype, std::span<const int64_t>(&kElements, 1)));
+    }
+    KILN_TRY(Tensor first, small->second.as_strided({}, {}, t.offset % kElements));
+    return kept(std::move(first));
+  }
+  Arg kept(Tensor t) { return Arg(&std::as_const(tensors_.emplace_back(std::move(t)))); }
+
+  const PreparedPlan& prepared_;
+  const ExprWalk& walk_;
+  Device device_;
+  std::map<DType, Tensor> buffers_;
+  std::deque<Tensor> tensors_;  // arguments point to them
+};
+
+}  // namespace
+
+Result<TargetPlan> plan_for(const Expr& expr, std::string_view target, ExprVariant variant,
+                            std::span<const ExprName> names) {
+  if (!expr || !expr.device()) return error(ErrorKind::kValue, "only an expression with a tensor in it has a plan");
+  std::optional<fusion::Machine> machine = fusion::usual_machine(target);
+  if (!machine) return error(ErrorKind::kValue, "'{}' is no GPU target", target);
+  if (const fusion::Machine own = machine_of(expr.device()); own.target == target) machine = own;
+  const ExprWalk walk(*expr.node());
+  for (const ExprNode* n : walk.leaves)
+    if (n->value.is_freed()) return freed_error("a tensor of the expression");
+  KILN_TRY(auto prepared, prepare(walk, *machine, variant, names));
+  TargetPlan out;
+  out.plan = describe_plan(prepared->plan);
+  StandIns stand_ins(*prepared, walk, expr.device());
+  for (size_t i = 0; i < prepared->plan.groups.size(); ++i) {
+    const fusion::Group& g = prepared->plan.groups[i];
+    if (g.kind == fusion::GroupKind::kProduct) continue;
+    std::vector<std::optional<Arg>> args;
+    for (const fusion::Argument& a : g.arguments) {
+      KILN_TRY(args.emplace_back(), stand_ins.argument(a));
+    }
+    LaunchOptions options;
+    options.num_warps = g.num_warps;
+    options.num_stages = g.num_stages;
+    options.launch_pdl = prepared->plan.overlaps;
+    KILN_TRY(KernelInfo info, prepared->kernels[i].compile(args, options, target));
+    out.kernels.push_back(std::move(info));
+  }
+  return out;
+}
+
+}  // namespace kiln
