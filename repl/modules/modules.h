@@ -11,12 +11,15 @@ namespace kiln::script {
 std::span<const ModuleDef> std_modules();  // math, os, sys, time, random…
 /// The text of a module: in a folder of sys.path, else one of Kiln's own that are written in the language.
 std::optional<ModuleSource> find_source(Interp& in, std::string_view path);
+/// A module of Kiln's own that is written in the language, and the names that its text defines.
+ModuleObject::Text library_module(std::string_view path);
 /// The nearest way without a module that Kiln does not have.
 std::string help_without(std::string_view path);
 /// sys.path.
 Ref<List> search_path(Interp& in);
 std::span<const ModuleDef> tabulate_modules();    // tabulate
 std::span<const ModuleDef> torch_modules();       // torch, torch.nn.functional…
+std::span<const ModuleDef> torch_library_modules();  // torch._kiln
 std::span<const ModuleDef> torch_cuda_modules();  // torch.cuda, torch.cpu
 std::span<const ModuleDef> profiler_modules();    // torch.profiler, torch.cuda.nvtx
 std::span<const ModuleDef> triton_modules();      // triton, triton.testing…

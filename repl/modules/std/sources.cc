@@ -73,11 +73,29 @@ std::optional<ModuleSource> find_source(Interp& in, std::string_view path) {
   }
   for (const bool is_package : {false, true}) {
     std::string file = std::string(path) + (is_package ? ".__init__" : "") + ".py";
-    const std::string folder = path.starts_with("triton.") ? "triton/library/" : "std/library/";
+    const std::string folder = path.starts_with("triton.")  ? "triton/library/"
+                               : path.starts_with("torch.") ? "torch/library/"
+                                                            : "std/library/";
     const std::string_view text = embedded::library_text(folder + file);
     if (text.data()) return ModuleSource{std::string(text), std::string(kLibraryFolder) + file, is_package};
   }
   return std::nullopt;
+}
+
+ModuleObject::Text library_module(std::string_view path) {
+  const std::string_view text = embedded::library_text("torch/library/" + std::string(path) + ".py");
+  ModuleObject::Text out{std::string(path), {}};
+  for (size_t line = 0; line < text.size();) {
+    const size_t end = std::min(text.find('\n', line), text.size());
+    const std::string_view row = text.substr(line, end - line);
+    for (const std::string_view word : {"def ", "class "})
+      if (row.starts_with(word) && row[word.size()] != '_') {
+        const std::string_view name = row.substr(word.size());
+        out.names.emplace_back(name.substr(0, name.find_first_of("(:")));
+      }
+    line = end + 1;
+  }
+  return out;
 }
 
 std::string help_without(std::string_view path) {

@@ -93,6 +93,7 @@ Value compute(Interp& in, ExprOp op, std::span<const Value> values, ExprAttribut
     operands.push_back(*std::move(operand));
   }
   gather_on_one_device(in, values, operands);
+  attributes.tf32 = attributes.tf32 || (op == ExprOp::kMatMul && torch_state(in).tf32);
   if (is_integer_product(op, operands) && !attributes.dtype)
     return settled(in, integer_product(in, operands[0], operands[1]));
   return settled(in, in.take(apply(op, operands, std::move(attributes))));
@@ -267,11 +268,57 @@ Value binary_in(Interp& in, NativeArgs& a) {
   return changed_by(in, Op, *a.self, a[0]);
 }
 
+/// other * alpha, in float32 for halves, of which the sum is rounded once.
+template <ExprOp Op>
+Value sum_of(Interp& in, NativeArgs& a, bool in_place) {
+  auto apply = [&](const Value& to, const Value& by) {
+    return in_place ? changed_by(in, Op, to, by) : compute(in, Op, {to, by});
+  };
+  if (a[1].missing() || (a[1].small_int_or_bool() && a[1].integer() == 1)) return apply(*a.self, a[0]);
+  if (!operand_of(a[0]) || !operand_of(a[1]))
+    in.fail(ErrorKind::kType, "{}() takes a tensor or number, and a number as alpha", name(Op));
+  const Expr x = self_object(a).expr(), other = *operand_of(a[0]), alpha = *operand_of(a[1]);
+  if (other.is_scalar()) {
+    const Value scaled = in.binary(BinaryOp::kMul, a[0], a[1]);
+    return apply(*a.self, scaled);
+  }
+  ExprAttributes wide, as;
+  wide.dtype = DType::kF32;
+  as.dtype = in.take(kiln::apply(Op, {x, other})).dtype();
+  if (!is_float(*as.dtype) && a[1].is_float())
+    in.fail(ErrorKind::kType, "{}() of integers takes an integer as alpha", name(Op));
+  const bool halves = is_float(*as.dtype) && bits(*as.dtype) < 32;
+  auto widened = [&](const Expr& e) {
+    return halves && is_float(e.dtype()) ? applied(in, ExprOp::kCast, {e}, wide) : e;
+  };
+  Expr sum = applied(in, Op, {widened(x), applied(in, ExprOp::kMul, {widened(other), alpha})});
+  if (sum.dtype() != *as.dtype) sum = applied(in, ExprOp::kCast, {sum}, as);
+  const Value result = settled(in, sum);
+  if (!in_place) return result;
+  return in.call(in.attribute(*a.self, "copy_"), {result});
+}
+template <ExprOp Op>
+Value sum_with(Interp& in, NativeArgs& a) {
+  return sum_of<Op>(in, a, false);
+}
+template <ExprOp Op>
+Value sum_in(Interp& in, NativeArgs& a) {
+  return sum_of<Op>(in, a, true);
+}
+
 Value gelu(Interp& in, NativeArgs& a) {
   const std::string form = given(a[0]) ? in.to_text(a[0], "approximate") : "none";
   if (form != "tanh" && form != "none")
     in.fail(ErrorKind::kValue, "gelu(approximate='{}'): it is 'none' or 'tanh'", form);
   return compute(in, form == "tanh" ? ExprOp::kGeluTanh : ExprOp::kGelu, {*a.self});
+}
+Value divided(Interp& in, NativeArgs& a) {
+  if (!given(a[1])) return compute(in, ExprOp::kDiv, {*a.self, a[0]});
+  CallArgs args;
+  args.args.push_back(*a.self);
+  args.args.push_back(a[0]);
+  args.keywords.push_back({"rounding_mode", a[1], {}});
+  return in.call(in.attribute(in.import_module("torch"), "divide"), args);
 }
 Value square(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMul, {*a.self, *a.self}); }
 
@@ -319,13 +366,13 @@ Value is_lazy(Interp&, NativeArgs& a) { return Value::boolean(a.self->get<Tensor
 
 constexpr NativeDef kExprMethods[] = {
     {"abs()", unary<ExprOp::kAbs>, "absolute values"},
-    {"add(other)", binary<ExprOp::kAdd>, "x + other"},
-    {"add_(other)", binary_in<ExprOp::kAdd>, "x += other, in place"},
+    {"add(other, *, alpha=1)", sum_with<ExprOp::kAdd>, "x + other"},
+    {"add_(other, *, alpha=1)", sum_in<ExprOp::kAdd>, "x += other, in place"},
     {"ceil()", unary<ExprOp::kCeil>, "rounded up"},
     {"clamp(min=None, max=None)", clamp, "limited to a range"},
     {"clip(min=None, max=None)", clamp, "the same as clamp"},
     {"cos()", unary<ExprOp::kCos>, ""},
-    {"div(other)", binary<ExprOp::kDiv>, "x / other"},
+    {"div(other, *, rounding_mode=None)", divided, "x / other"},
     {"div_(other)", binary_in<ExprOp::kDiv>, "x /= other, in place"},
     {"eq(other)", binary<ExprOp::kEq>, "x == other"},
     {"erf()", unary<ExprOp::kErf>, ""},
@@ -364,8 +411,8 @@ constexpr NativeDef kExprMethods[] = {
     {"sin()", unary<ExprOp::kSin>, ""},
     {"sqrt()", unary<ExprOp::kSqrt>, ""},
     {"square()", square, "x * x"},
-    {"sub(other)", binary<ExprOp::kSub>, "x - other"},
-    {"sub_(other)", binary_in<ExprOp::kSub>, "x -= other, in place"},
+    {"sub(other, *, alpha=1)", sum_with<ExprOp::kSub>, "x - other"},
+    {"sub_(other, *, alpha=1)", sum_in<ExprOp::kSub>, "x -= other, in place"},
     {"tanh()", unary<ExprOp::kTanh>, ""},
     {"trunc()", unary<ExprOp::kTrunc>, "rounded towards 0"},
 };
@@ -375,6 +422,21 @@ constexpr NativeDef kExprMethods[] = {
 
 Value where(Interp& in, NativeArgs& a) {
   if (!a[0].get<TensorObject>()) in.fail(ErrorKind::kType, "where() needs a tensor as its condition");
+  if (a[1].missing() && a[2].missing()) {
+    CallArgs args;
+    args.args.push_back(a[0]);
+    args.keywords.push_back({"as_tuple", Value::boolean(true), {}});
+    return in.call(in.attribute(in.import_module("torch"), "nonzero"), args);
+  }
+  if (a[1].missing() || a[2].missing()) in.fail(ErrorKind::kType, "where() takes one tensor for each of the two cases");
+  const auto condition = operand_of(a[0]), x = operand_of(a[1]), y = operand_of(a[2]);
+  if (x && y && (x->is_scalar() || y->is_scalar())) {
+    // As in torch a number has to fit into the result's dtype, unless that is a half, of which it may be infinite.
+    const DType dtype = in.take(kiln::apply(ExprOp::kWhere, {*condition, *x, *y})).dtype();
+    for (size_t i : {1, 2})
+      if (!a[i].get<TensorObject>() && !(is_float(dtype) && bits(dtype) < 32))
+        fill_value(in, a[i], dtype, "where()'s number");
+  }
   return compute(in, ExprOp::kWhere, {a[0], a[1], a[2]});
 }
 template <ExprOp Op>
@@ -386,7 +448,7 @@ Value extreme(Interp& in, NativeArgs& a) {
 constexpr NativeDef kExprFunctions[] = {
     {"maximum(input, other)", extreme<ExprOp::kMaximum>, "the larger, element by element"},
     {"minimum(input, other)", extreme<ExprOp::kMinimum>, "the smaller, element by element"},
-    {"where(condition, input, other)", where, "one or the other, element by element"},
+    {"where(condition, input=, other=)", where, "one or the other, element by element"},
 };
 
 /// The last dimensions, whose sizes are given as an int or a tuple.

@@ -72,11 +72,6 @@ Value reshape(Interp& in, NativeArgs& a) {
   if (viewed.ok()) return wrap(*viewed);
   return wrap(in.take(in.take(self_tensor(in, a).contiguous()).view(shape)));
 }
-Value flatten(Interp& in, NativeArgs& a) {
-  if (self_object(a).is_pending()) return reshaped(in, a, {-1});
-  return wrap(in.take(in.take(self_tensor(in, a).contiguous()).view(Shape{-1})));
-}
-
 Value transpose(Interp& in, NativeArgs& a) {
   const int rank = self_object(a).rank();
   if (is_scalar_dim(in, a[0], rank) && is_scalar_dim(in, a[1], rank)) return *a.self;
@@ -349,7 +344,6 @@ constexpr NativeDef kMethods[] = {
     {"element_size()", element_size, "bytes of an element"},
     {"expand(*shape)", expand, "repeated along dimensions of size 1, without a copy"},
     {"fill_(value)", fill, "sets all elements"},
-    {"flatten()", flatten, "with one dimension"},
     {"float()", convert<DType::kF32>, "as float32"},
     {"half()", convert<DType::kF16>, "as float16"},
     {"int()", convert<DType::kI32>, "as int32"},

@@ -256,6 +256,7 @@ std::optional<Value> TensorObject::attribute(Interp& in, std::string_view name) 
   if (name == "ndim") return Value::integer(rank());
   if (name == "is_cuda") return Value::boolean(device().is_cuda());
   if (name == "requires_grad") return Value::boolean(requires_grad);
+  if (name == "is_parameter") return Value::boolean(is_parameter);
   if (name == "data") return Value(this);
   if (name == "grad") return Value::none();
   if (name == "itemsize") return Value::integer(size_of(dtype()));
@@ -272,11 +273,15 @@ std::optional<Value> TensorObject::attribute(Interp& in, std::string_view name) 
       std::swap(order[order.size() - 1], order[order.size() - 2]);
     return permuted(in, Value(this), std::move(order));
   }
-  return std::nullopt;
+  return in.method(kKind, name) ? std::nullopt : tensor_library_method(in, Value(this), name);
 }
 
 void TensorObject::set_attribute(Interp& in, std::string_view name, Value value) {
   if (name == "grad" && value.is_none()) return;
+  if (name == "is_parameter") {
+    is_parameter = in.truth(value);
+    return;
+  }
   if (name == "requires_grad") {
     requires_grad = in.truth(value);
     return;
@@ -286,6 +291,7 @@ void TensorObject::set_attribute(Interp& in, std::string_view name, Value value)
 
 void TensorObject::attribute_names(std::vector<std::string>& out) const {
   out.insert(out.end(), std::begin(kAttributes), std::end(kAttributes));
+  tensor_library_names(out);
 }
 
 std::string TensorObject::summary() const {
@@ -377,147 +383,6 @@ std::optional<std::string> TensorObject::format(Interp& in, std::string_view spe
   if (spec.empty()) return repr(in);
   in.fail(ErrorKind::kType,
           "the format '{}' does not apply to a tensor with dimensions: format its .item() or elements", spec);
-}
-
-// --- elements
-// -------------------------------------------------------------------------------------------------------------
-
-namespace {
-
-/// x[mask], x[indices]: along the first dimension (a mask may cover several), copied.
-Tensor picked(Interp& in, const Tensor& t, const Tensor& by) {
-  if (!is_int(by.dtype()))
-    in.fail(ErrorKind::kType, "a tensor is indexed by bool or integer tensors, not by {}", info(by.dtype()).torch);
-  Shape by_shape = shape_vector(by);
-  std::vector<int64_t> index = load_ints(in, by, by_shape);
-  Shape shape = shape_vector(t), out_shape;
-  std::vector<int64_t> rows;
-  size_t covered = 1;
-  if (by.dtype() == DType::kI1) {
-    covered = by_shape.size();
-    if (covered > shape.size() || !std::equal(by_shape.begin(), by_shape.end(), shape.begin()))
-      in.fail(ErrorKind::kType, "the mask of shape {} does not fit the tensor of shape {}",
-              in.repr(size_value(by_shape)), in.repr(size_value(shape)));
-    for (size_t i = 0; i < index.size(); ++i)
-      if (index[i]) rows.push_back(static_cast<int64_t>(i));
-    out_shape = {static_cast<int64_t>(rows.size())};
-  } else {
-    if (shape.empty()) in.fail(ErrorKind::kType, "a tensor without dimensions cannot be indexed by a tensor");
-    for (int64_t i : index) rows.push_back(in.index_in(Value::integer(i), shape[0], "dimension"));
-    out_shape = by_shape;
-  }
-  int64_t row = 1;
-  for (size_t d = covered; d < shape.size(); ++d) {
-    row *= shape[d];
-    out_shape.push_back(shape[d]);
-  }
-  std::vector<std::byte> bytes = in.take(t.to_bytes());
-  size_t size = static_cast<size_t>(row * size_of(t.dtype()));
-  std::vector<std::byte> out(rows.size() * size);
-  for (size_t i = 0; i < rows.size(); ++i)
-    std::copy_n(bytes.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(rows[i]) * size), size,
-                out.begin() + static_cast<ptrdiff_t>(i * size));
-  return in.take(Tensor::from_host(t.device(), t.dtype(), out_shape, out.data(), out.size()));
-}
-
-}  // namespace
-
-Tensor indexed(Interp& in, const Tensor& t, const Value& index) {
-  std::vector<Value> parts;
-  if (auto* tuple = index.get<Tuple>())
-    parts = tuple->items;
-  else
-    parts = {index};
-  if (parts.size() == 1 && parts[0].get<TensorObject>() && parts[0].get<TensorObject>()->rank() > 0)
-    return picked(in, t, parts[0].get<TensorObject>()->tensor(in));
-  size_t taken = static_cast<size_t>(std::count_if(
-      parts.begin(), parts.end(), [](const Value& v) { return !v.is_none() && v.kind() != Kind::kEllipsis; }));
-  if (taken > t.shape().size()) in.fail_as("IndexError", "{} indices for a tensor of {} dimensions", taken, t.rank());
-  if (std::none_of(parts.begin(), parts.end(), [](const Value& v) { return v.kind() == Kind::kEllipsis; }))
-    parts.push_back(make<EllipsisObject>());
-  Shape shape, strides;
-  int64_t offset = t.offset();
-  size_t dim = 0;
-  bool seen_ellipsis = false;
-  for (const Value& p : parts) {
-    if (p.is_none()) {
-      shape.push_back(1);
-      strides.push_back(0);
-    } else if (p.kind() == Kind::kEllipsis) {
-      if (seen_ellipsis) in.fail_as("IndexError", "only one '...' can stand in an index");
-      seen_ellipsis = true;
-      for (size_t n = t.shape().size() - taken; n > 0; --n, ++dim) {
-        shape.push_back(t.shape()[dim]);
-        strides.push_back(t.strides()[dim]);
-      }
-    } else if (auto* s = p.get<SliceObject>()) {
-      auto span = in.slice_span(*s, t.shape()[dim]);
-      if (span.step < 0) in.fail(ErrorKind::kValue, "a tensor's slice needs a step above 0");
-      offset += span.count > 0 ? span.start * t.strides()[dim] : 0;
-      shape.push_back(span.count);
-      strides.push_back(t.strides()[dim++] * span.step);
-    } else {
-      Value i = p;
-      if (auto* scalar = p.get<TensorObject>()) {
-        if (scalar->rank() > 0)
-          in.fail(ErrorKind::kUnsupported, "a tensor among several indices is not supported: index in two steps");
-        i = item_of(in, scalar->tensor(in));
-      }
-      offset += in.index_in(i, t.shape()[dim], "dimension") * t.strides()[dim];
-      ++dim;
-    }
-  }
-  return in.take(t.as_strided(shape, strides, offset));
-}
-
-Value TensorObject::item(Interp& in, const Value& index) { return wrap(indexed(in, tensor(in), index)); }
-
-void TensorObject::set_item(Interp& in, const Value& index, Value value) {
-  auto* by = index.get<TensorObject>();
-  auto* source = value.get<TensorObject>();
-  if (source) source->tensor(in);  // it may be an expression of this tensor
-  const Tensor& self = changing(in);
-  auto is_view_itself = [&](const Tensor& view) {  // x[i] += 1 puts back what changed in place
-    const Tensor* s = source ? &source->tensor(in) : nullptr;
-    return s && s->storage() == view.storage() && s->offset() == view.offset() && s->dtype() == view.dtype() &&
-           std::ranges::equal(s->shape(), view.shape()) && std::ranges::equal(s->strides(), view.strides());
-  };
-  if (by && by->dtype() == DType::kI1 && by->rank() > 0) {
-    // x[mask] = v: choose element by element.
-    Shape shape = shape_vector(self);
-    const Tensor& named = by->tensor(in);
-    Shape mask_shape = shape_vector(named), mask_strides(named.strides().begin(), named.strides().end());
-    if (mask_shape.size() > shape.size() || !std::equal(mask_shape.begin(), mask_shape.end(), shape.begin()))
-      in.fail(ErrorKind::kType, "the mask of shape {} does not fit the tensor of shape {}",
-              in.repr(size_value(mask_shape)), in.repr(size_value(shape)));
-    mask_shape.resize(shape.size(), 1), mask_strides.resize(shape.size(), 0);  // a mask of rows is for all of each
-    std::vector<int64_t> mask =
-        load_ints(in, in.take(named.as_strided(mask_shape, mask_strides, named.offset())), shape);
-    std::vector<double> old = load_floats(in, self, shape), values;
-    const auto places = std::count_if(mask.begin(), mask.end(), [](int64_t m) { return m != 0; });
-    if (source && source->numel() != 1 && source->numel() != places)
-      in.fail(ErrorKind::kType,
-              "x[mask] = v takes one number or a tensor of the {} elements that the mask names, got {}", places,
-              in.repr(size_value(source->shape())));
-    if (source)
-      values = load_floats(in, source->tensor(in), shape_vector(source->tensor(in)));
-    else
-      values = {in.to_double(value, "the value")};
-    for (size_t i = 0, next = 0; i < old.size(); ++i)
-      if (mask[i]) old[i] = values[values.size() == 1 ? 0 : next++];
-    return in.check(self.copy_from(store_floats(in, self.device(), self.dtype(), shape, old)));
-  }
-  if (by && by->rank() > 0)
-    in.fail(ErrorKind::kUnsupported, "assigning through an index tensor is not supported: assign row by row");
-  Tensor view = indexed(in, self, index);
-  if (is_view_itself(view)) return;
-  if (!source) return in.check(view.fill(fill_value(in, value, view.dtype(), "the value")));
-  Tensor from = in.take(in.take(source->tensor(in).to(self.device())).to(self.dtype()));
-  Shape shape = shape_vector(view);
-  if (auto both = broadcast_shapes(shape, from.shape()); !both.ok() || *both != shape)
-    in.fail(ErrorKind::kType, "a value of shape {} does not fit into {}", in.repr(size_value(from.shape())),
-            in.repr(size_value(shape)));
-  in.check(view.copy_from(expanded(in, from, shape)));
 }
 
 }  // namespace kiln::script

@@ -56,7 +56,7 @@ class TensorObject : public Object {
   int64_t numel() const { return expr_ ? expr_.numel() : tensor_.numel(); }
   Device device() const { return expr_ ? expr_.device() : tensor_.device(); }
 
-  bool requires_grad = false;
+  bool requires_grad = false, is_parameter = false;
 
   /// Called when another tensor that it is a part of is computed. Computes it first, so that its value is kept, if it
   /// is an operand of a product, or was computed as a part before and that costs more than to read it.
@@ -169,8 +169,9 @@ std::vector<bool> close_elements(Interp& in, const Tensor& a, const Tensor& b, d
 Value item_of(Interp& in, const Tensor& t);
 Value element_value(DType dtype, const void* element);
 
-/// Where `index` leads in `t`: a view for ints, slices, None and `...`; a copy for masks and index tensors.
-Tensor indexed(Interp& in, const Tensor& t, const Value& index);
+/// A method of tensors that is written in the language (torch_library.cc), and the names of all.
+std::optional<Value> tensor_library_method(Interp& in, const Value& self, std::string_view name);
+void tensor_library_names(std::vector<std::string>& out);
 
 /// torch's text of a tensor.
 std::string tensor_text(Interp& in, const Tensor& t);

@@ -192,14 +192,6 @@ Value truth_of(Interp& in, NativeArgs& a, bool every) {
 Value any(Interp& in, NativeArgs& a) { return truth_of(in, a, false); }
 Value all(Interp& in, NativeArgs& a) { return truth_of(in, a, true); }
 
-Value norm(Interp& in, NativeArgs& a) {
-  ExprAttributes attributes = along_axes(in, a, a[0], a[1]);
-  const DType to = float_result(in, self_object(a).dtype(), {}, "the norm");
-  const Expr x = in_dtype(in, self_object(a).expr(), computed_in(to)), squares = applied(in, ExprOp::kMul, {x, x});
-  const Expr total = applied(in, ExprOp::kSum, {squares}, std::move(attributes));
-  return settled(in, in_dtype(in, applied(in, ExprOp::kSqrt, {total}), to));
-}
-
 Value softmax_of(Interp& in, NativeArgs& a, bool logarithm) {
   ExprAttributes attributes = along_axes(in, a, a[0], {});
   attributes.dtype = float_result(in, self_object(a).dtype(), a[1], "the softmax");
@@ -253,7 +245,6 @@ constexpr NativeDef kReductions[] = {
     {"max(dim=None, keepdim=False)", max, "the largest; with dim also where it is"},
     {"mean(dim=None, keepdim=False, *, dtype=None)", mean, "the mean"},
     {"min(dim=None, keepdim=False)", min, "the smallest; with dim also where it is"},
-    {"norm(dim=None, keepdim=False)", norm, "the square root of the sum of squares"},
     {"prod(dim=None, keepdim=False, *, dtype=None)", prod, "the product"},
     {"softmax(dim, dtype=None)", softmax, "exp(x) over its sum along a dimension"},
     {"std(dim=None, unbiased=True, keepdim=False, *, correction=1)", std_dev, "the standard deviation"},

@@ -38,12 +38,19 @@ Value grad_flag(Interp& in, Value tensor, const Value& flag) {
 
 using RandomFunction = Result<Tensor> (*)(const Device&, DType, std::span<const int64_t>, uint64_t);
 
+/// The next draw of a generator, or of the session's.
+uint64_t seed_of(Interp& in, const Value& generator) {
+  if (!given(generator)) return torch_state(in).next_seed();
+  auto* g = generator.get<GeneratorObject>();
+  if (!g) in.fail(ErrorKind::kType, "generator= is a torch.Generator, got '{}'", in.type_name(generator));
+  return g->seeds.next();
+}
+
 Value random_tensor(Interp& in, NativeArgs& a, RandomFunction make_random, std::string_view what) {
   DType dtype = dtype_of_args(in, a);
   if (!is_float(dtype)) in.fail(ErrorKind::kType, "{}() makes floats, not {}", what, info(dtype).torch);
   return grad_flag(
-      in,
-      wrap(in.take(make_random(device_of(in, a[3]), dtype, size_of_args(in, a[0], a[1]), torch_state(in).next_seed()))),
+      in, wrap(in.take(make_random(device_of(in, a[3]), dtype, size_of_args(in, a[0], a[1]), seed_of(in, a[5])))),
       a[4]);
 }
 Value randn_(Interp& in, NativeArgs& a) { return random_tensor(in, a, randn, "randn"); }
@@ -62,15 +69,15 @@ Value randint_(Interp& in, NativeArgs& a) {
   int64_t high = !a[5].missing() ? in.to_int(a[5], "high") : in.to_int(v[numbers - 1], "high");
   if (low >= high) in.fail(ErrorKind::kValue, "randint({}, {}): the range is empty", low, high);
   Shape shape = shape_of(in, {named_size ? a[1] : v.back()});
-  return wrap(in.take(
-      randint(device_of(in, a[3]), dtype_of(in, a[2], DType::kI64), shape, low, high, torch_state(in).next_seed())));
+  return wrap(
+      in.take(randint(device_of(in, a[3]), dtype_of(in, a[2], DType::kI64), shape, low, high, seed_of(in, a[6]))));
 }
 Value randperm(Interp& in, NativeArgs& a) {
   int64_t n = in.to_int(a[0], "randperm()'s n");
   if (n < 0) in.fail(ErrorKind::kValue, "randperm() of {}", n);
   std::vector<int64_t> v(static_cast<size_t>(n));
   for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<int64_t>(i);
-  for (size_t i = v.size(); i > 1; --i) std::swap(v[i - 1], v[torch_state(in).next_seed() % i]);
+  for (size_t i = v.size(); i > 1; --i) std::swap(v[i - 1], v[seed_of(in, a[3]) % i]);
   return wrap(store_ints(in, device_of(in, a[2]), dtype_of(in, a[1], DType::kI64), {n}, v));
 }
 
@@ -358,6 +365,19 @@ Value device(Interp& in, NativeArgs& a) {
                                                        std::to_string(in.to_int(a[1], "the device's index")))));
   return make<DeviceObject>(device_of(in, a[0]));
 }
+Value generator(Interp&, NativeArgs&) { return make<GeneratorObject>(); }
+Value generator_seed(Interp& in, NativeArgs& a) {
+  a.self->get<GeneratorObject>()->seeds = {static_cast<uint64_t>(in.to_int(a[0], "the seed"))};
+  return *a.self;
+}
+Value generator_initial(Interp&, NativeArgs& a) {
+  return Value::wide(static_cast<ast::Int>(a.self->get<GeneratorObject>()->seeds.seed));
+}
+constexpr NativeDef kGenerator[] = {
+    {"initial_seed()", generator_initial, "the seed that its numbers began with"},
+    {"manual_seed(seed)", generator_seed, "restarts its numbers"},
+};
+
 Value is_tensor(Interp&, NativeArgs& a) { return Value::boolean(a[0].get<TensorObject>() != nullptr); }
 
 Value enter_nothing(Interp&, NativeArgs&) { return Value::none(); }
@@ -378,6 +398,7 @@ Value no_grad(Interp&, NativeArgs&) {
 }
 
 constexpr NativeDef kTorch[] = {
+    {"Generator(device=None)", generator, "random numbers of its own"},
     {"allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)", allclose,
      "are all elements close: |a-b| <= atol + rtol*|b|?"},
     {"arange(*bounds, dtype=None, device=None)", arange, "numbers from start to below end"},
@@ -399,12 +420,14 @@ constexpr NativeDef kTorch[] = {
     {"no_grad()", no_grad, "accepted; Kiln has no autograd"},
     {"ones(*shape, size=, dtype=None, device=None, requires_grad=False)", ones, "ones"},
     {"ones_like(input, *, dtype=None, device=None)", ones_like, "ones, as another tensor"},
-    {"rand(*shape, size=, dtype=None, device=None, requires_grad=False)", rand_, "uniform in [0, 1)"},
+    {"rand(*shape, size=, dtype=None, device=None, requires_grad=False, generator=None)", rand_, "uniform in [0, 1)"},
     {"rand_like(input, *, dtype=None, device=None)", rand_like, "uniform in [0, 1), as another tensor"},
-    {"randint(*bounds, size=, dtype=None, device=None, low=, high=)", randint_, "integers from low to below high"},
-    {"randn(*shape, size=, dtype=None, device=None, requires_grad=False)", randn_, "normally distributed"},
+    {"randint(*bounds, size=, dtype=None, device=None, low=, high=, generator=None)", randint_,
+     "integers from low to below high"},
+    {"randn(*shape, size=, dtype=None, device=None, requires_grad=False, generator=None)", randn_,
+     "normally distributed"},
     {"randn_like(input, *, dtype=None, device=None)", randn_like, "normally distributed, as another tensor"},
-    {"randperm(n, *, dtype=None, device=None)", randperm, "0 to n-1 in random order"},
+    {"randperm(n, *, dtype=None, device=None, generator=None)", randperm, "0 to n-1 in random order"},
     {"stack(tensors, dim=0)", stack, "tensors along a new dimension"},
     {"tensor(data, *, dtype=None, device=None, requires_grad=False)", tensor, "a tensor of numbers or nested lists"},
     {"zeros(*shape, size=, dtype=None, device=None, requires_grad=False)", zeros, "zeros"},
@@ -413,14 +436,14 @@ constexpr NativeDef kTorch[] = {
 
 /// Methods that torch also offers as functions: torch.exp(x) is x.exp().
 constexpr std::string_view kForwarded[] = {
-    "abs",     "add",     "all",   "amax",      "amin",       "any",    "argmax",      "argmin",      "bmm",
-    "mm",      "ceil",    "clamp", "clip",      "clone",      "cos",    "cumprod",     "cumsum",      "div",
-    "eq",      "erf",     "exp",   "exp2",      "flatten",    "floor",  "ge",          "gt",          "isfinite",
-    "isinf",   "isnan",   "le",    "log",       "log1p",      "log2",   "log_softmax", "logical_not", "logsumexp",
-    "lt",      "matmul",  "max",   "mean",      "min",        "mul",    "ne",          "neg",         "norm",
-    "numel",   "permute", "pow",   "prod",      "reciprocal", "relu",   "reshape",     "round",       "rsqrt",
-    "sigmoid", "sign",    "sin",   "softmax",   "sqrt",       "square", "squeeze",     "std",         "sub",
-    "sum",     "t",       "tanh",  "transpose", "unsqueeze",  "var"};
+    "abs",       "add",     "all",     "amax",  "amin",      "any",         "argmax",      "argmin",      "bmm",
+    "ceil",      "clamp",   "clip",    "clone", "cos",       "cumprod",     "cumsum",      "div",         "eq",
+    "erf",       "exp",     "exp2",    "expm1", "floor",     "ge",          "gt",          "isfinite",    "isinf",
+    "isnan",     "le",      "log",     "log1p", "log2",      "log_softmax", "logical_and", "logical_not", "logical_or",
+    "logsumexp", "lt",      "matmul",  "max",   "mean",      "min",         "mm",          "mul",         "ne",
+    "neg",       "numel",   "permute", "pow",   "prod",      "reciprocal",  "relu",        "reshape",     "round",
+    "rsqrt",     "sigmoid", "sign",    "sin",   "softmax",   "sqrt",        "square",      "squeeze",     "std",
+    "sub",       "sum",     "t",       "tanh",  "transpose", "trunc",       "unsqueeze",   "var"};
 constexpr std::string_view kFunctional[] = {"gelu", "log_softmax", "relu", "sigmoid", "silu", "softmax", "tanh"};
 
 Ref<MethodFunction> forwarded(std::string_view name) {
@@ -491,16 +514,24 @@ void fill_autograd(Interp& in, ModuleObject& m) {
 void fill_functional(Interp&, ModuleObject& m) {
   add_functions(m, norm_functions());
   for (std::string_view name : kFunctional) m.members.set(name, forwarded(name));
+  m.texts = {library_module("torch._functional")};
 }
-void fill_nn(Interp& in, ModuleObject& m) { m.members.set("functional", in.import_module("torch.nn.functional")); }
+void fill_nn(Interp& in, ModuleObject& m) {
+  m.members.set("functional", in.import_module("torch.nn.functional"));
+  m.texts = {library_module("torch._nn")};
+}
 
 constexpr NativeDef kTesting[] = {
     {"assert_close(actual, expected, *, rtol=None, atol=None, equal_nan=False, check_dtype=True)", assert_close,
      "an error unless all elements are close"}};
 void fill_testing(Interp&, ModuleObject& m) { add_functions(m, kTesting); }
 
+/// The PyTorch whose rules are kept: what the tests' recorded results are from.
+constexpr std::string_view kTorchVersion = "2.15.0+kiln";
+
 void fill_torch(Interp& in, ModuleObject& m) {
   install_tensor_methods(in);
+  in.add_methods({GeneratorObject::kKind, kGenerator});
   add_functions(m, kTorch);
   add_functions(m, expression_functions());
   add_functions(m, file_functions());
@@ -510,9 +541,11 @@ void fill_torch(Interp& in, ModuleObject& m) {
   m.members.set("Tensor", in.type_of(TensorObject::kKind));
   m.members.set("dtype", in.type_of(Kind::kDType));
   m.members.set("Size", in.type_of(Kind::kTuple));
+  m.texts = {library_module("torch._tensor"), library_module("torch._functions")};
   m.members.set("inf", Value::real(INFINITY));
   m.members.set("nan", Value::real(NAN));
   m.members.set("pi", Value::real(M_PI));
+  m.members.set("__version__", Value::str(std::string(kTorchVersion)));
   for (std::string_view sub : {"cuda", "cpu", "nn", "testing", "autograd", "profiler"})
     m.members.set(sub, in.import_module("torch." + std::string(sub)));
 }

@@ -29,9 +29,9 @@ void TorchState::forget_entered() {
   while (!entered_streams_.empty()) entered_streams_.pop_back();
 }
 
-uint64_t TorchState::next_seed() {
-  // Each draw gets a stream of its own that depends on the seed and on how many came before.
-  uint64_t x = seed_ * 0x9E3779B97F4A7C15u + ++draws_ * 0xBF58476D1CE4E5B9u;
+uint64_t SeedStream::next() {
+  // It depends on the seed and on how many came before.
+  uint64_t x = seed * 0x9E3779B97F4A7C15u + ++draws * 0xBF58476D1CE4E5B9u;
   x ^= x >> 31;
   x *= 0x94D049BB133111EBu;
   return x ^ (x >> 29);

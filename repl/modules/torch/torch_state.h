@@ -9,6 +9,20 @@
 
 namespace kiln::script {
 
+/// Where random numbers come from: each draw gets a stream of its own.
+struct SeedStream {
+  uint64_t seed = 0, draws = 0;
+  uint64_t next();
+};
+
+/// torch.Generator
+class GeneratorObject : public Object {
+ public:
+  static inline const KindOf<GeneratorObject> kKind{"torch.Generator"};
+  GeneratorObject() : Object(kKind) {}
+  SeedStream seeds;
+};
+
 class TorchState {
  public:
   explicit TorchState(Interp& in) : in_(in) {}
@@ -24,22 +38,21 @@ class TorchState {
   /// Leaves all streams that a script entered, as when it was stopped inside of a `with`.
   void forget_entered();
 
-  uint64_t next_seed();
-  void set_seed(uint64_t seed) {
-    seed_ = seed;
-    draws_ = 0;
-  }
+  uint64_t next_seed() { return seeds_.next(); }
+  void set_seed(uint64_t seed) { seeds_ = {seed}; }
 
   const std::shared_ptr<PendingTensors>& pending() const { return pending_; }
   /// Operations stay pending however small their tensors are, because the caller needs the expression.
   bool always_lazy = false;
+  /// Products of float32 may round their operands to tf32.
+  bool tf32 = false;
 
  private:
   Interp& in_;
   Device device_;
   std::unique_ptr<StreamGuard> chosen_stream_;                 // by set_stream
   std::vector<std::unique_ptr<StreamGuard>> entered_streams_;  // by with
-  uint64_t seed_ = 0, draws_ = 0;
+  SeedStream seeds_;
   std::shared_ptr<PendingTensors> pending_ = std::make_shared<PendingTensors>();
 };
 inline TorchState& torch_state(Interp& in) { return in.state<TorchState>(); }

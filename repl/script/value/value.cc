@@ -1,5 +1,7 @@
 #include "repl/script/value/value.h"
 
+#include <algorithm>
+
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/interp/interp.h"
 
@@ -154,8 +156,11 @@ std::string BoundMethod::repr(Interp& in) { return fmt::format("<bound method of
 // --- modules
 // ------------------------------------------------------------------------------------------------------------
 
-std::optional<Value> ModuleObject::attribute(Interp&, std::string_view name) {
+std::optional<Value> ModuleObject::attribute(Interp& in, std::string_view name) {
   if (Value* v = members.find(name)) return *v;
+  for (const Text& text : texts)
+    if (std::find(text.names.begin(), text.names.end(), name) != text.names.end())
+      return in.import_module(text.path)->attribute(in, name);
   if (name == "__name__") return Value::str(path);
   return std::nullopt;
 }
@@ -165,6 +170,7 @@ void ModuleObject::set_attribute(Interp&, std::string_view name, Value value) { 
 void ModuleObject::attribute_names(std::vector<std::string>& out) const {
   for (const auto& e : members.live())
     if (auto* s = e.key.get<Str>()) out.push_back(s->text);
+  for (const Text& text : texts) out.insert(out.end(), text.names.begin(), text.names.end());
 }
 
 std::string ModuleObject::repr(Interp&) { return fmt::format("<module '{}'>", path); }

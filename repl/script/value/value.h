@@ -493,6 +493,12 @@ class ModuleObject : public Object {
   std::string repr(Interp&) override;
   const std::string path;  // "triton.language"
   Table members;
+  /// Modules that are texts, whose names it has too: imported when one of them is first asked for.
+  struct Text {
+    std::string path;
+    std::vector<std::string> names;
+  };
+  std::vector<Text> texts;
 };
 
 }  // namespace kiln::script

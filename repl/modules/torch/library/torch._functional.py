@@ -1,0 +1,621 @@
+"""torch.nn.functional, made of torch's operations: each stays one expression."""
+import torch
+from torch import _kiln, _tensor
+
+lazily = _kiln.lazily
+_wide, _along, _dim = _tensor._wide, _tensor._along, _tensor._dim
+
+
+# --- layers
+
+
+@lazily
+def linear(input, weight, bias=None):
+    if input.ndim == 0 or weight.ndim not in (1, 2) or input.shape[-1] != weight.shape[-1]:
+        raise RuntimeError(f"linear() of {tuple(input.shape)} with a weight of {tuple(weight.shape)}")
+    if bias is not None and bias.dtype != input.dtype:
+        raise RuntimeError(f"linear() takes tensors of one dtype, got {input.dtype} and a bias of {bias.dtype}")
+    if bias is None:
+        return input @ weight.t()
+    return (_tensor._product(input, weight.t()) + bias).to(input.dtype)
+
+
+def bilinear(input1, input2, weight, bias=None):
+    out = torch.einsum("...i,oij,...j->...o", input1, weight, input2)
+    return out if bias is None else out + bias
+
+
+@lazily
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+    if input.dtype not in (torch.int64, torch.int32):
+        raise RuntimeError(f"embedding() takes places of int64 or int32, got {input.dtype}")
+    if weight.ndim != 2:
+        raise RuntimeError("embedding() takes a matrix of weights")
+    if max_norm is not None:
+        raise NotImplementedError("embedding(max_norm=…) is not supported")
+    _kiln.check_places(input, weight.shape[0], 0, False)
+    flat = _kiln.take(weight, [0], [input.reshape(-1, 1)])
+    return flat.reshape(list(input.shape) + [weight.shape[1]])
+
+
+def one_hot(tensor, num_classes=-1):
+    if tensor.dtype is not torch.int64:
+        raise RuntimeError(f"one_hot() takes places of int64, got {tensor.dtype}")
+    if tensor.numel() == 0 and num_classes <= 0:
+        raise RuntimeError("one_hot() of no places needs num_classes")
+    if num_classes == -1:
+        num_classes = int(tensor.max()) + 1
+    if tensor.numel() > 0 and not tensor.is_cuda and (int(tensor.min()) < 0 or int(tensor.max()) >= num_classes):
+        raise RuntimeError(f"one_hot(): places are from 0 to {num_classes - 1}")
+    return _hot(tensor, num_classes)
+
+
+@lazily
+def _hot(tensor, num_classes):
+    return (tensor.unsqueeze(-1) == _kiln.iota(num_classes, tensor)).long()
+
+
+@lazily
+def dropout(input, p=0.5, training=True, inplace=False):
+    if p < 0 or p > 1:
+        raise ValueError(f"dropout(p={p}): it is from 0 to 1")
+    if not training or p == 0:
+        return input
+    if p == 1:
+        return input * 0
+    keep = torch.rand(input.shape, device=input.device) >= p
+    return torch.where(keep, _wide(input) * (1 / (1 - p)), 0.0).to(input.dtype)
+
+
+@lazily
+def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
+                                 enable_gqa=False):
+    if is_causal and attn_mask is not None:
+        raise RuntimeError("scaled_dot_product_attention() takes attn_mask or is_causal")
+    if query.dtype != key.dtype or query.dtype != value.dtype:
+        raise RuntimeError("scaled_dot_product_attention() takes tensors of one dtype")
+    if enable_gqa and query.shape[-3] != key.shape[-3]:
+        n = query.shape[-3] // key.shape[-3]
+        key, value = key.repeat_interleave(n, -3), value.repeat_interleave(n, -3)
+    by = query.shape[-1] ** -0.5 if scale is None else scale
+    scores = _tensor._product(query, key.mT) * by
+    keep = None
+    if is_causal:
+        rows = _kiln.iota(scores.shape[-2], scores).unsqueeze(1)
+        keep = _kiln.iota(scores.shape[-1], scores) <= rows
+    elif attn_mask is not None and attn_mask.dtype is torch.bool:
+        keep = attn_mask
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    if keep is not None:
+        scores = torch.where(keep, scores, float("-inf"))
+    p = torch.softmax(scores, -1)
+    if keep is not None:  # a row that may look nowhere gives zeros
+        p = torch.where(keep, p, 0.0)
+    if dropout_p > 0:
+        p = dropout(p, dropout_p)
+    return p.to(value.dtype) @ value
+
+
+# --- padding and windows
+
+
+def pad(input, pad, mode="constant", value=None):
+    pad = list(pad)
+    if len(pad) % 2 or len(pad) > 2 * input.ndim:
+        raise RuntimeError(f"pad() by {pad} of a tensor of {input.ndim} dimensions")
+    if mode not in ("constant", "reflect", "replicate", "circular"):
+        raise NotImplementedError(f"pad(mode={mode!r}): it is 'constant', 'reflect', 'replicate' or 'circular'")
+    by = {input.ndim - 1 - i: (pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)}
+    for d, (left, right) in by.items():
+        n = input.shape[d]
+        if n + left + right < 0:
+            raise RuntimeError(f"pad() of dimension {d} of {n} by {left} and {right}")
+        if mode == "reflect" and (left >= n or right >= n) or mode == "circular" and (left > n or right > n):
+            raise RuntimeError(f"pad() of dimension {d} of {n} by {left} and {right} is too much for '{mode}'")
+    if mode != "constant" and value not in (None, 0):
+        raise RuntimeError(f"pad(mode={mode!r}) takes no value")
+    by = {d: lr for d, lr in by.items() if lr != (0, 0)}
+    if not by:
+        return input.clone()
+    return _padded(input, by, mode, 0 if value is None else value)
+
+
+@lazily
+def _padded(x, by, mode, value):
+    shape = [n + by[d][0] + by[d][1] if d in by else n for d, n in enumerate(x.shape)]
+    if x.numel() == 0 or 0 in shape:
+        return torch.full(shape, value, dtype=x.dtype, device=x.device)
+    places, inside = [], None
+    for d, (left, right) in by.items():
+        n = x.shape[d]
+        place = _kiln.iota(shape[d], x) - left
+        if mode == "replicate":
+            place = place.clamp(0, n - 1)
+        elif mode == "circular":
+            place = place % n
+        elif mode == "reflect":
+            place = (n - 1) - ((n - 1) - place.abs()).abs()
+        place = _along(place, d, x.ndim)
+        if mode == "constant":
+            here = None
+            if left > 0:
+                here = place >= 0
+            if right > 0:
+                here = place < n if here is None else here & (place < n)
+            if here is not None:
+                inside = here if inside is None else inside & here
+        places.append(place)
+    out = _kiln.take(x, list(by), places, True)
+    if inside is None:
+        return out
+    return torch.where(inside, out, _tensor._fits(value, x.dtype, "pad()")).to(x.dtype)
+
+
+def _pair(v, n=2):
+    return tuple(v) if isinstance(v, (tuple, list)) else (v,) * n
+
+
+@lazily
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    """Windows as columns: [n, c * kh * kw, windows]."""
+    out = _windows(input, _pair(kernel_size), _pair(stride), _pair(padding), _pair(dilation))
+    n, c, kh, kw, h, w = out.shape
+    return out.reshape(n, c * kh * kw, h * w)
+
+
+def _windows(x, kernel, stride, padding, dilation):
+    """[n, c, h, w] as [n, c, kh, kw, rows, columns], zeros outside."""
+    n, c, h, w = x.shape
+    places, inside, shape = [], None, []
+    for d, size in ((0, h), (1, w)):
+        count = (size + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1) // stride[d] + 1
+        if count <= 0:
+            raise RuntimeError(f"a window of {kernel} does not fit into {h} x {w}")
+        place = (_kiln.iota(count, x) * stride[d] - padding[d]) + (_kiln.iota(kernel[d], x) * dilation[d]).unsqueeze(1)
+        place = place.reshape(kernel[0], 1, count, 1) if d == 0 else place.reshape(1, kernel[1], 1, count)
+        places.append(place)
+        if padding[d]:
+            here = (place >= 0) & (place < size)
+            inside = here if inside is None else inside & here
+    out = _kiln.take(x.reshape(n, c, h, w, 1, 1), [2, 3], places, True)
+    return out if inside is None else torch.where(inside, out, _tensor._zero(x))
+
+
+@lazily
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """As a product of matrices: weights times windows."""
+    if input.ndim not in (3, 4) or weight.ndim != 4 or input.dtype != weight.dtype:
+        raise RuntimeError("conv2d() takes [n, c, h, w] and weights [o, c, kh, kw] of one dtype")
+    x = input if input.ndim == 4 else input.unsqueeze(0)
+    o, c, kh, kw = weight.shape
+    if x.shape[1] != c * groups or o % groups:
+        raise RuntimeError(f"conv2d() of {x.shape[1]} channels with weights for {c * groups}")
+    stride, dilation = _pair(stride), _pair(dilation)
+    if padding == "same":
+        both = [d * (k - 1) for d, k in zip(dilation, (kh, kw))]
+        x, padding = pad(x, [both[1] // 2, both[1] - both[1] // 2, both[0] // 2, both[0] - both[0] // 2]), 0
+    padding = _pair(0 if padding == "valid" else padding)
+    cols = _windows(x, (kh, kw), stride, padding, dilation)
+    n, h, w = x.shape[0], cols.shape[4], cols.shape[5]
+    cols = cols.reshape(n, groups, c * kh * kw, h * w)
+    out = _tensor._product(weight.reshape(groups, o // groups, c * kh * kw).unsqueeze(0), cols).reshape(n, o, h, w)
+    if bias is not None:
+        out = out + bias.reshape(-1, 1, 1)
+    out = out.to(input.dtype)
+    return out if input.ndim == 4 else out[0]
+
+
+@lazily
+def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    if input.ndim not in (2, 3) or weight.ndim != 3:
+        raise RuntimeError("conv1d() takes [n, c, l] and weights [o, c, k]")
+    side = padding if isinstance(padding, str) else (0, _pair(padding, 1)[0])
+    out = conv2d(input.unsqueeze(-2), weight.unsqueeze(-2), bias, (1, _pair(stride, 1)[0]), side,
+                 (1, _pair(dilation, 1)[0]), groups)
+    return out.squeeze(-2)
+
+
+def _slides(x, kernel, stride, rank):
+    """For each place in a window, that element of all windows."""
+    counts = [(n - k) // s + 1 for n, k, s in zip(x.shape[-rank:], kernel, stride)]
+    if min(counts) <= 0:
+        raise RuntimeError(f"a window of {tuple(kernel)} does not fit into {tuple(x.shape[-rank:])}")
+    places = [()]
+    for k in kernel:
+        places = [p + (i,) for p in places for i in range(k)]
+    for p in places:
+        yield x[(...,) + tuple(slice(i, i + (n - 1) * s + 1, s) for i, n, s in zip(p, counts, stride))]
+
+
+def _max_pool(x, kernel, stride, padding, rank):
+    kernel = _pair(kernel, rank)
+    stride, padding = kernel if stride is None or stride == () else _pair(stride, rank), _pair(padding, rank)
+    if any(2 * p > k for p, k in zip(padding, kernel)):
+        raise RuntimeError("the padding of a pool is at most half of its window")
+    if any(padding):
+        x = pad(x, [p for q in reversed(padding) for p in (q, q)], value=float("-inf"))
+    out = None
+    for part in _slides(x, kernel, stride, rank):
+        out = part if out is None else torch.maximum(out, part)
+    return out
+
+
+def _avg_pool(x, kernel, stride, padding, rank, count_include_pad, divisor):
+    kernel = _pair(kernel, rank)
+    stride, padding = kernel if stride is None or stride == () else _pair(stride, rank), _pair(padding, rank)
+    if any(2 * p > k for p, k in zip(padding, kernel)):
+        raise RuntimeError("the padding of a pool is at most half of its window")
+    around = [p for q in reversed(padding) for p in (q, q)]
+    n = 1
+    for k in kernel:
+        n *= k
+
+    def total(y):
+        y = pad(y, around) if any(padding) else y
+        out = None
+        for part in _slides(y, kernel, stride, rank):
+            out = part if out is None else out + part
+        return out
+
+    out = total(_wide(x))
+    if divisor is None and any(padding) and not count_include_pad:
+        return (out / total(torch.ones(x.shape[-rank:], device=x.device))).to(x.dtype)
+    return (out / (divisor or n)).to(x.dtype)
+
+
+@lazily
+def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    if dilation != 1 or ceil_mode or return_indices:
+        raise NotImplementedError("max_pool1d() with dilation, ceil_mode or indices is not supported")
+    return _max_pool(input, kernel_size, stride, padding, 1)
+
+
+@lazily
+def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    if dilation not in (1, (1, 1)) or ceil_mode or return_indices:
+        raise NotImplementedError("max_pool2d() with dilation, ceil_mode or indices is not supported")
+    return _max_pool(input, kernel_size, stride, padding, 2)
+
+
+@lazily
+def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    if ceil_mode:
+        raise NotImplementedError("avg_pool1d(ceil_mode=True) is not supported")
+    return _avg_pool(input, kernel_size, stride, padding, 1, count_include_pad, None)
+
+
+@lazily
+def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+               divisor_override=None):
+    if ceil_mode:
+        raise NotImplementedError("avg_pool2d(ceil_mode=True) is not supported")
+    return _avg_pool(input, kernel_size, stride, padding, 2, count_include_pad, divisor_override)
+
+
+@lazily
+def adaptive_avg_pool2d(input, output_size):
+    h, w = _pair(output_size)
+    if input.shape[-2] % h or input.shape[-1] % w:
+        raise NotImplementedError("adaptive_avg_pool2d() takes sizes that divide the tensor's")
+    return avg_pool2d(input, (input.shape[-2] // h, input.shape[-1] // w))
+
+
+def pixel_shuffle(input, upscale_factor):
+    r = upscale_factor
+    *lead, c, h, w = input.shape
+    x = input.reshape(lead + [c // (r * r), r, r, h, w])
+    n = len(lead)
+    order = list(range(n)) + [n, n + 3, n + 1, n + 4, n + 2]
+    return x.permute(order).reshape(lead + [c // (r * r), h * r, w * r])
+
+
+# --- norms
+
+
+@lazily
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    if input.ndim < 2 or input.shape[1] % num_groups:
+        raise RuntimeError(f"group_norm() of {tuple(input.shape)} in {num_groups} groups")
+    x = _wide(input).reshape(input.shape[0], num_groups, -1)
+    y = layer_norm_of(x, eps).reshape(input.shape)
+    return _scaled(y, weight, bias).to(input.dtype)
+
+
+def layer_norm_of(x, eps):
+    return torch.nn.functional.layer_norm(x, (x.shape[-1],), None, None, eps)
+
+
+def _scaled(y, weight, bias):
+    """Per channel."""
+    shape = [-1] + [1] * (y.ndim - 2)
+    if weight is not None:
+        y = y * weight.reshape(shape)
+    return y if bias is None else y + bias.reshape(shape)
+
+
+@lazily
+def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1,
+                  eps=1e-5):
+    return group_norm(input, input.shape[1], weight, bias, eps)
+
+
+@lazily
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    if input.ndim < 2:
+        raise RuntimeError("batch_norm() takes two dimensions or more")
+    x, shape = _wide(input), [1, -1] + [1] * (input.ndim - 2)
+    if training:
+        dims = [0] + list(range(2, input.ndim))
+        if input.numel() == input.shape[1]:
+            raise ValueError("batch_norm() in training takes more than one value per channel")
+        mean, var = x.mean(dims), x.var(dims, correction=0)
+        if running_mean is not None:
+            n = input.numel() // input.shape[1]
+            running_mean.copy_(running_mean * (1 - momentum) + mean * momentum)
+            running_var.copy_(running_var * (1 - momentum) + var * (momentum * n / (n - 1)))
+    else:
+        mean, var = _wide(running_mean), _wide(running_var)
+    y = (x - mean.reshape(shape)) * (1 / (var + eps).sqrt()).reshape(shape)
+    return _scaled(y, weight, bias).to(input.dtype)
+
+
+@lazily
+def normalize(input, p=2.0, dim=1, eps=1e-12):
+    return input / input.norm(p, dim, True).clamp(min=eps)
+
+
+def cosine_similarity(x1, x2, dim=1, eps=1e-8):
+    return torch.cosine_similarity(x1, x2, dim, eps)
+
+
+@lazily
+def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
+    return (x1 - x2 + eps).norm(p, -1, keepdim)
+
+
+# --- functions
+
+
+@lazily
+def softplus(input, beta=1.0, threshold=20.0):
+    if not input.is_floating_point():
+        raise RuntimeError(f"softplus() does not apply to tensors of {input.dtype}")
+    x = _wide(input)
+    y = x if beta == 1 else x * beta
+    soft = y.exp().log1p()
+    return torch.where(y > threshold, x, soft if beta == 1 else soft / beta).to(input.dtype)
+
+
+@lazily
+def logsigmoid(input):
+    x = _wide(input)
+    return (torch.minimum(x, torch.zeros((), dtype=x.dtype, device=x.device)) - (-x.abs()).exp().log1p()).to(input.dtype)
+
+
+@lazily
+def leaky_relu(input, negative_slope=0.01, inplace=False):
+    return torch.where(input > 0, input, input * negative_slope)
+
+
+@lazily
+def prelu(input, weight):
+    w = weight.reshape([-1] + [1] * (input.ndim - 2)) if weight.numel() > 1 and input.ndim > 1 else weight.reshape(-1)
+    return torch.where(input > 0, input, input * w)
+
+
+@lazily
+def elu(input, alpha=1.0, inplace=False):
+    x = _wide(input)
+    return torch.where(x > 0, x, x.expm1() * alpha).to(input.dtype)
+
+
+@lazily
+def selu(input, inplace=False):
+    x = _wide(input)
+    return (torch.where(x > 0, x, x.expm1() * 1.6732632423543772) * 1.0507009873554805).to(input.dtype)
+
+
+@lazily
+def celu(input, alpha=1.0, inplace=False):
+    x = _wide(input)
+    return torch.where(x > 0, x, (x / alpha).expm1() * alpha).to(input.dtype)
+
+
+def relu6(input, inplace=False):
+    return input.clamp(0, 6)
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    return input.clamp(min_val, max_val)
+
+
+@lazily
+def hardsigmoid(input, inplace=False):
+    return ((_wide(input) + 3).clamp(0, 6) / 6).to(input.dtype)
+
+
+@lazily
+def hardswish(input, inplace=False):
+    x = _wide(input)
+    return (x * (x + 3).clamp(0, 6) / 6).to(input.dtype)
+
+
+@lazily
+def mish(input, inplace=False):
+    x = _wide(input)
+    return (x * torch.where(x > 20, x, x.exp().log1p()).tanh()).to(input.dtype)
+
+
+@lazily
+def softsign(input):
+    return input / (input.abs() + 1)
+
+
+@lazily
+def tanhshrink(input):
+    return input - input.tanh()
+
+
+@lazily
+def threshold(input, threshold, value, inplace=False):
+    return torch.where(input <= threshold, value, input).to(input.dtype)
+
+
+@lazily
+def softmin(input, dim=None):
+    return torch.softmax(-input, dim)
+
+
+@lazily
+def glu(input, dim=-1):
+    if input.ndim == 0 or input.shape[dim] % 2:
+        raise RuntimeError("glu() halves a dimension of even size")
+    a, b = input.chunk(2, dim)
+    return (_wide(a) * _wide(b).sigmoid()).to(input.dtype)
+
+
+# --- losses
+
+
+def _reduced(loss, reduction, dtype=None):
+    if reduction == "none":
+        out = loss
+    elif reduction == "mean":
+        out = loss.mean()
+    elif reduction == "sum":
+        out = loss.sum()
+    else:
+        raise ValueError(f"there is no reduction {reduction!r}: it is 'none', 'mean' or 'sum'")
+    return out if dtype is None else out.to(dtype)
+
+
+def _same(input, target):
+    if input.dtype != target.dtype and not (input.is_floating_point() and target.is_floating_point()):
+        raise RuntimeError(f"a loss of {input.dtype} and {target.dtype}")
+
+
+@lazily
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    dtype = torch.promote_types(input.dtype, target.dtype)
+    d = _wide(input) - _wide(target)
+    return _reduced(d * d, reduction, dtype)
+
+
+@lazily
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    dtype = torch.promote_types(input.dtype, target.dtype)
+    return _reduced((_wide(input) - _wide(target)).abs(), reduction, dtype)
+
+
+@lazily
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss() takes a beta of 0 or more")
+    if beta == 0:
+        return l1_loss(input, target, reduction=reduction)
+    d = (_wide(input) - _wide(target)).abs()
+    return _reduced(torch.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta), reduction, input.dtype)
+
+
+@lazily
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    if delta <= 0:
+        raise RuntimeError("huber_loss() takes a delta above 0")
+    d = (_wide(input) - _wide(target)).abs()
+    loss = torch.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta))
+    return _reduced(loss if weight is None else loss * weight, reduction, input.dtype)
+
+
+@lazily
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    if input.shape != target.shape:
+        raise ValueError("binary_cross_entropy() takes tensors of one shape")
+    x, y = _wide(input), _wide(target)
+    loss = -(y * x.log().clamp(min=-100) + (1 - y) * (1 - x).log().clamp(min=-100))
+    return _reduced(loss if weight is None else loss * weight, reduction, input.dtype)
+
+
+@lazily
+def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
+                                     pos_weight=None):
+    if input.shape != target.shape:
+        raise ValueError("binary_cross_entropy_with_logits() takes tensors of one shape")
+    x, y = _wide(input), _wide(target)
+    less = logsigmoid(x)
+    loss = (1 - y) * x - less if pos_weight is None else (1 - y) * x - (1 + (pos_weight - 1) * y) * less
+    return _reduced(loss if weight is None else loss * weight, reduction, input.dtype)
+
+
+@lazily
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    x, y = _wide(input), _wide(target)
+    loss = y.exp() * (y - x) if log_target else torch.where(y > 0, y * (torch.where(y > 0, y, 1.0).log() - x), 0.0 * y)
+    if reduction == "batchmean":
+        return (loss.sum() / input.shape[0]).to(input.dtype)
+    return _reduced(loss, reduction, input.dtype)
+
+
+@lazily
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    return _nll(input, target, weight, ignore_index, reduction, None)
+
+
+def _nll(logs, target, weight, ignore_index, reduction, smooth, dtype=None):
+    """`smooth`: its part, and the mean of the logarithms weighted."""
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"there is no reduction {reduction!r}: it is 'none', 'mean' or 'sum'")
+    dim = 0 if logs.ndim == 1 else 1
+    rest = list(logs.shape[:dim]) + list(logs.shape[dim + 1:])
+    if list(target.shape) != rest:
+        raise ValueError(f"targets of {tuple(target.shape)} for {tuple(logs.shape)}")
+    if target.dtype not in (torch.int64, torch.uint8):
+        raise RuntimeError(f"targets are of int64, not {target.dtype}")
+    target = target.long()
+    n = logs.shape[dim]
+    keep = target != ignore_index
+    place = torch.where(keep, target, 0)
+    _kiln.check_places(place, n, dim, False)
+    dtype = dtype or logs.dtype
+    logs = _wide(logs)
+    loss = -_kiln.take(logs, [dim], [place.unsqueeze(dim)]).squeeze(dim)
+    w = None
+    if weight is not None:
+        w = _kiln.take(_wide(weight), [0], [place.reshape(-1)]).reshape(place.shape)
+        loss = loss * w
+    if smooth is not None:
+        part, means = smooth
+        loss = loss * (1 - part) + means * part
+    loss = torch.where(keep, loss, 0.0)
+    if reduction == "none":
+        return loss.to(dtype)
+    if reduction == "sum":
+        return loss.sum().to(dtype)
+    count = keep.to(loss.dtype) if w is None else torch.where(keep, w, 0.0)
+    return (loss.sum() / count.sum()).to(dtype)
+
+
+@lazily
+def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
+                  label_smoothing=0.0):
+    dim = 0 if input.ndim == 1 else 1
+    if not input.is_floating_point():
+        raise RuntimeError(f"cross_entropy() does not apply to tensors of {input.dtype}")
+    logs = torch.log_softmax(_wide(input), dim)
+    shaped = None
+    if weight is not None:
+        shaped = _along(_wide(weight), dim, input.ndim)
+    if target.is_floating_point():  # probabilities
+        if target.shape != input.shape:
+            raise RuntimeError(f"probabilities of {tuple(target.shape)} for {tuple(input.shape)}")
+        p = _wide(target)
+        if label_smoothing:
+            p = p * (1 - label_smoothing) + label_smoothing / input.shape[dim]
+        loss = -(logs * p if shaped is None else logs * p * shaped).sum(dim)
+        if reduction == "mean":
+            return (loss.sum() / (input.numel() // input.shape[dim])).to(input.dtype)
+        return _reduced(loss, reduction, input.dtype)
+    smooth = None
+    if label_smoothing:
+        smooth = label_smoothing, -(logs if shaped is None else logs * shaped).sum(dim) / input.shape[dim]
+    return _nll(logs, target, weight, ignore_index, reduction, smooth, input.dtype)

@@ -1,0 +1,473 @@
+"""Functions of torch that are no methods, made of others, and its settings."""
+import torch
+from torch import _kiln, _tensor
+
+lazily = _kiln.lazily
+
+
+# --- dtypes
+
+
+class finfo:
+    """What a float dtype can hold."""
+
+    _OF = {  # bits, digits after the first, least and greatest exponent, resolution
+        torch.float16: (16, 10, -14, 15, 1e-3),
+        torch.bfloat16: (16, 7, -126, 127, 1e-2),
+        torch.float32: (32, 23, -126, 127, 1e-6),
+        torch.float64: (64, 52, -1022, 1023, 1e-15),
+        torch.float8_e5m2: (8, 2, -14, 15, 1.0),
+        torch.float8_e4m3fn: (8, 3, -6, 8, 1.0),
+    }
+
+    def __init__(self, type=None):
+        type = torch.float32 if type is None else type
+        if type not in self._OF:
+            raise TypeError(f"finfo() takes a float dtype, got {type}")
+        self.bits, digits, least, most, self.resolution = self._OF[type]
+        self.dtype = str(type)[6:]
+        self.eps = 2.0 ** -digits
+        self.max = (2.0 - self.eps) * 2.0 ** most if type is not torch.float8_e4m3fn else 448.0
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0 ** least
+
+    def __repr__(self):
+        return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+                f"smallest_normal={self.tiny:g}, tiny={self.tiny:g}, dtype={self.dtype})")
+
+
+class iinfo:
+    """What an integer dtype can hold."""
+
+    def __init__(self, type):
+        if type.is_floating_point or type is torch.bool:
+            raise TypeError(f"iinfo() takes an integer dtype, got {type}")
+        self.bits, self.dtype = 8 * type.itemsize, str(type)[6:]
+        self.min = -(1 << (self.bits - 1)) if type.is_signed else 0
+        self.max = (1 << (self.bits - (1 if type.is_signed else 0))) - 1
+
+    def __repr__(self):
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+def promote_types(type1, type2):
+    return (torch.empty((0,), dtype=type1, device="cpu") * torch.empty((0,), dtype=type2, device="cpu")).dtype
+
+
+def result_type(tensor1, tensor2):
+    def empty(x):
+        if not isinstance(x, torch.Tensor):
+            return x
+        return torch.zeros((0,) if x.ndim else (), dtype=x.dtype, device="cpu")
+
+    a, b = empty(tensor1), empty(tensor2)
+    if not isinstance(a, torch.Tensor) and not isinstance(b, torch.Tensor):
+        return (torch.tensor(a, device="cpu") * b).dtype
+    return (a * b).dtype
+
+
+def can_cast(from_, to):
+    def rank(t):
+        return 2 if t.is_floating_point else 0 if t is torch.bool else 1
+
+    if from_ is not torch.bool and to is torch.bool:
+        return False
+    return rank(from_) <= rank(to)
+
+
+def is_floating_point(input):
+    return input.is_floating_point()
+
+
+def is_complex(input):
+    return False
+
+
+def is_nonzero(input):
+    return bool(input != 0)
+
+
+# --- shapes
+
+
+def broadcast_shapes(*shapes):
+    out = []
+    for shape in shapes:
+        shape = [shape] if isinstance(shape, int) else list(shape)
+        n = max(len(out), len(shape))
+        a, b = [1] * (n - len(out)) + out, [1] * (n - len(shape)) + shape
+        for x, y in zip(a, b):
+            if x != y and x != 1 and y != 1:
+                raise RuntimeError(f"the shapes {tuple(out)} and {tuple(shape)} do not broadcast")
+        out = [y if x == 1 else x for x, y in zip(a, b)]
+    return torch.Size(out)
+
+
+def broadcast_tensors(*tensors):
+    shape = broadcast_shapes(*[t.shape for t in tensors])
+    return tuple(t.expand(shape) for t in tensors)
+
+
+def meshgrid(*tensors, indexing="ij"):
+    tensors = _tensor._rest(tensors)
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f"meshgrid(indexing={indexing!r}): it is 'ij' or 'xy'")
+    swap = indexing == "xy" and len(tensors) > 1
+    order = [1, 0] + list(range(2, len(tensors))) if swap else list(range(len(tensors)))
+    shape = [tensors[i].numel() for i in order]
+    return tuple(_tensor._along(t.reshape(-1), order.index(i), len(tensors)).expand(shape) for i, t in enumerate(tensors))
+
+
+def _at_least(x, rank):
+    if x.ndim >= rank:
+        return x
+    if rank == 1:
+        return x.reshape(1)
+    if rank == 2:
+        return x.reshape(1, -1)
+    return x.reshape(1, 1, 1) if x.ndim == 0 else x.reshape(1, -1, 1) if x.ndim == 1 else x.unsqueeze(-1)
+
+
+def _each(tensors, f):
+    tensors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    out = tuple(f(t) for t in tensors)
+    return out[0] if len(out) == 1 else out
+
+
+def atleast_1d(*tensors):
+    return _each(tensors, lambda t: _at_least(t, 1))
+
+
+def atleast_2d(*tensors):
+    return _each(tensors, lambda t: _at_least(t, 2))
+
+
+def atleast_3d(*tensors):
+    return _each(tensors, lambda t: _at_least(t, 3))
+
+
+def concat(tensors, dim=0):
+    return torch.cat(tensors, dim)
+
+
+def concatenate(tensors, dim=0):
+    return torch.cat(tensors, dim)
+
+
+def hstack(tensors):
+    tensors = [_at_least(t, 1) for t in tensors]
+    return torch.cat(tensors, 0 if tensors[0].ndim == 1 else 1)
+
+
+def vstack(tensors):
+    return torch.cat([_at_least(t, 2) for t in tensors], 0)
+
+
+def dstack(tensors):
+    return torch.cat([_at_least(t, 3) for t in tensors], 2)
+
+
+def column_stack(tensors):
+    return torch.cat([t.reshape(-1, 1) if t.ndim <= 1 else t for t in tensors], 1)
+
+
+def tril_indices(row, col, offset=0, *, dtype=None, device=None):
+    mask = torch.ones((row, col), dtype=torch.bool, device=device).tril(offset)
+    return torch.stack(list(_kiln.nonzero(mask))).to(dtype or torch.int64)
+
+
+def triu_indices(row, col, offset=0, *, dtype=None, device=None):
+    mask = torch.ones((row, col), dtype=torch.bool, device=device).triu(offset)
+    return torch.stack(list(_kiln.nonzero(mask))).to(dtype or torch.int64)
+
+
+# --- products
+
+
+def einsum(equation, *operands):
+    operands = _tensor._rest(operands)
+    text = equation.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands):
+        raise RuntimeError(f"einsum('{equation}') takes {len(terms)} tensors, got {len(operands)}")
+    # Dimensions of an ellipsis are labels of their own: numbers, from the last on.
+    labels = []
+    most = 0
+    for term, x in zip(terms, operands):
+        before, dots, after = term.partition("...")
+        n = x.ndim - len(before) - len(after)
+        if n < 0 or (n > 0 and not dots):
+            raise RuntimeError(f"einsum('{equation}'): '{term}' does not fit {x.ndim} dimensions")
+        most = max(most, n)
+        labels.append(list(before) + list(range(n, 0, -1)) + list(after))
+    if not all(isinstance(l, int) or l.isalpha() for term in labels for l in term):
+        raise RuntimeError(f"einsum('{equation}'): labels are letters")
+    every = [l for term in labels for l in term]
+    if arrow:
+        before, dots, after = right.partition("...")
+        result = list(before) + (list(range(most, 0, -1)) if dots else []) + list(after)
+    else:
+        result = list(range(most, 0, -1)) + sorted(l for l in set(every) if not isinstance(l, int) and every.count(l) == 1)
+    if len(set(result)) != len(result) or any(l not in every for l in result):
+        raise RuntimeError(f"einsum('{equation}'): the result has a label twice, or one that no tensor has")
+    sizes = {}
+    for term, x in zip(labels, operands):
+        for l, n in zip(term, x.shape):
+            if sizes.get(l, 1) != 1 and n != 1 and sizes[l] != n:
+                raise RuntimeError(f"einsum('{equation}'): '{l}' is {sizes[l]} and {n}")
+            sizes[l] = max(sizes.get(l, 1), n) if n != 0 else 0
+    return _contracted(labels, operands, result, sizes)
+
+
+@lazily
+def _contracted(labels, operands, result, sizes):
+    parts = [_distinct(x, term) for x, term in zip(operands, labels)]
+    x, have = parts[0]
+    for k in range(1, len(parts)):
+        y, other = parts[k]
+        needed = set(result)
+        for _, term in parts[k + 1:]:
+            needed.update(term)
+        x, have = _summed(x, have, needed.union(other))
+        y, other = _summed(y, other, needed.union(have))
+        x, have = _multiplied(x, have, y, other, needed, sizes)
+    x, have = _summed(x, have, set(result))
+    return x.permute([have.index(l) for l in result]) if have != result else x
+
+
+def _distinct(x, term):
+    """With each label once: a label that comes again takes the diagonal."""
+    for l in list(term):
+        while term.count(l) > 1:
+            a, b = [i for i, t in enumerate(term) if t == l][:2]
+            x = torch.diagonal(x, 0, a, b)
+            term = [t for i, t in enumerate(term) if i not in (a, b)] + [l]
+    return x, term
+
+
+def _summed(x, have, needed):
+    gone = [i for i, l in enumerate(have) if l not in needed]
+    if gone:
+        x = x.sum(gone, dtype=x.dtype)
+    return x, [l for l in have if l in needed]
+
+
+def _multiplied(x, have, y, other, needed, sizes):
+    both = [l for l in have if l in other]
+    batch, depth = [l for l in both if l in needed], [l for l in both if l not in needed]
+    mine, theirs = [l for l in have if l not in both], [l for l in other if l not in both]
+    if not depth:
+        result = batch + mine + theirs
+        a = x.permute([have.index(l) for l in batch + mine])
+        a = a.reshape(list(a.shape) + [1] * len(theirs))
+        b = y.permute([other.index(l) for l in batch + theirs])
+        b = b.reshape(list(b.shape[:len(batch)]) + [1] * len(mine) + list(b.shape[len(batch):]))
+        return a * b, result
+
+    def count(ls):
+        n = 1
+        for l in ls:
+            n *= sizes[l]
+        return n
+
+    def ready(t, names, order):
+        t = t.permute([names.index(l) for l in order])
+        return t.expand([sizes[l] for l in order])
+
+    a, b = ready(x, have, batch + mine + depth), ready(y, other, batch + depth + theirs)
+    lead = [count(batch)] if batch else []
+    a = a.reshape(lead + [count(mine), count(depth)])
+    b = b.reshape(lead + [count(depth), count(theirs)])
+    return (a @ b).reshape([sizes[l] for l in batch + mine + theirs]), batch + mine + theirs
+
+
+def tensordot(a, b, dims=2):
+    if isinstance(dims, int):
+        left, right = list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    else:
+        left, right = [[d] if isinstance(d, int) else list(d) for d in dims]
+    left, right = [_tensor._dim(d, a.ndim) for d in left], [_tensor._dim(d, b.ndim) for d in right]
+    if [a.shape[d] for d in left] != [b.shape[d] for d in right]:
+        raise RuntimeError("tensordot(): the dimensions to sum over differ")
+    mine, theirs = [d for d in range(a.ndim) if d not in left], [d for d in range(b.ndim) if d not in right]
+    n = 1
+    for d in left:
+        n *= a.shape[d]
+    out = a.permute(mine + left).reshape(-1, n) @ b.permute(right + theirs).reshape(n, -1)
+    return out.reshape([a.shape[d] for d in mine] + [b.shape[d] for d in theirs])
+
+
+def chain_matmul(*matrices):
+    out = matrices[0]
+    for m in matrices[1:]:
+        out = out @ m
+    return out
+
+
+@lazily
+def cdist(x1, x2, p=2.0):
+    if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1] or x1.dtype != x2.dtype:
+        raise RuntimeError("cdist() takes two sets of vectors of one length and dtype")
+    if not x1.is_floating_point():
+        raise RuntimeError(f"cdist() does not apply to tensors of {x1.dtype}")
+    return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
+
+
+@lazily
+def dist(input, other, p=2):
+    return (input - other).norm(p)
+
+
+@lazily
+def cosine_similarity(x1, x2, dim=1, eps=1e-8):
+    a, b = _tensor._wide(x1), _tensor._wide(x2)
+    n = (a * a).sum(dim, True).sqrt().clamp(min=eps), (b * b).sum(dim, True).sqrt().clamp(min=eps)
+    return ((a / n[0]) * (b / n[1])).sum(dim).to(x1.dtype)
+
+
+# --- sorting
+
+
+def searchsorted(sorted_sequence, input, *, right=False, side=None, out_int32=False):
+    number = not isinstance(input, torch.Tensor)
+    x = torch.tensor(input, device=sorted_sequence.device) if number else input
+    if sorted_sequence.ndim != 1 and list(sorted_sequence.shape[:-1]) != list(x.shape[:-1]):
+        raise RuntimeError("searchsorted(): the leading dimensions differ")
+    if side not in (None, "left", "right") or (side == "left" and right):
+        raise RuntimeError(f"searchsorted(side={side!r}, right={right})")
+    if not number and x.dtype != sorted_sequence.dtype:
+        raise RuntimeError("searchsorted() takes tensors of one dtype")
+    out = _kiln.searchsorted(sorted_sequence, x, right or side == "right")
+    return out.int() if out_int32 else out
+
+
+def bucketize(input, boundaries, *, out_int32=False, right=False):
+    number = not isinstance(input, torch.Tensor)
+    x = torch.tensor(input, device=boundaries.device) if number else input
+    if boundaries.ndim != 1:
+        raise RuntimeError("bucketize() takes boundaries of one dimension")
+    out = _kiln.searchsorted(boundaries, x, right)
+    return out.int() if out_int32 else out
+
+
+@lazily
+def isin(elements, test_elements, *, assume_unique=False, invert=False):
+    a = elements if isinstance(elements, torch.Tensor) else torch.tensor(elements, device=test_elements.device)
+    b = test_elements if isinstance(test_elements, torch.Tensor) else torch.tensor(test_elements, device=a.device)
+    if b.numel() == 0:
+        return torch.full(a.shape, invert, dtype=torch.bool, device=a.device)
+    found = (a.unsqueeze(-1) == b.reshape(-1)).any(-1)
+    return ~found if invert else found
+
+
+# --- numbers
+
+
+def logspace(start, end, steps, base=10.0, *, dtype=None, device=None):
+    return (float(base) ** torch.linspace(start, end, steps, dtype=torch.float64, device=device)).to(dtype or torch.float32)
+
+
+def normal(mean=0.0, std=1.0, size=None, *, generator=None, device=None):
+    if size is None:
+        like = mean if isinstance(mean, torch.Tensor) else std
+        return torch.randn(like.shape, device=like.device, generator=generator) * std + mean
+    return torch.randn(size, device=device, generator=generator) * std + mean
+
+
+def bernoulli(input, p=None, *, generator=None):
+    r = torch.rand(input.shape, device=input.device, generator=generator)
+    return (r < (input if p is None else p)).to(input.dtype)
+
+
+def multinomial(input, num_samples, replacement=False, *, generator=None):
+    """By the greatest of exponential races; with replacement by where a uniform number falls in the running sums."""
+    x = input.float()
+    if x.ndim not in (1, 2) or num_samples <= 0:
+        raise RuntimeError("multinomial() takes one or two dimensions, and draws one or more")
+    if not replacement:
+        if num_samples > x.shape[-1]:
+            raise RuntimeError(f"multinomial() without replacement cannot draw {num_samples} of {x.shape[-1]}")
+        race = x / -torch.log(1 - torch.rand(x.shape, device=x.device, generator=generator))
+        return race.topk(num_samples, -1)[1]
+    sums = x.cumsum(-1)
+    r = torch.rand(list(x.shape[:-1]) + [num_samples], device=x.device, generator=generator) * sums[..., -1:]
+    return searchsorted(sums, r, right=True).clamp(max=x.shape[-1] - 1)
+
+
+# --- settings
+
+
+def compile(model=None, **options):
+    """The same: Kiln compiles expressions anyway."""
+    return model if model is not None else lambda f: f
+
+
+_precision = "highest"
+
+
+def set_float32_matmul_precision(precision):
+    """'high' and 'medium' let products of float32 round their operands to tf32."""
+    global _precision
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f"set_float32_matmul_precision({precision!r}): it is 'highest', 'high' or 'medium'")
+    _precision = precision
+    _kiln.set_tf32(precision != "highest")
+
+
+def get_float32_matmul_precision():
+    return _precision
+
+
+def set_default_device(device):
+    _kiln.set_default_device(device)
+
+
+def get_default_device():
+    return torch.empty((0,)).device
+
+
+def set_default_dtype(d):
+    if d is not torch.float32:
+        raise NotImplementedError("the default dtype is float32: give dtype= to what makes tensors")
+
+
+def get_default_dtype():
+    return torch.float32
+
+
+def set_printoptions(**options):
+    pass
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Kiln's reductions have a fixed order."""
+
+
+def is_grad_enabled():
+    return False
+
+
+class set_grad_enabled:
+    """Accepted; Kiln has no autograd."""
+
+    def __init__(self, mode=False):
+        pass
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *args):
+        return False
+
+
+class enable_grad(set_grad_enabled):
+    pass
+
+
+class autocast(set_grad_enabled):
+    """Accepted without effect: convert with .to(dtype)."""
+
+    def __init__(self, device_type="cuda", dtype=None, enabled=True, cache_enabled=None):
+        if enabled:
+            raise NotImplementedError("autocast is not supported: convert tensors with .to(dtype)")

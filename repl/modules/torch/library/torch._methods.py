@@ -1,0 +1,319 @@
+"""Methods of tensors that torch does not have as functions: in place, and what makes a tensor like this one."""
+import torch
+from torch import _kiln, _tensor
+
+
+def _into(self, result):
+    """Stored where the tensor is."""
+    if result.shape != self.shape:
+        raise RuntimeError(f"a result of shape {tuple(result.shape)} does not fit into {tuple(self.shape)} in place")
+    if result.dtype.is_floating_point and not self.dtype.is_floating_point:
+        raise RuntimeError(f"a result of {result.dtype} cannot be stored in place in a tensor of {self.dtype}")
+    return self.copy_(result)
+
+
+def repeat(self, *sizes):
+    sizes = _tensor._rest(sizes)
+    if len(sizes) < self.ndim:
+        raise RuntimeError(f"repeat() takes a number for each of the {self.ndim} dimensions")
+    return _repeat(self, sizes)
+
+
+@_kiln.lazily
+def _repeat(self, sizes):
+    return _tensor._repeated(self, sizes).contiguous()
+
+
+def expand_as(self, other):
+    return self.expand(other.shape)
+
+
+def view_as(self, other):
+    return self.view(other.shape)
+
+
+def reshape_as(self, other):
+    return self.reshape(other.shape)
+
+
+def type_as(self, other):
+    return self.to(other.dtype)
+
+
+def where(self, condition, other):
+    return torch.where(condition, self, other)
+
+
+def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False):
+    return torch.full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device)
+
+
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+    return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device)
+
+
+def unfold(self, dimension, size, step):
+    """A view of windows."""
+    if self.ndim == 0:
+        raise RuntimeError("unfold() takes a tensor with dimensions")
+    d = _tensor._dim(dimension, self.ndim)
+    if size < 0 or size > self.shape[d] or step <= 0:
+        raise RuntimeError(f"unfold() by windows of {size}, {step} apart, of a dimension of {self.shape[d]}")
+    shape, strides = list(self.shape), list(self.stride())
+    shape[d] = (shape[d] - size) // step + 1
+    return self.as_strided(shape + [size], strides[:d] + [strides[d] * step] + strides[d + 1:] + [strides[d]],
+                           self.storage_offset())
+
+
+def masked_fill_(self, mask, value):
+    return _into(self, self.masked_fill(mask, value))
+
+
+def masked_scatter_(self, mask, source):
+    self[mask.expand(self.shape)] = source.reshape(-1)[:int(mask.expand(self.shape).sum())]
+    return self
+
+
+def _positions(self, dim, index):
+    """Where each element of `index` leads, in row-major order of the tensor."""
+    out, stride = 0, 1
+    for d in range(self.ndim - 1, -1, -1):
+        if d == dim:
+            place = index
+        else:
+            place = _tensor._along(torch.arange(index.shape[d], device=index.device), d, index.ndim)
+        out = out + place * stride
+        stride *= self.shape[d]
+    return out.expand(index.shape)
+
+
+def _scattered(self, dim, index, src, how, include_self=True):
+    dim = _tensor._dim(dim, self.ndim)
+    if index.dtype not in (torch.int64, torch.int32):
+        raise RuntimeError(f"places are of int64 or int32, not {index.dtype}")
+    if index.numel() == 0:
+        return self
+    x = self.view(1) if self.ndim == 0 else self
+    i = index.reshape(1) if index.ndim == 0 else index
+    if not isinstance(src, torch.Tensor):
+        src = torch.full(i.shape, src, dtype=self.dtype, device=self.device)
+    elif src.dtype != self.dtype:
+        raise RuntimeError(f"the elements to put are of {src.dtype}, and the tensor of {self.dtype}")
+    src = src.reshape(1) if src.ndim == 0 else src
+    if i.ndim != x.ndim or src.ndim != x.ndim:
+        raise RuntimeError("the tensor, the places and the elements to put have as many dimensions")
+    for d in range(x.ndim):
+        if i.shape[d] > src.shape[d] or (d != dim and i.shape[d] > x.shape[d]):
+            raise RuntimeError(f"places of {tuple(i.shape)} do not fit {tuple(x.shape)} and {tuple(src.shape)}")
+    _kiln.check_places(i, x.shape[dim], dim, False)
+    src = src[tuple(slice(0, n) for n in i.shape)]
+    at = _positions(x, dim, i)
+    if not include_self:
+        neutral = {"add": 0, "prod": 1, "amax": None, "amin": None}[how]
+        if neutral is None:
+            least = how == "amax"
+            info = torch.finfo(x.dtype) if x.dtype.is_floating_point else torch.iinfo(x.dtype)
+            inf = float("-inf") if least else float("inf")
+            neutral = inf if x.dtype.is_floating_point else info.min if least else info.max
+        _kiln.put(x, at, torch.full(i.shape, neutral, dtype=x.dtype, device=x.device), "set")
+    _kiln.put(x, at, src, how)
+    return self
+
+
+def scatter_(self, dim, index, src=None, *, value=None, reduce=None):
+    how = {None: "set", "add": "add", "multiply": "prod"}
+    if reduce not in how:
+        raise RuntimeError(f"scatter_(reduce={reduce!r}): it is 'add' or 'multiply'")
+    given = value if src is None else src
+    if given is None:
+        raise TypeError("scatter_() takes src or value")
+    return _scattered(self, dim, index, given, how[reduce])
+
+
+def scatter_add_(self, dim, index, src):
+    return _scattered(self, dim, index, src, "add")
+
+
+def scatter_reduce_(self, dim, index, src, reduce, *, include_self=True):
+    how = {"sum": "add", "prod": "prod", "amax": "amax", "amin": "amin"}
+    if reduce == "mean":
+        _scattered(self, dim, index, src, "add", include_self)
+        ones = torch.ones(index.shape, dtype=torch.int64, device=self.device)
+        count = torch.full(self.shape, 1 if include_self else 0, dtype=torch.int64, device=self.device)
+        count = count.scatter_add_(dim, index, ones).clamp(min=1)
+        return self.copy_(self / count if self.dtype.is_floating_point else self // count)
+    if reduce not in how:
+        raise RuntimeError(f"scatter_reduce_(reduce={reduce!r}): it is sum, prod, mean, amax or amin")
+    return _scattered(self, dim, index, src, how[reduce], include_self)
+
+
+def _indexed(self, dim, index, source, how):
+    dim = _tensor._dim(dim, self.ndim)
+    if index.ndim > 1:
+        raise IndexError("the places have one dimension")
+    x = self.view(1) if self.ndim == 0 else self
+    i = index.reshape(-1)
+    shape = list(x.shape)
+    shape[dim] = i.numel()
+    if isinstance(source, torch.Tensor) and source.ndim == 0:
+        source = source.reshape(1)
+    if isinstance(source, torch.Tensor) and list(source.shape) != shape:
+        raise RuntimeError(f"elements of {tuple(source.shape)} do not fit {i.numel()} places along dimension {dim} of "
+                           f"{tuple(self.shape)}")
+    _scattered(x, dim, _tensor._along(i, dim, x.ndim).expand(shape), source, how)
+    return self
+
+
+def index_add_(self, dim, index, source, *, alpha=1):
+    return _indexed(self, dim, index, source if alpha == 1 else source * alpha, "add")
+
+
+def index_copy_(self, dim, index, source):
+    if index.dtype is not torch.int64:
+        raise RuntimeError(f"index_copy_() takes places of int64, got {index.dtype}")
+    return _indexed(self, dim, index, source, "set")
+
+
+def index_fill_(self, dim, index, value):
+    if index.dtype is not torch.int64:
+        raise RuntimeError(f"index_fill_() takes places of int64, got {index.dtype}")
+    n = self.shape[dim] if self.ndim else 1
+    _kiln.check_places(index, n, 0, True)
+    return _indexed(self, dim, torch.where(index < 0, index + n, index), _tensor._fits(value, self.dtype, "index_fill_()"),
+                    "set")
+
+
+def index_put_(self, indices, values, accumulate=False):
+    if not accumulate:
+        self[tuple(indices)] = values
+        return self
+    at = torch.arange(self.numel(), device=self.device).reshape(self.shape)[tuple(indices)]
+    _kiln.put(self, at, values.expand(at.shape), "add")
+    return self
+
+
+def fill_diagonal_(self, fill_value, wrap=False):
+    self.diagonal().fill_(fill_value)
+    return self
+
+
+def clamp_(self, min=None, max=None):
+    return _into(self, self.clamp(min, max))
+
+
+def clamp_min_(self, min):
+    return _into(self, self.clamp(min=min))
+
+
+def clamp_max_(self, max):
+    return _into(self, self.clamp(max=max))
+
+
+def pow_(self, exponent):
+    return _into(self, self ** exponent)
+
+
+def lerp_(self, end, weight):
+    return _into(self, self.lerp(end, weight))
+
+
+def addcmul_(self, tensor1, tensor2, *, value=1):
+    return _into(self, self.addcmul(tensor1, tensor2, value=value))
+
+
+def addcdiv_(self, tensor1, tensor2, *, value=1):
+    return _into(self, self.addcdiv(tensor1, tensor2, value=value))
+
+
+def addmm_(self, mat1, mat2, *, beta=1, alpha=1):
+    return _into(self, self.addmm(mat1, mat2, beta=beta, alpha=alpha))
+
+
+def tril_(self, diagonal=0):
+    return _into(self, self.tril(diagonal))
+
+
+def triu_(self, diagonal=0):
+    return _into(self, self.triu(diagonal))
+
+
+def abs_(self):
+    return _into(self, self.abs())
+
+
+def ceil_(self):
+    return _into(self, self.ceil())
+
+
+def cos_(self):
+    return _into(self, self.cos())
+
+
+def exp_(self):
+    return _into(self, self.exp())
+
+
+def floor_(self):
+    return _into(self, self.floor())
+
+
+def log_(self):
+    return _into(self, self.log())
+
+
+def neg_(self):
+    return _into(self, -self)
+
+
+def reciprocal_(self):
+    return _into(self, self.reciprocal())
+
+
+def relu_(self):
+    return _into(self, self.relu())
+
+
+def round_(self):
+    return _into(self, self.round())
+
+
+def rsqrt_(self):
+    return _into(self, self.rsqrt())
+
+
+def sigmoid_(self):
+    return _into(self, self.sigmoid())
+
+
+def sin_(self):
+    return _into(self, self.sin())
+
+
+def sqrt_(self):
+    return _into(self, self.sqrt())
+
+
+def square_(self):
+    return _into(self, self.square())
+
+
+def tanh_(self):
+    return _into(self, self.tanh())
+
+
+def trunc_(self):
+    return _into(self, self.trunc())
+
+
+def bernoulli_(self, p=0.5):
+    return self.copy_(torch.rand(self.shape, device=self.device) < p)
+
+
+def exponential_(self, lambd=1.0):
+    return self.copy_(-torch.log(1 - torch.rand(self.shape, device=self.device)) / lambd)
+
+
+def random_(self, low=0, high=None):
+    if high is None:
+        low, high = 0, low or (1 << 24 if self.dtype.is_floating_point else torch.iinfo(self.dtype).max)
+    return self.copy_(torch.randint(low, high, self.shape, device=self.device))

@@ -1,0 +1,568 @@
+"""torch.nn: modules as containers of tensors, and the common layers. There is no autograd."""
+import math
+import torch
+import torch.nn.functional as F
+
+
+def Parameter(data=None, requires_grad=True):
+    """The tensor itself; a module that gets it as an attribute lists it among its parameters."""
+    data = torch.empty((0,)) if data is None else data
+    data.requires_grad = requires_grad
+    data.is_parameter = True
+    return data
+
+
+class Module:
+    training = True
+
+    def __init__(self):
+        self._made()
+
+    def _made(self):
+        d = self.__dict__
+        if "_parameters" not in d:
+            d["_parameters"], d["_buffers"], d["_modules"] = {}, {}, {}
+
+    def __setattr__(self, name, value):
+        self._made()
+        for group in (self._parameters, self._buffers, self._modules):
+            if name in group and (value is None or isinstance(value, (torch.Tensor, Module))):
+                group[name] = value
+                return
+        self.__dict__.pop(name, None)
+        if isinstance(value, Module):
+            self._modules[name] = value
+        elif isinstance(value, torch.Tensor) and value.is_parameter:
+            self._parameters[name] = value
+        else:
+            self.__dict__[name] = value
+
+    def __getattr__(self, name):
+        for group in ("_parameters", "_buffers", "_modules"):
+            held = self.__dict__.get(group, {})
+            if name in held:
+                return held[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __delattr__(self, name):
+        for group in (self._parameters, self._buffers, self._modules, self.__dict__):
+            if name in group:
+                del group[name]
+                return
+        raise AttributeError(name)
+
+    def __call__(self, *args, **kwargs):
+        return self.forward(*args, **kwargs)
+
+    def forward(self, *args, **kwargs):
+        raise NotImplementedError(f"'{type(self).__name__}' has no forward()")
+
+    def register_parameter(self, name, param):
+        self._made()
+        self._parameters[name] = param
+
+    def register_buffer(self, name, tensor, persistent=True):
+        self._made()
+        self._buffers[name] = tensor
+
+    def register_module(self, name, module):
+        self.add_module(name, module)
+
+    def add_module(self, name, module):
+        self._made()
+        self._modules[name] = module
+
+    def named_modules(self, prefix=""):
+        yield prefix, self
+        for name, m in self._modules.items():
+            if m is not None:
+                for item in m.named_modules(prefix + ("." if prefix else "") + name):
+                    yield item
+
+    def modules(self):
+        for _, m in self.named_modules():
+            yield m
+
+    def named_children(self):
+        for name, m in self._modules.items():
+            if m is not None:
+                yield name, m
+
+    def children(self):
+        for _, m in self.named_children():
+            yield m
+
+    def _named(self, group, prefix, recurse=True):
+        for path, m in self.named_modules(prefix) if recurse else [(prefix, self)]:
+            for name, t in m.__dict__.get(group, {}).items():
+                if t is not None:
+                    yield path + ("." if path else "") + name, t
+
+    def named_parameters(self, prefix="", recurse=True):
+        return self._named("_parameters", prefix, recurse)
+
+    def parameters(self, recurse=True):
+        for _, p in self.named_parameters("", recurse):
+            yield p
+
+    def named_buffers(self, prefix="", recurse=True):
+        return self._named("_buffers", prefix, recurse)
+
+    def buffers(self, recurse=True):
+        for _, b in self.named_buffers("", recurse):
+            yield b
+
+    def state_dict(self):
+        out = dict(self.named_parameters())
+        out.update(dict(self.named_buffers()))
+        return out
+
+    def load_state_dict(self, state_dict, strict=True):
+        own = self.state_dict()
+        missing, unexpected = [k for k in own if k not in state_dict], [k for k in state_dict if k not in own]
+        if strict and (missing or unexpected):
+            raise RuntimeError(f"load_state_dict(): missing {missing}, unexpected {unexpected}")
+        for k, t in own.items():
+            if k in state_dict:
+                t.copy_(state_dict[k])
+
+    def _apply(self, f):
+        for m in self.modules():
+            for group in (m._parameters, m._buffers):
+                for name, t in group.items():
+                    if t is not None:
+                        made = f(t)
+                        group[name] = Parameter(made, t.requires_grad) if group is m._parameters else made
+        return self
+
+    def apply(self, fn):
+        for m in self.children():
+            m.apply(fn)
+        fn(self)
+        return self
+
+    def to(self, *args, **kwargs):
+        def moved(t):
+            dtypes = [a for a in args if isinstance(a, torch.dtype)] + [v for k, v in kwargs.items() if k == "dtype"]
+            if not t.is_floating_point() and dtypes:
+                places = [a for a in args if not isinstance(a, torch.dtype)]
+                return t.to(*places, **{k: v for k, v in kwargs.items() if k != "dtype"})
+            return t.to(*args, **kwargs)
+
+        return self._apply(moved)
+
+    def _floats(self, dtype):
+        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
+
+    def half(self):
+        return self._floats(torch.float16)
+
+    def bfloat16(self):
+        return self._floats(torch.bfloat16)
+
+    def float(self):
+        return self._floats(torch.float32)
+
+    def double(self):
+        return self._floats(torch.float64)
+
+    def cuda(self, device=None):
+        return self._apply(lambda t: t.cuda())
+
+    def cpu(self):
+        return self._apply(lambda t: t.cpu())
+
+    def train(self, mode=True):
+        for m in self.modules():
+            m.__dict__["training"] = mode
+        return self
+
+    def eval(self):
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad=True):
+        for p in self.parameters():
+            p.requires_grad = requires_grad
+        return self
+
+    def zero_grad(self, set_to_none=True):
+        pass
+
+    def extra_repr(self):
+        return ""
+
+    def __repr__(self):
+        inner = [self.extra_repr()] if self.extra_repr() else []
+        rows = [f"({name}): " + repr(m).replace("\n", "\n  ") for name, m in self._modules.items()]
+        if not rows:
+            return f"{type(self).__name__}({', '.join(inner)})"
+        return f"{type(self).__name__}(\n  " + "\n  ".join(inner + rows) + "\n)"
+
+
+class Sequential(Module):
+    def __init__(self, *modules):
+        super().__init__()
+        if len(modules) == 1 and isinstance(modules[0], dict):
+            named = list(modules[0].items())
+        else:
+            named = [(str(i), m) for i, m in enumerate(modules)]
+        for name, m in named:
+            self.add_module(name, m)
+
+    def forward(self, input):
+        for m in self._modules.values():
+            input = m(input)
+        return input
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(list(self._modules.values()))
+
+    def __getitem__(self, i):
+        held = list(self._modules.values())
+        return Sequential(*held[i]) if isinstance(i, slice) else held[i]
+
+    def append(self, module):
+        self.add_module(str(len(self)), module)
+        return self
+
+
+class ModuleList(Module):
+    def __init__(self, modules=None):
+        super().__init__()
+        for m in modules or []:
+            self.append(m)
+
+    def append(self, module):
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules):
+        for m in modules:
+            self.append(m)
+        return self
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(list(self._modules.values()))
+
+    def __getitem__(self, i):
+        held = list(self._modules.values())
+        return ModuleList(held[i]) if isinstance(i, slice) else held[i]
+
+
+class ModuleDict(Module):
+    def __init__(self, modules=None):
+        super().__init__()
+        for name, m in (modules or {}).items():
+            self.add_module(name, m)
+
+    def __getitem__(self, name):
+        return self._modules[name]
+
+    def __setitem__(self, name, module):
+        self.add_module(name, module)
+
+    def __contains__(self, name):
+        return name in self._modules
+
+    def __len__(self):
+        return len(self._modules)
+
+    def keys(self):
+        return self._modules.keys()
+
+    def values(self):
+        return self._modules.values()
+
+    def items(self):
+        return self._modules.items()
+
+
+class Identity(Module):
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+
+    def forward(self, input):
+        return input
+
+
+class Linear(Module):
+    def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = Parameter(torch.empty((out_features, in_features), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(torch.empty((out_features,), device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
+        self.weight.uniform_(-bound, bound)
+        if self.bias is not None:
+            self.bias.uniform_(-bound, bound)
+
+    def forward(self, input):
+        return F.linear(input, self.weight, self.bias)
+
+    def extra_repr(self):
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Embedding(Module):
+    def __init__(self, num_embeddings, embedding_dim, padding_idx=None, device=None, dtype=None):
+        super().__init__()
+        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self.weight = Parameter(torch.empty((num_embeddings, embedding_dim), device=device, dtype=dtype).normal_())
+        if padding_idx is not None:
+            self.weight[padding_idx] = 0
+
+    def forward(self, input):
+        return F.embedding(input, self.weight, self.padding_idx)
+
+    def extra_repr(self):
+        return f"{self.num_embeddings}, {self.embedding_dim}"
+
+
+def _shape(normalized_shape):
+    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+
+
+class LayerNorm(Module):
+    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
+        super().__init__()
+        self.normalized_shape, self.eps = _shape(normalized_shape), eps
+        self.elementwise_affine = elementwise_affine
+        shape = self.normalized_shape
+        ones = Parameter(torch.ones(shape, device=device, dtype=dtype)) if elementwise_affine else None
+        zeros = Parameter(torch.zeros(shape, device=device, dtype=dtype)) if elementwise_affine and bias else None
+        self.register_parameter("weight", ones)
+        self.register_parameter("bias", zeros)
+
+    def forward(self, input):
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self):
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class RMSNorm(Module):
+    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
+        super().__init__()
+        self.normalized_shape, self.eps = _shape(normalized_shape), eps
+        self.elementwise_affine = elementwise_affine
+        ones = torch.ones(self.normalized_shape, device=device, dtype=dtype)
+        self.register_parameter("weight", Parameter(ones) if elementwise_affine else None)
+
+    def forward(self, input):
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self):
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(Module):
+    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None):
+        super().__init__()
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        ones, zeros = torch.ones((num_channels,), device=device, dtype=dtype), torch.zeros((num_channels,), device=device,
+                                                                                            dtype=dtype)
+        self.register_parameter("weight", Parameter(ones) if affine else None)
+        self.register_parameter("bias", Parameter(zeros) if affine else None)
+
+    def forward(self, input):
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self):
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+class _BatchNorm(Module):
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
+                 dtype=None):
+        super().__init__()
+        self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
+
+        def filled(make):
+            return make((num_features,), device=device, dtype=dtype)
+
+        self.register_parameter("weight", Parameter(filled(torch.ones)) if affine else None)
+        self.register_parameter("bias", Parameter(filled(torch.zeros)) if affine else None)
+        self.register_buffer("running_mean", filled(torch.zeros))
+        self.register_buffer("running_var", filled(torch.ones))
+
+    def forward(self, input):
+        return F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, self.training,
+                            self.momentum, self.eps)
+
+    def extra_repr(self):
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}"
+
+
+class BatchNorm1d(_BatchNorm):
+    pass
+
+
+class BatchNorm2d(_BatchNorm):
+    pass
+
+
+class Conv2d(Module):
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
+                 device=None, dtype=None):
+        super().__init__()
+        kernel = kernel_size if isinstance(kernel_size, tuple) else (kernel_size, kernel_size)
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        bound = 1 / math.sqrt(in_channels // groups * kernel[0] * kernel[1])
+        weight = torch.empty((out_channels, in_channels // groups) + kernel, device=device, dtype=dtype)
+        self.weight = Parameter(weight.uniform_(-bound, bound))
+        made = torch.empty((out_channels,), device=device, dtype=dtype).uniform_(-bound, bound) if bias else None
+        self.register_parameter("bias", None if made is None else Parameter(made))
+
+    def forward(self, input):
+        return F.conv2d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
+
+class Conv1d(Module):
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
+                 device=None, dtype=None):
+        super().__init__()
+        k = kernel_size[0] if isinstance(kernel_size, tuple) else kernel_size
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        bound = 1 / math.sqrt(in_channels // groups * k)
+        weight = torch.empty((out_channels, in_channels // groups, k), device=device, dtype=dtype)
+        self.weight = Parameter(weight.uniform_(-bound, bound))
+        made = torch.empty((out_channels,), device=device, dtype=dtype).uniform_(-bound, bound) if bias else None
+        self.register_parameter("bias", None if made is None else Parameter(made))
+
+    def forward(self, input):
+        return F.conv1d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
+
+class Dropout(Module):
+    def __init__(self, p=0.5, inplace=False):
+        super().__init__()
+        self.p = p
+
+    def forward(self, input):
+        return F.dropout(input, self.p, self.training)
+
+    def extra_repr(self):
+        return f"p={self.p}"
+
+
+class Flatten(Module):
+    def __init__(self, start_dim=1, end_dim=-1):
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input):
+        return input.flatten(self.start_dim, self.end_dim)
+
+
+class _Function(Module):
+    """A module without parameters: its arguments go to the function."""
+
+    function = None
+
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+        kwargs.pop("inplace", None)
+        self.args, self.kwargs = args, kwargs
+
+    def forward(self, *inputs):
+        return type(self).function(*inputs, *self.args, **self.kwargs)
+
+
+class ReLU(_Function):
+    def __init__(self, inplace=False):
+        super().__init__()
+
+    def forward(self, input):
+        return F.relu(input)
+
+
+class GELU(_Function):
+    def forward(self, input):
+        return F.gelu(input, *self.args, **self.kwargs)
+
+
+class SiLU(_Function):
+    def forward(self, input):
+        return F.silu(input)
+
+
+class Sigmoid(_Function):
+    def forward(self, input):
+        return torch.sigmoid(input)
+
+
+class Tanh(_Function):
+    def forward(self, input):
+        return torch.tanh(input)
+
+
+class Softplus(_Function):
+    def forward(self, input):
+        return F.softplus(input, *self.args, **self.kwargs)
+
+
+class LeakyReLU(_Function):
+    def forward(self, input):
+        return F.leaky_relu(input, *self.args, **self.kwargs)
+
+
+class ELU(_Function):
+    def forward(self, input):
+        return F.elu(input, *self.args, **self.kwargs)
+
+
+class Softmax(_Function):
+    def forward(self, input):
+        return torch.softmax(input, *self.args, **self.kwargs)
+
+
+class LogSoftmax(_Function):
+    def forward(self, input):
+        return torch.log_softmax(input, *self.args, **self.kwargs)
+
+
+class MaxPool2d(_Function):
+    def forward(self, input):
+        return F.max_pool2d(input, *self.args, **self.kwargs)
+
+
+class AvgPool2d(_Function):
+    def forward(self, input):
+        return F.avg_pool2d(input, *self.args, **self.kwargs)
+
+
+class CrossEntropyLoss(_Function):
+    def forward(self, input, target):
+        return F.cross_entropy(input, target, *self.args, **self.kwargs)
+
+
+class MSELoss(_Function):
+    def forward(self, input, target):
+        return F.mse_loss(input, target, *self.args, **self.kwargs)
+
+
+class L1Loss(_Function):
+    def forward(self, input, target):
+        return F.l1_loss(input, target, *self.args, **self.kwargs)
+
+
+class NLLLoss(_Function):
+    def forward(self, input, target):
+        return F.nll_loss(input, target, *self.args, **self.kwargs)
+
+
+class BCEWithLogitsLoss(_Function):
+    def forward(self, input, target):
+        return F.binary_cross_entropy_with_logits(input, target, *self.args, **self.kwargs)

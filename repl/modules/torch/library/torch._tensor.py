@@ -1,0 +1,1042 @@
+"""Functions of tensors that are methods too, made of torch's others. What stays one expression is marked `lazily`."""
+import torch
+from torch import _kiln
+
+lazily = _kiln.lazily
+
+
+def _dim(dim, rank, extra=0):
+    n = max(rank + extra, 1)
+    if isinstance(dim, bool) or not isinstance(dim, int):
+        raise TypeError(f"a dimension is an int, not {dim!r}")
+    if dim < -n or dim >= n:
+        raise IndexError(f"dimension {dim} of a tensor that has {rank}")
+    return dim % n
+
+
+def _dims(dims, rank):
+    if isinstance(dims, int):
+        dims = (dims,)
+    out = [_dim(d, rank) for d in dims]
+    if len(set(out)) != len(out):
+        raise RuntimeError("a dimension is named twice")
+    return out
+
+
+def _rest(args):
+    """What *args holds: ints, or one tuple of them."""
+    return list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else list(args)
+
+
+def _wide(x):
+    """Halves are computed in float32, and rounded once."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def _floats(x):
+    return x if x.is_floating_point() else x.float()
+
+
+def _along(places, dim, rank):
+    return places.reshape([1] * dim + [-1] + [1] * (rank - dim - 1))
+
+
+def _zero(x):
+    return False if x.dtype is torch.bool else 0
+
+
+def _fits(value, dtype, what):
+    """The number as that dtype's, or torch's error where it has no place for it."""
+    if isinstance(value, torch.Tensor):
+        if value.ndim > 0:
+            raise RuntimeError(f"{what} takes a number or a tensor without dimensions")
+        value = value.item()
+    if dtype is torch.bool:
+        return bool(value)
+    torch.full((), value, dtype=dtype, device="cpu")  # an error where it does not fit
+    return float(value) if dtype.is_floating_point else int(value)
+
+
+class _Pair(tuple):
+    @property
+    def values(self):
+        return self[0]
+
+    @property
+    def indices(self):
+        return self[1]
+
+
+# --- elements by their places
+
+
+@lazily
+def gather(input, dim, index, *, sparse_grad=False):
+    dim = _dim(dim, input.ndim)
+    if index.dtype not in (torch.int64, torch.int32):
+        raise RuntimeError(f"gather() takes places of int64 or int32, got {index.dtype}")
+    x, i = (t.reshape(1) if t.ndim == 0 else t for t in (input, index))
+    if x.ndim != i.ndim and index.numel() > 0:
+        raise RuntimeError(f"gather() takes places of as many dimensions as the tensor, got {index.ndim} and {input.ndim}")
+    if index.numel() == 0:
+        return input.new_empty(index.shape)
+    for d in range(x.ndim):
+        if d != dim and i.shape[d] > x.shape[d]:
+            raise RuntimeError(f"gather() of {tuple(input.shape)} at places of {tuple(index.shape)}: dimension {d} is too long")
+    _kiln.check_places(i, x.shape[dim], dim, False)
+    x = x[tuple(slice(None) if d == dim else slice(0, i.shape[d]) for d in range(x.ndim))]
+    return _kiln.take(x, [dim], [i]).reshape(index.shape)
+
+
+@lazily
+def index_select(input, dim, index):
+    dim = _dim(dim, input.ndim)
+    if index.ndim > 1:
+        raise IndexError(f"index_select() takes places of one dimension, got {index.ndim}")
+    if index.dtype not in (torch.int64, torch.int32):
+        raise RuntimeError(f"index_select() takes places of int64 or int32, got {index.dtype}")
+    x = input.reshape(1) if input.ndim == 0 else input
+    _kiln.check_places(index, x.shape[dim], dim, False)
+    out = _kiln.take(x, [dim], [_along(index.reshape(-1), dim, x.ndim)])
+    return out.reshape(()) if input.ndim == 0 else out
+
+
+@lazily
+def take_along_dim(input, indices, dim=None):
+    if indices.dtype is not torch.int64:
+        raise RuntimeError(f"take_along_dim() takes places of int64, got {indices.dtype}")
+    if dim is None:
+        return gather(input.reshape(-1), 0, indices.reshape(-1))
+    if input.ndim != indices.ndim:
+        raise RuntimeError("take_along_dim() takes tensors of as many dimensions")
+    dim = _dim(dim, input.ndim)
+    if input.ndim == 0:
+        return gather(input, dim, indices)
+    _kiln.check_places(indices, input.shape[dim], dim, False)
+    return _kiln.take(input, [dim], [indices])
+
+
+@lazily
+def take(input, index):
+    if index.dtype is not torch.int64:
+        raise RuntimeError(f"take() takes places of int64, got {index.dtype}")
+    if index.numel() == 0:
+        return input.new_empty(index.shape)
+    _kiln.check_places(index, input.numel(), 0, True)
+    return _kiln.take(input.reshape(-1), [0], [index.reshape(-1)]).reshape(index.shape)
+
+
+@lazily
+def masked_fill(input, mask, value):
+    if mask.dtype is not torch.bool:
+        raise RuntimeError(f"masked_fill() takes a mask of bool, got {mask.dtype}")
+    return torch.where(mask, _fits(value, input.dtype, "masked_fill()"), input).to(input.dtype)
+
+
+def masked_select(input, mask):
+    if mask.dtype is not torch.bool:
+        raise RuntimeError(f"masked_select() takes a mask of bool, got {mask.dtype}")
+    x, m = torch.broadcast_tensors(input, mask)
+    return x.reshape(-1)[m.reshape(-1)]
+
+
+def nonzero(input, *, as_tuple=False):
+    if as_tuple:
+        return _kiln.nonzero(input.reshape(1) if input.ndim == 0 else input)
+    places = _kiln.nonzero(input)
+    if not places:
+        return torch.empty((int(input != 0), 0), dtype=torch.int64, device=input.device)
+    return torch.stack(list(places), 1)
+
+
+def argwhere(input):
+    return nonzero(input)
+
+
+def count_nonzero(input, dim=None):
+    return (input != 0).sum() if dim is None else (input != 0).sum(dim)
+
+
+def select(input, dim, index):
+    if input.ndim == 0:
+        raise IndexError("select() cannot be applied to a tensor without dimensions")
+    dim = _dim(dim, input.ndim)
+    if index < -input.shape[dim] or index >= input.shape[dim]:
+        raise IndexError(f"select(): index {index} of dimension {dim} with size {input.shape[dim]}")
+    return input[(slice(None),) * dim + (index,)]
+
+
+def narrow(input, dim, start, length):
+    if input.ndim == 0:
+        raise RuntimeError("narrow() cannot be applied to a tensor without dimensions")
+    dim = _dim(dim, input.ndim)
+    n = input.shape[dim]
+    start = int(start)
+    if start < -n or start > n:
+        raise IndexError(f"narrow(): start {start} of dimension {dim} with size {n}")
+    start = start + n if start < 0 else start
+    if length < 0 or start + length > n:
+        raise RuntimeError(f"narrow(): {length} elements from {start} of dimension {dim} with size {n}")
+    return input[(slice(None),) * dim + (slice(start, start + length),)]
+
+
+def unbind(input, dim=0):
+    if input.ndim == 0:
+        raise RuntimeError("unbind() cannot be applied to a tensor without dimensions")
+    dim = _dim(dim, input.ndim)
+    return tuple(select(input, dim, i) for i in range(input.shape[dim]))
+
+
+def split(input, split_size_or_sections, dim=0):
+    if input.ndim == 0:
+        raise RuntimeError("split() takes a tensor with dimensions")
+    dim = _dim(dim, input.ndim)
+    n, sizes = input.shape[dim], split_size_or_sections
+    if isinstance(sizes, int):
+        if sizes < 0 or (sizes == 0 and n > 0):
+            raise RuntimeError(f"split() into parts of {sizes}")
+        if n == 0:
+            return (input,)
+        sizes = [min(sizes, n - i) for i in range(0, n, sizes)]
+    if sum(sizes) != n or any(s < 0 for s in sizes):
+        raise RuntimeError(f"split() into parts of {list(sizes)} of a dimension of {n}")
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(narrow(input, dim, start, size))
+        start += size
+    return tuple(parts)
+
+
+def chunk(input, chunks, dim=0):
+    if input.ndim == 0:
+        raise RuntimeError("chunk() takes a tensor with dimensions")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk() into {chunks} parts")
+    dim = _dim(dim, input.ndim)
+    n = input.shape[dim]
+    if n == 0:
+        return tuple(input for _ in range(chunks))
+    return split(input, (n + chunks - 1) // chunks, dim)
+
+
+def tensor_split(input, indices_or_sections, dim=0):
+    dim = _dim(dim, input.ndim)
+    n, at = input.shape[dim], indices_or_sections
+    if isinstance(at, torch.Tensor):
+        at = at.tolist()
+    if isinstance(at, int):
+        if at <= 0:
+            raise RuntimeError(f"tensor_split() into {at} parts")
+        sizes = [n // at + (1 if i < n % at else 0) for i in range(at)]
+        return split(input, sizes, dim)
+    bounds = [0] + [max(0, min(n, i + n if i < 0 else i)) for i in at] + [n]
+    return tuple(input[(slice(None),) * dim + (slice(a, max(a, b)),)] for a, b in zip(bounds, bounds[1:]))
+
+
+@lazily
+def flip(input, *dims):
+    if not dims:
+        raise TypeError("flip() takes dimensions")
+    dims = _dims(_rest(dims), input.ndim)
+    dims = [d for d in dims if input.ndim > 0 and input.shape[d] > 1]
+    if not dims:
+        return input.clone()
+    places = [_along(input.shape[d] - 1 - _kiln.iota(input.shape[d], input), d, input.ndim) for d in dims]
+    return _kiln.take(input, dims, places)
+
+
+def fliplr(input):
+    if input.ndim < 2:
+        raise RuntimeError("fliplr() takes a tensor of two dimensions or more")
+    return flip(input, 1)
+
+
+def flipud(input):
+    if input.ndim < 1:
+        raise RuntimeError("flipud() takes a tensor of one dimension or more")
+    return flip(input, 0)
+
+
+@lazily
+def roll(input, shifts, dims=None):
+    shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    if dims is None or (isinstance(dims, (tuple, list)) and len(dims) == 0):
+        if len(shifts) != 1:
+            raise RuntimeError("roll() without dims takes one shift")
+        return roll(input.reshape(-1), shifts, 0).reshape(input.shape)
+    dims = [_dim(d, input.ndim) for d in ((dims,) if isinstance(dims, int) else dims)]
+    if len(dims) != len(shifts):
+        raise RuntimeError(f"roll() of {len(shifts)} shifts along {len(dims)} dims")
+    if input.numel() == 0 or input.ndim == 0:
+        return input.clone()
+    by = {}
+    for d, s in zip(dims, shifts):
+        by[d] = by.get(d, 0) + s
+    # A place below 0 counts from the end.
+    places = [_along(_kiln.iota(input.shape[d], input) - s % input.shape[d], d, input.ndim) for d, s in by.items()]
+    return _kiln.take(input, list(by), places)
+
+
+@lazily
+def tril(input, diagonal=0):
+    if input.ndim < 2:
+        raise RuntimeError("tril() takes a tensor of two dimensions or more")
+    return torch.where(_offset(input) <= diagonal, input, _zero(input))
+
+
+@lazily
+def triu(input, diagonal=0):
+    if input.ndim < 2:
+        raise RuntimeError("triu() takes a tensor of two dimensions or more")
+    return torch.where(_offset(input) >= diagonal, input, _zero(input))
+
+
+def _offset(x):
+    """The column less the row."""
+    return _kiln.iota(x.shape[-1], x) - _kiln.iota(x.shape[-2], x).unsqueeze(1)
+
+
+@lazily
+def diag_embed(input, offset=0, dim1=-2, dim2=-1):
+    n, rank = input.shape[-1] + abs(offset), input.ndim + 1
+    i = _kiln.iota(n, input)
+    rows, columns = (i, i - offset) if offset < 0 else (i + offset, i)
+    values = _kiln.take(input.unsqueeze(-1), [input.ndim - 1], [columns.reshape(-1, 1)], True)
+    on = i == rows.unsqueeze(1) if offset >= 0 else i.unsqueeze(1) == (i - offset).unsqueeze(0)
+    if offset < 0:
+        values = _kiln.take(input.unsqueeze(-2), [input.ndim], [i.reshape(1, -1)], True)
+    return movedim(torch.where(on, values, _zero(input)), (-2, -1), (_dim(dim1, rank), _dim(dim2, rank)))
+
+
+def diagonal(input, offset=0, dim1=0, dim2=1):
+    """A view, as torch's."""
+    if input.ndim < 2:
+        raise IndexError("diagonal() takes a tensor of two dimensions or more")
+    a, b = _dim(dim1, input.ndim), _dim(dim2, input.ndim)
+    if a == b:
+        raise RuntimeError("diagonal() takes two different dimensions")
+    shape, strides, start = list(input.shape), list(input.stride()), input.storage_offset()
+    n = min(shape[a], shape[b] - offset) if offset >= 0 else min(shape[a] + offset, shape[b])
+    n = max(n, 0)
+    if n > 0:
+        start += offset * strides[b] if offset >= 0 else -offset * strides[a]
+    kept = [d for d in range(input.ndim) if d not in (a, b)]
+    return input.as_strided([shape[d] for d in kept] + [n], [strides[d] for d in kept] + [strides[a] + strides[b]], start)
+
+
+def diag(input, diagonal=0):
+    if input.ndim == 1:
+        return diag_embed(input, diagonal)
+    if input.ndim != 2:
+        raise RuntimeError("diag() takes a vector or a matrix")
+    return torch.diagonal(input, diagonal).clone()
+
+
+def trace(input):
+    if input.ndim != 2:
+        raise RuntimeError("trace() takes a matrix")
+    return diagonal(input).sum()
+
+
+@lazily
+def tile(input, *dims):
+    dims = _rest(dims)
+    dims = [1] * (input.ndim - len(dims)) + dims
+    return _repeated(input, dims)
+
+
+def _repeated(x, repeats):
+    if any(r < 0 for r in repeats):
+        raise RuntimeError(f"a tensor cannot be repeated {repeats} times")
+    x = x.reshape([1] * (len(repeats) - x.ndim) + list(x.shape))
+    if 0 in repeats:
+        return x.new_empty([n * r for n, r in zip(x.shape, repeats)])
+    dims = [d for d, r in enumerate(repeats) if r != 1 and x.shape[d] != 1]
+    if dims and x.numel() > 0:
+        places = [_along(_kiln.iota(x.shape[d] * repeats[d], x) % x.shape[d], d, x.ndim) for d in dims]
+        x = _kiln.take(x, dims, places)
+    shape = [n if d in dims else n * r for d, (n, r) in enumerate(zip(x.shape, repeats))]
+    return x.expand(shape) if list(x.shape) != shape else x if dims else x.clone()
+
+
+def repeat_interleave(input, repeats, dim=None, *, output_size=None):
+    if dim is None:
+        input, dim = input.reshape(-1), 0
+    dim = _dim(dim, input.ndim)
+    if isinstance(repeats, torch.Tensor) and repeats.numel() == 1:
+        repeats = repeats.item()
+    if isinstance(repeats, int):
+        if repeats < 0:
+            raise RuntimeError(f"an element cannot be repeated {repeats} times")
+        return _interleaved(input, repeats, dim)
+    counts = repeats.tolist()
+    if len(counts) != input.shape[dim]:
+        raise RuntimeError(f"repeat_interleave() by {len(counts)} counts of a dimension of {input.shape[dim]}")
+    places = [i for i, n in enumerate(counts) for _ in range(n)]
+    return index_select(input, dim, torch.tensor(places, dtype=torch.int64, device=input.device))
+
+
+@lazily
+def _interleaved(input, repeats, dim):
+    if repeats == 1 or input.ndim == 0:
+        return input.clone()
+    n = input.shape[dim] * repeats
+    if n == 0 or input.numel() == 0:
+        return input.new_empty([n if d == dim else s for d, s in enumerate(input.shape)])
+    return _kiln.take(input, [dim], [_along(_kiln.iota(n, input) // repeats, dim, input.ndim)])
+
+
+# --- shapes
+
+
+def movedim(input, source, destination):
+    source, destination = _dims(source, input.ndim), _dims(destination, input.ndim)
+    if len(source) != len(destination):
+        raise RuntimeError("movedim() takes as many destinations as sources")
+    if input.ndim == 0:
+        return input
+    order = [None] * input.ndim
+    for s, d in zip(source, destination):
+        order[d] = s
+    rest = iter([d for d in range(input.ndim) if d not in source])
+    return input.permute([next(rest) if d is None else d for d in order])
+
+
+def moveaxis(input, source, destination):
+    return movedim(input, source, destination)
+
+
+def swapaxes(input, axis0, axis1):
+    return input.transpose(axis0, axis1)
+
+
+def swapdims(input, dim0, dim1):
+    return input.transpose(dim0, dim1)
+
+
+def broadcast_to(input, size):
+    return input.expand(size)
+
+
+def flatten(input, start_dim=0, end_dim=-1):
+    a, b = _dim(start_dim, input.ndim), _dim(end_dim, input.ndim)
+    if a > b:
+        raise RuntimeError("flatten(): start_dim comes after end_dim")
+    if input.ndim == 0:
+        return input.reshape(1)
+    if a == b:
+        return input
+    n = 1
+    for d in range(a, b + 1):
+        n *= input.shape[d]
+    return input.reshape(list(input.shape[:a]) + [n] + list(input.shape[b + 1:]))
+
+
+def unflatten(input, dim, sizes):
+    dim = _dim(dim, input.ndim)
+    return input.reshape(list(input.shape[:dim]) + _sizes(input.shape[dim], sizes) + list(input.shape[dim + 1:]))
+
+
+def _sizes(n, sizes):
+    sizes, known = list(sizes), 1
+    for s in sizes:
+        known *= 1 if s == -1 else s
+    sizes = [n // known if s == -1 and known else s for s in sizes]
+    total = 1
+    for s in sizes:
+        total *= s
+    if total != n:
+        raise RuntimeError(f"unflatten(): {sizes} does not multiply to {n}")
+    return sizes
+
+
+def ravel(input):
+    return input.reshape(-1)
+
+
+# --- element by element
+
+
+@lazily
+def lerp(input, end, weight):
+    if input.dtype != end.dtype or (isinstance(weight, torch.Tensor) and weight.dtype != input.dtype):
+        raise RuntimeError("lerp() takes tensors of one dtype")
+    if not input.is_floating_point():
+        raise RuntimeError(f"lerp() does not apply to tensors of {input.dtype}")
+    a, b = _wide(input), _wide(end)
+    if isinstance(weight, torch.Tensor):
+        w = _wide(weight)
+        out = torch.where(w.abs() < 0.5, a + w * (b - a), b - (b - a) * (1 - w))
+    else:
+        out = a + weight * (b - a) if abs(weight) < 0.5 else b - (b - a) * (1 - weight)
+    return out.to(input.dtype)
+
+
+@lazily
+def addcmul(input, tensor1, tensor2, *, value=1):
+    dtype = torch.promote_types(torch.promote_types(input.dtype, tensor1.dtype), tensor2.dtype)
+    product = _wide(tensor1) * _wide(tensor2)
+    return (_wide(input) + (product if value == 1 else product * value)).to(dtype)
+
+
+@lazily
+def addcdiv(input, tensor1, tensor2, *, value=1):
+    if not tensor1.is_floating_point() and not tensor2.is_floating_point():
+        raise RuntimeError("addcdiv() of integers is not supported: convert one to floats")
+    dtype = torch.promote_types(torch.promote_types(input.dtype, tensor1.dtype), tensor2.dtype)
+    quotient = _wide(tensor1) / _wide(tensor2)
+    return (_wide(input) + (quotient if value == 1 else quotient * value)).to(dtype)
+
+
+def logical_xor(input, other):
+    return (input != 0) != (other != 0)
+
+
+def bitwise_and(input, other):
+    return input & other
+
+
+def bitwise_or(input, other):
+    return input | other
+
+
+def bitwise_xor(input, other):
+    return input ^ other
+
+
+def bitwise_not(input):
+    return ~input
+
+
+def bitwise_left_shift(input, other):
+    return input << other
+
+
+def bitwise_right_shift(input, other):
+    return input >> other
+
+
+def floor_divide(input, other):
+    return input // other
+
+
+def remainder(input, other):
+    return input % other
+
+
+@lazily
+def fmod(input, other):
+    if isinstance(other, torch.Tensor) and not isinstance(input, torch.Tensor):
+        input = torch.tensor(input)
+    r = torch.abs(input) % torch.abs(other) if isinstance(other, torch.Tensor) else torch.abs(input) % abs(other)
+    return torch.where(input < 0, -r, r) if r.dtype != torch.uint8 else r
+
+
+def true_divide(input, other):
+    return input / other
+
+
+def divide(input, other, *, rounding_mode=None):
+    if rounding_mode is None:
+        return input / other
+    if rounding_mode == "floor":
+        return input // other
+    if rounding_mode != "trunc":
+        raise RuntimeError(f"div(rounding_mode={rounding_mode!r}): it is None, 'trunc' or 'floor'")
+    if isinstance(other, torch.Tensor) or isinstance(input, torch.Tensor):
+        down = input // other
+        exact = input - down * other == 0
+        return torch.where((down < 0) & ~exact, down + 1, down) if not (input / other).dtype == (input + other).dtype else (
+            (input / other).trunc())
+    return input
+
+
+def subtract(input, other):
+    return input - other
+
+
+def multiply(input, other):
+    return input * other
+
+
+def negative(input):
+    return -input
+
+
+def positive(input):
+    if input.dtype is torch.bool:
+        raise RuntimeError("positive() does not apply to tensors of bool")
+    return input
+
+
+def absolute(input):
+    return input.abs()
+
+
+def greater(input, other):
+    return input > other
+
+
+def greater_equal(input, other):
+    return input >= other
+
+
+def less(input, other):
+    return input < other
+
+
+def less_equal(input, other):
+    return input <= other
+
+
+def not_equal(input, other):
+    return input != other
+
+
+def clamp_min(input, min):
+    return input.clamp(min=min)
+
+
+def clamp_max(input, max):
+    return input.clamp(max=max)
+
+
+@lazily
+def tan(input):
+    x = _wide(_floats(input))
+    return (x.sin() / x.cos()).to(_floats(input).dtype)
+
+
+@lazily
+def sinh(input):
+    x = _wide(_floats(input))
+    e = x.abs().expm1()
+    y = torch.where(x.abs() > 80, ((x.abs() * 0.5).exp() * 0.5) * (x.abs() * 0.5).exp(), 0.5 * (e + e / (e + 1)))
+    return torch.where(x < 0, -y, torch.where(x == 0, x, y)).to(_floats(input).dtype)
+
+
+@lazily
+def cosh(input):
+    x = _wide(_floats(input)).abs()
+    e = (x * 0.5).exp()
+    return (0.5 * e * e + 0.5 / e / e).to(_floats(input).dtype)
+
+
+@lazily
+def log10(input):
+    x = _wide(_floats(input))
+    return (x.log2() * 0.30102999566398120).to(_floats(input).dtype)
+
+
+@lazily
+def logit(input, eps=None):
+    x = _wide(_floats(input))
+    if eps is not None:
+        x = x.clamp(eps, 1 - eps)
+    return (x / (1 - x)).log().to(_floats(input).dtype)
+
+
+@lazily
+def erfc(input):
+    x = _wide(_floats(input))
+    return (1 - x.erf()).to(_floats(input).dtype)
+
+
+@lazily
+def hypot(input, other):
+    dtype = torch.promote_types(input.dtype, other.dtype)
+    a, b = _wide(input).abs(), _wide(other).abs()
+    most, least = torch.maximum(a, b), torch.minimum(a, b)
+    r = torch.where(most == 0, most, least / most)
+    y = most * (1 + r * r).sqrt()
+    return torch.where(torch.isinf(a) | torch.isinf(b), float("inf"), y).to(dtype)
+
+
+@lazily
+def nan_to_num(input, nan=None, posinf=None, neginf=None):
+    if not input.is_floating_point():
+        return input.clone()
+    most = torch.finfo(input.dtype).max
+    x = torch.where(input.isnan(), 0.0 if nan is None else nan, input)
+    x = torch.where(input == float("inf"), most if posinf is None else posinf, x)
+    return torch.where(input == float("-inf"), -most if neginf is None else neginf, x)
+
+
+def isposinf(input):
+    return input == float("inf")
+
+
+def isneginf(input):
+    return input == float("-inf")
+
+
+@lazily
+def frac(input):
+    if not input.is_floating_point():
+        raise RuntimeError(f"frac() does not apply to tensors of {input.dtype}")
+    return input - input.trunc()
+
+
+@lazily
+def heaviside(input, values):
+    if input.dtype != values.dtype:
+        raise RuntimeError("heaviside() takes tensors of one dtype")
+    step = torch.where(input == 0, values, (input > 0).to(input.dtype))
+    return torch.where(input.isnan(), input, step) if input.is_floating_point() else step
+
+
+def sgn(input):
+    return input.sign()
+
+
+def signbit(input):
+    return (input < 0) | ((input == 0) & (1 / input < 0)) if input.is_floating_point() else input < 0
+
+
+# --- products
+
+
+@lazily
+def addmm(input, mat1, mat2, *, beta=1, alpha=1):
+    if mat1.ndim != 2 or mat2.ndim != 2:
+        raise RuntimeError("addmm() takes two matrices")
+    return _added(input, mat1, mat2, beta, alpha, "addmm()")
+
+
+@lazily
+def addmv(input, mat, vec, *, beta=1, alpha=1):
+    if mat.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError("addmv() takes a matrix and a vector")
+    return _added(input, mat, vec, beta, alpha, "addmv()")
+
+
+@lazily
+def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
+    if batch1.ndim != 3 or batch2.ndim != 3 or batch1.shape[0] != batch2.shape[0]:
+        raise RuntimeError("baddbmm() takes two batches of as many matrices")
+    return _added(input, batch1, batch2, beta, alpha, "baddbmm()")
+
+
+def _product(a, b):
+    """In float32 for halves, for what follows to be rounded once."""
+    halves = a.dtype in (torch.float16, torch.bfloat16)
+    return a.matmul(b, out_dtype=torch.float32) if halves and a.dtype == b.dtype else a.matmul(b)
+
+
+def _added(x, a, b, beta, alpha, what):
+    if not (x.dtype == a.dtype == b.dtype):
+        raise RuntimeError(f"{what} takes tensors of one dtype, got {x.dtype}, {a.dtype} and {b.dtype}")
+    out = _product(a, b)
+    if alpha != 1:
+        out = out * alpha
+    shape = out.shape
+    if torch.broadcast_shapes(x.shape, shape) != shape:
+        raise RuntimeError(f"{what}: {tuple(x.shape)} does not broadcast to {tuple(shape)}")
+    if beta != 0:
+        out = (_wide(x) if beta == 1 else _wide(x) * beta) + out
+    return out.to(a.dtype)
+
+
+@lazily
+def outer(input, vec2):
+    if input.ndim != 1 or vec2.ndim != 1:
+        raise RuntimeError("outer() takes two vectors")
+    return input.unsqueeze(1) * vec2
+
+
+def ger(input, vec2):
+    return outer(input, vec2)
+
+
+def dot(input, tensor):
+    if input.ndim != 1 or tensor.ndim != 1 or input.shape != tensor.shape or input.dtype != tensor.dtype:
+        raise RuntimeError("dot() takes two vectors of one length and dtype")
+    return input.matmul(tensor)
+
+
+def vdot(input, other):
+    return dot(input, other)
+
+
+def mv(input, vec):
+    if input.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError("mv() takes a matrix and a vector")
+    return input.matmul(vec)
+
+
+def inner(input, other):
+    if input.ndim == 0 or other.ndim == 0:
+        return input * other
+    if input.shape[-1] != other.shape[-1]:
+        raise RuntimeError("inner(): the last dimensions differ")
+    out = input.reshape(-1, input.shape[-1]) @ other.reshape(-1, other.shape[-1]).T
+    return out.reshape(list(input.shape[:-1]) + list(other.shape[:-1]))
+
+
+# --- along dimensions
+
+
+@lazily
+def var_mean(input, dim=None, unbiased=True, keepdim=False, *, correction=None):
+    by = (1 if unbiased else 0) if correction is None else correction
+    return input.var(dim, keepdim=keepdim, correction=by), input.mean(dim, keepdim)
+
+
+@lazily
+def std_mean(input, dim=None, unbiased=True, keepdim=False, *, correction=None):
+    by = (1 if unbiased else 0) if correction is None else correction
+    return input.std(dim, keepdim=keepdim, correction=by), input.mean(dim, keepdim)
+
+
+@lazily
+def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None):
+    if not input.is_floating_point():
+        raise RuntimeError(f"the norm of {input.dtype} has no dtype to be in")
+    x = input if dtype is None else input.to(dtype)
+    out, x = x.dtype, _wide(x)
+    p = 2.0 if p is None or p == "fro" else p
+    if not isinstance(p, (int, float)):
+        raise RuntimeError(f"norm(p={p!r}) is not supported: it is a number or 'fro'")
+    if p == 2:
+        r = (x * x).sum(dim, keepdim).sqrt()
+    elif p == float("inf"):
+        r = x.abs().amax(dim, keepdim)
+    elif p == float("-inf"):
+        r = x.abs().amin(dim, keepdim)
+    elif p == 0:
+        r = (x != 0).to(x.dtype).sum(dim, keepdim)
+    elif p == 1:
+        r = x.abs().sum(dim, keepdim)
+    else:
+        r = (x.abs() ** p).sum(dim, keepdim) ** (1.0 / p)
+    return r.to(out)
+
+
+@lazily
+def nansum(input, dim=None, keepdim=False, *, dtype=None):
+    return torch.where(input.isnan(), 0.0, input).sum(dim, keepdim, dtype=dtype) if input.is_floating_point() else (
+        input.sum(dim, keepdim, dtype=dtype))
+
+
+@lazily
+def diff(input, n=1, dim=-1, prepend=None, append=None):
+    dim = _dim(dim, input.ndim)
+    if input.ndim == 0:
+        raise RuntimeError("diff() takes a tensor of one dimension or more")
+    parts = [t for t in (prepend, input, append) if t is not None]
+    x = torch.cat(parts, dim) if len(parts) > 1 else input
+    for _ in range(n):
+        m = x.shape[dim]
+        if m == 0:
+            return x
+        a, b = narrow(x, dim, 1, m - 1), narrow(x, dim, 0, m - 1)
+        x = a != b if x.dtype is torch.bool else a - b
+    return x
+
+
+def cummax(input, dim):
+    return _Pair(_kiln.running_extreme(input, _dim(dim, input.ndim), True))
+
+
+def cummin(input, dim):
+    return _Pair(_kiln.running_extreme(input, _dim(dim, input.ndim), False))
+
+
+def logcumsumexp(input, dim):
+    if not input.is_floating_point():
+        raise RuntimeError(f"logcumsumexp() does not apply to tensors of {input.dtype}")
+    return _kiln.logcumsumexp(input, _dim(dim, input.ndim))
+
+
+# --- sorting
+
+
+def sort(input, dim=-1, descending=False, *, stable=False):
+    return _Pair(_kiln.sort(input, _dim(dim, input.ndim), descending))
+
+
+def argsort(input, dim=-1, descending=False, *, stable=False):
+    return sort(input, dim, descending)[1]
+
+
+def msort(input):
+    return sort(input, 0)[0]
+
+
+def topk(input, k, dim=-1, largest=True, sorted=True):
+    dim = _dim(dim, input.ndim)
+    n = input.shape[dim] if input.ndim else 1
+    if k < 0 or k > n:
+        raise RuntimeError(f"topk() of {k} from a dimension of {n}")
+    if input.dtype is torch.bool:
+        raise RuntimeError("topk() does not apply to tensors of bool")
+    values, places = sort(input, dim, largest)
+    if input.ndim == 0:
+        return _Pair((values, places))
+    return _Pair((narrow(values, dim, 0, k).contiguous(), narrow(places, dim, 0, k).contiguous()))
+
+
+def kthvalue(input, k, dim=-1, keepdim=False):
+    dim = _dim(dim, input.ndim)
+    if input.dtype is torch.bool:
+        raise RuntimeError("kthvalue() does not apply to tensors of bool")
+    if k < 1 or k > (input.shape[dim] if input.ndim else 1):
+        raise RuntimeError(f"kthvalue(): there is no element number {k}")
+    pair = sort(input, dim)
+    if input.ndim == 0:
+        return pair
+    return _Pair(narrow(t, dim, k - 1, 1) if keepdim else select(t, dim, k - 1) for t in pair)
+
+
+def median(input, dim=None, keepdim=False):
+    if input.dtype is torch.bool:
+        raise RuntimeError("median() does not apply to tensors of bool")
+    if dim is None:
+        x = sort(input.reshape(-1))[0]
+        if x.numel() == 0:
+            return input.new_full((), float("nan"))
+        nan = input.is_floating_point() and bool(x[-1].isnan())
+        return x[-1] if nan else x[(x.numel() - 1) // 2]
+    dim = _dim(dim, input.ndim)
+    x = input.reshape(1) if input.ndim == 0 else input
+    n = x.shape[dim]
+    if n == 0:
+        raise IndexError("median() along a dimension without elements")
+    values, places = sort(x, dim)
+    middle = torch.full([1 if d == dim else s for d, s in enumerate(x.shape)], (n - 1) // 2, dtype=torch.int64,
+                        device=x.device)
+    if x.is_floating_point():
+        valid = (~x.isnan()).sum(dim, True)
+        middle = torch.where(valid < n, valid, middle)
+    out = [gather(t, dim, middle) for t in (values, places)]
+    if input.ndim == 0:
+        return _Pair(t.reshape(()) for t in out)
+    return _Pair(t if keepdim else t.squeeze(dim) for t in out)
+
+
+def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
+    if input.dtype not in (torch.float32, torch.float64):
+        raise RuntimeError(f"quantile() takes floats of 32 or 64 bits, got {input.dtype}")
+    if input.numel() == 0:
+        raise RuntimeError("quantile() of no elements")
+    number = not isinstance(q, torch.Tensor)
+    qs = torch.tensor(q, dtype=input.dtype, device=input.device) if number else q
+    if qs.ndim > 1 or qs.dtype != input.dtype:
+        raise RuntimeError("quantile() takes a number or a vector of the tensor's dtype")
+    if any(not 0 <= v <= 1 for v in qs.reshape(-1).tolist()):
+        raise RuntimeError("quantile() takes numbers from 0 to 1")
+    x, d = (input.reshape(-1), 0) if dim is None else (input, _dim(dim, input.ndim))
+    x = x.reshape(1) if x.ndim == 0 else x
+    line = movedim(sort(x, d)[0], d, -1)
+    n = line.shape[-1]
+    rank = qs.reshape(-1) * (n - 1)
+    if interpolation == "lower":
+        rank = rank.floor()
+    elif interpolation == "higher":
+        rank = rank.ceil()
+    elif interpolation == "nearest":
+        rank = rank.round()
+    elif interpolation not in ("linear", "midpoint"):
+        raise RuntimeError(f"quantile(interpolation={interpolation!r})")
+    low = rank.floor()
+    high, weight = rank.ceil(), rank - low if interpolation != "midpoint" else torch.where(rank > low, 0.5, 0.0 * rank)
+    a, b = line[..., low.long()], line[..., high.long()]
+    out = lerp(a, b, weight.expand(a.shape))
+    out = torch.where(line[..., -1:].isnan(), float("nan"), out)
+    out = movedim(out, -1, 0)
+    if keepdim:
+        out = out.reshape([out.shape[0]] + [1] * input.ndim) if dim is None else out.unsqueeze(d + 1)
+    return out[0] if qs.ndim == 0 else out
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    if dim is not None:
+        raise NotImplementedError("unique(dim=…) is not supported: unique() works on all elements")
+    flat, order = sort(input.reshape(-1))
+    return _distinct(flat, input.shape, order, return_inverse, return_counts)
+
+
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    if dim is not None:
+        raise NotImplementedError("unique_consecutive(dim=…) is not supported: it works on all elements")
+    return _distinct(input.reshape(-1), input.shape, None, return_inverse, return_counts)
+
+
+def _distinct(flat, shape, order, return_inverse, return_counts):
+    n = flat.numel()
+    if n == 0:
+        values, inverse, counts = flat, torch.empty(shape, dtype=torch.int64), torch.empty((0,), dtype=torch.int64)
+    else:
+        first = torch.cat([torch.ones((1,), dtype=torch.bool, device=flat.device), flat[1:] != flat[:-1]])
+        values = flat[first]
+        number = first.long().cumsum(0) - 1
+        counts = torch.bincount(number, minlength=values.numel())
+        inverse = number
+        if order is not None:
+            inverse = torch.empty_like(number)
+            inverse[order] = number
+        inverse = inverse.reshape(shape)
+    out = (values,) + ((inverse,) if return_inverse else ()) + ((counts,) if return_counts else ())
+    return out[0] if len(out) == 1 else out
+
+
+def bincount(input, weights=None, minlength=0):
+    if input.ndim != 1 or input.is_floating_point() or input.dtype is torch.bool:
+        raise RuntimeError("bincount() takes a vector of integers")
+    if minlength < 0:
+        raise RuntimeError("bincount(): minlength is negative")
+    n = 0 if input.numel() == 0 else int(input.max()) + 1
+    if input.numel() > 0 and int(input.min()) < 0:
+        raise RuntimeError("bincount() takes integers from 0 on")
+    if weights is not None and weights.shape != input.shape:
+        raise RuntimeError("bincount() takes as many weights as integers")
+    return _kiln.counts(input, weights, max(n, minlength))
+
+
+def histc(input, bins=100, min=0, max=0):
+    if not input.is_floating_point():
+        raise RuntimeError(f"histc() does not apply to tensors of {input.dtype}")
+    if bins <= 0:
+        raise RuntimeError("histc() takes one bin or more")
+    x = input.reshape(-1)
+    if min == max and x.numel() > 0:
+        min, max = x.min().item(), x.max().item()
+    if min == max:
+        min, max = min - 1, max + 1
+    if not min < max or min == float("-inf") or max == float("inf"):
+        raise RuntimeError(f"histc() from {min} to {max}")
+    w = _wide(x)
+    place = ((w - min) * bins / (max - min)).long().clamp(max=bins - 1)
+    place = torch.where((w >= min) & (w <= max), place, -1)
+    return _kiln.counts(place, None, bins).to(input.dtype)
+
+
+# --- putting elements
+
+
+def scatter(input, dim, index, src=None, *, value=None, reduce=None):
+    return input.clone().scatter_(dim, index, src, value=value, reduce=reduce)
+
+
+def scatter_add(input, dim, index, src):
+    return input.clone().scatter_add_(dim, index, src)
+
+
+def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
+    return input.clone().scatter_reduce_(dim, index, src, reduce, include_self=include_self)
+
+
+def index_add(input, dim, index, source, *, alpha=1):
+    return input.clone().index_add_(dim, index, source, alpha=alpha)
+
+
+def index_copy(input, dim, index, source):
+    return input.clone().index_copy_(dim, index, source)
+
+
+def index_fill(input, dim, index, value):
+    return input.clone().index_fill_(dim, index, value)
+
+
+def index_put(input, indices, values, accumulate=False):
+    return input.clone().index_put_(indices, values, accumulate)

@@ -1,0 +1,404 @@
+// Elements of tensors by their places: x[…], x[…] = v, and what other operations that look elements up are made of.
+// Ints, slices, None and `...` are views. Tensors of places are operations of the expression (ExprOp::kTake).
+#include <algorithm>
+#include <numeric>
+
+#include "repl/modules/torch/tensor_index.h"
+#include "runtime/tensor/convert.h"
+
+namespace kiln::script {
+
+namespace {
+
+[[noreturn]] void index_error(Interp& in, std::string message) { in.fail_as("IndexError", "{}", message); }
+
+/// An index taken apart: first a view of the tensor, then dimensions of that view with tensors of places.
+struct Parsed {
+  Shape starts, counts, steps;  // of the tensor's dimensions
+  Shape shape;                  // of the view
+  std::vector<bool> dropped;    // per dimension of the tensor: an int names its one element
+  std::vector<size_t> added;    // dimensions of the view that are new, in order
+  std::vector<Looked> looked;
+};
+
+/// For each dimension that a mask covers, where it is true.
+std::vector<Expr> places_of_mask(Interp& in, const Value& mask, std::span<const int64_t> covered, size_t dim) {
+  const Tensor& m = mask.get<TensorObject>()->tensor(in);
+  for (size_t d = 0; d < m.shape().size(); ++d)
+    if (d >= covered.size() || covered[d] != m.shape()[d])
+      index_error(in, fmt::format("the mask of shape {} does not fit the tensor at dimension {}",
+                                  in.repr(size_value(m.shape())), dim + d));
+  std::vector<Expr> out;
+  for (Tensor& t : places_of_nonzero(in, m)) out.emplace_back(std::move(t));
+  return out;
+}
+
+bool is_mask(const Value& v) {
+  auto* t = v.get<TensorObject>();
+  return t && (t->dtype() == DType::kI1 || t->dtype() == DType::kU8);
+}
+bool is_place(const Value& v) {
+  auto* t = v.get<TensorObject>();
+  return t && !is_mask(v) && t->rank() > 0;
+}
+
+/// Lists of places as tensors; one index as a tuple of one.
+std::vector<Value> parts_of(Interp& in, const TensorObject& of, const Value& index) {
+  std::vector<Value> parts = index.get<Tuple>() ? index.get<Tuple>()->items : std::vector<Value>{index};
+  for (Value& p : parts) {
+    if (!p.get<List>()) continue;
+    CallArgs args;
+    args.args.push_back(p);
+    args.keywords.push_back({"device", make<DeviceObject>(of.device()), {}});
+    p = in.call(in.attribute(in.import_module("torch"), "tensor"), args);
+    auto* t = p.get<TensorObject>();
+    if (t->numel() == 0) p = wrap(in.take(t->tensor(in).to(DType::kI64)));
+  }
+  return parts;
+}
+
+Parsed parse(Interp& in, TensorObject& t, const Value& index) {
+  const auto shape = t.shape();
+  std::vector<Value> parts = parts_of(in, t, index);
+  size_t taken = 0;
+  for (const Value& p : parts)
+    if (!p.is_none() && p.kind() != Kind::kEllipsis)
+      taken += is_mask(p) ? static_cast<size_t>(p.get<TensorObject>()->rank()) : 1;
+  if (taken > shape.size())
+    index_error(in, fmt::format("{} indices for a tensor of {} dimensions", taken, shape.size()));
+  if (std::none_of(parts.begin(), parts.end(), [](const Value& v) { return v.kind() == Kind::kEllipsis; }))
+    parts.push_back(make<EllipsisObject>());
+  Parsed out;
+  out.starts.assign(shape.size(), 0);
+  out.steps.assign(shape.size(), 1);
+  out.counts.assign(shape.begin(), shape.end());
+  out.dropped.assign(shape.size(), false);
+  size_t dim = 0;
+  bool seen_ellipsis = false;
+  auto look = [&](Expr places) {
+    out.looked.push_back({out.shape.size(), std::move(places)});
+    out.shape.push_back(shape[dim++]);
+  };
+  for (const Value& p : parts) {
+    if (p.is_none()) {
+      out.added.push_back(out.shape.size());
+      out.shape.push_back(1);
+    } else if (p.kind() == Kind::kEllipsis) {
+      if (seen_ellipsis) index_error(in, "only one '...' can stand in an index");
+      seen_ellipsis = true;
+      for (size_t n = shape.size() - taken; n > 0; --n) out.shape.push_back(shape[dim++]);
+    } else if (auto* s = p.get<SliceObject>()) {
+      const auto span = in.slice_span(*s, shape[dim]);
+      if (span.step < 0) in.fail(ErrorKind::kValue, "a tensor's slice needs a step above 0");
+      out.starts[dim] = span.count > 0 ? span.start : 0;
+      out.counts[dim] = span.count;
+      out.steps[dim] = span.step;
+      out.shape.push_back(span.count);
+      ++dim;
+    } else if (is_mask(p)) {
+      auto* mask = p.get<TensorObject>();
+      if (mask->rank() == 0) {  // a new dimension of one element, or of none
+        out.added.push_back(out.shape.size());
+        const Tensor where = places_of_nonzero(in, in.take(mask->tensor(in).view(Shape{1})))[0];
+        out.looked.push_back({out.shape.size(), Expr(where)});
+        out.shape.push_back(1);
+        continue;
+      }
+      for (Expr& e : places_of_mask(in, p, shape.subspan(dim), dim)) look(std::move(e));
+    } else if (is_place(p)) {
+      const Value ready = places_in(in, p, t.device());
+      check_places(in, ready, shape[dim], static_cast<int64_t>(dim), true);
+      look(ready.get<TensorObject>()->expr());
+    } else {
+      Value i = p;
+      if (auto* scalar = p.get<TensorObject>()) {
+        if (is_float(scalar->dtype())) index_error(in, "a tensor is indexed by integers, not by floats");
+        i = item_of(in, scalar->tensor(in));
+      }
+      if (i.is_bool()) in.fail(ErrorKind::kUnsupported, "x[True] is not supported: x[None] adds a dimension");
+      out.starts[dim] = in.index_in(i, shape[dim], "dimension");
+      out.counts[dim] = 1;
+      out.dropped[dim++] = true;
+    }
+  }
+  return out;
+}
+
+bool is_whole(const Parsed& p, std::span<const int64_t> shape) {
+  return std::ranges::equal(p.counts, shape) && std::ranges::equal(p.shape, shape) &&
+         std::all_of(p.steps.begin(), p.steps.end(), [](int64_t s) { return s == 1; });
+}
+
+/// The view in memory.
+Tensor viewed(Interp& in, const Tensor& t, const Parsed& p) {
+  Shape strides;
+  int64_t offset = t.offset();
+  size_t dim = 0, added = 0;
+  for (size_t d = 0; d < t.shape().size(); ++d) offset += p.starts[d] * t.strides()[d];
+  for (size_t v = 0; v < p.shape.size(); ++v) {
+    if (added < p.added.size() && p.added[added] == v) {
+      strides.push_back(0), ++added;
+      continue;
+    }
+    while (p.dropped[dim]) ++dim;
+    strides.push_back(t.strides()[dim] * p.steps[dim]), ++dim;
+  }
+  return in.take(t.as_strided(p.shape, strides, offset));
+}
+
+/// The view as part of an expression.
+Expr viewed(Interp& in, const Expr& x, const Parsed& p) {
+  ExprAttributes slice, reshape;
+  slice.shape = p.counts;
+  slice.starts = p.starts;
+  slice.steps = p.steps;
+  reshape.shape = p.shape;
+  return applied(in, ExprOp::kReshape, {applied(in, ExprOp::kSlice, {x}, std::move(slice))}, std::move(reshape));
+}
+
+/// Whether a view of a pending tensor stays pending. Of a small part the whole is computed instead: rows that a loop
+/// reads one by one would else be a kernel each.
+bool stays_pending(Interp& in, const TensorObject& t, const Parsed& p) {
+  if (!t.is_pending()) return false;
+  if (torch_state(in).always_lazy || !p.looked.empty()) return true;
+  constexpr int64_t kSmallPart = 16;
+  int64_t n = 1;
+  for (int64_t d : p.shape) n *= d;
+  return n >= kLazyElements && n * kSmallPart >= t.numel();
+}
+
+}  // namespace
+
+std::vector<Tensor> places_of_nonzero(Interp& in, const Tensor& t) {
+  const Shape shape = shape_vector(t);
+  std::vector<std::vector<int64_t>> places(shape.size());
+  auto collect = [&](const auto& v) {
+    for (size_t i = 0; i < v.size(); ++i) {
+      if (v[i] == 0) continue;
+      size_t rest = i;
+      for (size_t d = shape.size(); d-- > 0; rest /= static_cast<size_t>(shape[d]))
+        places[d].push_back(static_cast<int64_t>(rest % static_cast<size_t>(shape[d])));
+    }
+  };
+  if (is_float(t.dtype()))
+    collect(load_floats(in, t, shape));
+  else
+    collect(load_ints(in, t, shape));
+  std::vector<Tensor> out;
+  for (const auto& p : places)
+    out.push_back(store_ints(in, t.device(), DType::kI64, {static_cast<int64_t>(p.size())}, p));
+  return out;
+}
+
+Value places_in(Interp& in, const Value& v, const Device& device) {
+  auto* t = v.get<TensorObject>();
+  if (!t) in.fail(ErrorKind::kType, "places are a tensor of integers, got '{}'", in.type_name(v));
+  if (t->dtype() != DType::kI64 && t->dtype() != DType::kI32)
+    index_error(
+        in, fmt::format("a tensor is indexed by tensors of int64, int32 or bool, not of {}", info(t->dtype()).torch));
+  if (t->device() == device || t->device().is_cuda()) return v;
+  return wrap(in.take(t->tensor(in).to(device)));
+}
+
+void check_places(Interp& in, const Value& v, int64_t size, int64_t dim, bool from_end) {
+  auto* t = v.get<TensorObject>();
+  if (t->device().is_cuda()) return;  // it would wait for the GPU
+  const Tensor& places = t->tensor(in);
+  for (int64_t p : load_ints(in, places, shape_vector(places)))
+    if (p >= size || p < (from_end ? -size : 0))
+      index_error(in, fmt::format("index {} is out of bounds for dimension {} with size {}", p, dim, size));
+}
+
+Value looked_up(Interp& in, const Value& from, std::vector<Looked> looked) {
+  auto* t = from.get<TensorObject>();
+  const auto shape = t->shape();
+  Shape places_shape;
+  for (const Looked& l : looked) {
+    auto both = broadcast_shapes(places_shape, l.places.shape());
+    if (!both.ok()) index_error(in, "the tensors of an index do not broadcast: " + both.error().message);
+    places_shape = *both;
+  }
+  // The dimensions that are looked up side by side, in place of the first where they are so already.
+  const size_t k = looked.size();
+  size_t first = looked[0].dim;
+  for (size_t i = 0; i < k; ++i)
+    if (looked[i].dim != looked[0].dim + i) first = 0;
+  std::vector<int> order;
+  std::vector<size_t> rest;
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (std::none_of(looked.begin(), looked.end(), [&](const Looked& l) { return l.dim == d; })) rest.push_back(d);
+  for (size_t i = 0; i < first; ++i) order.push_back(static_cast<int>(rest[i]));
+  for (const Looked& l : looked) order.push_back(static_cast<int>(l.dim));
+  for (size_t i = first; i < rest.size(); ++i) order.push_back(static_cast<int>(rest[i]));
+  ExprAttributes permute, spread, take, result;
+  permute.axes = order;
+  Expr x = applied(in, ExprOp::kPermute, {t->expr()}, std::move(permute));
+  for (size_t i = 0; i < first; ++i) spread.shape.push_back(shape[rest[i]]);
+  for (const Looked& l : looked) spread.shape.push_back(shape[l.dim]);
+  spread.shape.insert(spread.shape.end(), places_shape.size(), 1);
+  for (size_t i = first; i < rest.size(); ++i) spread.shape.push_back(shape[rest[i]]);
+  x = applied(in, ExprOp::kReshape, {x}, std::move(spread));
+  std::vector<Expr> operands = {x};
+  for (size_t i = 0; i < k; ++i) {
+    take.axes.push_back(static_cast<int>(first + i));
+    ExprAttributes at;
+    at.shape.assign(looked[i].places.shape().begin(), looked[i].places.shape().end());
+    at.shape.insert(at.shape.end(), rest.size() - first, 1);
+    operands.push_back(applied(in, ExprOp::kReshape, {looked[i].places}, std::move(at)));
+  }
+  for (size_t i = 0; i < first; ++i) result.shape.push_back(shape[rest[i]]);
+  result.shape.insert(result.shape.end(), places_shape.begin(), places_shape.end());
+  for (size_t i = first; i < rest.size(); ++i) result.shape.push_back(shape[rest[i]]);
+  const Expr taken = in.take(apply(ExprOp::kTake, operands, std::move(take)));
+  return settled(in, applied(in, ExprOp::kReshape, {taken}, std::move(result)));
+}
+
+Value TensorObject::item(Interp& in, const Value& index) {
+  Parsed p = parse(in, *this, index);
+  Value base;
+  if (is_pending() && is_whole(p, shape()))
+    base = Value(this);
+  else if (stays_pending(in, *this, p))
+    base = settled(in, viewed(in, expr(), p));
+  else
+    base = wrap(viewed(in, tensor(in), p));
+  return p.looked.empty() ? base : looked_up(in, base, std::move(p.looked));
+}
+
+namespace {
+
+/// The tensor's elements that an index names, as row-major positions.
+std::vector<int64_t> positions(Interp& in, TensorObject& t, const Value& index, Shape& shape) {
+  std::vector<int64_t> all(static_cast<size_t>(t.numel()));
+  std::iota(all.begin(), all.end(), int64_t{0});
+  const Device cpu = in.take(Device::open("cpu"));
+  auto counts = make<TensorObject>(store_ints(in, cpu, DType::kI64, Shape(t.shape().begin(), t.shape().end()), all));
+  Value on_host = index;
+  auto to_host = [&](const Value& v) {
+    auto* each = v.get<TensorObject>();
+    return each && each->device().is_cuda() ? wrap(in.take(each->tensor(in).to(cpu))) : v;
+  };
+  if (auto* tuple = index.get<Tuple>()) {
+    std::vector<Value> parts;
+    for (const Value& v : tuple->items) parts.push_back(to_host(v));
+    on_host = make<Tuple>(std::move(parts));
+  } else {
+    on_host = to_host(index);
+  }
+  Value chosen = counts->item(in, on_host);
+  const Tensor& places = chosen.get<TensorObject>()->tensor(in);
+  shape = shape_vector(places);
+  return load_ints(in, places, shape);
+}
+
+bool looks_up(const Value& v) {
+  return (v.get<TensorObject>() && (v.get<TensorObject>()->rank() > 0 || is_mask(v))) || v.get<List>();
+}
+
+}  // namespace
+
+void put_elements(Interp& in, const Tensor& to, const std::vector<int64_t>& places, const Tensor& values, Combine how) {
+  const auto size = static_cast<size_t>(size_of(to.dtype()));
+  std::vector<std::byte> bytes = in.take(to.to_bytes());
+  std::vector<std::byte> given = in.take(in.take(values.to(to.dtype())).to_bytes());
+  const DType wide = is_float(to.dtype()) ? DType::kF64 : DType::kI64;
+  auto combined = [&]<class T>(std::byte* place, const std::byte* value, T) {
+    T a{}, b{};
+    runtime::convert_elements(to.dtype(), place, wide, &a, 1);
+    runtime::convert_elements(to.dtype(), value, wide, &b, 1);
+    switch (how) {
+      case Combine::kSet:
+        break;
+      case Combine::kAdd:
+        if constexpr (std::is_same_v<T, double>)
+          b = a + b;
+        else
+          b = static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+        break;
+      case Combine::kMultiply:
+        if constexpr (std::is_same_v<T, double>)
+          b = a * b;
+        else
+          b = static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+        break;
+      case Combine::kLeast:
+        b = a != a || a < b ? a : b;
+        break;
+      case Combine::kGreatest:
+        b = a != a || a > b ? a : b;
+        break;
+    }
+    if (to.dtype() == DType::kI1) b = b != 0;
+    runtime::convert_elements(wide, &b, to.dtype(), place, 1);
+  };
+  for (size_t i = 0; i < places.size(); ++i) {
+    std::byte* place = bytes.data() + static_cast<size_t>(places[i]) * size;
+    const std::byte* value = given.data() + i * size;
+    if (how == Combine::kSet)
+      std::copy_n(value, size, place);
+    else if (is_float(to.dtype()))
+      combined(place, value, double{});
+    else
+      combined(place, value, int64_t{});
+  }
+  in.check(to.copy_from(in.take(Tensor::from_host(to.device(), to.dtype(), to.shape(), bytes.data(), bytes.size()))));
+}
+
+void TensorObject::set_item(Interp& in, const Value& index, Value value) {
+  auto* source = value.get<TensorObject>();
+  if (source) source->tensor(in);  // it may be an expression of this tensor
+  const Tensor& self = changing(in);
+  if (!source) fill_value(in, value, self.dtype(), "the value");
+  const auto* tuple = index.get<Tuple>();
+  if (!looks_up(index) && (!tuple || std::none_of(tuple->items.begin(), tuple->items.end(), looks_up))) {
+    const Tensor view = viewed(in, self, parse(in, *this, index));
+    if (source) {  // x[i] += 1 puts back what changed in place
+      const Tensor& s = source->tensor(in);
+      if (s.storage() == view.storage() && s.offset() == view.offset() && s.dtype() == view.dtype() &&
+          std::ranges::equal(s.shape(), view.shape()) && std::ranges::equal(s.strides(), view.strides()))
+        return;
+    }
+    if (!source) return in.check(view.fill(fill_value(in, value, view.dtype(), "the value")));
+    Tensor from = in.take(in.take(source->tensor(in).to(self.device())).to(self.dtype()));
+    Shape shape = shape_vector(view);
+    if (auto both = broadcast_shapes(shape, from.shape()); !both.ok() || *both != shape)
+      in.fail(ErrorKind::kType, "a value of shape {} does not fit into {}", in.repr(size_value(from.shape())),
+              in.repr(size_value(shape)));
+    return in.check(view.copy_from(expanded(in, from, shape)));
+  }
+  // One value for all that a mask names: chosen element by element, where the tensor is.
+  auto* mask = index.get<TensorObject>();
+  if (mask && mask->dtype() == DType::kI1 && (!source || source->numel() == 1) && mask->device() == device() &&
+      mask->rank() <= rank() && std::equal(mask->shape().begin(), mask->shape().end(), shape().begin())) {
+    Shape whole(mask->shape().begin(), mask->shape().end());
+    whole.resize(shape().size(), 1);
+    ExprAttributes wide;
+    wide.shape = whole;
+    const Expr named = applied(in, ExprOp::kReshape, {mask->expr()}, std::move(wide));
+    ExprAttributes scalar, as;
+    as.dtype = dtype();
+    Expr v = source ? applied(in, ExprOp::kReshape, {Expr(source->tensor(in))}, scalar) : *operand_of(value);
+    if (source) v = applied(in, ExprOp::kCast, {v}, as);
+    if (source && !(source->device() == device())) v = Expr(in.take(source->tensor(in).to(device())));
+    Expr chosen = applied(in, ExprOp::kWhere, {named, v, Expr(self)});
+    if (chosen.dtype() != dtype()) chosen = applied(in, ExprOp::kCast, {chosen}, as);
+    Value result = settled(in, chosen);
+    return in.check(self.copy_from(result.get<TensorObject>()->tensor(in)));
+  }
+  Shape shape;
+  const std::vector<int64_t> places = positions(in, *this, index, shape);
+  Tensor from;
+  if (source) {
+    from = source->tensor(in);
+    if (auto both = broadcast_shapes(shape, from.shape()); !both.ok() || *both != shape)
+      in.fail(ErrorKind::kType, "a value of shape {} does not fit into the {} elements that the index names",
+              in.repr(size_value(from.shape())), places.size());
+    from = expanded(in, from, shape);
+  } else {
+    const Device cpu = in.take(Device::open("cpu"));
+    from = in.take(Tensor::full(cpu, self.dtype(), shape, fill_value(in, value, self.dtype(), "the value")));
+  }
+  put_elements(in, self, places, from, Combine::kSet);
+}
+
+}  // namespace kiln::script

@@ -1,0 +1,193 @@
+#include "repl/modules/torch/tensor_sort.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "repl/modules/torch/tensor_object.h"
+
+namespace kiln::script {
+
+namespace {
+
+/// A tensor's elements along one dimension, line by line, on the host: floats as doubles, others as integers.
+struct Lines {
+  Tensor tensor;  // with that dimension last
+  Shape shape;
+  size_t dim = 0, length = 1, count = 1;
+  std::vector<double> floats;
+  std::vector<int64_t> ints;
+};
+
+Lines lines_of(Interp& in, const Tensor& t, int64_t dim) {
+  if (dim < 0 || dim >= std::max(1, t.rank()))
+    in.fail_as("IndexError", "dimension {} of a tensor that has {}", dim, t.rank());
+  Lines out;
+  out.shape = shape_vector(t);
+  Shape shape = out.shape, strides(t.strides().begin(), t.strides().end());
+  if (!shape.empty()) {
+    out.dim = static_cast<size_t>(dim);
+    std::rotate(shape.begin() + dim, shape.begin() + dim + 1, shape.end());
+    std::rotate(strides.begin() + dim, strides.begin() + dim + 1, strides.end());
+    out.length = static_cast<size_t>(shape.back());
+  }
+  out.tensor = in.take(t.as_strided(shape, strides, t.offset()));
+  out.count = out.length == 0 ? 0 : static_cast<size_t>(t.numel()) / out.length;
+  if (is_float(t.dtype()))
+    out.floats = load_floats(in, out.tensor, shape);
+  else
+    out.ints = load_ints(in, out.tensor, shape);
+  return out;
+}
+
+/// Lines as a tensor with the dimension where it was.
+Value unlined(Interp& in, const Lines& l, const Tensor& lines) {
+  if (l.shape.empty()) return wrap(lines);
+  Shape shape = shape_vector(lines), strides(lines.strides().begin(), lines.strides().end());
+  std::rotate(shape.begin() + static_cast<ptrdiff_t>(l.dim), shape.end() - 1, shape.end());
+  std::rotate(strides.begin() + static_cast<ptrdiff_t>(l.dim), strides.end() - 1, strides.end());
+  return wrap(in.take(in.take(lines.as_strided(shape, strides, lines.offset())).contiguous()));
+}
+
+/// NaN is the greatest.
+bool is_less(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
+bool is_less(int64_t a, int64_t b) { return a < b; }
+
+/// sort(input, dim, descending): values and where they were; equal ones keep their order.
+Value sort(Interp& in, NativeArgs& a) {
+  const Tensor& t = tensor_of(in, a[0], "sort()");
+  Lines l = lines_of(in, t, in.to_int(a[1], "the dimension"));
+  const bool descending = in.truth(a[2]);
+  std::vector<int64_t> order(l.length * l.count);
+  auto sorted = [&](auto& values) {
+    auto copy = values;
+    for (size_t i = 0; i < l.count; ++i) {
+      in.check_interrupt();
+      const auto* line = copy.data() + i * l.length;
+      int64_t* where = order.data() + i * l.length;
+      std::iota(where, where + l.length, int64_t{0});
+      if (descending)
+        std::stable_sort(where, where + l.length, [&](int64_t x, int64_t y) { return is_less(line[y], line[x]); });
+      else
+        std::stable_sort(where, where + l.length, [&](int64_t x, int64_t y) { return is_less(line[x], line[y]); });
+      for (size_t k = 0; k < l.length; ++k) values[i * l.length + k] = line[where[k]];
+    }
+  };
+  const Shape shape = shape_vector(l.tensor);
+  const bool floats = is_float(t.dtype());
+  if (floats)
+    sorted(l.floats);
+  else
+    sorted(l.ints);
+  const Tensor values = floats ? store_floats(in, t.device(), t.dtype(), shape, l.floats)
+                               : store_ints(in, t.device(), t.dtype(), shape, l.ints);
+  const Tensor places = store_ints(in, t.device(), DType::kI64, shape, order);
+  return make<Tuple>(std::vector<Value>{unlined(in, l, values), unlined(in, l, places)});
+}
+
+/// running_extreme(input, dim, largest): values and where they were, the last of equal ones; a NaN stays.
+Value running_extreme(Interp& in, NativeArgs& a) {
+  const Tensor& t = tensor_of(in, a[0], "cummax()");
+  Lines l = lines_of(in, t, in.to_int(a[1], "the dimension"));
+  const bool largest = in.truth(a[2]);
+  std::vector<int64_t> places(l.length * l.count);
+  auto run = [&](auto& values) {
+    for (size_t i = 0; i < l.count; ++i) {
+      auto* line = values.data() + i * l.length;
+      size_t best = 0;
+      for (size_t k = 0; k < l.length; ++k) {
+        const bool stays = line[best] != line[best] && line[k] == line[k];
+        if (!stays && (line[k] != line[k] || (largest ? line[k] >= line[best] : line[k] <= line[best]))) best = k;
+        places[i * l.length + k] = static_cast<int64_t>(best);
+        line[k] = line[best];
+        best = k == best ? k : best;
+      }
+    }
+  };
+  const Shape shape = shape_vector(l.tensor);
+  const bool floats = is_float(t.dtype());
+  if (floats)
+    run(l.floats);
+  else
+    run(l.ints);
+  const Tensor values = floats ? store_floats(in, t.device(), t.dtype(), shape, l.floats)
+                               : store_ints(in, t.device(), t.dtype(), shape, l.ints);
+  return make<Tuple>(std::vector<Value>{unlined(in, l, values),
+                                        unlined(in, l, store_ints(in, t.device(), DType::kI64, shape, places))});
+}
+
+/// logcumsumexp(input, dim)
+Value logcumsumexp(Interp& in, NativeArgs& a) {
+  const Tensor& t = tensor_of(in, a[0], "logcumsumexp()");
+  if (!is_float(t.dtype())) in.fail(ErrorKind::kType, "logcumsumexp() takes floats");
+  Lines l = lines_of(in, t, in.to_int(a[1], "the dimension"));
+  for (size_t i = 0; i < l.count; ++i) {
+    double total = -INFINITY;
+    for (size_t k = 0; k < l.length; ++k) {
+      double& v = l.floats[i * l.length + k];
+      const double most = std::max(total, v), least = std::min(total, v);
+      total = std::isnan(total) || std::isnan(v) ? NAN
+              : std::isinf(most)                 ? most
+                                                 : most + std::log1p(std::exp(least - most));
+      v = total;
+    }
+  }
+  return unlined(in, l, store_floats(in, t.device(), t.dtype(), shape_vector(l.tensor), l.floats));
+}
+
+/// searchsorted(sorted, values, right): of lines along the last dimension, or of one line for all values.
+Value searchsorted(Interp& in, NativeArgs& a) {
+  const Tensor &s = tensor_of(in, a[0], "searchsorted()"), &v = tensor_of(in, a[1], "searchsorted()");
+  const bool right = in.truth(a[2]);
+  const Shape shape = shape_vector(v);
+  const std::vector<double> line = load_floats(in, s, shape_vector(s)), x = load_floats(in, v, shape);
+  const size_t length = s.rank() == 0 ? 1 : static_cast<size_t>(s.shape().back());
+  const size_t lines = length == 0 || line.empty() ? 1 : line.size() / length,
+               each = x.size() / std::max<size_t>(lines, 1);
+  if (lines > 1 && x.size() % lines != 0) in.fail(ErrorKind::kType, "searchsorted(): the leading dimensions differ");
+  std::vector<int64_t> out;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto first = line.begin() + static_cast<ptrdiff_t>((lines > 1 ? i / each : 0) * length);
+    const auto last = first + static_cast<ptrdiff_t>(length);
+    const auto less = [](double p, double q) { return is_less(p, q); };
+    out.push_back((right ? std::upper_bound(first, last, x[i], less) : std::lower_bound(first, last, x[i], less)) -
+                  first);
+  }
+  return wrap(store_ints(in, v.device(), DType::kI64, shape, out));
+}
+
+/// counts(bins, weights, number): how often each of 0 … number - 1 is among the bins, or the sum of its weights.
+Value counts(Interp& in, NativeArgs& a) {
+  const Tensor& b = tensor_of(in, a[0], "bincount()");
+  const std::vector<int64_t> bins = load_ints(in, b, shape_vector(b));
+  const int64_t n = in.to_int(a[2], "the number of bins");
+  constexpr int64_t kMostBins = int64_t{1} << 31;
+  if (n < 0 || n > kMostBins) in.fail(ErrorKind::kValue, "{} bins", n);
+  if (!given(a[1])) {
+    std::vector<int64_t> out(static_cast<size_t>(n));
+    for (int64_t i : bins)
+      if (i >= 0 && i < n) ++out[static_cast<size_t>(i)];
+    return wrap(store_ints(in, b.device(), DType::kI64, {n}, out));
+  }
+  const Tensor& w = tensor_of(in, a[1], "bincount()'s weights");
+  const std::vector<double> weights = load_floats(in, w, shape_vector(w));
+  if (weights.size() != bins.size()) in.fail(ErrorKind::kType, "there are as many weights as numbers");
+  std::vector<double> out(static_cast<size_t>(n));
+  for (size_t i = 0; i < bins.size(); ++i)
+    if (bins[i] >= 0 && bins[i] < n) out[static_cast<size_t>(bins[i])] += weights[i];
+  return wrap(store_floats(in, b.device(), w.dtype() == DType::kF32 ? DType::kF32 : DType::kF64, {n}, out));
+}
+
+constexpr NativeDef kSorting[] = {
+    {"counts(bins, weights, number)", counts, "how often each number occurs (on the host)"},
+    {"logcumsumexp(input, dim)", logcumsumexp, "running logarithms of sums of exponentials (on the host)"},
+    {"running_extreme(input, dim, largest)", running_extreme, "running extremes and where they are (on the host)"},
+    {"searchsorted(sorted, values, right)", searchsorted, "where values would be put in (on the host)"},
+    {"sort(input, dim, descending)", sort, "sorted, and where the elements were (on the host)"},
+};
+
+}  // namespace
+
+std::span<const NativeDef> sorting_functions() { return kSorting; }
+
+}  // namespace kiln::script

@@ -1,0 +1,162 @@
+// The part of torch that is written in the language (library/*.py), and what its texts need beside torch itself:
+// torch._kiln.
+#include "repl/modules/modules.h"
+#include "repl/modules/torch/lazy_scope.h"
+#include "repl/modules/torch/tensor_index.h"
+#include "repl/modules/torch/tensor_sort.h"
+#include "repl/script/builtins/builtins.h"
+
+namespace kiln::script {
+
+namespace {
+
+/// Small tensors are computed now, as every operation's are.
+void settle(Interp& in, Value& v) {
+  if (auto* tuple = v.get<Tuple>()) {
+    for (Value& each : tuple->items) settle(in, each);
+    return;
+  }
+  auto* t = v.get<TensorObject>();
+  if (t && t->is_pending() && t->expr().most_elements() < kLazyElements) v = settled(in, t->expr());
+}
+
+/// A function of the library whose operations stay one expression until it is done, however small its tensors are.
+class LazyFunction : public Opaque {
+ public:
+  static inline const KindOf<LazyFunction> kKind{"builtin_function_or_method"};
+  LazyFunction(std::string shown, Value f) : Opaque(std::move(shown), kKind), function_(std::move(f)) {}
+  Value call(Interp& in, CallArgs& args) override {
+    Value result;
+    {
+      LazyScope scope(in);
+      result = in.call(function_, args);
+    }
+    if (!torch_state(in).always_lazy) settle(in, result);
+    return result;
+  }
+  std::optional<Value> attribute(Interp& in, std::string_view of) override { return in.find_attribute(function_, of); }
+
+ private:
+  Value function_;
+};
+
+Value lazily(Interp& in, NativeArgs& a) {
+  return make<LazyFunction>("built-in function torch." + in.str(in.attribute(a[0], "__name__")), a[0]);
+}
+
+TensorObject& tensor_object(Interp& in, const Value& v) {
+  auto* t = v.get<TensorObject>();
+  if (!t) in.fail(ErrorKind::kType, "a tensor is needed, got '{}'", in.type_name(v));
+  return *t;
+}
+
+Value iota(Interp& in, NativeArgs& a) {
+  const int64_t n = in.to_int(a[0], "the number of places");
+  const DType dtype = given(a[2])              ? dtype_of(in, a[2], DType::kI32)
+                      : n < (int64_t{1} << 30) ? DType::kI32
+                                               : DType::kI64;
+  if (n < 0) in.fail(ErrorKind::kValue, "{} places", n);
+  if (!is_int(dtype) || dtype == DType::kI1) in.fail(ErrorKind::kType, "places are integers");
+  return settled(in, Expr::iota(tensor_object(in, a[1]).device(), n, dtype));
+}
+
+/// take(input, dims, places, any_outside)
+Value take(Interp& in, NativeArgs& a) {
+  TensorObject& x = tensor_object(in, a[0]);
+  std::vector<Expr> operands = {x.expr()};
+  ExprAttributes attributes;
+  for (int64_t d : shape_of(in, {a[1]})) attributes.axes.push_back(static_cast<int>(d));
+  for (const Value& v : in.to_vector(a[2])) {
+    const Value places = places_in(in, v, x.device());
+    operands.push_back(tensor_object(in, places).expr());
+  }
+  attributes.any_outside = given(a[3]) && in.truth(a[3]);
+  return settled(in, in.take(apply(ExprOp::kTake, operands, std::move(attributes))));
+}
+
+Value check_places(Interp& in, NativeArgs& a) {
+  const Value places = places_in(in, a[0], tensor_object(in, a[0]).device());
+  check_places(in, places, in.to_int(a[1], "the size"), in.to_int(a[2], "the dimension"), in.truth(a[3]));
+  return Value::none();
+}
+
+Value nonzero(Interp& in, NativeArgs& a) {
+  std::vector<Value> out;
+  for (Tensor& t : places_of_nonzero(in, tensor_of(in, a[0], "nonzero()"))) out.push_back(wrap(std::move(t)));
+  return make<Tuple>(std::move(out));
+}
+
+/// put(input, places, values, how): in place, at row-major positions.
+Value put(Interp& in, NativeArgs& a) {
+  const Tensor& places = tensor_of(in, a[1], "put()");
+  const Tensor values = tensor_of(in, a[2], "put()");
+  const Shape shape = shape_vector(places);
+  const std::vector<int64_t> at = load_ints(in, places, shape);
+  const int64_t elements = tensor_object(in, a[0]).numel();
+  for (int64_t p : at)
+    if (p < 0 || p >= elements) in.fail_as("IndexError", "position {} in a tensor of {} elements", p, elements);
+  if (auto both = broadcast_shapes(values.shape(), shape); !both.ok() || *both != shape)
+    in.fail(ErrorKind::kType, "put() of {} at places of {}", in.repr(size_value(values.shape())),
+            in.repr(size_value(shape)));
+  const std::string how = in.to_text(a[3], "how");
+  const Combine combine = how == "add"    ? Combine::kAdd
+                          : how == "prod" ? Combine::kMultiply
+                          : how == "amin" ? Combine::kLeast
+                          : how == "amax" ? Combine::kGreatest
+                                          : Combine::kSet;
+  const Tensor& to = tensor_object(in, a[0]).changing(in);
+  put_elements(in, to, at, expanded(in, values, shape), combine);
+  return a[0];
+}
+
+Value set_tf32(Interp& in, NativeArgs& a) {
+  torch_state(in).tf32 = in.truth(a[0]);
+  return Value::none();
+}
+Value set_default_device(Interp& in, NativeArgs& a) {
+  torch_state(in).set_device(device_of(in, a[0]));
+  return Value::none();
+}
+/// For tests: all that follows is an expression, however small its tensors are.
+Value stay_lazy(Interp& in, NativeArgs& a) {
+  torch_state(in).always_lazy = in.truth(a[0]);
+  return Value::none();
+}
+
+constexpr NativeDef kLibrary[] = {
+    {"check_places(places, size, dim, from_end)", check_places, "an IndexError for one outside"},
+    {"iota(n, like, dtype=None)", iota, "0, 1, 2… as part of an expression"},
+    {"lazily(function)", lazily, "the same function, whose operations are one expression"},
+    {"nonzero(input)", nonzero, "where elements are other than 0, per dimension (on the host)"},
+    {"put(input, places, values, how)", put, "stores values at row-major positions (on the host)"},
+    {"set_default_device(device)", set_default_device, "where tensors are made"},
+    {"set_tf32(on)", set_tf32, "may products of float32 round to tf32?"},
+    {"stay_lazy(on)", stay_lazy, "all operations are expressions, for tests"},
+    {"take(input, dims, places, any_outside=False)", take, "elements at places of some dimensions"},
+};
+
+void fill_library(Interp&, ModuleObject& m) {
+  add_functions(m, kLibrary);
+  add_functions(m, sorting_functions());
+}
+
+constexpr ModuleDef kModules[] = {{"torch._kiln", fill_library}};
+
+}  // namespace
+
+std::span<const ModuleDef> torch_library_modules() { return kModules; }
+
+std::optional<Value> tensor_library_method(Interp& in, const Value& self, std::string_view name) {
+  static const ModuleObject::Text texts[] = {library_module("torch._tensor"), library_module("torch._methods")};
+  for (const ModuleObject::Text& text : texts)
+    if (std::find(text.names.begin(), text.names.end(), name) != text.names.end())
+      return Value(make<BoundMethod>(self, *in.import_module(text.path)->attribute(in, name)));
+  return std::nullopt;
+}
+
+void tensor_library_names(std::vector<std::string>& out) {
+  for (std::string_view path : {"torch._tensor", "torch._methods"})
+    for (std::string& name : library_module(path).names) out.push_back(std::move(name));
+}
+
+}  // namespace kiln::script
