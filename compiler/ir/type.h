@@ -47,6 +47,15 @@ struct Shape {
 /// "[128, 64]", "[]" for a scalar.
 std::string to_string(const Shape& shape);
 
+/// Leading dimensions of a descriptor's blocks that a tile of one lacks: each is 1. -1 where the tile is no such block.
+inline int dropped_dims(const Shape& descriptor, const Shape& tile) {
+  const int dropped = descriptor.rank - tile.rank;
+  if (dropped < 0) return -1;
+  for (int d = 0; d < descriptor.rank; ++d)
+    if (descriptor[d] != (d < dropped ? 1 : tile[d - dropped])) return -1;
+  return dropped;
+}
+
 /// What a value of the type is. Handles are uniform over the program, and neither scalars nor tiles.
 enum class Form : uint8_t {
   kValue,       // numbers or pointers

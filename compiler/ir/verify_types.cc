@@ -382,7 +382,7 @@ Wrong check_make_descriptor(const Op& op) {
 Wrong check_block_access(const Op& op, int descriptor, const Type& block, size_t offsets) {
   const Type d = operand_type(op, descriptor);
   if (Wrong w = is_form(d, Form::kDescriptor, "a descriptor"); !w.empty()) return w;
-  if (block.dtype != d.dtype || block.shape != d.shape || block.pointer)
+  if (block.dtype != d.dtype || dropped_dims(d.shape, block.shape) < 0 || block.pointer)
     return fmt::format("a block {} of {}", to_string(block), to_string(d));
   if (Wrong w = operand_count(op, offsets + d.shape.rank); !w.empty()) return w;
   return check_scalars(op, offsets, d.shape.rank, DType::kI32, "offsets");

@@ -17,6 +17,7 @@
 #include "compiler/passes/pass.h"
 #include "compiler/passes/tile/cse.h"
 #include "compiler/passes/tile/dce.h"
+#include "compiler/passes/tile/drop_unit_dims.h"
 #include "compiler/passes/tile/expand_descriptors.h"
 #include "compiler/passes/tile/fuse_fma.h"
 #include "compiler/passes/tile/index_pointers.h"
@@ -81,6 +82,7 @@ constexpr Pass kCuda[] = {
   KILN_FIRST_PASSES,
   {"place_grid_dependencies", kNothing, kLayouts | kWgmmaSelected, kGridDependencies, kNothing, wait_for_launches,
                             launches_early},
+  {"drop_unit_dims",        kNothing, kLayouts | kBlocksRecognized, kNothing, kNothing, on_tiles<drop_unit_dims>},
   {"split_ctas",            kNothing, kLayouts | kBlocksRecognized, kCtasSplit, kDeadRemoved, on_target<split_ctas>},
   {"recognize_blocks",      kCtasSplit, kLayouts | kWgmmaSelected, kBlocksRecognized, kDeadRemoved,
                             on_target<recognize_blocks>},

@@ -140,11 +140,18 @@ Status lower<OpKind::kMbarrierWait>(Lowering& l, const ir::Op& op) {
 
 namespace {
 
-/// The box's first element in the tensor as TMA counts: innermost dimension first.
-std::vector<Value*> box_coordinates(Lowering& l, const ir::Op& op, int first_offset, const layout::Coord& at) {
+/// The box's first element in the tensor as TMA counts: innermost dimension first. `at` is its place in the block of
+/// `rank` dimensions, `first_row` (if any) comes to the first of these.
+std::vector<Value*> box_coordinates(Lowering& l, const ir::Op& op, int first_offset, int rank, const layout::Coord& at,
+                                    Value* first_row) {
   std::vector<Value*> c;
-  for (int dim = static_cast<int>(op.operands.size()) - first_offset - 1; dim >= 0; --dim)
-    c.push_back(l.b.CreateAdd(l.of(op.operand(first_offset + dim))[0], l.b.getInt32(static_cast<uint32_t>(at[dim]))));
+  const int dropped = static_cast<int>(op.operands.size()) - first_offset - rank;
+  for (int dim = rank - 1; dim >= 0; --dim) {
+    Value* start = l.of(op.operand(first_offset + dropped + dim))[0];
+    c.push_back(l.b.CreateAdd(start, l.b.getInt32(static_cast<uint32_t>(at[dim]))));
+  }
+  if (first_row) c.back() = l.b.CreateAdd(c.back(), first_row);
+  for (int dim = dropped - 1; dim >= 0; --dim) c.push_back(l.of(op.operand(first_offset + dim))[0]);
   return c;
 }
 
@@ -175,8 +182,7 @@ Status lower<ir::OpKind::kTmaLoad>(Lowering& l, const ir::Op& op) {
     for (const layout::TmaPlan::Copy& box : copies.boxes.copies) {
       std::vector<Value*> args{cluster_address(b, l.shared(to, box.offset)), barrier_address(l, op.operand(1)),
                                tensor_map(l, copies)};
-      std::vector<Value*> at = box_coordinates(l, op, 3, box.at);
-      if (first_row) at.back() = b.CreateAdd(at.back(), first_row);
+      const std::vector<Value*> at = box_coordinates(l, op, 3, op.operand(0)->type.shape.rank, box.at, first_row);
       args.insert(args.end(), at.begin(), at.end());
       // The last: not by a pair of blocks.
       args.insert(args.end(), {blocks, policy ? policy : b.getInt64(0), b.getInt1(to_all), b.getInt1(policy != nullptr),
@@ -205,8 +211,7 @@ Status lower<ir::OpKind::kTmaStore>(Lowering& l, const ir::Op& op) {
     }
     for (const layout::TmaPlan::Copy& box : copies.boxes.copies) {
       std::vector<Value*> args{l.shared(from, box.offset), tensor_map(l, copies)};
-      std::vector<Value*> at = box_coordinates(l, op, 2, box.at);
-      if (first_row) at.back() = b.CreateAdd(at.back(), first_row);
+      const std::vector<Value*> at = box_coordinates(l, op, 2, op.operand(1)->type.shape.rank, box.at, first_row);
       args.insert(args.end(), at.begin(), at.end());
       args.insert(args.end(), {b.getInt64(0), b.getFalse()});  // no cache hint
       b.CreateIntrinsic(kByRank[at.size() - 1], args);

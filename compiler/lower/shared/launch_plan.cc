@@ -92,9 +92,9 @@ class Planner {
 
   Status copies(const Op& op, const ir::Value* descriptor, const ir::Type& shared) {
     KILN_CHECK_OK(needs(op, target::kTma, "tensor memory accelerator"));
-    if (shared.shape.rank > kTensorMapDims)
+    if (descriptor->type.shape.rank > kTensorMapDims)
       return error_at(op.range, ErrorKind::kUnsupported, "TMA copies blocks of up to {} dimensions, not {}",
-                      kTensorMapDims, int{shared.shape.rank});
+                      kTensorMapDims, int{descriptor->type.shape.rank});
     LaunchPlan::Copies copies;
     copies.groups =
         op.flag(AttrName::kCluster) ? module_.num_ctas : module_.num_warps / ir::joined_warps(op, module_.num_warps);
@@ -105,7 +105,9 @@ class Planner {
     copies.boxes = std::move(*boxes);
     if (copies.groups > 1) KILN_CHECK_OK(keep_first_group(op, shared, copies));
     KILN_TRY(TensorMapRecipe recipe, describe(op, descriptor_of(descriptor)));
-    recipe.box = copies.boxes.box;
+    // Dimensions of 1 that the block lacks.
+    recipe.box.assign(static_cast<size_t>(descriptor->type.shape.rank - shared.shape.rank), 1);
+    recipe.box.insert(recipe.box.end(), copies.boxes.box.begin(), copies.boxes.box.end());
     recipe.swizzle = copies.boxes.swizzle;
     recipe.stored = op.kind == OpKind::kTmaStore;
     auto& maps = plan_.tensor_maps;

@@ -177,10 +177,10 @@ class Splitter {
         dot(op);
         return {};
       case OpKind::kDescriptorLoad:
-        dims_.join(op.operand(0), op.result());
+        block(op.operand(0), op.result());
         return {};
       case OpKind::kDescriptorStore:
-        dims_.join(op.operand(0), op.operand(1));
+        block(op.operand(0), op.operand(1));
         return {};
       case OpKind::kFor:
         for (size_t i = 0; i < op.results.size(); ++i) {
@@ -219,6 +219,12 @@ class Splitter {
   void expand(const Value* small, const Value* large, int axis) {
     for (int d = 0; d < large->type.shape.rank; ++d)
       if (d != axis) dims_.join(small, d - (d > axis), large, d);
+  }
+
+  /// A block may lack leading dimensions of 1.
+  void block(const Value* descriptor, const Value* tile) {
+    const int dropped = ir::dropped_dims(descriptor->type.shape, tile->type.shape);
+    for (int d = 0; d < tile->type.shape.rank; ++d) dims_.join(descriptor, d + dropped, tile, d);
   }
 
   void elementwise(const Op& op) {

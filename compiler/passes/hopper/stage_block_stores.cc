@@ -84,7 +84,8 @@ class Halver {
     for (int i : {0, 1}) {
       std::vector<Value*> operands = {descriptor, split->results[static_cast<size_t>(i)]};
       operands.insert(operands.end(), store->operands.begin() + 2, store->operands.end());
-      Value*& offset = operands[static_cast<size_t>(dim) + 2];
+      const int dropped = ir::dropped_dims(store->operand(0)->type.shape, shape);
+      Value*& offset = operands[static_cast<size_t>(dropped + dim) + 2];
       if (i == 1) offset = b_.binary(OpKind::kAdd, offset, b_.constant_int(offset->type, half));
       stores.push_back(b_.create(OpKind::kDescriptorStore, operands, {}));
     }
@@ -98,7 +99,9 @@ class Halver {
   Value* narrower(const Value* descriptor, const ir::Shape& block) {
     Op* made = descriptor->op;
     KILN_ASSERT(made && made->kind == OpKind::kMakeDescriptor);
-    const Type type = ir::descriptor_type(descriptor->type.dtype, block);
+    ir::Shape full = descriptor->type.shape;  // with the leading dimensions of 1 that blocks may lack
+    for (int d = 0; d < block.rank; ++d) full[full.rank - block.rank + d] = block[d];
+    const Type type = ir::descriptor_type(descriptor->type.dtype, full);
     for (Op* next = made->next; next && next->kind == OpKind::kMakeDescriptor; next = next->next)
       if (next->operands == made->operands && next->result()->type == type) return next->result();
     ir::Builder b(module_);

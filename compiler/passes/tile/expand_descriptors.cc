@@ -21,24 +21,28 @@ struct Access {
   Value* inside;  // i1
 };
 
-/// The elements of the block at `offsets` of the tensor that `descriptor` (a make_descriptor) describes.
+/// The elements of the block at `offsets` of the tensor that `descriptor` (a make_descriptor) describes. The block may
+/// lack leading dimensions of the tensor, in which it has one element.
 Access access(ir::Builder& b, const Op& descriptor, const ir::Shape& block, std::span<Value* const> offsets) {
-  const int rank = block.rank;
+  const int rank = descriptor.result()->type.shape.rank, dropped = rank - block.rank;
   /// A scalar or a tile along one dimension, repeated over the block.
   auto over_block = [&](Value* along, int d) {
-    for (int k = 0; k < rank; ++k)
-      if (k != d) along = b.expand_dims(along, k);
+    if (d < dropped) return b.splat(along, block);
+    for (int k = 0; k < block.rank; ++k)
+      if (k != d - dropped) along = b.expand_dims(along, k);
     return b.broadcast(along, block);
   };
   Access out{b.splat(descriptor.operand(0), block), nullptr};
   for (int d = 0; d < rank; ++d) {
-    const ir::Shape along{block[d]};
     Value* size = descriptor.operand(1 + d);
     Value* stride = descriptor.operand(1 + rank + d);
-    Value* index = b.binary(OpKind::kAdd, b.splat(offsets[static_cast<size_t>(d)], along), b.arange(0, block[d]));
+    Value* index = offsets[static_cast<size_t>(d)];
+    const ir::Shape along = d < dropped ? ir::Shape{} : ir::Shape{block[d - dropped]};
+    auto spread = [&](Value* v) { return along.rank == 0 ? v : b.splat(v, along); };
+    if (along.rank > 0) index = b.binary(OpKind::kAdd, spread(index), b.arange(0, along[0]));
     // One unsigned comparison also keeps negative indices out.
-    Value* inside = b.cmp(ir::Predicate::kLt, b.cast(index, DType::kU32), b.splat(b.cast(size, DType::kU32), along));
-    Value* distance = b.binary(OpKind::kMul, b.cast(index, DType::kI64), b.splat(stride, along));
+    Value* inside = b.cmp(ir::Predicate::kLt, b.cast(index, DType::kU32), spread(b.cast(size, DType::kU32)));
+    Value* distance = b.binary(OpKind::kMul, b.cast(index, DType::kI64), spread(stride));
     out.pointers = b.addptr(out.pointers, over_block(distance, d));
     inside = over_block(inside, d);
     out.inside = out.inside ? b.binary(OpKind::kAnd, out.inside, inside) : inside;
@@ -53,7 +57,8 @@ void expand(ir::Module& module, Op* op) {
   b.set_before(op);
   b.set_range(op->range);
   const std::span<Value* const> offsets = std::span(op->operands).subspan(is_load ? 1 : 2);
-  const Access at = access(b, descriptor, op->operand(0)->type.shape, offsets);
+  const ir::Shape& block = (is_load ? op->result() : op->operand(1))->type.shape;
+  const Access at = access(b, descriptor, block, offsets);
   if (is_load) {
     Value* loaded = b.load(at.pointers, at.inside);
     loaded->name = op->result()->name;
@@ -101,7 +106,7 @@ Status expand_descriptors(ir::Module& module, const target::Target&) {
   if (!kept.empty()) {
     const analysis::AxisAnalysis axis(module);
     for (const Op* op : ops.accesses)
-      if (op->kind == OpKind::kDescriptorStore && op->operand(0)->type.shape.rank == 2 &&
+      if (op->kind == OpKind::kDescriptorStore && op->operand(1)->type.shape.rank == 2 &&
           layout::widest_swizzle(op->operand(1)->type.shape[1], op->operand(1)->type.element_bits()) != 0 &&
           analysis::has_tensor_map(*op->operand(0)->op, axis, /*stored=*/true))
         kept.insert(op);

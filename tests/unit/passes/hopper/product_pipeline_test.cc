@@ -14,7 +14,7 @@
 namespace kiln::passes {
 namespace {
 
-// Persistent over tiles; BLOCK_B and TURN make b [k, n] or [n, k].
+// Persistent over tiles; DESCRIPTOR_B and LOAD_B make b [k, n] or [n, k].
 constexpr char kProduct[] = R"(
 kernel @product(%a: *TYPE {divisibility = 16}, %b: *TYPE {divisibility = 16}, %c: *TYPE {divisibility = 16}, %m: i32, %n: i32 {divisibility = 16}, %k: i32 {divisibility = 16}) attributes {num_warps = WARPS, num_stages = STAGES, num_ctas = CTAS} {
   %zero = constant 0 : i32
@@ -27,9 +27,9 @@ kernel @product(%a: *TYPE {divisibility = 16}, %b: *TYPE {divisibility = 16}, %c
   %m_more = sub %bm, %one : i32
   %n64 = cast %n : i64
   %k64 = cast %k : i64
-  %da = make_descriptor %a, %m, %k, %k64, %one64 : desc TYPE[ROWS, 32]
+  DESCRIPTOR_A
   DESCRIPTOR_B
-  %dc = make_descriptor %c, %m, %n, %n64, %one64 : desc TYPE[ROWS, COLUMNS]
+  DESCRIPTOR_C
   %m_up = add %m, %m_more : i32
   %rows = div %m_up, %bm : i32
   %n_up = add %n, %n_more : i32
@@ -44,13 +44,13 @@ kernel @product(%a: *TYPE {divisibility = 16}, %b: *TYPE {divisibility = 16}, %c
     %column = mul %tile_column, %bn : i32
     %init = constant 0.0 : f32[ROWS, COLUMNS]
     %sum = for %t = %zero to %k step %bk iter (%acc = %init) : i32 -> (f32[ROWS, COLUMNS]) {
-      %x = descriptor_load %da, %row, %t : TYPE[ROWS, 32]
+      LOAD_A
       LOAD_B
       %next = dot %x, %y, %acc : f32[ROWS, COLUMNS]
       yield %next
     }
     %half = cast %sum : TYPE[ROWS, COLUMNS]
-    descriptor_store %dc, %half, %row, %column
+    STORE_C
     yield
   }
   return
@@ -65,6 +65,7 @@ struct Case {
   DType type = DType::kF16;
   int columns = 64;
   int ctas = 1;
+  bool batch = false;  // a and c are two matrices each, of half of the rows
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -82,6 +83,25 @@ std::unique_ptr<ir::Module> product(const Case& c) {
   auto set = [&](const std::string& name, const std::string& value) {
     for (size_t at; (at = text.find(name)) != std::string::npos;) text.replace(at, name.size(), value);
   };
+  if (c.batch) {
+    set("DESCRIPTOR_A", R"(%two = constant 2 : i32
+  %each = div %m, %two : i32
+  %each64 = cast %each : i64
+  %batch_a = mul %each64, %k64 : i64
+  %batch_c = mul %each64, %n64 : i64
+  %da = make_descriptor %a, %two, %each, %k, %batch_a, %k64, %one64 : desc TYPE[1, ROWS, 32])");
+    set("LOAD_A", R"(%matrix = descriptor_load %da, %tile_row, %zero, %t : TYPE[1, ROWS, 32]
+      %x = reshape %matrix : TYPE[ROWS, 32])");
+    set("DESCRIPTOR_C",
+        "%dc = make_descriptor %c, %two, %each, %n, %batch_c, %n64, %one64 : desc TYPE[1, ROWS, COLUMNS]");
+    set("STORE_C", R"(%one_of_them = reshape %half : TYPE[1, ROWS, COLUMNS]
+    descriptor_store %dc, %one_of_them, %tile_row, %zero, %column)");
+  } else {
+    set("DESCRIPTOR_A", "%da = make_descriptor %a, %m, %k, %k64, %one64 : desc TYPE[ROWS, 32]");
+    set("LOAD_A", "%x = descriptor_load %da, %row, %t : TYPE[ROWS, 32]");
+    set("DESCRIPTOR_C", "%dc = make_descriptor %c, %m, %n, %n64, %one64 : desc TYPE[ROWS, COLUMNS]");
+    set("STORE_C", "descriptor_store %dc, %half, %row, %column");
+  }
   set("DESCRIPTOR_B", c.descriptor_b);
   set("LOAD_B", c.load_b);
   set("TYPE", std::string(name(c.type)));
@@ -186,6 +206,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"two_blocks_part_columns", kDescriptorNk, kLoadNk, 4, 2, 64, DType::kF16, 128, 2},
                     Case{"four_blocks", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF16, 256, 4},
                     Case{"two_blocks_tf32", kDescriptorNk, kLoadNk, 4, 2, 128, DType::kF32, 64, 2},
+                    Case{"of_a_batch", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF16, 64, 1, true},
+                    Case{"of_a_batch_in_parts", kDescriptorNk, kLoadNk, 8, 2, 64, DType::kF32, 256, 1, true},
+                    Case{"of_a_batch_two_blocks", kDescriptorNk, kLoadNk, 4, 2, 64, DType::kF16, 128, 2, true},
                     Case{"in_flight", kDescriptorKn, kLoadKn, 4, 4, 64, DType::kF16, 128},
                     Case{"in_flight_nk", kDescriptorNk, kLoadNk, 4, 5, 64, DType::kF16, 256},
                     Case{"two_blocks_in_flight", kDescriptorKn, kLoadKn, 4, 4, 128, DType::kF16, 128, 2}));
