@@ -531,8 +531,8 @@ class Evaluation {
         };
         for (int64_t g = 0; g < batch; ++g) {
           const int64_t first_a = many_a ? g * m * k : 0, first_b = many_b ? g * k * columns : 0;
-          product_error(a.floats.data() + first_a, error_of(a, first_a), b.floats.data() + first_b,
-                        error_of(b, first_b), m, k, columns, n.dtype, n.attributes.tf32,
+          product_error(out.floats.data() + g * m * columns, a.floats.data() + first_a, error_of(a, first_a),
+                        b.floats.data() + first_b, error_of(b, first_b), m, k, columns, n.dtype, n.attributes.tf32,
                         out.error.data() + g * m * columns);
         }
       }

@@ -29,8 +29,8 @@ void scan_error(ExprOp op, const HostLine& x, const double* y, double* out);
 /// Of the elements `y` that a row operation made of the line; weight and bias may be null, and so may their errors.
 void row_error(ExprOp op, const HostLine& x, const double* y, const HostLine& weight, const HostLine& bias, double eps,
                double* out);
-/// Of the product [m, n] of a row-major [m, k] and b [k, n], whose errors may be null.
-void product_error(const double* a, const double* ea, const double* b, const double* eb, int64_t m, int64_t k,
-                   int64_t n, DType dtype, bool tf32, double* out);
+/// Of the product y [m, n] of a row-major [m, k] and b [k, n], whose errors may be null.
+void product_error(const double* y, const double* a, const double* ea, const double* b, const double* eb, int64_t m,
+                   int64_t k, int64_t n, DType dtype, bool tf32, double* out);
 
 }  // namespace kiln::runtime
