@@ -66,7 +66,9 @@ struct GemmOptions {
 struct TerrainOptions {
   uint64_t seed = 1;
   int count = 200;
-  double seconds = 1500;  // no draw begins later
+  double seconds = 1500;                // no draw begins later
+  bool configurations = false;          // measure every one that the planner knows
+  std::vector<std::string> draws = {};  // instead of random ones: as the tables print them
 };
 
 struct Context {

@@ -117,6 +117,10 @@ int main_(int argc, char** argv) {
   app.add_option("--count", context.terrain.count, "terrain: so many draws")->check(CLI::PositiveNumber);
   app.add_option("--terrain-seconds", context.terrain.seconds, "terrain: no draw begins later than this")
       ->check(CLI::PositiveNumber);
+  app.add_option("--draws", context.terrain.draws, "terrain: these products, as 'bf16 4 of 64x128x256 NT+bias'")
+      ->delimiter(',');
+  app.add_flag("--configurations", context.terrain.configurations,
+               "terrain: also measure every other configuration of our kernels");
   CLI11_PARSE(app, argc, argv);
   if (list) {
     for (const Group& g : groups()) fmt::print("{:<10} {}\n", g.name, g.what);

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cinttypes>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <sstream>
 #include <thread>
 
 #include "bench/gemm.h"
@@ -92,6 +94,28 @@ Draw draw(std::mt19937_64& random) {
   }
 }
 
+/// What text() gives.
+Result<Draw> parse_draw(const std::string& text) {
+  Draw d;
+  std::istringstream in(text);
+  std::string type, word, layout;
+  in >> type >> word;
+  for (const GemmType& t : gemm_types())
+    if (t.name == type) d.type = &t;
+  if (in >> layout; layout == "of") {
+    d.batch = std::atoll(word.c_str());
+    in >> word >> layout;
+  }
+  const std::string named = layout.size() > 2 ? layout.substr(2) : "";
+  for (Epilogue e : {Epilogue::kNone, Epilogue::kBias, Epilogue::kBiasGelu})
+    if (kEpilogueNames[static_cast<size_t>(e)] == named) d.epilogue = e;
+  const int read = std::sscanf(word.c_str(), "%" SCNd64 "x%" SCNd64 "x%" SCNd64, &d.shape.m, &d.shape.n, &d.shape.k);
+  if (layout.size() >= 2) d.a_transposed = layout[0] == 'T', d.b_transposed = layout[1] == 'T';
+  if (!d.type || read != 3 || std::min({d.shape.m, d.shape.n, d.shape.k, d.batch}) < 1 || d.text() != text)
+    return error(ErrorKind::kValue, "'{}' is no product; it is written as 'bf16 4 of 64x128x256 NT+bias'", text);
+  return d;
+}
+
 /// [batch,] rows x columns, as a view of the transposed matrices where asked for.
 Result<Tensor> operand(const Device& device, const Draw& d, int64_t rows, int64_t columns, bool transposed,
                        uint64_t seed) {
@@ -155,8 +179,34 @@ struct Outcome {
   Draw draw;
   double ours_us = 0, peer_us = 0, compile_ms = 0;
   std::string peer, kernel;
+  std::vector<std::pair<std::string, double>> configurations = {};  // us of each other one of the product's kernel
   double ratio() const { return peer_us / ours_us; }
+  double best_us() const {
+    double best = ours_us;
+    for (const auto& [text, us] : configurations) best = std::min(best, us);
+    return best;
+  }
 };
+
+std::string text_of(const ExprGroup& g) {
+  std::string text;
+  for (const auto& [constant, value] : g.constants) text += fmt::format("{}={} ", constant, value);
+  return text + fmt::format("warps={} stages={}", g.num_warps, g.num_stages);
+}
+
+/// What else the planner would have its slowest kernel launched as, as further sides.
+Status add_configurations(std::vector<ContestSide>& sides) {
+  const VariantPlan chosen = sides[0].plan;
+  for (size_t g = 0; g < chosen.groups.size(); ++g) {
+    if (chosen.groups[g].flop * 2 < chosen.flop) continue;  // what is left of a product's kernel
+    for (const ExprGroup& as : chosen.configurations(g)) {
+      KILN_TRY(VariantPlan plan, chosen.edited(g, as, text_of(as)));
+      std::string text = plan.name;
+      if (plan.problem.ok()) sides.push_back({ExprVariant::kFused, std::move(text), std::move(plan)});
+    }
+  }
+  return {};
+}
 
 /// Measures one draw; nullopt, and the reason goes to context.skip or context.wrong, when there is no ratio.
 Result<std::optional<Outcome>> measure(const Context& context, const Draw& d, uint64_t seed) {
@@ -199,12 +249,19 @@ Result<std::optional<Outcome>> measure(const Context& context, const Draw& d, ui
     sides.push_back(std::move(side));
   }
   if (sides.size() < 2 || sides[0].which != ExprVariant::kFused) return std::optional<Outcome>();
+  if (context.terrain.configurations) KILN_CHECK_OK(add_configurations(sides));
   std::mt19937_64 random(seed);
   KILN_CHECK_OK(sample(context.device, sides, random));
   Outcome out{d, profiler::median(sides[0].us), INFINITY, compile_ms, {}, {}};
-  for (const ExprGroup& g : sides[0].plan.groups) out.kernel += (out.kernel.empty() ? "" : ", ") + g.name;
-  for (size_t i = 1; i < sides.size(); ++i)
-    if (const double us = profiler::median(sides[i].us); us < out.peer_us) out.peer_us = us, out.peer = sides[i].name;
+  for (const ExprGroup& g : sides[0].plan.groups)
+    out.kernel += (out.kernel.empty() ? "" : ", ") + g.name + " " + text_of(g);
+  for (size_t i = 1; i < sides.size(); ++i) {
+    const double us = profiler::median(sides[i].us);
+    if (sides[i].which == ExprVariant::kFused)
+      out.configurations.emplace_back(sides[i].name, us);
+    else if (us < out.peer_us)
+      out.peer_us = us, out.peer = sides[i].name;
+  }
   return std::optional<Outcome>(out);
 }
 
@@ -241,6 +298,12 @@ void show(const Context& context, std::vector<Outcome> outcomes, int drawn) {
               [](const Outcome& o) { return std::min(o.draw.shape.m, o.draw.shape.n) < 64; }));
   add(summary("k below 64", outcomes, [](const Outcome& o) { return o.draw.shape.k < 64; }));
   add(summary("over 20 us by the peer", outcomes, [](const Outcome& o) { return o.peer_us > 20; }));
+  if (context.terrain.configurations) {
+    std::vector<double> lost;
+    for (const Outcome& o : outcomes) lost.push_back(o.ours_us / o.best_us());
+    classes.add_note(fmt::format("the chosen configuration takes {:.2f} of the best one's time at the median",
+                                 profiler::median(lost)));
+  }
   classes.add_note(
       fmt::format("{} of {} draws have a peer and were right; ratio: the faster library's time over the "
                   "fused plan's, cold caches, no tuning on either side",
@@ -254,12 +317,14 @@ void show(const Context& context, std::vector<Outcome> outcomes, int drawn) {
                        {"peer", ""},
                        {"", "", Align::kLeft, "library"},
                        {"rows", "bytes"},
+                       {"best", ""},
                        {"our kernels", "", Align::kLeft}});
   constexpr size_t kShown = 25;
   for (size_t i = 0; i < std::min(kShown, outcomes.size()); ++i) {
     const Outcome& o = outcomes[i];
     worst.add_row({o.draw.text(), Cell::of(o.ratio(), 3), Cell(report::human_time(o.ours_us)),
-                   Cell(report::human_time(o.peer_us)), o.peer, Cell::of(o.draw.row_alignment()), o.kernel});
+                   Cell(report::human_time(o.peer_us)), o.peer, Cell::of(o.draw.row_alignment()),
+                   Cell(report::human_time(o.best_us())), o.kernel});
   }
   context.show(worst);
 }
@@ -275,34 +340,41 @@ Status bench_terrain(const Context& context) {
   std::vector<Outcome> outcomes;
   const double start = profiler::steady_seconds();
   int drawn = 0;
-  for (; drawn < context.terrain.count; ++drawn) {
+  const int count =
+      context.terrain.draws.empty() ? context.terrain.count : static_cast<int>(context.terrain.draws.size());
+  for (; drawn < count; ++drawn) {
     if (profiler::steady_seconds() - start > context.terrain.seconds) break;
-    const Draw d = draw(random);
+    Draw d;
+    if (context.terrain.draws.empty()) {
+      d = draw(random);
+    } else {
+      KILN_TRY(d, parse_draw(context.terrain.draws[static_cast<size_t>(drawn)]));
+    }
     KILN_TRY(std::optional<Outcome> o, measure(context, d, context.terrain.seed + static_cast<uint64_t>(drawn)));
     if (!o) continue;
-    context.add_json(nlohmann::ordered_json{
-        {"group", "terrain"},
-        {"seed", context.terrain.seed},
-        {"draw", drawn},
-        {"text", d.text()},
-        {"type", d.type->name},
-        {"batch", d.batch},
-        {"m", d.shape.m},
-        {"n", d.shape.n},
-        {"k", d.shape.k},
-        {"row_bytes", d.row_alignment()},
-        {"ratio", o->ratio()},
-        {"us", o->ours_us},
-        {"peer_us", o->peer_us},
-        {"peer", o->peer},
-        {"compile_ms", o->compile_ms},
-        {"kernels",
-         o->kernel}}.dump());
+    context.add_json(nlohmann::ordered_json{{"group", "terrain"},
+                                            {"seed", context.terrain.seed},
+                                            {"draw", drawn},
+                                            {"text", d.text()},
+                                            {"type", d.type->name},
+                                            {"batch", d.batch},
+                                            {"m", d.shape.m},
+                                            {"n", d.shape.n},
+                                            {"k", d.shape.k},
+                                            {"row_bytes", d.row_alignment()},
+                                            {"ratio", o->ratio()},
+                                            {"us", o->ours_us},
+                                            {"peer_us", o->peer_us},
+                                            {"peer", o->peer},
+                                            {"compile_ms", o->compile_ms},
+                                            {"kernels", o->kernel},
+                                            {"configurations", o->configurations}}
+                         .dump());
     outcomes.push_back(std::move(*o));
   }
-  if (drawn < context.terrain.count)
-    context.skip(fmt::format("terrain: {} of {} draws, for {} s were over", context.terrain.count - drawn,
-                             context.terrain.count, context.terrain.seconds));
+  if (drawn < count)
+    context.skip(
+        fmt::format("terrain: {} of {} draws, for {} s were over", count - drawn, count, context.terrain.seconds));
   if (!outcomes.empty()) show(context, std::move(outcomes), drawn);
   return {};
 }
