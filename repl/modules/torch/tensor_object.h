@@ -152,6 +152,8 @@ void install_tensor_elementwise(Interp& in);
 /// layer_norm, rms_norm, where, maximum, minimum: functions that are no methods.
 std::span<const NativeDef> expression_functions();
 std::span<const NativeDef> norm_functions();
+/// cat and stack (tensor_cat.cc).
+std::span<const NativeDef> cat_functions();
 
 /// save and load (torch_files.cc).
 std::span<const NativeDef> file_functions();

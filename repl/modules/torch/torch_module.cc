@@ -244,51 +244,6 @@ Value tensor(Interp& in, NativeArgs& a) {
 // --- functions of tensors
 // -------------------------------------------------------------------------------------------------
 
-Value cat(Interp& in, NativeArgs& a) {
-  std::vector<Value> parts = in.to_vector(a[0]);
-  if (parts.empty()) in.fail(ErrorKind::kValue, "cat() of no tensors");
-  // As in torch a tensor of shape (0,) goes with any; its dtype counts.
-  std::vector<Value> wide;
-  for (const Value& v : parts)
-    if (const Tensor& t = tensor_of(in, v, "cat()"); t.rank() != 1 || t.numel() > 0) wide.push_back(v);
-  const Tensor& first = tensor_of(in, wide.empty() ? parts[0] : wide[0], "cat()");
-  Shape shape = shape_vector(first);
-  if (wide.empty()) a[1] = Value::integer(0);
-  size_t dim = static_cast<size_t>(in.index_in(a[1].missing() ? Value::integer(0) : a[1], first.rank(), "dimension"));
-  DType dtype = first.dtype();
-  shape[dim] = 0;
-  for (const Value& v : parts) dtype = promote(dtype, tensor_of(in, v, "cat()").dtype());
-  for (const Value& v : wide) {
-    const Tensor& t = tensor_of(in, v, "cat()");
-    Shape s = shape_vector(t);
-    if (s.size() != shape.size())
-      in.fail(ErrorKind::kType, "cat() of tensors with {} and {} dimensions", shape.size(), s.size());
-    shape[dim] += s[dim];
-    s[dim] = shape[dim];
-    if (s != shape)
-      in.fail(ErrorKind::kType, "cat() of {} does not fit the first tensor's {}", in.repr(size_value(t.shape())),
-              in.repr(size_value(first.shape())));
-  }
-  Tensor out = in.take(Tensor::empty(first.device(), dtype, shape));
-  int64_t at = out.offset();
-  for (const Value& v : wide) {
-    Tensor t = in.take(tensor_of(in, v, "cat()").to(dtype));
-    in.check(in.take(out.as_strided(t.shape(), out.strides(), at)).copy_from(t));
-    at += t.shape()[dim] * out.strides()[dim];
-  }
-  return wrap(out);
-}
-
-Value stack(Interp& in, NativeArgs& a) {
-  std::vector<Value> parts;
-  Value dim = a[1].missing() ? Value::integer(0) : a[1];
-  for (const Value& v : in.to_vector(a[0])) parts.push_back(in.call(in.attribute(v, "unsqueeze"), {dim}));
-  Value list = make<List>(std::move(parts));
-  Value slots[] = {list, dim};
-  NativeArgs args{slots};
-  return cat(in, args);
-}
-
 double number_or(Interp& in, const Value& v, double otherwise) {
   return v.missing() || v.is_none() ? otherwise : in.to_double(v, "a tolerance");
 }
@@ -402,7 +357,6 @@ constexpr NativeDef kTorch[] = {
     {"allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)", allclose,
      "are all elements close: |a-b| <= atol + rtol*|b|?"},
     {"arange(*bounds, dtype=None, device=None)", arange, "numbers from start to below end"},
-    {"cat(tensors, dim=0)", cat, "tensors one after the other along a dimension"},
     {"device(type, index=)", device, "a device by its name"},
     {"empty(*shape, size=, dtype=None, device=None, requires_grad=False)", empty, "uninitialised"},
     {"empty_like(input, *, dtype=None, device=None)", empty_like,
@@ -428,7 +382,6 @@ constexpr NativeDef kTorch[] = {
      "normally distributed"},
     {"randn_like(input, *, dtype=None, device=None)", randn_like, "normally distributed, as another tensor"},
     {"randperm(n, *, dtype=None, device=None, generator=None)", randperm, "0 to n-1 in random order"},
-    {"stack(tensors, dim=0)", stack, "tensors along a new dimension"},
     {"tensor(data, *, dtype=None, device=None, requires_grad=False)", tensor, "a tensor of numbers or nested lists"},
     {"zeros(*shape, size=, dtype=None, device=None, requires_grad=False)", zeros, "zeros"},
     {"zeros_like(input, *, dtype=None, device=None)", zeros_like, "zeros, as another tensor"},
@@ -534,6 +487,7 @@ void fill_torch(Interp& in, ModuleObject& m) {
   in.add_methods({GeneratorObject::kKind, kGenerator});
   add_functions(m, kTorch);
   add_functions(m, expression_functions());
+  add_functions(m, cat_functions());
   add_functions(m, file_functions());
   for (std::string_view name : kForwarded) m.members.set(name, forwarded(name));
   for (int i = 0; i < kNumDTypes; ++i) m.members.set(kDTypes[i].torch, Value::dtype(static_cast<DType>(i)));

@@ -1,0 +1,111 @@
+// cat and stack. Tensors in memory are copied one after the other; pending ones are read where they are used.
+#include <algorithm>
+
+#include "repl/modules/torch/tensor_object.h"
+#include "repl/script/builtins/builtins.h"
+
+namespace kiln::script {
+
+namespace {
+
+TensorObject& part_of(Interp& in, const Value& v) {
+  auto* t = v.get<TensorObject>();
+  if (!t) in.fail(ErrorKind::kType, "cat() needs a tensor, got '{}'", in.type_name(v));
+  return *t;
+}
+
+/// Each element of the result looks at every part, so there are few of them; and computed tensors alone are copied
+/// faster, without a kernel for each new length of a growing one.
+bool stays_lazy(Interp& in, const std::vector<Value>& parts, const Shape& shape) {
+  constexpr size_t kMostParts = 8;
+  if (parts.size() < 2 || parts.size() > kMostParts) return false;
+  const Device& device = parts[0].get<TensorObject>()->device();
+  bool pending = torch_state(in).always_lazy;
+  for (const Value& v : parts) {
+    if (!(v.get<TensorObject>()->device() == device)) return false;
+    pending = pending || v.get<TensorObject>()->is_pending();
+  }
+  return pending && !shape.empty();
+}
+
+/// where(i < end, part[i - start], …)
+Value joined(Interp& in, const std::vector<Value>& parts, size_t dim, DType dtype, const Shape& shape) {
+  ExprAttributes as, along, take;
+  as.dtype = dtype;
+  along.shape.assign(shape.size(), 1);
+  along.shape[dim] = shape[dim];
+  take.axes = {static_cast<int>(dim)};
+  take.any_outside = true;
+  const Device& device = parts[0].get<TensorObject>()->device();
+  const DType places = shape[dim] < (int64_t{1} << 30) ? DType::kI32 : DType::kI64;
+  const Expr i = applied(in, ExprOp::kReshape, {Expr::iota(device, shape[dim], places)}, along);
+  Expr out;
+  int64_t end = shape[dim];
+  for (size_t p = parts.size(); p-- > 0;) {
+    Expr part = parts[p].get<TensorObject>()->expr();
+    const int64_t size = part.shape()[dim], start = end - size;
+    if (part.dtype() != dtype) part = applied(in, ExprOp::kCast, {part}, as);
+    const Expr at = start == 0 ? i : applied(in, ExprOp::kSub, {i, Expr::scalar(start)});
+    const Expr here = applied(in, ExprOp::kTake, {part, at}, take);
+    out = out ? applied(in, ExprOp::kWhere, {applied(in, ExprOp::kLt, {i, Expr::scalar(end)}), here, out}) : here;
+    end = start;
+  }
+  return settled(in, out);
+}
+
+Value cat(Interp& in, NativeArgs& a) {
+  std::vector<Value> parts = in.to_vector(a[0]);
+  if (parts.empty()) in.fail(ErrorKind::kValue, "cat() of no tensors");
+  // As in torch a tensor of shape (0,) goes with any; its dtype counts.
+  std::vector<Value> wide;
+  for (const Value& v : parts)
+    if (const TensorObject& t = part_of(in, v); t.rank() != 1 || t.numel() > 0) wide.push_back(v);
+  const TensorObject& first = part_of(in, wide.empty() ? parts[0] : wide[0]);
+  Shape shape(first.shape().begin(), first.shape().end());
+  if (wide.empty()) a[1] = Value::integer(0);
+  size_t dim = static_cast<size_t>(in.index_in(a[1].missing() ? Value::integer(0) : a[1], first.rank(), "dimension"));
+  DType dtype = first.dtype();
+  shape[dim] = 0;
+  for (const Value& v : parts) dtype = promote(dtype, part_of(in, v).dtype());
+  for (const Value& v : wide) {
+    const TensorObject& t = part_of(in, v);
+    Shape s(t.shape().begin(), t.shape().end());
+    if (s.size() != shape.size())
+      in.fail(ErrorKind::kType, "cat() of tensors with {} and {} dimensions", shape.size(), s.size());
+    shape[dim] += s[dim];
+    s[dim] = shape[dim];
+    if (s != shape)
+      in.fail(ErrorKind::kType, "cat() of {} does not fit the first tensor's {}", in.repr(size_value(t.shape())),
+              in.repr(size_value(first.shape())));
+  }
+  if (stays_lazy(in, wide, shape)) return joined(in, wide, dim, dtype, shape);
+  Tensor out = in.take(Tensor::empty(first.device(), dtype, shape));
+  int64_t at = out.offset();
+  for (const Value& v : wide) {
+    Tensor t = in.take(tensor_of(in, v, "cat()").to(dtype));
+    in.check(in.take(out.as_strided(t.shape(), out.strides(), at)).copy_from(t));
+    at += t.shape()[dim] * out.strides()[dim];
+  }
+  return wrap(out);
+}
+
+Value stack(Interp& in, NativeArgs& a) {
+  std::vector<Value> parts;
+  Value dim = a[1].missing() ? Value::integer(0) : a[1];
+  for (const Value& v : in.to_vector(a[0])) parts.push_back(in.call(in.attribute(v, "unsqueeze"), {dim}));
+  Value list = make<List>(std::move(parts));
+  Value slots[] = {list, dim};
+  NativeArgs args{slots};
+  return cat(in, args);
+}
+
+constexpr NativeDef kCat[] = {
+    {"cat(tensors, dim=0)", cat, "tensors one after the other along a dimension"},
+    {"stack(tensors, dim=0)", stack, "tensors along a new dimension"},
+};
+
+}  // namespace
+
+std::span<const NativeDef> cat_functions() { return kCat; }
+
+}  // namespace kiln::script
