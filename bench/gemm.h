@@ -29,6 +29,14 @@ struct GemmProblem {
   GemmType type;
   GemmShape shape;
   Tensor a, b, out, bias;
+
+  ProductSize size() const {
+    return {.m = shape.m,
+            .n = shape.n,
+            .k = shape.k,
+            .operand_bytes = size_of(type.operand),
+            .result_bytes = size_of(type.out)};
+  }
 };
 
 /// Random normals (small integers for i8), row-major.

@@ -67,8 +67,9 @@ Result<PreparedGemm> by_blas(const GemmProblem& p) {
 
 MatmulTile tile_for(const GemmProblem& p, int most_ctas) {
   const int units = p.device.info().compute_units;
-  MatmulTile t = choose_tile(p.shape.m, p.shape.n, size_of(p.type.operand), size_of(p.type.out), units, most_ctas);
-  t.splits = choose_splits(t, p.shape.m, p.shape.n, p.shape.k, units);
+  const ProductSize size = p.size();
+  MatmulTile t = choose_tile(size, units, most_ctas);
+  t.splits = choose_splits(t, size, units);
   return t;
 }
 

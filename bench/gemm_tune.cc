@@ -27,18 +27,17 @@ constexpr TunedKernel kTuned[] = {{"persistent", persistent_launch, true}, {"poi
 
 /// The table's own choice first, then its other tiles, each with neighbouring stages, groups and splits.
 std::vector<MatmulTile> gpu_tiles(const GemmProblem& p, bool may_split) {
-  const GemmShape& s = p.shape;
+  const ProductSize size = p.size();
   const int units = p.device.info().compute_units;
   std::vector<MatmulTile> out;
   auto add = [&](const MatmulTile& t) {
     if (t.stages >= 2 && std::find(out.begin(), out.end(), t) == out.end()) out.push_back(t);
   };
-  const auto ranked =
-      rank_tiles(s.m, s.n, size_of(p.type.operand), size_of(p.type.out), units, kernels::most_ctas(p.device.info()));
+  const auto ranked = rank_tiles(size, units, kernels::most_ctas(p.device.info()));
   for (const bool varied : {false, true})
     for (const MatmulTile& ranked_tile : ranked) {
       MatmulTile t = ranked_tile;
-      if (may_split) t.splits = choose_splits(t, s.m, s.n, s.k, units);
+      if (may_split) t.splits = choose_splits(t, size, units);
       add(t);
       if (!varied) continue;
       for (int stages : {t.stages - 1, t.stages + 1}) {
@@ -92,12 +91,12 @@ report::Table tune_table(const Context& context, std::string_view type) {
 
 Status tune_gemm(const Context& context, const GemmProblem& p, const std::function<Status()>& check,
                  report::Table& table) {
-  const GemmShape& s = p.shape;
+  const ProductSize size = p.size();
   const bool gpu = p.device.is_cuda();
-  const double flop = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  const double flop = 2.0 * static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);
   auto rate = [&](double us) { return flop / us / (gpu ? 1e6 : 1e3); };
   for (const TunedKernel& k : kTuned) {
-    const std::string where = fmt::format("gemm {} {}x{}x{}: tuning {}", p.type.name, s.m, s.n, s.k, k.name);
+    const std::string where = fmt::format("gemm {} {}x{}x{}: tuning {}", p.type.name, size.m, size.n, size.k, k.name);
     const std::vector<MatmulTile> tiles = gpu ? gpu_tiles(p, k.splits) : host_tiles();
     std::vector<profiler::TuneCandidate> candidates;
     std::string unsupported;
@@ -147,19 +146,13 @@ Status tune_gemm(const Context& context, const GemmProblem& p, const std::functi
       verdict = name(c.verdict);
     }
     auto count = [&](profiler::TuneState state) { return Cell::of(int64_t{r.count(state)}); };
-    table.add_row({fmt::format("{},{},{}", s.m, s.n, s.k), std::string(k.name), Cell::of(rate(chosen_us), 1),
+    table.add_row({fmt::format("{},{},{}", size.m, size.n, size.k), std::string(k.name), Cell::of(rate(chosen_us), 1),
                    Cell::of(rate(best_us), 1), Cell::of(gain, 3), verdict, candidates[0].config,
                    best == 0 ? Cell("the same") : Cell(candidates[best].config), count(profiler::TuneState::kMeasured),
                    count(profiler::TuneState::kPruned), count(profiler::TuneState::kFailed),
                    count(profiler::TuneState::kWrong), Cell::of(r.total_s, 1)});
-    nlohmann::ordered_json j = {{"group", "gemm-tune"},
-                                {"type", p.type.name},
-                                {"m", s.m},
-                                {"n", s.n},
-                                {"k", s.k},
-                                {"kernel", k.name},
-                                {"gain", gain},
-                                {"chosen_us", chosen_us},
+    nlohmann::ordered_json j = {{"group", "gemm-tune"}, {"type", p.type.name}, {"m", size.m},  {"n", size.n},
+                                {"k", size.k},          {"kernel", k.name},    {"gain", gain}, {"chosen_us", chosen_us},
                                 {"best_us", best_us}};
     j["result"] = nlohmann::ordered_json::parse(to_json(r));
     context.add_json(j.dump());

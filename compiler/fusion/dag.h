@@ -45,7 +45,9 @@ struct DagNode {
   std::vector<int> axes;   // kReduce: those of the operand's dimensions that vanish; kScan: the one it goes along
   bool plain_max = false;  // kMax of a softmax: the result is NaN anyway when an element is
   int64_t splits = 1;      // kReduce: >1 sums in so many parts, which are a last dimension of the result; kScan: >1
-                           // runs in so many, and the second operand has the total of each: [kept.., splits]
+                           // runs in so many, and the second operand has the total of each: [kept.., splits];
+                           // kProduct: >1 sums over k in so many parts, the first dimension of the batch, along which
+                           // both operands have a stride of 0
   int64_t chunk = 0;       // columns of each part; 0: what suits its tiles
   int batch_dims = 0;      // kProduct: leading dimensions of the result and of both operands; other leading
                            // ones of the result are rows, of which the left operand has one dimension

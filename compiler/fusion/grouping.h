@@ -56,14 +56,6 @@ Grouping group(const Dag& dag, const PlanOptions& options);
 std::vector<Reason> why_apart(const Dag& dag, const Grouping& grouping, const PlanOptions& options,
                               const std::vector<std::pair<int, int>>& edges);
 
-/// Reductions of few long rows, in two steps: as many parts as occupy the machine, then their sum.
-/// A part is a multiple of so many columns: those that a program takes at a time.
-inline constexpr int64_t kSplitUnit = 4096;
-void split_reductions(Dag& dag, const Machine& machine);
-/// Running sums along few long rows of a GPU, likewise: the total of each part, then the parts' running sums, each from
-/// the totals before it.
-void split_scans(Dag& dag, const Machine& machine);
-
 int64_t cdiv(int64_t a, int64_t b);
 
 }  // namespace kiln::fusion

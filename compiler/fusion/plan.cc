@@ -9,6 +9,7 @@
 #include "compiler/fusion/grouping.h"
 #include "compiler/fusion/library.h"
 #include "compiler/fusion/recompute.h"
+#include "compiler/fusion/split.h"
 #include "compiler/fusion/writer.h"
 #include "compiler/target/target.h"
 #include "support/diag.h"
@@ -32,14 +33,14 @@ class Planner {
   Result<Plan> run() {
     plan_.variant = options_.variant;
     const bool unfused = options_.variant == Variant::kUnfused;
-    const bool library = options_.variant == Variant::kLibrary || options_.variant == Variant::kLibraryEpilogue;
-    KILN_TRY(dag_, make_dag(graph_, !unfused, library));
+    KILN_TRY(dag_, make_dag(graph_, !unfused, library()));
     dag_.exact = options_.exact;
     KILN_CHECK_OK(use_library());
     if (!unfused) {
       push_views(dag_);
       push_takes(dag_);
     }
+    if (!library()) split_products(dag_, options_.machine);
     split_scans(dag_, options_.machine);
     split_reductions(dag_, options_.machine);
     grouping_ = group(dag_, options_);
@@ -56,6 +57,10 @@ class Planner {
   }
 
  private:
+  bool library() const {
+    return options_.variant == Variant::kLibrary || options_.variant == Variant::kLibraryEpilogue;
+  }
+
   Status use_library() {
     const bool only = options_.variant == Variant::kLibrary, epilogue = options_.variant == Variant::kLibraryEpilogue;
     if (!only && !epilogue) return {};
@@ -107,8 +112,7 @@ class Planner {
     const WriteRequest request{graph_, dag_, grouping_, cluster, options_.machine, value_of_};
     g.name = cluster_name(request);
     account(cluster, g);
-    const bool library = options_.variant == Variant::kLibrary || options_.variant == Variant::kLibraryEpilogue;
-    if (cluster.form == Form::kProduct && library) {
+    if (cluster.form == Form::kProduct && library()) {
       const DagNode& p = dag_.nodes[at(cluster.members[0])];
       g.kind = GroupKind::kProduct;
       g.product.a = view_of(p.operands[0]);
@@ -144,8 +148,9 @@ class Planner {
           reads[o.node] = std::max(reads[o.node], touched(o));
       const auto elements =
           static_cast<double>(n.kind == DagKind::kReduce ? numel(n.operands[0].shape) : numel(n.shape));
-      g.flop += elements *
-                (n.kind == DagKind::kProduct ? 2.0 * static_cast<double>(n.operands[0].shape.back()) : info(n.op).flop);
+      g.flop += elements * (n.kind == DagKind::kProduct
+                                ? 2.0 * static_cast<double>(n.operands[0].shape.back()) / static_cast<double>(n.splits)
+                                : info(n.op).flop);
       if (!grouping_.stored[at(m)]) continue;
       g.writes.push_back(value_of_[at(m)]);
       g.bytes += static_cast<double>(numel(n.shape)) * size_of(n.dtype);

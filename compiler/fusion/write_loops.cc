@@ -9,6 +9,7 @@
 #include <set>
 
 #include "compiler/fusion/emitter.h"
+#include "compiler/fusion/split.h"
 #include "compiler/fusion/writer.h"
 #include "support/diag.h"
 

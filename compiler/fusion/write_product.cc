@@ -5,20 +5,13 @@
 #include <algorithm>
 
 #include "compiler/fusion/emitter.h"
+#include "compiler/fusion/product_form.h"
 #include "compiler/fusion/writer.h"
-#include "compiler/target/matmul_tile.h"
-#include "compiler/target/target.h"
 #include "support/diag.h"
 
 namespace kiln::fusion {
 
 namespace {
-
-/// A matrix whose rows or columns are contiguous and start at multiples of 16 bytes, as descriptors need.
-struct Block {
-  int64_t stride;   // of the other dimension
-  bool transposed;  // the first dimension is the contiguous one
-};
 
 class ProductWriter {
  public:
@@ -28,19 +21,16 @@ class ProductWriter {
     for (int m : c_.members)
       if (dag_.nodes[at(m)].kind == DagKind::kProduct) product_ = m;
     const DagNode& p = node();
-    n_ = p.shape.back();
-    k_ = p.operands[0].shape.back();
-    for (size_t d = 0; d + 1 < p.shape.size(); ++d) (static_cast<int>(d) < p.batch_dims ? batch_ : m_) *= p.shape[d];
+    const ProductSize size = size_of_product(p);
+    m_ = size.m, n_ = size.n, k_ = size.k, batch_ = size.batch;
     sum_ = p.operand_type == DType::kF64 ? DType::kF64 : is_int(p.operand_type) ? DType::kI32 : DType::kF32;
   }
 
   Status write() {
     for (int m : c_.members)
       if (r_.grouping.stored[at(m)]) stores_.push_back(m);
-    const auto a = block(0), b = block(1);
-    const bool blocks = a && b && persistent();
-    if (blocks)
-      by_blocks(*a, *b);
+    if (const auto blocks = blocks_of(dag_, node(), r_.machine))
+      by_blocks(*blocks);
     else
       by_pointers();
     write_source(e_, cluster_comment(r_), group_);
@@ -52,46 +42,38 @@ class ProductWriter {
  private:
   const DagNode& node() const { return dag_.nodes[at(product_)]; }
 
-  /// Whether this machine multiplies blocks of this type through descriptors.
-  bool persistent() const {
-    const target::Target* t = target::find(r_.machine.target);
-    const DType d = node().operand_type;
-    const bool type = is_half(d) || is_fp8(d) || d == DType::kI8 || (d == DType::kF32 && node().tf32);
-    // wgmma reads 32-bit and 8-bit operands only with k contiguous.
-    return t && t->has(target::kTma) && t->has(target::kWgmma) && type && m_ > 0 && n_ > 0;
-  }
-
-  std::optional<Block> block(size_t i) const {
-    const Operand& o = node().operands[i];
-    const DagNode& from = dag_.nodes[at(o.node)];
-    const size_t r = o.shape.size();
-    const int bytes = size_of(from.dtype);
-    const int alignment = from.kind == DagKind::kLeaf ? from.alignment : 16;
-    if (r != 2 || node().batch_dims > 0 || alignment % 16 || o.offset * bytes % 16) return std::nullopt;
-    for (bool transposed : {false, true}) {
-      const size_t outer = transposed ? 1 : 0, inner = 1 - outer;
-      if (o.strides[inner] != 1 && o.shape[inner] != 1) continue;
-      const int64_t stride = o.shape[outer] == 1 ? 16 : o.strides[outer];
-      const bool k_contiguous = (i == 0) != transposed;
-      if (stride * bytes % 16 || stride <= 0 || (bytes != 2 && !k_contiguous)) continue;
-      return Block{stride, transposed};
-    }
-    return std::nullopt;
-  }
-
   std::string sum_name() const { return fmt::format("tl.{}", info(sum_).triton); }
 
-  /// The dimensions of the cluster that are the product's batch, rows and columns.
-  void bind(const std::string& batch, const std::string& rows, const std::string& columns) {
+  /// The dimensions of the cluster that are the product's batch. Operands are read with them.
+  void bind_batch(const std::string& batch) {
     e_.index.resize(c_.dims.size());
+    if (node().batch_dims > 0) walk(0, at(node().batch_dims), batch, kUniform);
+  }
+
+  /// Those that are its rows and columns.
+  void bind(const std::string& rows, const std::string& columns) {
     e_.two_ranges = true;
     e_.row_index = rows;
     e_.column_index = columns;
     const std::vector<int>& map = c_.map_of(product_);
     const size_t batches = at(node().batch_dims), last = map.size() - 1;
     if (map[last] >= 0) e_.index[at(map[last])] = {columns, kAlongColumns};
-    if (batches > 0) walk(0, batches, batch, kUniform);
     walk(batches, last, rows, kAlongRows);
+  }
+
+  /// The index along a dimension of the batch.
+  const std::string& batch_index(size_t d) const { return e_.index[at(c_.map_of(product_)[d])].text; }
+
+  /// The range of steps along k of the loop. Programs that share a sum have equal parts of them, the last maybe less.
+  std::string steps(const std::string& k, const std::string& block_k, std::string* first = nullptr) {
+    const std::string all = fmt::format("tl.cdiv({}, {})", k, block_k);
+    if (node().splits == 1) return all;
+    const std::string total = fresh("steps"), share = fresh("share"), from = fresh("first");
+    e_.line(fmt::format("{} = {}", total, all));
+    e_.line(fmt::format("{} = tl.cdiv({}, {})", share, total, e_.constant(node().splits, "SPLITS")));
+    e_.line(fmt::format("{} = {} * {}", from, batch_index(0), share));
+    if (first) *first = from;
+    return fmt::format("{}, min({} + {}, {})", from, from, share, total);
   }
 
   /// Strides of what the epilogue reads and writes.
@@ -180,17 +162,21 @@ class ProductWriter {
     return n.shape == node().shape && n_ * size_of(n.dtype) % 16 == 0 && n.dtype != DType::kI1;
   }
 
-  void by_blocks(const Block& a, const Block& b) {
-    int result_bytes = 0;
-    for (int m : stores_)
-      if (by_descriptor(m)) result_bytes += size_of(dag_.nodes[at(m)].dtype);
-    const int operand_bytes = size_of(node().operand_type);
-    const std::vector<MatmulTile> tiles =
-        rank_tiles(m_, n_, operand_bytes, std::max(result_bytes, 1), r_.machine.multiprocessors);
+  void by_blocks(const BlockPair& blocks) {
+    const auto& [a, b] = blocks;
+    ProductSize size = size_of_product(node(), &blocks);
+    for (int m : stores_) {
+      const int bytes = size_of(dag_.nodes[at(m)].dtype);
+      if (by_descriptor(m))
+        size.result_bytes += bytes;
+      else
+        size.scattered_bytes = std::max(size.scattered_bytes, bytes);
+    }
+    const std::vector<MatmulTile> tiles = rank_tiles(size, r_.machine.multiprocessors);
     const MatmulTile t = tiles.at(0);
-    auto tiles_of = [&](const MatmulTile& tile) { return cdiv(m_, tile.m) * cdiv(n_, tile.n); };
+    auto tiles_of = [&](const MatmulTile& tile) { return cdiv(m_, tile.m) * cdiv(n_, tile.n) * batch_; };
     // Programs stay, but where each would have one tile.
-    const bool stay = tiles_of(t) > r_.machine.multiprocessors;
+    const bool stay = node().splits == 1 && tiles_of(t) > r_.machine.multiprocessors;
     auto programs = [&](const MatmulTile& tile) {
       return std::min<int64_t>(tiles_of(tile), r_.machine.multiprocessors);
     };
@@ -198,57 +184,94 @@ class ProductWriter {
     const std::string block_m = e_.constant(t.m, "BLOCK_M"), block_n = e_.constant(t.n, "BLOCK_N"),
                       block_k = e_.constant(t.k, "BLOCK_K"), group_m = stay ? e_.constant(t.group_m, "GROUP_M") : "",
                       num_programs = stay ? e_.constant(programs(t), "NUM_PROGRAMS") : "";
+    const std::string count = batch_ > 1 ? e_.dimension(batch_, "B") : "";
     group_.descriptors = true;
-    auto descriptor = [&](const std::string& hint, const std::string& pointer, bool transposed, const std::string& rows,
-                          const std::string& columns, const std::string& stride, const std::string& block_rows,
-                          const std::string& block_columns) {
-      const std::string name = fresh(hint);
-      e_.line(transposed ? fmt::format("{} = tl.make_tensor_descriptor({}, [{}, {}], [{}, 1], [{}, {}])", name, pointer,
-                                       columns, rows, stride, block_columns, block_rows)
-                         : fmt::format("{} = tl.make_tensor_descriptor({}, [{}, {}], [{}, 1], [{}, {}])", name, pointer,
-                                       rows, columns, stride, block_rows, block_columns));
+    auto descriptor = [&](const std::string& name, const std::string& pointer, std::vector<std::string> sizes,
+                          std::vector<std::string> strides, std::vector<std::string> block) {
+      e_.line(fmt::format("{} = tl.make_tensor_descriptor({}, [{}], [{}], [{}])", name, pointer, fmt::join(sizes, ", "),
+                          fmt::join(strides, ", "), fmt::join(block, ", ")));
       return name;
     };
+    // Sizes, strides and blocks of the batch's dimensions stand in front of the matrix's.
+    auto matrix = [&](const std::string& hint, const Operand& o, const Block& as, std::vector<std::string> extent,
+                      std::vector<std::string> block) {
+      if (as.transposed) std::swap(extent[0], extent[1]), std::swap(block[0], block[1]);
+      std::vector<std::string> sizes, strides;
+      for (size_t d : as.batch) {
+        sizes.push_back(o.shape[d] == batch_ ? count : e_.dimension(o.shape[d], "B"));
+        strides.push_back(e_.dimension(o.strides[d], "stride_batch_" + hint));
+      }
+      strides.insert(strides.end(), {e_.dimension(as.stride, "stride_" + hint), "1"});
+      sizes.insert(sizes.end(), extent.begin(), extent.end());
+      block.insert(block.begin(), as.batch.size(), "1");
+      return descriptor(fresh(hint + "_desc"), e_.pointer(o.node, o.offset, false), std::move(sizes),
+                        std::move(strides), std::move(block));
+    };
     const Operand &left = node().operands[0], &right = node().operands[1];
-    const std::string a_desc = descriptor("a_desc", e_.pointer(left.node, left.offset, false), a.transposed, m, k,
-                                          e_.dimension(a.stride, "stride_a"), block_m, block_k);
-    const std::string b_desc = descriptor("b_desc", e_.pointer(right.node, right.offset, false), b.transposed, k, n,
-                                          e_.dimension(b.stride, "stride_b"), block_k, block_n);
+    const std::string a_desc = matrix("a", left, a, {m, k}, {block_m, block_k});
+    const std::string b_desc = matrix("b", right, b, {k, n}, {block_k, block_n});
     std::vector<std::string> out_desc(stores_.size());
-    for (size_t i = 0; i < stores_.size(); ++i)
-      if (by_descriptor(stores_[i]))
-        out_desc[i] = descriptor("out_desc", e_.pointer(stores_[i], 0, true), false, m, n, n, block_m, block_n);
-    const std::string row = fresh("row"), column = fresh("column"), acc = fresh("acc"), step = fresh("step");
+    for (size_t i = 0; i < stores_.size(); ++i) {
+      if (!by_descriptor(stores_[i])) continue;
+      std::vector<std::string> sizes = {m, n}, strides = {n, "1"}, block = {block_m, block_n};
+      if (batch_ > 1) {
+        sizes.insert(sizes.begin(), count);
+        strides.insert(strides.begin(), e_.dimension(m_ * n_, "stride_batch_out"));
+        block.insert(block.begin(), "1");
+      }
+      out_desc[i] = descriptor(fresh("out_desc"), e_.pointer(stores_[i], 0, true), std::move(sizes), std::move(strides),
+                               std::move(block));
+    }
+    const std::string row = fresh("row"), column = fresh("column"), acc = fresh("acc"), step = fresh("step"),
+                      batch = batch_ > 1 ? fresh("batch") : "";
     const std::string zeros = fmt::format("{} = tl.zeros(({}, {}), dtype={})", acc, block_m, block_n, sum_name());
+    std::string range;
     if (stay) {
-      const std::string tiles_m = fresh("tiles_m"), tiles_n = fresh("tiles_n"), steps = fresh("steps"),
-                        tile = fresh("tile"), tile_m = fresh("tile_m"), tile_n = fresh("tile_n");
+      const std::string tiles_m = fresh("tiles_m"), tiles_n = fresh("tiles_n"), tile = fresh("tile"),
+                        tile_m = fresh("tile_m"), tile_n = fresh("tile_n");
       e_.line(fmt::format("{} = tl.cdiv({}, {})", tiles_m, m, block_m));
       e_.line(fmt::format("{} = tl.cdiv({}, {})", tiles_n, n, block_n));
-      e_.line(fmt::format("{} = tl.cdiv({}, {})", steps, k, block_k));
+      range = fresh("steps");
+      e_.line(fmt::format("{} = tl.cdiv({}, {})", range, k, block_k));
       e_.use_helper("tile_of");
-      e_.begin_loop(
-          fmt::format("for {} in tl.range(tl.program_id(0), {} * {}, {}):", tile, tiles_m, tiles_n, num_programs),
-          {fmt::format("{}, {} = tile_of({}, {}, {}, {})", tile_m, tile_n, tile, tiles_m, tiles_n, group_m),
-           fmt::format("{} = {} * {}", row, tile_m, block_m), fmt::format("{} = {} * {}", column, tile_n, block_n),
-           zeros, fmt::format("for {} in range({}):", step, steps)},
-          false);
+      std::string all = fmt::format("{} * {}", tiles_m, tiles_n), in_matrix = tile;
+      std::vector<std::string> head;
+      if (batch_ > 1) {
+        const std::string per_matrix = fresh("per_matrix");
+        e_.line(fmt::format("{} = {}", per_matrix, all));
+        all = fmt::format("{} * {}", count, per_matrix);
+        head.push_back(fmt::format("{} = {} // {}", batch, tile, per_matrix));
+        in_matrix = fmt::format("{} % {}", tile, per_matrix);
+      }
+      head.push_back(
+          fmt::format("{}, {} = tile_of({}, {}, {}, {})", tile_m, tile_n, in_matrix, tiles_m, tiles_n, group_m));
+      head.push_back(fmt::format("{} = {} * {}", row, tile_m, block_m));
+      head.push_back(fmt::format("{} = {} * {}", column, tile_n, block_n));
+      e_.begin_loop(fmt::format("for {} in tl.range(tl.program_id(0), {}, {}):", tile, all, num_programs), head, false);
     } else {
       e_.line(fmt::format("{} = tl.program_id(0) * {}", row, block_m));
       e_.line(fmt::format("{} = tl.program_id(1) * {}", column, block_n));
-      e_.line(zeros);
-      e_.line(fmt::format("for {} in range(tl.cdiv({}, {})):", step, k, block_k));
+      if (batch_ > 1) e_.line(fmt::format("{} = tl.program_id(2)", batch));
     }
-    auto loaded = [&](const std::string& hint, const std::string& desc, bool transposed, std::string first,
-                      std::string second) {
-      if (transposed) std::swap(first, second);
+    bind_batch(batch);
+    if (!stay) range = steps(k, block_k);
+    e_.line(zeros);
+    e_.line(fmt::format("for {} in range({}):", step, range));
+    auto loaded = [&](const std::string& hint, const std::string& desc, const Block& as, std::vector<std::string> from,
+                      std::vector<std::string> block) {
+      if (as.transposed) std::swap(from[0], from[1]), std::swap(block[0], block[1]);
+      std::vector<std::string> place;
+      for (size_t d : as.batch) place.push_back(batch_index(d));
+      place.insert(place.end(), from.begin(), from.end());
       const std::string name = fresh(hint);
-      e_.line(fmt::format("    {} = {}.load([{}, {}]){}", name, desc, first, second, transposed ? ".T" : ""));
+      const std::string flat = as.batch.empty() ? "" : fmt::format(".reshape({}, {})", block[0], block[1]);
+      e_.line(fmt::format("    {} = {}.load([{}]){}{}", name, desc, fmt::join(place, ", "), flat,
+                          as.transposed ? ".T" : ""));
       return name;
     };
     const std::string depth = fmt::format("{} * {}", step, block_k);
-    const std::string a_block = loaded("a", a_desc, a.transposed, row, depth);
-    const std::string b_block = loaded("b", b_desc, b.transposed, depth, column);
+    const std::string a_block = loaded("a", a_desc, a, {row, depth}, {block_m, block_k});
+    const std::string b_block = loaded("b", b_desc, b, {depth, column}, {block_k, block_n});
     e_.line("    " + dot(a_block, b_block, acc));
     // Ranges of rows and columns, for tensors that are not accessed in blocks.
     const bool only_blocks = std::all_of(out_desc.begin(), out_desc.end(), [](const auto& d) { return !d.empty(); });
@@ -263,7 +286,7 @@ class ProductWriter {
       if (m_ % t.m || differs(tiles, m_, &MatmulTile::m)) e_.row_mask = "(" + rows + " < " + m + ")";
       if (n_ % t.n || differs(tiles, n_, &MatmulTile::n)) e_.column_mask = "(" + columns + " < " + n + ")";
     }
-    bind("", rows, columns);
+    bind(rows, columns);
     e_.set(product_, e_.product(product_, accumulated(acc)));
     for (size_t i = 0; i < stores_.size(); ++i) {
       if (out_desc[i].empty()) {
@@ -274,11 +297,15 @@ class ProductWriter {
       const DType type = dag_.nodes[at(stores_[i])].dtype;
       std::string text = e_.spread(value, kWhole, value.type == type ? 0 : 10);
       if (value.type != type) text += fmt::format(".to(tl.{})", info(type).triton);
-      e_.line(fmt::format("{}.store([{}, {}], {})", out_desc[i], row, column, text));
+      if (batch_ > 1)
+        e_.line(fmt::format("{}.store([{}, {}, {}], {}.reshape(1, {}, {}))", out_desc[i], batch, row, column,
+                            value.type == type ? e_.spread(value, kWhole, 10) : text, block_m, block_n));
+      else
+        e_.line(fmt::format("{}.store([{}, {}], {})", out_desc[i], row, column, text));
     }
     if (stay) e_.end_loop();
     auto grid = [&](const MatmulTile& tile) -> std::array<int64_t, 3> {
-      if (!stay) return {cdiv(m_, tile.m), cdiv(n_, tile.n), 1};
+      if (!stay) return {cdiv(m_, tile.m), cdiv(n_, tile.n), batch_};
       return {programs(tile), 1, 1};
     };
     group_.grid = grid(t);
@@ -308,14 +335,8 @@ class ProductWriter {
   // --- a program per tile, pointers
 
   void by_pointers() {
-    const int bytes = size_of(node().operand_type);
-    const bool gpu = r_.machine.gpu();
-    auto side = [](int64_t n, int64_t most) { return std::clamp<int64_t>(power_of_two(n), 16, most); };
-    // In full precision products are summed element by element, in registers: tiles are small.
-    const bool by_element = gpu && ((node().operand_type == DType::kF32 && !node().tf32) || bytes == 8);
-    const int64_t most = by_element ? 64 : 128, most_k = gpu ? (by_element ? 32 : 128 / bytes) : 64;
-    const int64_t bm = side(m_, most), bn = side(n_, most),
-                  bk = std::max<int64_t>(side(k_, most_k), bytes == 1 ? 32 : 16);
+    const MatmulTile t = pointer_tile(node(), r_.machine);
+    const int64_t bm = t.m, bn = t.n, bk = t.k;
     const std::string m = e_.dimension(m_, "M"), n = e_.dimension(n_, "N"), k = e_.dimension(k_, "K");
     const std::string block_m = e_.constant(bm, "BLOCK_M"), block_n = e_.constant(bn, "BLOCK_N"),
                       block_k = e_.constant(bk, "BLOCK_K"), group_m = e_.constant(8, "GROUP_M");
@@ -346,10 +367,11 @@ class ProductWriter {
     const Operand &left = node().operands[0], &right = node().operands[1];
     auto stride = [&](int64_t s, const std::string& hint) { return s == 1 ? "" : " * " + e_.dimension(s, hint); };
     const size_t r = left.shape.size();
-    if (batch_ > 1) {
-      bind(batch, rows, columns);
-      bound_ = true;
-    }
+    bind_batch(batch);
+    std::string first;
+    const std::string all_steps = steps(k, block_k, &first);
+    // Where along k the pointers begin, as a factor in front of a stride.
+    const std::string from = first.empty() ? "" : fmt::format("({}{} * {} + {})", first, to, block_k, depth);
     const std::vector<int>& map = c_.map_of(product_);
     auto base = [&](const Operand& o, const std::string& hint) {
       std::string p = e_.pointer(o.node, o.offset, false);
@@ -363,9 +385,9 @@ class ProductWriter {
     const std::string a_deep = stride(left.strides[r - 1], "stride_ak"),
                       b_deep = stride(right.strides[r - 2], "stride_bk");
     e_.line(fmt::format("{} = {} + {}[:, None]{} + {}[None, :]{}", a_ptrs, base(left, "stride_ab"), rows,
-                        stride(left.strides[r - 2], "stride_am"), depth, a_deep));
-    e_.line(fmt::format("{} = {} + {}[:, None]{} + {}[None, :]{}", b_ptrs, base(right, "stride_bb"), depth, b_deep,
-                        columns, stride(right.strides[r - 1], "stride_bn")));
+                        stride(left.strides[r - 2], "stride_am"), from.empty() ? depth : from, a_deep));
+    e_.line(fmt::format("{} = {} + {}[:, None]{} + {}[None, :]{}", b_ptrs, base(right, "stride_bb"),
+                        from.empty() ? depth : from, b_deep, columns, stride(right.strides[r - 1], "stride_bn")));
     e_.line(fmt::format("{} = tl.zeros(({}, {}), dtype={})", acc, block_m, block_n, sum_name()));
     const bool ragged = k_ % bk != 0;
     auto loaded = [&](const std::string& ptrs, const std::string& side_mask, const std::string& depth_mask) {
@@ -376,7 +398,7 @@ class ProductWriter {
                  : fmt::format("tl.load({}, mask={}, other={})", ptrs, mask, is_int(node().operand_type) ? "0" : "0.0");
     };
     const std::string rest = ragged ? fresh("rest") : "";
-    e_.line(fmt::format("for {} in range(0, tl.cdiv({}, {})):", step, k, block_k));
+    e_.line(fmt::format("for {} in range({}):", step, all_steps));
     if (ragged) e_.line(fmt::format("    {} = {} - {} * {}", rest, k, step, block_k));
     e_.line(fmt::format("    {} = {}", a,
                         loaded(a_ptrs, e_.row_mask.empty() ? "" : e_.row_mask + "[:, None]",
@@ -387,26 +409,26 @@ class ProductWriter {
     e_.line("    " + dot(a, b, acc));
     e_.line(fmt::format("    {} += {}{}", a_ptrs, block_k, a_deep));
     e_.line(fmt::format("    {} += {}{}", b_ptrs, block_k, b_deep));
-    if (!bound_) bind(batch, rows, columns);
+    bind(rows, columns);
     e_.set(product_, e_.product(product_, accumulated(acc)));
     for (int s : stores_) e_.store(s);
     group_.grid = {batch_ * cdiv(m_, bm) * cdiv(n_, bn), 1, 1};
-    auto stages = [&](int64_t tile_m_size, int64_t tile_n_size) {
-      const int64_t stage = (tile_m_size + tile_n_size) * bk * bytes;
-      return static_cast<int>(std::clamp<int64_t>((r_.machine.shared_bytes - 4096) / stage, 2, 4));
-    };
-    auto warps = [](int64_t elements) { return elements >= 128 * 128 ? 8 : 4; };
-    group_.num_stages = stages(bm, bn);
-    group_.num_warps = warps(bm * bn);
+    group_.num_stages = t.stages;
+    group_.num_warps = t.warps;
+    const int most = sums_elements(node()) ? 64 : 128;
     for (auto [other_m, other_n] : {std::pair<int64_t, int64_t>{128, 128}, {128, 64}, {64, 128}, {64, 64}, {32, 64}}) {
       const bool masks_fit = (m_ % bm || m_ % other_m == 0) && (n_ % bn || n_ % other_n == 0);
       if (std::pair(other_m, other_n) == std::pair(bm, bn) || other_m > 2 * bm || other_n > 2 * bn || !masks_fit ||
           other_m * other_n > most * most)
         continue;
+      MatmulTile other = t;
+      other.m = static_cast<int>(other_m);
+      other.n = static_cast<int>(other_n);
+      other = with_stages(other, node(), r_.machine);
       group_.configurations.push_back({{{block_m, other_m}, {block_n, other_n}},
                                        {batch_ * cdiv(m_, other_m) * cdiv(n_, other_n), 1, 1},
-                                       warps(other_m * other_n),
-                                       stages(other_m, other_n)});
+                                       other.warps,
+                                       other.stages});
     }
   }
 
@@ -416,7 +438,6 @@ class ProductWriter {
   Group& group_;
   Emitter e_;
   int product_ = -1;
-  bool bound_ = false;  // the batch's indices are needed before the loop
   int64_t m_ = 1, n_ = 0, k_ = 0, batch_ = 1;
   DType sum_ = DType::kF32;
   std::vector<int> stores_;

@@ -18,19 +18,31 @@ struct MatmulTile {
 /// "128x256x64, 3 stages, 8 warps", or "16x64x128, 4 stages, 4 warps, 8 splits".
 std::string to_string(const MatmulTile& tile);
 
+/// `batch` products [m, k] · [k, n].
+struct ProductSize {
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  int operand_bytes = 2, result_bytes = 2;  // of an element; of all results that leave in blocks
+  int scattered_bytes = 0;  // of the widest result that threads store: a whole tile of it goes through shared memory
+  int splits = 1;           // programs that share the sum of a tile: `batch` counts them
+  /// Whether the rows of memory of each operand begin at whole sectors of 32 bytes.
+  bool a_in_sectors = true, b_in_sectors = true;
+};
+
 /// The tiles that fit a block's shared memory, with k and stages as the bytes of the elements allow; the one that takes
-/// the least time for a product [m, k] · [k, n] on `multiprocessors` first, by the number of rounds and a table of how
-/// fast each tile goes on Hopper. Programs have up to `most_ctas` blocks: more than one where the GPU has clusters and
-/// the kernel is launched with that many.
-std::vector<MatmulTile> rank_tiles(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors,
-                                   int most_ctas = 1);
+/// the least time on `multiprocessors` first, by a model of Hopper: rounds of programs, each as long as its products or
+/// its loads take, whichever is longer. Programs have up to `most_ctas` blocks: more than one where the GPU has
+/// clusters and the kernel is launched with that many.
+std::vector<MatmulTile> rank_tiles(const ProductSize& size, int multiprocessors, int most_ctas = 1);
+
+/// What the model says that the first of them takes, in microseconds.
+double least_us(const ProductSize& size, int multiprocessors);
 
 /// The first of them.
-MatmulTile choose_tile(int64_t m, int64_t n, int operand_bytes, int result_bytes, int multiprocessors,
-                       int most_ctas = 1);
+MatmulTile choose_tile(const ProductSize& size, int multiprocessors, int most_ctas = 1);
 
-/// How many programs should share the sum over k of each tile: more than one where the result has tiles for less than
-/// half of the multiprocessors, and programs have one block.
-int choose_splits(const MatmulTile& tile, int64_t m, int64_t n, int64_t k, int multiprocessors);
+/// How many programs should share the sum over k of each tile: more than one where the results have tiles for less than
+/// half of the places for programs (multiprocessors, or more where several programs fit on one), and programs have one
+/// block.
+int choose_splits(const MatmulTile& tile, const ProductSize& size, int places);
 
 }  // namespace kiln

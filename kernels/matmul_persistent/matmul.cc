@@ -63,8 +63,10 @@ Result<Launch> matmul_launch(Sources& sources, const Tensor& a, const Tensor& b,
   if (tile) {
     t = *tile;
   } else {
-    t = choose_tile(m, n, size_of(a.dtype()), size_of(out.dtype()), info.compute_units, most_ctas(info));
-    t.splits = choose_splits(t, m, n, k, info.compute_units);
+    const ProductSize size{
+        .m = m, .n = n, .k = k, .operand_bytes = size_of(a.dtype()), .result_bytes = size_of(out.dtype())};
+    t = choose_tile(size, info.compute_units, most_ctas(info));
+    t.splits = choose_splits(t, size, info.compute_units);
   }
   // As the tensor cores accumulate: int8 products in int32, all floats in float32.
   const DType sum = is_int(a.dtype()) ? DType::kI32 : DType::kF32;

@@ -261,6 +261,57 @@ TEST_F(PlanTest, ProductsTakeTheirEpilogue) {
   EXPECT_EQ(check({y, z}, Variant::kUnfused).groups.size(), 4u);
 }
 
+/// On Hopper a product whose tiles leave processors idle is summed in parts, which the epilogue's kernel adds.
+TEST_F(PlanTest, LongProductsAreSplit) {
+  struct Shapes {
+    Shape x, w;
+    bool blocks;  // rows that descriptors can describe
+  };
+  for (const Shapes& s : {Shapes{{20, 1600}, {1600, 40}, true}, Shapes{{20, 1602}, {1602, 37}, false},
+                          Shapes{{3, 20, 1600}, {3, 1600, 40}, true}, Shapes{{3, 20, 1601}, {1601, 40}, false}}) {
+    p = {};
+    const int64_t n = s.w.back();
+    const int xw = op(ExprOp::kMatMul, {tensor(DType::kBF16, s.x, "x"), tensor(DType::kBF16, s.w, "w")});
+    const int y = op(ExprOp::kGeluTanh, {op(ExprOp::kAdd, {xw, tensor(DType::kBF16, {n}, "b")})});
+    const Plan made = check({y}, Variant::kFused, hopper_machine());
+    ASSERT_EQ(made.groups.size(), 2u);
+    EXPECT_EQ(made.groups[0].descriptors, s.blocks);
+    EXPECT_NE(made.groups[0].source.find("SPLITS"), std::string::npos) << made.groups[0].source;
+    check({y, xw}, Variant::kUnfused, hopper_machine());
+  }
+}
+
+/// Each operand may be one matrix for the whole batch, lie transposed, or have several dimensions in front.
+TEST_F(PlanTest, ProductsOfBatchesAreReadInBlocks) {
+  for (const auto& [x, w] : {std::pair<Shape, Shape>{{5, 70, 64}, {5, 64, 48}},
+                             {{2, 3, 40, 64}, {2, 3, 64, 24}},
+                             {{2, 3, 40, 64}, {2, 1, 64, 24}},
+                             {{7, 1, 64}, {7, 64, 8}}}) {
+    p = {};
+    const int left = tensor(DType::kF16, x, "x"), right = tensor(DType::kF16, w, "w");
+    const Plan made = check({op(ExprOp::kMatMul, {left, right})}, Variant::kFused, hopper_machine());
+    ASSERT_EQ(made.groups.size(), 1u);
+    EXPECT_TRUE(made.groups[0].descriptors);
+    EXPECT_NE(made.groups[0].source.find(".reshape("), std::string::npos) << made.groups[0].source;
+  }
+  p = {};  // many tiles: programs stay
+  const int x = tensor(DType::kF16, {150, 16, 64}, "x"), w = tensor(DType::kF16, {150, 64, 16}, "w");
+  const Plan made = check({op(ExprOp::kRelu, {op(ExprOp::kMatMul, {x, w})})}, Variant::kFused, hopper_machine());
+  EXPECT_EQ(made.groups.at(0).grid[0], 132);
+}
+
+/// Of a row that fills little more than half of its block, the rest is known to be outside.
+TEST_F(PlanTest, RowsFarFromPowersOfTwoHoldNoMore) {
+  for (int64_t columns : {1030, 2300, 5120, 8440, 11008}) {
+    p = {};
+    const int x = tensor(DType::kF32, {3, columns}, "x");
+    const Plan made = check({op(ExprOp::kSub, {x, axis(ExprOp::kMean, x, {-1}, true)}), axis(ExprOp::kMax, x, {-1})},
+                            Variant::kFused, hopper_machine());
+    ASSERT_EQ(made.groups.size(), 1u);
+    EXPECT_NE(made.groups[0].source.find("HELD"), std::string::npos) << made.groups[0].source;
+  }
+}
+
 /// Every finite number of 16 bits.
 TEST_F(PlanTest, GeluOfHalvesHasTheirPrecision) {
   for (DType dtype : {DType::kF16, DType::kBF16})

@@ -71,18 +71,19 @@ TEST(MatmulPersistent, ProgramsShareTheSumOfATile) {
 
 TEST(MatmulTile, SplitsWhereTilesAreFew) {
   const int processors = 132;
-  const MatmulTile few = choose_tile(16, 1024, 2, 2, processors);
+  const MatmulTile few = choose_tile({.m = 16, .n = 1024}, processors);
   EXPECT_EQ(to_string(few), "16x64x128, 8 stages, 4 warps");
-  EXPECT_EQ(choose_splits(few, 16, 1024, 8192, processors), 8);  // of 16 tiles
-  EXPECT_EQ(choose_splits(few, 16, 1024, 1024, processors), 2);  // of 8 steps
-  EXPECT_EQ(choose_splits(few, 16, 8192, 8192, processors), 1);  // 128 tiles
-  EXPECT_EQ(choose_splits(few, 0, 1024, 8192, processors), 1);
+  EXPECT_EQ(choose_splits(few, {.m = 16, .n = 1024, .k = 8192}, processors), 8);  // of 16 tiles
+  EXPECT_EQ(choose_splits(few, {.m = 16, .n = 1024, .k = 1024}, processors), 2);  // of 8 steps
+  EXPECT_EQ(choose_splits(few, {.m = 16, .n = 8192, .k = 8192}, processors), 1);  // 128 tiles
+  EXPECT_EQ(choose_splits(few, {.m = 0, .n = 1024, .k = 8192}, processors), 1);
 }
 
 TEST(MatmulTile, ClustersWhereTheyHelp) {
   const int processors = 132;
   auto chosen = [&](int64_t m, int64_t n, int bytes) {
-    return to_string(choose_tile(m, n, bytes, bytes, processors, /*most_ctas=*/2));
+    return to_string(choose_tile({.m = m, .n = n, .k = 4096, .operand_bytes = bytes, .result_bytes = bytes}, processors,
+                                 /*most_ctas=*/2));
   };
   EXPECT_EQ(chosen(1024, 1024, 2), "64x128x64, 8 stages, 4 warps");
   EXPECT_EQ(chosen(2048, 2048, 2), "128x256x64, 3 stages, 8 warps");
@@ -92,7 +93,7 @@ TEST(MatmulTile, ClustersWhereTheyHelp) {
   EXPECT_EQ(chosen(16, 1024, 2), "16x64x128, 8 stages, 4 warps");  // whose sums are split
   EXPECT_EQ(chosen(4096, 4096, 4), "256x128x32, 3 stages, 8 warps");
   for (int64_t m : {1, 16, 512, 2048})
-    for (const MatmulTile& t : rank_tiles(m, 2048, 2, 2, processors)) EXPECT_EQ(t.ctas, 1);
+    for (const MatmulTile& t : rank_tiles({.m = m, .n = 2048, .k = 2048}, processors)) EXPECT_EQ(t.ctas, 1);
 }
 
 }  // namespace

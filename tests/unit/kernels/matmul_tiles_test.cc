@@ -87,7 +87,9 @@ TEST_P(MatmulTiles, BecomeCleanMachineCode) {
   const bool b_is_nk = size_of(types.operand) == 1;
   const Tensor a = matrix(cpu, types.operand, kM, kK, false), b = matrix(cpu, types.operand, kK, kN, b_is_nk),
                out = matrix(cpu, types.result, kM, kN, false);
-  const auto tiles = rank_tiles(kM, kN, size_of(types.operand), size_of(types.result), 132, /*most_ctas=*/2);
+  const auto tiles = rank_tiles(
+      {.m = kM, .n = kN, .k = kK, .operand_bytes = size_of(types.operand), .result_bytes = size_of(types.result)}, 132,
+      /*most_ctas=*/2);
   ASSERT_GE(tiles.size(), 5u);
   for (const MatmulTile& tile : tiles)
     for (const Form& form : kForms) {

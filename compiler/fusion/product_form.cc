@@ -1,0 +1,93 @@
+#include "compiler/fusion/product_form.h"
+
+#include <algorithm>
+
+#include "compiler/fusion/writer.h"
+#include "compiler/target/target.h"
+#include "support/tensor_map.h"
+
+namespace kiln::fusion {
+
+namespace {
+
+std::optional<Block> block_of(const Dag& dag, const DagNode& product, size_t i) {
+  const Operand& o = product.operands[i];
+  const DagNode& from = dag.nodes[at(o.node)];
+  const size_t batches = at(product.batch_dims);
+  const int bytes = size_of(from.dtype);
+  const int alignment = from.kind == DagKind::kLeaf ? from.alignment : kTensorMapAlignment;
+  auto fills_units = [&](int64_t elements) { return elements * bytes % kTensorMapAlignment == 0; };
+  if (o.shape.size() != batches + 2 || alignment % kTensorMapAlignment || !fills_units(o.offset)) return std::nullopt;
+  Block block{};
+  for (size_t d = 0; d < batches; ++d) {
+    if (o.shape[d] == 1 || o.strides[d] == 0) continue;
+    if (o.strides[d] < 0 || !fills_units(o.strides[d])) return std::nullopt;
+    block.batch.push_back(d);
+  }
+  if (block.batch.size() + 2 > kTensorMapDims) return std::nullopt;
+  for (bool transposed : {false, true}) {
+    const size_t outer = batches + (transposed ? 1 : 0), inner = batches + (transposed ? 0 : 1);
+    if (o.strides[inner] != 1 && o.shape[inner] != 1) continue;
+    block.stride = o.shape[outer] == 1 ? kTensorMapAlignment : o.strides[outer];
+    block.transposed = transposed;
+    // wgmma reads 32-bit and 8-bit operands only with k contiguous.
+    const bool k_contiguous = (i == 0) != transposed;
+    if (fills_units(block.stride) && block.stride > 0 && (bytes == 2 || k_contiguous)) return block;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<BlockPair> blocks_of(const Dag& dag, const DagNode& product, const Machine& machine) {
+  const target::Target* t = target::find(machine.target);
+  const DType d = product.operand_type;
+  const bool type = is_half(d) || is_fp8(d) || d == DType::kI8 || (d == DType::kF32 && product.tf32);
+  if (!t || !t->has(target::kTma) || !t->has(target::kWgmma) || !type || numel(product.shape) == 0) return std::nullopt;
+  auto a = block_of(dag, product, 0), b = block_of(dag, product, 1);
+  if (!a || !b) return std::nullopt;
+  return BlockPair{*std::move(a), *std::move(b)};
+}
+
+ProductSize size_of_product(const DagNode& product, const BlockPair* blocks) {
+  ProductSize size{.m = 1, .n = product.shape.back(), .k = product.operands[0].shape.back()};
+  for (size_t d = 0; d + 1 < product.shape.size(); ++d)
+    (static_cast<int>(d) < product.batch_dims ? size.batch : size.m) *= product.shape[d];
+  size.operand_bytes = size_of(product.operand_type);
+  size.result_bytes = 0;
+  size.splits = static_cast<int>(product.splits);
+  constexpr int64_t kSector = 32;  // bytes
+  auto in_sectors = [&](const Block& b) { return b.stride * size.operand_bytes % kSector == 0; };
+  if (blocks) size.a_in_sectors = in_sectors(blocks->a), size.b_in_sectors = in_sectors(blocks->b);
+  return size;
+}
+
+bool sums_elements(const DagNode& product) {
+  return (product.operand_type == DType::kF32 && !product.tf32) || product.operand_type == DType::kF64;
+}
+
+MatmulTile with_stages(MatmulTile tile, const DagNode& product, const Machine& machine) {
+  constexpr int kMostStages = 4;
+  constexpr int64_t kOther = 4096;  // bytes of shared memory that are no stages
+  const int64_t stage = int64_t{tile.m + tile.n} * tile.k * size_of(product.operand_type);
+  tile.stages = static_cast<int>(std::clamp<int64_t>((machine.shared_bytes - kOther) / stage, 2, kMostStages));
+  tile.warps = tile.m * tile.n >= 128 * 128 ? 8 : 4;
+  return tile;
+}
+
+MatmulTile pointer_tile(const DagNode& product, const Machine& machine) {
+  const ProductSize size = size_of_product(product);
+  // Sums in registers take small tiles.
+  const bool in_registers = machine.gpu() && (sums_elements(product) || size.operand_bytes == 8);
+  auto side = [](int64_t n, int64_t most) { return std::clamp<int64_t>(power_of_two(n), 16, most); };
+  const int64_t most = in_registers ? 64 : 128, most_k = !machine.gpu() ? 64
+                                                         : in_registers ? 32
+                                                                        : 128 / size.operand_bytes;
+  MatmulTile tile;
+  tile.m = static_cast<int>(side(size.m, most));
+  tile.n = static_cast<int>(side(size.n, most));
+  tile.k = static_cast<int>(std::max<int64_t>(side(size.k, most_k), size.operand_bytes == 1 ? 32 : 16));
+  return with_stages(tile, product, machine);
+}
+
+}  // namespace kiln::fusion

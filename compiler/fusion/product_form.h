@@ -1,0 +1,39 @@
+// How a product's kernel reads its operands, and the tiles that it may have: what the writer of its source and the
+// planner both ask.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "compiler/fusion/dag.h"
+#include "compiler/target/matmul_tile.h"
+
+namespace kiln::fusion {
+
+/// A matrix, or one for each element of a batch, whose rows or columns are contiguous and start at multiples of 16
+/// bytes, as tensor descriptors need.
+struct Block {
+  int64_t stride;             // of the other dimension
+  bool transposed;            // the first dimension is the contiguous one
+  std::vector<size_t> batch;  // the operand's dimensions in front that move it
+};
+
+/// Both operands of a product, where the machine multiplies blocks of their type through descriptors.
+struct BlockPair {
+  Block a, b;
+};
+std::optional<BlockPair> blocks_of(const Dag& dag, const DagNode& product, const Machine& machine);
+
+/// Rows, columns, depth, batch and splits of a product, and how its operands lie where they are read in blocks. What it
+/// stores is not filled in.
+ProductSize size_of_product(const DagNode& product, const BlockPair* blocks = nullptr);
+
+/// The tile of a product that is read through pointers.
+MatmulTile pointer_tile(const DagNode& product, const Machine& machine);
+
+/// Stages that fit shared memory, and warps, of another tile of such a product.
+MatmulTile with_stages(MatmulTile tile, const DagNode& product, const Machine& machine);
+
+/// Whether the sum of a product runs element by element, in registers: floats in full precision.
+bool sums_elements(const DagNode& product);
+
+}  // namespace kiln::fusion

@@ -1,0 +1,174 @@
+#include "compiler/fusion/split.h"
+
+#include <algorithm>
+
+#include "compiler/fusion/grouping.h"
+#include "compiler/fusion/product_form.h"
+
+namespace kiln::fusion {
+
+namespace {
+
+// A second kernel adds the parts of products: on an H200 it takes so long, and reads them from the L2.
+constexpr double kSecondKernelUs = 2.0, kPartBytesPerUs = 3e6;
+
+/// How many programs share the sum over k of each tile of a product that is read in blocks: what takes the least time.
+int64_t splits_of_blocks(const DagNode& n, const BlockPair& blocks, const Machine& machine) {
+  ProductSize size = size_of_product(n, &blocks);
+  size.result_bytes = size_of(n.dtype);
+  const int64_t steps = size.k * size.operand_bytes / 128;  // of the widest tiles
+  double least = least_us(size, machine.multiprocessors);
+  int64_t best = 1;
+  const int64_t batch = size.batch;
+  size.result_bytes = size_of(DType::kF32);
+  for (int64_t splits : {2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32}) {
+    if (steps < 2 * splits) break;
+    size.splits = static_cast<int>(splits);
+    size.batch = batch * splits;
+    const double parts_bytes = static_cast<double>(splits) * size.result_bytes * static_cast<double>(numel(n.shape));
+    const double us = least_us(size, machine.multiprocessors) + kSecondKernelUs + parts_bytes / kPartBytesPerUs;
+    if (us < least * 0.97) least = us, best = splits;  // what is about the same is not split
+  }
+  return best;
+}
+
+/// The same of one that is read through pointers, where its tiles are few.
+int64_t splits_of_pointers(const DagNode& n, const Machine& machine) {
+  const ProductSize size = size_of_product(n);
+  // Small tiles leave room for further programs beside one.
+  constexpr int kProgramsOfElements = 4;
+  const int places = machine.multiprocessors * (sums_elements(n) ? kProgramsOfElements : 1);
+  const int splits = choose_splits(pointer_tile(n, machine), size, places);
+  constexpr double kStepUs = 0.4;  // of 128 bytes along k
+  const double steps = static_cast<double>(size.k * size.operand_bytes) / 128,
+               parts_bytes = 8.0 * splits * static_cast<double>(numel(n.shape)),
+               saved = kStepUs * steps * (1 - 1.0 / splits);
+  return saved > kSecondKernelUs + parts_bytes / kPartBytesPerUs ? splits : 1;
+}
+
+int64_t splits_of(const Dag& dag, const DagNode& n, const Machine& machine) {
+  if (numel(n.shape) == 0) return 1;
+  const auto blocks = blocks_of(dag, n, machine);
+  return blocks ? splits_of_blocks(n, *blocks, machine) : splits_of_pointers(n, machine);
+}
+
+/// Completes a node that reduces to parts and comes next: the operand that reads them all.
+Operand parts_of(const Dag& dag, const Shape& kept, DagNode& parts) {
+  parts.dtype = parts.operand_type;
+  parts.shape = kept;
+  parts.shape.push_back(parts.splits);
+  parts.name = "parts";
+  Operand from;
+  from.node = static_cast<int>(dag.nodes.size());
+  from.shape = parts.shape;
+  from.strides = row_major(parts.shape);
+  return from;
+}
+
+}  // namespace
+
+void split_products(Dag& dag, const Machine& machine) {
+  if (!machine.gpu()) return;
+  const size_t count = dag.nodes.size();
+  for (size_t i = 0; i < count; ++i) {
+    DagNode& n = dag.nodes[i];
+    if (n.kind != DagKind::kProduct || n.splits > 1) continue;
+    const int64_t splits = splits_of(dag, n, machine);
+    if (splits < 2) continue;
+    DagNode parts = n;
+    parts.splits = splits;
+    parts.dtype = is_int(n.operand_type) ? DType::kI32 : n.operand_type == DType::kF64 ? DType::kF64 : DType::kF32;
+    parts.batch_dims = n.batch_dims + 1;
+    parts.name = "parts";
+    parts.shape.insert(parts.shape.begin(), splits);
+    for (Operand& o : parts.operands) {
+      o.shape.insert(o.shape.begin(), splits);
+      o.strides.insert(o.strides.begin(), 0);
+    }
+    Operand from;
+    from.node = static_cast<int>(dag.nodes.size());
+    from.shape = parts.shape;
+    from.strides = row_major(parts.shape);
+    n.kind = DagKind::kReduce;
+    n.op = ExprOp::kSum;
+    n.axes = {0};
+    n.operand_type = parts.dtype;
+    n.number_type = parts.dtype;
+    n.batch_dims = 0;
+    n.operands = {std::move(from)};
+    dag.nodes.push_back(std::move(parts));
+  }
+  tidy(dag);
+}
+
+void split_reductions(Dag& dag, const Machine& machine) {
+  const int64_t programs = (machine.gpu() ? 4 : 2) * int64_t{machine.multiprocessors};
+  const size_t count = dag.nodes.size();
+  for (size_t i = 0; i < count; ++i) {
+    DagNode& n = dag.nodes[i];
+    if (n.kind != DagKind::kReduce || n.splits > 1) continue;
+    const Operand& x = n.operands[0];
+    const int64_t rows = numel(n.shape), columns = rows == 0 ? 0 : numel(x.shape) / rows;
+    if (rows == 0 || columns == 0) continue;
+    // Where rows lie side by side, a program takes many of them.
+    const bool across = !std::binary_search(n.axes.begin(), n.axes.end(), static_cast<int>(x.shape.size()) - 1);
+    const int64_t now = across ? cdiv(rows, machine.gpu() ? 64 : 256) : rows;
+    // What a part has to do at least, and a row for its parts to be worth a second kernel. On a GPU that kernel takes
+    // 2 us, in which one processor reads some 60 kB; several rows lose more, the kernel that they share with what reads
+    // their sums.
+    struct Limits {
+      int64_t idle;          // of so many places for programs, one is taken
+      int64_t least, worth;  // of a part and of a row, in units
+    };
+    const int64_t unit = !across ? kSplitUnit : machine.gpu() ? 128 : 256;
+    const Limits limits = !machine.gpu() ? Limits{2, 16, 32}
+                          : across       ? Limits{3, 1, 4}
+                          : rows > 1     ? Limits{8, 8, 16}
+                                         : Limits{3, 1, 8};
+    const int64_t least = limits.least * unit;
+    if (now * limits.idle > programs || columns < limits.worth * unit) continue;
+    int64_t wanted = std::min(cdiv(programs, now), columns / least);
+    // Many short programs end at about the same time; a few more of them than fit at once do not.
+    constexpr int64_t kRounds = 4, kUnitsOfShortPart = 2;
+    if (machine.gpu() && rows == 1 && columns >= kRounds * programs * kUnitsOfShortPart * unit)
+      wanted = kRounds * programs;
+    const int64_t splits = cdiv(columns, cdiv(cdiv(columns, wanted), unit) * unit);
+    if (splits < 2) continue;
+    DagNode parts = n;
+    parts.splits = splits;
+    n.axes = {static_cast<int>(n.shape.size())};
+    n.operands = {parts_of(dag, n.shape, parts)};
+    dag.nodes.push_back(std::move(parts));
+  }
+  tidy(dag);
+}
+
+void split_scans(Dag& dag, const Machine& machine) {
+  constexpr int64_t kFewestBlocks = 16;  // of a row, for its parts to be worth a second kernel
+  constexpr int64_t kMostParts = 4096;   // a program reads the totals of all parts before its own at once
+  if (!machine.gpu()) return;
+  const int64_t programs = 4 * int64_t{machine.multiprocessors};
+  const size_t count = dag.nodes.size();
+  for (size_t i = 0; i < count; ++i) {
+    DagNode& n = dag.nodes[i];
+    if (n.kind != DagKind::kScan || n.splits > 1) continue;
+    const auto axis = n.shape.begin() + n.axes[0];
+    const int64_t length = *axis, rows = length == 0 ? 0 : numel(n.shape) / length;
+    // Rows that lie side by side keep their loop.
+    if (rows == 0 || std::any_of(axis + 1, n.shape.end(), [](int64_t d) { return d != 1; })) continue;
+    if (length < kFewestBlocks * kSplitUnit || rows * 2 >= machine.multiprocessors) continue;
+    const int64_t wanted = std::min({cdiv(programs, rows), cdiv(length, kSplitUnit), kMostParts});
+    n.chunk = cdiv(cdiv(length, wanted), kSplitUnit) * kSplitUnit;
+    n.splits = cdiv(length, n.chunk);
+    DagNode parts = n;
+    parts.kind = DagKind::kReduce;
+    if (n.op == ExprOp::kCumSum) parts.op = ExprOp::kSum;
+    Shape kept = n.shape;
+    kept.erase(kept.begin() + n.axes[0]);
+    n.operands.push_back(parts_of(dag, kept, parts));
+    dag.nodes.push_back(std::move(parts));
+  }
+  tidy(dag);
+}
+
+}  // namespace kiln::fusion

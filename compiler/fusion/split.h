@@ -1,0 +1,20 @@
+// Work of few programs, taken apart for a machine that has places for more: each part by programs of its own, and then
+// what joins the parts. Everything here adds nodes to the DAG before operations are grouped.
+#pragma once
+#include "compiler/fusion/dag.h"
+
+namespace kiln::fusion {
+
+/// Products whose tiles do not fill the multiprocessors: programs share the sum over k of each, and a reduction adds
+/// their parts.
+void split_products(Dag& dag, const Machine& machine);
+
+/// A part of a row is a multiple of so many columns: those that a program takes at a time.
+inline constexpr int64_t kSplitUnit = 4096;
+/// Reductions of few long rows, in two steps: as many parts as occupy the machine, then their sum.
+void split_reductions(Dag& dag, const Machine& machine);
+/// Running sums along few long rows of a GPU, likewise: the total of each part, then the parts' running sums, each from
+/// the totals before it.
+void split_scans(Dag& dag, const Machine& machine);
+
+}  // namespace kiln::fusion
