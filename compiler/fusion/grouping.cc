@@ -53,7 +53,13 @@ class Grouper {
         if (!o.is_number() && cluster_of_[at(o.node)] >= 0) join(cluster_of_[at(o.node)], cluster_of_[n]);
       }
     }
-    if (options_.variant != Variant::kUnfused) join_siblings();
+    if (options_.variant != Variant::kUnfused) {
+      // What stood between two of them may have joined one meanwhile.
+      for (size_t n = 0; n < dag_.nodes.size(); ++n)
+        for (const Operand& o : dag_.nodes[n].operands)
+          if (!o.is_number() && cluster_of_[at(o.node)] >= 0) join(cluster_of_[at(o.node)], cluster_of_[n]);
+      join_siblings();
+    }
     return ordered();
   }
 

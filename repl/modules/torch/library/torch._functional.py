@@ -34,8 +34,10 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     if max_norm is not None:
         raise NotImplementedError("embedding(max_norm=…) is not supported")
     _kiln.check_places(input, weight.shape[0], 0, False)
-    flat = _kiln.take(weight, [0], [input.reshape(-1, 1)])
-    return flat.reshape(list(input.shape) + [weight.shape[1]])
+    if input.ndim == 0:
+        return _kiln.take(weight, [0], [input.reshape(1, 1)]).reshape(-1)
+    rows = weight.reshape([weight.shape[0]] + [1] * (input.ndim - 1) + [weight.shape[1]])
+    return _kiln.take(rows, [0], [input.unsqueeze(-1)])
 
 
 def one_hot(tensor, num_classes=-1):
@@ -317,13 +319,17 @@ def pixel_shuffle(input, upscale_factor):
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     if input.ndim < 2 or input.shape[1] % num_groups:
         raise RuntimeError(f"group_norm() of {tuple(input.shape)} in {num_groups} groups")
-    x = _wide(input).reshape(input.shape[0], num_groups, -1)
-    y = layer_norm_of(x, eps).reshape(input.shape)
-    return _scaled(y, weight, bias).to(input.dtype)
-
-
-def layer_norm_of(x, eps):
-    return torch.nn.functional.layer_norm(x, (x.shape[-1],), None, None, eps)
+    each = input.shape[1] // num_groups
+    x = _wide(input).reshape([input.shape[0], num_groups, each] + list(input.shape[2:]))
+    dims = list(range(2, x.ndim))
+    away = x - x.mean(dims, True)
+    y = away * ((away * away).mean(dims, True) + eps).rsqrt()
+    shape = [num_groups, each] + [1] * (input.ndim - 2)
+    if weight is not None:
+        y = y * weight.reshape(shape)
+    if bias is not None:
+        y = y + bias.reshape(shape)
+    return y.to(input.dtype).reshape(input.shape)
 
 
 def _scaled(y, weight, bias):
