@@ -11,6 +11,15 @@
 
 namespace kiln::fusion {
 
+Shape stored_strides(const DagNode& node) {
+  Shape strides = row_major(node.shape);
+  const size_t r = strides.size();
+  if (node.row_stride == 0 || r < 2) return strides;
+  strides[r - 2] = node.row_stride;
+  for (size_t d = r - 2; d-- > 0;) strides[d] = strides[d + 1] * node.shape[d + 1];
+  return strides;
+}
+
 DType register_type(DType t) { return is_float(t) && bits(t) < 32 ? DType::kF32 : t; }
 
 namespace {

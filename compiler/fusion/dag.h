@@ -42,17 +42,17 @@ struct DagNode {
   DType operand_type = DType::kF32;  // in registers, of all operands (where: of the last two)
   DType number_type = DType::kF32;   // what numbers among the operands are rounded to
   Shape shape;
-  std::vector<int> axes;   // kReduce: those of the operand's dimensions that vanish; kScan: the one it goes along
-  bool plain_max = false;  // kMax of a softmax: the result is NaN anyway when an element is
-  int64_t splits = 1;      // kReduce: >1 sums in so many parts, which are a last dimension of the result; kScan: >1
-                           // runs in so many, and the second operand has the total of each: [kept.., splits];
-                           // kProduct: >1 sums over k in so many parts, the first dimension of the batch, along which
-                           // both operands have a stride of 0
-  int64_t chunk = 0;       // columns of each part; 0: what suits its tiles
-  int batch_dims = 0;      // kProduct: leading dimensions of the result and of both operands; other leading
-                           // ones of the result are rows, of which the left operand has one dimension
-  std::vector<Taken> taken;   // kTake: of each operand but the first, which is read from memory at their places and
-                              // whose own strides are 0 there
+  std::vector<int> axes;     // kReduce: those of the operand's dimensions that vanish; kScan: the one it goes along
+  bool plain_max = false;    // kMax of a softmax: the result is NaN anyway when an element is
+  int64_t splits = 1;        // kReduce: >1 sums in so many parts, which are a last dimension of the result; kScan: >1
+                             // runs in so many, and the second operand has the total of each: [kept.., splits];
+                             // kProduct: >1 sums over k in so many parts, the first dimension of the batch, along which
+                             // both operands have a stride of 0
+  int64_t chunk = 0;         // columns of each part; 0: what suits its tiles
+  int batch_dims = 0;        // kProduct: leading dimensions of the result and of both operands; other leading
+                             // ones of the result are rows, of which the left operand has one dimension
+  std::vector<Taken> taken;  // kTake: of each operand but the first, which is read from memory at their places and
+                             // whose own strides are 0 there
   bool tf32 = false;
   Activation activation = Activation::kNone;  // kProduct, with a third operand for the bias: of a library
   std::shared_ptr<const ExprFunction> function;
@@ -60,6 +60,7 @@ struct DagNode {
   std::vector<int> absorbed;  // others of the graph that it also does: a library's epilogue
   std::string name;           // for variables; may be empty
   int alignment = 16;         // kLeaf
+  int64_t row_stride = 0;     // kPointwise: of the last dimension but one in memory, where rows are padded; else 0
   bool counts = false;        // kLeaf: no tensor, but the numbers 0, 1, 2, … of its elements
 };
 
@@ -69,6 +70,9 @@ struct Dag {
   std::vector<DType> output_dtypes;
   bool exact = true;  // PlanOptions::exact
 };
+
+/// Of a node's elements in memory: row-major, but for padded rows.
+Shape stored_strides(const DagNode& node);
 
 /// Registers hold halves and fp8 as f32.
 DType register_type(DType t);

@@ -287,7 +287,7 @@ Access Emitter::access(int consumer, size_t i) const {
 Access Emitter::store_access(int node) const {
   const DagNode& n = dag_.nodes[at(node)];
   const std::vector<int>& map = cluster_.map_of(node);
-  const Shape strides = row_major(n.shape);
+  const Shape strides = stored_strides(n);
   Access a{node, Shape(cluster_.dims.size(), 0), 0};
   for (size_t d = 0; d < map.size(); ++d) {
     if (map[d] == kSplitDim) a.strides.push_back(strides[d]);

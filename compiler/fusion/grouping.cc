@@ -119,6 +119,11 @@ class Grouper {
     const DagNode& p = dag_.nodes[at(product.members[0])];
     const std::string cause =
         "a product reads each element of its operands many times, so they are computed once and stored";
+    const DagNode& made = dag_.nodes[at(x.members.back())];
+    if (made.row_stride > 0)
+      return {
+          "the operand is copied, since blocks of rows that begin at odd addresses, or not along k, are slow to read",
+          "keep it in rows of whole 32 bytes"};
     if (x.form == Form::kProduct)
       return {cause, "nothing, as long as the first has no narrow dimension: (a @ b) @ c may cost less as a @ (b @ c)"};
     if (x.reduces()) return {cause, ""};

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "compiler/fusion/copy_operands.h"
 #include "compiler/fusion/grouping.h"
 #include "compiler/fusion/library.h"
 #include "compiler/fusion/recompute.h"
@@ -40,7 +41,10 @@ class Planner {
       push_views(dag_);
       push_takes(dag_);
     }
-    if (!library()) split_products(dag_, options_.machine);
+    if (!library()) {
+      if (!unfused) copy_operands(dag_, options_.machine);
+      split_products(dag_, options_.machine);
+    }
     split_scans(dag_, options_.machine);
     split_reductions(dag_, options_.machine);
     grouping_ = group(dag_, options_);
@@ -98,7 +102,7 @@ class Planner {
         v.input = n.origin;
         v.strides = graph_.nodes[at(n.origin)].strides;
       } else {
-        v.strides = row_major(n.shape);
+        v.strides = stored_strides(n);
       }
       value_of_[i] = static_cast<int>(plan_.values.size());
       plan_.values.push_back(std::move(v));
@@ -244,7 +248,12 @@ std::string_view name(Variant variant) {
   return "";
 }
 
-int64_t Value::bytes() const { return numel(shape) * size_of(dtype); }
+int64_t Value::bytes() const {
+  int64_t elements = numel(shape);
+  // Of a buffer the rows may be padded.
+  if (input < 0 && elements > 0 && shape.size() >= 2) elements = std::max(elements, shape[0] * strides[0]);
+  return elements * size_of(dtype);
+}
 
 double Plan::bytes() const {
   double sum = 0;

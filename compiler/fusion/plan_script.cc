@@ -36,9 +36,11 @@ class Script {
     const std::string device = inputs.empty() ? "\"cuda\"" : inputs.front() + ".device";
     for (size_t v = 0; v < plan_.values.size(); ++v) {
       const Value& value = plan_.values[v];
-      if (value.input < 0)
-        out += fmt::format("    {} = torch.empty({}, dtype={}, device={})\n", names_[v], tuple(value.shape),
-                           torch_name(value.dtype), device);
+      if (value.input >= 0) continue;
+      const bool padded = value.strides != row_major(value.shape);
+      out +=
+          fmt::format("    {} = torch.empty{}({}{}, dtype={}, device={})\n", names_[v], padded ? "_strided" : "",
+                      tuple(value.shape), padded ? ", " + tuple(value.strides) : "", torch_name(value.dtype), device);
     }
     for (const Group& g : plan_.groups) out += g.kind == GroupKind::kKernel ? launch(g) : product(g.product);
     std::vector<std::string> results;

@@ -39,11 +39,15 @@ std::optional<Block> block_of(const Dag& dag, const DagNode& product, size_t i) 
 
 }  // namespace
 
-std::optional<BlockPair> blocks_of(const Dag& dag, const DagNode& product, const Machine& machine) {
+bool multiplies_blocks(const DagNode& product, const Machine& machine) {
   const target::Target* t = target::find(machine.target);
   const DType d = product.operand_type;
   const bool type = is_half(d) || is_fp8(d) || d == DType::kI8 || (d == DType::kF32 && product.tf32);
-  if (!t || !t->has(target::kTma) || !t->has(target::kWgmma) || !type || numel(product.shape) == 0) return std::nullopt;
+  return t && t->has(target::kTma) && t->has(target::kWgmma) && type && numel(product.shape) > 0;
+}
+
+std::optional<BlockPair> blocks_of(const Dag& dag, const DagNode& product, const Machine& machine) {
+  if (!multiplies_blocks(product, machine)) return std::nullopt;
   auto a = block_of(dag, product, 0), b = block_of(dag, product, 1);
   if (!a || !b) return std::nullopt;
   return BlockPair{*std::move(a), *std::move(b)};

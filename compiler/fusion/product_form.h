@@ -23,6 +23,9 @@ struct BlockPair {
 };
 std::optional<BlockPair> blocks_of(const Dag& dag, const DagNode& product, const Machine& machine);
 
+/// Whether the machine multiplies blocks of this type, however the operands lie.
+bool multiplies_blocks(const DagNode& product, const Machine& machine);
+
 /// Rows, columns, depth, batch and splits of a product, and how its operands lie where they are read in blocks. What it
 /// stores is not filled in.
 ProductSize size_of_product(const DagNode& product, const BlockPair* blocks = nullptr);

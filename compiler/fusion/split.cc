@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "compiler/fusion/grouping.h"
-#include "compiler/fusion/product_form.h"
 
 namespace kiln::fusion {
 
@@ -12,8 +11,13 @@ namespace {
 // A second kernel adds the parts of products: on an H200 it takes so long, and reads them from the L2.
 constexpr double kSecondKernelUs = 2.0, kPartBytesPerUs = 3e6;
 
+struct SplitTime {
+  int64_t splits;
+  double us;
+};
+
 /// How many programs share the sum over k of each tile of a product that is read in blocks: what takes the least time.
-int64_t splits_of_blocks(const DagNode& n, const BlockPair& blocks, const Machine& machine) {
+SplitTime best_split(const DagNode& n, const BlockPair& blocks, const Machine& machine) {
   ProductSize size = size_of_product(n, &blocks);
   size.result_bytes = size_of(n.dtype);
   const int64_t steps = size.k * size.operand_bytes / 128;  // of the widest tiles
@@ -29,7 +33,7 @@ int64_t splits_of_blocks(const DagNode& n, const BlockPair& blocks, const Machin
     const double us = least_us(size, machine.multiprocessors) + kSecondKernelUs + parts_bytes / kPartBytesPerUs;
     if (us < least * 0.97) least = us, best = splits;  // what is about the same is not split
   }
-  return best;
+  return {best, least};
 }
 
 /// The same of one that is read through pointers, where its tiles are few.
@@ -49,7 +53,7 @@ int64_t splits_of_pointers(const DagNode& n, const Machine& machine) {
 int64_t splits_of(const Dag& dag, const DagNode& n, const Machine& machine) {
   if (numel(n.shape) == 0) return 1;
   const auto blocks = blocks_of(dag, n, machine);
-  return blocks ? splits_of_blocks(n, *blocks, machine) : splits_of_pointers(n, machine);
+  return blocks ? best_split(n, *blocks, machine).splits : splits_of_pointers(n, machine);
 }
 
 /// Completes a node that reduces to parts and comes next: the operand that reads them all.
@@ -66,6 +70,10 @@ Operand parts_of(const Dag& dag, const Shape& kept, DagNode& parts) {
 }
 
 }  // namespace
+
+double product_us(const DagNode& product, const BlockPair& blocks, const Machine& machine) {
+  return best_split(product, blocks, machine).us;
+}
 
 void split_products(Dag& dag, const Machine& machine) {
   if (!machine.gpu()) return;

@@ -2,12 +2,16 @@
 // what joins the parts. Everything here adds nodes to the DAG before operations are grouped.
 #pragma once
 #include "compiler/fusion/dag.h"
+#include "compiler/fusion/product_form.h"
 
 namespace kiln::fusion {
 
 /// Products whose tiles do not fill the multiprocessors: programs share the sum over k of each, and a reduction adds
 /// their parts.
 void split_products(Dag& dag, const Machine& machine);
+
+/// What such a product that is read in blocks takes by the model of its tiles, parts and their sum included.
+double product_us(const DagNode& product, const BlockPair& blocks, const Machine& machine);
 
 /// A part of a row is a multiple of so many columns: those that a program takes at a time.
 inline constexpr int64_t kSplitUnit = 4096;

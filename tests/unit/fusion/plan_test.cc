@@ -265,14 +265,15 @@ TEST_F(PlanTest, ProductsTakeTheirEpilogue) {
 TEST_F(PlanTest, LongProductsAreSplit) {
   struct Shapes {
     Shape x, w;
-    bool blocks;  // rows that descriptors can describe
+    bool blocks;  // of halves: rows that descriptors can describe; else by element
   };
   for (const Shapes& s : {Shapes{{20, 1600}, {1600, 40}, true}, Shapes{{20, 1602}, {1602, 37}, false},
                           Shapes{{3, 20, 1600}, {3, 1600, 40}, true}, Shapes{{3, 20, 1601}, {1601, 40}, false}}) {
+    const DType dtype = s.blocks ? DType::kBF16 : DType::kF32;
     p = {};
     const int64_t n = s.w.back();
-    const int xw = op(ExprOp::kMatMul, {tensor(DType::kBF16, s.x, "x"), tensor(DType::kBF16, s.w, "w")});
-    const int y = op(ExprOp::kGeluTanh, {op(ExprOp::kAdd, {xw, tensor(DType::kBF16, {n}, "b")})});
+    const int xw = op(ExprOp::kMatMul, {tensor(dtype, s.x, "x"), tensor(dtype, s.w, "w")});
+    const int y = op(ExprOp::kGeluTanh, {op(ExprOp::kAdd, {xw, tensor(dtype, {n}, "b")})});
     const Plan made = check({y}, Variant::kFused, hopper_machine());
     ASSERT_EQ(made.groups.size(), 2u);
     EXPECT_EQ(made.groups[0].descriptors, s.blocks);
@@ -298,6 +299,37 @@ TEST_F(PlanTest, ProductsOfBatchesAreReadInBlocks) {
   const int x = tensor(DType::kF16, {150, 16, 64}, "x"), w = tensor(DType::kF16, {150, 64, 16}, "w");
   const Plan made = check({op(ExprOp::kRelu, {op(ExprOp::kMatMul, {x, w})})}, Variant::kFused, hopper_machine());
   EXPECT_EQ(made.groups.at(0).grid[0], 132);
+}
+
+/// Rows that begin at odd addresses are copied first where the product is large, and so is what lies across k for tf32.
+TEST_F(PlanTest, OperandsAreCopiedIntoRowsForTheTensorCores) {
+  struct Case {
+    DType dtype;
+    bool tf32;
+    Shape x, x_strides, w, w_strides;
+    int copies;
+  };
+  const Case cases[] = {
+      {DType::kBF16, false, {200, 301}, {301, 1}, {301, 310}, {1, 301}, 2},
+      {DType::kF16, false, {130, 602}, {1, 130}, {602, 255}, {255, 1}, 2},
+      {DType::kF16, false, {3, 130, 304}, {130 * 304, 304, 1}, {3, 304, 255}, {304 * 255, 255, 1}, 1},
+      {DType::kF16, false, {3, 130, 304}, {130 * 304, 304, 1}, {3, 304, 255}, {0, 255, 1}, 1},
+      {DType::kF32, true, {300, 256}, {256, 1}, {256, 320}, {320, 1}, 1},
+      {DType::kF16, false, {8, 30}, {30, 1}, {30, 9}, {9, 1}, 0},  // too small to pay
+      {DType::kF32, false, {200, 301}, {301, 1}, {301, 310}, {310, 1}, 0},
+  };
+  for (const Case& c : cases) {
+    p = {};
+    ExprAttributes a;
+    a.tf32 = c.tf32;
+    const int xw =
+        op(ExprOp::kMatMul, {tensor(c.dtype, c.x, "x", c.x_strides), tensor(c.dtype, c.w, "w", c.w_strides)}, a);
+    const Plan made = check({op(ExprOp::kRelu, {xw})}, Variant::kFused, hopper_machine());
+    const auto copies =
+        static_cast<int>(std::ranges::count_if(made.groups, [](const Group& g) { return g.name == "copy_rows"; }));
+    EXPECT_EQ(copies, c.copies) << plan_text(made);
+    EXPECT_EQ(made.groups[static_cast<size_t>(copies)].descriptors, copies > 0) << plan_text(made);
+  }
 }
 
 /// Of a row that fills little more than half of its block, the rest is known to be outside.

@@ -102,8 +102,8 @@ Result<std::vector<Tensor>> run(const Plan& plan, const Problem& problem, const 
       values.push_back(problem.tensors[at(v.input)]);
       continue;
     }
-    KILN_TRY(Tensor buffer, poisoned(device, v.dtype, numel(v.shape)));
-    KILN_TRY(values.emplace_back(), buffer.view(v.shape));
+    KILN_TRY(Tensor buffer, poisoned(device, v.dtype, v.bytes() / size_of(v.dtype)));
+    KILN_TRY(values.emplace_back(), buffer.as_strided(v.shape, v.strides, 0));
   }
   for (const Group& g : plan.groups) {
     KILN_TRY(Kernel kernel, Kernel::from_source(g.source, g.name + ".py", g.kernel));
