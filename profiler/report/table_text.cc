@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "profiler/report/table.h"
 #include "support/text_width.h"
@@ -28,6 +29,7 @@ struct TextColumn {
   int rank = 0;
   std::vector<std::string> cells;
   int natural = 0, least = 0, word = 0;  // widths: on one line, wrapped, and of what cannot be wrapped
+  int of_cells = 0;                      // on one line, without the head
   bool is_cut = false;                   // words that are longer than its width end in an ellipsis
 };
 
@@ -47,6 +49,7 @@ void measure(TextColumn& c) {
   for (const std::string& cell : c.cells) {
     const int width = text_width(cell);
     c.natural = std::max(c.natural, width);
+    c.of_cells = std::max(c.of_cells, width);
     const int wrapped = std::min(width, std::clamp(width / 4, kLeastWrapped, kEnoughWrapped));
     const int unbroken = c.align == Align::kRight ? width : longest_word(cell);
     c.word = std::max(c.word, unbroken);
@@ -169,8 +172,10 @@ struct Block {
   std::vector<int> widths;
 };
 
-void append_row(const std::vector<TextColumn>& all, const Block& block, const std::string& style, std::string& out,
-                const auto& text_of) {
+enum class Side { kTop, kBottom };  // where the lines of a cell stand that has fewer than others
+
+void append_row(const std::vector<TextColumn>& all, const Block& block, Side side, const std::string& style,
+                std::string& out, const auto& text_of) {
   std::vector<std::vector<std::string>> cells;
   size_t height = 1;
   for (size_t i = 0; i < block.columns.size(); ++i) {
@@ -180,18 +185,23 @@ void append_row(const std::vector<TextColumn>& all, const Block& block, const st
   }
   for (size_t l = 0; l < height; ++l) {
     std::string line;
-    for (size_t i = 0; i < cells.size(); ++i)
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const size_t above = side == Side::kBottom ? height - cells[i].size() : 0;
       line += (i ? std::string(kGap, ' ') : "") +
-              padded(l < cells[i].size() ? cells[i][l] : "", block.widths[i], all[block.columns[i]].align);
+              padded(l >= above && l - above < cells[i].size() ? cells[i][l - above] : "", block.widths[i],
+                     all[block.columns[i]].align);
+    }
     line.resize(line.find_last_not_of(' ') + 1);
     out += style.empty() ? line + "\n" : style + line + "\033[0m\n";
   }
 }
 
 void append_block(const std::vector<TextColumn>& all, const Block& block, bool color, size_t rows, std::string& out) {
-  append_row(all, block, color ? "\033[1m" : "", out, [](const TextColumn& c) -> const std::string& { return c.head; });
+  // Heads stand on what they are of.
+  append_row(all, block, Side::kBottom, color ? "\033[1m" : "", out,
+             [](const TextColumn& c) -> const std::string& { return c.head; });
   for (size_t r = 0; r < rows; ++r)
-    append_row(all, block, "", out, [&](const TextColumn& c) -> const std::string& { return c.cells[r]; });
+    append_row(all, block, Side::kTop, "", out, [&](const TextColumn& c) -> const std::string& { return c.cells[r]; });
 }
 
 // --- what fits -------------------------------------------------------------------------------------------------------
@@ -210,12 +220,23 @@ std::optional<std::vector<int>> widths_of(const std::vector<TextColumn>& all, co
   if (width == 0 || total(natural) <= width) return natural;
   int left = width - total(widths);
   if (left < 0) return std::nullopt;
+  // A head that is one blank short is broken all the same, so as few of them as possible: those that need least first.
+  std::vector<size_t> heads;
+  for (size_t i = 0; i < widths.size(); ++i)
+    if (all[columns[i]].of_cells <= widths[i] && widths[i] < natural[i]) heads.push_back(i);
+  std::ranges::stable_sort(heads, {}, [&](size_t i) { return natural[i] - widths[i]; });
+  for (size_t i : heads) {
+    if (natural[i] - widths[i] > left) break;
+    left -= natural[i] - std::exchange(widths[i], natural[i]);
+  }
+  auto is_wrapped = [&](size_t i) { return widths[i] < std::min(natural[i], all[columns[i]].of_cells); };
   while (left > 0) {
     int wanting = 0;
-    for (size_t i = 0; i < widths.size(); ++i) wanting += widths[i] < natural[i];
+    for (size_t i = 0; i < widths.size(); ++i) wanting += is_wrapped(i);
     if (wanting == 0) break;
     const int share = std::max(1, left / wanting);
     for (size_t i = 0; i < widths.size() && left > 0; ++i) {
+      if (!is_wrapped(i)) continue;
       const int more = std::min({share, natural[i] - widths[i], left});
       widths[i] += more;
       left -= more;

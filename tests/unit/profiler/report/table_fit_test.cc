@@ -34,8 +34,8 @@ TEST(TableFit, StaysAsItIsWhereItFits) { EXPECT_EQ(to_text(wide(2), {.width = 12
 
 TEST(TableFit, ContinuesBelowWithTheLessImportantColumns) {
   EXPECT_EQ(to_text(wide(2), {.width = 44}),
-            "variant            cold    hot  verdict\n"
-            "                     us     us\n"
+            "                   cold    hot\n"
+            "variant              us     us  verdict\n"
             "variant number 0  186.2  181.0  baseline\n"
             "variant number 1  186.2  181.0  FASTER 1.17x\n"
             "\n"
@@ -44,6 +44,15 @@ TEST(TableFit, ContinuesBelowWithTheLessImportantColumns) {
             "variant number 1  101 MB        2.1\n"
             "a note of many words that is longer than the\n"
             "terminal is wide\n");
+}
+
+TEST(TableFit, BreaksAsFewHeadsAsPossible) {
+  Table t({{"kernel", "", Align::kLeft}, {"spills", "B"}, {"shared", "B"}, {"PTX instructions", ""}});
+  t.add_row({"matmul_add_gelu_kernel", Cell::of(int64_t{0}), Cell::of(int64_t{65536}), Cell::of(int64_t{1998})});
+  EXPECT_EQ(to_text(t, {.width = 58}),
+            "                                                     PTX\n"
+            "kernel                  spills B  shared B  instructions\n"
+            "matmul_add_gelu_kernel         0     65536          1998\n");
 }
 
 TEST(TableFit, LongTablesSayWhatIsLeftOut) {
