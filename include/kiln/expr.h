@@ -177,6 +177,7 @@ class VariantPlan {
   std::vector<ExprGroup> groups;
   std::string note;              // a remark for tables: "gelu_tanh, not erf"
   double bytes = 0, flop = 0;    // by the model
+  double first_run_s = 0;        // what its first run took, with the wait for it; output() is that run's until the next
   std::optional<DType> product;  // operands of its matrix products
   /// Why it cannot run: an absent library, an error of the compiler. Then there is only the name.
   Status problem;

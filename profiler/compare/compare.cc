@@ -19,6 +19,7 @@ constexpr double kLongReplays = 0.1;  // seconds of replays that no clock is too
 constexpr double kLongRun = 0.5;      // seconds
 /// Seconds for the figures beside the verdict, of one contender each: fewer samples of those that are slow.
 constexpr double kExtraSeconds = 1;
+constexpr double kSoonDone = 1;  // seconds before an answer is due at which nothing more is begun
 constexpr double kRedraw = 0.2;  // seconds between lines of progress
 
 std::string now_utc() {
@@ -65,6 +66,10 @@ class Run {
     if (!contest_.interrupted) KILN_CHECK_OK(take_pairs());
     for (size_t i = 0; i < contenders_.size() && options_.extras; ++i) {
       if (!contest_.rows[i].is_measured() || stopped()) continue;
+      if (!contest_.cut.empty()) {
+        contest_.rows[i].no_graph = contest_.rows[i].no_roof = "left out, so that there is an answer in time";
+        continue;
+      }
       measure_other_state(i);
       measure_graph(i);
       place_under_roof(i);
@@ -121,9 +126,14 @@ class Run {
   Status first_run(size_t i) {
     const Contender& c = contenders_[i];
     ResultCheck& check = contest_.rows[i].check;
-    if (c.poison) KILN_CHECK_OK(c.poison());
-    KILN_CHECK_OK(c.launch());
-    KILN_CHECK_OK(c.device.synchronize());
+    run_s_[i] = c.ran_s;
+    if (c.ran_s < kLongRun) {
+      if (c.poison) KILN_CHECK_OK(c.poison());
+      const double start = steady_seconds();
+      KILN_CHECK_OK(c.launch());
+      KILN_CHECK_OK(c.device.synchronize());
+      run_s_[i] = steady_seconds() - start;
+    }
     if (!c.output) {
       check.unknown = "there is no result to compare; name the tensor that a launch writes with out=NAME";
       return {};
@@ -191,6 +201,7 @@ class Run {
                         .control = true,
                         .seed = options_.seed,
                         .stop = [this] { return stopped(); }};
+    cut_to_time(options, who);
     const double start = steady_seconds();
     double said = start, first = 0;
     options.after_round = [&](int pairs, size_t active) {
@@ -201,12 +212,12 @@ class Run {
       said = now;
       // Pairs take about what they took until now; the first moment of them is known from the second on.
       const double each = pairs > 1 ? (now - first) / (pairs - 1) : 0;
-      const double left = std::max(std::min(start + options_.timeout_s - now, each * (options_.max_pairs - pairs)),
-                                   each * (kLeastPairs - pairs));
+      const double left = std::max(std::min(start + options.timeout_s - now, each * (options.max_pairs - pairs)),
+                                   each * (options.least_pairs - pairs));
       say(fmt::format("pair {}: {} of {} undecided, at most {:.0f} s left (Ctrl-C keeps them)", pairs, active,
                       takers.size() - 1, std::max(left, 0.0)));
     };
-    say(fmt::format("warming up {}, at most {:.0f} s", takers.size(), options_.timeout_s / 5));
+    if (options.warm_up) say(fmt::format("warming up {}, at most {:.0f} s", takers.size(), options_.timeout_s / 5));
     KILN_TRY(Pairs result, run_pairs(takers, baseline, options, steady_seconds));
     contest_.control_first = std::move(result.control_first);
     contest_.control_second = std::move(result.control_second);
@@ -224,9 +235,34 @@ class Run {
       if (!result.rows[k].problem.ok()) row.problem = std::move(result.rows[k].problem);
       base.samples.insert(base.samples.end(), row.base.begin(), row.base.end());
     }
+    if (!contest_.cut.empty()) return {};  // too few samples to tell a drift from noise
     for (ContestRow& row : contest_.rows)
       row.flags = flags_of(row.samples) | (throttle_->slowed() && row.is_measured() ? kThrottled : 0u);
     return {};
+  }
+
+  /// Fewer pairs than verdicts need where those would take longer than there is time.
+  void cut_to_time(PairOptions& options, const std::vector<size_t>& who) {
+    if (options_.due_s <= 0 || who.size() < 2) return;
+    const double base = run_s_[options_.baseline];
+    double round = 0;  // seconds of one pair of each
+    for (size_t i : who)
+      if (i != options_.baseline) round += run_s_[i] + base;
+    const double left = std::max(options_.due_s - (steady_seconds() - begun_), 0.0);
+    const double needed = kLeastPairs * (round + 2 * base) + round;  // with the control's, and some to warm up
+    if (needed <= left) return;
+    const int pairs = std::clamp(static_cast<int>((left - kSoonDone) / round), 1, kLeastPairs - 1);
+    options.least_pairs = options.max_pairs = pairs;
+    options.timeout_s = left;
+    options.warm_up = options.control = false;
+    double longest = 0;
+    for (size_t i : who) longest = std::max(longest, run_s_[i]);
+    contest_.cut = fmt::format(
+        "a run takes up to {:.1f} s: {} of the {} pairs that a verdict needs. budget={:.0f} takes them all; tensors "
+        "with "
+        "a tenth of the work have verdicts in seconds",
+        longest, pairs, kLeastPairs, std::ceil(needed / 5) * 5);
+    if (options_.announce) options_.announce(fmt::format("about {:.0f} s more: {}", pairs * round, contest_.cut));
   }
 
   // What fails here was measured in its first state: the row stays, without these figures.
@@ -315,6 +351,8 @@ class Run {
 
   std::vector<Contender> contenders_;
   const ContestOptions& options_;
+  const double begun_ = steady_seconds();
+  std::vector<double> run_s_ = std::vector<double>(contenders_.size());  // of the run whose result was checked
   Contest contest_;
   std::optional<Timer> timer_;
   std::optional<ThrottleWatch> throttle_;

@@ -20,6 +20,9 @@ struct ContestOptions {
   Cache cache = Cache::kCold;  // of the pairs; the other state is measured separately
   double timeout_s = 30;       // of the pairs
   int max_pairs = 200;
+  /// Seconds from now within which there is to be an answer: where the pairs that verdicts need take longer, there are
+  /// fewer, and no figures beside them. 0: verdicts come first.
+  double due_s = 0;
   uint64_t seed = 1;
   double tolerance = -1;  // as ResultCheck::max_rel; negative: default_tolerance of the result's type
   /// Compares the result of contender `i` with the reference; called for the baseline first. Empty: the baseline's
@@ -29,6 +32,7 @@ struct ContestOptions {
   bool extras = true;                 // the other cache state, graph replay and ceilings
   std::function<bool()> stop = {};    // asked between samples: what was measured until then is kept
   std::function<void(const std::string&)> progress = {};
+  std::function<void(const std::string&)> announce = {};  // what to know before the wait begins
 };
 
 struct ContestRow {
@@ -64,6 +68,7 @@ struct Contest {
   std::optional<Ceiling> memory, math;
   std::string throttle;  // "none", "power cap", or "unknown: …"
   bool timed_out = false, interrupted = false;
+  std::string cut;  // why there are fewer pairs than verdicts need, and how to have them; empty: there are not
 
   /// Names of contenders whose result is wrong.
   std::vector<std::string> wrong() const;

@@ -41,6 +41,8 @@ struct Contender {
   std::function<Result<Tensor>()> output;
   /// Overwrites the memory that `output` shows, so that a launch which writes nothing is found out; may be empty.
   std::function<Status()> poison;
+  /// It ran once when it was made and took that long; `output` is that run's. 0: not known, or no longer.
+  double ran_s = 0;
   Facts facts;
   /// Why it cannot take part: it keeps its row with this reason, and the others are measured without it.
   Status problem;

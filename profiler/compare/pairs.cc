@@ -99,7 +99,9 @@ Result<Pairs> run_pairs(std::span<const SampleTaker> takers, size_t baseline, co
     return result.interrupted;
   };
   std::vector<size_t> active;
-  for (size_t i = 0; i < n && !stopped(); ++i) {
+  for (size_t i = 0; i < n && !options.warm_up; ++i)
+    if (i != baseline) active.push_back(i);
+  for (size_t i = 0; i < n && options.warm_up && !stopped(); ++i) {
     // Each gets an equal part of a fifth of the time.
     const double until = start + options.timeout_s / 5 * static_cast<double>(i + 1) / static_cast<double>(n);
     auto times = [&, i]() -> Result<double> {
@@ -160,9 +162,9 @@ Result<Pairs> run_pairs(std::span<const SampleTaker> takers, size_t baseline, co
   }
   for (int look : kLooks) {
     if (look > options.max_pairs && look != kLooks[0]) break;
-    const int until = std::min(look, std::max(options.max_pairs, kLeastPairs));
+    const int until = std::min(look, std::max(options.max_pairs, options.least_pairs));
     while (pairs < until && !active.empty() && !stopped()) {
-      if (now_s() - start > options.timeout_s && pairs >= kLeastPairs) {
+      if (now_s() - start > options.timeout_s && pairs >= options.least_pairs) {
         result.timed_out = true;
         break;
       }

@@ -45,6 +45,8 @@ inline constexpr int kLeastPairs = 6;
 struct PairOptions {
   double timeout_s = 30;
   int max_pairs = 200;
+  int least_pairs = kLeastPairs;    // whatever the time; fewer give figures, and no verdict
+  bool warm_up = true;              // false: all have just run, and take long
   bool control = true;              // pairs of the baseline with itself, as many as the others have
   uint64_t seed = 1;                // of every random order
   std::function<bool()> stop = {};  // asked between pairs; what was measured until then counts

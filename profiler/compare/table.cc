@@ -97,7 +97,7 @@ Table contest_table(const Contest& c) {
         failed ? Cell::none() : model_cell(f.bytes, "B", "bytes"),
         f.flop > 0 ? model_cell(f.flop, "", "flop") : Cell::none(),
         us.n > 0 ? us_cell(us.median) : blank(no_sample),
-        us.n > 0 ? Cell::of(us.spread() * 100, 1) : blank(""),
+        us.n > 1 ? Cell::of(us.spread() * 100, 1) : blank(""),
         median_of(row.other_us, ""),
         row.call_us() >= 0 ? us_cell(row.call_us()) : blank(gpu ? "" : "the work is done within the call"),
         median_of(row.graph_us, row.no_graph),
@@ -126,7 +126,10 @@ Table contest_table(const Contest& c) {
     if (std::string flags = flag_text(row); !flags.empty()) table.add_note(fmt::format("{}: {}", row.name, flags));
   }
   if (c.interrupted) table.add_note("interrupted: verdicts use the pairs until then");
-  if (c.timed_out) table.add_note("the budget ended before every row was decided; raise it with budget=SECONDS");
+  if (!c.cut.empty())
+    table.add_note(c.cut);
+  else if (c.timed_out)
+    table.add_note("the budget ended before every row was decided; raise it with budget=SECONDS");
   table.add_note(fmt::format("{} ({}){}{}; ± is half the interquartile range", c.device, c.hardware,
                              c.method.empty() ? "" : ", ", c.method));
   if (has_graph) table.add_note(fmt::format("graph: one of many replays back to back, hot caches"));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "profiler/compare/compare.h"
+#include "profiler/measure/timer.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
 #include "repl/magics/settings.h"
@@ -38,6 +39,7 @@ Result<size_t> baseline_of(const std::string& text, const std::vector<std::strin
 Status magic_compare(MagicContext& context, std::string_view text) {
   KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("compare")));
   add_budget(context, arguments);
+  const double start = profiler::steady_seconds();
   KILN_TRY(ContenderSet set, make_contenders(context.session, context.variants, arguments));
   if (set.contenders.size() == 1) {
     KILN_CHECK_OK(std::move(set.contenders[0].problem));
@@ -47,8 +49,13 @@ Status magic_compare(MagicContext& context, std::string_view text) {
   }
   KILN_TRY(profiler::ContestOptions options, contest_options(context.session, arguments));
   // A CPU's samples are long, and their verdicts seldom change after some seconds.
-  constexpr double kHostSeconds = 10;
-  if (!arguments.has("budget") && !set.contenders[set.baseline].device.is_cuda()) options.timeout_s = kHostSeconds;
+  constexpr double kHostSeconds = 10, kHostAnswer = 28;
+  if (!arguments.has("budget") && !arguments.has("pairs") && !set.contenders[set.baseline].device.is_cuda()) {
+    options.timeout_s = kHostSeconds;
+    options.due_s = std::max(kHostAnswer - (profiler::steady_seconds() - start), 1.0);
+    if (options.progress)
+      options.announce = [](const std::string& what) { put(stderr, fmt::format("\r\033[K{}\n", what)); };
+  }
   options.check = set.check;
   options.reference = set.reference;
   options.baseline = set.baseline;

@@ -50,6 +50,9 @@ profiler::ResultCheck check_of(const ExprReference& expected, const ExprError& e
   return out;
 }
 
+/// Seconds of a run from which on its kernels are not tuned, because each try would take as long.
+constexpr double kLongRun = 0.5;
+
 /// The reference of every result, and the error of the unfused variant.
 struct Judge {
   ExprReference expected;
@@ -61,7 +64,6 @@ Result<std::shared_ptr<Judge>> judge_of(const Expr& expr, const std::vector<Vari
   KILN_TRY(judge->expected, reference(expr));
   for (const VariantPlan& v : variants) {
     if (v.name != name(ExprVariant::kUnfused) || !v.problem.ok()) continue;
-    KILN_CHECK_OK(v.launch());
     KILN_TRY(Tensor result, v.output());
     KILN_TRY(judge->unfused, compare(judge->expected, result));
   }
@@ -135,10 +137,17 @@ Result<ContenderSet> variant_contenders(const Expr& expr, std::span<const ExprNa
   auto say = [&](std::string_view what) {
     if (options.progress) options.progress(what);
   };
+  bool is_tuned = false;  // then what the fused variant wrote has been written over
   say("compiling the variants");
   KILN_TRY(std::vector<VariantPlan> all, variants(expr, names));
   for (size_t i = 0; i < all.size(); ++i) {
     if (options.tuning_s <= 0 || all[i].name != name(ExprVariant::kFused) || !all[i].problem.ok()) continue;
+    if (!expr.device().is_cuda() && all[i].first_run_s > kLongRun) {
+      all[i].note += (all[i].note.empty() ? "" : "; ") +
+                     fmt::format("not tuned: each try would take {:.1f} s", all[i].first_run_s);
+      break;
+    }
+    is_tuned = true;
     say(fmt::format("tuning the fused variant, at most {:.0f} s", options.tuning_s));
     auto tuned = tuned_variant(all[i], expr.device(), options);
     if (!tuned.ok()) {
@@ -160,7 +169,10 @@ Result<ContenderSet> variant_contenders(const Expr& expr, std::span<const ExprNa
   }
   say_what_was_not_fused(expr, all);
   ContenderSet set;
-  for (const VariantPlan& v : all) set.contenders.push_back(contender_of(v, expr.device()));
+  for (const VariantPlan& v : all) {
+    set.contenders.push_back(contender_of(v, expr.device()));
+    if (!is_tuned && v.problem.ok()) set.contenders.back().ran_s = v.first_run_s;
+  }
   const bool gpu = expr.device().is_cuda();
   for (std::string_view wanted : {name(usual_impl(gpu)), name(ExprVariant::kUnfused)}) {
     auto found =

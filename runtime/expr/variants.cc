@@ -1,5 +1,6 @@
 // An expression in each way that it can be computed, compiled and bound.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "kiln/blas.h"
@@ -93,8 +94,10 @@ Status complete(VariantPlan& v, std::shared_ptr<const PreparedPlan> prepared, st
     v.infos.push_back(std::move(info));
   }
   if (guarded) KILN_CHECK_OK(launch_checked_step(planned->binding, *guarded, v.note));
+  const auto start = std::chrono::steady_clock::now();
   KILN_CHECK_OK(planned->binding.launch());
   KILN_CHECK_OK(device.synchronize());
+  v.first_run_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   v.planned = std::move(planned);
   return {};
 }

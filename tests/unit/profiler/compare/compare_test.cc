@@ -63,6 +63,40 @@ TEST_F(ContestTest, EveryRowHasItsSamplesAndItsCheck) {
   EXPECT_EQ(contest->rows[0].samples.size(), 48u);  // of both rows' pairs, and of the control's
 }
 
+TEST_F(ContestTest, LongRunsAreCutWhereAnAnswerIsDue) {
+  auto slow = [&](std::string name, int* launches) {
+    Contender c = fills(std::move(name), 2);
+    EXPECT_TRUE(c.launch().ok());
+    c.ran_s = 1;  // so it says; its result is there
+    c.launch = [launch = c.launch, launches] { return ++*launches, launch(); };
+    return c;
+  };
+  int a = 0, b = 0, c = 0;
+  std::string announced;
+  options.due_s = 10;
+  options.announce = [&](const std::string& text) { announced = text; };
+  auto contest = run_contest({slow("a", &a), slow("b", &b), slow("c", &c)}, options);
+  ASSERT_TRUE(contest.ok()) << contest.error().message;
+  for (const ContestRow& row : contest->rows) EXPECT_TRUE(row.check.ok() && row.check.known());
+  // Two pairs of each are 8 s; six and the control's would be 36 s, and 40 s with a round to warm up.
+  EXPECT_EQ(a, 4);
+  EXPECT_EQ(b, 2) << "neither a launch for the check nor one to warm up";
+  EXPECT_EQ(contest->rows[1].decision.verdict, Verdict::kUndecided);
+  EXPECT_EQ(contest->rows[1].samples.size(), 2u);
+  EXPECT_TRUE(contest->control_first.empty());
+  EXPECT_EQ(contest->cut,
+            "a run takes up to 1.0 s: 2 of the 6 pairs that a verdict needs. budget=40 takes them all; tensors with a "
+            "tenth of the work have verdicts in seconds");
+  EXPECT_EQ(announced, "about 8 s more: " + contest->cut);
+  EXPECT_NE(report::to_text(contest_table(*contest)).find(contest->cut), std::string::npos);
+
+  options.due_s = 100;
+  contest = run_contest({slow("a", &a), slow("b", &b)}, options);
+  ASSERT_TRUE(contest.ok());
+  EXPECT_EQ(contest->cut, "") << "there is time for verdicts";
+  EXPECT_EQ(contest->rows[1].decision.pairs, 12);
+}
+
 TEST_F(ContestTest, AProblemKeepsItsRow) {
   Contender absent = fills("absent", 2), refused = fills("refused", 2), late = fills("late", 2);
   absent.problem = error(ErrorKind::kDevice, "no cuBLAS: libcublas.so.13 not found");
