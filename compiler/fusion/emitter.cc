@@ -464,6 +464,9 @@ Text Emitter::converted(Text t, DType to) {
   // torch's uint8 of -1.0 is 255: what is negative wraps.
   if (is_float(t.type) && is_int(to) && !is_signed(to) && to != DType::kI1 && bits(to) < 64)
     t = converted(std::move(t), DType::kI64);
+  // As torch: wide numbers are rounded to float32 on the way to a half.
+  if (is_narrow(to) && t.type != DType::kF32 && (t.type == DType::kF64 || (is_int(t.type) && bits(t.type) >= 32)))
+    t = converted(std::move(t), DType::kF32);
   t.text = (t.binds < 10 ? "(" + t.text + ")" : t.text) + ".to(" + type_name(to) + ")";
   t.binds = 10;
   t.type = to;

@@ -144,6 +144,10 @@ class Evaluation {
         n.node.op == ExprOp::kCast || kind == ExprKind::kReduce || kind == ExprKind::kRow || kind == ExprKind::kMatmul;
     for (size_t i = 0; i < in.size() && rounds && !rounds_each_; ++i)
       if (in[i].is_float() && !n.operands[i]->is_scalar()) settle(in[i].floats, in[i].dtype);
+    if (n.is_pending() && adds_up(n)) {
+      auto out = whole_by_kernel(n, in);
+      if (out.ok() || out.error().kind != ErrorKind::kUnsupported) return out;
+    }
     switch (kind) {
       case ExprKind::kInput:
         break;
@@ -338,6 +342,31 @@ class Evaluation {
       std::copy_n(values.floats.begin(), chunk, out.floats.begin() + first);
     }
     return out;
+  }
+
+  /// Whether its value depends on the order of additions, which is the kernel's.
+  bool adds_up(const ExprNode& n) const {
+    if (with_error_ || !is_float(n.node.dtype) || count(n.operands[0]->node.shape) == 0 || count(n.node.shape) == 0)
+      return false;
+    const ExprOp op = n.node.op;
+    const ExprKind kind = info(op).kind;
+    return op == ExprOp::kSum || op == ExprOp::kMean || op == ExprOp::kVar || kind == ExprKind::kRow ||
+           kind == ExprKind::kMatmul;
+  }
+
+  /// One operation by its kernel.
+  static Result<HostArray> whole_by_kernel(const ExprNode& n, const std::vector<HostArray>& in) {
+    std::vector<Expr> operands;
+    for (size_t i = 0; i < in.size(); ++i) {
+      Tensor t = n.operands[i]->value;  // in its own order of memory, which the kernel follows
+      if (!t) {
+        KILN_TRY(t, host_tensor(n.device, in[i].dtype, in[i]));
+      }
+      operands.push_back(Expr(std::move(t)));
+    }
+    KILN_TRY(Expr e, apply(n.node.op, operands, n.node.attributes));
+    KILN_TRY(Tensor result, kiln::run(e, ExprVariant::kUnfused));
+    return leaf(result);
   }
 
   HostArray chosen(std::vector<HostArray>& in, HostArray out) {

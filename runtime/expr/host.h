@@ -19,8 +19,8 @@ struct HostArray {
   bool is_float() const { return kiln::is_float(dtype); }
 };
 
-/// The value of an expression, each operation rounded to its dtype. Pointwise operations give the bits of the kernels
-/// for large tensors; sums, rows and products are computed in float64 and rounded once. kMemory when it does not fit.
+/// The value of an expression, each operation rounded to its dtype, with the bits of the kernels for large tensors:
+/// functions, sums, rows and products are computed by kernels. kMemory when it does not fit.
 /// `with_error`: a reference instead. All is computed in float64, rounded where kernels round (KILN_EXACT), and with it
 /// comes how far a kernel per operation may be off, as host_error.h estimates it.
 Result<HostArray> evaluate(const ExprNode& root, bool with_error = false);

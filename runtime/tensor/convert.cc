@@ -128,7 +128,8 @@ void doubles_to(DType to, const double* in, void* target, int64_t n) {
     with_storage_type(to, [&](auto element) {
       using T = decltype(element)::type;
       for (int64_t i = 0; i < n; ++i)
-        store(target, i, is_float(to) ? static_cast<T>(float_to_bits(to, in[i])) : truncate<T>(in[i]));
+        store(target, i,
+              is_float(to) ? static_cast<T>(float_to_bits(to, static_cast<float>(in[i]))) : truncate<T>(in[i]));
     });
   }
 }
@@ -142,7 +143,10 @@ void words_to(DType to, const uint64_t* in, bool from_signed, void* target, int6
     using T = decltype(element)::type;
     for (int64_t i = 0; i < n; ++i) {
       uint64_t word = in[i];
-      if (is_float(to))
+      if (is_float(to) && bits(to) < 32)
+        word =
+            float_to_bits(to, from_signed ? static_cast<float>(static_cast<int64_t>(word)) : static_cast<float>(word));
+      else if (is_float(to))
         word = from_signed ? float_bits_from_int(to, static_cast<int64_t>(word)) : float_bits_from_uint(to, word);
       store(target, i, static_cast<T>(word));
     }
@@ -157,7 +161,8 @@ void convert_elements(DType from, const void* source, DType to, void* target, in
     return;
   }
   // 4 KB on the stack, which stay in the first-level cache. Floats go by way of doubles, in which every format is
-  // exact, so that there is one rounding; integers by way of 64-bit words, which a double could not hold.
+  // exact; integers by way of 64-bit words, which a double could not hold. To halves and fp8 both round to float32
+  // first, as torch does.
   constexpr int64_t kChunk = 512;
   auto* in = static_cast<const char*>(source);
   auto* out = static_cast<char*>(target);

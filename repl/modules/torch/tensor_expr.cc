@@ -93,6 +93,13 @@ Value compute(Interp& in, ExprOp op, std::span<const Value> values, ExprAttribut
     operands.push_back(*std::move(operand));
   }
   gather_on_one_device(in, values, operands);
+  if (op == ExprOp::kPow && operands[0].dtype() == DType::kI1 && !operands[0].is_scalar() && values[1].is_bool()) {
+    // torch has no powers of bools but to the numbers True, a copy, and False, which gives True.
+    const Expr& x = operands[0];
+    attributes.dtype = DType::kI1;
+    if (values[1].boolean()) return settled(in, applied(in, ExprOp::kCast, {x}, std::move(attributes)));
+    return settled(in, applied(in, ExprOp::kLogicalOr, {x, applied(in, ExprOp::kLogicalNot, {x})}));
+  }
   attributes.tf32 = attributes.tf32 || (op == ExprOp::kMatMul && torch_state(in).tf32);
   if (is_integer_product(op, operands) && !attributes.dtype)
     return settled(in, integer_product(in, operands[0], operands[1]));

@@ -176,3 +176,8 @@ add("torch.finfo(torch.int32)", "torch.iinfo(torch.float32)", "torch.finfo().eps
     "torch.is_floating_point(f)", "torch.is_nonzero(s)", "torch.get_default_dtype()", "torch.compile(lambda x: x + 1)(f)", "torch.compile()(lambda x: x + 1)(f)", "torch.get_float32_matmul_precision()", "torch.logspace(0, 2, 5)", 
     "torch.__version__.split('+')[0].split('.')[0]", "torch.zeros(3, generator=None)", "torch.multinomial(torch.tensor([0.0, 1.0, 0.0]), 1)", "torch.multinomial(torch.tensor([0.0, 1.0]), 3, replacement=True)", "torch.multinomial(v, 9)", "torch.bernoulli(torch.ones(3))",
     "torch.randn(3, generator=torch.Generator().manual_seed(1)).shape", "(lambda a, b: bool((a == b).all()))(*[torch.rand(5, generator=torch.Generator().manual_seed(7)) for _ in range(2)])", "torch.Generator().manual_seed(3).initial_seed()")
+add("t ** t", "t ** True", "t ** False", "True ** t", "False ** t", "t ** 2", "2 ** t", "t ** i", "i.abs() ** t", "t ** 0.5", "torch.pow(t, t)", "f ** t", "t ** f", "torch.where(t, d, 1e300)")
+for a in ("i * 1000003", "(i * 123456789123)", "torch.tensor([2049 * 2**40 + 1, 2**53 + 1, -(2**62) + 12345])"):
+    add(f"({a}).half()", f"({a}).bfloat16()", f"({a}).float()")
+for a in ("d * 1.0000000001", "torch.tensor([1.00048828125 + 2**-40, 1.001953125 + 2**-40, 65519.99999999, 1 + 2**-8 + 2**-40], dtype=torch.float64)"):
+    add(f"({a}).half()", f"({a}).bfloat16()", f"({a}).float()")

@@ -42,6 +42,32 @@ TEST(ExprHost, FunctionsOfFloats) {
               5e-4);
 }
 
+/// Printing and size never change a value: what is computed at once and what is computed later are the same bits.
+TEST(ExprHost, SumsAreTheKernels) {
+  for (const Shape& shape : {Shape{3}, Shape{1000}, Shape{37, 91}, Shape{64, 63}}) {
+    const Tensor x = random_tensor(shape, fresh_seed(), DType::kF32);
+    ExprAttributes last;
+    last.axes = {-1};
+    auto expressions = [&] {
+      std::vector<Expr> out = {op(ExprOp::kSum, {x}),          op(ExprOp::kMean, {x}, last),
+                               op(ExprOp::kVar, {x}, last),    op(ExprOp::kSoftmax, {x}, last),
+                               op(ExprOp::kCumSum, {x}, last), op(ExprOp::kRmsNorm, {x}, last)};
+      if (shape.size() == 2) {
+        ExprAttributes turn, first;
+        turn.axes = {1, 0};
+        first.axes = {0};
+        const Expr turned = op(ExprOp::kPermute, {x}, turn);
+        out.push_back(op(ExprOp::kSum, {x}, first));
+        out.push_back(op(ExprOp::kMatMul, {x, turned}));
+      }
+      return out;
+    };
+    const std::vector<Expr> now = expressions(), later = expressions();
+    for (size_t i = 0; i < now.size(); ++i)
+      EXPECT_EQ(numbers(run_on_host(now[i])), numbers(run(later[i]))) << "expression " << i << " of " << shape.size();
+  }
+}
+
 TEST(ExprHost, IntegersWrapAndDivideLikePython) {
   int8_t a[] = {100, -100, 7, -7}, b[] = {100, -100, 2, 2};
   Tensor x = *Tensor::from_host(cpu(), DType::kI8, Shape{4}, a, 4),
