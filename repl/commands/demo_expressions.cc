@@ -75,7 +75,7 @@ Result<int> expressions_demo(const DemoArgs& args, const Device& device, bool js
     options.check = set->check;
     options.reference = set->reference;
     options.baseline = set->baseline;
-    if (isatty(STDERR_FILENO)) options.progress = [](const std::string& what) { put(stderr, "\r\033[K" + what); };
+    if (isatty(STDERR_FILENO)) options.progress = show_progress;
     KILN_TRY(profiler::Contest contest, profiler::run_contest(std::move(set->contenders), options));
     if (options.progress) options.progress("");
     report::Table table = profiler::contest_table(contest);

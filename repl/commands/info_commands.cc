@@ -61,13 +61,18 @@ Table devices_table(const Device& current) {
   return table;
 }
 
-std::string banner(const Device& device) {
+std::string banner(const Device& device, int width) {
   DeviceInfo info = device.info();
   std::string where = fmt::format("{} {}", info.name, info.target);
   if (device.is_cuda()) return fmt::format("kiln {} · {} · driver {} · ? for help", KILN_VERSION, where, info.driver);
   std::string why = "chosen";
   if (auto gpu = Device::open("cuda"); !gpu.ok()) why = gpu.error().message;
-  return fmt::format("kiln {} · CPU: {} ({}) · ? for help", KILN_VERSION, info.name, why);
+  auto line = [&](std::string_view reason) {
+    return fmt::format("kiln {} · CPU: {} ({}) · ? for help", KILN_VERSION, info.name, reason);
+  };
+  const std::string whole = line(why);
+  if (width == 0 || report::display_width(whole) <= width) return whole;
+  return line(std::string_view(why).substr(0, why.find(':')));  // %doctor tells the rest
 }
 
 }  // namespace kiln::repl

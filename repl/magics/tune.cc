@@ -11,6 +11,7 @@
 
 #include "profiler/measure/stats.h"
 #include "profiler/tune/records.h"
+#include "repl/magics/contenders.h"
 #include "repl/magics/magics.h"
 #include "repl/modules/triton/session_records.h"
 #include "repl/session/tune_launch.h"
@@ -169,12 +170,11 @@ class ProgressLine {
       line += fmt::format("  {} {:.1f} s left", bar, p.left_s);
     }
     line += " (Ctrl-C keeps the best)";
-    std::fprintf(stderr, "\r\x1b[K%s", line.c_str());
-    std::fflush(stderr);
+    show_progress(line);
     drawn_ = true;
   }
   void clear() {
-    if (drawn_) std::fprintf(stderr, "\r\x1b[K");
+    if (drawn_) show_progress("");
     drawn_ = false;
   }
 

@@ -47,7 +47,7 @@ int run_file(const Options& o, const std::string& path, const std::string& shown
 int prompt(const Options& o) {
   auto device = o.device.empty() ? Device::open_default() : Device::open(o.device);
   if (!device.ok()) return failed(device.error(), o.json);
-  put(stdout, banner(*device) + "\n");
+  put(stdout, banner(*device, report::terminal_columns(STDOUT_FILENO)) + "\n");
   Shell shell(o, nullptr);
   shell.session().set_device(*device);
   for (const Diagnostic& d : read_config(shell.context(), config_file())) print_error(d, o.json);

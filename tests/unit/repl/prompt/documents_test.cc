@@ -1,7 +1,10 @@
 // The entries of README.md and docs/tutorial.md, typed at the prompt: they run, and print what the text shows.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <regex>
 
 #include "support/files.h"
@@ -95,6 +98,22 @@ TEST_P(Documents, EntriesRunAndPrintWhatIsShown) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, Documents, testing::Values("README.md", "docs/tutorial.md"));
+
+// docs/pictures/terminal_svg.py, which makes README's picture of the prompt.
+TEST_F(Prompt, ASessionAsAPicture) {
+  if (std::system("command -v python3 >/dev/null") != 0) GTEST_SKIP() << "no python3";
+  const std::string entries = state_.path + "/entries.txt", picture = state_.path + "/out.svg";
+  ASSERT_TRUE(write_file_atomic(entries, "def f(n):\n    return n & 3\n---\n%help bench\n---\n[f(6), '<é>']").ok());
+  const std::string command =
+      fmt::format("python3 {}/docs/pictures/terminal_svg.py {} {} --columns 90 --program {} 2>&1", KILN_SOURCE_DIR,
+                  picture, entries, KILN_PROGRAM);
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  const std::string svg = *read_file(picture);
+  EXPECT_TRUE(svg.starts_with("<svg xmlns=")) << svg.substr(0, 80);
+  for (const char* part : {"@media (prefers-color-scheme: dark)", ">kiln 0.", ">[2]</text>", ">def</text>", "n &amp;</text>",
+                           "[2, '&lt;é&gt;']</text>"})
+    EXPECT_NE(svg.find(part), std::string::npos) << part << "\n" << svg;
+}
 
 }  // namespace
 }  // namespace kiln

@@ -32,6 +32,20 @@ TEST_F(PromptTables, FitTheTerminal) {
   }
 }
 
+TEST_F(PromptTables, NothingIsLeftOfProgress) {
+  auto t = start(60, 62);
+  EXPECT_NE(t->screen().text().find("? for help\n"), std::string::npos) << t->screen().text();
+  t->type(
+      "import triton, triton.language as tl\r@triton.jit\rdef k(x, n, BLOCK: tl.constexpr):\ri = tl.program_id(0) * "
+      "BLOCK + "
+      "tl.arange(0, BLOCK)\rtl.store(x + i, 1, mask=i < n)\r\rx = torch.ones(100000)\r");
+  ASSERT_TRUE(t->wait_for("\n[4]")) << t->screen().text();
+  t->type("%tune k[lambda m: (triton.cdiv(100000, m['BLOCK']),)](x, 100000, BLOCK=256) BLOCK=[256, 512] budget=2s\r");
+  ASSERT_TRUE(t->wait_for("\n[5]", 60)) << t->screen().text();
+  EXPECT_NE(t->raw_output().find("measuring: "), std::string::npos);
+  EXPECT_EQ(t->screen().text().find("measuring: "), std::string::npos) << t->screen().text();
+}
+
 TEST_F(PromptTables, ContinueBelowWhenNarrow) {
   auto narrow = start(60, 80), wide = start(60, 200);
   for (auto* t : {narrow.get(), wide.get()}) {
