@@ -67,7 +67,10 @@ std::vector<int32_t> split_warps(const Op& dot, int num_warps) {
   return warps;
 }
 
-LinearLayout element_layout(const ir::Shape& shape, int num_warps) {
+/// A thread's rows and columns lie side by side where an operand does, so that it reads several at once. Of an operand
+/// that lies along k it reads several steps of k at once, and then neighbouring lanes take neighbouring rows: the
+/// swizzle of shared memory keeps those in different banks, but not each fourth row.
+LinearLayout element_layout(const ir::Shape& shape, int num_warps, AlongK along_k) {
   const size_t rank = shape.rank, m = rank - 2, n = rank - 1;
   std::vector<int32_t> own(rank, 1), lanes(rank, 1), warps(rank, 1);
   std::vector<int> order;
@@ -84,6 +87,8 @@ LinearLayout element_layout(const ir::Shape& shape, int num_warps) {
     warps[d] = d == n ? left : std::min(left, most);
     left /= warps[d];
   }
+  if (along_k.a) own[m] = 1;
+  if (along_k.b) own[n] = 1;
   return layout::blocked(shape.span(), own, lanes, warps, order);
 }
 
@@ -97,10 +102,10 @@ bool is_on_registers(const Op& dot) {
   return uses_mma(dot) || dot.text_or(ir::AttrName::kMma, target::kFma) == target::kFma;
 }
 
-LinearLayout dot_result_layout(const Op& dot, int num_warps) {
+LinearLayout dot_result_layout(const Op& dot, int num_warps, AlongK along_k) {
   const ir::Shape& shape = dot.result()->type.shape;
   return uses_mma(dot) ? layout::mma_accumulator(shape.span(), split_warps(dot, num_warps))
-                       : element_layout(shape, num_warps);
+                       : element_layout(shape, num_warps, along_k);
 }
 
 LinearLayout dot_operand_layout(const Op& dot, int index, const LinearLayout& result) {

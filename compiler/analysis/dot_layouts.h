@@ -12,8 +12,12 @@ namespace kiln::analysis {
 bool uses_mma(const ir::Op& dot);
 /// True unless the attribute selects an instruction that reads its operands from shared memory.
 bool is_on_registers(const ir::Op& dot);
+/// Which operands lie contiguous along k in memory: a of [m, k], b of [n, k].
+struct AlongK {
+  bool a = false, b = false;
+};
 /// A good layout of the result and the addend.
-layout::LinearLayout dot_result_layout(const ir::Op& dot, int num_warps);
+layout::LinearLayout dot_result_layout(const ir::Op& dot, int num_warps, AlongK along_k = {});
 /// The layout that operand 0 or 1 must have for a result with this layout.
 layout::LinearLayout dot_operand_layout(const ir::Op& dot, int index, const layout::LinearLayout& result);
 /// The registers that each thread or warp combines; nothing when the op's layouts do not match.

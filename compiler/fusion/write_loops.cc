@@ -366,7 +366,10 @@ class LoopWriter {
     const bool again = std::any_of(stores_.begin(), stores_.end(), [&](int m) { return e_.stored_along_columns(m); });
     const bool waits = gpu && c_.splits == 1 && again && !exponentials;  // for memory, and for little else
     if (c_.splits > 1 || t.block > kMostColumns || crowded) {
-      t.block = std::min<int64_t>(t.block, waits ? 2 * kSplitUnit : kSplitUnit);
+      // Of a part, whose columns are tested one by one where their number is odd, 8 for each thread: predicates are few
+      // (a binary cross entropy of 1542 x 12835 on an H200: 174 us with 16, 79 with 8).
+      const int64_t unit = gpu && c_.splits > 1 ? kSplitUnit / 2 : kSplitUnit;
+      t.block = std::min<int64_t>(t.block, waits ? 2 * unit : unit);
       t.loop = true;
       t.warps = waits ? 16 : 8;
       t.known = waits && t.block * 4 >= n_cols;

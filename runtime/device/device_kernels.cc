@@ -212,7 +212,10 @@ Status copy_on_device(const Tensor& target, const Tensor& source) {
   const bool is_turned = row < none && b[row] < b[column];
   auto at = [none](const std::vector<int64_t>& v, size_t d, int64_t otherwise) { return d < none ? v[d] : otherwise; };
   const int64_t rows = at(sizes, row, 1), columns = at(sizes, column, 1);
-  const int64_t elements = n < (int64_t{1} << 20) ? 1024 : 4096;  // small tensors need every processor
+  // Small tensors need every processor. Turned tiles of 64 columns have up to 128 rows, which cost half as much as 64
+  // where rows begin at odd addresses (187 x 13168 halves on an H200: 7.8 and 15.6 us).
+  int64_t elements = n < (int64_t{1} << 20) ? 1024 : 4096;
+  if (is_turned && n >= int64_t{1} << 18) elements = n < (int64_t{1} << 20) ? 64 * 64 : 64 * 128;
   const int64_t side = is_turned ? (elements == 1024 ? 32 : 64) : elements;
   const int64_t tile_columns = std::min(power_of_two(columns), side);
   const int64_t tile_rows = std::min(power_of_two(rows), elements / tile_columns);
@@ -231,7 +234,9 @@ Status copy_on_device(const Tensor& target, const Tensor& source) {
   args.insert(args.end(), {tile_rows, tile_columns});
   KILN_TRY(Kernel k, kernel("copy_strided"));
   auto tiles = [](int64_t size, int64_t tile) { return (size + tile - 1) / tile; };
-  return k.launch({tiles(rows, tile_rows) * tiles(columns, tile_columns) * s[0] * s[1] * s[2], 1, 1}, args);
+  LaunchOptions options;
+  options.num_warps = tile_rows * tile_columns > 4096 ? 8 : 4;
+  return k.launch({tiles(rows, tile_rows) * tiles(columns, tile_columns) * s[0] * s[1] * s[2], 1, 1}, args, options);
 }
 
 }  // namespace kiln::runtime

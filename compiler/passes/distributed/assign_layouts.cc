@@ -236,6 +236,22 @@ class Chooser {
 
   // --- nodes
 
+  /// Whether dimension `dim` of a tile is the contiguous one of the memory that it is loaded from.
+  bool lies_along(const Value* tile, int dim) const {
+    const Op* op = tile->op;
+    while (op && (op->kind == OpKind::kTrans || op->kind == OpKind::kCast)) {
+      if (op->kind == OpKind::kTrans)
+        dim =
+            static_cast<int>(std::get<std::vector<int64_t>>(*op->find(ir::AttrName::kOrder))[static_cast<size_t>(dim)]);
+      op = op->operand(0)->op;
+    }
+    return op && op->kind == OpKind::kLoad && axis_.order_of(op->operand(0))[0] == dim;
+  }
+  analysis::AlongK along_k(const Op& dot) const {
+    const int rank = dot.result()->type.shape.rank;
+    return {lies_along(dot.operand(0), rank - 1), lies_along(dot.operand(1), rank - 2)};
+  }
+
   void build_nodes() {
     for (int s = 0; s < static_cast<int>(parent_.size()); ++s) {
       auto [it, is_new] = node_of_root_.try_emplace(root(s), static_cast<int>(nodes_.size()));
@@ -251,7 +267,7 @@ class Chooser {
       for (const auto& [dot, s] : dots_) {
         Node& node = nodes_[node_at(s)];
         if (!node.layout && analysis::uses_mma(*dot) == mma)
-          node.layout = analysis::dot_result_layout(*dot, module_.num_warps);
+          node.layout = analysis::dot_result_layout(*dot, module_.num_warps, along_k(*dot));
       }
     for (const PendingEdge& p : pending_) {
       int operand = static_cast<int>(node_at(p.operand)), result = static_cast<int>(node_at(p.result));
