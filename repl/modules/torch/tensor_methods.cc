@@ -60,7 +60,42 @@ Value reshaped(Interp& in, NativeArgs& a, Shape shape) {
   attributes.shape = std::move(shape);
   return compute(in, ExprOp::kReshape, {*a.self}, std::move(attributes));
 }
+/// The same memory as elements of another dtype; the last dimension grows or shrinks with their size.
+Value reinterpreted(Interp& in, const Tensor& t, DType dtype) {
+  const int from = size_of(t.dtype()), to = size_of(dtype);
+  Shape shape = shape_vector(t), strides(t.strides().begin(), t.strides().end());
+  int64_t offset = t.offset();
+  if (from != to) {
+    if (shape.empty())
+      in.fail(ErrorKind::kType, "view(dtype) of a tensor without dimensions keeps the size of its elements");
+    if (strides.back() != 1 && shape.back() != 1)
+      in.fail(ErrorKind::kType, "view(dtype) to another size needs a last dimension without gaps");
+    const int64_t ratio = from > to ? from / to : to / from;
+    if (from > to) {
+      shape.back() *= ratio, offset *= ratio;
+      for (size_t d = 0; d + 1 < strides.size(); ++d) strides[d] *= ratio;
+    } else {
+      bool fits = shape.back() % ratio == 0 && offset % ratio == 0;
+      for (size_t d = 0; d + 1 < strides.size(); ++d) fits = fits && strides[d] % ratio == 0;
+      if (!fits)
+        in.fail(ErrorKind::kType,
+                "view(dtype) to elements {} times as large: sizes, strides and offset must be multiples", ratio);
+      shape.back() /= ratio, offset /= ratio;
+      for (size_t d = 0; d + 1 < strides.size(); ++d) strides[d] /= ratio;
+    }
+    strides.back() = 1;
+  }
+  // By way of all of its storage.
+  const Shape one = {1};
+  if (t.numel() == 0) return wrap(in.take(Tensor::empty(t.device(), dtype, shape)));
+  const int64_t bytes = in.take(t.as_strided(one, one, 0)).bytes_available() / 8 * 8;
+  const Tensor all = in.take(t.as_strided(Shape{bytes / from}, one, 0));
+  return wrap(in.take(in.take(all.bits_as(dtype, Shape{bytes / to})).as_strided(shape, strides, offset)));
+}
+
 Value view(Interp& in, NativeArgs& a) {
+  const Value& asked = !a[1].missing() ? a[1] : rest_of(a[0]).size() == 1 ? rest_of(a[0])[0] : a[1];
+  if (!asked.missing() && asked.is_dtype()) return reinterpreted(in, self_tensor(in, a), asked.dtype());
   Shape shape = shape_of(in, rest_of(a[0]));
   if (self_object(a).is_pending() && !self_object(a).expr().is_view()) return reshaped(in, a, std::move(shape));
   return wrap(in.take(self_tensor(in, a).view(shape)));
@@ -376,7 +411,7 @@ constexpr NativeDef kMethods[] = {
     {"type(dtype)", type, "as another dtype"},
     {"uniform_(low=0.0, high=1.0)", uniform, "fills it with uniform random numbers"},
     {"unsqueeze(dim)", unsqueeze, "with a dimension of size 1 put in"},
-    {"view(*shape)", view, "in another shape, without a copy"},
+    {"view(*shape, dtype=)", view, "in another shape, or of another dtype, without a copy"},
     {"zero_()", zero, "sets all elements to 0"},
 };
 

@@ -307,6 +307,7 @@ void fill_cuda(Interp& in, ModuleObject& m) {
   in.add_methods({GraphObject::kKind, kGraphMethods});
   in.add_methods({GraphContext::kKind, kGraphContextMethods});
   add_functions(m, kCuda);
+  m.texts = {library_module("torch._cuda")};
   m.members.set("nvtx", in.import_module("torch.cuda.nvtx"));
 }
 

@@ -117,6 +117,25 @@ Value set_default_device(Interp& in, NativeArgs& a) {
   torch_state(in).set_device(device_of(in, a[0]));
   return Value::none();
 }
+/// What torch.cuda.get_device_properties() says, None where it is not known.
+Value device_info(Interp& in, NativeArgs&) {
+  const Device& device = torch_state(in).device();
+  const DeviceInfo i = device.info();
+  auto d = make<Dict>();
+  auto set = [&](std::string_view key, int64_t n) { d->table.set(key, n > 0 ? Value::integer(n) : Value::none()); };
+  const int capability = i.target.starts_with("sm_") ? std::atoi(i.target.c_str() + 3) : 0;
+  d->table.set("name", Value::str(i.name));
+  set("major", capability / 10);
+  d->table.set("minor", capability > 0 ? Value::integer(capability % 10) : Value::none());
+  set("total_memory", i.memory_bytes);
+  set("free_memory", i.free_bytes);
+  set("multi_processor_count", i.compute_units);
+  set("L2_cache_size", i.l2_bytes);
+  set("shared_memory_per_block_optin", i.shared_bytes);
+  set("max_threads_per_block", i.max_threads_per_block);
+  set("warp_size", device.is_cuda() ? 32 : 0);
+  return d;
+}
 /// For tests: all that follows is an expression, however small its tensors are.
 Value stay_lazy(Interp& in, NativeArgs& a) {
   torch_state(in).always_lazy = in.truth(a[0]);
@@ -125,6 +144,7 @@ Value stay_lazy(Interp& in, NativeArgs& a) {
 
 constexpr NativeDef kLibrary[] = {
     {"check_places(places, size, dim, from_end)", check_places, "an IndexError for one outside"},
+    {"device_info()", device_info, "figures of the session's device"},
     {"iota(n, like, dtype=None)", iota, "0, 1, 2… as part of an expression"},
     {"lazily(function)", lazily, "the same function, whose operations are one expression"},
     {"nonzero(input)", nonzero, "where elements are other than 0, per dimension (on the host)"},

@@ -56,16 +56,18 @@ Value current_target(Interp& in, NativeArgs&) {
   return o;
 }
 
-/// The properties that occupancy formulas of scripts read. A CPU is described as a machine of one program per thread.
+/// The properties that occupancy formulas of scripts read. A CPU has no registers or warps that programs share, and all
+/// of its memory for what a GPU would keep in shared memory.
 Value device_properties(Interp& in, NativeArgs&) {
-  constexpr int64_t kRegisters = 65536, kHostSharedBytes = 65536;
+  constexpr int64_t kRegisters = 65536, kWarp = 32;
   DeviceInfo i = torch_state(in).device().info();
   auto d = make<Dict>();
   d->table.set("name", Value::str(i.name));
   d->table.set("multiprocessor_count", Value::integer(i.compute_units));
-  d->table.set("max_num_regs", Value::integer(kRegisters));
-  d->table.set("max_shared_mem", Value::integer(i.shared_bytes > 0 ? i.shared_bytes : kHostSharedBytes));
-  d->table.set("warpSize", Value::integer(32));
+  const bool cuda = torch_state(in).device().is_cuda();
+  d->table.set("max_num_regs", cuda ? Value::integer(kRegisters) : Value::none());
+  d->table.set("max_shared_mem", Value::integer(i.shared_bytes > 0 ? i.shared_bytes : i.memory_bytes));
+  d->table.set("warpSize", cuda ? Value::integer(kWarp) : Value::none());
   d->table.set("total_memory", Value::integer(i.memory_bytes));
   return d;
 }

@@ -181,3 +181,8 @@ for a in ("i * 1000003", "(i * 123456789123)", "torch.tensor([2049 * 2**40 + 1, 
     add(f"({a}).half()", f"({a}).bfloat16()", f"({a}).float()")
 for a in ("d * 1.0000000001", "torch.tensor([1.00048828125 + 2**-40, 1.001953125 + 2**-40, 65519.99999999, 1 + 2**-8 + 2**-40], dtype=torch.float64)"):
     add(f"({a}).half()", f"({a}).bfloat16()", f"({a}).float()")
+# --- other dtypes of the same memory
+add("f.view(torch.int32)", "f.view(dtype=torch.int32)", "f.view(torch.float16)", "h.view(torch.float32)", "f.view(torch.int64)", "f.view(torch.uint8)", "f.T.view(torch.int32)", "f.T.view(torch.int16)", "f[:, :2].view(torch.int64)", "f[:, 1:].view(torch.int64)",
+    "f[1].view(torch.float64)", "s.view(torch.int32)", "s.view(torch.int16)", "t.view(torch.uint8)", "i.view(torch.float64)", "v.view(torch.float64)", "(f * 2).view(torch.int32)", "u.view(torch.int8)", "b.view(torch.int16)", "z.view(torch.int32)", "f.view(torch.int32).view(torch.float32)",
+    "f.view(4, 3)", "[x.view(torch.int32).zero_() for x in [f.clone()]][0]", "u.view(torch.bool)")
+add("torch.cuda.is_bf16_supported() and 1 or 1")
