@@ -1,6 +1,7 @@
 #include "profiler/report/table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -116,13 +117,22 @@ Table Table::printed() const {
 
 // A reason that several cells share is printed once.
 std::vector<std::string> Table::notes() const {
-  std::vector<std::string> all = notes_;
+  struct Unknown {
+    std::string reason;
+    std::vector<std::string> columns;
+  };
+  std::vector<Unknown> unknowns;
   for (const auto& row : rows_)
     for (size_t i = 0; i < row.size(); ++i) {
       if (row[i].reason.empty()) continue;
-      std::string line = fmt::format("{} {}: {}", kUnknown, columns_[i].name, row[i].reason);
-      if (std::find(all.begin(), all.end(), line) == all.end()) all.push_back(line);
+      auto known = std::ranges::find(unknowns, row[i].reason, &Unknown::reason);
+      if (known == unknowns.end()) known = unknowns.insert(unknowns.end(), {row[i].reason, {}});
+      if (std::ranges::find(known->columns, columns_[i].name) == known->columns.end())
+        known->columns.push_back(columns_[i].name);
     }
+  std::vector<std::string> all = notes_;
+  for (const Unknown& u : unknowns)
+    all.push_back(fmt::format("{} {}: {}", kUnknown, fmt::join(u.columns, ", "), u.reason));
   return all;
 }
 

@@ -153,8 +153,8 @@ Status static_expression(MagicContext& context, const std::string& text, std::st
   for (const KernelInfo& info : p.kernels) add_static_row(table, info.name, info);
   for (const ExprGroup& g : p.plan.groups)
     if (g.source.empty()) table.add_note(fmt::format("{}: a product by the library", g.name));
-  table.add_note(fmt::format("planned and compiled for {} in {:.0f} ms, not run; by the model {} and {:.4g} GFLOP",
-                             target, took.count(), report::human_bytes(p.plan.bytes), p.plan.flop / 1e9));
+  table.add_note(fmt::format("planned and compiled for {} in {:.0f} ms, not run; {} by the model", target, took.count(),
+                             report::human_bytes(p.plan.bytes)));
   context.print(table);
   return {};
 }

@@ -68,6 +68,13 @@ TEST(Table, JsonKeepsIntegersAndHasNoDashes) {
   EXPECT_NE(to_text(t).find("–"), std::string::npos);
 }
 
+TEST(Table, AReasonOfSeveralColumnsIsToldOnce) {
+  Table t({{"kernel", "", Align::kLeft}, {"registers", ""}, {"spills", "B"}, {"time", "us"}});
+  t.add_row({"a", Cell::unknown("no ptxas"), Cell::unknown("no ptxas"), Cell::unknown("no GPU")});
+  t.add_row({"b", Cell::unknown("no ptxas"), Cell::unknown("no ptxas"), Cell::unknown("no ptxas")});
+  EXPECT_EQ(t.notes(), (std::vector<std::string>{"– registers, spills, time: no ptxas", "– time: no GPU"}));
+}
+
 TEST(Table, NotFiniteIsUnknown) {
   EXPECT_TRUE(Cell::of(std::nan(""), 2).is_unknown);
   EXPECT_TRUE(Cell::of(1.0 / 0.0, 2).is_unknown);
