@@ -20,6 +20,7 @@ namespace {
 
 template <class T>
 std::vector<T> load(Interp& in, const Tensor& t, const Shape& shape, DType as) {
+  ++torch_state(in).host_reads;
   Tensor source =
       std::equal(shape.begin(), shape.end(), t.shape().begin(), t.shape().end()) ? t : expanded(in, t, shape);
   std::vector<std::byte> bytes = in.take(source.to_bytes());

@@ -136,6 +136,7 @@ Value device_info(Interp& in, NativeArgs&) {
   set("warp_size", device.is_cuda() ? 32 : 0);
   return d;
 }
+Value host_reads(Interp& in, NativeArgs&) { return Value::integer(torch_state(in).host_reads); }
 /// For tests: all that follows is an expression, however small its tensors are.
 Value stay_lazy(Interp& in, NativeArgs& a) {
   torch_state(in).always_lazy = in.truth(a[0]);
@@ -145,6 +146,7 @@ Value stay_lazy(Interp& in, NativeArgs& a) {
 constexpr NativeDef kLibrary[] = {
     {"check_places(places, size, dim, from_end)", check_places, "an IndexError for one outside"},
     {"device_info()", device_info, "figures of the session's device"},
+    {"host_reads()", host_reads, "how often tensors were read on the host, for tests"},
     {"iota(n, like, dtype=None)", iota, "0, 1, 2… as part of an expression"},
     {"lazily(function)", lazily, "the same function, whose operations are one expression"},
     {"nonzero(input)", nonzero, "where elements are other than 0, per dimension (on the host)"},

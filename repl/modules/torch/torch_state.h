@@ -44,6 +44,8 @@ class TorchState {
   const std::shared_ptr<PendingTensors>& pending() const { return pending_; }
   /// Operations stay pending however small their tensors are, because the caller needs the expression.
   bool always_lazy = false;
+  /// How often tensors were read element by element on the host, for the table of docs/torch.md.
+  int64_t host_reads = 0;
   /// Products of float32 may round their operands to tf32.
   bool tf32 = false;
 

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "repl/session/session.h"
+#include "tests/docs_table.h"
 
 namespace kiln::script {
 namespace {
@@ -52,6 +53,73 @@ std::string differences(bool lazy, size_t step) {
 
 TEST(TorchNames, OnTheHost) { EXPECT_EQ(differences(false, 1), ""); }
 TEST(TorchNames, AsKernels) { EXPECT_EQ(differences(true, 3), ""); }
+
+/// Where each name is computed, as its rows show it: part of an expression, in memory at once, or on the host.
+TEST(TorchNames, DocsTable) {
+  std::ifstream file(kFolder + "torch_names.txt");
+  std::string variables, script = R"(
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch._kiln.stay_lazy(True)
+found = {}
+def flat(v):
+    return [v] if isinstance(v, torch.Tensor) else [t for each in v for t in flat(each)] if isinstance(v, (list, tuple)) else []
+def note(name, make):
+    before = torch._kiln.host_reads()
+    v = flat(make())
+    kind = 2 if torch._kiln.host_reads() > before else 0 if any(t.is_lazy() for t in v) else 1
+    if v:
+        found[name] = max(kind, found[name]) if name in found and 2 in (kind, found[name]) else min(kind, found.get(name, 2))
+)";
+  auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  for (std::string line; std::getline(file, line);) {
+    const size_t tab = line.find('\t');
+    if (tab == std::string::npos) {
+      if (line[0] != '#') variables += "    " + line + "\n";
+      continue;
+    }
+    const std::string text = line.substr(0, tab);
+    // One call alone, whose arguments are no calls that sort, and where() with its two cases.
+    auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
+    const size_t open = text.find('(');
+    size_t close = open;
+    for (int depth = 0; close < text.size(); ++close) {
+      depth += (text[close] == '(') - (text[close] == ')');
+      if (depth == 0) break;
+    }
+    if (line.substr(tab + 1) == "error" || open == std::string::npos || open == 0 || close + 1 != text.size() ||
+        text.starts_with("put(") || has(".argsort(") || (text.starts_with("torch.where(") && !has(",")))
+      continue;
+    // torch.NAME(…), F.NAME(…) or x.NAME(…)
+    const bool module = text.starts_with("torch.") || text.starts_with("F.");
+    const size_t dot = module ? text.find('.') : text.find_last_of('.', text.find('('));
+    if (dot == std::string::npos || !is_word(text[dot + 1]) || std::isdigit(static_cast<unsigned char>(text[dot + 1])))
+      continue;
+    size_t end = dot + 1;
+    while (end < text.size() && is_word(text[end])) ++end;
+    if (end == text.size() || text[end] != '(') continue;
+    const std::string name = (text.starts_with("F.") ? "F."
+                              : module               ? "torch."
+                                                     : "Tensor.") +
+                             text.substr(dot + 1, end - dot - 1);
+    script += fmt::format("def one():\n{}    return {}\nnote({}, one)\n", variables, text, quoted(name));
+  }
+  script += R"(
+for title, kind in (("part of the expression", 0), ("at once, in memory or as a view", 1), ("on the host", 2)):
+    for module in ("torch", "Tensor", "F"):
+        names = sorted(name.split(".")[1] for name, k in found.items() if k == kind and name.split(".")[0] == module)
+        print(f"| {title} | `{module}` | " + " ".join(names) + " |")
+)";
+  std::string out = "| computed | of | names |\n|---|---|---|\n";
+  Options options;
+  options.output = [&](std::string_view s) { out += s; };
+  options.device = *Device::open("cpu");
+  Session session(std::move(options));
+  Status status = session.run(script, "names.py", Mode::kFile);
+  ASSERT_TRUE(status.ok()) << render(status.error());
+  kiln::testing::check_docs_table("torch.md", "names", out);
+}
 
 /// A row that is wrong is seen.
 TEST(TorchNames, DifferencesAreTold) {
