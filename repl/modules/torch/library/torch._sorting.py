@@ -1,0 +1,195 @@
+"""Sorting and what follows from it, and putting elements: functions of tensors that are methods too."""
+import torch
+from torch import _kiln
+from torch._tensor import _Pair, _dim, _wide, gather, lerp, movedim, narrow, select
+
+
+def sort(input, dim=-1, descending=False, *, stable=False):
+    return _Pair(_kiln.sort(input, _dim(dim, input.ndim), descending))
+
+
+def argsort(input, dim=-1, descending=False, *, stable=False):
+    return sort(input, dim, descending)[1]
+
+
+def msort(input):
+    return sort(input, 0)[0]
+
+
+def topk(input, k, dim=-1, largest=True, sorted=True):
+    dim = _dim(dim, input.ndim)
+    n = input.shape[dim] if input.ndim else 1
+    if k < 0 or k > n:
+        raise RuntimeError(f"topk() of {k} from a dimension of {n}")
+    if input.dtype is torch.bool:
+        raise RuntimeError("topk() does not apply to tensors of bool")
+    values, places = sort(input, dim, largest)
+    if input.ndim == 0:
+        return _Pair((values, places))
+    return _Pair((narrow(values, dim, 0, k).contiguous(), narrow(places, dim, 0, k).contiguous()))
+
+
+def kthvalue(input, k, dim=-1, keepdim=False):
+    dim = _dim(dim, input.ndim)
+    if input.dtype is torch.bool:
+        raise RuntimeError("kthvalue() does not apply to tensors of bool")
+    if k < 1 or k > (input.shape[dim] if input.ndim else 1):
+        raise RuntimeError(f"kthvalue(): there is no element number {k}")
+    pair = sort(input, dim)
+    if input.ndim == 0:
+        return pair
+    return _Pair(narrow(t, dim, k - 1, 1) if keepdim else select(t, dim, k - 1) for t in pair)
+
+
+def median(input, dim=None, keepdim=False):
+    if input.dtype is torch.bool:
+        raise RuntimeError("median() does not apply to tensors of bool")
+    if dim is None:
+        x = sort(input.reshape(-1))[0]
+        if x.numel() == 0:
+            return input.new_full((), float("nan"))
+        nan = input.is_floating_point() and bool(x[-1].isnan())
+        return x[-1] if nan else x[(x.numel() - 1) // 2]
+    dim = _dim(dim, input.ndim)
+    x = input.reshape(1) if input.ndim == 0 else input
+    n = x.shape[dim]
+    if n == 0:
+        raise IndexError("median() along a dimension without elements")
+    values, places = sort(x, dim)
+    middle = torch.full([1 if d == dim else s for d, s in enumerate(x.shape)], (n - 1) // 2, dtype=torch.int64,
+                        device=x.device)
+    if x.is_floating_point():
+        valid = (~x.isnan()).sum(dim, True)
+        middle = torch.where(valid < n, valid, middle)
+    out = [gather(t, dim, middle) for t in (values, places)]
+    if input.ndim == 0:
+        return _Pair(t.reshape(()) for t in out)
+    return _Pair(t if keepdim else t.squeeze(dim) for t in out)
+
+
+def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
+    if input.dtype not in (torch.float32, torch.float64):
+        raise RuntimeError(f"quantile() takes floats of 32 or 64 bits, got {input.dtype}")
+    if input.numel() == 0:
+        raise RuntimeError("quantile() of no elements")
+    number = not isinstance(q, torch.Tensor)
+    qs = torch.tensor(q, dtype=input.dtype, device=input.device) if number else q
+    if qs.ndim > 1 or qs.dtype != input.dtype:
+        raise RuntimeError("quantile() takes a number or a vector of the tensor's dtype")
+    if any(not 0 <= v <= 1 for v in qs.reshape(-1).tolist()):
+        raise RuntimeError("quantile() takes numbers from 0 to 1")
+    x, d = (input.reshape(-1), 0) if dim is None else (input, _dim(dim, input.ndim))
+    x = x.reshape(1) if x.ndim == 0 else x
+    line = movedim(sort(x, d)[0], d, -1)
+    n = line.shape[-1]
+    rank = qs.reshape(-1) * (n - 1)
+    if interpolation == "lower":
+        rank = rank.floor()
+    elif interpolation == "higher":
+        rank = rank.ceil()
+    elif interpolation == "nearest":
+        rank = rank.round()
+    elif interpolation not in ("linear", "midpoint"):
+        raise RuntimeError(f"quantile(interpolation={interpolation!r})")
+    low = rank.floor()
+    high, weight = rank.ceil(), rank - low if interpolation != "midpoint" else torch.where(rank > low, 0.5, 0.0 * rank)
+    a, b = line[..., low.long()], line[..., high.long()]
+    out = lerp(a, b, weight.expand(a.shape))
+    out = torch.where(line[..., -1:].isnan(), float("nan"), out)
+    out = movedim(out, -1, 0)
+    if keepdim:
+        out = out.reshape([out.shape[0]] + [1] * input.ndim) if dim is None else out.unsqueeze(d + 1)
+    return out[0] if qs.ndim == 0 else out
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    if dim is not None:
+        raise NotImplementedError("unique(dim=…) is not supported: unique() works on all elements")
+    flat, order = sort(input.reshape(-1))
+    return _distinct(flat, input.shape, order, return_inverse, return_counts)
+
+
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    if dim is not None:
+        raise NotImplementedError("unique_consecutive(dim=…) is not supported: it works on all elements")
+    return _distinct(input.reshape(-1), input.shape, None, return_inverse, return_counts)
+
+
+def _distinct(flat, shape, order, return_inverse, return_counts):
+    n = flat.numel()
+    if n == 0:
+        values, inverse, counts = flat, torch.empty(shape, dtype=torch.int64), torch.empty((0,), dtype=torch.int64)
+    else:
+        first = torch.cat([torch.ones((1,), dtype=torch.bool, device=flat.device), flat[1:] != flat[:-1]])
+        values = flat[first]
+        number = first.long().cumsum(0) - 1
+        counts = torch.bincount(number, minlength=values.numel())
+        inverse = number
+        if order is not None:
+            inverse = torch.empty_like(number)
+            inverse[order] = number
+        inverse = inverse.reshape(shape)
+    out = (values,) + ((inverse,) if return_inverse else ()) + ((counts,) if return_counts else ())
+    return out[0] if len(out) == 1 else out
+
+
+def bincount(input, weights=None, minlength=0):
+    if input.ndim != 1 or input.is_floating_point() or input.dtype is torch.bool:
+        raise RuntimeError("bincount() takes a vector of integers")
+    if minlength < 0:
+        raise RuntimeError("bincount(): minlength is negative")
+    n = 0 if input.numel() == 0 else int(input.max()) + 1
+    if input.numel() > 0 and int(input.min()) < 0:
+        raise RuntimeError("bincount() takes integers from 0 on")
+    if weights is not None and weights.shape != input.shape:
+        raise RuntimeError("bincount() takes as many weights as integers")
+    return _kiln.counts(input, weights, max(n, minlength))
+
+
+def histc(input, bins=100, min=0, max=0):
+    if not input.is_floating_point():
+        raise RuntimeError(f"histc() does not apply to tensors of {input.dtype}")
+    if bins <= 0:
+        raise RuntimeError("histc() takes one bin or more")
+    x = input.reshape(-1)
+    if min == max and x.numel() > 0:
+        min, max = x.min().item(), x.max().item()
+    if min == max:
+        min, max = min - 1, max + 1
+    if not min < max or min == float("-inf") or max == float("inf"):
+        raise RuntimeError(f"histc() from {min} to {max}")
+    w = _wide(x)
+    place = ((w - min) * bins / (max - min)).long().clamp(max=bins - 1)
+    place = torch.where((w >= min) & (w <= max), place, -1)
+    return _kiln.counts(place, None, bins).to(input.dtype)
+
+
+# --- putting elements
+
+
+def scatter(input, dim, index, src=None, *, value=None, reduce=None):
+    return input.clone().scatter_(dim, index, src, value=value, reduce=reduce)
+
+
+def scatter_add(input, dim, index, src):
+    return input.clone().scatter_add_(dim, index, src)
+
+
+def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
+    return input.clone().scatter_reduce_(dim, index, src, reduce, include_self=include_self)
+
+
+def index_add(input, dim, index, source, *, alpha=1):
+    return input.clone().index_add_(dim, index, source, alpha=alpha)
+
+
+def index_copy(input, dim, index, source):
+    return input.clone().index_copy_(dim, index, source)
+
+
+def index_fill(input, dim, index, value):
+    return input.clone().index_fill_(dim, index, value)
+
+
+def index_put(input, indices, values, accumulate=False):
+    return input.clone().index_put_(indices, values, accumulate)
