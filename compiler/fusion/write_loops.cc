@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "compiler/fusion/emitter.h"
 #include "compiler/fusion/split.h"
@@ -204,10 +205,24 @@ class LoopWriter {
     const std::string block_name = e_.constant(block, "BLOCK");
     const std::string pid = wide(kept_, block) ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
     e_.line(fmt::format("{} = {} * {} + tl.arange(0, {})", var, pid, block_name, block_name));
-    if (!inside.empty()) e_.line(fmt::format("{} = {} < {}", inside, var, e_.size(n, "n")));
     lines(decompose(kept_, var, kAlongColumns));
-    e_.column_mask = inside;
-    store_all();
+    const std::string size = inside.empty() ? "" : e_.size(n, "n");
+    const std::string test = fmt::format("{} = {} < {}", inside, var, size);
+    constexpr int64_t kLeast = int64_t{1} << 17;  // small tensors gain nothing
+    if (!inside.empty() && is_odd(n) && n >= kLeast) {
+      // All programs but the last have whole tiles, and access them in wide words.
+      e_.begin_loop(fmt::format("if {} * {} + {} <= {}:", pid, block_name, block_name, size), {});
+      store_all();
+      e_.end_loop();
+      e_.begin_loop("else:", {test});
+      e_.column_mask = inside;
+      store_all();
+      e_.end_loop();
+    } else {
+      if (!inside.empty()) e_.line(test);
+      e_.column_mask = inside;
+      store_all();
+    }
     finish(cdiv(n, block), warps);
     for (auto [other, w] : {std::pair<int64_t, int>{1024, 4}, {2048, 2}, {2048, 4}, {4096, 4}, {4096, 8}})
       if (std::pair(other, w) != std::pair(block, warps) && other <= power_of_two(n) &&
@@ -366,10 +381,7 @@ class LoopWriter {
     const bool again = std::any_of(stores_.begin(), stores_.end(), [&](int m) { return e_.stored_along_columns(m); });
     const bool waits = gpu && c_.splits == 1 && again && !exponentials;  // for memory, and for little else
     if (c_.splits > 1 || t.block > kMostColumns || crowded) {
-      // Of a part, whose columns are tested one by one where their number is odd, 8 for each thread: predicates are few
-      // (a binary cross entropy of 1542 x 12835 on an H200: 174 us with 16, 79 with 8).
-      const int64_t unit = gpu && c_.splits > 1 ? kSplitUnit / 2 : kSplitUnit;
-      t.block = std::min<int64_t>(t.block, waits ? 2 * unit : unit);
+      t.block = std::min<int64_t>(t.block, waits ? 2 * kSplitUnit : kSplitUnit);
       t.loop = true;
       t.warps = waits ? 16 : 8;
       t.known = waits && t.block * 4 >= n_cols;
@@ -505,8 +517,8 @@ class LoopWriter {
       e_.line(fmt::format("{} = {}", carries[m], first));
     }
     if (t.loop) {
-      const auto [start, head] = loop_over(names);
-      e_.begin_loop(head, columns_of_(start));
+      const Loop loop = loop_over(names);
+      e_.begin_loop(loop.head, columns_of_(loop.start));
     } else {
       lines(columns_of_(""));
     }
@@ -614,8 +626,15 @@ class LoopWriter {
     e_.evictions = {};
   }
 
-  /// The variable and the head of a loop over the columns that a program has.
-  std::pair<std::string, std::string> loop_over(const RowNames& names) {
+  /// Whether a mask at this size would test elements one by one: no wide access ends with it.
+  bool is_odd(int64_t size) const { return r_.machine.gpu() && size % 16 != 0; }
+
+  /// A loop over the columns that a program has.
+  struct Loop {
+    std::string start, head;
+    std::string whole, rest;  // of an odd part: heads of two loops instead, of which the first has whole tiles
+  };
+  Loop loop_over(const RowNames& names) {
     std::string first = "0", end = names.count;
     if (!names.part.empty()) {
       first = e_.names.fresh("first");
@@ -624,15 +643,28 @@ class LoopWriter {
       end = e_.names.fresh("end");
       e_.line(fmt::format("{} = tl.minimum({} + {}, {})", end, first, length, names.count));
     }
-    std::string start = e_.names.fresh("start");
-    std::string head = fmt::format("for {} in range({}, {}, {}):", start, first, end, names.block);
-    return {std::move(start), std::move(head)};
+    Loop loop;
+    loop.start = e_.names.fresh("start");
+    // Each access to an odd row tests its elements one by one, whatever the mask says (a binary cross entropy of 1542 x
+    // 12835 on an H200: 174 us, 52 with whole tiles).
+    const bool odd = !names.part.empty() && kept_.empty() && c_.form != Form::kScan && is_odd(size_of_runs(reduced_));
+    const std::string& block = names.block;
+    auto over = [&](const std::string& from, const std::string& to) {
+      return fmt::format("for {} in range({}, {}, {}):", loop.start, from, to, block);
+    };
+    loop.head = over(first, end);
+    if (odd) {
+      loop.whole = over(first, fmt::format("{} - {} + 1", end, block));
+      loop.rest = over(fmt::format("{0} - ({0} - {1}) % {2}", end, first, block), end);
+    }
+    return loop;
   }
 
   /// One loop over the columns for each depth of reductions, and one that stores.
   void passes(const RowNames& names) {
     const auto depth = depths();
-    const auto [start, head] = loop_over(names);
+    const Loop loop = loop_over(names);
+    const std::string &start = loop.start, &head = loop.head;
     std::map<int, int> online;  // maxima, and the sums of exponentials below them that one loop finds with them
     std::set<int> found;
     for (int m : c_.members)
@@ -655,10 +687,18 @@ class LoopWriter {
         e_.line(fmt::format("{} = {}", sums[i], initial(here[i], online.count(here[i]) > 0)));
         if (online.count(here[i])) e_.line(fmt::format("{} = {}", scaled[here[i]], initial(online[here[i]], false)));
       }
-      e_.begin_loop(head, columns_of_(start));
-      for (size_t i = 0; i < here.size(); ++i)
-        accumulate(here[i], sums[i], online.count(here[i]) ? scaled[here[i]] : "");
-      e_.end_loop();
+      auto sum = [&](const std::string& over) {
+        e_.begin_loop(over, columns_of_(start));
+        for (size_t i = 0; i < here.size(); ++i)
+          accumulate(here[i], sums[i], online.count(here[i]) ? scaled[here[i]] : "");
+        e_.end_loop();
+      };
+      if (!loop.whole.empty()) {
+        const std::string mask = std::exchange(e_.column_mask, "");
+        sum(loop.whole);
+        e_.column_mask = mask;
+      }
+      sum(loop.whole.empty() ? head : loop.rest);
       for (size_t i = 0; i < here.size(); ++i) {
         const int m = here[i];
         e_.set(m, e_.named(total(m, sums[i]), dag_.nodes[at(m)].name));
@@ -752,12 +792,6 @@ class LoopWriter {
 };
 
 }  // namespace
-
-int64_t power_of_two(int64_t n) {
-  int64_t p = 1;
-  while (p < n) p *= 2;
-  return p;
-}
 
 Status write_loops(const WriteRequest& request, Group& group) { return LoopWriter(request, group).write(); }
 

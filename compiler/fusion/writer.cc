@@ -6,6 +6,12 @@
 
 namespace kiln::fusion {
 
+int64_t power_of_two(int64_t n) {
+  int64_t p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
 std::string cluster_name(const WriteRequest& r) {
   std::vector<int> origins;
   for (int m : r.cluster.members) {

@@ -332,6 +332,22 @@ TEST_F(PlanTest, OperandsAreCopiedIntoRowsForTheTensorCores) {
   }
 }
 
+/// On a GPU whole tiles of an odd number of elements are accessed without a mask, and the rest behind a branch.
+TEST_F(PlanTest, OddNumbersOfElementsHaveWholeTiles) {
+  for (int64_t n : {140001, 300002, 131080}) {
+    p = {};
+    const int x = tensor(DType::kF32, {n}, "x"), y = tensor(DType::kBF16, {n}, "y");
+    const int z = op(ExprOp::kMul, {op(ExprOp::kExp, {x}), y});
+    auto first_source = [&](std::vector<int> outputs) {
+      return check(std::move(outputs), Variant::kFused, hopper_machine()).groups[0].source;
+    };
+    EXPECT_NE(first_source({op(ExprOp::kAdd, {z, x}), z}).find("    else:\n"), std::string::npos);
+    EXPECT_NE(first_source({axis(ExprOp::kSum, z, {}), axis(ExprOp::kMax, x, {})}).find("end - BLOCK + 1, BLOCK)"),
+              std::string::npos);
+    check({z, axis(ExprOp::kSum, z, {}), axis(ExprOp::kCumSum, x, {0})}, Variant::kFused, hopper_machine());
+  }
+}
+
 /// Of a row that fills little more than half of its block, the rest is known to be outside.
 TEST_F(PlanTest, RowsFarFromPowersOfTwoHoldNoMore) {
   for (int64_t columns : {1030, 2300, 5120, 8440, 11008}) {
