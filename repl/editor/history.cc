@@ -160,6 +160,8 @@ Status History::refresh() {
   if (file.inode() != inode_ || file.size() < read_to_) {  // another session cut it
     read_to_ = 0;
     earlier_.clear();
+    uses_.clear();
+    counted_earlier_ = counted_own_ = 0;
   }
   KILN_TRY(std::string text, file.read_from(read_to_));
   inode_ = file.inode();
@@ -242,8 +244,8 @@ std::optional<size_t> History::find_after(size_t from, std::string_view text, bo
 }
 
 int History::uses(std::string_view name) const {
-  // Entries of other sessions come before this session's own, which are then counted once more: little harm.
-  for (counted_ = std::min(counted_, size()); counted_ < size(); ++counted_) count_words((*this)[counted_]);
+  for (; counted_earlier_ < earlier_.size(); ++counted_earlier_) count_words(earlier_[counted_earlier_]);
+  for (; counted_own_ < own_.size(); ++counted_own_) count_words(own_[counted_own_]);
   name = trimmed(name);
   if (name.ends_with('=')) name.remove_suffix(1);
   const auto it = uses_.find(std::string(name));

@@ -61,8 +61,8 @@ class History {
   uint64_t read_to_ = 0;  // of the file
   uint64_t inode_ = 0;    // of the file that read_to_ is of
   bool first_ = true;
-  mutable std::unordered_map<std::string, int> uses_;  // of words, in the entries before counted_
-  mutable size_t counted_ = 0;
+  mutable std::unordered_map<std::string, int> uses_;  // of words, in the first counted_… entries
+  mutable size_t counted_earlier_ = 0, counted_own_ = 0;
 };
 
 }  // namespace kiln::editor

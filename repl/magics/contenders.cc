@@ -86,7 +86,7 @@ Result<double> seconds_of(const std::string& text) {
   if (code == std::errc{} && number > 0) {
     if (unit.empty() || unit == "s") return number;
     if (unit == "ms") return number / 1000;
-    if (unit == "min") return number * 60;
+    if (unit == "min" || unit == "m") return number * 60;
   }
   return error(ErrorKind::kValue, "a budget is a time like 10s or 500ms, not '{}'", text);
 }

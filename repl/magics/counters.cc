@@ -10,8 +10,10 @@
 #include "profiler/measure/timer.h"
 #include "repl/magics/kernel_target.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/statement_arguments.h"
 #include "repl/views/counters_view.h"
 #include "support/diag.h"
+#include "support/text.h"
 
 namespace kiln::repl {
 
@@ -37,33 +39,24 @@ bool is_metric(std::string_view word) {
                      [](char c) { return std::islower(static_cast<unsigned char>(c)) || std::isdigit(c); });
 }
 
-std::string_view without_comma(std::string_view s) {
-  while (!s.empty() && (s.back() == ' ' || s.back() == ',' || s.back() == '\t')) s.remove_suffix(1);
-  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
-  return s;
+/// Metrics, also with commas between or behind them.
+bool are_metrics(std::string_view word) {
+  const std::vector<std::string_view> names = parts_of(word, Between::kCommas).words();
+  return !names.empty() && std::ranges::all_of(names, is_metric);
 }
 
-// Options and metrics follow the statement, so they are taken from the end.
-Request parse_request(std::string_view text) {
+Request request_of(const MagicArguments& arguments) {
   Request r;
-  for (text = without_comma(text); !text.empty(); text = without_comma(text)) {
-    const size_t blank = text.find_last_of(" \t,");
-    const size_t from = blank == std::string_view::npos ? 0 : blank + 1;
-    const std::string_view word = text.substr(from);
-    if (word == "-v") {
-      r.each = true;
-    } else if (word.starts_with("bundle=")) {
-      r.bundles.insert(r.bundles.begin(), std::string(word.substr(7)));
-    } else if (word.starts_with("kernel=")) {
-      r.kernel = word.substr(7);
-    } else if (is_metric(word)) {
-      r.metrics.insert(r.metrics.begin(), std::string(word));
-    } else {
-      break;
-    }
-    text = text.substr(0, from);
-  }
-  r.statement = text;
+  r.each = arguments.has("-v");
+  r.kernel = arguments.text("kernel");
+  for (const auto& [name, value] : arguments.values)
+    if (name == "bundle") r.bundles.push_back(value);
+  for (const std::string& word : arguments.operands)
+    for (std::string_view metric : parts_of(word, Between::kCommas).words()) r.metrics.emplace_back(metric);
+  if (arguments.expressions.empty()) return r;
+  std::string_view statement = arguments.expressions[0];
+  while (statement.ends_with(',')) statement = trimmed(statement.substr(0, statement.size() - 1));
+  r.statement = statement;
   return r;
 }
 
@@ -125,8 +118,13 @@ Status list(MagicContext& context, std::string_view filter) {
 }  // namespace
 
 Status magic_counters(MagicContext& context, std::string_view text) {
-  if (text == "--list" || text.starts_with("--list ")) return list(context, without_comma(text.substr(6)));
-  const Request request = parse_request(text);
+  KILN_TRY(MagicArguments arguments,
+           parse_statement_arguments(text, magic_options("counters"), {are_metrics, /*needs_statement=*/false}));
+  if (arguments.has("--list")) {
+    const std::vector<std::string>& words = arguments.expressions.empty() ? arguments.operands : arguments.expressions;
+    return list(context, words.empty() ? "" : words[0]);
+  }
+  const Request request = request_of(arguments);
   if (request.statement.empty()) return error(ErrorKind::kValue, "%counters needs a statement to run, or --list");
   KILN_TRY(Chip chip, chip_for(context));
   KILN_TRY(CountersAsked asked, counters_asked(chip.name, request.bundles, request.metrics));

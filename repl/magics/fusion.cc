@@ -9,6 +9,7 @@
 #include "repl/magics/edit_file.h"
 #include "repl/magics/edit_kernel.h"
 #include "repl/magics/kernel_target.h"
+#include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
 #include "repl/magics/static_expression.h"
 #include "repl/shell/files.h"
@@ -32,29 +33,11 @@ struct Operand {
   ExprVariant variant = ExprVariant::kFused;
 };
 
-/// Takes "--name VALUE" out of the arguments; empty when it is not there.
-Result<std::string> take_option(std::string& arguments, std::string_view name) {
-  const std::string flag = fmt::format("--{}", name);
-  const size_t at = arguments.find(flag);
-  if (at == std::string::npos || (at > 0 && arguments[at - 1] != ' ')) return std::string();
-  if (at + flag.size() < arguments.size() && arguments[at + flag.size()] != ' ') return std::string();
-  const size_t start = std::min(arguments.find_first_not_of(' ', at + flag.size()), arguments.size());
-  if (start == arguments.size()) return error(ErrorKind::kValue, "{} needs a value behind it", flag);
-  const size_t end = std::min(arguments.find(' ', start), arguments.size());
-  std::string value = arguments.substr(start, end - start);
-  arguments.erase(at, end - at);
-  return value;
-}
-
-std::string_view synopsis_of(std::string_view magic) {
-  for (const Magic& m : magics())
-    if (m.name == magic) return m.synopsis;
-  return {};
-}
-
-Result<Operand> operand(MagicContext& context, std::string arguments, std::string_view magic) {
+/// The one expression of a command; `variant` as it was given, empty: fused.
+Result<Operand> operand(MagicContext& context, const std::string& text, const std::string& variant,
+                        std::string_view magic) {
   Operand out;
-  KILN_TRY(const std::string variant, take_option(arguments, "variant"));
+  out.text = text;  // as %compare will see it: edits are found by it
   if (!variant.empty()) {
     auto parsed = parse_expr_variant(variant);
     if (!parsed) {
@@ -64,34 +47,32 @@ Result<Operand> operand(MagicContext& context, std::string arguments, std::strin
     }
     out.variant = *parsed;
   }
-  while (arguments.ends_with(' ')) arguments.pop_back();
-  while (arguments.starts_with(' ')) arguments.erase(0, 1);
-  out.text = arguments;  // as %compare will see it: edits are found by it
-  auto found = context.session.expression(arguments);
-  // What is no option of this command is read as part of the expression: -(-name).
-  const bool unread =
-      !found.ok() && (found.error().kind == ErrorKind::kName || found.error().kind == ErrorKind::kSyntax);
-  if (unread && arguments.find(" --") != std::string::npos)
-    return with_note(std::move(found.error()), fmt::format("help: it is %{} {}", magic, synopsis_of(magic)));
-  KILN_TRY(std::optional<Expr> expr, std::move(found));
+  KILN_TRY(std::optional<Expr> expr, context.session.expression(text));
   if (!expr)
     return error(ErrorKind::kType, "%{} takes a tensor expression, as in gelu(x @ w + b); '{}' gives no tensor", magic,
-                 arguments);
+                 text);
   out.expr = *std::move(expr);
   out.names = context.session.tensor_names();
   return out;
 }
 
-Result<ExprPlan> plan_of(MagicContext& context, std::string_view arguments, std::string_view magic) {
-  KILN_TRY(Operand o, operand(context, std::string(arguments), magic));
+Result<MagicArguments> arguments_of(std::string_view text, std::string_view magic) {
+  KILN_TRY(MagicArguments a, parse_magic_arguments(text, magic_options(magic)));
+  if (a.expressions.size() != 1)
+    return error(ErrorKind::kValue, "%{} takes one expression, got {}", magic, a.expressions.size());
+  return a;
+}
+
+Result<ExprPlan> plan_of(MagicContext& context, const MagicArguments& a, std::string_view magic) {
+  KILN_TRY(Operand o, operand(context, a.expressions[0], a.text("--variant"), magic));
   return plan(o.expr, o.variant, o.names);
 }
 
 }  // namespace
 
 Status magic_source(MagicContext& context, std::string_view text) {
-  std::string arguments(text);
-  KILN_TRY(const std::string file, take_option(arguments, "script"));
+  KILN_TRY(const MagicArguments arguments, arguments_of(text, "source"));
+  const std::string file = arguments.text("--script");
   KILN_TRY(ExprPlan p, plan_of(context, arguments, "source"));
   if (!file.empty()) {
     KILN_CHECK_OK(write_file_atomic(file, p.script));
@@ -109,10 +90,10 @@ Status magic_source(MagicContext& context, std::string_view text) {
   return {};
 }
 
-Status magic_plan(MagicContext& context, std::string_view arguments) {
-  std::string rest(arguments);
-  KILN_TRY(const std::string svg, take_option(rest, "svg"));
-  KILN_TRY(ExprPlan p, plan_of(context, rest, "plan"));
+Status magic_plan(MagicContext& context, std::string_view text) {
+  KILN_TRY(const MagicArguments arguments, arguments_of(text, "plan"));
+  const std::string svg = arguments.text("--svg");
+  KILN_TRY(ExprPlan p, plan_of(context, arguments, "plan"));
   if (!svg.empty()) {
     KILN_CHECK_OK(write_file_atomic(svg, p.svg));
     context.output(fmt::format("{}: {} bytes\n", svg, p.svg.size()));
@@ -122,7 +103,8 @@ Status magic_plan(MagicContext& context, std::string_view arguments) {
   return {};
 }
 
-Status magic_why(MagicContext& context, std::string_view arguments) {
+Status magic_why(MagicContext& context, std::string_view text) {
+  KILN_TRY(const MagicArguments arguments, arguments_of(text, "why"));
   KILN_TRY(ExprPlan p, plan_of(context, arguments, "why"));
   if (p.boundaries.empty()) {
     context.output(p.groups.size() == 1 ? "all of it is one kernel\n" : "nothing prevents fusing its operations\n");
@@ -142,8 +124,9 @@ Status magic_why(MagicContext& context, std::string_view arguments) {
   return {};
 }
 
-Status static_expression(MagicContext& context, const std::string& text, std::string target) {
-  KILN_TRY(Operand o, operand(context, text, "static"));
+Status static_expression(MagicContext& context, const std::string& text, const std::string& variant,
+                         std::string target) {
+  KILN_TRY(Operand o, operand(context, text, variant, "static"));
   if (target.empty()) target = is_gpu_target(context.target) ? context.target : o.expr.device().info().target;
   if (!is_gpu_target(target)) target = kDefaultGpuTarget;
   const auto start = std::chrono::steady_clock::now();
@@ -196,16 +179,15 @@ Diagnostic in_file(Diagnostic d, const ExprGroup& group, const std::string& file
 
 }  // namespace
 
-Status magic_edit(MagicContext& context, std::string_view arguments) {
-  std::string rest(arguments);
-  KILN_TRY(const std::string wanted, take_option(rest, "kernel"));
-  KILN_TRY(std::string file, take_option(rest, "file"));
-  KILN_TRY(const std::string budget, take_option(rest, "budget"));
-  if (std::string name(trimmed(rest)); is_name(name) && context.session.kernel(name).ok()) {
+Status magic_edit(MagicContext& context, std::string_view line) {
+  KILN_TRY(const MagicArguments arguments, arguments_of(line, "edit"));
+  const std::string wanted = arguments.text("--kernel"), budget = arguments.text("--budget");
+  std::string file = arguments.text("--file");
+  if (const std::string& name = arguments.expressions[0]; is_name(name) && context.session.kernel(name).ok()) {
     if (!wanted.empty()) return error(ErrorKind::kValue, "--kernel is for expressions; {} is a kernel", name);
     return edit_kernel(context, name, file, budget);
   }
-  KILN_TRY(Operand o, operand(context, rest, "edit"));
+  KILN_TRY(Operand o, operand(context, arguments.expressions[0], arguments.text("--variant"), "edit"));
   KILN_TRY(VariantPlan whole, variant(o.expr, o.variant, o.names));
   KILN_CHECK_OK(whole.problem);
   KILN_TRY(size_t index, kernel_to_edit(whole, wanted));

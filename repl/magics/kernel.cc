@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 
 #include "compiler/target/target.h"
 #include "profiler/cupti/range_profiler.h"
 #include "repl/magics/compile_stages.h"
 #include "repl/magics/kernel_target.h"
+#include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/statement_arguments.h"
 #include "repl/magics/static_expression.h"
 #include "repl/views/static_table.h"
 #include "support/diag.h"
@@ -119,19 +120,22 @@ Status magic_cubin(MagicContext& context, std::string_view arguments) {
 
 namespace {
 
-/// Takes "target=NAME" out of the arguments.
-Result<std::string> take_target(std::string& arguments) {
-  constexpr std::string_view kWord = "target=";
-  size_t at = arguments.find(kWord);
-  while (at != std::string::npos && at > 0 && arguments[at - 1] != ' ') at = arguments.find(kWord, at + 1);
-  if (at == std::string::npos) return std::string();
-  const size_t end = std::min(arguments.find(' ', at), arguments.size());
-  std::string target = arguments.substr(at + kWord.size(), end - at - kWord.size());
-  if (!is_gpu_target(target))
-    return error(ErrorKind::kValue, "target= is a GPU target, as {} is, not '{}'", kDefaultGpuTarget, target);
-  arguments.erase(at, end - at);
-  arguments = trimmed(arguments);
-  return target;
+/// What stands before the options of a command that shows one kernel or expression: "add_kernel", with the pass or file
+/// behind it, and then the values that it is shown for.
+struct OneOperand {
+  MagicArguments arguments;
+  std::string text, values;
+  std::string all() const { return values.empty() ? text : text + " " + values; }
+};
+
+Result<OneOperand> one_operand(std::string_view text, std::string_view magic) {
+  OneOperand out;
+  KILN_TRY(out.arguments, parse_magic_arguments(text, magic_options(magic), {.other_names = true}));
+  if (out.arguments.expressions.size() != 1)
+    return error(ErrorKind::kValue, "%{} takes one, got {}", magic, out.arguments.expressions.size());
+  out.text = out.arguments.expressions[0];
+  out.values = other_values(out.arguments, magic_options(magic));
+  return out;
 }
 
 /// Whether nothing but a name stands before the first blank: what is more is no kernel.
@@ -152,16 +156,22 @@ Result<GpuInfo> gpu_info_for(MagicContext& context, std::string_view arguments, 
 }  // namespace
 
 Status magic_static(MagicContext& context, std::string_view text) {
-  std::string arguments(text);
-  KILN_TRY(const std::string wanted, take_target(arguments));
-  if (!begins_with_name(arguments)) return static_expression(context, arguments, wanted);
-  const std::string first = arguments.substr(0, arguments.find(' '));
-  if (auto kernel = context.session.kernel(first); !kernel.ok() && kernel.error().kind == ErrorKind::kType) {
-    Status shown = static_expression(context, arguments, wanted);
-    const bool is_neither = !shown.ok() && shown.error().kind == ErrorKind::kType && first == arguments;
-    return is_neither ? Status(std::move(kernel.error())) : std::move(shown);
+  KILN_TRY(const OneOperand o, one_operand(text, "static"));
+  const std::string wanted = o.arguments.text("target"), variant = o.arguments.text("--variant");
+  if (!wanted.empty() && !is_gpu_target(wanted))
+    return error(ErrorKind::kValue, "target= is a GPU target, as {} is, not '{}'", kDefaultGpuTarget, wanted);
+  const std::string first = o.text.substr(0, o.text.find(' '));
+  auto kernel = begins_with_name(first) ? context.session.kernel(first) : Result<Kernel>(error(ErrorKind::kType, ""));
+  if (!kernel.ok() && kernel.error().kind == ErrorKind::kType) {
+    if (!o.values.empty())
+      return error(ErrorKind::kValue, "{} is for kernels; '{}' is none", o.values.substr(0, o.values.find('=') + 1),
+                   o.text);
+    Status shown = static_expression(context, o.text, variant, wanted);
+    const bool is_neither = !shown.ok() && shown.error().kind == ErrorKind::kType && first == o.text;
+    return is_neither && begins_with_name(first) ? Status(std::move(kernel.error())) : std::move(shown);
   }
-  KILN_TRY(GpuInfo g, gpu_info_for(context, arguments, wanted));
+  if (!variant.empty()) return error(ErrorKind::kValue, "--variant is for expressions; {} is a kernel", first);
+  KILN_TRY(GpuInfo g, gpu_info_for(context, o.all(), wanted));
   report::Table table = static_table();
   add_static_row(table, g.label, g.info);
   if (!g.assumptions.empty()) table.add_note(g.assumptions);
@@ -171,37 +181,12 @@ Status magic_static(MagicContext& context, std::string_view text) {
 
 namespace {
 
-// "shared=65536 registers=64" out of a kernel's arguments: figures that stand for the compiled ones.
-struct Supposed {
-  std::optional<int64_t> registers, shared;
-  bool achieved = false;
-  std::string rest;
-};
-
-Result<Supposed> supposed_of(std::string_view arguments) {
-  Supposed s;
-  while (!arguments.empty()) {
-    const size_t end = std::min(arguments.find(' '), arguments.size());
-    const std::string_view word = arguments.substr(0, end);
-    arguments.remove_prefix(std::min(end + 1, arguments.size()));
-    std::optional<int64_t>* into = word.starts_with("registers=") ? &s.registers
-                                   : word.starts_with("shared=")  ? &s.shared
-                                                                  : nullptr;
-    if (word == "--achieved") {
-      s.achieved = true;
-    } else if (into) {
-      const std::string_view digits = word.substr(word.find('=') + 1);
-      int64_t value = -1;
-      auto [stop, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-      if (code != std::errc{} || stop != digits.data() + digits.size() || value < 0)
-        return error(ErrorKind::kValue, "{} is a number that is not negative, got '{}'",
-                     word.substr(0, word.find('=') + 1), digits);
-      *into = value;
-    } else if (!word.empty()) {
-      s.rest += (s.rest.empty() ? "" : " ") + std::string(word);
-    }
-  }
-  return s;
+/// A figure that stands for the compiled one.
+Result<std::optional<int64_t>> supposed(const MagicArguments& arguments, const std::string& name) {
+  const std::string* text = arguments.find(name);
+  if (!text) return std::optional<int64_t>();
+  KILN_TRY(int64_t value, count_of(*text, name + "=", 0));
+  return std::optional(value);
 }
 
 // Percent of an SM's warps while the kernel's last launch ran, by the hardware counters.
@@ -221,17 +206,19 @@ Result<double> achieved_occupancy(MagicContext& context, const Kernel& kernel) {
 }  // namespace
 
 Status magic_occupancy(MagicContext& context, std::string_view arguments) {
-  KILN_TRY(Supposed supposed, supposed_of(arguments));
-  KILN_TRY(GpuInfo g, gpu_info(context, supposed.rest));
-  if (supposed.registers) g.info.registers = static_cast<int>(*supposed.registers);
-  if (supposed.shared) g.info.shared_bytes = *supposed.shared;
+  KILN_TRY(const OneOperand o, one_operand(arguments, "occupancy"));
+  KILN_TRY(const std::optional<int64_t> registers, supposed(o.arguments, "registers"));
+  KILN_TRY(const std::optional<int64_t> shared, supposed(o.arguments, "shared"));
+  KILN_TRY(GpuInfo g, gpu_info(context, o.all()));
+  if (registers) g.info.registers = static_cast<int>(*registers);
+  if (shared) g.info.shared_bytes = *shared;
   KILN_TRY(Device device, context.session.device());
   const DeviceInfo here = device.info();
   const bool is_here = device.is_cuda() && here.target == g.info.target;
   KILN_TRY(report::Table table, occupancy_table(g.info, is_here ? here.compute_units : 0));
   if (!g.assumptions.empty()) table.add_note(g.assumptions);
-  if (supposed.registers || supposed.shared) table.add_note("registers or shared memory as given, not as compiled");
-  if (supposed.achieved) {
+  if (registers || shared) table.add_note("registers or shared memory as given, not as compiled");
+  if (o.arguments.has("--achieved")) {
     auto achieved = achieved_occupancy(context, g.kernel);
     table.add_note(achieved.ok()
                        ? fmt::format("achieved: {:.1f} % of the warps of an SM, while it had any (counters)", *achieved)
@@ -239,17 +226,17 @@ Status magic_occupancy(MagicContext& context, std::string_view arguments) {
   }
   context.print(table);
 
-  KILN_TRY(KernelOperand o, operand(context, supposed.rest));
+  KILN_TRY(KernelOperand kernel, operand(context, o.all()));
   std::vector<WarpsRow> rows;
   for (int warps = 1; warps <= 32; warps *= 2) {
     const bool is_current = warps == g.info.num_warps;
     WarpsRow row{warps, g.info, is_current};
     if (!is_current) {
-      auto other = show_info({o.kernel, o.rest + fmt::format(" num_warps={}", warps), g.info.target});
+      auto other = show_info({kernel.kernel, kernel.rest + fmt::format(" num_warps={}", warps), g.info.target});
       row.info =
           other.ok() ? Result<KernelInfo>(std::move(other->first)) : Result<KernelInfo>(std::move(other.error()));
-      if (row.info.ok() && supposed.registers) row.info->registers = static_cast<int>(*supposed.registers);
-      if (row.info.ok() && supposed.shared) row.info->shared_bytes = *supposed.shared;
+      if (row.info.ok() && registers) row.info->registers = static_cast<int>(*registers);
+      if (row.info.ok() && shared) row.info->shared_bytes = *shared;
     }
     rows.push_back(std::move(row));
   }

@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "kiln/result.h"
+#include "repl/magics/line_parts.h"
 #include "repl/magics/magic_options.h"
 
 namespace kiln::repl {
 
 struct MagicArguments {
   std::vector<std::string> expressions;
+  std::vector<std::string> operands;                        // words behind a statement that are its operands
   std::vector<std::pair<std::string, std::string>> values;  // in the order given: options, and names that are none
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
@@ -23,18 +25,21 @@ struct MagicArguments {
   std::string text(std::string_view name, const std::string& otherwise = {}) const;
 };
 
-/// NAME=VALUE (without blanks around the '=') outside of brackets and strings is an option. With `other_names` any name
-/// will do; otherwise kName tells the nearest. kSyntax: an open bracket or string, an option without its value.
+struct ArgumentForm {
+  bool other_names = false;  // NAME=VALUE of any name will do
+  bool needs_expression = true;
+};
+
+/// NAME=VALUE (without blanks around the '=') outside of brackets and strings is an option. kName, with the nearest: no
+/// option is so called. kSyntax: an open bracket or string, an option without its value or given twice.
 Result<MagicArguments> parse_magic_arguments(std::string_view text, std::span<const MagicOption> options,
-                                             bool other_names = false);
+                                             ArgumentForm form = {});
 
-/// The parts between commas, or between blanks, that stand outside of brackets and strings, trimmed; empty ones are
-/// left out. kSyntax: an open bracket or string.
-enum class Between { kCommas, kBlanks };
-Result<std::vector<std::string>> split_outside_brackets(std::string_view text, Between separators);
+/// The values whose names are no options, as "NAME=VALUE NAME=VALUE": what a kernel is shown for.
+std::string other_values(const MagicArguments& arguments, std::span<const MagicOption> options);
 
-/// Words between blanks, of which quotes ('…', "…") may hold more. kSyntax: a quote that is not closed.
-Result<std::vector<std::string>> split_words(std::string_view text);
+/// kSyntax, for an option that nothing follows.
+Diagnostic lacks_value(const MagicOption& option);
 
 /// "[-v] [--json FILE] [budget=]": for the synopsis, and for messages.
 std::string option_summary(std::span<const MagicOption> options);

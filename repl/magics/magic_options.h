@@ -36,6 +36,8 @@ struct MagicOption {
 
   /// As it stands in a synopsis: "-v", "--json FILE", "cache=cold|hot".
   std::string shown() const;
+  /// Whether each further one adds to those before it.
+  bool may_repeat() const { return legal == Legal::kBundle; }
 };
 
 struct MagicOperand {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "repl/commands/doctor.h"
@@ -203,12 +204,14 @@ Status run_magic(MagicContext& context, std::string_view line) {
 
 MagicResult run_magic_for_value(MagicContext& context, std::string_view line, bool is_assigned) {
   std::string text;
-  auto output = context.output;
   context.yield = {};
   context.is_assigned = is_assigned;
-  if (is_assigned) context.output = [&text](std::string_view part) { text += part; };
-  MagicResult result{run_magic(context, line), {}};
-  context.output = std::move(output);
+  MagicResult result;
+  {
+    std::optional<Redirected> captured;
+    if (is_assigned) captured.emplace(context, [&text](std::string_view part) { text += part; });
+    result.status = run_magic(context, line);
+  }
   context.is_assigned = false;
   MagicYield yield = std::exchange(context.yield, {});
   if (!yield.tables.empty())

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "kiln/expr.h"
 #include "kiln/result.h"
@@ -74,6 +75,22 @@ struct MagicContext {
   report::TextStyle style() const { return {color, width > 0 ? width : columns ? columns() : 0, "print(_.to_text())"}; }
   /// Prints a table, which becomes a part of the command's value; the name is for those behind the first.
   void print(const report::Table& table, std::string name = {});
+};
+
+/// While one lives, what commands print goes elsewhere.
+class Redirected {
+ public:
+  Redirected(MagicContext& context, std::function<void(std::string_view)> to)
+      : context_(context), before_(std::exchange(context.output, std::move(to))) {}
+  ~Redirected() { context_.output = std::move(before_); }
+  Redirected(const Redirected&) = delete;
+  Redirected& operator=(const Redirected&) = delete;
+  /// Past the redirection.
+  void print(std::string_view text) const { before_(text); }
+
+ private:
+  MagicContext& context_;
+  std::function<void(std::string_view)> before_;
 };
 
 struct Magic {

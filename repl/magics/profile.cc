@@ -32,7 +32,8 @@ Status read_schedule(const MagicArguments& arguments, profiler::Schedule& schedu
 
 std::vector<std::string> bundles_of(const MagicArguments& arguments) {
   std::vector<std::string> bundles;
-  if (const std::string* text = arguments.find("bundle")) bundles.push_back(*text);
+  for (const auto& [name, value] : arguments.values)
+    if (name == "bundle") bundles.push_back(value);
   return bundles;
 }
 

@@ -105,13 +105,6 @@ Result<const Setting*> find_setting(std::string_view name) {
   return near.empty() ? d : with_note(std::move(d), fmt::format("help: did you mean '{}'?", near));
 }
 
-/// The text between quotes, or the bare word.
-std::string_view bare_value(std::string_view value) {
-  if (value.size() >= 2 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0])
-    return value.substr(1, value.size() - 2);
-  return value;
-}
-
 struct ConfigLine {
   std::string_view name, value;  // name: empty for a comment or a blank line
 };
@@ -240,7 +233,7 @@ Status magic_set(MagicContext& context, std::string_view arguments) {
     size_t next = 1;
     bool has_value = false;
     if (const size_t equals = name.find('='); equals != std::string::npos) {
-      value = bare_value(std::string_view(name).substr(equals + 1));
+      value = unquoted(std::string_view(name).substr(equals + 1));
       name.resize(equals);
       has_value = true;
     } else if (next < words.size() && words[next] == "=") {

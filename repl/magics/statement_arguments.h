@@ -10,8 +10,14 @@
 
 namespace kiln::repl {
 
+struct StatementForm {
+  bool (*is_operand)(std::string_view word) = nullptr;  // of the words behind the statement, beside options
+  bool needs_statement = true;
+};
+
 /// `expressions` holds the one statement. kSyntax: no statement, an option without its value or given twice.
-Result<MagicArguments> parse_statement_arguments(std::string_view text, std::span<const MagicOption> options);
+Result<MagicArguments> parse_statement_arguments(std::string_view text, std::span<const MagicOption> options,
+                                                 StatementForm form = {});
 
 /// When a statement does not parse and ends in NAME=VALUE: the error that NAME is no option; else what was given.
 Diagnostic explain_statement(Diagnostic problem, const std::string& statement, std::span<const MagicOption> options);

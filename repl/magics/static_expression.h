@@ -9,6 +9,7 @@ namespace kiln::repl {
 struct MagicContext;
 
 /// Prints a row per kernel of the plan for `target`; empty: %target's, else the device's, else the default GPU.
-Status static_expression(MagicContext& context, const std::string& text, std::string target);
+Status static_expression(MagicContext& context, const std::string& text, const std::string& variant,
+                         std::string target);
 
 }  // namespace kiln::repl

@@ -59,13 +59,6 @@ Result<std::vector<Axis>> axes_of(MagicContext& context, const MagicArguments& a
   return axes;
 }
 
-// The text of a string literal, or of code without quotes.
-std::string code_of(const std::string& text) {
-  if (text.size() >= 2 && (text[0] == '"' || text[0] == '\'') && text.back() == text[0])
-    return text.substr(1, text.size() - 2);
-  return text;
-}
-
 SweepCell failed_cell(const std::string& name, bool is_baseline, const Diagnostic& why) {
   SweepCell cell;
   cell.variant = name;
@@ -104,7 +97,7 @@ Result<SweepCell> measure_alone(const script::Session& session, const profiler::
 
 Result<std::vector<SweepCell>> measure_point(MagicContext& context, const MagicArguments& arguments) {
   if (const std::string* setup = arguments.find("setup"))
-    KILN_CHECK_OK(context.session.run(code_of(*setup), "<setup>"));
+    KILN_CHECK_OK(context.session.run(std::string(unquoted(*setup)), "<setup>"));
   KILN_TRY(ContenderSet set, make_contenders(context.session, context.variants, arguments));
   // Tensors of one size serve many points of an axis: the sum of the arguments says nothing of what a launch moved.
   if (!set.check && !arguments.has("bytes"))
@@ -181,7 +174,7 @@ script::Value sweep_value(const Sweep& sweep, const std::vector<Axis>& axes,
 }  // namespace
 
 Status magic_sweep(MagicContext& context, std::string_view text) {
-  KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("sweep"), true));
+  KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("sweep"), {.other_names = true}));
   add_budget(context, arguments);
   KILN_TRY(std::vector<Axis> axes, axes_of(context, arguments));
   // Whatever happens, the variables are what they were.

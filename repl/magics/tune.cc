@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 #include "profiler/measure/stats.h"
 #include "profiler/tune/records.h"
 #include "repl/magics/contenders.h"
+#include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
 #include "repl/modules/triton/session_records.h"
 #include "repl/session/tune_launch.h"
@@ -38,46 +38,6 @@ struct Arguments {
   std::string json_file;
 };
 
-/// Words between blanks that are in no bracket and no string.
-std::vector<std::string> tune_words(std::string_view text) {
-  std::vector<std::string> words;
-  std::string word;
-  int depth = 0;
-  char quote = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (!quote && depth <= 0 && (c == ' ' || c == '\t')) {
-      if (!word.empty()) words.push_back(std::move(word));
-      word.clear();
-      continue;
-    }
-    word += c;
-    if (quote && c == '\\' && i + 1 < text.size())
-      word += text[++i];
-    else if (quote)
-      quote = c == quote ? 0 : quote;
-    else if (c == '"' || c == '\'')
-      quote = c;
-    else if (c == '(' || c == '[' || c == '{')
-      ++depth;
-    else if (c == ')' || c == ']' || c == '}')
-      --depth;
-  }
-  if (!word.empty()) words.push_back(std::move(word));
-  return words;
-}
-
-/// "10s", "500ms", "2m", or seconds.
-Result<double> parse_seconds(std::string_view text) {
-  constexpr std::pair<std::string_view, double> kUnits[] = {{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"", 1}};
-  double value = 0;
-  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failed == std::errc() && value > 0 && value < 1e6)
-    for (const auto& [unit, factor] : kUnits)
-      if (std::string_view(end, text.data() + text.size()) == unit) return value * factor;
-  return error(ErrorKind::kValue, "budget is a time like 10s, 500ms or 2m, not '{}'", text);
-}
-
 std::vector<std::string> split_names(std::string_view text) {
   std::vector<std::string> names;
   while (!text.empty()) {
@@ -88,53 +48,54 @@ std::vector<std::string> split_names(std::string_view text) {
   return names;
 }
 
-/// "NAME=VALUE" when the word is one and no launch.
-std::optional<std::pair<std::string, std::string>> assignment(const std::string& word) {
-  const size_t at = word.find('=');
-  if (at == std::string::npos || at == 0 || word.find_first_of("[(") < at) return std::nullopt;
-  return std::pair(word.substr(0, at), word.substr(at + 1));
+Result<bool> on_or_off(std::string_view name, std::string_view value) {
+  if (value != "on" && value != "off") return error(ErrorKind::kValue, "{} is on or off, not '{}'", name, value);
+  return value == "on";
+}
+
+Result<Arguments> read_arguments(const MagicArguments& given) {
+  Arguments a;
+  for (const auto& [name, value] : given.values) {
+    if (name == "-v") {
+      a.verbose = true;
+    } else if (name == "--forget") {
+      a.forget = true;
+    } else if (name == "--json") {
+      a.json_file = value;
+    } else if (name == "budget") {
+      KILN_TRY(a.request.budget_s, seconds_of(value));
+    } else if (name == "cache") {
+      if (value != "cold" && value != "hot") return error(ErrorKind::kValue, "cache is cold or hot, not '{}'", value);
+      a.request.cache = value == "hot" ? profiler::Cache::kHot : profiler::Cache::kCold;
+    } else if (name == "bounds") {
+      KILN_TRY(a.request.check_accesses, on_or_off(name, value));
+    } else if (name == "check") {
+      a.request.check = value != "off";
+      if (value != "off" && value != "on") a.request.outputs = split_names(value);
+    } else {
+      a.request.axes.push_back({name, value});
+    }
+  }
+  // Two launches without a comma are one text.
+  std::vector<std::string> launches;
+  for (const std::string& text : given.expressions)
+    for (std::string_view word : parts_of(text, Between::kBlanks).words()) launches.emplace_back(word);
+  if (launches.size() > 1)
+    return error(ErrorKind::kSyntax, "%tune takes one launch, and '{}' is a second", launches[1]);
+  if (launches.empty() && !a.forget) return error(ErrorKind::kValue, "%tune needs a launch or a kernel");
+  if (!launches.empty()) a.request.launch = launches[0];
+  return a;
 }
 
 Result<Arguments> parse_arguments(std::string_view text) {
-  Arguments a;
-  const std::vector<std::string> words = tune_words(text);
-  for (size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (word == "-v" || word == "--verbose") {
-      a.verbose = true;
-    } else if (word == "--forget") {
-      a.forget = true;
-    } else if (word == "--json") {
-      if (++i == words.size()) return error(ErrorKind::kValue, "--json needs a file to write to");
-      a.json_file = words[i];
-    } else if (word.starts_with('-')) {
-      return with_note(error(ErrorKind::kName, "%tune has no option '{}'", word), kUsage);
-    } else if (auto set = assignment(word)) {
-      auto& [name, value] = *set;
-      if (value.empty()) return with_note(error(ErrorKind::kValue, "'{}=' lacks its values", name), kUsage);
-      if (name == "budget") {
-        KILN_TRY(a.request.budget_s, parse_seconds(value));
-      } else if (name == "cache") {
-        if (value != "cold" && value != "hot") return error(ErrorKind::kValue, "cache is cold or hot, not '{}'", value);
-        a.request.cache = value == "hot" ? profiler::Cache::kHot : profiler::Cache::kCold;
-      } else if (name == "bounds") {
-        if (value != "on" && value != "off") return error(ErrorKind::kValue, "bounds is on or off, not '{}'", value);
-        a.request.check_accesses = value == "on";
-      } else if (name == "check") {
-        a.request.check = value != "off";
-        if (value != "off" && value != "on") a.request.outputs = split_names(value);
-      } else {
-        a.request.axes.push_back({name, value});
-      }
-    } else if (a.request.launch.empty()) {
-      a.request.launch = word;
-    } else {
-      return with_note(error(ErrorKind::kSyntax, "%tune takes one launch, and '{}' is a second", word), kUsage);
-    }
-  }
-  if (a.request.launch.empty() && !a.forget)
-    return with_note(error(ErrorKind::kValue, "%tune needs a launch or a kernel"), kUsage);
-  return a;
+  auto parse = [&]() -> Result<Arguments> {
+    KILN_TRY(MagicArguments given,
+             parse_magic_arguments(text, magic_options("tune"), {.other_names = true, .needs_expression = false}));
+    return read_arguments(given);
+  };
+  auto parsed = parse();
+  if (parsed.ok() || parsed.error().kind == ErrorKind::kValue) return parsed;
+  return with_note(std::move(parsed.error()), kUsage);
 }
 
 /// One line that is rewritten on a terminal; elsewhere a line for each phase.

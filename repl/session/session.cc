@@ -419,13 +419,7 @@ Status Session::assign(const std::string& target, const Value& value) {
   return done;
 }
 
-std::vector<std::string> Session::complete(std::string_view prefix) const {
-  size_t begin = prefix.size();
-  auto part = [](char c) {
-    return std::isalnum(static_cast<uint8_t>(c)) || c == '_' || c == '.' || static_cast<uint8_t>(c) >= 0x80;
-  };
-  while (begin > 0 && part(prefix[begin - 1])) --begin;
-  std::string_view word = prefix.substr(begin);
+std::vector<std::string> Session::complete(std::string_view word) const {
   size_t dot = word.rfind('.');
   std::vector<std::string> names;
   std::string head;

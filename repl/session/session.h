@@ -116,9 +116,9 @@ class Session {
   /// The variables that are computed tensors, for names in plans and sources.
   std::vector<ExprName> tensor_names() const;
 
-  /// What could follow `prefix` at its end: names, and after a dot attributes ("torch.ra" → "torch.rand", …). Evaluates
+  /// What a word may become: names, and after a dot attributes ("torch.ra" → "torch.rand", …). Evaluates
   /// names and attributes of modules and values only, never calls.
-  std::vector<std::string> complete(std::string_view prefix) const;
+  std::vector<std::string> complete(std::string_view word) const;
   /// The parameters that a call of it could name, in their order; of "a.b" and its like, which runs nothing of a
   /// script. Empty when there is no such name or it takes none.
   std::vector<std::string> parameters(std::string_view path) const;

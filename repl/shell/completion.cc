@@ -16,43 +16,12 @@ namespace {
 
 using editor::Completion;
 
-// The string literal that is open at the cursor, without its quote; null data() when the cursor is in none. Strings and
-// comments end with their line, but for triple quotes.
-std::string_view open_string(std::string_view text) {
-  size_t start = std::string_view::npos, width = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (start != std::string_view::npos) {
-      if (c == '\\')
-        ++i;
-      else if (text.substr(i, width) == text.substr(start - width, width))
-        i += width - 1, start = std::string_view::npos;
-      else if (c == '\n' && width == 1)
-        start = std::string_view::npos;
-    } else if (c == '#') {
-      i = text.find('\n', i);
-      if (i == std::string_view::npos) return {};
-    } else if (c == '"' || c == '\'') {
-      width = text.substr(i, 3) == (c == '"' ? "\"\"\"" : "\'\'\'") ? 3 : 1;
-      start = i + width;
-      i = start - 1;
-    }
-  }
-  return start <= text.size() ? text.substr(start) : std::string_view{};
-}
-
 /// "name" of "name=" that ends the text; empty for anything else.
 std::string_view keyword_before(std::string_view text) {
   if (!text.ends_with('=')) return {};
   text.remove_suffix(1);
   size_t start = text.size();
   while (start > 0 && is_name_character(text[start - 1])) --start;
-  return text.substr(start);
-}
-
-std::string_view path_before(std::string_view text) {
-  size_t start = text.size();
-  while (start > 0 && (is_name_character(text[start - 1]) || text[start - 1] == '.')) --start;
   return text.substr(start);
 }
 
@@ -69,6 +38,13 @@ void offer_keyword_values(script::Session& session, Completion& to, std::string_
   }
 }
 
+/// The keys of the dict or table that `text` ends with, each with the quote that is still to come, and closed.
+void offer_keys(script::Session& session, Completion& to, std::string_view text, std::string_view typed,
+                std::string_view open, char quote) {
+  for (const std::string& key : session.keys(path_before(text)))
+    if (key.find_first_of("'\"\\\n") == std::string::npos) offer(to, typed, std::string(open) + key + quote + "]");
+}
+
 /// A string that is a key, as in `d['`, or the value of an argument whose values are known: offered with its closing
 /// quote. False where it is neither.
 bool complete_string(script::Session& session, std::string_view before, std::string_view typed, Completion& to) {
@@ -80,30 +56,28 @@ bool complete_string(script::Session& session, std::string_view before, std::str
     return true;
   }
   if (before[quote - 2] != '[') return false;
-  for (const std::string& key : session.keys(path_before(before.substr(0, quote - 2))))
-    if (key.find_first_of("'\"\\\n") == std::string::npos) offer(to, typed, key + before[quote - 1] + "]");
+  offer_keys(session, to, before.substr(0, quote - 2), typed, "", before[quote - 1]);
   return true;
 }
 
 }  // namespace
 
 std::string_view open_call(std::string_view before) {
-  size_t at = open_bracket(before);
+  const size_t at = cursor_place(before).bracket;
   if (at == std::string_view::npos || before[at] != '(') return {};
   std::string_view callee = before.substr(0, at);
   if (callee.ends_with(']')) {  // kernel[grid]
-    size_t open = open_bracket(callee.substr(0, callee.size() - 1));
+    const size_t open = cursor_place(callee.substr(0, callee.size() - 1)).bracket;
     if (open == std::string_view::npos) return {};
     callee = callee.substr(0, open);
   }
-  size_t start = callee.size();
-  while (start > 0 && (is_name_character(callee[start - 1]) || callee[start - 1] == '.')) --start;
-  return callee.substr(start);
+  return path_before(callee);
 }
 
 Completion complete_line(script::Session& session, std::string_view before) {
   Completion c;
-  if (std::string_view typed = open_string(before); typed.data()) {
+  if (const size_t string = cursor_place(before).string; string <= before.size()) {
+    const std::string_view typed = before.substr(string);
     if (complete_string(session, before, typed, c)) return c;
     c.replaced = typed.size();
     offer_paths(c, typed);
@@ -126,9 +100,7 @@ Completion complete_line(script::Session& session, std::string_view before) {
   else if (c.replaced != word.size())
     return c;  // options alone: names would stand for a part of the word
   if (word.find('.') == std::string_view::npos) {
-    if (ahead.ends_with('['))
-      for (const std::string& key : session.keys(path_before(ahead.substr(0, ahead.size() - 1))))
-        if (key.find_first_of("'\"\\\n") == std::string::npos) offer(c, word, "'" + key + "']");
+    if (ahead.ends_with('[')) offer_keys(session, c, ahead.substr(0, ahead.size() - 1), word, "'", '\'');
     const std::string_view callee = open_call(before), keyword = keyword_before(ahead);
     if (!callee.empty() && keyword.empty()) {
       if (auto kernel = session.kernel(std::string(callee)); kernel.ok())

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "repl/magics/line_parts.h"
 #include "repl/magics/magics.h"
 #include "repl/shell/completion_words.h"
 #include "support/text.h"
@@ -12,34 +13,6 @@ namespace {
 
 using editor::Completion;
 using Form = MagicOption::Form;
-
-/// The words behind the name that end before the one at the cursor; blanks in brackets and strings part none.
-std::vector<std::string_view> words_before(std::string_view text, std::string_view& last) {
-  std::vector<std::string_view> words;
-  size_t begin = 0;
-  int depth = 0;
-  char quote = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quote) {
-      if (c == '\\')
-        ++i;
-      else if (c == quote)
-        quote = 0;
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-    } else if (c == '(' || c == '[' || c == '{') {
-      ++depth;
-    } else if (c == ')' || c == ']' || c == '}') {
-      --depth;
-    } else if (depth <= 0 && is_blank(c)) {
-      if (i > begin) words.push_back(text.substr(begin, i - begin));
-      begin = i + 1;
-    }
-  }
-  last = text.substr(std::min(begin, text.size()));
-  return words;
-}
 
 const MagicOption* find(std::span<const MagicOption> options, std::string_view name, Form form) {
   const auto it = std::ranges::find_if(options, [&](const auto& o) { return o.name == name && o.form == form; });
@@ -55,7 +28,7 @@ std::string note_of(const MagicOption& o) {
 void offer_options(Completion& to, std::string_view typed, std::span<const MagicOption> options,
                    std::span<const std::string_view> words) {
   for (const MagicOption& o : options) {
-    const bool given = std::ranges::any_of(words, [&](std::string_view w) {
+    const bool given = !o.may_repeat() && std::ranges::any_of(words, [&](std::string_view w) {
       return o.form == Form::kValue ? w.starts_with(std::string(o.name) + "=") : w == o.name;
     });
     if (given) continue;
@@ -88,9 +61,11 @@ bool complete_magic(script::Session& session, std::string_view line, Completion&
   const std::string_view magic = line.substr(1, end - 1);
   const std::span<const MagicOption> options = magic_options(magic);
   const std::span<const MagicOperand> operands = magic_operands(magic);
-  std::string_view word;
-  const std::vector<std::string_view> words = words_before(line.substr(end), word);
-  if (open_bracket(word) != std::string_view::npos) return false;
+  LineParts parts = parts_of(line.substr(end), Between::kBlanks);
+  const std::string_view word = parts.parts.back();  // the one at the cursor, perhaps empty
+  parts.parts.pop_back();
+  const std::vector<std::string_view> words = parts.words();
+  if (cursor_place(word).bracket != std::string_view::npos) return false;
   to.replaced = word.size();
 
   if (!words.empty()) {

@@ -104,16 +104,43 @@ void offer_launch_values(Completion& to, std::string_view typed, std::string_vie
     if (o->allows(v)) offer(to, typed, std::string(before) + std::to_string(v));
 }
 
-size_t open_bracket(std::string_view text) {
-  int depth = 0;
-  for (size_t i = text.size(); i-- > 0;) {
+CursorPlace cursor_place(std::string_view text) {
+  CursorPlace at;
+  std::vector<size_t> brackets;
+  size_t width = 0;  // of the quote
+  for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (c == ')' || c == ']' || c == '}') ++depth;
-    if ((c == '(' || c == '[' || c == '{') && depth-- == 0) return i;
+    if (at.string != std::string_view::npos) {
+      if (c == '\\')
+        ++i;
+      else if (text.substr(i, width) == text.substr(at.string - width, width))
+        i += width - 1, at.string = std::string_view::npos;
+      else if (c == '\n' && width == 1)
+        at.string = std::string_view::npos;
+    } else if (c == '#') {
+      i = std::min(text.find('\n', i), text.size());
+    } else if (c == '"' || c == '\'') {
+      width = text.substr(i, 3) == (c == '"' ? "\"\"\"" : "\'\'\'") ? 3 : 1;
+      at.string = i + width;
+      i = at.string - 1;
+    } else if (c == '(' || c == '[' || c == '{') {
+      brackets.push_back(i);
+    } else if ((c == ')' || c == ']' || c == '}') && !brackets.empty()) {
+      brackets.pop_back();
+    }
   }
-  return std::string_view::npos;
+  if (!brackets.empty()) at.bracket = brackets.back();
+  return at;
 }
 
-bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+std::string_view path_before(std::string_view text) {
+  size_t start = text.size();
+  while (start > 0 && (is_name_character(text[start - 1]) || text[start - 1] == '.')) --start;
+  return text.substr(start);
+}
+
+bool is_name_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+}
 
 }  // namespace kiln::repl

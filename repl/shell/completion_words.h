@@ -25,9 +25,15 @@ void offer_launch_keywords(editor::Completion& to, std::string_view typed, const
 void offer_launch_values(editor::Completion& to, std::string_view typed, std::string_view before,
                          std::string_view option);
 
-/// The position of the bracket that is open at the end of the text; npos: none is.
-size_t open_bracket(std::string_view text);
+/// What is open at the end of a text; npos: nothing is. Strings end with their line, but for triple quotes.
+struct CursorPlace {
+  size_t string = std::string_view::npos;   // behind the quote of a string
+  size_t bracket = std::string_view::npos;  // the innermost bracket outside of strings and comments
+};
+CursorPlace cursor_place(std::string_view text);
 
+/// "a.b" at the end of a text; empty when it ends otherwise.
+std::string_view path_before(std::string_view text);
 bool is_name_character(char c);
 
 /// What may stand behind "%name ", outside of brackets and strings. False: the word is one of an expression, whose

@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
+#include <ctime>
 
 namespace kiln::repl {
 
@@ -14,14 +16,21 @@ namespace {
 // Signal handlers can reach nothing else.
 std::atomic<script::Session*> g_running{nullptr};
 std::atomic<int> g_presses{0};
-int g_idle[2] = {-1, -1};  // a byte per SIGINT between statements; never closed
+std::atomic<int64_t> g_last_press_ms{0};
+constexpr int64_t kOnePress_ms = 300;  // a key that is held repeats: what comes sooner is the same press
+int g_idle[2] = {-1, -1};              // a byte per SIGINT between statements; never closed
 struct sigaction g_before_running, g_before_idle;
 
 void while_running(int) {
   script::Session* session = g_running.load();
-  int presses = ++g_presses;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t now_ms = int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+  const bool is_same = g_presses.load() > 0 && now_ms - g_last_press_ms.load() < kOnePress_ms;
+  if (!is_same) g_last_press_ms = now_ms;
+  const int presses = is_same ? g_presses.load() : ++g_presses;
   if (presses >= 3) _exit(130);
-  if (presses == 2) {
+  if (presses == 2 && !is_same) {
     constexpr char kText[] = "\nstill running; Ctrl-C once more ends kiln\n";
     [[maybe_unused]] ssize_t n = write(STDERR_FILENO, kText, sizeof kText - 1);
   }

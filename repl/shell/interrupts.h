@@ -4,8 +4,9 @@
 
 namespace kiln::repl {
 
-/// While one lives, Ctrl-C interrupts the session's running statement; the third press ends the program. What SIGINT
-/// did before comes back with its end. One inside of another, as of a file that %run runs, changes nothing.
+/// While one lives, Ctrl-C interrupts the session's running statement; the third press ends the program (a key that is
+/// held is one press for 0.3 s). What SIGINT did before comes back with its end. One inside of another, as of a file
+/// that %run runs, changes nothing.
 class InterruptGuard {
  public:
   explicit InterruptGuard(script::Session& session);

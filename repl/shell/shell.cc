@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "repl/commands/info_commands.h"
@@ -138,15 +139,17 @@ Status Shell::magic(std::string_view target, std::string_view line) {
   if (!target.empty()) KILN_CHECK_OK(session_.check_target(std::string(target)));
   InterruptGuard guard(session_);
   // What a command prints before its tables may announce them: it does not wait for the pager.
-  const auto output = context_.output;
   std::string held;
-  if (pages_ && context_.may_page && target.empty())
-    context_.output = [&](std::string_view text) {
-      const bool holds = !held.empty() || !context_.yield.tables.empty() || lines_on_screen(text, 0) > 1;
-      holds ? void(held += text) : output(text);
-    };
-  MagicResult result = run_magic_for_value(context_, line, !target.empty());
-  context_.output = output;
+  MagicResult result;
+  {
+    std::optional<Redirected> paged;
+    if (pages_ && context_.may_page && target.empty())
+      paged.emplace(context_, [&](std::string_view text) {
+        const bool holds = !held.empty() || !context_.yield.tables.empty() || lines_on_screen(text, 0) > 1;
+        holds ? void(held += text) : paged->print(text);
+      });
+    result = run_magic_for_value(context_, line, !target.empty());
+  }
   show(held);
   if (result.value.missing()) return std::move(result.status);
   if (target.empty()) {

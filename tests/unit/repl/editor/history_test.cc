@@ -174,5 +174,16 @@ TEST(History, CountsNames) {
   EXPECT_EQ(h.uses("torch.ones"), 2);
 }
 
+TEST(History, EntriesOfOtherSessionsCountOnce) {
+  ScratchFolder folder;
+  History h({folder.path + "/h", "", 10}), other({folder.path + "/h", "", 10});
+  EXPECT_TRUE(h.add("torch.ones(3)").ok());
+  EXPECT_EQ(h.uses("torch.ones"), 1);
+  EXPECT_TRUE(other.add("torch.zeros(3)").ok());
+  EXPECT_TRUE(h.refresh().ok());
+  EXPECT_EQ(h.uses("torch.zeros"), 1);
+  EXPECT_EQ(h.uses("torch.ones"), 1);
+}
+
 }  // namespace
 }  // namespace kiln::editor

@@ -35,13 +35,30 @@ TEST(MagicArguments, ComparisonsAndDifferencesAreNoOptions) {
 
 TEST(MagicArguments, OtherNamesWhenAsked) {
   EXPECT_EQ(parse_magic_arguments("f(n) n=[1, 2]", kSome).error().kind, ErrorKind::kName);
-  auto a = parse_magic_arguments("f(n) n=[1, 2]", kSome, true);
+  auto a = parse_magic_arguments("f(n) n=[1, 2]", kSome, {.other_names = true});
   ASSERT_TRUE(a.ok());
   EXPECT_EQ(a->text("n"), "[1, 2]");
 }
 
+TEST(LineParts, KeepsBracketsAndStringsTogether) {
+  auto words = [](std::string_view text) { return parts_of(text, Between::kBlanks).words(); };
+  using Words = std::vector<std::string_view>;
+  EXPECT_EQ(words(" f(a, b) 'c d' \"e\\\" f\"  [g h]x "), (Words{"f(a, b)", "'c d'", "\"e\\\" f\"", "[g h]x"}));
+  // What is open goes on to the end, and what closes nothing opens nothing.
+  EXPECT_EQ(words("a 'b c"), (Words{"a", "'b c"}));
+  EXPECT_EQ(words("a [b) c"), (Words{"a", "[b) c"}));
+  EXPECT_EQ(words("a) b"), (Words{"a)", "b"}));
+  EXPECT_EQ(words("'"), (Words{"'"}));
+  EXPECT_EQ(words("'\\"), (Words{"'\\"}));
+  EXPECT_EQ(parts_of("a ", Between::kBlanks).parts, (Words{"a", ""}));
+  EXPECT_EQ(parts_of("", Between::kCommas).parts, (Words{""}));
+  EXPECT_EQ(*split_words("a\\ 'b  c'd \"it's\""), (std::vector<std::string>{"a\\", "b  cd", "it's"}));
+  EXPECT_EQ(split_words("'a").error().message, "a quote is not closed: 'a");
+}
+
 TEST(MagicArguments, Mistakes) {
-  for (const char* text : {"f(a", "f(a]", "'open", "f() --json", "", "base=2", "f() base=1 base=2", "f() base="})
+  for (const char* text :
+       {"f() -v -v", "f(a", "f(a]", "'open", "f() --json", "", "base=2", "f() base=1 base=2", "f() base="})
     EXPECT_EQ(parse_magic_arguments(text, kSome).error().kind, ErrorKind::kSyntax) << text;
   EXPECT_EQ(parse_magic_arguments("f() --jsn x", kSome).error().notes[0].message, "help: did you mean '--json'?");
 }

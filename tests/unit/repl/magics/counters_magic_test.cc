@@ -94,7 +94,7 @@ TEST(OccupancyMagic, HasARowPerNumberOfWarps) {
   EXPECT_NE(s.out.find("as given, not as compiled"), std::string::npos) << s.out << s.err;
   EXPECT_NE(s.out.find("→"), std::string::npos) << s.out;
   s = run(std::string(kKernel) + "%occupancy scale registers=many\n");
-  EXPECT_NE(s.err.find("registers= is a number that is not negative, got 'many'"), std::string::npos) << s.err;
+  EXPECT_NE(s.err.find("registers= is a whole number from 0, got many"), std::string::npos) << s.err;
   s = run(std::string(kKernel) + "%occupancy scale --achieved\n");
   EXPECT_NE(s.out.find("achieved occupancy is unknown"), std::string::npos) << s.out << s.err;
 }

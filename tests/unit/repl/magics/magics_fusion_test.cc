@@ -210,8 +210,7 @@ TEST(MagicsFusion, ComparingLeavesTheInputsAlone) {
 TEST(MagicsFusion, OptionsWithoutAValueOrWithAWrongNameSaySo) {
   const std::string setup = "x = randn(128, 128)\n";
   EXPECT_NE(run(setup + "%plan exp(x) --svg\n").err.find("--svg needs a value"), std::string::npos);
-  EXPECT_NE(run(setup + "%plan exp(x) --varant fused\n").err.find("EXPRESSION [--variant V] [--svg FILE]"),
-            std::string::npos);
+  EXPECT_NE(run(setup + "%plan exp(x) --varant fused\n").err.find("did you mean '--variant'?"), std::string::npos);
 }
 
 }  // namespace

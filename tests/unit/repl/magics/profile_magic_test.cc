@@ -25,6 +25,17 @@ TEST(StatementArguments, OptionsStandAroundTheStatement) {
   EXPECT_EQ(parse_statement_arguments("for i in range(3): f(i)", kSome)->expressions[0], "for i in range(3): f(i)");
 }
 
+TEST(StatementArguments, OperandsStandBehindTheStatement) {
+  constexpr MagicOption kBundles[] = {{Form::kFlag, "-v"}, {Form::kValue, "bundle", Legal::kBundle}};
+  StatementForm form{[](std::string_view word) { return word.starts_with("m_"); }, false};
+  auto a = parse_statement_arguments("f(x, m_1) bundle=a m_2 -v m_3 bundle=b", kBundles, form);
+  ASSERT_TRUE(a.ok()) << a.error().message;
+  EXPECT_EQ(a->expressions, (std::vector<std::string>{"f(x, m_1)"}));
+  EXPECT_EQ(a->operands, (std::vector<std::string>{"m_2", "m_3"}));
+  EXPECT_EQ(a->values.size(), 3u);
+  EXPECT_TRUE(parse_statement_arguments("-v", kBundles, form)->expressions.empty());
+}
+
 TEST(StatementArguments, Mistakes) {
   for (const char* text : {"", "rows=5", "f() rows= ", "f() --json", "f() rows=1 rows=2"})
     EXPECT_EQ(parse_statement_arguments(text, kSome).error().kind, ErrorKind::kSyntax) << text;

@@ -337,6 +337,9 @@ TEST(Completion, OpenCall) {
   EXPECT_EQ(open_call("f(g(1), h[2]"), "f");
   EXPECT_EQ(open_call("x = [1, 2"), "");
   EXPECT_EQ(open_call("print(1)"), "");
+  EXPECT_EQ(open_call("f(')', "), "f");
+  EXPECT_EQ(open_call("f('(', "), "f");
+  EXPECT_EQ(open_call("f(1,  # (\n  "), "f");
 }
 
 TEST(Completion, CommandsNamesAndPaths) {
