@@ -13,6 +13,9 @@ namespace {
 constexpr int kWindow = 5;          // samples per warm-up window
 constexpr double kSettled = 0.005;  // windows' medians move by less
 constexpr int kSettledWindows = 3;  // consecutive
+constexpr int kAtLeast = 3;         // samples that quartiles need
+
+uint32_t few_samples(size_t n) { return n < kAtLeast ? uint32_t{kFewSamples} : 0; }
 
 }  // namespace
 
@@ -65,7 +68,8 @@ std::string flag_names(uint32_t flags) {
                                                           {kClockChanged, "clock changed"},
                                                           {kThrottled, "throttled"},
                                                           {kNotHeld, "CPU time included"},
-                                                          {kStopped, "interrupted"}};
+                                                          {kStopped, "interrupted"},
+                                                          {kFewSamples, "too few samples"}};
   std::string out;
   for (const auto& [flag, text] : kNames)
     if (flags & flag) out += (out.empty() ? "" : ", ") + std::string(text);
@@ -77,12 +81,26 @@ Result<Measurement> measure_samples(const Sampler& sample, const MeasureOptions&
   Measurement m;
   m.cache = options.cache;
   double start = now_s();
-  KILN_TRY(bool settled, warm_up(sample, start + options.timeout_s / 5, now_s));
-  if (!settled) m.flags |= kNotSettled;
+  std::vector<double> warming;
+  auto settled = warm_up(
+      [&]() -> Result<double> {
+        KILN_TRY(const double us, sample());
+        if (us > 0) warming.push_back(us);
+        return us;
+      },
+      start + options.timeout_s / 5, now_s);
+  // What was taken until then is what there is.
+  if (!settled.ok() && settled.error().kind == ErrorKind::kInterrupted && !warming.empty()) {
+    m.samples = std::move(warming);
+    m.us = summarize(m.samples);
+    m.flags |= kNotSettled | kStopped | few_samples(m.samples.size());
+    return m;
+  }
+  KILN_CHECK_OK(std::move(settled));
+  if (!*settled) m.flags |= kNotSettled;
 
   // Sums for stddev/mean as samples arrive (Welford).
   double total_us = 0, running_mean = 0, squares = 0, noise = 0;
-  constexpr int kAtLeast = 3;
   while (true) {
     int n = static_cast<int>(m.samples.size());
     bool enough = n >= options.min_samples && total_us >= options.min_total_s * 1e6;
@@ -93,7 +111,7 @@ Result<Measurement> measure_samples(const Sampler& sample, const MeasureOptions&
       break;
     }
     auto taken = sample();
-    if (!taken.ok() && taken.error().kind == ErrorKind::kInterrupted && n >= kAtLeast) {
+    if (!taken.ok() && taken.error().kind == ErrorKind::kInterrupted && n > 0) {
       m.flags |= kStopped;
       break;
     }
@@ -113,7 +131,7 @@ Result<Measurement> measure_samples(const Sampler& sample, const MeasureOptions&
   if (m.samples.empty())
     return error(ErrorKind::kDevice, "all {} samples were below the clock's resolution", m.discarded);
   m.us = summarize(m.samples);
-  m.flags |= shape_flags(m.samples, m.us);
+  m.flags |= shape_flags(m.samples, m.us) | few_samples(m.samples.size());
   return m;
 }
 

@@ -43,6 +43,7 @@ enum Flag : uint32_t {
   kThrottled = 1 << 5,       // the clock was throttled
   kNotHeld = 1 << 6,         // CPU time of the launch is in a sample: the launch waits for the device
   kStopped = 1 << 7,         // ended by an interrupt
+  kFewSamples = 1 << 8,      // fewer than three: no spread can be told
 };
 /// "noisy, drift"; empty for none.
 std::string flag_names(uint32_t flags);
@@ -60,7 +61,7 @@ using Sampler = std::function<Result<double>()>;
 
 /// Warm-up until three consecutive medians of five samples move by less than 0.5 % (or a fifth of the timeout is gone),
 /// then samples until the stopping rule. `now_s` is a clock in seconds; tests pass their own. A sample that fails with
-/// kInterrupted ends it; three samples or more give a result.
+/// kInterrupted ends it: what was taken until then is the result, of the warm-up if there is nothing else.
 Result<Measurement> measure_samples(const Sampler& sample, const MeasureOptions& options,
                                     const std::function<double()>& now_s);
 

@@ -36,6 +36,8 @@ class Editor {
   };
 
   Editor(Terminal& terminal, Language language, History::Options history, bool color);
+  /// From the next entry on.
+  void set_color(bool color) { renderer_.set_color(color); }
 
   /// Edits one entry, which is not blank. The terminal is as it was before when this returns, and not sooner: keys
   /// that are typed ahead of a new prompt, Ctrl-D behind Ctrl-C say, stay keys.

@@ -62,6 +62,7 @@ Frame layout_block(const BlockView& block, int columns);
 class Renderer {
  public:
   explicit Renderer(bool color) : color_(color) {}
+  void set_color(bool color) { color_ = color; }
 
   /// Bytes that make what is on the screen the frame; of one that is higher than the screen the rows around the cursor.
   std::string draw(const Frame& frame, TerminalSize size);

@@ -19,14 +19,6 @@ std::string_view assigned_name(std::string_view word) {
   return word.substr(0, end);
 }
 
-Diagnostic unknown_option(std::string_view word, std::span<const MagicOption> options) {
-  std::vector<std::string> names;
-  for (const MagicOption& o : options) names.emplace_back(o.name);
-  Diagnostic d = error(ErrorKind::kName, "there is no option '{}'; there are {}", word, option_summary(options));
-  std::string near = nearest_name(word, names);
-  return near.empty() ? d : with_note(std::move(d), fmt::format("help: did you mean '{}'?", near));
-}
-
 }  // namespace
 
 const std::string* MagicArguments::find(std::string_view name) const {
@@ -57,7 +49,7 @@ Result<MagicArguments> parse_magic_arguments(std::string_view text, std::span<co
     const MagicOption* o = known(word);
     // "-x" may also be a negated x.
     if (word.starts_with("--") || (o && word.starts_with('-'))) {
-      if (!o) return unknown_option(word, options);
+      if (!o) return no_such_option(word, options);
       std::string value;
       if (o->form != MagicOption::Form::kFlag) {
         if (++i >= words.size()) return lacks_value(*o);
@@ -68,7 +60,7 @@ Result<MagicArguments> parse_magic_arguments(std::string_view text, std::span<co
       continue;
     }
     if (std::string_view name = assigned_name(word); !name.empty()) {
-      if (!known(name) && !form.other_names) return unknown_option(std::string(name) + "=", options);
+      if (!known(name) && !form.other_names) return no_such_option(std::string(name) + "=", options);
       std::string value(word.substr(name.size() + 1));
       if (value.empty()) return error(ErrorKind::kSyntax, "{}= needs a value, without a blank before it", name);
       if (out.has(name)) return error(ErrorKind::kSyntax, "{}= is given twice", name);
@@ -80,6 +72,14 @@ Result<MagicArguments> parse_magic_arguments(std::string_view text, std::span<co
   KILN_TRY(out.expressions, split_outside_brackets(rest, Between::kCommas));
   if (out.expressions.empty() && form.needs_expression) return error(ErrorKind::kSyntax, "an expression is missing");
   return out;
+}
+
+Diagnostic no_such_option(std::string_view word, std::span<const MagicOption> options) {
+  std::vector<std::string> names;
+  for (const MagicOption& o : options) names.emplace_back(o.name);
+  Diagnostic d = error(ErrorKind::kName, "there is no option '{}'; there are {}", word, option_summary(options));
+  std::string near = nearest_name(word, names);
+  return near.empty() ? d : with_note(std::move(d), fmt::format("help: did you mean '{}'?", near));
 }
 
 Diagnostic lacks_value(const MagicOption& option) {

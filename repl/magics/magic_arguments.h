@@ -38,6 +38,8 @@ Result<MagicArguments> parse_magic_arguments(std::string_view text, std::span<co
 /// The values whose names are no options, as "NAME=VALUE NAME=VALUE": what a kernel is shown for.
 std::string other_values(const MagicArguments& arguments, std::span<const MagicOption> options);
 
+/// kName, with the nearest.
+Diagnostic no_such_option(std::string_view word, std::span<const MagicOption> options);
 /// kSyntax, for an option that nothing follows.
 Diagnostic lacks_value(const MagicOption& option);
 

@@ -216,6 +216,8 @@ MagicResult run_magic_for_value(MagicContext& context, std::string_view line, bo
   MagicYield yield = std::exchange(context.yield, {});
   if (!yield.tables.empty())
     result.value = script::table_value(std::move(yield.tables), yield.details, yield.fields);
+  else if (!yield.value.missing())
+    result.value = std::move(yield.value);
   else if (is_assigned && result.status.ok())
     result.value = text.empty() ? script::Value::none() : script::Value::str(std::move(text));
   return result;

@@ -42,6 +42,7 @@ struct MagicYield {
   std::vector<report::NamedTable> tables;  // printed ones; the first is the one to index
   script::Value details;                   // a list with a dict for each row of the first table, beside its columns
   script::Value fields;                    // a dict: what is of the whole table
+  script::Value value;                     // of an assigned command without a table, in place of its text
 };
 
 /// What magics see and may change.
@@ -72,6 +73,10 @@ struct MagicContext {
   bool is_assigned = false;  // r = %name …: tables are not printed
   MagicYield yield = {};
 
+  /// By the setting `color`; auto: as the stream is.
+  bool wants_color(int fd) const {
+    return color_choice == "always" || (color_choice == "auto" && report::wants_color(fd));
+  }
   report::TextStyle style() const { return {color, width > 0 ? width : columns ? columns() : 0, "print(_.to_text())"}; }
   /// Prints a table, which becomes a part of the command's value; the name is for those behind the first.
   void print(const report::Table& table, std::string name = {});
@@ -151,7 +156,7 @@ Status magic_history(MagicContext&, std::string_view);
 Status magic_save(MagicContext&, std::string_view);
 Status magic_load(MagicContext&, std::string_view);
 Status magic_cd(MagicContext&, std::string_view);
-Status magic_sh(MagicContext&, std::string_view);
+Status magic_sh(MagicContext&, std::string_view);     // shell_command.cc
 Status magic_set(MagicContext&, std::string_view);    // settings.cc
 Status magic_stats(MagicContext&, std::string_view);  // diff.cc
 Status magic_diff(MagicContext&, std::string_view);

@@ -36,6 +36,11 @@ namespace {
 
 Cell us_cell(double v) { return Cell::of(v, v < 100 ? 2 : 1); }
 
+Cell spread_cell(const profiler::Measurement& m) {
+  if (m.flags & profiler::kFewSamples) return Cell::unknown("fewer than three samples");
+  return Cell::of(m.us.spread() * 100, 2);
+}
+
 }  // namespace
 
 Status magic_bench(MagicContext& context, std::string_view text) {
@@ -92,10 +97,9 @@ Status magic_bench(MagicContext& context, std::string_view text) {
     if (!held) m.flags |= profiler::kNotHeld;
     if (throttle.slowed()) m.flags |= profiler::kThrottled;
     m.flags |= profiler::clock_flags(mhz);
-    std::vector<Cell> cells = {std::string(name(cache)),  us_cell(m.us.min),
-                               us_cell(m.us.q1),          us_cell(m.us.median),
-                               us_cell(m.us.q3),          Cell::of(m.us.spread() * 100, 2),
-                               Cell::of(int64_t{m.us.n}), Cell::of(int64_t{m.discarded})};
+    std::vector<Cell> cells = {
+        std::string(name(cache)), us_cell(m.us.min), us_cell(m.us.q1),          us_cell(m.us.median),
+        us_cell(m.us.q3),         spread_cell(m),    Cell::of(int64_t{m.us.n}), Cell::of(int64_t{m.discarded})};
     if (rate) cells.push_back(Cell::of(contender.facts.bytes / m.us.median / 1e3, 1));
     if (math) cells.push_back(Cell::of(contender.facts.flop / m.us.median / 1e6, 3));
     if (gpu) {

@@ -1,8 +1,5 @@
-// %run, %history, %cd and %sh: the prompt's dealings with files and other programs.
+// %run, %history, %cd, %save and %load: the prompt's dealings with files.
 #include <fmt/format.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -169,50 +166,6 @@ Status magic_load(MagicContext& context, std::string_view arguments) {
   KILN_TRY(const std::string path, session_path(arguments, "load"));
   KILN_TRY(script::SessionFileReport report, script::load_session(context.session, path));
   tell(context, report, "loaded", path);
-  return {};
-}
-
-Status magic_sh(MagicContext& context, std::string_view arguments) {
-  if (!context.may_run_shell)
-    return error(ErrorKind::kUnsupported, "shell commands are off: Kiln was started with --no-shell");
-  std::fflush(stdout);
-  const std::string command(arguments);
-  const char* shell = "/bin/sh";
-  char* argv[] = {const_cast<char*>(shell), const_cast<char*>("-c"), const_cast<char*>(command.c_str()), nullptr};
-  std::vector<std::string> variables = environment_list();
-  std::vector<char*> given;
-  for (std::string& v : variables) given.push_back(v.data());
-  given.push_back(nullptr);
-  // As system() does: Ctrl-C is the command's alone while it runs.
-  struct sigaction ignore {
-  }, interrupt{}, quit{};
-  ignore.sa_handler = SIG_IGN;
-  sigemptyset(&ignore.sa_mask);
-  sigaction(SIGINT, &ignore, &interrupt);
-  sigaction(SIGQUIT, &ignore, &quit);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t defaults;
-  sigemptyset(&defaults);
-  for (int signal : {SIGINT, SIGQUIT, SIGXFSZ, SIGPIPE}) sigaddset(&defaults, signal);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-  pid_t child = 0;
-  const int problem = posix_spawn(&child, shell, nullptr, &attributes, argv, given.data());
-  posix_spawnattr_destroy(&attributes);
-  int status = 0;
-  if (problem == 0)
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-  sigaction(SIGINT, &interrupt, nullptr);
-  sigaction(SIGQUIT, &quit, nullptr);
-  if (problem != 0) return error(ErrorKind::kIo, "cannot run {}: {}", shell, std::strerror(problem));
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) return error(ErrorKind::kInterrupted, "interrupted");
-  if (WIFSIGNALED(status))
-    return error(ErrorKind::kIo, "the command was ended by signal {} ({})", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
-  if (WEXITSTATUS(status) != 0)
-    return error(ErrorKind::kIo, "the command ended with exit code {}", WEXITSTATUS(status));
   return {};
 }
 

@@ -40,7 +40,7 @@ Status set_color(MagicContext& c, std::string_view value) {
   if (value != "auto" && value != "always" && value != "never")
     return error(ErrorKind::kValue, "color is auto, always or never, not '{}'", value);
   c.color_choice = value;
-  c.color = value == "always" || (value == "auto" && report::wants_color(STDOUT_FILENO));
+  c.color = c.wants_color(STDOUT_FILENO);
   return {};
 }
 
@@ -86,7 +86,7 @@ constexpr Setting kSettings[] = {
     {"format", "text", "text, csv, json, markdown", "how tables are printed", get_format, set_format},
     {"target", "", "a name of %target", "what kernels are compiled for when their code is shown; \"\": as launched",
      get_target, set_target},
-    {"color", "auto", "auto, always, never", "colour in tables", get_color, set_color},
+    {"color", "auto", "auto, always, never", "colour of tables, plots, errors and what is typed", get_color, set_color},
     {"width", "0", "0, or columns", "how wide tables are; 0: as the terminal", get_width, set_width},
     {"pager", "on", "on, off", "what is longer than the screen goes to a pager", get_pager, set_pager},
     {"budget", "", "a time: 10s, 500ms", "time of %bench, %compare, %sweep and %roofline; \"\": their own", get_budget,

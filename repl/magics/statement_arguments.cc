@@ -1,6 +1,7 @@
 #include "repl/magics/statement_arguments.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <vector>
 
@@ -75,6 +76,8 @@ Result<MagicArguments> parse_statement_arguments(std::string_view text, std::spa
     for (const MagicOption& o : options)
       if (o.name == name && o.form == MagicOption::Form::kValue && value.empty())
         return error(ErrorKind::kSyntax, "{}= needs a value, without a blank before it", name);
+  if (first < last && word(first).size() > 2 && word(first).starts_with("--") && std::isalpha(word(first)[2]))
+    return no_such_option(word(first), options);
   if (first < last)
     out.expressions.emplace_back(words[first].data(), words[last - 1].end());
   else if (form.needs_statement)
@@ -92,11 +95,7 @@ Diagnostic explain_statement(Diagnostic problem, const std::string& statement, s
   const std::string_view suspect = dashed == words.end() ? words.back() : *dashed;
   const std::string_view name = option_name(suspect);
   if (name.empty() || (dashed == words.end() && name.size() == suspect.size())) return problem;
-  std::vector<std::string> names;
-  for (const MagicOption& o : options) names.emplace_back(o.name);
-  Diagnostic d = error(ErrorKind::kName, "there is no option '{}'; there are {}", name, option_summary(options));
-  const std::string near = nearest_name(name, names);
-  return near.empty() ? d : with_note(std::move(d), fmt::format("help: did you mean '{}'?", near));
+  return no_such_option(name, options);
 }
 
 Result<int64_t> count_of(std::string_view text, std::string_view what, int64_t least) {

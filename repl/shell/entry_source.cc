@@ -34,6 +34,7 @@ class EditorSource : public EntrySource {
       print_error(with_note(std::move(*problem), "the history of this session is not kept"), false);
     return input;
   }
+  void set_color(bool color) override { editor_.set_color(color); }
 
  private:
   editor::Terminal terminal_;

@@ -15,6 +15,7 @@ class EntrySource {
   virtual ~EntrySource() = default;
   /// One whole entry. `next_prompt` stands before its further lines.
   virtual Input read(const std::string& first_prompt, const std::string& next_prompt) = 0;
+  virtual void set_color(bool) {}
 };
 
 /// The editor on standard input and output. `state_folder` holds the history; empty: it is not kept.

@@ -29,10 +29,11 @@ bool is_command_word(std::string_view text) {
 
 }  // namespace
 
-// Behind the '=' of an assignment no expression begins with %, so that it needs no other sign.
+// Behind the '=' of an assignment no expression begins with % or !, so that it needs no other sign.
 std::optional<CommandLine> percent_command(std::string_view line) {
   if (line.starts_with('%') || line.starts_with('!')) return CommandLine{{}, line};
-  if (line.empty() || is_blank(line[0]) || line.find('%') == std::string_view::npos || line.size() > UINT32_MAX)
+  if (line.empty() || is_blank(line[0]) || line.find_first_of("%!") == std::string_view::npos ||
+      line.size() > UINT32_MAX)
     return std::nullopt;
   auto source = SourceText::make("", std::string(line));
   const std::vector<parse::Token> tokens = parse::lex(*source, 0, static_cast<uint32_t>(line.size())).tokens;
@@ -40,7 +41,9 @@ std::optional<CommandLine> percent_command(std::string_view line) {
   for (size_t i = 1; i + 1 < tokens.size(); ++i) {
     const std::string_view mark = parse::spelling(tokens[i].kind);
     depth += (mark == "(" || mark == "[" || mark == "{") - (mark == ")" || mark == "]" || mark == "}");
-    if (tokens[i].kind != Tok::kAssign || tokens[i + 1].kind != Tok::kPercent || depth != 0) continue;
+    // No token begins with '!' but !=, so that it is an error's.
+    const bool is_shell = tokens[i + 1].kind == Tok::kError && line[tokens[i + 1].begin] == '!';
+    if (tokens[i].kind != Tok::kAssign || (tokens[i + 1].kind != Tok::kPercent && !is_shell) || depth != 0) continue;
     return CommandLine{trimmed(line.substr(0, tokens[i].begin)), line.substr(tokens[i + 1].begin)};
   }
   return std::nullopt;

@@ -55,9 +55,10 @@ std::string error_json(const Diagnostic& d) {
   return j.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-void print_error(const Diagnostic& d, bool json) {
+void print_error(const Diagnostic& d, bool json, std::optional<bool> color) {
   std::fflush(stdout);
-  std::string text = json ? "{\"error\":" + error_json(d) + "}\n" : render(d, report::wants_color(STDERR_FILENO));
+  std::string text =
+      json ? "{\"error\":" + error_json(d) + "}\n" : render(d, color.value_or(report::wants_color(STDERR_FILENO)));
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }

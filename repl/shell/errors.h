@@ -10,7 +10,8 @@ namespace kiln::repl {
 std::string error_json(const Diagnostic& d);
 
 /// To stderr: rendered with its caret, or as a JSON line.
-void print_error(const Diagnostic& d, bool json);
+/// Without `color` as standard error has it.
+void print_error(const Diagnostic& d, bool json, std::optional<bool> color = {});
 
 /// kExitMismatch for a failed assert or comparison, else kExitError.
 int exit_code_of(const Diagnostic& d);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "repl/magics/compile_stages.h"
+#include "repl/shell/completion_words.h"
 #include "support/diag.h"
 #include "support/text.h"
 #include "support/text_width.h"
@@ -21,7 +22,7 @@ bool is_name(std::string_view text) {
 
 std::optional<Question> question_of(std::string_view line) {
   line = trimmed(line);
-  if (line.find_first_of("\"'#\n") != std::string_view::npos) return std::nullopt;
+  if (line.find_first_of("#\n") != std::string_view::npos) return std::nullopt;
   if (line == "?" || line == "help") return Question{};
   if (line.starts_with("help(") && line.ends_with(')')) {
     const std::string_view inside = trimmed(line.substr(5, line.size() - 6));
@@ -38,6 +39,7 @@ std::optional<Question> question_of(std::string_view line) {
     else
       continue;
     about = trimmed(about);
+    if (cursor_place(about).string != std::string_view::npos) return std::nullopt;  // the mark is of a string
     // Behind a command's name a mark may belong to its arguments.
     if (about.starts_with('%') && !is_name(about)) return std::nullopt;
     return Question{about, source};

@@ -175,13 +175,14 @@ int Shell::prompt(EntrySource& entries) {
     if (!std::exchange(at_line_start_, true)) context_.output("\n");
     const std::string first = fmt::format("[{}] ", entry_number_);
     const std::string next = std::string(first.size() - 4, ' ') + "... ";
+    entries.set_color(context_.wants_color(STDOUT_FILENO));
     const EntrySource::Input input = entries.read(first, next);
     if (input.event == EntrySource::Event::kEnd) break;
     if (trimmed(input.text).empty()) continue;
     context_.history.emplace_back(trimmed(input.text));
     Status status = entry(input.text);
     std::fflush(stdout);
-    if (!status.ok()) print_error(status.error(), options_.json);
+    if (!status.ok()) print_error(status.error(), options_.json, context_.wants_color(STDERR_FILENO));
     ++entry_number_;
   }
   return session_.exit_code().value_or(kExitOk);

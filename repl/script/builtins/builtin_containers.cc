@@ -129,29 +129,30 @@ Value get(Interp& in, NativeArgs& a) {
 Value setdefault(Interp& in, NativeArgs& a) {
   if (Value* v = dict(a).find(in, a[0])) return *v;
   Value v = a[1].missing() ? Value::none() : a[1];
-  dict(a).set(in, a[0], v);
+  a.self->get<Dict>()->set_item(in, a[0], v);
   return v;
 }
 Value dict_pop(Interp& in, NativeArgs& a) {
   if (Value* v = dict(a).find(in, a[0])) {
     Value out = *v;
-    dict(a).erase(in, a[0]);
+    a.self->get<Dict>()->delete_item(in, a[0]);
     return out;
   }
   if (a[1].missing()) in.fail_key(a[0], "the dict has no key {}");
   return a[1];
 }
 Value update(Interp& in, NativeArgs& a) {
+  Dict& into = *a.self->get<Dict>();
   auto merge = [&](const Value& v) {
     if (auto* other = v.get<Dict>()) {
-      for (const auto& e : other->table.live()) dict(a).set(in, e.key, e.value);
+      for (const auto& e : other->table.live()) into.set_item(in, e.key, e.value);
       return;
     }
     in.for_each(v, [&](const Value& pair) {
       std::vector<Value> two = in.to_vector(pair);
       if (two.size() != 2)
         in.fail(ErrorKind::kValue, "update() needs pairs of key and value, got {} elements", two.size());
-      dict(a).set(in, two[0], two[1]);
+      into.set_item(in, two[0], two[1]);
       return true;
     });
   };

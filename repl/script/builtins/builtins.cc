@@ -394,12 +394,28 @@ Value dir(Interp& in, NativeArgs& a) {
   return make<List>(std::move(out));
 }
 
-Value globals(Interp& in, NativeArgs&) {
-  auto dict = make<Dict>();
-  for (const auto& slot : in.current_globals().slots())
-    if (!slot.value.missing()) dict->table.set(slot.name, slot.value);
-  return dict;
-}
+/// The variables as they are at the call. What is set or removed in it is so in the variables too.
+class GlobalsDict : public Dict {
+ public:
+  explicit GlobalsDict(Globals& globals) : globals_(globals) {
+    for (const auto& slot : globals.slots())
+      if (!slot.value.missing()) table.set(slot.name, slot.value);
+  }
+  void set_item(Interp& in, const Value& index, Value value) override {
+    const std::string name = in.to_text(index, "the name of a variable");
+    globals_[globals_.index(name)].value = value;
+    table.set(name, std::move(value));
+  }
+  void delete_item(Interp& in, const Value& index) override {
+    Dict::delete_item(in, index);
+    if (Globals::Slot* slot = globals_.find(in.to_text(index, "the name of a variable"))) slot->value = Value();
+  }
+
+ private:
+  Globals& globals_;
+};
+
+Value globals(Interp& in, NativeArgs&) { return make<GlobalsDict>(in.current_globals()); }
 
 Value super(Interp& in, NativeArgs& a) {
   const std::vector<Value>& v = a[0].get<Tuple>()->items;
@@ -425,7 +441,7 @@ constexpr NativeDef kBuiltins[] = {
     {"filter(function, iterable)", filter, "the elements for which the function is true"},
     {"format(value, spec='')", format, "the value formatted as in an f-string"},
     {"getattr(obj, name, default=)", get_attr, "an attribute by its name"},
-    {"globals()", globals, "a copy of the global variables"},
+    {"globals()", globals, "the global variables; what is set in it is set"},
     {"hasattr(obj, name)", has_attr, "does it have that attribute?"},
     {"hash(obj)", hash, "the hash of a key"},
     {"hex(x)", hex, "an int in hexadecimal: '0xff'"},

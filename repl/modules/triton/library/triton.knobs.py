@@ -1,4 +1,26 @@
-"""triton.knobs: Triton's settings. Kiln has its own (`kiln env`); these are kept, and have no effect here."""
+"""triton.knobs: Triton's settings. Kiln has its own (`kiln env`); those that it cannot follow are refused."""
+
+
+# Results are the same without them: where things are kept, what is printed besides.
+_WITHOUT_EFFECT = {
+    "build.cc", "build.cudacrt_path", "build.cudart_path", "redis.key_format", "redis.host", "redis.port",
+    "cache.manager_class", "cache.remote_manager_class", "compilation.always_compile", "compilation.store_binary_only",
+    "compilation.disable_line_info", "compilation.use_ir_loc", "compilation.front_end_debugging", "autotuning.cache",
+    "autotuning.print", "nvidia.cuobjdump", "nvidia.nvdisasm", "nvidia.ptxas", "nvidia.ptxas_blackwell",
+    "nvidia.libdevice_path", "nvidia.libcuda_path", "nvidia.dump_ptxas_log", "proton.disable", "proton.cupti_lib_dir",
+    "proton.enable_nvtx",
+}
+
+_INSTEAD = {
+    "cache.dir": "KILN_CACHE_DIR is the folder", "cache.home_dir": "KILN_CACHE_DIR is the folder",
+    "compilation.dump_ir": "%ir KERNEL shows it, KILN_DUMP_DIR keeps it",
+    "cache.dump_dir": "KILN_DUMP_DIR is the folder",
+    "nvidia.dump_nvptx": "%ptx KERNEL shows it",
+    "compilation.allow_non_constexpr_globals": "annotate the global as tl.constexpr",
+    "runtime.interpret": "the cpu device runs kernels without a GPU", "runtime.debug": "kernel[grid](…, check=True)",
+    "runtime.override_num_warps": "kernel[grid](…, num_warps=…)",
+    "runtime.override_arch": "%target shows code for another GPU",
+}
 
 
 class _Knobs:
@@ -9,6 +31,11 @@ class _Knobs:
     def __setattr__(self, key, value):
         if key not in self.__dict__:
             raise AttributeError(f"triton.knobs.{self._name} has no knob '{key}'")
+        name = f"{self._name}.{key}"
+        if value != self.__dict__[key] and name not in _WITHOUT_EFFECT:
+            nearest = _INSTEAD.get(name)
+            raise NotImplementedError(f"triton.knobs.{name} has no effect under Kiln" +
+                                      (f": {nearest}" if nearest else ""))
         self.__dict__[key] = value
 
     def copy(self):

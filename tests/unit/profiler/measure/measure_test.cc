@@ -100,6 +100,28 @@ TEST(Measure, AnErrorOfTheSampleIsReturned) {
   EXPECT_EQ(r.error().kind, ErrorKind::kLaunch);
 }
 
+TEST(Measure, AnInterruptKeepsWhatWasTaken) {
+  for (const int taken : {1, 2, 4, 100}) {
+    FakeMachine m;
+    int calls = 0;
+    Sampler stopped = [&]() -> Result<double> {
+      if (++calls > taken) return error(ErrorKind::kInterrupted, "interrupted");
+      m.now += 0.1;
+      return 1e5;
+    };
+    auto r = measure_samples(stopped, {.min_total_s = 1000, .timeout_s = 1000}, m.clock());
+    ASSERT_TRUE(r.ok()) << taken;
+    EXPECT_TRUE(r->flags & kStopped);
+    EXPECT_EQ((r->flags & kFewSamples) != 0, taken < 3) << taken;
+    EXPECT_EQ(r->us.median, 1e5);
+    EXPECT_GT(r->us.n, 0);
+  }
+  FakeMachine m;
+  auto none =
+      measure_samples([]() -> Result<double> { return error(ErrorKind::kInterrupted, "interrupted"); }, {}, m.clock());
+  EXPECT_EQ(none.error().kind, ErrorKind::kInterrupted);
+}
+
 TEST(Compare, AFasterKernelIsFoundAndItsRatioIsRight) {
   FakeMachine m;
   std::mt19937_64 rng(3);

@@ -44,6 +44,8 @@ TEST(CountersMagic, TakesBundlesMetricsAndTheTargetsChip) {
   s = run("%counters f(x) dram__bytes_raed.sum\n");
   EXPECT_NE(s.err.find("GH100 has no metric 'dram__bytes_raed.sum'"), std::string::npos) << s.err;
   EXPECT_NE(s.err.find("did you mean 'dram__bytes_read'"), std::string::npos) << s.err;
+  s = run("%counters --lst\n");
+  EXPECT_NE(s.err.find("did you mean '--list'?"), std::string::npos) << s.err;
   s = run("%counters bundle=memory\n");
   EXPECT_NE(s.err.find("needs a statement"), std::string::npos) << s.err;
 }

@@ -27,6 +27,15 @@ class Lab : public testing::Test {
   ScratchFolder folder_;
 };
 
+TEST_F(Lab, LinesOfACommandAreAValue) {
+  Said s =
+      run("r = !printf 'a\\nb c\\n\\nd'\nprint(r, _exit_code)\nr = !exit 3\nprint(r, _exit_code)\nx = 1 != 2\n"
+          "print(x)\n");
+  EXPECT_EQ(s.out, "['a', 'b c', '', 'd'] 0\n[] 3\nTrue\n") << s.err;
+  s = run("r = !kill -9 $$\n");
+  EXPECT_NE(s.err.find("signal 9"), std::string::npos) << s.err;
+}
+
 TEST_F(Lab, RunSharesTheVariablesAndGivesArguments) {
   const std::string path =
       file("s p.py",

@@ -140,6 +140,36 @@ TEST_F(Prompt, CtrlCBetweenStatementsEndsNothing) {
   EXPECT_TRUE(goes_on) << t->screen().text();
 }
 
+TEST_F(Prompt, AHeldCtrlCEndsTheStatementAlone) {
+  auto t = start();
+  t->type("x = 41\r");
+  t->type("while True: pass\r\r");
+  EXPECT_TRUE(t->wait([&] { return t->is_cooked(); }));
+  for (int i = 0; i < 20; ++i) t->signal(SIGINT);
+  EXPECT_TRUE(t->wait_for("interrupted")) << t->screen().text();
+  t->type("x + 1\r");
+  EXPECT_TRUE(t->wait_for("\n42\n")) << t->screen().text();
+}
+
+TEST_F(Prompt, CtrlCEndsACommandWhoseOutputIsTaken) {
+  auto t = start();
+  t->type("r = !sleep 100 & echo a\r");
+  EXPECT_TRUE(t->wait([&] { return t->is_cooked(); }));
+  t->send("\003");
+  EXPECT_TRUE(t->wait_for("interrupted")) << t->screen().text();
+}
+
+TEST_F(Prompt, ColourIsASetting) {
+  auto t = start();
+  t->type("%set color always\r1/0\r");
+  EXPECT_TRUE(t->wait([&] { return t->raw_output().find("\033[1;31merror") != std::string::npos; })) << t->raw_output();
+  const size_t before = t->raw_output().size();
+  t->type("%set color never\r2/0\r");
+  EXPECT_TRUE(t->wait_for("[5]"));
+  const size_t second = t->raw_output().find("2/0", before);
+  EXPECT_EQ(t->raw_output().find("\033[1;31m", second), std::string::npos) << t->raw_output();
+}
+
 TEST_F(Prompt, CtrlCEndsAShellCommandAlone) {
   auto t = start();
   t->type("!sleep 100\r");

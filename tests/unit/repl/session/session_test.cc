@@ -418,9 +418,9 @@ TEST_F(SessionTest, PreparesExpressions) {
 
 TEST_F(SessionTest, CompletesNamesAndAttributes) {
   run("import math\nlong_name = 'text'\n");
-  EXPECT_EQ(session->complete("print(long_n"), std::vector<std::string>{"long_name"});
+  EXPECT_EQ(session->complete("long_n"), std::vector<std::string>{"long_name"});
   EXPECT_EQ(session->complete("math.sq"), std::vector<std::string>{"math.sqrt"});
-  EXPECT_EQ(session->complete("x = long_name.uppe"), std::vector<std::string>{"long_name.upper"});
+  EXPECT_EQ(session->complete("long_name.uppe"), std::vector<std::string>{"long_name.upper"});
   EXPECT_EQ(session->complete("tl.aran"), std::vector<std::string>{"tl.arange"});
   EXPECT_TRUE(session->complete("nope.x").empty());
   EXPECT_FALSE(session->complete("torch.rand").empty());

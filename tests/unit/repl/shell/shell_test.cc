@@ -331,6 +331,12 @@ TEST(Questions, AboutKernels) {
   EXPECT_NE(t.out.find("\n@triton.jit\ndef k(x, n"), std::string::npos) << t.out;
 }
 
+TEST(Questions, AboutKeys) {
+  Terminal t = type({line("d = {'a?': 12345}"), line("d['a?']?"), line("?d[\"a?\"]"), line("'what?'")});
+  EXPECT_EQ(t.err, "");
+  EXPECT_EQ(t.out, "12345\nint\n12345\nint\n'what?'\n");
+}
+
 TEST(Completion, OpenCall) {
   EXPECT_EQ(open_call("add_kernel[(4,)](x, BL"), "add_kernel");
   EXPECT_EQ(open_call("torch.randn(4, de"), "torch.randn");
