@@ -1,4 +1,4 @@
-// %stats and %diff: the elements of tensors, and the code of kernels side by side.
+// %stats and %diff: the elements of tensors, and the code of kernels and of variants side by side.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +10,7 @@
 #include "repl/magics/compile_stages.h"
 #include "repl/magics/kernel_target.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/static_expression.h"
 #include "repl/modules/torch/tolerance.h"
 #include "repl/views/lines_view.h"
 #include "repl/views/static_table.h"
@@ -198,6 +199,63 @@ Status diff_kernels(MagicContext& context, const std::vector<std::string>& parts
   return {};
 }
 
+// --- variants of an expression ---------------------------------------------------------------------------------------
+
+/// "EXPRESSION variant=NAME"; without an expression the one of the other side.
+struct VariantSide {
+  std::string expression, variant;
+};
+
+Result<VariantSide> variant_side(const std::string& part) {
+  VariantSide side;
+  KILN_TRY(std::vector<std::string> words, split_outside_brackets(part, Between::kBlanks));
+  for (const std::string& word : words) {
+    if (auto variant = option_in(word, "variant"))
+      side.variant = *variant;
+    else
+      side.expression += (side.expression.empty() ? "" : " ") + word;
+  }
+  if (side.variant.empty()) side.variant = name(ExprVariant::kFused);
+  return side;
+}
+
+Result<std::string> variant_source(MagicContext& context, const VariantSide& side) {
+  KILN_TRY(const ExprVariant variant, expr_variant_of(side.variant));
+  KILN_TRY(std::optional<Expr> expr, context.session.expression(side.expression));
+  if (!expr) return error(ErrorKind::kType, "variant= is of tensor expressions; '{}' gives no tensor", side.expression);
+  KILN_TRY(const ExprPlan p, plan(*expr, variant, context.session.tensor_names()));
+  std::string text;
+  for (const ExprGroup& g : p.groups)
+    text += g.source.empty() ? fmt::format("# {}: a product by the library\n", g.name)
+                             : g.source + (g.source.ends_with('\n') ? "" : "\n");
+  return text;
+}
+
+Status diff_variants(MagicContext& context, const std::vector<std::string>& parts) {
+  if (parts.size() != 2)
+    return with_note(error(ErrorKind::kValue, "%diff compares two variants, got {}", parts.size()),
+                     "help: %diff EXPRESSION variant=fused, variant=unfused");
+  KILN_TRY(VariantSide left, variant_side(parts[0]));
+  KILN_TRY(VariantSide right, variant_side(parts[1]));
+  if (right.expression.empty()) right.expression = left.expression;
+  KILN_TRY(const std::string a, variant_source(context, left));
+  KILN_TRY(const std::string b, variant_source(context, right));
+  const TextDiff diff = text_diff(a, b, [](std::string_view line) { return std::string(line); });
+  if (diff.changed == 0) {
+    context.output(fmt::format("the source of both is the same, {} lines\n", diff.rows.size()));
+    return {};
+  }
+  context.output(fmt::format("source: {} of {} lines differ\n", diff.changed, diff.rows.size()));
+  auto label = [](const VariantSide& side) { return fmt::format("{} ({})", side.expression, side.variant); };
+  context.output(side_by_side(diff, {label(left), label(right), side_by_side_width(context), 3, context.color}));
+  return {};
+}
+
+bool names_a_variant(const std::string& part) {
+  return std::ranges::any_of(parts_of(part, Between::kBlanks).words(),
+                             [](std::string_view w) { return w.starts_with("variant="); });
+}
+
 }  // namespace
 
 Status magic_stats(MagicContext& context, std::string_view arguments) {
@@ -217,6 +275,7 @@ Status magic_diff(MagicContext& context, std::string_view arguments) {
   KILN_TRY(std::vector<std::string> parts, split_outside_brackets(arguments, Between::kCommas));
   if (parts.empty()) return error(ErrorKind::kSyntax, "%diff needs two tensors or kernels");
   KILN_TRY(std::vector<std::string> words, split_outside_brackets(parts[0], Between::kBlanks));
+  if (std::ranges::any_of(parts, names_a_variant)) return diff_variants(context, parts);
   if (context.session.kernel(words[0]).ok()) return diff_kernels(context, parts);
   return diff_tensors(context, parts);
 }

@@ -39,13 +39,7 @@ Result<Operand> operand(MagicContext& context, const std::string& text, const st
   Operand out;
   out.text = text;  // as %compare will see it: edits are found by it
   if (!variant.empty()) {
-    auto parsed = parse_expr_variant(variant);
-    if (!parsed) {
-      std::vector<std::string_view> all;
-      for (ExprVariant v : kExprVariants) all.push_back(name(v));
-      return error(ErrorKind::kValue, "there is no variant '{}': they are {}", variant, fmt::join(all, ", "));
-    }
-    out.variant = *parsed;
+    KILN_TRY(out.variant, expr_variant_of(variant));
   }
   KILN_TRY(std::optional<Expr> expr, context.session.expression(text));
   if (!expr)
@@ -69,6 +63,13 @@ Result<ExprPlan> plan_of(MagicContext& context, const MagicArguments& a, std::st
 }
 
 }  // namespace
+
+Result<ExprVariant> expr_variant_of(std::string_view text) {
+  if (auto parsed = parse_expr_variant(text)) return *parsed;
+  std::vector<std::string_view> all;
+  for (ExprVariant v : kExprVariants) all.push_back(name(v));
+  return error(ErrorKind::kValue, "there is no variant '{}': they are {}", text, fmt::join(all, ", "));
+}
 
 Status magic_source(MagicContext& context, std::string_view text) {
   KILN_TRY(const MagicArguments arguments, arguments_of(text, "source"));

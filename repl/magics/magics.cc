@@ -104,7 +104,9 @@ constexpr Magic kMagics[] = {
     {"doctor", "", "devices, driver, permissions, libraries, folders, terminal; what each that is missing costs",
      magic_doctor},
     {"stats", "TENSOR", "counts of NaN, inf and zeros, moments, quantiles, a histogram", magic_stats},
-    {"diff", "A, B [rtol= atol= tile=ROWSxCOLUMNS] | KERNEL [NAME=VALUE …], KERNEL [NAME=VALUE …] [--stage STAGE]",
+    {"diff",
+     "A, B [rtol= atol= tile=ROWSxCOLUMNS] | KERNEL [NAME=VALUE …], KERNEL [NAME=VALUE …] [--stage STAGE] | "
+     "EXPRESSION variant=A, variant=B",
      "two tensors: errors, the first bad element, where they lie; two kernels, or one for two targets (target=): code",
      magic_diff},
     {"who", "", "list the session's variables", magic_who},

@@ -27,6 +27,17 @@ class Lab : public testing::Test {
   ScratchFolder folder_;
 };
 
+TEST_F(Lab, DiffShowsVariantsOfAnExpression) {
+  const std::string x = "import torch\nx = torch.ones(64, 64)\n";
+  Said s = run(x + "%diff torch.softmax(x * 2, 1) variant=fused, variant=unfused\n");
+  EXPECT_TRUE(has(s.out, "lines differ")) << s.out << s.err;
+  EXPECT_TRUE(has(s.out, "(unfused)")) << s.out;
+  EXPECT_TRUE(has(run(x + "%diff x * 2 variant=fused, x * 2\n").out, "the source of both is the same"));
+  EXPECT_TRUE(has(run(x + "%diff x * 2 variant=nope, x * 2\n").err, "there is no variant 'nope'"));
+  EXPECT_TRUE(has(run(x + "%diff 3 variant=fused, x * 2\n").err, "'3' gives no tensor"));
+  EXPECT_TRUE(has(run(x + "%diff x * 2 variant=fused\n").err, "compares two variants, got 1"));
+}
+
 TEST_F(Lab, LinesOfACommandAreAValue) {
   Said s =
       run("r = !printf 'a\\nb c\\n\\nd'\nprint(r, _exit_code)\nr = !exit 3\nprint(r, _exit_code)\nx = 1 != 2\n"
