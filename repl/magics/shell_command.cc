@@ -1,5 +1,6 @@
 // %sh and !: commands of the system's shell.
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -18,6 +19,7 @@ namespace kiln::repl {
 namespace {
 
 constexpr const char* kShell = "/bin/sh";
+constexpr int kLook_ms = 50;
 constexpr size_t kMostOutput = size_t{256} << 20;
 
 /// Starts `command`; its standard output is `output`, or Kiln's when that is negative.
@@ -91,6 +93,12 @@ Result<std::string> output_of(script::Session& session, const std::string& comma
   std::string text;
   bool stopped = !child.ok();
   while (!stopped) {
+    // Another thread may take the signal: the wait looks for it by itself.
+    pollfd reading{ends[0], POLLIN, 0};
+    if (poll(&reading, 1, kLook_ms) <= 0) {
+      stopped = session.is_interrupted();
+      continue;
+    }
     char bytes[1 << 14];
     const ssize_t n = read(ends[0], bytes, sizeof bytes);
     if (n > 0) text.append(bytes, static_cast<size_t>(n));
