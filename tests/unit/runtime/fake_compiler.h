@@ -62,9 +62,12 @@ inline Compiler fake_compiler(Recorder& recorder) {
   return {[&recorder](const frontend::JitFunction& function, std::span<const frontend::ArgSpec> args,
                       const CompileOptions& options) -> Result<CompiledKernel> {
             if (recorder.fail) return error(ErrorKind::kType, "the fake compiler refuses");
-            recorder.compiled.emplace_back(args.begin(), args.end());
-            recorder.targets.push_back(options.target);
-            recorder.options.push_back(options.frontend);
+            {
+              std::lock_guard lock(recorder.mutex);  // threads compile side by side
+              recorder.compiled.emplace_back(args.begin(), args.end());
+              recorder.targets.push_back(options.target);
+              recorder.options.push_back(options.frontend);
+            }
             if (options.on_stage) options.on_stage("ir:fake", "text of the stage");
             CompiledKernel k;
             k.name = function.def->name;
@@ -78,6 +81,7 @@ inline Compiler fake_compiler(Recorder& recorder) {
             return k;
           },
           [&recorder](const CompiledKernel& kernel) -> Result<std::shared_ptr<HostCode>> {
+            std::lock_guard lock(recorder.mutex);
             recorder.num_params = kernel.params.size();
             return std::shared_ptr<HostCode>(std::make_shared<FakeCode>());
           },
