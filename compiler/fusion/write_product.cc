@@ -66,7 +66,7 @@ class ProductWriter {
 
   /// The range of steps along k of the loop. Programs that share a sum have equal parts of them, the last maybe less.
   std::string steps(const std::string& k, const std::string& block_k, std::string* first = nullptr) {
-    const std::string all = fmt::format("tl.cdiv({}, {})", k, block_k);
+    std::string all = fmt::format("tl.cdiv({}, {})", k, block_k);
     if (node().splits == 1) return all;
     const std::string total = fresh("steps"), share = fresh("share"), from = fresh("first");
     e_.line(fmt::format("{} = {}", total, all));

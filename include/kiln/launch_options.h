@@ -12,7 +12,8 @@ struct CodeOptions {
 };
 
 struct LaunchOptions : CodeOptions {
-  /// Seconds that the launch may take; it is waited for then, and fails with kLaunch when they are over. 0: KILN_TIMEOUT.
+  /// Seconds that the launch may take; it is waited for then, and fails with kLaunch when they are over. 0:
+  /// KILN_TIMEOUT.
   double timeout_s = 0;
   Stream stream = {};  // empty: the device's default stream
 };

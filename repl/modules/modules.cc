@@ -10,7 +10,8 @@ namespace kiln::script {
 
 std::span<const std::span<const ModuleDef>> module_tables() {
   static const std::vector<std::span<const ModuleDef>> tables = {
-      std_modules(), tabulate_modules(), torch_modules(), torch_library_modules(), torch_cuda_modules(), profiler_modules(), triton_modules()};
+      std_modules(),        tabulate_modules(), torch_modules(), torch_library_modules(),
+      torch_cuda_modules(), profiler_modules(), triton_modules()};
   return tables;
 }
 

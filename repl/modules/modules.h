@@ -17,12 +17,12 @@ ModuleObject::Text library_module(std::string_view path);
 std::string help_without(std::string_view path);
 /// sys.path.
 Ref<List> search_path(Interp& in);
-std::span<const ModuleDef> tabulate_modules();    // tabulate
-std::span<const ModuleDef> torch_modules();       // torch, torch.nn.functional…
+std::span<const ModuleDef> tabulate_modules();       // tabulate
+std::span<const ModuleDef> torch_modules();          // torch, torch.nn.functional…
 std::span<const ModuleDef> torch_library_modules();  // torch._kiln
-std::span<const ModuleDef> torch_cuda_modules();  // torch.cuda, torch.cpu
-std::span<const ModuleDef> profiler_modules();    // torch.profiler, torch.cuda.nvtx
-std::span<const ModuleDef> triton_modules();      // triton, triton.testing…
+std::span<const ModuleDef> torch_cuda_modules();     // torch.cuda, torch.cpu
+std::span<const ModuleDef> profiler_modules();       // torch.profiler, torch.cuda.nvtx
+std::span<const ModuleDef> triton_modules();         // triton, triton.testing…
 /// All of these tables.
 std::span<const std::span<const ModuleDef>> module_tables();
 /// triton.language or a module inside it, whose members the compiler knows; null for other paths.

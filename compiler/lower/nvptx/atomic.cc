@@ -29,9 +29,9 @@ Result<std::string> ptx_type(Lowering& l, const ir::Op& op, Rmw rmw) {
   switch (rmw) {
     case Rmw::kFAdd:
       if (type.dtype == DType::kBF16 && !l.target.has(target::kBf16Arith))
-        return with_note(error_at(op.range, ErrorKind::kUnsupported, "{} has no atomic add on bf16", l.target.name),
-                         fmt::format("help: accumulate in f32 or f16, or compile for {}",
-                                     target::example_with(target::kBf16Arith)));
+        return with_note(
+            error_at(op.range, ErrorKind::kUnsupported, "{} has no atomic add on bf16", l.target.name),
+            fmt::format("help: accumulate in f32 or f16, or compile for {}", target::example_with(target::kBf16Arith)));
       return bits == 16 ? fmt::format("noftz.{}", name(type.dtype)) : std::string(name(type.dtype));
     case Rmw::kAdd:
       return fmt::format("u{}", bits);

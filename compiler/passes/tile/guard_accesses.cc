@@ -115,10 +115,9 @@ class Guarding {
     if (where) operands.push_back(where);
     const ir::Type& result = value->type;
     return b_
-        .create(OpKind::kAtomicRmw, operands, std::span(&result, 1),
-                {{AttrName::kRmw, ir::Rmw::kMin},
-                 {AttrName::kSem, ir::Sem::kRelaxed},
-                 {AttrName::kScope, ir::Scope::kGpu}})
+        .create(
+            OpKind::kAtomicRmw, operands, std::span(&result, 1),
+            {{AttrName::kRmw, ir::Rmw::kMin}, {AttrName::kSem, ir::Sem::kRelaxed}, {AttrName::kScope, ir::Scope::kGpu}})
         ->result();
   }
 

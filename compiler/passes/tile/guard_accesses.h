@@ -16,8 +16,8 @@ namespace kiln::passes {
 
 enum class GuardKind : uint8_t { kRead, kWrite, kAtomic, kAssert };
 
-/// One access of the source to one of the tensors that its address may be computed from, or an assert, which is recorded
-/// instead of stopping the device.
+/// One access of the source to one of the tensors that its address may be computed from, or an assert, which is
+/// recorded instead of stopping the device.
 struct Guard {
   GuardKind kind = GuardKind::kRead;
   Place place;

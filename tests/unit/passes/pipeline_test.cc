@@ -89,15 +89,13 @@ TEST(Pipeline, APassFindsWhatItNeeds) {
     EXPECT_EQ(s.error().message, "the pass user needs what no pass before it gives: multiply-adds are contracted");
   }
   const Pass late[] = {giver, {"early", kNothing, kFmaFused, kNothing, kNothing, nothing}};
-  EXPECT_EQ(run(late, *m, host(), {}).error().message,
-            "the pass early comes too late: multiply-adds are contracted");
+  EXPECT_EQ(run(late, *m, host(), {}).error().message, "the pass early comes too late: multiply-adds are contracted");
 }
 
 TEST(Pipeline, APassGivesWhatItSays) {
   auto m = small();  // its sum is used by nothing
   const Pass idle[] = {{"idle", kNothing, kNothing, kDeadRemoved, kNothing, nothing}};
-  EXPECT_EQ(run(idle, *m, host(), {}).error().message,
-            "after the pass idle this does not hold: there are no dead ops");
+  EXPECT_EQ(run(idle, *m, host(), {}).error().message, "after the pass idle this does not hold: there are no dead ops");
   const Pass stays[] = {{"stays", kNothing, kNothing, kLayouts, kNothing, nothing}};
   EXPECT_EQ(run(stays, *m, host(), {}).error().message, "after the pass stays this does not hold: tiles have layouts");
 }

@@ -110,8 +110,8 @@ TEST_F(Prompt, ASessionAsAPicture) {
   ASSERT_EQ(std::system(command.c_str()), 0);
   const std::string svg = *read_file(picture);
   EXPECT_TRUE(svg.starts_with("<svg xmlns=")) << svg.substr(0, 80);
-  for (const char* part : {"@media (prefers-color-scheme: dark)", ">kiln 0.", ">[2]</text>", ">def</text>", "n &amp;</text>",
-                           "[2, '&lt;é&gt;']</text>"})
+  for (const char* part : {"@media (prefers-color-scheme: dark)", ">kiln 0.", ">[2]</text>", ">def</text>",
+                           "n &amp;</text>", "[2, '&lt;é&gt;']</text>"})
     EXPECT_NE(svg.find(part), std::string::npos) << part << "\n" << svg;
 }
 
