@@ -1,20 +1,16 @@
 #include "compiler/fusion/copy_operands.h"
 
-#include <algorithm>
-
 #include "compiler/fusion/grouping.h"
 #include "compiler/fusion/product_form.h"
 #include "compiler/fusion/split.h"
-#include "compiler/target/target.h"
 
 namespace kiln::fusion {
 
 namespace {
 
-constexpr int64_t kRowBytes = 64;  // a copy's rows begin at multiples of them
-// On an H200: a kernel of its own, and memory that is read and written in rows of any alignment.
-constexpr double kCopyUs = 2.0, kCopyBytesPerUs = 2.5e6;
-constexpr double kWorth = 0.9;  // of the time without copies
+constexpr int64_t kRowBytes = 64;          // a copy's rows begin at multiples of them
+constexpr double kCopyBytesPerUs = 2.5e6;  // read and written, in rows of any alignment (H200)
+constexpr double kWorth = 0.9;             // of the time without copies
 
 /// One step of a 128 x 128 tile along 128 bytes of k, through pointers: what each operand costs (H200, mma.sync).
 double pointer_step_us(const Operand& o, int bytes, bool words) {
@@ -33,12 +29,8 @@ double pointer_us(const DagNode& p, const Machine& machine) {
                        tile.n * pointer_step_us(p.operands[1], size.operand_bytes, words)) /
                       128;
   const int64_t tiles = cdiv(size.m, tile.m) * cdiv(size.n, tile.n) * size.batch;
-  // Few tiles share their sums (split.h).
-  const double rounds = std::max(static_cast<double>(cdiv(tiles, machine.multiprocessors)),
-                                 static_cast<double>(tiles) * 2 > machine.multiprocessors
-                                     ? 1.0
-                                     : static_cast<double>(tiles) / machine.multiprocessors);
-  return 3 + rounds * static_cast<double>(cdiv(size.k, tile.k)) * step;
+  const int64_t rounds = cdiv(tiles, machine.multiprocessors);
+  return 3 + static_cast<double>(rounds * cdiv(size.k, tile.k)) * step;
 }
 
 /// The operand's elements, each once: dimensions along which it repeats have one. `along_k`: k becomes contiguous, else
@@ -75,45 +67,48 @@ Operand copied(Dag& dag, const Operand& o, size_t side, bool along_k) {
   return out;
 }
 
-double copy_us(const Dag& dag, const Operand& copy) {
-  const DagNode& n = dag.nodes[at(copy.node)];
-  return kCopyUs + 2.0 * static_cast<double>(numel(n.shape)) * size_of(n.dtype) / kCopyBytesPerUs;
+double copy_us(const DagNode& n) {
+  return kKernelUs + 2.0 * static_cast<double>(numel(n.shape)) * size_of(n.dtype) / kCopyBytesPerUs;
 }
 
 }  // namespace
 
 void copy_operands(Dag& dag, const Machine& machine) {
-  const target::Target* t = target::find(machine.target);
-  if (!t || !t->has(target::kTma) || !t->has(target::kWgmma)) return;
+  constexpr unsigned kA = 1, kB = 2;
+  constexpr int64_t kLeastDepth = 16;  // of a product that is worth it
   const size_t count = dag.nodes.size();
   for (size_t i = 0; i < count; ++i) {
     const DagNode product = dag.nodes[i];
     if (product.kind != DagKind::kProduct || product.splits > 1 || !multiplies_blocks(product, machine)) continue;
-    if (numel(product.shape) == 0 || product.operands[0].shape.back() < 16) continue;
-    const bool along_k = size_of(product.operand_type) != 2;
+    if (product.operands[0].shape.back() < kLeastDepth) continue;
     const auto as_is = blocks_of(dag, product, machine);
+    if (as_is) {
+      const ProductSize size = size_of_product(product, &*as_is);
+      if (size.a_in_sectors && size.b_in_sectors) continue;  // no copy lies better
+    }
+    const bool along_k = size_of(product.operand_type) != 2;
+    auto with_copies = [&](unsigned sides) {
+      DagNode p = product;
+      for (unsigned side : {0u, 1u})
+        if (sides >> side & 1) p.operands[side] = copied(dag, product.operands[side], side, along_k);
+      return p;
+    };
     double least = kWorth * (as_is ? product_us(product, *as_is, machine) : pointer_us(product, machine));
     unsigned best = 0;
-    for (unsigned sides : {1u, 2u, 3u}) {
-      Dag with;  // the copies alone, behind as many nodes as there are
-      with.nodes = dag.nodes;
-      DagNode p = product;
-      double us = 0;
-      for (size_t side : {0u, 1u}) {
-        if (!(sides >> side & 1)) continue;
-        p.operands[side] = copied(with, product.operands[side], side, along_k);
-        us += copy_us(with, p.operands[side]);
+    for (unsigned sides : {kA, kB, kA | kB}) {
+      const size_t before = dag.nodes.size();
+      const DagNode p = with_copies(sides);
+      if (const auto blocks = blocks_of(dag, p, machine)) {
+        double us = product_us(p, *blocks, machine);
+        for (size_t copy = before; copy < dag.nodes.size(); ++copy) us += copy_us(dag.nodes[copy]);
+        if (us < least) least = us, best = sides;
       }
-      const auto blocks = blocks_of(with, p, machine);
-      if (!blocks) continue;
-      us += product_us(p, *blocks, machine);
-      if (us < least) least = us, best = sides;
+      dag.nodes.resize(before);
     }
-    for (size_t side : {0u, 1u})
-      if (best >> side & 1) {
-        Operand copy = copied(dag, product.operands[side], side, along_k);
-        dag.nodes[i].operands[side] = std::move(copy);
-      }
+    if (best) {
+      DagNode p = with_copies(best);
+      dag.nodes[i] = std::move(p);
+    }
   }
   tidy(dag);
 }

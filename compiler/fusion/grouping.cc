@@ -48,16 +48,11 @@ class Grouper {
       if (dag_.nodes[n].kind == DagKind::kLeaf) continue;
       cluster_of_[n] = static_cast<int>(clusters_.size());
       clusters_.push_back(alone(static_cast<int>(n)));
-      for (size_t i = 0; i < dag_.nodes[n].operands.size(); ++i) {
-        const Operand& o = dag_.nodes[n].operands[i];
-        if (!o.is_number() && cluster_of_[at(o.node)] >= 0) join(cluster_of_[at(o.node)], cluster_of_[n]);
-      }
+      join_operands(n);
     }
     if (options_.variant != Variant::kUnfused) {
       // What stood between two of them may have joined one meanwhile.
-      for (size_t n = 0; n < dag_.nodes.size(); ++n)
-        for (const Operand& o : dag_.nodes[n].operands)
-          if (!o.is_number() && cluster_of_[at(o.node)] >= 0) join(cluster_of_[at(o.node)], cluster_of_[n]);
+      for (size_t n = 0; n < dag_.nodes.size(); ++n) join_operands(n);
       join_siblings();
     }
     return ordered();
@@ -105,6 +100,12 @@ class Grouper {
     if (a == b) return;
     Verdict v = merged(a, b);
     if (Cluster* c = std::get_if<Cluster>(&v)) replace(a, b, std::move(*c));
+  }
+
+  /// With the clusters that make what node n reads.
+  void join_operands(size_t n) {
+    for (const Operand& o : dag_.nodes[n].operands)
+      if (!o.is_number() && cluster_of_[at(o.node)] >= 0) join(cluster_of_[at(o.node)], cluster_of_[n]);
   }
 
   void replace(int a, int b, Cluster c) {

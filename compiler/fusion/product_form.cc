@@ -66,6 +66,11 @@ ProductSize size_of_product(const DagNode& product, const BlockPair* blocks) {
   return size;
 }
 
+DType sum_type(const DagNode& product) {
+  const DType d = product.operand_type;
+  return d == DType::kF64 ? DType::kF64 : is_int(d) ? DType::kI32 : DType::kF32;
+}
+
 bool sums_elements(const DagNode& product) {
   return (product.operand_type == DType::kF32 && !product.tf32) || product.operand_type == DType::kF64;
 }

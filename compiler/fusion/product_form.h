@@ -36,6 +36,9 @@ MatmulTile pointer_tile(const DagNode& product, const Machine& machine);
 /// Stages that fit shared memory, and warps, of another tile of such a product.
 MatmulTile with_stages(MatmulTile tile, const DagNode& product, const Machine& machine);
 
+/// Of the sum of a product.
+DType sum_type(const DagNode& product);
+
 /// Whether the sum of a product runs element by element, in registers: floats in full precision.
 bool sums_elements(const DagNode& product);
 

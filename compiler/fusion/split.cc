@@ -8,8 +8,8 @@ namespace kiln::fusion {
 
 namespace {
 
-// A second kernel adds the parts of products: on an H200 it takes so long, and reads them from the L2.
-constexpr double kSecondKernelUs = 2.0, kPartBytesPerUs = 3e6;
+// A second kernel adds the parts of products, which it reads from the L2 (H200).
+constexpr double kPartBytesPerUs = 3e6;
 
 struct SplitTime {
   int64_t splits;
@@ -30,7 +30,7 @@ SplitTime best_split(const DagNode& n, const BlockPair& blocks, const Machine& m
     size.splits = static_cast<int>(splits);
     size.batch = batch * splits;
     const double parts_bytes = static_cast<double>(splits) * size.result_bytes * static_cast<double>(numel(n.shape));
-    const double us = least_us(size, machine.multiprocessors) + kSecondKernelUs + parts_bytes / kPartBytesPerUs;
+    const double us = least_us(size, machine.multiprocessors) + kKernelUs + parts_bytes / kPartBytesPerUs;
     if (us < least * 0.97) least = us, best = splits;  // what is about the same is not split
   }
   return {best, least};
@@ -47,7 +47,7 @@ int64_t splits_of_pointers(const DagNode& n, const Machine& machine) {
   const double steps = static_cast<double>(size.k * size.operand_bytes) / 128,
                parts_bytes = 8.0 * splits * static_cast<double>(numel(n.shape)),
                saved = kStepUs * steps * (1 - 1.0 / splits);
-  return saved > kSecondKernelUs + parts_bytes / kPartBytesPerUs ? splits : 1;
+  return saved > kKernelUs + parts_bytes / kPartBytesPerUs ? splits : 1;
 }
 
 int64_t splits_of(const Dag& dag, const DagNode& n, const Machine& machine) {
@@ -56,17 +56,21 @@ int64_t splits_of(const Dag& dag, const DagNode& n, const Machine& machine) {
   return blocks ? best_split(n, *blocks, machine).splits : splits_of_pointers(n, machine);
 }
 
-/// Completes a node that reduces to parts and comes next: the operand that reads them all.
-Operand parts_of(const Dag& dag, const Shape& kept, DagNode& parts) {
-  parts.dtype = parts.operand_type;
-  parts.shape = kept;
-  parts.shape.push_back(parts.splits);
+/// Completes a node that makes parts and comes next: the operand that reads them all.
+Operand parts_of(const Dag& dag, DagNode& parts, DType dtype, Shape shape) {
   parts.name = "parts";
+  parts.dtype = dtype;
+  parts.shape = std::move(shape);
   Operand from;
   from.node = static_cast<int>(dag.nodes.size());
   from.shape = parts.shape;
   from.strides = row_major(parts.shape);
   return from;
+}
+/// The same of one that reduces, whose parts are a last dimension.
+Operand parts_of(const Dag& dag, Shape kept, DagNode& parts) {
+  kept.push_back(parts.splits);
+  return parts_of(dag, parts, parts.operand_type, std::move(kept));
 }
 
 }  // namespace
@@ -85,18 +89,14 @@ void split_products(Dag& dag, const Machine& machine) {
     if (splits < 2) continue;
     DagNode parts = n;
     parts.splits = splits;
-    parts.dtype = is_int(n.operand_type) ? DType::kI32 : n.operand_type == DType::kF64 ? DType::kF64 : DType::kF32;
     parts.batch_dims = n.batch_dims + 1;
-    parts.name = "parts";
-    parts.shape.insert(parts.shape.begin(), splits);
     for (Operand& o : parts.operands) {
       o.shape.insert(o.shape.begin(), splits);
       o.strides.insert(o.strides.begin(), 0);
     }
-    Operand from;
-    from.node = static_cast<int>(dag.nodes.size());
-    from.shape = parts.shape;
-    from.strides = row_major(parts.shape);
+    Shape shape = n.shape;
+    shape.insert(shape.begin(), splits);
+    Operand from = parts_of(dag, parts, sum_type(n), std::move(shape));
     n.kind = DagKind::kReduce;
     n.op = ExprOp::kSum;
     n.axes = {0};

@@ -6,6 +6,9 @@
 
 namespace kiln::fusion {
 
+/// What a kernel more takes on an H200: of parts, of copies.
+inline constexpr double kKernelUs = 2.0;
+
 /// Products whose tiles do not fill the multiprocessors: programs share the sum over k of each, and a reduction adds
 /// their parts.
 void split_products(Dag& dag, const Machine& machine);

@@ -23,7 +23,7 @@ class ProductWriter {
     const DagNode& p = node();
     const ProductSize size = size_of_product(p);
     m_ = size.m, n_ = size.n, k_ = size.k, batch_ = size.batch;
-    sum_ = p.operand_type == DType::kF64 ? DType::kF64 : is_int(p.operand_type) ? DType::kI32 : DType::kF32;
+    sum_ = sum_type(p);
   }
 
   Status write() {
