@@ -4,6 +4,7 @@
 
 #include "runtime/device/device.h"
 #include "runtime/expr/host.h"
+#include "runtime/expr/plan.h"
 #include "support/diag.h"
 #include "support/float_bits.h"
 
@@ -50,8 +51,7 @@ int64_t ExprReference::checked() const {
 
 Result<ExprReference> reference(const Expr& expr, double budget, uint64_t seed) {
   if (!expr || !expr.device()) return error(ErrorKind::kValue, "only an expression with a tensor in it has a value");
-  for (const ExprNode* n : ExprWalk(*expr.node()).leaves)
-    if (n->value.is_freed()) return freed_error("a tensor of the expression");
+  KILN_CHECK_OK(check_leaves(ExprWalk(*expr.node())));
   ExprReference out;
   out.dtype = expr.dtype();
   out.shape.assign(expr.shape().begin(), expr.shape().end());

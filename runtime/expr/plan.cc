@@ -60,22 +60,13 @@ Arg as_arg(const fusion::Number& number) {
 Result<Arg> argument(const fusion::Argument& a, Binding& binding, const ExprWalk* numbers) {
   if (a.scalar >= 0 && numbers)
     return as_arg(fusion::converted(numbers->order[static_cast<size_t>(a.scalar)]->node.attributes.value, a.dtype));
-  struct Visit {
-    Binding& binding;
-    Result<Arg> operator()(std::monostate) const { return Arg(std::monostate()); }
-    Result<Arg> operator()(const fusion::TensorArg& t) const {
-      const Tensor& value = binding.values[static_cast<size_t>(t.value)];
-      if (t.offset == 0) return Arg(&value);
-      KILN_TRY(Tensor first, value.as_strided({}, {}, value.offset() + t.offset));
-      binding.offsets.push_back(std::move(first));
-      return Arg(&std::as_const(binding.offsets.back()));
-    }
-    Result<Arg> operator()(int64_t v) const { return Arg(v); }
-    Result<Arg> operator()(double v) const { return Arg(v); }
-    Result<Arg> operator()(bool v) const { return Arg(v); }
-    Result<Arg> operator()(DType v) const { return Arg(v); }
-  };
-  return std::visit(Visit{binding}, a.value);
+  return argument_of(a, [&](const fusion::TensorArg& t) -> Result<Arg> {
+    const Tensor& value = binding.values[static_cast<size_t>(t.value)];
+    if (t.offset == 0) return Arg(&value);
+    KILN_TRY(Tensor first, value.as_strided({}, {}, value.offset() + t.offset));
+    binding.offsets.push_back(std::move(first));
+    return Arg(&std::as_const(binding.offsets.back()));
+  });
 }
 
 Result<BoundStep> bound_product(const fusion::LibraryProduct& p, std::optional<MatmulImpl> impl,
@@ -192,6 +183,12 @@ Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, co
   return kept;
 }
 
+Status check_leaves(const ExprWalk& walk) {
+  for (const ExprNode* n : walk.leaves)
+    if (n->value.is_freed()) return freed_error("a tensor of the expression");
+  return {};
+}
+
 Status BoundStep::launch() const {
   if (kernel) return kernel.launch(grid, args, options);
   auto done = matmul(a, b, product);
@@ -268,12 +265,6 @@ std::vector<Tensor> leaf_tensors(const ExprWalk& walk) {
   std::vector<Tensor> leaves;
   for (const ExprNode* n : walk.leaves) leaves.push_back(n->value);
   return leaves;
-}
-
-Status check_leaves(const ExprWalk& walk) {
-  for (const ExprNode* n : walk.leaves)
-    if (n->value.is_freed()) return freed_error("a tensor of the expression");
-  return {};
 }
 
 /// A conversion of a tensor alone, where the runtime has a kernel for it, or no kernel is needed.

@@ -37,6 +37,22 @@ Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, co
 
 ExprPlan describe_plan(const fusion::Plan& plan);
 
+/// An error when a tensor of the expression is freed.
+Status check_leaves(const ExprWalk& walk);
+
+/// An argument of a kernel; `tensor` makes that of a fusion::TensorArg.
+template <class Fn>
+Result<Arg> argument_of(const fusion::Argument& a, Fn&& tensor) {
+  return std::visit(
+      [&](const auto& v) -> Result<Arg> {
+        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, fusion::TensorArg>)
+          return tensor(v);
+        else
+          return Arg(v);
+      },
+      a.value);
+}
+
 /// One launch with its arguments, which point into the binding's tensors.
 struct BoundStep {
   Kernel kernel;

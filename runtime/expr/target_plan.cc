@@ -19,16 +19,7 @@ class StandIns {
       : prepared_(prepared), walk_(walk), device_(std::move(device)) {}
 
   Result<Arg> argument(const fusion::Argument& a) {
-    struct Visit {
-      StandIns& own;
-      Result<Arg> operator()(std::monostate) const { return Arg(std::monostate()); }
-      Result<Arg> operator()(const fusion::TensorArg& t) const { return own.tensor(t); }
-      Result<Arg> operator()(int64_t v) const { return Arg(v); }
-      Result<Arg> operator()(double v) const { return Arg(v); }
-      Result<Arg> operator()(bool v) const { return Arg(v); }
-      Result<Arg> operator()(DType v) const { return Arg(v); }
-    };
-    return std::visit(Visit{*this}, a.value);
+    return argument_of(a, [this](const fusion::TensorArg& t) { return tensor(t); });
   }
 
  private:
@@ -67,8 +58,7 @@ Result<TargetPlan> plan_for(const Expr& expr, std::string_view target, ExprVaria
   if (!machine) return error(ErrorKind::kValue, "'{}' is no GPU target", target);
   if (const fusion::Machine own = machine_of(expr.device()); own.target == target) machine = own;
   const ExprWalk walk(*expr.node());
-  for (const ExprNode* n : walk.leaves)
-    if (n->value.is_freed()) return freed_error("a tensor of the expression");
+  KILN_CHECK_OK(check_leaves(walk));
   KILN_TRY(auto prepared, prepare(walk, *machine, variant, names));
   TargetPlan out;
   out.plan = describe_plan(prepared->plan);

@@ -125,10 +125,8 @@ Result<VariantPlan> variant(const Expr& expr, ExprVariant which, std::span<const
   VariantPlan v;
   v.name = name(which);
   std::vector<Tensor> leaves;
-  for (const ExprNode* n : walk.leaves) {
-    if (n->value.is_freed()) return freed_error("a tensor of the expression");
-    leaves.push_back(n->value);
-  }
+  KILN_CHECK_OK(check_leaves(walk));
+  for (const ExprNode* n : walk.leaves) leaves.push_back(n->value);
   for (const ExprNode* n : walk.order)
     if (is_product(n)) v.product = n->operands[0]->node.dtype;
   if (!runs_on(which, device))
