@@ -49,6 +49,26 @@ Value unlined(Interp& in, const Lines& l, const Tensor& lines) {
   return wrap(in.take(in.take(lines.as_strided(shape, strides, lines.offset())).contiguous()));
 }
 
+/// What `change` makes of the elements, and where each was, which it notes in `places`.
+template <class Fn>
+Value rewritten(Interp& in, Lines& l, Fn&& change, const std::vector<int64_t>& places) {
+  const DType dtype = l.tensor.dtype();
+  const Device device = l.tensor.device();
+  const Shape shape = shape_vector(l.tensor);
+  const bool floats = is_float(dtype);
+  if (floats)
+    change(l.floats);
+  else
+    change(l.ints);
+  const Tensor values =
+      floats ? store_floats(in, device, dtype, shape, l.floats) : store_ints(in, device, dtype, shape, l.ints);
+  return make<Tuple>(
+      std::vector<Value>{unlined(in, l, values), unlined(in, l, store_ints(in, device, DType::kI64, shape, places))});
+}
+
+bool is_nan(double v) { return std::isnan(v); }
+bool is_nan(int64_t) { return false; }
+
 /// NaN is the greatest.
 bool is_less(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
 bool is_less(int64_t a, int64_t b) { return a < b; }
@@ -73,16 +93,7 @@ Value sort(Interp& in, NativeArgs& a) {
       for (size_t k = 0; k < l.length; ++k) values[i * l.length + k] = line[where[k]];
     }
   };
-  const Shape shape = shape_vector(l.tensor);
-  const bool floats = is_float(t.dtype());
-  if (floats)
-    sorted(l.floats);
-  else
-    sorted(l.ints);
-  const Tensor values = floats ? store_floats(in, t.device(), t.dtype(), shape, l.floats)
-                               : store_ints(in, t.device(), t.dtype(), shape, l.ints);
-  const Tensor places = store_ints(in, t.device(), DType::kI64, shape, order);
-  return make<Tuple>(std::vector<Value>{unlined(in, l, values), unlined(in, l, places)});
+  return rewritten(in, l, sorted, order);
 }
 
 /// running_extreme(input, dim, largest): values and where they were, the last of equal ones; a NaN stays.
@@ -96,24 +107,14 @@ Value running_extreme(Interp& in, NativeArgs& a) {
       auto* line = values.data() + i * l.length;
       size_t best = 0;
       for (size_t k = 0; k < l.length; ++k) {
-        const bool stays = line[best] != line[best] && line[k] == line[k];
-        if (!stays && (line[k] != line[k] || (largest ? line[k] >= line[best] : line[k] <= line[best]))) best = k;
+        const bool stays = is_nan(line[best]) && !is_nan(line[k]);
+        if (!stays && (is_nan(line[k]) || (largest ? line[k] >= line[best] : line[k] <= line[best]))) best = k;
         places[i * l.length + k] = static_cast<int64_t>(best);
         line[k] = line[best];
-        best = k == best ? k : best;
       }
     }
   };
-  const Shape shape = shape_vector(l.tensor);
-  const bool floats = is_float(t.dtype());
-  if (floats)
-    run(l.floats);
-  else
-    run(l.ints);
-  const Tensor values = floats ? store_floats(in, t.device(), t.dtype(), shape, l.floats)
-                               : store_ints(in, t.device(), t.dtype(), shape, l.ints);
-  return make<Tuple>(std::vector<Value>{unlined(in, l, values),
-                                        unlined(in, l, store_ints(in, t.device(), DType::kI64, shape, places))});
+  return rewritten(in, l, run, places);
 }
 
 /// logcumsumexp(input, dim)

@@ -168,9 +168,19 @@ constexpr ModuleDef kModules[] = {{"torch._kiln", fill_library}};
 
 std::span<const ModuleDef> torch_library_modules() { return kModules; }
 
+namespace {
+
+/// Whose functions are methods of tensors.
+constexpr std::string_view kMethodModules[] = {"torch._tensor", "torch._products", "torch._sorting", "torch._methods"};
+
+}  // namespace
+
 std::optional<Value> tensor_library_method(Interp& in, const Value& self, std::string_view name) {
-  static const ModuleObject::Text texts[] = {library_module("torch._tensor"), library_module("torch._sorting"),
-                                             library_module("torch._methods")};
+  static const std::vector<ModuleObject::Text> texts = [] {
+    std::vector<ModuleObject::Text> all;
+    for (std::string_view path : kMethodModules) all.push_back(library_module(path));
+    return all;
+  }();
   for (const ModuleObject::Text& text : texts)
     if (std::find(text.names.begin(), text.names.end(), name) != text.names.end())
       return Value(make<BoundMethod>(self, *in.import_module(text.path)->attribute(in, name)));
@@ -178,7 +188,7 @@ std::optional<Value> tensor_library_method(Interp& in, const Value& self, std::s
 }
 
 void tensor_library_names(std::vector<std::string>& out) {
-  for (std::string_view path : {"torch._tensor", "torch._sorting", "torch._methods"})
+  for (std::string_view path : kMethodModules)
     for (std::string& name : library_module(path).names) out.push_back(std::move(name));
 }
 

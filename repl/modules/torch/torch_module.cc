@@ -495,7 +495,8 @@ void fill_torch(Interp& in, ModuleObject& m) {
   m.members.set("Tensor", in.type_of(TensorObject::kKind));
   m.members.set("dtype", in.type_of(Kind::kDType));
   m.members.set("Size", in.type_of(Kind::kTuple));
-  m.texts = {library_module("torch._tensor"), library_module("torch._sorting"), library_module("torch._functions")};
+  m.texts = {library_module("torch._tensor"), library_module("torch._products"), library_module("torch._sorting"),
+             library_module("torch._functions")};
   m.members.set("inf", Value::real(INFINITY));
   m.members.set("nan", Value::real(NAN));
   m.members.set("pi", Value::real(M_PI));

@@ -1,6 +1,7 @@
 """torch.nn.functional, made of torch's operations: each stays one expression."""
 import torch
 from torch import _kiln, _tensor
+from torch._products import _product
 
 lazily = _kiln.lazily
 _wide, _along, _dim = _tensor._wide, _tensor._along, _tensor._dim
@@ -17,7 +18,7 @@ def linear(input, weight, bias=None):
         raise RuntimeError(f"linear() takes tensors of one dtype, got {input.dtype} and a bias of {bias.dtype}")
     if bias is None:
         return input @ weight.t()
-    return (_tensor._product(input, weight.t()) + bias).to(input.dtype)
+    return (_product(input, weight.t()) + bias).to(input.dtype)
 
 
 def bilinear(input1, input2, weight, bias=None):
@@ -80,7 +81,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         n = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(n, -3), value.repeat_interleave(n, -3)
     by = query.shape[-1] ** -0.5 if scale is None else scale
-    scores = _tensor._product(query, key.mT) * by
+    scores = _product(query, key.mT) * by
     keep = None
     if is_causal:
         rows = _kiln.iota(scores.shape[-2], scores).unsqueeze(1)
@@ -201,7 +202,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     cols = _windows(x, (kh, kw), stride, padding, dilation)
     n, h, w = x.shape[0], cols.shape[4], cols.shape[5]
     cols = cols.reshape(n, groups, c * kh * kw, h * w)
-    out = _tensor._product(weight.reshape(groups, o // groups, c * kh * kw).unsqueeze(0), cols).reshape(n, o, h, w)
+    out = _product(weight.reshape(groups, o // groups, c * kh * kw).unsqueeze(0), cols).reshape(n, o, h, w)
     if bias is not None:
         out = out + bias.reshape(-1, 1, 1)
     out = out.to(input.dtype)

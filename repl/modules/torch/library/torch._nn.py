@@ -489,8 +489,7 @@ class ReLU(_Function):
 
 
 class GELU(_Function):
-    def forward(self, input):
-        return F.gelu(input, *self.args, **self.kwargs)
+    function = F.gelu
 
 
 class SiLU(_Function):
@@ -509,60 +508,48 @@ class Tanh(_Function):
 
 
 class Softplus(_Function):
-    def forward(self, input):
-        return F.softplus(input, *self.args, **self.kwargs)
+    function = F.softplus
 
 
 class LeakyReLU(_Function):
-    def forward(self, input):
-        return F.leaky_relu(input, *self.args, **self.kwargs)
+    function = F.leaky_relu
 
 
 class ELU(_Function):
-    def forward(self, input):
-        return F.elu(input, *self.args, **self.kwargs)
+    function = F.elu
 
 
 class Softmax(_Function):
-    def forward(self, input):
-        return torch.softmax(input, *self.args, **self.kwargs)
+    function = torch.softmax
 
 
 class LogSoftmax(_Function):
-    def forward(self, input):
-        return torch.log_softmax(input, *self.args, **self.kwargs)
+    function = torch.log_softmax
 
 
 class MaxPool2d(_Function):
-    def forward(self, input):
-        return F.max_pool2d(input, *self.args, **self.kwargs)
+    function = F.max_pool2d
 
 
 class AvgPool2d(_Function):
-    def forward(self, input):
-        return F.avg_pool2d(input, *self.args, **self.kwargs)
+    function = F.avg_pool2d
 
 
 class CrossEntropyLoss(_Function):
-    def forward(self, input, target):
-        return F.cross_entropy(input, target, *self.args, **self.kwargs)
+    function = F.cross_entropy
 
 
 class MSELoss(_Function):
-    def forward(self, input, target):
-        return F.mse_loss(input, target, *self.args, **self.kwargs)
+    function = F.mse_loss
 
 
 class L1Loss(_Function):
-    def forward(self, input, target):
-        return F.l1_loss(input, target, *self.args, **self.kwargs)
+    function = F.l1_loss
 
 
 class NLLLoss(_Function):
-    def forward(self, input, target):
-        return F.nll_loss(input, target, *self.args, **self.kwargs)
+    function = F.nll_loss
 
 
 class BCEWithLogitsLoss(_Function):
-    def forward(self, input, target):
-        return F.binary_cross_entropy_with_logits(input, target, *self.args, **self.kwargs)
+    function = F.binary_cross_entropy_with_logits
