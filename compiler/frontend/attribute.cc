@@ -169,8 +169,18 @@ Result<Value> Codegen::block_pointer_attribute(const Value& base, std::string_vi
 }
 
 Result<Value> Codegen::attribute(const Value& base, std::string_view name, SourceRange range, SourceRange name_range) {
+  // What a constexpr holds: dtypes, strings, None, functions and tuples, as much as numbers.
+  if (name == "value" && (base.constant() || base.type() || base.function() || base.builtin() || base.as_tuple()))
+    return base;
   if (const ModulePath* m = base.module()) {
     if (std::optional<Value> member = module_member(m->path, name)) return *std::move(member);
+    if (const JitFunction& f = *frame().function; f.member)
+      if (std::optional<Global> g = f.member(m->path, name)) {
+        Value found = from_global(*g);
+        if (found.module())
+          if (std::optional<Value> resolved = resolve_path(found.module()->path)) return *std::move(resolved);
+        return found;
+      }
     if (!is_known_module(m->path))
       return with_note(fail(range, ErrorKind::kName, "the module {} cannot be used in a kernel", m->path),
                        "help: kernels see triton, triton.language and its submodules, and the constants of math");

@@ -14,31 +14,50 @@ namespace kiln::frontend {
 
 namespace {
 
-/// What a file defines. It owns the functions; each FunctionPtr that leaves shares ownership of the whole file, and the
-/// table holds plain references, so that nothing keeps itself alive.
-struct FileNames : std::enable_shared_from_this<FileNames> {
+struct Program;
+
+/// What a file defines.
+struct FileNames {
   std::deque<JitFunction> functions;
   std::map<std::string, Global, std::less<>> names;
+};
 
-  std::optional<Global> lookup(std::string_view name) const {
-    auto it = names.find(name);
-    if (it == names.end()) return std::nullopt;
+/// A file and those that it imports. It owns their functions; each FunctionPtr that leaves shares ownership of all of
+/// it, and the tables of names hold plain references, so that nothing keeps itself alive.
+struct Program : std::enable_shared_from_this<Program> {
+  LoadModule load;
+  std::map<std::string, FileNames, std::less<>> files;  // by the path of the file, which is also its ModulePath
+
+  std::optional<Global> lookup(const FileNames& file, std::string_view name) const {
+    auto it = file.names.find(name);
+    if (it == file.names.end()) return std::nullopt;
     if (const auto* f = std::get_if<FunctionPtr>(&it->second)) return Global(FunctionPtr(shared_from_this(), f->get()));
     return it->second;
+  }
+  const FileNames* find(std::string_view path) const {
+    auto it = files.find(path);
+    return it == files.end() ? nullptr : &it->second;
+  }
+  FileNames& add(const std::shared_ptr<const ast::Module>& module);
+  /// The file behind an import, null when there is none.
+  const FileNames* imported(const std::string& name, const std::string& importing_file, std::string* path) {
+    // The table is what ends imports in a circle; a package that imports without end is not followed.
+    constexpr size_t kMostFiles = 1000;
+    if (!load || name.empty() || is_known_module(name) || files.size() >= kMostFiles) return nullptr;
+    std::shared_ptr<const ast::Module> module = load(name, importing_file);
+    if (!module) return nullptr;
+    *path = module->source->file_name();
+    if (const FileNames* known = find(*path)) return known;
+    return &add(module);
   }
 };
 
 class Collector {
  public:
-  explicit Collector(std::shared_ptr<const ast::Module> module)
-      : module_(std::move(module)), file_(std::make_shared<FileNames>()) {}
+  Collector(Program& program, FileNames& file, std::shared_ptr<const ast::Module> module)
+      : module_(std::move(module)), program_(&program), file_(&file) {}
 
-  Result<std::vector<FunctionPtr>> run() {
-    visit(module_->body);
-    std::vector<FunctionPtr> out;
-    for (const JitFunction& f : file_->functions) out.emplace_back(file_, &f);
-    return out;
-  }
+  void run() { visit(module_->body); }
 
  private:
   void visit(const ast::Body& body) {
@@ -73,17 +92,32 @@ class Collector {
   }
 
   void import(const ast::Import& s) {
+    const std::string& here = module_->source->file_name();
+    std::string path;
     for (const ast::Import::Alias& n : s.names) {
       if (s.from_module.empty()) {
         // `import a.b.c` binds a; with `as`, the whole path.
-        std::string bound = n.as.empty() ? n.name.substr(0, n.name.find('.')) : n.as;
-        set(bound, ModulePath{n.as.empty() ? bound : n.name});
-      } else if (n.name == "*") {
+        const std::string bound = n.as.empty() ? n.name.substr(0, n.name.find('.')) : n.as;
+        const std::string& whole = n.as.empty() ? bound : n.name;
+        set(bound, ModulePath{program_->imported(whole, here, &path) ? path : whole});
+        continue;
+      }
+      const FileNames* from = program_->imported(s.from_module, here, &path);
+      if (n.name == "*") {
         for (const std::string& member : member_names(s.from_module))
           set(member, ModulePath{s.from_module + "." + member});
-      } else {
-        set(n.as.empty() ? n.name : n.as, ModulePath{s.from_module + "." + n.name});
+        if (from && from != file_)
+          for (const auto& [name, value] : from->names)
+            if (!name.starts_with("_")) set(name, value);
+        continue;
       }
+      const std::string& bound = n.as.empty() ? n.name : n.as;
+      const std::string submodule = s.from_module + (s.from_module.ends_with(".") ? "" : ".") + n.name;
+      if (auto it = from ? from->names.find(n.name) : decltype(from->names.find(n.name)){};
+          from && it != from->names.end())
+        set(bound, it->second);
+      else
+        set(bound, ModulePath{program_->imported(submodule, here, &path) ? path : submodule});
     }
   }
 
@@ -135,7 +169,11 @@ class Collector {
     f.def = &def;
     f.constexpr_function = constexpr_function;
     f.do_not_specialize = std::move(do_not_specialize);
-    f.lookup = [file = file_.get()](std::string_view name) { return file->lookup(name); };
+    f.lookup = [program = program_, file = file_](std::string_view name) { return program->lookup(*file, name); };
+    f.member = [program = program_](std::string_view path, std::string_view name) -> std::optional<Global> {
+      const FileNames* file = program->find(path);
+      return file ? program->lookup(*file, name) : std::nullopt;
+    };
     set(def.name, FunctionPtr(FunctionPtr{}, &f));
   }
 
@@ -189,6 +227,11 @@ class Collector {
       return it == file_->names.end() ? std::nullopt : std::optional<Global>(it->second);
     }
     if (e.kind == ast::ExprKind::kAttribute) {
+      const auto& a = ast::as<ast::Attribute>(e);
+      if (const FileNames* file = program_->find(path_of(*a.base))) {
+        auto it = file->names.find(a.name);
+        return it == file->names.end() ? std::nullopt : std::optional<Global>(it->second);
+      }
       std::string path = path_of(e);
       std::optional<Value> v = path.empty() ? std::nullopt : resolve_path(path);
       // Of a module that is not known here: an error where a kernel uses it.
@@ -244,14 +287,27 @@ class Collector {
   }
 
   std::shared_ptr<const ast::Module> module_;
-  std::shared_ptr<FileNames> file_;
+  Program* program_;
+  FileNames* file_;
   bool keep_ = false;  // in an else branch: names that are known stay
 };
 
+FileNames& Program::add(const std::shared_ptr<const ast::Module>& module) {
+  FileNames& file = files[module->source->file_name()];
+  Collector(*this, file, module).run();
+  return file;
+}
+
 }  // namespace
 
-Result<std::vector<FunctionPtr>> jit_functions(std::shared_ptr<const ast::Module> module) {
-  return Collector(std::move(module)).run();
+Result<std::vector<FunctionPtr>> jit_functions(std::shared_ptr<const ast::Module> module, LoadModule load) {
+  auto program = std::make_shared<Program>();
+  program->load = std::move(load);
+  const FileNames& file = program->add(module);
+  program->load = {};  // all imports are done
+  std::vector<FunctionPtr> out;
+  for (const JitFunction& f : file.functions) out.emplace_back(program, &f);
+  return out;
 }
 
 }  // namespace kiln::frontend

@@ -39,11 +39,19 @@ struct JitFunction {
   std::vector<std::string> do_not_specialize;  // parameter names
   /// Module-level names, asked for when the kernel is compiled (so functions may be defined in any order).
   std::function<std::optional<Global>(std::string_view)> lookup;
+  /// The same for the names of a file that was imported as a module (`from . import helpers`), by its path.
+  std::function<std::optional<Global>(std::string_view path, std::string_view name)> member = {};
 };
 
+/// The file that an import names (`pkg.utils`, `.utils`), seen from the file that imports it; null: not followed.
+using LoadModule =
+    std::function<std::shared_ptr<const ast::Module>(const std::string& name, const std::string& importing_file)>;
+
 /// The jit functions of a file, with imports, other jit functions and simple module-level constants
-/// (`N = 3`, `N: tl.constexpr = 3`, `N = tl.constexpr(3)`) as their globals. Runs nothing.
-Result<std::vector<std::shared_ptr<const JitFunction>>> jit_functions(std::shared_ptr<const ast::Module> module);
+/// (`N = 3`, `N: tl.constexpr = 3`, `N = tl.constexpr(3)`) as their globals, and what it imports from files that `load`
+/// finds. Runs nothing.
+Result<std::vector<std::shared_ptr<const JitFunction>>> jit_functions(std::shared_ptr<const ast::Module> module,
+                                                                      LoadModule load = {});
 
 /// How one parameter is bound: a runtime value of a type, or a constexpr.
 struct ArgSpec {

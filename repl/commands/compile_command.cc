@@ -10,12 +10,14 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "compiler/ast/walk.h"
 #include "compiler/compile.h"
 #include "compiler/parse/parser.h"
 #include "compiler/target/target.h"
 #include "kiln/device.h"
 #include "profiler/lines/disassemble.h"
 #include "profiler/report/table.h"
+#include "repl/commands/compile_imports.h"
 #include "repl/commands/compile_signature.h"
 #include "repl/magics/compile_stages.h"
 #include "repl/shell/errors.h"
@@ -43,21 +45,34 @@ Result<std::shared_ptr<const ast::Module>> parse_file(const std::string& path) {
 Result<KernelFile> load(const std::string& path) {
   KernelFile file;
   KILN_TRY(file.module, parse_file(path));
-  KILN_TRY(file.functions, frontend::jit_functions(file.module));
+  KILN_TRY(file.functions, frontend::jit_functions(file.module, follow_imports()));
   if (file.functions.empty())
     return with_note(error(ErrorKind::kName, "{} has no @triton.jit function", path),
                      "help: put @triton.jit before the kernel's def");
   return file;
 }
 
-// Functions that no other function calls: what a host would launch.
+bool returns_value(const ast::FunctionDef& def) {
+  bool found = false;
+  ast::walk(
+      def.body,
+      [&](const ast::Stmt& s) {
+        const auto* r = ast::dyn_as<ast::Return>(&s);
+        const auto* c = r ? ast::dyn_as<ast::ConstantExpr>(r->value.get()) : nullptr;
+        found = found || (r && r->value && !(c && std::holds_alternative<ast::None>(c->value)));
+      },
+      [](const ast::Expr&) {});
+  return found;
+}
+
+// Functions that no other function calls and that return nothing: what a host would launch.
 std::vector<Function> kernels_of(const KernelFile& file) {
   std::set<std::string> called;
   for (const Function& f : file.functions)
     for (std::string& name : called_names(*f->def)) called.insert(std::move(name));
   std::vector<Function> kernels;
   for (const Function& f : file.functions)
-    if (!f->constexpr_function && !called.contains(f->def->name)) kernels.push_back(f);
+    if (!f->constexpr_function && !called.contains(f->def->name) && !returns_value(*f->def)) kernels.push_back(f);
   return kernels;
 }
 

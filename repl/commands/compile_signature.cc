@@ -10,6 +10,7 @@
 #include "compiler/ast/walk.h"
 #include "compiler/parse/parser.h"
 #include "repl/commands/assumed_constexpr.h"
+#include "repl/commands/assumed_integers.h"
 #include "support/diag.h"
 
 namespace kiln::repl {
@@ -18,29 +19,6 @@ namespace {
 
 using ast::Expr;
 using ast::Stmt;
-
-// The name that leads an address: `x` of `x + i * 2 + j`, of `x[None, :]` and of `x.to(…)`.
-std::string_view leading_name(const Expr* e) {
-  while (e) {
-    if (auto* n = ast::dyn_as<ast::Name>(e)) return n->id;
-    if (auto* b = ast::dyn_as<ast::Binary>(e); b && (b->op == ast::BinaryOp::kAdd || b->op == ast::BinaryOp::kSub))
-      e = b->left.get();
-    else if (auto* s = ast::dyn_as<ast::Subscript>(e))
-      e = s->base.get();
-    else if (auto* c = ast::dyn_as<ast::Call>(e)) {
-      auto* method = ast::dyn_as<ast::Attribute>(c->callee.get());
-      e = method ? method->base.get() : nullptr;
-    } else
-      return {};
-  }
-  return {};
-}
-
-/// A function of the language whose first argument is an address.
-bool takes_address(std::string_view name) {
-  return name == "load" || name == "store" || name.starts_with("atomic_") || name == "make_tensor_descriptor" ||
-         name == "make_block_ptr";
-}
 
 // Parameters and local names that are used as addresses, by the function or by those that it hands them to.
 class Addresses {
@@ -130,16 +108,18 @@ std::string show(const frontend::Global& g) {
   return "…";
 }
 
-std::string assumed_type(const ast::Param& param, const Addresses::Names& addresses, Evidence evidence) {
+std::string assumed_type(const ast::Param& param, const Addresses::Names& addresses, const IntegerUses::Names& integers,
+                         Evidence evidence) {
   if (std::string t = annotated_type(param.annotation.get()); !t.empty()) return t;
   const bool by_name = evidence == Evidence::kNamesToo;
   const bool named_pointer = by_name && (param.name.ends_with("ptr") || param.name.ends_with("Ptr"));
-  if (addresses.contains(param.name) || named_pointer) return "*fp32:16";
+  if (addresses.contains(param.name) || named_pointer)
+    return integers.pointees.contains(param.name) ? "*i32:16" : "*fp32:16";
   if (auto* c = ast::dyn_as<ast::ConstantExpr>(param.default_value.get())) {
     if (std::holds_alternative<double>(c->value)) return "fp32";
     if (std::holds_alternative<bool>(c->value)) return "i1";
   }
-  return by_name && usually_float(param.name) ? "fp32" : "i32:16";
+  return by_name && usually_float(param.name) && !integers.values.contains(param.name) ? "fp32" : "i32:16";
 }
 
 }  // namespace
@@ -152,6 +132,8 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
   const ast::FunctionDef& f = *function.def;
   Addresses found;
   const Addresses::Names& addresses = found.of(function);
+  IntegerUses uses;
+  const IntegerUses::Names& integers = uses.of(function);
   auto given = [&](const std::string& name) {
     return std::any_of(constexprs.begin(), constexprs.end(), [&](const auto& c) { return c.first == name; });
   };
@@ -174,7 +156,7 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
                                   it == assumed.end() ? ast::Constant(ast::None{}) : it->second.value_or(size));
       out.assumptions.push_back(fmt::format("{}={}", param.name, show(out.constexprs.back().second)));
     } else {
-      type = assumed_type(param, addresses, evidence);
+      type = assumed_type(param, addresses, integers, evidence);
       out.assumptions.push_back(fmt::format("{}: {}", param.name, type));
     }
     out.signature += (out.signature.empty() ? "" : ", ") + type;

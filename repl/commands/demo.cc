@@ -55,14 +55,14 @@ Result<std::vector<const Case*>> chosen_cases(const std::vector<std::string>& na
   return cases;
 }
 
-struct Setting {
+struct DemoSetting {
   const Case* which;
   DType dtype;
   kernels::Shape shape;
 };
 
-std::vector<Setting> settings(const std::vector<const Case*>& cases, bool gpu) {
-  std::vector<Setting> out;
+std::vector<DemoSetting> demo_settings(const std::vector<const Case*>& cases, bool gpu) {
+  std::vector<DemoSetting> out;
   for (const Case* c : cases) {
     std::vector<kernels::Shape> shapes = gpu ? c->gpu_sizes() : c->host_sizes();
     bool rows = shapes[0].size() > 1;
@@ -90,7 +90,7 @@ Result<kernels::Check> run_and_check(const Case& c, const Problem& p, Variant va
   return kernels::check(c, p, variant, int64_t{1} << 20);
 }
 
-Result<bool> measure_setting(const Setting& s, const Device& device, kernels::Sources& sources, double copy_gb_s,
+Result<bool> measure_setting(const DemoSetting& s, const Device& device, kernels::Sources& sources, double copy_gb_s,
                              double timeout_s, Table& table) {
   const Case& c = *s.which;
   bool right = true;
@@ -142,7 +142,7 @@ Status static_figures(const std::vector<const Case*>& cases, const Printer& out)
   table.set_title(fmt::format("the same kernels compiled for {}, not run", kStaticTarget));
   KILN_TRY(Device cpu, Device::open("cpu"));
   kernels::Sources sources;
-  for (const Setting& s : settings(cases, true)) {
+  for (const DemoSetting& s : demo_settings(cases, true)) {
     // One row, or one block, of the real size decides the code.
     kernels::Shape small = s.shape;
     small[0] = small.size() > 1 ? 1 : 1 << 14;
@@ -193,7 +193,7 @@ Result<int> demo_command(const DemoArgs& args, const std::string& device_name, b
                   device.name(), info.name, copy_gb_s, copied.us.spread() * 100));
   kernels::Sources sources;
   bool all_right = true;
-  for (const Setting& s : settings(cases, device.is_cuda())) {
+  for (const DemoSetting& s : demo_settings(cases, device.is_cuda())) {
     out.progress(fmt::format("{} {} {}", s.which->name, name(s.dtype), kernels::to_string(s.shape)));
     KILN_TRY(bool right, measure_setting(s, device, sources, copy_gb_s, args.timeout_s, table));
     all_right = all_right && right;

@@ -39,6 +39,29 @@ def k(x, y, stride, n, BLOCK: tl.constexpr):
             (std::vector<std::string>{"BM=32", "BN=32"}));
 }
 
+TEST(AssumedSignature, WhatAddressesMemoryIsAnInteger) {
+  const auto module = *parse::parse_module(SourceText::make("k.py", R"(
+import triton
+import triton.language as tl
+@triton.jit
+def element(x, offsets, i, stride):
+    return tl.load(x + tl.load(offsets + i) * stride)
+@triton.jit
+def k(x, rows, starts, ends, packed, weights, alpha, out, BLOCK: tl.constexpr):
+    row = tl.load(rows + tl.program_id(0)).to(tl.int64)
+    cols = tl.arange(0, BLOCK)
+    base = x + row * BLOCK
+    total = 0.0
+    for i in range(tl.load(ends)):
+        total += tl.sum(tl.load(base + cols) * tl.load(weights + cols))
+    bits = tl.load(packed + cols)
+    tl.store(out + cols, element(x, starts, 1, alpha) + total + ((bits >> 4) & 15))
+)"));
+  const auto functions = *frontend::jit_functions(module);
+  EXPECT_EQ(assume_signature(*functions.back(), {}, Evidence::kNamesToo).signature,
+            "*fp32:16, *i32:16, *i32:16, *i32:16, *i32:16, *fp32:16, i32:16, *fp32:16, constexpr");
+}
+
 TEST(AssumedSignature, NamesDefaultsAndAnnotations) {
   auto a = assume(R"(
 @triton.jit

@@ -1,0 +1,32 @@
+// Which parameters of a kernel hold integers, and which point to them, as far as its text shows: what is loaded through
+// a pointer and then added to an address, bounds a loop or is divided with // is an integer.
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "compiler/ast/ast.h"
+#include "compiler/frontend/frontend.h"
+
+namespace kiln::repl {
+
+/// Functions of the language whose first argument is an address.
+bool takes_address(std::string_view name);
+/// The name that leads an address: `x` of `x + i * 2 + j`, of `x[None, :]` and of `x.to(…)`.
+std::string_view leading_name(const ast::Expr* e);
+
+class IntegerUses {
+ public:
+  struct Names {
+    std::set<std::string, std::less<>> values;    // names whose value is an integer
+    std::set<std::string, std::less<>> pointees;  // names that point to integers
+  };
+  /// The names of a function, parameters among them.
+  const Names& of(const frontend::JitFunction& f);
+
+ private:
+  std::map<const ast::FunctionDef*, Names> names_;
+};
+
+}  // namespace kiln::repl

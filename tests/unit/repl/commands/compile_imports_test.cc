@@ -1,0 +1,98 @@
+#include "repl/commands/compile_imports.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "compiler/frontend/frontend.h"
+#include "compiler/parse/parser.h"
+#include "repl/shell/files.h"
+#include "support/diag.h"
+
+namespace kiln::repl {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CompileImports : public ::testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(root_ / "pkg/ops"); }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void write(const std::string& path, const std::string& text) { std::ofstream(root_ / path) << text; }
+
+  // Lowers the file's last function, all of whose parameters are pointers to f32.
+  Status lower(const std::string& path) {
+    KILN_TRY(std::string text, read_text((root_ / path).string()));
+    KILN_TRY(auto module, parse::parse_module(SourceText::make((root_ / path).string(), std::move(text))));
+    KILN_TRY(auto functions, frontend::jit_functions(module, follow_imports()));
+    const std::shared_ptr<const frontend::JitFunction> kernel = functions.back();
+    functions.clear();  // the kernel alone keeps what it needs
+    KILN_TRY(auto args, frontend::parse_signature(*kernel, "*fp32", {}));
+    KILN_TRY([[maybe_unused]] auto lowered, frontend::lower_kernel(*kernel, args, {}));
+    return {};
+  }
+
+  const fs::path root_ = fs::path(::testing::TempDir()) / "kiln_compile_imports_test";
+};
+
+TEST_F(CompileImports, FollowsRelativeImportsAndPackages) {
+  write("pkg/__init__.py", "from .lang import tl, triton\n");
+  write("pkg/lang.py", "import triton\nimport triton.language as tl\nexp2 = tl.math.exp2\n");
+  write("pkg/ops/helpers.py", R"(
+from pkg import tl, triton
+from ..lang import *
+LIMIT = tl.constexpr(4.0)
+@triton.jit
+def scaled(x):
+    return exp2(x) * LIMIT
+)");
+  write("pkg/ops/kernel.py", R"(
+from pkg import tl, triton
+from pkg.ops import helpers as h
+from .helpers import scaled, LIMIT
+@triton.jit
+def kernel(x_ptr):
+    tl.store(x_ptr, h.scaled(tl.load(x_ptr)) + scaled(2.0) + LIMIT + h.LIMIT)
+)");
+  const Status status = lower("pkg/ops/kernel.py");
+  EXPECT_TRUE(status.ok()) << render(status.error());
+}
+
+TEST_F(CompileImports, CirclesEnd) {
+  write("pkg/ops/a.py", R"(
+import triton
+import triton.language as tl
+from .b import twice
+@triton.jit
+def kernel(x_ptr):
+    tl.store(x_ptr, twice(tl.load(x_ptr)))
+)");
+  write("pkg/ops/b.py", R"(
+import triton
+from .a import kernel
+@triton.jit
+def twice(x):
+    return x * 2
+)");
+  const Status status = lower("pkg/ops/a.py");
+  EXPECT_TRUE(status.ok()) << render(status.error());
+}
+
+TEST_F(CompileImports, WhatIsNotThereIsSaidWhereItIsUsed) {
+  write("pkg/ops/c.py", R"(
+import triton
+import triton.language as tl
+from .missing import twice
+@triton.jit
+def kernel(x_ptr):
+    tl.store(x_ptr, twice(tl.load(x_ptr)))
+)");
+  const Status status = lower("pkg/ops/c.py");
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message.find(".missing.twice is not part of Triton"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kiln::repl
