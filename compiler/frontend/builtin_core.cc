@@ -290,23 +290,26 @@ std::shared_ptr<RangeValue> make_range(const BoundArgs& a) {
 
 Result<Value> range(Codegen& g, const BoundArgs& a) {
   std::shared_ptr<RangeValue> r = make_range(a);
-  if (a.args.size() > 3) {
-    constexpr std::pair<int, AttrName> kCounts[] = {{3, AttrName::kNumStages}, {4, AttrName::kUnroll}};
-    for (auto [i, attr] : kCounts) {
-      if (!a.has(i)) continue;
-      KILN_TRY(ast::Int n, g.const_int(a, i));
-      if (n < 0 || n > 1024)
-        return g.fail(a.at(i), ErrorKind::kValue, "{} of tl.range must be between 0 and 1024, got {}", a.name(i),
-                      ast::to_string(n));
-      r->attrs.emplace_back(attr, static_cast<int64_t>(n));
-    }
-    constexpr std::pair<int, AttrName> kFlags[] = {{6, AttrName::kFlatten}, {7, AttrName::kWarpSpecialize}};
-    for (auto [i, attr] : kFlags) {
-      KILN_TRY(bool on, g.const_bool(a, i));
-      if (on) r->attrs.emplace_back(attr, true);
-    }
+  constexpr std::pair<int, AttrName> kCounts[] = {{3, AttrName::kNumStages}, {4, AttrName::kUnroll}};
+  for (auto [i, attr] : kCounts) {
+    if (!a.has(i)) continue;
+    KILN_TRY(ast::Int n, g.const_int(a, i));
+    if (n < 0 || n > 1024)
+      return g.fail(a.at(i), ErrorKind::kValue, "{} of tl.range must be between 0 and 1024, got {}", a.name(i),
+                    ast::to_string(n));
+    r->attrs.emplace_back(attr, static_cast<int64_t>(n));
+  }
+  constexpr std::pair<int, AttrName> kFlags[] = {{6, AttrName::kFlatten}, {7, AttrName::kWarpSpecialize}};
+  for (auto [i, attr] : kFlags) {
+    KILN_TRY(bool on, g.const_bool(a, i));
+    if (on) r->attrs.emplace_back(attr, true);
   }
   return Value(std::shared_ptr<const RangeValue>(std::move(r)));
+}
+
+Result<Value> python_range(Codegen&, const BoundArgs& a) {
+  // Triton accepts the keywords of tl.range here and ignores them.
+  return Value(std::shared_ptr<const RangeValue>(make_range(a)));
 }
 
 Result<Value> static_range(Codegen&, const BoundArgs& a) {
@@ -421,6 +424,12 @@ Result<Value> is_instance(Codegen& g, const BoundArgs& a) {
       found = found || v.constant();
     else if (n == "dtype")
       found = found || v.type();
+    else if (n == "pointer_type")
+      found = found || (v.type() && v.type()->type.pointer && !v.type()->type.is_tile());
+    else if (n == "block_type")
+      found = found || (v.type() && v.type()->type.is_tile());
+    else if (n == "tensor_descriptor" || n == "tensor_descriptor_base")
+      found = found || v.descriptor();
     else if (n == "int")
       found = found || v.constant_as<ast::Int>() || v.constant_as<bool>();
     else if (n == "float")
@@ -434,7 +443,8 @@ Result<Value> is_instance(Codegen& g, const BoundArgs& a) {
     else
       return g.fail(
           a.at(1), ErrorKind::kType,
-          "isinstance in a kernel knows tl.tensor, tl.constexpr, tl.dtype, tl.tuple, int, float, bool and str, not {}",
+          "isinstance in a kernel knows tl.tensor, tl.tensor_descriptor, tl.constexpr, tl.dtype, tl.pointer_type, "
+          "tl.block_type, tl.tuple, int, float, bool and str, not {}",
           describe(t));
   }
   return Value::boolean(found);

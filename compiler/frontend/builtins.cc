@@ -24,7 +24,7 @@ constexpr Builtin kBuiltins[] = {
 #include "compiler/frontend/builtins.def"
 };
 
-constexpr std::string_view kLetters = "LMDSTPRCBK";  // in the order of Exposure's bits
+constexpr std::string_view kLetters = "LMDSTPRCBKN";  // in the order of Exposure's bits
 
 /// A module of Triton, the functions it shows, and its submodules (comma-separated).
 struct ModuleRow {
@@ -39,7 +39,7 @@ constexpr ModuleRow kModules[] = {
     {"triton.language", kInLanguage, "math,core,standard,random,extra,PropagateNan"},
     {"triton.language.math", kInMath, ""},
     {"triton.language.core", kInLanguage, "PropagateNan"},
-    {"triton.language.standard", kInLanguage, ""},
+    {"triton.language.standard", kInLanguage | kInStandard, ""},
     {"triton.language.random", kInRandom, ""},
     {"triton.language.PropagateNan", 0, ""},
     {"triton.language.core.PropagateNan", 0, ""},
@@ -95,6 +95,7 @@ std::string Builtin::display_name() const {
   if (e & kInLibdevice) return fmt::format("libdevice.{}", name);
   if (e & (kIsMethod | kOfDescriptor)) return fmt::format(".{}()", name);
   if (e & kInTriton) return fmt::format("triton.{}", name);
+  if (e & kInStandard) return fmt::format("tl.standard.{}", name);
   if (e & kInRandom) return fmt::format("tl.random.{}", name);
   if (e & kInCuda) return fmt::format("tl.extra.cuda.{}", name);
   return std::string(name);

@@ -39,6 +39,7 @@ enum Exposure : unsigned {
   kInCuda = 128,          // C: triton.language.extra.cuda
   kOfDescriptor = 256,    // B: d.name(…) on a tensor descriptor
   kOfBlockPointer = 512,  // K: p.name(…) on a block pointer
+  kInStandard = 1024,     // N: triton.language.standard alone
 };
 
 struct Builtin {

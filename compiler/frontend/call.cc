@@ -165,15 +165,6 @@ Result<Value> Codegen::inline_call(const FunctionPtr& function, std::vector<Arg>
                "{} calls itself, and functions of a kernel are inlined, so recursion cannot end", def.name),
           "help: write it as a loop");
   }
-  for (size_t i = 0; i < bound.size(); ++i) {
-    const ast::Param& p = def.params[i];
-    if (!is_constexpr(p) || !bound[i].value.tensor()) continue;
-    return with_note(
-        fail(bound[i].range, ErrorKind::kType,
-             "{} of {} is a tl.constexpr parameter, but the argument is {}, a value of the running program", p.name,
-             def.name, describe(bound[i].value)),
-        "declared here", p.range);
-  }
   if (frames_.size() >= kMaxCallDepth)
     return fail(range, ErrorKind::kUnsupported, "calls are nested more than {} deep; write the recursion as a loop",
                 kMaxCallDepth);
@@ -203,11 +194,13 @@ Result<Value> Codegen::inline_call(const FunctionPtr& function, std::vector<Arg>
   RangeScope scope(*this, def.name_range);
   for (size_t i = 0; i < bound.size(); ++i) {
     const ast::Param& p = def.params[i];
-    bool declared = is_constexpr(p);
     if (!bound[i].range.text && p.default_value) {
       KILN_TRY(bound[i].value, expr(*p.default_value));
       bound[i].range = p.default_value->range;
     }
+    // The annotation of a helper's parameter promises a constexpr, but a value of the running program passes: as in
+    // Triton it is refused only where the helper needs to know it.
+    const bool declared = is_constexpr(p) && !bound[i].value.tensor();
     KILN_CHECK_OK(bind(p.name, std::move(bound[i].value), p.range, declared));
   }
   KILN_CHECK_OK(body(pointers(def.body), true));

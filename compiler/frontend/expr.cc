@@ -447,14 +447,15 @@ Result<Value> Codegen::index_tensor(ir::Value* v, const ast::Expr& index, Source
                      "help: a part of a tensor is loaded through its pointers, or selected with tl.where");
   }
   int rank = v->type.shape.rank;
-  if (keeps > rank)
-    return fail(range, ErrorKind::kType, "{} has {} dimension{}, but the index has {} `:`", describe(v->type), rank,
-                rank == 1 ? "" : "s", keeps);
+  // As in Triton a `:` past the last dimension keeps nothing; a None there would have no place.
   int axis = 0;
   for (Item item : plan) {
     if (item == Item::kKeep) ++axis;
-    if (item == Item::kEllipsis) axis += rank - keeps;
+    if (item == Item::kEllipsis) axis += std::max(0, rank - keeps);
     if (item != Item::kNew) continue;
+    if (axis > v->type.shape.rank)
+      return fail(range, ErrorKind::kType, "{} has {} dimension{}, but the index has {} `:`", describe(v->type), rank,
+                  rank == 1 ? "" : "s", keeps);
     if (v->type.shape.rank >= ir::kMaxRank)
       return fail(range, ErrorKind::kValue, "a tensor has at most {} dimensions", ir::kMaxRank);
     v = v->type.is_scalar() ? b.splat(v, {1}) : b.expand_dims(v, axis);

@@ -62,12 +62,7 @@ Result<ir::Value*> Codegen::truth(ir::Value* v, SourceRange range) {
 
 Result<ir::Value*> Codegen::cast(ir::Value* v, Type to, SourceRange range, std::optional<ir::Rounding> rounding) {
   Type target = to.with_shape(v->type.shape);
-  if (v->type == target) {
-    if (rounding)
-      return fail(range, ErrorKind::kValue, "a rounding mode is only for conversions to a narrower float, not {} to {}",
-                  describe(v->type), describe(target));
-    return v;
-  }
+  if (v->type == target) return v;  // with a rounding mode too: code that is generic in the type writes one always
   if (v->type.pointer && to.pointer) return b.create1(OpKind::kBitcast, {v}, target);
   if (v->type.pointer) {
     ir::Value* address = b.create1(OpKind::kPtrToInt, {v}, target.with_dtype(DType::kI64));

@@ -178,14 +178,11 @@ Status Codegen::annotated(const ast::AnnAssign& s) {
     KILN_TRY(Value kept, strip_constexpr(v, s.value->range));
     return assign(*s.target, std::move(kept), s.value->range, false);
   }
+  // As in Triton the annotation keeps constexprs and lets values of the running program through.
   bool runtime = v.tensor() != nullptr;
   if (const std::vector<Value>* parts = parts_of(v))
     runtime = std::any_of(parts->begin(), parts->end(), [](const Value& x) { return x.tensor() != nullptr; });
-  if (runtime)
-    return with_note(
-        fail(s.value->range, ErrorKind::kType, "a tl.constexpr needs a compile-time value, got {}", describe(v)),
-        "help: drop the annotation, or make everything it is computed from constexpr");
-  return assign(*s.target, std::move(v), s.value->range, true);
+  return assign(*s.target, std::move(v), s.value->range, !runtime);
 }
 
 Status Codegen::return_stmt(const ast::Return& s) {

@@ -72,32 +72,32 @@ def _sum_dtype(in_dtype, dtype):
 
 
 @triton.jit
-def _add(a, b):
+def _sum_combine(a, b):
     return a + b
 
 
 @triton.jit
-def _multiply(a, b):
+def _prod_combine(a, b):
     return a * b
 
 
 @triton.jit
-def _xor(a, b):
+def _xor_combine(a, b):
     return a ^ b
 
 
 @triton.jit
-def _or(a, b):
+def _or_combine(a, b):
     return a | b
 
 
 @triton.jit
-def _larger(a, b):
+def _elementwise_max(a, b):
     return tl.maximum(a, b)
 
 
 @triton.jit
-def _smaller(a, b):
+def _elementwise_min(a, b):
     return tl.minimum(a, b)
 
 
@@ -174,19 +174,19 @@ def _to_32_bits(input):
 
 @triton.jit
 def sum(input, axis=None, keep_dims=False, dtype: tl.constexpr = None):
-    return tl.reduce(input.to(_sum_dtype(input.dtype, dtype)), axis, _add, keep_dims)
+    return tl.reduce(input.to(_sum_dtype(input.dtype, dtype)), axis, _sum_combine, keep_dims)
 
 
 @triton.jit
 def xor_sum(input, axis=None, keep_dims=False):
     tl.static_assert(input.dtype.is_int(), "tl.xor_sum takes integers")
-    return tl.reduce(input, axis, _xor, keep_dims)
+    return tl.reduce(input, axis, _xor_combine, keep_dims)
 
 
 @triton.jit
 def reduce_or(input, axis, keep_dims=False):
     tl.static_assert(input.dtype.is_int(), "tl.reduce_or takes integers")
-    return tl.reduce(input, axis, _or, keep_dims)
+    return tl.reduce(input, axis, _or_combine, keep_dims)
 
 
 @triton.jit
@@ -197,7 +197,7 @@ def max(input, axis=None, return_indices=False, return_indices_tie_break_left=Tr
         else:
             return _reduce_with_indices(_for_min_max(input), axis, _max_with_any_index, keep_dims)
     else:
-        return tl.reduce(_to_32_bits(input), axis, _larger, keep_dims)
+        return tl.reduce(_to_32_bits(input), axis, _elementwise_max, keep_dims)
 
 
 @triton.jit
@@ -208,7 +208,7 @@ def min(input, axis=None, return_indices=False, return_indices_tie_break_left=Tr
         else:
             return _reduce_with_indices(_for_min_max(input), axis, _min_with_any_index, keep_dims)
     else:
-        return tl.reduce(_to_32_bits(input), axis, _smaller, keep_dims)
+        return tl.reduce(_to_32_bits(input), axis, _elementwise_min, keep_dims)
 
 
 @triton.jit
@@ -236,12 +236,12 @@ def _for_scan(input, dtype):
 
 @triton.jit
 def cumsum(input, axis=0, reverse=False, dtype: tl.constexpr = None):
-    return tl.associative_scan(_for_scan(input, dtype), axis, _add, reverse)
+    return tl.associative_scan(_for_scan(input, dtype), axis, _sum_combine, reverse)
 
 
 @triton.jit
 def cumprod(input, axis=0, reverse=False):
-    return tl.associative_scan(_for_min_max(input), axis, _multiply, reverse)
+    return tl.associative_scan(_for_min_max(input), axis, _prod_combine, reverse)
 
 
 # --- orders and counts
