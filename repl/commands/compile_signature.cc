@@ -102,6 +102,21 @@ bool usually_float(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
+// Whether the function adds dimensions, as in `x[:, None]`.
+bool makes_tiles(const ast::FunctionDef& f) {
+  bool found = false;
+  ast::walk(
+      f.body, [](const Stmt&) {},
+      [&](const Expr& e) {
+        const auto* s = ast::dyn_as<ast::Subscript>(&e);
+        const auto* index = s ? ast::dyn_as<ast::Tuple>(s->index.get()) : nullptr;
+        found = found || (index && std::any_of(index->items.begin(), index->items.end(), [](const ast::ExprPtr& i) {
+                            return ast::dyn_as<ast::Slice>(i.get()) != nullptr;
+                          }));
+      });
+  return found;
+}
+
 std::string show(const frontend::Global& g) {
   if (auto* c = std::get_if<ast::Constant>(&g)) return ast::repr(*c);
   if (auto* t = std::get_if<DType>(&g)) return "tl." + std::string(info(*t).torch);
@@ -141,9 +156,9 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
   for (const ast::Param& p : f.params)
     if (!given(p.name) && p.annotation && ast::is_constexpr_annotation(*p.annotation))
       assumed.emplace(p.name, assumed_constexpr(function, p));
-  // One free size is a block of a vector; several are the sides of a tile.
+  // One free size is a block of a vector; several, or one in a function of tiles, are the sides of a tile.
   const auto sizes = std::count_if(assumed.begin(), assumed.end(), [](const auto& a) { return !a.second; });
-  const ast::Constant size(ast::Int{sizes > 1 ? 32 : 1024});
+  const ast::Constant size(ast::Int{sizes > 1 || makes_tiles(f) ? 32 : 1024});
   for (const ast::Param& param : f.params) {
     std::string type;
     auto* none = ast::dyn_as<ast::ConstantExpr>(param.default_value.get());

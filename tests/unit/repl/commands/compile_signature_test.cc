@@ -37,6 +37,10 @@ def k(x, y, stride, n, BLOCK: tl.constexpr):
   EXPECT_EQ(a.assumptions.back(), "BLOCK=1024");
   EXPECT_EQ(assume("@triton.jit\ndef k(BM: tl.constexpr, BN: tl.constexpr):\n    pass\n").assumptions,
             (std::vector<std::string>{"BM=32", "BN=32"}));
+  // A tile of 1024 by 1024 is none that a host would launch.
+  EXPECT_EQ(assume("@triton.jit\ndef k(B: tl.constexpr):\n    i = tl.arange(0, B)\n    j = i[:, None] + i[None, :]\n")
+                .assumptions,
+            (std::vector<std::string>{"B=32"}));
 }
 
 TEST(AssumedSignature, WhatAddressesMemoryIsAnInteger) {

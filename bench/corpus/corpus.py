@@ -1,0 +1,325 @@
+"""Kernels of published repositories, compiled by Triton and by Kiln without a GPU.
+
+    python corpus.py --kiln build/release/bin/kiln --cache /tmp/corpus_cache FOLDER...
+
+Needs Python with Triton (its sm_90 backend compiles without a GPU). Fetches nothing: FOLDER is a checkout. `kiln check`
+finds the kernels of each file and says which types and constexprs it assumed; Triton then compiles each kernel for the
+same ones. Modules that a file imports and that are not installed are replaced by empty ones. Triton's results are kept
+in --cache by the text of the file, the kernel and what was assumed, so that a second run costs Kiln's time alone.
+
+A kernel counts when Triton compiles it for what was assumed. The table has a row for each folder: kernels found,
+compiled by Triton, of these compiled by Kiln, and the time of both. Then Kiln's reasons, by how often they were met.
+"""
+import argparse
+import collections
+import hashlib
+import json
+import os
+import random
+import re
+import resource
+import statistics
+import subprocess
+import sys
+
+ASSUMED = re.compile(r"(\w+)(?:: (.*)|=(.*))", re.S)
+
+
+def sources(folder):
+    for base, dirs, names in os.walk(folder):
+        dirs.sort()
+        for name in sorted(names):
+            path = os.path.join(base, name)
+            if name.endswith(".py") and "jit" in open(path, errors="replace").read():
+                yield path
+
+
+def kiln_check(kiln, path, limit):
+    """The kernels of a file as `kiln check --json` reports them, and how the process ended."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    try:
+        done = subprocess.run([kiln, "check", "--target", "sm_90", "--json", path], capture_output=True, text=True,
+                              timeout=limit, errors="replace")
+        status, out = done.returncode, done.stdout
+    except subprocess.TimeoutExpired as e:
+        status, out = "timeout", (e.stdout or b"").decode(errors="replace")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    kernels = []
+    for line in out.splitlines():
+        try:
+            kernels.append(json.loads(line))
+        except ValueError:
+            pass
+    return kernels, status, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def triton_results(path, root, kernels, cache, limit):
+    """Whether Triton compiles each kernel: {name: {ok, error, ms}}, from the cache where it is known."""
+    text = open(path, "rb").read()
+    results, missing = {}, []
+    for k in kernels:
+        key = hashlib.sha256(text + json.dumps([k["kernel"], k.get("assumed", [])]).encode()).hexdigest()[:32]
+        file = os.path.join(cache, key + ".json")
+        if os.path.exists(file):
+            results[k["kernel"]] = json.load(open(file))
+        else:
+            missing.append((k, file))
+    if missing:
+        job = json.dumps({"path": path, "root": root, "kernels": [k for k, _ in missing]})
+        env = dict(os.environ, TRITON_CACHE_DIR=os.path.join(cache, "triton"), TRITON_ALWAYS_COMPILE="1",
+                   CUDA_VISIBLE_DEVICES="")
+        try:
+            done = subprocess.run([sys.executable, __file__, "--triton"], input=job, capture_output=True, text=True,
+                                  timeout=limit * len(missing), env=env, errors="replace")
+            out, died = done.stdout, "Triton's process ended with %s" % done.returncode
+        except subprocess.TimeoutExpired as e:
+            out, died = (e.stdout or b"").decode(errors="replace"), "Triton took too long"
+        for line in out.splitlines():
+            if line.startswith("{"):
+                r = json.loads(line)
+                results[r["kernel"]] = r
+        for k, file in missing:
+            r = results.setdefault(k["kernel"], {"kernel": k["kernel"], "ok": False, "error": died, "ms": 0})
+            json.dump(r, open(file, "w"))
+    return results
+
+
+# --- the child that runs Triton --------------------------------------------------------------------------------------
+
+
+def stub_missing_modules(root):
+    """Any module that cannot be imported becomes one whose attributes are all callables that return their argument."""
+    import importlib.abc
+    import importlib.machinery
+    import types
+
+    class Anything:
+
+        def __init__(self, *args, **kwargs):
+            pass
+
+        def __call__(self, *args, **kwargs):
+            # A decorator without meaning here leaves what it decorates.
+            return args[0] if len(args) == 1 and callable(args[0]) and not kwargs else self
+
+        def __getattr__(self, name):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return self
+
+        def __iter__(self):
+            return iter(())
+
+        def __getitem__(self, key):
+            return self
+
+        def __mro_entries__(self, bases):
+            return ()
+
+        def __bool__(self):
+            return False
+
+        def __ge__(self, other):  # versions are new
+            return True
+
+        def __lt__(self, other):
+            return False
+
+        def __or__(self, other):  # annotations
+            return self
+
+        __gt__, __le__, __ror__, __add__, __radd__ = __ge__, __lt__, __or__, __or__, __or__
+
+    class Stub(types.ModuleType):
+        __path__ = []
+
+        def __getattr__(self, name):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return Anything()
+
+    class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+
+        def find_spec(self, name, path=None, target=None):
+            top = name.split(".")[0]
+            if top in ("triton", "torch", "numpy"):
+                return None
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+        def create_module(self, spec):
+            return Stub(spec.name)
+
+        def exec_module(self, module):
+            pass
+
+    sys.meta_path.append(Finder())
+
+
+def package_of(path, root):
+    """The folder that stands on the path of modules (the checkout, its src or its python), and the file's dotted name."""
+    folder = os.path.abspath(root)
+    for inner in ("src", "python"):
+        if os.path.abspath(path).startswith(os.path.join(folder, inner) + os.sep):
+            folder = os.path.join(folder, inner)
+            break
+    return folder, os.path.splitext(os.path.relpath(os.path.abspath(path), folder))[0].replace(os.sep, ".")
+
+
+def load(path, root):
+    """The file as a module, with the packages above it made without running their __init__.py where that fails."""
+    import importlib
+    import types
+
+    folder, name = package_of(path, root)
+    sys.path[:0] = [folder, os.path.dirname(os.path.abspath(path))]
+    try:
+        return importlib.import_module(name)
+    except Exception:
+        pass
+    parts = name.split(".")
+    for i in range(1, len(parts)):
+        package = types.ModuleType(".".join(parts[:i]))
+        package.__path__ = [os.path.join(folder, *parts[:i])]
+        sys.modules[package.__name__] = package
+    sys.modules.pop(name, None)
+    return importlib.import_module(name)
+
+
+def triton_child():
+    import time
+
+    job = json.load(sys.stdin)
+    real, sys.stdout = sys.stdout, sys.stderr
+    import torch
+    import triton
+    import triton.language as tl
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+    from triton.runtime import JITFunction
+
+    torch.cuda.get_device_capability = lambda *a: (9, 0)
+    stub_missing_modules(job["root"])
+
+    def say(kernel, ok, error="", ms=0.0):
+        real.write(json.dumps({"kernel": kernel, "ok": ok, "error": error[-600:], "ms": ms}) + "\n")
+        real.flush()
+
+    try:
+        module, problem = load(job["path"], job["root"]), ""
+    except BaseException as e:
+        module, problem = None, "import: %s: %s" % (type(e).__name__, e)
+    values = {"inf": float("inf"), "nan": float("nan"), "tl": tl}
+    dtypes = {"float": tl.float32, "double": tl.float64, "half": tl.float16}
+    for k in job["kernels"]:
+        fn = getattr(module, k["kernel"], None) if module else None
+        while fn is not None and not isinstance(fn, JITFunction):
+            fn = getattr(fn, "fn", None)
+        if fn is None:
+            say(k["kernel"], False, problem or "no JITFunction of that name")
+            continue
+        signature, constexprs, attrs = {}, {}, {}
+        start = time.process_time()
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        try:
+            for entry in k.get("assumed", []):
+                name, type_, value = ASSUMED.fullmatch(entry).groups()
+                if type_ is None:
+                    signature[name] = "constexpr"
+                    constexprs[name] = eval(value, {"__builtins__": {}}, dict(values, **dtypes))
+                    continue
+                signature[name] = type_.split(":")[0]
+                if type_.endswith(":16"):
+                    attrs[(fn.arg_names.index(name), )] = [["tt.divisibility", 16]]
+            ordered = {n: signature[n] for n in fn.arg_names}
+            triton.compile(ASTSource(fn, ordered, constexprs, attrs), target=GPUTarget("cuda", 90, 32))
+            used = resource.getrusage(resource.RUSAGE_CHILDREN)
+            ptxas = used.ru_utime + used.ru_stime - children.ru_utime - children.ru_stime
+            say(k["kernel"], True, ms=1000 * (time.process_time() - start + ptxas))
+        except BaseException as e:
+            cause = e
+            while cause.__cause__ is not None:
+                cause = cause.__cause__
+            say(k["kernel"], False, "%s: %s" % (type(cause).__name__, cause))
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+
+def reason_of(error):
+    return re.sub(r"\d+", "N", error.get("message", str(error)))[:110]
+
+
+def main():
+    if sys.argv[1:] == ["--triton"]:
+        return triton_child()
+    arguments = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    arguments.add_argument("folders", nargs="+")
+    arguments.add_argument("--kiln", required=True)
+    arguments.add_argument("--cache", required=True, help="a folder outside of the tree, for Triton's results")
+    arguments.add_argument("--sample", type=int, default=0, help="that many files of each folder; 0: all")
+    arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--limit", type=float, default=60, help="seconds that a kernel may take")
+    arguments.add_argument("--list", action="store_true", help="name each kernel that Triton alone compiles")
+    given = arguments.parse_args()
+    os.makedirs(given.cache, exist_ok=True)
+    reasons, refused, triton_reasons = collections.Counter(), [], collections.Counter()
+    total, crashes, slowest = collections.Counter(), [], (0.0, "")
+    triton_ms = []
+    kiln_seconds = 0.0
+    row = "{:<24}{:>7}{:>9}{:>8}{:>8}{:>8}{:>9}"
+    print(row.format("folder", "files", "kernels", "Triton", "Kiln", "%", "Kiln s"))
+    for folder in given.folders:
+        files = list(sources(folder))
+        if given.sample and len(files) > given.sample:
+            files = sorted(random.Random(given.seed).sample(files, given.sample))
+        n = collections.Counter()
+        seconds = 0.0
+        for path in files:
+            kernels, status, took = kiln_check(given.kiln, path, given.limit)
+            seconds += took
+            slowest = max(slowest, (took, path))
+            if status not in (0, 1):
+                crashes.append((path, status))
+            if not kernels:
+                continue
+            n["files"] += 1
+            results = triton_results(path, folder, kernels, given.cache, given.limit)
+            for k in kernels:
+                r = results[k["kernel"]]
+                n["kernels"] += 1
+                if not r["ok"]:
+                    triton_reasons[re.sub(r"\d+", "N", r["error"].strip().split("\n")[0])[:90]] += 1
+                    continue
+                n["triton"] += 1
+                triton_ms.append(r["ms"])
+                if k["ok"]:
+                    n["kiln"] += 1
+                else:
+                    reasons[reason_of(k["error"])] += 1
+                    refused.append("%s %s: %s" % (path, k["kernel"], k["error"].get("message")))
+        kiln_seconds += seconds
+        total.update(n)
+        share = "%.1f" % (100 * n["kiln"] / n["triton"]) if n["triton"] else "-"
+        print(row.format(os.path.basename(os.path.normpath(folder)), n["files"], n["kernels"], n["triton"], n["kiln"],
+                         share, "%.1f" % seconds), flush=True)
+    share = "%.1f" % (100 * total["kiln"] / max(1, total["triton"]))
+    print(row.format("all", total["files"], total["kernels"], total["triton"], total["kiln"], share,
+                     "%.1f" % kiln_seconds))
+    if triton_ms:
+        print("Triton: median %.0f ms of CPU time a kernel, with ptxas" % statistics.median(triton_ms))
+    print("slowest file for Kiln: %.1f s, %s" % slowest)
+    print("crashes and timeouts of Kiln: %d" % len(crashes))
+    for path, status in crashes:
+        print("  %s: %s" % (path, status))
+    print("\nwhat Kiln refuses of what Triton compiles")
+    for reason, count in reasons.most_common():
+        print("%5d  %s" % (count, reason))
+    if given.list:
+        print("\n".join(sorted(refused)))
+    print("\nwhat Triton refuses (mostly what was assumed, and imports that are missing)")
+    for reason, count in triton_reasons.most_common(12):
+        print("%5d  %s" % (count, reason))
+
+
+if __name__ == "__main__":
+    main()
