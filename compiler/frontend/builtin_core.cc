@@ -146,6 +146,8 @@ Result<Value> make_tuple(Codegen& g, const BoundArgs& a) {
   return g.fail(a.at(0), ErrorKind::kType, "{} takes a tuple, got {}", a.builtin->name, describe(a[0]));
 }
 
+Result<Value> unwrap_if_constexpr(Codegen&, const BoundArgs& a) { return a[0]; }
+
 Result<Value> debug_barrier(Codegen& g, const BoundArgs&) {
   g.b.create(OpKind::kBarrier, {}, {});
   return Value();

@@ -96,6 +96,8 @@ Result<Value> Codegen::global(std::string_view id, SourceRange range) {
   std::optional<Value> found;
   if (function.lookup)
     if (std::optional<Global> g = function.lookup(id)) found = from_global(*g);
+  // A constexpr function calls any function of its file; a kernel only those that are decorated.
+  if (found && found->function() && (*found->function())->plain && !function.constexpr_function) found.reset();
   if (found && found->module())
     if (std::optional<Value> member = resolve_path(found->module()->path)) found = std::move(member);
   if (!found)

@@ -1,5 +1,6 @@
 // The jit functions of a file, and the module-level names that they see. Nothing of the file is run: imports bind
 // paths, and assignments are evaluated when they are constants, dtypes, names or tuples of these.
+#include <cmath>
 #include <deque>
 #include <limits>
 #include <map>
@@ -160,14 +161,17 @@ class Collector {
                            path == "triton.language.constexpr_function" ||
                            path == "triton.language.core.constexpr_function" || path == "triton.language.constexpr";
     }
-    if (!jit && !constexpr_function) {
+    const bool plain = !jit && !constexpr_function;
+    // What another decorator makes of a function is not known.
+    if (plain && !def.decorators.empty()) {
       file_->names.erase(def.name);
       return;
     }
     JitFunction& f = file_->functions.emplace_back();
     f.module = module_;
     f.def = &def;
-    f.constexpr_function = constexpr_function;
+    f.constexpr_function = !jit;
+    f.plain = plain;
     f.do_not_specialize = std::move(do_not_specialize);
     f.lookup = [program = program_, file = file_](std::string_view name) { return program->lookup(*file, name); };
     f.member = [program = program_](std::string_view path, std::string_view name) -> std::optional<Global> {
@@ -228,6 +232,7 @@ class Collector {
     }
     if (e.kind == ast::ExprKind::kAttribute) {
       const auto& a = ast::as<ast::Attribute>(e);
+      if (const auto* call = ast::dyn_as<ast::Call>(a.base.get())) return limit_of_dtype(*call, a.name);
       if (const FileNames* file = program_->find(path_of(*a.base))) {
         auto it = file->names.find(a.name);
         return it == file->names.end() ? std::nullopt : std::optional<Global>(it->second);
@@ -263,6 +268,37 @@ class Collector {
         if (*s == "inf" || *s == "+inf" || *s == "-inf") return Global(ast::Constant(*s == "-inf" ? -kInf : kInf));
         if (*s == "nan") return Global(ast::Constant(std::numeric_limits<double>::quiet_NaN()));
       }
+    }
+    return std::nullopt;
+  }
+
+  /// torch.iinfo(torch.int32).max and its like.
+  std::optional<Global> limit_of_dtype(const ast::Call& call, std::string_view field) const {
+    const std::string function = path_of(*call.callee);
+    const auto* type = call.args.size() == 1 ? ast::dyn_as<ast::Attribute>(call.args[0].get()) : nullptr;
+    const std::optional<DType> dtype = type ? parse_dtype(type->name) : std::nullopt;
+    if (!dtype || (function != "torch.iinfo" && function != "torch.finfo")) return std::nullopt;
+    if (is_float(*dtype) != (function == "torch.finfo")) return std::nullopt;
+    if (field == "bits") return Global(ast::Constant(ast::Int{bits(*dtype)}));
+    if (!is_float(*dtype)) {
+      const int width = bits(*dtype) - (is_signed(*dtype) ? 1 : 0);
+      if (field == "max") return Global(ast::Constant((ast::Int{1} << width) - 1));
+      if (field == "min") return Global(ast::Constant(is_signed(*dtype) ? -(ast::Int{1} << width) : ast::Int{0}));
+      return std::nullopt;
+    }
+    struct Limits {
+      DType dtype;
+      int mantissa, exponent;  // bits of the one, largest value of the other
+    };
+    constexpr Limits kLimits[] = {
+        {DType::kF16, 10, 15}, {DType::kBF16, 7, 127}, {DType::kF32, 23, 127}, {DType::kF64, 52, 1023}};
+    for (const Limits& l : kLimits) {
+      if (l.dtype != *dtype) continue;
+      const double max = std::ldexp(2.0 - std::ldexp(1.0, -l.mantissa), l.exponent);
+      if (field == "max") return Global(ast::Constant(max));
+      if (field == "min") return Global(ast::Constant(-max));
+      if (field == "eps") return Global(ast::Constant(std::ldexp(1.0, -l.mantissa)));
+      if (field == "tiny" || field == "smallest_normal") return Global(ast::Constant(std::ldexp(1.0, 1 - l.exponent)));
     }
     return std::nullopt;
   }
@@ -306,7 +342,8 @@ Result<std::vector<FunctionPtr>> jit_functions(std::shared_ptr<const ast::Module
   const FileNames& file = program->add(module);
   program->load = {};  // all imports are done
   std::vector<FunctionPtr> out;
-  for (const JitFunction& f : file.functions) out.emplace_back(program, &f);
+  for (const JitFunction& f : file.functions)
+    if (!f.plain) out.emplace_back(program, &f);
   return out;
 }
 

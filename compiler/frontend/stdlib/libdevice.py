@@ -20,6 +20,51 @@ def fast_dividef(x, y):
 
 
 @triton.jit
+def fast_fdividef(x, y):
+    return tl.fdiv(x, y)
+
+
+@triton.jit
+def fast_exp10f(x):
+    return tl.exp2(x * 3.321928094887362)
+
+
+@triton.jit
+def fast_log2f(x):
+    return tl.log2(x)
+
+
+@triton.jit
+def fast_log10f(x):
+    return log10(x)
+
+
+@triton.jit
+def fast_sinf(x):
+    return tl.sin(x)
+
+
+@triton.jit
+def fast_cosf(x):
+    return tl.cos(x)
+
+
+@triton.jit
+def fast_tanf(x):
+    return tan(x)
+
+
+@triton.jit
+def fast_tanhf(x):
+    return libdevice.tanh(x)
+
+
+@triton.jit
+def fast_powf(x, y):
+    return libdevice.pow(x, y)
+
+
+@triton.jit
 def exp10(x):
     return tl.exp2(x * 3.321928094887362)
 

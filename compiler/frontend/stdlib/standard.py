@@ -248,6 +248,20 @@ def cumprod(input, axis=0, reverse=False):
 
 
 @triton.constexpr_function
+def get_int_dtype(bitwidth, signed):
+    if bitwidth == 1:
+        return tl.int1
+    if bitwidth == 8:
+        return tl.int8 if signed else tl.uint8
+    if bitwidth == 16:
+        return tl.int16 if signed else tl.uint16
+    if bitwidth == 32:
+        return tl.int32 if signed else tl.uint32
+    tl.static_assert(bitwidth == 64, "an integer has 1, 8, 16, 32 or 64 bits")
+    return tl.int64 if signed else tl.uint64
+
+
+@triton.constexpr_function
 def _log2(n):
     exponent = 0
     while n > 1:
