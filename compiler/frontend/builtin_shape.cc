@@ -214,18 +214,32 @@ Status fill_combine(Codegen& g, const BoundArgs& a, ir::Op* op, const std::vecto
           "help: cast the tensor before the reduction, or the result inside the function");
     yields.push_back(v);
   }
-  for (ir::Op* inner : *op->region()) {
-    bool bad = ir::any_nested(inner, [](const ir::Op* o) {
+  // Tiles that serve only to ask for a type (`(x + tl.zeros([1], tl.int1)).dtype`) are gone before anybody minds them.
+  std::vector<ir::Op*> ops;
+  for (ir::Op* inner : *op->region()) ops.push_back(inner);
+  auto is_used = [&](const ir::Value* v) {
+    return !v->uses.empty() || std::find(yields.begin(), yields.end(), v) != yields.end();
+  };
+  for (; !ops.empty(); ops.pop_back())
+    if (ir::Op* o = ops.back();
+        ir::is_pure(o) && o->regions.empty() && std::none_of(o->results.begin(), o->results.end(), is_used))
+      o->erase();
+  const ir::Op* bad = nullptr;
+  for (ir::Op* inner : *op->region())
+    ir::any_nested(inner, [&](const ir::Op* o) {
       bool scalar_math = o->kind == OpKind::kConstant || o->kind == OpKind::kIf || o->kind == OpKind::kYield ||
                          (ir::is_pure(o) && ir::is_elementwise(o));
-      return !scalar_math ||
-             std::any_of(o->results.begin(), o->results.end(), [](const ir::Value* v) { return v->type.is_tile(); });
+      const bool wrong = !scalar_math || std::any_of(o->results.begin(), o->results.end(),
+                                                     [](const ir::Value* v) { return v->type.is_tile(); });
+      if (wrong && !bad) bad = o;
+      return wrong;
     });
-    if (bad)
-      return g.fail(a.at(2), ErrorKind::kType,
-                    "the combine function of {} computes on scalars only: no memory, program ids, loops or tensors",
-                    a.builtin->display_name());
-  }
+  if (bad)
+    return with_note(
+        g.fail(a.at(2), ErrorKind::kType,
+               "the combine function of {} computes on scalars only: no memory, program ids, loops or tensors",
+               a.builtin->display_name()),
+        "not scalar arithmetic", bad->range);
   g.b.yield(yields);
   g.b.set_to_end(after);
   return {};
