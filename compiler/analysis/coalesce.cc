@@ -90,7 +90,9 @@ double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearL
   double instructions = warps * layout.num_registers() / width;
   double distinct = static_cast<double>(int64_t{1} << all.rank());
   double asked = instructions * static_cast<double>(int64_t{1} << one.rank());
-  return kCyclesPerSector * distinct + kCyclesPerRepeatedSector * std::max(0.0, asked - distinct) +
+  // The first-level cache gives a sector again to loads; each store of a part of one goes to the second level.
+  const double again = ir::writes_memory(access) ? kCyclesPerSector : kCyclesPerRepeatedSector;
+  return kCyclesPerSector * distinct + again * std::max(0.0, asked - distinct) +
          kCyclesPerInstruction * instructions;
 }
 
