@@ -1,11 +1,16 @@
 #include "compiler/passes/distributed/allocate_shared.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "compiler/analysis/shared_memory.h"
 #include "compiler/analysis/verify_layouts.h"
+#include "compiler/ir/builder.h"
+#include "compiler/passes/util/rewrite.h"
+#include "compiler/passes/util/shared_handles.h"
 #include "support/diag.h"
 
 namespace kiln::passes {
@@ -85,21 +90,124 @@ class SharedAllocator {
     return {};
   }
 
+  /// The stretch of a block in which an allocation is used. What is in it does not outlast the stretch: rings and
+  /// buffers are written anew in each round of a loop around it.
+  struct Lifetime {
+    Block* home = nullptr;  // null: it may be used anywhere
+    Op *first = nullptr, *last = nullptr;
+  };
+
+  static bool is_within(const Op* op, const Lifetime& life) {
+    while (op && op->parent != life.home) op = op->parent->parent;
+    if (!op) return false;
+    for (const Op* at = life.first; at; at = at->next) {
+      if (at == op) return true;
+      if (at == life.last) break;
+    }
+    return false;
+  }
+
+  /// Of memory that only the warps of one program use, all of them together: not of rings that another warp or another
+  /// block fills.
+  static Lifetime lifetime_of(const Op* alloc) {
+    std::vector<Op*> users;
+    std::vector<const ir::Value*> handles = {alloc->result()};
+    while (!handles.empty()) {
+      const ir::Value* handle = handles.back();
+      handles.pop_back();
+      for (const ir::Use& use : handle->uses) {
+        switch (use.op->kind) {
+          case OpKind::kSharedView:
+          case OpKind::kSharedTrans:
+            handles.push_back(use.op->result());
+            break;
+          case OpKind::kSharedLoad:
+          case OpKind::kSharedStore:
+          case OpKind::kAsyncCopy:
+          case OpKind::kWgmma:
+            break;
+          default:
+            return {};
+        }
+        users.push_back(use.op);
+      }
+    }
+    if (users.empty()) return {};
+    Block* home = users[0]->parent;
+    for (const Op* user : users)
+      while (home != user->parent && !encloses_block(home, user->parent)) home = home->parent->parent;
+    Lifetime life{home};
+    for (Op* op : *home) {
+      const bool uses = std::any_of(users.begin(), users.end(),
+                                    [&](const Op* user) { return op == user || encloses(op, user->parent); });
+      if (!uses) continue;
+      if (!life.first) life.first = op;
+      life.last = op;
+    }
+    // A product is in flight until it has been waited for.
+    for (Op* op = life.last; op; op = op->next)
+      if (op->kind == OpKind::kWgmmaWait || op->kind == OpKind::kAsyncWait) life.last = op;
+    return life;
+  }
+  static bool encloses_block(const Block* outer, const Block* inner) {
+    for (; inner; inner = inner->parent ? inner->parent->parent : nullptr)
+      if (inner == outer) return true;
+    return false;
+  }
+
+  /// Where scratch of the op may begin: behind what is live there.
+  int64_t floor_of(const Op* op) const {
+    int64_t end = 0;
+    for (size_t i = 0; i < fixed_.size(); ++i)
+      if (!lives_[i].home || is_within(op, lives_[i]))
+        end = std::max(
+            end, fixed_[i]->int_attr(AttrName::kSharedOffset) + analysis::shared_bytes(fixed_[i]->result()->type));
+    return aligned(end);
+  }
+
+  /// Scratch in memory of an allocation that is not in use there. A barrier ends the use before, and one in front of
+  /// the next use lets all warps end theirs of the scratch.
+  void lay_over(const Scratch& s, int64_t at) {
+    s.op->set(AttrName::kSharedOffset, at);
+    over_.insert(s.op);
+    for (size_t i = 0; i < fixed_.size(); ++i) {
+      const int64_t begin = fixed_[i]->int_attr(AttrName::kSharedOffset);
+      const Interval own{begin, begin + analysis::shared_bytes(fixed_[i]->result()->type)};
+      if (own.overlaps({at, at + s.bytes}) && comes_before(s.op, lives_[i])) entered_.insert(lives_[i].first);
+    }
+  }
+  /// Whether the op may run ahead of the stretch, perhaps in the round before.
+  static bool comes_before(const Op* op, const Lifetime& life) {
+    for (const Op* around = life.home->parent; around; around = around->parent->parent)
+      if (around->kind == OpKind::kFor || around->kind == OpKind::kWhile) return true;
+    while (op && op->parent != life.home) op = op->parent->parent;
+    for (; op; op = op->next)
+      if (op == life.first) return true;
+    return false;
+  }
+
   Status place() {
     KILN_CHECK_OK(place_fixed());
     if (scratch_.empty()) return {};
+    for (const Op* op : fixed_) lives_.push_back(lifetime_of(op));
     int64_t sum = 0;
     for (const Scratch& s : scratch_) sum += aligned(s.bytes);
     bool own = sum <= kOwnScratchLimit;
     int64_t next = fixed_end_, size = fixed_end_;
     for (size_t i = 0; i < scratch_.size(); ++i) {
       const Scratch& s = scratch_[i];
-      if (fixed_end_ + s.bytes > target_.shared_per_block)
+      const int64_t floor = own ? fixed_end_ : floor_of(s.op);
+      if (floor < fixed_end_) {
+        lay_over(s, floor);
+        size = std::max(size, floor + s.bytes);
+      }
+      if (floor + s.bytes > target_.shared_per_block)
         return with_note(
             error_at(s.op->range, ErrorKind::kMemory, "this needs {} bytes of shared memory, but a block on {} has {}",
                      fixed_end_ + s.bytes, target_.name, target_.shared_per_block),
             fmt::format("help: make the tile smaller, or use fewer elements per program; the scratch is that of a {}",
                         ir::info(s.op->kind).mnemonic));
+      if (floor < fixed_end_) continue;
       // Neighbours that fit beside each other alternate, which saves a barrier between them.
       if (!own && next + s.bytes > std::max(fixed_end_ + largest_, size)) next = fixed_end_;
       s.op->set(AttrName::kSharedOffset, next);
@@ -107,6 +215,12 @@ class SharedAllocator {
       size = std::max(size, s.op->int_attr(AttrName::kSharedOffset) + s.bytes);
     }
     module_.shared_bytes = size;
+    ir::Builder b(module_);
+    for (Op* op : entered_) {
+      b.set_before(op);
+      b.set_range(op->range);
+      join_lanes(b, true);
+    }
     return {};
   }
 
@@ -142,7 +256,8 @@ class SharedAllocator {
   void use(Op* op, Pending& pending) {
     int64_t begin = op->int_attr(AttrName::kSharedOffset);
     Interval own{begin, begin + bytes_of_.at(op)};
-    if (std::any_of(pending.begin(), pending.end(), [&](const Interval& i) { return i.overlaps(own); }))
+    if (over_.contains(op) ||
+        std::any_of(pending.begin(), pending.end(), [&](const Interval& i) { return i.overlaps(own); }))
       op->set(AttrName::kSyncBefore, true);
     // The op's barrier between its writes and its reads comes after everything read before.
     pending = {own};
@@ -153,8 +268,11 @@ class SharedAllocator {
   std::vector<Op*> fixed_;  // shared_alloc
   std::vector<Scratch> scratch_;
   std::unordered_map<const Op*, int64_t> bytes_of_;
-  int64_t largest_ = 0;    // scratch of one op
-  int64_t fixed_end_ = 0;  // where scratch begins
+  std::vector<Lifetime> lives_;         // of fixed_
+  std::unordered_set<const Op*> over_;  // scratch in memory of those
+  std::set<Op*> entered_;               // the first ops of these
+  int64_t largest_ = 0;                 // scratch of one op
+  int64_t fixed_end_ = 0;               // where scratch begins
 };
 
 }  // namespace
@@ -163,10 +281,12 @@ Status allocate_shared(ir::Module& module, const target::Target& target) {
   return SharedAllocator(module, target).run();
 }
 
-int64_t shared_room(ir::Module& module, const target::Target& target) {
+int64_t shared_room(ir::Module& module, const target::Target& target,
+                    const std::function<bool(const ir::Op*)>& has_scratch) {
   int64_t fixed = 0, largest = 0, sum = 0;
   ir::walk(module.body(), [&](const Op* op) {
     if (op->kind == OpKind::kSharedAlloc) fixed += analysis::shared_bytes(op->result()->type);
+    if (has_scratch && !has_scratch(op)) return;
     const int64_t bytes = aligned(analysis::scratch_bytes(*op));
     largest = std::max(largest, bytes);
     sum += bytes;

@@ -1,18 +1,22 @@
 // Assigns shared memory to every op that uses it, and a barrier before the op where one is needed.
 #pragma once
+#include <functional>
+
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
 
 namespace kiln::passes {
 
 /// Sets shared_offset (and sync_before) of convert_layout, reduce and scan ops with scratch, and of shared_alloc, and
-/// module.shared_bytes. A shared_alloc lives as long as the kernel (analysis/shared_memory.h has its alignment).
-/// Scratch lives only while its op runs, so ops may share bytes; while the total is small they do not, which saves
-/// barriers. An error (ErrorKind::kMemory) at the op that exceeds the target's shared memory per block.
+/// module.shared_bytes. Each shared_alloc has bytes of its own (analysis/shared_memory.h has its alignment). Scratch
+/// lives only while its op runs, so ops may share bytes, also with rings that are not in use there: an epilogue takes
+/// no more than the loop before it. While the total is small they do not, which saves barriers. An error
+/// (ErrorKind::kMemory) at the op that exceeds the target's shared memory per block.
 Status allocate_shared(ir::Module& module, const target::Target& target);
 
 /// Bytes of a block's shared memory beyond what shared_alloc has taken so far and the ops' scratch. A pass may use them
-/// for speed.
-int64_t shared_room(ir::Module& module, const target::Target& target);
+/// for speed. `has_scratch`: the ops whose scratch counts; without it all.
+int64_t shared_room(ir::Module& module, const target::Target& target,
+                    const std::function<bool(const ir::Op*)>& has_scratch = {});
 
 }  // namespace kiln::passes
