@@ -14,6 +14,7 @@
 #include "compiler/passes/hopper/specialize_warps.h"
 #include "compiler/passes/hopper/split_ctas.h"
 #include "compiler/passes/hopper/stage_block_stores.h"
+#include "compiler/passes/hopper/stage_operands.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/tile/cse.h"
 #include "compiler/passes/tile/dce.h"
@@ -100,6 +101,8 @@ constexpr Pass kCuda[] = {
   // What is held takes of shared memory what the rings leave.
   {"hold_in_shared",        kLayouts | kLoadsPipelined, kWarpsSpecialized, kNothing, kSharedPlaced,
                             on_target<hold_in_shared>},
+  {"stage_operands",        kLayouts | kLoadsPipelined, kWarpsSpecialized, kDeadRemoved, kSharedPlaced,
+                            on_target<stage_operands>},
   {"specialize_warps",      kLayouts | kWgmmaSelected | kCtasSplit, kNothing, kWarpsSpecialized, kSharedPlaced,
                             on_target<specialize_warps>},
   {"stage_block_stores",    kLayouts | kWarpsSpecialized, kNothing, kStoresStaged, kSharedPlaced,

@@ -53,6 +53,14 @@ double loop_weight(const Op* op) {
   return weight;
 }
 
+/// Of a tile that nothing asks a layout of.
+LinearLayout default_layout(const ir::Shape& shape, int num_warps) {
+  std::array<int, ir::kMaxRank> order{};
+  for (int d = 0; d < shape.rank; ++d) order[static_cast<size_t>(d)] = shape.rank - 1 - d;
+  const int64_t share = std::max<int64_t>(1, shape.numel() / (32 * num_warps));
+  return analysis::blocked_layout(shape, {order.data(), shape.rank}, std::min(kDefaultWidth, share), num_warps, true);
+}
+
 /// A set of values and ops that have one layout.
 struct Node {
   ir::Shape shape;
@@ -320,13 +328,7 @@ class Chooser {
         for (const LinearLayout& l : wishes(neighbour)) add(edge.derive(number, l));
     }
     for (const LinearLayout& l : wishes(node)) add(l);
-    if (candidates.empty()) {
-      std::array<int, ir::kMaxRank> order{};
-      for (int d = 0; d < node.shape.rank; ++d) order[static_cast<size_t>(d)] = node.shape.rank - 1 - d;
-      int64_t share = std::max<int64_t>(1, node.shape.numel() / (32 * module_.num_warps));
-      add(analysis::blocked_layout(node.shape, {order.data(), node.shape.rank}, std::min(kDefaultWidth, share),
-                                   module_.num_warps, true));
-    }
+    if (candidates.empty()) add(default_layout(node.shape, module_.num_warps));
     double best = 0;
     for (const LinearLayout& candidate : candidates) {
       double cost = cost_of(number, candidate);
@@ -528,6 +530,9 @@ class Rewriter {
                      module_.intern(layout::mma_operand(layout::DotSide::kA, a.shape.span(), a.element_bits(),
                                                         *op->result()->type.layout)));
       }
+      for (int i : {0, 1})  // any layout does for what is stored to shared memory
+        if (const Value* v = op->operand(i); is_staged(op, i) && cheap_.has(v))
+          hold_operand(op, static_cast<size_t>(i), module_.intern(default_layout(v->type.shape, module_.num_warps)));
     } else if (ir::is_gather(op->kind)) {
       choose_layout(op->result());
       hold_operand(op, 0, chooser_.of(op));

@@ -13,6 +13,8 @@
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/distributed/allocate_shared.h"
 #include "compiler/passes/distributed/read_again.h"
+#include "compiler/passes/hopper/select_wgmma.h"
+#include "compiler/passes/hopper/stage_operands.h"
 #include "compiler/passes/tile/dce.h"
 #include "compiler/passes/util/rewrite.h"
 #include "compiler/passes/util/shared_handles.h"
@@ -34,7 +36,7 @@ constexpr int kLeastCopyBytes = 4;
 bool reaches_dot(const Value* v, const Block* body) {
   return std::any_of(v->uses.begin(), v->uses.end(), [&](const ir::Use& use) {
     if (use.op->parent != body) return false;
-    if (use.op->kind == OpKind::kDot) return use.index < 2 && analysis::is_on_registers(*use.op);
+    if (use.op->kind == OpKind::kDot) return use.index < 2 && (analysis::is_on_registers(*use.op) || is_staged(use.op));
     return ir::is_pure(use.op) && use.op->regions.empty() &&
            std::any_of(use.op->results.begin(), use.op->results.end(),
                        [&](const Value* r) { return reaches_dot(r, body); });
@@ -101,11 +103,18 @@ class Loop {
         loads_.push_back(op);
         bytes += op->result()->type.shape.numel() * size_of(op->result()->type.dtype);
       }
-    // Rows are read at once, so that a stage less costs some latency; a dot's stages are what its kernel was tuned for.
+    if (loads_.empty()) return;
+    // Rows are read at once, so that a stage less costs some latency.
     const bool rows = which_ == Ahead::kLoads;
-    if (rows && bytes > 0) lead_ = std::min(lead_, static_cast<int>(shared_room(module_, target_) / bytes));
-    if (loads_.empty() || lead_ < 1) return;
+    // What works behind the loop may use the rings' memory, and what only fed products reads the rings.
+    const auto has_scratch = [&](const Op* op) {
+      return rows || (encloses(loop_, op->parent) && !(op->kind == OpKind::kConvertLayout && is_brought(op->result())));
+    };
+    const int64_t room = shared_room(module_, target_, has_scratch) - staged_bytes(module_, loads_);
+    lead_ = std::min(lead_, static_cast<int>(room / bytes) - (rows ? 0 : 1));
+    if (lead_ < 1) return;
     slots_ = rows ? lead_ : lead_ + 1;
+    find_product_in_flight();
     for (Op* load : loads_) {
       sources_.push_back({load->operand(0), load->operands.size() > 1 ? load->operand(1) : nullptr});
       all_warps_ = all_warps_ || !rows || warps_share(load->result()->type) || is_converted(load);
@@ -129,13 +138,13 @@ class Loop {
     const Type& type = load->result()->type;
     if (!type.is_tile() || type.pointer || load->flag(AttrName::kVolatile)) return false;
     if (axis_.vector_width(load) * size_of(type.dtype) < kLeastCopyBytes) return false;
+    if (analysis::pointer_origins(load->operand(0)).meets(stored_)) return false;
     if (which_ == Ahead::kOperands) {
       if (load->operands.size() == 3 && constant_of(load->operand(2)) != uint64_t{0}) return false;
       if (type.shape.rank < 2 || swizzle_of(load) == 0 || !reaches_dot(load->result(), body_)) return false;
     } else {
       Slice own(body_);
-      if (analysis::pointer_origins(load->operand(0)).meets(stored_) || !own.add(load->operand(0)) || !own.varies())
-        return false;
+      if (!own.add(load->operand(0)) || !own.varies()) return false;
     }
     Slice slice = slice_;
     for (size_t i = 0; i < std::min<size_t>(2, load->operands.size()); ++i)
@@ -151,6 +160,24 @@ class Loop {
   int swizzle_of(const Op* load) const {
     const Type& type = load->result()->type;
     return layout::widest_swizzle(type.shape[order_of(load)[0]], type.element_bits());
+  }
+
+  /// A loop's only product ends behind the next one's begin, if both operands come by rings: between the two there
+  /// would else be the copies and a barrier.
+  void find_product_in_flight() {
+    for (Op* op : *body_) {
+      if (op->kind != OpKind::kDot || !is_staged(op) || !carried_sum(*op)) continue;
+      for (int i : {0, 1})
+        if (!is_staged(op, i) || !is_brought(op->operand(i))) return;
+      in_flight_ = op;
+      op->set(AttrName::kInFlight, true);
+    }
+  }
+  /// Whether a product can read the operand in a ring.
+  bool is_brought(const Value* operand) const {
+    while (operand->op && (operand->op->kind == OpKind::kTrans || operand->op->kind == OpKind::kConvertLayout))
+      operand = operand->op->operand(0);
+    return std::find(loads_.begin(), loads_.end(), operand->op) != loads_.end();
   }
 
   // --- scalars
@@ -243,7 +270,12 @@ class Loop {
     Value* write_slot = rows ? read_slot_ : carry(i32(lead_));
     b_.set_before(body_->first);
     wait(lead_ - 1);
+    if (ir::any_nested(loop_, [](const Op* op) { return is_staged(op); })) b_.create(OpKind::kFenceAsync, {}, {});
     join_lanes(b_, all_warps_);
+    if (in_flight_) {  // the product of the iteration before still reads its slot up to here
+      b_.set_after(in_flight_);
+      join_lanes(b_, all_warps_);
+    }
     if (rows) {
       take_loads();
       b_.set_after(last_read());
@@ -359,16 +391,16 @@ class Loop {
   std::vector<Op*> reads_;
   Env ahead_;
   Value* read_slot_ = nullptr;
+  Op* in_flight_ = nullptr;  // the product that the iteration leaves unfinished
 };
 
 /// `stored` gets what the loop writes through.
 Ahead runs_ahead(const Op* loop, analysis::PointerOrigins& stored) {
-  bool dots = false, changes = false, unknown = false;
+  bool dots = false, unknown = false;
   for (const Op* op : *loop->region())
     ir::any_nested(op, [&](const Op* inner) {
       dots = dots || inner->kind == OpKind::kDot;
       if (inner->kind == OpKind::kStore) {
-        changes = true;
         stored.join(analysis::pointer_origins(inner->operand(0)));
       } else if (inner->regions.empty() && changes_memory(inner)) {
         unknown = true;
@@ -376,7 +408,7 @@ Ahead runs_ahead(const Op* loop, analysis::PointerOrigins& stored) {
       return false;
     });
   if (unknown) return Ahead::kNothing;
-  if (dots) return changes ? Ahead::kNothing : Ahead::kOperands;
+  if (dots) return Ahead::kOperands;
   return loop->has(AttrName::kNumStages) ? Ahead::kLoads : Ahead::kNothing;
 }
 

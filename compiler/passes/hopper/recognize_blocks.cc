@@ -9,6 +9,7 @@
 
 #include "compiler/analysis/affine.h"
 #include "compiler/analysis/axis_info.h"
+#include "compiler/analysis/pointer_origins.h"
 #include "compiler/analysis/tensor_map.h"
 #include "compiler/ir/builder.h"
 #include "compiler/passes/hopper/select_wgmma.h"
@@ -59,7 +60,7 @@ class Recognizer {
     if (!any) return;
     for (Op* store : stores)
       if (auto access = block_access(store);
-          access && access->outer == kRows && is_bounded(*access) &&
+          access && writes_once(store, stores) && access->outer == kRows && is_bounded(*access) &&
           fills_units(access->sizes[kColumns], size_of(store->operand(0)->type.dtype)))
         rewrite(*access);
   }
@@ -89,6 +90,30 @@ class Recognizer {
     }
     for (const BlockAccess& access : found) rewrite(access);
     return true;
+  }
+
+  /// Whether no element is stored a second time, as far as can be told: TMA would not keep the order of the two.
+  static bool writes_once(const Op* store, const std::vector<Op*>& stores) {
+    const auto origins = analysis::pointer_origins(store->operand(0));
+    for (const Op* other : stores)
+      if (other != store && origins.meets(analysis::pointer_origins(other->operand(0)))) return false;
+    const Op* loop = store->parent->parent;
+    while (loop && loop->kind == OpKind::kIf) loop = loop->parent->parent;
+    return !loop || depends_on(store->operand(0), *loop);
+  }
+  /// Whether the value is computed inside of the loop, from what changes in it.
+  static bool depends_on(const Value* value, const Op& loop) {
+    std::unordered_set<const Value*> seen;
+    std::vector<const Value*> work = {value};
+    while (!work.empty()) {
+      const Value* v = work.back();
+      work.pop_back();
+      if (!seen.insert(v).second) continue;
+      if (v->block && encloses(&loop, v->block)) return true;
+      if (v->op && encloses(&loop, v->op->parent))
+        work.insert(work.end(), v->op->operands.begin(), v->op->operands.end());
+    }
+    return false;
   }
 
   /// The access as a block whose tensor has a tensor map.

@@ -1,9 +1,11 @@
 #include "compiler/passes/hopper/select_wgmma.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
+#include "compiler/analysis/axis_info.h"
 #include "compiler/analysis/pointer_origins.h"
 #include "compiler/analysis/producer_slice.h"
 #include "compiler/analysis/tensor_map.h"
@@ -110,6 +112,53 @@ std::vector<Candidate> candidates(ir::Module& module, const Target& target) {
   return found;
 }
 
+/// Where an operand is loaded: the dimension of the operand along which neighbours lie side by side in memory. Nothing
+/// for one that is computed.
+std::optional<int> contiguous_dim(const Value* operand, const analysis::AxisAnalysis& axis) {
+  bool turned = false;
+  while (operand->op && operand->op->kind == OpKind::kTrans) {
+    turned = !turned;
+    operand = operand->op->operand(0);
+  }
+  if (!operand->op) return std::nullopt;
+  int dim = 1;
+  if (operand->op->kind == OpKind::kLoad)
+    dim = axis.order_of(operand->op->operand(0))[0];
+  else if (operand->op->kind != OpKind::kDescriptorLoad)
+    return std::nullopt;
+  return turned ? 1 - dim : dim;
+}
+
+/// How many operands of a dot have to be put in shared memory for wgmma, counted from the second; 0 where wgmma cannot
+/// read the second one there. Only of 16 bits it reads either order.
+int64_t operands_to_stage(const Op& dot, const analysis::AxisAnalysis& axis) {
+  constexpr int kAlongOfA = 1, kAlongOfB = 0;  // the dimensions that the product sums over
+  const bool either = is_half(dot.operand(0)->type.dtype);
+  const auto a = contiguous_dim(dot.operand(0), axis), b = contiguous_dim(dot.operand(1), axis);
+  if (!either && b != kAlongOfB) return 0;
+  return a && (either || *a == kAlongOfA) ? 2 : 1;
+}
+
+/// The dots that are left, as far as shared memory has room for their operands beside rings.
+void select_staged(ir::Module& module, const Target& target) {
+  if (module.num_ctas > 1) return;
+  const analysis::AxisAnalysis axis(module);
+  int64_t room = target.shared_per_block / 2;
+  ir::walk(module.body(), [&](Op* op) {
+    if (op->kind != OpKind::kDot || is_wgmma(op)) return;
+    const GroupMma* group = fitting_group(*op, module.num_warps, target);
+    const int64_t staged = group ? operands_to_stage(*op, axis) : 0;
+    if (staged == 0) return;
+    int64_t bytes = 0;
+    for (int i = 2 - static_cast<int>(staged); i < 2; ++i)
+      bytes += op->operand(i)->type.shape.numel() * size_of(op->operand(i)->type.dtype);
+    if (bytes > room) return;
+    room -= bytes;
+    op->set(AttrName::kMma, std::string(group->name));
+    op->set(AttrName::kStaged, staged);
+  });
+}
+
 }  // namespace
 
 const GroupMma* fitting_group(const Op& dot, int num_warps, const Target& target, bool swapped) {
@@ -148,11 +197,31 @@ BlockOperand block_operand(const Value* operand) {
   return {};
 }
 
-bool takes_registers(const Op* op) { return is_wgmma(op) && !block_operand(op->operand(0)).load; }
+bool takes_registers(const Op* op) {
+  if (!is_wgmma(op)) return false;
+  return is_staged(op) ? !is_staged(op, 0) : !block_operand(op->operand(0)).load;
+}
 
 bool is_wgmma(const Op* op) {
   return op->kind == OpKind::kDot && target::group_mma(op->text_or(AttrName::kMma, "")) != nullptr;
 }
+
+std::optional<size_t> carried_sum(const Op& dot) {
+  const ir::Block* block = dot.parent;
+  const Op* loop = block->parent;
+  if (!loop || loop->kind != OpKind::kFor) return std::nullopt;
+  if (ir::any_nested(loop, [&](const Op* op) { return op->kind == OpKind::kDot && op != &dot; })) return std::nullopt;
+  const Value* sum = dot.operand(2);
+  const std::vector<ir::Use>& uses = dot.result()->uses;
+  const bool is_carried = sum->block == block && sum->index > 0 && sum->uses.size() == 1 && uses.size() == 1 &&
+                          uses[0].op == block->terminator() && uses[0].index + 1 == sum->index;
+  if (!is_carried) return std::nullopt;
+  return uses[0].index;
+}
+
+bool is_staged(const Op* op) { return is_wgmma(op) && op->has(AttrName::kStaged); }
+
+bool is_staged(const Op* dot, int index) { return 2 - index <= dot->int_or(AttrName::kStaged, 0); }
 
 Status select_wgmma(ir::Module& module, const target::Target& target) {
   if (!target::has_group_mma(target) || !has_op(module, OpKind::kDot)) return {};
@@ -161,6 +230,7 @@ Status select_wgmma(ir::Module& module, const target::Target& target) {
     Op* dot = c.swapped ? transpose_product(module, c.dot) : c.dot;
     dot->set(AttrName::kMma, std::string(c.group->name));
   }
+  select_staged(module, target);
   return {};
 }
 

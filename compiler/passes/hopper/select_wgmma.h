@@ -1,9 +1,14 @@
-// Selects the dots that wgmma can compute from TMA loads. Their operands are block loads (perhaps transposed) whose
-// addresses a producer can compute ahead; or the first operand is computed from an earlier such product, as in
-// attention, and stays in registers. They get mma = "wgmma". Where only the transposed product qualifies, the dot is
-// transposed first: wgmma takes at least 64 rows and as few as 8 columns, and may have its first operand, not the
-// second, in registers.
+// Selects the dots that wgmma can compute; they get mma = "wgmma". Their operands come by one of two roads:
+//
+// - TMA loads. The operands are block loads (perhaps transposed) whose addresses a producer can compute ahead; or the
+//   first operand is computed from an earlier such product, as in attention, and stays in registers. Where only the
+//   transposed product qualifies, the dot is transposed first: wgmma takes at least 64 rows and as few as 8 columns,
+//   and may have its first operand, not the second, in registers.
+// - The warps' own copies (staged = 1 or 2): whatever is masked, gathered, converted or computed. The second operand
+//   goes through shared memory, and the first one too where it is loaded as it is; else it stays in registers.
 #pragma once
+#include <optional>
+
 #include "compiler/ir/ir.h"
 #include "compiler/target/mma.h"
 
@@ -31,7 +36,15 @@ bool lies_for_wgmma(const BlockOperand& operand, bool is_b);
 
 /// A dot that select_wgmma has chosen.
 bool is_wgmma(const ir::Op* op);
-/// The same, with a first operand that is computed: it is no block, and stays in registers.
+/// The same, with operands that the warps put in shared memory.
+bool is_staged(const ir::Op* op);
+/// Whether operand `index` of a staged dot goes through shared memory.
+bool is_staged(const ir::Op* dot, int index);
+/// A dot for wgmma whose first operand is computed, and stays in registers.
 bool takes_registers(const ir::Op* op);
+
+/// The result of the loop around a dot that is the sum of its products, when nothing else reads it inside of the loop
+/// and the loop has no other dot, at any depth.
+std::optional<size_t> carried_sum(const ir::Op& dot);
 
 }  // namespace kiln::passes

@@ -35,8 +35,6 @@ constexpr int kLeastSlotsInFlight = 4;
 constexpr int64_t kLeastTileInFlight = 64 * 128;
 
 /// The loads of one block of code, and the slots that they fill.
-constexpr int64_t kSwap[] = {1, 0};
-
 struct Ring {
   Block* block = nullptr;
   std::vector<Op*> loads;       // in order
@@ -128,24 +126,13 @@ class Specializer {
     const Op* loop = ring.block->parent;
     if (!loop || loop->kind != OpKind::kFor || module_.num_warps != kSoleWarps || ring.slots < kLeastSlotsInFlight)
       return std::nullopt;
-    const Op* found = nullptr;
-    for (const Op* dot : dots) {
-      const auto nested = [&](const Op* op) { return op == dot; };
-      if (!ir::any_nested(loop, nested)) continue;
-      if (found || dot->parent != ring.block) return std::nullopt;
-      found = dot;
-    }
-    if (!found || found->result()->type.shape.numel() < kLeastTileInFlight) return std::nullopt;
+    const auto found = std::find_if(dots.begin(), dots.end(), [&](const Op* dot) { return dot->parent == ring.block; });
+    if (found == dots.end() || (*found)->result()->type.shape.numel() < kLeastTileInFlight) return std::nullopt;
     for (int i : {0, 1}) {
-      const BlockOperand from = block_operand(found->operand(i));
+      const BlockOperand from = block_operand((*found)->operand(i));
       if (!from.load || from.load->parent != ring.block || !lies_for_wgmma(from, /*is_b=*/i == 1)) return std::nullopt;
     }
-    const Value* sum = found->operand(2);
-    const std::vector<ir::Use>& uses = found->result()->uses;
-    const bool is_carried = sum->block == ring.block && sum->index > 0 && sum->uses.size() == 1 && uses.size() == 1 &&
-                            uses[0].op == ring.block->terminator() && uses[0].index + 1 == sum->index;
-    if (!is_carried) return std::nullopt;
-    return uses[0].index;
+    return carried_sum(**found);
   }
 
   static bool is_grid_dependency(const Op* op) {
@@ -423,6 +410,8 @@ class Specializer {
         multiply(op);
       else if (holds_loads_.contains(op))
         places = op->kind == OpKind::kFor ? consume_for(op, std::move(places)) : consume_if(op, std::move(places));
+      else
+        multiply_within(op);
     }
     if (ring) {
       Position& place = places[static_cast<size_t>(ring - rings_.data())];
@@ -514,6 +503,16 @@ class Specializer {
       places[r].parity = module_.add_result(op, ir::scalar_type(DType::kI32));
     }
     return places;
+  }
+
+  /// The products in loops and branches without loads of their own: they read the slots of the block around.
+  void multiply_within(Op* op) {
+    std::vector<Op*> dots;
+    for (Block* block : op->regions)
+      ir::walk(block, [&](Op* inner) {
+        if (is_wgmma(inner)) dots.push_back(inner);
+      });
+    for (Op* dot : dots) multiply(dot);
   }
 
   void multiply(Op* dot) {

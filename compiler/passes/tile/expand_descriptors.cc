@@ -99,7 +99,7 @@ Status expand_descriptors(ir::Module& module, const target::Target&) {
   const DescriptorOps ops = descriptor_ops(module);
   std::unordered_set<const Op*> kept;
   ir::walk(module.body(), [&](Op* op) {
-    if (!is_wgmma(op)) return;
+    if (!is_wgmma(op) || is_staged(op)) return;
     for (int i : {0, 1})
       if (const Op* load = block_operand(op->operand(i)).load) kept.insert(load);
   });

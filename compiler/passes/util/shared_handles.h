@@ -16,6 +16,9 @@ ir::Type rows_type(ir::Module& module, const ir::Type& tile, std::span<const int
 /// Row-major.
 inline constexpr int kRowMajor[] = {1, 0};
 
+/// The order of a transposed matrix.
+inline constexpr int64_t kSwap[] = {1, 0};
+
 /// Copy number `slot` of several.
 ir::Value* view(ir::Builder& b, ir::Value* handle, ir::Value* slot);
 /// The same bytes with other dimensions: dim i is dim order[i].

@@ -1,0 +1,197 @@
+#include "compiler/passes/hopper/stage_operands.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/analysis/shared_memory.h"
+#include "compiler/ir/builder.h"
+#include "compiler/layout/shared_forms.h"
+#include "compiler/layout/tensor_core.h"
+#include "compiler/passes/hopper/select_wgmma.h"
+#include "compiler/passes/tile/dce.h"
+#include "compiler/passes/util/rewrite.h"
+#include "compiler/passes/util/shared_handles.h"
+
+namespace kiln::passes {
+
+using ir::AttrName;
+using ir::Block;
+using ir::Op;
+using ir::OpKind;
+using ir::Type;
+using ir::Value;
+
+namespace {
+
+constexpr int kAlongRows[] = {1, 0}, kAlongColumns[] = {0, 1};
+
+/// An operand without what only says how it is looked at.
+struct Source {
+  Value* tile;
+  bool turned;
+};
+Source source_of(Value* operand) {
+  Source source{operand, false};
+  while (source.tile->op &&
+         (source.tile->op->kind == OpKind::kTrans || source.tile->op->kind == OpKind::kConvertLayout)) {
+    if (source.tile->op->kind == OpKind::kTrans) source.turned = !source.turned;
+    source.tile = source.tile->op->operand(0);
+  }
+  return source;
+}
+
+/// The order in which a tile is stored for wgmma, where `k` is the dimension that the product sums over: as threads
+/// hold it, so that they store vectors, unless its rows are too short for a swizzle or only one order is possible.
+std::span<const int> order_for(const Type& tile, int k) {
+  const std::span<const int> along_k = k == 1 ? kAlongRows : kAlongColumns, other = k == 1 ? kAlongColumns : kAlongRows;
+  if (!is_half(tile.dtype)) return along_k;
+  const auto registers = tile.layout->bases(layout::In::kRegister);
+  const bool held_along_k = registers.empty() || registers[0][k] != 0;
+  return held_along_k || layout::widest_swizzle(tile.shape[other[0]], tile.element_bits()) == 0 ? along_k : other;
+}
+
+bool is_in_loop(const Block* block) {
+  for (const Op* op = block->parent; op; op = op->parent->parent)
+    if (op->kind == OpKind::kFor || op->kind == OpKind::kWhile) return true;
+  return false;
+}
+
+std::vector<Op*> staged_dots(ir::Module& module) {
+  std::vector<Op*> dots;
+  ir::walk(module.body(), [&](Op* op) {
+    if (is_staged(op)) dots.push_back(op);
+  });
+  return dots;
+}
+
+class OperandStager {
+ public:
+  explicit OperandStager(ir::Module& module) : module_(module), b_(module) {}
+
+  void stage(Op* dot) {
+    b_.set_range(dot->range);
+    std::vector<Value*> here;  // are to be stored in front of the dot
+    Value* sides[] = {dot->operand(0), dot->operand(1)};
+    for (int i = 0; i < 2; ++i)
+      if (is_staged(dot, i)) sides[i] = in_shared(dot, i, here);
+    b_.set_before(dot);
+    store(here);
+    Value* product = b_.create1(OpKind::kWgmma, {sides[0], sides[1], dot->operand(2)}, dot->result()->type);
+    const int64_t later = dot->flag(AttrName::kInFlight) ? 1 : 0;
+    replace(dot, wait_for(product, later));
+  }
+
+  /// Behind a loop that leaves its last product in flight.
+  void end_flight(Op* loop, size_t index) {
+    Value* sum = loop->results[index];
+    const std::vector<ir::Use> uses = sum->uses;
+    b_.set_range(loop->range);
+    b_.set_after(loop);
+    Value* done = wait_for(sum, 0);
+    for (const ir::Use& use : uses) use.op->set_operand(static_cast<int>(use.index), done);
+  }
+
+ private:
+  Value* wait_for(Value* product, int64_t count) {
+    const Type type = product->type;
+    return b_.create(OpKind::kWgmmaWait, std::span(&product, 1), std::span(&type, 1), {{AttrName::kCount, count}})
+        ->result();
+  }
+
+  /// The operand's handle, as the product takes it. `here` gets the tile if it has yet to be stored before the dot.
+  Value* in_shared(Op* dot, int index, std::vector<Value*>& here) {
+    const Source source = source_of(dot->operand(index));
+    const int k = index == 0 ? 1 : 0;
+    Value* handle = ring_of(*dot, source, source.turned ? 1 - k : k);
+    if (!handle) {
+      Value*& buffer = buffers_[source.tile];
+      if (!buffer) {
+        buffer = alloc(source.tile->type, source.turned ? 1 - k : k);
+        // Where the tile is made outside of the dot's block it is stored once for all rounds.
+        const Block* made = source.tile->op ? source.tile->op->parent : source.tile->block;
+        if (made == dot->parent) {
+          here.push_back(source.tile);
+        } else {
+          if (source.tile->op)
+            b_.set_after(source.tile->op);
+          else
+            b_.set_before(source.tile->block->first);
+          Value* one[] = {source.tile};
+          store(one);
+        }
+      }
+      handle = buffer;
+    }
+    if (!source.turned) return handle;
+    b_.set_before(dot);
+    return transposed(b_, handle, kSwap);
+  }
+
+  /// The shared memory that the tile was read from, if wgmma can read it there.
+  static Value* ring_of(const Op& dot, const Source& source, int k) {
+    const Op* read = source.tile->op;
+    if (!read || read->kind != OpKind::kSharedLoad || read->parent != dot.parent) return nullptr;
+    Value* ring = read->operand(0);
+    const Type& type = ring->type;
+    const int span = std::min(type.shape[1 - k], 64);
+    return layout::plan_wgmma_matrix(*type.layout, k, span, size_of(type.dtype)) ? ring : nullptr;
+  }
+
+  Value* alloc(const Type& tile, int k) {
+    const Type type = swizzled_type(module_, tile, order_for(tile, k));
+    ir::Builder front(module_);
+    front.set_before(module_.body()->first);
+    front.set_range(b_.range());
+    return front.create(OpKind::kSharedAlloc, {}, std::span(&type, 1))->result();
+  }
+
+  void store(std::span<Value* const> tiles) {
+    if (tiles.empty()) return;
+    // A warp may still read what the round before stored.
+    if (is_in_loop(b_.block())) join_lanes(b_, true);
+    for (Value* tile : tiles) {
+      Value* operands[] = {buffers_.at(tile), tile};
+      b_.create(OpKind::kSharedStore, operands, {});
+    }
+    b_.create(OpKind::kFenceAsync, {}, {});
+    join_lanes(b_, true);
+  }
+
+  ir::Module& module_;
+  ir::Builder b_;
+  std::unordered_map<const Value*, Value*> buffers_;  // of tiles
+};
+
+}  // namespace
+
+Status stage_operands(ir::Module& module, const target::Target&) {
+  const std::vector<Op*> dots = staged_dots(module);
+  if (dots.empty()) return {};
+  OperandStager stager(module);
+  for (Op* dot : dots) {
+    Op* loop = dot->parent->parent;
+    const std::optional<size_t> in_flight = dot->flag(AttrName::kInFlight) ? carried_sum(*dot) : std::nullopt;
+    stager.stage(dot);
+    if (in_flight) stager.end_flight(loop, *in_flight);
+  }
+  return dce(module);
+}
+
+int64_t staged_bytes(ir::Module& module, std::span<Op* const> brought) {
+  std::unordered_set<const Value*> tiles;
+  for (const Op* dot : staged_dots(module))
+    for (int i = 0; i < 2; ++i)
+      if (is_staged(dot, i)) tiles.insert(source_of(dot->operand(i)).tile);
+  int64_t bytes = 0;
+  for (const Value* tile : tiles) {
+    const bool in_ring = tile->op && (tile->op->kind == OpKind::kSharedLoad ||
+                                      std::find(brought.begin(), brought.end(), tile->op) != brought.end());
+    if (!in_ring)
+      bytes += analysis::shared_bytes(ir::shared_type(tile->type.dtype, tile->type.shape, tile->type.layout, 1));
+  }
+  return bytes;
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,295 @@
+// Products of what is masked, gathered, converted or computed, through the whole pipeline for Hopper, on the machine
+// that the distributed interpreter plays, against the tile interpreter. Kernels are drawn at random from the forms in
+// which programs bring their operands; each product must become a wgmma.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "compiler/frontend/frontend.h"
+#include "compiler/interp/machine/distributed.h"
+#include "compiler/interp/tile/interp.h"
+#include "compiler/parse/parser.h"
+#include "support/float_bits.h"
+#include "tests/unit/passes/pipeline.h"
+
+namespace kiln::passes {
+namespace {
+
+using ir::AttrName;
+using ir::Module;
+using ir::Op;
+using ir::OpKind;
+
+constexpr int64_t kRows = 100, kColumns = 80, kDepth = 144;  // of the product: none is a multiple of its tile
+
+/// How a tile is brought: the statements in the loop's body that make `NAME` of the type of the product.
+struct Form {
+  const char* name;
+  const char* text;
+  bool quantized = false;  // the tensor has whole numbers of 8 bits
+};
+
+constexpr Form kFirst[] = {
+    {"masked", "x = tl.load(a + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)"},
+    {"gathered", "x = tl.load(a + at[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)"},
+    {"turned",
+     "x = tl.trans(tl.load(a + k[:, None] * M + m[None, :], mask=(k[:, None] < K) & (m[None, :] < M), "
+     "other=0.0))"},
+    {"scaled",
+     "x = (tl.load(a + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)"
+     ".to(tl.float32) * 0.5).to(a.dtype.element_ty)"},
+    {"filled", "x = tl.load(a + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=1.0)"},
+    {"converted",
+     "x = tl.load(q + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0)"
+     ".to(a.dtype.element_ty)"},
+};
+constexpr Form kSecond[] = {
+    {"masked", "y = tl.load(b + k[:, None] * N + n[None, :], mask=(k[:, None] < K) & (n[None, :] < N), other=0.0)"},
+    {"gathered",
+     "y = tl.load(b + tl.load(index + k)[:, None] * N + n[None, :], "
+     "mask=(k[:, None] < K) & (n[None, :] < N), other=0.0)"},
+    {"turned",
+     "y = tl.trans(tl.load(b + n[:, None] * K + k[None, :], mask=(n[:, None] < N) & (k[None, :] < K), "
+     "other=0.0))"},
+    {"scaled",
+     "y = (tl.load(b + k[:, None] * N + n[None, :], mask=(k[:, None] < K) & (n[None, :] < N), other=0.0)"
+     ".to(tl.float32) * scale[None, :]).to(a.dtype.element_ty)"},
+    {"converted",
+     "y = tl.load(q + k[:, None] * N + n[None, :], mask=(k[:, None] < K) & (n[None, :] < N), other=0)"
+     ".to(a.dtype.element_ty)"},
+    {"constant", "y = tl.full((BK, BN), 0.25, a.dtype.element_ty)"},
+};
+constexpr const char* kSums[] = {
+    "acc += tl.dot(x, y)",
+    "acc = acc * 0.5 + tl.dot(x, y)",
+    "if t % 2 == 0:\n            acc = tl.dot(x, y, acc)",
+    "for r in range(2):\n            acc = tl.dot(x, y, acc)",
+    "acc = tl.dot(x, y, acc)\n        tl.store(c + (m[:, None] * N + n[None, :]), acc, "
+    "mask=(m[:, None] < M) & (n[None, :] < N))",
+};
+constexpr const char* kEnds[] = {
+    "",
+    "acc = tl.dot(acc.to(a.dtype.element_ty), tl.full((BN, BN), 0.125, a.dtype.element_ty))",
+    "acc = tl.dot(tl.full((BM, BM), 0.125, a.dtype.element_ty), acc.to(a.dtype.element_ty))",
+};
+
+constexpr char kKernel[] = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(a, b, c, q, index, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    at = tl.load(index + m, mask=m < M, other=0)
+    scale = tl.load(q + n, mask=n < N, other=0).to(tl.float32)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for t in range(0, tl.cdiv(K, BK)):
+        k = t * BK + tl.arange(0, BK)
+        {}
+        {}
+        {}
+    {}
+    tl.store(c + m[:, None] * N + n[None, :], acc, mask=(m[:, None] < M) & (n[None, :] < N))
+)";
+
+struct Case {
+  int first = 0, second = 0, sum = 0, end = 0;
+  DType dtype = DType::kF16, out = DType::kF32;
+  int64_t block_m = 64, block_n = 32, block_k = 32;
+  int warps = 4, stages = 3;
+
+  std::string source() const {
+    return fmt::format(kKernel, kFirst[first].text, kSecond[second].text, kSums[sum], kEnds[end]);
+  }
+  std::string describe() const {
+    return fmt::format("{} x {}, sum {}, end {}, {} tile {}x{}x{}, {} warps, {} stages", kFirst[first].name,
+                       kSecond[second].name, sum, end, kiln::name(dtype), block_m, block_n, block_k, warps, stages);
+  }
+};
+
+Result<std::unique_ptr<Module>> lower(const Case& c) {
+  KILN_TRY(auto module, parse::parse_module(SourceText::make("product.py", c.source())));
+  KILN_TRY(auto functions, frontend::jit_functions(module));
+  auto one = [](int64_t v) { return ast::Constant(ast::Int{v}); };
+  const std::vector<std::pair<std::string, frontend::Global>> constants = {
+      {"BM", one(c.block_m)}, {"BN", one(c.block_n)}, {"BK", one(c.block_k)}};
+  const std::string_view type = kiln::info(c.dtype).triton;
+  KILN_TRY(auto args,
+           frontend::parse_signature(*functions.back(),
+                                     fmt::format("*{}:16, *{}:16, *{}:16, *i8:16, *i32:16, i32, i32:16, i32:16", type,
+                                                 type, kiln::info(c.out).triton),
+                                     constants));
+  frontend::Options options;
+  options.num_warps = c.warps;
+  options.num_stages = c.stages;
+  return frontend::lower_kernel(*functions.back(), args, options);
+}
+
+/// Memory and arguments of one run.
+class Problem {
+ public:
+  Problem(DType dtype, std::mt19937& rng) {
+    std::normal_distribution<double> normal;
+    const int64_t whole = 256;  // rows that tiles may reach beyond the tensor
+    fill(dtype, kRows * kDepth, [&](int64_t) { return float_to_bits(dtype, normal(rng)); });
+    fill(dtype, kDepth * kColumns, [&](int64_t) { return float_to_bits(dtype, normal(rng)); });
+    fill(DType::kF32, kRows * kColumns, [&](int64_t) { return nan_bits(DType::kF32); });
+    fill(DType::kI8, std::max(kRows, kColumns) * kDepth, [&](int64_t) { return static_cast<uint64_t>(rng() % 5); });
+    fill(DType::kI32, whole, [&](int64_t) { return static_cast<uint64_t>(rng() % kRows); });
+  }
+
+  Status operator()(const Case& c, const Module& m, const interp::DistributedOptions& options = {}) {
+    interp::Memory memory;
+    for (size_t i = 0; i < buffers_.size(); ++i) memory.allow(reinterpret_cast<void*>(addresses_[i]), bytes_[i]);
+    for (int64_t e = 0; e < kRows * kColumns; ++e)
+      interp::Memory::write(addresses_[2] + static_cast<uint64_t>(4 * e), DType::kF32, nan_bits(DType::kF32));
+    std::vector<uint64_t> args = addresses_;
+    for (int64_t v : {kRows, kColumns, kDepth}) args.push_back(static_cast<uint64_t>(v));
+    const std::array<int32_t, 3> grid = {static_cast<int32_t>((kRows + c.block_m - 1) / c.block_m),
+                                         static_cast<int32_t>((kColumns + c.block_n - 1) / c.block_n), 1};
+    return m.stage == ir::Stage::kTile ? interp::run(m, grid, args, memory)
+                                       : interp::run_distributed(m, grid, args, memory, options);
+  }
+
+  std::vector<double> result() const {
+    std::vector<double> out;
+    for (int64_t i = 0; i < kRows * kColumns; ++i)
+      out.push_back(float_from_bits(DType::kF32,
+                                    interp::Memory::read(addresses_[2] + static_cast<uint64_t>(4 * i), DType::kF32)));
+    return out;
+  }
+
+ private:
+  template <class Fn>
+  void fill(DType t, int64_t count, Fn&& bits) {
+    auto& buffer = buffers_.emplace_back(static_cast<size_t>(count * size_of(t) / 8 + 4));
+    const uint64_t begin = (reinterpret_cast<uint64_t>(buffer.data()) + 15) & ~uint64_t{15};
+    addresses_.push_back(begin);
+    bytes_.push_back(static_cast<size_t>(count * size_of(t)));
+    for (int64_t i = 0; i < count; ++i)
+      interp::Memory::write(begin + static_cast<uint64_t>(i * size_of(t)), t, bits(i));
+  }
+
+  std::vector<std::vector<uint64_t>> buffers_;
+  std::vector<uint64_t> addresses_;
+  std::vector<size_t> bytes_;
+};
+
+std::unique_ptr<Module> distributed(const Case& c, std::unique_ptr<Module>* tile = nullptr) {
+  return through_pipeline(lower(c), "sm_90a", tile);
+}
+
+TEST(StagedProducts, MatchTheTileInterpreter) {
+  const uint32_t first = std::random_device{}();
+  for (uint32_t i = 0; i < 40; ++i) {
+    std::mt19937 rng(first + i);
+    auto pick = [&](size_t n) { return static_cast<int>(rng() % n); };
+    Case c;
+    c.first = pick(std::size(kFirst)), c.second = pick(std::size(kSecond));
+    c.sum = pick(std::size(kSums)), c.end = pick(std::size(kEnds));
+    c.dtype = pick(2) ? DType::kF16 : DType::kBF16;
+    c.warps = 4 << pick(2), c.stages = 1 + pick(4);
+    c.block_m = 64 << pick(2), c.block_n = 16 << pick(3), c.block_k = 16 << pick(3);
+    SCOPED_TRACE(fmt::format("seed {}: {}\n{}", first + i, c.describe(), c.source()));
+    std::unique_ptr<Module> tile;
+    const auto m = distributed(c, &tile);
+    ASSERT_TRUE(m);
+    EXPECT_EQ(count(*m, OpKind::kDot), 0) << ir::print(*m);
+    EXPECT_GE(count(*m, OpKind::kWgmma), c.end == 0 ? 1 : 2);
+    Problem launch(c.dtype, rng);
+    Status ran = launch(c, *tile);
+    ASSERT_TRUE(ran.ok()) << render(ran.error());
+    const std::vector<double> expected = launch.result();
+    interp::DistributedOptions options;
+    options.seed = first + i;
+    ran = launch(c, *m, options);
+    ASSERT_TRUE(ran.ok()) << render(ran.error()) << ir::print(*m);
+    const std::vector<double> got = launch.result();
+    double largest = 0;
+    for (const double v : expected) largest = std::max(largest, std::abs(v));
+    // Sums in another order; an end rounds the sum to the operands' type before it is multiplied again.
+    const double bound = largest * (c.end == 0 ? 1e-5 : c.dtype == DType::kF16 ? 1e-3 : 8e-3);
+    for (size_t e = 0; e < got.size(); ++e) ASSERT_NEAR(got[e], expected[e], bound) << "element " << e;
+  }
+}
+
+/// The conversion of the result for its store finds room in the rings, which are not in use any more.
+TEST(StagedProducts, EpiloguesUseTheRings) {
+  Case c;
+  c.first = 1, c.block_n = 64, c.block_k = 64, c.out = DType::kF16;
+  const auto m = distributed(c);
+  ASSERT_TRUE(m);
+  EXPECT_GT(count(*m, OpKind::kConvertLayout), 0) << ir::print(*m);
+  EXPECT_EQ(m->shared_bytes, (c.block_m + c.block_n) * c.block_k * size_of(c.dtype) * c.stages) << ir::print(*m);
+}
+
+/// What the kernel below keeps in flight: two rings, copies behind the product, one wait for the last.
+TEST(StagedProducts, PlantedErrorsAreFound) {
+  Case c;
+  c.first = 1;
+  struct Planted {
+    const char* name;
+    void (*plant)(Module&);
+    bool is_found;
+  };
+  const Planted planted[] = {
+      {"none", [](Module&) {}, false},
+      {"no fence",
+       [](Module& m) {
+         std::vector<Op*> fences;
+         ir::walk(m.body(), [&](Op* op) {
+           if (op->kind == OpKind::kFenceAsync) fences.push_back(op);
+         });
+         for (Op* op : fences) op->erase();
+       },
+       true},
+      {"the product before may be unfinished",
+       [](Module& m) {
+         ir::walk(m.body(), [&](Op* op) {
+           if (op->kind == OpKind::kWgmmaWait && op->int_attr(AttrName::kCount) == 1)
+             op->set(AttrName::kCount, int64_t{2});
+         });
+       },
+       true},
+      {"the last product may be unfinished",
+       [](Module& m) {
+         ir::walk(m.body(), [&](Op* op) {
+           if (op->kind == OpKind::kWgmmaWait) op->set(AttrName::kCount, int64_t{1});
+         });
+       },
+       true},
+      {"copies may be unfinished",
+       [](Module& m) {
+         ir::walk(m.body(), [&](Op* op) {
+           if (op->kind == OpKind::kAsyncWait && op->parent->parent)
+             op->set(AttrName::kCount, op->int_attr(AttrName::kCount) + 1);
+         });
+       },
+       true},
+  };
+  std::mt19937 rng(std::random_device{}());
+  Problem launch(c.dtype, rng);
+  const auto made = distributed(c);
+  ASSERT_TRUE(made);
+  std::vector<int64_t> counts;
+  ir::walk(made->body(), [&](Op* op) {
+    if (op->kind == OpKind::kWgmmaWait) counts.push_back(op->int_attr(AttrName::kCount));
+  });
+  EXPECT_EQ(counts, (std::vector<int64_t>{1, 0})) << ir::print(*made);
+  for (const Planted& p : planted) {
+    const auto m = ir::clone(*made);
+    p.plant(*m);
+    EXPECT_EQ(!launch(c, *m).ok(), p.is_found) << p.name << ir::print(*m);
+  }
+  for (int64_t barrier : {0, 1}) {  // the loop's, ahead of the product and behind it
+    interp::DistributedOptions dropped;
+    dropped.drop_barrier = static_cast<int>(barrier);
+    EXPECT_FALSE(launch(c, *made, dropped).ok()) << "barrier " << barrier;
+  }
+}
+
+}  // namespace
+}  // namespace kiln::passes
