@@ -132,13 +132,15 @@ void from_words(llvm::IRBuilderBase& b, std::span<Value* const> words, std::span
   }
 }
 
-/// Runs `text` with `tied` as operands $0… that it reads and writes, and `inputs` behind them; gives what it wrote.
+/// Runs `text` with `tied` as operands $0… that it reads and writes, and `inputs` behind them; gives what it wrote. The
+/// first instruction writes before the last one has read: no input may share a register with one of `tied`, not even
+/// where both start as the same zero.
 Words tied_asm(llvm::IRBuilderBase& b, const std::string& text, const Words& tied, std::span<Value* const> inputs) {
   std::string constraints;
   std::vector<llvm::Type*> results, types;
   Words args(tied);
   for (Value* v : tied) {
-    constraints += fmt::format("{}={}", constraints.empty() ? "" : ",", v->getType()->isFloatTy() ? 'f' : 'r');
+    constraints += fmt::format("{}=&{}", constraints.empty() ? "" : ",", v->getType()->isFloatTy() ? 'f' : 'r');
     results.push_back(v->getType());
   }
   for (size_t i = 0; i < tied.size(); ++i) constraints += fmt::format(",{}", i);

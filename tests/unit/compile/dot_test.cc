@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+#include <sstream>
+
 #include "compiler/compile.h"
 #include "compiler/parse/parser.h"
 
@@ -87,6 +90,43 @@ TEST(DotCompile, EveryTypeToItsInstruction) {
           EXPECT_LE(kernel->spill_bytes, 0);
         }
       }
+}
+
+/// Half of this A is a zero, the value that the sum starts from: the first instruction of the product would write it
+/// before the last one has read it.
+TEST(DotCompile, ASumSharesNoRegisterWithAnOperand) {
+  constexpr const char* kTriangle = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(x, y, out):
+    m = tl.arange(0, 64)
+    a = tl.load(x + m[:, None] * 64 + m[None, :])
+    b = tl.load(y + m[:, None] * 64 + m[None, :])
+    s = tl.dot(a, b)
+    s = tl.where((m[:, None] >= m[None, :]), s, 0)
+    tl.store(out + m[:, None] * 64 + m[None, :], tl.dot(s.to(b.dtype), b))
+)";
+  auto module = parse::parse_module(SourceText::make("product.py", kTriangle));
+  ASSERT_TRUE(module.ok());
+  auto functions = frontend::jit_functions(*module);
+  ASSERT_TRUE(functions.ok());
+  auto args = frontend::parse_signature(*functions->at(0), "*bf16:16, *bf16:16, *fp32:16", {});
+  ASSERT_TRUE(args.ok());
+  CompileOptions options;
+  options.target = "sm_90a";
+  auto kernel = compile(*functions->at(0), *args, options);
+  ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+  const std::regex by_registers(R"(wgmma\.mma_async\S* \{([^}]*)\}, \{([^}]*)\})");
+  int products = 0;
+  for (std::sregex_iterator i(kernel->ptx.begin(), kernel->ptx.end(), by_registers), end; i != end; ++i, ++products) {
+    const std::string sums = (*i)[1].str() + ",";
+    std::istringstream operands((*i)[2].str());
+    for (std::string word; std::getline(operands, word, ',');)
+      EXPECT_EQ(sums.find(word.substr(word.find('%')) + ","), std::string::npos) << word << " in " << i->str();
+  }
+  EXPECT_EQ(products, 4) << kernel->ptx;
 }
 
 }  // namespace
