@@ -181,7 +181,15 @@ Result<Value> hint(Codegen& g, const BoundArgs& a) {
   AttrName attr = a.builtin->name == "multiple_of"      ? AttrName::kMultipleOf
                   : a.builtin->name == "max_contiguous" ? AttrName::kMaxContiguous
                                                         : AttrName::kMaxConstancy;
-  return Value(g.b.create1(OpKind::kHint, {v}, v->type, {{attr, std::move(values)}}));
+  ir::Value* hinted = g.b.create1(OpKind::kHint, {v}, v->type, {{attr, std::move(values)}});
+  hinted->name = v->name;
+  // Also a statement of its own tells about the names of the value. Where it was made outside this block, a name that
+  // changed here would have to be carried out of it.
+  const ir::Block* made_in = v->op ? v->op->parent : v->block;
+  if (made_in == g.b.block())
+    for (auto& [name, binding] : g.frame().env)
+      if (binding.value.tensor() == v) binding.value = Value(hinted);
+  return Value(hinted);
 }
 
 Result<Value> assume(Codegen& g, const BoundArgs& a) {
