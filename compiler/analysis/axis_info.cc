@@ -36,6 +36,7 @@ AxisInfo unknown(const ir::Type& type) {
   info.contiguity.fill(1);
   info.divisibility.fill(1);
   info.constancy.fill(1);
+  info.prefix.fill(1);
   return info;
 }
 
@@ -45,7 +46,7 @@ AxisInfo constant_info(const ir::Type& type, int64_t value) {
   AxisInfo info = unknown(type);
   for (int d = 0; d < dims(info); ++d) {
     info.divisibility[d] = divisor_of(value);
-    info.constancy[d] = size_along(type, d);
+    info.constancy[d] = info.prefix[d] = size_along(type, d);
   }
   info.constant = value;
   info.non_negative = value >= 0;
@@ -70,6 +71,7 @@ AxisInfo join(const AxisInfo& a, const AxisInfo& b) {
   for (int d = 0; d < dims(a); ++d) {
     r.contiguity[d] = std::min(a.contiguity[d], b.contiguity[d]);
     r.constancy[d] = std::min(a.constancy[d], b.constancy[d]);
+    r.prefix[d] = std::min(a.prefix[d], b.prefix[d]);
     r.divisibility[d] = std::min(divisor_at(a, d, r.contiguity[d]), divisor_at(b, d, r.contiguity[d]));
   }
   if (a.constant != b.constant) r.constant.reset();
@@ -240,7 +242,7 @@ struct AxisAnalysis::State {
         const AxisInfo& from = of(op->operand(0));
         for (int d = 0; d < info.rank; ++d) {
           info.divisibility[d] = from.divisibility[0];
-          info.constancy[d] = type.shape[d];
+          info.constancy[d] = info.prefix[d] = type.shape[d];
         }
         info.constant = from.constant;
         info.non_negative = from.non_negative;
@@ -251,7 +253,7 @@ struct AxisAnalysis::State {
       case OpKind::kBroadcast: {
         AxisInfo info = of(op->operand(0));
         for (int d = 0; d < info.rank; ++d)
-          if (op->operand(0)->type.shape[d] != type.shape[d]) info.constancy[d] = type.shape[d];
+          if (op->operand(0)->type.shape[d] != type.shape[d]) info.constancy[d] = info.prefix[d] = type.shape[d];
         return info;
       }
       case OpKind::kTrans: {
@@ -262,6 +264,7 @@ struct AxisAnalysis::State {
           info.contiguity[d] = from.contiguity[source];
           info.divisibility[d] = from.divisibility[source];
           info.constancy[d] = from.constancy[source];
+          info.prefix[d] = from.prefix[source];
         }
         info.constant = from.constant;
         info.non_negative = from.non_negative;
@@ -323,6 +326,7 @@ struct AxisAnalysis::State {
     for (int d = 0; d < dims(info); ++d) {
       info.constancy[d] = size_along(type, d);
       for (const Value* v : op->operands) info.constancy[d] = std::min(info.constancy[d], of(v).constancy[d]);
+      info.prefix[d] = info.constancy[d];
     }
     return info;
   }
@@ -350,6 +354,7 @@ struct AxisAnalysis::State {
       }
       info.contiguity[d] = from.contiguity[source];
       info.divisibility[d] = from.divisibility[source];
+      info.prefix[d] = from.prefix[source];
       info.constancy[d] = from.constancy[source++];
     }
     info.constant = from.constant;
@@ -365,6 +370,7 @@ struct AxisAnalysis::State {
     int last = info.rank - 1, from_last = from.rank - 1;
     info.contiguity[last] = std::min<int64_t>(from.contiguity[from_last], type.shape[last]);
     info.constancy[last] = std::min<int64_t>(from.constancy[from_last], type.shape[last]);
+    info.prefix[last] = std::min<int64_t>(from.prefix[from_last], type.shape[last]);
     info.divisibility[last] = divisor_at(from, from_last, info.contiguity[last]);
     for (int d = 0; d < last; ++d) info.divisibility[d] = element_divisor(from);
     info.non_negative = from.non_negative;
@@ -505,6 +511,7 @@ struct AxisAnalysis::State {
       const AxisInfo &x = of(op->operand(side)), &mask = of(op->operand(1 - side));
       for (int d = 0; d < dims(info); ++d) {
         info.divisibility[d] = std::max(info.divisibility[d], element_divisor(x));
+        info.prefix[d] = std::max(info.prefix[d], std::min(x.prefix[d], mask.prefix[d]));
         if (!mask.constant || type.is_bool()) continue;
         if (auto m = static_cast<int64_t>(static_cast<uint64_t>(*mask.constant) + 1); m > 0 && m == divisor_of(m)) {
           info.contiguity[d] = std::min({x.contiguity[d], x.divisibility[d], m});
@@ -517,7 +524,8 @@ struct AxisAnalysis::State {
     return info;
   }
 
-  /// x < n and x >= n are equal over groups of x that start and end at divisors of n.
+  /// x < n and x >= n are equal over groups of x that start and end at divisors of n. x < n and x <= n hold for the
+  /// first ones of a group; one that starts at a multiple of its size does not pass 0 on the way.
   AxisInfo cmp(const Op* op, const ir::Type& type) {
     AxisInfo info = combined(op, type);
     const auto predicate = op->word<Predicate>();
@@ -529,6 +537,11 @@ struct AxisAnalysis::State {
     for (int d = 0; d < dims(info); ++d)
       info.constancy[d] = std::max(info.constancy[d],
                                    std::min({x.contiguity[d], x.divisibility[d], n.divisibility[d], n.constancy[d]}));
+    const bool left_is_less = predicate == Predicate::kLt || predicate == Predicate::kLe;
+    const AxisInfo &less = of(op->operand(left_is_less ? 0 : 1)), &more = of(op->operand(left_is_less ? 1 : 0));
+    for (int d = 0; d < dims(info); ++d)
+      info.prefix[d] =
+          std::max(info.constancy[d], std::min({less.contiguity[d], less.divisibility[d], more.constancy[d]}));
     return info;
   }
 
@@ -583,20 +596,24 @@ std::array<int, ir::kMaxRank> AxisAnalysis::order_of(const Value* pointer) const
   return order;
 }
 
-int64_t AxisAnalysis::alignment_width(const Value* pointer, const Value* mask, int dim) const {
+int64_t AxisAnalysis::alignment_width(const Value* pointer, const Value* mask, int dim, MovedBy by) const {
   const AxisInfo& info = of(pointer);
   int64_t size = size_of(pointer->type.dtype);
   int64_t width = std::min({info.contiguity[dim], info.divisibility[dim] / size, kAccessBytes / size});
-  if (mask) width = std::min(width, of(mask).constancy[dim]);
+  if (mask) width = std::min(width, by == MovedBy::kCopy ? of(mask).prefix[dim] : of(mask).constancy[dim]);
   return std::max<int64_t>(width, 1);
 }
 
 int AxisAnalysis::vector_width(const Op* access) const {
-  const layout::LinearLayout* layout = pointer_of(access)->type.layout;
-  return layout ? vector_width(access, *layout) : 1;
+  return vector_width(access, access->kind == OpKind::kAsyncCopy ? MovedBy::kCopy : MovedBy::kRegisters);
 }
 
-int AxisAnalysis::vector_width(const Op* access, const layout::LinearLayout& layout) const {
+int AxisAnalysis::vector_width(const Op* access, MovedBy by) const {
+  const layout::LinearLayout* layout = pointer_of(access)->type.layout;
+  return layout ? vector_width(access, *layout, by) : 1;
+}
+
+int AxisAnalysis::vector_width(const Op* access, const layout::LinearLayout& layout, MovedBy by) const {
   const Value* pointer = pointer_of(access);
   if (layout.bases(layout::In::kRegister).empty()) return 1;
   const Value* mask = mask_of(access);
@@ -604,7 +621,7 @@ int AxisAnalysis::vector_width(const Op* access, const layout::LinearLayout& lay
   int dim = 0;
   while (dim < layout.rank() && registers[0][dim] == 0) ++dim;
   if (dim == layout.rank()) return 1;
-  int64_t limit = alignment_width(pointer, mask, dim);
+  int64_t limit = alignment_width(pointer, mask, dim, by);
   int width = 1;
   for (size_t bit = 0; bit < registers.size() && 2 * width <= limit; ++bit) {
     layout::Coord next;

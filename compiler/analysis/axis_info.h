@@ -14,10 +14,10 @@ namespace kiln::analysis {
 /// Of an integer, pointer or i1 value. With c = contiguity[d]: in each aligned group of c elements along d, each is the
 /// one before plus one (pointers: plus one element). With k = constancy[d]: the elements of each aligned group of k
 /// along d are equal. divisibility[d] divides the first element of each such contiguous group along d (pointers: in
-/// bytes).
+/// bytes). In each aligned group of prefix[d] elements of an i1 along d, those that are true come first.
 struct AxisInfo {
   int rank = 0;
-  std::array<int64_t, ir::kMaxRank> contiguity{}, divisibility{}, constancy{};
+  std::array<int64_t, ir::kMaxRank> contiguity{}, divisibility{}, constancy{}, prefix{};
   std::optional<int64_t> constant;  // when every element is this number
   bool non_negative = false;        // no element is below zero, unless index arithmetic overflowed its type
 
@@ -29,6 +29,10 @@ const ir::Value* pointer_of(const ir::Op* access);
 ir::Value* mask_of(const ir::Op* access);
 /// The operand that is or would be the mask of such an access or of an assert; -1: it can have none.
 int mask_index(const ir::Op& op);
+
+/// What moves the elements of an access. A copy to shared memory may take the first few of a vector and fill the rest
+/// with zeros, so that its mask needs to be a prefix only.
+enum class MovedBy { kRegisters, kCopy };
 
 /// Computed for a whole module at once; values made afterwards are unknown (contiguity and constancy 1).
 class AxisAnalysis {
@@ -44,13 +48,15 @@ class AxisAnalysis {
   std::array<int, ir::kMaxRank> order_of(const ir::Value* pointer) const;
   /// Elements that one access may move along `dim`, limited by alignment, contiguity, mask and 16 bytes. `mask` may be
   /// null.
-  int64_t alignment_width(const ir::Value* pointer, const ir::Value* mask, int dim) const;
+  int64_t alignment_width(const ir::Value* pointer, const ir::Value* mask, int dim,
+                          MovedBy by = MovedBy::kRegisters) const;
   /// Elements that each thread moves by one access of a load, store or asynchronous copy when its pointer has layout
   /// `layout`: what alignment_width permits and the layout has in its lowest registers (a power of two; 1: no vectors).
   /// Registers k·width … k·width+width-1 then hold neighbours in memory, the first at an address aligned to the whole
   /// access.
-  int vector_width(const ir::Op* access, const layout::LinearLayout& layout) const;
+  int vector_width(const ir::Op* access, const layout::LinearLayout& layout, MovedBy by) const;
   /// The same for the layout that the access has; a scalar access has width 1.
+  int vector_width(const ir::Op* access, MovedBy by) const;
   int vector_width(const ir::Op* access) const;
 
  private:

@@ -42,23 +42,23 @@ LinearLayout blocked_layout(const ir::Shape& shape, std::span<const int> order, 
   return layout::blocked(shape.span(), {per_thread.data(), rank}, {lanes.data(), rank}, {warps.data(), rank}, order);
 }
 
-std::vector<LinearLayout> coalesced_layouts(const AxisAnalysis& axis, const ir::Op* access, int num_warps) {
+std::vector<LinearLayout> coalesced_layouts(const AxisAnalysis& axis, const ir::Op* access, int num_warps, MovedBy by) {
   const ir::Value* pointer = access->operand(0);
   const ir::Shape& shape = pointer->type.shape;
   std::array<int, ir::kMaxRank> order = axis.order_of(pointer);
   int64_t share = std::max<int64_t>(1, shape.numel() / (kLanes * num_warps));
-  int64_t width = std::min(axis.alignment_width(pointer, analysis::mask_of(access), order[0]), share);
+  int64_t width = std::min(axis.alignment_width(pointer, analysis::mask_of(access), order[0], by), share);
   std::span<const int> dims{order.data(), shape.rank};
   std::vector<LinearLayout> result = {blocked_layout(shape, dims, width, num_warps, true)};
   if (shape.rank > 1) result.push_back(blocked_layout(shape, dims, width, num_warps, false));
   return result;
 }
 
-double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearLayout& layout) {
+double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearLayout& layout, MovedBy by) {
   const ir::Value* pointer = access->operand(0);
   const AxisInfo& info = axis.of(pointer);
   int64_t size = size_of(pointer->type.dtype);
-  int width = axis.vector_width(access, layout);
+  int width = axis.vector_width(access, layout, by);
 
   // The sector that an element lies in, as far as axis info knows: neighbours of a contiguous group share sectors,
   // equal addresses are one. All of it is dropping of index bits, so sectors are counted as ranks.
@@ -92,8 +92,7 @@ double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearL
   double asked = instructions * static_cast<double>(int64_t{1} << one.rank());
   // The first-level cache gives a sector again to loads; each store of a part of one goes to the second level.
   const double again = ir::writes_memory(access) ? kCyclesPerSector : kCyclesPerRepeatedSector;
-  return kCyclesPerSector * distinct + again * std::max(0.0, asked - distinct) +
-         kCyclesPerInstruction * instructions;
+  return kCyclesPerSector * distinct + again * std::max(0.0, asked - distinct) + kCyclesPerInstruction * instructions;
 }
 
 double conversion_cost(int64_t bytes) {

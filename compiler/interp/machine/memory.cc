@@ -14,18 +14,20 @@ using ir::Value;
 Status Machine::check_vectors(Warp& warp, const Op& op) {
   const size_t width = static_cast<size_t>(axis_.vector_width(&op));
   if (width == 1) return {};
-  const ir::Type& type = op.operand(0)->type;
-  const Elements& pointers = warp.of(op.operand(0));
+  const Value* pointer = analysis::pointer_of(&op);
+  const ir::Type& type = pointer->type;
+  const Elements& pointers = warp.of(pointer);
   const Value* mask = analysis::mask_of(&op);
   const uint64_t size = static_cast<uint64_t>(size_of(type.dtype));
   auto on = [&](size_t i) { return !mask || warp.of(mask)[i]; };
   for (size_t i = 0; i < pointers.size(); ++i) {
     // The registers of one access and the lane's pointer to the first of them. The NVPTX lowering reads that pointer
-    // only, so the others must be its neighbours, with the same mask.
+    // only, so the others must be its neighbours, with the same mask; of a copy, the first of them may be on.
     const size_t r = i / kLanes, first = r / width * width * kLanes + i % kLanes;
     const bool neighbours =
         pointers[i] == pointers[first] + (r % width) * size && pointers[first] % (width * size) == 0;
-    if (on(i) != on(first) || (on(i) && !neighbours))
+    const bool follows = op.kind == OpKind::kAsyncCopy ? !on(i) || i == first || on(i - kLanes) : on(i) == on(first);
+    if (!follows || (on(i) && !neighbours))
       return fail(&op, ErrorKind::kInternal,
                   "axis info promises {} elements at a time, and element {} is not one of them", width,
                   index_text(type.shape, element(warp, type, i)));

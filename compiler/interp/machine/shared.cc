@@ -98,6 +98,7 @@ Status Machine::shared_store(Warp& warp, const Op& op) {
 }
 
 Status Machine::async_copy(Warp& warp, const Op& op) {
+  KILN_CHECK_OK(check_vectors(warp, op));
   const ir::Type& type = op.operand(1)->type;
   const std::vector<uint32_t>& offsets = offsets_of(op.operand(0)->type);
   const auto base = static_cast<int64_t>(warp.of(op.operand(0))[0]);

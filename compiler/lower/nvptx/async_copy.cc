@@ -25,14 +25,66 @@ int copy_width(std::span<const int> group, int in_global) {
   return width;
 }
 
-void copy_ahead(llvm::IRBuilderBase& b, Value* to, Value* from, Value* mask, int bytes) {
+/// The parts of a mask that is their conjunction.
+void add_parts(const ir::Value* mask, std::vector<const ir::Value*>& parts) {
+  if (mask->op && mask->op->kind == ir::OpKind::kAnd)
+    for (const ir::Value* operand : mask->op->operands) add_parts(operand, parts);
+  else
+    parts.push_back(mask);
+}
+
+void copy_ahead(llvm::IRBuilderBase& b, Value* to, Value* from, Value* size, int bytes) {
   const llvm::Intrinsic::ID id = bytes == kMostBytes ? llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s
                                  : bytes == 8        ? llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8_s
                                                      : llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4_s;
   // What the source is shorter than the destination is filled with zeros; nothing of an empty source is read.
-  Value* size = b.getInt32(static_cast<uint32_t>(bytes));
-  b.CreateIntrinsic(id, {to, from, mask ? b.CreateSelect(mask, size, b.getInt32(0)) : size});
+  b.CreateIntrinsic(id, {to, from, size});
 }
+
+/// How many bytes a copy takes of `width` elements from register `first` on, under a mask that the first few of them
+/// may pass.
+class SourceSizes {
+ public:
+  SourceSizes(Lowering& l, const ir::Op& op) : l_(l), bytes_(size_of(op.operand(1)->type.dtype)) {
+    if (op.operands.size() > 2) add_parts(op.operand(2), parts_);
+    const auto registers = op.operand(1)->type.layout->bases(layout::In::kRegister);
+    while (!registers.empty() && dim_ + 1 < op.operand(1)->type.shape.rank && registers[0][dim_] == 0) ++dim_;
+  }
+
+  Value* operator()(size_t first, int width) {
+    llvm::IRBuilderBase& b = l_.b;
+    Value* size = b.getInt32(static_cast<uint32_t>(width * bytes_));
+    // Parts with an end within a vector are mostly those of one dimension, so that its other vectors share them.
+    for (const ir::Value* part : parts_) {
+      if (l_.axis.of(part).constancy[static_cast<size_t>(dim_)] >= width) continue;
+      Value* taken = b.getInt32(0);
+      for (int i = 0; i < width; ++i)
+        taken = b.CreateSelect(l_.of(part)[first + static_cast<size_t>(i)],
+                               b.getInt32(static_cast<uint32_t>((i + 1) * bytes_)), taken);
+      const bool is_first = llvm::isa<llvm::ConstantInt>(size);
+      size = is_first ? taken : b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, size, taken);
+    }
+    if (Value* all = uniform(first, width)) size = b.CreateSelect(all, size, b.getInt32(0));
+    return size;
+  }
+
+ private:
+  /// The parts that the elements share; null: none.
+  Value* uniform(size_t first, int width) {
+    Value* all = nullptr;
+    for (const ir::Value* part : parts_) {
+      if (l_.axis.of(part).constancy[static_cast<size_t>(dim_)] < width) continue;
+      Value* on = l_.of(part)[first];
+      all = all ? l_.b.CreateAnd(all, on) : on;
+    }
+    return all;
+  }
+
+  Lowering& l_;
+  const int bytes_;
+  int dim_ = 0;  // along which a vector lies
+  std::vector<const ir::Value*> parts_;
+};
 
 /// Narrower than cp.async takes: through a register, at once.
 void copy_now(Lowering& l, Value* to, Value* from, Value* mask, int bytes) {
@@ -53,17 +105,21 @@ Status lower<ir::OpKind::kAsyncCopy>(Lowering& l, const ir::Op& op) {
   const Registers* masks = op.operands.size() > 2 ? &l.of(op.operand(2)) : nullptr;
   const layout::SharedAccess access = layout::plan_shared_access(*pointer.layout, *shared.layout, bytes);
   const int in_global = l.axis.vector_width(&op);
+  SourceSizes sizes(l, op);
   l.when(l.thread.is_zero(access.lane_mask, access.warp_mask), [&] {
     for (const std::vector<int>& group : access.groups) {
       const int width = copy_width(group, in_global);
       for (size_t i = 0; i < group.size(); i += static_cast<size_t>(width)) {
         const auto r = static_cast<size_t>(group[i]);
         Value* to = place_of(l, handle, access.offset, static_cast<uint32_t>(r), static_cast<uint32_t>(bytes));
-        Value* mask = masks ? (*masks)[r] : nullptr;
         if (width * bytes >= kLeastBytes)
-          copy_ahead(l.b, to, from[r], mask, width * bytes);
+          copy_ahead(l.b, to, from[r], sizes(r, width), width * bytes);
         else
-          copy_now(l, to, from[r], mask, width * bytes);
+          for (int e = 0; e < width; ++e) {
+            const auto k = static_cast<uint32_t>(e);
+            copy_now(l, place_of(l, handle, access.offset, static_cast<uint32_t>(r) + k, static_cast<uint32_t>(bytes)),
+                     from[r + k], masks ? (*masks)[r + k] : nullptr, bytes);
+          }
       }
     }
   });

@@ -14,6 +14,7 @@
 #include "compiler/ir/builder.h"
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/tensor_core.h"
+#include "compiler/passes/distributed/pipeline_loads.h"
 #include "compiler/passes/hopper/select_wgmma.h"
 #include "support/diag.h"
 
@@ -94,7 +95,8 @@ struct Edge {
 /// The choice of layouts, on a graph of nodes and edges.
 class Chooser {
  public:
-  Chooser(ir::Module& module, const CheapValues& cheap) : module_(module), axis_(module), cheap_(cheap) {}
+  Chooser(ir::Module& module, const target::Target& target, const CheapValues& cheap)
+      : module_(module), target_(target), axis_(module), cheap_(cheap) {}
 
   void run() {
     collect(module_.body());
@@ -338,16 +340,26 @@ class Chooser {
     }
   }
 
+  /// Only masks make a difference.
+  analysis::MovedBy moved_by(const Op* access) const {
+    if (access->kind != ir::OpKind::kLoad || access->operands.size() < 2) return analysis::MovedBy::kRegisters;
+    const auto [known, is_new] = moved_by_.try_emplace(access, analysis::MovedBy::kRegisters);
+    if (is_new && is_ahead_of_dot(access, module_, target_)) known->second = analysis::MovedBy::kCopy;
+    return known->second;
+  }
+
   std::vector<LinearLayout> wishes(const Node& node) const {
     std::vector<LinearLayout> r;
     for (const Op* access : node.accesses)
-      for (const LinearLayout& l : analysis::coalesced_layouts(axis_, access, module_.num_warps)) r.push_back(l);
+      for (const LinearLayout& l : analysis::coalesced_layouts(axis_, access, module_.num_warps, moved_by(access)))
+        r.push_back(l);
     return r;
   }
 
   double cost_within(const Node& node, const LinearLayout& layout) const {
     double cost = 0;
-    for (const Op* access : node.accesses) cost += loop_weight(access) * analysis::access_cost(axis_, access, layout);
+    for (const Op* access : node.accesses)
+      cost += loop_weight(access) * analysis::access_cost(axis_, access, layout, moved_by(access));
     for (const Op* reduce : node.reduces) {
       int axis = static_cast<int>(reduce->int_attr(ir::AttrName::kAxis));
       for (const layout::Coord& basis : layout.bases(layout::In::kWarp))
@@ -392,6 +404,8 @@ class Chooser {
   }
 
   ir::Module& module_;
+  const target::Target& target_;
+  mutable std::unordered_map<const Op*, analysis::MovedBy> moved_by_;
   analysis::AxisAnalysis axis_;
   const CheapValues& cheap_;
   std::unordered_map<const void*, int> slots_;
@@ -618,9 +632,9 @@ int CheapValues::cost(const Op* op) const {
   return sum;
 }
 
-Status assign_layouts(ir::Module& module, const target::Target&) {
+Status assign_layouts(ir::Module& module, const target::Target& target) {
   CheapValues cheap(module.body());
-  Chooser chooser(module, cheap);
+  Chooser chooser(module, target, cheap);
   chooser.run();
   Rewriter(module, cheap, chooser).run();
   return {};

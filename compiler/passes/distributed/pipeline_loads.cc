@@ -43,6 +43,9 @@ bool reaches_dot(const Value* v, const Block* body) {
   });
 }
 
+/// Whether what is masked off is other than 0, which is what copies fill it with.
+bool is_filled(const Op* load) { return load->operands.size() == 3 && constant_of(load->operand(2)) != uint64_t{0}; }
+
 /// The ops and loop values that a load's address and mask are made of, closed over iterations.
 class Slice {
  public:
@@ -137,10 +140,10 @@ class Loop {
   bool fits(const Op* load) {
     const Type& type = load->result()->type;
     if (!type.is_tile() || type.pointer || load->flag(AttrName::kVolatile)) return false;
-    if (axis_.vector_width(load) * size_of(type.dtype) < kLeastCopyBytes) return false;
+    if (axis_.vector_width(load, analysis::MovedBy::kCopy) * size_of(type.dtype) < kLeastCopyBytes) return false;
     if (analysis::pointer_origins(load->operand(0)).meets(stored_)) return false;
     if (which_ == Ahead::kOperands) {
-      if (load->operands.size() == 3 && constant_of(load->operand(2)) != uint64_t{0}) return false;
+      if (is_filled(load)) return false;
       if (type.shape.rank < 2 || swizzle_of(load) == 0 || !reaches_dot(load->result(), body_)) return false;
     } else {
       Slice own(body_);
@@ -321,8 +324,7 @@ class Loop {
       b_.set_range(load->range);
       Value* handle = view(b_, buffers_[i], read_slot_);
       const std::vector<ir::Use> uses = load->result()->uses;
-      // A copy fills what is masked off with 0.
-      const bool filled = load->operands.size() == 3 && constant_of(load->operand(2)) != uint64_t{0};
+      const bool filled = is_filled(load);
       for (const ir::Use& use : uses) {
         if (use.op->kind == OpKind::kConvertLayout && !filled) replace_conversion(use.op, handle);
         if (use.op->kind == OpKind::kTrans && !filled) take_transposed(use.op, handle);
@@ -412,7 +414,18 @@ Ahead runs_ahead(const Op* loop, analysis::PointerOrigins& stored) {
   return loop->has(AttrName::kNumStages) ? Ahead::kLoads : Ahead::kNothing;
 }
 
+int stages_of(const Op* loop, const ir::Module& module) {
+  return static_cast<int>(loop->int_or(AttrName::kNumStages, module.num_stages));
+}
+
 }  // namespace
+
+bool is_ahead_of_dot(const Op* load, const ir::Module& module, const target::Target& target) {
+  const Op* loop = load->parent->parent;
+  if (!target.has(target::kCpAsync) || !loop || loop->kind != OpKind::kFor || stages_of(loop, module) < 2) return false;
+  analysis::PointerOrigins stored;
+  return !is_filled(load) && reaches_dot(load->result(), load->parent) && runs_ahead(loop, stored) == Ahead::kOperands;
+}
 
 Status pipeline_loads(ir::Module& module, const target::Target& target) {
   if (!target.has(target::kCpAsync)) return {};
@@ -423,7 +436,7 @@ Status pipeline_loads(ir::Module& module, const target::Target& target) {
   for (Op* loop : loops) {
     analysis::PointerOrigins stored;
     const Ahead which = runs_ahead(loop, stored);
-    const auto stages = static_cast<int>(loop->int_or(AttrName::kNumStages, module.num_stages));
+    const int stages = stages_of(loop, module);
     if (which == Ahead::kNothing || stages < 2) continue;
     const analysis::AxisAnalysis axis(module);
     Loop(module, target, loop, stages, which, stored, axis).run();

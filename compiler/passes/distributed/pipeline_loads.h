@@ -28,4 +28,7 @@ namespace kiln::passes {
 /// bytes can be copied.
 Status pipeline_loads(ir::Module& module, const target::Target& target);
 
+/// Whether a load is one whose value reaches a dot of such a loop, before it is known whether there is room.
+bool is_ahead_of_dot(const ir::Op* load, const ir::Module& module, const target::Target& target);
+
 }  // namespace kiln::passes

@@ -71,10 +71,34 @@ TEST(AxisInfo, BlockOfPointers) {
   EXPECT_EQ(a["xp"].divisibility[0], 16);
   EXPECT_EQ(a["mask"].constancy[0], 16);
   EXPECT_EQ(a["odd_mask"].constancy[0], 1);
+  EXPECT_EQ(a["odd_mask"].prefix[0], 1024);
   EXPECT_EQ(a.axis->alignment_width(a.value("xp"), a.value("mask"), 0), 4);
   EXPECT_EQ(a.axis->alignment_width(a.value("yp"), a.value("mask"), 0), 8);
   EXPECT_EQ(a.axis->alignment_width(a.value("xp"), nullptr, 0), 4);
   EXPECT_EQ(a.axis->alignment_width(a.value("xp"), a.value("odd_mask"), 0), 1);
+  EXPECT_EQ(a.axis->alignment_width(a.value("xp"), a.value("odd_mask"), 0, analysis::MovedBy::kCopy), 4);
+}
+
+TEST(AxisInfo, MasksThatEndWithinAVector) {
+  Analysed a = analyse(std::string(kOffsets) +
+                       "  %s = splat %n : i32[1024]\n"
+                       "  %up_to = cmp %offsets, %s {predicate = \"le\"} : i1[1024]\n"
+                       "  %more = cmp %s, %offsets {predicate = \"gt\"} : i1[1024]\n"
+                       "  %behind = cmp %offsets, %s {predicate = \"ge\"} : i1[1024]\n"
+                       "  %shifted = add %offsets, %ks : i32[1024]\n"
+                       "  %anywhere = cmp %shifted, %s {predicate = \"lt\"} : i1[1024]\n"
+                       "  %both = and %up_to, %more : i1[1024]\n"
+                       "  %tall = expand_dims %both {axis = 1} : i1[1024, 1]\n"
+                       "  %wide = broadcast %tall : i1[1024, 8]\n"
+                       "  %turned = trans %wide {order = [1, 0]} : i1[8, 1024]\n");
+  EXPECT_EQ(a["up_to"].prefix[0], 1024);
+  EXPECT_EQ(a["more"].prefix[0], 1024);
+  EXPECT_EQ(a["behind"].prefix[0], 16);  // n is a multiple of 16
+  EXPECT_EQ(a["anywhere"].prefix[0], 1);
+  EXPECT_EQ(a["both"].prefix[0], 1024);
+  EXPECT_EQ(a["wide"].prefix[0], 1024);
+  EXPECT_EQ(a["wide"].prefix[1], 8);
+  EXPECT_EQ(a["turned"].prefix[1], 1024);
 }
 
 TEST(AxisInfo, UnalignedStart) {

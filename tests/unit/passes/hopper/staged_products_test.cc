@@ -32,32 +32,32 @@ struct Form {
 };
 
 constexpr Form kFirst[] = {
-    {"masked", "x = tl.load(a + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)"},
-    {"gathered", "x = tl.load(a + at[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)"},
+    {"masked", "x = tl.load(a + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < L), other=0.0)"},
+    {"gathered", "x = tl.load(a + at[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < L), other=0.0)"},
     {"turned",
-     "x = tl.trans(tl.load(a + k[:, None] * M + m[None, :], mask=(k[:, None] < K) & (m[None, :] < M), "
+     "x = tl.trans(tl.load(a + k[:, None] * M + m[None, :], mask=(k[:, None] < L) & (m[None, :] < M), "
      "other=0.0))"},
     {"scaled",
-     "x = (tl.load(a + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)"
+     "x = (tl.load(a + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < L), other=0.0)"
      ".to(tl.float32) * 0.5).to(a.dtype.element_ty)"},
-    {"filled", "x = tl.load(a + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=1.0)"},
+    {"filled", "x = tl.load(a + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < L), other=1.0)"},
     {"converted",
-     "x = tl.load(q + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0)"
+     "x = tl.load(q + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < L), other=0)"
      ".to(a.dtype.element_ty)"},
 };
 constexpr Form kSecond[] = {
-    {"masked", "y = tl.load(b + k[:, None] * N + n[None, :], mask=(k[:, None] < K) & (n[None, :] < N), other=0.0)"},
+    {"masked", "y = tl.load(b + k[:, None] * N + n[None, :], mask=(k[:, None] < L) & (n[None, :] < N), other=0.0)"},
     {"gathered",
      "y = tl.load(b + tl.load(index + k)[:, None] * N + n[None, :], "
-     "mask=(k[:, None] < K) & (n[None, :] < N), other=0.0)"},
+     "mask=(k[:, None] < L) & (n[None, :] < N), other=0.0)"},
     {"turned",
-     "y = tl.trans(tl.load(b + n[:, None] * K + k[None, :], mask=(n[:, None] < N) & (k[None, :] < K), "
+     "y = tl.trans(tl.load(b + n[:, None] * K + k[None, :], mask=(n[:, None] < N) & (k[None, :] < L), "
      "other=0.0))"},
     {"scaled",
-     "y = (tl.load(b + k[:, None] * N + n[None, :], mask=(k[:, None] < K) & (n[None, :] < N), other=0.0)"
+     "y = (tl.load(b + k[:, None] * N + n[None, :], mask=(k[:, None] < L) & (n[None, :] < N), other=0.0)"
      ".to(tl.float32) * scale[None, :]).to(a.dtype.element_ty)"},
     {"converted",
-     "y = tl.load(q + k[:, None] * N + n[None, :], mask=(k[:, None] < K) & (n[None, :] < N), other=0)"
+     "y = tl.load(q + k[:, None] * N + n[None, :], mask=(k[:, None] < L) & (n[None, :] < N), other=0)"
      ".to(a.dtype.element_ty)"},
     {"constant", "y = tl.full((BK, BN), 0.25, a.dtype.element_ty)"},
 };
@@ -80,13 +80,13 @@ import triton
 import triton.language as tl
 
 @triton.jit
-def product(a, b, c, q, index, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     n = tl.program_id(1) * BN + tl.arange(0, BN)
     at = tl.load(index + m, mask=m < M, other=0)
     scale = tl.load(q + n, mask=n < N, other=0).to(tl.float32)
     acc = tl.zeros((BM, BN), tl.float32)
-    for t in range(0, tl.cdiv(K, BK)):
+    for t in range(0, tl.cdiv(L, BK)):
         k = t * BK + tl.arange(0, BK)
         {}
         {}
@@ -101,18 +101,18 @@ import triton
 import triton.language as tl
 
 @triton.jit
-def product(a, b, c, q, index, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     n = tl.program_id(1) * BN + tl.arange(0, BN)
     at = tl.load(index + m, mask=m < M, other=0)
     scale = tl.load(q + n, mask=n < N, other=0).to(tl.float32)
     acc = tl.zeros((BM, BN), tl.float32)
     s = tl.zeros((BM, BM), tl.float32)
-    for t in range(0, tl.cdiv(K, BK)):
+    for t in range(0, tl.cdiv(L, BK)):
         k = t * BK + tl.arange(0, BK)
         {}
         {}
-        w = tl.load(a + k[:, None] + m[None, :] * K, mask=(k[:, None] < K) & (m[None, :] < M), other=0.0)
+        w = tl.load(a + k[:, None] + m[None, :] * K, mask=(k[:, None] < L) & (m[None, :] < M), other=0.0)
         acc += tl.dot(x, y)
         s += tl.dot(x, w)
     g = tl.load(q + m, mask=m < M, other=0).to(tl.float32)
@@ -128,6 +128,7 @@ struct Case {
   int first = 0, second = 0, sum = 0, end = 0;
   DType dtype = DType::kF16, out = DType::kF32;
   int64_t block_m = 64, block_n = 32, block_k = 32;
+  int64_t depth = kDepth;  // of the part that is multiplied: ends within 16 bytes of a row
   int warps = 4, stages = 3;
 
   std::string source() const {
@@ -135,8 +136,9 @@ struct Case {
     return fmt::format(kKernel, kFirst[first].text, kSecond[second].text, kSums[sum], kEnds[end]);
   }
   std::string describe() const {
-    return fmt::format("{}{} x {}, sum {}, end {}, {} tile {}x{}x{}, {} warps, {} stages", two ? "two of " : "", kFirst[first].name,
-                       kSecond[second].name, sum, end, kiln::name(dtype), block_m, block_n, block_k, warps, stages);
+    return fmt::format("{}{} x {}, sum {}, end {}, depth {}, {} tile {}x{}x{}, {} warps, {} stages",
+                       two ? "two of " : "", kFirst[first].name, kSecond[second].name, sum, end, depth,
+                       kiln::name(dtype), block_m, block_n, block_k, warps, stages);
   }
 };
 
@@ -149,8 +151,8 @@ Result<std::unique_ptr<Module>> lower(const Case& c) {
   const std::string_view type = kiln::info(c.dtype).triton;
   KILN_TRY(auto args,
            frontend::parse_signature(*functions.back(),
-                                     fmt::format("*{}:16, *{}:16, *{}:16, *i8:16, *i32:16, i32, i32:16, i32:16", type,
-                                                 type, kiln::info(c.out).triton),
+                                     fmt::format("*{}:16, *{}:16, *{}:16, *i8:16, *i32:16, i32, i32:16, i32:16, i32",
+                                                 type, type, kiln::info(c.out).triton),
                                      constants));
   frontend::Options options;
   options.num_warps = c.warps;
@@ -177,7 +179,7 @@ class Problem {
     for (int64_t e = 0; e < kRows * kColumns; ++e)
       interp::Memory::write(addresses_[2] + static_cast<uint64_t>(4 * e), DType::kF32, nan_bits(DType::kF32));
     std::vector<uint64_t> args = addresses_;
-    for (int64_t v : {kRows, kColumns, kDepth}) args.push_back(static_cast<uint64_t>(v));
+    for (int64_t v : {kRows, kColumns, kDepth, c.depth}) args.push_back(static_cast<uint64_t>(v));
     const std::array<int32_t, 3> grid = {static_cast<int32_t>((kRows + c.block_m - 1) / c.block_m),
                                          static_cast<int32_t>((kColumns + c.block_n - 1) / c.block_n), 1};
     return m.stage == ir::Stage::kTile ? interp::run(m, grid, args, memory)
@@ -222,6 +224,7 @@ TEST(StagedProducts, MatchTheTileInterpreter) {
     c.sum = pick(std::size(kSums)), c.end = pick(std::size(kEnds));
     c.dtype = pick(2) ? DType::kF16 : DType::kBF16;
     c.two = pick(3) == 0;
+    c.depth = kDepth - pick(16);
     c.warps = 4 << pick(2), c.stages = 1 + pick(4);
     c.block_m = 64 << pick(2), c.block_n = 16 << pick(3), c.block_k = 16 << pick(3);
     SCOPED_TRACE(fmt::format("seed {}: {}\n{}", first + i, c.describe(), c.source()));
