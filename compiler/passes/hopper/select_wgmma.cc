@@ -73,7 +73,9 @@ bool is_made_of_product(const Value* v, const std::unordered_set<const Op*>& pro
   return false;
 }
 
-std::vector<Candidate> candidates(ir::Module& module, const Target& target) {
+/// `banned`: loads that something else reads as well.
+std::vector<Candidate> candidates(ir::Module& module, const Target& target,
+                                  const std::unordered_set<const Op*>& banned) {
   const analysis::AxisAnalysis axis(module);
   // A tensor that the kernel writes itself must not be read ahead.
   const analysis::PointerOrigins written = analysis::written_origins(module);
@@ -81,7 +83,8 @@ std::vector<Candidate> candidates(ir::Module& module, const Target& target) {
   std::vector<Candidate> found;
   std::unordered_set<const Op*> products;
   auto is_block = [&](const BlockOperand& operand) {
-    return operand.load && analysis::has_tensor_map(*operand.load->operand(0)->op, axis, /*stored=*/false) &&
+    return operand.load && !banned.contains(operand.load) &&
+           analysis::has_tensor_map(*operand.load->operand(0)->op, axis, /*stored=*/false) &&
            !written.meets(analysis::pointer_origins(operand.load->operand(0)));
   };
   auto take = [&](Candidate c) {
@@ -110,6 +113,28 @@ std::vector<Candidate> candidates(ir::Module& module, const Target& target) {
         }
   });
   return found;
+}
+
+/// What the products of these candidates and others both read.
+std::vector<const Op*> shared_loads(ir::Module& module, const std::vector<Candidate>& found) {
+  std::unordered_set<const Op*> taken;
+  for (const Candidate& c : found) taken.insert(c.dot);
+  std::vector<const Op*> shared;
+  ir::walk(module.body(), [&](const Op* op) {
+    if (op->kind != OpKind::kDot || taken.contains(op)) return;
+    for (int i : {0, 1})
+      if (const Op* load = block_operand(op->operand(i)).load) shared.push_back(load);
+  });
+  return shared;
+}
+
+/// Whether the value has no uses but as operands of dots, perhaps transposed.
+bool only_feeds_dots(const Value* v) {
+  return std::all_of(v->uses.begin(), v->uses.end(), [](const ir::Use& use) {
+    if (use.op->kind == OpKind::kDot) return use.index < 2;
+    return (use.op->kind == OpKind::kTrans || use.op->kind == OpKind::kConvertLayout) &&
+           only_feeds_dots(use.op->result());
+  });
 }
 
 /// Where an operand is loaded: the dimension of the operand along which neighbours lie side by side in memory. Nothing
@@ -182,9 +207,9 @@ bool lies_for_wgmma(const BlockOperand& operand, bool is_b) {
 
 BlockOperand block_operand(const Value* operand) {
   BlockOperand found;
-  while (operand->op && operand->uses.size() == 1) {
+  while (operand->op) {
     if (operand->op->kind == OpKind::kDescriptorLoad) {
-      found.load = operand->op;
+      if (only_feeds_dots(operand)) found.load = operand->op;
       return found;
     }
     // The block's register layout does not matter: it will come through shared memory.
@@ -225,8 +250,16 @@ bool is_staged(const Op* dot, int index) { return 2 - index <= dot->int_or(AttrN
 
 Status select_wgmma(ir::Module& module, const target::Target& target) {
   if (!target::has_group_mma(target) || !has_op(module, OpKind::kDot)) return {};
-  for (const Candidate& c : candidates(module, target)) {
-    if (!analysis::producer_slice(c.loads).ok()) continue;
+  std::vector<Candidate> found;
+  for (std::unordered_set<const Op*> banned;;) {
+    found = candidates(module, target, banned);
+    std::erase_if(found, [](const Candidate& c) { return !analysis::producer_slice(c.loads).ok(); });
+    // A slot of TMA is read by products alone, and by all of them.
+    const size_t before = banned.size();
+    for (const Op* load : shared_loads(module, found)) banned.insert(load);
+    if (banned.size() == before) break;
+  }
+  for (const Candidate& c : found) {
     Op* dot = c.swapped ? transpose_product(module, c.dot) : c.dot;
     dot->set(AttrName::kMma, std::string(c.group->name));
   }

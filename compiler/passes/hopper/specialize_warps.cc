@@ -34,9 +34,11 @@ constexpr int kSoleWarps = 4;          // one warp group: no other multiplies wh
 constexpr int kLeastSlotsInFlight = 4;
 constexpr int64_t kLeastTileInFlight = 64 * 128;
 
-/// The loads of one block of code, and the slots that they fill.
+/// The loads of one block of code, and the slots that they fill. Blocks that follow one another share slots where they
+/// load the same types.
 struct Ring {
   Block* block = nullptr;
+  size_t place = 0;             // its index, or that of the first ring with these slots
   std::vector<Op*> loads;       // in order
   std::vector<Value*> buffers;  // one per load: a tile for each slot
   Value *full = nullptr, *empty = nullptr;
@@ -71,13 +73,15 @@ class Specializer {
       if (!wanted.contains(op)) return;
       auto at = std::find_if(rings_.begin(), rings_.end(), [&](const Ring& r) { return r.block == op->parent; });
       if (at == rings_.end()) {
-        at = rings_.insert(rings_.end(), Ring{op->parent, {}, {}, nullptr, nullptr, 0, 1, {}, {}});
+        at = rings_.emplace(rings_.end());
+        at->block = op->parent;
         if (is_in_loop(*op->parent)) at->slots = module_.num_stages;
       }
       at->loads.push_back(op);
       at->shared.push_back(is_shared(*op));
     });
     for (Ring& ring : rings_) ring.in_flight = sum_in_flight(ring, dots);
+    for (size_t i = 0; i < rings_.size(); ++i) rings_[i].place = place_of(i);
     return !rings_.empty();
   }
 
@@ -109,6 +113,29 @@ class Specializer {
     for (const Op* op = block.parent; op; op = op->parent->parent)
       if (op->kind != OpKind::kIf) return true;
     return false;
+  }
+
+  /// Of ring `number`, when those before it have theirs.
+  size_t place_of(size_t number) const {
+    const std::span before(rings_.data(), number);
+    for (size_t place = 0; place < number; ++place) {
+      const bool fits = std::all_of(before.begin(), before.end(),
+                                    [&](const Ring& r) { return r.place != place || can_share(r, rings_[number]); });
+      if (rings_[place].place == place && fits) return place;
+    }
+    return number;
+  }
+
+  /// Whether slots that `a` has used can serve `b` too. Not where one stands around the other: its slots are still
+  /// full.
+  static bool can_share(const Ring& a, const Ring& b) {
+    auto around = [](const Block* outer, const Block* inner) {
+      while (inner && inner != outer) inner = inner->parent ? inner->parent->parent : nullptr;
+      return inner == outer;
+    };
+    auto is_same = [](const Op* x, const Op* y) { return x->result()->type == y->result()->type; };
+    return a.slots == b.slots && a.shared == b.shared && !around(a.block, b.block) && !around(b.block, a.block) &&
+           std::equal(a.loads.begin(), a.loads.end(), b.loads.begin(), b.loads.end(), is_same);
   }
 
   /// Whether every block of the program loads the same, and as often: neither the offsets nor the control flow around
@@ -183,6 +210,10 @@ class Specializer {
   void make_rings(Op* split) {
     b_.set_before(split);
     for (Ring& ring : rings_) {
+      if (const Ring& first = rings_[ring.place]; &first != &ring) {
+        ring.buffers = first.buffers, ring.full = first.full, ring.empty = first.empty, ring.bytes = first.bytes;
+        continue;
+      }
       for (Op* load : ring.loads) {
         const Type& t = load->result()->type;
         ring.buffers.push_back(alloc(swizzled_type(module_, t, kRowMajor, ring.slots)));
@@ -227,13 +258,13 @@ class Specializer {
     return {next.slot, b_.binary(OpKind::kXor, place.parity, b_.cast(next.wraps, DType::kI32))};
   }
 
-  /// Rings whose block is in `op` at any depth, as indices.
+  /// The places of the rings whose block is in `op` at any depth.
   std::vector<size_t> rings_in(const Op* op) const {
     std::vector<size_t> found;
-    for (size_t i = 0; i < rings_.size(); ++i)
-      for (const Block* block = rings_[i].block; block->parent; block = block->parent->parent)
-        if (block->parent == op) {
-          found.push_back(i);
+    for (const Ring& ring : rings_)
+      for (const Block* block = ring.block; block->parent; block = block->parent->parent)
+        if (block->parent == op && std::find(found.begin(), found.end(), ring.place) == found.end()) {
+          found.push_back(ring.place);
           break;
         }
     return found;
@@ -257,7 +288,7 @@ class Specializer {
     const Ring* ring = ring_of(&block);
     for (const Op* op : block) {
       if (ring && op == ring->loads.front()) {
-        fill_slot(*ring, places[static_cast<size_t>(ring - rings_.data())]);
+        fill_slot(*ring, places[ring->place]);
       } else if (holds_loads_.contains(op) || (slice_.ops.contains(op) && !op->regions.empty())) {
         places = op->kind == OpKind::kFor ? produce_for(*op, std::move(places)) : produce_if(*op, std::move(places));
       } else if (slice_.ops.contains(op) && !copies_.contains(op->result())) {
@@ -265,7 +296,7 @@ class Specializer {
       }
     }
     if (ring) {
-      Position& place = places[static_cast<size_t>(ring - rings_.data())];
+      Position& place = places[ring->place];
       place = next(*ring, place);
     }
     return places;
@@ -274,7 +305,7 @@ class Specializer {
   /// A block must not end while others may still arrive at its mbarriers: the last they do is to empty each slot.
   void stay_for_others(const Places& places) {
     for (size_t i = 0; i < rings_.size(); ++i) {
-      if (!rings_[i].is_shared()) continue;
+      if (!rings_[i].is_shared() || rings_[i].place != i) continue;
       Value* inits[] = {places[i].slot, places[i].parity};
       Op* loop = b_.for_loop(number(0), number(rings_[i].slots), number(1), inits);
       b_.set_to_end(loop->region());
@@ -398,7 +429,7 @@ class Specializer {
     Ring* ring = ring_of(block);
     for (Op* op : *block) {
       if (ring && op == ring->loads.front()) {
-        const Position& place = places[static_cast<size_t>(ring - rings_.data())];
+        const Position& place = places[ring->place];
         b_.set_before(op);
         b_.set_range(op->range);
         Value* wait[] = {view(b_, ring->full, place.slot), place.parity};
@@ -414,7 +445,7 @@ class Specializer {
         multiply_within(op);
     }
     if (ring) {
-      Position& place = places[static_cast<size_t>(ring - rings_.data())];
+      Position& place = places[ring->place];
       b_.set_before(block->terminator());
       if (ring->in_flight) {  // the slot before is read, after the first
         const Op* loop = block->parent;
@@ -484,8 +515,7 @@ class Specializer {
       op->region()->terminator()->append_operand(within[r].slot);
       op->region()->terminator()->append_operand(within[r].parity);
     }
-    for (size_t r : rings)
-      if (rings_[r].block == op->region() && rings_[r].in_flight) end_flight(op, rings_[r], places[r]);
+    if (const Ring* ring = ring_of(op->region()); ring && ring->in_flight) end_flight(op, *ring, places[ring->place]);
     return places;
   }
 
@@ -519,11 +549,10 @@ class Specializer {
     b_.set_before(dot);
     b_.set_range(dot->range);
     Value* sides[] = {dot->operand(0), dot->operand(1)};
-    std::vector<Op*> unused;
+    const std::vector<Value*> operands = dot->operands;
     for (int i : {0, 1}) {
       const BlockOperand from = block_operand(dot->operand(i));
       if (!from.load) continue;  // computed, in registers
-      unused.push_back(dot->operand(i)->op);
       sides[i] = blocks_.at(from.load);
       if (from.transposed) sides[i] = transposed(b_, sides[i], kSwap);
       if (!lies_for_wgmma(from, /*is_b=*/i == 1)) sides[i] = in_registers(sides[i], *dot->result()->type.layout);
@@ -535,12 +564,17 @@ class Specializer {
     done->name = dot->result()->name;
     ir::replace_all_uses(dot->result(), done);
     dot->erase();
-    for (Op* op : unused)
-      while (op->kind != OpKind::kDescriptorLoad) {  // goes with its ring
-        Op* from = op->operand(0)->op;
-        op->erase();
-        op = from;
-      }
+    for (int i : {0, 1})
+      if (i == 0 || operands[0] != operands[1]) erase_views(operands[static_cast<size_t>(i)]);
+  }
+
+  /// The views of a block that nothing uses any more; the load goes with its ring.
+  static void erase_views(Value* v) {
+    while (v->uses.empty() && v->op && (v->op->kind == OpKind::kTrans || v->op->kind == OpKind::kConvertLayout)) {
+      Op* view = v->op;
+      v = view->operand(0);
+      view->erase();
+    }
   }
 
   Value* in_registers(Value* block, const layout::LinearLayout& accumulator) {

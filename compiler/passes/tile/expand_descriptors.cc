@@ -3,10 +3,12 @@
 #include <unordered_set>
 #include <vector>
 
+#include "compiler/analysis/host_expression.h"
 #include "compiler/analysis/tensor_map.h"
 #include "compiler/ir/builder.h"
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/hopper/select_wgmma.h"
+#include "support/tensor_map.h"
 
 namespace kiln::passes {
 
@@ -84,6 +86,24 @@ DescriptorOps descriptor_ops(ir::Module& module) {
   return ops;
 }
 
+/// A tensor map needs its tensor and all but the last stride to be multiples of 16 bytes. Launches check that of what
+/// the host computes; a descriptor of what the kernel has loaded promises it, as in Triton.
+void rely_on_alignment(ir::Module& module, Op* maker) {
+  const int rank = maker->result()->type.shape.rank;
+  const int64_t bytes = kTensorMapAlignment, element = size_of(maker->result()->type.dtype);
+  ir::Builder b(module);
+  b.set_before(maker);
+  b.set_range(maker->range);
+  auto promise = [&](int operand, int64_t divisor) {
+    Value* v = maker->operand(operand);
+    if (analysis::host_expression(v)) return;
+    maker->set_operand(
+        operand, b.create1(OpKind::kHint, {v}, v->type, {{ir::AttrName::kMultipleOf, std::vector<int64_t>{divisor}}}));
+  };
+  promise(0, bytes);
+  for (int d = 0; d + 1 < rank; ++d) promise(1 + rank + d, std::max<int64_t>(1, bytes / element));
+}
+
 void expand_all_but(const std::unordered_set<const Op*>& kept, ir::Module& module, const DescriptorOps& ops) {
   for (Op* op : ops.accesses)
     if (!kept.contains(op)) expand(module, op);
@@ -97,6 +117,7 @@ void expand_all_descriptors(ir::Module& module) { expand_all_but({}, module, des
 
 Status expand_descriptors(ir::Module& module, const target::Target&) {
   const DescriptorOps ops = descriptor_ops(module);
+  for (Op* maker : ops.makers) rely_on_alignment(module, maker);
   std::unordered_set<const Op*> kept;
   ir::walk(module.body(), [&](Op* op) {
     if (!is_wgmma(op) || is_staged(op)) return;

@@ -33,12 +33,10 @@ struct Matmul {
   bool a_by_columns = false, b_by_columns = false;
   std::string target = "sm_80";
 
-  /// Of a and b those with vectors of 4 bytes in one mask, and rows of 32 bytes.
+  /// Of a and b those with rows of 32 bytes; where the size is odd, the last vector of a row is copied in part.
   int vector_loads() const {
-    auto wide = [&](int64_t size, int64_t block) {
-      return (size % 16 == 0 || size_of(dtype) == 4) && block * size_of(dtype) >= 32;
-    };
-    return (a_by_columns ? wide(m, block_m) : wide(k, block_k)) + (b_by_columns ? wide(k, block_k) : wide(n, block_n));
+    auto wide = [&](int64_t block) { return block * size_of(dtype) >= 32; };
+    return wide(a_by_columns ? block_m : block_k) + wide(b_by_columns ? block_k : block_n);
   }
   std::string describe() const {
     return fmt::format("{} {}x{}x{} blocks {}x{}x{} warps {} stages {} columns {}{} on {}", name(dtype), m, n, k,

@@ -123,7 +123,37 @@ def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, B
     tl.store(c + m[:, None] * N + n[None, :], acc, mask=(m[:, None] < M) & (n[None, :] < N))
 )";
 
+/// Blocks: the first of them is read by both loops, and what the loops load themselves is of one type.
+constexpr char kBlocks[] = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    columns = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    m = tl.program_id(0) * BM
+    n = tl.program_id(1) * BN
+    first = rows.load([m, 0])
+    acc = tl.zeros((BM, BN), tl.float32)
+    for t in range(0, L // 40):
+        x = rows.load([m, t * BK])
+        y = columns.load([t * BK, n])
+        acc = tl.dot(x, y, acc)
+        acc = tl.dot(first, y, acc)
+    acc = acc * 0.5
+    for t in range(L // 40, tl.cdiv(L, BK)):
+        x = rows.load([m, t * BK])
+        y = columns.load([t * BK, n])
+        acc = tl.dot(x, y, acc)
+        acc = tl.dot(first, y, acc)
+    i = m + tl.arange(0, BM)
+    j = n + tl.arange(0, BN)
+    tl.store(c + i[:, None] * N + j[None, :], acc, mask=(i[:, None] < M) & (j[None, :] < N))
+)";
+
 struct Case {
+  const char* whole = nullptr;  // the source, when it is not made of forms
   bool two = false;
   int first = 0, second = 0, sum = 0, end = 0;
   DType dtype = DType::kF16, out = DType::kF32;
@@ -132,6 +162,7 @@ struct Case {
   int warps = 4, stages = 3;
 
   std::string source() const {
+    if (whole) return whole;
     if (two) return fmt::format(kTwoKernel, kFirst[first].text, kSecond[second].text);
     return fmt::format(kKernel, kFirst[first].text, kSecond[second].text, kSums[sum], kEnds[end]);
   }
@@ -247,6 +278,32 @@ TEST(StagedProducts, MatchTheTileInterpreter) {
     // Sums in another order; an end rounds the sum to the operands' type before it is multiplied again.
     const double bound = largest * (c.end == 0 && !c.two ? 1e-5 : c.dtype == DType::kF16 ? 1e-3 : 8e-3);
     for (size_t e = 0; e < got.size(); ++e) ASSERT_NEAR(got[e], expected[e], bound) << "element " << e;
+  }
+}
+
+TEST(StagedProducts, LoopsShareSlotsAndBlocks) {
+  for (const int warps : {4, 8}) {
+    for (const int64_t depth : {30, 50, 144}) {
+      Case c;
+      c.whole = kBlocks, c.warps = warps, c.depth = depth;
+      std::unique_ptr<Module> tile;
+      const auto m = distributed(c, &tile);
+      ASSERT_TRUE(m);
+      EXPECT_EQ(count(*m, OpKind::kWgmma), 4) << ir::print(*m);
+      EXPECT_EQ(count(*m, OpKind::kTmaLoad), 5) << ir::print(*m);
+      EXPECT_EQ(count(*m, OpKind::kMbarrierInit), 4) << "of two rings\n" << ir::print(*m);
+      std::mt19937 rng(std::random_device{}());
+      Problem launch(c.dtype, rng);
+      Status ran = launch(c, *tile);
+      ASSERT_TRUE(ran.ok()) << render(ran.error());
+      const std::vector<double> expected = launch.result();
+      interp::DistributedOptions options;
+      options.seed = rng();
+      ran = launch(c, *m, options);
+      ASSERT_TRUE(ran.ok()) << render(ran.error()) << ir::print(*m);
+      const std::vector<double> got = launch.result();
+      for (size_t e = 0; e < got.size(); ++e) ASSERT_NEAR(got[e], expected[e], 2e-3) << "element " << e;
+    }
   }
 }
 
