@@ -8,6 +8,7 @@
 #include "compiler/passes/distributed/choose_mma.h"
 #include "compiler/passes/distributed/hold_in_shared.h"
 #include "compiler/passes/distributed/pipeline_loads.h"
+#include "compiler/passes/distributed/prefetch_loads.h"
 #include "compiler/passes/distributed/remove_conversions.h"
 #include "compiler/passes/hopper/recognize_blocks.h"
 #include "compiler/passes/hopper/select_wgmma.h"
@@ -98,6 +99,8 @@ constexpr Pass kCuda[] = {
   {"remove_conversions",    kLayouts, kLoadsPipelined, kNothing, kNothing, on_target<remove_conversions>},
   {"pipeline_loads",        kLayouts | kMmaChosen, kWarpsSpecialized, kLoadsPipelined, kSharedPlaced,
                             on_target<pipeline_loads>},
+  {"prefetch_loads",        kLayouts | kLoadsPipelined, kWarpsSpecialized, kNothing, kNothing,
+                            on_target<prefetch_loads>},
   // What is held takes of shared memory what the rings leave.
   {"hold_in_shared",        kLayouts | kLoadsPipelined, kWarpsSpecialized, kNothing, kSharedPlaced,
                             on_target<hold_in_shared>},

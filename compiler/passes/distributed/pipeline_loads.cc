@@ -16,6 +16,7 @@
 #include "compiler/passes/hopper/select_wgmma.h"
 #include "compiler/passes/hopper/stage_operands.h"
 #include "compiler/passes/tile/dce.h"
+#include "compiler/passes/util/loop_slice.h"
 #include "compiler/passes/util/rewrite.h"
 #include "compiler/passes/util/shared_handles.h"
 #include "compiler/target/occupancy.h"
@@ -46,37 +47,6 @@ bool reaches_dot(const Value* v, const Block* body) {
 /// Whether what is masked off is other than 0, which is what copies fill it with.
 bool is_filled(const Op* load) { return load->operands.size() == 3 && constant_of(load->operand(2)) != uint64_t{0}; }
 
-/// The ops and loop values that a load's address and mask are made of, closed over iterations.
-class Slice {
- public:
-  explicit Slice(const Block* body) : body_(body) {}
-
-  /// False when `v` needs something that cannot be computed ahead.
-  bool add(const Value* v) {
-    if (v->block == body_) {
-      varies_ = true;
-      if (v->index == 0 || !args_.insert(v).second) return true;
-      return add(body_->terminator()->operands[v->index - 1]);
-    }
-    if (!v->op || v->op->parent != body_ || ops_.contains(v->op)) return true;
-    const Op* op = v->op;
-    if (!ir::is_pure(op) || !op->regions.empty() || ir::has_trait(op->kind, 'X') || ir::has_trait(op->kind, 'H'))
-      return false;
-    ops_.insert(op);
-    return std::all_of(op->operands.begin(), op->operands.end(), [&](const Value* operand) { return add(operand); });
-  }
-  bool has(const Op* op) const { return ops_.contains(op); }
-  bool has(const Value* arg) const { return args_.contains(arg); }
-  /// Whether iterations can differ in it.
-  bool varies() const { return varies_; }
-
- private:
-  const Block* body_;
-  bool varies_ = false;
-  std::unordered_set<const Op*> ops_;
-  std::unordered_set<const Value*> args_;
-};
-
 /// What a loop lets run ahead.
 enum class Ahead {
   kNothing,
@@ -96,7 +66,7 @@ class Loop {
         lead_(stages - 1),
         stored_(stored),
         axis_(axis),
-        slice_(body_),
+        slice_(body_, &stored),
         b_(module) {}
 
   void run() {
@@ -146,10 +116,10 @@ class Loop {
       if (is_filled(load)) return false;
       if (type.shape.rank < 2 || swizzle_of(load) == 0 || !reaches_dot(load->result(), body_)) return false;
     } else {
-      Slice own(body_);
+      LoopSlice own(body_, &stored_);
       if (!own.add(load->operand(0)) || !own.varies()) return false;
     }
-    Slice slice = slice_;
+    LoopSlice slice = slice_;
     for (size_t i = 0; i < std::min<size_t>(2, load->operands.size()); ++i)
       if (!slice.add(load->operands[i])) return false;
     slice_ = std::move(slice);
@@ -187,10 +157,6 @@ class Loop {
 
   Value* number(const Type& type, int64_t v) { return b_.constant_int(type, v); }
   Value* i32(int64_t v) { return number(ir::scalar_type(DType::kI32), v); }
-  /// %k + n·step < upper bound, in 64 bits.
-  Value* runs(Value* iv) {
-    return b_.cmp(ir::Predicate::kLt, b_.cast(iv, DType::kI64), b_.cast(loop_->operand(1), DType::kI64));
-  }
   Value* later(Value* iv, int n) {
     if (n == 0) return iv;
     Value* step = loop_->operand(2);
@@ -224,6 +190,11 @@ class Loop {
       if (!slice_.has(op)) continue;
       std::vector<Value*> operands;
       for (Value* v : op->operands) operands.push_back(of(v));
+      if (op->kind == OpKind::kLoad) {  // an index
+        Value* mask = masked(b_, valid, operands.size() > 1 ? operands[1] : nullptr, operands[0]);
+        operands.resize(std::max<size_t>(2, operands.size()));
+        operands[1] = mask;
+      }
       std::vector<Type> types;
       for (const Value* r : op->results) types.push_back(r->type);
       const Op* copy = b_.create(op->kind, operands, types, op->attrs);
@@ -231,8 +202,7 @@ class Loop {
     }
     for (size_t i = 0; i < sources_.size(); ++i) {
       Value* pointers = of(sources_[i].pointers);
-      Value* mask = b_.create1(OpKind::kSplat, {valid}, pointers->type.with_dtype(DType::kI1));
-      if (sources_[i].mask) mask = b_.binary(OpKind::kAnd, of(sources_[i].mask), mask);
+      Value* mask = masked(b_, valid, sources_[i].mask ? of(sources_[i].mask) : nullptr, pointers);
       Value* operands[] = {view(b_, buffers_[i], slot), pointers, mask};
       b_.create(OpKind::kAsyncCopy, operands, {});
     }
@@ -250,7 +220,7 @@ class Loop {
     for (int s = 0; s < lead_; ++s) {
       Value* iv = later(loop_->operand(0), s);
       ahead_[body_->args[0]] = iv;
-      issue(ahead_, runs(iv), i32(s));
+      issue(ahead_, runs(b_, loop_, iv), i32(s));
     }
   }
 
@@ -286,7 +256,7 @@ class Loop {
     }
     Value* iv = later(body_->args[0], lead_);
     env[body_->args[0]] = iv;
-    issue(env, runs(iv), write_slot);
+    issue(env, runs(b_, loop_, iv), write_slot);
     std::vector<Value*> yields;
     for (const Value* arg : carried) yields.push_back(env.at(arg));
     yields.push_back(next_slot(b_, read_slot_, slots_).slot);
@@ -385,7 +355,7 @@ class Loop {
   bool all_warps_ = false;  // read what others copied
   const analysis::PointerOrigins& stored_;
   const analysis::AxisAnalysis& axis_;
-  Slice slice_;
+  LoopSlice slice_;
   ir::Builder b_;
   std::vector<Op*> loads_;
   std::vector<Source> sources_;  // of the loads
@@ -396,21 +366,9 @@ class Loop {
   Op* in_flight_ = nullptr;  // the product that the iteration leaves unfinished
 };
 
-/// `stored` gets what the loop writes through.
-Ahead runs_ahead(const Op* loop, analysis::PointerOrigins& stored) {
-  bool dots = false, unknown = false;
-  for (const Op* op : *loop->region())
-    ir::any_nested(op, [&](const Op* inner) {
-      dots = dots || inner->kind == OpKind::kDot;
-      if (inner->kind == OpKind::kStore) {
-        stored.join(analysis::pointer_origins(inner->operand(0)));
-      } else if (inner->regions.empty() && changes_memory(inner)) {
-        unknown = true;
-      }
-      return false;
-    });
-  if (unknown) return Ahead::kNothing;
-  if (dots) return Ahead::kOperands;
+/// Of a loop whose writes are known.
+Ahead runs_ahead(const Op* loop) {
+  if (ir::any_nested(loop, [](const Op* op) { return op->kind == OpKind::kDot; })) return Ahead::kOperands;
   return loop->has(AttrName::kNumStages) ? Ahead::kLoads : Ahead::kNothing;
 }
 
@@ -423,8 +381,7 @@ int stages_of(const Op* loop, const ir::Module& module) {
 bool is_ahead_of_dot(const Op* load, const ir::Module& module, const target::Target& target) {
   const Op* loop = load->parent->parent;
   if (!target.has(target::kCpAsync) || !loop || loop->kind != OpKind::kFor || stages_of(loop, module) < 2) return false;
-  analysis::PointerOrigins stored;
-  return !is_filled(load) && reaches_dot(load->result(), load->parent) && runs_ahead(loop, stored) == Ahead::kOperands;
+  return !is_filled(load) && reaches_dot(load->result(), load->parent) && stored_origins(loop);
 }
 
 Status pipeline_loads(ir::Module& module, const target::Target& target) {
@@ -434,12 +391,12 @@ Status pipeline_loads(ir::Module& module, const target::Target& target) {
     if (op->kind == OpKind::kFor) loops.push_back(op);
   });
   for (Op* loop : loops) {
-    analysis::PointerOrigins stored;
-    const Ahead which = runs_ahead(loop, stored);
+    const Ahead which = runs_ahead(loop);
     const int stages = stages_of(loop, module);
-    if (which == Ahead::kNothing || stages < 2) continue;
+    const auto stored = stored_origins(loop);
+    if (which == Ahead::kNothing || stages < 2 || !stored) continue;
     const analysis::AxisAnalysis axis(module);
-    Loop(module, target, loop, stages, which, stored, axis).run();
+    Loop(module, target, loop, stages, which, *stored, axis).run();
   }
   return dce(module);
 }

@@ -75,11 +75,11 @@ class Recognizer {
       if (block_operand(operand).load) continue;
       // Rows of a and columns of b are the dimensions that the product keeps.
       int kept = side;
-      while (operand->op && operand->op->kind == OpKind::kTrans && operand->uses.size() == 1) {
+      while (operand->op && operand->op->kind == OpKind::kTrans) {
         operand = operand->op->operand(0);
         kept = 1 - kept;
       }
-      if (!operand->op || operand->op->kind != OpKind::kLoad || operand->uses.size() != 1) return false;
+      if (!operand->op || operand->op->kind != OpKind::kLoad || !only_feeds_dots(operand)) return false;
       auto access = block_access(operand->op);
       if (!access || access->wraps[static_cast<size_t>(1 - kept)]) return false;
       if (access->wraps[static_cast<size_t>(kept)]) {

@@ -128,15 +128,6 @@ std::vector<const Op*> shared_loads(ir::Module& module, const std::vector<Candid
   return shared;
 }
 
-/// Whether the value has no uses but as operands of dots, perhaps transposed.
-bool only_feeds_dots(const Value* v) {
-  return std::all_of(v->uses.begin(), v->uses.end(), [](const ir::Use& use) {
-    if (use.op->kind == OpKind::kDot) return use.index < 2;
-    return (use.op->kind == OpKind::kTrans || use.op->kind == OpKind::kConvertLayout) &&
-           only_feeds_dots(use.op->result());
-  });
-}
-
 /// Where an operand is loaded: the dimension of the operand along which neighbours lie side by side in memory. Nothing
 /// for one that is computed.
 std::optional<int> contiguous_dim(const Value* operand, const analysis::AxisAnalysis& axis) {
@@ -203,6 +194,14 @@ const GroupMma* fitting_group(const Op& dot, int num_warps, const Target& target
 
 bool lies_for_wgmma(const BlockOperand& operand, bool is_b) {
   return operand.transposed == is_b || is_half(operand.load->result()->type.dtype);
+}
+
+bool only_feeds_dots(const Value* v) {
+  return std::all_of(v->uses.begin(), v->uses.end(), [](const ir::Use& use) {
+    if (use.op->kind == OpKind::kDot) return use.index < 2;
+    return (use.op->kind == OpKind::kTrans || use.op->kind == OpKind::kConvertLayout) &&
+           only_feeds_dots(use.op->result());
+  });
 }
 
 BlockOperand block_operand(const Value* operand) {

@@ -22,8 +22,11 @@ Status select_wgmma(ir::Module& module, const target::Target& target);
 const target::GroupMma* fitting_group(const ir::Op& dot, int num_warps, const target::Target& target,
                                       bool swapped = false);
 
+/// Whether the value has no uses but as operands of dots, perhaps transposed.
+bool only_feeds_dots(const ir::Value* v);
+
 /// The block load of a dot's operand: the descriptor_load, and whether it is transposed; {nullptr} when the operand is
-/// anything else, or the loaded tile has other uses.
+/// anything else, or the loaded tile has uses other than by dots.
 struct BlockOperand {
   ir::Op* load = nullptr;
   bool transposed = false;

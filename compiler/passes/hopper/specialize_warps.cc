@@ -11,7 +11,9 @@
 #include "compiler/ir/builder.h"
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/tensor_core.h"
+#include "compiler/passes/distributed/allocate_shared.h"
 #include "compiler/passes/hopper/select_wgmma.h"
+#include "compiler/passes/util/rewrite.h"
 #include "compiler/passes/util/shared_handles.h"
 #include "support/diag.h"
 
@@ -26,9 +28,10 @@ using ir::Value;
 
 namespace {
 
-constexpr int64_t kProducerWarps = 4;  // a warp group: registers are given up by whole groups
-constexpr int kPatternRows = 8;        // of a swizzle: a block's share of a tile is whole patterns
-constexpr int kSoleWarps = 4;          // one warp group: no other multiplies while it waits
+constexpr int64_t kProducerWarps = 4;                     // a warp group: registers are given up by whole groups
+constexpr int kPatternRows = 8;                           // of a swizzle: a block's share of a tile is whole patterns
+constexpr int64_t kBarrierBytes = 16, kAlignment = 1024;  // of a slot's two mbarriers; of a ring
+constexpr int kSoleWarps = 4;                             // one warp group: no other multiplies while it waits
 /// From how many slots and which tile on a product is left in flight: it keeps one more slot from being filled, which
 /// smaller tiles, bound by what they read, would wait for.
 constexpr int kLeastSlotsInFlight = 4;
@@ -58,7 +61,7 @@ using Places = std::vector<Position>;  // one per ring
 
 class Specializer {
  public:
-  explicit Specializer(ir::Module& module) : module_(module), b_(module) {}
+  Specializer(ir::Module& module, const target::Target& target) : module_(module), target_(target), b_(module) {}
 
   bool find_rings() {
     std::vector<Op*> dots;
@@ -80,8 +83,9 @@ class Specializer {
       at->loads.push_back(op);
       at->shared.push_back(is_shared(*op));
     });
-    for (Ring& ring : rings_) ring.in_flight = sum_in_flight(ring, dots);
     for (size_t i = 0; i < rings_.size(); ++i) rings_[i].place = place_of(i);
+    fit_shared_memory();
+    for (Ring& ring : rings_) ring.in_flight = sum_in_flight(ring, dots);
     return !rings_.empty();
   }
 
@@ -113,6 +117,34 @@ class Specializer {
     for (const Op* op = block.parent; op; op = op->parent->parent)
       if (op->kind != OpKind::kIf) return true;
     return false;
+  }
+
+  /// Takes slots from the longest rings until all fit beside what else is in shared memory. num_stages is a wish: what
+  /// runs ahead less is still right.
+  void fit_shared_memory() {
+    // Scratch of what comes behind the loops may lie over their rings.
+    const auto is_beside_ring = [&](const Op* op) {
+      return std::any_of(rings_.begin(), rings_.end(),
+                         [&](const Ring& ring) { return ring.slots > 1 && encloses(ring.block->parent, op->parent); });
+    };
+    const int64_t room = shared_room(module_, target_, is_beside_ring);
+    for (;;) {
+      int64_t bytes = 0;
+      int most = 1;
+      for (size_t i = 0; i < rings_.size(); ++i) {
+        if (rings_[i].place != i) continue;
+        bytes += rings_[i].slots * (slot_bytes(rings_[i]) + kBarrierBytes) + kAlignment;
+        most = std::max(most, rings_[i].slots);
+      }
+      if (bytes <= room || most == 1) return;
+      for (Ring& ring : rings_)
+        if (ring.slots == most) --ring.slots;
+    }
+  }
+  static int64_t slot_bytes(const Ring& ring) {
+    int64_t bytes = 0;
+    for (const Op* load : ring.loads) bytes += load->result()->type.shape.numel() * size_of(load->result()->type.dtype);
+    return bytes;
   }
 
   /// Of ring `number`, when those before it have theirs.
@@ -214,11 +246,9 @@ class Specializer {
         ring.buffers = first.buffers, ring.full = first.full, ring.empty = first.empty, ring.bytes = first.bytes;
         continue;
       }
-      for (Op* load : ring.loads) {
-        const Type& t = load->result()->type;
-        ring.buffers.push_back(alloc(swizzled_type(module_, t, kRowMajor, ring.slots)));
-        ring.bytes += t.shape.numel() * size_of(t.dtype);
-      }
+      for (Op* load : ring.loads)
+        ring.buffers.push_back(alloc(swizzled_type(module_, load->result()->type, kRowMajor, ring.slots)));
+      ring.bytes = slot_bytes(ring);
       ring.full = alloc(ir::barrier_type(ring.slots));
       ring.empty = alloc(ir::barrier_type(ring.slots));
       b_.create(OpKind::kMbarrierInit, std::span(&ring.full, 1), {}, {{AttrName::kCount, int64_t{1}}});
@@ -590,6 +620,7 @@ class Specializer {
   }
 
   ir::Module& module_;
+  const target::Target& target_;
   ir::Builder b_;
   std::vector<Ring> rings_;
   analysis::ProducerSlice slice_;
@@ -600,8 +631,8 @@ class Specializer {
 
 }  // namespace
 
-Status specialize_warps(ir::Module& module, const target::Target&) {
-  Specializer specializer(module);
+Status specialize_warps(ir::Module& module, const target::Target& target) {
+  Specializer specializer(module, target);
   if (specializer.find_rings()) specializer.run();
   return {};
 }

@@ -59,6 +59,9 @@ constexpr Form kSecond[] = {
     {"converted",
      "y = tl.load(q + k[:, None] * N + n[None, :], mask=(k[:, None] < L) & (n[None, :] < N), other=0)"
      ".to(a.dtype.element_ty)"},
+    {"weighted",
+     "y = (tl.load(b + k[:, None] * N + n[None, :], mask=(k[:, None] < L) & (n[None, :] < N), other=0.0)"
+     ".to(tl.float32) * tl.load(q + k, mask=k < L, other=0).to(tl.float32)[:, None]).to(a.dtype.element_ty)"},
     {"constant", "y = tl.full((BK, BN), 0.25, a.dtype.element_ty)"},
 };
 constexpr const char* kSums[] = {
