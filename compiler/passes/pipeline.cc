@@ -10,6 +10,7 @@
 #include "compiler/passes/distributed/pipeline_loads.h"
 #include "compiler/passes/distributed/prefetch_loads.h"
 #include "compiler/passes/distributed/remove_conversions.h"
+#include "compiler/passes/hopper/delay_waits.h"
 #include "compiler/passes/hopper/recognize_blocks.h"
 #include "compiler/passes/hopper/select_wgmma.h"
 #include "compiler/passes/hopper/specialize_warps.h"
@@ -108,6 +109,8 @@ constexpr Pass kCuda[] = {
                             on_target<stage_operands>},
   {"specialize_warps",      kLayouts | kWgmmaSelected | kCtasSplit, kNothing, kWarpsSpecialized, kSharedPlaced,
                             on_target<specialize_warps>},
+  {"delay_waits",           kLayouts | kWarpsSpecialized, kStoresStaged, kNothing, kSharedPlaced,
+                            on_target<delay_waits>},
   {"stage_block_stores",    kLayouts | kWarpsSpecialized, kNothing, kStoresStaged, kSharedPlaced,
                             on_target<stage_block_stores>},
   {"allocate_shared",       kLayouts, kNothing, kSharedPlaced, kNothing, on_target<allocate_shared>},

@@ -1,0 +1,96 @@
+#include "compiler/passes/hopper/delay_waits.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "compiler/analysis/verify_layouts.h"
+
+namespace kiln::passes {
+
+namespace {
+
+using ir::AttrName;
+using ir::Block;
+using ir::Op;
+using ir::OpKind;
+using ir::Value;
+
+constexpr int kSum = 2;  // the operand of a product
+
+bool uses(const Op* op, const Value* v) {
+  return ir::any_nested(op, [&](const Op* inner) {
+    return std::find(inner->operands.begin(), inner->operands.end(), v) != inner->operands.end();
+  });
+}
+
+bool is_shared(const Value* v) { return v->type.form == ir::Form::kShared; }
+
+/// Whether a product may be unfinished while this runs, whatever it multiplies.
+bool runs_beside_products(const Op* op) {
+  switch (op->kind) {
+    case OpKind::kWgmma:
+      // ptxas lets no product run while others' operands are computed into registers: it would wait for each at once.
+      return is_shared(op->operand(0));
+    case OpKind::kWgmmaWait:
+    case OpKind::kLoad:
+    case OpKind::kSharedLoad:
+      return true;
+    case OpKind::kReduce:
+      return analysis::scratch_bytes(*op) == 0;
+    default:
+      return ir::is_pure(op) && op->regions.empty() && analysis::scratch_bytes(*op) == 0;
+  }
+}
+
+/// Whether the product of `wait` goes into the sum of another one of the block and nowhere else: those of one sum run
+/// in their order.
+bool is_continued(const Op* wait) {
+  const std::vector<ir::Use>& users = wait->result()->uses;
+  return users.size() == 1 && users[0].op->kind == OpKind::kWgmma && users[0].index == kSum &&
+         users[0].op->parent == wait->parent;
+}
+
+void delay(Block* block) {
+  std::vector<Op*> waits;
+  for (Op* op : *block) {
+    if (op->kind != OpKind::kWgmmaWait) continue;
+    if (op->int_attr(AttrName::kCount) != 0) return;
+    if (op->operand(0)->op && op->operand(0)->op->kind == OpKind::kWgmma) waits.push_back(op);
+  }
+  // From the last one on: the others may then pass it.
+  for (auto at = waits.rbegin(); at != waits.rend(); ++at) {
+    Op* wait = *at;
+    // The registers of a computed operand are the product's while it runs, too.
+    const Value* operand = wait->operand(0)->op->operand(0);
+    Op* end = wait->next;
+    while (end != block->terminator() && runs_beside_products(end) && !uses(end, wait->result()) &&
+           (is_shared(operand) || !uses(end, operand)))
+      end = end->next;
+    if (is_continued(wait) && end->kind == OpKind::kWgmma) {
+      end->set_operand(kSum, wait->operand(0));
+      wait->erase();
+      continue;
+    }
+    wait->unlink();
+    block->insert_before(end, wait);
+  }
+  for (Op* op : *block) {
+    if (op->kind != OpKind::kWgmmaWait) continue;
+    const Op* product = op->operand(0)->op;
+    if (!product || product->kind != OpKind::kWgmma) continue;
+    int64_t later = 0;
+    for (const Op* after = product->next; after != op; after = after->next) later += after->kind == OpKind::kWgmma;
+    op->set(AttrName::kCount, later);
+  }
+}
+
+}  // namespace
+
+Status delay_waits(ir::Module& module, const target::Target&) {
+  std::vector<Block*> blocks = {module.body()};
+  ir::walk(module.body(), [&](Op* op) { blocks.insert(blocks.end(), op->regions.begin(), op->regions.end()); });
+  for (Block* block : blocks) delay(block);
+  return {};
+}
+
+}  // namespace kiln::passes
