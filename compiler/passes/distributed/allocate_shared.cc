@@ -33,6 +33,101 @@ struct Interval {
   bool overlaps(const Interval& o) const { return begin < o.end && o.begin < end; }
 };
 
+/// The stretch of a block in which an allocation is used. What is in it does not outlast the stretch: rings and
+/// buffers are written anew in each round of a loop around it.
+struct Lifetime {
+  Block* home = nullptr;  // null: it may be used anywhere
+  Op *first = nullptr, *last = nullptr;
+};
+
+bool is_within(const Op* op, const Lifetime& life) {
+  while (op && op->parent != life.home) op = op->parent->parent;
+  if (!op) return false;
+  for (const Op* at = life.first; at; at = at->next) {
+    if (at == op) return true;
+    if (at == life.last) break;
+  }
+  return false;
+}
+
+bool encloses_block(const Block* outer, const Block* inner) {
+  for (; inner; inner = inner->parent ? inner->parent->parent : nullptr)
+    if (inner == outer) return true;
+  return false;
+}
+
+/// Products and copies are in flight until they have been waited for.
+void extend_to_waits(Lifetime& life, const std::vector<Op*>& users) {
+  std::unordered_set<const Op*> waits;
+  std::vector<const ir::Value*> unfinished;
+  bool copies = false;
+  for (const Op* user : users) {
+    if (user->kind == OpKind::kWgmma) unfinished.push_back(user->result());
+    copies = copies || user->kind == OpKind::kAsyncCopy;
+  }
+  for (size_t i = 0; i < unfinished.size(); ++i)
+    for (const ir::Use& use : unfinished[i]->uses) {
+      if (use.op->kind == OpKind::kWgmmaWait)
+        waits.insert(use.op);
+      else if (use.op->kind == OpKind::kWgmma)
+        unfinished.push_back(use.op->result());
+      else if (ir::is_terminator(use.op) && use.op->parent->parent)
+        unfinished.push_back(use.op->parent->parent->results[use.index]);
+    }
+  for (Op* op = life.last->next; op; op = op->next) {
+    const bool ends_copies = copies && op->kind == OpKind::kAsyncWait && op->int_attr(AttrName::kCount) == 0;
+    if (ends_copies || waits.contains(op)) life.last = op;
+    if (ends_copies) copies = false;
+  }
+}
+
+/// Of memory that only the warps of one program use, all of them together: not of rings that another warp or another
+/// block fills.
+Lifetime lifetime_of(const Op* alloc) {
+  std::vector<Op*> users;
+  std::vector<const ir::Value*> handles = {alloc->result()};
+  while (!handles.empty()) {
+    const ir::Value* handle = handles.back();
+    handles.pop_back();
+    for (const ir::Use& use : handle->uses) {
+      switch (use.op->kind) {
+        case OpKind::kSharedView:
+        case OpKind::kSharedTrans:
+          handles.push_back(use.op->result());
+          break;
+        case OpKind::kSharedLoad:
+        case OpKind::kSharedStore:
+        case OpKind::kAsyncCopy:
+        case OpKind::kWgmma:
+          break;
+        default:
+          return {};
+      }
+      users.push_back(use.op);
+    }
+  }
+  if (users.empty()) return {};
+  Block* home = users[0]->parent;
+  for (const Op* user : users)
+    while (home != user->parent && !encloses_block(home, user->parent)) home = home->parent->parent;
+  Lifetime life{home};
+  for (Op* op : *home) {
+    const bool uses = std::any_of(users.begin(), users.end(),
+                                  [&](const Op* user) { return op == user || encloses(op, user->parent); });
+    if (!uses) continue;
+    if (!life.first) life.first = op;
+    life.last = op;
+  }
+  extend_to_waits(life, users);
+  return life;
+}
+
+/// Whether both may be in use at once.
+bool overlap(const Lifetime& a, const Lifetime& b) {
+  if (!a.home || !b.home) return true;
+  return is_within(a.first, b) || is_within(a.last, b) || is_within(b.first, a) || is_within(b.last, a);
+}
+
 class SharedAllocator {
  public:
   SharedAllocator(ir::Module& module, const target::Target& target) : module_(module), target_(target) {}
@@ -67,101 +162,61 @@ class SharedAllocator {
     }
   }
 
-  /// What lives as long as the kernel stands first, the most aligned in front.
+  /// The most aligned in front; those that are never in use at once may lie at the same place.
   Status place_fixed() {
     std::stable_sort(fixed_.begin(), fixed_.end(), [](const Op* a, const Op* b) {
       return analysis::shared_alignment(a->result()->type) > analysis::shared_alignment(b->result()->type);
     });
-    for (Op* op : fixed_) {
-      const ir::Type& type = op->result()->type;
-      fixed_end_ = (fixed_end_ + analysis::shared_alignment(type) - 1) / analysis::shared_alignment(type) *
-                   analysis::shared_alignment(type);
-      op->set(AttrName::kSharedOffset, fixed_end_);
-      fixed_end_ += analysis::shared_bytes(type);
+    for (const Op* op : fixed_) lives_.push_back(lifetime_of(op));
+    for (size_t i = 0; i < fixed_.size(); ++i) {
+      Op* op = fixed_[i];
+      const int64_t begin = free_place(i), end = begin + analysis::shared_bytes(op->result()->type);
+      op->set(AttrName::kSharedOffset, begin);
+      fixed_end_ = std::max(fixed_end_, end);
       if (fixed_end_ > target_.shared_per_block)
         return with_note(
             error_at(op->range, ErrorKind::kMemory,
                      "this op and earlier allocations need {} bytes of shared memory, but a block on {} has {}",
                      fixed_end_, target_.name, target_.shared_per_block),
             "help: use fewer num_stages or smaller blocks");
+      for (size_t other = 0; other < i; ++other) {
+        if (!interval_of(other).overlaps({begin, end})) continue;
+        if (comes_before(lives_[other].last, lives_[i])) entered_.insert(lives_[i].first);
+        if (comes_before(lives_[i].last, lives_[other])) entered_.insert(lives_[other].first);
+      }
     }
     module_.shared_bytes = fixed_end_;
     fixed_end_ = aligned(fixed_end_);
     return {};
   }
 
-  /// The stretch of a block in which an allocation is used. What is in it does not outlast the stretch: rings and
-  /// buffers are written anew in each round of a loop around it.
-  struct Lifetime {
-    Block* home = nullptr;  // null: it may be used anywhere
-    Op *first = nullptr, *last = nullptr;
-  };
-
-  static bool is_within(const Op* op, const Lifetime& life) {
-    while (op && op->parent != life.home) op = op->parent->parent;
-    if (!op) return false;
-    for (const Op* at = life.first; at; at = at->next) {
-      if (at == op) return true;
-      if (at == life.last) break;
-    }
-    return false;
+  Interval interval_of(size_t fixed) const {
+    const int64_t begin = fixed_[fixed]->int_attr(AttrName::kSharedOffset);
+    return {begin, begin + analysis::shared_bytes(fixed_[fixed]->result()->type)};
   }
 
-  /// Of memory that only the warps of one program use, all of them together: not of rings that another warp or another
-  /// block fills.
-  static Lifetime lifetime_of(const Op* alloc) {
-    std::vector<Op*> users;
-    std::vector<const ir::Value*> handles = {alloc->result()};
-    while (!handles.empty()) {
-      const ir::Value* handle = handles.back();
-      handles.pop_back();
-      for (const ir::Use& use : handle->uses) {
-        switch (use.op->kind) {
-          case OpKind::kSharedView:
-          case OpKind::kSharedTrans:
-            handles.push_back(use.op->result());
-            break;
-          case OpKind::kSharedLoad:
-          case OpKind::kSharedStore:
-          case OpKind::kAsyncCopy:
-          case OpKind::kWgmma:
-            break;
-          default:
-            return {};
-        }
-        users.push_back(use.op);
+  /// The lowest offset for an allocation beside those before it that may be in use at the same time.
+  int64_t free_place(size_t number) const {
+    const ir::Type& type = fixed_[number]->result()->type;
+    const int64_t alignment = analysis::shared_alignment(type), bytes = analysis::shared_bytes(type);
+    int64_t begin = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (size_t other = 0; other < number; ++other) {
+        const Interval taken = interval_of(other);
+        if (!taken.overlaps({begin, begin + bytes}) || !overlap(lives_[other], lives_[number])) continue;
+        begin = (taken.end + alignment - 1) / alignment * alignment;
+        moved = true;
       }
     }
-    if (users.empty()) return {};
-    Block* home = users[0]->parent;
-    for (const Op* user : users)
-      while (home != user->parent && !encloses_block(home, user->parent)) home = home->parent->parent;
-    Lifetime life{home};
-    for (Op* op : *home) {
-      const bool uses = std::any_of(users.begin(), users.end(),
-                                    [&](const Op* user) { return op == user || encloses(op, user->parent); });
-      if (!uses) continue;
-      if (!life.first) life.first = op;
-      life.last = op;
-    }
-    // A product is in flight until it has been waited for.
-    for (Op* op = life.last; op; op = op->next)
-      if (op->kind == OpKind::kWgmmaWait || op->kind == OpKind::kAsyncWait) life.last = op;
-    return life;
-  }
-  static bool encloses_block(const Block* outer, const Block* inner) {
-    for (; inner; inner = inner->parent ? inner->parent->parent : nullptr)
-      if (inner == outer) return true;
-    return false;
+    return begin;
   }
 
   /// Where scratch of the op may begin: behind what is live there.
   int64_t floor_of(const Op* op) const {
     int64_t end = 0;
     for (size_t i = 0; i < fixed_.size(); ++i)
-      if (!lives_[i].home || is_within(op, lives_[i]))
-        end = std::max(
-            end, fixed_[i]->int_attr(AttrName::kSharedOffset) + analysis::shared_bytes(fixed_[i]->result()->type));
+      if (!lives_[i].home || is_within(op, lives_[i])) end = std::max(end, interval_of(i).end);
     return aligned(end);
   }
 
@@ -170,11 +225,9 @@ class SharedAllocator {
   void lay_over(const Scratch& s, int64_t at) {
     s.op->set(AttrName::kSharedOffset, at);
     over_.insert(s.op);
-    for (size_t i = 0; i < fixed_.size(); ++i) {
-      const int64_t begin = fixed_[i]->int_attr(AttrName::kSharedOffset);
-      const Interval own{begin, begin + analysis::shared_bytes(fixed_[i]->result()->type)};
-      if (own.overlaps({at, at + s.bytes}) && comes_before(s.op, lives_[i])) entered_.insert(lives_[i].first);
-    }
+    for (size_t i = 0; i < fixed_.size(); ++i)
+      if (interval_of(i).overlaps({at, at + s.bytes}) && comes_before(s.op, lives_[i]))
+        entered_.insert(lives_[i].first);
   }
   /// Whether the op may run ahead of the stretch, perhaps in the round before.
   static bool comes_before(const Op* op, const Lifetime& life) {
@@ -188,8 +241,17 @@ class SharedAllocator {
 
   Status place() {
     KILN_CHECK_OK(place_fixed());
-    if (scratch_.empty()) return {};
-    for (const Op* op : fixed_) lives_.push_back(lifetime_of(op));
+    if (!scratch_.empty()) KILN_CHECK_OK(place_scratch());
+    ir::Builder b(module_);
+    for (Op* op : entered_) {
+      b.set_before(op);
+      b.set_range(op->range);
+      join_lanes(b, true);
+    }
+    return {};
+  }
+
+  Status place_scratch() {
     int64_t sum = 0;
     for (const Scratch& s : scratch_) sum += aligned(s.bytes);
     bool own = sum <= kOwnScratchLimit;
@@ -215,12 +277,6 @@ class SharedAllocator {
       size = std::max(size, s.op->int_attr(AttrName::kSharedOffset) + s.bytes);
     }
     module_.shared_bytes = size;
-    ir::Builder b(module_);
-    for (Op* op : entered_) {
-      b.set_before(op);
-      b.set_range(op->range);
-      join_lanes(b, true);
-    }
     return {};
   }
 
@@ -275,6 +331,12 @@ class SharedAllocator {
   int64_t fixed_end_ = 0;               // where scratch begins
 };
 
+/// Whether an allocation may be in use while `op` or what is in it runs.
+bool is_in_use(const Op& alloc, const Op* op) {
+  const Lifetime life = lifetime_of(&alloc);
+  return !life.home || is_within(op, life) || encloses(op, life.home);
+}
+
 }  // namespace
 
 Status allocate_shared(ir::Module& module, const target::Target& target) {
@@ -282,10 +344,11 @@ Status allocate_shared(ir::Module& module, const target::Target& target) {
 }
 
 int64_t shared_room(ir::Module& module, const target::Target& target,
-                    const std::function<bool(const ir::Op*)>& has_scratch) {
+                    const std::function<bool(const ir::Op*)>& has_scratch, const ir::Op* beside) {
   int64_t fixed = 0, largest = 0, sum = 0;
   ir::walk(module.body(), [&](const Op* op) {
-    if (op->kind == OpKind::kSharedAlloc) fixed += analysis::shared_bytes(op->result()->type);
+    if (op->kind == OpKind::kSharedAlloc && (!beside || is_in_use(*op, beside)))
+      fixed += analysis::shared_bytes(op->result()->type);
     if (has_scratch && !has_scratch(op)) return;
     const int64_t bytes = aligned(analysis::scratch_bytes(*op));
     largest = std::max(largest, bytes);

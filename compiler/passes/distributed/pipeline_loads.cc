@@ -83,7 +83,7 @@ class Loop {
     const auto has_scratch = [&](const Op* op) {
       return rows || (encloses(loop_, op->parent) && !(op->kind == OpKind::kConvertLayout && is_brought(op->result())));
     };
-    const int64_t room = shared_room(module_, target_, has_scratch) - staged_bytes(module_, loads_);
+    const int64_t room = shared_room(module_, target_, has_scratch, loop_) - staged_bytes(module_, loop_, loads_);
     lead_ = std::min(lead_, static_cast<int>(room / bytes) - (rows ? 0 : 1));
     if (lead_ < 1) return;
     slots_ = rows ? lead_ : lead_ + 1;

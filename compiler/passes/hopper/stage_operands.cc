@@ -179,13 +179,15 @@ Status stage_operands(ir::Module& module, const target::Target&) {
   return dce(module);
 }
 
-int64_t staged_bytes(ir::Module& module, std::span<Op* const> brought) {
+int64_t staged_bytes(ir::Module& module, const Op* beside, std::span<Op* const> brought) {
   std::unordered_set<const Value*> tiles;
   for (const Op* dot : staged_dots(module))
     for (int i = 0; i < 2; ++i)
       if (is_staged(dot, i)) tiles.insert(source_of(dot->operand(i)).tile);
   int64_t bytes = 0;
   for (const Value* tile : tiles) {
+    const Block* made = tile->op ? tile->op->parent : tile->block;
+    if (!encloses(beside, made) && (made->parent && !encloses(made->parent, beside->parent))) continue;
     const bool in_ring = tile->op && (tile->op->kind == OpKind::kSharedLoad ||
                                       std::find(brought.begin(), brought.end(), tile->op) != brought.end());
     if (!in_ring)
