@@ -37,6 +37,7 @@ AxisInfo unknown(const ir::Type& type) {
   info.divisibility.fill(1);
   info.constancy.fill(1);
   info.prefix.fill(1);
+  info.run.fill(1);
   return info;
 }
 
@@ -72,6 +73,7 @@ AxisInfo join(const AxisInfo& a, const AxisInfo& b) {
     r.contiguity[d] = std::min(a.contiguity[d], b.contiguity[d]);
     r.constancy[d] = std::min(a.constancy[d], b.constancy[d]);
     r.prefix[d] = std::min(a.prefix[d], b.prefix[d]);
+    r.run[d] = std::min(a.run[d], b.run[d]);
     r.divisibility[d] = std::min(divisor_at(a, d, r.contiguity[d]), divisor_at(b, d, r.contiguity[d]));
   }
   if (a.constant != b.constant) r.constant.reset();
@@ -156,6 +158,7 @@ struct AxisAnalysis::State {
       info.divisibility[0] = std::max(info.divisibility[0], it->second.divisibility);
       info.non_negative |= it->second.non_negative;
     }
+    for (int d = 0; d < dims(info); ++d) info.run[d] = std::max({info.run[d], info.contiguity[d], info.constancy[d]});
     infos[v] = info;
   }
 
@@ -265,6 +268,7 @@ struct AxisAnalysis::State {
           info.divisibility[d] = from.divisibility[source];
           info.constancy[d] = from.constancy[source];
           info.prefix[d] = from.prefix[source];
+          info.run[d] = from.run[source];
         }
         info.constant = from.constant;
         info.non_negative = from.non_negative;
@@ -355,6 +359,7 @@ struct AxisAnalysis::State {
       info.contiguity[d] = from.contiguity[source];
       info.divisibility[d] = from.divisibility[source];
       info.prefix[d] = from.prefix[source];
+      info.run[d] = from.run[source];
       info.constancy[d] = from.constancy[source++];
     }
     info.constant = from.constant;
@@ -403,11 +408,12 @@ struct AxisAnalysis::State {
                      : source.pointer != type.pointer ? size_of((source.pointer ? source : type).dtype) == 1
                                                       : true;
     for (int d = 0; d < dims(info); ++d) {
-      if (same_step) info.contiguity[d] = from.contiguity[d];
+      if (same_step) info.contiguity[d] = from.contiguity[d], info.run[d] = from.run[d];
       // A narrow type wraps; whole aligned groups of at most half its range do not.
       if (type.element_bits() < source.element_bits() && type.element_bits() < 32)
         info.contiguity[d] =
-            std::min({info.contiguity[d], from.divisibility[d], int64_t{1} << (type.element_bits() - 1)});
+            std::min({info.contiguity[d], from.divisibility[d], int64_t{1} << (type.element_bits() - 1)}),
+        info.run[d] = 1;
       info.divisibility[d] = same_step ? divisor_at(from, d, info.contiguity[d]) : element_divisor(from);
     }
     bool keeps_value =
@@ -428,6 +434,7 @@ struct AxisAnalysis::State {
     for (int d = 0; d < dims(info); ++d) {
       info.contiguity[d] =
           std::max(std::min(a.contiguity[d], b.constancy[d]), std::min(a.constancy[d], b.contiguity[d]));
+      info.run[d] = std::max(std::min(a.run[d], b.constancy[d]), std::min(a.constancy[d], b.run[d]));
       int64_t da = divisor_at(a, d, info.contiguity[d]), db = divisor_at(b, d, info.contiguity[d]);
       // A pointer's contiguity counts elements, its divisibility bytes.
       if (op->kind == OpKind::kAddPtr && info.contiguity[d] < a.contiguity[d])
@@ -477,6 +484,7 @@ struct AxisAnalysis::State {
       if (rounds_down || a.non_negative)
         info.constancy[d] = std::max(info.constancy[d],
                                      std::min({a.contiguity[d], a.divisibility[d], b.divisibility[d], b.constancy[d]}));
+      if (b.constant && *b.constant > 0 && (rounds_down || a.non_negative)) info.run[d] = a.run[d];
       // An exact division by a constant power of two leaves the rest of the divisor.
       if (b.constant && *b.constant > 0 && *b.constant == divisor_of(*b.constant) && a.contiguity[d] == 1)
         info.divisibility[d] = std::max<int64_t>(1, a.divisibility[d] / *b.constant);
@@ -591,8 +599,10 @@ std::array<int, ir::kMaxRank> AxisAnalysis::order_of(const Value* pointer) const
   const AxisInfo& info = of(pointer);
   std::array<int, ir::kMaxRank> order{};
   for (int d = 0; d < info.rank; ++d) order[static_cast<size_t>(d)] = info.rank - 1 - d;
-  std::stable_sort(order.begin(), order.begin() + info.rank,
-                   [&](int a, int b) { return info.contiguity[a] > info.contiguity[b]; });
+  std::stable_sort(order.begin(), order.begin() + info.rank, [&](int a, int b) {
+    const int64_t ca = info.contiguity[a], cb = info.contiguity[b];
+    return ca != cb ? ca > cb : info.run[a] / info.constancy[a] > info.run[b] / info.constancy[b];
+  });
   return order;
 }
 

@@ -64,7 +64,10 @@ double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearL
   // equal addresses are one. All of it is dropping of index bits, so sectors are counted as ranks.
   std::vector<uint64_t> kept(static_cast<size_t>(layout.rank()));
   for (int d = 0; d < layout.rank(); ++d) {
-    int64_t together = std::max(info.constancy[d], std::clamp<int64_t>(kSectorBytes / size, 1, info.contiguity[d]));
+    // A run of addresses in which each comes `constancy` times is that many times as long.
+    const int64_t repeated = std::min(info.run[d], info.constancy[d] * std::max<int64_t>(1, kSectorBytes / size));
+    const int64_t together =
+        std::max({info.constancy[d], std::clamp<int64_t>(kSectorBytes / size, 1, info.contiguity[d]), repeated});
     kept[static_cast<size_t>(d)] = ~static_cast<uint64_t>(together - 1);
   }
   auto sector = [&](const layout::Coord& c) {

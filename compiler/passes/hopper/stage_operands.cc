@@ -42,14 +42,23 @@ Source source_of(Value* operand) {
   return source;
 }
 
+/// The dimension along which a thread holds neighbours, or if it holds none, neighbouring threads do.
+int neighbours_along(const layout::LinearLayout& layout) {
+  for (const layout::In in : {layout::In::kRegister, layout::In::kLane})
+    for (const layout::Coord& basis : layout.bases(in))
+      for (const int d : {0, 1})
+        if (basis[d] == 1) return d;
+  return 1;
+}
+
 /// The order in which a tile is stored for wgmma, where `k` is the dimension that the product sums over: as threads
 /// hold it, so that they store vectors, unless its rows are too short for a swizzle or only one order is possible.
 std::span<const int> order_for(const Type& tile, int k) {
   const std::span<const int> along_k = k == 1 ? kAlongRows : kAlongColumns, other = k == 1 ? kAlongColumns : kAlongRows;
   if (!is_half(tile.dtype)) return along_k;
-  const auto registers = tile.layout->bases(layout::In::kRegister);
-  const bool held_along_k = registers.empty() || registers[0][k] != 0;
-  return held_along_k || layout::widest_swizzle(tile.shape[other[0]], tile.element_bits()) == 0 ? along_k : other;
+  return neighbours_along(*tile.layout) == k || layout::widest_swizzle(tile.shape[other[0]], tile.element_bits()) == 0
+             ? along_k
+             : other;
 }
 
 bool is_in_loop(const Block* block) {

@@ -79,6 +79,30 @@ TEST(AxisInfo, BlockOfPointers) {
   EXPECT_EQ(a.axis->alignment_width(a.value("xp"), a.value("odd_mask"), 0, analysis::MovedBy::kCopy), 4);
 }
 
+TEST(AxisInfo, RunsOfPackedElements) {
+  Analysed a = analyse(
+      "  %two = constant 2 : i32[1, 64]\n"
+      "  %j = arange {start = 0, end = 64} : i32[64]\n"
+      "  %r = arange {start = 0, end = 16} : i32[16]\n"
+      "  %k1 = expand_dims %j {axis = 0} : i32[1, 64]\n"
+      "  %half = div %k1, %two : i32[1, 64]\n"
+      "  %r1 = expand_dims %r {axis = 1} : i32[16, 1]\n"
+      "  %stride = splat %n : i32[16, 1]\n"
+      "  %rs = mul %r1, %stride : i32[16, 1]\n"
+      "  %rb = broadcast %rs : i32[16, 64]\n"
+      "  %hb = broadcast %half : i32[16, 64]\n"
+      "  %o = add %rb, %hb : i32[16, 64]\n"
+      "  %xs = splat %x : *f32[16, 64]\n"
+      "  %p = addptr %xs, %o : *f32[16, 64]\n"
+      "  %t = trans %p {order = [1, 0]} : *f32[64, 16]\n");
+  EXPECT_EQ(a["half"].run[1], 64);
+  EXPECT_EQ(a["half"].constancy[1], 2);
+  EXPECT_EQ(a["half"].contiguity[1], 1);
+  EXPECT_EQ(a["p"].run[1], 64);
+  EXPECT_EQ(a["p"].run[0], 1);
+  EXPECT_EQ(a.axis->order_of(a.value("t"))[0], 0);
+}
+
 TEST(AxisInfo, MasksThatEndWithinAVector) {
   Analysed a = analyse(std::string(kOffsets) +
                        "  %s = splat %n : i32[1024]\n"
