@@ -114,7 +114,7 @@ class Loop {
     if (analysis::pointer_origins(load->operand(0)).meets(stored_)) return false;
     if (which_ == Ahead::kOperands) {
       if (is_filled(load)) return false;
-      if (type.shape.rank < 2 || swizzle_of(load) == 0 || !reaches_dot(load->result(), body_)) return false;
+      if (type.shape.rank < 2 || !reaches_dot(load->result(), body_)) return false;
     } else {
       LoopSlice own(body_, &stored_);
       if (!own.add(load->operand(0)) || !own.varies()) return false;
@@ -171,8 +171,9 @@ class Loop {
     front.set_range(b_.range());
     for (const Op* load : loads_) {
       const Type& type = load->result()->type;
-      const Type ring = which_ == Ahead::kOperands ? swizzled_type(module_, type, order_of(load), slots_)
-                                                   : rows_type(module_, type, order_of(load), slots_);
+      const bool has_swizzle = which_ == Ahead::kOperands && swizzle_of(load) != 0;
+      const Type ring = has_swizzle ? swizzled_type(module_, type, order_of(load), slots_)
+                                    : rows_type(module_, type, order_of(load), slots_);
       buffers_.push_back(front.create(OpKind::kSharedAlloc, {}, std::span(&ring, 1))->result());
     }
   }

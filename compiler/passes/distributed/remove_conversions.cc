@@ -1,9 +1,11 @@
 #include "compiler/passes/distributed/remove_conversions.h"
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
 #include "compiler/analysis/layout_ops.h"
+#include "compiler/analysis/verify_layouts.h"
 #include "compiler/ir/builder.h"
 #include "compiler/passes/distributed/assign_layouts.h"
 
@@ -18,7 +20,8 @@ namespace {
 
 class ConversionRemover {
  public:
-  explicit ConversionRemover(ir::Module& module) : module_(module), cheap_(module.body()) {}
+  ConversionRemover(ir::Module& module, const target::Target& target)
+      : module_(module), target_(target), cheap_(module.body()) {}
 
   void run() {
     visit(module_.body());
@@ -49,6 +52,10 @@ class ConversionRemover {
         ir::replace_all_uses(op->result(), recomputed(from, to));
         continue;
       }
+      if (analysis::scratch_bytes(*op) > target_.shared_per_block && only_stored(op->result())) {
+        store_as_held(op->result(), from);
+        continue;
+      }
       auto [it, is_new] = made_.try_emplace(Key{from, to}, op->result());
       if (is_new)
         here.push_back(it->first);
@@ -57,6 +64,22 @@ class ConversionRemover {
     }
     // A conversion inside a region does not dominate the ops behind the region.
     for (const Key& key : here) made_.erase(key);
+  }
+
+  /// Whether the value is only written to memory, at addresses that can be computed for any layout.
+  bool only_stored(const Value* v) const {
+    return std::all_of(v->uses.begin(), v->uses.end(), [&](const ir::Use& use) {
+      const Op& op = *use.op;
+      return op.kind == OpKind::kStore && use.index == 1 && cheap_.has(op.operand(0)) &&
+             (op.operands.size() < 3 || cheap_.has(op.operand(2)));
+    });
+  }
+  /// Shared memory has no room to make wider accesses of it.
+  void store_as_held(Value* converted, Value* held) {
+    const std::vector<ir::Use> uses = converted->uses;
+    for (const ir::Use& use : uses)
+      for (size_t i = 0; i < use.op->operands.size(); ++i)
+        use.op->set_operand(static_cast<int>(i), i == 1 ? held : recomputed(use.op->operands[i], held->type.layout));
   }
 
   /// Right after the original, so that it stands before every use.
@@ -95,14 +118,15 @@ class ConversionRemover {
   }
 
   ir::Module& module_;
+  const target::Target& target_;
   CheapValues cheap_;
   std::map<Key, Value*> made_, recomputed_;
 };
 
 }  // namespace
 
-Status remove_conversions(ir::Module& module, const target::Target&) {
-  ConversionRemover(module).run();
+Status remove_conversions(ir::Module& module, const target::Target& target) {
+  ConversionRemover(module, target).run();
   return {};
 }
 

@@ -9,7 +9,7 @@
 namespace kiln::passes {
 
 /// Removes conversions to the same layout, chains of conversions and duplicates; cheap values are recomputed instead of
-/// converted.
+/// converted. A value that shared memory has no room to convert is stored in the layout that it has.
 Status remove_conversions(ir::Module& module, const target::Target& target);
 
 }  // namespace kiln::passes

@@ -129,5 +129,33 @@ def product(x, y, out):
   EXPECT_EQ(products, 4) << kernel->ptx;
 }
 
+/// 256 KB of sums, which shared memory cannot turn into rows for wide stores: they are stored as the instruction gave
+/// them.
+TEST(DotCompile, ASumLargerThanSharedMemoryIsStored) {
+  constexpr const char* kLarge = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(x, y, out, N):
+    m = tl.arange(0, 256)
+    k = tl.arange(0, 64)
+    a = tl.load(x + m[:, None] * 64 + k[None, :])
+    b = tl.load(y + m[None, :] * 64 + k[:, None])
+    tl.store(out + m[:, None] * N + m[None, :], tl.dot(a, b), mask=m[:, None] < N)
+)";
+  auto module = parse::parse_module(SourceText::make("product.py", kLarge));
+  ASSERT_TRUE(module.ok());
+  auto functions = frontend::jit_functions(*module);
+  ASSERT_TRUE(functions.ok());
+  auto args = frontend::parse_signature(*functions->at(0), "*i8:16, *i8:16, *i32:16, i32:16", {});
+  ASSERT_TRUE(args.ok());
+  CompileOptions options;
+  options.target = "sm_80";
+  options.frontend.num_warps = 8;
+  auto kernel = compile(*functions->at(0), *args, options);
+  EXPECT_TRUE(kernel.ok()) << render(kernel.error());
+}
+
 }  // namespace
 }  // namespace kiln
