@@ -1,6 +1,7 @@
 #include "compiler/passes/distributed/pipeline_loads.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -87,7 +88,7 @@ enum class Ahead {
 class Loop {
  public:
   Loop(ir::Module& module, const target::Target& target, Op* loop, int stages, Ahead which,
-       const analysis::PointerOrigins& stored, const analysis::AxisAnalysis& axis)
+       const analysis::PointerOrigins& stored, const analysis::AxisAnalysis& axis, Remarks* remarks)
       : module_(module),
         target_(target),
         loop_(loop),
@@ -96,16 +97,22 @@ class Loop {
         lead_(stages - 1),
         stored_(stored),
         axis_(axis),
+        remarks_(remarks),
         slice_(body_),
         b_(module) {}
 
   void run() {
     int64_t bytes = 0;  // of a stage
-    for (Op* op : *body_)
-      if (op->kind == OpKind::kLoad && fits(op)) {
+    for (Op* op : *body_) {
+      if (op->kind != OpKind::kLoad) continue;
+      std::optional<Cause> why;
+      if (fits(op, why)) {
         loads_.push_back(op);
         bytes += op->result()->type.shape.numel() * size_of(op->result()->type.dtype);
+      } else if (remarks_ && why && (which_ == Ahead::kLoads || reaches_dot(op->result(), body_))) {
+        remarks_->add(*why, op->range);
       }
+    }
     if (loads_.empty()) return;
     // Rows are read at once, so that a stage less costs some latency.
     const bool rows = which_ == Ahead::kLoads;
@@ -114,9 +121,13 @@ class Loop {
       return rows || (encloses(loop_, op->parent) && !(op->kind == OpKind::kConvertLayout && is_brought(op->result())));
     };
     const int64_t room = shared_room(module_, target_, has_scratch) - staged_bytes(module_, loads_);
-    lead_ = std::min(lead_, static_cast<int>(room / bytes) - (rows ? 0 : 1));
-    if (lead_ < 1) return;
-    slots_ = rows ? lead_ : lead_ + 1;
+    const int wanted = lead_, beside = rows ? 0 : 1;
+    lead_ = std::min(lead_, static_cast<int>(room / bytes) - beside);
+    if (lead_ < 1) return remark(remarks_, loop_->range, Reason::kNoRoomForRing, (1 + beside) * bytes, room);
+    slots_ = lead_ + beside;
+    if (lead_ < wanted)
+      remark(remarks_, loop_->range, Reason::kFewerStages, (wanted + beside) * bytes, room, wanted + 1, lead_ + 1);
+    remark(remarks_, loop_->range, Reason::kLoopPipelined, loads_.size(), lead_, slots_, bytes);
     find_product_in_flight();
     for (Op* load : loads_) {
       sources_.push_back({load->operand(0), load->operands.size() > 1 ? load->operand(1) : nullptr});
@@ -137,21 +148,29 @@ class Loop {
     Value *pointers, *mask;  // no mask: null
   };
 
-  bool fits(const Op* load) {
+  bool fits(const Op* load, std::optional<Cause>& why) {
+    auto no = [&](Reason reason, const auto&... values) {
+      why = because(reason, values...);
+      return false;
+    };
     const Type& type = load->result()->type;
-    if (!type.is_tile() || type.pointer || load->flag(AttrName::kVolatile)) return false;
-    if (axis_.vector_width(load, analysis::MovedBy::kCopy) * size_of(type.dtype) < kLeastCopyBytes) return false;
-    if (analysis::pointer_origins(load->operand(0)).meets(stored_)) return false;
+    if (!type.is_tile() || type.pointer) return false;
+    if (load->flag(AttrName::kVolatile)) return no(Reason::kLoadVolatile);
+    const int width = axis_.vector_width(load, analysis::MovedBy::kCopy) * size_of(type.dtype);
+    if (width < kLeastCopyBytes) return no(Reason::kLoadNarrow, width, kLeastCopyBytes);
+    if (analysis::pointer_origins(load->operand(0)).meets(stored_)) return no(Reason::kLoadWritten);
     if (which_ == Ahead::kOperands) {
-      if (is_filled(load)) return false;
-      if (type.shape.rank < 2 || swizzle_of(load) == 0 || !reaches_dot(load->result(), body_)) return false;
+      if (is_filled(load)) return no(Reason::kLoadFilled);
+      if (type.shape.rank < 2) return false;
+      if (swizzle_of(load) == 0) return no(Reason::kLoadRowsShort, type.shape[order_of(load)[0]] * size_of(type.dtype));
+      if (!reaches_dot(load->result(), body_)) return false;
     } else {
       Slice own(body_);
       if (!own.add(load->operand(0)) || !own.varies()) return false;
     }
     Slice slice = slice_;
     for (size_t i = 0; i < std::min<size_t>(2, load->operands.size()); ++i)
-      if (!slice.add(load->operands[i])) return false;
+      if (!slice.add(load->operands[i])) return no(Reason::kLoadDepends);
     slice_ = std::move(slice);
     return true;
   }
@@ -174,6 +193,7 @@ class Loop {
         if (!is_staged(op, i) || !is_brought(op->operand(i))) return;
       in_flight_ = op;
       op->set(AttrName::kInFlight, true);
+      remark(remarks_, op->range, Reason::kProductAhead);
     }
   }
   /// Whether a product can read the operand in a ring.
@@ -385,6 +405,7 @@ class Loop {
   bool all_warps_ = false;  // read what others copied
   const analysis::PointerOrigins& stored_;
   const analysis::AxisAnalysis& axis_;
+  Remarks* remarks_;
   Slice slice_;
   ir::Builder b_;
   std::vector<Op*> loads_;
@@ -396,16 +417,16 @@ class Loop {
   Op* in_flight_ = nullptr;  // the product that the iteration leaves unfinished
 };
 
-/// `stored` gets what the loop writes through.
-Ahead runs_ahead(const Op* loop, analysis::PointerOrigins& stored) {
-  bool dots = false, unknown = false;
+/// `stored` gets what the loop writes through, `unknown` the last op that may write anywhere.
+Ahead runs_ahead(const Op* loop, analysis::PointerOrigins& stored, const Op*& unknown) {
+  bool dots = false;
   for (const Op* op : *loop->region())
     ir::any_nested(op, [&](const Op* inner) {
       dots = dots || inner->kind == OpKind::kDot;
       if (inner->kind == OpKind::kStore) {
         stored.join(analysis::pointer_origins(inner->operand(0)));
       } else if (inner->regions.empty() && changes_memory(inner)) {
-        unknown = true;
+        unknown = inner;
       }
       return false;
     });
@@ -418,16 +439,31 @@ int stages_of(const Op* loop, const ir::Module& module) {
   return static_cast<int>(loop->int_or(AttrName::kNumStages, module.num_stages));
 }
 
+/// Why nothing of a loop with loads for dots, or with num_stages of its own, runs ahead.
+void tell_refusal(const Op* loop, int stages, const Op* unknown, Remarks& remarks) {
+  const bool is_asked = loop->has(AttrName::kNumStages) && stages > 1;
+  const bool has_operands = ir::any_nested(loop, [&](const Op* op) {
+    return op->parent == loop->region() && op->kind == OpKind::kLoad && reaches_dot(op->result(), loop->region());
+  });
+  if (unknown && (is_asked || has_operands))
+    remarks.add(because(Reason::kLoopWrites, ir::info(unknown->kind).mnemonic, place_of(unknown->range).line),
+                loop->range);
+  else if (stages < 2 && has_operands)
+    remarks.add(because(Reason::kOneStage, stages), loop->range);
+}
+
 }  // namespace
 
 bool is_ahead_of_dot(const Op* load, const ir::Module& module, const target::Target& target) {
   const Op* loop = load->parent->parent;
   if (!target.has(target::kCpAsync) || !loop || loop->kind != OpKind::kFor || stages_of(loop, module) < 2) return false;
   analysis::PointerOrigins stored;
-  return !is_filled(load) && reaches_dot(load->result(), load->parent) && runs_ahead(loop, stored) == Ahead::kOperands;
+  const Op* unknown = nullptr;
+  return !is_filled(load) && reaches_dot(load->result(), load->parent) &&
+         runs_ahead(loop, stored, unknown) == Ahead::kOperands;
 }
 
-Status pipeline_loads(ir::Module& module, const target::Target& target) {
+Status pipeline_loads(ir::Module& module, const target::Target& target, Remarks* remarks) {
   if (!target.has(target::kCpAsync)) return {};
   std::vector<Op*> loops;
   ir::walk(module.body(), [&](Op* op) {
@@ -435,11 +471,15 @@ Status pipeline_loads(ir::Module& module, const target::Target& target) {
   });
   for (Op* loop : loops) {
     analysis::PointerOrigins stored;
-    const Ahead which = runs_ahead(loop, stored);
+    const Op* unknown = nullptr;
+    const Ahead which = runs_ahead(loop, stored, unknown);
     const int stages = stages_of(loop, module);
-    if (which == Ahead::kNothing || stages < 2) continue;
+    if (which == Ahead::kNothing || stages < 2) {
+      if (remarks) tell_refusal(loop, stages, unknown, *remarks);
+      continue;
+    }
     const analysis::AxisAnalysis axis(module);
-    Loop(module, target, loop, stages, which, stored, axis).run();
+    Loop(module, target, loop, stages, which, stored, axis, remarks).run();
   }
   return dce(module);
 }

@@ -10,17 +10,18 @@
 #include <optional>
 
 #include "compiler/ir/ir.h"
+#include "compiler/passes/remarks.h"
 #include "compiler/target/mma.h"
 
 namespace kiln::passes {
 
 /// Tile stage, before expand_descriptors, which skips the loads of these dots. Does nothing on targets without wgmma.
-Status select_wgmma(ir::Module& module, const target::Target& target);
+Status select_wgmma(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
 
 /// The target's row (target/mma.def) that multiplies these element types and shapes, or nullptr.
-/// `swapped`: the transposed product, trans b · trans a.
+/// `swapped`: the transposed product, trans b · trans a. `why` gets what keeps it from fitting.
 const target::GroupMma* fitting_group(const ir::Op& dot, int num_warps, const target::Target& target,
-                                      bool swapped = false);
+                                      bool swapped = false, Cause* why = nullptr);
 
 /// The block load of a dot's operand: the descriptor_load, and whether it is transposed; {nullptr} when the operand is
 /// anything else, or the loaded tile has other uses.

@@ -58,7 +58,7 @@ using Places = std::vector<Position>;  // one per ring
 
 class Specializer {
  public:
-  explicit Specializer(ir::Module& module) : module_(module), b_(module) {}
+  Specializer(ir::Module& module, Remarks* remarks) : module_(module), remarks_(remarks), b_(module) {}
 
   bool find_rings() {
     std::vector<Op*> dots;
@@ -98,6 +98,7 @@ class Specializer {
     for (Ring& ring : rings_)  // loads that stood outside of every loop
       if (ring.block == module_.body()) ring.block = split->region(0);
     make_rings(split);
+    if (remarks_) tell();
     b_.set_to_end(split->region(1));
     stay_for_others(produce(*split->region(0), start()));
     b_.yield({});
@@ -108,6 +109,17 @@ class Specializer {
   }
 
  private:
+  void tell() {
+    for (size_t i = 0; i < rings_.size(); ++i) {
+      const Ring& ring = rings_[i];
+      const SourceRange place = ring.loads.front()->range;
+      if (ring.place == i) remarks_->add(because(Reason::kTmaRing, ring.loads.size(), ring.slots, ring.bytes), place);
+      if (const auto shared = std::count(ring.shared.begin(), ring.shared.end(), true))
+        remarks_->add(because(Reason::kTmaMulticast, shared, ring.loads.size(), module_.num_ctas), place);
+      if (ring.in_flight) remarks_->add(because(Reason::kTmaProductAhead), ring.block->parent->range);
+    }
+  }
+
   /// Whether it may run more than once: what is loaded once has nothing to run ahead of.
   static bool is_in_loop(const Block& block) {
     for (const Op* op = block.parent; op; op = op->parent->parent)
@@ -590,6 +602,7 @@ class Specializer {
   }
 
   ir::Module& module_;
+  Remarks* remarks_;
   ir::Builder b_;
   std::vector<Ring> rings_;
   analysis::ProducerSlice slice_;
@@ -600,8 +613,8 @@ class Specializer {
 
 }  // namespace
 
-Status specialize_warps(ir::Module& module, const target::Target&) {
-  Specializer specializer(module);
+Status specialize_warps(ir::Module& module, const target::Target&, Remarks* remarks) {
+  Specializer specializer(module, remarks);
   if (specializer.find_rings()) specializer.run();
   return {};
 }
