@@ -84,7 +84,8 @@ void Remarks::add(const Cause& cause, SourceRange place, const RemarkOperand& op
 std::vector<Remark> Remarks::by_place() const {
   std::vector<Remark> sorted = all_;
   std::stable_sort(sorted.begin(), sorted.end(), [](const Remark& a, const Remark& b) {
-    return std::tie(a.place.file, a.place.line, a.place.column) < std::tie(b.place.file, b.place.line, b.place.column);
+    // Not by column: sums that took in a product stand at the statement, the product itself at its call.
+    return std::tie(a.place.file, a.place.line) < std::tie(b.place.file, b.place.line);
   });
   return sorted;
 }

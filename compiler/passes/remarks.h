@@ -63,7 +63,7 @@ class Remarks {
  public:
   void add(const Cause& cause, SourceRange place, const RemarkOperand& operand = {});
   const std::vector<Remark>& all() const { return all_; }
-  /// The same, by file, line and column.
+  /// The same, by file and line; of one line in the order of the passes.
   std::vector<Remark> by_place() const;
 
  private:
