@@ -188,9 +188,15 @@ class Loop {
   /// would else be the copies and a barrier.
   void find_product_in_flight() {
     for (Op* op : *body_) {
-      if (op->kind != OpKind::kDot || !is_staged(op) || !carried_sum(*op)) continue;
+      if (op->kind != OpKind::kDot || !is_staged(op)) continue;
+      std::optional<Cause> why;
+      if (!carried_sum(*op, &why)) {
+        if (remarks_ && why) remarks_->add(*why, op->range);
+        continue;
+      }
       for (int i : {0, 1})
-        if (!is_staged(op, i) || !is_brought(op->operand(i))) return;
+        if (!is_staged(op, i) || !is_brought(op->operand(i)))
+          return remark_operand(remarks_, op->range, dot_operand(*op, i), Reason::kWaitsForOperand);
       in_flight_ = op;
       op->set(AttrName::kInFlight, true);
       remark(remarks_, op->range, Reason::kProductAhead);

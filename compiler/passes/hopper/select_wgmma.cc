@@ -311,16 +311,21 @@ bool is_wgmma(const Op* op) {
   return op->kind == OpKind::kDot && target::group_mma(op->text_or(AttrName::kMma, "")) != nullptr;
 }
 
-std::optional<size_t> carried_sum(const Op& dot) {
+std::optional<size_t> carried_sum(const Op& dot, std::optional<Cause>* why) {
+  auto no = [&](Reason reason) -> std::optional<size_t> {
+    if (why) *why = because(reason);
+    return std::nullopt;
+  };
   const ir::Block* block = dot.parent;
   const Op* loop = block->parent;
   if (!loop || loop->kind != OpKind::kFor) return std::nullopt;
-  if (ir::any_nested(loop, [&](const Op* op) { return op->kind == OpKind::kDot && op != &dot; })) return std::nullopt;
+  if (ir::any_nested(loop, [&](const Op* op) { return op->kind == OpKind::kDot && op != &dot; }))
+    return no(Reason::kWaitsForOthers);
   const Value* sum = dot.operand(2);
   const std::vector<ir::Use>& uses = dot.result()->uses;
   const bool is_carried = sum->block == block && sum->index > 0 && sum->uses.size() == 1 && uses.size() == 1 &&
                           uses[0].op == block->terminator() && uses[0].index + 1 == sum->index;
-  if (!is_carried) return std::nullopt;
+  if (!is_carried) return no(Reason::kSumIsRead);
   return uses[0].index;
 }
 

@@ -45,7 +45,7 @@ bool is_staged(const ir::Op* dot, int index);
 bool takes_registers(const ir::Op* op);
 
 /// The result of the loop around a dot that is the sum of its products, when nothing else reads it inside of the loop
-/// and the loop has no other dot, at any depth.
-std::optional<size_t> carried_sum(const ir::Op& dot);
+/// and the loop has no other dot, at any depth. `why` gets what a loop around it lacks.
+std::optional<size_t> carried_sum(const ir::Op& dot, std::optional<Cause>* why = nullptr);
 
 }  // namespace kiln::passes

@@ -163,15 +163,17 @@ class Specializer {
   /// leave the tensor cores idle from one slot to the next.
   std::optional<size_t> sum_in_flight(const Ring& ring, const std::vector<Op*>& dots) const {
     const Op* loop = ring.block->parent;
-    if (!loop || loop->kind != OpKind::kFor || module_.num_warps != kSoleWarps || ring.slots < kLeastSlotsInFlight)
-      return std::nullopt;
+    if (!loop || loop->kind != OpKind::kFor || module_.num_warps != kSoleWarps) return std::nullopt;
     const auto found = std::find_if(dots.begin(), dots.end(), [&](const Op* dot) { return dot->parent == ring.block; });
     if (found == dots.end() || (*found)->result()->type.shape.numel() < kLeastTileInFlight) return std::nullopt;
     for (int i : {0, 1}) {
       const BlockOperand from = block_operand((*found)->operand(i));
       if (!from.load || from.load->parent != ring.block || !lies_for_wgmma(from, /*is_b=*/i == 1)) return std::nullopt;
     }
-    return carried_sum(**found);
+    const std::optional<size_t> sum = carried_sum(**found);
+    if (!sum || ring.slots >= kLeastSlotsInFlight) return sum;
+    remark(remarks_, (*found)->range, Reason::kTmaFewSlots, kLeastSlotsInFlight);
+    return std::nullopt;
   }
 
   static bool is_grid_dependency(const Op* op) {
