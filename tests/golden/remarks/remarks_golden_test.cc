@@ -78,6 +78,36 @@ TEST(Remarks, DocumentationHasTheTable) {
   kiln::testing::check_docs_table("remarks.md", "remarks", table);
 }
 
+/// What stands in docs/remarks.md between `open` and `close`.
+std::string of_docs(std::string_view open, std::string_view close) {
+  std::stringstream buffer;
+  buffer << std::ifstream(fmt::format("{}/docs/remarks.md", KILN_SOURCE_DIR)).rdbuf();
+  const std::string text = buffer.str();
+  const size_t begin = text.find(open), end = text.find(close, begin + open.size());
+  if (begin == std::string::npos || end == std::string::npos) return "";
+  return text.substr(begin + open.size(), end - begin - open.size());
+}
+
+TEST(Remarks, OfTheDocumentationsExampleAreTheCompilers) {
+  const std::string signature = of_docs("--signature '", "'");
+  auto command = frontend::testing::parse_command(fmt::format("signature={} BLOCK=64", signature));
+  auto module = frontend::testing::lower_text("gather_product.py", of_docs("```python\n", "```"), command);
+  ASSERT_TRUE(module.ok()) << render(module.error());
+  passes::Remarks remarks;
+  CompileOptions options;
+  options.target = "sm_90a";
+  options.want_cubin = false;
+  options.remarks = &remarks;
+  auto compiled = compile_ir(std::move(*module), options);
+  ASSERT_TRUE(compiled.ok()) << render(compiled.error());
+  std::string out;
+  for (const passes::Remark& r : remarks.by_place()) {
+    const std::string_view pass = passes::row_of(r.reason).pass;
+    if (pass == "recognize_blocks" || pass == "select_wgmma") out += to_string(r) + "\n";
+  }
+  EXPECT_EQ(of_docs(signature + "'\n", "```"), out);
+}
+
 TEST(Remarks, OfTheAssemblerStandAtTheKernel) {
   auto text = SourceText::make("k.py", "def kernel(x):\n");
   passes::Remarks remarks;
