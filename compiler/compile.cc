@@ -83,6 +83,7 @@ Status generate(const ir::Module& module, const target::Target& target, const Co
 Status run_passes(ir::Module& module, const target::Target& target, bool launch_pdl, const CompileOptions& options,
                   CompiledKernel& out) {
   passes::Context context{target, options.guard_accesses, launch_pdl && target.is_cuda()};
+  context.remarks = options.remarks;
   KILN_CHECK_OK(passes::run(passes::pipeline(target.kind), module, context, pass_options(options, out)));
   const passes::Properties missing = passes::lowering_needs(target.kind) & ~context.holds;
   KILN_ASSERT(!missing, "the lowering needs: {}", passes::to_string(missing));
@@ -91,8 +92,19 @@ Status run_passes(ir::Module& module, const target::Target& target, bool launch_
   return {};
 }
 
-Result<CompiledKernel> finish(std::unique_ptr<ir::Module> module, bool launch_pdl, const CompileOptions& options,
-                              CompiledKernel out) {
+/// What the assembler says of the code, at the place of the kernel.
+void tell_resources(const CompiledKernel& kernel, SourceRange place, passes::Remarks* remarks) {
+  using passes::Reason;
+  for (const std::string& message : kernel.warnings) passes::remark(remarks, place, Reason::kAssembler, message);
+  if (kernel.spill_bytes > 0) passes::remark(remarks, place, Reason::kSpills, kernel.spill_bytes, kernel.registers);
+  if (kernel.registers >= 0)
+    passes::remark(remarks, place, Reason::kResources, kernel.registers, kernel.shared_bytes,
+                   kernel.num_warps + kernel.extra_warps);
+}
+
+/// `place`: of the kernel, for remarks.
+Result<CompiledKernel> finish(std::unique_ptr<ir::Module> module, SourceRange place, bool launch_pdl,
+                              const CompileOptions& options, CompiledKernel out) {
   KILN_TRY(const target::Target* target, find_target(options.target));
   out.name = module->name;
   out.target = options.target;
@@ -109,6 +121,7 @@ Result<CompiledKernel> finish(std::unique_ptr<ir::Module> module, bool launch_pd
   out.num_warps = module->num_warps;
   out.shared_bytes = module->shared_bytes;
   KILN_CHECK_OK(generate(*module, *target, options, out));
+  tell_resources(out, place, options.remarks);
   return out;
 }
 
@@ -120,12 +133,12 @@ Result<CompiledKernel> compile(const frontend::JitFunction& function, std::span<
   KILN_TRY(auto module, frontend::lower_kernel(function, args, options.frontend));
   CompiledKernel out;
   add_phase(out, "frontend", watch.ms());
-  return finish(std::move(module), options.frontend.launch_pdl, options, std::move(out));
+  return finish(std::move(module), function.def->name_range, options.frontend.launch_pdl, options, std::move(out));
 }
 
 Result<CompiledKernel> compile_ir(std::unique_ptr<ir::Module> module, const CompileOptions& options) {
   KILN_CHECK_OK(ir::verify(*module));
-  return finish(std::move(module), /*launch_pdl=*/false, options, {});
+  return finish(std::move(module), {}, /*launch_pdl=*/false, options, {});
 }
 
 std::string compiler_fingerprint(std::string_view name, const Assembler* device) {

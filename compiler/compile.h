@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/frontend/frontend.h"
+#include "compiler/passes/remarks.h"
 #include "compiler/passes/tile/guard_accesses.h"
 #include "kiln/kernel_info.h"
 #include "support/assembler.h"
@@ -26,6 +27,8 @@ struct CompileOptions {
   /// Called with (stage, text) after each stage: "ir", "ir:<pass>", "layout", "llvm", "ptx", "asm". Null: no text is
   /// made.
   std::function<void(std::string_view stage, const std::string& text)> on_stage;
+  /// Gets what passes say of their decisions, also when a later step fails. Null: nothing is collected.
+  passes::Remarks* remarks = nullptr;
   bool verify_each = false;
   /// Bounds-checks every access: CompiledKernel::guards says how such a kernel is launched.
   bool guard_accesses = false;

@@ -8,6 +8,7 @@
 
 #include "compiler/ir/ir.h"
 #include "compiler/passes/properties.h"
+#include "compiler/passes/remarks.h"
 #include "compiler/passes/tile/guard_accesses.h"
 #include "compiler/target/target.h"
 
@@ -20,6 +21,7 @@ struct Context {
   bool launch_pdl = false;
   Properties holds = kNothing;                 // of the module, beside those that it shows itself (kLayouts)
   std::optional<GuardedAccesses> guards = {};  // of guard_accesses
+  Remarks* remarks = nullptr;                  // null: nobody asks
 };
 
 /// One row of a pipeline. `run` changes the module in place; an error is a user's diagnostic (too much shared memory…).

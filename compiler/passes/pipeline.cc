@@ -1,5 +1,6 @@
 // The order of passes, and the loop that runs them.
 #include <chrono>
+#include <type_traits>
 
 #include "compiler/analysis/verify_layouts.h"
 #include "compiler/passes/canonicalize/canonicalize.h"
@@ -36,7 +37,10 @@ using target::Target;
 
 template <auto fn>
 Status on_target(ir::Module& module, Context& context) {
-  return fn(module, context.target);
+  if constexpr (std::is_invocable_v<decltype(fn), ir::Module&, const Target&, Remarks*>)
+    return fn(module, context.target, context.remarks);
+  else
+    return fn(module, context.target);
 }
 
 /// A pass that does not ask about the target.

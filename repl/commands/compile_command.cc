@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include "compiler/ast/walk.h"
@@ -207,6 +208,33 @@ std::string info_text(const KernelInfo& info, bool json) {
   return out;
 }
 
+nlohmann::ordered_json json_of(const passes::Remark& r, const std::string& kernel) {
+  const passes::RemarkRow& row = passes::row_of(r.reason);
+  nlohmann::ordered_json out = {
+      {"kind", passes::name(row.kind)}, {"pass", row.pass},     {"reason", row.name},       {"kernel", kernel},
+      {"file", r.place.file},           {"line", r.place.line}, {"column", r.place.column}, {"text", r.text}};
+  if (!r.operand.empty()) out["operand"] = r.operand;
+  if (r.operand_place.line) out["operand_file"] = r.operand_place.file, out["operand_line"] = r.operand_place.line;
+  return out;
+}
+
+Result<std::regex> remark_filter(const std::string& text) {
+  try {
+    return std::regex(text);
+  } catch (const std::regex_error&) {
+    return error(ErrorKind::kValue, "--remarks={} is no regular expression", text);
+  }
+}
+
+void print_remarks(const passes::Remarks& remarks, const std::regex& filter, const std::string& kernel, bool json,
+                   std::FILE* to) {
+  for (const passes::Remark& r : remarks.by_place()) {
+    const passes::RemarkRow& row = passes::row_of(r.reason);
+    if (!std::regex_search(fmt::format("{}/{}", row.pass, row.name), filter)) continue;
+    put(to, (json ? json_of(r, kernel).dump() : passes::to_string(r)) + "\n");
+  }
+}
+
 Diagnostic no_such_form(const CompileArgs& args, const std::string& target,
                         const std::map<std::string, std::string>& stages) {
   if ((args.emit == "cubin" || args.emit == "sass") && target != "host")
@@ -237,13 +265,18 @@ Status compile_command(const CompileArgs& given, const std::string& device, bool
   KILN_TRY(Specialisation special, specialise(*function, args, Evidence::kUse));
   print_assumptions(special.assumptions);
   KILN_TRY(std::string target, target_name(args, device));
+  const bool wants_remarks = !args.remarks.empty(), only_remarks = wants_remarks && args.emit.empty();
+  KILN_TRY(const std::regex filter, remark_filter(args.remarks));
   if (args.emit.empty()) args.emit = target == "host" ? "asm" : "ptx";
 
   std::map<std::string, std::string> stages;
   std::string last_ir;
   CompileOptions options = options_for(args, target);
-  options.want_cubin = args.emit == "cubin" || args.emit == "sass" || args.emit == "info";
-  options.want_asm = args.emit == "asm";
+  // Registers and spills are remarks too.
+  options.want_cubin = args.emit == "cubin" || args.emit == "sass" || args.emit == "info" || only_remarks;
+  options.want_asm = args.emit == "asm" && !only_remarks;
+  passes::Remarks remarks;
+  if (wants_remarks) options.remarks = &remarks;
   if ((!final_form({}, args.emit) && args.emit != "info") || !args.print_after.empty())
     options.on_stage = [&](std::string_view stage, const std::string& text) {
       stages[std::string(stage)] = text;
@@ -255,11 +288,13 @@ Status compile_command(const CompileArgs& given, const std::string& device, bool
         put(stderr, fmt::format("# after {}\n{}\n", pass, text));
     };
   Result<CompiledKernel> compiled = compile(*function, special.args, options);
+  print_remarks(remarks, filter, args.kernel, json, only_remarks ? stdout : stderr);
   // A stage that was reached is worth showing even when a later one failed: that is how one looks for the reason.
   auto stage = stages.find(args.emit);
   if (stage != stages.end()) KILN_CHECK_OK(emit(args, stage->second, false));
   if (!compiled.ok()) return compiled.error();
-  for (const std::string& warning : compiled->warnings) put(stderr, "warning: " + warning + "\n");
+  for (const std::string& warning : compiled->warnings)
+    if (!wants_remarks) put(stderr, "warning: " + warning + "\n");
   const bool names_pass = !args.print_after.empty() && args.print_after != "all" && args.print_after != "changed";
   if (names_pass && !stages.contains("ir:" + args.print_after))
     return no_such_form(
@@ -269,7 +304,9 @@ Status compile_command(const CompileArgs& given, const std::string& device, bool
           return a;
         }(),
         target, stages);
-  if (args.emit == "info") {
+  if (only_remarks) {
+    std::fflush(stdout);
+  } else if (args.emit == "info") {
     KILN_CHECK_OK(emit(args, info_text(*compiled, json), false));
   } else if (stage == stages.end()) {
     const std::string* form = final_form(*compiled, args.emit);

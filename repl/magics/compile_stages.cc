@@ -145,6 +145,20 @@ Result<std::pair<KernelInfo, std::string>> show_info(const ShowRequest& request)
   return std::pair(KernelInfo(std::move(compiled)), std::move(p.assumptions));
 }
 
+Result<ShownRemarks> show_remarks(const ShowRequest& request) {
+  KILN_TRY(Prepared p, prepare(request));
+  passes::Remarks remarks;
+  p.options.remarks = &remarks;
+  const Result<CompiledKernel> compiled = compile(*p.function, p.args, p.options);
+  ShownRemarks shown{{}, std::move(p.assumptions), compiled.ok() ? Status() : Status(compiled.error())};
+  for (const passes::Remark& r : remarks.by_place()) {
+    const passes::RemarkRow& row = passes::row_of(r.reason);
+    shown.remarks.push_back({std::string(passes::name(row.kind)), std::string(row.pass), std::string(row.name),
+                             r.operand, r.text, r.place});
+  }
+  return shown;
+}
+
 Result<ShownCode> show_code(const ShowRequest& request) {
   KILN_TRY(Prepared p, prepare(request));
   KILN_TRY(CompiledKernel compiled, compile(*p.function, p.args, p.options));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kiln/kernel.h"
+#include "kiln/result.h"
 
 namespace kiln::repl {
 
@@ -27,6 +28,18 @@ Result<Shown> show_stage(const ShowRequest& request, std::string_view stage);
 
 /// Registers, spills and shared memory of the kernel compiled for request.target.
 Result<std::pair<KernelInfo, std::string>> show_info(const ShowRequest& request);
+
+/// A remark of a pass (docs/remarks.md).
+struct ShownRemark {
+  std::string kind, pass, reason, operand, text;
+  Place place;
+};
+struct ShownRemarks {
+  std::vector<ShownRemark> remarks;  // by place
+  std::string assumptions;
+  Status problem;  // that ended the compilation behind them
+};
+Result<ShownRemarks> show_remarks(const ShowRequest& request);
 
 /// The target that the kernel was launched for last; empty when it never was.
 std::string launched_target(const Kernel& kernel);

@@ -12,6 +12,7 @@
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
 #include "repl/magics/static_expression.h"
+#include "repl/magics/why_kernel.h"
 #include "repl/shell/files.h"
 #include "repl/views/static_table.h"
 #include "support/diag.h"
@@ -105,7 +106,11 @@ Status magic_plan(MagicContext& context, std::string_view text) {
 }
 
 Status magic_why(MagicContext& context, std::string_view text) {
+  if (names_kernel(context, text)) return why_kernel(context, text);
   KILN_TRY(const MagicArguments arguments, arguments_of(text, "why"));
+  for (const char* of_kernel : {"pass", "target"})
+    if (arguments.has(of_kernel))
+      return error(ErrorKind::kValue, "{}= is for kernels; '{}' is none", of_kernel, arguments.expressions[0]);
   KILN_TRY(ExprPlan p, plan_of(context, arguments, "why"));
   if (p.boundaries.empty()) {
     context.output(p.groups.size() == 1 ? "all of it is one kernel\n" : "nothing prevents fusing its operations\n");

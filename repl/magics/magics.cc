@@ -79,7 +79,10 @@ constexpr Magic kMagics[] = {
      "write an HTML page with timeline, roofline, tables and findings; default: of the last profile", magic_report},
     {"plan", "EXPRESSION [--variant V] [--svg FILE]",
      "the kernels of its plan, the buffers between them and their bytes", magic_plan},
-    {"why", "EXPRESSION", "why its operations are not all in one kernel, and the edits that would help", magic_why},
+    {"why", "EXPRESSION [--variant V] | KERNEL [NAME=VALUE …] [pass= target=]",
+     "why an expression is not one kernel, and the edits that would help; what the compiler did with each line of a "
+     "kernel, and why not better",
+     magic_why},
     {"edit", "EXPRESSION [--kernel NAME] | KERNEL [--file FILE] [--budget 10s]",
      "edit its source in $EDITOR, compile, and compare with what it was; a kernel's last launch is checked first",
      magic_edit},

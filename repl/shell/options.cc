@@ -93,6 +93,9 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   compile->add_option(
       "--print-after", o.compile.print_after,
       "also print the IR after this pass to stderr ('all': every one; 'changed': those that changed it)");
+  compile->add_flag("--remarks{.}", o.compile.remarks,
+                    "what passes decided and why, by source line (docs/remarks.md); --remarks=REGEX: of what "
+                    "PASS/REASON matches; without --emit nothing else is printed");
   compile->add_flag("--time-passes", o.compile.time_passes, "print the time of each phase to stderr");
   compile->add_option("-o", o.compile.output, "write to this file");
 

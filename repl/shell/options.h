@@ -37,6 +37,7 @@ struct CompileArgs {
   CodeOptions options;
   std::string emit;         // "": the target's code, ptx or asm
   std::string print_after;  // a pass's name, "all" or "changed"
+  std::string remarks;      // a regular expression over PASS/REASON; "": none are shown
   bool time_passes = false;
   bool verify_each = false;
   std::string output;  // "": stdout

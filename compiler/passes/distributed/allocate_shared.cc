@@ -130,7 +130,8 @@ bool overlap(const Lifetime& a, const Lifetime& b) {
 
 class SharedAllocator {
  public:
-  SharedAllocator(ir::Module& module, const target::Target& target) : module_(module), target_(target) {}
+  SharedAllocator(ir::Module& module, const target::Target& target, Remarks* remarks)
+      : module_(module), target_(target), remarks_(remarks) {}
 
   Status run() {
     collect(module_.body());
@@ -148,6 +149,12 @@ class SharedAllocator {
   /// What was read since the last barrier that all threads passed; writing over it needs a barrier first.
   using Pending = std::vector<Interval>;
 
+  static bool is_in_loop(const Block* block) {
+    for (const Op* op = block->parent; op; op = op->parent->parent)
+      if (op->kind == OpKind::kFor || op->kind == OpKind::kWhile) return true;
+    return false;
+  }
+
   void collect(Block* block) {
     for (Op* op : *block) {
       op->remove(AttrName::kSharedOffset);
@@ -157,6 +164,8 @@ class SharedAllocator {
         scratch_.push_back({op, bytes});
         bytes_of_[op] = bytes;
         largest_ = std::max(largest_, bytes);
+        if (op->kind == OpKind::kConvertLayout && is_in_loop(block))
+          remark(remarks_, op->range, Reason::kConversionInLoop, bytes);
       }
       for (Block* b : op->regions) collect(b);
     }
@@ -321,6 +330,7 @@ class SharedAllocator {
 
   ir::Module& module_;
   const target::Target& target_;
+  Remarks* remarks_;
   std::vector<Op*> fixed_;  // shared_alloc
   std::vector<Scratch> scratch_;
   std::unordered_map<const Op*, int64_t> bytes_of_;
@@ -339,8 +349,8 @@ bool is_in_use(const Op& alloc, const Op* op) {
 
 }  // namespace
 
-Status allocate_shared(ir::Module& module, const target::Target& target) {
-  return SharedAllocator(module, target).run();
+Status allocate_shared(ir::Module& module, const target::Target& target, Remarks* remarks) {
+  return SharedAllocator(module, target, remarks).run();
 }
 
 int64_t shared_room(ir::Module& module, const target::Target& target,

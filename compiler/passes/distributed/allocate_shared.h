@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "compiler/ir/ir.h"
+#include "compiler/passes/remarks.h"
 #include "compiler/target/target.h"
 
 namespace kiln::passes {
@@ -13,7 +14,7 @@ namespace kiln::passes {
 /// lives only while its op runs, so ops may share bytes, also with rings that are not in use there: an epilogue takes
 /// no more than the loop before it. While the total is small they do not, which saves barriers. An error
 /// (ErrorKind::kMemory) at the op that exceeds the target's shared memory per block.
-Status allocate_shared(ir::Module& module, const target::Target& target);
+Status allocate_shared(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
 
 /// Bytes of a block's shared memory beyond what shared_alloc has taken so far and the ops' scratch. A pass may use them
 /// for speed. `has_scratch`: the ops whose scratch counts; without it all. `beside`: a loop; allocations that are not in

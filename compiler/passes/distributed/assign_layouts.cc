@@ -600,6 +600,34 @@ class Rewriter {
   std::map<std::pair<Value*, const LinearLayout*>, Value*> converted_;
 };
 
+/// The accesses that move less at a time than their threads hold of a tile, with what limits them.
+void tell_narrow_accesses(ir::Module& module, const target::Target& target, Remarks& remarks) {
+  constexpr int64_t kWidestBytes = 16;
+  const analysis::AxisAnalysis axis(module);
+  ir::walk(module.body(), [&](const Op* op) {
+    if (op->kind != OpKind::kLoad && op->kind != OpKind::kStore) return;
+    const Value *pointer = op->operand(0), *mask = analysis::mask_of(op);
+    if (!pointer->type.layout) return;
+    const bool is_copied = op->kind == OpKind::kLoad && is_ahead_of_dot(op, module, target);
+    const auto by = is_copied ? analysis::MovedBy::kCopy : analysis::MovedBy::kRegisters;
+    const int64_t size = size_of(pointer->type.dtype), bytes = axis.vector_width(op, by) * size;
+    const int64_t possible = std::min(kWidestBytes, pointer->type.layout->num_registers() * size);
+    if (bytes >= possible) return;
+    const int dim = axis.order_of(pointer)[0];
+    const auto d = static_cast<size_t>(dim);
+    const analysis::AxisInfo& info = axis.of(pointer);
+    const int64_t unmasked = axis.alignment_width(pointer, nullptr, dim, by) * size;
+    if (axis.alignment_width(pointer, mask, dim, by) * size > bytes)
+      remark(&remarks, op->range, Reason::kAccessAcross, bytes, possible, bytes / size);
+    else if (unmasked > bytes)
+      remark(&remarks, op->range, Reason::kAccessMasked, bytes, possible, axis.of(mask).constancy[d]);
+    else if (info.contiguity[d] * size <= bytes)
+      remark(&remarks, op->range, Reason::kAccessScattered, bytes, possible, info.contiguity[d]);
+    else
+      remark(&remarks, op->range, Reason::kAccessUnaligned, bytes, possible, std::max(size, info.divisibility[d]));
+  });
+}
+
 }  // namespace
 
 CheapValues::CheapValues(Block* body) { add(body); }
@@ -632,11 +660,12 @@ int CheapValues::cost(const Op* op) const {
   return sum;
 }
 
-Status assign_layouts(ir::Module& module, const target::Target& target) {
+Status assign_layouts(ir::Module& module, const target::Target& target, Remarks* remarks) {
   CheapValues cheap(module.body());
   Chooser chooser(module, target, cheap);
   chooser.run();
   Rewriter(module, cheap, chooser).run();
+  if (remarks) tell_narrow_accesses(module, target, *remarks);
   return {};
 }
 

@@ -20,7 +20,8 @@ constexpr int64_t kTf32Mask = ~int64_t{0x1fff};  // sign, exponent and 10 bits o
 
 class MmaChooser {
  public:
-  MmaChooser(ir::Module& module, const target::Target& target) : target_(target), b_(module) {}
+  MmaChooser(ir::Module& module, const target::Target& target, Remarks* remarks)
+      : target_(target), remarks_(remarks), b_(module) {}
 
   void visit(Op* dot) {
     if (dot->has(AttrName::kMma)) return;
@@ -32,15 +33,27 @@ class MmaChooser {
     const target::MmaRow* row = target::find_mma(target_, a, b, c);
     if (!row && is_fp8(a)) {
       row = target::find_mma(target_, DType::kF16, DType::kF16, c);
-      if (row && row->depth() <= depth) cast_operands(dot, DType::kF16);
+      if (row && row->depth() <= depth) {
+        cast_operands(dot, DType::kF16);
+        remark(remarks_, dot->range, Reason::kFp8ByF16, name(a), target_.name);
+      }
     }
-    if (a == DType::kF32 && precision == Precision::kIeee) row = nullptr;
-    if (row && row->depth() > depth) row = nullptr;
+    if (!row) remark(remarks_, dot->range, Reason::kFmaTypes, target_.name, name(a), name(b), name(c));
+    if (row && a == DType::kF32 && precision == Precision::kIeee) {
+      row = nullptr;
+      remark(remarks_, dot->range, Reason::kFmaPrecision);
+    }
+    if (row && row->depth() > depth) {
+      remark(remarks_, dot->range, Reason::kFmaDepth, depth, row->depth());
+      row = nullptr;
+    }
     if (!row) {
       by_element(dot);
     } else if (a == DType::kF32 && precision == Precision::kTf32x3) {
+      remark(remarks_, dot->range, Reason::kMmaSyncThrice, row->name);
       in_three(dot, *row);
     } else {
+      remark(remarks_, dot->range, Reason::kMmaSync, row->name);
       dot->set(AttrName::kMma, std::string(row->name));
     }
   }
@@ -90,17 +103,18 @@ class MmaChooser {
   }
 
   const target::Target& target_;
+  Remarks* remarks_;
   ir::Builder b_;
 };
 
 }  // namespace
 
-Status choose_mma(ir::Module& module, const target::Target& target) {
+Status choose_mma(ir::Module& module, const target::Target& target, Remarks* remarks) {
   std::vector<Op*> dots;
   ir::walk(module.body(), [&](Op* op) {
     if (op->kind == OpKind::kDot) dots.push_back(op);
   });
-  MmaChooser state(module, target);
+  MmaChooser state(module, target, remarks);
   for (Op* dot : dots) state.visit(dot);
   return {};
 }

@@ -1,6 +1,7 @@
 #include "compiler/passes/distributed/pipeline_loads.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -57,7 +58,7 @@ enum class Ahead {
 class Loop {
  public:
   Loop(ir::Module& module, const target::Target& target, Op* loop, int stages, Ahead which,
-       const analysis::PointerOrigins& stored, const analysis::AxisAnalysis& axis)
+       const analysis::PointerOrigins& stored, const analysis::AxisAnalysis& axis, Remarks* remarks)
       : module_(module),
         target_(target),
         loop_(loop),
@@ -66,16 +67,22 @@ class Loop {
         lead_(stages - 1),
         stored_(stored),
         axis_(axis),
+        remarks_(remarks),
         slice_(body_, &stored),
         b_(module) {}
 
   void run() {
     int64_t bytes = 0;  // of a stage
-    for (Op* op : *body_)
-      if (op->kind == OpKind::kLoad && fits(op)) {
+    for (Op* op : *body_) {
+      if (op->kind != OpKind::kLoad) continue;
+      std::optional<Cause> why;
+      if (fits(op, why)) {
         loads_.push_back(op);
         bytes += op->result()->type.shape.numel() * size_of(op->result()->type.dtype);
+      } else if (remarks_ && why && (which_ == Ahead::kLoads || reaches_dot(op->result(), body_))) {
+        remarks_->add(*why, op->range);
       }
+    }
     if (loads_.empty()) return;
     // Rows are read at once, so that a stage less costs some latency.
     const bool rows = which_ == Ahead::kLoads;
@@ -84,9 +91,13 @@ class Loop {
       return rows || (encloses(loop_, op->parent) && !(op->kind == OpKind::kConvertLayout && is_brought(op->result())));
     };
     const int64_t room = shared_room(module_, target_, has_scratch, loop_) - staged_bytes(module_, loop_, loads_);
-    lead_ = std::min(lead_, static_cast<int>(room / bytes) - (rows ? 0 : 1));
-    if (lead_ < 1) return;
-    slots_ = rows ? lead_ : lead_ + 1;
+    const int wanted = lead_, beside = rows ? 0 : 1;
+    lead_ = std::min(lead_, static_cast<int>(room / bytes) - beside);
+    if (lead_ < 1) return remark(remarks_, loop_->range, Reason::kNoRoomForRing, (1 + beside) * bytes, room);
+    slots_ = lead_ + beside;
+    if (lead_ < wanted)
+      remark(remarks_, loop_->range, Reason::kFewerStages, (wanted + beside) * bytes, room, wanted + 1, lead_ + 1);
+    remark(remarks_, loop_->range, Reason::kLoopPipelined, loads_.size(), lead_, slots_, bytes);
     find_product_in_flight();
     for (Op* load : loads_) {
       sources_.push_back({load->operand(0), load->operands.size() > 1 ? load->operand(1) : nullptr});
@@ -107,13 +118,19 @@ class Loop {
     Value *pointers, *mask;  // no mask: null
   };
 
-  bool fits(const Op* load) {
+  bool fits(const Op* load, std::optional<Cause>& why) {
+    auto no = [&](Reason reason, const auto&... values) {
+      why = because(reason, values...);
+      return false;
+    };
     const Type& type = load->result()->type;
-    if (!type.is_tile() || type.pointer || load->flag(AttrName::kVolatile)) return false;
-    if (axis_.vector_width(load, analysis::MovedBy::kCopy) * size_of(type.dtype) < kLeastCopyBytes) return false;
-    if (analysis::pointer_origins(load->operand(0)).meets(stored_)) return false;
+    if (!type.is_tile() || type.pointer) return false;
+    if (load->flag(AttrName::kVolatile)) return no(Reason::kLoadVolatile);
+    const int width = axis_.vector_width(load, analysis::MovedBy::kCopy) * size_of(type.dtype);
+    if (width < kLeastCopyBytes) return no(Reason::kLoadNarrow, width, kLeastCopyBytes);
+    if (analysis::pointer_origins(load->operand(0)).meets(stored_)) return no(Reason::kLoadWritten);
     if (which_ == Ahead::kOperands) {
-      if (is_filled(load)) return false;
+      if (is_filled(load)) return no(Reason::kLoadFilled);
       if (type.shape.rank < 2 || !reaches_dot(load->result(), body_)) return false;
     } else {
       LoopSlice own(body_, &stored_);
@@ -121,7 +138,7 @@ class Loop {
     }
     LoopSlice slice = slice_;
     for (size_t i = 0; i < std::min<size_t>(2, load->operands.size()); ++i)
-      if (!slice.add(load->operands[i])) return false;
+      if (!slice.add(load->operands[i])) return no(Reason::kLoadDepends);
     slice_ = std::move(slice);
     return true;
   }
@@ -139,11 +156,18 @@ class Loop {
   /// would else be the copies and a barrier.
   void find_product_in_flight() {
     for (Op* op : *body_) {
-      if (op->kind != OpKind::kDot || !is_staged(op) || !carried_sum(*op)) continue;
+      if (op->kind != OpKind::kDot || !is_staged(op)) continue;
+      std::optional<Cause> why;
+      if (!carried_sum(*op, &why)) {
+        if (remarks_ && why) remarks_->add(*why, op->range);
+        continue;
+      }
       for (int i : {0, 1})
-        if (!is_staged(op, i) || !is_brought(op->operand(i))) return;
+        if (!is_staged(op, i) || !is_brought(op->operand(i)))
+          return remark_operand(remarks_, op->range, dot_operand(*op, i), Reason::kWaitsForOperand);
       in_flight_ = op;
       op->set(AttrName::kInFlight, true);
+      remark(remarks_, op->range, Reason::kProductAhead);
     }
   }
   /// Whether a product can read the operand in a ring.
@@ -356,6 +380,7 @@ class Loop {
   bool all_warps_ = false;  // read what others copied
   const analysis::PointerOrigins& stored_;
   const analysis::AxisAnalysis& axis_;
+  Remarks* remarks_;
   LoopSlice slice_;
   ir::Builder b_;
   std::vector<Op*> loads_;
@@ -377,6 +402,19 @@ int stages_of(const Op* loop, const ir::Module& module) {
   return static_cast<int>(loop->int_or(AttrName::kNumStages, module.num_stages));
 }
 
+/// Why nothing of a loop with loads for dots, or with num_stages of its own, runs ahead.
+void tell_refusal(const Op* loop, int stages, const Op* unknown, Remarks& remarks) {
+  const bool is_asked = loop->has(AttrName::kNumStages) && stages > 1;
+  const bool has_operands = ir::any_nested(loop, [&](const Op* op) {
+    return op->parent == loop->region() && op->kind == OpKind::kLoad && reaches_dot(op->result(), loop->region());
+  });
+  if (unknown && (is_asked || has_operands))
+    remarks.add(because(Reason::kLoopWrites, ir::info(unknown->kind).mnemonic, place_of(unknown->range).line),
+                loop->range);
+  else if (stages < 2 && has_operands)
+    remarks.add(because(Reason::kOneStage, stages), loop->range);
+}
+
 }  // namespace
 
 bool is_ahead_of_dot(const Op* load, const ir::Module& module, const target::Target& target) {
@@ -385,7 +423,7 @@ bool is_ahead_of_dot(const Op* load, const ir::Module& module, const target::Tar
   return !is_filled(load) && reaches_dot(load->result(), load->parent) && stored_origins(loop);
 }
 
-Status pipeline_loads(ir::Module& module, const target::Target& target) {
+Status pipeline_loads(ir::Module& module, const target::Target& target, Remarks* remarks) {
   if (!target.has(target::kCpAsync)) return {};
   std::vector<Op*> loops;
   ir::walk(module.body(), [&](Op* op) {
@@ -394,10 +432,14 @@ Status pipeline_loads(ir::Module& module, const target::Target& target) {
   for (Op* loop : loops) {
     const Ahead which = runs_ahead(loop);
     const int stages = stages_of(loop, module);
-    const auto stored = stored_origins(loop);
-    if (which == Ahead::kNothing || stages < 2 || !stored) continue;
+    const Op* unknown = nullptr;
+    const auto stored = stored_origins(loop, &unknown);
+    if (which == Ahead::kNothing || stages < 2 || !stored) {
+      if (remarks) tell_refusal(loop, stages, unknown, *remarks);
+      continue;
+    }
     const analysis::AxisAnalysis axis(module);
-    Loop(module, target, loop, stages, which, *stored, axis).run();
+    Loop(module, target, loop, stages, which, *stored, axis, remarks).run();
   }
   return dce(module);
 }

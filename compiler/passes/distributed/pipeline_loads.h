@@ -11,6 +11,7 @@
 //   }                                                   %s = dot %h, …
 #pragma once
 #include "compiler/ir/ir.h"
+#include "compiler/passes/remarks.h"
 #include "compiler/target/target.h"
 
 namespace kiln::passes {
@@ -26,7 +27,7 @@ namespace kiln::passes {
 ///   stay.
 /// Addresses and masks must need neither memory nor other threads. A load stays as it is when fewer than 4 contiguous
 /// bytes can be copied.
-Status pipeline_loads(ir::Module& module, const target::Target& target);
+Status pipeline_loads(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
 
 /// Whether a load is one whose value reaches a dot of such a loop, before it is known whether there is room.
 bool is_ahead_of_dot(const ir::Op* load, const ir::Module& module, const target::Target& target);

@@ -44,8 +44,8 @@ struct BlockAccess {
 
 class Recognizer {
  public:
-  Recognizer(ir::Module& module, const target::Target& target)
-      : module_(module), target_(target), axis_(module), b_(module) {
+  Recognizer(ir::Module& module, const target::Target& target, Remarks* remarks)
+      : module_(module), target_(target), remarks_(remarks), axis_(module), b_(module) {
     number(*module.body());
   }
 
@@ -79,17 +79,42 @@ class Recognizer {
         operand = operand->op->operand(0);
         kept = 1 - kept;
       }
-      if (!operand->op || operand->op->kind != OpKind::kLoad || !only_feeds_dots(operand)) return false;
+      if (!operand->op || operand->op->kind != OpKind::kLoad || !only_feeds_dots(operand))
+        return refuse_computed(*dot, side, operand);
       auto access = block_access(operand->op);
-      if (!access || access->wraps[static_cast<size_t>(1 - kept)]) return false;
+      if (!access) return refuse(*dot, side, why_);
+      if (access->wraps[static_cast<size_t>(1 - kept)]) return refuse(*dot, side, because(Reason::kWrapsAlongK));
       if (access->wraps[static_cast<size_t>(kept)]) {
         const auto d = static_cast<size_t>(kept);
-        if (!left_out_by_stores(dot->result(), side, access->starts[d], access->sizes[d])) return false;
+        if (!left_out_by_stores(dot->result(), side, access->starts[d], access->sizes[d]))
+          return refuse(*dot, side, because(Reason::kWrapsIntoResult));
       }
       found.push_back(std::move(*access));
     }
     for (const BlockAccess& access : found) rewrite(access);
     return true;
+  }
+
+  bool refuse(const Op& dot, int side, const Cause& cause) {
+    if (remarks_) remarks_->add(cause, dot.range, dot_operand(dot, side));
+    return false;
+  }
+  /// Of an operand that is no load for this dot alone.
+  bool refuse_computed(const Op& dot, int side, const Value* operand) {
+    // What select_wgmma looks at itself: a block that others read too, or b's block beside a computed a.
+    const bool is_told_later = (operand->op && operand->op->kind == OpKind::kDescriptorLoad) ||
+                               (side == 0 && block_operand(dot.operand(1)).load);
+    if (is_told_later) return false;
+    if (operand->op && operand->op->kind == OpKind::kLoad)
+      return refuse(dot, side, because(Reason::kOperandUsedElsewhere));
+    const std::string_view by = operand->op ? ir::info(operand->op->kind).mnemonic : "the loop around it";
+    return refuse(dot, side, because(Reason::kOperandComputed, by));
+  }
+
+  template <class... T>
+  std::nullopt_t no(Reason reason, const T&... values) {
+    why_ = because(reason, values...);
+    return std::nullopt;
   }
 
   /// Whether no element is stored a second time, as far as can be told: TMA would not keep the order of the two.
@@ -120,11 +145,15 @@ class Recognizer {
   std::optional<BlockAccess> block_access(Op* op) {
     const bool is_load = op->kind == OpKind::kLoad;
     const Value* pointers = op->operand(0);
-    if (pointers->type.shape.rank != 2 || op->flag(AttrName::kVolatile)) return std::nullopt;
-    if (is_load && op->operands.size() == 3 && constant_of_splat(op->operand(2)) != 0u) return std::nullopt;
+    if (pointers->type.shape.rank != 2) return std::nullopt;
+    if (op->flag(AttrName::kVolatile)) return no(Reason::kOperandVolatile);
+    if (is_load && op->operands.size() == 3 && constant_of_splat(op->operand(2)) != 0u)
+      return no(Reason::kOperandFilled);
     const std::optional<AffineTile> tile = analysis::affine_tile(pointers);
-    if (!tile || !tile->base || tile->base->op || tile->base->block->parent) return std::nullopt;
-    if (axis_.of(tile->base).divisibility[0] % kTensorMapAlignment != 0) return std::nullopt;
+    if (!tile) return no(Reason::kGathered);
+    if (!tile->base || tile->base->op || tile->base->block->parent) return no(Reason::kBaseVaries);
+    if (axis_.of(tile->base).divisibility[0] % kTensorMapAlignment != 0)
+      return no(Reason::kBaseUnaligned, kTensorMapAlignment);
 
     BlockAccess out;
     out.op = op;
@@ -134,12 +163,13 @@ class Recognizer {
     else if (tile->steps[kRows] == Polynomial(1))
       out.outer = kColumns;
     else
-      return std::nullopt;
+      return no(Reason::kNotContiguous);
     const auto outer = static_cast<size_t>(out.outer), inner = 1 - outer;
     out.stride = tile->steps[outer];
     const int element = size_of(pointers->type.dtype);
-    if (out.stride == Polynomial(1) || !from_parameters(out.stride) || !fills_units(out.stride, element))
-      return std::nullopt;
+    if (out.stride == Polynomial(1)) return no(Reason::kNotContiguous);
+    if (!from_parameters(out.stride)) return no(Reason::kStrideVaries);
+    if (!fills_units(out.stride, element)) return no(Reason::kStrideUnaligned, kTensorMapAlignment);
     std::tie(out.starts[outer], out.starts[inner]) = tile->start.divide(out.stride);
     if (!take_bounds(out, *tile)) return std::nullopt;
     return out;
@@ -148,6 +178,7 @@ class Recognizer {
   bool take_bounds(BlockAccess& out, const AffineTile& tile) {
     const Value* mask = analysis::mask_of(out.op);
     std::vector<IndexBound> bounds;
+    why_ = because(Reason::kMaskIsNoBound);
     if (mask) {
       auto found = analysis::index_bounds(mask);
       if (!found) return false;
@@ -158,7 +189,9 @@ class Recognizer {
       if (bounded[d] && out.sizes[d] != size) return false;
       bounded[d] = true;
       out.sizes[d] = size;
-      return from_parameters(size);
+      if (from_parameters(size)) return true;
+      why_ = because(Reason::kBoundVaries);
+      return false;
     };
     for (const IndexBound& b : bounds) {
       const auto d = static_cast<size_t>(b.dim);
@@ -170,7 +203,10 @@ class Recognizer {
         if (!bound(d, *tile.wraps[d])) return false;
       }
       if (bounded[d]) continue;
-      if (!is_non_negative(out.starts[d])) return false;
+      if (!is_non_negative(out.starts[d])) {
+        why_ = because(Reason::kMayBeNegative, d);
+        return false;
+      }
       out.sizes[d] = Polynomial(kUnbounded);
     }
     return true;
@@ -325,6 +361,8 @@ class Recognizer {
 
   ir::Module& module_;
   const target::Target& target_;
+  Remarks* remarks_;
+  Cause why_;  // of the last refusal
   analysis::AxisAnalysis axis_;
   ir::Builder b_;
   std::unordered_map<const Value*, size_t> numbers_;  // of the values that were there from the start, in order
@@ -332,8 +370,8 @@ class Recognizer {
 
 }  // namespace
 
-Status recognize_blocks(ir::Module& module, const target::Target& target) {
-  if (target::has_group_mma(target) && has_op(module, OpKind::kDot)) Recognizer(module, target).run();
+Status recognize_blocks(ir::Module& module, const target::Target& target, Remarks* remarks) {
+  if (target::has_group_mma(target) && has_op(module, OpKind::kDot)) Recognizer(module, target, remarks).run();
   return {};
 }
 

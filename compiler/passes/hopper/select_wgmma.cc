@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/util/rewrite.h"
 #include "compiler/passes/util/transpose_product.h"
+#include "support/tensor_map.h"
 
 namespace kiln::passes {
 
@@ -32,6 +34,13 @@ struct Candidate {
   bool swapped;                  // as trans(trans b · trans a)
 };
 
+/// What keeps TMA from bringing an operand of a dot.
+struct Obstacle {
+  Cause cause;
+  int operand;
+};
+using Obstacles = std::unordered_map<const Op*, Obstacle>;
+
 bool has_swizzle(const BlockOperand& operand) {
   const Type& block = operand.load->result()->type;
   return layout::widest_swizzle(block.shape[1], block.element_bits()) != 0;
@@ -48,6 +57,14 @@ bool fits_memory(const BlockOperand& a, const BlockOperand& b, bool through_regi
   const Type& left = a.load->result()->type;
   return lies_for_wgmma(b, /*is_b=*/true) &&
          (lies_for_wgmma(a, /*is_b=*/false) || (through_registers && size_of(left.dtype) == 4));
+}
+
+/// What of one operand does not fit, if anything does.
+std::optional<Cause> unfit(const BlockOperand& operand, bool is_b) {
+  const Type& block = operand.load->result()->type;
+  if (!has_swizzle(operand)) return because(Reason::kRowsTooShort, block.shape[1] * size_of(block.dtype));
+  if (!lies_for_wgmma(operand, is_b)) return because(Reason::kBlockNotAlongK, block.element_bits());
+  return std::nullopt;
 }
 
 /// A wait for other launches that stands where only some programs, or one more than once, come by: a producer would run
@@ -73,19 +90,34 @@ bool is_made_of_product(const Value* v, const std::unordered_set<const Op*>& pro
   return false;
 }
 
-/// `banned`: loads that something else reads as well.
-std::vector<Candidate> candidates(ir::Module& module, const Target& target,
-                                  const std::unordered_set<const Op*>& banned) {
+/// Whether a descriptor loads the operand, whatever else reads it.
+bool is_of_block(const Value* operand) {
+  while (operand->op && (operand->op->kind == OpKind::kTrans || operand->op->kind == OpKind::kConvertLayout))
+    operand = operand->op->operand(0);
+  return operand->op && operand->op->kind == OpKind::kDescriptorLoad;
+}
+
+/// `banned`: loads that something else reads as well. `obstacles` gets why other dots are none.
+std::vector<Candidate> candidates(ir::Module& module, const Target& target, const std::unordered_set<const Op*>& banned,
+                                  Obstacles& obstacles) {
   const analysis::AxisAnalysis axis(module);
   // A tensor that the kernel writes itself must not be read ahead.
   const analysis::PointerOrigins written = analysis::written_origins(module);
-  if (written.unknown || waits_in_branches(module)) return {};
+  const bool waits = waits_in_branches(module);
   std::vector<Candidate> found;
   std::unordered_set<const Op*> products;
-  auto is_block = [&](const BlockOperand& operand) {
-    return operand.load && !banned.contains(operand.load) &&
-           analysis::has_tensor_map(*operand.load->operand(0)->op, axis, /*stored=*/false) &&
-           !written.meets(analysis::pointer_origins(operand.load->operand(0)));
+  auto stop = [&](const Op* dot, int operand, Cause cause) {
+    obstacles.try_emplace(dot, Obstacle{std::move(cause), operand});  // later rounds only see what that one bans
+    return false;
+  };
+  auto is_block = [&](const Op* dot, int i, const BlockOperand& operand) {
+    if (written.unknown) return stop(dot, i, because(Reason::kUnknownWrites));
+    if (waits) return stop(dot, i, because(Reason::kWaitInBranch));
+    if (!operand.load || banned.contains(operand.load)) return stop(dot, i, because(Reason::kBlockReadElsewhere));
+    if (!analysis::has_tensor_map(*operand.load->operand(0)->op, axis, /*stored=*/false))
+      return stop(dot, i, because(Reason::kNoTensorMap, kTensorMapAlignment));
+    return !written.meets(analysis::pointer_origins(operand.load->operand(0))) ||
+           stop(dot, i, because(Reason::kWrittenToo));
   };
   auto take = [&](Candidate c) {
     products.insert(c.dot);
@@ -94,15 +126,22 @@ std::vector<Candidate> candidates(ir::Module& module, const Target& target,
   ir::walk(module.body(), [&](Op* op) {
     if (op->kind != OpKind::kDot) return;
     const BlockOperand a = block_operand(op->operand(0)), b = block_operand(op->operand(1));
-    if (!is_block(b)) return;
+    if (!is_block(op, 1, b)) return;
+    const std::optional<Cause> unfit_b = unfit(b, /*is_b=*/true);
     if (!a.load && op->operand(0)->op) {
       // What warp groups have computed lies in their registers as their next product takes it.
       const GroupMma* group = fitting_group(*op, module.num_warps, target);
-      if (group && is_made_of_product(op->operand(0), products) && has_swizzle(b) && lies_for_wgmma(b, /*is_b=*/true))
+      if (is_of_block(op->operand(0)))
+        stop(op, 0, because(Reason::kBlockReadElsewhere));
+      else if (!is_made_of_product(op->operand(0), products))
+        stop(op, 0, because(Reason::kNotOfProduct));
+      else if (unfit_b)
+        stop(op, 1, *unfit_b);
+      else if (group)
         take({op, group, {b.load}, /*swapped=*/false});
       return;
     }
-    if (!is_block(a)) return;
+    if (!is_block(op, 0, a)) return;
     // Operands that can stay in shared memory are better than one that takes the way through registers.
     for (bool through_registers : {false, true})
       for (bool swapped : {false, true})
@@ -111,6 +150,10 @@ std::vector<Candidate> candidates(ir::Module& module, const Target& target,
           take({op, group, {a.load, b.load}, swapped});
           return;
         }
+    if (unfit_b)
+      stop(op, 1, *unfit_b);
+    else if (auto unfit_a = unfit(a, /*is_b=*/false))
+      stop(op, 0, *std::move(unfit_a));
   });
   return found;
 }
@@ -156,40 +199,77 @@ int64_t operands_to_stage(const Op& dot, const analysis::AxisAnalysis& axis) {
 }
 
 /// The dots that are left, as far as shared memory has room for their operands beside rings.
-void select_staged(ir::Module& module, const Target& target) {
-  if (module.num_ctas > 1) return;
+void select_staged(ir::Module& module, const Target& target, Remarks* remarks) {
   const analysis::AxisAnalysis axis(module);
   int64_t room = target.shared_per_block / 2;
   ir::walk(module.body(), [&](Op* op) {
     if (op->kind != OpKind::kDot || is_wgmma(op)) return;
-    const GroupMma* group = fitting_group(*op, module.num_warps, target);
-    const int64_t staged = group ? operands_to_stage(*op, axis) : 0;
-    if (staged == 0) return;
+    Cause why;
+    const GroupMma* group = fitting_group(*op, module.num_warps, target, /*swapped=*/false, &why);
+    if (!group) {
+      if (remarks) remarks->add(why, op->range);
+      return;
+    }
+    if (module.num_ctas > 1) return remark(remarks, op->range, Reason::kClusterNeedsTma, module.num_ctas);
+    const int64_t staged = operands_to_stage(*op, axis);
+    if (staged == 0) {
+      const Reason reason = contiguous_dim(op->operand(1), axis) ? Reason::kNotAlongK : Reason::kComputedBytes;
+      return remark_operand(remarks, op->range, dot_operand(*op, 1), reason, op->operand(1)->type.element_bits());
+    }
     int64_t bytes = 0;
     for (int i = 2 - static_cast<int>(staged); i < 2; ++i)
       bytes += op->operand(i)->type.shape.numel() * size_of(op->operand(i)->type.dtype);
-    if (bytes > room) return;
+    if (bytes > room)
+      return remark(remarks, op->range, Reason::kOperandsTooLarge, bytes, room, target.shared_per_block / 2);
     room -= bytes;
     op->set(AttrName::kMma, std::string(group->name));
     op->set(AttrName::kStaged, staged);
+    remark(remarks, op->range, staged == 2 ? Reason::kWgmmaStaged : Reason::kWgmmaStagedB);
   });
+}
+
+void tell_obstacles(ir::Module& module, const std::vector<Candidate>& found, const Obstacles& obstacles,
+                    Remarks& remarks) {
+  ir::walk(module.body(), [&](const Op* op) {
+    const auto it = obstacles.find(op);
+    if (it == obstacles.end() || std::any_of(found.begin(), found.end(), [&](auto& c) { return c.dot == op; })) return;
+    const auto& [cause, operand] = it->second;
+    // What recognize_blocks has made no block of, it has told about.
+    if (is_of_block(op->operand(operand)) || cause.reason == Reason::kNotOfProduct)
+      remarks.add(cause, op->range, dot_operand(*op, operand));
+  });
+}
+
+Reason way_of(const Candidate& c) {
+  if (c.loads.size() == 1) return Reason::kWgmmaOfRegisters;
+  return c.swapped ? Reason::kWgmmaTransposed : Reason::kWgmmaByTma;
 }
 
 }  // namespace
 
-const GroupMma* fitting_group(const Op& dot, int num_warps, const Target& target, bool swapped) {
+const GroupMma* fitting_group(const Op& dot, int num_warps, const Target& target, bool swapped, Cause* why) {
+  auto no = [&](Reason reason, const auto&... values) -> const GroupMma* {
+    if (why) *why = because(reason, values...);
+    return nullptr;
+  };
   const Type &a = dot.operand(0)->type, &b = dot.operand(1)->type, &c = dot.result()->type;
   const GroupMma* group = target::find_group_mma(target, a.dtype, b.dtype, c.dtype);
-  if (!group || a.shape.rank != 2 || num_warps % group->warps != 0) return nullptr;
+  if (!group) return no(Reason::kTypesHaveNoWgmma, name(a.dtype), name(b.dtype), name(c.dtype));
+  if (a.shape.rank != 2) return no(Reason::kRankHasNoWgmma, a.shape.rank);
+  if (num_warps % group->warps != 0) return no(Reason::kFewWarps, num_warps, group->warps);
   const auto precision = dot.find_word<ir::Precision>().value_or(ir::Precision::kTf32);
-  if (a.dtype == DType::kF32 && precision != ir::Precision::kTf32) return nullptr;
+  if (a.dtype == DType::kF32 && precision != ir::Precision::kTf32)
+    return no(Reason::kPrecision, ir::spelling(precision));
   // Groups take further rows first, then columns (layout::wgmma_accumulator).
   const int m = c.shape[swapped], n = c.shape[!swapped];
   const int groups = num_warps / group->warps, across = std::max(1, groups * group->rows / m);
   const int columns = n / across;
-  const bool fits = m >= group->rows && columns >= group->fewest_columns && columns <= group->most_columns &&
-                    a.shape[1] * size_of(a.dtype) >= group->fewest_bytes;
-  return fits ? group : nullptr;
+  const int bytes = a.shape[1] * size_of(a.dtype);
+  if (m < group->rows) return no(Reason::kFewRows, m, group->rows);
+  if (columns < group->fewest_columns) return no(Reason::kFewColumns, columns, group->fewest_columns);
+  if (columns > group->most_columns) return no(Reason::kManyColumns, columns, group->most_columns);
+  if (bytes < group->fewest_bytes) return no(Reason::kShortK, bytes, group->fewest_bytes);
+  return group;
 }
 
 bool lies_for_wgmma(const BlockOperand& operand, bool is_b) {
@@ -230,16 +310,21 @@ bool is_wgmma(const Op* op) {
   return op->kind == OpKind::kDot && target::group_mma(op->text_or(AttrName::kMma, "")) != nullptr;
 }
 
-std::optional<size_t> carried_sum(const Op& dot) {
+std::optional<size_t> carried_sum(const Op& dot, std::optional<Cause>* why) {
+  auto no = [&](Reason reason) -> std::optional<size_t> {
+    if (why) *why = because(reason);
+    return std::nullopt;
+  };
   const ir::Block* block = dot.parent;
   const Op* loop = block->parent;
   if (!loop || loop->kind != OpKind::kFor) return std::nullopt;
-  if (ir::any_nested(loop, [&](const Op* op) { return op->kind == OpKind::kDot && op != &dot; })) return std::nullopt;
+  if (ir::any_nested(loop, [&](const Op* op) { return op->kind == OpKind::kDot && op != &dot; }))
+    return no(Reason::kWaitsForOthers);
   const Value* sum = dot.operand(2);
   const std::vector<ir::Use>& uses = dot.result()->uses;
   const bool is_carried = sum->block == block && sum->index > 0 && sum->uses.size() == 1 && uses.size() == 1 &&
                           uses[0].op == block->terminator() && uses[0].index + 1 == sum->index;
-  if (!is_carried) return std::nullopt;
+  if (!is_carried) return no(Reason::kSumIsRead);
   return uses[0].index;
 }
 
@@ -247,22 +332,37 @@ bool is_staged(const Op* op) { return is_wgmma(op) && op->has(AttrName::kStaged)
 
 bool is_staged(const Op* dot, int index) { return 2 - index <= dot->int_or(AttrName::kStaged, 0); }
 
-Status select_wgmma(ir::Module& module, const target::Target& target) {
-  if (!target::has_group_mma(target) || !has_op(module, OpKind::kDot)) return {};
+Status select_wgmma(ir::Module& module, const target::Target& target, Remarks* remarks) {
+  if (!has_op(module, OpKind::kDot)) return {};
+  if (!target::has_group_mma(target)) {
+    ir::walk(module.body(), [&](const Op* op) {
+      if (op->kind == OpKind::kDot) remark(remarks, op->range, Reason::kTargetHasNoWgmma, target.name);
+    });
+    return {};
+  }
   std::vector<Candidate> found;
+  Obstacles obstacles;
   for (std::unordered_set<const Op*> banned;;) {
-    found = candidates(module, target, banned);
-    std::erase_if(found, [](const Candidate& c) { return !analysis::producer_slice(c.loads).ok(); });
+    found = candidates(module, target, banned, obstacles);
+    std::erase_if(found, [&](const Candidate& c) {
+      const analysis::ProducerSlice slice = analysis::producer_slice(c.loads);
+      if (slice.ok()) return false;
+      const bool is_a = c.loads.size() > 1 && !analysis::producer_slice({&c.loads[0], 1}).ok();
+      obstacles.try_emplace(c.dot, Obstacle{because(Reason::kCannotRunAhead, slice.refusal), is_a ? 0 : 1});
+      return true;
+    });
     // A slot of TMA is read by products alone, and by all of them.
     const size_t before = banned.size();
     for (const Op* load : shared_loads(module, found)) banned.insert(load);
     if (banned.size() == before) break;
   }
+  if (remarks) tell_obstacles(module, found, obstacles, *remarks);
   for (const Candidate& c : found) {
+    remark(remarks, c.dot->range, way_of(c));
     Op* dot = c.swapped ? transpose_product(module, c.dot) : c.dot;
     dot->set(AttrName::kMma, std::string(c.group->name));
   }
-  select_staged(module, target);
+  select_staged(module, target, remarks);
   return {};
 }
 

@@ -10,17 +10,18 @@
 #include <optional>
 
 #include "compiler/ir/ir.h"
+#include "compiler/passes/remarks.h"
 #include "compiler/target/mma.h"
 
 namespace kiln::passes {
 
 /// Tile stage, before expand_descriptors, which skips the loads of these dots. Does nothing on targets without wgmma.
-Status select_wgmma(ir::Module& module, const target::Target& target);
+Status select_wgmma(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
 
 /// The target's row (target/mma.def) that multiplies these element types and shapes, or nullptr.
-/// `swapped`: the transposed product, trans b · trans a.
+/// `swapped`: the transposed product, trans b · trans a. `why` gets what keeps it from fitting.
 const target::GroupMma* fitting_group(const ir::Op& dot, int num_warps, const target::Target& target,
-                                      bool swapped = false);
+                                      bool swapped = false, Cause* why = nullptr);
 
 /// Whether the value has no uses but as operands of dots, perhaps transposed.
 bool only_feeds_dots(const ir::Value* v);
@@ -47,7 +48,7 @@ bool is_staged(const ir::Op* dot, int index);
 bool takes_registers(const ir::Op* op);
 
 /// The result of the loop around a dot that is the sum of its products, when nothing else reads it inside of the loop
-/// and the loop has no other dot, at any depth.
-std::optional<size_t> carried_sum(const ir::Op& dot);
+/// and the loop has no other dot, at any depth. `why` gets what a loop around it lacks.
+std::optional<size_t> carried_sum(const ir::Op& dot, std::optional<Cause>* why = nullptr);
 
 }  // namespace kiln::passes

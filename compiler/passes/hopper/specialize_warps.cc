@@ -61,7 +61,8 @@ using Places = std::vector<Position>;  // one per ring
 
 class Specializer {
  public:
-  Specializer(ir::Module& module, const target::Target& target) : module_(module), target_(target), b_(module) {}
+  Specializer(ir::Module& module, const target::Target& target, Remarks* remarks)
+      : module_(module), target_(target), remarks_(remarks), b_(module) {}
 
   bool find_rings() {
     std::vector<Op*> dots;
@@ -102,6 +103,7 @@ class Specializer {
     for (Ring& ring : rings_)  // loads that stood outside of every loop
       if (ring.block == module_.body()) ring.block = split->region(0);
     make_rings(split);
+    if (remarks_) tell();
     b_.set_to_end(split->region(1));
     stay_for_others(produce(*split->region(0), start()));
     b_.yield({});
@@ -112,6 +114,17 @@ class Specializer {
   }
 
  private:
+  void tell() {
+    for (size_t i = 0; i < rings_.size(); ++i) {
+      const Ring& ring = rings_[i];
+      const SourceRange place = ring.loads.front()->range;
+      if (ring.place == i) remarks_->add(because(Reason::kTmaRing, ring.loads.size(), ring.slots, ring.bytes), place);
+      if (const auto shared = std::count(ring.shared.begin(), ring.shared.end(), true))
+        remarks_->add(because(Reason::kTmaMulticast, shared, ring.loads.size(), module_.num_ctas), place);
+      if (ring.in_flight) remarks_->add(because(Reason::kTmaProductAhead), ring.block->parent->range);
+    }
+  }
+
   /// Whether it may run more than once: what is loaded once has nothing to run ahead of.
   static bool is_in_loop(const Block& block) {
     for (const Op* op = block.parent; op; op = op->parent->parent)
@@ -183,15 +196,17 @@ class Specializer {
   /// leave the tensor cores idle from one slot to the next.
   std::optional<size_t> sum_in_flight(const Ring& ring, const std::vector<Op*>& dots) const {
     const Op* loop = ring.block->parent;
-    if (!loop || loop->kind != OpKind::kFor || module_.num_warps != kSoleWarps || ring.slots < kLeastSlotsInFlight)
-      return std::nullopt;
+    if (!loop || loop->kind != OpKind::kFor || module_.num_warps != kSoleWarps) return std::nullopt;
     const auto found = std::find_if(dots.begin(), dots.end(), [&](const Op* dot) { return dot->parent == ring.block; });
     if (found == dots.end() || (*found)->result()->type.shape.numel() < kLeastTileInFlight) return std::nullopt;
     for (int i : {0, 1}) {
       const BlockOperand from = block_operand((*found)->operand(i));
       if (!from.load || from.load->parent != ring.block || !lies_for_wgmma(from, /*is_b=*/i == 1)) return std::nullopt;
     }
-    return carried_sum(**found);
+    const std::optional<size_t> sum = carried_sum(**found);
+    if (!sum || ring.slots >= kLeastSlotsInFlight) return sum;
+    remark(remarks_, (*found)->range, Reason::kTmaFewSlots, kLeastSlotsInFlight);
+    return std::nullopt;
   }
 
   static bool is_grid_dependency(const Op* op) {
@@ -621,6 +636,7 @@ class Specializer {
 
   ir::Module& module_;
   const target::Target& target_;
+  Remarks* remarks_;
   ir::Builder b_;
   std::vector<Ring> rings_;
   analysis::ProducerSlice slice_;
@@ -631,8 +647,8 @@ class Specializer {
 
 }  // namespace
 
-Status specialize_warps(ir::Module& module, const target::Target& target) {
-  Specializer specializer(module, target);
+Status specialize_warps(ir::Module& module, const target::Target& target, Remarks* remarks) {
+  Specializer specializer(module, target, remarks);
   if (specializer.find_rings()) specializer.run();
   return {};
 }

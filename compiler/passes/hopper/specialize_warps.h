@@ -6,12 +6,13 @@
 // read of memory serves the cluster. The slice proves that they load the same tile: it does not depend on cta_rank.
 #pragma once
 #include "compiler/ir/ir.h"
+#include "compiler/passes/remarks.h"
 #include "compiler/target/target.h"
 
 namespace kiln::passes {
 
 /// Distributed stage. Every dot that select_wgmma chose becomes a wgmma on blocks loaded by tma_load. The loads of one
 /// basic block fill one slot of a ring of module.num_stages slots. A module without such dots stays as it is.
-Status specialize_warps(ir::Module& module, const target::Target& target);
+Status specialize_warps(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
 
 }  // namespace kiln::passes

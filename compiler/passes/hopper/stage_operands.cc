@@ -77,7 +77,7 @@ std::vector<Op*> staged_dots(ir::Module& module) {
 
 class OperandStager {
  public:
-  explicit OperandStager(ir::Module& module) : module_(module), b_(module) {}
+  OperandStager(ir::Module& module, Remarks* remarks) : module_(module), remarks_(remarks), b_(module) {}
 
   void stage(Op* dot) {
     b_.set_range(dot->range);
@@ -120,6 +120,9 @@ class OperandStager {
         buffer = alloc(source.tile->type, source.turned ? 1 - k : k);
         // Where the tile is made outside of the dot's block it is stored once for all rounds.
         const Block* made = source.tile->op ? source.tile->op->parent : source.tile->block;
+        if (is_in_loop(dot->parent))
+          remark_operand(remarks_, dot->range, dot_operand(*dot, index),
+                         made == dot->parent ? Reason::kStoredEachTime : Reason::kStoredOnce);
         if (made == dot->parent) {
           here.push_back(source.tile);
         } else {
@@ -169,16 +172,17 @@ class OperandStager {
   }
 
   ir::Module& module_;
+  Remarks* remarks_;
   ir::Builder b_;
   std::unordered_map<const Value*, Value*> buffers_;  // of tiles
 };
 
 }  // namespace
 
-Status stage_operands(ir::Module& module, const target::Target&) {
+Status stage_operands(ir::Module& module, const target::Target&, Remarks* remarks) {
   const std::vector<Op*> dots = staged_dots(module);
   if (dots.empty()) return {};
-  OperandStager stager(module);
+  OperandStager stager(module, remarks);
   for (Op* dot : dots) {
     Op* loop = dot->parent->parent;
     const std::optional<size_t> in_flight = dot->flag(AttrName::kInFlight) ? carried_sum(*dot) : std::nullopt;

@@ -10,12 +10,13 @@
 //                                                      %d = wgmma_wait %p {count = 0}
 #pragma once
 #include "compiler/ir/ir.h"
+#include "compiler/passes/remarks.h"
 #include "compiler/target/target.h"
 
 namespace kiln::passes {
 
 /// Distributed stage, after pipeline_loads and before specialize_warps. A module without such dots stays as it is.
-Status stage_operands(ir::Module& module, const target::Target& target);
+Status stage_operands(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
 
 /// Bytes of shared memory that stage_operands will take and that may be in use while the loop `beside` runs, if `brought`
 /// (loads) come through rings.

@@ -41,9 +41,9 @@ int registers_of(const ir::Type& type) {
   return words * (type.layout ? type.layout->num_registers() : 1);
 }
 
-std::optional<analysis::PointerOrigins> stored_origins(const Op* loop) {
+std::optional<analysis::PointerOrigins> stored_origins(const Op* loop, const Op** unknown) {
   analysis::PointerOrigins stored;
-  bool unknown = false;
+  const Op* last = nullptr;
   // Barriers of a loop with rings are those of its rings: loops with others get none.
   const bool has_rings = ir::any_nested(loop, [](const Op* op) { return op->kind == OpKind::kAsyncCopy; });
   ir::any_nested(loop, [&](const Op* op) {
@@ -51,10 +51,11 @@ std::optional<analysis::PointerOrigins> stored_origins(const Op* loop) {
     if (op->kind == OpKind::kStore || op->kind == OpKind::kDescriptorStore)
       stored.join(analysis::pointer_origins(op->operand(0)));
     else if (op->regions.empty() && changes_memory(op))
-      unknown = true;
+      last = op;
     return false;
   });
-  if (unknown) return std::nullopt;
+  if (unknown) *unknown = last;
+  if (last) return std::nullopt;
   return stored;
 }
 

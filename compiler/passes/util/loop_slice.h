@@ -34,8 +34,9 @@ class LoopSlice {
 /// Registers of a thread for a value; of elements of less than 32 bits, one for each.
 int registers_of(const ir::Type& type);
 
-/// What the loop writes through; nothing when its writes cannot be told, or it waits for those of other threads.
-std::optional<analysis::PointerOrigins> stored_origins(const ir::Op* loop);
+/// What the loop writes through; nothing when its writes cannot be told, or it waits for those of other threads:
+/// `unknown` is then the last op that does.
+std::optional<analysis::PointerOrigins> stored_origins(const ir::Op* loop, const ir::Op** unknown = nullptr);
 
 /// i1: the loop runs the iteration in which its induction variable is `iv`. Compared in 64 bits.
 ir::Value* runs(ir::Builder& b, const ir::Op* loop, ir::Value* iv);

@@ -35,11 +35,14 @@ void expect_ok(const Status& s) { EXPECT_TRUE(s.ok()) << (s.ok() ? "" : render(s
 std::unique_ptr<Module> distributed(const std::string& body, int num_warps = 4) {
   auto m = parse(body, num_warps);
   const target::Target& target = *target::find("sm_90a");
-  for (auto pass : {assign_layouts, remove_conversions, allocate_shared}) {
-    expect_ok(pass(*m, target));
+  auto expect_legal = [&](const Status& s) {
+    expect_ok(s);
     expect_ok(ir::verify(*m));
     expect_ok(analysis::verify_layouts(*m));
-  }
+  };
+  expect_legal(assign_layouts(*m, target));
+  expect_legal(remove_conversions(*m, target));
+  expect_legal(allocate_shared(*m, target));
   SCOPED_TRACE(ir::print(*m));
   return m;
 }

@@ -1,4 +1,4 @@
-// %source, %plan, %why and %edit at a made-up prompt.
+// %source, %plan, %why (of kernels too) and %edit at a made-up prompt.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -112,6 +112,27 @@ TEST(MagicsFusion, PlanAndWhyNameTheKernels) {
   Said svg = run(setup + "%plan exp(x) + 1 --svg " + file + "\n");
   EXPECT_EQ(svg.code, 0) << svg.err;
   EXPECT_NE(read_file(file)->find("<svg"), std::string::npos);
+}
+
+TEST(MagicsFusion, WhyOfAKernelNamesOperandAndLine) {
+  const std::string setup =
+      "@triton.jit\ndef product(a, b, c, BM: tl.constexpr):\n    m, n = tl.arange(0, BM), tl.arange(0, 64)\n"
+      "    x = tl.load(a + m[:, None] * 64 + n[None, :], mask=m[:, None] >= n[None, :], other=0.0)\n"
+      "    y = tl.load(b + n[:, None] * 64 + n[None, :])\n"
+      "    tl.store(c + m[:, None] * 64 + n[None, :], tl.dot(x, y))\n\n";
+  const std::string shape = " BM=64 signature=*fp16:16,*fp16:16,*fp32:16 target=sm_90a";
+  Said why = run(setup + "%why product" + shape + "\n");
+  EXPECT_EQ(why.code, 0) << why.err;
+  for (const char* part : {"no TMA: the mask of A (line 4) is more than bounds", "select_wgmma", "compiled for sm_90a"})
+    EXPECT_NE(why.out.find(part), std::string::npos) << part << " in\n" << why.out;
+  Said rows = run(setup + "r = %why product" + shape + " pass=select_wgmma\nprint(r.line, r.remark)\n");
+  EXPECT_NE(rows.out.find("[6]"), std::string::npos) << rows.out << rows.err;
+  EXPECT_EQ(rows.out.find("recognize_blocks"), std::string::npos) << rows.out;
+  Said few = run(setup + "%why product BM=32 signature=*fp16:16,*fp16:16,*fp32:16 target=sm_90a\n");
+  EXPECT_NE(few.out.find("no wgmma: M of the tile is 32; it needs 64"), std::string::npos) << few.out << few.err;
+  EXPECT_NE(run(setup + "%why product target=host\n").err.find("target= is a GPU target"), std::string::npos);
+  EXPECT_NE(run(setup + "%why product --variant fused\n").err.find("--variant is for expressions"), std::string::npos);
+  EXPECT_NE(run("x = randn(9)\n%why x + 1 pass=cse\n").err.find("pass= is for kernels"), std::string::npos);
 }
 
 TEST(MagicsFusion, ErrorsSayWhatWouldWork) {
