@@ -368,7 +368,7 @@ void Session::set_variable(std::string_view name, Value value) {
   globals[globals.index(name)].value = std::move(value);
 }
 
-void Session::begin_entry(int number) { interp_->state<Results>().begin(number); }
+void Session::begin_entry(int number, std::string_view text) { interp_->state<Results>().begin(number, text); }
 
 void Session::keep_result(const Value& v) { interp_->state<Results>().keep(v); }
 

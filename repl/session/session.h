@@ -93,7 +93,8 @@ class Session {
   Value variable(std::string_view name) const;
   void set_variable(std::string_view name, Value value);
   /// What the entry of that number gives from here on is `_`, `_N` and Out[N]; 0: `_` alone.
-  void begin_entry(int number);
+  /// `text` becomes In[N].
+  void begin_entry(int number, std::string_view text);
   /// The same for the value of a command.
   void keep_result(const Value& v);
   /// How tables are shown: repl/modules/results/results.h.

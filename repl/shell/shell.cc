@@ -111,7 +111,7 @@ int Shell::run_program(const std::string& text, const std::string& file_name) {
 
 Status Shell::entry(const std::string& text) {
   const std::string name = fmt::format("[{}]", entry_number_);
-  session_.begin_entry(entry_number_);
+  session_.begin_entry(entry_number_, text);
   for (const Piece& piece : split_program(text, Commands::kPrompt)) {
     KILN_CHECK_OK(piece.is_command
                       ? command(piece.text)

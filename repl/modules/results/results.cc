@@ -18,7 +18,19 @@ constexpr std::string_view kLast[] = {"_", "__", "___"};
 
 }  // namespace
 
-Results::Results(Interp& in) : in_(in) { in.add_builtin("Out", make<Dict>()); }
+Results::Results(Interp& in) : in_(in) {
+  in.add_builtin("Out", make<Dict>());
+  in.add_builtin("In", make<List>());
+}
+
+void Results::begin(int entry, std::string_view text) {
+  entry_ = entry;
+  Globals& globals = in_.globals();
+  // As long as the entry's number says, whatever the user did to the list.
+  auto& texts = globals[globals.index("In")].builtin.get<List>()->items;
+  texts.resize(static_cast<size_t>(entry), Value::str(""));
+  texts.push_back(Value::str(std::string(text.substr(0, text.find_last_not_of('\n') + 1))));
+}
 
 // The variables hold it, so that it goes with them: before what its tensors need.
 Dict& Results::out() {

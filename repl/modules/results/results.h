@@ -1,6 +1,7 @@
 // What the prompt remembers of its results, and how it shows them.
 #pragma once
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "profiler/report/table.h"
@@ -8,14 +9,14 @@
 
 namespace kiln::script {
 
-/// `_`, `__` and `___` are the last three results, `_N` and Out[N] that of entry N. They are builtins: a script's own
-/// variable of such a name hides them.
+/// `_`, `__` and `___` are the last three results, `_N` and Out[N] that of entry N, whose text is In[N]. They are
+/// builtins: a script's own variable of such a name hides them.
 class Results {
  public:
   explicit Results(Interp& in);
 
   /// The entry that runs now; 0: results have no number.
-  void begin(int entry) { entry_ = entry; }
+  void begin(int entry, std::string_view text);
   void keep(const Value& v);
 
   /// The text of a table as the program shows tables; `colored` where it goes to the screen. Null: report::to_text.

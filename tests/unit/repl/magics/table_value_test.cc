@@ -119,6 +119,9 @@ TEST(Results, HaveNamesAndNumbers) {
   EXPECT_EQ(at_prompt("1\nOut\nOut\n_\n"), "1\n{1: 1}\n{1: 1}\n1\n");
   EXPECT_EQ(at_prompt("_ = 7\n1\n_\n"), "1\n7\n");
   EXPECT_NE(at_prompt("Out[5]\n").find("has no key 5"), std::string::npos);
+  EXPECT_EQ(at_prompt("x = 1\n%who\nIn[1], In[2], In[-1], len(In)\n"),
+            "name  type  value\nx     int   1\n('x = 1', '%who', 'In[1], In[2], In[-1], len(In)', 4)\n");
+  EXPECT_EQ(at_prompt("In.clear()\nIn\n"), "['', '', 'In']\n");
   // Tensors hold memory: the last three.
   EXPECT_EQ(
       at_prompt("torch.ones(1)\ntorch.ones(1)\ntorch.ones(1)\ntorch.ones(1)\nprint(sorted(Out))\n").substr(4 * 13),
