@@ -42,12 +42,10 @@ bool runs_beside_products(const Op* op) {
   }
 }
 
-/// Whether the product of `wait` goes into the sum of another one of the block and nowhere else: those of one sum run
-/// in their order.
-bool is_continued(const Op* wait) {
+/// Whether the product of `wait` goes into the sum of `next` and nowhere else: those of one sum run in their order.
+bool is_continued(const Op* wait, const Op* next) {
   const std::vector<ir::Use>& users = wait->result()->uses;
-  return users.size() == 1 && users[0].op->kind == OpKind::kWgmma && users[0].index == kSum &&
-         users[0].op->parent == wait->parent;
+  return next->kind == OpKind::kWgmma && users.size() == 1 && users[0].op == next && users[0].index == kSum;
 }
 
 void delay(Block* block) {
@@ -66,7 +64,7 @@ void delay(Block* block) {
     while (end != block->terminator() && runs_beside_products(end) && !uses(end, wait->result()) &&
            (is_shared(operand) || !uses(end, operand)))
       end = end->next;
-    if (is_continued(wait) && end->kind == OpKind::kWgmma) {
+    if (is_continued(wait, end)) {
       end->set_operand(kSum, wait->operand(0));
       wait->erase();
       continue;

@@ -135,12 +135,7 @@ class Specializer {
   /// Takes slots from the longest rings until all fit beside what else is in shared memory. num_stages is a wish: what
   /// runs ahead less is still right.
   void fit_shared_memory() {
-    // Scratch of what comes behind the loops may lie over their rings.
-    const auto is_beside_ring = [&](const Op* op) {
-      return std::any_of(rings_.begin(), rings_.end(),
-                         [&](const Ring& ring) { return ring.slots > 1 && encloses(ring.block->parent, op->parent); });
-    };
-    const int64_t room = shared_room(module_, target_, is_beside_ring);
+    const int64_t room = shared_room(module_, target_);
     for (;;) {
       int64_t bytes = 0;
       int most = 1;
