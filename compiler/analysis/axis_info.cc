@@ -408,12 +408,13 @@ struct AxisAnalysis::State {
                      : source.pointer != type.pointer ? size_of((source.pointer ? source : type).dtype) == 1
                                                       : true;
     for (int d = 0; d < dims(info); ++d) {
-      if (same_step) info.contiguity[d] = from.contiguity[d], info.run[d] = from.run[d];
       // A narrow type wraps; whole aligned groups of at most half its range do not.
-      if (type.element_bits() < source.element_bits() && type.element_bits() < 32)
+      const bool wraps = type.element_bits() < source.element_bits() && type.element_bits() < 32;
+      if (same_step) info.contiguity[d] = from.contiguity[d];
+      if (same_step && !wraps) info.run[d] = from.run[d];
+      if (wraps)
         info.contiguity[d] =
-            std::min({info.contiguity[d], from.divisibility[d], int64_t{1} << (type.element_bits() - 1)}),
-        info.run[d] = 1;
+            std::min({info.contiguity[d], from.divisibility[d], int64_t{1} << (type.element_bits() - 1)});
       info.divisibility[d] = same_step ? divisor_at(from, d, info.contiguity[d]) : element_divisor(from);
     }
     bool keeps_value =

@@ -50,12 +50,6 @@ bool is_within(const Op* op, const Lifetime& life) {
   return false;
 }
 
-bool encloses_block(const Block* outer, const Block* inner) {
-  for (; inner; inner = inner->parent ? inner->parent->parent : nullptr)
-    if (inner == outer) return true;
-  return false;
-}
-
 /// Products and copies are in flight until they have been waited for.
 void extend_to_waits(Lifetime& life, const std::vector<Op*>& users) {
   std::unordered_set<const Op*> waits;
@@ -109,7 +103,7 @@ Lifetime lifetime_of(const Op* alloc) {
   if (users.empty()) return {};
   Block* home = users[0]->parent;
   for (const Op* user : users)
-    while (home != user->parent && !encloses_block(home, user->parent)) home = home->parent->parent;
+    while (!is_inside(user->parent, home)) home = home->parent->parent;
   Lifetime life{home};
   for (Op* op : *home) {
     const bool uses = std::any_of(users.begin(), users.end(),
@@ -148,12 +142,6 @@ class SharedAllocator {
   };
   /// What was read since the last barrier that all threads passed; writing over it needs a barrier first.
   using Pending = std::vector<Interval>;
-
-  static bool is_in_loop(const Block* block) {
-    for (const Op* op = block->parent; op; op = op->parent->parent)
-      if (op->kind == OpKind::kFor || op->kind == OpKind::kWhile) return true;
-    return false;
-  }
 
   void collect(Block* block) {
     for (Op* op : *block) {
@@ -240,8 +228,7 @@ class SharedAllocator {
   }
   /// Whether the op may run ahead of the stretch, perhaps in the round before.
   static bool comes_before(const Op* op, const Lifetime& life) {
-    for (const Op* around = life.home->parent; around; around = around->parent->parent)
-      if (around->kind == OpKind::kFor || around->kind == OpKind::kWhile) return true;
+    if (is_in_loop(life.home)) return true;
     while (op && op->parent != life.home) op = op->parent->parent;
     for (; op; op = op->next)
       if (op == life.first) return true;

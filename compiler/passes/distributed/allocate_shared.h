@@ -17,8 +17,8 @@ namespace kiln::passes {
 Status allocate_shared(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
 
 /// Bytes of a block's shared memory beyond what shared_alloc has taken so far and the ops' scratch. A pass may use them
-/// for speed. `has_scratch`: the ops whose scratch counts; without it all. `beside`: a loop; allocations that are not in
-/// use while it runs do not count.
+/// for speed. `has_scratch`: the ops whose scratch counts; without it all. `beside`: a loop; allocations that are not
+/// in use while it runs do not count.
 int64_t shared_room(ir::Module& module, const target::Target& target,
                     const std::function<bool(const ir::Op*)>& has_scratch = {}, const ir::Op* beside = nullptr);
 

@@ -54,6 +54,13 @@ double loop_weight(const Op* op) {
   return weight;
 }
 
+/// What will move the elements of an access. Only masks make a difference.
+analysis::MovedBy mover_of(const Op* access, const ir::Module& module, const target::Target& target) {
+  const bool is_copied =
+      access->kind == OpKind::kLoad && access->operands.size() > 1 && is_ahead_of_dot(access, module, target);
+  return is_copied ? analysis::MovedBy::kCopy : analysis::MovedBy::kRegisters;
+}
+
 /// Of a tile that nothing asks a layout of.
 LinearLayout default_layout(const ir::Shape& shape, int num_warps) {
   std::array<int, ir::kMaxRank> order{};
@@ -340,11 +347,9 @@ class Chooser {
     }
   }
 
-  /// Only masks make a difference.
   analysis::MovedBy moved_by(const Op* access) const {
-    if (access->kind != ir::OpKind::kLoad || access->operands.size() < 2) return analysis::MovedBy::kRegisters;
     const auto [known, is_new] = moved_by_.try_emplace(access, analysis::MovedBy::kRegisters);
-    if (is_new && is_ahead_of_dot(access, module_, target_)) known->second = analysis::MovedBy::kCopy;
+    if (is_new) known->second = mover_of(access, module_, target_);
     return known->second;
   }
 
@@ -608,8 +613,7 @@ void tell_narrow_accesses(ir::Module& module, const target::Target& target, Rema
     if (op->kind != OpKind::kLoad && op->kind != OpKind::kStore) return;
     const Value *pointer = op->operand(0), *mask = analysis::mask_of(op);
     if (!pointer->type.layout) return;
-    const bool is_copied = op->kind == OpKind::kLoad && is_ahead_of_dot(op, module, target);
-    const auto by = is_copied ? analysis::MovedBy::kCopy : analysis::MovedBy::kRegisters;
+    const analysis::MovedBy by = mover_of(op, module, target);
     const int64_t size = size_of(pointer->type.dtype), bytes = axis.vector_width(op, by) * size;
     const int64_t possible = std::min(kWidestBytes, pointer->type.layout->num_registers() * size);
     if (bytes >= possible) return;

@@ -215,11 +215,7 @@ class Loop {
       if (!slice_.has(op)) continue;
       std::vector<Value*> operands;
       for (Value* v : op->operands) operands.push_back(of(v));
-      if (op->kind == OpKind::kLoad) {  // an index
-        Value* mask = masked(b_, valid, operands.size() > 1 ? operands[1] : nullptr, operands[0]);
-        operands.resize(std::max<size_t>(2, operands.size()));
-        operands[1] = mask;
-      }
+      if (op->kind == OpKind::kLoad) operands = masked_load(b_, valid, std::move(operands));  // an index
       std::vector<Type> types;
       for (const Value* r : op->results) types.push_back(r->type);
       const Op* copy = b_.create(op->kind, operands, types, op->attrs);

@@ -17,16 +17,16 @@
 namespace kiln::passes {
 
 /// On targets with cp.async, for each `for` with num_stages (its own attribute, or the kernel's) of at least 2:
-/// - where it has dots and writes no memory, the loads whose values reach a dot. The buffers are swizzled to avoid bank
-///   conflicts of copies and fragments, and masked-off elements must be 0;
+/// - where it has dots, the loads whose values reach a dot and whose memory it does not write. The buffers of rows of
+///   32 bytes and more are swizzled to avoid bank conflicts of copies and fragments, and masked-off elements must be 0;
 /// - where it has none and its own num_stages, every load that varies with the loop. A row is read immediately, then
 ///   the next one may take its place: a ring has one buffer less than there are stages. Where registers are short,
 ///   code after a reduction reloads the row (read_again.h). The loop may store through other parameters than those
 ///   that a load's address comes from: with num_stages a program promises that tensors of different parameters do not
 ///   overlap. Where shared memory has no room for that many buffers there are fewer; if not even one fits, the loads
 ///   stay.
-/// Addresses and masks must need neither memory nor other threads. A load stays as it is when fewer than 4 contiguous
-/// bytes can be copied.
+/// Addresses and masks must need no other threads, and of memory only small tiles that the loop does not write, such as
+/// indices, which are then loaded ahead too. A load stays as it is when fewer than 4 contiguous bytes can be copied.
 Status pipeline_loads(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
 
 /// Whether a load is one whose value reaches a dot of such a loop, before it is known whether there is room.

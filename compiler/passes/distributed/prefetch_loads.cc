@@ -100,9 +100,7 @@ class Prefetcher {
   Value* load_at(const Op& load, Value* iv, Iteration& iteration, Iteration* before) {
     std::vector<Value*> operands;
     for (Value* v : load.operands) operands.push_back(at(v, iteration, before));
-    Value* mask = masked(b_, runs(b_, loop_, iv), operands.size() > 1 ? operands[1] : nullptr, operands[0]);
-    operands.resize(std::max<size_t>(2, operands.size()));
-    operands[1] = mask;
+    operands = masked_load(b_, runs(b_, loop_, iv), std::move(operands));
     const Type& type = load.result()->type;
     return b_.create(OpKind::kLoad, operands, std::span(&type, 1), load.attrs)->result();
   }

@@ -79,7 +79,8 @@ class Specializer {
       if (at == rings_.end()) {
         at = rings_.emplace(rings_.end());
         at->block = op->parent;
-        if (is_in_loop(*op->parent)) at->slots = module_.num_stages;
+        // What is loaded once has nothing to run ahead of.
+        if (is_in_loop(op->parent)) at->slots = module_.num_stages;
       }
       at->loads.push_back(op);
       at->shared.push_back(is_shared(*op));
@@ -125,13 +126,6 @@ class Specializer {
     }
   }
 
-  /// Whether it may run more than once: what is loaded once has nothing to run ahead of.
-  static bool is_in_loop(const Block& block) {
-    for (const Op* op = block.parent; op; op = op->parent->parent)
-      if (op->kind != OpKind::kIf) return true;
-    return false;
-  }
-
   /// Takes slots from the longest rings until all fit beside what else is in shared memory. num_stages is a wish: what
   /// runs ahead less is still right.
   void fit_shared_memory() {
@@ -169,12 +163,8 @@ class Specializer {
   /// Whether slots that `a` has used can serve `b` too. Not where one stands around the other: its slots are still
   /// full.
   static bool can_share(const Ring& a, const Ring& b) {
-    auto around = [](const Block* outer, const Block* inner) {
-      while (inner && inner != outer) inner = inner->parent ? inner->parent->parent : nullptr;
-      return inner == outer;
-    };
     auto is_same = [](const Op* x, const Op* y) { return x->result()->type == y->result()->type; };
-    return a.slots == b.slots && a.shared == b.shared && !around(a.block, b.block) && !around(b.block, a.block) &&
+    return a.slots == b.slots && a.shared == b.shared && !is_inside(b.block, a.block) && !is_inside(a.block, b.block) &&
            std::equal(a.loads.begin(), a.loads.end(), b.loads.begin(), b.loads.end(), is_same);
   }
 

@@ -7,6 +7,7 @@
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/shared_forms.h"
 #include "compiler/layout/tensor_core.h"
+#include "compiler/passes/util/rewrite.h"
 #include "compiler/passes/util/shared_handles.h"
 #include "support/diag.h"
 
@@ -171,16 +172,10 @@ class Stager {
     return buffers_.back();
   }
 
-  static bool is_in_loop(const Op* op) {
-    for (const Op* around = op->parent->parent; around; around = around->parent->parent)
-      if (around->kind == OpKind::kFor || around->kind == OpKind::kWhile) return true;
-    return false;
-  }
-
   void stage(Op* op) {
     b_.set_before(op);
     b_.set_range(op->range);
-    const bool is_first = buffers_.empty() && !is_in_loop(op);
+    const bool is_first = buffers_.empty() && !is_in_loop(op->parent);
     Value* buffer = buffer_for(op->operand(1)->type);
     if (!is_first) {  // the previous copy has read the buffer, and every writing thread has synchronised with that
       wait();

@@ -61,12 +61,6 @@ std::span<const int> order_for(const Type& tile, int k) {
              : other;
 }
 
-bool is_in_loop(const Block* block) {
-  for (const Op* op = block->parent; op; op = op->parent->parent)
-    if (op->kind == OpKind::kFor || op->kind == OpKind::kWhile) return true;
-  return false;
-}
-
 std::vector<Op*> staged_dots(ir::Module& module) {
   std::vector<Op*> dots;
   ir::walk(module.body(), [&](Op* op) {
@@ -200,7 +194,7 @@ int64_t staged_bytes(ir::Module& module, const Op* beside, std::span<Op* const> 
   int64_t bytes = 0;
   for (const Value* tile : tiles) {
     const Block* made = tile->op ? tile->op->parent : tile->block;
-    if (!encloses(beside, made) && (made->parent && !encloses(made->parent, beside->parent))) continue;
+    if (!encloses(beside, made) && !is_inside(beside->parent, made)) continue;
     const bool in_ring = tile->op && (tile->op->kind == OpKind::kSharedLoad ||
                                       std::find(brought.begin(), brought.end(), tile->op) != brought.end());
     if (!in_ring)

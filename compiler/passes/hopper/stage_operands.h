@@ -18,8 +18,8 @@ namespace kiln::passes {
 /// Distributed stage, after pipeline_loads and before specialize_warps. A module without such dots stays as it is.
 Status stage_operands(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
 
-/// Bytes of shared memory that stage_operands will take and that may be in use while the loop `beside` runs, if `brought`
-/// (loads) come through rings.
+/// Bytes of shared memory that stage_operands will take and that may be in use while the loop `beside` runs, if
+/// `brought` (loads) come through rings.
 int64_t staged_bytes(ir::Module& module, const ir::Op* beside, std::span<ir::Op* const> brought);
 
 }  // namespace kiln::passes

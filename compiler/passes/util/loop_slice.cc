@@ -68,4 +68,11 @@ Value* masked(ir::Builder& b, Value* v, Value* mask, const Value* pointers) {
   return mask ? b.binary(OpKind::kAnd, mask, v) : v;
 }
 
+std::vector<Value*> masked_load(ir::Builder& b, Value* v, std::vector<Value*> operands) {
+  Value* mask = masked(b, v, operands.size() > 1 ? operands[1] : nullptr, operands[0]);
+  operands.resize(std::max<size_t>(2, operands.size()));
+  operands[1] = mask;
+  return operands;
+}
+
 }  // namespace kiln::passes

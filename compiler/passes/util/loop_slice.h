@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <unordered_set>
+#include <vector>
 
 #include "compiler/analysis/pointer_origins.h"
 #include "compiler/ir/builder.h"
@@ -42,5 +43,7 @@ std::optional<analysis::PointerOrigins> stored_origins(const ir::Op* loop, const
 ir::Value* runs(ir::Builder& b, const ir::Op* loop, ir::Value* iv);
 /// `v` and `mask` (may be null): a mask for accesses at `pointers`.
 ir::Value* masked(ir::Builder& b, ir::Value* v, ir::Value* mask, const ir::Value* pointers);
+/// The operands of a load, of nothing where `v` is false.
+std::vector<ir::Value*> masked_load(ir::Builder& b, ir::Value* v, std::vector<ir::Value*> operands);
 
 }  // namespace kiln::passes

@@ -56,6 +56,17 @@ bool encloses(const Op* op, const ir::Block* block) {
   return false;
 }
 
+bool is_inside(const ir::Block* inner, const ir::Block* outer) {
+  while (inner && inner != outer) inner = inner->parent ? inner->parent->parent : nullptr;
+  return inner == outer;
+}
+
+bool is_in_loop(const ir::Block* block) {
+  for (const Op* op = block->parent; op; op = op->parent->parent)
+    if (op->kind == OpKind::kFor || op->kind == OpKind::kWhile) return true;
+  return false;
+}
+
 bool changes_memory(const Op* op) {
   return ir::any_nested(op, [](const Op* inner) {
     if (!ir::writes_memory(inner)) return false;

@@ -92,6 +92,13 @@ TEST(DotCompile, EveryTypeToItsInstruction) {
       }
 }
 
+Result<CompiledKernel> compile_text(const char* text, const std::string& signature, const CompileOptions& options) {
+  KILN_TRY(auto module, parse::parse_module(SourceText::make("product.py", text)));
+  KILN_TRY(auto functions, frontend::jit_functions(module));
+  KILN_TRY(auto args, frontend::parse_signature(*functions.at(0), signature, {}));
+  return compile(*functions.at(0), args, options);
+}
+
 /// Half of this A is a zero, the value that the sum starts from: the first instruction of the product would write it
 /// before the last one has read it.
 TEST(DotCompile, ASumSharesNoRegisterWithAnOperand) {
@@ -108,15 +115,9 @@ def product(x, y, out):
     s = tl.where((m[:, None] >= m[None, :]), s, 0)
     tl.store(out + m[:, None] * 64 + m[None, :], tl.dot(s.to(b.dtype), b))
 )";
-  auto module = parse::parse_module(SourceText::make("product.py", kTriangle));
-  ASSERT_TRUE(module.ok());
-  auto functions = frontend::jit_functions(*module);
-  ASSERT_TRUE(functions.ok());
-  auto args = frontend::parse_signature(*functions->at(0), "*bf16:16, *bf16:16, *fp32:16", {});
-  ASSERT_TRUE(args.ok());
   CompileOptions options;
   options.target = "sm_90a";
-  auto kernel = compile(*functions->at(0), *args, options);
+  auto kernel = compile_text(kTriangle, "*bf16:16, *bf16:16, *fp32:16", options);
   ASSERT_TRUE(kernel.ok()) << render(kernel.error());
   const std::regex by_registers(R"(wgmma\.mma_async\S* \{([^}]*)\}, \{([^}]*)\})");
   int products = 0;
@@ -144,16 +145,10 @@ def product(x, y, out, N):
     b = tl.load(y + m[None, :] * 64 + k[:, None])
     tl.store(out + m[:, None] * N + m[None, :], tl.dot(a, b), mask=m[:, None] < N)
 )";
-  auto module = parse::parse_module(SourceText::make("product.py", kLarge));
-  ASSERT_TRUE(module.ok());
-  auto functions = frontend::jit_functions(*module);
-  ASSERT_TRUE(functions.ok());
-  auto args = frontend::parse_signature(*functions->at(0), "*i8:16, *i8:16, *i32:16, i32:16", {});
-  ASSERT_TRUE(args.ok());
   CompileOptions options;
   options.target = "sm_80";
   options.frontend.num_warps = 8;
-  auto kernel = compile(*functions->at(0), *args, options);
+  auto kernel = compile_text(kLarge, "*i8:16, *i8:16, *i32:16, i32:16", options);
   EXPECT_TRUE(kernel.ok()) << render(kernel.error());
 }
 
