@@ -12,7 +12,7 @@ target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion 
 # when g++ 13 is the floor.
 target_compile_options(kiln_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict -Wno-array-bounds
                        -Wno-stringop-overflow -Wno-stringop-overread)
-target_include_directories(kiln_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+target_include_directories(kiln_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 target_compile_definitions(kiln_flags INTERFACE KILN_VERSION="${PROJECT_VERSION}")
 find_program(KILN_LLD ld.lld)
 if(KILN_LLD)
@@ -96,10 +96,10 @@ function(kiln_test name)
   target_precompile_headers(${name} REUSE_FROM kiln_test_headers)
   kiln_unity(${name})
   set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  target_compile_definitions(${name} PRIVATE KILN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  target_compile_definitions(${name} PRIVATE KILN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 600
-    ENVIRONMENT "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0")
+    ENVIRONMENT "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0")
   if(arg_COST)
     set_tests_properties(${name} PROPERTIES COST ${arg_COST})
   endif()

@@ -1,4 +1,4 @@
-// The fastest of a kernel's configurations (docs/tuning.md). CMake target kiln_tune.
+// The fastest of a kernel's configurations (docs/tuning.md).
 #pragma once
 #include <array>
 #include <cstdint>
