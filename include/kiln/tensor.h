@@ -28,6 +28,8 @@ struct FillValue {
   bool is_integer = false;
 };
 
+struct ForeignMemory;
+
 class Tensor {
  public:
   Tensor() = default;
@@ -89,6 +91,8 @@ class Tensor {
   const std::shared_ptr<runtime::Storage>& storage() const { return storage_; }
 
  private:
+  friend Result<Tensor> tensor_from_memory(const Device&, DType, std::span<const int64_t>, std::span<const int64_t>,
+                                           const ForeignMemory&);
   /// Row-major.
   static Tensor all_of(std::shared_ptr<runtime::Storage> storage, DType dtype, std::span<const int64_t> shape);
   Status copy(const Tensor& other, bool may_queue) const;

@@ -11,6 +11,8 @@ Result<int> cuda_device_count() {
                "this build of Kiln has no CUDA: it was built without CUDA's headers (set CUDA_HOME and build again)");
 }
 Result<std::unique_ptr<Backend>> make_cuda_backend(int) { return std::move(cuda_device_count().error()); }
+Result<std::unique_ptr<Backend>> make_cuda_backend(int, void*) { return std::move(cuda_device_count().error()); }
+Result<ContextOwner> owner_of_cuda_context(void*) { return std::move(cuda_device_count().error()); }
 
 }  // namespace kiln::runtime
 
@@ -41,7 +43,8 @@ constexpr int kInlineParams = 64;  // of a launch without memory of its own
 
 class CudaStream : public StreamImpl {
  public:
-  CudaStream(CudaBackend& backend, CUstream handle);
+  enum class Owner { kKiln, kCaller };
+  CudaStream(CudaBackend& backend, CUstream handle, Owner owner = Owner::kKiln);
   ~CudaStream() override;
   Status synchronize() override;
   Status wait(const EventImpl& event) override;
@@ -51,6 +54,7 @@ class CudaStream : public StreamImpl {
 
   CudaBackend& cuda;
   CUstream handle;
+  const Owner owner;
   /// The kernel launched last, and how many were launched, since the stream was last known to be idle.
   std::atomic<const LoadedKernel*> last_kernel{nullptr};
   std::atomic<int64_t> launches{0};
@@ -115,11 +119,14 @@ class CudaKernel : public LoadedKernel {
 
 class CudaBackend : public Backend {
  public:
-  CudaBackend(std::shared_ptr<const Driver> driver, CUdevice device, int ordinal)
+  /// `context`: the caller's; null: the primary one.
+  CudaBackend(std::shared_ptr<const Driver> driver, CUdevice device, int ordinal, CUcontext context)
       : driver_(std::move(driver)),
         launch_kernel_(driver_->cuLaunchKernel),
         device_(device),
         name_(fmt::format("cuda:{}", ordinal)),
+        context_(context),
+        is_callers_context_(context != nullptr),
         stream_(*this, nullptr) {
     capability_ = 10 * attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
                   attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
@@ -131,7 +138,7 @@ class CudaBackend : public Backend {
     if (usable()) {
       if (CUstream handle = std::exchange(stream_.handle, nullptr)) driver_->cuStreamDestroy(handle);
     }
-    driver_->cuDevicePrimaryCtxRelease(device_);
+    if (!is_callers_context_) driver_->cuDevicePrimaryCtxRelease(device_);
   }
 
   DeviceInfo info() override {
@@ -187,6 +194,11 @@ class CudaBackend : public Backend {
     KILN_CHECK_OK(check(driver_->cuStreamCreate(&handle, CU_STREAM_NON_BLOCKING),
                         "cuStreamCreate(&handle, CU_STREAM_NON_BLOCKING)"));
     return std::unique_ptr<StreamImpl>(new CudaStream(*this, handle));
+  }
+  Result<std::unique_ptr<StreamImpl>> stream_of(void* native) override {
+    KILN_CHECK_OK(activate());
+    return std::unique_ptr<StreamImpl>(
+        new CudaStream(*this, static_cast<CUstream>(native), CudaStream::Owner::kCaller));
   }
   StreamImpl& default_stream() override { return stream_; }
   Result<void*> native_stream(StreamImpl& stream) override {
@@ -559,6 +571,7 @@ class CudaBackend : public Backend {
     {
       std::lock_guard lock(mutex_);
       std::erase(streams_, stream);
+      if (stream->owner == CudaStream::Owner::kCaller) return;
       if (there && hung_) return left_streams_.push_back(stream->handle);
     }
     if (there) driver_->cuStreamDestroy(stream->handle);
@@ -666,6 +679,7 @@ class CudaBackend : public Backend {
   std::atomic<int> captures_{0};  // streams that are being captured
   std::mutex mutex_;
   CUcontext context_ = nullptr;
+  const bool is_callers_context_;
   std::string culprit_;                      // once broken_
   std::vector<CudaStream*> streams_;         // other than stream_
   std::vector<CUstream> left_streams_;       // closed while a kernel hung
@@ -676,12 +690,13 @@ class CudaBackend : public Backend {
   CudaStream stream_;  // its handle is made at the first use
 };
 
-CudaStream::CudaStream(CudaBackend& backend, CUstream h) : StreamImpl(backend), cuda(backend), handle(h) {
-  if (handle) cuda.add(this);
+CudaStream::CudaStream(CudaBackend& backend, CUstream h, Owner o)
+    : StreamImpl(backend), cuda(backend), handle(h), owner(o) {
+  if (handle || owner == Owner::kCaller) cuda.add(this);
 }
 
 CudaStream::~CudaStream() {
-  if (handle) cuda.remove(this);
+  if (handle || owner == Owner::kCaller) cuda.remove(this);
 }
 
 Status CudaStream::synchronize() {
@@ -782,7 +797,30 @@ Result<int> cuda_device_count() {
   return count;
 }
 
-Result<std::unique_ptr<Backend>> make_cuda_backend(int ordinal) {
+Result<ContextOwner> owner_of_cuda_context(void* context) {
+  KILN_TRY(std::shared_ptr<const Driver> driver, shared_driver());
+  CUcontext current = nullptr;
+  KILN_CU_TRY(driver, cuCtxGetCurrent(&current));
+  KILN_CU_TRY(driver, cuCtxSetCurrent(static_cast<CUcontext>(context)));
+  CUdevice device = 0;
+  const CUresult code = driver->cuCtxGetDevice(&device);
+  KILN_CU_TRY(driver, cuCtxSetCurrent(current));
+  if (code != CUDA_SUCCESS) return driver->failure(code, "cuCtxGetDevice(&device)");
+  ContextOwner owner{.ordinal = device};  // a CUdevice is its ordinal
+  unsigned flags = 0;
+  int active = 0;
+  KILN_CU_TRY(driver, cuDevicePrimaryCtxGetState(device, &flags, &active));
+  if (!active) return owner;
+  CUcontext primary = nullptr;
+  KILN_CU_TRY(driver, cuDevicePrimaryCtxRetain(&primary, device));
+  owner.is_primary = primary == context;
+  KILN_CU_TRY(driver, cuDevicePrimaryCtxRelease(device));
+  return owner;
+}
+
+Result<std::unique_ptr<Backend>> make_cuda_backend(int ordinal) { return make_cuda_backend(ordinal, nullptr); }
+
+Result<std::unique_ptr<Backend>> make_cuda_backend(int ordinal, void* context) {
   KILN_TRY(std::shared_ptr<const Driver> driver, shared_driver());
   int count = 0;
   KILN_CU_TRY(driver, cuDeviceGetCount(&count));
@@ -791,7 +829,8 @@ Result<std::unique_ptr<Backend>> make_cuda_backend(int ordinal) {
                  count == 1 ? "" : "s");
   CUdevice device = 0;
   KILN_CU_TRY(driver, cuDeviceGet(&device, ordinal));
-  return std::unique_ptr<Backend>(std::make_unique<CudaBackend>(driver, device, ordinal));
+  return std::unique_ptr<Backend>(
+      std::make_unique<CudaBackend>(driver, device, ordinal, static_cast<CUcontext>(context)));
 }
 
 }  // namespace kiln::runtime

@@ -11,5 +11,14 @@ Result<int> cuda_device_count();
 
 /// Makes no context: the GPU's primary context is retained at the first use. kDevice when there is no such GPU.
 Result<std::unique_ptr<Backend>> make_cuda_backend(int ordinal);
+/// In the caller's CUcontext, which outlives it.
+Result<std::unique_ptr<Backend>> make_cuda_backend(int ordinal, void* context);
+
+/// Of a CUcontext.
+struct ContextOwner {
+  int ordinal = 0;
+  bool is_primary = false;
+};
+Result<ContextOwner> owner_of_cuda_context(void* context);
 
 }  // namespace kiln::runtime

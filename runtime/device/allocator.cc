@@ -141,6 +141,14 @@ bool Allocator::is_used_elsewhere(const Block* block, const StreamImpl& stream) 
                                                      [&](const StreamImpl* other) { return other != &stream; });
 }
 
+bool Allocator::knows(const StreamImpl& stream) {
+  std::lock_guard lock(mutex_);
+  return std::any_of(blocks_.begin(), blocks_.end(), [&](const Block* block) {
+    auto& others = block->other_streams;
+    return block->stream == stream.id() || std::find(others.begin(), others.end(), &stream) != others.end();
+  });
+}
+
 void Allocator::stream_closed(const StreamImpl& stream) {
   std::lock_guard lock(mutex_);
   // Cached blocks of a closed stream would never be reused; the default stream takes them over.

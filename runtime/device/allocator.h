@@ -50,6 +50,8 @@ class Allocator {
   void used_on(Block* block, StreamImpl& stream);
   /// Whether another stream than that one may still work on it.
   bool is_used_elsewhere(const Block* block, const StreamImpl& stream);
+  /// Whether a block was allocated for the stream, or is in use and was used on it.
+  bool knows(const StreamImpl& stream);
   /// The stream ends (its work is done): its free blocks become the default stream's.
   void stream_closed(const StreamImpl& stream);
   /// Gives every wholly free segment back to the device; waits for events of blocks that other streams used.

@@ -141,6 +141,8 @@ class Backend {
   virtual int64_t free_bytes() = 0;
 
   virtual Result<std::unique_ptr<StreamImpl>> new_stream() = 0;
+  /// Of a handle in the vendor's own interface (a CUstream), which stays the caller's. kUnsupported on the CPU.
+  virtual Result<std::unique_ptr<StreamImpl>> stream_of(void* native) = 0;
   virtual StreamImpl& default_stream() = 0;
   /// The stream of the calling thread's work that names none.
   StreamImpl& current_stream() {

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 
+#include "kiln/interop.h"
 #include "runtime/cuda/cuda_backend.h"
 #include "runtime/host/host_backend.h"
 #include "runtime/jit/target.h"
@@ -88,6 +89,7 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<DeviceImpl>, std::less<>> open;
+  std::map<void*, std::weak_ptr<DeviceImpl>> of_contexts;  // of callers
 };
 
 Registry& registry() {
@@ -110,11 +112,13 @@ std::optional<std::string> canonical(std::string_view name, int& ordinal) {
 // Keeps the device alive while one of its streams exists.
 struct OwnedStream {
   ~OwnedStream() {
+    if (is_callers && !device->allocator().knows(*stream)) return;
     (void)stream->synchronize().ok();
     device->allocator().stream_closed(*stream);
   }
   std::shared_ptr<DeviceImpl> device;
   std::unique_ptr<StreamImpl> stream;
+  bool is_callers = false;
 };
 
 struct OwnedEvent {
@@ -123,6 +127,21 @@ struct OwnedEvent {
 };
 
 }  // namespace
+
+Result<std::shared_ptr<StreamImpl>> DeviceImpl::stream_of(void* native) {
+  std::lock_guard lock(foreign_streams_mutex_);
+  std::erase_if(foreign_streams_, [](const auto& entry) { return entry.second.expired(); });
+  if (auto found = foreign_streams_.find(native); found != foreign_streams_.end())
+    if (auto stream = found->second.lock()) return stream;
+  auto owned = std::make_shared<OwnedStream>();
+  owned->device = shared_from_this();
+  owned->is_callers = true;
+  KILN_TRY(owned->stream, backend_->stream_of(native));
+  std::shared_ptr<StreamImpl> stream(owned, owned->stream.get());
+  foreign_streams_[native] = stream;
+  return stream;
+}
+
 }  // namespace runtime
 
 using namespace runtime;
@@ -190,6 +209,35 @@ Result<Device> Device::open(std::string_view name) {
   auto impl = std::make_shared<DeviceImpl>(*full_name, std::move(backend));
   devices.open.emplace(*full_name, impl);
   return Device(impl);
+}
+
+Result<Device> device_from_cuda(void* context) {
+  if (!context) return error(ErrorKind::kValue, "device_from_cuda needs a CUcontext, got null");
+  KILN_TRY(const ContextOwner owner, owner_of_cuda_context(context));
+  if (owner.is_primary) return Device::open(fmt::format("cuda:{}", owner.ordinal));
+  Registry& devices = registry();
+  std::lock_guard lock(devices.mutex);
+  std::erase_if(devices.of_contexts, [](const auto& entry) { return entry.second.expired(); });
+  if (auto found = devices.of_contexts.find(context); found != devices.of_contexts.end())
+    if (auto device = found->second.lock()) return Device(device);
+  KILN_TRY(std::unique_ptr<Backend> backend, make_cuda_backend(owner.ordinal, context));
+  auto impl = std::make_shared<DeviceImpl>(fmt::format("cuda:{}", owner.ordinal), std::move(backend));
+  devices.of_contexts[context] = impl;
+  return Device(impl);
+}
+
+Result<Stream> stream_from_cuda(const Device& device, void* stream) {
+  if (!device) return error(ErrorKind::kDevice, "a stream needs a device");
+  KILN_TRY(std::shared_ptr<StreamImpl> impl, device.impl()->stream_of(stream));
+  return Stream(std::move(impl));
+}
+
+Result<void*> cuda_stream(const Device& device, const Stream& stream) {
+  if (!device) return error(ErrorKind::kDevice, "a stream needs a device");
+  StreamImpl& queue = device.impl()->stream_or_current(stream);
+  if (&queue.backend() != &device.impl()->backend())
+    return error(ErrorKind::kValue, "the stream belongs to another device than {}", device.name());
+  return device.impl()->backend().native_stream(queue);
 }
 
 Result<Device> Device::open_default() {

@@ -44,6 +44,9 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
   using MakeCompanion = std::function<Result<std::unique_ptr<Companion>>(DeviceImpl&)>;
   Result<Companion*> companion(const std::string& name, const MakeCompanion& make);
 
+  /// The stream of the caller's handle; the same one as long as it lives.
+  Result<std::shared_ptr<StreamImpl>> stream_of(void* native);
+
  private:
   struct InFlight {
     std::unique_ptr<EventImpl> passed;
@@ -55,6 +58,8 @@ class DeviceImpl : public std::enable_shared_from_this<DeviceImpl> {
   Allocator allocator_;  // after the backend: it gives its memory back first
   std::mutex in_flight_mutex_;
   std::vector<InFlight> in_flight_;
+  std::mutex foreign_streams_mutex_;
+  std::map<void*, std::weak_ptr<StreamImpl>> foreign_streams_;
   std::mutex companion_mutex_;
   std::map<std::string, std::unique_ptr<Companion>> companions_;  // last: they may hold memory of the allocator
 };
@@ -66,6 +71,9 @@ struct Pinned {
   std::shared_ptr<void> memory;
 };
 
+/// The address of foreign memory that has none, being empty: 0 is that of a freed storage. Aligned as tensors are.
+inline constexpr DeviceAddress kNowhere = 4096;
+
 /// The memory of a tensor and of all its views, released with the last of them, or by free().
 struct Storage {
   Storage(std::shared_ptr<DeviceImpl> d, Block* b, int64_t n)
@@ -75,6 +83,9 @@ struct Storage {
         bytes(n),
         address_(reinterpret_cast<DeviceAddress>(p->memory.get())),
         pinned_(std::move(p)) {}
+  /// Of somebody else, at least 1 byte or at kNowhere.
+  Storage(std::shared_ptr<DeviceImpl> d, DeviceAddress address, int64_t n, std::shared_ptr<void> owner)
+      : device(std::move(d)), bytes(n), address_(address), is_foreign_(true), foreign_(std::move(owner)) {}
   ~Storage() { free(); }
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -91,9 +102,10 @@ struct Storage {
   void free() {
     if (is_freed()) return;
     if (block_) device->allocator().free(block_);
-    trace::add_memory(trace::Step::kMemory, device->name(), -bytes);
+    if (!is_foreign_) trace::add_memory(trace::Step::kMemory, device->name(), -bytes);
     block_ = nullptr;
     pinned_.reset();
+    foreign_.reset();
     address_ = 0;
   }
 
@@ -104,6 +116,8 @@ struct Storage {
   DeviceAddress address_;  // next to the other fields that a launch reads
   Block* block_ = nullptr;
   std::shared_ptr<Pinned> pinned_;
+  bool is_foreign_ = false;
+  std::shared_ptr<void> foreign_;
 };
 
 /// In the order of the thread's current stream.

@@ -228,6 +228,9 @@ class HostBackend : public Backend {
   Result<std::unique_ptr<StreamImpl>> new_stream() override {
     return std::unique_ptr<StreamImpl>(new HostStream(*this));
   }
+  Result<std::unique_ptr<StreamImpl>> stream_of(void*) override {
+    return error(ErrorKind::kUnsupported, "the cpu device has no streams of a vendor's library");
+  }
   StreamImpl& default_stream() override { return stream_; }
   Result<void*> native_stream(StreamImpl&) override {
     return error(ErrorKind::kUnsupported, "the cpu device has no streams of a vendor's library");

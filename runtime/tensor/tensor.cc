@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kiln/interop.h"
 #include "runtime/device/device.h"
 #include "runtime/device/device_kernels.h"
 #include "runtime/device/native.h"
@@ -137,6 +138,22 @@ Result<Tensor> Tensor::from_host(const Device& device, DType dtype, std::span<co
                  kiln::name(dtype), needed, bytes);
   KILN_CHECK_OK(backend_of(*t.storage_).copy_in(t.address(), data, bytes, stream_of(*t.storage_)));
   return t;
+}
+
+Result<Tensor> tensor_from_memory(const Device& device, DType dtype, std::span<const int64_t> shape,
+                                  std::span<const int64_t> strides, const ForeignMemory& memory) {
+  if (!device) return error(ErrorKind::kDevice, "a tensor needs a device");
+  KILN_TRY(int64_t n, checked_numel(shape, dtype));
+  if (memory.bytes < 0 || (n > 0 && memory.address == 0))
+    return error(ErrorKind::kValue, "a tensor of shape {} cannot have {} bytes at address {:#x}", shape_text(shape),
+                 memory.bytes, memory.address);
+  if (memory.address % static_cast<uint64_t>(size_of(dtype)))
+    return error(ErrorKind::kValue, "the address {:#x} is no multiple of the {} bytes of {}", memory.address,
+                 size_of(dtype), kiln::name(dtype));
+  auto storage = std::make_shared<Storage>(device.impl()->shared_from_this(),
+                                           memory.address ? memory.address : kNowhere, memory.bytes, memory.owner);
+  const Tensor all = Tensor::all_of(std::move(storage), dtype, shape);
+  return all.as_strided(shape, strides.empty() ? all.strides() : strides, 0);
 }
 
 int64_t Tensor::numel() const {

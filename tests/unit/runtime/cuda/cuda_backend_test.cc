@@ -32,6 +32,7 @@ class CudaTest : public testing::Test {
   void SetUp() override {
     setenv("KILN_CUDA_LIBRARY", FAKE_CUDA, 1);
     fake = FakeCuda();
+    fake.made_context = context;
   }
   void TearDown() override { unsetenv("KILN_CUDA_MEMORY"); }
   // A device of this test alone, so that breaking it harms no other.
@@ -64,6 +65,7 @@ class CudaTest : public testing::Test {
   }
 
   FakeCuda& fake = controls(FAKE_CUDA);
+  const CUcontext context = fake.made_context;
 };
 
 TEST_F(CudaTest, AssemblesForItself) {

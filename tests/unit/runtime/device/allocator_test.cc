@@ -55,6 +55,7 @@ struct FakeBackend : Backend {
   Result<std::unique_ptr<StreamImpl>> new_stream() override {
     return std::unique_ptr<StreamImpl>(new FakeStream(*this));
   }
+  Result<std::unique_ptr<StreamImpl>> stream_of(void*) override { return error(ErrorKind::kUnsupported, "none"); }
   StreamImpl& default_stream() override { return stream; }
   Result<void*> native_stream(StreamImpl&) override { return nullptr; }
   Result<std::unique_ptr<EventImpl>> record(StreamImpl&) override {

@@ -35,13 +35,14 @@ struct CUlinkState_st {
 };
 struct CUfunc_st {
   std::string name;
+  CUcontext context = nullptr;
   int max_shared = 49152;
 };
 
 namespace {
 
 FakeCuda fake;
-CUctx_st context;
+CUctx_st context, other_context;
 thread_local CUcontext current = nullptr;
 // As with a real GPU, the end of the process frees what a broken context could not.
 struct Blocks : std::map<CUdeviceptr, size_t> {
@@ -116,8 +117,9 @@ bool inside(CUdeviceptr p, size_t n) {
 
 CUresult launch(FakeCuda::Launch launch, const CUfunc_st* function, void** params) {
   NEED_CONTEXT;
-  if (current != &context) return CUDA_ERROR_INVALID_HANDLE;
-  if (!launch.stream || static_cast<int>(launch.shared) > function->max_shared) return CUDA_ERROR_INVALID_VALUE;
+  if (current != function->context) return CUDA_ERROR_INVALID_HANDLE;
+  if ((!launch.stream && !fake.takes_null_stream) || static_cast<int>(launch.shared) > function->max_shared)
+    return CUDA_ERROR_INVALID_VALUE;
   if (!fake.recording) return CUDA_SUCCESS;
   for (size_t i = 0; i < fake.param_bytes.size(); ++i) {
     uint64_t value = 0;
@@ -129,7 +131,10 @@ CUresult launch(FakeCuda::Launch launch, const CUfunc_st* function, void** param
 
 extern "C" {
 
-FakeCuda* fake_cuda() { return &fake; }
+FakeCuda* fake_cuda() {
+  fake.made_context = &other_context;
+  return &fake;
+}
 
 CUresult cuInit(unsigned) {
   const auto lock = alone();
@@ -222,6 +227,17 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* c, CUdevice) {
 }
 CUresult cuDevicePrimaryCtxRelease(CUdevice) {
   --fake.contexts;
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxGetState(CUdevice, unsigned* flags, int* active) {
+  BEGIN("cuDevicePrimaryCtxGetState");
+  *flags = 0, *active = fake.contexts > 0;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetDevice(CUdevice* d) {
+  BEGIN("cuCtxGetDevice");
+  NEED_CONTEXT;
+  *d = 0;
   return CUDA_SUCCESS;
 }
 CUresult cuCtxGetCurrent(CUcontext* c) {
@@ -493,7 +509,7 @@ CUresult cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
   if (fake.recording && m->image.find(name) == std::string::npos) return CUDA_ERROR_NOT_FOUND;
   static std::map<std::string, CUfunc_st> functions;
   CUfunc_st& function = functions[name];
-  function = {name};
+  function = {name, current};
   *f = &function;
   return CUDA_SUCCESS;
 }

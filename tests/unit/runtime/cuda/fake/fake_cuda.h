@@ -27,6 +27,8 @@ struct FakeCuda {
   // Not recording makes calls as cheap as calls are; FAKE_CUDA_QUIET=1 in the environment sets it.
   bool recording = std::getenv("FAKE_CUDA_QUIET") == nullptr;
 
+  bool takes_null_stream = false;  // the legacy default stream: Kiln launches there for callers alone
+
   // What happened.
   std::vector<std::string> calls;  // names, in order
   struct Launch {
@@ -52,6 +54,8 @@ struct FakeCuda {
   bool jit_cache = false;                    // whether code that was linked once comes without a log
   std::vector<std::string> linked;           // PTX that was linked
   std::vector<int> param_bytes = {8, 8, 4};  // of every kernel
+
+  CUcontext made_context = nullptr;  // one that no device has as its primary context
 
   int count(const std::string& name) const {
     int n = 0;
