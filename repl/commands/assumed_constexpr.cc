@@ -288,24 +288,6 @@ class Uses {
 
 }  // namespace
 
-std::string_view last_name(const Expr* e) {
-  if (const auto* n = ast::dyn_as<ast::Name>(e)) return n->id;
-  if (const auto* a = ast::dyn_as<ast::Attribute>(e)) return a->name;
-  return {};
-}
-
-std::optional<Global> literal(const Expr* e) {
-  if (const auto* c = ast::dyn_as<ast::ConstantExpr>(e)) return Global(c->value);
-  if (const auto* u = ast::dyn_as<ast::Unary>(e)) {
-    const auto* c = ast::dyn_as<ast::ConstantExpr>(u->operand.get());
-    auto applied = c ? ast::apply(u->op, c->value, u->range) : Result<ast::Constant>(ast::Constant());
-    if (c && applied.ok()) return Global(std::move(*applied));
-    return std::nullopt;
-  }
-  if (auto type = parse_dtype(last_name(e)); type && ast::dyn_as<ast::Attribute>(e)) return Global(*type);
-  return std::nullopt;
-}
-
 std::optional<Global> assumed_constexpr(const frontend::JitFunction& function, const ast::Param& param) {
   if (auto v = literal(param.default_value.get())) return v;
   if (auto v = configured(function, param.name)) return v;

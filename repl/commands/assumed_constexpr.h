@@ -5,17 +5,14 @@
 #include <optional>
 #include <string_view>
 
-#include "compiler/frontend/frontend.h"
+#include "compiler/frontend/constexpr_text.h"
 
 namespace kiln::repl {
 
+using frontend::last_name;
+using frontend::literal;
+
 /// Nullopt for a size, and for a parameter whose use tells nothing.
 std::optional<frontend::Global> assumed_constexpr(const frontend::JitFunction& function, const ast::Param& param);
-
-/// The last part of a.b.c or of a plain name; "" for anything else.
-std::string_view last_name(const ast::Expr* e);
-
-/// A constant (a number may have a sign), or a dtype as in `tl.float16`.
-std::optional<frontend::Global> literal(const ast::Expr* e);
 
 }  // namespace kiln::repl

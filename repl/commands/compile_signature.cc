@@ -179,18 +179,6 @@ AssumedSignature assume_signature(const frontend::JitFunction& function,
   return out;
 }
 
-Result<std::pair<std::string, frontend::Global>> parse_constexpr(const std::string& text) {
-  size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0)
-    return error(ErrorKind::kValue, "expected NAME=VALUE, got '{}'", text);
-  std::string name = text.substr(0, equals), value = text.substr(equals + 1);
-  auto source = SourceText::make("--constexpr", value);
-  KILN_TRY(ast::ExprPtr expr, parse::parse_expression(source));
-  if (auto v = literal(expr.get())) return std::pair(name, std::move(*v));
-  if (auto dtype = parse_dtype(last_name(expr.get()))) return std::pair(name, frontend::Global(*dtype));
-  return error(ErrorKind::kValue, "{} is not a number, string, True, False, None or a dtype: '{}'", name, value);
-}
-
 std::vector<std::string> called_names(const ast::FunctionDef& function) {
   std::vector<std::string> names;
   ast::walk(

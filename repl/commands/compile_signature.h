@@ -18,10 +18,12 @@
 #include <string>
 #include <vector>
 
-#include "compiler/frontend/frontend.h"
+#include "compiler/frontend/constexpr_text.h"
 #include "kiln/result.h"
 
 namespace kiln::repl {
+
+using frontend::parse_constexpr;
 
 struct AssumedSignature {
   std::string signature;  // as --signature takes it
@@ -35,9 +37,6 @@ enum class Evidence { kUse, kNamesToo };
 AssumedSignature assume_signature(const frontend::JitFunction& function,
                                   const std::vector<std::pair<std::string, frontend::Global>>& constexprs,
                                   Evidence evidence);
-
-/// "BLOCK=1024", "EVEN=True", "DTYPE=tl.float16", "NAME=None".
-Result<std::pair<std::string, frontend::Global>> parse_constexpr(const std::string& text);
 
 /// Names of functions that a function calls directly: helpers are compiled through their callers.
 std::vector<std::string> called_names(const ast::FunctionDef& function);

@@ -1,0 +1,22 @@
+// From a kernel's recipe and the arguments of a launch to those of cuTensorMapEncodeTiled: arithmetic, without the
+// driver.
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "kiln/image.h"
+#include "kiln/result.h"
+#include "support/tensor_map.h"
+
+namespace kiln::runtime {
+
+/// kLaunch, naming the tensor: its base, its strides or its sizes are such that TMA cannot reach it.
+Result<TensorMapArguments> tensor_map_arguments(std::string_view kernel, const TensorMapRecipe& recipe,
+                                                std::span<const uint64_t> slots);
+Diagnostic tensor_map_refused(std::string_view kernel, const TensorMapRecipe& recipe, std::string_view why);
+
+/// The values of CUtensorMapDataType and CUtensorMapSwizzle, which cuda.h numbers so for good.
+int tensor_map_data_type(DType dtype);
+int tensor_map_swizzle(int bytes);
+
+}  // namespace kiln::runtime

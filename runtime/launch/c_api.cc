@@ -1,0 +1,249 @@
+// include/kiln/kiln.h over the C++ API. Out of memory is the one exception that can come up here; it becomes an error
+// too.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+
+#include "kiln/image.h"
+#include "kiln/interop.h"
+#include "kiln/kiln.h"
+#include "support/diag.h"
+
+using kiln::Diagnostic;
+using kiln::ErrorKind;
+using kiln::Status;
+
+struct kiln_error {
+  Diagnostic diagnostic;
+  std::string text;
+};
+struct kiln_device {
+  kiln::Device device;
+  std::string target;
+};
+struct kiln_kernel {
+  kiln::Kernel kernel;
+};
+struct kiln_image {
+  kiln::Image image;
+  std::string json;
+};
+struct kiln_function {
+  kiln::LoadedImage loaded;
+  // The streams that it was launched on, kept so that a launch makes none.
+  mutable std::mutex mutex;
+  mutable std::unordered_map<void*, kiln::Stream> streams;
+};
+
+namespace {
+
+static_assert(static_cast<int>(ErrorKind::kSyntax) == KILN_ERROR_SYNTAX &&
+              static_cast<int>(ErrorKind::kUnsupported) == KILN_ERROR_UNSUPPORTED &&
+              static_cast<int>(ErrorKind::kLaunch) == KILN_ERROR_LAUNCH &&
+              static_cast<int>(ErrorKind::kDevice) == KILN_ERROR_DEVICE &&
+              static_cast<int>(ErrorKind::kInternal) == KILN_ERROR_INTERNAL);
+
+kiln_error* make_error(Diagnostic d) {
+  std::string text = render(d);
+  return new kiln_error{std::move(d), std::move(text)};
+}
+
+// What is returned when there is no memory for an error: nobody frees it.
+kiln_error* no_memory() noexcept {
+  static kiln_error error{{ErrorKind::kMemory, "out of memory", {}, {}}, "error: out of memory\n"};
+  return &error;
+}
+
+/// Runs `work`, a function that gives a Status, at the border to C.
+template <class Work>
+kiln_error* guarded(const Work& work) noexcept {
+  try {
+    Status status = work();
+    return status.ok() ? nullptr : make_error(std::move(status.error()));
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  } catch (const std::exception& e) {
+    try {
+      return make_error(kiln::error(ErrorKind::kInternal, "{}", e.what()));
+    } catch (...) {
+      return no_memory();
+    }
+  }
+}
+
+Diagnostic missing(const char* what) { return kiln::error(ErrorKind::kValue, "{} is NULL", what); }
+
+/// As much of a caller's structure as it has; the rest is 0.
+template <class T>
+kiln::Result<T> read_sized(const T* given, const char* name) {
+  T out{};
+  if (!given) return missing(name);
+  if (given->size < sizeof(size_t) || given->size > 4096)
+    return kiln::error(ErrorKind::kValue, "{}.size is {}: set it with KILN_INIT", name, given->size);
+  std::memcpy(&out, given, std::min(given->size, sizeof out));
+  return out;
+}
+template <class T>
+Status write_sized(T* target, const T& value, const char* name) {
+  KILN_TRY([[maybe_unused]] T checked, read_sized(target, name));
+  const size_t size = target->size;
+  std::memcpy(target, &value, std::min(size, sizeof value));
+  target->size = size;
+  return {};
+}
+
+}  // namespace
+
+extern "C" {
+
+int kiln_api_version(void) { return KILN_API_VERSION; }
+const char* kiln_version(void) { return KILN_VERSION; }
+
+kiln_error_kind kiln_error_get_kind(const kiln_error* error) {
+  return static_cast<kiln_error_kind>(error->diagnostic.kind);
+}
+const char* kiln_error_message(const kiln_error* error) { return error->diagnostic.message.c_str(); }
+const char* kiln_error_text(const kiln_error* error) { return error->text.c_str(); }
+const char* kiln_error_file(const kiln_error* error) { return error->diagnostic.place.file.c_str(); }
+int kiln_error_line(const kiln_error* error) { return error->diagnostic.place.line; }
+int kiln_error_column(const kiln_error* error) { return error->diagnostic.place.column; }
+void kiln_error_free(kiln_error* error) {
+  if (error != no_memory()) delete error;
+}
+
+kiln_error* kiln_device_open(const char* name, kiln_device** device) {
+  return guarded([&]() -> Status {
+    if (!device) return missing("device");
+    KILN_TRY(kiln::Device opened, name ? kiln::Device::open(name) : kiln::Device::open_default());
+    *device = new kiln_device{opened, opened.info().target};
+    return {};
+  });
+}
+kiln_error* kiln_device_from_cuda(void* cu_context, kiln_device** device) {
+  return guarded([&]() -> Status {
+    if (!device) return missing("device");
+    KILN_TRY(kiln::Device opened, kiln::device_from_cuda(cu_context));
+    *device = new kiln_device{opened, opened.info().target};
+    return {};
+  });
+}
+const char* kiln_device_name(const kiln_device* device) { return device->device.name().c_str(); }
+const char* kiln_device_target(const kiln_device* device) { return device->target.c_str(); }
+void kiln_device_free(kiln_device* device) { delete device; }
+
+kiln_error* kiln_kernel_parse(const char* source, const char* file_name, const char* function, kiln_kernel** kernel) {
+  return guarded([&]() -> Status {
+    if (!source || !kernel) return missing(source ? "kernel" : "source");
+    KILN_TRY(kiln::Kernel parsed,
+             kiln::Kernel::from_source(source, file_name ? file_name : "kernel.py", function ? function : ""));
+    *kernel = new kiln_kernel{std::move(parsed)};
+    return {};
+  });
+}
+const char* kiln_kernel_name(const kiln_kernel* kernel) { return kernel->kernel.name().c_str(); }
+void kiln_kernel_free(kiln_kernel* kernel) { delete kernel; }
+
+kiln_error* kiln_compile(const kiln_kernel* kernel, const kiln_compile_options* options, kiln_image** image) {
+  return guarded([&]() -> Status {
+    if (!kernel || !image) return missing(kernel ? "image" : "kernel");
+    KILN_TRY(const kiln_compile_options given, read_sized(options, "kiln_compile_options"));
+    kiln::ImageRequest request;
+    if (given.signature) request.signature = given.signature;
+    for (size_t i = 0; i < given.num_constexprs; ++i) request.constexprs.emplace_back(given.constexprs[i]);
+    if (given.target) request.target = given.target;
+    if (given.device) request.device = given.device->device;
+    if (given.num_warps) request.options.num_warps = given.num_warps;
+    if (given.num_stages) request.options.num_stages = given.num_stages;
+    if (given.num_ctas) request.options.num_ctas = given.num_ctas;
+    if (given.maxnreg) request.options.maxnreg = given.maxnreg;
+    KILN_TRY(kiln::Image made, kiln::compile_image(kernel->kernel, request));
+    std::string json = made.json();
+    *image = new kiln_image{std::move(made), std::move(json)};
+    return {};
+  });
+}
+const char* kiln_image_ptx(const kiln_image* image) { return image->image.info().ptx.c_str(); }
+const void* kiln_image_cubin(const kiln_image* image, size_t* size) {
+  const std::string& cubin = image->image.info().cubin;
+  if (size) *size = cubin.size();
+  return cubin.empty() ? nullptr : cubin.data();
+}
+const char* kiln_image_json(const kiln_image* image) { return image->json.c_str(); }
+void kiln_image_free(kiln_image* image) { delete image; }
+
+kiln_error* kiln_image_launch_info(const kiln_image* image, kiln_launch_info* info) {
+  return guarded([&]() -> Status {
+    if (!image) return missing("image");
+    const kiln::KernelInfo& from = image->image.info();
+    kiln_launch_info out{};
+    out.name = from.name.c_str();
+    out.threads = image->image.threads();
+    out.num_ctas = from.num_ctas;
+    out.num_params = static_cast<int>(image->image.params().size());
+    out.num_tensor_maps = image->image.tensor_maps();
+    out.shared_bytes = from.shared_bytes;
+    out.registers = from.registers;
+    out.spill_bytes = from.spill_bytes;
+    out.launch_pdl = from.launch_pdl;
+    return write_sized(info, out, "kiln_launch_info");
+  });
+}
+
+kiln_error* kiln_image_tensor_map(const kiln_image* image, int index, const uint64_t* slots, size_t num_slots,
+                                  kiln_tensor_map* map) {
+  return guarded([&]() -> Status {
+    if (!image) return missing("image");
+    KILN_TRY(const kiln::TensorMapArguments from, image->image.tensor_map(index, {slots, num_slots}));
+    kiln_tensor_map out{};
+    out.data_type = from.data_type;
+    out.rank = from.rank;
+    out.address = from.address;
+    std::memcpy(out.sizes, from.sizes.data(), sizeof out.sizes);
+    std::memcpy(out.strides, from.strides.data(), sizeof out.strides);
+    std::memcpy(out.box, from.box.data(), sizeof out.box);
+    out.swizzle = from.swizzle;
+    out.stored = from.stored;
+    out.empty = from.empty;
+    return write_sized(map, out, "kiln_tensor_map");
+  });
+}
+
+kiln_error* kiln_load(const kiln_image* image, const kiln_device* device, kiln_function** function) {
+  return guarded([&]() -> Status {
+    if (!image || !device || !function) return missing(!image ? "image" : !device ? "device" : "function");
+    KILN_TRY(kiln::LoadedImage loaded, kiln::LoadedImage::load(image->image, device->device));
+    auto made = std::make_unique<kiln_function>();
+    made->loaded = std::move(loaded);
+    *function = made.release();
+    return {};
+  });
+}
+
+kiln_error* kiln_launch(const kiln_function* function, uint32_t x, uint32_t y, uint32_t z, const uint64_t* slots,
+                        size_t num_slots, void* cu_stream) {
+  return guarded([&]() -> Status {
+    if (!function) return missing("function");
+    const kiln::Device& device = function->loaded.device();
+    kiln::Stream stream;
+    if (!device.is_cuda()) {
+      if (cu_stream)
+        return kiln::error(ErrorKind::kValue, "kernel '{}' is on the CPU, which has no CUstream",
+                           function->loaded.image().info().name);
+      stream = device.default_stream();
+    } else {
+      std::lock_guard lock(function->mutex);
+      kiln::Stream& kept = function->streams[cu_stream];
+      if (!kept) {
+        KILN_TRY(kept, kiln::stream_from_cuda(device, cu_stream));
+      }
+      stream = kept;
+    }
+    return function->loaded.launch({x, y, z}, {slots, num_slots}, stream);
+  });
+}
+void kiln_function_free(kiln_function* function) { delete function; }
+
+}  // extern "C"

@@ -1,0 +1,176 @@
+/* The C API as C11: what include/kiln/kiln.h promises. */
+#include <kiln/kiln.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                               \
+  do {                                                                 \
+    if (!(condition)) {                                                \
+      fprintf(stderr, "line %d: %s is false\n", __LINE__, #condition); \
+      exit(1);                                                         \
+    }                                                                  \
+  } while (0)
+#define OK(call)                                                                           \
+  do {                                                                                     \
+    kiln_error* ok_error = (call);                                                         \
+    if (ok_error) {                                                                        \
+      fprintf(stderr, "line %d: %s gives %s", __LINE__, #call, kiln_error_text(ok_error)); \
+      exit(1);                                                                             \
+    }                                                                                      \
+  } while (0)
+#define FAILS(kind, call)                                  \
+  do {                                                     \
+    kiln_error* failed = (call);                           \
+    CHECK(failed&& kiln_error_get_kind(failed) == (kind)); \
+    CHECK(strlen(kiln_error_message(failed)) > 0);         \
+    kiln_error_free(failed);                               \
+  } while (0)
+
+static const char* const kSource =
+    "import triton\n"
+    "import triton.language as tl\n"
+    "\n"
+    "@triton.jit\n"
+    "def fill(out, n, value, BLOCK: tl.constexpr):\n"
+    "    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
+    "    tl.store(out + i, value, mask=i < n)\n"
+    "\n"
+    "@triton.jit\n"
+    "def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):\n"
+    "    x = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])\n"
+    "    y = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])\n"
+    "    z = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])\n"
+    "    i = tl.program_id(0) * BM\n"
+    "    j = tl.program_id(1) * BN\n"
+    "    sums = tl.zeros((BM, BN), dtype=tl.float32)\n"
+    "    for k in range(0, K, BK):\n"
+    "        sums = tl.dot(x.load([i, k]), y.load([k, j]), sums)\n"
+    "    z.store([i, j], sums.to(tl.float16))\n";
+
+static kiln_kernel* parse(const char* function) {
+  kiln_kernel* kernel = NULL;
+  OK(kiln_kernel_parse(kSource, "kernels.py", function, &kernel));
+  CHECK(!strcmp(kiln_kernel_name(kernel), function));
+  return kernel;
+}
+
+static void errors_have_a_place(void) {
+  kiln_kernel* kernel = NULL;
+  kiln_error* error = kiln_kernel_parse("@triton.jit\ndef f(x:\n    pass\n", "broken.py", NULL, &kernel);
+  CHECK(error && !kernel && kiln_error_get_kind(error) == KILN_ERROR_SYNTAX);
+  CHECK(!strcmp(kiln_error_file(error), "broken.py"));
+  CHECK(kiln_error_line(error) > 0 && kiln_error_column(error) > 0);
+  CHECK(strstr(kiln_error_text(error), "broken.py:"));
+  kiln_error_free(error);
+  kiln_error_free(NULL);
+  FAILS(KILN_ERROR_NAME, kiln_kernel_parse(kSource, NULL, "fil", &kernel));
+  FAILS(KILN_ERROR_NAME, kiln_kernel_parse(kSource, NULL, NULL, &kernel));
+  FAILS(KILN_ERROR_VALUE, kiln_kernel_parse(NULL, NULL, NULL, &kernel));
+
+  kernel = parse("fill");
+  kiln_image* image = NULL;
+  kiln_compile_options options = KILN_INIT(kiln_compile_options);
+  options.target = "host";
+  FAILS(KILN_ERROR_TYPE, kiln_compile(kernel, &options, &image)); /* no signature */
+  const char* const constexprs[] = {"BLOCK=100"};
+  options.signature = "*fp32, i32, fp32";
+  options.constexprs = constexprs;
+  options.num_constexprs = 1;
+  error = kiln_compile(kernel, &options, &image); /* arange needs a power of two */
+  CHECK(error && !strcmp(kiln_error_file(error), "kernels.py") && kiln_error_line(error) == 6);
+  kiln_error_free(error);
+  options.size = 0;
+  FAILS(KILN_ERROR_VALUE, kiln_compile(kernel, &options, &image));
+  FAILS(KILN_ERROR_VALUE, kiln_compile(kernel, NULL, &image));
+  CHECK(!image);
+  kiln_kernel_free(kernel);
+
+  kiln_device* device = NULL;
+  FAILS(KILN_ERROR_DEVICE, kiln_device_open("tpu", &device));
+  FAILS(KILN_ERROR_VALUE, kiln_device_from_cuda(NULL, &device));
+  CHECK(!device);
+}
+
+static void launches_on_the_cpu(void) {
+  kiln_device* device = NULL;
+  OK(kiln_device_open("cpu", &device));
+  CHECK(!strcmp(kiln_device_name(device), "cpu") && !strcmp(kiln_device_target(device), "host"));
+  kiln_kernel* kernel = parse("fill");
+  const char* const constexprs[] = {"BLOCK=64"};
+  kiln_compile_options options = KILN_INIT(kiln_compile_options);
+  options.signature = "*fp32, i32, fp32";
+  options.constexprs = constexprs;
+  options.num_constexprs = 1;
+  options.device = device;
+  kiln_image* image = NULL;
+  kiln_function* function = NULL;
+  OK(kiln_compile(kernel, &options, &image));
+  kiln_kernel_free(kernel); /* the image does not need it */
+  OK(kiln_load(image, device, &function));
+
+  float memory[100] = {0};
+  const float value = 2.5f;
+  uint64_t slots[3] = {(uint64_t)(uintptr_t)memory, 99, 0};
+  memcpy(&slots[2], &value, sizeof value);
+  OK(kiln_launch(function, 2, 1, 1, slots, 3, NULL));
+  CHECK(memory[0] == 2.5f && memory[98] == 2.5f && memory[99] == 0);
+  OK(kiln_launch(function, 0, 1, 1, slots, 3, NULL)); /* no program */
+  FAILS(KILN_ERROR_LAUNCH, kiln_launch(function, 1, 1, 1, slots, 2, NULL));
+  FAILS(KILN_ERROR_LAUNCH, kiln_launch(function, 1, 65536, 1, slots, 3, NULL));
+  FAILS(KILN_ERROR_VALUE, kiln_launch(function, 1, 1, 1, slots, 3, memory));
+  kiln_image_free(image); /* nor the function the image */
+  OK(kiln_launch(function, 1, 1, 1, slots, 3, NULL));
+  kiln_function_free(function);
+  kiln_device_free(device);
+}
+
+static void tells_a_launcher_all(void) {
+  kiln_kernel* kernel = parse("product");
+  const char* const constexprs[] = {"BM=128", "BN=128", "BK=64"};
+  kiln_compile_options options = KILN_INIT(kiln_compile_options);
+  options.signature = "*fp16:16, *fp16:16, *fp16:16, i32:16, i32:16, i32:16";
+  options.constexprs = constexprs;
+  options.num_constexprs = 3;
+  options.target = "sm_90a";
+  options.num_warps = 8;
+  kiln_image* image = NULL;
+  OK(kiln_compile(kernel, &options, &image));
+  CHECK(strstr(kiln_image_ptx(image), ".entry product"));
+  size_t bytes = 1;
+  const void* cubin = kiln_image_cubin(image, &bytes);
+  CHECK(!cubin == !bytes);
+  CHECK(strstr(kiln_image_json(image), "{\"name\":\"a\",\"dtype\":\"f16\",\"base\":\"p0\""));
+
+  kiln_launch_info info = KILN_INIT(kiln_launch_info);
+  OK(kiln_image_launch_info(image, &info));
+  CHECK(!strcmp(info.name, "product") && info.num_params == 6 && info.num_tensor_maps >= 2);
+  CHECK(info.threads % 32 == 0 && info.threads >= 256 && info.num_ctas == 1 && info.shared_bytes > 32768);
+
+  const uint64_t slots[] = {0x10000, 0x20000, 0x30000, 512, 256, 1024}; /* a [512, 1024], after c */
+  kiln_tensor_map map = KILN_INIT(kiln_tensor_map);
+  OK(kiln_image_tensor_map(image, 1, slots, 6, &map));
+  CHECK(map.address == 0x10000 && map.rank == 2 && map.data_type == 6 && !map.stored && !map.empty);
+  CHECK(map.sizes[0] == 1024 && map.sizes[1] == 512 && map.strides[0] == 2048 && map.box[0] == 64);
+  const uint64_t odd[] = {0x10008, 0x20000, 0x30000, 512, 256, 1024};
+  FAILS(KILN_ERROR_LAUNCH, kiln_image_tensor_map(image, 1, odd, 6, &map));
+  FAILS(KILN_ERROR_VALUE, kiln_image_tensor_map(image, 9, slots, 6, &map));
+  FAILS(KILN_ERROR_VALUE, kiln_image_tensor_map(image, 0, slots, 5, &map));
+
+  kiln_device* cpu = NULL;
+  kiln_function* function = NULL;
+  OK(kiln_device_open("cpu", &cpu));
+  FAILS(KILN_ERROR_VALUE, kiln_load(image, cpu, &function));
+  kiln_device_free(cpu);
+  kiln_image_free(image);
+  kiln_kernel_free(kernel);
+}
+
+int main(void) {
+  CHECK(kiln_api_version() == KILN_API_VERSION && strlen(kiln_version()) > 0);
+  errors_have_a_place();
+  launches_on_the_cpu();
+  tells_a_launcher_all();
+  puts("the C API is as promised");
+  return 0;
+}
