@@ -39,7 +39,14 @@ std::string path_argument(Interp& in, NativeArgs& a) {
                      : code == ENOTDIR ? "NotADirectoryError"
                      : code == EACCES  ? "PermissionError"
                                        : "OSError";
-  in.fail_as(type, "[Errno {}] {}: {}", code, std::strerror(code), ast::repr(ast::Constant(path)));
+  try {
+    in.fail_as(type, "[Errno {}] {}: {}", code, std::strerror(code), ast::repr(ast::Constant(path)));
+  } catch (ScriptError& e) {
+    e.exception.get<Instance>()->fields.set(
+        "args",
+        make<Tuple>(std::vector<Value>{Value::integer(code), Value::str(std::strerror(code)), Value::str(path)}));
+    throw;
+  }
 }
 
 bool stat_of(const std::string& path, struct stat& s) { return ::stat(path.c_str(), &s) == 0; }

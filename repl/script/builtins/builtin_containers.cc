@@ -309,11 +309,25 @@ Value is_integer(Interp&, NativeArgs& a) {
   return Value::boolean(std::isfinite(a.self->real()) && a.self->real() == std::floor(a.self->real()));
 }
 
+Value as_integer_ratio(Interp& in, NativeArgs& a) {
+  const double v = a.self->real();
+  if (!std::isfinite(v)) in.fail(ErrorKind::kValue, "{} is no ratio of ints", ast::float_repr(v));
+  int exponent = 0;
+  double mantissa = std::frexp(v, &exponent);
+  for (; mantissa != std::floor(mantissa); --exponent) mantissa *= 2;
+  if (exponent > 70 || exponent < -120)
+    in.fail(ErrorKind::kValue, "the ratio of {} does not fit into Kiln's ints of 128 bits", ast::float_repr(v));
+  const auto up = static_cast<ast::Int>(mantissa);
+  return make<Tuple>(std::vector<Value>{Value::wide(exponent > 0 ? up * (ast::Int{1} << exponent) : up),
+                                        Value::wide(ast::Int{1} << std::max(0, -exponent))});
+}
+
 constexpr NativeDef kIntMethods[] = {
     {"bit_length()", bit_length, "bits needed without the sign"},
     {"bit_count()", bit_count, "bits that are 1"},
 };
 constexpr NativeDef kFloatMethods[] = {
+    {"as_integer_ratio()", as_integer_ratio, "(numerator, denominator)"},
     {"is_integer()", is_integer, "is it a whole number?"},
 };
 

@@ -1,9 +1,12 @@
 // Methods of str.
 #include <algorithm>
 #include <cctype>
+#include <clocale>
+#include <cwctype>
 
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/value/text.h"
+#include "support/text_width.h"
 
 namespace kiln::script {
 
@@ -12,28 +15,55 @@ namespace {
 const std::string& self(NativeArgs& a) { return a.self->get<Str>()->text; }
 constexpr std::string_view kSpaces = " \t\n\r\f\v";
 
-std::string cased(std::string s, int (*change)(int)) {
-  for (char& c : s)
-    if (static_cast<uint8_t>(c) < 0x80) c = static_cast<char>(change(c));
-  return s;
+/// What the C library knows of letters beyond ASCII; the process itself keeps its locale.
+locale_t letters() {
+  static const locale_t kLetters = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+  return kLetters;
 }
-Value upper(Interp&, NativeArgs& a) { return Value::str(cased(self(a), std::toupper)); }
-Value lower(Interp&, NativeArgs& a) { return Value::str(cased(self(a), std::tolower)); }
+bool is_letter(char32_t c) {
+  return c < 0x80 ? std::isalpha(static_cast<int>(c)) != 0
+                  : letters() != locale_t{} && iswalpha_l(static_cast<wint_t>(c), letters()) != 0;
+}
+char32_t to_upper(char32_t c) {
+  if (c < 0x80) return static_cast<char32_t>(std::toupper(static_cast<int>(c)));
+  return letters() == locale_t{} ? c : static_cast<char32_t>(towupper_l(static_cast<wint_t>(c), letters()));
+}
+char32_t to_lower(char32_t c) {
+  if (c < 0x80) return static_cast<char32_t>(std::tolower(static_cast<int>(c)));
+  return letters() == locale_t{} ? c : static_cast<char32_t>(towlower_l(static_cast<wint_t>(c), letters()));
+}
+
+/// The text with each of its characters changed.
+template <class Change>
+std::string changed(const std::string& s, Change&& change) {
+  std::string out;
+  out.reserve(s.size());
+  for (size_t i = 0; i < s.size();) {
+    const Character c = first_character(std::string_view(s).substr(i));
+    if (c.code == 0xFFFD)
+      out.append(s, i, c.bytes);  // also a byte that is no UTF-8
+    else
+      append_utf8(out, change(c.code));
+    i += c.bytes;
+  }
+  return out;
+}
+std::string uppered(const std::string& s) { return changed(s, to_upper); }
+std::string lowered(const std::string& s) { return changed(s, to_lower); }
+Value upper(Interp&, NativeArgs& a) { return Value::str(uppered(self(a))); }
+Value lower(Interp&, NativeArgs& a) { return Value::str(lowered(self(a))); }
 
 Value capitalize(Interp&, NativeArgs& a) {
-  std::string s = cased(self(a), std::tolower);
-  if (!s.empty()) s[0] = static_cast<char>(std::toupper(static_cast<uint8_t>(s[0])));
-  return Value::str(std::move(s));
+  return Value::str(changed(
+      self(a), [first = true](char32_t c) mutable { return std::exchange(first, false) ? to_upper(c) : to_lower(c); }));
 }
 
 Value title(Interp&, NativeArgs& a) {
-  std::string s = self(a);
-  bool start = true;
-  for (char& c : s) {
-    c = static_cast<char>(start ? std::toupper(static_cast<uint8_t>(c)) : std::tolower(static_cast<uint8_t>(c)));
-    start = !std::isalpha(static_cast<uint8_t>(c));
-  }
-  return Value::str(std::move(s));
+  return Value::str(changed(self(a), [start = true](char32_t c) mutable {
+    const char32_t out = start ? to_upper(c) : to_lower(c);
+    start = !is_letter(c);
+    return out;
+  }));
 }
 
 Value strip_where(Interp& in, NativeArgs& a, bool left, bool right) {
@@ -148,6 +178,26 @@ Value replace(Interp& in, NativeArgs& a) {
   return Value::str(out + s.substr(at));
 }
 
+/// The bytes between the characters that the optional arguments `at` and `at + 1` name; nullopt: start is beyond end.
+std::optional<std::pair<size_t, size_t>> window(Interp& in, NativeArgs& a, size_t at = 1) {
+  const std::string& s = self(a);
+  if (a[at].missing() && a[at + 1].missing()) return std::pair{size_t{0}, s.size()};
+  const auto n = static_cast<int64_t>(count_characters(s));
+  auto place = [&](const Value& v, int64_t otherwise) {
+    if (v.missing() || v.is_none()) return otherwise;
+    const int64_t i = in.to_int(v, "a position in the text");
+    return std::max<int64_t>(0, i < 0 ? i + n : i);
+  };
+  const int64_t start = place(a[at], 0), end = std::min(n, place(a[at + 1], n));
+  if (start > end) return std::nullopt;
+  return std::pair{byte_of_character(s, static_cast<size_t>(start)), byte_of_character(s, static_cast<size_t>(end))};
+}
+std::optional<std::string_view> windowed(Interp& in, NativeArgs& a) {
+  const auto w = window(in, a);
+  if (!w) return std::nullopt;
+  return std::string_view(self(a)).substr(w->first, w->second - w->first);
+}
+
 /// Runs `test` on one text or on each of a tuple of them.
 bool matches_any(Interp& in, const Value& v, std::string_view what,
                  const std::function<bool(const std::string&)>& test) {
@@ -156,35 +206,41 @@ bool matches_any(Interp& in, const Value& v, std::string_view what,
   return test(in.to_text(v, what));
 }
 Value startswith(Interp& in, NativeArgs& a) {
+  const auto text = windowed(in, a);
   return Value::boolean(matches_any(in, a[0], "startswith()'s prefix",
-                                    [&](const std::string& p) { return self(a).compare(0, p.size(), p) == 0; }));
+                                    [&](const std::string& p) { return text && text->starts_with(p); }));
 }
 Value endswith(Interp& in, NativeArgs& a) {
-  return Value::boolean(matches_any(in, a[0], "endswith()'s suffix", [&](const std::string& p) {
-    return self(a).size() >= p.size() && self(a).compare(self(a).size() - p.size(), p.size(), p) == 0;
-  }));
+  const auto text = windowed(in, a);
+  return Value::boolean(
+      matches_any(in, a[0], "endswith()'s suffix", [&](const std::string& p) { return text && text->ends_with(p); }));
 }
 
 int64_t position(Interp& in, NativeArgs& a, bool last) {
   const std::string& s = self(a);
   const std::string& what = in.to_text(a[0], "the text to find");
-  size_t from = a[1].missing() ? 0
-                               : byte_of_character(
-                                     s, static_cast<size_t>(std::max<int64_t>(0, in.to_int(a[1], "find()'s start"))));
-  size_t hit = last ? s.rfind(what) : s.find(what, from);
-  if (hit == std::string::npos || (last && hit < from)) return -1;
+  const auto w = window(in, a);
+  if (!w) return -1;
+  const std::string_view within = std::string_view(s).substr(0, w->second);
+  size_t hit = last ? within.rfind(what) : within.find(what, w->first);
+  if (hit == std::string::npos || (last && hit < w->first)) return -1;
   return static_cast<int64_t>(count_characters(std::string_view(s).substr(0, hit)));
 }
 Value find(Interp& in, NativeArgs& a) { return Value::integer(position(in, a, false)); }
 Value rfind(Interp& in, NativeArgs& a) { return Value::integer(position(in, a, true)); }
-Value index(Interp& in, NativeArgs& a) {
-  int64_t p = position(in, a, false);
+Value index_of(Interp& in, NativeArgs& a, bool last) {
+  int64_t p = position(in, a, last);
   if (p < 0) in.fail(ErrorKind::kValue, "the text does not hold {}", in.repr(a[0]));
   return Value::integer(p);
 }
+Value index(Interp& in, NativeArgs& a) { return index_of(in, a, false); }
+Value rindex(Interp& in, NativeArgs& a) { return index_of(in, a, true); }
 
 Value count(Interp& in, NativeArgs& a) {
-  const std::string &s = self(a), &what = in.to_text(a[0], "count()'s argument");
+  const std::string& what = in.to_text(a[0], "count()'s argument");
+  const auto within = windowed(in, a);
+  if (!within) return Value::integer(0);
+  const std::string_view s = *within;
   if (what.empty()) return Value::integer(static_cast<int64_t>(count_characters(s)) + 1);
   int64_t n = 0;
   for (size_t at = 0; (at = s.find(what, at)) != std::string::npos; at += what.size()) ++n;
@@ -212,20 +268,30 @@ Value zfill(Interp& in, NativeArgs& a) {
   return Value::str(std::move(s));
 }
 
-Value test_all(NativeArgs& a, int (*test)(int)) {
+template <class Test>
+Value test_all(NativeArgs& a, Test&& test) {
   const std::string& s = self(a);
-  return Value::boolean(!s.empty() &&
-                        std::all_of(s.begin(), s.end(), [&](char c) { return test(static_cast<uint8_t>(c)) != 0; }));
+  for (size_t i = 0; i < s.size();) {
+    const Character c = first_character(std::string_view(s).substr(i));
+    if (!test(c.code)) return Value::boolean(false);
+    i += c.bytes;
+  }
+  return Value::boolean(!s.empty());
 }
-Value isdigit(Interp&, NativeArgs& a) { return test_all(a, std::isdigit); }
-Value isalpha(Interp&, NativeArgs& a) { return test_all(a, std::isalpha); }
-Value isalnum(Interp&, NativeArgs& a) { return test_all(a, std::isalnum); }
-Value isspace(Interp&, NativeArgs& a) { return test_all(a, std::isspace); }
+bool is_digit(char32_t c) { return c >= '0' && c <= '9'; }
+Value isdigit(Interp&, NativeArgs& a) { return test_all(a, is_digit); }
+Value isalpha(Interp&, NativeArgs& a) { return test_all(a, is_letter); }
+Value isalnum(Interp&, NativeArgs& a) {
+  return test_all(a, [](char32_t c) { return is_letter(c) || is_digit(c); });
+}
+Value isspace(Interp&, NativeArgs& a) {
+  return test_all(a, [](char32_t c) { return c < 0x80 && std::isspace(static_cast<int>(c)); });
+}
 Value isupper(Interp&, NativeArgs& a) {
-  return Value::boolean(cased(self(a), std::toupper) == self(a) && cased(self(a), std::tolower) != self(a));
+  return Value::boolean(uppered(self(a)) == self(a) && lowered(self(a)) != self(a));
 }
 Value islower(Interp&, NativeArgs& a) {
-  return Value::boolean(cased(self(a), std::tolower) == self(a) && cased(self(a), std::toupper) != self(a));
+  return Value::boolean(lowered(self(a)) == self(a) && uppered(self(a)) != self(a));
 }
 Value isidentifier(Interp&, NativeArgs& a) {
   const std::string& s = self(a);
@@ -253,7 +319,70 @@ Value rpartition(Interp& in, NativeArgs& a) {
 }
 
 Value swapcase(Interp&, NativeArgs& a) {
-  return Value::str(cased(self(a), [](int c) { return std::isupper(c) ? std::tolower(c) : std::toupper(c); }));
+  return Value::str(changed(self(a), [](char32_t c) { return to_lower(c) != c ? to_lower(c) : to_upper(c); }));
+}
+
+Value istitle(Interp&, NativeArgs& a) {
+  bool inside = false, any = false;
+  for (char c : self(a)) {
+    const bool up = std::isupper(static_cast<uint8_t>(c)), low = std::islower(static_cast<uint8_t>(c));
+    if ((up && inside) || (low && !inside)) return Value::boolean(false);
+    inside = up || low;
+    any |= inside;
+  }
+  return Value::boolean(any);
+}
+
+/// From code points to code points, texts, or None where a character is left out.
+Value maketrans(Interp& in, NativeArgs& a) {
+  auto table = make<Dict>();
+  auto code = [](const std::string& s, size_t at) {
+    return Value::integer(static_cast<int64_t>(first_character(std::string_view(s).substr(at)).code));
+  };
+  if (a[1].missing()) {
+    auto* given = a[0].get<Dict>();
+    if (!given) in.fail(ErrorKind::kType, "maketrans() with one argument needs a dict, got '{}'", in.type_name(a[0]));
+    for (const auto& e : given->table.live()) {
+      auto* s = e.key.get<Str>();
+      if (s && count_characters(s->text) != 1)
+        in.fail(ErrorKind::kValue, "a key of maketrans()'s dict must be one character, got {}", in.repr(e.key));
+      table->table.set(in, s ? code(s->text, 0) : e.key, e.value);
+    }
+    return table;
+  }
+  const std::string &from = in.to_text(a[0], "maketrans()'s first text"),
+                    &to = in.to_text(a[1], "maketrans()'s second text");
+  if (count_characters(from) != count_characters(to))
+    in.fail(ErrorKind::kValue, "the first two texts of maketrans() must have the same length");
+  for (size_t i = 0, k = 0; i < from.size(); i += character_bytes(from, i), k += character_bytes(to, k))
+    table->table.set(in, code(from, i), code(to, k));
+  if (a[2].missing()) return table;
+  const std::string& gone = in.to_text(a[2], "maketrans()'s third text");
+  for (size_t i = 0; i < gone.size(); i += character_bytes(gone, i)) table->table.set(in, code(gone, i), Value::none());
+  return table;
+}
+
+Value translate(Interp& in, NativeArgs& a) {
+  auto* table = a[0].get<Dict>();
+  if (!table) in.fail(ErrorKind::kType, "translate() needs a dict, got '{}'", in.type_name(a[0]));
+  const std::string& s = self(a);
+  std::string out;
+  for (size_t i = 0; i < s.size();) {
+    const size_t n = character_bytes(s, i);
+    const auto code = static_cast<int64_t>(first_character(std::string_view(s).substr(i)).code);
+    const Value* to = table->table.find(in, Value::integer(code));
+    if (!to)
+      out += s.substr(i, n);
+    else if (auto* text = to->get<Str>())
+      out += text->text;
+    else if (!to->is_none()) {
+      const int64_t c = in.to_int(*to, "a value of translate()'s table");
+      if (c < 0 || c > 0x10FFFF) in.fail(ErrorKind::kValue, "{} is no character", c);
+      append_utf8(out, static_cast<char32_t>(c));
+    }
+    i += n;
+  }
+  return Value::str(std::move(out));
 }
 
 Value isascii(Interp&, NativeArgs& a) {
@@ -381,12 +510,12 @@ constexpr NativeDef kMethods[] = {
     {"capitalize()", capitalize, "first letter upper, the rest lower"},
     {"casefold()", lower, "in small letters"},
     {"center(width, fill=' ')", center, "padded on both sides"},
-    {"count(text)", count, "how often it holds a text"},
-    {"endswith(suffix)", endswith, "does it end with a text, or one of a tuple?"},
+    {"count(text, start=0, end=)", count, "how often it holds a text"},
+    {"endswith(suffix, start=0, end=)", endswith, "does it end with a text, or one of a tuple?"},
     {"expandtabs(tabsize=8)", expandtabs, "with spaces in place of tabs"},
-    {"find(text, start=0)", find, "where a text begins in it, or -1"},
+    {"find(text, start=0, end=)", find, "where a text begins in it, or -1"},
     {"format(*values, **named)", format, "fills the {} fields"},
-    {"index(text, start=0)", index, "where a text begins in it"},
+    {"index(text, start=0, end=)", index, "where a text begins in it"},
     {"isalnum()", isalnum, "only letters and digits?"},
     {"isalpha()", isalpha, "only letters?"},
     {"isascii()", isascii, "only ASCII characters?"},
@@ -396,6 +525,7 @@ constexpr NativeDef kMethods[] = {
     {"isnumeric()", isdigit, "only digits?"},
     {"islower()", islower, "no capital letters, and some letters?"},
     {"isspace()", isspace, "only spaces?"},
+    {"istitle()", istitle, "each word with one capital, its first letter?"},
     {"isupper()", isupper, "only capital letters?"},
     {"join(iterable)", join, "the texts with this one between them"},
     {"ljust(width, fill=' ')", ljust, "padded on the right"},
@@ -405,23 +535,29 @@ constexpr NativeDef kMethods[] = {
     {"removeprefix(prefix)", removeprefix, "without that prefix"},
     {"removesuffix(suffix)", removesuffix, "without that suffix"},
     {"replace(old, new, count=-1)", replace, "with one text replaced by another"},
-    {"rfind(text, start=0)", rfind, "where a text last begins in it, or -1"},
+    {"rfind(text, start=0, end=)", rfind, "where a text last begins in it, or -1"},
+    {"rindex(text, start=0, end=)", rindex, "where a text last begins in it"},
     {"rjust(width, fill=' ')", rjust, "padded on the left"},
     {"rpartition(sep)", rpartition, "(before, sep, after), from the right"},
     {"rsplit(sep=None, maxsplit=-1)", rsplit, "split from the right"},
     {"rstrip(chars=None)", rstrip, "without spaces on the right"},
     {"split(sep=None, maxsplit=-1)", split, "the parts between separators, or between spaces"},
     {"splitlines(keepends=False)", splitlines, "the lines"},
-    {"startswith(prefix)", startswith, "does it start with a text, or one of a tuple?"},
+    {"startswith(prefix, start=0, end=)", startswith, "does it start with a text, or one of a tuple?"},
     {"strip(chars=None)", strip, "without spaces around it"},
     {"swapcase()", swapcase, "small letters as capitals, and capitals as small ones"},
     {"title()", title, "each word with a capital"},
+    {"translate(table)", translate, "with characters replaced as a table of str.maketrans() says"},
     {"upper()", upper, "in capital letters"},
     {"zfill(width)", zfill, "padded with zeros on the left"},
 };
 
 }  // namespace
 
-void install_str_methods(Interp& in) { in.add_methods({Kind::kStr, kMethods}); }
+void install_str_methods(Interp& in) {
+  in.add_methods({Kind::kStr, kMethods});
+  static constexpr NativeDef kMakeTrans = {"maketrans(x, y=, z=)", maketrans, "a table for translate()"};
+  in.type_of(Kind::kStr)->members.set("maketrans", make<Native>(kMakeTrans));
+}
 
 }  // namespace kiln::script

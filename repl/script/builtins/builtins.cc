@@ -292,7 +292,7 @@ Value pow(Interp& in, NativeArgs& a) {
 
 Value in_base(Interp& in, const Value& v, std::string_view spec) {
   if (v.kind() != Kind::kInt && v.kind() != Kind::kBool)
-    in.fail(ErrorKind::kType, "expected an int, got '{}'", in.type_name(v));
+    return in_base(in, Value::integer(in.to_int(v, "the argument")), spec);
   return Value::str(in.format(in.unary(ast::UnaryOp::kPlus, v), spec));
 }
 Value hex(Interp& in, NativeArgs& a) { return in_base(in, a[0], "#x"); }
@@ -333,7 +333,7 @@ Value next(Interp& in, NativeArgs& a) {
   } else {
     in.fail(ErrorKind::kType, "next() needs an iterator, got '{}'", in.type_name(a[0]));
   }
-  if (a[1].missing()) in.fail_as("StopIteration", "the iterator has no further value");
+  if (a[1].missing()) in.fail_as_type("StopIteration", "the iterator has no further value", "", "");
   return a[1];
 }
 

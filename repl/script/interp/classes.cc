@@ -101,6 +101,19 @@ Ref<TypeObject> Interp::make_class(std::string name, const std::vector<Value>& b
                                e.value.get<Property>() ? &e.value.get<Property>()->setter : nullptr})
       if (auto* fn = inner ? inner->get<Function>() : nullptr; fn && !fn->owner) fn->owner = type->self;
   }
+  if (Value* given = type->members.find("__slots__")) {
+    std::vector<std::string> slots;
+    if (given->get<Str>())
+      slots.push_back(given->get<Str>()->text);
+    else
+      for (const Value& v : to_vector(*given)) slots.push_back(to_text(v, "a name of __slots__"));
+    bool closed = std::find(slots.begin(), slots.end(), "__dict__") == slots.end();
+    for (const auto& b : type->bases) {
+      closed = closed && b->slots;
+      if (b->slots) slots.insert(slots.end(), b->slots->begin(), b->slots->end());
+    }
+    if (closed) type->slots = std::move(slots);
+  }
   std::erase_if(keywords, [&](const KeywordArg& k) {
     if (k.name != "metaclass") return false;
     auto* meta = k.value.get<TypeObject>();

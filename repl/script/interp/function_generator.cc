@@ -245,7 +245,7 @@ void FunctionGenerator::end_block(Interp& in) {
       b.at = 0;
       return;
     case Form::kHandler:
-      in.handled_.pop_back();
+      leave_handler(in, b);
       [[fallthrough]];
     case Form::kElse:
       b.form = Form::kFinally;
@@ -262,6 +262,12 @@ void FunctionGenerator::end_block(Interp& in) {
       return;
     }
   }
+}
+
+void FunctionGenerator::leave_handler(Interp& in, const Block& b) {
+  in.handled_.pop_back();
+  for (const Try::Handler& h : as<Try>(*b.stmt).handlers)
+    if (b.body == &h.body) in.forget_name(h, frame_);
 }
 
 void FunctionGenerator::unwind(Interp& in, ScriptError error) {
@@ -294,7 +300,7 @@ void FunctionGenerator::unwind(Interp& in, ScriptError error) {
       error = std::move(*next);
       continue;
     }
-    if (b.form == Form::kHandler) in.handled_.pop_back();
+    if (b.form == Form::kHandler) leave_handler(in, b);
     if (has_finally(b)) {
       b.form = Form::kFinally;
       b.body = &as<Try>(*b.stmt).finally_body;
@@ -317,7 +323,7 @@ void FunctionGenerator::leave(Interp& in, Flow flow) {
         b.at = b.body->size();
       return;
     }
-    if (b.form == Form::kHandler) in.handled_.pop_back();
+    if (b.form == Form::kHandler) leave_handler(in, b);
     if (has_finally(b)) {
       b.form = Form::kFinally;
       b.body = &as<Try>(*b.stmt).finally_body;

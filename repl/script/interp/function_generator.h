@@ -51,6 +51,7 @@ class FunctionGenerator : public IteratorObject {
   void end_block(Interp& in);
   /// An exception, or a break, continue or return, leaves blocks until one takes it. True: the function has ended.
   void unwind(Interp& in, ScriptError error);
+  void leave_handler(Interp& in, const Block& b);
   void leave(Interp& in, Flow flow);
   void push(Form form, const ast::Body& body, const ast::Stmt& s, bool enter = true);
   bool has_finally(const Block& b) const;

@@ -183,7 +183,7 @@ class Interp {
   [[noreturn]] void fail_as(std::string_view type, fmt::format_string<Args...> f, Args&&... args) {
     fail_as_type(type, fmt::format(f, std::forward<Args>(args)...), {});
   }
-  /// `argument` is what a script that catches it sees as its text, when that is not the message.
+  /// `argument` is what a script that catches it sees as its text, when that is not the message; empty: none.
   [[noreturn]] void fail_as_type(std::string_view type, std::string message, std::string help,
                                  std::optional<std::string> argument = std::nullopt);
   /// A KeyError whose argument is the key; `message` has a {} for it.
@@ -262,6 +262,8 @@ class Interp {
   void exec_augmented(const ast::AugAssign& s, Frame& f);
   Value combine(const ast::AugAssign& s, const Value& old, const Value& right);
   const ast::Try::Handler* handler_of(const ast::Try& s, const ScriptError& error, Frame& f);
+  /// The name of a handler's exception has no value behind the handler.
+  void forget_name(const ast::Try::Handler& h, Frame& f);
   Value enter_context(const ast::With::Item& item, std::vector<Value>& exits, Frame& f);
   bool leave_contexts(std::vector<Value>& exits, const Value& exception);
   void define_function(const ast::FunctionDef& s, Frame& f);

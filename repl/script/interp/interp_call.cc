@@ -411,7 +411,9 @@ void Interp::fail_as_type(std::string_view type, std::string message, std::strin
   Ref<TypeObject> t = exception_type(type);
   ScriptError e;
   auto instance = make<Instance>(t);
-  instance->fields.set("args", make<Tuple>(std::vector<Value>{Value::str(argument ? *argument : message)}));
+  std::vector<Value> values;
+  if (!argument || !argument->empty()) values.push_back(Value::str(argument ? *argument : message));
+  instance->fields.set("args", make<Tuple>(std::move(values)));
   e.exception = instance;
   e.diagnostic = Diagnostic{t->error.value_or(ErrorKind::kValue), std::move(message), place_of(blamed()), {}};
   if (!help.empty()) e.diagnostic.notes.push_back({std::move(help), {}});

@@ -34,7 +34,9 @@ Value Interp::load(const void* node, std::string_view name, SourceRange range, F
     if (Globals::Slot* slot = f.program.globals->find(name);
         slot && !(slot->value.missing() && slot->builtin.missing()))
       return slot->value.missing() ? slot->builtin : slot->value;
-  if (ref.where != NameRef::Where::kGlobal) fail(ErrorKind::kName, "the variable '{}' has no value yet", name);
+  if (ref.where != NameRef::Where::kGlobal)
+    fail_as(ref.where == NameRef::Where::kFree ? "NameError" : "UnboundLocalError",
+            "the variable '{}' has no value yet", name);
   std::vector<std::string> names;
   for (const auto& slot : f.program.globals->slots())
     if (!slot.value.missing() || !slot.builtin.missing()) names.push_back(slot.name);

@@ -329,12 +329,12 @@ void Interp::exec_assert(const Assert& s, Frame& f) {
   // Show both sides of a plain comparison: they are what the reader asks for next.
   const auto* c = dyn_as<Compare>(s.condition.get());
   bool plain = c && c->ops.size() == 1 && c->left->kind == ExprKind::kName;
-  if (!plain) fail_as("AssertionError", "assertion failed");
+  if (!plain) fail_as_type("AssertionError", "assertion failed", "", "");
   std::string left = repr(load(c->left.get(), as<Name>(*c->left).id, c->left->range, f));
   where_ = s.condition->range;
   // The value of a tensor or a long list would bury the message.
-  if (left.size() > 80) fail_as("AssertionError", "assertion failed");
-  fail_as_type("AssertionError", "assertion failed", fmt::format("{} is {}", as<Name>(*c->left).id, left));
+  if (left.size() > 80) fail_as_type("AssertionError", "assertion failed", "", "");
+  fail_as_type("AssertionError", "assertion failed", fmt::format("{} is {}", as<Name>(*c->left).id, left), "");
 }
 
 void Interp::exec_raise(const Raise& s, Frame& f) {
@@ -391,10 +391,15 @@ Flow Interp::exec_try(const Try& s, Frame& f) {
       handled_.push_back(error->exception);
       // A handler may leave by an exception of its own, and a bare `raise` after it must not find this one.
       struct Pop {
-        std::vector<Value>& stack;
+        Interp& in;
+        const Try::Handler& handler;
+        Frame& frame;
         size_t size;
-        ~Pop() { stack.resize(size); }
-      } pop{handled_, handled_.size() - 1};
+        ~Pop() {
+          in.handled_.resize(size);
+          in.forget_name(handler, frame);
+        }
+      } pop{*this, *h, f, handled_.size() - 1};
       return exec(h->body, f);
     }
     throw std::move(*error);
@@ -414,6 +419,10 @@ Flow Interp::exec_try(const Try& s, Frame& f) {
   if (last != Flow::kNormal) return last;
   f.result = std::move(result);
   return flow;
+}
+
+void Interp::forget_name(const Try::Handler& h, Frame& f) {
+  if (!h.name.empty()) store(binding_key(h.name), Value(), f);
 }
 
 Value Interp::enter_context(const With::Item& item, std::vector<Value>& exits, Frame& f) {

@@ -67,10 +67,12 @@ struct Scope {
     const void* key;
     std::string name;
     SourceRange range;
+    bool past_class = false;  // does not see the names of the class's body
   };
   std::vector<Use> uses;
-  Renames renames;            // in force now, innermost last
-  Renames renames_at_parent;  // of the parent, where this scope stands
+  bool in_comprehension = false;  // behind the first iterable of one
+  Renames renames;                // in force now, innermost last
+  Renames renames_at_parent;      // of the parent, where this scope stands
   std::unordered_map<std::string, uint32_t> free_index;
 
   int find_local(const std::string& name) const {
@@ -320,7 +322,7 @@ class Resolver {
         constant(as<ConstantExpr>(*e));
         return;
       case ExprKind::kName:
-        s.uses.push_back({e, renamed(s.renames, as<Name>(*e).id), e->range});
+        use_name(*e, renamed(s.renames, as<Name>(*e).id), s);
         return;
       case ExprKind::kTuple:
         exprs(as<ast::Tuple>(*e).items, s);
@@ -401,6 +403,12 @@ class Resolver {
     program_.constants.push_back(Value::of(e.value));
   }
 
+  void use_name(const Expr& e, std::string name, Scope& s) {
+    // As in Python, a comprehension in a class's body sees its own variables and those around the class.
+    const bool past_class = s.form == Scope::Form::kClass && s.in_comprehension && name.find('#') == std::string::npos;
+    s.uses.push_back({&e, std::move(name), e.range, past_class});
+  }
+
   void hide_names(const Expr& t, Scope& s) {
     if (const auto* n = dyn_as<Name>(&t)) {
       std::string hidden = n->id + "#" + std::to_string(++comprehensions_);
@@ -448,13 +456,16 @@ class Resolver {
   void comprehension(const Comprehension& e, Scope& s) {
     if (e.form == Comprehension::Form::kGenerator) return generator(e, s);
     size_t outer = s.renames.size();
+    const bool inside = s.in_comprehension;
     for (const ForClause& c : e.clauses) {
       expr(c.iterable.get(), s);
+      s.in_comprehension = true;
       hide_names(*c.target, s);
       exprs(c.conditions, s);
     }
     expr(e.element.get(), s), expr(e.value.get(), s);
     s.renames.resize(outer);
+    s.in_comprehension = inside;
   }
 
   bool enclosing_has(const std::string& name, const Scope& s) const {
@@ -493,9 +504,14 @@ class Resolver {
     return static_cast<int>(index);
   }
 
+  /// -1: no variable of this scope.
+  static int own_variable(const Scope& s, const Scope::Use& u) {
+    return u.past_class || s.is_global(u.name) ? -1 : s.find_local(u.name);
+  }
+
   void resolve_uses(Scope& s) {
     for (Scope::Use& u : s.uses) {
-      if (s.is_global(u.name) || s.find_local(u.name) >= 0) continue;
+      if (s.is_global(u.name) || own_variable(s, u) >= 0) continue;
       int free = free_variable(s, u.name);
       if (free >= 0) program_.names.set(u.key, {NameRef::Where::kFree, static_cast<uint32_t>(free)});
     }
@@ -508,7 +524,7 @@ class Resolver {
     for (uint32_t i = 0; i < s.locals.size(); ++i)
       if (s.captured[i]) s.code->cell_slots.push_back(i);
     for (const Scope::Use& u : s.uses) {
-      int local = s.is_global(u.name) ? -1 : s.find_local(u.name);
+      int local = own_variable(s, u);
       if (local >= 0) {
         auto where = s.captured[static_cast<size_t>(local)] ? NameRef::Where::kCell : NameRef::Where::kLocal;
         program_.names.set(u.key, {where, static_cast<uint32_t>(local)});

@@ -103,11 +103,19 @@ std::string exception_text(Interp& in, Instance& e, bool as_repr) {
   }
   if (!tuple || tuple->items.empty()) return "";
   const bool of_key = e.type->derives_from(in.exception_type("KeyError").get());
+  if (tuple->items.size() > 1 && tuple->items.size() < 4 && e.type->derives_from(in.exception_type("OSError").get()))
+    return fmt::format("[Errno {}] {}{}", in.str(tuple->items[0]), in.str(tuple->items[1]),
+                       tuple->items.size() == 3 ? ": " + in.repr(tuple->items[2]) : "");
   if (tuple->items.size() == 1) return of_key ? in.repr(tuple->items[0]) : in.str(tuple->items[0]);
   return in.repr(*args);
 }
 
 namespace {
+
+/// Which of an OSError's arguments an attribute is; -1: none.
+int os_error_part(std::string_view name) {
+  return name == "errno" ? 0 : name == "strerror" ? 1 : name == "filename" ? 2 : -1;
+}
 
 std::optional<Value> instance_attribute(Interp& in, Object* self, Dict& dict, std::string_view name) {
   if (Value* v = dict.table.find(name)) return *v;
@@ -123,6 +131,11 @@ std::optional<Value> instance_attribute(Interp& in, Object* self, Dict& dict, st
       if (!given || given->items.empty()) return Value::none();
       return given->items.size() == 1 ? given->items[0] : *args;
     }
+    if (const int at = os_error_part(name); at >= 0 && type->derives_from(in.exception_type("OSError").get()))
+      return given && given->items.size() > std::max<size_t>(1, static_cast<size_t>(at))
+                 ? given->items[static_cast<size_t>(at)]
+                 : Value::none();
+    if (name == "__suppress_context__") return Value::boolean(dict.table.find("__cause__"));
     if (name == "__cause__" || name == "__context__" || name == "__traceback__") return Value::none();
   }
   if (name.starts_with("__") && name.ends_with("__")) {
@@ -402,6 +415,9 @@ void set_field(Interp& in, Object* self, std::string_view name, Value value) {
     with_fields(self, [&](Dict& d) { d.table = value.get<Dict>()->table; });
     return;
   }
+  if (type->slots && std::find(type->slots->begin(), type->slots->end(), name) == type->slots->end())
+    in.fail_as("AttributeError", "'{}' has no attribute '{}' that can be set: its __slots__ are {}", type->name, name,
+               fmt::join(*type->slots, ", "));
   with_fields(self, [&](Dict& d) { d.table.set(name, std::move(value)); });
 }
 

@@ -101,6 +101,9 @@ std::string Interp::percent_format(const std::string& text, const Value& args) {
     if (type == 's' || type == 'r' || type == 'a') {
       if (!precision.empty()) spec += "." + precision;
       out += take(format_constant(type == 's' ? str(value) : repr(value), spec));
+    } else if (type == 'c' && value.get<Str>()) {
+      if (length(value) != 1) fail(ErrorKind::kType, "'%c' needs an int or one character, got {}", repr(value));
+      out += take(format_constant(str(value), (left ? "" : ">") + spec));
     } else if (type == 'd' || type == 'i' || type == 'u' || type == 'x' || type == 'X' || type == 'o' || type == 'c') {
       auto c = value.constant();
       if (value.is_float()) c = static_cast<ast::Int>(value.real());

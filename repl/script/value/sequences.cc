@@ -44,7 +44,7 @@ class KeyIterator : public IteratorObject {
   KeyIterator(Value owner, Table& table) : owner_(std::move(owner)), table_(table), size_(table.size()) {}
   bool next(Interp& in, Value& out) override {
     if (table_.size() != size_)
-      in.fail(ErrorKind::kValue, "the {} changed its size while it was iterated", in.type_name(owner_));
+      in.fail_as("RuntimeError", "the {} changed its size while it was iterated", in.type_name(owner_));
     while (at_ < table_.entries().size() && table_.entries()[at_].key.missing()) ++at_;
     if (at_ >= table_.entries().size()) return false;
     out = table_.entries()[at_++].key;

@@ -436,6 +436,7 @@ class TypeObject : public Object {
   Table members;
   std::optional<Kind> base_kind;      // of a class that derives from dict, list, tuple, str, int or set
   std::vector<std::string> abstract;  // methods that a class must define before it has instances
+  std::optional<std::vector<std::string>> slots;  // where every class of the order has __slots__: all their names
   Value constructor;                  // native types: what a call runs
   std::optional<Kind> of_kind;        // native types: the kind of their instances
   std::optional<ErrorKind> error;     // exceptions: the kind that an uncaught one is reported as

@@ -456,26 +456,38 @@ class ArgumentParser:
     def format_usage(self):
         if self.usage:
             return "usage: " + self.usage.replace("%(prog)s", self.prog) + "\n"
-        parts = []
+        parts, last = {True: [], False: []}, None
         for action in [a for a in self._actions if a.option_strings] + [a for a in self._actions
                                                                         if not a.option_strings]:
             if action.help is SUPPRESS:
                 continue
+            group = next((g for g in self._exclusive if action in g.actions), None)
+            named = bool(action.option_strings)
             text = action.shown()
             if action.option_strings:
                 names = " | ".join(action.option_strings) if action.action == "boolean" else action.option_strings[0]
                 text = names + (" " + text if text else "")
-                text = text if action.required else f"[{text}]"
-            parts.append(text)
+                text = text if action.required or group and len(group.actions) > 1 else f"[{text}]"
+            if group and group is last and parts[named]:  # one of a group: [--fast | --slow]
+                parts[named][-1] += " | " + text
+            else:
+                parts[named].append(text)
+            last = group
+            if group and len(group.actions) > 1 and action is group.actions[-1]:
+                parts[named][-1] = ("(%s)" if group.required else "[%s]") % parts[named][-1]
         if self._parsers:
-            parts.append("{" + ",".join(self._parsers.helps) + "} ...")
+            parts[False].append("{" + ",".join(self._parsers.helps) + "} ...")
         start = f"usage: {self.prog}"
-        lines, line = [], start
-        for part in parts:
-            if len(line) + 1 + len(part) > 78 and line.strip():
-                lines.append(line)
-                line = " " * len(start)
-            line += " " + part
+        whole = " ".join([start] + parts[True] + parts[False])
+        if len(whole) <= 78:
+            return whole + "\n"
+        lines, line = [], start  # the positional arguments begin a line of their own
+        for named in (True, False):
+            for i, part in enumerate(parts[named]):
+                if len(line) + 1 + len(part) > 78 or (i == 0 and not named and parts[True]):
+                    lines.append(line)
+                    line = " " * len(start)
+                line += " " + part
         return "\n".join(lines + [line]) + "\n"
 
     def format_help(self):
