@@ -19,6 +19,7 @@
 #include "profiler/lines/disassemble.h"
 #include "profiler/report/table.h"
 #include "repl/commands/compile_imports.h"
+#include "repl/commands/compile_launcher.h"
 #include "repl/commands/compile_signature.h"
 #include "repl/magics/compile_stages.h"
 #include "repl/shell/errors.h"
@@ -235,6 +236,26 @@ void print_remarks(const passes::Remarks& remarks, const std::regex& filter, con
   }
 }
 
+// One C file for all of the targets, which a comma separates. A target without an assembler has its PTX in it.
+Status emit_launcher(const CompileArgs& args, const frontend::JitFunction& function,
+                     const std::vector<frontend::ArgSpec>& specs, const std::string& device) {
+  std::vector<CompiledKernel> compiled;
+  for (size_t at = 0; at <= args.target.size();) {
+    const size_t end = std::min(args.target.find(',', at), args.target.size());
+    CompileArgs one = args;
+    one.target = args.target.substr(at, end - at);
+    at = end + 1;
+    KILN_TRY(std::string target, target_name(one, device));
+    KILN_TRY(compiled.emplace_back(), compile(function, specs, options_for(one, std::move(target))));
+    for (const std::string& warning : compiled.back().warnings) put(stderr, "warning: " + warning + "\n");
+    if (compiled.back().cubin.empty())
+      put(stderr, fmt::format("no assembler was found for {}: the driver will compile its PTX when it is loaded\n",
+                              compiled.back().target));
+  }
+  KILN_TRY(std::string text, c_launcher(compiled, args.file));
+  return emit(args, text, false);
+}
+
 Diagnostic no_such_form(const CompileArgs& args, const std::string& target,
                         const std::map<std::string, std::string>& stages) {
   if ((args.emit == "cubin" || args.emit == "sass") && target != "host")
@@ -264,6 +285,7 @@ Status compile_command(const CompileArgs& given, const std::string& device, bool
   args.kernel = function->def->name;
   KILN_TRY(Specialisation special, specialise(*function, args, Evidence::kUse));
   print_assumptions(special.assumptions);
+  if (args.emit == "c") return emit_launcher(args, *function, special.args, device);
   KILN_TRY(std::string target, target_name(args, device));
   const bool wants_remarks = !args.remarks.empty(), only_remarks = wants_remarks && args.emit.empty();
   KILN_TRY(const std::regex filter, remark_filter(args.remarks));

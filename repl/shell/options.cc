@@ -88,8 +88,10 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
 
   CLI::App* compile = app.add_subcommand("compile", "compile one kernel and show a stage of it");
   add_kernel_options(*compile, o.compile);
-  compile->add_option("--emit", o.compile.emit,
-                      "ast, ir, ir:PASS, layout, llvm, ptx, cubin, sass, asm, object, or info: its figures");
+  compile->add_option(
+      "--emit", o.compile.emit,
+      "ast, ir, ir:PASS, layout, llvm, ptx, cubin, sass, asm, object, info: its figures, or c: a C file that "
+      "launches it, with its code for each --target (sm_80,sm_90a)");
   compile->add_option(
       "--print-after", o.compile.print_after,
       "also print the IR after this pass to stderr ('all': every one; 'changed': those that changed it)");

@@ -105,6 +105,67 @@ TEST_F(Installed, SpeaksC) {
   EXPECT_EQ(ran.output, "the C API is as promised\n");
 }
 
+#ifdef KILN_FAKE_CUDA
+// examples/aot, with the fake driver of the unit tests for libcuda.
+TEST_F(Installed, EmittedCodeLaunchesWithoutKiln) {
+  const std::string folder = (root() / "aot").string(), cuda = " -I" KILN_CUDA_INCLUDE " ";
+  fs::create_directory(folder);
+  const std::string text = text_of(KILN_SOURCE_DIR "/examples/aot/README.md");
+  const std::regex command(R"(\nkiln (compile[^\n]*\\\n[^\n]*)\n)");
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(text, match, command));
+  const Ran compiled = shell("cd " + quoted(folder) +
+                             " && cp " KILN_SOURCE_DIR "/examples/aot/* . && " KILN_BINARY " " + match[1].str());
+  ASSERT_EQ(compiled.code, 0) << compiled.output;
+  const std::string strict = " -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Werror ";
+  const Ran made =
+      shell("cd " + quoted(folder) + " && cc" + strict + cuda + "-c product.c -o product.o && cc" + strict + cuda +
+            "-c main.c -o example.o && " KILN_CXX " -std=c++20 " KILN_CXX_FLAGS " -I. -I" KILN_SOURCE_DIR + cuda +
+            KILN_SOURCE_DIR "/tests/install/launcher/main.cc product.o " KILN_FAKE_CUDA " -o launcher");
+  ASSERT_EQ(made.code, 0) << made.output;
+  const Ran ran = shell("LD_LIBRARY_PATH=$(dirname " KILN_FAKE_CUDA ") " + quoted(folder + "/launcher"));
+  EXPECT_EQ(ran.output, "launched\n");
+}
+#endif
+
+// docs/embedding.md: whole files are those of examples/, and every other piece compiles in a function.
+TEST_F(Installed, TheGuideCompiles) {
+  const std::string guide = text_of(KILN_SOURCE_DIR "/docs/embedding.md");
+  const std::regex block("\n```(cpp|c|cmake)\n([\\s\\S]*?)```\n"), include("#(include|define) [^\n]*\n");
+  int whole = 0, pieces = 0;
+  for (std::sregex_iterator it(guide.begin(), guide.end(), block), end; it != end; ++it) {
+    const std::string language = (*it)[1], text = (*it)[2];
+    if (language == "cmake" || text.find("int main") != std::string::npos) {
+      EXPECT_EQ(text, text_of(KILN_SOURCE_DIR "/examples/embed/" +
+                              std::string(language == "cmake" ? "CMakeLists.txt" : "main.cc")));
+      ++whole;
+      continue;
+    }
+    if (text.find("product_load") != std::string::npos) continue;  // EmittedCodeLaunchesWithoutKiln
+    const bool cpp = language == "cpp";
+    const std::string file = (root() / ("piece" + std::to_string(++pieces) + (cpp ? ".cc" : ".c"))).string();
+    std::string headers =
+        cpp ? "#include <kiln/image.h>\n#include <kiln/kernel.h>\n" : "#include <kiln/kiln.h>\n#include <stdio.h>\n";
+    for (std::sregex_iterator line(text.begin(), text.end(), include), last; line != last; ++line)
+      headers += line->str();
+    std::ofstream(file)
+        << headers
+        << (cpp ? "kiln::Status piece(void* context, void* cu_stream, std::span<const int64_t> shape, "
+                  "std::span<const int64_t> strides, uint64_t pointer, int64_t bytes, "
+                  "std::shared_ptr<void> owner, kiln::Kernel kernel, std::array<int64_t, 3> grid, "
+                  "std::span<const std::optional<kiln::Arg>> args) {\n"
+                : "void piece(const char* source, const char* const* constexprs, kiln_device* device, "
+                  "unsigned programs, const uint64_t* slots, void* cu_stream) {\n"
+                  "kiln_error* error; kiln_kernel* kernel; kiln_image* image; kiln_function* function;\n")
+        << std::regex_replace(text, include, "") << (cpp ? "return {};\n}\n" : "}\n");
+    const Ran ran = shell((cpp ? KILN_CXX " -std=c++20" : "cc -std=c11") + std::string(" -fsyntax-only -I") +
+                          quoted(prefix() + "/include") + " " + file);
+    EXPECT_EQ(ran.code, 0) << text_of(file) << ran.output;
+  }
+  EXPECT_EQ(whole, 2);
+  EXPECT_EQ(pieces, 3);
+}
+
 // The archive, with LLVM's own beside it.
 TEST_F(Installed, LinksStatically) {
   const Ran installed = shell(std::string(KILN_CMAKE) + " --install " + quoted(KILN_BUILD_DIR) +

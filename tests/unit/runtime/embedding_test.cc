@@ -1,4 +1,4 @@
-// The program of docs/embedding.md: include/kiln and the standard library are all it needs.
+// A program as docs/embedding.md has it: include/kiln and the standard library are all it needs.
 #include <gtest/gtest.h>
 #include <kiln/kernel.h>
 
@@ -30,7 +30,7 @@ kiln::Result<std::vector<double>> scaled_add(int64_t n) {
   return out.to_doubles();  // waits for the device
 }
 
-TEST(Embedding, TheProgramOfTheGuideRuns) {
+TEST(Embedding, AKernelIsCompiledAndLaunched) {
   for (int64_t n : {int64_t{1}, int64_t{1000}, int64_t{4096}, int64_t{100'003}}) {
     auto got = scaled_add(n);
     ASSERT_TRUE(got.ok()) << kiln::render(got.error());

@@ -363,7 +363,7 @@ CUresult cuStreamDestroy(CUstream s) {
 CUresult cuStreamSynchronize(CUstream s) {
   BEGIN("cuStreamSynchronize");
   NEED_CONTEXT;
-  return s ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  return s || fake.takes_null_stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
   BEGIN("cuStreamWaitEvent");
@@ -506,7 +506,8 @@ CUresult cuModuleUnload(CUmodule m) {
 }
 CUresult cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
   BEGIN("cuModuleGetFunction");
-  if (fake.recording && m->image.find(name) == std::string::npos) return CUDA_ERROR_NOT_FOUND;
+  const bool is_text = !m->image.starts_with("\177ELF");
+  if (fake.recording && is_text && m->image.find(name) == std::string::npos) return CUDA_ERROR_NOT_FOUND;
   static std::map<std::string, CUfunc_st> functions;
   CUfunc_st& function = functions[name];
   function = {name, current};
