@@ -105,6 +105,7 @@ const T* dyn_as(const Base* node) {
 struct ConstantExpr : Expr {
   static constexpr ExprKind kKind = ExprKind::kConstant;
   Constant value;
+  bool is_bytes = false;  // b'…': `value` holds the bytes as a string
   ConstantExpr(SourceRange r, Constant v) : Expr(kKind, r), value(std::move(v)) {}
 };
 struct Name : Expr {

@@ -125,7 +125,7 @@ class Dumper {
     label_ = label;
     switch (e.kind) {
       case ExprKind::kConstant:
-        open("Constant {}", repr(as<ConstantExpr>(e).value));
+        open("Constant {}{}", as<ConstantExpr>(e).is_bytes ? "b" : "", repr(as<ConstantExpr>(e).value));
         break;
       case ExprKind::kName:
         open("Name {}", as<Name>(e).id);

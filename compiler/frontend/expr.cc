@@ -56,6 +56,8 @@ Result<Value> Codegen::expr(const ast::Expr& e) {
   RangeScope scope(*this, e.range);
   switch (e.kind) {
     case ExprKind::kConstant:
+      if (ast::as<ast::ConstantExpr>(e).is_bytes)
+        return error_at(e.range, ErrorKind::kUnsupported, "a kernel has no bytes: use ints");
       return Value(ast::as<ast::ConstantExpr>(e).value);
     case ExprKind::kName:
       return name(ast::as<ast::Name>(e).id, e.range);

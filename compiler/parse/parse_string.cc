@@ -1,5 +1,6 @@
 #include "compiler/parse/literals.h"
 #include "compiler/parse/parser_impl.h"
+#include "support/text_width.h"
 
 namespace kiln::parse {
 
@@ -9,11 +10,13 @@ using namespace ast;
 ExprPtr Parser::strings() {
   uint32_t begin = now().begin;
   auto joined = std::make_unique<JoinedStr>(SourceRange{});
-  bool is_format = false;
+  bool is_format = false, first = true;
   while (at(Tok::kString)) {
     Token t = now();
     StringHead head = *string_head(source_.text(), t.begin, t.end);
-    if (head.bytes) fail(error_at(range(t), ErrorKind::kUnsupported, "bytes literals are not supported: use a string"));
+    if (first && head.bytes) return bytes(begin);
+    if (head.bytes) fail(error_at(range(t), ErrorKind::kSyntax, "bytes and strings cannot be joined"));
+    first = false;
     uint32_t body_end = t.end - (head.triple ? 3 : 1);
     if (head.format) {
       is_format = true;
@@ -33,6 +36,32 @@ ExprPtr Parser::strings() {
         since(begin), joined->pieces.empty() ? std::string() : std::move(joined->pieces[0].literal));
   joined->range = since(begin);
   return joined;
+}
+
+ExprPtr Parser::bytes(uint32_t begin) {
+  std::string data;
+  while (at(Tok::kString)) {
+    const Token t = now();
+    const StringHead head = *string_head(source_.text(), t.begin, t.end);
+    if (!head.bytes) fail(error_at(range(t), ErrorKind::kSyntax, "bytes and strings cannot be joined"));
+    const SourceRange body{&source_, head.body, t.end - (head.triple ? 3 : 1)};
+    for (char c : body.str())
+      if (static_cast<uint8_t>(c) > 0x7F)
+        fail(error_at(range(t), ErrorKind::kSyntax, "bytes hold ASCII characters only: write others as \\x.."));
+    auto text = unescape(body, head.raw, false);
+    if (!text.ok()) fail(std::move(text.error()));
+    // \xff is the character U+00FF in a string, and one byte here.
+    for (size_t i = 0; i < text->size();) {
+      const Character c = first_character(std::string_view(*text).substr(i));
+      if (c.code > 0xFF) fail(error_at(range(t), ErrorKind::kSyntax, "a byte is at most \\xff"));
+      data += static_cast<char>(c.code);
+      i += c.bytes;
+    }
+    advance();
+  }
+  auto out = std::make_unique<ConstantExpr>(since(begin), std::move(data));
+  out->is_bytes = true;
+  return out;
 }
 
 void Parser::format_pieces(uint32_t begin, uint32_t end, const StringHead& head, JoinedStr& out, int level) {

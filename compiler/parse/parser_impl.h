@@ -110,6 +110,7 @@ class Parser {
 
   // --- strings (parse_string.cc) ---
   ast::ExprPtr strings();
+  ast::ExprPtr bytes(uint32_t begin);
   void format_pieces(uint32_t begin, uint32_t end, const StringHead& head, ast::JoinedStr& out, int level);
   ast::JoinedStr::Piece field(const FieldLayout& f, const StringHead& head, int level);
   ast::ExprPtr piece_expression(uint32_t begin, uint32_t end);

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "repl/modules/std/std.h"
+#include "repl/script/value/bytes.h"
 #include "support/files.h"
 
 namespace kiln::script {
@@ -255,7 +256,8 @@ constexpr NativeDef kOsPath[] = {
     {"splitext(path)", path_splitext, "(path without ending, ending)"},
 };
 
-/// A text file of open(). Its content is read at once, or kept until it is closed or flushed.
+/// A file of open(), which gives texts, or bytes in binary mode. Its content is read at once, or kept until it is
+/// closed or flushed.
 class TextFile : public Object {
  public:
   static inline const KindOf<TextFile> kKind{"_io.TextIOWrapper"};
@@ -274,7 +276,8 @@ class TextFile : public Object {
 
   const std::string path, mode;
   int fd = -1;
-  bool can_read = false, can_write = false;
+  bool can_read = false, can_write = false, binary = false;
+  Value content(std::string s) const { return binary ? Value(make<Bytes>(std::move(s))) : Value::str(std::move(s)); }
   std::string ahead;  // read and not yet given
   size_t at = 0;
 };
@@ -323,7 +326,7 @@ class LineIterator : public IteratorObject {
     NativeArgs none{{}, &file_};
     std::string line;
     if (!read_line(in, file(in, none, false), line)) return false;
-    out = Value::str(std::move(line));
+    out = file_.get<TextFile>()->content(std::move(line));
     return true;
   }
 
@@ -340,21 +343,23 @@ Value file_read(Interp& in, NativeArgs& a) {
   const size_t n = size < 0 ? f.ahead.size() - f.at : std::min(static_cast<size_t>(size), f.ahead.size() - f.at);
   std::string out = f.ahead.substr(f.at, n);
   f.at += n;
-  return Value::str(std::move(out));
+  return f.content(std::move(out));
 }
 Value file_readline(Interp& in, NativeArgs& a) {
   std::string line;
-  read_line(in, file(in, a, false), line);
-  return Value::str(std::move(line));
+  TextFile& f = file(in, a, false);
+  read_line(in, f, line);
+  return f.content(std::move(line));
 }
 Value file_readlines(Interp& in, NativeArgs& a) {
   std::vector<Value> out;
-  for (std::string line; read_line(in, file(in, a, false), line);) out.push_back(Value::str(line));
+  TextFile& f = file(in, a, false);
+  for (std::string line; read_line(in, f, line);) out.push_back(f.content(line));
   return make<List>(std::move(out));
 }
 Value file_write(Interp& in, NativeArgs& a) {
   TextFile& f = file(in, a, true);
-  std::string_view left = in.to_text(a[0], "write()'s text");
+  std::string_view left = f.binary ? to_bytes(in, a[0], "write()'s argument") : in.to_text(a[0], "write()'s text");
   while (!left.empty()) {
     const ssize_t n = ::write(f.fd, left.data(), left.size());
     if (n < 0 && errno == EINTR) {
@@ -402,26 +407,26 @@ constexpr NativeDef kFileMethods[] = {
     {"__exit__(*exception)", file_exit, "closes it"},
     {"close()", file_close, "closes it"},
     {"flush()", file_flush, "does nothing: what is written is not buffered"},
-    {"read(size=-1)", file_read, "the text, or that many bytes of it"},
+    {"read(size=-1)", file_read, "the content, or that many bytes of it"},
     {"readline()", file_readline, "the next line, with its end"},
     {"readlines()", file_readlines, "the lines, with their ends"},
     {"seek(offset, whence=0)", file_seek, "goes to a position"},
-    {"write(text)", file_write, "writes a text"},
+    {"write(text)", file_write, "writes a text, or bytes in binary mode"},
     {"writelines(lines)", file_writelines, "writes each text"},
 };
 
 Value open_file(Interp& in, NativeArgs& a) {
   const std::string path = path_text(in, a[0]);
   std::string mode = a[1].missing() ? "r" : in.to_text(a[1], "open()'s mode");
-  if (mode.find('b') != std::string::npos)
-    in.fail(with_note(error(ErrorKind::kUnsupported, "open() in binary mode is not supported"),
-                      "help: torch.load and torch.save read and write .npy, .npz and .safetensors"));
   std::string plain = mode;
-  std::erase(plain, 't');
+  const bool binary = std::erase(plain, 'b') > 0;
+  if (std::erase(plain, 't') > 0 && binary)
+    in.fail(ErrorKind::kValue, "open()'s mode cannot have both b and t: {}", in.repr(a[1]));
   const bool plus = std::erase(plain, '+') > 0;
   if (plain != "r" && plain != "w" && plain != "a" && plain != "x")
-    in.fail(ErrorKind::kValue, "open()'s mode is r, w, a or x, with + and t: got {}", in.repr(a[1]));
+    in.fail(ErrorKind::kValue, "open()'s mode is r, w, a or x, with +, and b or t: got {}", in.repr(a[1]));
   auto f = make<TextFile>(path, mode);
+  f->binary = binary;
   f->can_read = plain == "r" || plus;
   f->can_write = plain != "r" || plus;
   const int flags = (plus           ? O_RDWR
@@ -441,7 +446,7 @@ Value open_file(Interp& in, NativeArgs& a) {
   return f;
 }
 constexpr NativeDef kOpen[] = {
-    {"open(file, mode='r', buffering=-1, encoding=None, errors=None, newline=None)", open_file, "opens a text file"}};
+    {"open(file, mode='r', buffering=-1, encoding=None, errors=None, newline=None)", open_file, "opens a file"}};
 
 }  // namespace
 

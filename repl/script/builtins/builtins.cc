@@ -487,6 +487,7 @@ void install_builtins(Interp& in) {
   install_types(in);
   install_classes(in);
   install_str_methods(in);
+  install_bytes(in);
   install_container_methods(in);
   install_iterator_methods(in);
   in.add_builtin("__name__", Value::str("__main__"));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "repl/script/value/bytes.h"
+
 namespace kiln::script {
 
 using namespace ast;
@@ -400,7 +402,7 @@ class Resolver {
 
   void constant(const ConstantExpr& e) {
     program_.names.set(&e, {NameRef::Where::kConstant, static_cast<uint32_t>(program_.constants.size())});
-    program_.constants.push_back(Value::of(e.value));
+    program_.constants.push_back(e.is_bytes ? Value(make<Bytes>(std::get<std::string>(e.value))) : Value::of(e.value));
   }
 
   void use_name(const Expr& e, std::string name, Scope& s) {

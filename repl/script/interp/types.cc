@@ -52,6 +52,8 @@ constexpr ExceptionRow kExceptions[] = {
     {"TypeError", "Exception", ErrorKind::kType},
     {"ValueError", "Exception", std::nullopt},
     {"UnicodeError", "ValueError", std::nullopt},
+    {"UnicodeDecodeError", "UnicodeError", std::nullopt},
+    {"UnicodeEncodeError", "UnicodeError", std::nullopt},
     {"Warning", "Exception", std::nullopt},
     {"UserWarning", "Warning", std::nullopt},
     {"DeprecationWarning", "Warning", std::nullopt},
