@@ -41,7 +41,6 @@ constexpr NearestWay kNearestWays[] = {
     {"pandas", "a list of dicts, and tabulate to print it"},
     {"pickle", "json writes plain values, torch.save tensors"},
     {"pytest", "assert, torch.testing.assert_close and a loop over the parameters"},
-    {"re", "str has find, split, partition, replace, startswith"},
     {"scipy", "torch and math have the functions that kernels' files use most"},
     {"subprocess", "start other programs from the shell that starts kiln"},
     {"tempfile", "os.makedirs and a name of your own under /tmp"},

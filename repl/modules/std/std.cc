@@ -586,7 +586,7 @@ constexpr NativeDef kRandom[] = {
 void fill_random(Interp&, ModuleObject& m) { add_functions(m, kRandom); }
 
 constexpr ModuleDef kStdModules[] = {
-    {"_kiln", fill_kiln},      {"json", fill_json},     {"math", fill_math}, {"os", fill_os},
+    {"_kiln", fill_kiln},      {"_re", fill_re},        {"json", fill_json}, {"math", fill_math}, {"os", fill_os},
     {"os.path", fill_os_path}, {"random", fill_random}, {"sys", fill_sys},   {"time", fill_time},
 };
 

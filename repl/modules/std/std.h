@@ -13,6 +13,8 @@ std::string path_text(Interp& in, const Value& v);
 void fill_json(Interp& in, ModuleObject& m);
 /// _kiln: what Kiln's own modules that are written in the language need of the interpreter.
 void fill_kiln(Interp& in, ModuleObject& m);
+/// _re: what library/re.py is made of.
+void fill_re(Interp& in, ModuleObject& m);
 void install_open(Interp& in);
 
 }  // namespace kiln::script
