@@ -45,108 +45,6 @@ std::string normalised(const std::string& value, DType type) {
   return fmt::format("(int64_t)({}){}", c_int_type(bits(type), is_signed(type)), value);
 }
 
-/// The value of HostExpression, an int64_t, as a C expression: support/tensor_map.h says what each step means.
-std::string c_expression(const HostExpression& e, std::span<const KernelParam> params) {
-  std::vector<std::string> stack;
-  for (const HostExpression::Step& s : e.steps) {
-    const auto taken = static_cast<size_t>(kHostOpValues[static_cast<size_t>(s.op)]);
-    std::vector<std::string> v(stack.end() - static_cast<std::ptrdiff_t>(taken), stack.end());
-    stack.resize(stack.size() - taken);
-    const bool is_u64 = s.type == DType::kU64;
-    auto wrapping = [&](char op) {
-      return normalised(fmt::format("(int64_t)((uint64_t){} {} (uint64_t){})", v[0], op, v[1]), s.type);
-    };
-    auto compared = [&](std::string_view op) {
-      const char* as = is_u64 ? "(uint64_t)" : "";
-      return fmt::format("({}{} {} {}{})", as, v[0], op, as, v[1]);
-    };
-    auto helped = [&](std::string_view function) {
-      return normalised(
-          fmt::format("kiln_{}({}, {}, {}, {})", function, v[0], v[1], bits(s.type), is_signed(s.type) ? 1 : 0),
-          s.type);
-    };
-    std::string out;
-    switch (s.op) {
-      case HostOp::kConstant: {
-        const int64_t n = s.number;
-        out = n == INT64_MIN ? "(-INT64_C(9223372036854775807) - 1)"
-              : n < 0        ? fmt::format("(-INT64_C({}))", -n)
-                             : fmt::format("INT64_C({})", n);
-        break;
-      }
-      case HostOp::kParam: {
-        const KernelParam& p = params[static_cast<size_t>(s.number)];
-        const std::string value = fmt::format("(int64_t){}", c_name(p.name));
-        out = p.type.pointer || p.type.dtype == s.type ? value : normalised(value, s.type);
-        break;
-      }
-      case HostOp::kCast:
-        out = s.type == DType::kI1 ? fmt::format("({} != 0)", v[0]) : normalised(v[0], s.type);
-        break;
-      case HostOp::kAdd:
-        out = wrapping('+');
-        break;
-      case HostOp::kSub:
-        out = wrapping('-');
-        break;
-      case HostOp::kMul:
-        out = wrapping('*');
-        break;
-      case HostOp::kDiv:
-        out = helped("div");
-        break;
-      case HostOp::kRem:
-        out = helped("rem");
-        break;
-      case HostOp::kMin:
-        out = helped("min");
-        break;
-      case HostOp::kMax:
-        out = helped("max");
-        break;
-      case HostOp::kAnd:
-        out = wrapping('&');
-        break;
-      case HostOp::kOr:
-        out = wrapping('|');
-        break;
-      case HostOp::kXor:
-        out = wrapping('^');
-        break;
-      case HostOp::kShl:
-        out = helped("shl");
-        break;
-      case HostOp::kShr:
-        out = helped("shr");
-        break;
-      case HostOp::kEq:
-        out = compared("==");
-        break;
-      case HostOp::kNe:
-        out = compared("!=");
-        break;
-      case HostOp::kLt:
-        out = compared("<");
-        break;
-      case HostOp::kLe:
-        out = compared("<=");
-        break;
-      case HostOp::kGt:
-        out = compared(">");
-        break;
-      case HostOp::kGe:
-        out = compared(">=");
-        break;
-      case HostOp::kSelect:
-        out = normalised(fmt::format("({} ? {} : {})", v[0], v[1], v[2]), s.type);
-        break;
-    }
-    stack.push_back("(" + out + ")");
-  }
-  KILN_ASSERT(stack.size() == 1, "a host expression of {} steps", e.steps.size());
-  return stack[0];
-}
-
 // What an expression may call; only what is called is written.
 struct Helper {
   const char *name, *text;
@@ -398,6 +296,114 @@ constexpr const char* kLaunchPlain =
 
 }  // namespace
 
+std::string c_expression(const HostExpression& e, std::span<const KernelParam> params) {
+  std::vector<std::string> stack;
+  for (const HostExpression::Step& s : e.steps) {
+    const auto taken = static_cast<size_t>(kHostOpValues[static_cast<size_t>(s.op)]);
+    std::vector<std::string> v(stack.end() - static_cast<std::ptrdiff_t>(taken), stack.end());
+    stack.resize(stack.size() - taken);
+    const bool is_u64 = s.type == DType::kU64;
+    auto wrapping = [&](char op) {
+      return normalised(fmt::format("(int64_t)((uint64_t){} {} (uint64_t){})", v[0], op, v[1]), s.type);
+    };
+    auto compared = [&](std::string_view op) {
+      const char* as = is_u64 ? "(uint64_t)" : "";
+      return fmt::format("({}{} {} {}{})", as, v[0], op, as, v[1]);
+    };
+    auto helped = [&](std::string_view function) {
+      return normalised(
+          fmt::format("kiln_{}({}, {}, {}, {})", function, v[0], v[1], bits(s.type), is_signed(s.type) ? 1 : 0),
+          s.type);
+    };
+    std::string out;
+    switch (s.op) {
+      case HostOp::kConstant: {
+        const int64_t n = s.number;
+        out = n == INT64_MIN ? "(-INT64_C(9223372036854775807) - 1)"
+              : n < 0        ? fmt::format("(-INT64_C({}))", -n)
+                             : fmt::format("INT64_C({})", n);
+        break;
+      }
+      case HostOp::kParam: {
+        const KernelParam& p = params[static_cast<size_t>(s.number)];
+        const std::string value = fmt::format("(int64_t){}", c_name(p.name));
+        out = p.type.pointer || p.type.dtype == s.type ? value : normalised(value, s.type);
+        break;
+      }
+      case HostOp::kCast:
+        out = s.type == DType::kI1 ? fmt::format("({} != 0)", v[0]) : normalised(v[0], s.type);
+        break;
+      case HostOp::kAdd:
+        out = wrapping('+');
+        break;
+      case HostOp::kSub:
+        out = wrapping('-');
+        break;
+      case HostOp::kMul:
+        out = wrapping('*');
+        break;
+      case HostOp::kDiv:
+        out = helped("div");
+        break;
+      case HostOp::kRem:
+        out = helped("rem");
+        break;
+      case HostOp::kMin:
+        out = helped("min");
+        break;
+      case HostOp::kMax:
+        out = helped("max");
+        break;
+      case HostOp::kAnd:
+        out = wrapping('&');
+        break;
+      case HostOp::kOr:
+        out = wrapping('|');
+        break;
+      case HostOp::kXor:
+        out = wrapping('^');
+        break;
+      case HostOp::kShl:
+        out = helped("shl");
+        break;
+      case HostOp::kShr:
+        out = helped("shr");
+        break;
+      case HostOp::kEq:
+        out = compared("==");
+        break;
+      case HostOp::kNe:
+        out = compared("!=");
+        break;
+      case HostOp::kLt:
+        out = compared("<");
+        break;
+      case HostOp::kLe:
+        out = compared("<=");
+        break;
+      case HostOp::kGt:
+        out = compared(">");
+        break;
+      case HostOp::kGe:
+        out = compared(">=");
+        break;
+      case HostOp::kSelect:
+        out = normalised(fmt::format("({} ? {} : {})", v[0], v[1], v[2]), s.type);
+        break;
+    }
+    stack.push_back("(" + out + ")");
+  }
+  KILN_ASSERT(stack.size() == 1, "a host expression of {} steps", e.steps.size());
+  return stack[0];
+}
+
+std::string c_helpers(std::string_view text) {
+  std::string out;
+  for (const Helper& h : kHelpers)
+    if (text.find(std::string(h.name) + "(") != std::string::npos) out += h.text + std::string("\n");
+  return out;
+}
+
 Result<std::string> c_launcher(std::span<const CompiledKernel> compiled, const std::string& file) {
   KILN_ASSERT(!compiled.empty());
   const CompiledKernel& first = compiled[0];
@@ -446,8 +452,7 @@ Result<std::string> c_launcher(std::span<const CompiledKernel> compiled, const s
       "  const unsigned char* image;\n} @_variants[] = {\n" +
           rows + "};\n\n",
       "@", first.name);
-  for (const Helper& h : kHelpers)
-    if (encodes.find(std::string(h.name) + "(") != std::string::npos) out += h.text + std::string("\n");
+  out += c_helpers(encodes);
   if (most_maps > 0) out += kEncode;
   out += replaced(kLoad, "@", first.name);
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "compiler/compile.h"
 
@@ -12,5 +13,11 @@ namespace kiln::repl {
 /// NAME is the kernel's. `compiled` are kernels of one function and signature, for GPUs. kUnsupported: the parameters
 /// that are left differ.
 Result<std::string> c_launcher(std::span<const CompiledKernel> compiled, const std::string& file);
+
+/// The value of a HostExpression (support/tensor_map.h), an int64_t, as a C expression over variables with the
+/// parameters' names and types.
+std::string c_expression(const HostExpression& e, std::span<const KernelParam> params);
+/// The C functions that such expressions call.
+std::string c_helpers(std::string_view text);
 
 }  // namespace kiln::repl
