@@ -133,10 +133,11 @@ Result<std::shared_ptr<StreamImpl>> DeviceImpl::stream_of(void* native) {
   std::erase_if(foreign_streams_, [](const auto& entry) { return entry.second.expired(); });
   if (auto found = foreign_streams_.find(native); found != foreign_streams_.end())
     if (auto stream = found->second.lock()) return stream;
+  KILN_TRY(std::unique_ptr<StreamImpl> made, backend_->stream_of(native));
   auto owned = std::make_shared<OwnedStream>();
   owned->device = shared_from_this();
   owned->is_callers = true;
-  KILN_TRY(owned->stream, backend_->stream_of(native));
+  owned->stream = std::move(made);
   std::shared_ptr<StreamImpl> stream(owned, owned->stream.get());
   foreign_streams_[native] = stream;
   return stream;

@@ -31,6 +31,12 @@ std::string describe_tensors(std::span<const std::optional<Arg>> args) {
   return out;
 }
 
+// Memory of the arguments is not reused before the stream's work is done.
+void note_use(std::span<const std::optional<Arg>> args, StreamImpl& stream) {
+  for (const auto& arg : args)
+    if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr) tensor->storage()->used_on(stream);
+}
+
 }  // namespace
 
 SpecTable::SpecTable() { publish(kFirstSlots); }
@@ -205,15 +211,18 @@ Status KernelImpl::launch(const std::array<int64_t, 3>& grid, std::span<const st
   if (trace::Event* event = span.event(); event && trace::on(trace::kShapes)) event->detail = describe_tensors(args);
   const LaunchMark mark(this);
   const Specialisation* guess = guess_.load(std::memory_order_acquire);
-  if (guess && !options.stream && !chosen_stream && !guess->default_stream->is_capturing() && is_launchable(grid)) {
+  StreamImpl* stream = options.stream ? options.stream.impl() : chosen_stream;
+  if (guess && !stream) stream = guess->default_stream;
+  if (guess && &stream->backend() == guess->backend && !stream->is_capturing() && is_launchable(grid)) {
     uint64_t slots[kMostFastSlots];
     auto matches = [&] {
       trace::Scope step(trace::kSteps, trace::Step::kKey);
       return guess->steps.match(params_, rules_, args, key_end(*guess->device, options), slots);
     };
-    if (matches())
-      return guess->backend->launch(*guess->loaded, programs_of(grid), slots, *guess->default_stream,
-                                    options.timeout_s);
+    if (matches()) {
+      if (stream != guess->default_stream) note_use(args, *stream);
+      return guess->backend->launch(*guess->loaded, programs_of(grid), slots, *stream, options.timeout_s);
+    }
   }
   return launch_general(grid, args, options);
 }
@@ -259,9 +268,7 @@ Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<
   const bool may_guess =
       bound.first_tensor && bound.num_slots <= kMostFastSlots && !watching_.load(std::memory_order_relaxed);
   guess_.store(may_guess ? spec : nullptr, std::memory_order_release);
-  if (&stream != spec->default_stream)
-    for (const auto& arg : args)
-      if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr) tensor->storage()->used_on(stream);
+  if (&stream != spec->default_stream) note_use(args, stream);
   if (stream.is_capturing())
     for (const auto& arg : args)
       if (const Tensor* tensor = arg ? tensor_in(*arg) : nullptr) stream.keep_for_graph(tensor->storage());
