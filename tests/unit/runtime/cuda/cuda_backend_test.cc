@@ -611,6 +611,14 @@ TEST_F(CudaTest, KernelsGoThroughTheCompilerToTheDriver) {
   int events = fake.count("cuEventRecord");
   y.free();
   EXPECT_EQ(fake.count("cuEventRecord"), events + 1);
+  // So does one that repeats the last specialisation.
+  Tensor other = *Tensor::zeros(device, DType::kF32, Shape{64});
+  ASSERT_TRUE(add.launch({5, 1, 1}, Args{x, other, int64_t{64}, int64_t{16}}, options).ok());
+  ASSERT_EQ(fake.launches.size(), 2u);
+  EXPECT_EQ(fake.launches[1].stream, fake.launches[0].stream);
+  events = fake.count("cuEventRecord");
+  other.free();
+  EXPECT_EQ(fake.count("cuEventRecord"), events + 1);
   Tensor host = *Tensor::zeros(cpu, DType::kF32, Shape{64});
   status = add.launch({5, 1, 1}, Args{x, host, int64_t{64}, int64_t{16}});
   ASSERT_FALSE(status.ok());
