@@ -132,10 +132,38 @@ const Magic* find(std::string_view name) {
   return nullptr;
 }
 
+/// Commands of IPython that Kiln has otherwise.
+struct OtherWay {
+  std::string_view name, help;
+};
+constexpr OtherWay kOtherWays[] = {
+    {"autoreload", "%edit changes a kernel in its file; %run runs a script again"},
+    {"cpaste", "paste it: what is pasted runs with Enter"},
+    {"debug", "an error shows the calls that led to it; %check finds wild accesses of a kernel"},
+    {"env", "os.environ has the variables, kiln env lists those of Kiln"},
+    {"hist", "did you mean %history?"},
+    {"load_ext", "there is nothing to load: %help lists all commands"},
+    {"lprun", "%lines shows the time of a kernel's lines"},
+    {"ls", "!ls runs a command of the shell"},
+    {"lsmagic", "did you mean %help?"},
+    {"matplotlib", "plots are drawn in the terminal, and into a file with svg='plot.svg'"},
+    {"paste", "paste it: what is pasted runs with Enter"},
+    {"pdb", "an error shows the calls that led to it; %check finds wild accesses of a kernel"},
+    {"prun", "did you mean %profile?"},
+    {"pwd", "!pwd runs a command of the shell"},
+    {"quickref", "did you mean %help?"},
+    {"reset", "del NAME removes a variable"},
+    {"timeit", "%bench measures an expression, %time runs a statement once"},
+    {"whos", "did you mean %who?"},
+    {"writefile", "with open(path, 'w') as f: f.write(text)"},
+};
+
 Diagnostic unknown(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Magic& m : kMagics) names.push_back(m.name);
   Diagnostic d = error(ErrorKind::kName, "there is no command %{}", name);
+  for (const OtherWay& w : kOtherWays)
+    if (w.name == name) return with_note(std::move(d), "help: " + std::string(w.help));
   std::string near = nearest_name(name, names);
   return with_note(std::move(d), near.empty() ? "help: %help lists them" : "help: did you mean %" + near + "?");
 }

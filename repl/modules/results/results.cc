@@ -30,6 +30,7 @@ void Results::begin(int entry, std::string_view text) {
   auto& texts = globals[globals.index("In")].builtin.get<List>()->items;
   texts.resize(static_cast<size_t>(entry), Value::str(""));
   texts.push_back(Value::str(std::string(text.substr(0, text.find_last_not_of('\n') + 1))));
+  if (texts.size() > kMostKept + 1) texts[texts.size() - kMostKept - 2] = Value::str("");  // %history has it
 }
 
 // The variables hold it, so that it goes with them: before what its tensors need.

@@ -122,6 +122,10 @@ TEST(Results, HaveNamesAndNumbers) {
   EXPECT_EQ(at_prompt("x = 1\n%who\nIn[1], In[2], In[-1], len(In)\n"),
             "name  type  value\nx     int   1\n('x = 1', '%who', 'In[1], In[2], In[-1], len(In)', 4)\n");
   EXPECT_EQ(at_prompt("In.clear()\nIn\n"), "['', '', 'In']\n");
+  // Of both the last hundred.
+  std::string many = "'first'\n";
+  for (int i = 0; i < 100; ++i) many += "x = 1\n";
+  EXPECT_EQ(at_prompt(many + "print(repr(In[1]), In[2], len(In))\n"), "'first'\n'' x = 1 103\n");
   // Tensors hold memory: the last three.
   EXPECT_EQ(
       at_prompt("torch.ones(1)\ntorch.ones(1)\ntorch.ones(1)\ntorch.ones(1)\nprint(sorted(Out))\n").substr(4 * 13),
