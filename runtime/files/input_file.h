@@ -28,6 +28,8 @@ class InputFile {
  public:
   /// kIo for what is no regular file: opening a pipe would wait for whoever writes to it.
   static Result<InputFile> open(const std::string& path);
+  /// A file of that many bytes that is open already; its errors name `path`.
+  static InputFile of(std::string path, int fd, uint64_t size) { return {std::move(path), fd, size}; }
   InputFile(InputFile&& other) noexcept
       : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
   InputFile& operator=(InputFile&&) = delete;

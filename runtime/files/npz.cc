@@ -1,9 +1,16 @@
-// Zip archives of .npy files. The format is PKWARE's APPNOTE.TXT 6.3; only its stored (not compressed) entries, with
-// the 64-bit fields that NumPy always writes.
+// Zip archives of .npy files. The format is PKWARE's APPNOTE.TXT 6.3: stored entries, which Kiln writes, and deflated
+// ones, with the 64-bit fields that NumPy always writes.
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <set>
 
 #include "runtime/files/npy.h"
@@ -22,6 +29,8 @@ constexpr uint16_t kExtra64 = 1;        // that extra's id
 constexpr uint16_t kVersion64 = 45;     // of the format, with 64-bit fields
 constexpr uint16_t kUtf8Names = 1 << 11, kEncrypted = 1;
 constexpr uint16_t kFirstDate = 1 << 5 | 1;  // 1 January 1980: the same tensors give the same file
+constexpr uint16_t kDeflated = 8;
+constexpr uint64_t kMostDeflated = 1032;  // bytes that one of deflate's becomes
 constexpr size_t kLargestDirectory = 64 << 20;
 constexpr std::string_view kSuffix = ".npy";
 
@@ -207,7 +216,7 @@ Status find_bytes(const InputFile& file, const Directory& directory, Entry& e) {
   fields.remove_prefix(22);
   e.begin = e.header + kLocalBytes + take<uint16_t>(fields);
   e.begin += take<uint16_t>(fields);
-  if (e.begin > directory.begin || e.bytes > directory.begin - e.begin) return damaged();
+  if (e.begin > directory.begin || e.stored > directory.begin - e.begin) return damaged();
   return {};
 }
 
@@ -224,6 +233,47 @@ Status check_crc(const InputFile& file, const Entry& e) {
   return {};
 }
 
+/// What a deflated entry holds, as a file in memory.
+Result<InputFile> inflated(const InputFile& file, const Entry& e) {
+  const auto damaged = [&] { return file.error(ErrorKind::kIo, "'{}' is damaged", e.name); };
+  const int fd = ::memfd_create("kiln-npz", MFD_CLOEXEC);
+  if (fd < 0) return file.error(ErrorKind::kMemory, "no memory for '{}': {}", e.name, std::strerror(errno));
+  InputFile out = InputFile::of(file.path(), fd, e.bytes);
+  z_stream stream{};
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return file.error(ErrorKind::kMemory, "no memory for '{}'", e.name);
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, inflateEnd);
+  std::vector<char> in(1 << 16), piece(1 << 18);
+  Crc32 crc;
+  uint64_t taken = 0, made = 0;
+  for (int state = Z_OK; state != Z_STREAM_END;) {
+    if (stream.avail_in == 0) {
+      const size_t n = std::min<uint64_t>(in.size(), e.stored - taken);
+      if (n == 0) return damaged();
+      KILN_CHECK_OK(file.read(e.begin + taken, in.data(), n));
+      taken += n;
+      stream.next_in = reinterpret_cast<Bytef*>(in.data());
+      stream.avail_in = static_cast<uInt>(n);
+    }
+    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
+    stream.avail_out = static_cast<uInt>(piece.size());
+    state = inflate(&stream, Z_NO_FLUSH);
+    if (state != Z_OK && state != Z_STREAM_END) return damaged();
+    std::string_view left(piece.data(), piece.size() - stream.avail_out);
+    made += left.size();
+    if (made > e.bytes) return damaged();
+    crc.add(left.data(), left.size());
+    while (!left.empty()) {
+      const ssize_t n = ::write(fd, left.data(), left.size());
+      if (n < 0 && errno != EINTR)
+        return file.error(ErrorKind::kMemory, "no memory for '{}': {}", e.name, std::strerror(errno));
+      left.remove_prefix(static_cast<size_t>(std::max<ssize_t>(0, n)));
+    }
+  }
+  if (made != e.bytes) return damaged();
+  if (crc.value() != e.crc) return file.error(ErrorKind::kIo, "'{}' is damaged: its checksum differs", e.name);
+  return out;
+}
+
 Result<std::vector<Entry>> read_entries(const InputFile& file) {
   KILN_TRY(Directory directory, find_directory(file));
   KILN_TRY(std::string text, file.text(directory.begin, directory.bytes));
@@ -237,11 +287,13 @@ Result<std::vector<Entry>> read_entries(const InputFile& file) {
     if (!e.name.ends_with(kSuffix))
       return file.error(ErrorKind::kUnsupported, "its entry '{}' is no .npy file", e.name);
     if (e.flags & kEncrypted) return file.error(ErrorKind::kUnsupported, "its entry '{}' is encrypted", e.name);
-    if (e.method != 0)
+    if (e.method != 0 && e.method != kDeflated)
       return with_note(
-          file.error(ErrorKind::kUnsupported, "its entry '{}' is compressed, which Kiln does not read", e.name),
-          "help: in NumPy, write it with savez, not savez_compressed");
-    if (e.stored != e.bytes) return file.error(ErrorKind::kIo, "the sizes of its entry '{}' differ", e.name);
+          file.error(ErrorKind::kUnsupported, "its entry '{}' is compressed by method {}, which Kiln does not read",
+                     e.name, e.method),
+          "help: NumPy's savez and savez_compressed write what Kiln reads");
+    const bool sizes_fit = e.method == 0 ? e.stored == e.bytes : e.bytes / kMostDeflated <= e.stored;
+    if (!sizes_fit) return file.error(ErrorKind::kIo, "the sizes of its entry '{}' differ", e.name);
     KILN_CHECK_OK(find_bytes(file, directory, e));
     entries.push_back(std::move(e));
   }
@@ -250,7 +302,7 @@ Result<std::vector<Entry>> read_entries(const InputFile& file) {
   for (const Entry& e : entries) placed.push_back(&e);
   std::sort(placed.begin(), placed.end(), [](const Entry* a, const Entry* b) { return a->begin < b->begin; });
   for (size_t i = 1; i < placed.size(); ++i)
-    if (placed[i - 1]->begin + placed[i - 1]->bytes > placed[i]->header)
+    if (placed[i - 1]->begin + placed[i - 1]->stored > placed[i]->header)
       return file.error(ErrorKind::kIo, "its entries '{}' and '{}' overlap", placed[i - 1]->name, placed[i]->name);
   return entries;
 }
@@ -308,8 +360,14 @@ Result<std::vector<NamedTensor>> load_npz(const Device& device, const std::strin
   KILN_TRY(std::vector<Entry> entries, read_entries(file));
   std::vector<NamedTensor> out;
   for (const Entry& e : entries) {
-    KILN_CHECK_OK(check_crc(file, e));
-    auto tensor = read_npy(device, file, e.begin, e.begin + e.bytes);
+    const bool plain = e.method == 0;
+    if (plain) KILN_CHECK_OK(check_crc(file, e));
+    std::optional<InputFile> content;
+    if (!plain) {
+      KILN_TRY(InputFile made, inflated(file, e));
+      content.emplace(std::move(made));
+    }
+    auto tensor = plain ? read_npy(device, file, e.begin, e.begin + e.bytes) : read_npy(device, *content, 0, e.bytes);
     if (!tensor.ok()) {
       tensor.error().message.insert(path.size() + 2, "'" + e.name + "': ");
       return std::move(tensor.error());

@@ -25,6 +25,23 @@ const std::string kNumPy(
     "\000\000z\001\000\000\000\000",
     502);
 
+// As numpy.savez_compressed writes: zipfile's ZIP_DEFLATED with 64-bit fields; w as above, z = zeros(1000, '<f4').
+const std::string kCompressed(
+    "PK\003\004-\000\000\000\010\000\000\000!\000\000\312\334m\377\377\377\377\377\377\377\377\005\000\024\000w.npy"
+    "\001\000\020\000\210\000\000\000\000\000\000\000N\000\000\000\000\000\000\000\233\354\027\352\033\020\311\310P"
+    "\306P\255\236\222Z\234\134\244n\245\240n\223i\244\256\243\240\236\226_TR\224\230\027\237_\224\222\012\022wK"
+    "\314)N\005\212\027g$\026\244\002\371\032F:\012F\232:\012\265\012d\003.F\006&\006f\006\026\006\000PK\003\004-"
+    "\000\000\000\010\000\000\000!\000\245\300\224N\377\377\377\377\377\377\377\377\005\000\024\000z.npy\001\000"
+    "\020\000 \020\000\000\000\000\000\000c\000\000\000\000\000\000\000\233\354\027\352\033\020\311\310P\306P\255"
+    "\236\222Z\234\134\244n\245\240n\223f\242\256\243\240\236\226_TR\224\230\027\237_\224\222\012\022wK\314)N\005"
+    "\212\027g$\026\244\002\371\032\206\006\006\006:\232:\012\265\012\344\002.\206Q0\012F\301(\030\005\243`\024\214"
+    "\202Q0\012F\301(\030\005\243`\024\0148\000\000PK\001\002-\003-\000\000\000\010\000\000\000!\000\000\312\334mN"
+    "\000\000\000\210\000\000\000\005\000\000\000\000\000\000\000\000\000\000\000\200\001\000\000\000\000w.npyPK"
+    "\001\002-\003-\000\000\000\010\000\000\000!\000\245\300\224Nc\000\000\000 \020\000\000\005\000\000\000\000\000"
+    "\000\000\000\000\000\000\200\001\205\000\000\000z.npyPK\005\006\000\000\000\000\002\000\002\000f\000\000\000"
+    "\037\001\000\000\000\000",
+    411);
+
 class Npz : public testing::Test {
  protected:
   Result<std::vector<NamedTensor>> read(const std::string& content) const {
@@ -81,8 +98,9 @@ TEST_F(Npz, DamagedFilesAreErrors) {
   EXPECT_EQ(after([](auto& f) { f = ""; }), no_archive);
   EXPECT_EQ(after([](auto& f) { f.pop_back(); }), no_archive);
   EXPECT_EQ(after([](auto& f) { f[f.find("(2, 2)") - 30]++; }), "'w.npy' is damaged: its checksum differs");
-  EXPECT_EQ(after([&](auto& f) { f[directory + 10] = 8; }),
-            "its entry 'w.npy' is compressed, which Kiln does not read");
+  EXPECT_EQ(after([&](auto& f) { f[directory + 10] = 12; }),
+            "its entry 'w.npy' is compressed by method 12, which Kiln does not read");
+  EXPECT_EQ(after([&](auto& f) { f[directory + 10] = 8; }), "'w.npy' is damaged");
   EXPECT_EQ(after([&](auto& f) { f[directory + 8] = 1; }), "its entry 'w.npy' is encrypted");
   EXPECT_EQ(after([&](auto& f) { f[directory + 42] = 1; }), "the entry 'w.npy' lies outside of the archive");
   EXPECT_EQ(after([&](auto& f) { f[directory + 20]++; }), "the sizes of its entry 'w.npy' differ");
@@ -95,6 +113,28 @@ TEST_F(Npz, DamagedFilesAreErrors) {
   // Whatever byte is wrong, there is an answer.
   for (size_t at = 0; at < kNumPy.size(); ++at)
     for (char value : {'\0', '\1', '\x7f', '\xff'}) after([&](auto& f) { f[at] = value; });
+}
+
+TEST_F(Npz, CompressedEntriesAreRead) {
+  auto back = read(kCompressed);
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  ASSERT_EQ(back->size(), 2u);
+  EXPECT_EQ((*back)[0].name, "w");
+  EXPECT_EQ(*(*back)[0].tensor.to_bytes(), *(*read(kNumPy))[0].tensor.to_bytes());
+  EXPECT_EQ(*(*back)[1].tensor.to_bytes(), std::vector<std::byte>(4000));
+  // Whatever byte is wrong, there is an answer; a size that deflate cannot make is refused before it is.
+  for (size_t at = 0; at < kCompressed.size(); ++at)
+    for (char value : {'\0', '\1', '\x7f', '\xff'}) {
+      std::string wrong = kCompressed;
+      wrong[at] = value;
+      if (auto r = read(wrong); r.ok() && r->size() == 2)
+        EXPECT_EQ(*(*r)[0].tensor.to_bytes(), *(*back)[0].tensor.to_bytes()) << at;
+    }
+  std::string huge = kCompressed;
+  huge[huge.find("PK\1\2") + 27] = 1;  // 16 MiB from a few bytes
+  auto refused = read(huge);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("the sizes of its entry 'w.npy' differ"), std::string::npos);
 }
 
 TEST_F(Npz, MistakesOfTheCaller) {
