@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "support/diag.h"
 #include "support/files.h"
 #include "support/hash.h"
 #include "support/knobs.h"
+#include "support/log.h"
 
 namespace kiln::profiler {
 
@@ -85,8 +85,7 @@ std::string kernel_line(std::string_view kernel) { return fmt::format("kernel {}
 
 }  // namespace
 
-TuneRecords::TuneRecords()
-    : TuneRecords([](const std::string& text) { std::fprintf(stderr, "kiln: note: %s\n", text.c_str()); }) {}
+TuneRecords::TuneRecords() : TuneRecords([](const std::string& text) { write_log(LogLevel::kNote, text); }) {}
 
 bool TuneRecords::enabled() { return knob_on(Knob::kTuneRecords) && knob_on(Knob::kCache); }
 

@@ -10,6 +10,7 @@
 #include "kiln/image.h"
 #include "kiln/interop.h"
 #include "kiln/kiln.h"
+#include "kiln/log.h"
 #include "support/diag.h"
 
 using kiln::Diagnostic;
@@ -101,6 +102,14 @@ extern "C" {
 
 int kiln_api_version(void) { return KILN_API_VERSION; }
 const char* kiln_version(void) { return KILN_VERSION; }
+
+void kiln_set_log(kiln_log_function function, void* context) {
+  // It is a small object, which std::function keeps within itself.
+  if (!function) return kiln::set_log({});
+  kiln::set_log([function, context](kiln::LogLevel level, std::string_view text) {
+    function(context, static_cast<int>(level), std::string(text).c_str());
+  });
+}
 
 kiln_error_kind kiln_error_get_kind(const kiln_error* error) {
   return static_cast<kiln_error_kind>(error->diagnostic.kind);

@@ -1,12 +1,11 @@
 // Making kernels for the real compiler. Apart from kernel.cc, so that programs with a compiler of their own link
 // without it.
-#include <cstdio>
-
 #include "compiler/parse/parser.h"
 #include "kiln/kernel.h"
 #include "runtime/jit/jit.h"
 #include "runtime/launch/kernel_impl.h"
 #include "support/diag.h"
+#include "support/log.h"
 #include "support/trace.h"
 
 namespace kiln {
@@ -23,8 +22,7 @@ Compiler default_compiler() {
 
 Jit& Jit::instance() {
   // Never destroyed: kernels may be launched by other objects' destructors at exit.
-  static Jit* jit = new Jit(default_compiler(),
-                            [](const std::string& text) { std::fprintf(stderr, "kiln: warning: %s\n", text.c_str()); });
+  static Jit* jit = new Jit(default_compiler(), [](const std::string& text) { write_log(LogLevel::kWarning, text); });
   return *jit;
 }
 

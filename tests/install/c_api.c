@@ -166,7 +166,24 @@ static void tells_a_launcher_all(void) {
   kiln_kernel_free(kernel);
 }
 
-int main(void) {
+static void count_warnings(void* context, int level, const char* text) {
+  if (level == 1 && strlen(text) > 0) ++*(int*)context;
+}
+
+/* Run with KILN_CACHE_DIR naming no folder: the only remark is that nothing is cached. */
+static int tells_the_log(void) {
+  int warnings = 0;
+  kiln_set_log(count_warnings, &warnings);
+  launches_on_the_cpu();
+  kiln_set_log(NULL, NULL);
+  return warnings;
+}
+
+int main(int argc, char** argv) {
+  if (argc > 1 && !strcmp(argv[1], "log")) {
+    printf("%d warnings\n", tells_the_log());
+    return 0;
+  }
   CHECK(kiln_api_version() == KILN_API_VERSION && strlen(kiln_version()) > 0);
   errors_have_a_place();
   launches_on_the_cpu();

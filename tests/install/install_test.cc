@@ -103,6 +103,7 @@ TEST_F(Installed, SpeaksC) {
   const Ran ran = shell(quoted(program));
   EXPECT_EQ(ran.code, 0) << ran.output;
   EXPECT_EQ(ran.output, "the C API is as promised\n");
+  EXPECT_EQ(shell("KILN_CACHE_DIR=/dev/null/none " + quoted(program) + " log").output, "1 warnings\n");
 }
 
 #ifdef KILN_FAKE_CUDA
