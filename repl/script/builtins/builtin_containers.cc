@@ -107,21 +107,78 @@ constexpr NativeDef kTupleMethods[] = {
 
 Table& dict(NativeArgs& a) { return a.self->get<Dict>()->table; }
 
-template <class Pick>
-Value dict_list(NativeArgs& a, Pick&& pick) {
-  std::vector<Value> out;
-  for (const auto& e : dict(a).live()) out.push_back(pick(e));
-  return make<List>(std::move(out));
+enum class Part { kKeys, kValues, kItems };
+constexpr std::string_view kPartNames[] = {"dict_keys", "dict_values", "dict_items"};
+
+template <Part part>
+Value part_of(const Table::Entry& e) {
+  if constexpr (part == Part::kKeys) return e.key;
+  if constexpr (part == Part::kValues) return e.value;
+  if constexpr (part == Part::kItems) return make<Tuple>(std::vector<Value>{e.key, e.value});
 }
-Value keys(Interp&, NativeArgs& a) {
-  return dict_list(a, [](const Table::Entry& e) { return e.key; });
-}
-Value values(Interp&, NativeArgs& a) {
-  return dict_list(a, [](const Table::Entry& e) { return e.value; });
-}
-Value items(Interp&, NativeArgs& a) {
-  return dict_list(a, [](const Table::Entry& e) -> Value { return make<Tuple>(std::vector<Value>{e.key, e.value}); });
-}
+
+template <Part part>
+class PartIterator : public IteratorObject {
+ public:
+  explicit PartIterator(Ref<Dict> d) : dict_(std::move(d)), size_(dict_->table.size()) {}
+  bool next(Interp& in, Value& out) override {
+    Table& table = dict_->table;
+    if (table.size() != size_) in.fail_as("RuntimeError", "the dict changed its size while it was iterated");
+    while (at_ < table.entries().size() && table.entries()[at_].key.missing()) ++at_;
+    if (at_ >= table.entries().size()) return false;
+    out = part_of<part>(table.entries()[at_++]);
+    return true;
+  }
+
+ private:
+  Ref<Dict> dict_;
+  size_t size_, at_ = 0;
+};
+
+/// d.keys(), d.values() and d.items(): what the dict holds whenever they are asked. Keys and items are sets too.
+template <Part part>
+class DictView : public Object {
+ public:
+  static inline const KindOf<DictView> kKind{kPartNames[static_cast<size_t>(part)]};
+  explicit DictView(Dict* d) : Object(kKind), dict_(d) {}
+  std::optional<int64_t> length(Interp&) override { return static_cast<int64_t>(dict_->table.size()); }
+  Value iterate(Interp&) override { return make<PartIterator<part>>(dict_); }
+  bool truth(Interp&) override { return dict_->table.size() != 0; }
+  std::string repr(Interp& in) override {
+    return fmt::format("{}({})", kPartNames[static_cast<size_t>(part)], in.repr(make<List>(in.to_vector(Value(this)))));
+  }
+  std::optional<bool> contains(Interp& in, const Value& item) override {
+    if (part == Part::kKeys) return dict_->table.find(in, item) != nullptr;
+    for (const Value& v : in.to_vector(Value(this)))
+      if (v.same(item) || in.equal(v, item)) return true;
+    return false;
+  }
+  std::optional<Value> binary(Interp& in, ast::BinaryOp op, const Value& other, bool reflected) override {
+    const bool of_sets =
+        op == ast::BinaryOp::kAnd || op == ast::BinaryOp::kOr || op == ast::BinaryOp::kSub || op == ast::BinaryOp::kXor;
+    if (part == Part::kValues || !of_sets) return std::nullopt;
+    const Value mine = as_set(in, Value(this)), theirs = as_set(in, other);
+    return reflected ? in.binary(op, theirs, mine) : in.binary(op, mine, theirs);
+  }
+  std::optional<Value> compare(Interp& in, ast::CompareOp op, const Value& other) override {
+    const bool is_set = other.get<Set>() || other.get<DictView<Part::kKeys>>() || other.get<DictView<Part::kItems>>();
+    if (part == Part::kValues || !is_set) return std::nullopt;
+    return in.compare(op, as_set(in, Value(this)), as_set(in, other));
+  }
+
+ private:
+  static Value as_set(Interp& in, const Value& v) {
+    if (v.get<Set>()) return v;
+    auto out = make<Set>();
+    for (const Value& one : in.to_vector(v)) out->table.set(in, one, Value::none());
+    return out;
+  }
+  const Ref<Dict> dict_;
+};
+
+Value keys(Interp&, NativeArgs& a) { return make<DictView<Part::kKeys>>(a.self->get<Dict>()); }
+Value values(Interp&, NativeArgs& a) { return make<DictView<Part::kValues>>(a.self->get<Dict>()); }
+Value items(Interp&, NativeArgs& a) { return make<DictView<Part::kItems>>(a.self->get<Dict>()); }
 Value get(Interp& in, NativeArgs& a) {
   if (Value* v = dict(a).find(in, a[0])) return *v;
   return a[1].missing() ? Value::none() : a[1];
@@ -188,13 +245,13 @@ constexpr NativeDef kDictMethods[] = {
     {"clear()", dict_clear, "removes everything"},
     {"copy()", dict_copy, "a copy of the dict"},
     {"get(key, default=None)", get, "the value of a key, or the default"},
-    {"items()", items, "a list of (key, value)"},
-    {"keys()", keys, "a list of the keys"},
+    {"items()", items, "its (key, value), as they are when it is asked"},
+    {"keys()", keys, "its keys, as they are when it is asked"},
     {"pop(key, default=)", dict_pop, "removes a key and returns its value"},
     {"popitem()", popitem, "removes the last key and returns it with its value"},
     {"setdefault(key, default=None)", setdefault, "the value of a key, which is set if it was not there"},
     {"update(items=(), **named)", update, "sets all keys of another dict"},
-    {"values()", values, "a list of the values"},
+    {"values()", values, "its values, as they are when it is asked"},
 };
 
 // --- set

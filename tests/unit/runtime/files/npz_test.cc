@@ -127,8 +127,9 @@ TEST_F(Npz, CompressedEntriesAreRead) {
     for (char value : {'\0', '\1', '\x7f', '\xff'}) {
       std::string wrong = kCompressed;
       wrong[at] = value;
-      if (auto r = read(wrong); r.ok() && r->size() == 2)
+      if (auto r = read(wrong); r.ok() && r->size() == 2) {
         EXPECT_EQ(*(*r)[0].tensor.to_bytes(), *(*back)[0].tensor.to_bytes()) << at;
+      }
     }
   std::string huge = kCompressed;
   huge[huge.find("PK\1\2") + 27] = 1;  // 16 MiB from a few bytes
