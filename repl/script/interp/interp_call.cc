@@ -423,6 +423,8 @@ void Interp::fail_as_type(std::string_view type, std::string message, std::strin
 
 void Interp::raise(Value exception, SourceRange where) {
   auto* instance = exception.get<Instance>();
+  if (const Value around = handled(); !around.missing() && !around.same(exception))
+    instance->fields.set("__context__", around);
   std::string text = str(exception);
   ScriptError e;
   e.diagnostic = Diagnostic{instance->type->error.value_or(ErrorKind::kValue),

@@ -144,3 +144,19 @@ g.add_argument("--one")
 g.add_argument("--two-with-a-long-name")
 g.add_argument("--three")
 sys.stdout.write(p.format_usage())
+
+# What was handled when an exception was raised.
+try:
+    try:
+        {}["k"]
+    except KeyError:
+        raise RuntimeError("second")
+except RuntimeError as e:
+    print(repr(e.__context__), e.__cause__, e.__suppress_context__)
+try:
+    try:
+        raise ValueError("a")
+    except ValueError:
+        raise
+except ValueError as e:
+    print(e.__context__)
