@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "repl/modules/torch/tensor_index.h"
+#include "repl/modules/torch/tensor_sort.h"
 #include "runtime/tensor/convert.h"
 
 namespace kiln::script {
@@ -170,6 +171,13 @@ bool stays_pending(Interp& in, const TensorObject& t, const Parsed& p) {
 }  // namespace
 
 std::vector<Tensor> places_of_nonzero(Interp& in, const Tensor& t) {
+  if (runs_kernels(in, t.device())) {
+    const Value wrapped = wrap(t);
+    std::vector<Tensor> found;
+    for (const Value& v : in.to_vector(by_kernels(in, "nonzero", {&wrapped, 1})))
+      found.push_back(v.get<TensorObject>()->tensor(in));
+    return found;
+  }
   const Shape shape = shape_vector(t);
   std::vector<std::vector<int64_t>> places(shape.size());
   auto collect = [&](const auto& v) {

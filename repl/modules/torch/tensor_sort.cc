@@ -8,6 +8,14 @@
 
 namespace kiln::script {
 
+bool runs_kernels(Interp& in, const Device& device) { return device.is_cuda() || torch_state(in).always_kernels; }
+
+Value by_kernels(Interp& in, std::string_view function, std::span<const Value> arguments) {
+  CallArgs args;
+  for (const Value& v : arguments) args.args.push_back(v);
+  return in.call(*in.import_module("torch._device")->attribute(in, function), args);
+}
+
 namespace {
 
 /// A tensor's elements along one dimension, line by line, on the host: floats as doubles, others as integers.
@@ -139,6 +147,7 @@ Value logcumsumexp(Interp& in, NativeArgs& a) {
 /// searchsorted(sorted, values, right): of lines along the last dimension, or of one line for all values.
 Value searchsorted(Interp& in, NativeArgs& a) {
   const Tensor &s = tensor_of(in, a[0], "searchsorted()"), &v = tensor_of(in, a[1], "searchsorted()");
+  if (runs_kernels(in, v.device())) return by_kernels(in, "searchsorted", a.slots);
   const bool right = in.truth(a[2]);
   const Shape shape = shape_vector(v);
   const std::vector<double> line = load_floats(in, s, shape_vector(s)), x = load_floats(in, v, shape);
@@ -160,10 +169,14 @@ Value searchsorted(Interp& in, NativeArgs& a) {
 /// counts(bins, weights, number): how often each of 0 … number - 1 is among the bins, or the sum of its weights.
 Value counts(Interp& in, NativeArgs& a) {
   const Tensor& b = tensor_of(in, a[0], "bincount()");
-  const std::vector<int64_t> bins = load_ints(in, b, shape_vector(b));
   const int64_t n = in.to_int(a[2], "the number of bins");
   constexpr int64_t kMostBins = int64_t{1} << 31;
   if (n < 0 || n > kMostBins) in.fail(ErrorKind::kValue, "{} bins", n);
+  if (!given(a[1]) && runs_kernels(in, b.device())) {
+    const Value arguments[] = {a[0], a[2]};
+    return by_kernels(in, "counts", arguments);
+  }
+  const std::vector<int64_t> bins = load_ints(in, b, shape_vector(b));
   if (!given(a[1])) {
     std::vector<int64_t> out(static_cast<size_t>(n));
     for (int64_t i : bins)
@@ -180,10 +193,10 @@ Value counts(Interp& in, NativeArgs& a) {
 }
 
 constexpr NativeDef kSorting[] = {
-    {"counts(bins, weights, number)", counts, "how often each number occurs (on the host)"},
+    {"counts(bins, weights, number)", counts, "how often each number occurs (weights: on the host)"},
     {"logcumsumexp(input, dim)", logcumsumexp, "running logarithms of sums of exponentials (on the host)"},
     {"running_extreme(input, dim, largest)", running_extreme, "running extremes and where they are (on the host)"},
-    {"searchsorted(sorted, values, right)", searchsorted, "where values would be put in (on the host)"},
+    {"searchsorted(sorted, values, right)", searchsorted, "where values would be put in"},
     {"sort(input, dim, descending)", sort, "sorted, and where the elements were (on the host)"},
 };
 

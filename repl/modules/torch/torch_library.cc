@@ -139,7 +139,7 @@ Value device_info(Interp& in, NativeArgs&) {
 Value host_reads(Interp& in, NativeArgs&) { return Value::integer(torch_state(in).host_reads); }
 /// For tests: all that follows is an expression, however small its tensors are.
 Value stay_lazy(Interp& in, NativeArgs& a) {
-  torch_state(in).always_lazy = in.truth(a[0]);
+  torch_state(in).always_lazy = torch_state(in).always_kernels = in.truth(a[0]);
   return Value::none();
 }
 
@@ -149,11 +149,11 @@ constexpr NativeDef kLibrary[] = {
     {"host_reads()", host_reads, "how often tensors were read on the host, for tests"},
     {"iota(n, like, dtype=None)", iota, "0, 1, 2… as part of an expression"},
     {"lazily(function)", lazily, "the same function, whose operations are one expression"},
-    {"nonzero(input)", nonzero, "where elements are other than 0, per dimension (on the host)"},
+    {"nonzero(input)", nonzero, "where elements are other than 0, per dimension"},
     {"put(input, places, values, how)", put, "stores values at row-major positions (on the host)"},
     {"set_default_device(device)", set_default_device, "where tensors are made"},
     {"set_tf32(on)", set_tf32, "may products of float32 round to tf32?"},
-    {"stay_lazy(on)", stay_lazy, "all operations are expressions, for tests"},
+    {"stay_lazy(on)", stay_lazy, "all operations are expressions or kernels, for tests"},
     {"take(input, dims, places, any_outside=False)", take, "elements at places of some dimensions"},
 };
 

@@ -121,6 +121,20 @@ for title, kind in (("part of the expression", 0), ("at once, in memory or as a 
   kiln::testing::check_docs_table("torch.md", "names", out);
 }
 
+/// Random shapes and dtypes: the kernels of torch._device give what the host gives.
+TEST(TorchDevice, KernelsGiveWhatTheHostGives) {
+  std::stringstream script;
+  script << std::ifstream(kFolder + "torch_device.py").rdbuf();
+  std::string out;
+  Options options;
+  options.output = [&](std::string_view s) { out += s; };
+  options.device = *Device::open("cpu");
+  Session session(std::move(options));
+  Status status = session.run(script.str(), "torch_device.py", Mode::kFile);
+  ASSERT_TRUE(status.ok()) << out << render(status.error());
+  EXPECT_TRUE(out.ends_with("same\n")) << out;
+}
+
 /// A row that is wrong is seen.
 TEST(TorchNames, DifferencesAreTold) {
   std::stringstream check;

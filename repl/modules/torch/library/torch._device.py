@@ -1,0 +1,93 @@
+"""Operations that are no expressions, as kernels: compaction, counting and binary search on the tensor's device."""
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _count_kernel(x, counts, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    found = tl.load(x + at, mask=at < n, other=0) != 0
+    tl.store(counts + tl.program_id(0), tl.sum(found.to(tl.int32), 0))
+
+
+@triton.jit
+def _compact_kernel(x, ends, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    found = tl.load(x + at, mask=at < n, other=0) != 0
+    rank = tl.cumsum(found.to(tl.int32), 0)
+    # ends[b] is how many the blocks up to b have: its own count off gives where the block starts.
+    start = tl.load(ends + tl.program_id(0)) - tl.sum(found.to(tl.int32), 0)
+    tl.store(out + start + rank - 1, at, mask=found)
+
+
+def nonzero(input):
+    n, block = input.numel(), 1024
+    x = input.contiguous().reshape(-1)
+    x = x.view(torch.uint8) if x.dtype is torch.bool else x
+    flat = torch.empty((0,), dtype=torch.int64, device=input.device)
+    if n > 0:
+        programs = (n + block - 1) // block
+        counts = torch.empty((programs,), dtype=torch.int64, device=input.device)
+        _count_kernel[(programs,)](x, counts, n, BLOCK=block)
+        ends = counts.cumsum(0)
+        flat = torch.empty((int(ends[-1]),), dtype=torch.int64, device=input.device)
+        if flat.numel() > 0:
+            _compact_kernel[(programs,)](x, ends, flat, n, BLOCK=block)
+    places, stride = [], 1
+    for size in reversed(list(input.shape)):
+        places.append(flat // stride % size if size > 0 else flat)
+        stride *= size if size > 0 else 1
+    return tuple(reversed(places))
+
+
+@triton.jit
+def _search_kernel(lines, values, out, n, width, per_line, RIGHT: tl.constexpr, STEPS: tl.constexpr,
+                   BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    v = tl.load(values + at, mask=inside, other=0)
+    start = at // per_line * width
+    low = tl.zeros((BLOCK,), tl.int64)
+    high = low + width
+    for _ in range(STEPS):
+        middle = (low + high) // 2
+        open = inside & (low < high)
+        s = tl.load(lines + start + middle, mask=open, other=0)
+        # A NaN is greater than all numbers and equal to NaN.
+        if RIGHT:
+            after = (s <= v) | (v != v)
+        else:
+            after = (s < v) | ((v != v) & (s == s))
+        low = tl.where(open & after, middle + 1, low)
+        high = tl.where(open & ~after, middle, high)
+    tl.store(out + at, low, mask=inside)
+
+
+def searchsorted(sorted, values, right):
+    out = torch.empty(values.shape, dtype=torch.int64, device=values.device)
+    n, width, block = values.numel(), sorted.shape[-1] if sorted.ndim else 1, 256
+    if n == 0:
+        return out
+    to = torch.promote_types(sorted.dtype, values.dtype)
+    to = torch.uint8 if to is torch.bool else to
+    lines, v = sorted.to(to).contiguous(), values.to(to).contiguous()
+    per_line = n if sorted.ndim <= 1 else values.shape[-1]
+    _search_kernel[((n + block - 1) // block,)](lines, v, out, n, width, per_line, RIGHT=bool(right),
+                                                STEPS=width.bit_length() + 1, BLOCK=block)
+    return out
+
+
+@triton.jit
+def _histogram_kernel(bins, out, n, number, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    b = tl.load(bins + at, mask=at < n, other=-1)
+    tl.atomic_add(out + b, tl.full((BLOCK,), 1, tl.int64), mask=(b >= 0) & (b < number))
+
+
+def counts(bins, number):
+    out = torch.zeros((number,), dtype=torch.int64, device=bins.device)
+    n, block = bins.numel(), 1024
+    if n > 0 and number > 0:
+        _histogram_kernel[((n + block - 1) // block,)](bins.to(torch.int64).contiguous(), out, n, number, BLOCK=block)
+    return out
