@@ -178,6 +178,9 @@ struct AxisAnalysis::State {
           infos[r] = join(of(op->region(0)->terminator()->operand(static_cast<int>(r->index))),
                           of(op->region(1)->terminator()->operand(static_cast<int>(r->index))));
         return;
+      case OpKind::kWarpSpecialize:  // what its warps load and store themselves, an epilogue above all
+        for (const Block* region : op->regions) visit_block(region);
+        return;
       default:  // Every other op: its results from its operands; combine regions hold no addresses.
         for (const Value* r : op->results) set(r, r->type.is_float() ? unknown(r->type) : transfer(op, r));
     }

@@ -62,6 +62,29 @@ constexpr char kOffsets[] =
     "  %xp = addptr %xs, %offsets : *f32[1024]\n"
     "  %yp = addptr %ys, %offsets : *bf16[1024]\n";
 
+/// What a kernel of the distributed stage computes beside its producer has the same facts.
+TEST(AxisInfo, BesideAProducer) {
+  std::string layout =
+                  "layout L0 = [1024] {register = [(1), (2), (4)], lane = [(8), (16), (32), (64), (128)], "
+                  "warp = [(256), (512)]}\n",
+              body = kOffsets;
+  for (const std::string type : {"i32", "i1", "*f32", "*bf16"})
+    for (size_t at = 0; (at = body.find(": " + type + "[1024]\n", at)) != std::string::npos;)
+      body.insert(at += type.size() + 8, "{L0}");
+  auto m = ir::parse_module(SourceText::make(
+      "test.ir",
+      layout + "kernel @t(%x: *f32 {divisibility = 16}, %y: *bf16, %n: i32 {divisibility = 16}, %k: i32) " +
+          "attributes {num_warps = 4, num_stages = 3, num_ctas = 1, stage = \"distributed\", shared_bytes = 0} " +
+          "{\n  warp_specialize {warps = 4} () {\n" + body + "    yield\n  } () {\n    yield\n  }\n  return\n}\n"));
+  ASSERT_TRUE(m.ok()) << render(m.error());
+  const Status valid = ir::verify(**m);
+  ASSERT_TRUE(valid.ok()) << render(valid.error());
+  Analysed a{std::move(*m), nullptr};
+  a.axis = std::make_unique<AxisAnalysis>(*a.module);
+  EXPECT_EQ(a["xp"].contiguity[0], 1024);
+  EXPECT_EQ(a.axis->alignment_width(a.value("xp"), a.value("mask"), 0), 4);
+}
+
 TEST(AxisInfo, BlockOfPointers) {
   Analysed a = analyse(kOffsets);
   EXPECT_EQ(a["first"].divisibility[0], 1024);
