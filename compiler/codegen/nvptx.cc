@@ -18,6 +18,7 @@
 
 #include "compiler/codegen/llvm_errors.h"
 #include "compiler/codegen/nvptx_address.h"
+#include "compiler/codegen/nvptx_divide.h"
 #include "compiler/codegen/nvptx_flush.h"
 #include "compiler/codegen/nvptx_negate.h"
 #include "compiler/codegen/nvptx_order.h"
@@ -71,6 +72,7 @@ void optimize_for_gpu(llvm::Module& module, llvm::TargetMachine& machine) {
   optimize(module, machine, [](llvm::FunctionPassManager& passes) { passes.addPass(SplitAddressesPass()); });
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
+    divide_without_calls(f);
     flush_where_unseen(f);
     negate_by_32_bits(f);
     round_to_bf16_by_pairs(f);

@@ -173,6 +173,36 @@ TEST(NvptxPtx, RoundsToBf16AndBackInOneInstruction) {
   EXPECT_EQ(count(*ptx, "cvt.f32.bf16"), 0) << *ptx;
 }
 
+/// Quotient and remainder, signed and not, beside a wgmma if `multiplies`.
+std::string divisions(bool multiplies) {
+  std::string text = "define ptx_kernel void @k(ptr addrspace(1) %p, i64 %x, i64 %y) {\n";
+  if (multiplies)
+    text +=
+        "  call void asm sideeffect \"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {$0, $1, $2, $3}, $4, $5, 0, "
+        "1, "
+        "1, 0, 0;\", \"f,f,f,f,l,l\"(float 0.0, float 0.0, float 0.0, float 0.0, i64 %x, i64 %y)\n";
+  int n = 0;
+  for (const char* op : {"sdiv", "srem", "udiv", "urem"}) {
+    text += fmt::format(
+        "  %v{0} = {1} i64 %x, %y\n  %p{0} = getelementptr i64, ptr addrspace(1) %p, i64 {0}\n"
+        "  store i64 %v{0}, ptr addrspace(1) %p{0}\n",
+        n, op);
+    ++n;
+  }
+  return text + "  %c = sdiv i64 %x, 7\n  store i64 %c, ptr addrspace(1) %p\n  ret void\n}\n";
+}
+
+// ptxas waits for every wgmma of a kernel that calls (C7509), as a division of 64 bits does.
+TEST(NvptxPtx, DividesWithoutCallsBesideWgmma) {
+  auto multiplies = ptx_of(divisions(true)), divides = ptx_of(divisions(false));
+  ASSERT_TRUE(multiplies.ok()) << render(multiplies.error());
+  ASSERT_TRUE(divides.ok()) << render(divides.error());
+  for (const char* op : {"div.s64", "rem.s64", "div.u64", "rem.u64"})
+    EXPECT_EQ(count(*multiplies, op), 0) << *multiplies;
+  EXPECT_GT(count(*divides, "div.s64") + count(*divides, "div.u64"), 0) << *divides;
+  EXPECT_GT(count(*multiplies, "rcp.approx.ftz.f64"), 0) << *multiplies;
+}
+
 TEST(NvptxPtx, RefusesCallsThatNobodyProvides) {
   auto ptx = ptx_of(
       "declare float @llvm.nvvm.misspelt(float)\ndeclare float @sinf(float)\n"
