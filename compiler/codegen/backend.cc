@@ -34,13 +34,11 @@ void give_up(std::unique_ptr<llvm::LLVMContext> context, std::unique_ptr<llvm::M
   kept->emplace_back(context.release(), module.release());
 }
 
-KernelFacts facts_of(const ir::Module& module, const lower::LaunchPlan& plan, const llvm::Module& lowered,
-                     const target::Target& target) {
+KernelFacts facts_of(const ir::Module& module, const lower::LaunchPlan& plan, const llvm::Module& lowered) {
   KernelFacts facts;
   facts.threads = 32 * (module.num_warps + plan.extra_warps);
   facts.shared_bytes = module.shared_bytes;
-  const lower::RegisterShares shares = lower::register_shares(plan, module.num_warps, target);
-  facts.shares_registers = plan.extra_warps > 0 && (shares.extra > 0 || shares.own > 0);
+  facts.shares_registers = plan.registers.own > 0;
   for (const llvm::Function& f : lowered)
     facts.limits_registers |= f.hasFnAttribute("nvvm.minctasm") || f.hasFnAttribute("nvvm.maxnreg");
   auto on_tensor_cores = [](const ir::Op* op) {
@@ -51,17 +49,25 @@ KernelFacts facts_of(const ir::Module& module, const lower::LaunchPlan& plan, co
   return facts;
 }
 
-}  // namespace
+struct CudaBuild {
+  CudaCode code;
+  std::string llvm;  // the IR behind the PTX, where stages are asked for
+  int blocks = 1;    // that registers are shared out to
+};
 
-Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& target, const BackendOptions& options) {
+Result<CudaBuild> build_for_blocks(const ir::Module& module, const target::Target& target,
+                                   const BackendOptions& options, int most_blocks) {
   StopWatch watch;
   UsesLlvm scope;
   auto context = std::make_unique<llvm::LLVMContext>();
   KILN_TRY(auto llvm_module,
-           lower::lower_nvptx(module, target, *context, {.line_info = options.line_info, .launch = options.launch}));
-  CudaCode code;
-  KILN_TRY(lower::LaunchPlan plan, lower::plan_launch(module, target));
-  const KernelFacts facts = facts_of(module, plan, *llvm_module, target);
+           lower::lower_nvptx(module, target, *context,
+                              {.line_info = options.line_info, .launch = options.launch, .most_blocks = most_blocks}));
+  CudaBuild build;
+  CudaCode& code = build.code;
+  KILN_TRY(lower::LaunchPlan plan, lower::plan_launch(module, target, most_blocks));
+  build.blocks = plan.registers.blocks;
+  const KernelFacts facts = facts_of(module, plan, *llvm_module);
   code.extra_warps = plan.extra_warps;
   code.tensor_maps = std::move(plan.tensor_maps);
   report(options, "lower", watch);
@@ -73,19 +79,35 @@ Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& targ
   code.ptx = std::move(*ptx);
   report(options, "llvm", watch);
   if (options.on_stage) {
-    options.on_stage("llvm", print_llvm(*llvm_module));
+    build.llvm = print_llvm(*llvm_module);
     watch.lap_ms();
   }
-  if (!options.want_cubin) {
-    if (options.on_stage) options.on_stage("ptx", code.ptx);
-    return code;
-  }
+  if (!options.want_cubin) return build;
   auto cubin = link_for_occupancy(code.ptx, target, facts, options.assembler);
   report(options, "cubin", watch);
-  if (options.on_stage) options.on_stage("ptx", code.ptx);  // as linked; also when the assembler refuses it
-  if (!cubin) return std::move(cubin.error());
+  if (!cubin) {
+    if (options.on_stage) options.on_stage("ptx", code.ptx);  // what the assembler refuses
+    return std::move(cubin.error());
+  }
   code.cubin = std::move(*cubin);
-  return code;
+  return build;
+}
+
+}  // namespace
+
+Result<CudaCode> build_cuda(const ir::Module& module, const target::Target& target, const BackendOptions& options) {
+  KILN_TRY(CudaBuild build,
+           build_for_blocks(module, target, options, options.launch.maxnreg > 0 ? 0 : lower::kMostBlocks));
+  // An epilogue that spills costs more than a second block of the SM gains.
+  if (build.blocks > 1 && build.code.cubin.spill_bytes > 0) {
+    KILN_TRY(CudaBuild alone, build_for_blocks(module, target, options, 1));
+    if (alone.code.cubin.spill_bytes < build.code.cubin.spill_bytes) build = std::move(alone);
+  }
+  if (options.on_stage) {
+    options.on_stage("llvm", build.llvm);
+    options.on_stage("ptx", build.code.ptx);  // as linked
+  }
+  return std::move(build.code);
 }
 
 Result<HostObjectCode> build_host(const ir::Module& module, const BackendOptions& options) {

@@ -393,7 +393,7 @@ class KernelLowering {
 
   /// The roles part by the warp's number, which is uniform. The extra warps end with their region.
   Status warp_specialize(const ir::Op& op) {
-    const RegisterShares registers = register_shares(l_.launch, l_.source.num_warps, l_.target);
+    const RegisterShares& registers = l_.launch.registers;
     Value *warp = l_.thread.uniform_warp(), *first = b_.getInt32(static_cast<uint32_t>(l_.source.num_warps));
     BasicBlock *own = new_block("own"), *extra = new_block("extra"), *elect = new_block("elect"),
                *alone = new_block("alone"), *done = new_block("extra_done");
@@ -448,12 +448,12 @@ llvm::Function* make_kernel(const ir::Module& source, const target::Target& targ
   fn->addFnAttr(llvm::Attribute::NoUnwind);
   fn->addFnAttr("nvvm.reqntid", fmt::format("{}", (source.num_warps + plan.extra_warps) * kLanes));
   if (source.num_ctas > 1) fn->addFnAttr("nvvm.cluster_dim", fmt::format("{},1,1", source.num_ctas));
-  // All registers of an SM for one block: accumulators need them, and setmaxnreg shares them out.
-  // PTX takes one of the two directives.
+  // All registers of an SM: accumulators need them, and setmaxnreg shares them out. PTX takes one of the two
+  // directives.
   if (launch.maxnreg > 0)
     fn->addFnAttr("nvvm.maxnreg", fmt::format("{}", launch.maxnreg));
   else if (plan.uses_wgmma)
-    fn->addFnAttr("nvvm.minctasm", "1");
+    fn->addFnAttr("nvvm.minctasm", fmt::format("{}", plan.registers.blocks));
   auto* map_type = llvm::ArrayType::get(llvm::Type::getInt8Ty(module.getContext()), 128);
   for (auto i = static_cast<unsigned>(own_params); i < types.size(); ++i) {
     fn->addParamAttr(i, llvm::Attribute::getWithByValType(module.getContext(), map_type));
@@ -477,7 +477,7 @@ Result<std::unique_ptr<llvm::Module>> lower_nvptx(const ir::Module& source, cons
   KILN_ASSERT(source.stage == ir::Stage::kDistributed && target.is_cuda());
   auto module = std::make_unique<llvm::Module>(source.name, context);
   module->setTargetTriple(llvm::Triple("nvptx64-nvidia-cuda"));
-  KILN_TRY(const LaunchPlan plan, plan_launch(source, target));
+  KILN_TRY(const LaunchPlan plan, plan_launch(source, target, options.most_blocks));
   llvm::Function* fn = make_kernel(source, target, plan, options.launch, *module);
   BasicBlock* entry = BasicBlock::Create(context, "entry", fn);
   BasicBlock* body = BasicBlock::Create(context, "body", fn);

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "compiler/ir/ir.h"
+#include "compiler/lower/shared/launch_plan.h"
 #include "compiler/target/target.h"
 #include "kiln/launch_options.h"
 
@@ -14,8 +15,9 @@ class Module;
 namespace kiln::lower {
 
 struct NvptxOptions {
-  bool line_info = true;    // .loc directives: PTX and SASS lines lead back to the kernel's source
-  CodeOptions launch = {};  // what the code is compiled for beside the module
+  bool line_info = true;          // .loc directives: PTX and SASS lines lead back to the kernel's source
+  CodeOptions launch = {};        // what the code is compiled for beside the module
+  int most_blocks = kMostBlocks;  // of plan_launch
 };
 
 /// One kernel function with module.name, blocks of num_warps*32 threads and those of plan_launch, dynamic shared memory

@@ -5,6 +5,7 @@
 #include "compiler/analysis/host_expression.h"
 #include "compiler/layout/algebra.h"
 #include "compiler/lower/shared/math.h"
+#include "compiler/target/occupancy.h"
 #include "support/diag.h"
 
 namespace kiln::lower {
@@ -62,12 +63,23 @@ class Planner {
         for (const ir::Type& t : {op.result()->type, op.operand(0)->type})
           if (t.is_tile()) registers += t.layout->num_registers() * t.element_bits() / 32;
         plan_.wgmma_registers = std::max(plan_.wgmma_registers, registers);
+        plan_.instruction_registers =
+            std::max(plan_.instruction_registers, registers_of_instruction(op.result()->type));
         return {};
       }
       default:  // needs nothing of the launch
         if (is_math_op(op.kind) && op.result()->type.is_tile()) plan_.has_math = true;
         return {};
     }
+  }
+
+  /// Of a sum: each step of 64 rows that a thread's registers take is an instruction of its own.
+  static int registers_of_instruction(const ir::Type& sum) {
+    constexpr int kRows = 64;
+    int registers = sum.layout->num_registers() * sum.element_bits() / 32;
+    for (const layout::Coord& step : sum.layout->bases(layout::In::kRegister))
+      if (step[0] >= kRows) registers /= 2;
+    return registers;
   }
 
   Status warp_specialize(const Op& op) {
@@ -169,28 +181,43 @@ class Planner {
   LaunchPlan plan_;
 };
 
+RegisterShares register_shares(const LaunchPlan& plan, const ir::Module& module, const target::Target& target,
+                               int most_blocks) {
+  constexpr int kGranularity = 8, kMost = 240, kExtra = 40, kLeastExtra = 24;
+  // ptxas refuses an instruction (C7602) whose registers and so many more are not in the even share.
+  constexpr int kBesideInstruction = 32;
+  const int extra = plan.extra_warps, own = module.num_warps;
+  // setmaxnreg is for whole groups of four warps.
+  if (!plan.uses_wgmma || extra == 0 || extra % kWarpGroup || own % kWarpGroup) return {};
+  const target::BlockResources block{.threads = (own + extra) * kLanes, .shared_bytes = module.shared_bytes};
+  auto even = [&](int blocks) { return target::registers_for(target, block, blocks) / kGranularity * kGranularity; };
+  auto share = [&](int blocks, int given) {
+    return std::min((even(blocks) * (own + extra) - given * extra) / own / kGranularity * kGranularity, kMost);
+  };
+  // What addresses, descriptors and an epilogue's temporaries take.
+  const int needed = plan.wgmma_registers + (plan.has_math ? 64 : 40);
+  const int fit = std::min(target::occupancy(target, block).by_shared, most_blocks);
+  for (int blocks = fit; blocks > 1; --blocks) {
+    if (even(blocks) < plan.instruction_registers + kBesideInstruction) continue;
+    for (int given : {kExtra, kLeastExtra})
+      if (share(blocks, given) >= needed) return {given, share(blocks, given), blocks};
+  }
+  // Up to 255 registers a thread has anyhow.
+  if (most_blocks < 1 || even(1) + kGranularity > 255 || needed <= even(1) || even(1) <= kExtra) return {};
+  return {kExtra, share(1, kExtra), 1};
+}
+
 }  // namespace
 
-Result<LaunchPlan> plan_launch(const ir::Module& module, const target::Target& target) {
-  return Planner(module, target).run();
+Result<LaunchPlan> plan_launch(const ir::Module& module, const target::Target& target, int most_blocks) {
+  KILN_TRY(LaunchPlan plan, Planner(module, target).run());
+  plan.registers = register_shares(plan, module, target, most_blocks);
+  return plan;
 }
 
 const ir::Op& descriptor_of(const ir::Value* descriptor) {
   KILN_ASSERT(descriptor->op && descriptor->op->kind == OpKind::kMakeDescriptor);
   return *descriptor->op;
-}
-
-RegisterShares register_shares(const LaunchPlan& plan, int num_warps, const target::Target& target) {
-  constexpr int kGranularity = 8, kMost = 240, kExtra = 40;
-  // What addresses, descriptors and an epilogue's temporaries take.
-  const int beside_products = plan.has_math ? 64 : 40;
-  const int extra = plan.extra_warps, warps = num_warps + extra;
-  // setmaxnreg is for whole groups of four warps. Up to 255 registers a thread has anyhow.
-  if (!plan.uses_wgmma || extra == 0 || extra % kWarpGroup || num_warps % kWarpGroup) return {};
-  const int even = target.registers_per_sm / (warps * kLanes) / kGranularity * kGranularity;
-  if (even >= 255 || plan.wgmma_registers + beside_products <= even || even <= kExtra) return {};
-  const int own = (even * warps - kExtra * extra) / num_warps / kGranularity * kGranularity;
-  return {kExtra, std::min(own, kMost)};
 }
 
 }  // namespace kiln::lower

@@ -15,6 +15,15 @@ namespace kiln::lower {
 /// Numbers of the hardware's barriers: all threads, the kernel's own warps, and the groups of warps among them.
 inline constexpr int kHardwareBarriers = 16, kEveryonesBarrier = 0, kOwnBarrier = 1, kFirstGroupBarrier = 2;
 
+/// How many blocks of a warp-specialised kernel share an SM, and the setmaxnreg values that let them: registers of a
+/// thread of the extra warps and of the kernel's own; zeros where the even share is enough.
+struct RegisterShares {
+  int extra = 0, own = 0;
+  int blocks = 1;
+};
+/// Beyond so many the tensor cores are busy.
+inline constexpr int kMostBlocks = 4;
+
 struct LaunchPlan {
   int extra_warps = 0;
   std::vector<TensorMapRecipe> tensor_maps;
@@ -29,21 +38,19 @@ struct LaunchPlan {
   };
   std::unordered_map<const ir::Op*, Copies> copies;
   bool uses_wgmma = false;
-  bool has_math = false;    // exponentials and the like on tiles
-  int wgmma_registers = 0;  // of a thread: the sum and first operand of the largest wgmma
+  bool has_math = false;          // exponentials and the like on tiles
+  int wgmma_registers = 0;        // of a thread: the sum and first operand of the largest product
+  int instruction_registers = 0;  // of these, the most that one instruction takes
+  RegisterShares registers;
 };
 
 /// kUnsupported, each with what would work: an op that the target lacks, a tensor that the host cannot describe (its
 /// descriptor is made of more than parameters), a tile of shared memory that no TMA box makes, a second
 /// warp_specialize, or more than 32 warps.
-Result<LaunchPlan> plan_launch(const ir::Module& module, const target::Target& target);
-
-/// The setmaxnreg values of a warp-specialised kernel: registers of a thread of the extra warps and of the kernel's
-/// own; zeros where the even share is enough.
-struct RegisterShares {
-  int extra = 0, own = 0;
-};
-RegisterShares register_shares(const LaunchPlan& plan, int num_warps, const target::Target& target);
+/// Registers are shared out to as many blocks as shared memory holds, up to `most_blocks`, while accumulators and what
+/// is beside them fit: one block's epilogue runs behind another's products. To none with 0: the kernel's own limit
+/// holds.
+Result<LaunchPlan> plan_launch(const ir::Module& module, const target::Target& target, int most_blocks = kMostBlocks);
 
 /// The operands of a descriptor's make_descriptor op.
 const ir::Op& descriptor_of(const ir::Value* descriptor);

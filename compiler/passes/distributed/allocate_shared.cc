@@ -75,10 +75,33 @@ void extend_to_waits(Lifetime& life, const std::vector<Op*>& users) {
   }
 }
 
-/// Of memory that only the warps of one program use, all of them together: not of rings that another warp or another
-/// block fills.
-Lifetime lifetime_of(const Op* alloc) {
+/// The region of a module's own warps beside a producer's; null without one.
+Block* own_region(const ir::Module& module) {
+  for (Op* op : *module.body())
+    if (op->kind == OpKind::kWarpSpecialize) return op->region(0);
+  return nullptr;
+}
+
+/// A producer fills a ring from the first, and only with what is read: after the last read nobody writes it. A copy out
+/// of a buffer is waited for at the end.
+Lifetime beside_copies(Lifetime life, Block* own, bool is_filled, bool is_sent) {
+  if (!is_inside(life.home, own)) return {};
+  if (life.home != own) {
+    while (life.last->parent != own) life.last = life.last->parent->parent;
+    while (life.first->parent != own) life.first = life.first->parent->parent;
+    life.home = own;
+  }
+  if (is_filled) life.first = own->first;
+  if (is_sent) life.last = own->terminator();
+  return life;
+}
+
+/// Of memory that the warps of one program use together, a ring that its producer fills among it: not of one that
+/// another block fills.
+Lifetime lifetime_of(const ir::Module& module, const Op* alloc) {
   std::vector<Op*> users;
+  bool is_filled = false, is_sent = false;
+  Block* own = module.num_ctas == 1 ? own_region(module) : nullptr;
   std::vector<const ir::Value*> handles = {alloc->result()};
   while (!handles.empty()) {
     const ir::Value* handle = handles.back();
@@ -94,13 +117,20 @@ Lifetime lifetime_of(const Op* alloc) {
         case OpKind::kAsyncCopy:
         case OpKind::kWgmma:
           break;
+        case OpKind::kTmaLoad:
+          is_filled = true;
+          break;
+        case OpKind::kTmaStore:
+          is_sent = true;
+          break;
         default:
           return {};
       }
-      users.push_back(use.op);
+      const bool is_producers = own && own->parent->region(1) && is_inside(use.op->parent, own->parent->region(1));
+      if (!is_producers) users.push_back(use.op);
     }
   }
-  if (users.empty()) return {};
+  if (users.empty() || ((is_filled || is_sent) && !own)) return {};
   Block* home = users[0]->parent;
   for (const Op* user : users)
     while (!is_inside(user->parent, home)) home = home->parent->parent;
@@ -113,7 +143,7 @@ Lifetime lifetime_of(const Op* alloc) {
     life.last = op;
   }
   extend_to_waits(life, users);
-  return life;
+  return is_filled || is_sent ? beside_copies(life, own, is_filled, is_sent) : life;
 }
 
 /// Whether both may be in use at once.
@@ -164,7 +194,7 @@ class SharedAllocator {
     std::stable_sort(fixed_.begin(), fixed_.end(), [](const Op* a, const Op* b) {
       return analysis::shared_alignment(a->result()->type) > analysis::shared_alignment(b->result()->type);
     });
-    for (const Op* op : fixed_) lives_.push_back(lifetime_of(op));
+    for (const Op* op : fixed_) lives_.push_back(lifetime_of(module_, op));
     for (size_t i = 0; i < fixed_.size(); ++i) {
       Op* op = fixed_[i];
       const int64_t begin = free_place(i), end = begin + analysis::shared_bytes(op->result()->type);
@@ -329,8 +359,8 @@ class SharedAllocator {
 };
 
 /// Whether an allocation may be in use while `op` or what is in it runs.
-bool is_in_use(const Op& alloc, const Op* op) {
-  const Lifetime life = lifetime_of(&alloc);
+bool is_in_use(const ir::Module& module, const Op& alloc, const Op* op) {
+  const Lifetime life = lifetime_of(module, &alloc);
   return !life.home || is_within(op, life) || encloses(op, life.home);
 }
 
@@ -344,7 +374,7 @@ int64_t shared_room(ir::Module& module, const target::Target& target,
                     const std::function<bool(const ir::Op*)>& has_scratch, const ir::Op* beside) {
   int64_t fixed = 0, largest = 0, sum = 0;
   ir::walk(module.body(), [&](const Op* op) {
-    if (op->kind == OpKind::kSharedAlloc && (!beside || is_in_use(*op, beside)))
+    if (op->kind == OpKind::kSharedAlloc && (!beside || is_in_use(module, *op, beside)))
       fixed += analysis::shared_bytes(op->result()->type);
     if (has_scratch && !has_scratch(op)) return;
     const int64_t bytes = aligned(analysis::scratch_bytes(*op));

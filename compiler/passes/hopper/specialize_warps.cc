@@ -13,6 +13,7 @@
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/distributed/allocate_shared.h"
 #include "compiler/passes/hopper/select_wgmma.h"
+#include "compiler/passes/hopper/stage_block_stores.h"
 #include "compiler/passes/util/rewrite.h"
 #include "compiler/passes/util/shared_handles.h"
 #include "support/diag.h"
@@ -129,7 +130,7 @@ class Specializer {
   /// Takes slots from the longest rings until all fit beside what else is in shared memory. num_stages is a wish: what
   /// runs ahead less is still right.
   void fit_shared_memory() {
-    const int64_t room = shared_room(module_, target_);
+    const int64_t room = shared_room(module_, target_) - staging_bytes_in_loops(module_);
     for (;;) {
       int64_t bytes = 0;
       int most = 1;

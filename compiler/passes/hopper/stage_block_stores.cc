@@ -199,6 +199,19 @@ class Stager {
 
 }  // namespace
 
+int64_t staging_bytes_in_loops(ir::Module& module) {
+  std::vector<Type> blocks;
+  int64_t bytes = 0;
+  ir::walk(module.body(), [&](const Op* op) {
+    if (op->kind != OpKind::kDescriptorStore || !is_in_loop(op->parent)) return;
+    const Type& t = op->operand(1)->type;
+    if (std::find(blocks.begin(), blocks.end(), t) != blocks.end()) return;
+    blocks.push_back(t);
+    bytes += std::min(t.shape.numel() * size_of(t.dtype), kMostStagingBytes);
+  });
+  return bytes;
+}
+
 Status stage_block_stores(ir::Module& module, const target::Target&) {
   Stager(module).run();
   return {};

@@ -100,6 +100,24 @@ TEST(Hopper, ManyWarpsTakeRegistersFromTheProducer) {
   expect_clean_machine_code(ptx);
 }
 
+TEST(Hopper, BlocksShareTheRegistersOfAnSm) {
+  const struct {
+    HopperGemm gemm;
+    int blocks, producer, own;
+  } rows[] = {{{.n = 64, .stages = 2, .num_warps = 4}, 3, 40, 120},
+              {{.n = 128, .stages = 2, .num_warps = 4}, 2, 40, 216},
+              // An instruction's 128 accumulators are more than the even share of two blocks.
+              {{.m = 64, .n = 256, .k = 32, .stages = 2, .num_warps = 4}, 1, 0, 0}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.gemm.n);
+    const std::string ptx = ptx_of(hopper_gemm_ir(row.gemm));
+    EXPECT_EQ(count(ptx, fmt::format(".minnctapersm {}", row.blocks)), 1) << ptx;
+    EXPECT_EQ(count(ptx, fmt::format("setmaxnreg.dec.sync.aligned.u32 \t{};", row.producer)), row.own > 0);
+    EXPECT_EQ(count(ptx, fmt::format("setmaxnreg.inc.sync.aligned.u32 \t{};", row.own)), row.own > 0);
+    expect_clean_machine_code(ptx);
+  }
+}
+
 struct Variant {
   const char* what;
   HopperGemm gemm;

@@ -65,7 +65,13 @@ struct Case {
   DType type = DType::kF16;
   int columns = 64;
   int ctas = 1;
-  bool batch = false;  // a and c are two matrices each, of half of the rows
+  bool batch = false;     // a and c are two matrices each, of half of the rows
+  bool one_tile = false;  // of each program; else programs take turns
+
+  int programs(size_t m, size_t n) const {
+    const auto tiles = [](size_t size, int block) { return (static_cast<int>(size) + block - 1) / block; };
+    return one_tile ? tiles(m, rows) * tiles(n, columns) : 2;
+  }
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -83,6 +89,10 @@ std::unique_ptr<ir::Module> product(const Case& c) {
   auto set = [&](const std::string& name, const std::string& value) {
     for (size_t at; (at = text.find(name)) != std::string::npos;) text.replace(at, name.size(), value);
   };
+  if (c.one_tile) {
+    set("for %tile = %pid to %tiles step %programs : i32 {", "%tile = add %pid, %zero : i32");
+    set("    yield\n  }\n  return", "  return");
+  }
   if (c.batch) {
     set("DESCRIPTOR_A", R"(%two = constant 2 : i32
   %each = div %m, %two : i32
@@ -173,11 +183,11 @@ TEST_P(ProductPipeline, MatchesTheTileInterpreter) {
                                    k};
     };
     interp::Memory want_memory, got_memory;
-    s = interp::run(*tile, {2, 1, 1}, slots(want, want_memory), want_memory);
+    s = interp::run(*tile, {c.programs(m, n), 1, 1}, slots(want, want_memory), want_memory);
     ASSERT_TRUE(s.ok()) << render(s.error());
     interp::DistributedOptions machine;
     machine.seed = seed;
-    s = interp::run_distributed(*distributed, {2, 1, 1}, slots(got, got_memory), got_memory, machine);
+    s = interp::run_distributed(*distributed, {c.programs(m, n), 1, 1}, slots(got, got_memory), got_memory, machine);
     ASSERT_TRUE(s.ok()) << render(s.error()) << ir::print(*distributed);
     for (size_t i = 0; i < m * n; ++i) {
       // Both round one sum to f16, and sums in f32 may differ in their last bits; tf32 cuts operands to 10 bits.
@@ -211,7 +221,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"of_a_batch_two_blocks", kDescriptorNk, kLoadNk, 4, 2, 64, DType::kF16, 128, 2, true},
                     Case{"in_flight", kDescriptorKn, kLoadKn, 4, 4, 64, DType::kF16, 128},
                     Case{"in_flight_nk", kDescriptorNk, kLoadNk, 4, 5, 64, DType::kF16, 256},
-                    Case{"two_blocks_in_flight", kDescriptorKn, kLoadKn, 4, 4, 128, DType::kF16, 128, 2}));
+                    Case{"two_blocks_in_flight", kDescriptorKn, kLoadKn, 4, 4, 128, DType::kF16, 128, 2},
+                    Case{"one_tile", kDescriptorKn, kLoadKn, 4, 3, 64, DType::kF16, 64, 1, false, true},
+                    Case{"one_tile_two_groups", kDescriptorNk, kLoadNk, 8, 2, 128, DType::kF16, 64, 1, false, true},
+                    Case{"one_tile_in_flight", kDescriptorKn, kLoadKn, 4, 4, 64, DType::kF16, 128, 1, false, true},
+                    Case{"one_tile_two_blocks", kDescriptorKn, kLoadKn, 4, 3, 128, DType::kF16, 64, 2, false, true}));
 
 // Blocks of 64x64 that share b.
 constexpr Case kCluster = {"cluster", kDescriptorKn, kLoadKn, 4, 3, 128, DType::kF16, 64, 2};
@@ -238,7 +252,7 @@ std::string played(const Case& of, void (*plant)(ir::Module&), uint64_t seed) {
   args.insert(args.end(), {rows, columns, depth});
   interp::DistributedOptions options;
   options.seed = seed;
-  Status s = interp::run_distributed(*m, {2, 1, 1}, args, memory, options);
+  Status s = interp::run_distributed(*m, {of.programs(rows, columns), 1, 1}, args, memory, options);
   return s.ok() ? "" : render(s.error());
 }
 
@@ -347,6 +361,28 @@ TEST(InFlight, PlantedErrorsAreFound) {
            },
            {"deadlock"}},
       });
+}
+
+/// Behind the last product its result is staged where the ring was.
+TEST(Epilogue, TakesTheRingsPlace) {
+  using ir::Module, ir::Op, ir::OpKind;
+  constexpr Case kGroups = {"groups", kDescriptorKn, kLoadKn, 8, 3, 128, DType::kF16, 64, 1, false, true};
+  Case loop = kGroups;
+  loop.one_tile = false;
+  const int64_t buffer = 128 * 64 * 2;
+  const auto once = distribute(*product(kGroups)), persistent = distribute(*product(loop));
+  EXPECT_EQ(once->shared_bytes + buffer, persistent->shared_bytes) << ir::print(*once);
+  expect_found(kGroups, {
+                            {"none", [](Module&) {}, {}},
+                            {"a group's result over what the other group still multiplies",
+                             [](Module& m) {
+                               Op* store = nullptr;
+                               each(m, OpKind::kSharedStore, [&](Op* op) { store = store ? store : op; });
+                               ASSERT_EQ(store->prev->kind, OpKind::kBarrier);
+                               store->prev->erase();
+                             },
+                             {"race", "on their way"}},
+                        });
 }
 
 }  // namespace
