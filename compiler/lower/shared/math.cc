@@ -111,13 +111,11 @@ ExpReduced reduce_exp(MathEmitter& m, V x) {
   return {n, m.fma(value, m.k(-ln2.lo), r)};
 }
 
-V emit_exp2_approx(MathEmitter& m, V x) {
-  V args[] = {x};
-  return m.nvvm(llvm::Intrinsic::nvvm_ex2_approx, args, true);
-}
-
 V emit_exp(MathEmitter& m, V x) {
-  if (m.target.is_cuda() && m.f32) return emit_exp2_approx(m, m.mul(x, m.k(kLog2e_32.hi)));
+  if (m.target.is_cuda() && m.f32) {
+    V args[] = {m.mul(x, m.k(kLog2e_32.hi))};
+    return m.nvvm(llvm::Intrinsic::nvvm_ex2_approx, args, true);
+  }
   Split ln2 = m.pick(kLn2_32, kLn2_64);
   x = m.at_least(m.at_most(x, m.pick(89.0, 710.0)), m.pick(-104.0, -746.0));
   V shifted = m.fma(x, m.k(m.pick(kLog2e_32, kLog2e_64).hi), m.scale_magic());
@@ -127,7 +125,11 @@ V emit_exp(MathEmitter& m, V x) {
 }
 
 V emit_exp2(MathEmitter& m, V x) {
-  if (m.target.is_cuda() && m.f32) return emit_exp2_approx(m, x);
+  if (m.target.is_cuda() && m.f32) {
+    // One instruction; keeping denormal results takes three more. Triton flushes them here too, and not in exp.
+    V args[] = {x};
+    return m.nvvm(llvm::Intrinsic::nvvm_ex2_approx_ftz, args, true);
+  }
   x = m.at_least(m.at_most(x, m.pick(128.0, 1024.0)), m.pick(-151.0, -1076.0));
   V shifted = m.add(x, m.scale_magic());
   V r = m.mul(m.sub(x, m.sub(shifted, m.scale_magic())), m.k(m.pick(kLn2_32, kLn2_64).hi));
