@@ -86,7 +86,10 @@ Result<CudaBuild> build_for_blocks(const ir::Module& module, const target::Targe
   auto cubin = link_for_occupancy(code.ptx, target, facts, options.assembler);
   report(options, "cubin", watch);
   if (!cubin) {
-    if (options.on_stage) options.on_stage("ptx", code.ptx);  // what the assembler refuses
+    if (options.on_stage) {  // what the assembler refuses
+      options.on_stage("llvm", build.llvm);
+      options.on_stage("ptx", code.ptx);
+    }
     return std::move(cubin.error());
   }
   code.cubin = std::move(*cubin);
