@@ -44,8 +44,8 @@ class AxisAnalysis {
 
   const AxisInfo& of(const ir::Value* value) const;
 
-  /// The dimension along which neighbours of a pointer tile are most contiguous in memory, then the one with the longest
-  /// run of addresses; ties go to the last dimension.
+  /// The dimension along which neighbours of a pointer tile are most contiguous in memory, then the one with the
+  /// longest run of addresses; ties go to the last dimension.
   std::array<int, ir::kMaxRank> order_of(const ir::Value* pointer) const;
   /// Elements that one access may move along `dim`, limited by alignment, contiguity, mask and 16 bytes. `mask` may be
   /// null.

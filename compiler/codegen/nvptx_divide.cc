@@ -12,7 +12,6 @@ namespace kiln::codegen {
 
 namespace {
 
-using llvm::BinaryOperator;
 using llvm::Instruction;
 using llvm::Value;
 

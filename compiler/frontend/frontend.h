@@ -31,12 +31,13 @@ struct GlobalTuple {
   std::vector<Global> items;
 };
 
-/// A function under @triton.jit (or @triton.constexpr_function, or that such a one may call), with the names that its module gives it.
+/// A function under @triton.jit (or @triton.constexpr_function, or that such a one may call), with the names that its
+/// module gives it.
 struct JitFunction {
   std::shared_ptr<const ast::Module> module;  // keeps def and the source alive
   const ast::FunctionDef* def = nullptr;
   bool constexpr_function = false;
-  bool plain = false;  // no decorator: constexpr functions call it, kernels do not see it
+  bool plain = false;                          // no decorator: constexpr functions call it, kernels do not see it
   std::vector<std::string> do_not_specialize;  // parameter names
   /// Module-level names, asked for when the kernel is compiled (so functions may be defined in any order).
   std::function<std::optional<Global>(std::string_view)> lookup;

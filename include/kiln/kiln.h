@@ -23,8 +23,8 @@ extern "C" {
 int kiln_api_version(void);
 const char* kiln_version(void);
 
-/* Where the library's remarks go, one sentence each, from any thread, one at a time; it must not call Kiln. A level is 0
- * for a note and 1 for a warning. NULL: to standard error. */
+/* Where the library's remarks go, one sentence each, from any thread, one at a time; it must not call Kiln. A level is
+ * 0 for a note and 1 for a warning. NULL: to standard error. */
 typedef void (*kiln_log_function)(void* context, int level, const char* text);
 void kiln_set_log(kiln_log_function function, void* context);
 

@@ -434,12 +434,12 @@ class TypeObject : public Object {
   std::vector<Ref<TypeObject>> bases;
   std::vector<TypeObject*> order;  // where an attribute is looked for after the class itself; `bases` keep them alive
   Table members;
-  std::optional<Kind> base_kind;      // of a class that derives from dict, list, tuple, str, int or set
-  std::vector<std::string> abstract;  // methods that a class must define before it has instances
+  std::optional<Kind> base_kind;                  // of a class that derives from dict, list, tuple, str, int or set
+  std::vector<std::string> abstract;              // methods that a class must define before it has instances
   std::optional<std::vector<std::string>> slots;  // where every class of the order has __slots__: all their names
-  Value constructor;                  // native types: what a call runs
-  std::optional<Kind> of_kind;        // native types: the kind of their instances
-  std::optional<ErrorKind> error;     // exceptions: the kind that an uncaught one is reported as
+  Value constructor;                              // native types: what a call runs
+  std::optional<Kind> of_kind;                    // native types: the kind of their instances
+  std::optional<ErrorKind> error;                 // exceptions: the kind that an uncaught one is reported as
   /// For those that must not keep the class: null once it is gone.
   const std::shared_ptr<TypeObject*> self = std::make_shared<TypeObject*>(this);
 };
