@@ -82,22 +82,9 @@ Block* own_region(const ir::Module& module) {
   return nullptr;
 }
 
-/// A producer fills a ring from the first, and only with what is read: after the last read nobody writes it. A copy out
-/// of a buffer is waited for at the end.
-Lifetime beside_copies(Lifetime life, Block* own, bool is_filled, bool is_sent) {
-  if (!is_inside(life.home, own)) return {};
-  if (life.home != own) {
-    while (life.last->parent != own) life.last = life.last->parent->parent;
-    while (life.first->parent != own) life.first = life.first->parent->parent;
-    life.home = own;
-  }
-  if (is_filled) life.first = own->first;
-  if (is_sent) life.last = own->terminator();
-  return life;
-}
-
 /// Of memory that the warps of one program use together, a ring that its producer fills among it: not of one that
-/// another block fills.
+/// another block fills. A producer fills a ring from the first, and only with what is read: after the last read nobody
+/// writes it. A copy out of a buffer is waited for at the end.
 Lifetime lifetime_of(const ir::Module& module, const Op* alloc) {
   std::vector<Op*> users;
   bool is_filled = false, is_sent = false;
@@ -126,14 +113,16 @@ Lifetime lifetime_of(const ir::Module& module, const Op* alloc) {
         default:
           return {};
       }
-      const bool is_producers = own && own->parent->region(1) && is_inside(use.op->parent, own->parent->region(1));
+      const bool is_producers = own && is_inside(use.op->parent, own->parent->region(1));
       if (!is_producers) users.push_back(use.op);
     }
   }
-  if (users.empty() || ((is_filled || is_sent) && !own)) return {};
-  Block* home = users[0]->parent;
+  const bool is_copied = is_filled || is_sent;
+  if (users.empty() || (is_copied && !own)) return {};
+  Block* home = is_copied ? own : users[0]->parent;
   for (const Op* user : users)
     while (!is_inside(user->parent, home)) home = home->parent->parent;
+  if (is_copied && home != own) return {};
   Lifetime life{home};
   for (Op* op : *home) {
     const bool uses = std::any_of(users.begin(), users.end(),
@@ -143,7 +132,9 @@ Lifetime lifetime_of(const ir::Module& module, const Op* alloc) {
     life.last = op;
   }
   extend_to_waits(life, users);
-  return is_filled || is_sent ? beside_copies(life, own, is_filled, is_sent) : life;
+  if (is_filled) life.first = home->first;
+  if (is_sent) life.last = home->terminator();
+  return life;
 }
 
 /// Whether both may be in use at once.
