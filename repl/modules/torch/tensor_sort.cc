@@ -11,6 +11,7 @@ namespace kiln::script {
 bool runs_kernels(Interp& in, const Device& device) { return device.is_cuda() || torch_state(in).always_kernels; }
 
 Value by_kernels(Interp& in, std::string_view function, std::span<const Value> arguments) {
+  ++torch_state(in).kernel_runs;
   CallArgs args;
   for (const Value& v : arguments) args.args.push_back(v);
   return in.call(*in.import_module("torch._device")->attribute(in, function), args);

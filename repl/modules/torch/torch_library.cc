@@ -137,6 +137,7 @@ Value device_info(Interp& in, NativeArgs&) {
   return d;
 }
 Value host_reads(Interp& in, NativeArgs&) { return Value::integer(torch_state(in).host_reads); }
+Value kernel_runs(Interp& in, NativeArgs&) { return Value::integer(torch_state(in).kernel_runs); }
 /// For tests: all that follows is an expression, however small its tensors are.
 Value stay_lazy(Interp& in, NativeArgs& a) {
   torch_state(in).always_lazy = torch_state(in).always_kernels = in.truth(a[0]);
@@ -148,6 +149,7 @@ constexpr NativeDef kLibrary[] = {
     {"device_info()", device_info, "figures of the session's device"},
     {"host_reads()", host_reads, "how often tensors were read on the host, for tests"},
     {"iota(n, like, dtype=None)", iota, "0, 1, 2… as part of an expression"},
+    {"kernel_runs()", kernel_runs, "how often operations that are no expressions ran as kernels, for tests"},
     {"lazily(function)", lazily, "the same function, whose operations are one expression"},
     {"nonzero(input)", nonzero, "where elements are other than 0, per dimension"},
     {"put(input, places, values, how)", put, "stores values at row-major positions (on the host)"},

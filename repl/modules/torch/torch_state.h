@@ -48,6 +48,8 @@ class TorchState {
   bool always_kernels = false;
   /// How often tensors were read element by element on the host, for the table of docs/torch.md.
   int64_t host_reads = 0;
+  /// How often functions of torch._device ran, for the same table.
+  int64_t kernel_runs = 0;
   /// Products of float32 may round their operands to tf32.
   bool tf32 = false;
 

@@ -135,7 +135,8 @@ add("f.topk(2)", "f.topk(3, 0)", "f.topk(1, largest=False)", "f.topk(5)", "f.top
     "torch.quantile(v, 0.6, interpolation='lower')", "torch.quantile(v, 0.6, interpolation='higher')", "torch.quantile(v, 0.6, interpolation='nearest')", "torch.quantile(v, 0.6, interpolation='midpoint')", "torch.quantile(d, torch.tensor([0.5], dtype=torch.float64), 1)",
     "torch.quantile(n, 0.5)", "torch.bincount(w)", "torch.bincount(w, minlength=8)", "torch.bincount(w, v)", "w.bincount(weights=v.double())", "torch.bincount(i)", "torch.bincount(-w)", "torch.bincount(v)", "torch.bincount(w[:0])",
     "torch.histc(f, 4)", "torch.histc(f, 5, -2, 2)", "torch.histc(v, bins=3, min=0, max=3)", "torch.histc(i, 4)", "torch.searchsorted(v.sort()[0], f)", "torch.searchsorted(v.sort()[0], f, right=True)", "torch.searchsorted(f.sort(1)[0], g)",
-    "torch.searchsorted(v.sort()[0], 1.0)", "torch.searchsorted(w.sort()[0], i, side='right')", "torch.searchsorted(f.sort(1)[0], v)", "torch.bucketize(f, v.sort()[0])", "torch.bucketize(f, v.sort()[0], right=True)", "torch.bucketize(i, w.sort()[0], out_int32=True)")
+    "torch.searchsorted(v.sort()[0], 1.0)", "torch.searchsorted(w.sort()[0], i, side='right')", "torch.searchsorted(f.sort(1)[0], v)", "torch.bucketize(f, v.sort()[0])", "torch.bucketize(f, v.sort()[0], right=True)", "torch.bucketize(i, w.sort()[0], out_int32=True)",
+    "torch.searchsorted(torch.arange(-2.0, 3.0), f)", "torch.bucketize(f, torch.arange(-2.0, 3.0), right=True)")
 # --- putting
 for x in ("f", "h", "i"):
     src = {"f": "g", "h": "g.half()", "i": "i * 2"}[x]

@@ -54,7 +54,8 @@ std::string differences(bool lazy, size_t step) {
 TEST(TorchNames, OnTheHost) { EXPECT_EQ(differences(false, 1), ""); }
 TEST(TorchNames, AsKernels) { EXPECT_EQ(differences(true, 3), ""); }
 
-/// Where each name is computed, as its rows show it: part of an expression, in memory at once, or on the host.
+/// Where each name is computed, as its rows show it: part of an expression, in memory at once, by kernels of its own,
+/// or on the host. One row that is on the host, or else one that runs kernels, decides for a name.
 TEST(TorchNames, DocsTable) {
   std::ifstream file(kFolder + "torch_names.txt");
   std::string variables, script = R"(
@@ -66,11 +67,11 @@ found = {}
 def flat(v):
     return [v] if isinstance(v, torch.Tensor) else [t for each in v for t in flat(each)] if isinstance(v, (list, tuple)) else []
 def note(name, make):
-    before = torch._kiln.host_reads()
+    reads, runs = torch._kiln.host_reads(), torch._kiln.kernel_runs()
     v = flat(make())
-    kind = 2 if torch._kiln.host_reads() > before else 0 if any(t.is_lazy() for t in v) else 1
+    rank = 0 if torch._kiln.host_reads() > reads else 1 if torch._kiln.kernel_runs() > runs else 2 if any(t.is_lazy() for t in v) else 3
     if v:
-        found[name] = max(kind, found[name]) if name in found and 2 in (kind, found[name]) else min(kind, found.get(name, 2))
+        found[name] = min(rank, found.get(name, 3))
 )";
   auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
   for (std::string line; std::getline(file, line);) {
@@ -89,7 +90,8 @@ def note(name, make):
       if (depth == 0) break;
     }
     if (line.substr(tab + 1) == "error" || open == std::string::npos || open == 0 || close + 1 != text.size() ||
-        text.starts_with("put(") || has(".argsort(") || (text.starts_with("torch.where(") && !has(",")))
+        text.starts_with("put(") || has(".argsort(") || text.find(".sort(", open) != std::string::npos ||
+        (text.starts_with("torch.where(") && !has(",")))
       continue;
     // torch.NAME(…), F.NAME(…) or x.NAME(…)
     const bool module = text.starts_with("torch.") || text.starts_with("F.");
@@ -106,7 +108,7 @@ def note(name, make):
     script += fmt::format("def one():\n{}    return {}\nnote({}, one)\n", variables, text, quoted(name));
   }
   script += R"(
-for title, kind in (("part of the expression", 0), ("at once, in memory or as a view", 1), ("on the host", 2)):
+for title, kind in (("part of the expression", 2), ("at once, in memory or as a view", 3), ("at once, by kernels", 1), ("on the host", 0)):
     for module in ("torch", "Tensor", "F"):
         names = sorted(name.split(".")[1] for name, k in found.items() if k == kind and name.split(".")[0] == module)
         print(f"| {title} | `{module}` | " + " ".join(names) + " |")
