@@ -7,6 +7,7 @@
 #include <set>
 
 #include "compiler/target/target.h"
+#include "runtime/cuda/tensor_map_arguments.h"
 #include "support/diag.h"
 
 namespace kiln::repl {
@@ -96,38 +97,6 @@ std::string bytes_of(const std::string& image) {
   return out;
 }
 
-// The types of the values, for CUDA 12's cuTensorMapEncodeTiled.
-std::string_view data_type(DType t) {
-  switch (t) {
-    case DType::kI1:
-    case DType::kI8:
-    case DType::kU8:
-    case DType::kF8E4M3:
-    case DType::kF8E5M2:
-      return "UINT8";
-    case DType::kI16:
-    case DType::kU16:
-      return "UINT16";
-    case DType::kI32:
-      return "INT32";
-    case DType::kU32:
-      return "UINT32";
-    case DType::kI64:
-      return "INT64";
-    case DType::kU64:
-      return "UINT64";
-    case DType::kF16:
-      return "FLOAT16";
-    case DType::kBF16:
-      return "BFLOAT16";
-    case DType::kF32:
-      return "FLOAT32";
-    case DType::kF64:
-      return "FLOAT64";
-  }
-  KILN_UNREACHABLE("element type");
-}
-
 std::string encode_call(const TensorMapRecipe& r, size_t index, std::span<const KernelParam> params) {
   const size_t rank = r.box.size();
   std::vector<std::string> sizes, strides, box;
@@ -146,9 +115,9 @@ std::string encode_call(const TensorMapRecipe& r, size_t index, std::span<const 
       "                        kiln_strides, kiln_box, CU_TENSOR_MAP_SWIZZLE_{9}, {10}, kernel->empty + {11});\n"
       "        if (kiln_code != CUDA_SUCCESS) return kiln_code;\n"
       "      }}\n",
-      r.name, fmt::join(sizes, ", "), fmt::join(strides, ", "), fmt::join(box, ", "), index, data_type(r.dtype),
-      size_of(r.dtype), rank, c_expression(r.base, params), r.swizzle ? fmt::format("{}B", r.swizzle) : "NONE",
-      r.stored ? 1 : 0, r.stored ? 256 : 0);
+      r.name, fmt::join(sizes, ", "), fmt::join(strides, ", "), fmt::join(box, ", "), index,
+      runtime::tensor_map_type_name(r.dtype), size_of(r.dtype), rank, c_expression(r.base, params),
+      r.swizzle ? fmt::format("{}B", r.swizzle) : "NONE", r.stored ? 1 : 0, r.stored ? 256 : 0);
 }
 
 // As the CUDA backend does it (runtime/cuda/tensor_map_arguments.cc).

@@ -6,13 +6,7 @@
 
 namespace kiln::runtime {
 
-Result<int> cuda_device_count() {
-  return error(ErrorKind::kDevice,
-               "this build of Kiln has no CUDA: it was built without CUDA's headers (set CUDA_HOME and build again)");
-}
-Result<std::unique_ptr<Backend>> make_cuda_backend(int) { return std::move(cuda_device_count().error()); }
 Result<std::unique_ptr<Backend>> make_cuda_backend(int, void*) { return std::move(cuda_device_count().error()); }
-Result<ContextOwner> owner_of_cuda_context(void*) { return std::move(cuda_device_count().error()); }
 
 }  // namespace kiln::runtime
 
@@ -777,53 +771,11 @@ Status CudaKernel::finish_load(const KernelImage& image) {
   return {};
 }
 
-// The driver is opened once per process; a failed attempt is repeated, since its cause may go away.
-Result<std::shared_ptr<const Driver>> shared_driver() {
-  static std::mutex mutex;
-  static auto* opened = new std::shared_ptr<const Driver>;  // never destroyed: devices may outlive our statics
-  std::lock_guard lock(mutex);
-  if (!*opened) {
-    KILN_TRY(*opened, Driver::open());
-  }
-  return *opened;
-}
-
 }  // namespace
 
-Result<int> cuda_device_count() {
-  KILN_TRY(std::shared_ptr<const Driver> driver, shared_driver());
-  int count = 0;
-  KILN_CU_TRY(driver, cuDeviceGetCount(&count));
-  return count;
-}
-
-Result<ContextOwner> owner_of_cuda_context(void* context) {
-  KILN_TRY(std::shared_ptr<const Driver> driver, shared_driver());
-  CUcontext current = nullptr;
-  KILN_CU_TRY(driver, cuCtxGetCurrent(&current));
-  KILN_CU_TRY(driver, cuCtxSetCurrent(static_cast<CUcontext>(context)));
-  CUdevice device = 0;
-  const CUresult code = driver->cuCtxGetDevice(&device);
-  KILN_CU_TRY(driver, cuCtxSetCurrent(current));
-  if (code != CUDA_SUCCESS) return driver->failure(code, "cuCtxGetDevice(&device)");
-  ContextOwner owner{.ordinal = device};  // a CUdevice is its ordinal
-  unsigned flags = 0;
-  int active = 0;
-  KILN_CU_TRY(driver, cuDevicePrimaryCtxGetState(device, &flags, &active));
-  if (!active) return owner;
-  CUcontext primary = nullptr;
-  KILN_CU_TRY(driver, cuDevicePrimaryCtxRetain(&primary, device));
-  owner.is_primary = primary == context;
-  KILN_CU_TRY(driver, cuDevicePrimaryCtxRelease(device));
-  return owner;
-}
-
-Result<std::unique_ptr<Backend>> make_cuda_backend(int ordinal) { return make_cuda_backend(ordinal, nullptr); }
-
 Result<std::unique_ptr<Backend>> make_cuda_backend(int ordinal, void* context) {
-  KILN_TRY(std::shared_ptr<const Driver> driver, shared_driver());
-  int count = 0;
-  KILN_CU_TRY(driver, cuDeviceGetCount(&count));
+  KILN_TRY(std::shared_ptr<const Driver> driver, Driver::shared());
+  KILN_TRY(const int count, cuda_device_count());
   if (ordinal >= count)
     return error(ErrorKind::kDevice, "no device cuda:{}: there {} {} GPU{}", ordinal, count == 1 ? "is" : "are", count,
                  count == 1 ? "" : "s");

@@ -1,4 +1,4 @@
-// The cuda:N devices, through the CUDA Driver API. Without CUDA's headers at build time both functions say so.
+// The cuda:N devices, through the CUDA Driver API. Without CUDA's headers at build time all of these say so.
 #pragma once
 #include <memory>
 
@@ -9,10 +9,9 @@ namespace kiln::runtime {
 /// Number of GPUs; kDevice with one sentence when CUDA cannot be used.
 Result<int> cuda_device_count();
 
-/// Makes no context: the GPU's primary context is retained at the first use. kDevice when there is no such GPU.
-Result<std::unique_ptr<Backend>> make_cuda_backend(int ordinal);
-/// In the caller's CUcontext, which outlives it.
-Result<std::unique_ptr<Backend>> make_cuda_backend(int ordinal, void* context);
+/// In the caller's CUcontext, which outlives it; with null in the GPU's primary context, which is retained at the first
+/// use. Makes no context. kDevice when there is no such GPU.
+Result<std::unique_ptr<Backend>> make_cuda_backend(int ordinal, void* context = nullptr);
 
 /// Of a CUcontext.
 struct ContextOwner {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 #include <vector>
 
@@ -76,6 +77,16 @@ Diagnostic Driver::failure(CUresult code, std::string_view call) const {
   if (cuGetErrorString(code, &description) != CUDA_SUCCESS || !description) description = "no description";
   ErrorKind kind = code == CUDA_ERROR_OUT_OF_MEMORY ? ErrorKind::kMemory : ErrorKind::kDevice;
   return error(kind, "{} failed: {} ({})", call, error_name(code), description);
+}
+
+Result<std::shared_ptr<const Driver>> Driver::shared() {
+  static std::mutex mutex;
+  static auto* opened = new std::shared_ptr<const Driver>;  // never destroyed: devices may outlive our statics
+  std::lock_guard lock(mutex);
+  if (!*opened) {
+    KILN_TRY(*opened, open());
+  }
+  return *opened;
 }
 
 std::string Driver::version_text() const {

@@ -15,6 +15,8 @@ struct Driver {
   /// Opens and initialises the driver. kDevice, one sentence each: no driver, one older than CUDA 12.0, one that lacks
   /// an entry point, no GPU, no permission to open the GPU's device files. KILN_CUDA_LIBRARY names another library.
   static Result<std::shared_ptr<const Driver>> open();
+  /// The process's own. A failed attempt is repeated, since its cause may go away.
+  static Result<std::shared_ptr<const Driver>> shared();
 
   /// kDevice (kMemory for CUDA_ERROR_OUT_OF_MEMORY): "cuMemAlloc(&p, n) failed: CUDA_ERROR_… (its description)".
   Diagnostic failure(CUresult code, std::string_view call) const;

@@ -20,7 +20,7 @@ int tensor_map_data_type(DType dtype) {
     case DType::kU8:
     case DType::kF8E4M3:
     case DType::kF8E5M2:
-      return 0;  // CU_TENSOR_MAP_DATA_TYPE_UINT8, and so on in the order of the enum
+      return 0;
     case DType::kI16:
     case DType::kU16:
       return 1;
@@ -42,6 +42,13 @@ int tensor_map_data_type(DType dtype) {
       return 9;
   }
   KILN_UNREACHABLE("element type");
+}
+
+std::string_view tensor_map_type_name(DType dtype) {
+  // CUtensorMapDataType, in its order.
+  static constexpr std::string_view kNames[] = {"UINT8", "UINT16",  "UINT32",  "INT32",   "UINT64",
+                                                "INT64", "FLOAT16", "FLOAT32", "FLOAT64", "BFLOAT16"};
+  return kNames[tensor_map_data_type(dtype)];
 }
 
 int tensor_map_swizzle(int bytes) {
@@ -66,7 +73,7 @@ Diagnostic tensor_map_refused(std::string_view kernel, const TensorMapRecipe& re
 
 Result<TensorMapArguments> tensor_map_arguments(std::string_view kernel, const TensorMapRecipe& recipe,
                                                 std::span<const uint64_t> slots) {
-  auto refuse = [&](std::string why) { return tensor_map_refused(kernel, recipe, why); };
+  auto refuse = [&](const std::string& why) { return tensor_map_refused(kernel, recipe, why); };
   TensorMapArguments out;
   const size_t rank = recipe.box.size();
   const int64_t bytes = size_of(recipe.dtype);

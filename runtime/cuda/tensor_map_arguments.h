@@ -15,6 +15,8 @@ Result<TensorMapArguments> tensor_map_arguments(std::string_view kernel, const T
                                                 std::span<const uint64_t> slots);
 Diagnostic tensor_map_refused(std::string_view kernel, const TensorMapRecipe& recipe, std::string_view why);
 
+/// What an element is to a tensor map: the part of its name behind CU_TENSOR_MAP_DATA_TYPE_.
+std::string_view tensor_map_type_name(DType dtype);
 /// The values of CUtensorMapDataType and CUtensorMapSwizzle, which cuda.h numbers so for good.
 int tensor_map_data_type(DType dtype);
 int tensor_map_swizzle(int bytes);
