@@ -92,7 +92,7 @@ class Fields {
 template <class T>
 T take(std::string_view& text) {
   T value;
-  std::memcpy(&value, text.data(), sizeof value);
+  text.copy(reinterpret_cast<char*>(&value), sizeof value);
   text.remove_prefix(sizeof value);
   return value;
 }

@@ -313,6 +313,7 @@ void put_elements(Interp& in, const Tensor& to, const std::vector<int64_t>& plac
   std::vector<std::byte> bytes = in.take(to.to_bytes());
   std::vector<std::byte> given = in.take(in.take(values.to(to.dtype())).to_bytes());
   const DType wide = is_float(to.dtype()) ? DType::kF64 : DType::kI64;
+  auto is_nan = [](auto x) { return x != x; };  // NOLINT(misc-redundant-expression)
   auto combined = [&]<class T>(std::byte* place, const std::byte* value, T) {
     T a{}, b{};
     runtime::convert_elements(to.dtype(), place, wide, &a, 1);
@@ -333,10 +334,10 @@ void put_elements(Interp& in, const Tensor& to, const std::vector<int64_t>& plac
           b = static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
         break;
       case Combine::kLeast:
-        b = a != a || a < b ? a : b;
+        b = is_nan(a) || a < b ? a : b;
         break;
       case Combine::kGreatest:
-        b = a != a || a > b ? a : b;
+        b = is_nan(a) || a > b ? a : b;
         break;
     }
     if (to.dtype() == DType::kI1) b = b != 0;

@@ -90,8 +90,10 @@ std::vector<Value> sliced(Interp& in, const std::vector<Value>& items, const Sli
 }
 
 bool holds(Interp& in, const std::vector<Value>& items, const Value& item) {
-  for (size_t i = 0; i < items.size(); ++i)
-    if (const Value v = items[i]; v.same(item) || in.equal(v, item)) return true;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Value v = items[i];  // NOLINT(performance-unnecessary-copy-initialization): its == may change the list
+    if (v.same(item) || in.equal(v, item)) return true;
+  }
   return false;
 }
 
@@ -122,7 +124,7 @@ std::string joined(Interp& in, const Object* of, const std::vector<Value>& items
   std::string out;
   for (size_t i = 0; i < items.size(); ++i) {
     if (i) out += ", ";
-    const Value item = items[i];  // its repr may change the list
+    const Value item = items[i];  // NOLINT(performance-unnecessary-copy-initialization): its repr may change the list
     out += in.repr(item);
   }
   return out;

@@ -95,7 +95,6 @@ std::string at_prompt(const std::string& entries) {
   options.device = "cpu";
   std::string out;
   Shell shell(options, [&](std::string_view s) { out += s; });
-  std::string entry;
   struct Lines : EntrySource {
     explicit Lines(std::string_view t) : text(t) {}
     Input read(const std::string&, const std::string&) override {
