@@ -1,0 +1,117 @@
+"""Checks drivers without a GPU: each kernel at a small size on the CPU, and compiled for Hopper, by Kiln and by Triton.
+
+    python3 check.py --kiln KILN --kernels DIR [names]
+
+Four columns: Kiln's host target against the reference; Triton's interpreter against it; Triton's compiler for sm_90,
+for the types and constants that the driver's first configuration launches; `kiln compile` for sm_90a with the same.
+"""
+import argparse
+import os
+import runpy
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+DRIVERS = os.path.join(HERE, "drivers")
+HELPERS = ("harness", "routing")
+
+
+# Kernels that Triton's interpreter cannot run, though its compiler can.
+NOT_INTERPRETED = {"fla_delta_h": "its loop variables are ints there, which have no .to"}
+
+
+class Compiled(Exception):
+    pass
+
+
+def compile_child(name):
+    """Runs a driver whose first launch is compiled instead; prints the arguments of `kiln compile` for the same."""
+    import torch
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime.jit import JITFunction
+
+    class Driver:
+        get_current_target = staticmethod(lambda: GPUTarget("cuda", 90, 32))
+        get_current_device = staticmethod(lambda: 0)
+        get_current_stream = staticmethod(lambda device=0: 0)
+        get_active_torch_device = staticmethod(lambda: torch.device("cpu"))
+
+    triton.runtime.driver.set_active(Driver())
+    launch = JITFunction.run
+
+    def run(self, *args, grid, warmup=False, **kwargs):
+        kernel = launch(self, *args, grid=(1, 1, 1), warmup=True, **kwargs)
+        source = kernel.src
+        types, constants = [], []
+        for i, parameter in enumerate(self.params):
+            kind = source.signature[parameter.name]
+            divisible = any(a[0] == "tt.divisibility" for a in source.attrs.get((i,), []))
+            types.append(kind + (":16" if divisible and kind != "constexpr" else ""))
+            if kind == "constexpr":
+                value = source.constants.get((i,))
+                # None and 1 become constants of parameters that are no constexpr too.
+                constants.append("%s=%s" % (parameter.name, value))
+        options = kernel.metadata
+        print("KILN", "\t".join(["--kernel", self.__name__, "--signature", ",".join(types), "--num-warps",
+                                 str(kwargs.get("num_warps", 4)), "--num-stages", str(kwargs.get("num_stages", 3))] +
+                                [w for c in constants for w in ("--constexpr", c)]), sep="\t")
+        print("TRITON shared %d" % options.shared)
+        raise Compiled()
+
+    JITFunction.run = run
+    sys.path.insert(0, DRIVERS)
+    sys.argv = [name, "one", "1", "0"]
+    try:
+        runpy.run_path(os.path.join(DRIVERS, name + ".py"), run_name="__main__")
+    except Compiled:
+        pass
+
+
+def run(command, env, limit):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=limit)
+        return done.returncode, done.stdout + done.stderr
+    except subprocess.TimeoutExpired:
+        return "timeout", ""
+
+
+def last(text):
+    lines = [l for l in text.strip().splitlines() if "WRONG" in l or "fails" in l or "rror" in l] or text.strip().splitlines()
+    return lines[-1][:200] if lines else ""
+
+
+def main():
+    if sys.argv[1] == "--compile":
+        return compile_child(sys.argv[2])
+    p = argparse.ArgumentParser()
+    p.add_argument("--kiln", required=True)
+    p.add_argument("--kernels", required=True)
+    p.add_argument("--limit", type=float, default=120)
+    p.add_argument("names", nargs="*")
+    o = p.parse_args()
+    names = o.names or [f[:-3] for f in sorted(os.listdir(DRIVERS)) if f.endswith(".py") and f[:-3] not in HELPERS]
+    env = dict(os.environ, PUBLISHED=os.path.abspath(o.kernels))
+    bad = 0
+    for name in names:
+        driver = os.path.join(DRIVERS, name + ".py")
+        rows = [("kiln host", *run([o.kiln, driver, "check", "1", "0"], env, o.limit))]
+        if name not in NOT_INTERPRETED:
+            interpreted = dict(env, TRITON_INTERPRET="1")
+            rows.append(("interpreter", *run([sys.executable, driver, "check", "1", "0"], interpreted, o.limit)))
+        status, text = run([sys.executable, __file__, "--compile", name], env, o.limit)
+        line = [l for l in text.splitlines() if l.startswith("KILN\t")]
+        rows.append(("triton sm_90", 0 if line else status or 1, text))
+        if line:
+            source = os.path.join(env["PUBLISHED"], "src_%s.py" % name)
+            rows.append(("kiln sm_90a", *run([o.kiln, "compile", source, "--target", "sm_90a", "--emit", "info"] +
+                                             line[0].split("\t")[1:], env, o.limit)))
+        print("%-24s %s" % (name, "  ".join("%s %s" % (r[0], "ok" if r[1] == 0 else "FAILS") for r in rows)), flush=True)
+        for what, status, text in rows:
+            if status != 0:
+                bad += 1
+                print("    %s (%s): %s" % (what, status, last(text)))
+    return 1 if bad else 0
+
+
+sys.exit(main())

@@ -1,0 +1,85 @@
+"""Collects published kernels from checkouts into one file each, for the drivers beside it.
+
+    python3 collect.py FOLDER... --out DIR [names]
+
+Fetches nothing. A FOLDER holds a repository of sources.py under its short name (`triton`, `vllm`, …), or is one. Writes
+DIR/src_NAME.py: imports of torch and Triton, and the named functions as published. Decorators other than `triton.jit`
+(autotuners, heuristics, caches) are left out, since the drivers launch each configuration themselves.
+"""
+import argparse
+import ast
+import os
+import sys
+
+from sources import KERNELS, REPOSITORIES
+
+IMPORTS = "import math\n\nimport torch\nimport triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n"
+
+
+def is_jit(decorator):
+    return ast.unparse(decorator).startswith(("triton.jit", "jit"))
+
+
+def segment(lines, node):
+    """The text of a top-level statement, with no decorator but `triton.jit`."""
+    kept = []
+    for d in getattr(node, "decorator_list", []):
+        if is_jit(d):
+            # What else `jit` is told (launch_metadata) names functions of the host that are not collected.
+            words = [ast.unparse(k) for k in getattr(d, "keywords", []) if k.arg.startswith("do_not_specialize")]
+            kept.append("@triton.jit(%s)" % ", ".join(words) if words else "@triton.jit")
+    return "\n".join(kept + lines[node.lineno - 1:node.end_lineno]) + "\n"
+
+
+def names_of(node):
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return [node.name]
+    if isinstance(node, (ast.Assign, ast.AnnAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return [t.id for t in targets if isinstance(t, ast.Name)]
+    return []
+
+
+def collected(path, wanted):
+    text = open(path, encoding="utf-8").read()
+    lines = text.split("\n")
+    found = {}
+    for node in ast.parse(text).body:
+        for name in names_of(node):
+            if name in wanted:
+                found[name] = segment(lines, node)  # the last one, as Python would see it
+    missing = [n for n in wanted if n not in found]
+    if missing:
+        sys.exit("%s has no %s" % (path, ", ".join(missing)))
+    return "\n\n".join(found[n] for n in wanted)
+
+
+def place_of(folders, repository, path):
+    for folder in folders:
+        for root in (os.path.join(folder, repository), folder):
+            if os.path.exists(os.path.join(root, path)):
+                return os.path.join(root, path)
+    return None
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("folders", nargs="+")
+    p.add_argument("--out", required=True)
+    o = p.parse_args()
+    os.makedirs(o.out, exist_ok=True)
+    absent = 0
+    for name, (repository, path, wanted, prelude) in KERNELS.items():
+        place = place_of(o.folders, repository, path)
+        if place is None:
+            print("not found: %s of %s" % (path, REPOSITORIES[repository][0]))
+            absent += 1
+            continue
+        origin = "# Collected from %s, %s (%s).\n" % (REPOSITORIES[repository][0], path, REPOSITORIES[repository][1])
+        with open(os.path.join(o.out, "src_%s.py" % name), "w", encoding="utf-8") as f:
+            f.write(origin + IMPORTS + prelude + "\n\n" + collected(place, wanted))
+    print("%d kernels collected" % (len(KERNELS) - absent))
+    return 1 if absent else 0
+
+
+sys.exit(main())
