@@ -51,7 +51,7 @@ def compile_child(name):
             if kind == "constexpr":
                 value = source.constants.get((i,))
                 # None and 1 become constants of parameters that are no constexpr too.
-                constants.append("%s=%s" % (parameter.name, value))
+                constants.append("%s=%s" % (parameter.name, repr(value) if isinstance(value, str) else value))
         options = kernel.metadata
         print("KILN", "\t".join(["--kernel", self.__name__, "--signature", ",".join(types), "--num-warps",
                                  str(kwargs.get("num_warps", 4)), "--num-stages", str(kwargs.get("num_stages", 3))] +

@@ -11,7 +11,7 @@ import ast
 import os
 import sys
 
-from sources import KERNELS, REPOSITORIES
+from sources import KERNELS, REPOSITORIES, STUBS
 
 IMPORTS = "import math\n\nimport torch\nimport triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n"
 
@@ -76,8 +76,15 @@ def main():
             absent += 1
             continue
         origin = "# Collected from %s, %s (%s).\n" % (REPOSITORIES[repository][0], path, REPOSITORIES[repository][1])
+        parts = []
+        for elsewhere in [w.split(":") for w in wanted if ":" in w]:
+            parts.append(collected(place_of(o.folders, repository, elsewhere[0]), [elsewhere[1]]))
+        parts.append(collected(place, [w for w in wanted if ":" not in w]))
         with open(os.path.join(o.out, "src_%s.py" % name), "w", encoding="utf-8") as f:
-            f.write(origin + IMPORTS + prelude + "\n\n" + collected(place, wanted))
+            f.write(origin + IMPORTS + prelude + "\n\n" + "\n\n".join(parts))
+    for name, text in STUBS.items():
+        with open(os.path.join(o.out, name), "w", encoding="utf-8") as f:
+            f.write(text)
     print("%d kernels collected" % (len(KERNELS) - absent))
     return 1 if absent else 0
 
