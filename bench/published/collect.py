@@ -43,11 +43,18 @@ def names_of(node):
 def collected(path, wanted):
     text = open(path, encoding="utf-8").read()
     lines = text.split("\n")
-    found = {}
+    found, functions = {}, set()
     for node in ast.parse(text).body:
         for name in names_of(node):
-            if name in wanted:
-                found[name] = segment(lines, node)  # the last one, as Python would see it
+            if name not in wanted:
+                continue
+            if name in functions:  # `f = triton.jit(f)` behind its def
+                if not found[name].startswith("@triton.jit"):
+                    found[name] = "@triton.jit\n" + found[name]
+                continue
+            if isinstance(node, ast.FunctionDef):
+                functions.add(name)
+            found[name] = segment(lines, node)
     missing = [n for n in wanted if n not in found]
     if missing:
         sys.exit("%s has no %s" % (path, ", ".join(missing)))

@@ -20,13 +20,11 @@ import sys
 import tempfile
 import time
 
+from sources import OTHERS, PRODUCTS
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 DRIVERS = os.path.join(HERE, "drivers")
-HELPERS = ("harness", "routing")
-
-
-def all_names():
-    return [f[:-3] for f in sorted(os.listdir(DRIVERS)) if f.endswith(".py") and f[:-3] not in HELPERS]
+SETS = {"products": sorted(PRODUCTS), "others": sorted(OTHERS), "all": sorted(PRODUCTS) + sorted(OTHERS)}
 
 
 def start_kiln(o, env, name, mode, index, out):
@@ -112,15 +110,15 @@ def main():
     p.add_argument("--limit", type=float, default=40.0)
     p.add_argument("--verbose", action="store_true", help="also what drivers say of configurations that do not run")
     p.add_argument("--markdown", action="store_true")
-    p.add_argument("names", nargs="*")
+    p.add_argument("names", nargs="*", help="kernels, or products, others, all; products unless named")
     o = p.parse_args()
     o.kiln = os.path.abspath(o.kiln)
-    names = o.names or all_names()
+    names = [n for given in o.names or ["products"] for n in SETS.get(given, [given])]
     began = time.time()
     caches = tempfile.mkdtemp(prefix="published")
-    env = dict(os.environ, PUBLISHED=os.path.abspath(o.kernels), KILN_CACHE_DIR=os.path.join(caches, "kiln"),
-               TRITON_CACHE_DIR=os.path.join(caches, "triton"))
-    os.environ.update(env)
+    # Each draw has caches of its own, so that first launches are cold in all of them.
+    envs = [dict(os.environ, PUBLISHED=os.path.abspath(o.kernels), KILN_CACHE_DIR=os.path.join(caches, "kiln%d" % i),
+                 TRITON_CACHE_DIR=os.path.join(caches, "triton%d" % i)) for i in range(o.draws)]
     import torch
     import triton
     import triton.language
@@ -133,7 +131,7 @@ def main():
         running = [j for j in running if not j.done()]
         while waiting and len(running) < o.jobs:
             start, name, index = waiting.pop(0)
-            running.append(Job(o, start, env, name, "warm", index))
+            running.append(Job(o, start, envs[index], name, "warm", index))
         time.sleep(0.01)
     print("seed %d, %d draws, torch %s, Triton %s; compiled ahead in %.0f s" % (
         o.seed, len(draws), torch.__version__, triton.__version__, time.time() - began), flush=True)
@@ -144,8 +142,8 @@ def main():
         print("|---|---|--:|--:|--:|--:|--:|---|")
     ratios, firsts, wrong = [], [], []
     for name, index in draws:
-        ours = measured(Job(o, start_kiln, env, name, "bench", index), o.verbose, "kiln")
-        theirs = measured(Job(o, start_triton, env, name, "bench", index), o.verbose, "triton")
+        ours = measured(Job(o, start_kiln, envs[index], name, "bench", index), o.verbose, "kiln")
+        theirs = measured(Job(o, start_triton, envs[index], name, "bench", index), o.verbose, "triton")
         texts = [r for r in (ours, theirs) if isinstance(r, str)]
         if texts:
             print(row % (name, "", "", "", "", "", "", "; ".join(

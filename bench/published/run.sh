@@ -1,5 +1,6 @@
 #!/bin/sh
-# Published kernels under Kiln and under Triton: SEED, number of draws, and the kernels (all unless named).
+# Published kernels under Kiln and under Triton: SEED, number of draws, and which: kernels by name, or `products`,
+# `others`, `all` (products unless named).
 # Usage: KILN=path PUBLISHED=folder bench/published/run.sh SEED DRAWS [names]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

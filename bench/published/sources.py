@@ -12,6 +12,7 @@ REPOSITORIES = {
     "fla": ("fla-org/flash-linear-attention", "bc3b101d"),
     "lightllm": ("ModelTC/lightllm", "fc72ffab"),
     "lightning-attention": ("OpenNLPLab/lightning-attention", "d15c385"),
+    "lion": ("lucidrains/lion-pytorch", "6a74fdc"),
     "mamba": ("state-spaces/mamba", "e9594ce"),
     "sglang": ("sgl-project/sglang", "wheel 0.5.23"),
     "triton": ("triton-lang/Triton-to-tile-IR", "50ec1da08"),
@@ -28,6 +29,10 @@ SGLANG = "sglang/kernels/ops/"
 FLA = "fla/ops/"
 GEMS = "src/flag_gems/ops/"
 FLA_NAMES = "from fla_language import exp, exp2, log\n"
+LIGER = "src/liger_kernel/ops/"
+LIGER_NAMES = "rsqrt = libdevice.rsqrt\n"
+LIGHTLLM = "lightllm/common/basemodel/triton_kernel/"
+UNSLOTH_NAMES = "triton_tanh = libdevice.tanh\ntriton_cast = tl.cast\n"
 GEMS_NAMES = "import gems_language as tle\n"
 
 # Modules that kernels take names from, written beside them in words of our own.
@@ -66,7 +71,7 @@ def num_programs(axis):
 }
 
 # name of the driver: (repository, path, top-level names, lines in front of them); a name of another file is PATH:NAME
-KERNELS = {
+PRODUCTS = {
     "attention": ("triton", TUTORIALS + "06-fused-attention.py",
                   ["_attn_fwd_inner", "_maybe_make_tensor_desc", "_attn_fwd"], ""),
     "attention_backward": ("triton", TUTORIALS + "06-fused-attention.py",
@@ -111,3 +116,38 @@ KERNELS = {
     "unified": ("vllm", VLLM + "attention/ops/triton_unified_attention.py",
                 ["cdiv_fn", "apply_softcap", "kernel_unified_attention_2d"], ""),
 }
+
+# Kernels that do not multiply matrices.
+OTHERS = {
+    "fla_cumsum": ("fla", FLA + "utils/cumsum.py", ["chunk_local_cumsum_vector_kernel"], ""),
+    "fla_l2norm": ("fla", "fla/modules/l2norm.py", ["l2norm_fwd_kernel"], ""),
+    "fla_logsumexp": ("fla", FLA + "utils/logsumexp.py", ["logsumexp_fwd_kernel"], FLA_NAMES),
+    "lightllm_quantize_kv": ("lightllm", LIGHTLLM + "destindex_copy_kv.py",
+                             ["_fwd_kernel_destindex_copy_quantize_kv"], ""),
+    "lightllm_rotary": ("lightllm", "lightllm/models/llama/triton_kernel/rotary_emb.py", ["_rotary_kernel"], ""),
+    "lightllm_silu": ("lightllm", "lightllm/models/llama/triton_kernel/silu_and_mul.py", ["_silu_and_mul_kernel"], ""),
+    "lightllm_topk": ("lightllm", "lightllm/common/fused_moe/softmax_topk.py", ["softmax_topk_kernel"], ""),
+    "liger_cross_entropy": ("Liger-Kernel", LIGER + "cross_entropy.py", ["LOG2_E", "liger_cross_entropy_kernel"],
+                            "tanh = libdevice.tanh\n"),
+    "liger_group_norm": ("Liger-Kernel", LIGER + "group_norm.py", ["_group_norm_forward_kernel"], LIGER_NAMES),
+    "liger_jsd": ("Liger-Kernel", LIGER + "jsd.py", ["_jsd_kernel"], ""),
+    "liger_layer_norm": ("Liger-Kernel", LIGER + "layer_norm.py", ["_layer_norm_forward_kernel"], LIGER_NAMES),
+    "liger_layer_norm_backward": ("Liger-Kernel", LIGER + "layer_norm.py", ["_layer_norm_backward_kernel"], ""),
+    "liger_rms_norm": ("Liger-Kernel", LIGER + "rms_norm.py",
+                       ["_CASTING_MODE_NONE", "_CASTING_MODE_LLAMA", "_CASTING_MODE_GEMMA", "_rms_norm_forward_kernel"],
+                       LIGER_NAMES),
+    "liger_rope": ("Liger-Kernel", LIGER + "rope.py", ["_triton_rope"], ""),
+    "liger_swiglu_backward": ("Liger-Kernel", LIGER + "swiglu.py", ["_swiglu_backward_kernel"], ""),
+    "lion": ("lion", "lion_pytorch/triton.py", ["update_fn_kernel"], ""),
+    "mamba_state_update": ("mamba", MAMBA + "selective_state_update.py", ["_selective_scan_update_kernel"],
+                           "\n\n@triton.jit\ndef softplus(dt):\n    return tl.math.log(tl.math.exp(dt) + 1)\n"),
+    "merge_states": ("vllm", VLLM + "attention/ops/triton_merge_attn_states.py", ["merge_attn_states_kernel"], ""),
+    "moe_sum": ("sglang", SGLANG + "moe/fused_moe_triton_kernels.py", ["_moe_sum_reduce_kernel"], ""),
+    "quantize_fp8": ("vllm", VLLM_QUANTIZED + "utils/fp8_utils.py", ["_per_token_group_quant_fp8"], ""),
+    "recovered_tokens": ("vllm", VLLM + "v1/sample/rejection_sampler.py", ["sample_recovered_tokens_kernel"], ""),
+    "unsloth_cross_entropy": ("unsloth", "unsloth/kernels/cross_entropy_loss.py", ["_cross_entropy_forward"],
+                              UNSLOTH_NAMES),
+    "unsloth_geglu_backward": ("unsloth", "unsloth/kernels/geglu.py", ["_approx_backward_kernel"], UNSLOTH_NAMES),
+}
+
+KERNELS = {**PRODUCTS, **OTHERS}
