@@ -17,7 +17,18 @@ HELPERS = ("harness", "routing")
 
 
 # Kernels that Triton's interpreter cannot run, though its compiler can.
-NOT_INTERPRETED = {"fla_delta_h": "its loop variables are ints there, which have no .to"}
+NUMBERS = "its numbers are Python's there, which have no .to"
+FUNCTIONS = "functions of Triton by a name of the module's are not interpreted, nor is libdevice"
+NOT_INTERPRETED = {
+    "fla_delta_h": NUMBERS,
+    "liger_group_norm": NUMBERS,
+    "liger_layer_norm": NUMBERS,
+    "liger_rms_norm": NUMBERS,
+    "liger_swiglu_backward": NUMBERS,
+    "quantize_fp8": "its conversion to float8 does not round to nearest",
+    "unsloth_cross_entropy": FUNCTIONS,
+    "unsloth_geglu_backward": FUNCTIONS,
+}
 
 
 class Compiled(Exception):
