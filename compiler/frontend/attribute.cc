@@ -182,8 +182,10 @@ Result<Value> Codegen::attribute(const Value& base, std::string_view name, Sourc
         return found;
       }
     if (!is_known_module(m->path))
-      return with_note(fail(range, ErrorKind::kName, "the module {} cannot be used in a kernel", m->path),
-                       "help: kernels see triton, triton.language and its submodules, and the constants of math");
+      return with_note(
+          fail(range, ErrorKind::kName, "the module {} cannot be used in a kernel", m->path),
+          "help: kernels see triton, triton.language and its submodules, the constants of math, and what is "
+          "under @triton.jit or tl.constexpr in modules of your own");
     Diagnostic d = fail(name_range, ErrorKind::kName, "{} has no member {}", m->path, name);
     if (const Builtin* row = find_builtin(name, kInLanguage | kInMath | kInLibdevice))
       return with_note(std::move(d), fmt::format("help: did you mean {}?", row->display_name()));

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "compiler/frontend/builtins.h"
+
 namespace kiln::runtime {
 namespace {
 
@@ -13,6 +15,7 @@ using namespace ast;
 class Names {
  public:
   std::set<std::string> read, bound;
+  std::set<std::string> members;  // "a.b", "a.b.c", …: chains of attributes of a name
 
   void visit(const Body& body) {
     for (const StmtPtr& s : body) visit(*s);
@@ -74,6 +77,7 @@ class Names {
         return;
       }
       case ExprKind::kAttribute:
+        if (std::string path = dotted(*e); !path.empty()) members.insert(std::move(path));
         return visit(as<Attribute>(*e).base.get());
       case ExprKind::kSubscript:
         visit(as<Subscript>(*e).base.get());
@@ -195,6 +199,13 @@ class Names {
   }
 
  private:
+  static std::string dotted(const Expr& e) {
+    if (const auto* name = dyn_as<Name>(&e)) return name->id;
+    const auto* attribute = dyn_as<Attribute>(&e);
+    if (!attribute) return {};
+    std::string base = dotted(*attribute->base);
+    return base.empty() ? base : base + "." + attribute->name;
+  }
   void visit_all(const std::vector<ExprPtr>& list) {
     for (const ExprPtr& e : list) visit(e.get());
   }
@@ -214,6 +225,37 @@ bool same(const frontend::Global& a, const frontend::Global& b) {
   return describe(a) == describe(b);
 }
 
+Names names_of(const FunctionDef& def) {
+  Names names;
+  for (const Param& p : def.params) names.bound.insert(p.name);
+  names.visit(def.body);
+  return names;
+}
+
+/// The value of a name, or of a member of a module that is a text of the script's (`helpers.f`).
+std::optional<frontend::Global> value_of(const JitFunction& function, std::string_view path) {
+  size_t dot = path.find('.');
+  std::optional<frontend::Global> value = function.lookup ? function.lookup(path.substr(0, dot)) : std::nullopt;
+  while (value && dot != std::string_view::npos) {
+    const auto* module = std::get_if<frontend::ModulePath>(&*value);
+    if (!module || frontend::is_known_module(module->path) || !function.member) return std::nullopt;
+    path.remove_prefix(dot + 1);
+    dot = path.find('.');
+    value = function.member(module->path, path.substr(0, dot));
+  }
+  return value;
+}
+
+/// What a function reads from outside: its free names, and the chains of attributes that begin with one.
+std::vector<std::string> reads(const JitFunction& function) {
+  const Names names = names_of(*function.def);
+  std::vector<std::string> out = names.free();
+  const std::set<std::string> free(out.begin(), out.end());
+  for (const std::string& member : names.members)
+    if (free.count(member.substr(0, member.find('.')))) out.push_back(member);
+  return out;
+}
+
 class ClosureMaker {
  public:
   Closure closure;
@@ -230,8 +272,8 @@ class ClosureMaker {
     SourceRange source = function->def->full_range.text ? function->def->full_range : function->def->range;
     std::string text(source.str());
     text += "\n";
-    for (const std::string& name : free_names(*function->def)) {
-      auto value = function->lookup ? function->lookup(name) : std::nullopt;
+    for (const std::string& name : reads(*function)) {
+      auto value = value_of(*function, name);
       if (!value) continue;  // a builtin of the language, or unknown: the frontend says so
       text += name + " = " + text_of(*value) + "\n";
       if (!std::holds_alternative<frontend::ModulePath>(*value)) closure.watches.push_back({function, name, *value});
@@ -272,12 +314,7 @@ std::string describe(const frontend::Global& value) {
   return std::visit(Visitor{}, value);
 }
 
-std::vector<std::string> free_names(const FunctionDef& def) {
-  Names names;
-  for (const Param& p : def.params) names.bound.insert(p.name);
-  names.visit(def.body);
-  return names.free();
-}
+std::vector<std::string> free_names(const FunctionDef& def) { return names_of(def).free(); }
 
 Closure make_closure(const std::shared_ptr<const JitFunction>& function) {
   ClosureMaker maker;
@@ -287,7 +324,7 @@ Closure make_closure(const std::shared_ptr<const JitFunction>& function) {
 
 bool is_current(const Closure& closure) {
   for (const Watch& watch : closure.watches) {
-    auto now = watch.function->lookup(watch.name);
+    auto now = value_of(*watch.function, watch.name);
     if (!now || !same(*now, watch.value)) return false;
   }
   return true;

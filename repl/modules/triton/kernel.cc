@@ -66,6 +66,16 @@ class Lookup {
   Ref<Function> function_;
 };
 
+/// The names of a module that the script imported (`import helpers as h`; `h.f(x)` in a kernel).
+std::optional<frontend::Global> member_of(const std::weak_ptr<Interp*>& interp, std::string_view path,
+                                          std::string_view name) {
+  std::shared_ptr<Interp*> in = interp.lock();
+  Ref<ModuleObject> module = in ? (*in)->import_module(path) : Ref<ModuleObject>();
+  if (!module) return std::nullopt;
+  std::optional<Value> value = module->attribute(**in, name);
+  return value ? global_of(*value) : std::nullopt;
+}
+
 /// do_not_specialize: names or positions.
 std::vector<std::string> parameter_names(Interp& in, const Function& f, const Value& list) {
   std::vector<std::string> out;
@@ -93,6 +103,9 @@ Value make_kernel(Interp& in, const Value& v, const Value& do_not_specialize, bo
   jit->constexpr_function = constexpr_function;
   jit->do_not_specialize = parameter_names(in, *f, do_not_specialize);
   jit->lookup = Lookup(in, Ref<Function>(f));
+  jit->member = [interp = in.self()](std::string_view path, std::string_view name) {
+    return member_of(interp, path, name);
+  };
   return make<KernelObject>(Kernel::from_function(jit), Ref<Function>(f), jit);
 }
 

@@ -161,6 +161,21 @@ TEST_F(Modules, ErrorsInKilnsOwnModulesNameTheUsersLine) {
             "    | ^^^\n");
 }
 
+TEST_F(Modules, KernelsReachTheirNamesThroughThem) {
+  write("ext.py",
+        "import triton\nimport triton.language as tl\nSTEP = tl.constexpr(2)\n"
+        "@triton.jit\ndef index(): return tl.program_id(0)\n"
+        "@triton.jit\ndef twice(x): return x * STEP\n"
+        "@triton.jit\ndef thrice(x): return x * 3\n");
+  const std::string kernel =
+      "import torch, triton\nimport triton.language as tl\nimport ext as e\n"
+      "@triton.jit\ndef k(o): e.tl.store(o + e.index(), e.twice(e.STEP))\n"
+      "o = torch.zeros(2, dtype=torch.int32)\nk[(2,)](o)\nprint(o.tolist())\n";
+  EXPECT_EQ(run(kernel), "[4, 4]\n");
+  // What the module's name stands for is looked up with each launch.
+  EXPECT_EQ(run(kernel + "e.twice = e.thrice\nk[(2,)](o)\nprint(o.tolist())\n"), "[4, 4]\n[6, 6]\n");
+}
+
 TEST_F(Modules, SearchFoldersOfSysPath) {
   write("elsewhere/far.py", "v = 4\n");
   EXPECT_EQ(run("import os, sys\nsys.path.insert(0, os.path.join(os.path.dirname(__file__), 'elsewhere'))\n"
