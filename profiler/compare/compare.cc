@@ -259,10 +259,10 @@ class Run {
     for (size_t i : who) longest = std::max(longest, run_s_[i]);
     contest_.cut = fmt::format(
         "a run takes up to {:.1f} s: {} of the {} pairs that a verdict needs. budget={:.0f} takes them all; tensors "
-        "with "
-        "a tenth of the work have verdicts in seconds",
+        "with a tenth of the work have verdicts in seconds",
         longest, pairs, kLeastPairs, std::ceil(needed / 5) * 5);
-    if (options_.announce) options_.announce(fmt::format("about {:.0f} s more: {}", pairs * round, contest_.cut));
+    if (options_.announce)
+      options_.announce(fmt::format("about {:.0f} s more: a run takes up to {:.1f} s", pairs * round, longest));
   }
 
   // What fails here was measured in its first state: the row stays, without these figures.

@@ -26,7 +26,8 @@ constexpr std::string_view kLeave = "\033[?2004l\033[0m";
 termios g_before;
 int g_input = -1, g_output = -1;
 std::atomic<bool> g_raw{false};
-int g_wake[2] = {-1, -1};  // a byte per signal that wakes the wait; never closed
+std::atomic<bool> g_quiet{false};  // standard input does not echo
+int g_wake[2] = {-1, -1};          // a byte per signal that wakes the wait; never closed
 
 // A process that is not in front must leave the terminal to the one that is (and would be stopped if it did not).
 bool is_in_front(int fd) {
@@ -109,7 +110,30 @@ void remove_handlers() {
 
 }  // namespace
 
+namespace {
+
+/// Changes whether standard input echoes; false: it did not need to, or it cannot be known.
+bool set_echo(bool wanted) {
+  termios modes;
+  if (!is_in_front(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &modes) != 0) return false;
+  if (((modes.c_lflag & ECHO) != 0) == wanted) return false;
+  modes.c_lflag ^= static_cast<tcflag_t>(ECHO);
+  return tcsetattr(STDIN_FILENO, TCSANOW, &modes) == 0;
+}
+
+}  // namespace
+
+QuietKeys::QuietKeys() {
+  if (g_quiet || !isatty(STDIN_FILENO) || !set_echo(false)) return;
+  g_quiet = is_outermost_ = true;
+}
+
+QuietKeys::~QuietKeys() {
+  if (is_outermost_ && g_quiet.exchange(false)) set_echo(true);
+}
+
 void restore_terminal() {
+  if (g_quiet.exchange(false)) set_echo(true);
   if (!g_raw.exchange(false) || !is_in_front(g_input)) return;
   [[maybe_unused]] const ssize_t n = write(g_output, kLeave.data(), kLeave.size());
   tcsetattr(g_input, TCSANOW, &g_before);

@@ -8,9 +8,22 @@
 
 namespace kiln::editor {
 
-/// Gives the terminal back as it was before editing began; does nothing when nothing is edited. Async-signal-safe: for
-/// handlers of fatal signals, from any thread.
+/// Gives the terminal back as it was before editing or QuietKeys began; does nothing outside of both.
+/// Async-signal-safe: for handlers of fatal signals, from any thread.
 void restore_terminal();
+
+/// While one lives, keys that are typed ahead are not shown (they are kept for the next line): for output that rewrites
+/// its own line. Does nothing when standard input is no terminal, or not this process's.
+class QuietKeys {
+ public:
+  QuietKeys();
+  ~QuietKeys();
+  QuietKeys(const QuietKeys&) = delete;
+  QuietKeys& operator=(const QuietKeys&) = delete;
+
+ private:
+  bool is_outermost_ = false;
+};
 
 struct TerminalSize {
   int rows = 24, columns = 80;

@@ -6,6 +6,7 @@
 
 #include "profiler/compare/compare.h"
 #include "profiler/measure/timer.h"
+#include "repl/editor/terminal.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
 #include "repl/magics/settings.h"
@@ -37,6 +38,7 @@ Result<size_t> baseline_of(const std::string& text, const std::vector<std::strin
 }  // namespace
 
 Status magic_compare(MagicContext& context, std::string_view text) {
+  const editor::QuietKeys quiet;  // keys that are typed ahead would stand in the progress
   KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("compare")));
   add_budget(context, arguments);
   const double start = profiler::steady_seconds();

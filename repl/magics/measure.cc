@@ -5,6 +5,7 @@
 #include "profiler/measure/measure.h"
 #include "profiler/measure/nvml.h"
 #include "profiler/measure/timer.h"
+#include "repl/editor/terminal.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
 #include "repl/magics/settings.h"
@@ -44,6 +45,7 @@ Cell spread_cell(const profiler::Measurement& m) {
 }  // namespace
 
 Status magic_bench(MagicContext& context, std::string_view text) {
+  const editor::QuietKeys quiet;  // keys that are typed ahead would stand in the progress
   KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("bench")));
   add_budget(context, arguments);
   if (arguments.expressions.size() != 1)

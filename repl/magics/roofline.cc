@@ -4,6 +4,7 @@
 #include "profiler/cupti/range_profiler.h"
 #include "profiler/measure/measure.h"
 #include "profiler/roofline/roofline.h"
+#include "repl/editor/terminal.h"
 #include "repl/magics/expr_contenders.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
@@ -68,6 +69,7 @@ Status count(const profiler::Contender& c, RoofPoint& point) {
 }  // namespace
 
 Status magic_roofline(MagicContext& context, std::string_view text) {
+  const editor::QuietKeys quiet;  // keys that are typed ahead would stand in the progress
   KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("roofline")));
   add_budget(context, arguments);
   if (arguments.expressions.empty()) return error(ErrorKind::kValue, "%roofline needs an expression or a launch");

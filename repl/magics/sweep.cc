@@ -7,6 +7,7 @@
 #include "profiler/compare/sweep.h"
 #include "profiler/measure/timer.h"
 #include "profiler/report/plot.h"
+#include "repl/editor/terminal.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
 #include "repl/magics/settings.h"
@@ -174,6 +175,7 @@ script::Value sweep_value(const Sweep& sweep, const std::vector<Axis>& axes,
 }  // namespace
 
 Status magic_sweep(MagicContext& context, std::string_view text) {
+  const editor::QuietKeys quiet;  // keys that are typed ahead would stand in the progress
   KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("sweep"), {.other_names = true}));
   add_budget(context, arguments);
   KILN_TRY(std::vector<Axis> axes, axes_of(context, arguments));

@@ -10,6 +10,7 @@
 
 #include "profiler/measure/stats.h"
 #include "profiler/tune/records.h"
+#include "repl/editor/terminal.h"
 #include "repl/magics/contenders.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
@@ -257,6 +258,7 @@ Status forget(MagicContext& context, const std::string& launch) {
 }  // namespace
 
 Status magic_tune(MagicContext& context, std::string_view arguments) {
+  const editor::QuietKeys quiet;  // keys that are typed ahead would stand in the progress
   KILN_TRY(Arguments a, parse_arguments(arguments));
   if (a.forget) return forget(context, a.request.launch);
   ProgressLine progress;

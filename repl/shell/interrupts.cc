@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <ctime>
 
+#include "repl/editor/terminal.h"
+
 namespace kiln::repl {
 
 namespace {
@@ -29,7 +31,10 @@ void while_running(int) {
   const bool is_same = g_presses.load() > 0 && now_ms - g_last_press_ms.load() < kOnePress_ms;
   if (!is_same) g_last_press_ms = now_ms;
   const int presses = is_same ? g_presses.load() : ++g_presses;
-  if (presses >= 3) _exit(130);
+  if (presses >= 3) {
+    editor::restore_terminal();
+    _exit(130);
+  }
   if (presses == 2 && !is_same) {
     constexpr char kText[] = "\nstill running; Ctrl-C once more ends kiln\n";
     [[maybe_unused]] ssize_t n = write(STDERR_FILENO, kText, sizeof kText - 1);

@@ -111,6 +111,11 @@ class PseudoTerminal {
     termios now{};
     return tcgetattr(slave_, &now) == 0 && now.c_lflag == before_.c_lflag && now.c_iflag == before_.c_iflag;
   }
+  /// Lines are the terminal's, and it does not show what is typed.
+  bool is_quiet() const {
+    termios now{};
+    return tcgetattr(slave_, &now) == 0 && (now.c_lflag & ICANON) != 0 && (now.c_lflag & ECHO) == 0;
+  }
   FakeScreen& screen() { return screen_; }
   const std::string& raw_output() const { return output_; }
   pid_t pid() const { return pid_; }

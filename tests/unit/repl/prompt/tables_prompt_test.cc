@@ -46,6 +46,22 @@ TEST_F(PromptTables, NothingIsLeftOfProgress) {
   EXPECT_EQ(t->screen().text().find("measuring: "), std::string::npos) << t->screen().text();
 }
 
+TEST_F(PromptTables, WhatIsTypedAheadIsNotInTheProgress) {
+  auto t = start(60, 120);
+  t->type("x = torch.ones(100_000)\r");
+  ASSERT_TRUE(t->wait_for("\n[2]")) << t->screen().text();
+  t->type("%compare x + 1, x * 2 budget=2s\r");
+  ASSERT_TRUE(t->wait([&] { return t->is_quiet(); })) << t->screen().text();
+  t->send("y = 41 + 1\rprint(y, 'done')\r");
+  ASSERT_TRUE(t->wait_for("\n42 done\n", 60)) << t->screen().text();
+  const std::string screen = t->screen().text();
+  // Once, at the prompt that read it.
+  EXPECT_EQ(screen.find("y = 41 + 1"), screen.rfind("y = 41 + 1")) << screen;
+  EXPECT_NE(screen.find("\n[3] y = 41 + 1\n"), std::string::npos) << screen;
+  t->type("!stty -a | tr ' ' '\\n' | grep '^-*echo$'\r");
+  EXPECT_TRUE(t->wait_for("\necho\n")) << t->screen().text();
+}
+
 TEST_F(PromptTables, ContinueBelowWhenNarrow) {
   auto narrow = start(60, 80), wide = start(60, 200);
   for (auto* t : {narrow.get(), wide.get()}) {
