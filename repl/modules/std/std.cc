@@ -490,104 +490,132 @@ constexpr NativeDef kTime[] = {
 };
 void fill_time(Interp&, ModuleObject& m) { add_functions(m, kTime); }
 
-/// One generator per session; its numbers are not CPython's.
-struct Generator {
-  explicit Generator(Interp&) {}
-  std::mt19937_64 engine{std::random_device{}()};
-};
-std::mt19937_64& engine(Interp& in) { return in.state<Generator>().engine; }
-double unit(Interp& in) { return static_cast<double>(engine(in)() >> 11) * 0x1p-53; }
-int64_t below(Interp& in, int64_t n) { return std::uniform_int_distribution<int64_t>(0, n - 1)(engine(in)); }
+/// The Mersenne twister, seeded as CPython seeds it, so that its numbers are the same.
+class Twister {
+ public:
+  explicit Twister(const std::vector<uint32_t>& key) { seed(key); }
 
-Value random_seed(Interp& in, NativeArgs& a) {
-  engine(in).seed(a[0].missing() || a[0].is_none() ? std::random_device{}() : in.hash(a[0]));
-  return Value::none();
-}
-Value random_random(Interp& in, NativeArgs&) { return Value::real(unit(in)); }
-Value uniform(Interp& in, NativeArgs& a) {
-  double low = in.to_double(a[0], "a"), high = in.to_double(a[1], "b");
-  return Value::real(low + (high - low) * unit(in));
-}
-Value gauss(Interp& in, NativeArgs& a) {
-  double mean = a[0].missing() ? 0 : in.to_double(a[0], "mu"), sigma = a[1].missing() ? 1 : in.to_double(a[1], "sigma");
-  return Value::real(mean + sigma * std::sqrt(-2 * std::log(1 - unit(in))) * std::cos(2 * M_PI * unit(in)));
-}
-Value randint(Interp& in, NativeArgs& a) {
-  int64_t low = in.to_int(a[0], "a"), high = in.to_int(a[1], "b");
-  if (low > high) in.fail(ErrorKind::kValue, "randint({}, {}): the range is empty", low, high);
-  return Value::integer(std::uniform_int_distribution<int64_t>(low, high)(engine(in)));
-}
-Value randrange(Interp& in, NativeArgs& a) {
-  int64_t low = a[1].missing() ? 0 : in.to_int(a[0], "start"), high = in.to_int(a[1].missing() ? a[0] : a[1], "stop");
-  if (low >= high) in.fail(ErrorKind::kValue, "randrange(): the range is empty");
-  return Value::integer(low + below(in, high - low));
-}
-Value choice(Interp& in, NativeArgs& a) {
-  int64_t n = in.length(a[0]);
-  if (n == 0) in.fail_as("IndexError", "choice() from nothing");
-  return in.item(a[0], Value::integer(below(in, n)));
-}
-Value shuffle(Interp& in, NativeArgs& a) {
-  auto* list = a[0].get<List>();
-  if (!list) in.fail(ErrorKind::kType, "shuffle() needs a list, got '{}'", in.type_name(a[0]));
-  for (size_t i = list->items.size(); i > 1; --i)
-    std::swap(list->items[i - 1], list->items[static_cast<size_t>(below(in, static_cast<int64_t>(i)))]);
-  return Value::none();
-}
-Value choices(Interp& in, NativeArgs& a) {
-  const std::vector<Value> items = in.to_vector(a[0]);
-  if (items.empty()) in.fail_as("IndexError", "choices() from nothing");
-  const int64_t k = a[2].missing() ? 1 : in.to_int(a[2], "k");
-  if (k > int64_t{1} << 26) in.fail(ErrorKind::kMemory, "choices() of {} elements is more than one operation makes", k);
-  std::vector<double> ends;
-  if (!a[1].missing() && !a[1].is_none()) {
-    double total = 0;
-    in.for_each(a[1], [&](const Value& w) {
-      ends.push_back(total += in.to_double(w, "a weight"));
-      return true;
-    });
-    if (ends.size() != items.size() || !(total > 0))
-      in.fail(ErrorKind::kValue, "choices() needs a weight for each element, and a sum above 0");
+  void seed(const std::vector<uint32_t>& key) {
+    state_[0] = 19650218;
+    for (uint32_t i = 1; i < kSize; ++i) state_[i] = 1812433253u * (state_[i - 1] ^ state_[i - 1] >> 30) + i;
+    uint32_t i = 1, j = 0;
+    auto step = [&] {
+      if (++i < kSize) return;
+      state_[0] = state_[kSize - 1];
+      i = 1;
+    };
+    for (size_t k = std::max<size_t>(kSize, key.size()); k > 0; --k) {
+      state_[i] = (state_[i] ^ (state_[i - 1] ^ state_[i - 1] >> 30) * 1664525u) + key[j] + j;
+      step();
+      if (++j == key.size()) j = 0;
+    }
+    for (size_t k = kSize - 1; k > 0; --k) {
+      state_[i] = (state_[i] ^ (state_[i - 1] ^ state_[i - 1] >> 30) * 1566083941u) - i;
+      step();
+    }
+    state_[0] = 0x80000000u;
+    at_ = kSize;
   }
-  std::vector<Value> out;
-  for (int64_t i = 0; i < k; ++i) {
-    in.check_interrupt();
-    const size_t at = ends.empty()
-                          ? static_cast<size_t>(below(in, static_cast<int64_t>(items.size())))
-                          : static_cast<size_t>(std::upper_bound(ends.begin(), ends.end() - 1, unit(in) * ends.back()) -
-                                                ends.begin());
-    out.push_back(items[at]);
+  uint32_t next() {
+    if (at_ == kSize) refill();
+    uint32_t y = state_[at_++];
+    y ^= y >> 11;
+    y ^= y << 7 & 0x9D2C5680u;
+    y ^= y << 15 & 0xEFC60000u;
+    return y ^ y >> 18;
   }
-  return make<List>(std::move(out));
-}
-Value sample(Interp& in, NativeArgs& a) {
-  std::vector<Value> items = in.to_vector(a[0]);
-  const int64_t k = in.to_int(a[1], "k");
-  if (k < 0 || static_cast<size_t>(k) > items.size())
-    in.fail(ErrorKind::kValue, "sample() of {} from {} elements", k, items.size());
-  for (size_t i = 0; i < static_cast<size_t>(k); ++i)
-    std::swap(items[i], items[i + static_cast<size_t>(below(in, static_cast<int64_t>(items.size() - i)))]);
-  items.resize(static_cast<size_t>(k));
-  return make<List>(std::move(items));
-}
-constexpr NativeDef kRandom[] = {
-    {"seed(value=None)", random_seed, "restarts the sequence"},
-    {"random()", random_random, "a float in [0, 1)"},
-    {"uniform(a, b)", uniform, "a float in [a, b)"},
-    {"gauss(mu=0.0, sigma=1.0)", gauss, "a normally distributed float"},
-    {"randint(a, b)", randint, "an int from a to b, both included"},
-    {"randrange(start, stop=)", randrange, "an int from start to below stop"},
-    {"choice(sequence)", choice, "one of the elements"},
-    {"choices(population, weights=None, *, k=1)", choices, "k elements, each drawn from all"},
-    {"sample(population, k)", sample, "k different elements"},
-    {"normalvariate(mu=0.0, sigma=1.0)", gauss, "the same as gauss()"},
-    {"shuffle(list)", shuffle, "puts a list into a random order"},
+  double unit() {
+    const uint32_t high = next() >> 5, low = next() >> 6;
+    return (high * 67108864.0 + low) / 9007199254740992.0;
+  }
+  std::vector<Value> numbers() const {
+    std::vector<Value> out;
+    for (uint32_t word : state_) out.push_back(Value::integer(word));
+    out.push_back(Value::integer(at_));
+    return out;
+  }
+  bool set_numbers(Interp& in, const std::vector<Value>& numbers) {
+    if (numbers.size() != kSize + 1) return false;
+    for (size_t i = 0; i < kSize; ++i) state_[i] = static_cast<uint32_t>(in.to_int(numbers[i], "a word of the state"));
+    at_ = static_cast<uint32_t>(std::clamp<int64_t>(in.to_int(numbers[kSize], "the place in the state"), 0, kSize));
+    return true;
+  }
+
+ private:
+  static constexpr uint32_t kSize = 624, kShift = 397;
+  void refill() {
+    for (uint32_t i = 0; i < kSize; ++i) {
+      const uint32_t y = (state_[i] & 0x80000000u) | (state_[(i + 1) % kSize] & 0x7FFFFFFFu);
+      state_[i] = state_[(i + kShift) % kSize] ^ y >> 1 ^ (y & 1 ? 0x9908B0DFu : 0u);
+    }
+    at_ = 0;
+  }
+  uint32_t state_[kSize], at_ = kSize;
 };
+
+/// What a seed gives: the words of an int's magnitude, else of a hash; none: from the system.
+std::vector<uint32_t> seed_key(Interp& in, const Value& seed) {
+  std::vector<uint32_t> key;
+  if (seed.missing() || seed.is_none()) {
+    std::random_device device;
+    for (int i = 0; i < 8; ++i) key.push_back(device());
+    return key;
+  }
+  unsigned __int128 words = 0;
+  const auto constant = seed.constant();
+  const auto* wide = constant ? std::get_if<ast::Int>(&*constant) : nullptr;
+  if (wide)
+    words = *wide < 0 ? -static_cast<unsigned __int128>(*wide) : static_cast<unsigned __int128>(*wide);
+  else
+    words = seed.is_bool() ? seed.boolean() : in.hash(seed);
+  do {
+    key.push_back(static_cast<uint32_t>(words));
+    words >>= 32;
+  } while (words);
+  return key;
+}
+
+Value twister_bits(Interp& in, Twister& twister, const Value& count) {
+  int64_t bits = in.to_int(count, "getrandbits()'s number of bits");
+  if (bits < 0) in.fail(ErrorKind::kValue, "number of bits must be non-negative");
+  if (bits > 127) in.fail(ErrorKind::kValue, "getrandbits({}) needs more than the 128 bits of Kiln's ints", bits);
+  ast::Int out = 0;
+  for (int at = 0; bits > 0; at += 32, bits -= 32) out |= ast::Int{twister.next() >> (bits < 32 ? 32 - bits : 0)} << at;
+  return Value::wide(out);
+}
+
+/// (random, getrandbits, seed, getstate, setstate) of a new generator: library/random.py makes a class of them.
+Value twister(Interp& in, NativeArgs& a) {
+  auto shared = std::make_shared<Twister>(seed_key(in, a[0]));
+  auto method = [&](const char* name, size_t parameters, auto body) {
+    auto o = make<Opaque>(name);
+    o->on_call = [=](Interp& interp, CallArgs& args) -> Value {
+      if (args.args.size() != parameters || !args.keywords.empty())
+        interp.fail(ErrorKind::kType, "{}() takes {} argument{}", name, parameters, parameters == 1 ? "" : "s");
+      return body(interp, *shared, args);
+    };
+    return Value(o);
+  };
+  return make<Tuple>(std::vector<Value>{
+      method("random", 0, [](Interp&, Twister& t, CallArgs&) { return Value::real(t.unit()); }),
+      method("getrandbits", 1, [](Interp& i, Twister& t, CallArgs& args) { return twister_bits(i, t, args.args[0]); }),
+      method("seed", 1,
+             [](Interp& i, Twister& t, CallArgs& args) {
+               t.seed(seed_key(i, args.args[0]));
+               return Value::none();
+             }),
+      method("getstate", 0, [](Interp&, Twister& t, CallArgs&) -> Value { return make<Tuple>(t.numbers()); }),
+      method("setstate", 1, [](Interp& i, Twister& t, CallArgs& args) {
+        if (!t.set_numbers(i, i.to_vector(args.args[0]))) i.fail(ErrorKind::kValue, "this is no state of a generator");
+        return Value::none();
+      })});
+}
+constexpr NativeDef kRandom[] = {{"generator(seed=None)", twister, "the functions of a new generator"}};
 void fill_random(Interp&, ModuleObject& m) { add_functions(m, kRandom); }
 
 constexpr ModuleDef kStdModules[] = {
-    {"_kiln", fill_kiln},      {"_re", fill_re},        {"json", fill_json}, {"math", fill_math}, {"os", fill_os},
-    {"os.path", fill_os_path}, {"random", fill_random}, {"sys", fill_sys},   {"time", fill_time},
+    {"_kiln", fill_kiln}, {"_random", fill_random},  {"_re", fill_re},  {"json", fill_json}, {"math", fill_math},
+    {"os", fill_os},      {"os.path", fill_os_path}, {"sys", fill_sys}, {"time", fill_time},
 };
 
 }  // namespace
