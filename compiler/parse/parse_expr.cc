@@ -175,7 +175,7 @@ ExprPtr Parser::named_expression() {
   Token name = advance();
   advance();
   auto node = std::make_unique<NamedExpr>(SourceRange{});
-  node->target = range(name).str();
+  node->target = name_of(range(name));
   node->value = expression();
   node->range = since(name.begin);
   return node;
@@ -247,7 +247,7 @@ std::vector<Param> Parser::parameters(Tok close, bool annotations) {
       p.kind = Param::Kind::kKeywordOnly;
     }
     Token name = expect_identifier("a parameter's name");
-    p.name = range(name).str();
+    p.name = name_of(range(name));
     if (const auto [first_one, is_new] = declared.emplace(p.name, params.size()); !is_new)
       fail(with_note(error_at(range(name), ErrorKind::kSyntax, "the parameter '{}' is declared twice", p.name),
                      "first declared here", params[first_one->second].range));
@@ -410,7 +410,7 @@ ExprPtr Parser::postfix() {
       Token name = expect_identifier("a name after '.'");
       auto node = std::make_unique<Attribute>(SourceRange{});
       node->base = std::move(e);
-      node->name = range(name).str();
+      node->name = name_of(range(name));
       node->name_range = range(name);
       e = std::move(node);
     } else {
@@ -437,7 +437,7 @@ ExprPtr Parser::call(ExprPtr callee) {
       star->range = since(first.begin);
       node->args.push_back(std::move(star));
     } else if (at(Tok::kIdentifier) && ahead(1).kind == Tok::kAssign) {
-      std::string name(range(advance()).str());
+      std::string name(range(advance()).str());  // as it stands, in classes too
       advance();
       if (const auto [first_one, is_new] = given.emplace(name, node->keywords.size()); !is_new)
         fail(with_note(error_at(range(first), ErrorKind::kSyntax, "the argument '{}' is given twice", name),
@@ -511,7 +511,7 @@ ExprPtr Parser::atom() {
     case Tok::kIdentifier: {
       advance();
       auto node = std::make_unique<Name>(range(t));
-      node->id = range(t).str();
+      node->id = name_of(range(t));
       return node;
     }
     case Tok::kInt: {

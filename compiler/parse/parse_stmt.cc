@@ -165,7 +165,7 @@ StmtPtr Parser::simple() {
       if (node->nonlocal && !in_function_)
         fail(error_at(range(first), ErrorKind::kSyntax, "'nonlocal' is outside of a function"));
       do {
-        node->names.emplace_back(range(expect_identifier("a name")).str());
+        node->names.push_back(name_of(range(expect_identifier("a name"))));
       } while (take(Tok::kComma));
       return finish(std::move(node));
     }
@@ -245,7 +245,7 @@ StmtPtr Parser::import_statement() {
     Token begin = now();
     Import::Alias alias;
     alias.name = dotted_name("a module's name");
-    if (take(Tok::kAs)) alias.as = range(expect_identifier("a name after 'as'")).str();
+    if (take(Tok::kAs)) alias.as = name_of(range(expect_identifier("a name after 'as'")));
     alias.range = since(begin.begin);
     node->names.push_back(std::move(alias));
   } while (take(Tok::kComma));
@@ -270,7 +270,7 @@ StmtPtr Parser::from_statement() {
       Token name = expect_identifier("a name to import");
       Import::Alias alias;
       alias.name = range(name).str();
-      if (take(Tok::kAs)) alias.as = range(expect_identifier("a name after 'as'")).str();
+      if (take(Tok::kAs)) alias.as = name_of(range(expect_identifier("a name after 'as'")));
       alias.range = since(name.begin);
       node->names.push_back(std::move(alias));
     } while (take(Tok::kComma));
@@ -384,7 +384,7 @@ StmtPtr Parser::try_statement() {
       fail(error_at(node->handlers.back().range, ErrorKind::kSyntax, "only the last 'except' can be without a type"));
     if (!at(Tok::kColon)) {
       handler.type = expression();
-      if (take(Tok::kAs)) handler.name = range(expect_identifier("a name after 'as'")).str();
+      if (take(Tok::kAs)) handler.name = name_of(range(expect_identifier("a name after 'as'")));
     }
     handler.range = since(word.begin);
     handler.body = block(word);
@@ -456,7 +456,7 @@ StmtPtr Parser::function(std::vector<ExprPtr> decorators, uint32_t begin) {
   auto node = std::make_unique<FunctionDef>(SourceRange{});
   node->decorators = std::move(decorators);
   Token name = expect_identifier("a function's name after 'def'");
-  node->name = range(name).str();
+  node->name = name_of(range(name));
   node->name_range = range(name);
   Token open = now();
   if (!take(Tok::kLParen)) fail_expected("'(' after the function's name");
@@ -480,7 +480,8 @@ StmtPtr Parser::class_def(std::vector<ExprPtr> decorators) {
   Token first = advance();
   auto node = std::make_unique<ClassDef>(SourceRange{});
   node->decorators = std::move(decorators);
-  node->name = range(expect_identifier("a class's name after 'class'")).str();
+  const SourceRange name = range(expect_identifier("a class's name after 'class'"));
+  node->name = name_of(name);
   Token open = now();
   if (take(Tok::kLParen)) {
     while (!at(Tok::kRParen)) {
@@ -503,7 +504,11 @@ StmtPtr Parser::class_def(std::vector<ExprPtr> decorators) {
   // A class's body runs at once and is neither function nor loop, so `return` and `break` have nothing to leave.
   bool outer_function = std::exchange(in_function_, false);
   int outer_loops = std::exchange(loops_, 0);
+  const std::string_view bare = name.str();
+  std::string outer_class =
+      std::exchange(class_, std::string(bare.substr(std::min(bare.find_first_not_of('_'), bare.size()))));
   node->body = block(first);
+  class_ = std::move(outer_class);
   in_function_ = outer_function;
   loops_ = outer_loops;
   return node;

@@ -78,6 +78,12 @@ void Parser::fail_expected(std::string what) {
   fail(error_at(here(), ErrorKind::kSyntax, "expected {}, found {}", what, describe(now())));
 }
 
+std::string Parser::name_of(SourceRange identifier) const {
+  const std::string_view text = identifier.str();
+  const bool is_private = !class_.empty() && text.starts_with("__") && !text.ends_with("__");
+  return is_private ? fmt::format("_{}{}", class_, text) : std::string(text);
+}
+
 Token Parser::expect_identifier(std::string_view what) {
   if (at(Tok::kIdentifier)) return advance();
   if (is_keyword(now().kind))

@@ -53,6 +53,8 @@ class Parser {
   [[noreturn]] void fail(Diagnostic d);
   [[noreturn]] void fail_expected(std::string what);
   Token expect_identifier(std::string_view what);
+  /// The name that an identifier means: in a class `__x` is `_Class__x`.
+  std::string name_of(SourceRange identifier) const;
   void expect_close(Tok close, const Token& open);
   void check_token();
   /// Marks that the expression around grows by a level without recursion.
@@ -123,6 +125,7 @@ class Parser {
   int height_ = 0;  // an upper bound on the height of the expressions read since the innermost expression() began
   bool in_function_ = false, yields_ = false;
   int loops_ = 0;
+  std::string class_;  // the class whose body this is, without leading underscores; empty: none, or nothing but those
 };
 
 }  // namespace kiln::parse

@@ -54,10 +54,10 @@ class Writer {
     }
     if (auto* l = v.get<List>()) return items(l->items, path, depth);
     if (auto* r = v.get<Range>()) return {{"range", {r->start, r->stop, r->step}}};
-    if (auto* s = v.get<Set>()) {
+    if (auto* s = any_set(v)) {
       Json out = Json::array();
       for (const Table::Entry& e : s->table.live()) out.push_back(value(e.key, path, depth + 1));
-      return {{"set", std::move(out)}};
+      return {{v.get<FrozenSet>() ? "frozenset" : "set", std::move(out)}};
     }
     if (auto* d = v.get<Dict>()) {
       Json out = Json::array();
@@ -235,6 +235,11 @@ class Reader {
     if (kind == "size") return make<Tuple>(items(body, depth), "torch.Size");
     if (kind == "set") {
       auto set = make<Set>();
+      for (Value& v : items(body, depth)) set->table.set(in_, std::move(v), Value::none());
+      return set;
+    }
+    if (kind == "frozenset") {
+      auto set = make<FrozenSet>();
       for (Value& v : items(body, depth)) set->table.set(in_, std::move(v), Value::none());
       return set;
     }

@@ -141,8 +141,20 @@ class Benchmark : public Object {
   std::string line_arg, plot_name, x_label, y_label;
   bool x_log = false, y_log = false;
   Ref<Dict> args;
+  std::vector<Value> given;  // in the order of kBenchmarkFields
   std::string repr(Interp&) override { return "<triton.testing.Benchmark " + plot_name + ">"; }
+  std::optional<Value> attribute(Interp&, std::string_view name) override;
 };
+
+constexpr std::string_view kBenchmarkFields[] = {"x_names",    "x_vals",    "line_arg", "line_vals",
+                                                 "line_names", "plot_name", "args",     "styles",
+                                                 "ylabel",     "xlabel",    "x_log",    "y_log"};
+
+std::optional<Value> Benchmark::attribute(Interp&, std::string_view name) {
+  const auto* field = std::find(std::begin(kBenchmarkFields), std::end(kBenchmarkFields), name);
+  if (field == std::end(kBenchmarkFields)) return std::nullopt;
+  return given[static_cast<size_t>(field - kBenchmarkFields)];
+}
 
 /// (x_names, x_vals, line_arg, line_vals, line_names, plot_name, args, styles…)
 Value benchmark(Interp& in, NativeArgs& a) {
@@ -163,6 +175,11 @@ Value benchmark(Interp& in, NativeArgs& a) {
   if (b->line_names.size() != b->line_values.size())
     in.fail(ErrorKind::kValue, "Benchmark has {} line_vals and {} line_names", b->line_values.size(),
             b->line_names.size());
+  const Value defaults[] = {Value::none(), Value::str(""), Value::str(""), Value::boolean(false),
+                            Value::boolean(false)};
+  constexpr size_t kRequired = 7;  // then come styles, ylabel, xlabel, x_log, y_log
+  for (size_t i = 0; i < std::size(kBenchmarkFields); ++i)
+    b->given.push_back(a[i].missing() ? defaults[i - kRequired] : a[i]);
   return b;
 }
 

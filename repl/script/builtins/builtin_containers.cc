@@ -257,7 +257,7 @@ constexpr NativeDef kDictMethods[] = {
 // --- set
 // ----------------------------------------------------------------------------------------------------------------
 
-Table& set(NativeArgs& a) { return a.self->get<Set>()->table; }
+Table& set(NativeArgs& a) { return any_set(*a.self)->table; }
 
 Value set_add(Interp& in, NativeArgs& a) {
   set(a).set(in, a[0], Value::none());
@@ -279,8 +279,10 @@ Value as_set(Interp& in, const Value& v) {
   });
   return s;
 }
+/// A copy of the method's set, of its own kind.
+Value copy_of(Interp& in, NativeArgs& a) { return a.self->get<FrozenSet>() ? *a.self : as_set(in, *a.self); }
 Value with_each(Interp& in, NativeArgs& a, ast::BinaryOp op) {
-  Value out = as_set(in, *a.self);
+  Value out = copy_of(in, a);
   for (const Value& other : a[0].get<Tuple>()->items) out = in.binary(op, out, as_set(in, other));
   return out;
 }
@@ -288,7 +290,7 @@ Value set_union(Interp& in, NativeArgs& a) { return with_each(in, a, ast::Binary
 Value set_intersection(Interp& in, NativeArgs& a) { return with_each(in, a, ast::BinaryOp::kAnd); }
 Value set_difference(Interp& in, NativeArgs& a) { return with_each(in, a, ast::BinaryOp::kSub); }
 Value symmetric_difference(Interp& in, NativeArgs& a) {
-  return in.binary(ast::BinaryOp::kXor, as_set(in, *a.self), as_set(in, a[0]));
+  return in.binary(ast::BinaryOp::kXor, copy_of(in, a), as_set(in, a[0]));
 }
 /// Of a method that changes the set: it becomes the other.
 Value becomes(NativeArgs& a, const Value& other) {
@@ -321,28 +323,31 @@ Value set_update(Interp& in, NativeArgs& a) {
     });
   return Value::none();
 }
-Value set_copy(Interp& in, NativeArgs& a) { return as_set(in, *a.self); }
+Value set_copy(Interp& in, NativeArgs& a) { return copy_of(in, a); }
 Value set_clear(Interp&, NativeArgs& a) {
   set(a).clear();
   return Value::none();
 }
 
-constexpr NativeDef kSetMethods[] = {
-    {"add(value)", set_add, "adds a value"},
-    {"clear()", set_clear, "removes everything"},
+constexpr NativeDef kFrozenSetMethods[] = {
     {"copy()", set_copy, "a copy of the set"},
     {"difference(*others)", set_difference, "what no other holds"},
-    {"difference_update(*others)", difference_update, "removes what another holds"},
-    {"discard(value)", discard, "removes a value if it is there"},
     {"intersection(*others)", set_intersection, "what all hold"},
-    {"intersection_update(*others)", intersection_update, "removes what not all hold"},
     {"isdisjoint(other)", isdisjoint, "do they hold nothing in common?"},
     {"issubset(other)", issubset, "does the other hold all of it?"},
     {"issuperset(other)", issuperset, "does it hold all of the other?"},
-    {"pop()", set_pop, "removes and returns an element"},
-    {"remove(value)", set_remove, "removes a value"},
     {"symmetric_difference(other)", symmetric_difference, "what one of them holds, and not both"},
     {"union(*others)", set_union, "what one of them holds"},
+};
+/// Those of a set that can change besides.
+constexpr NativeDef kSetMethods[] = {
+    {"add(value)", set_add, "adds a value"},
+    {"clear()", set_clear, "removes everything"},
+    {"difference_update(*others)", difference_update, "removes what another holds"},
+    {"discard(value)", discard, "removes a value if it is there"},
+    {"intersection_update(*others)", intersection_update, "removes what not all hold"},
+    {"pop()", set_pop, "removes and returns an element"},
+    {"remove(value)", set_remove, "removes a value"},
     {"update(*others)", set_update, "adds all elements"},
 };
 
@@ -397,7 +402,9 @@ void install_container_methods(Interp& in) {
   in.add_methods({Kind::kList, kListMethods});
   in.add_methods({Kind::kTuple, kTupleMethods});
   in.add_methods({Kind::kDict, kDictMethods});
+  in.add_methods({Kind::kSet, kFrozenSetMethods});
   in.add_methods({Kind::kSet, kSetMethods});
+  in.add_methods({FrozenSet::kKind, kFrozenSetMethods});
   in.add_methods({Kind::kInt, kIntMethods});
   in.add_methods({Kind::kBool, kIntMethods});
   in.add_methods({Kind::kFloat, kFloatMethods});

@@ -96,6 +96,17 @@ Value make_set(Interp& in, NativeArgs& a) {
   return set;
 }
 
+Value make_frozenset(Interp& in, NativeArgs& a) {
+  if (!a[0].missing() && a[0].get<FrozenSet>()) return a[0];
+  auto set = make<FrozenSet>();
+  if (!a[0].missing())
+    in.for_each(a[0], [&](Value v) {
+      set->table.set(in, std::move(v), Value::none());
+      return true;
+    });
+  return set;
+}
+
 Value make_dict(Interp& in, NativeArgs& a) {
   auto dict = make<Dict>();
   if (!a[0].missing()) {
@@ -160,7 +171,10 @@ void install_types(Interp& in) {
     in.type_of(r.kind)->constructor = native;
     in.add_builtin(native->name, in.type_of(r.kind));
   }
-  in.add_builtin("frozenset", in.type_of(Kind::kSet));  // sets are no keys here, so that one kind is enough
+  static constexpr NativeDef kFrozenSet = {"frozenset(iterable=())", make_frozenset, "a set that does not change"};
+  const Ref<TypeObject>& frozen = in.type_of(FrozenSet::kKind);
+  frozen->constructor = make<Native>(kFrozenSet);
+  in.add_builtin("frozenset", frozen);
 }
 
 }  // namespace kiln::script

@@ -7,6 +7,7 @@
 
 #include "repl/script/interp/function_generator.h"
 #include "repl/script/value/classes.h"
+#include "repl/script/value/text.h"
 
 namespace kiln::script {
 
@@ -121,6 +122,7 @@ Value round(Interp& in, NativeArgs& a) {
 }
 
 Value repr(Interp& in, NativeArgs& a) { return Value::str(in.repr(a[0])); }
+Value ascii(Interp& in, NativeArgs& a) { return Value::str(ascii_of(in.repr(a[0]))); }
 Value format(Interp& in, NativeArgs& a) {
   return Value::str(in.format(a[0], a[1].missing() ? "" : in.to_text(a[1], "format()'s spec")));
 }
@@ -367,8 +369,29 @@ Value del_attr(Interp& in, NativeArgs& a) {
   return Value::none();
 }
 
+/// The variables as they are at the call. What is set or removed in it is so in the variables too.
+class GlobalsDict : public Dict {
+ public:
+  explicit GlobalsDict(Globals& globals) : globals_(globals) {
+    for (const auto& slot : globals.slots())
+      if (!slot.value.missing()) table.set(slot.name, slot.value);
+  }
+  void set_item(Interp& in, const Value& index, Value value) override {
+    const std::string name = in.to_text(index, "the name of a variable");
+    globals_[globals_.index(name)].value = value;
+    table.set(name, std::move(value));
+  }
+  void delete_item(Interp& in, const Value& index) override {
+    Dict::delete_item(in, index);
+    if (Globals::Slot* slot = globals_.find(in.to_text(index, "the name of a variable"))) slot->value = Value();
+  }
+
+ private:
+  Globals& globals_;
+};
+
 Value vars(Interp& in, NativeArgs& a) {
-  if (a[0].missing()) in.fail(ErrorKind::kUnsupported, "vars() without an object is not supported: use globals()");
+  if (a[0].missing()) return make<GlobalsDict>(in.current_globals());
   if (auto v = in.find_attribute(a[0], "__dict__")) return *v;
   if (!a[0].get<ModuleObject>()) in.fail(ErrorKind::kType, "'{}' has no __dict__", in.type_name(a[0]));
   std::vector<std::string> names;
@@ -394,27 +417,6 @@ Value dir(Interp& in, NativeArgs& a) {
   return make<List>(std::move(out));
 }
 
-/// The variables as they are at the call. What is set or removed in it is so in the variables too.
-class GlobalsDict : public Dict {
- public:
-  explicit GlobalsDict(Globals& globals) : globals_(globals) {
-    for (const auto& slot : globals.slots())
-      if (!slot.value.missing()) table.set(slot.name, slot.value);
-  }
-  void set_item(Interp& in, const Value& index, Value value) override {
-    const std::string name = in.to_text(index, "the name of a variable");
-    globals_[globals_.index(name)].value = value;
-    table.set(name, std::move(value));
-  }
-  void delete_item(Interp& in, const Value& index) override {
-    Dict::delete_item(in, index);
-    if (Globals::Slot* slot = globals_.find(in.to_text(index, "the name of a variable"))) slot->value = Value();
-  }
-
- private:
-  Globals& globals_;
-};
-
 Value globals(Interp& in, NativeArgs&) { return make<GlobalsDict>(in.current_globals()); }
 
 Value super(Interp& in, NativeArgs& a) {
@@ -431,6 +433,7 @@ constexpr NativeDef kBuiltins[] = {
     {"abs(x)", abs, "the absolute value"},
     {"all(iterable)", all, "True when every element is true"},
     {"any(iterable)", any, "True when some element is true"},
+    {"ascii(obj)", ascii, "as repr(), with escapes for characters beyond ASCII"},
     {"bin(x)", bin, "an int in binary: '0b101'"},
     {"callable(obj)", callable, "can it be called?"},
     {"chr(code)", chr, "the character of a code point"},
@@ -450,6 +453,7 @@ constexpr NativeDef kBuiltins[] = {
     {"issubclass(type, base)", is_subclass, "does a class derive from another?"},
     {"iter(iterable)", iter, "an iterator over it"},
     {"len(obj)", len, "the number of elements"},
+    {"locals()", globals, "the variables of the function around the call, as they are"},  // see Interp::eval_call
     {"map(function, *iterables)", map, "the function applied to each element"},
     {"max(*values, key=None, default=)", max, "the largest"},
     {"min(*values, key=None, default=)", min, "the smallest"},

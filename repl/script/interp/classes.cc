@@ -13,7 +13,7 @@ namespace {
 /// The types of the language that classes can derive from.
 bool can_be_base(Kind k) {
   return k == Kind::kDict || k == Kind::kList || k == Kind::kTuple || k == Kind::kStr || k == Kind::kInt ||
-         k == Kind::kSet;
+         k == Kind::kSet || k == FrozenSet::kKind;
 }
 
 /// Python's order of the classes behind one (C3): each before its bases, bases as they are listed. False: there is
@@ -92,6 +92,10 @@ Ref<TypeObject> Interp::make_class(std::string name, const std::vector<Value>& b
     fail(ErrorKind::kType, "the bases of '{}' are in an order that contradicts the order of their own bases",
          type->name);
   type->members = members;
+  if (Value* qualified = type->members.find("__qualname__"); qualified && qualified->get<Str>()) {
+    type->qualified_name = qualified->get<Str>()->text;
+    type->members.erase("__qualname__");
+  }
   if (type->members.find("__eq__") && !type->members.find("__hash__")) type->members.set("__hash__", Value::none());
   for (const auto& e : type->members.live()) {
     if (auto* fn = e.value.get<Function>(); fn && !fn->owner) fn->owner = type->self;
@@ -107,6 +111,9 @@ Ref<TypeObject> Interp::make_class(std::string name, const std::vector<Value>& b
       slots.push_back(given->get<Str>()->text);
     else
       for (const Value& v : to_vector(*given)) slots.push_back(to_text(v, "a name of __slots__"));
+    for (std::string& slot : slots)
+      if (slot.starts_with("__") && !slot.ends_with("__"))
+        slot = "_" + type->name.substr(std::min(type->name.find_first_not_of('_'), type->name.size())) + slot;
     bool closed = std::find(slots.begin(), slots.end(), "__dict__") == slots.end();
     for (const auto& b : type->bases) {
       closed = closed && b->slots;
@@ -159,6 +166,7 @@ void Interp::exec_class(const ClassDef& s, Frame& f) {
   exec(s.body, body);
   Table members;
   members.set("__module__", Value::str(f.program.globals->module));
+  members.set("__qualname__", Value::str(body.code.qualified_name));
   const auto* first = s.body.empty() ? nullptr : dyn_as<ExprStmt>(s.body[0].get());
   const auto* doc = first ? dyn_as<ConstantExpr>(first->value.get()) : nullptr;
   if (doc && std::holds_alternative<std::string>(doc->value)) members.set("__doc__", Value::of(doc->value));

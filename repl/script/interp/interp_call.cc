@@ -55,7 +55,7 @@ Ref<Dict> annotations(const Function& f) {
 std::optional<Value> Function::attribute(Interp&, std::string_view attribute) {
   if (Value* v = fields.find(attribute)) return *v;
   if (attribute == "__name__") return Value::str(name);
-  if (attribute == "__qualname__") return Value::str(owner && *owner ? (*owner)->name + "." + name : name);
+  if (attribute == "__qualname__") return Value::str(code->qualified_name);
   if (attribute == "__module__") return Value::str(program->globals->module);
   if (attribute == "__dict__") {
     auto dict = make<Dict>();
@@ -133,6 +133,32 @@ void Interp::gather(const ast::Call& e, CallArgs& out, Frame& f) {
   }
 }
 
+namespace {
+/// The variables of a function or class body: parameters and plain ones, those that inner functions share, and those of
+/// functions around it that it reads.
+Value locals_of(const Frame& f) {
+  auto out = make<Dict>();
+  auto add = [&](const std::string& name, const Value& v) {
+    // Variables of comprehensions have a '#' in their names.
+    if (!v.missing() && name.find('#') == std::string::npos) out->table.set(name, v);
+  };
+  // As Python orders them: named parameters, *args, **kwargs, plain variables, shared ones.
+  auto rank = [&](size_t i) {
+    if (i >= f.code.parameter_count) return f.slots[i].get<Cell>() ? 4 : 3;
+    const Param::Kind kind = f.function ? (*f.function->params)[i].kind : Param::Kind::kPlain;
+    return kind == Param::Kind::kArgs ? 1 : kind == Param::Kind::kKwargs ? 2 : 0;
+  };
+  for (int now = 0; now <= 4; ++now)
+    for (size_t i = 0; i < f.code.slot_names.size(); ++i) {
+      auto* cell = f.slots[i].get<Cell>();
+      if (rank(i) == now) add(f.code.slot_names[i], cell ? cell->value : f.slots[i]);
+    }
+  if (!f.code.is_class)
+    for (size_t i = 0; i < f.code.free.size(); ++i) add(f.code.free[i].name, (*f.free)[i]->value);
+  return out;
+}
+}  // namespace
+
 Value Interp::eval_call(const ast::Call& e, Frame& f) {
   CallArgs args;
   if (const auto* sub = dyn_as<Subscript>(e.callee.get())) {
@@ -179,7 +205,17 @@ Value Interp::eval_call(const ast::Call& e, Frame& f) {
     gather(e, args, f);
   }
   where_ = e.range;
-  if (auto* native = callee.get<Native>(); native && native->name == "super" && args.args.empty()) {
+  auto* native = args.args.empty() ? callee.get<Native>() : nullptr;
+  // Those that are about the function (or class) around the call.
+  if (native && (f.function || f.code.is_class)) {
+    if (native->name == "locals" || native->name == "vars") return locals_of(f);
+    if (native->name == "dir") {
+      std::vector<Value> names = to_vector(locals_of(f));
+      std::sort(names.begin(), names.end(), [&](const Value& a, const Value& b) { return less(a, b); });
+      return make<List>(std::move(names));
+    }
+  }
+  if (native && native->name == "super") {
     if (!f.function || !f.function->owner || !*f.function->owner || f.function->params->empty())
       fail(ErrorKind::kType, "super() stands outside of a method");
     const Value& first = f.slots[0];

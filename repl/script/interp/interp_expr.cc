@@ -1,6 +1,7 @@
 // Expressions.
 #include "repl/script/interp/generator.h"
 #include "repl/script/interp/interp.h"
+#include "repl/script/value/text.h"
 
 namespace kiln::script {
 
@@ -208,7 +209,8 @@ Value Interp::eval_joined(const JoinedStr& e, Frame& f) {
     Value v = eval(*p.value, f);
     std::string spec = p.spec ? eval(*p.spec, f).get<Str>()->text : "";
     where_ = p.value->range;
-    if (p.conversion) v = Value::str(p.conversion == 's' ? str(v) : repr(v));
+    if (p.conversion == 'a') v = Value::str(ascii_of(repr(v)));
+    if (p.conversion == 's' || p.conversion == 'r') v = Value::str(p.conversion == 's' ? str(v) : repr(v));
     out += format(v, spec);
   }
   return Value::str(std::move(out));

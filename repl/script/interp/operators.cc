@@ -118,8 +118,8 @@ std::optional<Value> container_op(Interp& in, BinaryOp op, const Value& a, const
       for (const auto& e : d->table.live()) out->table.set(in, e.key, e.value);
     return Value(out);
   }
-  if (auto* x = a.get<Set>(), *y = b.get<Set>(); x && y) {
-    auto out = make<Set>();
+  if (auto* x = any_set(a), *y = any_set(b); x && y) {
+    const Ref<Set> out = a.get<FrozenSet>() ? Ref<Set>(make<FrozenSet>()) : make<Set>();
     auto add = [&](Set& from, Set& other, bool wanted) {
       for (const auto& e : from.table.live())
         if ((other.table.find(in, e.key) != nullptr) == wanted) out->table.set(in, e.key, Value::none());
@@ -258,7 +258,7 @@ std::optional<Value> compare_containers(Interp& in, CompareOp op, const Value& a
     }
     return Value::boolean(same == (op == CompareOp::kEq));
   }
-  if (auto* x = a.get<Set>(), *y = b.get<Set>(); x && y) {
+  if (auto* x = any_set(a), *y = any_set(b); x && y) {
     auto subset = [&](Set& s, Set& t) {
       for (const auto& e : s.table.live())
         if (!t.table.find(in, e.key)) return false;
@@ -399,6 +399,7 @@ uint64_t Interp::hash(const Value& v) {
     for (const Value& i : t->items) h = mix(h ^ hash(i));
     return h;
   }
+  if (auto* s = v.get<FrozenSet>()) return *s->FrozenSet::hash(*this);
   Kind k = v.kind();
   if (k == Kind::kList || k == Kind::kDict || k == Kind::kSet || k == Kind::kSlice)
     fail(ErrorKind::kType, "a '{}' cannot be a key, because it can change", type_name(v));

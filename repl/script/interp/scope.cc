@@ -121,6 +121,10 @@ class Resolver {
     code = std::make_unique<Code>();
     code->name = std::move(name);
     code->is_class = form == Scope::Form::kClass;
+    code->qualified_name = code->name;
+    if (parent && parent->form != Scope::Form::kText && !parent->is_global(code->name))
+      code->qualified_name =
+          parent->code->qualified_name + (parent->form == Scope::Form::kClass ? "." : ".<locals>.") + code->name;
     scopes_.push_back(std::make_unique<Scope>());
     Scope* s = scopes_.back().get();
     s->form = form;

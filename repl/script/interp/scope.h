@@ -75,6 +75,7 @@ struct Code {
     uint32_t index = 0;
   };
   std::string name;
+  std::string qualified_name;           // Python's __qualname__: "C.f", "f.<locals>.g"
   std::vector<std::string> slot_names;  // parameters first, in order
   /// The slot of a parameter; the number of slots when there is none of that name.
   size_t parameter(std::string_view wanted) const;

@@ -1,5 +1,7 @@
 #include "repl/script/value/classes.h"
 
+#include <cerrno>
+
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/interp/interp.h"
 
@@ -339,6 +341,7 @@ class Derived final : public Base {
 
 template <class Visit>
 auto with_fields(Object* self, Visit&& visit) -> decltype(visit(std::declval<Dict&>())) {
+  if (self->kind() == FrozenSet::kKind) return visit(*static_cast<Derived<FrozenSet>*>(self)->dict);
   switch (self->kind()) {
     case Kind::kInstance:
       return visit(*static_cast<Instance*>(self)->dict);
@@ -365,6 +368,11 @@ Value derived_instance(Interp& in, const Ref<TypeObject>& type, CallArgs& args) 
   const bool empty = type->find("__init__") && (kind == Kind::kDict || kind == Kind::kList || kind == Kind::kSet);
   CallArgs none;
   const Value v = in.call(in.type_of(kind)->constructor, empty ? none : args);
+  if (kind == FrozenSet::kKind) {
+    auto s = make<Derived<FrozenSet>>(type);
+    for (const auto& e : any_set(v)->table.live()) s->table.set(in, e.key, e.value);
+    return s;
+  }
   switch (kind) {
     case Kind::kDict: {
       auto d = make<Derived<Dict>>(type);
@@ -439,9 +447,58 @@ void delete_attribute(Interp& in, const Value& self, std::string_view name) {
   in.fail_as("AttributeError", "'{}' has no attribute '{}' to delete", in.type_name(self), name);
 }
 
+namespace {
+/// OSError(errno, text) is of the subclass that stands for that number.
+const char* os_error_name(int64_t number) {
+  switch (number) {
+    case ENOENT:
+      return "FileNotFoundError";
+    case EEXIST:
+      return "FileExistsError";
+    case EISDIR:
+      return "IsADirectoryError";
+    case ENOTDIR:
+      return "NotADirectoryError";
+    case EACCES:
+    case EPERM:
+      return "PermissionError";
+    case ETIMEDOUT:
+      return "TimeoutError";
+    case EAGAIN:
+    case EALREADY:
+    case EINPROGRESS:
+      return "BlockingIOError";
+    case ECHILD:
+      return "ChildProcessError";
+    case EINTR:
+      return "InterruptedError";
+    case ESRCH:
+      return "ProcessLookupError";
+    case EPIPE:
+    case ESHUTDOWN:
+      return "BrokenPipeError";
+    case ECONNABORTED:
+      return "ConnectionAbortedError";
+    case ECONNREFUSED:
+      return "ConnectionRefusedError";
+    case ECONNRESET:
+      return "ConnectionResetError";
+    default:
+      return nullptr;
+  }
+}
+
+Ref<TypeObject> class_of_instance(Interp& in, const Ref<TypeObject>& type, const CallArgs& args) {
+  if (type.get() != in.exception_type("OSError").get() || args.args.size() < 2 || !args.args[0].is_small_int())
+    return type;
+  const char* name = os_error_name(args.args[0].integer());
+  return name ? in.exception_type(name) : type;
+}
+}  // namespace
+
 Value new_instance(Interp& in, const Ref<TypeObject>& type, CallArgs& args) {
   if (type->base_kind) return derived_instance(in, type, args);
-  auto instance = make<Instance>(type);
+  auto instance = make<Instance>(class_of_instance(in, type, args));
   if (!type->find("__init__") && is_exception(in, type.get())) {
     if (!args.keywords.empty()) in.fail(ErrorKind::kType, "{}() takes no keyword arguments", type->name);
     instance->fields.set("args", make<Tuple>(std::vector<Value>(args.args.begin(), args.args.end())));
@@ -469,11 +526,12 @@ bool TypeObject::derives_from(const TypeObject* base) const {
 std::string TypeObject::full_name() {
   Value* module = members.find("__module__");
   auto* text = module ? module->get<Str>() : nullptr;
-  return (text && text->text != "builtins" ? text->text + "." : "") + name;
+  return (text && text->text != "builtins" ? text->text + "." : "") + (qualified_name.empty() ? name : qualified_name);
 }
 
 std::optional<Value> TypeObject::attribute(Interp& in, std::string_view attribute) {
   if (Value* v = find(attribute)) return bound(in, Value(*v), nullptr, Ref<TypeObject>(this));
+  if (attribute == "__qualname__" && !qualified_name.empty()) return Value::str(qualified_name);
   if (attribute == "__name__" || attribute == "__qualname__") return Value::str(name.substr(name.rfind('.') + 1));
   if (attribute == "__module__") return Value::str("builtins");
   if (attribute == "__doc__") return Value::none();

@@ -289,6 +289,22 @@ std::string Set::repr(Interp& in) {
   return "{" + joined(in, this, items) + "}";
 }
 
+std::string FrozenSet::repr(Interp& in) {
+  return table.size() == 0 ? "frozenset()" : "frozenset(" + Set::repr(in) + ")";
+}
+
+std::optional<uint64_t> FrozenSet::hash(Interp& in) {
+  // The same for every order in which the elements came.
+  uint64_t sum = 0x5E7;
+  for (const auto& e : table.live()) sum += in.hash(e.key) * 0x9E3779B97F4A7C15u;
+  return sum;
+}
+
+Set* any_set(const Value& v) {
+  auto* frozen = v.get<FrozenSet>();
+  return frozen ? frozen : v.get<Set>();
+}
+
 std::optional<bool> Set::contains(Interp& in, const Value& item) { return table.find(in, item) != nullptr; }
 
 // --- range and slice

@@ -23,6 +23,24 @@ size_t byte_of_character(std::string_view text, size_t index) {
   return at;
 }
 
+std::string ascii_of(std::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t n = character_bytes(text, at);
+    if (n == 1) {
+      out += text[at++];
+      continue;
+    }
+    uint32_t code = static_cast<uint8_t>(text[at]) & (0x7Fu >> n);
+    for (size_t i = 1; i < n; ++i) code = code << 6 | (static_cast<uint8_t>(text[at + i]) & 0x3Fu);
+    out += code < 0x100     ? fmt::format("\\x{:02x}", code)
+           : code < 0x10000 ? fmt::format("\\u{:04x}", code)
+                            : fmt::format("\\U{:08x}", code);
+    at += n;
+  }
+  return out;
+}
+
 namespace {
 
 constexpr int kMaxWidth = 1 << 20;

@@ -349,7 +349,7 @@ class Dict : public Object {
 class Set : public Object {
  public:
   static constexpr KindOf<Set> kKind = Kind::kSet;
-  Set() : Object(kKind) {}
+  explicit Set(Kind kind = kKind) : Object(kind) {}
   std::optional<int64_t> length(Interp&) override { return static_cast<int64_t>(table.size()); }
   Value iterate(Interp& in) override;
   std::string repr(Interp& in) override;
@@ -358,6 +358,18 @@ class Set : public Object {
   std::optional<Value> in_place(Interp& in, ast::BinaryOp op, const Value& other) override;
   Table table;
 };
+
+/// A set that nothing changes once it is made: it can be a key.
+class FrozenSet : public Set {
+ public:
+  static inline const KindOf<FrozenSet> kKind{"frozenset"};
+  FrozenSet() : Set(kKind) {}
+  std::string repr(Interp& in) override;
+  std::optional<uint64_t> hash(Interp& in) override;
+  std::optional<Value> in_place(Interp&, ast::BinaryOp, const Value&) override { return std::nullopt; }
+};
+/// The elements of either kind of set; null for other values.
+Set* any_set(const Value& v);
 
 class SliceObject : public Object {
  public:
@@ -431,6 +443,7 @@ class TypeObject : public Object {
   std::string full_name();
 
   const std::string name;
+  std::string qualified_name;  // with what is around the class: "Outer.Inner"; empty: the name
   std::vector<Ref<TypeObject>> bases;
   std::vector<TypeObject*> order;  // where an attribute is looked for after the class itself; `bases` keep them alive
   Table members;

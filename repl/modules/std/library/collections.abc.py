@@ -17,7 +17,7 @@ def _has_all(obj, *names):
 
 
 def _iterable(obj):
-    if isinstance(obj, (str, list, tuple, dict, set, range)) or _has_all(obj, "__iter__"):
+    if isinstance(obj, (str, list, tuple, dict, set, frozenset, range)) or _has_all(obj, "__iter__"):
         return True
     return False
 
@@ -43,11 +43,11 @@ class Hashable(_Ability):
 
 
 class Sized(_Ability):
-    _has = staticmethod(lambda obj: isinstance(obj, (str, list, tuple, dict, set, range)) or _has_all(obj, "__len__"))
+    _has = staticmethod(lambda obj: isinstance(obj, (str, list, tuple, dict, set, frozenset, range)) or _has_all(obj, "__len__"))
 
 
 class Container(_Ability):
-    _has = staticmethod(lambda obj: isinstance(obj, (str, list, tuple, dict, set, range))
+    _has = staticmethod(lambda obj: isinstance(obj, (str, list, tuple, dict, set, frozenset, range))
                         or _has_all(obj, "__contains__"))
 
 
@@ -72,7 +72,7 @@ class MutableMapping(Mapping):
 
 
 class Set(_Ability):
-    _has = staticmethod(lambda obj: isinstance(obj, set))
+    _has = staticmethod(lambda obj: isinstance(obj, (set, frozenset)))
 
 
 class MutableSet(Set):
