@@ -110,7 +110,9 @@ Status magic_bench(MagicContext& context, std::string_view text) {
     }
     cells.emplace_back(profiler::flag_names(m.flags));
     table.add_row(std::move(cells));
+    const bool stopped = (m.flags & profiler::kStopped) != 0;
     medians += fmt::format("{}{} {}", medians.empty() ? "" : ", ", report::human_time(m.us.median), name(cache));
+    if (stopped) break;  // the launch that was stopped took the interrupt with it
   }
   const std::string& text_of_it = arguments.expressions[0];
   if (const size_t bracket = text_of_it.find('['); bracket != std::string::npos)

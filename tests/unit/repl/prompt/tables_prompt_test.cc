@@ -1,4 +1,7 @@
 // Tables at the prompt, on terminals of several sizes.
+#include <chrono>
+#include <thread>
+
 #include "support/text_width.h"
 #include "tests/unit/repl/prompt/prompt_fixture.h"
 
@@ -60,6 +63,21 @@ TEST_F(PromptTables, WhatIsTypedAheadIsNotInTheProgress) {
   EXPECT_NE(screen.find("\n[3] y = 41 + 1\n"), std::string::npos) << screen;
   t->type("!stty -a | tr ' ' '\\n' | grep '^-*echo$'\r");
   EXPECT_TRUE(t->wait_for("\necho\n")) << t->screen().text();
+}
+
+TEST_F(PromptTables, CtrlCEndsAWholeBench) {
+  auto t = start(60, 120);
+  t->type("import time\rdef f(): time.sleep(0.05)\r\r");
+  ASSERT_TRUE(t->wait_for("\n[3]")) << t->screen().text();
+  t->type("%bench f() budget=10s\r");
+  ASSERT_TRUE(t->wait([&] { return t->is_quiet(); })) << t->screen().text();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  t->send("\x03");
+  ASSERT_TRUE(t->wait_for("\n[4]", 5)) << t->screen().text();
+  const std::string screen = t->screen().text();
+  EXPECT_NE(screen.find("\ncold "), std::string::npos) << screen;
+  EXPECT_NE(screen.find("interrupted"), std::string::npos) << screen;
+  EXPECT_EQ(screen.find("\nhot "), std::string::npos) << "what was stopped goes on with the other caches\n" << screen;
 }
 
 TEST_F(PromptTables, ContinueBelowWhenNarrow) {
