@@ -38,6 +38,7 @@ int edit_distance(std::string_view a, std::string_view b) {
 namespace {
 
 constexpr size_t kMostShown = 160;  // bytes of a source line
+constexpr size_t kLeastShown = 20;  // also where the terminal is narrower
 constexpr size_t kLongestWord = 400;
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
@@ -62,19 +63,21 @@ Shown shown(std::string_view bytes) {
   return s;
 }
 
-void append_place(std::string& out, const Place& p, bool color) {
+void append_place(std::string& out, const Place& p, bool color, int columns) {
   if (!p.line) return;
+  const std::string number = std::to_string(p.line);
+  // "  NUMBER | ", and an ellipsis on both sides.
+  const size_t beside = number.size() + 7, room = static_cast<size_t>(std::max(0, columns));
+  const size_t most = columns > 0 ? std::clamp(room - std::min(room, beside), kLeastShown, kMostShown) : kMostShown;
   const std::string_view line = p.text;
   const size_t at = std::min(static_cast<size_t>(std::max(0, p.column - 1)), line.size());
   // Of a long line, the part around the place.
-  size_t first =
-      at < kMostShown * 3 / 4 ? 0 : std::min(at - kMostShown / 2, line.size() - std::min(line.size(), kMostShown));
-  size_t last = std::min(line.size(), first + kMostShown);
+  size_t first = at < most * 3 / 4 ? 0 : std::min(at - most / 2, line.size() - std::min(line.size(), most));
+  size_t last = std::min(line.size(), first + most);
   while (first < at && continues_character(line[first])) ++first;
   while (last < line.size() && continues_character(line[last])) ++last;
   const size_t end = std::clamp(static_cast<size_t>(std::max(0, p.end_column - 1)), at, last);
 
-  const std::string number = std::to_string(p.line);
   const std::string_view before = first ? "…" : "", after = last < line.size() ? "…" : "";
   out += fmt::format("  {} | {}{}{}\n", number, before, shown(line.substr(first, last - first)).text, after);
   const std::string carets(std::max<size_t>(1, shown(line.substr(at, end - at)).below.size()), '^');
@@ -103,6 +106,34 @@ std::string readable(const std::string& message) {
   return out;
 }
 
+/// Broken at blanks, with `indent` blanks in front of what follows; `used` columns of the first line are taken.
+std::string wrapped(const std::string& text, int used, int columns, size_t indent) {
+  if (columns <= 0) return text;
+  std::string out;
+  bool fresh = true;  // nothing stands on the line yet but its indentation
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find_first_of(" \n", at), text.size());
+    const std::string_view word = std::string_view(text).substr(at, end - at);
+    const int width = text_width(word);
+    if (!fresh && used + 1 + width > columns) {
+      out += "\n" + std::string(indent, ' ');
+      used = static_cast<int>(indent);
+      fresh = true;
+    }
+    if (!fresh) out += ' ', ++used;
+    out += word;
+    used += width;
+    fresh = false;
+    if (end < text.size() && text[end] == '\n') {
+      out += '\n';
+      used = 0;
+      fresh = true;
+    }
+    at = end + 1;
+  }
+  return out;
+}
+
 std::string head(const Place& p) {
   if (!p.line) return {};
   return fmt::format("{}:{}:{}: ", printable(p.file), p.line, p.column);
@@ -110,16 +141,20 @@ std::string head(const Place& p) {
 
 }  // namespace
 
-std::string render(const Diagnostic& d, bool color) {
+std::string render(const Diagnostic& d, bool color, int columns) {
   const char* bold = color ? "\033[1m" : "";
   const char* red = color ? "\033[1;31m" : "";
   const char* off = color ? "\033[0m" : "";
-  std::string out = fmt::format("{}{}{}{}error: {}{}{}{}\n", bold, head(d.place), off, red, off, bold,
-                                readable(printable(d.message)), off);
-  append_place(out, d.place, color);
+  constexpr std::string_view kError = "error: ";
+  const std::string where = head(d.place);
+  const std::string message =
+      wrapped(readable(printable(d.message)), text_width(where) + text_width(kError), columns, 2);
+  std::string out = fmt::format("{}{}{}{}{}{}{}{}{}\n", bold, where, off, red, kError, off, bold, message, off);
+  append_place(out, d.place, color, columns);
   for (const Note& n : d.notes) {
-    out += fmt::format("  {}{}\n", n.place.line ? head(n.place) : "", readable(printable(n.message)));
-    append_place(out, n.place, color);
+    const std::string place = n.place.line ? head(n.place) : "";
+    out += fmt::format("  {}{}\n", place, wrapped(readable(printable(n.message)), 2 + text_width(place), columns, 4));
+    append_place(out, n.place, color, columns);
   }
   return out;
 }

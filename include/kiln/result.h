@@ -48,7 +48,8 @@ struct Diagnostic {
 };
 
 /// "file:line:col: error: message", the line with a caret under the range, and the notes. Ends with a newline.
-std::string render(const Diagnostic& d, bool color = false);
+/// `columns` is the width of the terminal that it has to fit; 0: as wide as it is.
+std::string render(const Diagnostic& d, bool color = false, int columns = 0);
 
 /// A value or a Diagnostic. `Result<void>` (alias Status) carries only success.
 template <class T>

@@ -57,8 +57,9 @@ std::string error_json(const Diagnostic& d) {
 
 void print_error(const Diagnostic& d, bool json, std::optional<bool> color) {
   std::fflush(stdout);
-  std::string text =
-      json ? "{\"error\":" + error_json(d) + "}\n" : render(d, color.value_or(report::wants_color(STDERR_FILENO)));
+  const int columns = isatty(STDERR_FILENO) ? report::terminal_columns(STDERR_FILENO) : 0;
+  std::string text = json ? "{\"error\":" + error_json(d) + "}\n"
+                          : render(d, color.value_or(report::wants_color(STDERR_FILENO)), columns);
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }

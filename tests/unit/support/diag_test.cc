@@ -57,6 +57,21 @@ TEST(Render, ShowsThePartOfALongLineThatMatters) {
             "f:1:1: error: no\n  1 | " + std::string(160, 'a') + "…\n    | " + std::string(160, '^') + "\n");
 }
 
+TEST(Render, FitsTheTerminal) {
+  auto source = SourceText::make("f", "first = second + third * fourth - fifth / sixth");
+  Diagnostic d = with_note(error_at({source.get(), 17, 22}, ErrorKind::kValue, "this is no number of the kind that adds"),
+                           "help: write a number there, or the name of one");
+  EXPECT_EQ(render(d, false, 40),
+            "f:1:18: error: this is no number of the\n"
+            "  kind that adds\n"
+            "  1 | first = second + third * fourth …\n"
+            "    |                  ^^^^^\n"
+            "  help: write a number there, or the\n"
+            "    name of one\n");
+  EXPECT_EQ(render(error(ErrorKind::kValue, "a\nb {}c", std::string(50, 'x')), false, 20),
+            "error: a\nb\n  " + std::string(50, 'x') + "c\n");
+}
+
 TEST(Render, CutsWhereACharacterStarts) {
   std::string line;
   for (int i = 0; i < 1000; ++i) line += "ä";
