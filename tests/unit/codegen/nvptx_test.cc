@@ -281,5 +281,24 @@ TEST(NvptxCubin, OccupancyIsAskedForWhereRegistersLimitIt) {
   EXPECT_EQ(same, *narrow) << "few registers already: nothing to ask for";
 }
 
+/// `n` stores at multiples of a stride, in one block.
+std::string strided_stores(int n) {
+  std::string body;
+  for (int i = 0; i < n; ++i)
+    body += fmt::format(
+        "  %a{0} = mul i64 %s, {1}\n  %b{0} = getelementptr float, ptr addrspace(1) %p, i64 %a{0}\n"
+        "  store volatile float 0.0, ptr addrspace(1) %b{0}\n",
+        i, 3 * i + 3);
+  return fmt::format("define ptx_kernel void @k(ptr addrspace(1) %p, i64 %s) {{\n{}  ret void\n}}\n", body);
+}
+
+TEST(EmitPtx, ReducesProductsToSumsInFunctionsThatAreNotLong) {
+  auto few = ptx_of(strided_stores(8)), many = ptx_of(strided_stores(600));
+  ASSERT_TRUE(few.ok() && many.ok());
+  EXPECT_LT(count(*few, "\tmad.lo.s64") + count(*few, "\tmul.lo.s64"), 4) << *few;
+  EXPECT_GT(count(*many, "\tmad.lo.s64") + count(*many, "\tmul.lo.s64"), 500)
+      << "the pass that does it takes time that is quadratic in the block";
+}
+
 }  // namespace
 }  // namespace kiln::codegen
