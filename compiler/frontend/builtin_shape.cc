@@ -228,7 +228,7 @@ Status fill_combine(Codegen& g, const BoundArgs& a, ir::Op* op, const std::vecto
   for (ir::Op* inner : *op->region())
     ir::any_nested(inner, [&](const ir::Op* o) {
       bool scalar_math = o->kind == OpKind::kConstant || o->kind == OpKind::kIf || o->kind == OpKind::kYield ||
-                         (ir::is_pure(o) && ir::is_elementwise(o));
+                         (ir::is_pure(o) && ir::is_elementwise(o) && ir::stands_at(o->kind, 'c'));
       const bool wrong = !scalar_math || std::any_of(o->results.begin(), o->results.end(),
                                                      [](const ir::Value* v) { return v->type.is_tile(); });
       if (wrong && !bad) bad = o;

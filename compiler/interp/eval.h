@@ -19,8 +19,10 @@
 
 namespace kiln::interp {
 
-/// True for the ops that eval() takes: pure elementwise ones.
-inline bool has_scalar_meaning(ir::OpKind kind) { return ir::has_trait(kind, 'P') && ir::has_trait(kind, 'E'); }
+/// True for the ops that eval() takes: pure elementwise ones, but for assembly.
+inline bool has_scalar_meaning(ir::OpKind kind) {
+  return ir::has_trait(kind, 'P') && ir::has_trait(kind, 'E') && ir::op_class(kind) != ir::OpClass::kAsm;
+}
 
 /// One element: operands[i] are the bits of operand i; gives the result's bits.
 uint64_t eval(const ir::Op& op, std::span<const uint64_t> operands);

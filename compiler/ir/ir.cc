@@ -22,6 +22,7 @@ constexpr OpInfo kOps[] = {
 #define KILN_BITS_OP(e, ...) row(OpClass::kBits, __VA_ARGS__),
 #define KILN_MATH_OP(e, ...) row(OpClass::kMath, __VA_ARGS__),
 #define KILN_MIXED_OP(e, ...) row(OpClass::kMixed, __VA_ARGS__),
+#define KILN_ASM_OP(e, ...) row(OpClass::kAsm, __VA_ARGS__),
 #define KILN_MEMORY_OP(e, ...) row(OpClass::kMemory, __VA_ARGS__),
 #define KILN_ACROSS_OP(e, ...) row(OpClass::kAcross, __VA_ARGS__),
 #define KILN_GATHER_OP(e, ...) row(OpClass::kGather, __VA_ARGS__),

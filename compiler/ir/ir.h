@@ -39,6 +39,7 @@ enum class OpClass : uint8_t {
   kBits,
   kMath,
   kMixed,
+  kAsm,
   kMemory,
   kAcross,
   kGather,

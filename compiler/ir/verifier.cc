@@ -61,7 +61,7 @@ bool is_combine(const Op* op) { return op && (op->kind == OpKind::kReduce || op-
 bool moves_fp8(OpKind kind) {
   return !has_trait(kind, 'E') || op_class(kind) == OpClass::kMemory
              ? kind != OpKind::kAtomicRmw && kind != OpKind::kAtomicCas
-             : op_class(kind) == OpClass::kMixed && kind != OpKind::kCmp;
+             : (op_class(kind) == OpClass::kMixed || op_class(kind) == OpClass::kAsm) && kind != OpKind::kCmp;
 }
 
 class Verifier {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/ir/builder.h"
+#include "compiler/ir/inline_asm.h"
 #include "compiler/ir/verifier.h"
 #include "support/diag.h"
 
@@ -451,6 +452,20 @@ Wrong check_tma_store(const Op& op) {
   return check_block_access(op, 0, block, 2);
 }
 
+Wrong check_inline_asm(const Op& op) {
+  const std::vector<Type> outputs = asm_outputs(op);
+  const int64_t output = op.int_attr(AttrName::kOutput), pack = op.int_attr(AttrName::kPack);
+  if (output < 0 || output >= static_cast<int64_t>(outputs.size())) return "inline_asm has no output of that number";
+  if (pack < 1 || pack > 32 || (pack & (pack - 1)) != 0) return "inline_asm packs a power of two of elements";
+  if (op.operands.empty()) return "inline_asm takes values";
+  std::vector<Type> inputs;
+  for (const Value* v : op.operands) inputs.push_back(v->type.scalar());
+  Wrong wrong;
+  match_asm(std::get<std::string>(*op.find(AttrName::kConstraints)), outputs, inputs, static_cast<int>(pack), &wrong);
+  if (!wrong.empty()) return wrong;
+  return result_is(op, outputs[static_cast<size_t>(output)].with_shape(operand_type(op, 0).shape));
+}
+
 }  // namespace
 
 std::string check_op_types(const Op& op) {
@@ -533,6 +548,8 @@ std::string check_op_types(const Op& op) {
       return is_i1(operand_type(op, 0)) ? "" : wrong_type("the fact", operand_type(op, 0), "i1");
     case OpKind::kHint:
       return check_hint(op);
+    case OpKind::kInlineAsm:
+      return check_inline_asm(op);
     case OpKind::kConvertLayout:
       return result_is(op, operand_type(op, 0));
     case OpKind::kDot:

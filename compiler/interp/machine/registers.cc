@@ -110,6 +110,8 @@ Status Machine::execute(Warp& warp, const Op& op) {
       return wgmma(warp, op);
     case OpKind::kWgmmaWait:
       return wgmma_wait(warp, op);
+    case OpKind::kInlineAsm:
+      return error_at(op.range, ErrorKind::kUnsupported, "the interpreter runs no inline assembly");
 #define KILN_ELEMENTWISE_OP(e, ...) case OpKind::k##e:
 #include "compiler/ir/ops.def"
       break;  // done above

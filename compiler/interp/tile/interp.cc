@@ -183,6 +183,8 @@ class TileMachine {
 #define KILN_ACROSS_OP(...)
 #include "compiler/ir/ops.def"
         return gather(op);
+      case OpKind::kInlineAsm:
+        return error_at(op.range, ErrorKind::kUnsupported, "the interpreter runs no inline assembly");
 #define KILN_ELEMENTWISE_OP(e, ...) case OpKind::k##e:
 #include "compiler/ir/ops.def"
         KILN_UNREACHABLE("elementwise ops are done above");

@@ -35,6 +35,9 @@ Status Lowering::run_op(const ir::Op& op) {
       return run_if(op);
     case OpKind::kCtaRank:
       return error_at(op.range, ErrorKind::kUnsupported, "the host runs whole programs, without cta_rank");
+    case OpKind::kInlineAsm:
+      return with_note(error_at(op.range, ErrorKind::kUnsupported, "inline assembly is PTX, which the CPU cannot run"),
+                       "help: on a GPU the kernel compiles");
     case OpKind::kBarrier:
     case OpKind::kAssume:
     case OpKind::kGdcWait:

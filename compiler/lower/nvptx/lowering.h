@@ -111,6 +111,7 @@ Status lower(Lowering& l, const ir::Op& op);
   Status lower<ir::OpKind::k##e>(Lowering & l, const ir::Op& op);
 #define KILN_ACROSS_OP KILN_MEMORY_OP
 #define KILN_EFFECT_OP KILN_MEMORY_OP
+#define KILN_ASM_OP KILN_MEMORY_OP
 #define KILN_MACHINE_OP KILN_MEMORY_OP
 #define KILN_ROLES_OP(...)
 #include "compiler/ir/ops.def"

@@ -137,6 +137,7 @@ class KernelLowering {
     return lower<OpKind::k##e>(l_, op);
 #define KILN_ACROSS_OP KILN_MEMORY_OP
 #define KILN_EFFECT_OP KILN_MEMORY_OP
+#define KILN_ASM_OP KILN_MEMORY_OP
 #define KILN_MACHINE_OP KILN_MEMORY_OP
 #define KILN_ROLES_OP(...)
 #include "compiler/ir/ops.def"

@@ -496,6 +496,34 @@ TEST(NvptxEffects, PrintAssertAssume) {
   }
 }
 
+TEST(NvptxAsm, TakesElementsByRegisters) {
+  const std::string body = R"(  %r = arange {start = 0, end = 1024} : i32[1024]{L0}
+  %xs = splat %x : *f32[1024]{L0}
+  %px = addptr %xs, %r : *f32[1024]{L0}
+  %v = load %px : f32[1024]{L0}
+  %one = inline_asm %v {text = "cos.approx.f32 $0, $1;", constraints = "=f,f", outputs = "f32", output = 0, pack = 1} : f32[1024]{L0}
+  store %px, %one
+  %h = inline_asm %v, %r {text = "{ .reg .b32 t; xor.b32 t, $3, $4; cvt.rn.f16x2.f32 $0, $2, $1; }", constraints = "=r,f,f,r,r", outputs = "f16", output = 0, pack = 2} : f16[1024]{L0}
+  %hs = splat %y : *f16[1024]{L0}
+  %ph = addptr %hs, %r : *f16[1024]{L0}
+  store %ph, %h
+  %bs = splat %z : *i8[1024]{L0}
+  %pb = addptr %bs, %r : *i8[1024]{L0}
+  %b = load %pb : i8[1024]{L0}
+  %low = inline_asm %b {text = "and.b32 $0, $2, 252645135; shr.u32 $1, $2, 4;", constraints = "=&r,=r,r", outputs = "i8 i8", output = 0, pack = 4} : i8[1024]{L0}
+  %high = inline_asm %b {text = "and.b32 $0, $2, 252645135; shr.u32 $1, $2, 4;", constraints = "=&r,=r,r", outputs = "i8 i8", output = 1, pack = 4} : i8[1024]{L0}
+  %sum = add %low, %high : i8[1024]{L0}
+  store %pb, %sum
+  %q = inline_asm %n {text = "add.u16 $0, $1, 1;", constraints = "=h,0", outputs = "i16", output = 0, pack = 1} : i16
+)";
+  for (std::string_view target : kTargets) {
+    Compiled c = compile(kernel(std::string(kLayout), "%x: *f32, %y: *f16, %z: *i8, %n: i16", body), target);
+    EXPECT_EQ(count(c.ptx, "cos.approx"), 8) << "an element each";
+    EXPECT_EQ(count(c.ptx, "cvt.rn.f16x2.f32"), 4) << "two each";
+    EXPECT_EQ(count(c.ptx, "and.b32"), 2) << "four each, and both outputs of one\n" << c.ptx;
+  }
+}
+
 TEST(NvptxDebug, PtxCarriesSourceLines) {
   Compiled c = compile(
       kernel(std::string(kLayout), "%x: *f32", "  %v = load %x : f32\n  %w = add %v, %v : f32\n  store %x, %w\n"),

@@ -1,0 +1,72 @@
+// tl.inline_asm_elementwise.
+#include "compiler/frontend/builtin_impl.h"
+#include "compiler/ir/inline_asm.h"
+
+namespace kiln::frontend::impl {
+
+using ir::AttrName;
+using ir::OpKind;
+
+namespace {
+
+std::vector<Value> items_of(const Value& v) { return v.as_tuple() ? v.as_tuple()->items : std::vector<Value>{v}; }
+
+/// The arguments as tensors of one shape; their types stay as they are.
+Result<std::vector<ir::Value*>> asm_inputs(Codegen& g, const BoundArgs& a) {
+  std::vector<ir::Value*> out;
+  for (const Value& item : items_of(a[2])) {
+    KILN_TRY(ir::Value * v, g.tensor({item, a.at(2)}));
+    out.push_back(v);
+  }
+  // The first ends with the shape of all, which the others then take.
+  for (int round = 0; round < 2; ++round)
+    for (ir::Value*& v : out) {
+      KILN_TRY(Codegen::Pair both, g.broadcast_pair(out[0], v, a.at(2)));
+      v = both.b;
+      out[0] = both.a;
+    }
+  return out;
+}
+
+}  // namespace
+
+// The op is pure, one for each result: the lowering gives each the same instructions, which LLVM makes one of.
+Result<Value> inline_asm(Codegen& g, const BoundArgs& a) {
+  KILN_TRY(std::string text, g.const_text(a, 0));
+  KILN_TRY(std::string constraints, g.const_text(a, 1));
+  KILN_TRY(std::vector<ir::Value*> inputs, asm_inputs(g, a));
+  KILN_TRY(bool pure, g.const_bool(a, 4));
+  KILN_TRY(ast::Int pack, g.const_int(a, 5));
+  if (!pure || inputs.empty())
+    return with_note(g.fail(a.range, ErrorKind::kUnsupported, "inline assembly with {} is not compiled yet",
+                            pure ? "no arguments" : "is_pure=False"),
+                     "help: assembly that only computes its results from its arguments may say is_pure=True");
+  if (pack < 1 || pack > 32 || (pack & (pack - 1)) != 0)
+    return g.fail(a.at(5), ErrorKind::kValue, "pack is a power of two up to 32, got {}", static_cast<int64_t>(pack));
+  std::vector<ir::Type> outputs, types;
+  std::string names;
+  for (const Value& item : items_of(a[3])) {
+    const TypeValue* t = item.type();
+    if (!t || t->type.pointer) return g.not_constexpr(a, 3, item, "a dtype such as tl.float32");
+    outputs.push_back(t->type.scalar());
+    names += fmt::format("{}{}", names.empty() ? "" : " ", name(t->type.dtype));
+  }
+  for (const ir::Value* v : inputs) types.push_back(v->type.scalar());
+  std::string wrong;
+  ir::match_asm(constraints, outputs, types, static_cast<int>(pack), &wrong);
+  if (!wrong.empty()) return g.fail(a.at(1), ErrorKind::kValue, "{}", wrong);
+  std::vector<Value> out;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const ir::Type result = outputs[i].with_shape(inputs[0]->type.shape);
+    ir::Op* op = g.b.create(OpKind::kInlineAsm, inputs, std::span(&result, 1),
+                            {{AttrName::kText, text},
+                             {AttrName::kConstraints, constraints},
+                             {AttrName::kOutputs, names},
+                             {AttrName::kOutput, static_cast<int64_t>(i)},
+                             {AttrName::kPack, static_cast<int64_t>(pack)}});
+    out.push_back(Value(op->result()));
+  }
+  return a[3].as_tuple() ? Value::tuple(std::move(out)) : out[0];
+}
+
+}  // namespace kiln::frontend::impl
