@@ -35,14 +35,20 @@ using ir::Value;
 
 constexpr int kLeastCopyBytes = 4;
 
-bool reaches_dot(const Value* v, const Block* body) {
+/// `seen`: values without a way to a dot, so that one with many ways is walked once.
+bool reaches_dot(const Value* v, const Block* body, std::unordered_set<const Value*>& seen) {
+  if (!seen.insert(v).second) return false;
   return std::any_of(v->uses.begin(), v->uses.end(), [&](const ir::Use& use) {
     if (use.op->parent != body) return false;
     if (use.op->kind == OpKind::kDot) return use.index < 2 && (analysis::is_on_registers(*use.op) || is_staged(use.op));
     return ir::is_pure(use.op) && use.op->regions.empty() &&
            std::any_of(use.op->results.begin(), use.op->results.end(),
-                       [&](const Value* r) { return reaches_dot(r, body); });
+                       [&](const Value* r) { return reaches_dot(r, body, seen); });
   });
+}
+bool reaches_dot(const Value* v, const Block* body) {
+  std::unordered_set<const Value*> seen;
+  return reaches_dot(v, body, seen);
 }
 
 /// Whether what is masked off is other than 0, which is what copies fill it with.

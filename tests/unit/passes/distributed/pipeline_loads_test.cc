@@ -156,6 +156,24 @@ TEST(PipelineLoads, SameBitsAsTheTileInterpreter) {
   }
 }
 
+/// A value with 2^60 ways through the loop is followed along each op once.
+TEST(PipelineLoads, FollowsSharedUsesOnce) {
+  std::string text =
+      "import triton\nimport triton.language as tl\n\n@triton.jit\ndef chain(p, n):\n  for k in range(n):\n"
+      "    i = tl.arange(0, 16)\n    at = p + i[:, None] * 16 + i[None, :]\n    x = tl.load(at)\n";
+  for (int i = 0; i < 60; ++i) text += "    x = x * 0.5 + tl.sin(x)\n";
+  text += "    tl.store(at, x)\n";
+  auto module = parse::parse_module(SourceText::make("chain.py", std::move(text)));
+  ASSERT_TRUE(module.ok());
+  auto functions = frontend::jit_functions(*module);
+  ASSERT_TRUE(functions.ok());
+  auto args = frontend::parse_signature(*functions->back(), "*fp32:16, i32", {});
+  ASSERT_TRUE(args.ok());
+  auto m = through_pipeline(frontend::lower_kernel(*functions->back(), *args, {}), "sm_80");
+  ASSERT_TRUE(m);
+  EXPECT_EQ(count(*m, OpKind::kAsyncCopy), 0);
+}
+
 /// A barrier less, or a wait for one group less: the machine must see the race or the missing bytes.
 TEST(PipelineLoads, PlantedFaultsAreFound) {
   Matmul c;
