@@ -4,8 +4,9 @@
 
 Needs Python with Triton (its sm_90 backend compiles without a GPU). Fetches nothing: FOLDER is a checkout. `kiln check`
 finds the kernels of each file and says which types and constexprs it assumed; Triton then compiles each kernel for the
-same ones. Modules that a file imports and that are not installed are replaced by empty ones. Triton's results are kept
-in --cache by the text of the file, the kernel and what was assumed, so that a second run costs Kiln's time alone.
+same ones. Modules that an import lacks are replaced by empty ones, and questions about a GPU have an H100's answers;
+nothing runs there. Triton's results are kept in --cache by the text of the file, the kernel and what was assumed, so
+that a second run costs Kiln's time alone.
 
 A kernel counts when Triton compiles it for what was assumed. The table has a row for each folder: kernels found,
 compiled by Triton, of these compiled by Kiln, and the time of both. Then Kiln's reasons, by how often they were met.
@@ -22,6 +23,8 @@ import statistics
 import subprocess
 import sys
 
+KERNEL = re.compile(r"@\s*(?:\w+\.)*jit\b.*?\b(?:tl|language)\b", re.S)
+REAL_MODULES = ("triton", "torch", "numpy")
 ASSUMED = re.compile(r"(\w+)(?:: (.*)|=(.*))", re.S)
 
 
@@ -30,7 +33,7 @@ def sources(folder):
         dirs.sort()
         for name in sorted(names):
             path = os.path.join(base, name)
-            if name.endswith(".py") and "jit" in open(path, errors="replace").read():
+            if name.endswith(".py") and KERNEL.search(open(path, errors="replace").read()):
                 yield path
 
 
@@ -53,6 +56,18 @@ def kiln_check(kiln, path, limit):
     return kernels, status, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
+def pretended_tools(cache):
+    """A folder with a `nvidia-smi` that succeeds: packages run it to find the vendor of the GPU, and fail without one."""
+    folder = os.path.join(cache, "tools")
+    os.makedirs(folder, exist_ok=True)
+    tool = os.path.join(folder, "nvidia-smi")
+    if not os.path.exists(tool):
+        with open(tool, "w") as f:
+            f.write("#!/bin/sh\nexit 0\n")
+        os.chmod(tool, 0o755)
+    return folder
+
+
 def triton_results(path, root, kernels, cache, limit):
     """Whether Triton compiles each kernel: {name: {ok, error, ms}}, from the cache where it is known."""
     text = open(path, "rb").read()
@@ -67,7 +82,7 @@ def triton_results(path, root, kernels, cache, limit):
     if missing:
         job = json.dumps({"path": path, "root": root, "kernels": [k for k, _ in missing]})
         env = dict(os.environ, TRITON_CACHE_DIR=os.path.join(cache, "triton"), TRITON_ALWAYS_COMPILE="1",
-                   CUDA_VISIBLE_DEVICES="")
+                   CUDA_VISIBLE_DEVICES="", PATH=pretended_tools(cache) + os.pathsep + os.environ.get("PATH", ""))
         try:
             done = subprocess.run([sys.executable, __file__, "--triton"], input=job, capture_output=True, text=True,
                                   timeout=limit * len(missing), env=env, errors="replace")
@@ -87,11 +102,18 @@ def triton_results(path, root, kernels, cache, limit):
 # --- the child that runs Triton --------------------------------------------------------------------------------------
 
 
-def stub_missing_modules(root):
-    """Any module that cannot be imported becomes one whose attributes are all callables that return their argument."""
+def stub_missing_modules():
+    """A class of modules whose attributes are all callables that return their argument, and the set of names of
+    modules that it replaces: empty first, for a package that tries an optional module must not find it.
+    """
     import importlib.abc
     import importlib.machinery
     import types
+
+    class Base:
+
+        def __init_subclass__(cls, **kwargs):
+            pass
 
     class Anything:
 
@@ -114,7 +136,7 @@ def stub_missing_modules(root):
             return self
 
         def __mro_entries__(self, bases):
-            return ()
+            return (Base, )
 
         def __bool__(self):
             return False
@@ -142,7 +164,7 @@ def stub_missing_modules(root):
 
         def find_spec(self, name, path=None, target=None):
             top = name.split(".")[0]
-            if top in ("triton", "torch", "numpy"):
+            if top in REAL_MODULES or top not in stubbed:
                 return None
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
@@ -152,7 +174,61 @@ def stub_missing_modules(root):
         def exec_module(self, module):
             pass
 
+    stubbed = set()
     sys.meta_path.append(Finder())
+    return Stub, stubbed
+
+
+def pretend_device(torch, target):
+    """Answers what packages ask for when they are imported: how many GPUs there are, and which. Nothing can run there."""
+    import types
+
+    from triton.runtime.driver import driver
+
+    properties = types.SimpleNamespace(name="NVIDIA H100", major=9, minor=0, multi_processor_count=132,
+                                       total_memory=80 << 30, warp_size=32, max_threads_per_multi_processor=2048,
+                                       regs_per_multiprocessor=65536, shared_memory_per_block_optin=232448,
+                                       shared_memory_per_multiprocessor=233472, L2_cache_size=50 << 20)
+    answers = dict(is_available=True, device_count=1, current_device=0, get_device_capability=(9, 0),
+                   get_device_name=properties.name, get_device_properties=properties, is_bf16_supported=True,
+                   is_initialized=True)
+    for name, answer in answers.items():
+        setattr(torch.cuda, name, lambda *a, _answer=answer, **k: _answer)
+
+    class Utils:
+
+        def get_device_properties(self, device=0):
+            return dict(max_shared_mem=232448, max_num_regs=65536, multiprocessor_count=132, warpSize=32,
+                        sm_clock_rate=1980000, mem_clock_rate=2619000, mem_bus_width=5120)
+
+    class Driver:
+        utils = Utils()
+
+        def get_current_target(self):
+            return target
+
+        def get_current_device(self):
+            return 0
+
+        def get_active_torch_device(self):
+            return torch.device("cuda", 0)
+
+        def get_device_interface(self):
+            return torch.cuda
+
+        def get_current_stream(self, device=0):
+            return 0
+
+        def get_device_capability(self, device=0):
+            return (9, 0)
+
+        def get_benchmarker(self):
+            return lambda *a, **k: [0.0, 0.0, 0.0]
+
+        def map_python_to_cpp_type(self, ty):
+            return ty
+
+    driver.set_active(Driver())
 
 
 def package_of(path, root):
@@ -165,24 +241,52 @@ def package_of(path, root):
     return folder, os.path.splitext(os.path.relpath(os.path.abspath(path), folder))[0].replace(os.sep, ".")
 
 
-def load(path, root):
-    """The file as a module, with the packages above it made without running their __init__.py where that fails."""
+def load(path, root, stub, stubbed):
+    """The file as a module, with whatever it imports that can be imported."""
     import importlib
-    import types
 
     folder, name = package_of(path, root)
     sys.path[:0] = [folder, os.path.dirname(os.path.abspath(path))]
+    before = set(sys.modules)
+
+    def forget():
+        for module in set(sys.modules) - before:
+            if module.split(".")[0] not in REAL_MODULES:
+                del sys.modules[module]
+
+    def attempt():
+        """Imports the file, replacing module after module that is missing; returns the module or raises what is left."""
+        while True:
+            try:
+                return importlib.import_module(name)
+            except ModuleNotFoundError as e:
+                missing = (e.name or "").split(".")[0]
+                if missing in stubbed or missing in REAL_MODULES or os.path.exists(os.path.join(folder, missing)):
+                    raise
+                forget()
+                stubbed.add(missing)
+
     try:
-        return importlib.import_module(name)
+        return attempt()
     except Exception:
-        pass
-    parts = name.split(".")
-    for i in range(1, len(parts)):
-        package = types.ModuleType(".".join(parts[:i]))
-        package.__path__ = [os.path.join(folder, *parts[:i])]
-        sys.modules[package.__name__] = package
-    sys.modules.pop(name, None)
-    return importlib.import_module(name)
+        forget()
+    # Once more, where any module of the folder that fails is left as far as it came, and empty beyond: a file may run
+    # its kernels behind them, on a GPU.
+    execute = importlib.machinery.SourceFileLoader.exec_module
+
+    def tolerate(loader, module):
+        try:
+            execute(loader, module)
+        except Exception:
+            if not (module.__file__ or "").startswith(folder + os.sep):
+                raise
+            module.__class__ = stub
+
+    importlib.machinery.SourceFileLoader.exec_module = tolerate
+    try:
+        return attempt()
+    finally:
+        importlib.machinery.SourceFileLoader.exec_module = execute
 
 
 def triton_child():
@@ -197,21 +301,22 @@ def triton_child():
     from triton.compiler import ASTSource
     from triton.runtime import JITFunction
 
-    torch.cuda.get_device_capability = lambda *a: (9, 0)
-    stub_missing_modules(job["root"])
+    target = GPUTarget("cuda", 90, 32)
+    pretend_device(torch, target)
+    stub, stubbed = stub_missing_modules()
 
     def say(kernel, ok, error="", ms=0.0):
         real.write(json.dumps({"kernel": kernel, "ok": ok, "error": error[-600:], "ms": ms}) + "\n")
         real.flush()
 
     try:
-        module, problem = load(job["path"], job["root"]), ""
+        module, problem = load(job["path"], job["root"], stub, stubbed), ""
     except BaseException as e:
         module, problem = None, "import: %s: %s" % (type(e).__name__, e)
     values = {"inf": float("inf"), "nan": float("nan"), "tl": tl}
     dtypes = {"float": tl.float32, "double": tl.float64, "half": tl.float16}
     for k in job["kernels"]:
-        fn = getattr(module, k["kernel"], None) if module else None
+        fn = vars(module).get(k["kernel"]) if module else None
         while fn is not None and not isinstance(fn, JITFunction):
             fn = getattr(fn, "fn", None)
         if fn is None:
@@ -231,7 +336,7 @@ def triton_child():
                 if type_.endswith(":16"):
                     attrs[(fn.arg_names.index(name), )] = [["tt.divisibility", 16]]
             ordered = {n: signature[n] for n in fn.arg_names}
-            triton.compile(ASTSource(fn, ordered, constexprs, attrs), target=GPUTarget("cuda", 90, 32))
+            triton.compile(ASTSource(fn, ordered, constexprs, attrs), target=target)
             used = resource.getrusage(resource.RUSAGE_CHILDREN)
             ptxas = used.ru_utime + used.ru_stime - children.ru_utime - children.ru_stime
             say(k["kernel"], True, ms=1000 * (time.process_time() - start + ptxas))
