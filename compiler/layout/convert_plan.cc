@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "compiler/layout/algebra.h"
+#include "compiler/layout/shared_forms.h"
 #include "support/diag.h"
 
 namespace kiln::layout {
@@ -238,25 +239,51 @@ SharedAccess side_access(const LinearLayout& layout, const Offsets& offsets, int
   return access;
 }
 
+/// The lanes that are served together when each access moves what a thread holds of the vector: fewer, the wider it is.
+std::vector<uint64_t> lanes_served_together(const LinearLayout& layout, const std::vector<uint64_t>& vector_bits,
+                                            int element_bytes) {
+  Span registers(index_bases(layout, In::kRegister));
+  int bytes = element_bytes;
+  for (uint64_t x : vector_bits) bytes *= registers.contains(x) ? 2 : 1;
+  auto lanes = index_bases(layout, In::kLane);
+  int apart = bytes > kBankBytes ? log2_exact(bytes / kBankBytes) : 0;
+  lanes.resize(lanes.size() - std::min(lanes.size(), static_cast<size_t>(apart)));
+  return lanes;
+}
+
+/// The elements that a row of 16 bytes of a matrix of ldmatrix has, and the three bits of the number of its row
+/// (plan_matrix_access), when the tile is read by it.
+struct MatrixRows {
+  std::vector<uint64_t> along, rows;
+};
+
+/// As rows along the registers' elements and, of 16-bit elements, across them.
+std::vector<MatrixRows> matrix_rows(const LinearLayout& tile, int element_bytes) {
+  const auto registers = index_bases(tile, In::kRegister), lanes = index_bases(tile, In::kLane);
+  const auto per_word = static_cast<size_t>(log2_exact(std::max(1, kBankBytes / element_bytes)));
+  std::vector<MatrixRows> r;
+  if (element_bytes > kBankBytes || lanes.size() != 5 || registers.size() < per_word) return r;
+  MatrixRows& straight = r.emplace_back();
+  straight.along.assign(registers.begin(), registers.begin() + static_cast<std::ptrdiff_t>(per_word));
+  straight.along.insert(straight.along.end(), {lanes[0], lanes[1]});
+  straight.rows = {lanes[2], lanes[3], lanes[4]};
+  if (element_bytes == 2) r.push_back({{lanes[2], lanes[3], lanes[4]}, {registers[0], lanes[0], lanes[1]}});
+  std::erase_if(r, [](const MatrixRows& m) {
+    Span apart(m.along);
+    return apart.rank() != static_cast<int>(m.along.size()) ||
+           !std::ranges::all_of(m.rows, [&](uint64_t x) { return apart.insert(x); });
+  });
+  return r;
+}
+
 /// Offset bits for a vector space V, so that the lanes of both sides that are served together fall into different banks
 /// where that is possible: V lowest, then bank bits, then segment bits that are independent of either side's lanes
-/// modulo V.
-Offsets swizzled_offsets(const LinearLayout& from, const LinearLayout& to, const std::vector<uint64_t>& vector_bits,
-                         int element_bytes) {
+/// modulo V. `a`, `b`: those lanes.
+Offsets swizzled_offsets(const LinearLayout& from, const std::vector<uint64_t>& a, const std::vector<uint64_t>& b,
+                         const std::vector<uint64_t>& vector_bits, int element_bytes) {
   int bits = index_bits(from), v = static_cast<int>(vector_bits.size());
   int vector_bytes = element_bytes << v;
   int bank_bits = std::min(bits - v, log2_exact(kRowBytes) - log2_exact(vector_bytes));
-  // The lanes that are served together: fewer, the wider the side's own accesses are.
-  auto low_lanes = [&](const LinearLayout& layout) {
-    Span registers(index_bases(layout, In::kRegister));
-    int bytes = element_bytes;
-    for (uint64_t x : vector_bits) bytes *= registers.contains(x) ? 2 : 1;
-    auto lanes = index_bases(layout, In::kLane);
-    int apart = bytes > kBankBytes ? log2_exact(bytes / kBankBytes) : 0;
-    lanes.resize(lanes.size() - std::min(lanes.size(), static_cast<size_t>(apart)));
-    return lanes;
-  };
-  std::vector<uint64_t> a = low_lanes(from), b = low_lanes(to);
   Span u(vector_bits), w(vector_bits);
   for (uint64_t x : a) u.insert(x);
   for (uint64_t x : b) w.insert(x);
@@ -309,6 +336,21 @@ Offsets swizzled_offsets(const LinearLayout& from, const LinearLayout& to, const
   return offsets;
 }
 
+LinearLayout scratch_layout(const LinearLayout& tile, const Offsets& offsets) {
+  LinearLayout r(tile.shape());
+  for (uint64_t index : offsets) r.push(In::kOffset, coord_of(tile.shape(), index));
+  return r;
+}
+
+/// Bank cycles of reading a tile by ldmatrix: a matrix is 8 rows of 16 bytes.
+std::optional<int> matrix_cost(const LinearLayout& tile, const LinearLayout& scratch, int element_bytes) {
+  const auto access = plan_matrix_access(tile, scratch, element_bytes);
+  if (!access) return std::nullopt;
+  const std::vector<uint32_t>& lanes = access->address.lane;
+  const int one = bank_wavefronts({lanes[0], lanes[1], lanes[2], 0, 0}, kMaxAccessBytes) / 4;
+  return std::max(1, one) * access->matrices * static_cast<int>(access->groups.size());
+}
+
 int side_cost(const SharedAccess& access) { return access.wavefronts * static_cast<int>(access.groups.size()); }
 
 void plan_shared(const LinearLayout& from, const LinearLayout& to, int element_bytes, ConvertPlan& plan) {
@@ -318,21 +360,37 @@ void plan_shared(const LinearLayout& from, const LinearLayout& to, int element_b
   std::vector<uint64_t> common = intersect(from_registers, to_registers);
   std::sort(common.begin(), common.end());
   if (common.size() > most) common.resize(most);
-  std::vector<std::vector<uint64_t>> candidates = {common};
+  struct Candidate {
+    std::vector<uint64_t> vector_bits;
+    std::vector<uint64_t> rows;  // of matrices, when these shall read
+  };
+  std::vector<Candidate> candidates = {{common, {}}};
   for (const auto* side : {&from_registers, &to_registers}) {
     std::vector<uint64_t> more = common;
     Span span(more);
     for (uint64_t x : *side)
       if (more.size() < most && span.insert(x)) more.push_back(x);
-    if (more.size() > common.size()) candidates.push_back(more);
+    if (more.size() > common.size()) candidates.push_back({more, {}});
   }
+  for (const MatrixRows& m : matrix_rows(to, element_bytes)) candidates.push_back({m.along, m.rows});
   std::pair<int, size_t> best;  // bank cycles, then instructions
-  for (const auto& vector_bits : candidates) {
-    Offsets offsets = swizzled_offsets(from, to, vector_bits, element_bytes);
+  for (const auto& [vector_bits, rows] : candidates) {
+    const auto written = lanes_served_together(from, vector_bits, element_bytes);
+    const Offsets offsets =
+        swizzled_offsets(from, written, rows.empty() ? lanes_served_together(to, vector_bits, element_bytes) : rows,
+                         vector_bits, element_bytes);
     SharedAccess write = side_access(from, offsets, element_bytes), read = side_access(to, offsets, element_bytes);
-    std::pair cost(side_cost(write) + side_cost(read), write.groups.size() + read.groups.size());
+    LinearLayout scratch = scratch_layout(from, offsets);
+    int reading = side_cost(read);
+    size_t instructions = read.groups.size();
+    if (const auto by_matrices = matrix_cost(to, scratch, element_bytes); by_matrices && *by_matrices <= reading) {
+      reading = *by_matrices;
+      instructions = std::max<size_t>(1, instructions / 8);
+    }
+    std::pair cost(side_cost(write) + reading, write.groups.size() + instructions);
     if (best.first && cost >= best) continue;
     best = cost;
+    plan.scratch = std::move(scratch);
     plan.write = std::move(write);
     plan.read = std::move(read);
   }
@@ -413,6 +471,7 @@ ConvertPlan plan_convert(const LinearLayout& from, const LinearLayout& to, int e
   if (shuffle_cost > side_cost(plan.write) + side_cost(plan.read) + kSharedTripCost) return plan;
   plan.kind = ConvertKind::kShuffle;
   plan.write = plan.read = {};
+  plan.scratch.reset();
   plan.copy_of.clear();
   plan.scratch_bytes = 0;
   return plan;

@@ -2,6 +2,7 @@
 // another. The plan is data: the NVPTX lowering emits it and the distributed interpreter plays it.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -46,8 +47,10 @@ struct ConvertPlan {
 
   // kShared: barrier when the scratch may still be read; write; barrier; read; then result[r] = read value of
   // copy_of[r].
+  // The accesses may be made by ldmatrix and stmatrix instead, where plan_matrix_access finds them for `scratch`.
   SharedAccess write, read;
-  std::vector<int> copy_of;  // r itself, unless register r of the result is a copy of a lower one
+  std::optional<LinearLayout> scratch;  // offset bits, in elements
+  std::vector<int> copy_of;             // r itself, unless register r of the result is a copy of a lower one
   int64_t scratch_bytes = 0;
 
   bool is_identity() const;

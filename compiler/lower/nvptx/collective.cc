@@ -100,45 +100,6 @@ void convert_by_shuffles(Lowering& l, const layout::ConvertPlan& plan, const Reg
   for (size_t r = 0; r < to.size(); ++r) to[r] = l.thread.pick(l.b, moved, plan.take, static_cast<uint32_t>(r));
 }
 
-void convert_by_shared(Lowering& l, const ir::Op& op, const layout::ConvertPlan& plan, const Registers& from,
-                       Registers& to) {
-  llvm::IRBuilder<>& b = l.b;
-  const int bytes = element_bytes(op.result()->type);
-  const int64_t begin = shared_offset(op);
-  llvm::Type* element = l.type_of(op.result()->type);
-  llvm::Type* in_memory = memory_type(element);
-  auto type_of_access = [&](const layout::SharedAccess& a) -> llvm::Type* {
-    return a.vector == 1 ? in_memory : llvm::FixedVectorType::get(in_memory, static_cast<unsigned>(a.vector));
-  };
-  auto align_of_access = [&](const layout::SharedAccess& a) {
-    return llvm::Align(static_cast<uint64_t>(a.vector * bytes));
-  };
-
-  if (op.flag(AttrName::kSyncBefore)) l.barrier();
-  l.when(l.thread.is_zero(plan.write.lane_mask, plan.write.warp_mask), [&] {
-    for (const std::vector<int>& group : plan.write.groups) {
-      Value* address = element_address(l, plan.write.offset, static_cast<uint32_t>(group[0]), 0, begin, bytes);
-      Value* v = to_memory(b, from[static_cast<size_t>(group[0])]);
-      if (group.size() > 1) {
-        v = llvm::PoisonValue::get(type_of_access(plan.write));
-        for (size_t i = 0; i < group.size(); ++i)
-          v = b.CreateInsertElement(v, to_memory(b, from[static_cast<size_t>(group[i])]), i);
-      }
-      b.CreateAlignedStore(v, address, align_of_access(plan.write));
-    }
-  });
-  l.barrier();
-  Registers read(to.size());
-  for (const std::vector<int>& group : plan.read.groups) {
-    Value* address = element_address(l, plan.read.offset, static_cast<uint32_t>(group[0]), 0, begin, bytes);
-    Value* v = b.CreateAlignedLoad(type_of_access(plan.read), address, align_of_access(plan.read));
-    for (size_t i = 0; i < group.size(); ++i)
-      read[static_cast<size_t>(group[i])] =
-          from_memory(b, group.size() == 1 ? v : b.CreateExtractElement(v, i), element);
-  }
-  for (size_t r = 0; r < to.size(); ++r) to[r] = read[static_cast<size_t>(plan.copy_of[r])];
-}
-
 uint32_t number_of(const ir::Shape& shape, const layout::Coord& at) {
   return static_cast<uint32_t>(layout::index_of(shape.span(), at));
 }
@@ -193,9 +154,14 @@ Status lower<ir::OpKind::kConvertLayout>(Lowering& l, const ir::Op& op) {
     case layout::ConvertKind::kShuffle:
       convert_by_shuffles(l, plan, from, to);
       break;
-    case layout::ConvertKind::kShared:
-      convert_by_shared(l, op, plan, from, to);
+    case layout::ConvertKind::kShared: {
+      if (op.flag(AttrName::kSyncBefore)) l.barrier();
+      Value* handle = l.b.getInt32(static_cast<uint32_t>(shared_offset(op)));
+      write_shared(l, handle, from, from_type, *plan.scratch, plan.write);
+      l.barrier();
+      to = read_shared(l, handle, to_type, *plan.scratch, plan.read);
       break;
+    }
   }
   l.values[op.result()] = std::move(to);
   return {};

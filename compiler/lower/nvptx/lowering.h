@@ -1,6 +1,7 @@
 // The state of one kernel's lowering to NVPTX, and the lowerings of op families. Internal to lower/nvptx*.cc.
 #pragma once
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 
 #include <unordered_map>
@@ -8,6 +9,7 @@
 
 #include "compiler/analysis/axis_info.h"
 #include "compiler/ir/ir.h"
+#include "compiler/layout/convert_plan.h"
 #include "compiler/lower/nvptx/thread.h"
 #include "compiler/lower/shared/launch_plan.h"
 #include "compiler/target/target.h"
@@ -69,12 +71,13 @@ struct Lowering {
   llvm::Value* shared(llvm::Value* offset, int64_t constant);
   llvm::Value* load_shared(llvm::Value* address, llvm::Type* type, int lanes);
   /// Runs `fn` in threads where `condition` holds; null: in all.
+  /// `rarely`: the threads that do go out of the way of the others.
   template <class Fn>
-  void when(llvm::Value* condition, Fn&& fn) {
+  void when(llvm::Value* condition, Fn&& fn, bool rarely = false) {
     if (!condition) return fn();
     llvm::BasicBlock* then = llvm::BasicBlock::Create(context(), "", function);
     llvm::BasicBlock* next = llvm::BasicBlock::Create(context(), "", function);
-    b.CreateCondBr(condition, then, next);
+    b.CreateCondBr(condition, then, next, rarely ? llvm::MDBuilder(context()).createUnlikelyBranchWeights() : nullptr);
     b.SetInsertPoint(then);
     fn();
     b.CreateBr(next);
@@ -88,6 +91,14 @@ struct Lowering {
 /// The address handle + map.apply(r, lane, warp)·scale in shared memory, with what no bit of the thread's share meets
 /// as the access's own offset.
 llvm::Value* place_of(Lowering& l, llvm::Value* handle, const layout::XorMap& map, uint32_t r, uint32_t scale);
+
+/// Writes a tile to shared memory at a handle (a byte offset), where its elements lie by layout `shared`, by the
+/// accesses planned for that or by stmatrix.
+void write_shared(Lowering& l, llvm::Value* handle, const Registers& from, const ir::Type& tile,
+                  const layout::LinearLayout& shared, const layout::SharedAccess& access);
+/// Reads one, likewise or by ldmatrix.
+Registers read_shared(Lowering& l, llvm::Value* handle, const ir::Type& tile, const layout::LinearLayout& shared,
+                      const layout::SharedAccess& access);
 
 int num_registers(const ir::Type& type);
 /// Bytes of an element in memory: pointers 8, i1 1.

@@ -26,11 +26,11 @@ Value* place_of(Lowering& l, Value* handle, const XorMap& map, uint32_t r, uint3
 namespace {
 
 /// Matrices move 16 bytes a lane; where vectors do too, they need no other lane's address.
-std::optional<layout::MatrixAccess> matrices(Lowering& l, const ir::Type& tile, const ir::Type& shared,
+std::optional<layout::MatrixAccess> matrices(Lowering& l, const ir::Type& tile, const layout::LinearLayout& shared,
                                              const layout::SharedAccess& vectors, target::Feature feature) {
-  const int bytes = size_of(tile.dtype);
+  const int bytes = element_bytes(tile);
   if (!l.target.has(feature) || tile.dtype == DType::kI1 || vectors.vector * bytes >= 16) return std::nullopt;
-  return layout::plan_matrix_access(*tile.layout, *shared.layout, bytes);
+  return layout::plan_matrix_access(*tile.layout, shared, bytes);
 }
 
 Value* join_word(llvm::IRBuilderBase& b, std::span<Value* const> parts) {
@@ -91,16 +91,11 @@ void load_matrices(Lowering& l, Value* handle, Registers& to, llvm::Type* elemen
 
 }  // namespace
 
-template <>
-Status lower<ir::OpKind::kSharedStore>(Lowering& l, const ir::Op& op) {
+void write_shared(Lowering& l, Value* handle, const Registers& from, const ir::Type& tile,
+                  const layout::LinearLayout& shared, const layout::SharedAccess& access) {
   llvm::IRBuilder<>& b = l.b;
-  const ir::Type &shared = op.operand(0)->type, &tile = op.operand(1)->type;
-  const int bytes = size_of(tile.dtype);
-  Value* handle = l.of(op.operand(0))[0];
-  const Registers& from = l.of(op.operand(1));
-  const layout::SharedAccess access = layout::plan_shared_access(*tile.layout, *shared.layout, bytes);
-  if (auto plan = matrices(l, tile, shared, access, target::kStMatrix))
-    return store_matrices(l, handle, from, *plan), Status{};
+  const int bytes = element_bytes(tile);
+  if (auto plan = matrices(l, tile, shared, access, target::kStMatrix)) return store_matrices(l, handle, from, *plan);
   l.when(l.thread.is_zero(access.lane_mask, access.warp_mask), [&] {
     for (const std::vector<int>& group : access.groups) {
       Value* v = to_memory(b, from[static_cast<size_t>(group[0])]);
@@ -115,40 +110,50 @@ Status lower<ir::OpKind::kSharedStore>(Lowering& l, const ir::Op& op) {
           llvm::Align(static_cast<uint64_t>(access.vector * bytes)));
     }
   });
+}
+
+Registers read_shared(Lowering& l, Value* handle, const ir::Type& tile, const layout::LinearLayout& shared,
+                      const layout::SharedAccess& access) {
+  llvm::IRBuilder<>& b = l.b;
+  const int bytes = element_bytes(tile);
+  llvm::Type* element = l.type_of(tile);
+  llvm::Type* in_memory = memory_type(element);
+  Registers to(static_cast<size_t>(num_registers(tile)));
+  if (auto plan = matrices(l, tile, shared, access, target::kLdMatrix)) {
+    load_matrices(l, handle, to, element, *plan);
+    return to;
+  }
+  for (const std::vector<int>& group : access.groups) {
+    llvm::Type* type =
+        group.size() == 1 ? in_memory : llvm::FixedVectorType::get(in_memory, static_cast<unsigned>(group.size()));
+    Value* v = b.CreateAlignedLoad(
+        type, place_of(l, handle, access.offset, static_cast<uint32_t>(group[0]), static_cast<uint32_t>(bytes)),
+        llvm::Align(static_cast<uint64_t>(access.vector * bytes)));
+    for (size_t i = 0; i < group.size(); ++i)
+      to[static_cast<size_t>(group[i])] = from_memory(b, group.size() == 1 ? v : b.CreateExtractElement(v, i), element);
+  }
+  std::unordered_map<uint64_t, Value*> loaded;  // copies in registers are loaded once
+  auto index = [&](size_t r) { return layout::index_at(*tile.layout, static_cast<uint32_t>(r), 0, 0); };
+  for (size_t r = 0; r < to.size(); ++r)
+    if (to[r]) loaded[index(r)] = to[r];
+  for (size_t r = 0; r < to.size(); ++r)
+    if (!to[r]) to[r] = loaded.at(index(r));
+  return to;
+}
+
+template <>
+Status lower<ir::OpKind::kSharedStore>(Lowering& l, const ir::Op& op) {
+  const ir::Type &shared = op.operand(0)->type, &tile = op.operand(1)->type;
+  write_shared(l, l.of(op.operand(0))[0], l.of(op.operand(1)), tile, *shared.layout,
+               layout::plan_shared_access(*tile.layout, *shared.layout, size_of(tile.dtype)));
   return {};
 }
 
 template <>
 Status lower<ir::OpKind::kSharedLoad>(Lowering& l, const ir::Op& op) {
-  llvm::IRBuilder<>& b = l.b;
   const ir::Type &shared = op.operand(0)->type, &tile = op.result()->type;
-  const int bytes = size_of(tile.dtype);
-  Value* handle = l.of(op.operand(0))[0];
-  llvm::Type* element = l.type_of(tile);
-  llvm::Type* in_memory = memory_type(element);
-  Registers to(static_cast<size_t>(num_registers(tile)));
-  const layout::SharedAccess access = layout::plan_shared_access(*tile.layout, *shared.layout, bytes);
-  if (auto plan = matrices(l, tile, shared, access, target::kLdMatrix)) {
-    load_matrices(l, handle, to, element, *plan);
-  } else {
-    for (const std::vector<int>& group : access.groups) {
-      llvm::Type* type =
-          group.size() == 1 ? in_memory : llvm::FixedVectorType::get(in_memory, static_cast<unsigned>(group.size()));
-      Value* v = b.CreateAlignedLoad(
-          type, place_of(l, handle, access.offset, static_cast<uint32_t>(group[0]), static_cast<uint32_t>(bytes)),
-          llvm::Align(static_cast<uint64_t>(access.vector * bytes)));
-      for (size_t i = 0; i < group.size(); ++i)
-        to[static_cast<size_t>(group[i])] =
-            from_memory(b, group.size() == 1 ? v : b.CreateExtractElement(v, i), element);
-    }
-    std::unordered_map<uint64_t, Value*> loaded;  // copies in registers are loaded once
-    auto index = [&](size_t r) { return layout::index_at(*tile.layout, static_cast<uint32_t>(r), 0, 0); };
-    for (size_t r = 0; r < to.size(); ++r)
-      if (to[r]) loaded[index(r)] = to[r];
-    for (size_t r = 0; r < to.size(); ++r)
-      if (!to[r]) to[r] = loaded.at(index(r));
-  }
-  l.values[op.result()] = std::move(to);
+  l.values[op.result()] = read_shared(l, l.of(op.operand(0))[0], tile, *shared.layout,
+                                      layout::plan_shared_access(*tile.layout, *shared.layout, size_of(tile.dtype)));
   return {};
 }
 

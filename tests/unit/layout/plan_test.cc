@@ -5,6 +5,7 @@
 #include <set>
 
 #include "compiler/layout/convert_plan.h"
+#include "compiler/layout/shared_forms.h"
 #include "compiler/layout/reduce_plan.h"
 #include "tests/unit/layout/random_layout.h"
 
@@ -185,6 +186,42 @@ TEST(ConvertPlan, CopiesNeedNoMove) {
   EXPECT_TRUE(plan_convert(spread, spread, 4).is_identity());
   check_convert(everywhere, spread, 4);
   check_convert(spread, everywhere, 4);
+}
+
+/// A layout of [32, 32] from lists of (row, column).
+LinearLayout layout_of(std::initializer_list<Coord> registers, std::initializer_list<Coord> lanes,
+                       std::initializer_list<Coord> warps) {
+  const int32_t shape[] = {32, 32};
+  LinearLayout l(shape);
+  for (const Coord& c : registers) l.push(In::kRegister, c);
+  for (const Coord& c : lanes) l.push(In::kLane, c);
+  for (const Coord& c : warps) l.push(In::kWarp, c);
+  return l;
+}
+
+// What a thread computed of rows becomes mma.sync's right operand, which wants pairs along the columns: 16 bytes are
+// written at a time, and ldmatrix reads and transposes without bank conflicts.
+TEST(ConvertPlan, MatricesReadFragments) {
+  auto at = [](int32_t row, int32_t column) {
+    Coord c;
+    c[0] = row, c[1] = column;
+    return c;
+  };
+  const LinearLayout rows = layout_of({at(0, 1), at(0, 2), at(0, 4)}, {at(0, 8), at(0, 16), at(1, 0), at(2, 0), at(4, 0)},
+                                      {at(8, 0), at(16, 0)}),
+                     fragment = layout_of({at(1, 0), at(8, 0), at(16, 0), at(0, 8)},
+                                          {at(2, 0), at(4, 0), at(0, 1), at(0, 2), at(0, 4)}, {at(0, 0), at(0, 16)});
+  const ConvertPlan plan = plan_convert(rows, fragment, 2);
+  ASSERT_EQ(plan.kind, ConvertKind::kShared);
+  EXPECT_EQ(plan.write.vector, 8);
+  EXPECT_EQ(plan.write.wavefronts, plan.write.ideal_wavefronts);
+  const auto read = plan_matrix_access(fragment, *plan.scratch, 2);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_TRUE(read->transposed);
+  EXPECT_EQ(read->matrices, 4);
+  const std::vector<uint32_t>& lane = read->address.lane;
+  EXPECT_EQ(bank_wavefronts({lane[0], lane[1], lane[2], 0, 0}, 16), 4) << "four matrices of one wavefront";
+  check_convert(rows, fragment, 2);
 }
 
 TEST(MatchRegisters, OnlyOwnRegisters) {
