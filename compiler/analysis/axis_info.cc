@@ -577,6 +577,12 @@ Value* mask_of(const Op* access) {
   return at >= 0 && static_cast<int>(access->operands.size()) > at ? access->operand(at) : nullptr;
 }
 
+bool moves_vectors(const Op* access) {
+  if (access->kind == OpKind::kAtomicCas) return false;
+  return access->kind != OpKind::kAtomicRmw ||
+         (access->word<ir::Rmw>() == ir::Rmw::kFAdd && access->result()->type.element_bits() <= 32);
+}
+
 int mask_index(const Op& op) {
   if (op.kind == OpKind::kAtomicCas) return -1;
   return op.kind == OpKind::kLoad || op.kind == OpKind::kAssert ? 1 : 2;
@@ -610,32 +616,38 @@ std::array<int, ir::kMaxRank> AxisAnalysis::order_of(const Value* pointer) const
   return order;
 }
 
-int64_t AxisAnalysis::alignment_width(const Value* pointer, const Value* mask, int dim, MovedBy by) const {
+int64_t AxisAnalysis::alignment_width(const Value* pointer, const Value* mask, int dim) const {
   const AxisInfo& info = of(pointer);
   int64_t size = size_of(pointer->type.dtype);
   int64_t width = std::min({info.contiguity[dim], info.divisibility[dim] / size, kAccessBytes / size});
-  if (mask) width = std::min(width, by == MovedBy::kCopy ? of(mask).prefix[dim] : of(mask).constancy[dim]);
+  if (mask) width = std::min(width, of(mask).prefix[dim]);
   return std::max<int64_t>(width, 1);
 }
 
+namespace {
+
+/// The dimension along which a thread's lowest registers lie; -1: none.
+int lowest_dim(const layout::LinearLayout& layout) {
+  const auto registers = layout.bases(layout::In::kRegister);
+  if (registers.empty()) return -1;
+  for (int dim = 0; dim < layout.rank(); ++dim)
+    if (registers[0][dim] != 0) return dim;
+  return -1;
+}
+
+}  // namespace
+
 int AxisAnalysis::vector_width(const Op* access) const {
-  return vector_width(access, access->kind == OpKind::kAsyncCopy ? MovedBy::kCopy : MovedBy::kRegisters);
-}
-
-int AxisAnalysis::vector_width(const Op* access, MovedBy by) const {
   const layout::LinearLayout* layout = pointer_of(access)->type.layout;
-  return layout ? vector_width(access, *layout, by) : 1;
+  return layout ? vector_width(access, *layout) : 1;
 }
 
-int AxisAnalysis::vector_width(const Op* access, const layout::LinearLayout& layout, MovedBy by) const {
-  const Value* pointer = pointer_of(access);
-  if (layout.bases(layout::In::kRegister).empty()) return 1;
-  const Value* mask = mask_of(access);
-  auto registers = layout.bases(layout::In::kRegister);
-  int dim = 0;
-  while (dim < layout.rank() && registers[0][dim] == 0) ++dim;
-  if (dim == layout.rank()) return 1;
-  int64_t limit = alignment_width(pointer, mask, dim, by);
+int AxisAnalysis::vector_width(const Op* access, const layout::LinearLayout& layout) const {
+  if (!moves_vectors(access)) return 1;
+  const int dim = lowest_dim(layout);
+  if (dim < 0) return 1;
+  const auto registers = layout.bases(layout::In::kRegister);
+  const int64_t limit = alignment_width(pointer_of(access), mask_of(access), dim);
   int width = 1;
   for (size_t bit = 0; bit < registers.size() && 2 * width <= limit; ++bit) {
     layout::Coord next;
@@ -650,6 +662,12 @@ int AxisAnalysis::vector_width(const Op* access, const layout::LinearLayout& lay
     width *= 2;
   }
   return width;
+}
+
+bool AxisAnalysis::may_end_within_vector(const Op* access) const {
+  const Value* mask = mask_of(access);
+  const int width = vector_width(access);
+  return mask && width > 1 && of(mask).constancy[lowest_dim(*pointer_of(access)->type.layout)] < width;
 }
 
 }  // namespace kiln::analysis

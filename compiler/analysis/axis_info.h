@@ -30,10 +30,8 @@ const ir::Value* pointer_of(const ir::Op* access);
 ir::Value* mask_of(const ir::Op* access);
 /// The operand that is or would be the mask of such an access or of an assert; -1: it can have none.
 int mask_index(const ir::Op& op);
-
-/// What moves the elements of an access. A copy to shared memory may take the first few of a vector and fill the rest
-/// with zeros, so that its mask needs to be a prefix only.
-enum class MovedBy { kRegisters, kCopy };
+/// Whether there are instructions that do such an access to several elements: of atomics, additions of floats.
+bool moves_vectors(const ir::Op* access);
 
 /// Computed for a whole module at once; values made afterwards are unknown (contiguity and constancy 1).
 class AxisAnalysis {
@@ -47,18 +45,18 @@ class AxisAnalysis {
   /// The dimension along which neighbours of a pointer tile are most contiguous in memory, then the one with the
   /// longest run of addresses; ties go to the last dimension.
   std::array<int, ir::kMaxRank> order_of(const ir::Value* pointer) const;
-  /// Elements that one access may move along `dim`, limited by alignment, contiguity, mask and 16 bytes. `mask` may be
-  /// null.
-  int64_t alignment_width(const ir::Value* pointer, const ir::Value* mask, int dim,
-                          MovedBy by = MovedBy::kRegisters) const;
+  /// Elements that one access may move along `dim`, limited by alignment, contiguity, mask and 16 bytes: the mask is on
+  /// for the first few of them, which may be none or all. `mask` may be null.
+  int64_t alignment_width(const ir::Value* pointer, const ir::Value* mask, int dim) const;
   /// Elements that each thread moves by one access of a load, store or asynchronous copy when its pointer has layout
   /// `layout`: what alignment_width permits and the layout has in its lowest registers (a power of two; 1: no vectors).
   /// Registers k·width … k·width+width-1 then hold neighbours in memory, the first at an address aligned to the whole
   /// access.
-  int vector_width(const ir::Op* access, const layout::LinearLayout& layout, MovedBy by) const;
+  int vector_width(const ir::Op* access, const layout::LinearLayout& layout) const;
   /// The same for the layout that the access has; a scalar access has width 1.
-  int vector_width(const ir::Op* access, MovedBy by) const;
   int vector_width(const ir::Op* access) const;
+  /// Whether the mask of an access may be on for some elements of such a vector and off for the others.
+  bool may_end_within_vector(const ir::Op* access) const;
 
  private:
   struct State;

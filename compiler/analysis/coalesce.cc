@@ -42,23 +42,24 @@ LinearLayout blocked_layout(const ir::Shape& shape, std::span<const int> order, 
   return layout::blocked(shape.span(), {per_thread.data(), rank}, {lanes.data(), rank}, {warps.data(), rank}, order);
 }
 
-std::vector<LinearLayout> coalesced_layouts(const AxisAnalysis& axis, const ir::Op* access, int num_warps, MovedBy by) {
+std::vector<LinearLayout> coalesced_layouts(const AxisAnalysis& axis, const ir::Op* access, int num_warps) {
   const ir::Value* pointer = access->operand(0);
   const ir::Shape& shape = pointer->type.shape;
   std::array<int, ir::kMaxRank> order = axis.order_of(pointer);
   int64_t share = std::max<int64_t>(1, shape.numel() / (kLanes * num_warps));
-  int64_t width = std::min(axis.alignment_width(pointer, analysis::mask_of(access), order[0], by), share);
+  int64_t width = 1;
+  if (moves_vectors(access)) width = std::min(axis.alignment_width(pointer, mask_of(access), order[0]), share);
   std::span<const int> dims{order.data(), shape.rank};
   std::vector<LinearLayout> result = {blocked_layout(shape, dims, width, num_warps, true)};
   if (shape.rank > 1) result.push_back(blocked_layout(shape, dims, width, num_warps, false));
   return result;
 }
 
-double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearLayout& layout, MovedBy by) {
+double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearLayout& layout) {
   const ir::Value* pointer = access->operand(0);
   const AxisInfo& info = axis.of(pointer);
   int64_t size = size_of(pointer->type.dtype);
-  int width = axis.vector_width(access, layout, by);
+  int width = axis.vector_width(access, layout);
 
   // The sector that an element lies in, as far as axis info knows: neighbours of a contiguous group share sectors,
   // equal addresses are one. All of it is dropping of index bits, so sectors are counted as ranks.

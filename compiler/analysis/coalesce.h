@@ -16,12 +16,11 @@ layout::LinearLayout blocked_layout(const ir::Shape& shape, std::span<const int>
 
 /// Layouts under which neighbouring lanes access neighbouring addresses, with 16 bytes per thread where alignment, mask
 /// and the number of elements allow that. `access` is a load, a store or an atomic of tiles.
-std::vector<layout::LinearLayout> coalesced_layouts(const AxisAnalysis& axis, const ir::Op* access, int num_warps,
-                                                    MovedBy by);
+std::vector<layout::LinearLayout> coalesced_layouts(const AxisAnalysis& axis, const ir::Op* access, int num_warps);
 
 /// Approximate SM cycles of the access: 32-byte sectors that memory must deliver, sectors that are requested again, and
 /// instructions.
-double access_cost(const AxisAnalysis& axis, const ir::Op* access, const layout::LinearLayout& layout, MovedBy by);
+double access_cost(const AxisAnalysis& axis, const ir::Op* access, const layout::LinearLayout& layout);
 
 /// Approximate cycles of converting so many bytes through shared memory.
 double conversion_cost(int64_t bytes);

@@ -57,6 +57,7 @@ Status wait_for_launches(ir::Module& module, Context&) {
   place_grid_dependencies(module);
   return {};
 }
+Status lay_out(ir::Module& module, Context& context) { return assign_layouts(module, context.remarks); }
 bool guards_accesses(const Context& context) { return context.guard_accesses; }
 bool launches_early(const Context& context) { return context.launch_pdl; }
 
@@ -100,7 +101,7 @@ constexpr Pass kCuda[] = {
   KILN_TILE_PASSES,
   {"choose_mma",            kWgmmaSelected, kLayouts, kMmaChosen, kDeadRemoved, on_target<choose_mma>},
   {"assign_layouts",        kMmaChosen | kDescriptorsExpanded, kLayouts, kLayouts, kDeadRemoved,
-                            on_target<assign_layouts>},
+                            lay_out},
   {"remove_conversions",    kLayouts, kLoadsPipelined, kNothing, kNothing, on_target<remove_conversions>},
   {"pipeline_loads",        kLayouts | kMmaChosen, kWarpsSpecialized, kLoadsPipelined, kSharedPlaced,
                             on_target<pipeline_loads>},

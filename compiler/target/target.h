@@ -20,7 +20,8 @@ enum Feature : uint32_t {
   kWgmma = 1 << 7,
   kFp8Mma = 1 << 8,  // mma.sync of e4m3 and e5m2
   kStMatrix = 1 << 9,
-  kFp8MmaByF16 = 1 << 10,  // … which the assembler emulates by conversions to f16 and f16 products
+  kFp8MmaByF16 = 1 << 10,    // … which the assembler emulates by conversions to f16 and f16 products
+  kVectorAtomics = 1 << 11,  // atomic additions of 16 bytes of f32, f16 or bf16
 };
 
 struct Target {

@@ -238,10 +238,20 @@ class Generator {
     return shape.rank == 0 ? p : b_->addptr(b_->splat(p, shape), row_major(shape));
   }
 
+  /// On for the first few elements in row-major order, as what guards the end of a tensor is, or for any.
+  Value* mask_of(const Type& type) {
+    if (type.is_scalar() || rng_.chance(50)) return like(type.with_dtype(DType::kI1));
+    Value* index = row_major(type.shape);
+    Value* end = rng_.chance(50)
+                     ? i32(index, static_cast<int64_t>(rng_.below(static_cast<int>(type.shape.numel()) + 2)))
+                     : b_->splat(like(ir::scalar_type(DType::kI32)), type.shape);
+    return b_->cmp(ir::Predicate::kLt, index, end);
+  }
+
   Value* load_from(Value* pointers) {
     Type type = ir::scalar_type(pointers->type.dtype).with_shape(pointers->type.shape);
     if (rng_.chance(40)) return b_->load(pointers);
-    Value* mask = like(type.with_dtype(DType::kI1));
+    Value* mask = mask_of(type);
     return rng_.chance(50) ? b_->load(pointers, mask) : b_->load(pointers, mask, like(type));
   }
 
@@ -283,7 +293,7 @@ class Generator {
       for (Value* old : stored_)
         if (old->type.dtype == v->type.dtype && part_size(old) == shape.numel()) base = old;
     if (!base) base = new_buffer(v->type.dtype, programs_ * shape.numel(), true, approximation);
-    Value* mask = !approximation && rng_.chance(30) ? like(v->type.with_dtype(DType::kI1)) : nullptr;
+    Value* mask = !approximation && rng_.chance(30) ? mask_of(v->type) : nullptr;
     if (options_.reread) barrier();  // others may still read what an earlier turn of a loop stored
     b_->store(own_part(base, shape), v, mask);
     if (!approximation) stored_.push_back(base);

@@ -25,6 +25,50 @@ for view in (x, x.T, x[:, ::2]):
 )");
 }
 
+// Tensors end within the 16 bytes that a thread moves at a time; what lies behind them stays as it was.
+TEST(GpuScript, MasksEndWithinVectors) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def move(x, out, all, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    v = tl.load(x + i, mask=i < n, other=3)
+    tl.store(all + i, v)
+    tl.store(out + i, v, mask=i < n)
+
+@triton.jit
+def add(x, sums, used, old, n, B: tl.constexpr, SEM: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    v = tl.load(x + i, mask=i < n, other=0)
+    tl.atomic_add(sums + i, v, mask=i < n, sem=SEM)
+    tl.store(old + i, tl.atomic_add(used + i, v, mask=i < n, sem=SEM), mask=i < n)
+
+for n in (1, 2, 3, 4, 5, 7, 8, 9, 15, 17, 31, 255, 256, 257, 1000, 1023, 1025, 2047, 2048):
+    programs = (n + 1023) // 1024
+    for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.int8, torch.int64):
+        x = torch.randint(-9, 9, (2048,)).to(dtype)
+        out = torch.full((2048,), 77).to(dtype)
+        all = torch.full((2048,), 77).to(dtype)
+        move[(programs,)](x, out, all, n, B=1024)
+        assert torch.equal(out[:n], x[:n]) and (out[n:] == 77).all(), (n, dtype)
+        assert torch.equal(all[:n], x[:n]) and (all[n:programs * 1024] == 3).all(), (n, dtype)
+        if dtype in (torch.int8, torch.int64):
+            continue
+        for sem in ("relaxed", "release", "acq_rel"):
+            sums = torch.full((2048,), 5).to(dtype)
+            used = torch.full((2048,), 5).to(dtype)
+            old = torch.full((2048,), 77).to(dtype)
+            add[(programs,)](x, sums, used, old, n, B=1024, SEM=sem)
+            for got in (sums, used):
+                assert torch.equal(got[:n], x[:n] + 5) and (got[n:] == 5).all(), (n, dtype, sem)
+            assert (old[:n] == 5).all() and (old[n:] == 77).all(), (n, dtype, sem)
+)");
+}
+
 // Rows in registers, rows that registers have no room for beside several programs, and rows whose lanes hold the same
 // elements; each with fewer programs than rows, and some without a row.
 TEST(GpuScript, RowsRunAhead) {

@@ -19,14 +19,16 @@ Status Machine::check_vectors(Warp& warp, const Op& op) {
   const Elements& pointers = warp.of(pointer);
   const Value* mask = analysis::mask_of(&op);
   const uint64_t size = static_cast<uint64_t>(size_of(type.dtype));
+  const bool ends_within = axis_.may_end_within_vector(&op);
   auto on = [&](size_t i) { return !mask || warp.of(mask)[i]; };
   for (size_t i = 0; i < pointers.size(); ++i) {
     // The registers of one access and the lane's pointer to the first of them. The NVPTX lowering reads that pointer
-    // only, so the others must be its neighbours, with the same mask; of a copy, the first of them may be on.
+    // only, so the others must be its neighbours, with the same mask or, where it may end within them, none behind the
+    // first that is off.
     const size_t r = i / kLanes, first = r / width * width * kLanes + i % kLanes;
     const bool neighbours =
         pointers[i] == pointers[first] + (r % width) * size && pointers[first] % (width * size) == 0;
-    const bool follows = op.kind == OpKind::kAsyncCopy ? !on(i) || i == first || on(i - kLanes) : on(i) == on(first);
+    const bool follows = ends_within ? !on(i) || i == first || on(i - kLanes) : on(i) == on(first);
     if (!follows || (on(i) && !neighbours))
       return fail(&op, ErrorKind::kInternal,
                   "axis info promises {} elements at a time, and element {} is not one of them", width,
@@ -95,6 +97,7 @@ Status Machine::check_stores() const {
 }
 
 Status Machine::atomic(Warp& warp, const Op& op) {
+  KILN_CHECK_OK(check_vectors(warp, op));
   const ir::Type& type = op.operand(0)->type;
   const layout::FreeBits free = free_bits(type);
   const bool cas = op.kind == OpKind::kAtomicCas;

@@ -1,8 +1,12 @@
 // Global atomics: one of the threads that hold an element performs it; the others get the old value from that thread.
 #include <llvm/IR/InlineAsm.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "compiler/layout/algebra.h"
 #include "compiler/lower/nvptx/lowering.h"
+#include "compiler/lower/nvptx/vectors.h"
 #include "support/diag.h"
 
 namespace kiln::lower {
@@ -47,42 +51,79 @@ Result<std::string> ptx_type(Lowering& l, const ir::Op& op, Rmw rmw) {
   KILN_UNREACHABLE("rmw");
 }
 
-/// One atomic instruction in the threads where `predicate` holds (null: all); elsewhere the result is 0. Returns the
-/// old bits; null when `wanted` is false.
-Value* emit_atomic(Lowering& l, const std::string& opcode, Value* address, std::span<Value* const> operands,
-                   Value* predicate, bool wanted) {
+struct Instruction {
+  std::string name, type;  // "add", and "f32": of one element
+  Packing packing;         // the elements that one instruction does
+
+  /// "v2.f32", "noftz.v2.f16x2".
+  std::string vector_type() const {
+    const std::string elements = packing.per_word() == 2 ? "x2" : "";
+    const std::string words = packing.words() > 1 ? fmt::format("v{}.", packing.words()) : "";
+    const bool rounds = type.starts_with("noftz.");
+    return fmt::format("{}{}{}{}", rounds ? "noftz." : "", words, type.substr(rounds ? 6 : 0), elements);
+  }
+};
+
+/// One atomic instruction in the threads where `predicate` holds (null: all); elsewhere the result is 0. `operands` are
+/// words: so many for each value as the result has. Returns the old words; none when not `wanted`.
+std::vector<Value*> emit_atomic(Lowering& l, const std::string& opcode, Value* address,
+                                std::span<Value* const> operands, size_t words, Value* predicate, bool wanted) {
   llvm::IRBuilder<>& b = l.b;
   llvm::Type* bits_type = operands[0]->getType();
   const unsigned bits = bits_type->getIntegerBitWidth();
   const char* constraint = bits == 64 ? "l" : bits == 32 ? "r" : "h";
   std::string text, constraints;
-  int next = 0;
+  size_t next = wanted ? words : 0;
   std::vector<Value*> args{address};
-  if (wanted) constraints += fmt::format("=&{},", constraint), ++next;
-  const int address_at = next++;
+  for (size_t i = 0; i < next; ++i) constraints += fmt::format("=&{},", constraint);
+  const size_t address_at = next++;
   constraints += "l";
   std::string list;
+  for (size_t i = 0; i < operands.size(); i += words) {
+    list += ", " + word_list(next, words);
+    next += words;
+  }
   for (Value* v : operands) {
     constraints += fmt::format(",{}", constraint);
-    list += fmt::format(", ${}", next++);
     args.push_back(v);
   }
   if (predicate) {
     constraints += ",b";
     text = fmt::format("@${} ", next++);
     args.push_back(predicate);
-    if (wanted) {
-      constraints += ",0";
+    for (size_t i = 0; wanted && i < words; ++i) {
+      constraints += fmt::format(",{}", i);
       args.push_back(llvm::ConstantInt::get(bits_type, 0));
     }
   }
-  text += fmt::format("{} {}[${}]{};", opcode, wanted ? "$0, " : "_, ", address_at, list);
+  // "_" for what nobody reads would say as much, but there are vectors without one, and ptxas up to 13.0 crashes on one
+  // of bf16. It makes a reduction of registers that nobody reads as well.
+  std::string old = word_list(0, words);
+  if (!wanted) {
+    old = words == 1 ? "old0" : words == 2 ? "{old0, old1}" : "{old0, old1, old2, old3}";
+    text = fmt::format("{{ .reg .b{} old<{}>; {}", bits, words, text);
+  }
+  text += fmt::format("{} {}, [${}]{};{}", opcode, old, address_at, list, wanted ? "" : " }");
+  llvm::Type* result = b.getVoidTy();
+  if (wanted)
+    result = words == 1 ? bits_type : llvm::StructType::get(b.getContext(), std::vector<llvm::Type*>(words, bits_type));
   std::vector<llvm::Type*> types;
   for (Value* a : args) types.push_back(a->getType());
-  auto* type = llvm::FunctionType::get(wanted ? bits_type : b.getVoidTy(), types, false);
+  auto* type = llvm::FunctionType::get(result, types, false);
   llvm::CallInst* call = b.CreateCall(type, llvm::InlineAsm::get(type, text, constraints + ",~{memory}", true), args);
   call->setDoesNotThrow();
-  return wanted ? call : nullptr;
+  std::vector<Value*> got;
+  for (size_t i = 0; wanted && i < words; ++i)
+    got.push_back(words == 1 ? call : b.CreateExtractValue(call, static_cast<unsigned>(i)));
+  return got;
+}
+
+/// A fence of the threads that an atomic of `scope` orders.
+void fence(llvm::IRBuilderBase& b, ir::Scope scope) {
+  auto* type = llvm::FunctionType::get(b.getVoidTy(), false);
+  llvm::CallInst* call = b.CreateCall(
+      type, llvm::InlineAsm::get(type, fmt::format("fence.acq_rel.{};", ir::spelling(scope)), "~{memory}", true));
+  call->setDoesNotThrow();
 }
 
 /// The owner's value in every thread that holds a copy: through a small array of shared memory when warps are copies.
@@ -109,7 +150,7 @@ Value* share_with_copies(Lowering& l, Value* v, const layout::FreeBits& copies) 
   return v;
 }
 
-Status lower_atomic(Lowering& l, const ir::Op& op, const std::string& opcode, int num_values, int mask_at) {
+Status lower_atomic(Lowering& l, const ir::Op& op, const Instruction& what, int num_values, int mask_at) {
   llvm::IRBuilder<>& b = l.b;
   const ir::Type& type = op.result()->type;
   const bool wanted = !op.result()->uses.empty();
@@ -118,34 +159,68 @@ Status lower_atomic(Lowering& l, const ir::Op& op, const std::string& opcode, in
   llvm::Type* element = l.type_of(type);
   const Registers& addresses = l.of(op.operand(0));
   const Registers* masks = mask_at < static_cast<int>(op.operands.size()) ? &l.of(op.operand(mask_at)) : nullptr;
+  const auto sem = op.word<ir::Sem>();
+  const auto scope = op.word<ir::Scope>();
+  const bool ends_within = masks && l.axis.may_end_within_vector(&op);
+  const int width = wanted && ends_within ? 1 : what.packing.width;
   // A scalar atomic is how programs hand data to each other: what this program's other threads wrote must be done
   // before, and what they read must come after.
-  const bool orders = type.is_scalar() && op.word<ir::Sem>() != ir::Sem::kRelaxed && l.thread.num_warps() * kLanes > 1;
+  const bool orders = type.is_scalar() && sem != ir::Sem::kRelaxed && l.thread.num_warps() * kLanes > 1;
   if (orders) l.barrier();
   Registers out(addresses.size());
-  for (size_t r = 0; r < out.size(); ++r) {
+  // Each atomic that orders waits for the memory of its whole thread. Those of a tile have no order among themselves,
+  // so that one fence before them all and one behind say as much.
+  const bool is_fenced = static_cast<int>(out.size()) > width && sem != ir::Sem::kRelaxed;
+  if (is_fenced && sem != ir::Sem::kAcquire) fence(b, scope);
+  const std::string opcode = fmt::format("atom.{}.{}.global.{}.", ir::spelling(is_fenced ? ir::Sem::kRelaxed : sem),
+                                         ir::spelling(scope), what.name);
+  std::optional<VectorEnds> ends;
+  if (ends_within && width > 1) ends.emplace(l, *masks, width);
+
+  // The bits that the elements from register r on held.
+  auto emit = [&](Value* address, size_t r, Value* mask, const Packing& packing) {
+    Value* predicate = owner && mask ? b.CreateAnd(owner, mask) : owner ? owner : mask;
+    std::vector<Value*> operands;
+    for (int i = 1; i <= num_values; ++i) {
+      std::vector<Value*> bits;
+      for (size_t k = 0; k < static_cast<size_t>(packing.width); ++k)
+        bits.push_back(to_bits(b, l.of(op.operand(i))[r + k]));
+      std::ranges::copy(packing.width == 1 ? bits : pack(b, bits, packing), std::back_inserter(operands));
+    }
+    const std::vector<Value*> old =
+        emit_atomic(l, opcode + (packing.width == 1 ? what.type : what.vector_type()), address, operands,
+                    operands.size() / static_cast<size_t>(num_values), predicate, wanted);
+    if (packing.width == 1) return old;
+    std::vector<Value*> elements;
+    unpack(b, old, packing, b.getIntNTy(static_cast<unsigned>(packing.bytes) * 8), elements);
+    return elements;
+  };
+  const Packing packing{width, what.packing.bytes}, one{1, what.packing.bytes};
+  for (size_t r = 0; r < out.size(); r += static_cast<size_t>(width)) {
     if (r & copies.reg) {
       size_t original = 0;
       while (layout::index_at(*type.layout, static_cast<uint32_t>(original), 0, 0) !=
              layout::index_at(*type.layout, static_cast<uint32_t>(r), 0, 0))
         ++original;
-      out[r] = out[original];
+      std::copy_n(out.begin() + static_cast<std::ptrdiff_t>(original), width,
+                  out.begin() + static_cast<std::ptrdiff_t>(r));
       continue;
     }
-    Value* predicate = owner;
-    if (masks) predicate = owner ? b.CreateAnd(owner, (*masks)[r]) : (*masks)[r];
-    std::vector<Value*> operands;
-    for (int i = 1; i <= num_values; ++i) operands.push_back(to_bits(b, l.of(op.operand(i))[r]));
-    Value* old = emit_atomic(l, opcode, addresses[r], operands, predicate, wanted);
-    out[r] = wanted ? from_bits(b, share_with_copies(l, old, copies), element) : llvm::PoisonValue::get(element);
+    Value* mask = !masks ? nullptr : ends ? ends->whole(r) : (*masks)[r];
+    const std::vector<Value*> old = emit(addresses[r], r, mask, packing);
+    for (size_t i = 0; i < static_cast<size_t>(width); ++i)
+      out[r + i] =
+          wanted ? from_bits(b, share_with_copies(l, old[i], copies), element) : llvm::PoisonValue::get(element);
   }
+  if (ends)
+    ends->rest([&](size_t r, Value* mask) {
+      const size_t i = r % static_cast<size_t>(width);
+      emit(element_at(b, addresses[r - i], i, one.bytes), r, mask, one);
+    });
+  if (is_fenced && sem != ir::Sem::kRelease) fence(b, scope);
   if (orders && !(wanted && copies.warp != 0)) l.barrier();
   l.values[op.result()] = std::move(out);
   return {};
-}
-
-std::string atom(const ir::Op& op) {
-  return fmt::format("atom.{}.{}.global", ir::spelling(op.word<ir::Sem>()), ir::spelling(op.word<ir::Scope>()));
 }
 
 std::string_view ptx_name(Rmw rmw) {
@@ -159,12 +234,14 @@ template <>
 Status lower<OpKind::kAtomicRmw>(Lowering& l, const ir::Op& op) {
   const auto rmw = op.word<Rmw>();
   KILN_TRY(const std::string type, ptx_type(l, op, rmw));
-  return lower_atomic(l, op, fmt::format("{}.{}.{}", atom(op), ptx_name(rmw), type), 1, 2);
+  const int width = l.target.has(target::kVectorAtomics) ? l.axis.vector_width(&op) : 1;
+  return lower_atomic(l, op, {std::string(ptx_name(rmw)), type, {width, element_bytes(op.result()->type)}}, 1, 2);
 }
 
 template <>
 Status lower<OpKind::kAtomicCas>(Lowering& l, const ir::Op& op) {
-  return lower_atomic(l, op, fmt::format("{}.cas.b{}", atom(op), op.result()->type.element_bits()), 2, 3);
+  const ir::Type& type = op.result()->type;
+  return lower_atomic(l, op, {"cas", fmt::format("b{}", type.element_bits()), {1, element_bytes(type)}}, 2, 3);
 }
 
 }  // namespace kiln::lower

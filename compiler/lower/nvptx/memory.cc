@@ -1,10 +1,13 @@
 // Loads and stores of global memory: vectors of up to 16 bytes, predicated where there is a mask.
 #include <llvm/IR/InlineAsm.h>
 
+#include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "compiler/layout/algebra.h"
 #include "compiler/lower/nvptx/lowering.h"
+#include "compiler/lower/nvptx/vectors.h"
 #include "compiler/lower/shared/elementwise.h"
 #include "support/diag.h"
 
@@ -14,54 +17,6 @@ using ir::AttrName;
 using llvm::Value;
 
 namespace {
-
-/// How `width` elements of `bytes` each travel in PTX registers: words of 32 bits, or of 64 for 64-bit elements; fewer
-/// than 32 bits travel in the low bits of one word.
-struct Packing {
-  int width, bytes;
-
-  int access_bytes() const { return width * bytes; }
-  int word_bytes() const { return bytes == 8 ? 8 : std::min(4, access_bytes()); }
-  int words() const { return access_bytes() / word_bytes(); }
-  int per_word() const { return word_bytes() / bytes; }
-  /// "v4.b32"
-  std::string ptx_type() const {
-    std::string type = fmt::format("{}{}", word_bytes() < 4 ? "u" : "b", word_bytes() * 8);
-    return words() == 1 ? type : fmt::format("v{}.{}", words(), type);
-  }
-  std::string_view constraint() const { return word_bytes() == 8 ? "l" : "r"; }
-};
-
-/// Memory elements (memory_type) → words.
-std::vector<Value*> pack(llvm::IRBuilderBase& b, std::span<Value* const> elements, const Packing& p) {
-  std::vector<Value*> words;
-  llvm::Type* word = b.getIntNTy(static_cast<unsigned>(p.word_bytes()) * 8);
-  for (int w = 0; w < p.words(); ++w) {
-    const auto part =
-        elements.subspan(static_cast<size_t>(w) * static_cast<size_t>(p.per_word()), static_cast<size_t>(p.per_word()));
-    if (p.per_word() == 1) {
-      words.push_back(to_bits(b, part[0]));
-      continue;
-    }
-    Value* v =
-        llvm::PoisonValue::get(llvm::FixedVectorType::get(part[0]->getType(), static_cast<unsigned>(part.size())));
-    for (size_t i = 0; i < part.size(); ++i) v = b.CreateInsertElement(v, part[i], i);
-    words.push_back(b.CreateBitCast(v, word));
-  }
-  return words;
-}
-
-void unpack(llvm::IRBuilderBase& b, std::span<Value* const> words, const Packing& p, llvm::Type* element,
-            std::vector<Value*>& out) {
-  for (Value* w : words) {
-    if (p.per_word() == 1) {
-      out.push_back(from_bits(b, w, element));
-      continue;
-    }
-    Value* v = b.CreateBitCast(w, llvm::FixedVectorType::get(element, static_cast<unsigned>(p.per_word())));
-    for (int i = 0; i < p.per_word(); ++i) out.push_back(b.CreateExtractElement(v, static_cast<uint64_t>(i)));
-  }
-}
 
 /// ".cg", ".L1::evict_last", ".volatile": what PTX writes between the opcode and the type.
 std::string cache_suffix(const ir::Op& op) {
@@ -87,13 +42,6 @@ llvm::CallInst* call_asm(llvm::IRBuilderBase& b, llvm::Type* result, const std::
   call->addFnAttr(llvm::Attribute::WillReturn);
   call->setMemoryEffects(effects);
   return call;
-}
-
-std::string braces(int first, int count) {
-  if (count == 1) return fmt::format("${}", first);
-  std::string s = "{";
-  for (int i = 0; i < count; ++i) s += fmt::format("{}${}", i ? ", " : "", first + i);
-  return s + "}";
 }
 
 std::vector<Value*> load_plain(llvm::IRBuilderBase& b, Value* address, const Packing& p) {
@@ -132,8 +80,9 @@ std::vector<Value*> load_asm(llvm::IRBuilderBase& b, Value* address, Value* pred
       args.push_back(b.CreateZExt(otherwise[static_cast<size_t>(i)], word));
     }
   }
-  const std::string text = fmt::format("{}{}{}.{} {}, [${}]{};", guard, opcode("ld", suffix),
-                                       policy ? ".L2::cache_hint" : "", p.ptx_type(), braces(0, n), n, hint);
+  const std::string text =
+      fmt::format("{}{}{}.{} {}, [${}]{};", guard, opcode("ld", suffix), policy ? ".L2::cache_hint" : "", p.ptx_type(),
+                  word_list(0, static_cast<size_t>(n)), n, hint);
   llvm::Type* result = word;
   if (n > 1) result = llvm::StructType::get(b.getContext(), std::vector<llvm::Type*>(static_cast<size_t>(n), word));
   // A volatile load must not be merged with another.
@@ -163,7 +112,8 @@ void store_asm(llvm::IRBuilderBase& b, Value* address, Value* predicate, std::sp
     args.push_back(predicate);
   }
   call_asm(b, b.getVoidTy(),
-           fmt::format("{}{}.{} [$0], {};", guard, opcode("st", suffix), p.ptx_type(), braces(1, p.words())),
+           fmt::format("{}{}.{} [$0], {};", guard, opcode("st", suffix), p.ptx_type(),
+                       word_list(1, static_cast<size_t>(p.words()))),
            constraints, args, llvm::MemoryEffects::argMemOnly(llvm::ModRefInfo::ModRef));
 }
 
@@ -210,33 +160,64 @@ Status lower<ir::OpKind::kLoad>(Lowering& l, const ir::Op& op) {
   llvm::Type* element = l.type_of(type);
   llvm::Type* in_memory = memory_type(element);
 
-  Registers out(addresses.size());
+  Registers moved(addresses.size());          // as memory holds them
   std::unordered_map<uint64_t, size_t> seen;  // element → first register that holds it: copies are loaded once
-  for (size_t r = 0; r < out.size(); r += static_cast<size_t>(width)) {
+  std::vector<std::pair<size_t, size_t>> copies;
+  std::optional<VectorEnds> ends;
+  if (masks && l.axis.may_end_within_vector(&op)) ends.emplace(l, *masks, width);
+  auto otherwise = [&](size_t r) -> Value* {
+    return others ? to_memory(b, (*others)[r]) : llvm::Constant::getNullValue(in_memory);
+  };
+  for (size_t r = 0; r < moved.size(); r += static_cast<size_t>(width)) {
     if (type.is_tile()) {
       auto [it, fresh] = seen.try_emplace(layout::index_at(*type.layout, static_cast<uint32_t>(r), 0, 0), r);
       if (!fresh) {
-        for (int i = 0; i < width; ++i) out[r + static_cast<size_t>(i)] = out[it->second + static_cast<size_t>(i)];
+        copies.emplace_back(r, it->second);
         continue;
       }
     }
-    Value* predicate = masks && !always_true((*masks)[r]) ? (*masks)[r] : nullptr;
+    Value* predicate = !masks ? nullptr : ends ? ends->whole(r) : (*masks)[r];
+    if (predicate && always_true(predicate)) predicate = nullptr;
     std::vector<Value*> words;
     if (predicate || !suffix.empty()) {
-      std::vector<Value*> otherwise;
+      std::vector<Value*> kept;
       if (predicate) {
-        for (size_t i = 0; i < static_cast<size_t>(width); ++i)
-          otherwise.push_back(others ? to_memory(b, (*others)[r + i]) : llvm::Constant::getNullValue(in_memory));
-        otherwise = pack(b, otherwise, packing);
+        for (size_t i = 0; i < static_cast<size_t>(width); ++i) kept.push_back(otherwise(r + i));
+        kept = pack(b, kept, packing);
       }
-      words = load_asm(b, addresses[r], predicate, otherwise, packing, suffix, policy);
+      words = load_asm(b, addresses[r], predicate, kept, packing, suffix, policy);
     } else {
       words = load_plain(b, addresses[r], packing);
     }
     std::vector<Value*> elements;
     unpack(b, words, packing, in_memory, elements);
-    for (size_t i = 0; i < elements.size(); ++i) out[r + i] = from_memory(b, elements[i], element);
+    std::copy(elements.begin(), elements.end(), moved.begin() + static_cast<std::ptrdiff_t>(r));
   }
+  if (ends) {
+    const Packing one{1, packing.bytes};
+    std::map<size_t, Value*> left;
+    llvm::BasicBlock* above = b.GetInsertBlock();
+    llvm::BasicBlock* behind = ends->rest([&](size_t r, Value* predicate) {
+      const size_t first = r / static_cast<size_t>(width) * static_cast<size_t>(width);
+      const std::vector<Value*> kept = pack(b, std::span(&moved[r], 1), one);
+      const std::vector<Value*> words =
+          load_asm(b, element_at(b, addresses[first], r - first, packing.bytes), predicate, kept, one, suffix, policy);
+      std::vector<Value*> loaded;
+      unpack(b, words, one, in_memory, loaded);
+      left[r] = loaded[0];
+    });
+    for (const auto& [r, loaded] : left) {
+      llvm::PHINode* either = b.CreatePHI(in_memory, 2);
+      either->addIncoming(moved[r], above);
+      either->addIncoming(loaded, behind);
+      moved[r] = either;
+    }
+  }
+  for (const auto& [copy, r] : copies)
+    std::copy_n(moved.begin() + static_cast<std::ptrdiff_t>(r), width,
+                moved.begin() + static_cast<std::ptrdiff_t>(copy));
+  Registers out;
+  for (Value* v : moved) out.push_back(from_memory(b, v, element));
   l.values[op.result()] = std::move(out);
   return {};
 }
@@ -260,18 +241,26 @@ Status lower<ir::OpKind::kStore>(Lowering& l, const ir::Op& op) {
     copies.lane = ~0u >> (32 - 5), copies.warp = static_cast<uint32_t>(l.thread.num_warps() - 1);
   Value* owner = l.thread.is_zero(copies.lane, copies.warp);
 
-  for (size_t r = 0; r < stored.size(); r += static_cast<size_t>(width)) {
-    if (r & copies.reg) continue;
-    Value* predicate = owner;
-    if (masks && !always_true((*masks)[r])) predicate = owner ? b.CreateAnd(owner, (*masks)[r]) : (*masks)[r];
+  std::optional<VectorEnds> ends;
+  if (masks && l.axis.may_end_within_vector(&op)) ends.emplace(l, *masks, width);
+  auto store = [&](Value* address, size_t r, Value* mask, const Packing& p) {
+    Value* predicate = mask && !always_true(mask) ? mask : nullptr;
+    if (owner) predicate = predicate ? b.CreateAnd(owner, predicate) : owner;
     std::vector<Value*> elements;
-    for (size_t i = 0; i < static_cast<size_t>(width); ++i) elements.push_back(to_memory(b, stored[r + i]));
-    std::vector<Value*> words = pack(b, elements, packing);
+    for (size_t i = 0; i < static_cast<size_t>(p.width); ++i) elements.push_back(to_memory(b, stored[r + i]));
+    const std::vector<Value*> words = pack(b, elements, p);
     if (predicate || !suffix.empty())
-      store_asm(b, addresses[r], predicate, words, packing, suffix);
+      store_asm(b, address, predicate, words, p, suffix);
     else
-      store_plain(b, addresses[r], words, packing);
-  }
+      store_plain(b, address, words, p);
+  };
+  for (size_t r = 0; r < stored.size(); r += static_cast<size_t>(width))
+    if (!(r & copies.reg)) store(addresses[r], r, !masks ? nullptr : ends ? ends->whole(r) : (*masks)[r], packing);
+  if (ends)
+    ends->rest([&](size_t r, Value* mask) {
+      const size_t first = r / static_cast<size_t>(width) * static_cast<size_t>(width);
+      store(element_at(b, addresses[first], r - first, packing.bytes), r, mask, {1, packing.bytes});
+    });
   return {};
 }
 

@@ -30,7 +30,7 @@ namespace {
 
 constexpr double kLoopWeight = 8;  // how much more often the body of a loop runs, for weighing costs
 constexpr int64_t kDefaultWidth = 4;
-constexpr int kCheapOps = 32;  // computed again at most
+constexpr int kCheapOps = 32;     // computed again at most
 
 bool is_tile(const Value* v) { return v->type.is_tile(); }
 
@@ -52,13 +52,6 @@ double loop_weight(const Op* op) {
   for (const Block* b = op->parent; b && b->parent; b = b->parent->parent)
     if (b->parent->kind == OpKind::kFor || b->parent->kind == OpKind::kWhile) weight *= kLoopWeight;
   return weight;
-}
-
-/// What will move the elements of an access. Only masks make a difference.
-analysis::MovedBy mover_of(const Op* access, const ir::Module& module, const target::Target& target) {
-  const bool is_copied =
-      access->kind == OpKind::kLoad && access->operands.size() > 1 && is_ahead_of_dot(access, module, target);
-  return is_copied ? analysis::MovedBy::kCopy : analysis::MovedBy::kRegisters;
 }
 
 /// Of a tile that nothing asks a layout of.
@@ -102,8 +95,7 @@ struct Edge {
 /// The choice of layouts, on a graph of nodes and edges.
 class Chooser {
  public:
-  Chooser(ir::Module& module, const target::Target& target, const CheapValues& cheap)
-      : module_(module), target_(target), axis_(module), cheap_(cheap) {}
+  Chooser(ir::Module& module, const CheapValues& cheap) : module_(module), axis_(module), cheap_(cheap) {}
 
   void run() {
     collect(module_.body());
@@ -347,24 +339,16 @@ class Chooser {
     }
   }
 
-  analysis::MovedBy moved_by(const Op* access) const {
-    const auto [known, is_new] = moved_by_.try_emplace(access, analysis::MovedBy::kRegisters);
-    if (is_new) known->second = mover_of(access, module_, target_);
-    return known->second;
-  }
-
   std::vector<LinearLayout> wishes(const Node& node) const {
     std::vector<LinearLayout> r;
     for (const Op* access : node.accesses)
-      for (const LinearLayout& l : analysis::coalesced_layouts(axis_, access, module_.num_warps, moved_by(access)))
-        r.push_back(l);
+      for (const LinearLayout& l : analysis::coalesced_layouts(axis_, access, module_.num_warps)) r.push_back(l);
     return r;
   }
 
   double cost_within(const Node& node, const LinearLayout& layout) const {
     double cost = 0;
-    for (const Op* access : node.accesses)
-      cost += loop_weight(access) * analysis::access_cost(axis_, access, layout, moved_by(access));
+    for (const Op* access : node.accesses) cost += loop_weight(access) * analysis::access_cost(axis_, access, layout);
     for (const Op* reduce : node.reduces) {
       int axis = static_cast<int>(reduce->int_attr(ir::AttrName::kAxis));
       for (const layout::Coord& basis : layout.bases(layout::In::kWarp))
@@ -409,8 +393,6 @@ class Chooser {
   }
 
   ir::Module& module_;
-  const target::Target& target_;
-  mutable std::unordered_map<const Op*, analysis::MovedBy> moved_by_;
   analysis::AxisAnalysis axis_;
   const CheapValues& cheap_;
   std::unordered_map<const void*, int> slots_;
@@ -606,25 +588,24 @@ class Rewriter {
 };
 
 /// The accesses that move less at a time than their threads hold of a tile, with what limits them.
-void tell_narrow_accesses(ir::Module& module, const target::Target& target, Remarks& remarks) {
+void tell_narrow_accesses(ir::Module& module, Remarks& remarks) {
   constexpr int64_t kWidestBytes = 16;
   const analysis::AxisAnalysis axis(module);
   ir::walk(module.body(), [&](const Op* op) {
     if (op->kind != OpKind::kLoad && op->kind != OpKind::kStore) return;
     const Value *pointer = op->operand(0), *mask = analysis::mask_of(op);
     if (!pointer->type.layout) return;
-    const analysis::MovedBy by = mover_of(op, module, target);
-    const int64_t size = size_of(pointer->type.dtype), bytes = axis.vector_width(op, by) * size;
+    const int64_t size = size_of(pointer->type.dtype), bytes = axis.vector_width(op) * size;
     const int64_t possible = std::min(kWidestBytes, pointer->type.layout->num_registers() * size);
     if (bytes >= possible) return;
     const int dim = axis.order_of(pointer)[0];
     const auto d = static_cast<size_t>(dim);
     const analysis::AxisInfo& info = axis.of(pointer);
-    const int64_t unmasked = axis.alignment_width(pointer, nullptr, dim, by) * size;
-    if (axis.alignment_width(pointer, mask, dim, by) * size > bytes)
+    const int64_t unmasked = axis.alignment_width(pointer, nullptr, dim) * size;
+    if (axis.alignment_width(pointer, mask, dim) * size > bytes)
       remark(&remarks, op->range, Reason::kAccessAcross, bytes, possible, bytes / size);
     else if (unmasked > bytes)
-      remark(&remarks, op->range, Reason::kAccessMasked, bytes, possible, axis.of(mask).constancy[d]);
+      remark(&remarks, op->range, Reason::kAccessMasked, bytes, possible, axis.of(mask).prefix[d]);
     else if (info.contiguity[d] * size <= bytes)
       remark(&remarks, op->range, Reason::kAccessScattered, bytes, possible, info.contiguity[d]);
     else
@@ -664,12 +645,12 @@ int CheapValues::cost(const Op* op) const {
   return sum;
 }
 
-Status assign_layouts(ir::Module& module, const target::Target& target, Remarks* remarks) {
+Status assign_layouts(ir::Module& module, Remarks* remarks) {
   CheapValues cheap(module.body());
-  Chooser chooser(module, target, cheap);
+  Chooser chooser(module, cheap);
   chooser.run();
   Rewriter(module, cheap, chooser).run();
-  if (remarks) tell_narrow_accesses(module, target, *remarks);
+  if (remarks) tell_narrow_accesses(module, *remarks);
   return {};
 }
 

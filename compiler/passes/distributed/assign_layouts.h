@@ -16,7 +16,7 @@ namespace kiln::passes {
 /// when the wider access pays for a conversion. Reductions have the slice of their operand's layout. Values that are
 /// cheap to compute (arange, constants, splats and arithmetic on them) are recomputed wherever another layout needs
 /// them.
-Status assign_layouts(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
+Status assign_layouts(ir::Module& module, Remarks* remarks = nullptr);
 
 /// The tiles that are cheaper to recompute in another layout than to convert.
 class CheapValues {

@@ -132,12 +132,13 @@ class Loop {
     const Type& type = load->result()->type;
     if (!type.is_tile() || type.pointer) return false;
     if (load->flag(AttrName::kVolatile)) return no(Reason::kLoadVolatile);
-    const int width = axis_.vector_width(load, analysis::MovedBy::kCopy) * size_of(type.dtype);
+    const int width = axis_.vector_width(load) * size_of(type.dtype);
     if (width < kLeastCopyBytes) return no(Reason::kLoadNarrow, width, kLeastCopyBytes);
     if (analysis::pointer_origins(load->operand(0)).meets(stored_)) return no(Reason::kLoadWritten);
     if (which_ == Ahead::kOperands) {
       if (is_filled(load)) return no(Reason::kLoadFilled);
-      if (type.shape.rank < 2 || !reaches_dot(load->result(), body_)) return false;
+      if (!reaches_dot(load->result(), body_)) return false;
+      if (type.shape.rank < 2) return false;
     } else {
       LoopSlice own(body_, &stored_);
       if (!own.add(load->operand(0)) || !own.varies()) return false;
@@ -201,7 +202,7 @@ class Loop {
     front.set_range(b_.range());
     for (const Op* load : loads_) {
       const Type& type = load->result()->type;
-      const bool has_swizzle = which_ == Ahead::kOperands && swizzle_of(load) != 0;
+      const bool has_swizzle = which_ == Ahead::kOperands && type.shape.rank > 1 && swizzle_of(load) != 0;
       const Type ring = has_swizzle ? swizzled_type(module_, type, order_of(load), slots_)
                                     : rows_type(module_, type, order_of(load), slots_);
       buffers_.push_back(front.create(OpKind::kSharedAlloc, {}, std::span(&ring, 1))->result());
@@ -418,12 +419,6 @@ void tell_refusal(const Op* loop, int stages, const Op* unknown, Remarks& remark
 }
 
 }  // namespace
-
-bool is_ahead_of_dot(const Op* load, const ir::Module& module, const target::Target& target) {
-  const Op* loop = load->parent->parent;
-  if (!target.has(target::kCpAsync) || !loop || loop->kind != OpKind::kFor || stages_of(loop, module) < 2) return false;
-  return !is_filled(load) && reaches_dot(load->result(), load->parent) && stored_origins(loop);
-}
 
 Status pipeline_loads(ir::Module& module, const target::Target& target, Remarks* remarks) {
   if (!target.has(target::kCpAsync)) return {};

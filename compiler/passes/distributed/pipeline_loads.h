@@ -29,7 +29,4 @@ namespace kiln::passes {
 /// indices, which are then loaded ahead too. A load stays as it is when fewer than 4 contiguous bytes can be copied.
 Status pipeline_loads(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
 
-/// Whether a load is one whose value reaches a dot of such a loop, before it is known whether there is room.
-bool is_ahead_of_dot(const ir::Op* load, const ir::Module& module, const target::Target& target);
-
 }  // namespace kiln::passes

@@ -98,8 +98,7 @@ TEST(AxisInfo, BlockOfPointers) {
   EXPECT_EQ(a.axis->alignment_width(a.value("xp"), a.value("mask"), 0), 4);
   EXPECT_EQ(a.axis->alignment_width(a.value("yp"), a.value("mask"), 0), 8);
   EXPECT_EQ(a.axis->alignment_width(a.value("xp"), nullptr, 0), 4);
-  EXPECT_EQ(a.axis->alignment_width(a.value("xp"), a.value("odd_mask"), 0), 1);
-  EXPECT_EQ(a.axis->alignment_width(a.value("xp"), a.value("odd_mask"), 0, analysis::MovedBy::kCopy), 4);
+  EXPECT_EQ(a.axis->alignment_width(a.value("xp"), a.value("odd_mask"), 0), 4);
 }
 
 TEST(AxisInfo, RunsOfPackedElements) {

@@ -252,8 +252,22 @@ TEST(NvptxMemory, HalvesTravelEightAtATime) {
   EXPECT_EQ(count(c.ptx, "add.rn.bf16x2"), 4) << c.ptx;
 }
 
-TEST(NvptxMemory, AnUnalignedMaskForcesScalarAccesses) {
-  Compiled c = compile(add_kernel(kLayout, "f32", 1, true), "sm_90a");
+// n may be any number: of each thread's four elements the first few may be inside. Whole vectors move as such, and one
+// branch leads to what is left of those that end among their elements.
+TEST(NvptxMemory, AMaskMayEndWithinAVector) {
+  for (std::string_view target : kTargets) {
+    Compiled c = compile(add_kernel(kLayout, "f32", 1, true), target);
+    EXPECT_EQ(count(c.ptx, "ld.global.v4.b32"), 4) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "ld.global.b32"), 4 * 3) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "st.global.v4.b32"), 2) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "st.global.b32"), 2 * 3) << c.ptx;
+  }
+}
+
+TEST(NvptxMemory, AMaskOfSingleElementsForcesScalarAccesses) {
+  std::string text = add_kernel(kLayout, "f32", 1, true);
+  text.replace(text.find("\"lt\""), 4, "\"ne\"");
+  Compiled c = compile(text, "sm_90a");
   EXPECT_EQ(count(c.ptx, "ld.global.v4"), 0);
   EXPECT_EQ(count(c.ptx, "ld.global.b32"), 16) << c.ptx;
 }
@@ -339,6 +353,51 @@ TEST(NvptxAtomic, EveryOperation) {
       Compiled c = compile(kernel(layouts, fmt::format("%x: *{}", t), body, 2), target);
       EXPECT_GT(count(c.ptx, "atom."), 0);
     }
+}
+
+/// x[i] += x[i] for i < n, of 512 elements; `used`: what was there is stored.
+std::string add_atomically(std::string_view type, bool used, std::string_view sem, std::string_view predicate) {
+  const std::string layout =
+      "layout L0 = [512] {register = [(1), (2), (4)], lane = [(8), (16), (32), (64), (128)], warp = [(256)]}\n";
+  std::string body = fmt::format(R"(  %i = arange {{start = 0, end = 512}} : i32[512]{{L0}}
+  %s = splat %x : *{0}[512]{{L0}}
+  %p = addptr %s, %i : *{0}[512]{{L0}}
+  %ns = splat %n : i32[512]{{L0}}
+  %m = cmp %i, %ns {{predicate = "{1}"}} : i1[512]{{L0}}
+  %v = load %p : {0}[512]{{L0}}
+  %old = atomic_rmw %p, %v, %m {{rmw = "fadd", sem = "{2}", scope = "gpu"}} : {0}[512]{{L0}}
+)",
+                                 type, predicate, sem);
+  if (used) body += "  store %p, %old\n";
+  return kernel(layout, fmt::format("%x: *{} {{divisibility = 16}}, %n: i32", type), body, 2);
+}
+
+TEST(NvptxAtomic, FloatsAreAddedInVectors) {
+  for (const bool used : {false, true}) {
+    // Where the mask may end within a vector and the result is used, elements go one by one.
+    const int ends = used ? 0 : 1;
+    Compiled c = compile(add_atomically("f32", used, "relaxed", "lt"), "sm_90a");
+    EXPECT_EQ(count(c.ptx, "atom.relaxed.gpu.global.add.v4.f32"), 2 * ends) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "atom.relaxed.gpu.global.add.f32"), used ? 8 : 6) << c.ptx;
+    c = compile(add_atomically("bf16", used, "relaxed", "lt"), "sm_90a");
+    EXPECT_EQ(count(c.ptx, "atom.relaxed.gpu.global.add.noftz.v4.bf16x2"), ends) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "atom.relaxed.gpu.global.add.noftz.bf16 "), used ? 8 : 7) << c.ptx;
+    c = compile(add_atomically("f32", used, "relaxed", "lt"), "sm_80");
+    EXPECT_EQ(count(c.ptx, "atom.relaxed.gpu.global.add.f32"), 8) << c.ptx;
+  }
+  std::string whole = add_atomically("f16", true, "relaxed", "lt");
+  whole.replace(whole.find("%n: i32"), 7, "%n: i32 {divisibility = 16}");
+  Compiled c = compile(whole, "sm_90a");
+  EXPECT_EQ(count(c.ptx, "atom.relaxed.gpu.global.add.noftz.v4.f16x2"), 1) << c.ptx;
+}
+
+// Each atomic that orders would wait for the thread's whole memory.
+TEST(NvptxAtomic, AFenceOrdersATile) {
+  for (const auto& [sem, fences] : {std::pair("relaxed", 0), {"acquire", 1}, {"release", 1}, {"acq_rel", 2}}) {
+    Compiled c = compile(add_atomically("f32", true, sem, "ne"), "sm_90a");
+    EXPECT_EQ(count(c.ptx, "fence.acq_rel.gpu"), fences) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "atom.relaxed.gpu.global.add.f32"), 8) << c.ptx;
+  }
 }
 
 TEST(NvptxAtomic, Bf16AddNeedsSm90) {

@@ -40,7 +40,7 @@ std::unique_ptr<Module> distributed(const std::string& body, int num_warps = 4) 
     expect_ok(ir::verify(*m));
     expect_ok(analysis::verify_layouts(*m));
   };
-  expect_legal(assign_layouts(*m, target));
+  expect_legal(assign_layouts(*m));
   expect_legal(remove_conversions(*m, target));
   expect_legal(allocate_shared(*m, target));
   SCOPED_TRACE(ir::print(*m));
@@ -275,7 +275,7 @@ TEST(AllocateShared, TooMuchIsTheUsersError) {
       "  %t = trans %v {order = [1, 0]} : f32[256, 256]\n"
       "  store %xp, %t\n");
   const target::Target& target = *target::find("sm_89");
-  expect_ok(assign_layouts(*m, target));
+  expect_ok(assign_layouts(*m));
   Status s = allocate_shared(*m, target);
   ASSERT_FALSE(s.ok()) << ir::print(*m);
   EXPECT_EQ(s.error().kind, ErrorKind::kMemory);

@@ -35,7 +35,7 @@ std::unique_ptr<Module> distribute(const Module& tile) {
     s = analysis::verify_layouts(*m);
     EXPECT_TRUE(s.ok()) << render(s.error()) << ir::print(*m);
   };
-  expect_legal(assign_layouts(*m, target));
+  expect_legal(assign_layouts(*m));
   expect_legal(remove_conversions(*m, target));
   expect_legal(allocate_shared(*m, target));
   return m;

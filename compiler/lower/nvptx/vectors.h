@@ -1,0 +1,78 @@
+// The elements of a tile that one instruction moves: as words of PTX, and where a mask ends among them.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/lower/nvptx/lowering.h"
+
+namespace kiln::lower {
+
+/// How `width` elements of `bytes` each travel in PTX registers: words of 32 bits, or of 64 for 64-bit elements; fewer
+/// than 32 bits travel in the low bits of one word.
+struct Packing {
+  int width, bytes;
+
+  int access_bytes() const { return width * bytes; }
+  int word_bytes() const { return bytes == 8 ? 8 : std::min(4, access_bytes()); }
+  int words() const { return access_bytes() / word_bytes(); }
+  int per_word() const { return word_bytes() / bytes; }
+  /// "v4.b32"
+  std::string ptx_type() const;
+  std::string_view constraint() const { return word_bytes() == 8 ? "l" : "r"; }
+};
+
+/// Memory elements (memory_type) → words, and back: appended to `out`.
+std::vector<llvm::Value*> pack(llvm::IRBuilderBase& b, std::span<llvm::Value* const> elements, const Packing& p);
+void unpack(llvm::IRBuilderBase& b, std::span<llvm::Value* const> words, const Packing& p, llvm::Type* element,
+            std::vector<llvm::Value*>& out);
+
+/// The operands of inline assembly that are the words of one value: "$4", "{$4, $5}".
+std::string word_list(size_t first, size_t count);
+
+/// The address `i` elements of `bytes` behind another.
+llvm::Value* element_at(llvm::IRBuilderBase& b, llvm::Value* first, size_t i, int bytes);
+
+/// The masks of accesses that may end within a vector: its first few elements are on. Such an access moves a vector
+/// where its last element is on. What is on of the others goes element by element, behind one branch, since it is few
+/// threads that meet an end.
+class VectorEnds {
+ public:
+  VectorEnds(Lowering& l, const Registers& masks, int width)
+      : l_(l), masks_(masks), width_(static_cast<size_t>(width)) {}
+
+  /// Notes a vector; what moves it as a whole.
+  llvm::Value* whole(size_t first) {
+    llvm::Value* last = masks_[first + width_ - 1];
+    llvm::Value* ends = l_.b.CreateAnd(masks_[first], l_.b.CreateNot(last));
+    some_ = some_ ? l_.b.CreateOr(some_, ends) : ends;
+    vectors_.push_back(first);
+    return last;
+  }
+
+  /// Calls element(register, predicate) for what is left of the vectors, in a block for the threads that have such a
+  /// one; the end of that block.
+  template <class Fn>
+  llvm::BasicBlock* rest(Fn&& element) {
+    llvm::BasicBlock* end = nullptr;
+    auto each = [&] {
+      for (const size_t first : vectors_) {
+        llvm::Value* left = l_.b.CreateNot(masks_[first + width_ - 1]);
+        for (size_t i = 0; i + 1 < width_; ++i) element(first + i, l_.b.CreateAnd(masks_[first + i], left));
+      }
+      end = l_.b.GetInsertBlock();
+    };
+    l_.when(some_, each, /*rarely=*/true);
+    return end;
+  }
+
+ private:
+  Lowering& l_;
+  const Registers& masks_;
+  size_t width_;
+  llvm::Value* some_ = nullptr;
+  std::vector<size_t> vectors_;
+};
+
+}  // namespace kiln::lower
