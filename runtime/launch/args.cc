@@ -176,12 +176,14 @@ class KeyBuilder {
   bool tensor(const ParamInfo& param, const Tensor& t) {
     if (!t) return fail(arg_error(kernel, param, ErrorKind::kValue, "is an empty tensor handle"));
     if (t.is_freed()) return fail(arg_error(kernel, param, ErrorKind::kValue, "was freed: free() released its memory"));
-    if (!out_.first_tensor) {
+    // A tensor without elements is nothing that a kernel reads: as in Triton, it may stand for "none" on any device.
+    const bool is_empty = t.numel() == 0;
+    if (!out_.first_tensor || (out_.first_tensor->numel() == 0 && !is_empty)) {
       out_.first_tensor = &t;
       first_param_ = &param;
     }
     const DeviceImpl &first = *out_.first_tensor->storage()->device, &device = *t.storage()->device;
-    if (&first == &device) return true;
+    if (&first == &device || is_empty) return true;
     return fail(with_note(error(ErrorKind::kDevice, "kernel '{}': '{}' is on {} and '{}' is on {}", kernel,
                                 first_param_->name, first.name(), param.name, device.name()),
                           "help: move one of them with .to(device)"));

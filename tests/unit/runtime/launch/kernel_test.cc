@@ -492,6 +492,9 @@ TEST_F(KernelTest, ARepeatedLaunchIsCheckedLikeTheFirst) {
   Tensor far = *Tensor::zeros(other, DType::kBF16, Shape{100});
   EXPECT_EQ(add.launch({2, 1, 1}, Args{x, far, int64_t{100}, std::nullopt}).error().message,
             "kernel 'add': 'x' is on cpu and 'y' is on other");
+  const Tensor nothing = *Tensor::zeros(other, DType::kBF16, Shape{0});
+  EXPECT_OK(add.launch({0, 1, 1}, Args{x, nothing, int64_t{100}, std::nullopt}));
+  EXPECT_OK(add.launch({0, 1, 1}, Args{nothing, y, int64_t{100}, std::nullopt}));
   repeat();
   EXPECT_EQ(compilations(), 1u);
   y.free();
