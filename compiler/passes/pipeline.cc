@@ -99,6 +99,8 @@ constexpr Pass kCuda[] = {
   {"expand_descriptors",    kWgmmaSelected, kLayouts, kDescriptorsExpanded, kDeadRemoved,
                             on_target<expand_descriptors>},
   KILN_TILE_PASSES,
+  {"index_integers",        kDescriptorsExpanded, kLayouts, kNothing, kDeadRemoved, on_tiles<index_integers>},
+  {"dce",                   kNothing, kLayouts, kDeadRemoved, kNothing, on_tiles<dce>},
   {"choose_mma",            kWgmmaSelected, kLayouts, kMmaChosen, kDeadRemoved, on_target<choose_mma>},
   {"assign_layouts",        kMmaChosen | kDescriptorsExpanded, kLayouts, kLayouts, kDeadRemoved,
                             lay_out},

@@ -1,6 +1,7 @@
 #include "compiler/passes/distributed/assign_layouts.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -31,6 +32,7 @@ namespace {
 constexpr double kLoopWeight = 8;  // how much more often the body of a loop runs, for weighing costs
 constexpr int64_t kDefaultWidth = 4;
 constexpr int kCheapOps = 32;     // computed again at most
+constexpr size_t kMostSeen = 64;  // nodes looked through for layouts
 
 bool is_tile(const Value* v) { return v->type.is_tile(); }
 
@@ -319,15 +321,8 @@ class Chooser {
     auto add = [&](const std::optional<LinearLayout>& l) {
       if (l && std::find(candidates.begin(), candidates.end(), *l) == candidates.end()) candidates.push_back(*l);
     };
-    for (int e : node.edges) {
-      const Edge& edge = edges_[static_cast<size_t>(e)];
-      int other = edge.operand == number ? edge.result : edge.operand;
-      const Node& neighbour = nodes_[static_cast<size_t>(other)];
-      if (neighbour.layout)
-        add(edge.derive(number, *neighbour.layout));
-      else
-        for (const LinearLayout& l : wishes(neighbour)) add(edge.derive(number, l));
-    }
+    std::set<int> seen = {number};
+    add_hopes(number, seen, add);
     for (const LinearLayout& l : wishes(node)) add(l);
     if (candidates.empty()) add(default_layout(node.shape, module_.num_warps));
     double best = 0;
@@ -344,6 +339,26 @@ class Chooser {
     for (const Op* access : node.accesses)
       for (const LinearLayout& l : analysis::coalesced_layouts(axis_, access, module_.num_warps)) r.push_back(l);
     return r;
+  }
+
+  /// The layouts that a node would have if its neighbours decided: theirs, those that their memory ops wish for or, of
+  /// a neighbour that has neither, what its own neighbours would have. So a load's layout reaches what becomes of it
+  /// through several joins and reshapes.
+  void add_hopes(int number, std::set<int>& seen, const std::function<void(std::optional<LinearLayout>)>& add) const {
+    for (int e : nodes_[static_cast<size_t>(number)].edges) {
+      const Edge& edge = edges_[static_cast<size_t>(e)];
+      const int other = edge.operand == number ? edge.result : edge.operand;
+      const Node& neighbour = nodes_[static_cast<size_t>(other)];
+      const std::vector<LinearLayout> own = wishes(neighbour);
+      if (neighbour.layout)
+        add(edge.derive(number, *neighbour.layout));
+      else if (!own.empty())
+        for (const LinearLayout& l : own) add(edge.derive(number, l));
+      else if (seen.size() < kMostSeen && seen.insert(other).second)
+        add_hopes(other, seen, [&](const std::optional<LinearLayout>& l) {
+          if (l) add(edge.derive(number, *l));
+        });
+    }
   }
 
   double cost_within(const Node& node, const LinearLayout& layout) const {
