@@ -13,6 +13,7 @@
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/distributed/allocate_shared.h"
+#include "compiler/passes/distributed/prefetch_loads.h"
 #include "compiler/passes/distributed/read_again.h"
 #include "compiler/passes/hopper/select_wgmma.h"
 #include "compiler/passes/hopper/stage_operands.h"
@@ -138,7 +139,8 @@ class Loop {
     if (which_ == Ahead::kOperands) {
       if (is_filled(load)) return no(Reason::kLoadFilled);
       if (!reaches_dot(load->result(), body_)) return false;
-      if (type.shape.rank < 2) return false;
+      // Of vectors registers hold what the next iteration reads (prefetch_loads), unless the sums leave them no room.
+      if (type.shape.rank < 2 && registers_of(type) <= prefetch_room(*body_)) return false;
     } else {
       LoopSlice own(body_, &stored_);
       if (!own.add(load->operand(0)) || !own.varies()) return false;

@@ -35,7 +35,7 @@ class Prefetcher {
 
   void run() {
     std::vector<Op*> loads;
-    int room = std::min(kMostRegisters, kMostWithSums - sums());
+    int room = prefetch_room(*body_);
     for (Op* op : *body_) {
       if (!fits(op)) continue;
       const int registers = registers_of(op->result()->type);
@@ -49,13 +49,6 @@ class Prefetcher {
  private:
   /// The values of an iteration, as far as they were computed for it.
   using Iteration = std::unordered_map<const Value*, Value*>;
-
-  int sums() const {
-    int registers = 0;
-    for (const Op* op : *body_)
-      if (op->kind == OpKind::kDot) registers += registers_of(op->result()->type);
-    return registers;
-  }
 
   bool fits(const Op* op) const {
     if (op->kind != OpKind::kLoad || op->flag(AttrName::kVolatile)) return false;
@@ -128,6 +121,13 @@ class Prefetcher {
 };
 
 }  // namespace
+
+int prefetch_room(const Block& body) {
+  int sums = 0;
+  for (const Op* op : body)
+    if (op->kind == OpKind::kDot) sums += registers_of(op->result()->type);
+  return std::min(kMostRegisters, kMostWithSums - sums);
+}
 
 Status prefetch_loads(ir::Module& module, const target::Target& target) {
   if (!target.has(target::kCpAsync)) return {};

@@ -18,4 +18,7 @@ namespace kiln::passes {
 /// not write what they read.
 Status prefetch_loads(ir::Module& module, const target::Target& target);
 
+/// Registers of a thread that the products of a loop's body leave for such loads; less than 0: none.
+int prefetch_room(const ir::Block& body);
+
 }  // namespace kiln::passes

@@ -1,7 +1,9 @@
 #include "compiler/passes/hopper/select_wgmma.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -198,10 +200,48 @@ int64_t operands_to_stage(const Op& dot, const analysis::AxisAnalysis& axis) {
   return a && (either || *a == kAlongOfA) ? 2 : 1;
 }
 
-/// The dots that are left, as far as shared memory has room for their operands beside rings.
+/// What the dots of one place keep in shared memory: those of one loop, at any depth, or those in no loop.
+struct StagedOperands {
+  int64_t room;
+  std::set<const Value*> values;  // a tile and what is it transposed are one
+
+  /// Bytes that more operands need.
+  int64_t more(const Op& dot, int64_t staged) const {
+    int64_t bytes = 0;
+    for (const Value* v : operands(dot, staged))
+      if (!values.contains(v)) bytes += v->type.shape.numel() * size_of(v->type.dtype);
+    return bytes;
+  }
+  void take(const Op& dot, int64_t staged) {
+    room -= more(dot, staged);
+    for (const Value* v : operands(dot, staged)) values.insert(v);
+  }
+
+ private:
+  static std::set<const Value*> operands(const Op& dot, int64_t staged) {
+    std::set<const Value*> r;
+    for (int i = 2 - static_cast<int>(staged); i < 2; ++i) {
+      const Value* v = dot.operand(i);
+      while (v->op && v->op->kind == OpKind::kTrans) v = v->op->operand(0);
+      r.insert(v);
+    }
+    return r;
+  }
+};
+
+const Op* outermost_loop(const Op* op) {
+  const Op* found = nullptr;
+  for (const ir::Block* b = op->parent; b && b->parent; b = b->parent->parent)
+    if (b->parent->kind == OpKind::kFor || b->parent->kind == OpKind::kWhile) found = b->parent;
+  return found;
+}
+
+/// The dots that are left, as far as shared memory has room for their operands beside rings. One loop's buffers are
+/// free for the next one's.
 void select_staged(ir::Module& module, const Target& target, Remarks* remarks) {
   const analysis::AxisAnalysis axis(module);
-  int64_t room = target.shared_per_block / 2;
+  const int64_t most = target.shared_per_block / 2;
+  std::map<const Op*, StagedOperands> places;
   ir::walk(module.body(), [&](Op* op) {
     if (op->kind != OpKind::kDot || is_wgmma(op)) return;
     Cause why;
@@ -216,12 +256,10 @@ void select_staged(ir::Module& module, const Target& target, Remarks* remarks) {
       const Reason reason = contiguous_dim(op->operand(1), axis) ? Reason::kNotAlongK : Reason::kComputedBytes;
       return remark_operand(remarks, op->range, dot_operand(*op, 1), reason, op->operand(1)->type.element_bits());
     }
-    int64_t bytes = 0;
-    for (int i = 2 - static_cast<int>(staged); i < 2; ++i)
-      bytes += op->operand(i)->type.shape.numel() * size_of(op->operand(i)->type.dtype);
-    if (bytes > room)
-      return remark(remarks, op->range, Reason::kOperandsTooLarge, bytes, room, target.shared_per_block / 2);
-    room -= bytes;
+    StagedOperands& place = places.try_emplace(outermost_loop(op), StagedOperands{most, {}}).first->second;
+    if (const int64_t bytes = place.more(*op, staged); bytes > place.room)
+      return remark(remarks, op->range, Reason::kOperandsTooLarge, bytes, place.room, most);
+    place.take(*op, staged);
     op->set(AttrName::kMma, std::string(group->name));
     op->set(AttrName::kStaged, staged);
     remark(remarks, op->range, staged == 2 ? Reason::kWgmmaStaged : Reason::kWgmmaStagedB);
