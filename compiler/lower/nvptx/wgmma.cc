@@ -132,18 +132,23 @@ void from_words(llvm::IRBuilderBase& b, std::span<Value* const> words, std::span
   }
 }
 
-/// Runs `text` with `tied` as operands $0… that it reads and writes, and `inputs` behind them; gives what it wrote. The
+/// Runs `text` with `tied` as operands $0… that it writes and, if it `reads` them, begins with, which takes as many
+/// operands again, and `inputs` behind them; gives what it wrote. The
 /// first instruction writes before the last one has read: no input may share a register with one of `tied`, not even
 /// where both start as the same zero.
-Words tied_asm(llvm::IRBuilderBase& b, const std::string& text, const Words& tied, std::span<Value* const> inputs) {
+Words tied_asm(llvm::IRBuilderBase& b, const std::string& text, const Words& tied, std::span<Value* const> inputs,
+               bool reads = true) {
   std::string constraints;
   std::vector<llvm::Type*> results, types;
-  Words args(tied);
+  Words args;
   for (Value* v : tied) {
     constraints += fmt::format("{}=&{}", constraints.empty() ? "" : ",", v->getType()->isFloatTy() ? 'f' : 'r');
     results.push_back(v->getType());
   }
-  for (size_t i = 0; i < tied.size(); ++i) constraints += fmt::format(",{}", i);
+  for (size_t i = 0; reads && i < tied.size(); ++i) {
+    constraints += fmt::format(",{}", i);
+    args.push_back(tied[i]);
+  }
   for (Value* v : inputs) {
     constraints += v->getType()->isIntegerTy(64) ? ",l" : ",r";
     args.push_back(v);
@@ -264,8 +269,8 @@ Status lower<ir::OpKind::kWgmma>(Lowering& l, const ir::Op& op) {
   if (of_a) a_descriptors.emplace(l, l.of(op.operand(0))[0], *of_a, rows_by_warp);
   const DescriptorMaker b_descriptors(l, l.of(op.operand(1))[0], *of_b, columns_by_warp);
 
-  // "scale-d" 1 adds to the accumulator; floats may be negated (1: not), 16-bit operands transposed.
-  std::string flags = "1";
+  // Behind "scale-d", 1 to add to the accumulator: floats may be negated (1: not), 16-bit operands transposed.
+  std::string flags;
   if (is_float(a_type.dtype)) flags += ", 1, 1";
   if (bytes == 2)
     flags += fmt::format("{}, {}", of_a ? fmt::format(", {}", int{of_a->transposed}) : "", int{of_b->transposed});
@@ -276,10 +281,16 @@ Status lower<ir::OpKind::kWgmma>(Lowering& l, const ir::Op& op) {
   // cannot move behind the fence, where the assembler would have to fence again (C7519), and LLVM moves each register
   // through one operand rather than through one for each instruction.
   const Registers& addend = l.of(op.operand(2));
+  // What is added to zero need not be zero: the first instruction of a slice leaves it out.
+  const bool adds = !std::ranges::all_of(addend, [](const Value* v) {
+    const auto* c = llvm::dyn_cast<llvm::Constant>(v);
+    return c && c->isNullValue();
+  });
   const Words sums = to_words(b, addend);
+  const size_t num_outputs = (adds ? 2 : 1) * sums.size();
   const size_t words_of_slice = sums.size() / form->slices.size();
   Words inputs;
-  auto input = [&](Value* v) { return inputs.push_back(v), 2 * sums.size() + inputs.size() - 1; };
+  auto input = [&](Value* v) { return inputs.push_back(v), num_outputs + inputs.size() - 1; };
   std::string text = "wgmma.fence.sync.aligned;\n";
   for (int k = 0; k < a_type.shape[1]; k += depth)
     for (size_t i = 0; i < form->slices.size(); ++i) {
@@ -288,14 +299,14 @@ Status lower<ir::OpKind::kWgmma>(Lowering& l, const ir::Op& op) {
       if (a_in_shared) {
         first = fmt::format("${}", input(a_descriptors->of(at[0], k)));
       } else {
-        const size_t first_word = 2 * sums.size() + inputs.size();
+        const size_t first_word = num_outputs + inputs.size();
         for (Value* word : a_registers->words(b, l.of(op.operand(0)), at[0], k)) input(word);
         first = operand_list(first_word, kOperandWords);
       }
-      text += fmt::format("\t{} {}, {}, ${}, {};\n", opcode, operand_list(i * words_of_slice, words_of_slice), first,
-                          input(b_descriptors.of(at[1], k)), flags);
+      text += fmt::format("\t{} {}, {}, ${}, {}{};\n", opcode, operand_list(i * words_of_slice, words_of_slice), first,
+                          input(b_descriptors.of(at[1], k)), int{adds || k > 0}, flags);
     }
-  const Words added = tied_asm(b, text + "\twgmma.commit_group.sync.aligned;", sums, inputs);
+  const Words added = tied_asm(b, text + "\twgmma.commit_group.sync.aligned;", sums, inputs, adds);
   Registers out(addend);
   from_words(b, added, out);
   l.values[op.result()] = std::move(out);
