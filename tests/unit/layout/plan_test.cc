@@ -5,8 +5,8 @@
 #include <set>
 
 #include "compiler/layout/convert_plan.h"
-#include "compiler/layout/shared_forms.h"
 #include "compiler/layout/reduce_plan.h"
+#include "compiler/layout/shared_forms.h"
 #include "tests/unit/layout/random_layout.h"
 
 namespace kiln::layout {
@@ -207,8 +207,8 @@ TEST(ConvertPlan, MatricesReadFragments) {
     c[0] = row, c[1] = column;
     return c;
   };
-  const LinearLayout rows = layout_of({at(0, 1), at(0, 2), at(0, 4)}, {at(0, 8), at(0, 16), at(1, 0), at(2, 0), at(4, 0)},
-                                      {at(8, 0), at(16, 0)}),
+  const LinearLayout rows = layout_of({at(0, 1), at(0, 2), at(0, 4)},
+                                      {at(0, 8), at(0, 16), at(1, 0), at(2, 0), at(4, 0)}, {at(8, 0), at(16, 0)}),
                      fragment = layout_of({at(1, 0), at(8, 0), at(16, 0), at(0, 8)},
                                           {at(2, 0), at(4, 0), at(0, 1), at(0, 2), at(0, 4)}, {at(0, 0), at(0, 16)});
   const ConvertPlan plan = plan_convert(rows, fragment, 2);

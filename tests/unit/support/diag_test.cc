@@ -59,8 +59,9 @@ TEST(Render, ShowsThePartOfALongLineThatMatters) {
 
 TEST(Render, FitsTheTerminal) {
   auto source = SourceText::make("f", "first = second + third * fourth - fifth / sixth");
-  Diagnostic d = with_note(error_at({source.get(), 17, 22}, ErrorKind::kValue, "this is no number of the kind that adds"),
-                           "help: write a number there, or the name of one");
+  Diagnostic d =
+      with_note(error_at({source.get(), 17, 22}, ErrorKind::kValue, "this is no number of the kind that adds"),
+                "help: write a number there, or the name of one");
   EXPECT_EQ(render(d, false, 40),
             "f:1:18: error: this is no number of the\n"
             "  kind that adds\n"
