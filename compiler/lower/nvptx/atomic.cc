@@ -187,7 +187,7 @@ Status lower_atomic(Lowering& l, const ir::Op& op, const Instruction& what, int 
         bits.push_back(to_bits(b, l.of(op.operand(i))[r + k]));
       std::ranges::copy(packing.width == 1 ? bits : pack(b, bits, packing), std::back_inserter(operands));
     }
-    const std::vector<Value*> old =
+    std::vector<Value*> old =
         emit_atomic(l, opcode + (packing.width == 1 ? what.type : what.vector_type()), address, operands,
                     operands.size() / static_cast<size_t>(num_values), predicate, wanted);
     if (packing.width == 1) return old;

@@ -1,5 +1,7 @@
 #include "compiler/lower/nvptx/vectors.h"
 
+#include <fmt/format.h>
+
 #include "compiler/lower/shared/elementwise.h"
 
 namespace kiln::lower {
