@@ -80,9 +80,9 @@ Status generate(const ir::Module& module, const target::Target& target, const Co
   return {};
 }
 
-Status run_passes(ir::Module& module, const target::Target& target, bool launch_pdl, const CompileOptions& options,
-                  CompiledKernel& out) {
-  passes::Context context{target, options.guard_accesses, launch_pdl && target.is_cuda()};
+Status run_passes(ir::Module& module, const target::Target& target, const CodeOptions& code,
+                  const CompileOptions& options, CompiledKernel& out) {
+  passes::Context context{target, options.guard_accesses, code.launch_pdl && target.is_cuda(), code.enable_fp_fusion};
   context.remarks = options.remarks;
   KILN_CHECK_OK(passes::run(passes::pipeline(target.kind), module, context, pass_options(options, out)));
   const passes::Properties missing = passes::lowering_needs(target.kind) & ~context.holds;
@@ -103,7 +103,7 @@ void tell_resources(const CompiledKernel& kernel, SourceRange place, passes::Rem
 }
 
 /// `place`: of the kernel, for remarks.
-Result<CompiledKernel> finish(std::unique_ptr<ir::Module> module, SourceRange place, bool launch_pdl,
+Result<CompiledKernel> finish(std::unique_ptr<ir::Module> module, SourceRange place, const CodeOptions& code,
                               const CompileOptions& options, CompiledKernel out) {
   KILN_TRY(const target::Target* target, find_target(options.target));
   out.name = module->name;
@@ -113,7 +113,7 @@ Result<CompiledKernel> finish(std::unique_ptr<ir::Module> module, SourceRange pl
   const bool distributed = module->stage == ir::Stage::kDistributed;
   if (distributed && !target->is_cuda())
     return error(ErrorKind::kUnsupported, "IR of the distributed stage is for GPUs, not for {}", target->name);
-  if (!distributed) KILN_CHECK_OK(run_passes(*module, *target, launch_pdl, options, out));
+  if (!distributed) KILN_CHECK_OK(run_passes(*module, *target, code, options, out));
   if (options.on_stage && module->stage == ir::Stage::kDistributed)
     options.on_stage("layout", analysis::layout_report(*module));
   for (size_t i = 0; i < module->params.size(); ++i)
@@ -133,12 +133,12 @@ Result<CompiledKernel> compile(const frontend::JitFunction& function, std::span<
   KILN_TRY(auto module, frontend::lower_kernel(function, args, options.frontend));
   CompiledKernel out;
   add_phase(out, "frontend", watch.ms());
-  return finish(std::move(module), function.def->name_range, options.frontend.launch_pdl, options, std::move(out));
+  return finish(std::move(module), function.def->name_range, options.frontend, options, std::move(out));
 }
 
 Result<CompiledKernel> compile_ir(std::unique_ptr<ir::Module> module, const CompileOptions& options) {
   KILN_CHECK_OK(ir::verify(*module));
-  return finish(std::move(module), {}, /*launch_pdl=*/false, options, {});
+  return finish(std::move(module), {}, CodeOptions{}, options, {});
 }
 
 std::string compiler_fingerprint(std::string_view name, const Assembler* device) {

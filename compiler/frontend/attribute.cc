@@ -169,6 +169,9 @@ Result<Value> Codegen::block_pointer_attribute(const Value& base, std::string_vi
 }
 
 Result<Value> Codegen::attribute(const Value& base, std::string_view name, SourceRange range, SourceRange name_range) {
+  if (const TupleValue* t = base.as_tuple())
+    for (size_t i = 0; i < t->fields.size(); ++i)
+      if (t->fields[i] == name) return t->items[i];
   // What a constexpr holds: dtypes, strings, None, functions and tuples, as much as numbers.
   if (name == "value" && (base.constant() || base.type() || base.function() || base.builtin() || base.as_tuple()))
     return base;

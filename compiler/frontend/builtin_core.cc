@@ -263,6 +263,7 @@ Result<Value> device_print(Codegen& g, const BoundArgs& a) {
 }
 
 Result<Value> device_assert(Codegen& g, const BoundArgs& a) {
+  if (!g.options.debug) return Value();
   std::string message;
   if (a.has(1)) {
     KILN_TRY(message, g.const_text(a, 1));

@@ -145,10 +145,36 @@ Result<std::vector<Arg>> Codegen::bind_function(const FunctionPtr& function, std
   return bound;
 }
 
+Result<Global> Codegen::evaluated_argument(const ast::FunctionDef& def, const Arg& arg) {
+  if (std::optional<Global> g = to_global(arg.value)) return *std::move(g);
+  return with_note(
+      fail(arg.range, ErrorKind::kType, "{} is a constexpr_function and runs at compile time, but this argument is {}",
+           def.name, describe(arg.value)),
+      "help: pass constexprs, or put the function under @triton.jit");
+}
+
+/// A constexpr function that the host computes.
+Result<Value> Codegen::evaluate_call(const JitFunction& function, const std::vector<Arg>& positional,
+                                     const std::vector<std::pair<std::string, Arg>>& keywords, SourceRange range) {
+  std::vector<Global> args;
+  std::vector<std::pair<std::string, Global>> named;
+  for (const Arg& a : positional) {
+    KILN_TRY(args.emplace_back(), evaluated_argument(*function.def, a));
+  }
+  for (const auto& [name, a] : keywords) {
+    KILN_TRY(Global g, evaluated_argument(*function.def, a));
+    named.emplace_back(name, std::move(g));
+  }
+  Result<Global> result = function.evaluate(args, named);
+  if (result.ok()) return from_global(*result);
+  return fail(range, result.error().kind, "{}: {}", function.def->name, result.error().message);
+}
+
 Result<Value> Codegen::inline_call(const FunctionPtr& function, std::vector<Arg> positional,
                                    std::vector<std::pair<std::string, Arg>> keywords, SourceRange range) {
   const ast::FunctionDef& def = *function->def;
   KILN_CHECK_OK(step(range));
+  if (function->evaluate) return evaluate_call(*function, positional, keywords, range);
   KILN_TRY(std::vector<Arg> bound, bind_function(function, std::move(positional), std::move(keywords), range));
   // Recursion is allowed as long as a constexpr argument changes. The same function with the same constexprs and types
   // would never end.
@@ -195,7 +221,11 @@ Result<Value> Codegen::inline_call(const FunctionPtr& function, std::vector<Arg>
   for (size_t i = 0; i < bound.size(); ++i) {
     const ast::Param& p = def.params[i];
     if (!bound[i].range.text && p.default_value) {
-      KILN_TRY(bound[i].value, expr(*p.default_value));
+      if (std::optional<Global> known = function->default_of ? function->default_of(p.name) : std::nullopt) {
+        bound[i].value = from_global(*known);
+      } else {
+        KILN_TRY(bound[i].value, expr(*p.default_value));
+      }
       bound[i].range = p.default_value->range;
     }
     // The annotation of a helper's parameter promises a constexpr, but a value of the running program passes: as in

@@ -145,20 +145,20 @@ Diagnostic Codegen::unknown_name(std::string_view id, SourceRange range) {
   return d;
 }
 
-Value Codegen::host_descriptor(const ast::Param& param, const ArgSpec& spec) {
+Value Codegen::host_descriptor(const ast::Param& param, const ArgSpec& spec, const std::string& name) {
   const auto rank = spec.block.size();
-  auto add = [&](const std::string& name, const ir::Type& type, int divisibility) {
-    module.params.push_back({name, divisibility});
-    return module.add_arg(module.body(), type, name);
+  auto add = [&](const std::string& part, const ir::Type& type, int divisibility) {
+    module.params.push_back({part, divisibility});
+    return module.add_arg(module.body(), type, part);
   };
   // The launcher checks these alignments for TMA anyway, so the compiler may rely on them.
   const int aligned = kTensorMapAlignment / size_of(spec.type.dtype);
   auto descriptor = std::make_shared<DescriptorValue>();
-  std::vector<ir::Value*> operands = {add(param.name, spec.type, kTensorMapAlignment)};
+  std::vector<ir::Value*> operands = {add(name, spec.type, kTensorMapAlignment)};
   for (size_t d = 0; d < rank; ++d)
-    operands.push_back(add(fmt::format("{}.shape.{}", param.name, d), ir::scalar_type(DType::kI32), 1));
+    operands.push_back(add(fmt::format("{}.shape.{}", name, d), ir::scalar_type(DType::kI32), 1));
   for (size_t d = 0; d + 1 < rank; ++d)
-    operands.push_back(add(fmt::format("{}.stride.{}", param.name, d), ir::scalar_type(DType::kI64), aligned));
+    operands.push_back(add(fmt::format("{}.stride.{}", name, d), ir::scalar_type(DType::kI64), aligned));
   b.set_range(param.range);
   operands.push_back(b.constant_int(ir::scalar_type(DType::kI64), 1));
   const ir::Type type = ir::descriptor_type(spec.type.dtype, ir::Shape(spec.block));
@@ -170,6 +170,24 @@ Value Codegen::host_descriptor(const ast::Param& param, const ArgSpec& spec) {
   return Value(std::shared_ptr<const DescriptorValue>(std::move(descriptor)));
 }
 
+Value Codegen::argument(const ast::Param& param, const ArgSpec& spec, const std::string& name) {
+  if (spec.is_tuple) {
+    std::vector<Value> items;
+    for (size_t i = 0; i < spec.items.size(); ++i)
+      items.push_back(argument(param, spec.items[i], fmt::format("{}.{}", name, i)));
+    return Value::tuple(std::move(items), spec.fields);
+  }
+  if (spec.is_constexpr) {
+    Value value = from_global(spec.value);
+    if (value.module())
+      if (std::optional<Value> member = resolve_path(value.module()->path)) return *std::move(member);
+    return value;
+  }
+  if (!spec.block.empty()) return host_descriptor(param, spec, name);
+  module.params.push_back({name, spec.divisibility});
+  return Value(module.add_arg(module.body(), spec.type, name));
+}
+
 Result<Value> Codegen::run_kernel(const JitFunction& function, std::span<const ArgSpec> args) {
   const ast::FunctionDef& def = *function.def;
   Frame f;
@@ -179,28 +197,13 @@ Result<Value> Codegen::run_kernel(const JitFunction& function, std::span<const A
   for (size_t i = 0; i < args.size(); ++i) {
     const ast::Param& p = def.params[i];
     bool declared = is_constexpr(p);
-    if (args[i].is_constexpr) {
-      Value value = from_global(args[i].value);
-      if (value.module())
-        if (std::optional<Value> member = resolve_path(value.module()->path)) value = std::move(*member);
-      f.arguments.push_back(value);
-      f.env.insert_or_assign(p.name, Binding{std::move(value), p.range, declared});
-      continue;
-    }
-    if (declared)
+    if (declared && !args[i].is_constexpr && !args[i].is_tuple)
       return error_at(p.range, ErrorKind::kType,
                       "{} is a tl.constexpr parameter, so it needs a compile-time value, not {}", p.name,
                       describe(args[i].type));
-    if (!args[i].block.empty()) {
-      Value descriptor = host_descriptor(p, args[i]);
-      f.arguments.push_back(descriptor);
-      f.env.insert_or_assign(p.name, Binding{std::move(descriptor), p.range});
-      continue;
-    }
-    ir::Value* arg = module.add_arg(module.body(), args[i].type, p.name);
-    module.params.push_back({p.name, args[i].divisibility});
-    f.arguments.push_back(Value(arg));
-    f.env.insert_or_assign(p.name, Binding{Value(arg), p.range});
+    Value value = argument(p, args[i], p.name);
+    f.arguments.push_back(value);
+    f.env.insert_or_assign(p.name, Binding{std::move(value), p.range, declared});
   }
   frames_.push_back(std::move(f));
   KILN_CHECK_OK(body(pointers(def.body), true));
@@ -223,10 +226,13 @@ Result<std::unique_ptr<ir::Module>> lower_kernel(const JitFunction& function, st
   if (function.constexpr_function)
     return error_at(def.name_range, ErrorKind::kType,
                     "{} is a constexpr_function, which runs at compile time and cannot be launched", def.name);
-  for (const ast::Param& p : def.params)
-    if (p.kind == ast::Param::Kind::kArgs || p.kind == ast::Param::Kind::kKwargs)
+  for (size_t i = 0; i < def.params.size(); ++i) {
+    const ast::Param& p = def.params[i];
+    const bool given = p.kind == ast::Param::Kind::kArgs && i < args.size() && args[i].is_tuple;
+    if ((p.kind == ast::Param::Kind::kArgs && !given) || p.kind == ast::Param::Kind::kKwargs)
       return error_at(p.range, ErrorKind::kUnsupported, "a kernel with *{} is not supported; name each parameter",
                       p.name);
+  }
   if (args.size() != def.params.size())
     return error_at(def.name_range, ErrorKind::kType, "{} has {} parameters, got {} arguments", def.name,
                     def.params.size(), args.size());

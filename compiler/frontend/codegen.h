@@ -148,8 +148,10 @@ class Codegen {
   Frame& frame() { return frames_.back(); }
 
  private:
-  /// The descriptor behind a parameter that the host made one for, with the runtime parameters that it consists of.
-  Value host_descriptor(const ast::Param& param, const ArgSpec& spec);
+  /// What the kernel sees of an argument, with the runtime parameters that it consists of.
+  Value argument(const ast::Param& param, const ArgSpec& spec, const std::string& name);
+  /// The descriptor behind a parameter that the host made one for.
+  Value host_descriptor(const ast::Param& param, const ArgSpec& spec, const std::string& name);
   Result<Value> name(std::string_view id, SourceRange range);
   Result<Value> global(std::string_view id, SourceRange range);
   Diagnostic unknown_name(std::string_view id, SourceRange range);
@@ -171,6 +173,9 @@ class Codegen {
                                          std::vector<std::pair<std::string, Arg>> keywords, SourceRange range);
   bool is_constexpr_annotation(const ast::Expr* annotation, const JitFunction& function);
   const NameUses& uses_of(const ast::FunctionDef& def);
+  Result<Global> evaluated_argument(const ast::FunctionDef& def, const Arg& arg);
+  Result<Value> evaluate_call(const JitFunction& function, const std::vector<Arg>& positional,
+                              const std::vector<std::pair<std::string, Arg>>& keywords, SourceRange range);
 
   Status statement(const ast::Stmt& s);
   Status assign(const ast::Expr& target, Value value, SourceRange value_range, bool declared_constexpr);

@@ -23,12 +23,19 @@ struct ModulePath {
   bool operator==(const ModulePath&) const = default;
 };
 
-/// What a kernel may see from outside: constexpr values, dtypes, other jit functions, modules and tuples of these.
+/// A type of pointers as a value: tl.pointer_type(tl.float32).
+struct PointerTo {
+  DType element{};
+  bool operator==(const PointerTo&) const = default;
+};
+
+/// What a kernel may see from outside: constexpr values, types, other jit functions, modules and tuples of these.
 /// A member of a known module is looked up by the frontend itself (its builtins table).
 using Global = std::variant<ast::Constant, DType, std::shared_ptr<const JitFunction>, ModulePath,
-                            std::shared_ptr<const GlobalTuple>>;
+                            std::shared_ptr<const GlobalTuple>, PointerTo>;
 struct GlobalTuple {
   std::vector<Global> items;
+  std::vector<std::string> fields = {};  // of a NamedTuple, a name for each item
 };
 
 /// A function under @triton.jit (or @triton.constexpr_function, or that such a one may call), with the names that its
@@ -43,6 +50,13 @@ struct JitFunction {
   std::function<std::optional<Global>(std::string_view)> lookup;
   /// The same for the names of a file that was imported as a module (`from . import helpers`), by its path.
   std::function<std::optional<Global>(std::string_view path, std::string_view name)> member = {};
+  /// The values of parameters' defaults, where the host has evaluated them; else their texts are.
+  std::function<std::optional<Global>(std::string_view parameter)> default_of = {};
+  /// A constexpr function that the host computes, in any language: `def` is then its name alone, and its text says what
+  /// the result follows from beside the arguments (it is part of the keys of caches).
+  std::function<Result<Global>(std::span<const Global> positional,
+                               std::span<const std::pair<std::string, Global>> keywords)>
+      evaluate = {};
 };
 
 /// The file that an import names (`pkg.utils`, `.utils`), seen from the file that imports it; null: not followed.
@@ -65,6 +79,10 @@ struct ArgSpec {
   /// kernel gets descriptor_params(rank) runtime parameters for it: the base, the sizes (i32), and the strides but the
   /// last (i64, in elements). The launcher has checked that base and strides are multiples of 16 bytes.
   std::vector<int32_t> block = {};
+  /// A tuple, when set: of runtime values and constexprs, each as above, with the names of a NamedTuple or none.
+  bool is_tuple = false;
+  std::vector<ArgSpec> items = {};
+  std::vector<std::string> fields = {};
 };
 inline int descriptor_params(int rank) { return 2 * rank; }
 
@@ -84,5 +102,7 @@ Result<std::unique_ptr<ir::Module>> lower_kernel(const JitFunction& function, st
 /// `constexprs` by name.
 Result<std::vector<ArgSpec>> parse_signature(const JitFunction& function, std::string_view signature,
                                              std::span<const std::pair<std::string, Global>> constexprs);
+/// One entry of it: "*fp32:16". Errors name the parameter.
+Result<ArgSpec> parse_argument_type(const ast::Param& param, std::string_view entry);
 
 }  // namespace kiln::frontend

@@ -128,6 +128,10 @@ Result<ArgSpec> parse_entry(const ast::Param& param, std::string_view entry, Sou
 
 }  // namespace
 
+Result<ArgSpec> parse_argument_type(const ast::Param& param, std::string_view entry) {
+  return parse_entry(param, trim(entry), param.range);
+}
+
 Result<std::vector<ArgSpec>> parse_signature(const JitFunction& function, std::string_view signature,
                                              std::span<const std::pair<std::string, Global>> constexprs) {
   const ast::FunctionDef& def = *function.def;

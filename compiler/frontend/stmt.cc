@@ -136,7 +136,7 @@ Result<Value> Codegen::strip_constexpr(const Value& value, SourceRange range) {
       KILN_TRY(Value kept, strip_constexpr(item, range));
       items.push_back(std::move(kept));
     }
-    return Value::tuple(std::move(items));
+    return with_parts(value, std::move(items));
   }
   return value;
 }

@@ -7,8 +7,8 @@
 
 namespace kiln::frontend {
 
-Value Value::tuple(std::vector<Value> items) {
-  return Value(std::make_shared<const TupleValue>(TupleValue{std::move(items)}));
+Value Value::tuple(std::vector<Value> items, std::vector<std::string> fields) {
+  return Value(std::make_shared<const TupleValue>(TupleValue{std::move(items), std::move(fields)}));
 }
 
 bool Value::is_number() const { return constant_as<bool>() || constant_as<ast::Int>() || constant_as<double>(); }
@@ -21,7 +21,7 @@ const std::vector<Value>* parts_of(const Value& value) {
 
 Value with_parts(const Value& like, std::vector<Value> parts) {
   const BlockPointerValue* b = like.block_pointer();
-  if (!b) return Value::tuple(std::move(parts));
+  if (!b) return Value::tuple(std::move(parts), like.as_tuple() ? like.as_tuple()->fields : std::vector<std::string>());
   return Value(std::make_shared<const BlockPointerValue>(BlockPointerValue{b->block, std::move(parts)}));
 }
 
@@ -37,9 +37,31 @@ Value from_global(const Global& global) {
   if (auto* d = std::get_if<DType>(&global)) return Value(TypeValue{ir::scalar_type(*d)});
   if (auto* f = std::get_if<FunctionPtr>(&global)) return Value(*f);
   if (auto* m = std::get_if<ModulePath>(&global)) return Value(*m);
+  if (auto* p = std::get_if<PointerTo>(&global)) return Value(TypeValue{ir::pointer_type(p->element)});
+  const GlobalTuple& tuple = *std::get<std::shared_ptr<const GlobalTuple>>(global);
   std::vector<Value> items;
-  for (const Global& g : std::get<std::shared_ptr<const GlobalTuple>>(global)->items) items.push_back(from_global(g));
-  return Value::tuple(std::move(items));
+  for (const Global& g : tuple.items) items.push_back(from_global(g));
+  return Value::tuple(std::move(items), tuple.fields);
+}
+
+std::optional<Global> to_global(const Value& value) {
+  if (const ast::Constant* c = value.constant()) return Global(*c);
+  if (const FunctionPtr* f = value.function()) return Global(*f);
+  if (const ModulePath* m = value.module()) return Global(*m);
+  if (const TypeValue* t = value.type()) {
+    if (t->type.is_tile()) return std::nullopt;
+    return t->type.pointer ? Global(PointerTo{t->type.dtype}) : Global(t->type.dtype);
+  }
+  const TupleValue* tuple = value.as_tuple();
+  if (!tuple) return std::nullopt;
+  auto out = std::make_shared<GlobalTuple>();
+  out->fields = tuple->fields;
+  for (const Value& item : tuple->items) {
+    std::optional<Global> g = to_global(item);
+    if (!g) return std::nullopt;
+    out->items.push_back(*std::move(g));
+  }
+  return Global(std::shared_ptr<const GlobalTuple>(std::move(out)));
 }
 
 std::string describe(const ir::Type& type) {

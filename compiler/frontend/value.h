@@ -3,6 +3,7 @@
 // pointers).
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -48,7 +49,7 @@ struct Value {
   static Value boolean(bool v) { return Value(ast::Constant(v)); }
   static Value integer(ast::Int v) { return Value(ast::Constant(v)); }
   static Value text(std::string v) { return Value(ast::Constant(std::move(v))); }
-  static Value tuple(std::vector<Value> items);
+  static Value tuple(std::vector<Value> items, std::vector<std::string> fields = {});
 
   const ast::Constant* constant() const { return std::get_if<ast::Constant>(&data); }
   /// The alternative of a constant, or nullptr.
@@ -101,6 +102,7 @@ struct Arg {
 
 struct TupleValue {
   std::vector<Value> items;
+  std::vector<std::string> fields = {};  // of a NamedTuple
 };
 
 /// `x.sum`: a function with its first argument; or, with neither function, a predicate (`dtype.is_fp16`) with its
@@ -150,6 +152,8 @@ Value with_parts(const Value& like, std::vector<Value> parts);
 bool same_kind_of_parts(const Value& a, const Value& b);
 
 Value from_global(const Global& global);
+/// nullopt for what exists in the running program only, or in the frontend.
+std::optional<Global> to_global(const Value& value);
 
 /// A type in Triton's words: "float32[128, 64]", "*float16[64]", "int32".
 std::string describe(const ir::Type& type);

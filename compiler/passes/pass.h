@@ -19,6 +19,7 @@ struct Context {
   const target::Target& target;
   bool guard_accesses = false;  // rows with a condition ask for these
   bool launch_pdl = false;
+  bool enable_fp_fusion = true;
   Properties holds = kNothing;                 // of the module, beside those that it shows itself (kLayouts)
   std::optional<GuardedAccesses> guards = {};  // of guard_accesses
   Remarks* remarks = nullptr;                  // null: nobody asks

@@ -53,6 +53,7 @@ Status guard(ir::Module& module, Context& context) {
   context.guards = guard_accesses(module);
   return {};
 }
+Status fuse(ir::Module& module, Context& context) { return context.enable_fp_fusion ? fuse_fma(module) : Status(); }
 Status wait_for_launches(ir::Module& module, Context&) {
   place_grid_dependencies(module);
   return {};
@@ -72,7 +73,7 @@ bool launches_early(const Context& context) { return context.launch_pdl; }
   {"cse",                   kNothing, kLayouts, kNothing, kDeadRemoved, on_tiles<cse>},                            \
   {"dce",                   kNothing, kLayouts, kDeadRemoved, kNothing, on_tiles<dce>},                            \
   /* a dead use would keep a product from fusing */                                                                 \
-  {"fuse_fma",              kDeadRemoved, kLayouts, kFmaFused, kDeadRemoved, on_tiles<fuse_fma>}
+  {"fuse_fma",              kDeadRemoved, kLayouts, kFmaFused, kDeadRemoved, fuse}
 #define KILN_FIRST_PASSES                                                                                           \
   {"guard_accesses",        kNothing, kLayouts | kBlocksRecognized | kDescriptorsExpanded, kGuarded, kNothing,      \
                             guard, guards_accesses}

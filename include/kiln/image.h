@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kiln/device.h"
@@ -73,6 +74,11 @@ class Image {
   Result<TensorMapArguments> tensor_map(int index, std::span<const uint64_t> slots) const;
   /// All of it but the code, as JSON (docs/embedding.md).
   std::string json() const;
+  /// The same as bytes, from which the same version of Kiln makes an image again, without code: for launchers that keep
+  /// the code themselves.
+  std::string plan() const;
+  /// kValue: the bytes are none of plan()'s.
+  static Result<Image> from_plan(std::string_view plan);
   const std::shared_ptr<const runtime::ImageImpl>& impl() const { return impl_; }
 
  private:
@@ -82,6 +88,10 @@ class Image {
 /// Errors of the source have their place in it. Where no assembler is found (the driver of the same GPU, nvJitLink,
 /// ptxas) the image has PTX and no cubin, and the driver compiles that when it is loaded.
 Result<Image> compile_image(const Kernel& kernel, const ImageRequest& request);
+
+/// Names Kiln, its compiler and the assembler that compile_image uses for a target when it is given no device: images
+/// of other names may differ, so caches of images have it in their keys.
+std::string image_fingerprint(std::string_view target);
 
 /// An image on a device.
 class LoadedImage {

@@ -191,6 +191,15 @@ class Names {
     }
   }
 
+  /// A parameter's default is outside of the function: `n` of `def f(n=n)` is another n.
+  void visit_defaults(const FunctionDef& def) {
+    Names defaults;
+    for (const Param& p : def.params) defaults.visit(p.default_value.get());
+    declared_global_.insert(defaults.read.begin(), defaults.read.end());
+    read.merge(defaults.read);
+    members.merge(defaults.members);
+  }
+
   std::vector<std::string> free() const {
     std::vector<std::string> names;
     for (const std::string& n : read)
@@ -209,7 +218,7 @@ class Names {
   void visit_all(const std::vector<ExprPtr>& list) {
     for (const ExprPtr& e : list) visit(e.get());
   }
-  std::set<std::string> declared_global_;
+  std::set<std::string> declared_global_;  // or read where nothing of the function is bound
 };
 
 using frontend::JitFunction;
@@ -229,6 +238,7 @@ Names names_of(const FunctionDef& def) {
   Names names;
   for (const Param& p : def.params) names.bound.insert(p.name);
   names.visit(def.body);
+  names.visit_defaults(def);
   return names;
 }
 
@@ -246,14 +256,11 @@ std::optional<frontend::Global> value_of(const JitFunction& function, std::strin
   return value;
 }
 
-/// What a function reads from outside: its free names, and the chains of attributes that begin with one.
-std::vector<std::string> reads(const JitFunction& function) {
-  const Names names = names_of(*function.def);
-  std::vector<std::string> out = names.free();
-  const std::set<std::string> free(out.begin(), out.end());
-  for (const std::string& member : names.members)
-    if (free.count(member.substr(0, member.find('.')))) out.push_back(member);
-  return out;
+/// " x y" for a NamedTuple, nothing for other tuples.
+std::string fields_of(const frontend::GlobalTuple& tuple) {
+  std::string text;
+  for (const std::string& field : tuple.fields) text += " " + field;
+  return text;
 }
 
 class ClosureMaker {
@@ -272,12 +279,15 @@ class ClosureMaker {
     SourceRange source = function->def->full_range.text ? function->def->full_range : function->def->range;
     std::string text(source.str());
     text += "\n";
-    for (const std::string& name : reads(*function)) {
+    for (const std::string& name : reads(*function->def)) {
       auto value = value_of(*function, name);
       if (!value) continue;  // a builtin of the language, or unknown: the frontend says so
       text += name + " = " + text_of(*value) + "\n";
       if (!std::holds_alternative<frontend::ModulePath>(*value)) closure.watches.push_back({function, name, *value});
     }
+    for (const Param& p : function->def->params)
+      if (auto value = function->default_of ? function->default_of(p.name) : std::nullopt)
+        text += "default " + p.name + " = " + text_of(*value) + "\n";
     closure.text += title + " " + place.file + ":" + std::to_string(place.line) + "\n" + text;
     closure.meaning += title + "\n" + text;
     return index;
@@ -289,7 +299,7 @@ class ClosureMaker {
     if (auto* tuple = std::get_if<std::shared_ptr<const frontend::GlobalTuple>>(&value)) {
       std::string text = "(";
       for (const auto& item : (*tuple)->items) text += text_of(item) + ",";
-      return text + ")";
+      return text + ")" + fields_of(**tuple);
     }
     return describe(value);
   }
@@ -305,16 +315,26 @@ std::string describe(const frontend::Global& value) {
     std::string operator()(DType t) const { return "dtype " + std::string(name(t)); }
     std::string operator()(const std::shared_ptr<const JitFunction>& f) const { return "function " + f->def->name; }
     std::string operator()(const frontend::ModulePath& m) const { return "module " + m.path; }
+    std::string operator()(frontend::PointerTo p) const { return "pointer " + std::string(name(p.element)); }
     std::string operator()(const std::shared_ptr<const frontend::GlobalTuple>& tuple) const {
       std::string text = "(";
       for (const auto& item : tuple->items) text += describe(item) + ",";
-      return text + ")";
+      return text + ")" + fields_of(*tuple);
     }
   };
   return std::visit(Visitor{}, value);
 }
 
 std::vector<std::string> free_names(const FunctionDef& def) { return names_of(def).free(); }
+
+std::vector<std::string> reads(const FunctionDef& def) {
+  const Names names = names_of(def);
+  std::vector<std::string> out = names.free();
+  const std::set<std::string> free(out.begin(), out.end());
+  for (const std::string& member : names.members)
+    if (free.count(member.substr(0, member.find('.')))) out.push_back(member);
+  return out;
+}
 
 Closure make_closure(const std::shared_ptr<const JitFunction>& function) {
   ClosureMaker maker;

@@ -37,5 +37,7 @@ std::string describe(const frontend::Global& value);
 
 /// The names that a function reads and does not bind itself, sorted.
 std::vector<std::string> free_names(const ast::FunctionDef& def);
+/// The same, and the chains of attributes that begin with one ("tl.load").
+std::vector<std::string> reads(const ast::FunctionDef& def);
 
 }  // namespace kiln::runtime

@@ -5,6 +5,7 @@
 #include "compiler/frontend/constexpr_text.h"
 #include "compiler/target/target.h"
 #include "runtime/cuda/tensor_map_arguments.h"
+#include "runtime/jit/cache.h"
 #include "runtime/jit/jit.h"
 #include "runtime/launch/kernel_impl.h"
 #include "runtime/launch/kernel_options.h"
@@ -25,6 +26,14 @@ nlohmann::ordered_json recipe_json(const TensorMapRecipe& recipe) {
   return {{"name", recipe.name},          {"dtype", name(recipe.dtype)},      {"base", to_string(recipe.base)},
           {"sizes", texts(recipe.sizes)}, {"strides", texts(recipe.strides)}, {"box", recipe.box},
           {"swizzle", recipe.swizzle},    {"stored", recipe.stored}};
+}
+
+Image image_with_params(std::shared_ptr<ImageImpl> impl) {
+  for (const KernelParam& p : impl->kernel.params) {
+    const bool pointer = p.type.pointer;
+    impl->params.push_back({p.name, ir::to_string(p.type), pointer ? 8 : size_of(p.type.dtype)});
+  }
+  return Image(std::move(impl));
 }
 
 std::vector<std::string_view> names_of_targets() {
@@ -78,9 +87,14 @@ Result<Image> compile_image(const Kernel& kernel, const ImageRequest& request) {
     KILN_TRY(constexprs.emplace_back(), frontend::parse_constexpr(text));
   }
   KILN_TRY(std::vector<frontend::ArgSpec> args, frontend::parse_signature(*function, request.signature, constexprs));
+  return compile_specs(function, args, request);
+}
+
+Result<Image> runtime::compile_specs(const std::shared_ptr<const frontend::JitFunction>& function,
+                                     std::span<const frontend::ArgSpec> args, const ImageRequest& request) {
   LaunchOptions options;
   static_cast<CodeOptions&>(options) = request.options;
-  KILN_CHECK_OK(check_options(kernel.name(), options));
+  KILN_CHECK_OK(check_options(function->def->name, options));
   std::string target = request.target;
   Device device = request.device;
   if (!device && target.empty()) {
@@ -97,11 +111,25 @@ Result<Image> compile_image(const Kernel& kernel, const ImageRequest& request) {
   impl->closure = make_closure(function);
   KILN_TRY(impl->kernel, Jit::instance().compile({function.get(), &impl->closure, args, frontend_options(options),
                                                   std::move(target), assembler}));
-  for (const KernelParam& p : impl->kernel.params) {
-    const bool pointer = p.type.pointer;
-    impl->params.push_back({p.name, ir::to_string(p.type), pointer ? 8 : size_of(p.type.dtype)});
-  }
-  return Image(std::move(impl));
+  return image_with_params(std::move(impl));
+}
+
+std::string image_fingerprint(std::string_view target) {
+  return fmt::format("kiln {} {}", KILN_VERSION, Jit::instance().fingerprint(std::string(target), nullptr));
+}
+
+std::string Image::plan() const {
+  CompiledKernel kernel = impl_->kernel;
+  kernel.ptx.clear(), kernel.cubin.clear(), kernel.object.clear(), kernel.text.clear(), kernel.phases.clear();
+  return serialize(kernel);
+}
+
+Result<Image> Image::from_plan(std::string_view plan) {
+  std::optional<CompiledKernel> kernel = deserialize(plan);
+  if (!kernel) return error(ErrorKind::kValue, "these bytes are no plan of this version of Kiln");
+  auto impl = std::make_shared<ImageImpl>();
+  impl->kernel = *std::move(kernel);
+  return image_with_params(std::move(impl));
 }
 
 Result<LoadedImage> LoadedImage::load(const Image& image, const Device& device) {

@@ -14,4 +14,8 @@ struct ImageImpl {
   std::vector<ImageParam> params;
 };
 
+/// For arguments as the frontend takes them; `request` says for what.
+Result<Image> compile_specs(const std::shared_ptr<const frontend::JitFunction>& function,
+                            std::span<const frontend::ArgSpec> args, const ImageRequest& request);
+
 }  // namespace kiln::runtime

@@ -23,6 +23,11 @@ std::string describe_arg(const frontend::ArgSpec& arg) {
   if (auto* f = std::get_if<std::shared_ptr<const frontend::JitFunction>>(&arg.value); f && arg.is_constexpr)
     return "constexpr " + make_closure(*f).text;
   if (arg.is_constexpr) return "constexpr " + describe(arg.value);
+  if (arg.is_tuple) {
+    std::string text = "(";
+    for (const frontend::ArgSpec& item : arg.items) text += describe_arg(item) + ",";
+    return fmt::format("{}) {}", text, fmt::join(arg.fields, " "));
+  }
   if (!arg.block.empty()) return fmt::format("blocks {} of {}", fmt::join(arg.block, "x"), ir::to_string(arg.type));
   return fmt::format("{}:{}", ir::to_string(arg.type), arg.divisibility);
 }

@@ -21,7 +21,6 @@ namespace {
 // Keywords of a launch that are no part of its code.
 constexpr std::string_view kCheckOption = "check";  // accesses are looked at first
 constexpr std::string_view kTimeoutOption = "timeout";
-constexpr std::string_view kDebugOption = "debug";  // Triton's; changes nothing here
 
 /// A value of the script as what a kernel may see of it.
 std::optional<frontend::Global> global_of(const Value& v) {
@@ -462,13 +461,13 @@ void KernelObject::bind(Interp& in, CallArgs& args, Bound& out) const {
       out.values[i] = &k.value;
       continue;
     }
-    if (option || k.name == kCheckOption || k.name == kTimeoutOption || k.name == kDebugOption) continue;
+    if (option || k.name == kCheckOption || k.name == kTimeoutOption) continue;
     std::vector<std::string> names;
     for (const ParamDesc& p : params) names.push_back(p.name);
     std::string options;
     for (const LaunchOption& o : kLaunchOptions)
       names.emplace_back(o.name), options += std::string(options.empty() ? "" : ", ") + std::string(o.name);
-    for (std::string_view own : {kCheckOption, kTimeoutOption, kDebugOption}) names.emplace_back(own);
+    for (std::string_view own : {kCheckOption, kTimeoutOption}) names.emplace_back(own);
     std::string near = nearest_name(k.name, names);
     Diagnostic d = error(ErrorKind::kName, "the kernel {} has no parameter '{}'", kernel.name(), k.name);
     if (!near.empty()) d = with_note(std::move(d), fmt::format("help: did you mean '{}'?", near));

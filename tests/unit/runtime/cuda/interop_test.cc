@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "runtime/cuda/function_launch.h"
 #include "runtime/device/device.h"
 #include "tests/unit/runtime/cuda/fake/fake_cuda.h"
 
@@ -131,6 +132,31 @@ TEST_F(InteropTest, RefusesWhatIsNone) {
   EXPECT_EQ(device_from_cuda(nullptr).error().kind, ErrorKind::kValue);
   fake.failures["cuCtxSetCurrent"] = {CUDA_ERROR_INVALID_CONTEXT};
   EXPECT_EQ(device_from_cuda(&fake).error().kind, ErrorKind::kDevice);
+}
+
+TEST_F(InteropTest, LaunchesFunctionsOfTheCallers) {
+  auto device = *device_from_cuda(fake.made_context);
+  ASSERT_TRUE(device.synchronize().ok());  // the context is current now
+  KernelImage image;
+  image.name = "kernel_a";
+  image.num_params = 3;
+  image.num_warps = 4, image.extra_warps = 1, image.num_ctas = 2, image.shared_bytes = 1024;
+  image.ptx = ".version 8.3\n.visible .entry kernel_a()";
+  auto* library = dlopen(FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  reinterpret_cast<CUresult (*)(CUmodule*, const void*, unsigned, CUjit_option*, void**)>(
+      dlsym(library, "cuModuleLoadDataEx"))(&module, image.ptx.c_str(), 0, nullptr, nullptr);
+  reinterpret_cast<CUresult (*)(CUfunction*, CUmodule, const char*)>(dlsym(library, "cuModuleGetFunction"))(
+      &function, module, "kernel_a");
+  reinterpret_cast<CUresult (*)(CUfunction, CUfunction_attribute, int)>(dlsym(library, "cuFuncSetAttribute"))(
+      function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024);
+  auto launch = make_function_launch(image);
+  ASSERT_TRUE(launch.ok()) << render(launch.error());
+  const uint64_t slots[] = {1, 2, 3};
+  const Status status = (*launch)->launch(function, {5, 1, 1}, slots, new_stream(), false);
+  ASSERT_TRUE(status.ok()) << render(status.error());
+  EXPECT_EQ(*(*launch)->device_address(4096), 4096u);
 }
 
 }  // namespace

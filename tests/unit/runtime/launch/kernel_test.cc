@@ -776,8 +776,8 @@ def f(p, n: tl.constexpr = DEFAULT):
     return G16
 )");
   auto names = free_names(*program.functions["f"]->def);
-  std::vector<std::string> expected = {"G1", "G10", "G11", "G14", "G15",    "G16", "G2",    "G3",    "G4", "G5",
-                                       "G6", "G7",  "G8",  "G9",  "helper", "q",   "range", "table", "tl"};
+  std::vector<std::string> expected = {"DEFAULT", "G1", "G10", "G11", "G14", "G15",    "G16", "G2",    "G3",    "G4",
+                                       "G5",      "G6", "G7",  "G8",  "G9",  "helper", "q",   "range", "table", "tl"};
   EXPECT_EQ(names, expected);
 }
 

@@ -514,6 +514,12 @@ CUresult cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
   *f = &function;
   return CUDA_SUCCESS;
 }
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute which, CUdeviceptr pointer) {
+  BEGIN("cuPointerGetAttribute");
+  if (which != CU_POINTER_ATTRIBUTE_DEVICE_POINTER) return CUDA_ERROR_INVALID_VALUE;
+  std::memcpy(data, &pointer, sizeof pointer);
+  return CUDA_SUCCESS;
+}
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute which, CUfunction) {
   BEGIN("cuFuncGetAttribute");
   *value = which == CU_FUNC_ATTRIBUTE_NUM_REGS ? 24 : 0;

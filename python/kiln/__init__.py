@@ -1,0 +1,4 @@
+"""Kiln: a compiler for kernels in the Triton language."""
+from kiln._kiln import Error, version as __version__
+
+__all__ = ["Error", "__version__"]

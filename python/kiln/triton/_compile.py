@@ -1,0 +1,154 @@
+"""triton.compile by Kiln: an ASTSource in, a CompiledKernel out."""
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+import os
+import sys
+import time
+from typing import Any
+
+import triton
+from triton import knobs
+from triton.backends.nvidia import driver as nvidia_driver
+from triton.compiler import compiler as triton_compiler
+from triton.runtime.cache import get_cache_manager
+
+from kiln import _kiln
+from kiln.triton import _report
+from kiln.triton._arguments import arguments, is_flat
+from kiln.triton._functions import Functions, Refused
+from kiln.triton._options import check_knobs, code_options, target_name
+
+original = triton_compiler.compile
+
+
+class Unsupported(_kiln.Error):
+    """With KILN_TRITON=strict: a kernel that Kiln does not compile."""
+
+
+def compile(src: Any, target: Any = None, options: Any = None, _env_vars: Any = None) -> Any:
+    """In place of triton.compile. What Kiln refuses is Triton's to compile, or to refuse with its own error."""
+    began = time.perf_counter()
+    kernel = getattr(src, "fn", None)
+    row = _report.Kernel(getattr(src, "name", str(src)), *_place(kernel), 0.0)
+    try:
+        compiled, row.cached = _compile(src, target, options)
+    except Refused as e:
+        row.reason = str(e)
+    except _kiln.Error as e:
+        row.reason = e.message
+        if e.line: row.reason += f" ({os.path.basename(e.file)}:{e.line})"
+    row.seconds = time.perf_counter() - began
+    _report.add(row, warn=not _is_strict())
+    if not row.reason:
+        _tell(src, compiled, row)
+        return compiled
+    if _is_strict(): raise Unsupported(f"kernel {row.name} ({row.file}:{row.line}): {row.reason}")
+    if _env_vars is None: return original(src, target=target, options=options)
+    return original(src, target=target, options=options, _env_vars=_env_vars)
+
+
+def _tell(src: Any, kernel: Any, row: _report.Kernel) -> None:
+    """What Triton tells of each compilation to those who listen."""
+    if not (listener := getattr(knobs.compilation, "listener", None)): return
+    times = knobs.CompileTimes(ir_initialization=0, lowering_stages=[("kiln", int(1e6 * row.seconds))], store_results=0)
+    listener(src=src, metadata=kernel.metadata._asdict(), metadata_group=kernel.metadata_group, times=times,
+             cache_hit=row.cached)
+
+
+def _is_strict() -> bool:
+    return os.environ.get("KILN_TRITON", "") == "strict"
+
+
+def _place(kernel: Any) -> tuple[str, int]:
+    code = getattr(getattr(kernel, "fn", None), "__code__", None)
+    return (code.co_filename, code.co_firstlineno) if code else ("", 0)
+
+
+def _compile(src: Any, target: Any, options: Any) -> tuple[Any, bool]:
+    if type(src) is not triton_compiler.ASTSource: raise Refused("the source is no AST")
+    if target is None: target = triton.runtime.driver.active.get_current_target()
+    name = target_name(target)
+    check_knobs()
+    backend = triton_compiler.make_backend(target)
+    parsed = backend.parse_options(dict(options or {}, **src.parse_options()))
+    launch_options = code_options(parsed, backend.parse_options({}))
+
+    # Triton's key of the source; asking for it also makes Triton notice globals that change later.
+    key = f"{_kiln.fingerprint(name)} {triton.__version__} {name} {src.hash()} {sorted(vars(parsed).items(), key=str)}"
+    hash_ = hashlib.sha256(key.encode()).hexdigest()
+    cache = get_cache_manager(hash_)
+    file = src.name[:150]
+    group = {} if knobs.compilation.always_compile else cache.get_group(f"{file}.json") or {}
+    if f"{file}.json" in group: return _kernel(src, group, hash_), True
+
+    functions = Functions()
+    number = functions.add(src.fn)
+    compiled, steps = arguments(src, functions)
+    image = functions.table.compile(number, compiled, name, launch_options, _device(target))
+    cubin = image.cubin or _assembled(image.ptx, name)
+    metadata = {
+        "hash": hash_, "target": target, **vars(parsed), "triton_version": triton.__version__, "name": image.name,
+        "shared": image.shared, "num_warps": image.num_warps, "tmem_size": 0, "global_scratch_size": 0,
+        "global_scratch_align": 1, "profile_scratch_size": 0, "profile_scratch_align": 1, "tensordesc_meta": [], "kiln":
+        {"plan": base64.b64encode(image.plan()).decode(), "steps": steps, "registers": image.registers}
+    }
+    group = {}
+    for kind, data in (("ptx", image.ptx), ("cubin", cubin)):
+        if kind != "cubin" and knobs.compilation.store_binary_only: continue
+        group[f"{file}.{kind}"] = cache.put(data, f"{file}.{kind}")
+    group[f"{file}.json"] = cache.put(json.dumps(metadata, default=vars), f"{file}.json", binary=False)
+    cache.put_group(f"{file}.json", group)
+    return _kernel(src, group, hash_), False
+
+
+def _kernel(src: Any, group: dict, hash_: str) -> Any:
+    _take_launches()
+    kernel = triton_compiler.CompiledKernel(src, group, hash_)
+    plan = kernel.metadata.kiln
+    if not is_flat(plan["steps"]) or _image(plan["plan"]).tensor_maps:
+        # Launchers that know the file of the code, such as Inductor's static one, would pass Triton's parameters.
+        kernel.hash = f"kiln-{hash_}"
+    return kernel
+
+
+def _device(target: Any) -> str:
+    """The GPU whose driver may assemble; empty where none is in use."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized(): return ""
+    index = torch.cuda.current_device()
+    major, minor = torch.cuda.get_device_capability(index)
+    return f"cuda:{index}" if 10 * major + minor == target.arch else ""
+
+
+def _assembled(ptx: str, target: str) -> bytes:
+    raise Refused("no assembler was found (a GPU's driver, nvJitLink or ptxas)")
+
+
+# ---- launches ---------------------------------------------------------------------------------------------------------
+@functools.lru_cache(maxsize=4096)
+def _image(plan: str) -> Any:
+    return _kiln.Image.from_plan(base64.b64decode(plan))
+
+
+class _Launcher:
+    """In place of Triton's class of launchers: a callable for each kernel, Kiln's for those of Kiln."""
+
+    def __new__(cls, src: Any, metadata: Any) -> Any:
+        plan = getattr(metadata, "kiln", None)
+        if plan is None: return _theirs(src, metadata)
+        return _kiln.Launcher(_image(plan["plan"]), plan["steps"], bool(metadata.launch_cooperative_grid)).launch
+
+
+_theirs = nvidia_driver.CudaLauncher
+
+
+def _take_launches() -> None:
+    """Makes Triton's driver ask here for launchers: the one that there is, and the one that it will make."""
+    nvidia_driver.CudaLauncher = _Launcher
+    for name in ("_active", "_default"):  # to ask for the driver would make it, which imports torch
+        made = getattr(triton.runtime.driver, name, None)
+        if getattr(made, "launcher_cls", None) is _theirs: made.launcher_cls = _Launcher

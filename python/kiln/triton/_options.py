@@ -1,0 +1,49 @@
+"""Triton's options, as far as Kiln has them: what it has not, and is not as usual, makes Triton compile the kernel."""
+from __future__ import annotations
+
+from typing import Any
+
+from triton import knobs
+
+from kiln.triton._functions import Refused
+
+# Passed on, or honoured by the launcher.
+_HONOURED = {
+    "num_warps", "num_stages", "num_ctas", "maxnreg", "launch_pdl", "launch_cooperative_grid", "debug", "enable_fp_fusion"
+}
+# Of no meaning to the code.
+_IGNORED = {"backend_name", "arch", "supported_fp8_dtypes", "sanitize_overflow"}
+
+_TARGETS = {80: "sm_80", 86: "sm_86", 89: "sm_89", 90: "sm_90a", 100: "sm_100a", 120: "sm_120"}
+
+
+def target_name(target: Any) -> str:
+    if getattr(target, "backend", "") != "cuda" or target.arch not in _TARGETS:
+        raise Refused(f"the target {getattr(target, 'backend', target)}:{getattr(target, 'arch', '')}")
+    if getattr(target, "warp_size", 32) != 32: raise Refused(f"warps of {target.warp_size} threads")
+    return _TARGETS[target.arch]
+
+
+def code_options(options: Any, usual: Any) -> dict[str, int]:
+    """Kiln's launch options. `usual` are the options of a kernel that asks for nothing."""
+    for name, value in vars(options).items():
+        if name in _HONOURED or name in _IGNORED: continue
+        if value != getattr(usual, name, None): raise Refused(f"the option {name}={value!r}")
+    if options.arch != usual.arch: raise Refused(f"the option arch={options.arch!r}")
+    debug = bool(getattr(options, "debug", False))
+    if debug and getattr(options, "sanitize_overflow", False):
+        raise Refused("the options debug and sanitize_overflow")
+    out = {
+        "num_warps": options.num_warps, "num_stages": max(1, options.num_stages), "num_ctas": options.num_ctas, "debug":
+        debug, "launch_pdl": bool(getattr(options, "launch_pdl", False)), "enable_fp_fusion": bool(options.enable_fp_fusion)
+    }
+    if getattr(options, "maxnreg", None): out["maxnreg"] = options.maxnreg
+    return out
+
+
+def check_knobs() -> None:
+    """What users set to look into Triton's compiler needs Triton's compiler."""
+    compilation = knobs.compilation
+    for name in ("override", "dump_ir", "use_ir_loc", "instrumentation_mode"):
+        if getattr(compilation, name, None): raise Refused(f"the knob compilation.{name}")
+    if getattr(knobs.runtime, "add_stages_inspection_hook", None): raise Refused("a hook that inspects stages")

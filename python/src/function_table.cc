@@ -1,0 +1,161 @@
+#include "kiln/function_table.h"
+
+#include "python/src/image.h"
+#include "python/src/values.h"
+
+namespace kiln::python {
+
+namespace {
+
+FunctionTable& table(PyObject* self) { return unboxed<FunctionTable>(self); }
+
+PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
+  return guarded([&] { return boxed(type, FunctionTable()); });
+}
+
+PyObject* add(PyObject* self, PyObject* args) {
+  return guarded([&] {
+    PyObject *source = nullptr, *file = nullptr;
+    int line = 1;
+    if (!PyArg_ParseTuple(args, "UUi", &source, &file, &line)) throw Raised();
+    return number(static_cast<int>(value_of(table(self).add(text_of(source), std::string(text_of(file)), line))));
+  });
+}
+
+/// What a Python function says to the arguments of a call; its exception is the error.
+Result<NameValue> ask(PyObject* function, std::span<const NameValue> positional,
+                      std::span<const std::pair<std::string, NameValue>> keywords) {
+  WithGil gil;
+  try {
+    const Ref args = Ref::take(PyList_New(0)), named = Ref::take(PyDict_New());
+    for (const NameValue& v : positional) check(PyList_Append(args.get(), from_value(v).get()));
+    for (const auto& [name, v] : keywords) check(PyDict_SetItemString(named.get(), name.c_str(), from_value(v).get()));
+    return to_value(Ref::take(PyObject_CallFunctionObjArgs(function, args.get(), named.get(), nullptr)).get());
+  } catch (const Raised&) {
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    const Ref owned_type = Ref::share(type);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    std::string said = "it raised an exception";
+    if (value) {
+      PyObject* shown = PyObject_Str(value);
+      if (shown && PyUnicode_AsUTF8AndSize(shown, nullptr)) said = PyUnicode_AsUTF8AndSize(shown, nullptr);
+      Py_XDECREF(shown);
+      Py_DECREF(value);
+    }
+    PyErr_Clear();
+    return Diagnostic{ErrorKind::kValue, std::move(said), {}, {}};
+  }
+}
+
+PyObject* add_evaluated(PyObject* self, PyObject* args) {
+  return guarded([&] {
+    PyObject *name = nullptr, *identity = nullptr, *function = nullptr;
+    if (!PyArg_ParseTuple(args, "UUO", &name, &identity, &function)) throw Raised();
+    // Dropped with the table, on any thread.
+    Py_INCREF(function);
+    std::shared_ptr<PyObject> kept(function, [](PyObject* f) {
+      WithGil gil;
+      Py_DECREF(f);
+    });
+    const FunctionId id = table(self).add_evaluated(
+        std::string(text_of(name)), text_of(identity),
+        [kept](std::span<const NameValue> positional, std::span<const std::pair<std::string, NameValue>> keywords) {
+          return ask(kept.get(), positional, keywords);
+        });
+    return number(static_cast<int>(id));
+  });
+}
+
+PyObject* names(PyObject* self, PyObject* id) {
+  return guarded([&] {
+    Ref out = Ref::take(PyList_New(0));
+    for (const std::string& name : table(self).names(static_cast<FunctionId>(integer_of(id))))
+      check(PyList_Append(out.get(), text(name).get()));
+    return out;
+  });
+}
+
+template <void (FunctionTable::*Bind)(FunctionId, std::string_view, NameValue)>
+PyObject* bind(PyObject* self, PyObject* args) {
+  return guarded([&] {
+    int id = 0;
+    PyObject *name = nullptr, *value = nullptr;
+    if (!PyArg_ParseTuple(args, "iUO", &id, &name, &value)) throw Raised();
+    (table(self).*Bind)(static_cast<FunctionId>(id), text_of(name), to_value(value));
+    return none();
+  });
+}
+
+PyObject* bind_member(PyObject* self, PyObject* args) {
+  return guarded([&] {
+    PyObject *module = nullptr, *name = nullptr, *value = nullptr;
+    if (!PyArg_ParseTuple(args, "UUO", &module, &name, &value)) throw Raised();
+    table(self).bind_member(text_of(module), text_of(name), to_value(value));
+    return none();
+  });
+}
+
+/// compile(function, arguments, target, options, device): `options` has names of kiln::CodeOptions; `device` may be "".
+PyObject* compile(PyObject* self, PyObject* args) {
+  return guarded([&] {
+    int id = 0;
+    PyObject *arguments = nullptr, *target = nullptr, *options = nullptr, *device = nullptr;
+    if (!PyArg_ParseTuple(args, "iOUOU", &id, &arguments, &target, &options, &device)) throw Raised();
+    std::vector<ImageArgument> list;
+    for (Py_ssize_t i = 0; i < length(arguments); ++i) list.push_back(to_argument(item(arguments, i)));
+    ImageRequest request;
+    request.target = text_of(target);
+    if (const std::string_view name = text_of(device); !name.empty()) request.device = value_of(Device::open(name));
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(options, &at, &key, &value);) {
+      const std::string_view name = text_of(key);
+      bool known = false;
+#define KILN_LAUNCH_OPTION(NAME, TYPE, ...)                      \
+  if (name == #NAME) {                                           \
+    request.options.NAME = static_cast<TYPE>(integer_of(value)); \
+    known = true;                                                \
+  }
+#include "kiln/launch_option.def"
+      if (!known) raise(PyExc_KeyError, "Kiln has no launch option %R", key);
+    }
+    const FunctionTable kept = table(self);
+    auto compiled = [&] {
+      WithoutGil without;
+      return kept.compile(static_cast<FunctionId>(id), list, request);
+    }();
+    return image_object(value_of(std::move(compiled)));
+  });
+}
+
+PyObject* knows(PyObject*, PyObject* path) {
+  return guarded([&] { return Ref::share(FunctionTable::knows(text_of(path)) ? Py_True : Py_False); });
+}
+
+PyMethodDef methods[] = {
+    {"add", add, METH_VARARGS, "add(text, file, line) -> id of a jit function"},
+    {"add_evaluated", add_evaluated, METH_VARARGS,
+     "add_evaluated(name, identity, f) -> id of a constexpr function that f(args, keywords) computes"},
+    {"names", names, METH_O, "names(id) -> the names and chains of attributes that a function takes from outside"},
+    {"bind", bind<&FunctionTable::bind>, METH_VARARGS, "bind(id, name, value)"},
+    {"bind_default", bind<&FunctionTable::bind_default>, METH_VARARGS, "bind_default(id, parameter, value)"},
+    {"bind_member", bind_member, METH_VARARGS, "bind_member(module, name, value)"},
+    {"compile", compile, METH_VARARGS,
+     "compile(id, arguments, target, options, device) -> Image; the device's driver assembles where one is named"},
+    {"knows", knows, METH_O | METH_STATIC, "knows(path) -> whether Kiln has that name of triton"},
+    {}};
+
+PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(destroy<FunctionTable>)},
+                       {Py_tp_methods, methods},
+                       {Py_tp_doc, const_cast<char*>("Functions with what their names mean (kiln/function_table.h).")},
+                       {}};
+PyType_Spec spec = {"kiln._kiln.FunctionTable", sizeof(Boxed<FunctionTable>), 0, Py_TPFLAGS_DEFAULT, slots};
+
+}  // namespace
+
+void add_function_table(PyObject* module) { add_type(module, spec, "FunctionTable"); }
+
+}  // namespace kiln::python

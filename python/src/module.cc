@@ -1,0 +1,97 @@
+// The module kiln._kiln: libkiln for the package's own Python code. It is no interface for users.
+#include "python/src/object.h"
+
+namespace kiln::python {
+
+namespace {
+
+PyObject* error_type = nullptr;
+
+std::string_view kind_name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kSyntax:
+      return "syntax";
+    case ErrorKind::kName:
+      return "name";
+    case ErrorKind::kType:
+      return "type";
+    case ErrorKind::kValue:
+      return "value";
+    case ErrorKind::kUnsupported:
+      return "unsupported";
+    case ErrorKind::kMismatch:
+      return "mismatch";
+    case ErrorKind::kLaunch:
+      return "launch";
+    case ErrorKind::kMemory:
+      return "memory";
+    case ErrorKind::kDevice:
+      return "device";
+    case ErrorKind::kIo:
+      return "io";
+    case ErrorKind::kInterrupted:
+      return "interrupted";
+    case ErrorKind::kInternal:
+      return "internal";
+  }
+  return "internal";
+}
+
+}  // namespace
+
+void raise(const Diagnostic& error) {
+  std::string rendered = render(error);
+  while (rendered.ends_with('\n')) rendered.pop_back();
+  const Ref raised = Ref::take(PyObject_CallFunctionObjArgs(error_type, text(rendered).get(), nullptr));
+  auto set = [&](const char* name, const Ref& value) {
+    check(PyObject_SetAttrString(raised.get(), name, value.get()));
+  };
+  set("kind", text(kind_name(error.kind)));
+  set("message", text(error.message));
+  set("file", text(error.place.file));
+  set("line", number(error.place.line));
+  set("column", number(error.place.column));
+  PyErr_SetObject(error_type, raised.get());
+  throw Raised();
+}
+
+void add_errors(PyObject* module) {
+  error_type = Ref::take(PyErr_NewExceptionWithDoc(
+                             "kiln.Error",
+                             "An error of Kiln: str() is its text with the place in the source.\n\n"
+                             "Attributes: kind ('syntax', 'type', 'unsupported', …), message, file, line and column "
+                             "(counted from 1; line 0: no place).",
+                             nullptr, nullptr))
+                   .release();
+  check(PyModule_AddObjectRef(module, "Error", error_type));
+}
+
+PyTypeObject* add_type(PyObject* module, PyType_Spec& spec, const char* name) {
+  Ref type = Ref::take(PyType_FromSpec(&spec));
+  check(PyModule_AddObjectRef(module, name, type.get()));
+  return reinterpret_cast<PyTypeObject*>(type.release());
+}
+
+}  // namespace kiln::python
+
+PyMODINIT_FUNC PyInit__kiln() {
+  using namespace kiln::python;
+  static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                                   "kiln._kiln",
+                                   "libkiln for the package kiln.",
+                                   -1,
+                                   nullptr,
+                                   nullptr,
+                                   nullptr,
+                                   nullptr,
+                                   nullptr};
+  return guarded([] {
+    Ref module = Ref::take(PyModule_Create(&definition));
+    add_errors(module.get());
+    add_image(module.get());
+    add_function_table(module.get());
+    add_launcher(module.get());
+    check(PyModule_AddStringConstant(module.get(), "version", KILN_VERSION));
+    return module;
+  });
+}

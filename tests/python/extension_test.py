@@ -1,0 +1,89 @@
+"""kiln._kiln: what the package's own code stands on."""
+import unittest
+
+import kiln
+from kiln import _kiln
+
+ADD = """def add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+"""
+POINTERS = [("type", "*fp32:16")] * 3
+
+
+def table(text, **names):
+    functions = _kiln.FunctionTable()
+    number = functions.add(text, "file.py", 5)
+    functions.bind(number, "tl", ("module", "triton.language"))
+    for name, value in names.items(): functions.bind(number, name, value)
+    return functions, number
+
+
+class FunctionTable(unittest.TestCase):
+
+    def test_compiles(self):
+        functions, add = table(ADD)
+        self.assertEqual(functions.names(add), ["tl", "tl.arange", "tl.load", "tl.program_id", "tl.store"])
+        image = functions.compile(add, [*POINTERS, ("type", "i32"), ("value", 1024)], "sm_90a", {"num_warps": 8}, "")
+        self.assertEqual(image.name, "add")
+        self.assertEqual((image.target, image.num_warps, image.num_ctas, image.tensor_maps), ("sm_90a", 8, 1, 0))
+        self.assertEqual(image.params, [("x", "*f32"), ("y", "*f32"), ("out", "*f32"), ("n", "i32")])
+        self.assertIn(".visible .entry add(", image.ptx)
+
+    def test_plan_is_an_image_without_code(self):
+        functions, add = table(ADD)
+        image = functions.compile(add, [*POINTERS, ("type", "i32"), ("value", 1024)], "sm_90a", {}, "")
+        again = _kiln.Image.from_plan(image.plan())
+        self.assertEqual((again.params, again.num_warps, again.ptx), (image.params, image.num_warps, ""))
+        with self.assertRaises(kiln.Error): _kiln.Image.from_plan(b"something else")
+
+    def test_errors_have_a_place(self):
+        functions, add = table(ADD)
+        with self.assertRaises(kiln.Error) as caught:
+            functions.compile(add, [*POINTERS, ("type", "i32"), ("value", 1000)], "sm_90a", {}, "")
+        e = caught.exception
+        self.assertEqual((e.kind, e.file, e.line), ("value", "file.py", 6))
+        self.assertIn("power of two", e.message)
+        self.assertIn("^^^", str(e))
+        with self.assertRaises(kiln.Error): functions.add("def f(:", "file.py", 1)
+
+    def test_python_computes_constexpr_functions(self):
+        seen = []
+
+        def block(args, named):
+            seen.append((args, named))
+            return 2 * args[0]
+
+        text = ADD.replace("* BLOCK", "* block(BLOCK, kind=tl.float16)").replace("(0, BLOCK)", "(0, block(BLOCK, kind=(1, 2)))")
+        functions, add = table(text)
+        functions.bind(add, "block", ("function", functions.add_evaluated("block", self.id(), block)))
+        arguments = [*POINTERS, ("type", "i32"), ("value", 512)]
+        image = functions.compile(add, arguments, "sm_90a", {}, "")
+        if not image.from_cache:
+            self.assertEqual(seen, [([512], {"kind": ("dtype", "float16")}), ([512], {"kind": ("tuple", [1, 2], None)})])
+
+        def fails(args, named):
+            raise ValueError("no block today")
+
+        functions, add = table(text)
+        functions.bind(add, "block", ("function", functions.add_evaluated("block", self.id() + "2", fails)))
+        with self.assertRaises(kiln.Error) as caught: functions.compile(add, arguments, "sm_90a", {}, "")
+        self.assertEqual(caught.exception.message, "block: no block today")
+
+    def test_refuses_what_means_nothing(self):
+        functions, add = table(ADD)
+        for wrong in ((), ("value", ), ("no tag", 1), [1], object(), 2**64, ("dtype", "float7")):
+            with self.assertRaises((TypeError, ValueError, OverflowError)): functions.bind(add, "x", wrong)
+        with self.assertRaises(KeyError): functions.compile(add, POINTERS, "sm_90a", {"warps": 1}, "")
+        with self.assertRaises(kiln.Error): functions.compile(add, POINTERS, "sm_90a", {}, "")
+        with self.assertRaises(kiln.Error):
+            functions.compile(add, [*POINTERS, ("type", "i33"), ("value", 1024)], "sm_90a", {}, "")
+
+    def test_names_its_compiler(self):
+        self.assertIn(kiln.__version__, _kiln.fingerprint("sm_90a"))
+        self.assertTrue(_kiln.FunctionTable.knows("triton.language.load"))
+        self.assertFalse(_kiln.FunctionTable.knows("triton.language.nothing"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,218 @@
+"""kiln.triton without a GPU: Triton's sources in, compiled kernels out. Skipped where triton is not installed."""
+import importlib.util
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+from typing import NamedTuple
+
+if importlib.util.find_spec("triton") is None:
+    print("skipped: this Python has no triton (KILN_TEST_PYTHON names another one)")
+    sys.exit(0)
+os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="kiln_triton_")
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from triton.language import exp as e_to_the
+
+import kiln.triton
+
+HOPPER = GPUTarget("cuda", 90, 32)
+SCALE = tl.constexpr(2.0)
+PLAIN = 3
+ALIASES = tl  # a module under another name
+
+
+@triton.jit
+def helper(v, by: tl.constexpr = SCALE):
+    return e_to_the(v) * by
+
+
+def make_kernel(bias, helper):
+    """Of another `helper` than this file's, and with variables of a closure."""
+    BIAS = tl.constexpr(bias)
+
+    @triton.jit
+    def kernel(x, out, n, BLOCK: tl.constexpr):
+        i = ALIASES.program_id(0) * BLOCK + ALIASES.arange(0, BLOCK)
+        v = tl.load(x + i, mask=i < n)
+        tl.store(out + i, helper(v) + BIAS, mask=i < n)
+
+    return kernel
+
+
+@triton.jit
+def other(v):
+    return v * v + helper(v, by=0.5)
+
+
+with_exp, with_square = make_kernel(1.0, helper), make_kernel(2.0, other)
+
+
+@triton.constexpr_function
+def computed(kind):
+    return {"root": math.sqrt(16), "name": len(kind)}[kind]
+
+
+@triton.jit
+def constexprs(out, kind: tl.constexpr, f: tl.constexpr, dtype: tl.constexpr, limit: tl.constexpr):
+    i = tl.arange(0, 64)
+    tl.store(out + i, f(i.to(dtype), computed(kind)).to(tl.float32) + limit)
+
+
+@triton.jit
+def times(a, b):
+    return a * b
+
+
+class Pair(NamedTuple):
+    x: object
+    step: object
+
+
+@triton.jit
+def named(pair, out, n):
+    i = tl.arange(0, 64)
+    tl.store(out + i, tl.load(pair.x + i * pair.step, mask=i < n))
+
+
+@triton.jit
+def variadic(out, *xs):
+    i = tl.arange(0, 64)
+    sum = tl.zeros((64, ), tl.float32)
+    for k in tl.static_range(len(xs)):
+        sum += tl.load(xs[k] + i)
+    tl.store(out + i, sum)
+
+
+@triton.jit
+def product(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n = tl.program_id(0), tl.program_id(1)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, tl.cdiv(K, BK)):
+        acc = tl.dot(a.load([m * BM, k * BK]), b.load([n * BN, k * BK]).T, acc)
+    c.store([m * BM, n * BN], acc.to(tl.float16))
+
+
+@triton.jit
+def uses_plain_global(out):
+    tl.store(out, PLAIN)
+
+
+@triton.jit
+def multiply_add(x, out):
+    tl.store(out, tl.load(x) * tl.load(x + 1) + tl.load(x + 2))
+
+
+@triton.jit
+def asserts(x):
+    tl.device_assert(tl.load(x) > 0, "positive")
+
+
+def compile(kernel, signature, constants=None, attrs=None, **options):
+    source = ASTSource(kernel, signature, constants or {}, attrs)
+    return triton.compile(source, target=HOPPER, options=options)
+
+
+class Bridge(unittest.TestCase):
+
+    def setUp(self):
+        kiln.triton.enable(strict=True)
+        kiln.triton.clear_report()
+
+    def tearDown(self):
+        kiln.triton.disable()
+
+    def elementwise(self, kernel, **options):
+        return compile(kernel, {"x": "*fp32", "out": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {(3, ): 256},
+                       {(0, ): [["tt.divisibility", 16]]}, **options)
+
+    def test_gives_a_compiled_kernel(self):
+        kernel = self.elementwise(with_exp, num_warps=8)
+        self.assertIsInstance(kernel, triton.compiler.CompiledKernel)
+        self.assertEqual((kernel.name, kernel.metadata.num_warps, kernel.metadata.target), ("kernel", 8, HOPPER))
+        self.assertIn(".visible .entry kernel(", kernel.asm["ptx"])
+        self.assertEqual(kernel.asm["cubin"][:4], b"\x7fELF")
+        row, = kiln.triton.report().kernels
+        self.assertEqual((row.name, row.file, row.reason, row.cached), ("kernel", __file__, "", False))
+
+    def test_keeps_kernels_in_tritons_cache(self):
+        self.elementwise(with_exp, num_warps=2)
+        again = self.elementwise(with_exp, num_warps=2)
+        self.assertEqual([k.cached for k in kiln.triton.report().kernels], [False, True])
+        self.assertEqual(again.asm["cubin"][:4], b"\x7fELF")
+
+    def test_names_are_those_of_python(self):
+        a, b = self.elementwise(with_exp), self.elementwise(with_square)
+        self.assertIn("ex2.approx", a.asm["ptx"])
+        self.assertNotEqual(a.asm["ptx"], b.asm["ptx"])
+
+    def test_constexprs(self):
+        signature = {"out": "*fp32"} | dict.fromkeys(("kind", "f", "dtype", "limit"), "constexpr")
+        for kind, limit in (("root", math.inf), ("name", -1), ("root", 2**40)):
+            compile(constexprs, signature, {(1, ): kind, (2, ): times, (3, ): tl.float16, (4, ): limit})
+        self.assertEqual(kiln.triton.report().compiled, 3)
+
+    def test_tuples(self):
+        compile(named, {"pair": Pair("*fp32", "constexpr"), "out": "*fp32", "n": "i32"}, {(0, 1): 3})
+        kernel = compile(variadic, {"out": "*fp32", "xs": ("*fp32", "*fp32")})
+        self.assertEqual(kernel.asm["ptx"].count(".param .u64"), 3)
+
+    def test_descriptors_need_kilns_launcher(self):
+        kernel = compile(product, {"a": "tensordesc<fp16[128, 64]>", "b": "tensordesc<fp16[128, 64]>",
+                                   "c": "tensordesc<fp16[128, 128]>", "K": "i32"} | dict.fromkeys(("BM", "BN", "BK"), "constexpr"),
+                         {(4, ): 128, (5, ): 128, (6, ): 64}, num_warps=8)
+        self.assertEqual(kernel.metadata.kiln["steps"], [2, 2, 2, "i32", None, None, None])
+        self.assertGreaterEqual(kernel.metadata.num_warps, 8)  # with the producer of loads
+        self.assertTrue(kernel.hash.startswith("kiln-"))
+
+    def test_options(self):
+        signature = {"x": "*fp32", "out": "*fp32"}
+        self.assertIn("fma.rn.f32", compile(multiply_add, signature).asm["ptx"])
+        self.assertNotIn("fma.rn.f32", compile(multiply_add, signature, enable_fp_fusion=False).asm["ptx"])
+        self.assertIn(".maxnreg 40", compile(multiply_add, signature, maxnreg=40).asm["ptx"])
+        self.assertNotIn("__assertfail", compile(asserts, {"x": "*i32"}).asm["ptx"])
+        self.assertIn("__assertfail", compile(asserts, {"x": "*i32"}, debug=True, sanitize_overflow=False).asm["ptx"])
+
+    def test_strict_raises(self):
+        for options in ({"debug": True}, {"ptx_version": 83}, {"default_dot_input_precision": "ieee"}):
+            with self.assertRaises(kiln.triton.Unsupported): compile(multiply_add, {"x": "*fp32", "out": "*fp32"}, **options)
+        with self.assertRaisesRegex(kiln.triton.Unsupported, "PLAIN is not defined"):
+            compile(uses_plain_global, {"out": "*fp32"})
+
+    def test_falls_back_with_one_warning(self):
+        kiln.triton.enable()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                kernel = compile(multiply_add, {"x": "*fp32", "out": "*fp32"}, debug=True)
+                self.assertIn("ttir", kernel.asm)
+        said = [str(w.message) for w in caught if "Kiln" in str(w.message)]
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("multiply_add", said[0])
+        report = kiln.triton.report()
+        self.assertEqual((report.compiled, report.fallbacks), (0, 2))
+        self.assertIn("2 x multiply_add: the options debug and sanitize_overflow", str(report))
+        with self.assertRaisesRegex(Exception, "Cannot access global variable PLAIN"):  # as Triton says it
+            compile(uses_plain_global, {"out": "*fp32"})
+
+    def test_disable(self):
+        kiln.triton.disable()
+        self.assertIn("ttir", compile(multiply_add, {"x": "*fp32", "out": "*fp32"}).asm)
+        self.assertEqual(kiln.triton.report().kernels, [])
+
+    def test_environment_enables(self):
+        hook = os.path.join(os.path.dirname(__file__), "..", "..", "python")
+        code = "import _kiln_autoload, sys; assert 'kiln' not in sys.modules; import triton, kiln.triton as k; " \
+               "assert triton.compile is k._compile.compile"
+        path = os.pathsep.join([*sys.path[1:], hook])
+        subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"KILN_TRITON": "1", "PYTHONPATH": path})
+
+
+if __name__ == "__main__":
+    unittest.main()
