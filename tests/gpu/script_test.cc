@@ -25,6 +25,65 @@ for view in (x, x.T, x[:, ::2]):
 )");
 }
 
+// Against float64, whose quotients and roots rounded once more are those of float32.
+TEST(GpuScript, DivisionAndRootsAreCorrectlyRounded) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import torch
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+
+@triton.jit
+def divide_all(wrong_ptr, COUNT: tl.constexpr, BLOCK: tl.constexpr):
+    # Every mantissa of a divisor, under numerators of every kind.
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    b = (i | 0x3F800000).to(tl.float32, bitcast=True)
+    wrong = tl.zeros([BLOCK], dtype=tl.int32)
+    for k in range(COUNT):
+        mantissa = ((i * -1640531535 + k * 40503) >> 7) & 0x7FFFFF
+        mantissa = tl.where(k == 0, 0, tl.where(k == 1, 0x7FFFFF, tl.where(k == 2, i, tl.where(k == 3, i - 1, mantissa))))
+        a = ((mantissa & 0x7FFFFF) | 0x3F800000).to(tl.float32, bitcast=True)
+        a = tl.where(k % 2 == 0, a, -a * 1048576.0)
+        exact = (a.to(tl.float64) / b.to(tl.float64)).to(tl.float32)
+        wrong += (libdevice.div_rn(a, b) != exact).to(tl.int32)
+    tl.atomic_add(wrong_ptr, tl.sum(wrong, axis=0))
+
+
+@triton.jit
+def divide_rare(a_ptr, b_ptr, wrong_ptr, n, BLOCK: tl.constexpr):
+    # Zeros, infinities, NaN, denormals, the largest numbers: each by each.
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < n * n
+    a = tl.load(a_ptr + i // n, mask=inside, other=1.0)
+    b = tl.load(b_ptr + i % n, mask=inside, other=1.0)
+    exact = (a.to(tl.float64) / b.to(tl.float64)).to(tl.float32)
+    q = libdevice.div_rn(a, b)
+    same = (q.to(tl.int32, bitcast=True) == exact.to(tl.int32, bitcast=True)) | ((q != q) & (exact != exact))
+    tl.atomic_add(wrong_ptr, tl.sum((inside & (same == 0)).to(tl.int32), axis=0))
+
+
+@triton.jit
+def root_all(wrong_ptr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = (i + 0x3F800000).to(tl.float32, bitcast=True)
+    exact = libdevice.sqrt_rn(x.to(tl.float64)).to(tl.float32)
+    tl.atomic_add(wrong_ptr, tl.sum((libdevice.sqrt_rn(x) != exact).to(tl.int32), axis=0))
+
+
+wrong = torch.zeros(3, dtype=torch.int32)
+divide_all[((1 << 23) // 1024,)](wrong, 64, BLOCK=1024)
+inf = float("inf")
+rare = torch.tensor([0.0, -0.0, 1.0, -1.0, 3.0, inf, -inf, float("nan"), 1e-45, -3e-45, 1e-40, 1.1754944e-38, 3.4028235e38,
+                     -3.4028235e38, 8.6e-19, 8.7e-19, 1.1e18, 1.2e18, 1.9999999, 0.1])
+n = rare.shape[0]
+divide_rare[(1,)](rare, rare, wrong[1:], n, BLOCK=512)
+root_all[((1 << 24) // 1024,)](wrong[2:], BLOCK=1024)
+assert wrong.tolist() == [0, 0, 0], wrong.tolist()
+)");
+}
+
 // Tensors end within the 16 bytes that a thread moves at a time; what lies behind them stays as it was.
 TEST(GpuScript, MasksEndWithinVectors) {
   GPU_OR_SKIP(device);

@@ -127,6 +127,11 @@ Status lower(Lowering& l, const ir::Op& op);
 #define KILN_ROLES_OP(...)
 #include "compiler/ir/ops.def"
 
+/// Whether a thread's elements of a correctly rounded f32 division or square root are computed together, and their
+/// registers (division.cc). As math.h's sin, it leaves `l.b` at the end of a new block.
+bool is_exact_in_bulk(const ir::Op& op, const Lowering& l);
+Registers exact_in_bulk(Lowering& l, const ir::Op& op);
+
 /// Fetches the maps themselves, which the first copies would wait for.
 void prefetch_tensor_maps(Lowering& l);
 

@@ -261,6 +261,11 @@ class KernelLowering {
   }
 
   Status elementwise(const ir::Op& op) {
+    if (is_exact_in_bulk(op, l_)) {
+      Registers out = exact_in_bulk(l_, op);
+      l_.values[op.result()] = std::move(out);
+      return {};
+    }
     const auto n = static_cast<size_t>(num_registers(op.result()->type));
     const size_t step = in_pairs(op) ? 2 : 1;
     Registers out(n);

@@ -177,13 +177,22 @@ TEST(NvptxElementwise, ABitcastBetweenHalvesSurvivesInstCombine) {
   for (std::string_view target : kTargets) compile(kernel("", "%x: *bf16, %y: *i1", body, 1), target);
 }
 
+TEST(NvptxElementwise, ManyExactDivisionsHaveOneBranch) {
+  const std::string lines[] = {"div_rn %a, %b : f32", "sqrt_rn %a : f32"};
+  const Compiled many = compile(elementwise_kernel("f32", lines), "sm_90a");
+  EXPECT_EQ(count(many.ptx, "rcp.approx.ftz.f32"), 4);
+  EXPECT_EQ(count(many.ptx, "rsqrt.approx.ftz.f32"), 4);
+  EXPECT_EQ(count(many.ptx, "div.rn.f32"), 4) << "for operands of rare exponents";
+  EXPECT_EQ(count(many.llvm, "exact.rare:"), 1);
+  EXPECT_EQ(count(many.llvm, "br i1"), 2);
+}
+
 TEST(NvptxElementwise, ArithmeticIsNotContractedAndUsesNativeHalves) {
-  const std::string lines[] = {"add %a, %b : f32", "mul %a, %b : f32", "div %a, %b : f32", "div_rn %a, %b : f32"};
+  const std::string lines[] = {"add %a, %b : f32", "mul %a, %b : f32", "div %a, %b : f32"};
   Compiled f32 = compile(elementwise_kernel("f32", lines), "sm_90a");
   EXPECT_EQ(count(f32.ptx, "add.rn.f32"), 4);
   EXPECT_EQ(count(f32.ptx, "mul.rn.f32"), 4);
   EXPECT_EQ(count(f32.ptx, "div.full.f32"), 4);
-  EXPECT_EQ(count(f32.ptx, "div.rn.f32"), 4);
   const std::string halves[] = {"add %a, %b : bf16", "fma %a, %b, %c : bf16",
                                 "min %a, %b {nan = \"propagate\"} : bf16"};
   Compiled bf16 = compile(elementwise_kernel("bf16", halves), "sm_90a");
