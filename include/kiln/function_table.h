@@ -72,11 +72,11 @@ class FunctionTable {
   /// The names that a function takes from outside, and the chains of attributes that begin with one: "BLOCK", "tl",
   /// "tl.load", "helpers", "helpers.norm". Names that are bound to nothing are an error where the kernel needs them.
   std::vector<std::string> names(FunctionId function) const;
-  void bind(FunctionId function, std::string_view name, NameValue value);
+  void bind(FunctionId function, std::string_view name, const NameValue& value);
   /// The value of a parameter's default; without it, the text of the default is evaluated.
-  void bind_default(FunctionId function, std::string_view parameter, NameValue value);
+  void bind_default(FunctionId function, std::string_view parameter, const NameValue& value);
   /// What a module of the caller's has under a name.
-  void bind_member(std::string_view module, std::string_view name, NameValue value);
+  void bind_member(std::string_view module, std::string_view name, const NameValue& value);
 
   /// A type, constexpr or tuple for each parameter, in order; the parameters of the code follow from them in the same
   /// order. The signature and the constexprs of `request` are not looked at.

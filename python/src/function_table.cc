@@ -78,7 +78,7 @@ PyObject* names(PyObject* self, PyObject* id) {
   });
 }
 
-template <void (FunctionTable::*Bind)(FunctionId, std::string_view, NameValue)>
+template <void (FunctionTable::*Bind)(FunctionId, std::string_view, const NameValue&)>
 PyObject* bind(PyObject* self, PyObject* args) {
   return guarded([&] {
     int id = 0;

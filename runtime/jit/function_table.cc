@@ -178,13 +178,13 @@ std::vector<std::string> FunctionTable::names(FunctionId function) const {
   return f.evaluate ? std::vector<std::string>() : runtime::reads(*f.def);
 }
 
-void FunctionTable::bind(FunctionId function, std::string_view name, NameValue value) {
+void FunctionTable::bind(FunctionId function, std::string_view name, const NameValue& value) {
   impl_->at(function).names.insert_or_assign(std::string(name), impl_->to_global(value));
 }
-void FunctionTable::bind_default(FunctionId function, std::string_view parameter, NameValue value) {
+void FunctionTable::bind_default(FunctionId function, std::string_view parameter, const NameValue& value) {
   impl_->at(function).defaults.insert_or_assign(std::string(parameter), impl_->to_global(value));
 }
-void FunctionTable::bind_member(std::string_view module, std::string_view name, NameValue value) {
+void FunctionTable::bind_member(std::string_view module, std::string_view name, const NameValue& value) {
   impl_->modules[std::string(module)].insert_or_assign(std::string(name), impl_->to_global(value));
 }
 
