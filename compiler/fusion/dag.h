@@ -88,6 +88,9 @@ void push_views(Dag& dag);
 /// less work than to store them.
 void push_takes(Dag& dag);
 
+/// Takes dimensions apart, so that operations on both sides of a reshape count along the same ones.
+void refine_shapes(Dag& dag);
+
 /// Orders nodes so that operands come first, and drops those that no output needs.
 void tidy(Dag& dag);
 

@@ -25,7 +25,8 @@ Text Emitter::taken(int node) {
     if (bits(place.type) < 64 && (bits(place.type) < 32 || span >= 0x1p31))
       place = converted(std::move(place), span >= 0x1p31 ? DType::kI64 : DType::kI32);
     place = named(std::move(place), "place");
-    const std::string size_text = size(t.size, "n_places");
+    // Of parts that lie one after the other: a number in the text, with which accesses up to a part's end are wide.
+    const std::string size_text = t.any_outside ? std::to_string(t.size) : size(t.size, "n_places");
     if (!t.any_outside && is_signed(place.type)) {
       place.text = fmt::format("tl.where({0} < 0, {0} + {1}, {0})", place.text, size_text);
       place = named(std::move(place), "place");

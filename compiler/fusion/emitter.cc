@@ -130,13 +130,28 @@ std::vector<Argument> Emitter::arguments() const {
   for (bool output : {false, true})
     for (const Pointer& p : pointers_)
       if (p.output == output) out.push_back({p.name, TensorArg{value_of_[at(p.node)], p.offset}, false});
-  for (const auto& [name, v] : sizes_) out.push_back({name, v, false});
+  for (const auto& [name, v] : sizes_) {
+    const int64_t f = factor(v);
+    out.push_back({f > 1 ? fmt::format("{}_by_{}", name, f) : name, v / f, false});
+  }
   for (const Scalar& s : scalars_) {
     Argument a{s.name, {}, false, s.node, s.type};
     std::visit([&](auto v) { a.value = v; }, s.number);
     out.push_back(std::move(a));
   }
   for (const auto& [name, v] : constants_) out.push_back({name, v, true});
+  return out;
+}
+
+int64_t Emitter::factor(int64_t size) const {
+  if (!factors_sizes || size == 0 || size % 16 == 0) return 1;
+  return size % 8 == 0 ? 8 : size % 4 == 0 ? 4 : 1;
+}
+
+std::vector<std::string> Emitter::prologue() const {
+  std::vector<std::string> out;
+  for (const auto& [name, v] : sizes_)
+    if (const int64_t f = factor(v); f > 1) out.push_back(fmt::format("    {0} = {0}_by_{1} * {1}", name, f));
   return out;
 }
 
@@ -699,6 +714,7 @@ void write_source(const Emitter& e, const std::string& comment, Group& group) {
     word.clear();
   }
   std::string kernel = e.decorator() + "\n" + wrapped;
+  for (const std::string& l : e.prologue()) kernel += "\n" + l;
   for (const std::string& l : e.lines()) kernel += "\n" + l;
   group.libdevice = e.uses_libdevice();
   group.functions = e.functions();

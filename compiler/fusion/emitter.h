@@ -85,6 +85,10 @@ class Emitter {
   Names names;
   std::pair<int64_t, std::string> known_size = {-1, ""};  // a number that is a constexpr of this name, also as a size
 
+  /// A size that is no multiple of 16, which the launch tells the compiler, but one of 8 or 4 is passed without that
+  /// factor: masks and strides are then known to be multiples of it, and accesses as wide.
+  bool factors_sizes = false;
+
   // --- parameters
   /// The name of a runtime number; one per value.
   std::string size(int64_t value, const std::string& hint);
@@ -114,6 +118,8 @@ class Emitter {
   void use_libdevice() { libdevice_ = true; }
   /// The same for what the text of a row of expr_op.def calls.
   void use_pattern(std::string_view pattern);
+  /// Loads what `value` will ask for: ahead of everything that would make it wait.
+  void preload(const Access& a) { load(a); }
   /// The value of a member or of an operand that the kernel reads.
   const Text& value(int node);
   Text operand(int consumer, size_t i);
@@ -144,6 +150,8 @@ class Emitter {
   void store(int node);
   bool stored_along_columns(int node) const;
   const std::vector<std::string>& lines() const { return lines_; }
+  /// What comes before them.
+  std::vector<std::string> prologue() const;
   static std::string literal(const Number& n, DType type);
   /// A pointer that varies along *level and the dimensions of `a`, which are added to *level.
   std::string address(const Access& a, const std::string& pointer, unsigned* level);
@@ -154,6 +162,7 @@ class Emitter {
   std::set<int> other_low;           // leaves whose `other` is -inf
 
  private:
+  int64_t factor(int64_t size) const;
   bool outside_loop(unsigned level) const { return !loop_ || (hoist_ && !(level & kAlongColumns)); }
   Text load(const Access& a);
   Text scalar(const Operand& o, DType type);

@@ -40,6 +40,7 @@ class Planner {
     if (!unfused) {
       push_views(dag_);
       push_takes(dag_);
+      refine_shapes(dag_);
     }
     if (!library()) {
       if (!unfused) copy_operands(dag_, options_.machine);
@@ -102,7 +103,13 @@ class Planner {
         v.input = n.origin;
         v.strides = graph_.nodes[at(n.origin)].strides;
       } else {
-        v.strides = stored_strides(n);
+        // In the words of the user, where its dimensions were taken apart.
+        if (n.row_stride == 0)
+          for (const Operand& o : dag_.outputs)
+            if (o.node == static_cast<int>(i) && o.offset == 0 && o.strides == row_major(o.shape) &&
+                numel(o.shape) == numel(n.shape))
+              v.shape = o.shape;
+        v.strides = n.row_stride == 0 ? row_major(v.shape) : stored_strides(n);
       }
       value_of_[i] = static_cast<int>(plan_.values.size());
       plan_.values.push_back(std::move(v));

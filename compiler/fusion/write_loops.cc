@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "compiler/fusion/emitter.h"
-#include "compiler/fusion/split.h"
+#include "compiler/fusion/tile_choice.h"
 #include "compiler/fusion/writer.h"
 #include "support/diag.h"
 
@@ -25,12 +25,10 @@ struct Run {
 };
 
 constexpr int64_t kInt32 = int64_t{1} << 31;
-constexpr int64_t kMostColumns = 32768;  // of a row that a program holds at once
-constexpr int64_t kShortRow = 1024;      // one warp or two take it
-constexpr int64_t kShortRun = 32;        // inner dimensions shorter than this do not fill a tile's columns
+constexpr int64_t kShortRun = 32;  // inner dimensions shorter than this do not fill a tile's columns
 constexpr int64_t kShortRunOfACpu = 8;
-
-constexpr int64_t kAgainColumns = 8192;  // of a row that is reloaded rather than kept in registers
+// Registers of a thread for what is loaded ahead; of rows, beside what a reduction needs.
+constexpr int64_t kMostEarly = 64, kMostEarlyOfRows = 48;
 
 // What a row's columns are read for once more should still be in a cache then, and what all rows share always.
 const Evictions kReadAgain = {"evict_last", "evict_last", ""}, kReadLast = {"evict_first", "evict_last", "evict_first"};
@@ -40,6 +38,7 @@ class LoopWriter {
   LoopWriter(const WriteRequest& r, Group& group)
       : r_(r), dag_(r.dag), c_(r.cluster), group_(group), e_(r.dag, r.grouping, r.cluster, r.value_of) {
     group.kernel = e_.names.fresh(group.name + "_kernel");
+    e_.factors_sizes = r.machine.gpu();
   }
 
   Status write() {
@@ -61,8 +60,11 @@ class LoopWriter {
     for (int m : c_.members) {
       const DagNode& n = dag_.nodes[at(m)];
       for (size_t i = 0; i < n.operands.size(); ++i)
-        if (!n.operands[i].is_number() && !c_.contains(n.operands[i].node))
-          (dag_.nodes[at(n.operands[i].node)].counts ? all_ : loads_).push_back(e_.access(m, i));
+        if (!n.operands[i].is_number() && !c_.contains(n.operands[i].node)) {
+          const Access a = e_.access(m, i);
+          (dag_.nodes[at(a.node)].counts ? all_ : loads_).push_back(a);
+          if (!dag_.nodes[at(a.node)].counts && (n.op != ExprOp::kTake || i > 0)) early_.push_back(a);
+        }
       if (r_.grouping.stored[at(m)]) {
         stores_.push_back(m);
         Access a = e_.store_access(m);
@@ -167,20 +169,21 @@ class LoopWriter {
     group_.configurations.push_back({std::move(constants), {programs, 1, 1}, warps, 3});
   }
 
-  /// Elements of a tile and warps. On a GPU a thread has two loads of 16 bytes of a tensor in flight: with one the
-  /// memory waits for threads, with four their registers leave every other thread no room (a chain of halves on an
-  /// H200: 429, 369 and 385 us for one, two and four). One load is better than processors with too few warps to hide
-  /// what they wait for. On a CPU a tile stays in the first-level cache.
-  std::pair<int64_t, int> element_tile(int64_t count) const {
-    constexpr int kWarps = 4, kBytesPerLoad = 16, kProgramsPerProcessor = 2;
-    if (!r_.machine.gpu()) return {2048, 4};
-    const int64_t one_load = kBytesPerLoad / widest_ * 32 * kWarps, two = 2 * one_load;
-    const bool few = cdiv(count, two) < kProgramsPerProcessor * int64_t{r_.machine.multiprocessors};
-    return {few ? one_load : two, kWarps};
-  }
-
   void store_all() {
     for (int m : stores_) e_.store(m);
+  }
+
+  /// Starts all loads of a program at once, so that none waits behind a computation or a reduction, as long as their
+  /// registers leave room: `each` of a thread for a tensor that varies along columns.
+  void load_early(int64_t each, int64_t most) {
+    if (!r_.machine.gpu()) return;
+    for (const Access& a : early_) {
+      bool along_columns = false;
+      for (size_t d = 0; d < a.strides.size() && d < e_.index.size(); ++d)
+        along_columns = along_columns || (a.strides[d] != 0 && (e_.index[d].level & kAlongColumns));
+      if (along_columns && (most -= each) < 0) return;
+      e_.preload(a);
+    }
   }
 
   void single() {
@@ -199,7 +202,7 @@ class LoopWriter {
   }
 
   void flat(int64_t n) {
-    auto [block, warps] = element_tile(n);
+    auto [block, warps] = element_tile(r_.machine, n, widest_);
     block = std::min(block, power_of_two(n));
     const std::string var = e_.names.fresh("i"), inside = n % block ? e_.names.fresh("inside") : "";
     const std::string block_name = e_.constant(block, "BLOCK");
@@ -209,18 +212,22 @@ class LoopWriter {
     const std::string size = inside.empty() ? "" : e_.size(n, "n");
     const std::string test = fmt::format("{} = {} < {}", inside, var, size);
     constexpr int64_t kLeast = int64_t{1} << 17;  // small tensors gain nothing
+    const int64_t each = block / (32 * warps);
     if (!inside.empty() && is_odd(n) && n >= kLeast) {
       // All programs but the last have whole tiles, and access them in wide words.
       e_.begin_loop(fmt::format("if {} * {} + {} <= {}:", pid, block_name, block_name, size), {});
+      load_early(each, kMostEarly);
       store_all();
       e_.end_loop();
       e_.begin_loop("else:", {test});
       e_.column_mask = inside;
+      load_early(each, kMostEarly);
       store_all();
       e_.end_loop();
     } else {
       if (!inside.empty()) e_.line(test);
       e_.column_mask = inside;
+      load_early(each, kMostEarly);
       store_all();
     }
     finish(cdiv(n, block), warps);
@@ -235,7 +242,8 @@ class LoopWriter {
     const int inner = kept_.back().dims.back();
     for (const Access& a : all_)
       for (size_t i = 0; i + 1 < kept_.size(); ++i)
-        if (a.strides[at(kept_[i].dims.back())] == 1 && a.strides[at(inner)] != 1 && a.strides[at(inner)] != 0)
+        if (kept_[i].size >= kShortCrossing && a.strides[at(kept_[i].dims.back())] == 1 && a.strides[at(inner)] != 1 &&
+            a.strides[at(inner)] != 0)
           return static_cast<int>(i);
     return -1;
   }
@@ -251,26 +259,13 @@ class LoopWriter {
     const std::vector<Run> outer(kept_.begin(), kept_.end() - 1), inner(kept_.end() - 1, kept_.end());
     const int64_t n_rows = size_of_runs(outer), n_cols = inner[0].size;
     const bool gpu = r_.machine.gpu();
-    auto [elements, warps] = element_tile(n_rows * n_cols);
+    auto [elements, warps] = element_tile(r_.machine, n_rows * n_cols, widest_);
     int64_t block = 1;
     if (cross >= 0) {
-      // A tile goes through shared memory. On an H200 128 rows cost half as much as 64 where these start at odd
-      // addresses (187 x 13168 halves: 7.8 and 15.6 us), and nothing elsewhere.
-      block = std::min<int64_t>(power_of_two(n_cols), gpu ? 64 : 32);
-      int64_t most_rows = gpu ? 128 : 32;
-      while (gpu && most_rows > 32 && cdiv(n_rows, most_rows) * cdiv(n_cols, block) < r_.machine.multiprocessors)
-        most_rows /= 2;
-      elements = block * std::min(most_rows, power_of_two(outer.back().size));
-      warps = elements >= 8192 ? 8 : 4;
+      const CrossingTile t = crossing_tile(r_.machine, n_rows, n_cols, outer.back().size);
+      block = t.columns, elements = t.rows * t.columns, warps = t.warps;
     } else {
-      // The widest columns that waste the least beyond the end of a row.
-      double least = 1e30;
-      for (int64_t b = gpu ? 512 : 2048; b >= 8; b /= 2) {
-        if (b > power_of_two(n_cols)) continue;
-        const double waste =
-            static_cast<double>(cdiv(n_cols, b) * b) / static_cast<double>(std::max<int64_t>(1, n_cols));
-        if (waste < least * 0.94) least = waste, block = b;
-      }
+      block = column_block(r_.machine, n_cols);
       if (!gpu) elements = block;  // measured on a CPU: loops over one row at a time beat tiles of several
     }
     const int64_t rows = std::min(std::max<int64_t>(1, elements / block), power_of_two(n_rows));
@@ -294,6 +289,7 @@ class LoopWriter {
     }
     lines(decompose(outer, row, rows > 1 ? kAlongRows : kUniform));
     lines(decompose(inner, col, kAlongColumns));
+    load_early(rows * block / (32 * warps), kMostEarly);
     store_all();
     finish(programs, warps);
     for (auto [b, elems, w] :
@@ -324,83 +320,17 @@ class LoopWriter {
     return row;
   }
 
-  struct RowTile {
-    int64_t rows = 1, block = 1;
-    int warps = 4;
-    bool loop = false;   // over blocks of columns
-    bool again = false;  // each part between two reductions reads the row again
-    bool known = false;  // the loop's end is a constexpr, for ptxas to see all of its loads
-    int64_t held = 0;    // columns of the block that may hold any of the row, where that is known to be fewer
-  };
-
-  /// Columns of a block that a row of so many reaches, in steps coarse enough for rows of similar lengths to share a
-  /// kernel; 0 where it is about all of them. Registers beyond are constants, with which nothing is computed.
-  static int64_t held_columns(int64_t n_cols, int64_t block) {
-    if (block <= kShortRow) return 0;
-    const int64_t step = block / 16, held = cdiv(n_cols, step) * step;
-    return held * 8 <= block * 7 ? held : 0;
-  }
-
-  RowTile row_tile(int64_t n_rows, int64_t n_cols) const {
-    RowTile t;
-    const bool gpu = r_.machine.gpu();
-    t.block = power_of_two(n_cols);
+  RowWork row_work(int64_t n_rows, int64_t n_cols) const {
+    RowWork w;
+    w.n_rows = n_rows, w.n_cols = n_cols, w.splits = c_.splits, w.widest = widest_, w.depth = deepest();
     const Access& by = main();
-    const bool along = reduced_.empty() || by.strides[at(reduced_.back().dims.back())] == 1 || kept_.empty() ||
-                       by.strides[at(kept_.back().dims.back())] != 1;
-    if (!along) {
-      // Rows lie side by side: a tile takes whole cache lines of them.
-      t.rows = std::min<int64_t>(power_of_two(n_rows), gpu ? 256 / widest_ : 256);
-      while (gpu && t.rows > 16 && cdiv(n_rows, t.rows) * c_.splits < r_.machine.multiprocessors) t.rows /= 2;
-      // Short sums, as of the parts of a product: more of them in a program, while all processors have some.
-      constexpr int64_t kLeastElements = 2048;
-      while (gpu && t.rows * t.block < kLeastElements && t.rows * 2 <= power_of_two(n_rows) &&
-             cdiv(n_rows, t.rows * 2) * c_.splits >= 4 * int64_t{r_.machine.multiprocessors})
-        t.rows *= 2;
-      t.block = std::min<int64_t>(t.block, std::clamp<int64_t>(4096 / t.rows, 1, 256));
-      t.loop = t.block < n_cols;
-      t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, 8));
-      return t;
-    }
-    // Registers hold a row of every tensor that is read along it, 64 of each thread's at most.
-    int64_t along_columns = 0;
+    w.along = reduced_.empty() || by.strides[at(reduced_.back().dims.back())] == 1 || kept_.empty() ||
+              by.strides[at(kept_.back().dims.back())] != 1;
     for (const Access& a : std::set<Access>(loads_.begin(), loads_.end()))
-      along_columns += std::any_of(a.strides.begin() + c_.kept, a.strides.end(), [](int64_t s) { return s != 0; });
-    // A row that fills the registers leaves its SM idle between its loads and its stores; reloaded from the L2 cache
-    // it takes less time, unless its exponentials have to be taken again.
-    const bool exponentials =
-        std::any_of(c_.members.begin(), c_.members.end(), [&](int m) { return exponentials_of(m) >= 0; });
-    const bool crowded =
-        gpu && t.block >= kMostColumns && (!exponentials || along_columns * t.block > 2 * kMostColumns);
-    // Two loads of 16 bytes per thread, as for elements, while what is read beside the row leaves registers for that;
-    // at most 16 warps, which wait for each other less. With 64 elements per thread the row waits in shared memory. A
-    // row of 1024 needs one warp and no barrier, but two warps have what lies beside it sooner.
-    const bool spread = t.block == kShortRow ? along_columns > 1 : t.block > kShortRow && along_columns <= 2;
-    const int64_t per_thread = spread ? 16 : 32;
-    const int64_t most_warps = along_columns <= 2 && t.block * widest_ <= 2 * kMostColumns ? 16 : 32;
-    const bool again = std::any_of(stores_.begin(), stores_.end(), [&](int m) { return e_.stored_along_columns(m); });
-    const bool waits = gpu && c_.splits == 1 && again && !exponentials;  // for memory, and for little else
-    if (c_.splits > 1 || t.block > kMostColumns || crowded) {
-      t.block = std::min<int64_t>(t.block, waits ? 2 * kSplitUnit : kSplitUnit);
-      t.loop = true;
-      t.warps = waits ? 16 : 8;
-      t.known = waits && t.block * 4 >= n_cols;
-      return t;
-    }
-    // Short rows share a program of one warp, but on a CPU, where loops over one row at a time are faster, and where
-    // there are so few that processors would have too few warps to hide what they wait for.
-    constexpr int kWarpsPerProcessor = 16, kLeastElements = 256;  // of a program
-    if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(n_rows));
-    while (t.rows > 1 && t.rows * t.block > kLeastElements &&
-           cdiv(n_rows, t.rows) < kWarpsPerProcessor * int64_t{r_.machine.multiprocessors})
-      t.rows /= 2;
-    if (gpu) t.held = held_columns(n_cols, t.block);
-    const int64_t elements = t.held > 0 ? power_of_two(t.held / 2 + 1) : t.rows * t.block;  // at least half of them
-    t.warps = static_cast<int>(std::clamp<int64_t>(elements / (32 * per_thread), 1, most_warps));
-    // A row that is not kept leaves registers for one more program on each multiprocessor.
-    t.again = waits && t.block == kAgainColumns && along_columns == 2 && deepest() == 1;
-    if (t.again) t.warps = 16, t.held = 0;
-    return t;
+      w.tensors += std::any_of(a.strides.begin() + c_.kept, a.strides.end(), [](int64_t s) { return s != 0; });
+    w.exponentials = std::any_of(c_.members.begin(), c_.members.end(), [&](int m) { return exponentials_of(m) >= 0; });
+    w.stores_rows = std::any_of(stores_.begin(), stores_.end(), [&](int m) { return e_.stored_along_columns(m); });
+    return w;
   }
 
   /// What reductions take of columns outside: -inf for those that feed a maximum directly, else 0.
@@ -463,25 +393,6 @@ class LoopWriter {
     return {block, part, count, chunk};
   }
 
-  RowTile scan_tile(int64_t n_rows, int64_t n_cols) const {
-    RowTile t;
-    const bool gpu = r_.machine.gpu();
-    const Access& by = main();
-    const bool along = c_.splits > 1 || by.strides[at(reduced_.back().dims.back())] == 1 || kept_.empty() ||
-                       by.strides[at(kept_.back().dims.back())] != 1;
-    t.block = power_of_two(n_cols);
-    if (along) {
-      t.block = std::min<int64_t>(t.block, kSplitUnit);
-      if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(n_rows));
-    } else {  // rows lie side by side: a tile takes whole cache lines of them
-      t.rows = std::min<int64_t>(power_of_two(n_rows), gpu ? 256 / widest_ : 64);
-      t.block = std::min<int64_t>(t.block, std::clamp<int64_t>(4096 / t.rows, 1, 64));
-    }
-    t.loop = t.block < n_cols;
-    t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, 8));
-    return t;
-  }
-
   /// What a scan carries into the first of its program's columns: of a part, the totals of those before it. They are
   /// loaded under a mask and never subtracted, so that no infinity or NaN goes back.
   std::string first_carry(int m, const std::string& part) {
@@ -506,7 +417,7 @@ class LoopWriter {
   /// Running sums: a loop along the row, or its part, carries the sum of all columns before.
   void scan() {
     const int64_t n_rows = size_of_runs(kept_), n_cols = size_of_runs(reduced_);
-    const RowTile t = scan_tile(n_rows, n_cols);
+    const RowTile t = scan_tile(r_.machine, row_work(n_rows, n_cols));
     const RowNames names = begin_rows(t, n_rows, n_cols);
     std::map<int, std::string> carries;
     for (int m : c_.members) {
@@ -557,7 +468,7 @@ class LoopWriter {
 
   void rows() {
     const int64_t n_rows = size_of_runs(kept_), n_cols = size_of_runs(reduced_);
-    const RowTile t = row_tile(n_rows, n_cols);
+    const RowTile t = row_tile(r_.machine, row_work(n_rows, n_cols));
     fill();
     const RowNames names = begin_rows(t, n_rows, n_cols);
     const std::string& block = names.block;
@@ -569,6 +480,7 @@ class LoopWriter {
     } else {
       if (r_.machine.gpu()) e_.evictions.shared = kReadAgain.shared;
       lines(columns_of_(""));
+      load_early(t.rows * (t.held > 0 ? t.held : t.block) / (32 * t.warps), kMostEarlyOfRows);
       store_all();
     }
     finish(cdiv(n_rows, t.rows) * c_.splits, t.warps);
@@ -781,7 +693,7 @@ class LoopWriter {
   const Cluster& c_;
   Group& group_;
   Emitter e_;
-  std::vector<Access> loads_, writes_, all_;
+  std::vector<Access> loads_, writes_, all_, early_;
   std::vector<int> stores_;
   std::vector<Run> kept_, reduced_;
   int widest_ = 1;

@@ -60,7 +60,10 @@ Result<MagicArguments> arguments_of(std::string_view text, std::string_view magi
 
 Result<ExprPlan> plan_of(MagicContext& context, const MagicArguments& a, std::string_view magic) {
   KILN_TRY(Operand o, operand(context, a.expressions[0], a.text("--variant"), magic));
-  return plan(o.expr, o.variant, o.names);
+  const std::string target = a.text("target");
+  if (target.empty()) return plan(o.expr, o.variant, o.names);
+  KILN_TRY(TargetPlan p, plan_for(o.expr, target, o.variant, o.names));
+  return std::move(p.plan);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ constexpr Magic kMagics[] = {
      "share of this device's measured ceilings, and which of them bounds each", magic_roofline},
     {"dispatch", "STATEMENT [runs=50]",
      "CPU cost from the script's line to the device, step by step; CPU- or GPU-bound", magic_dispatch},
-    {"source", "EXPRESSION [--variant V] [--script FILE]",
+    {"source", "EXPRESSION [target=] [--variant V] [--script FILE]",
      "the Triton source of an expression's kernels; as a program that also runs under Triton", magic_source},
     {"profile", "STATEMENT [sort= rows= shapes lines memory streams counters bundle= wait= warmup= active= repeat= …]",
      "time by operation and kernel, launch latency, totals; flop= bytes= --json FILE", magic_profile},
@@ -77,7 +77,7 @@ constexpr Magic kMagics[] = {
      magic_trace},
     {"report", "FILE.html [STATEMENT [flop= bytes= dtype= counters …]]",
      "write an HTML page with timeline, roofline, tables and findings; default: of the last profile", magic_report},
-    {"plan", "EXPRESSION [--variant V] [--svg FILE]",
+    {"plan", "EXPRESSION [target=] [--variant V] [--svg FILE]",
      "the kernels of its plan, the buffers between them and their bytes", magic_plan},
     {"why", "EXPRESSION [--variant V] | KERNEL [NAME=VALUE …] [pass= target=]",
      "why an expression is not one kernel, and the edits that would help; what the compiler did with each line of a "

@@ -66,7 +66,13 @@ void collect(const ExprNode& n, uint64_t visit, ExprWalk& out) {
   n.position = static_cast<int>(out.order.size());
   out.order.push_back(&n);
   out.is_argument.push_back(n.is_scalar() && fusion::is_ordinary(n.node.attributes.value));
-  if (n.is_pending() && !fusion::takes_argument(n.node.op))
+  // What is computed of places follows from shapes: its numbers are known, for accesses to be wide.
+  auto is_place = [](const auto& operand) {
+    const ExprNode* at = operand.get();
+    while (info(at->node.op).kind == ExprKind::kView && !at->operands.empty()) at = at->operands[0].get();
+    return at->node.op == ExprOp::kIota;
+  };
+  if (n.is_pending() && (!fusion::takes_argument(n.node.op) || std::ranges::any_of(n.operands, is_place)))
     for (const auto& operand : n.operands)
       if (operand->is_scalar()) out.is_argument[static_cast<size_t>(operand->position)] = false;
 }

@@ -106,6 +106,36 @@ std::vector<Case> cases() {
          const int h = w.add(w.tensor(kBF16, {64, 4000}, "x"), w.tensor(kBF16, {64, 4000}, "residual"));
          return {w.along(ExprOp::kRmsNorm, {h, w.tensor(kBF16, {4000}, "weight")}, {-1}), h};
        }},
+      {"group_norm", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         auto shaped = [&](int x, Shape shape) {
+           ExprAttributes a;
+           a.shape = std::move(shape);
+           return w.op(ExprOp::kReshape, {x}, a);
+         };
+         const int x = w.tensor(kBF16, {13, 320, 28, 28}, "x"), f = w.op(ExprOp::kAdd, {x, w.number(0.5)});
+         const int y = shaped(f, {13, 32, 7840}), mean = w.along(ExprOp::kMean, {y}, {-1}, true);
+         const int low = w.op(ExprOp::kSub, {y, mean});
+         return {w.mul(shaped(low, {13, 320, 28, 28}), shaped(w.tensor(kBF16, {320}, "weight"), {320, 1, 1}))};
+       }},
+      {"adamw", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const Shape n = {262982};
+         const int p = w.tensor(kF32, n, "p"), g = w.tensor(kBF16, n, "g"), m = w.tensor(kF32, n, "m");
+         const int v = w.tensor(kF32, n, "v"), decay = w.argument(0.9), kept = w.argument(0.1), rate = w.argument(1e-3);
+         const int m1 = w.add(w.mul(m, decay), w.mul(g, kept)), v1 = w.add(w.mul(v, decay), w.mul(w.mul(g, g), kept));
+         const int size = w.add(w.op(ExprOp::kSqrt, {w.op(ExprOp::kDiv, {v1, kept})}), w.argument(1e-8));
+         const int step = w.op(ExprOp::kDiv, {w.op(ExprOp::kDiv, {m1, kept}), size});
+         return {w.op(ExprOp::kSub, {p, w.mul(step, rate)}), m1, v1};
+       }},
+      {"image_to_tensor", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(DType::kU8, {13, 224, 224, 3}, "x"), mean = w.tensor(kF32, {3, 1, 1}, "mean");
+         ExprAttributes first;
+         first.axes = {0, 3, 1, 2};
+         const int y = w.op(ExprOp::kPermute, {w.op(ExprOp::kDiv, {x, w.number(255.0)})}, first);
+         return {w.op(ExprOp::kSub, {y, mean})};
+       }},
       {"wide_softmax", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          return {w.along(ExprOp::kSoftmax, {w.tensor(kBF16, {4096, 32768}, "x")}, {-1})};

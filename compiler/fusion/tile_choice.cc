@@ -1,0 +1,133 @@
+#include "compiler/fusion/tile_choice.h"
+
+#include <algorithm>
+
+#include "compiler/fusion/grouping.h"
+#include "compiler/fusion/split.h"
+#include "compiler/fusion/writer.h"
+
+namespace kiln::fusion {
+
+namespace {
+
+constexpr int64_t kBytesPerLoad = 16;
+constexpr int64_t kWarpsPerProcessor = 16;  // that hide what they wait for
+
+/// Columns of a block that a row of so many reaches, in steps coarse enough for rows of similar lengths to share a
+/// kernel; 0 where it is about all of them. Registers beyond are constants, with which nothing is computed.
+int64_t held_columns(int64_t n_cols, int64_t block) {
+  if (block <= kShortRow) return 0;
+  const int64_t step = block / 16, held = cdiv(n_cols, step) * step;
+  return held * 8 <= block * 7 ? held : 0;
+}
+
+}  // namespace
+
+// On a GPU a thread has two loads of 16 bytes of a tensor in flight: with one the memory waits for threads, with four
+// their registers leave every other thread no room (a chain of halves on an H200: 429, 369 and 385 us for one, two and
+// four). Where all programs are there at once, twice as many with one load each have as much in flight, and twice the
+// warps to compute. On a CPU a tile stays in the first-level cache.
+ElementTile element_tile(const Machine& machine, int64_t count, int widest) {
+  constexpr int kWarps = 4;
+  constexpr int64_t kProgramsAtOnce = 8;  // on a multiprocessor
+  if (!machine.gpu()) return {2048, 4};
+  const int64_t one_load = kBytesPerLoad / widest * 32 * kWarps, two = 2 * one_load;
+  return {cdiv(count, two) < kProgramsAtOnce * machine.multiprocessors ? one_load : two, kWarps};
+}
+
+// On an H200 128 rows cost half as much as 64 where these start at odd addresses (187 x 13168 halves: 7.8 and 15.6 us),
+// and nothing elsewhere. Tiles of small tensors are smaller, for every processor to have one.
+CrossingTile crossing_tile(const Machine& machine, int64_t n_rows, int64_t n_cols, int64_t longest) {
+  const bool gpu = machine.gpu();
+  int64_t columns = std::min<int64_t>(power_of_two(n_cols), gpu ? 64 : 32), rows = gpu ? 128 : 32;
+  auto is_short = [&] { return gpu && cdiv(n_rows, rows) * cdiv(n_cols, columns) < machine.multiprocessors; };
+  while (rows > 32 && is_short()) rows /= 2;
+  if (columns > 32 && is_short()) columns = 32;
+  rows = std::min(rows, power_of_two(longest));
+  return {rows, columns, rows * columns >= 8192 ? 8 : 4};
+}
+
+int64_t column_block(const Machine& machine, int64_t n_cols) {
+  int64_t block = 1;
+  double least = 1e30;
+  for (int64_t b = machine.gpu() ? 512 : 2048; b >= 8; b /= 2) {
+    if (b > power_of_two(n_cols)) continue;
+    const double waste = static_cast<double>(cdiv(n_cols, b) * b) / static_cast<double>(std::max<int64_t>(1, n_cols));
+    if (waste < least * 0.94) least = waste, block = b;
+  }
+  return block;
+}
+
+RowTile row_tile(const Machine& machine, const RowWork& w) {
+  RowTile t;
+  const bool gpu = machine.gpu();
+  const int64_t processors = machine.multiprocessors;
+  t.block = power_of_two(w.n_cols);
+  if (!w.along) {
+    // Rows lie side by side: a tile takes whole cache lines of them.
+    t.rows = std::min<int64_t>(power_of_two(w.n_rows), gpu ? 256 / w.widest : 256);
+    while (gpu && t.rows > 16 && cdiv(w.n_rows, t.rows) * w.splits < processors) t.rows /= 2;
+    // Short sums, as of the parts of a product: more of them in a program, while all processors have some.
+    constexpr int64_t kLeastElements = 2048;
+    while (gpu && t.rows * t.block < kLeastElements && t.rows * 2 <= power_of_two(w.n_rows) &&
+           cdiv(w.n_rows, t.rows * 2) * w.splits >= 4 * processors)
+      t.rows *= 2;
+    t.block = std::min<int64_t>(t.block, std::clamp<int64_t>(4096 / t.rows, 1, 256));
+    t.loop = t.block < w.n_cols;
+    t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, 8));
+    return t;
+  }
+  // Registers hold a row of every tensor that is read along it, 64 of each thread's at most. A row that fills the
+  // registers leaves its SM idle between its loads and its stores; reloaded from the L2 cache it takes less time,
+  // unless its exponentials have to be taken again.
+  const bool crowded = gpu && t.block >= kMostColumns && (!w.exponentials || w.tensors * t.block > 2 * kMostColumns);
+  // Two loads of 16 bytes per thread, as for elements, while what is read beside the row leaves registers for that; at
+  // most 16 warps, which wait for each other less. With 64 elements per thread the row waits in shared memory. A row of
+  // 1024 needs one warp and no barrier, but two warps have what lies beside it sooner.
+  const bool spread = t.block == kShortRow ? w.tensors > 1 : t.block > kShortRow && w.tensors <= 2;
+  const int64_t per_thread = spread ? 16 : 32;
+  const int64_t most_warps = w.tensors <= 2 && t.block * w.widest <= 2 * kMostColumns ? 16 : 32;
+  const bool waits = gpu && w.splits == 1 && w.stores_rows && !w.exponentials;  // for memory, and for little else
+  if (w.splits > 1 || t.block > kMostColumns || crowded) {
+    t.block = std::min<int64_t>(t.block, waits ? 2 * kSplitUnit : kSplitUnit);
+    t.loop = true;
+    t.warps = waits ? 16 : 8;
+    t.known = waits && t.block * 4 >= w.n_cols;
+    return t;
+  }
+  // Short rows share a program of one warp, but on a CPU, where loops over one row at a time are faster, and where
+  // there are so few that processors would have too few warps.
+  constexpr int kLeastElements = 256;  // of a program
+  if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(w.n_rows));
+  while (t.rows > 1 && t.rows * t.block > kLeastElements && cdiv(w.n_rows, t.rows) < kWarpsPerProcessor * processors)
+    t.rows /= 2;
+  if (gpu) t.held = held_columns(w.n_cols, t.block);
+  const int64_t elements = t.held > 0 ? power_of_two(t.held / 2 + 1) : t.rows * t.block;  // at least half of them
+  t.warps = static_cast<int>(std::clamp<int64_t>(elements / (32 * per_thread), 1, most_warps));
+  // Few rows: more warps for each, down to one load of 16 bytes per thread.
+  while (gpu && t.block > kShortRow && t.warps < 16 && w.n_rows * t.warps < kWarpsPerProcessor * processors &&
+         t.block >= 64 * t.warps * kBytesPerLoad / w.widest)
+    t.warps *= 2;
+  // A row that is not kept leaves registers for one more program on each multiprocessor.
+  t.again = waits && t.block == kAgainColumns && w.tensors == 2 && w.depth == 1;
+  if (t.again) t.warps = 16, t.held = 0;
+  return t;
+}
+
+RowTile scan_tile(const Machine& machine, const RowWork& w) {
+  RowTile t;
+  const bool gpu = machine.gpu();
+  t.block = power_of_two(w.n_cols);
+  if (w.along || w.splits > 1) {
+    t.block = std::min<int64_t>(t.block, kSplitUnit);
+    if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(w.n_rows));
+  } else {  // rows lie side by side: a tile takes whole cache lines of them
+    t.rows = std::min<int64_t>(power_of_two(w.n_rows), gpu ? 256 / w.widest : 64);
+    t.block = std::min<int64_t>(t.block, std::clamp<int64_t>(4096 / t.rows, 1, 64));
+  }
+  t.loop = t.block < w.n_cols;
+  t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, 8));
+  return t;
+}
+
+}  // namespace kiln::fusion

@@ -1,0 +1,57 @@
+// The tiles of pointwise and row kernels: elements, rows, columns and warps of a program. Numbers alone.
+#pragma once
+#include <cstdint>
+
+#include "compiler/fusion/plan.h"
+
+namespace kiln::fusion {
+
+inline constexpr int64_t kMostColumns = 32768;  // of a row that a program holds at once
+inline constexpr int64_t kShortRow = 1024;      // one warp or two take it
+inline constexpr int64_t kAgainColumns = 8192;  // of a row that is reloaded rather than kept in registers
+inline constexpr int64_t kShortCrossing = 8;    // of a dimension that is not worth a way through shared memory
+
+/// Elements of a program of a pointwise kernel, and its warps.
+struct ElementTile {
+  int64_t elements;
+  int warps;
+};
+/// `widest` is the largest element in bytes.
+ElementTile element_tile(const Machine& machine, int64_t count, int widest);
+
+/// Rows by columns of a program that copies between two orders of memory, through shared memory.
+struct CrossingTile {
+  int64_t rows, columns;
+  int warps;
+};
+/// `longest` is how many rows lie in one run.
+CrossingTile crossing_tile(const Machine& machine, int64_t n_rows, int64_t n_cols, int64_t longest);
+
+/// Columns by which rows of `n_cols` are cut, so that the least lies beyond their ends.
+int64_t column_block(const Machine& machine, int64_t n_cols);
+
+/// What a row kernel does.
+struct RowWork {
+  int64_t n_rows, n_cols;
+  int64_t splits = 1;         // parts of a row
+  int64_t tensors = 0;        // read along the columns
+  int widest = 1;             // element in bytes
+  int depth = 1;              // of reductions that need each other
+  bool along = true;          // a row's elements are contiguous
+  bool stores_rows = false;   // stores something along columns
+  bool exponentials = false;  // it is a softmax's
+};
+
+struct RowTile {
+  int64_t rows = 1, block = 1;
+  int warps = 4;
+  bool loop = false;   // over blocks of columns
+  bool again = false;  // each part between two reductions reads the row again
+  bool known = false;  // the loop's end is a constexpr, for ptxas to see all of its loads
+  int64_t held = 0;    // columns of the block that may hold any of the row, where that is known to be fewer
+};
+RowTile row_tile(const Machine& machine, const RowWork& work);
+/// Of a running sum.
+RowTile scan_tile(const Machine& machine, const RowWork& work);
+
+}  // namespace kiln::fusion
