@@ -1,8 +1,8 @@
 // Correctly rounded division and square roots of many f32 at once.
 //
 // ptxas makes a branch of each div.rn.f32 and sqrt.rn.f32, to a path for operands near the ends of the exponents, so
-// that one ends before the next begins: 16 of a thread wait some 80 cycles each. Here they are straight-line code, and
-// one branch asks for all of them whether any operand needs that path.
+// that one ends before the next begins: 16 of a thread wait some 80 cycles each. Here eight at a time are straight-line
+// code, and one branch asks for all of them whether any operand needs that path.
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
@@ -24,19 +24,57 @@ class ExactMath {
  public:
   explicit ExactMath(Lowering& l) : l_(l), b_(l.b), f32_(b_.getFloatTy()) {}
 
+  /// Whether all operands are ordinary numbers is asked twice: of zeros, which are no ordinary ones and whose sign the
+  /// corrections lose, only where there are any.
   Registers divide(const Registers& x, const Registers& y) {
+    begin();
     Registers fast;
     for (size_t r = 0; r < x.size(); ++r) fast.push_back(quotient(x[r], y[r]));
-    return finish(fast, [&](size_t r) { return b_.CreateFDiv(x[r], y[r]); });
+    Value* least = numerators_.front();
+    Value* most = least;
+    for (size_t i = 1; i < numerators_.size(); ++i) {
+      least = b_.CreateMinNum(least, numerators_[i]);
+      most = b_.CreateMaxNum(most, numerators_[i]);
+    }
+    // Comparisons that a NaN passes: the fast path makes a NaN of it.
+    Value* fits = b_.CreateNot(b_.CreateFCmpOGT(most, k(kMostNumber)));
+    if (!bits_.empty()) fits = b_.CreateAnd(fits, is_within());
+    Value* is_ordinary = b_.CreateAnd(fits, b_.CreateNot(b_.CreateFCmpOLT(least, k(kLeastNumber))));
+    return either(is_ordinary, fast, [&] {
+      Value* has_tiny = b_.getFalse();
+      for (Value* v : numerators_)
+        has_tiny = b_.CreateOr(has_tiny, b_.CreateAnd(b_.CreateFCmpOLT(v, k(kLeastNumber)), b_.CreateFCmpONE(v, k(0))));
+      Registers with_signs;
+      for (size_t r = 0; r < x.size(); ++r)
+        with_signs.push_back(
+            b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, fast[r], b_.CreateFMul(x[r], reciprocals_[y[r]])));
+      return either(b_.CreateAnd(fits, b_.CreateNot(has_tiny)), with_signs, [&] {
+        Registers slow;
+        for (size_t r = 0; r < x.size(); ++r) slow.push_back(b_.CreateFDiv(x[r], y[r]));
+        return slow;
+      });
+    });
   }
 
   Registers square_root(const Registers& x) {
+    begin();
     Registers fast;
     for (Value* v : x) fast.push_back(root(v));
-    return finish(fast, [&](size_t r) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x[r]); });
+    return either(is_within(), fast, [&] {
+      Registers slow;
+      for (Value* v : x) slow.push_back(b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, v));
+      return slow;
+    });
   }
 
  private:
+  void begin() {
+    bits_.clear();
+    numerators_.clear();
+    checked_.clear();
+    divided_.clear();
+  }
+
   Value* k(double v) { return ConstantFP::get(f32_, v); }
   Value* fma(Value* x, Value* y, Value* z) { return b_.CreateIntrinsic(llvm::Intrinsic::fma, {f32_}, {x, y, z}); }
   Value* approximate(const char* text, Value* x) {
@@ -50,40 +88,33 @@ class ExactMath {
 
   // Exponents at which neither a quotient nor what is left of its division leaves the normal numbers.
   static constexpr int32_t kLeast = (127 - 60) << 23, kMost = (127 + 60) << 23;
+  static constexpr double kLeastNumber = 0x1p-60, kMostNumber = 0x1p60;
 
   Value* magnitude(Value* v) { return b_.CreateAnd(b_.CreateBitCast(v, b_.getInt32Ty()), b_.getInt32(0x7fffffff)); }
-  void within(Value* bits) {
-    least_.push_back(bits);
-    most_.push_back(bits);
-  }
+  void within(Value* bits) { bits_.push_back(bits); }
 
   /// The reciprocal, once for each divisor: the hardware's, which is off by an ulp at most, after a step of Newton's.
   Value* reciprocal(Value* y) {
     auto [known, is_new] = reciprocals_.try_emplace(y);
-    if (!is_new) return known->second;
     if (auto* c = llvm::dyn_cast<ConstantFP>(y)) {
       const float value = c->getValueAPF().convertToFloat();
       if (std::abs(value) >= 0x1p-60f && std::abs(value) <= 0x1p60f) return known->second = k(1.0f / value);
     }
+    if (checked_.insert(y).second) within(magnitude(y));
+    if (!is_new) return known->second;
     Value* r = approximate("rcp.approx.ftz.f32 $0, $1;", y);
-    r = fma(r, fma(b_.CreateFNeg(y), r, k(1)), r);
-    within(magnitude(y));
-    return known->second = r;
+    return known->second = fma(r, fma(b_.CreateFNeg(y), r, k(1)), r);
   }
 
   /// Two corrections by the rest of the division, which an fma has exactly.
   Value* quotient(Value* x, Value* y) {
     Value* r = reciprocal(y);
-    Value* first = b_.CreateFMul(x, r);
-    Value* q = first;
+    Value* q = b_.CreateFMul(x, r);
     Value* divisor = b_.CreateFNeg(y);
     for (int i = 0; i < 2; ++i) q = fma(fma(divisor, q, x), r, q);
-    if (checked_.emplace(x, nullptr).second) {
-      Value* bits = magnitude(x);
-      most_.push_back(bits);
-      least_.push_back(b_.CreateSub(bits, b_.getInt32(1)));  // a zero is far above
-    }
-    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, q, first);  // of -0, which corrections make 0
+    // As floats: an instruction of the GPU takes the magnitude and the minimum.
+    if (divided_.insert(x).second) numerators_.push_back(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x));
+    return q;
   }
 
   /// Exact for every mantissa, were the hardware's 1/sqrt off by three ulp.
@@ -104,25 +135,30 @@ class ExactMath {
     return values[0];
   }
 
-  /// The fast results where all operands are ordinary, else those of `slow`.
+  /// Whether the bits that `within` was told lie where the fast path is exact.
+  Value* is_within() {
+    Value* low = b_.CreateICmpULT(extreme(llvm::Intrinsic::umin, bits_), b_.getInt32(kLeast));
+    Value* high = b_.CreateICmpUGT(extreme(llvm::Intrinsic::umax, bits_), b_.getInt32(kMost));
+    return b_.CreateNot(b_.CreateOr(low, high));
+  }
+
+  /// `fast` where `is_fast`, else what `slow` computes in a block of its own.
   template <class Fn>
-  Registers finish(const Registers& fast, Fn&& slow) {
-    Value* low = b_.CreateICmpULT(extreme(llvm::Intrinsic::umin, least_), b_.getInt32(kLeast - 1));
-    Value* high = b_.CreateICmpUGT(extreme(llvm::Intrinsic::umax, most_), b_.getInt32(kMost));
+  Registers either(Value* is_fast, const Registers& fast, Fn&& slow) {
     llvm::BasicBlock* before = b_.GetInsertBlock();
     auto* rare = llvm::BasicBlock::Create(l_.context(), "exact.rare", l_.function);
     auto* after = llvm::BasicBlock::Create(l_.context(), "exact", l_.function);
-    b_.CreateCondBr(b_.CreateOr(low, high), rare, after);
+    b_.CreateCondBr(is_fast, after, rare);
     b_.SetInsertPoint(rare);
-    Registers slowly;
-    for (size_t r = 0; r < fast.size(); ++r) slowly.push_back(slow(r));
+    const Registers slowly = slow();
+    llvm::BasicBlock* end = b_.GetInsertBlock();
     b_.CreateBr(after);
     b_.SetInsertPoint(after);
     Registers out;
     for (size_t r = 0; r < fast.size(); ++r) {
       llvm::PHINode* phi = b_.CreatePHI(f32_, 2);
       phi->addIncoming(fast[r], before);
-      phi->addIncoming(slowly[r], rare);
+      phi->addIncoming(slowly[r], end);
       out.push_back(phi);
     }
     return out;
@@ -131,8 +167,10 @@ class ExactMath {
   Lowering& l_;
   llvm::IRBuilder<>& b_;
   llvm::Type* f32_;
-  std::vector<Value*> least_, most_;  // bits of magnitudes
-  std::map<Value*, Value*> reciprocals_, checked_;
+  std::vector<Value*> bits_;            // of magnitudes
+  std::vector<Value*> numerators_;      // their magnitudes
+  std::set<Value*> checked_, divided_;  // divisors and numerators that are among those
+  std::map<Value*, Value*> reciprocals_;
 };
 
 }  // namespace
@@ -154,9 +192,22 @@ bool is_exact_in_bulk(const ir::Op& op, const Lowering& l) {
 }
 
 Registers exact_in_bulk(Lowering& l, const ir::Op& op) {
+  // Operands live until their check: few enough at once to leave other values their registers.
+  constexpr size_t kAtOnce = 8;
   ExactMath math(l);
-  return op.kind == ir::OpKind::kDivRn ? math.divide(l.of(op.operand(0)), l.of(op.operand(1)))
-                                       : math.square_root(l.of(op.operand(0)));
+  const Registers& x = l.of(op.operand(0));
+  Registers out;
+  for (size_t first = 0; first < x.size(); first += kAtOnce) {
+    const size_t count = std::min(kAtOnce, x.size() - first);
+    auto part = [&](const Registers& all) {
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+      return Registers(begin, begin + static_cast<std::ptrdiff_t>(count));
+    };
+    const Registers done =
+        op.kind == ir::OpKind::kDivRn ? math.divide(part(x), part(l.of(op.operand(1)))) : math.square_root(part(x));
+    out.insert(out.end(), done.begin(), done.end());
+  }
+  return out;
 }
 
 }  // namespace kiln::lower
