@@ -4,6 +4,7 @@
 #include <bit>
 #include <unordered_map>
 
+#include "compiler/layout/algebra.h"
 #include "support/diag.h"
 
 namespace kiln::analysis {
@@ -604,6 +605,37 @@ AxisAnalysis::~AxisAnalysis() = default;
 AxisAnalysis::AxisAnalysis(AxisAnalysis&&) noexcept = default;
 
 const AxisInfo& AxisAnalysis::of(const Value* value) const { return state_->of(value); }
+
+namespace {
+
+/// The index of the first element of the aligned group of `equal` ones along each dimension.
+uint64_t first_of(const std::array<int64_t, ir::kMaxRank>& equal, const ir::Shape& shape, layout::Coord place) {
+  for (int d = 0; d < shape.rank; ++d)
+    place[d] = static_cast<int32_t>(place[d] & ~(static_cast<uint64_t>(equal[static_cast<size_t>(d)]) - 1));
+  return layout::index_of(shape.span(), place);
+}
+
+}  // namespace
+
+uint64_t AxisAnalysis::first_equal(const Value* value, layout::Coord place) const {
+  return first_of(of(value).constancy, value->type.shape, place);
+}
+
+uint64_t AxisAnalysis::first_loaded(const Op* access, layout::Coord place) const {
+  std::array<int64_t, ir::kMaxRank> equal;
+  equal.fill(1);
+  const Value* pointer = access->operand(0);
+  if (access->kind == OpKind::kLoad && !access->flag(AttrName::kVolatile)) {
+    equal = of(pointer).constancy;
+    for (size_t i = 1; i < access->operands.size(); ++i) {
+      const Value* v = access->operands[i];
+      // Of floats, as what stands where the mask is off, no facts are kept.
+      if (v->op && (v->op->kind == OpKind::kConstant || v->op->kind == OpKind::kSplat)) continue;
+      for (size_t d = 0; d < equal.size(); ++d) equal[d] = std::min(equal[d], of(v).constancy[d]);
+    }
+  }
+  return first_of(equal, pointer->type.shape, place);
+}
 
 std::array<int, ir::kMaxRank> AxisAnalysis::order_of(const Value* pointer) const {
   const AxisInfo& info = of(pointer);

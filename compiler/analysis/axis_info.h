@@ -42,6 +42,13 @@ class AxisAnalysis {
 
   const AxisInfo& of(const ir::Value* value) const;
 
+  /// The index (layout/algebra.h) of the first element of the aligned group of equal ones that holds the one at
+  /// `place`.
+  uint64_t first_equal(const ir::Value* value, layout::Coord place) const;
+  /// The same of what a load gets: from one address, under one mask. Of other accesses and volatile loads: of the
+  /// place.
+  uint64_t first_loaded(const ir::Op* access, layout::Coord place) const;
+
   /// The dimension along which neighbours of a pointer tile are most contiguous in memory, then the one with the
   /// longest run of addresses; ties go to the last dimension.
   std::array<int, ir::kMaxRank> order_of(const ir::Value* pointer) const;

@@ -77,10 +77,11 @@ double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearL
       r[d] = static_cast<int32_t>(static_cast<uint64_t>(c[d]) & kept[static_cast<size_t>(d)]);
     return layout::index_of(layout.shape(), r);
   };
-  layout::Span all, one;
+  layout::Span all, one, moved;
   auto registers = layout.bases(In::kRegister);
   for (size_t i = 0; i < registers.size(); ++i) {
     all.insert(sector(registers[i]));
+    moved.insert(axis.first_loaded(access, registers[i]));
     if (int64_t{1} << i < width) one.insert(sector(registers[i]));
   }
   for (const layout::Coord& basis : layout.bases(In::kLane)) all.insert(sector(basis)), one.insert(sector(basis));
@@ -91,7 +92,8 @@ double access_cost(const AxisAnalysis& axis, const ir::Op* access, const LinearL
     // Copies load again, but store once.
     if (!ir::writes_memory(access) || !(free.warp >> i & 1)) warps *= 2;
   }
-  double instructions = warps * layout.num_registers() / width;
+  // A thread's copies, and its elements at one address, are loaded once.
+  double instructions = warps * static_cast<double>(int64_t{1} << moved.rank()) / width;
   double distinct = static_cast<double>(int64_t{1} << all.rank());
   double asked = instructions * static_cast<double>(int64_t{1} << one.rank());
   // The first-level cache gives a sector again to loads; each store of a part of one goes to the second level.

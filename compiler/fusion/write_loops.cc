@@ -194,11 +194,35 @@ class LoopWriter {
 
   void elements() {
     const int64_t n = size_of_runs(kept_);
-    if (kept_.size() > 1 && (kept_.back().size >= (r_.machine.gpu() ? kShortRun : kShortRunOfACpu) || crossing() >= 0))
+    const int64_t least = r_.machine.gpu() ? kShortRun : kShortRunOfACpu;
+    if (kept_.size() > 1 && (crossing() >= 0 || (kept_.back().size >= least && !is_ragged())))
       tiles();
     else
       flat(n);
     group_.shape = fmt::format("{} elements", n);
+  }
+
+  /// Whether tiles of rows by columns would cut memory into short pieces, and one index over all elements would not: no
+  /// tile of columns divides a row well, or rows begin inside of wide words. Divisions by the length of a row then find
+  /// where an element is; where rows are whole words, so are all accesses.
+  bool is_ragged() const {
+    constexpr int64_t kWord = 16, kLeastPiece = 64;  // bytes
+    const int64_t n_cols = kept_.back().size;
+    if (!r_.machine.gpu() || wide(kept_, kWord)) return false;
+    int64_t narrowest = kWord;
+    bool walks = true;  // each tensor is read in one go, or one value of it per row
+    for (const Access& a : all_) {
+      const int64_t inner = a.strides[at(kept_.back().dims.back())];
+      if (inner == 0) continue;
+      if (inner != 1) return false;
+      int64_t step = 1;
+      for (size_t i = kept_.size(); i-- > 0; step *= kept_[i].size)
+        walks = walks && a.strides[at(kept_[i].dims.back())] == step;
+      const DagNode& n = dag_.nodes[at(a.node)];
+      if (!n.counts) narrowest = std::min<int64_t>(narrowest, size_of(n.dtype));
+    }
+    if (n_cols * narrowest % kWord != 0) return walks;
+    return column_block(r_.machine, n_cols) * narrowest < kLeastPiece;
   }
 
   void flat(int64_t n) {

@@ -160,8 +160,9 @@ Status lower<ir::OpKind::kLoad>(Lowering& l, const ir::Op& op) {
   llvm::Type* element = l.type_of(type);
   llvm::Type* in_memory = memory_type(element);
 
-  Registers moved(addresses.size());          // as memory holds them
-  std::unordered_map<uint64_t, size_t> seen;  // element → first register that holds it: copies are loaded once
+  Registers moved(addresses.size());  // as memory holds them
+  // Element → first register that holds it: copies, and neighbours at one address, are loaded once.
+  std::unordered_map<uint64_t, size_t> seen;
   std::vector<std::pair<size_t, size_t>> copies;
   std::optional<VectorEnds> ends;
   if (masks && l.axis.may_end_within_vector(&op)) ends.emplace(l, *masks, width);
@@ -170,7 +171,8 @@ Status lower<ir::OpKind::kLoad>(Lowering& l, const ir::Op& op) {
   };
   for (size_t r = 0; r < moved.size(); r += static_cast<size_t>(width)) {
     if (type.is_tile()) {
-      auto [it, fresh] = seen.try_emplace(layout::index_at(*type.layout, static_cast<uint32_t>(r), 0, 0), r);
+      auto [it, fresh] =
+          seen.try_emplace(l.axis.first_loaded(&op, type.layout->apply(static_cast<uint32_t>(r), 0, 0)), r);
       if (!fresh) {
         copies.emplace_back(r, it->second);
         continue;

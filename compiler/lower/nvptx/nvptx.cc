@@ -2,6 +2,8 @@
 
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
+#include <unordered_map>
+
 #include "compiler/analysis/layout_ops.h"
 #include "compiler/lower/nvptx/lowering.h"
 #include "compiler/lower/shared/elementwise.h"
@@ -270,7 +272,19 @@ class KernelLowering {
     const size_t step = in_pairs(op) ? 2 : 1;
     Registers out(n);
     std::vector<Value*> operands(op.operands.size());
+    // Numbers of which neighbours are known to be equal, as rows and masks often are, are computed once.
+    const ir::Type& type = op.result()->type;
+    const bool may_repeat = type.is_tile() && type.layout && !type.is_float();
+    std::unordered_map<uint64_t, size_t> first;
     for (size_t r = 0; r < n; r += step) {
+      if (may_repeat && step == 1) {
+        const layout::Coord place = type.layout->apply(static_cast<uint32_t>(r), 0, 0);
+        const auto [it, is_new] = first.try_emplace(l_.axis.first_equal(op.result(), place), r);
+        if (!is_new) {
+          out[r] = out[it->second];
+          continue;
+        }
+      }
       for (size_t k = 0; k < operands.size(); ++k) {
         const Registers& from = l_.of(op.operands[k]);
         operands[k] = from[r];
