@@ -131,7 +131,7 @@ void split_reductions(Dag& dag, const Machine& machine) {
     const int64_t unit = !across ? kSplitUnit : machine.gpu() ? 128 : 256;
     const Limits limits = !machine.gpu() ? Limits{2, 16, 32}
                           : across       ? Limits{3, 1, 4}
-                          : rows > 1     ? Limits{8, 8, 16}
+                          : rows > 1     ? Limits{8, 4, 16}
                                          : Limits{3, 1, 8};
     const int64_t least = limits.least * unit;
     if (now * limits.idle > programs || columns < limits.worth * unit) continue;

@@ -6,10 +6,10 @@
 
 namespace kiln::fusion {
 
-inline constexpr int64_t kMostColumns = 32768;  // of a row that a program holds at once
-inline constexpr int64_t kShortRow = 1024;      // one warp or two take it
-inline constexpr int64_t kAgainColumns = 8192;  // of a row that is reloaded rather than kept in registers
-inline constexpr int64_t kShortCrossing = 8;    // of a dimension that is not worth a way through shared memory
+inline constexpr int64_t kMostColumns = 32768;   // of a row that a program holds at once
+inline constexpr int64_t kShortRow = 1024;       // one warp or two take it
+inline constexpr int64_t kAgainColumns = 16384;  // of a row that is reloaded rather than kept in registers
+inline constexpr int64_t kShortCrossing = 8;     // of a dimension that is not worth a way through shared memory
 
 /// Elements of a program of a pointwise kernel, and its warps.
 struct ElementTile {

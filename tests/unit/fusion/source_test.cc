@@ -136,6 +136,11 @@ std::vector<Case> cases() {
          const int y = w.op(ExprOp::kPermute, {w.op(ExprOp::kDiv, {x, w.number(255.0)})}, first);
          return {w.op(ExprOp::kSub, {y, mean})};
        }},
+      {"channel_scales", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kBF16, {37, 128, 14, 14}, "x"), scale = w.tensor(kF32, {128, 1, 1}, "scale");
+         return {w.add(w.mul(x, scale), w.tensor(kF32, {128, 1, 1}, "shift"))};
+       }},
       {"wide_softmax", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          return {w.along(ExprOp::kSoftmax, {w.tensor(kBF16, {4096, 32768}, "x")}, {-1})};
@@ -208,8 +213,8 @@ std::vector<Case> cases() {
        }},
       {"rms_norm_read_again", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
-         const int x = w.tensor(kBF16, {64, 8191}, "x");
-         return {w.along(ExprOp::kRmsNorm, {x, w.tensor(kBF16, {8191}, "weight")}, {-1})};
+         const int x = w.tensor(kBF16, {640, 16383}, "x");
+         return {w.along(ExprOp::kRmsNorm, {x, w.tensor(kBF16, {16383}, "weight")}, {-1})};
        }},
       {"linear_of_batches", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
