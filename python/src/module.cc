@@ -89,6 +89,7 @@ PyMODINIT_FUNC PyInit__kiln() {
     Ref module = Ref::take(PyModule_Create(&definition));
     add_errors(module.get());
     add_image(module.get());
+    add_dispatcher(module.get());
     add_function_table(module.get());
     add_launcher(module.get());
     check(PyModule_AddStringConstant(module.get(), "version", KILN_VERSION));

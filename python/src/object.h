@@ -164,6 +164,7 @@ void destroy(PyObject* self) {
 }
 
 /// The module's types; each adds itself to the module.
+void add_dispatcher(PyObject* module);
 void add_errors(PyObject* module);
 void add_function_table(PyObject* module);
 void add_image(PyObject* module);

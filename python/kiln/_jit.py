@@ -1,0 +1,172 @@
+"""kiln.jit: kernels in Triton's language, launched without triton."""
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+import types
+from typing import Any, Callable, Sequence
+
+from kiln import _kiln
+from kiln import language as tl
+
+_MISSING = object()
+
+
+class _Unknown(Exception):
+    """A value that means nothing to a kernel."""
+
+
+class Kernel(_kiln.Dispatcher):
+    """A function under kiln.jit: `kernel[grid](*arguments, **options)` compiles it where needed and launches it.
+
+    grid: an int, a tuple of 1 to 3 ints, or a function of the arguments by name that gives one of these.
+    Arguments: tensors of torch, numpy arrays, objects with `__dlpack__` or `__cuda_array_interface__`, numbers, bools,
+    None; anything for `tl.constexpr` parameters. Options: num_warps, num_stages, num_ctas, maxnreg, launch_pdl,
+    enable_fp_fusion, debug. Tensors on the CPU run on the CPU, those on a GPU on torch's current stream.
+    """
+
+    def __new__(cls, fn: Callable, do_not_specialize: Sequence[Any] = ()) -> "Kernel":
+        parameters = list(inspect.signature(fn).parameters.values())
+        for p in parameters:
+            if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+                raise TypeError(f"kernel '{fn.__name__}': kiln.jit takes no parameter *{p.name}")
+        rows = [(p.name, _is_constexpr(p.annotation), p.name not in do_not_specialize and i not in do_not_specialize,
+                 _annotated(p.annotation), () if p.default is p.empty else (_plain(p.default), ))
+                for i, p in enumerate(parameters)]
+        compile: list = []
+        self = super().__new__(cls, fn.__name__, rows, lambda *args: compile[0](*args))
+        self.fn, self.__name__, self.__doc__, self.__module__ = fn, fn.__name__, fn.__doc__, fn.__module__
+        self.__wrapped__ = fn
+        self._constexprs = [r[1] for r in rows]
+        compile.append(self._compile)
+        return self
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        raise TypeError(f"kernel '{self.__name__}' is launched with a grid: {self.__name__}[grid](...)")
+
+    def __repr__(self) -> str:
+        return f"<kiln.Kernel {self.__module__}.{self.__name__}>"
+
+    def _compile(self, descriptions: list, options: dict, target: str, device: str) -> Any:
+        names = _Names()
+        number = names.add(self)
+        arguments = []
+        for parameter, (kind, value) in zip(inspect.signature(self.fn).parameters, descriptions):
+            try:
+                arguments.append(("value", names.value(value)) if kind == "constexpr" else (kind, value))
+            except _Unknown as e:
+                raise TypeError(f"kernel '{self.__name__}': argument '{parameter}': {e}") from None
+        return names.table.compile(number, arguments, target, options, device)
+
+
+def jit(fn: Callable | None = None, *, do_not_specialize: Sequence[Any] = ()) -> Any:
+    """A kernel, or a function that kernels call, of a function in Triton's language. See Kernel.
+
+    do_not_specialize: names or positions of parameters of which the code assumes nothing.
+    """
+    if fn is None: return lambda f: Kernel(f, do_not_specialize)
+    if not isinstance(fn, types.FunctionType): raise TypeError(f"kiln.jit takes a function, got {fn!r}")
+    return Kernel(fn, do_not_specialize)
+
+
+def _plain(value: Any) -> Any:
+    return value.value if _is_triton(value, "constexpr") or isinstance(value, tl.constexpr) else value
+
+
+def _is_triton(value: Any, name: str) -> bool:
+    return type(value).__name__ == name and type(value).__module__.startswith("triton.language")
+
+
+def _is_constexpr(annotation: Any) -> bool:
+    if isinstance(annotation, str): return bool(re.fullmatch(r"(\w+\.)*constexpr", annotation.strip()))
+    return getattr(annotation, "__name__", "") == "constexpr"
+
+
+def _annotated(annotation: Any) -> str | None:
+    if isinstance(annotation, tl.dtype) or _is_triton(annotation, "dtype"): return annotation.name
+    if isinstance(annotation, str): return annotation.split(".")[-1].strip()  # what is no dtype fixes nothing
+    return None
+
+
+class _Names:
+    """What the names of one kernel and of the functions that it reaches mean, as FunctionTable takes it."""
+
+    def __init__(self) -> None:
+        self.table = _kiln.FunctionTable()
+        self._ids: dict[int, int] = {}
+        self._kept: list[Any] = []  # keeps id() of each unique
+        self._members: set[tuple[str, str]] = set()
+
+    def value(self, value: Any) -> Any:
+        value = _plain(value)
+        if isinstance(value, tl._Name): return ("module", value.path)
+        if isinstance(value, tl.dtype) or _is_triton(value, "dtype"): return ("dtype", value.name)
+        if value is None or isinstance(value, bool): return value
+        if isinstance(value, int):
+            if not -2**63 <= int(value) < 2**64: raise _Unknown("an integer of more than 64 bits")
+            return int(value)
+        if isinstance(value, (float, str)): return type(value).__mro__[-2](value)
+        if isinstance(value, (tuple, list)):
+            return ("tuple", [self.value(v) for v in value], getattr(value, "_fields", None))
+        if isinstance(value, types.ModuleType): return ("module", _module_path(value))
+        path = f"{getattr(value, '__module__', '')}.{getattr(value, '__name__', '')}"
+        if path.startswith("triton.") and _kiln.FunctionTable.knows(path): return ("module", path)
+        if _is_function(value): return ("function", self.add(value))
+        raise _Unknown(f"{value!r} means nothing to a kernel")
+
+    def add(self, function: Any) -> int:
+        if (found := self._ids.get(id(function))) is not None: return found
+        fn = function.fn
+        lines, line = inspect.getsourcelines(fn)
+        text = textwrap.dedent("".join(lines))
+        start = re.search(r"^(async\s+)?def\s", text, re.MULTILINE)
+        if not start: raise TypeError(f"kernel '{fn.__name__}' is no function with a source text")
+        number = self.table.add(text[start.start():], fn.__code__.co_filename, line + text[:start.start()].count("\n"))
+        self._ids[id(function)] = number
+        self._kept.append(function)
+        nonlocals = inspect.getclosurevars(fn).nonlocals
+        for path in sorted(self.table.names(number), key=lambda p: p.count(".")):
+            root, *rest = path.split(".")
+            found = nonlocals.get(root, fn.__globals__.get(root, _MISSING))
+            try:
+                self._bind(number, root, rest, found)
+            except _Unknown:
+                pass  # the compiler says so where the name is needed
+        for name, parameter in inspect.signature(fn).parameters.items():
+            if parameter.default is parameter.empty: continue
+            try:
+                self.table.bind_default(number, name, self.value(parameter.default))
+            except _Unknown:
+                pass
+        return number
+
+    def _bind(self, number: int, root: str, rest: list, found: Any) -> None:
+        if found is _MISSING or not _is_visible(found): return
+        if not rest:
+            self.table.bind(number, root, self.value(found))
+            return
+        for name in rest[:-1]: found = getattr(found, name, None) if isinstance(found, types.ModuleType) else None
+        if not isinstance(found, types.ModuleType): return
+        module, name = _module_path(found), rest[-1]
+        if (module, name) in self._members or _kiln.FunctionTable.knows(f"{module}.{name}"): return
+        self._members.add((module, name))
+        member = getattr(found, name, _MISSING)
+        if member is not _MISSING: self.table.bind_member(module, name, self.value(member))
+
+
+def _module_path(module: types.ModuleType) -> str:
+    return "triton.language" if module is tl else module.__name__
+
+
+def _is_function(value: Any) -> bool:
+    """One of kiln.jit, or of triton.jit."""
+    return isinstance(value, Kernel) or (type(value).__name__ == "JITFunction" and hasattr(value, "fn"))
+
+
+def _is_visible(value: Any) -> bool:
+    """As Triton has it: other globals may change behind the compiled code's back."""
+    return (isinstance(value, (types.ModuleType, tl.constexpr, tl.dtype, tl._Name)) or _is_function(value)
+            or (isinstance(value, tuple) and hasattr(value, "_fields"))
+            or (getattr(value, "__module__", None) or type(value).__module__).startswith("triton")
+            or type(value).__module__.startswith("triton.language"))

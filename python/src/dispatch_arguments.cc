@@ -1,0 +1,333 @@
+#include <bit>
+#include <optional>
+
+#include "kiln/tensor.h"
+#include "python/src/dispatcher.h"
+#include "runtime/tensor/dlpack_abi.h"
+
+namespace kiln::python {
+
+namespace {
+
+struct DispatchWords {
+  PyObject *data_ptr, *dtype, *get_device, *device, *type, *array, *cuda_array, *dlpack, *dlpack_device;
+};
+const DispatchWords& dispatch_words() {
+  auto word = PyUnicode_InternFromString;
+  static const DispatchWords kWords = {
+      word("data_ptr"), word("dtype"), word("get_device"), word("device"), word("type"), word("__array_interface__"),
+      word("__cuda_array_interface__"), word("__dlpack__"), word("__dlpack_device__")};
+  return kWords;
+}
+
+/// How objects of a type are read. Asked for once for each type.
+enum class Receiver : uint8_t { kTorch, kNumpy, kCudaArray, kDlpack, kInteger, kReal, kOther };
+
+bool type_has(PyTypeObject* type, PyObject* name) {
+  return PyObject_HasAttr(reinterpret_cast<PyObject*>(type), name) != 0;
+}
+
+Receiver find_receiver(PyTypeObject* type) {
+  const DispatchWords& w = dispatch_words();
+  if (type_has(type, w.data_ptr) && type_has(type, w.get_device)) return Receiver::kTorch;
+  // Scalars of numpy have an array interface too, but no DLPack.
+  if (type_has(type, w.array) && type_has(type, w.dlpack)) return Receiver::kNumpy;
+  if (type_has(type, w.cuda_array)) return Receiver::kCudaArray;
+  if (type_has(type, w.dlpack)) return Receiver::kDlpack;
+  static PyObject* const index = PyUnicode_InternFromString("__index__");
+  static PyObject* const real = PyUnicode_InternFromString("__float__");
+  if (type_has(type, index)) return Receiver::kInteger;
+  return type_has(type, real) ? Receiver::kReal : Receiver::kOther;
+}
+
+Receiver receiver_of(PyObject* object) {
+  struct Row {
+    PyTypeObject* type;  // kept alive, so that no other type gets its address
+    Receiver receiver;
+  };
+  static std::vector<Row> rows;
+  PyTypeObject* type = Py_TYPE(object);
+  for (const Row& row : rows)
+    if (row.type == type) return row.receiver;
+  const Receiver found = find_receiver(type);
+  constexpr size_t kMost = 64;
+  if (rows.size() < kMost) {
+    Py_INCREF(reinterpret_cast<PyObject*>(type));
+    rows.push_back({type, found});
+  }
+  return found;
+}
+
+/// Of torch's dtype objects, of which there is one for each type.
+std::optional<DType> torch_dtype(PyObject* dtype) {
+  struct Row {
+    PyObject* object;
+    std::optional<DType> dtype;
+  };
+  static std::vector<Row> rows;
+  for (const Row& row : rows)
+    if (row.object == dtype) return row.dtype;
+  const Ref shown = Ref::take(PyObject_Str(dtype));
+  std::string_view name = text_of(shown.get());
+  if (const size_t dot = name.rfind('.'); dot != name.npos) name.remove_prefix(dot + 1);
+  const std::optional<DType> found = parse_dtype(name);
+  Py_INCREF(dtype);
+  rows.push_back({dtype, found});
+  return found;
+}
+
+/// "<f4" of array interfaces.
+std::optional<DType> typestr_dtype(std::string_view text) {
+  if (text.size() < 3 || text[0] == '>') return std::nullopt;
+  const std::string_view rest = text.substr(1);
+  if (rest == "b1") return DType::kI1;
+  const int bits = 8 * (rest[1] - '0');
+  if (rest.size() != 2) return std::nullopt;
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    const DTypeInfo& row = info(dtype);
+    if (row.bits != bits || is_fp8(dtype) || dtype == DType::kBF16) continue;
+    if (rest[0] == (row.cls == DTypeClass::kFloat ? 'f' : row.cls == DTypeClass::kSigned ? 'i' : 'u')) return dtype;
+  }
+  return std::nullopt;
+}
+
+std::optional<DType> dlpack_dtype(uint8_t code, uint8_t bits) {
+  if (code == 6 && bits == 8) return DType::kI1;
+  if (code == 4 && bits == 16) return DType::kBF16;
+  if (code > 2) return std::nullopt;
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    const DTypeInfo& row = info(dtype);
+    constexpr DTypeClass kClasses[] = {DTypeClass::kSigned, DTypeClass::kUnsigned, DTypeClass::kFloat};
+    if (row.bits == bits && row.cls == kClasses[code] && !is_fp8(dtype) && dtype != DType::kBF16) return dtype;
+  }
+  return std::nullopt;
+}
+
+double real_of(PyObject* object) {
+  const double v = PyFloat_AsDouble(object);
+  if (v == -1 && PyErr_Occurred()) throw Raised();
+  return v;
+}
+
+std::string device_text(int device) { return device < 0 ? "the CPU" : "cuda:" + std::to_string(device); }
+
+std::string type_of(PyObject* object) {
+  const Ref name =
+      Ref::take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__qualname__"));
+  return std::string(text_of(name.get()));
+}
+
+}  // namespace
+
+void DispatchArguments::refuse(const DispatchParam& param, PyObject* type, const std::string& problem) const {
+  raise(type, "kernel '%s': argument '%U' %s", std::string(kernel_).c_str(), param.name.get(), problem.c_str());
+}
+
+void DispatchArguments::add(const DispatchParam& param, PyObject* object) {
+  value_ = nullptr;
+  if (param.is_constexpr) return constant(param, object);
+  if (object == Py_None) return constant(param, object);
+  if (param.is_annotated) return annotated(param, object);
+  if (PyBool_Check(object)) return scalar(DType::kI1, object == Py_True, false);
+  if (PyLong_Check(object)) return integer(param, object);
+  if (PyFloat_Check(object))
+    return scalar(DType::kF32, std::bit_cast<uint32_t>(static_cast<float>(PyFloat_AsDouble(object))), false);
+  foreign(param, object);
+}
+
+void DispatchArguments::constant(const DispatchParam& param, PyObject* object) {
+  value_ = object;
+  if (object == Py_None) return tag(DispatchTag::kNone);
+  if (PyBool_Check(object)) return tag(object == Py_True ? DispatchTag::kTrue : DispatchTag::kFalse);
+  if (PyLong_CheckExact(object)) {
+    int overflow = 0;
+    const long long v = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (!overflow) return tag(DispatchTag::kInt), raw(v);
+  } else if (PyFloat_CheckExact(object)) {
+    return tag(DispatchTag::kDouble), raw(PyFloat_AsDouble(object));
+  } else if (PyUnicode_CheckExact(object)) {
+    const std::string_view text = text_of(object);
+    tag(DispatchTag::kText), raw(text.size()), key_.append(text);
+    return;
+  } else if (PyTuple_CheckExact(object)) {
+    const Py_ssize_t n = length(object);
+    tag(DispatchTag::kTuple), raw(n);
+    for (Py_ssize_t i = 0; i < n; ++i) constant(param, item(object, i));
+    value_ = object;
+    return;
+  }
+  PyObject* known = PyDict_GetItemWithError(objects_, object);
+  if (!known) {
+    if (PyErr_Occurred()) {
+      PyErr_Clear();
+      refuse(param, PyExc_TypeError, "is a tl.constexpr and got an unhashable " + type_of(object));
+    }
+    check(PyDict_SetItem(objects_, object, object));
+    known = object;
+  }
+  tag(DispatchTag::kObject), raw(known);
+}
+
+void DispatchArguments::scalar(DType dtype, uint64_t slot, bool divisible) {
+  tag(DispatchTag::kScalar), raw(dtype), raw(divisible);
+  slots_.push_back(slot);
+  dtype_ = dtype, is_pointer_ = false, divisible_ = divisible;
+}
+
+void DispatchArguments::integer(const DispatchParam& param, PyObject* object) {
+  int overflow = 0;
+  const long long v = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (v == -1 && !overflow && PyErr_Occurred()) throw Raised();
+  if (overflow) {
+    const unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(object) : 0;
+    if (overflow < 0 || PyErr_Occurred()) {
+      PyErr_Clear();
+      refuse(param, PyExc_OverflowError, "does not fit into 64 bits");
+    }
+    return scalar(DType::kU64, large, param.specialize && large % 16 == 0);
+  }
+  if (v == 1 && param.specialize) {
+    static PyObject* const one = PyLong_FromLong(1);
+    return constant(param, one);
+  }
+  scalar(v == static_cast<int32_t>(v) ? DType::kI32 : DType::kI64, static_cast<uint64_t>(v),
+         param.specialize && v % 16 == 0);
+}
+
+void DispatchArguments::annotated(const DispatchParam& param, PyObject* object) {
+  const DType dtype = param.annotation;
+  const bool is_number = PyLong_Check(object) || PyFloat_Check(object) || PyBool_Check(object) ||
+                         receiver_of(object) == Receiver::kInteger || receiver_of(object) == Receiver::kReal;
+  const bool is_real = PyFloat_Check(object) || (is_number && !PyLong_Check(object) && !PyIndex_Check(object));
+  if (!is_number || (is_real && is_int(dtype)))
+    refuse(param, PyExc_TypeError, "is annotated " + std::string(name(dtype)) + " and got a " + type_of(object));
+  if (is_float(dtype)) {
+    uint64_t slot = 0;
+    from_double(dtype, real_of(object), &slot);
+    return scalar(dtype, slot, false);
+  }
+  const Ref whole = Ref::take(PyNumber_Index(object));
+  if (dtype == DType::kI1) return scalar(dtype, PyObject_IsTrue(whole.get()) == 1, false);
+  int overflow = 0;
+  const long long v = PyLong_AsLongLongAndOverflow(whole.get(), &overflow);
+  uint64_t low = static_cast<uint64_t>(v);
+  bool fits = !overflow;
+  if (overflow > 0 && dtype == DType::kU64) {
+    low = PyLong_AsUnsignedLongLong(whole.get());
+    fits = !PyErr_Occurred();
+    PyErr_Clear();
+  } else if (fits && !is_signed(dtype)) {
+    fits = v >= 0 && (bits(dtype) == 64 || low < (uint64_t{1} << bits(dtype)));
+  } else if (fits && bits(dtype) < 64) {
+    fits = v >= -(int64_t{1} << (bits(dtype) - 1)) && v < (int64_t{1} << (bits(dtype) - 1));
+  }
+  if (!fits) refuse(param, PyExc_OverflowError, "does not fit its annotation " + std::string(name(dtype)));
+  scalar(dtype, low, param.specialize && low % 16 == 0);
+}
+
+void DispatchArguments::pointer(const DispatchParam& param, DType dtype, uint64_t address, int device) {
+  if (!first_) {
+    first_ = &param, device_ = device;
+  } else if (device != device_) {
+    const Ref first = Ref::share(first_->name.get());
+    refuse(param, PyExc_ValueError,
+           "is on " + device_text(device) + ", and '" + std::string(text_of(first.get())) + "' is on " +
+               device_text(device_));
+  }
+  const bool divisible = param.specialize && address % 16 == 0;
+  tag(DispatchTag::kPointer), raw(dtype), raw(divisible);
+  slots_.push_back(address);
+  dtype_ = dtype, is_pointer_ = true, divisible_ = divisible;
+}
+
+void DispatchArguments::foreign(const DispatchParam& param, PyObject* object) {
+  switch (receiver_of(object)) {
+    case Receiver::kTorch:
+      return torch_tensor(param, object);
+    case Receiver::kNumpy:
+      return array(param, object, dispatch_words().array, false);
+    case Receiver::kCudaArray:
+      return array(param, object, dispatch_words().cuda_array, true);
+    case Receiver::kDlpack:
+      return dlpack(param, object);
+    case Receiver::kInteger:
+      return integer(param, Ref::take(PyNumber_Index(object)).get());
+    case Receiver::kReal:
+      return scalar(DType::kF32, std::bit_cast<uint32_t>(static_cast<float>(real_of(object))), false);
+    case Receiver::kOther:
+      break;
+  }
+  refuse(param, PyExc_TypeError,
+         "got a " + type_of(object) +
+             "; a kernel takes tensors, arrays (DLPack, __cuda_array_interface__), numbers, bools and None, and "
+             "others as tl.constexpr");
+}
+
+void DispatchArguments::torch_tensor(const DispatchParam& param, PyObject* object) {
+  const DispatchWords& w = dispatch_words();
+  const Ref dtype = Ref::take(PyObject_GetAttr(object, w.dtype));
+  const std::optional<DType> known = torch_dtype(dtype.get());
+  if (!known)
+    refuse(param, PyExc_TypeError, "is a tensor of " + std::string(text_of(Ref::take(PyObject_Str(dtype.get())).get())) +
+                                       ", which kernels do not have");
+  // -1 is every device without a number; such a tensor's data_ptr() is none of the CPU's, unless it is on the CPU.
+  const auto device =
+      static_cast<int>(integer_of(Ref::take(PyObject_CallMethodObjArgs(object, w.get_device, nullptr)).get()));
+  const Ref address = Ref::take(PyObject_CallMethodObjArgs(object, w.data_ptr, nullptr));
+  const uint64_t v = PyLong_AsUnsignedLongLong(address.get());
+  if (PyErr_Occurred()) throw Raised();
+  if (v == 0 && device < 0) {
+    const Ref place = Ref::take(PyObject_GetAttr(object, w.device));
+    const Ref kind = Ref::take(PyObject_GetAttr(place.get(), w.type));
+    if (text_of(kind.get()) != "cpu")
+      refuse(param, PyExc_ValueError, "is a tensor on " + std::string(text_of(kind.get())) + ", which has no memory");
+  }
+  pointer(param, *known, v, device);
+}
+
+void DispatchArguments::array(const DispatchParam& param, PyObject* object, PyObject* interface_name, bool is_cuda) {
+  const Ref fields = Ref::take(PyObject_GetAttr(object, interface_name));
+  PyObject* data = PyDict_Check(fields.get()) ? PyDict_GetItemString(fields.get(), "data") : nullptr;
+  PyObject* typestr = PyDict_Check(fields.get()) ? PyDict_GetItemString(fields.get(), "typestr") : nullptr;
+  if (!data || !typestr || !PyTuple_Check(data)) refuse(param, PyExc_TypeError, "has no usable array interface");
+  const std::optional<DType> dtype = typestr_dtype(text_of(typestr));
+  if (!dtype)
+    refuse(param, PyExc_TypeError, "is an array of '" + std::string(text_of(typestr)) + "', which kernels do not have");
+  const uint64_t address = PyLong_AsUnsignedLongLong(item(data, 0));
+  if (PyErr_Occurred()) throw Raised();
+  // The interface does not name its GPU. With others it is theirs, else the first.
+  pointer(param, *dtype, address, !is_cuda ? -1 : first_ && device_ >= 0 ? device_ : 0);
+}
+
+void DispatchArguments::dlpack(const DispatchParam& param, PyObject* object) {
+  const DispatchWords& w = dispatch_words();
+  const Ref capsule = Ref::take(PyObject_CallMethodObjArgs(object, w.dlpack, nullptr));
+  // It stays the capsule's: its destructor lets go of it, and the caller keeps the object for the launch.
+  const auto* managed = static_cast<const DLManagedTensor*>(PyCapsule_GetPointer(capsule.get(), "dltensor"));
+  if (!managed) throw Raised();
+  const auto& t = managed->tensor;
+  const std::optional<DType> dtype = t.dtype.lanes == 1 ? dlpack_dtype(t.dtype.code, t.dtype.bits) : std::nullopt;
+  if (!dtype) refuse(param, PyExc_TypeError, "is a DLPack tensor of elements that kernels do not have");
+  constexpr int kCpu = 1, kCuda = 2, kPinned = 3;
+  const int kind = static_cast<int>(t.device.type);
+  if (kind != kCpu && kind != kCuda && kind != kPinned)
+    refuse(param, PyExc_ValueError, "is a DLPack tensor on a device of kind " + std::to_string(kind));
+  pointer(param, *dtype, reinterpret_cast<uint64_t>(t.data) + t.byte_offset,
+          kind == kCuda ? static_cast<int>(t.device.id) : -1);
+}
+
+void DispatchArguments::finish(const CodeOptions& options) {
+#define KILN_LAUNCH_OPTION(NAME, ...) raw(options.NAME);
+#include "kiln/launch_option.def"
+  raw(device_);
+}
+
+Ref DispatchArguments::description() const {
+  if (value_) return Ref::take(PyTuple_Pack(2, text("constexpr").get(), value_));
+  std::string type = (is_pointer_ ? "*" : "") + std::string(name(dtype_)) + (divisible_ ? ":16" : "");
+  return Ref::take(PyTuple_Pack(2, text("type").get(), text(type).get()));
+}
+
+}  // namespace kiln::python

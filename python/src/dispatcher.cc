@@ -1,0 +1,290 @@
+#include "python/src/dispatcher.h"
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include "kiln/image.h"
+#include "kiln/interop.h"
+#include "python/src/image.h"
+
+namespace kiln::python {
+
+namespace {
+
+/// A kernel that Python launches: parameters, and code by key.
+struct Dispatcher {
+  std::string name;
+  std::vector<DispatchParam> params;
+  Ref compile;  // compile(descriptions, options, target, device) -> Image
+  Ref objects;  // of constexprs
+  std::unordered_map<std::string, LoadedImage> code;
+  const std::string* last_key = nullptr;  // keys and values of the map stay where they are
+  const LoadedImage* last = nullptr;
+};
+
+Dispatcher& dispatcher_of(PyObject* self) { return *unboxed<std::unique_ptr<Dispatcher>>(self); }
+
+struct KnownDevice {
+  Device device;
+  std::string target;
+  std::vector<std::pair<void*, Stream>> streams;  // kept, so that a launch does not make one
+};
+
+KnownDevice& device_at(int index) {
+  static auto& known = *new std::map<int, KnownDevice>();  // the driver may be gone when destructors run
+  auto it = known.find(index);
+  if (it != known.end()) return it->second;
+  Result<Device> opened = [&] {
+    WithoutGil without;
+    return Device::open(index < 0 ? "cpu" : "cuda:" + std::to_string(index));
+  }();
+  KnownDevice made;
+  made.device = value_of(std::move(opened));
+  made.target = made.device.info().target;
+  return known.emplace(index, std::move(made)).first->second;
+}
+
+/// torch's function of a device's current stream; null while torch is not imported or has no CUDA.
+PyObject* torch_stream_function() {
+  static PyObject* found = nullptr;
+  if (found) return found;
+  PyObject* modules = PyImport_GetModuleDict();  // borrowed
+  PyObject* torch = PyDict_GetItemString(modules, "torch._C");
+  if (!torch) return nullptr;
+  found = PyObject_GetAttrString(torch, "_cuda_getCurrentRawStream");
+  if (!found) PyErr_Clear();
+  return found;
+}
+
+Stream stream_at(KnownDevice& known, int index) {
+  void* raw = nullptr;
+  if (PyObject* ask = torch_stream_function()) {
+    const Ref at = number(index);
+    const Ref stream = Ref::take(PyObject_CallFunctionObjArgs(ask, at.get(), nullptr));
+    raw = PyLong_AsVoidPtr(stream.get());
+    if (!raw && PyErr_Occurred()) throw Raised();
+  }
+  for (const auto& [handle, stream] : known.streams)
+    if (handle == raw) return stream;
+  constexpr size_t kMost = 64;
+  if (known.streams.size() == kMost) known.streams.clear();
+  known.streams.emplace_back(raw, value_of(stream_from_cuda(known.device, raw)));
+  return known.streams.back().second;
+}
+
+void set_option(CodeOptions& options, const Dispatcher& kernel, PyObject* keyword, PyObject* value) {
+  const std::string_view name = text_of(keyword);
+  auto chosen = [&] {
+    if (!PyLong_Check(value))
+      raise(PyExc_TypeError, "kernel '%s': the option %U is an int or a bool, got %R", kernel.name.c_str(), keyword,
+            value);
+    return integer_of(value);
+  };
+#define KILN_LAUNCH_OPTION(NAME, TYPE, ...)                              \
+  if (name == #NAME) {                                                   \
+    if (value != Py_None) options.NAME = static_cast<TYPE>(chosen());    \
+    return;                                                              \
+  }
+#include "kiln/launch_option.def"
+  raise(PyExc_TypeError, "kernel '%s' has no parameter and no option '%U'", kernel.name.c_str(), keyword);
+}
+
+int64_t grid_size(const Dispatcher& kernel, PyObject* object) {
+  if (!PyIndex_Check(object) || PyBool_Check(object))
+    raise(PyExc_TypeError, "kernel '%s': a grid is an int, a tuple of 1 to 3 ints or a function that gives one, got %R",
+          kernel.name.c_str(), object);
+  return integer_of(PyLong_Check(object) ? object : Ref::take(PyNumber_Index(object)).get());
+}
+
+std::array<int64_t, 3> grid_of(const Dispatcher& kernel, PyObject* grid, std::span<PyObject* const> values) {
+  Ref computed;
+  if (PyCallable_Check(grid)) {
+    const Ref meta = Ref::take(PyDict_New());
+    for (size_t i = 0; i < values.size(); ++i)
+      check(PyDict_SetItem(meta.get(), kernel.params[i].name.get(), values[i]));
+    computed = Ref::take(PyObject_CallFunctionObjArgs(grid, meta.get(), nullptr));
+    grid = computed.get();
+  }
+  std::array<int64_t, 3> out = {1, 1, 1};
+  if (!PyTuple_Check(grid) && !PyList_Check(grid)) {
+    out[0] = grid_size(kernel, grid);
+    return out;
+  }
+  const Py_ssize_t n = length(grid);
+  if (n < 1 || n > 3)
+    raise(PyExc_TypeError, "kernel '%s': a grid has 1 to 3 sizes, got %R", kernel.name.c_str(), grid);
+  for (Py_ssize_t i = 0; i < n; ++i) out[static_cast<size_t>(i)] = grid_size(kernel, item(grid, i));
+  return out;
+}
+
+LoadedImage compiled(Dispatcher& kernel, PyObject* compile, std::span<PyObject* const> values,
+                     const CodeOptions& options, const KnownDevice& known) {
+  const Ref descriptions = Ref::take(PyList_New(0)), chosen = Ref::take(PyDict_New());
+  for (size_t i = 0; i < values.size(); ++i) {
+    DispatchArguments one(kernel.name, kernel.objects.get());
+    one.add(kernel.params[i], values[i]);
+    check(PyList_Append(descriptions.get(), one.description().get()));
+  }
+#define KILN_LAUNCH_OPTION(NAME, ...) \
+  check(PyDict_SetItemString(chosen.get(), #NAME, number(static_cast<long long>(options.NAME)).get()));
+#include "kiln/launch_option.def"
+  const Ref target = text(known.target), device = text(known.device.name());
+  const Ref image = Ref::take(PyObject_CallFunctionObjArgs(compile, descriptions.get(), chosen.get(), target.get(),
+                                                           device.get(), nullptr));
+  const Image code = image_of(image.get());
+  Result<LoadedImage> loaded = [&] {
+    WithoutGil without;
+    return LoadedImage::load(code, known.device);
+  }();
+  return value_of(std::move(loaded));
+}
+
+/// `bound` is (dispatcher, grid).
+PyObject* run(PyObject* bound, PyObject* const* args, Py_ssize_t given, PyObject* names) {
+  return guarded([&] {
+    Dispatcher& kernel = dispatcher_of(item(bound, 0));
+    const size_t count = kernel.params.size();
+    if (static_cast<size_t>(given) > count)
+      raise(PyExc_TypeError, "kernel '%s' has %d parameters, got %d arguments", kernel.name.c_str(),
+            static_cast<int>(count), static_cast<int>(given));
+    constexpr size_t kInline = 64;
+    PyObject* few[kInline];
+    std::vector<PyObject*> many;
+    PyObject** values = few;
+    if (count > kInline) many.resize(count), values = many.data();
+    for (size_t i = 0; i < count; ++i) values[i] = i < static_cast<size_t>(given) ? args[i] : nullptr;
+    CodeOptions options;
+    options.debug = false;
+    const Py_ssize_t named = names ? length(names) : 0;
+    for (Py_ssize_t k = 0; k < named; ++k) {
+      PyObject *keyword = item(names, k), *value = args[given + k];
+      size_t at = 0;
+      while (at < count && kernel.params[at].name.get() != keyword) ++at;
+      if (at == count)  // not interned: **{"a" + "b": …}
+        for (at = 0; at < count && PyUnicode_Compare(kernel.params[at].name.get(), keyword) != 0;) ++at;
+      if (at == count) {
+        set_option(options, kernel, keyword, value);
+      } else if (values[at]) {
+        raise(PyExc_TypeError, "kernel '%s' got two values for argument '%U'", kernel.name.c_str(), keyword);
+      } else {
+        values[at] = value;
+      }
+    }
+    DispatchArguments arguments(kernel.name, kernel.objects.get());
+    for (size_t i = 0; i < count; ++i) {
+      const DispatchParam& param = kernel.params[i];
+      if (!values[i]) values[i] = param.default_value.get();
+      if (!values[i])
+        raise(PyExc_TypeError, "kernel '%s': argument '%U' is missing", kernel.name.c_str(), param.name.get());
+      arguments.add(param, values[i]);
+    }
+    const std::array<int64_t, 3> grid = grid_of(kernel, item(bound, 1), {values, count});
+    if (!arguments.has_tensor())
+      raise(PyExc_TypeError, "kernel '%s' got no tensor, which would say on what device it runs", kernel.name.c_str());
+    arguments.finish(options);
+    const int index = arguments.device();
+    KnownDevice& known = device_at(index);
+    const LoadedImage* code = kernel.last;
+    if (!code || *kernel.last_key != arguments.key()) {
+      auto found = kernel.code.find(arguments.key());
+      if (found == kernel.code.end())
+        found = kernel.code
+                    .emplace(arguments.key(), compiled(kernel, kernel.compile.get(), {values, count}, options, known))
+                    .first;
+      kernel.last_key = &found->first, kernel.last = code = &found->second;
+    }
+    const Stream stream = index < 0 ? Stream() : stream_at(known, index);
+    const Ref self = Ref::share(item(bound, 0));  // the code stays while the lock is given back
+    const Status status = [&] {
+      WithoutGil without;
+      return code->launch(grid, arguments.slots(), stream);
+    }();
+    check(status);
+    return none();
+  });
+}
+
+PyMethodDef run_method = {"launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run)),
+                          METH_FASTCALL | METH_KEYWORDS, "Launches the kernel with these arguments."};
+
+PyObject* subscript(PyObject* self, PyObject* grid) {
+  return guarded([&] {
+    const Ref bound = Ref::take(PyTuple_Pack(2, self, grid));
+    return Ref::take(PyCFunction_NewEx(&run_method, bound.get(), nullptr));
+  });
+}
+
+/// Dispatcher(name, parameters, compile): a parameter is (name, is constexpr, specialise, annotated dtype or None,
+/// defaults), where defaults is () or (value,).
+PyObject* make_dispatcher(PyTypeObject* type, PyObject* args, PyObject*) {
+  return guarded([&] {
+    PyObject *name = nullptr, *params = nullptr, *compile = nullptr;
+    if (!PyArg_ParseTuple(args, "UOO", &name, &params, &compile)) throw Raised();
+    auto out = std::make_unique<Dispatcher>();
+    out->name = text_of(name);
+    out->compile = Ref::share(compile);
+    out->objects = Ref::take(PyDict_New());
+    for (Py_ssize_t i = 0; i < length(params); ++i) {
+      PyObject *row = item(params, i), *annotation = item(row, 3), *defaults = item(row, 4);
+      DispatchParam param;
+      PyObject* interned = Ref::share(item(row, 0)).release();
+      PyUnicode_InternInPlace(&interned);
+      param.name = Ref::take(interned);
+      param.is_constexpr = item(row, 1) == Py_True;
+      param.specialize = item(row, 2) == Py_True;
+      if (annotation != Py_None) {
+        const std::optional<DType> dtype = parse_dtype(text_of(annotation));
+        param.is_annotated = dtype.has_value();
+        if (dtype) param.annotation = *dtype;
+      }
+      if (length(defaults)) param.default_value = Ref::share(item(defaults, 0));
+      out->params.push_back(std::move(param));
+    }
+    return boxed(type, std::move(out));
+  });
+}
+
+// The function that compiles refers to the kernel's Python object, which has the dispatcher: the collector must see it.
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  const auto& kernel = unboxed<std::unique_ptr<Dispatcher>>(self);
+  if (!kernel) return 0;
+  Py_VISIT(kernel->compile.get());
+  Py_VISIT(kernel->objects.get());
+  for (const DispatchParam& p : kernel->params) Py_VISIT(p.default_value.get());
+  return 0;
+}
+int clear(PyObject* self) {
+  Dispatcher& kernel = dispatcher_of(self);
+  kernel.compile = none();
+  return 0;
+}
+void destroy_dispatcher(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  destroy<std::unique_ptr<Dispatcher>>(self);
+}
+
+PyObject* variants(PyObject* self, void*) {
+  return guarded([&] { return number(static_cast<long long>(dispatcher_of(self).code.size())); });
+}
+PyGetSetDef getters[] = {{"variants", variants, nullptr, "how many specialisations are loaded", nullptr}, {}};
+
+PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make_dispatcher)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(destroy_dispatcher)},
+                       {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                       {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
+                       {Py_tp_getset, getters},
+                       {Py_tp_doc, const_cast<char*>("Dispatcher(name, parameters, compile)")},
+                       {}};
+PyType_Spec spec = {"kiln._kiln.Dispatcher", sizeof(Boxed<std::unique_ptr<Dispatcher>>), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+
+}  // namespace
+
+void add_dispatcher(PyObject* module) { add_type(module, spec, "Dispatcher"); }
+
+}  // namespace kiln::python

@@ -1,0 +1,75 @@
+// Arguments of a launch, as Python gives them: what each is, its slot, and its part of the specialisation's key.
+#pragma once
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kiln/dtype.h"
+#include "kiln/launch_options.h"
+#include "python/src/object.h"
+
+namespace kiln::python {
+
+/// A parameter of a kernel that Python launches.
+struct DispatchParam {
+  Ref name;  // interned
+  bool is_constexpr = false;
+  bool specialize = true;
+  bool is_annotated = false;  // `n: tl.int64` fixes the type
+  DType annotation{};
+  Ref default_value;  // empty: none
+};
+
+/// What stands in the key in front of a value.
+enum class DispatchTag : uint8_t { kNone, kFalse, kTrue, kInt, kDouble, kText, kObject, kTuple, kScalar, kPointer };
+
+/// One launch's arguments, bound.
+class DispatchArguments {
+ public:
+  DispatchArguments(std::string_view kernel, PyObject* objects) : kernel_(kernel), objects_(objects) {}
+
+  void add(const DispatchParam& param, PyObject* object);
+  /// The options and the device end the key.
+  void finish(const CodeOptions& options);
+
+  const std::string& key() const { return key_; }
+  std::span<const uint64_t> slots() const { return slots_; }
+  /// -1: the CPU. Only with has_tensor().
+  int device() const { return device_; }
+  bool has_tensor() const { return first_ != nullptr; }
+  void set_device(int device) { device_ = device; }
+  /// What the compiler is told of the argument that add() was last called with: ("type", text) or ("constexpr", value).
+  Ref description() const;
+
+ private:
+  void constant(const DispatchParam& param, PyObject* object);
+  void integer(const DispatchParam& param, PyObject* object);
+  void annotated(const DispatchParam& param, PyObject* object);
+  void scalar(DType dtype, uint64_t slot, bool divisible);
+  void pointer(const DispatchParam& param, DType dtype, uint64_t address, int device);
+  void foreign(const DispatchParam& param, PyObject* object);
+  void torch_tensor(const DispatchParam& param, PyObject* object);
+  void array(const DispatchParam& param, PyObject* object, PyObject* interface_name, bool is_cuda);
+  void dlpack(const DispatchParam& param, PyObject* object);
+  [[noreturn]] void refuse(const DispatchParam& param, PyObject* type, const std::string& problem) const;
+
+  void tag(DispatchTag t) { key_.push_back(static_cast<char>(t)); }
+  template <class T>
+  void raw(const T& v) {
+    key_.append(reinterpret_cast<const char*>(&v), sizeof v);
+  }
+
+  std::string_view kernel_;
+  PyObject* objects_;  // dict: equal objects of constexprs to one of them, which stays alive
+  std::string key_;
+  std::vector<uint64_t> slots_;
+  int device_ = -1;
+  const DispatchParam* first_ = nullptr;  // of the arguments that are tensors
+  PyObject* value_ = nullptr;             // of a constexpr
+  std::string type_;                      // made by description()
+  DType dtype_{};
+  bool is_pointer_ = false, divisible_ = false;
+};
+
+}  // namespace kiln::python

@@ -1,0 +1,252 @@
+"""kiln.jit on the CPU, with whatever arrays this Python has."""
+import gc
+import importlib.util
+import sys
+import unittest
+import weakref
+from typing import NamedTuple
+
+import kiln
+import kiln.language as tl
+from kiln.language import exp as e_to_the
+
+np = importlib.import_module("numpy") if importlib.util.find_spec("numpy") else None
+torch = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
+if not np and not torch:
+    print("skipped: this Python has neither numpy nor torch (KILN_TEST_PYTHON names another one)")
+    sys.exit(0)
+
+TWO = tl.constexpr(2)
+PLAIN = 3
+
+
+def zeros(n, dtype="float32"):
+    return np.zeros(n, dtype) if np else torch.zeros(n, dtype=getattr(torch, dtype))
+
+
+@kiln.jit
+def doubled(v, by: tl.constexpr = TWO):
+    return v * by
+
+
+@kiln.jit
+def scale(x, out, n, factor=1.0, BLOCK: tl.constexpr = 64):
+    """Multiplies."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, doubled(tl.load(x + i, mask=i < n)) * factor, mask=i < n)
+
+
+@kiln.jit
+def put(out, value):
+    tl.store(out, value)
+
+
+@kiln.jit
+def put_constant(out, value: tl.constexpr):
+    tl.store(out, value)
+
+
+@kiln.jit(do_not_specialize=["value"])
+def put_plainly(out, value):
+    tl.store(out, value)
+
+
+@kiln.jit
+def annotated(out, big: tl.int64, small: tl.int8, real: tl.float64, flag: tl.int1):
+    tl.store(out, (big + small).to(tl.float64) + real + flag)
+
+
+@kiln.jit
+def choose(out, dtype: tl.constexpr, f: tl.constexpr, pair: tl.constexpr):
+    tl.store(out, f(pair[0].to(dtype) if False else tl.full((), pair[1], dtype)).to(tl.float32))
+
+
+@kiln.jit
+def reads_plain_global(out):
+    tl.store(out, PLAIN)
+
+
+class Launches(unittest.TestCase):
+
+    def test_grids(self):
+        for grid in (2, (2, ), (2, 1, 1), [2, 1], lambda meta: (-(-meta["n"] // meta["BLOCK"]), ), lambda meta: 2):
+            x, out = zeros(100), zeros(100)
+            x[:] = 3
+            scale[grid](x, out, 100, factor=0.5)
+            self.assertEqual(out.tolist(), [3.0] * 100)
+        out = zeros(100)
+        scale[0](x, out, 100)
+        scale[2, 0](x, out, 100)
+        self.assertEqual(out.tolist(), [0.0] * 100)
+        for wrong in ("2", 2.0, None, True, (), (1, 1, 1, 1), (1, "1"), lambda meta: None):
+            with self.assertRaisesRegex(TypeError, "grid"): scale[wrong](x, out, 100)
+        for wrong in (-1, (1, 70000)):
+            with self.assertRaises(kiln.Error): scale[wrong](x, out, 100)
+        with self.assertRaises(ZeroDivisionError): scale[lambda meta: 1 // 0](x, out, 100)
+        with self.assertRaisesRegex(TypeError, "with a grid"): scale(x, out, 100)
+
+    def test_specialises_as_triton(self):
+        kernel = kiln.jit(put.fn)
+        out = zeros(1, "int64")
+        for value, variants in ((1, 1), (2, 2), (3, 2), (16, 3), (32, 3), (1, 3), (2**40 + 1, 4), (True, 5), (2**63, 6)):
+            kernel[1](out, value)
+            self.assertEqual(kernel.variants, variants, value)
+            if value < 2**63: self.assertEqual(int(out[0]), int(value))
+        kernel = kiln.jit(put_plainly.fn, do_not_specialize=["value"])
+        for value in (1, 2, 16): kernel[1](out, value)
+        self.assertEqual(kernel.variants, 1)
+        shifted = zeros(9)
+        kernel = kiln.jit(put.fn)
+        for start in (0, 1, 4, 5): kernel[1](shifted[start:], 2.5)
+        self.assertEqual(kernel.variants, 2)  # by the address modulo 16
+        self.assertEqual([i for i, v in enumerate(shifted.tolist()) if v], [0, 1, 4, 5])
+
+    def test_constants_are_told_apart(self):
+        kernel, out = kiln.jit(put_constant.fn), zeros(1, "float64")
+        for value in (1, 1.0, True, 0.0, -0.0, 2, 2.5): kernel[1](out, value)
+        self.assertEqual(kernel.variants, 7)
+        kernel[1](out, tl.constexpr(2))
+        self.assertEqual(float(out[0]), 2)
+
+    def test_constexpr_kinds(self):
+        out = zeros(1)
+        choose[1](out, tl.float16, doubled, (1, 3))
+        self.assertEqual(out.tolist(), [6])
+        kernel = kiln.jit(choose.fn)
+        for _ in range(3): kernel[1](out, tl.float32, e_to_the, (1, 0))
+        self.assertEqual((out.tolist(), kernel.variants), ([1], 1))
+        with self.assertRaisesRegex(TypeError, "argument 'f': <object.* means nothing to a kernel"):
+            choose[1](out, tl.float16, object(), (1, 2))
+        with self.assertRaisesRegex(TypeError, "'f' is a tl.constexpr and got an unhashable dict"):
+            choose[1](out, tl.float16, {}, (1, 2))
+
+    def test_annotations(self):
+        out = zeros(1, "float64")
+        annotated[1](out, 2**40, -3, 0.5, True)
+        self.assertEqual(out.tolist(), [2**40 - 3 + 0.5 + 1])
+        with self.assertRaisesRegex(OverflowError, "'small' does not fit its annotation i8"): annotated[1](out, 1, 128, 0.5, 1)
+        with self.assertRaisesRegex(TypeError, "'big' is annotated i64 and got a float"): annotated[1](out, 1.5, 1, 0.5, 1)
+        with self.assertRaisesRegex(TypeError, "'real' is annotated f64 and got a str"): annotated[1](out, 1, 1, "x", 1)
+
+    def test_wrong_arguments(self):
+        x, out = zeros(64), zeros(64)
+        for args, keywords, error, said in (
+            ((x, out), {}, TypeError, "kernel 'scale': argument 'n' is missing"),
+            ((x, out, 64), {"n": 64}, TypeError, "two values for argument 'n'"),
+            ((x, out, 64, 1.0, 64, 1), {}, TypeError, "has 5 parameters, got 6 arguments"),
+            ((x, out, 64), {"BLOK": 64}, TypeError, "no parameter and no option 'BLOK'"),
+            (([1.0], out, 64), {}, TypeError, "argument 'x' got a list"),
+            (("text", out, 64), {}, TypeError, "argument 'x' got a str"),
+            ((x, out, 2**64), {}, OverflowError, "'n' does not fit into 64 bits"),
+            ((x, out, 64), {"num_warps": 3}, kiln.Error, "num_warps"),
+            ((x, out, 64), {"num_warps": "4"}, TypeError, "num_warps"),
+            ((1, 2, 64), {}, TypeError, "no tensor"),
+            ((x, out, 64), {"BLOCK": 100}, kiln.Error, "power of two"),
+        ):
+            with self.assertRaisesRegex(error, said): scale[1](*args, **keywords)
+        with self.assertRaisesRegex(kiln.Error, "PLAIN"): reads_plain_global[1](out)
+        with self.assertRaises(TypeError): kiln.jit(3)
+
+    def test_keywords_need_not_be_interned(self):
+        x, out = zeros(64), zeros(64)
+        scale[1](x, out, **{"".join(["B", "LOCK"]): 64, "".join(["num_", "warps"]): 8, "n": 64})
+
+    def test_errors_have_a_place(self):
+        with self.assertRaises(kiln.Error) as caught: scale[1](zeros(4), zeros(4), 4, BLOCK=100)
+        self.assertEqual(caught.exception.file, __file__)
+        with open(__file__) as f: self.assertIn("tl.arange(0, BLOCK)", f.read().splitlines()[caught.exception.line - 1])
+
+    def test_keeps_nothing(self):
+        kernel = kiln.jit(put.fn)
+        out = zeros(4)
+        before = sys.getrefcount(out)
+        for _ in range(100): kernel[1](out, 2.0)
+        for _ in range(100):
+            with self.assertRaises(TypeError): kernel[1](out, [])
+        self.assertEqual(sys.getrefcount(out), before)
+        gone = weakref.ref(kernel)
+        del kernel
+        gc.collect()
+        self.assertIsNone(gone())
+
+    @unittest.skipUnless(np, "no numpy")
+    def test_numpy(self):
+        for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32",
+                      "float64", "bool"):
+            out = np.zeros(2, dtype)
+            put[1](out, 1)
+            self.assertEqual(out.tolist(), [1, 0], dtype)
+        out = np.zeros(1)
+        put[1](out, np.float32(1.5))
+        self.assertEqual(out[0], 1.5)
+        put[1](out, np.int64(7))
+        self.assertEqual(out[0], 7)
+        for wrong in (np.zeros(1, "complex64"), np.zeros(1, ">f4"), np.array(["a"])):
+            with self.assertRaisesRegex(TypeError, "which kernels do not have"): put[1](wrong, 1)
+
+    @unittest.skipUnless(torch, "no torch")
+    def test_torch(self):
+        for dtype in (torch.bool, torch.uint8, torch.int64, torch.float16, torch.bfloat16, torch.float64):
+            out = torch.zeros(2, dtype=dtype)
+            put[1](out, 1)
+            self.assertEqual(out.tolist(), [1, 0])
+        parameter = torch.nn.Parameter(torch.zeros(2))
+        put[1](parameter, 2.5)
+        self.assertEqual(parameter.tolist(), [2.5, 0])
+        strided = torch.zeros(4, 4).t()[1:]
+        put[1](strided, 1.0)  # a pointer: strides are the kernel's business
+        self.assertEqual(strided[0, 0].item(), 1)
+        with self.assertRaisesRegex(TypeError, "torch.complex64"): put[1](torch.zeros(1, dtype=torch.complex64), 1)
+        with self.assertRaisesRegex(ValueError, "meta"): put[1](torch.zeros(1, device="meta"), 1)
+
+    @unittest.skipUnless(torch, "no torch")
+    def test_dlpack(self):
+
+        class Exporter:
+
+            def __init__(self, of):
+                self.of = of
+
+            def __dlpack__(self, **keywords):
+                return self.of.__dlpack__(**keywords)
+
+            def __dlpack_device__(self):
+                return self.of.__dlpack_device__()
+
+        for dtype in (torch.float32, torch.bfloat16, torch.int8, torch.bool):
+            out = torch.zeros(3, dtype=dtype)
+            put[1](Exporter(out[1:]), 1)
+            self.assertEqual(out.tolist(), [0, 1, 0])
+
+    def test_devices_are_not_mixed(self):
+
+        class OnGpu:
+            __cuda_array_interface__ = {"data": (4096, False), "typestr": "<f4", "shape": (4, ), "version": 3}
+
+        with self.assertRaisesRegex(ValueError, "'out' is on the CPU, and 'x' is on cuda:0"):
+            scale[1](OnGpu(), zeros(4), 4)
+
+
+@unittest.skipUnless(importlib.util.find_spec("triton") and torch, "no triton")
+class Triton(unittest.TestCase):
+
+    def test_names_of_triton(self):
+        import triton
+        import triton.language as ttl
+
+        @triton.jit
+        def helper(v):
+            return ttl.maximum(v, 0.0)
+
+        @kiln.jit
+        def kernel(x, out, BLOCK: ttl.constexpr, dtype: ttl.constexpr):
+            i = ttl.arange(0, BLOCK)
+            ttl.store(out + i, helper(ttl.load(x + i)).to(dtype) + triton.cdiv(BLOCK, 64))
+
+        x, out = torch.randn(64), torch.zeros(64)
+        kernel[(1, )](x, out, 64, ttl.float32)
+        self.assertTrue(torch.equal(out, x.relu() + 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
