@@ -10,18 +10,53 @@ namespace kiln::python {
 namespace {
 
 struct DispatchWords {
-  PyObject *data_ptr, *dtype, *get_device, *device, *type, *array, *cuda_array, *dlpack, *dlpack_device;
+  PyObject *data_ptr, *dtype, *get_device, *device, *type, *array, *array_struct, *cuda_array, *dlpack, *dlpack_device;
 };
 const DispatchWords& dispatch_words() {
   auto word = PyUnicode_InternFromString;
-  static const DispatchWords kWords = {
-      word("data_ptr"), word("dtype"), word("get_device"), word("device"), word("type"), word("__array_interface__"),
-      word("__cuda_array_interface__"), word("__dlpack__"), word("__dlpack_device__")};
+  static const DispatchWords kWords = {word("data_ptr"),
+                                       word("dtype"),
+                                       word("get_device"),
+                                       word("device"),
+                                       word("type"),
+                                       word("__array_interface__"),
+                                       word("__array_struct__"),
+                                       word("__cuda_array_interface__"),
+                                       word("__dlpack__"),
+                                       word("__dlpack_device__")};
   return kWords;
 }
 
 /// How objects of a type are read. Asked for once for each type.
-enum class Receiver : uint8_t { kTorch, kNumpy, kCudaArray, kDlpack, kInteger, kReal, kOther };
+enum class Receiver : uint8_t { kExchange, kTorch, kNumpy, kCudaArray, kDlpack, kInteger, kReal, kOther };
+
+/// DLPack 1.3's table of C functions, which torch has since 2.10 (dlpack.h, DLPackExchangeAPI): all of a tensor in one
+/// call, without Python objects for its dtype, its device and its address.
+struct ExchangeApi {
+  uint32_t major, minor;
+  const ExchangeApi* previous;
+  void *allocate, *from_object, *to_object;
+  int (*read)(void* object, runtime::dlpack::Tensor* out);  // borrows; may be null
+};
+
+/// Of torch's own tensors alone, which is one table: what subclasses do in Python must be asked of them.
+const ExchangeApi* exchange_api = nullptr;
+
+bool finds_exchange_api(PyTypeObject* type) {
+  const Ref module = Ref::take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__"));
+  const Ref name = Ref::take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__name__"));
+  const std::string_view in = PyUnicode_Check(module.get()) ? text_of(module.get()) : "", called = text_of(name.get());
+  if (!(in == "torch" && called == "Tensor") && !(in == "torch.nn.parameter" && called == "Parameter")) return false;
+  if (exchange_api) return true;
+  PyObject* found = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__");
+  if (!found) return PyErr_Clear(), false;
+  const Ref capsule = Ref::take(found);
+  const auto* api = static_cast<const ExchangeApi*>(PyCapsule_GetPointer(found, "dlpack_exchange_api"));
+  if (!api) return PyErr_Clear(), false;
+  if (api->major != 1 || !api->read) return false;
+  exchange_api = api;
+  return true;
+}
 
 bool type_has(PyTypeObject* type, PyObject* name) {
   return PyObject_HasAttr(reinterpret_cast<PyObject*>(type), name) != 0;
@@ -29,6 +64,7 @@ bool type_has(PyTypeObject* type, PyObject* name) {
 
 Receiver find_receiver(PyTypeObject* type) {
   const DispatchWords& w = dispatch_words();
+  if (finds_exchange_api(type)) return Receiver::kExchange;
   if (type_has(type, w.data_ptr) && type_has(type, w.get_device)) return Receiver::kTorch;
   // Scalars of numpy have an array interface too, but no DLPack.
   if (type_has(type, w.array) && type_has(type, w.dlpack)) return Receiver::kNumpy;
@@ -76,25 +112,39 @@ std::optional<DType> torch_dtype(PyObject* dtype) {
   return found;
 }
 
-/// "<f4" of array interfaces.
-std::optional<DType> typestr_dtype(std::string_view text) {
-  if (text.size() < 3 || text[0] == '>') return std::nullopt;
-  const std::string_view rest = text.substr(1);
-  if (rest == "b1") return DType::kI1;
-  const int bits = 8 * (rest[1] - '0');
-  if (rest.size() != 2) return std::nullopt;
+/// By numpy's letter of a kind and bytes.
+std::optional<DType> array_dtype(char kind, int bytes) {
+  if (kind == 'b') return DType::kI1;
   for (int i = 0; i < kNumDTypes; ++i) {
     const auto dtype = static_cast<DType>(i);
     const DTypeInfo& row = info(dtype);
-    if (row.bits != bits || is_fp8(dtype) || dtype == DType::kBF16) continue;
-    if (rest[0] == (row.cls == DTypeClass::kFloat ? 'f' : row.cls == DTypeClass::kSigned ? 'i' : 'u')) return dtype;
+    if (row.bits != 8 * bytes || is_fp8(dtype) || dtype == DType::kBF16) continue;
+    if (kind == (row.cls == DTypeClass::kFloat ? 'f' : row.cls == DTypeClass::kSigned ? 'i' : 'u')) return dtype;
   }
   return std::nullopt;
 }
 
+/// "<f4" of array interfaces.
+std::optional<DType> typestr_dtype(std::string_view text) {
+  if (text.size() != 3 || text[0] == '>') return std::nullopt;
+  return array_dtype(text[1], text[2] - '0');
+}
+
+/// What __array_struct__ points to (numpy's PyArrayInterface): the same as __array_interface__, without a dict.
+struct ArrayStruct {
+  int two, rank;
+  char kind;
+  int bytes, flags;
+  intptr_t *shape, *strides;
+  void* data;
+};
+
 std::optional<DType> dlpack_dtype(uint8_t code, uint8_t bits) {
   if (code == 6 && bits == 8) return DType::kI1;
+  if (code == 2 && bits == 32) return DType::kF32;
   if (code == 4 && bits == 16) return DType::kBF16;
+  if (code == runtime::dlpack::kFloat8E4M3FN && bits == 8) return DType::kF8E4M3;
+  if (code == runtime::dlpack::kFloat8E5M2 && bits == 8) return DType::kF8E5M2;
   if (code > 2) return std::nullopt;
   for (int i = 0; i < kNumDTypes; ++i) {
     const auto dtype = static_cast<DType>(i);
@@ -114,8 +164,7 @@ double real_of(PyObject* object) {
 std::string device_text(int device) { return device < 0 ? "the CPU" : "cuda:" + std::to_string(device); }
 
 std::string type_of(PyObject* object) {
-  const Ref name =
-      Ref::take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__qualname__"));
+  const Ref name = Ref::take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__qualname__"));
   return std::string(text_of(name.get()));
 }
 
@@ -244,9 +293,13 @@ void DispatchArguments::pointer(const DispatchParam& param, DType dtype, uint64_
 
 void DispatchArguments::foreign(const DispatchParam& param, PyObject* object) {
   switch (receiver_of(object)) {
+    case Receiver::kExchange:
+      if (exchanged(param, object)) return;
+      [[fallthrough]];  // which says what is wrong with it
     case Receiver::kTorch:
       return torch_tensor(param, object);
     case Receiver::kNumpy:
+      if (numpy_array(param, object)) return;
       return array(param, object, dispatch_words().array, false);
     case Receiver::kCudaArray:
       return array(param, object, dispatch_words().cuda_array, true);
@@ -265,13 +318,25 @@ void DispatchArguments::foreign(const DispatchParam& param, PyObject* object) {
              "others as tl.constexpr");
 }
 
+bool DispatchArguments::exchanged(const DispatchParam& param, PyObject* object) {
+  runtime::dlpack::Tensor t{};
+  if (exchange_api->read(object, &t) != 0) return PyErr_Clear(), false;
+  const std::optional<DType> dtype = t.dtype.lanes == 1 ? dlpack_dtype(t.dtype.code, t.dtype.bits) : std::nullopt;
+  const bool is_cuda = t.device.type == runtime::dlpack::kCuda;
+  // Pinned memory says so here, and is the CPU's to torch.
+  if (!dtype || (!is_cuda && t.device.type != runtime::dlpack::kCpu)) return false;
+  pointer(param, *dtype, reinterpret_cast<uint64_t>(t.data) + t.byte_offset, is_cuda ? t.device.id : -1);
+  return true;
+}
+
 void DispatchArguments::torch_tensor(const DispatchParam& param, PyObject* object) {
   const DispatchWords& w = dispatch_words();
   const Ref dtype = Ref::take(PyObject_GetAttr(object, w.dtype));
   const std::optional<DType> known = torch_dtype(dtype.get());
   if (!known)
-    refuse(param, PyExc_TypeError, "is a tensor of " + std::string(text_of(Ref::take(PyObject_Str(dtype.get())).get())) +
-                                       ", which kernels do not have");
+    refuse(param, PyExc_TypeError,
+           "is a tensor of " + std::string(text_of(Ref::take(PyObject_Str(dtype.get())).get())) +
+               ", which kernels do not have");
   // -1 is every device without a number; such a tensor's data_ptr() is none of the CPU's, unless it is on the CPU.
   const auto device =
       static_cast<int>(integer_of(Ref::take(PyObject_CallMethodObjArgs(object, w.get_device, nullptr)).get()));
@@ -285,6 +350,19 @@ void DispatchArguments::torch_tensor(const DispatchParam& param, PyObject* objec
       refuse(param, PyExc_ValueError, "is a tensor on " + std::string(text_of(kind.get())) + ", which has no memory");
   }
   pointer(param, *known, v, device);
+}
+
+bool DispatchArguments::numpy_array(const DispatchParam& param, PyObject* object) {
+  PyObject* found = PyObject_GetAttr(object, dispatch_words().array_struct);
+  if (!found) return PyErr_Clear(), false;
+  const Ref capsule = Ref::take(found);
+  const auto* a = static_cast<const ArrayStruct*>(PyCapsule_GetPointer(found, nullptr));
+  if (!a) return PyErr_Clear(), false;
+  constexpr int kNativeOrder = 0x200;
+  const std::optional<DType> dtype = array_dtype(a->kind, a->bytes);
+  if (a->two != 2 || !dtype || !(a->flags & kNativeOrder)) return false;
+  pointer(param, *dtype, reinterpret_cast<uint64_t>(a->data), -1);
+  return true;
 }
 
 void DispatchArguments::array(const DispatchParam& param, PyObject* object, PyObject* interface_name, bool is_cuda) {
@@ -310,12 +388,11 @@ void DispatchArguments::dlpack(const DispatchParam& param, PyObject* object) {
   const auto& t = managed->tensor;
   const std::optional<DType> dtype = t.dtype.lanes == 1 ? dlpack_dtype(t.dtype.code, t.dtype.bits) : std::nullopt;
   if (!dtype) refuse(param, PyExc_TypeError, "is a DLPack tensor of elements that kernels do not have");
-  constexpr int kCpu = 1, kCuda = 2, kPinned = 3;
-  const int kind = static_cast<int>(t.device.type);
-  if (kind != kCpu && kind != kCuda && kind != kPinned)
+  const int kind = t.device.type;
+  using runtime::dlpack::kCpu, runtime::dlpack::kCuda, runtime::dlpack::kCudaHost;
+  if (kind != kCpu && kind != kCuda && kind != kCudaHost)
     refuse(param, PyExc_ValueError, "is a DLPack tensor on a device of kind " + std::to_string(kind));
-  pointer(param, *dtype, reinterpret_cast<uint64_t>(t.data) + t.byte_offset,
-          kind == kCuda ? static_cast<int>(t.device.id) : -1);
+  pointer(param, *dtype, reinterpret_cast<uint64_t>(t.data) + t.byte_offset, kind == kCuda ? t.device.id : -1);
 }
 
 void DispatchArguments::finish(const CodeOptions& options) {

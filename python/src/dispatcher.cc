@@ -83,10 +83,10 @@ void set_option(CodeOptions& options, const Dispatcher& kernel, PyObject* keywor
             value);
     return integer_of(value);
   };
-#define KILN_LAUNCH_OPTION(NAME, TYPE, ...)                              \
-  if (name == #NAME) {                                                   \
-    if (value != Py_None) options.NAME = static_cast<TYPE>(chosen());    \
-    return;                                                              \
+#define KILN_LAUNCH_OPTION(NAME, TYPE, ...)                           \
+  if (name == #NAME) {                                                \
+    if (value != Py_None) options.NAME = static_cast<TYPE>(chosen()); \
+    return;                                                           \
   }
 #include "kiln/launch_option.def"
   raise(PyExc_TypeError, "kernel '%s' has no parameter and no option '%U'", kernel.name.c_str(), keyword);
@@ -114,8 +114,7 @@ std::array<int64_t, 3> grid_of(const Dispatcher& kernel, PyObject* grid, std::sp
     return out;
   }
   const Py_ssize_t n = length(grid);
-  if (n < 1 || n > 3)
-    raise(PyExc_TypeError, "kernel '%s': a grid has 1 to 3 sizes, got %R", kernel.name.c_str(), grid);
+  if (n < 1 || n > 3) raise(PyExc_TypeError, "kernel '%s': a grid has 1 to 3 sizes, got %R", kernel.name.c_str(), grid);
   for (Py_ssize_t i = 0; i < n; ++i) out[static_cast<size_t>(i)] = grid_size(kernel, item(grid, i));
   return out;
 }
@@ -132,8 +131,8 @@ LoadedImage compiled(Dispatcher& kernel, PyObject* compile, std::span<PyObject* 
   check(PyDict_SetItemString(chosen.get(), #NAME, number(static_cast<long long>(options.NAME)).get()));
 #include "kiln/launch_option.def"
   const Ref target = text(known.target), device = text(known.device.name());
-  const Ref image = Ref::take(PyObject_CallFunctionObjArgs(compile, descriptions.get(), chosen.get(), target.get(),
-                                                           device.get(), nullptr));
+  const Ref image = Ref::take(
+      PyObject_CallFunctionObjArgs(compile, descriptions.get(), chosen.get(), target.get(), device.get(), nullptr));
   const Image code = image_of(image.get());
   Result<LoadedImage> loaded = [&] {
     WithoutGil without;

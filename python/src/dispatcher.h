@@ -49,6 +49,9 @@ class DispatchArguments {
   void scalar(DType dtype, uint64_t slot, bool divisible);
   void pointer(const DispatchParam& param, DType dtype, uint64_t address, int device);
   void foreign(const DispatchParam& param, PyObject* object);
+  /// False: nothing was done.
+  bool exchanged(const DispatchParam& param, PyObject* object);
+  bool numpy_array(const DispatchParam& param, PyObject* object);
   void torch_tensor(const DispatchParam& param, PyObject* object);
   void array(const DispatchParam& param, PyObject* object, PyObject* interface_name, bool is_cuda);
   void dlpack(const DispatchParam& param, PyObject* object);

@@ -190,6 +190,16 @@ class Launches(unittest.TestCase):
             out = torch.zeros(2, dtype=dtype)
             put[1](out, 1)
             self.assertEqual(out.tolist(), [1, 0])
+        fp8 = torch.zeros(2, dtype=torch.float8_e5m2)
+        put[1](fp8, 1.0)
+        self.assertEqual(fp8.float().tolist(), [1, 0])
+
+        class Subclass(torch.Tensor):
+
+            def data_ptr(self):
+                raise RuntimeError("no memory")
+
+        with self.assertRaisesRegex(RuntimeError, "no memory"): put[1](torch.zeros(1).as_subclass(Subclass), 1)
         parameter = torch.nn.Parameter(torch.zeros(2))
         put[1](parameter, 2.5)
         self.assertEqual(parameter.tolist(), [2.5, 0])
