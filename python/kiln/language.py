@@ -19,6 +19,13 @@ class constexpr:
     def __init__(self, value: Any) -> None:
         self.value = value.value if isinstance(value, constexpr) else value
 
+    # Equal objects are one specialisation; 1, True and 1.0 are not equal here.
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, constexpr) and type(self.value) is type(other.value) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
     def __repr__(self) -> str:
         return f"constexpr[{self.value}]"
 
@@ -42,6 +49,12 @@ class _Name:
 
     def __init__(self, path: str) -> None:
         self.path = path
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Name) and self.path == other.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
 
     def __getattr__(self, name: str) -> "_Name":
         path = f"{self.path}.{name}"

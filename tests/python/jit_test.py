@@ -2,9 +2,9 @@
 import gc
 import importlib.util
 import sys
+import threading
 import unittest
 import weakref
-from typing import NamedTuple
 
 import kiln
 import kiln.language as tl
@@ -105,15 +105,15 @@ class Launches(unittest.TestCase):
         kernel, out = kiln.jit(put_constant.fn), zeros(1, "float64")
         for value in (1, 1.0, True, 0.0, -0.0, 2, 2.5): kernel[1](out, value)
         self.assertEqual(kernel.variants, 7)
-        kernel[1](out, tl.constexpr(2))
-        self.assertEqual(float(out[0]), 2)
+        for value in (2, True, 2): kernel[1](out, tl.constexpr(value))
+        self.assertEqual((float(out[0]), kernel.variants), (2, 9))
 
     def test_constexpr_kinds(self):
         out = zeros(1)
         choose[1](out, tl.float16, doubled, (1, 3))
         self.assertEqual(out.tolist(), [6])
         kernel = kiln.jit(choose.fn)
-        for _ in range(3): kernel[1](out, tl.float32, e_to_the, (1, 0))
+        for f in (e_to_the, tl.exp, tl.exp): kernel[1](out, tl.float32, f, (1, 0))
         self.assertEqual((out.tolist(), kernel.variants), ([1], 1))
         with self.assertRaisesRegex(TypeError, "argument 'f': <object.* means nothing to a kernel"):
             choose[1](out, tl.float16, object(), (1, 2))
@@ -127,6 +127,32 @@ class Launches(unittest.TestCase):
         with self.assertRaisesRegex(OverflowError, "'small' does not fit its annotation i8"): annotated[1](out, 1, 128, 0.5, 1)
         with self.assertRaisesRegex(TypeError, "'big' is annotated i64 and got a float"): annotated[1](out, 1.5, 1, 0.5, 1)
         with self.assertRaisesRegex(TypeError, "'real' is annotated f64 and got a str"): annotated[1](out, 1, 1, "x", 1)
+
+    def test_threads(self):
+        kernel = kiln.jit(put.fn)
+
+        def work(seed):
+            out = zeros(1, "int64")
+            for i in range(200):
+                value = (seed * 7 + i) % 40
+                kernel[1](out, value)
+                if int(out[0]) != value: wrong.append((seed, i))
+
+        wrong: list = []
+        threads = [threading.Thread(target=work, args=(seed, )) for seed in range(8)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        self.assertEqual((wrong, kernel.variants), ([], 3))
+
+    def test_grid_may_launch(self):
+        kernel, out, inner = kiln.jit(put.fn), zeros(1), zeros(1)
+
+        def grid(meta):
+            kernel[1](inner, 3.5)
+            return 1
+
+        kernel[grid](out, 5)
+        self.assertEqual((out.tolist(), inner.tolist()), ([5], [3.5]))
 
     def test_wrong_arguments(self):
         x, out = zeros(64), zeros(64)
@@ -235,6 +261,46 @@ class Launches(unittest.TestCase):
 
         with self.assertRaisesRegex(ValueError, "'out' is on the CPU, and 'x' is on cuda:0"):
             scale[1](OnGpu(), zeros(4), 4)
+
+
+@unittest.skipUnless(torch and torch.cuda.is_available(), "no GPU")
+class Gpu(unittest.TestCase):
+
+    def test_current_stream(self):
+        x, out = torch.ones(1 << 20, device="cuda"), torch.zeros(1 << 20, device="cuda")
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(50): x = x + 1
+            scale[x.numel() // 64](x, out, x.numel())
+        stream.synchronize()
+        self.assertEqual(out.unique().tolist(), [102])
+
+    def test_graph_capture(self):
+        x, out = torch.ones(64, device="cuda"), torch.zeros(64, device="cuda")
+        scale[1](x, out, 64)  # compiled before
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph): scale[1](x, out, 64)
+        x.fill_(5)
+        graph.replay()
+        self.assertEqual(out.tolist(), [10] * 64)
+
+    def test_other_interfaces(self):
+
+        class Exporter:
+
+            def __init__(self, of):
+                self.of = of
+
+            @property
+            def __cuda_array_interface__(self):
+                return self.of.__cuda_array_interface__
+
+        out = torch.zeros(4, device="cuda")
+        put[1](Exporter(out), 2.5)
+        self.assertEqual(out.tolist(), [2.5, 0, 0, 0])
+        with self.assertRaisesRegex(ValueError, "'out' is on the CPU, and 'x' is on cuda:0"):
+            scale[1](out, torch.zeros(4), 4)
 
 
 @unittest.skipUnless(importlib.util.find_spec("triton") and torch, "no triton")
