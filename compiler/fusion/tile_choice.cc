@@ -11,7 +11,8 @@ namespace kiln::fusion {
 namespace {
 
 constexpr int64_t kBytesPerLoad = 16;
-constexpr int64_t kWarpsPerProcessor = 16;  // that hide what they wait for
+constexpr int64_t kWarpsPerProcessor = 16;   // that hide what they wait for
+constexpr int64_t kMostRowBytes = 48 << 10;  // of a row that a program holds at once without filling its registers
 
 /// Columns of a block that a row of so many reaches, in steps coarse enough for rows of similar lengths to share a
 /// kernel; 0 where it is about all of them. Registers beyond are constants, with which nothing is computed.
@@ -77,17 +78,19 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
     t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, 8));
     return t;
   }
+  const bool waits = gpu && w.splits == 1 && w.stores_rows && !w.exponentials;  // for memory, and for little else
   // Registers hold a row of every tensor that is read along it, 64 of each thread's at most. A row that fills the
   // registers leaves its SM idle between its loads and its stores; reloaded from the L2 cache it takes less time,
   // unless its exponentials have to be taken again.
-  const bool crowded = gpu && t.block >= kMostColumns && (!w.exponentials || w.tensors * t.block > 2 * kMostColumns);
+  const bool crowded =
+      (gpu && t.block >= kMostColumns && (!w.exponentials || w.tensors * t.block > 2 * kMostColumns)) ||
+      (waits && w.n_cols * w.widest > kMostRowBytes);
   // Two loads of 16 bytes per thread, as for elements, while what is read beside the row leaves registers for that; at
   // most 16 warps, which wait for each other less. With 64 elements per thread the row waits in shared memory. A row of
   // 1024 needs one warp and no barrier, but two warps have what lies beside it sooner.
   const bool spread = t.block == kShortRow ? w.tensors > 1 : t.block > kShortRow && w.tensors <= 2;
   const int64_t per_thread = spread ? 16 : 32;
   const int64_t most_warps = w.tensors <= 2 && t.block * w.widest <= 2 * kMostColumns ? 16 : 32;
-  const bool waits = gpu && w.splits == 1 && w.stores_rows && !w.exponentials;  // for memory, and for little else
   if (w.splits > 1 || t.block > kMostColumns || crowded) {
     t.block = std::min<int64_t>(t.block, waits ? 2 * kSplitUnit : kSplitUnit);
     t.loop = true;
@@ -113,7 +116,7 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   // A row that is not kept leaves registers for one more program on each multiprocessor: rows of 14336 halves take 36
   // us instead of 49 (RMS norm, 64 MB, H200). With two reductions, reading it three times costs as much.
   t.again = waits && t.block == kAgainColumns && w.tensors <= 2 && w.depth == 1 && w.n_rows >= 2 * processors;
-  if (t.again) t.warps = 8, t.held = 0;
+  if (t.again) t.warps = 8;
   return t;
 }
 
