@@ -74,7 +74,10 @@ class LoopWriter {
     }
     for (const auto* list : {&loads_, &writes_}) {
       all_.insert(all_.end(), list->begin(), list->end());
-      for (const Access& a : *list) widest_ = std::max(widest_, size_of(dag_.nodes[at(a.node)].dtype));
+      // Of pointwise kernels: along the innermost dimension; the places of rows are read once for many elements.
+      for (const Access& a : *list)
+        if (c_.reduces() || a.strides.empty() || a.strides.back() != 0)
+          widest_ = std::max(widest_, size_of(dag_.nodes[at(a.node)].dtype));
     }
   }
 

@@ -148,7 +148,7 @@ class ExactMath {
     llvm::BasicBlock* before = b_.GetInsertBlock();
     auto* rare = llvm::BasicBlock::Create(l_.context(), "exact.rare", l_.function);
     auto* after = llvm::BasicBlock::Create(l_.context(), "exact", l_.function);
-    b_.CreateCondBr(is_fast, after, rare);
+    b_.CreateCondBr(is_fast, after, rare, llvm::MDBuilder(l_.context()).createLikelyBranchWeights());
     b_.SetInsertPoint(rare);
     const Registers slowly = slow();
     llvm::BasicBlock* end = b_.GetInsertBlock();
