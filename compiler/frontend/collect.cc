@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "compiler/ast/annotation.h"
 #include "compiler/frontend/builtins.h"
@@ -67,16 +68,22 @@ class Collector {
       if (const auto* f = ast::dyn_as<ast::FunctionDef>(s.get())) function(*f);
       if (const auto* a = ast::dyn_as<ast::Assign>(s.get())) assign(*a);
       if (const auto* a = ast::dyn_as<ast::AnnAssign>(s.get())) annotated(*a);
-      if (const auto* t = ast::dyn_as<ast::Try>(s.get())) visit(t->body);
+      if (const auto* t = ast::dyn_as<ast::Try>(s.get())) {
+        visit(t->body);
+        for (const ast::Try::Handler& h : t->handlers) visit_other(h.body);
+      }
       if (const auto* c = ast::dyn_as<ast::If>(s.get())) {
-        // Which branch runs is not known (it tests versions); the first keeps what it names.
         visit(c->body);
-        bool outer = keep_;
-        keep_ = true;
-        visit(c->else_body);
-        keep_ = outer;
+        visit_other(c->else_body);
       }
     }
+  }
+
+  /// Which branch runs is not known (it tests versions), nor whether an import fails; the first keeps what it names.
+  void visit_other(const ast::Body& body) {
+    bool outer = std::exchange(keep_, true);
+    visit(body);
+    keep_ = outer;
   }
 
   void set(std::string_view name, Global value) {
@@ -164,7 +171,7 @@ class Collector {
     const bool plain = !jit && !constexpr_function;
     // What another decorator makes of a function is not known.
     if (plain && !def.decorators.empty()) {
-      file_->names.erase(def.name);
+      if (!keep_) file_->names.erase(def.name);
       return;
     }
     JitFunction& f = file_->functions.emplace_back();
@@ -210,7 +217,7 @@ class Collector {
         value = evaluate(*a.value);
       if (value)
         set(name->id, *std::move(value));
-      else
+      else if (!keep_)
         file_->names.erase(name->id);
     }
   }
@@ -325,7 +332,7 @@ class Collector {
   std::shared_ptr<const ast::Module> module_;
   Program* program_;
   FileNames* file_;
-  bool keep_ = false;  // in an else branch: names that are known stay
+  bool keep_ = false;  // in an else branch or a handler: names that are known stay
 };
 
 FileNames& Program::add(const std::shared_ptr<const ast::Module>& module) {

@@ -60,6 +60,36 @@ def kernel(x_ptr):
   EXPECT_TRUE(status.ok()) << render(status.error());
 }
 
+// What stands in for a missing Triton does not hide the one that is there, nor does a fallback of another version.
+TEST_F(CompileImports, TheFirstBranchKeepsWhatItNames) {
+  write("pkg/__init__.py", R"(
+from .placeholder import TYPE_CHECKING, Placeholder
+if TYPE_CHECKING or find_spec("triton"):
+    import triton
+    import triton.language as tl
+else:
+    triton = Placeholder()
+    tl = Placeholder()
+try:
+    extra = vendor_module()
+except ImportError:
+    extra = triton.language.math
+)");
+  write("pkg/ops/kernel.py", R"(
+from pkg import extra, tl, triton
+try:
+    from triton.language.extra.libdevice import tanh
+except ImportError:
+    def tanh(x):
+        return 0.0
+@triton.jit
+def kernel(x_ptr):
+    tl.store(x_ptr, tanh(extra.exp(tl.load(x_ptr))))
+)");
+  const Status status = lower("pkg/ops/kernel.py");
+  EXPECT_TRUE(status.ok()) << render(status.error());
+}
+
 TEST_F(CompileImports, CirclesEnd) {
   write("pkg/ops/a.py", R"(
 import triton
