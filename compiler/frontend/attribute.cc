@@ -168,7 +168,9 @@ Result<Value> Codegen::block_pointer_attribute(const Value& base, std::string_vi
                    "help: tl.load and tl.store read and write its block, tl.advance moves it");
 }
 
-Result<Value> Codegen::attribute(const Value& base, std::string_view name, SourceRange range, SourceRange name_range) {
+Result<Value> Codegen::attribute(const Arg& of, std::string_view name, SourceRange range, SourceRange name_range) {
+  const Value& base = of.value;
+  if (base.tensor() || base.is_number()) return tensor_attribute(of, name, range, name_range);
   if (const TupleValue* t = base.as_tuple())
     for (size_t i = 0; i < t->fields.size(); ++i)
       if (t->fields[i] == name) return t->items[i];
@@ -184,6 +186,7 @@ Result<Value> Codegen::attribute(const Value& base, std::string_view name, Sourc
           if (std::optional<Value> resolved = resolve_path(found.module()->path)) return *std::move(resolved);
         return found;
       }
+    if (std::optional<Value> v = host_attribute(of, name)) return *std::move(v);
     if (!is_known_module(m->path))
       return with_note(
           fail(range, ErrorKind::kName, "the module {} cannot be used in a kernel", m->path),
@@ -199,6 +202,7 @@ Result<Value> Codegen::attribute(const Value& base, std::string_view name, Sourc
   if (const DescriptorValue* d = base.descriptor()) return descriptor_attribute(base, *d, name, range, name_range);
   if (base.block_pointer()) return block_pointer_attribute(base, name, range, name_range);
   if (const TypeValue* t = base.type()) return type_attribute(t->type, name, range, name_range);
+  if (std::optional<Value> v = host_attribute(of, name)) return *std::move(v);
   return fail(name_range, ErrorKind::kName, "{} has no attribute {}", describe(base), name);
 }
 

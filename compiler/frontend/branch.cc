@@ -230,8 +230,7 @@ Status Codegen::guarded(std::span<const ast::Stmt* const> rest, bool tail) {
 Result<Value> Codegen::if_exp(const ast::IfExp& e) {
   KILN_TRY(Value condition, expr(*e.condition));
   if (!condition.tensor()) {
-    bool taken = condition.constant() ? ast::truth(*condition.constant())
-                                      : !condition.as_tuple() || !condition.as_tuple()->items.empty();
+    KILN_TRY(bool taken, constant_truth(condition, e.condition->range));
     return expr(taken ? *e.then_value : *e.else_value);
   }
   KILN_TRY(ir::Value * bit, scalar_condition({condition, e.condition->range}, "a conditional expression"));

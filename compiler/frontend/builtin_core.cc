@@ -461,6 +461,34 @@ Result<Value> is_instance(Codegen& g, const BoundArgs& a) {
   return Value::boolean(found);
 }
 
+namespace {
+
+Result<std::string> attribute_name(Codegen& g, const BoundArgs& a) {
+  KILN_TRY(std::string name, g.const_text(a, 1));
+  const bool word = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c >= 0x80;
+  });
+  if (word) return name;
+  return g.fail(a.at(1), ErrorKind::kValue, "{} takes the name of an attribute, got {}", a.builtin->name,
+                ast::repr(ast::Constant(name)));
+}
+
+}  // namespace
+
+Result<Value> get_attribute(Codegen& g, const BoundArgs& a) {
+  KILN_TRY(std::string name, attribute_name(g, a));
+  const std::vector<Value>& otherwise = a[2].as_tuple()->items;
+  if (!otherwise.empty()) KILN_CHECK_OK(g.is_known(a[0], a.at(0)));
+  Result<Value> found = g.attribute(a.args[0], name, a.range, a.at(1));
+  return found.ok() || otherwise.empty() ? found : otherwise[0];
+}
+
+Result<Value> has_attribute(Codegen& g, const BoundArgs& a) {
+  KILN_TRY(std::string name, attribute_name(g, a));
+  KILN_CHECK_OK(g.is_known(a[0], a.at(0)));
+  return Value::boolean(g.attribute(a.args[0], name, a.range, a.at(1)).ok());
+}
+
 Result<Value> host_cdiv(Codegen& g, const BoundArgs& a) {
   if (a[0].tensor() || a[1].tensor())
     return g.fail(a.range, ErrorKind::kType, "triton.cdiv works on constexprs, got {} and {}; use tl.cdiv",

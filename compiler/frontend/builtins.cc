@@ -36,6 +36,7 @@ constexpr ModuleRow kModules[] = {
     {"triton", kInTriton, "language,runtime"},
     {"triton.runtime", 0, ""},
     {"math", 0, ""},
+    {"torch.version", 0, ""},
     {"triton.language", kInLanguage, "math,core,standard,random,extra,PropagateNan"},
     {"triton.language.math", kInMath, ""},
     {"triton.language.core", kInLanguage, "PropagateNan"},
@@ -188,9 +189,18 @@ Result<BoundArgs> bind_builtin(Codegen& g, const Builtin& builtin, std::vector<A
   return out;
 }
 
+std::string path_of(const Builtin& builtin) {
+  for (const ModuleRow& m : kModules)
+    if (m.exposure & builtin.exposure()) return fmt::format("{}.{}", m.path, builtin.name);
+  return {};
+}
+
 bool is_known_module(std::string_view path) { return find_module(path) != nullptr; }
 
 std::optional<Value> module_member(std::string_view path, std::string_view name) {
+  // Kernels ask it which vendor's GPU they are for.
+  if (path == "torch" && name == "version") return Value(ModulePath{"torch.version"});
+  if (path == "torch.version") return name == "hip" || name == "xpu" ? std::optional<Value>(Value()) : std::nullopt;
   const ModuleRow* module = find_module(path);
   if (!module) return std::nullopt;
   if (path.ends_with("PropagateNan")) {
@@ -215,6 +225,9 @@ std::optional<Value> module_member(std::string_view path, std::string_view name)
     for (int i = 0; i < kNumDTypes; ++i)
       if (kDTypes[i].triton == name) return Value(TypeValue{ir::scalar_type(static_cast<DType>(i))});
   if (const Builtin* b = find_builtin(name, module->exposure)) return Value(b);
+  // Triton 2 had libdevice under this name.
+  if (path == "triton.language.math")
+    if (const Builtin* b = find_builtin(name, kInLibdevice)) return Value(b);
   return std::nullopt;
 }
 

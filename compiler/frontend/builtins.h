@@ -80,6 +80,8 @@ std::optional<Value> module_member(std::string_view path, std::string_view name)
 /// A path as an import binds it, resolved as far as it is known: a module, or a module's member.
 std::optional<Value> resolve_path(std::string_view path);
 bool is_known_module(std::string_view path);
+/// Where Triton has it ("triton.language.exp"); empty for what is no member of a module.
+std::string path_of(const Builtin& builtin);
 std::vector<std::string> member_names(std::string_view path);
 
 /// The standard library's function, parsed once per process.

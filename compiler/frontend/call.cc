@@ -43,6 +43,7 @@ Result<Value> Codegen::call(const Value& callee, std::vector<Arg> positional,
                             std::vector<std::pair<std::string, Arg>> keywords, SourceRange range,
                             SourceRange callee_range) {
   if (const MethodValue* m = callee.method()) {
+    if (m->of_host) return host_call(m->name, &m->self, positional, keywords, range);
     if (!m->builtin && !m->function) {
       if (!positional.empty() || !keywords.empty())
         return fail(range, ErrorKind::kType, "{} takes no arguments", m->name);
@@ -78,7 +79,9 @@ Result<Value> Codegen::call(const Value& callee, std::vector<Arg> positional,
     KILN_TRY(ir::Value * out, cast(v, t->type.scalar(), range));
     return Value(out);
   }
-  if (const ModulePath* m = callee.module(); m && !is_known_module(m->path))
+  const ModulePath* m = callee.module();
+  if (m && computing()) return host_call(m->path, nullptr, positional, keywords, range);
+  if (m && !is_known_module(m->path))
     return with_note(
         fail(callee_range, ErrorKind::kName, "{} is not part of Triton, so a kernel cannot call it", m->path),
         "help: a helper of another file must be defined in this file, under @triton.jit");

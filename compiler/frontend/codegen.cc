@@ -102,6 +102,7 @@ Result<Value> Codegen::global(std::string_view id, SourceRange range) {
     if (std::optional<Value> member = resolve_path(found->module()->path)) found = std::move(member);
   if (!found)
     if (const Builtin* python = find_builtin(id, kIsPython)) found = Value(python);
+  if (!found) found = host_name(id);
   if (!found) return unknown_name(id, range);
   globals_.emplace(std::move(key), *found);
   return *found;
@@ -123,12 +124,17 @@ Diagnostic Codegen::unknown_name(std::string_view id, SourceRange range) {
       }
       const ast::Assign* a = ast::dyn_as<ast::Assign>(s.get());
       for (size_t i = 0; a && i < a->targets.size(); ++i)
-        if (const auto* n = ast::dyn_as<ast::Name>(a->targets[i].get()); n && n->id == id)
+        if (const auto* n = ast::dyn_as<ast::Name>(a->targets[i].get()); n && n->id == id) {
+          const auto* made = ast::dyn_as<ast::Call>(a->value.get());
+          if (made && made->callee->range.str().ends_with("constexpr"))
+            return with_note(fail(range, ErrorKind::kName, "the value of {} is not known without running the file", id),
+                             "defined here", a->value->range);
           return with_note(
               with_note(fail(range, ErrorKind::kName,
                              "{} is a global variable, and a kernel sees only those that are constexpr", id),
                         "defined here", n->range),
               fmt::format("help: write {} = tl.constexpr(…), or pass it as a tl.constexpr parameter", id));
+        }
       if (const auto* import = ast::dyn_as<ast::Import>(s.get()))
         for (const ast::Import::Alias& n : import->names) candidates.push_back(n.as.empty() ? n.name : n.as);
     }

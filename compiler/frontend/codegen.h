@@ -76,7 +76,7 @@ class Codegen {
                      std::vector<std::pair<std::string, Arg>> keywords, SourceRange range, SourceRange callee_range);
   Result<Value> inline_call(const FunctionPtr& function, std::vector<Arg> positional,
                             std::vector<std::pair<std::string, Arg>> keywords, SourceRange range);
-  Result<Value> attribute(const Value& base, std::string_view name, SourceRange range, SourceRange name_range);
+  Result<Value> attribute(const Arg& of, std::string_view name, SourceRange range, SourceRange name_range);
   Result<Value> binary(ast::BinaryOp op, const Arg& a, const Arg& b, SourceRange range);
   Result<Value> compare(ast::CompareOp op, const Arg& a, const Arg& b, SourceRange range);
   Result<Value> unary(ast::UnaryOp op, const Arg& a, SourceRange range);
@@ -87,6 +87,16 @@ class Codegen {
   using Statements = std::vector<const ast::Stmt*>;
   /// `tail`: nothing of the function follows them.
   Status body(std::span<const ast::Stmt* const> statements, bool tail);
+
+  // --- Python at compile time (host.cc) ------------------------------------------------------------------------------
+  /// Whether the function is one that runs at compile time as in Python.
+  bool computing();
+  /// The expression in a frame of `context`, a constexpr function.
+  Result<Value> compute(const FunctionPtr& context, const ast::Expr& e);
+  /// A compile-time value as a condition.
+  Result<bool> constant_truth(const Value& v, SourceRange range);
+  /// An error for what an import binds that is not followed: nothing may depend on it.
+  Status is_known(const Value& v, SourceRange range);
 
   // --- values (semantic.cc) ------------------------------------------------------------------------------------------
   /// A tensor, or the strong tensor that a Python scalar becomes; an error for anything else.
@@ -161,6 +171,12 @@ class Codegen {
   Result<Value> index_tuple(const TupleValue& tuple, const ast::Expr& index, SourceRange range);
   Result<Value> index_tensor(ir::Value* v, const ast::Expr& index, SourceRange range);
   Result<Value> joined_str(const ast::JoinedStr& e);
+  Result<Value> comprehension(const ast::Comprehension& e);
+  Result<std::vector<Value>> items_of(const Arg& a);
+  std::optional<Value> host_name(std::string_view id);
+  std::optional<Value> host_attribute(const Arg& base, std::string_view name);
+  Result<Value> host_call(std::string_view name, const Arg* self, const std::vector<Arg>& positional,
+                          const std::vector<std::pair<std::string, Arg>>& keywords, SourceRange range);
   Result<Value> call_expr(const ast::Call& e);
   Result<Value> binary_tensor(ast::BinaryOp op, const Arg& a, const Arg& b, SourceRange range);
   Result<Value> type_attribute(const ir::Type& t, std::string_view name, SourceRange range, SourceRange name_range);
@@ -183,11 +199,13 @@ class Codegen {
   /// What a plain assignment keeps: numbers become tensors, everything else stays.
   Result<Value> strip_constexpr(const Value& value, SourceRange range);
   Status annotated(const ast::AnnAssign& s);
+  Status local_import(const ast::Import& s);
   Status return_stmt(const ast::Return& s);
   /// `rest`: statements that follow and belong to the branch that goes on.
   Status if_stmt(const ast::If& s, ir::Value* condition, std::span<const ast::Stmt* const> rest, bool tail);
   Status for_stmt(const ast::For& s);
   Status runtime_for(const ast::For& s, const RangeValue& range);
+  Status items_for(const ast::For& s, const Value& iterable);
   Status static_for(const ast::For& s, const RangeValue& range);
   Status while_stmt(const ast::While& s);
   Status constexpr_while(const ast::While& s);
@@ -238,6 +256,8 @@ class Codegen {
   int branch_depth_ = 0;  // regions of `if` around the current statement
 };
 
+/// What an expression of a file is worth, computed as by a constexpr function; nullopt: not without running the file.
+std::optional<Global> compute(const FunctionPtr& context, const ast::Expr& e);
 /// Every FunctionDef, statement and expression that reads a name, by offset.
 NameUses collect_uses(const ast::FunctionDef& def);
 /// Names that the statements may bind, nested ones included.

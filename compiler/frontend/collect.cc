@@ -1,15 +1,18 @@
 // The jit functions of a file, and the module-level names that they see. Nothing of the file is run: imports bind
 // paths, and assignments are evaluated when they are constants, dtypes, names or tuples of these.
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <limits>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "compiler/ast/annotation.h"
-#include "compiler/frontend/builtins.h"
+#include "compiler/ast/walk.h"
+#include "compiler/frontend/codegen.h"
 #include "support/diag.h"
 
 namespace kiln::frontend {
@@ -17,11 +20,25 @@ namespace kiln::frontend {
 namespace {
 
 struct Program;
+struct FileNames;
+
+/// A module-level name that is not constexpr, and the file whose names its value is made of.
+struct Plain {
+  const ast::Expr* value;
+  FileNames* file;
+};
 
 /// What a file defines.
 struct FileNames {
   std::deque<JitFunction> functions;
   std::map<std::string, Global, std::less<>> names;
+  /// What tl.constexpr(…), defaults of parameters and constexpr functions read beside `names`; kernels do not.
+  std::map<std::string, Plain, std::less<>> plain;
+  /// Names of which one assignment does not tell the value.
+  std::set<std::string, std::less<>> changing;
+  /// The frame in which values are computed: a constexpr function without a body.
+  ast::FunctionDef frame{SourceRange{}};
+  JitFunction context;
 };
 
 /// A file and those that it imports. It owns their functions; each FunctionPtr that leaves shares ownership of all of
@@ -36,6 +53,24 @@ struct Program : std::enable_shared_from_this<Program> {
     if (const auto* f = std::get_if<FunctionPtr>(&it->second)) return Global(FunctionPtr(shared_from_this(), f->get()));
     return it->second;
   }
+  /// The same with what kernels do not see: as Python's own code does.
+  std::optional<Global> lookup_plain(const FileNames& file, std::string_view name) {
+    auto it = file.plain.find(name);
+    if (it == file.plain.end()) return lookup(file, name);
+    if (it->second.file->changing.contains(name)) return std::nullopt;
+    return value_of(*it->second.value, *it->second.file);
+  }
+  /// What an expression of a file is worth; nullopt: not without running the file.
+  std::optional<Global> value_of(const ast::Expr& e, const FileNames& file) {
+    constexpr int kDeepest = 16;  // names made of names, or of themselves
+    if (computing >= kDeepest) return std::nullopt;
+    ++computing;
+    std::optional<Global> out = compute(FunctionPtr(shared_from_this(), &file.context), e);
+    --computing;
+    return out;
+  }
+  int computing = 0;
+
   const FileNames* find(std::string_view path) const {
     auto it = files.find(path);
     return it == files.end() ? nullptr : &it->second;
@@ -59,7 +94,11 @@ class Collector {
   Collector(Program& program, FileNames& file, std::shared_ptr<const ast::Module> module)
       : module_(std::move(module)), program_(&program), file_(&file) {}
 
-  void run() { visit(module_->body); }
+  void run() {
+    bind(file_->context, file_->frame);
+    find_changing();
+    visit(module_->body);
+  }
 
  private:
   void visit(const ast::Body& body) {
@@ -69,11 +108,11 @@ class Collector {
       if (const auto* a = ast::dyn_as<ast::Assign>(s.get())) assign(*a);
       if (const auto* a = ast::dyn_as<ast::AnnAssign>(s.get())) annotated(*a);
       if (const auto* t = ast::dyn_as<ast::Try>(s.get())) {
-        visit(t->body);
+        visit_branch(t->body);
         for (const ast::Try::Handler& h : t->handlers) visit_other(h.body);
       }
       if (const auto* c = ast::dyn_as<ast::If>(s.get())) {
-        visit(c->body);
+        visit_branch(c->body);
         visit_other(c->else_body);
       }
     }
@@ -82,8 +121,68 @@ class Collector {
   /// Which branch runs is not known (it tests versions), nor whether an import fails; the first keeps what it names.
   void visit_other(const ast::Body& body) {
     bool outer = std::exchange(keep_, true);
-    visit(body);
+    visit_branch(body);
     keep_ = outer;
+  }
+  void visit_branch(const ast::Body& body) {
+    ++branches_;
+    visit(body);
+    --branches_;
+  }
+
+  void bind(JitFunction& f, const ast::FunctionDef& def) {
+    f.module = module_;
+    f.def = &def;
+    f.constexpr_function = true;
+    f.lookup = [program = program_, file = file_](std::string_view n) { return program->lookup_plain(*file, n); };
+    f.member = [program = program_](std::string_view path, std::string_view name) -> std::optional<Global> {
+      const FileNames* file = program->find(path);
+      return file ? program->lookup_plain(*file, name) : std::nullopt;
+    };
+  }
+
+  /// Names that functions, loops or methods change, wherever they are.
+  void find_changing() {
+    auto base_of = [](const ast::Expr* e) {
+      while (e && e->kind != ast::ExprKind::kName)
+        if (const auto* s = ast::dyn_as<ast::Subscript>(e))
+          e = s->base.get();
+        else if (const auto* a = ast::dyn_as<ast::Attribute>(e))
+          e = a->base.get();
+        else
+          return std::string();
+      return e ? ast::as<ast::Name>(*e).id : std::string();
+    };
+    auto changes = [&](const ast::ExprPtr& target) {
+      if (target->kind != ast::ExprKind::kName) file_->changing.insert(base_of(target.get()));
+    };
+    static const std::set<std::string, std::less<>> kMethods = {"append", "extend", "insert",  "pop",       "remove",
+                                                                "clear",  "update", "reverse", "setdefault"};
+    ast::walk(
+        module_->body,
+        [&](const ast::Stmt& s) {
+          if (const auto* g = ast::dyn_as<ast::Global>(&s)) file_->changing.insert(g->names.begin(), g->names.end());
+          if (const auto* a = ast::dyn_as<ast::AugAssign>(&s)) file_->changing.insert(base_of(a->target.get()));
+          if (const auto* a = ast::dyn_as<ast::Assign>(&s))
+            std::for_each(a->targets.begin(), a->targets.end(), changes);
+          if (const auto* d = ast::dyn_as<ast::Del>(&s))
+            for (const ast::ExprPtr& t : d->targets) file_->changing.insert(base_of(t.get()));
+        },
+        [&](const ast::Expr& e) {
+          const auto* call = ast::dyn_as<ast::Call>(&e);
+          const auto* method = call ? ast::dyn_as<ast::Attribute>(call->callee.get()) : nullptr;
+          if (method && kMethods.contains(method->name)) file_->changing.insert(base_of(method));
+          if (const auto* n = ast::dyn_as<ast::NamedExpr>(&e)) file_->changing.insert(n->target);
+        });
+    for (const ast::StmtPtr& s : module_->body)
+      if (s->kind == ast::StmtKind::kFor || s->kind == ast::StmtKind::kWhile || s->kind == ast::StmtKind::kWith)
+        file_->changing.merge(assigned_names(std::span(&s, 1)));
+  }
+
+  void set_plain(const std::string& name, const ast::Expr& value) {
+    if (branches_ > 0 && file_->plain.contains(name)) file_->changing.insert(name);
+    if (keep_ && file_->plain.contains(name)) return;
+    file_->plain.insert_or_assign(name, Plain{&value, file_});
   }
 
   void set(std::string_view name, Global value) {
@@ -91,6 +190,7 @@ class Collector {
     if (keep_ && it != file_->names.end() && !leads_nowhere(it->second)) return;
     // A path that Triton no longer has does not hide one that it has.
     if (it != file_->names.end() && leads_nowhere(value) && !leads_nowhere(it->second)) return;
+    file_->plain.erase(std::string(name));
     file_->names.insert_or_assign(std::string(name), std::move(value));
   }
 
@@ -126,6 +226,11 @@ class Collector {
         set(bound, it->second);
       else
         set(bound, ModulePath{program_->imported(submodule, here, &path) ? path : submodule});
+      if (auto it = from ? from->plain.find(n.name) : decltype(from->plain.find(n.name)){};
+          from && it != from->plain.end()) {
+        file_->plain.insert_or_assign(bound, it->second);
+        if (from->changing.contains(n.name)) file_->changing.insert(bound);
+      }
     }
   }
 
@@ -175,16 +280,25 @@ class Collector {
       return;
     }
     JitFunction& f = file_->functions.emplace_back();
-    f.module = module_;
-    f.def = &def;
-    f.constexpr_function = !jit;
+    bind(f, def);
     f.plain = plain;
-    f.do_not_specialize = std::move(do_not_specialize);
-    f.lookup = [program = program_, file = file_](std::string_view name) { return program->lookup(*file, name); };
-    f.member = [program = program_](std::string_view path, std::string_view name) -> std::optional<Global> {
-      const FileNames* file = program->find(path);
-      return file ? program->lookup(*file, name) : std::nullopt;
-    };
+    if (jit) {
+      f.constexpr_function = false;
+      f.do_not_specialize = std::move(do_not_specialize);
+      f.lookup = [program = program_, file = file_](std::string_view name) { return program->lookup(*file, name); };
+      f.member = [program = program_](std::string_view path, std::string_view name) -> std::optional<Global> {
+        const FileNames* file = program->find(path);
+        return file ? program->lookup(*file, name) : std::nullopt;
+      };
+      f.default_of = [program = program_, file = file_, &def](std::string_view name) -> std::optional<Global> {
+        for (const ast::Param& p : def.params)
+          if (p.name == name && p.default_value && p.default_value->kind != ast::ExprKind::kConstant)
+            if (std::optional<Global> v = program->value_of(*p.default_value, *file);
+                v && !std::holds_alternative<ModulePath>(*v))
+              return v;
+        return std::nullopt;
+      };
+    }
     set(def.name, FunctionPtr(FunctionPtr{}, &f));
   }
 
@@ -211,15 +325,48 @@ class Collector {
       std::optional<Global> value;
       const auto* call = ast::dyn_as<ast::Call>(a.value.get());
       bool wrapped = call && path_of(*call->callee) == "triton.language.constexpr" && call->args.size() == 1;
-      if (wrapped) value = evaluate(*call->args[0]);
+      if (wrapped) value = computed(*call->args[0]);
       // An alias (`exp = tl.exp`) is visible; a plain number is not, as in Triton.
       else if (a.value->kind == ast::ExprKind::kAttribute || a.value->kind == ast::ExprKind::kName)
         value = evaluate(*a.value);
+      else if (a.value->kind == ast::ExprKind::kIfExp || (call && calls_function(*call)))
+        value = alias_of(*a.value);
       if (value)
         set(name->id, *std::move(value));
       else if (!keep_)
         file_->names.erase(name->id);
+      if (!value && !wrapped) set_plain(name->id, *a.value);
     }
+  }
+
+  /// Functions of Python that give functions of Triton: `rsqrt = libdevice_find("rsqrt")`.
+  bool calls_function(const ast::Call& call) const {
+    if (path_of(*call.callee) == "importlib.import_module") return true;
+    std::optional<Global> callee = evaluate(*call.callee);
+    const auto* f = callee ? std::get_if<FunctionPtr>(&*callee) : nullptr;
+    return f && (*f)->constexpr_function;
+  }
+
+  std::optional<Global> alias_of(const ast::Expr& e) {
+    std::optional<Global> v = program_->value_of(e, *file_);
+    if (!v || std::holds_alternative<ast::Constant>(*v)) return std::nullopt;
+    return std::holds_alternative<std::shared_ptr<const GlobalTuple>>(*v) ? std::nullopt : unowned(*std::move(v));
+  }
+
+  /// A value for a kernel to see.
+  std::optional<Global> computed(const ast::Expr& e) {
+    if (std::optional<Global> v = program_->value_of(e, *file_)) return unowned(*std::move(v));
+    return evaluate(e);
+  }
+
+  /// Functions in the tables do not own the program that owns them.
+  static std::optional<Global> unowned(Global g) {
+    if (const auto* f = std::get_if<FunctionPtr>(&g)) return Global(FunctionPtr(FunctionPtr{}, f->get()));
+    const auto* tuple = std::get_if<std::shared_ptr<const GlobalTuple>>(&g);
+    if (!tuple) return g;
+    auto out = std::make_shared<GlobalTuple>(**tuple);
+    for (Global& item : out->items) item = *unowned(std::move(item));
+    return Global(std::shared_ptr<const GlobalTuple>(std::move(out)));
   }
 
   void annotated(const ast::AnnAssign& a) {
@@ -227,7 +374,7 @@ class Collector {
     if (!name || !a.value || !ast::is_constexpr_annotation(*a.annotation)) return;
     const auto* call = ast::dyn_as<ast::Call>(a.value.get());
     bool wrapped = call && path_of(*call->callee) == "triton.language.constexpr" && call->args.size() == 1;
-    if (std::optional<Global> value = evaluate(wrapped ? *call->args[0] : *a.value)) set(name->id, *std::move(value));
+    if (std::optional<Global> value = computed(wrapped ? *call->args[0] : *a.value)) set(name->id, *std::move(value));
   }
 
   /// A module-level constant, as far as it can be had without running the file.
@@ -332,11 +479,12 @@ class Collector {
   std::shared_ptr<const ast::Module> module_;
   Program* program_;
   FileNames* file_;
+  int branches_ = 0;   // of if and try around the statement
   bool keep_ = false;  // in an else branch or a handler: names that are known stay
 };
 
 FileNames& Program::add(const std::shared_ptr<const ast::Module>& module) {
-  FileNames& file = files[module->source->file_name()];
+  FileNames& file = files.try_emplace(module->source->file_name()).first->second;
   Collector(*this, file, module).run();
   return file;
 }

@@ -113,22 +113,27 @@ Result<Value> Codegen::expr(const ast::Expr& e) {
     case ExprKind::kAttribute: {
       const auto& a = ast::as<ast::Attribute>(e);
       KILN_TRY(Value base, expr(*a.base));
-      if (base.tensor() || base.is_number())
-        return tensor_attribute({std::move(base), a.base->range}, a.name, e.range, a.name_range);
-      return attribute(base, a.name, e.range, a.name_range);
+      return attribute({std::move(base), a.base->range}, a.name, e.range, a.name_range);
     }
     case ExprKind::kSubscript:
       return subscript(ast::as<ast::Subscript>(e));
     case ExprKind::kJoinedStr:
       return joined_str(ast::as<ast::JoinedStr>(e));
+    case ExprKind::kComprehension:
+      return comprehension(ast::as<ast::Comprehension>(e));
+    case ExprKind::kNamedExpr: {
+      if (!computing()) break;
+      const auto& n = ast::as<ast::NamedExpr>(e);
+      KILN_TRY(Value v, expr(*n.value));
+      KILN_CHECK_OK(bind(n.target, v, e.range, false));
+      return v;
+    }
     case ExprKind::kSet:
     case ExprKind::kDict:
     case ExprKind::kLambda:
-    case ExprKind::kComprehension:
     case ExprKind::kStarred:
     case ExprKind::kSlice:
     case ExprKind::kEllipsis:
-    case ExprKind::kNamedExpr:
     case ExprKind::kYield:
       break;
   }
@@ -144,7 +149,7 @@ Result<Value> Codegen::bool_op(const ast::BoolOp& e) {
       dynamic.push_back({v, sub->range});
       continue;
     }
-    bool known = v.constant() ? ast::truth(*v.constant()) : v.as_tuple() ? !v.as_tuple()->items.empty() : true;
+    KILN_TRY(bool known, constant_truth(v, sub->range));
     // Short-circuits at compile time. What is to the right is not compiled, so it may be invalid for this
     // specialisation.
     if (known != e.is_and) return v;
@@ -172,7 +177,10 @@ Result<Value> Codegen::unary(ast::UnaryOp op, const Arg& a, SourceRange range) {
     return Value(*std::move(folded));
   }
   ir::Value* v = a.value.tensor();
-  if (op == ast::UnaryOp::kNot && !v) return Value::boolean(a.value.as_tuple() && a.value.as_tuple()->items.empty());
+  if (op == ast::UnaryOp::kNot && !v) {
+    KILN_TRY(bool holds, constant_truth(a.value, a.range));
+    return Value::boolean(!holds);
+  }
   auto refuse = [&](std::string_view help) {
     return fail(range, ErrorKind::kType, "unary {} does not take {}{}", ast::spelling(op), describe(a.value), help);
   };
@@ -309,6 +317,8 @@ Result<Value> Codegen::binary_tensor(BinaryOp op, const Arg& a, const Arg& c, So
 }
 
 Result<Value> Codegen::compare(CompareOp op, const Arg& a, const Arg& c, SourceRange range) {
+  KILN_CHECK_OK(is_known(a.value, a.range));
+  KILN_CHECK_OK(is_known(c.value, c.range));
   if (op == CompareOp::kIs || op == CompareOp::kIsNot) {
     bool equal = same(a.value, c.value);
     if (!a.value.is_none() && !c.value.is_none() && (a.value.tensor() || c.value.tensor()))

@@ -185,6 +185,7 @@ Status Codegen::for_stmt(const ast::For& s) {
     return fail(s.else_body.front()->range, ErrorKind::kUnsupported, "else after a loop is not supported in kernels");
   KILN_TRY(Value iterable, expr(*s.iterable));
   const RangeValue* range = iterable.range();
+  if (!range && computing()) return items_for(s, iterable);
   if (!range) {
     Diagnostic d =
         fail(s.iterable->range, ErrorKind::kUnsupported,
@@ -195,7 +196,22 @@ Status Codegen::for_stmt(const ast::For& s) {
   }
   if (!ast::dyn_as<ast::Name>(s.target.get()))
     return fail(s.target->range, ErrorKind::kUnsupported, "the loop variable must be one name");
-  return range->is_static || frame().function->constexpr_function ? static_for(s, *range) : runtime_for(s, *range);
+  return range->is_static || computing() ? static_for(s, *range) : runtime_for(s, *range);
+}
+
+/// A loop of a constexpr function through a tuple.
+Status Codegen::items_for(const ast::For& s, const Value& iterable) {
+  KILN_TRY(std::vector<Value> items, items_of({iterable, s.iterable->range}));
+  const Statements statements = pointers(s.body);
+  frame().loop_starts.push_back(s.range.begin);
+  for (Value& item : items) {
+    KILN_CHECK_OK(step(s.iterable->range));
+    KILN_CHECK_OK(assign(*s.target, std::move(item), s.iterable->range, true));
+    KILN_CHECK_OK(body(statements, false));
+    if (frame().flow.kind != Flow::Kind::kFalls) break;
+  }
+  frame().loop_starts.pop_back();
+  return {};
 }
 
 Status Codegen::static_for(const ast::For& s, const RangeValue& range) {

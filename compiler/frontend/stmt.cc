@@ -22,8 +22,7 @@ Status Codegen::body(std::span<const ast::Stmt* const> statements, bool tail) {
     KILN_TRY(Value condition, expr(*branch->condition));
     bool last = tail && i + 1 == statements.size();
     if (!condition.tensor()) {
-      bool taken = condition.constant() ? ast::truth(*condition.constant())
-                                        : !condition.as_tuple() || !condition.as_tuple()->items.empty();
+      KILN_TRY(bool taken, constant_truth(condition, branch->condition->range));
       KILN_CHECK_OK(body(pointers(taken ? branch->body : branch->else_body), last));
       continue;
     }
@@ -105,6 +104,7 @@ Status Codegen::statement(const ast::Stmt& s) {
     case StmtKind::kContinue:
       return unsupported("continue", "put the rest of the loop body under an if");
     case StmtKind::kImport:
+      if (computing()) return local_import(ast::as<ast::Import>(s));
       return unsupported("import", "import at the top of the file");
     case StmtKind::kDel:
       return unsupported("del", "");
@@ -121,7 +121,7 @@ Status Codegen::statement(const ast::Stmt& s) {
 }
 
 Result<Value> Codegen::strip_constexpr(const Value& value, SourceRange range) {
-  if (frame().function->constexpr_function) return value;
+  if (computing()) return value;
   if (value.is_number()) {
     KILN_TRY(ir::Value * v, tensor({value, range}));
     return Value(v);
@@ -167,6 +167,18 @@ Status Codegen::bind(std::string_view id, Value value, SourceRange at, bool decl
   if (ir::Value* v = value.tensor(); v && v->name.empty() && !is_library(*frame().function))
     v->name = module.intern(id);
   frame().env.insert_or_assign(std::string(id), Binding{std::move(value), at, declared_constexpr});
+  return {};
+}
+
+Status Codegen::local_import(const ast::Import& s) {
+  for (const ast::Import::Alias& n : s.names) {
+    const bool whole = s.from_module.empty();
+    const std::string first = n.name.substr(0, n.name.find('.'));
+    const std::string path = !whole ? fmt::format("{}.{}", s.from_module, n.name) : n.as.empty() ? first : n.name;
+    std::optional<Value> known = resolve_path(path);
+    KILN_CHECK_OK(
+        bind(n.as.empty() ? first : n.as, known ? *std::move(known) : Value(ModulePath{path}), s.range, true));
+  }
   return {};
 }
 
@@ -256,12 +268,17 @@ struct Reads {
         return;
       case ExprKind::kNamedExpr:
         return visit(ast::as<ast::NamedExpr>(*e).value.get());
+      case ExprKind::kComprehension: {
+        const auto& c = ast::as<ast::Comprehension>(*e);
+        visit(c.element.get());
+        for (const ast::ForClause& clause : c.clauses) visit(clause.iterable.get()), list(clause.conditions);
+        return;
+      }
       // Refused when they are compiled.
       case ExprKind::kConstant:
       case ExprKind::kSet:
       case ExprKind::kDict:
       case ExprKind::kLambda:
-      case ExprKind::kComprehension:
       case ExprKind::kEllipsis:
       case ExprKind::kYield:
         return;

@@ -112,6 +112,7 @@ struct MethodValue {
   const Builtin* builtin = nullptr;
   FunctionPtr function;
   Arg self;
+  bool of_host = false;  // of a string: frontend/host.cc has it
 };
 
 /// range(…), tl.range(…) or tl.static_range(…), as `for` takes it.

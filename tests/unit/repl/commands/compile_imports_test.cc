@@ -90,6 +90,33 @@ def kernel(x_ptr):
   EXPECT_TRUE(status.ok()) << render(status.error());
 }
 
+TEST_F(CompileImports, ConstantsOfOtherFilesAreComputed) {
+  write("pkg/__init__.py", "");
+  write("pkg/sizes.py", R"(
+_BASE = 16
+WIDTH = 4 * _BASE
+MODE = "fast"
+def lines(n):
+    return ";".join(f"{i}" for i in range(n))
+)");
+  write("pkg/ops/kernel.py", R"(
+import triton
+import triton.language as tl
+from pkg import sizes
+from pkg.sizes import WIDTH, MODE, lines
+N = tl.constexpr(WIDTH)
+TEXT = tl.constexpr(lines(3))
+FAST = tl.constexpr(MODE == "fast" and sizes.WIDTH == 64)
+@triton.jit
+def kernel(x_ptr):
+    tl.static_assert(TEXT == "0;1;2")
+    tl.static_assert(FAST)
+    tl.store(x_ptr + tl.arange(0, N), 1.0)
+)");
+  const Status status = lower("pkg/ops/kernel.py");
+  EXPECT_TRUE(status.ok()) << render(status.error());
+}
+
 TEST_F(CompileImports, CirclesEnd) {
   write("pkg/ops/a.py", R"(
 import triton
