@@ -27,7 +27,7 @@ class Report {
     std::string out;
     walk(module_.body(), [&](Op* op) {
       bool shown = op->kind == OpKind::kConvertLayout || op->kind == OpKind::kReduce || op->kind == OpKind::kScan ||
-                   (ir::is_elementwise(op) && !ir::is_pure(op));
+                   ir::info(op->kind).op_class == ir::OpClass::kMemory;
       if (shown) out += line(*op);
     });
     if (module_.num_ctas > 1) out += cluster();

@@ -30,17 +30,16 @@ Result<std::vector<ir::Value*>> asm_inputs(Codegen& g, const BoundArgs& a) {
 
 }  // namespace
 
-// The op is pure, one for each result: the lowering gives each the same instructions, which LLVM makes one of.
+// Pure assembly is one op for each result: the lowering gives each the same instructions, which LLVM makes one of.
 Result<Value> inline_asm(Codegen& g, const BoundArgs& a) {
   KILN_TRY(std::string text, g.const_text(a, 0));
   KILN_TRY(std::string constraints, g.const_text(a, 1));
   KILN_TRY(std::vector<ir::Value*> inputs, asm_inputs(g, a));
   KILN_TRY(bool pure, g.const_bool(a, 4));
   KILN_TRY(ast::Int pack, g.const_int(a, 5));
-  if (!pure || inputs.empty())
-    return with_note(g.fail(a.range, ErrorKind::kUnsupported, "inline assembly with {} is not compiled yet",
-                            pure ? "no arguments" : "is_pure=False"),
-                     "help: assembly that only computes its results from its arguments may say is_pure=True");
+  // What has no arguments reads a register of the machine.
+  const bool in_place = !pure || inputs.empty();
+  const ir::Shape shape = inputs.empty() ? ir::Shape() : inputs[0]->type.shape;
   if (pack < 1 || pack > 32 || (pack & (pack - 1)) != 0)
     return g.fail(a.at(5), ErrorKind::kValue, "pack is a power of two up to 32, got {}", static_cast<int64_t>(pack));
   std::vector<ir::Type> outputs, types;
@@ -56,8 +55,18 @@ Result<Value> inline_asm(Codegen& g, const BoundArgs& a) {
   ir::match_asm(constraints, outputs, types, static_cast<int>(pack), &wrong);
   if (!wrong.empty()) return g.fail(a.at(1), ErrorKind::kValue, "{}", wrong);
   std::vector<Value> out;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const ir::Type result = outputs[i].with_shape(inputs[0]->type.shape);
+  std::vector<ir::Type> results;
+  if (in_place) {
+    for (const ir::Type& t : outputs) results.push_back(t.with_shape(shape));
+    ir::Op* op = g.b.create(OpKind::kAsmEffect, inputs, results,
+                            {{AttrName::kText, text},
+                             {AttrName::kConstraints, constraints},
+                             {AttrName::kOutputs, names},
+                             {AttrName::kPack, static_cast<int64_t>(pack)}});
+    for (ir::Value* v : op->results) out.push_back(Value(v));
+  }
+  for (size_t i = 0; i < outputs.size() && !in_place; ++i) {
+    const ir::Type result = outputs[i].with_shape(shape);
     ir::Op* op = g.b.create(OpKind::kInlineAsm, inputs, std::span(&result, 1),
                             {{AttrName::kText, text},
                              {AttrName::kConstraints, constraints},

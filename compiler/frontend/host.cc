@@ -207,9 +207,8 @@ std::optional<Value> text_method(std::string_view name, const std::string& s, co
   return std::nullopt;
 }
 
-constexpr std::string_view kTextMethods[] = {"format",   "join",  "split",  "replace", "startswith",
-                                             "endswith", "strip", "lstrip", "rstrip",  "lower",
-                                             "upper"};
+constexpr std::string_view kTextMethods[] = {"format", "join",   "split",  "replace", "startswith", "endswith",
+                                             "strip",  "lstrip", "rstrip", "lower",   "upper"};
 
 }  // namespace
 

@@ -466,6 +466,25 @@ Wrong check_inline_asm(const Op& op) {
   return result_is(op, outputs[static_cast<size_t>(output)].with_shape(operand_type(op, 0).shape));
 }
 
+Wrong check_asm_effect(const Op& op) {
+  const std::vector<Type> outputs = asm_outputs(op);
+  const int64_t pack = op.int_attr(AttrName::kPack);
+  if (pack < 1 || pack > 32 || (pack & (pack - 1)) != 0) return "asm_effect packs a power of two of elements";
+  std::vector<Type> inputs;
+  const Shape shape = op.operands.empty() ? Shape() : operand_type(op, 0).shape;
+  for (const Value* v : op.operands) {
+    inputs.push_back(v->type.scalar());
+    if (v->type.shape != shape) return "asm_effect takes values of one shape";
+  }
+  Wrong wrong;
+  match_asm(std::get<std::string>(*op.find(AttrName::kConstraints)), outputs, inputs, static_cast<int>(pack), &wrong);
+  if (!wrong.empty()) return wrong;
+  if (op.results.size() != outputs.size()) return "asm_effect has a result for each output";
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (Wrong w = result_is(op, outputs[i].with_shape(shape), static_cast<int>(i)); !w.empty()) return w;
+  return {};
+}
+
 }  // namespace
 
 std::string check_op_types(const Op& op) {
@@ -550,6 +569,8 @@ std::string check_op_types(const Op& op) {
       return check_hint(op);
     case OpKind::kInlineAsm:
       return check_inline_asm(op);
+    case OpKind::kAsmEffect:
+      return check_asm_effect(op);
     case OpKind::kConvertLayout:
       return result_is(op, operand_type(op, 0));
     case OpKind::kDot:

@@ -111,6 +111,7 @@ Status Machine::execute(Warp& warp, const Op& op) {
     case OpKind::kWgmmaWait:
       return wgmma_wait(warp, op);
     case OpKind::kInlineAsm:
+    case OpKind::kAsmEffect:
       return error_at(op.range, ErrorKind::kUnsupported, "the interpreter runs no inline assembly");
 #define KILN_ELEMENTWISE_OP(e, ...) case OpKind::k##e:
 #include "compiler/ir/ops.def"

@@ -184,6 +184,7 @@ class TileMachine {
 #include "compiler/ir/ops.def"
         return gather(op);
       case OpKind::kInlineAsm:
+      case OpKind::kAsmEffect:
         return error_at(op.range, ErrorKind::kUnsupported, "the interpreter runs no inline assembly");
 #define KILN_ELEMENTWISE_OP(e, ...) case OpKind::k##e:
 #include "compiler/ir/ops.def"

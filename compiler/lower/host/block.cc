@@ -36,6 +36,7 @@ Status Lowering::run_op(const ir::Op& op) {
     case OpKind::kCtaRank:
       return error_at(op.range, ErrorKind::kUnsupported, "the host runs whole programs, without cta_rank");
     case OpKind::kInlineAsm:
+    case OpKind::kAsmEffect:
       return with_note(error_at(op.range, ErrorKind::kUnsupported, "inline assembly is PTX, which the CPU cannot run"),
                        "help: on a GPU the kernel compiles");
     case OpKind::kBarrier:

@@ -131,6 +131,7 @@ class Splitter {
     switch (op.kind) {
       case OpKind::kAtomicRmw:
       case OpKind::kAtomicCas:
+      case OpKind::kAsmEffect:
       case OpKind::kBarrier:
       case OpKind::kPrint:
         return refuse(op, "{} needs all threads of a program in one CTA", ir::info(op.kind).mnemonic);

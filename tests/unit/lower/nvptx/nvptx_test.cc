@@ -617,6 +617,23 @@ TEST(NvptxAsm, TakesElementsByRegisters) {
   }
 }
 
+TEST(NvptxAsm, EffectsStayInPlace) {
+  const std::string body =
+      R"(  %a, %b = asm_effect {text = "mov.b64 {$0, $1}, %clock64;", constraints = "=r,=r", outputs = "u32 u32", pack = 1} : u32, u32
+  %c, %d = asm_effect {text = "mov.b64 {$0, $1}, %clock64;", constraints = "=r,=r", outputs = "u32 u32", pack = 1} : u32, u32
+  asm_effect %n {text = "nanosleep.u32 $0;", constraints = "r", outputs = "", pack = 1}
+  %r = arange {start = 0, end = 1024} : i32[1024]{L0}
+  %old = asm_effect %r {text = "add.u32 $0, $1, 1;", constraints = "=r,r", outputs = "i32", pack = 1} : i32[1024]{L0}
+  store %x, %a
+)";
+  for (std::string_view target : kTargets) {
+    Compiled c = compile(kernel(std::string(kLayout), "%x: *u32, %n: i32", body), target);
+    EXPECT_EQ(count(c.ptx, "%clock64"), 2) << "neither removed nor merged\n" << c.ptx;
+    EXPECT_EQ(count(c.ptx, "nanosleep"), 1) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "add.u32"), 8) << "an element each, though nothing reads it\n" << c.ptx;
+  }
+}
+
 TEST(NvptxDebug, PtxCarriesSourceLines) {
   Compiled c = compile(
       kernel(std::string(kLayout), "%x: *f32", "  %v = load %x : f32\n  %w = add %v, %v : f32\n  store %x, %w\n"),
