@@ -24,7 +24,7 @@ constexpr Builtin kBuiltins[] = {
 #include "compiler/frontend/builtins.def"
 };
 
-constexpr std::string_view kLetters = "LMDSTPRCBKN";  // in the order of Exposure's bits
+constexpr std::string_view kLetters = "LMDSTPRCBKNI";  // in the order of Exposure's bits
 
 /// A module of Triton, the functions it shows, and its submodules (comma-separated).
 struct ModuleRow {
@@ -48,6 +48,9 @@ constexpr ModuleRow kModules[] = {
     {"triton.language.extra.libdevice", kInLibdevice, ""},
     {"triton.language.extra.cuda", kInCuda, "libdevice"},
     {"triton.language.extra.cuda.libdevice", kInLibdevice, ""},
+    {"torch._inductor.runtime.triton_helpers", kInInductor, "libdevice,math"},
+    {"torch._inductor.runtime.triton_helpers.libdevice", kInLibdevice, ""},
+    {"torch._inductor.runtime.triton_helpers.math", kInMath, ""},
 };
 
 const ModuleRow* find_module(std::string_view path) {
@@ -98,6 +101,7 @@ std::string Builtin::display_name() const {
   if (e & kInTriton) return fmt::format("triton.{}", name);
   if (e & kInStandard) return fmt::format("tl.standard.{}", name);
   if (e & kInRandom) return fmt::format("tl.random.{}", name);
+  if (e & kInInductor) return fmt::format("triton_helpers.{}", name);
   if (e & kInCuda) return fmt::format("tl.extra.cuda.{}", name);
   return std::string(name);
 }

@@ -40,6 +40,7 @@ enum Exposure : unsigned {
   kOfDescriptor = 256,    // B: d.name(…) on a tensor descriptor
   kOfBlockPointer = 512,  // K: p.name(…) on a block pointer
   kInStandard = 1024,     // N: triton.language.standard alone
+  kInInductor = 2048,     // I: torch._inductor.runtime.triton_helpers
 };
 
 struct Builtin {

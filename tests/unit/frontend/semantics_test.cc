@@ -1,4 +1,5 @@
 // What kernels compute, run on the interpreter and compared with C++.
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -380,6 +381,44 @@ std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, uint32_t k0, uint32_t 
     k1 += 0xBB67AE85;
   }
   return c;
+}
+
+TEST(Semantics, HelpersOfTorchCompile) {
+  auto rng = generator();
+  std::vector<float> x = random_floats(rng, 32), out(4);
+  Launch(R"(
+from torch._inductor.runtime import triton_helpers
+from torch._inductor.runtime.triton_helpers import libdevice, math as tl_math
+
+@triton.jit
+def k(x, out, n, BLOCK: tl.constexpr):
+    mean = tl.zeros([1, BLOCK], tl.float32) + 7
+    m2 = tl.zeros([1, BLOCK], tl.float32) + 7
+    weight = tl.zeros([1, BLOCK], tl.float32) + 7
+    greatest = tl.full([1, BLOCK], float("-inf"), tl.float32)
+    for start in range(0, n, BLOCK):
+        v = tl.load(x + start + tl.arange(0, BLOCK)[None, :])
+        mean, m2, weight = triton_helpers.welford_reduce(v, mean, m2, weight, start == 0)
+        greatest = triton_helpers.maximum(greatest, v)
+    one_mean, one_m2, one_weight = triton_helpers.welford(mean, m2, weight, 1)
+    i = tl.arange(0, 1)
+    tl.store(out + i, one_mean)
+    tl.store(out + 1 + i, one_m2)
+    tl.store(out + 2 + i, one_weight)
+    tl.store(out + 3 + i, tl_math.abs(libdevice.trunc(triton_helpers.max2(greatest, 1))))
+)",
+         "signature=*fp32,*fp32,i32 BLOCK=8")
+      .buffer(x)
+      .buffer(out)
+      .value(32)
+      .run({1, 1, 1});
+  double mean = 0, m2 = 0;
+  for (float v : x) mean += v / 32.0;
+  for (float v : x) m2 += (v - mean) * (v - mean);
+  EXPECT_NEAR(out[0], mean, 1e-5);
+  EXPECT_NEAR(out[1], m2, 1e-3);
+  EXPECT_EQ(out[2], 32);
+  EXPECT_EQ(out[3], std::abs(std::trunc(*std::max_element(x.begin(), x.end()))));
 }
 
 TEST(Semantics, PhiloxIsBitExact) {
