@@ -241,11 +241,29 @@ def package_of(path, root):
     return folder, os.path.splitext(os.path.relpath(os.path.abspath(path), folder))[0].replace(os.sep, ".")
 
 
+def pretend_installed(package):
+    """Gives a package a version: some ask for their own, which a checkout that is not installed lacks."""
+    import importlib.metadata
+
+    installed = importlib.metadata.version
+
+    def version(name):
+        try:
+            return installed(name)
+        except importlib.metadata.PackageNotFoundError:
+            if name != package:
+                raise
+            return "0.0.0"
+
+    importlib.metadata.version = version
+
+
 def load(path, root, stub, stubbed):
     """The file as a module, with whatever it imports that can be imported."""
     import importlib
 
     folder, name = package_of(path, root)
+    pretend_installed(name.split(".")[0])
     sys.path[:0] = [folder, os.path.dirname(os.path.abspath(path))]
     before = set(sys.modules)
 

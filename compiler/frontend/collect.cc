@@ -112,10 +112,33 @@ class Collector {
         for (const ast::Try::Handler& h : t->handlers) visit_other(h.body);
       }
       if (const auto* c = ast::dyn_as<ast::If>(s.get())) {
-        visit_branch(c->body);
-        visit_other(c->else_body);
+        const std::optional<bool> holds = condition(*c->condition);
+        if (holds)
+          visit(*holds ? c->body : c->else_body);
+        else
+          visit_branch(c->body), visit_other(c->else_body);
       }
     }
+  }
+
+  /// A condition that is computed, or that asks for another vendor's GPU: `IS_HIP`, `platform.is_rocm()`.
+  std::optional<bool> condition(const ast::Expr& e) const {
+    if (std::optional<Global> v = program_->value_of(e, *file_))
+      if (const ast::Constant* c = constant(v)) return ast::truth(*c);
+    if (const auto* u = ast::dyn_as<ast::Unary>(&e); u && u->op == ast::UnaryOp::kNot) {
+      std::optional<bool> inner = condition(*u->operand);
+      return inner ? std::optional<bool>(!*inner) : std::nullopt;
+    }
+    const auto* call = ast::dyn_as<ast::Call>(&e);
+    const ast::Expr* named = call ? call->callee.get() : &e;
+    std::string name;
+    if (const auto* n = ast::dyn_as<ast::Name>(named)) name = n->id;
+    if (const auto* a = ast::dyn_as<ast::Attribute>(named)) name = a->name;
+    for (char& c : name)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    for (std::string_view other : {"is_hip", "is_rocm", "is_amd", "is_xpu", "is_npu", "is_musa"})
+      if (name == other) return false;
+    return name == "is_cuda" || name == "is_nvidia" ? std::optional<bool>(true) : std::nullopt;
   }
 
   /// Which branch runs is not known (it tests versions), nor whether an import fails; the first keeps what it names.

@@ -146,14 +146,26 @@ StmtPtr Parser::simple() {
     case Tok::kDel: {
       advance();
       auto node = std::make_unique<Del>(range(first));
+      // `del (a, b)` and `del [a, b]` are those of the parts.
+      auto add = [&](auto& self, ExprPtr target) -> void {
+        const ExprKind kind = target->kind;
+        if (kind == ExprKind::kTuple || kind == ExprKind::kList) {
+          auto& items =
+              kind == ExprKind::kTuple ? static_cast<Tuple&>(*target).items : static_cast<List&>(*target).items;
+          for (ExprPtr& item : items) self(self, std::move(item));
+          return;
+        }
+        if (kind != ExprKind::kName && kind != ExprKind::kAttribute && kind != ExprKind::kSubscript)
+          fail(error_at(target->range, ErrorKind::kSyntax, "'del' takes names, attributes and elements"));
+        node->targets.push_back(std::move(target));
+      };
+      bool any = false;
       do {
         // A comma may end the list, as in `del a,`.
-        if (at(Tok::kNewline) && !node->targets.empty()) break;
+        if (at(Tok::kNewline) && any) break;
+        any = true;
         // postfix() and not expression(): a target has no operators.
-        node->targets.push_back(postfix());
-        ExprKind kind = node->targets.back()->kind;
-        if (kind != ExprKind::kName && kind != ExprKind::kAttribute && kind != ExprKind::kSubscript)
-          fail(error_at(node->targets.back()->range, ErrorKind::kSyntax, "'del' takes names, attributes and elements"));
+        add(add, postfix());
       } while (take(Tok::kComma));
       return finish(std::move(node));
     }

@@ -26,6 +26,9 @@ class Finder {
   void run() {
     ast::walk(
         f_.def->body, [&](const ast::Stmt& s) { statement(s); }, [&](const Expr& e) { expression(e); });
+    // `n = 0` before a loop and `n += x` in it: a name keeps its type in a loop.
+    for (const std::string& n : counters_)
+      if (changed_.contains(n)) out_.values.insert(n);
     // What an integer is computed from is one too, and so on backwards. A pointer that is moved points to the same.
     for (size_t before = 0, now = 1; before != now;) {
       before = out_.values.size() + out_.pointees.size();
@@ -41,15 +44,32 @@ class Finder {
  private:
   void statement(const ast::Stmt& s) {
     if (const auto* a = ast::dyn_as<ast::Assign>(&s)) {
-      for (const ast::ExprPtr& t : a->targets)
-        if (const auto* n = ast::dyn_as<ast::Name>(t.get())) definitions_.push_back({n->id, a->value.get()});
+      for (const ast::ExprPtr& t : a->targets) define(t.get(), a->value.get());
     } else if (const auto* u = ast::dyn_as<ast::AugAssign>(&s)) {
-      if (const auto* n = ast::dyn_as<ast::Name>(u->target.get())) definitions_.push_back({n->id, u->value.get()});
+      if (const auto* n = ast::dyn_as<ast::Name>(u->target.get())) {
+        definitions_.push_back({n->id, u->value.get()});
+        changed_.insert(n->id);
+      }
       if (only_for_integers(u->op)) integer(u->target.get()), integer(u->value.get());
     } else if (const auto* b = ast::dyn_as<ast::AnnAssign>(&s)) {
       if (const auto* n = ast::dyn_as<ast::Name>(b->target.get()); n && b->value)
         definitions_.push_back({n->id, b->value.get()});
     }
+  }
+
+  void define(const Expr* target, const Expr* value) {
+    if (const auto* n = ast::dyn_as<ast::Name>(target)) {
+      definitions_.push_back({n->id, value});
+      const auto* sum = ast::dyn_as<ast::Binary>(value);
+      const auto* old = sum ? ast::dyn_as<ast::Name>(sum->left.get()) : nullptr;
+      if (old && old->id == n->id) changed_.insert(n->id);
+      const auto* number = ast::dyn_as<ast::ConstantExpr>(value);
+      if (number && std::holds_alternative<ast::Int>(number->value)) counters_.insert(n->id);
+    }
+    const auto* names = ast::dyn_as<ast::Tuple>(target);
+    const auto* values = ast::dyn_as<ast::Tuple>(value);
+    for (size_t i = 0; names && values && i < std::min(names->items.size(), values->items.size()); ++i)
+      define(names->items[i].get(), values->items[i].get());
   }
 
   static bool only_for_integers(BinaryOp op) {
@@ -63,7 +83,13 @@ class Finder {
     const auto* call = ast::dyn_as<ast::Call>(&e);
     if (!call) return;
     const std::string_view name = last_name(call->callee.get());
-    if (takes_address(name) && !call->args.empty()) return address(call->args[0].get());
+    if (takes_address(name) && !call->args.empty()) {
+      if (name == "atomic_and" || name == "atomic_or" || name == "atomic_xor") {
+        add(out_.pointees, call->args[0].get());
+        if (call->args.size() > 1) integer(call->args[1].get());
+      }
+      return address(call->args[0].get());
+    }
     if (name == "range" || name == "static_range" || name == "cdiv")
       for (const ast::ExprPtr& a : call->args) integer(a.get());
     const auto* plain = ast::dyn_as<ast::Name>(call->callee.get());
@@ -80,8 +106,43 @@ class Finder {
 
   void handed_on(const IntegerUses::Names& inside, std::string_view param, const Expr* argument) {
     if (inside.values.contains(param)) integer(argument);
-    if (inside.pointees.contains(param))
-      if (auto name = leading_name(argument); !name.empty()) out_.pointees.emplace(name);
+    if (inside.pointees.contains(param)) add(out_.pointees, argument);
+    if (inside.handles.contains(param)) add(out_.handles, argument);
+    if (inside.addresses.contains(param)) address(argument);
+  }
+
+  static void add(std::set<std::string, std::less<>>& to, const Expr* address) {
+    if (auto name = leading_name(address); !name.empty()) to.emplace(name);
+  }
+
+  // `e` becomes an address by a cast: it is one in other words, or an integer that was read from memory.
+  void cast_to_address(const Expr* e) {
+    const auto* c = ast::dyn_as<ast::Call>(e);
+    if (c && last_name(c->callee.get()) == "load" && !c->args.empty()) return add(out_.handles, c->args[0].get());
+    const auto* n = ast::dyn_as<ast::Name>(e);
+    bool loaded = false;
+    each_value(n, [&](const Expr* value) {
+      const auto* from = ast::dyn_as<ast::Call>(value);
+      if (!from || last_name(from->callee.get()) != "load" || from->args.empty()) return;
+      loaded = true;
+      add(out_.handles, from->args[0].get());
+    });
+    if (!loaded) address(e);
+  }
+
+  // What the text assigns to a name, further down too: a loop moves its pointers at its end.
+  template <class Fn>
+  void each_value(const ast::Name* n, Fn&& fn) {
+    if (!n) return;
+    ast::walk(
+        f_.def->body,
+        [&](const ast::Stmt& s) {
+          const auto* a = ast::dyn_as<ast::Assign>(&s);
+          for (size_t i = 0; a && i < a->targets.size(); ++i)
+            if (const auto* target = ast::dyn_as<ast::Name>(a->targets[i].get()); target && target->id == n->id)
+              fn(a->value.get());
+        },
+        [](const Expr&) {});
   }
 
   // Everything of an address but the name that leads it is an offset. The name may hold a part of the address.
@@ -91,20 +152,22 @@ class Finder {
       return address(b->left.get());
     }
     if (const auto* s = ast::dyn_as<ast::Subscript>(e)) return address(s->base.get());
+    if (const auto* c = ast::dyn_as<ast::Call>(e)) {
+      const std::string_view name = last_name(c->callee.get());
+      const auto* method = ast::dyn_as<ast::Attribute>(c->callee.get());
+      if (name == "cast" && !c->args.empty()) return cast_to_address(c->args[0].get());
+      if (name == "to" && method) return cast_to_address(method->base.get());
+      return;
+    }
     const auto* n = ast::dyn_as<ast::Name>(e);
-    if (!n || !addresses_.insert(n->id).second) return;
-    // Definitions further down the text count too: a loop moves its pointers at its end.
+    if (!n || !out_.addresses.insert(n->id).second) return;
+    each_value(n, [&](const Expr* value) { address(value); });
     ast::walk(
         f_.def->body,
         [&](const ast::Stmt& s) {
-          const auto* a = ast::dyn_as<ast::Assign>(&s);
           const auto* u = ast::dyn_as<ast::AugAssign>(&s);
-          auto is_it = [&](const ast::ExprPtr& t) {
-            const auto* target = ast::dyn_as<ast::Name>(t.get());
-            return target && target->id == n->id;
-          };
-          if (a && std::any_of(a->targets.begin(), a->targets.end(), is_it)) address(a->value.get());
-          if (u && is_it(u->target)) integer(u->value.get());
+          const auto* target = u ? ast::dyn_as<ast::Name>(u->target.get()) : nullptr;
+          if (target && target->id == n->id) integer(u->value.get());
         },
         [](const Expr&) {});
   }
@@ -147,7 +210,7 @@ class Finder {
   const frontend::JitFunction& f_;
   IntegerUses::Names& out_;
   std::vector<Definition> definitions_;
-  std::set<std::string, std::less<>> addresses_;
+  std::set<std::string, std::less<>> counters_, changed_;  // names that begin as an int, and that are updated
 };
 
 }  // namespace

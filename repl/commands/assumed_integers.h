@@ -19,8 +19,10 @@ std::string_view leading_name(const ast::Expr* e);
 class IntegerUses {
  public:
   struct Names {
-    std::set<std::string, std::less<>> values;    // names whose value is an integer
-    std::set<std::string, std::less<>> pointees;  // names that point to integers
+    std::set<std::string, std::less<>> values;     // names whose value is an integer
+    std::set<std::string, std::less<>> pointees;   // names that point to integers
+    std::set<std::string, std::less<>> handles;    // names that point to addresses, as int64
+    std::set<std::string, std::less<>> addresses;  // names of addresses
   };
   /// The names of a function, parameters among them.
   const Names& of(const frontend::JitFunction& f);

@@ -117,6 +117,33 @@ def kernel(x_ptr):
   EXPECT_TRUE(status.ok()) << render(status.error());
 }
 
+TEST_F(CompileImports, OtherVendorsBranchesAreNotTaken) {
+  write("pkg/__init__.py", "");
+  write("pkg/ops/kernel.py", R"(
+import triton
+import triton.language as tl
+from elsewhere import IS_HIP, platform
+WIDE = 1
+if platform.is_rocm():
+    @triton.jit
+    def rounded(x):
+        return tl.extra.hip.libdevice.round(x)
+elif platform.is_xpu():
+    exp = tl.extra.intel.exp
+else:
+    @triton.jit
+    def rounded(x):
+        return tl.extra.cuda.libdevice.round(x)
+if not IS_HIP and WIDE == 1:
+    exp = tl.exp2
+@triton.jit
+def kernel(x_ptr):
+    tl.store(x_ptr, exp(rounded(tl.load(x_ptr))))
+)");
+  const Status status = lower("pkg/ops/kernel.py");
+  EXPECT_TRUE(status.ok()) << render(status.error());
+}
+
 TEST_F(CompileImports, CirclesEnd) {
   write("pkg/ops/a.py", R"(
 import triton

@@ -66,6 +66,34 @@ def k(x, rows, starts, ends, packed, weights, alpha, out, BLOCK: tl.constexpr):
             "*fp32:16, *i32:16, *i32:16, *i32:16, *i32:16, *fp32:16, i32:16, *fp32:16, constexpr");
 }
 
+TEST(AssumedSignature, AddressesInMemoryAndCounters) {
+  auto module = parse::parse_module(SourceText::make("k.py", R"(
+import triton
+import triton.language as tl
+@triton.jit
+def move(src, offset, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(src + offset + i, tl.load(src + i))
+
+@triton.jit
+def k(table, offsets, masks, counts, ends, values, out, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    row = tl.load(table + pid)
+    base = row.to(tl.pointer_type(tl.float32))
+    first, last = tl.load(offsets + pid), tl.load(ends + pid)
+    move(base, tl.load(offsets + pid), BLOCK)
+    tl.atomic_or(masks + pid, 1 << pid)
+    total = 0
+    for i in range(8):
+        count = tl.load(counts + i)
+        total = total + count
+    tl.store(out + total + last, tl.load(values + first))
+)"));
+  const auto functions = *frontend::jit_functions(*module);
+  EXPECT_EQ(assume_signature(*functions.back(), {}, Evidence::kNamesToo).signature,
+            "*i64:16, *i32:16, *i32:16, *i32:16, *i32:16, *fp32:16, *fp32:16, constexpr");
+}
+
 TEST(AssumedSignature, NamesDefaultsAndAnnotations) {
   auto a = assume(R"(
 @triton.jit
