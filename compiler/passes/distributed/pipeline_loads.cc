@@ -9,6 +9,7 @@
 #include "compiler/analysis/axis_info.h"
 #include "compiler/analysis/dot_layouts.h"
 #include "compiler/analysis/pointer_origins.h"
+#include "compiler/analysis/shared_memory.h"
 #include "compiler/ir/builder.h"
 #include "compiler/layout/algebra.h"
 #include "compiler/layout/tensor_core.h"
@@ -85,7 +86,7 @@ class Loop {
       std::optional<Cause> why;
       if (fits(op, why)) {
         loads_.push_back(op);
-        bytes += op->result()->type.shape.numel() * size_of(op->result()->type.dtype);
+        bytes += analysis::shared_stride(op->result()->type);
       } else if (remarks_ && why && (which_ == Ahead::kLoads || reaches_dot(op->result(), body_))) {
         remarks_->add(*why, op->range);
       }

@@ -99,6 +99,33 @@ Result<CompiledKernel> compile_text(const char* text, const std::string& signatu
   return compile(*functions.at(0), args, options);
 }
 
+/// Rings of vectors take a kilobyte a slot, which counts where the rings of tiles leave less than that.
+TEST(DotCompile, RingsFitBesideTheScratchOfTheirLoop) {
+  constexpr const char* kScaled = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(x, s, t, y, out, n, stride):
+    m, k, c = tl.arange(0, 128), tl.arange(0, 64), tl.arange(0, 256)
+    acc = tl.zeros((128, 256), tl.float32)
+    for i in range(0, n, 64):
+        a = tl.load(x + m[:, None] * stride + k[None, :] * stride)
+        a *= tl.exp(tl.load(t + k * stride))[None, :]
+        a *= tl.load(s + k * stride)
+        acc = tl.dot(a, tl.load(y + k[:, None] * stride + c[None, :] * stride), acc)
+        x += 64 * stride
+        y += 64 * stride
+        s += 64 * stride
+        t += 64 * stride
+    tl.store(out + m[:, None] * 256 + c[None, :], acc)
+)";
+  CompileOptions options;
+  options.target = "sm_90";
+  auto kernel = compile_text(kScaled, "*fp32:16, *fp32:16, *fp32:16, *fp32:16, *fp32:16, i32, i32", options);
+  EXPECT_TRUE(kernel.ok()) << render(kernel.error());
+}
+
 /// Half of this A is a zero, the value that the sum starts from: the first instruction of the product would write it
 /// before the last one has read it.
 TEST(DotCompile, ASumSharesNoRegisterWithAnOperand) {
