@@ -267,10 +267,12 @@ std::vector<Tensor> leaf_tensors(const ExprWalk& walk) {
   return leaves;
 }
 
-/// A conversion of a tensor alone, where the runtime has a kernel for it, or no kernel is needed.
+/// A conversion of a tensor alone, where the runtime has a kernel for it, or no kernel is needed. One to the dtype that
+/// the tensor has makes it row-major, which Tensor::to() would not.
 bool is_plain_conversion(const ExprNode& n) {
   if (n.node.op != ExprOp::kCast || !n.operands[0]->value) return false;
   const Tensor& from = n.operands[0]->value;
+  if (from.dtype() == n.node.dtype) return from.is_contiguous();
   return !n.device.is_cuda() ||
          (has_convert_kernel(from.dtype(), n.node.dtype) && from.numel() * size_of(from.dtype()) >= kDeviceKernelBytes);
 }

@@ -47,11 +47,12 @@ Value is_floating_point(Interp&, NativeArgs& a) { return Value::boolean(is_float
 Value contiguous(Interp& in, NativeArgs& a) {
   if (self_object(a).is_pending()) {
     if (!self_object(a).expr().is_view()) return *a.self;  // row-major, once it is computed
-    ExprAttributes same;
-    same.dtype = self_object(a).dtype();
-    return compute(in, ExprOp::kCast, {*a.self}, std::move(same));
+  } else if (self_tensor(in, a).is_contiguous()) {
+    return *a.self;
   }
-  return self_tensor(in, a).is_contiguous() ? *a.self : wrap(in.take(self_tensor(in, a).contiguous()));
+  ExprAttributes same;
+  same.dtype = self_object(a).dtype();
+  return compute(in, ExprOp::kCast, {*a.self}, std::move(same));
 }
 
 /// A pending tensor that is not itself a view is row-major: any shape of as many elements is a view of it.
