@@ -296,6 +296,9 @@ Access Emitter::access(int consumer, size_t i) const {
   Access a{o.node, Shape(cluster_.dims.size(), 0), o.offset};
   for (size_t d = 0; d < map.size(); ++d)
     if (map[d] >= 0) a.strides[at(map[d])] = o.strides[d];
+  // What is only copied keeps its bits: by way of float32, NaNs and the infinities of fp8 would change.
+  const DagNode& n = dag_.nodes[at(consumer)];
+  a.as_stored = n.op == ExprOp::kCast && uses_[at(consumer)] == 0 && n.dtype == dag_.nodes[at(o.node)].dtype;
   return a;
 }
 
@@ -372,7 +375,7 @@ Text Emitter::load(const Access& a) {
   const std::string& eviction = own_of_rows ? evictions.own : evictions.shared;
   if (!eviction.empty() && t.level & kAlongColumns) text += fmt::format(", eviction_policy=\"{}\"", eviction);
   text += ")";
-  t.type = register_type(n.dtype);
+  t.type = a.as_stored ? n.dtype : register_type(n.dtype);
   if (t.type != n.dtype) text += ".to(" + type_name(t.type) + ")";
   t.text = text;
   t = named(std::move(t), n.name.empty() ? (n.kind == DagKind::kLeaf ? "x" : "t") : n.name);
@@ -585,7 +588,7 @@ Text Emitter::call(const DagNode& n, int node, std::vector<Text> in) {
 Text Emitter::apply(const DagNode& n, int node, std::vector<Text> in) {
   if (n.op == ExprOp::kCall) return call(n, node, std::move(in));
   const DType type = n.operand_type;
-  if (n.op == ExprOp::kCast) return converted(in[0], register_type(n.dtype));
+  if (n.op == ExprOp::kCast) return in[0].type == n.dtype ? in[0] : converted(in[0], register_type(n.dtype));
   const ExprOpInfo& row = info(n.op);
   std::string pattern(pattern_of(row, n, dag_.exact || uses_[at(node)] == 0));
   int row_binds = row.binds;

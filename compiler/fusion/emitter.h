@@ -37,8 +37,9 @@ struct Access {
   int node = -1;
   Shape strides;
   int64_t offset = 0;
+  bool as_stored = false;  // in the type of memory, where registers hold another
   bool operator<(const Access& o) const {
-    return std::tie(node, offset, strides) < std::tie(o.node, o.offset, o.strides);
+    return std::tie(node, offset, strides, as_stored) < std::tie(o.node, o.offset, o.strides, o.as_stored);
   }
   bool operator==(const Access&) const = default;
 };

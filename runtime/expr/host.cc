@@ -740,6 +740,12 @@ Result<Tensor> run_on_host(const Expr& expr) {
   if (!expr || expr.is_scalar()) return error(ErrorKind::kValue, "only an expression with a tensor in it can be run");
   ExprNode& n = *expr.node();
   if (n.value) return n.value;
+  if (const Tensor from = n.node.op == ExprOp::kCast ? n.operands[0]->value : Tensor();
+      from && from.dtype() == n.node.dtype && !from.is_contiguous()) {  // a copy keeps all bits, those of NaNs too
+    KILN_TRY(Tensor copy, from.contiguous());
+    n.set_value(copy);
+    return copy;
+  }
   KILN_TRY(HostArray values, evaluate(n));
   KILN_TRY(Tensor t, host_tensor(n.device, n.node.dtype, values));
   n.set_value(t);
