@@ -256,6 +256,8 @@ class Codegen {
   int branch_depth_ = 0;  // regions of `if` around the current statement
 };
 
+/// Whether it is a method of strings that is computed at compile time (host.cc).
+bool is_text_method(std::string_view name);
 /// What an expression of a file is worth, computed as by a constexpr function; nullopt: not without running the file.
 std::optional<Global> compute(const FunctionPtr& context, const ast::Expr& e);
 /// Every FunctionDef, statement and expression that reads a name, by offset.

@@ -1,5 +1,5 @@
 // The jit functions of a file, and the module-level names that they see. Nothing of the file is run: imports bind
-// paths, and assignments are evaluated when they are constants, dtypes, names or tuples of these.
+// paths, and values are computed where they are asked for, as in constexpr functions (host.cc).
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -179,22 +179,34 @@ class Collector {
     auto changes = [&](const ast::ExprPtr& target) {
       if (target->kind != ast::ExprKind::kName) file_->changing.insert(base_of(target.get()));
     };
-    static const std::set<std::string, std::less<>> kMethods = {"append", "extend", "insert",  "pop",       "remove",
-                                                                "clear",  "update", "reverse", "setdefault"};
+    // What has a list may change it, under another name too.
+    static const std::set<std::string, std::less<>> kReaders = {
+        "abs", "all", "any",   "bool",  "constexpr", "enumerate", "float", "int", "isinstance", "len", "list",
+        "max", "min", "print", "range", "repr",      "sorted",    "str",   "sum", "tuple",      "zip"};
+    auto hand_on = [&](const ast::ExprPtr& e) {
+      if (const auto* n = ast::dyn_as<ast::Name>(e.get())) handed_on_.insert(n->id);
+    };
     ast::walk(
         module_->body,
         [&](const ast::Stmt& s) {
           if (const auto* g = ast::dyn_as<ast::Global>(&s)) file_->changing.insert(g->names.begin(), g->names.end());
           if (const auto* a = ast::dyn_as<ast::AugAssign>(&s)) file_->changing.insert(base_of(a->target.get()));
-          if (const auto* a = ast::dyn_as<ast::Assign>(&s))
+          if (const auto* a = ast::dyn_as<ast::Assign>(&s)) {
             std::for_each(a->targets.begin(), a->targets.end(), changes);
+            hand_on(a->value);
+          }
           if (const auto* d = ast::dyn_as<ast::Del>(&s))
             for (const ast::ExprPtr& t : d->targets) file_->changing.insert(base_of(t.get()));
         },
         [&](const ast::Expr& e) {
           const auto* call = ast::dyn_as<ast::Call>(&e);
           const auto* method = call ? ast::dyn_as<ast::Attribute>(call->callee.get()) : nullptr;
-          if (method && kMethods.contains(method->name)) file_->changing.insert(base_of(method));
+          const auto* callee = call ? ast::dyn_as<ast::Name>(call->callee.get()) : nullptr;
+          if (method && !reads_only(method->name)) file_->changing.insert(base_of(method));
+          if (call && !kReaders.contains(callee ? callee->id : method ? method->name : "")) {
+            std::for_each(call->args.begin(), call->args.end(), hand_on);
+            for (const ast::Keyword& k : call->keywords) hand_on(k.value);
+          }
           if (const auto* n = ast::dyn_as<ast::NamedExpr>(&e)) file_->changing.insert(n->target);
         });
     for (const ast::StmtPtr& s : module_->body)
@@ -202,8 +214,22 @@ class Collector {
         file_->changing.merge(assigned_names(std::span(&s, 1)));
   }
 
+  /// A method of a string, or of a list, that leaves it as it is.
+  static bool reads_only(std::string_view method) {
+    return is_text_method(method) || method == "count" || method == "index" || method == "copy";
+  }
+
+  static bool makes_list(const ast::Expr& e) {
+    if (const auto* b = ast::dyn_as<ast::Binary>(&e)) return makes_list(*b->left) || makes_list(*b->right);
+    const auto* call = ast::dyn_as<ast::Call>(&e);
+    const auto* callee = call ? ast::dyn_as<ast::Name>(call->callee.get()) : nullptr;
+    return e.kind == ast::ExprKind::kList || e.kind == ast::ExprKind::kComprehension ||
+           (callee && (callee->id == "list" || callee->id == "sorted"));
+  }
+
   void set_plain(const std::string& name, const ast::Expr& value) {
-    if (branches_ > 0 && file_->plain.contains(name)) file_->changing.insert(name);
+    const bool again = branches_ > 0 && file_->plain.contains(name);
+    if (again || (handed_on_.contains(name) && makes_list(value))) file_->changing.insert(name);
     if (keep_ && file_->plain.contains(name)) return;
     file_->plain.insert_or_assign(name, Plain{&value, file_});
   }
@@ -354,11 +380,12 @@ class Collector {
         value = evaluate(*a.value);
       else if (a.value->kind == ast::ExprKind::kIfExp || (call && calls_function(*call)))
         value = alias_of(*a.value);
-      if (value)
+      if (value) {
         set(name->id, *std::move(value));
-      else if (!keep_)
-        file_->names.erase(name->id);
-      if (!value && !wrapped) set_plain(name->id, *a.value);
+        continue;
+      }
+      if (!keep_) file_->names.erase(name->id);
+      if (!wrapped) set_plain(name->id, *a.value);
     }
   }
 
@@ -502,8 +529,9 @@ class Collector {
   std::shared_ptr<const ast::Module> module_;
   Program* program_;
   FileNames* file_;
-  int branches_ = 0;   // of if and try around the statement
-  bool keep_ = false;  // in an else branch or a handler: names that are known stay
+  std::set<std::string, std::less<>> handed_on_;  // names that something else may hold the value of
+  int branches_ = 0;                              // of if and try around the statement
+  bool keep_ = false;                             // in an else branch or a handler: names that are known stay
 };
 
 FileNames& Program::add(const std::shared_ptr<const ast::Module>& module) {
@@ -514,7 +542,7 @@ FileNames& Program::add(const std::shared_ptr<const ast::Module>& module) {
 
 }  // namespace
 
-Result<std::vector<FunctionPtr>> jit_functions(std::shared_ptr<const ast::Module> module, LoadModule load) {
+Result<std::vector<FunctionPtr>> jit_functions(const std::shared_ptr<const ast::Module>& module, LoadModule load) {
   auto program = std::make_shared<Program>();
   program->load = std::move(load);
   const FileNames& file = program->add(module);

@@ -66,7 +66,7 @@ using LoadModule =
 /// The jit functions of a file, with imports, other jit functions and simple module-level constants
 /// (`N = 3`, `N: tl.constexpr = 3`, `N = tl.constexpr(3)`) as their globals, and what it imports from files that `load`
 /// finds. Runs nothing.
-Result<std::vector<std::shared_ptr<const JitFunction>>> jit_functions(std::shared_ptr<const ast::Module> module,
+Result<std::vector<std::shared_ptr<const JitFunction>>> jit_functions(const std::shared_ptr<const ast::Module>& module,
                                                                       LoadModule load = {});
 
 /// How one parameter is bound: a runtime value of a type, or a constexpr.

@@ -1,5 +1,6 @@
 // Python that runs while a kernel is compiled: in constexpr functions, and for the globals of a file that calls make.
 // Nothing here reads files, the environment or the clock; what would need them is not known, which is an error.
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -212,6 +213,10 @@ constexpr std::string_view kTextMethods[] = {"format", "join",   "split",  "repl
 
 }  // namespace
 
+bool is_text_method(std::string_view name) {
+  return std::find(std::begin(kTextMethods), std::end(kTextMethods), name) != std::end(kTextMethods);
+}
+
 bool Codegen::computing() { return frame().function->constexpr_function; }
 
 std::optional<Value> Codegen::host_name(std::string_view id) {
@@ -227,10 +232,8 @@ std::optional<Value> Codegen::host_attribute(const Arg& base, std::string_view n
     // What a module has that is not followed is known by its path alone: for the functions here to ask for.
     if (!is_known_module(m->path) || m->path == "math") return Value(ModulePath{fmt::format("{}.{}", m->path, name)});
   }
-  for (std::string_view known : kTextMethods)
-    if (text(base.value) && name == known)
-      return Value(std::make_shared<const MethodValue>(MethodValue{std::string(name), nullptr, nullptr, base, true}));
-  return std::nullopt;
+  if (!text(base.value) || !is_text_method(name)) return std::nullopt;
+  return Value(std::make_shared<const MethodValue>(MethodValue{std::string(name), nullptr, nullptr, base, true}));
 }
 
 Result<Value> Codegen::host_call(std::string_view name, const Arg* self, const std::vector<Arg>& positional,
@@ -271,18 +274,21 @@ Result<bool> Codegen::constant_truth(const Value& v, SourceRange range) {
 
 Result<std::vector<Value>> Codegen::items_of(const Arg& a) {
   if (const TupleValue* t = a.value.as_tuple()) return t->items;
-  if (const RangeValue* r = a.value.range(); r && (computing() || r->is_static)) {
-    const auto *start = r->start.value.constant_as<ast::Int>(), *end = r->end.value.constant_as<ast::Int>(),
-               *by = r->step.value.constant_as<ast::Int>();
+  const RangeValue* r = a.value.range();
+  const ast::Int* start = r ? r->start.value.constant_as<ast::Int>() : nullptr;
+  const ast::Int* end = r ? r->end.value.constant_as<ast::Int>() : nullptr;
+  const ast::Int* by = r ? r->step.value.constant_as<ast::Int>() : nullptr;
+  if (start && end && by && *by != 0 && (computing() || r->is_static)) {
     std::vector<Value> out;
-    for (ast::Int i = start && end && by && *by != 0 ? *start : 0; start && end && by && *by != 0; i += *by) {
-      if (*by > 0 ? i >= *end : i <= *end) return out;
+    for (ast::Int i = *start; *by > 0 ? i < *end : i > *end; i += *by) {
       KILN_CHECK_OK(step(a.range));
       KILN_CHECK_OK(spend(sizeof(Value), a.range));
       out.push_back(Value::integer(i));
     }
+    return out;
   }
-  if (const std::string* s = text(a.value); s && computing()) {
+  const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  if (const std::string* s = text(a.value); s && computing() && std::ranges::all_of(*s, is_ascii)) {
     KILN_CHECK_OK(spend(s->size() * sizeof(Value), a.range));
     std::vector<Value> out;
     for (char c : *s) out.push_back(Value::text(std::string(1, c)));
