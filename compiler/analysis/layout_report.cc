@@ -27,7 +27,7 @@ class Report {
     std::string out;
     walk(module_.body(), [&](Op* op) {
       bool shown = op->kind == OpKind::kConvertLayout || op->kind == OpKind::kReduce || op->kind == OpKind::kScan ||
-                   ir::info(op->kind).op_class == ir::OpClass::kMemory;
+                   ir::op_class(op->kind) == ir::OpClass::kMemory;
       if (shown) out += line(*op);
     });
     if (module_.num_ctas > 1) out += cluster();

@@ -54,26 +54,22 @@ Result<Value> inline_asm(Codegen& g, const BoundArgs& a) {
   std::string wrong;
   ir::match_asm(constraints, outputs, types, static_cast<int>(pack), &wrong);
   if (!wrong.empty()) return g.fail(a.at(1), ErrorKind::kValue, "{}", wrong);
-  std::vector<Value> out;
   std::vector<ir::Type> results;
+  for (const ir::Type& t : outputs) results.push_back(t.with_shape(shape));
+  using Attributes = std::vector<std::pair<AttrName, ir::Attr>>;
+  const Attributes shared = {{AttrName::kText, text},
+                             {AttrName::kConstraints, constraints},
+                             {AttrName::kOutputs, names},
+                             {AttrName::kPack, static_cast<int64_t>(pack)}};
+  std::vector<Value> out;
   if (in_place) {
-    for (const ir::Type& t : outputs) results.push_back(t.with_shape(shape));
-    ir::Op* op = g.b.create(OpKind::kAsmEffect, inputs, results,
-                            {{AttrName::kText, text},
-                             {AttrName::kConstraints, constraints},
-                             {AttrName::kOutputs, names},
-                             {AttrName::kPack, static_cast<int64_t>(pack)}});
-    for (ir::Value* v : op->results) out.push_back(Value(v));
-  }
-  for (size_t i = 0; i < outputs.size() && !in_place; ++i) {
-    const ir::Type result = outputs[i].with_shape(shape);
-    ir::Op* op = g.b.create(OpKind::kInlineAsm, inputs, std::span(&result, 1),
-                            {{AttrName::kText, text},
-                             {AttrName::kConstraints, constraints},
-                             {AttrName::kOutputs, names},
-                             {AttrName::kOutput, static_cast<int64_t>(i)},
-                             {AttrName::kPack, static_cast<int64_t>(pack)}});
-    out.push_back(Value(op->result()));
+    for (ir::Value* v : g.b.create(OpKind::kAsmEffect, inputs, results, shared)->results) out.push_back(Value(v));
+  } else {
+    for (size_t i = 0; i < results.size(); ++i) {
+      Attributes own = shared;
+      own.insert(own.end() - 1, {AttrName::kOutput, static_cast<int64_t>(i)});
+      out.push_back(Value(g.b.create(OpKind::kInlineAsm, inputs, std::span(&results[i], 1), own)->result()));
+    }
   }
   return a[3].as_tuple() ? Value::tuple(std::move(out)) : out[0];
 }

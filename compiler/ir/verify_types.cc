@@ -452,33 +452,33 @@ Wrong check_tma_store(const Op& op) {
   return check_block_access(op, 0, block, 2);
 }
 
-Wrong check_inline_asm(const Op& op) {
-  const std::vector<Type> outputs = asm_outputs(op);
-  const int64_t output = op.int_attr(AttrName::kOutput), pack = op.int_attr(AttrName::kPack);
-  if (output < 0 || output >= static_cast<int64_t>(outputs.size())) return "inline_asm has no output of that number";
-  if (pack < 1 || pack > 32 || (pack & (pack - 1)) != 0) return "inline_asm packs a power of two of elements";
-  if (op.operands.empty()) return "inline_asm takes values";
+/// Of both ops of assembly: the group, and constraints that fit the operands and the outputs.
+Wrong check_asm(const Op& op, const std::vector<Type>& outputs) {
+  const int64_t pack = op.int_attr(AttrName::kPack);
+  if (pack < 1 || pack > 32 || (pack & (pack - 1)) != 0)
+    return fmt::format("{} packs a power of two of elements", info(op.kind).mnemonic);
   std::vector<Type> inputs;
   for (const Value* v : op.operands) inputs.push_back(v->type.scalar());
   Wrong wrong;
   match_asm(std::get<std::string>(*op.find(AttrName::kConstraints)), outputs, inputs, static_cast<int>(pack), &wrong);
-  if (!wrong.empty()) return wrong;
+  return wrong;
+}
+
+Wrong check_inline_asm(const Op& op) {
+  const std::vector<Type> outputs = asm_outputs(op);
+  const int64_t output = op.int_attr(AttrName::kOutput);
+  if (output < 0 || output >= static_cast<int64_t>(outputs.size())) return "inline_asm has no output of that number";
+  if (op.operands.empty()) return "inline_asm takes values";
+  if (Wrong w = check_asm(op, outputs); !w.empty()) return w;
   return result_is(op, outputs[static_cast<size_t>(output)].with_shape(operand_type(op, 0).shape));
 }
 
 Wrong check_asm_effect(const Op& op) {
   const std::vector<Type> outputs = asm_outputs(op);
-  const int64_t pack = op.int_attr(AttrName::kPack);
-  if (pack < 1 || pack > 32 || (pack & (pack - 1)) != 0) return "asm_effect packs a power of two of elements";
-  std::vector<Type> inputs;
   const Shape shape = op.operands.empty() ? Shape() : operand_type(op, 0).shape;
-  for (const Value* v : op.operands) {
-    inputs.push_back(v->type.scalar());
+  for (const Value* v : op.operands)
     if (v->type.shape != shape) return "asm_effect takes values of one shape";
-  }
-  Wrong wrong;
-  match_asm(std::get<std::string>(*op.find(AttrName::kConstraints)), outputs, inputs, static_cast<int>(pack), &wrong);
-  if (!wrong.empty()) return wrong;
+  if (Wrong w = check_asm(op, outputs); !w.empty()) return w;
   if (op.results.size() != outputs.size()) return "asm_effect has a result for each output";
   for (size_t i = 0; i < outputs.size(); ++i)
     if (Wrong w = result_is(op, outputs[i].with_shape(shape), static_cast<int>(i)); !w.empty()) return w;

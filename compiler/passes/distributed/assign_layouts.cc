@@ -36,7 +36,7 @@ constexpr size_t kMostSeen = 64;  // nodes looked through for layouts
 
 bool is_tile(const Value* v) { return v->type.is_tile(); }
 
-bool is_memory(const Op* op) { return ir::info(op->kind).op_class == ir::OpClass::kMemory; }
+bool is_memory(const Op* op) { return ir::op_class(op->kind) == ir::OpClass::kMemory; }
 
 /// Shape ops whose operand's layout follows from the result's.
 bool is_shape_op(const Op* op) {
