@@ -1,4 +1,4 @@
-// Scripts on a real GPU, with their own asserts: what needs pinned memory, and loops whose rows run ahead.
+// Scripts on a real GPU, with their own asserts.
 #include "repl/session/session.h"
 #include "tests/gpu/gpu_test_util.h"
 
@@ -163,6 +163,54 @@ for dtype, rows, columns, warps, stages in (
             x, out, rows, columns, BLOCK=triton.next_power_of_2(columns), STAGES=stages, num_warps=warps)
         assert torch.allclose(out.double(), want, rtol=1e-5 if dtype == torch.float32 else 1e-2, atol=1e-7), (
             dtype, rows, columns, programs)
+)");
+}
+
+// The additions count how often it ran.
+TEST(GpuScript, AssemblyWithEffectsRunsOnceForEachElement) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_one(count, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    old = tl.inline_asm_elementwise("atom.global.add.u32 $0, [$1], 1;", "=r,l", [count + i], dtype=tl.int32,
+                                    is_pure=False, pack=1)
+    tl.store(out + i, old)
+
+
+@triton.jit
+def add_unread(count, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    for _ in range(n):
+        tl.inline_asm_elementwise("red.global.add.u32 [$1], 1; mov.u32 $0, 0;", "=r,l", [count + i], dtype=tl.int32,
+                                  is_pure=False, pack=1)
+        tl.inline_asm_elementwise("bar.sync 0; mov.u32 $0, 0;", "=r", [], dtype=tl.int32, is_pure=False, pack=1)
+
+
+count = torch.zeros(1024, dtype=torch.int32)
+old = torch.full((1024,), 77, dtype=torch.int32)
+add_one[(7,)](count, old, BLOCK=1024)
+assert (count == 7).all() and (old >= 0).all() and (old < 7).all()
+add_unread[(2,)](count, 9, BLOCK=1024)
+assert (count == 25).all(), count
+)");
+}
+
+TEST(GpuScript, CopiesKeepAllBits) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import torch
+for n in (16, 400):
+    for floats, ints in ((torch.bfloat16, torch.int16), (torch.float16, torch.int16), (torch.float32, torch.int32),
+                         (torch.float8_e5m2, torch.int8), (torch.float8_e4m3fn, torch.int8)):
+        bits = (torch.arange(n * n).reshape(n, n) * (16777259 if ints == torch.int32 else 257)).to(ints)
+        kept = bits.view(floats).T.contiguous().view(ints)
+        assert torch.equal(kept, bits.T), (n, floats)
 )");
 }
 
