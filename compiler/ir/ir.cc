@@ -1,7 +1,6 @@
 #include "compiler/ir/ir.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "support/diag.h"
 
@@ -225,41 +224,24 @@ void replace_all_uses(Value* from, Value* to) {
   from->uses.clear();
 }
 
-namespace {
-
-class Cloner {
- public:
-  // Layouts are interned first and in order, so that the clone prints the same layout numbers.
-  Cloner(const Module& from, Module& to) : to_(to) {
-    for (const layout::LinearLayout* l : from.layouts()) to.intern(*l);
+Op* OpCopier::copy(const Op& from, Block* block, Op* before) {
+  Op* op = to_.new_op(from.kind, from.range);
+  for (Value* v : from.operands) op->append_operand((*this)(v));
+  for (const Value* v : from.results) {
+    Value* result = to_.add_result(op, copy_type(v->type));
+    result->name = to_.intern(v->name);
+    substitute(v, result);
   }
+  op->attrs = from.attrs;
+  block->insert_before(before, op);
+  for (const Block* region : from.regions) copy(*region, to_.new_block(op));
+  return op;
+}
 
-  void copy_block(const Block& from, Block* to) {
-    for (const Value* arg : from.args) map_[arg] = to_.add_arg(to, copy_type(arg->type), arg->name);
-    for (const Op* op : from) copy_op(*op, to);
-  }
-
- private:
-  Type copy_type(const Type& t) { return t.layout ? t.with_layout(to_.intern(*t.layout)) : t; }
-
-  void copy_op(const Op& from, Block* block) {
-    Op* op = to_.new_op(from.kind, from.range);
-    for (const Value* v : from.operands) op->append_operand(map_.at(v));
-    for (const Value* v : from.results) {
-      Value* copy = to_.add_result(op, copy_type(v->type));
-      copy->name = to_.intern(v->name);
-      map_[v] = copy;
-    }
-    op->attrs = from.attrs;
-    block->insert_before(nullptr, op);
-    for (const Block* region : from.regions) copy_block(*region, to_.new_block(op));
-  }
-
-  Module& to_;
-  std::unordered_map<const Value*, Value*> map_;
-};
-
-}  // namespace
+void OpCopier::copy(const Block& from, Block* block) {
+  for (const Value* arg : from.args) substitute(arg, to_.add_arg(block, copy_type(arg->type), arg->name));
+  for (const Op* op : from) copy(*op, block);
+}
 
 std::unique_ptr<Module> clone(const Module& module) {
   auto copy = std::make_unique<Module>(module.name);
@@ -270,7 +252,9 @@ std::unique_ptr<Module> clone(const Module& module) {
   copy->num_ctas = module.num_ctas;
   copy->shared_bytes = module.shared_bytes;
   for (const auto& text : module.sources()) copy->keep_alive(text);
-  Cloner(module, *copy).copy_block(*module.body(), copy->body());
+  // Interned first and in order, so that the clone prints the same layout numbers.
+  for (const layout::LinearLayout* l : module.layouts()) copy->intern(*l);
+  OpCopier(*copy).copy(*module.body(), copy->body());
   return copy;
 }
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -244,6 +245,29 @@ bool any_nested(const Op* op, Fn&& predicate) {
 }
 /// A deep copy, with its own values; `num_*`, stage and parameters too.
 std::unique_ptr<Module> clone(const Module& module);
+
+/// Copies ops with their regions, within a module or from another one. An operand becomes what stands for it: a copy
+/// that was made before, or what `substitute` names; any other stays as it is.
+class OpCopier {
+ public:
+  explicit OpCopier(Module& to) : to_(to) {}
+
+  void substitute(const Value* from, Value* to) { map_[from] = to; }
+  Value* operator()(Value* v) const {
+    const auto it = map_.find(v);
+    return it == map_.end() ? v : it->second;
+  }
+  /// Before `before`, or at the block's end where that is null.
+  Op* copy(const Op& op, Block* block, Op* before = nullptr);
+  /// The arguments and ops of a block, into an empty one.
+  void copy(const Block& from, Block* block);
+
+ private:
+  Type copy_type(const Type& t) { return t.layout ? t.with_layout(to_.intern(*t.layout)) : t; }
+
+  Module& to_;
+  std::unordered_map<const Value*, Value*> map_;
+};
 
 /// The text form, described in docs/ir.md.
 std::string print(const Module& module);
