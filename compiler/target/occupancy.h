@@ -35,6 +35,12 @@ Occupancy occupancy(const Target& target, const BlockResources& block);
 /// The most registers per thread that let `blocks` blocks share an SM, or 0 when not even one register does.
 int registers_for(const Target& target, const BlockResources& block, int blocks);
 
+/// setmaxnreg counts registers by so many.
+inline constexpr int kMovedRegisters = 8;
+/// Registers of a thread in the first `own_warps` warps of a block, when setmaxnreg leaves `given` to each thread of
+/// the others, and `blocks` blocks share an SM.
+int registers_moved(const Target& target, const BlockResources& block, int own_warps, int given, int blocks);
+
 /// The most bytes of shared memory of a block that let `blocks` blocks share an SM; not positive when none do.
 int64_t shared_for(const Target& target, int blocks);
 

@@ -1,6 +1,7 @@
 #include "compiler/lower/shared/launch_plan.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "compiler/analysis/host_expression.h"
 #include "compiler/layout/algebra.h"
@@ -30,8 +31,13 @@ class Planner {
 
  private:
   Status block(const ir::Block& b) {
+    std::vector<int> in_flight;  // registers of the products that are not waited for yet
     for (const Op* op : b) {
       KILN_CHECK_OK(visit(*op));
+      if (op->kind == OpKind::kWgmma) in_flight.push_back(registers_of_product(*op));
+      if (op->kind == OpKind::kWgmmaWait && op->int_attr(AttrName::kCount) < std::ssize(in_flight))
+        in_flight.erase(in_flight.begin(), in_flight.end() - op->int_attr(AttrName::kCount));
+      plan_.wgmma_registers = std::max(plan_.wgmma_registers, std::accumulate(in_flight.begin(), in_flight.end(), 0));
       for (const ir::Block* region : op->regions) KILN_CHECK_OK(block(*region));
     }
     return {};
@@ -57,12 +63,6 @@ class Planner {
       case OpKind::kWgmma: {
         KILN_CHECK_OK(needs(op, target::kWgmma, "wgmma"));
         plan_.uses_wgmma = true;
-        int registers = 0;
-        // Accumulators and a first operand in registers are live at the same time; they decide whether setmaxnreg pays
-        // off.
-        for (const ir::Type& t : {op.result()->type, op.operand(0)->type})
-          if (t.is_tile()) registers += t.layout->num_registers() * t.element_bits() / 32;
-        plan_.wgmma_registers = std::max(plan_.wgmma_registers, registers);
         plan_.instruction_registers =
             std::max(plan_.instruction_registers, registers_of_instruction(op.result()->type));
         return {};
@@ -71,6 +71,14 @@ class Planner {
         if (is_math_op(op.kind) && op.result()->type.is_tile()) plan_.has_math = true;
         return {};
     }
+  }
+
+  /// Accumulators and a first operand in registers are live at the same time; they decide whether setmaxnreg pays off.
+  static int registers_of_product(const Op& op) {
+    int registers = 0;
+    for (const ir::Type& t : {op.result()->type, op.operand(0)->type})
+      if (t.is_tile()) registers += t.layout->num_registers() * t.element_bits() / 32;
+    return registers;
   }
 
   /// Of a sum: each step of 64 rows that a thread's registers take is an instruction of its own.
@@ -183,17 +191,17 @@ class Planner {
 
 RegisterShares register_shares(const LaunchPlan& plan, const ir::Module& module, const target::Target& target,
                                int most_blocks) {
-  constexpr int kGranularity = 8, kMost = 240, kExtra = 40, kLeastExtra = 24;
+  constexpr int kExtra = 40, kLeastExtra = 24;
   // ptxas refuses an instruction (C7602) whose registers and so many more are not in the even share.
   constexpr int kBesideInstruction = 32;
   const int extra = plan.extra_warps, own = module.num_warps;
   // setmaxnreg is for whole groups of four warps.
   if (!plan.uses_wgmma || extra == 0 || extra % kWarpGroup || own % kWarpGroup) return {};
   const target::BlockResources block{.threads = (own + extra) * kLanes, .shared_bytes = module.shared_bytes};
-  auto even = [&](int blocks) { return target::registers_for(target, block, blocks) / kGranularity * kGranularity; };
-  auto share = [&](int blocks, int given) {
-    return std::min((even(blocks) * (own + extra) - given * extra) / own / kGranularity * kGranularity, kMost);
+  auto even = [&](int blocks) {
+    return target::registers_for(target, block, blocks) / target::kMovedRegisters * target::kMovedRegisters;
   };
+  auto share = [&](int blocks, int given) { return target::registers_moved(target, block, own, given, blocks); };
   // What addresses, descriptors and an epilogue's temporaries take.
   const int needed = plan.wgmma_registers + (plan.has_math ? 64 : 40);
   const int fit = std::min(target::occupancy(target, block).by_shared, most_blocks);
@@ -203,7 +211,7 @@ RegisterShares register_shares(const LaunchPlan& plan, const ir::Module& module,
       if (share(blocks, given) >= needed) return {given, share(blocks, given), blocks};
   }
   // Up to 255 registers a thread has anyhow.
-  if (most_blocks < 1 || even(1) + kGranularity > 255 || needed <= even(1) || even(1) <= kExtra) return {};
+  if (most_blocks < 1 || even(1) + target::kMovedRegisters > 255 || needed <= even(1) || even(1) <= kExtra) return {};
   return {kExtra, share(1, kExtra), 1};
 }
 

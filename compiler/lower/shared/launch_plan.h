@@ -39,7 +39,7 @@ struct LaunchPlan {
   std::unordered_map<const ir::Op*, Copies> copies;
   bool uses_wgmma = false;
   bool has_math = false;          // exponentials and the like on tiles
-  int wgmma_registers = 0;        // of a thread: the sum and first operand of the largest product
+  int wgmma_registers = 0;        // of a thread: sums and first operands of products in flight together
   int instruction_registers = 0;  // of these, the most that one instruction takes
   RegisterShares registers;
 };
