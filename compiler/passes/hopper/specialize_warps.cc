@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -29,7 +30,6 @@ using ir::Value;
 
 namespace {
 
-constexpr int64_t kProducerWarps = 4;                     // a warp group: registers are given up by whole groups
 constexpr int kPatternRows = 8;                           // of a swizzle: a block's share of a tile is whole patterns
 constexpr int64_t kBarrierBytes = 16, kAlignment = 1024;  // of a slot's two mbarriers; of a ring
 constexpr int kSoleWarps = 4;                             // one warp group: no other multiplies while it waits
@@ -127,21 +127,28 @@ class Specializer {
     }
   }
 
-  /// Takes slots from the longest rings until all fit beside what else is in shared memory. num_stages is a wish: what
-  /// runs ahead less is still right.
+  /// Takes slots from the longest rings until all fit beside what else is in shared memory. num_stages is a wish: what runs ahead less is still right.
   void fit_shared_memory() {
     const int64_t room = shared_room(module_, target_) - staging_bytes_in_loops(module_);
     for (;;) {
-      int64_t bytes = 0;
+      int64_t bytes = kAlignment;  // behind the barriers
       int most = 1;
       for (size_t i = 0; i < rings_.size(); ++i) {
         if (rings_[i].place != i) continue;
-        bytes += rings_[i].slots * (slot_bytes(rings_[i]) + kBarrierBytes) + kAlignment;
+        const int64_t tiles = rings_[i].slots * slot_bytes(rings_[i]);
+        bytes += rings_[i].slots * kBarrierBytes + (tiles + kAlignment - 1) / kAlignment * kAlignment;
         most = std::max(most, rings_[i].slots);
       }
       if (bytes <= room || most == 1) return;
+      // Of several, what is filled once has less to run ahead of than what is filled by an inner loop.
+      int fewest = std::numeric_limits<int>::max();
+      for (const Ring& ring : rings_)
+        if (ring.slots > 1) fewest = std::min(fewest, loops_around(ring.block));
+      most = 1;
+      for (const Ring& ring : rings_)
+        if (loops_around(ring.block) == fewest) most = std::max(most, ring.slots);
       for (Ring& ring : rings_)
-        if (ring.slots == most) --ring.slots;
+        if (ring.slots == most && loops_around(ring.block) == fewest) --ring.slots;
     }
   }
   static int64_t slot_bytes(const Ring& ring) {
@@ -220,7 +227,7 @@ class Specializer {
         if (v->op) work.push_back(v->op);
     }
     b_.set_before(body->terminator());
-    Op* split = b_.create(OpKind::kWarpSpecialize, {}, {}, {{AttrName::kWarps, kProducerWarps}});
+    Op* split = b_.create(OpKind::kWarpSpecialize, {}, {}, {{AttrName::kWarps, int64_t{kProducerWarps}}});
     std::vector<Op*> hoisted;  // out of loops, in order
     ir::walk(body, [&](Op* op) {
       if (stay.contains(op) && op->parent != body) hoisted.push_back(op);
@@ -477,7 +484,7 @@ class Specializer {
     }
     if (ring) {
       Position& place = places[ring->place];
-      b_.set_before(block->terminator());
+      b_.set_before(end_of_reads(*ring, *block));
       if (ring->in_flight) {  // the slot before is read, after the first
         const Op* loop = block->parent;
         release_if(b_.cmp(ir::Predicate::kNe, block->args[0], loop->operand(0)), *ring, place.slot);
@@ -488,6 +495,22 @@ class Specializer {
       erase_loads(*ring);
     }
     return places;
+  }
+
+  /// Behind it nothing reads the slot: a loop or branch, or the block's end, up to where products may be in flight.
+  Op* end_of_reads(const Ring& ring, const Block& block) const {
+    std::unordered_set<const Value*> handles;
+    for (const Op* load : ring.loads) handles.insert(blocks_.at(load));
+    const Op* last = nullptr;
+    for (const Op* op : block) {
+      const bool reads = ir::any_nested(op, [&](const Op* inner) {
+        return std::any_of(inner->operands.begin(), inner->operands.end(), [&](auto* v) { return handles.contains(v); });
+      });
+      if (!reads) continue;
+      last = op;
+      if (op->kind == OpKind::kSharedTrans) handles.insert(op->result());
+    }
+    return last && !last->regions.empty() ? last->next : block.terminator();
   }
 
   void release(const Ring& ring, Value* slot) {

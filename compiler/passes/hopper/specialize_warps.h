@@ -11,6 +11,9 @@
 
 namespace kiln::passes {
 
+/// Warps of the producer: a warp group, since registers are given up by whole groups.
+inline constexpr int kProducerWarps = 4;
+
 /// Distributed stage. Every dot that select_wgmma chose becomes a wgmma on blocks loaded by tma_load. The loads of one
 /// basic block fill one slot of a ring of module.num_stages slots. A module without such dots stays as it is.
 Status specialize_warps(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);

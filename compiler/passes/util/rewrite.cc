@@ -61,10 +61,11 @@ bool is_inside(const ir::Block* inner, const ir::Block* outer) {
   return inner == outer;
 }
 
-bool is_in_loop(const ir::Block* block) {
+int loops_around(const ir::Block* block) {
+  int loops = 0;
   for (const Op* op = block->parent; op; op = op->parent->parent)
-    if (op->kind == OpKind::kFor || op->kind == OpKind::kWhile) return true;
-  return false;
+    loops += op->kind == OpKind::kFor || op->kind == OpKind::kWhile;
+  return loops;
 }
 
 bool changes_memory(const Op* op) {

@@ -23,8 +23,9 @@ void inline_block(ir::Block* from, ir::Op* before);
 bool encloses(const ir::Op* op, const ir::Block* block);
 /// True when `inner` is `outer` or in one of its ops at any depth.
 bool is_inside(const ir::Block* inner, const ir::Block* outer);
-/// True when a `for` or `while` stands around the block.
-bool is_in_loop(const ir::Block* block);
+/// How many `for` and `while` stand around the block.
+int loops_around(const ir::Block* block);
+inline bool is_in_loop(const ir::Block* block) { return loops_around(block) > 0; }
 /// Reduce or scan: its region is closed, so nothing moves into or out of it.
 inline bool has_combine_region(const ir::Op* op) {
   return op->kind == ir::OpKind::kReduce || op->kind == ir::OpKind::kScan;
