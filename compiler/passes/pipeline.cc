@@ -14,6 +14,7 @@
 #include "compiler/passes/hopper/delay_waits.h"
 #include "compiler/passes/hopper/recognize_blocks.h"
 #include "compiler/passes/hopper/select_wgmma.h"
+#include "compiler/passes/hopper/skew_products.h"
 #include "compiler/passes/hopper/specialize_warps.h"
 #include "compiler/passes/hopper/split_ctas.h"
 #include "compiler/passes/hopper/stage_block_stores.h"
@@ -115,6 +116,8 @@ constexpr Pass kCuda[] = {
                             on_target<hold_in_shared>},
   {"stage_operands",        kLayouts | kLoadsPipelined, kWarpsSpecialized, kDeadRemoved, kSharedPlaced,
                             on_target<stage_operands>},
+  {"skew_products",         kLayouts | kWgmmaSelected, kWarpsSpecialized, kNothing, kSharedPlaced,
+                            on_target<skew_products>},
   {"specialize_warps",      kLayouts | kWgmmaSelected | kCtasSplit, kNothing, kWarpsSpecialized, kSharedPlaced,
                             on_target<specialize_warps>},
   {"delay_waits",           kLayouts | kWarpsSpecialized, kStoresStaged, kNothing, kSharedPlaced,

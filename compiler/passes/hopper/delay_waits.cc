@@ -25,12 +25,17 @@ bool uses(const Op* op, const Value* v) {
 
 bool is_shared(const Value* v) { return v->type.form == ir::Form::kShared; }
 
-/// Whether a product may be unfinished while this runs, whatever it multiplies.
-bool runs_beside_products(const Op* op) {
+/// Whether the op computes `v` behind `product`, in the same block.
+bool is_computed_behind(const Value* v, const Op* product) {
+  return v->op && v->op->parent == product->parent && !v->op->is_before(product);
+}
+
+/// Whether `product` may be unfinished while this runs, whatever it multiplies.
+bool runs_beside(const Op* op, const Op* product) {
   switch (op->kind) {
     case OpKind::kWgmma:
       // ptxas lets no product run while others' operands are computed into registers: it would wait for each at once.
-      return is_shared(op->operand(0));
+      return is_shared(op->operand(0)) || !is_computed_behind(op->operand(0), product);
     case OpKind::kWgmmaWait:
     case OpKind::kLoad:
     case OpKind::kSharedLoad:
@@ -61,7 +66,7 @@ void delay(Block* block) {
     // The registers of a computed operand are the product's while it runs, too.
     const Value* operand = wait->operand(0)->op->operand(0);
     Op* end = wait->next;
-    while (end != block->terminator() && runs_beside_products(end) && !uses(end, wait->result()) &&
+    while (end != block->terminator() && runs_beside(end, wait->operand(0)->op) && !uses(end, wait->result()) &&
            (is_shared(operand) || !uses(end, operand)))
       end = end->next;
     if (is_continued(wait, end)) {

@@ -1,0 +1,305 @@
+#include "compiler/passes/hopper/skew_products.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/ir/builder.h"
+#include "compiler/passes/distributed/allocate_shared.h"
+#include "compiler/passes/hopper/select_wgmma.h"
+#include "compiler/passes/hopper/specialize_warps.h"
+#include "compiler/passes/hopper/stage_block_stores.h"
+#include "compiler/target/occupancy.h"
+
+namespace kiln::passes {
+
+using ir::Block;
+using ir::Op;
+using ir::OpKind;
+using ir::Type;
+using ir::Value;
+using target::Target;
+
+namespace {
+
+constexpr int kAddend = 2;  // the operand of a dot
+
+/// What moves to the next iteration, and what it leaves behind.
+struct Late {
+  Op* dot = nullptr;
+  std::vector<Op*> block;    // the load of its second operand, then the views of it
+  size_t sum = 0;            // which result of the loop
+  std::vector<Op*> scaling;  // ops from the carried sum to the product's third operand, in order
+  Op* ahead = nullptr;       // the product that it is to follow
+
+  const Op* load() const { return block.front(); }
+};
+
+bool is_product(const Op* op) { return is_wgmma(op) && !is_staged(op); }
+
+/// The load and its views, if nothing but `dot` reads them.
+std::optional<std::vector<Op*>> own_block(const Op& dot) {
+  std::vector<Op*> found;
+  for (Op* op = dot.operand(1)->op; op && op->parent == dot.parent && op->result()->uses.size() == 1;
+       op = op->operand(0)->op) {
+    found.insert(found.begin(), op);
+    if (op->kind == OpKind::kDescriptorLoad) return found;
+    if (op->kind != OpKind::kTrans && op->kind != OpKind::kConvertLayout) break;
+  }
+  return std::nullopt;
+}
+
+/// The elementwise ops between the carried sum and the third operand of `dot`, if that is all that reads the sum.
+std::optional<std::vector<Op*>> scaling_of(const Op& dot, const Value* carried) {
+  std::unordered_set<const Op*> found;
+  std::vector<const Value*> work = {carried};
+  while (!work.empty()) {
+    const Value* v = work.back();
+    work.pop_back();
+    for (const ir::Use& use : v->uses) {
+      if (use.op == &dot && use.index == kAddend) continue;
+      if (use.op->parent != dot.parent || !ir::is_pure(use.op) || !ir::is_elementwise(use.op)) return std::nullopt;
+      if (found.insert(use.op).second) work.push_back(use.op->result());
+    }
+  }
+  std::vector<Op*> ordered;
+  for (Op* op : *dot.parent)
+    if (found.contains(op)) ordered.push_back(op);
+  const Value* sum = dot.operand(kAddend);
+  if (sum != carried && !found.contains(sum->op)) return std::nullopt;
+  return ordered;
+}
+
+std::optional<Late> find_late(const Op& loop) {
+  const Block& body = *loop.region();
+  std::vector<Op*> dots;
+  for (Op* op : body)
+    if (is_product(op)) dots.push_back(op);
+  if (dots.size() < 2) return std::nullopt;
+  Late late;
+  late.dot = dots.back();
+  if (!takes_registers(late.dot)) return std::nullopt;
+  for (Op* dot : dots)
+    if (!takes_registers(dot)) late.ahead = dot;
+  const std::vector<ir::Use>& uses = late.dot->result()->uses;
+  if (!late.ahead || uses.size() != 1 || uses[0].op != body.terminator()) return std::nullopt;
+  late.sum = uses[0].index;
+  auto block = own_block(*late.dot);
+  auto scaling = scaling_of(*late.dot, body.args[late.sum + 1]);
+  if (!block || !scaling) return std::nullopt;
+  late.block = std::move(*block);
+  late.scaling = std::move(*scaling);
+  const Value* descriptor = late.load()->operand(0);
+  if (descriptor->op && descriptor->op->parent == &body) return std::nullopt;
+  return late;
+}
+
+/// Whether a thread has registers for both products and the weights between them, beside what the arithmetic takes.
+bool has_registers(const Late& late, const ir::Module& module, const Target& target, int& needed, int& given) {
+  constexpr int kBeside = 56, kLeft = 24;  // for addresses and temporaries; to each thread of the producer
+  needed = kBeside;
+  for (const Value* v : {late.ahead->result(), late.dot->result(), late.dot->operand(0)})
+    needed += v->type.layout->num_registers() * v->type.element_bits() / 32;
+  const int threads = (module.num_warps + kProducerWarps) * target::kWarpSize;
+  given = target::registers_moved(target, {.threads = threads}, module.num_warps, kLeft, 1);
+  return needed <= given;
+}
+
+/// Whether the loop still has two slots when what it loads first and last lies beside them.
+bool has_room(const Op& loop, const Late& late, ir::Module& module, const Target& target, int64_t& needed,
+              int64_t& room) {
+  constexpr int64_t kSlots = 2;
+  // What each block of code loads; blocks that load the same types share slots (specialize_warps).
+  std::map<const Block*, std::vector<const Op*>> blocks;
+  ir::walk(module.body(), [&](const Op* op) {
+    if (!is_product(op)) return;
+    for (int i : {0, 1})
+      if (const Op* load = block_operand(op->operand(i)).load) {
+        std::vector<const Op*>& loads = blocks[load->parent];
+        if (std::find(loads.begin(), loads.end(), load) == loads.end()) loads.push_back(load);
+      }
+  });
+  auto bytes_of = [](const std::vector<const Op*>& loads) {
+    int64_t bytes = 0;
+    for (const Op* load : loads) bytes += load->result()->type.shape.numel() * size_of(load->result()->type.dtype);
+    return bytes;
+  };
+  auto is_same = [](const Op* a, const Op* b) { return a->result()->type == b->result()->type; };
+  std::vector<const Op*> first = blocks.extract(loop.region()).mapped();
+  needed = kSlots * bytes_of(first);
+  for (const auto& [block, loads] : blocks)
+    if (!std::equal(loads.begin(), loads.end(), first.begin(), first.end(), is_same)) needed += bytes_of(loads);
+  std::erase(first, late.load());
+  const std::vector<const Op*> last = {late.load()};
+  const bool share = std::equal(first.begin(), first.end(), last.begin(), last.end(), is_same);
+  needed += bytes_of(last) + (share ? 0 : bytes_of(first));
+  room = shared_room(module, target) - staging_bytes_in_loops(module);
+  return needed <= room;
+}
+
+class Skewer {
+ public:
+  Skewer(ir::Module& module, Op* loop, Late late) : b_(module), module_(module), loop_(loop), late_(std::move(late)) {}
+
+  void run() {
+    moved_.insert(late_.block.begin(), late_.block.end());
+    moved_.insert(late_.dot);
+    for (size_t i = 1; i < late_.load()->operands.size(); ++i) {
+      Value* at = late_.load()->operands[i];
+      if (is_inside(at)) offsets_.push_back(i);
+    }
+    b_.set_before(loop_);
+    b_.set_range(loop_->range);
+    any_ = b_.cmp(ir::Predicate::kLt, loop_->operand(0), loop_->operand(1));
+    Op* first = begin();
+    Value* start = second_iteration();
+    turn_body();
+    loop_->set_operand(0, start);
+    for (size_t i = 0; i < first->results.size(); ++i) {
+      if (i + 3 < loop_->operands.size())
+        loop_->set_operand(static_cast<int>(i) + 3, first->results[i]);
+      else
+        loop_->append_operand(first->results[i]);
+    }
+    end();
+  }
+
+ private:
+  bool is_inside(const Value* v) const {
+    return v->block == body() || (v->op && v->op->parent == body());
+  }
+  Block* body() const { return loop_->region(); }
+
+  /// What the loop carries from now on: its values, the weights, and the offsets of the block that they multiply.
+  std::vector<Value*> carried(const std::vector<Value*>& old, Value* sum) const {
+    std::vector<Value*> values = old;
+    values[late_.sum] = sum;
+    values.push_back(late_.dot->operand(0));
+    for (size_t i : offsets_) values.push_back(late_.load()->operands[i]);
+    return values;
+  }
+
+  /// The first iteration without its late product, where there is one.
+  Op* begin() {
+    const Op* yield = body()->terminator();
+    const std::vector<Value*> kept = carried(yield->operands, late_.dot->operand(kAddend));
+    std::vector<Type> types;
+    for (const Value* v : kept) types.push_back(v->type);
+    Op* branch = b_.if_op(any_, types);
+    ir::OpCopier copier(module_);
+    copier.substitute(body()->args[0], loop_->operand(0));
+    for (size_t i = 1; i < body()->args.size(); ++i) copier.substitute(body()->args[i], loop_->operands[i + 2]);
+    for (const Op* op : *body())
+      if (op != yield && !moved_.contains(op)) copier.copy(*op, branch->region(0));
+    std::vector<Value*> values;
+    for (Value* v : kept) values.push_back(copier(v));
+    b_.set_to_end(branch->region(0));
+    b_.yield(values);
+    b_.set_to_end(branch->region(1));
+    values.assign(loop_->operands.begin() + 3, loop_->operands.end());
+    for (size_t i = values.size(); i < types.size(); ++i) values.push_back(b_.zero(types[i]));
+    b_.yield(values);
+    b_.set_before(loop_);
+    return branch;
+  }
+
+  /// lo + step where the loop comes so far, else hi: the sum may not be representable.
+  Value* second_iteration() {
+    Value *lo = loop_->operand(0), *hi = loop_->operand(1), *step = loop_->operand(2);
+    const DType unsigned_type = size_of(lo->type.dtype) == 8 ? DType::kU64 : DType::kU32;
+    auto bits = [&](Value* v) { return b_.cast(v, unsigned_type); };
+    Value* more = b_.cmp(ir::Predicate::kGt, b_.binary(OpKind::kSub, bits(hi), bits(lo)), bits(step));
+    return b_.select(b_.binary(OpKind::kAnd, any_, more), b_.binary(OpKind::kAdd, lo, step), hi);
+  }
+
+  void turn_body() {
+    Op* yield = body()->terminator();
+    Value* old_sum = late_.dot->operand(kAddend);
+    Value* carried_sum = body()->args[late_.sum + 1];
+    std::vector<Value*> yields = carried(yield->operands, old_sum == carried_sum ? late_.dot->result() : old_sum);
+    auto carry = [&](const Type& type) {
+      module_.add_result(loop_, type);
+      return module_.add_arg(body(), type);
+    };
+    // The product, behind the one that it is to follow.
+    std::vector<Op*> moved = late_.block;
+    moved.push_back(late_.dot);
+    for (Op* last = late_.ahead; Op* op : moved) {
+      op->unlink();
+      body()->insert_before(last->next, op);
+      last = op;
+    }
+    late_.dot->set_operand(0, carry(late_.dot->operand(0)->type));
+    Op* load = late_.block.front();
+    for (size_t i : offsets_) load->set_operand(static_cast<int>(i), carry(load->operands[i]->type));
+    // What the next iteration's product is added to.
+    const std::vector<ir::Use> uses = carried_sum->uses;
+    for (const ir::Use& use : uses)
+      if (use.op != late_.dot) use.op->set_operand(static_cast<int>(use.index), late_.dot->result());
+    late_.dot->set_operand(kAddend, carried_sum);
+    for (Op* op : late_.scaling) {
+      op->unlink();
+      body()->insert_before(yield, op);
+    }
+    for (size_t i = 0; i < yields.size(); ++i) {
+      if (i < yield->operands.size())
+        yield->set_operand(static_cast<int>(i), yields[i]);
+      else
+        yield->append_operand(yields[i]);
+    }
+  }
+
+  /// The last iteration's product.
+  void end() {
+    b_.set_after(loop_);
+    Value* sum = loop_->results[late_.sum];
+    const std::vector<ir::Use> uses = sum->uses;
+    Op* branch = b_.if_op(any_, std::span(&sum->type, 1));
+    ir::OpCopier copier(module_);
+    const size_t weights = loop_->results.size() - offsets_.size() - 1;
+    copier.substitute(late_.dot->operand(0), loop_->results[weights]);
+    copier.substitute(late_.dot->operand(kAddend), sum);
+    for (size_t i = 0; i < offsets_.size(); ++i)
+      copier.substitute(late_.load()->operands[offsets_[i]], loop_->results[weights + 1 + i]);
+    for (const Op* op : late_.block) copier.copy(*op, branch->region(0));
+    Value* last = copier.copy(*late_.dot, branch->region(0))->result();
+    b_.set_to_end(branch->region(0));
+    b_.yield(std::span(&last, 1));
+    b_.set_to_end(branch->region(1));
+    b_.yield(std::span(&sum, 1));
+    for (const ir::Use& use : uses) use.op->set_operand(static_cast<int>(use.index), branch->result());
+  }
+
+  ir::Builder b_;
+  ir::Module& module_;
+  Op* loop_;
+  Late late_;
+  std::unordered_set<const Op*> moved_;
+  std::vector<size_t> offsets_;  // operands of the load that the iteration computes
+  Value* any_ = nullptr;         // i1: the loop runs at all
+};
+
+}  // namespace
+
+Status skew_products(ir::Module& module, const target::Target& target, Remarks* remarks) {
+  std::vector<std::pair<Op*, Late>> found;
+  ir::walk(module.body(), [&](Op* op) {
+    if (op->kind != OpKind::kFor) return;
+    std::optional<Late> late = find_late(*op);
+    if (!late) return;
+    int registers = 0, given = 0;
+    int64_t bytes = 0, room = 0;
+    if (!has_registers(*late, module, target, registers, given))
+      return remark(remarks, late->dot->range, Reason::kSkewNeedsRegisters, registers, given);
+    if (!has_room(*op, *late, module, target, bytes, room))
+      return remark(remarks, late->dot->range, Reason::kSkewNeedsRoom, bytes, room);
+    remark(remarks, late->dot->range, Reason::kProductSkewed);
+    found.emplace_back(op, std::move(*late));
+  });
+  for (auto& [loop, late] : found) Skewer(module, loop, std::move(late)).run();
+  return {};
+}
+
+}  // namespace kiln::passes
