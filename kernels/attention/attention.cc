@@ -1,5 +1,6 @@
 #include "kernels/attention/attention.h"
 
+#include <algorithm>
 #include <bit>
 #include <numbers>
 
@@ -35,6 +36,7 @@ Result<Launch> attention_launch(Sources& sources, const Tensor& q, const Tensor&
   if (d < kFewestColumns || d > kMostColumns || !std::has_single_bit(static_cast<uint64_t>(d)))
     return error(ErrorKind::kValue, "heads of attention have {} columns; a power of two from {} to {} would work", d,
                  kFewestColumns, kMostColumns);
+  if (!(scale > 0)) return error(ErrorKind::kValue, "the scale of attention is {}; it must be positive", scale);
   // The kernel takes exp2, which is one instruction of the GPU, where exp needs a multiplication first: exp(x) is
   // exp2(x · log2 e), and the factor joins the scale.
   const double scale_log2 = scale * std::numbers::log2e;
@@ -44,11 +46,14 @@ Result<Launch> attention_launch(Sources& sources, const Tensor& q, const Tensor&
   if (n % kBlock == 0) {
     KILN_TRY(launch.kernel, sources.kernel("attention", "attention_kernel"));
     launch.args = {q, k, v, out, scale_log2, heads, n, causal, kBlock, kBlock, d};
+    // Equal blocks share the SMs evenly; those under a diagonal are given out one by one.
+    const int64_t blocks = n / kBlock * heads;
+    launch.grid = {causal || !for_gpu ? blocks : std::min<int64_t>(blocks, q.device().info().compute_units), 1, 1};
   } else {
     KILN_TRY(launch.kernel, sources.kernel("attention", "attention_any_length_kernel"));
     launch.args = {q, k, v, out, scale_log2, n, causal, kBlock, kBlock / 2, d};
+    launch.grid = {cdiv(n, kBlock), heads, 1};
   }
-  launch.grid = {cdiv(n, kBlock), heads, 1};
   return launch;
 }
 

@@ -83,6 +83,7 @@ TEST_P(Attention, MatchesTheReference) {
     check(*device, DType::kF16, {2, 256, 64}, causal);
     check(*device, DType::kBF16, {1, 384, 128}, causal);
     check(*device, DType::kF16, {3, 128, 16}, causal);
+    check(*device, DType::kF16, {70, 256, 64}, causal);  // more blocks than a GPU has SMs
     check(*device, DType::kF16, {2, 1, 32}, causal);
     check(*device, DType::kBF16, {2, 77, 64}, causal);
     check(*device, DType::kF16, {1, 301, 128}, causal);
@@ -124,6 +125,10 @@ TEST(AttentionErrors, SayWhatWouldWork) {
             "heads of attention have 48 columns; a power of two from 16 to 128 would work");
   EXPECT_EQ(refused(DType::kF16, {2, 64, 64}, {2, 32, 64}),
             "k of attention is [2, 32, 64], and q is [2, 64, 64]; both must be one [heads, n, d]");
+  const int64_t shape[] = {2, 64, 64};
+  const Tensor t = *Tensor::empty(cpu, DType::kF16, shape);
+  auto negative = attention_launch(sources, t, t, t, t, -1, false, false);
+  EXPECT_EQ(negative.ok() ? "accepted" : negative.error().message, "the scale of attention is -1; it must be positive");
   EXPECT_EQ(refused(DType::kF32, {2, 64, 64}, {2, 64, 64}),
             "q of attention is f32, and q is f32; both must be one of f16 and bf16");
 }
