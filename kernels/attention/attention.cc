@@ -11,12 +11,17 @@ namespace kiln::kernels {
 namespace {
 
 constexpr int64_t kBlock = 128;
-constexpr int64_t kFewestColumns = 16, kMostColumns = 128;  // of a head, as blocks in registers
+constexpr int64_t kFewestColumns = 16, kMostColumns = 256;  // of a head, as blocks in registers
+constexpr int64_t kColumnStep = 8;                          // rows of 16 bytes, as TMA takes them
 
 Status check_operand(const Tensor& t, const Tensor& q, std::string_view name) {
-  if (t.shape().size() != 3 || !std::equal(t.shape().begin(), t.shape().end(), q.shape().begin(), q.shape().end()))
-    return error(ErrorKind::kType, "{} of attention is [{}], and q is [{}]; both must be one [heads, n, d]", name,
-                 fmt::join(t.shape(), ", "), fmt::join(q.shape(), ", "));
+  const std::span<const int64_t> shape = t.shape(), of_q = q.shape();
+  const bool fits = shape.size() == 3 && of_q.size() == 3 && shape[0] > 0 && of_q[0] % shape[0] == 0 &&
+                    shape[2] == of_q[2];
+  if (!fits)
+    return error(ErrorKind::kType,
+                 "{} of attention is [{}], and q is [{}]; q is [heads, n, d], k and v are [heads / group, keys, d]",
+                 name, fmt::join(shape, ", "), fmt::join(of_q, ", "));
   if (t.dtype() != q.dtype() || !is_half(t.dtype()))
     return error(ErrorKind::kType, "{} of attention is {}, and q is {}; both must be one of f16 and bf16", name,
                  kiln::name(t.dtype()), kiln::name(q.dtype()));
@@ -33,9 +38,14 @@ Result<Launch> attention_launch(Sources& sources, const Tensor& q, const Tensor&
   KILN_CHECK_OK(check_operand(v, q, "v"));
   KILN_CHECK_OK(check_operand(out, q, "the result"));
   const int64_t heads = q.shape()[0], n = q.shape()[1], d = q.shape()[2];
-  if (d < kFewestColumns || d > kMostColumns || !std::has_single_bit(static_cast<uint64_t>(d)))
-    return error(ErrorKind::kValue, "heads of attention have {} columns; a power of two from {} to {} would work", d,
-                 kFewestColumns, kMostColumns);
+  auto is_same = [](const Tensor& a, const Tensor& b) { return std::ranges::equal(a.shape(), b.shape()); };
+  if (!is_same(out, q) || !is_same(k, v))
+    return error(ErrorKind::kType, "attention: the result is [{}] and q [{}], k is [{}] and v [{}]; they must be pairs",
+                 fmt::join(out.shape(), ", "), fmt::join(q.shape(), ", "), fmt::join(k.shape(), ", "),
+                 fmt::join(v.shape(), ", "));
+  if (d < kFewestColumns || d > kMostColumns || d % kColumnStep != 0)
+    return error(ErrorKind::kValue, "heads of attention have {} columns; a multiple of {} from {} to {} would work", d,
+                 kColumnStep, kFewestColumns, kMostColumns);
   if (!(scale > 0)) return error(ErrorKind::kValue, "the scale of attention is {}; it must be positive", scale);
   // The kernel takes exp2, which is one instruction of the GPU, where exp needs a multiplication first: exp(x) is
   // exp2(x · log2 e), and the factor joins the scale.
@@ -43,17 +53,14 @@ Result<Launch> attention_launch(Sources& sources, const Tensor& q, const Tensor&
   Launch launch;
   launch.options.num_warps = for_gpu ? 8 : 4;
   launch.options.num_stages = 2;
-  if (n % kBlock == 0) {
-    KILN_TRY(launch.kernel, sources.kernel("attention", "attention_kernel"));
-    launch.args = {q, k, v, out, scale_log2, heads, n, causal, kBlock, kBlock, d};
-    // Equal blocks share the SMs evenly; those under a diagonal are given out one by one.
-    const int64_t blocks = n / kBlock * heads;
-    launch.grid = {causal || !for_gpu ? blocks : std::min<int64_t>(blocks, q.device().info().compute_units), 1, 1};
-  } else {
-    KILN_TRY(launch.kernel, sources.kernel("attention", "attention_any_length_kernel"));
-    launch.args = {q, k, v, out, scale_log2, n, causal, kBlock, kBlock / 2, d};
-    launch.grid = {cdiv(n, kBlock), heads, 1};
-  }
+  KILN_TRY(launch.kernel, sources.kernel("attention", "attention_kernel"));
+  const auto columns = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(d)));
+  const int64_t block_of_keys = columns > kBlock ? kBlock / 2 : kBlock;
+  const int64_t group = heads / k.shape()[0], keys = k.shape()[1];
+  launch.args = {q, k, v, out, scale_log2, heads, group, n, keys, causal, d, kBlock, block_of_keys, columns};
+  // Equal blocks share the SMs evenly; those under a diagonal are given out one by one.
+  const int64_t blocks = cdiv(n, kBlock) * heads;
+  launch.grid = {causal || !for_gpu ? blocks : std::min<int64_t>(blocks, q.device().info().compute_units), 1, 1};
   return launch;
 }
 

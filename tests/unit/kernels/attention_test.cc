@@ -13,10 +13,10 @@
 namespace kiln::kernels {
 namespace {
 
-/// Row `i` of one head: q, k and v are [n, d].
-std::vector<double> reference(const double* q, const double* k, const double* v, int64_t i, int64_t n, int64_t d,
+/// Row `i` of one head: k and v are [keys, d].
+std::vector<double> reference(const double* q, const double* k, const double* v, int64_t i, int64_t keys, int64_t d,
                               double scale, bool causal) {
-  const int64_t seen = causal ? i + 1 : n;
+  const int64_t seen = causal ? std::min(i + 1, keys) : keys;
   std::vector<double> weights(static_cast<size_t>(seen)), out(static_cast<size_t>(d));
   double most = -std::numeric_limits<double>::infinity(), sum = 0;
   for (int64_t j = 0; j < seen; ++j) {
@@ -41,13 +41,15 @@ Tensor random_tensor(const Device& device, DType dtype, const Shape& shape, std:
   return *wide->to(dtype);
 }
 
-void check(const Device& device, DType dtype, const Shape& shape, bool causal) {
+/// `group` heads of q share one of k and v, which have `more` keys than q has rows.
+void check(const Device& device, DType dtype, const Shape& shape, bool causal, int64_t group = 1, int64_t more = 0) {
   SCOPED_TRACE(fmt::format("{} {} {}{}", device.name(), name(dtype), to_string(shape), causal ? " causal" : ""));
   const auto seed = std::random_device{}();
   printf("seed %u\n", seed);
   std::mt19937 random(seed);
-  const Tensor q = random_tensor(device, dtype, shape, random), k = random_tensor(device, dtype, shape, random),
-               v = random_tensor(device, dtype, shape, random);
+  const Shape of_keys = {shape[0] / group, shape[1] + more, shape[2]};
+  const Tensor q = random_tensor(device, dtype, shape, random), k = random_tensor(device, dtype, of_keys, random),
+               v = random_tensor(device, dtype, of_keys, random);
   const Tensor out = *Tensor::full(device, dtype, shape, std::numeric_limits<double>::quiet_NaN());
   const int64_t heads = shape[0], n = shape[1], d = shape[2];
   const double scale = 1 / std::sqrt(static_cast<double>(d));
@@ -64,8 +66,9 @@ void check(const Device& device, DType dtype, const Shape& shape, bool causal) {
   for (int64_t h = 0; h < heads; ++h)
     for (int64_t i = 0; i < n; i += i < 2 || i >= n - 2 ? 1 : std::max<int64_t>(1, n / 40)) {
       const int64_t at = h * n * d;
-      const auto want = reference(&qs[static_cast<size_t>(at)], &ks[static_cast<size_t>(at)],
-                                  &vs[static_cast<size_t>(at)], i, n, d, scale, causal);
+      const auto of_head = static_cast<size_t>(h / group * (n + more) * d);
+      const auto want =
+          reference(&qs[static_cast<size_t>(at)], &ks[of_head], &vs[of_head], i, n + more, d, scale, causal);
       for (int64_t c = 0; c < d; ++c) {
         const double difference = std::abs(got[static_cast<size_t>(at + i * d + c)] - want[static_cast<size_t>(c)]);
         worst = std::isnan(difference) ? std::numeric_limits<double>::infinity() : std::max(worst, difference);
@@ -87,6 +90,12 @@ TEST_P(Attention, MatchesTheReference) {
     check(*device, DType::kF16, {2, 1, 32}, causal);
     check(*device, DType::kBF16, {2, 77, 64}, causal);
     check(*device, DType::kF16, {1, 301, 128}, causal);
+    check(*device, DType::kF16, {6, 200, 64}, causal, /*group=*/3);
+    check(*device, DType::kBF16, {2, 130, 96}, causal);
+    check(*device, DType::kF16, {2, 150, 64}, causal, /*group=*/2, /*more=*/201);
+    check(*device, DType::kF16, {2, 300, 64}, causal, /*group=*/1, /*more=*/-171);
+    check(*device, DType::kF16, {2, 257, 256}, causal);
+    check(*device, DType::kF16, {1, 129, 24}, causal);
   }
 }
 
@@ -121,10 +130,11 @@ TEST(AttentionErrors, SayWhatWouldWork) {
     auto launch = attention_launch(sources, q, k, k, q, 1, false, false);
     return launch.ok() ? std::string("accepted") : launch.error().message;
   };
-  EXPECT_EQ(refused(DType::kF16, {2, 64, 48}, {2, 64, 48}),
-            "heads of attention have 48 columns; a power of two from 16 to 128 would work");
-  EXPECT_EQ(refused(DType::kF16, {2, 64, 64}, {2, 32, 64}),
-            "k of attention is [2, 32, 64], and q is [2, 64, 64]; both must be one [heads, n, d]");
+  EXPECT_EQ(refused(DType::kF16, {2, 64, 50}, {2, 64, 50}),
+            "heads of attention have 50 columns; a multiple of 8 from 16 to 256 would work");
+  EXPECT_EQ(refused(DType::kF16, {2, 64, 64}, {3, 64, 64}),
+            "k of attention is [3, 64, 64], and q is [2, 64, 64]; q is [heads, n, d], k and v are [heads / group, keys, "
+            "d]");
   const int64_t shape[] = {2, 64, 64};
   const Tensor t = *Tensor::empty(cpu, DType::kF16, shape);
   auto negative = attention_launch(sources, t, t, t, t, -1, false, false);
