@@ -214,5 +214,25 @@ for n in (16, 400):
 )");
 }
 
+// tests/unit/repl/modules/torch_attention.py at the sizes of models, which the CPU would take long for.
+TEST(GpuScript, AttentionIsOneKernelWithTheValuesOfItsScores) {
+  GPU_OR_SKIP(device);
+  run(device, R"(
+import torch
+import torch.nn.functional as F
+for d, causal, heads, group, n, keys in ((64, True, 4, 2, 1000, 1000), (128, False, 3, 1, 257, 2000),
+                                         (256, True, 2, 4, 700, 300),
+                                         (96, True, 40, 1, 1024, 1024), (16, False, 5, 1, 1, 77)):
+    for dtype in (torch.float16, torch.bfloat16):
+        q, k = torch.randn(2, heads * group, n, d).to(dtype), torch.randn(2, heads, keys, d).to(dtype)
+        v = torch.randn(2, keys, heads, d).to(dtype).transpose(1, 2)
+        got = F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+        assert not got.is_lazy() and got.dtype is dtype
+        want = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), is_causal=causal, enable_gqa=True)
+        off = (got.float() - want).abs().max().item()
+        assert off <= (8e-3 if dtype is torch.float16 else 6e-2), (off, d, causal, n, keys, dtype)
+)");
+}
+
 }  // namespace
 }  // namespace kiln::runtime

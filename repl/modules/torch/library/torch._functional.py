@@ -1,6 +1,6 @@
 """torch.nn.functional, made of torch's operations: each stays one expression."""
 import torch
-from torch import _kiln, _tensor
+from torch import _attention, _kiln, _tensor
 from torch._products import _product
 
 lazily = _kiln.lazily
@@ -70,17 +70,26 @@ def dropout(input, p=0.5, training=True, inplace=False):
     return torch.where(keep, _wide(input) * (1 / (1 - p)), 0.0).to(input.dtype)
 
 
-@lazily
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
                                  enable_gqa=False):
     if is_causal and attn_mask is not None:
         raise RuntimeError("scaled_dot_product_attention() takes attn_mask or is_causal")
     if query.dtype != key.dtype or query.dtype != value.dtype:
         raise RuntimeError("scaled_dot_product_attention() takes tensors of one dtype")
-    if enable_gqa and query.shape[-3] != key.shape[-3]:
+    by = query.shape[-1] ** -0.5 if scale is None else scale
+    grouped = enable_gqa and query.shape[-3] != key.shape[-3]
+    if attn_mask is None and dropout_p == 0 and _attention.fits(query, key, value, by):
+        heads, of_keys = [x.shape[-3] if x.ndim > 2 else 1 for x in (query, key)]
+        if heads == of_keys or grouped and heads % of_keys == 0:
+            return _attention.attention(query, key, value, by, is_causal)
+    if grouped:
         n = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(n, -3), value.repeat_interleave(n, -3)
-    by = query.shape[-1] ** -0.5 if scale is None else scale
+    return _attention_by_scores(query, key, value, attn_mask, dropout_p, is_causal, by)
+
+
+@lazily
+def _attention_by_scores(query, key, value, attn_mask, dropout_p, is_causal, by):
     scores = _product(query, key.mT) * by
     keep = None
     if is_causal:

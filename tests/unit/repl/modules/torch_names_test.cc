@@ -123,19 +123,22 @@ for title, kind in (("part of the expression", 2), ("at once, in memory or as a 
   kiln::testing::check_docs_table("torch.md", "names", out);
 }
 
-/// Random shapes and dtypes: the kernels of torch._device give what the host gives.
-TEST(TorchDevice, KernelsGiveWhatTheHostGives) {
+/// A script beside this file that compares two ways to compute the same, over random shapes and dtypes.
+void expect_end(const char* file, std::string_view end) {
   std::stringstream script;
-  script << std::ifstream(kFolder + "torch_device.py").rdbuf();
+  script << std::ifstream(kFolder + file).rdbuf();
   std::string out;
   Options options;
   options.output = [&](std::string_view s) { out += s; };
   options.device = *Device::open("cpu");
   Session session(std::move(options));
-  Status status = session.run(script.str(), "torch_device.py", Mode::kFile);
+  Status status = session.run(script.str(), file, Mode::kFile);
   ASSERT_TRUE(status.ok()) << out << render(status.error());
-  EXPECT_TRUE(out.ends_with("same\n")) << out;
+  EXPECT_TRUE(out.ends_with(end)) << out;
 }
+
+TEST(TorchDevice, KernelsGiveWhatTheHostGives) { expect_end("torch_device.py", "same\n"); }
+TEST(TorchAttention, KernelGivesWhatTheScoresGive) { expect_end("torch_attention.py", "ok\n"); }
 
 /// A row that is wrong is seen.
 TEST(TorchNames, DifferencesAreTold) {

@@ -1,0 +1,34 @@
+"""scaled_dot_product_attention in one kernel (kernels/attention): the scores are in no tensor."""
+import torch
+import triton
+from torch._attention_kernel import attention_kernel
+
+_LOG2_E = 1.4426950408889634
+
+
+def fits(query, key, value, scale):
+    """Whether the kernel takes them: halves, with heads of columns that TMA copies, and a scale that is positive."""
+    d = query.shape[-1]
+    return (query.is_cuda and query.dtype in (torch.float16, torch.bfloat16) and scale > 0 and 16 <= d <= 256
+            and d % 8 == 0 and query.ndim >= 2 and query.numel() > 0 and key.numel() > 0
+            and key.shape == value.shape and key.shape[-1] == d
+            and list(query.shape[:-3]) == list(key.shape[:-3]) and query.ndim == key.ndim)
+
+
+def attention(query, key, value, scale, causal):
+    """Of tensors that fit; as many heads of query as of key, or a multiple: groups of them share one."""
+    n, d = query.shape[-2:]
+    q, k, v = [x.reshape(-1, x.shape[-2], d).contiguous() for x in (query, key, value)]
+    out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
+    heads, columns = q.shape[0], triton.next_power_of_2(d)
+    sms = torch.cuda.get_device_properties(q.device).multi_processor_count
+    # Few or wide blocks go to one warp group each, so that all SMs have work, or registers for the sum.
+    small = triton.cdiv(n, 128) * heads < sms or columns > 128
+    rows, keys, warps, stages = (64, 64, 4, 3) if small else (128, 128, 8, 2)
+    blocks = triton.cdiv(n, rows) * heads
+    # Equal blocks share the SMs evenly; those under a diagonal are given out one by one.
+    programs = blocks if causal else min(blocks, sms * (8 // warps))
+    attention_kernel[(programs,)](q, k, v, out, scale * _LOG2_E, heads, heads // k.shape[0], n, k.shape[1],
+                                  CAUSAL=causal, COLUMNS=d, BLOCK_M=rows, BLOCK_N=keys, D=columns, num_warps=warps,
+                                  num_stages=stages)
+    return out.reshape(query.shape)
