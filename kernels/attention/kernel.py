@@ -45,7 +45,8 @@ def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, scale, heads, group, n, keys,
     """Of any length, which TMA clips. D is the power of two from COLUMNS on.
 
     Programs take blocks of rows in turn, as many as there are: with one program for each SM, the next block's loads run
-    beside this one's epilogue. Causal blocks differ in work; with a program for each block the GPU balances them.
+    beside this one's epilogue. Causal blocks differ in work: every second turn goes the other way, so that a program
+    gets long and short ones.
     """
     q_blocks = tl.make_tensor_descriptor(q_ptr, [heads, n, COLUMNS], [n * COLUMNS, COLUMNS, 1],
                                          [1, BLOCK_M, D])
@@ -56,7 +57,12 @@ def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, scale, heads, group, n, keys,
     out_blocks = tl.make_tensor_descriptor(out_ptr, [heads, n, COLUMNS], [n * COLUMNS, COLUMNS, 1],
                                          [1, BLOCK_M, D])
     blocks = tl.cdiv(n, BLOCK_M)
-    for at in range(tl.program_id(0), blocks * heads, tl.num_programs(0)):
+    programs = tl.num_programs(0)
+    for place in range(tl.program_id(0), blocks * heads, programs):
+        at = place
+        if CAUSAL and place // programs % 2 == 1:
+            turn = place // programs * programs
+            at = turn + tl.minimum(turn + programs, blocks * heads) - 1 - place
         head = at // blocks
         first = at % blocks * BLOCK_M
         if CAUSAL:  # the longest rows first, so that the last programs are short

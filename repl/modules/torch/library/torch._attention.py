@@ -25,9 +25,14 @@ def attention(query, key, value, scale, causal):
     # Few or wide blocks go to one warp group each, so that all SMs have work, or registers for the sum.
     small = triton.cdiv(n, 128) * heads < sms or columns > 128
     rows, keys, warps, stages = (64, 64, 4, 3) if small else (128, 128, 8, 2)
+    if not small and causal and n <= 1024:  # less of the diagonal is computed in vain
+        keys, stages = 64, 3
     blocks = triton.cdiv(n, rows) * heads
-    # Equal blocks share the SMs evenly; those under a diagonal are given out one by one.
-    programs = blocks if causal else min(blocks, sms * (8 // warps))
+    # Programs take equal blocks in turns; those under a diagonal where there are many and short ones, which then even
+    # out. The GPU gives out the others one by one.
+    programs = sms * (8 // warps)
+    in_turns = not causal or n <= 4096 and blocks >= 4 * programs
+    programs = min(blocks, programs) if in_turns else blocks
     attention_kernel[(programs,)](q, k, v, out, scale * _LOG2_E, heads, heads // k.shape[0], n, k.shape[1],
                                   CAUSAL=causal, COLUMNS=d, BLOCK_M=rows, BLOCK_N=keys, D=columns, num_warps=warps,
                                   num_stages=stages)
