@@ -31,8 +31,12 @@ namespace {
 
 std::string host_features() {
   std::vector<std::string> names;
-  for (const auto& feature : llvm::sys::getHostCPUFeatures())
-    if (feature.second) names.push_back("+" + feature.first().str());
+  for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
+    // Their conversions to bf16 flush denormals; LLVM would take them for every one (vcvtneps2bf16).
+    const bool flushes = feature.first() == "avx512bf16" || feature.first() == "avxneconvert";
+    if (feature.second && !flushes) names.push_back("+" + feature.first().str());
+    if (flushes) names.push_back("-" + feature.first().str());
+  }
   std::sort(names.begin(), names.end());
   std::string all;
   for (const std::string& n : names) all += (all.empty() ? "" : ",") + n;

@@ -368,7 +368,7 @@ TEST_F(SessionTest, AFaultNamesItsStatement) {
       "    i = tl.arange(0, 64)\n    v = tl.load(x + i)\n"
       "    if WHERE == 'gather':\n"
       "        for j in range(2):\n"
-      "            v += tl.load(x + i * 5 + far)\n"
+      "            v += tl.load(x + i * 5 + far + j)\n"
       "    elif WHERE == 'helper':\n        put(y + i + far, v, i > 3)\n"
       "    elif WHERE == 'scalar':\n        v += tl.load(x + far)\n"
       "    elif WHERE == 'atomic':\n        tl.atomic_add(y + i + far, v)\n"
