@@ -30,14 +30,20 @@ void some_elements(size_t count, Visit&& visit) {
   }
 }
 
+double largest_of(DType dtype, const std::vector<std::byte>& bytes) {
+  const auto size = static_cast<size_t>(size_of(dtype));
+  double largest = 0;
+  some_elements(bytes.size() / size, [&](size_t i) {
+    const double v = std::abs(to_double(dtype, &bytes[i * size]));
+    if (std::isfinite(v)) largest = std::max(largest, v);
+  });
+  return largest;
+}
+
 std::string worst_difference(DType dtype, const std::vector<std::byte>& got, const std::vector<std::byte>& want) {
   if (got == want) return "";
   const auto size = static_cast<size_t>(size_of(dtype));
-  double largest = 0;
-  some_elements(want.size() / size, [&](size_t i) {
-    const double v = std::abs(to_double(dtype, &want[i * size]));
-    if (std::isfinite(v)) largest = std::max(largest, v);
-  });
+  const double largest = largest_of(dtype, want);
   double worst = 1;  // in units of what is allowed
   std::string text;
   some_elements(want.size() / size, [&](size_t i) {
@@ -51,6 +57,27 @@ std::string worst_difference(DType dtype, const std::vector<std::byte>& got, con
     text = fmt::format("at {}: {} instead of {}", i, g, w);
   });
   return text;
+}
+
+/// The bytes of `before` with `poison` where `got`, computed from a tensor that was `fill` throughout, is what was
+/// wanted. Nothing where some element is neither that nor as it was filled: the kernel reads the tensor.
+std::optional<std::vector<std::byte>> poisoned(DType dtype, std::vector<std::byte> before,
+                                               const std::vector<std::byte>& got, const std::vector<std::byte>& want,
+                                               double fill, double poison) {
+  const auto size = static_cast<size_t>(size_of(dtype));
+  const double largest = largest_of(dtype, want);
+  std::vector<std::byte> value(size);
+  from_double(dtype, poison, value.data());
+  bool any = false;
+  for (size_t i = 0; i < got.size(); i += size) {
+    const double g = to_double(dtype, &got[i]), w = to_double(dtype, &want[i]);
+    if (g == fill) continue;  // not written, or that by chance
+    if (!(g == w || (std::isnan(g) && std::isnan(w)) || std::abs(g - w) <= allowed_difference(dtype, w, largest)))
+      return std::nullopt;
+    std::copy(value.begin(), value.end(), before.begin() + static_cast<std::ptrdiff_t>(i));
+    any = true;
+  }
+  return any ? std::optional(std::move(before)) : std::nullopt;
 }
 
 /// 0, or 1 where every element is 0 already.
@@ -112,8 +139,8 @@ Status OutputCheck::take_reference(const std::function<Status()>& launch, const 
     KILN_TRY(std::vector<std::byte> bytes, t.to_bytes());
     wanted.push_back(std::move(bytes));
   }
-  // A tensor that comes out as the reference whatever was in it is one that the kernel writes without reading.
-  poison_.assign(tensors_.size(), std::nullopt);
+  // An element that comes out as the reference whatever was in it is one that the kernel writes without reading.
+  poisoned_.assign(tensors_.size(), std::nullopt);
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const DType dtype = tensors_[i].dtype();
     const std::function<Status()>& probe = is_float(dtype) ? launch : guarded;
@@ -122,14 +149,17 @@ Status OutputCheck::take_reference(const std::function<Status()>& launch, const 
     const double other = another_value(dtype, before);
     KILN_CHECK_OK(restore());
     KILN_CHECK_OK(tensors_[i].fill(other));
-    KILN_TRY(std::vector<std::byte> filled, tensors_[i].to_bytes());
     if (Status s = probe(); !s.ok()) {
       if (is_float(dtype) || s.error().kind != ErrorKind::kLaunch) return s;
       continue;  // it was an index
     }
     KILN_TRY(std::vector<std::byte> got, tensors_[i].to_bytes());
-    if (got == filled || !worst_difference(dtype, got, wanted[i]).empty()) continue;
-    poison_[i] = is_float(dtype) ? std::numeric_limits<double>::quiet_NaN() : unwritten_value(dtype, wanted[i]);
+    const double poison =
+        is_float(dtype) ? std::numeric_limits<double>::quiet_NaN() : unwritten_value(dtype, wanted[i]);
+    if (auto bytes = poisoned(dtype, std::move(before), got, wanted[i], other, poison)) {
+      KILN_TRY(Tensor t, Tensor::from_host(tensors_[i].device(), dtype, tensors_[i].shape(), bytes->data(), bytes->size()));
+      poisoned_[i] = std::move(t);
+    }
   }
   wanted_ = std::move(wanted);
   return restore();
@@ -138,7 +168,7 @@ Status OutputCheck::take_reference(const std::function<Status()>& launch, const 
 Result<std::string> OutputCheck::differs(const std::function<Status()>& launch) {
   KILN_CHECK_OK(restore());
   for (size_t i = 0; i < tensors_.size(); ++i)
-    if (poison_[i]) KILN_CHECK_OK(tensors_[i].fill(*poison_[i]));
+    if (poisoned_[i]) KILN_CHECK_OK(tensors_[i].copy_from(*poisoned_[i]));
   KILN_CHECK_OK(launch());
   for (size_t i = 0; i < tensors_.size(); ++i) {
     KILN_TRY(std::vector<std::byte> got, tensors_[i].to_bytes());

@@ -16,7 +16,7 @@ class OutputCheck {
   /// Keeps copies of `tensors` on their device. kMemory when there is no room for them.
   static Result<OutputCheck> make(std::vector<Tensor> tensors);
 
-  /// Takes the result of `launch` as the reference. Finds the tensors that it writes without reading: later they hold
+  /// Takes the result of `launch` as the reference. Finds the elements that it writes without reading: later they hold
   /// NaN, or integers that it does not write, before each launch, so that a configuration that leaves some of it out is
   /// found. Runs `launch` once, and once more for each tensor of floats. Integers may be indices: they are tried only
   /// where `guarded` is given, a launch that fails with kLaunch instead of reaching outside of a tensor. Both wait
@@ -34,7 +34,7 @@ class OutputCheck {
  private:
   std::vector<Tensor> tensors_, saved_;
   std::vector<std::vector<std::byte>> wanted_;
-  std::vector<std::optional<double>> poison_;  // of those that are written in full and not read
+  std::vector<std::optional<Tensor>> poisoned_;  // as saved, but for the elements that are written and not read
 };
 
 /// The difference that output checks allow at an element `want` of a tensor whose largest finite magnitude is

@@ -133,6 +133,18 @@ TEST_F(TuneTest, AWrongConfigurationNeverWins) {
   EXPECT_TRUE(r.best == 0 || r.best == 3);
 }
 
+TEST_F(TuneTest, WhatTheReferenceLeavesOutMayBeLeftOut) {
+  auto check = OutputCheck::make({x, y, o});
+  ASSERT_TRUE(check.ok());
+  options.check = &*check;
+  // As with a grid that is a block short: the end of the output is nobody's, and the rest still has to be written.
+  constexpr int64_t kLeft = 3;
+  ASSERT_TRUE(candidate(256, kLeft).launch().ok());
+  const TuneResult r = run({candidate(256, kLeft), candidate(512, kLeft), candidate(1024, 2 * kLeft)});
+  EXPECT_EQ(r.rows[1].state, TuneState::kMeasured) << r.rows[1].reason;
+  EXPECT_EQ(r.rows[2].state, TuneState::kWrong);
+}
+
 TEST_F(TuneTest, TheCheckLeavesTheTensorsAsTheyWere) {
   auto x_before = *x.to_bytes(), o_before = *o.to_bytes();
   std::vector<TuneCandidate> candidates;
