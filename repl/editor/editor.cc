@@ -275,6 +275,7 @@ void Editor::insert_line() {
 
 void Editor::paste(std::string text) {
   text = cleaned_paste(std::move(text));
+  if (text.empty()) return;
   if (text.find('\n') == text.size() - 1) text.pop_back();  // one line: Enter runs it
   // Behind blanks, the further lines go as far in, unless they already do.
   const std::string_view before = buffer_.before_cursor();

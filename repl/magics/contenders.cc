@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <random>
 #include <set>
@@ -83,7 +84,7 @@ Result<double> seconds_of(const std::string& text) {
   double number = 0;
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  if (code == std::errc{} && number > 0) {
+  if (code == std::errc{} && number > 0 && std::isfinite(number)) {
     if (unit.empty() || unit == "s") return number;
     if (unit == "ms") return number / 1000;
     if (unit == "min" || unit == "m") return number * 60;

@@ -109,8 +109,11 @@ Status magic_roofline(MagicContext& context, std::string_view text) {
         notes.push_back(fmt::format("{}: bytes and FLOP are the model's, they could not be counted: {}", point.name,
                                     counted.error().message));
     }
-    if (context.session.is_interrupted()) break;
+    if (context.session.is_interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
   }
+  const bool any = std::any_of(points.begin(), points.end(), [](const RoofPoint& p) { return p.problem.empty(); });
+  if (!points.empty() && !any)  // ceilings take seconds
+    return error(ErrorKind::kValue, "{}: {}", points.front().name, points.front().problem);
   KILN_TRY(RooflineChart chart, chart_of(device, std::move(points), cache));
   chart.notes.insert(chart.notes.end(), notes.begin(), notes.end());
   context.print(profiler::roofline_table(chart));

@@ -132,6 +132,7 @@ Result<std::vector<SweepCell>> measure_point(MagicContext& context, const MagicA
       cells.push_back(failed_cell(names[i], i == options.baseline, contest.error()));
     return cells;
   }
+  if (contest->interrupted) return error(ErrorKind::kInterrupted, "interrupted");
   for (size_t i = 0; i < contest->rows.size(); ++i) {
     const profiler::ContestRow& row = contest->rows[i];
     SweepCell cell;

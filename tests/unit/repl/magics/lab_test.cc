@@ -162,6 +162,7 @@ TEST_F(SettingsTest, AreTypedListedAndChanged) {
   EXPECT_TRUE(has(run("%set fromat csv").err, "did you mean 'format'?"));
   EXPECT_TRUE(has(run("%set format xml").err, "format is text, csv, json or markdown, not 'xml'"));
   EXPECT_TRUE(has(run("%set budget soon").err, "a budget is a time like 10s or 500ms, not 'soon'"));
+  EXPECT_TRUE(has(run("x = randn(8)\n%bench x+1 budget=inf").err, "a budget is a time like 10s or 500ms, not 'inf'"));
   EXPECT_TRUE(has(run("%set target sm_1").err, "unknown target 'sm_1'"));
   EXPECT_TRUE(has(run("%set width -3").err, "width is 0 or a number of columns from 20 to 10000, not '-3'"));
   EXPECT_EQ(run("%set width 20\nx = 'a b c d e f g h i j k'\n%who\n").out.find(std::string(30, ' ')),

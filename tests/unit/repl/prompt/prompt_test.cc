@@ -29,6 +29,7 @@ TEST_F(Prompt, TypesAFunction) {
 
 TEST_F(Prompt, RunsAPastedTranscript) {
   auto t = start();
+  t->send("\033[200~\033[201~");  // of an empty clipboard
   t->send("\033[200~[1] x = 20\r[2] def f():\r...     return x + 1\r...\r[3] f()\r21\r[4] %who\r\033[201~");
   EXPECT_TRUE(t->wait_for("%who"));
   t->type("\r");
