@@ -303,7 +303,9 @@ Value issubset(Interp& in, NativeArgs& a) {
   return in.compare(ast::CompareOp::kLe, as_set(in, *a.self), as_set(in, a[0]));
 }
 Value issuperset(Interp& in, NativeArgs& a) {
-  return in.compare(ast::CompareOp::kGe, as_set(in, *a.self), as_set(in, a[0]));
+  bool all = true;  // up to the first that is not there, of an iterator without end too
+  in.for_each(a[0], [&](const Value& v) { return all = in.truth(in.compare(ast::CompareOp::kIn, v, *a.self)); });
+  return Value::boolean(all);
 }
 Value isdisjoint(Interp& in, NativeArgs& a) {
   const Value common = in.binary(ast::BinaryOp::kAnd, as_set(in, *a.self), as_set(in, a[0]));

@@ -258,7 +258,15 @@ Value justified(Interp& in, NativeArgs& a, char align) {
 }
 Value ljust(Interp& in, NativeArgs& a) { return justified(in, a, '<'); }
 Value rjust(Interp& in, NativeArgs& a) { return justified(in, a, '>'); }
-Value center(Interp& in, NativeArgs& a) { return justified(in, a, '^'); }
+/// Unlike the format `^`, an odd blank more stands on the left where the width is odd.
+Value center(Interp& in, NativeArgs& a) {
+  const std::string fill = fill_of(in, a[1]);
+  const int64_t width = in.to_int(a[0], "the width"), own = static_cast<int64_t>(count_characters(self(a)));
+  if (width <= own) return *a.self;
+  const int64_t left = (width - own) / 2 + ((width - own) & width & 1);
+  const std::string padded = in.take(format_constant(self(a), fmt::format("{}>{}", fill, own + left)));
+  return Value::str(in.take(format_constant(padded, fmt::format("{}<{}", fill, width))));
+}
 
 Value zfill(Interp& in, NativeArgs& a) {
   std::string s = self(a);

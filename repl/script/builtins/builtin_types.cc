@@ -54,8 +54,9 @@ Value make_int(Interp& in, NativeArgs& a) {
   if (!a[0].is_float())
     if (auto f = in.find_attribute(a[0], "__int__"); f && a[0].kind() != Kind::kType) return in.call(*f, {});
   double v = in.to_double(a[0], "int()'s argument");
-  if (!std::isfinite(v)) in.fail(ErrorKind::kValue, "{} cannot be an int", ast::float_repr(v));
-  if (std::fabs(v) >= 0x1p126)
+  if (std::isinf(v)) in.fail_as("OverflowError", "{} cannot be an int", ast::float_repr(v));
+  if (std::isnan(v)) in.fail(ErrorKind::kValue, "nan cannot be an int");
+  if (std::fabs(v) >= 0x1p127)
     in.fail(ErrorKind::kValue, "{} does not fit into Kiln's ints of 128 bits", ast::float_repr(v));
   return Value::wide(static_cast<ast::Int>(v));
 }

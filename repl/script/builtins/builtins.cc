@@ -97,6 +97,17 @@ Value abs(Interp& in, NativeArgs& a) {
   in.fail(ErrorKind::kType, "abs() does not apply to '{}'", in.type_name(a[0]));
 }
 
+/// To a multiple of 10^digits, ties to even.
+Value rounded_int(ast::Int v, int64_t digits) {
+  constexpr int64_t kMostDigits = 38;  // of 128 bits
+  if (digits > kMostDigits) return Value::integer(0);
+  ast::Int unit = 1;
+  for (int64_t i = 0; i < digits; ++i) unit *= 10;
+  const ast::Int rest = (v % unit + unit) % unit, low = v - rest;
+  const bool up = rest > unit - rest || (rest == unit - rest && (low / unit) % 2 != 0);
+  return Value::wide(up ? low + unit : low);
+}
+
 Value round(Interp& in, NativeArgs& a) {
   bool to_int = a[1].missing() || a[1].is_none();
   if (a[0].small_int_or_bool() && (to_int || in.to_int(a[1], "round()'s digits") >= 0))
@@ -105,16 +116,19 @@ Value round(Interp& in, NativeArgs& a) {
     if (auto f = in.find_attribute(a[0], "__round__")) return to_int ? in.call(*f, {}) : in.call(*f, {a[1]});
   double v = in.to_double(a[0], "round()'s argument");
   if (to_int) {
-    if (!std::isfinite(v)) in.fail(ErrorKind::kValue, "{} cannot be rounded to an int", ast::float_repr(v));
+    if (std::isinf(v)) in.fail_as("OverflowError", "{} cannot be rounded to an int", ast::float_repr(v));
+    if (std::isnan(v)) in.fail(ErrorKind::kValue, "nan cannot be rounded to an int");
     double r = std::nearbyint(v);
     if (std::fabs(r) >= 0x1p126) in.fail(ErrorKind::kValue, "{} does not fit into an int", ast::float_repr(v));
     return Value::wide(static_cast<ast::Int>(r));
   }
   int64_t digits = in.to_int(a[1], "round()'s digits");
+  if (digits < 0 && a[0].small_int_or_bool()) return rounded_int(a[0].integer(), -digits);
+  if (auto* w = a[0].get<WideInt>()) return digits < 0 ? rounded_int(w->value, -digits) : a[0];
   if (digits < 0) {
     double scale = std::pow(10.0, static_cast<double>(-digits));
     double r = std::nearbyint(v / scale) * scale;
-    return a[0].is_float() ? Value::real(r) : Value::wide(static_cast<ast::Int>(r));
+    return Value::real(r);
   }
   if (digits > 300 || !std::isfinite(v)) return Value::real(v);
   // The shortest decimal text rounds as Python does: correctly from the exact binary value, ties to even.
@@ -158,6 +172,7 @@ class Enumerate : public IteratorObject {
  public:
   Enumerate(Ref<IteratorObject> it, int64_t start) : it_(std::move(it)), at_(start) {}
   bool next(Interp& in, Value& out) override {
+    in.check_stack();  // of iterators over iterators
     Value v;
     if (!it_->next(in, v)) return false;
     out = make<Tuple>(std::vector<Value>{Value::integer(at_++), std::move(v)});
@@ -173,6 +188,7 @@ class Zip : public IteratorObject {
  public:
   explicit Zip(std::vector<Ref<IteratorObject>> its, bool strict) : its_(std::move(its)), strict_(strict) {}
   bool next(Interp& in, Value& out) override {
+    in.check_stack();
     std::vector<Value> items(its_.size());
     if (its_.empty()) return false;
     for (size_t i = 0; i < its_.size(); ++i) {
@@ -196,6 +212,7 @@ class MapIterator : public IteratorObject {
  public:
   MapIterator(Value fn, std::vector<Ref<IteratorObject>> its) : fn_(std::move(fn)), its_(std::move(its)) {}
   bool next(Interp& in, Value& out) override {
+    in.check_stack();
     CallArgs args;
     for (auto& it : its_) {
       Value v;
@@ -215,6 +232,7 @@ class FilterIterator : public IteratorObject {
  public:
   FilterIterator(Value fn, Ref<IteratorObject> it) : fn_(std::move(fn)), it_(std::move(it)) {}
   bool next(Interp& in, Value& out) override {
+    in.check_stack();
     while (it_->next(in, out))
       if (in.truth(fn_.is_none() ? out : in.call(fn_, {out}))) return true;
     return false;

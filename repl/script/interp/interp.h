@@ -121,6 +121,8 @@ class Interp {
   template <class Visit>
   void for_each(const Value& v, Visit&& visit);
   std::vector<Value> to_vector(const Value& v);
+  /// A MemoryError where `count` is more than one operation may make.
+  void check_items(size_t count);
 
   // --- text (format.cc) ---
   std::string repr(const Value& v);
@@ -188,8 +190,9 @@ class Interp {
                                  std::optional<std::string> argument = std::nullopt);
   /// A KeyError whose argument is the key; `message` has a {} for it.
   [[noreturn]] void fail_key(const Value& key, std::string_view message);
-  /// From a layer below: keeps its place and says where the script was.
-  [[noreturn]] void fail(Diagnostic d);
+  /// From a layer below: keeps its place and says where the script was. An exception of the class `type`, or of that of
+  /// its kind.
+  [[noreturn]] void fail(Diagnostic d, std::string_view type = {});
   [[noreturn]] void raise(Value exception, SourceRange where);
   template <class T>
   T take(Result<T> r) {

@@ -105,10 +105,7 @@ void Interp::gather(const ast::Call& e, CallArgs& out, Frame& f) {
     }
     Value many = eval(*star->value, f);
     where_ = a->range;
-    for_each(many, [&](Value v) {
-      out.args.push_back(std::move(v));
-      return true;
-    });
+    for (Value& v : to_vector(many)) out.args.push_back(std::move(v));
   }
   std::unordered_set<std::string_view> names;  // once there is a '**'
   for (const Keyword& k : e.keywords) {
@@ -412,12 +409,14 @@ std::vector<Note> Interp::stack_notes() const {
   return notes;
 }
 
-void Interp::fail(Diagnostic d) {
+void Interp::fail(Diagnostic d, std::string_view type) {
   // The flag is cleared where the exception is made; otherwise its handler would be interrupted at once.
   if (d.kind == ErrorKind::kInterrupted) take_interrupt();
   ScriptError e;
-  auto instance = make<Instance>(
-      exception_type(d.message.starts_with("division by zero") ? "ZeroDivisionError" : exception_of(d.kind)));
+  const bool by_zero =
+      d.message.starts_with("division by zero") || d.message.ends_with(" cannot be raised to a negative power");
+  if (type.empty()) type = by_zero ? "ZeroDivisionError" : exception_of(d.kind);
+  auto instance = make<Instance>(exception_type(type));
   instance->fields.set("args", make<Tuple>(std::vector<Value>{Value::str(d.message)}));
   e.exception = instance;
   e.diagnostic = std::move(d);

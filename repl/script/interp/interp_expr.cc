@@ -155,10 +155,7 @@ void Interp::eval_items(const std::vector<ExprPtr>& items, std::vector<Value>& o
     }
     Value many = eval(*star->value, f);
     where_ = e->range;
-    for_each(many, [&](Value v) {
-      out.push_back(std::move(v));
-      return true;
-    });
+    for (Value& v : to_vector(many)) out.push_back(std::move(v));
   }
 }
 
@@ -254,7 +251,10 @@ Value Interp::eval_comprehension(const Comprehension& e, Frame& f) {
   switch (e.form) {
     case Comprehension::Form::kList: {
       auto list = make<List>();
-      run_clauses(e, 0, f, [&] { list->items.push_back(eval(*e.element, f)); });
+      run_clauses(e, 0, f, [&] {
+        list->items.push_back(eval(*e.element, f));
+        check_items(list->items.size());
+      });
       return list;
     }
     case Comprehension::Form::kGenerator: {
@@ -269,6 +269,7 @@ Value Interp::eval_comprehension(const Comprehension& e, Frame& f) {
         Value v = eval(*e.element, f);
         where_ = e.element->range;
         set->table.set(*this, std::move(v), Value::none());
+        check_items(set->table.size());
       });
       return set;
     }
@@ -279,6 +280,7 @@ Value Interp::eval_comprehension(const Comprehension& e, Frame& f) {
         Value value = eval(*e.value, f);
         where_ = e.element->range;
         dict->table.set(*this, std::move(key), std::move(value));
+        check_items(dict->table.size());
       });
       return dict;
     }

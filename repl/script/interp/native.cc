@@ -89,7 +89,7 @@ Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
       for (const Parameter& p : params_)
         if (p.rest == Parameter::Rest::kNo) names.emplace_back(p.name);
       std::string near = nearest_name(k.name, names);
-      Diagnostic d = error(ErrorKind::kName, "{}() has no argument '{}'", name, k.name);
+      Diagnostic d = error(ErrorKind::kType, "{}() has no argument '{}'", name, k.name);
       in.fail(with_note(std::move(d), near.empty() ? fmt::format("help: it is {}", def.signature)
                                                    : fmt::format("help: did you mean '{}'?", near)));
     }

@@ -505,13 +505,16 @@ std::vector<Value> Interp::to_vector(const Value& v) {
   const auto* range = v.get<Range>();
   const size_t known = range ? static_cast<size_t>(range->count()) : 0;
   for_each(v, [&](Value item) {
-    if (std::max(known, out.size()) > kMaxItems)
-      fail(ErrorKind::kMemory, "the '{}' has more than {} elements, the most that one operation makes", type_name(v),
-           kMaxItems);
+    check_items(std::max(known, out.size()));
     out.push_back(std::move(item));
     return true;
   });
   return out;
+}
+
+void Interp::check_items(size_t count) {
+  if (count > kMaxItems)
+    fail(ErrorKind::kMemory, "there are more than {} elements, the most that one operation makes", kMaxItems);
 }
 
 int64_t Interp::to_int(const Value& v, std::string_view what) {

@@ -145,6 +145,7 @@ Ref<TypeObject> Interp::type_of(const Value& v) const {
 std::string Interp::type_name(const Value& v) const { return v.missing() ? "unset" : type_of(v)->name; }
 
 bool Interp::is_instance(const Value& v, const Value& type) {
+  check_stack();  // of tuples in tuples
   if (auto* t = type.get<Tuple>())
     return std::any_of(t->items.begin(), t->items.end(), [&](const Value& one) { return is_instance(v, one); });
   auto* t = type.get<TypeObject>();
