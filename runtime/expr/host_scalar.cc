@@ -316,8 +316,8 @@ size_t place_of(const T* v, size_t n, bool greatest) {
 
 double host_reduce(ExprOp op, const double* v, size_t n, double correction) {
   if (op == ExprOp::kArgMax || op == ExprOp::kArgMin) return static_cast<double>(place_of(v, n, op == ExprOp::kArgMax));
-  if (op == ExprOp::kMax) return std::accumulate(v, v + n, -INFINITY, larger<double>);
-  if (op == ExprOp::kMin) return std::accumulate(v, v + n, INFINITY, smaller<double>);
+  if (op == ExprOp::kMax) return std::accumulate(v, v + n, -double{INFINITY}, larger<double>);
+  if (op == ExprOp::kMin) return std::accumulate(v, v + n, double{INFINITY}, smaller<double>);
   const double total = std::accumulate(v, v + n, 0.0), mean = total / static_cast<double>(n);
   if (op == ExprOp::kSum) return total;
   if (op == ExprOp::kMean) return mean;

@@ -75,15 +75,15 @@ Value cat(Interp& in, NativeArgs& a) {
     shape[dim] += s[dim];
     s[dim] = shape[dim];
     if (s != shape)
-      in.fail(ErrorKind::kType, "cat() of {} does not fit the first tensor's {}", in.repr(size_value(t.shape())),
+      in.fail_as("RuntimeError", "cat() of {} does not fit the first tensor's {}", in.repr(size_value(t.shape())),
               in.repr(size_value(first.shape())));
   }
   if (stays_lazy(in, wide, shape)) return joined(in, wide, dim, dtype, shape);
-  Tensor out = in.take(Tensor::empty(first.device(), dtype, shape));
+  Tensor out = taken(in, Tensor::empty(first.device(), dtype, shape));
   int64_t at = out.offset();
   for (const Value& v : wide) {
-    Tensor t = in.take(tensor_of(in, v, "cat()").to(dtype));
-    in.check(in.take(out.as_strided(t.shape(), out.strides(), at)).copy_from(t));
+    Tensor t = taken(in, tensor_of(in, v, "cat()").to(dtype));
+    checked(in, taken(in, out.as_strided(t.shape(), out.strides(), at)).copy_from(t));
     at += t.shape()[dim] * out.strides()[dim];
   }
   return wrap(out);

@@ -1,6 +1,7 @@
 // Operations on tensors as expressions, and when they are computed.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "repl/modules/torch/tensor_object.h"
 #include "repl/script/builtins/builtins.h"
@@ -22,7 +23,7 @@ void gather_on_one_device(Interp& in, std::span<const Value> values, std::vector
     }
   for (size_t i = 0; i < values.size(); ++i)
     if (auto* t = values[i].get<TensorObject>(); t && t->rank() == 0 && !(t->device() == device))
-      operands[i] = Expr(in.take(t->tensor(in).to(device)));
+      operands[i] = Expr(taken(in, t->tensor(in).to(device)));
 }
 
 }  // namespace
@@ -36,12 +37,12 @@ std::optional<Expr> operand_of(const Value& v) {
 }
 
 Expr applied(Interp& in, ExprOp op, std::initializer_list<Expr> operands, ExprAttributes attributes) {
-  return in.take(apply(op, operands, std::move(attributes)));
+  return taken(in, apply(op, operands, std::move(attributes)));
 }
 
 Value settled(Interp& in, const Expr& expr) {
   if (const Tensor* t = expr.tensor()) return wrap(*t);
-  if (!torch_state(in).always_lazy && expr.most_elements() < kLazyElements) return wrap(in.take(run_on_host(expr)));
+  if (!torch_state(in).always_lazy && expr.most_elements() < kLazyElements) return wrap(taken(in, run_on_host(expr)));
   auto t = make<TensorObject>(in, expr);
   if (expr.operations() >= kMostPendingOperations) t->tensor(in);
   return t;
@@ -103,7 +104,7 @@ Value compute(Interp& in, ExprOp op, std::span<const Value> values, ExprAttribut
   attributes.tf32 = attributes.tf32 || (op == ExprOp::kMatMul && torch_state(in).tf32);
   if (is_integer_product(op, operands) && !attributes.dtype)
     return settled(in, integer_product(in, operands[0], operands[1]));
-  return settled(in, in.take(apply(op, operands, std::move(attributes))));
+  return settled(in, taken(in, apply(op, operands, std::move(attributes))));
 }
 
 Value compute(Interp& in, ExprOp op, std::initializer_list<Value> operands, ExprAttributes attributes) {
@@ -209,7 +210,7 @@ Value changed_by(Interp& in, ExprOp op, const Value& self, const Value& other) {
     in.fail(with_note(error(ErrorKind::kType, "a result of {} cannot be stored in place in a tensor of {}",
                             info(r->dtype()).torch, info(to.dtype()).torch),
                       "help: x = x + y makes a new tensor"));
-  in.check(to.copy_from(in.take(r->tensor(in).to(to.dtype()))));
+  checked(in, to.copy_from(taken(in, r->tensor(in).to(to.dtype()))));
   return self;
 }
 
@@ -246,7 +247,7 @@ Value permuted(Interp& in, const Value& v, std::vector<int> order) {
     shape.push_back(x.shape()[static_cast<size_t>(d)]);
     strides.push_back(x.strides()[static_cast<size_t>(d)]);
   }
-  return wrap(in.take(x.as_strided(shape, strides, x.offset())));
+  return wrap(taken(in, x.as_strided(shape, strides, x.offset())));
 }
 
 Value expanded_to(Interp& in, const Value& v, Shape shape) {
@@ -291,14 +292,16 @@ Value sum_of(Interp& in, NativeArgs& a, bool in_place) {
   }
   ExprAttributes wide, as;
   wide.dtype = DType::kF32;
-  as.dtype = in.take(kiln::apply(Op, {x, other})).dtype();
+  as.dtype = taken(in, kiln::apply(Op, {x, other})).dtype();
   if (!is_float(*as.dtype) && a[1].is_float())
     in.fail(ErrorKind::kType, "{}() of integers takes an integer as alpha", name(Op));
   const bool halves = is_float(*as.dtype) && bits(*as.dtype) < 32;
   auto widened = [&](const Expr& e) {
     return halves && is_float(e.dtype()) ? applied(in, ExprOp::kCast, {e}, wide) : e;
   };
-  Expr sum = applied(in, Op, {widened(x), applied(in, ExprOp::kMul, {widened(other), alpha})});
+  // What is multiplied is of the result's type already.
+  const Expr factor = halves || other.dtype() == *as.dtype ? widened(other) : applied(in, ExprOp::kCast, {other}, as);
+  Expr sum = applied(in, Op, {widened(x), applied(in, ExprOp::kMul, {factor, alpha})});
   if (sum.dtype() != *as.dtype) sum = applied(in, ExprOp::kCast, {sum}, as);
   const Value result = settled(in, sum);
   if (!in_place) return result;
@@ -329,10 +332,27 @@ Value divided(Interp& in, NativeArgs& a) {
 }
 Value square(Interp& in, NativeArgs& a) { return compute(in, ExprOp::kMul, {*a.self, *a.self}); }
 
+/// Of a bound that an integer tensor's dtype cannot hold: None where it bounds nothing.
+Value bound_of(Interp& in, const Value& tensor, const Value& bound, bool is_low) {
+  const DType dtype = tensor.get<TensorObject>()->dtype();
+  if (!given(bound) || !bound.small_int_or_bool() || is_float(dtype) || dtype == DType::kI1) return bound;
+  const int digits = bits(dtype) - is_signed(dtype);
+  const int64_t most = digits >= 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << digits) - 1;
+  const int64_t least = is_signed(dtype) ? -most - 1 : 0;
+  if (bound.integer() >= least && bound.integer() <= most) return bound;
+  if ((bound.integer() < least) != is_low)
+    in.fail_as("RuntimeError", "clamp() of {} cannot have the {} {}", name(dtype), is_low ? "min" : "max",
+               bound.integer());
+  return Value::none();
+}
+
 Value clamp(Interp& in, NativeArgs& a) {
+  if (!given(a[0]) && !given(a[1])) in.fail(ErrorKind::kValue, "clamp() needs min, max or both");
+  a[0] = bound_of(in, *a.self, a[0], true);
+  a[1] = bound_of(in, *a.self, a[1], false);
   const bool low = given(a[0]), high = given(a[1]);
   if (low && high) return compute(in, ExprOp::kClamp, {*a.self, a[0], a[1]});
-  if (!low && !high) in.fail(ErrorKind::kValue, "clamp() needs min, max or both");
+  if (!low && !high) return in.call(in.attribute(*a.self, "clone"), {});
   return low ? compute(in, ExprOp::kMaximum, {*a.self, a[0]}) : compute(in, ExprOp::kMinimum, {*a.self, a[1]});
 }
 
@@ -350,7 +370,7 @@ Value isfinite(Interp& in, NativeArgs& a) {
   return settled(in, applied(in, ExprOp::kLt, {applied(in, ExprOp::kAbs, {x}), Expr::scalar(INFINITY)}));
 }
 
-/// (x > 0) - (x < 0), and NaN of NaN.
+/// (x > 0) - (x < 0), which is 0 of NaN, as in torch.
 Value sign(Interp& in, NativeArgs& a) {
   auto* t = a.self->get<TensorObject>();
   const Expr x = t->expr(), zero = Expr::scalar(int64_t{0});
@@ -359,9 +379,7 @@ Value sign(Interp& in, NativeArgs& a) {
   const Expr above = applied(in, ExprOp::kCast, {applied(in, ExprOp::kGt, {x, zero})}, as);
   if (!is_signed(t->dtype()) && !is_float(t->dtype())) return settled(in, above);
   const Expr below = applied(in, ExprOp::kCast, {applied(in, ExprOp::kLt, {x, zero})}, as);
-  const Expr result = applied(in, ExprOp::kSub, {above, below});
-  if (!is_float(t->dtype())) return settled(in, result);
-  return settled(in, applied(in, ExprOp::kWhere, {applied(in, ExprOp::kIsNan, {x}), x, result}));
+  return settled(in, applied(in, ExprOp::kSub, {above, below}));
 }
 
 /// `out = x.run()` computes a pending tensor now.
@@ -439,7 +457,7 @@ Value where(Interp& in, NativeArgs& a) {
   const auto condition = operand_of(a[0]), x = operand_of(a[1]), y = operand_of(a[2]);
   if (x && y && (x->is_scalar() || y->is_scalar())) {
     // As in torch a number has to fit into the result's dtype, unless that is a half, of which it may be infinite.
-    const DType dtype = in.take(kiln::apply(ExprOp::kWhere, {*condition, *x, *y})).dtype();
+    const DType dtype = taken(in, kiln::apply(ExprOp::kWhere, {*condition, *x, *y})).dtype();
     for (size_t i : {1, 2})
       if (!a[i].get<TensorObject>() && !(is_float(dtype) && bits(dtype) < 32))
         fill_value(in, a[i], dtype, "where()'s number");

@@ -13,7 +13,7 @@ namespace {
 
 [[noreturn]] void index_error(Interp& in, std::string message) { in.fail_as("IndexError", "{}", message); }
 
-/// An index taken apart: first a view of the tensor, then dimensions of that view with tensors of places.
+/// An index picked apart: first a view of the tensor, then dimensions of that view with tensors of places.
 struct Parsed {
   Shape starts, counts, steps;  // of the tensor's dimensions
   Shape shape;                  // of the view
@@ -53,7 +53,7 @@ std::vector<Value> parts_of(Interp& in, const TensorObject& of, const Value& ind
     args.keywords.push_back({"device", make<DeviceObject>(of.device()), {}});
     p = in.call(in.attribute(in.import_module("torch"), "tensor"), args);
     auto* t = p.get<TensorObject>();
-    if (t->numel() == 0) p = wrap(in.take(t->tensor(in).to(DType::kI64)));
+    if (t->numel() == 0) p = wrap(taken(in, t->tensor(in).to(DType::kI64)));
   }
   return parts;
 }
@@ -61,12 +61,12 @@ std::vector<Value> parts_of(Interp& in, const TensorObject& of, const Value& ind
 Parsed parse(Interp& in, TensorObject& t, const Value& index) {
   const auto shape = t.shape();
   std::vector<Value> parts = parts_of(in, t, index);
-  size_t taken = 0;
+  size_t picked = 0;
   for (const Value& p : parts)
     if (!p.is_none() && p.kind() != Kind::kEllipsis)
-      taken += is_mask(p) ? static_cast<size_t>(p.get<TensorObject>()->rank()) : 1;
-  if (taken > shape.size())
-    index_error(in, fmt::format("{} indices for a tensor of {} dimensions", taken, shape.size()));
+      picked += is_mask(p) ? static_cast<size_t>(p.get<TensorObject>()->rank()) : 1;
+  if (picked > shape.size())
+    index_error(in, fmt::format("{} indices for a tensor of {} dimensions", picked, shape.size()));
   if (std::none_of(parts.begin(), parts.end(), [](const Value& v) { return v.kind() == Kind::kEllipsis; }))
     parts.push_back(make<EllipsisObject>());
   Parsed out;
@@ -87,7 +87,7 @@ Parsed parse(Interp& in, TensorObject& t, const Value& index) {
     } else if (p.kind() == Kind::kEllipsis) {
       if (seen_ellipsis) index_error(in, "only one '...' can stand in an index");
       seen_ellipsis = true;
-      for (size_t n = shape.size() - taken; n > 0; --n) out.shape.push_back(shape[dim++]);
+      for (size_t n = shape.size() - picked; n > 0; --n) out.shape.push_back(shape[dim++]);
     } else if (auto* s = p.get<SliceObject>()) {
       const auto span = in.slice_span(*s, shape[dim]);
       if (span.step < 0) in.fail(ErrorKind::kValue, "a tensor's slice needs a step above 0");
@@ -100,7 +100,7 @@ Parsed parse(Interp& in, TensorObject& t, const Value& index) {
       auto* mask = p.get<TensorObject>();
       if (mask->rank() == 0) {  // a new dimension of one element, or of none
         out.added.push_back(out.shape.size());
-        const Tensor where = places_of_nonzero(in, in.take(mask->tensor(in).view(Shape{1})))[0];
+        const Tensor where = places_of_nonzero(in, taken(in, mask->tensor(in).view(Shape{1})))[0];
         out.looked.push_back({out.shape.size(), Expr(where)});
         out.shape.push_back(1);
         continue;
@@ -144,7 +144,7 @@ Tensor viewed(Interp& in, const Tensor& t, const Parsed& p) {
     while (p.dropped[dim]) ++dim;
     strides.push_back(t.strides()[dim] * p.steps[dim]), ++dim;
   }
-  return in.take(t.as_strided(p.shape, strides, offset));
+  return taken(in, t.as_strided(p.shape, strides, offset));
 }
 
 /// The view as part of an expression.
@@ -205,7 +205,7 @@ Value places_in(Interp& in, const Value& v, const Device& device) {
     index_error(
         in, fmt::format("a tensor is indexed by tensors of int64, int32 or bool, not of {}", info(t->dtype()).torch));
   if (t->device() == device || t->device().is_cuda()) return v;
-  return wrap(in.take(t->tensor(in).to(device)));
+  return wrap(taken(in, t->tensor(in).to(device)));
 }
 
 void check_places(Interp& in, const Value& v, int64_t size, int64_t dim, bool from_end) {
@@ -260,8 +260,8 @@ Value looked_up(Interp& in, const Value& from, std::vector<Looked> looked) {
   for (size_t i = 0; i < first; ++i) result.shape.push_back(shape[rest[i]]);
   result.shape.insert(result.shape.end(), places_shape.begin(), places_shape.end());
   for (size_t i = first; i < rest.size(); ++i) result.shape.push_back(shape[rest[i]]);
-  const Expr taken = in.take(apply(ExprOp::kTake, operands, std::move(take)));
-  return settled(in, applied(in, ExprOp::kReshape, {taken}, std::move(result)));
+  const Expr picked = taken(in, apply(ExprOp::kTake, operands, std::move(take)));
+  return settled(in, applied(in, ExprOp::kReshape, {picked}, std::move(result)));
 }
 
 Value TensorObject::item(Interp& in, const Value& index) {
@@ -282,12 +282,12 @@ namespace {
 std::vector<int64_t> positions(Interp& in, TensorObject& t, const Value& index, Shape& shape) {
   std::vector<int64_t> all(static_cast<size_t>(t.numel()));
   std::iota(all.begin(), all.end(), int64_t{0});
-  const Device cpu = in.take(Device::open("cpu"));
+  const Device cpu = taken(in, Device::open("cpu"));
   auto counts = make<TensorObject>(store_ints(in, cpu, DType::kI64, Shape(t.shape().begin(), t.shape().end()), all));
   Value on_host = index;
   auto to_host = [&](const Value& v) {
     auto* each = v.get<TensorObject>();
-    return each && each->device().is_cuda() ? wrap(in.take(each->tensor(in).to(cpu))) : v;
+    return each && each->device().is_cuda() ? wrap(taken(in, each->tensor(in).to(cpu))) : v;
   };
   if (auto* tuple = index.get<Tuple>()) {
     std::vector<Value> parts;
@@ -310,8 +310,8 @@ bool looks_up(const Value& v) {
 
 void put_elements(Interp& in, const Tensor& to, const std::vector<int64_t>& places, const Tensor& values, Combine how) {
   const auto size = static_cast<size_t>(size_of(to.dtype()));
-  std::vector<std::byte> bytes = in.take(to.to_bytes());
-  std::vector<std::byte> given = in.take(in.take(values.to(to.dtype())).to_bytes());
+  std::vector<std::byte> bytes = taken(in, to.to_bytes());
+  std::vector<std::byte> given = taken(in, taken(in, values.to(to.dtype())).to_bytes());
   const DType wide = is_float(to.dtype()) ? DType::kF64 : DType::kI64;
   auto is_nan = [](auto x) { return x != x; };  // NOLINT(misc-redundant-expression)
   auto combined = [&]<class T>(std::byte* place, const std::byte* value, T) {
@@ -353,7 +353,7 @@ void put_elements(Interp& in, const Tensor& to, const std::vector<int64_t>& plac
     else
       combined(place, value, int64_t{});
   }
-  in.check(to.copy_from(in.take(Tensor::from_host(to.device(), to.dtype(), to.shape(), bytes.data(), bytes.size()))));
+  checked(in, to.copy_from(taken(in, Tensor::from_host(to.device(), to.dtype(), to.shape(), bytes.data(), bytes.size()))));
 }
 
 void TensorObject::set_item(Interp& in, const Value& index, Value value) {
@@ -370,13 +370,13 @@ void TensorObject::set_item(Interp& in, const Value& index, Value value) {
           std::ranges::equal(s.shape(), view.shape()) && std::ranges::equal(s.strides(), view.strides()))
         return;
     }
-    if (!source) return in.check(view.fill(fill_value(in, value, view.dtype(), "the value")));
-    Tensor from = in.take(in.take(source->tensor(in).to(self.device())).to(self.dtype()));
+    if (!source) return checked(in, view.fill(fill_value(in, value, view.dtype(), "the value")));
+    Tensor from = taken(in, taken(in, source->tensor(in).to(self.device())).to(self.dtype()));
     Shape shape = shape_vector(view);
     if (auto both = broadcast_shapes(shape, from.shape()); !both.ok() || *both != shape)
       in.fail(ErrorKind::kType, "a value of shape {} does not fit into {}", in.repr(size_value(from.shape())),
               in.repr(size_value(shape)));
-    return in.check(view.copy_from(expanded(in, from, shape)));
+    return checked(in, view.copy_from(expanded(in, from, shape)));
   }
   // One value for all that a mask names: chosen element by element, where the tensor is.
   auto* mask = index.get<TensorObject>();
@@ -391,11 +391,11 @@ void TensorObject::set_item(Interp& in, const Value& index, Value value) {
     as.dtype = dtype();
     Expr v = source ? applied(in, ExprOp::kReshape, {Expr(source->tensor(in))}, scalar) : *operand_of(value);
     if (source) v = applied(in, ExprOp::kCast, {v}, as);
-    if (source && !(source->device() == device())) v = Expr(in.take(source->tensor(in).to(device())));
+    if (source && !(source->device() == device())) v = Expr(taken(in, source->tensor(in).to(device())));
     Expr chosen = applied(in, ExprOp::kWhere, {named, v, Expr(self)});
     if (chosen.dtype() != dtype()) chosen = applied(in, ExprOp::kCast, {chosen}, as);
     Value result = settled(in, chosen);
-    return in.check(self.copy_from(result.get<TensorObject>()->tensor(in)));
+    return checked(in, self.copy_from(result.get<TensorObject>()->tensor(in)));
   }
   Shape shape;
   const std::vector<int64_t> places = positions(in, *this, index, shape);
@@ -407,8 +407,8 @@ void TensorObject::set_item(Interp& in, const Value& index, Value value) {
               in.repr(size_value(from.shape())), places.size());
     from = expanded(in, from, shape);
   } else {
-    const Device cpu = in.take(Device::open("cpu"));
-    from = in.take(Tensor::full(cpu, self.dtype(), shape, fill_value(in, value, self.dtype(), "the value")));
+    const Device cpu = taken(in, Device::open("cpu"));
+    from = taken(in, Tensor::full(cpu, self.dtype(), shape, fill_value(in, value, self.dtype(), "the value")));
   }
   put_elements(in, self, places, from, Combine::kSet);
 }

@@ -10,10 +10,13 @@ namespace kiln::script {
 Shape shape_vector(const Tensor& t) { return Shape(t.shape().begin(), t.shape().end()); }
 
 Tensor expanded(Interp& in, const Tensor& t, const Shape& shape) {
+  if (auto both = broadcast_shapes(t.shape(), shape); !both.ok() || *both != shape)
+    in.fail_as("RuntimeError", "a tensor of shape [{}] does not broadcast to [{}]", fmt::join(t.shape(), ", "),
+               fmt::join(shape, ", "));
   Shape strides(shape.size(), 0);
   size_t skip = shape.size() - t.shape().size();
   for (size_t i = skip; i < shape.size(); ++i) strides[i] = t.shape()[i - skip] == 1 ? 0 : t.strides()[i - skip];
-  return in.take(t.as_strided(shape, strides, t.offset()));
+  return taken(in, t.as_strided(shape, strides, t.offset()));
 }
 
 namespace {
@@ -23,7 +26,7 @@ std::vector<T> load(Interp& in, const Tensor& t, const Shape& shape, DType as) {
   ++torch_state(in).host_reads;
   Tensor source =
       std::equal(shape.begin(), shape.end(), t.shape().begin(), t.shape().end()) ? t : expanded(in, t, shape);
-  std::vector<std::byte> bytes = in.take(source.to_bytes());
+  std::vector<std::byte> bytes = taken(in, source.to_bytes());
   size_t n = static_cast<size_t>(source.numel());
   std::vector<T> out(n);
   runtime::convert_elements(t.dtype(), bytes.data(), as, out.data(), static_cast<int64_t>(n));
@@ -35,7 +38,7 @@ Tensor store(Interp& in, const Device& device, DType dtype, const Shape& shape, 
              DType as) {
   std::vector<std::byte> bytes(values.size() * static_cast<size_t>(size_of(dtype)));
   runtime::convert_elements(as, values.data(), dtype, bytes.data(), static_cast<int64_t>(values.size()));
-  return in.take(Tensor::from_host(device, dtype, shape, bytes.data(), bytes.size()));
+  return taken(in, Tensor::from_host(device, dtype, shape, bytes.data(), bytes.size()));
 }
 
 }  // namespace
@@ -55,7 +58,7 @@ Tensor store_ints(Interp& in, const Device& d, DType t, const Shape& s, const st
 
 std::vector<bool> close_elements(Interp& in, const Tensor& a, const Tensor& b, double rtol, double atol,
                                  bool equal_nan) {
-  Shape shape = in.take(broadcast_shapes(a.shape(), b.shape()));
+  Shape shape = taken(in, broadcast_shapes(a.shape(), b.shape()));
   auto x = load_floats(in, a, shape), y = load_floats(in, b, shape);
   std::vector<bool> out(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
@@ -80,8 +83,8 @@ Value element_value(DType dtype, const void* element) {
 }
 
 Value item_of(Interp& in, const Tensor& t) {
-  if (t.numel() != 1) in.fail(ErrorKind::kValue, "a tensor of {} elements is no single number", t.numel());
-  std::vector<std::byte> bytes = in.take(t.to_bytes());
+  if (t.numel() != 1) in.fail_as("RuntimeError", "a tensor of {} elements is no single number", t.numel());
+  std::vector<std::byte> bytes = taken(in, t.to_bytes());
   return element_value(t.dtype(), bytes.data());
 }
 

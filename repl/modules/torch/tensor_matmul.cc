@@ -23,7 +23,7 @@ struct Choice {
 
 Tensor reshaped(Interp& in, const Tensor& t, const Shape& shape) {
   if (auto view = t.view(shape); view.ok()) return *view;
-  return in.take(in.take(t.contiguous()).view(shape));
+  return taken(in, taken(in, t.contiguous()).view(shape));
 }
 
 Tensor reference_product(Interp& in, const Tensor& a, const Tensor& b, const MatmulOptions& options) {
@@ -58,8 +58,8 @@ Tensor reference_product(Interp& in, const Tensor& a, const Tensor& b, const Mat
 /// Two or three dimensions on both sides.
 Tensor product(Interp& in, const Tensor& a, const Tensor& b, const Choice& choice) {
   if (choice.reference) return reference_product(in, a, b, choice.options);
-  auto ready = [&](const Tensor& t) { return t.is_freed() || matmul_takes_strides(t) ? t : in.take(t.contiguous()); };
-  return in.take(kiln::matmul(ready(a), ready(b), choice.options));
+  auto ready = [&](const Tensor& t) { return t.is_freed() || matmul_takes_strides(t) ? t : taken(in, t.contiguous()); };
+  return taken(in, kiln::matmul(ready(a), ready(b), choice.options));
 }
 
 /// torch.matmul's shapes: vectors count as one row or column, more than one leading dimension as one batch.
@@ -68,8 +68,8 @@ Tensor product_of_any(Interp& in, const Tensor& a, const Tensor& b, const Choice
   if (a.rank() >= 2 && b.rank() >= 2 && a.rank() <= 3 && b.rank() <= 3) return product(in, a, b, choice);
   if (choice.options.out) in.fail(ErrorKind::kUnsupported, "matmul: out= is for matrices and batches of them");
   Tensor x = a, y = b;
-  if (a.rank() == 1) x = in.take(a.as_strided(Shape{1, a.shape()[0]}, Shape{a.shape()[0], a.strides()[0]}, a.offset()));
-  if (b.rank() == 1) y = in.take(b.as_strided(Shape{b.shape()[0], 1}, Shape{b.strides()[0], 1}, b.offset()));
+  if (a.rank() == 1) x = taken(in, a.as_strided(Shape{1, a.shape()[0]}, Shape{a.shape()[0], a.strides()[0]}, a.offset()));
+  if (b.rank() == 1) y = taken(in, b.as_strided(Shape{b.shape()[0], 1}, Shape{b.strides()[0], 1}, b.offset()));
   Shape p = shape_vector(x), q = shape_vector(y), lead(p.begin(), p.end() - 2), other(q.begin(), q.end() - 2);
   if (!lead.empty() && !other.empty() && lead != other)
     in.fail(ErrorKind::kUnsupported, "matmul of {} and {}: the leading dimensions must be equal, or on one side only",
@@ -134,7 +134,7 @@ Value ranked(Interp& in, NativeArgs& a, int rank, std::string_view what) {
   auto *x = a.self->get<TensorObject>(), *y = a[0].get<TensorObject>();
   if (!y) in.fail(ErrorKind::kType, "{} needs a tensor, got '{}'", what, in.type_name(a[0]));
   if (x->rank() != rank || y->rank() != rank)
-    in.fail(ErrorKind::kType, "{} takes two tensors of {} dimensions, got {} and {}", what, rank,
+    in.fail_as("RuntimeError", "{} takes two tensors of {} dimensions, got {} and {}", what, rank,
             in.repr(size_value(x->shape())), in.repr(size_value(y->shape())));
   return compute(in, ExprOp::kMatMul, {*a.self, a[0]});
 }

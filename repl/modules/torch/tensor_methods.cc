@@ -88,10 +88,10 @@ Value reinterpreted(Interp& in, const Tensor& t, DType dtype) {
   }
   // By way of all of its storage.
   const Shape one = {1};
-  if (t.numel() == 0) return wrap(in.take(Tensor::empty(t.device(), dtype, shape)));
-  const int64_t bytes = in.take(t.as_strided(one, one, 0)).bytes_available() / 8 * 8;
-  const Tensor all = in.take(t.as_strided(Shape{bytes / from}, one, 0));
-  return wrap(in.take(in.take(all.bits_as(dtype, Shape{bytes / to})).as_strided(shape, strides, offset)));
+  if (t.numel() == 0) return wrap(taken(in, Tensor::empty(t.device(), dtype, shape)));
+  const int64_t bytes = taken(in, t.as_strided(one, one, 0)).bytes_available() / 8 * 8;
+  const Tensor all = taken(in, t.as_strided(Shape{bytes / from}, one, 0));
+  return wrap(taken(in, taken(in, all.bits_as(dtype, Shape{bytes / to})).as_strided(shape, strides, offset)));
 }
 
 Value view(Interp& in, NativeArgs& a) {
@@ -99,14 +99,14 @@ Value view(Interp& in, NativeArgs& a) {
   if (!asked.missing() && asked.is_dtype()) return reinterpreted(in, self_tensor(in, a), asked.dtype());
   Shape shape = shape_of(in, rest_of(a[0]));
   if (self_object(a).is_pending() && !self_object(a).expr().is_view()) return reshaped(in, a, std::move(shape));
-  return wrap(in.take(self_tensor(in, a).view(shape)));
+  return wrap(taken(in, self_tensor(in, a).view(shape)));
 }
 Value reshape(Interp& in, NativeArgs& a) {
   Shape shape = shape_of(in, rest_of(a[0]));
   if (self_object(a).is_pending()) return reshaped(in, a, std::move(shape));
   auto viewed = self_tensor(in, a).view(shape);
   if (viewed.ok()) return wrap(*viewed);
-  return wrap(in.take(in.take(self_tensor(in, a).contiguous()).view(shape)));
+  return wrap(taken(in, taken(in, self_tensor(in, a).contiguous()).view(shape)));
 }
 Value transpose(Interp& in, NativeArgs& a) {
   const int rank = self_object(a).rank();
@@ -127,7 +127,7 @@ Value permute(Interp& in, NativeArgs& a) {
   std::vector<bool> used(self_object(a).shape().size());
   for (int64_t d : shape_of(in, rest_of(a[0]))) {
     size_t i = dim_of(in, Value::integer(d), self_object(a).rank());
-    if (used[i]) in.fail(ErrorKind::kValue, "permute() names dimension {} twice", i);
+    if (used[i]) in.fail_as("RuntimeError", "permute() names dimension {} twice", i);
     used[i] = true;
     order.push_back(static_cast<int>(i));
   }
@@ -142,7 +142,7 @@ Value unsqueeze(Interp& in, NativeArgs& a) {
   const Tensor& t = self_tensor(in, a);
   Shape strides(t.strides().begin(), t.strides().end());
   strides.insert(strides.begin() + static_cast<ptrdiff_t>(d), 1);
-  return wrap(in.take(t.as_strided(shape, strides, t.offset())));
+  return wrap(taken(in, t.as_strided(shape, strides, t.offset())));
 }
 Value squeeze(Interp& in, NativeArgs& a) {
   bool one = !a[0].missing() && !a[0].is_none();
@@ -156,7 +156,7 @@ Value squeeze(Interp& in, NativeArgs& a) {
   if (self_object(a).is_pending()) return reshaped(in, a, std::move(shape));
   const Tensor& t = self_tensor(in, a);
   for (size_t d : kept) strides.push_back(t.strides()[d]);
-  return wrap(in.take(t.as_strided(shape, strides, t.offset())));
+  return wrap(taken(in, t.as_strided(shape, strides, t.offset())));
 }
 Value expand(Interp& in, NativeArgs& a) {
   Shape shape = shape_of(in, rest_of(a[0])), own(self_object(a).shape().begin(), self_object(a).shape().end());
@@ -165,7 +165,7 @@ Value expand(Interp& in, NativeArgs& a) {
   for (size_t i = skip; i < shape.size(); ++i) {
     if (shape[i] == -1) shape[i] = own[i - skip];
     if (own[i - skip] != 1 && own[i - skip] != shape[i])
-      in.fail(ErrorKind::kValue, "dimension {} of size {} cannot be expanded to {}", i, own[i - skip], shape[i]);
+      in.fail_as("RuntimeError", "dimension {} of size {} cannot be expanded to {}", i, own[i - skip], shape[i]);
   }
   return expanded_to(in, *a.self, std::move(shape));
 }
@@ -226,14 +226,14 @@ Value to(Interp& in, NativeArgs& a) {
   return out;
 }
 Value type(Interp& in, NativeArgs& a) { return converted(in, *a.self, dtype_of(in, a[0], self_object(a).dtype())); }
-Value cpu(Interp& in, NativeArgs& a) { return moved(in, *a.self, in.take(Device::open("cpu")), is_true(in, a[0])); }
+Value cpu(Interp& in, NativeArgs& a) { return moved(in, *a.self, taken(in, Device::open("cpu")), is_true(in, a[0])); }
 Value cuda(Interp& in, NativeArgs& a) {
   return moved(in, *a.self, device_of(in, Value::str("cuda")), is_true(in, a[0]));
 }
 Value as_strided(Interp& in, NativeArgs& a) {
   const Tensor& t = self_tensor(in, a);
   const int64_t offset = a[2].missing() || a[2].is_none() ? t.offset() : in.to_int(a[2], "the offset");
-  return wrap(in.take(t.as_strided(shape_of(in, {a[0]}), shape_of(in, {a[1]}), offset)));
+  return wrap(taken(in, t.as_strided(shape_of(in, {a[0]}), shape_of(in, {a[1]}), offset)));
 }
 Value storage_offset(Interp& in, NativeArgs& a) { return Value::integer(self_tensor(in, a).offset()); }
 Value pin_memory(Interp& in, NativeArgs& a) {
@@ -276,21 +276,21 @@ Value backward(Interp& in, NativeArgs&) {
 }
 
 Value fill(Interp& in, NativeArgs& a) {
-  in.check(changing(in, a).fill(fill_value(in, a[0], self_object(a).dtype(), "the value")));
+  checked(in, changing(in, a).fill(fill_value(in, a[0], self_object(a).dtype(), "the value")));
   return *a.self;
 }
 Value zero(Interp& in, NativeArgs& a) {
-  in.check(changing(in, a).fill(0));
+  checked(in, changing(in, a).fill(0));
   return *a.self;
 }
 Value copy_in(Interp& in, NativeArgs& a) {
   const Tensor& from = tensor_of(in, a[0], "copy_()");
   const Tensor& to = changing(in, a);
   if (is_true(in, a[1]) && from.dtype() == to.dtype() && std::ranges::equal(from.shape(), to.shape())) {
-    in.check(to.queue_copy_from(from));
+    checked(in, to.queue_copy_from(from));
     return *a.self;
   }
-  in.check(to.copy_from(expanded(in, in.take(in.take(from.to(to.device())).to(to.dtype())), shape_vector(to))));
+  checked(in, to.copy_from(expanded(in, taken(in, taken(in, from.to(to.device())).to(to.dtype())), shape_vector(to))));
   return *a.self;
 }
 /// offset + scale · random numbers
@@ -298,18 +298,18 @@ void fill_random(Interp& in, const Tensor& t, const Tensor& random, double scale
   Shape shape = shape_vector(random);
   std::vector<double> v = load_floats(in, random, shape);
   for (double& x : v) x = offset + scale * x;
-  in.check(t.copy_from(store_floats(in, t.device(), t.dtype(), shape, v)));
+  checked(in, t.copy_from(store_floats(in, t.device(), t.dtype(), shape, v)));
 }
 Value uniform(Interp& in, NativeArgs& a) {
   double low = a[0].missing() ? 0 : in.to_double(a[0], "from"), high = a[1].missing() ? 1 : in.to_double(a[1], "to");
   const Tensor& t = changing(in, a);
-  fill_random(in, t, in.take(rand(t.device(), DType::kF64, t.shape(), torch_state(in).next_seed())), high - low, low);
+  fill_random(in, t, taken(in, rand(t.device(), DType::kF64, t.shape(), torch_state(in).next_seed())), high - low, low);
   return *a.self;
 }
 Value normal(Interp& in, NativeArgs& a) {
   double mean = a[0].missing() ? 0 : in.to_double(a[0], "mean"), sigma = a[1].missing() ? 1 : in.to_double(a[1], "std");
   const Tensor& t = changing(in, a);
-  fill_random(in, t, in.take(randn(t.device(), DType::kF64, t.shape(), torch_state(in).next_seed())), sigma, mean);
+  fill_random(in, t, taken(in, randn(t.device(), DType::kF64, t.shape(), torch_state(in).next_seed())), sigma, mean);
   return *a.self;
 }
 
@@ -338,7 +338,7 @@ Value to_list(const std::vector<Value>& flat, const Shape& shape, size_t dim, si
   return make<List>(std::move(out));
 }
 Value tolist(Interp& in, NativeArgs& a) {
-  std::vector<std::byte> bytes = in.take(self_tensor(in, a).to_bytes());
+  std::vector<std::byte> bytes = taken(in, self_tensor(in, a).to_bytes());
   std::vector<Value> flat;
   size_t size_each = static_cast<size_t>(size_of(self_object(a).dtype()));
   for (size_t i = 0; i < static_cast<size_t>(self_object(a).numel()); ++i)
@@ -354,7 +354,7 @@ Value new_filled(Interp& in, NativeArgs& a, std::optional<double> value) {
   Shape shape = shape_of(in, rest_of(a[0]));
   DType dtype = dtype_of(in, a[1], self_object(a).dtype());
   Device device = a[2].missing() || a[2].is_none() ? self_object(a).device() : device_of(in, a[2]);
-  return wrap(in.take(value ? Tensor::full(device, dtype, shape, *value) : Tensor::empty(device, dtype, shape)));
+  return wrap(taken(in, value ? Tensor::full(device, dtype, shape, *value) : Tensor::empty(device, dtype, shape)));
 }
 Value new_empty(Interp& in, NativeArgs& a) { return new_filled(in, a, std::nullopt); }
 Value new_zeros(Interp& in, NativeArgs& a) { return new_filled(in, a, 0.0); }

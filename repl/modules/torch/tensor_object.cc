@@ -41,7 +41,7 @@ Tensor computed(Interp& in, const Expr& expr) {
   auto result = run(expr);
   // What no kernel is written for is computed as small tensors are.
   if (!result.ok() && result.error().kind == ErrorKind::kUnsupported) result = run_on_host(expr);
-  return in.take(std::move(result));
+  return taken(in, std::move(result));
 }
 
 }  // namespace
@@ -188,7 +188,7 @@ Device device_of(Interp& in, const Value& v) {
   const auto default_device = [&]() -> const Device& { return torch_state(in).device(); };
   if (v.missing() || v.is_none()) return default_device();
   if (auto* d = v.get<DeviceObject>()) return d->device;
-  if (v.small_int_or_bool()) return in.take(Device::open("cuda:" + std::to_string(v.integer())));
+  if (v.small_int_or_bool()) return taken(in, Device::open("cuda:" + std::to_string(v.integer())));
   const std::string& name = in.to_text(v, "a device");
   if (name == "cuda" && default_device().is_cuda()) return default_device();
   auto device = Device::open(name);
@@ -341,8 +341,8 @@ std::string TensorObject::repr(Interp& in) { return tensor_text(in, tensor(in));
 
 bool TensorObject::truth(Interp& in) {
   if (numel() != 1)
-    in.fail(with_note(error(ErrorKind::kValue, "the truth of a tensor of {} elements is ambiguous", numel()),
-                      "help: use .all() or .any()"));
+    fail_as_torch(in, with_note(error(ErrorKind::kValue, "the truth of a tensor of {} elements is ambiguous", numel()),
+                                "help: use .all() or .any()"));
   return in.truth(item_of(in, tensor(in)));
 }
 

@@ -135,6 +135,20 @@ inline constexpr int64_t kLazyElements = 4096;
 /// not make an expression without end.
 inline constexpr int kMostPendingOperations = 64;
 
+/// What the layers below refuse of a tensor's shape, dtype or values is torch's RuntimeError.
+[[noreturn]] inline void fail_as_torch(Interp& in, Diagnostic d) {
+  const bool of_tensor = d.kind == ErrorKind::kType || d.kind == ErrorKind::kValue;
+  in.fail(std::move(d), of_tensor ? "RuntimeError" : "");
+}
+template <class T>
+T taken(Interp& in, Result<T> r) {
+  if (!r.ok()) fail_as_torch(in, std::move(r.error()));
+  return *std::move(r);
+}
+inline void checked(Interp& in, Status s) {
+  if (!s.ok()) fail_as_torch(in, std::move(s.error()));
+}
+
 /// A tensor or number as an operand.
 std::optional<Expr> operand_of(const Value& v);
 /// The operation on tensors and numbers: computed at once when all is small, else pending. Errors show both shapes.

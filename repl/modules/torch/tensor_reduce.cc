@@ -55,7 +55,7 @@ Plan plan(Interp& in, const Tensor& t, const Value& dims, bool keepdim) {
   }
   shape.insert(shape.end(), inner_shape.begin(), inner_shape.end());
   strides.insert(strides.end(), inner_strides.begin(), inner_strides.end());
-  p.tensor = in.take(t.as_strided(shape, strides, t.offset()));
+  p.tensor = taken(in, t.as_strided(shape, strides, t.offset()));
   return p;
 }
 
@@ -97,13 +97,19 @@ ExprAttributes along_axes(Interp& in, NativeArgs& a, const Value& dims, const Va
 
 Value sum(Interp& in, NativeArgs& a) {
   ExprAttributes attributes = along_axes(in, a, a[0], a[1]);
-  attributes.dtype = dtype_of(in, a[2], is_float(self_object(a).dtype()) ? self_object(a).dtype() : DType::kI64);
-  return compute(in, ExprOp::kSum, {*a.self}, std::move(attributes));
+  const DType from = self_object(a).dtype(), to = dtype_of(in, a[2], is_float(from) ? from : DType::kI64);
+  attributes.dtype = to;
+  // Integers are summed as integers: each element is converted first.
+  ExprAttributes as;
+  as.dtype = to;
+  const Value x = is_float(from) && !is_float(to) ? compute(in, ExprOp::kCast, {*a.self}, as) : *a.self;
+  return compute(in, ExprOp::kSum, {x}, std::move(attributes));
 }
 
 Value prod(Interp& in, NativeArgs& a) {
-  Plan p = plan(in, self_tensor(in, a), a[0], flag(in, a[1]));
   DType from = self_object(a).dtype(), to = dtype_of(in, a[2], is_float(from) ? from : DType::kI64);
+  const Tensor& x = self_tensor(in, a);
+  Plan p = plan(in, is_float(from) && !is_float(to) ? taken(in, x.to(to)) : x, a[0], flag(in, a[1]));
   if (is_float(to))
     return wrap(reduce_floats(
         in, p, to, [](const double* v, size_t n) { return std::accumulate(v, v + n, 1.0, std::multiplies<>()); }));

@@ -40,7 +40,7 @@ Lines lines_of(Interp& in, const Tensor& t, int64_t dim) {
     std::rotate(strides.begin() + dim, strides.begin() + dim + 1, strides.end());
     out.length = static_cast<size_t>(shape.back());
   }
-  out.tensor = in.take(t.as_strided(shape, strides, t.offset()));
+  out.tensor = taken(in, t.as_strided(shape, strides, t.offset()));
   out.count = out.length == 0 ? 0 : static_cast<size_t>(t.numel()) / out.length;
   if (is_float(t.dtype()))
     out.floats = load_floats(in, out.tensor, shape);
@@ -55,7 +55,7 @@ Value unlined(Interp& in, const Lines& l, const Tensor& lines) {
   Shape shape = shape_vector(lines), strides(lines.strides().begin(), lines.strides().end());
   std::rotate(shape.begin() + static_cast<ptrdiff_t>(l.dim), shape.end() - 1, shape.end());
   std::rotate(strides.begin() + static_cast<ptrdiff_t>(l.dim), strides.end() - 1, strides.end());
-  return wrap(in.take(in.take(lines.as_strided(shape, strides, lines.offset())).contiguous()));
+  return wrap(taken(in, taken(in, lines.as_strided(shape, strides, lines.offset())).contiguous()));
 }
 
 /// What `change` makes of the elements, and where each was, which it notes in `places`.

@@ -71,7 +71,7 @@ Value take(Interp& in, NativeArgs& a) {
     operands.push_back(tensor_object(in, places).expr());
   }
   attributes.any_outside = given(a[3]) && in.truth(a[3]);
-  return settled(in, in.take(apply(ExprOp::kTake, operands, std::move(attributes))));
+  return settled(in, taken(in, apply(ExprOp::kTake, operands, std::move(attributes))));
 }
 
 Value check_places(Interp& in, NativeArgs& a) {

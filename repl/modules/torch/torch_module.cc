@@ -50,7 +50,7 @@ Value random_tensor(Interp& in, NativeArgs& a, RandomFunction make_random, std::
   DType dtype = dtype_of_args(in, a);
   if (!is_float(dtype)) in.fail(ErrorKind::kType, "{}() makes floats, not {}", what, info(dtype).torch);
   return grad_flag(
-      in, wrap(in.take(make_random(device_of(in, a[3]), dtype, size_of_args(in, a[0], a[1]), seed_of(in, a[5])))),
+      in, wrap(taken(in, make_random(device_of(in, a[3]), dtype, size_of_args(in, a[0], a[1]), seed_of(in, a[5])))),
       a[4]);
 }
 Value randn_(Interp& in, NativeArgs& a) { return random_tensor(in, a, randn, "randn"); }
@@ -70,7 +70,7 @@ Value randint_(Interp& in, NativeArgs& a) {
   if (low >= high) in.fail(ErrorKind::kValue, "randint({}, {}): the range is empty", low, high);
   Shape shape = shape_of(in, {named_size ? a[1] : v.back()});
   return wrap(
-      in.take(randint(device_of(in, a[3]), dtype_of(in, a[2], DType::kI64), shape, low, high, seed_of(in, a[6]))));
+      taken(in, randint(device_of(in, a[3]), dtype_of(in, a[2], DType::kI64), shape, low, high, seed_of(in, a[6]))));
 }
 Value randperm(Interp& in, NativeArgs& a) {
   int64_t n = in.to_int(a[0], "randperm()'s n");
@@ -83,14 +83,14 @@ Value randperm(Interp& in, NativeArgs& a) {
 
 Value filled(Interp& in, NativeArgs& a, double value) {
   return grad_flag(
-      in, wrap(in.take(Tensor::full(device_of(in, a[3]), dtype_of_args(in, a), size_of_args(in, a[0], a[1]), value))),
+      in, wrap(taken(in, Tensor::full(device_of(in, a[3]), dtype_of_args(in, a), size_of_args(in, a[0], a[1]), value))),
       a[4]);
 }
 Value zeros(Interp& in, NativeArgs& a) { return filled(in, a, 0); }
 Value ones(Interp& in, NativeArgs& a) { return filled(in, a, 1); }
 Value empty(Interp& in, NativeArgs& a) {
   return grad_flag(
-      in, wrap(in.take(Tensor::empty(device_of(in, a[3]), dtype_of_args(in, a), size_of_args(in, a[0], a[1])))), a[4]);
+      in, wrap(taken(in, Tensor::empty(device_of(in, a[3]), dtype_of_args(in, a), size_of_args(in, a[0], a[1])))), a[4]);
 }
 Value empty_strided(Interp& in, NativeArgs& a) {
   const Shape shape = shape_of(in, {a[0]}), strides = shape_of(in, {a[1]});
@@ -98,13 +98,13 @@ Value empty_strided(Interp& in, NativeArgs& a) {
   for (size_t i = 0; i < std::min(shape.size(), strides.size()); ++i)
     elements += std::max<int64_t>(shape[i] - 1, 0) * strides[i];
   const int64_t span[] = {elements};
-  Tensor storage = in.take(Tensor::empty(device_of(in, a[3]), dtype_of(in, a[2], DType::kF32), span));
-  return wrap(in.take(storage.as_strided(shape, strides, 0)));
+  Tensor storage = taken(in, Tensor::empty(device_of(in, a[3]), dtype_of(in, a[2], DType::kF32), span));
+  return wrap(taken(in, storage.as_strided(shape, strides, 0)));
 }
 Value full(Interp& in, NativeArgs& a) {
   DType natural = a[1].is_float() ? DType::kF32 : a[1].is_bool() ? DType::kI1 : DType::kI64;
   const DType dtype = dtype_of(in, a[2], natural);
-  return wrap(in.take(
+  return wrap(taken(in, 
       Tensor::full(device_of(in, a[3]), dtype, shape_of(in, {a[0]}), fill_value(in, a[1], dtype, "full()'s value"))));
 }
 
@@ -117,7 +117,7 @@ Value like(Interp& in, NativeArgs& a, size_t options,
   const Device device =
       a[options + 1].missing() || a[options + 1].is_none() ? t->device() : device_of(in, a[options + 1]);
   const DType dtype = dtype_of(in, a[options], t->dtype());
-  if (t->is_pending()) return wrap(in.take(make(device, dtype, t->shape())));
+  if (t->is_pending()) return wrap(taken(in, make(device, dtype, t->shape())));
   return wrap(in_memory_order(in, t->tensor(in), [&](const Tensor& of) { return make(device, dtype, of.shape()); }));
 }
 Value empty_like(Interp& in, NativeArgs& a) { return like(in, a, 1, &Tensor::empty); }
@@ -217,9 +217,9 @@ void flatten(Interp& in, const Value& v, size_t depth, Shape& shape, std::vector
 Value tensor(Interp& in, NativeArgs& a) {
   if (auto* t = a[0].get<TensorObject>()) {
     const Tensor& source = t->tensor(in);
-    Tensor copy = in.take(Tensor::empty(source.device(), source.dtype(), source.shape()));
-    in.check(copy.copy_from(source));
-    return wrap(in.take(copy.to(dtype_of(in, a[1], source.dtype()))));
+    Tensor copy = taken(in, Tensor::empty(source.device(), source.dtype(), source.shape()));
+    checked(in, copy.copy_from(source));
+    return wrap(taken(in, copy.to(dtype_of(in, a[1], source.dtype()))));
   }
   Shape shape;
   std::vector<Value> flat;
@@ -257,7 +257,7 @@ Value isclose(Interp& in, NativeArgs& a) {
   const Tensor &x = tensor_of(in, a[0], "isclose()"), &y = tensor_of(in, a[1], "isclose()");
   auto close =
       close_elements(in, x, y, number_or(in, a[2], 1e-5), number_or(in, a[3], 1e-8), !a[4].missing() && in.truth(a[4]));
-  return wrap(store_ints(in, x.device(), DType::kI1, in.take(broadcast_shapes(x.shape(), y.shape())),
+  return wrap(store_ints(in, x.device(), DType::kI1, taken(in, broadcast_shapes(x.shape(), y.shape())),
                          std::vector<int64_t>(close.begin(), close.end())));
 }
 Value equal(Interp& in, NativeArgs& a) {

@@ -138,6 +138,7 @@ void expect_end(const char* file, std::string_view end) {
 }
 
 TEST(TorchDevice, KernelsGiveWhatTheHostGives) { expect_end("torch_device.py", "same\n"); }
+TEST(TorchRules, AreThoseOfPyTorch) { expect_end("torch_rules.py", "ok\n"); }
 TEST(TorchAttention, KernelGivesWhatTheScoresGive) { expect_end("torch_attention.py", "ok\n"); }
 
 /// A row that is wrong is seen.

@@ -1,0 +1,69 @@
+"""torch's rules where Kiln had others: found by a differential against PyTorch 2.15. Values are PyTorch's."""
+import torch
+
+nan, inf = float("nan"), float("inf")
+
+
+def raises(kind, f):
+    try:
+        f()
+    except kind:
+        return
+    except Exception as e:
+        raise AssertionError(f"{type(e).__name__} in place of {kind.__name__}: {e}")
+    raise AssertionError(f"no {kind.__name__}")
+
+
+# A copy broadcasts and does not reshape.
+raises(RuntimeError, lambda: torch.zeros(2, 3).copy_(torch.arange(6.0).reshape(3, 2)))
+raises(RuntimeError, lambda: torch.zeros(2, 3).copy_(torch.arange(4.0)))
+raises(RuntimeError, lambda: torch.zeros(3).copy_(torch.ones(2, 3)))
+assert torch.zeros(2, 3).copy_(torch.arange(3.0)).tolist() == [[0, 1, 2], [0, 1, 2]]
+
+# Small float64 tensors keep their bits.
+x = torch.tensor([0.1, 0.7], dtype=torch.float64)
+assert [x.amin().item(), x.max().item(), x.max(0).values.item(), x.norm(inf).item()] == [0.1, 0.7, 0.7, 0.7]
+
+# Each element is converted before integers are summed.
+assert torch.sum(torch.tensor([3.9, 3.9]), dtype=torch.int64).item() == 6
+assert torch.tensor([[3.9, 3.9]]).sum(1, dtype=torch.int32).tolist() == [6]
+assert torch.prod(torch.tensor([0.1, 1.5]), dtype=torch.bool).item() is True
+
+# Bounds outside of an integer's range.
+u, i = torch.tensor([1, 200], dtype=torch.uint8), torch.tensor([1, -100], dtype=torch.int8)
+for kept in (u.clamp(min=-1), u.clamp(max=300), torch.clamp_min(u, -2), u.clamp(-7, 1000)):
+    assert torch.equal(kept, u) and kept.dtype is torch.uint8
+assert u.clamp(-5, 100).tolist() == [1, 100] and i.clamp(min=-300).tolist() == [1, -100]
+raises(RuntimeError, lambda: u.clamp(min=300))
+raises(RuntimeError, lambda: u.clamp(max=-1))
+big = torch.arange(5000).to(torch.uint8)
+assert torch.equal(big.clamp(max=300), big)
+
+# alpha multiplies what has the result's type.
+assert torch.tensor([0.0]).add(torch.tensor([100], dtype=torch.int8), alpha=3).item() == 300
+assert torch.sub(torch.zeros(1, dtype=torch.float64), torch.tensor([2.138]).bfloat16(), alpha=3).item() == -6.421875
+
+# bf16 has float32's denormals, on CPUs with instructions that flush them too.
+assert torch.full((5000,), 9.183549615799121e-41).bfloat16().view(torch.int16).max().item() == 1
+
+assert torch.sign(torch.tensor([nan, -2.0, 0.0, 3.0])).tolist() == [0, -1, 0, 1]
+
+# What a tensor's shape does not allow is a RuntimeError; a wrong argument is a TypeError.
+a, b = torch.ones(4, 6), torch.ones(5, 5)
+for f in (lambda: a @ a, lambda: a + b, lambda: torch.cat([a, b]), lambda: torch.stack([a, b]), lambda: a.view(5),
+          lambda: a.reshape(5), lambda: a.expand(3, 3), lambda: bool(a), lambda: a.item(), lambda: torch.mm(a, a),
+          lambda: torch.where(a > 0, a, b), lambda: a.masked_fill(b > 0, 1), lambda: a.add_(b), lambda: torch.bmm(a, a),
+          lambda: a.permute(0, 0), lambda: torch.ones(5000, 2) @ torch.ones(3, 5000)):
+    raises(RuntimeError, f)
+for f in (lambda: a + "a", lambda: torch.full((2,), "a"), lambda: a.reshape("x"), lambda: a.sum(keepdims=3, wrong=1)):
+    raises(TypeError, f)
+raises(IndexError, lambda: a.sum(9))
+
+
+def count(*all):
+    return len(all)
+
+
+for f in (lambda: count(*range(2**40)), lambda: [0, *range(2**40)], lambda: {*range(2**40)}):
+    raises(MemoryError, f)
+print("ok")
