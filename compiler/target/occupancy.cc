@@ -79,8 +79,7 @@ int registers_moved(const Target& target, const BlockResources& block, int own_w
   constexpr int kMost = 240;
   const int warps = block.threads / kWarpSize;
   const int even = registers_for(target, block, blocks) / kMovedRegisters * kMovedRegisters;
-  return std::min((even * warps - given * (warps - own_warps)) / own_warps / kMovedRegisters * kMovedRegisters,
-                  kMost);
+  return std::min((even * warps - given * (warps - own_warps)) / own_warps / kMovedRegisters * kMovedRegisters, kMost);
 }
 
 int64_t shared_for(const Target& target, int blocks) {

@@ -16,8 +16,8 @@ constexpr int64_t kColumnStep = 8;                          // rows of 16 bytes,
 
 Status check_operand(const Tensor& t, const Tensor& q, std::string_view name) {
   const std::span<const int64_t> shape = t.shape(), of_q = q.shape();
-  const bool fits = shape.size() == 3 && of_q.size() == 3 && shape[0] > 0 && of_q[0] % shape[0] == 0 &&
-                    shape[2] == of_q[2];
+  const bool fits =
+      shape.size() == 3 && of_q.size() == 3 && shape[0] > 0 && of_q[0] % shape[0] == 0 && shape[2] == of_q[2];
   if (!fits)
     return error(ErrorKind::kType,
                  "{} of attention is [{}], and q is [{}]; q is [heads, n, d], k and v are [heads / group, keys, d]",

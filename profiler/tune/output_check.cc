@@ -157,7 +157,8 @@ Status OutputCheck::take_reference(const std::function<Status()>& launch, const 
     const double poison =
         is_float(dtype) ? std::numeric_limits<double>::quiet_NaN() : unwritten_value(dtype, wanted[i]);
     if (auto bytes = poisoned(dtype, std::move(before), got, wanted[i], other, poison)) {
-      KILN_TRY(Tensor t, Tensor::from_host(tensors_[i].device(), dtype, tensors_[i].shape(), bytes->data(), bytes->size()));
+      KILN_TRY(Tensor t,
+               Tensor::from_host(tensors_[i].device(), dtype, tensors_[i].shape(), bytes->data(), bytes->size()));
       poisoned_[i] = std::move(t);
     }
   }

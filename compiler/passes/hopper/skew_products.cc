@@ -75,9 +75,12 @@ std::optional<std::vector<Op*>> scaling_of(const Op& dot, const Value* carried) 
 std::optional<Late> find_late(const Op& loop) {
   const Block& body = *loop.region();
   std::vector<Op*> dots;
-  for (Op* op : body)
+  bool nested = false;  // an inner loop's products, of which the copy in front would be another
+  for (Op* op : body) {
     if (is_product(op)) dots.push_back(op);
-  if (dots.size() < 2) return std::nullopt;
+    nested |= !op->regions.empty() && ir::any_nested(op, [](const Op* inner) { return inner->kind == OpKind::kDot; });
+  }
+  if (nested || dots.size() < 2) return std::nullopt;
   Late late;
   late.dot = dots.back();
   if (!takes_registers(late.dot)) return std::nullopt;
@@ -167,9 +170,7 @@ class Skewer {
   }
 
  private:
-  bool is_inside(const Value* v) const {
-    return v->block == body() || (v->op && v->op->parent == body());
-  }
+  bool is_inside(const Value* v) const { return v->block == body() || (v->op && v->op->parent == body()); }
   Block* body() const { return loop_->region(); }
 
   /// What the loop carries from now on: its values, the weights, and the offsets of the block that they multiply.
@@ -226,7 +227,8 @@ class Skewer {
     // The product, behind the one that it is to follow.
     std::vector<Op*> moved = late_.block;
     moved.push_back(late_.dot);
-    for (Op* last = late_.ahead; Op* op : moved) {
+    Op* last = late_.ahead;
+    for (Op* op : moved) {
       op->unlink();
       body()->insert_before(last->next, op);
       last = op;

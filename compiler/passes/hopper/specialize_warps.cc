@@ -127,7 +127,8 @@ class Specializer {
     }
   }
 
-  /// Takes slots from the longest rings until all fit beside what else is in shared memory. num_stages is a wish: what runs ahead less is still right.
+  /// Takes slots from the longest rings until all fit beside what else is in shared memory. num_stages is a wish: what
+  /// runs ahead less is still right.
   void fit_shared_memory() {
     const int64_t room = shared_room(module_, target_) - staging_bytes_in_loops(module_);
     for (;;) {
@@ -504,7 +505,8 @@ class Specializer {
     const Op* last = nullptr;
     for (const Op* op : block) {
       const bool reads = ir::any_nested(op, [&](const Op* inner) {
-        return std::any_of(inner->operands.begin(), inner->operands.end(), [&](auto* v) { return handles.contains(v); });
+        return std::any_of(inner->operands.begin(), inner->operands.end(),
+                           [&](auto* v) { return handles.contains(v); });
       });
       if (!reads) continue;
       last = op;

@@ -76,8 +76,8 @@ std::optional<ModuleSource> find_source(Interp& in, std::string_view path) {
                                : path.starts_with("torch.") ? "torch/library/"
                                                             : "std/library/";
     // One of the library's modules is a kernel that is measured beside the others.
-    const std::string_view text = embedded::library_text(
-        path == "torch._attention_kernel" ? "../../kernels/attention/kernel.py" : folder + file);
+    const std::string_view text =
+        embedded::library_text(path == "torch._attention_kernel" ? "../../kernels/attention/kernel.py" : folder + file);
     if (text.data()) return ModuleSource{std::string(text), std::string(kLibraryFolder) + file, is_package};
   }
   return std::nullopt;

@@ -76,7 +76,7 @@ Value cat(Interp& in, NativeArgs& a) {
     s[dim] = shape[dim];
     if (s != shape)
       in.fail_as("RuntimeError", "cat() of {} does not fit the first tensor's {}", in.repr(size_value(t.shape())),
-              in.repr(size_value(first.shape())));
+                 in.repr(size_value(first.shape())));
   }
   if (stays_lazy(in, wide, shape)) return joined(in, wide, dim, dtype, shape);
   Tensor out = taken(in, Tensor::empty(first.device(), dtype, shape));

@@ -353,7 +353,8 @@ void put_elements(Interp& in, const Tensor& to, const std::vector<int64_t>& plac
     else
       combined(place, value, int64_t{});
   }
-  checked(in, to.copy_from(taken(in, Tensor::from_host(to.device(), to.dtype(), to.shape(), bytes.data(), bytes.size()))));
+  checked(in,
+          to.copy_from(taken(in, Tensor::from_host(to.device(), to.dtype(), to.shape(), bytes.data(), bytes.size()))));
 }
 
 void TensorObject::set_item(Interp& in, const Value& index, Value value) {

@@ -68,7 +68,8 @@ Tensor product_of_any(Interp& in, const Tensor& a, const Tensor& b, const Choice
   if (a.rank() >= 2 && b.rank() >= 2 && a.rank() <= 3 && b.rank() <= 3) return product(in, a, b, choice);
   if (choice.options.out) in.fail(ErrorKind::kUnsupported, "matmul: out= is for matrices and batches of them");
   Tensor x = a, y = b;
-  if (a.rank() == 1) x = taken(in, a.as_strided(Shape{1, a.shape()[0]}, Shape{a.shape()[0], a.strides()[0]}, a.offset()));
+  if (a.rank() == 1)
+    x = taken(in, a.as_strided(Shape{1, a.shape()[0]}, Shape{a.shape()[0], a.strides()[0]}, a.offset()));
   if (b.rank() == 1) y = taken(in, b.as_strided(Shape{b.shape()[0], 1}, Shape{b.strides()[0], 1}, b.offset()));
   Shape p = shape_vector(x), q = shape_vector(y), lead(p.begin(), p.end() - 2), other(q.begin(), q.end() - 2);
   if (!lead.empty() && !other.empty() && lead != other)
@@ -135,7 +136,7 @@ Value ranked(Interp& in, NativeArgs& a, int rank, std::string_view what) {
   if (!y) in.fail(ErrorKind::kType, "{} needs a tensor, got '{}'", what, in.type_name(a[0]));
   if (x->rank() != rank || y->rank() != rank)
     in.fail_as("RuntimeError", "{} takes two tensors of {} dimensions, got {} and {}", what, rank,
-            in.repr(size_value(x->shape())), in.repr(size_value(y->shape())));
+               in.repr(size_value(x->shape())), in.repr(size_value(y->shape())));
   return compute(in, ExprOp::kMatMul, {*a.self, a[0]});
 }
 Value mm(Interp& in, NativeArgs& a) { return ranked(in, a, 2, "mm()"); }

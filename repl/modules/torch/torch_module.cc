@@ -90,7 +90,8 @@ Value zeros(Interp& in, NativeArgs& a) { return filled(in, a, 0); }
 Value ones(Interp& in, NativeArgs& a) { return filled(in, a, 1); }
 Value empty(Interp& in, NativeArgs& a) {
   return grad_flag(
-      in, wrap(taken(in, Tensor::empty(device_of(in, a[3]), dtype_of_args(in, a), size_of_args(in, a[0], a[1])))), a[4]);
+      in, wrap(taken(in, Tensor::empty(device_of(in, a[3]), dtype_of_args(in, a), size_of_args(in, a[0], a[1])))),
+      a[4]);
 }
 Value empty_strided(Interp& in, NativeArgs& a) {
   const Shape shape = shape_of(in, {a[0]}), strides = shape_of(in, {a[1]});
@@ -104,8 +105,8 @@ Value empty_strided(Interp& in, NativeArgs& a) {
 Value full(Interp& in, NativeArgs& a) {
   DType natural = a[1].is_float() ? DType::kF32 : a[1].is_bool() ? DType::kI1 : DType::kI64;
   const DType dtype = dtype_of(in, a[2], natural);
-  return wrap(taken(in, 
-      Tensor::full(device_of(in, a[3]), dtype, shape_of(in, {a[0]}), fill_value(in, a[1], dtype, "full()'s value"))));
+  return wrap(taken(in, Tensor::full(device_of(in, a[3]), dtype, shape_of(in, {a[0]}),
+                                     fill_value(in, a[1], dtype, "full()'s value"))));
 }
 
 /// A tensor with another's shape and order in memory, and its dtype and device where the arguments from `options` on

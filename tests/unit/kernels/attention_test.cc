@@ -133,9 +133,10 @@ TEST(AttentionErrors, SayWhatWouldWork) {
   };
   EXPECT_EQ(refused(DType::kF16, {2, 64, 50}, {2, 64, 50}),
             "heads of attention have 50 columns; a multiple of 8 from 16 to 256 would work");
-  EXPECT_EQ(refused(DType::kF16, {2, 64, 64}, {3, 64, 64}),
-            "k of attention is [3, 64, 64], and q is [2, 64, 64]; q is [heads, n, d], k and v are [heads / group, keys, "
-            "d]");
+  EXPECT_EQ(
+      refused(DType::kF16, {2, 64, 64}, {3, 64, 64}),
+      "k of attention is [3, 64, 64], and q is [2, 64, 64]; q is [heads, n, d], k and v are [heads / group, keys, "
+      "d]");
   const int64_t shape[] = {2, 64, 64};
   const Tensor t = *Tensor::empty(cpu, DType::kF16, shape);
   auto negative = attention_launch(sources, t, t, t, t, -1, false, false);
