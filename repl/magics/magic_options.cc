@@ -45,6 +45,9 @@ std::string_view placeholder(Legal legal) {
       return "VARIANT";
     case Legal::kMagic:
       return "COMMAND";
+    case Legal::kSetting:
+      return "NAME";
+    case Legal::kSettingValue:
     case Legal::kAny:
     case Legal::kWords:
       break;

@@ -10,20 +10,22 @@ namespace kiln::repl {
 /// What a value may be. It decides what Tab offers; the command itself judges the value.
 enum class Legal {
   kAny,
-  kWords,       // of a list in the row
-  kCount,       // a whole number
-  kSeconds,     // "10" or "10s"
-  kFile,        // a path
-  kDType,       // bf16, float32, …
-  kTensor,      // a variable that is one
-  kKernel,      // a kernel's name; NAME=VALUE behind it overrides what it is shown for
-  kKernelName,  // a kernel's name alone
-  kPass,        // of the compiler
-  kTarget,      // a row of target/arch.def
-  kBundle,      // of hardware counters
-  kMetric,      // of hardware counters
-  kVariant,     // a way to compute an expression
-  kMagic,       // a command
+  kWords,         // of a list in the row
+  kCount,         // a whole number
+  kSeconds,       // "10" or "10s"
+  kFile,          // a path
+  kDType,         // bf16, float32, …
+  kTensor,        // a variable that is one
+  kKernel,        // a kernel's name; NAME=VALUE behind it overrides what it is shown for
+  kKernelName,    // a kernel's name alone
+  kPass,          // of the compiler
+  kTarget,        // a row of target/arch.def
+  kBundle,        // of hardware counters
+  kMetric,        // of hardware counters
+  kVariant,       // a way to compute an expression
+  kMagic,         // a command
+  kSetting,       // of %set
+  kSettingValue,  // … and what the setting before it may be
 };
 
 struct MagicOption {

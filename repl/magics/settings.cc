@@ -83,16 +83,23 @@ Status set_check(MagicContext& c, std::string_view value) {
 }
 
 constexpr Setting kSettings[] = {
-    {"format", "text", "text, csv, json, markdown", "how tables are printed", get_format, set_format},
-    {"target", "", "a name of %target", "what kernels are compiled for when their code is shown; \"\": as launched",
-     get_target, set_target},
-    {"color", "auto", "auto, always, never", "colour of tables, plots, errors and what is typed", get_color, set_color},
-    {"width", "0", "0, or columns", "how wide tables are; 0: as the terminal", get_width, set_width},
-    {"pager", "on", "on, off", "what is longer than the screen goes to a pager", get_pager, set_pager},
-    {"budget", "", "a time: 10s, 500ms", "time of %bench, %compare, %sweep and %roofline; \"\": their own", get_budget,
-     set_budget},
-    {"check", "off", "on, off", "bounds-check every launch", get_check, set_check},
+    {"format", "text", Legal::kWords, "text|csv|json|markdown", "how tables are printed", get_format, set_format},
+    {"target", "", Legal::kTarget, "a name of %target",
+     "what kernels are compiled for when their code is shown; \"\": as launched", get_target, set_target},
+    {"color", "auto", Legal::kWords, "auto|always|never", "colour of tables, plots, errors and what is typed",
+     get_color, set_color},
+    {"width", "0", Legal::kCount, "0, or columns", "how wide tables are; 0: as the terminal", get_width, set_width},
+    {"pager", "on", Legal::kWords, "on|off", "what is longer than the screen goes to a pager", get_pager, set_pager},
+    {"budget", "", Legal::kSeconds, "a time: 10s, 500ms",
+     "time of %bench, %compare, %sweep and %roofline; \"\": their own", get_budget, set_budget},
+    {"check", "off", Legal::kWords, "on|off", "bounds-check every launch", get_check, set_check},
 };
+
+std::string allowed_text(const Setting& s) {
+  std::string text;
+  for (char c : s.allowed) text += c == '|' ? std::string(", ") : std::string(1, c);
+  return text;
+}
 
 Result<const Setting*> find_setting(std::string_view name) {
   std::vector<std::string_view> names;
@@ -222,7 +229,7 @@ Status magic_set(MagicContext& context, std::string_view arguments) {
                          {"what it does", "", report::Align::kLeft}});
     for (const Setting& s : kSettings)
       table.add_row(
-          {std::string(s.name), s.get(context), std::string(s.initial), std::string(s.allowed), std::string(s.help)});
+          {std::string(s.name), s.get(context), std::string(s.initial), allowed_text(s), std::string(s.help)});
     table.add_note("%set NAME VALUE changes one, for this session; --save keeps all of them in " + config_file());
     context.print(table);
     return {};
@@ -243,8 +250,8 @@ Status magic_set(MagicContext& context, std::string_view arguments) {
     if (!has_value && next < words.size()) value = words[next++], has_value = true;
     if (next < words.size()) return error(ErrorKind::kSyntax, "%set takes one value, got also '{}'", words[next]);
     if (!has_value && !save) {
-      context.output(
-          fmt::format("{} = \"{}\": {} ({})\n", setting->name, setting->get(context), setting->help, setting->allowed));
+      context.output(fmt::format("{} = \"{}\": {} ({})\n", setting->name, setting->get(context), setting->help,
+                                 allowed_text(*setting)));
       return {};
     }
     if (has_value) KILN_CHECK_OK(setting->set(context, value));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kiln/result.h"
+#include "repl/magics/magic_options.h"
 
 namespace kiln::repl {
 
@@ -15,7 +16,8 @@ struct MagicContext;
 
 struct Setting {
   std::string_view name, initial;
-  std::string_view allowed;  // what values there are
+  Legal legal;
+  std::string_view allowed;  // what values there are: of words, "on|off"
   std::string_view help;
   std::string (*get)(const MagicContext&);
   Status (*set)(MagicContext&, std::string_view value);  // kValue

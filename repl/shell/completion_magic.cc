@@ -4,6 +4,7 @@
 
 #include "repl/magics/line_parts.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/settings.h"
 #include "repl/shell/completion_words.h"
 #include "support/text.h"
 
@@ -85,6 +86,10 @@ bool complete_magic(script::Session& session, std::string_view line, Completion&
   const size_t index = operands_in(words, options);
   const auto operand = std::ranges::find_if(operands, [&](const auto& o) { return o.index == index; });
   if (operand != operands.end()) offer_values(session, to, word, "", operand->legal, operand->words);
+  if (operand != operands.end() && operand->legal == Legal::kSettingValue)
+    for (const Setting& s : settings())
+      if (s.name == words[0])
+        offer_values(session, to, word, "", s.legal, s.legal == Legal::kWords ? s.allowed : std::string_view());
   if (takes_kernel && index > 0)
     if (auto kernel = session.kernel(std::string(words[0].substr(0, words[0].find('[')))); kernel.ok())
       offer_launch_keywords(to, word, *kernel);

@@ -8,6 +8,7 @@
 #include "profiler/cupti/metrics.h"
 #include "repl/magics/compile_stages.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/settings.h"
 #include "support/launch_options.h"
 
 namespace kiln::repl {
@@ -79,6 +80,11 @@ void offer_values(script::Session& session, Completion& to, std::string_view typ
       return;
     case Legal::kVariant:
       for (ExprVariant v : kExprVariants) offer(to, typed, before + std::string(name(v)));
+      return;
+    case Legal::kSetting:
+      for (const Setting& s : settings()) offer(to, typed, before + std::string(s.name), std::string(s.help));
+      return;
+    case Legal::kSettingValue:  // complete_magic knows of which
       return;
     case Legal::kMagic:
       for (const Magic& m : magics()) offer(to, typed, before + std::string(m.name), std::string(m.help));

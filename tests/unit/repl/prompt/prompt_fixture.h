@@ -17,6 +17,7 @@ class Prompt : public testing::Test {
     auto t = std::make_unique<editor::PseudoTerminal>(rows, columns, [&] {
       setenv("XDG_STATE_HOME", state_.path.c_str(), 1);
       setenv("XDG_CONFIG_HOME", state_.path.c_str(), 1);
+      setenv("KILN_TUNE_RECORDS", "0", 1);  // each run tunes anew
       setenv("TERM", term, 1);
       setenv("NO_COLOR", "1", 1);
       setenv("KILN_PAGER", pager, 1);

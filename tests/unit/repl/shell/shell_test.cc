@@ -412,6 +412,10 @@ TEST(Completion, OptionsOfCommandsAndTheirValues) {
   EXPECT_EQ(candidates(shell, "%profile x sort=self_"), "sort=self_cpu sort=self_gpu sort=self_memory");
   EXPECT_EQ(candidates(shell, "%cubin add_kernel /pro"), "/proc/");
   EXPECT_EQ(candidates(shell, "%trace x > /pro"), "/proc/");
+  EXPECT_EQ(candidates(shell, "%set format m"), "markdown");
+  EXPECT_EQ(candidates(shell, "%set target sm_9"), "sm_90 sm_90a");
+  EXPECT_EQ(candidates(shell, "%set pag"), "pager");
+  EXPECT_EQ(shell.complete("%set pag").notes.at("pager"), "what is longer than the screen goes to a pager");
   EXPECT_NE(shell.complete("%bench x bud").notes.at("budget=").find("default: 5"), std::string::npos);
 }
 
