@@ -83,15 +83,77 @@ class Counter(dict):
     def copy(self):
         return Counter(self)
 
+    @classmethod
+    def fromkeys(cls, iterable, v=None):
+        raise NotImplementedError("Counter.fromkeys() is undefined.  Use Counter(iterable) instead.")
+
+    def __delitem__(self, key):
+        if key in self:
+            super().__delitem__(key)
+
+    def _positive(self):
+        for key in [k for k, n in self.items() if n <= 0]:
+            del self[key]
+        return self
+
+    def __iadd__(self, other):
+        self.update(other)
+        return self._positive()
+
+    def __isub__(self, other):
+        self.subtract(other)
+        return self._positive()
+
+    def __ior__(self, other):
+        for key, n in other.items():
+            self[key] = max(self[key], n)
+        return self._positive()
+
+    def __iand__(self, other):
+        for key, n in list(self.items()):
+            self[key] = min(n, other[key])
+        return self._positive()
+
     def __add__(self, other):
-        out = Counter(self)
-        out.update(other)
-        return Counter({k: n for k, n in out.items() if n > 0})
+        return Counter(self).__iadd__(other) if isinstance(other, Counter) else NotImplemented
 
     def __sub__(self, other):
-        out = Counter(self)
-        out.subtract(other)
-        return Counter({k: n for k, n in out.items() if n > 0})
+        return Counter(self).__isub__(other) if isinstance(other, Counter) else NotImplemented
+
+    def __or__(self, other):
+        return Counter(self).__ior__(other) if isinstance(other, Counter) else NotImplemented
+
+    def __and__(self, other):
+        return Counter(self).__iand__(other) if isinstance(other, Counter) else NotImplemented
+
+    def __pos__(self):
+        return Counter(self)._positive()
+
+    def __neg__(self):
+        return Counter({k: -n for k, n in self.items()})._positive()
+
+    def __eq__(self, other):
+        """What is not counted has the count 0."""
+        if not isinstance(other, Counter):
+            return dict.__eq__(self, other)
+        return all(self[k] == other[k] for c in (self, other) for k in c)
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __le__(self, other):
+        if not isinstance(other, Counter):
+            return NotImplemented
+        return all(self[k] <= other[k] for c in (self, other) for k in c)
+
+    def __lt__(self, other):
+        return self <= other and self != other if isinstance(other, Counter) else NotImplemented
+
+    def __ge__(self, other):
+        return other <= self if isinstance(other, Counter) else NotImplemented
+
+    def __gt__(self, other):
+        return other < self if isinstance(other, Counter) else NotImplemented
 
     def __repr__(self):
         inside = ", ".join(f"{k!r}: {n!r}" for k, n in self.most_common())
@@ -102,6 +164,8 @@ class deque:
     """A list with a start that moves, so that both ends are cheap."""
 
     def __init__(self, iterable=(), maxlen=None):
+        if maxlen is not None and maxlen < 0:
+            raise ValueError("maxlen must be non-negative")
         self.maxlen = maxlen
         self._items = []
         self._first = 0
@@ -168,13 +232,21 @@ class deque:
     def count(self, x):
         return self._pack().count(x)
 
-    def index(self, x):
-        return self._pack().index(x)
+    def index(self, x, start=0, stop=None):
+        items = self._pack()
+        for i in range(len(items))[start:stop]:
+            if items[i] == x:
+                return i
+        raise ValueError(f"{x!r} is not in deque")
 
     def insert(self, i, x):
+        if self.maxlen is not None and len(self) >= self.maxlen:
+            raise IndexError("deque already at its maximum size")
         self._pack().insert(i, x)
 
     def remove(self, x):
+        if x not in self:
+            raise ValueError(f"{x!r} is not in deque")
         self._pack().remove(x)
 
     def reverse(self):
@@ -192,17 +264,60 @@ class deque:
     def __contains__(self, x):
         return x in self._pack()
 
+    def _place(self, i):
+        if not isinstance(i, int):
+            raise TypeError(f"sequence index must be integer, not '{type(i).__name__}'")
+        if not -len(self) <= i < len(self):
+            raise IndexError("deque index out of range")
+        return i if i < 0 else self._first + i
+
     def __getitem__(self, i):
-        return self._pack()[i]
+        return self._items[self._place(i)]
 
     def __setitem__(self, i, x):
-        self._pack()[i] = x
+        self._items[self._place(i)] = x
 
     def __delitem__(self, i):
-        del self._pack()[i]
+        del self._items[self._place(i)]
+
+    def __reversed__(self):
+        return reversed(self._pack())
+
+    def __add__(self, other):
+        if not isinstance(other, deque):
+            raise TypeError(f'can only concatenate deque (not "{type(other).__name__}") to deque')
+        return self.copy().__iadd__(other)
+
+    def __iadd__(self, other):
+        self.extend(other)
+        return self
+
+    def __mul__(self, n):
+        return deque(self._pack() * n, self.maxlen)
+
+    def __rmul__(self, n):
+        return self * n
+
+    def __imul__(self, n):
+        items = self._pack() * n
+        self.clear()
+        self.extend(items)
+        return self
 
     def __eq__(self, other):
-        return isinstance(other, deque) and list(self) == list(other)
+        return list(self) == list(other) if isinstance(other, deque) else NotImplemented
+
+    def __lt__(self, other):
+        return list(self) < list(other) if isinstance(other, deque) else NotImplemented
+
+    def __le__(self, other):
+        return list(self) <= list(other) if isinstance(other, deque) else NotImplemented
+
+    def __gt__(self, other):
+        return list(self) > list(other) if isinstance(other, deque) else NotImplemented
+
+    def __ge__(self, other):
+        return list(self) >= list(other) if isinstance(other, deque) else NotImplemented
 
     def __repr__(self):
         return f"deque({self._pack()!r})" if self.maxlen is None else f"deque({self._pack()!r}, maxlen={self.maxlen})"
@@ -212,14 +327,48 @@ class ChainMap:
     def __init__(self, *maps):
         self.maps = list(maps) or [{}]
 
+    def new_child(self, m=None, **kwargs):
+        return ChainMap({**(m or {}), **kwargs} if m is None or kwargs else m, *self.maps)
+
+    @property
+    def parents(self):
+        return ChainMap(*self.maps[1:])
+
+    def copy(self):
+        return ChainMap(self.maps[0].copy(), *self.maps[1:])
+
     def __getitem__(self, key):
         for m in self.maps:
             if key in m:
                 return m[key]
+        return self.__missing__(key)
+
+    def __missing__(self, key):
         raise KeyError(key)
 
     def __setitem__(self, key, value):
         self.maps[0][key] = value
+
+    def __delitem__(self, key):
+        if key not in self.maps[0]:
+            raise KeyError(f"Key not found in the first mapping: {key!r}")
+        del self.maps[0][key]
+
+    def pop(self, key, *default):
+        if key not in self.maps[0] and not default:
+            raise KeyError(f"Key not found in the first mapping: {key!r}")
+        return self.maps[0].pop(key, *default)
+
+    def update(self, *args, **kwargs):
+        self.maps[0].update(*args, **kwargs)
+
+    def setdefault(self, key, default=None):
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def clear(self):
+        self.maps[0].clear()
 
     def get(self, key, default=None):
         return self[key] if key in self else default
@@ -247,6 +396,17 @@ class ChainMap:
 
     def items(self):
         return self._merged().items()
+
+    def __bool__(self):
+        return any(self.maps)
+
+    def __eq__(self, other):
+        if not isinstance(other, (ChainMap, dict)):
+            return NotImplemented
+        return self._merged() == (other._merged() if isinstance(other, ChainMap) else other)
+
+    def __repr__(self):
+        return f"ChainMap({', '.join(repr(m) for m in self.maps)})"
 
 
 def _named(cls, fields, defaults):
@@ -297,11 +457,36 @@ class _NamedTuple(tuple):
         return type(self).__name__ + "(" + ", ".join(f"{n}={v!r}" for n, v in zip(self._fields, self)) + ")"
 
 
+_KEYWORDS = ("False None True and as assert async await break class continue def del elif else except finally for from "
+             "global if import in is lambda nonlocal not or pass raise return try while with yield").split()
+
+
+def _renamed(names):
+    """With its number for each name that cannot be one."""
+    out = []
+    for i, name in enumerate(names):
+        fits = name.isidentifier() and name not in _KEYWORDS and not name.startswith("_") and name not in out
+        out.append(name if fits else f"_{i}")
+    return out
+
+
 def namedtuple(typename, field_names, *, rename=False, defaults=None, module=None):
     if isinstance(field_names, str):
         field_names = field_names.replace(",", " ").split()
-    names = list(field_names)
+    names = _renamed(field_names) if rename else list(field_names)
+    for name in [typename] + names:
+        if not name.isidentifier():
+            raise ValueError(f"Type names and field names must be valid identifiers: {name!r}")
+        if name in _KEYWORDS:
+            raise ValueError(f"Type names and field names cannot be a keyword: {name!r}")
+    for i, name in enumerate(names):
+        if name.startswith("_") and not rename:
+            raise ValueError(f"Field names cannot start with an underscore: {name!r}")
+        if name in names[:i]:
+            raise ValueError(f"Encountered duplicate field name: {name!r}")
     defaults = list(defaults or [])
+    if len(defaults) > len(names):
+        raise TypeError("Got more default values than field names")
     return _named(type(typename, (_NamedTuple,), {}), names, dict(zip(names[len(names) - len(defaults):], defaults)))
 
 

@@ -2,7 +2,32 @@
 
 
 class auto:
-    pass
+    """A value that is known when the class is made; what the body makes of it with | & ^ ~ is known then too."""
+
+    def __init__(self, later=None):
+        self._later = later
+
+    def __or__(self, other):
+        return auto(lambda: _known(self) | _known(other))
+
+    def __and__(self, other):
+        return auto(lambda: _known(self) & _known(other))
+
+    def __xor__(self, other):
+        return auto(lambda: _known(self) ^ _known(other))
+
+    def __invert__(self):
+        return auto(lambda: ~_known(self))
+
+    __ror__ = __or__
+    __rand__ = __and__
+    __rxor__ = __xor__
+
+
+def _known(value):
+    if not isinstance(value, auto):
+        return value
+    return value.value if value._later is None else value._later()
 
 
 class EnumMeta:
@@ -31,7 +56,9 @@ class Enum:
                 if not isinstance(value, auto):
                     continue
             if isinstance(value, auto):
-                value = cls._generate_next_value_(name, 1, len(last), last)
+                if value._later is None:
+                    value.value = cls._generate_next_value_(name, 1, len(last), last)
+                value = _known(value)
             last.append(value)
             member = next((m for m in cls._member_list if m._value_ == value), None)
             if member is None:
@@ -141,37 +168,119 @@ class StrEnum(str, Enum):
         return hash(self._value_)
 
 
+def _bits(value, n):
+    return f"0b{int(value < 0)} {value & ((1 << n) - 1):0{n}b}"
+
+
 class Flag(Enum):
+    _keeps_unknown = False
+
     def _generate_next_value_(name, start, count, last_values):
         return 1 if not last_values else 1 << max(last_values).bit_length()
 
     @classmethod
+    def _singles(cls):
+        """The members of one bit; the others are names for several, or for none."""
+        return [m for m in cls._member_list if m._value_ > 0 and m._value_ & (m._value_ - 1) == 0]
+
+    @classmethod
+    def __class_iter__(cls):
+        return iter(cls._singles())
+
+    @classmethod
+    def __class_len__(cls):
+        return len(cls._singles())
+
+    @classmethod
     def _missing_(cls, value):
-        names = [m for m in cls._member_list if m._value_ & value == m._value_ and m._value_]
-        if sum(m._value_ for m in names) != value:
-            return None
+        if isinstance(value, cls):
+            return value
+        if not isinstance(value, int):
+            raise ValueError(f"{value!r} is not a valid {cls.__qualname__}")
+        known = 0
+        for m in cls._member_list:
+            known |= m._value_
+        most = (1 << known.bit_length()) - 1
+        if not cls._keeps_unknown and (not ~most <= value <= most or value & (most ^ known)):
+            n = max(value.bit_length(), known.bit_length())
+            raise ValueError(f"<flag '{cls.__name__}'> invalid value {value!r}\n    given {_bits(value, n)}\n"
+                             f"  allowed {_bits(known, n)}")
+        if value < 0:
+            value += max(most + 1, 1 << value.bit_length())
+        if "_composites" not in cls.__dict__:
+            cls._composites = {}
+        for m in cls._member_list + list(cls._composites.values()):
+            if m._value_ == value:
+                return m
+        return cls._composed(value)
+
+    @classmethod
+    def _composed(cls, value):
+        singles = cls._singles()
+        names, rest = [m._name_ for m in singles if m._value_ & value], value
+        for m in singles:
+            rest &= ~m._value_
+        if rest:  # bits that are no member alone may be within a name for several
+            for m in cls._member_list:
+                if m not in singles and m._value_ and m._value_ & value == m._value_:
+                    names.append(m._name_)
+                    rest &= ~m._value_
+        if rest and names:
+            names.append(str(rest))
         made = cls._make(value)
-        object.__setattr__(made, "_name_", "|".join(m._name_ for m in names) or None)
+        object.__setattr__(made, "_name_", "|".join(names) or None)
         object.__setattr__(made, "_value_", value)
+        cls._composites[value] = made
         return made
 
+    def _with(self, other):
+        """The bits of the other operand, None where it has none."""
+        if isinstance(other, type(self)):
+            return other._value_
+        return other if isinstance(self, int) and isinstance(other, int) else None
+
     def __or__(self, other):
-        return type(self)(self._value_ | other._value_)
+        bits = self._with(other)
+        return NotImplemented if bits is None else type(self)(self._value_ | bits)
 
     def __and__(self, other):
-        return type(self)(self._value_ & other._value_)
+        bits = self._with(other)
+        return NotImplemented if bits is None else type(self)(self._value_ & bits)
 
     def __xor__(self, other):
-        return type(self)(self._value_ ^ other._value_)
+        bits = self._with(other)
+        return NotImplemented if bits is None else type(self)(self._value_ ^ bits)
+
+    __ror__ = __or__
+    __rand__ = __and__
+    __rxor__ = __xor__
 
     def __invert__(self):
-        return type(self)(sum(m._value_ for m in type(self)._member_list if not m._value_ & self._value_))
+        if self._keeps_unknown:
+            return type(self)(~self._value_)
+        return type(self)(sum(m._value_ for m in type(self)._singles() if not m._value_ & self._value_))
 
     def __contains__(self, other):
+        if not isinstance(other, type(self)):
+            raise TypeError(f"unsupported operand type(s) for 'in': '{type(other).__qualname__}' and "
+                            f"'{type(self).__qualname__}'")
         return other._value_ & self._value_ == other._value_
+
+    def __iter__(self):
+        return iter([m for m in type(self)._singles() if m._value_ & self._value_])
+
+    def __len__(self):
+        return self._value_.bit_count()
 
     def __bool__(self):
         return bool(self._value_)
+
+    def __repr__(self):
+        name = type(self).__name__ + ("" if self._name_ is None else f".{self._name_}")
+        return f"<{name}: {self._value_!r}>"
+
+    def __str__(self):
+        return f"{type(self).__name__}({self._value_!r})" if self._name_ is None else super().__str__()
 
     def __eq__(self, other):
         return type(other) is type(self) and other._value_ == self._value_
@@ -181,8 +290,16 @@ class Flag(Enum):
 
 
 class IntFlag(int, Flag):
+    _keeps_unknown = True
+
     def __str__(self):
         return str(self._value_)
+
+    def __format__(self, spec):
+        return format(self._value_, spec)
+
+    def __eq__(self, other):
+        return self._value_ == (other._value_ if isinstance(other, IntFlag) else other)
 
     def __hash__(self):
         return hash(self._value_)

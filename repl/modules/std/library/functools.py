@@ -198,11 +198,19 @@ def total_ordering(cls):
 def singledispatch(function):
     registry = {object: function}
 
-    def dispatch(cls):
-        for base in cls.__mro__:
+    def chosen(cls, is_a):
+        for base in cls.__mro__[:-1]:  # the last is object
             if base in registry:
                 return registry[base]
-        return function
+        # bool is an int that its __mro__ does not list, and abstract classes say themselves what is one of theirs.
+        best = object
+        for known in registry:
+            if is_a(known) and issubclass(known, best):
+                best = known
+        return registry[best]
+
+    def dispatch(cls):
+        return chosen(cls, lambda known: issubclass(cls, known))
 
     def register(cls, method=None):
         if method is None and not isinstance(cls, type):
@@ -215,7 +223,7 @@ def singledispatch(function):
         return method
 
     def wrapper(*args, **kwargs):
-        return dispatch(type(args[0]))(*args, **kwargs)
+        return chosen(type(args[0]), lambda known: isinstance(args[0], known))(*args, **kwargs)
 
     update_wrapper(wrapper, function)
     wrapper.register = register

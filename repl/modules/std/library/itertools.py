@@ -99,9 +99,17 @@ def groupby(iterable, key=None):
 
 def islice(iterable, *bounds):
     limits = slice(*bounds)
-    start, stop, step = limits.start or 0, limits.stop, limits.step or 1
-    if start < 0 or step < 1 or (stop is not None and stop < 0):
-        raise ValueError("islice() takes bounds that are not negative, and a step of at least 1")
+    for bound in (limits.start, limits.stop):
+        if bound is not None and (not isinstance(bound, int) or bound < 0):
+            which = "Stop argument" if len(bounds) == 1 else "Indices"
+            raise ValueError(f"{which} for islice() must be None or an integer: 0 <= x <= sys.maxsize.")
+    step = 1 if limits.step is None else limits.step
+    if not isinstance(step, int) or step < 1:
+        raise ValueError("Step for islice() must be a positive integer or None.")
+    return _sliced(iterable, limits.start or 0, limits.stop, step)
+
+
+def _sliced(iterable, start, stop, step):
     if stop is not None and start >= stop:
         return
     wanted = start
@@ -123,6 +131,12 @@ def pairwise(iterable):
 
 
 def batched(iterable, n):
+    if n < 1:
+        raise ValueError("n must be at least one")
+    return _batches(iterable, n)
+
+
+def _batches(iterable, n):
     batch = []
     for item in iterable:
         batch.append(item)
@@ -139,6 +153,8 @@ def starmap(function, iterable):
 
 
 def tee(iterable, n=2):
+    if n < 0:
+        raise ValueError("n must be >= 0")
     items = iter(iterable)
     queues = [[] for _ in range(n)]
 
@@ -167,7 +183,12 @@ def zip_longest(*iterables, fillvalue=None):
 
 
 def product(*iterables, repeat=1):
-    pools = [tuple(i) for i in iterables] * repeat
+    if repeat < 0:
+        raise ValueError("repeat argument cannot be negative")
+    return _products([tuple(i) for i in iterables] * repeat)
+
+
+def _products(pools):
     sizes = [len(p) for p in pools]
     if 0 in sizes:
         return
@@ -183,10 +204,18 @@ def product(*iterables, repeat=1):
         at[place] += 1
 
 
+def _checked(r):
+    if r < 0:
+        raise ValueError("r must be non-negative")
+    return r
+
+
 def permutations(iterable, r=None):
     pool = tuple(iterable)
-    r = len(pool) if r is None else r
+    return _permutations(pool, len(pool) if r is None else _checked(r))
 
+
+def _permutations(pool, r):
     def extend(chosen):
         if len(chosen) == r:
             yield tuple(pool[i] for i in chosen)
@@ -200,7 +229,10 @@ def permutations(iterable, r=None):
 
 
 def combinations(iterable, r):
-    pool = tuple(iterable)
+    return _combinations(tuple(iterable), _checked(r))
+
+
+def _combinations(pool, r):
     at = list(range(r))
     if r > len(pool):
         return
@@ -217,7 +249,10 @@ def combinations(iterable, r):
 
 
 def combinations_with_replacement(iterable, r):
-    pool = tuple(iterable)
+    return _repeated_combinations(tuple(iterable), _checked(r))
+
+
+def _repeated_combinations(pool, r):
     if not pool and r:
         return
     at = [0] * r

@@ -30,7 +30,30 @@ def ge(a, b): return a >= b
 def contains(a, b): return b in a
 def concat(a, b): return a + b
 def getitem(a, b): return a[b]
-def index(a): return a.__index__()
+
+
+def index(a):
+    if isinstance(a, int):
+        return int(a)
+    made = getattr(a, "__index__", None)
+    if made is None:
+        raise TypeError(f"'{type(a).__name__}' object cannot be interpreted as an integer")
+    return made()
+
+
+def length_hint(obj, default=0):
+    try:
+        return len(obj)
+    except TypeError:
+        hint = getattr(obj, "__length_hint__", None)
+    n = NotImplemented if hint is None else hint()
+    if n is NotImplemented:
+        return default
+    if not isinstance(n, int):
+        raise TypeError(f"__length_hint__ must be an integer, not {type(n).__name__}")
+    if n < 0:
+        raise ValueError("__length_hint__() should return >= 0")
+    return n
 
 
 def setitem(a, b, c):

@@ -58,6 +58,14 @@ def mode(data):
     return max(counts, key=lambda v: counts[v])
 
 
+def multimode(data):
+    counts = {}
+    for v in data:
+        counts[v] = counts.get(v, 0) + 1
+    most = max(counts.values(), default=0)
+    return [v for v, n in counts.items() if n == most]
+
+
 def _squares(values, center):
     center = fmean(values) if center is None else center
     return _fsum((v - center) ** 2 for v in values)

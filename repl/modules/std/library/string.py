@@ -10,6 +10,10 @@ whitespace = " \t\n\r\x0b\x0c"
 printable = digits + ascii_letters + punctuation + whitespace
 
 
+def capwords(s, sep=None):
+    return (" " if sep is None else sep).join(word.capitalize() for word in s.split(sep))
+
+
 class Template:
     def __init__(self, template):
         self.template = template
