@@ -1,4 +1,5 @@
 """torch.nn.functional, made of torch's operations: each stays one expression."""
+import math
 import torch
 from torch import _attention, _kiln, _tensor
 from torch._products import _product
@@ -118,10 +119,16 @@ def pad(input, pad, mode="constant", value=None):
         raise RuntimeError(f"pad() by {pad} of a tensor of {input.ndim} dimensions")
     if mode not in ("constant", "reflect", "replicate", "circular"):
         raise NotImplementedError(f"pad(mode={mode!r}): it is 'constant', 'reflect', 'replicate' or 'circular'")
+    if mode != "constant" and (len(pad) not in (2, 4, 6) or input.ndim - len(pad) // 2 not in (1, 2)):
+        raise NotImplementedError(f"pad(mode={mode!r}) takes 1 to 3 dimensions to pad after one or two others")
+    if mode in ("reflect", "replicate") and 0 in input.shape[int(input.ndim - len(pad) // 2 == 2):]:
+        raise RuntimeError(f"pad(mode={mode!r}) takes elements to repeat, got {tuple(input.shape)}")
+    if mode in ("reflect", "replicate") and input.dtype is torch.bool:
+        raise NotImplementedError(f"pad(mode={mode!r}) does not apply to tensors of bool")
     by = {input.ndim - 1 - i: (pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)}
     for d, (left, right) in by.items():
         n = input.shape[d]
-        if n + left + right < 0:
+        if n + left + right < (1 if mode in ("reflect", "replicate") else 0):
             raise RuntimeError(f"pad() of dimension {d} of {n} by {left} and {right}")
         if mode == "reflect" and (left >= n or right >= n) or mode == "circular" and (left > n or right > n):
             raise RuntimeError(f"pad() of dimension {d} of {n} by {left} and {right} is too much for '{mode}'")
@@ -322,6 +329,93 @@ def pixel_shuffle(input, upscale_factor):
     return x.permute(order).reshape(lead + [c // (r * r), h * r, w * r])
 
 
+def pixel_unshuffle(input, downscale_factor):
+    r = downscale_factor
+    *lead, c, h, w = input.shape
+    if r <= 0 or h % r or w % r:
+        raise RuntimeError(f"pixel_unshuffle() by {r} of {h} x {w}")
+    n = len(lead)
+    x = input.reshape(lead + [c, h // r, r, w // r, r])
+    return x.permute(list(range(n)) + [n, n + 2, n + 4, n + 1, n + 3]).reshape(lead + [c * r * r, h // r, w // r])
+
+
+@lazily
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """The sum of the windows where they were: [n, c * kh * kw, windows] as [n, c, h, w]."""
+    size, kernel, step = _pair(output_size), _pair(kernel_size), _pair(stride)
+    dilation, padding = _pair(dilation), _pair(padding)
+    x = input if input.ndim == 3 else input.unsqueeze(0)
+    counts = [(size[d] + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1) // step[d] + 1 for d in (0, 1)]
+    if x.ndim != 3 or x.shape[1] % (kernel[0] * kernel[1]) or x.shape[2] != counts[0] * counts[1] or min(counts) <= 0:
+        raise RuntimeError(f"fold() of {tuple(input.shape)} into {tuple(size)} by windows of {tuple(kernel)}")
+    c = x.shape[1] // (kernel[0] * kernel[1])
+    x = _wide(x).reshape(x.shape[0], c, kernel[0], kernel[1], counts[0], counts[1])
+    x = _unslid(x, 2, 4, size[0], step[0], padding[0], dilation[0])
+    x = _unslid(x, 2, 4, size[1], step[1], padding[1], dilation[1]).to(input.dtype)
+    return x if input.ndim == 3 else x[0]
+
+
+def _unslid(x, of_window, of_windows, n, stride, padding, dilation):
+    """The elements of a window added up where they come from, along one dimension of n."""
+    out, count = None, x.shape[of_windows]
+    for k in range(x.shape[of_window]):
+        at = _kiln.iota(n, x) + (padding - k * dilation)
+        place = at // stride
+        on = (at % stride == 0) & (place >= 0) & (place < count)
+        part = x.select(of_window, k)
+        part = _kiln.take(part, [of_windows - 1], [_along(place, of_windows - 1, part.ndim)], True)
+        part = torch.where(_along(on, of_windows - 1, part.ndim), part, 0.0)
+        out = part if out is None else out + part
+    return out
+
+
+def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
+                antialias=False):
+    rank = input.ndim - 2
+    linear = {"linear": 1, "bilinear": 2, "trilinear": 3}
+    if mode not in linear and mode != "nearest" or antialias:
+        raise NotImplementedError(f"interpolate(mode={mode!r}, antialias={antialias}) is not supported")
+    if rank not in (1, 2, 3) or linear.get(mode, rank) != rank:
+        raise NotImplementedError(f"interpolate(mode={mode!r}) of {input.ndim} dimensions")
+    if mode == "nearest" and align_corners is not None:
+        raise ValueError("interpolate(mode='nearest') takes no align_corners")
+    if (size is None) == (scale_factor is None):
+        raise ValueError("interpolate() takes size or scale_factor")
+    if not input.is_floating_point() and (mode != "nearest" or input.dtype is not torch.uint8):
+        raise RuntimeError(f"interpolate(mode={mode!r}) does not apply to tensors of {input.dtype}")
+    given = size if scale_factor is None else scale_factor
+    if isinstance(given, (tuple, list)) and len(given) != rank:
+        raise ValueError(f"interpolate() takes {rank} numbers for {input.ndim} dimensions")
+    given = _pair(given, rank)
+    old = input.shape[2:]
+    new = given if scale_factor is None else [math.floor(n * s) for n, s in zip(old, given)]
+    if 0 in input.shape[1:] or min(new) <= 0:
+        raise RuntimeError(f"interpolate() from {tuple(old)} to {tuple(new)}")
+    exact = scale_factor is not None and not recompute_scale_factor
+    steps = [1 / s if exact else n / m for n, m, s in zip(old, new, given)]
+    return _resized(input, new, steps, mode != "nearest", align_corners)
+
+
+@lazily
+def _resized(input, new, steps, linear, align_corners):
+    x = _wide(input) if linear else input
+    for d, (m, step) in enumerate(zip(new, steps), 2):
+        n = x.shape[d]
+        at = _kiln.iota(m, x).to(torch.float64 if x.dtype is torch.float64 else torch.float32)
+        if not linear:
+            x = _kiln.take(x, [d], [_along((at * step).floor().long().clamp(max=n - 1), d, x.ndim)])
+            continue
+        if align_corners:
+            at = at * ((n - 1) / (m - 1) if m > 1 else 0.0)
+        else:
+            at = ((at + 0.5) * step - 0.5).clamp(min=0)
+        low = at.floor().long().clamp(max=n - 1)
+        part = _along((at - low).clamp(0, 1), d, x.ndim)
+        a, b = [_kiln.take(x, [d], [_along(i, d, x.ndim)]) for i in (low, (low + 1).clamp(max=n - 1))]
+        x = a * (1 - part) + b * part
+    return x.to(input.dtype)
+
+
 # --- norms
 
 
@@ -416,7 +510,12 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
 
 @lazily
 def prelu(input, weight):
-    w = weight.reshape([-1] + [1] * (input.ndim - 2)) if weight.numel() > 1 and input.ndim > 1 else weight.reshape(-1)
+    n = input.shape[1] if input.ndim > 1 else 1
+    if not input.is_floating_point():
+        raise RuntimeError(f"prelu() does not apply to tensors of {input.dtype}")
+    if input.dtype != weight.dtype or weight.ndim > 1 or weight.numel() not in (1, n):
+        raise RuntimeError(f"prelu() of {n} channels of {input.dtype} takes one weight or one for each, of that dtype")
+    w = weight.reshape(()) if weight.numel() == 1 else weight.reshape([-1] + [1] * (input.ndim - 2))
     return torch.where(input > 0, input, input * w)
 
 
@@ -475,7 +574,24 @@ def tanhshrink(input):
 
 @lazily
 def threshold(input, threshold, value, inplace=False):
+    if input.dtype is torch.bool:
+        raise RuntimeError("threshold() does not apply to tensors of bool")
     return torch.where(input <= threshold, value, input).to(input.dtype)
+
+
+@lazily
+def hardshrink(input, lambd=0.5):
+    if not input.is_floating_point():
+        raise RuntimeError(f"hardshrink() does not apply to tensors of {input.dtype}")
+    return torch.where((input >= -lambd) & (input <= lambd), 0.0, input).to(input.dtype)
+
+
+@lazily
+def softshrink(input, lambd=0.5):
+    if lambd < 0 or not input.is_floating_point():
+        raise RuntimeError(f"softshrink() of {input.dtype} by {lambd}: it takes floats, and a number from 0 on")
+    x = _wide(input)
+    return torch.where(x > lambd, x - lambd, torch.where(x < -lambd, x + lambd, x * 0)).to(input.dtype)
 
 
 @lazily
@@ -506,22 +622,27 @@ def _reduced(loss, reduction, dtype=None):
     return out if dtype is None else out.to(dtype)
 
 
-def _same(input, target):
-    if input.dtype != target.dtype and not (input.is_floating_point() and target.is_floating_point()):
-        raise RuntimeError(f"a loss of {input.dtype} and {target.dtype}")
+def _common(input, target, what):
+    """The dtype of a loss, and how far the two are apart."""
+    dtype = torch.promote_types(input.dtype, target.dtype)
+    if not dtype.is_floating_point:
+        raise RuntimeError(f"{what} does not apply to tensors of {dtype}")
+    return dtype, _wide(input.to(dtype)) - _wide(target.to(dtype))
 
 
 @lazily
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    dtype = torch.promote_types(input.dtype, target.dtype)
-    d = _wide(input) - _wide(target)
+    dtype, d = _common(input, target, "mse_loss()")
     return _reduced(d * d, reduction, dtype)
 
 
 @lazily
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     dtype = torch.promote_types(input.dtype, target.dtype)
-    return _reduced((_wide(input) - _wide(target)).abs(), reduction, dtype)
+    if torch.bool in (input.dtype, target.dtype):
+        raise RuntimeError("l1_loss() does not apply to tensors of bool")
+    d = (_wide(input.to(dtype)) - _wide(target.to(dtype))).abs()
+    return _reduced(d, reduction, dtype if dtype.is_floating_point else None)
 
 
 @lazily
@@ -530,15 +651,18 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
         raise RuntimeError("smooth_l1_loss() takes a beta of 0 or more")
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
-    d = (_wide(input) - _wide(target)).abs()
-    return _reduced(torch.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta), reduction, input.dtype)
+    dtype, d = _common(input, target, "smooth_l1_loss()")
+    d = d.abs()
+    return _reduced(torch.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta), reduction, dtype)
 
 
 @lazily
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     if delta <= 0:
         raise RuntimeError("huber_loss() takes a delta above 0")
-    d = (_wide(input) - _wide(target)).abs()
+    if not input.is_floating_point():
+        raise RuntimeError(f"huber_loss() does not apply to tensors of {input.dtype}")
+    d = _common(input, target, "huber_loss()")[1].abs()
     loss = torch.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta))
     return _reduced(loss if weight is None else loss * weight, reduction, input.dtype)
 
@@ -547,6 +671,8 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     if input.shape != target.shape:
         raise ValueError("binary_cross_entropy() takes tensors of one shape")
+    if input.dtype != target.dtype or not input.is_floating_point():
+        raise RuntimeError(f"binary_cross_entropy() takes floats of one dtype, got {input.dtype} and {target.dtype}")
     x, y = _wide(input), _wide(target)
     loss = -(y * x.log().clamp(min=-100) + (1 - y) * (1 - x).log().clamp(min=-100))
     return _reduced(loss if weight is None else loss * weight, reduction, input.dtype)
@@ -557,19 +683,24 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
                                      pos_weight=None):
     if input.shape != target.shape:
         raise ValueError("binary_cross_entropy_with_logits() takes tensors of one shape")
+    if not input.is_floating_point() or not target.is_floating_point():
+        raise RuntimeError(f"binary_cross_entropy_with_logits() takes floats, got {input.dtype} and {target.dtype}")
     x, y = _wide(input), _wide(target)
     less = logsigmoid(x)
     loss = (1 - y) * x - less if pos_weight is None else (1 - y) * x - (1 + (pos_weight - 1) * y) * less
-    return _reduced(loss if weight is None else loss * weight, reduction, input.dtype)
+    return _reduced(loss if weight is None else loss * weight, reduction, target.dtype)
 
 
 @lazily
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    if not input.is_floating_point() or not target.is_floating_point():
+        raise RuntimeError(f"kl_div() takes floats, got {input.dtype} and {target.dtype}")
+    dtype = torch.promote_types(input.dtype, target.dtype)
     x, y = _wide(input), _wide(target)
-    loss = y.exp() * (y - x) if log_target else torch.where(y > 0, y * (torch.where(y > 0, y, 1.0).log() - x), 0.0 * y)
+    loss = y.exp() * (y - x) if log_target else torch.xlogy(y, y) - y * x
     if reduction == "batchmean":
-        return (loss.sum() / input.shape[0]).to(input.dtype)
-    return _reduced(loss, reduction, input.dtype)
+        return (loss.sum() / input.shape[0] if input.ndim else loss).to(dtype)
+    return _reduced(loss, reduction, dtype)
 
 
 @lazily

@@ -87,6 +87,12 @@ def is_nonzero(input):
     return bool(input != 0)
 
 
+def as_tensor(data, dtype=None, device=None):
+    if not isinstance(data, torch.Tensor):
+        return torch.tensor(data, dtype=dtype, device=device)
+    return data.to(device=data.device if device is None else device, dtype=data.dtype if dtype is None else dtype)
+
+
 # --- shapes
 
 
@@ -112,10 +118,21 @@ def meshgrid(*tensors, indexing="ij"):
     tensors = _tensor._rest(tensors)
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f"meshgrid(indexing={indexing!r}): it is 'ij' or 'xy'")
+    if any(t.dtype != tensors[0].dtype for t in tensors):
+        raise RuntimeError("meshgrid() takes tensors of one dtype")
     swap = indexing == "xy" and len(tensors) > 1
     order = [1, 0] + list(range(2, len(tensors))) if swap else list(range(len(tensors)))
     shape = [tensors[i].numel() for i in order]
     return tuple(_tensor._along(t.reshape(-1), order.index(i), len(tensors)).expand(shape) for i, t in enumerate(tensors))
+
+
+def cartesian_prod(*tensors):
+    tensors = _tensor._rest(tensors)
+    if any(t.ndim != 1 for t in tensors):
+        raise RuntimeError("cartesian_prod() takes vectors")
+    if len(tensors) == 1:
+        return tensors[0]
+    return torch.stack([t.reshape(-1) for t in meshgrid(*tensors)], 1)
 
 
 def _at_least(x, rank):
@@ -216,7 +233,7 @@ def einsum(equation, *operands):
         for l, n in zip(term, x.shape):
             if sizes.get(l, 1) != 1 and n != 1 and sizes[l] != n:
                 raise RuntimeError(f"einsum('{equation}'): '{l}' is {sizes[l]} and {n}")
-            sizes[l] = max(sizes.get(l, 1), n) if n != 0 else 0
+            sizes[l] = n if sizes.get(l, 1) == 1 else sizes[l]
     return _contracted(labels, operands, result, sizes)
 
 
@@ -241,6 +258,8 @@ def _distinct(x, term):
     for l in list(term):
         while term.count(l) > 1:
             a, b = [i for i, t in enumerate(term) if t == l][:2]
+            if x.shape[a] != x.shape[b]:
+                raise RuntimeError(f"einsum(): '{l}' is {x.shape[a]} and {x.shape[b]} in one tensor")
             x = torch.diagonal(x, 0, a, b)
             term = [t for i, t in enumerate(term) if i not in (a, b)] + [l]
     return x, term
@@ -249,7 +268,7 @@ def _distinct(x, term):
 def _summed(x, have, needed):
     gone = [i for i, l in enumerate(have) if l not in needed]
     if gone:
-        x = x.sum(gone, dtype=x.dtype)
+        x = x.sum(gone)
     return x, [l for l in have if l in needed]
 
 
@@ -284,18 +303,32 @@ def _multiplied(x, have, y, other, needed, sizes):
 
 def tensordot(a, b, dims=2):
     if isinstance(dims, int):
+        if dims < 0 or dims > min(a.ndim, b.ndim):
+            raise RuntimeError(f"tensordot(dims={dims}) of tensors with {a.ndim} and {b.ndim} dimensions")
         left, right = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
         left, right = [[d] if isinstance(d, int) else list(d) for d in dims]
-    left, right = [_tensor._dim(d, a.ndim) for d in left], [_tensor._dim(d, b.ndim) for d in right]
-    if [a.shape[d] for d in left] != [b.shape[d] for d in right]:
-        raise RuntimeError("tensordot(): the dimensions to sum over differ")
+    left, right = _tensor._dims(left, a.ndim), _tensor._dims(right, b.ndim)
+    if len(left) != len(right):
+        raise RuntimeError("tensordot() takes as many dimensions of one tensor as of the other")
+    for d, e in zip(left, right):
+        n, m = a.shape[d], b.shape[e]
+        if n != m and n != 1 and m != 1:
+            raise RuntimeError("tensordot(): the dimensions to sum over differ")
+        # One element is a factor of the other's sum.
+        if n != m:
+            a, b = (a.sum(d, True, dtype=a.dtype), b) if m == 1 else (a, b.sum(e, True, dtype=b.dtype))
     mine, theirs = [d for d in range(a.ndim) if d not in left], [d for d in range(b.ndim) if d not in right]
-    n = 1
-    for d in left:
-        n *= a.shape[d]
-    out = a.permute(mine + left).reshape(-1, n) @ b.permute(right + theirs).reshape(n, -1)
+    rows, depth, columns = [_count(t, dims) for t, dims in ((a, mine), (a, left), (b, theirs))]
+    out = a.permute(mine + left).reshape(rows, depth) @ b.permute(right + theirs).reshape(depth, columns)
     return out.reshape([a.shape[d] for d in mine] + [b.shape[d] for d in theirs])
+
+
+def _count(x, dims):
+    n = 1
+    for d in dims:
+        n *= x.shape[d]
+    return n
 
 
 def chain_matmul(*matrices):
@@ -315,15 +348,38 @@ def cdist(x1, x2, p=2.0):
 
 
 @lazily
-def dist(input, other, p=2):
-    return (input - other).norm(p)
+def cosine_similarity(x1, x2, dim=1, eps=1e-8):
+    dtype = torch.promote_types(x1.dtype, x2.dtype)
+    if not dtype.is_floating_point:
+        raise RuntimeError(f"cosine_similarity() does not apply to tensors of {dtype}")
+    a, b = [_tensor._wide(x.to(dtype)) for x in broadcast_tensors(x1, x2)]
+    n = (a * a).sum(dim, True).sqrt().clamp(min=eps), (b * b).sum(dim, True).sqrt().clamp(min=eps)
+    return ((a / n[0]) * (b / n[1])).sum(dim).to(dtype)
 
 
 @lazily
-def cosine_similarity(x1, x2, dim=1, eps=1e-8):
-    a, b = _tensor._wide(x1), _tensor._wide(x2)
-    n = (a * a).sum(dim, True).sqrt().clamp(min=eps), (b * b).sum(dim, True).sqrt().clamp(min=eps)
-    return ((a / n[0]) * (b / n[1])).sum(dim).to(x1.dtype)
+def trapezoid(y, x=None, *, dx=1, dim=-1):
+    dim = _tensor._dim(dim, y.ndim)
+    if y.ndim == 0:
+        raise IndexError("trapezoid() takes a tensor of one dimension or more")
+    n = y.shape[dim]
+    if n == 0:
+        return torch.zeros([s for d, s in enumerate(y.shape) if d != dim], dtype=y.dtype, device=y.device)
+    if y.dtype is torch.bool or (x is not None and x.dtype is torch.bool):
+        raise NotImplementedError("trapezoid() does not apply to tensors of bool")
+    if x is None:
+        return (y.sum(dim) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * dx
+    sums = y.narrow(dim, 1, n - 1) + y.narrow(dim, 0, n - 1)
+    if x.ndim == 1:
+        if x.numel() != n:
+            raise RuntimeError(f"trapezoid() of {n} values at {x.numel()} places")
+        return (sums * _tensor._along(x[1:] - x[:-1], dim, y.ndim)).sum(dim) / 2
+    x = x.reshape([1] * (y.ndim - x.ndim) + list(x.shape))
+    return (sums * (x.narrow(dim, 1, x.shape[dim] - 1) - x.narrow(dim, 0, x.shape[dim] - 1))).sum(dim) / 2
+
+
+def trapz(y, x=None, *, dx=1, dim=-1):
+    return trapezoid(y, x, dx=dx, dim=dim)
 
 
 # --- sorting
@@ -373,26 +429,6 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, device=None):
         like = mean if isinstance(mean, torch.Tensor) else std
         return torch.randn(like.shape, device=like.device, generator=generator) * std + mean
     return torch.randn(size, device=device, generator=generator) * std + mean
-
-
-def bernoulli(input, p=None, *, generator=None):
-    r = torch.rand(input.shape, device=input.device, generator=generator)
-    return (r < (input if p is None else p)).to(input.dtype)
-
-
-def multinomial(input, num_samples, replacement=False, *, generator=None):
-    """By the greatest of exponential races; with replacement by where a uniform number falls in the running sums."""
-    x = input.float()
-    if x.ndim not in (1, 2) or num_samples <= 0:
-        raise RuntimeError("multinomial() takes one or two dimensions, and draws one or more")
-    if not replacement:
-        if num_samples > x.shape[-1]:
-            raise RuntimeError(f"multinomial() without replacement cannot draw {num_samples} of {x.shape[-1]}")
-        race = x / -torch.log(1 - torch.rand(x.shape, device=x.device, generator=generator))
-        return race.topk(num_samples, -1)[1]
-    sums = x.cumsum(-1)
-    r = torch.rand(list(x.shape[:-1]) + [num_samples], device=x.device, generator=generator) * sums[..., -1:]
-    return searchsorted(sums, r, right=True).clamp(max=x.shape[-1] - 1)
 
 
 # --- settings

@@ -9,6 +9,8 @@ def _into(self, result):
         raise RuntimeError(f"a result of shape {tuple(result.shape)} does not fit into {tuple(self.shape)} in place")
     if result.dtype.is_floating_point and not self.dtype.is_floating_point:
         raise RuntimeError(f"a result of {result.dtype} cannot be stored in place in a tensor of {self.dtype}")
+    if self.dtype is torch.bool and result.dtype is not torch.bool:
+        raise RuntimeError(f"a result of {result.dtype} cannot be stored in place in a tensor of bool")
     return self.copy_(result)
 
 
@@ -306,7 +308,7 @@ def trunc_(self):
 
 
 def bernoulli_(self, p=0.5):
-    return self.copy_(torch.rand(self.shape, device=self.device) < p)
+    return self.copy_(torch.rand(self.shape, device=self.device) < _tensor._probability(p))
 
 
 def exponential_(self, lambd=1.0):
@@ -317,3 +319,243 @@ def random_(self, low=0, high=None):
     if high is None:
         low, high = 0, low or (1 << 24 if self.dtype.is_floating_point else torch.iinfo(self.dtype).max)
     return self.copy_(torch.randint(low, high, self.shape, device=self.device))
+
+
+def acos_(self):
+    return _into(self, self.acos())
+
+
+def acosh_(self):
+    return _into(self, self.acosh())
+
+
+def asin_(self):
+    return _into(self, self.asin())
+
+
+def asinh_(self):
+    return _into(self, self.asinh())
+
+
+def atan_(self):
+    return _into(self, self.atan())
+
+
+def atanh_(self):
+    return _into(self, self.atanh())
+
+
+def bitwise_not_(self):
+    return _into(self, self.bitwise_not())
+
+
+def cosh_(self):
+    return _into(self, self.cosh())
+
+
+def erf_(self):
+    return _into(self, self.erf())
+
+
+def erfc_(self):
+    return _into(self, self.erfc())
+
+
+def exp2_(self):
+    return _into(self, self.exp2())
+
+
+def expm1_(self):
+    return _into(self, self.expm1())
+
+
+def frac_(self):
+    return _into(self, self.frac())
+
+
+def log10_(self):
+    return _into(self, self.log10())
+
+
+def log1p_(self):
+    return _into(self, self.log1p())
+
+
+def log2_(self):
+    return _into(self, self.log2())
+
+
+def logical_not_(self):
+    return _into(self, self.logical_not())
+
+
+def sgn_(self):
+    return _into(self, self.sgn())
+
+
+def sign_(self):
+    return _into(self, self.sign())
+
+
+def sinh_(self):
+    return _into(self, self.sinh())
+
+
+def tan_(self):
+    return _into(self, self.tan())
+
+
+def atan2_(self, other):
+    return _into(self, self.atan2(other))
+
+
+def bitwise_and_(self, other):
+    return _into(self, self.bitwise_and(other))
+
+
+def bitwise_left_shift_(self, other):
+    return _into(self, self.bitwise_left_shift(other))
+
+
+def bitwise_or_(self, other):
+    return _into(self, self.bitwise_or(other))
+
+
+def bitwise_right_shift_(self, other):
+    return _into(self, self.bitwise_right_shift(other))
+
+
+def bitwise_xor_(self, other):
+    return _into(self, self.bitwise_xor(other))
+
+
+def copysign_(self, other):
+    return _into(self, self.copysign(other))
+
+
+def eq_(self, other):
+    return _into(self, self.eq(other))
+
+
+def floor_divide_(self, other):
+    return _into(self, self.floor_divide(other))
+
+
+def fmod_(self, other):
+    return _into(self, self.fmod(other))
+
+
+def gcd_(self, other):
+    return _into(self, self.gcd(other))
+
+
+def ge_(self, other):
+    return _into(self, self.ge(other))
+
+
+def gt_(self, other):
+    return _into(self, self.gt(other))
+
+
+def hypot_(self, other):
+    return _into(self, self.hypot(other))
+
+
+def lcm_(self, other):
+    return _into(self, self.lcm(other))
+
+
+def le_(self, other):
+    return _into(self, self.le(other))
+
+
+def logical_and_(self, other):
+    return _into(self, self.logical_and(other))
+
+
+def logical_or_(self, other):
+    return _into(self, self.logical_or(other))
+
+
+def logical_xor_(self, other):
+    return _into(self, self.logical_xor(other))
+
+
+def lt_(self, other):
+    return _into(self, self.lt(other))
+
+
+def multiply_(self, other):
+    return _into(self, self.multiply(other))
+
+
+def ne_(self, other):
+    return _into(self, self.ne(other))
+
+
+def remainder_(self, other):
+    return _into(self, self.remainder(other))
+
+
+def true_divide_(self, other):
+    return _into(self, self.true_divide(other))
+
+
+def xlogy_(self, other):
+    return _into(self, self.xlogy(other))
+
+
+def subtract_(self, other, *, alpha=1):
+    return self.sub_(other, alpha=alpha)
+
+
+def divide_(self, other, *, rounding_mode=None):
+    return _into(self, self.divide(other, rounding_mode=rounding_mode))
+
+
+def clip_(self, min=None, max=None):
+    return self.clamp_(min, max)
+
+
+def nan_to_num_(self, nan=None, posinf=None, neginf=None):
+    return _into(self, self.nan_to_num(nan, posinf, neginf))
+
+
+def cumsum_(self, dim):
+    return _into(self, self.cumsum(dim))
+
+
+def cumprod_(self, dim):
+    return _into(self, self.cumprod(dim))
+
+
+def addmv_(self, mat, vec, *, beta=1, alpha=1):
+    return _into(self, self.addmv(mat, vec, beta=beta, alpha=alpha))
+
+
+def baddbmm_(self, batch1, batch2, *, beta=1, alpha=1):
+    return _into(self, self.baddbmm(batch1, batch2, beta=beta, alpha=alpha))
+
+
+def detach_(self):
+    return self
+
+
+def maximum(self, other):
+    return torch.maximum(self, other)
+
+
+def minimum(self, other):
+    return torch.minimum(self, other)
+
+
+def isclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    return torch.isclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+def allclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    return torch.allclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+def equal(self, other):
+    return torch.equal(self, other)

@@ -12,6 +12,16 @@ def Parameter(data=None, requires_grad=True):
     return data
 
 
+class _Keys(tuple):
+    missing_keys = property(lambda self: self[0])
+    unexpected_keys = property(lambda self: self[1])
+
+    def __repr__(self):
+        if not self[0] and not self[1]:
+            return "<All keys matched successfully>"
+        return f"_IncompatibleKeys(missing_keys={self[0]}, unexpected_keys={self[1]})"
+
+
 class Module:
     training = True
 
@@ -25,17 +35,24 @@ class Module:
 
     def __setattr__(self, name, value):
         self._made()
-        for group in (self._parameters, self._buffers, self._modules):
-            if name in group and (value is None or isinstance(value, (torch.Tensor, Module))):
+        groups = self._parameters, self._buffers, self._modules
+        parameter = isinstance(value, torch.Tensor) and value.is_parameter
+        if parameter or (isinstance(value, Module) and name not in self._parameters):
+            group = self._parameters if parameter else self._modules
+            for other in groups + (self.__dict__,):
+                if other is not group:
+                    other.pop(name, None)
+            group[name] = value
+            return
+        kinds = ("parameter", "nn.Parameter"), ("buffer", "Tensor"), ("child module", "nn.Module")
+        for group, (what, kind) in zip(groups, kinds):
+            if name in group:
+                if value is not None and not (what == "buffer" and isinstance(value, torch.Tensor)):
+                    raise TypeError(f"cannot assign '{type(value).__name__}' as {what} '{name}' (torch.{kind} or None "
+                                    "expected)")
                 group[name] = value
                 return
-        self.__dict__.pop(name, None)
-        if isinstance(value, Module):
-            self._modules[name] = value
-        elif isinstance(value, torch.Tensor) and value.is_parameter:
-            self._parameters[name] = value
-        else:
-            self.__dict__[name] = value
+        self.__dict__[name] = value
 
     def __getattr__(self, name):
         for group in ("_parameters", "_buffers", "_modules"):
@@ -113,18 +130,30 @@ class Module:
             yield b
 
     def state_dict(self):
-        out = dict(self.named_parameters())
-        out.update(dict(self.named_buffers()))
+        out = {}
+        for path, m in self.named_modules():
+            for group in ("_parameters", "_buffers"):
+                out.update(m._named(group, path, False))
         return out
 
     def load_state_dict(self, state_dict, strict=True):
         own = self.state_dict()
         missing, unexpected = [k for k in own if k not in state_dict], [k for k in state_dict if k not in own]
-        if strict and (missing or unexpected):
-            raise RuntimeError(f"load_state_dict(): missing {missing}, unexpected {unexpected}")
+        wrong = []
+        for what, keys in (("Missing", missing), ("Unexpected", unexpected)):
+            if strict and keys:
+                listed = ", ".join(f'"{k}"' for k in keys)
+                wrong.append(f"{what} key(s) in state_dict: {listed}. ")
+        for k, t in own.items():
+            if k in state_dict and state_dict[k].shape != t.shape:
+                wrong.append(f"size mismatch for {k}: copying a param with shape {state_dict[k].shape} from "
+                             f"checkpoint, the shape in current model is {t.shape}.")
+        if wrong:
+            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(wrong))
         for k, t in own.items():
             if k in state_dict:
                 t.copy_(state_dict[k])
+        return _Keys((missing, unexpected))
 
     def _apply(self, f):
         for m in self.modules():
@@ -385,24 +414,34 @@ class GroupNorm(Module):
 
 class _BatchNorm(Module):
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
-                 dtype=None):
+                 dtype=None, *, bias=True):
         super().__init__()
         self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
+        self.track_running_stats = track_running_stats
 
         def filled(make):
             return make((num_features,), device=device, dtype=dtype)
 
         self.register_parameter("weight", Parameter(filled(torch.ones)) if affine else None)
-        self.register_parameter("bias", Parameter(filled(torch.zeros)) if affine else None)
-        self.register_buffer("running_mean", filled(torch.zeros))
-        self.register_buffer("running_var", filled(torch.ones))
+        self.register_parameter("bias", Parameter(filled(torch.zeros)) if affine and bias else None)
+        self.register_buffer("running_mean", filled(torch.zeros) if track_running_stats else None)
+        self.register_buffer("running_var", filled(torch.ones) if track_running_stats else None)
+        batches = torch.zeros((), dtype=torch.int64, device=device) if track_running_stats else None
+        self.register_buffer("num_batches_tracked", batches)
 
     def forward(self, input):
-        return F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, self.training,
-                            self.momentum, self.eps)
+        momentum = self.momentum
+        if self.training and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if momentum is None:  # the mean of all batches
+                momentum = 1.0 / self.num_batches_tracked.item()
+        training = self.training or self.running_mean is None
+        return F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, training,
+                            0.0 if momentum is None else momentum, self.eps)
 
     def extra_repr(self):
-        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}"
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+                f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
 
 
 class BatchNorm1d(_BatchNorm):

@@ -1,7 +1,8 @@
-"""Products of vectors and matrices that are methods too, made of matmul()."""
+"""Functions of two tensors that are methods too: products, made of matmul(), and others element by element."""
+import math
 import torch
 from torch import _kiln
-from torch._tensor import _wide
+from torch._tensor import _arc_to_1, _wide, signbit
 
 lazily = _kiln.lazily
 
@@ -54,6 +55,14 @@ def outer(input, vec2):
     return input.unsqueeze(1) * vec2
 
 
+@lazily
+def kron(input, other):
+    n = max(input.ndim, other.ndim)
+    a, b = [[1] * (n - t.ndim) + list(t.shape) for t in (input, other)]
+    out = input.reshape([s for m in a for s in (m, 1)]) * other.reshape([s for m in b for s in (1, m)])
+    return out.reshape([x * y for x, y in zip(a, b)])
+
+
 def ger(input, vec2):
     return outer(input, vec2)
 
@@ -81,3 +90,97 @@ def inner(input, other):
         raise RuntimeError("inner(): the last dimensions differ")
     out = input.reshape(-1, input.shape[-1]) @ other.reshape(-1, other.shape[-1]).T
     return out.reshape(list(input.shape[:-1]) + list(other.shape[:-1]))
+
+
+# --- element by element
+
+
+def _float_of(a, b):
+    """The dtype of two operands whose result is a float."""
+    dtype = torch.result_type(a, b)
+    return dtype if dtype.is_floating_point else torch.float32
+
+
+@lazily
+def atan2(input, other):
+    dtype = _float_of(input, other)
+    y, x = _wide(input.to(dtype)), _wide(other.to(dtype))
+    a, b = y.abs(), x.abs()
+    # Zeros have the angle 0, infinities that of 1 and 1.
+    r = _arc_to_1(torch.where(a == b, (a != 0).to(a.dtype), torch.minimum(a, b) / torch.maximum(a, b)))
+    r = torch.where(a > b, 1.5707963267948966 - r, r)
+    r = torch.where(signbit(x), 3.141592653589793 - r, r)
+    return torch.where(signbit(y), -r, r).to(dtype)
+
+
+@lazily
+def copysign(input, other):
+    dtype = _float_of(input, other)
+    a = input.to(dtype).abs()
+    if not isinstance(other, torch.Tensor):
+        return -a if math.copysign(1.0, other) < 0 else a
+    return torch.where(signbit(other), -a, a)
+
+
+@lazily
+def xlogy(input, other):
+    """input * log(other), with zeros of `input` kept unless `other` is NaN."""
+    dtype = _float_of(input, other)
+    like = input if isinstance(input, torch.Tensor) else other
+    both = [x.to(dtype) if isinstance(x, torch.Tensor) else like.new_full((), x, dtype=dtype) for x in (input, other)]
+    a, b = [_wide(x) for x in both]
+    return torch.where(b.isnan(), float("nan"), torch.where(a == 0, 0.0, a * b.log())).to(dtype)
+
+
+@lazily
+def logaddexp(input, other):
+    dtype, a, b = _exponents(input, other, "logaddexp()")
+    most, less = torch.maximum(a, b), (-(a - b).abs()).exp().log1p()
+    return torch.where((a == b) & torch.isinf(a), a, most + less).to(dtype)
+
+
+@lazily
+def logaddexp2(input, other):
+    dtype, a, b = _exponents(input, other, "logaddexp2()")
+    most, less = torch.maximum(a, b), (-(a - b).abs()).exp2().log1p() * 1.4426950408889634
+    return torch.where((a == b) & torch.isinf(a), a, most + less).to(dtype)
+
+
+def _exponents(a, b, what):
+    dtype = torch.result_type(a, b)
+    if not dtype.is_floating_point:
+        raise RuntimeError(f"{what} does not apply to tensors of {dtype}")
+    return dtype, _wide(a.to(dtype)), _wide(b.to(dtype))
+
+
+@lazily
+def fmax(input, other):
+    return _unless_nan(torch.maximum(input, other), input, other)
+
+
+@lazily
+def fmin(input, other):
+    return _unless_nan(torch.minimum(input, other), input, other)
+
+
+def _unless_nan(out, a, b):
+    """Of an element that is NaN the other one."""
+    if not out.is_floating_point():
+        return out
+    a, b = a.to(out.dtype), b.to(out.dtype)
+    return torch.where(a.isnan(), b, torch.where(b.isnan(), a, out))
+
+
+def gcd(input, other):
+    dtype = torch.result_type(input, other)
+    if dtype.is_floating_point or dtype is torch.bool:
+        raise RuntimeError(f"gcd() does not apply to tensors of {dtype}")
+    a, b = [t.to(dtype).abs() for t in torch.broadcast_tensors(input, other)]
+    while bool((b != 0).any()):
+        a, b = torch.where(b == 0, a, b), torch.where(b == 0, 0, a % torch.where(b == 0, 1, b))
+    return a
+
+
+def lcm(input, other):
+    g = gcd(input, other)
+    return (input.to(g.dtype) // torch.where(g == 0, 1, g) * other.to(g.dtype)).abs()

@@ -1,7 +1,9 @@
-"""Sorting and what follows from it, and putting elements: functions of tensors that are methods too."""
+"""Sorting and what follows from it, putting elements, and functions along dimensions: all are methods too."""
 import torch
-from torch import _kiln
-from torch._tensor import _Pair, _dim, _wide, gather, lerp, movedim, narrow, select
+from torch import _kiln, _tensor
+from torch._tensor import _Pair, _dim, _wide, flip, gather, lerp, movedim, narrow, select
+
+lazily = _kiln.lazily
 
 
 def sort(input, dim=-1, descending=False, *, stable=False):
@@ -99,6 +101,8 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
     out = movedim(out, -1, 0)
     if keepdim:
         out = out.reshape([out.shape[0]] + [1] * input.ndim) if dim is None else out.unsqueeze(d + 1)
+    if input.ndim == 0:
+        out = out.reshape(-1)
     return out[0] if qs.ndim == 0 else out
 
 
@@ -193,3 +197,175 @@ def index_fill(input, dim, index, value):
 
 def index_put(input, indices, values, accumulate=False):
     return input.clone().index_put_(indices, values, accumulate)
+
+
+# --- along dimensions
+
+
+@lazily
+def var_mean(input, dim=None, unbiased=True, keepdim=False, *, correction=None):
+    by = (1 if unbiased else 0) if correction is None else correction
+    return input.var(dim, keepdim=keepdim, correction=by), input.mean(dim, keepdim)
+
+
+@lazily
+def std_mean(input, dim=None, unbiased=True, keepdim=False, *, correction=None):
+    by = (1 if unbiased else 0) if correction is None else correction
+    return input.std(dim, keepdim=keepdim, correction=by), input.mean(dim, keepdim)
+
+
+@lazily
+def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None):
+    if not input.is_floating_point():
+        raise RuntimeError(f"the norm of {input.dtype} has no dtype to be in")
+    x = input if dtype is None else input.to(dtype)
+    out, x = x.dtype, _wide(x)
+    p = 2.0 if p is None or p == "fro" else p
+    if not isinstance(p, (int, float)):
+        raise RuntimeError(f"norm(p={p!r}) is not supported: it is a number or 'fro'")
+    if p == 2:
+        r = (x * x).sum(dim, keepdim).sqrt()
+    elif p == float("inf"):
+        r = x.abs().amax(dim, keepdim)
+    elif p == float("-inf"):
+        r = x.abs().amin(dim, keepdim)
+    elif p == 0:
+        r = (x != 0).to(x.dtype).sum(dim, keepdim)
+    elif p == 1:
+        r = x.abs().sum(dim, keepdim)
+    else:
+        r = (x.abs() ** p).sum(dim, keepdim) ** (1.0 / p)
+    return r.to(out)
+
+
+@lazily
+def dist(input, other, p=2):
+    return (input - other).norm(p)
+
+
+@lazily
+def nansum(input, dim=None, keepdim=False, *, dtype=None):
+    x = torch.where(input.isnan(), 0.0, input) if input.is_floating_point() else input
+    if dtype is not None and not dtype.is_floating_point:  # each element loses its fraction
+        x = x.to(dtype)
+    return x.sum(dim, keepdim, dtype=dtype)
+
+
+@lazily
+def nanmean(input, dim=None, keepdim=False, *, dtype=None):
+    if not input.is_floating_point():
+        raise RuntimeError(f"nanmean() does not apply to tensors of {input.dtype}")
+    x = _wide(input if dtype is None else input.to(dtype))
+    count = (~input.isnan()).sum(dim, keepdim)
+    return (torch.where(x.isnan(), 0.0, x).sum(dim, keepdim) / count).to(dtype or input.dtype)
+
+
+class _MinMax(tuple):
+    min = property(lambda self: self[0])
+    max = property(lambda self: self[1])
+
+
+def aminmax(input, *, dim=None, keepdim=False):
+    return _MinMax((input.amin(dim, keepdim), input.amax(dim, keepdim)))
+
+
+def mode(input, dim=-1, keepdim=False):
+    """The least of the values that come most often, and the last place of it. Each NaN is a value of its own."""
+    dim = _dim(dim, input.ndim)
+    x = input.reshape(1) if input.ndim == 0 else input
+    n = x.shape[dim]
+    if n == 0:
+        raise IndexError("mode() along a dimension without elements")
+    values, places = sort(x, dim)
+    at = _tensor._along(torch.arange(n, device=x.device), dim, x.ndim)
+    starts = narrow(values, dim, 1, n - 1) != narrow(values, dim, 0, n - 1)
+    starts = torch.cat([torch.zeros_like(narrow(values, dim, 0, 1), dtype=torch.int64),
+                        torch.where(starts, narrow(at, dim, 1, n - 1), 0)], dim)
+    run = at - cummax(starts, dim)[0]
+    # Of the longest runs the first, and there the last element.
+    end = torch.where(run == run.amax(dim, True), at, n).amin(dim, True)
+    out = [gather(t, dim, end) for t in (values, places)]
+    if input.ndim == 0:
+        return _Pair(t.reshape(()) for t in out)
+    return _Pair(t if keepdim else t.squeeze(dim) for t in out)
+
+
+def rot90(input, k=1, dims=(0, 1)):
+    if len(dims) != 2:
+        raise RuntimeError(f"rot90() takes two dimensions, got {list(dims)}")
+    a, b = [_dim(d, input.ndim) for d in dims]
+    if a == b or input.ndim < 2:
+        raise RuntimeError("rot90() takes two different dimensions")
+    if k % 4 == 0:
+        return input.clone()
+    if k % 4 == 2:
+        return flip(input, a, b)
+    return flip(input, b if k % 4 == 1 else a).transpose(a, b)
+
+
+def bernoulli(input, p=None, *, generator=None):
+    if p is None and not input.is_floating_point():
+        raise RuntimeError(f"bernoulli() takes probabilities as floats, got {input.dtype}")
+    p = _tensor._probability(input if p is None else p)
+    return _drawn(input, p, generator)
+
+
+@lazily
+def _drawn(input, p, generator):
+    return (torch.rand(input.shape, device=input.device, generator=generator) < p).to(input.dtype)
+
+
+def multinomial(input, num_samples, replacement=False, *, generator=None):
+    """By the greatest of exponential races; with replacement by where a uniform number falls in the running sums."""
+    if not input.is_floating_point():
+        raise RuntimeError(f"multinomial() takes weights as floats, got {input.dtype}")
+    x = input.float()
+    if x.ndim not in (1, 2) or num_samples <= 0:
+        raise RuntimeError("multinomial() takes one or two dimensions, and draws one or more")
+    if not replacement and num_samples > x.shape[-1]:
+        raise RuntimeError(f"multinomial() without replacement cannot draw {num_samples} of {x.shape[-1]}")
+    # What a GPU holds is not looked at.
+    if not x.is_cuda and not bool(((x >= 0) & torch.isfinite(x)).all()):
+        raise RuntimeError("multinomial() takes weights that are finite and not negative")
+    if not x.is_cuda and bool((x.sum(-1) == 0).any()):
+        raise RuntimeError("multinomial() takes weights of which one is above 0")
+    if not replacement:
+        race = x / -torch.log(1 - torch.rand(x.shape, device=x.device, generator=generator))
+        return race.topk(num_samples, -1)[1]
+    sums = x.cumsum(-1)
+    r = torch.rand(list(x.shape[:-1]) + [num_samples], device=x.device, generator=generator) * sums[..., -1:]
+    return torch.searchsorted(sums, r, right=True).clamp(max=x.shape[-1] - 1)
+
+
+@lazily
+def diff(input, n=1, dim=-1, prepend=None, append=None):
+    if input.ndim == 0:
+        raise RuntimeError("diff() takes a tensor of one dimension or more")
+    if n < 0:
+        raise RuntimeError(f"diff(n={n}): it is 0 or more")
+    if n == 0:
+        return input.clone()
+    dim = _dim(dim, input.ndim)
+    parts = [t for t in (prepend, input, append) if t is not None]
+    x = torch.cat(parts, dim) if len(parts) > 1 else input
+    for _ in range(n):
+        m = x.shape[dim]
+        if m == 0:
+            return x
+        a, b = narrow(x, dim, 1, m - 1), narrow(x, dim, 0, m - 1)
+        x = a != b if x.dtype is torch.bool else a - b
+    return x
+
+
+def cummax(input, dim):
+    return _Pair(_kiln.running_extreme(input, _dim(dim, input.ndim), True))
+
+
+def cummin(input, dim):
+    return _Pair(_kiln.running_extreme(input, _dim(dim, input.ndim), False))
+
+
+def logcumsumexp(input, dim):
+    if not input.is_floating_point():
+        raise RuntimeError(f"logcumsumexp() does not apply to tensors of {input.dtype}")
+    return _kiln.logcumsumexp(input, _dim(dim, input.ndim))

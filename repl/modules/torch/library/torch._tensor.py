@@ -57,6 +57,18 @@ def _fits(value, dtype, what):
     return float(value) if dtype.is_floating_point else int(value)
 
 
+def _probability(p):
+    """It, if it is from 0 to 1; what a GPU holds is not looked at."""
+    if not isinstance(p, torch.Tensor):
+        if not 0 <= p <= 1:
+            raise RuntimeError(f"a probability is from 0 to 1, not {p}")
+    elif not p.is_floating_point():
+        raise RuntimeError(f"probabilities are floats, not {p.dtype}")
+    elif not p.is_cuda and not bool(((p >= 0) & (p <= 1)).all()):
+        raise RuntimeError("probabilities are from 0 to 1")
+    return p
+
+
 class _Pair(tuple):
     @property
     def values(self):
@@ -349,10 +361,10 @@ def _repeated(x, repeats):
     if any(r < 0 for r in repeats):
         raise RuntimeError(f"a tensor cannot be repeated {repeats} times")
     x = x.reshape([1] * (len(repeats) - x.ndim) + list(x.shape))
-    if 0 in repeats:
+    if 0 in repeats or x.numel() == 0:
         return x.new_empty([n * r for n, r in zip(x.shape, repeats)])
     dims = [d for d, r in enumerate(repeats) if r != 1 and x.shape[d] != 1]
-    if dims and x.numel() > 0:
+    if dims:
         places = [_along(_kiln.iota(x.shape[d] * repeats[d], x) % x.shape[d], d, x.ndim) for d in dims]
         x = _kiln.take(x, dims, places)
     shape = [n if d in dims else n * r for d, (n, r) in enumerate(zip(x.shape, repeats))]
@@ -362,6 +374,8 @@ def _repeated(x, repeats):
 def repeat_interleave(input, repeats, dim=None, *, output_size=None):
     if dim is None:
         input, dim = input.reshape(-1), 0
+    elif input.ndim == 0:
+        raise IndexError("repeat_interleave() along a dimension of a tensor without any")
     dim = _dim(dim, input.ndim)
     if isinstance(repeats, torch.Tensor) and repeats.numel() == 1:
         repeats = repeats.item()
@@ -369,7 +383,13 @@ def repeat_interleave(input, repeats, dim=None, *, output_size=None):
         if repeats < 0:
             raise RuntimeError(f"an element cannot be repeated {repeats} times")
         return _interleaved(input, repeats, dim)
+    if repeats.ndim > 1 or repeats.is_floating_point() or repeats.dtype is torch.bool:
+        raise RuntimeError("repeat_interleave() takes a vector of integers")
     counts = repeats.tolist()
+    if any(n < 0 for n in counts):
+        raise RuntimeError("repeat_interleave() takes counts that are not negative")
+    if output_size not in (None, sum(counts)):
+        raise RuntimeError(f"repeat_interleave() of {sum(counts)} elements into {output_size}")
     if len(counts) != input.shape[dim]:
         raise RuntimeError(f"repeat_interleave() by {len(counts)} counts of a dimension of {input.shape[dim]}")
     places = [i for i, n in enumerate(counts) for _ in range(n)]
@@ -526,8 +546,12 @@ def remainder(input, other):
 
 @lazily
 def fmod(input, other):
-    if isinstance(other, torch.Tensor) and not isinstance(input, torch.Tensor):
-        input = torch.tensor(input)
+    dtype = torch.result_type(input, other)
+    if dtype is torch.bool:
+        raise RuntimeError("fmod() does not apply to tensors of bool")
+    input, other = [x.to(dtype) if isinstance(x, torch.Tensor) else x for x in (input, other)]
+    if not isinstance(input, torch.Tensor):
+        input = other.new_full((), input)
     r = torch.abs(input) % torch.abs(other) if isinstance(other, torch.Tensor) else torch.abs(input) % abs(other)
     return torch.where(input < 0, -r, r) if r.dtype != torch.uint8 else r
 
@@ -607,12 +631,17 @@ def tan(input):
     return (x.sin() / x.cos()).to(_floats(input).dtype)
 
 
+def _odd(x, y):
+    """y of |x| with the sign of x, and zeros as they are."""
+    return torch.where(x < 0, -y, torch.where(x == 0, x, y))
+
+
 @lazily
 def sinh(input):
     x = _wide(_floats(input))
     e = x.abs().expm1()
     y = torch.where(x.abs() > 80, ((x.abs() * 0.5).exp() * 0.5) * (x.abs() * 0.5).exp(), 0.5 * (e + e / (e + 1)))
-    return torch.where(x < 0, -y, torch.where(x == 0, x, y)).to(_floats(input).dtype)
+    return _odd(x, y).to(_floats(input).dtype)
 
 
 @lazily
@@ -620,6 +649,64 @@ def cosh(input):
     x = _wide(_floats(input)).abs()
     e = (x * 0.5).exp()
     return (0.5 * e * e + 0.5 / e / e).to(_floats(input).dtype)
+
+
+def _arc_to_1(a):
+    """The arc tangent from 0 to 1: a rational approximation up to 0.66 (Cephes), and what is above brought there."""
+    near = a <= 0.66
+    t = torch.where(near, a, (a - 1) / (a + 1))
+    z = t * t
+    p = (((-0.8750608600031904 * z - 16.15753718733365) * z - 75.00855792314705) * z - 122.88666844901361) * z
+    q = ((((z + 24.858464901423062) * z + 165.02700983169885) * z + 432.88106049129027) * z + 485.3903996359137) * z
+    y = t + t * (z * (p - 64.85021904942025) / (q + 194.5506571482614))
+    return torch.where(near, y, y + 0.7853981633974483)
+
+
+def _arc(a):
+    """From 0 on."""
+    r = _arc_to_1(torch.where(a > 1, 1 / a, a))
+    return torch.where(a > 1, 1.5707963267948966 - r, r)
+
+
+@lazily
+def atan(input):
+    x = _wide(_floats(input))
+    return _odd(x, _arc(x.abs())).to(_floats(input).dtype)
+
+
+@lazily
+def asin(input):
+    x = _wide(_floats(input))
+    a = x.abs()
+    return _odd(x, _arc(a / ((1 - a) * (1 + a)).sqrt())).to(_floats(input).dtype)
+
+
+@lazily
+def acos(input):
+    x = _wide(_floats(input))
+    return (2 * _arc(((1 - x) / (1 + x)).sqrt())).to(_floats(input).dtype)
+
+
+@lazily
+def asinh(input):
+    x = _wide(_floats(input))
+    a = x.abs()
+    y = (a + a * a / (1 + (1 + a * a).sqrt())).log1p()
+    return _odd(x, torch.where(a > 2.0 ** 28, a.log() + 0.6931471805599453, y)).to(_floats(input).dtype)
+
+
+@lazily
+def acosh(input):
+    x = _wide(_floats(input))
+    y = (x - 1 + ((x - 1) * (x + 1)).sqrt()).log1p()
+    return torch.where(x > 2.0 ** 28, x.log() + 0.6931471805599453, y).to(_floats(input).dtype)
+
+
+@lazily
+def atanh(input):
+    x = _wide(_floats(input))
+    a = x.abs()
+    return _odd(x, 0.5 * (2 * a / (1 - a)).log1p()).to(_floats(input).dtype)
 
 
 @lazily
@@ -644,8 +731,10 @@ def erfc(input):
 
 @lazily
 def hypot(input, other):
-    dtype = torch.promote_types(input.dtype, other.dtype)
-    a, b = _wide(input).abs(), _wide(other).abs()
+    dtype = torch.result_type(input, other)
+    if not dtype.is_floating_point:
+        raise RuntimeError(f"hypot() does not apply to tensors of {dtype}")
+    a, b = _wide(input.to(dtype)).abs(), _wide(other.to(dtype)).abs()
     most, least = torch.maximum(a, b), torch.minimum(a, b)
     r = torch.where(most == 0, most, least / most)
     y = most * (1 + r * r).sqrt()
@@ -690,79 +779,4 @@ def sgn(input):
 
 
 def signbit(input):
-    return (input < 0) | ((input == 0) & (1 / input < 0)) if input.is_floating_point() else input < 0
-
-
-# --- along dimensions
-
-
-@lazily
-def var_mean(input, dim=None, unbiased=True, keepdim=False, *, correction=None):
-    by = (1 if unbiased else 0) if correction is None else correction
-    return input.var(dim, keepdim=keepdim, correction=by), input.mean(dim, keepdim)
-
-
-@lazily
-def std_mean(input, dim=None, unbiased=True, keepdim=False, *, correction=None):
-    by = (1 if unbiased else 0) if correction is None else correction
-    return input.std(dim, keepdim=keepdim, correction=by), input.mean(dim, keepdim)
-
-
-@lazily
-def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None):
-    if not input.is_floating_point():
-        raise RuntimeError(f"the norm of {input.dtype} has no dtype to be in")
-    x = input if dtype is None else input.to(dtype)
-    out, x = x.dtype, _wide(x)
-    p = 2.0 if p is None or p == "fro" else p
-    if not isinstance(p, (int, float)):
-        raise RuntimeError(f"norm(p={p!r}) is not supported: it is a number or 'fro'")
-    if p == 2:
-        r = (x * x).sum(dim, keepdim).sqrt()
-    elif p == float("inf"):
-        r = x.abs().amax(dim, keepdim)
-    elif p == float("-inf"):
-        r = x.abs().amin(dim, keepdim)
-    elif p == 0:
-        r = (x != 0).to(x.dtype).sum(dim, keepdim)
-    elif p == 1:
-        r = x.abs().sum(dim, keepdim)
-    else:
-        r = (x.abs() ** p).sum(dim, keepdim) ** (1.0 / p)
-    return r.to(out)
-
-
-@lazily
-def nansum(input, dim=None, keepdim=False, *, dtype=None):
-    return torch.where(input.isnan(), 0.0, input).sum(dim, keepdim, dtype=dtype) if input.is_floating_point() else (
-        input.sum(dim, keepdim, dtype=dtype))
-
-
-@lazily
-def diff(input, n=1, dim=-1, prepend=None, append=None):
-    dim = _dim(dim, input.ndim)
-    if input.ndim == 0:
-        raise RuntimeError("diff() takes a tensor of one dimension or more")
-    parts = [t for t in (prepend, input, append) if t is not None]
-    x = torch.cat(parts, dim) if len(parts) > 1 else input
-    for _ in range(n):
-        m = x.shape[dim]
-        if m == 0:
-            return x
-        a, b = narrow(x, dim, 1, m - 1), narrow(x, dim, 0, m - 1)
-        x = a != b if x.dtype is torch.bool else a - b
-    return x
-
-
-def cummax(input, dim):
-    return _Pair(_kiln.running_extreme(input, _dim(dim, input.ndim), True))
-
-
-def cummin(input, dim):
-    return _Pair(_kiln.running_extreme(input, _dim(dim, input.ndim), False))
-
-
-def logcumsumexp(input, dim):
-    if not input.is_floating_point():
-        raise RuntimeError(f"logcumsumexp() does not apply to tensors of {input.dtype}")
-    return _kiln.logcumsumexp(input, _dim(dim, input.ndim))
+    return torch.where(input == 0, 1 / input, input) < 0 if input.is_floating_point() else input < 0
