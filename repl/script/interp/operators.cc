@@ -156,6 +156,11 @@ std::optional<Value> container_op(Interp& in, BinaryOp op, const Value& a, const
 
 }  // namespace
 
+namespace {
+/// Of a class that the script defined, perhaps from a type of the language: its own methods come before the type's.
+bool has_own_class(const Value& v) { return v.object() && v.object()->own_type(); }
+}  // namespace
+
 Value Interp::binary(BinaryOp op, const Value& a, const Value& b) {
   if (a.is_small_int() && b.is_small_int())
     if (auto v = fast_int(op, a.integer(), b.integer())) return *std::move(v);
@@ -163,11 +168,15 @@ Value Interp::binary(BinaryOp op, const Value& a, const Value& b) {
     if (auto v = fast_float(op, a.real(), b.real())) return *std::move(v);
   // Containers first, because they know exactly which operands they take. Then, as in Python, the left operand's
   // method, and the right one's reflected method only when the left one declines.
-  if (auto v = container_op(*this, op, a, b)) return *std::move(v);
+  const bool own = has_own_class(a) || has_own_class(b);
+  if (!own)
+    if (auto v = container_op(*this, op, a, b)) return *std::move(v);
   if (auto* o = a.object())
     if (auto v = o->binary(*this, op, b, false)) return *std::move(v);
   if (auto* o = b.object())
     if (auto v = o->binary(*this, op, a, true)) return *std::move(v);
+  if (own)
+    if (auto v = container_op(*this, op, a, b)) return *std::move(v);
   auto x = a.constant(), y = b.constant();
   if (x && y) return Value::of(take(ast::apply(op, *x, *y, where_)));
   fail(ErrorKind::kType, "'{}' does not apply to '{}' and '{}'", ast::spelling(op), type_name(a), type_name(b));
@@ -363,11 +372,15 @@ Value Interp::compare(CompareOp op, const Value& a, const Value& b) {
     fail(ErrorKind::kType, "'in' does not apply to '{}'", type_name(b));
   }
   check_stack();
-  if (auto v = compare_containers(*this, op, a, b)) return *std::move(v);
+  const bool own = has_own_class(a) || has_own_class(b);
+  if (!own)
+    if (auto v = compare_containers(*this, op, a, b)) return *std::move(v);
   if (auto* o = a.object())
     if (auto v = o->compare(*this, op, b)) return *std::move(v);
   if (auto* o = b.object())
     if (auto v = o->compare(*this, mirrored(op), a)) return *std::move(v);
+  if (own)
+    if (auto v = compare_containers(*this, op, a, b)) return *std::move(v);
   auto x = a.constant(), y = b.constant();
   if (x && y) return Value::of(take(ast::apply(op, *x, *y, where_)));
   if (op == CompareOp::kEq) return Value::boolean(a.same(b));

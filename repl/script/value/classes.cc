@@ -325,8 +325,14 @@ class Derived final : public Base {
   std::optional<Value> binary(Interp& in, BinaryOp op, const Value& other, bool reflected) override {
     return binary_instance(in, this, op, other, reflected);
   }
+  std::optional<Value> in_place(Interp& in, BinaryOp op, const Value& other) override {
+    if (auto v = special(in, this, fmt::format("__i{}__", kBinaryMethods[static_cast<size_t>(op)]), {other})) return v;
+    return Base::in_place(in, op, other);
+  }
   std::optional<Value> unary(Interp& in, UnaryOp op) override { return unary_instance(in, this, op); }
   std::optional<Value> compare(Interp& in, CompareOp op, const Value& other) override {
+    // The type has a != of its own, which an __eq__ does not change.
+    if (op == CompareOp::kNe && !type->find("__ne__")) return std::nullopt;
     return compare_instance(in, this, op, other);
   }
   std::optional<bool> contains(Interp& in, const Value& item) override {

@@ -24,6 +24,14 @@ class defaultdict(dict):
 
 
 class OrderedDict(dict):
+    def __eq__(self, other):
+        if isinstance(other, OrderedDict):
+            return list(self.items()) == list(other.items())
+        return dict(self) == other
+
+    def __ne__(self, other):
+        return not self == other
+
     def move_to_end(self, key, last=True):
         if last:
             self[key] = self.pop(key)
