@@ -64,7 +64,7 @@ bool is_inside(const ir::Block* inner, const ir::Block* outer) {
 int loops_around(const ir::Block* block) {
   int loops = 0;
   for (const Op* op = block->parent; op; op = op->parent->parent)
-    loops += op->kind == OpKind::kFor || op->kind == OpKind::kWhile;
+    loops += op->kind == ir::OpKind::kFor || op->kind == ir::OpKind::kWhile;
   return loops;
 }
 

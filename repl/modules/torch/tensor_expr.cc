@@ -303,9 +303,9 @@ Value sum_of(Interp& in, NativeArgs& a, bool in_place) {
   const Expr factor = halves || other.dtype() == *as.dtype ? widened(other) : applied(in, ExprOp::kCast, {other}, as);
   Expr sum = applied(in, Op, {widened(x), applied(in, ExprOp::kMul, {factor, alpha})});
   if (sum.dtype() != *as.dtype) sum = applied(in, ExprOp::kCast, {sum}, as);
-  const Value result = settled(in, sum);
+  Value result = settled(in, sum);
   if (!in_place) return result;
-  return in.call(in.attribute(*a.self, "copy_"), {result});
+  return in.call(in.attribute(*a.self, "copy_"), {std::move(result)});
 }
 template <ExprOp Op>
 Value sum_with(Interp& in, NativeArgs& a) {

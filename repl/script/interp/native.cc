@@ -108,10 +108,11 @@ Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
 Value Native::run(Interp& in, NativeArgs& args) const {
   try {
     return def.function(in, args);
-  } catch (const std::bad_alloc&) {
-  } catch (const std::length_error&) {  // of a container that cannot grow so far
+  } catch (const std::exception& e) {
+    // length_error: of a container that cannot grow so far.
+    if (!dynamic_cast<const std::bad_alloc*>(&e) && !dynamic_cast<const std::length_error*>(&e)) throw;
+    in.fail(ErrorKind::kMemory, "{}() needs more memory than there is", name);
   }
-  in.fail(ErrorKind::kMemory, "{}() needs more memory than there is", name);
 }
 
 std::optional<Value> Native::attribute(Interp&, std::string_view attribute) {

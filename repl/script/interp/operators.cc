@@ -245,7 +245,8 @@ Value compare_sequences(Interp& in, CompareOp op, const std::vector<Value>& a, c
   bool equality = op == CompareOp::kEq || op == CompareOp::kNe;
   if (equality && a.size() != b.size()) return Value::boolean(op == CompareOp::kNe);
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    const Value x = a[i], y = b[i];  // a script's __eq__ may change the lists
+    // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): a script's __eq__ may change the lists
+    const Value x = a[i], y = b[i];
     // Identity first, as CPython: a NaN in a list equals itself there. The first pair that differs decides the order.
     if (!x.same(y) && !in.equal(x, y)) return equality ? Value::boolean(op == CompareOp::kNe) : in.compare(op, x, y);
   }
