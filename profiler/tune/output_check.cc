@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "support/diag.h"
@@ -66,14 +67,17 @@ std::optional<std::vector<std::byte>> poisoned(DType dtype, std::vector<std::byt
                                                double fill, double poison) {
   const auto size = static_cast<size_t>(size_of(dtype));
   const double largest = largest_of(dtype, want);
-  std::vector<std::byte> value(size);
+  std::vector<std::byte> value(size), filled(size);
   from_double(dtype, poison, value.data());
+  from_double(dtype, fill, filled.data());
   bool any = false;
   for (size_t i = 0; i < got.size(); i += size) {
-    const double g = to_double(dtype, &got[i]), w = to_double(dtype, &want[i]);
-    if (g == fill) continue;  // not written, or that by chance
-    if (!(g == w || (std::isnan(g) && std::isnan(w)) || std::abs(g - w) <= allowed_difference(dtype, w, largest)))
-      return std::nullopt;
+    if (std::memcmp(&got[i], filled.data(), size) == 0) continue;  // not written, or that by chance
+    if (std::memcmp(&got[i], &want[i], size) != 0) {
+      const double g = to_double(dtype, &got[i]), w = to_double(dtype, &want[i]);
+      if (!(std::isnan(g) && std::isnan(w)) && !(std::abs(g - w) <= allowed_difference(dtype, w, largest)))
+        return std::nullopt;
+    }
     std::copy(value.begin(), value.end(), before.begin() + static_cast<std::ptrdiff_t>(i));
     any = true;
   }

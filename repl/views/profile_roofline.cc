@@ -108,17 +108,23 @@ Result<RooflineChart> chart_of(const Device& device, std::vector<RoofPoint> poin
   RooflineChart chart;
   chart.device = device.name(), chart.hardware = device.info().name, chart.cache = cache;
   KILN_TRY(chart.memory, profiler::copy_ceiling(device));
-  auto keep = [&](Result<profiler::Ceiling> ceiling, std::string_view what) -> std::optional<profiler::Ceiling> {
-    if (ceiling.ok()) return *ceiling;
+  // Ctrl-C ends all of them, each of which takes seconds on a CPU.
+  auto keep = [&](Result<profiler::Ceiling> ceiling,
+                  std::string_view what) -> Result<std::optional<profiler::Ceiling>> {
+    if (ceiling.ok()) return std::optional(*ceiling);
+    if (ceiling.error().kind == ErrorKind::kInterrupted) return std::move(ceiling.error());
     chart.notes.push_back(fmt::format("no ceiling of {}: {}", what, ceiling.error().message));
-    return std::nullopt;
+    return std::optional<profiler::Ceiling>();
   };
-  chart.vector = keep(profiler::vector_ceiling(device), "f32 math");
-  if (device.is_cuda()) chart.l2 = keep(profiler::l2_ceiling(device), "the L2");
-  for (const RoofPoint& p : points)
-    if (p.product && !chart.products.contains(*p.product))
-      if (auto ceiling = keep(profiler::product_ceiling(device, *p.product), "products"))
-        chart.products[*p.product] = *ceiling;
+  KILN_TRY(chart.vector, keep(profiler::vector_ceiling(device), "f32 math"));
+  if (device.is_cuda()) {
+    KILN_TRY(chart.l2, keep(profiler::l2_ceiling(device), "the L2"));
+  }
+  for (const RoofPoint& p : points) {
+    if (!p.product || chart.products.contains(*p.product)) continue;
+    KILN_TRY(auto ceiling, keep(profiler::product_ceiling(device, *p.product), "products"));
+    if (ceiling) chart.products[*p.product] = *ceiling;
+  }
   chart.points = std::move(points);
   return chart;
 }

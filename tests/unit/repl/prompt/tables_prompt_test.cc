@@ -65,6 +65,24 @@ TEST_F(PromptTables, WhatIsTypedAheadIsNotInTheProgress) {
   EXPECT_TRUE(t->wait_for("\necho\n")) << t->screen().text();
 }
 
+TEST_F(PromptTables, CtrlCEndsRooflinesAndSweeps) {
+  auto t = start(60, 120);
+  t->type("x = torch.randn(512, 512)\r");
+  ASSERT_TRUE(t->wait_for("\n[2]")) << t->screen().text();
+  int number = 3;  // of the prompt behind each
+  for (const auto& [command, ms] : {std::pair{"%roofline x@x budget=1s", 300},
+                                    {"%roofline x@x budget=1s", 2500},  // the ceilings
+                                    {"%sweep x@x, x+x n=[1,2,3] budget=20s", 1500}}) {
+    t->type(std::string(command) + "\r");
+    ASSERT_TRUE(t->wait([&] { return t->is_quiet(); })) << t->screen().text();
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    t->send("\x03");
+    ASSERT_TRUE(t->wait_for("\n[" + std::to_string(number++) + "]", 6)) << command << "\n" << t->screen().text();
+  }
+  t->type("print(6 * 7)\r");
+  EXPECT_TRUE(t->wait_for("\n42\n")) << t->screen().text();
+}
+
 TEST_F(PromptTables, CtrlCEndsAWholeBench) {
   auto t = start(60, 120);
   t->type("import time\rdef f(): time.sleep(0.05)\r\r");
