@@ -19,6 +19,7 @@
 #include <mutex>
 
 #include "compiler/codegen/host_constants.h"
+#include "compiler/codegen/host_minmax.h"
 #include "compiler/codegen/host_schedule.h"
 #include "compiler/codegen/llvm_errors.h"
 #include "compiler/codegen/optimize.h"
@@ -122,6 +123,7 @@ Result<HostObject> emit_object(llvm::Module& module, bool want_assembly) {
   const bool own_order = !entry || !entry->hasFnAttribute(lower::kProductsAttribute);
   // Elsewhere vectors of that size do not exist, or registers abound.
   const llvm::StringRef features = machine->getTargetFeatureString();
+  if (features.contains("+avx512dq")) fence_minmax(module);
   if (features.contains("+avx512vl")) {
     if (own_order) schedule_long_blocks(module, 512, 30);
   } else if (features.contains("+avx2")) {
