@@ -29,8 +29,15 @@ function(kiln_archives result)
 endfunction()
 
 kiln_archives(kiln_library_archives kiln_expr kiln_tune)
+# The prompt (kiln/session.h) comes with the shared library, and only where the program is built: it needs more packages.
+set(kiln_shared_archives ${kiln_library_archives})
+set(kiln_shared_extra "")
+if(KILN_PROGRAM)
+  kiln_archives(kiln_shared_archives kiln_expr kiln_tune kiln_repl)
+  set(kiln_shared_extra ${PCRE2_LIBRARY})
+endif()
 set(archive_files "")
-foreach(archive IN LISTS kiln_library_archives)
+foreach(archive IN LISTS kiln_shared_archives)
   list(APPEND archive_files $<TARGET_FILE:${archive}>)
 endforeach()
 
@@ -43,10 +50,10 @@ set_target_properties(kiln_shared PROPERTIES OUTPUT_NAME kiln EXPORT_NAME kiln V
 target_include_directories(kiln_shared INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
 target_compile_features(kiln_shared INTERFACE cxx_std_20)
 # By file, so that what the archives themselves are linked with (a shared LLVM, say) does not follow them.
-add_dependencies(kiln_shared ${kiln_library_archives})
+add_dependencies(kiln_shared ${kiln_shared_archives})
 set_property(TARGET kiln_shared APPEND PROPERTY LINK_DEPENDS ${archive_files})
 target_link_libraries(kiln_shared PRIVATE -Wl,--whole-archive ${archive_files} -Wl,--no-whole-archive
-  $<BUILD_INTERFACE:kiln_llvm_static> Threads::Threads dl)
+  $<BUILD_INTERFACE:kiln_llvm_static> ${kiln_shared_extra} Threads::Threads dl)
 if(TARGET kiln_fmt_static)
   target_link_libraries(kiln_shared PRIVATE $<BUILD_INTERFACE:kiln_fmt_static>)
 else()

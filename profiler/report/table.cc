@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/diag.h"
+#include "support/escape.h"
 #include "support/text_width.h"
 
 namespace kiln::report {
@@ -169,6 +170,30 @@ std::string to_markdown(const Table& whole) {
     out += "|\n";
   }
   for (const std::string& note : table.notes()) out += "\n" + escape_markdown(note) + "\n";
+  return out;
+}
+
+std::string to_html(const Table& whole) {
+  const Table table = whole.printed();
+  auto side = [&](size_t i) {
+    return table.columns()[i].align == Align::kLeft ? " style=\"text-align:left\"" : " style=\"text-align:right\"";
+  };
+  std::string out = "<table>";
+  if (!table.title().empty()) out += "<caption>" + html_escaped(table.title()) + "</caption>";
+  out += "\n<thead><tr>";
+  for (size_t i = 0; i < table.columns().size(); ++i)
+    out += fmt::format("<th{}>{}</th>", side(i), html_escaped(heading(table.columns()[i])));
+  out += "</tr></thead>\n<tbody>\n";
+  for (const auto& row : table.rows()) {
+    out += "<tr>";
+    for (size_t i = 0; i < row.size(); ++i)
+      out += fmt::format("<td{}{}>{}</td>", side(i),
+                         row[i].reason.empty() ? "" : fmt::format(" title=\"{}\"", html_escaped(row[i].reason)),
+                         html_escaped(row[i].text));
+    out += "</tr>\n";
+  }
+  out += "</tbody></table>\n";
+  for (const std::string& note : table.notes()) out += "<p>" + html_escaped(note) + "</p>\n";
   return out;
 }
 

@@ -102,6 +102,8 @@ std::optional<Format> parse_format(std::string_view name);
 std::string to_text(const Table& table, const TextStyle& style = {});
 std::string to_csv(const Table& table);
 std::string to_markdown(const Table& table);
+/// A <table> without style but the side of its cells, with the title as its caption; the notes are paragraphs below it.
+std::string to_html(const Table& table);
 /// {"title": …, "rows": [{key: value}], "units": {key: unit}, "notes": […]} on one line. An empty cell of a column of
 /// numbers (one on the right) is null.
 std::string to_json(const Table& table);

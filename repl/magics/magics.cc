@@ -252,7 +252,8 @@ MagicResult run_magic_for_value(MagicContext& context, std::string_view line, bo
   else if (!yield.value.missing())
     result.value = std::move(yield.value);
   else if (is_assigned && result.status.ok())
-    result.value = text.empty() ? script::Value::none() : script::Value::str(std::move(text));
+    result.value = text.empty() ? script::Value::none() : script::Value::str(text);
+  result.text = std::move(text);
   return result;
 }
 

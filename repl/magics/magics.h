@@ -120,6 +120,7 @@ Status run_magic(MagicContext& context, std::string_view line);
 struct MagicResult {
   Status status;
   script::Value value;
+  std::string text = {};  // what was not printed, for `is_assigned`
 };
 MagicResult run_magic_for_value(MagicContext& context, std::string_view line, bool is_assigned);
 

@@ -166,11 +166,17 @@ Result<Value> value_of(Interp& in, std::string expression) {
 
 }  // namespace
 
-Result<std::string> Session::evaluate(std::string expression) {
-  KILN_TRY(Value v, value_of(*interp_, std::move(expression)));
+Result<Value> Session::value(std::string expression) { return value_of(*interp_, std::move(expression)); }
+
+Result<std::string> Session::repr_of(const Value& v) {
   std::string text;
   KILN_CHECK_OK(guarded(*interp_, [&] { text = interp_->repr(v); }));
   return text;
+}
+
+Result<std::string> Session::evaluate(std::string expression) {
+  KILN_TRY(Value v, value_of(*interp_, std::move(expression)));
+  return repr_of(v);
 }
 
 Result<Kernel> Session::kernel(std::string expression) {

@@ -89,6 +89,7 @@ class Session {
   Result<std::vector<Value>> items(std::string expression);
   /// str(value).
   Result<std::string> text_of(const Value& value);
+  Result<std::string> repr_of(const Value& value);
   /// A global variable; missing when it is not set, and setting the missing value deletes it.
   Value variable(std::string_view name) const;
   void set_variable(std::string_view name, Value value);
@@ -104,6 +105,7 @@ class Session {
   Status check_target(const std::string& target);
   /// `target = value`
   Status assign(const std::string& target, const Value& value);
+  Result<Value> value(std::string expression);
   /// The repr of an expression's value.
   Result<std::string> evaluate(std::string expression);
   /// The value of an expression as the type that a magic needs; kType names its actual type.

@@ -18,6 +18,7 @@ namespace {
 // Signal handlers can reach nothing else.
 std::atomic<script::Session*> g_running{nullptr};
 std::atomic<int> g_presses{0};
+std::atomic<bool> g_ends_program{true};
 std::atomic<int64_t> g_last_press_ms{0};
 constexpr int64_t kOnePress_ms = 300;  // a key that is held repeats: what comes sooner is the same press
 int g_idle[2] = {-1, -1};              // a byte per SIGINT between statements; never closed
@@ -31,15 +32,21 @@ void while_running(int) {
   const bool is_same = g_presses.load() > 0 && now_ms - g_last_press_ms.load() < kOnePress_ms;
   if (!is_same) g_last_press_ms = now_ms;
   const int presses = is_same ? g_presses.load() : ++g_presses;
-  if (presses >= 3) {
+  if (presses >= 3 && g_ends_program) {
     editor::restore_terminal();
     _exit(130);
   }
-  if (presses == 2 && !is_same) {
+  if (presses == 2 && !is_same && g_ends_program) {
     constexpr char kText[] = "\nstill running; Ctrl-C once more ends kiln\n";
     [[maybe_unused]] ssize_t n = write(STDERR_FILENO, kText, sizeof kText - 1);
   }
   if (session) session->interrupt();
+}
+
+/// Whether no other runs: one in a thread of its own, or the one around this.
+bool claim(script::Session& session) {
+  script::Session* none = nullptr;
+  return g_running.compare_exchange_strong(none, &session);
 }
 
 void while_idle(int) {
@@ -57,15 +64,16 @@ void handle(void (*handler)(int), struct sigaction* before) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard(script::Session& session) : is_outermost_(!g_running.load()) {
-  if (!is_outermost_) return;
+InterruptGuard::InterruptGuard(script::Session& session, Interrupts interrupts)
+    : is_active_(interrupts != Interrupts::kNone && claim(session)) {
+  if (!is_active_) return;
   g_presses = 0;
-  g_running = &session;
+  g_ends_program = interrupts == Interrupts::kOfPrompt;
   handle(while_running, &g_before_running);
 }
 
 InterruptGuard::~InterruptGuard() {
-  if (!is_outermost_) return;
+  if (!is_active_) return;
   sigaction(SIGINT, &g_before_running, nullptr);
   // One that came too late for this entry must not stop the next.
   g_running.exchange(nullptr)->forget_interrupt();

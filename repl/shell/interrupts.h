@@ -1,21 +1,22 @@
 // Ctrl-C at the prompt: what SIGINT does while a statement runs, and between statements.
 #pragma once
 #include "repl/session/session.h"
+#include "repl/shell/options.h"
 
 namespace kiln::repl {
 
-/// While one lives, Ctrl-C interrupts the session's running statement; the third press ends the program (a key that is
-/// held is one press for 0.3 s). What SIGINT did before comes back with its end. One inside of another, as of a file
-/// that %run runs, changes nothing.
+/// While one lives, Ctrl-C interrupts the session's running statement; at a prompt the third press ends the program (a
+/// key that is held is one press for 0.3 s). What SIGINT did before comes back with its end. One inside of another, as
+/// of a file that %run runs, changes nothing.
 class InterruptGuard {
  public:
-  explicit InterruptGuard(script::Session& session);
+  InterruptGuard(script::Session& session, Interrupts interrupts);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
  private:
-  const bool is_outermost_;
+  const bool is_active_;
 };
 
 /// While one lives, a Ctrl-C that comes between statements ends nothing; whoever waits for a line sees it.

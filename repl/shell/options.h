@@ -63,12 +63,20 @@ struct ProfileArgs {
   bool lines = false, shapes = false, memory = false, streams = false;
 };
 
+/// What SIGINT does while something runs.
+enum class Interrupts {
+  kOfPrompt,      // interrupts it; the third press ends the program
+  kOfStatements,  // interrupts it
+  kNone,          // what the program has it do
+};
+
 struct Options {
   Command command = Command::kPrompt;
   std::string device;  // "": the default one
   bool json = false;
-  bool no_shell = false;          // ! and %sh are errors
-  bool check_accesses = false;    // kFile: of every launch
+  bool no_shell = false;        // ! and %sh are errors
+  bool check_accesses = false;  // kFile: of every launch
+  Interrupts interrupts = Interrupts::kOfPrompt;
   std::string file, code;         // kFile, kCode
   std::vector<std::string> args;  // the script's own
   CompileArgs compile;

@@ -40,7 +40,10 @@ void to_stdout(std::string_view text) { std::fwrite(text.data(), 1, text.size(),
 
 Shell::Shell(const Options& options, const std::function<void(std::string_view)>& output)
     : options_(options),
-      session_({.output = watched(output ? output : to_stdout), .argv = options.args, .device = {}}),
+      session_({.output = watched(output ? output : to_stdout),
+                .error_output = output,  // null: stderr
+                .argv = options.args,
+                .device = {}}),
       context_{.session = session_,
                .output = watched(output ? output : to_stdout),
                .format = options.json ? report::Format::kJson : report::Format::kText,
@@ -77,7 +80,7 @@ Status Shell::open_device() {
 
 Status Shell::code(const std::string& text, const std::string& file_name, script::Mode mode) {
   KILN_CHECK_OK(open_device());
-  InterruptGuard guard(session_);
+  InterruptGuard guard(session_, options_.interrupts);
   Status status = session_.run(text, file_name, mode);
   if (!status.ok() && status.error().kind == ErrorKind::kSyntax) add_command_help(status.error());
   // A loop without a call is stopped at no place of its own; an earlier entry's would mislead.
@@ -110,8 +113,9 @@ int Shell::run_program(const std::string& text, const std::string& file_name) {
 }
 
 Status Shell::entry(const std::string& text) {
-  const std::string name = fmt::format("[{}]", entry_number_);
-  session_.begin_entry(entry_number_, text);
+  const int number = entry_number_++;
+  const std::string name = fmt::format("[{}]", number);
+  session_.begin_entry(number, text);
   for (const Piece& piece : split_program(text, Commands::kPrompt)) {
     KILN_CHECK_OK(piece.is_command
                       ? command(piece.text)
@@ -125,7 +129,7 @@ Status Shell::command(std::string_view line) {
   if (line == "exit" || line == "quit") return code("exit()", "<exit>", script::Mode::kInteractive);
   if (const auto question = question_of(line)) {
     KILN_CHECK_OK(open_device());
-    InterruptGuard guard(session_);
+    InterruptGuard guard(session_, options_.interrupts);
     return answer(context_, *question);
   }
   const auto percent = percent_command(line);
@@ -137,7 +141,7 @@ Status Shell::magic(std::string_view target, std::string_view line) {
   KILN_CHECK_OK(open_device());
   // Before the work, not behind it.
   if (!target.empty()) KILN_CHECK_OK(session_.check_target(std::string(target)));
-  InterruptGuard guard(session_);
+  InterruptGuard guard(session_, options_.interrupts);
   // What a command prints before its tables may announce them: it does not wait for the pager.
   std::string held;
   MagicResult result;
@@ -162,6 +166,18 @@ Status Shell::magic(std::string_view target, std::string_view line) {
   return with_note(std::move(assigned.error()), "help: the value is `_`");
 }
 
+Result<script::Value> Shell::value(const std::string& expression) {
+  KILN_CHECK_OK(open_device());
+  InterruptGuard guard(session_, options_.interrupts);
+  return session_.value(expression);
+}
+
+MagicResult Shell::command_for_value(std::string_view line) {
+  if (Status opened = open_device(); !opened.ok()) return {std::move(opened), {}, {}};
+  InterruptGuard guard(session_, options_.interrupts);
+  return run_magic_for_value(context_, line, true);
+}
+
 void Shell::show(std::string_view text) {
   if (text.empty() || (pages_ && context_.may_page && page(text))) return;
   context_.output(text);
@@ -183,7 +199,6 @@ int Shell::prompt(EntrySource& entries) {
     Status status = entry(input.text);
     std::fflush(stdout);
     if (!status.ok()) print_error(status.error(), options_.json, context_.wants_color(STDERR_FILENO));
-    ++entry_number_;
   }
   return session_.exit_code().value_or(kExitOk);
 }

@@ -31,6 +31,11 @@ class Shell {
   /// One line about a candidate of a completion; empty when there is nothing to say.
   std::string preview(const std::string& candidate);
 
+  /// The value of one expression.
+  Result<script::Value> value(const std::string& expression);
+  /// A % command whose tables are not printed.
+  MagicResult command_for_value(std::string_view line);
+
   /// The device that the options name becomes the session's; programs and entries do this by themselves.
   Status open_device();
 

@@ -121,6 +121,7 @@ constexpr NativeDef kTableMethods[] = {
     {"to_csv(path=None)", write<report::to_csv>, "as CSV, with units in the heads"},
     {"to_json(path=None)", write<report::to_json>, "as JSON: rows, units, notes"},
     {"to_markdown(path=None)", write<report::to_markdown>, "as a markdown table"},
+    {"to_html(path=None)", write<report::to_html>, "as an HTML table"},
 };
 
 // --- rows ------------------------------------------------------------------------------------------------------------

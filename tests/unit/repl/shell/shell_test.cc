@@ -169,7 +169,7 @@ TEST(Prompt, ALateInterruptStopsNothing) {
   options.device = "cpu";
   Shell shell(options, [&](std::string_view s) { out += s; });
   {
-    InterruptGuard guard(shell.session());
+    InterruptGuard guard(shell.session(), Interrupts::kOfPrompt);
     raise(SIGINT);
   }
   EXPECT_TRUE(shell.entry("for i in range(2): print(i)").ok());
