@@ -1,5 +1,75 @@
-"""Kiln: a compiler for kernels in the Triton language."""
+"""Kiln: a compiler for kernels in the Triton language, and the lab around it."""
+from __future__ import annotations
+
+from typing import Any
+
 from kiln._jit import Kernel, jit
 from kiln._kiln import Error, version as __version__
 
-__all__ = ["Error", "Kernel", "__version__", "jit"]
+__all__ = ["CommandError", "Error", "Kernel", "Plot", "Session", "Table", "__version__", "bench", "compare", "jit",
+           "profile", "session", "static", "tune", "why"]
+
+
+def bench(expression: str, **options: Any) -> "Table":
+    """Measures an expression with cold and hot caches: quartiles, spread, rates.
+
+    expression: its text, as "softmax(x)"; its names are the caller's. options: bytes= and flop= moved and done by one
+    run (GB/s, TFLOP/s), budget= seconds for each cache state.
+    """
+    return _run_command("bench", expression, options)
+
+
+def compare(expression: str, **options: Any) -> "Table":
+    """Ways to compute an expression side by side, in turn: fused, unfused, libraries. options: as %compare."""
+    return _run_command("compare", expression, options)
+
+
+def profile(statement: str, **options: Any) -> "Table":
+    """Where the time of a statement goes, by operation and kernel. options: as %profile."""
+    return _run_command("profile", statement, options)
+
+
+def static(kernel: str, **options: Any) -> "Table":
+    """What a kernel is on a target, without running it: registers, spills, shared memory, occupancy. options: as %static.
+    """
+    return _run_command("static", kernel, options)
+
+
+def tune(launch: str, **options: Any) -> "Table":
+    """The best launch options of a kernel, found by measuring. options: as %tune."""
+    return _run_command("tune", launch, options)
+
+
+def why(expression: str, **options: Any) -> Any:
+    """Why a plan or a kernel is as it is: what the compiler decided, with the line. options: as %why."""
+    return _run_command("why", expression, options)
+
+
+def session() -> "Session":
+    """The session that these functions and notebooks share; made when it is first asked for."""
+    from kiln import _session
+    return _session.session()
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext kiln` in IPython and Jupyter: the commands of Kiln's prompt."""
+    from kiln import _notebook
+    _notebook.load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    from kiln import _notebook
+    _notebook.unload(shell)
+
+
+def _run_command(name: str, expression: str, options: dict) -> Any:
+    from kiln import _session
+    return _session.run_command(name, expression, options, 3)
+
+
+def __getattr__(name: str) -> Any:
+    # What launches kernels alone should not wait for what measures them.
+    if name not in ("CommandError", "Plot", "Session", "Table"):
+        raise AttributeError(f"module 'kiln' has no attribute '{name}'")
+    from kiln import _session
+    return getattr(_session, name)

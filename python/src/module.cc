@@ -92,6 +92,7 @@ PyMODINIT_FUNC PyInit__kiln() {
     add_dispatcher(module.get());
     add_function_table(module.get());
     add_launcher(module.get());
+    add_session(module.get());
     check(PyModule_AddStringConstant(module.get(), "version", KILN_VERSION));
     return module;
   });

@@ -169,6 +169,7 @@ void add_errors(PyObject* module);
 void add_function_table(PyObject* module);
 void add_image(PyObject* module);
 void add_launcher(PyObject* module);
+void add_session(PyObject* module);
 /// Adds a heap type and gives it; the module keeps it alive.
 PyTypeObject* add_type(PyObject* module, PyType_Spec& spec, const char* name);
 

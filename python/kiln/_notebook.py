@@ -1,0 +1,108 @@
+"""Kiln's % commands in IPython and Jupyter: `%load_ext kiln`."""
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from typing import Any, Callable
+
+from kiln import _kiln
+from kiln._session import CommandError, session
+
+
+def load(shell: Any) -> None:
+    """Registers each command of the prompt as a line magic, but for names that IPython has (`%kiln NAME` runs those),
+    `%kiln` for any of them, and the cell magic `%%kiln`."""
+    taken = shell.magics_manager.magics["line"]
+    for name, synopsis, help, description in _kiln.Session.commands():
+        if name in taken and not _is_ours(taken[name]): continue
+        shell.register_magic_function(_line_magic(shell, name, description), "line", name)
+        _complete(shell, "%" + name, lambda line: line)
+    shell.register_magic_function(_any_command(shell), "line", "kiln")
+    shell.register_magic_function(_cell(shell), "cell", "kiln")
+    _complete(shell, "%kiln", lambda line: "%" + line.partition("%kiln")[2].lstrip())
+
+
+def unload(shell: Any) -> None:
+    for kind in ("line", "cell"):
+        magics = shell.magics_manager.magics[kind]
+        for name in [n for n, magic in magics.items() if _is_ours(magic)]: del magics[name]
+
+
+def _ours(magic: Callable) -> Callable:
+    magic.is_kiln = True
+    return magic
+
+
+def _is_ours(magic: Any) -> bool:
+    return getattr(magic, "is_kiln", False)
+
+
+def _run(shell: Any, line: str) -> Any:
+    try:
+        value = session().command(line, shell.user_ns)
+    except (CommandError, KeyboardInterrupt) as e:
+        if getattr(e, "value", None) is not None: _show(e.value)
+        raise
+    if isinstance(value, str):
+        sys.stdout.write(value if value.endswith("\n") else value + "\n")
+        return None
+    return value
+
+
+def _show(value: Any) -> None:
+    from IPython.display import display
+    display(value)
+
+
+def _line_magic(shell: Any, name: str, description: str) -> Callable:
+
+    def magic(line: str) -> Any:
+        return _run(shell, f"{name} {line}")
+
+    magic.__name__, magic.__doc__ = name, description
+    return _ours(magic)
+
+
+def _any_command(shell: Any) -> Callable:
+
+    def kiln(line: str) -> Any:
+        """%kiln NAME ARGUMENTS: any command of Kiln, also those whose names IPython has (%kiln time f(x))."""
+        return _run(shell, line.strip() or "help")
+
+    return _ours(kiln)
+
+
+def _cell(shell: Any) -> Callable:
+    parser = argparse.ArgumentParser(prog="%%kiln", add_help=False, exit_on_error=False)
+    parser.add_argument("-o", "--output", action="append", default=[])
+
+    def kiln(line: str, cell: str) -> None:
+        """%%kiln [-o NAME,…]: runs the cell as Kiln's prompt would, kernels and % commands included.
+
+        Names that the notebook has are the notebook's; those behind -o are set in the notebook afterwards.
+        """
+        try:
+            options, rest = parser.parse_known_args(shlex.split(line))
+        except (argparse.ArgumentError, ValueError) as e:
+            raise CommandError(f"%%kiln: {e}") from None
+        if rest: raise CommandError(f"%%kiln takes -o NAME,…, not {' '.join(rest)}")
+        names = [name for text in options.output for name in text.split(",") if name]
+        session().run(cell, shell.user_ns)
+        for name in names: shell.user_ns[name] = session()[name]
+
+    return _ours(kiln)
+
+
+def _complete(shell: Any, command: str, as_prompt: Callable[[str], str]) -> None:
+    """Tab behind a command gives what it gives at the prompt."""
+
+    def completer(_: Any, event: Any) -> list[str]:
+        before = as_prompt(event.line[:event.text_until_cursor_length] if hasattr(event, "text_until_cursor_length")
+                           else event.line)
+        found, replaced = session().complete(before)
+        # IPython replaces the whole symbol at the cursor.
+        kept = event.symbol[:max(len(event.symbol) - replaced, 0)]
+        return [kept + candidate.rstrip() for candidate in found]
+
+    shell.set_hook("complete_command", completer, str_key=command)

@@ -1,0 +1,128 @@
+"""What commands give: tables, which show themselves in notebooks, and plots of them."""
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import Any, Iterator, Sequence
+
+
+class Plot:
+    """A plot as SVG; notebooks show it. `svg` is its text, save(path) writes it."""
+
+    def __init__(self, svg: str) -> None:
+        self.svg = svg
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | os.PathLike) -> None:
+        with open(path, "w", encoding="utf-8") as file: file.write(self.svg)
+
+    def __repr__(self) -> str:
+        return f"<kiln.Plot of {len(self.svg)} bytes of SVG; save(path) writes it>"
+
+
+class Table:
+    """A command's table. It does not change: what sorts it gives another.
+
+    Attributes: columns (keys), rows (a dict for each; None: no such figure), units (by key), title, notes, and `tables`,
+    the command's other tables by name. A figure of the whole table, as `best` of %tune, is an attribute too. t["time"]
+    is a column, t[0] a row.
+    """
+
+    def __init__(self, session: Any, value: Any, form: dict | None = None) -> None:
+        forms = value.tables
+        self._session, self._value, self._form = session, value, form or forms[0]
+        data = json.loads(self._form["json"])
+        self.rows: list[dict[str, Any]] = data["rows"]
+        self.units: dict[str, str] = data.get("units", {})
+        self.notes: list[str] = data.get("notes", [])
+        self.title: str = data.get("title", "")
+        self.text_before = ""  # what the command said besides
+        self.columns: list[str] = list(self.rows[0]) if self.rows else []
+        self.tables = {} if form else {f["name"]: Table(session, value, f) for f in forms[1:]}
+        self._path = f"_kiln_table.tables[{self._form['name']!r}]" if form else "_kiln_table"
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+    def __getitem__(self, which: int | slice | str) -> Any:
+        if not isinstance(which, str): return self.rows[which]
+        if which not in self.columns:
+            raise KeyError(f"no column '{which}'; there are {', '.join(self.columns)}")
+        return [row[which] for row in self.rows]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"): raise AttributeError(name)
+        from kiln import _kiln
+        try:
+            return self._session._python(self._ask(f"{self._path}.{name}"))
+        except _kiln.Error as e:
+            raise AttributeError(f"the table has no '{name}': {e.message}") from None
+
+    def __repr__(self) -> str:
+        return (self.text_before + self._form["text"]).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        said = f"<pre>{_escaped(self.text_before)}</pre>" if self.text_before else ""
+        others = "".join(f"<details><summary>{_escaped(name)}</summary>{t._form['html']}</details>"
+                         for name, t in self.tables.items() if name)
+        return said + self._form["html"] + others
+
+    def sort(self, by: str, reverse: bool = False) -> "Table":
+        """The same table with its rows in the order of a column."""
+        return self._session._python(self._ask(f"{self._path}.sort({by!r}, reverse={bool(reverse)})"))
+
+    def compare(self, earlier: "Table") -> "Table":
+        """The numbers that differ from an earlier table's."""
+        return self._session._python(
+            self._session._with({"_kiln_table": self._value, "_kiln_earlier": earlier._value},
+                                f"{self._path}.compare(_kiln_earlier)"))
+
+    __sub__ = compare
+
+    def plot(self, y: str | Sequence[str] | None = None, x: str | None = None) -> Plot:
+        """Columns over x (the first column)."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plot.svg")
+            y = list(y) if y is not None and not isinstance(y, str) else y
+            self._ask(f"{self._path}.plot(y={y!r}, x={x!r}, svg={path!r})")
+            with open(path, encoding="utf-8") as file: return Plot(file.read())
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with the columns' keys; its attrs have the units."""
+        import pandas
+        frame = pandas.DataFrame(self.rows, columns=self.columns)
+        frame.attrs["units"] = dict(self.units)
+        return frame
+
+    def to_text(self, path: str | os.PathLike | None = None) -> str | None:
+        return self._write("text", path)
+
+    def to_csv(self, path: str | os.PathLike | None = None) -> str | None:
+        return self._write("csv", path)
+
+    def to_json(self, path: str | os.PathLike | None = None) -> str | None:
+        return self._write("json", path)
+
+    def to_markdown(self, path: str | os.PathLike | None = None) -> str | None:
+        return self._write("markdown", path)
+
+    def to_html(self, path: str | os.PathLike | None = None) -> str | None:
+        return self._write("html", path)
+
+    def _write(self, form: str, path: str | os.PathLike | None) -> str | None:
+        if path is None: return self._form[form]
+        with open(path, "w", encoding="utf-8") as file: file.write(self._form[form])
+        return None
+
+    def _ask(self, expression: str) -> Any:
+        return self._session._with({"_kiln_table": self._value}, expression)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,306 @@
+"""kiln.Session, the functions over it, and `%load_ext kiln`: on the CPU, with what arrays and IPython this Python has."""
+import contextlib
+import gc
+import importlib.util
+import io
+import signal
+import threading
+import time
+import unittest
+
+import kiln
+import kiln.language as tl
+from kiln import _sources
+
+np = importlib.import_module("numpy") if importlib.util.find_spec("numpy") else None
+torch = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
+has_ipython = importlib.util.find_spec("IPython") is not None
+
+FACTOR = tl.constexpr(3.0)
+BLOCK_SIZE = 256
+unsendable = object()
+
+
+@kiln.jit
+def scaled(v):
+    return v * FACTOR
+
+
+@kiln.jit
+def scale_kernel(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, scaled(tl.load(x + i, mask=i < n)), mask=i < n)
+
+
+def scale(x):
+    import torch
+    out = torch.empty_like(x)
+    scale_kernel[(-(-x.numel() // BLOCK_SIZE), )](x, out, x.numel(), BLOCK=BLOCK_SIZE)
+    return out
+
+
+def makes_counter(start):
+
+    def counter(step):
+        return start + step
+
+    return counter
+
+
+def uses_what_cannot_go():
+    return unsendable
+
+
+def printed(call):
+    with contextlib.redirect_stdout(io.StringIO()) as out: call()
+    return out.getvalue()
+
+
+class Sessions(unittest.TestCase):
+
+    def setUp(self):
+        self.session = kiln.Session(device="cpu")
+
+    def test_runs_code_and_commands_as_the_prompt(self):
+        text = printed(lambda: self.session.run("x = 6\nx * 7\n%who"))
+        self.assertIn("42\n", text)
+        self.assertRegex(text, r"x\s+int\s+6")
+
+    def test_gives_values(self):
+        for text in ("None", "True", "7", "-2.5", "'é\\n'", "[1, 2.0, 'a', None]", "{'a': [1], 'b': {}}"):
+            self.assertEqual(self.session.evaluate(text), eval(text))
+        self.assertEqual(self.session.evaluate("(1, (2, 3))"), [1, [2, 3]])
+        self.assertEqual(str(self.session.evaluate("[float('nan'), float('inf')]")), "[nan, inf]")
+        self.assertEqual(self.session.evaluate("2 ** 70"), 2**70)
+        self.assertIn("function", self.session.evaluate("len"))
+
+    def test_errors_have_their_place(self):
+        with self.assertRaises(kiln.CommandError) as caught: self.session.run("x = 1\nx / 0")
+        self.assertEqual((caught.exception.kind, caught.exception.line), ("value", 2))
+        self.assertIn("division by zero", str(caught.exception))
+        self.assertEqual(self.session["x"], 1)
+        with self.assertRaisesRegex(kiln.CommandError, "did you mean %bench"): self.session.command("bnch 1")
+
+    def test_exit_ends_the_entry_alone(self):
+        self.session.run("x = 1\nexit()\nx = 2")
+        self.assertEqual(self.session["x"], 1)
+
+    def test_variables(self):
+        self.session["x"] = {"a": [1, 2.5, None], "b": (True, "q'\"")}
+        self.assertEqual(self.session["x"], {"a": [1, 2.5, None], "b": [True, "q'\""]})
+        del self.session["x"]
+        with self.assertRaises(kiln.CommandError): self.session["x"]
+        with self.assertRaisesRegex(TypeError, "'x': a session takes .* not a 'builtins.object'"):
+            self.session["x"] = object()
+        with self.assertRaises(KeyError): self.session["1x"] = 1
+        endless = []
+        endless.append(endless)
+        with self.assertRaisesRegex(TypeError, "holds itself"): self.session["x"] = endless
+
+    def test_functions_bring_what_they_refer_to(self):
+        self.session["counter"] = makes_counter(40)
+        self.assertEqual(self.session.evaluate("counter(2)"), 42)
+        self.session["counter"] = makes_counter(50)
+        self.assertEqual(self.session.evaluate("counter(2)"), 52)
+
+    def test_says_why_a_name_did_not_come(self):
+        with self.assertRaisesRegex(kiln.CommandError, "'unsendable' of Python is not in the session: a session takes"):
+            self.session.evaluate("uses_what_cannot_go()", globals())
+
+    def test_two_things_of_one_name_are_an_error(self):
+        other = {"FACTOR": 1}
+        exec("def f():\n    return FACTOR", other)
+        with self.assertRaisesRegex(TypeError, "cannot be had"): self.session["f"] = other["f"]
+        plan = _sources._Plan(strict=True)
+        plan.of({"FACTOR": FACTOR})
+        with self.assertRaisesRegex(TypeError, "two things are named 'FACTOR'"): plan.of({"FACTOR": 4})
+
+    def test_one_call_at_a_time(self):
+        problems = []
+
+        class Nested(io.StringIO):
+
+            def write(_, text):
+                try:
+                    self.session.run("2")
+                except RuntimeError as e:
+                    problems.append(str(e))
+
+        with contextlib.redirect_stdout(Nested()): self.session.run("1")
+        self.assertIn("runs already", problems[0])
+
+    def test_what_the_output_raises_comes_out(self):
+
+        class Broken(io.StringIO):
+
+            def write(_, text):
+                raise OSError("no room")
+
+        with contextlib.redirect_stdout(Broken()), self.assertRaisesRegex(OSError, "no room"):
+            self.session.run("for i in range(1 << 40): print(i)")
+        self.assertEqual(self.session.evaluate("1 + 1"), 2)
+
+    def test_interrupt_from_another_thread(self):
+        threading.Timer(0.3, self.session.interrupt).start()
+        with self.assertRaises(KeyboardInterrupt): self.session.run("while True: pass")
+        self.assertEqual(self.session.evaluate("1 + 1"), 2)
+
+    def test_sigint_interrupts_and_never_ends_python(self):
+        before = signal.getsignal(signal.SIGINT)
+
+        def press():
+            for _ in range(4):  # the third ends the program at its prompt
+                time.sleep(0.4)
+                signal.raise_signal(signal.SIGINT)
+
+        thread = threading.Thread(target=press)
+        thread.start()
+        self.session.run("n = 0\nwhile n < 4:\n    try:\n        while True: pass\n    except KeyboardInterrupt: n += 1")
+        thread.join()
+        self.assertEqual(self.session["n"], 4)
+        self.assertIs(signal.getsignal(signal.SIGINT), before)
+
+    def test_an_interrupted_measurement_keeps_its_samples(self):
+        threading.Timer(1.0, self.session.interrupt).start()
+        table = self.session.command("bench sum(range(1000)) budget=60")
+        self.assertGreater(table["n"][0], 0)
+        self.assertIn("interrupted", table.to_text())
+
+    def test_completes(self):
+        self.assertEqual(self.session.complete("é = %benc"), (["%bench "], 5))
+        self.session["length"] = 3
+        self.assertEqual(self.session.complete("'é' + leng"), (["length"], 4))
+
+    def test_values_outlive_their_session_and_thread(self):
+        table = self.session.command("static k target=sm_90a", {"k": scale_kernel})
+        del self.session
+        threads = [threading.Thread(target=lambda: table.sort("kernel")) for _ in range(4)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        del table
+        gc.collect()
+
+    @unittest.skipUnless(np, "needs numpy")
+    def test_tensors_share_their_memory(self):
+        x = np.arange(1000, dtype=np.float32)
+        self.session["x"] = x
+        x[:] = 7
+        self.assertEqual(self.session.evaluate("x.sum()").item(), 7000)
+        self.session.run("y = x.fill_(2.0)")
+        self.assertEqual(x[999], 2)
+        strided = np.arange(24, dtype=np.int32).reshape(4, 6)[::2, 1:]
+        np.testing.assert_array_equal(np.asarray(self.session.evaluate("s + 1", {"s": strided})), strided + 1)
+        frozen = np.ones(3)
+        frozen.flags.writeable = False
+        self.session["f"] = frozen
+        self.session.run("g = f.fill_(5.0)")
+        self.assertEqual(frozen.sum(), 3)
+        with self.assertRaises(TypeError): self.session["x"] = np.array(["a"])
+
+    @unittest.skipUnless(torch, "needs torch")
+    def test_tensors_of_torch(self):
+        for dtype in (torch.bfloat16, torch.float16, torch.float64, torch.int8):
+            x = torch.arange(12).to(dtype).reshape(3, 4).t()
+            got = self.session.evaluate("x * 2", {"x": x})
+            self.assertEqual(got.dtype, dtype)
+            self.assertTrue(torch.equal(torch.as_tensor(got), x * 2))
+        self.assertEqual(self.session.evaluate("p.sum()", {"p": torch.nn.Parameter(torch.ones(3))}).item(), 3)
+        self.session["d"] = torch.float16
+        self.assertEqual(self.session.evaluate("str(d)"), "torch.float16")
+        self.assertEqual(self.session.evaluate("act(x)[0]", {"act": torch.relu, "x": torch.tensor([-1.0])}).item(), 0)
+
+    @unittest.skipUnless(np, "needs numpy")
+    def test_runs_kernels_and_functions_by_their_source(self):
+        x = np.arange(1000, dtype=np.float32)
+        np.testing.assert_array_equal(np.asarray(self.session.evaluate("scale(x)", {**globals(), "x": x})), x * 3)
+        with self.assertRaises(kiln.CommandError) as caught:
+            self.session.evaluate("scale_kernel[(1,)](x, x, 10)", {**globals(), "x": x})
+        self.assertIn("BLOCK", str(caught.exception))
+
+
+class Functions(unittest.TestCase):
+
+    def test_measure_in_the_callers_names(self):
+        numbers = list(range(100))
+        table = kiln.bench("sum(numbers)", budget=0.1)
+        self.assertEqual(table["cache"], ["cold", "hot"])
+        self.assertEqual(table[0]["cache"], "cold")
+        self.assertEqual(table.units["median"], "us")
+        self.assertGreater(min(table["median"]), 0)
+        self.assertEqual(len(table), 2)
+        self.assertEqual([row["cache"] for row in table.sort("median", reverse=True)], ["cold", "hot"])
+        self.assertEqual(len(table - table), 0)
+        self.assertIn("<svg", table.plot("median").svg)
+        self.assertIn("cache,", table.to_csv())
+        self.assertIn("| cache", table.to_markdown())
+        self.assertIn("<table>", table._repr_html_())
+        self.assertIn("cold", repr(table))
+        with self.assertRaisesRegex(KeyError, "there are cache"): table["nothing"]
+        with self.assertRaises(AttributeError): table.nothing
+
+    def test_look_at_kernels(self):
+        table = kiln.static("scale_kernel", target="sm_90a")
+        self.assertEqual(table[0]["target"], "sm_90a")
+        self.assertEqual(table[0]["spills"], 0)
+
+    def test_take_texts(self):
+        with self.assertRaisesRegex(TypeError, "takes the text of an expression"): kiln.bench(len)
+
+
+@unittest.skipUnless(has_ipython, "needs IPython")
+class Notebooks(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        from IPython.core.interactiveshell import InteractiveShell
+        cls.shell = InteractiveShell.instance()
+        cls.shell.run_cell("%load_ext kiln")
+        cls.shell.user_ns.update({name: globals()[name] for name in ("scale_kernel", "scaled", "scale", "BLOCK_SIZE")})
+
+    def cell(self, text):
+        """(what it gave, what it printed, its error)"""
+        with contextlib.redirect_stdout(io.StringIO()) as out: done = self.shell.run_cell(text)
+        return done.result, out.getvalue(), done.error_in_exec or done.error_before_exec
+
+    def test_every_command_is_a_magic(self):
+        magics = self.shell.magics_manager.magics["line"]
+        for name, *_ in kiln._kiln.Session.commands(): self.assertIn(name, magics)
+        self.assertFalse(getattr(magics["time"], "is_kiln", False), "IPython keeps its own")
+        self.assertIn("seconds for each cache state", magics["bench"].__doc__)
+
+    def test_commands_give_tables(self):
+        table, _, error = self.cell("n = 1000\nr = %bench sum(range(n)) budget=0.1\nr")
+        self.assertIsNone(error)
+        self.assertIs(type(table), kiln.Table)
+        table, _, _ = self.cell("%kiln time sum(range(n))")
+        self.assertIn("wall_us", table.columns)
+        _, text, _ = self.cell("%target sm_90a\n%ptx scale_kernel signature=*fp32,*fp32,i32 BLOCK=64")
+        self.assertIn(".visible .entry scale_kernel", text)
+
+    def test_cells(self):
+        _, text, error = self.cell("k = 5\n")
+        _, text, error = self.cell("%%kiln -o total,twice\ntotal = sum(range(k))\ntwice = total * 2\ntwice")
+        self.assertIsNone(error)
+        self.assertIn("20\n", text)
+        self.assertEqual((self.shell.user_ns["total"], self.shell.user_ns["twice"]), (10, 20))
+
+    def test_errors(self):
+        for text, said in (("%bench nothing_there", "nothing_there"), ("%kiln bnch 1", "did you mean %bench"),
+                           ("%%kiln -x\n1", "takes -o"), ("%%kiln\n1 +", "expected")):
+            _, _, error = self.cell(text)
+            self.assertIsInstance(error, kiln.Error, text)
+            self.assertIn(said, str(error))
+
+    def test_completion(self):
+        self.assertIn("budget=", self.shell.complete("bud", "%bench sum(range(5)) bud", 24)[1])
+
+    def test_unloads(self):
+        self.shell.run_cell("%unload_ext kiln")
+        self.assertNotIn("bench", self.shell.magics_manager.magics["line"])
+        self.assertIn("time", self.shell.magics_manager.magics["line"])
+        self.shell.run_cell("%load_ext kiln")
+        self.assertIn("bench", self.shell.magics_manager.magics["line"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
