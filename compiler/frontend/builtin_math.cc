@@ -47,6 +47,45 @@ Result<Value> math_unary(Codegen& g, const BoundArgs& a, OpKind kind) {
   return Value(g.b.unary(kind, v));
 }
 
+namespace {
+
+/// "__rshift__" and its like, by what the op is called between the underscores.
+constexpr std::pair<std::string_view, ast::BinaryOp> kOperators[] = {
+    {"add", ast::BinaryOp::kAdd},           {"sub", ast::BinaryOp::kSub},
+    {"mul", ast::BinaryOp::kMul},           {"truediv", ast::BinaryOp::kDiv},
+    {"floordiv", ast::BinaryOp::kFloorDiv}, {"mod", ast::BinaryOp::kMod},
+    {"and", ast::BinaryOp::kAnd},           {"or", ast::BinaryOp::kOr},
+    {"xor", ast::BinaryOp::kXor},           {"lshift", ast::BinaryOp::kShl},
+    {"rshift", ast::BinaryOp::kShr}};
+constexpr std::pair<std::string_view, ast::CompareOp> kComparisons[] = {
+    {"eq", ast::CompareOp::kEq}, {"ne", ast::CompareOp::kNe}, {"lt", ast::CompareOp::kLt},
+    {"le", ast::CompareOp::kLe}, {"gt", ast::CompareOp::kGt}, {"ge", ast::CompareOp::kGe}};
+
+template <class Op, size_t kCount>
+Op operator_of(const std::pair<std::string_view, Op> (&table)[kCount], std::string_view method) {
+  const std::string_view name = method.substr(2, method.size() - 4);
+  return std::ranges::find(table, name, &std::pair<std::string_view, Op>::first)->second;
+}
+
+}  // namespace
+
+Result<Value> operator_method(Codegen& g, const BoundArgs& a) {
+  return g.binary(operator_of(kOperators, a.builtin->name), a.args[0], a.args[1], a.range);
+}
+
+Result<Value> reflected_operator(Codegen& g, const BoundArgs& a) {
+  const std::string name = "__" + std::string(a.builtin->name.substr(3));  // "__rsub__"
+  return g.binary(operator_of(kOperators, name), a.args[1], a.args[0], a.range);
+}
+
+Result<Value> comparison_method(Codegen& g, const BoundArgs& a) {
+  return g.compare(operator_of(kComparisons, a.builtin->name), a.args[0], a.args[1], a.range);
+}
+
+Result<Value> unary_method(Codegen& g, const BoundArgs& a) {
+  return g.unary(a.builtin->name == "__neg__" ? ast::UnaryOp::kNegate : ast::UnaryOp::kInvert, a.args[0], a.range);
+}
+
 Result<Value> arithmetic(Codegen& g, const BoundArgs& a) {
   ast::BinaryOp op = a.builtin->name == "add"   ? ast::BinaryOp::kAdd
                      : a.builtin->name == "sub" ? ast::BinaryOp::kSub

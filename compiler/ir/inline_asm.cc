@@ -53,6 +53,8 @@ int asm_register_bits(char letter) {
       return 16;
     case 'r':
     case 'f':
+    case 'n':
+    case 'i':
       return 32;
     case 'l':
     case 'd':
@@ -61,6 +63,8 @@ int asm_register_bits(char letter) {
       return 0;
   }
 }
+
+bool is_asm_immediate(char letter) { return letter == 'n' || letter == 'i'; }
 
 AsmConstraints match_asm(std::string_view constraints, std::span<const Type> outputs, std::span<const Type> inputs,
                          int pack, std::string* wrong) {
@@ -74,8 +78,9 @@ AsmConstraints match_asm(std::string_view constraints, std::span<const Type> out
     char letter = at + 1 == part.size() ? part[at] : '?';
     const auto tied = static_cast<size_t>(letter - '0');
     if (!is_output && tied < out.outputs.size()) letter = out.outputs[tied];
-    if (asm_register_bits(letter) == 0) {
-      *wrong = fmt::format("the constraint {} is none of h, r, f, l, d and the number of an output", part);
+    if (asm_register_bits(letter) == 0 || (is_output && is_asm_immediate(letter))) {
+      *wrong = fmt::format("the constraint {} is none of h, r, f, l, d{}", part,
+                           is_output ? "" : ", n, i and the number of an output");
       return out;
     }
     (is_output ? out.outputs : out.inputs).push_back(letter);

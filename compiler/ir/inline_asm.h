@@ -21,6 +21,8 @@ struct AsmConstraints {
 int elements_per_register(const Type& element, int pack);
 /// Bits of an operand with that constraint; 0 for a letter that is none.
 int asm_register_bits(char letter);
+/// Of an input that is no register: a constant becomes a part of the text.
+bool is_asm_immediate(char letter);
 
 /// The constraints, where they fit `pack` elements of each of the types; `wrong` gets what does not.
 AsmConstraints match_asm(std::string_view constraints, std::span<const Type> outputs, std::span<const Type> inputs,

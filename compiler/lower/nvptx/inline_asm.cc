@@ -43,6 +43,7 @@ struct Code {
   llvm::InlineAsm* code = nullptr;
   std::vector<ir::Type> inputs;
   std::vector<llvm::Type*> results, arguments;
+  std::vector<char> letters;  // of the arguments
 };
 
 Result<Code> asm_code(Lowering& l, const ir::Op& op, size_t pack, bool has_effects) {
@@ -58,6 +59,7 @@ Result<Code> asm_code(Lowering& l, const ir::Op& op, size_t pack, bool has_effec
   std::vector<llvm::Type*>&results = out.results, &arguments = out.arguments;
   for (char letter : constraints.outputs) results.push_back(asm_type(l.context(), letter));
   for (char letter : constraints.inputs) arguments.push_back(asm_type(l.context(), letter));
+  out.letters = constraints.inputs;
   llvm::Type* result = results.empty()       ? llvm::Type::getVoidTy(l.context())
                        : results.size() == 1 ? results[0]
                                              : llvm::StructType::get(l.context(), results);
@@ -71,12 +73,17 @@ Result<Code> asm_code(Lowering& l, const ir::Op& op, size_t pack, bool has_effec
 }
 
 /// A call for the elements from register `first` on.
-llvm::CallInst* asm_call(Lowering& l, const ir::Op& op, const Code& code, size_t first, size_t pack) {
+Result<llvm::CallInst*> asm_call(Lowering& l, const ir::Op& op, const Code& code, size_t first, size_t pack) {
   std::vector<Value*> operands;
   for (size_t k = 0; k < op.operands.size(); ++k) {
     const size_t each = per_register(code.inputs[k], pack);
-    for (size_t i = 0; i < pack; i += each)
+    for (size_t i = 0; i < pack; i += each) {
+      const char letter = code.letters[operands.size()];
       operands.push_back(gather_bits(l.b, l.of(op.operands[k]), first + i, each, code.arguments[operands.size()]));
+      if (ir::is_asm_immediate(letter) && !llvm::isa<llvm::ConstantInt>(operands.back()))
+        return error_at(op.range, ErrorKind::kValue,
+                        "argument {} of inline assembly has the constraint {}, which takes a constant", k, letter);
+    }
   }
   llvm::CallInst* call = l.b.CreateCall(code.type, code.code, operands);
   call->setDoesNotThrow();
@@ -110,7 +117,7 @@ Status lower<ir::OpKind::kInlineAsm>(Lowering& l, const ir::Op& op) {
   const auto n = static_cast<size_t>(num_registers(op.result()->type));
   Registers out;
   for (size_t r = 0; r < n; r += pack) {
-    llvm::CallInst* call = asm_call(l, op, code, r, pack);
+    KILN_TRY(llvm::CallInst * call, asm_call(l, op, code, r, pack));
     call->addFnAttr(llvm::Attribute::WillReturn);
     call->setMemoryEffects(llvm::MemoryEffects::none());
     for (size_t i = 0; i < pack && r + i < n; ++i)
@@ -127,7 +134,7 @@ Status lower<ir::OpKind::kAsmEffect>(Lowering& l, const ir::Op& op) {
   const auto n = static_cast<size_t>(op.operands.empty() ? 1 : num_registers(op.operand(0)->type));
   std::vector<Registers> results(op.results.size());
   for (size_t r = 0; r < n; r += pack) {
-    llvm::CallInst* call = asm_call(l, op, code, r, pack);
+    KILN_TRY(llvm::CallInst * call, asm_call(l, op, code, r, pack));
     // It may be a barrier, and must not come under other conditions.
     call->addFnAttr(llvm::Attribute::Convergent);
     size_t first_register = 0;
