@@ -18,9 +18,8 @@
 #include "kiln/device.h"
 #include "profiler/lines/disassemble.h"
 #include "profiler/report/table.h"
-#include "repl/commands/compile_imports.h"
+#include "repl/commands/compile_kernel_file.h"
 #include "repl/commands/compile_launcher.h"
-#include "repl/commands/compile_signature.h"
 #include "repl/magics/compile_stages.h"
 #include "repl/shell/errors.h"
 #include "repl/shell/files.h"
@@ -31,123 +30,6 @@
 namespace kiln::repl {
 
 namespace {
-
-using Function = std::shared_ptr<const frontend::JitFunction>;
-
-struct KernelFile {
-  std::shared_ptr<const ast::Module> module;
-  std::vector<Function> functions;
-};
-
-Result<std::shared_ptr<const ast::Module>> parse_file(const std::string& path) {
-  KILN_TRY(std::string text, read_text(path));
-  return parse::parse_module(SourceText::make(path, std::move(text)));
-}
-
-Result<KernelFile> load(const std::string& path) {
-  KernelFile file;
-  KILN_TRY(file.module, parse_file(path));
-  KILN_TRY(file.functions, frontend::jit_functions(file.module, follow_imports()));
-  if (file.functions.empty())
-    return with_note(error(ErrorKind::kName, "{} has no @triton.jit function", path),
-                     "help: put @triton.jit before the kernel's def");
-  return file;
-}
-
-bool returns_value(const ast::FunctionDef& def) {
-  bool found = false;
-  ast::walk(
-      def.body,
-      [&](const ast::Stmt& s) {
-        const auto* r = ast::dyn_as<ast::Return>(&s);
-        const auto* c = r ? ast::dyn_as<ast::ConstantExpr>(r->value.get()) : nullptr;
-        found = found || (r && r->value && !(c && std::holds_alternative<ast::None>(c->value)));
-      },
-      [](const ast::Expr&) {});
-  return found;
-}
-
-// Functions that no other function calls and that return nothing: what a host would launch.
-std::vector<Function> kernels_of(const KernelFile& file) {
-  std::set<std::string> called;
-  for (const Function& f : file.functions)
-    for (std::string& name : called_names(*f->def)) called.insert(std::move(name));
-  std::vector<Function> kernels;
-  for (const Function& f : file.functions)
-    if (!f->constexpr_function && !called.contains(f->def->name) && !returns_value(*f->def)) kernels.push_back(f);
-  return kernels;
-}
-
-std::string names_of(const std::vector<Function>& functions) {
-  std::string out;
-  for (const Function& f : functions) out += (out.empty() ? "" : ", ") + f->def->name;
-  return out;
-}
-
-Result<Function> find(const KernelFile& file, const std::string& name) {
-  if (name.empty()) {
-    std::vector<Function> kernels = kernels_of(file);
-    if (kernels.size() == 1) return kernels[0];
-    return error(ErrorKind::kName, "--kernel is needed: the file has {}",
-                 kernels.empty() ? names_of(file.functions) : names_of(kernels));
-  }
-  std::vector<std::string> names;
-  for (const Function& f : file.functions) {
-    if (f->def->name == name) return f;
-    names.push_back(f->def->name);
-  }
-  Diagnostic d = error(ErrorKind::kName, "there is no kernel '{}'; the file has {}", name, names_of(file.functions));
-  if (std::string near = nearest_name(name, names); !near.empty())
-    return with_note(std::move(d), "help: did you mean '" + near + "'?");
-  return d;
-}
-
-// What a kernel is compiled for: the signature given, or assumed.
-struct Specialisation {
-  std::vector<frontend::ArgSpec> args;
-  std::vector<std::string> assumptions;
-};
-
-Result<Specialisation> specialise(const frontend::JitFunction& function, const CompileArgs& args, Evidence evidence) {
-  std::vector<std::pair<std::string, frontend::Global>> constexprs;
-  for (const std::string& text : args.constexprs) {
-    KILN_TRY(constexprs.emplace_back(), parse_constexpr(text));
-  }
-  // What this function has no parameter for belongs to another kernel of the file, unless only one is meant.
-  std::erase_if(constexprs, [&](const auto& c) {
-    return args.kernel.empty() && std::none_of(function.def->params.begin(), function.def->params.end(),
-                                               [&](const ast::Param& p) { return p.name == c.first; });
-  });
-  Specialisation s;
-  std::string signature = args.signature;
-  if (signature.empty()) {
-    AssumedSignature assumed = assume_signature(function, constexprs, evidence);
-    signature = std::move(assumed.signature);
-    constexprs = std::move(assumed.constexprs);
-    s.assumptions = std::move(assumed.assumptions);
-  }
-  KILN_TRY(s.args, frontend::parse_signature(function, signature, constexprs));
-  return s;
-}
-
-Result<std::string> target_name(const CompileArgs& args, const std::string& device) {
-  if (!args.target.empty()) {
-    if (target::find(args.target)) return args.target;
-    return error(ErrorKind::kValue, "unknown target '{}'; the targets are {}", args.target,
-                 fmt::join(target_names(), ", "));
-  }
-  auto opened = device.empty() ? Device::open_default() : Device::open(device);
-  if (!opened.ok()) return opened.error();
-  return opened->info().target;
-}
-
-CompileOptions options_for(const CompileArgs& args, std::string target) {
-  CompileOptions o;
-  o.target = std::move(target);
-  o.frontend = {args.options};
-  o.verify_each = args.verify_each;
-  return o;
-}
 
 void print_assumptions(const std::vector<std::string>& assumptions) {
   if (assumptions.empty()) return;
@@ -342,47 +224,6 @@ Status compile_command(const CompileArgs& given, const std::string& device, bool
   }
   if (args.time_passes) print_phases(*compiled);
   return {};
-}
-
-Result<int> check_command(const CompileArgs& args, const std::string& device, bool json) {
-  KILN_TRY(KernelFile file, load(args.file));
-  KILN_TRY(std::string target, target_name(args, device));
-  std::vector<Function> kernels;
-  if (args.kernel.empty()) {
-    kernels = kernels_of(file);
-  } else {
-    KILN_TRY(kernels.emplace_back(), find(file, args.kernel));
-  }
-  if (!args.signature.empty() && kernels.size() != 1)
-    return error(ErrorKind::kValue, "--signature needs --kernel: the file has {}", names_of(kernels));
-  int failed = 0;
-  for (const Function& f : kernels) {
-    std::vector<std::string> assumptions;
-    auto attempt = [&]() -> Status {
-      KILN_TRY(Specialisation special, specialise(*f, args, Evidence::kNamesToo));
-      assumptions = special.assumptions;
-      CompileOptions options = options_for(args, target);
-      options.want_cubin = false;
-      KILN_TRY([[maybe_unused]] CompiledKernel kernel, compile(*f, special.args, options));
-      return {};
-    };
-    Status status = attempt();
-    failed += !status.ok();
-    if (json) {
-      nlohmann::ordered_json line = {{"kernel", f->def->name}, {"target", target}, {"ok", status.ok()}};
-      if (!assumptions.empty()) line["assumed"] = assumptions;
-      if (!status.ok()) line["error"] = nlohmann::ordered_json::parse(error_json(status.error()));
-      put(stdout, line.dump() + "\n");
-      continue;
-    }
-    put(stdout, fmt::format("{} {} for {}{}\n", f->def->name, status.ok() ? "compiles" : "does not compile", target,
-                            assumptions.empty() ? "" : fmt::format(" (assumed {})", fmt::join(assumptions, ", "))));
-    if (!status.ok()) put(stdout, render(status.error(), report::wants_color(STDOUT_FILENO)));
-  }
-  if (!json)
-    put(stdout,
-        fmt::format("{} of {} kernels compile\n", kernels.size() - static_cast<size_t>(failed), kernels.size()));
-  return failed ? kExitError : kExitOk;
 }
 
 }  // namespace kiln::repl

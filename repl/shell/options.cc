@@ -45,7 +45,8 @@ void add_kernel_options(CLI::App& command, CompileArgs& a) {
       "parameters may be left out or given as 'constexpr'");
   command.add_option("--constexpr", a.constexprs, "NAME=VALUE, for each constexpr parameter")->take_all();
   command.add_option("--target", a.target, "sm_80, sm_90a, host, …; default: the device's");
-  a.options.debug = false;  // what is compiled for others checks nothing unless asked to, as Triton's; a launch here does
+  a.options.debug =
+      false;  // what is compiled for others checks nothing unless asked to, as Triton's; a launch here does
   add_launch_options(command, a.options);
   command.add_flag("--verify-each", a.verify_each, "verify the IR after every pass");
 }
@@ -102,7 +103,8 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   compile->add_flag("--time-passes", o.compile.time_passes, "print the time of each phase to stderr");
   compile->add_option("-o", o.compile.output, "write to this file");
 
-  CLI::App* check = app.add_subcommand("check", "compile every kernel of a file and report the errors");
+  CLI::App* check =
+      app.add_subcommand("check", "compile every kernel of a file, or of the files of a folder, and report the errors");
   add_kernel_options(*check, o.compile);
 
   CLI::App* env = app.add_subcommand("env", "list the KILN_* variables with values and meanings");
