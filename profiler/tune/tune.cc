@@ -104,6 +104,7 @@ class Tuner {
     KILN_CHECK_OK(try_out());
     KILN_CHECK_OK(measure_rest());
     result_.best = best_row(result_.rows);
+    KILN_CHECK_OK(confirm());
     write_records();
     return finish();
   }
@@ -131,6 +132,24 @@ class Tuner {
   Result<TuneResult> finish() {
     result_.total_s = elapsed();
     return std::move(result_);
+  }
+
+  Status confirm() {
+    if (!options_.confirm || result_.interrupted || result_.best < 0) return {};
+    KILN_TRY(const std::optional<InTurns> slower, options_.confirm(result_));
+    if (!slower) return {};
+    // Their samples keep their spread. Only what comes in the last rung can be the best.
+    for (const auto& [i, us] : {std::pair(slower->row, slower->us), std::pair(slower->against, slower->against_us)}) {
+      TuneRow& r = row(static_cast<size_t>(i));
+      const double scale = r.us.empty() ? 0 : us / r.median_us();
+      for (double& sample : r.us) sample *= scale;
+      if (r.us.empty()) r.us = {us};
+      r.state = TuneState::kMeasured;
+      r.rung = row(static_cast<size_t>(result_.best)).rung;
+      r.from_record = false;
+    }
+    result_.best = best_row(result_.rows);
+    return {};
   }
 
   std::string record_identity(size_t i, bool is_verdict) const {

@@ -67,6 +67,14 @@ struct TuneProgress {
   double elapsed_s = 0, left_s = 0;  // left_s: an estimate; 0 unknown
 };
 
+struct TuneResult;
+
+/// Medians of two rows that were timed in turns.
+struct InTurns {
+  int row = -1, against = -1;
+  double us = 0, against_us = 0;
+};
+
 struct TuneOptions {
   double budget_s = 1e9;   // of wall time for all of it; a compilation or launch that has begun is waited for
   double measure_s = 1e9;  // of that for the timing
@@ -88,6 +96,9 @@ struct TuneOptions {
   /// False: what was measured with one grid serves every other (an autotuner's key alone says what it holds for). That
   /// a configuration failed or was wrong is known of its own grid and arguments only, either way.
   bool records_per_grid = true;
+  /// Compares the best row with one that it has to beat, in turns, and gives their times where it does not: both rows
+  /// take them, in the result and in the records. Not asked when everything was known or Ctrl-C ended it.
+  std::function<Result<std::optional<InTurns>>(const TuneResult&)> confirm = {};
   std::function<bool()> should_stop = {};  // asked often, from the calling thread
   std::function<void(const TuneProgress&)> on_progress = {};
 };

@@ -62,8 +62,6 @@ class LaunchTuner {
     if (check_) KILN_CHECK_OK(check_->restore());
     if (out_.result.best < 0) return nothing_found();
     if (!out_.result.unchecked.empty()) out_.notes.push_back("accesses were not checked: " + out_.result.unchecked);
-    KILN_CHECK_OK(compare());
-    if (check_) KILN_CHECK_OK(check_->restore());
     KILN_CHECK_OK(caught([&] { hand_over(); }));
     return std::move(out_);
   }
@@ -344,6 +342,7 @@ class LaunchTuner {
       else
         out_.notes.push_back("outputs were not compared: " + made.error().message);
     }
+    o.confirm = [this](const profiler::TuneResult& r) { return compare(r); };
     if (!first.kernel) return o;
     o.records = &tune_records(in_);
     std::vector<std::string> lines = profiler::argument_lines(first);
@@ -370,12 +369,12 @@ class LaunchTuner {
     return d;
   }
 
-  Status compare() {
-    const profiler::TuneResult& r = out_.result;
+  /// The best one against the launch as it stands.
+  Result<std::optional<profiler::InTurns>> compare(const profiler::TuneResult& r) {
     const auto present = static_cast<size_t>(out_.present);
-    if (r.interrupted || r.from_records || r.best == out_.present || !candidates_[present].problem.empty() ||
+    if (r.best == out_.present || !candidates_[present].problem.empty() ||
         r.rows[present].state == profiler::TuneState::kFailed)
-      return {};
+      return std::optional<profiler::InTurns>();
     KILN_TRY(profiler::Timer timer, profiler::Timer::make(out_.device));
     auto sampler = [&](int i) -> profiler::Sampler {
       const profiler::TuneCandidate& c = candidates_[static_cast<size_t>(i)];
@@ -391,14 +390,20 @@ class LaunchTuner {
     options.timeout_s = std::min(kCompare_s, request_.budget_s);
     auto compared =
         profiler::compare_samples(sampler(r.best), sampler(out_.present), options, profiler::steady_seconds);
-    if (finish_) KILN_CHECK_OK(finish_());
     if (!compared.ok() && compared.error().kind == ErrorKind::kInterrupted) {
       session_.forget_interrupt();
-      return {};
+      return std::optional<profiler::InTurns>();
     }
     if (!compared.ok()) return std::move(compared.error());
+    if (compared->verdict == profiler::Verdict::kSlower) {
+      out_.notes.push_back(
+          fmt::format("{} was the fastest by itself, and SLOWER {:.2f}x in turns with the launch as it "
+                      "stands, over {} pairs: its time is that of the turns",
+                      r.rows[static_cast<size_t>(r.best)].config, compared->speedup, compared->pairs));
+      return std::optional<profiler::InTurns>({r.best, out_.present, compared->a_us.median, compared->b_us.median});
+    }
     out_.against = *compared;
-    return {};
+    return std::optional<profiler::InTurns>();
   }
 
   // --- what the script gets ---

@@ -254,6 +254,29 @@ TEST_F(TuneTest, ABenchmarkOfTheCallersOwnDecides) {
   EXPECT_EQ(r.rows[0].us, std::vector<double>{50.0});
 }
 
+// Alone the second was the fastest; in turns with the first it is slower, and the next run knows.
+TEST_F(TuneTest, WhatLosesInTurnsIsNotKeptAsTheBest) {
+  TuneRecords records([](const std::string& note) { ADD_FAILURE() << note; });
+  options.records = &records;
+  options.record_key = "key";
+  options.bench = [](const TuneCandidate& c) -> Result<double> { return c.grid[0] == 11 ? 5.0 : 50.0; };
+  int asked = 0;
+  options.confirm = [&](const TuneResult& r) -> Result<std::optional<InTurns>> {
+    EXPECT_EQ(r.best, 1);
+    ++asked;
+    return std::optional<InTurns>({r.best, 0, 60, 48});
+  };
+  const std::vector<TuneCandidate> candidates = {candidate(64), candidate(128), candidate(256)};
+  const TuneResult r = run(candidates);
+  EXPECT_EQ(r.best, 0);
+  EXPECT_EQ(r.rows[1].median_us(), 60);
+  EXPECT_EQ(r.rows[0].median_us(), 48);
+  const TuneResult again = run(candidates);
+  EXPECT_TRUE(again.from_records);
+  EXPECT_EQ(again.best, 0);
+  EXPECT_EQ(asked, 1);
+}
+
 TEST_F(TuneTest, AnInterruptKeepsTheBestOfThoseMeasured) {
   std::atomic<int> samples{0};
   std::vector<TuneCandidate> candidates = {candidate(64), candidate(128), candidate(256), candidate(512)};
