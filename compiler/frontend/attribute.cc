@@ -48,9 +48,9 @@ constexpr Predicate kPredicates[] = {
     {"is_const", [](const Type&) { return false; }},
     {"is_void", [](const Type&) { return false; }},
 };
-constexpr std::string_view kTypeFields[] = {"element_ty",         "scalar",       "shape",
-                                            "primitive_bitwidth", "int_bitwidth", "itemsize",
-                                            "fp_mantissa_width",  "name",         "numel"};
+constexpr std::string_view kTypeFields[] = {
+    "element_ty",        "scalar", "shape", "primitive_bitwidth", "int_bitwidth", "itemsize",
+    "fp_mantissa_width", "name",   "numel", "get_block_shapes"};
 constexpr std::string_view kTensorFields[] = {"dtype", "shape", "type", "T", "numel"};
 
 Value shape_value(const ir::Shape& shape) {
@@ -101,6 +101,8 @@ Result<Value> Codegen::type_attribute(const Type& t, std::string_view name, Sour
   }
   if (name == "scalar") return Value(TypeValue{t.scalar()});
   if (name == "shape") return shape_value(t.shape);
+  if (name == "get_block_shapes" && t.is_tile())
+    return method(std::string(name), nullptr, nullptr, {shape_value(t.shape), range});
   if (name == "numel") return Value::integer(t.shape.numel());
   if (name == "primitive_bitwidth") return Value::integer(t.element_bits());
   if (name == "int_bitwidth" && t.is_int()) return Value::integer(bits(t.dtype));

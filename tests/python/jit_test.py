@@ -66,6 +66,18 @@ def reads_plain_global(out):
     tl.store(out, PLAIN)
 
 
+@kiln.jit
+def scaled_product(a, a_scale, b, b_scale, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    m, n = tl.arange(0, M), tl.arange(0, N)
+    half, groups = tl.arange(0, K // 2), tl.arange(0, K // 32)
+    x = tl.load(a + m[:, None] * (K // 2) + half[None, :])
+    y = tl.load(b + half[:, None] * N + n[None, :])
+    sx = tl.load(a_scale + m[:, None] * (K // 32) + groups[None, :])
+    sy = tl.load(b_scale + n[:, None] * (K // 32) + groups[None, :])
+    acc = tl.full((M, N), 1.0, tl.float32)
+    tl.store(out + m[:, None] * N + n[None, :], tl.dot_scaled(x, sx, "e2m1", y, sy, "e2m1", acc))
+
+
 class Launches(unittest.TestCase):
 
     def test_grids(self):
@@ -322,6 +334,25 @@ class Triton(unittest.TestCase):
         x, out = torch.randn(64), torch.zeros(64)
         kernel[(1, )](x, out, 64, ttl.float32)
         self.assertTrue(torch.equal(out, x.relu() + 1))
+
+
+@unittest.skipUnless(np, "needs numpy")
+class ScaledProducts(unittest.TestCase):
+
+    def test_four_bits_with_scales(self):
+        M, N, K = 32, 16, 64
+        values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+        generator = np.random.default_rng(3)
+        a, b = generator.integers(0, 16, (M, K)), generator.integers(0, 16, (K, N))
+        sa, sb = (generator.integers(124, 131, (rows, K // 32)).astype(np.uint8) for rows in (M, N))
+        sa[5, 1], sb[7, 0] = 0, 255  # 2^-127, and NaN
+        out = np.zeros((M, N), np.float32)
+        scaled_product[1]((a[:, ::2] | a[:, 1::2] << 4).astype(np.uint8), sa,
+                          (b[::2] | b[1::2] << 4).astype(np.uint8), sb, out, M, N, K)
+        factor = [np.where(s == 255, np.nan, 2.0**(s.astype(float) - 127)).repeat(32, 1) for s in (sa, sb)]
+        expected = (values[a] * factor[0]) @ (values[b] * factor[1].T) + 1
+        np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-3)
+        self.assertTrue(np.isnan(out[:, 7]).all() and not np.isnan(out[:, 6]).any())
 
 
 if __name__ == "__main__":
