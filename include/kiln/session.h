@@ -17,12 +17,14 @@ namespace kiln {
 struct SessionTable {
   std::string name;  // "" for the one that the command is about
   std::string text, html, markdown, csv, json;
+  std::vector<std::string> columns;  // their keys
 };
 
 /// A value of a session.
 struct SessionValue {
   enum class Kind { kNone, kPlain, kTensor, kTable, kOther };
   Kind kind = Kind::kNone;
+  std::string type;  // "int", "list", "torch.Tensor"
   std::string repr;  // as the prompt shows it
   std::string json;  // kPlain: numbers, texts, lists, tuples and dicts of those with texts as keys. NaN, Infinity
   Tensor tensor;     // kTensor, computed
@@ -33,8 +35,9 @@ struct SessionValue {
 /// What a % command said and gave. An error may come with a value, of what was done before it.
 struct SessionCommandResult {
   Status status;
-  std::string text;    // what it printed, tables left out
-  SessionValue value;  // its tables, a text without any, or nothing
+  std::string text;              // what it printed, tables left out
+  SessionValue value;            // its tables, a text without any, or nothing
+  bool was_interrupted = false;  // also where the command gave what it had by then
 };
 
 /// A row of the table of % commands.
@@ -78,6 +81,10 @@ class Session {
   Status set(std::string_view name, const Tensor& tensor);
   Status set(std::string_view name, const SessionValue& value);
   void remove(std::string_view name);
+  /// A handle of what a variable is now, without its forms; kNone when there is no such variable.
+  SessionValue variable(std::string_view name);
+  /// Whether the variable is still that very value: the same object, or an equal number.
+  bool holds(std::string_view name, const SessionValue& value);
 
   SessionCompletion complete(std::string_view before_cursor);
   /// What runs ends with kInterrupted.

@@ -6,7 +6,7 @@ from typing import Any
 from kiln._jit import Kernel, jit
 from kiln._kiln import Error, version as __version__
 
-__all__ = ["CommandError", "Error", "Kernel", "Plot", "Session", "Table", "__version__", "bench", "compare", "jit",
+__all__ = ["CommandError", "Error", "Interrupted", "Kernel", "Opaque", "Plot", "Session", "Table", "__version__", "bench", "compare", "jit",
            "profile", "session", "static", "tune", "why"]
 
 
@@ -69,7 +69,7 @@ def _run_command(name: str, expression: str, options: dict) -> Any:
 
 def __getattr__(name: str) -> Any:
     # What launches kernels alone should not wait for what measures them.
-    if name not in ("CommandError", "Plot", "Session", "Table"):
+    if name not in ("CommandError", "Interrupted", "Opaque", "Plot", "Session", "Table"):
         raise AttributeError(f"module 'kiln' has no attribute '{name}'")
     from kiln import _session
     return getattr(_session, name)

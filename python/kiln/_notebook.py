@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import argparse
+import linecache
 import shlex
 import sys
-from typing import Any, Callable
+from typing import Any, Callable, Mapping
 
 from kiln import _kiln
-from kiln._session import CommandError, session
+from kiln._results import Table
+from kiln._session import CommandError, Opaque, session
 
 
 def load(shell: Any) -> None:
@@ -30,29 +32,46 @@ def unload(shell: Any) -> None:
 
 
 def _ours(magic: Callable) -> Callable:
+    from IPython.core.magic import no_var_expand
     magic.is_kiln = True
-    return magic
+    return no_var_expand(magic)  # braces and dollars are the line's own
 
 
 def _is_ours(magic: Any) -> bool:
     return getattr(magic, "is_kiln", False)
 
 
+def _show(value: Any) -> None:
+    from IPython.display import display
+    display(value)
+
+
+def _caller(shell: Any) -> Any:
+    """The frame of the notebook's code that runs the magic: a cell, or a function that a cell defined."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals is not shell.user_ns: frame = frame.f_back
+    return frame
+
+
 def _run(shell: Any, line: str) -> Any:
+    caller = _caller(shell)
+    namespace: Mapping[str, Any] = shell.user_ns
+    if caller is not None and caller.f_locals is not shell.user_ns: namespace = {**namespace, **caller.f_locals}
     try:
-        value = session().command(line, shell.user_ns)
+        value = session().command(line, namespace)
     except (CommandError, KeyboardInterrupt) as e:
         if getattr(e, "value", None) is not None: _show(e.value)
         raise
     if isinstance(value, str):
         sys.stdout.write(value if value.endswith("\n") else value + "\n")
         return None
+    # IPython shows what the last line of a cell gives, and nothing of the lines before it.
+    if isinstance(value, Table) and caller is not None:
+        text = linecache.getline(caller.f_code.co_filename, caller.f_lineno).strip()
+        if text.startswith("get_ipython().run_line_magic("):
+            _show(value)
+            value.is_shown = True
     return value
-
-
-def _show(value: Any) -> None:
-    from IPython.display import display
-    display(value)
 
 
 def _line_magic(shell: Any, name: str, description: str) -> Callable:
@@ -89,7 +108,10 @@ def _cell(shell: Any) -> Callable:
         if rest: raise CommandError(f"%%kiln takes -o NAME,…, not {' '.join(rest)}")
         names = [name for text in options.output for name in text.split(",") if name]
         session().run(cell, shell.user_ns)
-        for name in names: shell.user_ns[name] = session()[name]
+        values = {name: session()[name] for name in names}
+        for name, value in values.items():
+            if isinstance(value, Opaque): raise CommandError(f"%%kiln -o {name}: Python has no counterpart of {value!r}")
+        shell.user_ns.update(values)
 
     return _ours(kiln)
 
@@ -98,11 +120,14 @@ def _complete(shell: Any, command: str, as_prompt: Callable[[str], str]) -> None
     """Tab behind a command gives what it gives at the prompt."""
 
     def completer(_: Any, event: Any) -> list[str]:
-        before = as_prompt(event.line[:event.text_until_cursor_length] if hasattr(event, "text_until_cursor_length")
-                           else event.line)
+        before = as_prompt(event.line)
         found, replaced = session().complete(before)
-        # IPython replaces the whole symbol at the cursor.
-        kept = event.symbol[:max(len(event.symbol) - replaced, 0)]
-        return [kept + candidate.rstrip() for candidate in found]
+        # IPython takes what begins with the symbol at the cursor, which its own delimiters bound.
+        cut = replaced - len(event.symbol)
+        symbol = event.symbol[:max(-cut, 0)]
+        texts = [symbol + candidate.strip()[max(cut, 0):] for candidate in found]
+        if not event.symbol.startswith("-"): texts += [n for n in shell.user_ns if n.startswith(event.symbol) and
+                                                       event.symbol and not n.startswith("_")]
+        return list(dict.fromkeys(texts))
 
     shell.set_hook("complete_command", completer, str_key=command)

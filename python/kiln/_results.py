@@ -40,9 +40,18 @@ class Table:
         self.notes: list[str] = data.get("notes", [])
         self.title: str = data.get("title", "")
         self.text_before = ""  # what the command said besides
-        self.columns: list[str] = list(self.rows[0]) if self.rows else []
+        self.is_shown = False
+        self.columns: list[str] = self._form["columns"]
         self.tables = {} if form else {f["name"]: Table(session, value, f) for f in forms[1:]}
         self._path = f"_kiln_table.tables[{self._form['name']!r}]" if form else "_kiln_table"
+
+    def _ipython_display_(self) -> None:
+        # A magic has shown it, and IPython would once more as the value of the cell's last line.
+        if self.is_shown:
+            self.is_shown = False
+            return
+        from IPython.display import display
+        display({"text/plain": repr(self), "text/html": self._repr_html_()}, raw=True)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -57,7 +66,7 @@ class Table:
         return [row[which] for row in self.rows]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"): raise AttributeError(name)
+        if name.startswith("_") or not name.isidentifier(): raise AttributeError(name)
         from kiln import _kiln
         try:
             return self._session._python(self._ask(f"{self._path}.{name}"))
@@ -79,17 +88,20 @@ class Table:
 
     def compare(self, earlier: "Table") -> "Table":
         """The numbers that differ from an earlier table's."""
+        if not isinstance(earlier, Table): raise TypeError(f"a table is compared with a table, not {earlier!r}")
         return self._session._python(
             self._session._with({"_kiln_table": self._value, "_kiln_earlier": earlier._value},
                                 f"{self._path}.compare(_kiln_earlier)"))
 
-    __sub__ = compare
+    def __sub__(self, earlier: "Table") -> "Table":
+        return self.compare(earlier) if isinstance(earlier, Table) else NotImplemented
 
     def plot(self, y: str | Sequence[str] | None = None, x: str | None = None) -> Plot:
         """Columns over x (the first column)."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "plot.svg")
-            y = list(y) if y is not None and not isinstance(y, str) else y
+            y = str(y) if isinstance(y, str) else [str(name) for name in y] if y is not None else None
+            x = str(x) if x is not None else None
             self._ask(f"{self._path}.plot(y={y!r}, x={x!r}, svg={path!r})")
             with open(path, encoding="utf-8") as file: return Plot(file.read())
 

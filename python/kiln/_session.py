@@ -1,18 +1,24 @@
 """Kiln's prompt inside of Python: its % commands on the kernels, functions and tensors of a program or a notebook."""
 from __future__ import annotations
 
+import atexit
 import inspect
 import json
+import os
 import re
+import site
 import sys
+import sysconfig
 import threading
+import time
 from typing import Any, Mapping
 
 from kiln import _kiln
-from kiln._sources import Unsendable, names_in, plan_of
+from kiln._sources import Conflict, Unsendable, names_in, plan_of
 from kiln._results import Plot, Table
 
-__all__ = ["CommandError", "Plot", "Session", "Table", "session"]
+__all__ = ["CommandError", "Interrupted", "Opaque", "Plot", "Session", "Table", "session"]
+_DEEPEST = 50  # lists in lists
 
 
 class CommandError(_kiln.Error):
@@ -26,51 +32,81 @@ class CommandError(_kiln.Error):
         return str(self).splitlines()
 
 
+class Interrupted(KeyboardInterrupt):
+    """A KeyboardInterrupt of a session. `value` is what a command had found before it, or None."""
+    value: Any = None
+
+    def _render_traceback_(self) -> list:
+        return ["KeyboardInterrupt"]
+
+
+class Opaque:
+    """A value of a session that Python has no counterpart for: its type and its text."""
+
+    def __init__(self, type: str, text: str) -> None:
+        self.type, self.text = type, text
+
+    def __repr__(self) -> str:
+        return f"<{self.type} of a Kiln session: {self.text}>"
+
+
 class Session:
     """Variables, kernels and % commands, as the prompt of the program kiln has them (docs/prompt.md).
 
     device: "cpu", "cuda", "cuda:1"; None: the first GPU, else the CPU. shell: whether `!` and `%sh` may run commands of
-    the system. For one thread at a time. What is printed goes to sys.stdout.
+    the system. Threads wait for one another. What is printed goes to sys.stdout. Modules of Python's own path beside
+    installed packages can be imported.
     """
 
     def __init__(self, device: str | None = None, shell: bool = False) -> None:
         # SIGINT is Python's own where another thread than the main one would take it.
         is_main = threading.current_thread() is threading.main_thread()
         self._session = _kiln.Session(lambda text: sys.stdout.write(text), device or "", shell, is_main)
-        self._sent: dict[str, Any] = {}    # by name: the text or the object that it stands for there
-        self._unsent: dict[str, str] = {}  # by name: why it is not there
+        self._lock = threading.RLock()  # a line's names and the line itself are one step
+        self._sent: dict[str, tuple[Any, Any]] = {}  # by name: a key of what was sent, and what it became there
+        self._unsent: dict[str, str] = {}            # by name: why it is not there
+        self._session.define(f"import sys\nsys.path[:] = {_own_paths()!r}\ndel sys\n", "<kiln.Session>", 1)
+        if device is not None: self._told(self._session.evaluate, "0")  # a device that is not there is told now
 
     def run(self, text: str, namespace: Mapping[str, Any] | None = None) -> None:
         """Runs code and % commands as at the prompt: the values of expressions are printed.
 
         namespace: names in the text that it has are set first, as command() does.
         """
-        self._send_names(text, namespace)
-        self._told(self._session.run, text)
+        with self._lock:
+            self._send_names(text, namespace)
+            self._told(self._session.run, text)
 
     def evaluate(self, expression: str, namespace: Mapping[str, Any] | None = None) -> Any:
-        """The value of an expression: numbers, texts, lists, tuples (as lists) and dicts as such, a tensor as one of
-        torch where torch is imported, else as an array of numpy, a table as Table, and what else there is as its text.
+        """The value of an expression: numbers, texts, lists, tuples, sets and dicts as such, a tensor as one of torch
+        where torch is imported, else as an array of numpy that is not for writing, a table as Table, and what else
+        there is as Opaque.
         """
-        self._send_names(expression, namespace)
-        return self._python(self._told(self._session.evaluate, expression))
+        with self._lock:
+            self._send_names(expression, namespace)
+            return self._python(self._told(self._session.evaluate, expression))
 
     def command(self, line: str, namespace: Mapping[str, Any] | None = None) -> Any:
         """Runs a % command ("bench f(x) budget=2") and gives its tables as a Table, else its text, else None.
 
         namespace: where the names of the line are looked up. Functions and kernels go by their source, with what they
         refer to; tensors share their memory; numbers, texts, lists and dicts are copied; modules are imported by Kiln.
-        Raises CommandError, and KeyboardInterrupt where it was interrupted; their `value` is what was found before.
+        Raises CommandError, and Interrupted (a KeyboardInterrupt) where it was interrupted; their `value` is what was
+        found before.
         """
-        self._send_names(line, namespace)
-        text, value, problem = self._told(self._session.command, line)
-        found = self._python(value)
+        with self._lock:
+            self._send_names(line, namespace)
+            text, value, problem, was_interrupted = self._told(self._session.command, line)
+            found = self._python(value)
+        text = text.lstrip("\n")
+        if isinstance(found, Table): found.text_before = text
+        if problem is None and was_interrupted: problem = Interrupted("interrupted")
         if problem is not None:
-            if text: sys.stdout.write(text)
-            problem = self._explained(problem) if isinstance(problem, _kiln.Error) else problem
+            if text and not isinstance(found, Table): sys.stdout.write(text)
+            if isinstance(problem, _kiln.Error): problem = self._explained(problem)
+            elif not isinstance(problem, Interrupted): problem = Interrupted(*problem.args)
             problem.value = found
             raise problem
-        if isinstance(found, Table): found.text_before = text
         return found if found is not None else text or None
 
     def complete(self, before_cursor: str) -> tuple[list[str], int]:
@@ -85,59 +121,102 @@ class Session:
         return self.evaluate(_checked(name))
 
     def __setitem__(self, name: str, value: Any) -> None:
-        try:
-            self._send({_checked(name): value}, strict=True)
-        except Unsendable as e:
-            raise TypeError(f"'{name}': {e}") from None
+        with self._lock:
+            self._sent.pop(_checked(name), None)
+            try:
+                self._send({name: value}, strict=True)
+            except Unsendable as e:
+                raise TypeError(f"'{name}': {e}") from None
 
     def __delitem__(self, name: str) -> None:
-        self._sent.pop(name, None)
-        self._session.remove(_checked(name))
+        with self._lock: self._remove(_checked(name))
+
+    def __contains__(self, name: str) -> bool:
+        with self._lock: return self._session.variable(_checked(name)).kind != "none"
+
+    __iter__ = None
 
     # --- values ------------------------------------------------------------------------------------------------------
 
-    def _python(self, value: Any) -> Any:
+    def _python(self, value: Any, depth: int = 0) -> Any:
         if value.kind == "none": return None
-        if value.kind == "plain": return json.loads(value.json)
+        if value.kind == "plain" and value.type not in ("tuple", "list", "dict"): return json.loads(value.json)
         if value.kind == "table": return Table(self, value)
         if value.kind == "tensor": return _tensor(value)
-        return value.repr
+        if value.kind == "plain" and value.type != "tuple" and not _has_tuples(value): return json.loads(value.json)
+        if depth > _DEEPEST or value.type not in ("tuple", "list", "dict", "set"): return Opaque(value.type, value.repr)
+        # What JSON has no form of, item by item.
+        def items(of: str) -> list:
+            listed = self._with_value({"_kiln_items": value}, f"[{of}, len(_kiln_items)]")
+            count = json.loads(self._with_value({"_kiln_list": listed}, "_kiln_list[1]").json)
+            return [self._python(self._with_value({"_kiln_list": listed}, f"_kiln_list[0][{i}]"), depth + 1)
+                    for i in range(count)]
+        if value.type == "dict": return dict(zip(items("list(_kiln_items.keys())"), items("list(_kiln_items.values())")))
+        return {"tuple": tuple, "list": list, "set": set}[value.type](items("list(_kiln_items)"))
 
     def _with(self, values: Mapping[str, Any], expression: str) -> Any:
         """The value of an expression over values of this session, which have names for that long."""
-        for name, value in values.items(): self._session.set(name, value)
-        try:
-            return self._told(self._session.evaluate, expression)
-        finally:
-            for name in values: self._session.remove(name)
+        with self._lock:
+            for name, value in values.items(): self._session.set(name, value)
+            try:
+                return self._told(self._session.evaluate, expression)
+            finally:
+                for name in values: self._session.remove(name)
+
+    _with_value = _with
 
     # --- names -------------------------------------------------------------------------------------------------------
 
     def _send_names(self, text: str, namespace: Mapping[str, Any] | None) -> None:
         if namespace is None: return
-        self._send({name: namespace[name] for name in names_in(text) if name in namespace}, strict=False)
+        names = names_in(text)
+        for name in names:
+            if name not in namespace: self._forget(name)
+        try:
+            self._send({name: namespace[name] for name in names if name in namespace}, strict=False)
+        except Conflict as e:
+            raise CommandError(f"error: {e}") from None
 
     def _send(self, values: Mapping[str, Any], strict: bool) -> None:
         for step in plan_of(values, strict):
+            if step.is_absent:
+                self._forget(step.name)
+                continue
             if step.problem:
+                # What the name meant before is not what it means now.
+                self._remove(step.name)
                 self._unsent[step.name] = step.problem
                 continue
-            if step.key is not None and self._sent.get(step.name) == step.key: continue
+            key, became = self._sent.get(step.name, (None, None))
+            # A program may have bound the name again meanwhile.
+            if step.key is not None and key == step.key and self._session.holds(step.name, became): continue
             try:
                 if step.tensor is not None: self._session.set(step.name, step.tensor())
                 else: self._session.define(step.text, step.file, step.line)
             except (_kiln.Error, Unsendable) as e:
-                if strict: raise
+                self._remove(step.name)
+                if strict: raise e if isinstance(e, Unsendable) else Unsendable(str(e)) from None
                 self._unsent[step.name] = str(e)
                 continue
             self._unsent.pop(step.name, None)
-            self._sent[step.name] = step.key
+            self._sent[step.name] = step.key, self._session.variable(step.name)
+
+    def _forget(self, name: str) -> None:
+        """A name that Python no longer has, if it still is what came from there."""
+        _, became = self._sent.pop(name, (None, None))
+        if became is not None and self._session.holds(name, became): self._session.remove(name)
+
+    def _remove(self, name: str) -> None:
+        self._sent.pop(name, None)
+        self._session.remove(name)
 
     def _told(self, call: Any, *args: Any) -> Any:
         try:
             return call(*args)
         except _kiln.Error as e:
             raise self._explained(e) from None
+        except KeyboardInterrupt as e:
+            raise Interrupted(*e.args) from None
 
     def _explained(self, error: _kiln.Error) -> CommandError:
         text = str(error)
@@ -163,13 +242,37 @@ def _checked(name: str) -> str:
     return name
 
 
+def _has_tuples(value: Any) -> bool:
+    """JSON has lists for them. Of long values that is what they become: each item costs a question."""
+    return "(" in value.repr and len(value.repr) < 10_000
+
+
+def _own_paths() -> list[str]:
+    """Where Python finds the user's modules: not those of Python and of installed packages, which Kiln cannot run."""
+    others = {*site.getsitepackages(), site.getusersitepackages(), *sysconfig.get_paths().values()}
+    others |= {sysconfig.get_config_var("DESTSHARED")}
+    found = [os.getcwd() if path == "" else path for path in sys.path]
+    return [path for path in dict.fromkeys(found) if path not in others and os.path.isdir(path)]
+
+
+def _end_output() -> None:
+    _kiln.Session.end_output()
+    time.sleep(0.01)  # whoever waits to print gets through
+
+
+atexit.register(_end_output)
+
+
 def _tensor(value: Any) -> Any:
     if (torch := sys.modules.get("torch")) is not None: return torch.from_dlpack(value)
     try:
         import numpy
     except ImportError:
         return value
-    return numpy.from_dlpack(value)
+    try:
+        return numpy.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError) as e:
+        raise CommandError(f"numpy cannot have this tensor ({e}); torch can, where it is imported") from None
 
 
 def run_command(name: str, expression: str, options: Mapping[str, Any], depth: int = 2) -> Any:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import dis
 import inspect
 import math
 import re
@@ -13,7 +14,7 @@ from typing import Any, Callable, Iterator, Mapping
 
 from kiln import language as tl
 
-_WORD = re.compile(r"(?P<text>'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|#[^\n]*)|(?P<name>(?<![\w.])[^\W\d]\w*)")
+_WORD = re.compile(r"(?P<f>\b[rR]?[fF][rR]?(?=['\"]))?(?P<text>'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|#[^\n]*)|(?P<name>(?<![\w.])[^\W\d]\w*)")
 _DEEPEST = 50  # lists in lists
 
 
@@ -31,17 +32,26 @@ class Step:
     line: int = 1
     tensor: Callable[[], Any] | None = None  # a capsule of DLPack
     problem: str = ""
+    is_absent: bool = False  # a name that means nothing, or a builtin
 
 
 def names_in(text: str) -> list[str]:
-    """Words of a text outside of strings and comments that stand behind no point, each once."""
-    return list(dict.fromkeys(m["name"] for m in _WORD.finditer(text) if m["name"]))
+    """Words of a text that stand behind no point, each once: outside of comments and of strings but for f-strings."""
+    found: dict[str, None] = {}
+    for m in _WORD.finditer(text):
+        if m["name"]: found[m["name"]] = None
+        elif m["f"]: found.update(dict.fromkeys(n for part in re.findall(r"\{([^{}]*)", m["text"]) for n in names_in(part)))
+    return list(found)
+
+
+class Conflict(Unsendable):
+    """Two things of one name."""
 
 
 def plan_of(values: Mapping[str, Any], strict: bool) -> list[Step]:
     """Steps that set these names and what they refer to, in an order in which they can run.
 
-    strict: Unsendable is raised for what cannot be set; else a step says so.
+    strict: Unsendable is raised for what cannot be set; else a step says so. A Conflict among `values` is raised always.
     """
     return _Plan(strict).of(values)
 
@@ -60,8 +70,8 @@ class _Plan:
     def _add(self, name: str, value: Any) -> None:
         if name in self._seen:
             if self._seen[name] is value or _same(self._seen[name], value): return
-            raise Unsendable(f"two things are named '{name}' in what the functions refer to; a session has one set of "
-                             "names, so give one of them another")
+            raise Conflict(f"two things are named '{name}' in what is referred to; a session has one set of names, so "
+                           "give one of them another")
         self._seen[name] = value
         try:
             self._steps.append(self._step(name, value))
@@ -73,51 +83,98 @@ class _Plan:
         if isinstance(value, types.ModuleType): return _import(name, value.__name__)
         if _is_tensor(value): return Step(name, tensor=lambda: _capsule(value))
         if (home := _home_of(value)) is not None:
-            text = f"import {home[0]}\n{name} = {home[0]}.{home[1]}\n"
-            return Step(name, key=text, text=text)
+            return Step(name, key=home, text=f"import {home[0]} as _kiln_home\n{name} = _kiln_home.{home[1]}\n")
         if (function := _function_of(value)) is not None: return self._definition(name, value, function)
-        text = f"{name} = {_literal(value)}\n"
-        modules = {"torch.": "import torch\n", "triton.": "import triton.language\n"}
-        text = "".join(line for prefix, line in modules.items() if prefix in text) + text
-        return Step(name, key=text, text=text)
+        literal = _literal(value)
+        used = [m for m in ("torch", "triton") if f"_kiln_{m}." in literal]
+        imports = "".join(f"import {m} as _kiln_{m}\n" + ("import triton.language\n" if m == "triton" else "") for m in used)
+        # What can be changed in place may have been.
+        key = None if isinstance(value, (list, dict)) or isinstance(value, tuple) and "[" in literal else literal
+        return Step(name, key=key, text=f"{imports}{name} = {literal}\n")
 
     def _definition(self, name: str, value: Any, function: types.FunctionType) -> Step:
+        if not function.__name__.isidentifier():
+            raise Unsendable(f"'{function.__name__}' is no function that a def statement made")
+        if name != function.__name__:
+            self._add(function.__name__, value)
+            return Step(name, key=None, text=f"{name} = {function.__name__}\n")
         try:
             lines, first = inspect.getsourcelines(function)
-            tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+            text = textwrap.dedent("".join(lines))
+            tree = ast.parse(text).body[0]
         except (OSError, TypeError, SyntaxError, IndexError) as e:
             raise Unsendable(f"the source of function '{function.__name__}' cannot be had ({e})") from None
         if not isinstance(tree, ast.FunctionDef):
             raise Unsendable(f"'{function.__name__}' is no function that a def statement made")
-        if name != function.__name__:
-            self._add(function.__name__, value)
-            return Step(name, key=("alias", id(function)), text=f"{name} = {function.__name__}\n")
-        text = textwrap.dedent("".join(lines)).splitlines(keepends=True)
+        is_kernel = _is_kernel(value)
+        text = _with_defaults(text, tree, function)
+        rows = text.splitlines(keepends=True)
         start = tree.lineno - 1  # of def: decorators stand before it
-        decorators = text[:start]
-        if _is_kernel(value) and type(value).__module__.startswith("kiln"): decorators = ["@triton.jit\n"]
-        outer = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
-        for found in _referred(tree, bool(decorators) and decorators != ["@triton.jit\n"]):
-            if found != name and found in outer: self._add(found, outer[found])
-        before = "import triton\n" if _is_kernel(value) else ""
-        body = "".join(text[start:])
-        # Lines keep their numbers, but for one kernel's decorator in place of several.
+        decorators = rows[:start]
+        # kiln.jit is triton.jit there.
+        own = is_kernel and type(value).__module__.startswith("kiln")
+        if own: decorators = ["@_kiln_triton.jit\n"]
+        outer = _names_around(function)
+        for found in _referred(function, tree, is_kernel, bool(decorators) and not own):
+            if found == name: continue
+            if found in outer: self._add(found, outer[found])
+            elif found not in self._seen: self._steps.append(Step(found, is_absent=True))
+        before = "import triton as _kiln_triton\n" if own else ""
+        # Lines keep their numbers, but for one decorator in place of several.
         line = first + start - len(decorators) - before.count("\n")
-        whole = before + "".join(decorators) + body
+        whole = before + "".join(decorators) + "".join(rows[start:])
         return Step(name, key=(whole, line), text=whole, file=function.__code__.co_filename, line=max(line, 1))
 
 
-def _referred(tree: ast.FunctionDef, with_decorators: bool) -> Iterator[str]:
-    """Names that a function's text takes from around it, as far as its text tells."""
-    own = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    own |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+def _names_around(function: types.FunctionType) -> dict[str, Any]:
+    """What names mean in a function that are not its own; a variable of a closure may have no value yet."""
+    outer = dict(function.__globals__)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            outer[name] = cell.cell_contents
+        except ValueError:
+            outer.pop(name, None)
+    return outer
+
+
+def _with_defaults(text: str, tree: ast.FunctionDef, function: types.FunctionType) -> str:
+    """The text with the values of defaults in place of their expressions, which were evaluated as def ran."""
+    values = list(zip(tree.args.defaults, function.__defaults__ or ()))
+    values += [(node, (function.__kwdefaults__ or {}).get(a.arg)) for a, node in
+               zip(tree.args.kwonlyargs, tree.args.kw_defaults) if node is not None]
+    rows = text.splitlines(keepends=True)
+    for node, value in sorted(values, key=lambda v: (v[0].lineno, v[0].col_offset), reverse=True):
+        if isinstance(node, ast.Constant) or node.lineno != node.end_lineno: continue
+        try:
+            literal = _literal(value)
+        except Unsendable:
+            continue  # its expression stays
+        if "_kiln_" in literal: continue
+        row = rows[node.lineno - 1].encode()
+        rows[node.lineno - 1] = (row[:node.col_offset] + literal.encode() + row[node.end_col_offset:]).decode()
+    return "".join(rows)
+
+
+def _referred(function: types.FunctionType, tree: ast.FunctionDef, is_kernel: bool,
+              with_decorators: bool) -> list[str]:
+    """Names that a function takes from around it."""
     outside: list[ast.AST] = [*tree.args.defaults, *(d for d in tree.args.kw_defaults if d is not None)]
-    outside += [a.annotation for a in ast.walk(tree) if isinstance(a, ast.arg) and a.annotation is not None]
+    # Annotations of other functions are not evaluated.
+    if is_kernel:
+        nodes = [n for n in ast.walk(tree) if isinstance(n, (ast.arg, ast.AnnAssign)) and n.annotation is not None]
+        outside += [n.annotation for n in nodes]
     if with_decorators: outside += tree.decorator_list
     found = dict.fromkeys(n.id for part in outside for n in ast.walk(part) if isinstance(n, ast.Name))
-    inside = (n.id for part in tree.body for n in ast.walk(part) if isinstance(n, ast.Name))
-    found.update(dict.fromkeys(n for n in inside if n not in own))
-    return iter(found)
+    found.update(dict.fromkeys(function.__code__.co_freevars))
+    todo = [function.__code__]
+    while todo:
+        code = todo.pop(0)
+        todo += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+        found.update(dict.fromkeys(i.argval for i in dis.get_instructions(code) if i.opname in _OF_GLOBALS))
+    return list(found)
+
+
+_OF_GLOBALS = ("LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME")
 
 
 def _is_kernel(value: Any) -> bool:
@@ -126,7 +183,9 @@ def _is_kernel(value: Any) -> bool:
 
 
 def _function_of(value: Any) -> types.FunctionType | None:
+    """The function as it was written, below what decorators made of it."""
     while _is_kernel(value): value = value.fn
+    value = inspect.unwrap(value) if isinstance(value, types.FunctionType) else value
     return value if isinstance(value, types.FunctionType) else None
 
 
@@ -142,56 +201,62 @@ def _home_of(value: Any) -> tuple[str, str] | None:
 
 
 def _import(name: str, path: str) -> Step:
-    if path == "kiln.language": path = "triton.language"
+    path = {"kiln.language": "triton.language", "posixpath": "os.path"}.get(path, path)
     if path == "kiln" or path.startswith("kiln."):
         return Step(name, problem="the package kiln is Python's; a session has its commands as %bench and so on")
     text = f"import {path} as {name}\n" if name != path else f"import {path}\n"
     return Step(name, key=text, text=text)
 
 
+def _of_numpy(value: Any, name: str) -> bool:
+    return any(t.__module__.split(".")[0] == "numpy" and t.__name__ == name for t in type(value).__mro__)
+
+
 def _is_tensor(value: Any) -> bool:
-    return not isinstance(value, type) and hasattr(value, "__dlpack__") and getattr(value, "shape", None) is not None \
-        and not _is_numpy_scalar(value)
-
-
-def _is_numpy_scalar(value: Any) -> bool:
-    return type(value).__module__ == "numpy" and hasattr(value, "item") and type(value).__name__ != "ndarray"
+    return not isinstance(value, type) and hasattr(type(value), "__dlpack__") and not _of_numpy(value, "generic")
 
 
 def _capsule(value: Any) -> Any:
-    if getattr(value, "requires_grad", False): value = value.detach()
-    if getattr(value, "is_cuda", False):
-        import torch
-        torch.cuda.synchronize(value.device)  # the session has streams of its own
-    flags = getattr(value, "flags", None)
-    if flags is not None and not getattr(flags, "writeable", True): value = value.copy()  # DLPack has no other way
+    if _of_numpy(value, "MaskedArray"): raise Unsendable("a masked array: its mask would be lost")
     try:
+        if getattr(value, "requires_grad", False): value = value.detach()
+        if getattr(value, "is_cuda", False):
+            import torch
+            torch.cuda.synchronize(value.device)  # the session has streams of its own
+        flags = getattr(value, "flags", None)
+        if flags is not None and not getattr(flags, "writeable", True): value = value.copy()  # DLPack has no other way
         return value.__dlpack__()
-    except (BufferError, RuntimeError, TypeError, ValueError) as e:
+    except (AttributeError, BufferError, NotImplementedError, RuntimeError, TypeError, ValueError) as e:
         raise Unsendable(f"a tensor that cannot be shared: {e}") from None
 
 
 def _literal(value: Any, depth: int = 0) -> str:
     """The text of an expression that gives the value."""
     if depth > _DEEPEST: raise Unsendable("a list that holds itself, or is nested too deeply")
-    if _is_numpy_scalar(value): value = value.item()
+    if _of_numpy(value, "generic"): value = value.item()
     kind = type(value)
     if value is None or kind in (bool, int, str): return repr(value)
     if kind is float:
         return repr(value) if math.isfinite(value) else f"float('{value}')"
     module = kind.__module__
-    if module == "torch" and kind.__name__ == "dtype": return repr(value)
+    if module == "torch" and kind.__name__ == "dtype": return "_kiln_" + repr(value)
     if module == "torch" and kind.__name__ == "Size": return repr(tuple(value))
-    if module == "torch" and kind.__name__ == "device": return f"torch.device({str(value)!r})"
+    if module == "torch" and kind.__name__ == "device": return f"_kiln_torch.device({str(value)!r})"
     if kind.__name__ == "constexpr" and module.startswith(("kiln.language", "triton.language")):
-        return f"triton.language.constexpr({_literal(value.value, depth + 1)})"
+        return f"_kiln_triton.language.constexpr({_literal(value.value, depth + 1)})"
     if kind.__name__ == "dtype" and module.startswith(("kiln.language", "triton.language")):
-        return f"triton.language.{_DTYPES.get(value.name, value.name)}"
+        return f"_kiln_triton.language.{_DTYPES.get(value.name, value.name)}"
     if kind is tuple:
         return "(" + "".join(_literal(v, depth + 1) + ", " for v in value) + ")"
     if kind is list: return "[" + ", ".join(_literal(v, depth + 1) for v in value) + "]"
     if kind is dict:
         return "{" + ", ".join(f"{_literal(k, depth + 1)}: {_literal(v, depth + 1)}" for k, v in value.items()) + "}"
+    if kind.__name__ == "Config" and module.startswith("triton.") and getattr(value, "pre_hook", None) is None:
+        options = {n: getattr(value, n, None) for n in ("num_warps", "num_stages", "num_ctas", "maxnreg")}
+        given = "".join(f", {n}={v!r}" for n, v in options.items() if v is not None)
+        return f"_kiln_triton.Config({_literal(value.kwargs, depth + 1)}{given})"
+    if depth and (_is_tensor(value) or _function_of(value) is not None or isinstance(value, types.ModuleType)):
+        raise Unsendable(f"a list or dict with a '{module}.{kind.__qualname__}' in it; give the element a name")
     raise Unsendable(f"a session takes numbers, texts, lists, dicts, tensors, kernels, functions and modules, not a "
                      f"'{module}.{kind.__qualname__}'")
 

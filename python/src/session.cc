@@ -80,6 +80,9 @@ Ref tables_of(const SessionValue& value) {
          {std::pair("name", &t.name), std::pair("text", &t.text), std::pair("html", &t.html),
           std::pair("markdown", &t.markdown), std::pair("csv", &t.csv), std::pair("json", &t.json)})
       check(PyDict_SetItemString(row.get(), name, text(*form).get()));
+    Ref columns = Ref::take(PyList_New(0));
+    for (const std::string& key : t.columns) check(PyList_Append(columns.get(), text(key).get()));
+    check(PyDict_SetItemString(row.get(), "columns", columns.get()));
     check(PyList_Append(list.get(), row.get()));
   }
   return list;
@@ -96,6 +99,7 @@ PyObject* get(PyObject* self, void*) {
   }
 PyGetSetDef value_getters[] = {
     KILN_GETTER("kind", text(kind_name(v.kind)), "'none', 'plain', 'tensor', 'table' or 'other'"),
+    KILN_GETTER("type", text(v.type), "'int', 'list', 'torch.Tensor', …"),
     KILN_GETTER("repr", text(v.repr), "as the prompt shows it"),
     KILN_GETTER("json", text(v.json), "of a plain value; tuples are lists"),
     KILN_GETTER("tables", tables_of(v), "a dict for each table of a command: its name and forms"),
@@ -117,6 +121,8 @@ PyType_Spec value_spec = {"kiln._kiln.SessionValue", sizeof(Boxed<SessionValue>)
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, value_slots};
 
 // --- sessions --------------------------------------------------------------------------------------------------------
+
+std::atomic<bool> python_ends{false};
 
 /// A session with what Python needs around it. Its work is done without the GIL, by one thread at a time.
 class Held {
@@ -149,6 +155,8 @@ class Held {
 
  private:
   void print(std::string_view printed) {
+    // Once Python ends, who asks for the GIL never comes back.
+    if (python_ends) return;
     const WithGil held;
     if (raised_) return;
     const Ref argument = text(printed);
@@ -242,7 +250,8 @@ PyObject* command(PyObject* self, PyObject* argument) {
       problem = Ref::share(error);
       Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
     }
-    return Ref::take(PyTuple_Pack(3, text(result.text).get(), value.get(), problem.get()));
+    PyObject* interrupted = result.was_interrupted ? Py_True : Py_False;
+    return Ref::take(PyTuple_Pack(4, text(result.text).get(), value.get(), problem.get(), interrupted));
   });
 }
 
@@ -271,6 +280,23 @@ PyObject* remove(PyObject* self, PyObject* argument) {
   });
 }
 
+PyObject* variable(PyObject* self, PyObject* argument) {
+  return guarded([&] {
+    const std::string name(text_of(argument));
+    return boxed(value_type, held(self).with([&](Session& s) { return s.variable(name); }));
+  });
+}
+
+PyObject* holds(PyObject* self, PyObject* args) {
+  return guarded([&] {
+    const char* name = nullptr;
+    PyObject* object = nullptr;
+    if (!PyArg_ParseTuple(args, "sO!", &name, value_type, &object)) throw Raised();
+    const SessionValue& value = unboxed<SessionValue>(object);
+    return Ref::share(held(self).with([&](Session& s) { return s.holds(name, value); }) ? Py_True : Py_False);
+  });
+}
+
 PyObject* complete(PyObject* self, PyObject* argument) {
   return guarded([&] {
     const std::string before(text_of(argument));
@@ -285,6 +311,11 @@ PyObject* complete(PyObject* self, PyObject* argument) {
 
 PyObject* interrupt(PyObject* self, PyObject*) {
   held(self).interrupt();
+  return none().release();
+}
+
+PyObject* end_output(PyObject*, PyObject*) {
+  python_ends = true;
   return none().release();
 }
 
@@ -304,11 +335,15 @@ PyMethodDef methods[] = {
     {"run", run, METH_O, "Code and % commands, as at the prompt."},
     {"define", define, METH_VARARGS, "define(text, file, first line): definitions of a file."},
     {"evaluate", evaluate, METH_O, "The value of an expression."},
-    {"command", command, METH_O, "A % command -> (what it said, its value, the error or None)."},
+    {"command", command, METH_O,
+     "A % command -> (what it said, its value, the error or None, whether it was interrupted)."},
     {"set", set, METH_VARARGS, "set(name, value): a SessionValue, or a capsule of DLPack."},
     {"remove", remove, METH_O, "Deletes a variable."},
+    {"variable", variable, METH_O, "A handle of what a variable is now."},
+    {"holds", holds, METH_VARARGS, "holds(name, value): whether the variable is still that very value."},
     {"complete", complete, METH_O, "Candidates for the end of a text -> (candidates, characters that they replace)."},
     {"interrupt", interrupt, METH_NOARGS, "What runs in another thread ends with KeyboardInterrupt."},
+    {"end_output", end_output, METH_NOARGS | METH_STATIC, "Python ends: sessions of other threads print nothing more."},
     {"commands", commands, METH_NOARGS | METH_STATIC, "(name, synopsis, help, description) of each % command."},
     {}};
 

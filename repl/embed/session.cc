@@ -68,8 +68,10 @@ bool add_json(Interp& in, const Value& v, int depth, std::string& out) {
 }
 
 SessionTable forms_of(std::string name, const report::Table& table) {
+  std::vector<std::string> columns;
+  for (const report::Column& c : table.columns()) columns.push_back(report::key_of(c));
   return {std::move(name),       report::to_text(table), report::to_html(table), report::to_markdown(table),
-          report::to_csv(table), report::to_json(table)};
+          report::to_csv(table), report::to_json(table), std::move(columns)};
 }
 
 }  // namespace
@@ -102,6 +104,7 @@ struct Session::Impl {
   Result<SessionValue> value_of(const std::shared_ptr<Impl>& self, const Value& v) {
     SessionValue out;
     if (v.missing() || v.is_none()) return out;
+    out.type = session().interp().type_name(v);
     KILN_TRY(out.repr, session().repr_of(v));
     KILN_TRY(std::optional<Tensor> tensor, session().tensor_of(v));
     if (const auto* table = v.get<script::TableObject>()) {
@@ -152,7 +155,7 @@ Result<SessionValue> Session::evaluate(std::string_view expression) {
 SessionCommandResult Session::command(std::string_view line) {
   impl_->forget_given_up();
   repl::MagicResult done = impl_->shell.command_for_value(line);
-  SessionCommandResult out{std::move(done.status), std::move(done.text), {}};
+  SessionCommandResult out{std::move(done.status), std::move(done.text), {}, impl_->shell.was_interrupted()};
   if (done.value.get<script::Str>()) return out;  // its text again
   auto value = impl_->value_of(impl_, done.value);
   if (value.ok())
@@ -199,7 +202,23 @@ SessionCompletion Session::complete(std::string_view before_cursor) {
   return {std::move(found.candidates), found.replaced};
 }
 
-void Session::interrupt() { impl_->session().interrupt(); }
+SessionValue Session::variable(std::string_view name) {
+  impl_->forget_given_up();
+  SessionValue out;
+  Value v = impl_->session().variable(name);
+  if (v.missing()) return out;
+  out.kind = SessionValue::Kind::kOther;
+  out.type = impl_->session().interp().type_name(v);
+  out.handle = impl_->handle_of(impl_, std::move(v));
+  return out;
+}
+
+bool Session::holds(std::string_view name, const SessionValue& value) {
+  const Value now = impl_->session().variable(name);
+  return value.handle && !now.missing() && now.same(*static_cast<const Value*>(value.handle.get()));
+}
+
+void Session::interrupt() { impl_->shell.interrupt(); }
 
 std::span<const SessionCommand> Session::commands() {
   static const std::vector<SessionCommand> all = [] {

@@ -86,6 +86,8 @@ Result<SweepCell> measure_alone(const script::Session& session, const profiler::
     if (m.error().kind == ErrorKind::kInterrupted) return std::move(m.error());
     return failed_cell(c.name, true, m.error());
   }
+  // A kernel that Ctrl-C ended takes the interrupt with it; a point that was cut short is none.
+  if (m->flags & profiler::kStopped) return error(ErrorKind::kInterrupted, "interrupted");
   SweepCell cell;
   cell.variant = c.name;
   cell.us = m->us.median;

@@ -64,8 +64,8 @@ void handle(void (*handler)(int), struct sigaction* before) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard(script::Session& session, Interrupts interrupts)
-    : is_active_(interrupts != Interrupts::kNone && claim(session)) {
+InterruptGuard::InterruptGuard(script::Session& session, Interrupts interrupts, std::atomic<bool>* came)
+    : is_active_(interrupts != Interrupts::kNone && claim(session)), came_(came) {
   if (!is_active_) return;
   g_presses = 0;
   g_ends_program = interrupts == Interrupts::kOfPrompt;
@@ -75,6 +75,7 @@ InterruptGuard::InterruptGuard(script::Session& session, Interrupts interrupts)
 InterruptGuard::~InterruptGuard() {
   if (!is_active_) return;
   sigaction(SIGINT, &g_before_running, nullptr);
+  if (came_ && g_presses > 0) *came_ = true;
   // One that came too late for this entry must not stop the next.
   g_running.exchange(nullptr)->forget_interrupt();
 }

@@ -1,5 +1,7 @@
 // Ctrl-C at the prompt: what SIGINT does while a statement runs, and between statements.
 #pragma once
+#include <atomic>
+
 #include "repl/session/session.h"
 #include "repl/shell/options.h"
 
@@ -10,13 +12,15 @@ namespace kiln::repl {
 /// of a file that %run runs, changes nothing.
 class InterruptGuard {
  public:
-  InterruptGuard(script::Session& session, Interrupts interrupts);
+  /// `came` becomes true when SIGINT came meanwhile; null: nobody asks.
+  InterruptGuard(script::Session& session, Interrupts interrupts, std::atomic<bool>* came = nullptr);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
  private:
   const bool is_active_;
+  std::atomic<bool>* const came_;
 };
 
 /// While one lives, a Ctrl-C that comes between statements ends nothing; whoever waits for a line sees it.

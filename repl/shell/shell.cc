@@ -121,6 +121,9 @@ Status Shell::entry(const std::string& text) {
                       ? command(piece.text)
                       : code(std::string(piece.first_line, '\n') + piece.text, name, script::Mode::kInteractive));
     if (session_.exit_code()) break;
+    // A command gives what it has found by then. At the prompt what follows was typed after it.
+    if (piece.is_command && was_interrupted_ && options_.interrupts != Interrupts::kOfPrompt)
+      return error(ErrorKind::kInterrupted, "interrupted");
   }
   return {};
 }
@@ -141,7 +144,8 @@ Status Shell::magic(std::string_view target, std::string_view line) {
   KILN_CHECK_OK(open_device());
   // Before the work, not behind it.
   if (!target.empty()) KILN_CHECK_OK(session_.check_target(std::string(target)));
-  InterruptGuard guard(session_, options_.interrupts);
+  was_interrupted_ = false;
+  InterruptGuard guard(session_, options_.interrupts, &was_interrupted_);
   // What a command prints before its tables may announce them: it does not wait for the pager.
   std::string held;
   MagicResult result;
@@ -173,8 +177,9 @@ Result<script::Value> Shell::value(const std::string& expression) {
 }
 
 MagicResult Shell::command_for_value(std::string_view line) {
+  was_interrupted_ = false;
   if (Status opened = open_device(); !opened.ok()) return {std::move(opened), {}, {}};
-  InterruptGuard guard(session_, options_.interrupts);
+  InterruptGuard guard(session_, options_.interrupts, &was_interrupted_);
   return run_magic_for_value(context_, line, true);
 }
 

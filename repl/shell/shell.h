@@ -1,5 +1,6 @@
 // The shell around a script session: programs with % commands in them, and the prompt's loop.
 #pragma once
+#include <atomic>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,13 @@ class Shell {
   Result<script::Value> value(const std::string& expression);
   /// A % command whose tables are not printed.
   MagicResult command_for_value(std::string_view line);
+  /// From another thread: ends what runs.
+  void interrupt() {
+    was_interrupted_ = true;
+    session_.interrupt();
+  }
+  /// Whether that, or SIGINT, came during the last command.
+  bool was_interrupted() const { return was_interrupted_; }
 
   /// The device that the options name becomes the session's; programs and entries do this by themselves.
   Status open_device();
@@ -62,6 +70,7 @@ class Shell {
   int entry_number_ = 1;
   bool pages_ = false;  // there is a terminal for a pager
   bool device_chosen_ = false;
+  std::atomic<bool> was_interrupted_{false};
   std::optional<ErrorKind> ended_by_;
 };
 

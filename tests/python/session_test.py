@@ -1,9 +1,12 @@
 """kiln.Session, the functions over it, and `%load_ext kiln`: on the CPU, with what arrays and IPython this Python has."""
 import contextlib
+import functools
 import gc
 import importlib.util
 import io
 import signal
+import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -47,6 +50,43 @@ def makes_counter(start):
     return counter
 
 
+def shadows_a_builtin(x):
+    return 42
+
+
+def defaults(size=BLOCK_SIZE, *, seven=BLOCK_SIZE // 36):
+    return size, seven
+
+
+def shadows(y):
+    same = (lambda BLOCK_SIZE: BLOCK_SIZE)(1)
+    return same + sum([BLOCK_SIZE for BLOCK_SIZE in (0, )]) + BLOCK_SIZE + y
+
+
+def doubled(function):
+
+    @functools.wraps(function)
+    def inner(*args):
+        return function(*args) * 2
+
+    return inner
+
+
+@doubled
+def decorated(x):
+    return x + BLOCK_SIZE
+
+
+def closes_early():
+
+    def early():
+        return later
+
+    result = early
+    if not result: later = 1
+    return result
+
+
 def uses_what_cannot_go():
     return unsendable
 
@@ -69,10 +109,14 @@ class Sessions(unittest.TestCase):
     def test_gives_values(self):
         for text in ("None", "True", "7", "-2.5", "'é\\n'", "[1, 2.0, 'a', None]", "{'a': [1], 'b': {}}"):
             self.assertEqual(self.session.evaluate(text), eval(text))
-        self.assertEqual(self.session.evaluate("(1, (2, 3))"), [1, [2, 3]])
+        for text in ("(1, (2, 3))", "[(1, '(')]", "{3: 4}", "{1, 2}", "()", "{'a': {2: (1, None)}}"):
+            self.assertEqual(self.session.evaluate(text), eval(text))
         self.assertEqual(str(self.session.evaluate("[float('nan'), float('inf')]")), "[nan, inf]")
         self.assertEqual(self.session.evaluate("2 ** 70"), 2**70)
-        self.assertIn("function", self.session.evaluate("len"))
+        opaque = self.session.evaluate("len")
+        self.assertIs(type(opaque), kiln.Opaque)
+        self.assertIn("len", repr(opaque))
+        self.assertIs(type(self.session.evaluate("[1, len]")[1]), kiln.Opaque)
 
     def test_errors_have_their_place(self):
         with self.assertRaises(kiln.CommandError) as caught: self.session.run("x = 1\nx / 0")
@@ -87,7 +131,7 @@ class Sessions(unittest.TestCase):
 
     def test_variables(self):
         self.session["x"] = {"a": [1, 2.5, None], "b": (True, "q'\"")}
-        self.assertEqual(self.session["x"], {"a": [1, 2.5, None], "b": [True, "q'\""]})
+        self.assertEqual(self.session["x"], {"a": [1, 2.5, None], "b": (True, "q'\"")})
         del self.session["x"]
         with self.assertRaises(kiln.CommandError): self.session["x"]
         with self.assertRaisesRegex(TypeError, "'x': a session takes .* not a 'builtins.object'"):
@@ -106,6 +150,44 @@ class Sessions(unittest.TestCase):
     def test_says_why_a_name_did_not_come(self):
         with self.assertRaisesRegex(kiln.CommandError, "'unsendable' of Python is not in the session: a session takes"):
             self.session.evaluate("uses_what_cannot_go()", globals())
+
+    # Whatever a name meant before, it means what it means in Python now, or is an error.
+    def test_names_follow_python(self):
+
+        def value(text, **names):
+            return self.session.evaluate(text, names)
+
+        self.assertEqual(value("n", n=5), 5)
+        self.session.run("n = 6")
+        self.assertEqual(value("n", n=5), 5)
+        self.session.run("del n")
+        self.assertEqual(value("n", n=5), 5)
+        with self.assertRaisesRegex(kiln.CommandError, "'n' of Python is not in the session"): value("n", n=object())
+        value("n", n=5)
+        with self.assertRaises(kiln.CommandError): value("n")  # Python has no n now
+        numbers = [1, 2]
+        for _ in range(2): self.assertEqual(value("numbers + [numbers.append(3)]", numbers=numbers), [1, 2, 3, None])
+        self.session["x"] = 1
+        self.session.run("x = 2")
+        self.session["x"] = 1
+        self.assertEqual(self.session["x"], 1)
+        self.session.run("own = 3")
+        self.assertEqual(value("own + n", n=1), 4)
+        self.assertEqual(value("math + sqrt(4)", math=5, sqrt=__import__("math").sqrt), 7)
+        self.assertEqual(value("math", math=5), 5)
+
+    def test_a_redefined_function_is_seen(self):
+        self.session.evaluate("sum(1)", {"sum": shadows_a_builtin})
+        self.assertEqual(self.session.evaluate("sum([1, 2])", {}), 3)
+        with self.assertRaisesRegex(kiln.CommandError, "no function that a def statement made"):
+            self.session.evaluate("f(1)", {"f": makes_counter(1)}), self.session.evaluate("f(1)", {"f": lambda x: x})
+
+    def test_names_of_functions_are_pythons(self):
+        self.assertEqual(self.session.evaluate("defaults()", globals()), (256, 7))
+        self.assertEqual(self.session.evaluate("shadows(1)", globals()), 258)
+        self.assertEqual(self.session.evaluate("decorated(1)", globals()), 257 * 2)
+        self.assertEqual(printed(lambda: self.session.run("print(f'{BLOCK_SIZE!r} BLOCK')", globals())), "256 BLOCK\n")
+        with self.assertRaisesRegex(kiln.CommandError, "later"): self.session.evaluate("early()", {"early": closes_early()})
 
     def test_two_things_of_one_name_are_an_error(self):
         other = {"FACTOR": 1}
@@ -162,9 +244,19 @@ class Sessions(unittest.TestCase):
 
     def test_an_interrupted_measurement_keeps_its_samples(self):
         threading.Timer(1.0, self.session.interrupt).start()
-        table = self.session.command("bench sum(range(1000)) budget=60")
-        self.assertGreater(table["n"][0], 0)
-        self.assertIn("interrupted", table.to_text())
+        with self.assertRaises(kiln.Interrupted) as caught: self.session.command("bench sum(range(1000)) budget=60")
+        self.assertIsInstance(caught.exception, KeyboardInterrupt)
+        self.assertGreater(caught.exception.value["n"][0], 0)
+        self.assertIn("interrupted", caught.exception.value.to_text())
+        threading.Timer(1.0, self.session.interrupt).start()
+        with self.assertRaises(KeyboardInterrupt): self.session.run("%bench sum(range(9)) budget=60\nafter = 1")
+        self.assertNotIn("after", self.session)
+
+    def test_python_may_end_while_a_thread_prints(self):
+        program = ("import kiln, os, sys, threading, time\ns = kiln.Session(device='cpu')\n"
+                   "sys.stdout = open(os.devnull, 'w')\n"
+                   "threading.Thread(target=lambda: s.run('while True: print(1)'), daemon=True).start()\ntime.sleep(0.3)")
+        self.assertEqual(subprocess.run([sys.executable, "-c", program], timeout=60).returncode, 0)
 
     def test_completes(self):
         self.assertEqual(self.session.complete("é = %benc"), (["%bench "], 5))
@@ -196,6 +288,9 @@ class Sessions(unittest.TestCase):
         self.session.run("g = f.fill_(5.0)")
         self.assertEqual(frozen.sum(), 3)
         with self.assertRaises(TypeError): self.session["x"] = np.array(["a"])
+        with self.assertRaisesRegex(TypeError, "mask"): self.session["x"] = np.ma.array([1, 2], mask=[0, 1])
+        with self.assertRaises(kiln.CommandError): self.session.evaluate("x", {"x": np.zeros(3, np.complex64)})
+        self.assertEqual(self.session.evaluate("[x, 1]", {"x": np.ones(2)})[0].sum(), 2)
 
     @unittest.skipUnless(torch, "needs torch")
     def test_tensors_of_torch(self):
@@ -291,8 +386,31 @@ class Notebooks(unittest.TestCase):
             self.assertIsInstance(error, kiln.Error, text)
             self.assertIn(said, str(error))
 
+    def test_tables_of_any_line_are_shown(self):
+        _, text, error = self.cell("for i in range(2):\n    %static scale_kernel target=sm_90a\nx = 1")
+        self.assertIsNone(error)
+        self.assertEqual(text.count("sm_90a"), 2)
+        _, text, _ = self.cell("t = %static scale_kernel target=sm_90a")
+        self.assertEqual(text, "")
+        table, text, _ = self.cell("%static scale_kernel target=sm_90a")
+        self.assertIs(type(table), kiln.Table)
+        self.assertEqual(text.count("sm_90a"), 1)
+
+    def test_lines_see_locals_and_keep_braces(self):
+        self.shell.run_cell("y = 1")
+        _, text, _ = self.cell("def g():\n    y = 41\n    %kiln time print({'{y}': y + 1})\ng()")
+        self.assertIn("{'{y}': 42}", text)
+
     def test_completion(self):
-        self.assertIn("budget=", self.shell.complete("bud", "%bench sum(range(5)) bud", 24)[1])
+
+        def completed(line):
+            return self.shell.complete(None, line, len(line))[1]
+
+        self.assertIn("budget=", completed("%bench sum(range(5)) bud"))
+        self.assertIn("sm_90a", completed("%static scale_kernel target=sm_9"))
+        self.shell.run_cell("softmax_of_mine = 1")
+        self.assertIn("softmax_of_mine", completed("%bench softmax_of"))
+        self.assertIn("time", " ".join(completed("%kiln ti")))
 
     def test_unloads(self):
         self.shell.run_cell("%unload_ext kiln")

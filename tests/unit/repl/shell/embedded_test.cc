@@ -123,6 +123,37 @@ TEST(EmbeddedSession, ValuesMayGoInAnotherThread) {
   for (std::thread& t : threads) t.join();
 }
 
+TEST(EmbeddedSession, TellsWhetherAVariableIsStillTheSame) {
+  Embedded e;
+  ASSERT_TRUE(e.session.run("a = [1]\nn = 5").ok());
+  const SessionValue list = e.session.variable("a"), number = e.session.variable("n");
+  EXPECT_TRUE(e.session.holds("a", list));
+  ASSERT_TRUE(e.session.run("a.append(2)\nn = 4 + 1").ok());
+  EXPECT_TRUE(e.session.holds("a", list)) << "the same object";
+  EXPECT_TRUE(e.session.holds("n", number));
+  ASSERT_TRUE(e.session.run("a = [1]\nn = 6").ok());
+  EXPECT_FALSE(e.session.holds("a", list));
+  EXPECT_FALSE(e.session.holds("n", number));
+  EXPECT_EQ(e.session.variable("none").kind, SessionValue::Kind::kNone);
+  EXPECT_FALSE(e.session.holds("none", e.session.variable("none")));
+}
+
+// A measurement that is interrupted gives what it has, and what follows it does not run.
+TEST(EmbeddedSession, AnInterruptedCommandEndsTheEntry) {
+  Embedded e;
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    e.session.interrupt();
+  });
+  Status status = e.session.run("%bench sum(range(10)) budget=60\nafter = 1");
+  later.join();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().kind, ErrorKind::kInterrupted);
+  EXPECT_NE(e.printed.find("interrupted"), std::string::npos) << e.printed;
+  EXPECT_FALSE(e.session.evaluate("after").ok());
+  EXPECT_FALSE(e.session.command("help").was_interrupted);
+}
+
 TEST(EmbeddedSession, Completes) {
   Embedded e;
   const SessionCompletion found = e.session.complete("%benc");
