@@ -1,4 +1,6 @@
 // Arithmetic and math functions.
+#include <algorithm>
+
 #include "compiler/frontend/builtin_impl.h"
 
 namespace kiln::frontend::impl {

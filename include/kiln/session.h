@@ -62,7 +62,7 @@ class Session {
     bool may_run_shell = false;                         // ! and %sh
     bool takes_sigint = false;                          // SIGINT interrupts what runs, while it runs
   };
-  explicit Session(Options options);
+  explicit Session(const Options& options);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

@@ -130,7 +130,7 @@ struct Session::Impl {
   std::vector<std::unique_ptr<const Value>> given_up;
 };
 
-Session::Session(Options options) : impl_(std::make_shared<Impl>(options)) {}
+Session::Session(const Options& options) : impl_(std::make_shared<Impl>(options)) {}
 Session::~Session() = default;
 
 Status Session::run(std::string_view text) {
