@@ -1,5 +1,8 @@
 #include "support/knobs.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
@@ -10,7 +13,7 @@ namespace kiln {
 namespace {
 
 constexpr KnobInfo kKnobs[] = {
-#define KILN_KNOB(e, variable, default_value, meaning) {variable, default_value, meaning},
+#define KILN_KNOB(e, variable, default_value, form, meaning) {variable, default_value, meaning, KnobForm::k##form},
 #include "support/knobs.def"
 #undef KILN_KNOB
 };
@@ -71,6 +74,21 @@ Result<std::optional<int64_t>> knob_bytes(Knob k) {
     return error(ErrorKind::kValue, "{}={} is not a size; write bytes, or a number with K, M or G", info(k).variable,
                  text);
   return std::optional<int64_t>(*value << shift);
+}
+
+std::vector<std::string> knob_problems() {
+  constexpr std::string_view kWords[] = {"0", "off", "no", "false", "1", "on", "yes", "true"};
+  std::vector<std::string> out;
+  for (const KnobInfo& row : kKnobs) {
+    const auto k = static_cast<Knob>(&row - kKnobs);
+    const std::string text = knob(k);
+    if (row.form == KnobForm::kFlag && std::ranges::find(kWords, text) == std::end(kWords))
+      out.push_back(fmt::format("{}={} is neither 0 nor 1, and counts as 1", row.variable, text));
+    if (row.form == KnobForm::kLimit && !knob_int(k, 1).ok())
+      out.push_back(fmt::format("{}={} is not an integer of at least 1, and counts as {}", row.variable, text,
+                                row.default_value));
+  }
+  return out;
 }
 
 Result<double> knob_seconds(Knob k) {

@@ -92,6 +92,12 @@ Result<double> seconds_of(const std::string& text) {
   return error(ErrorKind::kValue, "a budget is a time like 10s or 500ms, not '{}'", text);
 }
 
+Result<double> amount_of(script::Session& session, const std::string& text, std::string_view what) {
+  KILN_TRY(const double number, number_of(session, text, what));
+  if (std::isfinite(number) && number >= 0) return number;
+  return error(ErrorKind::kValue, "{} takes a number of at least 0, got {}", what, number);
+}
+
 Result<Declared> declared_by(script::Session& session, const MagicArguments& arguments) {
   Declared d;
   if (const std::string* names = arguments.find("out")) {
@@ -109,10 +115,10 @@ Result<Declared> declared_by(script::Session& session, const MagicArguments& arg
       return error(ErrorKind::kValue, "out= names the one tensor that is looked at, got {}", d.outputs.size());
   }
   if (const std::string* bytes = arguments.find("bytes")) {
-    KILN_TRY(d.bytes, number_of(session, *bytes, "bytes="));
+    KILN_TRY(d.bytes, amount_of(session, *bytes, "bytes="));
   }
   if (const std::string* flop = arguments.find("flop")) {
-    KILN_TRY(d.flop, number_of(session, *flop, "flop="));
+    KILN_TRY(d.flop, amount_of(session, *flop, "flop="));
   }
   if (const std::string* type = arguments.find("dtype")) {
     d.product = parse_dtype(*type);
@@ -262,7 +268,7 @@ Result<profiler::ContestOptions> contest_options(script::Session& session, const
     KILN_TRY(o.max_pairs, pairs_of(*pairs));
   }
   if (const std::string* tolerance = arguments.find("tol")) {
-    KILN_TRY(o.tolerance, number_of(session, *tolerance, "tol="));
+    KILN_TRY(o.tolerance, amount_of(session, *tolerance, "tol="));
   }
   if (const std::string* cache = arguments.find("cache")) {
     if (*cache != "cold" && *cache != "hot") return error(ErrorKind::kValue, "cache= is cold or hot, not '{}'", *cache);

@@ -59,6 +59,8 @@ std::vector<std::string> short_names(const std::vector<std::string>& texts);
 
 /// A number from an expression of the session: "3*n*4".
 Result<double> number_of(script::Session& session, const std::string& text, std::string_view what);
+/// The same, where it cannot be below 0, nor infinite.
+Result<double> amount_of(script::Session& session, const std::string& text, std::string_view what);
 /// Seconds from "10", "10s" or "500ms".
 Result<double> seconds_of(const std::string& text);
 

@@ -62,9 +62,9 @@ Result<TensorOperands> tensor_operands(MagicContext& context, const std::vector<
     std::string expression;
     for (const std::string& word : words) {
       if (auto rtol = option_in(word, "rtol")) {
-        KILN_TRY(out.rtol, number_of(context.session, *rtol, "rtol="));
+        KILN_TRY(out.rtol, amount_of(context.session, *rtol, "rtol="));
       } else if (auto atol = option_in(word, "atol")) {
-        KILN_TRY(out.atol, number_of(context.session, *atol, "atol="));
+        KILN_TRY(out.atol, amount_of(context.session, *atol, "atol="));
       } else if (auto tile = option_in(word, "tile")) {
         const size_t times = std::min(tile->find('x'), tile->size());
         KILN_TRY(out.options.tile_rows, positive(tile->substr(0, times), "tile="));

@@ -23,6 +23,7 @@
 #include "support/faults.h"
 #include "support/knobs.h"
 #include "support/stop.h"
+#include "support/text_width.h"
 
 namespace kiln::repl {
 
@@ -128,6 +129,8 @@ int run(int argc, const char* const* argv) {
   faults::set_last_act(editor::restore_terminal);
   leave_drivers_code_cache_off();
   ParsedOptions parsed = parse_options(argc, argv);
+  if (parsed.options)
+    for (const std::string& problem : knob_problems()) put(stderr, "warning: " + printable(problem) + "\n");
   int code = parsed.options ? run_command(*parsed.options) : parsed.exit_code;
   if (Status s = finish_output(); !s.ok()) {
     print_error(s.error(), parsed.options && parsed.options->json);

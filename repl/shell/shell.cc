@@ -64,6 +64,14 @@ Shell::Shell(const Options& options, const std::function<void(std::string_view)>
 
 std::function<void(std::string_view)> Shell::watched(std::function<void(std::string_view)> output) {
   return [this, output = std::move(output)](std::string_view text) {
+    // A terminal takes a long text for minutes: Ctrl-C cuts it.
+    constexpr size_t kAtOnce = size_t{1} << 16;
+    for (; text.size() > kAtOnce; text.remove_prefix(kAtOnce)) {
+      output(text.substr(0, kAtOnce));
+      if (!session_.is_interrupted()) continue;
+      at_line_start_ = false;
+      return;
+    }
     if (!text.empty()) at_line_start_ = text.back() == '\n';
     output(text);
   };

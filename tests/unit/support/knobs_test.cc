@@ -51,6 +51,21 @@ TEST(Knobs, Integers) {
   unsetenv("KILN_THREADS");
 }
 
+TEST(Knobs, ValuesThatNobodyElseWouldTell) {
+  EXPECT_EQ(knob_problems(), std::vector<std::string>());
+  for (const char* good : {"0", "no", "true", ""}) {
+    setenv("KILN_EXACT", good, 1);
+    EXPECT_EQ(knob_problems(), std::vector<std::string>()) << good;
+  }
+  setenv("KILN_EXACT", "maybe", 1);
+  setenv("KILN_PLAN_LIMIT", "0", 1);
+  EXPECT_EQ(knob_problems(),
+            (std::vector<std::string>{"KILN_PLAN_LIMIT=0 is not an integer of at least 1, and counts as 512",
+                                      "KILN_EXACT=maybe is neither 0 nor 1, and counts as 1"}));
+  unsetenv("KILN_EXACT");
+  unsetenv("KILN_PLAN_LIMIT");
+}
+
 // Every KILN_* variable that the sources read has a row, and every row is read somewhere.
 TEST(Knobs, TableMatchesTheSources) {
   namespace fs = std::filesystem;

@@ -138,6 +138,34 @@ TEST(EmbeddedSession, TellsWhetherAVariableIsStillTheSame) {
   EXPECT_FALSE(e.session.holds("none", e.session.variable("none")));
 }
 
+TEST(EmbeddedSession, AnInterruptCutsALongText) {
+  std::string printed;
+  Session* running = nullptr;
+  Session session({.output =
+                       [&](std::string_view text) {
+                         printed += text;
+                         running->interrupt();
+                       },
+                   .device = "cpu"});
+  running = &session;
+  (void)session.run("'ab' * 1000000");
+  EXPECT_LT(printed.size(), 200'000u);
+  EXPECT_GT(printed.size(), 10'000u);
+  printed.clear();
+  ASSERT_TRUE(session.run("x = 'ab' * 1000000").ok());
+  EXPECT_EQ(session.evaluate("len(x)")->json, "2000000");
+}
+
+TEST(EmbeddedSession, AmountsAreNotNegative) {
+  Embedded e;
+  for (const char* line : {"bench 1 flop=-3", "bench 1 bytes=1e999", "diff 1 2 atol=-1"}) {
+    SessionCommandResult r = e.session.command(line);
+    ASSERT_FALSE(r.status.ok()) << line;
+    EXPECT_NE(r.status.error().message.find("takes a number of at least 0"), std::string::npos)
+        << line << ": " << r.status.error().message;
+  }
+}
+
 // A measurement that is interrupted gives what it has, and what follows it does not run.
 TEST(EmbeddedSession, AnInterruptedCommandEndsTheEntry) {
   Embedded e;
