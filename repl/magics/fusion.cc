@@ -211,6 +211,9 @@ Status magic_edit(MagicContext& context, std::string_view line) {
   const std::string name = fmt::format("edited {}", context.edits[o.text].size() + 1);
   if (auto edited = whole.edited(index, as, name); !edited.ok()) return in_file(std::move(edited.error()), as, file);
   // The kernel is a variable from now on.
+  if (!context.session.variable(as.kernel).missing() && !context.session.kernel(as.kernel).ok())
+    return with_note(error(ErrorKind::kName, "'{}' is a variable of the session, and the kernel's name", as.kernel),
+                     fmt::format("help: del {} or give it another name, then give --file {}", as.kernel, file));
   KILN_CHECK_OK(context.session.run(with_own_helpers(text, as.kernel), file));
   context.edits[o.text].push_back({o.variant, index, std::move(as), name});
   context.output(

@@ -182,6 +182,19 @@ TEST(MagicsFusion, AnEditedSourceIsCompiledAndItsKernelIsAVariable) {
   unsetenv("EDITOR");
 }
 
+TEST(MagicsFusion, AnEditTakesNoVariableOfTheUser) {
+  unsetenv("VISUAL");
+  setenv("EDITOR", "sed -i s/num_warps=[0-9]*/num_warps=8/", 1);
+  Said said = run("x = randn(100, 100)\nexp_mul_kernel = 'mine'\n%edit exp(x) * 2 --budget 1s\n");
+  EXPECT_EQ(said.code, 1);
+  EXPECT_NE(said.err.find("'exp_mul_kernel' is a variable of the session"), std::string::npos) << said.err;
+  EXPECT_NE(said.err.find("--file "), std::string::npos) << said.err;
+  // A kernel of that name, of an earlier edit, is replaced.
+  Said twice = run("x = randn(100, 100)\n%edit exp(x) * 2 --budget 1s\n%edit exp(x) * 2 --budget 1s\n");
+  EXPECT_EQ(twice.code, 0) << twice.err;
+  unsetenv("EDITOR");
+}
+
 TEST(MagicsFusion, AnEditThatReachesOutsideIsRefusedWithItsLine) {
   const std::string setup = "x = randn(128, 128)\n";
   unsetenv("VISUAL");
