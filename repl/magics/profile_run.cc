@@ -2,6 +2,7 @@
 
 #include "profiler/measure/stats.h"
 #include "support/diag.h"
+#include "support/text.h"
 
 namespace kiln::repl {
 
@@ -39,6 +40,9 @@ Result<ProfileCycles> profile_cycles(script::Session& session, const std::string
   const profiler::Schedule& schedule = options.schedule;
   if (schedule.wait < 0 || schedule.warmup < 0 || schedule.active < 1 || schedule.repeat < 1)
     return error(ErrorKind::kValue, "a profile keeps at least one run: active= and repeat= are 1 or more");
+  if (session.computed_tensor(trimmed(statement)))
+    return with_note(error(ErrorKind::kValue, "'{}' is computed already: nothing would run", trimmed(statement)),
+                     "help: profile what makes it, as in x + 1");
   KILN_TRY(Device device, session.device());
   KILN_TRY(auto prepared, session.prepare_statements(statement, "<%profile>"));
   auto run = [&]() -> Status {
