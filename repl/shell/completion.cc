@@ -74,6 +74,21 @@ std::string_view open_call(std::string_view before) {
   return path_before(callee);
 }
 
+namespace {
+
+/// Of a shell's line: paths, and as its first word programs too.
+Completion complete_shell(std::string_view line) {
+  Completion c;
+  const size_t blank = line.rfind(' ');
+  const std::string_view word = blank == std::string_view::npos ? line : line.substr(blank + 1);
+  c.replaced = word.size();
+  if (trimmed(line) == word && !word.empty() && word.find('/') == std::string_view::npos) offer_programs(c, word);
+  offer_paths(c, word);
+  return c;
+}
+
+}  // namespace
+
 Completion complete_line(script::Session& session, std::string_view before) {
   Completion c;
   if (const size_t string = cursor_place(before).string; string <= before.size()) {
@@ -86,6 +101,8 @@ Completion complete_line(script::Session& session, std::string_view before) {
   const std::string_view line = before.substr(before.rfind('\n') + 1);
   std::string_view text = line.substr(std::min(line.find_first_not_of(' '), line.size()));
   if (auto command = percent_command(text)) text = command->command;  // r = %bench …
+  if (text.starts_with('!')) return complete_shell(text.substr(1));
+  if (text.starts_with("%sh ")) return complete_shell(text.substr(4));
   if (text.starts_with('%')) {
     if (text.find(' ') == std::string_view::npos) {
       c.replaced = text.size();

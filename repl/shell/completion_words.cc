@@ -1,14 +1,18 @@
 #include "repl/shell/completion_words.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <set>
 
 #include "kiln/dtype.h"
 #include "profiler/cupti/metrics.h"
 #include "repl/magics/compile_stages.h"
 #include "repl/magics/magics.h"
 #include "repl/magics/settings.h"
+#include "support/environment.h"
 #include "support/launch_options.h"
 
 namespace kiln::repl {
@@ -36,6 +40,23 @@ void offer_paths(Completion& to, std::string_view typed) {
       found.push_back(folder + name + (it->is_directory(ignored) ? "/" : ""));
   }
   std::sort(found.begin(), found.end());
+  to.candidates.insert(to.candidates.end(), found.begin(), found.end());
+}
+
+void offer_programs(Completion& to, std::string_view typed) {
+  namespace fs = std::filesystem;
+  std::set<std::string> found;
+  const std::string path = environment("PATH").value_or("");
+  for (size_t at = 0; at <= path.size();) {
+    const size_t end = std::min(path.find(':', at), path.size());
+    std::error_code failed;
+    for (fs::directory_iterator it(path.substr(at, end - at), failed), last; !failed && it != last;
+         it.increment(failed)) {
+      std::string name = it->path().filename().string();
+      if (name.starts_with(typed) && access(it->path().c_str(), X_OK) == 0) found.insert(std::move(name));
+    }
+    at = end + 1;
+  }
   to.candidates.insert(to.candidates.end(), found.begin(), found.end());
 }
 

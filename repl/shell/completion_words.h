@@ -14,6 +14,8 @@ void offer(editor::Completion& to, std::string_view typed, std::string candidate
 
 /// Names of files and folders that begin as typed; a folder ends in a slash.
 void offer_paths(editor::Completion& to, std::string_view typed);
+/// Programs of $PATH, each once.
+void offer_programs(editor::Completion& to, std::string_view typed);
 
 /// Values of one kind, each behind `before` ("budget="), which `typed` begins with.
 void offer_values(script::Session& session, editor::Completion& to, std::string_view typed, std::string_view before,

@@ -412,6 +412,11 @@ TEST(Completion, OptionsOfCommandsAndTheirValues) {
   EXPECT_EQ(candidates(shell, "%profile x sort=self_"), "sort=self_cpu sort=self_gpu sort=self_memory");
   EXPECT_EQ(candidates(shell, "%cubin add_kernel /pro"), "/proc/");
   EXPECT_EQ(candidates(shell, "%trace x > /pro"), "/proc/");
+  EXPECT_EQ(candidates(shell, "!ls /pro"), "/proc/");
+  EXPECT_EQ(candidates(shell, "r = !ls -l /pro"), "/proc/");
+  EXPECT_EQ(candidates(shell, "%sh cat /pro"), "/proc/");
+  EXPECT_EQ(candidates(shell, "!add_k"), "") << "no name of the session";
+  EXPECT_NE((" " + candidates(shell, "!l") + " ").find(" ls "), std::string::npos);
   EXPECT_EQ(candidates(shell, "%set format m"), "markdown");
   EXPECT_EQ(candidates(shell, "%set target sm_9"), "sm_90 sm_90a");
   EXPECT_EQ(candidates(shell, "%set pag"), "pager");
