@@ -143,6 +143,8 @@ class Session:
         if value.kind == "plain" and value.type not in ("tuple", "list", "dict"): return json.loads(value.json)
         if value.kind == "table": return Table(self, value)
         if value.kind == "tensor": return _tensor(value)
+        if value.type in ("torch.dtype", "torch.device") and (torch := sys.modules.get("torch")) is not None:
+            return _of_torch(torch, value)
         if value.kind == "plain" and value.type != "tuple" and not _has_tuples(value): return json.loads(value.json)
         if depth > _DEEPEST or value.type not in ("tuple", "list", "dict", "set"): return Opaque(value.type, value.repr)
         # What JSON has no form of, item by item.
@@ -261,6 +263,11 @@ def _end_output() -> None:
 
 
 atexit.register(_end_output)
+
+
+def _of_torch(torch: Any, value: Any) -> Any:
+    if value.type == "torch.dtype": return getattr(torch, value.repr.rpartition(".")[2])
+    return torch.device(re.search(r"type='(\w+)'", value.repr)[1], *(int(i) for i in re.findall(r"index=(\d+)", value.repr)))
 
 
 def _tensor(value: Any) -> Any:

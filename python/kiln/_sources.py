@@ -74,7 +74,12 @@ class _Plan:
                            "give one of them another")
         self._seen[name] = value
         try:
-            self._steps.append(self._step(name, value))
+            try:
+                self._steps.append(self._step(name, value))
+            except Unsendable:
+                raise
+            except Exception as e:  # of the value's own attributes
+                raise Unsendable(f"a '{type(value).__qualname__}' that raises {type(e).__name__}: {e}") from None
         except Unsendable as e:
             if self._strict: raise
             self._steps.append(Step(name, problem=str(e)))
@@ -93,24 +98,19 @@ class _Plan:
         return Step(name, key=key, text=f"{imports}{name} = {literal}\n")
 
     def _definition(self, name: str, value: Any, function: types.FunctionType) -> Step:
-        if not function.__name__.isidentifier():
-            raise Unsendable(f"'{function.__name__}' is no function that a def statement made")
-        if name != function.__name__:
-            self._add(function.__name__, value)
-            return Step(name, key=None, text=f"{name} = {function.__name__}\n")
-        try:
-            lines, first = inspect.getsourcelines(function)
-            text = textwrap.dedent("".join(lines))
-            tree = ast.parse(text).body[0]
-        except (OSError, TypeError, SyntaxError, IndexError) as e:
-            raise Unsendable(f"the source of function '{function.__name__}' cannot be had ({e})") from None
-        if not isinstance(tree, ast.FunctionDef):
-            raise Unsendable(f"'{function.__name__}' is no function that a def statement made")
+        own_name = function.__code__.co_name
+        if not own_name.isidentifier(): raise Unsendable(f"'{own_name}' is no function that a def statement made")
+        if name != own_name:
+            self._add(own_name, value)
+            return Step(name, key=None, text=f"{name} = {own_name}\n")
+        text, tree, first = _parsed(function)
+        # A function of a class is one without it.
+        tree.decorator_list = [d for d in tree.decorator_list if not (isinstance(d, ast.Name) and d.id == "staticmethod")]
         is_kernel = _is_kernel(value)
         text = _with_defaults(text, tree, function)
         rows = text.splitlines(keepends=True)
         start = tree.lineno - 1  # of def: decorators stand before it
-        decorators = rows[:start]
+        decorators = rows[:start] if tree.decorator_list else []
         # kiln.jit is triton.jit there.
         own = is_kernel and type(value).__module__.startswith("kiln")
         if own: decorators = ["@_kiln_triton.jit\n"]
@@ -183,10 +183,28 @@ def _is_kernel(value: Any) -> bool:
 
 
 def _function_of(value: Any) -> types.FunctionType | None:
-    """The function as it was written, below what decorators made of it."""
+    """The function as it was written, with its decorators above it where there are any; torch.compile is none there."""
     while _is_kernel(value): value = value.fn
-    value = inspect.unwrap(value) if isinstance(value, types.FunctionType) else value
-    return value if isinstance(value, types.FunctionType) else None
+    while "_torchdynamo_orig_callable" in getattr(value, "__dict__", {}): value = value._torchdynamo_orig_callable
+    if not isinstance(value, types.FunctionType): return None
+    inner, wrappers = value, 0
+    while isinstance(getattr(inner, "__wrapped__", None), types.FunctionType): inner, wrappers = inner.__wrapped__, wrappers + 1
+    # fast = wrapping(slow) has no decorator above slow: the function is the wrapper.
+    return inner if wrappers and len(_parsed(inner)[1].decorator_list) >= wrappers else value
+
+
+def _parsed(function: types.FunctionType) -> tuple[str, ast.FunctionDef, int]:
+    """Its text from the decorators on, the tree of that, and the line that it begins on."""
+    code = function.__code__
+    try:
+        lines, first = inspect.getsourcelines(code)  # of a function: what it wraps
+        text = textwrap.dedent("".join(lines))
+        tree = ast.parse(text).body[0]
+    except (OSError, TypeError, SyntaxError, IndexError) as e:
+        raise Unsendable(f"the source of function '{code.co_name}' cannot be had ({e})") from None
+    if not isinstance(tree, ast.FunctionDef):
+        raise Unsendable(f"'{code.co_name}' is no function that a def statement made")
+    return text, tree, first
 
 
 def _home_of(value: Any) -> tuple[str, str] | None:

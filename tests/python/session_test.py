@@ -77,6 +77,29 @@ def decorated(x):
     return x + BLOCK_SIZE
 
 
+def plain(x):
+    return x + 1
+
+
+def takes_three(function):
+
+    @functools.wraps(function)
+    def wrapper(*args):
+        return function(*args) * 3
+
+    return wrapper
+
+
+class Odd:
+
+    def __getattr__(self, name):
+        raise KeyError(name)
+
+    @staticmethod
+    def double(x):
+        return x * 2
+
+
 def closes_early():
 
     def early():
@@ -186,6 +209,10 @@ class Sessions(unittest.TestCase):
         self.assertEqual(self.session.evaluate("defaults()", globals()), (256, 7))
         self.assertEqual(self.session.evaluate("shadows(1)", globals()), 258)
         self.assertEqual(self.session.evaluate("decorated(1)", globals()), 257 * 2)
+        self.assertEqual(self.session.evaluate("thrice(1) + plain(1)", {"thrice": takes_three(plain), "plain": plain}), 8)
+        self.assertEqual(self.session.evaluate("double(4)", {"double": Odd.double}), 8)
+        with self.assertRaisesRegex(kiln.CommandError, "an? 'Odd' that raises KeyError|not a '__main__.Odd'"):
+            self.session.evaluate("odd", {"odd": Odd()})
         self.assertEqual(printed(lambda: self.session.run("print(f'{BLOCK_SIZE!r} BLOCK')", globals())), "256 BLOCK\n")
         with self.assertRaisesRegex(kiln.CommandError, "later"): self.session.evaluate("early()", {"early": closes_early()})
 
@@ -302,6 +329,9 @@ class Sessions(unittest.TestCase):
         self.assertEqual(self.session.evaluate("p.sum()", {"p": torch.nn.Parameter(torch.ones(3))}).item(), 3)
         self.session["d"] = torch.float16
         self.assertEqual(self.session.evaluate("str(d)"), "torch.float16")
+        self.assertEqual(self.session.evaluate("[d, torch.device('cpu')]"), [torch.float16, torch.device("cpu")])
+        compiled = torch.compile(plain)
+        self.assertEqual(self.session.evaluate("compiled(1)", {"compiled": compiled}), 2)
         self.assertEqual(self.session.evaluate("act(x)[0]", {"act": torch.relu, "x": torch.tensor([-1.0])}).item(), 0)
 
     @unittest.skipUnless(np, "needs numpy")
