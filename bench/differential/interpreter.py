@@ -2,12 +2,14 @@
 
     PYTHONPATH=build/release/python python bench/differential/interpreter.py --seed 1 --count 500
 
-Needs Python with Triton, torch and numpy; no GPU. Each kernel is a file of its own, which both read: types and promotion
-of literals, scalars and tiles of every dtype, integer and float arithmetic, comparisons, shifts, casts, selections,
-reductions, scans, shapes, gathers, loops and branches. Values are stored as int64 or float64, and the width of each
-result's type beside it. Integers must be equal; floats too, unless the kernel has an operation that no definition
-makes exact (division, functions, sums), which then may differ by a few units. Kernels that the interpreter refuses are
-counted and left out; what Kiln alone refuses, and what differs, is printed with its source.
+Needs Python with Triton, torch and numpy; no GPU. Each kernel is a file of its own, which both read: types and
+promotion of literals, scalars and tiles of every dtype, integer and float arithmetic, comparisons, shifts, casts,
+selections, reductions, scans, sorts, shapes, gathers, products, atomics, loops and branches. Values are stored as int64
+or float64, and the width of each result's type beside it. Integers must be equal; floats too, unless the kernel has an
+operation that no definition makes exact (division, functions, sums), which then may differ by a few units. Kernels that
+the interpreter refuses are counted and left out; what Kiln alone refuses, and what differs, is printed with its source.
+Three things are kept out, in which the interpreter is not the compiler: a number that a `range` or an argument gives
+(Python's there), an argument of 1 (a constexpr here), and sums of int1.
 """
 import argparse
 import importlib.util
@@ -103,9 +105,11 @@ class Program:
     # --- statements ---
 
     def statement(self):
-        name = self.random.choice(["arithmetic"] * 4 + ["bits"] * 2 + ["shift", "compare", "divide", "cast", "cast", "where",
-                                   "minmax", "unary", "reduce", "scan", "shape", "gather", "loop", "branch", "math",
-                                   "argreduce", "sort", "histogram", "dot", "fold", "while_loop", "atomic", "logical", "clamp", "helper", "constants", "joining"])
+        names = ["arithmetic"] * 4 + ["bits"] * 2 + ["cast"] * 2 + [
+            "shift", "compare", "divide", "where", "minmax", "unary", "reduce", "scan", "shape", "gather", "loop",
+            "branch", "math", "argreduce", "sort", "histogram", "dot", "fold", "while_loop", "atomic", "logical",
+            "clamp", "helper", "constants", "joining"]
+        name = self.random.choice(names)
         getattr(self, name)()
 
     def arithmetic(self):
@@ -146,7 +150,9 @@ class Program:
         # A float outside of the target's range has no defined value.
         if a.kind == "f" and to not in FLOATS:
             if to == "int1": text = f"({a.name} != 0)"
-            else: text = f"tl.clamp({a.name}.to(tl.float32), {'0.0' if to.startswith('u') else '-100.0'}, 100.0).to(tl.{to})"
+            else:
+                least = "0.0" if to.startswith("u") else "-100.0"
+                text = f"tl.clamp({a.name}.to(tl.float32), {least}, 100.0).to(tl.{to})"
         else:
             text = f"{a.name}.to(tl.{to})"
         self.new(text, "b" if to == "int1" else "f" if to in FLOATS else "i", a.shape)
@@ -173,7 +179,8 @@ class Program:
     def logical(self):
         a, b = self.pick("b", tile=True), self.pick("b", tile=True)
         if a is not None:
-            self.new(f"{a.name} {self.random.choice(['&', '|', '^', '=='])} {b.name}", "b", self.joined(a.shape, b.shape))
+            op = self.random.choice(["&", "|", "^", "=="])
+            self.new(f"{a.name} {op} {b.name}", "b", self.joined(a.shape, b.shape))
 
     def math(self):
         a = self.pick("f", tile=True)
@@ -222,7 +229,8 @@ class Program:
         self.new(self.random.choice([
             f"tl.reshape(tl.trans({a.name}), (ROWS, COLUMNS))", f"{a.name}.T.reshape(ROWS, COLUMNS)",
             f"tl.reshape({a.name}, (ROWS * COLUMNS, )).reshape(ROWS, COLUMNS)",
-            f"tl.permute(tl.reshape({a.name}, (2, ROWS // 2, COLUMNS)), (1, 0, 2)).reshape(ROWS, COLUMNS)"]), a.kind, "m")
+            f"tl.permute(tl.reshape({a.name}, (2, ROWS // 2, COLUMNS)), (1, 0, 2)).reshape(ROWS, COLUMNS)"]), a.kind,
+                 "m")
 
     def joining(self):
         a = self.pick("if", "m")
@@ -230,9 +238,7 @@ class Program:
         self.emit(f"l{self.count}, r{self.count} = tl.split(tl.reshape({a.name}, (ROWS, COLUMNS // 2, 2)))")
         l, r = f"l{self.count}", f"r{self.count}"
         self.new(self.random.choice([f"tl.interleave({r}, {l})", f"tl.join({r}, {l}).reshape(ROWS, COLUMNS)",
-                                     f"tl.cat({l}.reshape(ROWS * COLUMNS // 2), {r}.reshape(ROWS * COLUMNS // 2), "
-                                     "can_reorder=False).reshape(ROWS, COLUMNS)"
-                                     if False else f"tl.interleave({l}, {l})"]), a.kind, "m")
+                                     f"tl.interleave({l}, {l})"]), a.kind, "m")
 
     def histogram(self):
         a = self.pick("i", "v")
@@ -282,7 +288,8 @@ class Program:
     def helper(self):
         a = self.pick("if", tile=True)
         if a is None: return
-        self.new(self.random.choice([f"twice({a.name})", f"plus({a.name}, 3)", f"plus({a.name}, b=True)"]), a.kind, a.shape)
+        call = self.random.choice([f"twice({a.name})", f"plus({a.name}, 3)", f"plus({a.name}, b=True)"])
+        self.new(call, a.kind, a.shape)
 
     def constants(self):
         kind = self.random.choice("if")
@@ -328,7 +335,8 @@ class Program:
                 "    return v + v", "", "", "@triton.jit", "def plus(v, b: tl.constexpr):", "    return v + b", "", "",
                 "@triton.jit", "def larger(a, b):", "    return tl.where(a > b, a, b)", "", "",
                 "@triton.jit",
-                f"def kernel({', '.join(parameters)}, ints, floats, widths, ROWS: tl.constexpr, COLUMNS: tl.constexpr):",
+                f"def kernel({', '.join(parameters)}, ints, floats, widths, ROWS: tl.constexpr, "
+                "COLUMNS: tl.constexpr):",
                 "    rows = tl.arange(0, ROWS)", "    columns = tl.arange(0, COLUMNS)",
                 "    places = rows[:, None] * COLUMNS + columns[None, :]", *self.lines]
         for k, v in enumerate(self.results()):
@@ -353,7 +361,8 @@ class Program:
                 info = np.iinfo(name)
                 x = generator.integers(info.min, info.max, ROWS * COLUMNS, dtype=name, endpoint=True)
                 small = generator.integers(0, 10, ROWS * COLUMNS).astype(name)
-                arrays.append(np.where(generator.random(ROWS * COLUMNS) < 0.5, x, small) if dtype != "int1" else small & 1)
+                mixed = np.where(generator.random(ROWS * COLUMNS) < 0.5, x, small)
+                arrays.append(mixed if dtype != "int1" else small & 1)
         return arrays
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from kiln._jit import Kernel, jit
 from kiln._kiln import Error, version as __version__
 
-__all__ = ["CommandError", "Error", "Interrupted", "Kernel", "Opaque", "Plot", "Session", "Table", "__version__", "bench", "compare", "jit",
-           "profile", "session", "static", "tune", "why"]
+__all__ = ["CommandError", "Error", "Interrupted", "Kernel", "Opaque", "Plot", "Session", "Table", "__version__",
+           "bench", "compare", "jit", "profile", "session", "static", "tune", "why"]
 
 
 def bench(expression: str, **options: Any) -> "Table":
@@ -30,7 +30,9 @@ def profile(statement: str, **options: Any) -> "Table":
 
 
 def static(kernel: str, **options: Any) -> "Table":
-    """What a kernel is on a target, without running it: registers, spills, shared memory, occupancy. options: as %static.
+    """What a kernel is on a target, without running it: registers, spills, shared memory, occupancy.
+
+    options: as %static.
     """
     return _run_command("static", kernel, options)
 

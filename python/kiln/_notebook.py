@@ -110,7 +110,8 @@ def _cell(shell: Any) -> Callable:
         session().run(cell, shell.user_ns)
         values = {name: session()[name] for name in names}
         for name, value in values.items():
-            if isinstance(value, Opaque): raise CommandError(f"%%kiln -o {name}: Python has no counterpart of {value!r}")
+            if isinstance(value, Opaque):
+                raise CommandError(f"%%kiln -o {name}: Python has no counterpart of {value!r}")
         shell.user_ns.update(values)
 
     return _ours(kiln)

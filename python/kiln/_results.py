@@ -26,9 +26,9 @@ class Plot:
 class Table:
     """A command's table. It does not change: what sorts it gives another.
 
-    Attributes: columns (keys), rows (a dict for each; None: no such figure), units (by key), title, notes, and `tables`,
-    the command's other tables by name. A figure of the whole table, as `best` of %tune, is an attribute too. t["time"]
-    is a column, t[0] a row.
+    Attributes: columns (keys), rows (a dict for each; None: no such figure), units (by key), title, notes, and
+    `tables`, the command's other tables by name. A figure of the whole table, as `best` of %tune, is an attribute too.
+    t["time"] is a column, t[0] a row.
     """
 
     def __init__(self, session: Any, value: Any, form: dict | None = None) -> None:

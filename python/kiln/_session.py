@@ -153,7 +153,8 @@ class Session:
             count = json.loads(self._with_value({"_kiln_list": listed}, "_kiln_list[1]").json)
             return [self._python(self._with_value({"_kiln_list": listed}, f"_kiln_list[0][{i}]"), depth + 1)
                     for i in range(count)]
-        if value.type == "dict": return dict(zip(items("list(_kiln_items.keys())"), items("list(_kiln_items.values())")))
+        if value.type == "dict":
+            return dict(zip(items("list(_kiln_items.keys())"), items("list(_kiln_items.values())")))
         return {"tuple": tuple, "list": list, "set": set}[value.type](items("list(_kiln_items)"))
 
     def _with(self, values: Mapping[str, Any], expression: str) -> Any:
@@ -267,7 +268,8 @@ atexit.register(_end_output)
 
 def _of_torch(torch: Any, value: Any) -> Any:
     if value.type == "torch.dtype": return getattr(torch, value.repr.rpartition(".")[2])
-    return torch.device(re.search(r"type='(\w+)'", value.repr)[1], *(int(i) for i in re.findall(r"index=(\d+)", value.repr)))
+    index = re.findall(r"index=(\d+)", value.repr)
+    return torch.device(re.search(r"type='(\w+)'", value.repr)[1], *(int(i) for i in index))
 
 
 def _tensor(value: Any) -> Any:

@@ -10,11 +10,13 @@ import re
 import sys
 import textwrap
 import types
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Callable, Mapping
 
 from kiln import language as tl
 
-_WORD = re.compile(r"(?P<f>\b[rR]?[fF][rR]?(?=['\"]))?(?P<text>'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|#[^\n]*)|(?P<name>(?<![\w.])[^\W\d]\w*)")
+_WORD = re.compile(
+    r"(?P<f>\b[rR]?[fF][rR]?(?=['\"]))?(?P<text>'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|#[^\n]*)"
+    r"|(?P<name>(?<![\w.])[^\W\d]\w*)")
 _DEEPEST = 50  # lists in lists
 
 
@@ -40,7 +42,8 @@ def names_in(text: str) -> list[str]:
     found: dict[str, None] = {}
     for m in _WORD.finditer(text):
         if m["name"]: found[m["name"]] = None
-        elif m["f"]: found.update(dict.fromkeys(n for part in re.findall(r"\{([^{}]*)", m["text"]) for n in names_in(part)))
+        elif m["f"]:
+            for part in re.findall(r"\{([^{}]*)", m["text"]): found.update(dict.fromkeys(names_in(part)))
     return list(found)
 
 
@@ -51,7 +54,8 @@ class Conflict(Unsendable):
 def plan_of(values: Mapping[str, Any], strict: bool) -> list[Step]:
     """Steps that set these names and what they refer to, in an order in which they can run.
 
-    strict: Unsendable is raised for what cannot be set; else a step says so. A Conflict among `values` is raised always.
+    strict: Unsendable is raised for what cannot be set; else a step says so. A Conflict among `values` is raised
+    always.
     """
     return _Plan(strict).of(values)
 
@@ -92,7 +96,7 @@ class _Plan:
         if (function := _function_of(value)) is not None: return self._definition(name, value, function)
         literal = _literal(value)
         used = [m for m in ("torch", "triton") if f"_kiln_{m}." in literal]
-        imports = "".join(f"import {m} as _kiln_{m}\n" + ("import triton.language\n" if m == "triton" else "") for m in used)
+        imports = "".join(f"import {m} as _kiln_{m}\n" for m in used)
         # What can be changed in place may have been.
         key = None if isinstance(value, (list, dict)) or isinstance(value, tuple) and "[" in literal else literal
         return Step(name, key=key, text=f"{imports}{name} = {literal}\n")
@@ -105,7 +109,7 @@ class _Plan:
             return Step(name, key=None, text=f"{name} = {own_name}\n")
         text, tree, first = _parsed(function)
         # A function of a class is one without it.
-        tree.decorator_list = [d for d in tree.decorator_list if not (isinstance(d, ast.Name) and d.id == "staticmethod")]
+        tree.decorator_list = [d for d in tree.decorator_list if getattr(d, "id", "") != "staticmethod"]
         is_kernel = _is_kernel(value)
         text = _with_defaults(text, tree, function)
         rows = text.splitlines(keepends=True)
@@ -188,7 +192,8 @@ def _function_of(value: Any) -> types.FunctionType | None:
     while "_torchdynamo_orig_callable" in getattr(value, "__dict__", {}): value = value._torchdynamo_orig_callable
     if not isinstance(value, types.FunctionType): return None
     inner, wrappers = value, 0
-    while isinstance(getattr(inner, "__wrapped__", None), types.FunctionType): inner, wrappers = inner.__wrapped__, wrappers + 1
+    while isinstance(getattr(inner, "__wrapped__", None), types.FunctionType):
+        inner, wrappers = inner.__wrapped__, wrappers + 1
     # fast = wrapping(slow) has no decorator above slow: the function is the wrapper.
     return inner if wrappers and len(_parsed(inner)[1].decorator_list) >= wrappers else value
 

@@ -1,4 +1,4 @@
-"""kiln.Session, the functions over it, and `%load_ext kiln`: on the CPU, with what arrays and IPython this Python has."""
+"""kiln.Session, the functions over it, and `%load_ext kiln`, on the CPU, with what arrays and IPython there are."""
 import contextlib
 import functools
 import gc
@@ -198,6 +198,8 @@ class Sessions(unittest.TestCase):
         self.assertEqual(value("own + n", n=1), 4)
         self.assertEqual(value("math + sqrt(4)", math=5, sqrt=__import__("math").sqrt), 7)
         self.assertEqual(value("math", math=5), 5)
+        self.assertEqual(value("triton + torch", triton=1, torch=2, c=tl.constexpr(4), d=tl.float16), 3)
+        self.assertEqual(value("[c, d] and triton + torch", triton=1, torch=2, c=tl.constexpr(4), d=tl.float16), 3)
 
     def test_a_redefined_function_is_seen(self):
         self.session.evaluate("sum(1)", {"sum": shadows_a_builtin})
@@ -209,12 +211,14 @@ class Sessions(unittest.TestCase):
         self.assertEqual(self.session.evaluate("defaults()", globals()), (256, 7))
         self.assertEqual(self.session.evaluate("shadows(1)", globals()), 258)
         self.assertEqual(self.session.evaluate("decorated(1)", globals()), 257 * 2)
-        self.assertEqual(self.session.evaluate("thrice(1) + plain(1)", {"thrice": takes_three(plain), "plain": plain}), 8)
+        names = {"thrice": takes_three(plain), "plain": plain}
+        self.assertEqual(self.session.evaluate("thrice(1) + plain(1)", names), 8)
         self.assertEqual(self.session.evaluate("double(4)", {"double": Odd.double}), 8)
         with self.assertRaisesRegex(kiln.CommandError, "an? 'Odd' that raises KeyError|not a '__main__.Odd'"):
             self.session.evaluate("odd", {"odd": Odd()})
         self.assertEqual(printed(lambda: self.session.run("print(f'{BLOCK_SIZE!r} BLOCK')", globals())), "256 BLOCK\n")
-        with self.assertRaisesRegex(kiln.CommandError, "later"): self.session.evaluate("early()", {"early": closes_early()})
+        with self.assertRaisesRegex(kiln.CommandError, "later"):
+            self.session.evaluate("early()", {"early": closes_early()})
 
     def test_two_things_of_one_name_are_an_error(self):
         other = {"FACTOR": 1}
@@ -264,7 +268,8 @@ class Sessions(unittest.TestCase):
 
         thread = threading.Thread(target=press)
         thread.start()
-        self.session.run("n = 0\nwhile n < 4:\n    try:\n        while True: pass\n    except KeyboardInterrupt: n += 1")
+        self.session.run("n = 0\nwhile n < 4:\n    try:\n        while True: pass\n"
+                         "    except KeyboardInterrupt: n += 1")
         thread.join()
         self.assertEqual(self.session["n"], 4)
         self.assertIs(signal.getsignal(signal.SIGINT), before)
@@ -282,7 +287,8 @@ class Sessions(unittest.TestCase):
     def test_python_may_end_while_a_thread_prints(self):
         program = ("import kiln, os, sys, threading, time\ns = kiln.Session(device='cpu')\n"
                    "sys.stdout = open(os.devnull, 'w')\n"
-                   "threading.Thread(target=lambda: s.run('while True: print(1)'), daemon=True).start()\ntime.sleep(0.3)")
+                   "threading.Thread(target=lambda: s.run('while True: print(1)'), daemon=True).start()\n"
+                   "time.sleep(0.3)")
         self.assertEqual(subprocess.run([sys.executable, "-c", program], timeout=60).returncode, 0)
 
     def test_completes(self):
