@@ -113,10 +113,8 @@ class Program:
         getattr(self, name)()
 
     def arithmetic(self):
-        if (o := self.operands("bif")) is None: return
-        op = self.random.choice("+-*")
-        if o[2] == "b": return
-        self.new(f"{o[0]} {op} {o[1]}", o[2], o[3])
+        if (o := self.operands("if")) is None: return
+        self.new(f"{o[0]} {self.random.choice('+-*')} {o[1]}", o[2], o[3])
 
     def bits(self):
         if (o := self.operands("bi")) is None: return
