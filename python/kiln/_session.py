@@ -148,14 +148,15 @@ class Session:
         if value.kind == "plain" and value.type != "tuple" and not _has_tuples(value): return json.loads(value.json)
         if depth > _DEEPEST or value.type not in ("tuple", "list", "dict", "set"): return Opaque(value.type, value.repr)
         # What JSON has no form of, item by item.
+        # Without builtins, which a program may have bound to something else.
         def items(of: str) -> list:
-            listed = self._with_value({"_kiln_items": value}, f"[{of}, len(_kiln_items)]")
-            count = json.loads(self._with_value({"_kiln_list": listed}, "_kiln_list[1]").json)
-            return [self._python(self._with_value({"_kiln_list": listed}, f"_kiln_list[0][{i}]"), depth + 1)
+            listed = self._with_value({"_kiln_items": value}, f"[{of} for _kiln_item in _kiln_items]")
+            count = len(json.loads(self._with_value({"_kiln_list": listed}, "[1 for _ in _kiln_list]").json))
+            return [self._python(self._with_value({"_kiln_list": listed}, f"_kiln_list[{i}]"), depth + 1)
                     for i in range(count)]
         if value.type == "dict":
-            return dict(zip(items("list(_kiln_items.keys())"), items("list(_kiln_items.values())")))
-        return {"tuple": tuple, "list": list, "set": set}[value.type](items("list(_kiln_items)"))
+            return dict(zip(items("_kiln_item"), items("_kiln_items[_kiln_item]")))
+        return {"tuple": tuple, "list": list, "set": set}[value.type](items("_kiln_item"))
 
     def _with(self, values: Mapping[str, Any], expression: str) -> Any:
         """The value of an expression over values of this session, which have names for that long."""

@@ -79,13 +79,15 @@ class _Plan:
         self._seen[name] = value
         try:
             try:
-                self._steps.append(self._step(name, value))
+                step = self._step(name, value)
+                if step.problem: raise Unsendable(step.problem)
+                self._steps.append(step)
             except Unsendable:
                 raise
             except Exception as e:  # of the value's own attributes
                 raise Unsendable(f"a '{type(value).__qualname__}' that raises {type(e).__name__}: {e}") from None
         except Unsendable as e:
-            if self._strict: raise
+            if self._strict or isinstance(e, Conflict): raise
             self._steps.append(Step(name, problem=str(e)))
 
     def _step(self, name: str, value: Any) -> Step:
@@ -98,7 +100,7 @@ class _Plan:
         used = [m for m in ("torch", "triton") if f"_kiln_{m}." in literal]
         imports = "".join(f"import {m} as _kiln_{m}\n" for m in used)
         # What can be changed in place may have been.
-        key = None if isinstance(value, (list, dict)) or isinstance(value, tuple) and "[" in literal else literal
+        key = None if isinstance(value, (list, dict)) or isinstance(value, tuple) and re.search(r"[[{]", literal) else literal
         return Step(name, key=key, text=f"{imports}{name} = {literal}\n")
 
     def _definition(self, name: str, value: Any, function: types.FunctionType) -> Step:
@@ -111,7 +113,7 @@ class _Plan:
         # A function of a class is one without it.
         tree.decorator_list = [d for d in tree.decorator_list if getattr(d, "id", "") != "staticmethod"]
         is_kernel = _is_kernel(value)
-        text = _with_defaults(text, tree, function)
+        text = _replaced(text, [*_defaults(tree, function), *_configs(tree, value)])
         rows = text.splitlines(keepends=True)
         start = tree.lineno - 1  # of def: decorators stand before it
         decorators = rows[:start] if tree.decorator_list else []
@@ -123,7 +125,8 @@ class _Plan:
             if found == name: continue
             if found in outer: self._add(found, outer[found])
             elif found not in self._seen: self._steps.append(Step(found, is_absent=True))
-        before = "import triton as _kiln_triton\n" if own else ""
+        before = "".join(f"import {m} as _kiln_{m}\n" for m in ("torch", "triton")
+                         if f"_kiln_{m}." in text or own and m == "triton")
         # Lines keep their numbers, but for one decorator in place of several.
         line = first + start - len(decorators) - before.count("\n")
         whole = before + "".join(decorators) + "".join(rows[start:])
@@ -141,22 +144,40 @@ def _names_around(function: types.FunctionType) -> dict[str, Any]:
     return outer
 
 
-def _with_defaults(text: str, tree: ast.FunctionDef, function: types.FunctionType) -> str:
-    """The text with the values of defaults in place of their expressions, which were evaluated as def ran."""
-    values = list(zip(tree.args.defaults, function.__defaults__ or ()))
-    values += [(node, (function.__kwdefaults__ or {}).get(a.arg)) for a, node in
-               zip(tree.args.kwonlyargs, tree.args.kw_defaults) if node is not None]
-    rows = text.splitlines(keepends=True)
+def _defaults(tree: ast.FunctionDef, function: types.FunctionType) -> list[tuple[ast.AST, Any]]:
+    """Expressions of defaults with their values, which they were evaluated to as def ran."""
+    given = function.__defaults__ or ()
+    values = list(zip(tree.args.defaults, given)) if len(given) == len(tree.args.defaults) else []
+    return values + [(node, (function.__kwdefaults__ or {}).get(a.arg)) for a, node in
+                     zip(tree.args.kwonlyargs, tree.args.kw_defaults) if node is not None]
+
+
+def _configs(tree: ast.FunctionDef, value: Any) -> list[tuple[ast.AST, Any]]:
+    """The expression of an autotuner's configurations with those that it has."""
+    while _is_kernel(value) and not isinstance(getattr(value, "configs", None), list): value = value.fn
+    if not _is_kernel(value): return []
+    for call in tree.decorator_list:
+        if not isinstance(call, ast.Call) or "autotune" not in ast.unparse(call.func): continue
+        nodes = [k.value for k in call.keywords if k.arg == "configs"] or call.args[:1]
+        return [(node, value.configs) for node in nodes]
+    return []
+
+
+def _replaced(text: str, values: list[tuple[ast.AST, Any]]) -> str:
+    """The text with literals in place of expressions, on as many lines. What has no literal stays as it is."""
+    starts = [0]
+    data = text.encode()
+    for row in data.splitlines(keepends=True): starts.append(starts[-1] + len(row))
     for node, value in sorted(values, key=lambda v: (v[0].lineno, v[0].col_offset), reverse=True):
-        if isinstance(node, ast.Constant) or node.lineno != node.end_lineno: continue
         try:
             literal = _literal(value)
         except Unsendable:
-            continue  # its expression stays
-        if "_kiln_" in literal: continue
-        row = rows[node.lineno - 1].encode()
-        rows[node.lineno - 1] = (row[:node.col_offset] + literal.encode() + row[node.end_col_offset:]).decode()
-    return "".join(rows)
+            continue
+        begin = starts[node.lineno - 1] + node.col_offset
+        end = starts[node.end_lineno - 1] + node.end_col_offset
+        lines = "\n" * (node.end_lineno - node.lineno)  # inside of brackets
+        data = data[:begin] + (literal + lines).encode() + data[end:]
+    return data.decode()
 
 
 def _referred(function: types.FunctionType, tree: ast.FunctionDef, is_kernel: bool,
@@ -242,6 +263,8 @@ def _is_tensor(value: Any) -> bool:
 def _capsule(value: Any) -> Any:
     if _of_numpy(value, "MaskedArray"): raise Unsendable("a masked array: its mask would be lost")
     try:
+        if hasattr(value, "is_neg") and value.is_neg():
+            raise Unsendable("a tensor with the negative bit, which would be lost: x.resolve_neg() has none")
         if getattr(value, "requires_grad", False): value = value.detach()
         if getattr(value, "is_cuda", False):
             import torch
@@ -249,7 +272,9 @@ def _capsule(value: Any) -> Any:
         flags = getattr(value, "flags", None)
         if flags is not None and not getattr(flags, "writeable", True): value = value.copy()  # DLPack has no other way
         return value.__dlpack__()
-    except (AttributeError, BufferError, NotImplementedError, RuntimeError, TypeError, ValueError) as e:
+    except Unsendable:
+        raise
+    except Exception as e:
         raise Unsendable(f"a tensor that cannot be shared: {e}") from None
 
 

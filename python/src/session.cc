@@ -1,6 +1,7 @@
 // kiln._kiln.Session: a prompt without a terminal (kiln/session.h).
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -123,6 +124,13 @@ PyType_Spec value_spec = {"kiln._kiln.SessionValue", sizeof(Boxed<SessionValue>)
 // --- sessions --------------------------------------------------------------------------------------------------------
 
 std::atomic<bool> python_ends{false};
+const std::thread::id main_thread = std::this_thread::get_id();  // the one that imports
+
+/// Python ends threads that ask for the GIL then by unwinding, which destructors do not survive: they stay here
+/// instead.
+void stay_if_python_ends() {
+  while (python_ends && std::this_thread::get_id() != main_thread) std::this_thread::sleep_for(std::chrono::hours(1));
+}
 
 /// A session with what Python needs around it. Its work is done without the GIL, by one thread at a time.
 class Held {
@@ -143,6 +151,7 @@ class Held {
       owner_ = std::this_thread::get_id();
       auto done = work(*session_);
       owner_ = std::thread::id();
+      stay_if_python_ends();
       return done;
     }();
     if (const Ref raised = std::exchange(raised_, {})) {
@@ -156,7 +165,7 @@ class Held {
  private:
   void print(std::string_view printed) {
     // Once Python ends, who asks for the GIL never comes back.
-    if (python_ends) return;
+    stay_if_python_ends();
     const WithGil held;
     if (raised_) return;
     const Ref argument = text(printed);

@@ -63,7 +63,9 @@ bool add_json(Interp& in, const Value& v, int depth, std::string& out) {
     return true;
   }
   if (!v.constant()) return false;
-  out += in.repr(v);
+  const std::string number = in.repr(v);  // of a member of an enumeration: its name
+  if (number.find_first_not_of("-0123456789.e+") != std::string::npos) return false;
+  out += number;
   return true;
 }
 

@@ -291,6 +291,16 @@ class Sessions(unittest.TestCase):
                    "time.sleep(0.3)")
         self.assertEqual(subprocess.run([sys.executable, "-c", program], timeout=60).returncode, 0)
 
+        program = program.replace("s.run('while True: print(1)')", "[s.evaluate('sum(range(999))') for _ in range(10**9)]")
+        self.assertEqual(subprocess.run([sys.executable, "-c", program], timeout=60).returncode, 0)
+
+    def test_values_come_whole(self):
+        self.session.run("def len(x): return 1\nlist = 5\nimport enum\nclass E(enum.IntEnum): A = 1")
+        for text in ("(1, 2, 3)", "{3: 4, 5: 6}"): self.assertEqual(self.session.evaluate(text), eval(text))
+        self.assertIs(type(self.session.evaluate("E.A")), kiln.Opaque)
+        pair = (1, {"a": 1})
+        for _ in range(2): self.assertEqual(self.session.evaluate("pair[1].pop('a')", {"pair": pair}), 1)
+
     def test_completes(self):
         self.assertEqual(self.session.complete("é = %benc"), (["%bench "], 5))
         self.session["length"] = 3
@@ -336,6 +346,8 @@ class Sessions(unittest.TestCase):
         self.session["d"] = torch.float16
         self.assertEqual(self.session.evaluate("str(d)"), "torch.float16")
         self.assertEqual(self.session.evaluate("[d, torch.device('cpu')]"), [torch.float16, torch.device("cpu")])
+        negative = torch.imag(torch.tensor([1 + 2j]).conj())
+        with self.assertRaisesRegex(TypeError, "resolve_neg"): self.session["negative"] = negative
         compiled = torch.compile(plain)
         self.assertEqual(self.session.evaluate("compiled(1)", {"compiled": compiled}), 2)
         self.assertEqual(self.session.evaluate("act(x)[0]", {"act": torch.relu, "x": torch.tensor([-1.0])}).item(), 0)
