@@ -100,7 +100,7 @@ class _Plan:
         used = [m for m in ("torch", "triton") if f"_kiln_{m}." in literal]
         imports = "".join(f"import {m} as _kiln_{m}\n" for m in used)
         # What can be changed in place may have been.
-        key = None if isinstance(value, (list, dict)) or isinstance(value, tuple) and re.search(r"[[{]", literal) else literal
+        key = None if isinstance(value, (list, dict)) or isinstance(value, tuple) and re.search(r"[\[{]", literal) else literal
         return Step(name, key=key, text=f"{imports}{name} = {literal}\n")
 
     def _definition(self, name: str, value: Any, function: types.FunctionType) -> Step:
