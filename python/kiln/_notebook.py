@@ -55,6 +55,9 @@ def _caller(shell: Any) -> Any:
 
 def _run(shell: Any, line: str) -> Any:
     caller = _caller(shell)
+    # As IPython has it: nothing is shown.
+    is_quiet = line.rstrip().endswith(";")
+    line = line.rstrip().removesuffix(";")
     namespace: Mapping[str, Any] = shell.user_ns
     if caller is not None and caller.f_locals is not shell.user_ns: namespace = {**namespace, **caller.f_locals}
     try:
@@ -62,6 +65,7 @@ def _run(shell: Any, line: str) -> Any:
     except (CommandError, KeyboardInterrupt) as e:
         if getattr(e, "value", None) is not None: _show(e.value)
         raise
+    if is_quiet: return None
     if isinstance(value, str):
         sys.stdout.write(value if value.endswith("\n") else value + "\n")
         return None

@@ -154,8 +154,10 @@ def _defaults(tree: ast.FunctionDef, function: types.FunctionType) -> list[tuple
 
 def _configs(tree: ast.FunctionDef, value: Any) -> list[tuple[ast.AST, Any]]:
     """The expression of an autotuner's configurations with those that it has."""
-    while _is_kernel(value) and not isinstance(getattr(value, "configs", None), list): value = value.fn
-    if not _is_kernel(value): return []
+    for _ in range(_DEEPEST):
+        if not _is_kernel(value) or isinstance(getattr(value, "configs", None), list): break
+        value = value.fn
+    if not isinstance(getattr(value, "configs", None), list): return []
     for call in tree.decorator_list:
         if not isinstance(call, ast.Call) or "autotune" not in ast.unparse(call.func): continue
         nodes = [k.value for k in call.keywords if k.arg == "configs"] or call.args[:1]
@@ -209,11 +211,13 @@ def _is_kernel(value: Any) -> bool:
 
 def _function_of(value: Any) -> types.FunctionType | None:
     """The function as it was written, with its decorators above it where there are any; torch.compile is none there."""
-    while _is_kernel(value): value = value.fn
-    while "_torchdynamo_orig_callable" in getattr(value, "__dict__", {}): value = value._torchdynamo_orig_callable
+    for _ in range(_DEEPEST):  # an object may lead back to itself
+        if _is_kernel(value): value = value.fn
+        elif "_torchdynamo_orig_callable" in getattr(value, "__dict__", {}): value = value._torchdynamo_orig_callable
+        else: break
     if not isinstance(value, types.FunctionType): return None
     inner, wrappers = value, 0
-    while isinstance(getattr(inner, "__wrapped__", None), types.FunctionType):
+    while isinstance(getattr(inner, "__wrapped__", None), types.FunctionType) and wrappers < _DEEPEST:
         inner, wrappers = inner.__wrapped__, wrappers + 1
     # fast = wrapping(slow) has no decorator above slow: the function is the wrapper.
     return inner if wrappers and len(_parsed(inner)[1].decorator_list) >= wrappers else value

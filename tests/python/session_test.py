@@ -214,6 +214,9 @@ class Sessions(unittest.TestCase):
         names = {"thrice": takes_three(plain), "plain": plain}
         self.assertEqual(self.session.evaluate("thrice(1) + plain(1)", names), 8)
         self.assertEqual(self.session.evaluate("double(4)", {"double": Odd.double}), 8)
+        circle = type("Circle", (), {"__module__": "kiln.mine"})()
+        circle.fn = circle
+        with self.assertRaises(TypeError): self.session["circle"] = circle
         with self.assertRaisesRegex(kiln.CommandError, "an? 'Odd' that raises KeyError|not a '__main__.Odd'"):
             self.session.evaluate("odd", {"odd": Odd()})
         self.assertEqual(printed(lambda: self.session.run("print(f'{BLOCK_SIZE!r} BLOCK')", globals())), "256 BLOCK\n")
@@ -438,6 +441,8 @@ class Notebooks(unittest.TestCase):
         _, text, error = self.cell("for i in range(2):\n    %static scale_kernel target=sm_90a\nx = 1")
         self.assertIsNone(error)
         self.assertEqual(text.count("sm_90a"), 2)
+        _, text, error = self.cell("%static scale_kernel target=sm_90a;")
+        self.assertEqual((text, error), ("", None))
         _, text, _ = self.cell("t = %static scale_kernel target=sm_90a")
         self.assertEqual(text, "")
         table, text, _ = self.cell("%static scale_kernel target=sm_90a")
