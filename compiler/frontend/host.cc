@@ -226,6 +226,9 @@ std::optional<Value> Codegen::host_name(std::string_view id) {
 }
 
 std::optional<Value> Codegen::host_attribute(const Arg& base, std::string_view name) {
+  // Functions of math compute with constants in kernels too.
+  if (const ModulePath* m = base.value.module(); m && m->path == "math")
+    return Value(ModulePath{fmt::format("math.{}", name)});
   if (!computing()) return std::nullopt;
   if (const ModulePath* m = base.value.module()) {
     if (name == "loader" && is_known_module(m->path)) return Value(ModulePath{std::string(kLoader)});
@@ -251,7 +254,12 @@ Result<Value> Codegen::host_call(std::string_view name, const Arg* self, const s
     out = import_function(name, a);
   else if (name.starts_with("builtins."))
     out = python_function(*this, name, a, range);
-  if (!out) return fail(range, ErrorKind::kUnsupported, "{} cannot be computed while a kernel is compiled", name);
+  if (!out) {
+    Diagnostic d = fail(range, ErrorKind::kUnsupported, "{} cannot be computed while a kernel is compiled", name);
+    const Builtin* row =
+        name.starts_with("math.") ? find_builtin(name.substr(5), kInLanguage | kInMath | kInLibdevice) : nullptr;
+    return row ? with_note(std::move(d), fmt::format("help: of a tensor it is {}", row->display_name())) : d;
+  }
   if (const std::string* s = text(*out)) KILN_CHECK_OK(spend(s->size(), range));
   if (const TupleValue* t = out->as_tuple()) KILN_CHECK_OK(spend(t->items.size() * sizeof(Value), range));
   return *std::move(out);
