@@ -124,20 +124,13 @@ bool has_room(const Op& loop, const Late& late, ir::Module& module, const Target
         if (std::find(loads.begin(), loads.end(), load) == loads.end()) loads.push_back(load);
       }
   });
-  auto bytes_of = [](const std::vector<const Op*>& loads) {
-    int64_t bytes = 0;
-    for (const Op* load : loads) bytes += load->result()->type.shape.numel() * size_of(load->result()->type.dtype);
-    return bytes;
-  };
-  auto is_same = [](const Op* a, const Op* b) { return a->result()->type == b->result()->type; };
   std::vector<const Op*> first = blocks.extract(loop.region()).mapped();
-  needed = kSlots * bytes_of(first);
+  needed = kSlots * slot_bytes(first);
   for (const auto& [block, loads] : blocks)
-    if (!std::equal(loads.begin(), loads.end(), first.begin(), first.end(), is_same)) needed += bytes_of(loads);
+    if (!fill_alike(loads, first)) needed += slot_bytes(loads);
   std::erase(first, late.load());
   const std::vector<const Op*> last = {late.load()};
-  const bool share = std::equal(first.begin(), first.end(), last.begin(), last.end(), is_same);
-  needed += bytes_of(last) + (share ? 0 : bytes_of(first));
+  needed += slot_bytes(last) + (fill_alike(first, last) ? 0 : slot_bytes(first));
   room = shared_room(module, target) - staging_bytes_in_loops(module);
   return needed <= room;
 }

@@ -136,7 +136,7 @@ class Specializer {
       int most = 1;
       for (size_t i = 0; i < rings_.size(); ++i) {
         if (rings_[i].place != i) continue;
-        const int64_t tiles = rings_[i].slots * slot_bytes(rings_[i]);
+        const int64_t tiles = rings_[i].slots * slot_bytes(rings_[i].loads);
         bytes += rings_[i].slots * kBarrierBytes + (tiles + kAlignment - 1) / kAlignment * kAlignment;
         most = std::max(most, rings_[i].slots);
       }
@@ -152,12 +152,6 @@ class Specializer {
         if (ring.slots == most && loops_around(ring.block) == fewest) --ring.slots;
     }
   }
-  static int64_t slot_bytes(const Ring& ring) {
-    int64_t bytes = 0;
-    for (const Op* load : ring.loads) bytes += load->result()->type.shape.numel() * size_of(load->result()->type.dtype);
-    return bytes;
-  }
-
   /// Of ring `number`, when those before it have theirs.
   size_t place_of(size_t number) const {
     const std::span before(rings_.data(), number);
@@ -172,9 +166,8 @@ class Specializer {
   /// Whether slots that `a` has used can serve `b` too. Not where one stands around the other: its slots are still
   /// full.
   static bool can_share(const Ring& a, const Ring& b) {
-    auto is_same = [](const Op* x, const Op* y) { return x->result()->type == y->result()->type; };
     return a.slots == b.slots && a.shared == b.shared && !is_inside(b.block, a.block) && !is_inside(a.block, b.block) &&
-           std::equal(a.loads.begin(), a.loads.end(), b.loads.begin(), b.loads.end(), is_same);
+           fill_alike(a.loads, b.loads);
   }
 
   /// Whether every block of the program loads the same, and as often: neither the offsets nor the control flow around
@@ -257,7 +250,7 @@ class Specializer {
       }
       for (Op* load : ring.loads)
         ring.buffers.push_back(alloc(swizzled_type(module_, load->result()->type, kRowMajor, ring.slots)));
-      ring.bytes = slot_bytes(ring);
+      ring.bytes = slot_bytes(ring.loads);
       ring.full = alloc(ir::barrier_type(ring.slots));
       ring.empty = alloc(ir::barrier_type(ring.slots));
       b_.create(OpKind::kMbarrierInit, std::span(&ring.full, 1), {}, {{AttrName::kCount, int64_t{1}}});
@@ -657,6 +650,16 @@ class Specializer {
 };
 
 }  // namespace
+
+int64_t slot_bytes(std::span<const Op* const> loads) {
+  int64_t bytes = 0;
+  for (const Op* load : loads) bytes += load->result()->type.shape.numel() * size_of(load->result()->type.dtype);
+  return bytes;
+}
+
+bool fill_alike(std::span<const Op* const> a, std::span<const Op* const> b) {
+  return std::ranges::equal(a, b, [](const Op* x, const Op* y) { return x->result()->type == y->result()->type; });
+}
 
 Status specialize_warps(ir::Module& module, const target::Target& target, Remarks* remarks) {
   Specializer specializer(module, target, remarks);

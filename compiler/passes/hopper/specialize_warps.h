@@ -5,6 +5,8 @@
 // Where the CTAs of a program (num_ctas) load the same tile, each loads its share of the rows and multicasts it: one
 // read of memory serves the cluster. The slice proves that they load the same tile: it does not depend on cta_rank.
 #pragma once
+#include <span>
+
 #include "compiler/ir/ir.h"
 #include "compiler/passes/remarks.h"
 #include "compiler/target/target.h"
@@ -13,6 +15,11 @@ namespace kiln::passes {
 
 /// Warps of the producer: a warp group, since registers are given up by whole groups.
 inline constexpr int kProducerWarps = 4;
+
+/// Bytes of one slot that these loads fill.
+int64_t slot_bytes(std::span<const ir::Op* const> loads);
+/// Whether the slots of the ones can serve the others too.
+bool fill_alike(std::span<const ir::Op* const> a, std::span<const ir::Op* const> b);
 
 /// Distributed stage. Every dot that select_wgmma chose becomes a wgmma on blocks loaded by tma_load. The loads of one
 /// basic block fill one slot of a ring of module.num_stages slots. A module without such dots stays as it is.
