@@ -49,6 +49,11 @@ Result<std::optional<int64_t>> knob_int(Knob k, int64_t at_least) {
   return value;
 }
 
+int64_t knob_limit(Knob k) {
+  const auto given = knob_int(k, 1);
+  return given.ok() ? **given : *parse_int(info(k).default_value);
+}
+
 Result<std::optional<int64_t>> knob_bytes(Knob k) {
   std::string text = knob(k);
   if (text.empty()) return std::optional<int64_t>{};

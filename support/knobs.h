@@ -34,6 +34,8 @@ std::string knob(Knob k);
 bool knob_on(Knob k);
 /// An integer; kValue: "KILN_THREADS=x is not an integer of at least 1". nullopt when there is no text.
 Result<std::optional<int64_t>> knob_int(Knob k, int64_t at_least);
+/// A row whose form is Limit; where its text is no integer of at least 1 (knob_problems() tells), its default.
+int64_t knob_limit(Knob k);
 /// Bytes with an optional suffix K, M or G (powers of 1024); kValue otherwise. nullopt when there is no text.
 Result<std::optional<int64_t>> knob_bytes(Knob k);
 /// Seconds, with a fraction or not; 0 when there is no text. kValue otherwise.

@@ -17,12 +17,6 @@ namespace kiln::runtime {
 
 namespace {
 
-size_t plan_limit() {
-  constexpr int64_t kOtherwise = 512;  // where the knob is no number
-  const auto limit = knob_int(Knob::kPlanLimit, 1);
-  return static_cast<size_t>(limit.ok() ? limit->value_or(kOtherwise) : kOtherwise);
-}
-
 /// What the process keeps. Never destroyed: kernels may be launched by other objects' destructors at exit.
 struct Cache {
   std::mutex mutex;
@@ -125,7 +119,7 @@ Result<Kernel> kernel_of(const std::string& source, const std::string& name) {
   std::string key = name + '\n' + source;
   if (Kernel* found = c.kernels.find(key)) return *found;
   KILN_TRY(Kernel kernel, Kernel::from_source(source, "<" + name + ">", name));
-  return c.kernels.add(std::move(key), std::move(kernel), plan_limit());
+  return c.kernels.add(std::move(key), std::move(kernel), static_cast<size_t>(knob_limit(Knob::kPlanLimit)));
 }
 
 Result<std::shared_ptr<const PreparedPlan>> prepare(const ExprWalk& walk, const fusion::Machine& machine,
@@ -178,7 +172,7 @@ Result<std::shared_ptr<const PreparedPlan>> cached_plan(const ExprWalk& walk, co
   KILN_TRY(std::shared_ptr<const PreparedPlan> made, prepare(walk, machine_of(device), variant, {}));
   std::lock_guard lock(c.mutex);
   ++c.stats.planned;
-  auto kept = c.plans.add(std::move(key), std::move(made), plan_limit());
+  auto kept = c.plans.add(std::move(key), std::move(made), static_cast<size_t>(knob_limit(Knob::kPlanLimit)));
   c.stats.dropped = static_cast<int64_t>(c.plans.dropped());
   return kept;
 }

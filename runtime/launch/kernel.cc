@@ -129,9 +129,7 @@ void KernelImpl::refresh_closure() {
 }
 
 void KernelImpl::drop_old() {
-  constexpr int64_t kOtherwise = 256;  // where the knob is no number
-  const auto limit = knob_int(Knob::kKernelLimit, 1);
-  const auto most = static_cast<size_t>(limit.ok() ? limit->value_or(kOtherwise) : kOtherwise);
+  const auto most = static_cast<size_t>(knob_limit(Knob::kKernelLimit));
   // A quarter at once, so that the next insertions need not look for one each.
   if (table_.size() > most) table_.retire(std::max<size_t>(1, most - most / 4));
   if (!table_.has_retired()) return;
