@@ -1,6 +1,7 @@
 """What commands give: tables, which show themselves in notebooks, and plots of them."""
 from __future__ import annotations
 
+import html
 import json
 import os
 import tempfile
@@ -77,8 +78,8 @@ class Table:
         return (self.text_before + self._form["text"]).rstrip("\n")
 
     def _repr_html_(self) -> str:
-        said = f"<pre>{_escaped(self.text_before)}</pre>" if self.text_before else ""
-        others = "".join(f"<details><summary>{_escaped(name)}</summary>{t._form['html']}</details>"
+        said = f"<pre>{html.escape(self.text_before)}</pre>" if self.text_before else ""
+        others = "".join(f"<details><summary>{html.escape(name)}</summary>{t._form['html']}</details>"
                          for name, t in self.tables.items() if name)
         return said + self._form["html"] + others
 
@@ -134,7 +135,3 @@ class Table:
 
     def _ask(self, expression: str) -> Any:
         return self._session._with({"_kiln_table": self._value}, expression)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

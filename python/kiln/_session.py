@@ -1,8 +1,8 @@
 """Kiln's prompt inside of Python: its % commands on the kernels, functions and tensors of a program or a notebook."""
 from __future__ import annotations
 
+import ast
 import atexit
-import inspect
 import json
 import os
 import re
@@ -14,8 +14,8 @@ import time
 from typing import Any, Mapping
 
 from kiln import _kiln
-from kiln._sources import Conflict, Unsendable, names_in, plan_of
 from kiln._results import Plot, Table
+from kiln._sources import Conflict, Unsendable, names_in, plan_of
 
 __all__ = ["CommandError", "Interrupted", "Opaque", "Plot", "Session", "Table", "session"]
 _DEEPEST = 50  # lists in lists
@@ -140,19 +140,23 @@ class Session:
 
     def _python(self, value: Any, depth: int = 0) -> Any:
         if value.kind == "none": return None
-        if value.kind == "plain" and value.type not in ("tuple", "list", "dict"): return json.loads(value.json)
         if value.kind == "table": return Table(self, value)
         if value.kind == "tensor": return _tensor(value)
         if value.type in ("torch.dtype", "torch.device") and (torch := sys.modules.get("torch")) is not None:
             return _of_torch(torch, value)
-        if value.kind == "plain" and value.type != "tuple" and not _has_tuples(value): return json.loads(value.json)
-        if depth > _DEEPEST or value.type not in ("tuple", "list", "dict", "set"): return Opaque(value.type, value.repr)
-        # What JSON has no form of, item by item.
-        # Without builtins, which a program may have bound to something else.
+        is_container = value.type in ("tuple", "list", "dict", "set")
+        if value.kind == "plain":
+            if not is_container or "(" not in value.repr: return json.loads(value.json)
+            try:
+                return ast.literal_eval(value.repr)  # JSON has no tuples
+            except (ValueError, SyntaxError):
+                pass  # nan or inf among them
+        if depth > _DEEPEST or not is_container: return Opaque(value.type, value.repr)
+        # Item by item, without builtins, which a program may have bound to something else.
         def items(of: str) -> list:
-            listed = self._with_value({"_kiln_items": value}, f"[{of} for _kiln_item in _kiln_items]")
-            count = len(json.loads(self._with_value({"_kiln_list": listed}, "[1 for _ in _kiln_list]").json))
-            return [self._python(self._with_value({"_kiln_list": listed}, f"_kiln_list[{i}]"), depth + 1)
+            listed = self._with({"_kiln_items": value}, f"[{of} for _kiln_item in _kiln_items]")
+            count = len(json.loads(self._with({"_kiln_list": listed}, "[1 for _ in _kiln_list]").json))
+            return [self._python(self._with({"_kiln_list": listed}, f"_kiln_list[{i}]"), depth + 1)
                     for i in range(count)]
         if value.type == "dict":
             return dict(zip(items("_kiln_item"), items("_kiln_items[_kiln_item]")))
@@ -166,8 +170,6 @@ class Session:
                 return self._told(self._session.evaluate, expression)
             finally:
                 for name in values: self._session.remove(name)
-
-    _with_value = _with
 
     # --- names -------------------------------------------------------------------------------------------------------
 
@@ -246,11 +248,6 @@ def _checked(name: str) -> str:
     return name
 
 
-def _has_tuples(value: Any) -> bool:
-    """JSON has lists for them. Of long values that is what they become: each item costs a question."""
-    return "(" in value.repr and len(value.repr) < 10_000
-
-
 def _own_paths() -> list[str]:
     """Where Python finds the user's modules: not those of Python and of installed packages, which Kiln cannot run."""
     others = {*site.getsitepackages(), site.getusersitepackages(), *sysconfig.get_paths().values()}
@@ -285,12 +282,11 @@ def _tensor(value: Any) -> Any:
         raise CommandError(f"numpy cannot have this tensor ({e}); torch can, where it is imported") from None
 
 
-def run_command(name: str, expression: str, options: Mapping[str, Any], depth: int = 2) -> Any:
+def run_command(name: str, expression: str, options: Mapping[str, Any], depth: int) -> Any:
     """Runs `%name expression option=value …` with the names of the caller `depth` frames up."""
     if not isinstance(expression, str):
         raise TypeError(f"kiln.{name} takes the text of an expression, got {type(expression).__name__}: it is run "
                         f"again and again, as in kiln.{name}(\"f(x)\")")
-    frame = inspect.currentframe()
-    for _ in range(depth): frame = frame.f_back
+    frame = sys._getframe(depth)
     words = [name, expression, *(f"{key}={value}" for key, value in options.items() if value is not None)]
     return session().command(" ".join(words), {**frame.f_globals, **frame.f_locals})

@@ -78,17 +78,16 @@ class _Plan:
                            "give one of them another")
         self._seen[name] = value
         try:
-            try:
-                step = self._step(name, value)
-                if step.problem: raise Unsendable(step.problem)
-                self._steps.append(step)
-            except Unsendable:
-                raise
-            except Exception as e:  # of the value's own attributes
-                raise Unsendable(f"a '{type(value).__qualname__}' that raises {type(e).__name__}: {e}") from None
-        except Unsendable as e:
-            if self._strict or isinstance(e, Conflict): raise
-            self._steps.append(Step(name, problem=str(e)))
+            step = self._step(name, value)
+        except Conflict:
+            raise
+        except Exception as e:
+            problem = str(e)
+            if not isinstance(e, Unsendable):  # of the value's own attributes
+                problem = f"a '{type(value).__qualname__}' that raises {type(e).__name__}: {e}"
+            if self._strict: raise Unsendable(problem) from None
+            step = Step(name, problem=problem)
+        self._steps.append(step)
 
     def _step(self, name: str, value: Any) -> Step:
         if isinstance(value, types.ModuleType): return _import(name, value.__name__)
@@ -97,11 +96,9 @@ class _Plan:
             return Step(name, key=home, text=f"import {home[0]} as _kiln_home\n{name} = _kiln_home.{home[1]}\n")
         if (function := _function_of(value)) is not None: return self._definition(name, value, function)
         literal = _literal(value)
-        used = [m for m in ("torch", "triton") if f"_kiln_{m}." in literal]
-        imports = "".join(f"import {m} as _kiln_{m}\n" for m in used)
         # What can be changed in place may have been.
-        key = None if isinstance(value, (list, dict)) or isinstance(value, tuple) and re.search(r"[\[{]", literal) else literal
-        return Step(name, key=key, text=f"{imports}{name} = {literal}\n")
+        may_change = isinstance(value, (list, dict)) or isinstance(value, tuple) and re.search(r"[\[{]", literal)
+        return Step(name, key=None if may_change else literal, text=f"{_imports(literal)}{name} = {literal}\n")
 
     def _definition(self, name: str, value: Any, function: types.FunctionType) -> Step:
         own_name = function.__code__.co_name
@@ -125,12 +122,17 @@ class _Plan:
             if found == name: continue
             if found in outer: self._add(found, outer[found])
             elif found not in self._seen: self._steps.append(Step(found, is_absent=True))
-        before = "".join(f"import {m} as _kiln_{m}\n" for m in ("torch", "triton")
-                         if f"_kiln_{m}." in text or own and m == "triton")
+        text = "".join(decorators) + "".join(rows[start:])
+        before = _imports(text)
         # Lines keep their numbers, but for one decorator in place of several.
         line = first + start - len(decorators) - before.count("\n")
-        whole = before + "".join(decorators) + "".join(rows[start:])
+        whole = before + text
         return Step(name, key=(whole, line), text=whole, file=function.__code__.co_filename, line=max(line, 1))
+
+
+def _imports(text: str) -> str:
+    """What a text needs that names modules as literals do, which take no name of the program's."""
+    return "".join(f"import {m} as _kiln_{m}\n" for m in ("torch", "triton") if f"_kiln_{m}." in text)
 
 
 def _names_around(function: types.FunctionType) -> dict[str, Any]:
@@ -251,7 +253,7 @@ def _home_of(value: Any) -> tuple[str, str] | None:
 def _import(name: str, path: str) -> Step:
     path = {"kiln.language": "triton.language", "posixpath": "os.path"}.get(path, path)
     if path == "kiln" or path.startswith("kiln."):
-        return Step(name, problem="the package kiln is Python's; a session has its commands as %bench and so on")
+        raise Unsendable("the package kiln is Python's; a session has its commands as %bench and so on")
     text = f"import {path} as {name}\n" if name != path else f"import {path}\n"
     return Step(name, key=text, text=text)
 

@@ -70,12 +70,7 @@ PyObject* add_evaluated(PyObject* self, PyObject* args) {
 }
 
 PyObject* names(PyObject* self, PyObject* id) {
-  return guarded([&] {
-    Ref out = Ref::take(PyList_New(0));
-    for (const std::string& name : table(self).names(static_cast<FunctionId>(integer_of(id))))
-      check(PyList_Append(out.get(), text(name).get()));
-    return out;
-  });
+  return guarded([&] { return text_list(table(self).names(static_cast<FunctionId>(integer_of(id)))); });
 }
 
 template <void (FunctionTable::*Bind)(FunctionId, std::string_view, const NameValue&)>

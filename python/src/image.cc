@@ -32,11 +32,6 @@ Ref params(const Image& image) {
     check(PyList_Append(out.get(), Ref::take(PyTuple_Pack(2, text(p.name).get(), text(p.type).get())).get()));
   return out;
 }
-Ref warnings(const Image& image) {
-  Ref out = Ref::take(PyList_New(0));
-  for (const std::string& w : image.info().warnings) check(PyList_Append(out.get(), text(w).get()));
-  return out;
-}
 
 PyMethodDef methods[] = {{"plan", plan, METH_NOARGS, "All but the code, as bytes for from_plan()."},
                          {"json", json, METH_NOARGS, "All but the code, as JSON."},
@@ -59,7 +54,7 @@ PyGetSetDef getters[] = {
     KILN_GETTER("spill_bytes", number(i.info().spill_bytes), "-1: unknown"),
     KILN_GETTER("tensor_maps", number(i.tensor_maps()), "parameters behind params that the launcher encodes"),
     KILN_GETTER("params", params(i), "(name, type) of each parameter"),
-    KILN_GETTER("warnings", warnings(i), "of the assembler"),
+    KILN_GETTER("warnings", text_list(i.info().warnings), "of the assembler"),
     KILN_GETTER("from_cache", Ref::share(i.info().from_cache ? Py_True : Py_False), "read from Kiln's disk cache"),
     {}};
 

@@ -114,6 +114,21 @@ inline Ref text(std::string_view s) {
 inline Ref bytes(std::string_view s) {
   return Ref::take(PyBytes_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size())));
 }
+/// A list of str.
+template <class Texts>
+Ref text_list(const Texts& texts) {
+  Ref list = Ref::take(PyList_New(0));
+  for (const auto& t : texts) check(PyList_Append(list.get(), text(t).get()));
+  return list;
+}
+/// The exception that Python has set, which it then has no more.
+inline Ref take_exception() {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  Py_XDECREF(type), Py_XDECREF(trace);
+  return value ? Ref::take(value) : none();
+}
 inline Ref number(long long v) { return Ref::take(PyLong_FromLongLong(v)); }
 inline std::string_view text_of(PyObject* object) {
   Py_ssize_t size = 0;

@@ -81,9 +81,7 @@ Ref tables_of(const SessionValue& value) {
          {std::pair("name", &t.name), std::pair("text", &t.text), std::pair("html", &t.html),
           std::pair("markdown", &t.markdown), std::pair("csv", &t.csv), std::pair("json", &t.json)})
       check(PyDict_SetItemString(row.get(), name, text(*form).get()));
-    Ref columns = Ref::take(PyList_New(0));
-    for (const std::string& key : t.columns) check(PyList_Append(columns.get(), text(key).get()));
-    check(PyDict_SetItemString(row.get(), "columns", columns.get()));
+    check(PyDict_SetItemString(row.get(), "columns", text_list(t.columns).get()));
     check(PyList_Append(list.get(), row.get()));
   }
   return list;
@@ -173,11 +171,7 @@ class Held {
       Py_DECREF(result);
       return;
     }
-    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_NormalizeException(&type, &value, &trace);
-    raised_ = value ? Ref::share(value) : none();
-    Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
+    raised_ = take_exception();
     session_->interrupt();
   }
 
@@ -253,11 +247,7 @@ PyObject* command(PyObject* self, PyObject* argument) {
     try {
       if (!result.status.ok()) raise_status(result.status.error());
     } catch (const Raised&) {
-      PyObject *type = nullptr, *error = nullptr, *trace = nullptr;
-      PyErr_Fetch(&type, &error, &trace);
-      PyErr_NormalizeException(&type, &error, &trace);
-      problem = Ref::share(error);
-      Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
+      problem = take_exception();
     }
     PyObject* interrupted = result.was_interrupted ? Py_True : Py_False;
     return Ref::take(PyTuple_Pack(4, text(result.text).get(), value.get(), problem.get(), interrupted));
@@ -310,11 +300,9 @@ PyObject* complete(PyObject* self, PyObject* argument) {
   return guarded([&] {
     const std::string before(text_of(argument));
     const SessionCompletion found = held(self).with([&](Session& s) { return s.complete(before); });
-    Ref list = Ref::take(PyList_New(0));
-    for (const std::string& c : found.candidates) check(PyList_Append(list.get(), text(c).get()));
     const std::string_view replaced = std::string_view(before).substr(before.size() - found.replaced);
     const auto characters = std::ranges::count_if(replaced, [](char c) { return (c & 0xc0) != 0x80; });
-    return Ref::take(PyTuple_Pack(2, list.get(), number(characters).get()));
+    return Ref::take(PyTuple_Pack(2, text_list(found.candidates).get(), number(characters).get()));
   });
 }
 

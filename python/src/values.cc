@@ -62,9 +62,8 @@ Ref from_value(const NameValue& value) {
     Ref operator()(const ModuleName& v) const { return tagged("module", text(v.path)); }
     Ref operator()(FunctionId v) const { return tagged("function", number(static_cast<int>(v))); }
     Ref operator()(const std::shared_ptr<const TupleValue>& v) const {
-      const Ref items = Ref::take(PyList_New(0)), fields = Ref::take(PyList_New(0));
+      const Ref items = Ref::take(PyList_New(0)), fields = text_list(v->fields);
       for (const NameValue& i : v->items) check(PyList_Append(items.get(), from_value(i).get()));
-      for (const std::string& f : v->fields) check(PyList_Append(fields.get(), text(f).get()));
       return Ref::take(PyTuple_Pack(3, text("tuple").get(), items.get(), v->fields.empty() ? Py_None : fields.get()));
     }
   };
