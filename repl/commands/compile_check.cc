@@ -89,8 +89,8 @@ Result<int> check_file(const CompileArgs& args, const std::string& target, bool 
   return compiled == kernels.size() ? kExitOk : kExitError;
 }
 
-/// The .py files below it whose text names jit, in the order of their paths; hidden folders are left out.
-Result<std::vector<std::string>> files_with_kernels(const std::string& folder) {
+/// The .py files below it, in the order of their paths; hidden folders are left out.
+Result<std::vector<std::string>> python_files(const std::string& folder) {
   std::vector<std::string> out;
   std::error_code problem;
   fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, problem), end;
@@ -98,9 +98,7 @@ Result<std::vector<std::string>> files_with_kernels(const std::string& folder) {
     const std::string name = at->path().filename().string();
     std::error_code ignored;
     if (name.starts_with('.') && at->is_directory(ignored)) at.disable_recursion_pending();
-    if (!name.ends_with(".py") || !at->is_regular_file(ignored)) continue;
-    const auto text = read_text(at->path().string());
-    if (!text.ok() || text->find("jit") != std::string::npos) out.push_back(at->path().string());
+    if (name.ends_with(".py") && at->is_regular_file(ignored)) out.push_back(at->path().string());
   }
   if (problem) return error(ErrorKind::kIo, "cannot list '{}': {}", folder, problem.message());
   std::ranges::sort(out);
@@ -126,11 +124,12 @@ void print_tally(const Tally& t, const std::string& target) {
 Result<int> check_folder(const CompileArgs& args, const std::string& target, bool json) {
   for (const auto& [name, given] : {std::pair("--kernel", &args.kernel), std::pair("--signature", &args.signature)})
     if (!given->empty()) return error(ErrorKind::kValue, "{} needs a file, and '{}' is a folder", name, args.file);
-  KILN_TRY(const std::vector<std::string> paths, files_with_kernels(args.file));
+  KILN_TRY(const std::vector<std::string> paths, python_files(args.file));
   Tally tally;
   for (const std::string& path : paths) {
-    auto file = load(path);
-    if (!file.ok() && file.error().kind == ErrorKind::kName && file.error().place.file.empty()) continue;  // no kernel
+    auto text = read_text(path);
+    if (text.ok() && text->find("jit") == std::string::npos) continue;  // most of a folder; it need not be parsed
+    auto file = text.ok() ? read_functions(path, *std::move(text)) : Result<KernelFile>(std::move(text.error()));
     if (!file.ok()) {
       ++tally.unread;
       if (json)

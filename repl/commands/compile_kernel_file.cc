@@ -39,10 +39,16 @@ Result<std::shared_ptr<const ast::Module>> parse_file(const std::string& path) {
   return parse::parse_module(SourceText::make(path, std::move(text)));
 }
 
-Result<KernelFile> load(const std::string& path) {
+Result<KernelFile> read_functions(const std::string& path, std::string text) {
   KernelFile file;
-  KILN_TRY(file.module, parse_file(path));
+  KILN_TRY(file.module, parse::parse_module(SourceText::make(path, std::move(text))));
   KILN_TRY(file.functions, frontend::jit_functions(file.module, follow_imports()));
+  return file;
+}
+
+Result<KernelFile> load(const std::string& path) {
+  KILN_TRY(std::string text, read_text(path));
+  KILN_TRY(KernelFile file, read_functions(path, std::move(text)));
   if (file.functions.empty())
     return with_note(error(ErrorKind::kName, "{} has no @triton.jit function", path),
                      "help: put @triton.jit before the kernel's def");

@@ -18,7 +18,9 @@ struct KernelFile {
 };
 
 Result<std::shared_ptr<const ast::Module>> parse_file(const std::string& path);
-/// kName without a place: there is no kernel in it.
+/// Of a file's text: there may be no function in it.
+Result<KernelFile> read_functions(const std::string& path, std::string text);
+/// The same of a file; kName where there is none.
 Result<KernelFile> load(const std::string& path);
 /// Functions that no other function calls and that return nothing: what a host would launch.
 std::vector<Function> kernels_of(const KernelFile& file);
