@@ -51,7 +51,7 @@ Result<Value> math_unary(Codegen& g, const BoundArgs& a, OpKind kind) {
 
 namespace {
 
-/// "__rshift__" and its like, by what the op is called between the underscores.
+/// By what methods call them between their underscores; tl.add and its like have these names too.
 constexpr std::pair<std::string_view, ast::BinaryOp> kOperators[] = {
     {"add", ast::BinaryOp::kAdd},           {"sub", ast::BinaryOp::kSub},
     {"mul", ast::BinaryOp::kMul},           {"truediv", ast::BinaryOp::kDiv},
@@ -64,24 +64,27 @@ constexpr std::pair<std::string_view, ast::CompareOp> kComparisons[] = {
     {"le", ast::CompareOp::kLe}, {"gt", ast::CompareOp::kGt}, {"ge", ast::CompareOp::kGe}};
 
 template <class Op, size_t kCount>
-Op operator_of(const std::pair<std::string_view, Op> (&table)[kCount], std::string_view method) {
-  const std::string_view name = method.substr(2, method.size() - 4);
+Op operator_of(const std::pair<std::string_view, Op> (&table)[kCount], std::string_view name) {
   return std::ranges::find(table, name, &std::pair<std::string_view, Op>::first)->second;
+}
+
+/// "sub" of "__sub__", and of "__rsub__" with `skipped` 3.
+std::string_view bare_name(const BoundArgs& a, size_t skipped = 2) {
+  return a.builtin->name.substr(skipped, a.builtin->name.size() - skipped - 2);
 }
 
 }  // namespace
 
 Result<Value> operator_method(Codegen& g, const BoundArgs& a) {
-  return g.binary(operator_of(kOperators, a.builtin->name), a.args[0], a.args[1], a.range);
+  return g.binary(operator_of(kOperators, bare_name(a)), a.args[0], a.args[1], a.range);
 }
 
 Result<Value> reflected_operator(Codegen& g, const BoundArgs& a) {
-  const std::string name = "__" + std::string(a.builtin->name.substr(3));  // "__rsub__"
-  return g.binary(operator_of(kOperators, name), a.args[1], a.args[0], a.range);
+  return g.binary(operator_of(kOperators, bare_name(a, 3)), a.args[1], a.args[0], a.range);
 }
 
 Result<Value> comparison_method(Codegen& g, const BoundArgs& a) {
-  return g.compare(operator_of(kComparisons, a.builtin->name), a.args[0], a.args[1], a.range);
+  return g.compare(operator_of(kComparisons, bare_name(a)), a.args[0], a.args[1], a.range);
 }
 
 Result<Value> unary_method(Codegen& g, const BoundArgs& a) {
@@ -89,10 +92,7 @@ Result<Value> unary_method(Codegen& g, const BoundArgs& a) {
 }
 
 Result<Value> arithmetic(Codegen& g, const BoundArgs& a) {
-  ast::BinaryOp op = a.builtin->name == "add"   ? ast::BinaryOp::kAdd
-                     : a.builtin->name == "sub" ? ast::BinaryOp::kSub
-                                                : ast::BinaryOp::kMul;
-  return g.binary(op, a.args[0], a.args[1], a.range);
+  return g.binary(operator_of(kOperators, a.builtin->name), a.args[0], a.args[1], a.range);
 }
 
 Result<Value> logical(Codegen& g, const BoundArgs& a) {

@@ -45,8 +45,8 @@ void add_kernel_options(CLI::App& command, CompileArgs& a) {
       "parameters may be left out or given as 'constexpr'");
   command.add_option("--constexpr", a.constexprs, "NAME=VALUE, for each constexpr parameter")->take_all();
   command.add_option("--target", a.target, "sm_80, sm_90a, host, …; default: the device's");
-  a.options.debug =
-      false;  // what is compiled for others checks nothing unless asked to, as Triton's; a launch here does
+  // As Triton's compiler: what is compiled for others checks nothing unless asked to. A launch of Kiln's does.
+  a.options.debug = false;
   add_launch_options(command, a.options);
   command.add_flag("--verify-each", a.verify_each, "verify the IR after every pass");
 }

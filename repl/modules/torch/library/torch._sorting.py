@@ -43,6 +43,16 @@ def kthvalue(input, k, dim=-1, keepdim=False):
     return _Pair(narrow(t, dim, k - 1, 1) if keepdim else select(t, dim, k - 1) for t in pair)
 
 
+def _elements_along(input, dim, function):
+    """The dimension from 0, the tensor with at least one, and how many elements there are along it."""
+    dim = _dim(dim, input.ndim)
+    x = input.reshape(1) if input.ndim == 0 else input
+    n = x.shape[dim]
+    if n == 0:
+        raise IndexError(f"{function}() along a dimension without elements")
+    return dim, x, n
+
+
 def median(input, dim=None, keepdim=False):
     if input.dtype is torch.bool:
         raise RuntimeError("median() does not apply to tensors of bool")
@@ -52,11 +62,7 @@ def median(input, dim=None, keepdim=False):
             return input.new_full((), float("nan"))
         nan = input.is_floating_point() and bool(x[-1].isnan())
         return x[-1] if nan else x[(x.numel() - 1) // 2]
-    dim = _dim(dim, input.ndim)
-    x = input.reshape(1) if input.ndim == 0 else input
-    n = x.shape[dim]
-    if n == 0:
-        raise IndexError("median() along a dimension without elements")
+    dim, x, n = _elements_along(input, dim, "median")
     values, places = sort(x, dim)
     middle = torch.full([1 if d == dim else s for d, s in enumerate(x.shape)], (n - 1) // 2, dtype=torch.int64,
                         device=x.device)
@@ -271,11 +277,7 @@ def aminmax(input, *, dim=None, keepdim=False):
 
 def mode(input, dim=-1, keepdim=False):
     """The least of the values that come most often, and the last place of it. Each NaN is a value of its own."""
-    dim = _dim(dim, input.ndim)
-    x = input.reshape(1) if input.ndim == 0 else input
-    n = x.shape[dim]
-    if n == 0:
-        raise IndexError("mode() along a dimension without elements")
+    dim, x, n = _elements_along(input, dim, "mode")
     values, places = sort(x, dim)
     at = _tensor._along(torch.arange(n, device=x.device), dim, x.ndim)
     starts = narrow(values, dim, 1, n - 1) != narrow(values, dim, 0, n - 1)

@@ -14,6 +14,12 @@ struct Embedded {
     return {
         .output = [this](std::string_view text) { printed += text; }, .device = "cpu", .may_run_shell = may_run_shell};
   }
+  std::thread interrupted_in(std::chrono::milliseconds time) {
+    return std::thread([this, time] {
+      std::this_thread::sleep_for(time);
+      session.interrupt();
+    });
+  }
   std::string printed;
   Session session{options()};
 };
@@ -98,10 +104,7 @@ TEST(EmbeddedSession, DefinitionsKeepTheirPlace) {
 
 TEST(EmbeddedSession, InterruptsComeFromOtherThreads) {
   Embedded e;
-  std::thread later([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    e.session.interrupt();
-  });
+  std::thread later = e.interrupted_in(std::chrono::milliseconds(100));
   Status status = e.session.run("while True: pass");
   later.join();
   ASSERT_FALSE(status.ok());
@@ -169,10 +172,7 @@ TEST(EmbeddedSession, AmountsAreNotNegative) {
 // A measurement that is interrupted gives what it has, and what follows it does not run.
 TEST(EmbeddedSession, AnInterruptedCommandEndsTheEntry) {
   Embedded e;
-  std::thread later([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(700));
-    e.session.interrupt();
-  });
+  std::thread later = e.interrupted_in(std::chrono::milliseconds(700));
   Status status = e.session.run("%bench sum(range(10)) budget=60\nafter = 1");
   later.join();
   ASSERT_FALSE(status.ok());
