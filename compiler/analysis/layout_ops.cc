@@ -83,7 +83,7 @@ std::vector<OperandRegister> source_registers(const Op& op, int index) {
 }
 
 std::optional<LinearLayout> operand_layout(const Op& op, int index, const LinearLayout& result) {
-  if (ir::is_elementwise(&op) || op.kind == OpKind::kScan) return result;
+  if (ir::is_elementwise(&op) || op.kind == OpKind::kScan || op.kind == OpKind::kScatter) return result;
   if (op.operands.empty() || op.operand(index)->type.is_scalar()) return std::nullopt;
   auto shape = op.operand(index)->type.shape.span();
   if (op.kind == OpKind::kExpandDims) return layout::slice(result, static_cast<int>(op.int_attr(AttrName::kAxis)));
@@ -100,7 +100,7 @@ std::optional<LinearLayout> operand_layout(const Op& op, int index, const Linear
 }
 
 std::optional<LinearLayout> result_layout(const Op& op, const LinearLayout& operand) {
-  if (ir::is_elementwise(&op) || op.kind == OpKind::kScan) return operand;
+  if (ir::is_elementwise(&op) || op.kind == OpKind::kScan || op.kind == OpKind::kScatter) return operand;
   if (op.kind == OpKind::kExpandDims)
     return layout::expand_dims(operand, static_cast<int>(op.int_attr(AttrName::kAxis)));
   if (op.kind == OpKind::kBroadcast) return layout::broadcast(operand, op.result()->type.shape.span());

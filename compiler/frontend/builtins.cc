@@ -24,7 +24,7 @@ constexpr Builtin kBuiltins[] = {
 #include "compiler/frontend/builtins.def"
 };
 
-constexpr std::string_view kLetters = "LMDSTPRCBKNI";  // in the order of Exposure's bits
+constexpr std::string_view kLetters = "LMDSTPRCBKNIX";  // in the order of Exposure's bits
 
 /// A module of Triton, the functions it shows, and its submodules (comma-separated).
 struct ModuleRow {
@@ -44,10 +44,11 @@ constexpr ModuleRow kModules[] = {
     {"triton.language.random", kInRandom, ""},
     {"triton.language.PropagateNan", 0, ""},
     {"triton.language.core.PropagateNan", 0, ""},
-    {"triton.language.extra", 0, "libdevice,cuda"},
+    {"triton.language.extra", 0, "libdevice,cuda,kiln"},
     {"triton.language.extra.libdevice", kInLibdevice, ""},
     {"triton.language.extra.cuda", kInCuda, "libdevice"},
     {"triton.language.extra.cuda.libdevice", kInLibdevice, ""},
+    {"triton.language.extra.kiln", kInKiln, ""},
     {"torch._inductor.runtime.triton_helpers", kInInductor, "libdevice,math"},
     {"torch._inductor.runtime.triton_helpers.libdevice", kInLibdevice, ""},
     {"torch._inductor.runtime.triton_helpers.math", kInMath, ""},
@@ -102,6 +103,7 @@ std::string Builtin::display_name() const {
   if (e & kInStandard) return fmt::format("tl.standard.{}", name);
   if (e & kInRandom) return fmt::format("tl.random.{}", name);
   if (e & kInInductor) return fmt::format("triton_helpers.{}", name);
+  if (e & kInKiln) return fmt::format("tl.extra.kiln.{}", name);
   if (e & kInCuda) return fmt::format("tl.extra.cuda.{}", name);
   return std::string(name);
 }

@@ -41,6 +41,7 @@ enum Exposure : unsigned {
   kOfBlockPointer = 512,  // K: p.name(…) on a block pointer
   kInStandard = 1024,     // N: triton.language.standard alone
   kInInductor = 2048,     // I: torch._inductor.runtime.triton_helpers
+  kInKiln = 4096,         // X: triton.language.extra.kiln
 };
 
 struct Builtin {

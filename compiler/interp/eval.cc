@@ -411,4 +411,14 @@ int64_t source_element(const ir::Op& op, int64_t position, std::span<const uint6
   }
 }
 
+int64_t target_element(const ir::Op& op, int64_t position, uint64_t index) {
+  const ir::Shape& shape = op.result()->type.shape;
+  const int axis = static_cast<int>(op.int_attr(AttrName::kAxis));
+  int64_t inner = 1;
+  for (int d = axis + 1; d < shape.rank; ++d) inner *= shape[d];
+  const int64_t along = int_value(op.operand(1)->type.dtype, index);
+  if (along < 0 || along >= shape[axis]) return -1;
+  return (position / (inner * shape[axis]) * shape[axis] + along) * inner + position % inner;
+}
+
 }  // namespace kiln::interp

@@ -33,6 +33,8 @@ void eval_lanes(const ir::Op& op, std::span<const uint64_t* const> operands, int
 /// Of a gather op, whose result's element number `position` (row-major) is to be found: the number of operand 0's
 /// element that it is. others[i] are the bits of operand 1 + i at that position.
 int64_t source_element(const ir::Op& op, int64_t position, std::span<const uint64_t> others);
+/// Of a scatter, where the element number `position` (row-major) goes; -1 where its index is outside.
+int64_t target_element(const ir::Op& op, int64_t position, uint64_t index);
 
 /// The bits of each element of a kConstant op.
 uint64_t constant_bits(const ir::Op& op);

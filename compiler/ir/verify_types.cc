@@ -262,6 +262,25 @@ Wrong check_gather(const Op& op) {
   return result_is(op, from.with_shape(index.shape));
 }
 
+Wrong check_bucket_rank(const Op& op) {
+  const Type digits = operand_type(op, 0);
+  if (!digits.is_tile() || digits.shape.rank != 1 || digits.dtype != DType::kI32)
+    return wrong_type("the operand", digits, "a tile of i32 in one dimension");
+  const int64_t bins = op.int_attr(AttrName::kBins);
+  if (bins < 1 || bins > INT32_MAX || (bins & (bins - 1)) != 0) return fmt::format("{} bins, no power of two", bins);
+  if (Wrong w = result_is(op, digits); !w.empty()) return w;
+  return result_is(op, digits.with_shape({static_cast<int32_t>(bins)}), 1);
+}
+
+Wrong check_scatter(const Op& op) {
+  const Type from = operand_type(op, 0), index = operand_type(op, 1);
+  if (!from.is_tile() || !is_number(from)) return wrong_type("the operand", from, "a tile of numbers");
+  if (!index.is_int() || index.is_bool()) return wrong_type("the index", index, "a tile of integers");
+  if (Wrong w = axis_in(op, from.shape.rank); !w.empty()) return w;
+  if (index.shape != from.shape) return wrong_type("the index", index, "of the operand's shape");
+  return result_is(op, from);
+}
+
 Wrong check_for(const Op& op) {
   if (op.operands.size() < 3 || op.operands.size() - 3 != op.results.size())
     return fmt::format("{} operands and {} results", op.operands.size(), op.results.size());
@@ -552,6 +571,10 @@ std::string check_op_types(const Op& op) {
       return check_combine(op);
     case OpKind::kGather:
       return check_gather(op);
+    case OpKind::kBucketRank:
+      return check_bucket_rank(op);
+    case OpKind::kScatter:
+      return check_scatter(op);
     case OpKind::kFor:
       return check_for(op);
     case OpKind::kWhile:

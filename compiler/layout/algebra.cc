@@ -283,6 +283,25 @@ LinearLayout blocked(std::span<const int32_t> shape, std::span<const int32_t> si
   return r;
 }
 
+LinearLayout stretches(int32_t size, int num_warps) {
+  const int warp_bits = log2_exact(num_warps);
+  const int32_t shape[] = {size};
+  LinearLayout r(shape);
+  int32_t next = 1;
+  auto push = [&](In in) {
+    Coord basis;
+    if (next < size) {
+      basis[0] = next;
+      next *= 2;
+    }
+    r.push(in, basis);
+  };
+  for (int i = 0; i < 5; ++i) push(In::kLane);
+  while (static_cast<int64_t>(next) << warp_bits < size) push(In::kRegister);
+  for (int i = 0; i < warp_bits; ++i) push(In::kWarp);
+  return r;
+}
+
 LinearLayout replicated(std::span<const int32_t> shape, int num_warps) {
   LinearLayout r(shape);
   for (int d = static_cast<int>(shape.size()) - 1; d >= 0; --d)

@@ -89,6 +89,9 @@ LinearLayout without_register_copies(const LinearLayout& layout);
 /// registers, and what goes beyond the tile becomes copies. All sizes are powers of two; threads multiply to 32.
 LinearLayout blocked(std::span<const int32_t> shape, std::span<const int32_t> size_per_thread,
                      std::span<const int32_t> threads, std::span<const int32_t> warps, std::span<const int> order);
+/// A vector whose warps hold one stretch each, in their order; its elements lie side by side over the lanes, then over
+/// the registers. What goes beyond the vector becomes copies.
+LinearLayout stretches(int32_t size, int num_warps);
 /// Every thread of `num_warps` warps holds the whole tile.
 LinearLayout replicated(std::span<const int32_t> shape, int num_warps);
 

@@ -361,25 +361,18 @@ def topk(x, k: tl.constexpr, dim: tl.constexpr = None):
     return _from_bits(first, x.dtype)
 
 
-@triton.constexpr_function
-def _bins_at_once(num_bins, size):
-    # So many that a comparison of all elements with them stays small.
-    at_once = num_bins
-    while at_once > 1 and at_once * size > 8192:
-        at_once = at_once // 2
-    return at_once
-
-
 @triton.jit
 def histogram(input, num_bins: tl.constexpr, mask=None):
     tl.static_assert(len(input.shape) == 1 and input.dtype.is_int(), "what is counted are integers in one dimension")
-    width: tl.constexpr = _bins_at_once(num_bins, input.numel)
-    rows = tl.arange(0, num_bins // width)
-    counts = tl.zeros([num_bins // width, width], tl.int32)
-    for row in range(num_bins // width):
-        bins = row * width + tl.arange(0, width)
-        hits = input[None, :].to(tl.int64) == bins[:, None].to(tl.int64)
+    width: tl.constexpr = num_bins if num_bins < 1024 else 1024  # every warp has that many counters in shared memory
+    wide = input.to(tl.int64)
+    parts: tl.constexpr = num_bins // width
+    counts = tl.zeros([parts, width], tl.int32)
+    for part in tl.static_range(parts):
+        bins = wide - part * width
+        counted = (bins >= 0) & (bins < width)
         if mask is not None:
-            hits = hits & mask[None, :]
-        counts = tl.where(rows[:, None] == row, sum(hits.to(tl.int32), 1)[None, :], counts)
+            counted = counted & mask
+        found = tl.extra.kiln.bucket_rank(tl.where(counted, bins, width).to(tl.int32), width)[1]
+        counts = tl.where(tl.arange(0, parts)[:, None] == part, found[None, :], counts)
     return tl.reshape(counts, [num_bins])

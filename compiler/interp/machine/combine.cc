@@ -134,6 +134,8 @@ Status Machine::get(SharedMemory::Access& access, size_t lane, int64_t at, int b
 Status Machine::write_shared(Warp& warp, const Op& op, int part) {
   const uint32_t w = static_cast<uint32_t>(warp.number);
   if (ir::is_gather(op.kind)) return write_whole(warp, op);
+  if (op.kind == OpKind::kScatter) return write_scattered(warp, op);
+  if (op.kind == OpKind::kBucketRank) return write_counts(warp, op);
   SharedMemory::Access access(shared_[warp.block], threads(warp, op));
   if (op.kind == OpKind::kConvertLayout) {
     const auto& plan = std::get<layout::ConvertPlan>(code_.plans.at(&op)).write;
@@ -177,6 +179,8 @@ Status Machine::read_shared(Warp& warp, const Op& op, int part) {
   if (op.kind == OpKind::kConvertLayout) return read_converted(warp, op);
   if (op.kind == OpKind::kReduce) return read_reduced(warp, op);
   if (ir::is_gather(op.kind)) return read_gathered(warp, op);
+  if (op.kind == OpKind::kScatter) return read_whole(warp, op);
+  if (op.kind == OpKind::kBucketRank) return read_ranks(warp, op);
   if (op.kind != OpKind::kScan) {  // an atomic, which one thread per element performed
     Elements& out = warp.of(op.result());
     for (size_t i = 0; i < out.size(); ++i)
@@ -227,6 +231,95 @@ Status Machine::read_gathered(Warp& warp, const Op& op) {
     KILN_CHECK_OK(get(access, i % kLanes, op.int_attr(AttrName::kSharedOffset) + from * bytes, bytes, out[i]));
   }
   warp.of(op.result()) = std::move(out);
+  return {};
+}
+
+Status Machine::write_scattered(Warp& warp, const Op& op) {
+  SharedMemory::Access access(shared_[warp.block], threads(warp, op));
+  const ir::Type& type = op.operand(0)->type;
+  const Elements &in = warp.of(op.operand(0)), &index = warp.of(op.operand(1));
+  const layout::FreeBits copies = free_bits(type);
+  const int bytes = bytes_of(type);
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!acts(warp, type, copies, i)) continue;
+    const int64_t to = target_element(op, element(warp, type, i), index[i]);
+    if (to >= 0)
+      KILN_CHECK_OK(put(access, i % kLanes, op.int_attr(AttrName::kSharedOffset) + to * bytes, bytes, in[i]));
+  }
+  return {};
+}
+
+Status Machine::read_whole(Warp& warp, const Op& op) {
+  SharedMemory::Access access(shared_[warp.block], threads(warp, op));
+  const ir::Type& type = op.result()->type;
+  const int bytes = bytes_of(type);
+  Elements out(share_of(type));
+  for (size_t i = 0; i < out.size(); ++i)
+    KILN_CHECK_OK(
+        get(access, i % kLanes, op.int_attr(AttrName::kSharedOffset) + element(warp, type, i) * bytes, bytes, out[i]));
+  warp.of(op.result()) = std::move(out);
+  return {};
+}
+
+// Each warp counts its stretch in a row of its own. A lane takes every 32nd counter, as when the lowering clears them.
+Status Machine::write_counts(Warp& warp, const Op& op) {
+  const Elements& digits = warp.of(op.operand(0));
+  const auto bins = static_cast<size_t>(op.int_attr(AttrName::kBins));
+  const size_t lanes =
+      std::min(digits.size(), static_cast<size_t>(op.operand(0)->type.shape[0]));  // the others: copies
+  std::vector<uint64_t> counts(bins);
+  for (size_t i = 0; i < digits.size(); ++i)
+    if (i % kLanes < lanes && digits[i] < bins) ++counts[digits[i]];
+  SharedMemory::Access access(shared_[warp.block], threads(warp, op));
+  for (size_t bin = 0; bin < bins; ++bin)
+    KILN_CHECK_OK(put(
+        access, bin % kLanes,
+        op.int_attr(AttrName::kSharedOffset) + static_cast<int64_t>(static_cast<size_t>(warp.number) * bins + bin) * 4,
+        4, counts[bin]));
+  return {};
+}
+
+// The lowering sums the rows in place, behind one more barrier; here all rows are read.
+Status Machine::read_ranks(Warp& warp, const Op& op) {
+  SharedMemory::Access access(shared_[warp.block], threads(warp, op));
+  const ir::Type &type = op.operand(0)->type, &counts_type = op.result(1)->type;
+  const auto bins = static_cast<size_t>(op.int_attr(AttrName::kBins));
+  // Warps beyond the vector's stretches are copies of others.
+  const auto stretches = static_cast<size_t>(
+      std::clamp<int64_t>(type.shape[0] / static_cast<int64_t>(kLanes), 1, type.layout->size(layout::In::kWarp)));
+  auto count = [&](size_t lane, size_t row, size_t bin, uint64_t& out) {
+    return get(access, lane, op.int_attr(AttrName::kSharedOffset) + static_cast<int64_t>(row * bins + bin) * 4, 4, out);
+  };
+  const Elements digits = warp.of(op.operand(0));
+  const size_t lanes = std::min(kLanes, static_cast<size_t>(type.shape[0]));
+  const size_t own = static_cast<size_t>(warp.number) % stretches;
+  std::unordered_map<uint64_t, uint64_t> before;  // in this warp
+  Elements ranks(digits.size());
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (digits[i] >= bins) continue;
+    const size_t lane = i % kLanes;
+    if (lane >= lanes) {
+      ranks[i] = ranks[i - lane + lane % lanes];
+      continue;
+    }
+    uint64_t sum = before[digits[i]]++, row_count = 0;
+    for (size_t row = 0; row < own; ++row) {
+      KILN_CHECK_OK(count(lane, row, digits[i], row_count));
+      sum += row_count;
+    }
+    ranks[i] = sum;
+  }
+  Elements counts(share_of(counts_type));
+  for (size_t i = 0; i < counts.size(); ++i) {
+    uint64_t sum = 0, row_count = 0;
+    for (size_t row = 0; row < stretches; ++row) {
+      KILN_CHECK_OK(count(i % kLanes, row, static_cast<size_t>(element(warp, counts_type, i)), row_count));
+      sum += row_count;
+    }
+    counts[i] = sum;
+  }
+  warp.of(op.result(0)) = std::move(ranks);
+  warp.of(op.result(1)) = std::move(counts);
   return {};
 }
 

@@ -182,6 +182,10 @@ class Machine {
   Status read_converted(Warp& warp, const ir::Op& op);
   Status write_whole(Warp& warp, const ir::Op& op);  // of a gather op: operand 0, in row-major order
   Status read_gathered(Warp& warp, const ir::Op& op);
+  Status write_scattered(Warp& warp, const ir::Op& op);
+  Status read_whole(Warp& warp, const ir::Op& op);  // of a scatter: the result, in row-major order
+  Status write_counts(Warp& warp, const ir::Op& op);
+  Status read_ranks(Warp& warp, const ir::Op& op);
   Status read_reduced(Warp& warp, const ir::Op& op);
 
   // --- machine_shared.cc

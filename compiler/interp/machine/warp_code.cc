@@ -133,6 +133,8 @@ class Flattener {
           add(StepKind::kBarrier, op);
         }
         return;
+      case OpKind::kBucketRank:
+      case OpKind::kScatter:
 #define KILN_GATHER_OP(e, ...) case OpKind::k##e:
 #define KILN_ACROSS_OP(...)
 #include "compiler/ir/ops.def"

@@ -145,6 +145,10 @@ class TileMachine {
         return reduce(op);
       case OpKind::kScan:
         return scan(op);
+      case OpKind::kBucketRank:
+        return bucket_rank(op);
+      case OpKind::kScatter:
+        return scatter(op);
       case OpKind::kDot:
         return dot(op);
       case OpKind::kMakeDescriptor: {
@@ -244,6 +248,26 @@ class TileMachine {
       }
       out[i] = of(op.operand(0))[static_cast<size_t>(source_element(op, static_cast<int64_t>(i), others))];
     }
+    of(op.result()) = std::move(out);
+    return {};
+  }
+
+  Status bucket_rank(const ir::Op& op) {
+    const Elements& digits = of(op.operand(0));
+    Elements ranks(digits.size()), counts(static_cast<size_t>(op.int_attr(AttrName::kBins)));
+    for (size_t i = 0; i < digits.size(); ++i)
+      if (digits[i] < counts.size()) ranks[i] = counts[digits[i]]++;
+    of(op.result(0)) = std::move(ranks);
+    of(op.result(1)) = std::move(counts);
+    return {};
+  }
+
+  Status scatter(const ir::Op& op) {
+    const Elements &from = of(op.operand(0)), &index = of(op.operand(1));
+    Elements out(from.size());
+    for (size_t i = 0; i < from.size(); ++i)
+      if (int64_t to = target_element(op, static_cast<int64_t>(i), index[i]); to >= 0)
+        out[static_cast<size_t>(to)] = from[i];
     of(op.result()) = std::move(out);
     return {};
   }

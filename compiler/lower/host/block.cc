@@ -409,4 +409,59 @@ Status Lowering::run<OpKind::kGather>(const ir::Op& op) {
   return {};
 }
 
+// One element after the other.
+template <>
+Status Lowering::run<OpKind::kScatter>(const ir::Op& op) {
+  flush();
+  hold_ = true;
+  for (const ir::Value* v : op.operands) keep(v);
+  const ir::Type &type = op.result()->type, &index_type = op.operand(1)->type;
+  const auto axis = static_cast<int>(op.int_attr(AttrName::kAxis));
+  const Buffer into = keep_buffer(op.result());
+  Loop loop = begin_loop(type.shape.numel(), 1, {});
+  Chunk chunk(1);
+  const size_t at = chunk.intern(index_at(type.shape, uniform(loop.iv), 1));
+  V index = vectorize(emit(chunk, op.operand(1), at), index_type, 1);
+  V wide = b.CreateIntCast(index, b.getInt64Ty(), is_signed(index_type.dtype));
+  V value = vectorize(emit(chunk, op.operand(0), at), type, 1);
+  when(b.CreateICmpULT(wide, b.getInt64(static_cast<uint64_t>(type.shape[axis]))), [&] {
+    llvm::SmallVector<Lanes, ir::kMaxRank> place(chunk.indices[at].at.begin(), chunk.indices[at].at.end());
+    place[static_cast<size_t>(axis)] = uniform(b.CreateTrunc(wide, b.getInt32Ty()));
+    Chunk there(1);
+    const size_t target = there.intern(index_from(type.shape, std::move(place)));
+    write_buffer(there, type, into, uniform(value), target);
+  });
+  end_loop(loop, {});
+  done_.insert(&op);
+  hold_ = false;
+  release_unneeded();
+  return {};
+}
+
+template <>
+Status Lowering::run<OpKind::kBucketRank>(const ir::Op& op) {
+  flush();
+  hold_ = true;
+  keep(op.operand(0));
+  const ir::Type &type = op.operand(0)->type, &counts_type = op.result(1)->type;
+  const Buffer ranks = keep_buffer(op.result(0)), counts = keep_buffer(op.result(1));
+  b.CreateMemSet(address(counts), b.getInt8(0), static_cast<uint64_t>(bytes_of(counts_type)), llvm::Align(4));
+  Loop loop = begin_loop(type.shape.numel(), 1, {});
+  Chunk chunk(1);
+  const size_t at = chunk.intern(index_at(type.shape, uniform(loop.iv), 1));
+  V digit = vectorize(emit(chunk, op.operand(0), at), type, 1);
+  write_buffer(chunk, type, ranks, uniform(b.getInt32(0)), at);
+  when(b.CreateICmpULT(digit, b.getInt32(static_cast<uint32_t>(counts_type.shape[0]))), [&] {
+    V place = b.CreateInBoundsGEP(b.getInt32Ty(), address(counts), b.CreateZExt(digit, b.getInt64Ty()));
+    V earlier = b.CreateAlignedLoad(b.getInt32Ty(), place, llvm::Align(4));
+    b.CreateAlignedStore(b.CreateAdd(earlier, b.getInt32(1)), place, llvm::Align(4));
+    write_buffer(chunk, type, ranks, uniform(earlier), at);
+  });
+  end_loop(loop, {});
+  done_.insert(&op);
+  hold_ = false;
+  release_unneeded();
+  return {};
+}
+
 }  // namespace kiln::lower::host

@@ -301,4 +301,115 @@ Status lower<ir::OpKind::kGather>(Lowering& l, const ir::Op& op) {
   return {};
 }
 
+template <>
+Status lower<ir::OpKind::kScatter>(Lowering& l, const ir::Op& op) {
+  const ir::Type& type = op.result()->type;
+  const auto axis = static_cast<int>(op.int_attr(AttrName::kAxis));
+  const XorMap whole = element_map(*type.layout, type.shape, std::identity());
+  const XorMap others = element_map(*type.layout, type.shape, [&](layout::Coord at) { return at[axis] = 0, at; });
+  layout::Coord next;
+  next[axis] = 1;
+  const int64_t bytes = element_bytes(type), stride = number_of(type.shape, next) * bytes;
+  const layout::FreeBits copies = layout::free_variables(*type.layout);
+  if (op.flag(AttrName::kSyncBefore)) l.barrier();
+  const Registers &from = l.of(op.operand(0)), &index = l.of(op.operand(1));
+  l.when(l.thread.is_zero(copies.lane, copies.warp), [&] {
+    for (uint32_t r = 0; r < from.size(); ++r) {
+      if (r & copies.reg) continue;
+      Value* along = clamped(l.b, index[r], op.operand(1)->type, type.shape[axis]);
+      Value* inside = l.b.CreateICmpULT(along, l.b.getInt32(static_cast<uint32_t>(type.shape[axis])));
+      Value* place = join_share(l.b, l.thread.share(others), others.thread_bits(), others.of_register(r));
+      Value* offset = l.b.CreateAdd(l.b.CreateMul(along, l.b.getInt32(static_cast<uint32_t>(stride))),
+                                    l.b.CreateMul(place, l.b.getInt32(static_cast<uint32_t>(bytes))));
+      l.when(inside, [&] { store_element(l, from[r], l.shared(offset, shared_offset(op))); });
+    }
+  });
+  l.barrier();
+  Registers out(from.size());
+  for (uint32_t r = 0; r < out.size(); ++r)
+    out[r] = load_element(l, l.type_of(type), element_address(l, whole, r, 0, shared_offset(op), element_bytes(type)));
+  l.values[op.result()] = std::move(out);
+  return {};
+}
+
+// Each warp counts its stretch in a row of its own: the lanes that have the same digit find each other, all read how
+// many came before them, and the first one adds them. Then row 0 becomes the sum of all rows, and each other row the
+// sum of those before it.
+template <>
+Status lower<ir::OpKind::kBucketRank>(Lowering& l, const ir::Op& op) {
+  auto& b = l.b;
+  const Registers& digits = l.of(op.operand(0));
+  const ir::Type& counts_type = op.result(1)->type;
+  const auto bins = static_cast<uint32_t>(op.int_attr(AttrName::kBins));
+  const auto size = static_cast<uint32_t>(op.operand(0)->type.shape[0]);
+  const auto warps = static_cast<uint32_t>(l.source.num_warps);
+  const uint32_t stretches = std::clamp(size / kLanes, 1u, warps);  // further warps are copies
+  const uint32_t lanes = std::min<uint32_t>(size, kLanes);          // and further lanes
+  Value *lane = l.thread.lane(), *warp = l.thread.uniform_warp();
+  auto number = [&](uint32_t n) { return b.getInt32(n); };
+  auto counter = [&](Value* row, Value* bin) {
+    return l.shared(b.CreateShl(b.CreateAdd(b.CreateMul(row, number(bins)), bin), 2), shared_offset(op));
+  };
+  auto load = [&](Value* address) -> Value* { return b.CreateAlignedLoad(b.getInt32Ty(), address, llvm::Align(4)); };
+  auto store = [&](Value* v, Value* address) { b.CreateAlignedStore(v, address, llvm::Align(4)); };
+  auto meet = [&] { b.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {}, {number(~0u)}); };
+  /// fn(bin) for each bin that is `first` of `step`.
+  auto each_bin = [&](Value* first, uint32_t step, auto&& fn) {
+    for (uint32_t base = 0; base < bins; base += step) {
+      Value* bin = b.CreateAdd(first, number(base));
+      l.when(bins % step == 0 ? nullptr : b.CreateICmpULT(bin, number(bins)), [&] { fn(bin); });
+    }
+  };
+
+  if (op.flag(AttrName::kSyncBefore)) l.barrier();
+  each_bin(lane, kLanes, [&](Value* bin) { store(number(0), counter(warp, bin)); });
+  meet();
+  Value* before_me = b.CreateSub(b.CreateShl(number(1), b.CreateAnd(lane, number(lanes - 1))), number(1));
+  Registers ranks, inside;
+  for (Value* digit : digits) {
+    Value* counted = b.CreateICmpULT(digit, number(bins));
+    Value* same = b.CreateIntrinsic(llvm::Intrinsic::nvvm_match_any_sync_i32, {}, {number(~0u), digit});
+    if (lanes < kLanes) same = b.CreateAnd(same, number((1u << lanes) - 1));
+    Value* before = b.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, b.CreateAnd(same, before_me));
+    Value* place = counter(warp, b.CreateSelect(counted, digit, number(0)));
+    Value* earlier = load(place);
+    meet();
+    Value* is_first = b.CreateAnd(counted, b.CreateICmpEQ(before, number(0)));
+    if (lanes < kLanes) is_first = b.CreateAnd(is_first, b.CreateICmpULT(lane, number(lanes)));
+    l.when(is_first, [&] { store(b.CreateAdd(earlier, b.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, same)), place); });
+    meet();
+    ranks.push_back(b.CreateAdd(earlier, before));
+    inside.push_back(counted);
+  }
+  l.barrier();
+  if (stretches > 1) {
+    each_bin(l.thread.thread(), warps * kLanes, [&](Value* bin) {
+      Value* sum = load(counter(number(0), bin));
+      for (uint32_t row = 1; row < stretches; ++row) {
+        Value* place = counter(number(row), bin);
+        Value* own = load(place);
+        store(sum, place);
+        sum = b.CreateAdd(sum, own);
+      }
+      store(sum, counter(number(0), bin));
+    });
+    l.barrier();
+    Value* row = b.CreateAnd(warp, number(stretches - 1));
+    Value* is_later = b.CreateICmpNE(row, number(0));
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      Value* others = load(counter(row, b.CreateSelect(inside[r], digits[r], number(0))));
+      ranks[r] = b.CreateAdd(ranks[r], b.CreateSelect(is_later, others, number(0)));
+    }
+  }
+  for (size_t r = 0; r < ranks.size(); ++r) ranks[r] = b.CreateSelect(inside[r], ranks[r], number(0));
+
+  const XorMap map = element_map(*counts_type.layout, counts_type.shape, std::identity());
+  Registers counts(static_cast<size_t>(num_registers(counts_type)));
+  for (uint32_t r = 0; r < counts.size(); ++r)
+    counts[r] = load(element_address(l, map, r, 0, shared_offset(op), element_bytes(counts_type)));
+  l.values[op.result(0)] = std::move(ranks);
+  l.values[op.result(1)] = std::move(counts);
+  return {};
+}
+
 }  // namespace kiln::lower
