@@ -90,7 +90,7 @@ class Checker {
         if (is_on_registers(op) && !plan_dot(op))
           return fail(&op, 5, "a thread or warp lacks what its part of the product needs");
         return {};
-      case OpKind::kBucketRank: {
+      case OpKind::kBucketPlace: {
         const auto wanted = layout::stretches(op.operand(0)->type.shape[0], module_.num_warps);
         if (*op.operand(0)->type.layout != wanted || *op.result()->type.layout != wanted)
           return fail(&op, 7, "the warps do not hold stretches in their order: " + layout::to_string(wanted));
@@ -155,8 +155,10 @@ int64_t scratch_bytes(const Op& op) {
   if (op.kind == OpKind::kConvertLayout)
     return layout::plan_convert(*t.layout, *op.result()->type.layout, bytes_of(t)).scratch_bytes;
   if (ir::is_gather(op.kind) || op.kind == OpKind::kScatter) return t.shape.numel() * bytes_of(t);
-  if (op.kind == OpKind::kBucketRank)  // each warp's own counts
-    return t.layout->size(In::kWarp) * op.int_attr(ir::AttrName::kBins) * bytes_of(t);
+  if (op.kind == OpKind::kBucketPlace) {  // each warp's counts, those of all, and sums of warps
+    const int64_t warps = t.layout->size(In::kWarp);
+    return ((warps + 1) * op.int_attr(ir::AttrName::kBins) + warps) * bytes_of(t);
+  }
   if (op.kind != OpKind::kReduce && op.kind != OpKind::kScan) return 0;
   int axis = static_cast<int>(op.int_attr(ir::AttrName::kAxis));
   int64_t elements = op.kind == OpKind::kReduce

@@ -11,7 +11,7 @@
 //  5. The operands of a dot give every thread (with mma.sync: every warp, in the instruction's fragments) what its
 //     part of the result needs.
 //  6. A gather op's tiles share the result's layout, but operand 0 may have any; a scatter's all share it.
-//  7. The warps of a bucket_rank hold stretches in their order (layout::stretches).
+//  7. The warps of a bucket_place hold stretches in their order (layout::stretches).
 #pragma once
 #include "compiler/ir/ir.h"
 

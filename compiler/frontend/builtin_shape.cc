@@ -311,19 +311,20 @@ Result<Value> gather(Codegen& g, const BoundArgs& a) {
                            {{ir::AttrName::kAxis, int64_t{axis}}}));
 }
 
-Result<Value> bucket_rank(Codegen& g, const BoundArgs& a) {
+Result<Value> bucket_place(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * input, g.tensor(a.args[0]));
   if (input->type.is_scalar() || input->type.shape.rank != 1 || input->type.dtype != DType::kI32)
-    return g.fail(a.at(0), ErrorKind::kType, "what is ranked are int32 in one dimension, got {}",
+    return g.fail(a.at(0), ErrorKind::kType, "what is counted are int32 in one dimension, got {}",
                   describe(input->type));
   KILN_TRY(ast::Int wanted, g.const_int(a, 1));
   if (wanted < 1 || wanted > ir::kMaxNumel || (wanted & (wanted - 1)) != 0)
     return g.fail(a.at(1), ErrorKind::kValue, "the number of bins is a power of two of at most {}, got {}",
                   ir::kMaxNumel, ast::to_string(wanted));
   const auto bins = static_cast<int64_t>(wanted);
-  const std::array<Type, 2> types = {input->type, input->type.with_shape({static_cast<int32_t>(bins)})};
-  ir::Op* op = g.b.create(OpKind::kBucketRank, std::span(&input, 1), types, {{ir::AttrName::kBins, bins}});
-  return Value::tuple({Value(op->result(0)), Value(op->result(1))});
+  const Type of_bins = input->type.with_shape({static_cast<int32_t>(bins)});
+  const std::array<Type, 3> types = {input->type, of_bins, of_bins};
+  ir::Op* op = g.b.create(OpKind::kBucketPlace, std::span(&input, 1), types, {{ir::AttrName::kBins, bins}});
+  return Value::tuple({Value(op->result(0)), Value(op->result(1)), Value(op->result(2))});
 }
 
 Result<Value> scatter(Codegen& g, const BoundArgs& a) {

@@ -262,14 +262,16 @@ Wrong check_gather(const Op& op) {
   return result_is(op, from.with_shape(index.shape));
 }
 
-Wrong check_bucket_rank(const Op& op) {
+Wrong check_bucket_place(const Op& op) {
   const Type digits = operand_type(op, 0);
   if (!digits.is_tile() || digits.shape.rank != 1 || digits.dtype != DType::kI32)
     return wrong_type("the operand", digits, "a tile of i32 in one dimension");
   const int64_t bins = op.int_attr(AttrName::kBins);
   if (bins < 1 || bins > INT32_MAX || (bins & (bins - 1)) != 0) return fmt::format("{} bins, no power of two", bins);
   if (Wrong w = result_is(op, digits); !w.empty()) return w;
-  return result_is(op, digits.with_shape({static_cast<int32_t>(bins)}), 1);
+  const Type counts = digits.with_shape({static_cast<int32_t>(bins)});
+  if (Wrong w = result_is(op, counts, 1); !w.empty()) return w;
+  return result_is(op, counts, 2);
 }
 
 Wrong check_scatter(const Op& op) {
@@ -571,8 +573,8 @@ std::string check_op_types(const Op& op) {
       return check_combine(op);
     case OpKind::kGather:
       return check_gather(op);
-    case OpKind::kBucketRank:
-      return check_bucket_rank(op);
+    case OpKind::kBucketPlace:
+      return check_bucket_place(op);
     case OpKind::kScatter:
       return check_scatter(op);
     case OpKind::kFor:

@@ -485,18 +485,19 @@ class Generator {
     add(b_->create1(OpKind::kGather, {x, index}, x->type.with_shape(shape), {{AttrName::kAxis, int64_t{axis}}}));
   }
 
-  /// Ranks and counts of what a vector holds, part of it in no bin; then the vector in another order.
-  void bucket_rank() {
+  /// Places and counts of what a vector holds, part of it in no bin; then the vector in another order.
+  void bucket_place() {
     Value* x = any_value([](const Value* v) { return v->type.is_int() && v->type.shape.rank == 1; });
     if (!x) return;
     const Type digit = ir::tile_type(DType::kI32, x->type.shape);
     Value* digits = x->type == digit ? x : b_->create1(OpKind::kCast, {x}, digit);
     const int bins = 1 << rng_.below(9);
     if (rng_.chance(80)) digits = b_->binary(OpKind::kAnd, digits, b_->constant_int(digit, 2 * bins - 1));
-    const std::array<Type, 2> types = {digit, digit.with_shape({bins})};
-    Op* op = b_->create(OpKind::kBucketRank, std::span(&digits, 1), types, {{AttrName::kBins, int64_t{bins}}});
+    const std::array<Type, 3> types = {digit, digit.with_shape({bins}), digit.with_shape({bins})};
+    Op* op = b_->create(OpKind::kBucketPlace, std::span(&digits, 1), types, {{AttrName::kBins, int64_t{bins}}});
     if (rng_.chance(80)) add(op->result(0));
     if (bins > 1) add(op->result(1));
+    if (bins > 1 && rng_.chance(50)) add(op->result(2));
     const int32_t size = x->type.shape[0];
     Value* places = b_->binary(OpKind::kXor, b_->arange(0, size), b_->constant_int(digit, rng_.below(size)));
     add(b_->create1(OpKind::kScatter, {x, places}, x->type, {{AttrName::kAxis, int64_t{0}}}));
@@ -505,7 +506,7 @@ class Generator {
   void across() {
     if (rng_.chance(20)) return arg_max();
     if (rng_.chance(20)) return gather();
-    if (rng_.chance(15)) return bucket_rank();
+    if (rng_.chance(15)) return bucket_place();
     Value* x =
         any_value([](const Value* v) { return v->type.is_tile() && !(v->type.is_float() && is_fp8(v->type.dtype)); });
     if (!x) return;

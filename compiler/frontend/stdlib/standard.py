@@ -373,6 +373,6 @@ def histogram(input, num_bins: tl.constexpr, mask=None):
         counted = (bins >= 0) & (bins < width)
         if mask is not None:
             counted = counted & mask
-        found = tl.extra.kiln.bucket_rank(tl.where(counted, bins, width).to(tl.int32), width)[1]
+        found = tl.extra.kiln.bucket_place(tl.where(counted, bins, width).to(tl.int32), width)[1]
         counts = tl.where(tl.arange(0, parts)[:, None] == part, found[None, :], counts)
     return tl.reshape(counts, [num_bins])

@@ -1,5 +1,7 @@
 #include "compiler/interp/machine/machine.h"
 
+#include <numeric>
+
 #include "compiler/interp/eval.h"
 
 namespace kiln::interp {
@@ -135,7 +137,7 @@ Status Machine::write_shared(Warp& warp, const Op& op, int part) {
   const uint32_t w = static_cast<uint32_t>(warp.number);
   if (ir::is_gather(op.kind)) return write_whole(warp, op);
   if (op.kind == OpKind::kScatter) return write_scattered(warp, op);
-  if (op.kind == OpKind::kBucketRank) return write_counts(warp, op);
+  if (op.kind == OpKind::kBucketPlace) return write_counts(warp, op);
   SharedMemory::Access access(shared_[warp.block], threads(warp, op));
   if (op.kind == OpKind::kConvertLayout) {
     const auto& plan = std::get<layout::ConvertPlan>(code_.plans.at(&op)).write;
@@ -180,7 +182,7 @@ Status Machine::read_shared(Warp& warp, const Op& op, int part) {
   if (op.kind == OpKind::kReduce) return read_reduced(warp, op);
   if (ir::is_gather(op.kind)) return read_gathered(warp, op);
   if (op.kind == OpKind::kScatter) return read_whole(warp, op);
-  if (op.kind == OpKind::kBucketRank) return read_ranks(warp, op);
+  if (op.kind == OpKind::kBucketPlace) return read_places(warp, op);
   if (op.kind != OpKind::kScan) {  // an atomic, which one thread per element performed
     Elements& out = warp.of(op.result());
     for (size_t i = 0; i < out.size(); ++i)
@@ -279,47 +281,43 @@ Status Machine::write_counts(Warp& warp, const Op& op) {
   return {};
 }
 
-// The lowering sums the rows in place, behind one more barrier; here all rows are read.
-Status Machine::read_ranks(Warp& warp, const Op& op) {
+// The lowering sums the rows in place, behind more barriers; here all rows are read.
+Status Machine::read_places(Warp& warp, const Op& op) {
   SharedMemory::Access access(shared_[warp.block], threads(warp, op));
   const ir::Type &type = op.operand(0)->type, &counts_type = op.result(1)->type;
   const auto bins = static_cast<size_t>(op.int_attr(AttrName::kBins));
-  // Warps beyond the vector's stretches are copies of others.
+  // Warps beyond the vector's stretches are copies of others, and so are lanes.
   const auto stretches = static_cast<size_t>(
       std::clamp<int64_t>(type.shape[0] / static_cast<int64_t>(kLanes), 1, type.layout->size(layout::In::kWarp)));
-  auto count = [&](size_t lane, size_t row, size_t bin, uint64_t& out) {
-    return get(access, lane, op.int_attr(AttrName::kSharedOffset) + static_cast<int64_t>(row * bins + bin) * 4, 4, out);
-  };
-  const Elements digits = warp.of(op.operand(0));
   const size_t lanes = std::min(kLanes, static_cast<size_t>(type.shape[0]));
   const size_t own = static_cast<size_t>(warp.number) % stretches;
-  std::unordered_map<uint64_t, uint64_t> before;  // in this warp
-  Elements ranks(digits.size());
+  Elements counts(bins), begins(bins), next(bins);  // of all, and where this warp's elements go
+  for (size_t row = 0; row < stretches; ++row)
+    for (size_t bin = 0; bin < bins; ++bin) {
+      uint64_t count = 0;
+      KILN_CHECK_OK(get(access, bin % kLanes,
+                        op.int_attr(AttrName::kSharedOffset) + static_cast<int64_t>(row * bins + bin) * 4, 4, count));
+      counts[bin] += count;
+      if (row < own) next[bin] += count;
+    }
+  std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), uint64_t{0});
+  for (size_t bin = 0; bin < bins; ++bin) next[bin] += begins[bin];
+  const Elements& digits = warp.of(op.operand(0));
+  Elements places(digits.size());
   for (size_t i = 0; i < digits.size(); ++i) {
-    if (digits[i] >= bins) continue;
     const size_t lane = i % kLanes;
-    if (lane >= lanes) {
-      ranks[i] = ranks[i - lane + lane % lanes];
-      continue;
-    }
-    uint64_t sum = before[digits[i]]++, row_count = 0;
-    for (size_t row = 0; row < own; ++row) {
-      KILN_CHECK_OK(count(lane, row, digits[i], row_count));
-      sum += row_count;
-    }
-    ranks[i] = sum;
+    places[i] = lane >= lanes       ? places[i - lane + lane % lanes]
+                : digits[i] >= bins ? element_mask(32)
+                                    : next[digits[i]]++;
   }
-  Elements counts(share_of(counts_type));
-  for (size_t i = 0; i < counts.size(); ++i) {
-    uint64_t sum = 0, row_count = 0;
-    for (size_t row = 0; row < stretches; ++row) {
-      KILN_CHECK_OK(count(i % kLanes, row, static_cast<size_t>(element(warp, counts_type, i)), row_count));
-      sum += row_count;
-    }
-    counts[i] = sum;
-  }
-  warp.of(op.result(0)) = std::move(ranks);
-  warp.of(op.result(1)) = std::move(counts);
+  auto shared_out = [&](const Elements& of_bins) {
+    Elements out(share_of(counts_type));
+    for (size_t i = 0; i < out.size(); ++i) out[i] = of_bins[static_cast<size_t>(element(warp, counts_type, i))];
+    return out;
+  };
+  warp.of(op.result(1)) = shared_out(counts);
+  warp.of(op.result(2)) = shared_out(begins);
+  warp.of(op.result(0)) = std::move(places);
   return {};
 }
 

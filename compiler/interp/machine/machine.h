@@ -185,7 +185,7 @@ class Machine {
   Status write_scattered(Warp& warp, const ir::Op& op);
   Status read_whole(Warp& warp, const ir::Op& op);  // of a scatter: the result, in row-major order
   Status write_counts(Warp& warp, const ir::Op& op);
-  Status read_ranks(Warp& warp, const ir::Op& op);
+  Status read_places(Warp& warp, const ir::Op& op);
   Status read_reduced(Warp& warp, const ir::Op& op);
 
   // --- machine_shared.cc

@@ -119,7 +119,7 @@ Status Machine::execute(Warp& warp, const Op& op) {
     // Steps of their own (warp_code.h), or gone before.
     case OpKind::kReduce:
     case OpKind::kScan:
-    case OpKind::kBucketRank:
+    case OpKind::kBucketPlace:
     case OpKind::kScatter:
 #define KILN_GATHER_OP(e, ...) case OpKind::k##e:
 #define KILN_ACROSS_OP(...)

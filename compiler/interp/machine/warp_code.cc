@@ -133,7 +133,7 @@ class Flattener {
           add(StepKind::kBarrier, op);
         }
         return;
-      case OpKind::kBucketRank:
+      case OpKind::kBucketPlace:
       case OpKind::kScatter:
 #define KILN_GATHER_OP(e, ...) case OpKind::k##e:
 #define KILN_ACROSS_OP(...)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <random>
 #include <unordered_map>
 
@@ -145,8 +146,8 @@ class TileMachine {
         return reduce(op);
       case OpKind::kScan:
         return scan(op);
-      case OpKind::kBucketRank:
-        return bucket_rank(op);
+      case OpKind::kBucketPlace:
+        return bucket_place(op);
       case OpKind::kScatter:
         return scatter(op);
       case OpKind::kDot:
@@ -252,13 +253,19 @@ class TileMachine {
     return {};
   }
 
-  Status bucket_rank(const ir::Op& op) {
+  Status bucket_place(const ir::Op& op) {
     const Elements& digits = of(op.operand(0));
-    Elements ranks(digits.size()), counts(static_cast<size_t>(op.int_attr(AttrName::kBins)));
+    Elements counts(static_cast<size_t>(op.int_attr(AttrName::kBins)));
+    for (uint64_t digit : digits)
+      if (digit < counts.size()) ++counts[digit];
+    Elements begins(counts.size());
+    std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), uint64_t{0});
+    Elements next = begins, places(digits.size());
     for (size_t i = 0; i < digits.size(); ++i)
-      if (digits[i] < counts.size()) ranks[i] = counts[digits[i]]++;
-    of(op.result(0)) = std::move(ranks);
+      places[i] = digits[i] < counts.size() ? next[digits[i]]++ : element_mask(32);
+    of(op.result(0)) = std::move(places);
     of(op.result(1)) = std::move(counts);
+    of(op.result(2)) = std::move(begins);
     return {};
   }
 

@@ -438,26 +438,47 @@ Status Lowering::run<OpKind::kScatter>(const ir::Op& op) {
   return {};
 }
 
+// A loop that counts, one that sums, and one that gives out the places.
 template <>
-Status Lowering::run<OpKind::kBucketRank>(const ir::Op& op) {
+Status Lowering::run<OpKind::kBucketPlace>(const ir::Op& op) {
   flush();
   hold_ = true;
   keep(op.operand(0));
   const ir::Type &type = op.operand(0)->type, &counts_type = op.result(1)->type;
-  const Buffer ranks = keep_buffer(op.result(0)), counts = keep_buffer(op.result(1));
-  b.CreateMemSet(address(counts), b.getInt8(0), static_cast<uint64_t>(bytes_of(counts_type)), llvm::Align(4));
-  Loop loop = begin_loop(type.shape.numel(), 1, {});
-  Chunk chunk(1);
-  const size_t at = chunk.intern(index_at(type.shape, uniform(loop.iv), 1));
-  V digit = vectorize(emit(chunk, op.operand(0), at), type, 1);
-  write_buffer(chunk, type, ranks, uniform(b.getInt32(0)), at);
-  when(b.CreateICmpULT(digit, b.getInt32(static_cast<uint32_t>(counts_type.shape[0]))), [&] {
-    V place = b.CreateInBoundsGEP(b.getInt32Ty(), address(counts), b.CreateZExt(digit, b.getInt64Ty()));
-    V earlier = b.CreateAlignedLoad(b.getInt32Ty(), place, llvm::Align(4));
-    b.CreateAlignedStore(b.CreateAdd(earlier, b.getInt32(1)), place, llvm::Align(4));
-    write_buffer(chunk, type, ranks, uniform(earlier), at);
+  const int64_t bins = counts_type.shape[0];
+  const Buffer places = keep_buffer(op.result(0)), counts = keep_buffer(op.result(1)),
+               begins = keep_buffer(op.result(2)), next = allocate(bytes_of(counts_type));
+  const llvm::Align align(4);
+  llvm::Type* i32 = b.getInt32Ty();
+  auto at = [&](Buffer buffer, V bin) {
+    return b.CreateInBoundsGEP(i32, address(buffer), b.CreateZExt(bin, b.getInt64Ty()));
+  };
+  auto take_one = [&](Buffer buffer, V bin) {  // the counter's value, before it is counted up
+    V place = at(buffer, bin);
+    V old = b.CreateAlignedLoad(i32, place, align);
+    b.CreateAlignedStore(b.CreateAdd(old, b.getInt32(1)), place, align);
+    return old;
+  };
+  auto each_digit = [&](auto&& fn) {
+    Loop loop = begin_loop(type.shape.numel(), 1, {});
+    Chunk chunk(1);
+    const size_t index = chunk.intern(index_at(type.shape, uniform(loop.iv), 1));
+    V digit = vectorize(emit(chunk, op.operand(0), index), type, 1);
+    fn(chunk, index, digit, b.CreateICmpULT(digit, b.getInt32(static_cast<uint32_t>(bins))));
+    end_loop(loop, {});
+  };
+  b.CreateMemSet(address(counts), b.getInt8(0), static_cast<uint64_t>(bytes_of(counts_type)), align);
+  each_digit([&](Chunk&, size_t, V digit, V counted) { when(counted, [&] { take_one(counts, digit); }); });
+  V zero[] = {b.getInt32(0)};
+  Loop sums = begin_loop(bins, 1, zero);
+  for (Buffer buffer : {begins, next}) b.CreateAlignedStore(sums.carried[0], at(buffer, sums.iv), align);
+  V sum[] = {b.CreateAdd(sums.carried[0], b.CreateAlignedLoad(i32, at(counts, sums.iv), align))};
+  end_loop(sums, sum);
+  each_digit([&](Chunk& chunk, size_t index, V digit, V counted) {
+    write_buffer(chunk, type, places, uniform(b.getInt32(~0u)), index);
+    when(counted, [&] { write_buffer(chunk, type, places, uniform(take_one(next, digit)), index); });
   });
-  end_loop(loop, {});
+  release(next);
   done_.insert(&op);
   hold_ = false;
   release_unneeded();

@@ -1,4 +1,7 @@
 // Ops across threads, following the plans of compiler/layout: layout conversions, reductions and scans.
+#include <fmt/format.h>
+#include <llvm/IR/InlineAsm.h>
+
 #include <bit>
 #include <functional>
 
@@ -332,11 +335,36 @@ Status lower<ir::OpKind::kScatter>(Lowering& l, const ir::Op& op) {
   return {};
 }
 
+/// The lanes whose digit has the same low bits: a ballot for each bit, which lanes without the bit negate. (match.any
+/// is one instruction, and an SM takes 57 cycles for it, measured on an H200.) Assembly, because LLVM tests each bit
+/// twice, for the ballot and for the choice.
+Value* lanes_like(llvm::IRBuilder<>& b, Value* digit, uint32_t bits) {
+  std::string text = "{ .reg .pred p; .reg .b32 t; mov.b32 $0, -1; ";
+  for (uint32_t bit = 0; bit < bits; ++bit)
+    text += fmt::format(
+        "and.b32 t, $1, {}; setp.ne.u32 p, t, 0; vote.sync.ballot.b32 t, p, -1; "
+        "@!p not.b32 t, t; and.b32 $0, $0, t; ",
+        1u << bit);
+  llvm::Type* i32 = b.getInt32Ty();
+  auto* code = llvm::InlineAsm::get(llvm::FunctionType::get(i32, {i32}, false), text + "}", "=&r,r", true);
+  llvm::CallInst* call = b.CreateCall(code, {digit});
+  call->setConvergent();
+  return call;
+}
+
+/// The value, computed here and not where it is used: LLVM would keep both terms of a sum till then.
+Value* held(llvm::IRBuilder<>& b, Value* v) {
+  auto* code = llvm::InlineAsm::get(llvm::FunctionType::get(v->getType(), {v->getType()}, false), "mov.b32 $0, $1;",
+                                    "=r,r", true);
+  return b.CreateCall(code, {v});
+}
+
 // Each warp counts its stretch in a row of its own: the lanes that have the same digit find each other, all read how
-// many came before them, and the first one adds them. Then row 0 becomes the sum of all rows, and each other row the
-// sum of those before it.
+// many came before them, and the first one adds them. Then the threads sum each bin's column, the sums are scanned, and
+// each counter becomes the place of its warp's first element of that digit. Where only the counts are wanted, each lane
+// adds its own element, and the scan is left out.
 template <>
-Status lower<ir::OpKind::kBucketRank>(Lowering& l, const ir::Op& op) {
+Status lower<ir::OpKind::kBucketPlace>(Lowering& l, const ir::Op& op) {
   auto& b = l.b;
   const Registers& digits = l.of(op.operand(0));
   const ir::Type& counts_type = op.result(1)->type;
@@ -345,70 +373,123 @@ Status lower<ir::OpKind::kBucketRank>(Lowering& l, const ir::Op& op) {
   const auto warps = static_cast<uint32_t>(l.source.num_warps);
   const uint32_t stretches = std::clamp(size / kLanes, 1u, warps);  // further warps are copies
   const uint32_t lanes = std::min<uint32_t>(size, kLanes);          // and further lanes
+  const bool only_counts = op.result(0)->uses.empty() && op.result(2)->uses.empty();
+  const bool packs = bins <= 1 << 16 && size <= 1 << 16;
+  llvm::Type* i32 = b.getInt32Ty();
   Value *lane = l.thread.lane(), *warp = l.thread.uniform_warp();
   auto number = [&](uint32_t n) { return b.getInt32(n); };
   auto counter = [&](Value* row, Value* bin) {
     return l.shared(b.CreateShl(b.CreateAdd(b.CreateMul(row, number(bins)), bin), 2), shared_offset(op));
   };
-  auto load = [&](Value* address) -> Value* { return b.CreateAlignedLoad(b.getInt32Ty(), address, llvm::Align(4)); };
+  auto load = [&](Value* address) -> Value* { return b.CreateAlignedLoad(i32, address, llvm::Align(4)); };
   auto store = [&](Value* v, Value* address) { b.CreateAlignedStore(v, address, llvm::Align(4)); };
   auto meet = [&] { b.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {}, {number(~0u)}); };
-  /// fn(bin) for each bin that is `first` of `step`.
-  auto each_bin = [&](Value* first, uint32_t step, auto&& fn) {
-    for (uint32_t base = 0; base < bins; base += step) {
-      Value* bin = b.CreateAdd(first, number(base));
-      l.when(bins % step == 0 ? nullptr : b.CreateICmpULT(bin, number(bins)), [&] { fn(bin); });
-    }
-  };
 
   if (op.flag(AttrName::kSyncBefore)) l.barrier();
-  each_bin(lane, kLanes, [&](Value* bin) { store(number(0), counter(warp, bin)); });
+  for (uint32_t base = 0; base < bins; base += kLanes) {
+    Value* bin = b.CreateAdd(lane, number(base));
+    l.when(bins >= kLanes ? nullptr : b.CreateICmpULT(bin, number(bins)),
+           [&] { store(number(0), counter(warp, bin)); });
+  }
   meet();
   Value* before_me = b.CreateSub(b.CreateShl(number(1), b.CreateAnd(lane, number(lanes - 1))), number(1));
   Registers ranks, inside;
   for (Value* digit : digits) {
     Value* counted = b.CreateICmpULT(digit, number(bins));
-    Value* same = b.CreateIntrinsic(llvm::Intrinsic::nvvm_match_any_sync_i32, {}, {number(~0u), digit});
-    if (lanes < kLanes) same = b.CreateAnd(same, number((1u << lanes) - 1));
-    Value* before = b.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, b.CreateAnd(same, before_me));
     Value* place = counter(warp, b.CreateSelect(counted, digit, number(0)));
+    Value* acts = lanes < kLanes ? b.CreateAnd(counted, b.CreateICmpULT(lane, number(lanes))) : counted;
+    if (only_counts) {
+      l.when(acts, [&] {
+        b.CreateAtomicRMW(llvm::AtomicRMWInst::Add, place, number(1), llvm::MaybeAlign(4),
+                          llvm::AtomicOrdering::Monotonic, l.context().getOrInsertSyncScopeID("block"));
+      });
+      continue;
+    }
+    Value* same = lanes_like(b, digit, static_cast<uint32_t>(std::countr_zero(bins)));
+    if (!llvm::isa<llvm::Constant>(acts))  // else all lanes count
+      same = b.CreateAnd(same, b.CreateIntrinsic(llvm::Intrinsic::nvvm_vote_ballot_sync, {}, {number(~0u), acts}));
+    Value* before = b.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, b.CreateAnd(same, before_me));
     Value* earlier = load(place);
+    // One register until the places are known: LLVM would keep the digit's counter as well.
+    Value* rank = b.CreateAdd(earlier, before);
+    rank = held(b, packs ? b.CreateOr(rank, b.CreateShl(digit, 16)) : rank);
     meet();
-    Value* is_first = b.CreateAnd(counted, b.CreateICmpEQ(before, number(0)));
-    if (lanes < kLanes) is_first = b.CreateAnd(is_first, b.CreateICmpULT(lane, number(lanes)));
-    l.when(is_first, [&] { store(b.CreateAdd(earlier, b.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, same)), place); });
+    l.when(b.CreateAnd(acts, b.CreateICmpEQ(before, number(0))),
+           [&] { store(b.CreateAdd(earlier, b.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, same)), place); });
     meet();
-    ranks.push_back(b.CreateAdd(earlier, before));
+    ranks.push_back(rank);
     inside.push_back(counted);
   }
   l.barrier();
-  if (stretches > 1) {
-    each_bin(l.thread.thread(), warps * kLanes, [&](Value* bin) {
-      Value* sum = load(counter(number(0), bin));
-      for (uint32_t row = 1; row < stretches; ++row) {
-        Value* place = counter(number(row), bin);
-        Value* own = load(place);
-        store(sum, place);
-        sum = b.CreateAdd(sum, own);
-      }
-      store(sum, counter(number(0), bin));
-    });
-    l.barrier();
-    Value* row = b.CreateAnd(warp, number(stretches - 1));
-    Value* is_later = b.CreateICmpNE(row, number(0));
-    for (size_t r = 0; r < ranks.size(); ++r) {
-      Value* others = load(counter(row, b.CreateSelect(inside[r], digits[r], number(0))));
-      ranks[r] = b.CreateAdd(ranks[r], b.CreateSelect(is_later, others, number(0)));
-    }
-  }
-  for (size_t r = 0; r < ranks.size(); ++r) ranks[r] = b.CreateSelect(inside[r], ranks[r], number(0));
 
+  // Each thread has `each` bins that lie side by side.
+  const uint32_t threads = warps * kLanes, each = std::max(1u, bins / threads);
+  Value* first_bin = b.CreateMul(l.thread.thread(), number(each));
+  Value* has_bins = bins >= threads ? nullptr : b.CreateICmpULT(first_bin, number(bins));
+  Value* all = number(warps);  // the row of the sums
+  std::vector<Value*> own(each, number(0));
+  if (has_bins) first_bin = b.CreateSelect(has_bins, first_bin, number(0));
+  for (uint32_t i = 0; i < each; ++i) {
+    Value* bin = b.CreateAdd(first_bin, number(i));
+    for (uint32_t row = 0; row < stretches; ++row) own[i] = b.CreateAdd(own[i], load(counter(number(row), bin)));
+    if (has_bins) own[i] = b.CreateSelect(has_bins, own[i], number(0));
+    l.when(has_bins, [&] { store(own[i], counter(all, bin)); });
+  }
   const XorMap map = element_map(*counts_type.layout, counts_type.shape, std::identity());
-  Registers counts(static_cast<size_t>(num_registers(counts_type)));
-  for (uint32_t r = 0; r < counts.size(); ++r)
-    counts[r] = load(element_address(l, map, r, 0, shared_offset(op), element_bytes(counts_type)));
-  l.values[op.result(0)] = std::move(ranks);
-  l.values[op.result(1)] = std::move(counts);
+  auto read_bins = [&](uint32_t row) {
+    Registers out(static_cast<size_t>(num_registers(counts_type)));
+    const int64_t begin = shared_offset(op) + static_cast<int64_t>(row) * bins * 4;
+    for (uint32_t r = 0; r < out.size(); ++r) out[r] = load(element_address(l, map, r, 0, begin, 4));
+    return out;
+  };
+  if (only_counts) {
+    l.barrier();
+    l.values[op.result(0)] = Registers(digits.size(), number(0));
+    l.values[op.result(1)] = read_bins(warps);
+    l.values[op.result(2)] = Registers(l.of(op.result(1)).size(), number(0));
+    return {};
+  }
+
+  Value* sum = own[0];
+  for (uint32_t i = 1; i < each; ++i) sum = b.CreateAdd(sum, own[i]);
+  Value* upto = sum;  // of this warp's threads
+  for (uint32_t reach = 1; reach < kLanes; reach *= 2) {
+    Value* theirs = shuffle_from(b, upto, b.CreateSub(lane, number(reach)));
+    upto = b.CreateAdd(upto, b.CreateSelect(b.CreateICmpUGE(lane, number(reach)), theirs, number(0)));
+  }
+  auto warp_sum = [&](uint32_t w) {
+    return l.shared(number(0), shared_offset(op) + (static_cast<int64_t>(warps + 1) * bins + w) * 4);
+  };
+  const uint32_t summing = std::max(1u, std::min(warps, bins / each / kLanes));  // warps that have bins
+  l.when(b.CreateICmpEQ(lane, number(kLanes - 1)), [&] {
+    store(upto, l.shared(b.CreateShl(warp, 2), shared_offset(op) + static_cast<int64_t>(warps + 1) * bins * 4));
+  });
+  l.barrier();
+  Value* running = b.CreateSub(upto, sum);
+  for (uint32_t w = 0; w + 1 < summing; ++w)
+    running = b.CreateAdd(running, b.CreateSelect(b.CreateICmpUGT(warp, number(w)), load(warp_sum(w)), number(0)));
+  l.when(has_bins, [&] {
+    for (uint32_t i = 0; i < each; ++i)
+      for (uint32_t row = 0; row < stretches; ++row) {
+        Value* place = counter(number(row), b.CreateAdd(first_bin, number(i)));
+        Value* count = load(place);
+        store(running, place);
+        running = b.CreateAdd(running, count);
+      }
+  });
+  l.barrier();
+  Value* row = stretches == warps ? warp : b.CreateAnd(warp, number(stretches - 1));
+  Registers places;
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    Value* digit = packs ? b.CreateLShr(ranks[r], 16) : digits[r];
+    Value* rank = packs ? b.CreateAnd(ranks[r], number(0xffff)) : ranks[r];
+    Value* base = load(counter(row, b.CreateSelect(inside[r], digit, number(0))));
+    // The mask changes nothing, but tells a scatter that no place is outside.
+    places.push_back(b.CreateSelect(inside[r], b.CreateAnd(b.CreateAdd(base, rank), number(size - 1)), number(~0u)));
+  }
+  l.values[op.result(0)] = std::move(places);
+  l.values[op.result(1)] = read_bins(warps);
+  l.values[op.result(2)] = read_bins(0);
   return {};
 }
 

@@ -230,10 +230,10 @@ class Chooser {
       if (!cheap_.has(op->operand(0))) tie(slot_of(op->operand(0)), source);
       for (size_t i = 1; i < op->operands.size(); ++i)
         if (const Value* v = op->operands[i]; is_tile(v) && !cheap_.has(v)) tie(slot_of(v), own);
-    } else if (op->kind == OpKind::kBucketRank) {
+    } else if (op->kind == OpKind::kBucketPlace) {
       tie(op->operand(0), op->result(0));
       anchors_.emplace_back(slot_of(op->result(0)), layout::stretches(op->result(0)->type.shape[0], module_.num_warps));
-      slot_of(op->result(1));
+      tie(op->result(1), op->result(2));
     } else if (ir::is_pure(op)) {  // elementwise, scan and scatter
       int own = slot_of(op->result());
       for (const Value* v : op->results) tie(slot_of(v), own);
@@ -557,7 +557,7 @@ class Rewriter {
       choose_layout(op->result());
       hold_operand(op, 0, chooser_.of(op));
       for (size_t i = 1; i < op->operands.size(); ++i) hold_operand(op, i, op->result()->type.layout);
-    } else if (op->kind == OpKind::kBucketRank) {
+    } else if (op->kind == OpKind::kBucketPlace) {
       for (Value* r : op->results) choose_layout(r);
       hold_operand(op, 0, op->result()->type.layout);
     } else if (ir::is_pure(op)) {

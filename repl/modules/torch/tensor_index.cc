@@ -174,7 +174,7 @@ std::vector<Tensor> places_of_nonzero(Interp& in, const Tensor& t) {
   if (runs_kernels(in, t.device())) {
     const Value wrapped = wrap(t);
     std::vector<Tensor> found;
-    for (const Value& v : in.to_vector(by_kernels(in, "nonzero", {&wrapped, 1})))
+    for (const Value& v : in.to_vector(by_kernels(in, "torch._device", "nonzero", {&wrapped, 1})))
       found.push_back(v.get<TensorObject>()->tensor(in));
     return found;
   }

@@ -10,11 +10,11 @@ namespace kiln::script {
 
 bool runs_kernels(Interp& in, const Device& device) { return device.is_cuda() || torch_state(in).always_kernels; }
 
-Value by_kernels(Interp& in, std::string_view function, std::span<const Value> arguments) {
+Value by_kernels(Interp& in, std::string_view module, std::string_view function, std::span<const Value> arguments) {
   ++torch_state(in).kernel_runs;
   CallArgs args;
   for (const Value& v : arguments) args.args.push_back(v);
-  return in.call(*in.import_module("torch._device")->attribute(in, function), args);
+  return in.call(*in.import_module(module)->attribute(in, function), args);
 }
 
 namespace {
@@ -82,9 +82,13 @@ bool is_nan(int64_t) { return false; }
 bool is_less(double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); }
 bool is_less(int64_t a, int64_t b) { return a < b; }
 
+/// What torch._sort has keys for: all but the floats of eight bits.
+bool has_keys(DType dtype) { return !is_fp8(dtype); }
+
 /// sort(input, dim, descending): values and where they were; equal ones keep their order.
 Value sort(Interp& in, NativeArgs& a) {
   const Tensor& t = tensor_of(in, a[0], "sort()");
+  if (runs_kernels(in, t.device()) && has_keys(t.dtype())) return by_kernels(in, "torch._sort", "sort", a.slots);
   Lines l = lines_of(in, t, in.to_int(a[1], "the dimension"));
   const bool descending = in.truth(a[2]);
   std::vector<int64_t> order(l.length * l.count);
@@ -103,6 +107,13 @@ Value sort(Interp& in, NativeArgs& a) {
     }
   };
   return rewritten(in, l, sorted, order);
+}
+
+/// topk(input, k, dim, largest): None where the host does it.
+Value topk(Interp& in, NativeArgs& a) {
+  const Tensor& t = tensor_of(in, a[0], "topk()");
+  if (!runs_kernels(in, t.device()) || !has_keys(t.dtype())) return Value::none();
+  return by_kernels(in, "torch._sort", "topk", a.slots);
 }
 
 /// running_extreme(input, dim, largest): values and where they were, the last of equal ones; a NaN stays.
@@ -148,7 +159,7 @@ Value logcumsumexp(Interp& in, NativeArgs& a) {
 /// searchsorted(sorted, values, right): of lines along the last dimension, or of one line for all values.
 Value searchsorted(Interp& in, NativeArgs& a) {
   const Tensor &s = tensor_of(in, a[0], "searchsorted()"), &v = tensor_of(in, a[1], "searchsorted()");
-  if (runs_kernels(in, v.device())) return by_kernels(in, "searchsorted", a.slots);
+  if (runs_kernels(in, v.device())) return by_kernels(in, "torch._device", "searchsorted", a.slots);
   const bool right = in.truth(a[2]);
   const Shape shape = shape_vector(v);
   const std::vector<double> line = load_floats(in, s, shape_vector(s)), x = load_floats(in, v, shape);
@@ -175,7 +186,7 @@ Value counts(Interp& in, NativeArgs& a) {
   if (n < 0 || n > kMostBins) in.fail(ErrorKind::kValue, "{} bins", n);
   if (!given(a[1]) && runs_kernels(in, b.device())) {
     const Value arguments[] = {a[0], a[2]};
-    return by_kernels(in, "counts", arguments);
+    return by_kernels(in, "torch._device", "counts", arguments);
   }
   const std::vector<int64_t> bins = load_ints(in, b, shape_vector(b));
   if (!given(a[1])) {
@@ -198,7 +209,8 @@ constexpr NativeDef kSorting[] = {
     {"logcumsumexp(input, dim)", logcumsumexp, "running logarithms of sums of exponentials (on the host)"},
     {"running_extreme(input, dim, largest)", running_extreme, "running extremes and where they are (on the host)"},
     {"searchsorted(sorted, values, right)", searchsorted, "where values would be put in"},
-    {"sort(input, dim, descending)", sort, "sorted, and where the elements were (on the host)"},
+    {"sort(input, dim, descending)", sort, "sorted, and where the elements were"},
+    {"topk(input, k, dim, largest)", topk, "the first ones of a sort, without one; None on the host"},
 };
 
 }  // namespace

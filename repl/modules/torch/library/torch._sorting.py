@@ -25,6 +25,9 @@ def topk(input, k, dim=-1, largest=True, sorted=True):
         raise RuntimeError(f"topk() of {k} from a dimension of {n}")
     if input.dtype is torch.bool:
         raise RuntimeError("topk() does not apply to tensors of bool")
+    first = _kiln.topk(input, k, dim, largest)
+    if first is not None:
+        return _Pair(first)
     values, places = sort(input, dim, largest)
     if input.ndim == 0:
         return _Pair((values, places))
@@ -131,14 +134,16 @@ def _distinct(flat, shape, order, return_inverse, return_counts):
         values, inverse, counts = flat, torch.empty(shape, dtype=torch.int64), torch.empty((0,), dtype=torch.int64)
     else:
         first = torch.cat([torch.ones((1,), dtype=torch.bool, device=flat.device), flat[1:] != flat[:-1]])
-        values = flat[first]
-        number = first.long().cumsum(0) - 1
-        counts = torch.bincount(number, minlength=values.numel())
-        inverse = number
-        if order is not None:
-            inverse = torch.empty_like(number)
-            inverse[order] = number
-        inverse = inverse.reshape(shape)
+        begin = torch.nonzero(first).reshape(-1)
+        values = flat[begin]
+        if return_counts:
+            counts = torch.cat([begin[1:], torch.full((1,), n, device=flat.device)]) - begin
+        if return_inverse:
+            inverse = first.long().cumsum(0) - 1
+            if order is not None:
+                number, inverse = inverse, torch.empty_like(inverse)
+                inverse[order] = number
+            inverse = inverse.reshape(shape)
     out = (values,) + ((inverse,) if return_inverse else ()) + ((counts,) if return_counts else ())
     return out[0] if len(out) == 1 else out
 

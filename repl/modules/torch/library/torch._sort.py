@@ -1,0 +1,340 @@
+"""Sorting by kernels: stable radix sorts by digits of eight bits, the lowest first (kl.bucket_place).
+
+Rows that fit one tile are sorted by one program each, or several to a program. Longer ones take one pass over memory
+for each digit, in which every tile finds out where its elements go by looking back at the tiles ahead of it (Merrill
+and Garland's decoupled look-back, as in Adinets and Merrill's onesweep sort).
+"""
+import torch
+import triton
+import triton.language as tl
+from triton.language.extra import kiln as kl
+
+_WIDEST = 8192  # elements of a row that one program sorts
+_CHUNK = 4096   # of a row of which topk keeps the first
+_TILE = 8192    # of a pass: 32 elements to a thread, in registers
+
+
+@triton.jit
+def _key(x, BITS: tl.constexpr):
+    """Unsigned numbers in the order of the values, NaN the greatest. Those of -0.0 and 0.0 are different neighbours."""
+    TOP: tl.constexpr = 1 << (BITS - 1)
+    word: tl.constexpr = tl.uint64 if BITS == 64 else tl.uint32
+    if x.dtype.is_floating():
+        bits = x.to(tl.core.get_int_dtype(BITS, False), bitcast=True).to(word)
+        key = tl.where((bits & TOP) != 0, bits ^ (2 * TOP - 1), bits | TOP)
+        return tl.where(x != x, 2 * TOP - 1, key).to(word)
+    bits = x.to(tl.core.get_int_dtype(BITS, False), bitcast=True).to(word)
+    if x.dtype.is_int_signed():
+        bits = bits ^ TOP
+    return bits
+
+
+@triton.jit
+def _value(key, DTYPE: tl.constexpr, BITS: tl.constexpr):
+    TOP: tl.constexpr = 1 << (BITS - 1)
+    if DTYPE.is_floating():
+        key = tl.where((key & TOP) != 0, key ^ TOP, key ^ (2 * TOP - 1))
+    elif DTYPE.is_int_signed():
+        key = key ^ TOP
+    return key.to(tl.core.get_int_dtype(BITS, False)).to(DTYPE, bitcast=True)
+
+
+@triton.jit
+def _order(key, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, BITS: tl.constexpr):
+    """The numbers that are sorted: equal for -0.0 and 0.0, and the least first."""
+    TOP: tl.constexpr = 1 << (BITS - 1)
+    if FLOATS:
+        key = tl.where(key == TOP - 1, TOP, key).to(key.dtype)
+    if DESCENDING:
+        key = key ^ (2 * TOP - 1)
+    return key
+
+
+@triton.jit
+def _digit(key, shift, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, BITS: tl.constexpr):
+    return ((_order(key, FLOATS, DESCENDING, BITS) >> shift) & 255).to(tl.int32)
+
+
+@triton.jit
+def _first(these):
+    """For each element, how many of these are ahead of it; right for these alone."""
+    return kl.bucket_place(tl.where(these, 0, 1), 1)[0]
+
+
+@triton.jit
+def _by_digit(key, place, digit, BINS: tl.constexpr):
+    to = kl.bucket_place(digit, BINS)[0]
+    return kl.scatter(key, to, 0), kl.scatter(place, to, 0)
+
+
+@triton.jit
+def _loaded_key(from_, mask, BITS: tl.constexpr, IS_KEY: tl.constexpr):
+    if IS_KEY:
+        return tl.load(from_, mask=mask, other=0).to(tl.uint64 if BITS == 64 else tl.uint32)
+    return _key(tl.load(from_, mask=mask, other=0), BITS)
+
+
+@triton.jit
+def _rows_kernel(x, in_places, values, out_places, rows, width, keep, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+                 BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, IN_KEYS: tl.constexpr):
+    """Sorts ROWS rows of at most WIDTH elements, and keeps the first ones of each."""
+    at = tl.arange(0, ROWS * WIDTH)
+    row = tl.program_id(0).to(tl.int64) * ROWS + at // WIDTH
+    inside = (row < rows) & (at % WIDTH < width)
+    word: tl.constexpr = tl.uint64 if BITS == 64 else tl.uint32
+    LAST: tl.constexpr = 0 if DESCENDING else 2**BITS - 1  # what is outside comes last
+    key = tl.where(inside, _loaded_key(x + row * width + at % WIDTH, inside, BITS, IN_KEYS), LAST).to(word)
+    order = at
+    for shift in tl.static_range(0, BITS, 8):
+        key, order = _by_digit(key, order, _digit(key, shift, FLOATS, DESCENDING, BITS), 256)
+    if ROWS > 1:
+        key, order = _by_digit(key, order, order // WIDTH, ROWS)
+    kept = (row < rows) & (at % WIDTH < keep)
+    place = order % WIDTH
+    if IN_KEYS:
+        place = tl.load(in_places + row * width + place, mask=kept, other=0)
+    to = row * keep + at % WIDTH
+    tl.store(values + to, _value(key, values.dtype.element_ty, BITS), mask=kept)
+    tl.store(out_places + to, place.to(tl.int64), mask=kept)
+
+
+@triton.jit
+def _select_kernel(x, in_places, out_keys, out_places, width, chunks, keep, CHUNK: tl.constexpr, BITS: tl.constexpr,
+                   FLOATS: tl.constexpr, DESCENDING: tl.constexpr, IN_KEYS: tl.constexpr):
+    """The first `keep` of a chunk in the order of a sort, as keys, in the order in which they are there.
+
+    Digit by digit from the highest: those of lower digits are taken, and of the digit in which the last one is, what
+    the next digits decide."""
+    row, chunk = (tl.program_id(0) // chunks).to(tl.int64), tl.program_id(0) % chunks
+    column = chunk * CHUNK + tl.arange(0, CHUNK)
+    inside = column < width
+    word: tl.constexpr = tl.uint64 if BITS == 64 else tl.uint32
+    key = _loaded_key(x + row * width + column, inside, BITS, IN_KEYS)
+    order = tl.where(inside, _order(key, FLOATS, DESCENDING, BITS), 2**BITS - 1).to(word)  # what is outside comes last
+    bins = tl.arange(0, 256)
+    need = keep
+    last = tl.full((), 0, word)  # the digits of the last one so far
+    for i in tl.static_range(BITS // 8):
+        SHIFT: tl.constexpr = BITS - 8 - 8 * i
+        digit = ((order >> SHIFT) & 255).to(tl.int32)
+        if i > 0:
+            digit = tl.where(order >> (SHIFT + 8) == last, digit, 256)
+        count = kl.bucket_place(digit, 256)[1]
+        next = tl.sum((tl.cumsum(count) < need).to(tl.int32))
+        need -= tl.sum(tl.where(bins < next, count, 0))
+        last = (last << 8) | next.to(word)
+    equal = order == last
+    taken = (order < last) | (equal & (_first(equal) < need))  # of equal ones the first
+    to = tl.program_id(0).to(tl.int64) * keep + _first(taken)
+    # Loaded again, so that it need not be held till now. What is outside has no key, and is taken where nothing else is.
+    key = tl.where(inside, _loaded_key(x + row * width + column, taken & inside, BITS, IN_KEYS),
+                   _order(tl.full((), 2**BITS - 1, word), False, DESCENDING, BITS))
+    tl.store(out_keys + to, key.to(out_keys.dtype.element_ty), mask=taken)
+    place = column
+    if IN_KEYS:
+        place = tl.load(in_places + row * width + column, mask=taken & inside, other=0)
+    tl.store(out_places + to, place.to(out_places.dtype.element_ty), mask=taken)
+
+
+@triton.jit
+def _histogram_kernel(x, counts, width, tiles, share, shares, BITS: tl.constexpr, FLOATS: tl.constexpr,
+                      DESCENDING: tl.constexpr, TILE: tl.constexpr):
+    """How often each digit is in a row, added up over programs that take `share` tiles each."""
+    row = tl.program_id(0) // shares
+    first = tl.program_id(0) % shares * share
+    at = tl.arange(0, TILE)
+    PASSES: tl.constexpr = BITS // 8
+    bins = tl.arange(0, 256)
+    number = tl.arange(0, PASSES)[:, None]
+    found = tl.zeros((PASSES, 256), tl.int32)
+    for tile in range(first, min(first + share, tiles)):
+        column = tile.to(tl.int64) * TILE + at
+        inside = column < width
+        key = _key(tl.load(x + row.to(tl.int64) * width + column, mask=inside, other=0), BITS)
+        for p in tl.static_range(PASSES):
+            digit = tl.where(inside, _digit(key, 8 * p, FLOATS, DESCENDING, BITS), 256)
+            found += tl.where(number == p, kl.bucket_place(digit, 256)[1][None, :], 0)
+    tl.atomic_add(counts + row * (PASSES * 256) + number * 256 + bins[None, :], found.to(counts.dtype.element_ty),
+                  sem="relaxed")
+
+
+@triton.jit
+def _starts_kernel(counts, starts, useless, width):
+    """Where each digit's elements begin in the sorted row; a pass is useless when all elements have one digit."""
+    at = tl.program_id(0) * 256 + tl.arange(0, 256)
+    count = tl.load(counts + at)
+    tl.store(starts + at, tl.cumsum(count) - count)
+    tl.store(useless + tl.program_id(0), (tl.max(count) == width).to(tl.int32))
+
+
+@triton.jit
+def _look(word, before, ahead, seen, FLAG: tl.constexpr):
+    """Adds the count of the tile ahead, where those between have been seen; behind a sum of all no tile is left."""
+    flag = (word >> FLAG) & 3
+    seen = seen & (flag != 0)
+    before += tl.where(seen, word & ((1 << FLAG) - 1), 0).to(before.dtype)
+    ahead = tl.where(seen, tl.where(flag == 2, 0, ahead - 1), ahead)
+    return before, ahead, seen & (flag == 1)
+
+
+@triton.jit
+def _pass_kernel(x, key_buffers, place_buffers, values, out_places, starts, useless, state, tickets, width, tiles, size,
+                 number, BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, LAST: tl.constexpr,
+                 TILE: tl.constexpr):
+    """One digit: a program sorts its tile by it and copies each digit's elements to their place in the row.
+
+    The passes before this one that were not useless decide where the keys are: in x, or in one of two buffers of
+    `size` keys and places."""
+    PASSES: tl.constexpr = BITS // 8
+    word: tl.constexpr = tl.uint64 if BITS == 64 else tl.uint32
+    # Tickets give tiles their numbers in the order in which programs begin, so that those ahead have begun.
+    ticket = tl.atomic_add(tickets + number, 1, sem="relaxed")
+    row, tile = (ticket // tiles).to(tl.int64), ticket % tiles
+    p = tl.arange(0, PASSES)
+    skipped = tl.load(useless + row * PASSES + p)
+    done = tl.sum(tl.where(p < number, 1 - skipped, 0))
+    if LAST or tl.sum(tl.where(p == number, skipped, 0)) == 0:
+        at = tl.arange(0, TILE)
+        first = tile.to(tl.int64) * TILE
+        left = tl.minimum(width - first, TILE).to(tl.int32)
+        inside = at < left
+        begin_in = (done + 1) % 2 * size + row * width + first
+        if done == 0:
+            key = _key(tl.load(x + (row * width + first) + at, mask=inside, other=0), BITS)
+        else:
+            key = tl.load(key_buffers + begin_in + at, mask=inside, other=0).to(word)
+        # What is outside gets the last digit: it is behind all others of the last tile.
+        digit = tl.where(inside, _digit(key, 8 * number, FLOATS, DESCENDING, BITS), 255)
+        to, count, begin = kl.bucket_place(digit, 256)
+        bins = tl.arange(0, 256)
+        # A word of the state is a count with a flag above it: 0 not there yet, 1 of the tile alone, 2 of all up to it.
+        wide: tl.constexpr = state.dtype.element_ty
+        FLAG: tl.constexpr = wide.primitive_bitwidth - 2
+        words = state + (number * (size // width) + row) * tiles * 256 + bins
+        own = count.to(wide)
+        tl.atomic_xchg(words + tile * 256, own | tl.where(tile == 0, 2, 1).to(wide) << FLAG, sem="relaxed")
+        before = tl.zeros((256,), wide)
+        ahead = tl.full((256,), 0, tl.int32) + tile  # tiles to look at
+        while tl.max(ahead, 0) > 0:
+            # Four at once, because each takes as long to arrive.
+            word0 = tl.load(words + (ahead - 1) * 256, mask=ahead > 0, other=0, volatile=True)
+            word1 = tl.load(words + (ahead - 2) * 256, mask=ahead > 1, other=0, volatile=True)
+            word2 = tl.load(words + (ahead - 3) * 256, mask=ahead > 2, other=0, volatile=True)
+            word3 = tl.load(words + (ahead - 4) * 256, mask=ahead > 3, other=0, volatile=True)
+            seen = ahead > 0
+            before, ahead, seen = _look(word0, before, ahead, seen, FLAG)
+            before, ahead, seen = _look(word1, before, ahead, seen, FLAG)
+            before, ahead, seen = _look(word2, before, ahead, seen, FLAG)
+            before, ahead, seen = _look(word3, before, ahead, seen, FLAG)
+        if tile > 0:
+            tl.atomic_xchg(words + tile * 256, (before + own) | tl.full((256,), 2, wide) << FLAG, sem="relaxed")
+
+        key = kl.scatter(key, to, 0)
+        start = tl.load(starts + (row * PASSES + number) * 256 + bins)
+        offset = start + before.to(start.dtype) - begin
+        digit = _digit(key, 8 * number, FLOATS, DESCENDING, BITS)
+        out = tl.gather(offset, digit, 0) + at
+        inside = at < left
+        begin_out = done % 2 * size + row * width
+        if LAST:
+            tl.store(values + row * width + out, _value(key, values.dtype.element_ty, BITS), mask=inside)
+        else:
+            tl.store(key_buffers + begin_out + out, key.to(key_buffers.dtype.element_ty), mask=inside)
+        if done == 0:
+            place = (first + at).to(place_buffers.dtype.element_ty)
+        else:
+            place = tl.load(place_buffers + begin_in + at, mask=inside, other=0)
+        place = kl.scatter(place, to, 0)
+        if LAST:
+            tl.store(out_places + row * width + out, place.to(tl.int64), mask=inside)
+        else:
+            tl.store(place_buffers + begin_out + out, place, mask=inside)
+
+
+_UNSIGNED = {8: torch.uint8, 16: torch.uint16, 32: torch.uint32, 64: torch.uint64}
+
+
+def _lines(input, dim):
+    """The tensor with the dimension last, as contiguous rows."""
+    x = input.reshape(1) if input.ndim == 0 else input.movedim(dim, -1)
+    x = x.contiguous()
+    return x.view(torch.uint8) if x.dtype is torch.bool else x
+
+
+def _unlined(x, dtype, input, dim):
+    x = x.view(torch.bool) if dtype is torch.bool else x
+    return x.reshape(()) if input.ndim == 0 else x.movedim(-1, dim).contiguous()
+
+
+def _sort_rows(x, in_places, values, places, rows, width, keep, common, in_keys):
+    """The first `keep` of each row."""
+    wide = max(16, triton.next_power_of_2(width))
+    together = min(max(1, 2048 // wide), triton.next_power_of_2(rows))
+    _rows_kernel[(triton.cdiv(rows, together), )](x, in_places, values, places, rows, width, keep, ROWS=together,
+                                                  WIDTH=wide, IN_KEYS=in_keys,
+                                                  num_warps=max(1, min(16, together * wide // 512)), **common)
+
+
+def sort(input, dim, descending):
+    """Sorted values, and where they were, int64; equal ones keep their order."""
+    x = _lines(input, dim)
+    width = x.shape[-1]
+    values, places = torch.empty_like(x), torch.empty(x.shape, dtype=torch.int64, device=x.device)
+    if x.numel() > 0:
+        bits = 8 * x.element_size()
+        common = dict(BITS=bits, FLOATS=x.is_floating_point(), DESCENDING=bool(descending))
+        rows = x.numel() // width
+        if width <= _WIDEST:
+            _sort_rows(x, x, values, places, rows, width, width, common, False)
+        else:
+            _sort_long(x, values, places, rows, width, bits, common)
+    return _unlined(values, input.dtype, input, dim), _unlined(places, torch.int64, input, dim)
+
+
+def _sort_long(x, values, places, rows, width, bits, common):
+    device, size, passes = x.device, x.numel(), bits // 8
+    tiles = triton.cdiv(width, _TILE)
+    word = torch.int32 if width < 2**30 else torch.int64
+    # What begins at 0: the words of each tile in each pass, the counts of digits, and the tickets.
+    states, bins = passes * rows * tiles * 256, rows * passes * 256
+    zeros = torch.zeros((states + bins + passes, ), dtype=word, device=device)
+    state, counts, tickets = zeros[:states], zeros[states:states + bins], zeros[states + bins:]
+    starts, useless = torch.empty((bins, ), dtype=word, device=device), torch.empty((rows * passes, ),
+                                                                                    dtype=torch.int32, device=device)
+    sms = torch.cuda.get_device_properties(device).multi_processor_count if x.is_cuda else 4
+    share = max(1, min(tiles, tiles * rows // (8 * sms)))
+    shares = triton.cdiv(tiles, share)
+    _histogram_kernel[(rows * shares, )](x, counts, width, tiles, share, shares, TILE=_TILE, num_warps=16, **common)
+    _starts_kernel[(rows * passes, )](counts, starts, useless, width)
+    buffers = torch.empty((2 * size, ), dtype=_UNSIGNED[bits], device=device)
+    place_buffers = torch.empty((2 * size, ), dtype=torch.int32 if width < 2**31 else torch.int64, device=device)
+    for number in range(passes):
+        _pass_kernel[(rows * tiles, )](x, buffers, place_buffers, values, places, starts, useless, state, tickets,
+                                       width, tiles, size, number, LAST=number == passes - 1, TILE=_TILE, num_warps=8,
+                                       maxnreg=128, **common)
+
+
+def topk(input, k, dim, largest):
+    """The first k of a sort: by chunks of long rows, then of the chunks' own first ones, until one chunk is left."""
+    x = _lines(input, dim)
+    width = x.shape[-1]
+    if k > _CHUNK // 4 and width > _WIDEST or k == 0 or x.numel() == 0:
+        values, places = sort(input, dim, largest)
+        return (values.narrow(dim, 0, k).contiguous(), places.narrow(dim, 0, k).contiguous()) if input.ndim else (
+            values, places)
+    rows, bits = x.numel() // width, 8 * x.element_size()
+    common = dict(BITS=bits, FLOATS=x.is_floating_point(), DESCENDING=bool(largest))
+    shape = list(x.shape[:-1]) + [k]
+    values = torch.empty(shape, dtype=x.dtype, device=x.device)
+    places = torch.empty(shape, dtype=torch.int64, device=x.device)
+    keys, at, in_keys = x, places, False
+    while width > _WIDEST:
+        chunks = triton.cdiv(width, _CHUNK)
+        next_keys = torch.empty((rows * chunks * k,), dtype=_UNSIGNED[bits], device=x.device)
+        next_at = torch.empty((rows * chunks * k,), dtype=torch.int32 if x.shape[-1] < 2**31 else torch.int64,
+                              device=x.device)
+        _select_kernel[(rows * chunks, )](keys, at, next_keys, next_at, width, chunks, k, CHUNK=_CHUNK,
+                                          IN_KEYS=in_keys, num_warps=8, maxnreg=64, **common)
+        keys, at, in_keys, width = next_keys, next_at, True, chunks * k
+    _sort_rows(keys, at, values, places, rows, width, k, common, in_keys)
+    return _unlined(values, input.dtype, input, dim), _unlined(places, torch.int64, input, dim)
