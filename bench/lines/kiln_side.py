@@ -1,17 +1,21 @@
+"""Kiln's side of peers.py: captures each line, and measures a round whenever peers.py asks for one.
 
-
-# Kiln's side: captures each line, and measures a round whenever peers.py asks for one.
+kiln run kiln_side.py ROUNDS FOLDER SEED COUNT [NAME...]
+"""
 import os
 import sys
 import time
 
-seed, count, rounds, ask = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+import torch
+
+import lines
+
+rounds, ask = int(sys.argv[1]), sys.argv[2]
 flushed = torch.empty(256 * 1024 * 1024 // 4, dtype=torch.int32, device="cuda")
 
-
-for i, (name, line_seed) in enumerate(drawn(seed, count)):
+for i, (name, line_seed) in enumerate(lines.drawn(int(sys.argv[3]), int(sys.argv[4]), sys.argv[5:])):
     try:
-        f, args = LINES[name](Draw(line_seed))
+        f, args = lines.LINES[name](lines.Draw(line_seed))
         y = f(*args)
         torch.cuda.synchronize()  # computes what is pending
         graph = torch.cuda.CUDAGraph()
