@@ -13,21 +13,35 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DRIVERS = os.path.join(HERE, "drivers")
-HELPERS = ("harness", "routing")
+HELPERS = ("harness", "permutation", "philox", "routing")
 
 
 # Kernels that Triton's interpreter cannot run, though its compiler can.
 NUMBERS = "its numbers are Python's there, which have no .to"
 FUNCTIONS = "functions of Triton by a name of the module's are not interpreted, nor is libdevice"
+TYPES = "its types of elements are no constexpr there, which have a .value"
+AND = "`and` of two masks is Python's there, which leaves one of them"
 NOT_INTERPRETED = {
+    "bnb_adam": "a bool for a parameter is no number of one bit there",
     "fla_delta_h": NUMBERS,
+    "gems_argmax": TYPES,
+    "gems_batch_norm": FUNCTIONS,
+    "gems_layer_norm_backward": AND,
+    "gems_log_softmax": AND,
+    "gems_max_pool": TYPES,
+    "gems_var_mean": AND,
+    "liger_dyt_backward": FUNCTIONS,
+    "liger_fused_add_rms_norm": NUMBERS,
+    "liger_geglu": FUNCTIONS,
     "liger_group_norm": NUMBERS,
     "liger_layer_norm": NUMBERS,
     "liger_rms_norm": NUMBERS,
+    "liger_rms_norm_backward": NUMBERS,
     "liger_swiglu_backward": NUMBERS,
     "quantize_fp8": "its conversion to float8 does not round to nearest",
     "unsloth_cross_entropy": FUNCTIONS,
     "unsloth_geglu_backward": FUNCTIONS,
+    "vllm_quantize_int8": FUNCTIONS,
 }
 
 

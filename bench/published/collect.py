@@ -3,8 +3,8 @@
     python3 collect.py FOLDER... --out DIR [names]
 
 Fetches nothing. A FOLDER holds a repository of sources.py under its short name (`triton`, `vllm`, …), or is one. Writes
-DIR/src_NAME.py: imports of torch and Triton, and the named functions as published. Decorators other than `triton.jit`
-(autotuners, heuristics, caches) are left out, since the drivers launch each configuration themselves.
+DIR/src_NAME.py: imports of torch and Triton, and the named functions as published. Decorators other than `triton.jit` and
+`tl.constexpr` (autotuners, heuristics, caches) are left out, since the drivers launch each configuration themselves.
 """
 import argparse
 import ast
@@ -20,10 +20,17 @@ def is_jit(decorator):
     return ast.unparse(decorator).startswith(("triton.jit", "jit"))
 
 
+def is_constant(decorator):
+    """Of a function that the compiler calls, on constants."""
+    return ast.unparse(decorator) in ("tl.constexpr", "triton.constexpr_function")
+
+
 def segment(lines, node):
-    """The text of a top-level statement, with no decorator but `triton.jit`."""
+    """The text of a top-level statement, with no decorator but `triton.jit` and those of constants."""
     kept = []
     for d in getattr(node, "decorator_list", []):
+        if is_constant(d):
+            kept.append("@" + ast.unparse(d))
         if is_jit(d):
             # What else `jit` is told (launch_metadata) names functions of the host that are not collected.
             words = [ast.unparse(k) for k in getattr(d, "keywords", []) if k.arg.startswith("do_not_specialize")]
