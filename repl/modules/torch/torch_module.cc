@@ -147,6 +147,27 @@ Value rand_like(Interp& in, NativeArgs& a) {
 
 constexpr int64_t kMaxMade = int64_t{1} << 31;
 
+/// Whether a tensor of numbers is part of what is made of it: on a GPU, where nothing need be copied then, and which can
+/// be recorded for a graph.
+bool counts_lazily(Interp& in, const Device& device) { return device.is_cuda() || torch_state(in).always_lazy; }
+
+Expr as_dtype(Interp& in, const Expr& e, DType dtype) {
+  if (e.dtype() == dtype) return e;
+  ExprAttributes to;
+  to.dtype = dtype;
+  return taken(in, apply(ExprOp::kCast, {e}, std::move(to)));
+}
+
+/// start, start + step, …, of `T`, rounded to the dtype at the end as on the host.
+template <class T>
+Value progression(Interp& in, const Device& device, DType dtype, T start, T step, int64_t count) {
+  Expr e = Expr::iota(device, count, DType::kI64);
+  if constexpr (std::is_same_v<T, double>) e = as_dtype(in, e, DType::kF64);
+  if (step != 1) e = taken(in, apply(ExprOp::kMul, {e, Expr::scalar(step)}));
+  if (start != 0) e = taken(in, apply(ExprOp::kAdd, {e, Expr::scalar(start)}));
+  return settled(in, as_dtype(in, e, dtype));
+}
+
 Value arange(Interp& in, NativeArgs& a) {
   const std::vector<Value>& v = rest_of(a[0]);
   if (v.empty() || v.size() > 3) in.fail(ErrorKind::kType, "arange() takes 1 to 3 numbers, got {}", v.size());
@@ -159,10 +180,14 @@ Value arange(Interp& in, NativeArgs& a) {
     const __int128 stride = step > 0 ? step : -static_cast<__int128>(step);
     const __int128 count = span <= 0 ? 0 : (span + stride - 1) / stride;
     if (count > kMaxMade) in.fail(ErrorKind::kMemory, "arange() of {} elements", ast::to_string(count));
+    const DType dtype = dtype_of(in, a[1], DType::kI64);
+    const Device device = device_of(in, a[2]);
+    if (count > 0 && counts_lazily(in, device))
+      return progression(in, device, dtype, start, step, static_cast<int64_t>(count));
     std::vector<int64_t> out;
     for (int64_t i = 0; i < count; ++i) out.push_back(start + i * step);
     const Shape shape{static_cast<int64_t>(count)};
-    return wrap(store_ints(in, device_of(in, a[2]), dtype_of(in, a[1], DType::kI64), shape, out));
+    return wrap(store_ints(in, device, dtype, shape, out));
   }
   double start = v.size() > 1 ? in.to_double(v[0], "start") : 0, end = in.to_double(v[v.size() > 1 ? 1 : 0], "end"),
          step = v.size() > 2 ? in.to_double(v[2], "step") : 1;
@@ -173,9 +198,13 @@ Value arange(Interp& in, NativeArgs& a) {
     in.fail(ErrorKind::kMemory, "arange() of {} elements", ast::float_repr(count));
   Shape shape{std::max<int64_t>(0, static_cast<int64_t>(count))};
   DType dtype = dtype_of(in, a[1], DType::kF32);
+  const Device device = device_of(in, a[2]);
+  // A kernel may round a product and a sum in float64 once, which only shows in float64.
+  if (shape[0] > 0 && dtype != DType::kF64 && counts_lazily(in, device))
+    return progression(in, device, dtype, start, step, shape[0]);
   std::vector<double> out;
   for (int64_t i = 0; i < shape[0]; ++i) out.push_back(start + static_cast<double>(i) * step);
-  return wrap(store_floats(in, device_of(in, a[2]), dtype, shape, out));
+  return wrap(store_floats(in, device, dtype, shape, out));
 }
 
 Value linspace(Interp& in, NativeArgs& a) {
@@ -191,6 +220,14 @@ Value linspace(Interp& in, NativeArgs& a) {
 Value eye(Interp& in, NativeArgs& a) {
   int64_t n = in.to_int(a[0], "n"), m = a[1].missing() || a[1].is_none() ? n : in.to_int(a[1], "m");
   if (n < 0 || m < 0 || (m > 0 && n > kMaxMade / m)) in.fail(ErrorKind::kValue, "eye({}, {})", n, m);
+  const Device device = device_of(in, a[3]);
+  if (n * m > 0 && counts_lazily(in, device)) {
+    ExprAttributes column;
+    column.shape = {n, 1};
+    const Expr rows = taken(in, apply(ExprOp::kReshape, {Expr::iota(device, n, DType::kI64)}, std::move(column)));
+    const Expr same = taken(in, apply(ExprOp::kEq, {rows, Expr::iota(device, m, DType::kI64)}));
+    return settled(in, as_dtype(in, same, dtype_of(in, a[2], DType::kF32)));
+  }
   std::vector<double> out(static_cast<size_t>(n * m));
   for (int64_t i = 0; i < std::min(n, m); ++i) out[static_cast<size_t>(i * m + i)] = 1;
   return wrap(store_floats(in, device_of(in, a[3]), dtype_of(in, a[2], DType::kF32), {n, m}, out));

@@ -2,6 +2,7 @@
 import torch
 import triton
 import triton.language as tl
+from triton.language.extra import kiln as kl
 
 
 @triton.jit
@@ -79,15 +80,39 @@ def searchsorted(sorted, values, right):
 
 
 @triton.jit
-def _histogram_kernel(bins, out, n, number, BLOCK: tl.constexpr):
+def _histogram_kernel(bins, out, n, number, blocks, BINS: tl.constexpr, BLOCK: tl.constexpr):
+    """Counts in shared memory over several blocks, of BINS bins from the program's on, and adds them to those of all."""
+    first = tl.program_id(1) * BINS
+    found = tl.zeros((BINS,), tl.int32)
+    for block in range(tl.program_id(0) * blocks, tl.program_id(0) * blocks + blocks):
+        at = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+        b = tl.load(bins + at, mask=at < n, other=0).to(tl.int64)
+        inside = (at < n) & (b >= first) & (b < first + BINS)
+        found += kl.bucket_place(tl.where(inside, b - first, BINS).to(tl.int32), BINS)[1]
+    bin = first + tl.arange(0, BINS)
+    tl.atomic_add(out + bin, found.to(tl.int64), mask=(found > 0) & (bin < number), sem="relaxed")
+
+
+@triton.jit
+def _many_bins_kernel(bins, out, n, number, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    b = tl.load(bins + at, mask=at < n, other=-1)
-    tl.atomic_add(out + b, tl.full((BLOCK,), 1, tl.int64), mask=(b >= 0) & (b < number))
+    b = tl.load(bins + at, mask=at < n, other=0).to(tl.int64)
+    tl.atomic_add(out + b, tl.full((BLOCK,), 1, tl.int64), mask=(at < n) & (b >= 0) & (b < number), sem="relaxed")
 
 
 def counts(bins, number):
     out = torch.zeros((number,), dtype=torch.int64, device=bins.device)
-    n, block = bins.numel(), 1024
-    if n > 0 and number > 0:
-        _histogram_kernel[((n + block - 1) // block,)](bins.to(torch.int64).contiguous(), out, n, number, BLOCK=block)
+    n, block = bins.numel(), 4096
+    if n == 0 or number == 0:
+        return out
+    bins = bins.contiguous()
+    programs = triton.cdiv(n, block)
+    if number <= 4096:  # few bins meet often
+        wide = min(1024, max(16, triton.next_power_of_2(number)))
+        blocks = max(1, programs // 1024)
+        _histogram_kernel[(triton.cdiv(programs, blocks), triton.cdiv(number, wide))](bins, out, n, number, blocks,
+                                                                                      BINS=wide, BLOCK=block,
+                                                                                      num_warps=8)
+    else:
+        _many_bins_kernel[(programs,)](bins, out, n, number, BLOCK=block, num_warps=8)
     return out
