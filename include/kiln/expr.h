@@ -22,6 +22,7 @@ namespace kiln {
 
 namespace runtime {
 struct ExprNode;
+struct Recording;
 class PlannedExpr;
 }  // namespace runtime
 
@@ -47,6 +48,8 @@ class Expr {
   bool is_scalar() const;
   /// Its last operation moves no data: the result shares memory with the tensor that it is a view of.
   bool is_view() const;
+  /// Whether it is made of variables of a GradScope that has not ended: it then keeps its operands when it is run.
+  bool records() const;
   /// The tensor of a leaf, or the result after it was run; nullptr before.
   const Tensor* tensor() const;
   /// The operations that are not computed yet.
@@ -116,6 +119,39 @@ struct ExprCacheStats {
   int64_t planned = 0, found = 0, dropped = 0;
 };
 ExprCacheStats expr_cache_stats();
+
+// --- gradients ------------------------------------------------------------------------------------------------------
+
+/// The gradients of Σ seeds[i] · values[i] to each input: expressions of its dtype and shape, which share operations
+/// with the values, and so a plan with them. An input is a leaf or an operation of the values; one that they do not
+/// depend on has an empty expression. Operations whose results are integers end the way to an input, as in torch.
+/// kUnsupported names an operation that has no gradient. kValue: an operation was computed before, and has let go of
+/// its operands: make inputs by GradScope::variable().
+/// `settle`: gets each gradient that is complete and may compute it, so that long chains do not stay pending.
+Result<std::vector<Expr>> gradients(std::span<const Expr> values, std::span<const Expr> seeds,
+                                    std::span<const Expr> inputs,
+                                    const std::function<Status(const Expr&)>& settle = {});
+/// Of one value with one element, by a seed of 1.
+Result<std::vector<Expr>> gradients(const Expr& value, std::span<const Expr> inputs);
+/// Why gradients() refuses an operation that lies on its way; nullopt when it does not.
+std::optional<std::string_view> no_gradient_of(ExprOp op);
+
+/// While it lives, what is made of its variables keeps its operands also when it is computed: a program may look at
+/// values in between. Of scopes inside of each other the inner ones end first.
+class GradScope {
+ public:
+  explicit GradScope(const GradScope* outer = nullptr);
+  ~GradScope();
+  GradScope(const GradScope&) = delete;
+  GradScope& operator=(const GradScope&) = delete;
+  /// The same elements, as an input for gradients(). kType unless they are floats.
+  Result<Expr> variable(const Expr& of) const;
+
+ private:
+  std::shared_ptr<runtime::Recording> recording_;
+};
+/// The same elements, as a constant for gradients(): nothing is recorded of what is made of it.
+Expr detached(const Expr& of);
 
 // --- looking at plans -----------------------------------------------------------------------------------------------
 

@@ -22,11 +22,6 @@ int alignment_of(uint64_t address) {
   return 1 << std::min(std::countr_zero(address), std::countr_zero(unsigned{kMostAlignment}));
 }
 
-bool same_tensor(const Tensor& a, const Tensor& b) {
-  return a.storage() == b.storage() && a.offset() == b.offset() && a.dtype() == b.dtype() &&
-         std::ranges::equal(a.shape(), b.shape()) && std::ranges::equal(a.strides(), b.strides());
-}
-
 int64_t bits_of(const fusion::Number& number) {
   if (const double* d = std::get_if<double>(&number)) return std::bit_cast<int64_t>(*d);
   const bool* b = std::get_if<bool>(&number);
@@ -123,7 +118,14 @@ ExprNode::~ExprNode() {
 
 void ExprNode::set_value(Tensor v) {
   value = std::move(v);
+  if (records()) return;
+  forgot = forgot || !operands.empty();
   operands.clear();
+}
+
+bool same_tensor(const Tensor& a, const Tensor& b) {
+  return a.storage() == b.storage() && a.offset() == b.offset() && a.dtype() == b.dtype() &&
+         std::ranges::equal(a.shape(), b.shape()) && std::ranges::equal(a.strides(), b.strides());
 }
 
 ExprWalk::ExprWalk(std::span<const ExprNode* const> wanted) {
@@ -236,6 +238,7 @@ std::span<const int64_t> Expr::shape() const { return node_->node.shape; }
 int64_t Expr::numel() const { return fusion::numel(node_->node.shape); }
 const Device& Expr::device() const { return node_->device; }
 bool Expr::is_scalar() const { return node_->is_scalar(); }
+bool Expr::records() const { return node_ && node_->records(); }
 bool Expr::is_view() const { return !node_->value && info(node_->node.op).kind == ExprKind::kView; }
 const Tensor* Expr::tensor() const { return node_->value ? &node_->value : nullptr; }
 
@@ -306,6 +309,8 @@ Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes att
     positions.push_back(static_cast<int>(nodes.size()));
     nodes.push_back(&n.node);
     node->operands.push_back(e.shared());
+    if (n.records() && (!node->recording || n.recording->depth < node->recording->depth)) node->recording = n.recording;
+    if (n.is_pending()) node->gradient_operations = std::max(node->gradient_operations, n.gradient_operations);
     if (!n.device) continue;
     if (!first) first = &n;
     if (n.device == first->device) continue;
@@ -316,6 +321,7 @@ Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes att
   if (!first) return error(ErrorKind::kType, "{} needs a tensor among its operands", name(op));
   node->device = first->device;
   KILN_TRY(node->node, fusion::infer(op, nodes, positions, std::move(attributes)));
+  if (!is_float(node->node.dtype)) node->recording = nullptr;  // integers have no gradient
   return Expr(std::move(node));
 }
 

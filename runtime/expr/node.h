@@ -10,11 +10,21 @@
 
 namespace kiln::runtime {
 
+/// What a GradScope shares with its variables and what is made of them.
+struct Recording {
+  int depth = 0;     // of scopes inside of each other, which end before this one
+  bool open = true;  // until the scope ends
+};
+
 struct ExprNode {
   fusion::Node node;  // `inputs` count the operands; positions are those of a walk
   std::vector<std::shared_ptr<ExprNode>> operands;
   Device device;
-  Tensor value;  // of a leaf, or the result once it is there; the operands are let go then
+  Tensor value;  // of a leaf, or the result once it is there; the operands are let go then, unless it records
+  std::shared_ptr<const Recording> recording;  // of the outermost scope whose variables it depends on
+  bool constant = false;                       // gradients() stops here
+  bool forgot = false;                         // its operands were let go
+  int gradient_operations = 0;                 // of what gradients() made in it, or it is part of
 
   // Of the walk that visited it last.
   mutable uint64_t visit = 0;
@@ -26,6 +36,7 @@ struct ExprNode {
   ExprNode& operator=(const ExprNode&) = delete;
   bool is_scalar() const { return node.op == ExprOp::kScalar; }
   bool is_pending() const { return !value && !is_scalar(); }
+  bool records() const { return recording && recording->open; }
   void set_value(Tensor v);
 };
 
@@ -45,6 +56,9 @@ struct ExprWalk {
   /// What plans are kept by: everything but the numbers that are arguments of their kernels.
   std::string key() const;
 };
+
+/// The same elements of the same memory.
+bool same_tensor(const Tensor& a, const Tensor& b);
 
 /// A leaf's strided view under one operation of kind kView; nullopt when the operation has to copy.
 std::optional<Tensor> view_of(const Tensor& base, const fusion::Node& node);

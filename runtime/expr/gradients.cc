@@ -1,0 +1,327 @@
+// Reverse mode over expressions: one walk from the values back to the inputs, a rule for each operation on the way.
+#include <algorithm>
+#include <unordered_map>
+
+#include "runtime/expr/gradient_terms.h"
+#include "support/diag.h"
+
+namespace kiln {
+
+using namespace runtime;
+
+namespace {
+
+enum class Rule : uint8_t {
+  kPointwise,
+  kView,
+  kPlace,
+  kReduce,
+  kRow,
+  kProduct,
+  kNotFloat,  // the result is no float: nothing flows back
+  kConstant,  // steps: the gradient is zero wherever there is one
+  kNone,
+};
+
+/// Every operation says here what becomes of gradients that reach it.
+Rule rule_of(ExprOp op) {
+  switch (op) {
+    case ExprOp::kAdd:
+    case ExprOp::kSub:
+    case ExprOp::kMul:
+    case ExprOp::kDiv:
+    case ExprOp::kMod:
+    case ExprOp::kPow:
+    case ExprOp::kNeg:
+    case ExprOp::kAbs:
+    case ExprOp::kReciprocal:
+    case ExprOp::kMaximum:
+    case ExprOp::kMinimum:
+    case ExprOp::kClamp:
+    case ExprOp::kWhere:
+    case ExprOp::kExp:
+    case ExprOp::kExp2:
+    case ExprOp::kExpm1:
+    case ExprOp::kLog:
+    case ExprOp::kLog2:
+    case ExprOp::kLog1p:
+    case ExprOp::kSqrt:
+    case ExprOp::kRsqrt:
+    case ExprOp::kSin:
+    case ExprOp::kCos:
+    case ExprOp::kTanh:
+    case ExprOp::kErf:
+    case ExprOp::kSigmoid:
+    case ExprOp::kRelu:
+    case ExprOp::kSilu:
+    case ExprOp::kGelu:
+    case ExprOp::kGeluTanh:
+    case ExprOp::kCast:
+      return Rule::kPointwise;
+    case ExprOp::kFloor:
+    case ExprOp::kCeil:
+    case ExprOp::kRound:
+    case ExprOp::kTrunc:
+      return Rule::kConstant;
+    case ExprOp::kExpand:
+    case ExprOp::kPermute:
+    case ExprOp::kReshape:
+    case ExprOp::kSlice:
+      return Rule::kView;
+    case ExprOp::kTake:
+      return Rule::kPlace;
+    case ExprOp::kSum:
+    case ExprOp::kMax:
+    case ExprOp::kMin:
+    case ExprOp::kMean:
+    case ExprOp::kVar:
+      return Rule::kReduce;
+    case ExprOp::kCumSum:
+    case ExprOp::kCumProd:
+    case ExprOp::kSoftmax:
+    case ExprOp::kLogSoftmax:
+    case ExprOp::kLayerNorm:
+    case ExprOp::kRmsNorm:
+      return Rule::kRow;
+    case ExprOp::kMatMul:
+      return Rule::kProduct;
+    case ExprOp::kInput:
+    case ExprOp::kScalar:
+    case ExprOp::kIota:
+    case ExprOp::kEq:
+    case ExprOp::kNe:
+    case ExprOp::kLt:
+    case ExprOp::kLe:
+    case ExprOp::kGt:
+    case ExprOp::kGe:
+    case ExprOp::kLogicalAnd:
+    case ExprOp::kLogicalOr:
+    case ExprOp::kLogicalNot:
+    case ExprOp::kBitAnd:
+    case ExprOp::kBitOr:
+    case ExprOp::kBitXor:
+    case ExprOp::kBitNot:
+    case ExprOp::kShl:
+    case ExprOp::kShr:
+    case ExprOp::kIsNan:
+    case ExprOp::kArgMax:
+    case ExprOp::kArgMin:
+      return Rule::kNotFloat;
+    case ExprOp::kFloorDiv:
+    case ExprOp::kCall:
+      return Rule::kNone;
+  }
+  KILN_UNREACHABLE("an operation outside of the table");
+}
+
+Diagnostic refused(const ExprNode& n) {
+  const ExprOp op = n.node.op;
+  if (op == ExprOp::kCall)
+    return with_note(
+        error(ErrorKind::kUnsupported, "no gradient of the jit function {}", n.node.attributes.function->name),
+        "help: write it with operations of tensors, or detach() its arguments");
+  return with_note(error(ErrorKind::kUnsupported, "no gradient of {}: {}", name(op), *no_gradient_of(op)),
+                   "help: detach() its operands, if it is a constant here");
+}
+
+class Sweep {
+ public:
+  Sweep(std::span<const Expr> values, std::span<const Expr> seeds, std::span<const Expr> inputs,
+        const std::function<Status(const Expr&)>& settle)
+      : values_(values), seeds_(seeds), inputs_(inputs), settle_(settle) {}
+
+  Result<std::vector<Expr>> run() {
+    KILN_CHECK_OK(check());
+    for (const Expr& v : values_) visit(v.shared());
+    if (forgotten_)
+      return with_note(
+          error(ErrorKind::kValue, "{} was computed before its gradient was asked for", name(forgotten_->node.op)),
+          "help: make the inputs by GradScope::variable()");
+    for (size_t i = 0; i < values_.size(); ++i) KILN_CHECK_OK(add(values_[i].node(), seeds_[i]));
+    std::vector<Expr> out(inputs_.size());
+    for (size_t i = order_.size(); i-- > 0;) {
+      const std::shared_ptr<ExprNode>& n = order_[i];
+      auto found = gradients_.find(n.get());
+      if (found == gradients_.end()) continue;
+      const Expr g = std::move(found->second);
+      gradients_.erase(found);
+      if (settle_) KILN_CHECK_OK(settle_(g));
+      for (size_t k = 0; k < inputs_.size(); ++k)
+        if (is_input(*n, inputs_[k])) out[k] = g;
+      KILN_CHECK_OK(step(n, g));
+    }
+    count(out);
+    return out;
+  }
+
+ private:
+  Status check() const {
+    if (values_.size() != seeds_.size())
+      return error(ErrorKind::kValue, "gradients of {} values by {} seeds", values_.size(), seeds_.size());
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (!values_[i] || !values_[i].device() || !is_float(values_[i].dtype()))
+        return error(ErrorKind::kType, "only a tensor of floats has gradients");
+      if (!seeds_[i] || seeds_[i].dtype() != values_[i].dtype() ||
+          !std::ranges::equal(seeds_[i].shape(), values_[i].shape()))
+        return error(ErrorKind::kType, "the seed of a gradient has the value's dtype and shape");
+    }
+    for (const Expr& in : inputs_)
+      if (!in || !in.device() || !is_float(in.dtype()))
+        return error(ErrorKind::kType, "only tensors of floats have gradients");
+    return {};
+  }
+
+  /// A variable is itself alone; a leaf without a scope is every leaf of the same tensor.
+  static bool is_input(const ExprNode& n, const Expr& input) {
+    const ExprNode& in = *input.node();
+    return &n == &in || (n.value && in.value && !n.recording && !in.recording && same_tensor(n.value, in.value));
+  }
+
+  /// Post-order, by an explicit stack: histories are long. Only what depends on an input is in the order.
+  void visit(const std::shared_ptr<ExprNode>& root) {
+    std::vector<std::pair<std::shared_ptr<ExprNode>, size_t>> stack = {{root, 0}};
+    while (!stack.empty()) {
+      auto& [n, next] = stack.back();
+      if (next == 0 && depends_.contains(n.get())) {
+        stack.pop_back();
+        continue;
+      }
+      if (!n->constant && is_float(n->node.dtype) && next < n->operands.size()) {
+        stack.emplace_back(n->operands[next++], 0);  // which ends the life of the reference n
+        continue;
+      }
+      bool here = false, is_one = false;
+      for (const Expr& in : inputs_) is_one = is_one || is_input(*n, in);
+      if (!n->constant && is_float(n->node.dtype)) {
+        for (const auto& operand : n->operands) here = here || depends_[operand.get()];
+        if (n->forgot && !is_one && !all_record()) forgotten_ = n.get();
+      }
+      depends_[n.get()] = here || is_one;
+      if (here || is_one) order_.push_back(n);
+      stack.pop_back();
+    }
+  }
+  bool all_record() const {
+    return std::ranges::all_of(inputs_, [](const Expr& e) { return e.node()->recording != nullptr; });
+  }
+
+  Status add(const ExprNode* n, const Expr& gradient) {
+    if (!depends_[n]) return {};
+    auto [it, first] = gradients_.try_emplace(n, gradient);
+    if (first) return {};
+    KILN_TRY(it->second, apply(ExprOp::kAdd, {it->second, gradient}));
+    return {};
+  }
+
+  Status step(const std::shared_ptr<ExprNode>& n, const Expr& g) {
+    std::vector<bool> wanted;
+    for (const auto& operand : n->operands) wanted.push_back(depends_[operand.get()] && !n->constant);
+    if (std::ranges::none_of(wanted, [](bool w) { return w; })) return {};
+    GradientTerms terms;
+    GradientStep s(terms, n, std::move(wanted), g);
+    switch (rule_of(n->node.op)) {
+      case Rule::kPointwise:
+        pointwise_gradient(s);
+        break;
+      case Rule::kView:
+        view_gradient(s);
+        break;
+      case Rule::kPlace:
+        place_gradient(s);
+        break;
+      case Rule::kReduce:
+        reduce_gradient(s);
+        break;
+      case Rule::kRow:
+        row_gradient(s);
+        break;
+      case Rule::kProduct:
+        product_gradient(s);
+        break;
+      case Rule::kNotFloat:
+      case Rule::kConstant:
+        break;
+      case Rule::kNone:
+        return refused(*n);
+    }
+    KILN_CHECK_OK(terms.problem);
+    for (size_t i = 0; i < s.given().size(); ++i)
+      if (s.given()[i]) KILN_CHECK_OK(add(n->operands[i].get(), s.given()[i]));
+    return {};
+  }
+
+  /// All of the results know how many operations they are made of.
+  static void count(const std::vector<Expr>& out) {
+    std::vector<const ExprNode*> roots;
+    for (const Expr& e : out)
+      if (e) roots.push_back(e.node());
+    int operations = 0;
+    for (const ExprNode* n : ExprWalk(roots).order) operations += n->is_pending();
+    for (const Expr& e : out)
+      if (e) e.node()->gradient_operations = std::max(e.node()->gradient_operations, operations);
+  }
+
+  const std::span<const Expr> values_, seeds_, inputs_;
+  const std::function<Status(const Expr&)>& settle_;
+  std::vector<std::shared_ptr<ExprNode>> order_;
+  std::unordered_map<const ExprNode*, bool> depends_;
+  std::unordered_map<const ExprNode*, Expr> gradients_;
+  const ExprNode* forgotten_ = nullptr;
+};
+
+}  // namespace
+
+std::optional<std::string_view> no_gradient_of(ExprOp op) {
+  if (rule_of(op) != Rule::kNone) return std::nullopt;
+  return op == ExprOp::kCall ? "it is code of its own" : "it is a step function, which torch refuses too";
+}
+
+Result<std::vector<Expr>> gradients(std::span<const Expr> values, std::span<const Expr> seeds,
+                                    std::span<const Expr> inputs, const std::function<Status(const Expr&)>& settle) {
+  return Sweep(values, seeds, inputs, settle).run();
+}
+
+Result<std::vector<Expr>> gradients(const Expr& value, std::span<const Expr> inputs) {
+  if (!value || !value.device() || value.numel() != 1)
+    return with_note(error(ErrorKind::kValue, "the gradient of a value of {} elements", value ? value.numel() : 0),
+                     "help: sum it, or give a seed of its shape");
+  KILN_TRY(Tensor one, Tensor::full(value.device(), value.dtype(), value.shape(), 1.0));
+  const Expr seed(std::move(one));
+  return gradients({&value, 1}, {&seed, 1}, inputs);
+}
+
+GradScope::GradScope(const GradScope* outer) : recording_(std::make_shared<Recording>()) {
+  if (outer) recording_->depth = outer->recording_->depth + 1;
+}
+GradScope::~GradScope() { recording_->open = false; }
+
+Result<Expr> GradScope::variable(const Expr& of) const {
+  if (!of || !of.device() || !is_float(of.dtype()))
+    return error(ErrorKind::kType, "only tensors of floats have gradients{}",
+                 of && of.device() ? fmt::format(", not of {}", info(of.dtype()).torch) : "");
+  ExprAttributes same;
+  same.shape.assign(of.shape().begin(), of.shape().end());
+  KILN_TRY(Expr v, apply(ExprOp::kReshape, {of}, std::move(same)));
+  ExprNode& n = *v.node();
+  n.value = of.node()->value;
+  if (!n.recording) n.recording = recording_;
+  if (n.value && !of.records()) n.operands.clear();
+  return v;
+}
+
+Expr detached(const Expr& of) {
+  if (!of.node()->records()) return of;
+  if (of.node()->value) return Expr(of.node()->value);
+  auto n = std::make_shared<ExprNode>();
+  n->node = of.node()->node;
+  n->node.op = ExprOp::kReshape;
+  n->node.inputs = {0};
+  n->node.attributes = {};
+  n->node.attributes.shape = n->node.shape;
+  n->operands = {of.shared()};
+  n->device = of.device();
+  n->constant = true;
+  return Expr(std::move(n));
+}
+
+}  // namespace kiln

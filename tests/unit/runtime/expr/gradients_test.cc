@@ -1,0 +1,390 @@
+// The rule of each operation against central differences in float64, and what gradients() makes of whole expressions.
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "tests/unit/runtime/expr/expr_test_util.h"
+
+namespace kiln {
+namespace {
+
+using Function = std::function<Expr(const std::vector<Expr>&)>;
+
+Tensor f64_tensor(const Shape& shape, const std::vector<double>& values) {
+  return *Tensor::from_host(cpu(), DType::kF64, shape, values.data(), values.size() * sizeof(double));
+}
+std::vector<double> elements(const Expr& e) { return numbers(run(e)); }
+double number_of(const Expr& e) { return elements(e).at(0); }
+Expr total(const Expr& e) { return op(ExprOp::kSum, {e}); }
+
+std::set<ExprOp>& checked_ops() {
+  static std::set<ExprOp> ops;
+  return ops;
+}
+
+struct GradientCase {
+  ExprOp of;
+  std::string what;
+  Function function;
+  std::vector<Shape> shapes;
+  double low = -2, high = 2;  // of the elements
+};
+
+/// Σ w · f(x), with random w, by gradients() and by differences.
+void expect_gradient(const GradientCase& c, uint64_t seed) {
+  SCOPED_TRACE(std::string(name(c.of)) + " " + c.what);
+  checked_ops().insert(c.of);
+  std::vector<std::vector<double>> values;
+  std::vector<Expr> inputs;
+  for (const Shape& shape : c.shapes) {
+    std::vector<double> v = *rand(cpu(), DType::kF64, shape, ++seed)->to_doubles();
+    for (double& x : v) x = c.low + (c.high - c.low) * x;
+    inputs.emplace_back(f64_tensor(shape, v));
+    values.push_back(std::move(v));
+  }
+  const Expr value = c.function(inputs);
+  const Tensor weights = *randn(cpu(), DType::kF64, value.shape(), seed + 100);
+  auto weighted = [&](const std::vector<Expr>& in) { return total(op(ExprOp::kMul, {c.function(in), weights})); };
+  auto found = gradients(weighted(inputs), inputs);
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ASSERT_TRUE(static_cast<bool>((*found)[i])) << "input " << i;
+    EXPECT_EQ((*found)[i].dtype(), DType::kF64);
+    ASSERT_EQ(Shape((*found)[i].shape().begin(), (*found)[i].shape().end()), c.shapes[i]);
+    const std::vector<double> got = elements((*found)[i]);
+    for (size_t k = 0; k < values[i].size(); ++k) {
+      constexpr double kStep = 1e-5;
+      double sides[2];
+      for (int side : {0, 1}) {
+        std::vector<double> moved = values[i];
+        moved[k] += side == 0 ? -kStep : kStep;
+        std::vector<Expr> in = inputs;
+        in[i] = Expr(f64_tensor(c.shapes[i], moved));
+        sides[side] = number_of(weighted(in));
+      }
+      const double expected = (sides[1] - sides[0]) / (2 * kStep);
+      EXPECT_NEAR(got[k], expected, 2e-5 * std::max(1.0, std::abs(expected))) << "input " << i << " element " << k;
+    }
+  }
+}
+
+Function unary(ExprOp which, ExprAttributes attributes = {}) {
+  return [=](const std::vector<Expr>& in) { return op(which, {in[0]}, attributes); };
+}
+Function binary(ExprOp which, ExprAttributes attributes = {}) {
+  return [=](const std::vector<Expr>& in) { return op(which, {in[0], in[1]}, attributes); };
+}
+ExprAttributes shaped(Shape shape) {
+  ExprAttributes a;
+  a.shape = std::move(shape);
+  return a;
+}
+Expr integers(const Shape& shape, const std::vector<int64_t>& values) {
+  return Expr(*Tensor::from_host(cpu(), DType::kI64, shape, values.data(), values.size() * sizeof(int64_t)));
+}
+
+TEST(Gradients, OfPointwiseOperations) {
+  const uint64_t seed = fresh_seed();
+  using O = ExprOp;
+  for (O o : {O::kNeg, O::kAbs, O::kExp, O::kExp2, O::kExpm1, O::kSin, O::kCos, O::kTanh, O::kErf, O::kSigmoid,
+              O::kRelu, O::kSilu, O::kGelu, O::kGeluTanh})
+    expect_gradient({o, "", unary(o), {{5, 3}}}, seed);
+  for (O o : {O::kLog, O::kLog2, O::kLog1p, O::kSqrt, O::kRsqrt, O::kReciprocal})
+    expect_gradient({o, "", unary(o), {{7}}, 0.5, 3}, seed);
+  for (O o : {O::kAdd, O::kSub, O::kMul, O::kMaximum, O::kMinimum}) {
+    expect_gradient({o, "", binary(o), {{4, 3}, {4, 3}}}, seed);
+    expect_gradient({o, "broadcast", binary(o), {{4, 1}, {2, 1, 3}}}, seed);
+    expect_gradient({o, "of a scalar", binary(o), {{}, {3}}}, seed);
+  }
+  for (O o : {O::kDiv, O::kPow, O::kMod}) expect_gradient({o, "broadcast", binary(o), {{3, 1}, {4}}, 0.6, 2.9}, seed);
+  for (O o : {O::kMul, O::kDiv, O::kSub, O::kMaximum, O::kMinimum, O::kMod, O::kPow})
+    for (double n : {0.7, 2.0, 3.0}) {
+      const Expr number = Expr::scalar(n);
+      expect_gradient({o, "with a number", [=](auto& in) { return op(o, {in[0], number}); }, {{6}}, 0.3, 2.9}, seed);
+      expect_gradient({o, "of a number", [=](auto& in) { return op(o, {number, in[0]}); }, {{6}}, 0.3, 2.9}, seed);
+    }
+  expect_gradient({O::kClamp,
+                   "by tensors",
+                   [](auto& in) {
+                     return op(O::kClamp, {in[0], in[1], in[2]});
+                   },
+                   {{40}, {1}, {40}}},
+                  seed);
+  const Expr low = Expr::scalar(-0.5), high = Expr::scalar(1.0);
+  expect_gradient({O::kClamp, "by numbers", [=](auto& in) { return op(O::kClamp, {in[0], low, high}); }, {{20}}}, seed);
+  expect_gradient({O::kWhere,
+                   "",
+                   [](auto& in) {
+                     return op(O::kWhere, {op(O::kLt, {in[0], in[1]}), in[0], in[1]});
+                   },
+                   {{4, 3}, {3}}},
+                  seed);
+  ExprAttributes as;
+  as.dtype = DType::kF64;
+  expect_gradient({O::kCast, "", unary(O::kCast, as), {{4}}}, seed);
+}
+
+TEST(Gradients, OfViewsAndPlaces) {
+  const uint64_t seed = fresh_seed();
+  using O = ExprOp;
+  expect_gradient({O::kExpand, "", unary(O::kExpand, shaped({2, 3, 4})), {{3, 1}}}, seed);
+  expect_gradient({O::kReshape, "", unary(O::kReshape, shaped({3, 2})), {{2, 3}}}, seed);
+  expect_gradient({O::kPermute, "", unary(O::kPermute, along({2, 0, 1})), {{2, 3, 4}}}, seed);
+  for (int64_t step : {1, 2, 3})
+    for (int64_t start : {0, 1, 3}) {
+      ExprAttributes a = shaped({3, (7 - start + step - 1) / step});
+      a.starts = {0, start};
+      a.steps = {1, step};
+      expect_gradient({O::kSlice, "", unary(O::kSlice, a), {{3, 7}}}, seed);
+    }
+  ExprAttributes one = shaped({1, 2, 1});
+  one.starts = {2, 1, 0};
+  one.steps = {1, 2, 1};
+  expect_gradient({O::kSlice, "of one", unary(O::kSlice, one), {{3, 4, 2}}}, seed);
+  auto take = [](std::vector<int> axes, std::vector<Expr> places, bool any_outside = false) {
+    ExprAttributes a;
+    a.axes = std::move(axes);
+    a.any_outside = any_outside;
+    return [=](const std::vector<Expr>& in) {
+      std::vector<Expr> operands = {in[0]};
+      operands.insert(operands.end(), places.begin(), places.end());
+      return *apply(O::kTake, operands, a);
+    };
+  };
+  const Expr counted = Expr::iota(cpu(), 6);
+  auto number = [](int64_t n) { return Expr::scalar(n); };
+  expect_gradient({O::kTake, "reversed", take({0}, {op(O::kSub, {number(5), counted})}), {{6}}}, seed);
+  expect_gradient({O::kTake, "rolled", take({0}, {op(O::kSub, {counted, number(2)})}), {{6}}}, seed);
+  expect_gradient({O::kTake, "repeated", take({1}, {op(O::kMod, {counted, number(3)})}), {{2, 3}}}, seed);
+  expect_gradient({O::kTake, "interleaved", take({0}, {op(O::kFloorDiv, {counted, number(2)})}), {{3}}}, seed);
+  expect_gradient({O::kTake, "every second", take({0}, {op(O::kMul, {counted, number(2)})}), {{12}}}, seed);
+  expect_gradient({O::kTake, "rows", take({0}, {integers({5, 1}, {2, 0, 2, -1, 2})}), {{4, 3}}}, seed);
+  expect_gradient({O::kTake, "columns of each row", take({1}, {integers({3, 2}, {0, 0, 3, 1, -4, 2})}), {{3, 4}}},
+                  seed);
+  expect_gradient({O::kTake, "one of each row", take({1}, {integers({3, 1}, {0, 3, -2})}), {{3, 4}}}, seed);
+  expect_gradient({O::kTake,
+                   "two axes",
+                   take({0, 2}, {integers({4, 1, 1}, {0, 1, 1, 2}), integers({4, 1, 1}, {1, 0, 0, 1})}),
+                   {{3, 2, 2}}},
+                  seed);
+  expect_gradient({O::kTake,
+                   "with a dimension that repeats",
+                   take({0}, {integers({3, 4, 1}, {0, 1, 2, 3, 3, 2, 1, 0, 4, 4, 4, 0})}),
+                   {{5, 1, 2}}},
+                  seed);
+  // What lies outside gives any number, and counts for nothing.
+  const Expr near = op(O::kSub, {counted, number(2)});
+  const Expr inside = op(O::kLogicalAnd, {op(O::kGe, {near, number(0)}), op(O::kLt, {near, number(3)})});
+  auto padded = [=](const std::vector<Expr>& in) {
+    return op(O::kWhere, {inside, take({0}, {near}, true)(in), Expr::scalar(1.5)});
+  };
+  expect_gradient({O::kTake, "padded", padded, {{3}}}, seed);
+}
+
+TEST(Gradients, AlongAxes) {
+  const uint64_t seed = fresh_seed();
+  using O = ExprOp;
+  for (O o : {O::kSum, O::kMean, O::kVar, O::kMax, O::kMin})
+    for (bool keepdim : {false, true}) {
+      expect_gradient({o, "of all", unary(o, along({}, keepdim)), {{3, 5}}}, seed);
+      expect_gradient({o, "of rows", unary(o, along({1}, keepdim)), {{3, 5}}}, seed);
+      expect_gradient({o, "of two axes", unary(o, along({0, 2}, keepdim)), {{2, 3, 4}}}, seed);
+    }
+  for (O o : {O::kCumSum, O::kCumProd, O::kSoftmax, O::kLogSoftmax})
+    for (int axis : {0, 1}) expect_gradient({o, "", unary(o, along({axis})), {{4, 5}}}, seed);
+  for (O o : {O::kLayerNorm, O::kRmsNorm}) {
+    expect_gradient({o, "", unary(o, along({1})), {{4, 5}}}, seed);
+    expect_gradient({o, "with a weight", binary(o, along({1})), {{4, 5}, {5}}}, seed);
+    expect_gradient({o, "of two axes", binary(o, along({1, 2})), {{2, 3, 2}, {3, 2}}}, seed);
+  }
+  expect_gradient({O::kLayerNorm,
+                   "with a bias",
+                   [](auto& in) {
+                     return op(O::kLayerNorm, {in[0], in[1], in[2]});
+                   },
+                   {{4, 5}, {5}, {5}}},
+                  seed);
+}
+
+TEST(Gradients, OfProducts) {
+  const uint64_t seed = fresh_seed();
+  const std::pair<Shape, Shape> shapes[] = {
+      {{3, 4}, {4, 5}},    {{4}, {4, 5}},          {{3, 4}, {4}},       {{4}, {4}},
+      {{2, 3, 4}, {4, 5}}, {{2, 3, 4}, {2, 4, 5}}, {{3, 4}, {2, 4, 5}}, {{2, 1, 3, 4}, {3, 4, 2}},
+      {{2, 3, 4}, {4}},    {{4}, {2, 4, 3}}};
+  for (const auto& [a, b] : shapes) expect_gradient({ExprOp::kMatMul, "", binary(ExprOp::kMatMul), {a, b}}, seed);
+}
+
+TEST(Gradients, EveryOperationHasARuleOrIsRefused) {
+  const std::set<ExprOp> refused = {ExprOp::kFloorDiv, ExprOp::kCall};
+  // Steps, whose gradient is zero, and what gives no floats.
+  const std::set<ExprOp> nothing = {
+      ExprOp::kFloor,      ExprOp::kCeil,   ExprOp::kRound, ExprOp::kTrunc,      ExprOp::kInput,
+      ExprOp::kScalar,     ExprOp::kIota,   ExprOp::kEq,    ExprOp::kNe,         ExprOp::kLt,
+      ExprOp::kLe,         ExprOp::kGt,     ExprOp::kGe,    ExprOp::kLogicalAnd, ExprOp::kLogicalOr,
+      ExprOp::kLogicalNot, ExprOp::kBitAnd, ExprOp::kBitOr, ExprOp::kBitXor,     ExprOp::kBitNot,
+      ExprOp::kShl,        ExprOp::kShr,    ExprOp::kIsNan, ExprOp::kArgMax,     ExprOp::kArgMin};
+  for (int i = 0; i < kNumExprOps; ++i) {
+    const auto o = static_cast<ExprOp>(i);
+    EXPECT_EQ(no_gradient_of(o).has_value(), refused.contains(o)) << name(o);
+    EXPECT_EQ(checked_ops().contains(o), !refused.contains(o) && !nothing.contains(o))
+        << name(o) << " needs a case above, or a line in these lists";
+  }
+}
+
+TEST(Gradients, RefusedOperationsAreNamed) {
+  const Tensor x = random_tensor({5}, 1);
+  const Expr e = op(ExprOp::kSum, {op(ExprOp::kFloorDiv, {x, Expr::scalar(2.0)})});
+  const Expr in(x);
+  auto found = gradients(e, {&in, 1});
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().message, "no gradient of floor_div: it is a step function, which torch refuses too");
+}
+
+TEST(Gradients, TiesAndNumbersThatAreNone) {
+  const double inf = INFINITY, nan = NAN;
+  auto of = [&](const Function& f, const std::vector<double>& at) {
+    const std::vector<Expr> in = {Expr(f64_tensor({static_cast<int64_t>(at.size())}, at))};
+    const Expr found = (*gradients(total(f(in)), in))[0];
+    return found ? elements(found) : std::vector<double>(at.size());
+  };
+  EXPECT_EQ(of(unary(ExprOp::kAbs), {0.0, -0.0, nan, -2, 3}), (std::vector<double>{0, 0, 0, -1, 1}));
+  EXPECT_EQ(of(unary(ExprOp::kRelu), {0.0, 1, nan, -2, inf}), (std::vector<double>{0, 1, 1, 0, 1}));
+  EXPECT_EQ(of(unary(ExprOp::kMax), {1, 3, 3}), (std::vector<double>{0, 0.5, 0.5}));
+  EXPECT_TRUE(std::isnan(of(unary(ExprOp::kMax), {1, nan})[0]));
+  const Expr zero = Expr::scalar(0.0), one = Expr::scalar(1.0);
+  auto clamp = [&](auto& in) { return op(ExprOp::kClamp, {in[0], zero, one}); };
+  EXPECT_EQ(of(clamp, {0, 1, nan, -2, 0.5}), (std::vector<double>{0, 0, 0, 0, 1}));
+  auto power = [&](auto& in) { return op(ExprOp::kPow, {in[0], Expr::scalar(0.0)}); };
+  EXPECT_EQ(of(power, {0, 1, -2}), (std::vector<double>{0, 0, 0}));
+  auto products = [&](auto& in) { return op(ExprOp::kCumProd, {in[0]}, along({0})); };
+  EXPECT_EQ(of(products, {2, 0, 3, 0}), (std::vector<double>{1, 8, 0, 0}));
+  EXPECT_EQ(of(products, {2, 3, 4}), (std::vector<double>{16, 10, 6}));
+  // What is infinite stays where it was read.
+  const Expr rows = integers({3}, {0, 1, 0});
+  auto looked = [&](auto& in) {
+    const Expr found = *apply(ExprOp::kTake, std::vector<Expr>{in[0], rows}, along({0}));
+    return op(ExprOp::kMul, {found, Expr(f64_tensor({3}, {1, inf, 2}))});
+  };
+  EXPECT_EQ(of(looked, {1, 1, 1}), (std::vector<double>{3, inf, 0}));
+}
+
+TEST(Gradients, SumOverSeveralUsesAndKeepDtypes) {
+  for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32}) {
+    const Tensor x = random_tensor({4, 6}, 3, dtype), w = random_tensor({6, 6}, 4, dtype), b = random_tensor({6}, 5);
+    const Expr in[] = {Expr(x), Expr(w), Expr(b)};
+    Expr h = op(ExprOp::kMatMul, {op(ExprOp::kTanh, {op(ExprOp::kMatMul, {in[0], in[1]})}), in[1]});
+    h = op(ExprOp::kAdd, {op(ExprOp::kAdd, {h, in[0]}), in[2]});  // float32 in the end
+    auto found = *gradients(total(h), in);
+    EXPECT_EQ(found[0].dtype(), dtype);
+    EXPECT_EQ(found[1].dtype(), dtype);
+    EXPECT_EQ(found[2].dtype(), DType::kF32);
+    EXPECT_EQ(elements(found[2]), std::vector<double>(6, 4.0));
+  }
+}
+
+TEST(Gradients, OfGradients) {
+  const uint64_t seed = fresh_seed();
+  // d/dx of (d/dx Σ f(x))²: each rule is made of operations that have rules.
+  for (ExprOp o : {ExprOp::kTanh, ExprOp::kGelu, ExprOp::kSoftmax, ExprOp::kExp, ExprOp::kSilu, ExprOp::kCumProd,
+                   ExprOp::kLayerNorm, ExprOp::kVar, ExprOp::kLogSoftmax, ExprOp::kErf}) {
+    const auto kind = info(o).kind;
+    const bool rows = kind == ExprKind::kRow || kind == ExprKind::kReduce;
+    auto slope = [=](const std::vector<Expr>& in) {
+      const Expr y = op(o, {in[0]}, rows ? along({1}) : ExprAttributes{});
+      const std::vector<Expr> one = {in[0]};
+      return (*gradients(total(op(ExprOp::kMul, {y, y})), one))[0];
+    };
+    expect_gradient({o, "twice", slope, {{3, 4}}, 0.3, 1.7}, seed);
+  }
+}
+
+TEST(Gradients, WithoutAWayAreEmpty) {
+  const Expr in[] = {Expr(random_tensor({3}, 1)), Expr(random_tensor({3}, 2)), Expr(random_tensor({3}, 3))};
+  ExprAttributes whole;
+  whole.dtype = DType::kI32;
+  ExprAttributes back;
+  back.dtype = DType::kF32;
+  const Expr cut = op(ExprOp::kCast, {op(ExprOp::kCast, {in[2]}, whole)}, back);
+  auto found = *gradients(total(op(ExprOp::kMul, {in[0], cut})), in);
+  EXPECT_TRUE(static_cast<bool>(found[0]));
+  EXPECT_FALSE(static_cast<bool>(found[1]));
+  EXPECT_FALSE(static_cast<bool>(found[2]));  // integers end the way
+  auto no_scalar = gradients(in[0], in);
+  ASSERT_FALSE(no_scalar.ok());
+  EXPECT_EQ(no_scalar.error().message, "the gradient of a value of 3 elements");
+}
+
+TEST(Gradients, VariablesRememberWhatWasComputed) {
+  const Tensor x = random_tensor({8}, 1);
+  const Expr plain(x);
+  const Expr forgot = total(op(ExprOp::kMul, {plain, plain}));
+  ASSERT_TRUE(run(forgot).ok());
+  auto refused = gradients(forgot, {&plain, 1});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message, "sum was computed before its gradient was asked for");
+  Expr y;
+  {
+    GradScope scope;
+    const Expr v = *scope.variable(plain);
+    y = op(ExprOp::kMul, {v, v});
+    ASSERT_TRUE(run(y).ok());
+    EXPECT_TRUE(y.records());
+    const Expr z = total(op(ExprOp::kMul, {y, detached(y)}));
+    auto g = *gradients(z, {&v, 1});
+    const std::vector<double> at = numbers(x), got = elements(g[0]);
+    for (size_t i = 0; i < at.size(); ++i) EXPECT_NEAR(got[i], 2 * at[i] * at[i] * at[i], 1e-5);
+    // Of an inner scope, whose result depends on the outer variable.
+    GradScope inner(&scope);
+    const Expr u = *inner.variable(y);
+    auto of_u = *gradients(total(op(ExprOp::kMul, {u, u})), {&u, 1});
+    auto of_v = *gradients(total(of_u[0]), {&v, 1});
+    const std::vector<double> twice = elements(of_v[0]);
+    for (size_t i = 0; i < at.size(); ++i) EXPECT_NEAR(twice[i], 4 * at[i], 1e-5);
+    EXPECT_FALSE(scope.variable(Expr::iota(cpu(), 4)).ok());
+  }
+  EXPECT_FALSE(y.records());
+}
+
+TEST(Gradients, LongChainsAreWalked) {
+  GradScope scope;
+  const Expr x = *scope.variable(Expr(random_tensor({4}, 1)));
+  Expr y = x;
+  for (int i = 0; i < 20000; ++i) {
+    y = op(ExprOp::kMul, {y, Expr::scalar(1.0001)});
+    ASSERT_TRUE(run_on_host(y).ok());
+  }
+  const Expr value = total(y);
+  const Expr one(*Tensor::full(cpu(), DType::kF32, Shape{}, 1.0));
+  auto found = gradients({&value, 1}, {&one, 1}, {&x, 1}, [](const Expr& g) {
+    auto done = run_on_host(g);
+    return done.ok() ? Status() : Status(std::move(done.error()));
+  });
+  ASSERT_TRUE(found.ok());
+  EXPECT_NEAR(elements((*found)[0])[0], std::exp(20000 * std::log(1.0001)), 0.01);
+}
+
+/// The forward and the backward of a layer are planned together.
+TEST(Gradients, ShareAPlanWithTheValue) {
+  const Expr in[] = {Expr(random_tensor({67, 40}, 1)), Expr(random_tensor({40, 30}, 2)), Expr(random_tensor({30}, 3))};
+  const Expr h = op(ExprOp::kGelu, {op(ExprOp::kAdd, {op(ExprOp::kMatMul, {in[0], in[1]}), in[2]})});
+  const Expr loss = op(ExprOp::kMean, {op(ExprOp::kMul, {h, h})});
+  std::vector<Expr> all = *gradients(loss, in);
+  all.push_back(loss);
+  std::vector<std::vector<double>> apart;
+  for (const Expr& e : all) {
+    auto r = reference(e);
+    ASSERT_TRUE(r.ok());
+    apart.push_back(r->slabs.at(0).values);
+  }
+  const ExprCacheStats before = expr_cache_stats();
+  ASSERT_TRUE(run_together(all).ok());
+  EXPECT_EQ(expr_cache_stats().planned + expr_cache_stats().found, before.planned + before.found + 1);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::vector<double> got = numbers(*all[i].tensor());
+    for (size_t k = 0; k < apart[i].size(); ++k) ASSERT_NEAR(got[k], apart[i][k], 1e-4) << i << " " << k;
+  }
+}
+
+}  // namespace
+}  // namespace kiln
