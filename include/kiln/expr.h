@@ -50,6 +50,13 @@ class Expr {
   bool is_view() const;
   /// Whether it is made of variables of a GradScope that has not ended: it then keeps its operands when it is run.
   bool records() const;
+  /// What GradScope::variable() made.
+  bool is_variable() const;
+  /// Whether views were made of it while it records, or it is one of what others hold.
+  bool shares_elements() const;
+  /// Of a value that gradients() was asked of, a gradient, and what is made of them: the operations that are pending in
+  /// all of them together. They are best run together. 0 of others.
+  int gradient_operations() const;
   /// The tensor of a leaf, or the result after it was run; nullptr before.
   const Tensor* tensor() const;
   /// The operations that are not computed yet.
@@ -137,10 +144,10 @@ Result<std::vector<Expr>> gradients(const Expr& value, std::span<const Expr> inp
 std::optional<std::string_view> no_gradient_of(ExprOp op);
 
 /// While it lives, what is made of its variables keeps its operands also when it is computed: a program may look at
-/// values in between. Of scopes inside of each other the inner ones end first.
+/// values in between.
 class GradScope {
  public:
-  explicit GradScope(const GradScope* outer = nullptr);
+  GradScope();
   ~GradScope();
   GradScope(const GradScope&) = delete;
   GradScope& operator=(const GradScope&) = delete;

@@ -258,7 +258,7 @@ Result<Prepared> Session::prepare_value(std::string expression, std::string file
   p.run = [this, e, last] {
     return guarded(*interp_, [&] {
       Value v = interp_->evaluate(e.program, *e.expr);
-      if (v.get<TensorObject>()) script::tensor_of(*interp_, v, "a result");
+      if (v.get<TensorObject>()) script::seen_tensor(*interp_, v, "a result");
       *last = std::move(v);
     });
   };
@@ -273,7 +273,7 @@ void compute_result(Interp& in, const Value& v, const std::string& file_name) {
   if (!tensor || !tensor->is_pending()) return;
   trace::Scope span(trace::kStatements, trace::Step::kStatement, "(its result)");
   if (trace::Event* event = span.event()) event->file = file_name, event->line = 1;
-  script::tensor_of(in, v, "a result");
+  script::seen_tensor(in, v, "a result");
 }
 
 }  // namespace
@@ -347,7 +347,7 @@ bool Session::checks_accesses() const { return launch_state(*interp_).access_che
 Result<std::optional<Tensor>> Session::tensor_of(const Value& value) {
   if (!value.get<TensorObject>()) return std::optional<Tensor>();
   Tensor tensor;
-  KILN_CHECK_OK(guarded(*interp_, [&] { tensor = script::tensor_of(*interp_, value, "a result"); }));
+  KILN_CHECK_OK(guarded(*interp_, [&] { tensor = script::seen_tensor(*interp_, value, "a result"); }));
   return std::optional<Tensor>(std::move(tensor));
 }
 

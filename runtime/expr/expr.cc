@@ -239,6 +239,16 @@ int64_t Expr::numel() const { return fusion::numel(node_->node.shape); }
 const Device& Expr::device() const { return node_->device; }
 bool Expr::is_scalar() const { return node_->is_scalar(); }
 bool Expr::records() const { return node_ && node_->records(); }
+bool Expr::is_variable() const { return node_ && node_->variable; }
+bool Expr::shares_elements() const {
+  if (node_->viewed) return true;
+  for (const ExprNode* n = node_.get(); info(n->node.op).kind == ExprKind::kView && !n->operands.empty();) {
+    if (n->operands[0].use_count() > 1) return true;
+    n = n->operands[0].get();
+  }
+  return false;
+}
+int Expr::gradient_operations() const { return node_->is_pending() ? node_->gradient_operations : 0; }
 bool Expr::is_view() const { return !node_->value && info(node_->node.op).kind == ExprKind::kView; }
 const Tensor* Expr::tensor() const { return node_->value ? &node_->value : nullptr; }
 
@@ -309,7 +319,8 @@ Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes att
     positions.push_back(static_cast<int>(nodes.size()));
     nodes.push_back(&n.node);
     node->operands.push_back(e.shared());
-    if (n.records() && (!node->recording || n.recording->depth < node->recording->depth)) node->recording = n.recording;
+    for (const auto& r : n.recordings)
+      if (r->open && std::ranges::find(node->recordings, r) == node->recordings.end()) node->recordings.push_back(r);
     if (n.is_pending()) node->gradient_operations = std::max(node->gradient_operations, n.gradient_operations);
     if (!n.device) continue;
     if (!first) first = &n;
@@ -321,7 +332,8 @@ Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes att
   if (!first) return error(ErrorKind::kType, "{} needs a tensor among its operands", name(op));
   node->device = first->device;
   KILN_TRY(node->node, fusion::infer(op, nodes, positions, std::move(attributes)));
-  if (!is_float(node->node.dtype)) node->recording = nullptr;  // integers have no gradient
+  if (!is_float(node->node.dtype)) node->recordings.clear();  // integers have no gradient
+  if (info(op).kind == ExprKind::kView) node->operands[0]->viewed |= node->operands[0]->records();
   return Expr(std::move(node));
 }
 

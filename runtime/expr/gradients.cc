@@ -150,7 +150,7 @@ class Sweep {
         if (is_input(*n, inputs_[k])) out[k] = g;
       KILN_CHECK_OK(step(n, g));
     }
-    count(out);
+    count_operations(out);
     return out;
   }
 
@@ -174,7 +174,8 @@ class Sweep {
   /// A variable is itself alone; a leaf without a scope is every leaf of the same tensor.
   static bool is_input(const ExprNode& n, const Expr& input) {
     const ExprNode& in = *input.node();
-    return &n == &in || (n.value && in.value && !n.recording && !in.recording && same_tensor(n.value, in.value));
+    return &n == &in ||
+           (n.value && in.value && n.recordings.empty() && in.recordings.empty() && same_tensor(n.value, in.value));
   }
 
   /// Post-order, by an explicit stack: histories are long. Only what depends on an input is in the order.
@@ -202,7 +203,7 @@ class Sweep {
     }
   }
   bool all_record() const {
-    return std::ranges::all_of(inputs_, [](const Expr& e) { return e.node()->recording != nullptr; });
+    return std::ranges::all_of(inputs_, [](const Expr& e) { return !e.node()->recordings.empty(); });
   }
 
   Status add(const ExprNode* n, const Expr& gradient) {
@@ -250,15 +251,17 @@ class Sweep {
     return {};
   }
 
-  /// All of the results know how many operations they are made of.
-  static void count(const std::vector<Expr>& out) {
+  /// The values and their gradients know how many operations they are made of.
+  void count_operations(const std::vector<Expr>& out) const {
     std::vector<const ExprNode*> roots;
-    for (const Expr& e : out)
-      if (e) roots.push_back(e.node());
+    for (const auto& exprs : {std::span<const Expr>(out), values_})
+      for (const Expr& e : exprs)
+        if (e) roots.push_back(e.node());
     int operations = 0;
     for (const ExprNode* n : ExprWalk(roots).order) operations += n->is_pending();
-    for (const Expr& e : out)
-      if (e) e.node()->gradient_operations = std::max(e.node()->gradient_operations, operations);
+    for (const auto& exprs : {std::span<const Expr>(out), values_})
+      for (const Expr& e : exprs)
+        if (e) e.node()->gradient_operations = std::max(e.node()->gradient_operations, operations);
   }
 
   const std::span<const Expr> values_, seeds_, inputs_;
@@ -290,9 +293,7 @@ Result<std::vector<Expr>> gradients(const Expr& value, std::span<const Expr> inp
   return gradients({&value, 1}, {&seed, 1}, inputs);
 }
 
-GradScope::GradScope(const GradScope* outer) : recording_(std::make_shared<Recording>()) {
-  if (outer) recording_->depth = outer->recording_->depth + 1;
-}
+GradScope::GradScope() : recording_(std::make_shared<Recording>()) {}
 GradScope::~GradScope() { recording_->open = false; }
 
 Result<Expr> GradScope::variable(const Expr& of) const {
@@ -304,8 +305,9 @@ Result<Expr> GradScope::variable(const Expr& of) const {
   KILN_TRY(Expr v, apply(ExprOp::kReshape, {of}, std::move(same)));
   ExprNode& n = *v.node();
   n.value = of.node()->value;
-  if (!n.recording) n.recording = recording_;
+  n.variable = true;
   if (n.value && !of.records()) n.operands.clear();
+  n.recordings.push_back(recording_);
   return v;
 }
 

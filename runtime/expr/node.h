@@ -1,5 +1,6 @@
 // What an Expr stands for.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <span>
@@ -12,7 +13,6 @@ namespace kiln::runtime {
 
 /// What a GradScope shares with its variables and what is made of them.
 struct Recording {
-  int depth = 0;     // of scopes inside of each other, which end before this one
   bool open = true;  // until the scope ends
 };
 
@@ -21,10 +21,12 @@ struct ExprNode {
   std::vector<std::shared_ptr<ExprNode>> operands;
   Device device;
   Tensor value;  // of a leaf, or the result once it is there; the operands are let go then, unless it records
-  std::shared_ptr<const Recording> recording;  // of the outermost scope whose variables it depends on
-  bool constant = false;                       // gradients() stops here
-  bool forgot = false;                         // its operands were let go
-  int gradient_operations = 0;                 // of what gradients() made in it, or it is part of
+  std::vector<std::shared_ptr<const Recording>> recordings;  // of the scopes whose variables it depends on
+  bool constant = false;                                     // gradients() stops here
+  bool variable = false;                                     // of a scope
+  bool viewed = false;                                       // while it records, a view was made of it
+  bool forgot = false;                                       // its operands were let go
+  int gradient_operations = 0;                               // of what gradients() made in it, or it is part of
 
   // Of the walk that visited it last.
   mutable uint64_t visit = 0;
@@ -36,7 +38,9 @@ struct ExprNode {
   ExprNode& operator=(const ExprNode&) = delete;
   bool is_scalar() const { return node.op == ExprOp::kScalar; }
   bool is_pending() const { return !value && !is_scalar(); }
-  bool records() const { return recording && recording->open; }
+  bool records() const {
+    return std::ranges::any_of(recordings, [](const auto& r) { return r->open; });
+  }
   void set_value(Tensor v);
 };
 

@@ -23,6 +23,9 @@ class PendingTensors {
   bool empty() const { return tensors_.empty() && dropped_.empty(); }
   /// Before `whole` is computed: of the tensors that are parts of it, those worth keeping are computed first.
   void keep_parts(Interp& in, const TensorObject& whole);
+  /// Of a value that has gradients, a gradient, or what is made of one: computes it with all others that share
+  /// operations with it, in one plan. False when there are none.
+  bool run_with_gradients(const TensorObject& t);
   /// Computes those that read the memory of `storage`, which is about to change.
   void run_readers(Interp& in, const runtime::Storage* storage);
   /// Computes all, also what was dropped.

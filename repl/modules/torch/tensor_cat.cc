@@ -18,6 +18,8 @@ TensorObject& part_of(Interp& in, const Value& v) {
 /// faster, without a kernel for each new length of a growing one.
 bool stays_lazy(Interp& in, const std::vector<Value>& parts, const Shape& shape) {
   constexpr size_t kMostParts = 8;
+  if (std::ranges::any_of(parts, [](const Value& v) { return v.get<TensorObject>()->records(); }))
+    return !shape.empty();
   if (parts.size() < 2 || parts.size() > kMostParts) return false;
   const Device& device = parts[0].get<TensorObject>()->device();
   bool pending = torch_state(in).always_lazy;

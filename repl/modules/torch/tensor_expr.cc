@@ -23,7 +23,7 @@ void gather_on_one_device(Interp& in, std::span<const Value> values, std::vector
     }
   for (size_t i = 0; i < values.size(); ++i)
     if (auto* t = values[i].get<TensorObject>(); t && t->rank() == 0 && !(t->device() == device))
-      operands[i] = Expr(taken(in, t->tensor(in).to(device)));
+      operands[i] = Expr(taken(in, t->constant(in, "a copy to another device").to(device)));
 }
 
 }  // namespace
@@ -40,12 +40,23 @@ Expr applied(Interp& in, ExprOp op, std::initializer_list<Expr> operands, ExprAt
   return taken(in, apply(op, operands, std::move(attributes)));
 }
 
-Value settled(Interp& in, const Expr& expr) {
-  if (const Tensor* t = expr.tensor()) return wrap(*t);
-  if (!torch_state(in).always_lazy && expr.most_elements() < kLazyElements) return wrap(taken(in, run_on_host(expr)));
+Value settled(Interp& in, const Expr& made) {
+  const Expr expr = torch_state(in).no_grad ? detached(made) : made;
+  auto value = [&](const Tensor& t) { return expr.records() ? Value(make<TensorObject>(in, expr)) : wrap(t); };
+  if (const Tensor* t = expr.tensor()) return value(*t);
+  if (!torch_state(in).always_lazy && expr.most_elements() < kLazyElements) return value(taken(in, run_on_host(expr)));
   auto t = make<TensorObject>(in, expr);
-  if (expr.operations() >= kMostPendingOperations) t->tensor(in);
+  // Gradients were made at once, however many operations they are; what comes after them counts.
+  const int most = expr.records() ? kMostRecordedOperations : kMostPendingOperations;
+  if (expr.operations() >= most + expr.gradient_operations()) t->tensor(in);
   return t;
+}
+
+Value detached_value(Interp& in, TensorObject& t) {
+  if (!t.records()) return Value(&t);
+  const Expr constant = detached(t.expr());
+  if (const Tensor* known = constant.tensor()) return wrap(*known);
+  return make<TensorObject>(in, constant);
 }
 
 namespace {
@@ -193,9 +204,27 @@ bool casts_in_place(DType from, DType to) {
   return from == DType::kI1 || to != DType::kI1;
 }
 
+/// A result that has a gradient, as what a tensor of its shape becomes in place.
+Expr fitted_in_place(Interp& in, const TensorObject& t, const Expr& result) {
+  if (!std::ranges::equal(result.shape(), t.shape()))
+    in.fail(ErrorKind::kType, "a tensor of shape {} cannot take a result of shape {} in place",
+            in.repr(size_value(t.shape())), in.repr(size_value(result.shape())));
+  if (!is_float(t.dtype()))
+    in.fail(ErrorKind::kType, "a result of {} cannot be stored in place in a tensor of {}", info(result.dtype()).torch,
+            info(t.dtype()).torch);
+  ExprAttributes as;
+  as.dtype = t.dtype();
+  return result.dtype() == t.dtype() ? result : applied(in, ExprOp::kCast, {result}, std::move(as));
+}
+
 /// `self op= other`, as torch does it: computed in the dtype of both, stored in that of the tensor, whose shape stays.
 Value changed_by(Interp& in, ExprOp op, const Value& self, const Value& other) {
   auto* t = self.get<TensorObject>();
+  auto* by = other.get<TensorObject>();
+  if (t->records() || (by && by->records())) {
+    t->become(in, [&] { return fitted_in_place(in, *t, compute(in, op, {self, other}).get<TensorObject>()->expr()); });
+    return self;
+  }
   const Tensor& to = t->changing(in);  // what is pending and reads it sees the elements as they were
   for (size_t d = 0; d < to.shape().size(); ++d)
     if (to.shape()[d] > 1 && to.strides()[d] == 0)
@@ -236,7 +265,7 @@ Value tensor_compare(Interp& in, CompareOp op, const Value& left, const Value& r
 
 Value permuted(Interp& in, const Value& v, std::vector<int> order) {
   auto* t = v.get<TensorObject>();
-  if (t->is_pending()) {
+  if (t->is_node()) {
     ExprAttributes a;
     a.axes = std::move(order);
     return compute(in, ExprOp::kPermute, {v}, std::move(a));
@@ -252,7 +281,7 @@ Value permuted(Interp& in, const Value& v, std::vector<int> order) {
 
 Value expanded_to(Interp& in, const Value& v, Shape shape) {
   auto* t = v.get<TensorObject>();
-  if (!t->is_pending()) return wrap(expanded(in, t->tensor(in), shape));
+  if (!t->is_node()) return wrap(expanded(in, t->tensor(in), shape));
   ExprAttributes a;
   a.shape = std::move(shape);
   return compute(in, ExprOp::kExpand, {v}, std::move(a));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "repl/modules/torch/tensor_grad.h"
 #include "repl/modules/torch/tensor_index.h"
 #include "repl/modules/torch/tensor_sort.h"
 #include "runtime/tensor/convert.h"
@@ -160,6 +161,7 @@ Expr viewed(Interp& in, const Expr& x, const Parsed& p) {
 /// Whether a view of a pending tensor stays pending. Of a small part the whole is computed instead: rows that a loop
 /// reads one by one would else be a kernel each.
 bool stays_pending(Interp& in, const TensorObject& t, const Parsed& p) {
+  if (t.records()) return true;
   if (!t.is_pending()) return false;
   if (torch_state(in).always_lazy || !p.looked.empty()) return true;
   constexpr int64_t kSmallPart = 16;
@@ -357,8 +359,44 @@ void put_elements(Interp& in, const Tensor& to, const std::vector<int64_t>& plac
           to.copy_from(taken(in, Tensor::from_host(to.device(), to.dtype(), to.shape(), bytes.data(), bytes.size()))));
 }
 
+namespace {
+
+/// x[index] = value, where one of both has a gradient.
+void put_recorded(Interp& in, TensorObject& t, const Value& index, const Value& value) {
+  const auto given = operand_of(value);
+  if (!given) in.fail(ErrorKind::kType, "an element is a number or a tensor, not '{}'", in.type_name(value));
+  auto fitted = [&](Shape shape) {
+    if (auto both = broadcast_shapes(shape, given->shape()); !both.ok() || *both != shape)
+      in.fail(ErrorKind::kType, "a value of shape {} does not fit into {}", in.repr(size_value(given->shape())),
+              in.repr(size_value(shape)));
+    ExprAttributes whole;
+    whole.shape = std::move(shape);
+    if (!given->is_scalar()) return applied(in, ExprOp::kExpand, {*given}, std::move(whole));
+    const double number = in.to_double(value, "the value");
+    return Expr(taken(in, Tensor::full(t.device(), t.dtype(), whole.shape, number)));
+  };
+  const auto* tuple = index.get<Tuple>();
+  const bool looks = looks_up(index) || (tuple && std::any_of(tuple->items.begin(), tuple->items.end(), looks_up));
+  if (looks) {
+    Shape shape;
+    const std::vector<int64_t> places = positions(in, t, index, shape);
+    return t.become(in, [&] { return with_put(in, t.expr(), places, fitted(shape)); });
+  }
+  const Parsed p = parse(in, t, index);
+  ExprAttributes part;
+  part.shape = p.counts;
+  Shape shape;  // without the dimensions that an int names, nor new ones
+  for (size_t d = 0; d < p.counts.size(); ++d)
+    if (!p.dropped[d]) shape.push_back(p.counts[d]);
+  const Expr values = applied(in, ExprOp::kReshape, {fitted(p.added.empty() ? shape : p.shape)}, std::move(part));
+  t.become(in, [&] { return with_part(in, t.expr(), p.starts, p.steps, values); });
+}
+
+}  // namespace
+
 void TensorObject::set_item(Interp& in, const Value& index, Value value) {
   auto* source = value.get<TensorObject>();
+  if (records() || (source && source->records())) return put_recorded(in, *this, index, value);
   if (source) source->tensor(in);  // it may be an expression of this tensor
   const Tensor& self = changing(in);
   if (!source) fill_value(in, value, self.dtype(), "the value");

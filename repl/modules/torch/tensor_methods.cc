@@ -28,7 +28,7 @@ bool is_scalar_dim(Interp& in, const Value& v, int64_t own) { return own == 0 &&
 // ----------------------------------------------------------------------------------------------------------------
 
 Value stride(Interp& in, NativeArgs& a) {
-  const Tensor& t = self_tensor(in, a);
+  const Tensor& t = seen_self(in, a);
   if (!a[0].missing()) return Value::integer(t.strides()[dim_of(in, a[0], t.rank())]);
   std::vector<Value> out;
   for (int64_t s : t.strides()) out.push_back(Value::integer(s));
@@ -41,13 +41,13 @@ Value size(Interp& in, NativeArgs& a) {
 Value numel(Interp&, NativeArgs& a) { return Value::integer(self_object(a).numel()); }
 Value dim(Interp&, NativeArgs& a) { return Value::integer(self_object(a).rank()); }
 Value element_size(Interp&, NativeArgs& a) { return Value::integer(size_of(self_object(a).dtype())); }
-Value data_ptr(Interp& in, NativeArgs& a) { return Value::wide(static_cast<ast::Int>(self_tensor(in, a).address())); }
-Value is_contiguous(Interp& in, NativeArgs& a) { return Value::boolean(self_tensor(in, a).is_contiguous()); }
+Value data_ptr(Interp& in, NativeArgs& a) { return Value::wide(static_cast<ast::Int>(seen_self(in, a).address())); }
+Value is_contiguous(Interp& in, NativeArgs& a) { return Value::boolean(seen_self(in, a).is_contiguous()); }
 Value is_floating_point(Interp&, NativeArgs& a) { return Value::boolean(is_float(self_object(a).dtype())); }
 Value contiguous(Interp& in, NativeArgs& a) {
   if (self_object(a).is_pending()) {
     if (!self_object(a).expr().is_view()) return *a.self;  // row-major, once it is computed
-  } else if (self_tensor(in, a).is_contiguous()) {
+  } else if (seen_self(in, a).is_contiguous()) {
     return *a.self;
   }
   ExprAttributes same;
@@ -98,12 +98,13 @@ Value view(Interp& in, NativeArgs& a) {
   const Value& asked = !a[1].missing() ? a[1] : rest_of(a[0]).size() == 1 ? rest_of(a[0])[0] : a[1];
   if (!asked.missing() && asked.is_dtype()) return reinterpreted(in, self_tensor(in, a), asked.dtype());
   Shape shape = shape_of(in, rest_of(a[0]));
-  if (self_object(a).is_pending() && !self_object(a).expr().is_view()) return reshaped(in, a, std::move(shape));
+  if (self_object(a).records() || (self_object(a).is_pending() && !self_object(a).expr().is_view()))
+    return reshaped(in, a, std::move(shape));
   return wrap(taken(in, self_tensor(in, a).view(shape)));
 }
 Value reshape(Interp& in, NativeArgs& a) {
   Shape shape = shape_of(in, rest_of(a[0]));
-  if (self_object(a).is_pending()) return reshaped(in, a, std::move(shape));
+  if (self_object(a).is_node()) return reshaped(in, a, std::move(shape));
   auto viewed = self_tensor(in, a).view(shape);
   if (viewed.ok()) return wrap(*viewed);
   return wrap(taken(in, taken(in, self_tensor(in, a).contiguous()).view(shape)));
@@ -138,7 +139,7 @@ Value unsqueeze(Interp& in, NativeArgs& a) {
   size_t d = dim_of(in, a[0], self_object(a).rank(), 1);
   Shape shape(self_object(a).shape().begin(), self_object(a).shape().end());
   shape.insert(shape.begin() + static_cast<ptrdiff_t>(d), 1);
-  if (self_object(a).is_pending()) return reshaped(in, a, std::move(shape));
+  if (self_object(a).is_node()) return reshaped(in, a, std::move(shape));
   const Tensor& t = self_tensor(in, a);
   Shape strides(t.strides().begin(), t.strides().end());
   strides.insert(strides.begin() + static_cast<ptrdiff_t>(d), 1);
@@ -153,7 +154,7 @@ Value squeeze(Interp& in, NativeArgs& a) {
     if (self_object(a).shape()[d] != 1 || (one && d != only)) kept.push_back(d);
   Shape shape, strides;
   for (size_t d : kept) shape.push_back(self_object(a).shape()[d]);
-  if (self_object(a).is_pending()) return reshaped(in, a, std::move(shape));
+  if (self_object(a).is_node()) return reshaped(in, a, std::move(shape));
   const Tensor& t = self_tensor(in, a);
   for (size_t d : kept) strides.push_back(t.strides()[d]);
   return wrap(taken(in, t.as_strided(shape, strides, t.offset())));
@@ -177,7 +178,7 @@ Value converted(Interp& in, const Value& v, DType dtype) {
   auto* t = v.get<TensorObject>();
   if (t->dtype() == dtype) return v;
   // One whose memory is in another order keeps that order, which a result of an expression would not.
-  if (!t->is_pending() && !t->tensor(in).is_contiguous())
+  if (!t->is_node() && !t->tensor(in).is_contiguous())
     return wrap(in_memory_order(in, t->tensor(in), [&](const Tensor& from) { return from.to(dtype); }));
   ExprAttributes attributes;
   attributes.dtype = dtype;
@@ -192,7 +193,7 @@ Value convert(Interp& in, NativeArgs& a) {
 Value moved(Interp& in, const Value& v, const Device& device, bool non_blocking) {
   auto* t = v.get<TensorObject>();
   if (t->device() == device) return v;
-  const Tensor& from = t->tensor(in);
+  const Tensor& from = t->constant(in, "a copy to another device");
   const bool now = !non_blocking || from.device().is_cuda() == device.is_cuda();
   return wrap(in_memory_order(in, from, [&](const Tensor& elements) -> Result<Tensor> {
     if (now) return elements.to(device);
@@ -235,7 +236,7 @@ Value as_strided(Interp& in, NativeArgs& a) {
   const int64_t offset = a[2].missing() || a[2].is_none() ? t.offset() : in.to_int(a[2], "the offset");
   return wrap(taken(in, t.as_strided(shape_of(in, {a[0]}), shape_of(in, {a[1]}), offset)));
 }
-Value storage_offset(Interp& in, NativeArgs& a) { return Value::integer(self_tensor(in, a).offset()); }
+Value storage_offset(Interp& in, NativeArgs& a) { return Value::integer(seen_self(in, a).offset()); }
 Value pin_memory(Interp& in, NativeArgs& a) {
   const Tensor& from = self_tensor(in, a);
   if (from.is_pinned()) return *a.self;
@@ -249,11 +250,11 @@ Value pin_memory(Interp& in, NativeArgs& a) {
     return to;
   }));
 }
-Value is_pinned(Interp& in, NativeArgs& a) { return Value::boolean(self_tensor(in, a).is_pinned()); }
+Value is_pinned(Interp& in, NativeArgs& a) { return Value::boolean(seen_self(in, a).is_pinned()); }
 Value record_stream(Interp& in, NativeArgs& a) {
   auto* s = a[0].get<StreamObject>();
   if (!s) in.fail(ErrorKind::kType, "record_stream() needs a stream, got '{}'", in.type_name(a[0]));
-  self_tensor(in, a).used_on(s->stream);
+  seen_self(in, a).used_on(s->stream);
   return Value::none();
 }
 
@@ -264,16 +265,23 @@ Tensor copy(Interp& in, const Tensor& t) {
     return out;
   });
 }
-Value clone(Interp& in, NativeArgs& a) { return wrap(copy(in, self_tensor(in, a))); }
-Value itself(Interp&, NativeArgs& a) { return *a.self; }
+Value clone(Interp& in, NativeArgs& a) {
+  if (!self_object(a).records()) return wrap(copy(in, self_tensor(in, a)));
+  ExprAttributes same;
+  same.dtype = self_object(a).dtype();
+  return compute(in, ExprOp::kCast, {*a.self}, std::move(same));
+}
+Value detach(Interp& in, NativeArgs& a) { return detached_value(in, self_object(a)); }
 Value requires_grad(Interp& in, NativeArgs& a) {
   a.self->get<TensorObject>()->requires_grad = a[0].missing() || in.truth(a[0]);
   return *a.self;
 }
 Value backward(Interp& in, NativeArgs&) {
-  in.fail(
-      with_note(error(ErrorKind::kUnsupported, "Kiln has no autograd"), "help: launch the backward kernel yourself"));
+  in.fail(with_note(error(ErrorKind::kUnsupported, "tensors record no operations for backward()"),
+                    "help: torch.func.grad(f)(x) and torch.func.grad_and_value give gradients of a function"));
 }
+
+Shape shape_of_self(NativeArgs& a) { return {self_object(a).shape().begin(), self_object(a).shape().end()}; }
 
 Value fill(Interp& in, NativeArgs& a) {
   checked(in, changing(in, a).fill(fill_value(in, a[0], self_object(a).dtype(), "the value")));
@@ -284,6 +292,15 @@ Value zero(Interp& in, NativeArgs& a) {
   return *a.self;
 }
 Value copy_in(Interp& in, NativeArgs& a) {
+  auto* source = a[0].get<TensorObject>();
+  if (self_object(a).records() || (source && source->records())) {
+    if (!source) in.fail(ErrorKind::kType, "copy_() needs a tensor, got '{}'", in.type_name(a[0]));
+    self_object(a).become(in, [&] {
+      const Value whole = expanded_to(in, converted(in, a[0], self_object(a).dtype()), shape_of_self(a));
+      return whole.get<TensorObject>()->expr();
+    });
+    return *a.self;
+  }
   const Tensor& from = tensor_of(in, a[0], "copy_()");
   const Tensor& to = changing(in, a);
   if (is_true(in, a[1]) && from.dtype() == to.dtype() && std::ranges::equal(from.shape(), to.shape())) {
@@ -313,13 +330,13 @@ Value normal(Interp& in, NativeArgs& a) {
   return *a.self;
 }
 
-Value item(Interp& in, NativeArgs& a) { return item_of(in, self_tensor(in, a)); }
+Value item(Interp& in, NativeArgs& a) { return item_of(in, seen_self(in, a)); }
 /// What float() and int() of a tensor with one element give.
 Value as_float(Interp& in, NativeArgs& a) {
-  return Value::real(in.to_double(item_of(in, self_tensor(in, a)), "the element"));
+  return Value::real(in.to_double(item_of(in, seen_self(in, a)), "the element"));
 }
 Value as_int(Interp& in, NativeArgs& a) {
-  Value v = item_of(in, self_tensor(in, a));
+  Value v = item_of(in, seen_self(in, a));
   if (!v.is_float()) return in.unary(ast::UnaryOp::kPlus, v);
   if (!std::isfinite(v.real()) || std::fabs(v.real()) >= 0x1p126)
     in.fail(ErrorKind::kValue, "{} cannot be an int", in.repr(v));
@@ -338,13 +355,13 @@ Value to_list(const std::vector<Value>& flat, const Shape& shape, size_t dim, si
   return make<List>(std::move(out));
 }
 Value tolist(Interp& in, NativeArgs& a) {
-  std::vector<std::byte> bytes = taken(in, self_tensor(in, a).to_bytes());
+  std::vector<std::byte> bytes = taken(in, seen_self(in, a).to_bytes());
   std::vector<Value> flat;
   size_t size_each = static_cast<size_t>(size_of(self_object(a).dtype()));
   for (size_t i = 0; i < static_cast<size_t>(self_object(a).numel()); ++i)
     flat.push_back(element_value(self_object(a).dtype(), bytes.data() + i * size_each));
   size_t at = 0;
-  return to_list(flat, shape_vector(self_tensor(in, a)), 0, at);
+  return to_list(flat, shape_vector(seen_self(in, a)), 0, at);
 }
 
 // --- new tensors like this one
@@ -365,7 +382,7 @@ constexpr NativeDef kMethods[] = {
     {"__index__()", as_index, "the one integer"},
     {"__int__()", as_int, "the one element as an int"},
     {"as_strided(size, stride, storage_offset=None)", as_strided, "its storage seen with other sizes and strides"},
-    {"backward(*args)", backward, "not supported"},
+    {"backward(*args)", backward, "not supported: torch.func.grad is"},
     {"bfloat16()", convert<DType::kBF16>, "as bfloat16"},
     {"bool()", convert<DType::kI1>, "as bool: is it other than 0?"},
     {"clone()", clone, "a copy"},
@@ -374,7 +391,7 @@ constexpr NativeDef kMethods[] = {
     {"cpu(non_blocking=False)", cpu, "on the CPU"},
     {"cuda(non_blocking=False)", cuda, "on the GPU"},
     {"data_ptr()", data_ptr, "its address on the device"},
-    {"detach()", itself, "itself: Kiln has no autograd"},
+    {"detach()", detach, "itself, as a constant for gradients"},
     {"dim()", dim, "the number of dimensions"},
     {"double()", convert<DType::kF64>, "as float64"},
     {"element_size()", element_size, "bytes of an element"},
@@ -398,7 +415,7 @@ constexpr NativeDef kMethods[] = {
     {"permute(*dims)", permute, "the dimensions in another order, without a copy"},
     {"pin_memory()", pin_memory, "a copy in memory that the GPU copies by itself"},
     {"record_stream(stream)", record_stream, "its memory is not reused before that stream has passed"},
-    {"requires_grad_(requires_grad=True)", requires_grad, "accepted; Kiln has no autograd"},
+    {"requires_grad_(requires_grad=True)", requires_grad, "accepted; torch.func.grad says what has gradients"},
     {"reshape(*shape)", reshape, "in another shape; copies only when it must"},
     {"short()", convert<DType::kI16>, "as int16"},
     {"size(dim=None)", size, "the shape, or one dimension"},

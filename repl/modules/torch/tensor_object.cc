@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "support/float_bits.h"
 
@@ -97,6 +98,25 @@ std::vector<std::vector<Ref<TensorObject>>> PendingTensors::related() const {
   return groups;
 }
 
+bool PendingTensors::run_with_gradients(const TensorObject& t) {
+  if (t.expr().gradient_operations() == 0) return false;
+  std::unordered_set<const runtime::ExprNode*> shared;
+  for (const Expr::Part& part : t.expr().pending_parts()) shared.insert(part.node);
+  std::vector<Ref<TensorObject>> together;
+  std::vector<Expr> exprs;
+  for (TensorObject* other : tensors_) {
+    const Expr e = other->expr();
+    if (e.gradient_operations() == 0) continue;
+    const std::vector<Expr::Part> parts = e.pending_parts();
+    if (std::ranges::none_of(parts, [&](const Expr::Part& p) { return shared.contains(p.node); })) continue;
+    together.emplace_back(other);
+    exprs.push_back(e);
+  }
+  if (exprs.size() < 2 || !run_together(exprs).ok()) return false;  // alone: with its own error, or on the host
+  for (const auto& each : together) each->settle();
+  return true;
+}
+
 void PendingTensors::keep_parts(Interp& in, const TensorObject& whole) {
   if (tensors_.size() < 2) return;
   const std::vector<Expr::Part> parts = whole.expr().pending_parts();
@@ -111,8 +131,14 @@ void PendingTensors::keep_parts(Interp& in, const TensorObject& whole) {
   for (const auto& [t, factor] : held) t->keep_as_part(in, factor);
 }
 
-TensorObject::TensorObject(Interp& in, Expr expr)
-    : Object(kKind), expr_(std::move(expr)), pending_(torch_state(in).pending()) {
+TensorObject::TensorObject(Interp& in, Expr expr) : Object(kKind), expr_(std::move(expr)) {
+  if (const Tensor* t = expr_.tensor()) {
+    tensor_ = *t;
+    history_ = std::move(expr_);
+    expr_ = {};
+    return;
+  }
+  pending_ = torch_state(in).pending();
   pending_->limit_dropped(in);
   pending_->add(*this);
 }
@@ -130,6 +156,7 @@ void TensorObject::keep_as_part(Interp& in, bool is_factor) {
 }
 
 void TensorObject::compute(Interp& in) {
+  if (pending_->run_with_gradients(*this)) return;
   pending_->keep_parts(in, *this);
   computed(in, expr_);
   settle();
@@ -138,22 +165,70 @@ void TensorObject::compute(Interp& in) {
 void TensorObject::settle() {
   if (!is_pending()) return;
   tensor_ = *expr_.tensor();
+  history_ = expr_.records() ? expr_ : Expr();
   expr_ = {};
   pending_->remove(*this);
   pending_ = nullptr;
 }
 
+bool TensorObject::records() const {
+  if (expr_) return expr_.records();
+  if (history_ && !history_.records()) history_ = {};  // its scope has ended
+  return static_cast<bool>(history_);
+}
+
+const Tensor& TensorObject::constant(Interp& in, std::string_view what) {
+  if (!records()) return tensor(in);
+  const std::string name = !what.empty() ? std::string(what) : in.running ? in.running->name + "()" : "this";
+  in.fail(with_note(error(ErrorKind::kUnsupported, "no gradient of {}, which computes at once", name),
+                    "help: detach() its arguments, if they are constants here"));
+}
+
+void TensorObject::become(Interp& in, const std::function<Expr()>& make) {
+  if (records()) {
+    const Expr own = this->expr();
+    if (own.is_variable())
+      in.fail_as_type("RuntimeError", "an argument of a function under grad() is changed in place",
+                      "help: x = x + y makes a new tensor");
+    if (own.shares_elements())
+      in.fail_as_type("RuntimeError", "a tensor that has views, or is one, is changed in place while it has a gradient",
+                      "help: x = x + y makes a new tensor");
+  } else if (changing(in).storage().use_count() > 1) {
+    in.fail_as_type("RuntimeError", "a tensor whose memory others share gets elements that have a gradient in place",
+                    "help: x = x + y makes a new tensor");
+  }
+  const Expr expr = make();
+  if (pending_) pending_->remove(*this);
+  pending_ = nullptr;
+  tensor_ = {};
+  history_ = expr_ = {};
+  times_computed_ = 0;
+  if (const Tensor* t = expr.tensor()) {
+    tensor_ = *t;
+    history_ = expr;
+    return;
+  }
+  expr_ = expr;
+  pending_ = torch_state(in).pending();
+  pending_->add(*this);
+}
+
 const Tensor& TensorObject::changing(Interp& in) {
-  const Tensor& t = tensor(in);
+  const Tensor& t = constant(in, in.running ? in.running->name + "(), which changes a tensor in place" : "");
   PendingTensors& pending = *torch_state(in).pending();
   if (!pending.empty()) pending.run_readers(in, t.storage().get());
   return t;
 }
 
-const Tensor& tensor_of(Interp& in, const Value& v, std::string_view what) {
+const Tensor& seen_tensor(Interp& in, const Value& v, std::string_view what) {
   auto* t = v.missing() ? nullptr : v.get<TensorObject>();
   if (!t) in.fail(ErrorKind::kType, "{} needs a tensor, got '{}'", what, in.type_name(v));
   return t->tensor(in);
+}
+
+const Tensor& tensor_of(Interp& in, const Value& v, std::string_view what) {
+  if (auto* t = v.missing() ? nullptr : v.get<TensorObject>()) return t->constant(in, what);
+  return seen_tensor(in, v, what);
 }
 
 DType dtype_of(Interp& in, const Value& v, DType otherwise) {
@@ -255,9 +330,9 @@ std::optional<Value> TensorObject::attribute(Interp& in, std::string_view name) 
   if (name == "device") return Value(make<DeviceObject>(device()));
   if (name == "ndim") return Value::integer(rank());
   if (name == "is_cuda") return Value::boolean(device().is_cuda());
-  if (name == "requires_grad") return Value::boolean(requires_grad);
+  if (name == "requires_grad") return Value::boolean(requires_grad || records());
   if (name == "is_parameter") return Value::boolean(is_parameter);
-  if (name == "data") return Value(this);
+  if (name == "data") return detached_value(in, *this);
   if (name == "grad") return Value::none();
   if (name == "itemsize") return Value::integer(size_of(dtype()));
   if (name == "nbytes") return Value::integer(numel() * size_of(dtype()));

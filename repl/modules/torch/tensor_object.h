@@ -41,14 +41,23 @@ class TensorObject : public Object {
   std::string description() const;
 
   bool is_pending() const { return static_cast<bool>(expr_); }
-  /// Computed now when it is pending.
+  /// Whether its gradient may be asked for: it depends on the arguments of a function under torch.func.grad.
+  bool records() const;
+  /// Whether what is made of it is an expression, views too.
+  bool is_node() const { return is_pending() || records(); }
+  /// Computed now when it is pending. What is made of the elements is a constant for gradients: see constant().
   const Tensor& tensor(Interp& in) {
     if (expr_) compute(in);
     return tensor_;
   }
-  /// To be called before its elements change: pending expressions that read its memory are computed first.
+  /// The same for functions that compute at once: an error when it records, for its gradient would be lost.
+  const Tensor& constant(Interp& in, std::string_view what = {});
+  /// To be called before its elements change: pending expressions that read its memory are computed first. An error
+  /// when it records.
   const Tensor& changing(Interp& in);
-  Expr expr() const { return expr_ ? expr_ : Expr(tensor_); }
+  Expr expr() const { return expr_ ? expr_ : records() ? history_ : Expr(tensor_); }
+  /// Becomes what `make` makes of it: a change in place that gradients see. An error where others share its elements.
+  void become(Interp& in, const std::function<Expr()>& make);
   // Known without computing it.
   DType dtype() const { return expr_ ? expr_.dtype() : tensor_.dtype(); }
   std::span<const int64_t> shape() const { return expr_ ? expr_.shape() : tensor_.shape(); }
@@ -56,7 +65,7 @@ class TensorObject : public Object {
   int64_t numel() const { return expr_ ? expr_.numel() : tensor_.numel(); }
   Device device() const { return expr_ ? expr_.device() : tensor_.device(); }
 
-  bool requires_grad = false, is_parameter = false;
+  bool requires_grad = false, is_parameter = false;  // what a script set
 
   /// Called when another tensor that it is a part of is computed. Computes it first, so that its value is kept, if it
   /// is an operand of a product, or was computed as a part before and that costs more than to read it.
@@ -69,6 +78,7 @@ class TensorObject : public Object {
 
   Tensor tensor_;
   Expr expr_;                                // while it is pending
+  mutable Expr history_;                     // what it was made of, when it is computed and records
   std::shared_ptr<PendingTensors> pending_;  // of the session, while it is pending
   int times_computed_ = 0;                   // as a part of others, while it is pending
 };
@@ -100,8 +110,10 @@ class DeviceObject : public Object {
 };
 
 Value wrap(Tensor t);
-/// The tensor of a value, or an error that names the purpose.
+/// The tensor of a value, or an error that names the purpose; also where it records, as constant().
 const Tensor& tensor_of(Interp& in, const Value& v, std::string_view what);
+/// The same of functions that look at elements and make no tensor of them.
+const Tensor& seen_tensor(Interp& in, const Value& v, std::string_view what);
 /// A dtype from a dtype; `otherwise` when the value is missing or None.
 DType dtype_of(Interp& in, const Value& v, DType otherwise);
 /// A number that fills a tensor: an error where the dtype cannot hold it. As in torch an unsigned one takes negative
@@ -134,6 +146,8 @@ inline constexpr int64_t kLazyElements = 4096;
 /// A pending tensor is computed when it has grown to this many operations: a loop that never looks at its tensors must
 /// not make an expression without end.
 inline constexpr int kMostPendingOperations = 64;
+/// The same of what has a gradient: it is planned with that, and a value in between would be stored.
+inline constexpr int kMostRecordedOperations = 512;
 
 /// What the layers below refuse of a tensor's shape, dtype or values is torch's RuntimeError.
 [[noreturn]] inline void fail_as_torch(Interp& in, Diagnostic d) {
@@ -149,6 +163,8 @@ inline void checked(Interp& in, Status s) {
   if (!s.ok()) fail_as_torch(in, std::move(s.error()));
 }
 
+/// The same elements, as a constant for gradients.
+Value detached_value(Interp& in, TensorObject& t);
 /// A tensor or number as an operand.
 std::optional<Expr> operand_of(const Value& v);
 /// The operation on tensors and numbers: computed at once when all is small, else pending. Errors show both shapes.
@@ -199,7 +215,9 @@ void install_tensor_reductions(Interp& in);
 inline bool given(const Value& v) { return !v.missing() && !v.is_none(); }
 /// The tensor whose method runs.
 inline TensorObject& self_object(NativeArgs& a) { return *a.self->get<TensorObject>(); }
-inline const Tensor& self_tensor(Interp& in, NativeArgs& a) { return self_object(a).tensor(in); }
+inline const Tensor& self_tensor(Interp& in, NativeArgs& a) { return self_object(a).constant(in); }
+/// Of methods that look at it and make no tensor of its elements.
+inline const Tensor& seen_self(Interp& in, NativeArgs& a) { return self_object(a).tensor(in); }
 /// What a `*rest` parameter holds.
 inline const std::vector<Value>& rest_of(const Value& v) { return v.get<Tuple>()->items; }
 

@@ -106,8 +106,38 @@ Value sum(Interp& in, NativeArgs& a) {
   return compute(in, ExprOp::kSum, {x}, std::move(attributes));
 }
 
+/// The last of the running products, which have a gradient.
+Value recorded_product(Interp& in, NativeArgs& a, DType to) {
+  ExprAttributes along = along_axes(in, a, a[0], {}), order, flat, running, last, out;
+  const Shape shape(self_object(a).shape().begin(), self_object(a).shape().end());
+  Shape kept;
+  int64_t inner = 1;
+  std::vector<int> behind;
+  for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
+    const auto n = shape[static_cast<size_t>(d)];
+    const bool reduced = along.axes.empty() || std::ranges::find(along.axes, d) != along.axes.end();
+    (reduced ? behind : order.axes).push_back(d);
+    if (!reduced) kept.push_back(n);
+    if (!reduced || flag(in, a[1])) out.shape.push_back(reduced ? 1 : n);
+    if (reduced) inner *= n;
+  }
+  order.axes.insert(order.axes.end(), behind.begin(), behind.end());
+  flat.shape = last.shape = kept;
+  flat.shape.push_back(inner), last.shape.push_back(1);
+  if (inner == 0) return wrap(taken(in, Tensor::full(self_object(a).device(), to, out.shape, 1.0)));
+  running.axes = {static_cast<int>(kept.size())};
+  running.dtype = to;
+  last.starts.assign(last.shape.size(), 0);
+  last.starts.back() = inner - 1;
+  Expr x = applied(in, ExprOp::kPermute, {self_object(a).expr()}, std::move(order));
+  x = applied(in, ExprOp::kCumProd, {applied(in, ExprOp::kReshape, {x}, std::move(flat))}, std::move(running));
+  return settled(in,
+                 applied(in, ExprOp::kReshape, {applied(in, ExprOp::kSlice, {x}, std::move(last))}, std::move(out)));
+}
+
 Value prod(Interp& in, NativeArgs& a) {
   DType from = self_object(a).dtype(), to = dtype_of(in, a[2], is_float(from) ? from : DType::kI64);
+  if (self_object(a).records()) return recorded_product(in, a, to);
   const Tensor& x = self_tensor(in, a);
   Plan p = plan(in, is_float(from) && !is_float(to) ? taken(in, x.to(to)) : x, a[0], flag(in, a[1]));
   if (is_float(to))
@@ -152,6 +182,12 @@ Value spread(Interp& in, NativeArgs& a, bool root) {
   const DType to = *attributes.dtype;
   if (root) attributes.dtype = computed_in(to);
   const Expr variance = applied(in, ExprOp::kVar, {self_object(a).expr()}, std::move(attributes));
+  if (root && variance.records()) {  // as torch, no gradient where it is 0
+    const Expr zero = Expr::scalar(0.0), none = applied(in, ExprOp::kEq, {variance, zero});
+    const Expr some = applied(in, ExprOp::kWhere, {none, Expr::scalar(1.0), variance});
+    const Expr out = applied(in, ExprOp::kWhere, {none, zero, applied(in, ExprOp::kSqrt, {some})});
+    return settled(in, in_dtype(in, out, to));
+  }
   return settled(in, root ? in_dtype(in, applied(in, ExprOp::kSqrt, {variance}), to) : variance);
 }
 Value var(Interp& in, NativeArgs& a) { return spread(in, a, false); }
@@ -167,6 +203,19 @@ Value extreme_or_pair(Interp& in, NativeArgs& a, bool largest) {
     return compute(in, largest ? ExprOp::kMaximum : ExprOp::kMinimum, {*a.self, a[0]});
   if (a[0].missing() || a[0].is_none())
     return compute(in, largest ? ExprOp::kMax : ExprOp::kMin, {*a.self}, along_axes(in, a, {}, a[1]));
+  if (self_object(a).records() && self_object(a).rank() > 0) {  // the gradient goes to one of equal elements
+    ExprAttributes take = along_axes(in, a, a[0], {}), out;
+    Value place_of = place(in, a, largest);
+    const Expr at = place_of.get<TensorObject>()->expr();
+    ExprAttributes kept;
+    kept.shape.assign(self_object(a).shape().begin(), self_object(a).shape().end());
+    kept.shape[static_cast<size_t>(take.axes.at(0))] = 1;
+    out.shape.assign(at.shape().begin(), at.shape().end());
+    const Expr places = applied(in, ExprOp::kReshape, {at}, std::move(kept));
+    const Expr found = applied(in, ExprOp::kTake, {self_object(a).expr(), places}, std::move(take));
+    return make<ValuesIndices>(settled(in, applied(in, ExprOp::kReshape, {found}, std::move(out))),
+                               std::move(place_of));
+  }
   Value values = compute(in, largest ? ExprOp::kMax : ExprOp::kMin, {*a.self}, along_axes(in, a, a[0], a[1]));
   return make<ValuesIndices>(std::move(values), place(in, a, largest));
 }
@@ -189,7 +238,7 @@ Value truth_of(Interp& in, NativeArgs& a, bool every) {
   const Expr x = self_object(a).expr();
   const DType to = x.dtype() == DType::kU8 ? DType::kU8 : DType::kI1;
   if (x.numel() == 0)
-    return wrap(reduce_floats(in, plan(in, self_tensor(in, a), a[0], flag(in, a[1])), to,
+    return wrap(reduce_floats(in, plan(in, seen_self(in, a), a[0], flag(in, a[1])), to,
                               [every](const double*, size_t) { return every ? 1.0 : 0.0; }));
   const Expr test = applied(in, ExprOp::kNe, {x, Expr::scalar(int64_t{0})});
   const Expr truth = applied(in, every ? ExprOp::kMin : ExprOp::kMax, {test}, along_axes(in, a, a[0], a[1]));

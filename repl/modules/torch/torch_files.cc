@@ -60,7 +60,7 @@ Value save(Interp& in, NativeArgs& a) {
       if (a[0].get<Dict>() || a[0].get<List>() || a[0].get<Tuple>())
         in.fail(with_note(error(ErrorKind::kType, "a .npy file holds one tensor, not '{}'", in.type_name(a[0])),
                           "help: save it as .npz or .safetensors"));
-      in.check(runtime::save_npy(tensor_of(in, a[0], "save()"), path));
+      in.check(runtime::save_npy(seen_tensor(in, a[0], "save()"), path));
       break;
     case TensorFormat::kNpz:
       in.check(runtime::save_npz(named_tensors(in, a[0], format), path));

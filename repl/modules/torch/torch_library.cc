@@ -2,6 +2,7 @@
 // torch._kiln.
 #include "repl/modules/modules.h"
 #include "repl/modules/torch/lazy_scope.h"
+#include "repl/modules/torch/tensor_grad.h"
 #include "repl/modules/torch/tensor_index.h"
 #include "repl/modules/torch/tensor_sort.h"
 #include "repl/script/builtins/builtins.h"
@@ -82,21 +83,21 @@ Value check_places(Interp& in, NativeArgs& a) {
 
 Value nonzero(Interp& in, NativeArgs& a) {
   std::vector<Value> out;
-  for (Tensor& t : places_of_nonzero(in, tensor_of(in, a[0], "nonzero()"))) out.push_back(wrap(std::move(t)));
+  for (Tensor& t : places_of_nonzero(in, seen_tensor(in, a[0], "nonzero()"))) out.push_back(wrap(std::move(t)));
   return make<Tuple>(std::move(out));
 }
 
 /// put(input, places, values, how): in place, at row-major positions.
 Value put(Interp& in, NativeArgs& a) {
   const Tensor& places = tensor_of(in, a[1], "put()");
-  const Tensor values = tensor_of(in, a[2], "put()");
+  TensorObject& given_values = tensor_object(in, a[2]);
   const Shape shape = shape_vector(places);
   const std::vector<int64_t> at = load_ints(in, places, shape);
   const int64_t elements = tensor_object(in, a[0]).numel();
   for (int64_t p : at)
     if (p < 0 || p >= elements) in.fail_as("IndexError", "position {} in a tensor of {} elements", p, elements);
-  if (auto both = broadcast_shapes(values.shape(), shape); !both.ok() || *both != shape)
-    in.fail(ErrorKind::kType, "put() of {} at places of {}", in.repr(size_value(values.shape())),
+  if (auto both = broadcast_shapes(given_values.shape(), shape); !both.ok() || *both != shape)
+    in.fail(ErrorKind::kType, "put() of {} at places of {}", in.repr(size_value(given_values.shape())),
             in.repr(size_value(shape)));
   const std::string how = in.to_text(a[3], "how");
   const Combine combine = how == "add"    ? Combine::kAdd
@@ -104,7 +105,16 @@ Value put(Interp& in, NativeArgs& a) {
                           : how == "amin" ? Combine::kLeast
                           : how == "amax" ? Combine::kGreatest
                                           : Combine::kSet;
-  const Tensor& to = tensor_object(in, a[0]).changing(in);
+  TensorObject& self = tensor_object(in, a[0]);
+  if ((self.records() || given_values.records()) && (combine == Combine::kSet || combine == Combine::kAdd)) {
+    self.become(in, [&] {
+      const Value whole = expanded_to(in, a[2], shape);
+      const Expr values = whole.get<TensorObject>()->expr();
+      return combine == Combine::kSet ? with_put(in, self.expr(), at, values) : with_added(in, self.expr(), at, values);
+    });
+    return a[0];
+  }
+  const Tensor values = given_values.constant(in, how + " of elements"), &to = self.changing(in);
   put_elements(in, to, at, expanded(in, values, shape), combine);
   return a[0];
 }
@@ -159,8 +169,10 @@ constexpr NativeDef kLibrary[] = {
     {"take(input, dims, places, any_outside=False)", take, "elements at places of some dimensions"},
 };
 
-void fill_library(Interp&, ModuleObject& m) {
+void fill_library(Interp& in, ModuleObject& m) {
+  install_grad(in);
   add_functions(m, kLibrary);
+  add_functions(m, grad_functions());
   add_functions(m, sorting_functions());
 }
 

@@ -237,7 +237,8 @@ void flatten(Interp& in, const Value& v, size_t depth, Shape& shape, std::vector
   in.check_stack();
   if (!v.get<List>() && !v.get<Tuple>()) {
     if (depth < shape.size()) in.fail(ErrorKind::kValue, "the nested lists differ in depth");
-    if (auto* t = v.get<TensorObject>()) return out.push_back(item_of(in, t->tensor(in)));
+    if (auto* t = v.get<TensorObject>())
+      return out.push_back(item_of(in, t->constant(in, "torch.tensor() (torch.stack() has one)")));
     if (!v.is_float() && !v.small_int_or_bool())
       in.fail(ErrorKind::kType, "a tensor is made of numbers, not of '{}'", in.type_name(v));
     return out.push_back(v);
@@ -254,7 +255,7 @@ void flatten(Interp& in, const Value& v, size_t depth, Shape& shape, std::vector
 
 Value tensor(Interp& in, NativeArgs& a) {
   if (auto* t = a[0].get<TensorObject>()) {
-    const Tensor& source = t->tensor(in);
+    const Tensor& source = t->constant(in, "torch.tensor()");
     Tensor copy = taken(in, Tensor::empty(source.device(), source.dtype(), source.shape()));
     checked(in, copy.copy_from(source));
     return wrap(taken(in, copy.to(dtype_of(in, a[1], source.dtype()))));
@@ -287,19 +288,19 @@ double number_or(Interp& in, const Value& v, double otherwise) {
 }
 
 Value allclose(Interp& in, NativeArgs& a) {
-  auto close = close_elements(in, tensor_of(in, a[0], "allclose()"), tensor_of(in, a[1], "allclose()"),
+  auto close = close_elements(in, seen_tensor(in, a[0], "allclose()"), seen_tensor(in, a[1], "allclose()"),
                               number_or(in, a[2], 1e-5), number_or(in, a[3], 1e-8), !a[4].missing() && in.truth(a[4]));
   return Value::boolean(std::all_of(close.begin(), close.end(), [](bool b) { return b; }));
 }
 Value isclose(Interp& in, NativeArgs& a) {
-  const Tensor &x = tensor_of(in, a[0], "isclose()"), &y = tensor_of(in, a[1], "isclose()");
+  const Tensor &x = seen_tensor(in, a[0], "isclose()"), &y = seen_tensor(in, a[1], "isclose()");
   auto close =
       close_elements(in, x, y, number_or(in, a[2], 1e-5), number_or(in, a[3], 1e-8), !a[4].missing() && in.truth(a[4]));
   return wrap(store_ints(in, x.device(), DType::kI1, taken(in, broadcast_shapes(x.shape(), y.shape())),
                          std::vector<int64_t>(close.begin(), close.end())));
 }
 Value equal(Interp& in, NativeArgs& a) {
-  const Tensor &x = tensor_of(in, a[0], "equal()"), &y = tensor_of(in, a[1], "equal()");
+  const Tensor &x = seen_tensor(in, a[0], "equal()"), &y = seen_tensor(in, a[1], "equal()");
   if (shape_vector(x) != shape_vector(y)) return Value::boolean(false);
   Value same = tensor_compare(in, ast::CompareOp::kEq, a[0], a[1]);
   std::vector<int64_t> v = load_ints(in, same.get<TensorObject>()->tensor(in), shape_vector(x));
@@ -313,7 +314,7 @@ Value assert_close(Interp& in, NativeArgs& a) {
       return Value::none();
     in.fail_as("AssertionError", "{} and {} are not close", in.repr(a[0]), in.repr(a[1]));
   }
-  const Tensor &x = tensor_of(in, a[0], "assert_close()"), &y = tensor_of(in, a[1], "assert_close()");
+  const Tensor &x = seen_tensor(in, a[0], "assert_close()"), &y = seen_tensor(in, a[1], "assert_close()");
   if (shape_vector(x) != shape_vector(y))
     in.fail_as("AssertionError", "the shapes {} and {} differ", in.repr(size_value(x.shape())),
                in.repr(size_value(y.shape())));
@@ -373,23 +374,6 @@ constexpr NativeDef kGenerator[] = {
 
 Value is_tensor(Interp&, NativeArgs& a) { return Value::boolean(a[0].get<TensorObject>() != nullptr); }
 
-Value enter_nothing(Interp&, NativeArgs&) { return Value::none(); }
-Value exit_block(Interp&, NativeArgs&) { return Value::boolean(false); }
-constexpr NativeDef kContext[] = {{"__enter__()", enter_nothing, ""}, {"__exit__(*args)", exit_block, ""}};
-/// A `with` block without effect: there is no autograd that no_grad() could switch off.
-Value no_grad(Interp&, NativeArgs&) {
-  auto o = make<Opaque>("no_grad");
-  for (const NativeDef& d : kContext) {
-    auto native = make<Native>(d);
-    o->members.set(native->name, native);
-  }
-  o->on_call = [](Interp& in, CallArgs& args) -> Value {
-    if (args.args.size() != 1) in.fail(ErrorKind::kType, "no_grad() decorates one function");
-    return args.args[0];
-  };
-  return o;
-}
-
 constexpr NativeDef kTorch[] = {
     {"Generator(device=None)", generator, "random numbers of its own"},
     {"allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)", allclose,
@@ -404,12 +388,10 @@ constexpr NativeDef kTorch[] = {
     {"eye(n, m=None, *, dtype=None, device=None)", eye, "ones on the diagonal"},
     {"full(size, fill_value, *, dtype=None, device=None)", full, "one value everywhere"},
     {"full_like(input, fill_value, *, dtype=None, device=None)", full_like, "one value everywhere, as another tensor"},
-    {"inference_mode()", no_grad, "accepted; Kiln has no autograd"},
     {"is_tensor(obj)", is_tensor, "is it a tensor?"},
     {"isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)", isclose, "which elements are close"},
     {"linspace(start, end, steps, *, dtype=None, device=None)", linspace, "evenly spaced floats, both ends included"},
     {"manual_seed(seed)", manual_seed, "restarts the random numbers"},
-    {"no_grad()", no_grad, "accepted; Kiln has no autograd"},
     {"ones(*shape, size=, dtype=None, device=None, requires_grad=False)", ones, "ones"},
     {"ones_like(input, *, dtype=None, device=None)", ones_like, "ones, as another tensor"},
     {"rand(*shape, size=, dtype=None, device=None, requires_grad=False, generator=None)", rand_, "uniform in [0, 1)"},
@@ -515,6 +497,7 @@ void fill_nn(Interp& in, ModuleObject& m) {
 constexpr NativeDef kTesting[] = {
     {"assert_close(actual, expected, *, rtol=None, atol=None, equal_nan=False, check_dtype=True)", assert_close,
      "an error unless all elements are close"}};
+void fill_func(Interp&, ModuleObject& m) { m.texts = {library_module("torch._grad")}; }
 void fill_testing(Interp&, ModuleObject& m) { add_functions(m, kTesting); }
 
 /// The PyTorch whose rules are kept: what the tests' recorded results are from.
@@ -539,7 +522,7 @@ void fill_torch(Interp& in, ModuleObject& m) {
   m.members.set("nan", Value::real(NAN));
   m.members.set("pi", Value::real(M_PI));
   m.members.set("__version__", Value::str(std::string(kTorchVersion)));
-  for (std::string_view sub : {"cuda", "cpu", "nn", "testing", "autograd", "profiler"})
+  for (std::string_view sub : {"cuda", "cpu", "nn", "testing", "autograd", "func", "profiler"})
     m.members.set(sub, in.import_module("torch." + std::string(sub)));
 }
 
@@ -555,7 +538,7 @@ constexpr std::string_view kPromptFunctional[] = {"gelu", "layer_norm", "relu", 
 constexpr ModuleDef kTorchModules[] = {
     {"torch", fill_torch},           {"torch.autograd", fill_autograd},
     {"torch.nn", fill_nn},           {"torch.nn.functional", fill_functional},
-    {"torch.testing", fill_testing},
+    {"torch.testing", fill_testing}, {"torch.func", fill_func},
 };
 
 }  // namespace

@@ -44,6 +44,8 @@ class TorchState {
   const std::shared_ptr<PendingTensors>& pending() const { return pending_; }
   /// Operations stay pending however small their tensors are, because the caller needs the expression.
   bool always_lazy = false;
+  /// Results are constants for gradients: inside of torch.no_grad().
+  bool no_grad = false;
   /// For tests: what is no expression runs as kernels on the CPU too, as it does on a GPU.
   bool always_kernels = false;
   /// How often tensors were read element by element on the host, for the table of docs/torch.md.

@@ -493,7 +493,8 @@ void KernelObject::convert(Interp& in, const Bound& bound, std::vector<std::opti
     const Value* v = bound.values[i];
     if (auto* c = v->get<ConstexprObject>()) v = &c->value;
     if (auto* t = v->get<TensorObject>())
-      arg.emplace(&t->changing(in));  // a kernel may write to it
+      // A kernel may write to it.
+      arg.emplace(t->records() ? &t->constant(in, "the kernel " + kernel.name()) : &t->changing(in));
     else if (v->is_small_int())
       arg.emplace(v->integer());
     else if (auto* w = v->get<WideInt>(); w && w->value > 0 && w->value <= ast::Int{UINT64_MAX})

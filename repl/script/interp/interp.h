@@ -222,6 +222,7 @@ class Interp {
 
   // --- what the session sets ---
   std::function<void(std::string_view)> output, error_output;
+  const Native* running = nullptr;  // the native function that is called, for its name in messages
   std::atomic<bool> interrupted{false};
   std::vector<std::string> argv;
   std::optional<int> exit_code;  // of the SystemExit that ended a script

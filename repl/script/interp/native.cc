@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <new>
 #include <stdexcept>
+#include <utility>
 
 #include "repl/script/interp/interp.h"
 #include "support/trace.h"
@@ -106,6 +107,12 @@ Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
 }
 
 Value Native::run(Interp& in, NativeArgs& args) const {
+  struct Running {
+    explicit Running(Interp& i, const Native* n) : in(i), before(std::exchange(i.running, n)) {}
+    ~Running() { in.running = before; }
+    Interp& in;
+    const Native* const before;
+  } running(in, this);
   try {
     return def.function(in, args);
   } catch (const std::exception& e) {

@@ -79,7 +79,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         raise RuntimeError("scaled_dot_product_attention() takes tensors of one dtype")
     by = query.shape[-1] ** -0.5 if scale is None else scale
     grouped = enable_gqa and query.shape[-3] != key.shape[-3]
-    if attn_mask is None and dropout_p == 0 and _attention.fits(query, key, value, by):
+    at_once = attn_mask is None and dropout_p == 0 and not _kiln.records(query, key, value)
+    if at_once and _attention.fits(query, key, value, by):
         heads, of_keys = [x.shape[-3] if x.ndim > 2 else 1 for x in (query, key)]
         if heads == of_keys or grouped and heads % of_keys == 0:
             return _attention.attention(query, key, value, by, is_causal)
@@ -462,8 +463,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         mean, var = x.mean(dims), x.var(dims, correction=0)
         if running_mean is not None:
             n = input.numel() // input.shape[1]
-            running_mean.copy_(running_mean * (1 - momentum) + mean * momentum)
-            running_var.copy_(running_var * (1 - momentum) + var * (momentum * n / (n - 1)))
+            running_mean.copy_(running_mean * (1 - momentum) + mean.detach() * momentum)
+            running_var.copy_(running_var * (1 - momentum) + var.detach() * (momentum * n / (n - 1)))
     else:
         mean, var = _wide(running_mean), _wide(running_var)
     y = (x - mean.reshape(shape)) * (1 / (var + eps).sqrt()).reshape(shape)

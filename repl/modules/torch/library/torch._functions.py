@@ -481,28 +481,65 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
 
 
 def is_grad_enabled():
-    return False
+    return not _kiln.is_no_grad()
 
 
-class set_grad_enabled:
-    """Accepted; Kiln has no autograd."""
+class _GradMode:
+    """Whether results have gradients, in a `with` block or a function that this decorates."""
 
-    def __init__(self, mode=False):
-        pass
+    mode = False
+
+    def __init__(self, func=None):
+        self.before, self.func = [], func
+
+    def __enter__(self):
+        self.before.append(_kiln.set_no_grad(not self.mode))
+
+    def __exit__(self, *args):
+        _kiln.set_no_grad(self.before.pop())
+        return False
+
+    def __call__(self, *args, **kwargs):
+        if self.func is None:
+            return type(self)(*args)
+        with self:
+            return self.func(*args, **kwargs)
+
+
+class no_grad(_GradMode):
+    pass
+
+
+class inference_mode(_GradMode):
+    def __init__(self, mode=True):
+        super().__init__(None if isinstance(mode, bool) else mode)
+        self.mode = mode is False
+
+
+class enable_grad(_GradMode):
+    mode = True
+
+
+class set_grad_enabled(_GradMode):
+    """As a call alone it sets the mode."""
+
+    def __init__(self, mode):
+        super().__init__()
+        self.mode = bool(mode)
+        self.before.append(_kiln.set_no_grad(not mode))
+
+    def __enter__(self):
+        _kiln.set_no_grad(not self.mode)
+
+
+class autocast:
+    """Accepted without effect: convert with .to(dtype)."""
 
     def __enter__(self):
         return None
 
     def __exit__(self, *args):
         return False
-
-
-class enable_grad(set_grad_enabled):
-    pass
-
-
-class autocast(set_grad_enabled):
-    """Accepted without effect: convert with .to(dtype)."""
 
     def __init__(self, device_type="cuda", dtype=None, enabled=True, cache_enabled=None):
         if enabled:

@@ -61,10 +61,20 @@ def unfold(self, dimension, size, step):
     d = _tensor._dim(dimension, self.ndim)
     if size < 0 or size > self.shape[d] or step <= 0:
         raise RuntimeError(f"unfold() by windows of {size}, {step} apart, of a dimension of {self.shape[d]}")
+    if _kiln.records(self):
+        return _windows(self, d, size, step)
     shape, strides = list(self.shape), list(self.stride())
     shape[d] = (shape[d] - size) // step + 1
     return self.as_strided(shape + [size], strides[:d] + [strides[d] * step] + strides[d + 1:] + [strides[d]],
                            self.storage_offset())
+
+
+@_kiln.lazily
+def _windows(x, d, size, step):
+    """By places instead of strides."""
+    count = (x.shape[d] - size) // step + 1
+    at = _kiln.iota(count, x).unsqueeze(1) * step + _kiln.iota(size, x)
+    return _tensor.movedim(x.index_select(d, at.reshape(-1)).unflatten(d, (count, size)), d + 1, -1)
 
 
 def masked_fill_(self, mask, value):

@@ -6,8 +6,16 @@ from torch._tensor import _Pair, _dim, _wide, flip, gather, lerp, movedim, narro
 lazily = _kiln.lazily
 
 
+def _looked_up(input, dim, pair):
+    """With the values as elements of `input`, where that has a gradient."""
+    if not _kiln.records(input):
+        return _Pair(pair)
+    return _Pair((gather(input, dim, pair[1]), pair[1]))
+
+
 def sort(input, dim=-1, descending=False, *, stable=False):
-    return _Pair(_kiln.sort(input, _dim(dim, input.ndim), descending))
+    dim = _dim(dim, input.ndim)
+    return _looked_up(input, dim, _kiln.sort(input.detach(), dim, descending))
 
 
 def argsort(input, dim=-1, descending=False, *, stable=False):
@@ -235,7 +243,7 @@ def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None):
     if not isinstance(p, (int, float)):
         raise RuntimeError(f"norm(p={p!r}) is not supported: it is a number or 'fro'")
     if p == 2:
-        r = (x * x).sum(dim, keepdim).sqrt()
+        r = _root((x * x).sum(dim, keepdim), 0.5)
     elif p == float("inf"):
         r = x.abs().amax(dim, keepdim)
     elif p == float("-inf"):
@@ -245,8 +253,20 @@ def norm(input, p="fro", dim=None, keepdim=False, *, dtype=None):
     elif p == 1:
         r = x.abs().sum(dim, keepdim)
     else:
-        r = (x.abs() ** p).sum(dim, keepdim) ** (1.0 / p)
+        r = _root((x.abs() ** p).sum(dim, keepdim), 1.0 / p)
     return r.to(out)
+
+
+def _root(x, power):
+    """x ** power, as torch without a gradient where it is 0."""
+    if _kiln.records(x):
+        none = x == 0
+        return torch.where(none, 0.0, _power(torch.where(none, 1.0, x), power))
+    return _power(x, power)
+
+
+def _power(x, power):
+    return x.sqrt() if power == 0.5 else x ** power
 
 
 @lazily
@@ -365,11 +385,13 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
 
 
 def cummax(input, dim):
-    return _Pair(_kiln.running_extreme(input, _dim(dim, input.ndim), True))
+    dim = _dim(dim, input.ndim)
+    return _looked_up(input, dim, _kiln.running_extreme(input.detach(), dim, True))
 
 
 def cummin(input, dim):
-    return _Pair(_kiln.running_extreme(input, _dim(dim, input.ndim), False))
+    dim = _dim(dim, input.ndim)
+    return _looked_up(input, dim, _kiln.running_extreme(input.detach(), dim, False))
 
 
 def logcumsumexp(input, dim):

@@ -142,7 +142,9 @@ def take(input, index):
 def masked_fill(input, mask, value):
     if mask.dtype is not torch.bool:
         raise RuntimeError(f"masked_fill() takes a mask of bool, got {mask.dtype}")
-    return torch.where(mask, _fits(value, input.dtype, "masked_fill()"), input).to(input.dtype)
+    if not _kiln.records(value):
+        value = _fits(value, input.dtype, "masked_fill()")
+    return torch.where(mask, value, input).to(input.dtype)
 
 
 def masked_select(input, mask):
@@ -327,6 +329,8 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
     a, b = _dim(dim1, input.ndim), _dim(dim2, input.ndim)
     if a == b:
         raise RuntimeError("diagonal() takes two different dimensions")
+    if _kiln.records(input):
+        return _diagonal(input, offset, a, b)
     shape, strides, start = list(input.shape), list(input.stride()), input.storage_offset()
     n = min(shape[a], shape[b] - offset) if offset >= 0 else min(shape[a] + offset, shape[b])
     n = max(n, 0)
@@ -334,6 +338,18 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
         start += offset * strides[b] if offset >= 0 else -offset * strides[a]
     kept = [d for d in range(input.ndim) if d not in (a, b)]
     return input.as_strided([shape[d] for d in kept] + [n], [strides[d] for d in kept] + [strides[a] + strides[b]], start)
+
+
+@lazily
+def _diagonal(input, offset, a, b):
+    """By places instead of strides."""
+    rows, columns = max(-offset, 0), max(offset, 0)
+    n = max(min(input.shape[a] - rows, input.shape[b] - columns), 0)
+    x = movedim(input, (a, b), (-2, -1))
+    if n == 0:
+        return x[..., 0, :0]
+    i = _kiln.iota(n, input).reshape(-1, 1)
+    return _kiln.take(x, [x.ndim - 2, x.ndim - 1], [i + rows, i + columns]).squeeze(-1)
 
 
 def diag(input, diagonal=0):

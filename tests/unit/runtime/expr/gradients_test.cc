@@ -335,7 +335,7 @@ TEST(Gradients, VariablesRememberWhatWasComputed) {
     const std::vector<double> at = numbers(x), got = elements(g[0]);
     for (size_t i = 0; i < at.size(); ++i) EXPECT_NEAR(got[i], 2 * at[i] * at[i] * at[i], 1e-5);
     // Of an inner scope, whose result depends on the outer variable.
-    GradScope inner(&scope);
+    GradScope inner;
     const Expr u = *inner.variable(y);
     auto of_u = *gradients(total(op(ExprOp::kMul, {u, u})), {&u, 1});
     auto of_v = *gradients(total(of_u[0]), {&v, 1});

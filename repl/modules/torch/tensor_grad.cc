@@ -1,0 +1,182 @@
+#include "repl/modules/torch/tensor_grad.h"
+
+#include <algorithm>
+
+#include "repl/script/builtins/builtins.h"
+
+namespace kiln::script {
+
+namespace {
+
+Expr in_shape(Interp& in, const Expr& x, Shape shape) {
+  ExprAttributes a;
+  a.shape = std::move(shape);
+  return applied(in, ExprOp::kReshape, {x}, std::move(a));
+}
+Expr in_dtype_of(Interp& in, const Expr& x, const Expr& like) {
+  ExprAttributes a;
+  a.dtype = like.dtype();
+  return x.dtype() == like.dtype() ? x : applied(in, ExprOp::kCast, {x}, std::move(a));
+}
+Shape shape_of_expr(const Expr& x) { return {x.shape().begin(), x.shape().end()}; }
+
+/// For each element of `to`, the element of `values` that is put there, and whether there is one.
+Expr chosen(Interp& in, const Expr& to, const Expr& values, const std::vector<int64_t>& from, const Expr& otherwise) {
+  const Expr table(store_ints(in, to.device(), DType::kI64, {to.numel()}, from));
+  ExprAttributes take;
+  take.axes = {0};
+  take.any_outside = true;
+  const Expr flat = in_shape(in, in_dtype_of(in, values, to), {values.numel()});
+  const Expr found = applied(in, ExprOp::kTake, {flat, table}, std::move(take));
+  const Expr there = applied(in, ExprOp::kGe, {table, Expr::scalar(int64_t{0})});
+  return applied(in, ExprOp::kWhere, {there, found, otherwise});
+}
+
+}  // namespace
+
+Expr with_put(Interp& in, const Expr& to, const std::vector<int64_t>& places, const Expr& values) {
+  if (places.empty()) return to;
+  std::vector<int64_t> from(static_cast<size_t>(to.numel()), -1);
+  for (size_t i = 0; i < places.size(); ++i) from[static_cast<size_t>(places[i])] = static_cast<int64_t>(i);
+  return in_shape(in, chosen(in, to, values, from, in_shape(in, to, {to.numel()})), shape_of_expr(to));
+}
+
+Expr with_added(Interp& in, const Expr& to, const std::vector<int64_t>& places, const Expr& values) {
+  // Round by round one value for each element.
+  std::vector<std::vector<int64_t>> rounds;
+  std::vector<size_t> depth(static_cast<size_t>(to.numel()), 0);
+  for (size_t i = 0; i < places.size(); ++i) {
+    const auto at = static_cast<size_t>(places[i]);
+    if (depth[at] == rounds.size()) rounds.emplace_back(static_cast<size_t>(to.numel()), -1);
+    rounds[depth[at]++][at] = static_cast<int64_t>(i);
+  }
+  Expr out = in_shape(in, to, {to.numel()});
+  for (const auto& from : rounds)
+    out = applied(in, ExprOp::kAdd, {out, chosen(in, to, values, from, Expr::scalar(0.0))});
+  return in_shape(in, out, shape_of_expr(to));
+}
+
+Expr with_part(Interp& in, const Expr& to, const Shape& starts, const Shape& steps, const Expr& values) {
+  const Shape whole = shape_of_expr(to), part = shape_of_expr(values);
+  if (values.numel() == 0) return to;
+  std::vector<Expr> operands = {in_dtype_of(in, values, to)};
+  ExprAttributes take;
+  take.any_outside = true;
+  Expr inside;
+  auto require = [&](const Expr& test) { inside = inside ? applied(in, ExprOp::kLogicalAnd, {inside, test}) : test; };
+  for (size_t d = 0; d < whole.size(); ++d) {
+    if (part[d] == whole[d]) continue;
+    const Expr zero = Expr::scalar(int64_t{0}), step = Expr::scalar(steps[d]);
+    Shape along(whole.size(), 1);
+    along[d] = whole[d];
+    Expr at = in_shape(in, Expr::iota(to.device(), whole[d], DType::kI64), along);
+    at = applied(in, ExprOp::kSub, {at, Expr::scalar(starts[d])});
+    if (steps[d] > 1) {
+      require(applied(in, ExprOp::kEq, {applied(in, ExprOp::kMod, {at, step}), zero}));
+      at = applied(in, ExprOp::kFloorDiv, {at, step});
+    }
+    require(applied(in, ExprOp::kGe, {at, zero}));
+    require(applied(in, ExprOp::kLt, {at, Expr::scalar(part[d])}));
+    take.axes.push_back(static_cast<int>(d));
+    operands.push_back(at);
+  }
+  if (!inside) return operands[0];
+  const Expr found = taken(in, apply(ExprOp::kTake, operands, std::move(take)));
+  return applied(in, ExprOp::kWhere, {inside, found, to});
+}
+
+namespace {
+
+class GradScopeObject : public Object {
+ public:
+  static inline const KindOf<GradScopeObject> kKind{"torch.func.scope"};
+  GradScopeObject() : Object(kKind), scope(std::make_unique<GradScope>()) {}
+  std::string repr(Interp&) override { return "<scope of gradients>"; }
+  std::unique_ptr<GradScope> scope;
+};
+
+Value grad_scope(Interp&, NativeArgs&) { return make<GradScopeObject>(); }
+Value end_scope(Interp&, NativeArgs& a) {
+  a.self->get<GradScopeObject>()->scope = nullptr;
+  return Value::none();
+}
+Value variable(Interp& in, NativeArgs& a) {
+  auto* t = a[0].get<TensorObject>();
+  if (!t) in.fail(ErrorKind::kType, "only tensors have gradients, not '{}'", in.type_name(a[0]));
+  const GradScope* scope = a.self->get<GradScopeObject>()->scope.get();
+  if (!scope) in.fail(ErrorKind::kValue, "the scope of gradients has ended");
+  return make<TensorObject>(in, taken(in, scope->variable(t->expr())));
+}
+
+std::vector<Expr> exprs_of(Interp& in, const Value& tensors) {
+  std::vector<Expr> out;
+  for (const Value& v : in.to_vector(tensors)) {
+    auto* t = v.get<TensorObject>();
+    if (!t) in.fail(ErrorKind::kType, "only tensors have gradients, not '{}'", in.type_name(v));
+    out.push_back(t->expr());
+  }
+  return out;
+}
+
+/// A gradient has memory of its own, which no seed or input shares.
+Expr with_own_memory(Interp& in, const Expr& e) {
+  if (!e.tensor() && !e.is_view()) return e;
+  ExprAttributes same;
+  same.dtype = e.dtype();
+  return applied(in, ExprOp::kCast, {e}, std::move(same));
+}
+
+/// gradients(values, seeds, inputs): a tensor for each input, or None where the values do not depend on it.
+Value gradients_of(Interp& in, NativeArgs& a) {
+  const std::vector<Expr> values = exprs_of(in, a[0]), seeds = exprs_of(in, a[1]), inputs = exprs_of(in, a[2]);
+  const bool always_lazy = torch_state(in).always_lazy;
+  // As each operation of small tensors is computed at once.
+  auto settle = [&](const Expr& e) -> Status {
+    in.check_interrupt();
+    if (e.tensor() || always_lazy || e.most_elements() >= kLazyElements) return {};
+    auto done = run_on_host(e);
+    return done.ok() ? Status() : Status(std::move(done.error()));
+  };
+  std::vector<Value> out;
+  for (const Expr& e : taken(in, gradients(values, seeds, inputs, settle))) {
+    if (!e) {
+      out.push_back(Value::none());
+      continue;
+    }
+    const Expr own = with_own_memory(in, torch_state(in).no_grad ? detached(e) : e);
+    checked(in, settle(own));
+    out.push_back(own.tensor() && !own.records() ? wrap(*own.tensor()) : Value(make<TensorObject>(in, own)));
+  }
+  return make<Tuple>(std::move(out));
+}
+
+Value records(Interp&, NativeArgs& a) {
+  for (const Value& v : rest_of(a[0]))
+    if (auto* t = v.get<TensorObject>(); t && t->records()) return Value::boolean(true);
+  return Value::boolean(false);
+}
+
+/// no_grad(on): what it was before.
+Value set_no_grad(Interp& in, NativeArgs& a) {
+  return Value::boolean(std::exchange(torch_state(in).no_grad, in.truth(a[0])));
+}
+Value is_no_grad(Interp& in, NativeArgs&) { return Value::boolean(torch_state(in).no_grad); }
+
+constexpr NativeDef kGradMethods[] = {
+    {"end()", end_scope, "nothing is recorded any more"},
+    {"gradients(values, seeds, inputs)", gradients_of, "of the sum of the values by seeds, to each input"},
+    {"variable(tensor)", variable, "the same elements, as what gradients may be asked of"},
+};
+constexpr NativeDef kGradFunctions[] = {
+    {"GradScope()", grad_scope, "while it lives, what is made of its variables is recorded"},
+    {"is_no_grad()", is_no_grad, "are results constants for gradients?"},
+    {"records(*tensors)", records, "has one of them a gradient?"},
+    {"set_no_grad(on)", set_no_grad, "makes results constants for gradients, or not; what it was before"},
+};
+
+}  // namespace
+
+std::span<const NativeDef> grad_functions() { return kGradFunctions; }
+void install_grad(Interp& in) { in.add_methods({GradScopeObject::kKind, kGradMethods}); }
+
+}  // namespace kiln::script
