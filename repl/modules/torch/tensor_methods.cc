@@ -276,10 +276,7 @@ Value requires_grad(Interp& in, NativeArgs& a) {
   a.self->get<TensorObject>()->requires_grad = a[0].missing() || in.truth(a[0]);
   return *a.self;
 }
-Value backward(Interp& in, NativeArgs&) {
-  in.fail(with_note(error(ErrorKind::kUnsupported, "tensors record no operations for backward()"),
-                    "help: torch.func.grad(f)(x) and torch.func.grad_and_value give gradients of a function"));
-}
+Value backward(Interp& in, NativeArgs&) { fail_without_tape(in, "backward()"); }
 
 Shape shape_of_self(NativeArgs& a) { return {self_object(a).shape().begin(), self_object(a).shape().end()}; }
 

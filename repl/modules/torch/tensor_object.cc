@@ -180,7 +180,7 @@ bool TensorObject::records() const {
 const Tensor& TensorObject::constant(Interp& in, std::string_view what) {
   if (!records()) return tensor(in);
   const std::string name = !what.empty() ? std::string(what) : in.running ? in.running->name + "()" : "this";
-  in.fail(with_note(error(ErrorKind::kUnsupported, "no gradient of {}, which computes at once", name),
+  in.fail(with_note(error(ErrorKind::kUnsupported, "no gradient of {}: it is computed at once", name),
                     "help: detach() its arguments, if they are constants here"));
 }
 
@@ -214,7 +214,11 @@ void TensorObject::become(Interp& in, const std::function<Expr()>& make) {
 }
 
 const Tensor& TensorObject::changing(Interp& in) {
-  const Tensor& t = constant(in, in.running ? in.running->name + "(), which changes a tensor in place" : "");
+  if (records())
+    in.fail(with_note(error(ErrorKind::kUnsupported, "no gradient of {}: it changes a tensor in place",
+                            in.running ? in.running->name + "()" : "this"),
+                      "help: make a new tensor instead"));
+  const Tensor& t = tensor(in);
   PendingTensors& pending = *torch_state(in).pending();
   if (!pending.empty()) pending.run_readers(in, t.storage().get());
   return t;

@@ -163,6 +163,11 @@ inline void checked(Interp& in, Status s) {
   if (!s.ok()) fail_as_torch(in, std::move(s.error()));
 }
 
+/// What asks tensors for operations that they would have recorded since they were made.
+[[noreturn]] inline void fail_without_tape(Interp& in, std::string_view what) {
+  in.fail(with_note(error(ErrorKind::kUnsupported, "tensors record no operations for {}", what),
+                    "help: torch.func.grad(f)(x) and torch.func.grad_and_value(f)(x) give gradients of a function"));
+}
 /// The same elements, as a constant for gradients.
 Value detached_value(Interp& in, TensorObject& t);
 /// A tensor or number as an operand.

@@ -237,8 +237,7 @@ void flatten(Interp& in, const Value& v, size_t depth, Shape& shape, std::vector
   in.check_stack();
   if (!v.get<List>() && !v.get<Tuple>()) {
     if (depth < shape.size()) in.fail(ErrorKind::kValue, "the nested lists differ in depth");
-    if (auto* t = v.get<TensorObject>())
-      return out.push_back(item_of(in, t->constant(in, "torch.tensor() (torch.stack() has one)")));
+    if (auto* t = v.get<TensorObject>()) return out.push_back(item_of(in, t->constant(in, "torch.tensor()")));
     if (!v.is_float() && !v.small_int_or_bool())
       in.fail(ErrorKind::kType, "a tensor is made of numbers, not of '{}'", in.type_name(v));
     return out.push_back(v);
@@ -481,6 +480,9 @@ void fill_autograd(Interp& in, ModuleObject& m) {
   };
   function->members.set("apply", make<ClassMethod>(apply));
   m.members.set("Function", function);
+  auto grad = make<Opaque>("grad");
+  grad->on_call = [](Interp& interp, CallArgs&) -> Value { fail_without_tape(interp, "torch.autograd.grad()"); };
+  m.members.set("grad", grad);
   (void)in;
 }
 

@@ -41,6 +41,8 @@ def _settled(found, inputs):
 
 def grad_and_value(func, argnums=0, has_aux=False):
     """The function whose result is (gradients, value) of a function that gives one number."""
+    if not callable(func):
+        raise TypeError(f"a gradient is of a function, not of '{type(func).__name__}'")
     name = getattr(func, "__name__", "f")
     places = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     if not places or any(isinstance(i, bool) or not isinstance(i, int) for i in places):
@@ -98,6 +100,8 @@ def grad(func, argnums=0, has_aux=False):
 
 def vjp(func, *primals, has_aux=False):
     """The function's result, and a function from its cotangents to those of the arguments."""
+    if not callable(func):
+        raise TypeError(f"a gradient is of a function, not of '{type(func).__name__}'")
     name = getattr(func, "__name__", "f")
     if not primals:
         raise RuntimeError(f"vjp() of {name}() needs its arguments")
