@@ -79,7 +79,7 @@ void PendingTensors::run_all(Interp& in) {
 }
 
 std::vector<std::vector<Ref<TensorObject>>> PendingTensors::related() const {
-  constexpr size_t kMostTogether = 8;  // outputs of a plan
+  constexpr size_t kMostTogether = 8;  // outputs of a plan, but of gradients: all have most operations in common
   std::vector<std::vector<Ref<TensorObject>>> groups;
   std::unordered_map<const runtime::ExprNode*, size_t> group_of;
   for (TensorObject* t : tensors_) {
@@ -87,7 +87,8 @@ std::vector<std::vector<Ref<TensorObject>>> PendingTensors::related() const {
     size_t group = groups.size();
     for (const Expr::Part& part : parts) {
       const auto known = group_of.find(part.node);
-      if (known == group_of.end() || groups[known->second].size() == kMostTogether) continue;
+      if (known == group_of.end()) continue;
+      if (groups[known->second].size() >= kMostTogether && t->expr().gradient_operations() == 0) continue;
       group = known->second;
       break;
     }

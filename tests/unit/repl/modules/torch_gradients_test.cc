@@ -1,6 +1,7 @@
 // Gradients recorded from PyTorch (torch_gradients.py), with small tensors on the host and with kernels.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <sstream>
@@ -85,6 +86,21 @@ def show(value):
     EXPECT_TRUE(line == value || (value != "error" && are_close(line, value)))
         << text << "\n  is " << line << "\n  not " << value;
   }
+}
+
+/// The example trains, and each model learns.
+TEST(TorchGradients, TrainAnExample) {
+  std::stringstream script;
+  script << std::ifstream(std::string(KILN_SOURCE_DIR) + "/examples/train/train.py").rdbuf();
+  std::string out;
+  Options options;
+  options.output = [&](std::string_view s) { out += s; };
+  options.device = *Device::open("cpu");
+  Session session(std::move(options));
+  const Status status = session.run(script.str(), "train.py", Mode::kFile);
+  ASSERT_TRUE(status.ok()) << out << render(status.error());
+  EXPECT_EQ(std::ranges::count(out, '\n'), 2) << out;
+  EXPECT_EQ(out.find("stays"), std::string::npos) << out;
 }
 
 TEST(TorchGradients, OfSmallTensors) { expect_gradients_as_torch(false); }
