@@ -325,7 +325,7 @@ Value id(Interp& in, NativeArgs& a) {
 }
 Value hash(Interp& in, NativeArgs& a) { return Value::integer(static_cast<int64_t>(in.hash(a[0]) >> 1)); }
 
-Value callable(Interp&, NativeArgs& a) {
+Value callable(Interp& in, NativeArgs& a) {
   switch (a[0].kind()) {
     case Kind::kFunction:
     case Kind::kNative:
@@ -336,8 +336,8 @@ Value callable(Interp&, NativeArgs& a) {
       return Value::boolean(a[0].get<Instance>()->type->find("__call__") != nullptr);
     case Kind::kOpaque:
       return Value::boolean(static_cast<bool>(a[0].get<Opaque>()->on_call));
-    default:
-      return Value::boolean(a[0].get<StaticMethod>() != nullptr);
+    default:  // functions of modules have kinds of their own
+      return Value::boolean(a[0].get<StaticMethod>() || in.type_name(a[0]) == "builtin_function_or_method");
   }
 }
 
