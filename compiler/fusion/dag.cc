@@ -210,6 +210,8 @@ class Builder {
       case ExprKind::kView:
         return view(n, in[0]);
       case ExprKind::kPlace:
+        if (n.op == ExprOp::kScatterAdd)
+          return error(ErrorKind::kUnsupported, "scatter_add is a kernel of its own, between two plans");
         return n.op == ExprOp::kIota ? index_along(n.shape, 0, n.dtype) : take(n, in);
       case ExprKind::kPointwise:
         return elements(n, std::move(in));

@@ -273,6 +273,38 @@ Result<Node> take(Operands in, Node out) {
   return out;
 }
 
+/// What a take read, added up where it came from: the result has its operand's shape, whose dimensions of one element
+/// the values may repeat.
+Result<Node> scatter_add(Operands in, Node out) {
+  ExprAttributes& a = out.attributes;
+  const Node& x = *in[0];
+  const size_t rank = x.shape.size();
+  if (in.size() != a.axes.size() + 1 || a.axes.empty())
+    return error(ErrorKind::kType, "scatter_add along {} dimensions needs as many tensors of places, got {}",
+                 a.axes.size(), in.size() - 1);
+  if (!is_float(x.dtype)) return needs_float(ExprOp::kScatterAdd, x.dtype);
+  if (a.shape.size() != rank)
+    return error(ErrorKind::kType, "scatter_add: {} cannot become {}", to_string(x.shape), to_string(a.shape));
+  KILN_TRY(std::vector<int> sorted, axes_of(ExprOp::kScatterAdd, x, a.axes, false));
+  for (int& d : a.axes) d += d < 0 ? static_cast<int>(rank) : 0;
+  for (size_t d = 0; d < rank; ++d)
+    if (!std::binary_search(sorted.begin(), sorted.end(), static_cast<int>(d)) && a.shape[d] != x.shape[d] &&
+        a.shape[d] != 1)
+      return error(ErrorKind::kType, "scatter_add: {} cannot become {}", to_string(x.shape), to_string(a.shape));
+  std::vector<const Node*> places = {&x};
+  for (const Node* index : in.subspan(1)) {
+    if (!is_int(index->dtype) || index->dtype == DType::kI1 || index->op == ExprOp::kScalar)
+      return error(ErrorKind::kType, "scatter_add: places are a tensor of integers, not of {}",
+                   info(index->dtype).torch);
+    places.push_back(index);
+  }
+  KILN_TRY(Shape both, broadcast(ExprOp::kScatterAdd, places));
+  if (both != x.shape) return error(ErrorKind::kType, "scatter_add: places do not broadcast to {}", to_string(x.shape));
+  out.shape = a.shape;
+  out.dtype = x.dtype;
+  return out;
+}
+
 /// Refuses what torch refuses of bools and floats, and gives the dtype.
 Result<DType> pointwise_dtype(ExprOp op, Operands in, const ExprAttributes& a) {
   const DType promoted = result_dtype(in);
@@ -382,6 +414,7 @@ Result<Node> infer_any(ExprOp op, Operands in, std::span<const int> positions, E
     case ExprKind::kView:
       return view(op, *in[0], std::move(out));
     case ExprKind::kPlace:
+      if (op == ExprOp::kScatterAdd) return scatter_add(in, std::move(out));
       return op == ExprOp::kIota ? iota(std::move(out)) : take(in, std::move(out));
     case ExprKind::kReduce:
       return reduce(op, *in[0], std::move(out));

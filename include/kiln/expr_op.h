@@ -62,12 +62,13 @@ struct ExprFunction {
 /// What an operation says beside its operands. Each names the ops that read it.
 struct ExprAttributes {
   std::variant<bool, int64_t, double> value = false;  // scalar: a Python number
-  std::vector<int64_t> shape;                         // expand (-1: as it is), reshape (one -1), slice, iota: of the
-                                                      // result
+  std::vector<int64_t> shape;                         // expand (-1: as it is), reshape (one -1), slice, iota,
+                                                      // scatter_add: of the result
   std::vector<int64_t> starts, steps;                 // slice: one per dimension; steps are positive
   std::vector<int> axes;       // permute: the operand's dimension of each of the result's; reduce, row: those it
                                // works along (reduce: none means all; norms: the last ones, default the last);
-                               // take: the operand's dimension that each tensor of places is for
+                               // take: the operand's dimension that each tensor of places is for; scatter_add:
+                               // the result's
   bool any_outside = false;    // take: places outside are part of the bargain, and may give any number; else negative
                                // ones count from the end, and a tensor in memory gives NaN, or 0, outside even so
   bool keepdim = false;        // reduce

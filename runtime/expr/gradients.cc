@@ -69,6 +69,7 @@ Rule rule_of(ExprOp op) {
     case ExprOp::kSlice:
       return Rule::kView;
     case ExprOp::kTake:
+    case ExprOp::kScatterAdd:
       return Rule::kPlace;
     case ExprOp::kSum:
     case ExprOp::kMax:

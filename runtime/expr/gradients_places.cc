@@ -120,39 +120,37 @@ Term one_place(GradientStep& s, const Term& g) {
   return t.or_zero(*here, out);
 }
 
-/// Each place of the operand sums what was read there, of all that was read: exact, in a fixed order.
+/// Each place of the operand sums what was read there.
 Term all_places(GradientStep& s, const Term& g) {
+  std::vector<Term> operands = {g};
+  for (size_t k = 1; k < s.operands(); ++k) operands.push_back(s.operand(k));
+  ExprAttributes a;
+  a.axes = s.attributes().axes;
+  a.any_outside = s.attributes().any_outside;
+  a.shape.assign(s.shape(0).begin(), s.shape(0).end());
+  return s.terms().op(ExprOp::kScatterAdd, operands, std::move(a));
+}
+
+/// Each value looks at where it was added.
+void scatter_gradient(GradientStep& s) {
   GradientTerms& t = s.terms();
-  const ExprAttributes& a = s.attributes();
-  const size_t rank = s.shape(0).size();
-  // Dimensions of the result, then one for each of the operand's that was looked along.
-  const fusion::Shape& read = s.node().node.shape;
-  const size_t extra = a.axes.size();
-  fusion::Shape wide = read;
-  wide.insert(wide.end(), extra, 1);
-  std::optional<Term> here;
-  for (size_t k = 0; k < extra; ++k) {
-    const auto d = static_cast<size_t>(a.axes[k]);
-    const Term size = t.term(Expr::scalar(s.shape(0)[d])), zero = t.term(Expr::scalar(int64_t{0}));
-    Term place = s.operand(k + 1);
-    if (!a.any_outside) place = t.where(place < zero, place + size, place);
-    fusion::Shape shape(rank - place.shape().size(), 1);
-    shape.insert(shape.end(), place.shape().begin(), place.shape().end());
-    shape.insert(shape.end(), extra, 1);
-    const Term test = t.reshaped(place, shape) == t.places(s.node().device, s.shape(0)[d], rank + k, rank + extra);
-    here = here ? *here & test : test;
+  ExprAttributes a;
+  a.axes = s.attributes().axes;
+  a.any_outside = s.attributes().any_outside;
+  std::vector<Term> operands = {s.narrow_g()};
+  std::optional<Term> inside;
+  for (size_t k = 1; k < s.operands(); ++k) {
+    const Term place = s.operand(k);
+    operands.push_back(place);
+    const Term size = t.term(Expr::scalar(s.node().node.shape[static_cast<size_t>(a.axes[k - 1])]));
+    const Term zero = t.term(Expr::scalar(int64_t{0}));
+    const Term test =
+        (place >=
+         (a.any_outside ? zero : t.term(Expr::scalar(-s.node().node.shape[static_cast<size_t>(a.axes[k - 1])])))) &
+        (place < size);
+    inside = inside ? *inside & test : test;
   }
-  std::vector<int> gone;
-  for (size_t d = 0; d < rank; ++d) {
-    const bool looked = std::ranges::find(a.axes, static_cast<int>(d)) != a.axes.end();
-    if (looked || (s.shape(0)[d] == 1 && read[d] != 1)) gone.push_back(static_cast<int>(d));
-  }
-  const Term sums = t.sum(t.or_zero(*here, t.reshaped(g, wide)), gone);  // [.., 1, .., sizes]
-  std::vector<int> order(rank);
-  std::iota(order.begin(), order.end(), 0);
-  for (size_t k = 0; k < extra; ++k) order[static_cast<size_t>(a.axes[k])] = static_cast<int>(rank + k);
-  for (size_t k = 0; k < extra; ++k) order.push_back(a.axes[k]);
-  return t.reshaped(t.permuted(sums, order), s.shape(0));
+  s.give(0, t.or_zero(*inside, t.op(ExprOp::kTake, operands, std::move(a))));
 }
 
 void take_gradient(GradientStep& s) {
@@ -168,7 +166,7 @@ void take_gradient(GradientStep& s) {
   for (size_t k = 0; k < a.axes.size(); ++k) {
     const auto d = static_cast<size_t>(a.axes[k]);
     auto known = runs_of(*s.node().operands[k + 1], d, rank, s.shape(0)[d], a.any_outside);
-    if (!known) return s.give(0, all_places(s, s.g()));
+    if (!known) return s.give(0, all_places(s, s.narrow_g()));
     runs.push_back(*std::move(known));
   }
   for (size_t k = 0; k < a.axes.size(); ++k) {
@@ -199,6 +197,9 @@ void view_gradient(GradientStep& s) {
   s.give(0, t.permuted(s.narrow_g(), std::move(back)));
 }
 
-void place_gradient(GradientStep& s) { take_gradient(s); }
+void place_gradient(GradientStep& s) {
+  if (s.node().node.op == ExprOp::kScatterAdd) return scatter_gradient(s);
+  take_gradient(s);
+}
 
 }  // namespace kiln::runtime

@@ -128,7 +128,8 @@ class Evaluation {
         }
       KILN_TRY(arrays[i], value(n, operands));
       const ExprKind kind = info(n.node.op).kind;
-      const bool computes = n.is_pending() && kind != ExprKind::kView && kind != ExprKind::kPlace;
+      const bool copies = kind == ExprKind::kView || (kind == ExprKind::kPlace && n.node.op != ExprOp::kScatterAdd);
+      const bool computes = n.is_pending() && !copies;
       if (!computes || !arrays[i].is_float()) continue;
       if (rounds_each_) settle(arrays[i].floats, arrays[i].dtype);
       if (with_error_) add_rounding(arrays[i]);
@@ -156,6 +157,7 @@ class Evaluation {
       case ExprKind::kView:
         return view(n.node, in[0]);
       case ExprKind::kPlace:
+        if (n.node.op == ExprOp::kScatterAdd) return scatter_add(n.node, in);
         return n.node.op == ExprOp::kIota ? iota(n.node) : take(n.node, in);
       case ExprKind::kPointwise:
         return pointwise(n, in);
@@ -262,6 +264,49 @@ class Evaluation {
     return out;
   }
 
+  HostArray scatter_add(const Node& n, std::vector<HostArray>& in) const {
+    const ExprAttributes& a = n.attributes;
+    const HostArray& x = in[0];
+    const Shape strides = fusion::row_major(n.shape);
+    std::vector<int64_t> to(count(x.shape), 0);
+    Shape at(x.shape.size(), 0);
+    for (int64_t& t : to) {
+      for (size_t d = 0; d < at.size(); ++d)
+        if (n.shape[d] != 1 && std::find(a.axes.begin(), a.axes.end(), static_cast<int>(d)) == a.axes.end())
+          t += at[d] * strides[d];
+      for (size_t d = at.size(); d-- > 0;) {
+        if (++at[d] < x.shape[d]) break;
+        at[d] = 0;
+      }
+    }
+    for (size_t k = 0; k < a.axes.size(); ++k) {
+      const auto axis = static_cast<size_t>(a.axes[k]);
+      const HostArray places = broadcast(std::move(in[k + 1]), x.shape);
+      for (size_t i = 0; i < to.size(); ++i) {
+        int64_t p = places.ints[i];
+        if (p < 0 && !a.any_outside) p += n.shape[axis];
+        to[i] = to[i] < 0 || p < 0 || p >= n.shape[axis] ? -1 : to[i] + p * strides[axis];
+      }
+    }
+    HostArray out{n.dtype, n.shape, std::vector<double>(count(n.shape)), {}};
+    if (with_error_) out.error.resize(out.floats.size());
+    // As a sum of halves and float32 rounds: by float32 of each step at most.
+    const double step = n.dtype == DType::kF64 ? 0x1p-53 : 0x1p-24;
+    std::vector<int64_t> terms(out.floats.size());
+    std::vector<double> sizes(with_error_ ? out.floats.size() : 0);
+    for (size_t i = 0; i < to.size(); ++i) {
+      if (to[i] < 0) continue;
+      const auto place = static_cast<size_t>(to[i]);
+      out.floats[place] += x.floats[i];
+      if (!with_error_) continue;
+      ++terms[place];
+      sizes[place] += std::fabs(x.floats[i]);
+      out.error[place] += x.error.empty() ? 0 : x.error[i];
+    }
+    for (size_t i = 0; i < sizes.size(); ++i) out.error[i] += static_cast<double>(terms[i]) * step * sizes[i];
+    return out;
+  }
+
   Result<HostArray> pointwise(const ExprNode& n, std::vector<HostArray>& in) {
     const Node& node = n.node;
     if (node.op == ExprOp::kCast) return converted(std::move(in[0]), node.dtype, true);
@@ -350,8 +395,8 @@ class Evaluation {
       return false;
     const ExprOp op = n.node.op;
     const ExprKind kind = info(op).kind;
-    return op == ExprOp::kSum || op == ExprOp::kMean || op == ExprOp::kVar || kind == ExprKind::kRow ||
-           kind == ExprKind::kMatmul;
+    return op == ExprOp::kSum || op == ExprOp::kMean || op == ExprOp::kVar || op == ExprOp::kScatterAdd ||
+           kind == ExprKind::kRow || kind == ExprKind::kMatmul;
   }
 
   /// One operation by its kernel.

@@ -8,6 +8,7 @@
 #include "runtime/device/device.h"
 #include "runtime/device/device_kernels.h"
 #include "runtime/expr/host.h"
+#include "runtime/expr/scatter.h"
 #include "support/diag.h"
 #include "support/knobs.h"
 #include "support/lru.h"
@@ -285,10 +286,12 @@ Status launch_together(std::span<ExprNode* const> roots, const Device& device, E
 }  // namespace
 
 Status run_together(std::span<const Expr> exprs, ExprVariant variant) {
+  for (const Expr& e : exprs)
+    if (!e || e.is_scalar()) return error(ErrorKind::kValue, "only an expression with a tensor in it can be run");
+  KILN_CHECK_OK(run_scatters(exprs, variant));
   // Views share the memory of what they are views of, and what is empty launches nothing: they go their own way after.
   std::vector<ExprNode*> roots;
   for (const Expr& e : exprs) {
-    if (!e || e.is_scalar()) return error(ErrorKind::kValue, "only an expression with a tensor in it can be run");
     ExprNode* n = e.node();
     while (n->is_pending() && info(n->node.op).kind == ExprKind::kView) n = n->operands[0].get();
     if (!n->is_pending() || is_plain_conversion(*n) || std::ranges::find(roots, n) != roots.end()) continue;
@@ -327,6 +330,10 @@ Result<Tensor> run(const Expr& expr, ExprVariant variant) {
     event->detail = fmt::format("{}[{}]", name(n.node.dtype), fmt::join(n.node.shape, ", "));
   ExprWalk walk(n);
   KILN_CHECK_OK(check_leaves(walk));
+  if (has_scatters(walk)) {
+    KILN_CHECK_OK(run_scatters({&expr, 1}, variant));
+    return run(expr, variant);
+  }
   const bool empty =
       std::ranges::any_of(walk.order, [](const ExprNode* each) { return fusion::numel(each->node.shape) == 0; });
   if (empty) {  // nothing to launch kernels for, and sums of nothing

@@ -42,18 +42,15 @@ Expr with_put(Interp& in, const Expr& to, const std::vector<int64_t>& places, co
 }
 
 Expr with_added(Interp& in, const Expr& to, const std::vector<int64_t>& places, const Expr& values) {
-  // Round by round one value for each element.
-  std::vector<std::vector<int64_t>> rounds;
-  std::vector<size_t> depth(static_cast<size_t>(to.numel()), 0);
-  for (size_t i = 0; i < places.size(); ++i) {
-    const auto at = static_cast<size_t>(places[i]);
-    if (depth[at] == rounds.size()) rounds.emplace_back(static_cast<size_t>(to.numel()), -1);
-    rounds[depth[at]++][at] = static_cast<int64_t>(i);
-  }
-  Expr out = in_shape(in, to, {to.numel()});
-  for (const auto& from : rounds)
-    out = applied(in, ExprOp::kAdd, {out, chosen(in, to, values, from, Expr::scalar(0.0))});
-  return in_shape(in, out, shape_of_expr(to));
+  if (places.empty()) return to;
+  const auto n = static_cast<int64_t>(places.size());
+  const Expr table(store_ints(in, to.device(), DType::kI64, {n}, places));
+  ExprAttributes added;
+  added.axes = {0};
+  added.shape = {to.numel()};
+  const Expr flat = in_shape(in, in_dtype_of(in, values, to), {n});
+  const Expr sums = in_shape(in, applied(in, ExprOp::kScatterAdd, {flat, table}, std::move(added)), shape_of_expr(to));
+  return applied(in, ExprOp::kAdd, {to, sums});
 }
 
 Expr with_part(Interp& in, const Expr& to, const Shape& starts, const Shape& steps, const Expr& values) {

@@ -181,6 +181,85 @@ TEST(Gradients, OfViewsAndPlaces) {
   expect_gradient({O::kTake, "padded", padded, {{3}}}, seed);
 }
 
+ExprAttributes scattered(std::vector<int> axes, Shape shape, bool any_outside = false) {
+  ExprAttributes a = shaped(std::move(shape));
+  a.axes = std::move(axes);
+  a.any_outside = any_outside;
+  return a;
+}
+
+TEST(Gradients, OfScatterAdd) {
+  const uint64_t seed = fresh_seed();
+  auto scatter = [](std::vector<Expr> places, ExprAttributes a) {
+    return [=](const std::vector<Expr>& in) {
+      std::vector<Expr> operands = {in[0]};
+      operands.insert(operands.end(), places.begin(), places.end());
+      return *apply(ExprOp::kScatterAdd, operands, a);
+    };
+  };
+  auto expect = [&](const char* what, std::vector<Expr> places, const ExprAttributes& a, const Shape& shape) {
+    expect_gradient({ExprOp::kScatterAdd, what, scatter(std::move(places), a), {shape}}, seed);
+  };
+  expect("rows", {integers({4, 1}, {2, 0, -3, 2})}, scattered({0}, {3, 9}), {4, 9});
+  expect("elements", {integers({2, 3}, {2, 0, 2, 1, 1, 0})}, scattered({1}, {2, 3}), {2, 3});
+  expect("outside", {integers({3}, {-1, 1, 4})}, scattered({0}, {4}, true), {3});
+  expect("two axes", {integers({3, 1, 1}, {1, 0, 1}), integers({3, 1, 1}, {0, 2, 0})}, scattered({0, 2}, {2, 2, 3}),
+         {3, 2, 1});
+}
+
+TEST(Gradients, ScatterAddAgreesWithFloat64) {
+  const uint64_t seed = fresh_seed();
+  struct Case {
+    Shape values, places, result;
+    std::vector<int> axes;
+  };
+  const Case cases[] = {{{3000, 40}, {3000, 1}, {77, 40}, {0}},
+                        {{5, 2000}, {5, 2000}, {5, 300}, {1}},
+                        {{2, 900, 3}, {900, 1}, {2, 50, 3}, {1}},
+                        {{60, 50, 24}, {60, 50, 1}, {130, 1, 24}, {0}},
+                        {{4000}, {4000}, {3}, {0}},
+                        {{1, 700}, {1, 1}, {9, 700}, {0}}};
+  for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16, DType::kF64})
+    for (const Case& c : cases) {
+      const Tensor values = random_tensor(c.values, seed, dtype);
+      const Tensor places = *randint(cpu(), DType::kI64, c.places, 0, c.result[static_cast<size_t>(c.axes[0])], seed);
+      auto make = [&] {
+        const Expr x = op(ExprOp::kMul, {values, Expr::scalar(0.75)});
+        return op(ExprOp::kTanh, {op(ExprOp::kScatterAdd, {x, places}, scattered(c.axes, c.result))});
+      };
+      const auto expected = reference(make());
+      ASSERT_TRUE(expected.ok()) << expected.error().message;
+      const auto result = run(make());
+      ASSERT_TRUE(result.ok()) << result.error().message;
+      const auto error = compare(*expected, *result);
+      ASSERT_TRUE(error.ok()) << error.error().message;
+      EXPECT_TRUE(error->ok()) << name(dtype) << " element " << error->first_bad << " is " << error->got << ", not "
+                               << error->expected;
+      // On the host as by kernels.
+      EXPECT_EQ(numbers(run_on_host(make())), numbers(result)) << name(dtype);
+    }
+  auto wrong = apply(ExprOp::kScatterAdd, {Expr(random_tensor({4, 3}, 1)), integers({4, 1}, {0, 1, 2, 3})},
+                     scattered({0}, {5, 2}));
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_EQ(wrong.error().message, "scatter_add: [4, 3] cannot become [5, 2]");
+}
+
+/// What needs no scatter shares a plan with what the scatter needs.
+TEST(Gradients, OfAnEmbeddingAreOnePlanAndAKernel) {
+  const Expr table(random_tensor({90, 40}, 1)), w(random_tensor({40, 50}, 2));
+  const Expr places(*randint(cpu(), DType::kI64, Shape{200, 1}, 0, 90, 3));
+  const Expr h = op(ExprOp::kTanh, {op(ExprOp::kMatMul, {op(ExprOp::kTake, {table, places}, along({0})), w})});
+  const Expr loss = op(ExprOp::kMean, {op(ExprOp::kMul, {h, h})});
+  const Expr in[] = {table, w};
+  std::vector<Expr> all = *gradients(loss, in);
+  all.push_back(loss);
+  const auto expected = reference(all[0]);
+  const ExprCacheStats before = expr_cache_stats();
+  ASSERT_TRUE(run_together(all).ok());
+  EXPECT_EQ(expr_cache_stats().planned + expr_cache_stats().found, before.planned + before.found + 1);
+  EXPECT_TRUE(compare(*expected, *all[0].tensor())->ok());
+}
+
 TEST(Gradients, AlongAxes) {
   const uint64_t seed = fresh_seed();
   using O = ExprOp;
