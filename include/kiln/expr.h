@@ -57,6 +57,9 @@ class Expr {
   /// Of a value that gradients() was asked of, a gradient, and what is made of them: the operations that are pending in
   /// all of them together. They are best run together. 0 of others.
   int gradient_operations() const;
+  /// It is that expression, or what is in that memory, seen through operations that move no data.
+  bool is_view_of(const Expr& other) const;
+  bool is_view_of(const runtime::Storage* storage) const;
   /// The tensor of a leaf, or the result after it was run; nullptr before.
   const Tensor* tensor() const;
   /// The operations that are not computed yet.
@@ -116,6 +119,17 @@ std::optional<ExprVariant> parse_expr_variant(std::string_view text);
 Result<Tensor> run(const Expr& expr, ExprVariant variant = ExprVariant::kFused);
 /// Computes several on one device, in one plan: operations that they share are computed once.
 Status run_together(std::span<const Expr> exprs, ExprVariant variant = ExprVariant::kFused);
+/// A value and the tensor that takes it; without one the expression keeps it.
+struct ExprStore {
+  Expr value;
+  Tensor to;
+};
+/// As run_together(), and puts each value into its tensor, a row-major one of the value's dtype and shape; no two share
+/// memory. All reading is done first: a kernel writes to the tensor itself where what it and later kernels read of that
+/// memory are at most the elements that it writes; else the value is copied there at the end.
+Status run_into(std::span<const ExprStore> stores, ExprVariant variant = ExprVariant::kFused);
+/// How many leaves of the expressions hold memory of this storage, equal ones too.
+int64_t count_leaves(std::span<const Expr> exprs, const runtime::Storage* storage);
 /// Computes it on the host, operation by operation, with the bits that kernels give (of sums and products: in float64,
 /// rounded once): for small tensors, which are not worth a kernel. The result is on the expression's device, and the
 /// expression keeps it.

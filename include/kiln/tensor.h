@@ -61,6 +61,8 @@ class Tensor {
   int64_t bytes_available() const;
   bool is_freed() const;
   bool is_pinned() const;
+  /// Tensors that share its memory, itself too; of memory that is somebody else's or pinned, INT64_MAX.
+  int64_t holders() const;
   /// Declares work on it that Kiln did not queue (a library's own): its memory is not reused before that work is
   /// done.
   void used_on(const Stream& stream) const;

@@ -91,6 +91,7 @@ struct Storage {
   Storage& operator=(const Storage&) = delete;
   bool is_freed() const { return address_ == 0; }
   bool is_pinned() const { return pinned_ != nullptr; }
+  bool is_foreign() const { return is_foreign_; }
   DeviceAddress address() const { return address_; }  // 0 when freed
   /// `stream` works on it too: it is not reused before that work is done.
   void used_on(StreamImpl& stream) {

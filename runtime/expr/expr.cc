@@ -264,6 +264,18 @@ int64_t Expr::most_elements() const {
   return most;
 }
 
+bool Expr::is_view_of(const Expr& other) const {
+  const ExprNode* n = node_.get();
+  while (n != other.node() && n->is_pending() && info(n->node.op).kind == ExprKind::kView) n = n->operands[0].get();
+  return n == other.node() && n != node_.get();
+}
+
+bool Expr::is_view_of(const Storage* storage) const {
+  const ExprNode* n = node_.get();
+  while (n->is_pending() && info(n->node.op).kind == ExprKind::kView) n = n->operands[0].get();
+  return n->value && n->value.storage().get() == storage;
+}
+
 bool Expr::reads(const Storage* storage) const {
   if (!node_->is_pending()) return false;
   ExprWalk walk(*node_);

@@ -191,7 +191,8 @@ Status BoundStep::launch() const {
 }
 
 Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::span<const Tensor> leaves,
-                          const Device& device, const ExprWalk* numbers) {
+                          const Device& device, const ExprWalk* numbers,
+                          std::span<const std::pair<int, Tensor>> given) {
   trace::Scope span(trace::kSpans, trace::Step::kBind);
   Binding out;
   out.plan = std::move(prepared);
@@ -201,9 +202,13 @@ Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::spa
     KILN_TRY(Tensor t, Tensor::empty(device, DType::kU8, std::span<const int64_t>(&bytes, 1)));
     slots.push_back(std::move(t));
   }
-  for (const fusion::Value& v : plan.values) {
+  for (size_t i = 0; i < plan.values.size(); ++i) {
+    const fusion::Value& v = plan.values[i];
+    const auto own = std::ranges::find(given, static_cast<int>(i), &std::pair<int, Tensor>::first);
     Tensor t;
-    if (v.input >= 0) {
+    if (own != given.end()) {
+      t = own->second;
+    } else if (v.input >= 0) {
       t = leaves[static_cast<size_t>(out.plan->leaf_of_node[static_cast<size_t>(v.input)])];
     } else if (!v.output && v.slot >= 0) {
       KILN_TRY(t, slots[static_cast<size_t>(v.slot)].bits_as(v.dtype, v.shape));
@@ -242,6 +247,20 @@ Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::spa
   return out;
 }
 
+std::vector<Tensor> leaf_tensors(const ExprWalk& walk) {
+  std::vector<Tensor> leaves;
+  for (const ExprNode* n : walk.leaves) leaves.push_back(n->value);
+  return leaves;
+}
+
+bool is_plain_conversion(const ExprNode& n) {
+  if (n.node.op != ExprOp::kCast || !n.operands[0]->value) return false;
+  const Tensor& from = n.operands[0]->value;
+  if (from.dtype() == n.node.dtype) return from.is_contiguous();
+  return !n.device.is_cuda() ||
+         (has_convert_kernel(from.dtype(), n.node.dtype) && from.numel() * size_of(from.dtype()) >= kDeviceKernelBytes);
+}
+
 }  // namespace kiln::runtime
 
 namespace kiln {
@@ -255,22 +274,6 @@ ExprCacheStats expr_cache_stats() {
 }
 
 namespace {
-
-std::vector<Tensor> leaf_tensors(const ExprWalk& walk) {
-  std::vector<Tensor> leaves;
-  for (const ExprNode* n : walk.leaves) leaves.push_back(n->value);
-  return leaves;
-}
-
-/// A conversion of a tensor alone, where the runtime has a kernel for it, or no kernel is needed. One to the dtype that
-/// the tensor has makes it row-major, which Tensor::to() would not.
-bool is_plain_conversion(const ExprNode& n) {
-  if (n.node.op != ExprOp::kCast || !n.operands[0]->value) return false;
-  const Tensor& from = n.operands[0]->value;
-  if (from.dtype() == n.node.dtype) return from.is_contiguous();
-  return !n.device.is_cuda() ||
-         (has_convert_kernel(from.dtype(), n.node.dtype) && from.numel() * size_of(from.dtype()) >= kDeviceKernelBytes);
-}
 
 /// Plans, binds and launches what the walk began at, none of it empty.
 Status launch_together(std::span<ExprNode* const> roots, const Device& device, ExprVariant variant,

@@ -83,8 +83,14 @@ struct Binding {
   }
 };
 /// Allocates outputs and temporaries. kMemory says how much they need. `numbers`: the expression whose numbers the
-/// kernels get; without it those that the plan was made with.
+/// kernels get; without it those that the plan was made with. `given`: tensors for some of the plan's values.
 Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> plan, std::span<const Tensor> leaves,
-                          const Device& device, const ExprWalk* numbers = nullptr);
+                          const Device& device, const ExprWalk* numbers = nullptr,
+                          std::span<const std::pair<int, Tensor>> given = {});
+/// The tensors of a walk's leaves.
+std::vector<Tensor> leaf_tensors(const ExprWalk& walk);
+/// A conversion of a tensor alone, where the runtime has a kernel for it, or no kernel is needed. One to the dtype that
+/// the tensor has makes it row-major, which Tensor::to() would not.
+bool is_plain_conversion(const ExprNode& n);
 
 }  // namespace kiln::runtime

@@ -185,6 +185,9 @@ int64_t Tensor::bytes_available() const {
 
 bool Tensor::is_freed() const { return storage_ && storage_->is_freed(); }
 bool Tensor::is_pinned() const { return storage_ && storage_->is_pinned(); }
+int64_t Tensor::holders() const {
+  return storage_->is_foreign() || storage_->is_pinned() ? INT64_MAX : storage_.use_count();
+}
 void Tensor::used_on(const Stream& stream) const {
   if (storage_ && stream) storage_->used_on(*stream.impl());
 }

@@ -26,6 +26,12 @@ class PendingTensors {
   /// Of a value that has gradients, a gradient, or what is made of one: computes it with all others that share
   /// operations with it, in one plan. False when there are none.
   bool run_with_gradients(const TensorObject& t);
+  /// Computes these, of which some go into tensors in place, with those that read the memory that is overwritten.
+  void store(Interp& in, std::vector<Ref<TensorObject>> together);
+  bool has_view_of(const TensorObject& t) const;
+  bool has_view_of(const runtime::Storage* storage) const;
+  /// Leaves of pending tensors that hold memory of this storage.
+  int64_t count_leaves(const runtime::Storage* storage) const;
   /// Computes those that read the memory of `storage`, which is about to change.
   void run_readers(Interp& in, const runtime::Storage* storage);
   /// Computes all, also what was dropped.

@@ -217,6 +217,14 @@ Expr fitted_in_place(Interp& in, const TensorObject& t, const Expr& result) {
   return result.dtype() == t.dtype() ? result : applied(in, ExprOp::kCast, {result}, std::move(as));
 }
 
+/// Its elements must have places of their own to be changed.
+void fail_if_shared(Interp& in, const Tensor& to) {
+  for (size_t d = 0; d < to.shape().size(); ++d)
+    if (to.shape()[d] > 1 && to.strides()[d] == 0)
+      in.fail(with_note(error(ErrorKind::kValue, "several elements of this tensor share one place in memory"),
+                        "help: clone() it before it is changed in place"));
+}
+
 /// `self op= other`, as torch does it: computed in the dtype of both, stored in that of the tensor, whose shape stays.
 Value changed_by(Interp& in, ExprOp op, const Value& self, const Value& other) {
   auto* t = self.get<TensorObject>();
@@ -225,25 +233,32 @@ Value changed_by(Interp& in, ExprOp op, const Value& self, const Value& other) {
     t->become(in, [&] { return fitted_in_place(in, *t, compute(in, op, {self, other}).get<TensorObject>()->expr()); });
     return self;
   }
-  const Tensor& to = t->changing(in);  // what is pending and reads it sees the elements as they were
-  for (size_t d = 0; d < to.shape().size(); ++d)
-    if (to.shape()[d] > 1 && to.strides()[d] == 0)
-      in.fail(with_note(error(ErrorKind::kValue, "several elements of this tensor share one place in memory"),
-                        "help: clone() it before it is changed in place"));
+  if (!t->is_pending() || t->is_store()) fail_if_shared(in, t->home());
   const Value result = compute(in, op, {self, other});
   auto* r = result.get<TensorObject>();
-  if (!std::ranges::equal(r->shape(), to.shape()))
+  if (!std::ranges::equal(r->shape(), t->shape()))
     in.fail(ErrorKind::kType, "a tensor of shape {} cannot take a result of shape {} in place",
-            in.repr(size_value(to.shape())), in.repr(size_value(r->shape())));
-  if (!casts_in_place(r->dtype(), to.dtype()))
+            in.repr(size_value(t->shape())), in.repr(size_value(r->shape())));
+  if (!casts_in_place(r->dtype(), t->dtype()))
     in.fail(with_note(error(ErrorKind::kType, "a result of {} cannot be stored in place in a tensor of {}",
-                            info(r->dtype()).torch, info(to.dtype()).torch),
+                            info(r->dtype()).torch, info(t->dtype()).torch),
                       "help: x = x + y makes a new tensor"));
-  checked(in, to.copy_from(taken(in, r->tensor(in).to(to.dtype()))));
+  store_in_place(in, *t, *r);
   return self;
 }
 
 }  // namespace
+
+void store_in_place(Interp& in, TensorObject& t, TensorObject& value) {
+  const bool row_major = t.is_pending() || t.home().is_contiguous();
+  if (value.is_pending() && row_major && value.device() == t.device()) {
+    ExprAttributes as;
+    as.dtype = t.dtype();
+    return t.assign(in, value.dtype() == t.dtype() ? value.expr() : applied(in, ExprOp::kCast, {value.expr()}, as));
+  }
+  const Tensor from = taken(in, value.tensor(in).to(t.dtype()));
+  checked(in, t.changing(in).copy_from(from));
+}
 
 std::optional<Value> TensorObject::in_place(Interp& in, BinaryOp op, const Value& other) {
   if (op == BinaryOp::kMatMul || !operand_of(other)) return std::nullopt;  // torch has no @= either: a new tensor

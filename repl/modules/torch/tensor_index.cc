@@ -162,7 +162,7 @@ Expr viewed(Interp& in, const Expr& x, const Parsed& p) {
 /// reads one by one would else be a kernel each.
 bool stays_pending(Interp& in, const TensorObject& t, const Parsed& p) {
   if (t.records()) return true;
-  if (!t.is_pending()) return false;
+  if (!t.is_node()) return false;
   if (torch_state(in).always_lazy || !p.looked.empty()) return true;
   constexpr int64_t kSmallPart = 16;
   int64_t n = 1;

@@ -98,7 +98,7 @@ Value view(Interp& in, NativeArgs& a) {
   const Value& asked = !a[1].missing() ? a[1] : rest_of(a[0]).size() == 1 ? rest_of(a[0])[0] : a[1];
   if (!asked.missing() && asked.is_dtype()) return reinterpreted(in, self_tensor(in, a), asked.dtype());
   Shape shape = shape_of(in, rest_of(a[0]));
-  if (self_object(a).records() || (self_object(a).is_pending() && !self_object(a).expr().is_view()))
+  if (self_object(a).records() || (self_object(a).is_node() && !self_object(a).expr().is_view()))
     return reshaped(in, a, std::move(shape));
   return wrap(taken(in, self_tensor(in, a).view(shape)));
 }
@@ -296,6 +296,14 @@ Value copy_in(Interp& in, NativeArgs& a) {
       const Value whole = expanded_to(in, converted(in, a[0], self_object(a).dtype()), shape_of_self(a));
       return whole.get<TensorObject>()->expr();
     });
+    return *a.self;
+  }
+  if (source && source != &self_object(a) && source->is_pending() && source->device() == self_object(a).device() &&
+      source->numel() >= kLazyElements) {
+    ExprAttributes copy;  // an operation of its own: the source keeps its memory
+    copy.dtype = self_object(a).dtype();
+    const Value own = compute(in, ExprOp::kCast, {expanded_to(in, a[0], shape_of_self(a))}, std::move(copy));
+    store_in_place(in, self_object(a), *own.get<TensorObject>());
     return *a.self;
   }
   const Tensor& from = tensor_of(in, a[0], "copy_()");

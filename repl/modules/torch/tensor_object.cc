@@ -65,9 +65,53 @@ void PendingTensors::run_dropped(Interp& in) {
   for (auto& result : std::exchange(dropped_, {})) computed(in, Expr(std::move(result)));
 }
 
+bool PendingTensors::has_view_of(const TensorObject& t) const {
+  return std::ranges::any_of(tensors_, [&](const TensorObject* other) { return other->expr().is_view_of(t.expr()); });
+}
+
+bool PendingTensors::has_view_of(const runtime::Storage* storage) const {
+  return std::ranges::any_of(tensors_, [&](const TensorObject* other) { return other->expr().is_view_of(storage); });
+}
+
+int64_t PendingTensors::count_leaves(const runtime::Storage* storage) const {
+  std::vector<Expr> exprs;
+  for (const TensorObject* t : tensors_) exprs.push_back(t->expr());
+  for (const auto& e : dropped_) exprs.emplace_back(e);
+  return kiln::count_leaves(exprs, storage);
+}
+
+void PendingTensors::store(Interp& in, std::vector<Ref<TensorObject>> together) {
+  run_dropped(in);
+  // One that reads what another one overwrites belongs in the same plan, in which all reading comes first.
+  for (size_t i = 0; i < together.size(); ++i) {
+    if (!together[i]->is_store()) continue;
+    const runtime::Storage* home = together[i]->home().storage().get();
+    for (TensorObject* t : tensors_)
+      if (std::ranges::find(together, t, [](const auto& r) { return r.get(); }) == together.end() &&
+          t->expr().reads(home))
+        together.emplace_back(t);
+  }
+  std::vector<ExprStore> stores;
+  for (const auto& t : together) stores.push_back({t->expr(), t->is_store() ? t->home() : Tensor()});
+  const Status done = run_into(stores);
+  if (!done.ok()) {
+    if (done.error().kind != ErrorKind::kUnsupported) checked(in, done);
+    // What no kernel is written for is computed one by one, before any is stored.
+    for (const ExprStore& s : stores) computed(in, s.value);
+    for (const ExprStore& s : stores)
+      if (s.to) checked(in, s.to.copy_from(*s.value.tensor()));
+  }
+  for (const auto& t : together) t->settle();
+}
+
 void PendingTensors::run_all(Interp& in) {
   before_clock(in);
-  for (const std::vector<Ref<TensorObject>>& together : related()) {
+  for (std::vector<Ref<TensorObject>>& together : related()) {
+    std::erase_if(together, [](const auto& t) { return !t->is_pending(); });  // an earlier one needed it
+    if (std::ranges::any_of(together, [](const auto& t) { return t->is_store(); })) {
+      store(in, together);
+      continue;
+    }
     std::vector<Expr> exprs;
     for (const auto& t : together)
       if (t->is_pending()) exprs.push_back(t->expr());
@@ -157,15 +201,17 @@ void TensorObject::keep_as_part(Interp& in, bool is_factor) {
 }
 
 void TensorObject::compute(Interp& in) {
+  if (is_store()) return pending_->store(in, {Ref<TensorObject>(this)});
   if (pending_->run_with_gradients(*this)) return;
   pending_->keep_parts(in, *this);
+  if (!is_pending()) return;  // a part overwrites what it reads, and took it along
   computed(in, expr_);
   settle();
 }
 
 void TensorObject::settle() {
   if (!is_pending()) return;
-  tensor_ = *expr_.tensor();
+  if (!is_store()) tensor_ = *expr_.tensor();
   history_ = expr_.records() ? expr_ : Expr();
   expr_ = {};
   pending_->remove(*this);
@@ -183,6 +229,24 @@ const Tensor& TensorObject::constant(Interp& in, std::string_view what) {
   const std::string name = !what.empty() ? std::string(what) : in.running ? in.running->name + "()" : "this";
   in.fail(with_note(error(ErrorKind::kUnsupported, "no gradient of {}: it is computed at once", name),
                     "help: detach() its arguments, if they are constants here"));
+}
+
+void TensorObject::assign(Interp& in, const Expr& result) {
+  PendingTensors& pending = *torch_state(in).pending();
+  // Views share its memory: there is some from now on, and they see the change.
+  if (is_pending() && pending.has_view_of(*this)) tensor(in);
+  const bool has_memory = static_cast<bool>(tensor_), was_pending = is_pending();
+  // Nobody has its memory but this object and the leaves of what is pending, of which the result is one.
+  const bool alone = !has_memory || was_pending ||
+                     (tensor_.holders() <= 1 + pending.count_leaves(tensor_.storage().get()) &&
+                      !pending.has_view_of(tensor_.storage().get()));
+  expr_ = result;
+  times_computed_ = 0;
+  if (!was_pending) {
+    pending_ = torch_state(in).pending();
+    pending_->add(*this);
+  }
+  if (!alone || expr_.operations() >= kMostPendingOperations) tensor(in);
 }
 
 void TensorObject::become(Interp& in, const std::function<Expr()>& make) {

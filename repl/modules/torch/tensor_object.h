@@ -44,7 +44,7 @@ class TensorObject : public Object {
   /// Whether its gradient may be asked for: it depends on the arguments of a function under torch.func.grad.
   bool records() const;
   /// Whether what is made of it is an expression, views too.
-  bool is_node() const { return is_pending() || records(); }
+  bool is_node() const { return (is_pending() && !is_store()) || records(); }
   /// Computed now when it is pending. What is made of the elements is a constant for gradients: see constant().
   const Tensor& tensor(Interp& in) {
     if (expr_) compute(in);
@@ -56,6 +56,12 @@ class TensorObject : public Object {
   /// when it records.
   const Tensor& changing(Interp& in);
   Expr expr() const { return expr_ ? expr_ : records() ? history_ : Expr(tensor_); }
+  /// Takes the elements of a result of its shape and dtype, in its own memory. While nobody else can look at the
+  /// memory, that is left to when they are asked for, so that several changes are one kernel.
+  void assign(Interp& in, const Expr& result);
+  /// Its memory waits for a value.
+  bool is_store() const { return is_pending() && tensor_; }
+  const Tensor& home() const { return tensor_; }
   /// Becomes what `make` makes of it: a change in place that gradients see. An error where others share its elements.
   void become(Interp& in, const std::function<Expr()>& make);
   // Known without computing it.
@@ -168,6 +174,8 @@ inline void checked(Interp& in, Status s) {
   in.fail(with_note(error(ErrorKind::kUnsupported, "tensors record no operations for {}", what),
                     "help: torch.func.grad(f)(x) and torch.func.grad_and_value(f)(x) give gradients of a function"));
 }
+/// `t` takes the elements of a value of its shape, converted to its dtype.
+void store_in_place(Interp& in, TensorObject& t, TensorObject& value);
 /// The same elements, as a constant for gradients.
 Value detached_value(Interp& in, TensorObject& t);
 /// A tensor or number as an operand.

@@ -158,7 +158,7 @@ Value logcumsumexp(Interp& in, NativeArgs& a) {
 
 /// searchsorted(sorted, values, right): of lines along the last dimension, or of one line for all values.
 Value searchsorted(Interp& in, NativeArgs& a) {
-const Tensor &s = seen_tensor(in, a[0], "searchsorted()"), &v = seen_tensor(in, a[1], "searchsorted()");
+  const Tensor &s = seen_tensor(in, a[0], "searchsorted()"), &v = seen_tensor(in, a[1], "searchsorted()");
   if (runs_kernels(in, v.device())) return by_kernels(in, "torch._device", "searchsorted", a.slots);
   const bool right = in.truth(a[2]);
   const Shape shape = shape_vector(v);

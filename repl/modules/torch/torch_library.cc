@@ -18,7 +18,11 @@ void settle(Interp& in, Value& v) {
     return;
   }
   auto* t = v.get<TensorObject>();
-  if (t && t->is_pending() && t->expr().most_elements() < kLazyElements) v = settled(in, t->expr());
+  if (!t || !t->is_pending() || t->expr().most_elements() >= kLazyElements) return;
+  if (t->is_store())
+    t->tensor(in);
+  else
+    v = settled(in, t->expr());
 }
 
 /// A function of the library whose operations stay one expression until it is done, however small its tensors are.

@@ -147,8 +147,8 @@ Value rand_like(Interp& in, NativeArgs& a) {
 
 constexpr int64_t kMaxMade = int64_t{1} << 31;
 
-/// Whether a tensor of numbers is part of what is made of it: on a GPU, where nothing need be copied then, and which can
-/// be recorded for a graph.
+/// Whether a tensor of numbers is part of what is made of it: on a GPU, where nothing need be copied then, and which
+/// can be recorded for a graph.
 bool counts_lazily(Interp& in, const Device& device) { return device.is_cuda() || torch_state(in).always_lazy; }
 
 Expr as_dtype(Interp& in, const Expr& e, DType dtype) {

@@ -33,9 +33,9 @@ def topk(input, k, dim=-1, largest=True, sorted=True):
         raise RuntimeError(f"topk() of {k} from a dimension of {n}")
     if input.dtype is torch.bool:
         raise RuntimeError("topk() does not apply to tensors of bool")
-    first = _kiln.topk(input, k, dim, largest)
+    first = _kiln.topk(input.detach(), k, dim, largest)
     if first is not None:
-        return _Pair(first)
+        return _looked_up(input, dim, first)
     values, places = sort(input, dim, largest)
     if input.ndim == 0:
         return _Pair((values, places))

@@ -137,6 +137,7 @@ void expect_end(const char* file, std::string_view end) {
   EXPECT_TRUE(out.ends_with(end)) << out;
 }
 
+TEST(TorchInPlace, WaitingGivesWhatLookingGives) { expect_end("torch_in_place.py", "same\n"); }
 TEST(TorchDevice, KernelsGiveWhatTheHostGives) { expect_end("torch_device.py", "same\n"); }
 TEST(TorchRules, AreThoseOfPyTorch) { expect_end("torch_rules.py", "ok\n"); }
 TEST(TorchAttention, KernelGivesWhatTheScoresGive) { expect_end("torch_attention.py", "ok\n"); }

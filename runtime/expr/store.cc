@@ -1,0 +1,120 @@
+// Values that go into tensors that are there already: changes in place.
+#include <algorithm>
+#include <unordered_set>
+
+#include "runtime/device/device.h"
+#include "runtime/expr/plan.h"
+#include "support/diag.h"
+
+namespace kiln {
+
+using namespace runtime;
+
+namespace {
+
+/// Whether all that the group computes is element by element, of tensors of that shape.
+bool is_elementwise(const fusion::Group& g, const ExprWalk& walk, std::span<const int64_t> shape) {
+  return g.kind == fusion::GroupKind::kKernel && std::ranges::all_of(g.nodes, [&](int n) {
+           const ExprNode& node = *walk.order[static_cast<size_t>(n)];
+           return !node.is_pending() ||
+                  (info(node.node.op).kind == ExprKind::kPointwise && std::ranges::equal(node.node.shape, shape));
+         });
+}
+
+/// The plan's value that may lie in `to` from the start; -1 where something would be read too late.
+int value_in_place(const PreparedPlan& prepared, const ExprWalk& walk, std::span<const Tensor> leaves, size_t root,
+                   const Tensor& to) {
+  const fusion::Plan& plan = prepared.plan;
+  const fusion::View& output = plan.outputs[root];
+  const fusion::Value& v = plan.values[static_cast<size_t>(output.value)];
+  if (v.input >= 0 || output.offset != 0 || v.dtype != to.dtype() || !std::ranges::equal(v.shape, to.shape()))
+    return -1;
+  for (size_t i = 0; i < plan.outputs.size(); ++i)
+    if (i != root && plan.outputs[i].value == output.value) return -1;
+  for (size_t g = static_cast<size_t>(v.first_group); g < plan.groups.size(); ++g)
+    for (int r : plan.groups[g].reads) {
+      const int node = plan.values[static_cast<size_t>(r)].input;
+      if (node < 0) continue;
+      const Tensor& leaf = leaves[static_cast<size_t>(prepared.leaf_of_node[static_cast<size_t>(node)])];
+      if (leaf.storage() != to.storage()) continue;
+      const bool same = leaf.offset() == to.offset() && leaf.dtype() == to.dtype() && leaf.is_contiguous() &&
+                        std::ranges::equal(leaf.shape(), to.shape());
+      if (!same || g != static_cast<size_t>(v.first_group) || !is_elementwise(plan.groups[g], walk, to.shape()))
+        return -1;
+    }
+  return output.value;
+}
+
+}  // namespace
+
+Status run_into(std::span<const ExprStore> stores, ExprVariant variant) {
+  std::vector<ExprNode*> roots;
+  std::vector<Tensor> homes;
+  for (const ExprStore& s : stores) {
+    if (!s.value || s.value.is_scalar())
+      return error(ErrorKind::kValue, "only an expression with a tensor in it is run");
+    ExprNode* n = s.value.node();
+    const bool alone =
+        info(n->node.op).kind == ExprKind::kView || is_plain_conversion(*n) || fusion::numel(n->node.shape) == 0;
+    if (!n->is_pending() || alone || std::ranges::find(roots, n) != roots.end()) continue;
+    roots.push_back(n);
+    homes.push_back(s.to);
+  }
+  // Nothing has been written yet.
+  for (const ExprStore& s : stores)
+    if (std::ranges::find(roots, s.value.node()) == roots.end()) KILN_CHECK_OK(run(s.value, variant));
+  if (!roots.empty()) {
+    ExprWalk walk(std::span<const ExprNode* const>(roots.data(), roots.size()));
+    KILN_CHECK_OK(check_leaves(walk));
+    const Device device = roots[0]->device;
+    KILN_TRY(auto prepared, cached_plan(walk, device, variant));
+    const std::vector<Tensor> leaves = leaf_tensors(walk);
+    std::vector<std::pair<int, Tensor>> given;
+    for (size_t i = 0; i < roots.size(); ++i) {
+      if (!homes[i]) continue;
+      if (const int value = value_in_place(*prepared, walk, leaves, i, homes[i]); value >= 0)
+        given.emplace_back(value, homes[i]);
+    }
+    KILN_TRY(Binding binding, bind_plan(std::move(prepared), leaves, device, &walk, given));
+    KILN_CHECK_OK(binding.launch());
+    for (size_t i = 0; i < roots.size(); ++i) roots[i]->set_value(binding.outputs[i]);
+  }
+  // A value that is a view of memory that another one goes to is read before.
+  std::vector<Tensor> values;
+  for (const ExprStore& s : stores) {
+    Tensor value = *s.value.tensor();
+    const bool overlaps = std::ranges::any_of(stores, [&](const ExprStore& other) {
+      return other.to && other.to.storage() == value.storage() && s.to && s.to.address() != value.address();
+    });
+    if (overlaps) {
+      KILN_TRY(Tensor copy, Tensor::empty(value.device(), value.dtype(), value.shape()));
+      KILN_CHECK_OK(copy.copy_from(value));
+      value = copy;
+    }
+    values.push_back(std::move(value));
+  }
+  for (size_t i = 0; i < stores.size(); ++i) {
+    const Tensor &to = stores[i].to, &value = values[i];
+    const bool there =
+        to && to.storage() == value.storage() && to.address() == value.address() && value.is_contiguous();
+    if (to && !there) KILN_CHECK_OK(to.copy_from(value));
+  }
+  return {};
+}
+
+int64_t count_leaves(std::span<const Expr> exprs, const Storage* storage) {
+  std::unordered_set<const ExprNode*> seen;
+  std::vector<const ExprNode*> left;
+  int64_t count = 0;
+  for (const Expr& e : exprs) left.push_back(e.node());
+  while (!left.empty()) {
+    const ExprNode* n = left.back();
+    left.pop_back();
+    if (!n || !seen.insert(n).second) continue;
+    count += n->value && n->value.storage().get() == storage;
+    for (const auto& operand : n->operands) left.push_back(operand.get());
+  }
+  return count;
+}
+
+}  // namespace kiln
