@@ -76,7 +76,8 @@ MODELS = {"mlp": Mlp, "block": Block}
 def initial(model, device):
     """Parameters, and the two running means of AdamW."""
     p = model.parameters(device)
-    return {"p": p, "m": {k: torch.zeros_like(t) for k, t in p.items()}, "v": {k: torch.zeros_like(t) for k, t in p.items()}}
+    m, v = [{k: torch.zeros_like(t) for k, t in p.items()} for _ in range(2)]
+    return {"p": p, "m": m, "v": v}
 
 
 def step(model, state, x, target, optimizer):

@@ -134,8 +134,8 @@ def main():
     o = p.parse_args()
     where = torch.cuda.get_device_name() if o.device != "cpu" else "cpu"
     print(f"seed {o.seed}, {o.count} steps with {o.optimizer}, {where}, torch {torch.__version__}")
-    print("step                                           compile     eager      kiln  peer/kiln   wall: compile, eager, "
-          "kiln   apart: kiln, compile")
+    print("step                                           compile     eager      kiln  peer/kiln   "
+          "wall: compile, eager, kiln   apart: kiln, compile")
     ratios = [measure(o, ["mlp", "block"][i % 2], o.seed * 1000 + i) for i in range(o.count)]
     print("geometric mean %.3f, worst %.2f" % (math.exp(sum(map(math.log, ratios)) / len(ratios)), min(ratios)))
 

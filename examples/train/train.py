@@ -42,8 +42,8 @@ def train(name, model, p, x, target, steps, rate):
 
 d, hidden = 32, 64
 x = torch.randn(128, d)
-train("mlp", mlp, {"w1": weight(d, hidden), "b1": torch.zeros(hidden), "w2": weight(hidden, d), "b2": torch.zeros(d)}, x,
-      torch.sin(3 * x), 40, 2.0)
+layers = {"w1": weight(d, hidden), "b1": torch.zeros(hidden), "w2": weight(hidden, d), "b2": torch.zeros(d)}
+train("mlp", mlp, layers, x, torch.sin(3 * x), 40, 2.0)
 x = torch.randn(4, 24, d)
 block = {"norm1": torch.ones(d), "qkv": weight(d, 3 * d), "out": weight(d, d), "norm2": torch.ones(d),
          "up": weight(d, 4 * d), "down": weight(4 * d, d)}

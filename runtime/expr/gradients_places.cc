@@ -160,8 +160,12 @@ void take_gradient(GradientStep& s) {
   const size_t rank = s.shape(0).size();
   Term g = s.narrow_g();
   if (fusion::numel(read) == 0) return s.give(0, t.zeros(s.node().device, s.node().node.dtype, s.shape(0)));
-  auto reads_one = [&](int d) { return read[static_cast<size_t>(d)] == 1; };
-  if (std::ranges::all_of(a.axes, reads_one)) return s.give(0, one_place(s, g));
+  bool one_each = true;  // of the lines of the operand
+  for (size_t d = 0; d < rank; ++d) {
+    const bool looked = std::ranges::find(a.axes, static_cast<int>(d)) != a.axes.end();
+    one_each = one_each && (looked ? read[d] == 1 : read[d] == s.shape(0)[d]);
+  }
+  if (one_each) return s.give(0, one_place(s, g));
   std::vector<std::vector<PlaceRun>> runs;
   for (size_t k = 0; k < a.axes.size(); ++k) {
     const auto d = static_cast<size_t>(a.axes[k]);

@@ -6,14 +6,15 @@
 
 #include "runtime/expr/gradient_terms.h"
 #include "runtime/expr/plan.h"
+#include "runtime/tensor/convert.h"
 #include "support/diag.h"
 
 namespace kiln::runtime {
 
 namespace {
 
-// Each element of the result sums what is put there, place by place, so that the sum has one order. Places are looked
-// through by blocks, of which most have nothing for a program's elements.
+// On a GPU each element of the result sums what is put there, place by place, so that the sum has one order. Places are
+// looked through by blocks, of which most have nothing for a program's elements.
 constexpr std::string_view kScatterSource = R"(import triton
 import triton.language as tl
 
@@ -32,9 +33,10 @@ def scatter_rows(values, places, out, n, size, columns, places_stride, BLOCK: tl
             for part in range(start, start + BLOCK, PART):
                 j = part + tl.arange(0, PART)
                 at = tl.load(places + batch * places_stride + j, mask=j < n, other=-1) == row
-                x = tl.load(values + (batch * n + j[:, None]) * columns + c[None, :],
-                            mask=at[:, None] & (c < columns)[None, :], other=0.0)
-                total += tl.sum(x.to(TYPE), 0)
+                if tl.max(at.to(tl.int32), 0) > 0:
+                    x = tl.load(values + (batch * n + j[:, None]) * columns + c[None, :],
+                                mask=at[:, None] & (c < columns)[None, :], other=0.0)
+                    total += tl.sum(x.to(TYPE), 0)
     tl.store(out + (batch * size + row) * columns + c, total, mask=c < columns)
 
 
@@ -54,8 +56,10 @@ def scatter_elements(values, places, out, n, size, columns, places_stride, BLOCK
             for part in range(start, start + BLOCK, PART):
                 j = part + tl.arange(0, PART)
                 at = tl.load(places + batch * places_stride + j, mask=j < n, other=-1)
-                x = tl.load(values + (batch * n + j) * columns + c, mask=(at >= first) & (at < first + COLUMNS), other=0.0)
-                total += tl.sum(tl.where(at[:, None] == e[None, :], x[:, None].to(TYPE), 0.0), 0)
+                inside = (at >= first) & (at < first + COLUMNS)
+                if tl.max(inside.to(tl.int32), 0) > 0:
+                    x = tl.load(values + (batch * n + j) * columns + c, mask=inside, other=0.0)
+                    total += tl.sum(tl.where(at[:, None] == e[None, :], x[:, None].to(TYPE), 0.0), 0)
     tl.store(out + (batch * size + e) * columns + c, total, mask=e < size)
 )";
 
@@ -122,10 +126,38 @@ Result<Rows> rows_of_scatter(const ExprNode& node) {
   return out;
 }
 
+/// On a CPU one value after the other.
+template <class T>
+Result<Tensor> scattered_in_turn(const ExprNode& node, const Rows& rows, const Tensor& values, const Tensor& places) {
+  constexpr DType kType = std::is_same_v<T, double> ? DType::kF64 : DType::kF32;
+  const auto n = static_cast<size_t>(rows.n), size = static_cast<size_t>(rows.size);
+  const auto columns = static_cast<size_t>(rows.columns), batches = static_cast<size_t>(rows.batch);
+  std::vector<T> from(batches * n * columns), sums(batches * size * columns);
+  std::vector<int64_t> at(static_cast<size_t>(places.numel()));
+  KILN_TRY(std::vector<std::byte> bytes, values.to_bytes());
+  convert_elements(values.dtype(), bytes.data(), kType, from.data(), values.numel());
+  KILN_TRY(bytes, places.to_bytes());
+  convert_elements(places.dtype(), bytes.data(), DType::kI64, at.data(), places.numel());
+  for (size_t b = 0; b < batches; ++b)
+    for (size_t i = 0; i < n; ++i) {
+      const int64_t place = at[(rows.one_for_all ? 0 : b * n) + i];
+      if (place < 0) continue;
+      const T* row = from.data() + (b * n + i) * columns;
+      T* sum = sums.data() + (b * size + static_cast<size_t>(place)) * columns;
+      for (size_t c = 0; c < columns; ++c) sum[c] += row[c];
+    }
+  bytes.resize(sums.size() * static_cast<size_t>(size_of(node.node.dtype)));
+  convert_elements(kType, sums.data(), node.node.dtype, bytes.data(), static_cast<int64_t>(sums.size()));
+  return Tensor::from_host(node.device, node.node.dtype, node.node.shape, bytes.data(), bytes.size());
+}
+
 Result<Tensor> scattered(const ExprNode& node, const Rows& rows) {
   KILN_TRY(Tensor values, run(rows.values));
-  KILN_TRY(values, values.contiguous());
   KILN_TRY(Tensor places, run(rows.places));
+  if (!node.device.is_cuda() && node.node.dtype == DType::kF64)
+    return scattered_in_turn<double>(node, rows, values, places);
+  if (!node.device.is_cuda()) return scattered_in_turn<float>(node, rows, values, places);
+  KILN_TRY(values, values.contiguous());
   KILN_TRY(places, places.contiguous());
   const std::vector<int64_t> shape = {rows.batch, rows.size, rows.columns};
   KILN_TRY(Tensor out, Tensor::empty(node.device, node.node.dtype, shape));

@@ -122,6 +122,52 @@ TEST(GpuExpr, RowsAndChainsAgreeWithFloat64) {
     }
 }
 
+/// Of a layer with a norm before it: each gradient is a plan with the forward in it.
+TEST(GpuExpr, GradientsAgreeWithFloat64) {
+  GPU_OR_SKIP(device);
+  const uint64_t seed = fresh_seed();
+  for (DType dtype : {DType::kF32, DType::kBF16}) {
+    const Expr x(*randn(device, dtype, Shape{333, 256}, seed)), w(*randn(device, dtype, Shape{256, 200}, seed + 1)),
+        b(*randn(device, dtype, Shape{200}, seed + 2)), scale(*randn(device, dtype, Shape{256}, seed + 3));
+    const Expr normal = op(ExprOp::kRmsNorm, {x, scale}, along(1));
+    const Expr scores = op(ExprOp::kAdd, {op(ExprOp::kMatMul, {normal, w}), b});
+    const Expr y = op(ExprOp::kMul, {op(ExprOp::kSoftmax, {scores}, along(1)), op(ExprOp::kGelu, {scores})});
+    const Expr inputs[] = {x, w, b, scale};
+    auto found = gradients(op(ExprOp::kSum, {y}), inputs);
+    ASSERT_TRUE(found.ok()) << found.error().message;
+    for (const Expr& g : *found) check_variants("gradient", g);
+  }
+}
+
+TEST(GpuExpr, ScatterAddAgreesWithFloat64) {
+  GPU_OR_SKIP(device);
+  const uint64_t seed = fresh_seed();
+  struct Case {
+    Shape values, places, result;
+    int axis;
+  };
+  const Case cases[] = {{{3000, 40}, {3000, 1}, {77, 40}, 0},     {{5, 2000}, {5, 2000}, {5, 300}, 1},
+                        {{2, 900, 3}, {900, 1}, {2, 50, 3}, 1},   {{4, 512, 1000}, {4, 512, 1}, {9000, 1, 1000}, 0},
+                        {{200000}, {200000}, {100000}, 0},        {{4000}, {4000}, {3}, 0},
+                        {{8, 64, 1024}, {64, 1}, {8, 7, 1024}, 1}};
+  for (DType dtype : {DType::kF32, DType::kBF16, DType::kF64})
+    for (const Case& c : cases) {
+      const Tensor values = *randn(device, dtype, c.values, seed);
+      const Tensor places = *randint(device, DType::kI64, c.places, 0, c.result[static_cast<size_t>(c.axis)], seed);
+      ExprAttributes a = along(c.axis);
+      a.shape = c.result;
+      const Expr e = op(ExprOp::kScatterAdd, {op(ExprOp::kMul, {values, Expr::scalar(0.75)}), places}, a);
+      const auto expected = reference(e);
+      ASSERT_TRUE(expected.ok()) << expected.error().message;
+      const auto result = run(e);
+      ASSERT_TRUE(result.ok()) << result.error().message;
+      const auto error = compare(*expected, *result);
+      ASSERT_TRUE(error.ok()) << error.error().message;
+      EXPECT_TRUE(error->ok()) << name(dtype) << " element " << error->first_bad << " is " << error->got << ", not "
+                               << error->expected;
+    }
+}
+
 TEST(GpuExpr, RunsDoNotWaitAndFindTheirPlans) {
   GPU_OR_SKIP(device);
   Tensor x = *randn(device, DType::kF32, Shape{1 << 20}, 1), y = *randn(device, DType::kF32, Shape{1 << 20}, 2);

@@ -192,6 +192,7 @@ double apply(ExprOp op, DType dtype, const std::vector<double>& x) {
     case ExprOp::kSlice:
     case ExprOp::kIota:
     case ExprOp::kTake:
+    case ExprOp::kScatterAdd:
     case ExprOp::kSum:
     case ExprOp::kMax:
     case ExprOp::kMin:

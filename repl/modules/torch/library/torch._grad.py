@@ -1,4 +1,4 @@
-"""torch.func: gradients of functions. What is made of their arguments is recorded while they run (include/kiln/expr.h)."""
+"""torch.func: gradients of functions. What is made of their arguments is recorded (include/kiln/expr.h)."""
 import torch
 from torch import _kiln
 
@@ -144,7 +144,8 @@ def vjp(func, *primals, has_aux=False):
 def functional_call(module, parameters_and_buffers, args=None, kwargs=None):
     """module(*args) with other parameters and buffers, by their names."""
     new = {}
-    for part in parameters_and_buffers if isinstance(parameters_and_buffers, (tuple, list)) else (parameters_and_buffers,):
+    several = isinstance(parameters_and_buffers, (tuple, list))
+    for part in parameters_and_buffers if several else (parameters_and_buffers,):
         new.update(part)
     slots = {}
     for path, m in module.named_modules():

@@ -1,4 +1,4 @@
-"""torch.nn: modules as containers of tensors, and the common layers. There is no autograd."""
+"""torch.nn: modules as containers of tensors, and the common layers. Gradients are torch.func's."""
 import math
 import torch
 import torch.nn.functional as F
