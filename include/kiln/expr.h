@@ -52,7 +52,9 @@ class Expr {
   bool records() const;
   /// What GradScope::variable() made.
   bool is_variable() const;
-  /// Whether views were made of it while it records, or it is one of what others hold.
+  /// While it records: somebody else may look at it as long as what this gives lives.
+  std::shared_ptr<const void> hold() const;
+  /// Whether one who looks at it shares elements with another: of views of it, or of what it is a view of.
   bool shares_elements() const;
   /// Of a value that gradients() was asked of, a gradient, and what is made of them: the operations that are pending in
   /// all of them together. They are best run together. 0 of others.

@@ -240,11 +240,29 @@ const Device& Expr::device() const { return node_->device; }
 bool Expr::is_scalar() const { return node_->is_scalar(); }
 bool Expr::records() const { return node_ && node_->records(); }
 bool Expr::is_variable() const { return node_ && node_->variable; }
+std::shared_ptr<const void> Expr::hold() const {
+  std::shared_ptr<const void> holder = node_->holder.lock();
+  if (!holder) node_->holder = holder = std::make_shared<char>();
+  return holder;
+}
+
+namespace {
+
+bool has_held_view(const ExprNode& n, const ExprNode* but) {
+  return std::ranges::any_of(n.views, [&](const std::weak_ptr<ExprNode>& weak) {
+    const std::shared_ptr<ExprNode> view = weak.lock();
+    return view && view.get() != but && (!view->holder.expired() || has_held_view(*view, nullptr));
+  });
+}
+
+}  // namespace
+
 bool Expr::shares_elements() const {
-  if (node_->viewed) return true;
+  if (has_held_view(*node_, nullptr)) return true;
   for (const ExprNode* n = node_.get(); info(n->node.op).kind == ExprKind::kView && !n->operands.empty();) {
-    if (n->operands[0].use_count() > 1) return true;
-    n = n->operands[0].get();
+    const ExprNode* base = n->operands[0].get();
+    if (!base->holder.expired() || has_held_view(*base, n)) return true;
+    n = base;
   }
   return false;
 }
@@ -345,7 +363,7 @@ Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes att
   node->device = first->device;
   KILN_TRY(node->node, fusion::infer(op, nodes, positions, std::move(attributes)));
   if (!is_float(node->node.dtype)) node->recordings.clear();  // integers have no gradient
-  if (info(op).kind == ExprKind::kView) node->operands[0]->viewed |= node->operands[0]->records();
+  if (info(op).kind == ExprKind::kView && node->operands[0]->records()) node->operands[0]->views.push_back(node);
   return Expr(std::move(node));
 }
 

@@ -24,7 +24,8 @@ struct ExprNode {
   std::vector<std::shared_ptr<const Recording>> recordings;  // of the scopes whose variables it depends on
   bool constant = false;                                     // gradients() stops here
   bool variable = false;                                     // of a scope
-  bool viewed = false;                                       // while it records, a view was made of it
+  std::vector<std::weak_ptr<ExprNode>> views;                // of it, while it records
+  std::weak_ptr<const void> holder;                          // of Expr::hold()
   bool forgot = false;                                       // its operands were let go
   int gradient_operations = 0;                               // of what gradients() made in it, or it is part of
 

@@ -177,6 +177,7 @@ void PendingTensors::keep_parts(Interp& in, const TensorObject& whole) {
 }
 
 TensorObject::TensorObject(Interp& in, Expr expr) : Object(kKind), expr_(std::move(expr)) {
+  if (expr_.records()) held_ = expr_.hold();
   if (const Tensor* t = expr_.tensor()) {
     tensor_ = *t;
     history_ = std::move(expr_);
@@ -268,6 +269,7 @@ void TensorObject::become(Interp& in, const std::function<Expr()>& make) {
   tensor_ = {};
   history_ = expr_ = {};
   times_computed_ = 0;
+  held_ = expr.hold();
   if (const Tensor* t = expr.tensor()) {
     tensor_ = *t;
     history_ = expr;

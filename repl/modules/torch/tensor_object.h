@@ -85,6 +85,7 @@ class TensorObject : public Object {
   Tensor tensor_;
   Expr expr_;                                // while it is pending
   mutable Expr history_;                     // what it was made of, when it is computed and records
+  std::shared_ptr<const void> held_;         // Expr::hold(), of what records
   std::shared_ptr<PendingTensors> pending_;  // of the session, while it is pending
   int times_computed_ = 0;                   // as a part of others, while it is pending
 };
