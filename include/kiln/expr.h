@@ -145,15 +145,17 @@ ExprCacheStats expr_cache_stats();
 
 // --- gradients ------------------------------------------------------------------------------------------------------
 
+/// Gets each gradient that is complete, and behind it all others that are found or under way.
+using SettleGradients = std::function<Status(std::span<const Expr>)>;
+
 /// The gradients of Σ seeds[i] · values[i] to each input: expressions of its dtype and shape, which share operations
 /// with the values, and so a plan with them. An input is a leaf or an operation of the values; one that they do not
 /// depend on has an empty expression. Operations whose results are integers end the way to an input, as in torch.
 /// kUnsupported names an operation that has no gradient. kValue: an operation was computed before, and has let go of
 /// its operands: make inputs by GradScope::variable().
-/// `settle`: gets each gradient that is complete and may compute it, so that long chains do not stay pending.
+/// `settle` may compute what it gets, so that long chains do not stay pending.
 Result<std::vector<Expr>> gradients(std::span<const Expr> values, std::span<const Expr> seeds,
-                                    std::span<const Expr> inputs,
-                                    const std::function<Status(const Expr&)>& settle = {});
+                                    std::span<const Expr> inputs, const SettleGradients& settle = {});
 /// Of one value with one element, by a seed of 1.
 Result<std::vector<Expr>> gradients(const Expr& value, std::span<const Expr> inputs);
 /// Why gradients() refuses an operation that lies on its way; nullopt when it does not.

@@ -128,7 +128,7 @@ Diagnostic refused(const ExprNode& n) {
 class Sweep {
  public:
   Sweep(std::span<const Expr> values, std::span<const Expr> seeds, std::span<const Expr> inputs,
-        const std::function<Status(const Expr&)>& settle)
+        const SettleGradients& settle)
       : values_(values), seeds_(seeds), inputs_(inputs), settle_(settle) {}
 
   Result<std::vector<Expr>> run() {
@@ -146,7 +146,13 @@ class Sweep {
       if (found == gradients_.end()) continue;
       const Expr g = std::move(found->second);
       gradients_.erase(found);
-      if (settle_) KILN_CHECK_OK(settle_(g));
+      if (settle_) {
+        std::vector<Expr> all = {g};
+        for (const Expr& e : out)
+          if (e) all.push_back(e);
+        for (const auto& [node, e] : gradients_) all.push_back(e);
+        KILN_CHECK_OK(settle_(all));
+      }
       for (size_t k = 0; k < inputs_.size(); ++k)
         if (is_input(*n, inputs_[k])) out[k] = g;
       KILN_CHECK_OK(step(n, g));
@@ -266,7 +272,7 @@ class Sweep {
   }
 
   const std::span<const Expr> values_, seeds_, inputs_;
-  const std::function<Status(const Expr&)>& settle_;
+  const SettleGradients& settle_;
   std::vector<std::shared_ptr<ExprNode>> order_;
   std::unordered_map<const ExprNode*, bool> depends_;
   std::unordered_map<const ExprNode*, Expr> gradients_;
@@ -281,7 +287,7 @@ std::optional<std::string_view> no_gradient_of(ExprOp op) {
 }
 
 Result<std::vector<Expr>> gradients(std::span<const Expr> values, std::span<const Expr> seeds,
-                                    std::span<const Expr> inputs, const std::function<Status(const Expr&)>& settle) {
+                                    std::span<const Expr> inputs, const SettleGradients& settle) {
   return Sweep(values, seeds, inputs, settle).run();
 }
 

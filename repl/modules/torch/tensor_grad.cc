@@ -127,12 +127,19 @@ Expr with_own_memory(Interp& in, const Expr& e) {
 Value gradients_of(Interp& in, NativeArgs& a) {
   const std::vector<Expr> values = exprs_of(in, a[0]), seeds = exprs_of(in, a[1]), inputs = exprs_of(in, a[2]);
   const bool always_lazy = torch_state(in).always_lazy;
-  // As each operation of small tensors is computed at once.
-  auto settle = [&](const Expr& e) -> Status {
-    in.check_interrupt();
+  // As each operation of small tensors is computed at once, and a long chain from time to time.
+  auto settle_small = [&](const Expr& e) -> Status {
     if (e.tensor() || always_lazy || e.most_elements() >= kLazyElements) return {};
     auto done = run_on_host(e);
     return done.ok() ? Status() : Status(std::move(done.error()));
+  };
+  int calls = 0;
+  auto settle = [&](std::span<const Expr> exprs) -> Status {
+    constexpr int kBetweenLooks = 32;
+    in.check_interrupt();
+    KILN_CHECK_OK(settle_small(exprs[0]));
+    if (always_lazy || ++calls % kBetweenLooks != 0 || exprs[0].operations() < kMostGradientOperations) return {};
+    return run_together(exprs);
   };
   std::vector<Value> out;
   for (const Expr& e : taken(in, gradients(values, seeds, inputs, settle))) {
@@ -141,7 +148,7 @@ Value gradients_of(Interp& in, NativeArgs& a) {
       continue;
     }
     const Expr own = with_own_memory(in, torch_state(in).no_grad ? detached(e) : e);
-    checked(in, settle(own));
+    checked(in, settle_small(own));
     out.push_back(own.tensor() && !own.records() ? wrap(*own.tensor()) : Value(make<TensorObject>(in, own)));
   }
   return make<Tuple>(std::move(out));

@@ -154,7 +154,9 @@ inline constexpr int64_t kLazyElements = 4096;
 /// not make an expression without end.
 inline constexpr int kMostPendingOperations = 64;
 /// The same of what has a gradient: it is planned with that, and a value in between would be stored.
-inline constexpr int kMostRecordedOperations = 512;
+inline constexpr int kMostRecordedOperations = 128;
+/// And of one gradient, with those parts of the forward that it needs.
+inline constexpr int kMostGradientOperations = 512;
 
 /// What the layers below refuse of a tensor's shape, dtype or values is torch's RuntimeError.
 [[noreturn]] inline void fail_as_torch(Interp& in, Diagnostic d) {
