@@ -194,29 +194,35 @@ Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> prepared, std::spa
                           const Device& device, const ExprWalk* numbers,
                           std::span<const std::pair<int, Tensor>> given) {
   trace::Scope span(trace::kSpans, trace::Step::kBind);
-  Binding out;
-  out.plan = std::move(prepared);
-  const fusion::Plan& plan = out.plan->plan;
-  std::vector<Tensor> slots;
-  for (int64_t bytes : out.plan->slot_bytes) {
+  std::vector<Tensor> slots, values;
+  for (int64_t bytes : prepared->slot_bytes) {
     KILN_TRY(Tensor t, Tensor::empty(device, DType::kU8, std::span<const int64_t>(&bytes, 1)));
     slots.push_back(std::move(t));
   }
-  for (size_t i = 0; i < plan.values.size(); ++i) {
-    const fusion::Value& v = plan.values[i];
+  for (size_t i = 0; i < prepared->plan.values.size(); ++i) {
+    const fusion::Value& v = prepared->plan.values[i];
     const auto own = std::ranges::find(given, static_cast<int>(i), &std::pair<int, Tensor>::first);
     Tensor t;
     if (own != given.end()) {
       t = own->second;
     } else if (v.input >= 0) {
-      t = leaves[static_cast<size_t>(out.plan->leaf_of_node[static_cast<size_t>(v.input)])];
+      t = leaves[static_cast<size_t>(prepared->leaf_of_node[static_cast<size_t>(v.input)])];
     } else if (!v.output && v.slot >= 0) {
       KILN_TRY(t, slots[static_cast<size_t>(v.slot)].bits_as(v.dtype, v.shape));
     } else {
       KILN_TRY(t, Tensor::empty(device, v.dtype, v.shape));
     }
-    out.values.push_back(std::move(t));
+    values.push_back(std::move(t));
   }
+  return bind_values(std::move(prepared), std::move(values), numbers);
+}
+
+Result<Binding> bind_values(std::shared_ptr<const PreparedPlan> prepared, std::vector<Tensor> values,
+                            const ExprWalk* numbers) {
+  Binding out;
+  out.plan = std::move(prepared);
+  out.values = std::move(values);
+  const fusion::Plan& plan = out.plan->plan;
   size_t offsets = 0;
   for (const fusion::Group& g : plan.groups)
     for (const fusion::Argument& a : g.arguments)

@@ -82,6 +82,9 @@ struct Binding {
     return {};
   }
 };
+/// Binds tensors that there are, one per plan value. Launches nothing.
+Result<Binding> bind_values(std::shared_ptr<const PreparedPlan> plan, std::vector<Tensor> values,
+                            const ExprWalk* numbers = nullptr);
 /// Allocates outputs and temporaries. kMemory says how much they need. `numbers`: the expression whose numbers the
 /// kernels get; without it those that the plan was made with. `given`: tensors for some of the plan's values.
 Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> plan, std::span<const Tensor> leaves,

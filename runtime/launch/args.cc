@@ -502,6 +502,7 @@ Status bind_args(std::string_view kernel, std::span<const ParamInfo> params, std
       if (param.has_default) return param.default_error;
       return error(ErrorKind::kType, "kernel '{}': argument '{}' is missing", kernel, param.name);
     }
+    if (out.slot_of_param) out.slot_of_param->push_back(out.num_slots);
     if (!bind_argument(param, rule_of(param), *arg, builder)) return std::move(builder.status);
   }
   return {};

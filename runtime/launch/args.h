@@ -87,6 +87,7 @@ struct BoundArgs {
       slot_on_heap(v);
   }
   const Tensor* first_tensor = nullptr;  // gives the device
+  std::vector<int>* slot_of_param = nullptr;  // where to note the next slot in front of each parameter; null: nowhere
 
   static constexpr int kInline = kMostFastSlots;
   uint64_t inline_slots[kInline];

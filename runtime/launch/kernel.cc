@@ -12,6 +12,7 @@
 #include "runtime/launch/kernel_launched.h"
 #include "runtime/launch/kernel_options.h"
 #include "runtime/launch/launch_mark.h"
+#include "runtime/launch/prepared_launch.h"
 #include "support/diag.h"
 #include "support/knobs.h"
 #include "support/trace.h"
@@ -273,6 +274,28 @@ Status KernelImpl::launch_general(const std::array<int64_t, 3>& grid, std::span<
   return spec->backend->launch(*spec->loaded, programs_of(grid), bound.slots(), stream, options.timeout_s);
 }
 
+Result<PreparedLaunch> KernelImpl::prepare(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
+                                           const LaunchOptions& options) {
+  KILN_CHECK_OK(check_grid(name_, grid));
+  if (!is_launchable(grid)) return error(ErrorKind::kValue, "kernel '{}': a grid without programs", name_);
+  PreparedLaunch out;
+  BoundArgs bound;
+  bound.slot_of_param = &out.slot_of_param;
+  KILN_CHECK_OK(bind(args, bound));
+  KILN_TRY(out.device, device_of(bound, options));
+  const LaunchMark mark(this);
+  append(key_end(*out.device, options), bound.key);
+  const Specialisation* spec = look_up(bound.key.view());
+  if (!spec) {
+    KILN_TRY(spec, specialise(args, bound, out.device, options));
+  }
+  out.loaded = spec->loaded;
+  out.launched_as = spec->launched_as;
+  out.grid = programs_of(grid);
+  out.slots.assign(bound.slots(), bound.slots() + bound.num_slots);
+  return out;
+}
+
 std::shared_ptr<const LaunchedAs> KernelImpl::launched_as() const {
   const LaunchMark mark(this);
   const Specialisation* last = last_.load();
@@ -324,6 +347,10 @@ std::string KernelImpl::identity(DeviceImpl& device) {
       .hex();
 }
 
+Result<PreparedLaunch> prepare_launch(const Kernel& kernel, const std::array<int64_t, 3>& grid,
+                                      std::span<const std::optional<Arg>> args, const LaunchOptions& options) {
+  return kernel.impl()->prepare(grid, args, options);
+}
 std::shared_ptr<const LaunchedAs> launched_as(const Kernel& kernel) { return kernel.impl()->launched_as(); }
 const std::shared_ptr<const frontend::JitFunction>& function_of(const Kernel& kernel) {
   return kernel.impl()->function();

@@ -22,6 +22,7 @@ struct CheckedCode;
 struct Closure;
 struct LaunchedAs;
 struct LoadedCode;
+struct PreparedLaunch;
 
 /// A compiled specialisation on one device. What a launch reads comes first.
 struct Specialisation {
@@ -85,6 +86,8 @@ class KernelImpl {
   Status compile_checked(std::span<const std::optional<Arg>> args, const LaunchOptions& options);
   Result<KernelInfo> compile(std::span<const std::optional<Arg>> args, const LaunchOptions& options,
                              std::string_view target);
+  Result<PreparedLaunch> prepare(const std::array<int64_t, 3>& grid, std::span<const std::optional<Arg>> args,
+                                 const LaunchOptions& options);
   /// The specialisation that was launched last; null when none was.
   std::shared_ptr<const LaunchedAs> launched_as() const;
   std::shared_ptr<const KernelInfo> launched() const;
