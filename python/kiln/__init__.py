@@ -3,11 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from kiln._expr import Expr, Plan, expr
 from kiln._jit import Kernel, jit
 from kiln._kiln import Error, version as __version__
 
-__all__ = ["CommandError", "Error", "Interrupted", "Kernel", "Opaque", "Plot", "Session", "Table", "__version__",
-           "bench", "compare", "jit", "profile", "session", "static", "tune", "why"]
+__all__ = ["CommandError", "Error", "Expr", "Interrupted", "Kernel", "Opaque", "Plan", "Plot", "Session", "Table", "__version__",
+           "bench", "compare", "expr", "jit", "profile", "session", "static", "tune", "why"]
 
 
 def bench(expression: str, **options: Any) -> "Table":

@@ -3,157 +3,11 @@
 
 #include "kiln/tensor.h"
 #include "python/src/dispatcher.h"
-#include "runtime/tensor/dlpack_abi.h"
+#include "python/src/foreign.h"
 
 namespace kiln::python {
 
 namespace {
-
-struct DispatchWords {
-  PyObject *data_ptr, *dtype, *get_device, *device, *type, *array, *array_struct, *cuda_array, *dlpack, *dlpack_device;
-};
-const DispatchWords& dispatch_words() {
-  auto word = PyUnicode_InternFromString;
-  static const DispatchWords kWords = {word("data_ptr"),
-                                       word("dtype"),
-                                       word("get_device"),
-                                       word("device"),
-                                       word("type"),
-                                       word("__array_interface__"),
-                                       word("__array_struct__"),
-                                       word("__cuda_array_interface__"),
-                                       word("__dlpack__"),
-                                       word("__dlpack_device__")};
-  return kWords;
-}
-
-/// How objects of a type are read. Asked for once for each type.
-enum class Receiver : uint8_t { kExchange, kTorch, kNumpy, kCudaArray, kDlpack, kInteger, kReal, kOther };
-
-/// DLPack 1.3's table of C functions, which torch has since 2.10 (dlpack.h, DLPackExchangeAPI): all of a tensor in one
-/// call, without Python objects for its dtype, its device and its address.
-struct ExchangeApi {
-  uint32_t major, minor;
-  const ExchangeApi* previous;
-  void *allocate, *from_object, *to_object;
-  int (*read)(void* object, runtime::dlpack::Tensor* out);  // borrows; may be null
-};
-
-/// Of torch's own tensors alone, which is one table: what subclasses do in Python must be asked of them.
-const ExchangeApi* exchange_api = nullptr;
-
-bool finds_exchange_api(PyTypeObject* type) {
-  const Ref module = Ref::take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__"));
-  const Ref name = Ref::take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__name__"));
-  const std::string_view in = PyUnicode_Check(module.get()) ? text_of(module.get()) : "", called = text_of(name.get());
-  if (!(in == "torch" && called == "Tensor") && !(in == "torch.nn.parameter" && called == "Parameter")) return false;
-  if (exchange_api) return true;
-  PyObject* found = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__");
-  if (!found) return PyErr_Clear(), false;
-  const Ref capsule = Ref::take(found);
-  const auto* api = static_cast<const ExchangeApi*>(PyCapsule_GetPointer(found, "dlpack_exchange_api"));
-  if (!api) return PyErr_Clear(), false;
-  if (api->major != 1 || !api->read) return false;
-  exchange_api = api;
-  return true;
-}
-
-bool type_has(PyTypeObject* type, PyObject* name) {
-  return PyObject_HasAttr(reinterpret_cast<PyObject*>(type), name) != 0;
-}
-
-Receiver find_receiver(PyTypeObject* type) {
-  const DispatchWords& w = dispatch_words();
-  if (finds_exchange_api(type)) return Receiver::kExchange;
-  if (type_has(type, w.data_ptr) && type_has(type, w.get_device)) return Receiver::kTorch;
-  // Scalars of numpy have an array interface too, but no DLPack.
-  if (type_has(type, w.array) && type_has(type, w.dlpack)) return Receiver::kNumpy;
-  if (type_has(type, w.cuda_array)) return Receiver::kCudaArray;
-  if (type_has(type, w.dlpack)) return Receiver::kDlpack;
-  static PyObject* const index = PyUnicode_InternFromString("__index__");
-  static PyObject* const real = PyUnicode_InternFromString("__float__");
-  if (type_has(type, index)) return Receiver::kInteger;
-  return type_has(type, real) ? Receiver::kReal : Receiver::kOther;
-}
-
-Receiver receiver_of(PyObject* object) {
-  struct Row {
-    PyTypeObject* type;  // kept alive, so that no other type gets its address
-    Receiver receiver;
-  };
-  static std::vector<Row> rows;
-  PyTypeObject* type = Py_TYPE(object);
-  for (const Row& row : rows)
-    if (row.type == type) return row.receiver;
-  const Receiver found = find_receiver(type);
-  constexpr size_t kMost = 64;
-  if (rows.size() < kMost) {
-    Py_INCREF(reinterpret_cast<PyObject*>(type));
-    rows.push_back({type, found});
-  }
-  return found;
-}
-
-/// Of torch's dtype objects, of which there is one for each type.
-std::optional<DType> torch_dtype(PyObject* dtype) {
-  struct Row {
-    PyObject* object;
-    std::optional<DType> dtype;
-  };
-  static std::vector<Row> rows;
-  for (const Row& row : rows)
-    if (row.object == dtype) return row.dtype;
-  const Ref shown = Ref::take(PyObject_Str(dtype));
-  std::string_view name = text_of(shown.get());
-  if (const size_t dot = name.rfind('.'); dot != name.npos) name.remove_prefix(dot + 1);
-  const std::optional<DType> found = parse_dtype(name);
-  Py_INCREF(dtype);
-  rows.push_back({dtype, found});
-  return found;
-}
-
-/// By numpy's letter of a kind and bytes.
-std::optional<DType> array_dtype(char kind, int bytes) {
-  if (kind == 'b') return DType::kI1;
-  for (int i = 0; i < kNumDTypes; ++i) {
-    const auto dtype = static_cast<DType>(i);
-    const DTypeInfo& row = info(dtype);
-    if (row.bits != 8 * bytes || is_fp8(dtype) || dtype == DType::kBF16) continue;
-    if (kind == (row.cls == DTypeClass::kFloat ? 'f' : row.cls == DTypeClass::kSigned ? 'i' : 'u')) return dtype;
-  }
-  return std::nullopt;
-}
-
-/// "<f4" of array interfaces.
-std::optional<DType> typestr_dtype(std::string_view text) {
-  if (text.size() != 3 || text[0] == '>') return std::nullopt;
-  return array_dtype(text[1], text[2] - '0');
-}
-
-/// What __array_struct__ points to (numpy's PyArrayInterface): the same as __array_interface__, without a dict.
-struct ArrayStruct {
-  int two, rank;
-  char kind;
-  int bytes, flags;
-  intptr_t *shape, *strides;
-  void* data;
-};
-
-std::optional<DType> dlpack_dtype(uint8_t code, uint8_t bits) {
-  if (code == 6 && bits == 8) return DType::kI1;
-  if (code == 2 && bits == 32) return DType::kF32;
-  if (code == 4 && bits == 16) return DType::kBF16;
-  if (code == runtime::dlpack::kFloat8E4M3FN && bits == 8) return DType::kF8E4M3;
-  if (code == runtime::dlpack::kFloat8E5M2 && bits == 8) return DType::kF8E5M2;
-  if (code > 2) return std::nullopt;
-  for (int i = 0; i < kNumDTypes; ++i) {
-    const auto dtype = static_cast<DType>(i);
-    const DTypeInfo& row = info(dtype);
-    constexpr DTypeClass kClasses[] = {DTypeClass::kSigned, DTypeClass::kUnsigned, DTypeClass::kFloat};
-    if (row.bits == bits && row.cls == kClasses[code] && !is_fp8(dtype) && dtype != DType::kBF16) return dtype;
-  }
-  return std::nullopt;
-}
 
 double real_of(PyObject* object) {
   const double v = PyFloat_AsDouble(object);
@@ -300,9 +154,9 @@ void DispatchArguments::foreign(const DispatchParam& param, PyObject* object) {
       return torch_tensor(param, object);
     case Receiver::kNumpy:
       if (numpy_array(param, object)) return;
-      return array(param, object, dispatch_words().array, false);
+      return array(param, object, foreign_words().array, false);
     case Receiver::kCudaArray:
-      return array(param, object, dispatch_words().cuda_array, true);
+      return array(param, object, foreign_words().cuda_array, true);
     case Receiver::kDlpack:
       return dlpack(param, object);
     case Receiver::kInteger:
@@ -319,8 +173,9 @@ void DispatchArguments::foreign(const DispatchParam& param, PyObject* object) {
 }
 
 bool DispatchArguments::exchanged(const DispatchParam& param, PyObject* object) {
-  runtime::dlpack::Tensor t{};
-  if (exchange_api->read(object, &t) != 0) return PyErr_Clear(), false;
+  const auto exchanged = read_exchanged(object);
+  if (!exchanged) return false;
+  const runtime::dlpack::Tensor& t = *exchanged;
   const std::optional<DType> dtype = t.dtype.lanes == 1 ? dlpack_dtype(t.dtype.code, t.dtype.bits) : std::nullopt;
   const bool is_cuda = t.device.type == runtime::dlpack::kCuda;
   // Pinned memory says so here, and is the CPU's to torch.
@@ -330,7 +185,7 @@ bool DispatchArguments::exchanged(const DispatchParam& param, PyObject* object) 
 }
 
 void DispatchArguments::torch_tensor(const DispatchParam& param, PyObject* object) {
-  const DispatchWords& w = dispatch_words();
+  const ForeignWords& w = foreign_words();
   const Ref dtype = Ref::take(PyObject_GetAttr(object, w.dtype));
   const std::optional<DType> known = torch_dtype(dtype.get());
   if (!known)
@@ -353,7 +208,7 @@ void DispatchArguments::torch_tensor(const DispatchParam& param, PyObject* objec
 }
 
 bool DispatchArguments::numpy_array(const DispatchParam& param, PyObject* object) {
-  PyObject* found = PyObject_GetAttr(object, dispatch_words().array_struct);
+  PyObject* found = PyObject_GetAttr(object, foreign_words().array_struct);
   if (!found) return PyErr_Clear(), false;
   const Ref capsule = Ref::take(found);
   const auto* a = static_cast<const ArrayStruct*>(PyCapsule_GetPointer(found, nullptr));
@@ -380,7 +235,7 @@ void DispatchArguments::array(const DispatchParam& param, PyObject* object, PyOb
 }
 
 void DispatchArguments::dlpack(const DispatchParam& param, PyObject* object) {
-  const DispatchWords& w = dispatch_words();
+  const ForeignWords& w = foreign_words();
   const Ref capsule = Ref::take(PyObject_CallMethodObjArgs(object, w.dlpack, nullptr));
   // It stays the capsule's: its destructor lets go of it, and the caller keeps the object for the launch.
   const auto* managed = static_cast<const DLManagedTensor*>(PyCapsule_GetPointer(capsule.get(), "dltensor"));

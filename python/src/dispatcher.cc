@@ -1,13 +1,12 @@
 #include "python/src/dispatcher.h"
 
 #include <array>
-#include <map>
 #include <memory>
 #include <optional>
 #include <unordered_map>
 
 #include "kiln/image.h"
-#include "kiln/interop.h"
+#include "python/src/devices.h"
 #include "python/src/image.h"
 
 namespace kiln::python {
@@ -26,54 +25,6 @@ struct Dispatcher {
 };
 
 Dispatcher& dispatcher_of(PyObject* self) { return *unboxed<std::unique_ptr<Dispatcher>>(self); }
-
-struct KnownDevice {
-  Device device;
-  std::string target;
-  std::vector<std::pair<void*, Stream>> streams;  // kept, so that a launch does not make one
-};
-
-KnownDevice& device_at(int index) {
-  static auto& known = *new std::map<int, KnownDevice>();  // the driver may be gone when destructors run
-  auto it = known.find(index);
-  if (it != known.end()) return it->second;
-  Result<Device> opened = [&] {
-    WithoutGil without;
-    return Device::open(index < 0 ? "cpu" : "cuda:" + std::to_string(index));
-  }();
-  KnownDevice made;
-  made.device = value_of(std::move(opened));
-  made.target = made.device.info().target;
-  return known.emplace(index, std::move(made)).first->second;
-}
-
-/// torch's function of a device's current stream; null while torch is not imported or has no CUDA.
-PyObject* torch_stream_function() {
-  static PyObject* found = nullptr;
-  if (found) return found;
-  PyObject* modules = PyImport_GetModuleDict();  // borrowed
-  PyObject* torch = PyDict_GetItemString(modules, "torch._C");
-  if (!torch) return nullptr;
-  found = PyObject_GetAttrString(torch, "_cuda_getCurrentRawStream");
-  if (!found) PyErr_Clear();
-  return found;
-}
-
-Stream stream_at(KnownDevice& known, int index) {
-  void* raw = nullptr;
-  if (PyObject* ask = torch_stream_function()) {
-    const Ref at = number(index);
-    const Ref stream = Ref::take(PyObject_CallFunctionObjArgs(ask, at.get(), nullptr));
-    raw = PyLong_AsVoidPtr(stream.get());
-    if (!raw && PyErr_Occurred()) throw Raised();
-  }
-  for (const auto& [handle, stream] : known.streams)
-    if (handle == raw) return stream;
-  constexpr size_t kMost = 64;
-  if (known.streams.size() == kMost) known.streams.clear();
-  known.streams.emplace_back(raw, value_of(stream_from_cuda(known.device, raw)));
-  return known.streams.back().second;
-}
 
 void set_option(CodeOptions& options, const Dispatcher& kernel, PyObject* keyword, PyObject* value) {
   const std::string_view name = text_of(keyword);
@@ -195,7 +146,7 @@ PyObject* run(PyObject* bound, PyObject* const* args, Py_ssize_t given, PyObject
                     .first;
       kernel.last_key = &found->first, kernel.last = code = &found->second;
     }
-    const Stream stream = index < 0 ? Stream() : stream_at(known, index);
+    const Stream stream = stream_at(known, index);
     const Ref self = Ref::share(item(bound, 0));  // the code stays while the lock is given back
     const Status status = [&] {
       WithoutGil without;

@@ -90,6 +90,8 @@ PyMODINIT_FUNC PyInit__kiln() {
     add_errors(module.get());
     add_image(module.get());
     add_dispatcher(module.get());
+    add_expr(module.get());
+    add_expr_program(module.get());
     add_function_table(module.get());
     add_launcher(module.get());
     add_session(module.get());

@@ -181,6 +181,8 @@ void destroy(PyObject* self) {
 /// The module's types; each adds itself to the module.
 void add_dispatcher(PyObject* module);
 void add_errors(PyObject* module);
+void add_expr(PyObject* module);
+void add_expr_program(PyObject* module);
 void add_function_table(PyObject* module);
 void add_image(PyObject* module);
 void add_launcher(PyObject* module);
