@@ -3,12 +3,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from kiln._compile import compile
 from kiln._expr import Expr, Plan, expr
 from kiln._jit import Kernel, jit
 from kiln._kiln import Error, version as __version__
 
 __all__ = ["CommandError", "Error", "Expr", "Interrupted", "Kernel", "Opaque", "Plan", "Plot", "Session", "Table", "__version__",
-           "bench", "compare", "expr", "jit", "profile", "session", "static", "tune", "why"]
+           "bench", "compare", "compile", "expr", "jit", "profile", "session", "static", "tune", "why"]
 
 
 def bench(expression: str, **options: Any) -> "Table":

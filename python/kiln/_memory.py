@@ -36,10 +36,11 @@ class Torch:
 
     def empty(self, shape: Sequence[int], strides: Sequence[int], dtype: str, device: str) -> Allocation:
         torch = self._torch
-        kind, _, index = device.partition(":")
+        kind = device.partition(":")[0]
         element = getattr(torch, dtype)
         fast = self._fast.get(kind)
-        if fast and (kind == "cpu" or int(index or 0) == torch.cuda.current_device()):
+        # The fast one allocates on the current device, which is another one at times where there are several.
+        if fast and (kind == "cpu" or torch.cuda.device_count() == 1):
             return fast, (tuple(shape), tuple(strides), element)
         place = torch.device(device)
         return (lambda *a: torch.empty_strided(*a, dtype=element, device=place)), (tuple(shape), tuple(strides))

@@ -118,7 +118,7 @@ struct Recipe {
   Allocation workspace;  // empty: none
   struct Returned {
     size_t buffer = 0;
-    Ref view;  // arguments of as_strided; empty: the buffer itself
+    Ref method, arguments;  // of the buffer, which give the result; empty: the buffer itself
   };
   std::vector<Returned> results;
 };
@@ -150,8 +150,10 @@ std::shared_ptr<const Recipe> built(const Piece& piece, PyObject* const* args, P
   if (workspace != Py_None) recipe->workspace = allocation_of(workspace);
   for (Py_ssize_t i = 0; i < length(results); ++i) {
     PyObject *row = item(results, i), *view = item(row, 1);
-    recipe->results.push_back(
-        {static_cast<size_t>(integer_of(item(row, 0))), view == Py_None ? Ref() : Ref::share(view)});
+    Recipe::Returned& returned = recipe->results.emplace_back();
+    returned.buffer = static_cast<size_t>(integer_of(item(row, 0)));
+    if (view == Py_None) continue;
+    returned.method = Ref::share(item(view, 0)), returned.arguments = Ref::share(item(view, 1));
   }
   return recipe;
 }
@@ -161,7 +163,6 @@ Ref allocated(const Recipe::Allocation& a) {
 }
 
 Ref run_recipe(const Recipe& recipe, std::span<const uint64_t> addresses) {
-  static PyObject* const as_strided = PyUnicode_InternFromString("as_strided");
   std::vector<Ref> buffers;
   std::vector<uint64_t> out;
   buffers.reserve(recipe.buffers.size()), out.reserve(recipe.buffers.size());
@@ -176,9 +177,9 @@ Ref run_recipe(const Recipe& recipe, std::span<const uint64_t> addresses) {
   for (size_t i = 0; i < recipe.results.size(); ++i) {
     const Recipe::Returned& r = recipe.results[i];
     Ref value = buffers[r.buffer];
-    if (r.view) {
-      const Ref method = Ref::take(PyObject_GetAttr(value.get(), as_strided));
-      value = Ref::take(PyObject_Call(method.get(), r.view.get(), nullptr));
+    if (r.method) {
+      const Ref method = Ref::take(PyObject_GetAttr(value.get(), r.method.get()));
+      value = Ref::take(PyObject_Call(method.get(), r.arguments.get(), nullptr));
     }
     check(PyTuple_SetItem(results.get(), static_cast<Py_ssize_t>(i), value.release()));
   }
@@ -251,7 +252,7 @@ PyMethodDef piece_functions[] = {
     {"piece", make_piece, METH_O,
      "piece(build): a function of tensors and ints. build(arguments) is called for each layout of them, and gives a "
      "callable, or (program, buffers, workspace, results): (function, arguments) that allocate each buffer and the "
-     "workspace or None, and (buffer, arguments of as_strided or None) of each result."},
+     "workspace or None, and of each result (buffer, None) or (buffer, (method, arguments)) of the buffer."},
     {}};
 
 PyType_Slot piece_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroy<std::unique_ptr<Piece>>)}, {}};

@@ -1,0 +1,54 @@
+"""Kiln behind torch.compile: a backend of TorchDynamo that computes what it can as expressions.
+
+    torch.compile(model, backend="kiln")        or        @kiln.compile
+
+Forward and backward graphs are made by AOTAutograd, of ATen operations without mutation. Those that have an expression
+(_ops) are computed by Kiln, several in a kernel; PyTorch computes the others. report() tells which and why.
+"""
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable
+
+import torch
+from functorch.compile import min_cut_rematerialization_partition
+from torch._dynamo.backends.common import aot_autograd
+
+from kiln.dynamo import _ops, _report
+from kiln.dynamo._ops import Unsupported
+from kiln.dynamo._partition import Partition, generate
+from kiln.dynamo._report import Piece, Report
+
+__all__ = ["Piece", "Report", "Unsupported", "backend", "clear_report", "report"]
+
+_OPTIONS = {"strict"}
+
+
+def backend(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | None = None,
+            **more: Any) -> Callable[..., Any]:
+    """A backend for torch.compile. options: {"strict": True} raises Unsupported for operations without an expression."""
+    chosen = {**(options or {}), **more}
+    if unknown := set(chosen) - _OPTIONS: raise ValueError(f"the backend kiln has no option {sorted(unknown)[0]!r}")
+    compiler = functools.partial(_compile, strict=bool(chosen.get("strict")))
+    return aot_autograd(fw_compiler=compiler, bw_compiler=compiler, inference_compiler=compiler,
+                        decompositions=_ops.decompositions(),
+                        partition_fn=min_cut_rematerialization_partition)(gm, example_inputs)
+
+
+def report() -> Report:
+    """What was compiled so far in this process, and what is left to PyTorch and why."""
+    return _report.snapshot()
+
+
+def clear_report() -> None:
+    """Forgets what report() tells, and which warnings were given."""
+    _report.clear()
+
+
+def _compile(gm: torch.fx.GraphModule, example_inputs: list, *, strict: bool) -> Callable[[list], list]:
+    partition = Partition(gm, strict)
+    operations, covered, left = partition.counts()
+    if strict and (uncovered := sorted({f"{name} ({why})" for name, why in left if why != _report.ALONE})):
+        raise Unsupported("no expression for " + ", ".join(uncovered))
+    _report.add_graph(operations, covered, left)
+    return generate(partition)

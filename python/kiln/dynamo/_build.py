@@ -1,0 +1,199 @@
+"""From a part of an ATen graph to an expression, and to a program for tensors of one layout."""
+from __future__ import annotations
+
+import operator
+import time
+from typing import Any, Callable, Sequence
+
+import torch
+from torch.fx import Node
+
+from kiln import _kiln, _memory
+from kiln._expr import Expr
+from kiln.dynamo import _ops, _report
+from kiln.dynamo._ops import Full, Unsupported
+
+_ARANGE = ("aten.arange.start_step", "aten.iota.default", "prims.iota.default")
+
+
+def name_of(node: Node) -> str:
+    return str(node.target)
+
+
+def is_getitem(node: Node) -> bool:
+    return node.target is operator.getitem
+
+
+def is_full(node: Node) -> bool:
+    """A tensor of one number, whose shape is known: what reads it is told the number."""
+    return (name_of(node) in _ops.FULL or name_of(node) in _ops.ZEROS) and node.op == "call_function" and all(
+        isinstance(n, int) for n in node.meta["val"].shape) and not isinstance(_full_value(node), Node)
+
+
+def device_number(device: torch.device) -> int:
+    if device.type == "cpu": return -1
+    if device.type != "cuda": raise Unsupported(f"tensors on {device.type}")
+    return device.index if device.index is not None else torch.cuda.current_device()
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def hint(size: Any) -> int:
+    """A size, or the one that a symbolic size had when the graph was made."""
+    return size if isinstance(size, int) else int(size.node.hint)
+
+
+def placeholder(value: torch.Tensor) -> Expr:
+    return Expr(_kiln.Expr.placeholder(dtype_name(value.dtype), [hint(n) for n in value.shape],
+                                       device_number(value.device)))
+
+
+def evaluate(node: Node, env: dict[Node, Any]) -> Any:
+    """The expression of one operation, of those of its arguments. Raises Unsupported or kiln.Error."""
+    if is_getitem(node): return env[node.args[0]][node.args[1]]
+    name, value = name_of(node), node.meta["val"]
+    if is_full(node):
+        device_number(value.device)
+        return Full(_full_value(node), dtype_name(value.dtype), value.shape, _device_text(value.device))
+    if name in _ARANGE: return _evaluate_arange(node, env)
+    builder = _ops.TABLE.get(name)
+    if builder is None: raise Unsupported("no expression")
+    beside = {env[n].dtype for n in _value_operands(node) if isinstance(env.get(n), Expr)}
+
+    def argument(a: Any) -> Any:
+        if isinstance(a, Node):
+            there = env[a]
+            if not isinstance(there, Full): return there
+            if name in _ops.POINTWISE and beside == {there.dtype}: return _number(there)
+            return there.expr()
+        if isinstance(a, (list, tuple)): return [argument(x) for x in a]
+        if isinstance(a, slice): return slice(argument(a.start), argument(a.stop), argument(a.step))
+        return a
+
+    made = builder(*[argument(a) for a in node.args], **{k: argument(v) for k, v in node.kwargs.items()})
+    if isinstance(value, (list, tuple)): return tuple(_finished(m, v) for m, v in zip(made, value))
+    return _finished(made, value)
+
+
+def _value_operands(node: Node) -> list[Node]:
+    args = node.args[1:] if name_of(node).startswith("aten.where") else node.args
+    return [a for a in args if isinstance(a, Node)]
+
+
+def _number(full: Full) -> Any:
+    if full.dtype == "bool": return bool(full.value)
+    return float(full.value) if full.dtype.startswith(("float", "bfloat")) else int(full.value)
+
+
+def _full_value(node: Node) -> Any:
+    name = name_of(node)
+    if name in _ops.ZEROS: return _ops.ZEROS[name]
+    at = _ops.FULL[name]
+    return node.args[at] if len(node.args) > at else node.kwargs.get("fill_value", node.kwargs.get("value"))
+
+
+def _device_text(device: torch.device) -> str:
+    return "cpu" if device.type == "cpu" else f"cuda:{device_number(device)}"
+
+
+def _evaluate_arange(node: Node, env: dict[Node, Any]) -> Expr:
+    given = [env[a] if isinstance(a, Node) else a for a in node.args]
+    if name_of(node) == "aten.arange.start_step":
+        start, end, step = given[0], given[1], given[2] if len(given) > 2 else 1
+        if not isinstance(end, int): raise Unsupported("arange of floats")
+        n = max(0, -(-(end - start) // step))
+    else:
+        n, start, step = given[0], node.kwargs["start"], node.kwargs["step"]
+        start, step = (env[a] if isinstance(a, Node) else a for a in (start, step))
+    value = node.meta["val"]
+    return _ops.arange(n, start, step, dtype_name(value.dtype), _device_text(value.device))
+
+
+def _finished(made: Expr, value: torch.Tensor | None) -> Any:
+    """As PyTorch has it: of its dtype, and of its shape where a tensor of one number was taken for the number."""
+    if value is None: return None
+    out = made.to(value.dtype)
+    if all(isinstance(n, int) for n in value.shape) and out.shape != tuple(value.shape):
+        out = out.expand(list(value.shape))
+    return out
+
+
+def memory_order(value: torch.Tensor) -> tuple[int, ...] | None:
+    """The dimensions from the widest stride to the narrowest, where a tensor is dense; None: it has gaps."""
+    sizes, strides = [hint(n) for n in value.shape], [hint(n) for n in value.stride()]
+    order = sorted(range(len(sizes)), key=lambda d: (-strides[d], -sizes[d], d))
+    step = 1
+    for d in reversed(order):
+        if sizes[d] == 1: continue
+        if strides[d] != step: return None
+        step *= sizes[d]
+    # Dimensions of one element lie anywhere: they stay where they are between those that do not move.
+    moving = [d for d in order if sizes[d] != 1]
+    if moving == sorted(moving): return tuple(range(len(sizes)))
+    return tuple(order)
+
+
+class Builder:
+    """A piece of a graph: gives kiln._kiln.piece a program for each layout of its arguments.
+
+    inputs: nodes outside of it, of tensors and of sizes. instead: the same, computed by PyTorch.
+    """
+
+    def __init__(self, nodes: Sequence[Node], inputs: Sequence[Node], outputs: Sequence[Node],
+                 instead: Callable[..., tuple], strict: bool) -> None:
+        self.nodes, self.inputs, self.outputs, self.instead, self.strict = nodes, inputs, outputs, instead, strict
+        self.orders = [memory_order(n.meta["val"]) for n in outputs]
+        self.operations = sum(not is_getitem(n) and not is_full(n) and name_of(n) not in _ops.VIEWS for n in nodes)
+
+    def __call__(self, arguments: tuple) -> Any:
+        if any(isinstance(a, torch.Tensor) and a.numel() == 0 for a in arguments): return self.instead
+        start = time.perf_counter()
+        try:
+            recipe, kernels = self._recipe(arguments)
+        except (Unsupported, _kiln.Error, TypeError, ValueError) as e:
+            reason = getattr(e, "message", None) or str(e)
+            if self.strict: raise Unsupported(f"no kernels for {self.operations} operations: {reason}") from e
+            _report.add_piece(_report.Piece(self.operations, 0, time.perf_counter() - start, reason))
+            return self.instead
+        _report.add_piece(_report.Piece(self.operations, kernels, time.perf_counter() - start))
+        return recipe
+
+    def _recipe(self, arguments: tuple) -> tuple[Any, int]:
+        env: dict[Node, Any] = {}
+        leaves = []
+        for node, given in zip(self.inputs, arguments):
+            if isinstance(given, torch.Tensor):
+                leaves.append(_kiln.Expr.leaf(given))
+                env[node] = Expr(leaves[-1], (), given)
+            else:
+                env[node] = given
+        for node in self.nodes: env[node] = evaluate(node, env)
+        roots = [self._root(env[n], order) for n, order in zip(self.outputs, self.orders)]
+        program = _kiln.ExprProgram(leaves, [r._node for r in roots])
+        memory = _memory.Torch(torch)
+        buffers: list[Any] = [None] * len(program.buffers)
+        results, used = [], set()
+        for (buffer, dtype, shape, strides, offset), order in zip(program.outputs, self.orders):
+            if offset or strides != _memory.row_major(shape): raise Unsupported("a result that is part of another")
+            if buffers[buffer] is None:
+                sizes, steps = list(shape), list(strides)
+                for at, d in enumerate(order or range(len(shape))): sizes[d], steps[d] = shape[at], strides[at]
+                buffers[buffer] = memory.empty(sizes, steps, dtype, roots[0].device)
+                view = None
+            else:
+                view = ("clone", ())  # two results that are equal, which the caller may change apart
+            results.append((buffer, view))
+        workspace = None
+        if program.workspace:
+            workspace = memory.empty((program.workspace, ), (1, ), "uint8", roots[0].device)
+        return (program, buffers, workspace, results), program.kernels
+
+    @staticmethod
+    def _root(e: Any, order: tuple[int, ...] | None) -> Expr:
+        """In memory of its own, in the order that PyTorch's result has."""
+        if isinstance(e, Full): e = e.expr()
+        if order is not None and order != tuple(range(e.ndim)): e = e.permute(list(order))
+        if e._tensor is None and not e._node.is_view: return e
+        return Expr(_kiln.Expr.apply("cast", [e._node], {"dtype": e.dtype}), (e, ))

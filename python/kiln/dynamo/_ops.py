@@ -1,0 +1,582 @@
+"""ATen operations as expressions: one table, from an operation's name to what builds its expression.
+
+A builder gets the operation's arguments, with kiln.Expr in place of tensors, and gives an Expr, or a tuple of them. The
+interpreter (_build) converts a result to the dtype that PyTorch gives it. Unsupported says why an operation stays with
+PyTorch; so does any error of an expression.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Sequence
+
+import torch
+
+from kiln._expr import Expr, _apply, _arange, _cat, _index, as_expr
+
+
+class Unsupported(Exception):
+    """An operation has no expression, or not with these arguments."""
+
+
+TABLE: dict[str, Callable[..., Any]] = {}
+# Those that move no data. Where a view's result is needed outside of a piece, PyTorch makes it, of its own tensors.
+VIEWS: set[str] = set()
+# Numbers may stand for tensors that are full of one: these operations take them as operands.
+POINTWISE: set[str] = set()
+
+
+def op(*names: str) -> Callable:
+
+    def add(fn: Callable) -> Callable:
+        for name in names: TABLE[f"aten.{name}"] = fn
+        return fn
+
+    return add
+
+
+def pointwise(*names: str) -> Callable:
+    POINTWISE.update(f"aten.{name}" for name in names)
+    return op(*names)
+
+
+def view(*names: str) -> Callable:
+    VIEWS.update(f"aten.{name}" for name in names)
+    return op(*names)
+
+
+# --- elementwise: the names of PyTorch's operations, and of the expression's -----------------------------------------
+
+for _names, _op in {
+    "neg abs reciprocal exp exp2 expm1 log log2 log1p sqrt rsqrt sin cos tanh erf sigmoid relu silu floor ceil trunc "
+    "round isnan bitwise_not logical_not": "",
+    "bitwise_and.Tensor bitwise_and.Scalar": "bitwise_and",
+    "bitwise_or.Tensor bitwise_or.Scalar": "bitwise_or",
+    "bitwise_xor.Tensor bitwise_xor.Scalar": "bitwise_xor",
+    "bitwise_left_shift.Tensor bitwise_left_shift.Tensor_Scalar __lshift__.Tensor __lshift__.Scalar": "shift_left",
+    "bitwise_right_shift.Tensor bitwise_right_shift.Tensor_Scalar __rshift__.Tensor __rshift__.Scalar": "shift_right",
+    "logical_and": "",
+    "logical_or": "",
+    "mul.Tensor mul.Scalar": "mul",
+    "div.Tensor div.Scalar": "div",
+    "pow.Tensor_Tensor pow.Tensor_Scalar pow.Scalar": "pow",
+    "remainder.Tensor remainder.Scalar remainder.Scalar_Tensor": "mod",
+    "floor_divide floor_divide.Scalar": "floor_div",
+    "maximum": "",
+    "minimum": "",
+    "eq.Tensor eq.Scalar": "eq",
+    "ne.Tensor ne.Scalar": "ne",
+    "lt.Tensor lt.Scalar": "lt",
+    "le.Tensor le.Scalar": "le",
+    "gt.Tensor gt.Scalar": "gt",
+    "ge.Tensor ge.Scalar": "ge",
+    "where.self where.ScalarSelf where.ScalarOther where.Scalar": "where",
+}.items():
+    for _name in _names.split():
+        _full = _name if "." in _name else f"{_name}.default"
+        pointwise(_full)(lambda *args, _op=_op or _name: _apply(_op, args))
+
+
+@pointwise("add.Tensor", "add.Scalar")
+def add(x: Any, y: Any, alpha: Any = 1) -> Expr:
+    return _apply("add", (x, y if alpha == 1 else _apply("mul", (y, alpha)) if isinstance(y, Expr) else y * alpha))
+
+
+@pointwise("sub.Tensor", "sub.Scalar")
+def sub(x: Any, y: Any, alpha: Any = 1) -> Expr:
+    return _apply("sub", (x, y if alpha == 1 else _apply("mul", (y, alpha)) if isinstance(y, Expr) else y * alpha))
+
+
+@pointwise("rsub.Tensor", "rsub.Scalar")
+def rsub(x: Any, y: Any, alpha: Any = 1) -> Expr:
+    return sub(y, x, alpha)
+
+
+@pointwise("div.Tensor_mode", "div.Scalar_mode")
+def div_mode(x: Any, y: Any, rounding_mode: str | None = None) -> Expr:
+    if rounding_mode == "floor": return _apply("floor_div", (x, y))
+    if rounding_mode is None: return _apply("div", (x, y))
+    out = _apply("div", (x, y))
+    if not all(not isinstance(v, Expr) or v.dtype.startswith(("float", "bfloat")) for v in (x, y)):
+        raise Unsupported("division of integers that truncates")
+    return out.trunc()
+
+
+@pointwise("clamp.default", "clamp.Tensor", "clamp_min.default", "clamp_min.Tensor")
+def clamp(x: Expr, min: Any = None, max: Any = None) -> Expr:
+    if min is None and max is None: return x
+    if max is None: return x.maximum(min)
+    if min is None: return x.minimum(max)
+    return x.clamp(min, max)
+
+
+@pointwise("clamp_max.default", "clamp_max.Tensor")
+def clamp_max(x: Expr, max: Any) -> Expr:
+    return x.minimum(max)
+
+
+@pointwise("hardtanh.default")
+def hardtanh(x: Expr, min_val: Any = -1, max_val: Any = 1) -> Expr:
+    return x.clamp(min_val, max_val)
+
+
+@pointwise("gelu.default")
+def gelu(x: Expr, approximate: str = "none") -> Expr:
+    return x.gelu_tanh() if approximate == "tanh" else x.gelu()
+
+
+@pointwise("square.default")
+def square(x: Expr) -> Expr:
+    return x * x
+
+
+@pointwise("sign.default", "sgn.default")
+def sign(x: Expr) -> Expr:
+    if x.dtype == "bool" or x.dtype.startswith("uint"): return x.to("bool").to(x.dtype)
+    if x.dtype.startswith("int"): return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
+    # Of NaN it is 0, as in PyTorch.
+    return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
+
+
+@pointwise("isinf.default")
+def isinf(x: Expr) -> Expr:
+    return x.abs() == math.inf if _is_float(x) else x != x
+
+
+@pointwise("logical_xor.default")
+def logical_xor(x: Expr, y: Expr) -> Expr:
+    return _apply("ne", (x.to("bool"), y.to("bool")))
+
+
+@pointwise("leaky_relu.default")
+def leaky_relu(x: Expr, negative_slope: Any = 0.01) -> Expr:
+    return _apply("where", (x > 0, x, x * negative_slope))
+
+
+@pointwise("elu.default")
+def elu(x: Expr, alpha: Any = 1.0, scale: Any = 1.0, input_scale: Any = 1.0) -> Expr:
+    wide = _wide(x)
+    negative = (wide * input_scale).expm1() * (alpha * scale)
+    return _apply("where", (wide <= 0, negative, wide * scale)).to(x.dtype)
+
+
+@op("_to_copy.default")
+def to_copy(x: Expr, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
+            non_blocking: bool = False, memory_format: Any = None) -> Expr:
+    if device is not None and not _same_device(device, x): raise Unsupported("a copy to another device")
+    if pin_memory or layout not in (None, torch.strided): raise Unsupported("a copy to another kind of memory")
+    return x if dtype is None else x.to(dtype)
+
+
+def convert_element_type(x: Expr, dtype: Any) -> Expr:
+    return x.to(dtype)
+
+
+TABLE["prims.convert_element_type.default"] = convert_element_type
+POINTWISE.update(("aten._to_copy.default", "prims.convert_element_type.default"))
+
+
+@op("clone.default", "lift_fresh_copy.default", "contiguous.default")
+def same(x: Expr, *, memory_format: Any = None) -> Expr:
+    return x
+
+
+# --- views -----------------------------------------------------------------------------------------------------------
+
+
+@view("alias.default", "detach.default")
+def alias(x: Expr) -> Expr:
+    return x
+
+
+@view("view.default", "_unsafe_view.default", "reshape.default")
+def reshape(x: Expr, shape: Sequence[int]) -> Expr:
+    return x.reshape(list(shape))
+
+
+@view("expand.default")
+def expand(x: Expr, shape: Sequence[int], *, implicit: bool = False) -> Expr:
+    return x.expand(list(shape))
+
+
+@view("permute.default")
+def permute(x: Expr, dims: Sequence[int]) -> Expr:
+    return x.permute(list(dims))
+
+
+@view("transpose.int")
+def transpose(x: Expr, a: int, b: int) -> Expr:
+    return x.transpose(a, b) if x.shape else x
+
+
+@view("t.default")
+def t(x: Expr) -> Expr:
+    return x.T
+
+
+@view("unsqueeze.default")
+def unsqueeze(x: Expr, dim: int) -> Expr:
+    return x.unsqueeze(dim)
+
+
+@view("squeeze.default", "squeeze.dim", "squeeze.dims")
+def squeeze(x: Expr, dim: Any = None) -> Expr:
+    dims = range(x.ndim) if dim is None else [d % max(1, x.ndim) for d in ([dim] if isinstance(dim, int) else dim)]
+    return x.reshape([n for d, n in enumerate(x.shape) if d not in dims or n != 1])
+
+
+@view("select.int")
+def select(x: Expr, dim: int, index: int) -> Expr:
+    return _index(x, (slice(None), ) * (dim % x.ndim) + (index, ))
+
+
+@view("slice.Tensor")
+def slice_(x: Expr, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Expr:
+    return _index(x, (slice(None), ) * (dim % x.ndim) + (slice(start, end, step), ))
+
+
+@view("split.Tensor")
+def split(x: Expr, size: int, dim: int = 0) -> tuple[Expr, ...]:
+    n = x.shape[dim % x.ndim]
+    return tuple(slice_(x, dim, at, min(n, at + size)) for at in range(0, max(n, 1), max(size, 1)))
+
+
+@view("split_with_sizes.default")
+def split_with_sizes(x: Expr, sizes: Sequence[int], dim: int = 0) -> tuple[Expr, ...]:
+    ends = [sum(sizes[:i + 1]) for i in range(len(sizes))]
+    return tuple(slice_(x, dim, end - size, end) for size, end in zip(sizes, ends))
+
+
+@view("unbind.int")
+def unbind(x: Expr, dim: int = 0) -> tuple[Expr, ...]:
+    return tuple(select(x, dim, i) for i in range(x.shape[dim % x.ndim]))
+
+
+@op("repeat.default")
+def repeat(x: Expr, repeats: Sequence[int]) -> Expr:
+    shape = [1] * (len(repeats) - x.ndim) + list(x.shape)
+    apart = x.reshape([n for size in shape for n in (1, size)])
+    wide = apart.expand([n for times, size in zip(repeats, shape) for n in (times, size)])
+    return wide.reshape([times * size for times, size in zip(repeats, shape)])
+
+
+# --- places ----------------------------------------------------------------------------------------------------------
+
+
+@op("index_select.default")
+def index_select(x: Expr, dim: int, index: Expr) -> Expr:
+    return x.index_select(dim, index)
+
+
+@op("gather.default")
+def gather(x: Expr, dim: int, index: Expr, *, sparse_grad: bool = False) -> Expr:
+    return x.gather(dim, index)
+
+
+@op("embedding.default")
+def embedding(weight: Expr, index: Expr, padding_idx: int = -1, scale_grad_by_freq: bool = False,
+              sparse: bool = False) -> Expr:
+    return _index(weight, (index, ))
+
+
+@op("index.Tensor", "_unsafe_index.Tensor")
+def index(x: Expr, indices: Sequence[Any]) -> Expr:
+    if any(i is not None and i.dtype == "bool" for i in indices): raise Unsupported("an index of bools")
+    try:
+        return _index(x, tuple(slice(None) if i is None else i for i in indices))
+    except IndexError as e:
+        raise Unsupported(str(e)) from None
+
+
+@op("cat.default")
+def cat(parts: Sequence[Expr], dim: int = 0) -> Expr:
+    most = 8  # each element looks at every part
+    parts = [p for p in parts if p.shape != (0, )]
+    if not 0 < len(parts) <= most: raise Unsupported(f"cat of more than {most} tensors, or of none with elements")
+    dtype = parts[0].dtype
+    for p in parts[1:]: dtype = str(torch.promote_types(getattr(torch, dtype), getattr(torch, p.dtype)))[6:]
+    return _cat([p.to(dtype) for p in parts], dim)
+
+
+@op("flip.default")
+def flip(x: Expr, dims: Sequence[int]) -> Expr:
+    return x.flip(list(dims))
+
+
+@op("constant_pad_nd.default")
+def constant_pad_nd(x: Expr, pad: Sequence[int], value: Any = 0) -> Expr:
+    out = x
+    for i in range(0, len(pad), 2):
+        dim, before, after = x.ndim - 1 - i // 2, pad[i], pad[i + 1]
+        if before < 0 or after < 0:
+            out = slice_(out, dim, max(0, -before), out.shape[dim] - max(0, -after))
+            before, after = max(0, before), max(0, after)
+        n = out.shape[dim]
+        if not before and not after: continue
+        at = _arange(n + before + after, out.ndim, dim, out) - before
+        inside = _apply("logical_and", (at >= 0, at < n))
+        out = _apply("where", (inside, _apply("take", (out, at), axes=[dim], any_outside=True), value)).to(x.dtype)
+    return out
+
+
+@op("slice_scatter.default")
+def slice_scatter(x: Expr, source: Expr, dim: int = 0, start: int | None = None, end: int | None = None,
+                  step: int = 1) -> Expr:
+    axis = dim % x.ndim
+    first, last, _ = slice(start, end, step).indices(x.shape[axis])
+    count = max(0, -(-(last - first) // step))
+    if count == 0: return x
+    at = _arange(x.shape[axis], x.ndim, axis, x) - first
+    inside = _apply("logical_and", (at >= 0, at < count * step))
+    if step != 1: inside, at = _apply("logical_and", (inside, at % step == 0)), at // step
+    there = _apply("take", (source, at), axes=[axis], any_outside=True)
+    return _apply("where", (inside, there.to(x.dtype), x))
+
+
+@op("select_scatter.default")
+def select_scatter(x: Expr, source: Expr, dim: int, index: int) -> Expr:
+    axis = dim % x.ndim
+    at = _arange(x.shape[axis], x.ndim, axis, x)
+    return _apply("where", (at == index % x.shape[axis], source.unsqueeze(axis).to(x.dtype), x))
+
+
+def _triangle(x: Expr, diagonal: int, keeps_lower: bool) -> Expr:
+    row, column = _arange(x.shape[-2], 2, 0, x), _arange(x.shape[-1], 2, 1, x)
+    kept = column - row <= diagonal if keeps_lower else column - row >= diagonal
+    return _apply("where", (kept, x, False if x.dtype == "bool" else 0))
+
+
+@op("tril.default")
+def tril(x: Expr, diagonal: int = 0) -> Expr:
+    return _triangle(x, diagonal, True)
+
+
+@op("triu.default")
+def triu(x: Expr, diagonal: int = 0) -> Expr:
+    return _triangle(x, diagonal, False)
+
+
+# --- along dimensions ------------------------------------------------------------------------------------------------
+
+
+@op("sum.default", "sum.dim_IntList")
+def sum_(x: Expr, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Expr:
+    return x.sum(dim or None, keepdim, dtype=dtype)
+
+
+@op("mean.default", "mean.dim")
+def mean(x: Expr, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Expr:
+    return x.mean(dim or None, keepdim, dtype=dtype)
+
+
+@op("var.correction")
+def var(x: Expr, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Expr:
+    return x.var(dim or None, keepdim, correction=1 if correction is None else correction)
+
+
+@op("var_mean.correction")
+def var_mean(x: Expr, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> tuple[Expr, Expr]:
+    return var(x, dim, correction=correction, keepdim=keepdim), x.mean(dim or None, keepdim)
+
+
+@op("std.correction")
+def std(x: Expr, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Expr:
+    return var(_wide(x), dim, correction=correction, keepdim=keepdim).sqrt().to(x.dtype)
+
+
+@op("amax.default", "max.default")
+def amax(x: Expr, dim: Any = None, keepdim: bool = False) -> Expr:
+    return x.max(dim or None, keepdim)
+
+
+@op("amin.default", "min.default")
+def amin(x: Expr, dim: Any = None, keepdim: bool = False) -> Expr:
+    return x.min(dim or None, keepdim)
+
+
+@op("max.dim")
+def max_dim(x: Expr, dim: int, keepdim: bool = False) -> tuple[Expr, Expr]:
+    return x.max(dim, keepdim), x.argmax(dim, keepdim)
+
+
+@op("min.dim")
+def min_dim(x: Expr, dim: int, keepdim: bool = False) -> tuple[Expr, Expr]:
+    return x.min(dim, keepdim), x.argmin(dim, keepdim)
+
+
+@op("argmax.default")
+def argmax(x: Expr, dim: int | None = None, keepdim: bool = False) -> Expr:
+    return x.argmax(dim, keepdim)
+
+
+@op("argmin.default")
+def argmin(x: Expr, dim: int | None = None, keepdim: bool = False) -> Expr:
+    return x.argmin(dim, keepdim)
+
+
+@op("any.default", "any.dim", "any.dims")
+def any_(x: Expr, dim: Any = None, keepdim: bool = False) -> Expr:
+    return x.to("bool").to("int32").max(dim, keepdim) != 0
+
+
+@op("all.default", "all.dim", "all.dims")
+def all_(x: Expr, dim: Any = None, keepdim: bool = False) -> Expr:
+    return x.to("bool").to("int32").min(dim, keepdim) != 0
+
+
+@op("cumsum.default")
+def cumsum(x: Expr, dim: int, *, dtype: Any = None) -> Expr:
+    return x.cumsum(dim, dtype=dtype) if x.shape else x
+
+
+@op("cumprod.default")
+def cumprod(x: Expr, dim: int, *, dtype: Any = None) -> Expr:
+    return x.cumprod(dim, dtype=dtype) if x.shape else x
+
+
+@op("_softmax.default")
+def softmax(x: Expr, dim: int, half_to_float: bool) -> Expr:
+    return x.softmax(dim, dtype="float32" if half_to_float else None)
+
+
+@op("_log_softmax.default")
+def log_softmax(x: Expr, dim: int, half_to_float: bool) -> Expr:
+    return x.log_softmax(dim, dtype="float32" if half_to_float else None)
+
+
+@op("native_layer_norm.default")
+def layer_norm(x: Expr, shape: Sequence[int], weight: Any, bias: Any, eps: float) -> tuple[Expr, Expr, Expr]:
+    dims = list(range(-len(shape), 0))
+    wide = _wide(x)
+    mean, rstd = wide.mean(dims, True), (wide.var(dims, True, correction=0) + eps).rsqrt()
+    if weight is None and bias is not None: return (wide - mean) * rstd + bias, mean, rstd
+    return x.layer_norm(weight, bias, eps=eps, dims=len(shape)), mean, rstd
+
+
+@op("_fused_rms_norm.default")
+def rms_norm(x: Expr, shape: Sequence[int], weight: Any, eps: float | None) -> tuple[Expr, Expr]:
+    if eps is None: eps = torch.finfo(getattr(torch, _wide(x).dtype)).eps
+    dims, wide = list(range(-len(shape), 0)), _wide(x)
+    rstd = ((wide * wide).mean(dims, True) + eps).rsqrt()
+    return x.rms_norm(weight, eps=eps, dims=len(shape)), rstd
+
+
+@op("nll_loss_forward.default")
+def nll_loss(x: Expr, target: Expr, weight: Any, reduction: int, ignore_index: int) -> tuple[Expr, Expr]:
+    kept = target != ignore_index
+    place = _apply("where", (kept, target, 0))
+    picked = -x.gather(-1, place.unsqueeze(-1)).squeeze(-1)
+    share = kept.to(x.dtype) if weight is None else _apply("where", (kept, _index(weight, (place, )), 0.0))
+    loss = _apply("where", (kept, picked * share, 0.0))
+    total = share.sum()
+    if reduction == 0: return loss, total
+    return (loss.sum() / total if reduction == 1 else loss.sum()), total
+
+
+@op("nll_loss_backward.default")
+def nll_loss_backward(grad: Expr, x: Expr, target: Expr, weight: Any, reduction: int, ignore_index: int,
+                      total: Expr) -> Expr:
+    # A comparison with each place instead of a scatter, so that what follows shares the kernel.
+    kept = target != ignore_index
+    place = _apply("where", (kept, target, 0))
+    here = _arange(x.shape[-1], x.ndim, x.ndim - 1, x) == place.unsqueeze(-1)
+    value = -grad if reduction != 1 else -grad / total
+    if weight is not None: value = value * _index(weight, (place, ))
+    value = _apply("where", (kept, value, 0.0)).unsqueeze(-1) if x.ndim > 1 else _apply("where", (kept, value, 0.0))
+    return _apply("where", (here, value.to(x.dtype), 0.0))
+
+
+# --- products --------------------------------------------------------------------------------------------------------
+
+
+def _product(a: Expr, b: Expr, dtype: str | None = None) -> Expr:
+    tf32 = a.device != "cpu" and a.dtype == "float32" and torch.backends.cuda.matmul.allow_tf32
+    return _apply("matmul", (a, b), tf32=bool(tf32), **({} if dtype is None else {"dtype": dtype}))
+
+
+@op("mm.default", "bmm.default", "mv.default", "dot.default")
+def mm(a: Expr, b: Expr) -> Expr:
+    return _product(a, b)
+
+
+@op("addmm.default", "baddbmm.default", "addmv.default")
+def addmm(bias: Expr, a: Expr, b: Expr, *, beta: Any = 1, alpha: Any = 1) -> Expr:
+    # One operation of PyTorch's: rounded once.
+    out = _product(a, b, "float32" if _wide(a) is not a else None)
+    if alpha != 1: out = out * alpha
+    if beta == 0: return out
+    return out + (bias if beta == 1 else _wide(bias) * beta)
+
+
+# --- what has no tensor among its operands ---------------------------------------------------------------------------
+
+
+def _is_float(x: Expr) -> bool:
+    return x.dtype.startswith(("float", "bfloat"))
+
+
+def _wide(x: Expr) -> Expr:
+    """As float32, in which halves are computed."""
+    return x.to("float32") if x.dtype in ("float16", "bfloat16") else x
+
+
+def _same_device(device: Any, x: Expr) -> bool:
+    wanted = torch.device(device)
+    kind, _, number = x.device.partition(":")
+    return wanted.type == kind and (wanted.index is None or wanted.index == int(number or 0))
+
+
+class Full:
+    """A tensor that is full of one number: as a number where that means the same, else made of places."""
+
+    def __init__(self, value: Any, dtype: str, shape: Sequence[int], device: str) -> None:
+        self.value, self.dtype, self.shape, self.device = value, dtype, tuple(shape), device
+
+    def expr(self) -> Expr:
+        beside = type("_On", (), {"device": self.device})
+        one = _arange(1, 1, 0, beside).reshape(*[1] * len(self.shape)) if self.shape else _arange(1, 1, 0, beside).reshape([])
+        value = self.value
+        if self.dtype == "bool": out = one == one if value else one != one
+        else: out = one.to(self.dtype) + (value if _is_float_name(self.dtype) else int(value))
+        return out.to(self.dtype).expand(list(self.shape))
+
+
+def _is_float_name(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat"))
+
+
+# The value's position among the arguments; what else they say is in the result's description.
+FULL = {"aten.full.default": 1, "aten.full_like.default": 1, "aten.new_full.default": 2, "aten.scalar_tensor.default": 0,
+        "aten.fill.Scalar": 1}
+ZEROS = {"aten.zeros.default": 0, "aten.zeros_like.default": 0, "aten.new_zeros.default": 0, "aten.ones.default": 1,
+         "aten.ones_like.default": 1, "aten.new_ones.default": 1}
+
+
+def arange(n: int, start: Any, step: Any, dtype: str, device: str) -> Expr:
+    if not dtype.startswith(("int", "uint")) or not isinstance(start, int) or not isinstance(step, int):
+        raise Unsupported("arange of floats")
+    places = _arange(n, 1, 0, type("_On", (), {"device": device})).to("int64")
+    return (places * step + start).to(dtype)
+
+
+# Operations of PyTorch's that are better taken apart, into those of the table.
+DECOMPOSED = """
+    _fused_rms_norm_backward _log_softmax_backward_data _safe_softmax _softmax_backward_data addcdiv addcmul aminmax
+    binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits celu elu_backward
+    fill.Tensor frac gelu_backward glu glu_backward hardshrink hardsigmoid hardsigmoid_backward hardswish
+    hardswish_backward hardtanh_backward huber_loss huber_loss_backward isclose isfinite l1_loss leaky_relu_backward lerp
+    linalg_vector_norm log_sigmoid_backward log_sigmoid_forward logaddexp logit logit_backward logsumexp masked_fill mish
+    mish_backward mse_loss mse_loss_backward nan_to_num native_batch_norm native_batch_norm_backward
+    _native_batch_norm_legit _native_batch_norm_legit_functional _native_batch_norm_legit_no_training
+    native_dropout_backward native_group_norm native_group_norm_backward native_layer_norm_backward norm relu6 select_backward
+    selu sigmoid_backward silu_backward slice_backward smooth_l1_loss smooth_l1_loss_backward softplus
+    softplus_backward softshrink stack std_mean tanh_backward threshold threshold_backward xlogy
+""".split()
+
+
+def decompositions() -> dict:
+    packets = []
+    for name in DECOMPOSED:
+        base, _, overload = name.partition(".")
+        packet = getattr(torch.ops.aten, base, None)
+        if packet is not None: packets.append(getattr(packet, overload) if overload else packet)
+    return torch._decomp.get_decompositions(packets)

@@ -1,0 +1,312 @@
+"""Which operations of an ATen graph Kiln computes together, and the code that runs pieces and the rest in order.
+
+Each node has a level. Those of one level that have expressions are a piece; the others of that level run behind it. So
+there is no cycle between pieces, and no two of them that could be one.
+"""
+from __future__ import annotations
+
+import math
+import operator
+from collections import Counter
+from typing import Any, Callable, Iterable
+
+import torch
+from torch.fx import GraphModule, Node
+
+from kiln import _kiln
+from kiln.dynamo import _ops, _report
+from kiln.dynamo._build import Builder, evaluate, hint, is_full, is_getitem, memory_order, name_of, placeholder
+from kiln.dynamo._ops import Unsupported
+
+# The most operations of a piece: planning takes longer than in proportion.
+MOST_OPERATIONS = 256
+
+
+def tensors_of(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor): return [value]
+    if isinstance(value, (list, tuple)): return [t for v in value for t in tensors_of(v)]
+    return []
+
+
+def why_not(node: Node) -> str | None:
+    """Why PyTorch computes an operation; None where Kiln can. Asks the very code that makes the expression."""
+    if not isinstance(node.target, torch._ops.OpOverload): return "no operation of PyTorch's"
+    name = name_of(node)
+    if name not in _ops.TABLE and not is_full(node) and "arange" not in name and "iota" not in name:
+        return "no expression"
+    env: dict[Node, Any] = {}
+    devices = set()
+    try:
+        for value in tensors_of(node.meta.get("val")) + [
+                t for n in node.all_input_nodes for t in tensors_of(n.meta.get("val"))]:
+            if value.layout != torch.strided: return f"tensors of layout {value.layout}"
+            if any(hint(n) == 0 for n in value.shape): return "tensors without elements"
+            devices.add(value.device)
+        if len(devices) > 1: return "tensors on two devices"
+        for n in node.all_input_nodes:
+            value = n.meta.get("val")
+            if isinstance(value, torch.Tensor): env[n] = evaluate(n, {}) if is_full(n) else placeholder(value)
+            elif isinstance(value, (list, tuple)): env[n] = tuple(placeholder(v) for v in value)
+            elif isinstance(value, (int, torch.SymInt)): env[n] = hint(value)
+            else: return "a number that is not known before it runs"
+        evaluate(node, env)
+    except Unsupported as e:
+        return str(e)
+    except _kiln.Error as e:
+        return e.message
+    except (TypeError, ValueError, IndexError, AttributeError) as e:
+        return str(e)
+    return None
+
+
+def is_ordered(node: Node) -> bool:
+    """What must not change places with its like: draws of random numbers, writes."""
+    if node.op != "call_function": return False
+    if isinstance(node.target, torch._ops.OpOverload):
+        return node.target._schema.is_mutable or torch.Tag.nondeterministic_seeded in node.target.tags
+    return getattr(node.target, "__module__", "") not in ("_operator", "math", "torch", "torch.fx")
+
+
+class Partition:
+    """The pieces of a graph."""
+
+    def __init__(self, gm: GraphModule, strict: bool) -> None:
+        self.gm, self.strict = gm, strict
+        self.nodes = [n for n in gm.graph.nodes if n.op != "output"]
+        self.output = next(n for n in gm.graph.nodes if n.op == "output")
+        self.place = {n: i for i, n in enumerate(self.nodes)}
+        self.reasons: dict[Node, str] = {}
+        inside = {n for n in self.nodes if n.op == "call_function" and not is_getitem(n) and self._is_covered(n)}
+        # What has nothing to share a kernel with is left, which may leave others alone.
+        while True:
+            inside = self._with_getitems(inside)
+            pieces = self._pieces(inside)
+            alone = {n for piece in pieces if self._computes(piece) < 2 for n in piece}
+            if not alone: break
+            for n in alone:
+                if not is_getitem(n) and name_of(n) not in _ops.VIEWS: self.reasons[n] = _report.ALONE
+            inside -= alone
+        self.pieces = [p for p in (self._trimmed(piece) for piece in pieces) if p]
+
+    def counts(self) -> tuple[int, int, Counter]:
+        """Operations, those in pieces, and why others are not."""
+        inside = {n for p in self.pieces for n in p}
+        real = [n for n in self.nodes if n.op == "call_function" and not is_getitem(n) and not is_full(n)
+                and isinstance(n.target, torch._ops.OpOverload) and name_of(n) not in _ops.VIEWS
+                and tensors_of(n.meta.get("val"))]
+        left = Counter((name_of(n), self.reasons.get(n, _report.ALONE)) for n in real if n not in inside)
+        return len(real), sum(n in inside for n in real), left
+
+    def _is_covered(self, node: Node) -> bool:
+        if is_full(node): return False  # a part of what reads it
+        if not tensors_of(node.meta.get("val")): return False
+        reason = why_not(node)
+        if reason: self.reasons[node] = reason
+        return reason is None
+
+    def _computes(self, piece: list[Node]) -> int:
+        return sum(not is_getitem(n) and name_of(n) not in _ops.VIEWS for n in piece)
+
+    def _with_getitems(self, inside: set[Node]) -> set[Node]:
+        kept = {n for n in inside if not is_getitem(n)}
+        return kept | {u for n in kept for u in n.users if is_getitem(u)}
+
+    def _levels(self, inside: set[Node]) -> dict[Node, int]:
+        level: dict[Node, int] = {}
+        ordered = 0
+        for n in self.nodes:
+            before = [level[p] if (n in inside) == (p in inside) or p in inside else level[p] + 1
+                      for p in n.all_input_nodes if not (n in inside and is_full(p))]
+            # An operation outside runs behind the piece of its level.
+            level[n] = max(before, default=1 if n in inside else 0)
+            if n not in inside and is_ordered(n): ordered = level[n] = max(level[n], ordered)
+        return level
+
+    def _pieces(self, inside: set[Node]) -> list[list[Node]]:
+        level = self._levels(inside)
+        self._sink(inside, level)
+        self.level = level
+        groups: dict[tuple[int, str], list[Node]] = {}
+        for n in self.nodes:
+            if n in inside: groups.setdefault((level[n], str(tensors_of(n.meta["val"])[0].device)), []).append(n)
+        pieces = []
+        for _, group in sorted(groups.items()):
+            chunk: list[Node] = []
+            where: dict[Node, list[Node]] = {}
+            for n in group:
+                if is_getitem(n):  # beside the operation that it is of
+                    where[n.args[0]].append(n)
+                    continue
+                if len(chunk) >= MOST_OPERATIONS: pieces.append(chunk), (chunk := [])
+                chunk.append(n)
+                where[n] = chunk
+            pieces.append(chunk)
+        return pieces
+
+    def _sink(self, inside: set[Node], level: dict[Node, int]) -> None:
+        """Moves operations to the piece that needs them, where that keeps no more memory meanwhile."""
+        for n in reversed(self.nodes):
+            if n not in inside or is_getitem(n) or any(is_getitem(u) for u in n.users): continue
+            if self.output in n.users or not n.users: continue
+            size = sum(t.numel() for t in tensors_of(n.meta["val"]))
+            read = sum(t.numel() for p in n.all_input_nodes if p.op != "placeholder" for t in tensors_of(p.meta.get("val")))
+            if hint(size) < hint(read): continue
+            level[n] = max(level[n], min(level[u] for u in n.users))
+
+    def _trimmed(self, piece: list[Node]) -> list[Node]:
+        """Without views that only others need: those are PyTorch's, of its own tensors, so that they alias."""
+        members = set(piece)
+        for n in reversed(piece):
+            if name_of(n) not in _ops.VIEWS and not (is_getitem(n) and name_of(n.args[0]) in _ops.VIEWS): continue
+            away = [u for u in n.users if u not in members]
+            if not away and n.users: continue
+            if self._may_stay(n, members): continue
+            if len(away) < len(n.users):  # one for those within, another for the others
+                twin = self._twin(n)
+                for u in away: u.replace_input_with(n, twin)
+            else:
+                members.discard(n)
+        return [n for n in piece if n in members]
+
+    def _may_stay(self, n: Node, members: set[Node]) -> bool:
+        """A result that is another's memory in other words, which nobody else has."""
+        if is_getitem(n): return False
+        base = n.args[0]
+        if base not in members or any(u not in members for u in base.users) or is_getitem(base): return False
+        if name_of(base) in _ops.VIEWS and not self._may_stay(base, members): return False
+        a, b = n.meta["val"], base.meta["val"]
+        return isinstance(b, torch.Tensor) and memory_order(a) is not None and math.prod(map(hint, a.shape)) == math.prod(
+            map(hint, b.shape)) and sum(u in members for u in base.users) == 1
+
+    def _twin(self, n: Node) -> Node:
+        source = n.args[0]
+        if is_getitem(n):  # of an operation that has several results
+            with self.gm.graph.inserting_after(n): whole = self.gm.graph.node_copy(source)
+            whole.meta = dict(source.meta)
+            self._add(whole, source)
+        with self.gm.graph.inserting_after(n): twin = self.gm.graph.node_copy(n)
+        twin.meta = dict(n.meta)
+        if is_getitem(n): twin.args = (whole, n.args[1])
+        self._add(twin, n)
+        return twin
+
+    def _add(self, node: Node, beside: Node) -> None:
+        self.level[node] = self.level[beside]
+        self.place[node] = self.place[beside]
+
+    # --- the order
+
+    def schedule(self) -> list[Any]:
+        """Pieces (lists of nodes) and nodes, in an order in which they can run."""
+        inside = {n for p in self.pieces for n in p}
+        free = [n for n in self.gm.graph.nodes if n.op not in ("placeholder", "output") and n not in inside]
+        # A number that pieces alone read is in their kernels.
+        needed = [n for n in free if not is_full(n) or any(u not in inside for u in n.users)]
+        steps: list[tuple] = []
+        for i, piece in enumerate(self.pieces): steps.append((self.level[piece[0]], 0, i, piece))
+        order = {n: i for i, n in enumerate(self.gm.graph.nodes)}
+        for n in needed: steps.append((self.level[n], 1, order[n], n))
+        return [s[3] for s in sorted(steps, key=lambda s: s[:3])]
+
+
+class _Code:
+    """Python source with the objects that it names."""
+
+    def __init__(self) -> None:
+        self.scope: dict[str, Any] = {"inf": math.inf, "nan": math.nan}
+        self.names: dict[Node, str] = {}
+        self.objects: dict[int, str] = {}
+        self.lines: list[str] = []
+
+    def name(self, node: Node) -> str:
+        return self.names.setdefault(node, f"v{len(self.names)}")
+
+    def object(self, value: Any) -> str:
+        name = self.objects.get(id(value))
+        if name is None:
+            name = self.objects[id(value)] = f"o{len(self.objects)}"
+            self.scope[name] = value
+        return name
+
+    def text(self, a: Any) -> str:
+        if isinstance(a, Node): return self.name(a)
+        if a is None or isinstance(a, (bool, int, str)) or type(a) is float: return repr(a)
+        if isinstance(a, tuple) and type(a) is tuple: return "(" + "".join(self.text(x) + ", " for x in a) + ")"
+        if isinstance(a, list): return "[" + ", ".join(map(self.text, a)) + "]"
+        if isinstance(a, dict): return "{" + ", ".join(f"{k!r}: {self.text(v)}" for k, v in a.items()) + "}"
+        if isinstance(a, slice): return f"slice({self.text(a.start)}, {self.text(a.stop)}, {self.text(a.step)})"
+        return self.object(a)
+
+    def call(self, node: Node, gm: GraphModule) -> None:
+        if node.op == "get_attr":
+            found: Any = gm
+            for part in node.target.split("."): found = getattr(found, part)
+            self.lines.append(f"{self.name(node)} = {self.object(found)}")
+        elif is_getitem(node):
+            self.lines.append(f"{self.name(node)} = {self.text(node.args[0])}[{self.text(node.args[1])}]")
+        else:
+            given = [self.text(a) for a in node.args] + [f"{k}={self.text(v)}" for k, v in node.kwargs.items()]
+            self.lines.append(f"{self.name(node)} = {self.object(node.target)}({', '.join(given)})")
+
+    def function(self, head: str) -> Callable:
+        body = "\n    ".join(self.lines)
+        exec(compile(f"def run({head}):\n    {body}\n", "<kiln.dynamo>", "exec"), self.scope)
+        return self.scope["run"]
+
+
+def _members(step: Any) -> list[Node]:
+    return step if isinstance(step, list) else [step]
+
+
+def _external(piece: Iterable[Node]) -> tuple[list[Node], list[Node]]:
+    """A piece's inputs, and the numbers that are tensors to PyTorch."""
+    members, inputs, full = set(piece), [], []
+    for n in piece:
+        for p in n.all_input_nodes:
+            if p in members or p in inputs or p in full: continue
+            (full if is_full(p) else inputs).append(p)
+    return inputs, full
+
+
+def generate(partition: Partition) -> Callable[[list], list]:
+    """A function of a list of arguments, which it empties, so that memory is free when it was read last."""
+    gm, code = partition.gm, _Code()
+    steps = partition.schedule()
+    returned = partition.output.args[0]
+    last: dict[Node, int] = {}
+    kept = set(partition.output.all_input_nodes)
+    for i, step in enumerate(steps):
+        for n in _members(step):
+            for p in n.all_input_nodes: last[p] = i
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    code.lines.append(f"[{', '.join(code.name(n) for n in placeholders)}] = args")
+    code.lines.append("args.clear()")
+    unused = [code.name(n) for n in placeholders if n not in last and n not in kept]
+    if unused: code.lines.append(f"del {', '.join(unused)}")
+    for i, step in enumerate(steps):
+        members = set(_members(step))
+        if isinstance(step, list):
+            inputs, full = _external(step)
+            outputs = [n for n in step if n in kept or any(u not in members for u in n.users)]
+            outputs = [n for n in outputs if isinstance(n.meta["val"], torch.Tensor)]
+            builder = Builder(full + step, inputs, outputs, _eager(gm, full + step, inputs, outputs), partition.strict)
+            call = code.object(_kiln.piece(builder))
+            code.lines.append(f"[{', '.join(map(code.name, outputs))}] = {call}({', '.join(map(code.name, inputs))})")
+        else:
+            code.call(step, gm)
+        read = {p for n in members for p in n.all_input_nodes}
+        done = [p for p in read | members if last.get(p, i) <= i and p not in kept and p in code.names]
+        if done: code.lines.append(f"del {', '.join(sorted(code.names[p] for p in done))}")
+    code.lines.append(f"return {code.text(list(returned) if isinstance(returned, (list, tuple)) else [returned])}")
+    run = code.function("args")
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run
+
+
+def _eager(gm: GraphModule, nodes: list[Node], inputs: list[Node], outputs: list[Node]) -> Callable[..., tuple]:
+    """The same as PyTorch's operations."""
+    code = _Code()
+    head = ", ".join(map(code.name, inputs))
+    for n in nodes: code.call(n, gm)
+    code.lines.append(f"return ({''.join(code.name(n) + ', ' for n in outputs)})")
+    return code.function(head)
