@@ -283,6 +283,7 @@ def expr(tensor: Any) -> Expr:
     tensor: of torch or numpy, or with `__dlpack__` or `__cuda_array_interface__`. Strides are respected. See Expr.
     """
     if isinstance(tensor, Expr): return tensor
+    if (is_neg := getattr(tensor, "is_neg", None)) and is_neg(): tensor = tensor.resolve_neg()
     return Expr(_Node.leaf(tensor), (), tensor)
 
 

@@ -118,7 +118,7 @@ struct Recipe {
   Allocation workspace;  // empty: none
   struct Returned {
     size_t buffer = 0;
-    Ref method, arguments;  // of the buffer, which give the result; empty: the buffer itself
+    Ref function;  // of the buffer, which gives the result; empty: the buffer itself
   };
   std::vector<Returned> results;
 };
@@ -149,11 +149,9 @@ std::shared_ptr<const Recipe> built(const Piece& piece, PyObject* const* args, P
   for (Py_ssize_t i = 0; i < length(buffers); ++i) recipe->buffers.push_back(allocation_of(item(buffers, i)));
   if (workspace != Py_None) recipe->workspace = allocation_of(workspace);
   for (Py_ssize_t i = 0; i < length(results); ++i) {
-    PyObject *row = item(results, i), *view = item(row, 1);
-    Recipe::Returned& returned = recipe->results.emplace_back();
-    returned.buffer = static_cast<size_t>(integer_of(item(row, 0)));
-    if (view == Py_None) continue;
-    returned.method = Ref::share(item(view, 0)), returned.arguments = Ref::share(item(view, 1));
+    PyObject *row = item(results, i), *function = item(row, 1);
+    recipe->results.push_back(
+        {static_cast<size_t>(integer_of(item(row, 0))), function == Py_None ? Ref() : Ref::share(function)});
   }
   return recipe;
 }
@@ -177,10 +175,7 @@ Ref run_recipe(const Recipe& recipe, std::span<const uint64_t> addresses) {
   for (size_t i = 0; i < recipe.results.size(); ++i) {
     const Recipe::Returned& r = recipe.results[i];
     Ref value = buffers[r.buffer];
-    if (r.method) {
-      const Ref method = Ref::take(PyObject_GetAttr(value.get(), r.method.get()));
-      value = Ref::take(PyObject_Call(method.get(), r.arguments.get(), nullptr));
-    }
+    if (r.function) value = Ref::take(PyObject_CallFunctionObjArgs(r.function.get(), value.get(), nullptr));
     check(PyTuple_SetItem(results.get(), static_cast<Py_ssize_t>(i), value.release()));
   }
   return results;
@@ -252,7 +247,7 @@ PyMethodDef piece_functions[] = {
     {"piece", make_piece, METH_O,
      "piece(build): a function of tensors and ints. build(arguments) is called for each layout of them, and gives a "
      "callable, or (program, buffers, workspace, results): (function, arguments) that allocate each buffer and the "
-     "workspace or None, and of each result (buffer, None) or (buffer, (method, arguments)) of the buffer."},
+     "workspace or None, and for each result its buffer and a function of that or None."},
     {}};
 
 PyType_Slot piece_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroy<std::unique_ptr<Piece>>)}, {}};

@@ -1,6 +1,7 @@
 """From a part of an ATen graph to an expression, and to a program for tensors of one layout."""
 from __future__ import annotations
 
+import functools
 import operator
 import time
 from typing import Any, Callable, Sequence
@@ -13,7 +14,7 @@ from kiln._expr import Expr
 from kiln.dynamo import _ops, _report
 from kiln.dynamo._ops import Full, Unsupported
 
-_ARANGE = ("aten.arange.start_step", "aten.iota.default", "prims.iota.default")
+ARANGES = ("aten.arange.default", "aten.arange.start", "aten.arange.start_step", "prims.iota.default")
 
 
 def name_of(node: Node) -> str:
@@ -57,7 +58,7 @@ def evaluate(node: Node, env: dict[Node, Any]) -> Any:
     if is_full(node):
         device_number(value.device)
         return Full(_full_value(node), dtype_name(value.dtype), value.shape, _device_text(value.device))
-    if name in _ARANGE: return _evaluate_arange(node, env)
+    if name in ARANGES: return _evaluate_arange(node, env)
     builder = _ops.TABLE.get(name)
     if builder is None: raise Unsupported("no expression")
     beside = {env[n].dtype for n in _value_operands(node) if isinstance(env.get(n), Expr)}
@@ -100,13 +101,13 @@ def _device_text(device: torch.device) -> str:
 
 def _evaluate_arange(node: Node, env: dict[Node, Any]) -> Expr:
     given = [env[a] if isinstance(a, Node) else a for a in node.args]
-    if name_of(node) == "aten.arange.start_step":
-        start, end, step = given[0], given[1], given[2] if len(given) > 2 else 1
-        if not isinstance(end, int): raise Unsupported("arange of floats")
-        n = max(0, -(-(end - start) // step))
-    else:
+    if name_of(node) == "prims.iota.default":
         n, start, step = given[0], node.kwargs["start"], node.kwargs["step"]
         start, step = (env[a] if isinstance(a, Node) else a for a in (start, step))
+    else:
+        start, end, step = ([0, *given] if len(given) == 1 else given)[:2] + [given[2] if len(given) > 2 else 1]
+        if not all(isinstance(v, int) for v in (start, end, step)): raise Unsupported("arange of floats")
+        n = max(0, -(-(end - start) // step))
     value = node.meta["val"]
     return _ops.arange(n, start, step, dtype_name(value.dtype), _device_text(value.device))
 
@@ -133,6 +134,10 @@ def memory_order(value: torch.Tensor) -> tuple[int, ...] | None:
     moving = [d for d in order if sizes[d] != 1]
     if moving == sorted(moving): return tuple(range(len(sizes)))
     return tuple(order)
+
+
+def _copy(sizes: list[int], strides: list[int], tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.clone().as_strided(sizes, strides)
 
 
 class Builder:
@@ -174,16 +179,16 @@ class Builder:
         program = _kiln.ExprProgram(leaves, [r._node for r in roots])
         memory = _memory.Torch(torch)
         buffers: list[Any] = [None] * len(program.buffers)
-        results, used = [], set()
+        results = []
         for (buffer, dtype, shape, strides, offset), order in zip(program.outputs, self.orders):
             if offset or strides != _memory.row_major(shape): raise Unsupported("a result that is part of another")
+            sizes, steps = list(shape), list(strides)
+            for at, d in enumerate(order or range(len(shape))): sizes[d], steps[d] = shape[at], strides[at]
+            view = None
             if buffers[buffer] is None:
-                sizes, steps = list(shape), list(strides)
-                for at, d in enumerate(order or range(len(shape))): sizes[d], steps[d] = shape[at], strides[at]
                 buffers[buffer] = memory.empty(sizes, steps, dtype, roots[0].device)
-                view = None
-            else:
-                view = ("clone", ())  # two results that are equal, which the caller may change apart
+            else:  # results that are equal, which the caller may change apart
+                view = functools.partial(_copy, sizes, steps)
             results.append((buffer, view))
         workspace = None
         if program.workspace:

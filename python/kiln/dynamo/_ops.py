@@ -142,6 +142,16 @@ def isinf(x: Expr) -> Expr:
     return x.abs() == math.inf if _is_float(x) else x != x
 
 
+@pointwise("isposinf.default")
+def isposinf(x: Expr) -> Expr:
+    return x == math.inf
+
+
+@pointwise("isneginf.default")
+def isneginf(x: Expr) -> Expr:
+    return x == -math.inf
+
+
 @pointwise("logical_xor.default")
 def logical_xor(x: Expr, y: Expr) -> Expr:
     return _apply("ne", (x.to("bool"), y.to("bool")))
@@ -300,6 +310,19 @@ def cat(parts: Sequence[Expr], dim: int = 0) -> Expr:
 @op("flip.default")
 def flip(x: Expr, dims: Sequence[int]) -> Expr:
     return x.flip(list(dims))
+
+
+@op("roll.default")
+def roll(x: Expr, shifts: Sequence[int], dims: Sequence[int] = ()) -> Expr:
+    shifts = [shifts] if isinstance(shifts, int) else list(shifts)
+    dims = [dims] if isinstance(dims, int) else list(dims)
+    if not dims: return roll(x.reshape(x.numel()), shifts, [0]).reshape(x.shape)
+    for shift, dim in zip(shifts, dims):
+        axis = dim % x.ndim
+        n = x.shape[axis]
+        places = (_arange(n, x.ndim, axis, x) + (n - shift) % n) % n
+        x = _apply("take", (x, places), axes=[axis], any_outside=True)
+    return x
 
 
 @op("constant_pad_nd.default")

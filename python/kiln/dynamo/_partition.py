@@ -15,7 +15,7 @@ from torch.fx import GraphModule, Node
 
 from kiln import _kiln
 from kiln.dynamo import _ops, _report
-from kiln.dynamo._build import Builder, evaluate, hint, is_full, is_getitem, memory_order, name_of, placeholder
+from kiln.dynamo._build import ARANGES, Builder, evaluate, hint, is_full, is_getitem, memory_order, name_of, placeholder
 from kiln.dynamo._ops import Unsupported
 
 # The most operations of a piece: planning takes longer than in proportion.
@@ -32,7 +32,7 @@ def why_not(node: Node) -> str | None:
     """Why PyTorch computes an operation; None where Kiln can. Asks the very code that makes the expression."""
     if not isinstance(node.target, torch._ops.OpOverload): return "no operation of PyTorch's"
     name = name_of(node)
-    if name not in _ops.TABLE and not is_full(node) and "arange" not in name and "iota" not in name:
+    if name not in _ops.TABLE and not is_full(node) and name not in ARANGES:
         return "no expression"
     env: dict[Node, Any] = {}
     devices = set()
@@ -41,6 +41,7 @@ def why_not(node: Node) -> str | None:
                 t for n in node.all_input_nodes for t in tensors_of(n.meta.get("val"))]:
             if value.layout != torch.strided: return f"tensors of layout {value.layout}"
             if any(hint(n) == 0 for n in value.shape): return "tensors without elements"
+            if value.is_neg(): return "a tensor whose sign is still to be changed"
             devices.add(value.device)
         if len(devices) > 1: return "tensors on two devices"
         for n in node.all_input_nodes:

@@ -1,0 +1,370 @@
+"""kiln.compile beside eager PyTorch, on the CPU."""
+import gc
+import importlib.util
+import sys
+import threading
+import unittest
+import warnings
+
+import kiln
+
+if not importlib.util.find_spec("torch"):
+    print("skipped: this Python has no torch (KILN_TEST_PYTHON names another one)")
+    sys.exit(0)
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+import kiln.dynamo
+
+# One function for each form of an operation; x and y are random matrices, i integers, m a mask.
+OPERATIONS = {
+    "arithmetic": lambda x, y, i, m: (x + y) * (x - 2 * y) / (1 + y.abs()) - (3 - x) + x / 7 + 2**x.tanh(),
+    "alpha": lambda x, y, i, m: torch.add(x, y, alpha=3) - torch.sub(x, y, alpha=0.5) + torch.rsub(x, y),
+    "functions": lambda x, y, i, m: x.exp() + x.abs().sqrt() + (x.abs() + 1).log() + x.sin() * x.cos() + x.erf(),
+    "more functions": lambda x, y, i, m: x.expm1() + x.abs().log1p() + x.exp2() + (x.abs() + 1).log2() + x.sigmoid(),
+    "roots": lambda x, y, i, m: (x.abs() + 1).rsqrt() + (x * x + 1).reciprocal() + x.square() + x.tanh(),
+    "rounding": lambda x, y, i, m: (3 * x).floor() + (3 * x).ceil() + (3 * x).round() + (3 * x).trunc() + x.frac(),
+    "activations": lambda x, y, i, m: F.relu(x) + F.silu(x) + F.gelu(x) + F.gelu(x, approximate="tanh") + F.mish(x),
+    "more activations": lambda x, y, i, m: F.elu(x) + F.leaky_relu(x, 0.2) + F.hardswish(x) + F.hardsigmoid(x) +
+    F.softplus(x) + F.relu6(3 * x) + F.hardtanh(x) + F.selu(x) + F.celu(x) + F.softshrink(x) + F.logsigmoid(x),
+    "glu": lambda x, y, i, m: F.glu(x, -1) + 1,
+    "clamps": lambda x, y, i, m: x.clamp(-0.5, 0.5) + x.clamp(min=0.1) + x.clamp_max(y) + torch.maximum(x, y) - x.sign(),
+    "comparisons": lambda x, y, i, m: ((x > y) | (x <= 0.5) & (y != x)) ^ (x == 0),
+    "logic": lambda x, y, i, m: torch.logical_and(x, m) | torch.logical_xor(x, y) | torch.logical_not(m),
+    "where": lambda x, y, i, m: torch.where(m, x, 2.0) + torch.where(m, y, x) + x.masked_fill(m, -1.5) * 2,
+    "powers": lambda x, y, i, m: x**2 + x**3 + (x.abs() + 0.1)**y + (x.abs() + 0.1)**0.5 + (x.abs() + 1)**-1,
+    "integers": lambda x, y, i, m: (i // 3 + i % 5 + (i & 6) + (i | 1) + (i ^ 3) + (i << 2) + (i >> 1)) * -i,
+    "integers and floats": lambda x, y, i, m: i * x + i / 2 + (i + 0.5) - x // 2 + x % 3,
+    "bools": lambda x, y, i, m: m + m.float() * x + (m & ~m) + m * i,
+    "casts": lambda x, y, i, m: x.to(torch.float64) * 3 + (x * 10).int() + x.half().float() + (x * 9).to(torch.uint8),
+    "nan and inf": lambda x, y, i, m: (torch.nan_to_num(x / 0) + (x / 0).isinf().float() + (x * 0 / 0).isnan() +
+                                       x.isfinite().float()),
+    "sums": lambda x, y, i, m: x.sum() + x.sum(0) + x.sum(-1, keepdim=True) + i.sum(1, keepdim=True) + m.sum(0),
+    "means": lambda x, y, i, m: x.mean() + x.mean(1, keepdim=True) + x.var(0) + x.std(1, keepdim=True) + x.norm(),
+    "var_mean": lambda x, y, i, m: sum(t.sum() for t in torch.var_mean(x, 1)) + x.var(1, correction=0).sum(),
+    "extremes": lambda x, y, i, m: x.amax(0) + x.amin(1, keepdim=True) + x.max() - x.min() + x.max(0).values,
+    "places of extremes": lambda x, y, i, m: x.argmax(1) + x.argmin(1) + x.max(1).indices + 1,
+    "any and all": lambda x, y, i, m: m.any(0) & m.all(1, keepdim=True) | m.any() | m.all(),
+    "rows": lambda x, y, i, m: F.softmax(x, 1) + F.log_softmax(x, 0) + x.cumsum(1) * 2 + x.logsumexp(1, keepdim=True),
+    "layer norm": lambda x, y, i, m: F.layer_norm(x, x.shape[-1:], y[0], y[1]) + F.layer_norm(x, x.shape),
+    "rms norm": lambda x, y, i, m: F.rms_norm(x, x.shape[-1:], y[0], 1e-6) + F.rms_norm(x, x.shape[-1:]),
+    "group norm": lambda x, y, i, m: F.group_norm(x.reshape(2, 4, -1), 2) * 2,
+    "matmul": lambda x, y, i, m: x @ y.T + 1 + (x @ y.T).relu(),
+    "linear": lambda x, y, i, m: F.gelu(F.linear(x, y, y[:, 0])),
+    "batched": lambda x, y, i, m: torch.bmm(x.reshape(2, -1, 8), y.reshape(2, -1, 8).mT) * 0.5 + 1,
+    "einsum": lambda x, y, i, m: torch.einsum("ij,kj->ik", x, y) + torch.einsum("ij,ij->i", x, y)[:, None],
+    "addmm": lambda x, y, i, m: torch.addmm(y[:, :y.shape[0]], x, y.T, beta=0.5, alpha=2) + 1,
+    "views": lambda x, y, i, m: (x.T.reshape(4, -1).unsqueeze(0).expand(2, -1, -1).flatten() * 2).view(2, -1),
+    "slices": lambda x, y, i, m: x[1:, ::2] * 2 + x[:-1, 1::2] + x[0, 0] + x[-1, :1],
+    "split": lambda x, y, i, m: sum(part * (k + 1) for k, part in enumerate(x.chunk(4, -1))) + x.split([8, 24], 1)[0],
+    "cat": lambda x, y, i, m: torch.cat([x, y * 2, x + y], 1) + 1,
+    "stack": lambda x, y, i, m: torch.stack([x, y], 1) * 2 - torch.stack([y, x], 1),
+    "repeat": lambda x, y, i, m: x.repeat(2, 3) + 1 + x.repeat(2, 3) * 2,
+    "flip and roll": lambda x, y, i, m: x.flip(0, 1) * 2 + x.roll(3, 1),
+    "pad": lambda x, y, i, m: F.pad(x, (1, 2, 3, -1), value=0.5) * 2,
+    "triangles": lambda x, y, i, m: x.tril() + x.triu(1) * 2 + x.tril(-2),
+    "index": lambda x, y, i, m: x[:, i[0] % 32] + x[i[:, :1] % 8, i[:1] % 32].sum() + x.index_select(1, i[1] % 32),
+    "gather": lambda x, y, i, m: x.gather(1, i % 32) * 2 + x.gather(0, i % 8),
+    "embedding": lambda x, y, i, m: F.embedding(i % 8, x) * 2 + 1,
+    "made": lambda x, y, i, m: x + torch.arange(32) + torch.full((32, ), 2.5) + torch.zeros_like(x) + torch.ones(8, 1),
+    "cross entropy": lambda x, y, i, m: F.cross_entropy(x, i[:, 0] % 32) + F.cross_entropy(x, i[:, 0], ignore_index=5),
+    "losses": lambda x, y, i, m: F.mse_loss(x, y) + F.l1_loss(x, y) + F.smooth_l1_loss(x, y) + F.huber_loss(x, y),
+    "bce": lambda x, y, i, m: F.binary_cross_entropy_with_logits(x, y.sigmoid()) + F.binary_cross_entropy(
+        x.sigmoid(), y.sigmoid()),
+    "batch norm": lambda x, y, i, m: F.batch_norm(x, None, None, training=True) + F.batch_norm(x, y[0], y[1].abs()),
+    "attention": lambda x, y, i, m: F.scaled_dot_product_attention(*[t.reshape(2, 4, -1, 8) for t in (x, y, x)]) + 1,
+    "lerp": lambda x, y, i, m: torch.lerp(x, y, 0.3) + torch.addcmul(x, x, y, value=2) + torch.addcdiv(x, x, y.exp()),
+}
+
+
+def inputs(dtype=torch.float32, seed=0):
+    g = torch.Generator().manual_seed(seed)
+    x, y = torch.randn(8, 32, generator=g).to(dtype), torch.randn(8, 32, generator=g).to(dtype)
+    return x, y, torch.randint(0, 32, (8, 32), generator=g), torch.rand(8, 32, generator=g) > 0.5
+
+
+def compiled(f, **options):
+    torch._dynamo.reset()
+    kiln.dynamo.clear_report()
+    return kiln.compile(f, **options)
+
+
+class Case(unittest.TestCase):
+
+    def assertClose(self, got, want, **tolerance):
+        torch.testing.assert_close(got, want, **tolerance)
+        if isinstance(want, torch.Tensor): self.assertEqual(got.stride(), want.stride())
+
+
+class Operations(Case):
+
+    def check(self, dtype, **tolerance):
+        for name, f in OPERATIONS.items():
+            if name == "batch norm" and dtype == torch.bfloat16: continue  # running statistics are kept in float32
+            with self.subTest(name=name, dtype=dtype):
+                g = compiled(lambda *args: f(*args))
+                self.assertClose(g(*inputs(dtype)), f(*inputs(dtype)), equal_nan=True, **tolerance)
+
+    def test_float32(self):
+        self.check(torch.float32, rtol=2e-5, atol=2e-5)
+
+    def test_float64(self):
+        self.check(torch.float64, rtol=1e-10, atol=1e-10)
+
+    def test_bfloat16(self):
+        self.check(torch.bfloat16, rtol=3e-2, atol=6e-2)
+
+    def test_gradients(self):
+        for name, f in OPERATIONS.items():
+            if name in ("integers and floats", "batch norm"): continue  # PyTorch has no derivative of parts of them
+            want = f(*inputs(torch.float64))
+            if not want.is_floating_point(): continue
+            with self.subTest(name=name):
+                g = compiled(lambda *args: f(*args))
+                grads = []
+                for h in (f, g):
+                    x, y, i, m = inputs(torch.float64)
+                    x.requires_grad_(), y.requires_grad_()
+                    out = h(x, y, i, m)
+                    weights = torch.randn(out.shape, dtype=out.dtype, generator=torch.Generator().manual_seed(3))
+                    if not out.requires_grad: break
+                    (out * weights).sum().backward()
+                    grads.append((x.grad, y.grad))
+                if len(grads) < 2: continue
+                for a, b in zip(*grads):
+                    self.assertEqual(a is None, b is None)
+                    if a is not None: torch.testing.assert_close(b, a, rtol=1e-8, atol=1e-8, equal_nan=True)
+
+
+class Semantics(Case):
+    """What a function does beside its arithmetic."""
+
+    def check(self, f, *args, **options):
+        """Results, strides and what became of the arguments are eager's; twice, since the second call is another path."""
+        g = compiled(f, **options)
+        for _ in range(2):
+            mine, theirs = [[a.clone() if isinstance(a, torch.Tensor) else a for a in args] for _ in range(2)]
+            torch.manual_seed(5)
+            got = g(*mine)
+            torch.manual_seed(5)
+            want = f(*theirs)
+            flat = lambda v: [t for x in v for t in flat(x)] if isinstance(v, (tuple, list)) else [v]
+            for a, b in zip(flat([got, mine]), flat([want, theirs]), strict=True): self.assertClose(a, b)
+        return g
+
+    def test_changes_in_place(self):
+
+        def f(x, y):
+            x.mul_(2).add_(y)
+            y[1:3] = x[:2]
+            return x + 1
+
+        self.check(f, *inputs()[:2])
+
+    def test_out_of_a_view(self):
+
+        def f(x):
+            v = x.T[2:5]
+            v.add_(1)
+            return v, x.sum()
+
+        self.check(f, inputs()[0])
+
+    def test_results_that_alias(self):
+        x = inputs()[0]
+        g = self.check(lambda x: (x, x.T, x[0], x + 1, (x + 1).T), x)
+        got = g(x)
+        self.assertIs(got[0], x)
+        self.assertEqual(got[2].data_ptr(), x.data_ptr())
+
+        def twice(x):
+            y = x + 1
+            return y, y.clone(), y.T, y[0], x * 1, x.clone()
+
+        got = self.check(twice, x)(x)
+        self.assertEqual(got[0].data_ptr(), got[2].data_ptr())  # as in eager
+        got[0].zero_()
+        self.assertTrue(torch.equal(got[1], x + 1) and torch.equal(got[5], x))
+        self.assertNotEqual(got[4].data_ptr(), x.data_ptr())
+
+    def test_no_elements_and_no_dimensions(self):
+        self.check(lambda x: (x * 2 + 1, x.sum() + 1, x.sum(0) * 2), torch.randn(0, 5))
+        self.check(lambda x: (x[:0] * 2 + 1, x * 2 + 1), torch.randn(4, 5))
+        self.check(lambda x, y: (x * y + 1, x.sum() * 2, y.softmax(-1) * x), torch.tensor(3.0), torch.randn(5))
+        self.check(lambda x, y: x * y + y, torch.tensor(3.0, dtype=torch.float64), torch.randn(5))  # float32
+        self.check(lambda x, y: (x * y + 1.5) * 2, torch.tensor(3), torch.tensor([1, 2]))
+        self.check(lambda x: (x.reshape(()) + 1).expand(3) * 2, torch.randn(1, 1))
+
+    def test_layouts(self):
+        x = torch.randn(2, 8, 6, 6).to(memory_format=torch.channels_last)
+        self.check(lambda x: (x * 2).relu(), x)
+        self.check(lambda x, y: (x + y) * y, x, torch.randn(2, 8, 6, 6))
+        self.check(lambda x: (x.sum(1) + 1) * 2, x)
+        for y in (torch.randn(6, 8).T, torch.randn(8, 6)[::2, 1::2], torch.randn(8, 1).expand(8, 6), torch.randn(1).expand(3),
+                  torch.randn(3, 1, 4)[:, 0], torch.randn(100)[3:53].view(10, 5), torch.randn(6).as_strided((3, 3), (1, 1))):
+            f = lambda x: (x * 2 + x.sum(0)) * x.sigmoid()
+            self.assertClose(compiled(f)(y), f(y))
+
+    def test_layouts_of_one_function(self):
+        g = compiled(lambda x: (x * 2 + 1).relu(), dynamic=True)
+        base = torch.randn(400)
+        with torch.no_grad():
+            for at in range(4):  # another alignment each
+                x = base[at:at + 300]
+                self.assertClose(g(x), (x * 2 + 1).relu())
+
+    def test_what_pytorch_keeps(self):
+        self.check(lambda x, y: torch.complex(x, y) * 2 + torch.complex(y, x).conj(), *inputs()[:2])
+        self.check(lambda x, y: torch.complex(x, y).conj().imag * 2 + 1, *inputs()[:2])
+        self.check(lambda x: (x * 2).sort().values + 1 + (x + 1).topk(3).values.sum(), inputs()[0])
+        self.check(lambda x, m: (x * 2 + 1)[m] + 1, *inputs()[::3])
+        self.check(lambda x: F.conv2d((x * 2 + 1).reshape(1, 1, 8, 32), torch.ones(1, 1, 3, 3)).relu() + 1, inputs()[0])
+        self.check(lambda x, i: torch.zeros(40).index_put((i[0], ), x[0] + 1, accumulate=True) * 2 + 1, *inputs()[::2])
+
+    def test_random_numbers_are_eagers(self):
+
+        def f(x):
+            a = F.dropout(x * 2 + 1, 0.3) * 3
+            noise = torch.rand_like(x) + torch.randn(32)
+            b = F.dropout((a + noise).relu() + x, 0.5)
+            return a + b, torch.bernoulli(b.sigmoid()) * 2 + 1
+
+        self.check(f, inputs()[0])
+
+    def test_numbers(self):
+        g = compiled(lambda x, a, b: x * a + b / a)
+        for a, b in ((2, 0.5), (3, 0.25), (0.1, 7), (float("inf"), 1.0), (-1, 2**40)):
+            self.assertClose(g(inputs()[0], a, b), inputs()[0] * a + b / a)
+
+    def test_dynamic_shapes(self):
+        for options in ({}, {"dynamic": True}, {"dynamic": False}):
+
+            def f(x, y):
+                n = x.shape[0]
+                return (x * n + torch.arange(n)[:, None]).softmax(-1) @ y + torch.full((n, 1), 2.0), x.reshape(-1) + 1
+
+            g = compiled(f, **options)
+            for n in (3, 7, 1, 0, 16, 7):
+                x, y = torch.randn(n, 8), torch.randn(8, 5)
+                for a, b in zip(g(x, y), f(x, y)): torch.testing.assert_close(a, b)
+
+    def test_modules(self):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.LayerNorm(32), nn.Dropout(0.0), nn.Linear(32, 4), nn.BatchNorm1d(4))
+        twin = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.LayerNorm(32), nn.Dropout(0.0), nn.Linear(32, 4),
+                             nn.BatchNorm1d(4))
+        twin.load_state_dict(net.state_dict())
+        step = compiled(twin)
+        ours, theirs = torch.optim.SGD(twin.parameters(), 0.1), torch.optim.SGD(net.parameters(), 0.1)
+        for k in range(3):
+            x, t = torch.randn(8, 16), torch.randint(0, 4, (8, ))
+            for f, o in ((step, ours), (net, theirs)):
+                o.zero_grad()
+                F.cross_entropy(f(x), t).backward()
+                o.step()
+        for (name, a), b in zip(twin.state_dict().items(), net.state_dict().values()):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5, msg=name)
+        twin.eval(), net.eval()
+        with torch.no_grad(): torch.testing.assert_close(step(x), net(x), rtol=1e-4, atol=1e-5)
+
+    def test_an_optimizer_as_a_whole(self):
+        torch.manual_seed(0)
+        a, b = ([torch.randn(4, 5, generator=torch.Generator().manual_seed(k)).requires_grad_() for k in range(3)]
+                for _ in range(2))
+        ours, theirs = torch.optim.AdamW(a, foreach=True), torch.optim.AdamW(b, foreach=True)
+        step = compiled(ours.step)
+        for _ in range(3):
+            for p, q in zip(a, b): p.grad = q.grad = torch.randn(4, 5)
+            step(), theirs.step()
+        for p, q in zip(a, b): torch.testing.assert_close(p, q)
+
+    def test_autocast(self):
+
+        def f(x, y):
+            with torch.autocast("cpu", torch.bfloat16): return F.softmax(x @ y.T, -1) + 1, (x @ y.T).relu()
+
+        for a, b in zip(compiled(f)(*inputs()[:2]), f(*inputs()[:2])):
+            self.assertEqual(a.dtype, b.dtype)
+            torch.testing.assert_close(a, b, rtol=2e-2, atol=2e-2)
+
+    def test_threads(self):
+        g = compiled(lambda x, y: F.softmax(x * 2 + y, -1) * (x - y).sigmoid())
+        x, y = inputs()[:2]
+        want, wrong = g(x, y), []
+
+        def work():
+            with torch.no_grad():
+                for _ in range(200):
+                    if not torch.equal(g(x, y), want): wrong.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        self.assertFalse(wrong)
+
+    def test_memory_is_let_go(self):
+        g = compiled(lambda x: (x * 2 + 1).relu().sum(0) * 3)
+        x = torch.randn(64, 64)
+        for _ in range(3): g(x)
+        gc.collect()
+        before = sys.getrefcount(x)
+        for _ in range(100): g(x)
+        self.assertEqual(sys.getrefcount(x), before)
+
+    def test_a_product_of_another_dtype(self):
+        self.check(lambda x, y: (x.double() @ y.double().T).float() * 2, *inputs()[:2])
+        self.check(lambda i: (i @ i.T) * 2 + 1, inputs()[2])
+
+    def test_constants(self):
+        c = torch.arange(32.0)
+        self.check(lambda x: (x + c) * torch.tensor([2.0]) + torch.tensor(3), inputs()[0])
+
+
+class Interface(Case):
+
+    def test_decorator(self):
+
+        @kiln.compile
+        def f(x):
+            "Doubles."
+            return x * 2 + 1
+
+        @kiln.compile(fullgraph=True)
+        def g(x):
+            return (x * 2).relu()
+
+        self.assertEqual(f.__doc__, "Doubles.")
+        self.assertClose(f(torch.ones(3)), torch.full((3, ), 3.0))
+        self.assertClose(g(-torch.ones(3)), torch.zeros(3))
+
+    def test_report(self):
+        compiled(lambda x: (x * 2 + 1).sort().values.relu() * 3)(inputs()[0])
+        report = kiln.dynamo.report()
+        self.assertEqual((report.operations, report.covered, report.graphs), (5, 4, 1))
+        self.assertEqual(report.left, {("aten.sort.default", "no expression"): 1})
+        self.assertEqual((len(report.pieces), report.kernels, report.fallbacks), (2, 2, 1))
+        self.assertIn("4 of 5 operations (80 %)", str(report))
+        self.assertIn("1 x aten.sort.default: no expression", str(report))
+        kiln.dynamo.clear_report()
+        self.assertEqual(kiln.dynamo.report().operations, 0)
+
+    def test_strict(self):
+        x = inputs()[0]
+        self.assertClose(compiled(lambda x: (x * 2).relu(), strict=True)(x), (x * 2).relu())
+        with self.assertRaisesRegex(Exception, "no expression for aten.sort.default"):
+            compiled(lambda x: x.sort().values * 2, strict=True)(x)
+
+    def test_options(self):
+        with self.assertRaisesRegex(Exception, "has no option 'fast'"):
+            torch.compile(lambda x: x * 2 + 1, backend=kiln.dynamo.backend, options={"fast": True})(inputs()[0])
+
+    def test_by_name(self):
+        if "kiln" not in torch._dynamo.list_backends(exclude_tags=()): self.skipTest("the package is not installed")
+        torch._dynamo.reset()
+        self.assertClose(torch.compile(lambda x: x * 2 + 1, backend="kiln")(torch.ones(3)), torch.full((3, ), 3.0))
+
+
+if __name__ == "__main__":
+    unittest.main()
