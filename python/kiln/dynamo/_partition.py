@@ -87,7 +87,8 @@ class Partition:
             for n in alone:
                 if not is_getitem(n) and name_of(n) not in _ops.VIEWS: self.reasons[n] = _report.ALONE
             inside -= alone
-        self.pieces = [p for p in (self._trimmed(piece) for piece in pieces) if p]
+        for piece in reversed(pieces): self._trim(piece, pieces)
+        self.pieces = [p for p in pieces if p]
 
     def counts(self) -> tuple[int, int, Counter]:
         """Operations, those in pieces, and why others are not."""
@@ -154,42 +155,48 @@ class Partition:
             if hint(size) < hint(read): continue
             level[n] = max(level[n], min(level[u] for u in n.users))
 
-    def _trimmed(self, piece: list[Node]) -> list[Node]:
-        """Without views that only others need: those are PyTorch's, of its own tensors, so that they alias."""
-        members = set(piece)
-        for n in reversed(piece):
+    def _trim(self, piece: list[Node], pieces: list[list[Node]]) -> None:
+        """Leaves views to those who need them: other pieces have their own, and PyTorch's alias its own tensors."""
+        home = {n: p for p in pieces for n in p}
+        for n in reversed(list(piece)):
             if name_of(n) not in _ops.VIEWS and not (is_getitem(n) and name_of(n.args[0]) in _ops.VIEWS): continue
-            away = [u for u in n.users if u not in members]
-            if not away and n.users: continue
-            if self._may_stay(n, members): continue
-            if len(away) < len(n.users):  # one for those within, another for the others
-                twin = self._twin(n)
+            for other in pieces:
+                theirs = [u for u in n.users if home.get(u) is other] if other is not piece else []
+                if not theirs: continue
+                twins = self._twin(n)
+                for u in theirs: u.replace_input_with(n, twins[-1])
+                at = min(other.index(u) for u in theirs)
+                other[at:at] = twins
+                home.update((t, other) for t in twins)
+            away = [u for u in n.users if u not in home]
+            if (not away and n.users) or self._may_stay(n, set(piece)): continue
+            if len(away) < len(n.users):
+                twin = self._twin(n)[-1]
                 for u in away: u.replace_input_with(n, twin)
             else:
-                members.discard(n)
-        return [n for n in piece if n in members]
+                piece.remove(n)
+                del home[n]
 
     def _may_stay(self, n: Node, members: set[Node]) -> bool:
         """A result that is another's memory in other words, which nobody else has."""
-        if is_getitem(n): return False
         base = n.args[0]
-        if base not in members or any(u not in members for u in base.users) or is_getitem(base): return False
+        values = [n.meta["val"], base.meta["val"]]
+        if is_getitem(n) or is_getitem(base) or not all(isinstance(v, torch.Tensor) for v in values): return False
+        if base not in members or len(base.users) != 1: return False
         if name_of(base) in _ops.VIEWS and not self._may_stay(base, members): return False
-        a, b = n.meta["val"], base.meta["val"]
-        return isinstance(b, torch.Tensor) and memory_order(a) is not None and math.prod(map(hint, a.shape)) == math.prod(
-            map(hint, b.shape)) and sum(u in members for u in base.users) == 1
+        a, b = [math.prod(map(hint, v.shape)) for v in values]
+        return a == b and memory_order(values[0]) is not None
 
-    def _twin(self, n: Node) -> Node:
-        source = n.args[0]
-        if is_getitem(n):  # of an operation that has several results
-            with self.gm.graph.inserting_after(n): whole = self.gm.graph.node_copy(source)
-            whole.meta = dict(source.meta)
-            self._add(whole, source)
-        with self.gm.graph.inserting_after(n): twin = self.gm.graph.node_copy(n)
-        twin.meta = dict(n.meta)
-        if is_getitem(n): twin.args = (whole, n.args[1])
-        self._add(twin, n)
-        return twin
+    def _twin(self, n: Node) -> list[Node]:
+        """The same view again; behind the operation that it is one of the results of."""
+        made = []
+        for source in [n.args[0], n] if is_getitem(n) else [n]:
+            with self.gm.graph.inserting_after(made[-1] if made else n): twin = self.gm.graph.node_copy(source)
+            twin.meta = dict(source.meta)
+            self._add(twin, source)
+            made.append(twin)
+        if is_getitem(n): made[1].args = (made[0], n.args[1])
+        return made
 
     def _add(self, node: Node, beside: Node) -> None:
         self.level[node] = self.level[beside]
