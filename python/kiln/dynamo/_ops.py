@@ -169,6 +169,46 @@ def elu(x: Expr, alpha: Any = 1.0, scale: Any = 1.0, input_scale: Any = 1.0) -> 
     return _apply("where", (wide <= 0, negative, wide * scale)).to(x.dtype)
 
 
+# What PyTorch computes in one go is rounded once.
+
+
+@pointwise("addcmul.default")
+def addcmul(x: Expr, a: Expr, b: Expr, *, value: Any = 1) -> Expr:
+    product = _wide(a) * _wide(b)
+    return _wide(x) + (product if value == 1 else product * value)
+
+
+@pointwise("addcdiv.default")
+def addcdiv(x: Expr, a: Expr, b: Expr, *, value: Any = 1) -> Expr:
+    quotient = _wide(a) / _wide(b)
+    return _wide(x) + (quotient if value == 1 else quotient * value)
+
+
+@pointwise("lerp.Scalar")
+def lerp(x: Expr, end: Expr, weight: Any) -> Expr:
+    a, b = _wide(x), _wide(end)
+    return a + (b - a) * weight if abs(weight) < 0.5 else b - (b - a) * (1 - weight)
+
+
+@op("lerp.Tensor")
+def lerp_by_tensor(x: Expr, end: Expr, weight: Expr) -> Expr:
+    a, b, w = _wide(x), _wide(end), _wide(weight)
+    return _apply("where", (w.abs() < 0.5, a + (b - a) * w, b - (b - a) * (1 - w)))
+
+
+def fma(x: Expr, y: Any, z: Any) -> Expr:
+    return _wide(x) * y + z
+
+
+TABLE["prims.fma.default"] = fma
+POINTWISE.add("prims.fma.default")
+
+
+@op("copy.default")
+def copy(x: Expr, source: Expr, non_blocking: bool = False) -> Expr:
+    return source.to(x.dtype).expand(list(x.shape))
+
+
 @op("_to_copy.default")
 def to_copy(x: Expr, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
             non_blocking: bool = False, memory_format: Any = None) -> Expr:
@@ -583,10 +623,10 @@ def arange(n: int, start: Any, step: Any, dtype: str, device: str) -> Expr:
 
 # Operations of PyTorch's that are better taken apart, into those of the table.
 DECOMPOSED = """
-    _fused_rms_norm_backward _log_softmax_backward_data _safe_softmax _softmax_backward_data addcdiv addcmul aminmax
+    _fused_rms_norm_backward _log_softmax_backward_data _safe_softmax _softmax_backward_data aminmax
     binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits celu elu_backward
     fill.Tensor frac gelu_backward glu glu_backward hardshrink hardsigmoid hardsigmoid_backward hardswish
-    hardswish_backward hardtanh_backward huber_loss huber_loss_backward isclose isfinite l1_loss leaky_relu_backward lerp
+    hardswish_backward hardtanh_backward huber_loss huber_loss_backward isclose isfinite l1_loss leaky_relu_backward
     linalg_vector_norm log_sigmoid_backward log_sigmoid_forward logaddexp logit logit_backward logsumexp masked_fill mish
     mish_backward mse_loss mse_loss_backward nan_to_num native_batch_norm native_batch_norm_backward
     _native_batch_norm_legit _native_batch_norm_legit_functional _native_batch_norm_legit_no_training
