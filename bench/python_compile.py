@@ -96,20 +96,23 @@ def cases(rng):
     full = {"rows": rows, "cols": cols, "heads": heads, "length": length, "vocabulary": vocabulary, "width": width}
     table = [
         Case("rms_norm", rms_norm, lambda n, s: (n(s["rows"], s["cols"]), n(s["cols"]))),
-        Case("add_rms_norm", add_rms_norm, lambda n, s: (n(s["rows"], s["cols"]), n(s["rows"], s["cols"]), n(s["cols"]))),
+        Case("add_rms_norm", add_rms_norm, lambda n, s: (n(s["rows"], s["cols"]), n(s["rows"], s["cols"]),
+                                                         n(s["cols"]))),
         Case("swiglu", swiglu, lambda n, s: (n(s["rows"], s["cols"]), n(s["rows"], s["cols"]))),
         Case("bias_gelu", bias_gelu, lambda n, s: (n(s["rows"], s["cols"]), n(s["cols"]))),
         Case("masked_softmax", masked_softmax, lambda n, s: (n(s["heads"], s["length"], s["length"]), torch.ones(
             s["length"], s["length"], dtype=torch.bool, device=n(1).device).triu(1))),
         Case("rope", rope, lambda n, s: (n(s["heads"], s["length"], 128), n(s["length"], 128), n(s["length"], 128))),
-        Case("norm_dropout_mask", norm_dropout_mask, lambda n, s: (n(s["rows"], s["cols"]), (n(s["rows"], s["cols"]) > 0).to(
-            n(1).dtype), n(s["cols"]))),
+        Case("norm_dropout_mask", norm_dropout_mask, lambda n, s: (n(s["rows"], s["cols"]), (n(
+            s["rows"], s["cols"]) > 0).to(n(1).dtype), n(s["cols"]))),
         Case("swiglu, trained", swiglu, lambda n, s: (n(s["rows"], s["cols"]), n(s["rows"], s["cols"])), True),
-        Case("layer_norm, trained", layer_norm, lambda n, s: (n(s["rows"], s["cols"]), n(s["cols"]), n(s["cols"])), True),
+        Case("layer_norm, trained", layer_norm, lambda n, s: (n(s["rows"], s["cols"]), n(s["cols"]), n(s["cols"])),
+             True),
         Case("cross_entropy, trained", cross_entropy, lambda n, s: (n(s["rows"] // 4, s["vocabulary"]), torch.randint(
             0, s["vocabulary"], (s["rows"] // 4, ), device=n(1).device)), True),
-        Case("mlp, trained", mlp, lambda n, s: (n(s["rows"] // 2, s["width"]), n(4 * s["width"], s["width"], scale=0.03),
-                                                n(4 * s["width"]), n(s["width"], 4 * s["width"], scale=0.03)), True),
+        Case("mlp, trained", mlp, lambda n, s: (n(s["rows"] // 2, s["width"]), n(
+            4 * s["width"], s["width"], scale=0.03), n(4 * s["width"]), n(s["width"], 4 * s["width"], scale=0.03)),
+             True),
         Case("adamw", adamw, lambda n, s: tuple([(n if k < 3 else lambda *a: n(*a).abs())(s["rows"] * m, s["cols"])
                                                  for m in (1, 2)] for k in range(4))),
     ]
@@ -216,7 +219,8 @@ def main():
     given = parser.parse_args()
     gpu = torch.cuda.is_available()
     device, wait = ("cuda", torch.cuda.synchronize) if gpu else ("cpu", lambda: None)
-    dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[given.dtype or ("bf16" if gpu else "f32")]
+    dtypes = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
+    dtype = dtypes[given.dtype or ("bf16" if gpu else "f32")]
     torch.manual_seed(given.seed)
 
     def normal(*shape, scale=1.0): return (torch.randn(*shape, device=device) * scale).to(dtype)
@@ -250,7 +254,8 @@ def main():
                 row["gb_s"] = bytes_moved / row["run_us"] / 1e3
                 if name == "kiln":
                     report = kiln.dynamo.report()
-                    row["covered"], row["operations"], row["kernels"] = report.covered, report.operations, report.kernels
+                    row["covered"], row["operations"] = report.covered, report.operations
+                    row["kernels"] = report.kernels
                 torch._dynamo.reset()
                 row["call_us"] = cpu_us(work_of(case, make[name](case.function), copied(tiny)), wait)
             except Exception as e:  # one contender's failure is a row

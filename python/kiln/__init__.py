@@ -8,7 +8,8 @@ from kiln._expr import Expr, Plan, expr
 from kiln._jit import Kernel, jit
 from kiln._kiln import Error, version as __version__
 
-__all__ = ["CommandError", "Error", "Expr", "Interrupted", "Kernel", "Opaque", "Plan", "Plot", "Session", "Table", "__version__",
+__all__ = ["CommandError", "Error", "Expr", "Interrupted", "Kernel", "Opaque", "Plan", "Plot", "Session", "Table",
+           "__version__",
            "bench", "compare", "compile", "expr", "jit", "profile", "session", "static", "tune", "why"]
 
 

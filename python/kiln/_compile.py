@@ -8,11 +8,11 @@ def compile(fn: Callable | None = None, *, fullgraph: bool = False, dynamic: boo
             strict: bool = False) -> Any:
     """A function or module whose operations on tensors share kernels of Kiln's, beside torch.compile.
 
-    What Kiln has no expression for is left to PyTorch: kiln.dynamo.report() tells which operations and why. Gradients,
+    What Kiln has no expression for is left to PyTorch: kiln.dynamo.report() tells what and why. Gradients,
     modules, guards and recompilations are TorchDynamo's and AOTAutograd's, as of torch.compile.
 
-    fullgraph: a break of the graph is an error. dynamic: True takes sizes as unknown from the first call on; kernels are
-    made for each size all the same. strict: an operation without an expression raises kiln.dynamo.Unsupported.
+    fullgraph: a break of the graph is an error. dynamic: True takes sizes as unknown from the first call on; kernels
+    are made for each size all the same. strict: an operation without an expression raises kiln.dynamo.Unsupported.
     """
     if fn is None: return lambda f: compile(f, fullgraph=fullgraph, dynamic=dynamic, strict=strict)
     import torch

@@ -208,7 +208,8 @@ class Expr:
 
     def unsqueeze(self, dim: int) -> Expr:
         at = dim + self.ndim + 1 if dim < 0 else dim
-        if not 0 <= at <= self.ndim: raise IndexError(f"unsqueeze: dimension {dim} of a result that has {self.ndim + 1}")
+        if not 0 <= at <= self.ndim:
+            raise IndexError(f"unsqueeze: dimension {dim} of a result that has {self.ndim + 1}")
         return self.reshape(*self.shape[:at], 1, *self.shape[at:])
 
     def squeeze(self, dim: int | None = None) -> Expr:

@@ -191,8 +191,8 @@ Status ExprProgram::launch(std::span<const uint64_t> inputs, std::span<const uin
                            const Stream& stream) const {
   const ProgramImpl& p = *impl_;
   if (inputs.size() != p.inputs || buffers.size() != p.buffer_bytes.size())
-    return error(ErrorKind::kValue, "a program of {} inputs and {} buffers got {} and {}", p.inputs,
-                 p.buffer_bytes.size(), inputs.size(), buffers.size());
+    return error(ErrorKind::kValue, "a program got {} inputs and {} buffers, and has {} and {}", inputs.size(),
+                 buffers.size(), p.inputs, p.buffer_bytes.size());
   StreamImpl& queue = p.device.impl()->stream_or_current(stream);
   if (&queue.backend() != &p.device.impl()->backend())
     return error(ErrorKind::kDevice, "the stream belongs to another device than the program, which is on {}",

@@ -1,4 +1,5 @@
 """kiln.compile beside eager PyTorch, on the CPU."""
+import copy
 import gc
 import importlib.util
 import sys
@@ -30,7 +31,7 @@ OPERATIONS = {
     "more activations": lambda x, y, i, m: F.elu(x) + F.leaky_relu(x, 0.2) + F.hardswish(x) + F.hardsigmoid(x) +
     F.softplus(x) + F.relu6(3 * x) + F.hardtanh(x) + F.selu(x) + F.celu(x) + F.softshrink(x) + F.logsigmoid(x),
     "glu": lambda x, y, i, m: F.glu(x, -1) + 1,
-    "clamps": lambda x, y, i, m: x.clamp(-0.5, 0.5) + x.clamp(min=0.1) + x.clamp_max(y) + torch.maximum(x, y) - x.sign(),
+    "clamps": lambda x, y, i, m: x.clamp(-0.5, 0.5) + x.clamp(min=0.1) + x.clamp_max(y) + x.maximum(y) - x.sign(),
     "comparisons": lambda x, y, i, m: ((x > y) | (x <= 0.5) & (y != x)) ^ (x == 0),
     "logic": lambda x, y, i, m: torch.logical_and(x, m) | torch.logical_xor(x, y) | torch.logical_not(m),
     "where": lambda x, y, i, m: torch.where(m, x, 2.0) + torch.where(m, y, x) + x.masked_fill(m, -1.5) * 2,
@@ -142,7 +143,7 @@ class Semantics(Case):
     """What a function does beside its arithmetic."""
 
     def check(self, f, *args, **options):
-        """Results, strides and what became of the arguments are eager's; twice, since the second call is another path."""
+        """Results, strides and what became of the arguments are eager's; twice: the second call is another path."""
         g = compiled(f, **options)
         for _ in range(2):
             mine, theirs = [[a.clone() if isinstance(a, torch.Tensor) else a for a in args] for _ in range(2)]
@@ -202,8 +203,9 @@ class Semantics(Case):
         self.check(lambda x: (x * 2).relu(), x)
         self.check(lambda x, y: (x + y) * y, x, torch.randn(2, 8, 6, 6))
         self.check(lambda x: (x.sum(1) + 1) * 2, x)
-        for y in (torch.randn(6, 8).T, torch.randn(8, 6)[::2, 1::2], torch.randn(8, 1).expand(8, 6), torch.randn(1).expand(3),
-                  torch.randn(3, 1, 4)[:, 0], torch.randn(100)[3:53].view(10, 5), torch.randn(6).as_strided((3, 3), (1, 1))):
+        for y in (torch.randn(6, 8).T, torch.randn(8, 6)[::2, 1::2], torch.randn(8, 1).expand(8, 6),
+                  torch.randn(1).expand(3), torch.randn(3, 1, 4)[:, 0], torch.randn(100)[3:53].view(10, 5),
+                  torch.randn(6).as_strided((3, 3), (1, 1))):
             f = lambda x: (x * 2 + x.sum(0)) * x.sigmoid()
             self.assertClose(compiled(f)(y), f(y))
 
@@ -252,10 +254,9 @@ class Semantics(Case):
 
     def test_modules(self):
         torch.manual_seed(0)
-        net = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.LayerNorm(32), nn.Dropout(0.0), nn.Linear(32, 4), nn.BatchNorm1d(4))
-        twin = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.LayerNorm(32), nn.Dropout(0.0), nn.Linear(32, 4),
-                             nn.BatchNorm1d(4))
-        twin.load_state_dict(net.state_dict())
+        net = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.LayerNorm(32), nn.Dropout(0.0), nn.Linear(32, 4),
+                            nn.BatchNorm1d(4))
+        twin = copy.deepcopy(net)
         step = compiled(twin)
         ours, theirs = torch.optim.SGD(twin.parameters(), 0.1), torch.optim.SGD(net.parameters(), 0.1)
         for k in range(3):
@@ -345,6 +346,7 @@ class Interface(Case):
         self.assertEqual((report.operations, report.covered, report.graphs), (5, 4, 1))
         self.assertEqual(report.left, {("aten.sort.default", "no expression"): 1})
         self.assertEqual((len(report.pieces), report.kernels, report.fallbacks), (2, 2, 1))
+        self.assertIn("2 pieces, 2 kernels", str(report))
         self.assertIn("4 of 5 operations (80 %)", str(report))
         self.assertIn("1 x aten.sort.default: no expression", str(report))
         kiln.dynamo.clear_report()

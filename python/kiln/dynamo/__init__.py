@@ -26,7 +26,7 @@ _OPTIONS = {"strict"}
 
 def backend(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | None = None,
             **more: Any) -> Callable[..., Any]:
-    """A backend for torch.compile. options: {"strict": True} raises Unsupported for operations without an expression."""
+    """A backend for torch.compile. options: {"strict": True} raises Unsupported for what has no expression."""
     chosen = {**(options or {}), **more}
     if unknown := set(chosen) - _OPTIONS: raise ValueError(f"the backend kiln has no option {sorted(unknown)[0]!r}")
     compiler = functools.partial(_compile, strict=bool(chosen.get("strict")))

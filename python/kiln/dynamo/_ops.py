@@ -11,7 +11,8 @@ from typing import Any, Callable, Sequence
 
 import torch
 
-from kiln._expr import Expr, _apply, _arange, _cat, _index, as_expr
+from kiln import _kiln
+from kiln._expr import Expr, _apply, _arange, _cat, _index
 
 
 class Unsupported(Exception):
@@ -588,6 +589,11 @@ def _same_device(device: Any, x: Expr) -> bool:
     return wanted.type == kind and (wanted.index is None or wanted.index == int(number or 0))
 
 
+def _places(n: int, device: str) -> Expr:
+    number = -1 if device == "cpu" else int(device.partition(":")[2])
+    return Expr(_kiln.Expr.iota(n, "int32" if n < 2**30 else "int64", number))
+
+
 class Full:
     """A tensor that is full of one number: as a number where that means the same, else made of places."""
 
@@ -595,9 +601,7 @@ class Full:
         self.value, self.dtype, self.shape, self.device = value, dtype, tuple(shape), device
 
     def expr(self) -> Expr:
-        beside = type("_On", (), {"device": self.device})
-        one = _arange(1, 1, 0, beside).reshape(*[1] * len(self.shape)) if self.shape else _arange(1, 1, 0, beside).reshape([])
-        value = self.value
+        one, value = _places(1, self.device).reshape([1] * len(self.shape)), self.value
         if self.dtype == "bool": out = one == one if value else one != one
         else: out = one.to(self.dtype) + (value if _is_float_name(self.dtype) else int(value))
         return out.to(self.dtype).expand(list(self.shape))
@@ -608,8 +612,8 @@ def _is_float_name(dtype: str) -> bool:
 
 
 # The value's position among the arguments; what else they say is in the result's description.
-FULL = {"aten.full.default": 1, "aten.full_like.default": 1, "aten.new_full.default": 2, "aten.scalar_tensor.default": 0,
-        "aten.fill.Scalar": 1}
+FULL = {"aten.full.default": 1, "aten.full_like.default": 1, "aten.new_full.default": 2,
+        "aten.scalar_tensor.default": 0, "aten.fill.Scalar": 1}
 ZEROS = {"aten.zeros.default": 0, "aten.zeros_like.default": 0, "aten.new_zeros.default": 0, "aten.ones.default": 1,
          "aten.ones_like.default": 1, "aten.new_ones.default": 1}
 
@@ -617,22 +621,21 @@ ZEROS = {"aten.zeros.default": 0, "aten.zeros_like.default": 0, "aten.new_zeros.
 def arange(n: int, start: Any, step: Any, dtype: str, device: str) -> Expr:
     if not dtype.startswith(("int", "uint")) or not isinstance(start, int) or not isinstance(step, int):
         raise Unsupported("arange of floats")
-    places = _arange(n, 1, 0, type("_On", (), {"device": device})).to("int64")
-    return (places * step + start).to(dtype)
+    return (_places(n, device).to("int64") * step + start).to(dtype)
 
 
 # Operations of PyTorch's that are better taken apart, into those of the table.
 DECOMPOSED = """
-    _fused_rms_norm_backward _log_softmax_backward_data _safe_softmax _softmax_backward_data aminmax
-    binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits celu elu_backward
-    fill.Tensor frac gelu_backward glu glu_backward hardshrink hardsigmoid hardsigmoid_backward hardswish
-    hardswish_backward hardtanh_backward huber_loss huber_loss_backward isclose isfinite l1_loss leaky_relu_backward
-    linalg_vector_norm log_sigmoid_backward log_sigmoid_forward logaddexp logit logit_backward logsumexp masked_fill mish
-    mish_backward mse_loss mse_loss_backward nan_to_num native_batch_norm native_batch_norm_backward
-    _native_batch_norm_legit _native_batch_norm_legit_functional _native_batch_norm_legit_no_training
-    native_dropout_backward native_group_norm native_group_norm_backward native_layer_norm_backward norm relu6 select_backward
-    selu sigmoid_backward silu_backward slice_backward smooth_l1_loss smooth_l1_loss_backward softplus
-    softplus_backward softshrink stack std_mean tanh_backward threshold threshold_backward xlogy
+    aminmax binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits celu elu_backward
+    fill.Tensor frac _fused_rms_norm_backward gelu_backward glu glu_backward hardshrink hardsigmoid
+    hardsigmoid_backward hardswish hardswish_backward hardtanh_backward huber_loss huber_loss_backward isclose
+    isfinite l1_loss leaky_relu_backward linalg_vector_norm log_sigmoid_backward log_sigmoid_forward
+    _log_softmax_backward_data logaddexp logit logit_backward logsumexp masked_fill mish mish_backward mse_loss
+    mse_loss_backward nan_to_num native_batch_norm native_batch_norm_backward _native_batch_norm_legit
+    _native_batch_norm_legit_functional _native_batch_norm_legit_no_training native_dropout_backward
+    native_group_norm native_group_norm_backward native_layer_norm_backward norm relu6 _safe_softmax select_backward
+    selu sigmoid_backward silu_backward slice_backward smooth_l1_loss smooth_l1_loss_backward _softmax_backward_data
+    softplus softplus_backward softshrink stack std_mean tanh_backward threshold threshold_backward xlogy
 """.split()
 
 

@@ -15,7 +15,7 @@ from torch.fx import GraphModule, Node
 
 from kiln import _kiln
 from kiln.dynamo import _ops, _report
-from kiln.dynamo._build import ARANGES, Builder, evaluate, hint, is_full, is_getitem, memory_order, name_of, placeholder
+from kiln.dynamo._build import ARANGES, Builder, device_number, evaluate, hint, is_full, is_getitem, memory_order, name_of, placeholder
 from kiln.dynamo._ops import Unsupported
 
 # The most operations of a piece: planning takes longer than in proportion.
@@ -151,7 +151,8 @@ class Partition:
             if n not in inside or is_getitem(n) or any(is_getitem(u) for u in n.users): continue
             if self.output in n.users or not n.users: continue
             size = sum(t.numel() for t in tensors_of(n.meta["val"]))
-            read = sum(t.numel() for p in n.all_input_nodes if p.op != "placeholder" for t in tensors_of(p.meta.get("val")))
+            inner = [p for p in n.all_input_nodes if p.op != "placeholder"]
+            read = sum(t.numel() for p in inner for t in tensors_of(p.meta.get("val")))
             if hint(size) < hint(read): continue
             level[n] = max(level[n], min(level[u] for u in n.users))
 
@@ -299,7 +300,12 @@ def generate(partition: Partition) -> Callable[[list], list]:
             outputs = [n for n in outputs if isinstance(n.meta["val"], torch.Tensor)]
             builder = Builder(full + step, inputs, outputs, _eager(gm, full + step, inputs, outputs), partition.strict)
             call = code.object(_kiln.piece(builder))
-            code.lines.append(f"[{', '.join(map(code.name, outputs))}] = {call}({', '.join(map(code.name, inputs))})")
+            line = f"[{', '.join(map(code.name, outputs))}] = {call}({', '.join(map(code.name, inputs))})"
+            device = outputs[0].meta["val"].device
+            # Kiln makes the context of its device current, which is PyTorch's current device.
+            if device.type == "cuda" and torch.cuda.device_count() > 1:
+                line = f"with {code.object(torch.cuda.device)}({device_number(device)}): {line}"
+            code.lines.append(line)
         else:
             code.call(step, gm)
         read = {p for n in members for p in n.all_input_nodes}

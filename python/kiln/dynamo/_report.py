@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Piece:
-    """Operations that Kiln computes together, for tensors of one layout. `reason`: why PyTorch computes them instead."""
+    """Operations that Kiln computes together, for one layout of their tensors. `reason`: why PyTorch does instead."""
     operations: int
     kernels: int
     seconds: float
@@ -37,15 +37,17 @@ class Report:
     @property
     def fallbacks(self) -> int:
         """Operations that have no expression, and pieces that no kernel was found for."""
-        return sum(n for (_, reason), n in self.left.items() if reason != ALONE) + sum(bool(p.reason) for p in self.pieces)
+        operations = sum(n for (_, reason), n in self.left.items() if reason != ALONE)
+        return operations + sum(bool(p.reason) for p in self.pieces)
 
     def __str__(self) -> str:
         def counted(n: int, what: str) -> str: return f"{n} {what}{'s' * (n != 1)}"
 
         share = 100 * self.covered / self.operations if self.operations else 100
         lines = [f"Kiln computes {self.covered} of {counted(self.operations, 'operation')} ({share:.0f} %) of "
-                 f"{counted(self.graphs, 'graph')}, in {counted(self.kernels, 'kernel')} of "
-                 f"{counted(len(self.pieces), 'piece')}, compiled in {self.seconds:.2f} s; PyTorch computes the rest"]
+                 f"{counted(self.graphs, 'graph')}: {counted(len(self.pieces), 'piece')}, "
+                 f"{counted(self.kernels, 'kernel')}, compiled in {self.seconds:.2f} s"]
+        if len(self.left) or self.fallbacks: lines.append("PyTorch computes")
         lines += [f"  {n:4} x {name}: {reason}" for (name, reason), n in self.left.most_common()]
         lines += [f"     1 x a piece of {p.operations} operations: {p.reason}" for p in self.pieces if p.reason]
         return "\n".join(lines)
@@ -70,8 +72,8 @@ def add_piece(piece: Piece) -> None:
         _report.pieces.append(piece)
         if not piece.reason or piece.reason in _warned: return
         _warned.add(piece.reason)
-    warnings.warn(f"PyTorch computes {piece.operations} operations, since Kiln does not: {piece.reason}", RuntimeWarning,
-                  stacklevel=2)
+    warnings.warn(f"PyTorch computes {piece.operations} operations, since Kiln does not: {piece.reason}",
+                  RuntimeWarning, stacklevel=2)
 
 
 def snapshot() -> Report:
