@@ -111,7 +111,10 @@ struct Group {
   LibraryProduct product;                     // kProduct
   std::vector<int> nodes;                     // of the given graph that it computes, in order
   std::vector<int> reads, writes;             // values
-  double bytes = 0;                           // moved when each operand is read and each result written once
+  /// (written, read): the program that writes an element has read the same one before, and nobody else reads it. Both
+  /// may be one tensor.
+  std::vector<std::pair<int, int>> in_place;
+  double bytes = 0;  // moved when each operand is read and each result written once
   double flop = 0;
   std::string shape;  // of the work: "rows 8192 x 8192", for tables
 };

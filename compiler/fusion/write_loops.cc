@@ -52,10 +52,48 @@ class LoopWriter {
       single();
     else
       elements();
+    if (c_.form == Form::kPointwise) note_in_place();
     return e_.problem();
   }
 
  private:
+  /// Loads are made once, before the first store that needs them. Where all tensors are alike, or one number, all tiles
+  /// have one layout: then a thread reads and writes the same elements, in this order.
+  void note_in_place() {
+    const Access& first = writes_.front();
+    const DType dtype = dag_.nodes[at(first.node)].dtype;
+    for (const auto* list : {&loads_, &writes_})
+      for (const Access& a : *list) {
+        const bool alike = a.strides == first.strides && dag_.nodes[at(a.node)].dtype == dtype;
+        const bool number = std::ranges::all_of(a.strides, [](int64_t stride) { return stride == 0; });
+        if (!(alike && full(a) && !looked_up_.contains(a.node)) && (list == &writes_ || !number)) return;
+      }
+    std::set<int> seen;
+    std::set<Access> made;
+    for (size_t i = 0; i < stores_.size(); ++i) {
+      note_loads_of(stores_[i], seen, made);
+      for (const Access& a : made)
+        if (a.strides == writes_[i].strides && a.offset == writes_[i].offset && is_read_once(a))
+          group_.in_place.emplace_back(r_.value_of[at(stores_[i])], r_.value_of[at(a.node)]);
+    }
+  }
+
+  bool is_read_once(const Access& a) const {
+    return std::ranges::all_of(loads_, [&](const Access& other) { return other.node != a.node || other == a; });
+  }
+
+  void note_loads_of(int m, std::set<int>& seen, std::set<Access>& made) {
+    if (!seen.insert(m).second) return;
+    const DagNode& n = dag_.nodes[at(m)];
+    for (size_t i = 0; i < n.operands.size(); ++i) {
+      if (n.operands[i].is_number()) continue;
+      if (c_.contains(n.operands[i].node))
+        note_loads_of(n.operands[i].node, seen, made);
+      else if (Access a = e_.access(m, i); !dag_.nodes[at(a.node)].counts)
+        made.insert(std::move(a));
+    }
+  }
+
   void collect() {
     for (int m : c_.members) {
       const DagNode& n = dag_.nodes[at(m)];
@@ -64,6 +102,7 @@ class LoopWriter {
           const Access a = e_.access(m, i);
           (dag_.nodes[at(a.node)].counts ? all_ : loads_).push_back(a);
           if (!dag_.nodes[at(a.node)].counts && (n.op != ExprOp::kTake || i > 0)) early_.push_back(a);
+          if (n.op == ExprOp::kTake && i == 0) looked_up_.insert(a.node);
         }
       if (r_.grouping.stored[at(m)]) {
         stores_.push_back(m);
@@ -722,6 +761,7 @@ class LoopWriter {
   Emitter e_;
   std::vector<Access> loads_, writes_, all_, early_;
   std::vector<int> stores_;
+  std::set<int> looked_up_;  // whose elements are taken from where others say
   std::vector<Run> kept_, reduced_;
   int widest_ = 1;
   std::string rows_name_, before_;

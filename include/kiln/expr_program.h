@@ -36,6 +36,9 @@ class ExprProgram {
     DType dtype = DType::kF32;
     std::vector<int64_t> shape, strides;
     int64_t offset = 0;  // in elements
+    /// Inputs in whose memory it may be written instead: row-major, of its dtype and size, and read no more when an
+    /// element is written. No two results in one input.
+    std::vector<int> may_overwrite = {};
   };
   std::span<const Output> outputs() const;
   /// For what lives between kernels; aligned to 16 bytes, and free again when the launch is done. 0: none.
@@ -45,8 +48,9 @@ class ExprProgram {
   int kernels() const;
   ExprPlan plan() const;
 
-  /// One address for each input, as aligned as that of make(), and for each buffer. Results may not overlap inputs.
-  /// Neither waits nor allocates on a GPU; on the CPU it is done when this returns. Any number of threads at once.
+  /// One address for each input, as aligned as that of make(), and for each buffer. Results may not overlap inputs, but
+  /// for `may_overwrite`. Neither waits nor allocates on a GPU; on the CPU it is done when this returns. Any number of
+  /// threads at once.
   Status launch(std::span<const uint64_t> inputs, std::span<const uint64_t> buffers, uint64_t workspace,
                 const Stream& stream = {}) const;
 

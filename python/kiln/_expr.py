@@ -110,7 +110,7 @@ class Expr:
         if 0 in self.shape or any(0 in e.shape for e in leaves): return self._eval_empty(memory, out, leaves)
         program = _kiln.ExprProgram([e._node for e in leaves], [node], variant)
         tensors = [e._tensor for e in leaves]
-        (_, dtype, shape, strides, offset), = program.outputs
+        (_, dtype, shape, strides, offset, _), = program.outputs
         row_major = offset == 0 and strides == _memory.row_major(shape)
         if out is not None and row_major and _may_write(out, tensors):
             result = buffer = out

@@ -49,9 +49,10 @@ PyObject* program_get(PyObject* self, void*) {
 Ref outputs_of(const ExprProgram& p) {
   Ref list = Ref::take(PyList_New(0));
   for (const ExprProgram::Output& o : p.outputs()) {
+    const std::vector<int64_t> over(o.may_overwrite.begin(), o.may_overwrite.end());
     const Ref row =
-        Ref::take(PyTuple_Pack(5, number(o.buffer).get(), text(info(o.dtype).torch).get(), int_tuple(o.shape).get(),
-                               int_tuple(o.strides).get(), number(o.offset).get()));
+        Ref::take(PyTuple_Pack(6, number(o.buffer).get(), text(info(o.dtype).torch).get(), int_tuple(o.shape).get(),
+                               int_tuple(o.strides).get(), number(o.offset).get(), int_tuple(over).get()));
     check(PyList_Append(list.get(), row.get()));
   }
   return list;
@@ -60,7 +61,8 @@ Ref outputs_of(const ExprProgram& p) {
 PyGetSetDef program_getters[] = {
     {"buffers", program_get<[](const ExprProgram& p) { return int_tuple(p.buffer_bytes()); }>, nullptr,
      "bytes of each buffer that the caller allocates", nullptr},
-    {"outputs", program_get<outputs_of>, nullptr, "(buffer, dtype, shape, strides, offset) of each", nullptr},
+    {"outputs", program_get<outputs_of>, nullptr,
+     "(buffer, dtype, shape, strides, offset, inputs that it may overwrite) of each", nullptr},
     {"workspace", program_get<[](const ExprProgram& p) { return number(p.workspace_bytes()); }>, nullptr,
      "bytes of memory between kernels", nullptr},
     {"kernels", program_get<[](const ExprProgram& p) { return number(p.kernels()); }>, nullptr, "launches of a run",
@@ -113,6 +115,7 @@ struct Recipe {
   int device = -1;
   struct Allocation {
     Ref function, arguments;
+    size_t argument = 0;  // whose memory it is, where there is no function
   };
   std::vector<Allocation> buffers;
   Allocation workspace;  // empty: none
@@ -132,7 +135,10 @@ struct Piece {
 
 Piece& piece_of(PyObject* self) { return *unboxed<std::unique_ptr<Piece>>(self); }
 
-Recipe::Allocation allocation_of(PyObject* pair) { return {Ref::share(item(pair, 0)), Ref::share(item(pair, 1))}; }
+Recipe::Allocation allocation_of(PyObject* pair) {
+  if (PyLong_Check(pair)) return {{}, {}, static_cast<size_t>(integer_of(pair))};
+  return {Ref::share(item(pair, 0)), Ref::share(item(pair, 1))};
+}
 
 std::shared_ptr<const Recipe> built(const Piece& piece, PyObject* const* args, Py_ssize_t count) {
   const Ref given = Ref::take(PyTuple_New(count));
@@ -160,12 +166,12 @@ Ref allocated(const Recipe::Allocation& a) {
   return Ref::take(PyObject_Call(a.function.get(), a.arguments.get(), nullptr));
 }
 
-Ref run_recipe(const Recipe& recipe, std::span<const uint64_t> addresses) {
+Ref run_recipe(const Recipe& recipe, PyObject* const* args, std::span<const uint64_t> addresses) {
   std::vector<Ref> buffers;
   std::vector<uint64_t> out;
   buffers.reserve(recipe.buffers.size()), out.reserve(recipe.buffers.size());
   for (const Recipe::Allocation& a : recipe.buffers) {
-    buffers.push_back(allocated(a));
+    buffers.push_back(a.function ? allocated(a) : Ref::share(args[a.argument]));
     out.push_back(read_foreign(buffers.back().get()).address);
   }
   Ref workspace;
@@ -224,7 +230,7 @@ PyObject* call_piece(PyObject* self, PyObject* const* args, Py_ssize_t count) {
       recipe = found->second;
       piece.last_key = std::move(key), piece.last = recipe;
     }
-    if (!recipe->instead) return run_recipe(*recipe, addresses);
+    if (!recipe->instead) return run_recipe(*recipe, args, addresses);
     const Ref given = Ref::take(PyTuple_New(count));
     for (Py_ssize_t i = 0; i < count; ++i) check(PyTuple_SetItem(given.get(), i, Ref::share(args[i]).release()));
     return Ref::take(PyObject_Call(recipe->instead.get(), given.get(), nullptr));
@@ -246,8 +252,9 @@ PyObject* make_piece(PyObject*, PyObject* build) {
 PyMethodDef piece_functions[] = {
     {"piece", make_piece, METH_O,
      "piece(build): a function of tensors and ints. build(arguments) is called for each layout of them, and gives a "
-     "callable, or (program, buffers, workspace, results): (function, arguments) that allocate each buffer and the "
-     "workspace or None, and for each result its buffer and a function of that or None."},
+     "callable, or (program, buffers, workspace, results): for each buffer (function, arguments) that allocate it, or "
+     "the position of the argument that it is; the same for the workspace, or None; for each result its buffer and a "
+     "function of that or None."},
     {}};
 
 PyType_Slot piece_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroy<std::unique_ptr<Piece>>)}, {}};

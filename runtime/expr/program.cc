@@ -97,6 +97,29 @@ Result<std::vector<Tensor>> place_values(const ExprWalk& walk, std::span<const i
   return values;
 }
 
+/// The inputs that a value may be written over: what reads them is over then, or reads in step.
+std::vector<int> may_overwrite(const ProgramImpl& p, int written) {
+  const fusion::Plan& plan = p.plan->plan;
+  const fusion::Value& to = plan.values[static_cast<size_t>(written)];
+  std::vector<int> inputs;
+  for (size_t i = 0; i < plan.values.size(); ++i) {
+    const fusion::Value& from = plan.values[i];
+    if (from.input < 0 || from.dtype != to.dtype || fusion::numel(from.shape) != fusion::numel(to.shape) ||
+        from.strides != fusion::row_major(from.shape) || to.strides != fusion::row_major(to.shape))
+      continue;
+    bool may = true;
+    for (size_t g = 0; may && g < plan.groups.size(); ++g) {
+      const fusion::Group& group = plan.groups[g];
+      if (std::ranges::find(group.reads, static_cast<int>(i)) == group.reads.end()) continue;
+      const std::pair<int, int> both = {written, static_cast<int>(i)};
+      may = static_cast<int>(g) < to.first_group ||
+            (static_cast<int>(g) == to.first_group && std::ranges::find(group.in_place, both) != group.in_place.end());
+    }
+    if (may) inputs.push_back(p.origins[i].index);
+  }
+  return inputs;
+}
+
 Status place_outputs(ProgramImpl& out) {
   for (const fusion::View& view : out.plan->plan.outputs) {
     const Origin& origin = out.origins[static_cast<size_t>(view.value)];
@@ -104,7 +127,8 @@ Status place_outputs(ProgramImpl& out) {
       return error(ErrorKind::kValue, "output {} is a view of an input: there is nothing to compute",
                    out.outputs.size());
     const fusion::Value& value = out.plan->plan.values[static_cast<size_t>(view.value)];
-    out.outputs.push_back({origin.index, value.dtype, view.shape, view.strides, view.offset});
+    out.outputs.push_back(
+        {origin.index, value.dtype, view.shape, view.strides, view.offset, may_overwrite(out, view.value)});
   }
   return {};
 }

@@ -99,6 +99,11 @@ class Case(unittest.TestCase):
         if isinstance(want, torch.Tensor): self.assertEqual(got.stride(), want.stride())
 
 
+    def tearDown(self):
+        """No piece was left to PyTorch for an error."""
+        self.assertEqual([p.reason for p in kiln.dynamo.report().pieces if p.reason], [])
+
+
 class Operations(Case):
 
     def check(self, dtype, **tolerance):
@@ -163,6 +168,82 @@ class Semantics(Case):
             return x + 1
 
         self.check(f, *inputs()[:2])
+
+    def test_changes_in_place_of_what_is_read(self):
+        x, y = torch.randn(64, 64), torch.randn(64, 64)
+
+        def moments(p, g, m, v):
+            m.lerp_(g, 0.1)
+            v.mul_(0.999).addcmul_(g, g, value=0.001)
+            p.addcdiv_(m, v.sqrt() + 1e-8, value=-0.1)
+
+        self.check(moments, x, y, x + y, y.abs())
+        for dtype in (torch.bfloat16, torch.float16):  # moments of another dtype
+
+            def mixed(p, g, m, v):
+                m.lerp_(g.float(), 0.1)
+                v.mul_(0.999).add_(g.float().square() * 0.001)
+                p.sub_(m / (v.sqrt() + 1e-8) * 0.1)
+
+            self.check(mixed, x.to(dtype), y.to(dtype), x + y, y.abs())
+
+        def swap(a, b):
+            old = a * 1
+            a.copy_(b * 2)
+            b.copy_(old * 3)
+
+        def rotated(a, b):
+            a.copy_(a.T + b)
+            b.sub_(a.mean(1, keepdim=True))
+
+        def shifted(a, b):
+            a[1:].add_(a[:-1] * 2)
+            b.copy_(b.flip(0) + b)
+
+        def rows(a, b):
+            a.copy_(a.softmax(-1) + a.sum(0))
+            b.mul_(b.sum() / b.numel())
+
+        def read_again(a, b):
+            a.add_(1).mul_(b)
+            b.copy_(a.sort(1).values + a)
+            return a * 2, b.T
+
+        def looked_up(a, b):
+            a.copy_(a[torch.arange(63, -1, -1)] + a)
+            b.copy_(a @ b)
+
+        def late(a, b, c):
+            c.copy_(b + 1)
+            b.copy_(a * 2 + c)
+            a.zero_()
+
+        for f in (swap, rotated, shifted, rows, read_again, looked_up): self.check(f, x, y)
+        self.check(late, x, y, x - y)
+        self.check(moments, *[torch.randn(65 * 7 + 1)[1:].view(65, 7) for _ in range(3)], torch.rand(65, 7))
+        self.check(moments, x.T, y, x[::1].contiguous().T, y.abs().T)
+
+        def alias(a):
+            b = a.view(-1)
+            b.mul_(2)
+            a.add_(1)
+            return b + 1
+
+        self.check(alias, x)
+        both = compiled(lambda a, b: (a.add_(1), b.mul_(2))[0])
+        base, twin = torch.ones(10), torch.ones(10)
+        both(base[:6], base[4:])
+        twin[:6].add_(1), twin[4:].mul_(2)
+        self.assertClose(base, twin)
+
+    def test_memory_that_changes_is_written_once(self):
+        x, y = torch.randn(64, 64), torch.randn(64, 64)
+        g = compiled(lambda x, y: x.mul_(0.5).add_(y))
+        g(x, y)
+        with torch.profiler.profile(profile_memory=True) as profile:
+            for _ in range(3): g(x, y)
+        seen = [e for e in profile.events() if e.name == "aten::empty_strided" and e.cpu_memory_usage > 0]
+        self.assertFalse(seen)
 
     def test_out_of_a_view(self):
 

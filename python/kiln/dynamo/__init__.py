@@ -31,7 +31,7 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
     if unknown := set(chosen) - _OPTIONS: raise ValueError(f"the backend kiln has no option {sorted(unknown)[0]!r}")
     compiler = functools.partial(_compile, strict=bool(chosen.get("strict")))
     return aot_autograd(fw_compiler=compiler, bw_compiler=compiler, inference_compiler=compiler,
-                        decompositions=_ops.decompositions(),
+                        keep_inference_input_mutations=True, decompositions=_ops.decompositions(),
                         partition_fn=min_cut_rematerialization_partition)(gm, example_inputs)
 
 

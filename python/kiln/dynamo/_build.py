@@ -143,12 +143,14 @@ def _copy(sizes: list[int], strides: list[int], tensor: torch.Tensor) -> torch.T
 class Builder:
     """A piece of a graph: gives kiln._kiln.piece a program for each layout of its arguments.
 
-    inputs: nodes outside of it, of tensors and of sizes. instead: the same, computed by PyTorch.
+    inputs: nodes outside of it, of tensors and of sizes. targets: the inputs that outputs are about to be copied to, and
+    that nobody else reads. instead: the same, computed by PyTorch.
     """
 
     def __init__(self, nodes: Sequence[Node], inputs: Sequence[Node], outputs: Sequence[Node],
-                 instead: Callable[..., tuple], strict: bool) -> None:
-        self.nodes, self.inputs, self.outputs, self.instead, self.strict = nodes, inputs, outputs, instead, strict
+                 targets: dict[Node, Node], instead: Callable[..., tuple], strict: bool) -> None:
+        self.nodes, self.inputs, self.outputs, self.targets = nodes, inputs, outputs, targets
+        self.instead, self.strict = instead, strict
         self.orders = [memory_order(n.meta["val"]) for n in outputs]
         self.operations = sum(not is_getitem(n) and not is_full(n) and name_of(n) not in _ops.VIEWS for n in nodes)
 
@@ -180,12 +182,18 @@ class Builder:
         memory = _memory.Torch(torch)
         buffers: list[Any] = [None] * len(program.buffers)
         results = []
-        for (buffer, dtype, shape, strides, offset), order in zip(program.outputs, self.orders):
+        tensors = [i for i, given in enumerate(arguments) if isinstance(given, torch.Tensor)]
+        for node, made, order in zip(self.outputs, program.outputs, self.orders):
+            buffer, dtype, shape, strides, offset, over = made
             if offset or strides != _memory.row_major(shape): raise Unsupported("a result that is part of another")
             sizes, steps = list(shape), list(strides)
             for at, d in enumerate(order or range(len(shape))): sizes[d], steps[d] = shape[at], strides[at]
             view = None
-            if buffers[buffer] is None:
+            target = self.inputs.index(self.targets[node]) if node in self.targets else -1
+            if buffers[buffer] is None and target in [tensors[i] for i in over] and target not in buffers and (
+                    arguments[target].data_ptr() % 16 == 0 and arguments[target].shape == tuple(sizes)):
+                buffers[buffer] = target  # the copy is then of a tensor to itself
+            elif buffers[buffer] is None:
                 buffers[buffer] = memory.empty(sizes, steps, dtype, roots[0].device)
             else:  # results that are equal, which the caller may change apart
                 view = functools.partial(_copy, sizes, steps)

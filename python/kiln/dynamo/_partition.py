@@ -298,7 +298,8 @@ def generate(partition: Partition) -> Callable[[list], list]:
             inputs, full = _external(step)
             outputs = [n for n in step if n in kept or any(u not in members for u in n.users)]
             outputs = [n for n in outputs if isinstance(n.meta["val"], torch.Tensor)]
-            builder = Builder(full + step, inputs, outputs, _eager(gm, full + step, inputs, outputs), partition.strict)
+            builder = Builder(full + step, inputs, outputs, _targets(members, inputs, outputs),
+                              _eager(gm, full + step, inputs, outputs), partition.strict)
             call = code.object(_kiln.piece(builder))
             line = f"[{', '.join(map(code.name, outputs))}] = {call}({', '.join(map(code.name, inputs))})"
             device = outputs[0].meta["val"].device
@@ -315,6 +316,18 @@ def generate(partition: Partition) -> Callable[[list], list]:
     run = code.function("args")
     run._boxed_call = True  # type: ignore[attr-defined]
     return run
+
+
+def _targets(members: set[Node], inputs: list[Node], outputs: list[Node]) -> dict[Node, Node]:
+    """Outputs that are nothing but the new value of an argument, which the piece alone reads."""
+    found = {}
+    for n in outputs:
+        away = [u for u in n.users if u not in members]
+        if len(away) != 1 or name_of(away[0]) != "aten.copy_.default" or away[0].args[1] is not n: continue
+        target = away[0].args[0]
+        if target.op == "placeholder" and target in inputs and all(u in members or u is away[0] for u in target.users):
+            if n.meta["val"].dtype == target.meta["val"].dtype: found[n] = target
+    return found
 
 
 def _eager(gm: GraphModule, nodes: list[Node], inputs: list[Node], outputs: list[Node]) -> Callable[..., tuple]:

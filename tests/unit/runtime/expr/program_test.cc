@@ -70,6 +70,34 @@ TEST(ExprProgram, SharesOperationsAndKeepsNumbers) {
   }
 }
 
+TEST(ExprProgram, SaysWhatMayBeOverwritten) {
+  const Tensor x = random_tensor({32, 64}, 1), y = random_tensor({32, 64}, 2), row = random_tensor({64}, 3);
+  const Expr inputs[] = {x, y, row};
+  const Expr &a = inputs[0], &b = inputs[1];
+  auto over = [&](std::vector<Expr> outputs) {
+    const auto program = ExprProgram::make(inputs, outputs);
+    KILN_ASSERT(program.ok(), "{}", program.ok() ? "" : program.error().message);
+    std::vector<std::vector<int>> found;
+    for (const ExprProgram::Output& o : program->outputs()) found.push_back(o.may_overwrite);
+    return found;
+  };
+  using Found = std::vector<std::vector<int>>;
+  ExprAttributes turn, half;
+  turn.axes = {1, 0};
+  half.dtype = DType::kF16;
+  const Expr turned = op(ExprOp::kReshape, {op(ExprOp::kPermute, {a}, turn)}, [] {
+    ExprAttributes shape;
+    shape.shape = {32, 64};
+    return shape;
+  }());
+  EXPECT_EQ(over({op(ExprOp::kAdd, {a, b})}), (Found{{0, 1}}));
+  const Expr sum = op(ExprOp::kAdd, {a, Expr::scalar(1.5)});
+  EXPECT_EQ(over({sum, op(ExprOp::kMul, {sum, b})}), (Found{{0}, {0, 1}}));   // b is read behind the first store
+  EXPECT_EQ(over({op(ExprOp::kAdd, {turned, b})})[0], (std::vector<int>{}));  // a is read elsewhere
+  EXPECT_EQ(over({op(ExprOp::kAdd, {op(ExprOp::kCast, {a}, half), b})}).size(), 1u);
+  EXPECT_EQ(over({op(ExprOp::kSoftmax, {a}, along({1}))})[0], (std::vector<int>{}));  // of rows it is not known
+}
+
 TEST(ExprProgram, RunsOnSeveralThreads) {
   const Tensor x = random_tensor({64, 64}, 1);
   const Expr inputs[] = {x},
