@@ -386,6 +386,8 @@ def as_expr(value: Any) -> Expr:
     """An operand: an expression, a number or a tensor."""
     if isinstance(value, Expr): return value
     if isinstance(value, (bool, int, float)): return Expr(_Node.number(value))
+    if type(value).__module__ == "numpy" and not hasattr(value, "__dlpack__") and hasattr(value, "item"):
+        return as_expr(value.item())  # a scalar of numpy's, which torch takes for a number too
     return expr(value)
 
 

@@ -351,6 +351,43 @@ class Semantics(Case):
         twin.eval(), net.eval()
         with torch.no_grad(): torch.testing.assert_close(step(x), net(x), rtol=1e-4, atol=1e-5)
 
+    def test_a_convolutional_net(self):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, groups=2),
+                            nn.GroupNorm(2, 8), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
+        net.to(memory_format=torch.channels_last)
+        twin = copy.deepcopy(net)
+        step = compiled(twin)
+        x, t = torch.randn(4, 3, 8, 8).to(memory_format=torch.channels_last), torch.randint(0, 4, (4, ))
+        for f in (step, net): F.cross_entropy(f(x), t).backward()
+        for a, b in zip(twin.parameters(), net.parameters()):
+            torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(twin[1].running_var, net[1].running_var)
+
+    def test_a_cache_of_keys(self):
+
+        class Decoder(nn.Module):
+
+            def __init__(self):
+                super().__init__()
+                self.norm, self.qkv = nn.LayerNorm(16), nn.Linear(16, 48)
+                self.register_buffer("keys", torch.zeros(1, 32, 16))
+                self.register_buffer("values", torch.zeros(1, 32, 16))
+
+            def forward(self, x, at):
+                q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
+                self.keys[:, at:at + 1], self.values[:, at:at + 1] = k, v
+                return x + F.softmax(q @ self.keys[:, :at + 1].mT, -1) @ self.values[:, :at + 1]
+
+        net = Decoder()
+        twin = copy.deepcopy(net)
+        step = compiled(twin)
+        with torch.no_grad():
+            for at in range(6):
+                x = torch.randn(1, 1, 16)
+                torch.testing.assert_close(step(x, at), net(x, at), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(twin.keys, net.keys, rtol=1e-4, atol=1e-5)
+
     def test_an_optimizer_as_a_whole(self):
         torch.manual_seed(0)
         a, b = ([torch.randn(4, 5, generator=torch.Generator().manual_seed(k)).requires_grad_() for k in range(3)]
@@ -436,6 +473,7 @@ class Interface(Case):
     def test_strict(self):
         x = inputs()[0]
         self.assertClose(compiled(lambda x: (x * 2).relu(), strict=True)(x), (x * 2).relu())
+        compiled(lambda x: x.mul_(2).add_(1), strict=True)(x.clone())  # a write to an argument is no operation
         with self.assertRaisesRegex(Exception, "no expression for aten.sort.default"):
             compiled(lambda x: x.sort().values * 2, strict=True)(x)
 

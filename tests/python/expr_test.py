@@ -55,6 +55,12 @@ class Numpy(unittest.TestCase):
         np.testing.assert_allclose(got.eval(), self.x * 2)
         np.testing.assert_allclose((self.x @ kiln.expr(self.x.T)).eval(), self.x @ self.x.T)
 
+    def test_scalars_are_numbers(self):
+        e = kiln.expr(self.x.astype(np.float32))
+        for got in (e * np.float64(2), np.float32(2) * e, e * np.int64(2), e / np.float16(0.5), e - np.int8(-1) * e):
+            self.assertEqual(got.dtype, "float32")
+            np.testing.assert_allclose(got.eval(), self.x.astype(np.float32) * 2)
+
     def test_strides(self):
         for a in (self.x.T, self.x[::2, 1::3], np.broadcast_to(self.x[0], (4, 8)), self.x[2], self.x[:, None, 3]):
             np.testing.assert_allclose((kiln.expr(a) + 1).eval(), a + 1)

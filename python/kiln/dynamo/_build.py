@@ -61,6 +61,8 @@ def evaluate(node: Node, env: dict[Node, Any]) -> Any:
     if name in ARANGES: return _evaluate_arange(node, env)
     builder = _ops.TABLE.get(name)
     if builder is None: raise Unsupported("no expression")
+    if name == "aten.as_strided.default" and not node.args[0].meta["val"].is_contiguous():
+        raise Unsupported("part of a tensor's memory")
     beside = {env[n].dtype for n in _value_operands(node) if isinstance(env.get(n), Expr)}
 
     def argument(a: Any) -> Any:

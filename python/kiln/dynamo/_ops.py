@@ -13,6 +13,7 @@ import torch
 
 from kiln import _kiln
 from kiln._expr import Expr, _apply, _arange, _cat, _index
+from kiln._memory import row_major
 
 
 class Unsupported(Exception):
@@ -241,6 +242,14 @@ def alias(x: Expr) -> Expr:
 
 @view("view.default", "_unsafe_view.default", "reshape.default")
 def reshape(x: Expr, shape: Sequence[int]) -> Expr:
+    return x.reshape(list(shape))
+
+
+@view("as_strided.default")
+def as_strided(x: Expr, shape: Sequence[int], strides: Sequence[int], offset: int | None = None) -> Expr:
+    # Of a row-major tensor, as evaluate() has seen to.
+    if offset or tuple(strides) != row_major(shape) or math.prod(shape) != x.numel():
+        raise Unsupported("part of a tensor's memory")
     return x.reshape(list(shape))
 
 

@@ -93,11 +93,16 @@ class Partition:
     def counts(self) -> tuple[int, int, Counter]:
         """Operations, those in pieces, and why others are not."""
         inside = {n for p in self.pieces for n in p}
-        real = [n for n in self.nodes if n.op == "call_function" and not is_getitem(n) and not is_full(n)
-                and isinstance(n.target, torch._ops.OpOverload) and name_of(n) not in _ops.VIEWS
-                and tensors_of(n.meta.get("val"))]
+        real = [n for n in self.nodes if n.op == "call_function" and self._is_operation(n)]
         left = Counter((name_of(n), self.reasons.get(n, _report.ALONE)) for n in real if n not in inside)
         return len(real), sum(n in inside for n in real), left
+
+    @staticmethod
+    def _is_operation(n: Node) -> bool:
+        """Computes something: no view, no size, no number, and no write of a new value to an argument."""
+        if not isinstance(n.target, torch._ops.OpOverload) or is_full(n) or name_of(n) in _ops.VIEWS: return False
+        if name_of(n) == "aten.copy_.default" and n.args[0].op == "placeholder": return False
+        return bool(tensors_of(n.meta.get("val")))
 
     def _is_covered(self, node: Node) -> bool:
         if is_full(node): return False  # a part of what reads it
@@ -169,6 +174,7 @@ class Partition:
                 at = min(other.index(u) for u in theirs)
                 other[at:at] = twins
                 home.update((t, other) for t in twins)
+                self.level.update((t, self.level[theirs[0]]) for t in twins)
             away = [u for u in n.users if u not in home]
             if (not away and n.users) or self._may_stay(n, set(piece)): continue
             if len(away) < len(n.users):
