@@ -48,7 +48,8 @@ class Builder {
       origin_ = o;
       const bool is_leaf = dag_.nodes[at(out.node)].kind == DagKind::kLeaf;
       const bool turned = info(n.op).kind != ExprKind::kView && n.op != ExprOp::kInput &&
-                          (out.offset != 0 || out.strides != row_major(out.shape));
+                          (out.offset != 0 || out.strides != row_major(out.shape) ||
+                           numel(out.shape) != numel(dag_.nodes[at(out.node)].shape));
       if ((is_leaf && !is_view_of_input(o)) || turned) out = copy(out);
       dag_.outputs.push_back(std::move(out));
       dag_.output_dtypes.push_back(n.dtype);

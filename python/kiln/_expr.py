@@ -111,13 +111,13 @@ class Expr:
         program = _kiln.ExprProgram([e._node for e in leaves], [node], variant)
         tensors = [e._tensor for e in leaves]
         (_, dtype, shape, strides, offset, _), = program.outputs
-        row_major = offset == 0 and strides == _memory.row_major(shape)
+        elements = program.buffers[0] // _ITEM_BYTES[dtype]
+        row_major = offset == 0 and strides == _memory.row_major(shape) and elements == self.numel()
         if out is not None and row_major and _may_write(out, tensors):
             result = buffer = out
         elif row_major:
             buffer = result = _call(memory.empty(shape, strides, dtype, self.device))
         else:
-            elements = program.buffers[0] // _ITEM_BYTES[dtype]
             buffer = _call(memory.empty((elements, ), (1, ), dtype, self.device))
             result = memory.view(buffer, shape, strides, offset)
         workspace = None

@@ -218,7 +218,13 @@ class Semantics(Case):
             b.copy_(a * 2 + c)
             a.zero_()
 
-        for f in (swap, rotated, shifted, rows, read_again, looked_up): self.check(f, x, y)
+        def filled(a, b):
+            c = (a + b).relu()
+            a.fill_(0.5)
+            b.copy_(c.sort(1).values)
+            return c.softmax(-1)
+
+        for f in (swap, rotated, shifted, rows, read_again, looked_up, filled): self.check(f, x, y)
         self.check(late, x, y, x - y)
         self.check(moments, *[torch.randn(65 * 7 + 1)[1:].view(65, 7) for _ in range(3)], torch.rand(65, 7))
         self.check(moments, x.T, y, x[::1].contiguous().T, y.abs().T)
@@ -270,6 +276,11 @@ class Semantics(Case):
         got[0].zero_()
         self.assertTrue(torch.equal(got[1], x + 1) and torch.equal(got[5], x))
         self.assertNotEqual(got[4].data_ptr(), x.data_ptr())
+
+    def test_results_that_are_parts(self):
+        x = inputs()[0]
+        self.check(lambda x: ((x * 2 + 1)[0].clone(), (x * 3).exp()[:2].clone() * 1, (x + 1)[0]), x)
+        self.check(lambda x: [t.clone() for t in (x * 2 + 1).unbind(0)], x)
 
     def test_no_elements_and_no_dimensions(self):
         self.check(lambda x: (x * 2 + 1, x.sum() + 1, x.sum(0) * 2), torch.randn(0, 5))

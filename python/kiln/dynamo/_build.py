@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import time
 from typing import Any, Callable, Sequence
@@ -187,7 +188,9 @@ class Builder:
         tensors = [i for i, given in enumerate(arguments) if isinstance(given, torch.Tensor)]
         for node, made, order in zip(self.outputs, program.outputs, self.orders):
             buffer, dtype, shape, strides, offset, over = made
-            if offset or strides != _memory.row_major(shape): raise Unsupported("a result that is part of another")
+            whole = program.buffers[buffer] == math.prod(shape) * getattr(torch, dtype).itemsize
+            if offset or not whole or strides != _memory.row_major(shape):
+                raise Unsupported("a result that is part of another")
             sizes, steps = list(shape), list(strides)
             for at, d in enumerate(order or range(len(shape))): sizes[d], steps[d] = shape[at], strides[at]
             view = None

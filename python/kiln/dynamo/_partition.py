@@ -68,6 +68,11 @@ def is_ordered(node: Node) -> bool:
     return getattr(node.target, "__module__", "") not in ("_operator", "math", "torch", "torch.fx")
 
 
+def is_write(node: Node) -> bool:
+    if isinstance(node.target, torch._ops.OpOverload): return node.target._schema.is_mutable
+    return is_ordered(node)
+
+
 class Partition:
     """The pieces of a graph."""
 
@@ -120,13 +125,16 @@ class Partition:
 
     def _levels(self, inside: set[Node]) -> dict[Node, int]:
         level: dict[Node, int] = {}
-        ordered = 0
+        ordered = written = highest = 0
         for n in self.nodes:
             before = [level[p] if (n in inside) == (p in inside) or p in inside else level[p] + 1
                       for p in n.all_input_nodes if not (n in inside and is_full(p))]
             # An operation outside runs behind the piece of its level.
-            level[n] = max(before, default=1 if n in inside else 0)
+            level[n] = max([*before, written + 1 if n in inside else written])
             if n not in inside and is_ordered(n): ordered = level[n] = max(level[n], ordered)
+            # A write comes behind all that may read what was there.
+            if n not in inside and is_write(n): ordered = written = level[n] = highest
+            highest = max(highest, level[n])
         return level
 
     def _pieces(self, inside: set[Node]) -> list[list[Node]]:

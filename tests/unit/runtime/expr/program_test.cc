@@ -70,6 +70,21 @@ TEST(ExprProgram, SharesOperationsAndKeepsNumbers) {
   }
 }
 
+TEST(ExprProgram, ResultsAreMemoryOfTheirOwn) {
+  const Tensor x = random_tensor({8, 16}, 1);
+  const Expr inputs[] = {x};
+  const Expr all = op(ExprOp::kExp, {inputs[0]});
+  ExprAttributes first, same;
+  first.shape = {1, 16}, first.starts = {0, 0};
+  same.dtype = DType::kF32;
+  const Expr outputs[] = {op(ExprOp::kCast, {op(ExprOp::kSlice, {all}, first)}, same), all};
+  const auto program = ExprProgram::make(inputs, outputs);
+  ASSERT_TRUE(program.ok()) << program.error().message;
+  ASSERT_EQ(program->outputs().size(), 2u);
+  EXPECT_NE(program->outputs()[0].buffer, program->outputs()[1].buffer);
+  EXPECT_EQ(program->buffer_bytes()[static_cast<size_t>(program->outputs()[0].buffer)], 16 * 4);
+}
+
 TEST(ExprProgram, SaysWhatMayBeOverwritten) {
   const Tensor x = random_tensor({32, 64}, 1), y = random_tensor({32, 64}, 2), row = random_tensor({64}, 3);
   const Expr inputs[] = {x, y, row};
