@@ -2,10 +2,11 @@
 import copy
 import gc
 import importlib.util
+import random
 import sys
 import threading
 import unittest
-import warnings
+
 
 import kiln
 
@@ -18,6 +19,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 import kiln.dynamo
+from kiln.dynamo import _partition
 
 # One function for each form of an operation; x and y are random matrices, i integers, m a mask.
 OPERATIONS = {
@@ -450,6 +452,70 @@ class Semantics(Case):
     def test_constants(self):
         c = torch.arange(32.0)
         self.check(lambda x: (x + c) * torch.tensor([2.0]) + torch.tensor(3), inputs()[0])
+
+
+# Of 8 by 8 tensors; with sorting, lookups and random numbers between pieces.
+UNARY = (lambda t: t * 2 + 1, torch.relu, torch.sigmoid, lambda t: t.T, lambda t: t.reshape(4, 16).T.reshape(8, 8),
+         lambda t: t.softmax(-1), lambda t: t - t.mean(-1, keepdim=True), lambda t: t.sum(0, keepdim=True).expand_as(t),
+         lambda t: t.sort(-1).values, lambda t: t.cumsum(0), lambda t: t.flip(1), lambda t: t.roll(2, 0), torch.tril,
+         lambda t: F.layer_norm(t, (8, )), torch.clone, lambda t: t.chunk(2, 1)[1].repeat(1, 2),
+         lambda t: t.t().contiguous().t(), F.gelu, lambda t: torch.stack(t.unbind(0)[::-1]),
+         lambda t: t.var(1, keepdim=True) + t, lambda t: torch.fft.rfft(t, dim=1).real.repeat(1, 2)[:, :8])
+BINARY = (torch.add, torch.mul, lambda a, b: a @ b * 0.1, lambda a, b: torch.where(a > 0, a, b), torch.maximum,
+          lambda a, b: torch.cat([a[:4], b[4:]], 0), lambda a, b: torch.lerp(a, b, 0.2), lambda a, b: a / (b.abs() + 1))
+WRITES = (lambda a, b: a.add_(b), lambda a, b: a.mul_(0.5), lambda a, b: a.copy_(b), lambda a, b: a[1:3].add_(1),
+          lambda a, b: a.T.sub_(b), lambda a, b: a.fill_(0.3), lambda a, b: a[:, 2].copy_(b[0]))
+
+
+class RandomPrograms(Case):
+
+    def program(self, chance, writes):
+        steps, count = [], 3
+        for _ in range(chance.randint(4, 20)):
+            kind = chance.choice("uuubbw" if writes else "uuubb")
+            table = {"u": UNARY, "b": BINARY, "w": WRITES}[kind]
+            steps.append((kind, chance.choice(table), chance.randrange(count), chance.randrange(count)))
+            count += kind != "w"
+        results = [chance.randrange(count) for _ in range(3)] + [count - 1]
+
+        def f(*arguments):
+            values = list(arguments)
+            for kind, function, a, b in steps:
+                if kind == "u": values.append(function(values[a]))
+                if kind == "b": values.append(function(values[a], values[b]))
+                if kind == "w": function(values[a], values[b].clone())
+            return [values[r] for r in results]
+
+        return f
+
+    def run_once(self, f, arguments, writes):
+        given = [t.clone().requires_grad_(not writes) for t in arguments]
+        out = f(*given)
+        grads = []
+        if not writes and any(t.requires_grad for t in out):
+            grads = torch.autograd.grad(sum((t * (k + 1)).sum() for k, t in enumerate(out)), given, allow_unused=True)
+        return [*[t.detach().clone() for t in out], *[t.detach() for t in given]], [g for g in grads if g is not None]
+
+    def test_programs(self):
+        most = _partition.MOST_OPERATIONS
+        self.addCleanup(setattr, _partition, "MOST_OPERATIONS", most)
+        for seed in range(24):
+            with self.subTest(seed=seed):
+                chance, writes = random.Random(seed), seed % 2 == 0
+                _partition.MOST_OPERATIONS = chance.choice([3, 8, most])
+                f = self.program(chance, writes)
+                g = torch.Generator().manual_seed(seed)
+                arguments = [torch.randn(8, 8, generator=g, dtype=torch.float64) for _ in range(3)]
+                try:
+                    want = self.run_once(f, arguments, writes)
+                except RuntimeError:
+                    continue  # a write to an expanded tensor
+                function = compiled(f)
+                for _ in range(2):
+                    got = self.run_once(function, arguments, writes)
+                    for a, b in zip(got[0], want[0]): torch.testing.assert_close(a, b)
+                    for a, b in zip(got[1], want[1], strict=True):
+                        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
 
 
 class Interface(Case):

@@ -146,8 +146,8 @@ def _copy(sizes: list[int], strides: list[int], tensor: torch.Tensor) -> torch.T
 class Builder:
     """A piece of a graph: gives kiln._kiln.piece a program for each layout of its arguments.
 
-    inputs: nodes outside of it, of tensors and of sizes. targets: the inputs that outputs are about to be copied to, and
-    that nobody else reads. instead: the same, computed by PyTorch.
+    inputs: nodes outside of it, of tensors and of sizes. targets: the inputs that outputs are about to be copied to,
+    and that nobody else reads. instead: the same, computed by PyTorch.
     """
 
     def __init__(self, nodes: Sequence[Node], inputs: Sequence[Node], outputs: Sequence[Node],

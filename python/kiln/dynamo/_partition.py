@@ -6,7 +6,6 @@ there is no cycle between pieces, and no two of them that could be one.
 from __future__ import annotations
 
 import math
-import operator
 from collections import Counter
 from typing import Any, Callable, Iterable
 
@@ -15,7 +14,8 @@ from torch.fx import GraphModule, Node
 
 from kiln import _kiln
 from kiln.dynamo import _ops, _report
-from kiln.dynamo._build import ARANGES, Builder, device_number, evaluate, hint, is_full, is_getitem, memory_order, name_of, placeholder
+from kiln.dynamo._build import (ARANGES, Builder, device_number, evaluate, hint, is_full, is_getitem, memory_order,
+                                name_of, placeholder)
 from kiln.dynamo._ops import Unsupported
 
 # The most operations of a piece: planning takes longer than in proportion.
