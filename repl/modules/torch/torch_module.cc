@@ -489,7 +489,7 @@ void fill_autograd(Interp& in, ModuleObject& m) {
 void fill_functional(Interp&, ModuleObject& m) {
   add_functions(m, norm_functions());
   for (std::string_view name : kFunctional) m.members.set(name, forwarded(name));
-  m.texts = {library_module("torch._functional")};
+  m.texts = {library_module("torch._functional"), library_module("torch._pools")};
 }
 void fill_nn(Interp& in, ModuleObject& m) {
   m.members.set("functional", in.import_module("torch.nn.functional"));

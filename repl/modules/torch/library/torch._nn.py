@@ -566,12 +566,60 @@ class LogSoftmax(_Function):
     function = torch.log_softmax
 
 
+class MaxPool1d(_Function):
+    function = F.max_pool1d
+
+
 class MaxPool2d(_Function):
     function = F.max_pool2d
 
 
+class MaxPool3d(_Function):
+    function = F.max_pool3d
+
+
+class AvgPool1d(_Function):
+    function = F.avg_pool1d
+
+
 class AvgPool2d(_Function):
     function = F.avg_pool2d
+
+
+class AvgPool3d(_Function):
+    function = F.avg_pool3d
+
+
+class LPPool1d(_Function):
+    function = F.lp_pool1d
+
+
+class LPPool2d(_Function):
+    function = F.lp_pool2d
+
+
+class AdaptiveAvgPool1d(_Function):
+    function = F.adaptive_avg_pool1d
+
+
+class AdaptiveAvgPool2d(_Function):
+    function = F.adaptive_avg_pool2d
+
+
+class AdaptiveAvgPool3d(_Function):
+    function = F.adaptive_avg_pool3d
+
+
+class AdaptiveMaxPool1d(_Function):
+    function = F.adaptive_max_pool1d
+
+
+class AdaptiveMaxPool2d(_Function):
+    function = F.adaptive_max_pool2d
+
+
+class AdaptiveMaxPool3d(_Function):
+    function = F.adaptive_max_pool3d
 
 
 class CrossEntropyLoss(_Function):
