@@ -390,6 +390,8 @@ constexpr NativeDef kMethods[] = {
     {"backward(*args)", backward, "not supported: torch.func.grad is"},
     {"bfloat16()", convert<DType::kBF16>, "as bfloat16"},
     {"bool()", convert<DType::kI1>, "as bool: is it other than 0?"},
+    {"byte()", convert<DType::kU8>, "as uint8"},
+    {"char()", convert<DType::kI8>, "as int8"},
     {"clone()", clone, "a copy"},
     {"contiguous()", contiguous, "in row-major order; itself when it is already"},
     {"copy_(other, non_blocking=False)", copy_in, "takes the other's elements"},

@@ -278,6 +278,9 @@ void TensorObject::become(Interp& in, const std::function<Expr()>& make) {
   expr_ = expr;
   pending_ = torch_state(in).pending();
   pending_->add(*this);
+void TensorObject::become(Interp& in, Tensor view) {
+  tensor(in);
+  tensor_ = std::move(view);
 }
 
 const Tensor& TensorObject::changing(Interp& in) {
@@ -390,8 +393,8 @@ std::optional<Value> DeviceObject::compare(Interp&, CompareOp op, const Value& o
 
 namespace {
 
-constexpr std::string_view kAttributes[] = {"shape",   "dtype",         "device", "ndim", "T",        "mT",
-                                            "is_cuda", "requires_grad", "data",   "grad", "itemsize", "nbytes"};
+constexpr std::string_view kAttributes[] = {"shape", "dtype",   "device",        "ndim", "T",    "mT",       "H",
+                                            "mH",    "is_cuda", "requires_grad", "data", "grad", "itemsize", "nbytes"};
 
 }  // namespace
 
@@ -407,9 +410,11 @@ std::optional<Value> TensorObject::attribute(Interp& in, std::string_view name) 
   if (name == "grad") return Value::none();
   if (name == "itemsize") return Value::integer(size_of(dtype()));
   if (name == "nbytes") return Value::integer(numel() * size_of(dtype()));
-  if (name == "T" || name == "mT") {
-    if (name == "mT" && rank() < 2)
-      in.fail(ErrorKind::kType, ".mT is for matrices and batches of them, this tensor has {} dimensions", rank());
+  if (name == "T" || name == "mT" || name == "H" || name == "mH") {  // no tensor is complex
+    if (name == "H" && rank() != 2 && rank() != 0)
+      in.fail(ErrorKind::kType, ".H is for matrices, this tensor has {} dimensions", rank());
+    if (name.starts_with("m") && rank() < 2)
+      in.fail(ErrorKind::kType, ".{} is for matrices and batches of them, this tensor has {} dimensions", name, rank());
     if (rank() < 2) return Value(this);
     std::vector<int> order;
     for (int d = 0; d < rank(); ++d) order.push_back(d);

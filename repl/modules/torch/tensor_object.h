@@ -64,6 +64,9 @@ class TensorObject : public Object {
   const Tensor& home() const { return tensor_; }
   /// Becomes what `make` makes of it: a change in place that gradients see. An error where others share its elements.
   void become(Interp& in, const std::function<Expr()>& make);
+  /// From now on this tensor, which shares its memory: its shape changed in place.
+  void become(Interp& in, Tensor view);
+  Expr expr() const { return expr_ ? expr_ : Expr(tensor_); }
   // Known without computing it.
   DType dtype() const { return expr_ ? expr_.dtype() : tensor_.dtype(); }
   std::span<const int64_t> shape() const { return expr_ ? expr_.shape() : tensor_.shape(); }

@@ -123,6 +123,12 @@ Value put(Interp& in, NativeArgs& a) {
   return a[0];
 }
 
+Value become(Interp& in, NativeArgs& a) {
+  TensorObject &self = tensor_object(in, a[0]), &view = tensor_object(in, a[1]);
+  self.become(in, view.tensor(in));
+  return a[0];
+}
+
 Value set_tf32(Interp& in, NativeArgs& a) {
   torch_state(in).tf32 = in.truth(a[0]);
   return Value::none();
@@ -159,6 +165,7 @@ Value stay_lazy(Interp& in, NativeArgs& a) {
 }
 
 constexpr NativeDef kLibrary[] = {
+    {"become(input, view)", become, "the same memory in another shape, in place"},
     {"check_places(places, size, dim, from_end)", check_places, "an IndexError for one outside"},
     {"device_info()", device_info, "figures of the session's device"},
     {"host_reads()", host_reads, "how often tensors were read on the host, for tests"},
@@ -189,7 +196,8 @@ std::span<const ModuleDef> torch_library_modules() { return kModules; }
 namespace {
 
 /// Whose functions are methods of tensors.
-constexpr std::string_view kMethodModules[] = {"torch._tensor", "torch._products", "torch._sorting", "torch._methods"};
+constexpr std::string_view kMethodModules[] = {"torch._tensor", "torch._products", "torch._sorting", "torch._methods",
+                                               "torch._special"};
 
 }  // namespace
 

@@ -489,11 +489,12 @@ void fill_autograd(Interp& in, ModuleObject& m) {
 void fill_functional(Interp&, ModuleObject& m) {
   add_functions(m, norm_functions());
   for (std::string_view name : kFunctional) m.members.set(name, forwarded(name));
-  m.texts = {library_module("torch._functional"), library_module("torch._pools")};
+  m.texts = {library_module("torch._functional"), library_module("torch._pools"), library_module("torch._layers"),
+             library_module("torch._margins")};
 }
 void fill_nn(Interp& in, ModuleObject& m) {
   m.members.set("functional", in.import_module("torch.nn.functional"));
-  m.texts = {library_module("torch._nn")};
+  m.texts = {library_module("torch._nn"), library_module("torch._nn_functions")};
 }
 
 constexpr NativeDef kTesting[] = {
@@ -518,8 +519,8 @@ void fill_torch(Interp& in, ModuleObject& m) {
   m.members.set("Tensor", in.type_of(TensorObject::kKind));
   m.members.set("dtype", in.type_of(Kind::kDType));
   m.members.set("Size", in.type_of(Kind::kTuple));
-  m.texts = {library_module("torch._tensor"), library_module("torch._products"), library_module("torch._sorting"),
-             library_module("torch._functions")};
+  m.texts = {library_module("torch._tensor"),    library_module("torch._products"), library_module("torch._sorting"),
+             library_module("torch._functions"), library_module("torch._special"),  library_module("torch._series")};
   m.members.set("inf", Value::real(INFINITY));
   m.members.set("nan", Value::real(NAN));
   m.members.set("pi", Value::real(M_PI));

@@ -39,6 +39,13 @@ ScriptModule* loading(const Ref<ModuleObject>& m) {
 
 }  // namespace
 
+bool Interp::is_library_module(std::string_view path) const {
+  for (auto table : module_tables_)
+    for (const ModuleDef& d : table)
+      if (d.path == path) return true;
+  return false;
+}
+
 Ref<ModuleObject> Interp::import_module(std::string_view path) {
   auto it = modules_.find(std::string(path));
   if (it != modules_.end()) return it->second;

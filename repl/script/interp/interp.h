@@ -158,6 +158,8 @@ class Interp {
   void set_module_help(ModuleHelp help) { module_help_ = help; }
   /// Null when there is no such module.
   Ref<ModuleObject> import_module(std::string_view path);
+  /// Whether the module comes with Kiln, written in C++.
+  bool is_library_module(std::string_view path) const;
   void add_builtins(std::span<const NativeDef> defs);
   void add_builtin(std::string_view name, Value v) { globals_[globals_.index(name)].builtin = std::move(v); }
   /// What a class statement makes, and type() with three arguments.

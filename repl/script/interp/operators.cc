@@ -448,6 +448,9 @@ std::optional<Value> Interp::find_attribute(const Value& base, std::string_view 
   }
   if (name == "__class__") return Value(type_of(base));
   if (name == "real" && base.constant()) return base;
+  // A module of the library that is loaded when it is first used.
+  if (auto* module = base.get<ModuleObject>(); module && is_library_module(module->path))
+    if (Ref<ModuleObject> sub = import_module(module->path + "." + std::string(name))) return Value(sub);
   return std::nullopt;
 }
 

@@ -547,6 +547,26 @@ def baddbmm_(self, batch1, batch2, *, beta=1, alpha=1):
     return _into(self, self.baddbmm(batch1, batch2, beta=beta, alpha=alpha))
 
 
+def squeeze_(self, dim=None):
+    return _kiln.become(self, self.squeeze() if dim is None else self.squeeze(dim))
+
+
+def unsqueeze_(self, dim):
+    return _kiln.become(self, self.unsqueeze(dim))
+
+
+def transpose_(self, dim0, dim1):
+    return _kiln.become(self, self.transpose(dim0, dim1))
+
+
+def swapaxes_(self, axis0, axis1):
+    return transpose_(self, axis0, axis1)
+
+
+def t_(self):
+    return _kiln.become(self, self.t())
+
+
 def detach_(self):
     return self
 

@@ -68,11 +68,9 @@ def median(input, dim=None, keepdim=False):
     if input.dtype is torch.bool:
         raise RuntimeError("median() does not apply to tensors of bool")
     if dim is None:
-        x = sort(input.reshape(-1))[0]
-        if x.numel() == 0:
+        if input.numel() == 0:
             return input.new_full((), float("nan"))
-        nan = input.is_floating_point() and bool(x[-1].isnan())
-        return x[-1] if nan else x[(x.numel() - 1) // 2]
+        return median(input.reshape(-1), 0)[0]
     dim, x, n = _elements_along(input, dim, "median")
     values, places = sort(x, dim)
     middle = torch.full([1 if d == dim else s for d, s in enumerate(x.shape)], (n - 1) // 2, dtype=torch.int64,
@@ -87,6 +85,10 @@ def median(input, dim=None, keepdim=False):
 
 
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
+    return _quantile(input, q, dim, keepdim, interpolation, False)
+
+
+def _quantile(input, q, dim, keepdim, interpolation, skip_nan):
     if input.dtype not in (torch.float32, torch.float64):
         raise RuntimeError(f"quantile() takes floats of 32 or 64 bits, got {input.dtype}")
     if input.numel() == 0:
@@ -95,32 +97,43 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
     qs = torch.tensor(q, dtype=input.dtype, device=input.device) if number else q
     if qs.ndim > 1 or qs.dtype != input.dtype:
         raise RuntimeError("quantile() takes a number or a vector of the tensor's dtype")
-    if any(not 0 <= v <= 1 for v in qs.reshape(-1).tolist()):
+    # What a GPU holds is not looked at.
+    if number and not 0 <= q <= 1 or not qs.is_cuda and any(not 0 <= v <= 1 for v in qs.reshape(-1).tolist()):
         raise RuntimeError("quantile() takes numbers from 0 to 1")
+    if interpolation not in ("linear", "lower", "higher", "nearest", "midpoint"):
+        raise RuntimeError(f"quantile(interpolation={interpolation!r})")
     x, d = (input.reshape(-1), 0) if dim is None else (input, _dim(dim, input.ndim))
     x = x.reshape(1) if x.ndim == 0 else x
     line = movedim(sort(x, d)[0], d, -1)
+    out = movedim(_between(line, qs.reshape(-1), interpolation, skip_nan), -1, 0)
+    if keepdim:
+        out = out.reshape([out.shape[0]] + [1] * input.ndim) if dim is None else out.unsqueeze(d + 1)
+    if input.ndim == 0:
+        out = out.reshape(-1)
+    return out[0] if qs.ndim == 0 else out
+
+
+@lazily
+def _between(line, qs, interpolation, skip_nan):
+    """Of sorted lines, NaN at their ends, the elements at a part of their length."""
     n = line.shape[-1]
-    rank = qs.reshape(-1) * (n - 1)
+    nan = line.isnan()
+    last = ((~nan).sum(-1, True) - 1).clamp(min=0).to(qs.dtype) if skip_nan else n - 1
+    rank = qs * last
     if interpolation == "lower":
         rank = rank.floor()
     elif interpolation == "higher":
         rank = rank.ceil()
     elif interpolation == "nearest":
         rank = rank.round()
-    elif interpolation not in ("linear", "midpoint"):
-        raise RuntimeError(f"quantile(interpolation={interpolation!r})")
     low = rank.floor()
-    high, weight = rank.ceil(), rank - low if interpolation != "midpoint" else torch.where(rank > low, 0.5, 0.0 * rank)
-    a, b = line[..., low.long()], line[..., high.long()]
-    out = lerp(a, b, weight.expand(a.shape))
-    out = torch.where(line[..., -1:].isnan(), float("nan"), out)
-    out = movedim(out, -1, 0)
-    if keepdim:
-        out = out.reshape([out.shape[0]] + [1] * input.ndim) if dim is None else out.unsqueeze(d + 1)
-    if input.ndim == 0:
-        out = out.reshape(-1)
-    return out[0] if qs.ndim == 0 else out
+    weight = rank - low if interpolation != "midpoint" else torch.where(rank > low, 0.5, 0.0 * rank)
+    shape = list(line.shape[:-1]) + [qs.numel()]
+    a, b = [gather(line, -1, r.long().expand(shape)) for r in (low, rank.ceil())]
+    out = lerp(a, b, weight.expand(shape))
+    if skip_nan:
+        return out
+    return torch.where(line[..., -1:].isnan(), float("nan"), out)
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):

@@ -1,9 +1,17 @@
-"""torch.linalg: norms."""
+"""torch.linalg: norms and products."""
+import torch
+from torch import _kiln, _tensor
+from torch._special import cross as _cross
+
+_lazily = _kiln.lazily
 
 
 def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
-    if ord is not None and dim is None and A.ndim == 2 and ord != "fro":
-        raise NotImplementedError("norms of matrices other than 'fro' are not supported")
+    pair = isinstance(dim, (tuple, list)) and len(dim) == 2
+    if ord is not None and (pair or dim is None and A.ndim == 2):
+        return matrix_norm(A, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    if ord is not None and dim is None and A.ndim > 2:
+        raise RuntimeError("norm() of more than two dimensions takes dim= beside ord=")
     return A.norm("fro" if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
@@ -11,5 +19,82 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
     return x.norm(ord, dim, keepdim, dtype=dtype)
 
 
+@_lazily
+def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
+    if A.ndim < 2 or not A.is_floating_point():
+        raise RuntimeError(f"matrix_norm() of {A.dtype} {tuple(A.shape)}: it takes matrices of floats")
+    rows, columns = _tensor._dims(dim, A.ndim)
+    if ord == "fro":
+        return A.norm(2, [rows, columns], keepdim, dtype=dtype)
+    if isinstance(ord, str) or abs(ord) not in (1, float("inf")):
+        raise NotImplementedError(f"matrix_norm({ord!r}) is not supported: it is 'fro', 1, -1, inf or -inf")
+    x = _tensor._wide(A if dtype is None else A.to(dtype)).abs()
+    first, second = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = x.sum(first, True)
+    out = sums.amax(second, True) if ord > 0 else sums.amin(second, True)
+    if not keepdim:
+        out = out.reshape([n for d, n in enumerate(A.shape) if d not in (rows, columns)])
+    return out.to(dtype or A.dtype)
+
+
 def matmul(input, other):
     return input @ other
+
+
+def multi_dot(tensors):
+    """Multiplied in the order that takes the fewest operations; the first and the last may be vectors."""
+    if len(tensors) < 2:
+        raise RuntimeError("multi_dot() takes two tensors or more")
+    first, last = tensors[0].ndim == 1, tensors[-1].ndim == 1
+    parts = list(tensors)
+    parts[0] = parts[0].unsqueeze(0) if first else parts[0]
+    parts[-1] = parts[-1].unsqueeze(1) if last else parts[-1]
+    if any(t.ndim != 2 for t in parts) or any(a.shape[1] != b.shape[0] for a, b in zip(parts, parts[1:])):
+        raise RuntimeError(f"multi_dot() of {[tuple(t.shape) for t in tensors]}")
+    n, sizes = len(parts), [parts[0].shape[0]] + [t.shape[1] for t in parts]
+    cost, where = {(i, i): 0 for i in range(n)}, {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i, j], where[i, j] = min((cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                                          for k in range(i, j))
+
+    def product(i, j):
+        return parts[i] if i == j else product(i, where[i, j]) @ product(where[i, j] + 1, j)
+
+    shape = ([] if first else [sizes[0]]) + ([] if last else [sizes[-1]])
+    return product(0, n - 1).reshape(shape)
+
+
+def matrix_power(A, n):
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2] or not A.is_floating_point():
+        raise RuntimeError(f"matrix_power() of {A.dtype} {tuple(A.shape)}: it takes square matrices of floats")
+    if n < 0:
+        raise NotImplementedError("matrix_power() of a negative power is not supported")
+    if n == 0:
+        return torch.eye(A.shape[-1], dtype=A.dtype, device=A.device).expand(A.shape).contiguous()
+    out, square = None, A
+    while n > 0:
+        if n % 2:
+            out = square if out is None else out @ square
+        n //= 2
+        square = square @ square if n else square
+    return out
+
+
+def cross(input, other, *, dim=-1):
+    if input.ndim != other.ndim:
+        raise RuntimeError("cross() takes tensors of as many dimensions")
+    return _cross(input, other, dim)
+
+
+@_lazily
+def vecdot(x, y, *, dim=-1):
+    if not x.is_floating_point() or x.dtype != y.dtype:
+        raise RuntimeError(f"vecdot() takes floats of one dtype, got {x.dtype} and {y.dtype}")
+    a, b = torch.broadcast_tensors(_tensor._wide(x), _tensor._wide(y))
+    return (a * b).sum(dim).to(x.dtype)
+
+
+def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
+    return torch.diagonal(A, offset, dim1, dim2)
