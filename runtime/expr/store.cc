@@ -4,6 +4,7 @@
 
 #include "runtime/device/device.h"
 #include "runtime/expr/plan.h"
+#include "runtime/expr/scatter.h"
 #include "support/diag.h"
 
 namespace kiln {
@@ -12,18 +13,8 @@ using namespace runtime;
 
 namespace {
 
-/// Whether all that the group computes is element by element, of tensors of that shape.
-bool is_elementwise(const fusion::Group& g, const ExprWalk& walk, std::span<const int64_t> shape) {
-  return g.kind == fusion::GroupKind::kKernel && std::ranges::all_of(g.nodes, [&](int n) {
-           const ExprNode& node = *walk.order[static_cast<size_t>(n)];
-           return !node.is_pending() ||
-                  (info(node.node.op).kind == ExprKind::kPointwise && std::ranges::equal(node.node.shape, shape));
-         });
-}
-
 /// The plan's value that may lie in `to` from the start; -1 where something would be read too late.
-int value_in_place(const PreparedPlan& prepared, const ExprWalk& walk, std::span<const Tensor> leaves, size_t root,
-                   const Tensor& to) {
+int value_in_place(const PreparedPlan& prepared, std::span<const Tensor> leaves, size_t root, const Tensor& to) {
   const fusion::Plan& plan = prepared.plan;
   const fusion::View& output = plan.outputs[root];
   const fusion::Value& v = plan.values[static_cast<size_t>(output.value)];
@@ -38,9 +29,10 @@ int value_in_place(const PreparedPlan& prepared, const ExprWalk& walk, std::span
       const Tensor& leaf = leaves[static_cast<size_t>(prepared.leaf_of_node[static_cast<size_t>(node)])];
       if (leaf.storage() != to.storage()) continue;
       const bool same = leaf.offset() == to.offset() && leaf.dtype() == to.dtype() && leaf.is_contiguous() &&
-                        std::ranges::equal(leaf.shape(), to.shape());
-      if (!same || g != static_cast<size_t>(v.first_group) || !is_elementwise(plan.groups[g], walk, to.shape()))
-        return -1;
+                        leaf.numel() == to.numel();
+      const bool in_step =
+          std::ranges::find(plan.groups[g].in_place, std::pair(output.value, r)) != plan.groups[g].in_place.end();
+      if (!same || !in_step || g != static_cast<size_t>(v.first_group)) return -1;
     }
   return output.value;
 }
@@ -48,11 +40,16 @@ int value_in_place(const PreparedPlan& prepared, const ExprWalk& walk, std::span
 }  // namespace
 
 Status run_into(std::span<const ExprStore> stores, ExprVariant variant) {
-  std::vector<ExprNode*> roots;
-  std::vector<Tensor> homes;
+  std::vector<Expr> exprs;
   for (const ExprStore& s : stores) {
     if (!s.value || s.value.is_scalar())
       return error(ErrorKind::kValue, "only an expression with a tensor in it is run");
+    exprs.push_back(s.value);
+  }
+  KILN_CHECK_OK(run_scatters(exprs, variant));
+  std::vector<ExprNode*> roots;
+  std::vector<Tensor> homes;
+  for (const ExprStore& s : stores) {
     ExprNode* n = s.value.node();
     const bool alone =
         info(n->node.op).kind == ExprKind::kView || is_plain_conversion(*n) || fusion::numel(n->node.shape) == 0;
@@ -72,7 +69,7 @@ Status run_into(std::span<const ExprStore> stores, ExprVariant variant) {
     std::vector<std::pair<int, Tensor>> given;
     for (size_t i = 0; i < roots.size(); ++i) {
       if (!homes[i]) continue;
-      if (const int value = value_in_place(*prepared, walk, leaves, i, homes[i]); value >= 0)
+      if (const int value = value_in_place(*prepared, leaves, i, homes[i]); value >= 0)
         given.emplace_back(value, homes[i]);
     }
     KILN_TRY(Binding binding, bind_plan(std::move(prepared), leaves, device, &walk, given));
