@@ -304,8 +304,10 @@ std::vector<int64_t> positions(Interp& in, TensorObject& t, const Value& index, 
   return load_ints(in, places, shape);
 }
 
-bool looks_up(const Value& v) {
-  return (v.get<TensorObject>() && (v.get<TensorObject>()->rank() > 0 || is_mask(v))) || v.get<List>();
+/// Kernels take one place as well, as a tensor without dimensions, for which the host would wait.
+bool looks_up(const Value& v, bool by_kernels) {
+  auto* t = v.get<TensorObject>();
+  return v.get<List>() || (t && (t->rank() > 0 || is_mask(v) || (by_kernels && is_int(t->dtype()))));
 }
 
 }  // namespace
@@ -401,7 +403,9 @@ void TensorObject::set_item(Interp& in, const Value& index, Value value) {
   const Tensor& self = changing(in);
   if (!source) fill_value(in, value, self.dtype(), "the value");
   const auto* tuple = index.get<Tuple>();
-  if (!looks_up(index) && (!tuple || std::none_of(tuple->items.begin(), tuple->items.end(), looks_up))) {
+  const bool kernels = runs_kernels(in, device());
+  auto looks = [&](const Value& v) { return looks_up(v, kernels); };
+  if (!looks(index) && (!tuple || std::none_of(tuple->items.begin(), tuple->items.end(), looks))) {
     const Tensor view = viewed(in, self, parse(in, *this, index));
     if (source) {  // x[i] += 1 puts back what changed in place
       const Tensor& s = source->tensor(in);
@@ -435,6 +439,14 @@ void TensorObject::set_item(Interp& in, const Value& index, Value value) {
     if (chosen.dtype() != dtype()) chosen = applied(in, ExprOp::kCast, {chosen}, as);
     Value result = settled(in, chosen);
     return checked(in, self.copy_from(result.get<TensorObject>()->tensor(in)));
+  }
+  if (kernels) {
+    const Tensor given =
+        source ? taken(in, source->tensor(in).to(device()))
+               : taken(in, Tensor::full(device(), dtype(), {}, fill_value(in, value, dtype(), "the value")));
+    const Value arguments[] = {Value(this), index, wrap(given)};
+    by_kernels(in, "torch._put", "put_items", arguments);
+    return;
   }
   Shape shape;
   const std::vector<int64_t> places = positions(in, *this, index, shape);

@@ -279,7 +279,7 @@ void TensorObject::become(Interp& in, const std::function<Expr()>& make) {
   pending_ = torch_state(in).pending();
   pending_->add(*this);
 void TensorObject::become(Interp& in, Tensor view) {
-  tensor(in);
+  constant(in);
   tensor_ = std::move(view);
 }
 

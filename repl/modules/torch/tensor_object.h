@@ -66,7 +66,6 @@ class TensorObject : public Object {
   void become(Interp& in, const std::function<Expr()>& make);
   /// From now on this tensor, which shares its memory: its shape changed in place.
   void become(Interp& in, Tensor view);
-  Expr expr() const { return expr_ ? expr_ : Expr(tensor_); }
   // Known without computing it.
   DType dtype() const { return expr_ ? expr_.dtype() : tensor_.dtype(); }
   std::span<const int64_t> shape() const { return expr_ ? expr_.shape() : tensor_.shape(); }

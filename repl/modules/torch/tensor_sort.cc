@@ -119,6 +119,8 @@ Value topk(Interp& in, NativeArgs& a) {
 /// running_extreme(input, dim, largest): values and where they were, the last of equal ones; a NaN stays.
 Value running_extreme(Interp& in, NativeArgs& a) {
   const Tensor& t = tensor_of(in, a[0], "cummax()");
+  if (runs_kernels(in, t.device()) && has_keys(t.dtype()))
+    return by_kernels(in, "torch._scan", "running_extreme", a.slots);
   Lines l = lines_of(in, t, in.to_int(a[1], "the dimension"));
   const bool largest = in.truth(a[2]);
   std::vector<int64_t> places(l.length * l.count);
@@ -141,6 +143,8 @@ Value running_extreme(Interp& in, NativeArgs& a) {
 Value logcumsumexp(Interp& in, NativeArgs& a) {
   const Tensor& t = tensor_of(in, a[0], "logcumsumexp()");
   if (!is_float(t.dtype())) in.fail(ErrorKind::kType, "logcumsumexp() takes floats");
+  if (runs_kernels(in, t.device()) && has_keys(t.dtype()))
+    return by_kernels(in, "torch._scan", "logcumsumexp", a.slots);
   Lines l = lines_of(in, t, in.to_int(a[1], "the dimension"));
   for (size_t i = 0; i < l.count; ++i) {
     double total = -INFINITY;
@@ -184,10 +188,7 @@ Value counts(Interp& in, NativeArgs& a) {
   const int64_t n = in.to_int(a[2], "the number of bins");
   constexpr int64_t kMostBins = int64_t{1} << 31;
   if (n < 0 || n > kMostBins) in.fail(ErrorKind::kValue, "{} bins", n);
-  if (!given(a[1]) && runs_kernels(in, b.device())) {
-    const Value arguments[] = {a[0], a[2]};
-    return by_kernels(in, "torch._device", "counts", arguments);
-  }
+  if (runs_kernels(in, b.device())) return by_kernels(in, "torch._device", "counts", a.slots);
   const std::vector<int64_t> bins = load_ints(in, b, shape_vector(b));
   if (!given(a[1])) {
     std::vector<int64_t> out(static_cast<size_t>(n));
@@ -205,9 +206,9 @@ Value counts(Interp& in, NativeArgs& a) {
 }
 
 constexpr NativeDef kSorting[] = {
-    {"counts(bins, weights, number)", counts, "how often each number occurs (weights: on the host)"},
-    {"logcumsumexp(input, dim)", logcumsumexp, "running logarithms of sums of exponentials (on the host)"},
-    {"running_extreme(input, dim, largest)", running_extreme, "running extremes and where they are (on the host)"},
+    {"counts(bins, weights, number)", counts, "how often each number occurs, or the sums of weights"},
+    {"logcumsumexp(input, dim)", logcumsumexp, "running logarithms of sums of exponentials"},
+    {"running_extreme(input, dim, largest)", running_extreme, "running extremes and where they are"},
     {"searchsorted(sorted, values, right)", searchsorted, "where values would be put in"},
     {"sort(input, dim, descending)", sort, "sorted, and where the elements were"},
     {"topk(input, k, dim, largest)", topk, "the first ones of a sort, without one; None on the host"},

@@ -156,6 +156,12 @@ Value device_info(Interp& in, NativeArgs&) {
   set("warp_size", device.is_cuda() ? 32 : 0);
   return d;
 }
+/// Asked by a function of the library that then does so.
+Value runs_kernels_(Interp& in, NativeArgs& a) {
+  const bool does = runs_kernels(in, tensor_object(in, a[0]).device());
+  if (does) ++torch_state(in).kernel_runs;
+  return Value::boolean(does);
+}
 Value host_reads(Interp& in, NativeArgs&) { return Value::integer(torch_state(in).host_reads); }
 Value kernel_runs(Interp& in, NativeArgs&) { return Value::integer(torch_state(in).kernel_runs); }
 /// For tests: all that follows is an expression, however small its tensors are.
@@ -174,6 +180,7 @@ constexpr NativeDef kLibrary[] = {
     {"lazily(function)", lazily, "the same function, whose operations are one expression"},
     {"nonzero(input)", nonzero, "where elements are other than 0, per dimension"},
     {"put(input, places, values, how)", put, "stores values at row-major positions (on the host)"},
+    {"runs_kernels(input)", runs_kernels_, "do operations that are no expressions run as kernels on its device?"},
     {"set_default_device(device)", set_default_device, "where tensors are made"},
     {"set_tf32(on)", set_tf32, "may products of float32 round to tf32?"},
     {"stay_lazy(on)", stay_lazy, "all operations are expressions or kernels, for tests"},

@@ -291,13 +291,6 @@ Value allclose(Interp& in, NativeArgs& a) {
                               number_or(in, a[2], 1e-5), number_or(in, a[3], 1e-8), !a[4].missing() && in.truth(a[4]));
   return Value::boolean(std::all_of(close.begin(), close.end(), [](bool b) { return b; }));
 }
-Value isclose(Interp& in, NativeArgs& a) {
-  const Tensor &x = seen_tensor(in, a[0], "isclose()"), &y = seen_tensor(in, a[1], "isclose()");
-  auto close =
-      close_elements(in, x, y, number_or(in, a[2], 1e-5), number_or(in, a[3], 1e-8), !a[4].missing() && in.truth(a[4]));
-  return wrap(store_ints(in, x.device(), DType::kI1, taken(in, broadcast_shapes(x.shape(), y.shape())),
-                         std::vector<int64_t>(close.begin(), close.end())));
-}
 Value equal(Interp& in, NativeArgs& a) {
   const Tensor &x = seen_tensor(in, a[0], "equal()"), &y = seen_tensor(in, a[1], "equal()");
   if (shape_vector(x) != shape_vector(y)) return Value::boolean(false);
@@ -388,7 +381,6 @@ constexpr NativeDef kTorch[] = {
     {"full(size, fill_value, *, dtype=None, device=None)", full, "one value everywhere"},
     {"full_like(input, fill_value, *, dtype=None, device=None)", full_like, "one value everywhere, as another tensor"},
     {"is_tensor(obj)", is_tensor, "is it a tensor?"},
-    {"isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False)", isclose, "which elements are close"},
     {"linspace(start, end, steps, *, dtype=None, device=None)", linspace, "evenly spaced floats, both ends included"},
     {"manual_seed(seed)", manual_seed, "restarts the random numbers"},
     {"ones(*shape, size=, dtype=None, device=None, requires_grad=False)", ones, "ones"},

@@ -94,25 +94,35 @@ def _histogram_kernel(bins, out, n, number, blocks, BINS: tl.constexpr, BLOCK: t
 
 
 @triton.jit
-def _many_bins_kernel(bins, out, n, number, BLOCK: tl.constexpr):
+def _amounts_kernel(bins, weights, out, n, number, WEIGHTED: tl.constexpr, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     b = tl.load(bins + at, mask=at < n, other=0).to(tl.int64)
-    tl.atomic_add(out + b, tl.full((BLOCK,), 1, tl.int64), mask=(at < n) & (b >= 0) & (b < number), sem="relaxed")
+    inside = (at < n) & (b >= 0) & (b < number)
+    amount = tl.full((BLOCK,), 1, out.dtype.element_ty)
+    if WEIGHTED:
+        amount = tl.load(weights + at, mask=inside, other=0)
+    tl.atomic_add(out + b, amount, mask=inside, sem="relaxed")
 
 
-def counts(bins, number):
-    out = torch.zeros((number,), dtype=torch.int64, device=bins.device)
+def counts(bins, weights, number):
+    dtype = torch.int64
+    if weights is not None:
+        dtype = torch.float32 if weights.dtype is torch.float32 else torch.float64
+        if weights.numel() != bins.numel():
+            raise RuntimeError("there are as many weights as numbers")
+    out = torch.zeros((number,), dtype=dtype, device=bins.device)
     n, block = bins.numel(), 4096
     if n == 0 or number == 0:
         return out
     bins = bins.contiguous()
     programs = triton.cdiv(n, block)
-    if number <= 4096:  # few bins meet often
+    if weights is None and number <= 4096:  # few bins meet often
         wide = min(1024, max(16, triton.next_power_of_2(number)))
         blocks = max(1, programs // 1024)
         _histogram_kernel[(triton.cdiv(programs, blocks), triton.cdiv(number, wide))](bins, out, n, number, blocks,
                                                                                       BINS=wide, BLOCK=block,
                                                                                       num_warps=8)
     else:
-        _many_bins_kernel[(programs,)](bins, out, n, number, BLOCK=block, num_warps=8)
+        of = bins if weights is None else weights.to(dtype).contiguous()
+        _amounts_kernel[(programs,)](bins, of, out, n, number, WEIGHTED=weights is not None, BLOCK=block, num_warps=8)
     return out

@@ -86,17 +86,18 @@ def masked_scatter_(self, mask, source):
     return self
 
 
+@_kiln.lazily
 def _positions(self, dim, index):
-    """Where each element of `index` leads, in row-major order of the tensor."""
+    """Where each element of `index` leads, in row-major order of the tensor; -1 outside."""
     out, stride = 0, 1
     for d in range(self.ndim - 1, -1, -1):
         if d == dim:
             place = index
         else:
-            place = _tensor._along(torch.arange(index.shape[d], device=index.device), d, index.ndim)
+            place = _tensor._along(_kiln.iota(index.shape[d], index, torch.int64), d, index.ndim)
         out = out + place * stride
         stride *= self.shape[d]
-    return out.expand(index.shape)
+    return torch.where((index >= 0) & (index < self.shape[dim]), out, -1)
 
 
 def _scattered(self, dim, index, src, how, include_self=True):
@@ -108,7 +109,7 @@ def _scattered(self, dim, index, src, how, include_self=True):
     x = self.view(1) if self.ndim == 0 else self
     i = index.reshape(1) if index.ndim == 0 else index
     if not isinstance(src, torch.Tensor):
-        src = torch.full(i.shape, src, dtype=self.dtype, device=self.device)
+        src = torch.full((1,) * i.ndim, src, dtype=self.dtype, device=self.device).expand(i.shape)
     elif src.dtype != self.dtype:
         raise RuntimeError(f"the elements to put are of {src.dtype}, and the tensor of {self.dtype}")
     src = src.reshape(1) if src.ndim == 0 else src
@@ -119,17 +120,31 @@ def _scattered(self, dim, index, src, how, include_self=True):
             raise RuntimeError(f"places of {tuple(i.shape)} do not fit {tuple(x.shape)} and {tuple(src.shape)}")
     _kiln.check_places(i, x.shape[dim], dim, False)
     src = src[tuple(slice(0, n) for n in i.shape)]
-    at = _positions(x, dim, i)
+    whole = all(d == dim or i.shape[d] == x.shape[d] for d in range(x.ndim))
     if not include_self:
-        neutral = {"add": 0, "prod": 1, "amax": None, "amin": None}[how]
-        if neutral is None:
-            least = how == "amax"
-            info = torch.finfo(x.dtype) if x.dtype.is_floating_point else torch.iinfo(x.dtype)
-            inf = float("-inf") if least else float("inf")
-            neutral = inf if x.dtype.is_floating_point else info.min if least else info.max
-        _kiln.put(x, at, torch.full(i.shape, neutral, dtype=x.dtype, device=x.device), "set")
-    _kiln.put(x, at, src, how)
+        _put(x, dim, i, whole, torch.full((), _neutral(x.dtype, how), dtype=x.dtype, device=x.device), "set")
+    _put(x, dim, i, whole, src, how)
     return self
+
+
+def _neutral(dtype, how):
+    if how in ("add", "prod"):
+        return 0 if how == "add" else 1
+    if dtype.is_floating_point:
+        return float("-inf") if how == "amax" else float("inf")
+    return torch.iinfo(dtype).min if how == "amax" else torch.iinfo(dtype).max
+
+
+def _put(x, dim, index, whole, src, how):
+    """By kernels or on the host. The order of additions to one place is open, as in torch on a GPU."""
+    if not _kiln.runs_kernels(x):
+        _kiln.put(x, _positions(x, dim, index), src, how)
+        return
+    from torch import _put as kernels
+    if whole:
+        kernels.along(x, dim, index, src, how)
+    else:
+        kernels.at(x, _positions(x, dim, index), src, how, ordered=False)
 
 
 def scatter_(self, dim, index, src=None, *, value=None, reduce=None):
@@ -172,6 +187,17 @@ def _indexed(self, dim, index, source, how):
     if isinstance(source, torch.Tensor) and list(source.shape) != shape:
         raise RuntimeError(f"elements of {tuple(source.shape)} do not fit {i.numel()} places along dimension {dim} of "
                            f"{tuple(self.shape)}")
+    if _kiln.runs_kernels(x) and i.numel() > 0:
+        if not isinstance(source, torch.Tensor):
+            source = torch.full((), source, dtype=self.dtype, device=self.device)
+        if source.dtype != self.dtype:
+            raise RuntimeError(f"the elements to put are of {source.dtype}, and the tensor of {self.dtype}")
+        if i.dtype not in (torch.int64, torch.int32):
+            raise RuntimeError(f"places are of int64 or int32, not {i.dtype}")
+        _kiln.check_places(i, x.shape[dim], dim, False)
+        from torch import _put as kernels
+        kernels.along(x, dim, i, source, how)
+        return self
     _scattered(x, dim, _tensor._along(i, dim, x.ndim).expand(shape), source, how)
     return self
 
@@ -196,10 +222,20 @@ def index_fill_(self, dim, index, value):
 
 
 def index_put_(self, indices, values, accumulate=False):
+    indices = tuple(indices)
+    if not all(isinstance(i, torch.Tensor) for i in indices):
+        raise TypeError("index_put_() takes a tuple of tensors")
     if not accumulate:
-        self[tuple(indices)] = values
+        self[indices] = values
         return self
-    at = torch.arange(self.numel(), device=self.device).reshape(self.shape)[tuple(indices)]
+    if values.dtype != self.dtype:
+        raise RuntimeError(f"the elements to put are of {values.dtype}, and the tensor of {self.dtype}")
+    if _kiln.runs_kernels(self):
+        from torch import _put as kernels
+        at = kernels.positions(self, indices)
+        kernels.at(self, at, values if values.numel() == 1 else values.expand(at.shape), "add")
+        return self
+    at = torch.arange(self.numel(), device=self.device).reshape(self.shape)[indices]
     _kiln.put(self, at, values.expand(at.shape), "add")
     return self
 
@@ -577,10 +613,6 @@ def maximum(self, other):
 
 def minimum(self, other):
     return torch.minimum(self, other)
-
-
-def isclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
-    return torch.isclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
 def allclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):

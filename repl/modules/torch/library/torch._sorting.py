@@ -317,7 +317,7 @@ def mode(input, dim=-1, keepdim=False):
     """The least of the values that come most often, and the last place of it. Each NaN is a value of its own."""
     dim, x, n = _elements_along(input, dim, "mode")
     values, places = sort(x, dim)
-    at = _tensor._along(torch.arange(n, device=x.device), dim, x.ndim)
+    at = _tensor._along(_kiln.iota(n, x, torch.int64), dim, x.ndim)
     starts = narrow(values, dim, 1, n - 1) != narrow(values, dim, 0, n - 1)
     starts = torch.cat([torch.zeros_like(narrow(values, dim, 0, 1), dtype=torch.int64),
                         torch.where(starts, narrow(at, dim, 1, n - 1), 0)], dim)
@@ -364,6 +364,8 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         raise RuntimeError("multinomial() takes one or two dimensions, and draws one or more")
     if not replacement and num_samples > x.shape[-1]:
         raise RuntimeError(f"multinomial() without replacement cannot draw {num_samples} of {x.shape[-1]}")
+    if x.numel() == 0 and x.shape[-1] > 0:
+        return torch.empty((0, num_samples), dtype=torch.int64, device=x.device)
     # What a GPU holds is not looked at.
     if not x.is_cuda and not bool(((x >= 0) & torch.isfinite(x)).all()):
         raise RuntimeError("multinomial() takes weights that are finite and not negative")

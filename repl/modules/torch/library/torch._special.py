@@ -110,6 +110,22 @@ def erfinv(input):
     return _tensor._odd(y, r).to(x.dtype)
 
 
+@lazily
+def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    if input.dtype != other.dtype:
+        raise RuntimeError(f"isclose() takes tensors of one dtype, got {input.dtype} and {other.dtype}")
+    if rtol < 0 or atol < 0:
+        raise RuntimeError(f"isclose(rtol={rtol}, atol={atol}): they are 0 or more")
+    close = input == other
+    if equal_nan and input.is_floating_point():
+        close = close | (input.isnan() & other.isnan())
+    if rtol == 0 and atol == 0:
+        return close
+    other = _floats(other)
+    allowed, apart = (other * rtol).abs() + atol, (_floats(input) - other).abs()
+    return close | (torch.isfinite(apart) & (apart <= allowed))
+
+
 # --- products
 
 

@@ -1,4 +1,4 @@
-"""The kernels of torch._device and torch._sort against the host: random shapes and dtypes, values exactly equal."""
+"""The kernels of torch._device, _sort, _put and _scan against the host: random shapes and dtypes, equal values."""
 import random
 import sys
 import torch
@@ -71,4 +71,78 @@ s2 = torch.randn(5, 33).sort(-1)[0]
 same("searchsorted lines", lambda: torch.searchsorted(s2, torch.ones(5, 9)))
 same("nonzero nan", lambda: torch.nonzero(torch.tensor([nan, 0.0, -0.0, 1.0])))
 same("histc", lambda: torch.histc(torch.arange(100).float(), 7))
+# Putting elements: whole numbers, so that sums do not depend on their order, and places that differ where the last of
+# equal ones would stay.
+kinds = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
+         torch.float32, torch.float64]
+def shuffled(x):
+    return x.transpose(0, -1).contiguous().transpose(0, -1) if r.random() < 0.3 else x
+for i in range(10):
+    shape = [r.choice([1, 2, 5, 33]) for _ in range(r.randint(1, 3))]
+    dim, dt = r.randint(0, len(shape) - 1), kinds[i % len(kinds)]
+    x = shuffled(torch.randint(0, 3, shape).to(dt))
+    n = r.choice([0, 1, 3, 70])
+    of = [n if d == dim else s if r.random() < 0.7 else max(1, s - 1) for d, s in enumerate(shape)]
+    at, src = torch.randint(0, shape[dim], of), shuffled(torch.randint(-1, 3, of).to(dt))
+    same(f"scatter_add {shape} {of} {dim} {dt}", lambda: x.scatter_add(dim, at, src))
+    if dt is not torch.bool:
+        how = r.choice(["amax", "amin", "prod", "mean"] if dt.is_floating_point else ["amax", "amin", "prod"])
+        same(f"scatter_reduce {how} {shape} {of} {dim} {dt}",
+             lambda: x.scatter_reduce(dim, at, src, how, include_self=i % 3 > 0))
+    apart = torch.rand(shape).argsort(dim)
+    same(f"scatter {shape} {dim} {dt}", lambda: x.scatter(dim, apart, x.flip(0)))
+    same(f"scatter number {shape} {dim} {dt}", lambda: x.scatter(dim, at, 1))
+    row, rows = torch.randint(0, shape[dim], (n,)), [n if d == dim else s for d, s in enumerate(shape)]
+    one, more_src = torch.randperm(shape[dim]), torch.randint(0, 3, rows).to(dt)
+    same(f"index_add {shape} {dim} {dt}", lambda: x.index_add(dim, row, more_src))
+    same(f"index_copy {shape} {dim} {dt}", lambda: x.index_copy(dim, one, x.flip(0)))
+    same(f"index_fill {shape} {dim} {dt}", lambda: x.index_fill(dim, row - shape[dim], 2))
+    y = x.flatten()[:r.randint(1, 30)] if r.random() < 0.5 else x
+    index = [torch.randint(-s, s, (7,)) for s in y.shape[:r.randint(1, len(y.shape))]]
+    add = torch.randint(0, 2, (7,) + tuple(y.shape[len(index):])).to(dt)
+    same(f"index_put add {list(y.shape)} {dt}", lambda: y.clone().index_put_(index, add, accumulate=True))
+def put(x, index, value):
+    x = x.clone()
+    x[index] = value
+    return x
+a, p = torch.arange(120).reshape(4, 5, 6), torch.tensor([2, 0, -1])
+for name, index, value in (("rows", p, -1), ("columns", (slice(None), p), torch.arange(6)),
+                           ("last", (slice(None), slice(None), p), torch.arange(3)),
+                           ("two", (p, p), torch.arange(18).reshape(3, 6)), ("outer", (p[:, None], p), -1),
+                           ("apart", (p, slice(None), p), torch.arange(15).reshape(3, 5)), ("list", [0, 2], -5),
+                           ("slice", (slice(1, 3), p), torch.arange(6)), ("int", (1, p), -2), ("dots", (..., p), 7),
+                           ("new", (None, p), 9), ("mask", a > 60, torch.arange(59)),
+                           ("line", torch.tensor([True, False, True, False]), 3),
+                           ("mixed", (slice(None), torch.tensor([True, False, True, False, True]), p), 4)):
+    same("put " + name, lambda: put(a, index, value))
+    same("put into a view " + name, lambda: put(a.transpose(1, 2).contiguous().transpose(1, 2), index, value))
+b = torch.zeros(2, 3, 5, 4)
+def part():
+    c = b.clone()
+    c[:, 1][:, p[:2]] = 3.0
+    c[1, :, ::2].index_add_(0, p[:2], torch.ones(2, 3, 4))
+    return c
+same("put into parts", part)
+w = torch.tensor([1, 4, 4, 0, 1, 1, 2, 7, 7])
+same("bincount weights", lambda: [torch.bincount(w, torch.ones(9)), torch.bincount(w, torch.ones(9).long() * 3, 12)])
+# Scans, and what is made of them.
+for i in range(12):
+    shape = [r.choice([1, 3, 40, 700]) for _ in range(r.randint(1, 2))] + [r.choice([1, 3, 33])]
+    dt, dim = (dtypes + more)[i % 10], r.randint(0, len(shape) - 1)
+    x = specials((torch.randn(shape) * 3).to(dt)) if i % 4 else torch.randint(0, 3, shape).to(dt)
+    same_bits(f"cummax {shape} {dim} {dt}", lambda: torch.cummax(x, dim))
+    same_bits(f"cummin {shape} {dim} {dt}", lambda: torch.cummin(x, dim))
+    if dt.is_floating_point:
+        h, k = both(lambda: torch.logcumsumexp(x, dim))
+        assert torch.allclose(h, k, 1e-2 if dt.itemsize == 2 else 1e-5, 1e-5, True), f"logcumsumexp {shape} {dim} {dt}"
+    else:
+        same(f"unique {shape} {dt}", lambda: torch.unique(x, return_inverse=True, return_counts=True))
+        same(f"mode {shape} {dt}", lambda: torch.mode(x, dim))
+        if dt is not torch.bool:
+            same(f"gcd {shape} {dt}", lambda: [torch.gcd(x * 6, x.flip(0) * 4), torch.lcm(x, x + 1)])
+for width in (2048, 2049, 5000):
+    x = torch.randint(-1000, 1000, (3, width)).float()
+    same(f"cummax {width}", lambda: torch.cummax(x, 1))
+    h, k = both(lambda: torch.logcumsumexp(x / 100, 1))
+    assert torch.allclose(h, k, 1e-5), f"logcumsumexp {width}"
 print("same")

@@ -603,3 +603,32 @@ add("torch.hann_window(7)", "torch.hann_window(6, periodic=False)", "torch.hann_
     "torch.block_diag(i, f)", "torch.block_diag(t, i)", "torch.block_diag(x3)", "torch.block_diag(f)",
     "torch.block_diag()", "torch.block_diag(f, torch.empty(0, 2))", "torch.randint_like(f, 1)",
     "torch.randint_like(i, 3, 4)", "torch.randint_like(f, 1, dtype=torch.int32)")
+# --- closeness, putting and scans
+add("torch.isclose(f, f + 1e-6)", "torch.isclose(f, f + 1e-4)", "torch.isclose(f, g, rtol=1.0)",
+    "torch.isclose(f, g, atol=1.5)", "torch.isclose(n, n)", "torch.isclose(n, n, equal_nan=True)",
+    "torch.isclose(n, torch.tensor([1.0, 1.0, nan, -inf, 0.5]), rtol=inf)", "torch.isclose(h, h + 0.01)",
+    "torch.isclose(h, h * 1.002, rtol=1e-2)", "torch.isclose(b, b * 1.01, 0.02)", "torch.isclose(i, i + 1, atol=1.0)",
+    "torch.isclose(i, i + 1, rtol=0.3)", "torch.isclose(i, i, 0, 0)", "torch.isclose(t, t)",
+    "torch.isclose(u, u + 1, atol=1)", "torch.isclose(f, d)", "torch.isclose(f, f, rtol=-1)",
+    "torch.isclose(f, v[:4], 0.5)", "d.isclose(d + 1e-9)", "torch.multinomial(torch.tensor([0.0, 1.0, 0.0]), 4, True)",
+    "torch.multinomial(torch.tensor([[0.0, 1.0, 0.0], [2.0, 0.0, 0.0]]), 1)",
+    "f.clone().index_put_((p, p), torch.ones(3), accumulate=True)", "f.clone().index_put_((p,), g, accumulate=True)",
+    "f.index_put((p, torch.tensor([1, 1, 1])), s, True)", "f.index_put((None, p), torch.tensor(2.0))",
+    "f.index_put((torch.tensor([0, 0, 0]),), g, True)",
+    "h.index_put((torch.tensor([0, 0, -1]), p), torch.ones(3).half(), accumulate=True)",
+    "i.index_put((p,), i[p], accumulate=True)", "t.index_put((p,), t[:1], True)",
+    "f.index_put((m,), torch.ones(4), accumulate=True)", "put(f, (p, slice(1, 3)), 7.0)", "put(x3, (0, p), 1.0)",
+    "put(x3, (slice(None), p, p), torch.arange(6.).reshape(2, 3))", "put(x3, (slice(None), p, p), torch.ones(4))",
+    "put(f, (p[:, None], p), g[:, :3])", "put(f, p + 3, 1.0)", "put(f, -p - 2, 1.0)", "put(f, -p - 1, 5)",
+    "torch.scatter_reduce(f, 0, q % 3, g, 'amax')", "torch.scatter_reduce(f, 0, q % 3, g, 'amin', include_self=False)",
+    "torch.scatter_reduce(f, 1, q, g, 'prod')", "torch.scatter_reduce(f, 1, q[:2, :2], g, 'mean')",
+    "torch.scatter_reduce(i, 1, q, i, 'prod')", "torch.scatter_reduce(n, 0, torch.tensor([0, 0, 1, 1, 2]), n, 'amax')",
+    "torch.scatter_reduce(n, 0, torch.tensor([2, 2, 1, 1, 2]), n, 'amin')", "torch.scatter_reduce(u, 1, q, u, 'sum')",
+    "torch.cummax(n, 0)", "torch.cummin(n, 0)", "torch.cummax(x3, 1)", "torch.cummax(t, 1)", "torch.cummin(u, 0)",
+    "torch.logcumsumexp(n, 0)", "torch.logcumsumexp(x3, 1)",
+    "torch.logcumsumexp(torch.tensor([-inf, -inf, 1.0, inf, 2.0, nan, 3.0]), 0)")
+# --- one place
+add("put(f, torch.tensor(1), 2.0)", "put(f, (slice(None), torch.tensor(-1)), v[:3])",
+    "put(f, (torch.tensor(2), p), g[0, :3])", "put(f, (torch.tensor(2), slice(1, 3)), 9.0)",
+    "put(v, torch.tensor(3), torch.tensor(8.0))", "put(f, (torch.tensor(0), torch.tensor(1)), 5)",
+    "put(f, torch.tensor(3), 2.0)", "put(x3, (..., torch.tensor(1)), 2.0)")

@@ -1,0 +1,235 @@
+"""Putting elements by kernels: scatter and the index functions, with atomics where places may come twice.
+
+A place outside is left out: to raise an error for it, the host would have to wait for the device.
+"""
+import torch
+import triton
+import triton.language as tl
+from torch import _kiln, _sort
+
+lazily = _kiln.lazily
+_BLOCK = 1024
+
+
+@triton.jit
+def _put(x, place, value, these, HOW: tl.constexpr):
+    if HOW == "set":
+        tl.store(x + place, value, mask=these)
+    elif HOW == "add":
+        tl.atomic_add(x + place, value, mask=these, sem="relaxed")
+    elif HOW == "amax" and not value.dtype.is_floating():
+        tl.atomic_max(x + place, value, mask=these, sem="relaxed")
+    elif HOW == "amin" and not value.dtype.is_floating():
+        tl.atomic_min(x + place, value, mask=these, sem="relaxed")
+    else:
+        # Compare and swap until nothing else has changed the element in between. Lanes that are done, or have no place,
+        # put back what is there.
+        word: tl.constexpr = tl.core.get_int_dtype(value.dtype.primitive_bitwidth, True)
+        at = x + tl.where(these, place, 0)
+        words = at.to(tl.pointer_type(word), bitcast=True)
+        old = tl.load(at)
+        left = these
+        while tl.max(left.to(tl.int32), 0) > 0:
+            if HOW == "prod":
+                new = old * value
+            elif HOW == "amax":
+                new = tl.where((old != old) | (old > value), old, value)
+            else:
+                new = tl.where((old != old) | (old < value), old, value)
+            bits = old.to(word, bitcast=True)
+            found = tl.atomic_cas(words, bits, tl.where(left, new, old).to(word, bitcast=True), sem="relaxed")
+            left = left & (found != bits)
+            old = tl.where(left, found.to(value.dtype, bitcast=True), old)
+
+
+@triton.jit
+def _along_kernel(x, index, src, total, size, length, inner, outer_stride, stride, HOW: tl.constexpr,
+                  BY_ROW: tl.constexpr, ONE: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr):
+    """x is [outer, size, inner], what is put [outer, length, inner] or one element; so is the index, or [length]."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if WIDE:
+        at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < total
+    line = at // inner
+    place = tl.load(index + (line % length if BY_ROW else at), mask=inside, other=-1)
+    these = inside & (place >= 0) & (place < size)
+    value = tl.load(src + (at * 0 if ONE else at), mask=these, other=0)
+    to = (line // length).to(tl.int64) * outer_stride + place.to(tl.int64) * stride + at % inner
+    _put(x, to, value, these, HOW)
+
+
+@triton.jit
+def _at_kernel(x, places, src, total, size, HOW: tl.constexpr, ONE: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    place = tl.load(places + at, mask=at < total, other=-1)
+    these = (at < total) & (place >= 0) & (place < size)
+    _put(x, place, tl.load(src + (at * 0 if ONE else at), mask=these, other=0), these, HOW)
+
+
+@triton.jit
+def _sums_kernel(x, places, order, src, total, size, ONE: tl.constexpr, BLOCK: tl.constexpr):
+    """The first of equal places adds up what is put there, in its order."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < total
+    place = tl.load(places + at, mask=inside, other=-1)
+    before = tl.load(places + at - 1, mask=inside & (at > 0), other=-1)
+    left = inside & (place >= 0) & (place < size) & (place != before)
+    these = left
+    sum = tl.load(x + place, mask=these, other=0)
+    while tl.max(left.to(tl.int32), 0) > 0:
+        source = tl.load(order + at, mask=left, other=0)
+        value = tl.load(src + (source * 0 if ONE else source), mask=left, other=0)
+        sum = tl.where(left, sum + value, sum).to(sum.dtype)
+        at += 1
+        left = left & (at < total) & (tl.load(places + at, mask=left & (at < total), other=-1) == place)
+    tl.store(x + place, sum, mask=these)
+
+
+def _atomic(dtype, how):
+    """The dtype in which elements are combined: atomics have 32 or 64 bits, additions of floats 16 as well."""
+    if how == "set" or dtype in (torch.float32, torch.float64, torch.int32, torch.int64):
+        return dtype
+    if dtype.is_floating_point:
+        return dtype if how == "add" and dtype in (torch.float16, torch.bfloat16) else torch.float32
+    return torch.int32 if dtype.itemsize < 4 else torch.int64
+
+
+def _strides(x, dim):
+    """Of the dimensions ahead as one, and of this one, where those behind are a run of elements; else None."""
+    run = 1
+    for d in range(x.ndim - 1, dim, -1):
+        if x.shape[d] != 1 and x.stride(d) != run:
+            return None
+        run *= x.shape[d]
+    outer, known = 0, None  # the stride of one more element ahead, and what the next dimension's has to be
+    for d in range(dim - 1, -1, -1):
+        if x.shape[d] == 1:
+            continue
+        if known is None:
+            outer = x.stride(d)
+        elif x.stride(d) != known:
+            return None
+        known = x.stride(d) * x.shape[d]
+    return outer, x.stride(dim)
+
+
+def _changed(x, dim, how, put, src):
+    """Runs put(elements, outer stride, stride, src) on the tensor, or on a copy of it where atomics or strides want
+    one."""
+    dtype, strides = _atomic(x.dtype, how), _strides(x, dim)
+    src = src.to(x.dtype)
+    if how == "set" and (x.dtype is torch.bool or x.dtype.itemsize == 1):
+        x, src, dtype = x.view(torch.uint8), src.view(torch.uint8), torch.uint8
+    if dtype == x.dtype and strides is not None:
+        return put(x, *strides, src.contiguous())
+    words = x.contiguous() if dtype == x.dtype else x.to(dtype).contiguous()
+    put(words, *_strides(words, dim), src.to(dtype).contiguous())
+    x.copy_(words != 0 if x.dtype is torch.bool else words)
+
+
+def _count(sizes):
+    n = 1
+    for s in sizes:
+        n *= s
+    return n
+
+
+def along(x, dim, index, src, how):
+    """Puts elements at places of one dimension. The index has the shape of what is put, or one dimension; the sizes of
+    other dimensions are the tensor's."""
+    outer, size, inner = _count(x.shape[:dim]), x.shape[dim], _count(x.shape[dim + 1:])
+    by_row = index.ndim == 1 and x.ndim > 1
+    length = index.shape[0] if by_row else index.shape[dim]
+    total = outer * length * inner
+    if total == 0 or x.numel() == 0:
+        return
+    index, one = index.contiguous(), src.numel() == 1 and total > 1
+
+    def put(words, outer_stride, stride, values):
+        _along_kernel[(triton.cdiv(total, _BLOCK),)](words, index, values, total, size, length, inner, outer_stride,
+                                                     stride, HOW=how, BY_ROW=by_row, ONE=one,
+                                                     WIDE=total >= 2**31 - _BLOCK, BLOCK=_BLOCK)
+
+    _changed(x, dim, how, put, src)
+
+
+def at(x, places, src, how, ordered=True):
+    """Puts elements at row-major positions. `ordered`: those of one position are added up in their order."""
+    total, size = places.numel(), x.numel()
+    if total == 0 or size == 0:
+        return
+    one = src.numel() == 1 and total > 1
+    src = src if one else src.expand(places.shape)
+    places, flat = places.reshape(-1).contiguous(), x if x.is_contiguous() else x.contiguous()
+    grid = (triton.cdiv(total, _BLOCK),)
+    if how != "add" or not ordered:
+        _changed(flat.reshape(-1), 0, how, lambda words, _, stride, values: _at_kernel[grid](
+            words, places, values, total, size, HOW=how, ONE=one, BLOCK=_BLOCK), src)
+    else:
+        places, order = _sort.sort(places, 0, False)
+        words = flat.to(torch.int32) if x.dtype is torch.bool else flat
+        _sums_kernel[(triton.cdiv(total, 256),)](words, places, order, src.to(words.dtype).contiguous(), total, size,
+                                                 ONE=one, BLOCK=256)
+        if words is not flat:
+            flat.copy_(words != 0)
+    if flat is not x:
+        x.copy_(flat)
+
+
+@lazily
+def _counted(x):
+    """The elements' row-major positions, from 1 on: what is looked up outside is 0."""
+    return (_kiln.iota(x.numel(), x, torch.int64) + 1).reshape(x.shape)
+
+
+def positions(x, index):
+    """Of what an index names; -1 outside."""
+    return _counted(x)[index] - 1
+
+
+def _looks_up(part):
+    return isinstance(part, torch.Tensor) and part.dtype in (torch.int64, torch.int32)
+
+
+def put_items(x, index, values):
+    """x[index] = values, with tensors in the index."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    looked = [i for i, part in enumerate(parts) if _looks_up(part)]
+    first = looked[0] if looked else 0
+    whole = all(_looks_up(part) or isinstance(part, slice) and part == slice(None) for part in parts)
+    if looked and whole and looked == list(range(first, first + len(looked))) and len(parts) <= x.ndim:
+        return _put_rows(x, first, [parts[i].to(x.device) for i in looked], values)
+    places = positions(x, index)
+    if list(torch.broadcast_shapes(values.shape, places.shape)) != list(places.shape):
+        raise RuntimeError(f"a value of shape {tuple(values.shape)} does not fit into {tuple(places.shape)}")
+    at(x, places, values, "set")
+
+
+def _put_rows(x, first, indices, values):
+    """x[:, …, indices, …] = values, with `first` whole dimensions ahead and others behind."""
+    sizes, behind = x.shape[first:first + len(indices)], list(x.shape[first + len(indices):])
+    for d, (n, i) in enumerate(zip(sizes, indices)):
+        _kiln.check_places(i, n, first + d, True)
+    place = _row(sizes, indices)
+    shape = list(x.shape[:first]) + list(place.shape) + behind
+    if list(torch.broadcast_shapes(values.shape, shape)) != shape:
+        raise RuntimeError(f"a value of shape {tuple(values.shape)} does not fit into {tuple(shape)}")
+    if values.numel() != 1:
+        values = values.expand(shape)
+    flat = x if len(indices) == 1 else x.reshape(list(x.shape[:first]) + [_count(sizes)] + behind)
+    along(flat, first, place.reshape(-1), values, "set")
+    if flat is not x and not x.is_contiguous():
+        x.copy_(flat.reshape(x.shape))
+
+
+@lazily
+def _row(sizes, indices):
+    """The indices of several dimensions as one, below 0 where one of them is outside."""
+    row, good = None, None
+    for n, i in zip(sizes, indices):
+        i = i.long()
+        i = torch.where(i < 0, i + n, i)
+        inside = (i >= 0) & (i < n)
+        row = i if row is None else row * n + i
+        good = inside if good is None else good & inside
+    return torch.where(good, row, -1)
