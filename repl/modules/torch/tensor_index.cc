@@ -378,8 +378,8 @@ void put_recorded(Interp& in, TensorObject& t, const Value& index, const Value& 
     return Expr(taken(in, Tensor::full(t.device(), t.dtype(), whole.shape, number)));
   };
   const auto* tuple = index.get<Tuple>();
-  const bool looks = looks_up(index) || (tuple && std::any_of(tuple->items.begin(), tuple->items.end(), looks_up));
-  if (looks) {
+  auto looks = [](const Value& v) { return looks_up(v, false); };
+  if (looks(index) || (tuple && std::ranges::any_of(tuple->items, looks))) {
     Shape shape;
     const std::vector<int64_t> places = positions(in, t, index, shape);
     return t.become(in, [&] { return with_put(in, t.expr(), places, fitted(shape)); });

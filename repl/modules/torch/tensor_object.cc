@@ -278,6 +278,8 @@ void TensorObject::become(Interp& in, const std::function<Expr()>& make) {
   expr_ = expr;
   pending_ = torch_state(in).pending();
   pending_->add(*this);
+}
+
 void TensorObject::become(Interp& in, Tensor view) {
   constant(in);
   tensor_ = std::move(view);
