@@ -156,9 +156,11 @@ Value device_info(Interp& in, NativeArgs&) {
   set("warp_size", device.is_cuda() ? 32 : 0);
   return d;
 }
-/// Asked by a function of the library that then does so.
+/// Asked by a function of the library that then does so. Not of what has gradients: kernels record nothing.
 Value runs_kernels_(Interp& in, NativeArgs& a) {
-  const bool does = runs_kernels(in, tensor_object(in, a[0]).device());
+  bool does = runs_kernels(in, tensor_object(in, a[0]).device()) && !tensor_object(in, a[0]).records();
+  for (const Value& v : rest_of(a[1]))
+    if (auto* t = v.get<TensorObject>()) does = does && !t->records();
   if (does) ++torch_state(in).kernel_runs;
   return Value::boolean(does);
 }
@@ -180,7 +182,7 @@ constexpr NativeDef kLibrary[] = {
     {"lazily(function)", lazily, "the same function, whose operations are one expression"},
     {"nonzero(input)", nonzero, "where elements are other than 0, per dimension"},
     {"put(input, places, values, how)", put, "stores values at row-major positions (on the host)"},
-    {"runs_kernels(input)", runs_kernels_, "do operations that are no expressions run as kernels on its device?"},
+    {"runs_kernels(input, *others)", runs_kernels_, "do operations that are no expressions run as kernels on its device?"},
     {"set_default_device(device)", set_default_device, "where tensors are made"},
     {"set_tf32(on)", set_tf32, "may products of float32 round to tf32?"},
     {"stay_lazy(on)", stay_lazy, "all operations are expressions or kernels, for tests"},

@@ -137,7 +137,7 @@ def _neutral(dtype, how):
 
 def _put(x, dim, index, whole, src, how):
     """By kernels or on the host. The order of additions to one place is open, as in torch on a GPU."""
-    if not _kiln.runs_kernels(x):
+    if not _kiln.runs_kernels(x, src):
         _kiln.put(x, _positions(x, dim, index), src, how)
         return
     from torch import _put as kernels
@@ -187,7 +187,7 @@ def _indexed(self, dim, index, source, how):
     if isinstance(source, torch.Tensor) and list(source.shape) != shape:
         raise RuntimeError(f"elements of {tuple(source.shape)} do not fit {i.numel()} places along dimension {dim} of "
                            f"{tuple(self.shape)}")
-    if _kiln.runs_kernels(x) and i.numel() > 0:
+    if _kiln.runs_kernels(x, source) and i.numel() > 0:
         if not isinstance(source, torch.Tensor):
             source = torch.full((), source, dtype=self.dtype, device=self.device)
         if source.dtype != self.dtype:
@@ -230,7 +230,7 @@ def index_put_(self, indices, values, accumulate=False):
         return self
     if values.dtype != self.dtype:
         raise RuntimeError(f"the elements to put are of {values.dtype}, and the tensor of {self.dtype}")
-    if _kiln.runs_kernels(self):
+    if _kiln.runs_kernels(self, values):
         from torch import _put as kernels
         at = kernels.positions(self, indices)
         kernels.at(self, at, values if values.numel() == 1 else values.expand(at.shape), "add")
