@@ -162,11 +162,14 @@ void split_scans(Dag& dag, const Machine& machine) {
     if (n.kind != DagKind::kScan || n.splits > 1) continue;
     const auto axis = n.shape.begin() + n.axes[0];
     const int64_t length = *axis, rows = length == 0 ? 0 : numel(n.shape) / length;
-    // Rows that lie side by side keep their loop.
-    if (rows == 0 || std::any_of(axis + 1, n.shape.end(), [](int64_t d) { return d != 1; })) continue;
-    if (length < kFewestBlocks * kSplitUnit || rows * 2 >= machine.multiprocessors) continue;
-    const int64_t wanted = std::min({cdiv(programs, rows), cdiv(length, kSplitUnit), kMostParts});
-    n.chunk = cdiv(cdiv(length, wanted), kSplitUnit) * kSplitUnit;
+    if (rows == 0) continue;
+    // Rows that lie side by side: a program takes many of them, and reads all their totals.
+    const bool across = std::any_of(axis + 1, n.shape.end(), [](int64_t d) { return d != 1; });
+    const int64_t unit = across ? kScanRows : kSplitUnit, now = across ? cdiv(rows, kScanRows) : rows;
+    if (length < kFewestBlocks * unit || now * 2 >= machine.multiprocessors) continue;
+    const int64_t wanted =
+        std::min({cdiv(programs, now), cdiv(length, unit), across ? kMostParts / kScanRows : kMostParts});
+    n.chunk = cdiv(cdiv(length, wanted), unit) * unit;
     n.splits = cdiv(length, n.chunk);
     DagNode parts = n;
     parts.kind = DagKind::kReduce;

@@ -18,6 +18,8 @@ double product_us(const DagNode& product, const BlockPair& blocks, const Machine
 
 /// A part of a row is a multiple of so many columns: those that a program takes at a time.
 inline constexpr int64_t kSplitUnit = 4096;
+/// Of rows that lie side by side, so many at most are scanned by a program, so many columns at a time.
+inline constexpr int64_t kScanRows = 64;
 /// Reductions of few long rows, in two steps: as many parts as occupy the machine, then their sum.
 void split_reductions(Dag& dag, const Machine& machine);
 /// Running sums along few long rows of a GPU, likewise: the total of each part, then the parts' running sums, each from

@@ -124,12 +124,12 @@ RowTile scan_tile(const Machine& machine, const RowWork& w) {
   RowTile t;
   const bool gpu = machine.gpu();
   t.block = power_of_two(w.n_cols);
-  if (w.along || w.splits > 1) {
+  if (w.along) {
     t.block = std::min<int64_t>(t.block, kSplitUnit);
     if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(w.n_rows));
   } else {  // rows lie side by side: a tile takes whole cache lines of them
-    t.rows = std::min<int64_t>(power_of_two(w.n_rows), gpu ? 256 / w.widest : 64);
-    t.block = std::min<int64_t>(t.block, std::clamp<int64_t>(4096 / t.rows, 1, 64));
+    t.rows = std::min<int64_t>(power_of_two(w.n_rows), gpu ? std::min<int64_t>(256 / w.widest, kScanRows) : kScanRows);
+    t.block = std::min<int64_t>(t.block, std::clamp<int64_t>(4096 / t.rows, 1, kScanRows));
   }
   t.loop = t.block < w.n_cols;
   t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, 8));

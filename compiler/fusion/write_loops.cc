@@ -57,23 +57,17 @@ class LoopWriter {
   }
 
  private:
-  /// Loads are made once, before the first store that needs them. Where all tensors are alike, or one number, all tiles
-  /// have one layout: then a thread reads and writes the same elements, in this order.
+  /// Loads are made once, before the first store that needs them. An element that goes where one of its own operands is
+  /// is stored when that one has been read, by whichever thread.
   void note_in_place() {
-    const Access& first = writes_.front();
-    const DType dtype = dag_.nodes[at(first.node)].dtype;
-    for (const auto* list : {&loads_, &writes_})
-      for (const Access& a : *list) {
-        const bool alike = a.strides == first.strides && dag_.nodes[at(a.node)].dtype == dtype;
-        const bool number = std::ranges::all_of(a.strides, [](int64_t stride) { return stride == 0; });
-        if (!(alike && full(a) && !looked_up_.contains(a.node)) && (list == &writes_ || !number)) return;
-      }
     std::set<int> seen;
     std::set<Access> made;
     for (size_t i = 0; i < stores_.size(); ++i) {
       note_loads_of(stores_[i], seen, made);
+      const Access& to = writes_[i];
       for (const Access& a : made)
-        if (a.strides == writes_[i].strides && a.offset == writes_[i].offset && is_read_once(a))
+        if (a.strides == to.strides && a.offset == to.offset && full(a) && !looked_up_.contains(a.node) &&
+            dag_.nodes[at(a.node)].dtype == dag_.nodes[at(to.node)].dtype && is_read_once(a))
           group_.in_place.emplace_back(r_.value_of[at(stores_[i])], r_.value_of[at(a.node)]);
     }
   }
@@ -473,11 +467,19 @@ class LoopWriter {
       e_.line(fmt::format("{} = tl.arange(0, {})", before_, e_.constant(power_of_two(c_.splits), "MOST_PARTS")));
     }
     const Access totals = e_.access(m, 1);
-    unsigned level = kUniform;
-    const std::string place = e_.address(totals, e_.pointer(totals.node, totals.offset, false), &level);
-    const std::string load =
-        fmt::format("tl.load({} + {}, mask={} < {}, other={})", place, before_, before_, part, neutral);
-    return adds ? fmt::format("tl.sum({}, axis=0)", load) : fmt::format("tl.reduce({}, 0, multiply)", load);
+    unsigned level = e_.two_ranges ? kAlongRows : kUniform;
+    std::string place = e_.address(totals, e_.pointer(totals.node, totals.offset, false), &level), along = before_,
+                inside = fmt::format("{} < {}", before_, part);
+    if (e_.two_ranges) {
+      place = fmt::format("({})[:, None]", place);
+      along += "[None, :]";
+      inside = fmt::format("({})[None, :]", inside);
+      if (!e_.row_mask.empty()) inside += fmt::format(" & {}[:, None]", e_.row_mask);
+    }
+    const std::string load = fmt::format("tl.load({} + {}, mask={}, other={})", place, along, inside, neutral);
+    const int axis = e_.two_ranges ? 1 : 0;
+    return adds ? fmt::format("tl.sum({}, axis={})", load, axis)
+                : fmt::format("tl.reduce({}, {}, multiply)", load, axis);
   }
 
   /// Running sums: a loop along the row, or its part, carries the sum of all columns before.

@@ -266,7 +266,13 @@ Tensor copy(Interp& in, const Tensor& t) {
   });
 }
 Value clone(Interp& in, NativeArgs& a) {
-  if (!self_object(a).records()) return wrap(copy(in, self_tensor(in, a)));
+  TensorObject& t = self_object(a);
+  // Of a tensor in memory, a product with 1 is the same bits, and part of what is made of it. (A conversion to its own
+  // dtype would share the memory.)
+  const bool waits = !t.is_pending() && t.tensor(in).is_contiguous() && t.dtype() != DType::kI1 && !is_fp8(t.dtype());
+  if (!t.records() && waits && (t.numel() >= kLazyElements || torch_state(in).always_lazy))
+    return compute(in, ExprOp::kMul, {*a.self, Value::integer(1)});
+  if (!t.records()) return wrap(copy(in, self_tensor(in, a)));
   ExprAttributes same;
   same.dtype = self_object(a).dtype();
   return compute(in, ExprOp::kCast, {*a.self}, std::move(same));
