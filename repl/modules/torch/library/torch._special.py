@@ -169,6 +169,18 @@ def cross(input, other, dim=None):
     return a1 * b2 - a2 * b1
 
 
+def det(input):
+    return torch.linalg.det(input)
+
+
+def inverse(input):
+    return torch.linalg.inv(input)
+
+
+def logdet(input):
+    return torch.linalg.det(input).log()
+
+
 # --- rows
 
 

@@ -1,4 +1,4 @@
-"""torch.linalg: norms and products."""
+"""torch.linalg: norms, products, and small matrices solved."""
 import torch
 from torch import _kiln, _tensor
 from torch._special import cross as _cross
@@ -98,3 +98,44 @@ def vecdot(x, y, *, dim=-1):
 
 def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
     return torch.diagonal(A, offset, dim1, dim2)
+
+
+# --- small matrices
+
+
+def det(A):
+    from torch import _small_matrices
+    return _small_matrices.eliminated(A, None, "det()")[1]
+
+
+def slogdet(A):
+    d = det(A)
+    return d.sign(), d.abs().log()
+
+
+def solve(A, B, *, left=True):
+    from torch import _small_matrices
+    if not left:
+        return solve(A.mT, B.mT).mT
+    vector = B.ndim == 1 or A.ndim - 1 == B.ndim and B.shape == A.shape[:-1]
+    b = B.unsqueeze(-1) if vector else B
+    if A.dtype != B.dtype or A.ndim < 2 or b.shape[-2] != A.shape[-1]:
+        raise RuntimeError(f"solve() of {A.dtype} {tuple(A.shape)} and {B.dtype} {tuple(B.shape)}")
+    lead = list(torch.broadcast_shapes(A.shape[:-2], b.shape[:-2]))
+    A, b = A.expand(lead + list(A.shape[-2:])), b.expand(lead + list(b.shape[-2:]))
+    x, dets = _small_matrices.eliminated(A, b, "solve()")
+    if not A.is_cuda and bool((dets == 0).any()):  # what a GPU holds is not looked at
+        raise RuntimeError("solve(): the matrix is singular")
+    return x.squeeze(-1) if vector else x
+
+
+def inv(A):
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise RuntimeError(f"inv() of {tuple(A.shape)}: it takes square matrices")
+    return solve(A, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device))
+
+
+def cholesky(A, *, upper=False):
+    from torch import _small_matrices
+    out = _small_matrices.cholesky(A)
+    return out.mT if upper else out

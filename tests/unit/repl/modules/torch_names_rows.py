@@ -632,3 +632,24 @@ add("put(f, torch.tensor(1), 2.0)", "put(f, (slice(None), torch.tensor(-1)), v[:
     "put(f, (torch.tensor(2), p), g[0, :3])", "put(f, (torch.tensor(2), slice(1, 3)), 9.0)",
     "put(v, torch.tensor(3), torch.tensor(8.0))", "put(f, (torch.tensor(0), torch.tensor(1)), 5)",
     "put(f, torch.tensor(3), 2.0)", "put(x3, (..., torch.tensor(1)), 2.0)")
+# --- small matrices
+add("torch.linalg.det(f[:, :3])", "torch.linalg.det(f[:2, :2])",
+    "torch.linalg.det(torch.stack([f[:, :3], g[:, 1:], torch.eye(3)]))", "torch.linalg.det(torch.ones(3, 3))",
+    "torch.linalg.det(torch.arange(49.).sin().reshape(7, 7))",
+    "torch.linalg.det(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))", "torch.linalg.det(d[:, :3])", "torch.linalg.det(f)",
+    "torch.linalg.det(i[:, :3])", "torch.linalg.det(torch.empty(0, 0))", "torch.linalg.slogdet(f[:, :3])",
+    "torch.logdet(torch.eye(3) * 2)", "torch.det(f[:, :3])", "torch.linalg.inv(f[:, :3])", "torch.inverse(d[:, :3])",
+    "torch.linalg.inv(torch.stack([f[:, :3], g[:, 1:]]))", "torch.linalg.inv(torch.ones(2, 2))",
+    "torch.linalg.inv(torch.tensor([[0.0, 2.0], [3.0, 0.0]]))", "torch.linalg.inv(f)",
+    "torch.linalg.inv(torch.arange(289.).sin().reshape(17, 17) + torch.eye(17) * 4)", "torch.linalg.solve(f[:, :3], g)",
+    "torch.linalg.solve(f[:, :3], v[:3])", "torch.linalg.solve(f[:, :3], torch.stack([g, g * 2]))",
+    "torch.linalg.solve(torch.stack([f[:, :3], g[:, 1:]]), f[:2, :3])",
+    "torch.linalg.solve(torch.stack([f[:, :3], g[:, 1:]]), g)", "torch.linalg.solve(f[:, :3], g.T, left=False)",
+    "torch.linalg.solve(f[:, :3], d)", "torch.linalg.solve(torch.ones(3, 3), g)",
+    "torch.linalg.cholesky(f @ f.T + torch.eye(3))",
+    "torch.linalg.cholesky(d @ d.T + torch.eye(3, dtype=torch.float64), upper=True)",
+    "torch.linalg.cholesky(torch.stack([f @ f.T, g @ g.T]) + torch.eye(3))", "torch.linalg.cholesky(-torch.eye(3))",
+    "torch.linalg.cholesky(torch.arange(400.).sin().reshape(20, 20) @ torch.arange(400.).sin().reshape(20, 20).T + torch.eye(20))",
+    "torch.linalg.cholesky(f)")
+# --- small matrices' methods
+add("f[:, :3].det()", "d[:, :3].inverse()")

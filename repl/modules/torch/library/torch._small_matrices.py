@@ -1,0 +1,93 @@
+"""Small matrices solved by kernels: one program for each, with the whole matrix in registers."""
+import torch
+import triton
+import triton.language as tl
+
+_MOST = 64  # rows of a matrix that a program can hold
+
+
+@triton.jit
+def _solve_kernel(a, b, x, dets, n, m, N: tl.constexpr, M: tl.constexpr, SOLVES: tl.constexpr):
+    """Gauss-Jordan elimination with partial pivoting; the determinant is the product of the pivots."""
+    matrix = tl.program_id(0).to(tl.int64)
+    r, rows, columns = tl.arange(0, N), tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    right = tl.program_id(1) * M + tl.arange(0, M)[None, :]
+    left = tl.load(a + matrix * n * n + rows * n + columns, mask=(rows < n) & (columns < n), other=0)
+    to = matrix * n * m + rows * m + right
+    known = tl.zeros((N, M), left.dtype)
+    if SOLVES:
+        known = tl.load(b + to, mask=(rows < n) & (right < m), other=0)
+    det = tl.full((), 1, left.dtype)
+    for k in range(0, n):
+        column = tl.sum(tl.where(columns == k, left, 0), 1)
+        p = tl.argmax(tl.where((r >= k) & (r < n), tl.abs(column), -1), 0)
+        pivot = tl.sum(tl.where(r == p, column, 0), 0)
+        det *= tl.where(p == k, pivot, -pivot)
+        by = tl.where(pivot == 0, 1, pivot).to(left.dtype)
+        # Row k changes its place with row p, and leaves the others.
+        factor = tl.where(r == p, tl.sum(tl.where(r == k, column, 0), 0), column)[:, None]
+        row, other = tl.sum(tl.where(rows == p, left, 0), 0) / by, tl.sum(tl.where(rows == k, left, 0), 0)
+        left = tl.where(rows == p, other[None, :], left)
+        left = tl.where(rows == k, row[None, :], left - factor * row[None, :])
+        if SOLVES:
+            row, other = tl.sum(tl.where(rows == p, known, 0), 0) / by, tl.sum(tl.where(rows == k, known, 0), 0)
+            known = tl.where(rows == p, other[None, :], known)
+            known = tl.where(rows == k, row[None, :], known - factor * row[None, :])
+    if SOLVES:
+        tl.store(x + to, known, mask=(rows < n) & (right < m))
+    tl.store(dets + matrix, det)
+
+
+@triton.jit
+def _cholesky_kernel(a, out, least, n, N: tl.constexpr):
+    """The lower factor column by column, and the least of what roots were taken of."""
+    matrix = tl.program_id(0).to(tl.int64)
+    r, rows, columns = tl.arange(0, N), tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    at = matrix * n * n + rows * n + columns
+    left = tl.load(a + at, mask=(rows < n) & (columns <= rows), other=0)
+    factor = tl.zeros((N, N), left.dtype)
+    worst = tl.full((), float("inf"), left.dtype)
+    for k in range(0, n):
+        column = tl.sum(tl.where(columns == k, left, 0), 1)
+        square = tl.sum(tl.where(r == k, column, 0), 0)
+        worst = tl.minimum(worst, square, propagate_nan=tl.PropagateNan.ALL)
+        column = tl.where(r >= k, column / tl.sqrt_rn(square), 0)
+        factor = tl.where(columns == k, column[:, None], factor)
+        left -= column[:, None] * column[None, :]
+    tl.store(out + at, factor, mask=(rows < n) & (columns < n))
+    tl.store(least + matrix, worst)
+
+
+def _checked(A, what):
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2] or A.dtype not in (torch.float32, torch.float64):
+        raise RuntimeError(f"{what} of {A.dtype} {tuple(A.shape)}: it takes square matrices of float32 or float64")
+    if A.shape[-1] > _MOST:
+        raise NotImplementedError(f"{what} of {A.shape[-1]} rows is not supported: {_MOST} at most")
+    return A.shape[-1], A.numel() // max(1, A.shape[-1] ** 2)
+
+
+def eliminated(A, B, what):
+    """(solutions for the columns of B, or None; determinants)"""
+    n, matrices = _checked(A, what)
+    dets = torch.ones(A.shape[:-2], dtype=A.dtype, device=A.device)
+    x = None if B is None else torch.empty_like(B.contiguous())
+    if matrices > 0 and n > 0:
+        m = 1 if B is None else B.shape[-1]
+        block = min(64, triton.next_power_of_2(max(m, 4)))
+        wide = max(4, triton.next_power_of_2(n))
+        _solve_kernel[(matrices, max(1, triton.cdiv(m, block)))](
+            A.contiguous(), A if B is None else B.contiguous(), dets if B is None else x, dets, n, m, N=wide, M=block,
+            SOLVES=B is not None, num_warps=1 if wide <= 16 else 4)
+    return x, dets
+
+
+def cholesky(A):
+    n, matrices = _checked(A, "cholesky()")
+    out, least = torch.empty_like(A.contiguous()), torch.ones(A.shape[:-2], dtype=A.dtype, device=A.device)
+    if matrices > 0 and n > 0:
+        wide = max(4, triton.next_power_of_2(n))
+        _cholesky_kernel[(matrices,)](A.contiguous(), out, least, n, N=wide, num_warps=1 if wide <= 16 else 4)
+    # What a GPU holds is not looked at.
+    if not A.is_cuda and not bool((least > 0).all()):
+        raise RuntimeError("cholesky(): the matrix is not positive-definite")
+    return out
