@@ -156,12 +156,16 @@ Value device_info(Interp& in, NativeArgs&) {
   set("warp_size", device.is_cuda() ? 32 : 0);
   return d;
 }
-/// Asked by a function of the library that then does so. Not of what has gradients: kernels record nothing.
+/// Asked by a function of the library that then does so, for which the tensor has to be in memory: a kernel may change
+/// it through a view. Not of what has gradients: kernels record nothing.
 Value runs_kernels_(Interp& in, NativeArgs& a) {
   bool does = runs_kernels(in, tensor_object(in, a[0]).device()) && !tensor_object(in, a[0]).records();
   for (const Value& v : rest_of(a[1]))
     if (auto* t = v.get<TensorObject>()) does = does && !t->records();
-  if (does) ++torch_state(in).kernel_runs;
+  if (does) {
+    tensor_object(in, a[0]).tensor(in);
+    ++torch_state(in).kernel_runs;
+  }
   return Value::boolean(does);
 }
 Value host_reads(Interp& in, NativeArgs&) { return Value::integer(torch_state(in).host_reads); }

@@ -82,8 +82,7 @@ def masked_fill_(self, mask, value):
 
 
 def masked_scatter_(self, mask, source):
-    self[mask.expand(self.shape)] = source.reshape(-1)[:int(mask.expand(self.shape).sum())]
-    return self
+    return self.copy_(torch.masked_scatter(self, mask, source))
 
 
 @_kiln.lazily
@@ -106,6 +105,7 @@ def _scattered(self, dim, index, src, how, include_self=True):
         raise RuntimeError(f"places are of int64 or int32, not {index.dtype}")
     if index.numel() == 0:
         return self
+    _kiln.runs_kernels(self)  # before it is viewed
     x = self.view(1) if self.ndim == 0 else self
     i = index.reshape(1) if index.ndim == 0 else index
     if not isinstance(src, torch.Tensor):
@@ -178,6 +178,7 @@ def _indexed(self, dim, index, source, how):
     dim = _tensor._dim(dim, self.ndim)
     if index.ndim > 1:
         raise IndexError("the places have one dimension")
+    _kiln.runs_kernels(self)  # before it is viewed
     x = self.view(1) if self.ndim == 0 else self
     i = index.reshape(-1)
     shape = list(x.shape)

@@ -231,6 +231,25 @@ def index_put(input, indices, values, accumulate=False):
     return input.clone().index_put_(indices, values, accumulate)
 
 
+def masked_scatter(input, mask, source):
+    if mask.dtype is not torch.bool or source.dtype != input.dtype:
+        raise RuntimeError(f"masked_scatter() of {input.dtype} with a mask of {mask.dtype} and elements of "
+                           f"{source.dtype}")
+    input, mask = torch.broadcast_tensors(input, mask)
+    # What a GPU holds is not looked at.
+    if not mask.is_cuda and int(mask.sum()) > source.numel():
+        raise RuntimeError(f"masked_scatter() takes as many elements as the mask has, got {source.numel()}")
+    return input.clone() if source.numel() == 0 else _masked(input, mask, source)
+
+
+@lazily
+def _masked(input, mask, source):
+    """Each masked element takes the next of the source."""
+    place = (mask.reshape(-1).long().cumsum(0) - 1).clamp(0, source.numel() - 1)
+    values = _kiln.take(source.reshape(-1), [0], [place]).reshape(mask.shape)
+    return torch.where(mask, values, input)
+
+
 # --- along dimensions
 
 

@@ -653,3 +653,13 @@ add("torch.linalg.det(f[:, :3])", "torch.linalg.det(f[:2, :2])",
     "torch.linalg.cholesky(f)")
 # --- small matrices' methods
 add("f[:, :3].det()", "d[:, :3].inverse()")
+# --- putting into what is pending
+add("(f * 2).scatter_add_(1, q, g)", "(f * 2).scatter_add_(1, q[:2, :2], g)",
+    "(f * 2).index_put_((p,), g, accumulate=True)", "(f > 0).scatter_(1, q[:, :1], t)",
+    "(f > 0).index_fill_(0, p[:2], True)", "(s * 2).scatter_add_(0, torch.tensor(0), s)",
+    "(s * 2).index_add_(0, torch.tensor([0]), s)",
+    "(lambda a, b: (b.index_add_(0, p, g), a))((f * 2).reshape(3, 4), (f * 3).reshape(3, 4))",
+    "(lambda a: (a.view(4, 3).index_add_(0, p, torch.ones(3, 3)), a))(f * 2)",
+    "(lambda a: (a.T.scatter_add_(0, p[None, :].expand(4, 3), g.T), a))(f * 2)", "torch.masked_scatter(f, t, g)",
+    "f.masked_scatter(m[:, None], g)", "f.clone().masked_scatter_(t, g)", "i.clone().masked_scatter_(i > 3, w)",
+    "f.masked_scatter(t, v)", "f.masked_scatter(t, i)", "f.masked_scatter(f > 9, torch.empty(0))")
