@@ -536,7 +536,8 @@ class LoopWriter {
 
   void rows() {
     const int64_t n_rows = size_of_runs(kept_), n_cols = size_of_runs(reduced_);
-    const RowTile t = row_tile(r_.machine, row_work(n_rows, n_cols));
+    RowTile t = row_tile(r_.machine, row_work(n_rows, n_cols));
+    while (c_.chunk > 0 && c_.chunk % t.block != 0) t.block /= 2;  // the parts of a scan end where tiles do
     fill();
     const RowNames names = begin_rows(t, n_rows, n_cols);
     const std::string& block = names.block;
