@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 
 #include "compiler/fusion/emitter.h"
@@ -66,11 +67,19 @@ class Script {
     return out;
   }
 
-  // Each function once: kernels share helpers.
+  // Each function once: kernels share helpers. Other kernels of the same name, as of a scan's parts, get a number.
   std::string functions_of(const Group& g) {
     std::string out;
-    for (const std::string& f : g.functions)
-      if (functions_.insert(f).second) out += "\n\n" + f + "\n";
+    for (const std::string& f : g.functions) {
+      if (!functions_.insert(f).second) continue;
+      std::string text = f;
+      if (&f == &g.functions.back()) {
+        const std::string head = "def " + g.kernel + "(";
+        if (const size_t at = text.find(head); at != std::string::npos)
+          text.replace(at, head.size(), "def " + (kernels_[f] = fresh(g.kernel)) + "(");
+      }
+      out += "\n\n" + text + "\n";
+    }
     return out;
   }
 
@@ -107,8 +116,9 @@ class Script {
       arguments.push_back(a.is_constexpr ? fmt::format("{}={}", a.name, argument(a)) : argument(a));
     arguments.push_back(fmt::format("num_warps={}", g.num_warps));
     arguments.push_back(fmt::format("num_stages={}", g.num_stages));
-    return fmt::format("    {}[({}, {}, {})]({})\n", g.kernel, g.grid[0], g.grid[1], g.grid[2],
-                       fmt::join(arguments, ", "));
+    const auto own = g.functions.empty() ? kernels_.end() : kernels_.find(g.functions.back());
+    return fmt::format("    {}[({}, {}, {})]({})\n", own == kernels_.end() ? g.kernel : own->second, g.grid[0],
+                       g.grid[1], g.grid[2], fmt::join(arguments, ", "));
   }
 
   std::string product(const LibraryProduct& p) const {
@@ -136,6 +146,7 @@ class Script {
   std::set<std::string> taken_ = {"torch", "triton", "tl", "run", "device"};
   std::vector<std::string> names_;
   std::set<std::string> functions_;
+  std::map<std::string, std::string> kernels_;  // what a kernel is called here, by its text
 };
 
 }  // namespace

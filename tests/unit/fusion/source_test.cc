@@ -319,6 +319,18 @@ TEST(PlanScript, HasTheFunctionsOfCalls) {
   EXPECT_EQ(count("set_allocator"), 0) << script;
 }
 
+TEST(PlanScript, TellsKernelsOfOneNameApart) {
+  Writer w;
+  w.graph.outputs = {w.along(ExprOp::kCumSum, {w.tensor(kF32, {16384, 64}, "x")}, {0})};
+  auto made = plan(w.graph, {Variant::kFused, *usual_machine("sm_90a")});
+  ASSERT_TRUE(made.ok()) << render(made.error());
+  ASSERT_EQ(made->groups.size(), 2u) << "totals of parts, and the parts";
+  EXPECT_EQ(made->groups[0].kernel, made->groups[1].kernel);
+  const std::string script = plan_script(*made);
+  for (const char* part : {"def cumsum_kernel(", "def cumsum_kernel1(", "    cumsum_kernel[(", "    cumsum_kernel1[("})
+    EXPECT_NE(script.find(part), std::string::npos) << part << "\n" << script;
+}
+
 TEST(PlanDrawing, NamesGroupsAndCauses) {
   Writer w;
   const int xw = w.op(ExprOp::kMatMul, {w.tensor(kF32, {64, 64}, "x"), w.tensor(kF32, {64, 64}, "w")});
