@@ -107,7 +107,6 @@ std::optional<std::vector<PlaceRun>> runs_of(const ExprNode& places, size_t dim,
 Term one_place(GradientStep& s, const Term& g) {
   GradientTerms& t = s.terms();
   const size_t rank = s.shape(0).size();
-  Term out = g;
   std::optional<Term> here;
   for (size_t k = 0; k < s.attributes().axes.size(); ++k) {
     const auto d = static_cast<size_t>(s.attributes().axes[k]);
@@ -117,7 +116,7 @@ Term one_place(GradientStep& s, const Term& g) {
     const Term test = t.places(s.node().device, s.shape(0)[d], d, rank) == place;
     here = here ? *here & test : test;
   }
-  return t.or_zero(*here, out);
+  return t.or_zero(*here, g);
 }
 
 /// Each place of the operand sums what was read there.

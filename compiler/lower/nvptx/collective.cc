@@ -1,6 +1,7 @@
 // Ops across threads, following the plans of compiler/layout: layout conversions, reductions and scans.
 #include <fmt/format.h>
 #include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <bit>
 #include <functional>

@@ -108,6 +108,12 @@ Value make_kernel(Interp& in, const Value& v, const Value& do_not_specialize, bo
   return make<KernelObject>(Kernel::from_function(jit), Ref<Function>(f), jit);
 }
 
+}  // namespace
+
+Value constexpr_function_of(Interp& in, const Value& function) { return make_kernel(in, function, {}, true); }
+
+namespace {
+
 /// @triton.jit and @triton.jit(do_not_specialize=…).
 Value jit(Interp& in, NativeArgs& a) {
   if (!a[0].missing()) return make_kernel(in, a[0], a[1], false);
@@ -118,7 +124,7 @@ Value jit(Interp& in, NativeArgs& a) {
   };
   return o;
 }
-Value constexpr_function(Interp& in, NativeArgs& a) { return make_kernel(in, a[0], {}, true); }
+Value constexpr_function(Interp& in, NativeArgs& a) { return constexpr_function_of(in, a[0]); }
 
 constexpr NativeDef kFunctions[] = {
     {"jit(fn=, *, do_not_specialize=None, do_not_specialize_on_alignment=None, version=None, debug=None, "

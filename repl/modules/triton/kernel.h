@@ -107,4 +107,7 @@ void fill_testing(Interp& in, ModuleObject& m);
 /// Milliseconds of each of the runs that `rep` ms allow, cache filling included, after a warm-up; at least five.
 std::vector<double> bench_samples(Interp& in, const std::function<void()>& run, double warmup_ms, double rep_ms);
 
+/// A function that kernels may call at compile time, as @triton.constexpr_function and @tl.constexpr make it.
+Value constexpr_function_of(Interp& in, const Value& function);
+
 }  // namespace kiln::script

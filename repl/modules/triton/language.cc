@@ -1,5 +1,7 @@
 #include "repl/modules/triton/language.h"
 
+#include "repl/modules/triton/kernel.h"
+
 #include "compiler/frontend/builtins.h"
 #include "repl/modules/modules.h"
 
@@ -44,8 +46,9 @@ std::optional<Value> ConstexprObject::compare(Interp& in, ast::CompareOp op, con
 
 namespace {
 
-Value make_constexpr(Interp&, NativeArgs& a) {
+Value make_constexpr(Interp& in, NativeArgs& a) {
   if (a[0].get<ConstexprObject>()) return a[0];
+  if (auto* f = a[0].get<Function>(); f && f->def) return constexpr_function_of(in, a[0]);  // as a decorator
   return make<ConstexprObject>(a[0]);
 }
 constexpr NativeDef kConstexpr{"constexpr(value)", make_constexpr, "a constant that kernels may see"};

@@ -68,10 +68,10 @@ void expect_gradient(const GradientCase& c, uint64_t seed) {
   }
 }
 
-Function unary(ExprOp which, ExprAttributes attributes = {}) {
+Function unary(ExprOp which, const ExprAttributes& attributes = {}) {
   return [=](const std::vector<Expr>& in) { return op(which, {in[0]}, attributes); };
 }
-Function binary(ExprOp which, ExprAttributes attributes = {}) {
+Function binary(ExprOp which, const ExprAttributes& attributes = {}) {
   return [=](const std::vector<Expr>& in) { return op(which, {in[0], in[1]}, attributes); };
 }
 ExprAttributes shaped(Shape shape) {
@@ -141,7 +141,7 @@ TEST(Gradients, OfViewsAndPlaces) {
   one.starts = {2, 1, 0};
   one.steps = {1, 2, 1};
   expect_gradient({O::kSlice, "of one", unary(O::kSlice, one), {{3, 4, 2}}}, seed);
-  auto take = [](std::vector<int> axes, std::vector<Expr> places, bool any_outside = false) {
+  auto take = [](std::vector<int> axes, const std::vector<Expr>& places, bool any_outside = false) {
     ExprAttributes a;
     a.axes = std::move(axes);
     a.any_outside = any_outside;
@@ -190,7 +190,7 @@ ExprAttributes scattered(std::vector<int> axes, Shape shape, bool any_outside = 
 
 TEST(Gradients, OfScatterAdd) {
   const uint64_t seed = fresh_seed();
-  auto scatter = [](std::vector<Expr> places, ExprAttributes a) {
+  auto scatter = [](const std::vector<Expr>& places, const ExprAttributes& a) {
     return [=](const std::vector<Expr>& in) {
       std::vector<Expr> operands = {in[0]};
       operands.insert(operands.end(), places.begin(), places.end());
