@@ -59,6 +59,8 @@ class Expr {
   /// Of a value that gradients() was asked of, a gradient, and what is made of them: the operations that are pending in
   /// all of them together. They are best run together. 0 of others.
   int gradient_operations() const;
+  /// Its elements will lie in row-major order: it is no view, or a reshape of what lies so.
+  bool is_row_major() const;
   /// It is that expression, or what is in that memory, seen through operations that move no data.
   bool is_view_of(const Expr& other) const;
   bool is_view_of(const runtime::Storage* storage) const;

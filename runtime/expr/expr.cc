@@ -282,6 +282,12 @@ int64_t Expr::most_elements() const {
   return most;
 }
 
+bool Expr::is_row_major() const {
+  const ExprNode* n = node_.get();
+  while (n->is_pending() && n->node.op == ExprOp::kReshape) n = n->operands[0].get();
+  return n->is_pending() ? info(n->node.op).kind != ExprKind::kView : !n->value || n->value.is_contiguous();
+}
+
 bool Expr::is_view_of(const Expr& other) const {
   const ExprNode* n = node_.get();
   while (n != other.node() && n->is_pending() && info(n->node.op).kind == ExprKind::kView) n = n->operands[0].get();

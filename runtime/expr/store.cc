@@ -18,7 +18,8 @@ int value_in_place(const PreparedPlan& prepared, std::span<const Tensor> leaves,
   const fusion::Plan& plan = prepared.plan;
   const fusion::View& output = plan.outputs[root];
   const fusion::Value& v = plan.values[static_cast<size_t>(output.value)];
-  if (v.input >= 0 || output.offset != 0 || v.dtype != to.dtype() || !std::ranges::equal(v.shape, to.shape()))
+  if (v.input >= 0 || output.offset != 0 || v.dtype != to.dtype() || !to.is_contiguous() ||
+      !std::ranges::equal(v.shape, to.shape()))
     return -1;
   for (size_t i = 0; i < plan.outputs.size(); ++i)
     if (i != root && plan.outputs[i].value == output.value) return -1;

@@ -250,7 +250,8 @@ Value changed_by(Interp& in, ExprOp op, const Value& self, const Value& other) {
 }  // namespace
 
 void store_in_place(Interp& in, TensorObject& t, TensorObject& value) {
-  const bool row_major = t.is_pending() || t.home().is_contiguous();
+  t.have_shared_memory(in);
+  const bool row_major = !t.home() || t.home().is_contiguous();
   if (value.is_pending() && row_major && value.device() == t.device()) {
     ExprAttributes as;
     as.dtype = t.dtype();

@@ -46,7 +46,7 @@ Value is_contiguous(Interp& in, NativeArgs& a) { return Value::boolean(seen_self
 Value is_floating_point(Interp&, NativeArgs& a) { return Value::boolean(is_float(self_object(a).dtype())); }
 Value contiguous(Interp& in, NativeArgs& a) {
   if (self_object(a).is_pending()) {
-    if (!self_object(a).expr().is_view()) return *a.self;  // row-major, once it is computed
+    if (self_object(a).expr().is_row_major()) return *a.self;  // once it is computed
   } else if (seen_self(in, a).is_contiguous()) {
     return *a.self;
   }

@@ -232,10 +232,12 @@ const Tensor& TensorObject::constant(Interp& in, std::string_view what) {
                     "help: detach() its arguments, if they are constants here"));
 }
 
+void TensorObject::have_shared_memory(Interp& in) {
+  if (is_pending() && (expr_.is_view() || pending_->has_view_of(*this))) tensor(in);
+}
+
 void TensorObject::assign(Interp& in, const Expr& result) {
-  PendingTensors& pending = *torch_state(in).pending();
-  // Views share its memory: there is some from now on, and they see the change.
-  if (is_pending() && pending.has_view_of(*this)) tensor(in);
+  const PendingTensors& pending = *torch_state(in).pending();
   const bool has_memory = static_cast<bool>(tensor_), was_pending = is_pending();
   // Nobody has its memory but this object and the leaves of what is pending, of which the result is one.
   const bool alone = !has_memory || was_pending ||

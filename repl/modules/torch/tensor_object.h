@@ -56,8 +56,10 @@ class TensorObject : public Object {
   /// when it records.
   const Tensor& changing(Interp& in);
   Expr expr() const { return expr_ ? expr_ : records() ? history_ : Expr(tensor_); }
-  /// Takes the elements of a result of its shape and dtype, in its own memory. While nobody else can look at the
-  /// memory, that is left to when they are asked for, so that several changes are one kernel.
+  /// Computes it where it is a view, or has views: they share memory from now on, and see each other's changes.
+  void have_shared_memory(Interp& in);
+  /// Takes the elements of a result of its shape and dtype, in its own memory, which is row-major. While nobody else
+  /// can look at the memory, that is left to when they are asked for, so that several changes are one kernel.
   void assign(Interp& in, const Expr& result);
   /// Its memory waits for a value.
   bool is_store() const { return is_pending() && tensor_; }
