@@ -86,7 +86,7 @@ struct BoundArgs {
     else
       slot_on_heap(v);
   }
-  const Tensor* first_tensor = nullptr;  // gives the device
+  const Tensor* first_tensor = nullptr;       // gives the device
   std::vector<int>* slot_of_param = nullptr;  // where to note the next slot in front of each parameter; null: nowhere
 
   static constexpr int kInline = kMostFastSlots;

@@ -107,7 +107,7 @@ TEST(ExprProgram, SaysWhatMayBeOverwritten) {
   }());
   EXPECT_EQ(over({op(ExprOp::kAdd, {a, b})}), (Found{{0, 1}}));
   const Expr sum = op(ExprOp::kAdd, {a, Expr::scalar(1.5)});
-  EXPECT_EQ(over({sum, op(ExprOp::kMul, {sum, b})}), (Found{{0}, {0, 1}}));   // b is read behind the first store
+  EXPECT_EQ(over({sum, op(ExprOp::kMul, {sum, b})}), (Found{{0}, {0, 1}}));    // b is read behind the first store
   EXPECT_EQ(over({op(ExprOp::kAdd, {turned, b})})[0], (std::vector<int>{1}));  // a is read elsewhere
   EXPECT_EQ(over({op(ExprOp::kAdd, {op(ExprOp::kCast, {a}, half), b})}).size(), 1u);
   EXPECT_EQ(over({op(ExprOp::kSoftmax, {a}, along({1}))})[0], (std::vector<int>{}));  // of rows it is not known
