@@ -332,12 +332,22 @@ Status Lowering::run_if(const ir::Op& op) {
   return {};
 }
 
-// Rows of lanes along the other dimensions, the scanned one step by step; the operands are read from scratch.
-template <>
-Status Lowering::run<OpKind::kScan>(const ir::Op& op) {
+void Lowering::begin_stored(const ir::Op& op) {
   flush();
   hold_ = true;
   for (const ir::Value* v : op.operands) keep(v);
+}
+
+void Lowering::end_stored(const ir::Op& op) {
+  done_.insert(&op);
+  hold_ = false;
+  release_unneeded();
+}
+
+// Rows of lanes along the other dimensions, the scanned one step by step; the operands are read from scratch.
+template <>
+Status Lowering::run<OpKind::kScan>(const ir::Op& op) {
+  begin_stored(op);
   const ir::Shape& shape = op.operand(0)->type.shape;
   const int axis = static_cast<int>(op.int_attr(AttrName::kAxis));
   const bool reverse = op.flag(AttrName::kReverse);
@@ -373,18 +383,14 @@ Status Lowering::run<OpKind::kScan>(const ir::Op& op) {
   }
   end_loop(inner, next);
   end_loop(outer, {});
-  done_.insert(&op);
-  hold_ = false;
-  release_unneeded();
+  end_stored(op);
   return {};
 }
 
 // Both operands are read from scratch: lanes of the result along its rows, each with an index of its own.
 template <>
 Status Lowering::run<OpKind::kGather>(const ir::Op& op) {
-  flush();
-  hold_ = true;
-  for (const ir::Value* v : op.operands) keep(v);
+  begin_stored(op);
   const ir::Type &from = op.operand(0)->type, &index_type = op.operand(1)->type, &to = op.result()->type;
   const auto axis = static_cast<size_t>(op.int_attr(AttrName::kAxis));
   const Buffer into = keep_buffer(op.result());
@@ -403,18 +409,14 @@ Status Lowering::run<OpKind::kGather>(const ir::Op& op) {
   Lanes element = emit(chunk, op.operand(0), chunk.intern(index_from(from.shape, std::move(place))));
   write_buffer(chunk, to, into, element, at);
   end_loop(loop, {});
-  done_.insert(&op);
-  hold_ = false;
-  release_unneeded();
+  end_stored(op);
   return {};
 }
 
 // One element after the other.
 template <>
 Status Lowering::run<OpKind::kScatter>(const ir::Op& op) {
-  flush();
-  hold_ = true;
-  for (const ir::Value* v : op.operands) keep(v);
+  begin_stored(op);
   const ir::Type &type = op.result()->type, &index_type = op.operand(1)->type;
   const auto axis = static_cast<int>(op.int_attr(AttrName::kAxis));
   const Buffer into = keep_buffer(op.result());
@@ -432,18 +434,14 @@ Status Lowering::run<OpKind::kScatter>(const ir::Op& op) {
     write_buffer(there, type, into, uniform(value), target);
   });
   end_loop(loop, {});
-  done_.insert(&op);
-  hold_ = false;
-  release_unneeded();
+  end_stored(op);
   return {};
 }
 
 // A loop that counts, one that sums, and one that gives out the places.
 template <>
 Status Lowering::run<OpKind::kBucketPlace>(const ir::Op& op) {
-  flush();
-  hold_ = true;
-  keep(op.operand(0));
+  begin_stored(op);
   const ir::Type &type = op.operand(0)->type, &counts_type = op.result(1)->type;
   const int64_t bins = counts_type.shape[0];
   const Buffer places = keep_buffer(op.result(0)), counts = keep_buffer(op.result(1)),
@@ -479,9 +477,7 @@ Status Lowering::run<OpKind::kBucketPlace>(const ir::Op& op) {
     when(counted, [&] { write_buffer(chunk, type, places, uniform(take_one(next, digit)), index); });
   });
   release(next);
-  done_.insert(&op);
-  hold_ = false;
-  release_unneeded();
+  end_stored(op);
   return {};
 }
 

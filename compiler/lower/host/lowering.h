@@ -121,6 +121,9 @@ class Lowering {
   /// One for each op across elements (ops.def), in the file of its family.
   template <ir::OpKind kKind>
   Status run(const ir::Op& op);
+  /// Around an op that reads its operands from scratch, where they are from now on.
+  void begin_stored(const ir::Op& op);
+  void end_stored(const ir::Op& op);
   /// Makes what nested regions, or later ops, need of pending tiles available before `op` runs.
   void settle_before(const ir::Op& op);
   std::vector<Buffer> keep_carried(const ir::Op& user, std::span<ir::Value* const> values);
