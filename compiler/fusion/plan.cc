@@ -262,6 +262,18 @@ int64_t Value::bytes() const {
   return elements * size_of(dtype);
 }
 
+bool is_read_in_time(const Plan& plan, int read, int written, bool same_place) {
+  const int first = plan.values[static_cast<size_t>(written)].first_group;
+  for (size_t g = static_cast<size_t>(first); g < plan.groups.size(); ++g) {
+    const Group& group = plan.groups[g];
+    if (std::ranges::find(group.reads, read) == group.reads.end()) continue;
+    const bool in_step = same_place && static_cast<int>(g) == first &&
+                         std::ranges::find(group.in_place, std::pair(written, read)) != group.in_place.end();
+    if (!in_step) return false;
+  }
+  return true;
+}
+
 double Plan::bytes() const {
   double sum = 0;
   for (const Group& g : groups) sum += g.bytes;

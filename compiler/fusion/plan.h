@@ -145,6 +145,10 @@ struct Plan {
 /// written for an operation; kType or kValue as infer().
 Result<Plan> plan(const Graph& graph, const PlanOptions& options);
 
+/// Whether value `read` is read no later than `written` begins to be written, or, when they lie in the same place, by
+/// the kernel that writes it, each element before the one that goes there (Group::in_place).
+bool is_read_in_time(const Plan& plan, int read, int written, bool same_place);
+
 /// A table of the groups, the buffers between them and the boundaries.
 std::string plan_text(const Plan& plan);
 /// The same as a program in Python, which makes inputs, launches and prints; it runs under Triton too.

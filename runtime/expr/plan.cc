@@ -267,6 +267,21 @@ bool is_plain_conversion(const ExprNode& n) {
          (has_convert_kernel(from.dtype(), n.node.dtype) && from.numel() * size_of(from.dtype()) >= kDeviceKernelBytes);
 }
 
+Status launch_together(std::span<ExprNode* const> roots, const Device& device, ExprVariant variant,
+                       const ExprWalk& walk, std::span<const Tensor> homes) {
+  KILN_TRY(auto prepared, cached_plan(walk, device, variant));
+  const std::vector<Tensor> leaves = leaf_tensors(walk);
+  std::vector<std::pair<int, Tensor>> given;
+  for (size_t i = 0; i < homes.size(); ++i) {
+    const int value = homes[i] ? value_in_place(*prepared, leaves, i, homes[i]) : -1;
+    if (value >= 0) given.emplace_back(value, homes[i]);
+  }
+  KILN_TRY(Binding binding, bind_plan(std::move(prepared), leaves, device, &walk, given));
+  KILN_CHECK_OK(binding.launch());
+  for (size_t i = 0; i < roots.size(); ++i) roots[i]->set_value(binding.outputs[i]);
+  return {};
+}
+
 }  // namespace kiln::runtime
 
 namespace kiln {
@@ -278,21 +293,6 @@ ExprCacheStats expr_cache_stats() {
   std::lock_guard lock(c.mutex);
   return c.stats;
 }
-
-namespace {
-
-/// Plans, binds and launches what the walk began at, none of it empty.
-Status launch_together(std::span<ExprNode* const> roots, const Device& device, ExprVariant variant,
-                       const ExprWalk& walk) {
-  KILN_TRY(auto prepared, cached_plan(walk, device, variant));
-  std::vector<Tensor> leaves = leaf_tensors(walk);
-  KILN_TRY(Binding binding, bind_plan(std::move(prepared), leaves, device, &walk));
-  KILN_CHECK_OK(binding.launch());
-  for (size_t i = 0; i < roots.size(); ++i) roots[i]->set_value(binding.outputs[i]);
-  return {};
-}
-
-}  // namespace
 
 Status run_together(std::span<const Expr> exprs, ExprVariant variant) {
   for (const Expr& e : exprs)

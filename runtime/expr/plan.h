@@ -90,6 +90,13 @@ Result<Binding> bind_values(std::shared_ptr<const PreparedPlan> plan, std::vecto
 Result<Binding> bind_plan(std::shared_ptr<const PreparedPlan> plan, std::span<const Tensor> leaves,
                           const Device& device, const ExprWalk* numbers = nullptr,
                           std::span<const std::pair<int, Tensor>> given = {});
+/// The plan's value that may lie in `to` from the start, for root number `root`; -1 where something would be read too
+/// late.
+int value_in_place(const PreparedPlan& prepared, std::span<const Tensor> leaves, size_t root, const Tensor& to);
+/// Plans, binds and launches what the walk began at, none of it empty, and gives the roots their values: in these
+/// tensors, one for each root, where those may be written from the start.
+Status launch_together(std::span<ExprNode* const> roots, const Device& device, ExprVariant variant,
+                       const ExprWalk& walk, std::span<const Tensor> homes = {});
 /// The tensors of a walk's leaves.
 std::vector<Tensor> leaf_tensors(const ExprWalk& walk);
 /// A conversion of a tensor alone, where the runtime has a kernel for it, or no kernel is needed. One to the dtype that

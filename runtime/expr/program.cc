@@ -107,15 +107,7 @@ std::vector<int> may_overwrite(const ProgramImpl& p, int written) {
     if (from.input < 0 || from.dtype != to.dtype || fusion::numel(from.shape) != fusion::numel(to.shape) ||
         from.strides != fusion::row_major(from.shape) || to.strides != fusion::row_major(to.shape))
       continue;
-    bool may = true;
-    for (size_t g = 0; may && g < plan.groups.size(); ++g) {
-      const fusion::Group& group = plan.groups[g];
-      if (std::ranges::find(group.reads, static_cast<int>(i)) == group.reads.end()) continue;
-      const std::pair<int, int> both = {written, static_cast<int>(i)};
-      may = static_cast<int>(g) < to.first_group ||
-            (static_cast<int>(g) == to.first_group && std::ranges::find(group.in_place, both) != group.in_place.end());
-    }
-    if (may) inputs.push_back(p.origins[i].index);
+    if (fusion::is_read_in_time(plan, static_cast<int>(i), written, true)) inputs.push_back(p.origins[i].index);
   }
   return inputs;
 }

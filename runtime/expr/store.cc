@@ -11,10 +11,8 @@ namespace kiln {
 
 using namespace runtime;
 
-namespace {
-
-/// The plan's value that may lie in `to` from the start; -1 where something would be read too late.
-int value_in_place(const PreparedPlan& prepared, std::span<const Tensor> leaves, size_t root, const Tensor& to) {
+int runtime::value_in_place(const PreparedPlan& prepared, std::span<const Tensor> leaves, size_t root,
+                            const Tensor& to) {
   const fusion::Plan& plan = prepared.plan;
   const fusion::View& output = plan.outputs[root];
   const fusion::Value& v = plan.values[static_cast<size_t>(output.value)];
@@ -23,22 +21,17 @@ int value_in_place(const PreparedPlan& prepared, std::span<const Tensor> leaves,
     return -1;
   for (size_t i = 0; i < plan.outputs.size(); ++i)
     if (i != root && plan.outputs[i].value == output.value) return -1;
-  for (size_t g = static_cast<size_t>(v.first_group); g < plan.groups.size(); ++g)
-    for (int r : plan.groups[g].reads) {
-      const int node = plan.values[static_cast<size_t>(r)].input;
-      if (node < 0) continue;
-      const Tensor& leaf = leaves[static_cast<size_t>(prepared.leaf_of_node[static_cast<size_t>(node)])];
-      if (leaf.storage() != to.storage()) continue;
-      const bool same = leaf.offset() == to.offset() && leaf.dtype() == to.dtype() && leaf.is_contiguous() &&
-                        leaf.numel() == to.numel();
-      const bool in_step =
-          std::ranges::find(plan.groups[g].in_place, std::pair(output.value, r)) != plan.groups[g].in_place.end();
-      if (!same || !in_step || g != static_cast<size_t>(v.first_group)) return -1;
-    }
+  for (size_t read = 0; read < plan.values.size(); ++read) {
+    const int node = plan.values[read].input;
+    if (node < 0) continue;
+    const Tensor& leaf = leaves[static_cast<size_t>(prepared.leaf_of_node[static_cast<size_t>(node)])];
+    if (leaf.storage() != to.storage()) continue;
+    const bool same = leaf.offset() == to.offset() && leaf.dtype() == to.dtype() && leaf.is_contiguous() &&
+                      leaf.numel() == to.numel();
+    if (!fusion::is_read_in_time(plan, static_cast<int>(read), output.value, same)) return -1;
+  }
   return output.value;
 }
-
-}  // namespace
 
 Status run_into(std::span<const ExprStore> stores, ExprVariant variant) {
   std::vector<Expr> exprs;
@@ -64,18 +57,7 @@ Status run_into(std::span<const ExprStore> stores, ExprVariant variant) {
   if (!roots.empty()) {
     ExprWalk walk(std::span<const ExprNode* const>(roots.data(), roots.size()));
     KILN_CHECK_OK(check_leaves(walk));
-    const Device device = roots[0]->device;
-    KILN_TRY(auto prepared, cached_plan(walk, device, variant));
-    const std::vector<Tensor> leaves = leaf_tensors(walk);
-    std::vector<std::pair<int, Tensor>> given;
-    for (size_t i = 0; i < roots.size(); ++i) {
-      if (!homes[i]) continue;
-      if (const int value = value_in_place(*prepared, leaves, i, homes[i]); value >= 0)
-        given.emplace_back(value, homes[i]);
-    }
-    KILN_TRY(Binding binding, bind_plan(std::move(prepared), leaves, device, &walk, given));
-    KILN_CHECK_OK(binding.launch());
-    for (size_t i = 0; i < roots.size(); ++i) roots[i]->set_value(binding.outputs[i]);
+    KILN_CHECK_OK(launch_together(roots, roots[0]->device, variant, walk, homes));
   }
   // A value that is a view of memory that another one goes to is read before.
   std::vector<Tensor> values;
