@@ -113,8 +113,7 @@ void PendingTensors::run_all(Interp& in) {
       continue;
     }
     std::vector<Expr> exprs;
-    for (const auto& t : together)
-      if (t->is_pending()) exprs.push_back(t->expr());
+    for (const auto& t : together) exprs.push_back(t->expr());
     if (exprs.size() > 1 && run_together(exprs).ok())
       for (const auto& t : together) t->settle();
     else
