@@ -232,7 +232,8 @@ const Tensor& TensorObject::constant(Interp& in, std::string_view what) {
 }
 
 void TensorObject::have_shared_memory(Interp& in) {
-  if (is_pending() && (expr_.is_view() || pending_->has_view_of(*this))) tensor(in);
+  // One whose value is there already may share it with a view that asked for it.
+  if (is_pending() && (expr_.tensor() || expr_.is_view() || pending_->has_view_of(*this))) tensor(in);
 }
 
 void TensorObject::assign(Interp& in, const Expr& result) {
