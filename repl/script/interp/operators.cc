@@ -296,6 +296,9 @@ std::optional<Value> compare_containers(Interp& in, CompareOp op, const Value& a
         break;
     }
   }
+  if (auto* x = a.get<SliceObject>(), *y = b.get<SliceObject>(); x && y)
+    return compare_sequences(in, op, std::vector<Value>{x->lower, x->upper, x->step},
+                             std::vector<Value>{y->lower, y->upper, y->step});
   if (auto* x = a.get<Range>(), *y = b.get<Range>(); x && y && equality) {
     // Ranges are equal when they give the same numbers: range(0) == range(2, 1), and a single element hides the step.
     int64_t n = x->count();
