@@ -188,8 +188,11 @@ void Lowering::flush() {
       if (root.kind == Root::Kind::kStore)
         for (const ir::Op* load : slice.loads)
           if (!is_affine(load->operand(0)) || !is_affine(root.op->operand(0))) fused.erase(load);
-    for (const ir::Op* load : slice.loads)
-      if (!fused.contains(load)) keep(load->result());
+    for (const ir::Op* load : slice.loads) {
+      needed_.clear();
+      // One whose address was loaded has been kept with what it loaded, and nothing else needs that address.
+      if (!fused.contains(load) && needed(load->result())) keep(load->result());
+    }
     keep_needed_loads(fused, group.first_store_epoch);
   }
   emit_group(group);

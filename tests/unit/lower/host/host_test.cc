@@ -150,6 +150,43 @@ TEST(Host, LoadsBetweenAReductionAndAStore) {
   }
 }
 
+TEST(Host, LoadsAtAPlaceThatWasLoadedAtTheEndOfAReduction) {
+  // The address of the last load needs the reduction, and nothing else does once that load is there.
+  HostCase c;
+  c.grid = {2, 1, 1};
+  c.scalars = {{"n", 120}};
+  expect_same(kernel("%i: *i32, %j: *i32, %x: *f32, %z: *f32, %n: i32", offsets(64) + R"(
+  %c = arange {start = 0, end = 4} : i32[4]
+  %c2 = expand_dims %c {axis = 0} : i32[1, 4]
+  %o2 = expand_dims %o {axis = 1} : i32[64, 1]
+  %cb = broadcast %c2 : i32[64, 4]
+  %ob = broadcast %o2 : i32[64, 4]
+  %at = add %ob, %cb : i32[64, 4]
+  %m2 = expand_dims %m {axis = 1} : i1[64, 1]
+  %mb = broadcast %m2 : i1[64, 4]
+  %si = splat %i : *i32[64, 4]
+  %pi = addptr %si, %at : *i32[64, 4]
+  %zero2 = constant 0 : i32[64, 4]
+  %vi = load %pi, %mb, %zero2 : i32[64, 4]
+  %best = reduce %vi {axis = 1} : i32[64] (%a: i32, %b: i32) {
+    %least = min %a, %b : i32
+    yield %least
+  }
+  %zero = constant 0 : i32[64]
+  %seven = constant 7 : i32[64]
+  %place = and %best, %seven : i32[64]
+  %sj = splat %j : *i32[64]
+  %pj = addptr %sj, %place : *i32[64]
+  %vj = load %pj, %m, %zero : i32[64]
+  %place2 = and %vj, %seven : i32[64]
+  %fzero = constant 0.0 : f32[64]
+  %sx = splat %x : *f32[64]
+  %px = addptr %sx, %place2 : *f32[64]
+  %vx = load %px, %m, %fzero : f32[64]
+)" + pointers("z", "f32", 64) + "  store %pz, %vx, %m
+"), c);
+}
+
 TEST(Host, StoresThroughEqualAddresses) {
   HostCase c;
   c.scalars = {{"n", 200}};
