@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <tuple>
 #include <unordered_map>
 
 #include "compiler/fusion/infer.h"
@@ -600,12 +602,52 @@ void tidy(Dag& dag) {
   dag.nodes = std::move(sorted);
 }
 
+namespace {
+
+/// The elements of a node of that shape, each once.
+Operand whole(int node, const Shape& shape) {
+  Operand o;
+  o.node = node;
+  o.shape = shape;
+  o.strides = row_major(shape);
+  return o;
+}
+
+}  // namespace
+
 void push_views(Dag& dag) {
+  constexpr int kRepeatedFlop = 24;  // per element, for what several views of it share
+  using View = std::tuple<Shape, Shape, int64_t>;
   std::vector<int> uses(dag.nodes.size());
-  for (const DagNode& n : dag.nodes)
-    for (const Operand& o : n.operands)
-      if (!o.is_number()) ++uses[static_cast<size_t>(o.node)];
+  std::vector<std::map<View, int>> views(dag.nodes.size());  // of its uses, those of a part, or in another order
+  std::vector<bool> of_inputs(dag.nodes.size());             // computed from inputs element by element
+  std::map<std::pair<int, View>, int> made;
+  auto count_view = [&](const Operand& o, int by) {
+    const auto from = static_cast<size_t>(o.node);
+    if (!axis_map(o, dag.nodes[from].shape)) views[from][{o.shape, o.strides, o.offset}] += by;
+  };
+  for (size_t i = 0; i < dag.nodes.size(); ++i) {
+    const DagNode& n = dag.nodes[i];
+    of_inputs[i] = n.kind == DagKind::kLeaf || n.kind == DagKind::kPointwise;
+    for (const Operand& o : n.operands) {
+      if (o.is_number()) continue;
+      ++uses[static_cast<size_t>(o.node)];
+      count_view(o, 1);
+      of_inputs[i] = of_inputs[i] && of_inputs[static_cast<size_t>(o.node)];
+    }
+  }
   for (const Operand& o : dag.outputs) uses[static_cast<size_t>(o.node)] += 2;
+  // The halves of a tensor that are read apart are computed apart: that is no more work, and nothing is stored.
+  auto is_read_in_parts = [&](size_t node) {
+    const DagNode& n = dag.nodes[node];
+    if (!of_inputs[node] || n.op == ExprOp::kTake || n.op == ExprOp::kCall || info(n.op).flop > kRepeatedFlop)
+      return false;
+    int64_t viewed = 0;
+    int readers = 0;
+    for (const auto& [view, count] : views[node])
+      if (count > 0) viewed += numel(std::get<0>(view)), readers += count;
+    return readers == uses[node] && 4 * viewed <= 5 * numel(n.shape);
+  };
   // Users come after their operands, so that a view walks all the way in one pass from the back; what it makes is
   // appended and visited in turn.
   std::vector<int> work;
@@ -617,9 +659,17 @@ void push_views(Dag& dag) {
       const Operand view = dag.nodes[at].operands[i];
       if (view.is_number() || (i == 0 && dag.nodes[at].op == ExprOp::kTake)) continue;  // push_takes
       const DagNode& from = dag.nodes[static_cast<size_t>(view.node)];
-      if (from.kind != DagKind::kPointwise || uses[static_cast<size_t>(view.node)] != 1 || axis_map(view, from.shape) ||
-          numel(view.shape) > numel(from.shape))
+      const auto node = static_cast<size_t>(view.node);
+      if (from.kind != DagKind::kPointwise || axis_map(view, from.shape) || numel(view.shape) > numel(from.shape) ||
+          (uses[node] != 1 && !is_read_in_parts(node)))
         continue;
+      const View seen = {view.shape, view.strides, view.offset};
+      if (const auto known = made.find({view.node, seen}); known != made.end()) {
+        --uses[node], --views[node][seen];
+        ++uses[static_cast<size_t>(known->second)];
+        dag.nodes[at].operands[i] = whole(known->second, view.shape);
+        continue;
+      }
       DagNode moved = from;
       moved.shape = view.shape;
       bool all = true;
@@ -629,15 +679,21 @@ void push_views(Dag& dag) {
         if (c) o = std::move(*c);
       }
       if (!all) continue;
-      Operand direct;
-      direct.node = static_cast<int>(dag.nodes.size());
-      direct.shape = view.shape;
-      direct.strides = row_major(view.shape);
-      uses[static_cast<size_t>(view.node)] = 0;
-      uses.push_back(1);
+      const int copy = static_cast<int>(dag.nodes.size());
+      --uses[node], --views[node][seen];
+      uses.push_back(1), views.emplace_back(), of_inputs.push_back(of_inputs[node]);
+      for (size_t k = 0; k < moved.operands.size(); ++k) {
+        if (moved.operands[k].is_number()) continue;
+        if (uses[node] > 0)
+          ++uses[static_cast<size_t>(moved.operands[k].node)];  // the node is there still, and reads it too
+        else
+          count_view(from.operands[k], -1);
+        count_view(moved.operands[k], 1);
+      }
+      made[{view.node, seen}] = copy;
+      dag.nodes[at].operands[i] = whole(copy, view.shape);
       dag.nodes.push_back(std::move(moved));
-      dag.nodes[at].operands[i] = direct;
-      work.push_back(direct.node);
+      work.push_back(copy);
     }
   }
   tidy(dag);

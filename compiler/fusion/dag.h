@@ -91,6 +91,9 @@ void push_takes(Dag& dag);
 /// Takes dimensions apart, so that operations on both sides of a reshape count along the same ones.
 void refine_shapes(Dag& dag);
 
+/// Copies what is computed from counts alone for each dimension along which it is read.
+void separate_counts(Dag& dag);
+
 /// Orders nodes so that operands come first, and drops those that no output needs.
 void tidy(Dag& dag);
 

@@ -16,6 +16,8 @@ namespace {
 constexpr int kMostRepeatedFlop = 24;
 /// Tensors that one kernel reads and writes.
 constexpr size_t kMostOperands = 24;
+/// Elements of kernels that take less time than their launches: two of them with the same loops are one.
+constexpr int64_t kMostOfSmall = int64_t{1} << 15;
 /// Operations of one kernel: what compiles in a moment.
 constexpr size_t kMostMembers = 192;
 
@@ -177,6 +179,17 @@ class Grouper {
                                             [&](const Edge& e) { return !a.contains(e.to) && !b.contains(e.to); });
   }
 
+  /// The members that are reductions, or are computed from one.
+  std::vector<int> behind_reductions(const Cluster& c) const {
+    std::vector<int> out;
+    auto is_behind = [&](const Operand& o) { return !o.is_number() && std::ranges::find(out, o.node) != out.end(); };
+    for (int m : c.members)
+      if (const DagNode& n = dag_.nodes[at(m)];
+          n.kind == DagKind::kReduce || std::ranges::any_of(n.operands, is_behind))
+        out.push_back(m);
+    return out;
+  }
+
   /// Whether something between them would have to run after a and before b.
   bool path_outside(int a, int b) const {
     std::vector<bool> seen(clusters_.size());
@@ -206,7 +219,7 @@ class Grouper {
         Cluster &x = clusters_[a], &y = clusters_[b];
         if (x.members.empty() || y.members.empty() || x.form == Form::kProduct || x.form != y.form ||
             x.dims != y.dims || x.kept != y.kept || x.splits != y.splits || x.chunk != y.chunk || numel(x.dims) == 0 ||
-            !share_read(x, y))
+            (numel(x.dims) > kMostOfSmall && !share_read(x, y)))
           continue;
         if (x.members.size() + y.members.size() > kMostMembers || operands(x, y) > kMostOperands ||
             path_outside(static_cast<int>(a), static_cast<int>(b)) ||
@@ -402,8 +415,14 @@ Verdict Grouper::merged(int a, int b) const {
     if (image != theirs)
       return Reason{"the two reduce over different dimensions", "reduce over both sets of dimensions at once"};
   }
-  if ((x.splits > 1 || y.splits > 1) && x.reduces() && (y.reduces() || x.splits > 1))
-    return Reason{"the parts of a reduction are all needed before their sum", ""};
+  if ((x.splits > 1 || y.splits > 1) && x.reduces() && (y.reduces() || x.splits > 1)) {
+    // What both reduce may be computed by one of them, as long as their parts are the same.
+    const std::vector<int> parts = behind_reductions(x);
+    const bool beside =
+        y.reduces() && x.splits == y.splits && x.chunk == y.chunk &&
+        std::ranges::none_of(edges, [&](const Edge& e) { return std::ranges::find(parts, e.from) != parts.end(); });
+    if (!beside) return Reason{"the parts of a reduction are all needed before their sum", ""};
+  }
 
   // The loops are those of the reducing one, or of the larger.
   const bool as_x = x.form == Form::kProduct || x.form == Form::kScan ||

@@ -41,6 +41,7 @@ class Planner {
       push_views(dag_);
       push_takes(dag_);
       refine_shapes(dag_);
+      separate_counts(dag_);
     }
     if (!library()) {
       if (!unfused) copy_operands(dag_, options_.machine);

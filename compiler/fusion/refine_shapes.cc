@@ -136,9 +136,40 @@ std::vector<Edge> edges_of(const Dag& dag) {
   return out;
 }
 
+/// A product's dimensions stay as they are. What goes on element by element behind a reshape of it counts along them,
+/// where all its operands can, and so becomes part of the product's kernel.
+void count_as_products(Dag& dag) {
+  std::vector<bool> follows(dag.nodes.size());
+  for (size_t i = 0; i < dag.nodes.size(); ++i) {
+    DagNode& n = dag.nodes[i];
+    follows[i] = n.kind == DagKind::kProduct;
+    if (n.kind != DagKind::kPointwise || n.op == ExprOp::kTake || n.row_stride > 0) continue;
+    for (const Operand& o : n.operands) {
+      if (o.is_number() || !follows[at(o.node)]) continue;
+      const Shape shape = dag.nodes[at(o.node)].shape;
+      if (o.offset != 0 || o.strides != row_major(o.shape) || numel(o.shape) != numel(shape)) continue;
+      std::vector<Operand> operands = n.operands;
+      follows[i] = std::ranges::all_of(operands, [&](Operand& x) {
+        if (x.is_number()) {
+          if (!x.shape.empty()) x.shape = shape, x.strides.assign(shape.size(), 0);
+          return true;
+        }
+        auto as = reshape(x, shape);
+        if (as) x = std::move(*as);
+        return as.has_value();
+      });
+      if (!follows[i]) continue;
+      n.operands = std::move(operands);
+      n.shape = shape;
+      break;
+    }
+  }
+}
+
 }  // namespace
 
 void refine_shapes(Dag& dag) {
+  count_as_products(dag);
   const std::vector<Edge> edges = edges_of(dag);
   for (const Edge& seed : edges) {
     if (reads_whole(dag, seed)) continue;

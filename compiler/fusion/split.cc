@@ -73,6 +73,22 @@ Operand parts_of(const Dag& dag, Shape kept, DagNode& parts) {
   return parts_of(dag, parts, parts.operand_type, std::move(kept));
 }
 
+/// Which reductions of long rows another one waits for, or is waited for by: parts of both take twice as many kernels.
+std::vector<bool> chained_reductions(const Dag& dag) {
+  std::vector<int> last(dag.nodes.size(), -1);  // such a reduction that a node is computed from
+  std::vector<bool> out(dag.nodes.size());
+  for (size_t i = 0; i < dag.nodes.size(); ++i) {
+    const DagNode& n = dag.nodes[i];
+    for (const Operand& o : n.operands)
+      if (!o.is_number()) last[i] = std::max(last[i], last[at(o.node)]);
+    if (n.kind != DagKind::kReduce || numel(n.operands[0].shape) < kSplitUnit * std::max<int64_t>(1, numel(n.shape)))
+      continue;
+    if (last[i] >= 0) out[i] = out[at(last[i])] = true;
+    last[i] = static_cast<int>(i);
+  }
+  return out;
+}
+
 }  // namespace
 
 double product_us(const DagNode& product, const BlockPair& blocks, const Machine& machine) {
@@ -110,6 +126,7 @@ void split_products(Dag& dag, const Machine& machine) {
 }
 
 void split_reductions(Dag& dag, const Machine& machine) {
+  const std::vector<bool> chained = chained_reductions(dag);
   const int64_t programs = (machine.gpu() ? 4 : 2) * int64_t{machine.multiprocessors};
   const size_t count = dag.nodes.size();
   for (size_t i = 0; i < count; ++i) {
@@ -123,16 +140,19 @@ void split_reductions(Dag& dag, const Machine& machine) {
     const int64_t now = across ? cdiv(rows, machine.gpu() ? 64 : 256) : rows;
     // What a part has to do at least, and a row for its parts to be worth a second kernel. On a GPU that kernel takes
     // 2 us, in which one processor reads some 60 kB; several rows lose more, the kernel that they share with what reads
-    // their sums.
+    // their sums, so that only few of them gain, or those that are read element by element (on an H100 sums of 16 x
+    // 33000 take 9 and 7 us, of 130 x 65025 26 and 21; a softmax of 40 x 33000 12 and 17, of 40 x 65025 30 and 24).
     struct Limits {
       int64_t idle;          // of so many places for programs, one is taken
       int64_t least, worth;  // of a part and of a row, in units
     };
     const int64_t unit = !across ? kSplitUnit : machine.gpu() ? 128 : 256;
-    const Limits limits = !machine.gpu() ? Limits{2, 16, 32}
-                          : across       ? Limits{3, 1, 4}
-                          : rows > 1     ? Limits{8, 4, 16}
-                                         : Limits{3, 1, 8};
+    const bool slow = !x.shape.empty() && x.shape.back() % 16 != 0;
+    const Limits limits = !machine.gpu()                                  ? Limits{2, 16, 32}
+                          : across                                        ? Limits{3, 1, 4}
+                          : rows == 1                                     ? Limits{3, 1, 8}
+                          : slow || (now * 24 <= programs && !chained[i]) ? Limits{8, 1, 8}
+                                                                          : Limits{8, 4, 16};
     const int64_t least = limits.least * unit;
     if (now * limits.idle > programs || columns < limits.worth * unit) continue;
     int64_t wanted = std::min(cdiv(programs, now), columns / least);

@@ -109,6 +109,11 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   int64_t elements = t.held > 0 ? power_of_two(t.held / 2 + 1) : t.rows * t.block;
   if (spread && t.held == 0 && t.block > 2 * kShortRow) elements /= 2;
   t.warps = static_cast<int>(std::clamp<int64_t>(elements / (32 * per_thread), 1, most_warps));
+  // A warp has 32 powers for each thread of a row of 1024: where there are too few rows, warps share one.
+  constexpr int kLeastWarps = 4;  // of a processor
+  while (gpu && w.costly && t.rows == 1 && t.block <= kShortRow && t.warps < kLeastWarps && t.block >= 256 * t.warps &&
+         w.n_rows * t.warps < kLeastWarps * processors)
+    t.warps *= 2;
   // Few rows: more warps for each, down to one load of 16 bytes per thread.
   while (gpu && t.block > kShortRow && t.warps < 16 && w.n_rows * t.warps < kWarpsPerProcessor * processors &&
          t.block >= 64 * t.warps * kBytesPerLoad / w.widest)

@@ -40,6 +40,7 @@ struct RowWork {
   bool along = true;          // a row's elements are contiguous
   bool stores_rows = false;   // stores something along columns
   bool exponentials = false;  // it is a softmax's
+  bool costly = false;        // each element takes a function of many instructions
 };
 
 struct RowTile {

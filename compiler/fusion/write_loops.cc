@@ -116,14 +116,16 @@ class LoopWriter {
 
   static bool full(const Access& a) { return std::find(a.strides.begin(), a.strides.end(), 0) == a.strides.end(); }
 
-  /// The access whose order of memory the loops follow: what elements write, what rows read.
+  /// The access whose order of memory the loops follow: what elements write, what rows read, but for rows that are
+  /// looked up.
   const Access& main() const {
     const auto& first = c_.reduces() ? loads_ : writes_;
     const auto& second = c_.reduces() ? writes_ : loads_;
     for (const auto* list : {&first, &second})
       for (const Access& a : *list)
         if (full(a)) return a;
-    return first.empty() ? second.front() : first.front();
+    const bool looks_up = c_.reduces() && !looked_up_.empty() && !writes_.empty();
+    return first.empty() || looks_up ? second.front() : first.front();
   }
 
   std::vector<Run> runs(int begin, int end) const {
@@ -362,7 +364,7 @@ class LoopWriter {
     }
   }
 
-  /// The rows of a program: one number, or a range. Sets the mask.
+  /// The rows of a program: one number, or a range. Sets the mask. `pid` is empty where there is one such range.
   std::string row_range(const std::string& pid, int64_t rows, int64_t n_rows) {
     if (rows == 1) {
       std::string row = e_.names.fresh("row");
@@ -372,7 +374,8 @@ class LoopWriter {
     e_.two_ranges = true;
     rows_name_ = e_.constant(rows, "ROWS");
     std::string row = e_.names.fresh("rows");
-    e_.line(fmt::format("{} = {} * {} + tl.arange(0, {})", row, pid, rows_name_, rows_name_));
+    const std::string first = pid.empty() ? "" : fmt::format("{} * {} + ", pid, rows_name_);
+    e_.line(fmt::format("{} = {}tl.arange(0, {})", row, first, rows_name_));
     if (n_rows % rows) {
       e_.row_mask = e_.names.fresh("in_rows");
       e_.line(fmt::format("{} = {} < {}", e_.row_mask, row, e_.size(n_rows, "n_rows")));
@@ -380,15 +383,25 @@ class LoopWriter {
     return row;
   }
 
+  /// Whether memory runs on along the columns of a row; else rows lie side by side.
+  bool runs_along_columns() const {
+    if (reduced_.empty() || kept_.empty()) return true;
+    const Access& by = main();
+    return by.strides[at(reduced_.back().dims.back())] == 1 || by.strides[at(kept_.back().dims.back())] != 1;
+  }
+
   RowWork row_work(int64_t n_rows, int64_t n_cols) const {
     RowWork w;
     w.n_rows = n_rows, w.n_cols = n_cols, w.splits = c_.splits, w.widest = widest_, w.depth = deepest();
-    const Access& by = main();
-    w.along = reduced_.empty() || by.strides[at(reduced_.back().dims.back())] == 1 || kept_.empty() ||
-              by.strides[at(kept_.back().dims.back())] != 1;
+    w.along = runs_along_columns();
     for (const Access& a : std::set<Access>(loads_.begin(), loads_.end()))
       w.tensors += std::any_of(a.strides.begin() + c_.kept, a.strides.end(), [](int64_t s) { return s != 0; });
     w.exponentials = std::any_of(c_.members.begin(), c_.members.end(), [&](int m) { return exponentials_of(m) >= 0; });
+    constexpr int kCostlyFlop = 16;
+    w.costly = std::ranges::any_of(c_.members, [&](int m) {
+      const DagNode& n = dag_.nodes[at(m)];
+      return n.kind == DagKind::kPointwise && info(n.op).flop >= kCostlyFlop;
+    });
     w.stores_rows = std::any_of(stores_.begin(), stores_.end(), [&](int m) { return e_.stored_along_columns(m); });
     return w;
   }
@@ -401,6 +414,49 @@ class LoopWriter {
       if (n.kind == DagKind::kReduce && n.op == ExprOp::kMax && n.plain_max && !c_.contains(n.operands[0].node))
         e_.other_low.insert(n.operands[0].node);
     }
+  }
+
+  /// Whether the rows of a program are of the last run alone, so that what varies along columns and the other runs (the
+  /// places of rows that are added up, their weights) is read once for all of them.
+  bool shares_outer_rows(const RowTile& t) const {
+    if (!r_.machine.gpu() || t.rows == 1 || kept_.size() < 2 || runs_along_columns()) return false;
+    const int inner = kept_.back().dims.back();
+    const int64_t size = kept_.back().size, tile = std::min(t.rows, power_of_two(size));
+    if (size < kShortRun || cdiv(size, tile) * tile * 4 > size * 5) return false;
+    return std::ranges::any_of(loads_, [&](const Access& a) {
+      const auto columns = a.strides.begin() + c_.kept;
+      auto varies = [](int64_t stride) { return stride != 0; };
+      return a.strides[at(inner)] == 0 && std::any_of(a.strides.begin(), columns, varies) &&
+             std::any_of(columns, a.strides.end(), varies);
+    });
+  }
+
+  /// The lines that say which rows a program has.
+  void begin_kept(const std::string& pid, const RowTile& t, int64_t n_rows) {
+    if (!outer_is_shared_) {
+      const std::string row = row_range(pid, t.rows, n_rows);
+      return lines(decompose(kept_, row, t.rows > 1 ? kAlongRows : kUniform));
+    }
+    const std::vector<Run> outer(kept_.begin(), kept_.end() - 1), inner(kept_.end() - 1, kept_.end());
+    const int64_t tiles = cdiv(inner[0].size, t.rows);
+    std::string group = e_.names.fresh("group"), of_group;
+    if (tiles == 1) {
+      e_.line(fmt::format("{} = {}", group, pid));
+    } else {
+      const std::string p = e_.names.fresh("pid"), count = e_.constant(tiles, "TILES");
+      e_.line(fmt::format("{} = {}", p, pid));
+      e_.line(fmt::format("{} = {} // {}", group, p, count));
+      of_group = fmt::format("{} % {}", p, count);
+    }
+    const std::string row = row_range(of_group, t.rows, inner[0].size);
+    lines(decompose(outer, group, kUniform));
+    lines(decompose(inner, row, kAlongRows));
+  }
+
+  int64_t programs_of_rows(const RowTile& t, int64_t n_rows) const {
+    if (!outer_is_shared_) return cdiv(n_rows, t.rows) * c_.splits;
+    const int64_t inner = kept_.back().size;
+    return n_rows / inner * cdiv(inner, t.rows) * c_.splits;
   }
 
   struct RowNames {
@@ -424,11 +480,7 @@ class LoopWriter {
       e_.line(fmt::format("{} = {} % {}", part, p, parts));
       pid = fmt::format("{} // {}", p, parts);
     }
-    std::string row;
-    if (!kept_.empty()) {
-      row = row_range(pid, t.rows, n_rows);
-      lines(decompose(kept_, row, t.rows > 1 ? kAlongRows : kUniform));
-    }
+    if (!kept_.empty()) begin_kept(pid, t, n_rows);
     if (t.known) e_.known_size = {n_cols, e_.constant(n_cols, "N_COLS")};
     const std::string col = e_.names.fresh("cols"), count = e_.size(n_cols, "n_cols");
     const int64_t chunk = c_.chunk > 0 ? c_.chunk : cdiv(cdiv(n_cols, c_.splits), t.block) * t.block;
@@ -538,6 +590,8 @@ class LoopWriter {
     const int64_t n_rows = size_of_runs(kept_), n_cols = size_of_runs(reduced_);
     RowTile t = row_tile(r_.machine, row_work(n_rows, n_cols));
     while (c_.chunk > 0 && c_.chunk % t.block != 0) t.block /= 2;  // the parts of a scan end where tiles do
+    outer_is_shared_ = shares_outer_rows(t);
+    if (outer_is_shared_) t.rows = std::min(t.rows, power_of_two(kept_.back().size));
     fill();
     const RowNames names = begin_rows(t, n_rows, n_cols);
     const std::string& block = names.block;
@@ -552,7 +606,7 @@ class LoopWriter {
       load_early(t.rows * (t.held > 0 ? t.held : t.block) / (32 * t.warps), kMostEarlyOfRows);
       store_all();
     }
-    finish(cdiv(n_rows, t.rows) * c_.splits, t.warps);
+    finish(programs_of_rows(t, n_rows), t.warps);
     group_.shape = fmt::format("{} rows x {}", n_rows, n_cols);
     if (t.loop && c_.splits == 1 && n_rows > 0) {
       for (auto [b, w] : {std::pair<int64_t, int>{2048, 4}, {4096, 16}, {8192, 8}, {8192, 16}})
@@ -560,7 +614,7 @@ class LoopWriter {
           configuration({{block, b}}, n_rows, w);
     } else if (c_.splits == 1) {
       for (int w : {t.warps / 2, t.warps * 2})
-        if (w >= 1 && w <= 32) configuration({}, cdiv(n_rows, t.rows), w);
+        if (w >= 1 && w <= 32) configuration({}, programs_of_rows(t, n_rows), w);
     }
   }
 
@@ -771,6 +825,7 @@ class LoopWriter {
   std::function<std::vector<std::string>(const std::string&)> columns_of_;
   std::vector<std::string> column_lines_;
   bool decomposed_ = false;
+  bool outer_is_shared_ = false;  // the rows of a program are of the last run alone
 };
 
 }  // namespace

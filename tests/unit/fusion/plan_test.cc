@@ -103,7 +103,7 @@ TEST_F(PlanTest, NormsWithResidualsGiveTwoOutputsFromOneKernel) {
 TEST_F(PlanTest, LongReductionsAreSplitAndExact) {
   const int x = tensor(DType::kF32, {1, 150001}, "x");
   const Plan both = check({axis(ExprOp::kSum, x, {1}), axis(ExprOp::kMax, x, {1})});
-  EXPECT_EQ(both.groups.size(), 3u) << plan_text(both);  // the parts of both share a kernel
+  EXPECT_EQ(both.groups.size(), 2u) << plan_text(both);  // the parts of both share a kernel, and what joins them
   EXPECT_EQ(check({axis(ExprOp::kVar, x, {})}).groups.size(), 4u);
 }
 
@@ -488,7 +488,7 @@ TEST_F(PlanTest, LongChainsAreCutIntoKernels) {
 }
 
 TEST_F(PlanTest, PlansForAGpuComputeTheSame) {
-  const int x = tensor(DType::kF32, {3, 40001}, "x");
+  const int x = tensor(DType::kF32, {90, 40001}, "x");
   const Plan rows =
       check({axis(ExprOp::kSoftmax, x, {1}), axis(ExprOp::kLogSoftmax, x, {1})}, Variant::kFused, hopper_machine());
   EXPECT_NE(rows.groups.at(0).source.find("higher"), std::string::npos) << rows.groups[0].source;

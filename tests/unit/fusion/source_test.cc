@@ -43,6 +43,27 @@ struct Writer {
     a.keepdim = keepdim;
     return op(which, std::move(inputs), std::move(a));
   }
+  int counts(int64_t n) {
+    ExprAttributes a;
+    a.shape = {n};
+    a.dtype = DType::kI32;
+    return op(ExprOp::kIota, {}, a);
+  }
+  int shaped(int x, Shape shape) {
+    ExprAttributes a;
+    a.shape = std::move(shape);
+    return op(ExprOp::kReshape, {x}, std::move(a));
+  }
+  int slice(int x, Shape shape, Shape starts, Shape steps) {
+    ExprAttributes a;
+    a.shape = std::move(shape), a.starts = std::move(starts), a.steps = std::move(steps);
+    return op(ExprOp::kSlice, {x}, std::move(a));
+  }
+  int take(std::vector<int> inputs, std::vector<int> axes, bool any_outside = false) {
+    ExprAttributes a;
+    a.axes = std::move(axes), a.any_outside = any_outside;
+    return op(ExprOp::kTake, std::move(inputs), std::move(a));
+  }
   int add(int a, int b) { return op(ExprOp::kAdd, {a, b}); }
   int mul(int a, int b) { return op(ExprOp::kMul, {a, b}); }
 };
@@ -227,6 +248,39 @@ std::vector<Case> cases() {
       {"many_rows_summed", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          return {w.along(ExprOp::kSum, {w.tensor(kBF16, {100000, 300}, "x")}, {0})};
+       }},
+      {"bags_of_looked_up_rows", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int rows = w.shaped(w.tensor(kF32, {1000, 1, 128}, "rows"), {1000, 1, 128});
+         const int places = w.shaped(w.tensor(DType::kI64, {600, 20}, "places"), {600, 20, 1});
+         return {w.along(ExprOp::kSum, {w.shaped(w.take({rows, places}, {0}), {600, 20, 128})}, {1})};
+       }},
+      {"sums_of_square_windows", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.shaped(w.tensor(kF32, {5, 40, 40}, "x"), {5, 40, 40, 1, 1});
+         const int place = w.add(w.counts(38), w.shaped(w.counts(3), {3, 1}));
+         const int y = w.shaped(place, {3, 1, 38, 1}), z = w.shaped(place, {1, 3, 1, 38});
+         return {w.along(ExprOp::kSum, {w.take({x, y, z}, {1, 2}, true)}, {1, 2})};
+       }},
+      {"halves_read_apart", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.add(w.tensor(kF32, {300, 2048}, "x"), w.tensor(kF32, {2048}, "b"));
+         const int even = w.slice(x, {300, 1024}, {0, 0}, {1, 2}), odd = w.slice(x, {300, 1024}, {0, 1}, {1, 2});
+         return {w.mul(w.mul(even, w.op(ExprOp::kSigmoid, {even})), odd)};
+       }},
+      {"product_behind_a_reshape", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int xw =
+             w.op(ExprOp::kMatMul, {w.tensor(kBF16, {4, 64, 576}, "w"), w.tensor(kBF16, {4, 576, 3136}, "x")});
+         const int image = w.shaped(xw, {4, 64, 56, 56});
+         return {w.op(ExprOp::kRelu, {w.add(image, w.shaped(w.tensor(kBF16, {64}, "b"), {64, 1, 1}))})};
+       },
+       "wgmma"},
+      {"sums_of_few_long_rows", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.op(ExprOp::kSigmoid, {w.tensor(kBF16, {5, 65025}, "x")}), y = w.tensor(kF32, {5, 65025}, "y");
+         return {w.along(ExprOp::kSum, {w.mul(x, y)}, {1}), w.along(ExprOp::kSum, {x}, {1}),
+                 w.along(ExprOp::kSum, {y}, {1})};
        }},
       {"called_function", host, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
