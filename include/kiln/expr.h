@@ -46,7 +46,7 @@ class Expr {
   /// Where it is computed; empty for a number.
   const Device& device() const;
   bool is_scalar() const;
-  /// Its last operation moves no data: the result shares memory with the tensor that it is a view of.
+  /// Its last operations move no data, and others have what it is a view of: the result shares memory with that.
   bool is_view() const;
   /// Whether it is made of variables of a GradScope that has not ended: it then keeps its operands when it is run.
   bool records() const;

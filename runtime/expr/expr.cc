@@ -267,7 +267,15 @@ bool Expr::shares_elements() const {
   return false;
 }
 int Expr::gradient_operations() const { return node_->is_pending() ? node_->gradient_operations : 0; }
-bool Expr::is_view() const { return !node_->value && info(node_->node.op).kind == ExprKind::kView; }
+bool Expr::is_view() const {
+  for (const ExprNode* n = node_.get();;) {
+    if (n->value) return n != node_.get();
+    if (info(n->node.op).kind != ExprKind::kView || n->operands.empty()) return false;
+    const std::shared_ptr<ExprNode>& base = n->operands[0];
+    if (base.use_count() > 1) return true;
+    n = base.get();
+  }
+}
 const Tensor* Expr::tensor() const { return node_->value ? &node_->value : nullptr; }
 
 int Expr::operations() const {

@@ -304,8 +304,7 @@ Value copy_in(Interp& in, NativeArgs& a) {
     });
     return *a.self;
   }
-  if (source && source != &self_object(a) && source->is_pending() && source->device() == self_object(a).device() &&
-      source->numel() >= kLazyElements) {
+  if (source && source != &self_object(a) && source->is_pending() && source->device() == self_object(a).device()) {
     ExprAttributes copy;  // an operation of its own: the source keeps its memory
     copy.dtype = self_object(a).dtype();
     const Value own = compute(in, ExprOp::kCast, {expanded_to(in, a[0], shape_of_self(a))}, std::move(copy));

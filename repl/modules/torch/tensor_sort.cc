@@ -160,7 +160,8 @@ Value logcumsumexp(Interp& in, NativeArgs& a) {
   return unlined(in, l, store_floats(in, t.device(), t.dtype(), shape_vector(l.tensor), l.floats));
 }
 
-/// searchsorted(sorted, values, right): of lines along the last dimension, or of one line for all values.
+/// searchsorted(sorted, values, right): of lines along the last dimension, or of one line for all values. A NaN is
+/// behind all there is, as in torch.
 Value searchsorted(Interp& in, NativeArgs& a) {
   const Tensor &s = seen_tensor(in, a[0], "searchsorted()"), &v = seen_tensor(in, a[1], "searchsorted()");
   if (runs_kernels(in, v.device())) return by_kernels(in, "torch._device", "searchsorted", a.slots);
@@ -176,8 +177,10 @@ Value searchsorted(Interp& in, NativeArgs& a) {
     const auto first = line.begin() + static_cast<ptrdiff_t>((lines > 1 ? i / each : 0) * length);
     const auto last = first + static_cast<ptrdiff_t>(length);
     const auto less = [](double p, double q) { return is_less(p, q); };
-    out.push_back((right ? std::upper_bound(first, last, x[i], less) : std::lower_bound(first, last, x[i], less)) -
-                  first);
+    const auto found = std::isnan(x[i]) ? last
+                       : right          ? std::upper_bound(first, last, x[i], less)
+                                        : std::lower_bound(first, last, x[i], less);
+    out.push_back(found - first);
   }
   return wrap(store_ints(in, v.device(), DType::kI64, shape, out));
 }

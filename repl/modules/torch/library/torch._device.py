@@ -43,39 +43,38 @@ def nonzero(input):
 
 
 @triton.jit
-def _search_kernel(lines, values, out, n, width, per_line, RIGHT: tl.constexpr, STEPS: tl.constexpr,
+def _search_kernel(lines, values, out, n, width, per_line, LEVELS: tl.constexpr, RIGHT: tl.constexpr,
                    BLOCK: tl.constexpr):
+    """Binary searches. FIRST is the greatest power of two up to the width, which is at least 1: behind the boundary
+    width - FIRST there are FIRST places left, and ahead of it fewer, so that every later look is inside. A NaN is behind
+    all boundaries."""
+    FIRST: tl.constexpr = 1 << (LEVELS - 1)
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < n
     v = tl.load(values + at, mask=inside, other=0)
-    start = at // per_line * width
-    low = tl.zeros((BLOCK,), tl.int64)
-    high = low + width
-    for _ in range(STEPS):
-        middle = (low + high) // 2
-        open = inside & (low < high)
-        s = tl.load(lines + start + middle, mask=open, other=0)
-        # A NaN is greater than all numbers and equal to NaN.
-        if RIGHT:
-            after = (s <= v) | (v != v)
-        else:
-            after = (s < v) | ((v != v) & (s == s))
-        low = tl.where(open & after, middle + 1, low)
-        high = tl.where(open & ~after, middle, high)
-    tl.store(out + at, low, mask=inside)
+    line = lines + at // per_line * width
+    boundary = tl.load(line + (width - FIRST), mask=inside, other=0)
+    behind = ((boundary <= v) if RIGHT else (boundary < v)) | (v != v)
+    place = tl.where(behind, width - FIRST + 1, 0)
+    for i in tl.static_range(1, LEVELS):
+        STEP: tl.constexpr = FIRST >> i
+        boundary = tl.load(line + place + (STEP - 1), mask=inside, other=0)
+        behind = ((boundary <= v) if RIGHT else (boundary < v)) | (v != v)
+        place = tl.where(behind, place + STEP, place)
+    tl.store(out + at, place.to(tl.int64), mask=inside)
 
 
 def searchsorted(sorted, values, right):
+    n, width, block = values.numel(), sorted.shape[-1] if sorted.ndim else 1, 1024
+    if n == 0 or width == 0:
+        return torch.zeros(values.shape, dtype=torch.int64, device=values.device)
     out = torch.empty(values.shape, dtype=torch.int64, device=values.device)
-    n, width, block = values.numel(), sorted.shape[-1] if sorted.ndim else 1, 256
-    if n == 0:
-        return out
     to = torch.promote_types(sorted.dtype, values.dtype)
     to = torch.uint8 if to is torch.bool else to
     lines, v = sorted.to(to).contiguous(), values.to(to).contiguous()
     per_line = n if sorted.ndim <= 1 else values.shape[-1]
-    _search_kernel[((n + block - 1) // block,)](lines, v, out, n, width, per_line, RIGHT=bool(right),
-                                                STEPS=width.bit_length() + 1, BLOCK=block)
+    _search_kernel[(triton.cdiv(n, block),)](lines, v, out, n, width, per_line, LEVELS=width.bit_length(),
+                                             RIGHT=bool(right), BLOCK=block)
     return out
 
 

@@ -403,8 +403,36 @@ def bucketize(input, boundaries, *, out_int32=False, right=False):
     x = torch.tensor(input, device=boundaries.device) if number else input
     if boundaries.ndim != 1:
         raise RuntimeError("bucketize() takes boundaries of one dimension")
+    if 0 < boundaries.shape[0] < _MOST_BOUNDARIES:
+        return _bucket(x, boundaries, right).to(torch.int32 if out_int32 else torch.int64)
     out = _kiln.searchsorted(boundaries, x, right)
     return out.int() if out_int32 else out
+
+
+_MOST_BOUNDARIES = 512  # more steps would be more operations than wait for each other
+
+
+@lazily
+def _bucket(x, boundaries, right):
+    """A binary search as an expression, so that what makes the values and what reads the places share its kernel. A NaN
+    is behind all boundaries."""
+    dtype = torch.promote_types(x.dtype, boundaries.dtype)
+    dtype = torch.uint8 if dtype is torch.bool else dtype
+    x, boundaries = x.to(dtype), boundaries.to(dtype)
+    n = boundaries.shape[0]
+    step = 1 << (n.bit_length() - 1)
+
+    def behind(boundary):
+        found = boundary <= x if right else boundary < x
+        return found | (x != x) if dtype.is_floating_point else found
+
+    # Behind the boundary n - step there are step places left, and ahead of it fewer: every later look is inside.
+    place = torch.where(behind(boundaries[n - step]), n - step + 1, 0).to(torch.int32)
+    while step > 1:
+        step //= 2
+        boundary = _kiln.take(boundaries, [0], [(place + (step - 1)).reshape(-1)], True).reshape(x.shape)
+        place = torch.where(behind(boundary), place + step, place)
+    return place
 
 
 @lazily

@@ -6,9 +6,11 @@ import torch
 import triton
 import triton.language as tl
 from torch import _kiln, _sort
+from triton.language.extra import kiln as kl
 
 lazily = _kiln.lazily
 _BLOCK = 1024
+_MOST_BINS = 1024  # places of which a program adds up its own sums first
 
 
 @triton.jit
@@ -56,6 +58,54 @@ def _along_kernel(x, index, src, total, size, length, inner, outer_stride, strid
     value = tl.load(src + (at * 0 if ONE else at), mask=these, other=0)
     to = (line // length).to(tl.int64) * outer_stride + place.to(tl.int64) * stride + at % inner
     _put(x, to, value, these, HOW)
+
+
+@triton.jit
+def _rows_kernel(x, index, src, lines, length, size, inner, outer_stride, stride, HOW: tl.constexpr,
+                 ONE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """The same for rows that have one place each: [outer * length, inner], put where a row of x is."""
+    line = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    place = tl.load(index + line % length, mask=line < lines, other=-1).to(tl.int64)
+    these = ((line < lines) & (place >= 0) & (place < size))[:, None] & (column < inner)[None, :]
+    from_ = line[:, None] * inner + column[None, :]
+    value = tl.load(src + (from_ * 0 if ONE else from_), mask=these, other=0)
+    to = ((line // length) * outer_stride + place * stride)[:, None] + column[None, :]
+    if HOW == "set":
+        tl.store(x + to, value, mask=these)
+    else:
+        tl.atomic_add(x + to, value, mask=these, sem="relaxed")
+
+
+@triton.jit
+def _from_last_start(start, a, other_start, b):
+    return start | other_start, tl.where(other_start != 0, b, a + b)
+
+
+@triton.jit
+def _bins_kernel(x, places, src, total, size, stride, blocks, ONE: tl.constexpr, BINS: tl.constexpr,
+                 BLOCK: tl.constexpr):
+    """Sums for few places over several blocks, which then are added to those of all: atomics to one address take turns.
+    Each block is sorted by place, and a scan that begins anew at each place adds up what goes there."""
+    bin = tl.arange(0, BINS)
+    element: tl.constexpr = src.dtype.element_ty
+    wide: tl.constexpr = tl.float32 if element.is_floating() and element.primitive_bitwidth < 32 else element
+    sums = tl.zeros((BINS,), wide)
+    for block in range(tl.program_id(0) * blocks, tl.program_id(0) * blocks + blocks):
+        at = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+        place = tl.load(places + at, mask=at < total, other=-1)
+        these = (place >= 0) & (place < size)
+        place = tl.where(these, place, -1).to(tl.int32)
+        value = tl.load(src + (at * 0 if ONE else at), mask=these, other=0).to(wide)
+        to, count, begin = kl.bucket_place(place, BINS)
+        value = kl.scatter(value, to, 0)
+        place = kl.scatter(place, to, 0)
+        # Behind the last of those that are there nothing is defined, and nothing is read.
+        start = (tl.gather(begin, place & (BINS - 1), 0) == tl.arange(0, BLOCK)).to(tl.int32)
+        start, value = tl.associative_scan((start, value), 0, _from_last_start)
+        last = tl.gather(value, tl.maximum(begin + count - 1, 0), 0)
+        sums += tl.where(count > 0, last, 0).to(wide)
+    _put(x, bin.to(tl.int64) * stride, sums.to(x.dtype.element_ty), (bin < size) & (sums != 0), "add")
 
 
 @triton.jit
@@ -146,6 +196,19 @@ def along(x, dim, index, src, how):
     index, one = index.contiguous(), src.numel() == 1 and total > 1
 
     def put(words, outer_stride, stride, values):
+        if how == "add" and outer == inner == 1 and size <= _MOST_BINS and total >= 16 * size:
+            blocks = max(1, triton.cdiv(total, 4096) // 1024)
+            _bins_kernel[(triton.cdiv(triton.cdiv(total, 4096), blocks),)](
+                words, index, values, total, size, stride, blocks, ONE=one, BINS=max(16, triton.next_power_of_2(size)),
+                BLOCK=4096, num_warps=8)
+            return
+        if by_row and inner >= 32 and how in ("set", "add"):
+            block = min(512, triton.next_power_of_2(inner))
+            rows = max(1, 1024 // block)
+            grid = (triton.cdiv(outer * length, rows), triton.cdiv(inner, block))
+            _rows_kernel[grid](words, index, values, outer * length, length, size, inner, outer_stride, stride, HOW=how,
+                               ONE=one, ROWS=rows, BLOCK=block)
+            return
         _along_kernel[(triton.cdiv(total, _BLOCK),)](words, index, values, total, size, length, inner, outer_stride,
                                                      stride, HOW=how, BY_ROW=by_row, ONE=one,
                                                      WIDE=total >= 2**31 - _BLOCK, BLOCK=_BLOCK)

@@ -3,7 +3,6 @@ import torch
 import triton
 import triton.language as tl
 from torch._sort import _lines, _unlined
-from triton.language.extra import libdevice
 
 _WIDEST = 2048  # elements of a row that are scanned at once
 
@@ -22,22 +21,71 @@ def _smaller(a, i, b, j):
 
 
 @triton.jit
-def _extremes_kernel(x, values, places, rows, width, LARGEST: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+def _extreme_of(v, i, LARGEST: tl.constexpr):
+    if LARGEST:
+        return tl.reduce((v, i), 1, _larger, keep_dims=True)
+    return tl.reduce((v, i), 1, _smaller, keep_dims=True)
+
+
+@triton.jit
+def _beyond(a, i, b, j, LARGEST: tl.constexpr):
+    if LARGEST:
+        return _larger(a, i, b, j)
+    return _smaller(a, i, b, j)
+
+
+@triton.jit
+def _place(width, parts, WIDTH: tl.constexpr):
+    """Of a program: its part of each row, and where that begins and ends. Parts are multiples of WIDTH."""
+    part = tl.program_id(1)
+    share = tl.cdiv(tl.cdiv(width, parts), WIDTH) * WIDTH
+    return part, part * share, tl.minimum(part * share + share, width)
+
+
+@triton.jit
+def _part_extremes_kernel(x, values, places, rows, width, parts, LARGEST: tl.constexpr, ROWS: tl.constexpr,
+                          WIDTH: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, WIDTH)[None, :]
-    first = tl.load(x + row * width, mask=row < rows, other=0)
-    most, where = first, tl.zeros((ROWS, 1), tl.int32).to(places.dtype.element_ty)
-    for begin in range(0, width, WIDTH):
+    part, first, end = _place(width, parts, WIDTH)
+    these = (row < rows) & (first < end)
+    most = tl.load(x + row * width + first, mask=these, other=0)
+    where = (tl.zeros((ROWS, 1), tl.int32) + first).to(places.dtype.element_ty)
+    for begin in range(first, end, WIDTH):
+        # What is outside repeats the last element, which changes nothing.
+        at = tl.minimum(begin + column, end - 1)
+        v = tl.load(x + row * width + at, mask=row < rows, other=0)
+        v, i = _extreme_of(v, (at + tl.zeros((ROWS, WIDTH), tl.int32)).to(where.dtype), LARGEST)
+        most, where = _beyond(most, where, v, i, LARGEST)
+    tl.store(values + row * parts + part, most, mask=these)
+    tl.store(places + row * parts + part, where, mask=these)
+
+
+@triton.jit
+def _extremes_kernel(x, part_values, part_places, values, places, rows, width, parts, LARGEST: tl.constexpr,
+                     ROWS: tl.constexpr, WIDTH: tl.constexpr, PARTS: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    column = tl.arange(0, WIDTH)[None, :]
+    part, first, end = _place(width, parts, WIDTH)
+    most = tl.load(x + row * width, mask=row < rows, other=0)
+    where = tl.zeros((ROWS, 1), tl.int32).to(places.dtype.element_ty)
+    if PARTS > 1:
+        # The parts ahead of this one, and the first of them so often before that there are PARTS. The first has none.
+        ahead = tl.maximum(tl.arange(0, PARTS) + part - PARTS, 0)[None, :]
+        these = (row < rows) & (part > 0)
+        before, place = _extreme_of(tl.load(part_values + row * parts + ahead, mask=these, other=0),
+                                    tl.load(part_places + row * parts + ahead, mask=these, other=0), LARGEST)
+        most, where = tl.where(part > 0, before, most), tl.where(part > 0, place, where)
+    for begin in range(first, end, WIDTH):
         at = begin + column
-        inside = (row < rows) & (at < width)
+        inside = (row < rows) & (at < end)
         v = tl.load(x + row * width + at, mask=inside, other=0)
         i = (at + tl.zeros((ROWS, WIDTH), tl.int32)).to(where.dtype)
         if LARGEST:
             v, i = tl.associative_scan((v, i), 1, _larger)
-            v, i = _larger(most, where, v, i)
         else:
             v, i = tl.associative_scan((v, i), 1, _smaller)
-            v, i = _smaller(most, where, v, i)
+        v, i = _beyond(most, where, v, i, LARGEST)
         tl.store(values + row * width + at, v, mask=inside)
         tl.store(places + row * width + at, i, mask=inside)
         last = column == WIDTH - 1
@@ -45,27 +93,55 @@ def _extremes_kernel(x, values, places, rows, width, LARGEST: tl.constexpr, ROWS
         where = tl.sum(tl.where(last, i, 0), 1, keep_dims=True).to(i.dtype)
 
 
-@triton.jit
-def _log_add(a, b):
-    most = tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
-    least = tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
-    infinite = (most == float("inf")) | (most == float("-inf"))
-    return tl.where(infinite, most, most + libdevice.log1p(tl.exp(least - most)))
+# A sum of exponentials is s * exp(m), where m is the greatest exponent: one exponential for each addition.
 
 
 @triton.jit
-def _log_sums_kernel(x, out, rows, width, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+def _joined(m, s, n, t):
+    top = tl.maximum(m, n, propagate_nan=tl.PropagateNan.ALL)
+    # An exponent is not subtracted from itself: infinities have no difference.
+    return top, tl.where(m == top, s, s * tl.exp(m - top)) + tl.where(n == top, t, t * tl.exp(n - top))
+
+
+@triton.jit
+def _part_log_sums_kernel(x, exponents, sums, rows, width, parts, ROWS: tl.constexpr, WIDTH: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, WIDTH)[None, :]
-    wide: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
-    total = tl.full((ROWS, 1), float("-inf"), wide)
-    for begin in range(0, width, WIDTH):
+    part, first, end = _place(width, parts, WIDTH)
+    wide: tl.constexpr = exponents.dtype.element_ty
+    m, s = tl.full((ROWS, 1), float("-inf"), wide), tl.zeros((ROWS, 1), wide)
+    for begin in range(first, end, WIDTH):
         at = begin + column
-        inside = (row < rows) & (at < width)
+        v = tl.load(x + row * width + at, mask=(row < rows) & (at < end), other=float("-inf")).to(wide)
+        n, t = tl.reduce((v, tl.full((ROWS, WIDTH), 1, wide)), 1, _joined, keep_dims=True)
+        m, s = _joined(m, s, n, t)
+    tl.store(exponents + row * parts + part, m, mask=row < rows)
+    tl.store(sums + row * parts + part, s, mask=row < rows)
+
+
+@triton.jit
+def _log_sums_kernel(x, exponents, sums, out, rows, width, parts, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+                     PARTS: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    column = tl.arange(0, WIDTH)[None, :]
+    part, first, end = _place(width, parts, WIDTH)
+    wide: tl.constexpr = exponents.dtype.element_ty
+    m, s = tl.full((ROWS, 1), float("-inf"), wide), tl.zeros((ROWS, 1), wide)
+    if PARTS > 1:
+        ahead = tl.arange(0, PARTS)[None, :]
+        these = (row < rows) & (ahead < part)
+        m, s = tl.reduce((tl.load(exponents + row * parts + ahead, mask=these, other=float("-inf")),
+                          tl.load(sums + row * parts + ahead, mask=these, other=0)), 1, _joined, keep_dims=True)
+    for begin in range(first, end, WIDTH):
+        at = begin + column
+        inside = (row < rows) & (at < end)
         v = tl.load(x + row * width + at, mask=inside, other=float("-inf")).to(wide)
-        v = _log_add(total, tl.associative_scan(v, 1, _log_add))
-        tl.store(out + row * width + at, v.to(out.dtype.element_ty), mask=inside)
-        total = tl.sum(tl.where(column == WIDTH - 1, v, 0), 1, keep_dims=True)
+        n, t = tl.associative_scan((v, tl.full((ROWS, WIDTH), 1, wide)), 1, _joined)
+        n, t = _joined(m, s, n, t)
+        tl.store(out + row * width + at, (n + tl.log(t)).to(out.dtype.element_ty), mask=inside)
+        last = column == WIDTH - 1
+        m = tl.sum(tl.where(last, n, 0), 1, keep_dims=True)
+        s = tl.sum(tl.where(last, t, 0), 1, keep_dims=True)
 
 
 def _shape(rows, width):
@@ -75,6 +151,13 @@ def _shape(rows, width):
     return together, wide, max(1, min(8, together * wide // 256))
 
 
+def _parts(x, rows, together, wide):
+    """In how many parts rows are scanned, so that there are programs for all processors: each reads the totals of those
+    ahead of it, which a kernel of their own computes."""
+    places = 4 * (torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 4)
+    return max(1, min(places // triton.cdiv(rows, together), triton.cdiv(x.shape[-1], wide), 1024))
+
+
 def running_extreme(input, dim, largest):
     """Values and where they were, the last of equal ones."""
     x = _lines(input, dim)
@@ -82,8 +165,17 @@ def running_extreme(input, dim, largest):
     if x.numel() > 0:
         rows, width = x.numel() // x.shape[-1], x.shape[-1]
         together, wide, warps = _shape(rows, width)
-        _extremes_kernel[(triton.cdiv(rows, together),)](x, values, places, rows, width, LARGEST=bool(largest),
-                                                         ROWS=together, WIDTH=wide, num_warps=warps)
+        parts = _parts(x, rows, together, wide)
+        part_values, part_places = values, places
+        if parts > 1:
+            part_values = torch.empty((rows * parts,), dtype=x.dtype, device=x.device)
+            part_places = torch.empty((rows * parts,), dtype=torch.int64, device=x.device)
+            _part_extremes_kernel[(triton.cdiv(rows, together), parts)](
+                x, part_values, part_places, rows, width, parts, LARGEST=bool(largest), ROWS=together, WIDTH=wide,
+                num_warps=warps)
+        _extremes_kernel[(triton.cdiv(rows, together), parts)](
+            x, part_values, part_places, values, places, rows, width, parts, LARGEST=bool(largest), ROWS=together,
+            WIDTH=wide, PARTS=triton.next_power_of_2(parts), num_warps=warps)
     return _unlined(values, input.dtype, input, dim), _unlined(places, torch.int64, input, dim)
 
 
@@ -93,8 +185,15 @@ def logcumsumexp(input, dim):
     if x.numel() > 0:
         rows, width = x.numel() // x.shape[-1], x.shape[-1]
         together, wide, warps = _shape(rows, width)
-        _log_sums_kernel[(triton.cdiv(rows, together),)](x, out, rows, width, ROWS=together, WIDTH=wide,
-                                                         num_warps=warps)
+        parts = _parts(x, rows, together, wide)
+        wider = torch.float64 if x.dtype is torch.float64 else torch.float32
+        totals = torch.empty((2, rows * parts), dtype=wider, device=x.device)
+        if parts > 1:
+            _part_log_sums_kernel[(triton.cdiv(rows, together), parts)](x, totals[0], totals[1], rows, width, parts,
+                                                                        ROWS=together, WIDTH=wide, num_warps=warps)
+        _log_sums_kernel[(triton.cdiv(rows, together), parts)](x, totals[0], totals[1], out, rows, width, parts,
+                                                               ROWS=together, WIDTH=wide,
+                                                               PARTS=triton.next_power_of_2(parts), num_warps=warps)
     return _unlined(out, input.dtype, input, dim)
 
 

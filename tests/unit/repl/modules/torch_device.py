@@ -143,6 +143,7 @@ for i in range(12):
 for width in (2048, 2049, 5000):
     x = torch.randint(-1000, 1000, (3, width)).float()
     same(f"cummax {width}", lambda: torch.cummax(x, 1))
+    same(f"cummin {width}", lambda: torch.cummin(x, 1))
     h, k = both(lambda: torch.logcumsumexp(x / 100, 1))
     assert torch.allclose(h, k, 1e-5), f"logcumsumexp {width}"
 print("same")
