@@ -16,8 +16,8 @@ namespace {
 constexpr int kMostRepeatedFlop = 24;
 /// Tensors that one kernel reads and writes.
 constexpr size_t kMostOperands = 24;
-/// Elements of kernels that take less time than their launches: two of them with the same loops are one.
-constexpr int64_t kMostOfSmall = int64_t{1} << 15;
+/// Elements of kernels whose launches are a good part of their time: two of them with the same loops are one.
+constexpr int64_t kMostOfSmall = int64_t{1} << 20;
 /// Operations of one kernel: what compiles in a moment.
 constexpr size_t kMostMembers = 192;
 

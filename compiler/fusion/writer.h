@@ -17,8 +17,10 @@ struct WriteRequest {
   const std::vector<int>& value_of;  // per node of the dag: its value in the plan
 };
 
-/// Fills the group's kernel, source, arguments, grid and warps. Elements, and rows with their reductions.
+/// Fills the group's kernel, source, arguments, grid and warps. Elements, or rows by write_rows().
 Status write_loops(const WriteRequest& request, Group& group);
+/// Rows with their reductions, and scans.
+Status write_rows(const WriteRequest& request, Group& group);
 /// A product and its epilogue.
 Status write_product(const WriteRequest& request, Group& group);
 

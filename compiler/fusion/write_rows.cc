@@ -1,0 +1,479 @@
+// Row kernels: reductions and running sums, in one piece or in loops over columns.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "compiler/fusion/loop_writer.h"
+#include "support/diag.h"
+
+namespace kiln::fusion {
+
+namespace {
+
+constexpr int64_t kMostEarlyOfRows = 48;  // registers of a thread for what is loaded ahead, beside a reduction's
+
+// What a row's columns are read for once more should still be in a cache then, and what all rows share always.
+const Evictions kReadAgain = {"evict_last", "evict_last", ""}, kReadLast = {"evict_first", "evict_last", "evict_first"};
+
+class RowWriter : LoopWriter {
+ public:
+  using LoopWriter::LoopWriter;
+
+  Status write() {
+    collect();
+    order();
+    if (c_.form == Form::kScan)
+      scan();
+    else
+      rows();
+    return e_.problem();
+  }
+
+ private:
+  /// Whether memory runs on along the columns of a row; else rows lie side by side.
+  bool runs_along_columns() const {
+    if (reduced_.empty() || kept_.empty()) return true;
+    const Access& by = main();
+    return by.strides[at(reduced_.back().dims.back())] == 1 || by.strides[at(kept_.back().dims.back())] != 1;
+  }
+
+  RowWork row_work(int64_t n_rows, int64_t n_cols) const {
+    RowWork w;
+    w.n_rows = n_rows, w.n_cols = n_cols, w.splits = c_.splits, w.widest = widest_, w.depth = deepest();
+    w.along = runs_along_columns();
+    for (const Access& a : std::set<Access>(loads_.begin(), loads_.end()))
+      w.tensors += std::any_of(a.strides.begin() + c_.kept, a.strides.end(), [](int64_t s) { return s != 0; });
+    w.exponentials = std::any_of(c_.members.begin(), c_.members.end(), [&](int m) { return exponentials_of(m) >= 0; });
+    constexpr int kCostlyFlop = 16;
+    w.costly = std::ranges::any_of(c_.members, [&](int m) {
+      const DagNode& n = dag_.nodes[at(m)];
+      return n.kind == DagKind::kPointwise && info(n.op).flop >= kCostlyFlop;
+    });
+    w.stores_rows = std::any_of(stores_.begin(), stores_.end(), [&](int m) { return e_.stored_along_columns(m); });
+    return w;
+  }
+
+  /// What reductions take of columns outside: -inf for those that feed a maximum directly, else 0.
+  void fill() {
+    e_.other = 0.0;
+    for (int m : c_.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      if (n.kind == DagKind::kReduce && n.op == ExprOp::kMax && n.plain_max && !c_.contains(n.operands[0].node))
+        e_.other_low.insert(n.operands[0].node);
+    }
+  }
+
+  /// Whether the rows of a program are of the last run alone, so that what varies along columns and the other runs (the
+  /// places of rows that are added up, their weights) is read once for all of them.
+  bool shares_outer_rows(const RowTile& t) const {
+    if (!r_.machine.gpu() || t.rows == 1 || kept_.size() < 2 || runs_along_columns()) return false;
+    const int inner = kept_.back().dims.back();
+    const int64_t size = kept_.back().size, tile = std::min(t.rows, power_of_two(size));
+    if (size < kShortRun || cdiv(size, tile) * tile * 4 > size * 5) return false;
+    return std::ranges::any_of(loads_, [&](const Access& a) {
+      const auto columns = a.strides.begin() + c_.kept;
+      auto varies = [](int64_t stride) { return stride != 0; };
+      return a.strides[at(inner)] == 0 && std::any_of(a.strides.begin(), columns, varies) &&
+             std::any_of(columns, a.strides.end(), varies);
+    });
+  }
+
+  /// The lines that say which rows a program has.
+  void begin_kept(const std::string& pid, const RowTile& t, int64_t n_rows) {
+    if (!outer_is_shared_) {
+      const std::string row = row_range(pid, t.rows, n_rows);
+      return lines(decompose(kept_, row, t.rows > 1 ? kAlongRows : kUniform));
+    }
+    const std::vector<Run> outer(kept_.begin(), kept_.end() - 1), inner(kept_.end() - 1, kept_.end());
+    const int64_t tiles = cdiv(inner[0].size, t.rows);
+    std::string group = e_.names.fresh("group"), of_group;
+    if (tiles == 1) {
+      e_.line(fmt::format("{} = {}", group, pid));
+    } else {
+      const std::string p = e_.names.fresh("pid"), count = e_.constant(tiles, "TILES");
+      e_.line(fmt::format("{} = {}", p, pid));
+      e_.line(fmt::format("{} = {} // {}", group, p, count));
+      of_group = fmt::format("{} % {}", p, count);
+    }
+    const std::string row = row_range(of_group, t.rows, inner[0].size);
+    lines(decompose(outer, group, kUniform));
+    lines(decompose(inner, row, kAlongRows));
+  }
+
+  int64_t programs_of_rows(const RowTile& t, int64_t n_rows) const {
+    if (!outer_is_shared_) return cdiv(n_rows, t.rows) * c_.splits;
+    const int64_t inner = kept_.back().size;
+    return n_rows / inner * cdiv(inner, t.rows) * c_.splits;
+  }
+
+  struct RowNames {
+    std::string block, part, count;
+    int64_t chunk;  // of columns in each part
+  };
+
+  /// The lines before any column: which rows and which part of them a program has. From here on columns_of_ has the
+  /// lines for a tile of columns.
+  RowNames begin_rows(const RowTile& t, int64_t n_rows, int64_t n_cols) {
+    const std::string block = e_.constant(t.block, "BLOCK");
+    const bool wide_rows = wide(kept_, t.rows), wide_columns = wide(reduced_, t.block);
+    std::string pid = wide_rows || wide_columns ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
+    std::string part;
+    if (c_.splits > 1) {
+      const std::string p = e_.names.fresh("pid");
+      part = e_.names.fresh("part");
+      e_.split = part;
+      const std::string parts = e_.constant(c_.splits, "PARTS");
+      e_.line(fmt::format("{} = {}", p, pid));
+      e_.line(fmt::format("{} = {} % {}", part, p, parts));
+      pid = fmt::format("{} // {}", p, parts);
+    }
+    if (!kept_.empty()) begin_kept(pid, t, n_rows);
+    if (t.known) e_.known_size = {n_cols, e_.constant(n_cols, "N_COLS")};
+    const std::string col = e_.names.fresh("cols"), count = e_.size(n_cols, "n_cols");
+    const int64_t chunk = c_.chunk > 0 ? c_.chunk : cdiv(cdiv(n_cols, c_.splits), t.block) * t.block;
+    KILN_ASSERT(chunk % t.block == 0, "a part of {} columns ends inside a tile of {}", chunk, t.block);
+    if (n_cols == 0 || n_cols % t.block || (c_.splits > 1 && chunk * c_.splits != n_cols))
+      e_.column_mask = e_.names.fresh("inside");
+    e_.column_test = fmt::format("{} < {}", col, count);
+    e_.tile_shape = t.rows > 1 ? fmt::format("[{}, {}]", rows_name_, block) : fmt::format("[{}]", block);
+    const std::string inside = t.held > 0
+                                   ? fmt::format("({} < {}) & ({} < {})", col, count, col, e_.constant(t.held, "HELD"))
+                                   : fmt::format("{} < {}", col, count);
+    columns_of_ = [this, col, block, wide_columns, inside](const std::string& start) {
+      std::string range = fmt::format("{}tl.arange(0, {})", start.empty() ? "" : start + " + ", block);
+      if (wide_columns) range = start.empty() ? range + ".to(tl.int64)" : "(" + range + ").to(tl.int64)";
+      std::vector<std::string> out = {fmt::format("{} = {}", col, range)};
+      if (!e_.column_mask.empty()) out.push_back(fmt::format("{} = {}", e_.column_mask, inside));
+      if (!decomposed_) column_lines_ = decompose(reduced_, col, kAlongColumns);
+      decomposed_ = true;
+      out.insert(out.end(), column_lines_.begin(), column_lines_.end());
+      return out;
+    };
+    return {block, part, count, chunk};
+  }
+
+  /// What a scan carries into the first of its program's columns: of a part, the totals of those before it. They are
+  /// loaded under a mask and never subtracted, so that no infinity or NaN goes back.
+  std::string first_carry(int m, const std::string& part) {
+    const DagNode& n = dag_.nodes[at(m)];
+    const bool adds = n.op == ExprOp::kCumSum;
+    const std::string neutral = Emitter::literal(adds ? 0.0 : 1.0, n.operand_type);
+    if (part.empty())
+      return fmt::format("tl.full([{}], {}, tl.{})", e_.two_ranges ? rows_name_ : "", neutral,
+                         info(n.operand_type).triton);
+    if (before_.empty()) {
+      before_ = e_.names.fresh("before");
+      e_.line(fmt::format("{} = tl.arange(0, {})", before_, e_.constant(power_of_two(c_.splits), "MOST_PARTS")));
+    }
+    const Access totals = e_.access(m, 1);
+    unsigned level = e_.two_ranges ? kAlongRows : kUniform;
+    std::string place = e_.address(totals, e_.pointer(totals.node, totals.offset, false), &level), along = before_,
+                inside = fmt::format("{} < {}", before_, part);
+    if (e_.two_ranges) {
+      place = fmt::format("({})[:, None]", place);
+      along += "[None, :]";
+      inside = fmt::format("({})[None, :]", inside);
+      if (!e_.row_mask.empty()) inside += fmt::format(" & {}[:, None]", e_.row_mask);
+    }
+    const std::string load = fmt::format("tl.load({} + {}, mask={}, other={})", place, along, inside, neutral);
+    const int axis = e_.two_ranges ? 1 : 0;
+    return adds ? fmt::format("tl.sum({}, axis={})", load, axis)
+                : fmt::format("tl.reduce({}, {}, multiply)", load, axis);
+  }
+
+  /// Running sums: a loop along the row, or its part, carries the sum of all columns before.
+  void scan() {
+    const int64_t n_rows = size_of_runs(kept_), n_cols = size_of_runs(reduced_);
+    const RowTile t = scan_tile(r_.machine, row_work(n_rows, n_cols));
+    const RowNames names = begin_rows(t, n_rows, n_cols);
+    std::map<int, std::string> carries;
+    for (int m : c_.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      if (n.kind != DagKind::kScan || !t.loop) continue;
+      carries[m] = e_.names.fresh("carry");
+      const std::string first = first_carry(m, names.part);
+      e_.line(fmt::format("{} = {}", carries[m], first));
+    }
+    if (t.loop) {
+      const Loop loop = loop_over(names);
+      e_.begin_loop(loop.head, columns_of_(loop.start));
+    } else {
+      lines(columns_of_(""));
+    }
+    std::vector<std::string> after;
+    for (int m : c_.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      if (n.kind != DagKind::kScan) continue;
+      const Text tile = e_.scanned(m);
+      Text sums = e_.running(m, tile);
+      if (t.loop) {
+        const bool adds = n.op == ExprOp::kCumSum;
+        const std::string& carry = carries[m];
+        const std::string before = carry + (e_.two_ranges ? "[:, None]" : "");
+        // A product of its own, which no addition makes an fma of.
+        sums.text = adds                       ? fmt::format("{} + {}", sums.text, before)
+                    : is_float(n.operand_type) ? fmt::format("libdevice.mul_rn({}, {})", sums.text, before)
+                                               : fmt::format("{} * {}", sums.text, before);
+        sums.binds = adds ? 6 : is_float(n.operand_type) ? 10 : 7;
+        const int axis = e_.two_ranges ? 1 : 0;
+        if (!adds) e_.use_helper("multiply");
+        if (!adds && is_float(n.operand_type)) e_.use_libdevice();
+        after.push_back(adds ? fmt::format("{} += tl.sum({}, axis={})", carry, tile.text, axis)
+                             : fmt::format("{} *= tl.reduce({}, {}, multiply)", carry, tile.text, axis));
+      }
+      e_.set(m, e_.named(e_.settled(m, std::move(sums)), n.name.empty() ? "running" : n.name));
+    }
+    store_all();
+    lines(after);
+    if (t.loop) e_.end_loop();
+    const int64_t programs = cdiv(n_rows, t.rows) * c_.splits;
+    finish(programs, t.warps);
+    group_.shape = fmt::format("{} rows x {}", n_rows, n_cols);
+    for (int w : {t.warps / 2, t.warps * 2})
+      if (w >= 1 && w <= 16) configuration({}, programs, w);
+  }
+
+  void rows() {
+    const int64_t n_rows = size_of_runs(kept_), n_cols = size_of_runs(reduced_);
+    RowTile t = row_tile(r_.machine, row_work(n_rows, n_cols));
+    while (c_.chunk > 0 && c_.chunk % t.block != 0) t.block /= 2;  // the parts of a scan end where tiles do
+    outer_is_shared_ = shares_outer_rows(t);
+    if (outer_is_shared_) {
+      // Threads have all columns of their rows, so that none waits for another.
+      constexpr int64_t kMostPerThread = 64;
+      t.rows = std::min(t.rows, power_of_two(kept_.back().size));
+      t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / (32 * kMostPerThread), 1, t.warps));
+    }
+    fill();
+    const RowNames names = begin_rows(t, n_rows, n_cols);
+    const std::string& block = names.block;
+    if (t.loop)
+      passes(names);
+    else if (t.again) {
+      lines(columns_of_(""));
+      parts();
+    } else {
+      if (r_.machine.gpu()) e_.evictions.shared = kReadAgain.shared;
+      lines(columns_of_(""));
+      load_early(t.rows * (t.held > 0 ? t.held : t.block) / (32 * t.warps), kMostEarlyOfRows);
+      store_all();
+    }
+    finish(programs_of_rows(t, n_rows), t.warps);
+    group_.shape = fmt::format("{} rows x {}", n_rows, n_cols);
+    if (t.loop && c_.splits == 1 && n_rows > 0) {
+      for (auto [b, w] : {std::pair<int64_t, int>{2048, 4}, {4096, 16}, {8192, 8}, {8192, 16}})
+        if (t.rows == 1 && b != t.block && b <= power_of_two(n_cols) && (!e_.column_mask.empty() || n_cols % b == 0))
+          configuration({{block, b}}, n_rows, w);
+    } else if (c_.splits == 1) {
+      for (int w : {t.warps / 2, t.warps * 2})
+        if (w >= 1 && w <= 32) configuration({}, programs_of_rows(t, n_rows), w);
+    }
+  }
+
+  /// How many reductions lie between each member and the tensors.
+  std::map<int, int> depths() const {
+    std::map<int, int> depth;
+    for (int m : c_.members) {
+      int d = 0;
+      for (const Operand& o : dag_.nodes[at(m)].operands)
+        if (!o.is_number() && c_.contains(o.node)) d = std::max(d, depth[o.node]);
+      depth[m] = d + (dag_.nodes[at(m)].kind == DagKind::kReduce ? 1 : 0);
+    }
+    return depth;
+  }
+
+  int deepest() const {
+    int most = 0;
+    for (const auto& [m, d] : depths()) most = std::max(most, d);
+    return most;
+  }
+
+  std::vector<int> reductions_of(const std::map<int, int>& depth, int d) const {
+    std::vector<int> out;
+    for (int m : c_.members)
+      if (dag_.nodes[at(m)].kind == DagKind::kReduce && depth.at(m) == d) out.push_back(m);
+    return out;
+  }
+
+  /// A part of the program for each depth of reductions, and one that stores; each reads the row.
+  void parts() {
+    const auto depth = depths();
+    e_.evictions = kReadAgain;
+    for (int d = 1; d <= deepest(); ++d) {
+      std::vector<std::pair<int, Text>> tiles;
+      e_.begin_part();
+      for (int m : reductions_of(depth, d)) tiles.emplace_back(m, e_.reduced(m));
+      e_.end_loop();
+      for (const auto& [m, tile] : tiles) e_.set(m, e_.named(e_.combine(m, tile), dag_.nodes[at(m)].name));
+    }
+    e_.evictions = kReadLast;
+    e_.begin_part();
+    store_all();
+    e_.end_loop();
+    e_.evictions = {};
+  }
+
+  /// A loop over the columns that a program has.
+  struct Loop {
+    std::string start, head;
+    std::string whole, rest;  // of an odd part: heads of two loops instead, of which the first has whole tiles
+  };
+
+  Loop loop_over(const RowNames& names) {
+    std::string first = "0", end = names.count;
+    if (!names.part.empty()) {
+      first = e_.names.fresh("first");
+      const std::string length = e_.constant(names.chunk, "CHUNK");
+      e_.line(fmt::format("{} = {} * {}", first, names.part, length));
+      end = e_.names.fresh("end");
+      e_.line(fmt::format("{} = tl.minimum({} + {}, {})", end, first, length, names.count));
+    }
+    Loop loop;
+    loop.start = e_.names.fresh("start");
+    // Each access to an odd row tests its elements one by one, whatever the mask says (a binary cross entropy of 1542 x
+    // 12835 on an H200: 174 us, 52 with whole tiles).
+    const bool odd = !names.part.empty() && kept_.empty() && c_.form != Form::kScan && is_odd(size_of_runs(reduced_));
+    const std::string& block = names.block;
+    auto over = [&](const std::string& from, const std::string& to) {
+      return fmt::format("for {} in range({}, {}, {}):", loop.start, from, to, block);
+    };
+    loop.head = over(first, end);
+    if (odd) {
+      loop.whole = over(first, fmt::format("{} - {} + 1", end, block));
+      loop.rest = over(fmt::format("{0} - ({0} - {1}) % {2}", end, first, block), end);
+    }
+    return loop;
+  }
+
+  /// One loop over the columns for each depth of reductions, and one that stores.
+  void passes(const RowNames& names) {
+    const auto depth = depths();
+    const Loop loop = loop_over(names);
+    const std::string &start = loop.start, &head = loop.head;
+    std::map<int, int> online;  // maxima, and the sums of exponentials below them that one loop finds with them
+    std::set<int> found;
+    for (int m : c_.members)
+      if (const int sum = exponentials_of(m); sum >= 0) online[m] = sum, found.insert(sum);
+    std::vector<int> inner, outer;
+    for (int m : stores_) (e_.stored_along_columns(m) ? inner : outer).push_back(m);
+    const bool again = r_.machine.gpu() && names.part.empty() && !inner.empty();
+    if (again) e_.evictions = kReadAgain;
+    for (int d = 1; d <= deepest(); ++d) {
+      std::vector<int> here = reductions_of(depth, d);
+      std::erase_if(here, [&](int m) { return found.count(m) > 0; });
+      if (here.empty()) continue;
+      // What each accumulates is a tile, reduced once at the end.
+      std::vector<std::string> sums;
+      while (sums.size() < here.size()) sums.push_back(e_.names.fresh("acc"));
+      std::map<int, std::string> scaled;  // the accumulators of online sums
+      for (int m : here)
+        if (online.count(m)) scaled[m] = e_.names.fresh("acc");
+      for (size_t i = 0; i < here.size(); ++i) {
+        e_.line(fmt::format("{} = {}", sums[i], initial(here[i], online.count(here[i]) > 0)));
+        if (online.count(here[i])) e_.line(fmt::format("{} = {}", scaled[here[i]], initial(online[here[i]], false)));
+      }
+      auto sum = [&](const std::string& over) {
+        e_.begin_loop(over, columns_of_(start));
+        for (size_t i = 0; i < here.size(); ++i)
+          accumulate(here[i], sums[i], online.count(here[i]) ? scaled[here[i]] : "");
+        e_.end_loop();
+      };
+      if (!loop.whole.empty()) {
+        const std::string mask = std::exchange(e_.column_mask, "");
+        sum(loop.whole);
+        e_.column_mask = mask;
+      }
+      sum(loop.whole.empty() ? head : loop.rest);
+      for (size_t i = 0; i < here.size(); ++i) {
+        const int m = here[i];
+        e_.set(m, e_.named(total(m, sums[i]), dag_.nodes[at(m)].name));
+        if (!online.count(m)) continue;
+        const std::string top = e_.two_ranges ? e_.value(m).text + "[:, None]" : e_.value(m).text;
+        const std::string rescaled = fmt::format("{} * tl.exp({} - {})", scaled[m], sums[i], top);
+        e_.set(online[m], e_.named(total(online[m], rescaled), dag_.nodes[at(online[m])].name));
+      }
+    }
+    if (again) e_.evictions = kReadLast;
+    if (!inner.empty()) {
+      e_.begin_loop(head, columns_of_(start));
+      for (int m : inner) e_.store(m);
+      e_.end_loop();
+    }
+    e_.evictions = {};
+    for (int m : outer) e_.store(m);
+  }
+
+  /// The sum of exp(x - max) that shares the operand x of a maximum, so that one loop can find both; -1 when there is
+  /// none. It takes two exponentials per element to save a pass over memory: where memory is what rows wait for.
+  int exponentials_of(int maximum) const {
+    const DagNode& m = dag_.nodes[at(maximum)];
+    if (m.kind != DagKind::kReduce || !m.plain_max || m.operand_type != DType::kF32 || c_.splits > 1 ||
+        !r_.machine.gpu())
+      return -1;
+    const Operand& x = m.operands[0];
+    for (int s : c_.members) {
+      const DagNode& sum = dag_.nodes[at(s)];
+      if (sum.kind != DagKind::kReduce || sum.op != ExprOp::kSum || !c_.contains(sum.operands[0].node)) continue;
+      const DagNode& e = dag_.nodes[at(sum.operands[0].node)];
+      if (e.op != ExprOp::kExp || !c_.contains(e.operands[0].node)) continue;
+      const DagNode& below = dag_.nodes[at(e.operands[0].node)];
+      if (below.op != ExprOp::kSub || below.operands[1].node != maximum) continue;
+      const Operand& y = below.operands[0];
+      if (y.node == x.node && y.shape == x.shape && y.strides == x.strides && y.offset == x.offset) return s;
+    }
+    return -1;
+  }
+
+  /// Where an accumulator begins. `finite`: at the least number, so that differences of two of them are numbers.
+  std::string initial(int m, bool finite) {
+    const DagNode& n = dag_.nodes[at(m)];
+    return fmt::format("tl.full({}, {}, tl.{})", e_.tile_shape,
+                       finite ? "-3.4028234663852886e+38" : Emitter::identity(n),
+                       info(Emitter::reduction_type(n)).triton);
+  }
+
+  void accumulate(int m, const std::string& sum, const std::string& scaled) {
+    const DagNode& n = dag_.nodes[at(m)];
+    Text v = e_.reduced(m);
+    if (!scaled.empty()) {
+      // What was summed below a lower maximum is scaled down to the new one.
+      v = e_.named(std::move(v), "");
+      const std::string x = e_.spread(v, t_level(), 10),
+                        higher = e_.named_inside(fmt::format("tl.maximum({}, {})", sum, x), "higher");
+      e_.line(fmt::format("{0} = {0} * tl.exp({1} - {2}) + tl.exp({3} - {2})", scaled, sum, higher, x));
+      e_.line(fmt::format("{} = {}", sum, higher));
+      return;
+    }
+    const std::string text = e_.spread(v, t_level(), 7);
+    if (n.op == ExprOp::kSum || n.op == ExprOp::kCumProd)
+      e_.line(fmt::format("{} {}= {}", sum, n.op == ExprOp::kSum ? "+" : "*", text));
+    else
+      e_.line(fmt::format("{} = {}({}, {})", sum, e_.extreme(n), sum, text));
+  }
+
+  unsigned t_level() const { return e_.two_ranges ? kWhole : kAlongColumns; }
+
+  Text total(int m, const std::string& sum) {
+    Text acc;
+    acc.text = sum;
+    acc.type = Emitter::reduction_type(dag_.nodes[at(m)]);
+    acc.level = t_level();
+    return e_.combine(m, acc);
+  }
+
+  std::string before_;
+  std::function<std::vector<std::string>(const std::string&)> columns_of_;
+  std::vector<std::string> column_lines_;
+  bool decomposed_ = false;
+  bool outer_is_shared_ = false;  // the rows of a program are of the last run alone
+};
+
+}  // namespace
+
+Status write_rows(const WriteRequest& request, Group& group) { return RowWriter(request, group).write(); }
+
+}  // namespace kiln::fusion
