@@ -123,23 +123,36 @@ void PendingTensors::run_all(Interp& in) {
 
 std::vector<std::vector<Ref<TensorObject>>> PendingTensors::related() const {
   constexpr size_t kMostTogether = 8;  // outputs of a plan, but of gradients: all have most operations in common
-  std::vector<std::vector<Ref<TensorObject>>> groups;
+  std::vector<std::vector<TensorObject*>> groups;
+  std::vector<size_t> joined;  // for each group itself, or one that it became part of
   std::unordered_map<const runtime::ExprNode*, size_t> group_of;
+  auto last = [&](size_t group) {
+    while (joined[group] != group) group = joined[group] = joined[joined[group]];
+    return group;
+  };
   for (TensorObject* t : tensors_) {
     const std::vector<Expr::Part> parts = t->expr().pending_parts();
-    size_t group = groups.size();
+    const size_t own = groups.size();
+    groups.push_back({t}), joined.push_back(own);
     for (const Expr::Part& part : parts) {
       const auto known = group_of.find(part.node);
       if (known == group_of.end()) continue;
-      if (groups[known->second].size() >= kMostTogether && t->expr().gradient_operations() == 0) continue;
-      group = known->second;
-      break;
+      // What is made of two of them brings their groups together.
+      const size_t mine = last(own), theirs = last(known->second);
+      if (mine == theirs ||
+          (groups[mine].size() + groups[theirs].size() > kMostTogether && t->expr().gradient_operations() == 0))
+        continue;
+      const size_t into = std::min(mine, theirs), from = std::max(mine, theirs);
+      groups[into].insert(groups[into].end(), groups[from].begin(), groups[from].end());
+      groups[from].clear();
+      joined[from] = into;
     }
-    if (group == groups.size()) groups.emplace_back();
-    groups[group].emplace_back(t);
-    for (const Expr::Part& part : parts) group_of[part.node] = group;
+    for (const Expr::Part& part : parts) group_of[part.node] = own;
   }
-  return groups;
+  std::vector<std::vector<Ref<TensorObject>>> out;
+  for (const auto& g : groups)
+    if (!g.empty()) out.emplace_back(g.begin(), g.end());
+  return out;
 }
 
 bool PendingTensors::run_with_gradients(const TensorObject& t) {

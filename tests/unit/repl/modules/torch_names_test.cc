@@ -137,6 +137,28 @@ void expect_end(const char* file, std::string_view end) {
   EXPECT_TRUE(out.ends_with(end)) << out;
 }
 
+TEST(TorchPending, WhatIsMadeOfTwoTensorsIsComputedWithBoth) {
+  std::string out;
+  Options options;
+  options.output = [&](std::string_view s) { out += s; };
+  options.device = *Device::open("cpu");
+  Session session(std::move(options));
+  Status status = session.run(R"(
+import torch
+from torch.profiler import profile
+a, b = torch.randn(9000), torch.randn(9000)
+with profile() as p:
+    x = a * 2
+    y = b * 3
+    sum = x + y
+    torch.cpu.synchronize()
+print(p.key_averages().table().split(" · ")[-1])
+)",
+                              "together.py", Mode::kFile);
+  ASSERT_TRUE(status.ok()) << render(status.error());
+  EXPECT_EQ(out, "1 kernel in 1 launch\n");
+}
+
 TEST(TorchInPlace, WaitingGivesWhatLookingGives) { expect_end("torch_in_place.py", "same\n"); }
 TEST(TorchDevice, KernelsGiveWhatTheHostGives) { expect_end("torch_device.py", "same\n"); }
 TEST(TorchRules, AreThoseOfPyTorch) { expect_end("torch_rules.py", "ok\n"); }
