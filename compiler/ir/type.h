@@ -16,7 +16,8 @@ class LinearLayout;
 
 namespace kiln::ir {
 
-inline constexpr int kMaxRank = 6;
+/// Triton has no limit: with dimensions of 2, kMaxNumel elements have 20, and a few of 1 may be added to them.
+inline constexpr int kMaxRank = 24;
 /// Triton's limit on the number of elements of a tile.
 inline constexpr int64_t kMaxNumel = 1 << 20;
 

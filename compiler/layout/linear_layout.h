@@ -12,7 +12,7 @@ namespace kiln::layout {
 enum class In : uint8_t { kRegister, kLane, kWarp, kBlock, kOffset };
 inline constexpr int kNumIns = 5;
 /// As ir::kMaxRank; here so that layouts stay pure maths.
-inline constexpr int kMaxDims = 6;
+inline constexpr int kMaxDims = 24;
 
 /// A coordinate in the tile, one number per dimension.
 struct Coord {
@@ -45,6 +45,8 @@ class LinearLayout {
   bool operator==(const LinearLayout&) const = default;
 
  private:
+  void add(In in, uint32_t value, Coord& to) const;
+
   std::array<int32_t, kMaxDims> shape_{};
   int rank_ = 0;
   std::array<std::vector<Coord>, kNumIns> bases_;

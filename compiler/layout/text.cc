@@ -27,7 +27,7 @@ class Parser {
   Result<LinearLayout> parse() {
     std::vector<int32_t> shape;
     if (!numbers('[', ']', shape)) return bad("a shape such as [128, 64]");
-    if (shape.size() > kMaxDims) return bad("at most 6 dimensions");
+    if (shape.size() > kMaxDims) return bad(fmt::format("at most {} dimensions", kMaxDims));
     for (int32_t d : shape)
       if (d <= 0 || (d & (d - 1)) != 0) return bad("dimensions that are powers of two");
     LinearLayout layout(shape);
