@@ -307,6 +307,11 @@ class Collector {
     return {};
   }
 
+  static bool marks_constexpr(std::string_view path) {
+    return path == "triton.constexpr_function" || path == "triton.language.constexpr_function" ||
+           path == "triton.language.core.constexpr_function" || path == "triton.runtime.jit.constexpr_function";
+  }
+
   void function(const ast::FunctionDef& def) {
     bool jit = false, constexpr_function = false;
     std::vector<std::string> do_not_specialize;
@@ -318,9 +323,7 @@ class Collector {
         for (size_t i = 0; call && i < call->keywords.size(); ++i)
           if (call->keywords[i].name == "do_not_specialize") do_not_specialize = listed(*call->keywords[i].value, def);
       }
-      constexpr_function = constexpr_function || path == "triton.constexpr_function" ||
-                           path == "triton.language.constexpr_function" ||
-                           path == "triton.language.core.constexpr_function" || path == "triton.language.constexpr";
+      constexpr_function = constexpr_function || path == "triton.language.constexpr" || marks_constexpr(path);
     }
     const bool plain = !jit && !constexpr_function;
     // What another decorator makes of a function is not known.
@@ -374,7 +377,10 @@ class Collector {
       std::optional<Global> value;
       const auto* call = ast::dyn_as<ast::Call>(a.value.get());
       bool wrapped = call && path_of(*call->callee) == "triton.language.constexpr" && call->args.size() == 1;
-      if (wrapped) value = computed(*call->args[0]);
+      if (wrapped)
+        value = computed(*call->args[0]);
+      else if (call && call->args.size() == 1 && marks_constexpr(path_of(*call->callee)))
+        value = constexpr_function_of(*call->args[0]);
       // An alias (`exp = tl.exp`) is visible; a plain number is not, as in Triton.
       else if (a.value->kind == ast::ExprKind::kAttribute || a.value->kind == ast::ExprKind::kName)
         value = evaluate(*a.value);
@@ -387,6 +393,17 @@ class Collector {
       if (!keep_) file_->names.erase(name->id);
       if (!wrapped) set_plain(name->id, *a.value);
     }
+  }
+
+  /// `f = triton.constexpr_function(g)`: kernels may call f, also where g is a plain function. What is a function of
+  /// Triton's (`tl.core.get_int_dtype`) is one that they may call already.
+  std::optional<Global> constexpr_function_of(const ast::Expr& e) {
+    std::optional<Global> value = evaluate(e);
+    const auto* function = value ? std::get_if<FunctionPtr>(&*value) : nullptr;
+    if (!function || !(*function)->plain) return value;
+    JitFunction& f = file_->functions.emplace_back(**function);
+    f.plain = false;
+    return Global(FunctionPtr(FunctionPtr{}, &f));
   }
 
   /// Functions of Python that give functions of Triton: `rsqrt = libdevice_find("rsqrt")`.

@@ -110,7 +110,10 @@ Value make_kernel(Interp& in, const Value& v, const Value& do_not_specialize, bo
 
 }  // namespace
 
-Value constexpr_function_of(Interp& in, const Value& function) { return make_kernel(in, function, {}, true); }
+Value constexpr_function_of(Interp& in, const Value& function) {
+  if (function.get<KernelMember>()) return function;  // kernels may call what is Triton's already
+  return make_kernel(in, function, {}, true);
+}
 
 namespace {
 

@@ -130,8 +130,6 @@ void fill_compiler(Interp& in, ModuleObject& m) {
 }
 
 void fill_runtime(Interp& in, ModuleObject& m) {
-  for (std::string_view sub : {"autotuner", "errors", "jit"})
-    m.members.set(sub, in.import_module("triton.runtime." + std::string(sub)));
   m.members.set("JITFunction", in.type_of(KernelObject::kKind));
   m.members.set("KernelInterface", in.type_of(KernelObject::kKind));
   m.members.set("OutOfResources", in.exception_type("RuntimeError"));
@@ -139,6 +137,9 @@ void fill_runtime(Interp& in, ModuleObject& m) {
   m.members.set("driver", in.import_module("triton.runtime.driver"));
   install_kernels(m);
   install_tuning(m);
+  // Last: triton.runtime.jit is the module, not the function of that name in it.
+  for (std::string_view sub : {"autotuner", "errors", "jit"})
+    m.members.set(sub, in.import_module("triton.runtime." + std::string(sub)));
 }
 
 void fill_tools(Interp&, ModuleObject& m) { m.members.set("TensorDescriptor", tensor_descriptor_class()); }
