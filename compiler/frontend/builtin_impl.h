@@ -35,4 +35,13 @@ struct BlockAccess {
 };
 Result<BlockAccess> access_block(Codegen& g, const BoundArgs& a, const BlockPointerValue& pointer, int boundary_check);
 
+/// How an atomic is ordered among other accesses, and for whom.
+struct Ordering {
+  ir::Sem sem;
+  ir::Scope scope;
+};
+/// The read-modify-write that the builtin names, of `v` into `p`; gives the old value.
+Result<ir::Value*> emit_rmw(Codegen& g, const BoundArgs& a, const Ordering& order, ir::Value* p, ir::Value* v,
+                            ir::Value* mask);
+
 }  // namespace kiln::frontend::impl

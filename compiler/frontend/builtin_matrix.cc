@@ -1,8 +1,7 @@
-// Matrix products, and tensor descriptors: tensors in memory that are read and written by blocks.
+// Matrix products.
 #include <algorithm>
 
 #include "compiler/frontend/builtin_impl.h"
-#include "support/tensor_map.h"
 
 namespace kiln::frontend::impl {
 
@@ -109,115 +108,6 @@ Result<Value> dot(Codegen& g, const BoundArgs& a) {
   std::vector<std::pair<AttrName, ir::Attr>> attrs;
   if (precision) attrs.emplace_back(AttrName::kPrecision, *precision);
   return Value(g.b.create1(OpKind::kDot, {x, y, acc}, result, std::move(attrs)));
-}
-
-// --- tensor descriptors
-
-Result<std::vector<ir::Value*>> scalars_arg(Codegen& g, const BoundArgs& a, int i, DType dtype) {
-  std::vector<Value> items = {a[i]};
-  if (const TupleValue* list = a[i].as_tuple()) items = list->items;
-  std::vector<ir::Value*> out;
-  for (const Value& item : items) {
-    KILN_TRY(ir::Value * v, g.tensor({item, a.at(i)}));
-    if (!v->type.is_scalar() || !v->type.is_int())
-      return g.fail(a.at(i), ErrorKind::kType, "{} of {} takes integer scalars, got {}", a.name(i),
-                    a.builtin->display_name(), describe(item));
-    KILN_TRY(v, g.cast(v, ir::scalar_type(dtype), a.at(i)));
-    out.push_back(v);
-  }
-  return out;
-}
-
-namespace {
-
-Result<ir::Value*> descriptor_arg(Codegen& g, const BoundArgs& a, int i) {
-  if (const DescriptorValue* d = a[i].descriptor()) return d->handle;
-  return with_note(g.fail(a.at(i), ErrorKind::kType, "{} takes a tensor descriptor, got {}", a.builtin->display_name(),
-                          describe(a[i])),
-                   "help: tl.make_tensor_descriptor(pointer, shape, strides, block_shape) makes one");
-}
-
-Result<std::vector<ir::Value*>> offsets_arg(Codegen& g, const BoundArgs& a, int i, const Type& descriptor) {
-  KILN_TRY(std::vector<ir::Value*> offsets, scalars_arg(g, a, i, DType::kI32));
-  if (offsets.size() != descriptor.shape.rank)
-    return g.fail(a.at(i), ErrorKind::kType, "{} offsets for a descriptor of {} dimensions", offsets.size(),
-                  descriptor.shape.rank);
-  return offsets;
-}
-
-}  // namespace
-
-Result<Value> make_tensor_descriptor(Codegen& g, const BoundArgs& a) {
-  enum { kBase, kShape, kStrides, kBlock, kPadding };
-  ir::Value* base = a[kBase].tensor();
-  if (!base || !base->type.pointer || base->type.is_tile())
-    return g.fail(a.at(kBase), ErrorKind::kType, "base of {} must be a scalar pointer, got {}",
-                  a.builtin->display_name(), describe(a[kBase]));
-  KILN_TRY(std::vector<ir::Value*> sizes, scalars_arg(g, a, kShape, DType::kI32));
-  KILN_TRY(std::vector<ir::Value*> strides, scalars_arg(g, a, kStrides, DType::kI64));
-  KILN_TRY(Shape block, g.shape_arg(a, kBlock));
-  const size_t rank = block.rank;
-  if (rank < 1 || rank > static_cast<size_t>(kTensorMapDims) || sizes.size() != rank || strides.size() != rank)
-    return with_note(
-        g.fail(a.range, ErrorKind::kType, "a descriptor of {} sizes, {} strides and a block of {} dimensions",
-               sizes.size(), strides.size(), rank),
-        "help: shape, strides and block_shape have one entry for each of 1 to 5 dimensions");
-  const TupleValue* stride_list = a[kStrides].as_tuple();
-  const Value& last = stride_list ? stride_list->items.back() : a[kStrides];
-  const auto* one = last.constant_as<ast::Int>();
-  if (!one || *one != 1)
-    return with_note(g.fail(a.at(kStrides), ErrorKind::kType,
-                            "the last stride of a descriptor must be the constant 1, got {}", describe(last)),
-                     "help: describe the transposed tensor, and transpose the loaded block with .T");
-  const int row_bytes = block[static_cast<int>(rank) - 1] * size_of(base->type.dtype);
-  if (row_bytes < kTensorMapAlignment)
-    return g.fail(a.at(kBlock), ErrorKind::kValue,
-                  "the last dimension of a descriptor's block must have at least {} bytes, got {}", kTensorMapAlignment,
-                  row_bytes);
-  if (a.has(kPadding)) {
-    KILN_TRY(const auto padding, word_arg<ir::Padding>(g, a, kPadding));
-    if (padding == ir::Padding::kNan)
-      return with_note(g.fail(a.at(kPadding), ErrorKind::kUnsupported, "padding_option 'nan' is not compiled yet"),
-                       "help: what is loaded from outside of the tensor is 0");
-  }
-  auto descriptor = std::make_shared<DescriptorValue>();
-  for (size_t d = 0; d < rank; ++d) {
-    descriptor->shape.push_back(Value(sizes[d]));
-    descriptor->strides.push_back(Value(strides[d]));
-  }
-  std::vector<ir::Value*> operands = {base};
-  operands.insert(operands.end(), sizes.begin(), sizes.end());
-  operands.insert(operands.end(), strides.begin(), strides.end());
-  const Type type = ir::descriptor_type(base->type.dtype, block);
-  descriptor->handle = g.b.create(OpKind::kMakeDescriptor, operands, std::span(&type, 1))->result();
-  return Value(std::shared_ptr<const DescriptorValue>(std::move(descriptor)));
-}
-
-Result<Value> descriptor_load(Codegen& g, const BoundArgs& a) {
-  KILN_TRY(ir::Value * d, descriptor_arg(g, a, 0));
-  KILN_TRY(std::vector<ir::Value*> operands, offsets_arg(g, a, 1, d->type));
-  operands.insert(operands.begin(), d);
-  std::optional<ir::Eviction> eviction;
-  if (constexpr int kEvictionArg = 3; a.args.size() > kEvictionArg) {
-    KILN_TRY(eviction, word_arg<ir::Eviction>(g, a, kEvictionArg));
-  }
-  const Type block = ir::tile_type(d->type.dtype, d->type.shape);
-  ir::Op* load = g.b.create(OpKind::kDescriptorLoad, operands, std::span(&block, 1));
-  if (eviction) load->set(*eviction);
-  return Value(load->result());
-}
-
-Result<Value> descriptor_store(Codegen& g, const BoundArgs& a) {
-  KILN_TRY(ir::Value * d, descriptor_arg(g, a, 0));
-  KILN_TRY(std::vector<ir::Value*> operands, offsets_arg(g, a, 1, d->type));
-  KILN_TRY(ir::Value * v, g.tensor(a.args[2]));
-  if (v->type.shape != d->type.shape)
-    return g.fail(a.at(2), ErrorKind::kType, "the value is {}, but the descriptor's block is {}", describe(v->type),
-                  ir::to_string(d->type.shape));
-  KILN_TRY(v, g.cast(v, ir::scalar_type(d->type.dtype), a.at(2)));
-  operands.insert(operands.begin(), {d, v});
-  g.b.create(OpKind::kDescriptorStore, operands, {});
-  return Value();
 }
 
 }  // namespace kiln::frontend::impl

@@ -187,29 +187,25 @@ Result<Value> store(Codegen& g, const BoundArgs& a) {
 
 namespace {
 
-struct Ordering {
-  ir::Sem sem;
-  ir::Scope scope;
-  std::vector<std::pair<AttrName, ir::Attr>> attrs(std::optional<Rmw> rmw = std::nullopt) const {
-    std::vector<std::pair<AttrName, ir::Attr>> out;
-    if (rmw) out.emplace_back(AttrName::kRmw, *rmw);
-    out.emplace_back(AttrName::kSem, sem);
-    out.emplace_back(AttrName::kScope, scope);
-    return out;
-  }
-};
-
 Result<Ordering> ordering(Codegen& g, const BoundArgs& a, int sem, int scope) {
   KILN_TRY(const auto s, word_arg<ir::Sem>(g, a, sem));
   KILN_TRY(const auto c, word_arg<ir::Scope>(g, a, scope));
   return Ordering{s.value_or(ir::Sem::kAcqRel), c.value_or(ir::Scope::kGpu)};
 }
 
+std::vector<std::pair<AttrName, ir::Attr>> attrs_of(const Ordering& order, std::optional<Rmw> rmw = std::nullopt) {
+  std::vector<std::pair<AttrName, ir::Attr>> out;
+  if (rmw) out.emplace_back(AttrName::kRmw, *rmw);
+  out.emplace_back(AttrName::kSem, order.sem);
+  out.emplace_back(AttrName::kScope, order.scope);
+  return out;
+}
+
 ir::Value* make_rmw(Codegen& g, const Ordering& order, Rmw rmw, ir::Value* p, ir::Value* v, ir::Value* mask) {
   std::vector<ir::Value*> operands = {p, v};
   if (mask) operands.push_back(mask);
   Type result = v->type;
-  return g.b.create(OpKind::kAtomicRmw, operands, std::span(&result, 1), order.attrs(rmw))->result();
+  return g.b.create(OpKind::kAtomicRmw, operands, std::span(&result, 1), attrs_of(order, rmw))->result();
 }
 
 /// max and min of floats as atomics on their bits: non-negative floats order like signed ints, negative ones like
@@ -233,29 +229,47 @@ ir::Value* float_min_max(Codegen& g, const Ordering& order, bool is_max, ir::Val
   return g.b.select(positive, retype(up, v->type.dtype), retype(down, v->type.dtype));
 }
 
+Status check_rmw(Codegen& g, const BoundArgs& a, Rmw kind, const ir::Type& pointer) {
+  const DType t = pointer.dtype;
+  const bool is_bits = kind == Rmw::kAnd || kind == Rmw::kOr || kind == Rmw::kXor;
+  const bool fine = kind == Rmw::kAdd ? is_half(t) || bits(t) >= 32
+                    : is_bits         ? is_int(t) && bits(t) >= 32
+                                      : bits(t) >= 32;
+  if (fine) return {};
+  return with_note(
+      g.fail(a.range, ErrorKind::kType, "{} does not work on {}", a.builtin->display_name(), describe(pointer)),
+      is_bits ? "help: it takes pointers to 32- and 64-bit integers"
+              : "help: it takes pointers to 32- and 64-bit numbers");
+}
+
+Rmw rmw_of(const BoundArgs& a) {
+  return *ir::parse_word<Rmw>(a.builtin->name.substr(std::string_view("atomic_").size()));
+}
+
 }  // namespace
+
+Result<ir::Value*> emit_rmw(Codegen& g, const BoundArgs& a, const Ordering& order, ir::Value* p, ir::Value* v,
+                            ir::Value* mask) {
+  const Rmw kind = rmw_of(a);
+  KILN_CHECK_OK(check_rmw(g, a, kind, p->type));
+  const DType t = p->type.dtype;
+  if ((kind == Rmw::kMax || kind == Rmw::kMin) && is_float(t))
+    return float_min_max(g, order, kind == Rmw::kMax, p, v, mask);
+  return make_rmw(g, order, kind == Rmw::kAdd && is_float(t) ? Rmw::kFAdd : kind, p, v, mask);
+}
 
 Result<Value> atomic_rmw(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * p, pointer_arg(g, a, 0));
   KILN_TRY(ir::Value * mask, mask_arg(g, a, 2));
   KILN_TRY(Ordering order, ordering(g, a, 3, 4));
-  DType t = p->type.dtype;
-  const Rmw kind = *ir::parse_word<Rmw>(a.builtin->name.substr(std::string_view("atomic_").size()));
-  const bool is_min_max = kind == Rmw::kMax || kind == Rmw::kMin,
-             is_bits = kind == Rmw::kAnd || kind == Rmw::kOr || kind == Rmw::kXor;
-  bool fine = kind == Rmw::kAdd ? is_half(t) || bits(t) >= 32 : is_bits ? is_int(t) && bits(t) >= 32 : bits(t) >= 32;
-  if (!fine)
-    return with_note(
-        g.fail(a.range, ErrorKind::kType, "{} does not work on {}", a.builtin->display_name(), describe(p->type)),
-        is_bits ? "help: it takes pointers to 32- and 64-bit integers"
-                : "help: it takes pointers to 32- and 64-bit numbers");
+  KILN_CHECK_OK(check_rmw(g, a, rmw_of(a), p->type));
   KILN_CHECK_OK(scalar_rules(g, a, 2, p, mask));
-  KILN_TRY(ir::Value * v, value_for(g, a, 1, p, t));
+  KILN_TRY(ir::Value * v, value_for(g, a, 1, p, p->type.dtype));
   if (mask) {
     KILN_TRY(mask, g.broadcast_to(mask, p->type.shape, "the mask", a.at(2)));
   }
-  if (is_min_max && is_float(t)) return Value(float_min_max(g, order, kind == Rmw::kMax, p, v, mask));
-  return Value(make_rmw(g, order, kind == Rmw::kAdd && is_float(t) ? Rmw::kFAdd : kind, p, v, mask));
+  KILN_TRY(ir::Value * old, emit_rmw(g, a, order, p, v, mask));
+  return Value(old);
 }
 
 Result<Value> atomic_cas(Codegen& g, const BoundArgs& a) {
@@ -268,7 +282,7 @@ Result<Value> atomic_cas(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * v, value_for(g, a, 2, p, p->type.dtype));
   ir::Value* operands[] = {p, expected, v};
   Type result = v->type;
-  return Value(g.b.create(OpKind::kAtomicCas, operands, std::span(&result, 1), order.attrs())->result());
+  return Value(g.b.create(OpKind::kAtomicCas, operands, std::span(&result, 1), attrs_of(order))->result());
 }
 
 }  // namespace kiln::frontend::impl

@@ -126,6 +126,7 @@ struct RangeValue {
 struct DescriptorValue {
   ir::Value* handle = nullptr;
   std::vector<Value> shape, strides;
+  bool nan_outside = false;  // what loads find outside of the tensor: NaN instead of 0
 };
 
 /// A block pointer: a tensor in memory, and where in it a block of `block` elements begins.

@@ -5,6 +5,7 @@
 
 #include "compiler/analysis/host_expression.h"
 #include "compiler/analysis/tensor_map.h"
+#include "compiler/ir/block_elements.h"
 #include "compiler/ir/builder.h"
 #include "compiler/layout/tensor_core.h"
 #include "compiler/passes/hopper/select_wgmma.h"
@@ -18,40 +19,6 @@ using ir::Value;
 
 namespace {
 
-struct Access {
-  Value* pointers;
-  Value* inside;  // i1
-};
-
-/// The elements of the block at `offsets` of the tensor that `descriptor` (a make_descriptor) describes. The block may
-/// lack leading dimensions of the tensor, in which it has one element.
-Access access(ir::Builder& b, const Op& descriptor, const ir::Shape& block, std::span<Value* const> offsets) {
-  const int rank = descriptor.result()->type.shape.rank, dropped = rank - block.rank;
-  /// A scalar or a tile along one dimension, repeated over the block.
-  auto over_block = [&](Value* along, int d) {
-    if (d < dropped) return b.splat(along, block);
-    for (int k = 0; k < block.rank; ++k)
-      if (k != d - dropped) along = b.expand_dims(along, k);
-    return b.broadcast(along, block);
-  };
-  Access out{b.splat(descriptor.operand(0), block), nullptr};
-  for (int d = 0; d < rank; ++d) {
-    Value* size = descriptor.operand(1 + d);
-    Value* stride = descriptor.operand(1 + rank + d);
-    Value* index = offsets[static_cast<size_t>(d)];
-    const ir::Shape along = d < dropped ? ir::Shape{} : ir::Shape{block[d - dropped]};
-    auto spread = [&](Value* v) { return along.rank == 0 ? v : b.splat(v, along); };
-    if (along.rank > 0) index = b.binary(OpKind::kAdd, spread(index), b.arange(0, along[0]));
-    // One unsigned comparison also keeps negative indices out.
-    Value* inside = b.cmp(ir::Predicate::kLt, b.cast(index, DType::kU32), spread(b.cast(size, DType::kU32)));
-    Value* distance = b.binary(OpKind::kMul, b.cast(index, DType::kI64), spread(stride));
-    out.pointers = b.addptr(out.pointers, over_block(distance, d));
-    inside = over_block(inside, d);
-    out.inside = out.inside ? b.binary(OpKind::kAnd, out.inside, inside) : inside;
-  }
-  return out;
-}
-
 void expand(ir::Module& module, Op* op) {
   const bool is_load = op->kind == OpKind::kDescriptorLoad;
   const Op& descriptor = *op->operand(0)->op;
@@ -60,7 +27,7 @@ void expand(ir::Module& module, Op* op) {
   b.set_range(op->range);
   const std::span<Value* const> offsets = std::span(op->operands).subspan(is_load ? 1 : 2);
   const ir::Shape& block = (is_load ? op->result() : op->operand(1))->type.shape;
-  const Access at = access(b, descriptor, block, offsets);
+  const ir::BlockElements at = ir::block_elements(b, descriptor, block, offsets);
   if (is_load) {
     Value* loaded = b.load(at.pointers, at.inside);
     loaded->name = op->result()->name;

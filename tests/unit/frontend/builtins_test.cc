@@ -1,5 +1,6 @@
 // Builtins that few kernels call, run on the interpreter and compared with C++.
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "tests/unit/frontend/run_kernel.h"
@@ -46,6 +47,53 @@ def sort(x, out, N: tl.constexpr, LOG: tl.constexpr):
       .run();
   std::sort(x.begin(), x.end());
   EXPECT_EQ(out, x);
+}
+
+TEST(Builtins, DescriptorsGatherScatterAndAdd) {
+  std::vector<float> x(8 * 16), gathered(8 * 16, -1), padded(8 * 16), scattered(8 * 16, -1), sums(8 * 16, 1);
+  std::vector<int32_t> most(8 * 16, 3);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  Launch(R"(
+@triton.jit
+def k(x, gathered, padded, scattered, sums, most):
+    rows = tl.arange(0, 8)
+    d = tl.make_tensor_descriptor(x, [6, 16], [16, 1], [1, 16])
+    v = d.gather(rows * 3 - 2, 4)
+    tl.store(gathered + rows[:, None] * 16 + tl.arange(0, 16)[None, :], v)
+    q = tl.make_tensor_descriptor(x, [6, 16], [16, 1], [1, 16], padding_option="nan")
+    outside = q.load([5, 12]) + q.gather(rows * 3 - 2, 4)
+    tl.store(padded + rows[:, None] * 16 + tl.arange(0, 16)[None, :], outside)
+    s = tl.make_tensor_descriptor(scattered, [8, 16], [16, 1], [1, 16])
+    s.scatter(v, (rows ^ 1) + 1, 0)
+    a = tl.make_tensor_descriptor(sums, [8, 16], [16, 1], [4, 16])
+    a.atomic_add([6, 8], tl.full((4, 16), 2.0, tl.float32))
+    a.atomic_add([6, 8], tl.full((4, 16), 2, tl.int32))
+    m = tl.make_tensor_descriptor(most, [8, 16], [16, 1], [8, 16])
+    m.atomic_max([0, 0], rows[:, None] + tl.zeros((8, 16), tl.int32))
+    m.atomic_xor([7, 12], tl.full((8, 16), 1, tl.int32))
+)",
+         "signature=*fp32,*fp32,*fp32,*fp32,*fp32,*i32")
+      .buffer(x)
+      .buffer(gathered)
+      .buffer(padded)
+      .buffer(scattered)
+      .buffer(sums)
+      .buffer(most)
+      .run();
+  for (int r = 0; r < 8; ++r)
+    for (int c = 0; c < 16; ++c) {
+      const int from = r * 3 - 2, i = r * 16 + c;
+      const bool inside = from >= 0 && from < 6 && c + 4 < 16;
+      EXPECT_EQ(gathered[i], inside ? static_cast<float>(from * 16 + c + 4) : 0) << i;
+      if (!inside || c + 12 >= 16)
+        EXPECT_TRUE(std::isnan(padded[i])) << i;
+      else
+        EXPECT_EQ(padded[i], gathered[i] + static_cast<float>(5 * 16 + c + 12)) << i;
+      // Row k of the value goes to row (k ^ 1) + 1; row 0 is nobody's, and row 8 is outside.
+      EXPECT_EQ(scattered[i], r == 0 ? -1 : gathered[((r - 1) ^ 1) * 16 + c]) << i;
+      EXPECT_EQ(sums[i], r >= 6 && c >= 8 ? 5 : 1) << i;
+      EXPECT_EQ(most[i], std::max(r, 3) ^ (r == 7 && c >= 12 ? 1 : 0)) << i;
+    }
 }
 
 }  // namespace
