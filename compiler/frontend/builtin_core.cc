@@ -210,6 +210,9 @@ Result<Value> assume(Codegen& g, const BoundArgs& a) {
   return Value();
 }
 
+/// `while tl.condition(c, disable_licm=True)`: the condition, with a hint to Triton's compiler.
+Result<Value> condition(Codegen&, const BoundArgs& a) { return a[0]; }
+
 Result<Value> static_assert_(Codegen& g, const BoundArgs& a) {
   if (a[0].tensor())
     return with_note(

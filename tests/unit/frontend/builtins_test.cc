@@ -20,6 +20,12 @@ std::vector<int32_t> some_ints(std::mt19937_64& rng, size_t n) {
   return out;
 }
 
+std::vector<float> some_floats(std::mt19937_64& rng, size_t n) {
+  std::vector<float> out(n);
+  for (float& v : out) v = std::normal_distribution<float>()(rng);
+  return out;
+}
+
 TEST(Builtins, TensorsHaveManyDimensions) {
   std::mt19937_64 rng(run_seed());
   std::vector<int32_t> x = some_ints(rng, 1024), out(1024);
@@ -94,6 +100,88 @@ def k(x, gathered, padded, scattered, sums, most):
       EXPECT_EQ(sums[i], r >= 6 && c >= 8 ? 5 : 1) << i;
       EXPECT_EQ(most[i], std::max(r, 3) ^ (r == 7 && c >= 12 ? 1 : 0)) << i;
     }
+}
+
+TEST(Builtins, MapElementwiseRunsAFunctionOnEachElement) {
+  std::mt19937_64 rng(run_seed());
+  std::vector<float> x = some_floats(rng, 32), out(32), low(16), high(16);
+  std::vector<int32_t> kind(32);
+  Launch(R"(
+@triton.jit
+def classified(x, limit):
+    if x > limit:
+        return x - limit, 2
+    elif x > 0:
+        y = x * x
+        return y if y > 0.25 else -y, 1
+    return tl.zeros([], tl.float32), 0
+
+@triton.jit
+def ordered(a, b):
+    return tl.minimum(a, b), tl.maximum(a, b)
+
+@triton.jit
+def k(x, out, kind, low, high):
+    i = tl.arange(0, 32)
+    v = tl.load(x + i)
+    y, which = tl.map_elementwise(classified, v, 1.0)
+    tl.store(out + i, y)
+    tl.store(kind + i, which)
+    z, = tl.map_elementwise(ordered, v, pack=2)
+    a, b = tl.split(tl.reshape(z, [16, 2]))
+    j = tl.arange(0, 16)
+    tl.store(low + j, a)
+    tl.store(high + j, b)
+)",
+         "signature=*fp32,*fp32,*i32,*fp32,*fp32")
+      .buffer(x)
+      .buffer(out)
+      .buffer(kind)
+      .buffer(low)
+      .buffer(high)
+      .run();
+  for (size_t i = 0; i < 32; ++i) {
+    const float y = x[i] * x[i];
+    EXPECT_EQ(kind[i], x[i] > 1 ? 2 : x[i] > 0 ? 1 : 0) << x[i];
+    EXPECT_EQ(out[i], x[i] > 1 ? x[i] - 1 : x[i] > 0 ? (y > 0.25F ? y : -y) : 0) << x[i];
+    EXPECT_EQ((i % 2 ? high : low)[i / 2], i % 2 ? std::max(x[i - 1], x[i]) : std::min(x[i], x[i + 1]));
+  }
+}
+
+TEST(Builtins, ItemOfATensorIsAScalar) {
+  std::vector<int32_t> x = {7, 8}, out(2);
+  Launch(R"(
+@triton.jit
+def k(x, out):
+    i = tl.arange(0, 1)
+    v = tl.load(x + i).item()
+    w = tl.item(tl.reshape(tl.load(x + 1 + i), [1, 1, 1]))
+    tl.store(out, v + 3)
+    tl.store((out + 1 + i).item(), w)
+)",
+         "signature=*i32,*i32")
+      .buffer(x)
+      .buffer(out)
+      .run();
+  EXPECT_EQ(out, (std::vector<int32_t>{10, 8}));
+}
+
+TEST(Builtins, ConditionOfAWhileLoop) {
+  std::vector<int32_t> out(1);
+  Launch(R"(
+@triton.jit
+def k(out, n):
+    total = 0
+    while tl.condition(n > 0, disable_licm=True):
+        total += n
+        n -= 1
+    tl.store(out, total)
+)",
+         "signature=*i32,i32")
+      .buffer(out)
+      .value(10)
+      .run();
+  EXPECT_EQ(out[0], 55);
 }
 
 }  // namespace
