@@ -261,11 +261,6 @@ def atanh(x):
 
 
 @triton.jit
-def erfc(x):
-    return 1.0 - tl.erf(x)
-
-
-@triton.jit
 def round(x):
     # To nearest, ties away from zero.
     t = libdevice.trunc(x)
