@@ -54,13 +54,14 @@ const Format& format_of(DType dtype) {
   KILN_UNREACHABLE("{} is no float format", name(dtype));
 }
 
-uint64_t encode(const Format& f, double value, Rounding rounding) {
+/// `overflow`: the bits of what is too large, without the sign.
+uint64_t encode(const Format& f, double value, Rounding rounding, uint64_t overflow) {
   const uint64_t bits = std::bit_cast<uint64_t>(value);
   const uint64_t sign = (bits >> 63) << f.sign_shift();
   const int biased = static_cast<int>(bits >> 52 & 0x7ff);
   const uint64_t mantissa = bits & 0xfffffffffffff;
   if (biased == 0x7ff && mantissa) return f.nan;
-  if (biased == 0x7ff) return sign | (f.saturates ? f.max_finite : f.infinity());
+  if (biased == 0x7ff) return sign | overflow;
   // A subnormal double is far below half of the smallest subnormal of every narrower format.
   if (biased == 0) return sign;
   const int exponent = biased - 1023, lowest = 1 - f.bias();
@@ -75,7 +76,7 @@ uint64_t encode(const Format& f, double value, Rounding rounding) {
   const uint64_t exponent_field = subnormal ? 0 : static_cast<uint64_t>(exponent + f.bias() - 1);
   const uint64_t magnitude = (exponent_field << f.mantissa_bits) + kept;
   if (exponent > f.bias() + 1 || magnitude > f.max_finite)
-    return sign | (f.saturates || rounding == Rounding::kTowardZero ? f.max_finite : f.infinity());
+    return sign | (rounding == Rounding::kTowardZero ? f.max_finite : overflow);
   return sign | magnitude;
 }
 
@@ -126,7 +127,14 @@ double float_from_bits(DType format, uint64_t bits) {
 
 uint64_t float_to_bits(DType format, double value, Rounding rounding) {
   if (format == DType::kF64) return std::isnan(value) ? kF64.nan : std::bit_cast<uint64_t>(value);
-  return encode(format_of(format), value, rounding);
+  const Format& f = format_of(format);
+  return encode(f, value, rounding, f.saturates ? f.max_finite : f.infinity());
+}
+
+uint64_t unsaturated_float_bits(DType format, double value) {
+  if (format == DType::kF64) return float_to_bits(format, value);
+  const Format& f = format_of(format);
+  return encode(f, value, Rounding::kNearestEven, format == DType::kF8E4M3 ? f.nan : f.infinity());
 }
 
 uint64_t float_bits_from_int(DType format, int64_t value) {

@@ -17,6 +17,10 @@ double float_from_bits(DType format, uint64_t bits);
 /// nan_bits(format).
 uint64_t float_to_bits(DType format, double value, Rounding rounding = Rounding::kNearestEven);
 
+/// The same to nearest even, as torch rounds: what is too large for f8e5m2 is infinity, and for f8e4m3, which has none,
+/// NaN.
+uint64_t unsaturated_float_bits(DType format, double value);
+
 /// An integer rounded once to the format (directly, not through double).
 uint64_t float_bits_from_int(DType format, int64_t value);
 uint64_t float_bits_from_uint(DType format, uint64_t value);

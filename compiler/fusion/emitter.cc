@@ -485,6 +485,13 @@ Text Emitter::converted(Text t, DType to) {
   // As torch: wide numbers are rounded to float32 on the way to a half.
   if (is_narrow(to) && t.type != DType::kF32 && (t.type == DType::kF64 || (is_int(t.type) && bits(t.type) >= 32)))
     t = converted(std::move(t), DType::kF32);
+  if (is_fp8(to)) {
+    use_helper("float8");
+    t.text = fmt::format("float8({}, {})", t.text, type_name(to));
+    t.binds = 10;
+    t.type = to;
+    return t;
+  }
   t.text = (t.binds < 10 ? "(" + t.text + ")" : t.text) + ".to(" + type_name(to) + ")";
   t.binds = 10;
   t.type = to;
@@ -682,6 +689,8 @@ void Emitter::store(int node) {
   const Access a = store_access(node);
   const std::string p = pointer(node, 0, true);
   Text t = value(node);
+  // A store rounds to the element's type by itself, but float8 in the language's way.
+  if (const DType type = dag_.nodes[at(node)].dtype; is_fp8(type)) t = converted(std::move(t), type);
   unsigned level = row_index.empty() ? static_cast<unsigned>(kUniform) : t.level;
   const std::string place = address(a, p, &level);
   std::string text = fmt::format("tl.store({}, {}", place, spread(t, level, 0));

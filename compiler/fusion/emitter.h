@@ -114,6 +114,8 @@ class Emitter {
   /// The same without a loop: a part of the program that reads again what it needs of the columns.
   void begin_part();
   void end_loop();
+  /// As another dtype, as torch converts.
+  Text converted(Text t, DType to);
   /// Makes a helper (helpers.def) part of the source, or the import of libdevice.
   void use_helper(std::string_view name);
   void use_libdevice() { libdevice_ = true; }
@@ -169,7 +171,6 @@ class Emitter {
   Text scalar(const Operand& o, DType type);
   Text compute(int node);
   Text apply(const DagNode& n, int node, std::vector<Text> in);
-  Text converted(Text t, DType to);
   /// Through a half or fp8 and back to float32.
   Text rounded(Text t, DType dtype);
   /// Whether an operation makes no digits that its half or fp8 does not hold: -x, max(x, y).

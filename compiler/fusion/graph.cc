@@ -32,7 +32,7 @@ DType number_type(ExprOp op, DType type) {
 Number converted(const Number& number, DType type) {
   const double real = std::visit([](auto v) { return static_cast<double>(v); }, number);
   if (type == DType::kI1) return real != 0;
-  if (is_float(type)) return float_from_bits(type, float_to_bits(type, real));
+  if (is_float(type)) return float_from_bits(type, unsaturated_float_bits(type, real));
   int64_t v = std::holds_alternative<double>(number)
                   ? static_cast<int64_t>(std::clamp(real, -9.2e18, 9.2e18))
                   : std::visit([](auto x) { return static_cast<int64_t>(x); }, number);

@@ -296,7 +296,13 @@ class ProductWriter {
       Text value = e_.value(stores_[i]);
       const DType type = dag_.nodes[at(stores_[i])].dtype;
       std::string text = e_.spread(value, kWhole, value.type == type ? 0 : 10);
-      if (value.type != type) text += fmt::format(".to(tl.{})", info(type).triton);
+      if (value.type != type && is_fp8(type)) {
+        Text whole = value;
+        whole.text = e_.spread(value, kWhole, 0);
+        text = e_.converted(std::move(whole), type).text;
+      } else if (value.type != type) {
+        text += fmt::format(".to(tl.{})", info(type).triton);
+      }
       if (batch_ > 1)
         e_.line(fmt::format("{}.store([{}, {}, {}], {}.reshape(1, {}, {}))", out_desc[i], batch, row, column,
                             value.type == type ? e_.spread(value, kWhole, 10) : text, block_m, block_n));

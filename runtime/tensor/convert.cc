@@ -128,8 +128,9 @@ void doubles_to(DType to, const double* in, void* target, int64_t n) {
     with_storage_type(to, [&](auto element) {
       using T = decltype(element)::type;
       for (int64_t i = 0; i < n; ++i)
-        store(target, i,
-              is_float(to) ? static_cast<T>(float_to_bits(to, static_cast<float>(in[i]))) : truncate<T>(in[i]));
+        store(
+            target, i,
+            is_float(to) ? static_cast<T>(unsaturated_float_bits(to, static_cast<float>(in[i]))) : truncate<T>(in[i]));
     });
   }
 }
@@ -144,8 +145,8 @@ void words_to(DType to, const uint64_t* in, bool from_signed, void* target, int6
     for (int64_t i = 0; i < n; ++i) {
       uint64_t word = in[i];
       if (is_float(to) && bits(to) < 32)
-        word =
-            float_to_bits(to, from_signed ? static_cast<float>(static_cast<int64_t>(word)) : static_cast<float>(word));
+        word = unsaturated_float_bits(
+            to, from_signed ? static_cast<float>(static_cast<int64_t>(word)) : static_cast<float>(word));
       else if (is_float(to))
         word = from_signed ? float_bits_from_int(to, static_cast<int64_t>(word)) : float_bits_from_uint(to, word);
       store(target, i, static_cast<T>(word));

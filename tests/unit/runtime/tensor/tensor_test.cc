@@ -153,7 +153,11 @@ TEST(Tensor, ConversionsRoundAsTorchsAndSaturate) {
   EXPECT_EQ(convert(DType::kF32, std::nan(""), DType::kI32), 0);
   EXPECT_EQ(convert(DType::kF32, -5, DType::kU8), 251) << "as torch's";
   EXPECT_EQ(convert(DType::kF32, 300, DType::kI8), 44);
-  EXPECT_EQ(convert(DType::kF32, 1e6, DType::kF8E4M3), 448);
+  EXPECT_EQ(convert(DType::kF32, 464, DType::kF8E4M3), 448);
+  EXPECT_TRUE(std::isnan(convert(DType::kF32, 465, DType::kF8E4M3))) << "as torch's";
+  EXPECT_EQ(convert(DType::kF32, 61439, DType::kF8E5M2), 57344);
+  EXPECT_EQ(convert(DType::kF32, -61440, DType::kF8E5M2), -INFINITY) << "as torch's";
+  EXPECT_TRUE(std::isnan(convert(DType::kI32, 500, DType::kF8E4M3)));
   EXPECT_EQ(convert(DType::kF32, 1e6, DType::kF16), INFINITY);
   EXPECT_EQ(convert(DType::kI32, 300, DType::kU8), 44) << "integers wrap";
   EXPECT_EQ(convert(DType::kI32, -1, DType::kU64), 18446744073709551616.0);
