@@ -184,11 +184,17 @@ class Uses {
     return a && a->name == "value" && is_it(a->base.get());
   }
 
+  /// Whether a name that gets `e` stands for the parameter: `T`, `T if flag else tl.float32`.
+  bool gives_it(const Expr* e) const {
+    const auto* choice = ast::dyn_as<ast::IfExp>(e);
+    return choice ? gives_it(choice->then_value.get()) || gives_it(choice->else_value.get()) : is_it(e);
+  }
+
   void in_statement(const ast::Stmt& s) {
-    if (const auto* a = ast::dyn_as<ast::Assign>(&s); a && is_it(a->value.get())) {
+    if (const auto* a = ast::dyn_as<ast::Assign>(&s); a && gives_it(a->value.get())) {
       for (const ast::ExprPtr& t : a->targets)
         if (const auto* n = ast::dyn_as<ast::Name>(t.get())) names_.insert(n->id);
-    } else if (const auto* b = ast::dyn_as<ast::AnnAssign>(&s); b && is_it(b->value.get())) {
+    } else if (const auto* b = ast::dyn_as<ast::AnnAssign>(&s); b && gives_it(b->value.get())) {
       if (const auto* n = ast::dyn_as<ast::Name>(b->target.get())) names_.insert(n->id);
     } else if (const auto* i = ast::dyn_as<ast::If>(&s)) {
       condition(i->condition.get());
@@ -249,7 +255,7 @@ class Uses {
         if (const auto* helper = std::get_if<std::shared_ptr<const frontend::JitFunction>>(&*global))
           return call_of_helper(**helper, c);
     for (size_t i = 0; i < c.args.size(); ++i)
-      if (is_it(c.args[i].get())) argument(name, i);
+      if (is_it(c.args[i].get())) argument(name, i, c);
     for (const ast::Keyword& k : c.keywords)
       if (is_it(k.value.get())) keyword(k.name);
   }
@@ -262,9 +268,11 @@ class Uses {
       if (is_it(k.value.get())) look(helper, k.name);
   }
 
-  void argument(std::string_view function, size_t place) {
+  void argument(std::string_view function, size_t place, const ast::Call& c) {
     constexpr std::pair<std::string_view, size_t> kDTypePlaces[] = {
-        {"to", 0}, {"cast", 0}, {"cast", 1}, {"zeros", 1}, {"full", 2}, {"pointer_type", 0}, {"block_type", 0}};
+        {"to", 0}, {"cast", 1}, {"zeros", 1}, {"full", 2}, {"pointer_type", 0}, {"block_type", 0}};
+    // x.cast(T), but not tl.cast(T, tl.float32).
+    if (function == "cast" && place == 0 && c.args.size() == 1 && c.keywords.empty()) return dtype();
     for (const auto& [name, at] : kDTypePlaces)
       if (function == name && place == at) return dtype();
     if (among(function, kTakesAxis)) return add(Use::kNumber, ast::Constant(ast::Int{0}));

@@ -26,18 +26,19 @@ class Finder {
   void run() {
     ast::walk(
         f_.def->body, [&](const ast::Stmt& s) { statement(s); }, [&](const Expr& e) { expression(e); });
-    // `n = 0` before a loop and `n += x` in it: a name keeps its type in a loop.
+    // `n = 0` before a loop or a branch and `n += x` in it: a name keeps its type there.
     for (const std::string& n : counters_)
       if (changed_.contains(n)) out_.values.insert(n);
     // What an integer is computed from is one too, and so on backwards. A pointer that is moved points to the same.
-    for (size_t before = 0, now = 1; before != now;) {
-      before = out_.values.size() + out_.pointees.size();
+    auto known = [&] { return out_.values.size() + out_.pointees.size() + out_.truths.size() + out_.flags.size(); };
+    for (size_t before = 0; before != known();) {
+      before = known();
       for (const Definition& d : definitions_) {
         if (out_.values.contains(d.name)) integer(d.value);
-        if (out_.pointees.contains(d.name))
-          if (auto from = leading_name(d.value); !from.empty()) out_.pointees.emplace(from);
+        if (out_.truths.contains(d.name)) truth(d.value);
+        if (out_.pointees.contains(d.name)) add(out_.pointees, d.value);
+        if (out_.flags.contains(d.name)) add(out_.flags, d.value);
       }
-      now = out_.values.size() + out_.pointees.size();
     }
   }
 
@@ -64,7 +65,11 @@ class Finder {
       const auto* old = sum ? ast::dyn_as<ast::Name>(sum->left.get()) : nullptr;
       if (old && old->id == n->id) changed_.insert(n->id);
       const auto* number = ast::dyn_as<ast::ConstantExpr>(value);
-      if (number && std::holds_alternative<ast::Int>(number->value)) counters_.insert(n->id);
+      const auto* call = ast::dyn_as<ast::Call>(value);
+      const std::string_view function = call ? last_name(call->callee.get()) : "";
+      if ((number && std::holds_alternative<ast::Int>(number->value)) || function == "program_id" ||
+          function == "num_programs")
+        counters_.insert(n->id);
     }
     const auto* names = ast::dyn_as<ast::Tuple>(target);
     const auto* values = ast::dyn_as<ast::Tuple>(value);
@@ -83,15 +88,19 @@ class Finder {
     const auto* call = ast::dyn_as<ast::Call>(&e);
     if (!call) return;
     const std::string_view name = last_name(call->callee.get());
-    if (takes_address(name) && !call->args.empty()) {
+    if (const Expr* at = address_of(*call)) {
       if (name == "atomic_and" || name == "atomic_or" || name == "atomic_xor") {
-        add(out_.pointees, call->args[0].get());
+        add(out_.pointees, at);
         if (call->args.size() > 1) integer(call->args[1].get());
       }
-      return address(call->args[0].get());
+      if (const Expr* mask = argument(*call, "mask", name == "load" ? 1 : 2); mask && name != "atomic_cas") truth(mask);
+      return address(at);
     }
     if (name == "range" || name == "static_range" || name == "cdiv")
       for (const ast::ExprPtr& a : call->args) integer(a.get());
+    if (name == "gather" || name == "histogram")
+      if (const Expr* places = name == "gather" ? argument(*call, "index", 1) : argument(*call, "input", 0))
+        integer(places);
     const auto* plain = ast::dyn_as<ast::Name>(call->callee.get());
     if (!plain || !f_.lookup) return;
     const auto found = f_.lookup(plain->id);
@@ -106,9 +115,17 @@ class Finder {
 
   void handed_on(const IntegerUses::Names& inside, std::string_view param, const Expr* argument) {
     if (inside.values.contains(param)) integer(argument);
+    if (inside.truths.contains(param)) truth(argument);
     if (inside.pointees.contains(param)) add(out_.pointees, argument);
+    if (inside.flags.contains(param)) add(out_.flags, argument);
     if (inside.handles.contains(param)) add(out_.handles, argument);
     if (inside.addresses.contains(param)) address(argument);
+  }
+
+  static const Expr* argument(const ast::Call& call, std::string_view keyword, size_t position) {
+    for (const ast::Keyword& k : call.keywords)
+      if (k.name == keyword) return k.value.get();
+    return position < call.args.size() ? call.args[position].get() : nullptr;
   }
 
   static void add(std::set<std::string, std::less<>>& to, const Expr* address) {
@@ -206,11 +223,46 @@ class Finder {
     }
   }
 
+  // `e` is an int1: so is what `&` and `|` make it of, and what its loads read. Comparisons are of anything.
+  void truth(const Expr* e) {
+    if (const auto* n = ast::dyn_as<ast::Name>(e)) {
+      out_.truths.insert(n->id);
+    } else if (const auto* b = ast::dyn_as<ast::Binary>(e)) {
+      if (b->op != BinaryOp::kAnd && b->op != BinaryOp::kOr && b->op != BinaryOp::kXor) return;
+      truth(b->left.get());
+      truth(b->right.get());
+    } else if (const auto* u = ast::dyn_as<ast::Unary>(e)) {
+      if (u->op == ast::UnaryOp::kInvert) truth(u->operand.get());
+    } else if (const auto* s = ast::dyn_as<ast::Subscript>(e)) {
+      truth(s->base.get());
+    } else if (const auto* i = ast::dyn_as<ast::IfExp>(e)) {
+      truth(i->then_value.get());
+      truth(i->else_value.get());
+    } else if (const auto* c = ast::dyn_as<ast::Call>(e)) {
+      const std::string_view name = last_name(c->callee.get());
+      if (name == "load") {
+        if (!c->args.empty()) add(out_.flags, c->args[0].get());
+      } else if (name == "where") {
+        for (size_t at = 1; at < c->args.size(); ++at) truth(c->args[at].get());
+      } else if (name == "broadcast_to" || name == "expand_dims" || name == "reshape" || name == "trans") {
+        const auto* method = ast::dyn_as<ast::Attribute>(c->callee.get());
+        const bool of_module = method && ast::dyn_as<ast::Name>(method->base.get()) && !c->args.empty() &&
+                               ast::as<ast::Name>(*method->base).id == "tl";
+        if (of_module || !method) {
+          if (!c->args.empty()) truth(c->args[0].get());
+        } else {
+          truth(method->base.get());
+        }
+      }
+    }
+  }
+
   IntegerUses& all_;
   const frontend::JitFunction& f_;
   IntegerUses::Names& out_;
   std::vector<Definition> definitions_;
-  std::set<std::string, std::less<>> counters_, changed_;  // names that begin as an int, and that are updated
+  // Names that begin as an int, and that are updated.
+  std::set<std::string, std::less<>> counters_, changed_;
 };
 
 }  // namespace
@@ -218,6 +270,14 @@ class Finder {
 bool takes_address(std::string_view name) {
   return name == "load" || name == "store" || name.starts_with("atomic_") || name == "make_tensor_descriptor" ||
          name == "make_block_ptr";
+}
+
+const Expr* address_of(const ast::Call& call) {
+  if (!takes_address(last_name(call.callee.get()))) return nullptr;
+  if (!call.args.empty()) return call.args[0].get();
+  for (const ast::Keyword& k : call.keywords)
+    if (k.name == "pointer" || k.name == "base") return k.value.get();
+  return nullptr;
 }
 
 std::string_view leading_name(const Expr* e) {

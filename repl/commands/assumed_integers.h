@@ -1,5 +1,6 @@
-// Which parameters of a kernel hold integers, and which point to them, as far as its text shows: what is loaded through
-// a pointer and then added to an address, bounds a loop or is divided with // is an integer.
+// Which parameters of a kernel hold integers or truths, and which point to them, as far as its text shows: what is loaded
+// through a pointer and then added to an address, bounds a loop or is divided with // is an integer, and what masks a
+// load or a store is a truth.
 #pragma once
 #include <map>
 #include <set>
@@ -13,6 +14,8 @@ namespace kiln::repl {
 
 /// Functions of the language whose first argument is an address.
 bool takes_address(std::string_view name);
+/// The address of such a call: its first argument, also by its name; or null.
+const ast::Expr* address_of(const ast::Call& call);
 /// The name that leads an address: `x` of `x + i * 2 + j`, of `x[None, :]` and of `x.to(…)`.
 std::string_view leading_name(const ast::Expr* e);
 
@@ -21,6 +24,8 @@ class IntegerUses {
   struct Names {
     std::set<std::string, std::less<>> values;     // names whose value is an integer
     std::set<std::string, std::less<>> pointees;   // names that point to integers
+    std::set<std::string, std::less<>> truths;     // names whose value is an int1
+    std::set<std::string, std::less<>> flags;      // names that point to int1
     std::set<std::string, std::less<>> handles;    // names that point to addresses, as int64
     std::set<std::string, std::less<>> addresses;  // names of addresses
   };

@@ -38,8 +38,8 @@ class Addresses {
     auto on_expr = [&](const Expr& e) {
       auto* call = ast::dyn_as<ast::Call>(&e);
       if (!call) return;
-      if (!call->args.empty() && takes_address(last_name(call->callee.get())))
-        add(names, call->args[0].get());
+      if (const Expr* address = address_of(*call))
+        add(names, address);
       else
         handed_on(f, *call, names);
     };
@@ -130,12 +130,14 @@ std::string assumed_type(const ast::Param& param, const Addresses::Names& addres
   const bool named_pointer = by_name && (param.name.ends_with("ptr") || param.name.ends_with("Ptr"));
   if (addresses.contains(param.name) || named_pointer)
     return integers.handles.contains(param.name)    ? "*i64:16"
+           : integers.flags.contains(param.name)    ? "*i1:16"
            : integers.pointees.contains(param.name) ? "*i32:16"
                                                     : "*fp32:16";
   if (auto* c = ast::dyn_as<ast::ConstantExpr>(param.default_value.get())) {
     if (std::holds_alternative<double>(c->value)) return "fp32";
     if (std::holds_alternative<bool>(c->value)) return "i1";
   }
+  if (integers.truths.contains(param.name)) return "i1";
   return by_name && usually_float(param.name) && !integers.values.contains(param.name) ? "fp32" : "i32:16";
 }
 

@@ -7,9 +7,10 @@
 //   annotated (n: tl.int64)   that type
 //   pointers                  parameters that lead the address of a load, store, atomic or descriptor, directly,
 //                             through local names or through functions that they are handed to: *fp32 (aligned to 16
-//                             bytes)
+//                             bytes); *i32, *i64 or *i1 where what is read indexes, is an address or masks
 //   None by default           the constexpr None
 //   float by default          fp32
+//   masks of loads and stores i1
 //   everything else           i32, a multiple of 16 (as sizes and strides usually are)
 //
 // `kiln check` looks at files of which nothing else is known, and takes names for evidence too: one that ends in "ptr"

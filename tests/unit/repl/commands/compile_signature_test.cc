@@ -66,6 +66,28 @@ def k(x, rows, starts, ends, packed, weights, alpha, out, BLOCK: tl.constexpr):
             "*fp32:16, *i32:16, *i32:16, *i32:16, *i32:16, *fp32:16, i32:16, *fp32:16, constexpr");
 }
 
+TEST(AssumedSignature, WhatMasksIsATruth) {
+  const auto module = *parse::parse_module(SourceText::make("k.py", R"(
+import triton
+import triton.language as tl
+@triton.jit
+def put(out, i, value, keep):
+    tl.store(out + i, value, keep)
+@triton.jit
+def k(x, keep, drop, bits, places, out, enabled, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    inside = i < n
+    mask = tl.load(keep + i, mask=inside) & inside
+    value = tl.load(x + i, mask=mask & ~tl.load(drop + i)[:], other=0.0)
+    odd = (tl.load(bits + i) & 1) == 1
+    value = tl.gather(value, tl.load(places + i), 0)
+    put(out, i, value, odd & enabled)
+)"));
+  const auto functions = *frontend::jit_functions(module);
+  EXPECT_EQ(assume_signature(*functions.back(), {}, Evidence::kUse).signature,
+            "*fp32:16, *i1:16, *i1:16, *i32:16, *i32:16, *fp32:16, i1, i32:16, constexpr");
+}
+
 TEST(AssumedSignature, AddressesInMemoryAndCounters) {
   auto module = parse::parse_module(SourceText::make("k.py", R"(
 import triton
@@ -76,7 +98,7 @@ def move(src, offset, BLOCK: tl.constexpr):
     tl.store(src + offset + i, tl.load(src + i))
 
 @triton.jit
-def k(table, offsets, masks, counts, ends, values, out, BLOCK: tl.constexpr):
+def k(table, offsets, masks, counts, bins, ends, values, out, BLOCK: tl.constexpr):
     pid = tl.program_id(0)
     row = tl.load(table + pid)
     base = row.to(tl.pointer_type(tl.float32))
@@ -87,11 +109,14 @@ def k(table, offsets, masks, counts, ends, values, out, BLOCK: tl.constexpr):
     for i in range(8):
         count = tl.load(counts + i)
         total = total + count
+    place = tl.program_id(1)
+    if place > 0:
+        place -= tl.load(bins + place - 1)
     tl.store(out + total + last, tl.load(values + first))
 )"));
   const auto functions = *frontend::jit_functions(*module);
   EXPECT_EQ(assume_signature(*functions.back(), {}, Evidence::kNamesToo).signature,
-            "*i64:16, *i32:16, *i32:16, *i32:16, *i32:16, *fp32:16, *fp32:16, constexpr");
+            "*i64:16, *i32:16, *i32:16, *i32:16, *i32:16, *i32:16, *fp32:16, *fp32:16, constexpr");
 }
 
 TEST(AssumedSignature, NamesDefaultsAndAnnotations) {
@@ -154,13 +179,15 @@ def k(b, n, BM: tl.constexpr, EVEN: tl.constexpr, BIASED: tl.constexpr):
 TEST(AssumedSignature, UseTellsWhatAConstexprIs) {
   auto a = assume(R"(
 @triton.jit
-def k(x_ptr, T: tl.constexpr, ACC: tl.constexpr, OUT: tl.constexpr, CAUSAL: tl.constexpr, ACT: tl.constexpr,
-      STAGE: tl.constexpr, EVICT: tl.constexpr, AXIS: tl.constexpr, FLAG: tl.constexpr, ANY: tl.constexpr,
-      BLOCK: tl.constexpr):
+def k(x_ptr, T: tl.constexpr, ACC: tl.constexpr, OUT: tl.constexpr, SUM: tl.constexpr, SCALE: tl.constexpr,
+      CAUSAL: tl.constexpr, ACT: tl.constexpr, STAGE: tl.constexpr, EVICT: tl.constexpr, AXIS: tl.constexpr,
+      FLAG: tl.constexpr, ANY: tl.constexpr, BLOCK: tl.constexpr):
     t: tl.constexpr = T
     flag = FLAG.value
     x = tl.load(x_ptr + tl.arange(0, BLOCK), eviction_policy=EVICT).to(t)
     acc = tl.zeros((BLOCK,), dtype=ACC)
+    sum_type = tl.float32 if flag else SUM
+    acc += tl.zeros((BLOCK,), dtype=sum_type) * tl.cast(SCALE, tl.float32)
     if OUT == tl.bfloat16 and not CAUSAL:
         acc += tl.sum(x, axis=AXIS)
     if ACT == "relu":
@@ -173,9 +200,10 @@ def k(x_ptr, T: tl.constexpr, ACC: tl.constexpr, OUT: tl.constexpr, CAUSAL: tl.c
         acc = x
     tl.store(x_ptr, acc)
 )");
-  EXPECT_EQ(a.assumptions, (std::vector<std::string>{"x_ptr: *fp32:16", "T=tl.float32", "ACC=tl.float32",
-                                                     "OUT=tl.bfloat16", "CAUSAL=False", "ACT='relu'", "STAGE=1",
-                                                     "EVICT=''", "AXIS=0", "FLAG=False", "ANY=None", "BLOCK=1024"}));
+  EXPECT_EQ(a.assumptions,
+            (std::vector<std::string>{"x_ptr: *fp32:16", "T=tl.float32", "ACC=tl.float32", "OUT=tl.bfloat16",
+                                      "SUM=tl.float32", "SCALE=32", "CAUSAL=False", "ACT='relu'", "STAGE=1", "EVICT=''",
+                                      "AXIS=0", "FLAG=False", "ANY=None", "BLOCK=32"}));
 }
 
 TEST(AssumedSignature, HelpersTellToo) {
@@ -214,7 +242,7 @@ def put(where, value):
 @triton.jit
 def k(x, y, z, n):
     row = x + n
-    d = tl.make_tensor_descriptor(y, [n], [1], [16])
+    d = tl.make_tensor_descriptor(base=y, shape=[n], strides=[1], block_shape=[16])
     put(row, 1)
     put(value=n, where=z)
 )"));
