@@ -2,14 +2,15 @@
 
     PYTHONPATH=build/release/python python bench/differential/interpreter.py --seed 1 --count 500
 
-Needs Python with Triton, torch and numpy; no GPU. Each kernel is a file of its own, which both read: types and
-promotion of literals, scalars and tiles of every dtype, integer and float arithmetic, comparisons, shifts, casts,
-selections, reductions, scans, sorts, shapes, gathers, products, atomics, loops and branches. Values are stored as int64
-or float64, and the width of each result's type beside it. Integers must be equal; floats too, unless the kernel has an
-operation that no definition makes exact (division, functions, sums), which then may differ by a few units. Kernels that
-the interpreter refuses are counted and left out; what Kiln alone refuses, and what differs, is printed with its source.
-Three things are kept out, in which the interpreter is not the compiler: a number that a `range` or an argument gives
-(Python's there), an argument of 1 (a constexpr here), and sums of int1.
+Needs Python with Triton and numpy; no GPU. Each kernel is a file of its own, which both read: types and promotion of
+literals, scalars and tiles of every dtype, integer and float arithmetic, comparisons, shifts, casts, selections,
+reductions, scans, sorts, shapes, gathers, products, atomics, loops, branches, bfloat16 and float8 in memory, and tensor
+descriptors. Values are stored as int64 or float64, and the width of each result's type beside it. Integers must be
+equal; floats too, unless the kernel has an operation that no definition makes exact (division, functions, sums), which
+then may differ by a few units. Kernels that the interpreter refuses are counted and left out; what Kiln alone refuses,
+and what differs, is printed with its source. Kept out is that in which the interpreter is not the compiler: a number
+that a `range` or an argument gives (Python's there), an argument of 1 (a constexpr here), sums of int1, arithmetic in
+bfloat16 (on integers there), roundings to bfloat16 and float8 (their ties) and the NaN and infinities of float8.
 """
 import argparse
 import importlib.util
@@ -21,7 +22,6 @@ import traceback
 
 os.environ["TRITON_INTERPRET"] = "1"
 import numpy as np  # noqa: E402
-import torch  # noqa: E402
 import triton  # noqa: E402
 
 import kiln  # noqa: E402
@@ -29,6 +29,25 @@ import kiln  # noqa: E402
 INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 FLOATS = ["float16", "float32", "float64"]
 ROWS, COLUMNS = 8, 16
+# Places of ROWS * COLUMNS elements: those behind 60 results are for atomics, and then for stores through descriptors.
+FIRST_STORE, BLOCK_STORES = 68, 6
+
+
+class Array:
+    """What the interpreter asks of a tensor: memory of numpy's, which is its own copy on the host."""
+
+    def __init__(self, array):
+        self.array, self.dtype = array, f"numpy.{array.dtype}"
+
+    def data_ptr(self): return self.array.ctypes.data
+    def untyped_storage(self): return self
+    def cpu(self): return self
+    def copy_(self, other): assert other.array is self.array
+    def new_empty(self, size, device): return Array(self.array)
+    def set_(self, storage, offset, size, stride): self.array = storage.array
+    def storage_offset(self): return 0
+    def size(self): return self.array.shape
+    def stride(self): return tuple(n // self.array.itemsize for n in self.array.strides)
 
 
 class Value:
@@ -43,7 +62,7 @@ class Program:
     def __init__(self, seed):
         self.random = random.Random(seed)
         self.lines, self.values, self.inputs, self.scalars = [], [], [], []
-        self.exact, self.count, self.indent = True, 0, "    "
+        self.exact, self.count, self.indent, self.blocks = True, 0, "    ", 0
         for _ in range(self.random.randint(2, 4)): self.load()
         for _ in range(self.random.randint(0, 2)): self.scalar()
         for _ in range(self.random.randint(4, 14)): self.statement()
@@ -108,7 +127,7 @@ class Program:
         names = ["arithmetic"] * 4 + ["bits"] * 2 + ["cast"] * 2 + [
             "shift", "compare", "divide", "where", "minmax", "unary", "reduce", "scan", "shape", "gather", "loop",
             "branch", "math", "argreduce", "sort", "histogram", "dot", "fold", "while_loop", "atomic", "logical",
-            "clamp", "helper", "constants", "joining"]
+            "clamp", "helper", "constants", "joining", "narrow", "narrow", "small", "block", "block", "block_store"]
         name = self.random.choice(names)
         getattr(self, name)()
 
@@ -283,6 +302,56 @@ class Program:
         if a is not None and i is not None:
             self.new(f"tl.gather({a.name}, ({i.name} & (COLUMNS - 1)).to(tl.int32), 1)", a.kind, "m")
 
+    def narrow(self):
+        """bfloat16 and float8 as memory holds them; one bit less leaves out NaN and infinities, and one
+        more the denormal numbers of bfloat16, which the interpreter gets wrong."""
+        dtype, bits, mask = self.random.choice([("bfloat16", 16, "0xBFFF | 256"), ("float8e5", 8, "0xFB"),
+                                                ("float8e4nv", 8, "0xFE")])
+        k = len(self.inputs)
+        self.inputs.append(f"uint{bits}")
+        text = f"(tl.load(x{k} + places) & {mask}).to(tl.uint{bits}).to(tl.{dtype}, bitcast=True)"
+        if self.random.random() < 0.5: text = f"tl.where(columns[None, :] < 9, {text}, tl.zeros((1, 1), tl.{dtype}))"
+        self.new(f"{text}.to(tl.float32)", "f", "m")
+
+    def small(self):
+        """Integers that bfloat16 and float8 hold exactly."""
+        a = self.pick("i", tile=True)
+        if a is None: return
+        dtype, most = self.random.choice([("bfloat16", 255), ("float8e5", 7), ("float8e4nv", 15)])
+        bits = f".to(tl.uint{16 if dtype == 'bfloat16' else 8}, bitcast=True)"
+        text = f"({a.name} & {most}).to(tl.float32).to(tl.{dtype})"
+        if self.random.random() < 0.5: self.new(text + bits, "i", a.shape)
+        else: self.new(text + ".to(tl.float32)", "f", a.shape)
+
+    def block(self):
+        """A block of a tensor through a descriptor, in part outside, or rows of it."""
+        k, dtype = len(self.inputs), self.random.choice(INTS + FLOATS)
+        self.inputs.append(dtype)
+        kind, rows = "f" if dtype in FLOATS else "i", self.random.choice(["ROWS", "ROWS - 3"])
+        make = f"tl.make_tensor_descriptor(x{k}, [{rows}, COLUMNS], [COLUMNS, 1], "
+        step = 16 // np.dtype(dtype).itemsize  # a block begins at a multiple of 16 bytes
+        first = self.random.choice([0, step, -step])
+        if "8" not in dtype and self.random.random() < 0.4:
+            self.emit(f"d{k} = {make}[1, COLUMNS])")
+            self.new(f"d{k}.gather((rows * {self.random.choice(['1', '3', '5'])} - 2) & 15, {first})", kind, "m")
+        else:
+            self.emit(f"d{k} = {make}[ROWS, COLUMNS])")
+            self.new(f"d{k}.load([{self.random.choice(['0', '2', '-3', '7', '8'])}, {first}])", kind, "m")
+
+    def block_store(self):
+        a = self.pick("i", "m")
+        if a is None or self.blocks == BLOCK_STORES: return
+        area = f"(ints + {FIRST_STORE + self.blocks} * ROWS * COLUMNS)"
+        self.blocks += 1
+        self.emit(f"d = tl.make_tensor_descriptor({area}, [ROWS, COLUMNS], [COLUMNS, 1], "
+                  f"[{'1' if (scattered := self.random.random() < 0.4) else 'ROWS'}, COLUMNS])")
+        column = self.random.choice(["0", "4", "-2"])
+        if scattered:
+            shift = self.random.choice(["0", "2"])
+            self.emit(f"d.scatter({a.name}.to(tl.int64), (rows ^ 3) + {shift}, {column})")
+        else: self.emit(f"d.store([{self.random.choice(['0', '2', '-3'])}, {column}], {a.name}.to(tl.int64))")
+        self.new(f"tl.load({area} + places)", "i", "m")
+
     def helper(self):
         a = self.pick("if", tile=True)
         if a is None: return
@@ -372,7 +441,7 @@ def load_module(path, name):
 
 
 def outputs(count):
-    places = (60 + 8) * ROWS * COLUMNS  # those behind 60 results are for atomics
+    places = (FIRST_STORE + BLOCK_STORES) * ROWS * COLUMNS
     return (np.full(places, 77, np.int64), np.full(count * ROWS * COLUMNS, 77.0), np.zeros(count, np.int64))
 
 
@@ -402,8 +471,8 @@ def run(seed, folder):
     try:
         module = load_module(path, f"triton_{seed}")
         with np.errstate(all="ignore"):
-            module.kernel[(1, )](*[torch.from_numpy(a) for a in arrays], *program.scalars,
-                                 *[torch.from_numpy(o) for o in expected], ROWS=ROWS, COLUMNS=COLUMNS)
+            module.kernel[(1, )](*[Array(a) for a in arrays], *program.scalars,
+                                 *[Array(o) for o in expected], ROWS=ROWS, COLUMNS=COLUMNS)
     except Exception as e:
         return f"refused: {str(e).strip().splitlines()[-1] if str(e).strip() else type(e).__name__}"
     try:
