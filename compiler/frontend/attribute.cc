@@ -145,11 +145,11 @@ Result<Value> Codegen::tensor_attribute(const Arg& base, std::string_view name, 
 
 Result<Value> Codegen::descriptor_attribute(const Value& base, const DescriptorValue& descriptor, std::string_view name,
                                             SourceRange range, SourceRange name_range) {
-  const Type& type = descriptor.handle->type;
+  const Type& type = descriptor.type;
   if (name == "dtype") return Value(TypeValue{ir::scalar_type(type.dtype)});
   if (name == "block_shape") return shape_value(type.shape);
-  if (name == "shape") return Value::tuple(descriptor.shape);
-  if (name == "strides") return Value::tuple(descriptor.strides);
+  if (name == "shape") return Value::tuple(descriptor.shape());
+  if (name == "strides") return Value::tuple(descriptor.strides());
   if (const Builtin* row = find_builtin(name, kOfDescriptor))
     return method(std::string(name), row, nullptr, {base, range});
   std::vector<std::string> names = builtin_names(kOfDescriptor);

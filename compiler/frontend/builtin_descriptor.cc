@@ -31,11 +31,25 @@ Result<std::vector<ir::Value*>> scalars_arg(Codegen& g, const BoundArgs& a, int 
 
 namespace {
 
+ir::Value* make_handle(Codegen& g, const DescriptorValue& d) {
+  std::vector<ir::Value*> operands;
+  for (const Value& part : d.parts)
+    operands.push_back(part.tensor() ? part.tensor() : g.b.constant_int(ir::scalar_type(DType::kI64), 1));
+  return g.b.create(OpKind::kMakeDescriptor, operands, std::span(&d.type, 1))->result();
+}
+
+/// The handle, made here where there is none: after a branch or in a loop that carries the descriptor.
 Result<ir::Value*> descriptor_arg(Codegen& g, const BoundArgs& a, int i) {
-  if (const DescriptorValue* d = a[i].descriptor()) return d->handle;
-  return with_note(g.fail(a.at(i), ErrorKind::kType, "{} takes a tensor descriptor, got {}", a.builtin->display_name(),
-                          describe(a[i])),
-                   "help: tl.make_tensor_descriptor(pointer, shape, strides, block_shape) makes one");
+  const DescriptorValue* d = a[i].descriptor();
+  if (!d)
+    return with_note(g.fail(a.at(i), ErrorKind::kType, "{} takes a tensor descriptor, got {}",
+                            a.builtin->display_name(), describe(a[i])),
+                     "help: tl.make_tensor_descriptor(pointer, shape, strides, block_shape) makes one");
+  auto is_around = [](const ir::Block* outer, const ir::Block* block) {
+    while (block != outer && block->parent) block = block->parent->parent;
+    return block == outer;
+  };
+  return d->handle && is_around(d->handle->op->parent, g.b.block()) ? d->handle : make_handle(g, *d);
 }
 
 /// The elements, with what the descriptor gives outside of the tensor.
@@ -95,16 +109,16 @@ Result<Value> make_tensor_descriptor(Codegen& g, const BoundArgs& a) {
                     describe(base->type));
   }
   auto descriptor = std::make_shared<DescriptorValue>();
+  descriptor->type = ir::descriptor_type(base->type.dtype, block);
   descriptor->nan_outside = nan_outside;
-  for (size_t d = 0; d < rank; ++d) {
-    descriptor->shape.push_back(Value(sizes[d]));
-    descriptor->strides.push_back(Value(strides[d]));
-  }
+  descriptor->parts.push_back(Value(base));
+  for (ir::Value* size : sizes) descriptor->parts.push_back(Value(size));
+  for (size_t d = 0; d + 1 < rank; ++d) descriptor->parts.push_back(Value(strides[d]));
+  descriptor->parts.push_back(Value::integer(1));
   std::vector<ir::Value*> operands = {base};
   operands.insert(operands.end(), sizes.begin(), sizes.end());
   operands.insert(operands.end(), strides.begin(), strides.end());
-  const Type type = ir::descriptor_type(base->type.dtype, block);
-  descriptor->handle = g.b.create(OpKind::kMakeDescriptor, operands, std::span(&type, 1))->result();
+  descriptor->handle = g.b.create(OpKind::kMakeDescriptor, operands, std::span(&descriptor->type, 1))->result();
   return Value(std::shared_ptr<const DescriptorValue>(std::move(descriptor)));
 }
 

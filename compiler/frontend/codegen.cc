@@ -169,10 +169,9 @@ Value Codegen::host_descriptor(const ast::Param& param, const ArgSpec& spec, con
   operands.push_back(b.constant_int(ir::scalar_type(DType::kI64), 1));
   const ir::Type type = ir::descriptor_type(spec.type.dtype, ir::Shape(spec.block));
   descriptor->handle = b.create(ir::OpKind::kMakeDescriptor, operands, std::span(&type, 1))->result();
-  for (size_t d = 0; d < rank; ++d) {
-    descriptor->shape.push_back(Value(operands[1 + d]));
-    descriptor->strides.push_back(d + 1 < rank ? Value(operands[1 + rank + d]) : Value::integer(1));
-  }
+  descriptor->type = type;
+  for (size_t i = 0; i + 1 < operands.size(); ++i) descriptor->parts.push_back(Value(operands[i]));
+  descriptor->parts.push_back(Value::integer(1));
   return Value(std::shared_ptr<const DescriptorValue>(std::move(descriptor)));
 }
 

@@ -16,10 +16,13 @@ bool Value::is_number() const { return constant_as<bool>() || constant_as<ast::I
 const std::vector<Value>* parts_of(const Value& value) {
   if (const TupleValue* t = value.as_tuple()) return &t->items;
   if (const BlockPointerValue* b = value.block_pointer()) return &b->parts;
+  if (const DescriptorValue* d = value.descriptor()) return &d->parts;
   return nullptr;
 }
 
 Value with_parts(const Value& like, std::vector<Value> parts) {
+  if (const DescriptorValue* d = like.descriptor())
+    return Value(std::make_shared<const DescriptorValue>(DescriptorValue{d->type, std::move(parts), d->nan_outside}));
   const BlockPointerValue* b = like.block_pointer();
   if (!b) return Value::tuple(std::move(parts), like.as_tuple() ? like.as_tuple()->fields : std::vector<std::string>());
   return Value(std::make_shared<const BlockPointerValue>(BlockPointerValue{b->block, std::move(parts)}));
@@ -29,6 +32,8 @@ Value with_parts(const Value& like, std::vector<Value> parts) {
 bool same_kind_of_parts(const Value& a, const Value& b) {
   const std::vector<Value>*x = parts_of(a), *y = parts_of(b);
   if (!x || !y || x->size() != y->size() || a.data.index() != b.data.index()) return false;
+  if (const DescriptorValue* d = a.descriptor(), *e = b.descriptor(); d)
+    return d->type == e->type && d->nan_outside == e->nan_outside;
   return !a.block_pointer() || a.block_pointer()->block == b.block_pointer()->block;
 }
 
@@ -92,8 +97,7 @@ std::string describe(const Value& value) {
   if (const ModulePath* m = value.module()) return fmt::format("the module {}", m->path);
   if (const MethodValue* m = value.method()) return fmt::format("the method {}", m->name);
   if (const DescriptorValue* d = value.descriptor())
-    return fmt::format("a tensor descriptor of {} blocks {}", info(d->handle->type.dtype).triton,
-                       ir::to_string(d->handle->type.shape));
+    return fmt::format("a tensor descriptor of {} blocks {}", info(d->type.dtype).triton, ir::to_string(d->type.shape));
   if (const BlockPointerValue* b = value.block_pointer())
     return fmt::format("a block pointer to {} blocks {}", info(b->base()->type.dtype).triton, ir::to_string(b->block));
   return "a range";
@@ -140,7 +144,6 @@ bool same(const Value& a, const Value& b) {
   if (a.builtin()) return a.builtin() == b.builtin();
   if (a.module()) return *a.module() == *b.module();
   if (a.method()) return a.method() == b.method();
-  if (a.descriptor()) return a.descriptor() == b.descriptor();
   return a.range() == b.range();
 }
 

@@ -122,11 +122,18 @@ struct RangeValue {
   std::vector<std::pair<ir::AttrName, ir::Attr>> attrs;
 };
 
-/// A tensor descriptor: its handle in the IR, and the sizes and strides that it was made of.
+/// A tensor descriptor: what it is made of, which branches and loops carry, and its handle in the IR where that is
+/// made.
 struct DescriptorValue {
-  ir::Value* handle = nullptr;
-  std::vector<Value> shape, strides;
+  ir::Type type;  // of the handle
+  /// A scalar pointer; then the size of each dimension (i32), then the strides (i64), of which the last is the
+  /// number 1.
+  std::vector<Value> parts;
   bool nan_outside = false;  // what loads find outside of the tensor: NaN instead of 0
+  ir::Value* handle = nullptr;
+
+  std::vector<Value> shape() const { return {parts.begin() + 1, parts.begin() + 1 + type.shape.rank}; }
+  std::vector<Value> strides() const { return {parts.begin() + 1 + type.shape.rank, parts.end()}; }
 };
 
 /// A block pointer: a tensor in memory, and where in it a block of `block` elements begins.
@@ -146,9 +153,9 @@ struct BlockPointerValue {
   }
 };
 
-/// The values that a tuple or a block pointer is made of; nullptr for anything else.
+/// The values that a tuple, a descriptor or a block pointer is made of; nullptr for anything else.
 const std::vector<Value>* parts_of(const Value& value);
-/// The same tuple or block pointer, of other values.
+/// The same tuple, descriptor or block pointer, of other values.
 Value with_parts(const Value& like, std::vector<Value> parts);
 /// Both are made of parts, as many and for the same purpose.
 bool same_kind_of_parts(const Value& a, const Value& b);
