@@ -1,9 +1,12 @@
 #include "repl/commands/assumed_integers.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "compiler/ast/walk.h"
+#include "kiln/dtype.h"
 #include "repl/commands/assumed_constexpr.h"
 
 namespace kiln::repl {
@@ -39,6 +42,17 @@ class Finder {
         if (out_.pointees.contains(d.name)) add(out_.pointees, d.value);
         if (out_.flags.contains(d.name)) add(out_.flags, d.value);
       }
+    }
+    for (const auto& [a, b] : dots_)
+      for (const auto& [cast, loaded] : {std::pair(a, b), std::pair(b, a)}) {
+        Seen casts, loads;
+        if (const std::string type = cast_to(cast, casts); !type.empty()) loaded_as(loaded, type, loads);
+      }
+    for (size_t before = 0; before != out_.narrow.size();) {
+      before = out_.narrow.size();
+      for (const Definition& d : definitions_)
+        if (auto it = out_.narrow.find(d.name); it != out_.narrow.end())
+          if (auto from = pointed(d.value); !from.empty()) out_.narrow.emplace(from, it->second);
     }
   }
 
@@ -96,6 +110,7 @@ class Finder {
       if (const Expr* mask = argument(*call, "mask", name == "load" ? 1 : 2); mask && name != "atomic_cas") truth(mask);
       return address(at);
     }
+    if (name == "dot" && call->args.size() >= 2) dots_.emplace_back(call->args[0].get(), call->args[1].get());
     if (name == "range" || name == "static_range" || name == "cdiv")
       for (const ast::ExprPtr& a : call->args) integer(a.get());
     if (name == "gather" || name == "histogram")
@@ -118,6 +133,8 @@ class Finder {
     if (inside.truths.contains(param)) truth(argument);
     if (inside.pointees.contains(param)) add(out_.pointees, argument);
     if (inside.flags.contains(param)) add(out_.flags, argument);
+    if (auto it = inside.narrow.find(param); it != inside.narrow.end())
+      if (auto from = pointed(argument); !from.empty()) out_.narrow.emplace(from, it->second);
     if (inside.handles.contains(param)) add(out_.handles, argument);
     if (inside.addresses.contains(param)) address(argument);
   }
@@ -128,8 +145,15 @@ class Finder {
     return position < call.args.size() ? call.args[position].get() : nullptr;
   }
 
+  /// The name that leads an address, also behind a block pointer or a descriptor that is made of it.
+  static std::string_view pointed(const Expr* e) {
+    const auto* c = ast::dyn_as<ast::Call>(e);
+    const Expr* base = c && last_name(c->callee.get()).starts_with("make_") ? address_of(*c) : nullptr;
+    return leading_name(base ? base : e);
+  }
+
   static void add(std::set<std::string, std::less<>>& to, const Expr* address) {
-    if (auto name = leading_name(address); !name.empty()) to.emplace(name);
+    if (auto name = pointed(address); !name.empty()) to.emplace(name);
   }
 
   // `e` becomes an address by a cast: it is one in other words, or an integer that was read from memory.
@@ -257,10 +281,70 @@ class Finder {
     }
   }
 
+  /// What transposes or reshapes `e` is made of; `e` itself where that is nothing.
+  static const Expr* without_shape(const Expr* e) {
+    for (;;) {
+      if (const auto* a = ast::dyn_as<ast::Attribute>(e); a && a->name == "T") {
+        e = a->base.get();
+        continue;
+      }
+      const auto* c = ast::dyn_as<ast::Call>(e);
+      if (!c || c->args.empty()) return e;
+      const std::string_view name = last_name(c->callee.get());
+      if (name != "trans" && name != "reshape" && name != "permute") return e;
+      const auto* method = ast::dyn_as<ast::Attribute>(c->callee.get());
+      const auto* base = method ? ast::dyn_as<ast::Name>(method->base.get()) : nullptr;
+      e = method && !(base && base->id == "tl") ? method->base.get() : c->args[0].get();
+    }
+  }
+
+  using Seen = std::set<std::string, std::less<>>;  // names whose definitions are being looked at: `x = tl.trans(x)`
+
+  /// The half or fp8 that `e` is cast to, here or where the name at hand is bound; or empty.
+  std::string cast_to(const Expr* e, Seen& seen) const {
+    e = without_shape(e);
+    if (const auto* n = ast::dyn_as<ast::Name>(e)) {
+      std::string type;
+      if (!seen.insert(n->id).second) return type;
+      for (const Definition& d : definitions_)
+        if (d.name == n->id)
+          if (std::string t = cast_to(d.value, seen); !t.empty()) type = std::move(t);
+      return type;
+    }
+    const auto* c = ast::dyn_as<ast::Call>(e);
+    if (!c || c->args.empty() || last_name(c->callee.get()) != "to") return {};
+    // As signatures name them.
+    constexpr std::pair<DType, std::string_view> kNarrow[] = {
+        {DType::kF16, "fp16"}, {DType::kBF16, "bf16"}, {DType::kF8E4M3, "fp8e4nv"}, {DType::kF8E5M2, "fp8e5"}};
+    const std::optional<DType> type = parse_dtype(last_name(c->args[0].get()));
+    for (const auto& [narrow, name] : kNarrow)
+      if (type == narrow) return std::string(name);
+    return {};
+  }
+
+  /// What `e` is loaded from points to `type`.
+  void loaded_as(const Expr* e, const std::string& type, Seen& seen) {
+    e = without_shape(e);
+    if (const auto* n = ast::dyn_as<ast::Name>(e)) {
+      if (!seen.insert(n->id).second) return;
+      for (const Definition& d : definitions_)
+        if (d.name == n->id) loaded_as(d.value, type, seen);
+      return;
+    }
+    const auto* c = ast::dyn_as<ast::Call>(e);
+    if (!c || last_name(c->callee.get()) != "load") return;
+    const auto* method = ast::dyn_as<ast::Attribute>(c->callee.get());
+    const auto* owner = method ? ast::dyn_as<ast::Name>(method->base.get()) : nullptr;
+    // d.load([i, j]) of a descriptor, or tl.load(address).
+    const Expr* at = owner && owner->id != "tl" ? owner : address_of(*c);
+    if (auto from = at ? pointed(at) : std::string_view(); !from.empty()) out_.narrow.emplace(from, type);
+  }
+
   IntegerUses& all_;
   const frontend::JitFunction& f_;
   IntegerUses::Names& out_;
   std::vector<Definition> definitions_;
+  std::vector<std::pair<const Expr*, const Expr*>> dots_;
   // Names that begin as an int, and that are updated.
   std::set<std::string, std::less<>> counters_, changed_;
 };

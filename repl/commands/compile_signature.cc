@@ -128,11 +128,14 @@ std::string assumed_type(const ast::Param& param, const Addresses::Names& addres
   if (std::string t = annotated_type(param.annotation.get()); !t.empty()) return t;
   const bool by_name = evidence == Evidence::kNamesToo;
   const bool named_pointer = by_name && (param.name.ends_with("ptr") || param.name.ends_with("Ptr"));
-  if (addresses.contains(param.name) || named_pointer)
+  if (addresses.contains(param.name) || named_pointer) {
+    const auto narrow = integers.narrow.find(param.name);
     return integers.handles.contains(param.name)    ? "*i64:16"
            : integers.flags.contains(param.name)    ? "*i1:16"
            : integers.pointees.contains(param.name) ? "*i32:16"
+           : narrow != integers.narrow.end()        ? "*" + narrow->second + ":16"
                                                     : "*fp32:16";
+  }
   if (auto* c = ast::dyn_as<ast::ConstantExpr>(param.default_value.get())) {
     if (std::holds_alternative<double>(c->value)) return "fp32";
     if (std::holds_alternative<bool>(c->value)) return "i1";

@@ -88,6 +88,29 @@ def k(x, keep, drop, bits, places, out, enabled, n, BLOCK: tl.constexpr):
             "*fp32:16, *i1:16, *i1:16, *i32:16, *i32:16, *fp32:16, i1, i32:16, constexpr");
 }
 
+TEST(AssumedSignature, OperandsOfDotHaveOneType) {
+  const auto module = *parse::parse_module(SourceText::make("k.py", R"(
+import triton
+import triton.language as tl
+@triton.jit
+def k(q_ptr, k_ptr, v_ptr, w_ptr, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    places = i[:, None] * BLOCK + i[None, :]
+    values = tl.make_block_ptr(base=v_ptr, shape=(64, 64), strides=(64, 1), offsets=(0, 0),
+                               block_shape=(BLOCK, BLOCK), order=(1, 0))
+    p = tl.dot(tl.load(q_ptr + places), tl.load(k_ptr + places))
+    p = tl.exp(p).to(tl.bfloat16)
+    acc = tl.dot(p, tl.load(values).T)
+    w = tl.load(w_ptr + places)
+    w = tl.trans(w)
+    acc += tl.dot(tl.trans(w), acc.to(tl.float16))
+    tl.store(out + places, acc)
+)"));
+  const auto functions = *frontend::jit_functions(module);
+  EXPECT_EQ(assume_signature(*functions.back(), {}, Evidence::kUse).signature,
+            "*fp32:16, *fp32:16, *bf16:16, *fp16:16, *fp32:16, constexpr");
+}
+
 TEST(AssumedSignature, AddressesInMemoryAndCounters) {
   auto module = parse::parse_module(SourceText::make("k.py", R"(
 import triton
