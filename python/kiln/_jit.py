@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import inspect
 import re
-import textwrap
 import types
 from typing import Any, Callable, Sequence
 
 from kiln import _kiln
 from kiln import language as tl
+from kiln._text import dedented
 
 _MISSING = object()
 
@@ -119,7 +119,7 @@ class _Names:
         if (found := self._ids.get(id(function))) is not None: return found
         fn = function.fn
         lines, line = inspect.getsourcelines(fn)
-        text = textwrap.dedent("".join(lines))
+        text = dedented(lines)
         start = re.search(r"^(async\s+)?def\s", text, re.MULTILINE)
         if not start: raise TypeError(f"kernel '{fn.__name__}' is no function with a source text")
         number = self.table.add(text[start.start():], fn.__code__.co_filename, line + text[:start.start()].count("\n"))

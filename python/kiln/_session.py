@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import threading
 import time
+import weakref
 from typing import Any, Mapping
 
 from kiln import _kiln
@@ -62,7 +63,8 @@ class Session:
         # SIGINT is Python's own where another thread than the main one would take it.
         is_main = threading.current_thread() is threading.main_thread()
         self._session = _kiln.Session(lambda text: sys.stdout.write(text), device or "", shell, is_main)
-        self._lock = threading.RLock()  # a line's names and the line itself are one step
+        self._lock: Any = threading.RLock()  # a line's names and the line itself are one step
+        _sessions.add(self)
         self._sent: dict[str, tuple[Any, Any]] = {}  # by name: a key of what was sent, and what it became there
         self._unsent: dict[str, str] = {}            # by name: why it is not there
         self._session.define(f"import sys\nsys.path[:] = {_own_paths()!r}\ndel sys\n", "<kiln.Session>", 1)
@@ -111,7 +113,7 @@ class Session:
 
     def complete(self, before_cursor: str) -> tuple[list[str], int]:
         """Candidates for the end of a text, and how many of its characters they replace."""
-        return self._session.complete(before_cursor)
+        with self._lock: return self._session.complete(before_cursor)
 
     def interrupt(self) -> None:
         """What runs in another thread ends with KeyboardInterrupt."""
@@ -233,6 +235,28 @@ class Session:
         return out
 
 
+class _Lost:
+    """In place of the lock of a session that another thread was in as this process was forked: nobody will leave it."""
+
+    def __enter__(self) -> None:
+        raise CommandError("the session was at work in another thread when this process was forked; a new kiln.Session() "
+                           "works here")
+
+    def __exit__(self, *raised: Any) -> None:
+        pass
+
+
+def _after_fork() -> None:
+    global _default
+    for one in list(_sessions):
+        if isinstance(one._lock, _Lost): continue
+        if one._lock.acquire(blocking=False): one._lock.release()
+        else: one._lock = _Lost()
+        if one is _default and isinstance(one._lock, _Lost): _default = None
+
+
+if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)
+_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 _default: Session | None = None
 
 

@@ -8,11 +8,11 @@ import inspect
 import math
 import re
 import sys
-import textwrap
 import types
 from typing import Any, Callable, Mapping
 
 from kiln import language as tl
+from kiln._text import dedented
 
 _WORD = re.compile(
     r"(?P<f>\b[rR]?[fF][rR]?(?=['\"]))?(?P<text>'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|#[^\n]*)"
@@ -230,7 +230,7 @@ def _parsed(function: types.FunctionType) -> tuple[str, ast.FunctionDef, int]:
     code = function.__code__
     try:
         lines, first = inspect.getsourcelines(code)  # of a function: what it wraps
-        text = textwrap.dedent("".join(lines))
+        text = dedented(lines)
         tree = ast.parse(text).body[0]
     except (OSError, TypeError, SyntaxError, IndexError) as e:
         raise Unsendable(f"the source of function '{code.co_name}' cannot be had ({e})") from None

@@ -4,6 +4,7 @@ import functools
 import gc
 import importlib.util
 import io
+import os
 import signal
 import subprocess
 import sys
@@ -48,6 +49,16 @@ def makes_counter(start):
         return start + step
 
     return counter
+
+
+def makes_text():
+
+    def text():
+        return """one
+        two
+    three"""
+
+    return text
 
 
 def shadows_a_builtin(x):
@@ -169,6 +180,11 @@ class Sessions(unittest.TestCase):
         self.assertEqual(self.session.evaluate("counter(2)"), 42)
         self.session["counter"] = makes_counter(50)
         self.assertEqual(self.session.evaluate("counter(2)"), 52)
+
+    def test_strings_over_several_lines_keep_their_indentation(self):
+        text = makes_text()
+        self.session["text"] = text
+        self.assertEqual(self.session.evaluate("text()"), text())
 
     def test_says_why_a_name_did_not_come(self):
         with self.assertRaisesRegex(kiln.CommandError, "'unsendable' of Python is not in the session: a session takes"):
@@ -295,6 +311,16 @@ class Sessions(unittest.TestCase):
         self.assertEqual(subprocess.run([sys.executable, "-c", program], timeout=60).returncode, 0)
 
         program = program.replace("s.run('while True: print(1)')", "[s.evaluate('sum(range(999))') for _ in range(10**9)]")
+        self.assertEqual(subprocess.run([sys.executable, "-c", program], timeout=60).returncode, 0)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "needs fork")
+    def test_a_fork_beside_a_running_session_ends(self):
+        program = ("import kiln, os, sys, threading, time\ns, idle = kiln.Session(device='cpu'), kiln.Session(device='cpu')\n"
+                   "threading.Thread(target=lambda: s.run('while True: pass'), daemon=True).start()\n"
+                   "time.sleep(0.3)\nchild = os.fork()\n"
+                   "if child: os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+                   "try: s.evaluate('1')\nexcept kiln.CommandError as e: assert 'forked' in str(e)\nelse: sys.exit(1)\n"
+                   "sys.exit(0 if idle.evaluate('1 + 1') == kiln.Session(device='cpu').evaluate('2') == 2 else 2)")
         self.assertEqual(subprocess.run([sys.executable, "-c", program], timeout=60).returncode, 0)
 
     def test_values_come_whole(self):
