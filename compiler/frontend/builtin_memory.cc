@@ -208,8 +208,8 @@ ir::Value* make_rmw(Codegen& g, const Ordering& order, Rmw rmw, ir::Value* p, ir
   return g.b.create(OpKind::kAtomicRmw, operands, std::span(&result, 1), attrs_of(order, rmw))->result();
 }
 
-/// max and min of floats as atomics on their bits: non-negative floats order like signed ints, negative ones like
-/// unsigned ints the other way round.
+/// max and min of floats as atomics on their bits: those without a sign bit order like signed ints, those with one
+/// (-0.0 is among them) like unsigned ints the other way round.
 ir::Value* float_min_max(Codegen& g, const Ordering& order, bool is_max, ir::Value* p, ir::Value* v, ir::Value* mask) {
   bool wide = bits(v->type.dtype) == 64;
   DType s = wide ? DType::kI64 : DType::kI32, u = wide ? DType::kU64 : DType::kU32;
@@ -218,13 +218,14 @@ ir::Value* float_min_max(Codegen& g, const Ordering& order, bool is_max, ir::Val
     type.dtype = t;
     return g.b.create1(OpKind::kBitcast, {x}, type);
   };
-  ir::Value* zero = g.b.splat(g.b.zero(v->type.scalar()), v->type.shape);
-  ir::Value* positive = g.b.cmp(ir::Predicate::kGe, v, zero);
+  ir::Value* number = retype(v, s);
+  ir::Value* zero = g.b.splat(g.b.zero(number->type.scalar()), v->type.shape);
+  ir::Value* positive = g.b.cmp(ir::Predicate::kGe, number, zero);
   ir::Value* one = g.b.splat(g.b.constant_int(ir::scalar_type(DType::kI1), 1), v->type.shape);
   ir::Value* negative = g.b.binary(OpKind::kXor, positive, one);
   ir::Value* mask_p = mask ? g.b.binary(OpKind::kAnd, mask, positive) : positive;
   ir::Value* mask_n = mask ? g.b.binary(OpKind::kAnd, mask, negative) : negative;
-  ir::Value* up = make_rmw(g, order, is_max ? Rmw::kMax : Rmw::kMin, retype(p, s), retype(v, s), mask_p);
+  ir::Value* up = make_rmw(g, order, is_max ? Rmw::kMax : Rmw::kMin, retype(p, s), number, mask_p);
   ir::Value* down = make_rmw(g, order, is_max ? Rmw::kMin : Rmw::kMax, retype(p, u), retype(v, u), mask_n);
   return g.b.select(positive, retype(up, v->type.dtype), retype(down, v->type.dtype));
 }
