@@ -172,8 +172,9 @@ Status lower_atomic(Lowering& l, const ir::Op& op, const Instruction& what, int 
   // so that one fence before them all and one behind say as much.
   const bool is_fenced = static_cast<int>(out.size()) > width && sem != ir::Sem::kRelaxed;
   if (is_fenced && sem != ir::Sem::kAcquire) fence(b, scope);
-  const std::string opcode = fmt::format("atom.{}.{}.global.{}.", ir::spelling(is_fenced ? ir::Sem::kRelaxed : sem),
-                                         ir::spelling(scope), what.name);
+  // In Triton's order, for what looks for atomics in a kernel's PTX; assemblers take any.
+  const std::string opcode = fmt::format("atom.global.{}.{}.{}.", ir::spelling(scope),
+                                         ir::spelling(is_fenced ? ir::Sem::kRelaxed : sem), what.name);
   std::optional<VectorEnds> ends;
   if (ends_within && width > 1) ends.emplace(l, *masks, width);
 

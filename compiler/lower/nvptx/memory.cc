@@ -25,10 +25,10 @@ std::string cache_suffix(const ir::Op& op) {
   if (const auto eviction = op.find_word<ir::Eviction>()) return fmt::format(".L1::{}", ir::spelling(*eviction));
   return "";
 }
-/// PTX puts `volatile` and the cache operator before the state space (ld.cg.global), eviction priorities after it.
+/// PTX puts `volatile` before the state space, cache operators (ld.global.cg) and eviction priorities after it.
 std::string opcode(std::string_view name, const std::string& suffix) {
-  if (suffix.starts_with(".L1")) return fmt::format("{}.global{}", name, suffix);
-  return fmt::format("{}{}.global", name, suffix);
+  if (suffix == ".volatile") return fmt::format("{}{}.global", name, suffix);
+  return fmt::format("{}.global{}", name, suffix);
 }
 
 llvm::CallInst* call_asm(llvm::IRBuilderBase& b, llvm::Type* result, const std::string& text,

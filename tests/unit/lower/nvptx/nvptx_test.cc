@@ -324,12 +324,12 @@ TEST(NvptxMemory, CacheHintsVolatileAndCopies) {
 )";
   for (std::string_view target : kTargets) {
     Compiled c = compile(kernel(layouts, "%x: *f16", body, 2), target);
-    EXPECT_EQ(count(c.ptx, "ld.cg.global.u16"), 1) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "ld.global.cg.u16"), 1) << c.ptx;
     EXPECT_EQ(count(c.ptx, "createpolicy.fractional.L2::evict_last.b64"), 1);
     EXPECT_EQ(count(c.ptx, "createpolicy.fractional.L2::evict_first"), 0) << "a store has no policy";
     EXPECT_EQ(count(c.ptx, "ld.global.L1::evict_last.L2::cache_hint.u16"), 1);
     EXPECT_EQ(count(c.ptx, "ld.volatile.global.u16"), 1);
-    EXPECT_EQ(count(c.ptx, "st.wt.global.u16"), 1);
+    EXPECT_EQ(count(c.ptx, "st.global.wt.u16"), 1);
     EXPECT_EQ(count(c.ptx, "@%p"), 3) << "stores are done by the owner alone\n" << c.ptx;
   }
 }
@@ -411,18 +411,18 @@ TEST(NvptxAtomic, FloatsAreAddedInVectors) {
     // Where the mask may end within a vector and the result is used, elements go one by one.
     const int ends = used ? 0 : 1;
     Compiled c = compile(add_atomically("f32", used, "relaxed", "lt"), "sm_90a");
-    EXPECT_EQ(count(c.ptx, "atom.relaxed.gpu.global.add.v4.f32"), 2 * ends) << c.ptx;
-    EXPECT_EQ(count(c.ptx, "atom.relaxed.gpu.global.add.f32"), used ? 8 : 6) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "atom.global.gpu.relaxed.add.v4.f32"), 2 * ends) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "atom.global.gpu.relaxed.add.f32"), used ? 8 : 6) << c.ptx;
     c = compile(add_atomically("bf16", used, "relaxed", "lt"), "sm_90a");
-    EXPECT_EQ(count(c.ptx, "atom.relaxed.gpu.global.add.noftz.v4.bf16x2"), ends) << c.ptx;
-    EXPECT_EQ(count(c.ptx, "atom.relaxed.gpu.global.add.noftz.bf16 "), used ? 8 : 7) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "atom.global.gpu.relaxed.add.noftz.v4.bf16x2"), ends) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "atom.global.gpu.relaxed.add.noftz.bf16 "), used ? 8 : 7) << c.ptx;
     c = compile(add_atomically("f32", used, "relaxed", "lt"), "sm_80");
-    EXPECT_EQ(count(c.ptx, "atom.relaxed.gpu.global.add.f32"), 8) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "atom.global.gpu.relaxed.add.f32"), 8) << c.ptx;
   }
   std::string whole = add_atomically("f16", true, "relaxed", "lt");
   whole.replace(whole.find("%n: i32"), 7, "%n: i32 {divisibility = 16}");
   Compiled c = compile(whole, "sm_90a");
-  EXPECT_EQ(count(c.ptx, "atom.relaxed.gpu.global.add.noftz.v4.f16x2"), 1) << c.ptx;
+  EXPECT_EQ(count(c.ptx, "atom.global.gpu.relaxed.add.noftz.v4.f16x2"), 1) << c.ptx;
 }
 
 // Each atomic that orders would wait for the thread's whole memory.
@@ -430,7 +430,7 @@ TEST(NvptxAtomic, AFenceOrdersATile) {
   for (const auto& [sem, fences] : {std::pair("relaxed", 0), {"acquire", 1}, {"release", 1}, {"acq_rel", 2}}) {
     Compiled c = compile(add_atomically("f32", true, sem, "ne"), "sm_90a");
     EXPECT_EQ(count(c.ptx, "fence.acq_rel.gpu"), fences) << c.ptx;
-    EXPECT_EQ(count(c.ptx, "atom.relaxed.gpu.global.add.f32"), 8) << c.ptx;
+    EXPECT_EQ(count(c.ptx, "atom.global.gpu.relaxed.add.f32"), 8) << c.ptx;
   }
 }
 
