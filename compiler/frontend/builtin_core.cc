@@ -121,6 +121,16 @@ Result<Value> cast_value(Codegen& g, const BoundArgs& a) {
   return Value(g.b.create1(OpKind::kBitcast, {v}, target));
 }
 
+Result<Value> item(Codegen& g, const BoundArgs& a) {
+  KILN_TRY(ir::Value * v, g.tensor(a.args[0]));
+  if (v->type.is_scalar()) return Value(v);
+  if (v->type.shape.numel() != 1 || v->type.pointer)
+    return with_note(
+        g.fail(a.at(0), ErrorKind::kType, "item() takes a tensor of one number, got {}", describe(v->type)),
+        "help: reduce it, with tl.sum(x) or tl.max(x)");
+  return Value(g.only_element(v));
+}
+
 Result<Value> pointer_type(Codegen& g, const BoundArgs& a) {
   KILN_TRY(Type element, g.dtype_arg(a, 0));
   if (element.pointer)

@@ -118,6 +118,8 @@ class Codegen {
   Result<Pair> broadcast_pair(ir::Value* a, ir::Value* b, SourceRange range);
   /// To exactly `shape`: same rank, or a scalar.
   Result<ir::Value*> broadcast_to(ir::Value* v, const ir::Shape& shape, std::string_view what, SourceRange range);
+  /// The scalar in a tile of one element.
+  ir::Value* only_element(ir::Value* v);
   /// bf16 → f32, everything else unchanged.
   ir::Value* widen_bf16(ir::Value* v);
   ir::Value* expand(ir::Value* v, int axis) { return b.expand_dims(v, axis); }

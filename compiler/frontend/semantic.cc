@@ -91,6 +91,18 @@ Result<ir::Value*> Codegen::cast(ir::Value* v, Type to, SourceRange range, std::
   return b.cast(v, to.dtype);
 }
 
+ir::Value* Codegen::only_element(ir::Value* v) {
+  if (v->type.is_scalar()) return v;
+  if (v->type.shape.rank > 1) v = b.reshape(v, {1});
+  ir::Op* op = b.reduce(std::span(&v, 1), 0);
+  ir::Block* after = b.block();
+  b.set_to_end(op->region());
+  ir::Value* first = op->region()->args[0];  // there is nothing to combine it with
+  b.yield(std::span(&first, 1));
+  b.set_to_end(after);
+  return op->result();
+}
+
 ir::Value* Codegen::widen_bf16(ir::Value* v) {
   return !v->type.pointer && v->type.dtype == DType::kBF16 ? b.cast(v, DType::kF32) : v;
 }
