@@ -228,12 +228,13 @@ Result<Value> umulhi(Codegen& g, const BoundArgs& a) {
 Result<Value> absolute(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * v, g.tensor(a.args[0]));
   if (v->type.pointer) return g.fail(a.at(0), ErrorKind::kType, "tl.abs takes numbers, got {}", describe(v->type));
-  if (v->type.is_float() && is_fp8(v->type.dtype))
-    return with_note(
-        g.fail(a.at(0), ErrorKind::kType, "float8 is for storage, and has no arithmetic, got {}", describe(v->type)),
-        "help: cast with .to(tl.float16)");
   if (a.builtin->name == "fabs") {
     KILN_TRY(v, math_arg(g, a, 0));
+  }
+  if (v->type.is_float() && is_fp8(v->type.dtype)) {  // no arithmetic: the sign bit goes
+    ir::Value* bits = g.b.create1(OpKind::kBitcast, {v}, v->type.with_dtype(DType::kU8));
+    ir::Value* rest = g.b.splat(g.constant(ast::Int{0x7f}, DType::kU8), v->type.shape);
+    return Value(g.b.create1(OpKind::kBitcast, {g.b.binary(OpKind::kAnd, bits, rest)}, v->type));
   }
   return Value(v->type.is_int() && !is_signed(v->type.dtype) ? v : g.b.unary(OpKind::kAbs, v));
 }

@@ -436,8 +436,20 @@ Result<Value> Codegen::index_tensor(ir::Value* v, const ast::Expr& index, Source
   std::vector<Item> plan;
   int keeps = 0;
   bool has_ellipsis = false;
+  auto is_open = [&](const ast::ExprPtr& bound) -> Result<bool> {
+    if (!bound) return true;
+    KILN_TRY(Value v, expr(*bound));
+    return v.is_none();
+  };
   for (const ast::Expr* item : items) {
-    if (const auto* s = ast::dyn_as<ast::Slice>(item); s && !s->lower && !s->upper && !s->step) {
+    bool is_whole = false;
+    if (const auto* s = ast::dyn_as<ast::Slice>(item)) {
+      KILN_TRY(const bool lower, is_open(s->lower));
+      KILN_TRY(const bool upper, is_open(s->upper));
+      KILN_TRY(const bool step, is_open(s->step));
+      is_whole = lower && upper && step;
+    }
+    if (is_whole) {
       plan.push_back(Item::kKeep);
       ++keeps;
       continue;
