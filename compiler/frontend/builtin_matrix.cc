@@ -24,16 +24,17 @@ Diagnostic shapes_do_not_fit(Codegen& g, const BoundArgs& a, const Type& x, cons
 
 Status check_operands(Codegen& g, const BoundArgs& a, const Type& x, const Type& y) {
   const int rank = x.shape.rank;
-  if (x.is_scalar() || y.is_scalar() || rank != y.shape.rank || rank < 2 || rank > 3)
-    return shapes_do_not_fit(g, a, x, y, "both must have 2 dimensions, or 3 with a batch in front",
+  if (x.is_scalar() || y.is_scalar() || rank != y.shape.rank || rank < 2)
+    return shapes_do_not_fit(g, a, x, y, "both must have 2 dimensions, or more with batches in front",
                              "a vector becomes a matrix with v[None, :]");
   if (x.shape[rank - 1] != y.shape[rank - 2])
     return shapes_do_not_fit(g, a, x, y,
                              fmt::format("the inner dimensions are {} and {}", x.shape[rank - 1], y.shape[rank - 2]),
                              "the operands are [M, K] and [K, N]; transpose one with tl.trans(x) or x.T");
-  if (rank == 3 && x.shape[0] != y.shape[0])
-    return shapes_do_not_fit(g, a, x, y, fmt::format("the batches are {} and {}", x.shape[0], y.shape[0]),
-                             "a batched product multiplies matrix i of both");
+  for (int d = 0; d < rank - 2; ++d)
+    if (x.shape[d] != y.shape[d])
+      return shapes_do_not_fit(g, a, x, y, fmt::format("the batches are {} and {}", x.shape[d], y.shape[d]),
+                               "a batched product multiplies matrix i of both");
   const bool both_fp8 = !x.pointer && !y.pointer && is_fp8(x.dtype) && is_fp8(y.dtype);
   if (x.pointer || y.pointer || (x.dtype != y.dtype && !both_fp8))
     return with_note(
@@ -61,20 +62,52 @@ Result<DType> result_dtype(Codegen& g, const BoundArgs& a, const Type& x, int ou
                    "help: leave out_dtype out, and convert the result with .to(…)");
 }
 
+/// How floats of 32 bits are multiplied: by an instruction, or as so many products of bf16.
+struct DotPrecision {
+  std::optional<Precision> word;
+  int bf16_products = 0;
+};
+
 /// input_precision and its older spelling allow_tf32.
-Result<std::optional<Precision>> precision_arg(Codegen& g, const BoundArgs& a, const Type& x, int precision,
-                                               int allow_tf32) {
+Result<DotPrecision> precision_arg(Codegen& g, const BoundArgs& a, const Type& x, int precision, int allow_tf32) {
   if (a.has(precision) && a.has(allow_tf32))
     return g.fail(a.at(allow_tf32), ErrorKind::kType, "tl.dot takes input_precision or allow_tf32, not both");
   std::optional<Precision> chosen;
+  if (const auto* text = a[precision].constant_as<std::string>(); text && (*text == "bf16x3" || *text == "bf16x6"))
+    return DotPrecision{std::nullopt, x.dtype == DType::kF32 ? text->back() - '0' : 0};
   if (a.has(allow_tf32)) {
     KILN_TRY(bool allow, g.const_bool(a, allow_tf32));
     if (!allow) chosen = Precision::kIeee;
   } else {
-    KILN_TRY(chosen, word_arg<Precision>(g, a, precision));
+    Result<std::optional<Precision>> word = word_arg<Precision>(g, a, precision);
+    if (!word.ok()) return with_note(std::move(word.error()), "help: or 'bf16x3', 'bf16x6': products of bf16 parts");
+    chosen = *word;
   }
   // Other types have one precision only.
-  return x.dtype == DType::kF32 ? std::optional(chosen.value_or(Precision::kTf32)) : std::nullopt;
+  return DotPrecision{x.dtype == DType::kF32 ? std::optional(chosen.value_or(Precision::kTf32)) : std::nullopt};
+}
+
+/// x @ y + acc in f32 of floats that are split into bf16 parts, the largest first: of the products of parts, the three
+/// or six largest, the smallest added up first.
+ir::Value* dot_of_parts(Codegen& g, ir::Value* x, ir::Value* y, ir::Value* acc, int products) {
+  auto parts_of = [&](ir::Value* v) {
+    std::vector<ir::Value*> parts;
+    for (const int count = products == 3 ? 2 : 3; static_cast<int>(parts.size()) < count;) {
+      parts.push_back(g.b.cast(v, DType::kBF16));
+      v = g.b.binary(OpKind::kSub, v, g.b.cast(parts.back(), DType::kF32));
+    }
+    return parts;
+  };
+  const std::vector<ir::Value*> p = parts_of(x), q = parts_of(y);
+  ir::Value* sum = g.b.zero(acc->type);
+  auto add = [&](size_t i, size_t j) { sum = g.b.create1(OpKind::kDot, {p[i], q[j], sum}, acc->type); };
+  if (products == 6) add(1, 1), add(2, 0), add(0, 2);
+  add(1, 0), add(0, 1);
+  // What is left of an infinity is NaN, which must not reach the result.
+  ir::Value* none = g.b.zero(acc->type);
+  sum = g.b.select(g.b.cmp(ir::Predicate::kEq, sum, sum), sum, none);
+  add(0, 0);
+  return g.b.binary(OpKind::kAdd, sum, acc);
 }
 
 }  // namespace
@@ -105,9 +138,23 @@ Result<Value> dot(Codegen& g, const BoundArgs& a) {
   } else {
     acc = g.b.zero(result);
   }
-  std::vector<std::pair<AttrName, ir::Attr>> attrs;
-  if (precision) attrs.emplace_back(AttrName::kPrecision, *precision);
-  return Value(g.b.create1(OpKind::kDot, {x, y, acc}, result, std::move(attrs)));
+  // One dimension holds all batches.
+  auto with_one_batch = [&](ir::Value* v) {
+    const Shape& s = v->type.shape;
+    if (s.rank <= 3) return v;
+    const auto matrix = s[s.rank - 2] * s[s.rank - 1];
+    return g.b.reshape(v, {static_cast<int32_t>(s.numel() / matrix), s[s.rank - 2], s[s.rank - 1]});
+  };
+  x = with_one_batch(x), y = with_one_batch(y), acc = with_one_batch(acc);
+  ir::Value* out = nullptr;
+  if (precision.bf16_products != 0) {
+    out = dot_of_parts(g, x, y, acc, precision.bf16_products);
+  } else {
+    std::vector<std::pair<AttrName, ir::Attr>> attrs;
+    if (precision.word) attrs.emplace_back(AttrName::kPrecision, *precision.word);
+    out = g.b.create1(OpKind::kDot, {x, y, acc}, acc->type, std::move(attrs));
+  }
+  return Value(shape.rank > 3 ? g.b.reshape(out, shape) : out);
 }
 
 }  // namespace kiln::frontend::impl
