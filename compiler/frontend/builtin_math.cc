@@ -92,7 +92,11 @@ Result<Value> unary_method(Codegen& g, const BoundArgs& a) {
 }
 
 Result<Value> arithmetic(Codegen& g, const BoundArgs& a) {
-  return g.binary(operator_of(kOperators, a.builtin->name), a.args[0], a.args[1], a.range);
+  KILN_TRY(const bool sanitize, g.const_bool(a, 2));
+  const bool before = std::exchange(g.sanitizes, g.sanitizes && sanitize);
+  Result<Value> out = g.binary(operator_of(kOperators, a.builtin->name), a.args[0], a.args[1], a.range);
+  g.sanitizes = before;
+  return out;
 }
 
 Result<Value> logical(Codegen& g, const BoundArgs& a) {

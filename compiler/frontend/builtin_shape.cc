@@ -216,7 +216,10 @@ Status fill_combine(Codegen& g, const BoundArgs& a, ir::Op* op, const std::vecto
   g.b.set_to_end(op->region());
   std::vector<Arg> args;
   for (ir::Value* v : op->region()->args) args.push_back({Value(v), a.at(2)});
-  KILN_TRY(Value combined, g.call(a[2], std::move(args), {}, a.at(2), a.at(2)));
+  const bool before = std::exchange(g.sanitizes, false);
+  Result<Value> made = g.call(a[2], std::move(args), {}, a.at(2), a.at(2));
+  g.sanitizes = before;
+  KILN_TRY(Value combined, std::move(made));
   std::vector<Value> items = combined.as_tuple() ? combined.as_tuple()->items : std::vector<Value>{combined};
   if (items.size() != inputs.size())
     return g.fail(a.at(2), ErrorKind::kType, "the combine function of {} must return {} value{}, got {}",

@@ -140,6 +140,8 @@ class Codegen {
   ir::Module& module;
   ir::Builder b;
   const Options& options;
+  /// Whether + - and * of ints are checked (the options debug and sanitize_overflow), where they stand now.
+  bool sanitizes = true;
 
   /// Sets the range of new ops while it lives.
   class RangeScope {
@@ -181,6 +183,8 @@ class Codegen {
                           const std::vector<std::pair<std::string, Arg>>& keywords, SourceRange range);
   Result<Value> call_expr(const ast::Call& e);
   Result<Value> binary_tensor(ast::BinaryOp op, const Arg& a, const Arg& b, SourceRange range);
+  /// `a op b`, with an assertion that ints did not overflow where these are sanitized.
+  ir::Value* sanitized(ir::OpKind kind, const Pair& p);
   Result<Value> type_attribute(const ir::Type& t, std::string_view name, SourceRange range, SourceRange name_range);
   Result<Value> descriptor_attribute(const Value& base, const DescriptorValue& descriptor, std::string_view name,
                                      SourceRange range, SourceRange name_range);

@@ -237,6 +237,24 @@ Result<Value> Codegen::binary(BinaryOp op, const Arg& a, const Arg& c, SourceRan
   return binary_tensor(op, a, c, range);
 }
 
+ir::Value* Codegen::sanitized(OpKind kind, const Pair& p) {
+  const ir::Type& type = p.a->type;
+  // The standard library counts on the wrapping of its own ints, as do combine functions, which may not assert.
+  if (options.debug && options.sanitize_overflow && sanitizes && type.is_int() && !type.is_bool() &&
+      bits(type.dtype) < 64 && !is_library(*frame().function)) {
+    ir::Value* wide = b.binary(kind, b.cast(p.a, DType::kI64), b.cast(p.b, DType::kI64));
+    const int width = bits(type.dtype) - (is_signed(type.dtype) ? 1 : 0);
+    const ast::Int most = (ast::Int{1} << width) - 1, least = is_signed(type.dtype) ? -most - 1 : 0;
+    auto bound = [&](ast::Int v) { return b.splat(constant(v, DType::kI64), type.shape); };
+    ir::Value* fits = b.binary(OpKind::kAnd, b.cmp(ir::Predicate::kLe, wide, bound(most)),
+                               b.cmp(ir::Predicate::kGe, wide, bound(least)));
+    std::string text =
+        fmt::format("int{} overflow detected for operation {}", bits(type.dtype), ir::info(kind).mnemonic);
+    b.create(OpKind::kAssert, std::span(&fits, 1), {}, {{ir::AttrName::kText, std::move(text)}});
+  }
+  return b.binary(kind, p.a, p.b);
+}
+
 Result<Value> Codegen::binary_tensor(BinaryOp op, const Arg& a, const Arg& c, SourceRange range) {
   std::string_view sign = ast::spelling(op);
   auto make = [&](OpKind kind, const Pair& p) { return Value(b.binary(kind, p.a, p.b)); };
@@ -246,7 +264,7 @@ Result<Value> Codegen::binary_tensor(BinaryOp op, const Arg& a, const Arg& c, So
     case BinaryOp::kSub: {
       bool add = op == BinaryOp::kAdd;
       KILN_TRY(Pair p, promote_operands(a, c, sign, range, Promotion::kArithmetic, true, add));
-      if (!p.a->type.pointer && !p.b->type.pointer) return make(add ? OpKind::kAdd : OpKind::kSub, p);
+      if (!p.a->type.pointer && !p.b->type.pointer) return Value(sanitized(add ? OpKind::kAdd : OpKind::kSub, p));
       if (p.a->type.pointer && p.b->type.pointer)
         return fail(range, ErrorKind::kType,
                     "two pointers cannot be added: {} and {}; a pointer takes an integer offset", describe(p.a->type),
@@ -259,7 +277,7 @@ Result<Value> Codegen::binary_tensor(BinaryOp op, const Arg& a, const Arg& c, So
     }
     case BinaryOp::kMul: {
       KILN_TRY(Pair p, promote_operands(a, c, sign, range));
-      return make(OpKind::kMul, p);
+      return Value(sanitized(OpKind::kMul, p));
     }
     case BinaryOp::kDiv: {
       KILN_TRY(Pair p, promote_operands(a, c, sign, range, Promotion::kDivision));
