@@ -23,7 +23,8 @@ class Kernel(_kiln.Dispatcher):
     grid: an int, a tuple of 1 to 3 ints, or a function of the arguments by name that gives one of these.
     Arguments: tensors of torch, numpy arrays, objects with `__dlpack__` or `__cuda_array_interface__`, numbers, bools,
     None; anything for `tl.constexpr` parameters. Options: num_warps, num_stages, num_ctas, maxnreg, launch_pdl,
-    enable_fp_fusion, debug, sanitize_overflow. Tensors on the CPU run on the CPU, those on a GPU on torch's current stream.
+    enable_fp_fusion, debug, sanitize_overflow. Tensors on the CPU run on the CPU, those on a GPU on torch's current
+    stream.
     """
 
     def __new__(cls, fn: Callable, do_not_specialize: Sequence[Any] = ()) -> "Kernel":

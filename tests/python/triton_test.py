@@ -19,6 +19,7 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.language import exp as e_to_the
+from triton.runtime.errors import OutOfResources
 
 import kiln.triton
 
@@ -114,6 +115,22 @@ def asserts(x):
     tl.device_assert(tl.load(x) > 0, "positive")
 
 
+@triton.jit
+def adds(x):
+    v = tl.load(x)
+    tl.store(x, v + v)
+
+
+@triton.jit(repr=lambda of: f"kernel_{of.signature['x'][1:]}_{of.constants['N']}")
+def named_by_repr(x, N: tl.constexpr):
+    tl.store(x, N)
+
+
+@triton.jit
+def reads_clock(out, clock: tl.constexpr):
+    tl.store(out, clock())
+
+
 def compile(kernel, signature, constants=None, attrs=None, **options):
     source = ASTSource(kernel, signature, constants or {}, attrs)
     return triton.compile(source, target=HOPPER, options=options)
@@ -178,9 +195,40 @@ class Bridge(unittest.TestCase):
         self.assertIn(".maxnreg 40", compile(multiply_add, signature, maxnreg=40).asm["ptx"])
         self.assertNotIn("__assertfail", compile(asserts, {"x": "*i32"}).asm["ptx"])
         self.assertIn("__assertfail", compile(asserts, {"x": "*i32"}, debug=True, sanitize_overflow=False).asm["ptx"])
+        self.assertNotIn("overflow", compile(adds, {"x": "*i32"}).asm["ptx"])
+        self.assertNotIn("overflow", compile(adds, {"x": "*i32"}, debug=True, sanitize_overflow=False).asm["ptx"])
+        ptx = compile(adds, {"x": "*i32"}, debug=True).asm["ptx"]
+        self.assertIn("__assertfail", ptx)
+        message = ", ".join(str(b) for b in b"int32 overflow detected for operation add")
+        self.assertIn(message, ptx)
+        compile(multiply_add, signature, extern_libs={"libdevice": "/a/path"})
+        with self.assertRaises(kiln.triton.Unsupported): compile(multiply_add, signature, extern_libs={"mine": "/a/path"})
+        with self.assertRaisesRegex(OutOfResources, "threads, Required: 2048"):
+            compile(multiply_add, signature, num_warps=64)
+
+    def test_names_of_kernels_are_of_their_repr(self):
+        kernel = compile(named_by_repr, {"x": "*fp32", "N": "constexpr"}, {(1, ): 3})
+        self.assertEqual(kernel.name, "kernel_fp32_3")
+        self.assertIn(".visible .entry kernel_fp32_3(", kernel.asm["ptx"])
+
+    def test_names_that_packages_take_from_their_modules(self):
+        kernel = compile(reads_clock, {"out": "*i64", "clock": "constexpr"}, {(1, ): tl.extra.cuda.globaltimer})
+        self.assertIn("globaltimer", kernel.asm["ptx"])
+
+    def test_listeners_hear_times(self):
+        told = []
+        triton.knobs.compilation.listener = lambda **what: told.append((what["cache_hit"], what["times"]))
+        try:
+            for _ in range(2): self.elementwise(with_exp, num_warps=1)
+        finally:
+            triton.knobs.compilation.listener = None
+        self.assertEqual([hit for hit, _ in told], [False, True])
+        self.assertTrue(all(t > 0 for t in (told[0][1].ir_initialization, told[0][1].total_lowering,
+                                            told[0][1].store_results, told[1][1].total)))
+        self.assertEqual(told[1][1].total_lowering, 0)
 
     def test_strict_raises(self):
-        for options in ({"debug": True}, {"ptx_version": 83}, {"default_dot_input_precision": "ieee"}):
+        for options in ({"ptx_version": 83}, {"default_dot_input_precision": "ieee"}):
             with self.assertRaises(kiln.triton.Unsupported): compile(multiply_add, {"x": "*fp32", "out": "*fp32"}, **options)
         with self.assertRaisesRegex(kiln.triton.Unsupported, "PLAIN is not defined"):
             compile(uses_plain_global, {"out": "*fp32"})
@@ -190,14 +238,14 @@ class Bridge(unittest.TestCase):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for _ in range(2):
-                kernel = compile(multiply_add, {"x": "*fp32", "out": "*fp32"}, debug=True)
+                kernel = compile(multiply_add, {"x": "*fp32", "out": "*fp32"}, ptx_version=83)
                 self.assertIn("ttir", kernel.asm)
         said = [str(w.message) for w in caught if "Kiln" in str(w.message)]
         self.assertEqual(len(said), 1, said)
         self.assertIn("multiply_add", said[0])
         report = kiln.triton.report()
         self.assertEqual((report.compiled, report.fallbacks), (0, 2))
-        self.assertIn("2 x multiply_add: the options debug and sanitize_overflow", str(report))
+        self.assertIn("2 x multiply_add: the option ptx_version=83", str(report))
         with self.assertRaisesRegex(Exception, "Cannot access global variable PLAIN"):  # as Triton says it
             compile(uses_plain_global, {"out": "*fp32"})
 

@@ -34,8 +34,9 @@ def compile(src: Any, target: Any = None, options: Any = None, _env_vars: Any = 
     began = time.perf_counter()
     kernel = getattr(src, "fn", None)
     row = _report.Kernel(getattr(src, "name", str(src)), *_place(kernel), 0.0)
+    marks = [began]
     try:
-        compiled, row.cached = _compile(src, target, options)
+        compiled, row.cached = _compile(src, target, options, marks)
     except Refused as e:
         row.reason = str(e)
     except _kiln.Error as e:
@@ -44,19 +45,21 @@ def compile(src: Any, target: Any = None, options: Any = None, _env_vars: Any = 
     row.seconds = time.perf_counter() - began
     _report.add(row, warn=not _is_strict())
     if not row.reason:
-        _tell(src, compiled, row)
+        _tell(src, compiled, row.cached, [*marks, time.perf_counter()])
         return compiled
     if _is_strict(): raise Unsupported(f"kernel {row.name} ({row.file}:{row.line}): {row.reason}")
     if _env_vars is None: return original(src, target=target, options=options)
     return original(src, target=target, options=options, _env_vars=_env_vars)
 
 
-def _tell(src: Any, kernel: Any, row: _report.Kernel) -> None:
-    """What Triton tells of each compilation to those who listen."""
+def _tell(src: Any, kernel: Any, is_cached: bool, marks: list) -> None:
+    """What Triton tells of each compilation to those who listen. `marks`: when each of its parts began, and the end."""
     if not (listener := getattr(knobs.compilation, "listener", None)): return
-    times = knobs.CompileTimes(ir_initialization=0, lowering_stages=[("kiln", int(1e6 * row.seconds))], store_results=0)
+    names, *others = (max(1, round(1e6 * (b - a))) for a, b in zip(marks, marks[1:]))
+    stages, store = ([], 0) if is_cached else ([("kiln", others[0])], others[1])
+    times = knobs.CompileTimes(ir_initialization=names, lowering_stages=stages, store_results=store)
     listener(src=src, metadata=kernel.metadata._asdict(), metadata_group=kernel.metadata_group, times=times,
-             cache_hit=row.cached)
+             cache_hit=is_cached)
 
 
 def _is_strict() -> bool:
@@ -68,7 +71,8 @@ def _place(kernel: Any) -> tuple[str, int]:
     return (code.co_filename, code.co_firstlineno) if code else ("", 0)
 
 
-def _compile(src: Any, target: Any, options: Any) -> tuple[Any, bool]:
+def _compile(src: Any, target: Any, options: Any, marks: list) -> tuple[Any, bool]:
+    """The kernel, and whether the cache had it. Adds to `marks` when it began to compile and to store."""
     if type(src) is not triton_compiler.ASTSource: raise Refused("the source is no AST")
     if target is None: target = triton.runtime.driver.active.get_current_target()
     name = target_name(target)
@@ -86,10 +90,12 @@ def _compile(src: Any, target: Any, options: Any) -> tuple[Any, bool]:
     if f"{file}.json" in group: return _kernel(src, group, hash_), True
 
     functions = Functions()
-    number = functions.add(src.fn)
+    number = functions.add_kernel(src)
     compiled, steps = arguments(src, functions)
+    marks.append(time.perf_counter())
     image = functions.table.compile(number, compiled, name, launch_options, _device(target))
     cubin = image.cubin or _assembled(image.ptx, name)
+    marks.append(time.perf_counter())
     metadata = {
         "hash": hash_, "target": target, **vars(parsed), "triton_version": triton.__version__, "name": image.name,
         "shared": image.shared, "num_warps": image.num_warps, "tmem_size": 0, "global_scratch_size": 0,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
 import triton
 from triton import language as tl
@@ -25,6 +26,12 @@ except ImportError:  # before Triton 3.5
 
 class Refused(Exception):
     """Kiln cannot be asked for this kernel: Triton compiles it."""
+
+
+class _Specialization(NamedTuple):
+    """What a kernel's `repr` is asked with."""
+    constants: dict
+    signature: dict
 
 
 class _Unknown(Exception):
@@ -88,8 +95,12 @@ class Functions:
     @staticmethod
     def _of_triton(value: Any) -> Any:
         module, name = getattr(value, "__module__", None) or "", getattr(value, "__name__", None) or ""
-        path = f"{module}.{name}"
-        if module.split(".")[0] == "triton" and FunctionTable.knows(path): return ("module", path)
+        while module.split(".")[0] == "triton":
+            path = f"{module}.{name}"
+            if FunctionTable.knows(path): return ("module", path)
+            # Packages give names of their modules as their own (triton.language.extra.cuda.globaltimer).
+            module = module.rpartition(".")[0]
+            if getattr(sys.modules.get(module), name, None) is not value: break
         raise _Unknown(f"{value!r} means nothing to a kernel")
 
     def _function(self, function: Any) -> Any:
@@ -113,11 +124,20 @@ class Functions:
         raise TypeError(f"a constexpr function cannot take {payload}")
 
     # ---- functions ------------------------------------------------------------------------------------------------
-    def add(self, function: Any) -> int:
+    def add_kernel(self, source: Any) -> int:
+        """The kernel of an ASTSource, under the name that its `repr` gives it."""
+        function = source.fn
+        if getattr(function, "_repr", None) is None: return self.add(function)
+        constants = {function.arg_names[path[0]]: v for path, v in source.constants.items() if len(path) == 1}
+        name = function.repr(_Specialization(constants, source.signature))
+        return self.add(function, re.sub(r"\W", "_", name))
+
+    def add(self, function: Any, name: str | None = None) -> int:
         if (found := self._ids.get(id(function))) is not None: return found
         if ConstexprFunction and isinstance(function, ConstexprFunction): return self._add_evaluated(function)
         if type(function) is not JITFunction: raise Refused(f"{type(function).__name__} {function.__name__}")
         text = function.src
+        if name is not None: text = re.sub(r"\bdef\s+\w+", f"def {name}", text, count=1)
         number = self.table.add(text, function.fn.__code__.co_filename, self._line(function))
         self._register(function, number)
         scope = _Scope(function)

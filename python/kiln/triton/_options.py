@@ -4,15 +4,19 @@ from __future__ import annotations
 from typing import Any
 
 from triton import knobs
+from triton.runtime.errors import OutOfResources
 
 from kiln.triton._functions import Refused
 
 # Passed on, or honoured by the launcher.
 _HONOURED = {
-    "num_warps", "num_stages", "num_ctas", "maxnreg", "launch_pdl", "launch_cooperative_grid", "debug", "enable_fp_fusion"
+    "num_warps", "num_stages", "num_ctas", "maxnreg", "launch_pdl", "launch_cooperative_grid", "debug", "enable_fp_fusion",
+    "sanitize_overflow"
 }
 # Of no meaning to the code.
-_IGNORED = {"backend_name", "arch", "supported_fp8_dtypes", "sanitize_overflow"}
+_IGNORED = {"backend_name", "arch", "supported_fp8_dtypes"}
+
+MOST_WARPS = 32  # of a block
 
 _TARGETS = {80: "sm_80", 86: "sm_86", 89: "sm_89", 90: "sm_90a", 100: "sm_100a", 120: "sm_120"}
 
@@ -28,14 +32,17 @@ def code_options(options: Any, usual: Any) -> dict[str, int]:
     """Kiln's launch options. `usual` are the options of a kernel that asks for nothing."""
     for name, value in vars(options).items():
         if name in _HONOURED or name in _IGNORED: continue
+        # Another file of libdevice's: Kiln has those functions itself.
+        if name == "extern_libs" and {library for library, _ in value} <= {"libdevice"}: continue
         if value != getattr(usual, name, None): raise Refused(f"the option {name}={value!r}")
     if options.arch != usual.arch: raise Refused(f"the option arch={options.arch!r}")
+    if options.num_warps > MOST_WARPS:  # Triton compiles the kernel, and finds out when it loads it
+        raise OutOfResources(32 * options.num_warps, 32 * MOST_WARPS, "threads")
     debug = bool(getattr(options, "debug", False))
-    if debug and getattr(options, "sanitize_overflow", False):
-        raise Refused("the options debug and sanitize_overflow")
     out = {
         "num_warps": options.num_warps, "num_stages": max(1, options.num_stages), "num_ctas": options.num_ctas, "debug":
-        debug, "launch_pdl": bool(getattr(options, "launch_pdl", False)), "enable_fp_fusion": bool(options.enable_fp_fusion)
+        debug, "sanitize_overflow": debug and bool(getattr(options, "sanitize_overflow", False)), "launch_pdl":
+        bool(getattr(options, "launch_pdl", False)), "enable_fp_fusion": bool(options.enable_fp_fusion)
     }
     if getattr(options, "maxnreg", None): out["maxnreg"] = options.maxnreg
     return out
