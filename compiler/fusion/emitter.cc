@@ -263,9 +263,10 @@ std::string Emitter::address(const Access& a, const std::string& pointer, unsign
     if (a.strides[d] != 0) own |= index[d].level;
   *level |= own;
   std::string out = pointer;
-  // A dimension of one element still needs its place in the tile.
-  if (*level & ~own & kAlongRows && !row_index.empty()) out += " + 0 * " + row_index + "[:, None]";
-  if (*level & ~own & kAlongColumns && !column_index.empty()) out += " + 0 * " + column_index + "[None, :]";
+  // A dimension of one element still needs its place in the tile, of as many dimensions as the other terms.
+  const std::string_view rows = *level == kWhole ? "[:, None]" : "", columns = *level == kWhole ? "[None, :]" : "";
+  if (*level & ~own & kAlongRows && !row_index.empty()) out += fmt::format(" + 0 * {}{}", row_index, rows);
+  if (*level & ~own & kAlongColumns && !column_index.empty()) out += fmt::format(" + 0 * {}{}", column_index, columns);
   auto add = [&](std::string term, int64_t stride, unsigned of) {
     if (two_ranges && *level == kWhole && of != kUniform) term += of == kAlongRows ? "[:, None]" : "[None, :]";
     if (stride != 1) term += " * " + (stride < 10 ? std::to_string(stride) : size(stride, "stride"));
