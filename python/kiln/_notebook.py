@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import linecache
 import shlex
 import sys
@@ -70,12 +71,21 @@ def _run(shell: Any, line: str) -> Any:
         sys.stdout.write(value if value.endswith("\n") else value + "\n")
         return None
     # IPython shows what the last line of a cell gives, and nothing of the lines before it.
-    if isinstance(value, Table) and caller is not None:
+    if isinstance(value, Table) and caller is not None and not _is_shown_by_ipython(shell, caller):
         text = linecache.getline(caller.f_code.co_filename, caller.f_lineno).strip()
-        if text.startswith("get_ipython().run_line_magic("):
-            _show(value)
-            value.is_shown = True
+        if text.startswith("get_ipython().run_line_magic("): _show(value)
     return value
+
+
+def _is_shown_by_ipython(shell: Any, frame: Any) -> bool:
+    """Whether the line of a cell that runs is an expression whose value IPython shows."""
+    if frame.f_code.co_name != "<module>": return False
+    try:
+        lines = ast.parse("".join(linecache.getlines(frame.f_code.co_filename))).body
+    except SyntaxError:
+        return False
+    shown = {"all": lines, "none": []}.get(shell.ast_node_interactivity, lines[-1:])
+    return any(isinstance(n, ast.Expr) and n.lineno <= frame.f_lineno <= n.end_lineno for n in shown)
 
 
 def _line_magic(shell: Any, name: str, description: str) -> Callable:

@@ -41,18 +41,9 @@ class Table:
         self.notes: list[str] = data.get("notes", [])
         self.title: str = data.get("title", "")
         self.text_before = ""  # what the command said besides
-        self.is_shown = False
         self.columns: list[str] = self._form["columns"]
         self.tables = {} if form else {f["name"]: Table(session, value, f) for f in forms[1:]}
         self._path = f"_kiln_table.tables[{self._form['name']!r}]" if form else "_kiln_table"
-
-    def _ipython_display_(self) -> None:
-        # A magic has shown it, and IPython would once more as the value of the cell's last line.
-        if self.is_shown:
-            self.is_shown = False
-            return
-        from IPython.display import display
-        display({"text/plain": repr(self), "text/html": self._repr_html_()}, raw=True)
 
     def __len__(self) -> int:
         return len(self.rows)

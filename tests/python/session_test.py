@@ -474,6 +474,9 @@ class Notebooks(unittest.TestCase):
         table, text, _ = self.cell("%static scale_kernel target=sm_90a")
         self.assertIs(type(table), kiln.Table)
         self.assertEqual(text.count("sm_90a"), 1)
+        self.assertRegex(text, r"^Out\[\d+\]: *\n *kernel +target")  # and no prompt without a value
+        _, text, _ = self.cell("%static scale_kernel target=sm_90a\n%static scale_kernel target=sm_80")
+        self.assertEqual((text.count("sm_90a"), text.count("sm_80"), text.count("Out[")), (1, 1, 1))
 
     def test_lines_see_locals_and_keep_braces(self):
         self.shell.run_cell("y = 1")
