@@ -15,6 +15,7 @@ def arguments(source: Any, functions: Functions) -> tuple[list, list]:
     """For each parameter what the compiler takes of it, and how the launcher passes it on."""
     compiled, launched = [], []
     for i, name in enumerate(source.fn.arg_names):
+        if name not in source.signature: raise Refused(f"a signature without the parameter {name}")
         argument, step = _one(source, functions, (i, ), source.signature[name])
         compiled.append(argument)
         launched.append(step)
