@@ -33,6 +33,10 @@ Result<KernelOperand> operand(MagicContext& context, std::string_view arguments)
   KILN_TRY(Kernel kernel, context.session.kernel(std::string(arguments.substr(0, end))));
   std::string_view rest = end == std::string_view::npos ? std::string_view{} : arguments.substr(end + 1);
   size_t first = rest.find_first_not_of(' ');
+  const bool has_target = std::ranges::any_of(kernel.params(), [](const ParamDesc& p) { return p.name == "target"; });
+  if (!has_target && (rest.starts_with("target=") || rest.find(" target=") != std::string_view::npos))
+    return with_note(error(ErrorKind::kValue, "the kernel {} has no parameter 'target'", kernel.name()),
+                     "help: %target NAME chooses the target that code is shown for");
   return KernelOperand{std::move(kernel), first == std::string_view::npos ? "" : std::string(rest.substr(first))};
 }
 

@@ -38,6 +38,15 @@ TEST_F(Lab, DiffShowsVariantsOfAnExpression) {
   EXPECT_TRUE(has(run(x + "%diff x * 2 variant=fused\n").err, "compares two variants, got 1"));
 }
 
+TEST_F(Lab, CommandsThatShowCodeNameTheTargetsCommand) {
+  const std::string kernel = "import triton\n@triton.jit\ndef k(x):\n    pass\n\n";
+  for (std::string_view command : {"%ptx k target=sm_80\n", "%layout k x=1 target=sm_80\n"}) {
+    Said s = run(kernel + std::string(command));
+    EXPECT_TRUE(has(s.err, "the kernel k has no parameter 'target'")) << s.out << s.err;
+    EXPECT_TRUE(has(s.err, "%target NAME chooses the target")) << s.err;
+  }
+}
+
 TEST_F(Lab, LinesOfACommandAreAValue) {
   Said s =
       run("r = !printf 'a\\nb c\\n\\nd'\nprint(r, _exit_code)\nr = !exit 3\nprint(r, _exit_code)\nx = 1 != 2\n"
