@@ -456,8 +456,8 @@ Result<Value> Codegen::index_tensor(ir::Value* v, const ast::Expr& index, Source
   bool has_ellipsis = false;
   auto is_open = [&](const ast::ExprPtr& bound) -> Result<bool> {
     if (!bound) return true;
-    KILN_TRY(Value v, expr(*bound));
-    return v.is_none();
+    KILN_TRY(Value end, expr(*bound));
+    return end.is_none();
   };
   for (const ast::Expr* item : items) {
     bool is_whole = false;
