@@ -116,6 +116,12 @@ def asserts(x):
 
 
 @triton.jit
+def counts(x):
+    i = tl.arange(0, 64)
+    tl.store(x + i, tl.atomic_add(x + i, 1) + 1)
+
+
+@triton.jit
 def adds(x):
     v = tl.load(x)
     tl.store(x, v + v)
@@ -226,6 +232,18 @@ class Bridge(unittest.TestCase):
         self.assertTrue(all(t > 0 for t in (told[0][1].ir_initialization, told[0][1].total_lowering,
                                             told[0][1].store_results, told[1][1].total)))
         self.assertEqual(told[1][1].total_lowering, 0)
+
+    def test_programs_that_no_cluster_shares_run_in_one_cta(self):
+        kernel = compile(counts, {"x": "*i32"}, num_ctas=2)
+        self.assertEqual(kernel.metadata.num_ctas, 1)
+        self.assertNotIn("cluster", kernel.asm["ptx"])
+        again = compile(counts, {"x": "*i32"}, num_ctas=2)
+        self.assertEqual(again.metadata.num_ctas, 1)
+        report = kiln.triton.report()
+        self.assertEqual((report.compiled, report.fallbacks), (2, 0))
+        self.assertIn("2 x counts: one CTA in place of 2: num_ctas = 2: ", str(report))
+        with self.assertRaisesRegex(kiln.triton.Unsupported, "PLAIN is not defined"):
+            compile(uses_plain_global, {"out": "*fp32"}, num_ctas=2)
 
     def test_strict_raises(self):
         for options in ({"ptx_version": 83}, {"default_dot_input_precision": "ieee"}):

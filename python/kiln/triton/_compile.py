@@ -43,6 +43,7 @@ def compile(src: Any, target: Any = None, options: Any = None, _env_vars: Any = 
         row.reason = e.message
         if e.line: row.reason += f" ({os.path.basename(e.file)}:{e.line})"
     row.seconds = time.perf_counter() - began
+    if not row.reason: row.note = compiled.metadata.kiln["note"]
     _report.add(row, warn=not _is_strict())
     if not row.reason:
         _tell(src, compiled, row.cached, [*marks, time.perf_counter()])
@@ -93,14 +94,14 @@ def _compile(src: Any, target: Any, options: Any, marks: list) -> tuple[Any, boo
     number = functions.add_kernel(src)
     compiled, steps = arguments(src, functions)
     marks.append(time.perf_counter())
-    image = functions.table.compile(number, compiled, name, launch_options, _device(target))
+    image, note = _image_for(functions, number, compiled, name, launch_options, _device(target))
     cubin = image.cubin or _assembled(image.ptx, name)
     marks.append(time.perf_counter())
     metadata = {
-        "hash": hash_, "target": target, **vars(parsed), "triton_version": triton.__version__, "name": image.name,
-        "shared": image.shared, "num_warps": image.num_warps, "tmem_size": 0, "global_scratch_size": 0,
-        "global_scratch_align": 1, "profile_scratch_size": 0, "profile_scratch_align": 1, "tensordesc_meta": [], "kiln":
-        {"plan": base64.b64encode(image.plan()).decode(), "steps": steps, "registers": image.registers}
+        "hash": hash_, "target": target, **vars(parsed), "num_ctas": 1 if note else parsed.num_ctas, "triton_version":
+        triton.__version__, "name": image.name, "shared": image.shared, "num_warps": image.num_warps, "tmem_size": 0,
+        "global_scratch_size": 0, "global_scratch_align": 1, "profile_scratch_size": 0, "profile_scratch_align": 1, "tensordesc_meta": [], "kiln":
+        {"plan": base64.b64encode(image.plan()).decode(), "steps": steps, "registers": image.registers, "note": note}
     }
     group = {}
     for kind, data in (("ptx", image.ptx), ("cubin", cubin)):
@@ -109,6 +110,21 @@ def _compile(src: Any, target: Any, options: Any, marks: list) -> tuple[Any, boo
     group[f"{file}.json"] = cache.put(json.dumps(metadata, default=vars), f"{file}.json", binary=False)
     cache.put_group(f"{file}.json", group)
     return _kernel(src, group, hash_), False
+
+
+def _image_for(functions: Functions, number: int, arguments: list, target: str, options: dict, device: str) -> tuple:
+    """The code, and what it does without: a program that cannot be shared by a cluster runs in one CTA, with the same
+    results."""
+    try:
+        return functions.table.compile(number, arguments, target, options, device), ""
+    except _kiln.Error as e:
+        if options["num_ctas"] == 1: raise
+        why = e
+    try:
+        image = functions.table.compile(number, arguments, target, {**options, "num_ctas": 1}, device)
+    except _kiln.Error:
+        raise why from None
+    return image, f"one CTA in place of {options['num_ctas']}: {why.message}"
 
 
 def _kernel(src: Any, group: dict, hash_: str) -> Any:

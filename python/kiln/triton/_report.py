@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Kernel:
-    """One compilation. `reason`: why Triton compiled it; empty when Kiln did."""
+    """One compilation. `reason`: why Triton compiled it; empty when Kiln did. `note`: what Kiln's code does without."""
     name: str
     file: str
     line: int
     seconds: float
     reason: str = ""
     cached: bool = False
+    note: str = ""
 
 
 @dataclass
@@ -45,7 +46,8 @@ class Report:
         ]
         reasons: dict[tuple[str, str], int] = {}
         for k in self.kernels:
-            if k.reason: reasons[k.name, k.reason] = reasons.get((k.name, k.reason), 0) + 1
+            said = k.reason or k.note
+            if said: reasons[k.name, said] = reasons.get((k.name, said), 0) + 1
         lines += [f"  {n:4} x {name}: {reason}" for (name, reason), n in sorted(reasons.items(), key=lambda r: -r[1])]
         return "\n".join(lines)
 
