@@ -244,6 +244,83 @@ class Semantics(Case):
         twin[:6].add_(1), twin[4:].mul_(2)
         self.assertClose(base, twin)
 
+    def test_parts_of_arguments_are_written_alone(self):
+        x, y, at = torch.randn(16, 8), torch.randn(16, 8), torch.tensor([3, 1, 9])
+
+        def rows(a, b):
+            a[3:5] = b[:2] * 2
+            return (a[:6] * b[:6]).sum(-1)
+
+        def nested(a, b):
+            a[2, 1:5] = b[0, :4] + 1
+            a[:, ::3].mul_(2)
+            return a * b
+
+        def old_and_new(a, b):
+            old = a * 2
+            a[1:3] = b[1:3] + 1
+            return old + a.sum(0)
+
+        def twice(a, b):
+            a[1:3] = b[1:3] + 1
+            middle = a.mean(0)
+            a[2:4] += middle
+            return a.softmax(-1), middle
+
+        def shifted(a, b):
+            a[8:] = a[:8]
+            a[1:] = a[:-1].clone()
+            b[:-1] = b[1:] + a[1:]
+            return a + 1
+
+        def from_one_another(a, b):
+            a[0] = b[1]
+            b[1] = a[2]
+            a[2] = b[0] * 2
+
+        def placed(a, b, at):
+            a[at] = b[:3] * 2
+            b.index_add_(0, at, a[:3], alpha=2)
+            return a.relu(), torch.sort(b, 0).values
+
+        def copied(a, b, at):
+            a.index_copy_(0, at, b[4:7] + 1)
+            a.index_put_((at, at % 8), b[0, :3] * 3, accumulate=True)
+            return a.T
+
+        def scattered(a, b, at):
+            a.scatter_(0, at[:, None], b[:3, :1] - 1)
+            b.scatter_(1, (at[None] % 8).expand(16, 3).clone(), 5.0)
+            return a @ b.T
+
+        def cast(a, b):
+            a[4:6].copy_(b[:1].double() * 2)
+            return a
+
+        def output(a, b):
+            a[1] = b[1]
+            return a[:4], a.clone()
+
+        for f in (rows, nested, old_and_new, twice, shifted, from_one_another, cast, output): self.check(f, x, y)
+        for f in (placed, copied, scattered): self.check(f, x, y, at)
+        for f in (rows, old_and_new): self.check(f, x.requires_grad_(False), torch.randn(16, 8, requires_grad=False))
+
+        # A cache is neither copied nor computed as a whole.
+        seen = []
+        generate = kiln.dynamo.generate
+
+        def looking(partition):
+            seen.extend(str(n.target) for n in partition.gm.graph.nodes if n.op == "call_function")
+            return generate(partition)
+
+        kiln.dynamo.generate = looking
+        try:
+            for f, extra in ((rows, ()), (nested, ()), (placed, (at, )), (copied, (at, ))): self.check(f, x, y, *extra)
+        finally:
+            kiln.dynamo.generate = generate
+        self.assertIn("aten.index_put_.default", seen)
+        self.assertFalse({"aten.slice_scatter.default", "aten.index_put.default", "aten.index_copy.default"} & set(seen))
+
     def test_memory_that_changes_is_written_once(self):
         x, y = torch.randn(64, 64), torch.randn(64, 64)
         g = compiled(lambda x, y: x.mul_(0.5).add_(y))

@@ -18,6 +18,7 @@ from kiln.dynamo import _ops, _report
 from kiln.dynamo._ops import Unsupported
 from kiln.dynamo._partition import Partition, generate
 from kiln.dynamo._report import Piece, Report
+from kiln.dynamo._writes import write_parts
 
 __all__ = ["Piece", "Report", "Unsupported", "backend", "clear_report", "report"]
 
@@ -46,6 +47,7 @@ def clear_report() -> None:
 
 
 def _compile(gm: torch.fx.GraphModule, example_inputs: list, *, strict: bool) -> Callable[[list], list]:
+    write_parts(gm)
     partition = Partition(gm, strict)
     operations, covered, left = partition.counts()
     if strict and (uncovered := sorted({f"{name} ({why})" for name, why in left if why != _report.ALONE})):

@@ -17,6 +17,7 @@ from kiln.dynamo import _ops, _report
 from kiln.dynamo._build import (ARANGES, Builder, device_number, evaluate, hint, is_full, is_getitem, memory_order,
                                 name_of, placeholder)
 from kiln.dynamo._ops import Unsupported
+from kiln.dynamo._writes import readers_of_written
 
 # The most operations of a piece: planning takes longer than in proportion.
 MOST_OPERATIONS = 256
@@ -82,6 +83,7 @@ class Partition:
         self.output = next(n for n in gm.graph.nodes if n.op == "output")
         self.place = {n: i for i, n in enumerate(self.nodes)}
         self.reasons: dict[Node, str] = {}
+        self.fixed = readers_of_written(self.nodes)
         inside = {n for n in self.nodes if n.op == "call_function" and not is_getitem(n) and self._is_covered(n)}
         # What has nothing to share a kernel with is left, which may leave others alone.
         while True:
@@ -106,7 +108,7 @@ class Partition:
     def _is_operation(n: Node) -> bool:
         """Computes something: no view, no size, no number, and no write of a new value to an argument."""
         if not isinstance(n.target, torch._ops.OpOverload) or is_full(n) or name_of(n) in _ops.VIEWS: return False
-        if name_of(n) == "aten.copy_.default" and n.args[0].op == "placeholder": return False
+        if name_of(n) == "aten.copy_.default" and n.args[0].op == "placeholder" or "writes_argument" in n.meta: return False
         return bool(tensors_of(n.meta.get("val")))
 
     def _is_covered(self, node: Node) -> bool:
@@ -161,6 +163,7 @@ class Partition:
     def _sink(self, inside: set[Node], level: dict[Node, int]) -> None:
         """Moves operations to the piece that needs them, where that keeps no more memory meanwhile."""
         for n in reversed(self.nodes):
+            if n in self.fixed: continue  # what it reads may change behind it
             if n not in inside or is_getitem(n) or any(is_getitem(u) for u in n.users): continue
             if self.output in n.users or not n.users: continue
             size = sum(t.numel() for t in tensors_of(n.meta["val"]))

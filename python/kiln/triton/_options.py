@@ -10,8 +10,8 @@ from kiln.triton._functions import Refused
 
 # Passed on, or honoured by the launcher.
 _HONOURED = {
-    "num_warps", "num_stages", "num_ctas", "maxnreg", "launch_pdl", "launch_cooperative_grid", "debug", "enable_fp_fusion",
-    "sanitize_overflow"
+    "num_warps", "num_stages", "num_ctas", "maxnreg", "launch_pdl", "launch_cooperative_grid", "debug",
+    "enable_fp_fusion", "sanitize_overflow"
 }
 # Of no meaning to the code.
 _IGNORED = {"backend_name", "arch", "supported_fp8_dtypes"}
