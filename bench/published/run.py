@@ -108,7 +108,7 @@ def main():
     p.add_argument("--draws", type=int, default=1)
     p.add_argument("--jobs", type=int, default=max(2, (os.cpu_count() or 4) - 4))
     p.add_argument("--limit", type=float, default=40.0)
-    p.add_argument("--verbose", action="store_true", help="also what drivers say of configurations that do not run")
+    p.add_argument("--verbose", action="store_true", help="also the time of each configuration, and why others do not run")
     p.add_argument("--markdown", action="store_true")
     p.add_argument("names", nargs="*", help="kernels, or products, others, all; products unless named")
     o = p.parse_args()

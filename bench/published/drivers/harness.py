@@ -160,6 +160,7 @@ def bench(name, sizes, case, tolerance):
             if not error <= worst:
                 worst = error
             us = triton.testing.do_bench(lambda: case.launch(c), warmup=5, rep=30, return_mode="median") * 1e3
+            print("took: %.2f us" % us, c, file=sys.stderr)
             if best_config is None or us < best:
                 best, best_config = us, c
         except Exception as e:
