@@ -69,6 +69,42 @@ std::vector<Op*> staged_dots(ir::Module& module) {
   return dots;
 }
 
+/// Whether every reader of the buffer is a product of the block, behind `barrier`, that ends in the block.
+bool is_read_within(const Value* buffer, const Op* barrier) {
+  return std::all_of(buffer->uses.begin(), buffer->uses.end(), [&](const ir::Use& use) {
+    if (use.op->parent != barrier->parent || use.op->is_before(barrier)) return false;
+    if (use.op->kind == OpKind::kSharedTrans) return is_read_within(use.op->result(), barrier);
+    if (use.op->kind == OpKind::kSharedStore) return true;
+    if (use.op->kind != OpKind::kWgmma) return false;
+    for (const Op* op = use.op->next; op; op = op->next)
+      if (op->kind == OpKind::kWgmmaWait && op->int_attr(AttrName::kCount) == 0) return true;
+    return false;
+  });
+}
+
+/// Whether all warps have met in the block before they come to `barrier`.
+bool is_joined_before(const Op* barrier) {
+  for (const Op* op = barrier->prev; op; op = op->prev)
+    if (op->kind == OpKind::kBarrier && !op->has(AttrName::kWarps)) return true;
+  return false;
+}
+
+bool is_asynchronous(const Op* op) { return op->kind == OpKind::kWgmma || op->kind == OpKind::kTmaStore; }
+
+/// A fence that another follows before anything asynchronous reads shared memory.
+void drop_fences(Block* block) {
+  Op* last = nullptr;  // a fence whose writes nothing has read yet
+  for (Op* op : *block) {
+    for (Block* b : op->regions) drop_fences(b);
+    if (op->kind == OpKind::kFenceAsync) {
+      if (last) last->erase();
+      last = op;
+    } else if (ir::any_nested(op, is_asynchronous)) {
+      last = nullptr;
+    }
+  }
+}
+
 class OperandStager {
  public:
   OperandStager(ir::Module& module, Remarks* remarks) : module_(module), remarks_(remarks), b_(module) {}
@@ -84,6 +120,17 @@ class OperandStager {
     Value* product = b_.create1(OpKind::kWgmma, {sides[0], sides[1], dot->operand(2)}, dot->result()->type);
     const int64_t later = dot->flag(AttrName::kInFlight) ? 1 : 0;
     replace(dot, wait_for(product, later));
+  }
+
+  /// In an iteration whose warps have met since the products of the one before ended, its stores need no barrier.
+  void drop_barriers() {
+    for (Op* barrier : barriers_) {
+      const std::vector<Value*>& buffers = freed_.at(barrier);
+      if (is_joined_before(barrier) && std::all_of(buffers.begin(), buffers.end(), [&](const Value* buffer) {
+            return is_read_within(buffer, barrier);
+          }))
+        barrier->erase();
+    }
   }
 
   /// Behind a loop that leaves its last product in flight.
@@ -156,7 +203,11 @@ class OperandStager {
   void store(std::span<Value* const> tiles) {
     if (tiles.empty()) return;
     // A warp may still read what the round before stored.
-    if (is_in_loop(b_.block())) join_lanes(b_, true);
+    if (is_in_loop(b_.block())) {
+      Op* barrier = join_lanes(b_, true);
+      for (Value* tile : tiles) freed_[barrier].push_back(buffers_.at(tile));
+      barriers_.push_back(barrier);
+    }
     for (Value* tile : tiles) {
       Value* operands[] = {buffers_.at(tile), tile};
       b_.create(OpKind::kSharedStore, operands, {});
@@ -168,7 +219,9 @@ class OperandStager {
   ir::Module& module_;
   Remarks* remarks_;
   ir::Builder b_;
-  std::unordered_map<const Value*, Value*> buffers_;  // of tiles
+  std::unordered_map<const Value*, Value*> buffers_;          // of tiles
+  std::vector<Op*> barriers_;                                 // in front of stores
+  std::unordered_map<const Op*, std::vector<Value*>> freed_;  // what those let be stored to
 };
 
 }  // namespace
@@ -183,6 +236,8 @@ Status stage_operands(ir::Module& module, const target::Target&, Remarks* remark
     stager.stage(dot);
     if (in_flight) stager.end_flight(loop, *in_flight);
   }
+  stager.drop_barriers();
+  drop_fences(module.body());
   return dce(module);
 }
 

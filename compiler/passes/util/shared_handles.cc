@@ -50,10 +50,10 @@ bool warps_share(const ir::Type& tile) {
   return std::find(warps.begin(), warps.end(), layout::Coord{}) != warps.end();
 }
 
-void join_lanes(ir::Builder& b, bool of_all_warps) {
+ir::Op* join_lanes(ir::Builder& b, bool of_all_warps) {
   std::vector<std::pair<ir::AttrName, ir::Attr>> joined;
   if (!of_all_warps) joined.emplace_back(ir::AttrName::kWarps, int64_t{1});
-  b.create(ir::OpKind::kBarrier, {}, {}, std::move(joined));
+  return b.create(ir::OpKind::kBarrier, {}, {}, std::move(joined));
 }
 
 NextSlot next_slot(ir::Builder& b, Value* slot, int slots) {

@@ -28,7 +28,7 @@ ir::Value* transposed(ir::Builder& b, ir::Value* handle, std::span<const int64_t
 /// own lanes have copied there.
 bool warps_share(const ir::Type& tile);
 /// A barrier between copies and reads: of all warps, or of each warp's lanes.
-void join_lanes(ir::Builder& b, bool of_all_warps);
+ir::Op* join_lanes(ir::Builder& b, bool of_all_warps);
 
 /// The slot after `slot` of so many, and whether that is the first one again (i1).
 struct NextSlot {

@@ -343,6 +343,27 @@ TEST(StagedProducts, LoopsShareSlotsAndBlocks) {
   }
 }
 
+int count_in_loop(Module& m, OpKind kind) {
+  int n = 0;
+  ir::walk(m.body(), [&](Op* op) { n += op->kind == kind && op->parent->parent; });
+  return n;
+}
+
+/// What is stored before each product shares the fence and the first barrier with what copies have brought.
+TEST(StagedProducts, AnIterationHasOneFence) {
+  Case c;
+  c.second = 3, c.sum = 1;
+  const auto m = distributed(c);
+  ASSERT_TRUE(m);
+  EXPECT_EQ(count_in_loop(*m, OpKind::kFenceAsync), 1) << ir::print(*m);
+  EXPECT_EQ(count_in_loop(*m, OpKind::kBarrier), 2) << ir::print(*m);
+  // With one stage there is no barrier but those of the store.
+  c.stages = 1;
+  const auto alone = distributed(c);
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(count_in_loop(*alone, OpKind::kBarrier), 2) << ir::print(*alone);
+}
+
 /// The conversion of the result for its store finds room in the rings, which are not in use any more.
 TEST(StagedProducts, EpiloguesUseTheRings) {
   Case c;
