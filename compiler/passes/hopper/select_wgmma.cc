@@ -196,7 +196,9 @@ int64_t operands_to_stage(const Op& dot, const analysis::AxisAnalysis& axis) {
   constexpr int kAlongOfA = 1, kAlongOfB = 0;  // the dimensions that the product sums over
   const bool either = is_half(dot.operand(0)->type.dtype);
   const auto a = contiguous_dim(dot.operand(0), axis), b = contiguous_dim(dot.operand(1), axis);
-  if (!either && b != kAlongOfB) return 0;
+  // Computed words are stored as the product reads them, one by one; bytes would be too many stores.
+  const bool stores_words = !b && dot.operand(1)->type.element_bits() == 32;
+  if (!either && b != kAlongOfB && !stores_words) return 0;
   return a && (either || *a == kAlongOfA) ? 2 : 1;
 }
 

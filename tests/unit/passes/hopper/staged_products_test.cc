@@ -364,6 +364,31 @@ TEST(StagedProducts, AnIterationHasOneFence) {
   EXPECT_EQ(count_in_loop(*alone, OpKind::kBarrier), 2) << ir::print(*alone);
 }
 
+/// wgmma reads words only along k: what is computed is stored so, whichever way it was loaded.
+TEST(StagedProducts, ComputedWordsAreStoredAlongK) {
+  for (const int second : {3, 5}) {
+    Case c;
+    c.second = second, c.dtype = DType::kF32, c.block_n = 64;
+    SCOPED_TRACE(c.describe());
+    std::unique_ptr<Module> tile;
+    const auto m = distributed(c, &tile);
+    ASSERT_TRUE(m);
+    EXPECT_EQ(count(*m, OpKind::kDot), 0) << ir::print(*m);
+    EXPECT_EQ(count(*m, OpKind::kWgmma), 1) << ir::print(*m);
+    std::mt19937 rng(std::random_device{}());
+    Problem launch(c.dtype, rng);
+    Status ran = launch(c, *tile);
+    ASSERT_TRUE(ran.ok()) << render(ran.error());
+    const std::vector<double> expected = launch.result();
+    ran = launch(c, *m);
+    ASSERT_TRUE(ran.ok()) << render(ran.error()) << ir::print(*m);
+    const std::vector<double> got = launch.result();
+    double largest = 0;
+    for (const double v : expected) largest = std::max(largest, std::abs(v));
+    for (size_t e = 0; e < got.size(); ++e) ASSERT_NEAR(got[e], expected[e], largest * 2e-3) << "element " << e;
+  }
+}
+
 /// The conversion of the result for its store finds room in the rings, which are not in use any more.
 TEST(StagedProducts, EpiloguesUseTheRings) {
   Case c;
