@@ -1,4 +1,6 @@
 // cp.async: copies from global to shared memory that threads start and later wait for.
+#include <fmt/format.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
@@ -33,12 +35,22 @@ void add_parts(const ir::Value* mask, std::vector<const ir::Value*>& parts) {
     parts.push_back(mask);
 }
 
-void copy_ahead(llvm::IRBuilderBase& b, Value* to, Value* from, Value* size, int bytes) {
-  const llvm::Intrinsic::ID id = bytes == kMostBytes ? llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s
-                                 : bytes == 8        ? llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8_s
-                                                     : llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4_s;
+/// `only`: the threads that copy; null: all. A predicate, since a branch would part what ptxas schedules together.
+void copy_ahead(llvm::IRBuilderBase& b, Value* to, Value* from, Value* size, int bytes, Value* only) {
   // What the source is shorter than the destination is filled with zeros; nothing of an empty source is read.
-  b.CreateIntrinsic(id, {to, from, size});
+  if (!only) {
+    const llvm::Intrinsic::ID id = bytes == kMostBytes ? llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s
+                                   : bytes == 8        ? llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8_s
+                                                       : llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4_s;
+    b.CreateIntrinsic(id, {to, from, size});
+    return;
+  }
+  Value* arguments[] = {only, to, from, size};
+  auto* type =
+      llvm::FunctionType::get(b.getVoidTy(), {only->getType(), to->getType(), from->getType(), size->getType()}, false);
+  const std::string text =
+      fmt::format("@$0 cp.async.{}.shared.global [$1], [$2], {}, $3;", bytes == kMostBytes ? "cg" : "ca", bytes);
+  b.CreateCall(type, llvm::InlineAsm::get(type, text, "b,r,l,r,~{memory}", /*hasSideEffects=*/true), arguments);
 }
 
 /// How many bytes a copy takes of `width` elements from register `first` on, under a mask that the first few of them
@@ -106,23 +118,25 @@ Status lower<ir::OpKind::kAsyncCopy>(Lowering& l, const ir::Op& op) {
   const layout::SharedAccess access = layout::plan_shared_access(*pointer.layout, *shared.layout, bytes);
   const int in_global = l.axis.vector_width(&op);
   SourceSizes sizes(l, op);
-  l.when(l.thread.is_zero(access.lane_mask, access.warp_mask), [&] {
-    for (const std::vector<int>& group : access.groups) {
-      const int width = copy_width(group, in_global);
-      for (size_t i = 0; i < group.size(); i += static_cast<size_t>(width)) {
-        const auto r = static_cast<size_t>(group[i]);
-        Value* to = place_of(l, handle, access.offset, static_cast<uint32_t>(r), static_cast<uint32_t>(bytes));
-        if (width * bytes >= kLeastBytes)
-          copy_ahead(l.b, to, from[r], sizes(r, width), width * bytes);
-        else
-          for (int e = 0; e < width; ++e) {
-            const auto k = static_cast<uint32_t>(e);
-            copy_now(l, place_of(l, handle, access.offset, static_cast<uint32_t>(r) + k, static_cast<uint32_t>(bytes)),
-                     from[r + k], masks ? (*masks)[r + k] : nullptr, bytes);
-          }
+  Value* only = l.thread.is_zero(access.lane_mask, access.warp_mask);
+  for (const std::vector<int>& group : access.groups) {
+    const int width = copy_width(group, in_global);
+    for (size_t i = 0; i < group.size(); i += static_cast<size_t>(width)) {
+      const auto r = static_cast<size_t>(group[i]);
+      Value* to = place_of(l, handle, access.offset, static_cast<uint32_t>(r), static_cast<uint32_t>(bytes));
+      if (width * bytes >= kLeastBytes) {
+        copy_ahead(l.b, to, from[r], sizes(r, width), width * bytes, only);
+        continue;
       }
+      l.when(only, [&] {
+        for (int e = 0; e < width; ++e) {
+          const auto k = static_cast<uint32_t>(e);
+          copy_now(l, place_of(l, handle, access.offset, static_cast<uint32_t>(r) + k, static_cast<uint32_t>(bytes)),
+                   from[r + k], masks ? (*masks)[r + k] : nullptr, bytes);
+        }
+      });
     }
-  });
+  }
   return {};
 }
 

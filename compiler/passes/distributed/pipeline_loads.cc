@@ -80,17 +80,18 @@ class Loop {
         b_(module) {}
 
   void run() {
-    int64_t bytes = 0;  // of a stage
-    for (Op* op : *body_) {
-      if (op->kind != OpKind::kLoad) continue;
-      std::optional<Cause> why;
-      if (fits(op, why)) {
-        loads_.push_back(op);
-        bytes += analysis::shared_stride(op->result()->type);
-      } else if (remarks_ && why && (which_ == Ahead::kLoads || reaches_dot(op->result(), body_))) {
-        remarks_->add(*why, op->range);
+    int64_t bytes = 0;                          // of a stage
+    for (const bool is_vector : {false, true})  // whether there is a ring decides what becomes of vectors
+      for (Op* op : *body_) {
+        if (op->kind != OpKind::kLoad || (op->result()->type.shape.rank < 2) != is_vector) continue;
+        std::optional<Cause> why;
+        if (fits(op, why)) {
+          loads_.push_back(op);
+          bytes += analysis::shared_stride(op->result()->type);
+        } else if (remarks_ && why && (which_ == Ahead::kLoads || reaches_dot(op->result(), body_))) {
+          remarks_->add(*why, op->range);
+        }
       }
-    }
     if (loads_.empty()) return;
     // Rows are read at once, so that a stage less costs some latency.
     const bool rows = which_ == Ahead::kLoads;
@@ -140,8 +141,7 @@ class Loop {
     if (which_ == Ahead::kOperands) {
       if (is_filled(load)) return no(Reason::kLoadFilled);
       if (!reaches_dot(load->result(), body_)) return false;
-      // Of vectors registers hold what the next iteration reads (prefetch_loads), unless the sums leave them no room.
-      if (type.shape.rank < 2 && registers_of(type) <= prefetch_room(*body_)) return false;
+      if (type.shape.rank < 2 && !takes_vector(load)) return false;
     } else {
       LoopSlice own(body_, &stored_);
       if (!own.add(load->operand(0)) || !own.varies()) return false;
@@ -151,6 +151,11 @@ class Loop {
       if (!slice.add(load->operands[i])) return no(Reason::kLoadDepends);
     slice_ = std::move(slice);
     return true;
+  }
+
+  bool takes_vector(const Op* load) const {
+    if (registers_of(load->result()->type) > prefetch_room(*body_)) return true;
+    return !loads_.empty() && vector_runs_ahead(load, loop_, lead_ + 1, axis_);
   }
 
   std::vector<int> order_of(const Op* load) const {
@@ -422,6 +427,12 @@ void tell_refusal(const Op* loop, int stages, const Op* unknown, Remarks& remark
 }
 
 }  // namespace
+
+bool vector_runs_ahead(const Op* load, const Op* loop, int stages, const analysis::AxisAnalysis& axis) {
+  if (stages < 3) return false;
+  return axis.alignment_width(load->operand(0), analysis::mask_of(load), 0) == 1 ||
+         ir::any_nested(loop, [](const Op* op) { return is_staged(op); });
+}
 
 Status pipeline_loads(ir::Module& module, const target::Target& target, Remarks* remarks) {
   if (!target.has(target::kCpAsync)) return {};

@@ -10,6 +10,7 @@
 //     yield %n, …                                       %h = shared_load %buffer[%slot] : f16[128, 32]{L5}
 //   }                                                   %s = dot %h, …
 #pragma once
+#include "compiler/analysis/axis_info.h"
 #include "compiler/ir/ir.h"
 #include "compiler/passes/remarks.h"
 #include "compiler/target/target.h"
@@ -28,5 +29,11 @@ namespace kiln::passes {
 /// Addresses and masks must need no other threads, and of memory only small tiles that the loop does not write, such as
 /// indices, which are then loaded ahead too. A load stays as it is when fewer than 4 contiguous bytes can be copied.
 Status pipeline_loads(ir::Module& module, const target::Target& target, Remarks* remarks = nullptr);
+
+/// Whether a vector that a loop loads comes by a ring, beside tiles that do. Registers can hold it for the next
+/// iteration (prefetch_loads), which may come before memory has answered; copies run further ahead, and cost no wait
+/// and barrier of their own there. But of contiguous elements a thread loads several at once, in fewer instructions
+/// than copy and read them: those come by a ring only beside wgmma, whose fences wait for loads.
+bool vector_runs_ahead(const ir::Op* load, const ir::Op* loop, int stages, const analysis::AxisAnalysis& axis);
 
 }  // namespace kiln::passes

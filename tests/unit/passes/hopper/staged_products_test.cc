@@ -63,6 +63,10 @@ constexpr Form kSecond[] = {
     {"weighted",
      "y = (tl.load(b + k[:, None] * N + n[None, :], mask=(k[:, None] < L) & (n[None, :] < N), other=0.0)"
      ".to(tl.float32) * tl.load(q + k, mask=k < L, other=0).to(tl.float32)[:, None]).to(a.dtype.element_ty)"},
+    {"decayed",
+     "y = (tl.load(b + k[:, None] * N + n[None, :], mask=(k[:, None] < L) & (n[None, :] < N), other=0.0)"
+     ".to(tl.float32) * (tl.load(index + k, mask=k < L, other=0).to(tl.float32) * 0.02)[:, None])"
+     ".to(a.dtype.element_ty)"},
     {"constant", "y = tl.full((BK, BN), 0.25, a.dtype.element_ty)"},
 };
 constexpr const char* kSums[] = {
@@ -349,14 +353,17 @@ int count_in_loop(Module& m, OpKind kind) {
   return n;
 }
 
-/// What is stored before each product shares the fence and the first barrier with what copies have brought.
+/// What is stored before each product shares the fence and the first barrier with what copies have brought, and
+/// vectors come with them.
 TEST(StagedProducts, AnIterationHasOneFence) {
   Case c;
-  c.second = 3, c.sum = 1;
+  c.second = 6, c.sum = 1, c.depth = kDepth;
   const auto m = distributed(c);
   ASSERT_TRUE(m);
   EXPECT_EQ(count_in_loop(*m, OpKind::kFenceAsync), 1) << ir::print(*m);
   EXPECT_EQ(count_in_loop(*m, OpKind::kBarrier), 2) << ir::print(*m);
+  EXPECT_EQ(count_in_loop(*m, OpKind::kAsyncCopy), 3) << ir::print(*m);
+  EXPECT_EQ(count_in_loop(*m, OpKind::kLoad), 0) << ir::print(*m);
   // With one stage there is no barrier but those of the store.
   c.stages = 1;
   const auto alone = distributed(c);
@@ -366,7 +373,7 @@ TEST(StagedProducts, AnIterationHasOneFence) {
 
 /// wgmma reads words only along k: what is computed is stored so, whichever way it was loaded.
 TEST(StagedProducts, ComputedWordsAreStoredAlongK) {
-  for (const int second : {3, 5}) {
+  for (const int second : {3, 5, 6}) {
     Case c;
     c.second = second, c.dtype = DType::kF32, c.block_n = 64;
     SCOPED_TRACE(c.describe());
