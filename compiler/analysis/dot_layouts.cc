@@ -43,7 +43,8 @@ bool feeds_dot(const Value* v, std::unordered_set<const Value*>& seen) {
 }
 
 /// Warps along each dimension: over the batch first, then so that a warp's block is done in few instructions and is
-/// nearly square, which asks for the fewest operands.
+/// nearly square, which asks for the fewest operands; of two such ways the one in which no two warps hold, and compute,
+/// the same of a second operand that is computed while the first is loaded.
 std::vector<int32_t> split_warps(const Op& dot, int num_warps) {
   const ir::Shape& shape = dot.result()->type.shape;
   std::vector<int32_t> warps(shape.rank, 1);
@@ -55,10 +56,12 @@ std::vector<int32_t> split_warps(const Op& dot, int num_warps) {
   const int32_t m = shape[shape.rank - 2], n = shape[shape.rank - 1];
   std::unordered_set<const Value*> seen;
   const bool keep_rows = feeds_dot(dot.result(), seen);
-  std::tuple<int64_t, int64_t> best{};
+  const bool split_columns = is_computed(dot.operand(1)) && !is_computed(dot.operand(0));
+  std::tuple<int64_t, int64_t, int64_t> best{};
   for (int32_t along_m = left; along_m >= 1; along_m /= 2) {
     const int64_t rows = std::max(kRows, m / along_m), columns = std::max(kColumns, n / (left / along_m));
-    const std::tuple<int64_t, int64_t> cost{rows * columns, keep_rows ? 0 : rows + columns};
+    const std::tuple<int64_t, int64_t, int64_t> cost{rows * columns, keep_rows ? 0 : rows + columns,
+                                                     !keep_rows && split_columns ? along_m : 0};
     if (along_m != left && cost >= best) continue;
     best = cost;
     warps[static_cast<size_t>(shape.rank - 2)] = along_m;
@@ -95,6 +98,11 @@ LinearLayout element_layout(const ir::Shape& shape, int num_warps, AlongK along_
 int operand_bits(const Op& dot) { return dot.operand(0)->type.element_bits(); }
 
 }  // namespace
+
+bool is_computed(const Value* v) {
+  while (v->op && (v->op->kind == OpKind::kTrans || v->op->kind == OpKind::kExpandDims)) v = v->op->operand(0);
+  return v->op && v->op->kind != OpKind::kLoad && ir::is_pure(v->op) && v->op->regions.empty();
+}
 
 bool uses_mma(const Op& dot) { return target::mma_row(dot.text_or(ir::AttrName::kMma, target::kFma)) != nullptr; }
 

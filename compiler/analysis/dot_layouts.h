@@ -12,6 +12,8 @@ namespace kiln::analysis {
 bool uses_mma(const ir::Op& dot);
 /// True unless the attribute selects an instruction that reads its operands from shared memory.
 bool is_on_registers(const ir::Op& dot);
+/// Whether arithmetic, or another dot, stands between an operand and memory.
+bool is_computed(const ir::Value* operand);
 /// Which operands lie contiguous along k in memory: a of [m, k], b of [n, k].
 struct AlongK {
   bool a = false, b = false;

@@ -56,6 +56,18 @@ double loop_weight(const Op* op) {
   return weight;
 }
 
+/// Whether the value gets into a dot of its block.
+bool reaches_dot(const Value* v, const Block* block, std::set<const Value*>& seen) {
+  if (!seen.insert(v).second) return false;
+  return std::any_of(v->uses.begin(), v->uses.end(), [&](const ir::Use& use) {
+    if (use.op->parent != block) return false;
+    if (use.op->kind == OpKind::kDot) return use.index < 2;
+    return ir::is_pure(use.op) && use.op->regions.empty() &&
+           std::any_of(use.op->results.begin(), use.op->results.end(),
+                       [&](const Value* r) { return reaches_dot(r, block, seen); });
+  });
+}
+
 /// Of a tile that nothing asks a layout of.
 LinearLayout default_layout(const ir::Shape& shape, int num_warps) {
   std::array<int, ir::kMaxRank> order{};
@@ -102,6 +114,7 @@ class Chooser {
   void run() {
     collect(module_.body());
     build_nodes();
+    connect_operands();
     choose();
   }
 
@@ -149,6 +162,26 @@ class Chooser {
     if (cheap_.has(operand)) return;
     pending_.push_back(
         {slot_of(operand), result, op, index, loop_weight(where) * analysis::conversion_cost(bytes_of(moved))});
+  }
+
+  /// Whether pipeline_loads is going to copy ahead what this loads: any layout can read it from shared memory then.
+  bool comes_by_ring(const Op* op) const {
+    constexpr int64_t kLeastCopyBytes = 4;
+    if (op->kind != OpKind::kLoad || op->result()->type.pointer || op->flag(ir::AttrName::kVolatile)) return false;
+    const Op* loop = op->parent->parent;
+    if (!loop || loop->kind != OpKind::kFor) return false;
+    const auto stages = static_cast<int>(loop->int_or(ir::AttrName::kNumStages, module_.num_stages));
+    const Value* pointer = op->operand(0);
+    const int64_t width = axis_.alignment_width(pointer, analysis::mask_of(op), axis_.order_of(pointer)[0]);
+    std::set<const Value*> seen;
+    if (stages < 2 || width * size_of(pointer->type.dtype) < kLeastCopyBytes ||
+        !reaches_dot(op->result(), op->parent, seen))
+      return false;
+    auto is_tile_by_ring = [&](const Op* other) {
+      return other->kind == OpKind::kLoad && other->result()->type.shape.rank > 1 && comes_by_ring(other);
+    };
+    return op->result()->type.shape.rank > 1 ||
+           (vector_runs_ahead(op, loop, stages, axis_) && ir::any_nested(loop, is_tile_by_ring));
   }
 
   void collect(Block* block) {
@@ -224,6 +257,7 @@ class Chooser {
       int own = slot_of(op->result());
       tie(op->operand(2), op->result());
       anchors_.emplace_back(own, layout::wgmma_accumulator(op->result()->type.shape.span(), module_.num_warps));
+      if (takes_registers(op)) of_registers_.push_back(op);
     } else if (ir::is_gather(op->kind)) {  // any thread reads any element of operand 0
       int source = slot(op, &op->operand(0)->type.shape), own = slot_of(op->result());
       ops_.emplace_back(op, source);
@@ -245,7 +279,8 @@ class Chooser {
       for (const Value* v : op->operands)
         if (is_tile(v)) connect(v, own, nullptr, 0, op, v);
       for (const Value* v : op->results)
-        pending_.push_back({own, slot_of(v), nullptr, 0, loop_weight(op) * analysis::conversion_cost(bytes_of(v))});
+        pending_.push_back({own, slot_of(v), nullptr, 0,
+                            comes_by_ring(op) ? 0 : loop_weight(op) * analysis::conversion_cost(bytes_of(v))});
     }
   }
 
@@ -291,6 +326,30 @@ class Chooser {
       nodes_[static_cast<size_t>(operand)].edges.push_back(number);
       if (result != operand) nodes_[static_cast<size_t>(result)].edges.push_back(number);
     }
+  }
+
+  /// What dots take from registers may be computed as they take it, unless several warps hold copies, which each would
+  /// compute.
+  void connect_operands() {
+    for (const auto& [dot, s] : dots_)
+      for (int i : {0, 1})
+        if (analysis::uses_mma(*dot))
+          connect_operand(*dot, i, analysis::dot_operand_layout(*dot, i, *nodes_[node_at(s)].layout));
+    for (const Op* dot : of_registers_) {
+      const ir::Type& a = dot->operand(0)->type;
+      connect_operand(*dot, 0,
+                      layout::mma_operand(layout::DotSide::kA, a.shape.span(), a.element_bits(),
+                                          *nodes_[node_at(slot(dot->result()))].layout));
+    }
+  }
+  void connect_operand(const Op& dot, int index, const LinearLayout& layout) {
+    const Value* operand = dot.operand(index);
+    if (cheap_.has(operand) || !analysis::is_computed(operand) || layout::free_variables(layout).warp != 0) return;
+    const int from = static_cast<int>(node_at(slot(operand))), to = static_cast<int>(nodes_.size());
+    const int number = static_cast<int>(edges_.size());
+    nodes_.push_back({operand->type.shape, {}, {}, {number}, layout});
+    edges_.push_back({from, to, nullptr, 0, loop_weight(&dot) * analysis::conversion_cost(bytes_of(operand))});
+    nodes_[static_cast<size_t>(from)].edges.push_back(number);
   }
 
   /// What dots dictate first; then largest tiles first; of one size, those next to decided ones, so that layouts spread
@@ -418,6 +477,7 @@ class Chooser {
   std::vector<int> parent_;
   std::vector<ir::Shape> shapes_;
   std::vector<std::pair<const Op*, int>> ops_, dots_;
+  std::vector<const Op*> of_registers_;  // wgmma whose first operand is
   std::vector<PendingEdge> pending_;
   std::vector<std::pair<int, LinearLayout>> anchors_;  // slots whose layout an instruction dictates
   std::unordered_map<int, int> node_of_root_;

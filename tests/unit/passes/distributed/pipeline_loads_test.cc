@@ -156,6 +156,50 @@ TEST(PipelineLoads, SameBitsAsTheTileInterpreter) {
   }
 }
 
+/// A second operand that is computed from what a ring brings is read, and computed, as the product takes it. A vector
+/// comes with the tiles where its elements lie apart, and else in registers, without a conversion either.
+TEST(PipelineLoads, OperandsAreComputedAsDotsTakeThem) {
+  for (const bool apart : {true, false}) {
+    const std::string text = fmt::format(R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def scaled(a, b, s, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n, k = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for i in range(0, K, BK):
+        x = tl.load(a + m[:, None] * K + (i + k)[None, :])
+        y = tl.load(b + (i + k)[:, None] * BN + n[None, :])
+        y = (y * tl.load(s + (i + k) * {})[:, None]).to(tl.bfloat16)
+        acc = tl.dot(x, y, acc)
+    tl.store(c + m[:, None] * BN + n[None, :], acc)
+)",
+                                         apart ? 3 : 1);
+    auto module = parse::parse_module(SourceText::make("scaled.py", text));
+    ASSERT_TRUE(module.ok());
+    auto functions = frontend::jit_functions(*module);
+    ASSERT_TRUE(functions.ok());
+    auto one = [](int64_t v) { return ast::Constant(ast::Int{v}); };
+    const std::vector<std::pair<std::string, frontend::Global>> constants = {
+        {"BM", one(32)}, {"BN", one(32)}, {"BK", one(64)}};
+    auto args =
+        frontend::parse_signature(*functions->back(), "*bf16:16, *bf16:16, *fp32:16, *fp32:16, i32:16", constants);
+    ASSERT_TRUE(args.ok());
+    frontend::Options options;
+    options.num_warps = 2, options.num_stages = 4;
+    auto m = through_pipeline(frontend::lower_kernel(*functions->back(), *args, options), "sm_80");
+    ASSERT_TRUE(m);
+    EXPECT_EQ(count(*m, OpKind::kDot), 1);
+    ir::walk(m->body(), [&](Op* op) {
+      const bool in_loop = op->parent->parent != nullptr;
+      EXPECT_FALSE(in_loop && op->kind == OpKind::kConvertLayout) << ir::print(*m);
+    });
+    // Of each iteration, of which three are copied ahead of the loop.
+    EXPECT_EQ(count(*m, OpKind::kAsyncCopy), (apart ? 3 : 2) * 4) << ir::print(*m);
+  }
+}
+
 /// A value with 2^60 ways through the loop is followed along each op once.
 TEST(PipelineLoads, FollowsSharedUsesOnce) {
   std::string text =
