@@ -509,6 +509,32 @@ class Builder {
     return out;
   }
 
+  /// Whether a product is one with a vector, and better computed by of_vector(): where the matrix lies along k, or k is
+  /// short. Long sums across rows of memory have tiles of tensor cores, which share them out.
+  static bool is_of_vector(const Operand& a, const Operand& b) {
+    constexpr int64_t kShortSum = 1024;
+    const size_t last_a = a.shape.size() - 1, last_b = b.shape.size() - 1;
+    const int64_t k = a.shape[last_a];
+    const bool by_rows = b.shape[last_b] == 1;
+    if (k == 0 || !(by_rows || a.shape[last_a - 1] == 1)) return false;
+    return k <= kShortSum || (by_rows ? a.strides[last_a] : b.strides[last_b - 1]) == 1;
+  }
+
+  /// A product with a vector, as the sums along rows or columns of a matrix that they are: tiles of tensor cores would
+  /// multiply what pads them, and read the matrix by fewer threads.
+  Operand of_vector(const Node& n, const Operand& a, Operand b, const Shape& lead) {
+    const size_t last = b.shape.size() - 1;
+    std::swap(b.shape[last], b.shape[last - 1]);  // [batches.., columns, k]
+    std::swap(b.strides[last], b.strides[last - 1]);
+    Shape full = lead;
+    full.push_back(std::max(a.shape[a.shape.size() - 2], b.shape[last - 1]));
+    full.push_back(b.shape[last]);
+    const DType of = dtype_of(a), type = of == DType::kF64 ? of : is_int(of) ? DType::kI32 : DType::kF32;
+    const Operand terms = pointwise(ExprOp::kMul, {expanded(a, full), expanded(b, full)}, type, type, full);
+    const Operand sums = reduce(ExprOp::kSum, terms, {static_cast<int>(full.size()) - 1}, type, n.dtype, n.name);
+    return *reshape(sums, n.shape);
+  }
+
   Result<Operand> product(const Node& n, Operand a, Operand b) {
     if (a.is_number() || b.is_number()) return error(ErrorKind::kUnsupported, "matmul of a number: it takes tensors");
     auto unsqueeze = [](Operand o, size_t d) {
@@ -525,6 +551,7 @@ class Builder {
         int64_t& slot = lead[lead.size() - (o->shape.size() - 2) + i];
         if (o->shape[i] != 1) slot = o->shape[i];
       }
+    if (!library_ && is_of_vector(a, b)) return of_vector(n, a, b, lead);
     DagNode p;
     p.kind = DagKind::kProduct;
     p.op = ExprOp::kMatMul;

@@ -287,7 +287,7 @@ TEST_F(PlanTest, ProductsOfBatchesAreReadInBlocks) {
   for (const auto& [x, w] : {std::pair<Shape, Shape>{{5, 70, 64}, {5, 64, 48}},
                              {{2, 3, 40, 64}, {2, 3, 64, 24}},
                              {{2, 3, 40, 64}, {2, 1, 64, 24}},
-                             {{7, 1, 64}, {7, 64, 8}}}) {
+                             {{7, 2, 64}, {7, 64, 8}}}) {
     p = {};
     const int left = tensor(DType::kF16, x, "x"), right = tensor(DType::kF16, w, "w");
     const Plan made = check({op(ExprOp::kMatMul, {left, right})}, Variant::kFused, hopper_machine());
@@ -476,6 +476,28 @@ TEST_F(PlanTest, ConfigurationsComputeTheSame) {
   EXPECT_GT(tried, 15);
 }
 
+/// A product with a vector is a sum along rows or columns, unless it is long and the matrix lies across it.
+TEST_F(PlanTest, ProductsWithVectorsAreSums) {
+  struct Shapes {
+    Shape x, w;
+    bool sums;
+  };
+  for (const Shapes& s :
+       {Shapes{{70, 96}, {96, 1}, true}, Shapes{{1, 96}, {96, 40}, true}, Shapes{{96}, {96, 40}, true},
+        Shapes{{70, 1200}, {1200}, true}, Shapes{{5, 1, 64}, {5, 64, 33}, true}, Shapes{{2, 3, 20, 64}, {64, 1}, true},
+        Shapes{{1, 1200}, {1200, 40}, false}, Shapes{{2, 96}, {96, 40}, false}}) {
+    for (const DType dtype : {DType::kBF16, DType::kF32}) {
+      for (const Machine& machine : {hopper_machine(), host_machine()}) {
+        p = {};
+        const int x = tensor(dtype, s.x, "x"), w = tensor(dtype, s.w, "w");
+        const int y = op(ExprOp::kRelu, {op(ExprOp::kMatMul, {x, w})});
+        const Plan made = check({y}, Variant::kFused, machine);
+        EXPECT_EQ(made.groups[0].source.find("tl.dot") == std::string::npos, s.sums) << made.groups[0].source;
+      }
+    }
+  }
+}
+
 TEST_F(PlanTest, LongChainsAreCutIntoKernels) {
   int x = tensor(DType::kF32, {10}, "x");
   const int y = tensor(DType::kF32, {10}, "y");
@@ -495,7 +517,7 @@ TEST_F(PlanTest, PlansForAGpuComputeTheSame) {
   p = {};
   const int all = tensor(DType::kF32, {300, 999}, "x");
   check({axis(ExprOp::kMean, all, {}), axis(ExprOp::kVar, all, {0})}, Variant::kFused, hopper_machine());
-  for (int64_t m : {1, 16, 200}) {
+  for (int64_t m : {2, 16, 200}) {
     p = {};
     const int a = tensor(DType::kBF16, {m, 136}, "a"), w = tensor(DType::kBF16, {136, 264}, "w");
     const int z = op(ExprOp::kAdd, {op(ExprOp::kMatMul, {a, w}), tensor(DType::kBF16, {264}, "b")});
