@@ -74,6 +74,35 @@ void combine_lanes(Lowering& l, const ir::Op& op, Parts& parts, std::span<const 
     }
 }
 
+/// Whether a region combines by one op whose operands may change places.
+bool combines_in_any_order(const ir::Block& region) {
+  const ir::Op* op = region.first;
+  const ir::Op* end = region.terminator();
+  return ir::is_commutative(op) && op->next == end && end->operands.size() == 1 && end->operand(0) == op->result();
+}
+
+/// Whether the op stands in a loop beside wgmma of a single warp group, as the softmax of attention. A processor's
+/// schedulers then have one warp each: nothing but what surrounds an exponential fills the eight cycles that it takes.
+bool is_beside_products(const Lowering& l, const ir::Op& op) {
+  constexpr int kWarpsOfGroup = 4;
+  if (l.source.num_warps != kWarpsOfGroup) return false;
+  for (const ir::Block* b = op.parent; b && b->parent; b = b->parent->parent)
+    if (b->parent->kind == ir::OpKind::kFor || b->parent->kind == ir::OpKind::kWhile)
+      return ir::any_nested(b->parent, [](const ir::Op* inner) { return inner->kind == ir::OpKind::kWgmma; });
+  return false;
+}
+
+/// What a thread holds of a row. Beside products two sums run through it: of a tree, which is short, ptxas puts all
+/// additions behind the product, and the exponentials that they add stand in a row.
+std::vector<Value*> combine_own(Lowering& l, const ir::Op& op, std::vector<std::vector<Value*>> items) {
+  constexpr size_t kSums = 2, kLeastItems = 8;
+  if (items.size() < kLeastItems || !combines_in_any_order(*op.region()) || !is_beside_products(l, op))
+    return combine_tree(l, op, std::move(items));
+  for (size_t i = kSums; i < items.size(); ++i) items[i % kSums] = combine(l, op, items[i % kSums], items[i]);
+  items.resize(kSums);
+  return combine_tree(l, op, std::move(items));
+}
+
 std::vector<int> operand_bytes(const ir::Op& op) {
   std::vector<int> bytes;
   for (const ir::Value* v : op.operands) bytes.push_back(element_bytes(v->type));
@@ -182,7 +211,7 @@ Status lower<ir::OpKind::kReduce>(Lowering& l, const ir::Op& op) {
       items.emplace_back();
       for (const ir::Value* v : op.operands) items.back().push_back(l.of(v)[static_cast<size_t>(r)]);
     }
-    set_column(parts, i, combine_tree(l, op, std::move(items)));
+    set_column(parts, i, combine_own(l, op, std::move(items)));
   }
   combine_lanes(l, op, parts, plan.lane_masks);
 

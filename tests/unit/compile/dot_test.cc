@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <regex>
 #include <sstream>
 
@@ -99,7 +100,7 @@ Result<CompiledKernel> compile_text(const char* text, const std::string& signatu
   return compile(*functions.at(0), args, options);
 }
 
-/// Rings of vectors take a kilobyte a slot, which counts where the rings of tiles leave less than that.
+/// Rings of vectors count where the rings of tiles leave little room.
 TEST(DotCompile, RingsFitBesideTheScratchOfTheirLoop) {
   constexpr const char* kScaled = R"(
 import triton
@@ -124,6 +125,77 @@ def product(x, s, t, y, out, n, stride):
   options.target = "sm_90";
   auto kernel = compile_text(kScaled, "*fp32:16, *fp32:16, *fp32:16, *fp32:16, *fp32:16, i32, i32", options);
   EXPECT_TRUE(kernel.ok()) << render(kernel.error());
+}
+
+/// Of a vector that is copied ahead most threads hold copies: those leave its copies out by a predicate, since a branch
+/// parts what ptxas schedules together.
+TEST(DotCompile, CopiesOfVectorsAreNotBranchedAround) {
+  constexpr const char* kDecayed = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(x, g, y, out, n):
+    m, k = tl.arange(0, 32), tl.arange(0, 64)
+    acc = tl.zeros((32, 32), tl.float32)
+    for i in range(0, n, 64):
+        a = tl.load(x + m[:, None] * n + (i + k)[None, :])
+        b = tl.load(y + (i + k)[:, None] * 32 + m[None, :])
+        b = (b * tl.exp2(tl.load(g + (i + k) * 8))[:, None]).to(tl.bfloat16)
+        acc = tl.dot(a, b, acc)
+    tl.store(out + m[:, None] * 32 + m[None, :], acc)
+)";
+  CompileOptions options;
+  options.target = "sm_90";
+  auto kernel = compile_text(kDecayed, "*bf16:16, *fp32:16, *bf16:16, *fp32:16, i32:16", options);
+  ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+  const std::regex predicated(R"(@%p\d+ cp\.async\.ca\.shared\.global \[%r\d+\], \[%rd\d+\], 4, )");
+  EXPECT_TRUE(std::regex_search(kernel->ptx, predicated)) << kernel->ptx;
+}
+
+/// How many additions of floats stand behind one another at most.
+int longest_sum(const std::string& ptx) {
+  const std::regex addition(R"(add\.rn\.f32\s+(%\w+), (%\w+), (%\w+);)");
+  std::map<std::string, int> depth;
+  int longest = 0;
+  for (std::sregex_iterator i(ptx.begin(), ptx.end(), addition), end; i != end; ++i)
+    longest = std::max(longest, depth[(*i)[1]] = 1 + std::max(depth[(*i)[2]], depth[(*i)[3]]));
+  return longest;
+}
+
+/// Beside the products of one warp group a thread's 16 elements of a row are summed by two chains, else by a tree.
+TEST(DotCompile, TwoSumsRunThroughARowBesideProducts) {
+  constexpr const char* kWeights = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def attention(q, k, v, out, n, m):
+    r, d = tl.program_id(0) * M + tl.arange(0, M), tl.arange(0, 64)
+    x = tl.load(q + r[:, None] * 64 + d[None, :])
+    acc = tl.zeros((M, 64), tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    for i in range(0, n, 64):
+        c = i + tl.arange(0, 64)
+        y = tl.load(k + c[None, :] * 64 + d[:, None], mask=(c[None, :] < n) & (c[None, :] < m), other=0.0)
+        p = tl.exp2(tl.dot(x, y))
+        total += tl.sum(p, 1)
+        z = tl.load(v + c[:, None] * 64 + d[None, :], mask=(c[:, None] < n) & (c[:, None] < m), other=0.0)
+        acc = tl.dot(p.to(tl.float16), z, acc)
+    tl.store(out + r[:, None] * 64 + d[None, :], acc / total[:, None])
+)";
+  for (const int warps : {4, 8}) {
+    CompileOptions options;
+    options.target = "sm_90a";
+    options.frontend.num_warps = warps;
+    std::string text = kWeights;
+    text.replace(text.find("n, m):"), 5, "n, m, M: tl.constexpr = " + std::to_string(16 * warps) + ")");
+    auto kernel = compile_text(text.c_str(), "*fp16:16, *fp16:16, *fp16:16, *fp32:16, i32, i32", options);
+    ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+    EXPECT_NE(kernel->ptx.find("wgmma.mma_async"), std::string::npos);
+    // Of the elements, then over four lanes, then with the sum of the iterations before.
+    EXPECT_EQ(longest_sum(kernel->ptx), (warps == 4 ? 8 : 4) + 3) << kernel->ptx;
+  }
 }
 
 /// Half of this A is a zero, the value that the sum starts from: the first instruction of the product would write it
