@@ -32,7 +32,8 @@ double as_double(const Number& n) {
 
 class Builder {
  public:
-  Builder(const Graph& graph, bool share, bool library) : graph_(graph), share_(share), library_(library) {}
+  Builder(const Graph& graph, bool share, bool library, bool gpu)
+      : graph_(graph), share_(share), library_(library), gpu_(gpu) {}
 
   Result<Dag> run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -509,15 +510,15 @@ class Builder {
     return out;
   }
 
-  /// Whether a product is one with a vector, and better computed by of_vector(): where the matrix lies along k, or k is
-  /// short. Long sums across rows of memory have tiles of tensor cores, which share them out.
-  static bool is_of_vector(const Operand& a, const Operand& b) {
+  /// Whether a product is one with a vector, and better computed by of_vector(): where the matrix lies along k, or on a
+  /// GPU k is short. Long sums across rows of memory have tiles, which share them out.
+  bool is_of_vector(const Operand& a, const Operand& b) const {
     constexpr int64_t kShortSum = 1024;
     const size_t last_a = a.shape.size() - 1, last_b = b.shape.size() - 1;
     const int64_t k = a.shape[last_a];
     const bool by_rows = b.shape[last_b] == 1;
     if (k == 0 || !(by_rows || a.shape[last_a - 1] == 1)) return false;
-    return k <= kShortSum || (by_rows ? a.strides[last_a] : b.strides[last_b - 1]) == 1;
+    return (gpu_ && k <= kShortSum) || (by_rows ? a.strides[last_a] : b.strides[last_b - 1]) == 1;
   }
 
   /// A product with a vector, as the sums along rows or columns of a matrix that they are: tiles of tensor cores would
@@ -584,7 +585,7 @@ class Builder {
   }
 
   const Graph& graph_;
-  const bool share_, library_;
+  const bool share_, library_, gpu_;
   Dag dag_;
   std::vector<Operand> refs_;
   std::unordered_map<std::string, int> known_;
@@ -593,8 +594,8 @@ class Builder {
 
 }  // namespace
 
-Result<Dag> make_dag(const Graph& graph, bool share, bool library) {
-  KILN_TRY(Dag dag, Builder(graph, share, library).run());
+Result<Dag> make_dag(const Graph& graph, bool share, bool library, bool gpu) {
+  KILN_TRY(Dag dag, Builder(graph, share, library, gpu).run());
   tidy(dag);
   return dag;
 }

@@ -78,8 +78,9 @@ Shape stored_strides(const DagNode& node);
 DType register_type(DType t);
 
 /// Takes the graph apart: views folded, dead and common nodes dropped (common ones only when `share`), exact identities
-/// applied. With `library`, products have at most three dimensions. kUnsupported names an operation without a kernel.
-Result<Dag> make_dag(const Graph& graph, bool share, bool library);
+/// applied. With `library`, products have at most three dimensions; else those with vectors may be sums, more of them
+/// on a GPU. kUnsupported names an operation without a kernel.
+Result<Dag> make_dag(const Graph& graph, bool share, bool library, bool gpu);
 
 /// Moves views past pointwise nodes that only they use, so that these join the kernel of what reads the view.
 void push_views(Dag& dag);

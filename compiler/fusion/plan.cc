@@ -34,7 +34,7 @@ class Planner {
   Result<Plan> run() {
     plan_.variant = options_.variant;
     const bool unfused = options_.variant == Variant::kUnfused;
-    KILN_TRY(dag_, make_dag(graph_, !unfused, library()));
+    KILN_TRY(dag_, make_dag(graph_, !unfused, library(), options_.machine.gpu()));
     dag_.exact = options_.exact;
     KILN_CHECK_OK(use_library());
     if (!unfused) {

@@ -476,23 +476,24 @@ TEST_F(PlanTest, ConfigurationsComputeTheSame) {
   EXPECT_GT(tried, 15);
 }
 
-/// A product with a vector is a sum along rows or columns, unless it is long and the matrix lies across it.
+/// A product with a vector is a sum where the matrix lies along k, and on a GPU where k is short.
 TEST_F(PlanTest, ProductsWithVectorsAreSums) {
   struct Shapes {
     Shape x, w;
-    bool sums;
+    bool on_gpu, on_host;
   };
-  for (const Shapes& s :
-       {Shapes{{70, 96}, {96, 1}, true}, Shapes{{1, 96}, {96, 40}, true}, Shapes{{96}, {96, 40}, true},
-        Shapes{{70, 1200}, {1200}, true}, Shapes{{5, 1, 64}, {5, 64, 33}, true}, Shapes{{2, 3, 20, 64}, {64, 1}, true},
-        Shapes{{1, 1200}, {1200, 40}, false}, Shapes{{2, 96}, {96, 40}, false}}) {
+  for (const Shapes& s : {Shapes{{70, 96}, {96, 1}, true, true}, Shapes{{1, 96}, {96, 40}, true, false},
+                          Shapes{{96}, {96, 40}, true, false}, Shapes{{70, 1200}, {1200}, true, true},
+                          Shapes{{5, 1, 64}, {5, 64, 33}, true, false}, Shapes{{2, 3, 20, 64}, {64, 1}, true, true},
+                          Shapes{{1, 1200}, {1200, 40}, false, false}, Shapes{{2, 96}, {96, 40}, false, false}}) {
     for (const DType dtype : {DType::kBF16, DType::kF32}) {
-      for (const Machine& machine : {hopper_machine(), host_machine()}) {
+      for (const bool gpu : {true, false}) {
         p = {};
         const int x = tensor(dtype, s.x, "x"), w = tensor(dtype, s.w, "w");
         const int y = op(ExprOp::kRelu, {op(ExprOp::kMatMul, {x, w})});
-        const Plan made = check({y}, Variant::kFused, machine);
-        EXPECT_EQ(made.groups[0].source.find("tl.dot") == std::string::npos, s.sums) << made.groups[0].source;
+        const Plan made = check({y}, Variant::kFused, gpu ? hopper_machine() : host_machine());
+        EXPECT_EQ(made.groups[0].source.find("tl.dot") == std::string::npos, gpu ? s.on_gpu : s.on_host)
+            << made.groups[0].source;
       }
     }
   }
