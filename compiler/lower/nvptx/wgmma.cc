@@ -202,36 +202,37 @@ std::string_view ptx_accumulator(DType operand, DType accumulator) {
   return accumulator == DType::kF16 && (operand == DType::kF16 || is_fp8(operand)) ? "f16" : "";
 }
 
-/// Makes descriptors of the slices of an operand in shared memory.
-class DescriptorMaker {
+/// Descriptors of the slices of an operand in shared memory, from one word, in the assembly that they are for. As
+/// values of LLVM IR those of a buffer that stays would be moved out of loops: two registers for each slice of each
+/// operand, where the assembler adds a constant in uniform registers.
+class Descriptors {
  public:
   /// `by_warp`: the address that bits 2… of the warp add.
-  DescriptorMaker(Lowering& l, Value* handle, const layout::WgmmaMatrix& m, std::vector<uint32_t> by_warp)
-      : l_(l), m_(m) {
+  Descriptors(Lowering& l, Value* handle, const layout::WgmmaMatrix& m, std::vector<uint32_t> by_warp) : m_(m) {
     llvm::IRBuilder<>& b = l.b;
     by_warp.insert(by_warp.begin(), kGroupWarpBits, 0);
-    // In 32 bits throughout: this stands between the wait for an operand and the product.
     Value* tile = b.CreateAdd(handle, l.thread.uniform_share(by_warp));
     Value* address = b.CreateAdd(b.CreatePtrToInt(l.shared_memory(), b.getInt32Ty()), tile);
     // In a cluster the upper bits hold the CTA's rank.
     low_ = b.CreateAnd(b.CreateLShr(address, 4), 0x3fff);
     low_ = b.CreateOr(low_, b.getInt32(m.leading >> 4 << 16), "", /*IsDisjoint=*/true);
-    const uint64_t mode = m.swizzle == 128 ? 1 : m.swizzle == 64 ? 2 : m.swizzle == 32 ? 3 : 0;
-    high_ = (uint64_t{m.stride >> 4} | mode << 30) << 32;
+    const uint32_t mode = m.swizzle == 128 ? 1 : m.swizzle == 64 ? 2 : m.swizzle == 32 ? 3 : 0;
+    high_ = m.stride >> 4 | mode << 30;
   }
 
-  Value* of(int own, int k) const {
-    llvm::IRBuilder<>& b = l_.b;
+  /// The low word of the first slice, which the assembly takes as its operand number `number`.
+  Value* low() const { return low_; }
+  /// Assembly that makes the register `name` a slice's.
+  std::string make(std::string_view name, size_t number, int own, int k) const {
     const uint32_t step = m_.at(static_cast<uint32_t>(own), static_cast<uint32_t>(k)) >> 4;
-    Value* low = step ? b.CreateAdd(low_, b.getInt32(step)) : low_;
-    return b.CreateOr(b.CreateZExt(low, b.getInt64Ty()), b.getInt64(high_), "", /*IsDisjoint=*/true);
+    return fmt::format("\tadd.s32 low, ${}, {};\n\tmov.b64 {}, {{low, {}}};\n", number, step, name,
+                       static_cast<int32_t>(high_));
   }
 
  private:
-  Lowering& l_;
   layout::WgmmaMatrix m_;
   Value* low_ = nullptr;
-  uint64_t high_ = 0;
+  uint32_t high_ = 0;
 };
 
 }  // namespace
@@ -265,9 +266,9 @@ Status lower<ir::OpKind::kWgmma>(Lowering& l, const ir::Op& op) {
     rows_by_warp.push_back(of_a ? of_a->at(static_cast<uint32_t>(c[0]), 0) : 0);
     columns_by_warp.push_back(of_b->at(static_cast<uint32_t>(c[1]), 0));
   }
-  std::optional<DescriptorMaker> a_descriptors;
+  std::optional<Descriptors> a_descriptors;
   if (of_a) a_descriptors.emplace(l, l.of(op.operand(0))[0], *of_a, rows_by_warp);
-  const DescriptorMaker b_descriptors(l, l.of(op.operand(1))[0], *of_b, columns_by_warp);
+  const Descriptors b_descriptors(l, l.of(op.operand(1))[0], *of_b, columns_by_warp);
 
   // Behind "scale-d", 1 to add to the accumulator: floats may be negated (1: not), 16-bit operands transposed.
   std::string flags;
@@ -291,22 +292,24 @@ Status lower<ir::OpKind::kWgmma>(Lowering& l, const ir::Op& op) {
   const size_t words_of_slice = sums.size() / form->slices.size();
   Words inputs;
   auto input = [&](Value* v) { return inputs.push_back(v), num_outputs + inputs.size() - 1; };
-  std::string text = "wgmma.fence.sync.aligned;\n";
+  const size_t a_low = a_in_shared ? input(a_descriptors->low()) : 0, b_low = input(b_descriptors.low());
+  std::string text = "{\n\t.reg .b32 low;\n\t.reg .b64 a, b;\n\twgmma.fence.sync.aligned;\n";
   for (int k = 0; k < a_type.shape[1]; k += depth)
     for (size_t i = 0; i < form->slices.size(); ++i) {
       const Coord& at = form->slices[i];
-      std::string first;
+      std::string first = "a";
       if (a_in_shared) {
-        first = fmt::format("${}", input(a_descriptors->of(at[0], k)));
+        text += a_descriptors->make(first, a_low, at[0], k);
       } else {
         const size_t first_word = num_outputs + inputs.size();
         for (Value* word : a_registers->words(b, l.of(op.operand(0)), at[0], k)) input(word);
         first = operand_list(first_word, kOperandWords);
       }
-      text += fmt::format("\t{} {}, {}, ${}, {}{};\n", opcode, operand_list(i * words_of_slice, words_of_slice), first,
-                          input(b_descriptors.of(at[1], k)), int{adds || k > 0}, flags);
+      text += b_descriptors.make("b", b_low, at[1], k);
+      text += fmt::format("\t{} {}, {}, b, {}{};\n", opcode, operand_list(i * words_of_slice, words_of_slice), first,
+                          int{adds || k > 0}, flags);
     }
-  const Words added = tied_asm(b, text + "\twgmma.commit_group.sync.aligned;", sums, inputs, adds);
+  const Words added = tied_asm(b, text + "\twgmma.commit_group.sync.aligned;\n\t}", sums, inputs, adds);
   Registers out(addend);
   from_words(b, added, out);
   l.values[op.result()] = std::move(out);

@@ -227,6 +227,8 @@ def product(x, y, out):
       EXPECT_EQ(sums.find(word.substr(word.find('%')) + ","), std::string::npos) << word << " in " << i->str();
   }
   EXPECT_EQ(products, 4) << kernel->ptx;
+  // Descriptors are made beside the instructions, not held in registers.
+  EXPECT_FALSE(std::regex_search(kernel->ptx, std::regex(R"(wgmma\.mma_async[^\n]*%rd)"))) << kernel->ptx;
 }
 
 /// 256 KB of sums, which shared memory cannot turn into rows for wide stores: they are stored as the instruction gave
