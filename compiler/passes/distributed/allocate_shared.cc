@@ -256,11 +256,42 @@ class SharedAllocator {
     return false;
   }
 
+  bool joins_all(const Op* op) const {
+    return op->kind == OpKind::kClusterBarrier ||
+           (op->kind == OpKind::kBarrier && ir::joined_warps(*op, module_.num_warps) == module_.num_warps);
+  }
+
+  /// Whether in front of `first`, which begins the use of an allocation, all warps have met in its block since anything
+  /// else used memory of the allocation.
+  bool is_joined_since(const Op* first) const {
+    std::vector<Interval> own;
+    for (size_t i = 0; i < fixed_.size(); ++i)
+      if (lives_[i].first == first) own.push_back(interval_of(i));
+    auto is_own = [&](const Interval& other) {
+      return std::any_of(own.begin(), own.end(), [&](const Interval& i) { return i.overlaps(other); });
+    };
+    for (const Op* op = first->prev; op; op = op->prev) {
+      if (joins_all(op)) return true;
+      if (!op->regions.empty()) return false;
+      if (bytes_of_.contains(op)) {
+        const int64_t begin = op->int_attr(AttrName::kSharedOffset);
+        if (is_own({begin, begin + bytes_of_.at(op)})) return false;
+      }
+      for (size_t i = 0; i < fixed_.size(); ++i)
+        if (lives_[i].first != first && is_own(interval_of(i)) && (!lives_[i].home || is_within(op, lives_[i])))
+          return false;
+    }
+    return false;
+  }
+
   Status place() {
     KILN_CHECK_OK(place_fixed());
     if (!scratch_.empty()) KILN_CHECK_OK(place_scratch());
+    std::vector<Op*> waiting;
+    for (Op* op : entered_)
+      if (!is_joined_since(op)) waiting.push_back(op);
     ir::Builder b(module_);
-    for (Op* op : entered_) {
+    for (Op* op : waiting) {
       b.set_before(op);
       b.set_range(op->range);
       join_lanes(b, true);
@@ -300,10 +331,7 @@ class SharedAllocator {
   void flow(Block* block, Pending& pending) {
     for (Op* op : *block) {
       // One that joins a few warps says nothing of the others.
-      const bool joins =
-          op->kind == OpKind::kClusterBarrier ||
-          (op->kind == OpKind::kBarrier && ir::joined_warps(*op, module_.num_warps) == module_.num_warps);
-      if (joins) pending.clear();
+      if (joins_all(op)) pending.clear();
       if (bytes_of_.contains(op)) use(op, pending);
       if (op->kind == OpKind::kFor || op->kind == OpKind::kWhile) {
         // An iteration meets what the one before left; the second time round nothing new can come.

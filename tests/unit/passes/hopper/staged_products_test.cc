@@ -371,6 +371,45 @@ TEST(StagedProducts, AnIterationHasOneFence) {
   EXPECT_EQ(count_in_loop(*alone, OpKind::kBarrier), 2) << ir::print(*alone);
 }
 
+/// Two operands that are stored one after the other take turns in shared memory: warps meet between them, and not once
+/// more in front of the first one, which the barrier of the copies parts from the iteration before.
+TEST(StagedProducts, BuffersThatTakeTurnsMeetOnce) {
+  Case c;
+  c.whole = R"(
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for t in range(0, tl.cdiv(L, BK)):
+        k = t * BK + tl.arange(0, BK)
+        x = tl.load(a + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < L), other=0.0)
+        y = tl.load(b + k[:, None] * N + n[None, :], mask=(k[:, None] < L) & (n[None, :] < N), other=0.0)
+        acc = acc * 0.5 + tl.dot(x, (y.to(tl.float32) * 0.5).to(y.dtype))
+        acc = acc * 0.5 + tl.dot(x, (y.to(tl.float32) * 0.25).to(y.dtype))
+    tl.store(c + m[:, None] * N + n[None, :], acc, mask=(m[:, None] < M) & (n[None, :] < N))
+)";
+  std::unique_ptr<Module> tile;
+  const auto m = distributed(c, &tile);
+  ASSERT_TRUE(m);
+  EXPECT_EQ(count(*m, OpKind::kWgmma), 2) << ir::print(*m);
+  EXPECT_EQ(count_in_loop(*m, OpKind::kBarrier), 4) << ir::print(*m);
+  std::mt19937 rng(std::random_device{}());
+  Problem launch(c.dtype, rng);
+  Status ran = launch(c, *tile);
+  ASSERT_TRUE(ran.ok()) << render(ran.error());
+  const std::vector<double> expected = launch.result();
+  interp::DistributedOptions options;
+  options.seed = rng();
+  ran = launch(c, *m, options);
+  ASSERT_TRUE(ran.ok()) << render(ran.error()) << ir::print(*m);
+  const std::vector<double> got = launch.result();
+  for (size_t e = 0; e < got.size(); ++e) ASSERT_NEAR(got[e], expected[e], 1e-3) << "element " << e;
+}
+
 /// wgmma reads words only along k: what is computed is stored so, whichever way it was loaded.
 TEST(StagedProducts, ComputedWordsAreStoredAlongK) {
   for (const int second : {3, 5, 6}) {
