@@ -5,6 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "support/text_width.h"
+#include "support/unicode.h"
+
 namespace kiln::ast {
 namespace {
 
@@ -271,9 +274,19 @@ std::string repr(const Constant& c) {
   // As Python: double quotes only where they save an escape.
   char quote = s.find('\'') != std::string::npos && s.find('"') == std::string::npos ? '"' : '\'';
   std::string out(1, quote);
-  for (char ch : s) {
+  for (size_t at = 0; at < s.size(); ++at) {
+    const char ch = s[at];
     auto u = static_cast<uint8_t>(ch);
-    if (ch == quote || ch == '\\') {
+    if (u >= 0x80) {
+      const Character letter = first_character(std::string_view(s).substr(at));
+      if (unicode::is_printable(letter.code) || letter.code == 0xFFFD)
+        out.append(s, at, letter.bytes);
+      else
+        out += letter.code < 0x100     ? fmt::format("\\x{:02x}", static_cast<uint32_t>(letter.code))
+               : letter.code < 0x10000 ? fmt::format("\\u{:04x}", static_cast<uint32_t>(letter.code))
+                                       : fmt::format("\\U{:08x}", static_cast<uint32_t>(letter.code));
+      at += letter.bytes - 1;
+    } else if (ch == quote || ch == '\\') {
       out += '\\';
       out += ch;
     } else if (ch == '\n') {

@@ -1,41 +1,21 @@
 // Methods of str.
 #include <algorithm>
 #include <cctype>
-#include <clocale>
-#include <cwctype>
 
 #include "repl/script/builtins/builtins.h"
 #include "repl/script/value/text.h"
 #include "support/text_width.h"
+#include "support/unicode.h"
 
 namespace kiln::script {
 
 namespace {
 
 const std::string& self(NativeArgs& a) { return a.self->get<Str>()->text; }
-constexpr std::string_view kSpaces = " \t\n\r\f\v";
 
-/// What the C library knows of letters beyond ASCII; the process itself keeps its locale.
-locale_t letters() {
-  static const locale_t kLetters = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-  return kLetters;
-}
-bool is_letter(char32_t c) {
-  return c < 0x80 ? std::isalpha(static_cast<int>(c)) != 0
-                  : letters() != locale_t{} && iswalpha_l(static_cast<wint_t>(c), letters()) != 0;
-}
-char32_t to_upper(char32_t c) {
-  if (c < 0x80) return static_cast<char32_t>(std::toupper(static_cast<int>(c)));
-  return letters() == locale_t{} ? c : static_cast<char32_t>(towupper_l(static_cast<wint_t>(c), letters()));
-}
-char32_t to_lower(char32_t c) {
-  if (c < 0x80) return static_cast<char32_t>(std::tolower(static_cast<int>(c)));
-  return letters() == locale_t{} ? c : static_cast<char32_t>(towlower_l(static_cast<wint_t>(c), letters()));
-}
-
-/// The text with each of its characters changed.
-template <class Change>
-std::string changed(const std::string& s, Change&& change) {
+/// The text with each of its characters changed by what appends its other form; Σ at the end of a word becomes ς.
+template <class Append>
+std::string changed(const std::string& s, Append&& append) {
   std::string out;
   out.reserve(s.size());
   for (size_t i = 0; i < s.size();) {
@@ -43,61 +23,128 @@ std::string changed(const std::string& s, Change&& change) {
     if (c.code == 0xFFFD)
       out.append(s, i, c.bytes);  // also a byte that is no UTF-8
     else
-      append_utf8(out, change(c.code));
+      append(out, c.code, [&] { return unicode::is_final_sigma(s, i, c.bytes); });
     i += c.bytes;
   }
   return out;
 }
-std::string uppered(const std::string& s) { return changed(s, to_upper); }
-std::string lowered(const std::string& s) { return changed(s, to_lower); }
-Value upper(Interp&, NativeArgs& a) { return Value::str(uppered(self(a))); }
-Value lower(Interp&, NativeArgs& a) { return Value::str(lowered(self(a))); }
-
-Value capitalize(Interp&, NativeArgs& a) {
-  return Value::str(changed(
-      self(a), [first = true](char32_t c) mutable { return std::exchange(first, false) ? to_upper(c) : to_lower(c); }));
+template <class IsFinal>
+void append_lower(std::string& out, char32_t c, IsFinal&& is_final) {
+  constexpr char32_t kSigma = 0x3A3, kFinalSigma = 0x3C2;
+  if (c == kSigma && is_final())
+    append_utf8(out, kFinalSigma);
+  else
+    unicode::append_lower(out, c);
+}
+Value upper(Interp&, NativeArgs& a) {
+  return Value::str(changed(self(a), [](std::string& out, char32_t c, auto&&) { unicode::append_upper(out, c); }));
+}
+Value lower(Interp&, NativeArgs& a) {
+  return Value::str(changed(self(a), [](std::string& out, char32_t c, auto&& final) { append_lower(out, c, final); }));
+}
+Value casefold(Interp&, NativeArgs& a) {
+  return Value::str(changed(self(a), [](std::string& out, char32_t c, auto&&) { unicode::append_fold(out, c); }));
 }
 
-Value title(Interp&, NativeArgs& a) {
-  return Value::str(changed(self(a), [start = true](char32_t c) mutable {
-    const char32_t out = start ? to_upper(c) : to_lower(c);
-    start = !is_letter(c);
-    return out;
+Value capitalize(Interp&, NativeArgs& a) {
+  return Value::str(changed(self(a), [first = true](std::string& out, char32_t c, auto&& final) mutable {
+    if (std::exchange(first, false))
+      unicode::append_title(out, c);
+    else
+      append_lower(out, c, final);
   }));
 }
 
+Value title(Interp&, NativeArgs& a) {
+  return Value::str(changed(self(a), [inside = false](std::string& out, char32_t c, auto&& final) mutable {
+    if (inside)
+      append_lower(out, c, final);
+    else
+      unicode::append_title(out, c);
+    inside = unicode::is_cased(c);
+  }));
+}
+
+Value swapcase(Interp&, NativeArgs& a) {
+  return Value::str(changed(self(a), [](std::string& out, char32_t c, auto&& final) {
+    if (unicode::is_upper(c))
+      append_lower(out, c, final);
+    else if (unicode::is_lower(c))
+      unicode::append_upper(out, c);
+    else
+      append_utf8(out, c);
+  }));
+}
+
+/// Characters of a text and where they stand.
+struct Placed {
+  char32_t code;
+  size_t at, end;
+};
+std::vector<Placed> characters(const std::string& s) {
+  std::vector<Placed> out;
+  out.reserve(s.size());
+  for (size_t i = 0; i < s.size();) {
+    const Character c = first_character(std::string_view(s).substr(i));
+    out.push_back({c.code, i, i + c.bytes});
+    i += c.bytes;
+  }
+  return out;
+}
+
 Value strip_where(Interp& in, NativeArgs& a, bool left, bool right) {
-  std::string set = a[0].missing() || a[0].is_none() ? std::string(kSpaces) : in.to_text(a[0], "strip()'s characters");
-  const std::string& s = self(a);
-  size_t first = left ? s.find_first_not_of(set) : 0;
-  if (first == std::string::npos) return Value::str("");
-  size_t last = right ? s.find_last_not_of(set) : s.size() - 1;
-  if (last == std::string::npos) return Value::str("");
-  return Value::str(s.substr(first, last - first + 1));
+  const std::string_view s = self(a);
+  const bool spaces = a[0].missing() || a[0].is_none();
+  std::vector<Placed> set;
+  if (!spaces) set = characters(in.to_text(a[0], "strip()'s characters"));
+  auto goes = [&](char32_t c) {
+    if (spaces) return unicode::is_space(c);
+    return std::any_of(set.begin(), set.end(), [&](const Placed& x) { return x.code == c; });
+  };
+  size_t begin = 0, end = s.size();
+  while (left && begin < end) {
+    const Character c = first_character(s.substr(begin));
+    if (!goes(c.code)) break;
+    begin += c.bytes;
+  }
+  while (right && begin < end) {
+    size_t at = end - 1;
+    while (at > begin && (static_cast<uint8_t>(s[at]) & 0xC0) == 0x80) --at;
+    if (!goes(first_character(s.substr(at, end - at)).code)) break;
+    end = at;
+  }
+  return Value::str(std::string(s.substr(begin, end - begin)));
 }
 Value strip(Interp& in, NativeArgs& a) { return strip_where(in, a, true, true); }
 Value lstrip(Interp& in, NativeArgs& a) { return strip_where(in, a, true, false); }
-Value rstrip(Interp& in, NativeArgs& a) { return self(a).empty() ? *a.self : strip_where(in, a, false, true); }
+Value rstrip(Interp& in, NativeArgs& a) { return strip_where(in, a, false, true); }
+
+/// The parts between runs of spaces, `limit` cuts at most (all: -1), from the left or from the right.
+Value split_at_spaces(const std::string& s, int64_t limit, bool from_right) {
+  const std::vector<Placed> all = characters(s);
+  auto space = [&](size_t i) { return unicode::is_space(all[from_right ? all.size() - 1 - i : i].code); };
+  std::vector<Value> out;
+  for (size_t i = 0; i < all.size();) {
+    while (i < all.size() && space(i)) ++i;
+    if (i == all.size()) break;
+    const size_t begin = i;
+    const bool full = limit >= 0 && static_cast<int64_t>(out.size()) >= limit;
+    while (i < all.size() && (full || !space(i))) ++i;
+    const size_t end = i;  // of the last part: with the spaces behind it
+    const Placed &first = all[from_right ? all.size() - end : begin],
+                 &last = all[from_right ? all.size() - 1 - begin : end - 1];
+    out.push_back(Value::str(s.substr(first.at, last.end - first.at)));
+  }
+  if (from_right) std::reverse(out.begin(), out.end());
+  return make<List>(std::move(out));
+}
 
 Value split(Interp& in, NativeArgs& a) {
   const std::string& s = self(a);
-  int64_t limit = a[1].missing() ? -1 : in.to_int(a[1], "split()'s maxsplit");
+  const int64_t limit = a[1].missing() ? -1 : in.to_int(a[1], "split()'s maxsplit");
+  if (a[0].missing() || a[0].is_none()) return split_at_spaces(s, limit, false);
   std::vector<Value> out;
   auto full = [&] { return limit >= 0 && static_cast<int64_t>(out.size()) >= limit; };
-  if (a[0].missing() || a[0].is_none()) {
-    size_t at = s.find_first_not_of(kSpaces);
-    while (at != std::string::npos) {
-      size_t end = full() ? std::string::npos : s.find_first_of(kSpaces, at);
-      if (end == std::string::npos) {
-        size_t last = s.find_last_not_of(kSpaces);
-        out.push_back(Value::str(s.substr(at, last - at + 1)));
-        break;
-      }
-      out.push_back(Value::str(s.substr(at, end - at)));
-      at = s.find_first_not_of(kSpaces, end);
-    }
-    return make<List>(std::move(out));
-  }
   const std::string& separator = in.to_text(a[0], "split()'s separator");
   if (separator.empty()) in.fail(ErrorKind::kValue, "split()'s separator cannot be empty");
   size_t at = 0;
@@ -109,13 +156,13 @@ Value split(Interp& in, NativeArgs& a) {
 
 Value rsplit(Interp& in, NativeArgs& a) {
   int64_t limit = a[1].missing() ? -1 : in.to_int(a[1], "rsplit()'s maxsplit");
-  if (limit < 0) return split(in, a);
   const std::string& s = self(a);
+  if (a[0].missing() || a[0].is_none()) return split_at_spaces(s, limit, true);
   const std::string& separator = in.to_text(a[0], "rsplit()'s separator");
   if (separator.empty()) in.fail(ErrorKind::kValue, "rsplit()'s separator cannot be empty");
   std::vector<Value> out;
   size_t end = s.size();
-  while (limit-- > 0 && end >= separator.size()) {
+  while (limit-- != 0 && end >= separator.size()) {
     size_t hit = s.rfind(separator, end - separator.size());
     if (hit == std::string::npos) break;
     out.push_back(Value::str(s.substr(hit + separator.size(), end - hit - separator.size())));
@@ -130,16 +177,17 @@ Value splitlines(Interp& in, NativeArgs& a) {
   const std::string& s = self(a);
   const bool keep = !a[0].missing() && in.truth(a[0]);
   std::vector<Value> out;
+  size_t begin = 0;
   for (size_t at = 0; at < s.size();) {
-    size_t end = s.find_first_of("\r\n", at);
-    const size_t begin = at;
-    if (end == std::string::npos) {
-      out.push_back(Value::str(s.substr(begin)));
-      break;
+    const size_t end = unicode::line_end(std::string_view(s).substr(at));
+    if (end == 0) {
+      at += character_bytes(s, at);
+      continue;
     }
-    at = end + (s[end] == '\r' && end + 1 < s.size() && s[end + 1] == '\n' ? 2 : 1);
-    out.push_back(Value::str(s.substr(begin, (keep ? at : end) - begin)));
+    out.push_back(Value::str(s.substr(begin, at + (keep ? end : 0) - begin)));
+    begin = at += end;
   }
+  if (begin < s.size()) out.push_back(Value::str(s.substr(begin)));
   return make<List>(std::move(out));
 }
 
@@ -286,26 +334,33 @@ Value test_all(NativeArgs& a, Test&& test) {
   }
   return Value::boolean(!s.empty());
 }
-bool is_digit(char32_t c) { return c >= '0' && c <= '9'; }
-Value isdigit(Interp&, NativeArgs& a) { return test_all(a, is_digit); }
-Value isalpha(Interp&, NativeArgs& a) { return test_all(a, is_letter); }
+Value isdecimal(Interp&, NativeArgs& a) { return test_all(a, unicode::is_decimal); }
+Value isdigit(Interp&, NativeArgs& a) { return test_all(a, unicode::is_digit); }
+Value isnumeric(Interp&, NativeArgs& a) { return test_all(a, unicode::is_numeric); }
+Value isalpha(Interp&, NativeArgs& a) { return test_all(a, unicode::is_alpha); }
 Value isalnum(Interp&, NativeArgs& a) {
-  return test_all(a, [](char32_t c) { return is_letter(c) || is_digit(c); });
+  return test_all(a, [](char32_t c) { return unicode::is_alpha(c) || unicode::is_numeric(c); });
 }
-Value isspace(Interp&, NativeArgs& a) {
-  return test_all(a, [](char32_t c) { return c < 0x80 && std::isspace(static_cast<int>(c)); });
+Value isspace(Interp&, NativeArgs& a) { return test_all(a, unicode::is_space); }
+Value isprintable(Interp&, NativeArgs& a) {
+  return Value::boolean(self(a).empty() || test_all(a, unicode::is_printable).boolean());
 }
-Value isupper(Interp&, NativeArgs& a) {
-  return Value::boolean(uppered(self(a)) == self(a) && lowered(self(a)) != self(a));
+/// Some letter of one case and none of the other, nor one that is neither, such as ǅ.
+Value is_all(NativeArgs& a, bool (*wanted)(char32_t), bool (*other)(char32_t)) {
+  bool any = false;
+  for (const Placed& c : characters(self(a))) {
+    if (other(c.code) || unicode::is_title(c.code)) return Value::boolean(false);
+    any |= wanted(c.code);
+  }
+  return Value::boolean(any);
 }
-Value islower(Interp&, NativeArgs& a) {
-  return Value::boolean(lowered(self(a)) == self(a) && uppered(self(a)) != self(a));
-}
+Value isupper(Interp&, NativeArgs& a) { return is_all(a, unicode::is_upper, unicode::is_lower); }
+Value islower(Interp&, NativeArgs& a) { return is_all(a, unicode::is_lower, unicode::is_upper); }
 Value isidentifier(Interp&, NativeArgs& a) {
-  const std::string& s = self(a);
-  bool word = !s.empty() && !std::isdigit(static_cast<uint8_t>(s[0]));
-  for (char c : s) word &= c == '_' || std::isalnum(static_cast<uint8_t>(c)) || static_cast<uint8_t>(c) >= 0x80;
-  return Value::boolean(word);
+  const std::vector<Placed> all = characters(self(a));
+  return Value::boolean(
+      !all.empty() && unicode::is_identifier_start(all[0].code) &&
+      std::all_of(all.begin(), all.end(), [](const Placed& c) { return unicode::is_identifier_part(c.code); }));
 }
 
 Value partition(Interp& in, NativeArgs& a) {
@@ -326,14 +381,10 @@ Value rpartition(Interp& in, NativeArgs& a) {
       std::vector<Value>{Value::str(s.substr(0, hit)), a[0], Value::str(s.substr(hit + separator.size()))});
 }
 
-Value swapcase(Interp&, NativeArgs& a) {
-  return Value::str(changed(self(a), [](char32_t c) { return to_lower(c) != c ? to_lower(c) : to_upper(c); }));
-}
-
 Value istitle(Interp&, NativeArgs& a) {
   bool inside = false, any = false;
-  for (char c : self(a)) {
-    const bool up = std::isupper(static_cast<uint8_t>(c)), low = std::islower(static_cast<uint8_t>(c));
+  for (const Placed& c : characters(self(a))) {
+    const bool up = unicode::is_upper(c.code) || unicode::is_title(c.code), low = unicode::is_lower(c.code);
     if ((up && inside) || (low && !inside)) return Value::boolean(false);
     inside = up || low;
     any |= inside;
@@ -482,7 +533,8 @@ class Formatter {
                 : in_.item(v, index ? Value::integer(static_cast<int64_t>(number(key))) : Value::str(std::string(key)));
       path.remove_prefix(std::min(path.size(), end + (item ? 1 : 0)));
     }
-    if (conversion) v = Value::str(conversion == 's' ? in_.str(v) : in_.repr(v));
+    if (conversion)
+      v = Value::str(conversion == 's' ? in_.str(v) : conversion == 'a' ? ascii_of(in_.repr(v)) : in_.repr(v));
     // Its own fields are numbered behind the field that it formats.
     return in_.format(v, colon == std::string_view::npos ? "" : run(f.substr(colon + 1), depth + 1));
   }
@@ -516,7 +568,7 @@ Value format(Interp& in, NativeArgs& a) {
 
 constexpr NativeDef kMethods[] = {
     {"capitalize()", capitalize, "first letter upper, the rest lower"},
-    {"casefold()", lower, "in small letters"},
+    {"casefold()", casefold, "in small letters, for comparisons: ß is ss"},
     {"center(width, fill=' ')", center, "padded on both sides"},
     {"count(text, start=0, end=)", count, "how often it holds a text"},
     {"endswith(suffix, start=0, end=)", endswith, "does it end with a text, or one of a tuple?"},
@@ -527,11 +579,12 @@ constexpr NativeDef kMethods[] = {
     {"isalnum()", isalnum, "only letters and digits?"},
     {"isalpha()", isalpha, "only letters?"},
     {"isascii()", isascii, "only ASCII characters?"},
-    {"isdecimal()", isdigit, "only digits?"},
-    {"isdigit()", isdigit, "only digits?"},
+    {"isdecimal()", isdecimal, "only digits of decimal numbers?"},
+    {"isdigit()", isdigit, "only digits, such as ² too?"},
     {"isidentifier()", isidentifier, "could it be a name?"},
-    {"isnumeric()", isdigit, "only digits?"},
+    {"isnumeric()", isnumeric, "only digits and numbers, such as ½ too?"},
     {"islower()", islower, "no capital letters, and some letters?"},
+    {"isprintable()", isprintable, "nothing that repr() writes as an escape?"},
     {"isspace()", isspace, "only spaces?"},
     {"istitle()", istitle, "each word with one capital, its first letter?"},
     {"isupper()", isupper, "only capital letters?"},

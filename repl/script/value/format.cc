@@ -1,4 +1,7 @@
 // repr, str, format and '%' formatting of values.
+#include <cmath>
+#include <cstdlib>
+
 #include "repl/script/interp/interp.h"
 #include "repl/script/value/text.h"
 
@@ -32,6 +35,16 @@ std::string Interp::format(const Value& v, std::string_view spec) {
   if (spec.empty()) return text;
   fail(ErrorKind::kType, "the format '{}' does not apply to '{}'", spec, type_name(v));
 }
+
+namespace {
+ast::Int value_as_int(Interp& in, double v) {
+  if (std::isnan(v)) in.fail(ErrorKind::kValue, "nan cannot be an int");
+  if (std::isinf(v)) in.fail_as("OverflowError", "{} cannot be an int", ast::float_repr(v));
+  if (std::fabs(v) >= 0x1p127)
+    in.fail(ErrorKind::kValue, "{} does not fit into Kiln's ints of 128 bits", ast::float_repr(v));
+  return static_cast<ast::Int>(v);
+}
+}  // namespace
 
 std::string Interp::percent_format(const std::string& text, const Value& args) {
   auto* tuple = args.get<Tuple>();
@@ -100,17 +113,37 @@ std::string Interp::percent_format(const std::string& text, const Value& args) {
     spec += width;
     if (type == 's' || type == 'r' || type == 'a') {
       if (!precision.empty()) spec += "." + precision;
-      out += take(format_constant(type == 's' ? str(value) : repr(value), spec));
+      std::string shown = type == 's' ? str(value) : repr(value);
+      out += take(format_constant(type == 'a' ? ascii_of(shown) : std::move(shown), spec));
     } else if (type == 'c' && value.get<Str>()) {
       if (length(value) != 1) fail(ErrorKind::kType, "'%c' needs an int or one character, got {}", repr(value));
       out += take(format_constant(str(value), (left ? "" : ">") + spec));
     } else if (type == 'd' || type == 'i' || type == 'u' || type == 'x' || type == 'X' || type == 'o' || type == 'c') {
       auto c = value.constant();
-      if (value.is_float()) c = static_cast<ast::Int>(value.real());
+      const bool decimal = type == 'd' || type == 'i' || type == 'u';
+      if (value.is_float() && decimal) c = value_as_int(*this, value.real());
       if (!c || c->index() < 1 || c->index() > 2)
         fail(ErrorKind::kType, "'%{}' needs a number, got '{}'", type, type_name(value));
-      if (type != 'i' && type != 'u' && type != 'd') spec += type;
-      out += take(format_constant(c->index() == 1 ? ast::Constant(ast::Int{std::get<bool>(*c)}) : *c, spec));
+      if (c->index() == 1) c = ast::Int{std::get<bool>(*c)};
+      const std::string as = decimal ? "" : std::string(1, type);
+      if (precision.empty() || type == 'c') {
+        out += take(format_constant(*c, spec + as));
+        continue;
+      }
+      // A precision is the least number of digits.
+      const std::string signs = flags.find('+') != std::string::npos   ? "+"
+                                : flags.find(' ') != std::string::npos ? " "
+                                                                       : "";
+      const bool prefix = flags.find('#') != std::string::npos && !decimal;
+      std::string digits = take(format_constant(*c, signs + (prefix ? "#" : "") + as));
+      const size_t at = digits.find_first_of("0123456789abcdefABCDEF") + (prefix ? 2 : 0);
+      const auto least = static_cast<size_t>(std::min(1000, std::atoi(precision.c_str())));
+      if (digits.size() - at < least) digits.insert(at, least - (digits.size() - at), '0');
+      // Zeros of the width go behind the sign too.
+      const bool zeros = !left && flags.find('0') != std::string::npos;
+      const size_t wide = width.empty() ? 0 : static_cast<size_t>(std::min(100000, std::atoi(width.c_str())));
+      if (zeros && digits.size() < wide) digits.insert(at, wide - digits.size(), '0');
+      out += take(format_constant(digits, (left ? "<" : ">") + width));
     } else if (std::string_view("eEfFgG").find(type) != std::string_view::npos) {
       if (!precision.empty()) spec += "." + precision;
       out += take(format_constant(to_double(value, "a value of '%'"), spec + type));
@@ -120,6 +153,12 @@ std::string Interp::percent_format(const std::string& text, const Value& args) {
   }
   if (tuple && used < tuple->items.size())
     fail(ErrorKind::kType, "the '%' format takes {} values, got {}", used, tuple->items.size());
+  // What could be a mapping may be left over, as in Python.
+  const auto* o = args.object();
+  const bool own_items = o && o->own_type() && (*o->own_type())->find("__getitem__");
+  const bool keyed = dict || own_items || args.get<List>() || args.get<Range>();
+  if (!tuple && used == 0 && !keyed)
+    fail(ErrorKind::kType, "the '%' format takes no values, got '{}'", type_name(args));
   return out;
 }
 

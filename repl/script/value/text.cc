@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "support/text_width.h"
+
 namespace kiln::script {
 
 size_t character_bytes(std::string_view text, size_t at) {
@@ -50,6 +52,7 @@ struct Spec {
   char align = 0;  // < > ^ =
   char sign = '-';
   bool alternate = false;
+  bool zero_flag = false;  // the alignment comes from a '0' before the width
   int width = 0;
   char group = 0;  // , or _
   int precision = -1;
@@ -87,7 +90,7 @@ Result<Spec> parse_spec(std::string_view text) {
   s.alternate = take("#") != 0;
   if (take("0")) {
     if (!has_fill) s.fill = "0";
-    if (!s.align) s.align = '=';
+    if (!s.align) s.align = '=', s.zero_flag = true;
   }
   auto number = [&](int& out) {
     out = 0;
@@ -151,9 +154,11 @@ Result<std::string> format_int(const Spec& s, ast::Int value) {
   std::string digits;
   size_t every = 3;
   if (s.type == 'c') {
-    if (value < 0 || value > 0x7F)
-      return error(ErrorKind::kUnsupported, "the format 'c' takes characters up to U+007F");
-    return pad(s, "", std::string(1, static_cast<char>(value)), '<');
+    if (value < 0 || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
+      return error(ErrorKind::kValue, "{} is no character", ast::to_string(value));
+    std::string character;
+    append_utf8(character, static_cast<char32_t>(value));
+    return pad(s, "", character, '<');
   }
   if (s.type == 0 || s.type == 'd' || s.type == 'n') {
     digits = ast::to_string(value);
@@ -190,9 +195,7 @@ Result<std::string> format_float(const Spec& s, double value) {
     digits = std::isnan(value) ? "nan" : "inf";
     if (s.type == 'E' || s.type == 'F' || s.type == 'G')
       std::transform(digits.begin(), digits.end(), digits.begin(), ::toupper);
-    Spec plain = s;
-    if (plain.fill == "0" && plain.align == '=') plain.fill = " ", plain.align = '>';
-    return pad(plain, sign, digits, '>');
+    return pad(s, sign, digits, '>');
   }
   switch (s.type) {
     case 0:
@@ -246,6 +249,7 @@ Result<std::string> format_constant(const ast::Constant& value, std::string_view
   KILN_TRY(Spec s, parse_spec(text));
   constexpr std::string_view kIntTypes = "bcdnoxX", kFloatTypes = "eEfFgG%";
   if (const auto* str = std::get_if<std::string>(&value)) {
+    if (s.zero_flag) s.align = '<';  // of a text the zeros stand behind it
     if ((s.type && s.type != 's') || s.align == '=' || s.sign != '-' || s.group)
       return error(ErrorKind::kValue, "the format '{}' does not apply to a str", text);
     std::string out = *str;
