@@ -171,6 +171,7 @@ struct Param {
   ExprPtr annotation, default_value;
   SourceRange range;
   enum class Kind { kPlain, kArgs, kKwargs, kKeywordOnly } kind = Kind::kPlain;
+  bool positional_only = false;  // before a '/'
 };
 struct Lambda : Expr {
   KILN_EXPR(Lambda) std::vector<Param> params;

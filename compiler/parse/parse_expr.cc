@@ -224,8 +224,11 @@ std::vector<Param> Parser::parameters(Tok close, bool annotations) {
   bool keyword_only = false, seen_default = false, bare_star = false;
   while (!at(close)) {
     Token first = now();
-    if (take(Tok::kSlash)) {  // what is before it is positional-only; Kiln lets it be named all the same
+    if (take(Tok::kSlash)) {
       if (params.empty()) fail(error_at(range(first), ErrorKind::kSyntax, "expected a parameter before '/'"));
+      if (keyword_only || params[0].positional_only)
+        fail(error_at(range(first), ErrorKind::kSyntax, "'/' stands once among the parameters, before any '*'"));
+      for (Param& before : params) before.positional_only = true;
       if (!take(Tok::kComma)) break;
       continue;
     }

@@ -221,10 +221,10 @@ const Function& function_argument(Interp& in, const Value& v) {
   return *f;
 }
 
-std::string_view parameter_kind(ast::Param::Kind kind) {
-  switch (kind) {
+std::string_view parameter_kind(const ast::Param& p) {
+  switch (p.kind) {
     case ast::Param::Kind::kPlain:
-      return "POSITIONAL_OR_KEYWORD";
+      return p.positional_only ? "POSITIONAL_ONLY" : "POSITIONAL_OR_KEYWORD";
     case ast::Param::Kind::kArgs:
       return "VAR_POSITIONAL";
     case ast::Param::Kind::kKwargs:
@@ -245,7 +245,7 @@ Value parameters(Interp& in, NativeArgs& a) {
     if (!f.defaults[i].missing()) value.push_back(f.defaults[i]);
     Value* annotation = annotations.get<Dict>()->table.find(p.name);
     out.push_back(
-        make<Tuple>(std::vector<Value>{Value::str(p.name), Value::str(std::string(parameter_kind(p.kind))),
+        make<Tuple>(std::vector<Value>{Value::str(p.name), Value::str(std::string(parameter_kind(p))),
                                        make<Tuple>(std::move(value)), annotation ? *annotation : Value::none()}));
   }
   return make<List>(std::move(out));

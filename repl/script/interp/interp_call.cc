@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "kiln/interrupt.h"
+#include "repl/script/builtins/builtins.h"
 #include "repl/script/interp/function_generator.h"
 #include "repl/script/interp/interp.h"
 #include "repl/script/value/classes.h"
@@ -52,6 +53,34 @@ Ref<Dict> annotations(const Function& f) {
 }
 }  // namespace
 
+namespace {
+/// What `__code__` says of a function.
+Value code_object(const Function& f) {
+  auto out = make<Opaque>("code object " + f.name);
+  std::vector<Value> names;
+  auto add = [&](Param::Kind kind) {
+    int64_t count = 0;
+    for (const Param& p : *f.params)
+      if (p.kind == kind) names.push_back(Value::str(p.name)), ++count;
+    return Value::integer(count);
+  };
+  out->members.set("co_argcount", add(Param::Kind::kPlain));
+  out->members.set("co_kwonlyargcount", add(Param::Kind::kKeywordOnly));
+  add(Param::Kind::kArgs);
+  add(Param::Kind::kKwargs);
+  for (size_t i = f.params->size(); i < f.code->slot_names.size(); ++i)
+    if (f.code->slot_names[i].find('#') == std::string::npos) names.push_back(Value::str(f.code->slot_names[i]));
+  const auto only = std::count_if(f.params->begin(), f.params->end(), [](const Param& p) { return p.positional_only; });
+  const Place place = place_of(f.def ? f.def->range : f.body->range);
+  out->members.set("co_posonlyargcount", Value::integer(only));
+  out->members.set("co_varnames", make<Tuple>(std::move(names)));
+  out->members.set("co_name", Value::str(f.name));
+  out->members.set("co_filename", Value::str(place.file));
+  out->members.set("co_firstlineno", Value::integer(place.line));
+  return out;
+}
+}  // namespace
+
 std::optional<Value> Function::attribute(Interp&, std::string_view attribute) {
   if (Value* v = fields.find(attribute)) return *v;
   if (attribute == "__name__") return Value::str(name);
@@ -68,6 +97,14 @@ std::optional<Value> Function::attribute(Interp&, std::string_view attribute) {
     for (size_t i = 0; i < params->size(); ++i)
       if ((*params)[i].kind == Param::Kind::kPlain && !defaults[i].missing()) items.push_back(defaults[i]);
     return items.empty() ? Value::none() : Value(make<Tuple>(std::move(items)));
+  }
+  if (attribute == "__code__") return code_object(*this);
+  if (attribute == "__kwdefaults__") {
+    auto named = make<Dict>();
+    for (size_t i = 0; i < params->size(); ++i)
+      if ((*params)[i].kind == Param::Kind::kKeywordOnly && !defaults[i].missing())
+        named->table.set((*params)[i].name, defaults[i]);
+    return named->table.size() == 0 ? Value::none() : Value(named);
   }
   if (attribute == "__doc__") {
     const auto* first = def && !def->body.empty() ? dyn_as<ExprStmt>(def->body[0].get()) : nullptr;
@@ -288,7 +325,9 @@ void Interp::bind(const Function& fn, CallArgs& args, Frame& frame) {
   if (next < args.args.size()) fail_binding(fn, args);
   for (KeywordArg& k : args.keywords) {
     const size_t i = fn.code->parameter(k.name);
-    if (i < params.size() && params[i].kind != Param::Kind::kArgs && params[i].kind != Param::Kind::kKwargs) {
+    const bool named = i < params.size() && params[i].kind != Param::Kind::kArgs &&
+                       params[i].kind != Param::Kind::kKwargs && !params[i].positional_only;
+    if (named) {
       if (!frame.slots[i].missing()) fail(ErrorKind::kType, "{}() got the argument '{}' twice", fn.name, k.name);
       frame.slots[i] = std::move(k.value);
     } else if (rest) {
@@ -322,12 +361,17 @@ void Interp::fail_binding(const Function& fn, const CallArgs& args) {
   SourceRange place = fn.def ? fn.def->range : fn.body->range;
   std::string help =
       fmt::format("{}() takes {}", fn.name, names.empty() ? "no arguments" : fmt::to_string(fmt::join(names, ", ")));
-  for (const KeywordArg& k : args.keywords)
+  for (const KeywordArg& k : args.keywords) {
+    const size_t i = fn.code->parameter(k.name);
+    if (i < fn.params->size() && (*fn.params)[i].positional_only)
+      fail(with_note(error(ErrorKind::kType, "{}() takes the argument '{}' by position only", fn.name, k.name), help,
+                     place));
     if (!known.contains(k.name) && !k.name.empty()) {
       std::string near = nearest_name(k.name, names);
       Diagnostic d = error(ErrorKind::kType, "{}() has no argument '{}'", fn.name, k.name);
       fail(with_note(std::move(d), near.empty() ? help : fmt::format("help: did you mean '{}'?", near), place));
     }
+  }
   if (args.args.size() > positional)
     fail(with_note(error(ErrorKind::kType, "{}() takes {} positional argument{}, got {}", fn.name, positional,
                          positional == 1 ? "" : "s", args.args.size()),

@@ -34,6 +34,9 @@ class Parameter:
         return f'<Parameter "{self}">'
 
 
+_BY_POSITION = ("POSITIONAL_ONLY", "POSITIONAL_OR_KEYWORD")
+
+
 class BoundArguments:
     def __init__(self, signature, arguments):
         self.signature = signature
@@ -58,7 +61,7 @@ class BoundArguments:
         for name, p in self.signature.parameters.items():
             if p.kind == "VAR_POSITIONAL":
                 out.extend(self.arguments.get(name, ()))
-            elif p.kind == "POSITIONAL_OR_KEYWORD" and name in self.arguments:
+            elif p.kind in _BY_POSITION and name in self.arguments:
                 out.append(self.arguments[name])
         return tuple(out)
 
@@ -97,11 +100,11 @@ class Signature:
                 if given:
                     out[name] = given
                 given = {}
-            elif p.kind == "POSITIONAL_OR_KEYWORD" and left:
-                if name in given:
+            elif p.kind in _BY_POSITION and left:
+                if name in given and p.kind != "POSITIONAL_ONLY":
                     raise TypeError(f"multiple values for argument '{name}'")
                 out[name] = left.pop(0)
-            elif name in given:
+            elif name in given and p.kind != "POSITIONAL_ONLY":
                 out[name] = given.pop(name)
             elif p.default is _empty and not partial:
                 raise TypeError(f"missing a required argument: '{name}'")
@@ -116,12 +119,17 @@ class Signature:
                          self.return_annotation if return_annotation is None else return_annotation)
 
     def __str__(self):
-        parts, star = [], False
+        parts, star, before = [], False, None
         for p in self.parameters.values():
+            if before == "POSITIONAL_ONLY" and p.kind != before:
+                parts.append("/")
+            before = p.kind
             if p.kind == "KEYWORD_ONLY" and not star:
                 parts.append("*")
             star = star or p.kind in ("KEYWORD_ONLY", "VAR_POSITIONAL")
             parts.append(str(p))
+        if before == "POSITIONAL_ONLY":
+            parts.append("/")
         end = "" if self.return_annotation is _empty else f" -> {self.return_annotation}"
         return "(" + ", ".join(parts) + ")" + end
 
