@@ -60,6 +60,7 @@ bool FunctionGenerator::resume(Interp& in, const Value& sent, const ScriptError*
   if (running_) in.fail(ErrorKind::kValue, "generator already executing");
   if (blocks_.empty()) {
     if (thrown) throw ScriptError(*thrown);
+    result_ = Value::none();  // the value of a return is told once
     return false;
   }
   if (!started_ && !sent.is_none()) in.fail(ErrorKind::kType, "a value was sent to a generator that has not started");

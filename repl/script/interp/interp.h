@@ -196,6 +196,8 @@ class Interp {
   /// its kind.
   [[noreturn]] void fail(Diagnostic d, std::string_view type = {});
   [[noreturn]] void raise(Value exception, SourceRange where);
+  /// The exception that is being handled becomes what another one says it came from.
+  void set_context(Instance& exception);
   template <class T>
   T take(Result<T> r) {
     if (!r.ok()) fail(std::move(r.error()));

@@ -462,6 +462,7 @@ void Interp::fail(Diagnostic d, std::string_view type) {
   if (type.empty()) type = by_zero ? "ZeroDivisionError" : exception_of(d.kind);
   auto instance = make<Instance>(exception_type(type));
   instance->fields.set("args", make<Tuple>(std::vector<Value>{Value::str(d.message)}));
+  set_context(*instance);
   e.exception = instance;
   e.diagnostic = std::move(d);
   Place here = place_of(blamed());
@@ -493,6 +494,7 @@ void Interp::fail_as_type(std::string_view type, std::string message, std::strin
   std::vector<Value> values;
   if (!argument || !argument->empty()) values.push_back(Value::str(argument ? *argument : message));
   instance->fields.set("args", make<Tuple>(std::move(values)));
+  set_context(*instance);
   e.exception = instance;
   e.diagnostic = Diagnostic{t->error.value_or(ErrorKind::kValue), std::move(message), place_of(blamed()), {}};
   if (!help.empty()) e.diagnostic.notes.push_back({std::move(help), {}});
@@ -500,10 +502,29 @@ void Interp::fail_as_type(std::string_view type, std::string message, std::strin
   throw e;
 }
 
+void Interp::set_context(Instance& exception) {
+  const Value around = handled();
+  if (around.missing() || around.same(Value(&exception))) return;
+  // Without a circle, as when the exception that is handled was raised while this one was.
+  constexpr int kMostLooked = 1000;  // a script may have closed a circle of its own
+  Value at = around;
+  for (int looked = 0; looked < kMostLooked; ++looked) {
+    auto* i = at.get<Instance>();
+    if (!i) break;
+    Value* next = i->fields.find("__context__");
+    if (!next) break;
+    if (next->same(Value(&exception))) {
+      i->fields.erase("__context__");
+      break;
+    }
+    at = Value(*next);
+  }
+  exception.fields.set("__context__", around);
+}
+
 void Interp::raise(Value exception, SourceRange where) {
   auto* instance = exception.get<Instance>();
-  if (const Value around = handled(); !around.missing() && !around.same(exception))
-    instance->fields.set("__context__", around);
+  set_context(*instance);
   std::string text = str(exception);
   ScriptError e;
   e.diagnostic = Diagnostic{instance->type->error.value_or(ErrorKind::kValue),

@@ -408,7 +408,14 @@ Flow Interp::exec_try(const Try& s, Frame& f) {
   Flow flow = Flow::kNormal;
   try {
     flow = attempt();
-  } catch (ScriptError&) {
+  } catch (ScriptError& e) {
+    // What the finally block raises came while this exception was on its way.
+    struct Handled {
+      std::vector<Value>& all;
+      const size_t size = all.size();
+      ~Handled() { all.resize(size); }
+    } around{handled_};
+    handled_.push_back(e.exception);
     // `return`, `break` or `continue` in a finally block swallows the exception, as in Python.
     if (Flow last = exec(s.finally_body, f); last != Flow::kNormal) return last;
     throw;

@@ -129,7 +129,8 @@ std::optional<Value> instance_attribute(Interp& in, Object* self, Dict& dict, st
   if (is_exception(in, type.get())) {
     Value* args = dict.table.find("args");
     auto* given = args ? args->get<Tuple>() : nullptr;
-    if (name == "code" || name == "value") {
+    const char* of = name == "code" ? "SystemExit" : name == "value" ? "StopIteration" : nullptr;
+    if (of && type->derives_from(in.exception_type(of).get())) {
       if (!given || given->items.empty()) return Value::none();
       return given->items.size() == 1 ? given->items[0] : *args;
     }
@@ -139,6 +140,18 @@ std::optional<Value> instance_attribute(Interp& in, Object* self, Dict& dict, st
                  : Value::none();
     if (name == "__suppress_context__") return Value::boolean(dict.table.find("__cause__"));
     if (name == "__cause__" || name == "__context__" || name == "__traceback__") return Value::none();
+    if (name == "add_note") {
+      auto o = make<Opaque>("add_note");
+      o->on_call = [me](Interp& interp, CallArgs& given_args) -> Value {
+        if (given_args.args.size() != 1 || !given_args.keywords.empty() || !given_args.args[0].get<Str>())
+          interp.fail(ErrorKind::kType, "add_note() takes one text");
+        Table& fields = me.get<Instance>()->fields;
+        if (!fields.find("__notes__")) fields.set("__notes__", make<List>());
+        fields.find("__notes__")->get<List>()->items.push_back(given_args.args[0]);
+        return Value::none();
+      };
+      return Value(o);
+    }
   }
   if (name.starts_with("__") && name.ends_with("__")) {
     if (name == "__doc__" || name == "__module__") return type->attribute(in, name);
@@ -713,7 +726,7 @@ std::string Instance::repr(Interp& in) {
 
 std::string Instance::str(Interp& in) {
   if (auto text = special_text(in, this, "__str__")) return *text;
-  if (!type->find("__repr__") && is_exception(in, type.get())) return exception_text(in, *this, false);
+  if (is_exception(in, type.get())) return exception_text(in, *this, false);
   return repr(in);
 }
 
