@@ -117,6 +117,50 @@ std::string normal(const std::string& p) {
   if (out.size() > 1 && out.back() == '/') out.pop_back();
   return out;
 }
+/// How many elements all begin with.
+template <class T>
+size_t common_elements(const std::vector<T>& all) {
+  size_t n = all[0].size();
+  for (const T& one : all) {
+    size_t same = 0;
+    while (same < std::min(n, one.size()) && one[same] == all[0][same]) ++same;
+    n = same;
+  }
+  return n;
+}
+std::vector<std::string> path_texts(Interp& in, const Value& many) {
+  std::vector<std::string> out;
+  for (const Value& v : in.to_vector(many)) out.push_back(path_text(in, v));
+  return out;
+}
+Value path_commonprefix(Interp& in, NativeArgs& a) {
+  const std::vector<std::string> paths = path_texts(in, a[0]);
+  if (paths.empty()) return Value::str("");
+  std::string prefix = paths[0].substr(0, common_elements(paths));
+  // Not inside a character.
+  while (prefix.size() < paths[0].size() && (static_cast<uint8_t>(paths[0][prefix.size()]) & 0xC0) == 0x80)
+    prefix.pop_back();
+  return Value::str(std::move(prefix));
+}
+Value path_commonpath(Interp& in, NativeArgs& a) {
+  const std::vector<std::string> paths = path_texts(in, a[0]);
+  if (paths.empty()) in.fail(ErrorKind::kValue, "commonpath() needs a path");
+  const bool absolute = paths[0].starts_with('/');
+  std::vector<std::vector<std::string>> parts(paths.size());
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (paths[i].starts_with('/') != absolute)
+      in.fail(ErrorKind::kValue, "commonpath() of absolute and relative paths");
+    for (size_t at = 0; at < paths[i].size();) {
+      const size_t end = std::min(paths[i].find('/', at), paths[i].size());
+      const std::string part = paths[i].substr(at, end - at);
+      if (!part.empty() && part != ".") parts[i].push_back(part);
+      at = end + 1;
+    }
+  }
+  const size_t n = common_elements(parts);
+  const std::vector<std::string> common(parts[0].begin(), parts[0].begin() + static_cast<ptrdiff_t>(n));
+  return Value::str((absolute ? "/" : "") + fmt::format("{}", fmt::join(common, "/")));
+}
 std::string current_folder(Interp& in) {
   std::error_code bad;
   const fs::path here = fs::current_path(bad);
@@ -248,6 +292,8 @@ constexpr NativeDef kOsPath[] = {
     {"isabs(path)", path_isabs, "does it begin at the root?"},
     {"isdir(path)", isdir, "is it a folder?"},
     {"isfile(path)", isfile, "is it a file?"},
+    {"commonpath(paths)", path_commonpath, "the longest path that all begin with"},
+    {"commonprefix(paths)", path_commonprefix, "the longest text that all begin with, which may end inside a name"},
     {"join(*parts)", path_join, "the parts as one path"},
     {"normpath(path)", path_normpath, "without '.' and '..'"},
     {"realpath(path)", path_realpath, "the path from the root, without links"},

@@ -13,6 +13,7 @@
 #include "repl/modules/torch/pending.h"
 #include "repl/modules/torch/torch_state.h"
 #include "repl/script/builtins/builtins.h"
+#include "repl/script/value/classes.h"
 #include "support/environment.h"
 
 namespace kiln::script {
@@ -36,6 +37,9 @@ double ceil_of(double x) { return std::ceil(x); }
 double trunc_of(double x) { return std::trunc(x); }
 template <double (*F)(double)>
 Value whole_function(Interp& in, NativeArgs& a) {
+  const char* special_name = F == ceil_of ? "__ceil__" : F == floor_of ? "__floor__" : "__trunc__";
+  if (auto* o = a[0].object(); o && o->own_type())
+    if (auto v = special(in, o, special_name, {})) return *v;
   if (a[0].kind() == Kind::kInt || a[0].kind() == Kind::kBool) return in.unary(ast::UnaryOp::kPlus, a[0]);
   double x = F(in.to_double(a[0], "the argument"));
   if (!std::isfinite(x)) in.fail(ErrorKind::kValue, "{} cannot be an int", ast::float_repr(x));

@@ -201,10 +201,7 @@ Value dict_pop(Interp& in, NativeArgs& a) {
 Value update(Interp& in, NativeArgs& a) {
   Dict& into = *a.self->get<Dict>();
   auto merge = [&](const Value& v) {
-    if (auto* other = v.get<Dict>()) {
-      for (const auto& e : other->table.live()) into.set_item(in, e.key, e.value);
-      return;
-    }
+    if (visit_mapping(in, v, [&](const Value& k, Value value) { into.set_item(in, k, std::move(value)); })) return;
     in.for_each(v, [&](const Value& pair) {
       std::vector<Value> two = in.to_vector(pair);
       if (two.size() != 2)
@@ -286,6 +283,11 @@ Value with_each(Interp& in, NativeArgs& a, ast::BinaryOp op) {
   for (const Value& other : a[0].get<Tuple>()->items) out = in.binary(op, out, as_set(in, other));
   return out;
 }
+Value symmetric_difference_update(Interp& in, NativeArgs& a) {
+  const Value result = in.binary(ast::BinaryOp::kXor, as_set(in, *a.self), as_set(in, a[0]));
+  set(a) = std::move(result.get<Set>()->table);
+  return Value::none();
+}
 Value set_union(Interp& in, NativeArgs& a) { return with_each(in, a, ast::BinaryOp::kOr); }
 Value set_intersection(Interp& in, NativeArgs& a) { return with_each(in, a, ast::BinaryOp::kAnd); }
 Value set_difference(Interp& in, NativeArgs& a) { return with_each(in, a, ast::BinaryOp::kSub); }
@@ -350,6 +352,7 @@ constexpr NativeDef kSetMethods[] = {
     {"intersection_update(*others)", intersection_update, "removes what not all hold"},
     {"pop()", set_pop, "removes and returns an element"},
     {"remove(value)", set_remove, "removes a value"},
+    {"symmetric_difference_update(other)", symmetric_difference_update, "adds what it lacks, removes what both hold"},
     {"update(*others)", set_update, "adds all elements"},
 };
 
@@ -375,7 +378,8 @@ Value is_integer(Interp&, NativeArgs& a) {
 
 Value as_integer_ratio(Interp& in, NativeArgs& a) {
   const double v = a.self->real();
-  if (!std::isfinite(v)) in.fail(ErrorKind::kValue, "{} is no ratio of ints", ast::float_repr(v));
+  if (std::isinf(v)) in.fail_as("OverflowError", "{} is no ratio of ints", ast::float_repr(v));
+  if (std::isnan(v)) in.fail(ErrorKind::kValue, "nan is no ratio of ints");
   int exponent = 0;
   double mantissa = std::frexp(v, &exponent);
   for (; mantissa != std::floor(mantissa); --exponent) mantissa *= 2;
@@ -386,16 +390,41 @@ Value as_integer_ratio(Interp& in, NativeArgs& a) {
                                         Value::wide(ast::Int{1} << std::max(0, -exponent))});
 }
 
+Value int_ratio(Interp& in, NativeArgs& a) {
+  return make<Tuple>(std::vector<Value>{in.unary(ast::UnaryOp::kPlus, *a.self), Value::integer(1)});
+}
+Value conjugate(Interp& in, NativeArgs& a) { return in.unary(ast::UnaryOp::kPlus, *a.self); }
+
 constexpr NativeDef kIntMethods[] = {
+    {"as_integer_ratio()", int_ratio, "(the int, 1)"},
+    {"conjugate()", conjugate, "the int itself"},
     {"bit_length()", bit_length, "bits needed without the sign"},
     {"bit_count()", bit_count, "bits that are 1"},
 };
 constexpr NativeDef kFloatMethods[] = {
     {"as_integer_ratio()", as_integer_ratio, "(numerator, denominator)"},
+    {"conjugate()", conjugate, "the float itself"},
     {"is_integer()", is_integer, "is it a whole number?"},
 };
 
 }  // namespace
+
+bool visit_mapping(Interp& in, const Value& v, const std::function<void(const Value&, Value)>& visit) {
+  auto* o = v.object();
+  auto* d = v.get<Dict>();
+  if (d && !(o->own_type() && (*o->own_type())->find("__iter__"))) {
+    for (const auto& e : d->table.live()) visit(e.key, e.value);
+    return true;
+  }
+  if (!o || !o->own_type()) return false;
+  const auto names = in.find_attribute(v, "keys");
+  if (!names) return false;
+  in.for_each(in.call(*names, {}), [&](const Value& key) {
+    visit(key, in.item(v, key));
+    return true;
+  });
+  return true;
+}
 
 void install_container_methods(Interp& in) {
   static constexpr NativeDef kFromKeys = {"fromkeys(iterable, value=None)", fromkeys,

@@ -3,14 +3,32 @@
 #include <cstdlib>
 
 #include "repl/script/builtins/builtins.h"
+#include "repl/script/value/classes.h"
+#include "support/text_width.h"
+#include "support/unicode.h"
 
 namespace kiln::script {
 
 namespace {
 
-std::string stripped(const std::string& s) {
-  size_t first = s.find_first_not_of(" \t\n\r\f\v"), last = s.find_last_not_of(" \t\n\r\f\v");
-  return first == std::string::npos ? "" : s.substr(first, last - first + 1);
+/// A text that is a number, without the spaces around it and with ASCII's digits in the place of others.
+std::string stripped(std::string_view s) {
+  std::string out;
+  size_t end = 0;  // behind the last character that is no space
+  for (size_t i = 0; i < s.size();) {
+    const Character c = first_character(s.substr(i));
+    const bool space = unicode::is_space(c.code);
+    if (!space || !out.empty()) {
+      if (unicode::is_decimal(c.code))
+        out += static_cast<char>('0' + unicode::decimal_value(c.code));
+      else
+        out.append(s, i, c.bytes);
+    }
+    if (!space) end = out.size();
+    i += c.bytes;
+  }
+  out.resize(end);
+  return out;
 }
 
 Value parse_int(Interp& in, const std::string& text, int64_t base) {
@@ -45,8 +63,21 @@ Value parse_int(Interp& in, const std::string& text, int64_t base) {
   return Value::wide(negative ? -value : value);
 }
 
+/// What a conversion of a script's class gave, which must be an int.
+ast::Int whole(Interp& in, const Value& v, std::string_view from) {
+  if (v.small_int_or_bool()) return v.integer();
+  if (auto* w = v.get<WideInt>()) return w->value;
+  in.fail(ErrorKind::kType, "{}() must give an int, got '{}'", from, in.type_name(v));
+}
+
 Value make_int(Interp& in, NativeArgs& a) {
   if (a[0].missing()) return Value::integer(0);
+  if (auto* o = a[0].object(); o && o->own_type() && a[1].missing()) {
+    for (const char* name : {"__int__", "__index__", "__trunc__"})
+      if (auto v = special(in, o, name, {})) return Value::wide(whole(in, *v, name));
+    if (!a[0].get<Str>() && !a[0].get<WideInt>())
+      in.fail(ErrorKind::kType, "int()'s argument must be a number or a text, got '{}'", in.type_name(a[0]));
+  }
   if (auto* s = a[0].get<Str>()) return parse_int(in, s->text, a[1].missing() ? 10 : in.to_int(a[1], "int()'s base"));
   if (!a[1].missing()) in.fail(ErrorKind::kType, "int() takes a base only with a str");
   if (a[0].small_int_or_bool()) return Value::integer(a[0].integer());
@@ -63,6 +94,11 @@ Value make_int(Interp& in, NativeArgs& a) {
 
 Value make_float(Interp& in, NativeArgs& a) {
   if (a[0].missing()) return Value::real(0);
+  if (auto* o = a[0].object(); o && o->own_type())
+    if (auto v = special(in, o, "__float__", {})) {
+      if (v->is_float()) return *v;
+      in.fail(ErrorKind::kType, "__float__() must give a float, got '{}'", in.type_name(*v));
+    }
   auto* s = a[0].get<Str>();
   if (!s) return Value::real(in.to_double(a[0], "float()'s argument"));
   std::string text = stripped(s->text), digits;
@@ -111,9 +147,7 @@ Value make_frozenset(Interp& in, NativeArgs& a) {
 Value make_dict(Interp& in, NativeArgs& a) {
   auto dict = make<Dict>();
   if (!a[0].missing()) {
-    if (auto* other = a[0].get<Dict>()) {
-      for (const auto& e : other->table.live()) dict->table.set(in, e.key, e.value);
-    } else {
+    if (!visit_mapping(in, a[0], [&](const Value& k, Value v) { dict->table.set(in, k, std::move(v)); })) {
       in.for_each(a[0], [&](const Value& pair) {
         std::vector<Value> items = in.to_vector(pair);
         if (items.size() != 2)

@@ -114,6 +114,8 @@ Value round(Interp& in, NativeArgs& a) {
     return Value::integer(a[0].integer());
   if (a[0].get<Instance>())
     if (auto f = in.find_attribute(a[0], "__round__")) return to_int ? in.call(*f, {}) : in.call(*f, {a[1]});
+  if (a[0].get<Instance>())
+    in.fail(ErrorKind::kType, "round() does not apply to '{}': its class has no __round__", in.type_name(a[0]));
   double v = in.to_double(a[0], "round()'s argument");
   if (to_int) {
     if (std::isinf(v)) in.fail_as("OverflowError", "{} cannot be rounded to an int", ast::float_repr(v));
@@ -269,9 +271,31 @@ Value sorted(Interp& in, NativeArgs& a) {
   return make<List>(std::move(items));
 }
 
+/// From the last element to the first of what has __len__ and __getitem__.
+class ReversedItems : public IteratorObject {
+ public:
+  ReversedItems(Value of, int64_t count) : of_(std::move(of)), left_(count) {}
+  bool next(Interp& in, Value& out) override {
+    in.check_stack();
+    if (left_ <= 0) return false;
+    out = in.item(of_, Value::integer(--left_));
+    return true;
+  }
+
+ private:
+  const Value of_;
+  int64_t left_;
+};
+
 Value reversed(Interp& in, NativeArgs& a) {
-  if (a[0].get<Instance>())
-    if (auto f = in.find_attribute(a[0], "__reversed__")) return in.iterator(in.call(*f, {}));
+  auto* o = a[0].object();
+  if (o && o->own_type()) {
+    TypeObject& type = **o->own_type();
+    if (auto v = special(in, o, "__reversed__", {})) return *v;
+    if (type.find("__getitem__") && type.find("__len__")) return make<ReversedItems>(a[0], in.length(a[0]));
+  }
+  if (a[0].get<Instance>() || a[0].get<IteratorObject>() || any_set(a[0]))
+    in.fail(ErrorKind::kType, "'{}' cannot be reversed: it has no order from its end", in.type_name(a[0]));
   std::vector<Value> items = in.to_vector(a[0]);
   std::reverse(items.begin(), items.end());
   return make<List>(std::move(items))->iterate(in);
@@ -289,25 +313,24 @@ Value all(Interp& in, NativeArgs& a) {
   return Value::boolean(good);
 }
 
+/// What an operand of a script's class makes of an operation that no operator stands for.
+std::optional<Value> own_operation(Interp& in, const Value& self, std::string_view name,
+                                   std::initializer_list<Value> args) {
+  auto* o = self.object();
+  return o && o->own_type() ? special(in, o, name, args) : std::nullopt;
+}
+
 Value divmod(Interp& in, NativeArgs& a) {
+  if (auto v = own_operation(in, a[0], "__divmod__", {a[1]})) return *v;
+  if (auto v = own_operation(in, a[1], "__rdivmod__", {a[0]})) return *v;
   return make<Tuple>(
       std::vector<Value>{in.binary(ast::BinaryOp::kFloorDiv, a[0], a[1]), in.binary(ast::BinaryOp::kMod, a[0], a[1])});
 }
 
 Value pow(Interp& in, NativeArgs& a) {
-  if (a[2].missing()) return in.binary(ast::BinaryOp::kPow, a[0], a[1]);
-  int64_t base = in.to_int(a[0], "pow()'s base"), exponent = in.to_int(a[1], "pow()'s exponent"),
-          modulus = in.to_int(a[2], "pow()'s modulus");
-  if (modulus == 0) in.fail(ErrorKind::kValue, "pow()'s modulus cannot be 0");
-  if (exponent < 0) in.fail(ErrorKind::kUnsupported, "pow() with a modulus needs an exponent that is not negative");
-  auto wrap = [&](ast::Int v) {
-    v %= modulus;
-    return v != 0 && (v < 0) != (modulus < 0) ? v + modulus : v;
-  };
-  ast::Int result = wrap(1), factor = wrap(base);
-  for (; exponent > 0; exponent >>= 1, factor = wrap(factor * factor))
-    if (exponent & 1) result = wrap(result * factor);
-  return Value::wide(result);
+  if (a[2].missing() || a[2].is_none()) return in.binary(ast::BinaryOp::kPow, a[0], a[1]);
+  if (auto v = own_operation(in, a[0], "__pow__", {a[1], a[2]})) return *v;
+  return power_modulo(in, a[0], a[1], a[2]);
 }
 
 Value in_base(Interp& in, const Value& v, std::string_view spec) {
@@ -323,7 +346,7 @@ Value id(Interp& in, NativeArgs& a) {
   return Value::integer(a[0].object() ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(a[0].object()))
                                       : static_cast<int64_t>(in.hash(a[0]) >> 1));
 }
-Value hash(Interp& in, NativeArgs& a) { return Value::integer(static_cast<int64_t>(in.hash(a[0]) >> 1)); }
+Value hash(Interp& in, NativeArgs& a) { return Value::integer(value_hash(in, a[0])); }
 
 Value callable(Interp& in, NativeArgs& a) {
   switch (a[0].kind()) {
@@ -424,6 +447,10 @@ Value dir(Interp& in, NativeArgs& a) {
   if (a[0].missing()) {
     for (const auto& slot : in.current_globals().slots())
       if (!slot.value.missing()) names.push_back(slot.name);
+  } else if (auto* self = a[0].object(); self && self->own_type() && (*self->own_type())->find("__dir__")) {
+    std::vector<Value> own = in.to_vector(*special(in, self, "__dir__", {}));
+    sort_values(in, own, Value(), false);
+    return make<List>(std::move(own));
   } else {
     in.method_names(a[0].kind(), names);
     if (auto* o = a[0].object()) o->attribute_names(names);
@@ -446,6 +473,22 @@ Value super(Interp& in, NativeArgs& a) {
     in.fail(ErrorKind::kType, "super() needs an instance of '{}', got '{}'", owner->name, in.type_name(v[1]));
   return make_super(Ref<TypeObject>(owner), v[1]);
 }
+
+Value range_index(Interp& in, NativeArgs& a) {
+  const auto& r = *a.self->get<Range>();
+  if (!in.truth(in.compare(ast::CompareOp::kIn, a[0], *a.self)))
+    in.fail(ErrorKind::kValue, "the range does not hold {}", in.repr(a[0]));
+  const ast::Int at = a[0].is_float() ? static_cast<ast::Int>(a[0].real()) : in.to_int(a[0], "index()'s number");
+  return Value::wide((at - r.start) / r.step);
+}
+Value range_count(Interp& in, NativeArgs& a) {
+  return Value::integer(in.truth(in.compare(ast::CompareOp::kIn, a[0], *a.self)));
+}
+
+constexpr NativeDef kRangeMethods[] = {
+    {"count(number)", range_count, "1 when it holds the number, else 0"},
+    {"index(number)", range_index, "where the number stands"},
+};
 
 constexpr NativeDef kBuiltins[] = {
     {"abs(x)", abs, "the absolute value"},
@@ -502,6 +545,7 @@ void add_functions(ModuleObject& module, std::span<const NativeDef> defs) {
 
 void install_builtins(Interp& in) {
   in.add_builtins(kBuiltins);
+  in.add_methods({Kind::kRange, kRangeMethods});
   static constexpr NativeDef kRange = {"range(*bounds)", range,
                                        "range(stop), range(start, stop) or range(start, stop, step)"};
   in.type_of(Kind::kRange)->constructor = make<Native>(kRange);
@@ -511,6 +555,7 @@ void install_builtins(Interp& in) {
   install_str_methods(in);
   install_bytes(in);
   install_container_methods(in);
+  install_slice_methods(in);
   install_iterator_methods(in);
   in.add_builtin("__name__", Value::str("__main__"));
 }

@@ -13,6 +13,7 @@ void install_classes(Interp& in);  // property, classmethod, and what `object` h
 void install_str_methods(Interp& in);
 void install_bytes(Interp& in);
 void install_container_methods(Interp& in);
+void install_slice_methods(Interp& in);
 
 /// Adds native functions to a module.
 void add_functions(ModuleObject& module, std::span<const NativeDef> defs);
@@ -36,6 +37,13 @@ class Opaque : public Object {
   Table members;
   std::function<Value(Interp&, CallArgs&)> on_call;
 };
+
+/// As hash() gives it: Python's own for numbers and tuples of them.
+int64_t value_hash(Interp& in, const Value& v);
+/// pow() with three numbers.
+Value power_modulo(Interp& in, const Value& base, const Value& exponent, const Value& modulus);
+/// Visits keys and values of a dict, or of an object that has keys() and elements by them; false: it is no mapping.
+bool visit_mapping(Interp& in, const Value& v, const std::function<void(const Value&, Value)>& visit);
 
 /// Sorts in place, stably; `key` may be none.
 void sort_values(Interp& in, std::vector<Value>& items, const Value& key, bool reverse);

@@ -154,16 +154,15 @@ void Interp::gather(const ast::Call& e, CallArgs& out, Frame& f) {
       continue;
     }
     where_ = k.range;
-    auto* dict = v.get<Dict>();
-    if (!dict) fail(ErrorKind::kType, "'**' needs a dict, got '{}'", type_name(v));
-    for (const auto& entry : dict->table.live()) {
-      const std::string& name = to_text(entry.key, "a key of '**'");
+    const bool is_mapping = visit_mapping(*this, v, [&](const Value& key, Value value) {
+      const std::string& name = to_text(key, "a key of '**'");
       // Names are hashed only once a '**' is met: the parser has checked the others, and most calls have no '**'.
       if (names.empty())
         for (const KeywordArg& other : out.keywords) names.insert(other.name);
       if (!names.insert(name).second) fail(ErrorKind::kType, "the argument '{}' is given twice", name);
-      out.keywords.push_back({name, entry.value, entry.key});
-    }
+      out.keywords.push_back({name, std::move(value), key});
+    });
+    if (!is_mapping) fail(ErrorKind::kType, "'**' needs a dict, got '{}'", type_name(v));
   }
 }
 

@@ -1,4 +1,5 @@
 // Expressions.
+#include "repl/script/builtins/builtins.h"
 #include "repl/script/interp/generator.h"
 #include "repl/script/interp/interp.h"
 #include "repl/script/value/text.h"
@@ -171,9 +172,8 @@ Value Interp::eval_dict(const ast::Dict& e, Frame& f) {
     }
     Value more = eval(*e.values[i], f);
     where_ = e.values[i]->range;
-    auto* other = more.get<Dict>();
-    if (!other) fail(ErrorKind::kType, "'**' needs a dict, got '{}'", type_name(more));
-    for (const auto& entry : other->table.live()) dict->table.set(*this, entry.key, entry.value);
+    if (!visit_mapping(*this, more, [&](const Value& k, Value v) { dict->table.set(*this, k, std::move(v)); }))
+      fail(ErrorKind::kType, "'**' needs a dict, got '{}'", type_name(more));
   }
   return dict;
 }

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "repl/script/interp/interp.h"
+#include "repl/script/value/classes.h"
 
 namespace kiln::script {
 
@@ -103,8 +104,12 @@ std::optional<Value> container_op(Interp& in, BinaryOp op, const Value& a, const
   }
   if (op == BinaryOp::kMul) {
     // `3 * [x]` is as good as `[x] * 3`. A tensor or a string is neither list nor tuple and falls through.
-    const Value& many = a.is_object() ? a : b;
-    const Value& count = a.is_object() ? b : a;
+    const bool a_is_many = a.get<List>() || a.get<Tuple>() || a.get<Str>();
+    const Value& many = a_is_many ? a : b;
+    Value count = a_is_many ? b : a;
+    auto* index = count.get<Instance>();
+    if (index && index->type->find("__index__")) count = Value::integer(in.to_int(count, "how often to repeat"));
+    if (auto* s = many.get<Str>(); s && index && count.is_small_int()) return in.binary(op, Value::str(s->text), count);
     if (count.small_int_or_bool()) {
       if (auto* l = many.get<List>()) return Value(make<List>(repeated(in, l->items, count.integer())));
       if (auto* t = many.get<Tuple>()) return Value(make<Tuple>(repeated(in, t->items, count.integer())));
@@ -206,6 +211,13 @@ std::optional<Value> replaced(Interp& in, BinaryOp op, const Value& self, Table&
 }  // namespace
 
 std::optional<Value> Dict::in_place(Interp& in, BinaryOp op, const Value& other) {
+  if (op == BinaryOp::kOr && !other.get<Dict>() && other.object()) {  // as update() takes it: pairs, another mapping
+    const Value self(this);
+    CallArgs args;
+    args.args.push_back(other);
+    in.method(Kind::kDict, "update")->call_on(in, &self, args);
+    return self;
+  }
   return replaced(in, op, Value(this), table, other);
 }
 std::optional<Value> Set::in_place(Interp& in, BinaryOp op, const Value& other) {
@@ -264,7 +276,7 @@ std::optional<Value> compare_containers(Interp& in, CompareOp op, const Value& a
       // Copied before the comparison, which may run a script's `__eq__` and change the table that `found` points into.
       Value* found = y->table.find(in, e.key);
       const Value other = found ? *found : Value();
-      same = found && in.equal(e.value, other);
+      same = found && (e.value.same(other) || in.equal(e.value, other));
     }
     return Value::boolean(same == (op == CompareOp::kEq));
   }
@@ -296,9 +308,10 @@ std::optional<Value> compare_containers(Interp& in, CompareOp op, const Value& a
         break;
     }
   }
-  if (auto* x = a.get<SliceObject>(), *y = b.get<SliceObject>(); x && y)
-    return compare_sequences(in, op, std::vector<Value>{x->lower, x->upper, x->step},
-                             std::vector<Value>{y->lower, y->upper, y->step});
+  if (auto* x = a.get<SliceObject>(), *y = b.get<SliceObject>(); x && y) {
+    auto parts = [](const SliceObject& s) { return std::vector<Value>{s.lower, s.upper, s.step}; };
+    return compare_sequences(in, op, parts(*x), parts(*y));
+  }
   if (auto* x = a.get<Range>(), *y = b.get<Range>(); x && y && equality) {
     // Ranges are equal when they give the same numbers: range(0) == range(2, 1), and a single element hides the step.
     int64_t n = x->count();
@@ -400,6 +413,8 @@ uint64_t Interp::hash(const Value& v) {
     return x ^ (x >> 29);
   };
   if (v.small_int_or_bool()) return mix(static_cast<uint64_t>(v.integer()));
+  if (has_own_class(v))
+    if (auto h = v.object()->hash(*this)) return *h;
   if (v.is_none()) return 0x517CC1B7u;
   if (v.is_dtype()) return mix(static_cast<uint64_t>(v.dtype()) + 0x1000);
   if (v.is_float()) {
@@ -441,6 +456,7 @@ std::optional<Value> Interp::find_attribute(const Value& base, std::string_view 
     if (auto v = o->attribute(*this, name)) return v;
   }
   if (Native* m = method(kind, name)) return Value(make<BoundMethod>(base, Value(m)));
+  if (auto v = special_of_value(*this, base, name)) return v;
   if (kind == Kind::kDType) {
     const DTypeInfo& t = info(base.dtype());
     if (name == "itemsize") return Value::integer(size_of(base.dtype()));
@@ -450,7 +466,12 @@ std::optional<Value> Interp::find_attribute(const Value& base, std::string_view 
     if (name == "primitive_bitwidth") return Value::integer(t.bits);
   }
   if (name == "__class__") return Value(type_of(base));
-  if (name == "real" && base.constant()) return base;
+  if (kind == Kind::kInt || kind == Kind::kBool || kind == Kind::kFloat) {
+    if (name == "real" || (name == "numerator" && kind != Kind::kFloat))
+      return base.is_bool() ? Value::integer(base.boolean()) : base;
+    if (name == "imag") return kind == Kind::kFloat ? Value::real(0) : Value::integer(0);
+    if (name == "denominator" && kind != Kind::kFloat) return Value::integer(1);
+  }
   // A module of the library that is loaded when it is first used.
   if (auto* module = base.get<ModuleObject>(); module && is_library_module(module->path))
     if (Ref<ModuleObject> sub = import_module(module->path + "." + std::string(name))) return Value(sub);
@@ -539,7 +560,7 @@ void Interp::check_items(size_t count) {
 
 int64_t Interp::to_int(const Value& v, std::string_view what) {
   if (v.small_int_or_bool()) return v.integer();
-  if (auto* o = v.object())
+  if (auto* o = v.object(); o && !v.get<WideInt>())
     if (auto n = find_attribute(v, "__index__"); n && o->kind() != Kind::kType) return to_int(call(*n, {}), what);
   if (auto* w = v.get<WideInt>(); w && w->value >= INT64_MIN && w->value <= INT64_MAX)
     return static_cast<int64_t>(w->value);  // an int of a class of its own
@@ -552,7 +573,8 @@ double Interp::to_double(const Value& v, std::string_view what) {
   if (v.small_int_or_bool()) return static_cast<double>(v.integer());
   if (auto* w = v.get<WideInt>()) return static_cast<double>(w->value);
   if (auto* o = v.object())
-    if (auto n = find_attribute(v, "__float__"); n && o->kind() != Kind::kType) return to_double(call(*n, {}), what);
+    for (const char* name : {"__float__", "__index__"})
+      if (auto n = find_attribute(v, name); n && o->kind() != Kind::kType) return to_double(call(*n, {}), what);
   fail(ErrorKind::kType, "{} must be a number, got '{}'", what, type_name(v));
 }
 

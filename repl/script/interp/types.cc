@@ -74,6 +74,12 @@ constexpr ExceptionRow kExceptions[] = {
     {"SyntaxWarning", "Warning", std::nullopt},
 };
 
+class NotImplementedObject : public Opaque {
+ public:
+  NotImplementedObject() : Opaque("NotImplemented") {}
+  std::string repr(Interp&) override { return name; }
+};
+
 size_t& state_count() {
   static size_t count = 0;  // grows before main() only
   return count;
@@ -90,7 +96,7 @@ Interp::Interp(std::unique_ptr<Host> host) : states_(state_count()), host_(std::
   for (const ExceptionRow& r : kExceptions) add_builtin(r.name, add_exception(std::string(r.name), r.base, r.kind));
   add_builtin("IOError", exception_type("OSError"));
   add_builtin("EnvironmentError", exception_type("OSError"));
-  not_implemented_ = make<Opaque>("NotImplemented");
+  not_implemented_ = make<NotImplementedObject>();
   add_builtin("NotImplemented", not_implemented_);
   install_builtins(*this);
 }

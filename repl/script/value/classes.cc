@@ -13,10 +13,6 @@ using ast::UnaryOp;
 
 namespace {
 
-constexpr std::string_view kBinaryMethods[] = {"add",    "sub", "mul", "truediv", "floordiv", "mod",   "pow",
-                                               "matmul", "and", "or",  "xor",     "lshift",   "rshift"};
-constexpr std::string_view kCompareMethods[] = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"};
-
 /// A method that its first call uses up its arguments for, and its second needs again.
 void copy_arguments(const CallArgs& from, CallArgs& to) {
   for (const Value& v : from.args) to.args.push_back(v);
@@ -155,6 +151,10 @@ std::optional<Value> instance_attribute(Interp& in, Object* self, Dict& dict, st
   }
   if (name.starts_with("__") && name.ends_with("__")) {
     if (name == "__doc__" || name == "__module__") return type->attribute(in, name);
+    if (is_exception(in, type.get()))
+      if (auto method = exception_method(in, name)) return bound(in, *method, &me, type);
+    // What every object has, as `self.__repr__`.
+    if (Value* v = in.type_of(Kind::kInstance)->members.find(name)) return bound(in, Value(*v), &me, type);
     return std::nullopt;
   }
   return special(in, self, "__getattr__", {Value::str(std::string(name))});
@@ -290,8 +290,10 @@ class Derived final : public Base {
   const Ref<TypeObject>* own_type() const override { return &type; }
   std::optional<Value> attribute(Interp& in, std::string_view name) override {
     // The methods of the type come before a __getattr__ of the class.
-    if (!dict->table.find(name) && !type->find(name))
+    if (!dict->table.find(name) && !type->find(name)) {
       if (Native* m = in.method(Base::kKind, name)) return Value(make<BoundMethod>(Value(this), Value(m)));
+      if (auto v = special_of_value(in, Value(this), name)) return v;
+    }
     return instance_attribute(in, this, *dict, name);
   }
   void set_attribute(Interp& in, std::string_view name, Value v) override {
@@ -317,7 +319,8 @@ class Derived final : public Base {
   }
   Value iterate(Interp& in) override {
     if (auto v = special_iterator(in, this)) return *v;
-    return Base::iterate(in);
+    Value found = Base::iterate(in);
+    return found.missing() && type->find("__getitem__") ? Value(make<ItemIterator>(this)) : found;
   }
   std::string repr(Interp& in) override {
     if (auto shown = special_text(in, this, "__repr__")) return *shown;
@@ -333,6 +336,8 @@ class Derived final : public Base {
   }
   bool truth(Interp& in) override {
     if (auto v = special(in, this, "__bool__", {})) return in.truth(*v);
+    // An int is true by its value, what has elements by their number.
+    if (Base::kKind != Kind::kInt && type->find("__len__")) return length(in) != 0;
     return Base::truth(in);
   }
   std::optional<Value> binary(Interp& in, BinaryOp op, const Value& other, bool reflected) override {
@@ -572,9 +577,22 @@ std::optional<Value> TypeObject::attribute(Interp& in, std::string_view attribut
     return Value(make<Tuple>(std::move(types)));
   }
   if (attribute == "__annotations__") return Value(make<Dict>());
+  if (attribute == "__base__")
+    return this == object.get() ? Value::none() : Value(bases.empty() ? object : bases.front());
+  if (attribute == "mro") {
+    auto o = make<Opaque>("mro");
+    o->on_call = [me = Ref<TypeObject>(this)](Interp& interp, CallArgs&) -> Value {
+      return make<List>(interp.to_vector(*me->attribute(interp, "__mro__")));
+    };
+    return Value(o);
+  }
   for (auto kind : {of_kind, base_kind})
-    if (kind)
+    if (kind) {
       if (Native* m = in.method(*kind, attribute)) return Value(m);
+      if (auto v = special_of_type(in, *kind, attribute)) return v;
+    }
+  if (is_exception(in, this))
+    if (auto method = exception_method(in, attribute)) return method;
   if (Value* v = object->members.find(attribute)) return *v;
   return std::nullopt;
 }

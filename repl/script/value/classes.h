@@ -6,6 +6,11 @@
 
 namespace kiln::script {
 
+/// Names of the operators' methods, in the order of ast::BinaryOp and ast::CompareOp.
+inline constexpr std::string_view kBinaryMethods[] = {"add",    "sub", "mul", "truediv", "floordiv", "mod",   "pow",
+                                                      "matmul", "and", "or",  "xor",     "lshift",   "rshift"};
+inline constexpr std::string_view kCompareMethods[] = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"};
+
 /// A function that gets the class it was found in: `C.apply(…)`.
 class ClassMethod : public Object {
  public:
@@ -48,6 +53,12 @@ Dict* fields_of(const Value& v);
 Value new_instance(Interp& in, const Ref<TypeObject>& type, CallArgs& args);
 /// What `super()` has in a method of `owner`: attributes of the classes behind it, bound to `self`.
 Value make_super(Ref<TypeObject> owner, Value self);
+/// A special method of a type of the language, bound to a value of it, or to be called with one first; a value's own
+/// class has been looked at before. nullopt: the type has none.
+std::optional<Value> special_of_value(Interp& in, const Value& self, std::string_view name);
+std::optional<Value> special_of_type(Interp& in, Kind kind, std::string_view name);
+/// __init__, __str__ and __repr__ of exceptions, whose first argument is the exception.
+std::optional<Value> exception_method(Interp& in, std::string_view name);
 bool is_exception(Interp& in, TypeObject* type);
 /// Of an exception whose class says nothing else.
 std::string exception_text(Interp& in, Instance& e, bool as_repr);

@@ -361,6 +361,28 @@ std::optional<Value> SliceObject::attribute(Interp&, std::string_view name) {
   return std::nullopt;
 }
 
+namespace {
+/// slice.indices(): start, stop and step for a sequence of that length.
+Value slice_indices(Interp& in, NativeArgs& a) {
+  const auto& s = *a.self->get<SliceObject>();
+  const int64_t length = in.to_int(a[0], "indices()'s length");
+  if (length < 0) in.fail(ErrorKind::kValue, "indices() needs a length that is not negative, got {}", length);
+  const auto span = in.slice_span(s, length);
+  const bool up = span.step > 0;
+  int64_t stop = up ? length : -1;
+  if (!s.upper.is_none()) {
+    stop = in.to_int(s.upper, "a slice's bound");
+    stop = std::clamp(stop < 0 ? stop + length : stop, up ? 0 : int64_t{-1}, up ? length : length - 1);
+  }
+  return make<Tuple>(std::vector<Value>{Value::integer(span.start), Value::integer(stop), Value::integer(span.step)});
+}
+constexpr NativeDef kSliceMethods[] = {
+    {"indices(length)", slice_indices, "(start, stop, step) for a sequence of that length"},
+};
+}  // namespace
+
+void install_slice_methods(Interp& in) { in.add_methods({Kind::kSlice, kSliceMethods}); }
+
 std::string SliceObject::repr(Interp& in) {
   return fmt::format("slice({}, {}, {})", in.repr(lower), in.repr(upper), in.repr(step));
 }

@@ -21,55 +21,6 @@ class Super : public Object {
   Value self_;
 };
 
-/// What a type of the language does for a special method that a class of scripts hides.
-std::optional<Value> native_special(Interp& in, const Value& self, std::string_view name, CallArgs& args) {
-  auto is = [&](std::string_view wanted, size_t count) { return name == wanted && args.args.size() == count; };
-  auto apply = [&]<class T>(T* o) -> std::optional<Value> {
-    if (is("__getitem__", 1)) return o->T::item(in, args.args[0]);
-    if (is("__setitem__", 2)) return o->T::set_item(in, args.args[0], args.args[1]), Value::none();
-    if (is("__delitem__", 1)) return o->T::delete_item(in, args.args[0]), Value::none();
-    if (is("__len__", 0)) return Value::integer(o->T::length(in).value_or(0));
-    if (is("__iter__", 0)) return o->T::iterate(in);
-    if (is("__repr__", 0)) return Value::str(o->T::repr(in));
-    if (is("__contains__", 1)) {
-      if (const auto found = o->T::contains(in, args.args[0])) return Value::boolean(*found);
-      return std::nullopt;
-    }
-    return std::nullopt;
-  };
-  switch (self.kind()) {
-    case Kind::kDict:
-      if (name == "__init__") {
-        const Value made = in.call(in.type_of(Kind::kDict)->constructor, args);
-        for (const auto& e : made.get<Dict>()->table.live()) self.get<Dict>()->table.set(in, e.key, e.value);
-        return Value::none();
-      }
-      return apply(self.get<Dict>());
-    case Kind::kList:
-      if (name == "__init__") {
-        self.get<List>()->items = in.call(in.type_of(Kind::kList)->constructor, args).get<List>()->items;
-        return Value::none();
-      }
-      return apply(self.get<List>());
-    case Kind::kSet:
-      if (name == "__init__") {
-        const Value made = in.call(in.type_of(Kind::kSet)->constructor, args);
-        for (const auto& e : made.get<Set>()->table.live()) self.get<Set>()->table.set(in, e.key, e.value);
-        return Value::none();
-      }
-      return apply(self.get<Set>());
-    case Kind::kTuple:
-      return apply(self.get<Tuple>());
-    case Kind::kStr:
-      return apply(self.get<Str>());
-    default:
-      return std::nullopt;
-  }
-}
-
-constexpr std::string_view kNativeSpecials[] = {"__init__", "__getitem__", "__setitem__", "__delitem__",
-                                                "__len__",  "__iter__",    "__repr__",    "__contains__"};
-
 std::optional<Value> Super::attribute(Interp& in, std::string_view name) {
   // Of a class method the class itself is the first argument.
   auto* as_class = self_.get<TypeObject>();
@@ -85,40 +36,40 @@ std::optional<Value> Super::attribute(Interp& in, std::string_view name) {
       }
     behind |= t == owner_.get();
   }
-  auto native = [&](auto run) {
-    auto o = make<Opaque>("super()." + std::string(name));
-    o->on_call = [run, me = self_, called = std::string(name)](Interp& interp, CallArgs& args) -> Value {
-      return run(interp, me, called, args);
-    };
-    return Value(o);
-  };
   if (type->base_kind && !of_class) {
     if (Native* m = in.method(*type->base_kind, name)) return Value(make<BoundMethod>(self_, Value(m)));
-    if (std::find(std::begin(kNativeSpecials), std::end(kNativeSpecials), name) != std::end(kNativeSpecials))
-      return native([](Interp& interp, const Value& me, const std::string& called, CallArgs& args) {
-        if (auto v = native_special(interp, me, called, args)) return *v;
-        if (called == "__init__") return Value::none();
-        interp.fail(ErrorKind::kType, "super().{}() does not apply to '{}' with {} arguments", called,
-                    interp.type_name(me), args.args.size());
-      });
+    if (auto v = special_of_value(in, self_, name)) return v;
   }
   auto* instance = self_.get<Instance>();
-  if (instance && is_exception(in, instance->type.get())) {
-    if (name == "__init__")
-      return native([](Interp&, const Value& me, const std::string&, CallArgs& args) {
-        me.get<Instance>()->fields.set("args", make<Tuple>(std::vector<Value>(args.args.begin(), args.args.end())));
-        return Value::none();
-      });
-    if (name == "__str__" || name == "__repr__")
-      return native([](Interp& interp, const Value& me, const std::string& called, CallArgs&) {
-        return Value::str(exception_text(interp, *me.get<Instance>(), called == "__repr__"));
-      });
-  }
+  if (instance && is_exception(in, instance->type.get()))
+    if (auto method = exception_method(in, name)) return bound(in, *method, &self_, instance->type);
   Value* v = in.type_of(Kind::kInstance)->members.find(name);
   if (!v) return std::nullopt;
   if (name == "__new__") return *v;
   return Value(make<BoundMethod>(self_, *v));
 }
+
+Instance& exception_argument(Interp& in, const Value& v) {
+  auto* i = v.get<Instance>();
+  if (!i || !is_exception(in, i->type.get()))
+    in.fail(ErrorKind::kType, "expected an exception, got '{}'", in.type_name(v));
+  return *i;
+}
+Value exception_init(Interp& in, NativeArgs& a) {
+  exception_argument(in, a[0]).fields.set("args", a[1]);
+  return Value::none();
+}
+Value exception_str(Interp& in, NativeArgs& a) {
+  return Value::str(exception_text(in, exception_argument(in, a[0]), false));
+}
+Value exception_repr(Interp& in, NativeArgs& a) {
+  return Value::str(exception_text(in, exception_argument(in, a[0]), true));
+}
+constexpr NativeDef kException[] = {
+    {"__init__(self, *args)", exception_init, "keeps the arguments"},
+    {"__repr__(self)", exception_repr, "the class with its arguments"},
+    {"__str__(self)", exception_str, "the arguments as text"},
+};
 
 Object& instance_argument(Interp& in, const Value& v) {
   if (!v.object() || !v.object()->own_type())
@@ -189,6 +140,12 @@ constexpr NativeDef kStaticMethod = {"staticmethod(function)", static_method,
 constexpr NativeDef kClassMethod = {"classmethod(function)", class_method, "a method that gets the class"};
 
 }  // namespace
+
+std::optional<Value> exception_method(Interp&, std::string_view name) {
+  for (const NativeDef& d : kException)
+    if (d.signature.starts_with(name) && d.signature[name.size()] == '(') return Value(make<Native>(d));
+  return std::nullopt;
+}
 
 Value make_super(Ref<TypeObject> owner, Value self) { return make<Super>(std::move(owner), std::move(self)); }
 

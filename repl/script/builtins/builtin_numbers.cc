@@ -1,0 +1,103 @@
+// Numbers as Python has them: hashes, powers modulo a number, the parts that int() and math round to.
+#include <bit>
+#include <cmath>
+
+#include "repl/script/builtins/builtins.h"
+#include "repl/script/value/classes.h"
+
+namespace kiln::script {
+
+namespace {
+
+// Python's hash of a number is its value modulo this prime, of fractions too, so that equal numbers have equal hashes.
+constexpr int kHashBits = 61;
+constexpr int64_t kHashPrime = (int64_t{1} << kHashBits) - 1;
+
+int64_t signed_hash(ast::Int magnitude, bool negative) {
+  const auto h = static_cast<int64_t>(magnitude % kHashPrime);
+  const int64_t out = negative ? -h : h;
+  return out == -1 ? -2 : out;  // -1 stands for an error in Python
+}
+
+int64_t hash_of_int(ast::Int v) {
+  // The least int has no positive counterpart.
+  return v < 0 ? signed_hash(-(v % kHashPrime), true) : signed_hash(v, false);
+}
+
+int64_t hash_of_float(double v) {
+  if (std::isinf(v)) return v > 0 ? 314159 : -314159;
+  if (std::isnan(v)) return 0;
+  int exponent = 0;
+  constexpr int kMantissaBits = 53;
+  const auto mantissa = static_cast<int64_t>(std::ldexp(std::frexp(std::fabs(v), &exponent), kMantissaBits));
+  // Powers of two repeat with the number of bits of the prime.
+  const int shift = ((exponent - kMantissaBits) % kHashBits + kHashBits) % kHashBits;
+  return signed_hash(ast::Int{mantissa % kHashPrime} << shift, v < 0);
+}
+
+/// As CPython combines the hashes of a tuple's elements (xxHash).
+int64_t hash_of_tuple(Interp& in, const std::vector<Value>& items) {
+  constexpr uint64_t kFirst = 11400714785074694791u, kSecond = 14029467366897019727u, kLast = 2870177450012600261u;
+  uint64_t h = kLast;
+  for (const Value& v : items) {
+    h += static_cast<uint64_t>(value_hash(in, v)) * kSecond;
+    h = std::rotl(h, 31) * kFirst;
+  }
+  h += items.size() ^ (kLast ^ 3527539u);
+  return h == UINT64_MAX ? 1546275796 : static_cast<int64_t>(h);
+}
+
+/// The number whose product with `v` leaves 1; 0 when there is none.
+ast::Int inverse(ast::Int v, ast::Int modulus) {
+  ast::Int a = v, b = modulus, x = 1, y = 0;
+  while (b != 0) {
+    const ast::Int q = a / b;
+    a = std::exchange(b, a - q * b);
+    x = std::exchange(y, x - q * y);
+  }
+  return a == 1 ? x : a == -1 ? -x : 0;
+}
+
+}  // namespace
+
+int64_t value_hash(Interp& in, const Value& v) {
+  if (v.small_int_or_bool()) return hash_of_int(v.integer());
+  if (v.is_float()) return hash_of_float(v.real());
+  auto* o = v.object();
+  const bool own = o && o->own_type();
+  if (own) {
+    // What a class's __hash__ gives is an int, which stands for itself.
+    if (const auto own_hash = special(in, o, "__hash__", {}))
+      return hash_of_int(in.to_int(*own_hash, "the result of __hash__()"));
+    if ((*o->own_type())->find("__hash__")) return static_cast<int64_t>(in.hash(v) >> 1);  // None: an error
+  }
+  if (auto* w = v.get<WideInt>()) return hash_of_int(w->value);
+  if (auto* t = v.get<Tuple>()) {
+    in.check_stack();
+    return hash_of_tuple(in, t->items);
+  }
+  return static_cast<int64_t>(in.hash(v) >> 1);
+}
+
+Value power_modulo(Interp& in, const Value& base_value, const Value& exponent_value, const Value& modulus_value) {
+  int64_t base = in.to_int(base_value, "pow()'s base"), exponent = in.to_int(exponent_value, "pow()'s exponent"),
+          modulus = in.to_int(modulus_value, "pow()'s modulus");
+  if (modulus == 0) in.fail(ErrorKind::kValue, "pow()'s modulus cannot be 0");
+  auto wrap = [&](ast::Int v) {
+    v %= modulus;
+    return v != 0 && (v < 0) != (modulus < 0) ? v + modulus : v;
+  };
+  ast::Int result = wrap(1), factor = wrap(base);
+  // Not negated: the least int has no positive counterpart.
+  uint64_t left = exponent < 0 ? -static_cast<uint64_t>(exponent) : static_cast<uint64_t>(exponent);
+  if (exponent < 0) {
+    factor = wrap(inverse(factor, modulus));
+    if (factor == 0 && modulus != 1 && modulus != -1)
+      in.fail(ErrorKind::kValue, "{} has no inverse modulo {}, which a negative exponent needs", base, modulus);
+  }
+  for (; left > 0; left >>= 1, factor = wrap(factor * factor))
+    if (left & 1) result = wrap(result * factor);
+  return Value::wide(result);
+}
+
+}  // namespace kiln::script
