@@ -1,4 +1,6 @@
 // math, os, sys, time and random; and the tables of all modules put together.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -387,16 +389,20 @@ Value flush(Interp&, NativeArgs&) {
   std::fflush(stdout);
   return Value::none();
 }
+Value out_is_terminal(Interp&, NativeArgs&) { return Value::boolean(isatty(STDOUT_FILENO) != 0); }
 constexpr NativeDef kStdout[] = {{"write(text)", write, "writes a text"},
-                                 {"flush()", flush, "writes out buffered text"}};
+                                 {"flush()", flush, "writes out buffered text"},
+                                 {"isatty()", out_is_terminal, "does it go to a terminal?"}};
 
 Value write_error(Interp& in, NativeArgs& a) {
   in.error_output(in.to_text(a[0], "write()'s text"));
   return Value::integer(in.length(a[0]));
 }
 Value flush_error(Interp&, NativeArgs&) { return Value::none(); }
+Value error_is_terminal(Interp&, NativeArgs&) { return Value::boolean(isatty(STDERR_FILENO) != 0); }
 constexpr NativeDef kStderr[] = {{"write(text)", write_error, "writes a text"},
-                                 {"flush()", flush_error, "does nothing: errors are not buffered"}};
+                                 {"flush()", flush_error, "does nothing: errors are not buffered"},
+                                 {"isatty()", error_is_terminal, "does it go to a terminal?"}};
 
 void add_stream(ModuleObject& m, const char* name, std::span<const NativeDef> functions) {
   auto stream = make<Opaque>(std::string("sys.") + name);
@@ -405,6 +411,7 @@ void add_stream(ModuleObject& m, const char* name, std::span<const NativeDef> fu
     stream->members.set(native->name, native);
   }
   m.members.set(name, stream);
+  m.members.set("__" + std::string(name) + "__", stream);  // where a script puts another one in its place
 }
 
 class VersionInfo : public Tuple {

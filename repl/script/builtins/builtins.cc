@@ -27,6 +27,14 @@ namespace {
 
 Value len(Interp& in, NativeArgs& a) { return Value::integer(in.length(a[0])); }
 
+/// What a script has put in the place of sys.stdout; missing: nothing.
+Value replaced_stdout(Interp& in) {
+  const Ref<ModuleObject> sys = in.import_module("sys");
+  const Value* now = sys ? sys->members.find("stdout") : nullptr;
+  const Value* own = sys ? sys->members.find("__stdout__") : nullptr;
+  return now && own && !now->is_none() && !now->same(*own) ? *now : Value();
+}
+
 Value print(Interp& in, NativeArgs& a) {
   auto option = [&](size_t i, const std::string& otherwise) {
     return a[i].missing() || a[i].is_none() ? otherwise : in.to_text(a[i], "print()'s sep or end");
@@ -39,13 +47,14 @@ Value print(Interp& in, NativeArgs& a) {
   }
   out += option(2, "\n");
   const bool flush = !a[4].missing() && in.truth(a[4]);
-  if (a[3].missing() || a[3].is_none()) {
+  const Value file = a[3].missing() || a[3].is_none() ? replaced_stdout(in) : a[3];
+  if (file.missing()) {
     in.print(out);
     if (flush) std::fflush(stdout);
     return Value::none();
   }
-  in.call(in.attribute(a[3], "write"), {Value::str(out)});
-  if (flush) in.call(in.attribute(a[3], "flush"), {});
+  in.call(in.attribute(file, "write"), {Value::str(out)});
+  if (flush) in.call(in.attribute(file, "flush"), {});
   return Value::none();
 }
 

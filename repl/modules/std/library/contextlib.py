@@ -1,4 +1,5 @@
 """contextlib: what stands in `with`."""
+import sys
 from functools import wraps
 
 
@@ -90,9 +91,26 @@ class suppress(AbstractContextManager):
         return kind is not None and issubclass(kind, self._exceptions)
 
 
-class redirect_stdout(AbstractContextManager):
-    def __init__(self, target):
-        raise NotImplementedError("redirect_stdout is not supported: print(…, file=f) writes to a file")
+class _Redirect(AbstractContextManager):
+    def __init__(self, new_target):
+        self._target = new_target
+        self._old = []
+
+    def __enter__(self):
+        self._old.append(getattr(sys, self._stream))
+        setattr(sys, self._stream, self._target)
+        return self._target
+
+    def __exit__(self, *exc):
+        setattr(sys, self._stream, self._old.pop())
+
+
+class redirect_stdout(_Redirect):
+    _stream = "stdout"
+
+
+class redirect_stderr(_Redirect):
+    _stream = "stderr"
 
 
 class ExitStack:
