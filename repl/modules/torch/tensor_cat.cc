@@ -95,6 +95,7 @@ Value stack(Interp& in, NativeArgs& a) {
   std::vector<Value> parts;
   Value dim = a[1].missing() ? Value::integer(0) : a[1];
   for (const Value& v : in.to_vector(a[0])) parts.push_back(in.call(in.attribute(v, "unsqueeze"), {dim}));
+  if (parts.empty()) in.fail_as("RuntimeError", "stack() of no tensors");
   Value list = make<List>(std::move(parts));
   Value slots[] = {list, dim};
   NativeArgs args{slots};

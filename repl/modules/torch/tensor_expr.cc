@@ -53,7 +53,8 @@ Value settled(Interp& in, const Expr& made) {
 }
 
 Value detached_value(Interp& in, TensorObject& t) {
-  if (!t.records()) return Value(&t);
+  // Another tensor over the same memory, whose own shape and flags can change.
+  if (!t.records()) return t.is_pending() ? Value(&t) : wrap(t.tensor(in));
   const Expr constant = detached(t.expr());
   if (const Tensor* known = constant.tensor()) return wrap(*known);
   return make<TensorObject>(in, constant);
@@ -217,14 +218,6 @@ Expr fitted_in_place(Interp& in, const TensorObject& t, const Expr& result) {
   return result.dtype() == t.dtype() ? result : applied(in, ExprOp::kCast, {result}, std::move(as));
 }
 
-/// Its elements must have places of their own to be changed.
-void fail_if_shared(Interp& in, const Tensor& to) {
-  for (size_t d = 0; d < to.shape().size(); ++d)
-    if (to.shape()[d] > 1 && to.strides()[d] == 0)
-      in.fail(with_note(error(ErrorKind::kValue, "several elements of this tensor share one place in memory"),
-                        "help: clone() it before it is changed in place"));
-}
-
 /// `self op= other`, as torch does it: computed in the dtype of both, stored in that of the tensor, whose shape stays.
 Value changed_by(Interp& in, ExprOp op, const Value& self, const Value& other) {
   auto* t = self.get<TensorObject>();
@@ -248,6 +241,14 @@ Value changed_by(Interp& in, ExprOp op, const Value& self, const Value& other) {
 }
 
 }  // namespace
+
+void fail_if_shared(Interp& in, const Tensor& to) {
+  for (size_t d = 0; d < to.shape().size(); ++d)
+    if (to.shape()[d] > 1 && to.strides()[d] == 0)
+      in.fail(with_note(error(ErrorKind::kValue, "several elements of this tensor share one place in memory"),
+                        "help: clone() it before it is changed in place"),
+              "RuntimeError");
+}
 
 void store_in_place(Interp& in, TensorObject& t, TensorObject& value) {
   t.have_shared_memory(in);

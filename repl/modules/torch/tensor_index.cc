@@ -19,7 +19,8 @@ struct Parsed {
   Shape starts, counts, steps;  // of the tensor's dimensions
   Shape shape;                  // of the view
   std::vector<bool> dropped;    // per dimension of the tensor: an int names its one element
-  std::vector<size_t> added;    // dimensions of the view that are new, in order
+  std::vector<size_t> added;    // dimensions of the view that are new, in order…
+  std::vector<size_t> before;   // …and the tensor's dimension that each stands before
   std::vector<Looked> looked;
 };
 
@@ -59,6 +60,37 @@ std::vector<Value> parts_of(Interp& in, const TensorObject& of, const Value& ind
   return parts;
 }
 
+/// As torch reads an index: a list that holds more than numbers is a tuple of indices, True and False are masks
+/// without dimensions.
+Value normal_index(Interp& in, const Value& index) {
+  constexpr size_t kMostIndices = 32;  // a longer list is one index
+  auto is_index = [](const Value& v) {
+    return v.get<List>() || v.get<Tuple>() || v.get<TensorObject>() || v.get<SliceObject>() || v.is_none() ||
+           v.kind() == Kind::kEllipsis;
+  };
+  const auto* list = index.get<List>();
+  const bool as_tuple = list && list->items.size() < kMostIndices && std::ranges::any_of(list->items, is_index);
+  const auto* tuple = index.get<Tuple>();
+  std::vector<Value> parts = as_tuple ? list->items : tuple ? tuple->items : std::vector<Value>{index};
+  const bool masks = std::ranges::any_of(parts, [](const Value& v) { return v.is_bool(); });
+  if (!as_tuple && !masks) return index;
+  const Device cpu = taken(in, Device::open("cpu"));
+  for (Value& v : parts)
+    if (v.is_bool()) v = wrap(taken(in, Tensor::full(cpu, DType::kI1, {}, v.boolean() ? 1.0 : 0.0)));
+  return parts.size() == 1 && !as_tuple && !tuple ? parts[0] : Value(make<kiln::script::Tuple>(std::move(parts)));
+}
+
+/// A value of more dimensions than there is room for loses leading ones of size 1.
+Shape without_leading(std::span<const int64_t> shape, size_t rank) {
+  while (shape.size() > rank && shape[0] == 1) shape = shape.subspan(1);
+  return {shape.begin(), shape.end()};
+}
+Tensor without_leading(Interp& in, const Tensor& t, size_t rank) {
+  const Shape shape = without_leading(t.shape(), rank);
+  const size_t dropped = t.shape().size() - shape.size();
+  return dropped == 0 ? t : taken(in, t.as_strided(shape, t.strides().subspan(dropped), t.offset()));
+}
+
 Parsed parse(Interp& in, TensorObject& t, const Value& index) {
   const auto shape = t.shape();
   std::vector<Value> parts = parts_of(in, t, index);
@@ -84,6 +116,7 @@ Parsed parse(Interp& in, TensorObject& t, const Value& index) {
   for (const Value& p : parts) {
     if (p.is_none()) {
       out.added.push_back(out.shape.size());
+      out.before.push_back(dim);
       out.shape.push_back(1);
     } else if (p.kind() == Kind::kEllipsis) {
       if (seen_ellipsis) index_error(in, "only one '...' can stand in an index");
@@ -101,6 +134,7 @@ Parsed parse(Interp& in, TensorObject& t, const Value& index) {
       auto* mask = p.get<TensorObject>();
       if (mask->rank() == 0) {  // a new dimension of one element, or of none
         out.added.push_back(out.shape.size());
+        out.before.push_back(dim);
         const Tensor where = places_of_nonzero(in, taken(in, mask->tensor(in).view(Shape{1})))[0];
         out.looked.push_back({out.shape.size(), Expr(where)});
         out.shape.push_back(1);
@@ -117,7 +151,6 @@ Parsed parse(Interp& in, TensorObject& t, const Value& index) {
         if (is_float(scalar->dtype())) index_error(in, "a tensor is indexed by integers, not by floats");
         i = item_of(in, scalar->tensor(in));
       }
-      if (i.is_bool()) in.fail(ErrorKind::kUnsupported, "x[True] is not supported: x[None] adds a dimension");
       out.starts[dim] = in.index_in(i, shape[dim], "dimension");
       out.counts[dim] = 1;
       out.dropped[dim++] = true;
@@ -139,7 +172,9 @@ Tensor viewed(Interp& in, const Tensor& t, const Parsed& p) {
   for (size_t d = 0; d < t.shape().size(); ++d) offset += p.starts[d] * t.strides()[d];
   for (size_t v = 0; v < p.shape.size(); ++v) {
     if (added < p.added.size() && p.added[added] == v) {
-      strides.push_back(0), ++added;
+      // As unsqueeze() has it: over all of what stands behind it.
+      const size_t next = p.before[added++];
+      strides.push_back(next < t.shape().size() ? t.shape()[next] * t.strides()[next] : 1);
       continue;
     }
     while (p.dropped[dim]) ++dim;
@@ -266,7 +301,8 @@ Value looked_up(Interp& in, const Value& from, std::vector<Looked> looked) {
   return settled(in, applied(in, ExprOp::kReshape, {picked}, std::move(result)));
 }
 
-Value TensorObject::item(Interp& in, const Value& index) {
+Value TensorObject::item(Interp& in, const Value& given_index) {
+  const Value index = normal_index(in, given_index);
   Parsed p = parse(in, *this, index);
   Value base;
   if (is_pending() && is_whole(p, shape()))
@@ -313,6 +349,7 @@ bool looks_up(const Value& v, bool by_kernels) {
 }  // namespace
 
 void put_elements(Interp& in, const Tensor& to, const std::vector<int64_t>& places, const Tensor& values, Combine how) {
+  fail_if_shared(in, to);
   const auto size = static_cast<size_t>(size_of(to.dtype()));
   std::vector<std::byte> bytes = taken(in, to.to_bytes());
   std::vector<std::byte> given = taken(in, taken(in, values.to(to.dtype())).to_bytes());
@@ -365,9 +402,13 @@ namespace {
 
 /// x[index] = value, where one of both has a gradient.
 void put_recorded(Interp& in, TensorObject& t, const Value& index, const Value& value) {
-  const auto given = operand_of(value);
+  auto given = operand_of(value);
   if (!given) in.fail(ErrorKind::kType, "an element is a number or a tensor, not '{}'", in.type_name(value));
   auto fitted = [&](Shape shape) {
+    ExprAttributes fewer;
+    fewer.shape = without_leading(given->shape(), shape.size());
+    if (!given->is_scalar() && fewer.shape.size() != given->shape().size())
+      given = applied(in, ExprOp::kReshape, {*given}, std::move(fewer));
     if (auto both = broadcast_shapes(shape, given->shape()); !both.ok() || *both != shape)
       in.fail(ErrorKind::kType, "a value of shape {} does not fit into {}", in.repr(size_value(given->shape())),
               in.repr(size_value(shape)));
@@ -396,7 +437,8 @@ void put_recorded(Interp& in, TensorObject& t, const Value& index, const Value& 
 
 }  // namespace
 
-void TensorObject::set_item(Interp& in, const Value& index, Value value) {
+void TensorObject::set_item(Interp& in, const Value& given_index, Value value) {
+  const Value index = normal_index(in, given_index);
   auto* source = value.get<TensorObject>();
   if (records() || (source && source->records())) return put_recorded(in, *this, index, value);
   if (source) source->tensor(in);  // it may be an expression of this tensor
@@ -416,6 +458,7 @@ void TensorObject::set_item(Interp& in, const Value& index, Value value) {
     if (!source) return checked(in, view.fill(fill_value(in, value, view.dtype(), "the value")));
     Tensor from = taken(in, taken(in, source->tensor(in).to(self.device())).to(self.dtype()));
     Shape shape = shape_vector(view);
+    from = without_leading(in, from, shape.size());
     if (auto both = broadcast_shapes(shape, from.shape()); !both.ok() || *both != shape)
       in.fail(ErrorKind::kType, "a value of shape {} does not fit into {}", in.repr(size_value(from.shape())),
               in.repr(size_value(shape)));
@@ -440,6 +483,7 @@ void TensorObject::set_item(Interp& in, const Value& index, Value value) {
     Value result = settled(in, chosen);
     return checked(in, self.copy_from(result.get<TensorObject>()->tensor(in)));
   }
+  fail_if_shared(in, self);
   if (kernels) {
     const Tensor given =
         source ? taken(in, source->tensor(in).to(device()))
@@ -453,6 +497,7 @@ void TensorObject::set_item(Interp& in, const Value& index, Value value) {
   Tensor from;
   if (source) {
     from = source->tensor(in);
+    from = without_leading(in, from, shape.size());
     if (auto both = broadcast_shapes(shape, from.shape()); !both.ok() || *both != shape)
       in.fail(ErrorKind::kType, "a value of shape {} does not fit into the {} elements that the index names",
               in.repr(size_value(from.shape())), places.size());

@@ -142,7 +142,9 @@ Value unsqueeze(Interp& in, NativeArgs& a) {
   if (self_object(a).is_node()) return reshaped(in, a, std::move(shape));
   const Tensor& t = self_tensor(in, a);
   Shape strides(t.strides().begin(), t.strides().end());
-  strides.insert(strides.begin() + static_cast<ptrdiff_t>(d), 1);
+  // As torch: over all of what stands behind it.
+  const int64_t stride = d < strides.size() ? t.shape()[d] * t.strides()[d] : 1;
+  strides.insert(strides.begin() + static_cast<ptrdiff_t>(d), stride);
   return wrap(taken(in, t.as_strided(shape, strides, t.offset())));
 }
 Value squeeze(Interp& in, NativeArgs& a) {
@@ -304,6 +306,7 @@ Value copy_in(Interp& in, NativeArgs& a) {
     });
     return *a.self;
   }
+  if (const TensorObject& t = self_object(a); !t.is_pending() || t.is_store()) fail_if_shared(in, t.home());
   if (source && source != &self_object(a) && source->is_pending() && source->device() == self_object(a).device()) {
     ExprAttributes copy;  // an operation of its own: the source keeps its memory
     copy.dtype = self_object(a).dtype();

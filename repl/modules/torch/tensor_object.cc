@@ -345,7 +345,7 @@ FillValue fill_value(Interp& in, const Value& v, DType dtype, std::string_view w
     const double least = is_signed(dtype) ? -past : v.is_float() ? 0 : 1 - past;
     fits = x >= least && x < past;  // of NaN neither
   }
-  if (!fits) in.fail(ErrorKind::kValue, "{} {} does not fit into {}", what, in.repr(v), type.torch);
+  if (!fits) in.fail_as("RuntimeError", "{} {} does not fit into {}", what, in.repr(v), type.torch);
   if (v.small_int_or_bool()) return v.integer();
   return x;
 }

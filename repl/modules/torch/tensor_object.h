@@ -183,6 +183,8 @@ inline void checked(Interp& in, Status s) {
 }
 /// `t` takes the elements of a value of its shape, converted to its dtype.
 void store_in_place(Interp& in, TensorObject& t, TensorObject& value);
+/// The elements of a tensor that is changed must have places of their own, unlike those of an expanded one.
+void fail_if_shared(Interp& in, const Tensor& to);
 /// The same elements, as a constant for gradients.
 Value detached_value(Interp& in, TensorObject& t);
 /// A tensor or number as an operand.

@@ -281,7 +281,12 @@ Value scan_of(Interp& in, NativeArgs& a, ExprOp op) {
   ExprAttributes attributes = along_axes(in, a, a[0], {});
   if (attributes.axes.empty()) attributes.axes = {0};
   attributes.dtype = dtype_of(in, a[1], is_float(from) ? from : DType::kI64);
-  return compute(in, op, {*a.self}, std::move(attributes));
+  // Of a tensor without dimensions: of its one element.
+  if (self_object(a).rank() > 0) return compute(in, op, {*a.self}, std::move(attributes));
+  ExprAttributes one, none;
+  one.shape = {1};
+  const Expr spread = applied(in, ExprOp::kReshape, {self_object(a).expr()}, std::move(one));
+  return settled(in, applied(in, ExprOp::kReshape, {applied(in, op, {spread}, std::move(attributes))}, std::move(none)));
 }
 Value cumsum(Interp& in, NativeArgs& a) { return scan_of(in, a, ExprOp::kCumSum); }
 Value cumprod(Interp& in, NativeArgs& a) { return scan_of(in, a, ExprOp::kCumProd); }

@@ -238,6 +238,7 @@ void flatten(Interp& in, const Value& v, size_t depth, Shape& shape, std::vector
   if (!v.get<List>() && !v.get<Tuple>()) {
     if (depth < shape.size()) in.fail(ErrorKind::kValue, "the nested lists differ in depth");
     if (auto* t = v.get<TensorObject>()) return out.push_back(item_of(in, t->constant(in, "torch.tensor()")));
+    if (v.get<WideInt>()) in.fail_as("RuntimeError", "the element {} does not fit into 64 bits", in.repr(v));
     if (!v.is_float() && !v.small_int_or_bool())
       in.fail(ErrorKind::kType, "a tensor is made of numbers, not of '{}'", in.type_name(v));
     return out.push_back(v);
@@ -266,11 +267,11 @@ Value tensor(Interp& in, NativeArgs& a) {
   bool bools = !flat.empty() && std::all_of(flat.begin(), flat.end(), [](const Value& v) { return v.is_bool(); });
   DType dtype = dtype_of(in, a[1], floats ? DType::kF32 : bools ? DType::kI1 : DType::kI64);
   Device device = device_of(in, a[2]);
-  if (!floats && is_int(dtype)) {
+  if (is_int(dtype)) {
     std::vector<int64_t> v;
     for (const Value& x : flat) {
       fill_value(in, x, dtype, "the element");
-      v.push_back(x.integer());
+      v.push_back(!x.is_float() ? x.integer() : dtype == DType::kI1 ? x.real() != 0 : static_cast<int64_t>(x.real()));
     }
     return wrap(store_ints(in, device, dtype, shape, v));
   }
@@ -410,11 +411,35 @@ constexpr std::string_view kForwarded[] = {
     "sub",       "sum",     "t",       "tanh",  "transpose", "trunc",       "unsqueeze",   "var"};
 constexpr std::string_view kFunctional[] = {"gelu", "log_softmax", "relu", "sigmoid", "silu", "softmax", "tanh"};
 
+/// Those of kForwarded whose result is a view, or its argument, so that torch has no out= for them.
+constexpr std::string_view kWithoutOut[] = {"bmm",  "clone",   "matmul",  "mm", "numel",     "permute",
+                                            "relu", "reshape", "squeeze", "t",  "transpose", "unsqueeze"};
+
+/// Puts the result of a function into the tensor given as its out=.
+Value put_out(Interp& in, std::string_view function, const Value& result, const Value& out) {
+  auto* to = out.get<TensorObject>();
+  auto* from = result.get<TensorObject>();
+  if (!to) in.fail(ErrorKind::kType, "torch.{}(): out= must be a tensor, got '{}'", function, in.type_name(out));
+  if (!from) in.fail(ErrorKind::kUnsupported, "torch.{}() with several results has no out=", function);
+  auto rank_of = [](DType t) { return is_float(t) ? 2 : t == DType::kI1 ? 0 : 1; };
+  if (rank_of(from->dtype()) > rank_of(to->dtype()))
+    in.fail_as("RuntimeError", "torch.{}(): a result of {} cannot be put into out= of {}", function,
+               info(from->dtype()).torch, info(to->dtype()).torch);
+  if (!std::ranges::equal(from->shape(), to->shape())) {
+    if (to->numel() != 0)
+      in.fail_as("RuntimeError", "torch.{}(): the result has shape {}, and out= has {}", function,
+                 in.repr(size_value(from->shape())), in.repr(size_value(to->shape())));
+    to->become(in, taken(in, Tensor::empty(to->device(), to->dtype(), from->shape())));
+  }
+  in.call(in.attribute(out, "copy_"), {result});
+  return out;
+}
+
 Ref<MethodFunction> forwarded(std::string_view name) {
   auto o = make<MethodFunction>(std::string(name));
   o->on_call = [method = std::string(name)](Interp& in, CallArgs& args) -> Value {
     // The tensor comes first, or as input=.
-    Value self;
+    Value self, out;
     CallArgs others;
     for (Value& v : args.args) {
       if (self.missing())
@@ -425,13 +450,16 @@ Ref<MethodFunction> forwarded(std::string_view name) {
     for (KeywordArg& k : args.keywords) {
       if (k.name == "input" && self.missing())
         self = std::move(k.value);
+      else if (k.name == "out" && std::ranges::find(kWithoutOut, method) == std::end(kWithoutOut))
+        out = std::move(k.value);
       else
         others.keywords.push_back({k.name == "axis" ? "dim" : k.name, std::move(k.value), std::move(k.key)});
     }
     if (self.missing()) in.fail(ErrorKind::kType, "torch.{}() needs a tensor", method);
     if (!self.get<TensorObject>())
       in.fail(ErrorKind::kType, "torch.{}() needs a tensor, got '{}'", method, in.type_name(self));
-    return in.method(TensorObject::kKind, method)->call_on(in, &self, others);
+    Value result = in.method(TensorObject::kKind, method)->call_on(in, &self, others);
+    return out.missing() || out.is_none() ? result : put_out(in, method, result, out);
   };
   return o;
 }

@@ -242,7 +242,19 @@ def index_put_(self, indices, values, accumulate=False):
 
 
 def fill_diagonal_(self, fill_value, wrap=False):
-    self.diagonal().fill_(fill_value)
+    if self.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    rows, columns = self.shape[0], self.shape[1]
+    if self.ndim > 2 and any(n != rows for n in self.shape):
+        raise RuntimeError("all dimensions of input must be of equal length")
+    if self.ndim == 2 and not (wrap and rows > columns + 1):
+        self.diagonal().fill_(fill_value)
+    elif self.ndim == 2:
+        # Of a tall matrix the diagonal starts again behind a row without an element of it.
+        places = torch.arange(0, rows * columns, columns + 1, device=self.device)
+        self[places // columns, places % columns] = fill_value
+    else:
+        self[(torch.arange(rows, device=self.device), ) * self.ndim] = fill_value
     return self
 
 

@@ -450,8 +450,8 @@ def swapdims(input, dim0, dim1):
     return input.transpose(dim0, dim1)
 
 
-def broadcast_to(input, size):
-    return input.expand(size)
+def broadcast_to(input, *size):
+    return input.expand(*size)
 
 
 def flatten(input, start_dim=0, end_dim=-1):
