@@ -113,4 +113,44 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string wrap_lines(std::string_view text, int cells) {
+  if (cells <= 0) return std::string(text);
+  std::string out;
+  auto wrap = [&](std::string_view line) {
+    const size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    const size_t deeper = std::min(indent + 4, static_cast<size_t>(cells) / 2);
+    out.append(line, 0, indent);
+    int width = static_cast<int>(indent);
+    bool first = true;  // word of its line, which may be longer than there is room
+    for (size_t at = indent; at < line.size();) {
+      // A word with the blanks before it.
+      const size_t word = std::min(line.find_first_not_of(' ', at), line.size());
+      const size_t end = std::min(line.find(' ', word), line.size());
+      const int blanks = static_cast<int>(word - at), needed = text_width(line.substr(word, end - word));
+      if (!first && width + blanks + needed > cells) {
+        out.append("\n").append(deeper, ' ');
+        width = static_cast<int>(deeper);
+      } else {
+        out.append(line, at, word - at);
+        width += blanks;
+      }
+      out.append(line, word, end - word);
+      width += needed;
+      first = false;
+      at = end;
+    }
+  };
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    if (text_width(line) <= cells)
+      out += line;
+    else
+      wrap(line);
+    if (end < text.size()) out += '\n';
+    at = end + 1;
+  }
+  return out;
+}
+
 }  // namespace kiln

@@ -28,6 +28,10 @@ size_t last_cluster_length(std::string_view text);
 /// Cells of a text without control characters.
 int text_width(std::string_view text);
 
+/// The text with lines of more cells than that broken at blanks; what goes on stands four cells deeper than its line. A
+/// longer word stays whole. 0 cells: as it is.
+std::string wrap_lines(std::string_view text, int cells);
+
 /// Whether a terminal would act on the character instead of showing it: C0, DEL, C1, and the marks that turn the
 /// direction of writing.
 bool is_control(char32_t c);

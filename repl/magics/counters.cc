@@ -129,18 +129,18 @@ Status magic_counters(MagicContext& context, std::string_view text) {
   KILN_TRY(Chip chip, chip_for(context));
   KILN_TRY(CountersAsked asked, counters_asked(chip.name, request.bundles, request.metrics));
   KILN_TRY(cupti::CounterPreview cost, cupti::preview(chip.name, asked.names));
-  context.output(fmt::format("# {} of {} ({}): {}, {}\n", counted_text(asked.names.size(), "metric"), chip.name,
-                             chip.why, counted_text(static_cast<size_t>(cost.passes), "pass"),
-                             cost.passes > 1 ? "each launch is run that often, with its memory put back (kernel replay)"
-                                             : "each launch is run once"));
+  context.say(fmt::format("# {} of {} ({}): {}, {}\n", counted_text(asked.names.size(), "metric"), chip.name, chip.why,
+                          counted_text(static_cast<size_t>(cost.passes), "pass"),
+                          cost.passes > 1 ? "each launch is run that often, with its memory put back (kernel replay)"
+                                          : "each launch is run once"));
   if (!asked.missing.empty()) {
     std::vector<std::string> titles;
     for (const cupti::Metric* m : asked.missing) titles.emplace_back(m->title);
-    context.output(fmt::format("# {} has no counter for: {}\n", chip.name, fmt::join(titles, ", ")));
+    context.say(fmt::format("# {} has no counter for: {}\n", chip.name, fmt::join(titles, ", ")));
   }
   KILN_TRY(Device device, context.session.device());
   if (!chip.is_here) {
-    context.output(fmt::format("# nothing was run: {}; these are the metrics for that GPU\n", chip.nothing));
+    context.say(fmt::format("# nothing was run: {}; these are the metrics for that GPU\n", chip.nothing));
     Table table({{"column", "", Align::kLeft},
                  {"unit", "", Align::kLeft},
                  {"metric", "", Align::kLeft},
@@ -166,7 +166,7 @@ Status magic_counters(MagicContext& context, std::string_view text) {
   constexpr double kSetup = 1.7, kPass = 0.015;  // seconds, about: once, and for each pass of a launch
   const auto passes = static_cast<double>(cost.passes);
   const double seconds = kSetup + passes * (wall_s + kPass * static_cast<double>(launched.size()));
-  context.output(
+  context.say(
       fmt::format("# {}: about {}\n", counted_text(launched.size(), "launch"), report::human_time(seconds * 1e6)));
 
   cupti::CollectOptions options;

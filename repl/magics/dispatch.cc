@@ -123,7 +123,7 @@ Status magic_dispatch(MagicContext& context, std::string_view text) {
 
   context.print(profiler::dispatch_table(report));
   context.print(profiler::dispatch_ways_table(report), "ways");
-  if (context.format == report::Format::kText) context.output(profiler::dispatch_verdict(report) + "\n");
+  if (context.format == report::Format::kText) context.say(profiler::dispatch_verdict(report) + "\n");
   return {};
 }
 

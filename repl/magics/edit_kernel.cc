@@ -22,7 +22,7 @@ Status edit_kernel(MagicContext& context, const std::string& name, std::string f
   }
   KILN_TRY(const std::string text, read_file(file));
   if (text == source) {
-    context.output(fmt::format("{}: {} is as it was\n", file, name));
+    context.say(fmt::format("{}: {} is as it was\n", file, name));
     return {};
   }
   const std::optional<std::string> launch = session.last_launch(name);
@@ -36,7 +36,7 @@ Status edit_kernel(MagicContext& context, const std::string& name, std::string f
     return restored(error(ErrorKind::kName, "{} defines no kernel {}", file, name));
   const std::string old_name = name + "_before";
   session.set_variable(old_name, before);
-  context.output(fmt::format("{}: {} is compiled from it; {} is the one before\n", file, name, old_name));
+  context.say(fmt::format("{}: {} is compiled from it; {} is the one before\n", file, name, old_name));
   if (!launch) return {};
   if (Status s = run_magic(context, "%check " + *launch); !s.ok()) return restored(std::move(s.error()));
   return run_magic(context, fmt::format("%compare {}{}, {}{}", old_name, launch->substr(name.size()), *launch,

@@ -81,7 +81,7 @@ Status magic_source(MagicContext& context, std::string_view text) {
   KILN_TRY(ExprPlan p, plan_of(context, arguments, "source"));
   if (!file.empty()) {
     KILN_CHECK_OK(write_file_atomic(file, p.script));
-    context.output(fmt::format("{}: python3 {} runs it under Triton, kiln run {} here\n", file, file, file));
+    context.say(fmt::format("{}: python3 {} runs it under Triton, kiln run {} here\n", file, file, file));
     return {};
   }
   if (p.groups.empty()) context.output("# nothing is launched: the result is a view of its input\n");
@@ -104,7 +104,7 @@ Status magic_plan(MagicContext& context, std::string_view text) {
     context.output(fmt::format("{}: {} bytes\n", svg, p.svg.size()));
     return {};
   }
-  context.output(p.text + (p.text.ends_with('\n') ? "" : "\n"));
+  context.say(p.text + (p.text.ends_with('\n') ? "" : "\n"));
   return {};
 }
 
@@ -116,7 +116,7 @@ Status magic_why(MagicContext& context, std::string_view text) {
       return error(ErrorKind::kValue, "{}= is for kernels; '{}' is none", of_kernel, arguments.expressions[0]);
   KILN_TRY(ExprPlan p, plan_of(context, arguments, "why"));
   if (p.boundaries.empty()) {
-    context.output(p.groups.size() == 1 ? "all of it is one kernel\n" : "nothing prevents fusing its operations\n");
+    context.say(p.groups.size() == 1 ? "all of it is one kernel\n" : "nothing prevents fusing its operations\n");
     return {};
   }
   Table table({{"from", "", Align::kLeft},
@@ -216,7 +216,7 @@ Status magic_edit(MagicContext& context, std::string_view line) {
                      fmt::format("help: del {} or give it another name, then give --file {}", as.kernel, file));
   KILN_CHECK_OK(context.session.run(with_own_helpers(text, as.kernel), file));
   context.edits[o.text].push_back({o.variant, index, std::move(as), name});
-  context.output(
+  context.say(
       fmt::format("{}: kernel {} is '{}' of this expression from now on\n", file, whole.groups[index].kernel, name));
   return run_magic(context, "%compare " + o.text + (budget.empty() ? "" : " budget=" + budget));
 }

@@ -192,7 +192,7 @@ Status magic_help(MagicContext& context, std::string_view arguments) {
     const Magic* magic = find(arguments);
     if (!magic) return unknown(arguments);
     if (context.format == report::Format::kText && !context.is_assigned)
-      context.output(describe_magic(*magic));
+      context.say(describe_magic(*magic));
     else
       context.print(magic_table(*magic));
     return {};

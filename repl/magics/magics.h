@@ -16,6 +16,7 @@
 #include "profiler/report/table.h"
 #include "repl/magics/contenders.h"
 #include "repl/session/session.h"
+#include "support/text_width.h"
 
 namespace kiln::repl {
 
@@ -78,6 +79,8 @@ struct MagicContext {
     return color_choice == "always" || (color_choice == "auto" && report::wants_color(fd));
   }
   report::TextStyle style() const { return {color, width > 0 ? width : columns ? columns() : 0, "print(_.to_text())"}; }
+  /// Prints lines of words, broken at blanks where the terminal is narrower.
+  void say(std::string_view text) const { output(wrap_lines(text, style().width)); }
   /// Prints a table, which becomes a part of the command's value; the name is for those behind the first.
   void print(const report::Table& table, std::string name = {});
 };

@@ -250,15 +250,15 @@ Status magic_set(MagicContext& context, std::string_view arguments) {
     if (!has_value && next < words.size()) value = words[next++], has_value = true;
     if (next < words.size()) return error(ErrorKind::kSyntax, "%set takes one value, got also '{}'", words[next]);
     if (!has_value && !save) {
-      context.output(fmt::format("{} = \"{}\": {} ({})\n", setting->name, setting->get(context), setting->help,
-                                 allowed_text(*setting)));
+      context.say(fmt::format("{} = \"{}\": {} ({})\n", setting->name, setting->get(context), setting->help,
+                              allowed_text(*setting)));
       return {};
     }
     if (has_value) KILN_CHECK_OK(setting->set(context, value));
   }
   if (!save) return {};
   KILN_CHECK_OK(write_config(context, config_file()));
-  context.output(fmt::format("settings are kept in {}\n", config_file()));
+  context.say(fmt::format("settings are kept in {}\n", config_file()));
   return {};
 }
 

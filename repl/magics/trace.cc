@@ -91,10 +91,10 @@ Status magic_trace(MagicContext& context, std::string_view text) {
   KILN_CHECK_OK(take_profile(context, arguments, magic_options("trace")));
   const profiler::Timeline& t = context.last_profile->timeline;
   KILN_CHECK_OK(profiler::write_chrome_trace(t, file));
-  context.output(
+  context.say(
       fmt::format("{}: {} host spans, {} calls of the driver, {} kernels and copies; open it in ui.perfetto.dev\n",
                   file, t.spans.size(), t.calls.size(), t.work.size()));
-  for (const profiler::Unknown& u : t.unknown) context.output(fmt::format("not known: {}: {}\n", u.what, u.why));
+  for (const profiler::Unknown& u : t.unknown) context.say(fmt::format("not known: {}: {}\n", u.what, u.why));
   return {};
 }
 
@@ -114,8 +114,8 @@ Status magic_report(MagicContext& context, std::string_view text) {
                      "help: %report FILE.html STATEMENT takes one");
   KILN_TRY(const ProfileResult result, result_of(context, *context.last_profile));
   KILN_CHECK_OK(profiler::write_html_report(result.timeline, page_of(result), file));
-  context.output(fmt::format("{}: {} finding{} about {}\n", file, result.findings.size(),
-                             result.findings.size() == 1 ? "" : "s", result.title));
+  context.say(fmt::format("{}: {} finding{} about {}\n", file, result.findings.size(),
+                          result.findings.size() == 1 ? "" : "s", result.title));
   return {};
 }
 

@@ -57,12 +57,15 @@ Status answer(MagicContext& context, const Question& question) {
       if (m.name == about) return run_magic(context, "%help " + about);
   KILN_TRY(std::string shown, std::move(text));
   if (!shown.ends_with('\n')) shown += '\n';
-  context.output(printable(shown));
-  if (question.source) return {};
+  if (question.source) {
+    context.output(printable(shown));
+    return {};
+  }
+  context.say(printable(shown));
   if (auto kernel = context.session.kernel(about); kernel.ok()) {
     if (!launched_target(*kernel).empty()) KILN_CHECK_OK(run_magic(context, "%static " + about));
     if (auto it = context.timings.find(kernel->name()); it != context.timings.end())
-      context.output("last measured: " + it->second + "\n");
+      context.say("last measured: " + it->second + "\n");
     return {};
   }
   auto tensor = context.session.computed_tensor(about);

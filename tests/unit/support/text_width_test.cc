@@ -51,5 +51,19 @@ TEST(TextWidth, NothingThatATerminalActsOnIsPrintable) {
   EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
 }
 
+TEST(WrapLines, BreaksAtBlanks) {
+  EXPECT_EQ(wrap_lines("one two three", 0), "one two three");
+  EXPECT_EQ(wrap_lines("one two three", 13), "one two three");
+  EXPECT_EQ(wrap_lines("one two three", 12), "one two\n    three");
+  EXPECT_EQ(wrap_lines("  one two three four\nnext\n", 13), "  one two\n      three\n      four\nnext\n");
+  // Blanks within a line stay, where it is broken they go.
+  EXPECT_EQ(wrap_lines("  a   b   c", 9), "  a   b\n    c");
+  // A word that is longer than a line stays whole, and starts on a line of its own.
+  EXPECT_EQ(wrap_lines("see docs/counters.md#which here", 12), "see\n    docs/counters.md#which\n    here");
+  EXPECT_EQ(wrap_lines("日本 日本 日本", 10), "日本 日本\n    日本");
+  EXPECT_EQ(wrap_lines("", 5), "");
+  EXPECT_EQ(wrap_lines("          x y", 4), "          x\n  y");
+}
+
 }  // namespace
 }  // namespace kiln

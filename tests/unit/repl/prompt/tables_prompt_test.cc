@@ -83,6 +83,15 @@ TEST_F(PromptTables, CtrlCEndsRooflinesAndSweeps) {
   EXPECT_TRUE(t->wait_for("\n42\n")) << t->screen().text();
 }
 
+TEST_F(PromptTables, LongLinesOfWordsAreBrokenAtBlanks) {
+  auto t = start(100, 60);
+  const size_t before = t->raw_output().size();
+  t->type("%help counters\r");
+  ASSERT_TRUE(t->wait_for("\n[2]")) << t->screen().text();
+  EXPECT_LE(widest(t->raw_output(), before), 60) << t->screen().text();
+  EXPECT_NE(t->screen().text().find("\n    [bundle="), std::string::npos) << t->screen().text();
+}
+
 TEST_F(PromptTables, CtrlCEndsAWholeBench) {
   auto t = start(60, 120);
   t->type("import time\rdef f(): time.sleep(0.05)\r\r");
