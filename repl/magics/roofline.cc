@@ -32,6 +32,11 @@ Result<profiler::Contender> contender_of(script::Session& session, const std::st
   return *std::move(fused);
 }
 
+/// By Ctrl-C: what was measured so far is no point.
+bool was_stopped(const Result<profiler::Measurement>& m) {
+  return m.ok() ? (m->flags & profiler::kStopped) != 0 : m.error().kind == ErrorKind::kInterrupted;
+}
+
 // What one operation counts for, of the metrics of the tables.
 struct Counted {
   cupti::MetricId id;
@@ -100,7 +105,14 @@ Status magic_roofline(MagicContext& context, std::string_view text) {
       continue;
     }
     point.bytes = c.facts.bytes, point.flop = c.facts.flop, point.product = c.facts.product;
-    KILN_TRY(profiler::Measurement m, profiler::measure({c.name, c.device, c.launch}, measuring));
+    auto measured = profiler::measure({c.name, c.device, c.launch}, measuring);
+    if (context.session.is_interrupted() || was_stopped(measured)) {
+      points.pop_back();
+      if (points.empty()) return error(ErrorKind::kInterrupted, "interrupted");
+      notes.push_back(fmt::format("interrupted: {} of {} points", points.size(), names.size()));
+      break;
+    }
+    KILN_TRY(profiler::Measurement m, std::move(measured));
     point.us = m.us.median;
     if (arguments.has("--measured")) {
       Status counted = device.is_cuda() ? count(c, point)
@@ -109,8 +121,8 @@ Status magic_roofline(MagicContext& context, std::string_view text) {
         notes.push_back(fmt::format("{}: bytes and FLOP are the model's, they could not be counted: {}", point.name,
                                     counted.error().message));
     }
-    if (context.session.is_interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
   }
+  context.session.forget_interrupt();  // the points that are done are drawn
   const bool any = std::any_of(points.begin(), points.end(), [](const RoofPoint& p) { return p.problem.empty(); });
   if (!points.empty() && !any)  // ceilings take seconds
     return error(ErrorKind::kValue, "{}: {}", points.front().name, points.front().problem);

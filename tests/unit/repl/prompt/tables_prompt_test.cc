@@ -83,6 +83,21 @@ TEST_F(PromptTables, CtrlCEndsRooflinesAndSweeps) {
   EXPECT_TRUE(t->wait_for("\n42\n")) << t->screen().text();
 }
 
+TEST_F(PromptTables, AnInterruptedRooflineHasThePointsThatAreDone) {
+  auto t = start(80, 120);
+  t->type("x = torch.randn(512, 512)\r");
+  ASSERT_TRUE(t->wait_for("\n[2]")) << t->screen().text();
+  t->type("%roofline x + x, x @ x budget=3s\r");
+  ASSERT_TRUE(t->wait([&] { return t->is_quiet(); })) << t->screen().text();
+  // The first is over after three seconds, or earlier; the second takes as long again.
+  std::this_thread::sleep_for(std::chrono::milliseconds(4500));
+  t->send("\x03");
+  ASSERT_TRUE(t->wait_for("\n[3]", 60)) << t->screen().text();  // the ceilings take their time
+  const std::string screen = t->screen().text();
+  EXPECT_NE(screen.find("\nx + x "), std::string::npos) << screen;
+  EXPECT_NE(screen.find("interrupted: 1 of 2 points"), std::string::npos) << screen;
+}
+
 TEST_F(PromptTables, LongLinesOfWordsAreBrokenAtBlanks) {
   auto t = start(100, 60);
   const size_t before = t->raw_output().size();
