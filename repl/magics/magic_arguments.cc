@@ -60,8 +60,11 @@ Result<MagicArguments> parse_magic_arguments(std::string_view text, std::span<co
       continue;
     }
     if (std::string_view name = assigned_name(word); !name.empty()) {
+      // `budget=1s` says the same as `--budget 1s`, where a command has it so.
+      const MagicOption* dashed = known(name) ? nullptr : known("--" + std::string(name));
+      if (dashed && dashed->form == MagicOption::Form::kDashed) name = dashed->name;
       if (!known(name) && !form.other_names) return no_such_option(std::string(name) + "=", options);
-      std::string value(word.substr(name.size() + 1));
+      std::string value(word.substr(word.find('=') + 1));
       if (value.empty()) return error(ErrorKind::kSyntax, "{}= needs a value, without a blank before it", name);
       if (out.has(name)) return error(ErrorKind::kSyntax, "{}= is given twice", name);
       out.values.emplace_back(name, std::move(value));
@@ -97,9 +100,11 @@ std::string other_values(const MagicArguments& arguments, std::span<const MagicO
 std::string option_summary(std::span<const MagicOption> options) {
   std::string out;
   for (const MagicOption& o : options) {
-    out += (out.empty() ? "" : ", ") + std::string(o.name);
-    if (o.form == MagicOption::Form::kDashed) out += " FILE";
-    if (o.form == MagicOption::Form::kValue) out += "=";
+    out += out.empty() ? "" : ", ";
+    if (o.form == MagicOption::Form::kDashed)
+      out += o.shown();
+    else
+      out += std::string(o.name) + (o.form == MagicOption::Form::kValue ? "=" : "");
   }
   return out;
 }

@@ -55,18 +55,27 @@ void add_kernel_options(CLI::App& command, CompileArgs& a) {
 
 namespace {
 
-/// `kiln file.py` is `kiln run file.py`.
-void run_script_named(std::vector<const char*>& words, const std::function<bool(std::string_view)>& is_command) {
+/// `kiln file.py` is `kiln run file.py`. What is wrong with a first word that is neither a command nor a script; empty:
+/// nothing, or the command line says it.
+std::string run_script_named(std::vector<const char*>& words, const std::function<bool(std::string_view)>& is_command) {
   for (size_t i = 1; i < words.size(); ++i) {
     const std::string_view word = words[i];
-    if (word == "-" || word == "-c") return;
+    if (word == "-" || word == "-c") return {};
     if (word == "--device") ++i;  // its value
     if (word.starts_with('-')) continue;
     std::error_code none;
     const bool is_script = word.ends_with(".py") || std::filesystem::is_regular_file(word, none);
-    if (!is_command(word) && is_script) words.insert(words.begin() + static_cast<ptrdiff_t>(i), "run");
-    return;
+    if (is_command(word)) return {};
+    if (std::filesystem::is_directory(word, none))
+      return fmt::format("{} is a folder: kiln runs a script of it (kiln {}/FILE.py), kiln check its kernels", word,
+                         word.substr(0, word.find_last_not_of('/') + 1));
+    if (is_script)
+      words.insert(words.begin() + static_cast<ptrdiff_t>(i), "run");
+    else if (word.find('/') != std::string_view::npos)
+      return fmt::format("there is no file {}", word);
+    return {};
   }
+  return {};
 }
 
 }  // namespace
@@ -149,7 +158,10 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     return false;
   };
   std::vector<const char*> words(argv, argv + argc);
-  run_script_named(words, is_command);
+  if (const std::string problem = run_script_named(words, is_command); !problem.empty()) {
+    put(stderr, "kiln: " + printable(problem) + "\n");
+    return {std::nullopt, kExitUsage};
+  }
   argc = static_cast<int>(words.size()), argv = words.data();
   // As with Python, "-" and a script's name end the options: what follows is the program's own.
   bool from_stdin = false, running = false;

@@ -40,6 +40,16 @@ TEST(MagicArguments, OtherNamesWhenAsked) {
   EXPECT_EQ(a->text("n"), "[1, 2]");
 }
 
+TEST(MagicArguments, DashedOptionsAreAlsoNamed) {
+  auto a = parse_magic_arguments("x json=a.json base=2", kSome);
+  ASSERT_TRUE(a.ok()) << a.error().message;
+  EXPECT_EQ(a->text("--json", ""), "a.json");
+  EXPECT_EQ(a->text("base", ""), "2");
+  EXPECT_EQ(parse_magic_arguments("x v=1", kSome).error().kind, ErrorKind::kName);  // a flag has no value
+  const std::string message = parse_magic_arguments("x jsn=1", kSome).error().message;
+  EXPECT_NE(message.find("--json"), std::string::npos) << message;
+}
+
 TEST(LineParts, KeepsBracketsAndStringsTogether) {
   auto words = [](std::string_view text) { return parts_of(text, Between::kBlanks).words(); };
   using Words = std::vector<std::string_view>;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/process.h"
+
 namespace kiln::repl {
 namespace {
 
@@ -44,6 +46,20 @@ TEST(Options, AScriptKeepsItsOwnArguments) {
   EXPECT_EQ(p.options->device, "cpu");
   EXPECT_FALSE(p.options->json);
   EXPECT_EQ(p.options->args, (std::vector<std::string>{"--json", "-x", "file"}));
+}
+
+TEST(Options, AFolderIsNoScript) {
+  const ScratchFolder folder;
+  const std::string below = folder.path + "/nothing";
+  const std::pair<std::string, std::string> cases[] = {{folder.path, "is a folder"}, {below, "there is no file"}};
+  for (const auto& [word, text] : cases) {
+    const char* words[] = {"kiln", word.c_str()};
+    testing::internal::CaptureStderr();
+    const ParsedOptions p = parse_options(2, words);
+    EXPECT_NE(testing::internal::GetCapturedStderr().find(text), std::string::npos);
+    EXPECT_FALSE(p.options);
+    EXPECT_EQ(p.exit_code, kExitUsage);
+  }
 }
 
 TEST(Options, DoctorAndNoShell) {
