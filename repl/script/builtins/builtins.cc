@@ -157,10 +157,14 @@ Value is_subclass(Interp& in, NativeArgs& a) {
   auto* t = a[0].get<TypeObject>();
   if (auto* many = a[1].get<Tuple>(); many && t)
     return Value::boolean(std::any_of(many->items.begin(), many->items.end(), [&](const Value& b) {
-      return b.get<TypeObject>() && t->derives_from(b.get<TypeObject>());
+      Value slots[] = {a[0], b};
+      NativeArgs one{slots};
+      return is_subclass(in, one).boolean();
     }));
   auto* base = a[1].get<TypeObject>();
   if (!t || !base) in.fail(ErrorKind::kType, "issubclass() needs two types");
+  if (Value* test = base->of_kind ? nullptr : base->find("__class_subclasscheck__"))
+    return Value::boolean(in.truth(in.call(bound(in, Value(*test), nullptr, Ref<TypeObject>(base)), {a[0]})));
   const bool of_int = t->of_kind == Kind::kBool && base->of_kind == Kind::kInt;
   return Value::boolean(t->derives_from(base) || of_int || base->of_kind == Kind::kInstance);
 }
