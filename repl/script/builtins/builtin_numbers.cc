@@ -80,6 +80,9 @@ int64_t value_hash(Interp& in, const Value& v) {
 }
 
 Value power_modulo(Interp& in, const Value& base_value, const Value& exponent_value, const Value& modulus_value) {
+  for (const Value* v : {&base_value, &exponent_value, &modulus_value})
+    if (!v->small_int_or_bool() && !v->get<WideInt>())  // nor what is an int by __index__ alone
+      in.fail(ErrorKind::kType, "pow() with a modulus takes ints, got '{}'", in.type_name(*v));
   int64_t base = in.to_int(base_value, "pow()'s base"), exponent = in.to_int(exponent_value, "pow()'s exponent"),
           modulus = in.to_int(modulus_value, "pow()'s modulus");
   if (modulus == 0) in.fail(ErrorKind::kValue, "pow()'s modulus cannot be 0");

@@ -107,7 +107,7 @@ Value make_float(Interp& in, NativeArgs& a) {
   char* end = nullptr;
   double v = std::strtod(digits.c_str(), &end);
   // strtod also takes hexadecimal, which Python does not.
-  if (digits.empty() || *end || digits.find_first_of("xX") != std::string::npos)
+  if (digits.empty() || end != digits.c_str() + digits.size() || digits.find_first_of("xX") != std::string::npos)
     in.fail(ErrorKind::kValue, "{} is no float", in.repr(a[0]));
   return Value::real(v);
 }
@@ -119,7 +119,7 @@ Value make_list(Interp& in, NativeArgs& a) {
 }
 
 Value make_tuple(Interp& in, NativeArgs& a) {
-  if (auto* t = a[0].missing() ? nullptr : a[0].get<Tuple>(); t && t->class_name.empty()) return a[0];
+  if (auto* t = a[0].missing() ? nullptr : a[0].get<Tuple>(); t && t->class_name.empty() && !t->own_type()) return a[0];
   return make<Tuple>(a[0].missing() ? std::vector<Value>() : in.to_vector(a[0]));
 }
 
@@ -134,7 +134,7 @@ Value make_set(Interp& in, NativeArgs& a) {
 }
 
 Value make_frozenset(Interp& in, NativeArgs& a) {
-  if (!a[0].missing() && a[0].get<FrozenSet>()) return a[0];
+  if (!a[0].missing() && a[0].get<FrozenSet>() && !a[0].object()->own_type()) return a[0];
   auto set = make<FrozenSet>();
   if (!a[0].missing())
     in.for_each(a[0], [&](Value v) {

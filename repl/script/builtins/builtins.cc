@@ -307,7 +307,7 @@ Value reversed(Interp& in, NativeArgs& a) {
     if (auto v = special(in, o, "__reversed__", {})) return *v;
     if (type.find("__getitem__") && type.find("__len__")) return make<ReversedItems>(a[0], in.length(a[0]));
   }
-  if (a[0].get<Instance>() || a[0].get<IteratorObject>() || any_set(a[0]))
+  if (a[0].get<Instance>() || a[0].get<IteratorObject>() || a[0].get<WideInt>() || any_set(a[0]))
     in.fail(ErrorKind::kType, "'{}' cannot be reversed: it has no order from its end", in.type_name(a[0]));
   std::vector<Value> items = in.to_vector(a[0]);
   std::reverse(items.begin(), items.end());

@@ -121,6 +121,8 @@ class Interp {
   template <class Visit>
   void for_each(const Value& v, Visit&& visit);
   std::vector<Value> to_vector(const Value& v);
+  /// Of a class that derives from a list or a tuple and says itself what it gives.
+  static bool has_own_iterator(const Value& v);
   /// A MemoryError where `count` is more than one operation may make.
   void check_items(size_t count);
 
@@ -324,14 +326,15 @@ class Interp {
 
 template <class Visit>
 void Interp::for_each(const Value& v, Visit&& visit) {
-  if (auto* list = v.get<List>()) {
+  const bool own = has_own_iterator(v);
+  if (auto* list = own ? nullptr : v.get<List>()) {
     for (size_t i = 0; i < list->items.size(); ++i) {
       Value item = list->items[i];
       if (!visit(std::move(item))) return;
     }
     return;
   }
-  if (auto* tuple = v.get<Tuple>()) {
+  if (auto* tuple = own ? nullptr : v.get<Tuple>()) {
     for (const Value& item : tuple->items)
       if (!visit(Value(item))) return;
     return;

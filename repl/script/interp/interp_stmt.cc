@@ -275,7 +275,7 @@ void Interp::assign(const Expr& target, Value v, Frame& f) {
 void Interp::unpack(const std::vector<ExprPtr>& targets, const Value& v, const Expr& whole, Frame& f) {
   where_ = whole.range;
   std::vector<Value> items;
-  if (auto* t = v.get<Tuple>()) {
+  if (auto* t = v.get<Tuple>(); t && !has_own_iterator(v)) {
     items = t->items;
   } else {
     if (!v.object() || v.object()->iterate(*this).missing())

@@ -190,6 +190,9 @@ Value Interp::binary(BinaryOp op, const Value& a, const Value& b) {
 // Python's `list += iterable` takes any iterable, while `list + iterable` takes lists only. The list is changed, so
 // that other names for it see the new elements.
 std::optional<Value> List::in_place(Interp& in, BinaryOp op, const Value& other) {
+  // What a class has for operators of numbers comes before what a list has for sequences, as in Python.
+  if (auto* o = other.object(); o && o->own_type() && (op == BinaryOp::kAdd || op == BinaryOp::kMul))
+    if (auto v = o->binary(in, op, Value(this), true)) return v;
   if (op == BinaryOp::kAdd) {
     std::vector<Value> more = in.to_vector(other);
     items.insert(items.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
@@ -539,9 +542,15 @@ Ref<IteratorObject> Interp::iterator(const Value& v) {
   fail(ErrorKind::kType, "'{}' cannot be iterated", type_name(v));
 }
 
+bool Interp::has_own_iterator(const Value& v) {
+  const auto* o = v.object();
+  return o && o->own_type() && (*o->own_type())->find("__iter__");
+}
+
 std::vector<Value> Interp::to_vector(const Value& v) {
-  if (auto* l = v.get<List>()) return l->items;
-  if (auto* t = v.get<Tuple>()) return t->items;
+  const bool own = has_own_iterator(v);
+  if (auto* l = own ? nullptr : v.get<List>()) return l->items;
+  if (auto* t = own ? nullptr : v.get<Tuple>()) return t->items;
   std::vector<Value> out;
   const auto* range = v.get<Range>();
   const size_t known = range ? static_cast<size_t>(range->count()) : 0;

@@ -22,13 +22,22 @@ std::string Interp::str(const Value& v) {
   return repr(v);
 }
 
+namespace {
+void check_character(Interp& in, ast::Int code) {
+  if (code < 0 || code > 0x10FFFF) in.fail_as("OverflowError", "{} is no character", ast::to_string(code));
+}
+}  // namespace
+
 std::string Interp::format(const Value& v, std::string_view spec) {
   if (auto* o = v.object(); o && o->own_type()) {
     if (auto text = o->format(*this, spec)) return *text;
     if (spec.empty()) return str(v);
   }
   if (auto* s = v.get<Str>(); s && spec.empty()) return s->text;
-  if (auto c = v.constant()) return take(format_constant(*c, spec));
+  if (auto c = v.constant()) {
+    if (spec.ends_with('c') && c->index() == 2) check_character(*this, std::get<ast::Int>(*c));
+    return take(format_constant(*c, spec));
+  }
   if (auto* o = v.object())
     if (auto text = o->format(*this, spec)) return *text;
   std::string text = str(v);
@@ -125,6 +134,7 @@ std::string Interp::percent_format(const std::string& text, const Value& args) {
       if (!c || c->index() < 1 || c->index() > 2)
         fail(ErrorKind::kType, "'%{}' needs a number, got '{}'", type, type_name(value));
       if (c->index() == 1) c = ast::Int{std::get<bool>(*c)};
+      if (type == 'c') check_character(*this, std::get<ast::Int>(*c));
       const std::string as = decimal ? "" : std::string(1, type);
       if (precision.empty() || type == 'c') {
         out += take(format_constant(*c, spec + as));

@@ -51,6 +51,7 @@ struct Spec {
   std::string fill = " ";
   char align = 0;  // < > ^ =
   char sign = '-';
+  bool has_sign = false;
   bool alternate = false;
   bool zero_flag = false;  // the alignment comes from a '0' before the width
   int width = 0;
@@ -86,7 +87,7 @@ Result<Spec> parse_spec(std::string_view text) {
     rest.remove_prefix(1);
     return c;
   };
-  if (char c = take("+- ")) s.sign = c;
+  if (char c = take("+- ")) s.sign = c, s.has_sign = true;
   s.alternate = take("#") != 0;
   if (take("0")) {
     if (!has_fill) s.fill = "0";
@@ -158,7 +159,7 @@ Result<std::string> format_int(const Spec& s, ast::Int value) {
       return error(ErrorKind::kValue, "{} is no character", ast::to_string(value));
     std::string character;
     append_utf8(character, static_cast<char32_t>(value));
-    return pad(s, "", character, '<');
+    return pad(s, "", character, '>');
   }
   if (s.type == 0 || s.type == 'd' || s.type == 'n') {
     digits = ast::to_string(value);
@@ -195,7 +196,7 @@ Result<std::string> format_float(const Spec& s, double value) {
     digits = std::isnan(value) ? "nan" : "inf";
     if (s.type == 'E' || s.type == 'F' || s.type == 'G')
       std::transform(digits.begin(), digits.end(), digits.begin(), ::toupper);
-    return pad(s, sign, digits, '>');
+    return pad(s, sign, s.type == '%' ? digits + "%" : digits, '>');
   }
   switch (s.type) {
     case 0:
@@ -250,7 +251,7 @@ Result<std::string> format_constant(const ast::Constant& value, std::string_view
   constexpr std::string_view kIntTypes = "bcdnoxX", kFloatTypes = "eEfFgG%";
   if (const auto* str = std::get_if<std::string>(&value)) {
     if (s.zero_flag) s.align = '<';  // of a text the zeros stand behind it
-    if ((s.type && s.type != 's') || s.align == '=' || s.sign != '-' || s.group)
+    if ((s.type && s.type != 's') || s.align == '=' || s.has_sign || s.group)
       return error(ErrorKind::kValue, "the format '{}' does not apply to a str", text);
     std::string out = *str;
     if (s.precision >= 0) out.resize(byte_of_character(out, static_cast<size_t>(s.precision)));

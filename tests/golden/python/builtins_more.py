@@ -18,15 +18,18 @@ e.update(M(), q=1)
 print(e)
 n = float("nan")
 print(n in [n], [n] == [n], {"a": n} == {"a": n}, {n: 1}[n], [n].index(n), {n} == {n}, n == n)
-print(slice(1, None, 2).indices(10), slice(None).indices(3), slice(5, 1, -1).indices(4), slice(None, None, -1).indices(0), slice(-9, 9).indices(3))
+print(slice(1, None, 2).indices(10), slice(None).indices(3), slice(5, 1, -1).indices(4),
+    slice(None, None, -1).indices(0), slice(-9, 9).indices(3))
 s = {1, 2, 3}
 s.symmetric_difference_update([3, 4])
 print(sorted(s))
-for bad in (lambda: float("inf").as_integer_ratio(), lambda: "%x" % 1.5, lambda: "%d" % float("nan"), lambda: "%d" % float("inf")):
+for bad in (lambda: float("inf").as_integer_ratio(), lambda: "%x" % 1.5, lambda: "%d" % float("nan"),
+        lambda: "%d" % float("inf")):
     try: print(bad())
     except Exception as x: print(type(x).__name__)
 print("%d %i" % (3.9, -3.9))
-print(os.path.commonprefix(["/usr/lib", "/usr/local"]), os.path.commonprefix([]), os.path.commonpath(["/usr/lib", "/usr/local/x"]),
+print(os.path.commonprefix(["/usr/lib", "/usr/local"]), os.path.commonprefix([]),
+    os.path.commonpath(["/usr/lib", "/usr/local/x"]),
       os.path.commonpath(["a/./b", "a//b/c"]), repr(os.path.commonpath(["a", "b"])), os.path.commonprefix(["é", "è"]))
 try: os.path.commonpath(["/a", "b"])
 except ValueError: print("ValueError")
@@ -35,7 +38,8 @@ for bad in (lambda: "abc" % 1, lambda: "abc" % "d", lambda: "%d" % (1, 2)):
     try: print(bad())
     except TypeError: print("TypeError")
 print("abc" % [1], "abc" % {}, "%(a)s" % {"a": 1, "b": 2})
-print(int(" \u0663\u0664 "), float("\u2003١.٥\n"), int("𝟙𝟚", 16), (5).as_integer_ratio(), True.numerator, (2.5).imag, (7).denominator, slice(1, 2) == slice(1, 2))
+print(int(" \u0663\u0664 "), float("\u2003١.٥\n"), int("𝟙𝟚", 16), (5).as_integer_ratio(), True.numerator, (2.5).imag,
+    (7).denominator, slice(1, 2) == slice(1, 2))
 d = {"a": 1}
 d |= [("b", 2)]
 d |= M()
@@ -43,4 +47,9 @@ print(d)
 for bad in (lambda: d.__ior__([(1, 2, 3)]), lambda: d.__ior__([1])):
     try: bad()
     except Exception as e: print(type(e).__name__)
-print("%.3d|%5.2d|%-6.4dx|%+.2d|%#.4x|%05.2d|%.0d|%.2x|% .3i" % (7, 7, 7, 7, 10, 7, 0, 300, 5), "%.2d" % -3, "%.5o" % 8, "%08.3f" % -1.5)
+print("%.3d|%5.2d|%-6.4dx|%+.2d|%#.4x|%05.2d|%.0d|%.2x|% .3i" % (7, 7, 7, 7, 10, 7, 0, 300, 5), "%.2d" % -3,
+    "%.5o" % 8, "%08.3f" % -1.5)
+print(f"{65:5c}|{65:<5c}|{float('nan'):%}|{float('-inf'):.1%}", "%5c|%-3c" % (66, 67))
+for bad in (lambda: f"{'a':-5}", lambda: f"{-1:c}", lambda: "%c" % 0x110000, lambda: float("1\0"), lambda: float("\0")):
+    try: print(bad())
+    except Exception as e: print(type(e).__name__)

@@ -19,8 +19,10 @@ class V:
     def __reversed__(s): return "rev"
     def __dir__(s): return ["q", "a"]
 v = V(1, 2)
-print(abs(v), int(v), float(v), round(v), round(v, 2), math.trunc(v), math.floor(v), math.ceil(v), divmod(v, 1), divmod(1, v))
-print(pow(v, 2), pow(v, 2, 5), 2**v, reversed(v), dir(v), operator.index(v), hex(v), [1, 2, 3][v], "abc"[v], range(v), [0] * 2)
+print(abs(v), int(v), float(v), round(v), round(v, 2), math.trunc(v), math.floor(v), math.ceil(v), divmod(v, 1),
+    divmod(1, v))
+print(pow(v, 2), pow(v, 2, 5), 2**v, reversed(v), dir(v), operator.index(v), hex(v), [1, 2, 3][v], "abc"[v], range(v),
+    [0] * 2)
 class Seq:
     def __len__(s): return 3
     def __getitem__(s, i): return i
@@ -71,11 +73,15 @@ class E(Exception):
     def __repr__(self): return "<" + super().__repr__() + ">"
 try: raise E("bad", 5)
 except E as e: print(e, repr(e), e.code, e.args)
-print([].__len__(), "ab".__contains__("a"), (5).__add__(3), {1: 2}.__getitem__(1), (3).__eq__(3), [1, 2].__iter__().__next__())
-print((5).__add__("a"), (5).__add__(1.5), (1.5).__add__(5), [1].__eq__((1,)), "a".__lt__("b"), {1}.__le__({1, 2}), (7).__rsub__(10))
+print([].__len__(), "ab".__contains__("a"), (5).__add__(3), {1: 2}.__getitem__(1), (3).__eq__(3),
+    [1, 2].__iter__().__next__())
+print((5).__add__("a"), (5).__add__(1.5), (1.5).__add__(5), [1].__eq__((1,)), "a".__lt__("b"), {1}.__le__({1, 2}),
+    (7).__rsub__(10))
 print([hasattr(x, n) for x in ([], {}, "a", 5, range(3), {1}, print, iter([]), None)
-       for n in ("__iter__", "__len__", "__getitem__", "__call__", "__next__", "__contains__", "__index__", "__float__", "__setitem__")])
-print([].__hash__, hasattr(V, "__len__"), hasattr(Seq, "__len__"), D.mro()[1].__name__, D.__base__, int.__base__, object.__base__)
+       for n in ("__iter__", "__len__", "__getitem__", "__call__", "__next__", "__contains__", "__index__",
+               "__float__", "__setitem__")])
+print([].__hash__, hasattr(V, "__len__"), hasattr(Seq, "__len__"), D.mro()[1].__name__, D.__base__, int.__base__,
+    object.__base__)
 try: dict.__setitem__([], 1, 2)
 except TypeError: print("TypeError")
 try: [].__len__(1)
@@ -83,7 +89,8 @@ except TypeError: print("TypeError")
 class W:
     def __hash__(s): return 7
     def __eq__(s, o): return True
-print(hash(W()), hash(5), hash(-1), hash(True), hash(1.0), hash(0.5), hash(2**61 - 1), hash(2**100), hash(1e300), hash(-7.25))
+print(hash(W()), hash(5), hash(-1), hash(True), hash(1.0), hash(0.5), hash(2**61 - 1), hash(2**100), hash(1e300),
+    hash(-7.25))
 print(hash((1, 2)), hash(()), hash((1, (2, 3), 0.5)), hash(float("inf")), NotImplemented)
 class T(tuple):
     def __eq__(s, o): return True
@@ -97,7 +104,30 @@ class II(int):
 class EE(Exception):
     def __repr__(s): return "repr!"
     def __len__(s): return 0
-for bad in (lambda: {T(): 1}, lambda: hash(T()), lambda: int(OnlyFloat()), lambda: round(V()) and round(OnlyFloat()), lambda: int(V(), 10), lambda: int(L())):
+for bad in (lambda: {T(): 1}, lambda: hash(T()), lambda: int(OnlyFloat()), lambda: round(V()) and round(OnlyFloat()),
+        lambda: int(V(), 10), lambda: int(L())):
     try: print(bad())
     except TypeError: print("TypeError")
-print(bool(LL([1])), bool(II(0)), bool(II(2)), list(II()), float(V(1)), str(EE("a")), repr(EE("a")), bool(EE()), [0] * V(), V() * 1 if hasattr(V, "__mul__") else "-")
+print(bool(LL([1])), bool(II(0)), bool(II(2)), list(II()), float(V(1)), str(EE("a")), repr(EE("a")), bool(EE()),
+    [0] * V(), V() * 1 if hasattr(V, "__mul__") else "-")
+class LI(list):
+    def __iter__(s): return iter((7, 8))
+class TI(tuple):
+    def __iter__(s): yield from (7, 8)
+p, q = TI((1, 2, 3))
+print(list(LI([1])), [*LI("ab")], tuple(TI()), list(map(str, LI())), sum(LI([1])), p, q, [x for x in TI((1, ))],
+    sorted(LI([0, 0, 0])))
+class R:
+    def __radd__(s, o): return ("radded", o)
+    def __rmul__(s, o): return NotImplemented
+    def __iter__(s): return iter((1, 2))
+    def __index__(s): return 2
+l = [0]
+l *= R()
+print(l)
+l += R()
+print(l)
+try: reversed(II(5))
+except TypeError: print("TypeError")
+class FS(frozenset): pass
+print(type(tuple(T((1, )))).__name__, type(frozenset(FS([1]))).__name__, type(list(LL())).__name__, type(int(II(3))).__name__)
