@@ -1,4 +1,4 @@
-"""Writes unicode_table.def, what Python knows of characters beyond ASCII: python3.11 unicode_table.py > unicode_table.def
+"""Writes what Python knows of characters beyond ASCII: python3.11 unicode_table.py > unicode_table.def
 
 The properties are asked of str's own methods, so the table is Python's even where the standard leaves a choice.
 """

@@ -4,10 +4,10 @@
 
 Needs CPython 3.11, whose interpreter runs this file too; no GPU and no tensors. Each program is a file: numbers, texts
 and containers, slices and methods, formats, comprehensions, functions of every kind of parameter, closures, generators,
-classes with operators and properties, exceptions, `with`, loops with `else`, unpacking, augmented assignment. Every value
-is printed by repr(), and an exception by the name of its class: the texts of Kiln's messages are its own. Sets are
-printed in order. Programs that need what docs/scripts.md leaves out (ints beyond 128 bits) are counted and left out.
-A program that differs is printed with both outputs where they part; `--keep DIR` keeps its file.
+classes with operators and properties, exceptions, `with`, loops with `else`, unpacking, augmented assignment. Every
+value is printed by repr(), and an exception by the name of its class: the texts of Kiln's messages are its own. Sets
+are printed in order. Programs that need what docs/scripts.md leaves out (ints beyond 128 bits) are counted and left
+out. A program that differs is printed with both outputs where they part; `--keep DIR` keeps its file.
 """
 import argparse
 import concurrent.futures
@@ -128,10 +128,14 @@ def through(n):
 
 INTS = ["0", "1", "2", "3", "-1", "-7", "10", "255", "1000", "2**40", "-2**63", "True"]
 FLOATS = ["0.0", "-0.0", "1.5", "-2.25", "1e10", "1e-7", "0.1", "3.0", "1e16", "float('inf')", "float('nan')", "1/3"]
-STRS = ["''", "'a'", "'abc'", "'Hello World'", "' x  y '", "'a,b,,c'", "'12'", "'éß日'", "'A\\tb\\n'", "'aXbXc'",
-        "\"it's\"", "'-0x1f'", "'ΑΣ ǅ'", "'\\xa0\\u2028z'", "'{}'", "'%s'"]
-SPECS = ["", "5", "<6", ">6", "^7", "*^9", "05", "+", ",", "x", "#x", "b", ".2f", "e", "g", ".3", "10.3f", "%", "s",
-         "_", "08.3f", "-<5d", " d", "n", "c", "=+8", "#o", ".0f", "012,.1f", "G"]
+STRS = [
+    "''", "'a'", "'abc'", "'Hello World'", "' x  y '", "'a,b,,c'", "'12'", "'éß日'", "'A\\tb\\n'", "'aXbXc'",
+    "\"it's\"", "'-0x1f'", "'ΑΣ ǅ'", "'\\xa0\\u2028z'", "'{}'", "'%s'"
+]
+SPECS = [
+    "", "5", "<6", ">6", "^7", "*^9", "05", "+", ",", "x", "#x", "b", ".2f", "e", "g", ".3", "10.3f", "%", "s", "_",
+    "08.3f", "-<5d", " d", "n", "c", "=+8", "#o", ".0f", "012,.1f", "G"
+]
 
 
 class Program:
@@ -140,8 +144,10 @@ class Program:
         self.random = random.Random(seed)
         self.lines, self.names, self.count, self.places = [], {}, 0, 0
         self.functions = []
-        for kind in "ifslLdtS": self.assign(kind)
-        for _ in range(self.random.randint(12, 30)): self.statement("", 0)
+        for kind in "ifslLdtSv":
+            self.assign(kind)
+        for _ in range(self.random.randint(12, 30)):
+            self.statement("", 0)
 
     # --- names and places ---
 
@@ -156,9 +162,11 @@ class Program:
     def emit(self, indent, text):
         self.lines.append(indent + text)
 
-    def chance(self, p): return self.random.random() < p
+    def chance(self, p):
+        return self.random.random() < p
 
-    def one(self, *choices): return self.random.choice(choices)
+    def one(self, *choices):
+        return self.random.choice(choices)
 
     def assign(self, kind, indent=""):
         name = self.fresh()
@@ -182,8 +190,8 @@ class Program:
             return "{" + ", ".join(f"{self.literal('s')}: {self.literal('i')}"
                                    for _ in range(self.random.randint(0, 4))) + "}"
         if kind == "t":
-            return "(" + "".join(self.literal(self.one("i", "f", "s")) + ", "
-                                 for _ in range(self.random.randint(1, 4))) + ")"
+            return "(" + "".join(
+                self.literal(self.one("i", "f", "s")) + ", " for _ in range(self.random.randint(1, 4))) + ")"
         if kind == "S":
             return "{" + ", ".join(self.literal("i") for _ in range(self.random.randint(1, 4))) + "}"
         if kind == "v":
@@ -203,9 +211,8 @@ class Program:
         return self.one(
             lambda: f"({v('i')} {self.one('<', '<=', '>', '>=', '==', '!=')} {v(self.one('i', 'f'))})",
             lambda: f"({v('s')} in {v(self.one('s', 'L', 'd'))})", lambda: f"({v('i')} not in {v(self.one('l', 'S'))})",
-            lambda: f"(not {v(self.one(*'ifslLdtSv'))})",
-            lambda: f"({v('i')} < {v('f')} <= {v('i')})", lambda: f"({v('l')} == {v('l')})",
-            lambda: f"({v('t')} < {v('t')})", lambda: f"({v('S')} <= {v('S')})",
+            lambda: f"(not {v(self.one(*'ifslLdtSv'))})", lambda: f"({v('i')} < {v('f')} <= {v('i')})",
+            lambda: f"({v('l')} == {v('l')})", lambda: f"({v('t')} < {v('t')})", lambda: f"({v('S')} <= {v('S')})",
             lambda: f"isinstance({v(self.one(*'ifslv'))}, {self.one('int', '(str, float)', 'Vec', 'list', 'object')})",
             lambda: f"{self.one('any', 'all')}({v(self.one('l', 'L'))})", lambda: f"callable({v(self.one('v', 'i'))})",
             lambda: f"{v('s')}.{self.one(*STR_TESTS)}()", lambda: f"bool({v(self.one(*'ifslLdtSv'))})",
@@ -235,17 +242,17 @@ class Program:
             lambda: f"{v('v')}.{self.one('x', 'size')}", lambda: f"({v('i')} {self.one('or', 'and')} {v('i')})",
             lambda: f"len(range({self.small()}, {self.small()}, {self.one('1', '3', '-2', '0')}))",
             lambda: f"round({v('i')}, {self.one('-1', '0', '-2', 'None')})", lambda: f"hash({self.literal('i')})",
-            lambda: f"next(iter({v('l')}), {v('i')})", lambda: f"(w := {v('i')}) + w",
+            lambda: f"next(iter({v('l')}), {v('i')})", lambda: f"(lambda w=({v('i')}): w + w)()",
             lambda: f"[*{v('l')}, {v('i')}].pop({self.index()})")()
 
     def value_f(self, v):
-        return self.one(
-            lambda: f"({v('f')} {self.one('+', '-', '*', '/', '//', '%')} {v(self.one('i', 'f'))})",
-            lambda: f"({v('i')} / {v('i')})", lambda: f"float({v(self.one('i', 's'))})", lambda: f"abs({v('f')})",
-            lambda: f"round({v('f')}, {self.one('0', '1', '2', '-1')})", lambda: f"(-{v('f')})",
-            lambda: f"({v('i')} ** -{self.one('1', '2')})", lambda: f"min({v('f')}, {v('i')})",
-            lambda: f"divmod({v('f')}, {v('f')})[{self.one('0', '1')}]", lambda: f"sum([{v('f')}, {v('f')}])",
-            lambda: f"({v('f')} if {v('b')} else {v('f')})", lambda: f"(abs({v('f')}) ** {self.one('2', '0.5', '0')})")()
+        return self.one(lambda: f"({v('f')} {self.one('+', '-', '*', '/', '//', '%')} {v(self.one('i', 'f'))})",
+                        lambda: f"({v('i')} / {v('i')})", lambda: f"float({v(self.one('i', 's'))})",
+                        lambda: f"abs({v('f')})", lambda: f"round({v('f')}, {self.one('0', '1', '2', '-1')})",
+                        lambda: f"(-{v('f')})", lambda: f"({v('i')} ** -{self.one('1', '2')})",
+                        lambda: f"min({v('f')}, {v('i')})", lambda: f"divmod({v('f')}, {v('f')})[{self.one('0', '1')}]",
+                        lambda: f"sum([{v('f')}, {v('f')}])", lambda: f"({v('f')} if {v('b')} else {v('f')})",
+                        lambda: f"(abs({v('f')}) ** {self.one('2', '0.5', '0')})")()
 
     def value_s(self, v):
         spec = self.random.choice(SPECS)
@@ -258,24 +265,25 @@ class Program:
             lambda: f"{v('s')}.replace({v('s')}, {v('s')}{self.one('', ', 1')})",
             lambda: f"{v('s')}.{self.one('strip', 'lstrip', 'rstrip', 'removeprefix', 'removesuffix')}({v('s')})",
             lambda: f"{v('s')}.{self.one('ljust', 'rjust', 'center', 'zfill')}({self.small()})",
-            lambda: f"format({v(plain)}, {spec!r})", lambda: f"f'{{{self.name(plain)}:{spec}}}|'",
-            lambda: f"f'{{{self.name(self.one(*'ifslLdtvb'))}{self.one('', '!r', '!s', '!a', '=')}}}'",
-            lambda: f"f\"{{{v('i', 0)}:{{{self.small()}}}}}\"", lambda: f"'{{:{spec}}} {{}}'.format({v(plain)}, {v('s')})",
-            lambda: f"'{{1}}-{{0!r:>5}} {{k[0]}}'.format({v('s')}, {v('i')}, k={v(self.one('l', 's', 't'))})",
-            lambda: f"'%{self.one('5', '-6', '05', '+', '.2', '')}{self.one(*'dsrxfgeoiac')}' % {v(self.one('i', 'f'))}",
+            lambda: f"format({v(plain)}, {spec!r})", lambda: f"f'{{{self.name(self.one(*'ifs'))}:{spec}}}|'",
+            lambda: f"f'{{{self.name(self.one(*'ifslLdtv'))}{self.one('', '!r', '!s', '!a', '=')}}}'",
+            lambda: f"f'{{{self.name('i')}:{{{self.small()}}}}}'",
+            lambda: f"'{{:{spec}}} {{}}'.format({v(plain)}, {v('s')})",
+            lambda: f"'{{1}}-{{0!r:>5}} {{k[0]}}'.format({v('s')}, {v('i')}, k={v(self.one('l', 's', 't'))})", lambda:
+            f"'%{self.one('5', '-6', '05', '+', '.2', '')}{self.one(*'dsrxfgeoiac')}' % {v(self.one('i', 'f'))}",
             lambda: f"'%s|%r' % ({v(self.one(*'ifsl'))}, {v(self.one(*'fsb'))})", lambda: f"chr({v('i')} % 1000)",
-            lambda: f"{self.one('hex', 'bin', 'oct', 'ascii')}({v('i')})", lambda: f"{self.one('max', 'min')}({v('s')})",
-            lambda: f"''.join(sorted({v('s')}))", lambda: f"''.join(reversed({v('s')}))",
-            lambda: f"type({v(self.one(*'ifslLdtSvb'))}).__name__", lambda: f"ascii({v(self.one('s', 'L'))})",
-            lambda: f"{v('s')}.translate(str.maketrans('ab', 'xy'))", lambda: f"f'{{{self.name('v')}:{self.one('', '5')}}}'",
-            lambda: f"{v('v')}.other")()
+            lambda: f"{self.one('hex', 'bin', 'oct', 'ascii')}({v('i')})",
+            lambda: f"{self.one('max', 'min')}({v('s')})", lambda: f"''.join(sorted({v('s')}))",
+            lambda: f"''.join(reversed({v('s')}))", lambda: f"type({v(self.one(*'ifslLdtSvb'))}).__name__",
+            lambda: f"ascii({v(self.one('s', 'L'))})", lambda: f"{v('s')}.translate(str.maketrans('ab', 'xy'))",
+            lambda: f"f'{{{self.name('v')}:{self.one('', '5')}}}'", lambda: f"{v('v')}.other")()
 
     def value_l(self, v):
         x = self.fresh("c")
         return self.one(
             lambda: f"({v('l')} + {v('l')})", lambda: f"({v('l')} * {self.one('0', '2', '-1')})",
-            lambda: f"{v('l')}[{self.slice()}]",
-            lambda: f"sorted({v(self.one('l', 'S'))}{self.one('', ', reverse=True', ', key=lambda q: -q', ', key=str')})",
+            lambda: f"{v('l')}[{self.slice()}]", lambda:
+            f"sorted({v(self.one('l', 'S'))}{self.one('', ', reverse=True', ', key=lambda q: -q', ', key=str')})",
             lambda: f"[{x} {self.one('+', '*', '%', '//')} {v('i', 0)} for {x} in {v('l')}]",
             lambda: f"[{x} for {x} in {v('l')} if {x} {self.one('>', '==', '%')} {v('i', 0)}]",
             lambda: f"list(range({self.small()}, {self.small()}, {self.one('1', '2', '-1', '-3')}))",
@@ -286,7 +294,6 @@ class Program:
             lambda: f"list({self.one('numbers', 'through')}({self.one('0', '1', '3')}))",
             lambda: f"list(map(int, {v('L')}))", lambda: f"[len({x}) for {x} in {v('L')}]",
             lambda: f"list({v(self.one('t', 'v', 's'))})", lambda: f"[y for {x} in [{v('l')}] for y in {x}]",
-            lambda: f"[(w{x} := {x}) * 2 for {x} in {v('l')}]",
             lambda: f"sum([{v('l')}, {v('l')}], [])", lambda: f"list(zip({v('l')}, {v('s')}))")()
 
     def value_L(self, v):
@@ -303,43 +310,47 @@ class Program:
 
     def value_d(self, v):
         x = self.fresh("c")
-        return self.one(
-            lambda: f"({v('d')} | {v('d')})", lambda: f"{{**{v('d')}, {v('s')}: {v('i')}}}",
-            lambda: f"{{{x}: len({x}) for {x} in {v('L')}}}", lambda: f"dict(zip({v('s')}, {v('l')}))",
-            lambda: f"dict({v('d')}, q={v('i')})", lambda: f"{{k: n + 1 for k, n in {v('d')}.items() if n}}",
-            lambda: f"dict(sorted({v('d')}.items()))", lambda: f"dict.fromkeys({v('s')}, {v('i')})",
-            lambda: f"{v('d')}.copy()", lambda: f"{{str(k): n for n, k in enumerate({v(self.one('l', 't'))})}}",
-            lambda: f"Own({v('d')})", lambda: f"dict(reversed({v('d')}.items()))")()
+        return self.one(lambda: f"({v('d')} | {v('d')})", lambda: f"{{**{v('d')}, {v('s')}: {v('i')}}}",
+                        lambda: f"{{{x}: len({x}) for {x} in {v('L')}}}", lambda: f"dict(zip({v('s')}, {v('l')}))",
+                        lambda: f"dict({v('d')}, q={v('i')})",
+                        lambda: f"{{k: n + 1 for k, n in {v('d')}.items() if n}}",
+                        lambda: f"dict(sorted({v('d')}.items()))", lambda: f"dict.fromkeys({v('s')}, {v('i')})",
+                        lambda: f"{v('d')}.copy()",
+                        lambda: f"{{str(k): n for n, k in enumerate({v(self.one('l', 't'))})}}",
+                        lambda: f"Own({v('d')})", lambda: f"dict(reversed({v('d')}.items()))")()
 
     def value_t(self, v):
-        return self.one(
-            lambda: f"({v('t')} + {v('t')})", lambda: f"tuple({v(self.one('l', 's', 'L', 'v'))})",
-            lambda: f"{v('t')}[{self.slice()}]", lambda: f"({v('t')} * {self.one('0', '2')})",
-            lambda: f"divmod({v('i')}, {v(self.one('i', 'f'))})", lambda: f"({v('i')}, *{v('l')}, {v('s')})",
-            lambda: f"tuple(i for i in {v('l')})", lambda: f"max({v('d')}.items())", lambda: f"({v('f')}).as_integer_ratio()",
-            lambda: f"slice({self.index()}, {self.index()}).indices({self.small()})", lambda: f"divmod({v('v')}, {v('i')})",
-            lambda: f"{v('v')}({v('i')}, k={v('i')}, *{v('t')})", lambda: f"({v('b')}, {v('f')}, {v('v')})")()
+        return self.one(lambda: f"({v('t')} + {v('t')})", lambda: f"tuple({v(self.one('l', 's', 'L', 'v'))})",
+                        lambda: f"{v('t')}[{self.slice()}]", lambda: f"({v('t')} * {self.one('0', '2')})",
+                        lambda: f"divmod({v('i')}, {v(self.one('i', 'f'))})",
+                        lambda: f"({v('i')}, *{v('l')}, {v('s')})", lambda: f"tuple(i for i in {v('l')})",
+                        lambda: f"max({v('d')}.items())", lambda: f"({v('f')}).as_integer_ratio()",
+                        lambda: f"slice({self.index()}, {self.index()}).indices({self.small()})",
+                        lambda: f"divmod({v('v')}, {v('i')})", lambda: f"{v('v')}({v('i')}, k={v('i')}, *{v('t')})",
+                        lambda: f"({v('b')}, {v('f')}, {v('v')})")()
 
     def value_S(self, v):
-        return self.one(
-            lambda: f"({v('S')} {self.one('|', '&', '-', '^')} {v('S')})", lambda: f"set({v(self.one('l', 's', 't'))})",
-            lambda: f"{{i % 3 for i in {v('l')}}}", lambda: f"{v('S')}.union({v('l')}, {v('S')})",
-            lambda: f"frozenset({v('l')})", lambda: f"{v('S')}.{self.one('difference', 'intersection')}({v('l')})",
-            lambda: f"({v('d')}.keys() & {v('d')}.keys())")()
+        return self.one(lambda: f"({v('S')} {self.one('|', '&', '-', '^')} {v('S')})",
+                        lambda: f"set({v(self.one('l', 's', 't'))})", lambda: f"{{i % 3 for i in {v('l')}}}",
+                        lambda: f"{v('S')}.union({v('l')}, {v('S')})", lambda: f"frozenset({v('l')})",
+                        lambda: f"{v('S')}.{self.one('difference', 'intersection')}({v('l')})",
+                        lambda: f"({v('d')}.keys() & {v('d')}.keys())")()
 
     def value_v(self, v):
-        return self.one(
-            lambda: f"({v('v')} + {v(self.one('v', 'i'))})", lambda: f"({v('i')} + {v('v')})",
-            lambda: f"({v('v')} * {v('i')})", lambda: f"({v('i')} * {v('v')})", lambda: f"(-{v('v')})",
-            lambda: f"sum([{v('v')}, {v('v')}])", lambda: f"{self.one('Vec', 'Wide')}.of({v('i')}, {v('s')})",
-            lambda: f"{self.one('max', 'min', 'sorted')}([{v('v')}, {v('v')}])", lambda: f"Vec(*{v('l')})",
-            lambda: f"Wide(z={v('s')}, *{v('t')})", lambda: f"Vec({v('l')}, {v('s')})",
-            lambda: f"{{{v('v')}: 1}}.get({v('v')})", lambda: f"Vec.twice({v('v')})",
-            lambda: f"list(reversed({v('v')}))")()
+        return self.one(lambda: f"({v('v')} + {v(self.one('v', 'i'))})", lambda: f"({v('i')} + {v('v')})",
+                        lambda: f"({v('v')} * {v('i')})", lambda: f"({v('i')} * {v('v')})", lambda: f"(-{v('v')})",
+                        lambda: f"sum([{v('v')}, {v('v')}])",
+                        lambda: f"{self.one('Vec', 'Wide')}.of({v('i')}, {v('s')})",
+                        lambda: f"{self.one('max', 'min', 'sorted')}([{v('v')}, {v('v')}])", lambda: f"Vec(*{v('l')})",
+                        lambda: f"Wide(z={v('s')}, *{v('t')})", lambda: f"Vec({v('l')}, {v('s')})",
+                        lambda: f"{{{v('v')}: 1}}.get({v('v')})", lambda: f"Vec.twice({v('v')})",
+                        lambda: f"list(reversed({v('v')}))")()
 
-    def index(self): return self.one("0", "1", "-1", "2", "-2", "5")
+    def index(self):
+        return self.one("0", "1", "-1", "2", "-2", "5")
 
-    def small(self): return self.one("0", "1", "2", "3", "5", "8", "-2")
+    def small(self):
+        return self.one("0", "1", "2", "3", "5", "8", "-2")
 
     def slice(self):
         part = lambda: self.one("", "", "1", "2", "-1", "-3", "7", "0")
@@ -348,13 +359,14 @@ class Program:
     # --- statements ---
 
     def statement(self, indent, depth):
-        f = self.one(*[self.print_value] * 6, *[self.new_value] * 4, self.augment, self.change, self.change, self.for_loop,
-                     self.while_loop, self.branch, self.attempt, self.function, self.call_function, self.unpack,
-                     self.with_block, self.generator, self.klass, self.delete, self.closure)
+        f = self.one(*[self.print_value] * 6, *[self.new_value] * 4, self.augment, self.change, self.change,
+                     self.for_loop, self.while_loop, self.branch, self.attempt, self.function, self.call_function,
+                     self.unpack, self.with_block, self.generator, self.klass, self.delete, self.closure)
         f(indent, depth)
 
     def print_value(self, indent, depth):
         text = self.value(self.one(*"iifsssslLdtSvbb"), 3)
+        if self.chance(0.05): text = f"(w := {text}, w)"
         self.emit(indent, f"show({self.place()}, lambda: {text})")
 
     def guarded(self, indent, line, also=""):
@@ -376,39 +388,47 @@ class Program:
     def augment(self, indent, depth):
         kind = self.one(*"ifslLtSvd")
         if not self.names.get(kind): return
-        ops = {"i": ["+=", "-=", "*=", "//=", "%=", "&=", "|=", "^=", ">>="], "f": ["+=", "-=", "*=", "/=", "//=", "%="],
-               "s": ["+="], "l": ["+=", "*= 2 #"], "L": ["+="], "t": ["+="], "S": ["|=", "&=", "-=", "^="],
-               "v": ["+=", "*= 2 #"], "d": ["|="]}[kind]
+        ops = {
+            "i": ["+=", "-=", "*=", "//=", "%=", "&=", "|=", "^=",
+                  ">>="], "f": ["+=", "-=", "*=", "/=", "//=", "%="], "s": ["+="], "l": ["+=", "*= 2 #"], "L": ["+="],
+            "t": ["+="], "S": ["|=", "&=", "-=", "^="], "v": ["+=", "*= 2 #"], "d": ["|="]
+        }[kind]
         name = self.name(kind)
         if kind == "i":
             self.guarded(indent, f"{name} {self.one(*ops)} {self.value('i')}")
             self.guarded(indent, f"{name} %= 1000003")
-        else: self.guarded(indent, f"{name} {self.one(*ops)} {self.value(kind)}")
+        else:
+            self.guarded(indent, f"{name} {self.one(*ops)} {self.value(kind)}")
         self.emit(indent, f"show({self.place()}, lambda: {name})")
 
     def change(self, indent, depth):
         l, d, s, v = self.name("l"), self.name("d"), self.name("S"), self.name("v")
         value = self.value
         line = self.one(
-            lambda: f"{l}.append({value('i')})", lambda: f"{l}.extend({value('l')})", lambda: f"{l}[{self.index()}] = {value('i')}",
-            lambda: f"{l}[{self.slice()}] = {value('l')}", lambda: f"del {l}[{self.slice()}]",
-            lambda: f"{l}.insert({self.index()}, {value('i')})", lambda: f"{l}.sort({self.one('', 'reverse=True')})",
-            lambda: f"{l}.reverse()", lambda: f"{l}.remove({value('i')})", lambda: f"print({l}.pop({self.index()}))",
+            lambda: f"{l}.append({value('i')})", lambda: f"{l}.extend({value('l')})",
+            lambda: f"{l}[{self.index()}] = {value('i')}", lambda: f"{l}[{self.slice()}] = {value('l')}",
+            lambda: f"del {l}[{self.slice()}]", lambda: f"{l}.insert({self.index()}, {value('i')})",
+            lambda: f"{l}.sort({self.one('', 'reverse=True')})", lambda: f"{l}.reverse()",
+            lambda: f"{l}.remove({value('i')})", lambda: f"print({l}.pop({self.index()}))",
             lambda: f"{d}[{value('s')}] = {value('i')}", lambda: f"{d}[{value('s')}] += 1",
             lambda: f"print({d}.pop({value('s')}, None))", lambda: f"print({d}.setdefault({value('s')}, {value('i')}))",
             lambda: f"{d}.update({value('d')}, k={value('i')})", lambda: f"print({d}.popitem())",
             lambda: f"{s}.add({value('i')})", lambda: f"{s}.discard({value('i')})", lambda: f"{s}.remove({value('i')})",
             lambda: f"{s}.{self.one('update', 'intersection_update', 'symmetric_difference_update')}({value('l')})",
-            lambda: f"{v}.x = {value('i')}", lambda: f"{v}.size = {value('i')}", lambda: f"{v}[{value('i')}] = {value('s')}",
-            lambda: f"{l}[{self.index()}] {self.one('+=', '-=')} {value('i')}", lambda: f"setattr({v}, 'y', {value('f')})",
-            lambda: f"{v}.y += {value('i')}", lambda: f"{l}[{self.index()}], {l}[{self.index()}] = {value('i')}, {value('i')}")()
-        target = next((n for n in (l, d, s, v) if line.startswith(n) or f"({n}" in line or line.startswith("del " + n)), l)
+            lambda: f"{v}.x = {value('i')}", lambda: f"{v}.size = {value('i')}",
+            lambda: f"{v}[{value('i')}] = {value('s')}",
+            lambda: f"{l}[{self.index()}] {self.one('+=', '-=')} {value('i')}",
+            lambda: f"setattr({v}, 'y', {value('f')})", lambda: f"{v}.y += {value('i')}",
+            lambda: f"{l}[{self.index()}], {l}[{self.index()}] = {value('i')}, {value('i')}")()
+        target = next((n for n in (l, d, s, v) if line.startswith(n) or f"({n}" in line or line.startswith("del " + n)),
+                      l)
         self.guarded(indent, line)
         if target.startswith("v"): self.emit(indent, f"show({self.place()}, lambda: {target})")
 
     def body(self, indent, depth):
         if depth >= 2: return self.print_value(indent, depth)
-        for _ in range(self.random.randint(1, 2)): self.statement(indent, depth + 1)
+        for _ in range(self.random.randint(1, 2)):
+            self.statement(indent, depth + 1)
 
     def for_loop(self, indent, depth):
         x = self.fresh("k")
@@ -449,14 +469,18 @@ class Program:
     def attempt(self, indent, depth):
         place = self.place()
         self.emit(indent, "try:")
-        self.emit(indent, "    " + self.one(f"raise Failure({self.value('i')}, 'x')", f"x = {self.value('i')}",
-                                            "raise KeyError('k')", f"assert {self.value('b')}, 'told'", "{}['k']",
-                                            "raise StopIteration(5)", "raise ValueError from KeyError(1)", "1 / 0",
-                                            "[].pop()", "int('q')", "(lambda a: a)()"))
+        self.emit(
+            indent,
+            "    " + self.one(f"raise Failure({self.value('i')}, 'x')", f"x = {self.value('i')}", "raise KeyError('k')",
+                              f"assert {self.value('b')}, 'told'", "{}['k']", "raise StopIteration(5)",
+                              "raise ValueError from KeyError(1)", "1 / 0", "[].pop()", "int('q')", "(lambda a: a)()"))
         if self.chance(0.5): self.body(indent + "    ", depth)
         self.emit(indent, f"except {self.one('Failure', 'KeyError', '(ValueError, TypeError)', 'LookupError')} as e:")
-        self.emit(indent, f"    print({place}, type(e).__name__, {self.one('repr(e.__cause__)', 'len(e.args)', 'e.__suppress_context__')}"
-                          ")" if self.chance(0.2) else f"    print({place}, type(e).__name__)")
+        self.emit(
+            indent,
+            f"    print({place}, type(e).__name__, "
+            f"{self.one('repr(e.__cause__)', 'len(e.args)', 'e.__suppress_context__')}"
+            ")" if self.chance(0.2) else f"    print({place}, type(e).__name__)")
         if self.chance(0.3):
             self.emit(indent, "    try: raise IndexError(3)")
             self.emit(indent, "    except IndexError as f: print(type(f.__context__).__name__, f.args, f)")
@@ -475,30 +499,34 @@ class Program:
         names = [p.strip().split("=")[0].lstrip("*") for p in parameters.split(",")]
         names = [n for n in names if n not in ("", "/")]
         result = ", ".join(names)
-        self.emit("", self.one(f"    return ({result}, )", f"    try: return [{result}]\n    finally: print('left', {names[0]})",
-                               f"    if {names[0]}: return ({result}, )", f"    yield from ({result}, )",
-                               f"    for q in range(3):\n        if q == {names[0]}: return q, {result}"))
+        self.emit(
+            "",
+            self.one(f"    return ({result}, )", f"    try: return [{result}]\n    finally: print('left', {names[0]})",
+                     f"    if {names[0]}: return ({result}, )", f"    yield from ({result}, )",
+                     f"    for q in range(3):\n        if q == {names[0]}: return q, {result}"))
         self.call_function(indent, depth, name)
 
     def call_function(self, indent, depth, name=None):
         if not self.functions: return
         name = name or self.random.choice(self.functions)
-        given = self.one("1", "1, 2", "a=1", "1, b=2", "1, 2, 3", "*[1, 2]", "**{'a': 1}", "1, **{'b': 5, 'z': 6}", "", "1, c=2",
-                         "b=1, a=0", "1, *(2, 3), b=4", "0, 1, c=2, d=3")
+        given = self.one("1", "1, 2", "a=1", "1, b=2", "1, 2, 3", "*[1, 2]", "**{'a': 1}", "1, **{'b': 5, 'z': 6}", "",
+                         "1, c=2", "b=1, a=0", "1, *(2, 3), b=4", "0, 1, c=2, d=3")
         call = f"{name}({given})"
         self.emit(indent, f"show({self.place()}, lambda: {self.one(call, f'list({call})', f'next({call})')})")
 
     def unpack(self, indent, depth):
         target = self.one("p, q", "p, *q", "*p, q", "p, (q, *r)", "[p, q]", "p, *q, r", "p, q, r")
         kind = self.one(*"lstLdv")
-        self.guarded(indent, f"{target} = {self.value(kind)}; print({target.replace('(', '').replace(')', '').strip('[]')})")
+        self.guarded(indent,
+                     f"{target} = {self.value(kind)}; print({target.replace('(', '').replace(')', '').strip('[]')})")
 
     def with_block(self, indent, depth):
         place = self.place()
         self.emit(indent, "try:")
         self.emit(indent, f"    with {self.one('Vec(3) as m', 'Vec(1) as m, Wide(2) as n', '(Vec(4, 5) as m)')}:")
         self.emit(indent, f"        print({place}, m)")
-        self.emit(indent, "        " + self.one("raise KeyError(m)", "raise ValueError(m)", f"m = {self.value('i')}", "pass"))
+        self.emit(indent,
+                  "        " + self.one("raise KeyError(m)", "raise ValueError(m)", f"m = {self.value('i')}", "pass"))
         self.emit(indent, f"except Exception as e: print({place}, type(e).__name__)")
 
     def generator(self, indent, depth):
@@ -520,52 +548,65 @@ class Program:
                 "    n = 5", "    def m(self, a=1): return (self.n if hasattr(self, 'n') else 0, a)",
                 "    def __str__(self): return 'str!'", "    def __repr__(self): return 'repr!'",
                 "    def __len__(self): return 3", "    def __eq__(self, o): return True",
-                "    def __getitem__(self, i): return ('item', i) if i != 4 else [][0]", "    def __iter__(self): yield from (7, 8)",
-                "    def __add__(self, o): return 'added'", "    def __radd__(self, o): return 'radded'",
-                "    def __iadd__(self, o): return 'iadded'", "    def __contains__(self, o): return o == 3",
-                "    def __call__(self, *a): return a", "    def __bool__(self): return False",
-                "    def __lt__(self, o): return True", "    def __hash__(self): return 3",
-                "    @property\n    def p(self): return 'property'", "    def __getattr__(self, k): return 'got ' + k",
-                "    def __int__(self): return 12", "    def __float__(self): return 1.5", "    def __neg__(self): return 'neg'",
+                "    def __getitem__(self, i): return ('item', i) if i != 4 else [][0]",
+                "    def __iter__(self): yield from (7, 8)", "    def __add__(self, o): return 'added'",
+                "    def __radd__(self, o): return 'radded'", "    def __iadd__(self, o): return 'iadded'",
+                "    def __contains__(self, o): return o == 3", "    def __call__(self, *a): return a",
+                "    def __bool__(self): return False", "    def __lt__(self, o): return True",
+                "    def __hash__(self): return 3", "    @property\n    def p(self): return 'property'",
+                "    def __getattr__(self, k): return 'got ' + k", "    def __int__(self): return 12",
+                "    def __float__(self): return 1.5", "    def __neg__(self): return 'neg'",
                 "    def __rmul__(self, o): return ('rmul', o)", "    def __format__(self, s): return 'F' + s",
                 "    def __delitem__(self, k): print('del', k)", "    def __setattr__(self, k, v): print('set', k)",
-                "    def __missing__(self, k): return 'missing'", "    def __init_subclass__(cls): print('sub', cls.__name__)"
-        ], self.random.randint(1, 7)): self.emit("", method)
+                "    def __missing__(self, k): return 'missing'",
+                "    def __init_subclass__(cls): print('sub', cls.__name__)"
+        ], self.random.randint(1, 7)):
+            self.emit("", method)
         made = self.fresh("o")
         self.guarded("", f"{made} = {name}({self.one('', '', '5', repr('ab'), '[1, 2]')})", f"{made} = None")
         for text in self.random.sample([
-                f"len({made})", f"{made} == 5", f"{made} != 5", f"{made}[1]", f"list({made})", f"{made} + 1", f"1 + {made}",
-                f"{made} in [1]", f"3 in {made}", f"{made}(1)", f"bool({made})", f"{made} < 3", f"3 > {made}", f"{made}.p", f"{made}.m()",
-                f"{made}.zzz", f"int({made})", f"float({made})", f"-{made}", f"2 * {made}", f"f'{{{made}:x}}'", f"str({made})",
-                f"repr({made})", f"[{made}]", f"isinstance({made}, {name})", f"hash({made}) == hash({made})", f"{{{made}: 1}}",
-                f"'%s' % {made}", f"sorted([{made}, {made}])[:1]", f"type({made}).__name__", f"hasattr({made}, 'append')",
-                f"{made} is {made}", f"{name}.n", f"{made} == {made}", f"max({made}, {made})", f"reversed({made}) and 1",
-                f"f'{{{made}}}'", f"{made} and 1", f"not {made}", f"iter({made}) and 1", f"[*{made}][:2]", f"dict.__len__({made})",
-                f"{made}['k']", f"{made} is None", f"sum([{made}], 0)"], 9):
+                f"len({made})", f"{made} == 5", f"{made} != 5", f"{made}[1]", f"list({made})", f"{made} + 1",
+                f"1 + {made}", f"{made} in [1]", f"3 in {made}", f"{made}(1)", f"bool({made})", f"{made} < 3",
+                f"3 > {made}", f"{made}.p", f"{made}.m()", f"{made}.zzz", f"int({made})", f"float({made})", f"-{made}",
+                f"2 * {made}", f"f'{{{made}:x}}'", f"str({made})", f"repr({made})", f"[{made}]",
+                f"isinstance({made}, {name})", f"hash({made}) == hash({made})", f"{{{made}: 1}}", f"'%s' % {made}",
+                f"sorted([{made}, {made}])[:1]", f"type({made}).__name__", f"hasattr({made}, 'append')",
+                f"{made} is {made}", f"{name}.n", f"{made} == {made}", f"max({made}, {made})",
+                f"reversed({made}) and 1", f"f'{{{made}}}'", f"{made} and 1", f"not {made}", f"iter({made}) and 1",
+                f"[*{made}][:2]", f"dict.__len__({made})", f"{made}['k']", f"{made} is None", f"sum([{made}], 0)"
+        ], 9):
             self.emit("", f"show({self.place()}, lambda: {text})")
 
     def delete(self, indent, depth):
-        self.guarded(indent, self.one(f"del {self.name('d')}[{self.value('s')}]", f"del {self.name('l')}[{self.index()}]",
-                                      f"del {self.name('v')}.{self.one('x', 'y', 'nope')}"))
+        self.guarded(
+            indent,
+            self.one(f"del {self.name('d')}[{self.value('s')}]", f"del {self.name('l')}[{self.index()}]",
+                     f"del {self.name('v')}.{self.one('x', 'y', 'nope')}"))
 
     def closure(self, indent, depth):
         if depth > 0: return self.print_value(indent, depth)
         name = self.fresh("f")
         self.emit("", f"def {name}(start={self.literal('i')}):")
         self.emit("", "    total = start")
-        self.emit("", f"    def step(n={self.value('i', 1)}):") if self.chance(0.5) else self.emit("", "    def step(n=1):")
+        self.emit("", f"    def step(n={self.value('i', 1)}):") if self.chance(0.5) else self.emit(
+            "", "    def step(n=1):")
         self.emit("", "        nonlocal total")
         self.emit("", f"        total {self.one('+=', '-=', '^=')} n")
         self.emit("", "        return total")
         self.emit("", f"    return step, {self.one('lambda: total', '[lambda q=q: (q, total) for q in range(2)]')}")
         self.guarded("", f"s, get = {name}(); print(s(), s(3), get() if callable(get) else [g() for g in get])")
 
-    def source(self): return PRELUDE + "\n\n" + "\n".join(self.lines) + "\nprint('end', Vec.made)\n"
+    def source(self):
+        return PRELUDE + "\n\n" + "\n".join(self.lines) + "\nprint('end', Vec.made)\n"
 
 
-STR_CHANGES = ["upper", "lower", "title", "capitalize", "swapcase", "casefold", "strip", "lstrip", "rstrip", "expandtabs"]
-STR_TESTS = ["isalpha", "isdigit", "isalnum", "isspace", "isupper", "islower", "istitle", "isidentifier", "isdecimal",
-             "isnumeric", "isascii", "isprintable"]
+STR_CHANGES = [
+    "upper", "lower", "title", "capitalize", "swapcase", "casefold", "strip", "lstrip", "rstrip", "expandtabs"
+]
+STR_TESTS = [
+    "isalpha", "isdigit", "isalnum", "isspace", "isupper", "islower", "istitle", "isidentifier", "isdecimal",
+    "isnumeric", "isascii", "isprintable"
+]
 
 
 def run(command):
@@ -580,7 +621,8 @@ def compare(seed, kiln, folder):
     """"" when both agree, "left out", or what is wrong."""
     path = os.path.join(folder, f"p{seed}.py")
     source = Program(seed).source()
-    with open(path, "w") as file: file.write(source)
+    with open(path, "w") as file:
+        file.write(source)
     expected, problem = run([sys.executable, path])
     # Kiln shows an object without its address, so that a run prints what the last one printed.
     expected = re.sub(r"<(?:__main__\.)?([\w.]+ object(?: \w+)?) at 0x[0-9a-f]+>", r"<\1>", expected)
@@ -592,9 +634,13 @@ def compare(seed, kiln, folder):
     at = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
     if at < len(b) and b[at].endswith(" OverflowError"): return "left out: ints of more than 128 bits"
     place = (a[at] if at < len(a) else b[at] if at < len(b) else "").split(" ")[0]
-    lines = [f"    {n}: {t}" for n, t in enumerate(source.splitlines(), 1) if f"show({place}," in t or f"print({place}," in t]
-    return "\n".join([f"{path}", *lines[:2], f"    Python: {a[at] if at < len(a) else '(ends)' + problem[-300:]}",
-                      f"    Kiln:   {b[at] if at < len(b) else '(ends) ' + refused[:600]}"])
+    lines = [
+        f"    {n}: {t}" for n, t in enumerate(source.splitlines(), 1) if f"show({place}," in t or f"print({place}," in t
+    ]
+    return "\n".join([
+        f"{path}", *lines[:2], f"    Python: {a[at] if at < len(a) else '(ends)' + problem[-300:]}",
+        f"    Kiln:   {b[at] if at < len(b) else '(ends) ' + refused[:600]}"
+    ])
 
 
 def main():
@@ -620,7 +666,8 @@ def main():
                 if wrong >= given.most:
                     pool.shutdown(cancel_futures=True)
                     break
-    for reason, count in sorted(out.items(), key=lambda r: -r[1])[:10]: print(f"{count:5} {reason}")
+    for reason, count in sorted(out.items(), key=lambda r: -r[1])[:10]:
+        print(f"{count:5} {reason}")
     print(f"seed {given.seed}: {agreed} agree, {wrong} do not, {sum(out.values())} left out")
     return 1 if wrong else 0
 

@@ -24,7 +24,8 @@ try:
         try: raise ValueError(1)
         except ValueError: raise KeyError(2)
     except KeyError: raise IndexError(3)
-except IndexError as k: print(repr(k.__context__), repr(k.__context__.__context__), k.__context__.__context__.__context__)
+except IndexError as k: print(repr(k.__context__), repr(k.__context__.__context__),
+    k.__context__.__context__.__context__)
 a = ValueError("a")
 try:
     try: raise a
@@ -37,7 +38,8 @@ except ValueError as k: print(shown(k))
 e = ValueError("n")
 e.add_note("hi")
 e.add_note("there")
-print(e.__notes__, hasattr(e, "value"), hasattr(StopIteration(1), "value"), StopIteration(1).value, StopIteration().value, hasattr(e, "code"))
+print(e.__notes__, hasattr(e, "value"), hasattr(StopIteration(1), "value"), StopIteration(1).value,
+    StopIteration().value, hasattr(e, "code"))
 def gen():
     yield 1
     return "done"

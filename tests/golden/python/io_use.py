@@ -14,7 +14,8 @@ print(repr(b.getvalue()))
 with io.StringIO("q") as f: print(f.read())
 try: f.read()
 except ValueError: print("closed", f.closed)
-for bad in (lambda: io.StringIO(5), lambda: b.write(b"x"), lambda: io.BytesIO().write("x"), lambda: b.seek(-1), lambda: b.fileno()):
+for bad in (lambda: io.StringIO(5), lambda: b.write(b"x"), lambda: io.BytesIO().write("x"), lambda: b.seek(-1),
+        lambda: b.fileno()):
     try: bad()
     except Exception as e: print(type(e).__name__, isinstance(e, OSError))
 c = io.BytesIO(b"ab\ncd")
