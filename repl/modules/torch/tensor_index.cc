@@ -302,6 +302,7 @@ Value looked_up(Interp& in, const Value& from, std::vector<Looked> looked) {
 }
 
 Value TensorObject::item(Interp& in, const Value& given_index) {
+  settle_if_known();
   const Value index = normal_index(in, given_index);
   Parsed p = parse(in, *this, index);
   Value base;

@@ -94,6 +94,11 @@ Value reinterpreted(Interp& in, const Tensor& t, DType dtype) {
   return wrap(taken(in, taken(in, all.bits_as(dtype, Shape{bytes / to})).as_strided(shape, strides, offset)));
 }
 
+/// A view of all of it: another tensor, whose own shape can change.
+Value same_elements(Interp& in, NativeArgs& a) {
+  TensorObject& t = self_object(a);
+  return t.is_node() ? *a.self : wrap(t.tensor(in));
+}
 Value view(Interp& in, NativeArgs& a) {
   const Value& asked = !a[1].missing() ? a[1] : rest_of(a[0]).size() == 1 ? rest_of(a[0])[0] : a[1];
   if (!asked.missing() && asked.is_dtype()) return reinterpreted(in, self_tensor(in, a), asked.dtype());
@@ -111,7 +116,7 @@ Value reshape(Interp& in, NativeArgs& a) {
 }
 Value transpose(Interp& in, NativeArgs& a) {
   const int rank = self_object(a).rank();
-  if (is_scalar_dim(in, a[0], rank) && is_scalar_dim(in, a[1], rank)) return *a.self;
+  if (is_scalar_dim(in, a[0], rank) && is_scalar_dim(in, a[1], rank)) return same_elements(in, a);
   std::vector<int> order(self_object(a).shape().size());
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[dim_of(in, a[0], self_object(a).rank())], order[dim_of(in, a[1], self_object(a).rank())]);
@@ -121,7 +126,7 @@ Value t(Interp& in, NativeArgs& a) {
   const int rank = self_object(a).rank();
   if (rank > 2)
     in.fail(ErrorKind::kType, "t() is for matrices, this tensor has {} dimensions: use transpose(a, b)", rank);
-  return rank < 2 ? *a.self : permuted(in, *a.self, {1, 0});
+  return rank < 2 ? same_elements(in, a) : permuted(in, *a.self, {1, 0});
 }
 Value permute(Interp& in, NativeArgs& a) {
   std::vector<int> order;
@@ -149,7 +154,7 @@ Value unsqueeze(Interp& in, NativeArgs& a) {
 }
 Value squeeze(Interp& in, NativeArgs& a) {
   bool one = !a[0].missing() && !a[0].is_none();
-  if (one && is_scalar_dim(in, a[0], self_object(a).rank())) return *a.self;
+  if (one && is_scalar_dim(in, a[0], self_object(a).rank())) return same_elements(in, a);
   size_t only = one ? dim_of(in, a[0], self_object(a).rank()) : 0;
   std::vector<size_t> kept;
   for (size_t d = 0; d < self_object(a).shape().size(); ++d)

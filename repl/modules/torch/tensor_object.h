@@ -82,6 +82,10 @@ class TensorObject : public Object {
   void keep_as_part(Interp& in, bool is_factor);
   /// Takes over the value of its expression, which was computed.
   void settle();
+  /// The same, where a view of it has had it computed: its next view must be of the memory that the first one shares.
+  void settle_if_known() {
+    if (is_pending() && !is_store() && expr_.tensor()) settle();
+  }
 
  private:
   void compute(Interp& in);
@@ -236,7 +240,11 @@ void install_tensor_reductions(Interp& in);
 /// A value that was given and is not None.
 inline bool given(const Value& v) { return !v.missing() && !v.is_none(); }
 /// The tensor whose method runs.
-inline TensorObject& self_object(NativeArgs& a) { return *a.self->get<TensorObject>(); }
+inline TensorObject& self_object(NativeArgs& a) {
+  auto& t = *a.self->get<TensorObject>();
+  t.settle_if_known();
+  return t;
+}
 inline const Tensor& self_tensor(Interp& in, NativeArgs& a) { return self_object(a).constant(in); }
 /// Of methods that look at it and make no tensor of its elements.
 inline const Tensor& seen_self(Interp& in, NativeArgs& a) { return self_object(a).tensor(in); }

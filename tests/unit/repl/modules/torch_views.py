@@ -86,9 +86,11 @@ class Program:
         """
         changes = any(f"{f}(" in line
                       for f in ("index_put_", "index_fill_", "masked_fill_", "masked_scatter_", "scatter_",
-                                "index_copy_", "index_add_", "copy_")) or "] =" in line or "] +=" in line
-        if changes and any(s == 0 and n > 1 for x in self.names
-                           for s, n in zip(self.scope[x].stride(), self.scope[x].shape)):
+                                "index_copy_", "index_add_", "copy_")) or any(
+                                  f"] {op}" in line for op in ("=", "+=", "-=", "*="))
+        expanded = any(s == 0 and n > 1 for x in self.names
+                       for s, n in zip(self.scope[x].stride(), self.scope[x].shape))
+        if changes and (expanded or any(self.scope[x].numel() == 0 for x in self.names)):
             return False
         out = io.StringIO()
         try:
