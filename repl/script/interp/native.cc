@@ -57,6 +57,13 @@ Value Native::call(Interp& in, CallArgs& args) {
   return call_on(in, &self, args);
 }
 
+namespace {
+/// A method with its type: torch.softmax(x) calls torch.Tensor.softmax(dim).
+std::string shown_signature(const Native& n) {
+  return (n.receiver ? std::string(kind_name(*n.receiver)) + "." : "") + std::string(n.def.signature);
+}
+}  // namespace
+
 Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
   constexpr size_t kInline = 8;
   Value inline_slots[kInline];
@@ -91,7 +98,7 @@ Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
         if (p.rest == Parameter::Rest::kNo) names.emplace_back(p.name);
       std::string near = nearest_name(k.name, names);
       Diagnostic d = error(ErrorKind::kType, "{}() has no argument '{}'", name, k.name);
-      in.fail(with_note(std::move(d), near.empty() ? fmt::format("help: it is {}", def.signature)
+      in.fail(with_note(std::move(d), near.empty() ? fmt::format("help: it is {}", shown_signature(*this))
                                                    : fmt::format("help: did you mean '{}'?", near)));
     }
   }
@@ -99,7 +106,7 @@ Value Native::call_on(Interp& in, const Value* self, CallArgs& call) {
     const Parameter& p = params_[i];
     if (slots[i].missing() && !p.optional && p.rest == Parameter::Rest::kNo)
       in.fail(with_note(error(ErrorKind::kType, "{}() needs the argument '{}'", name, p.name),
-                        fmt::format("help: it is {}", def.signature)));
+                        fmt::format("help: it is {}", shown_signature(*this))));
   }
   NativeArgs args{slots, self};
   if (!trace::on(trace::kSpans)) return run(in, args);
