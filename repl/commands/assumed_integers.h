@@ -1,6 +1,6 @@
-// Which parameters of a kernel hold integers or truths, and which point to them, as far as its text shows: what is loaded
-// through a pointer and then added to an address, bounds a loop or is divided with // is an integer, and what masks a
-// load or a store is a truth. An operand of tl.dot has the type that the other one is cast to.
+// Which parameters of a kernel hold integers or truths, and which point to them, as far as its text shows: what is
+// loaded through a pointer and then added to an address, bounds a loop or is divided with // is an integer, and what
+// masks a load or a store is a truth. An operand of tl.dot has the type that the other one is cast to.
 #pragma once
 #include <map>
 #include <set>

@@ -396,8 +396,8 @@ def tgamma(x):
     return tl.where(x != x, x, tl.where(nothing, float("nan"), value))
 
 
-# --- Bessel functions. From 8 on J and Y are cos and sin of x less a phase, whose amplitudes are polynomials in 64 / x²;
-# below polynomials in x², to which Y adds a logarithm.
+# --- Bessel functions. From 8 on J and Y are cos and sin of x less a phase, with amplitudes that are polynomials in
+# 64 / x²; below polynomials in x², to which Y adds a logarithm.
 
 
 @triton.jit
