@@ -130,7 +130,7 @@ class Functions:
         if getattr(function, "_repr", None) is None: return self.add(function)
         constants = {function.arg_names[path[0]]: v for path, v in source.constants.items() if len(path) == 1}
         name = function.repr(_Specialization(constants, source.signature))
-        return self.add(function, re.sub(r"\W", "_", name))
+        return self.add(function, re.sub(r"\W|^(?=\d)", "_", name))
 
     def add(self, function: Any, name: str | None = None) -> int:
         if (found := self._ids.get(id(function))) is not None: return found
