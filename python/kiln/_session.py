@@ -197,7 +197,13 @@ class Session:
                 continue
             key, became = self._sent.get(step.name, (None, None))
             # A program may have bound the name again meanwhile.
-            if step.key is not None and key == step.key and self._session.holds(step.name, became): continue
+            is_ours = became is not None and self._session.holds(step.name, became)
+            is_own = not is_ours and self._session.variable(step.name).kind != "none"
+            is_helper = step.is_function and step.name not in values
+            if strict and is_own and is_helper:
+                raise Unsendable(f"it refers to '{step.name}', and the session has one of its own; a session has one set "
+                                 "of names, so give one of them another, or delete the session's")
+            if step.key is not None and key == step.key and is_ours: continue
             try:
                 if step.tensor is not None: self._session.set(step.name, step.tensor())
                 else: self._session.define(step.text, step.file, step.line)
@@ -239,8 +245,8 @@ class _Lost:
     """In place of the lock of a session that another thread was in as this process was forked: nobody will leave it."""
 
     def __enter__(self) -> None:
-        raise CommandError("the session was at work in another thread when this process was forked; a new kiln.Session() "
-                           "works here")
+        raise CommandError("the session was at work in another thread when this process was forked; a new "
+                           "kiln.Session() works here")
 
     def __exit__(self, *raised: Any) -> None:
         pass

@@ -35,6 +35,7 @@ class Step:
     tensor: Callable[[], Any] | None = None  # a capsule of DLPack
     problem: str = ""
     is_absent: bool = False  # a name that means nothing, or a builtin
+    is_function: bool = False
 
 
 def names_in(text: str) -> list[str]:
@@ -119,7 +120,9 @@ class _Plan:
         if own: decorators = ["@_kiln_triton.jit\n"]
         outer = _names_around(function)
         for found in _referred(function, tree, is_kernel, bool(decorators) and not own):
-            if found == name: continue
+            if found == name:
+                _check_own_name(name, function, outer)
+                continue
             if found in outer: self._add(found, outer[found])
             elif found not in self._seen: self._steps.append(Step(found, is_absent=True))
         text = "".join(decorators) + "".join(rows[start:])
@@ -127,7 +130,19 @@ class _Plan:
         # Lines keep their numbers, but for one decorator in place of several.
         line = first + start - len(decorators) - before.count("\n")
         whole = before + text
-        return Step(name, key=(whole, line), text=whole, file=function.__code__.co_filename, line=max(line, 1))
+        file = function.__code__.co_filename
+        return Step(name, key=(whole, line), text=whole, file=file, line=max(line, 1), is_function=True)
+
+
+def _check_own_name(name: str, function: types.FunctionType, outer: Mapping[str, Any]) -> None:
+    """A function that calls itself by its name means what has that name now."""
+    if name not in outer: return
+    try:
+        if _function_of(outer[name]) is function: return
+    except Unsendable:
+        pass
+    raise Conflict(f"the function '{name}' refers to '{name}', which is another one now; a session has one set of "
+                   "names, so give one of them another")
 
 
 def _imports(text: str) -> str:

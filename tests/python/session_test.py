@@ -92,6 +92,29 @@ def plain(x):
     return x + 1
 
 
+def plain_double(x):
+    return x * 2
+
+
+def scale_twice(x):
+    return plain_double(plain_double(x))
+
+
+def factorial(n):
+    return 1 if n < 2 else n * factorial(n - 1)
+
+
+def countdown(n):
+    return n if n < 1 else countdown(n - 1)
+
+
+old_countdown = countdown
+
+
+def countdown(n):
+    return -1
+
+
 def takes_three(function):
 
     @functools.wraps(function)
@@ -246,6 +269,25 @@ class Sessions(unittest.TestCase):
         plan = _sources._Plan(strict=True)
         plan.of({"FACTOR": FACTOR})
         with self.assertRaisesRegex(TypeError, "two things are named 'FACTOR'"): plan.of({"FACTOR": 4})
+
+    def test_names_of_helpers_are_not_taken_from_a_session(self):
+        self.session["scale_twice"] = scale_twice
+        self.assertEqual(self.session.evaluate("scale_twice(3)"), 12)
+        self.session["scale_twice"] = scale_twice  # helpers that came from Python come again
+        self.session.run("import torch\nBLOCK_SIZE = 5")
+        self.session["scale"] = scale  # modules are the same, and numbers follow Python
+        self.session.run("def plain_double(x): return 0")
+        with self.assertRaisesRegex(TypeError, "refers to 'plain_double', and the session has one of its own"):
+            self.session["scale_twice"] = scale_twice
+        self.assertEqual(self.session.evaluate("plain_double(3)"), 0)
+        self.session.run("del plain_double")
+        self.session["scale_twice"] = scale_twice
+        self.assertEqual(self.session.evaluate("scale_twice(3)"), 12)
+
+    def test_recursion_under_another_name(self):
+        self.assertEqual(self.session.evaluate("again(5)", {"again": factorial}), 120)
+        with self.assertRaisesRegex(kiln.CommandError, "refers to 'countdown', which is another one now"):
+            self.session.evaluate("old(5)", {"old": old_countdown})
 
     def test_one_call_at_a_time(self):
         problems = []
