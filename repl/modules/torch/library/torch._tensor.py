@@ -210,7 +210,7 @@ def split(input, split_size_or_sections, dim=0):
         if sizes < 0 or (sizes == 0 and n > 0):
             raise RuntimeError(f"split() into parts of {sizes}")
         if n == 0:
-            return (input,)
+            return (input.narrow(dim, 0, 0), )  # another tensor, as each part is
         sizes = [min(sizes, n - i) for i in range(0, n, sizes)]
     if sum(sizes) != n or any(s < 0 for s in sizes):
         raise RuntimeError(f"split() into parts of {list(sizes)} of a dimension of {n}")
@@ -487,7 +487,7 @@ def _sizes(n, sizes):
 
 
 def ravel(input):
-    return input.reshape(-1)
+    return input.contiguous().reshape(-1)
 
 
 # --- element by element
