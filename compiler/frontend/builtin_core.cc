@@ -124,7 +124,7 @@ Result<Value> cast_value(Codegen& g, const BoundArgs& a) {
 Result<Value> item(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * v, g.tensor(a.args[0]));
   if (v->type.is_scalar()) return Value(v);
-  if (v->type.shape.numel() != 1 || v->type.pointer)
+  if (v->type.shape.numel() != 1)
     return with_note(
         g.fail(a.at(0), ErrorKind::kType, "item() takes a tensor of one number, got {}", describe(v->type)),
         "help: reduce it, with tl.sum(x) or tl.max(x)");

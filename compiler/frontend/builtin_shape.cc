@@ -139,32 +139,6 @@ Result<Value> join(Codegen& g, const BoundArgs& a) {
   return Value(scalars ? g.b.reshape(out, {2}) : out);
 }
 
-namespace {
-
-/// Of a vector of one element: its sum. Addresses are added as numbers.
-Value only_element(Codegen& g, ir::Value* v) {
-  if (v->type.pointer) {
-    ir::Value* address = g.b.create1(OpKind::kPtrToInt, {v}, ir::tile_type(DType::kI64, v->type.shape));
-    return Value(g.b.create1(OpKind::kIntToPtr, {only_element(g, address).tensor()}, v->type.scalar()));
-  }
-  ir::Op* one = g.b.reduce(std::span(&v, 1), 0);
-  ir::Block* after = g.b.block();
-  g.b.set_to_end(one->region());
-  g.b.yield(std::span(&one->region()->args[0], 1));
-  g.b.set_to_end(after);
-  return Value(one->result());
-}
-
-}  // namespace
-
-Result<Value> item(Codegen& g, const BoundArgs& a) {
-  KILN_TRY(ir::Value * v, g.tensor(a.args[0]));
-  if (v->type.is_scalar()) return Value(v);
-  if (v->type.shape.numel() != 1)
-    return g.fail(a.range, ErrorKind::kType, "tl.item takes a tensor of one element, got {}", describe(v->type));
-  return only_element(g, v->type.shape.rank == 1 ? v : g.b.reshape(v, {1}));
-}
-
 Result<Value> split(Codegen& g, const BoundArgs& a) {
   KILN_TRY(ir::Value * v, g.tensor(a.args[0]));
   Shape shape = v->type.shape;
@@ -183,7 +157,7 @@ Result<Value> split(Codegen& g, const BoundArgs& a) {
   ir::Op* op = g.b.create(OpKind::kSplit, std::span(&v, 1), results);
   if (!scalars) return Value::tuple({Value(op->result(0)), Value(op->result(1))});
   std::vector<Value> out;
-  for (ir::Value* part : op->results) out.push_back(only_element(g, part));
+  for (ir::Value* part : op->results) out.push_back(Value(g.only_element(part)));
   return Value::tuple(std::move(out));
 }
 

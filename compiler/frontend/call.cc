@@ -80,7 +80,8 @@ Result<Value> Codegen::call(const Value& callee, std::vector<Arg> positional,
     return Value(out);
   }
   const ModulePath* m = callee.module();
-  if (m && (computing() || m->path.starts_with("math."))) return host_call(m->path, nullptr, positional, keywords, range);
+  if (m && (computing() || m->path.starts_with("math.")))
+    return host_call(m->path, nullptr, positional, keywords, range);
   if (m && !is_known_module(m->path))
     return with_note(
         fail(callee_range, ErrorKind::kName, "{} is not part of Triton, so a kernel cannot call it", m->path),

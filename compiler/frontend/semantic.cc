@@ -94,13 +94,16 @@ Result<ir::Value*> Codegen::cast(ir::Value* v, Type to, SourceRange range, std::
 ir::Value* Codegen::only_element(ir::Value* v) {
   if (v->type.is_scalar()) return v;
   if (v->type.shape.rank > 1) v = b.reshape(v, {1});
-  ir::Op* op = b.reduce(std::span(&v, 1), 0);
+  if (v->type.pointer) {  // addresses are added as numbers
+    ir::Value* address = b.create1(ir::OpKind::kPtrToInt, {v}, ir::tile_type(DType::kI64, v->type.shape));
+    return b.create1(ir::OpKind::kIntToPtr, {only_element(address)}, v->type.scalar());
+  }
+  ir::Op* one = b.reduce(std::span(&v, 1), 0);
   ir::Block* after = b.block();
-  b.set_to_end(op->region());
-  ir::Value* first = op->region()->args[0];  // there is nothing to combine it with
-  b.yield(std::span(&first, 1));
+  b.set_to_end(one->region());
+  b.yield(std::span(&one->region()->args[0], 1));
   b.set_to_end(after);
-  return op->result();
+  return one->result();
 }
 
 ir::Value* Codegen::widen_bf16(ir::Value* v) {
