@@ -60,6 +60,11 @@ class LoopWriter {
     }
   }
 
+  /// Whether what is read of its tensor is read at these places alone.
+  bool is_read_once(const Access& a) const {
+    return std::ranges::all_of(loads_, [&](const Access& other) { return other.node != a.node || other == a; });
+  }
+
   static bool full(const Access& a) { return std::find(a.strides.begin(), a.strides.end(), 0) == a.strides.end(); }
 
   /// The access whose order of memory the loops follow: what elements write, what rows read, but for rows that are

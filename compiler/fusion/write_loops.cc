@@ -45,10 +45,6 @@ class ElementWriter : LoopWriter {
     }
   }
 
-  bool is_read_once(const Access& a) const {
-    return std::ranges::all_of(loads_, [&](const Access& other) { return other.node != a.node || other == a; });
-  }
-
   void note_loads_of(int m, std::set<int>& seen, std::set<Access>& made) {
     if (!seen.insert(m).second) return;
     const DagNode& n = dag_.nodes[at(m)];

@@ -30,10 +30,40 @@ class RowWriter : LoopWriter {
       scan();
     else
       rows();
+    if (c_.reduces() && c_.splits == 1) note_in_place();
     return e_.problem();
   }
 
  private:
+  /// A row's value may go where the row's value of another tensor was (running statistics), if nothing else that is
+  /// stored needs what was there: each thread reads it before it stores its own result, and another warp may read it
+  /// later.
+  void note_in_place() {
+    for (size_t i = 0; i < stores_.size(); ++i) {
+      if (e_.stored_along_columns(stores_[i])) continue;
+      const Access& to = writes_[i];
+      const auto rows = to.strides.begin(), columns = rows + c_.kept;
+      if (std::find(rows, columns, 0) != columns) continue;
+      for (const Access& a : std::set<Access>(loads_.begin(), loads_.end()))
+        if (a.strides == to.strides && a.offset == to.offset && !looked_up_.contains(a.node) && is_read_once(a) &&
+            dag_.nodes[at(a.node)].dtype == dag_.nodes[at(to.node)].dtype && is_for(stores_[i], a.node))
+          group_.in_place.emplace_back(r_.value_of[at(stores_[i])], r_.value_of[at(a.node)]);
+    }
+  }
+
+  /// Whether `store` is all that is stored of what is computed from the tensor.
+  bool is_for(int store, int tensor) const {
+    std::set<int> from_it = {tensor};
+    for (int m : c_.members) {
+      const bool reads = std::ranges::any_of(
+          dag_.nodes[at(m)].operands, [&](const Operand& o) { return !o.is_number() && from_it.contains(o.node); });
+      if (!reads) continue;
+      from_it.insert(m);
+      if (m != store && r_.grouping.stored[at(m)]) return false;
+    }
+    return true;
+  }
+
   /// Whether memory runs on along the columns of a row; else rows lie side by side.
   bool runs_along_columns() const {
     if (reduced_.empty() || kept_.empty()) return true;

@@ -107,6 +107,28 @@ TEST_F(PlanTest, LongReductionsAreSplitAndExact) {
   EXPECT_EQ(check({axis(ExprOp::kVar, x, {})}).groups.size(), 4u);
 }
 
+TEST_F(PlanTest, RowsGoWhereTheirOldValuesWere) {
+  // Running statistics may be overwritten; what the rows' own elements are computed from may not.
+  for (bool used : {false, true}) {
+    p = {};
+    const int x = tensor(DType::kF32, {60, 700}, "x"), running = tensor(DType::kF32, {60}, "running");
+    const int mean = axis(ExprOp::kMean, x, {1});
+    const int updated = op(ExprOp::kAdd, {op(ExprOp::kMul, {running, number(0.9)}), mean});
+    ExprAttributes column;
+    column.shape = {60, 1};
+    const int centre = op(ExprOp::kReshape, {used ? op(ExprOp::kAdd, {mean, running}) : mean}, column);
+    for (const Machine& machine : {host_machine(), hopper_machine()}) {
+      const Plan made = check({op(ExprOp::kSub, {x, centre}), updated}, Variant::kFused, machine);
+      ASSERT_EQ(made.groups.size(), 1u) << plan_text(made);
+      const auto& in_place = made.groups[0].in_place;
+      ASSERT_EQ(in_place.size(), used ? 0u : 1u) << plan_text(made);
+      if (used) continue;
+      EXPECT_EQ(in_place[0].first, made.outputs[1].value);
+      EXPECT_EQ(made.values.at(static_cast<size_t>(in_place[0].second)).name, "running");
+    }
+  }
+}
+
 TEST_F(PlanTest, CheapValuesAreComputedAgain) {
   // A bf16 tensor as f32 is larger than itself: all three reductions read the tensor.
   const int x = tensor(DType::kBF16, {60, 70}, "x");
