@@ -118,6 +118,44 @@ def _narrow_kernel(x, values, out_places, rows, width, keep, ROWS: tl.constexpr,
 
 
 @triton.jit
+def _of_rank(order, need, BITS: tl.constexpr):
+    """The need-th of the numbers in their order, from 1, and how many of those equal to it come up to it."""
+    bins = tl.arange(0, 256)
+    last = tl.full((), 0, order.dtype)  # its digits so far, from the highest
+    for i in tl.static_range(BITS // 8):
+        SHIFT: tl.constexpr = BITS - 8 - 8 * i
+        digit = ((order >> SHIFT) & 255).to(tl.int32)
+        if i > 0:
+            digit = tl.where(order >> (SHIFT + 8) == last, digit, 256)
+        count = kl.bucket_place(digit, 256)[1]
+        next = tl.sum((tl.cumsum(count) < need).to(tl.int32))
+        need -= tl.sum(tl.where(bins < next, count, 0))
+        last = (last << 8) | next.to(order.dtype)
+    return last, need
+
+
+@triton.jit
+def _rank_kernel(x, values, out_places, width, rank, NAN_FIRST: tl.constexpr, WIDTH: tl.constexpr, BITS: tl.constexpr,
+                 FLOATS: tl.constexpr):
+    """The element of each row that a stable sort puts at this place, from 0; with NAN_FIRST a NaN if there is one."""
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.arange(0, WIDTH)
+    inside = column < width
+    element = tl.load(x + row * width + column, mask=inside, other=0)
+    order = tl.where(inside, _order(_key(element, BITS), FLOATS, False, BITS), 2**BITS - 1)
+    order = order.to(tl.uint64 if BITS == 64 else tl.uint32)
+    need = rank + 1
+    if NAN_FIRST and FLOATS:
+        numbers = tl.sum((inside & (element == element)).to(tl.int32))
+        need = tl.where(numbers < width, numbers + 1, need).to(tl.int32)
+    last, need = _of_rank(order, need, BITS)
+    equal = order == last
+    place = tl.sum(tl.where(equal & (_first(equal) == need - 1), column, 0))
+    tl.store(values + row, tl.load(x + row * width + place))
+    tl.store(out_places + row, place.to(tl.int64))
+
+
+@triton.jit
 def _select_kernel(x, in_places, out_keys, out_places, width, chunks, keep, CHUNK: tl.constexpr, BITS: tl.constexpr,
                    FLOATS: tl.constexpr, DESCENDING: tl.constexpr, IN_KEYS: tl.constexpr):
     """The first `keep` of a chunk in the order of a sort, as keys, in the order in which they are there.
@@ -130,18 +168,7 @@ def _select_kernel(x, in_places, out_keys, out_places, width, chunks, keep, CHUN
     word: tl.constexpr = tl.uint64 if BITS == 64 else tl.uint32
     key = _loaded_key(x + row * width + column, inside, BITS, IN_KEYS)
     order = tl.where(inside, _order(key, FLOATS, DESCENDING, BITS), 2**BITS - 1).to(word)  # what is outside comes last
-    bins = tl.arange(0, 256)
-    need = keep
-    last = tl.full((), 0, word)  # the digits of the last one so far
-    for i in tl.static_range(BITS // 8):
-        SHIFT: tl.constexpr = BITS - 8 - 8 * i
-        digit = ((order >> SHIFT) & 255).to(tl.int32)
-        if i > 0:
-            digit = tl.where(order >> (SHIFT + 8) == last, digit, 256)
-        count = kl.bucket_place(digit, 256)[1]
-        next = tl.sum((tl.cumsum(count) < need).to(tl.int32))
-        need -= tl.sum(tl.where(bins < next, count, 0))
-        last = (last << 8) | next.to(word)
+    last, need = _of_rank(order, keep, BITS)
     equal = order == last
     taken = (order < last) | (equal & (_first(equal) < need))  # of equal ones the first
     to = tl.program_id(0).to(tl.int64) * keep + _first(taken)
@@ -313,6 +340,22 @@ def sort(input, dim, descending):
         else:
             _sort_long(x, values, places, rows, width, bits, common)
     return _unlined(values, input.dtype, input, dim), _unlined(places, torch.int64, input, dim)
+
+
+def ranked(input, dim, rank, nan_first):
+    """What a stable sort puts at this place along the dimension, without that dimension, and where it was. None where
+    a sort takes less time, or where rows do not fit one program."""
+    width = input.shape[dim]
+    if not _NARROWEST < width <= _WIDEST or input.numel() == 0:
+        return None
+    x = _lines(input, dim)
+    values = torch.empty(x.shape[:-1], dtype=x.dtype, device=x.device)
+    places = torch.empty(x.shape[:-1], dtype=torch.int64, device=x.device)
+    wide = triton.next_power_of_2(width)
+    _rank_kernel[(x.numel() // width, )](x, values, places, width, rank, NAN_FIRST=nan_first, WIDTH=wide,
+                                         BITS=8 * x.element_size(), FLOATS=x.is_floating_point(),
+                                         num_warps=min(16, wide // 256))
+    return values, places
 
 
 def _sort_long(x, values, places, rows, width, bits, common):

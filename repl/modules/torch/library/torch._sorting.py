@@ -48,10 +48,21 @@ def kthvalue(input, k, dim=-1, keepdim=False):
         raise RuntimeError("kthvalue() does not apply to tensors of bool")
     if k < 1 or k > (input.shape[dim] if input.ndim else 1):
         raise RuntimeError(f"kthvalue(): there is no element number {k}")
+    found = _ranked(input, dim, k - 1, False)
+    if found:
+        return _Pair(t.unsqueeze(dim) if keepdim else t for t in found)
     pair = sort(input, dim)
     if input.ndim == 0:
         return pair
     return _Pair(narrow(t, dim, k - 1, 1) if keepdim else select(t, dim, k - 1) for t in pair)
+
+
+def _ranked(input, dim, rank, nan_first):
+    """One element of each row by kernels, or None where they sort."""
+    if input.ndim == 0 or not _kiln.runs_kernels(input):
+        return None
+    from torch import _sort
+    return _sort.ranked(input, dim, rank, nan_first)
 
 
 def _elements_along(input, dim, function):
@@ -72,6 +83,9 @@ def median(input, dim=None, keepdim=False):
             return input.new_full((), float("nan"))
         return median(input.reshape(-1), 0)[0]
     dim, x, n = _elements_along(input, dim, "median")
+    found = _ranked(input, dim, (n - 1) // 2, True)
+    if found:
+        return _Pair(t.unsqueeze(dim) if keepdim else t for t in found)
     values, places = sort(x, dim)
     middle = torch.full([1 if d == dim else s for d, s in enumerate(x.shape)], (n - 1) // 2, dtype=torch.int64,
                         device=x.device)

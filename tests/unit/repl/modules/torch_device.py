@@ -63,6 +63,13 @@ for i in range(len(shapes) * 2):
         same_bits(f"topk {shape} {dt} {k} {down}", lambda: torch.topk(x, k, dim, largest=down))
 x = torch.randint(0, 1 << 40, (9000,))
 same("sort of few digits", lambda: torch.sort(x % 200))
+for i in range(6):
+    dt = (dtypes[1:] + more)[i * 2 % 8] if i else torch.float32
+    width = r.choice([257, 300, 1024, 5000, 8192])
+    x = specials((torch.randn(3, width) * 40).to(dt)) if i % 2 == 0 else torch.randint(0, 90, (width, 3)).to(dt)
+    d = 1 - i % 2
+    same_bits(f"median {width} {dt}", lambda: torch.median(x, d, keepdim=i > 3))
+    same_bits(f"kthvalue {width} {dt}", lambda: torch.kthvalue(x, width // 3, d))
 same("sort of one digit", lambda: torch.sort(torch.full((9000,), 7)))
 s, v = torch.tensor([1.0, 2.0, nan, nan]), torch.tensor([nan, 2.0, -1.0, float("inf")])
 for right in (False, True):
