@@ -169,8 +169,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"value", "kernel @k() {\n  print %x {text = \"\"}\n}", "2:9", "%x is not defined above"},
         BadText{"twice", "kernel @k(%x: i32, %x: i32) { return }", "1:20", "%x is defined twice"},
         BadText{"type", "kernel @k(%x: int) { return }", "1:15", "expected a type, got 'int'"},
-        BadText{"rank", "kernel @k(%x: i32[1, 1, 1, 1, 1, 1, 1]) { return }", "1:37",
-                "a tile has at most 6 dimensions"},
+        BadText{
+            "rank",
+            "kernel @k(%x: i32[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]) { return }",
+            "1:91", "a tile has at most 24 dimensions"},
         BadText{"layout", "kernel @k(%x: i32[2]{L0}) { return }", "1:22", "unknown layout 'L0'"},
         BadText{"attr", "kernel @k() { %x = program_id {axes = 0} : i32 }", "1:32",
                 "expected the name of an attribute, got 'axes'"},
