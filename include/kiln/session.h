@@ -61,6 +61,8 @@ class Session {
     std::string device = {};                            // "cpu", "cuda:1"; empty: the default one
     bool may_run_shell = false;                         // ! and %sh
     bool takes_sigint = false;                          // SIGINT interrupts what runs, while it runs
+    /// Gets how far a command is, a line in place of the last, and "" when it has ended; null: none is told.
+    std::function<void(std::string_view)> progress = {};
   };
   explicit Session(const Options& options);
   ~Session();

@@ -16,6 +16,7 @@ from kiln._session import CommandError, Opaque, session
 def load(shell: Any) -> None:
     """Registers each command of the prompt as a line magic, but for names that IPython has (`%kiln NAME` runs those),
     `%kiln` for any of them, and the cell magic `%%kiln`."""
+    session().progress = _Progress(shell)
     taken = shell.magics_manager.magics["line"]
     for name, synopsis, help, description in _kiln.Session.commands():
         if name in taken and not _is_ours(taken[name]): continue
@@ -27,9 +28,27 @@ def load(shell: Any) -> None:
 
 
 def unload(shell: Any) -> None:
+    session().progress = None
     for kind in ("line", "cell"):
         magics = shell.magics_manager.magics[kind]
         for name in [n for n, magic in magics.items() if _is_ours(magic)]: del magics[name]
+
+
+class _Progress:
+    """Shows how far a command is: in a notebook as an output that changes, else on the terminal."""
+
+    def __init__(self, shell: Any) -> None:
+        self._is_notebook, self._shown = hasattr(shell, "kernel"), None
+
+    def __call__(self, line: str) -> None:
+        if not self._is_notebook:
+            if sys.stderr.isatty(): sys.stderr.write("\r\033[K" + line)
+            return
+        from IPython.display import display
+        data = {"text/plain": line}
+        if self._shown is not None: self._shown.update(data, raw=True)
+        elif line: self._shown = display(data, raw=True, display_id=True)
+        if not line: self._shown = None
 
 
 def _ours(magic: Callable) -> Callable:

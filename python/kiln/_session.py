@@ -12,7 +12,7 @@ import sysconfig
 import threading
 import time
 import weakref
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
 from kiln import _kiln
 from kiln._results import Plot, Table
@@ -51,6 +51,11 @@ class Opaque:
         return f"<{self.type} of a Kiln session: {self.text}>"
 
 
+class _Told:
+    """Who hears how far a command is: no part of the session, which could not be let go then."""
+    by: Callable[[str], Any] | None = None
+
+
 class Session:
     """Variables, kernels and % commands, as the prompt of the program kiln has them (docs/prompt.md).
 
@@ -62,7 +67,9 @@ class Session:
     def __init__(self, device: str | None = None, shell: bool = False) -> None:
         # SIGINT is Python's own where another thread than the main one would take it.
         is_main = threading.current_thread() is threading.main_thread()
-        self._session = _kiln.Session(lambda text: sys.stdout.write(text), device or "", shell, is_main)
+        told = self._told_progress = _Told()
+        self._session = _kiln.Session(lambda text: sys.stdout.write(text), device or "", shell, is_main,
+                                      lambda line: told.by(line) if told.by else None)
         self._lock: Any = threading.RLock()  # a line's names and the line itself are one step
         _sessions.add(self)
         self._sent: dict[str, tuple[Any, Any]] = {}  # by name: a key of what was sent, and what it became there
@@ -114,6 +121,15 @@ class Session:
     def complete(self, before_cursor: str) -> tuple[list[str], int]:
         """Candidates for the end of a text, and how many of its characters they replace."""
         with self._lock: return self._session.complete(before_cursor)
+
+    @property
+    def progress(self) -> Callable[[str], Any] | None:
+        """Called with a line that tells how far a command is, in place of the last, and with "" when it has ended."""
+        return self._told_progress.by
+
+    @progress.setter
+    def progress(self, by: Callable[[str], Any] | None) -> None:
+        self._told_progress.by = by
 
     def interrupt(self) -> None:
         """What runs in another thread ends with KeyboardInterrupt."""

@@ -133,8 +133,10 @@ void stay_if_python_ends() {
 /// A session with what Python needs around it. Its work is done without the GIL, by one thread at a time.
 class Held {
  public:
-  Held(Ref output, Session::Options options) : output_(std::move(output)) {
-    options.output = [this](std::string_view printed) { print(printed); };
+  Held(Ref output, Ref progress, Session::Options options)
+      : output_(std::move(output)), progress_(std::move(progress)) {
+    options.output = [this](std::string_view printed) { print(output_, printed); };
+    if (progress_) options.progress = [this](std::string_view line) { print(progress_, line); };
     session_ = std::make_unique<Session>(std::move(options));
   }
 
@@ -161,13 +163,13 @@ class Held {
   void interrupt() { session_->interrupt(); }
 
  private:
-  void print(std::string_view printed) {
+  void print(const Ref& output, std::string_view printed) {
     // Once Python ends, who asks for the GIL never comes back.
     stay_if_python_ends();
     const WithGil held;
     if (raised_) return;
     const Ref argument = text(printed);
-    if (PyObject* result = PyObject_CallFunctionObjArgs(output_.get(), argument.get(), nullptr)) {
+    if (PyObject* result = PyObject_CallFunctionObjArgs(output.get(), argument.get(), nullptr)) {
       Py_DECREF(result);
       return;
     }
@@ -175,7 +177,7 @@ class Held {
     session_->interrupt();
   }
 
-  Ref output_;
+  Ref output_, progress_;
   std::unique_ptr<Session> session_;
   std::mutex busy_;
   std::atomic<std::thread::id> owner_{};
@@ -198,18 +200,19 @@ Ref done(const Status& status) {
 
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   return guarded([&] {
-    static const char* names[] = {"output", "device", "shell", "takes_sigint", nullptr};
-    PyObject* output = nullptr;
+    static const char* names[] = {"output", "device", "shell", "takes_sigint", "progress", nullptr};
+    PyObject *output = nullptr, *progress = nullptr;
     const char* device = "";
     int shell = 0, takes_sigint = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|spp", const_cast<char**>(names), &output, &device, &shell,
-                                     &takes_sigint))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|sppO", const_cast<char**>(names), &output, &device, &shell,
+                                     &takes_sigint, &progress))
       throw Raised();
     Session::Options options;
     options.device = device;
     options.may_run_shell = shell != 0;
     options.takes_sigint = takes_sigint != 0;
-    return boxed<Shared>(type, std::make_shared<Held>(Ref::share(output), std::move(options)));
+    return boxed<Shared>(
+        type, std::make_shared<Held>(Ref::share(output), progress ? Ref::share(progress) : Ref(), std::move(options)));
   });
 }
 

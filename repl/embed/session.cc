@@ -79,7 +79,9 @@ SessionTable forms_of(std::string name, const report::Table& table) {
 }  // namespace
 
 struct Session::Impl {
-  explicit Impl(const Options& options) : shell(shell_options(options), options.output) {}
+  explicit Impl(const Options& options) : shell(shell_options(options), options.output) {
+    session().on_progress = options.progress ? options.progress : [](std::string_view) {};
+  }
 
   static repl::Options shell_options(const Options& options) {
     repl::Options o;

@@ -55,7 +55,7 @@ Status magic_compare(MagicContext& context, std::string_view text) {
   if (!arguments.has("budget") && !arguments.has("pairs") && !set.contenders[set.baseline].device.is_cuda()) {
     options.timeout_s = kHostSeconds;
     options.due_s = std::max(kHostAnswer - (profiler::steady_seconds() - start), 1.0);
-    if (options.progress)
+    if (options.progress && !context.session.on_progress)
       options.announce = [](const std::string& what) { put(stderr, fmt::format("\r\033[K{}\n", what)); };
   }
   options.check = set.check;

@@ -258,6 +258,12 @@ void show_progress(std::string_view what) {
   put(stderr, "\r\033[K" + line);
 }
 
+void tell_progress(const script::Session& session, std::string_view what) {
+  session.on_progress ? session.on_progress(what) : show_progress(what);
+}
+
+bool shows_progress(const script::Session& session) { return session.on_progress || isatty(STDERR_FILENO); }
+
 Result<profiler::ContestOptions> contest_options(script::Session& session, const MagicArguments& arguments) {
   profiler::ContestOptions o;
   o.seed = std::random_device{}();
@@ -275,7 +281,7 @@ Result<profiler::ContestOptions> contest_options(script::Session& session, const
     o.cache = *cache == "hot" ? profiler::Cache::kHot : profiler::Cache::kCold;
   }
   o.stop = [&session] { return session.is_interrupted(); };
-  if (isatty(STDERR_FILENO)) o.progress = show_progress;
+  if (shows_progress(session)) o.progress = [&session](std::string_view what) { tell_progress(session, what); };
   return o;
 }
 

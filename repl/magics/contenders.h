@@ -53,6 +53,10 @@ Result<profiler::ContestOptions> contest_options(script::Session& session, const
 
 /// A line on the terminal that the next one replaces, cut to its width; empty: none. Nothing where stderr is none.
 void show_progress(std::string_view what);
+/// The same where the session has nobody who shows it otherwise.
+void tell_progress(const script::Session& session, std::string_view what);
+/// Whether anybody sees it.
+bool shows_progress(const script::Session& session);
 
 /// Names that differ where the texts differ: "…BLOCK=256…" of long launches; short texts stay as they are.
 std::vector<std::string> short_names(const std::vector<std::string>& texts);

@@ -224,9 +224,9 @@ Result<std::optional<ContenderSet>> expression_contenders(
   options.records = &script::tune_records(session.interp());
   if (auto known = edits.find(text); known != edits.end()) options.edits = known->second;
   options.stop = [&session] { return session.is_interrupted(); };
-  options.progress = show_progress;
+  options.progress = [&session](std::string_view what) { tell_progress(session, what); };
   auto set = variant_contenders(**expr, session.tensor_names(), options);
-  show_progress("");
+  tell_progress(session, "");
   if (!set.ok()) return std::move(set.error());
   return std::optional<ContenderSet>(*std::move(set));
 }

@@ -195,7 +195,7 @@ Status magic_sweep(MagicContext& context, std::string_view text) {
   size_t total = 1;
   for (const Axis& a : axes) sweep.axes.push_back(a.name), total *= a.values.size();
   std::vector<std::vector<size_t>> at;
-  const bool progress = isatty(STDERR_FILENO);
+  const bool progress = shows_progress(context.session);
   for (size_t n = 0; n < total && !sweep.interrupted; ++n) {
     std::vector<size_t> index(axes.size());
     size_t rest = n;
@@ -205,7 +205,7 @@ Status magic_sweep(MagicContext& context, std::string_view text) {
       context.session.set_variable(axes[a].name, axes[a].values[index[a]]);
       point.values.push_back(axes[a].texts[index[a]]);
     }
-    if (progress) put(stderr, fmt::format("\r\033[K{} of {}", n + 1, total));
+    if (progress) tell_progress(context.session, fmt::format("{} of {}", n + 1, total));
     auto cells = measure_point(context, arguments);
     if (!cells.ok() && cells.error().kind != ErrorKind::kInterrupted) return std::move(cells.error());
     sweep.interrupted = !cells.ok() || context.session.is_interrupted();
@@ -214,7 +214,7 @@ Status magic_sweep(MagicContext& context, std::string_view text) {
     sweep.points.push_back(std::move(point));
     at.push_back(std::move(index));
   }
-  if (progress) put(stderr, "\r\033[K");
+  if (progress) tell_progress(context.session, "");
   context.session.forget_interrupt();
   report::Table table = sweep_table(sweep);
   for (std::string& line : crossovers(sweep)) table.add_note(std::move(line));

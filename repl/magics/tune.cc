@@ -102,13 +102,13 @@ Result<Arguments> parse_arguments(std::string_view text) {
 /// One line that is rewritten on a terminal; elsewhere a line for each phase.
 class ProgressLine {
  public:
-  ProgressLine() : tty_(isatty(STDERR_FILENO)) {}
+  explicit ProgressLine(const script::Session& session) : session_(session), is_shown_(shows_progress(session)) {}
   ~ProgressLine() { clear(); }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   void show(const profiler::TuneProgress& p, std::span<const profiler::TuneCandidate> candidates) {
-    if (!tty_) {
+    if (!is_shown_) {
       if (last_ != p.phase) std::fprintf(stderr, "%s %d configurations\n", std::string(name(p.phase)).c_str(), p.total);
       last_ = p.phase;
       return;
@@ -132,18 +132,19 @@ class ProgressLine {
       line += fmt::format("  {} {:.1f} s left", bar, p.left_s);
     }
     line += " (Ctrl-C keeps the best)";
-    show_progress(line);
+    tell_progress(session_, line);
     drawn_ = true;
   }
   void clear() {
-    if (drawn_) show_progress("");
+    if (drawn_) tell_progress(session_, "");
     drawn_ = false;
   }
 
  private:
   static constexpr double kRedraw_s = 0.1;
   static constexpr int kBar = 10;
-  bool tty_, drawn_ = false;
+  const script::Session& session_;
+  bool is_shown_, drawn_ = false;
   std::optional<profiler::TunePhase> last_;
   double shown_s_ = 0;
 };
@@ -261,7 +262,7 @@ Status magic_tune(MagicContext& context, std::string_view arguments) {
   const editor::QuietKeys quiet;  // keys that are typed ahead would stand in the progress
   KILN_TRY(Arguments a, parse_arguments(arguments));
   if (a.forget) return forget(context, a.request.launch);
-  ProgressLine progress;
+  ProgressLine progress(context.session);
   a.request.on_progress = [&](const profiler::TuneProgress& p, std::span<const profiler::TuneCandidate> candidates) {
     progress.show(p, candidates);
   };

@@ -98,6 +98,8 @@ class Session {
   void begin_entry(int number, std::string_view text);
   /// The same for the value of a command.
   void keep_result(const Value& v);
+  /// Gets how far a command is, and "" when it has ended; null: a terminal that stderr is shows it.
+  std::function<void(std::string_view)> on_progress = {};
   /// How tables are shown: repl/modules/results/results.h.
   void show_tables_by(std::function<std::string(const report::Table&, bool colored)> text);
   void show_results_by(std::function<void(std::string_view text)> show);

@@ -314,6 +314,22 @@ class Sessions(unittest.TestCase):
             self.session.run("for i in range(1 << 40): print(i)")
         self.assertEqual(self.session.evaluate("1 + 1"), 2)
 
+    def test_tells_how_far_a_command_is(self):
+        lines = []
+        self.session.progress = lines.append
+        self.session.command("sweep sum(range(n)) n=[10, 20, 30] budget=0.05")
+        self.assertEqual(lines, ["1 of 3", "2 of 3", "3 of 3", ""])
+        self.session.progress = None
+        self.session.command("sweep sum(range(n)) n=[10, 20] budget=0.05")
+        self.assertEqual(len(lines), 4)
+
+        def broken(line):
+            raise OSError("no room")
+
+        self.session.progress = broken
+        with self.assertRaisesRegex(OSError, "no room"):
+            self.session.command("sweep sum(range(n)) n=[10, 20] budget=0.05")
+
     def test_interrupt_from_another_thread(self):
         threading.Timer(0.3, self.session.interrupt).start()
         with self.assertRaises(KeyboardInterrupt): self.session.run("while True: pass")
@@ -535,6 +551,29 @@ class Notebooks(unittest.TestCase):
         self.shell.run_cell("softmax_of_mine = 1")
         self.assertIn("softmax_of_mine", completed("%bench softmax_of"))
         self.assertIn("time", " ".join(completed("%kiln ti")))
+
+    def test_shows_progress_in_notebooks(self):
+        from kiln import _notebook
+        shown = []
+
+        class Handle:
+
+            def update(self, data, raw):
+                shown.append(data["text/plain"])
+
+        def display(data, raw, display_id):
+            shown.append(data["text/plain"])
+            return Handle()
+
+        progress = _notebook._Progress(type("Shell", (), {"kernel": None})())
+        import IPython.display
+        before, IPython.display.display = IPython.display.display, display
+        try:
+            for line in ("1 of 2", "2 of 2", "", "1 of 1", ""): progress(line)
+        finally:
+            IPython.display.display = before
+        self.assertEqual(shown, ["1 of 2", "2 of 2", "", "1 of 1", ""])
+        self.assertIs(type(kiln.session().progress), _notebook._Progress)
 
     def test_unloads(self):
         self.shell.run_cell("%unload_ext kiln")
