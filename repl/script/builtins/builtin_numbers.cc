@@ -80,23 +80,31 @@ int64_t value_hash(Interp& in, const Value& v) {
 }
 
 Value power_modulo(Interp& in, const Value& base_value, const Value& exponent_value, const Value& modulus_value) {
-  for (const Value* v : {&base_value, &exponent_value, &modulus_value})
-    if (!v->small_int_or_bool() && !v->get<WideInt>())  // nor what is an int by __index__ alone
-      in.fail(ErrorKind::kType, "pow() with a modulus takes ints, got '{}'", in.type_name(*v));
-  int64_t base = in.to_int(base_value, "pow()'s base"), exponent = in.to_int(exponent_value, "pow()'s exponent"),
-          modulus = in.to_int(modulus_value, "pow()'s modulus");
+  auto whole = [&](const Value& v) -> ast::Int {
+    if (v.small_int_or_bool()) return v.integer();
+    if (auto* w = v.get<WideInt>()) return w->value;
+    // Nor what is an int by __index__ alone.
+    in.fail(ErrorKind::kType, "pow() with a modulus takes ints, got '{}'", in.type_name(v));
+  };
+  const ast::Int base = whole(base_value), exponent = whole(exponent_value), modulus = whole(modulus_value);
   if (modulus == 0) in.fail(ErrorKind::kValue, "pow()'s modulus cannot be 0");
+  constexpr ast::Int kMostModulus = ast::Int{1} << 63;  // products of two numbers below it are within 128 bits
+  if (modulus > kMostModulus || modulus < -kMostModulus)
+    in.fail(ErrorKind::kValue, "pow() modulo {} needs more than 128 bits, which Kiln's integers have",
+            ast::to_string(modulus));
   auto wrap = [&](ast::Int v) {
     v %= modulus;
     return v != 0 && (v < 0) != (modulus < 0) ? v + modulus : v;
   };
   ast::Int result = wrap(1), factor = wrap(base);
   // Not negated: the least int has no positive counterpart.
-  uint64_t left = exponent < 0 ? -static_cast<uint64_t>(exponent) : static_cast<uint64_t>(exponent);
+  auto left = static_cast<unsigned __int128>(exponent);
   if (exponent < 0) {
+    left = -left;
     factor = wrap(inverse(factor, modulus));
     if (factor == 0 && modulus != 1 && modulus != -1)
-      in.fail(ErrorKind::kValue, "{} has no inverse modulo {}, which a negative exponent needs", base, modulus);
+      in.fail(ErrorKind::kValue, "{} has no inverse modulo {}, which a negative exponent needs", ast::to_string(base),
+              ast::to_string(modulus));
   }
   for (; left > 0; left >>= 1, factor = wrap(factor * factor))
     if (left & 1) result = wrap(result * factor);

@@ -53,3 +53,4 @@ print(f"{65:5c}|{65:<5c}|{float('nan'):%}|{float('-inf'):.1%}", "%5c|%-3c" % (66
 for bad in (lambda: f"{'a':-5}", lambda: f"{-1:c}", lambda: "%c" % 0x110000, lambda: float("1\0"), lambda: float("\0")):
     try: print(bad())
     except Exception as e: print(type(e).__name__)
+print(pow(2**63, 2, 7), pow(3, 2**70, 11), pow(-5, 3, 2**63), pow(2**100 + 1, -1, 2**61 - 1), pow(2**63 - 1, 3, -(2**63)))
