@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "compiler/fusion/infer.h"
 #include "support/diag.h"
@@ -679,49 +680,54 @@ void push_views(Dag& dag) {
   // Users come after their operands, so that a view walks all the way in one pass from the back; what it makes is
   // appended and visited in turn.
   std::vector<int> work;
-  for (size_t i = 0; i < dag.nodes.size(); ++i) work.push_back(static_cast<int>(i));
-  while (!work.empty()) {
-    const auto at = static_cast<size_t>(work.back());
-    work.pop_back();
-    for (size_t i = 0; i < dag.nodes[at].operands.size(); ++i) {
-      const Operand view = dag.nodes[at].operands[i];
-      if (view.is_number() || (i == 0 && dag.nodes[at].op == ExprOp::kTake)) continue;  // push_takes
-      const DagNode& from = dag.nodes[static_cast<size_t>(view.node)];
-      const auto node = static_cast<size_t>(view.node);
-      if (from.kind != DagKind::kPointwise || axis_map(view, from.shape) || numel(view.shape) > numel(from.shape) ||
-          (uses[node] != 1 && !is_read_in_parts(node)))
-        continue;
-      const View seen = {view.shape, view.strides, view.offset};
-      if (const auto known = made.find({view.node, seen}); known != made.end()) {
+  // Once more when anything has moved: a half that was asked first may have waited for the other one.
+  for (bool moves = true; std::exchange(moves, false);) {
+    for (size_t i = 0; i < dag.nodes.size(); ++i)
+      if (uses[i] > 0) work.push_back(static_cast<int>(i));
+    while (!work.empty()) {
+      const auto at = static_cast<size_t>(work.back());
+      work.pop_back();
+      for (size_t i = 0; i < dag.nodes[at].operands.size(); ++i) {
+        const Operand view = dag.nodes[at].operands[i];
+        if (view.is_number() || (i == 0 && dag.nodes[at].op == ExprOp::kTake)) continue;  // push_takes
+        const DagNode& from = dag.nodes[static_cast<size_t>(view.node)];
+        const auto node = static_cast<size_t>(view.node);
+        if (from.kind != DagKind::kPointwise || axis_map(view, from.shape) || numel(view.shape) > numel(from.shape) ||
+            (uses[node] != 1 && !is_read_in_parts(node)))
+          continue;
+        const View seen = {view.shape, view.strides, view.offset};
+        if (const auto known = made.find({view.node, seen}); known != made.end()) {
+          --uses[node], --views[node][seen];
+          ++uses[static_cast<size_t>(known->second)];
+          dag.nodes[at].operands[i] = whole(known->second, view.shape);
+          continue;
+        }
+        DagNode moved = from;
+        moved.shape = view.shape;
+        bool all = true;
+        for (Operand& o : moved.operands) {
+          auto c = compose(view, o);
+          all = all && c.has_value();
+          if (c) o = std::move(*c);
+        }
+        if (!all) continue;
+        const int copy = static_cast<int>(dag.nodes.size());
         --uses[node], --views[node][seen];
-        ++uses[static_cast<size_t>(known->second)];
-        dag.nodes[at].operands[i] = whole(known->second, view.shape);
-        continue;
+        uses.push_back(1), views.emplace_back(), of_inputs.push_back(of_inputs[node]);
+        for (size_t k = 0; k < moved.operands.size(); ++k) {
+          if (moved.operands[k].is_number()) continue;
+          if (uses[node] > 0)
+            ++uses[static_cast<size_t>(moved.operands[k].node)];  // the node is there still, and reads it too
+          else
+            count_view(from.operands[k], -1);
+          count_view(moved.operands[k], 1);
+        }
+        made[{view.node, seen}] = copy;
+        dag.nodes[at].operands[i] = whole(copy, view.shape);
+        dag.nodes.push_back(std::move(moved));
+        work.push_back(copy);
+        moves = true;
       }
-      DagNode moved = from;
-      moved.shape = view.shape;
-      bool all = true;
-      for (Operand& o : moved.operands) {
-        auto c = compose(view, o);
-        all = all && c.has_value();
-        if (c) o = std::move(*c);
-      }
-      if (!all) continue;
-      const int copy = static_cast<int>(dag.nodes.size());
-      --uses[node], --views[node][seen];
-      uses.push_back(1), views.emplace_back(), of_inputs.push_back(of_inputs[node]);
-      for (size_t k = 0; k < moved.operands.size(); ++k) {
-        if (moved.operands[k].is_number()) continue;
-        if (uses[node] > 0)
-          ++uses[static_cast<size_t>(moved.operands[k].node)];  // the node is there still, and reads it too
-        else
-          count_view(from.operands[k], -1);
-        count_view(moved.operands[k], 1);
-      }
-      made[{view.node, seen}] = copy;
-      dag.nodes[at].operands[i] = whole(copy, view.shape);
-      dag.nodes.push_back(std::move(moved));
-      work.push_back(copy);
     }
   }
   tidy(dag);

@@ -268,6 +268,17 @@ std::vector<Case> cases() {
          const int even = w.slice(x, {300, 1024}, {0, 0}, {1, 2}), odd = w.slice(x, {300, 1024}, {0, 1}, {1, 2});
          return {w.mul(w.mul(even, w.op(ExprOp::kSigmoid, {even})), odd)};
        }},
+      {"halves_of_several_steps", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int a = w.tensor(kF32, {500, 1, 4}, "a"), b = w.tensor(kF32, {1, 300, 4}, "b");
+         const int low = w.op(ExprOp::kMaximum, {w.slice(a, {500, 1, 2}, {0, 0, 0}, {1, 1, 1}),
+                                                 w.slice(b, {1, 300, 2}, {0, 0, 0}, {1, 1, 1})});
+         const int high = w.op(ExprOp::kMinimum, {w.slice(a, {500, 1, 2}, {0, 0, 2}, {1, 1, 1}),
+                                                  w.slice(b, {1, 300, 2}, {0, 0, 2}, {1, 1, 1})});
+         const int sides = w.op(ExprOp::kRelu, {w.op(ExprOp::kSub, {high, low})});
+         return {w.mul(w.slice(sides, {500, 300, 1}, {0, 0, 0}, {1, 1, 1}),
+                       w.slice(sides, {500, 300, 1}, {0, 0, 1}, {1, 1, 1}))};
+       }},
       {"product_behind_a_reshape", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int xw =
