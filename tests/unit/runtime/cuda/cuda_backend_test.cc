@@ -195,6 +195,10 @@ TEST_F(CudaTest, TensorsGoThereAndBack) {
   for (DType dtype : {DType::kI8, DType::kBF16, DType::kF32, DType::kF64, DType::kI64}) {
     Tensor filled = *Tensor::full(device, dtype, Shape{33}, 3);
     EXPECT_EQ(*filled.to_doubles(), std::vector<double>(33, 3.0)) << name(dtype);
+    for (int64_t n : {4096, 4097, 20000}) {  // elements of 8 bytes are copied behind the first ones
+      Tensor more = *Tensor::full(device, dtype, Shape{n}, 3);
+      EXPECT_EQ(*more.to_doubles(), std::vector<double>(static_cast<size_t>(n), 3.0)) << name(dtype) << ' ' << n;
+    }
   }
   EXPECT_EQ(Tensor::full(device, DType::kF64, Shape{2}, 0.1)->to_doubles()->at(1), 0.1);
   Device second(make_device(1));
