@@ -184,8 +184,9 @@ Value expand(Interp& in, NativeArgs& a) {
 Value converted(Interp& in, const Value& v, DType dtype) {
   auto* t = v.get<TensorObject>();
   if (t->dtype() == dtype) return v;
-  // One whose memory is in another order keeps that order, which a result of an expression would not.
-  if (!t->is_node() && !t->tensor(in).is_contiguous())
+  // One whose memory is in another order keeps that order, which a result of an expression would not. What is to be
+  // stored in place lies in row-major order.
+  if (!t->is_node() && !t->is_pending() && !t->tensor(in).is_contiguous())
     return wrap(in_memory_order(in, t->tensor(in), [&](const Tensor& from) { return from.to(dtype); }));
   ExprAttributes attributes;
   attributes.dtype = dtype;
