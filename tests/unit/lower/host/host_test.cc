@@ -183,8 +183,8 @@ TEST(Host, LoadsAtAPlaceThatWasLoadedAtTheEndOfAReduction) {
   %sx = splat %x : *f32[64]
   %px = addptr %sx, %place2 : *f32[64]
   %vx = load %px, %m, %fzero : f32[64]
-)" + pointers("z", "f32", 64) + "  store %pz, %vx, %m
-"), c);
+)" + pointers("z", "f32", 64) + "  store %pz, %vx, %m\n"),
+              c);
 }
 
 TEST(Host, StoresThroughEqualAddresses) {
