@@ -338,12 +338,20 @@ def chain_matmul(*matrices):
     return out
 
 
+_DIRECT = 25  # vectors, and numbers in each, of which more are compared by a product
+
+
 @lazily
 def cdist(x1, x2, p=2.0):
     if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1] or x1.dtype != x2.dtype:
         raise RuntimeError("cdist() takes two sets of vectors of one length and dtype")
     if not x1.is_floating_point():
         raise RuntimeError(f"cdist() does not apply to tensors of {x1.dtype}")
+    if p == 2 and x1.shape[-1] > _DIRECT and max(x1.shape[-2], x2.shape[-2]) > _DIRECT:
+        # As in torch, from the squares of both and their product. Of shorter vectors the differences take less time.
+        a, b = _tensor._wide(x1), _tensor._wide(x2)
+        squares = (a * a).sum(-1).unsqueeze(-1) + (b * b).sum(-1).unsqueeze(-2)
+        return (squares - 2 * (a @ b.mT)).clamp(min=0).sqrt().to(x1.dtype)
     return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
 
 
