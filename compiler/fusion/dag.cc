@@ -645,11 +645,14 @@ Operand whole(int node, const Shape& shape) {
 }  // namespace
 
 void push_views(Dag& dag) {
-  constexpr int kRepeatedFlop = 24;  // per element, for what several views of it share
+  constexpr int kRepeatedFlop = 24;      // per element, for what several views of it share
+  constexpr int64_t kMostReadings = 10;  // of an element of what takes less than that in all
   using View = std::tuple<Shape, Shape, int64_t>;
   std::vector<int> uses(dag.nodes.size());
   std::vector<std::map<View, int>> views(dag.nodes.size());  // of its uses, those of a part, or in another order
   std::vector<bool> of_inputs(dag.nodes.size());             // computed from inputs element by element
+  std::vector<bool> of_counts(dag.nodes.size());             // from counts alone
+  std::vector<int> flop(dag.nodes.size());                   // from inputs on; looking up where none counts is dear
   std::map<std::pair<int, View>, int> made;
   auto count_view = [&](const Operand& o, int by) {
     const auto from = static_cast<size_t>(o.node);
@@ -658,24 +661,34 @@ void push_views(Dag& dag) {
   for (size_t i = 0; i < dag.nodes.size(); ++i) {
     const DagNode& n = dag.nodes[i];
     of_inputs[i] = n.kind == DagKind::kLeaf || n.kind == DagKind::kPointwise;
-    for (const Operand& o : n.operands) {
+    of_counts[i] = n.counts || (n.kind == DagKind::kPointwise && n.op != ExprOp::kTake);
+    flop[i] = info(n.op).flop;
+    for (size_t k = 0; k < n.operands.size(); ++k) {
+      const Operand& o = n.operands[k];
       if (o.is_number()) continue;
-      ++uses[static_cast<size_t>(o.node)];
+      const auto from = static_cast<size_t>(o.node);
+      ++uses[from];
       count_view(o, 1);
-      of_inputs[i] = of_inputs[i] && of_inputs[static_cast<size_t>(o.node)];
+      of_inputs[i] = of_inputs[i] && of_inputs[from];
+      of_counts[i] = of_counts[i] && of_counts[from];
+      flop[i] = std::min(flop[i] + flop[from], kRepeatedFlop + 1);
+      if (n.op == ExprOp::kTake && k > 0 && !of_counts[from]) flop[i] = kRepeatedFlop + 1;
     }
   }
   for (const Operand& o : dag.outputs) uses[static_cast<size_t>(o.node)] += 2;
-  // The halves of a tensor that are read apart are computed apart: that is no more work, and nothing is stored.
+  // The halves of a tensor that are read apart are computed apart: that is no more work, and nothing is stored. What is
+  // cheap (the padding of an image) is computed again in each window that reads it.
   auto is_read_in_parts = [&](size_t node) {
     const DagNode& n = dag.nodes[node];
-    if (!of_inputs[node] || n.op == ExprOp::kTake || n.op == ExprOp::kCall || info(n.op).flop > kRepeatedFlop)
-      return false;
+    const bool cheap = flop[node] <= kRepeatedFlop;
+    if (!of_inputs[node] || n.op == ExprOp::kCall || info(n.op).flop > kRepeatedFlop) return false;
+    if (n.op == ExprOp::kTake && !cheap) return false;
     int64_t viewed = 0;
     int readers = 0;
     for (const auto& [view, count] : views[node])
       if (count > 0) viewed += numel(std::get<0>(view)), readers += count;
-    return readers == uses[node] && 4 * viewed <= 5 * numel(n.shape);
+    return readers == uses[node] &&
+           (cheap ? viewed <= kMostReadings * numel(n.shape) : 4 * viewed <= 5 * numel(n.shape));
   };
   // Users come after their operands, so that a view walks all the way in one pass from the back; what it makes is
   // appended and visited in turn.
@@ -692,8 +705,9 @@ void push_views(Dag& dag) {
         if (view.is_number() || (i == 0 && dag.nodes[at].op == ExprOp::kTake)) continue;  // push_takes
         const DagNode& from = dag.nodes[static_cast<size_t>(view.node)];
         const auto node = static_cast<size_t>(view.node);
-        if (from.kind != DagKind::kPointwise || axis_map(view, from.shape) || numel(view.shape) > numel(from.shape) ||
-            (uses[node] != 1 && !is_read_in_parts(node)))
+        if (from.kind != DagKind::kPointwise || axis_map(view, from.shape)) continue;
+        const bool counted = of_counts[node] && flop[node] <= kRepeatedFlop;  // reads nothing, however often
+        if (!counted && (numel(view.shape) > numel(from.shape) || (uses[node] != 1 && !is_read_in_parts(node))))
           continue;
         const View seen = {view.shape, view.strides, view.offset};
         if (const auto known = made.find({view.node, seen}); known != made.end()) {
@@ -714,6 +728,7 @@ void push_views(Dag& dag) {
         const int copy = static_cast<int>(dag.nodes.size());
         --uses[node], --views[node][seen];
         uses.push_back(1), views.emplace_back(), of_inputs.push_back(of_inputs[node]);
+        of_counts.push_back(of_counts[node]), flop.push_back(flop[node]);
         for (size_t k = 0; k < moved.operands.size(); ++k) {
           if (moved.operands[k].is_number()) continue;
           if (uses[node] > 0)

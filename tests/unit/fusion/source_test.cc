@@ -279,6 +279,23 @@ std::vector<Case> cases() {
          return {w.mul(w.slice(sides, {500, 300, 1}, {0, 0, 0}, {1, 1, 1}),
                        w.slice(sides, {500, 300, 1}, {0, 0, 1}, {1, 1, 1}))};
        }},
+      {"padded_windows", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         // The greatest of 2 x 2 windows of a padded image: the padding is computed in each window, and is no tensor.
+         const int x = w.shaped(w.op(ExprOp::kRelu, {w.tensor(kF32, {5, 40, 40}, "x")}), {5, 40, 40});
+         const int place = w.op(ExprOp::kSub, {w.counts(42), w.number(int64_t{1})});
+         const int rows = w.shaped(place, {42, 1}), columns = w.shaped(place, {1, 42});
+         const int inside = w.op(ExprOp::kGe, {place, w.number(int64_t{0})});
+         const int both = w.op(ExprOp::kLogicalAnd, {w.shaped(inside, {42, 1}), w.shaped(inside, {1, 42})});
+         const int padded = w.op(ExprOp::kWhere, {both, w.take({x, rows, columns}, {1, 2}, true), w.number(-1e30)});
+         int most = -1;
+         for (int64_t i : {0, 1})
+           for (int64_t j : {0, 1}) {
+             const int part = w.slice(padded, {5, 41, 41}, {0, i, j}, {1, 1, 1});
+             most = most < 0 ? part : w.op(ExprOp::kMaximum, {most, part});
+           }
+         return {most};
+       }},
       {"product_behind_a_reshape", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int xw =
