@@ -106,8 +106,9 @@ Value sum(Interp& in, NativeArgs& a) {
   return compute(in, ExprOp::kSum, {x}, std::move(attributes));
 }
 
-/// The last of the running products, which have a gradient.
-Value recorded_product(Interp& in, NativeArgs& a, DType to) {
+/// The last of the running products.
+Value prod(Interp& in, NativeArgs& a) {
+  const DType from = self_object(a).dtype(), to = dtype_of(in, a[2], is_float(from) ? from : DType::kI64);
   ExprAttributes along = along_axes(in, a, a[0], {}), order, flat, running, last, out;
   const Shape shape(self_object(a).shape().begin(), self_object(a).shape().end());
   Shape kept;
@@ -129,25 +130,16 @@ Value recorded_product(Interp& in, NativeArgs& a, DType to) {
   running.dtype = to;
   last.starts.assign(last.shape.size(), 0);
   last.starts.back() = inner - 1;
-  Expr x = applied(in, ExprOp::kPermute, {self_object(a).expr()}, std::move(order));
+  Expr x = self_object(a).expr();
+  if (is_float(from) && !is_float(to)) {  // each element is converted first
+    ExprAttributes as;
+    as.dtype = to;
+    x = applied(in, ExprOp::kCast, {x}, std::move(as));
+  }
+  x = applied(in, ExprOp::kPermute, {x}, std::move(order));
   x = applied(in, ExprOp::kCumProd, {applied(in, ExprOp::kReshape, {x}, std::move(flat))}, std::move(running));
   return settled(in,
                  applied(in, ExprOp::kReshape, {applied(in, ExprOp::kSlice, {x}, std::move(last))}, std::move(out)));
-}
-
-Value prod(Interp& in, NativeArgs& a) {
-  DType from = self_object(a).dtype(), to = dtype_of(in, a[2], is_float(from) ? from : DType::kI64);
-  if (self_object(a).records()) return recorded_product(in, a, to);
-  const Tensor& x = self_tensor(in, a);
-  Plan p = plan(in, is_float(from) && !is_float(to) ? taken(in, x.to(to)) : x, a[0], flag(in, a[1]));
-  if (is_float(to))
-    return wrap(reduce_floats(
-        in, p, to, [](const double* v, size_t n) { return std::accumulate(v, v + n, 1.0, std::multiplies<>()); }));
-  return wrap(reduce_ints(in, p, to, [](const int64_t* v, size_t n) {
-    uint64_t total = 1;
-    for (size_t i = 0; i < n; ++i) total *= static_cast<uint64_t>(v[i]);
-    return static_cast<int64_t>(total);
-  }));
 }
 
 DType float_result(Interp& in, DType from, const Value& dtype, std::string_view what) {
@@ -286,7 +278,8 @@ Value scan_of(Interp& in, NativeArgs& a, ExprOp op) {
   ExprAttributes one, none;
   one.shape = {1};
   const Expr spread = applied(in, ExprOp::kReshape, {self_object(a).expr()}, std::move(one));
-  return settled(in, applied(in, ExprOp::kReshape, {applied(in, op, {spread}, std::move(attributes))}, std::move(none)));
+  return settled(in,
+                 applied(in, ExprOp::kReshape, {applied(in, op, {spread}, std::move(attributes))}, std::move(none)));
 }
 Value cumsum(Interp& in, NativeArgs& a) { return scan_of(in, a, ExprOp::kCumSum); }
 Value cumprod(Interp& in, NativeArgs& a) { return scan_of(in, a, ExprOp::kCumProd); }
