@@ -217,6 +217,21 @@ TEST(ExprValues, OfRowsAreTheSameWhatEverIsComputedOnTheWay) {
   }
 }
 
+// The product at a helper's end must not become part of an fma.
+TEST(ExprValues, OfFunctionsThatAreAddedAreTheSame) {
+  const Tensor x = random_tensor({5, 413}, fresh_seed(), DType::kF64);
+  for (ExprOp which : {ExprOp::kGelu, ExprOp::kGeluTanh, ExprOp::kSilu, ExprOp::kSigmoid, ExprOp::kTanh}) {
+    auto added = [&](bool prints) {
+      const Expr y = op(which, {x});
+      if (prints) {
+        EXPECT_TRUE(run(y).ok());
+      }
+      return *run(op(ExprOp::kSub, {y, Expr::scalar(3.0)}));
+    };
+    expect_same(added(true), added(false), std::string(name(which)));
+  }
+}
+
 TEST(ExprValues, OfProductsAreTheSameWhatEverIsComputedOnTheWay) {
   const uint64_t seed = fresh_seed();
   for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
