@@ -111,8 +111,7 @@ Value reshape(Interp& in, NativeArgs& a) {
   Shape shape = shape_of(in, rest_of(a[0]));
   if (self_object(a).is_node()) return reshaped(in, a, std::move(shape));
   auto viewed = self_tensor(in, a).view(shape);
-  if (viewed.ok()) return wrap(*viewed);
-  return wrap(taken(in, taken(in, self_tensor(in, a).contiguous()).view(shape)));
+  return viewed.ok() ? wrap(*viewed) : reshaped(in, a, std::move(shape));
 }
 Value transpose(Interp& in, NativeArgs& a) {
   const int rank = self_object(a).rank();
@@ -329,24 +328,24 @@ Value copy_in(Interp& in, NativeArgs& a) {
   checked(in, to.copy_from(expanded(in, taken(in, taken(in, from.to(to.device())).to(to.dtype())), shape_vector(to))));
   return *a.self;
 }
-/// offset + scale · random numbers
-void fill_random(Interp& in, const Tensor& t, const Tensor& random, double scale, double offset) {
-  Shape shape = shape_vector(random);
-  std::vector<double> v = load_floats(in, random, shape);
-  for (double& x : v) x = offset + scale * x;
-  checked(in, t.copy_from(store_floats(in, t.device(), t.dtype(), shape, v)));
+/// offset + scale · random numbers, in float64 before they are rounded.
+Value fill_random(Interp& in, NativeArgs& a, const Tensor& random, double scale, double offset) {
+  const Value scaled = compute(in, ExprOp::kMul, {wrap(random), Value::real(scale)});
+  const Value moved = compute(in, ExprOp::kAdd, {scaled, Value::real(offset)});
+  store_in_place(in, self_object(a), *moved.get<TensorObject>());
+  return *a.self;
 }
 Value uniform(Interp& in, NativeArgs& a) {
   double low = a[0].missing() ? 0 : in.to_double(a[0], "from"), high = a[1].missing() ? 1 : in.to_double(a[1], "to");
   const Tensor& t = changing(in, a);
-  fill_random(in, t, taken(in, rand(t.device(), DType::kF64, t.shape(), torch_state(in).next_seed())), high - low, low);
-  return *a.self;
+  const Tensor random = taken(in, rand(t.device(), DType::kF64, t.shape(), torch_state(in).next_seed()));
+  return fill_random(in, a, random, high - low, low);
 }
 Value normal(Interp& in, NativeArgs& a) {
   double mean = a[0].missing() ? 0 : in.to_double(a[0], "mean"), sigma = a[1].missing() ? 1 : in.to_double(a[1], "std");
   const Tensor& t = changing(in, a);
-  fill_random(in, t, taken(in, randn(t.device(), DType::kF64, t.shape(), torch_state(in).next_seed())), sigma, mean);
-  return *a.self;
+  const Tensor random = taken(in, randn(t.device(), DType::kF64, t.shape(), torch_state(in).next_seed()));
+  return fill_random(in, a, random, sigma, mean);
 }
 
 Value item(Interp& in, NativeArgs& a) { return item_of(in, seen_self(in, a)); }
