@@ -9,7 +9,6 @@
 
 namespace kiln::frontend::impl {
 
-using ir::AttrName;
 using ir::OpKind;
 using ir::Shape;
 using ir::Type;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "compiler/analysis/shared_memory.h"
@@ -242,10 +241,13 @@ Status stage_operands(ir::Module& module, const target::Target&, Remarks* remark
 }
 
 int64_t staged_bytes(ir::Module& module, const Op* beside, std::span<Op* const> brought) {
-  std::unordered_set<const Value*> tiles;
+  std::vector<const Value*> tiles;
   for (const Op* dot : staged_dots(module))
-    for (int i = 0; i < 2; ++i)
-      if (is_staged(dot, i)) tiles.insert(source_of(dot->operand(i)).tile);
+    for (int i = 0; i < 2; ++i) {
+      if (!is_staged(dot, i)) continue;
+      const Value* tile = source_of(dot->operand(i)).tile;
+      if (std::find(tiles.begin(), tiles.end(), tile) == tiles.end()) tiles.push_back(tile);
+    }
   int64_t bytes = 0;
   for (const Value* tile : tiles) {
     const Block* made = tile->op ? tile->op->parent : tile->block;

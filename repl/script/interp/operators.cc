@@ -215,7 +215,7 @@ std::optional<Value> replaced(Interp& in, BinaryOp op, const Value& self, Table&
 
 std::optional<Value> Dict::in_place(Interp& in, BinaryOp op, const Value& other) {
   if (op == BinaryOp::kOr && !other.get<Dict>() && other.object()) {  // as update() takes it: pairs, another mapping
-    const Value self(this);
+    Value self(this);
     CallArgs args;
     args.args.push_back(other);
     in.method(Kind::kDict, "update")->call_on(in, &self, args);

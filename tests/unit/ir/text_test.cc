@@ -1,4 +1,5 @@
 // The text form: what is printed parses back to the same text; errors have places.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

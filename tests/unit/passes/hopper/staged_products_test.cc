@@ -69,13 +69,15 @@ constexpr Form kSecond[] = {
      ".to(a.dtype.element_ty)"},
     {"constant", "y = tl.full((BK, BN), 0.25, a.dtype.element_ty)"},
 };
+constexpr const char kStoredSum[] =
+    "acc = tl.dot(x, y, acc)\n        tl.store(c + (m[:, None] * N + n[None, :]), acc, "
+    "mask=(m[:, None] < M) & (n[None, :] < N))";
 constexpr const char* kSums[] = {
     "acc += tl.dot(x, y)",
     "acc = acc * 0.5 + tl.dot(x, y)",
     "if t % 2 == 0:\n            acc = tl.dot(x, y, acc)",
     "for r in range(2):\n            acc = tl.dot(x, y, acc)",
-    "acc = tl.dot(x, y, acc)\n        tl.store(c + (m[:, None] * N + n[None, :]), acc, "
-    "mask=(m[:, None] < M) & (n[None, :] < N))",
+    kStoredSum,
 };
 constexpr const char* kEnds[] = {
     "",
