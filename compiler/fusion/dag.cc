@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -629,123 +627,6 @@ void tidy(Dag& dag) {
     o.node = place[static_cast<size_t>(o.node)];
   }
   dag.nodes = std::move(sorted);
-}
-
-namespace {
-
-/// The elements of a node of that shape, each once.
-Operand whole(int node, const Shape& shape) {
-  Operand o;
-  o.node = node;
-  o.shape = shape;
-  o.strides = row_major(shape);
-  return o;
-}
-
-}  // namespace
-
-void push_views(Dag& dag) {
-  constexpr int kRepeatedFlop = 24;      // per element, for what several views of it share
-  constexpr int64_t kMostReadings = 10;  // of an element of what takes less than that in all
-  using View = std::tuple<Shape, Shape, int64_t>;
-  std::vector<int> uses(dag.nodes.size());
-  std::vector<std::map<View, int>> views(dag.nodes.size());  // of its uses, those of a part, or in another order
-  std::vector<bool> of_inputs(dag.nodes.size());             // computed from inputs element by element
-  std::vector<bool> of_counts(dag.nodes.size());             // from counts alone
-  std::vector<int> flop(dag.nodes.size());                   // from inputs on; looking up where none counts is dear
-  std::map<std::pair<int, View>, int> made;
-  auto count_view = [&](const Operand& o, int by) {
-    const auto from = static_cast<size_t>(o.node);
-    if (!axis_map(o, dag.nodes[from].shape)) views[from][{o.shape, o.strides, o.offset}] += by;
-  };
-  for (size_t i = 0; i < dag.nodes.size(); ++i) {
-    const DagNode& n = dag.nodes[i];
-    of_inputs[i] = n.kind == DagKind::kLeaf || n.kind == DagKind::kPointwise;
-    of_counts[i] = n.counts || (n.kind == DagKind::kPointwise && n.op != ExprOp::kTake);
-    flop[i] = info(n.op).flop;
-    for (size_t k = 0; k < n.operands.size(); ++k) {
-      const Operand& o = n.operands[k];
-      if (o.is_number()) continue;
-      const auto from = static_cast<size_t>(o.node);
-      ++uses[from];
-      count_view(o, 1);
-      of_inputs[i] = of_inputs[i] && of_inputs[from];
-      of_counts[i] = of_counts[i] && of_counts[from];
-      flop[i] = std::min(flop[i] + flop[from], kRepeatedFlop + 1);
-      if (n.op == ExprOp::kTake && k > 0 && !of_counts[from]) flop[i] = kRepeatedFlop + 1;
-    }
-  }
-  for (const Operand& o : dag.outputs) uses[static_cast<size_t>(o.node)] += 2;
-  // The halves of a tensor that are read apart are computed apart: that is no more work, and nothing is stored. What is
-  // cheap (the padding of an image) is computed again in each window that reads it.
-  auto is_read_in_parts = [&](size_t node) {
-    const DagNode& n = dag.nodes[node];
-    const bool cheap = flop[node] <= kRepeatedFlop;
-    if (!of_inputs[node] || n.op == ExprOp::kCall || info(n.op).flop > kRepeatedFlop) return false;
-    if (n.op == ExprOp::kTake && !cheap) return false;
-    int64_t viewed = 0;
-    int readers = 0;
-    for (const auto& [view, count] : views[node])
-      if (count > 0) viewed += numel(std::get<0>(view)), readers += count;
-    return readers == uses[node] &&
-           (cheap ? viewed <= kMostReadings * numel(n.shape) : 4 * viewed <= 5 * numel(n.shape));
-  };
-  // Users come after their operands, so that a view walks all the way in one pass from the back; what it makes is
-  // appended and visited in turn.
-  std::vector<int> work;
-  // Once more when anything has moved: a half that was asked first may have waited for the other one.
-  for (bool moves = true; std::exchange(moves, false);) {
-    for (size_t i = 0; i < dag.nodes.size(); ++i)
-      if (uses[i] > 0) work.push_back(static_cast<int>(i));
-    while (!work.empty()) {
-      const auto at = static_cast<size_t>(work.back());
-      work.pop_back();
-      for (size_t i = 0; i < dag.nodes[at].operands.size(); ++i) {
-        const Operand view = dag.nodes[at].operands[i];
-        if (view.is_number() || (i == 0 && dag.nodes[at].op == ExprOp::kTake)) continue;  // push_takes
-        const DagNode& from = dag.nodes[static_cast<size_t>(view.node)];
-        const auto node = static_cast<size_t>(view.node);
-        if (from.kind != DagKind::kPointwise || axis_map(view, from.shape)) continue;
-        const bool counted = of_counts[node] && flop[node] <= kRepeatedFlop;  // reads nothing, however often
-        if (!counted && (numel(view.shape) > numel(from.shape) || (uses[node] != 1 && !is_read_in_parts(node))))
-          continue;
-        const View seen = {view.shape, view.strides, view.offset};
-        if (const auto known = made.find({view.node, seen}); known != made.end()) {
-          --uses[node], --views[node][seen];
-          ++uses[static_cast<size_t>(known->second)];
-          dag.nodes[at].operands[i] = whole(known->second, view.shape);
-          continue;
-        }
-        DagNode moved = from;
-        moved.shape = view.shape;
-        bool all = true;
-        for (Operand& o : moved.operands) {
-          auto c = compose(view, o);
-          all = all && c.has_value();
-          if (c) o = std::move(*c);
-        }
-        if (!all) continue;
-        const int copy = static_cast<int>(dag.nodes.size());
-        --uses[node], --views[node][seen];
-        uses.push_back(1), views.emplace_back(), of_inputs.push_back(of_inputs[node]);
-        of_counts.push_back(of_counts[node]), flop.push_back(flop[node]);
-        for (size_t k = 0; k < moved.operands.size(); ++k) {
-          if (moved.operands[k].is_number()) continue;
-          if (uses[node] > 0)
-            ++uses[static_cast<size_t>(moved.operands[k].node)];  // the node is there still, and reads it too
-          else
-            count_view(from.operands[k], -1);
-          count_view(moved.operands[k], 1);
-        }
-        made[{view.node, seen}] = copy;
-        dag.nodes[at].operands[i] = whole(copy, view.shape);
-        dag.nodes.push_back(std::move(moved));
-        work.push_back(copy);
-        moves = true;
-      }
-    }
-  }
-  tidy(dag);
 }
 
 }  // namespace kiln::fusion
