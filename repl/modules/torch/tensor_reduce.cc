@@ -1,7 +1,6 @@
 // Reductions of tensors: sum, mean, max, argmax, any, softmax…
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "repl/modules/torch/tensor_object.h"
 
@@ -20,66 +19,9 @@ class ValuesIndices : public Tuple {
   }
 };
 
-struct Plan {
-  Tensor tensor;  // the reduced dimensions moved behind the others
-  Shape out;      // the shape of the result
-  int64_t inner = 1;
-};
-
-Plan plan(Interp& in, const Tensor& t, const Value& dims, bool keepdim) {
-  size_t rank = t.shape().size();
-  std::vector<bool> reduced(rank, dims.missing() || dims.is_none());
-  if (!dims.missing() && !dims.is_none()) {
-    std::vector<Value> list = dims.get<Tuple>() || dims.get<List>() ? in.to_vector(dims) : std::vector<Value>{dims};
-    for (const Value& d : list) {
-      if (rank == 0 && d.small_int_or_bool() && (d.integer() == 0 || d.integer() == -1)) continue;
-      if (!d.small_int_or_bool() || d.integer() < -static_cast<int64_t>(rank) ||
-          d.integer() >= static_cast<int64_t>(rank))
-        in.fail_as("IndexError", "dimension {} of a tensor that has {}", in.repr(d), rank);
-      reduced[static_cast<size_t>(in.index_in(d, static_cast<int64_t>(rank), "dimension"))] = true;
-    }
-  }
-  Plan p;
-  Shape shape, strides, inner_shape, inner_strides;
-  for (size_t d = 0; d < rank; ++d) {
-    if (reduced[d]) {
-      inner_shape.push_back(t.shape()[d]);
-      inner_strides.push_back(t.strides()[d]);
-      p.inner *= t.shape()[d];
-      if (keepdim) p.out.push_back(1);
-    } else {
-      shape.push_back(t.shape()[d]);
-      strides.push_back(t.strides()[d]);
-      p.out.push_back(t.shape()[d]);
-    }
-  }
-  shape.insert(shape.end(), inner_shape.begin(), inner_shape.end());
-  strides.insert(strides.end(), inner_strides.begin(), inner_strides.end());
-  p.tensor = taken(in, t.as_strided(shape, strides, t.offset()));
-  return p;
-}
-
 bool flag(Interp& in, const Value& v) { return !v.missing() && in.truth(v); }
 
-/// Reduces each run of `inner` floats.
-template <class F>
-Tensor reduce_floats(Interp& in, const Plan& p, DType dtype, F f) {
-  std::vector<double> v = load_floats(in, p.tensor, shape_vector(p.tensor)), out;
-  size_t inner = static_cast<size_t>(p.inner), n = 1;
-  for (int64_t d : p.out) n *= static_cast<size_t>(d);
-  for (size_t i = 0; i < n; ++i) out.push_back(f(v.data() + i * inner, inner));
-  return store_floats(in, p.tensor.device(), dtype, p.out, out);
-}
-template <class F>
-Tensor reduce_ints(Interp& in, const Plan& p, DType dtype, F f) {
-  std::vector<int64_t> v = load_ints(in, p.tensor, shape_vector(p.tensor)), out;
-  size_t inner = static_cast<size_t>(p.inner), n = 1;
-  for (int64_t d : p.out) n *= static_cast<size_t>(d);
-  for (size_t i = 0; i < n; ++i) out.push_back(f(v.data() + i * inner, inner));
-  return store_ints(in, p.tensor.device(), dtype, p.out, out);
-}
-
-/// Dimensions as an expression's axes; none means all. Errors as plan()'s.
+/// Dimensions as an expression's axes; none means all.
 ExprAttributes along_axes(Interp& in, NativeArgs& a, const Value& dims, const Value& keepdim) {
   ExprAttributes attributes;
   attributes.keepdim = flag(in, keepdim);
@@ -93,6 +35,26 @@ ExprAttributes along_axes(Interp& in, NativeArgs& a, const Value& dims, const Va
     if (rank > 0) attributes.axes.push_back(static_cast<int>(in.index_in(d, rank, "dimension")));
   }
   return attributes;
+}
+
+bool is_along(const ExprAttributes& along, int dim) {
+  return along.axes.empty() || std::ranges::find(along.axes, dim) != along.axes.end();
+}
+
+/// What is left of a shape that is reduced so.
+Shape reduced_shape(std::span<const int64_t> shape, const ExprAttributes& along) {
+  Shape out;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const bool reduced = is_along(along, static_cast<int>(d));
+    if (!reduced || along.keepdim) out.push_back(reduced ? 1 : shape[d]);
+  }
+  return out;
+}
+
+Expr in_dtype(Interp& in, const Expr& x, DType dtype) {
+  ExprAttributes attributes;
+  attributes.dtype = dtype;
+  return x.dtype() == dtype ? x : applied(in, ExprOp::kCast, {x}, std::move(attributes));
 }
 
 Value sum(Interp& in, NativeArgs& a) {
@@ -109,19 +71,19 @@ Value sum(Interp& in, NativeArgs& a) {
 /// The last of the running products.
 Value prod(Interp& in, NativeArgs& a) {
   const DType from = self_object(a).dtype(), to = dtype_of(in, a[2], is_float(from) ? from : DType::kI64);
-  ExprAttributes along = along_axes(in, a, a[0], {}), order, flat, running, last, out;
+  ExprAttributes along = along_axes(in, a, a[0], a[1]), order, flat, running, last, out;
   const Shape shape(self_object(a).shape().begin(), self_object(a).shape().end());
   Shape kept;
   int64_t inner = 1;
   std::vector<int> behind;
   for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
     const auto n = shape[static_cast<size_t>(d)];
-    const bool reduced = along.axes.empty() || std::ranges::find(along.axes, d) != along.axes.end();
+    const bool reduced = is_along(along, d);
     (reduced ? behind : order.axes).push_back(d);
     if (!reduced) kept.push_back(n);
-    if (!reduced || flag(in, a[1])) out.shape.push_back(reduced ? 1 : n);
     if (reduced) inner *= n;
   }
+  out.shape = reduced_shape(shape, along);
   order.axes.insert(order.axes.end(), behind.begin(), behind.end());
   flat.shape = last.shape = kept;
   flat.shape.push_back(inner), last.shape.push_back(1);
@@ -131,11 +93,7 @@ Value prod(Interp& in, NativeArgs& a) {
   last.starts.assign(last.shape.size(), 0);
   last.starts.back() = inner - 1;
   Expr x = self_object(a).expr();
-  if (is_float(from) && !is_float(to)) {  // each element is converted first
-    ExprAttributes as;
-    as.dtype = to;
-    x = applied(in, ExprOp::kCast, {x}, std::move(as));
-  }
+  if (is_float(from) && !is_float(to)) x = in_dtype(in, x, to);  // each element is converted first
   x = applied(in, ExprOp::kPermute, {x}, std::move(order));
   x = applied(in, ExprOp::kCumProd, {applied(in, ExprOp::kReshape, {x}, std::move(flat))}, std::move(running));
   return settled(in,
@@ -158,11 +116,6 @@ Value mean(Interp& in, NativeArgs& a) {
 
 // Operations that are made of several round once, at their end: halves are float32 on the way.
 DType computed_in(DType t) { return t == DType::kF64 ? t : DType::kF32; }
-Expr in_dtype(Interp& in, const Expr& x, DType dtype) {
-  ExprAttributes attributes;
-  attributes.dtype = dtype;
-  return x.dtype() == dtype ? x : applied(in, ExprOp::kCast, {x}, std::move(attributes));
-}
 
 /// var and std: `unbiased=False` is correction=0.
 Value spread(Interp& in, NativeArgs& a, bool root) {
@@ -224,16 +177,16 @@ Value place_of_number(Interp& in, NativeArgs& a, bool largest) {
 Value argmax(Interp& in, NativeArgs& a) { return place_of_number(in, a, true); }
 Value argmin(Interp& in, NativeArgs& a) { return place_of_number(in, a, false); }
 
-/// any and all: the greatest and the least of x != 0, where NaN counts as other than 0. Of no elements the host knows.
+/// any and all: the greatest and the least of x != 0, where NaN counts as other than 0. Of no elements all are true, and none is.
 /// The result is bool, but of uint8 uint8: bool's forerunner.
 Value truth_of(Interp& in, NativeArgs& a, bool every) {
   const Expr x = self_object(a).expr();
   const DType to = x.dtype() == DType::kU8 ? DType::kU8 : DType::kI1;
+  ExprAttributes along = along_axes(in, a, a[0], a[1]);
   if (x.numel() == 0)
-    return wrap(reduce_floats(in, plan(in, seen_self(in, a), a[0], flag(in, a[1])), to,
-                              [every](const double*, size_t) { return every ? 1.0 : 0.0; }));
+    return wrap(taken(in, Tensor::full(x.device(), to, reduced_shape(x.shape(), along), every ? 1.0 : 0.0)));
   const Expr test = applied(in, ExprOp::kNe, {x, Expr::scalar(int64_t{0})});
-  const Expr truth = applied(in, every ? ExprOp::kMin : ExprOp::kMax, {test}, along_axes(in, a, a[0], a[1]));
+  const Expr truth = applied(in, every ? ExprOp::kMin : ExprOp::kMax, {test}, std::move(along));
   return settled(in, in_dtype(in, truth, to));
 }
 Value any(Interp& in, NativeArgs& a) { return truth_of(in, a, false); }
