@@ -301,10 +301,9 @@ class CudaBackend : public Backend {
   Status fill_pairs(DeviceAddress target, unsigned low, unsigned high, size_t n, CudaStream& q) {
     constexpr size_t kFirst = 2048;
     const size_t first = std::min(n, kFirst);
-    KILN_CHECK_OK(check(driver_->cuMemsetD2D32Async(target, 8, low, 1, first, q.handle),
-                        "cuMemsetD2D32Async(target, 8, low, 1, n, stream)", &q));
-    KILN_CHECK_OK(check(driver_->cuMemsetD2D32Async(target + 4, 8, high, 1, first, q.handle),
-                        "cuMemsetD2D32Async(target + 4, 8, high, 1, n, stream)", &q));
+    for (auto [column, word] : {std::pair(target, low), std::pair(target + 4, high)})
+      KILN_CHECK_OK(check(driver_->cuMemsetD2D32Async(column, 8, word, 1, first, q.handle),
+                          "cuMemsetD2D32Async(target, 8, word, 1, n, stream)", &q));
     for (size_t there = first; there < n; there *= 2)
       KILN_CHECK_OK(
           check(driver_->cuMemcpyDtoDAsync(target + 8 * there, target, 8 * std::min(there, n - there), q.handle),

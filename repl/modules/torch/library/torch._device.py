@@ -43,24 +43,27 @@ def nonzero(input):
 
 
 @triton.jit
+def _is_behind(v, boundary, RIGHT: tl.constexpr):
+    """A NaN is behind all boundaries."""
+    return ((boundary <= v) if RIGHT else (boundary < v)) | (v != v)
+
+
+@triton.jit
 def _search_kernel(lines, values, out, n, width, per_line, LEVELS: tl.constexpr, RIGHT: tl.constexpr,
                    BLOCK: tl.constexpr):
     """Binary searches. FIRST is the greatest power of two up to the width, which is at least 1: behind the boundary
-    width - FIRST there are FIRST places left, and ahead of it fewer, so that every later look is inside. A NaN is behind
-    all boundaries."""
+    width - FIRST there are FIRST places left, and ahead of it fewer, so that every later look is inside."""
     FIRST: tl.constexpr = 1 << (LEVELS - 1)
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < n
     v = tl.load(values + at, mask=inside, other=0)
     line = lines + at // per_line * width
     boundary = tl.load(line + (width - FIRST), mask=inside, other=0)
-    behind = ((boundary <= v) if RIGHT else (boundary < v)) | (v != v)
-    place = tl.where(behind, width - FIRST + 1, 0)
+    place = tl.where(_is_behind(v, boundary, RIGHT), width - FIRST + 1, 0)
     for i in tl.static_range(1, LEVELS):
         STEP: tl.constexpr = FIRST >> i
         boundary = tl.load(line + place + (STEP - 1), mask=inside, other=0)
-        behind = ((boundary <= v) if RIGHT else (boundary < v)) | (v != v)
-        place = tl.where(behind, place + STEP, place)
+        place = tl.where(_is_behind(v, boundary, RIGHT), place + STEP, place)
     tl.store(out + at, place.to(tl.int64), mask=inside)
 
 

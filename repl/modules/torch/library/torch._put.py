@@ -71,10 +71,7 @@ def _rows_kernel(x, index, src, lines, length, size, inner, outer_stride, stride
     from_ = line[:, None] * inner + column[None, :]
     value = tl.load(src + (from_ * 0 if ONE else from_), mask=these, other=0)
     to = ((line // length) * outer_stride + place * stride)[:, None] + column[None, :]
-    if HOW == "set":
-        tl.store(x + to, value, mask=these)
-    else:
-        tl.atomic_add(x + to, value, mask=these, sem="relaxed")
+    _put(x, to, value, these, HOW)
 
 
 @triton.jit
