@@ -287,6 +287,20 @@ std::unique_ptr<Module> distributed(const Case& c, std::unique_ptr<Module>* tile
   return through_pipeline(lower(c), "sm_90a", tile);
 }
 
+/// What the tile IR and the distributed IR of a case compute. `seed` is of the machine's order of warps.
+void run_both(const Case& c, const Module& tile, const Module& distributed, std::mt19937& rng, uint64_t seed,
+              std::vector<double>* expected, std::vector<double>* got) {
+  Problem launch(c.dtype, rng);
+  Status ran = launch(c, tile);
+  ASSERT_TRUE(ran.ok()) << render(ran.error());
+  *expected = launch.result();
+  interp::DistributedOptions options;
+  options.seed = seed;
+  ran = launch(c, distributed, options);
+  ASSERT_TRUE(ran.ok()) << render(ran.error()) << ir::print(distributed);
+  *got = launch.result();
+}
+
 TEST(StagedProducts, MatchTheTileInterpreter) {
   const uint32_t first = std::random_device{}();
   for (uint32_t i = 0; i < 40; ++i) {
@@ -306,15 +320,8 @@ TEST(StagedProducts, MatchTheTileInterpreter) {
     ASSERT_TRUE(m);
     EXPECT_EQ(count(*m, OpKind::kDot), 0) << ir::print(*m);
     EXPECT_GE(count(*m, OpKind::kWgmma), c.end == 0 && c.kernel == Case::kOne ? 1 : 2);
-    Problem launch(c.dtype, rng);
-    Status ran = launch(c, *tile);
-    ASSERT_TRUE(ran.ok()) << render(ran.error());
-    const std::vector<double> expected = launch.result();
-    interp::DistributedOptions options;
-    options.seed = first + i;
-    ran = launch(c, *m, options);
-    ASSERT_TRUE(ran.ok()) << render(ran.error()) << ir::print(*m);
-    const std::vector<double> got = launch.result();
+    std::vector<double> expected, got;
+    ASSERT_NO_FATAL_FAILURE(run_both(c, *tile, *m, rng, first + i, &expected, &got));
     double largest = 0;
     for (const double v : expected) largest = std::max(largest, std::abs(v));
     // Sums in another order; an end rounds the sum to the operands' type before it is multiplied again.
@@ -335,15 +342,8 @@ TEST(StagedProducts, LoopsShareSlotsAndBlocks) {
       EXPECT_EQ(count(*m, OpKind::kTmaLoad), 5) << ir::print(*m);
       EXPECT_EQ(count(*m, OpKind::kMbarrierInit), 4) << "of two rings\n" << ir::print(*m);
       std::mt19937 rng(std::random_device{}());
-      Problem launch(c.dtype, rng);
-      Status ran = launch(c, *tile);
-      ASSERT_TRUE(ran.ok()) << render(ran.error());
-      const std::vector<double> expected = launch.result();
-      interp::DistributedOptions options;
-      options.seed = rng();
-      ran = launch(c, *m, options);
-      ASSERT_TRUE(ran.ok()) << render(ran.error()) << ir::print(*m);
-      const std::vector<double> got = launch.result();
+      std::vector<double> expected, got;
+      ASSERT_NO_FATAL_FAILURE(run_both(c, *tile, *m, rng, rng(), &expected, &got));
       for (size_t e = 0; e < got.size(); ++e) ASSERT_NEAR(got[e], expected[e], 2e-3) << "element " << e;
     }
   }
@@ -400,15 +400,8 @@ def product(a, b, c, q, index, M, N, K, L, BM: tl.constexpr, BN: tl.constexpr, B
   EXPECT_EQ(count(*m, OpKind::kWgmma), 2) << ir::print(*m);
   EXPECT_EQ(count_in_loop(*m, OpKind::kBarrier), 4) << ir::print(*m);
   std::mt19937 rng(std::random_device{}());
-  Problem launch(c.dtype, rng);
-  Status ran = launch(c, *tile);
-  ASSERT_TRUE(ran.ok()) << render(ran.error());
-  const std::vector<double> expected = launch.result();
-  interp::DistributedOptions options;
-  options.seed = rng();
-  ran = launch(c, *m, options);
-  ASSERT_TRUE(ran.ok()) << render(ran.error()) << ir::print(*m);
-  const std::vector<double> got = launch.result();
+  std::vector<double> expected, got;
+  ASSERT_NO_FATAL_FAILURE(run_both(c, *tile, *m, rng, rng(), &expected, &got));
   for (size_t e = 0; e < got.size(); ++e) ASSERT_NEAR(got[e], expected[e], 1e-3) << "element " << e;
 }
 
@@ -424,13 +417,8 @@ TEST(StagedProducts, ComputedWordsAreStoredAlongK) {
     EXPECT_EQ(count(*m, OpKind::kDot), 0) << ir::print(*m);
     EXPECT_EQ(count(*m, OpKind::kWgmma), 1) << ir::print(*m);
     std::mt19937 rng(std::random_device{}());
-    Problem launch(c.dtype, rng);
-    Status ran = launch(c, *tile);
-    ASSERT_TRUE(ran.ok()) << render(ran.error());
-    const std::vector<double> expected = launch.result();
-    ran = launch(c, *m);
-    ASSERT_TRUE(ran.ok()) << render(ran.error()) << ir::print(*m);
-    const std::vector<double> got = launch.result();
+    std::vector<double> expected, got;
+    ASSERT_NO_FATAL_FAILURE(run_both(c, *tile, *m, rng, 1, &expected, &got));
     double largest = 0;
     for (const double v : expected) largest = std::max(largest, std::abs(v));
     for (size_t e = 0; e < got.size(); ++e) ASSERT_NEAR(got[e], expected[e], largest * 2e-3) << "element " << e;
