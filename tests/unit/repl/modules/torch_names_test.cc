@@ -20,6 +20,15 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
+/// Runs a script on the CPU; what it prints is added to `out`.
+Status run(std::string_view script, const char* file, std::string* out) {
+  Options options;
+  options.output = [out](std::string_view s) { *out += s; };
+  options.device = *Device::open("cpu");
+  Session session(std::move(options));
+  return session.run(std::string(script), file, Mode::kFile);
+}
+
 /// What differs: a line each.
 std::string differences(bool lazy, size_t step) {
   std::stringstream check;
@@ -42,11 +51,7 @@ std::string differences(bool lazy, size_t step) {
   }
   EXPECT_GT(rows, 1000u);
   std::string out;
-  Options options;
-  options.output = [&](std::string_view s) { out += s; };
-  options.device = *Device::open("cpu");
-  Session session(std::move(options));
-  Status status = session.run(script, "names.py", Mode::kFile);
+  Status status = run(script, "names.py", &out);
   if (!status.ok()) out += render(status.error());
   return out;
 }
@@ -114,11 +119,7 @@ for title, kind in (("part of the expression", 2), ("at once, in memory or as a 
         print(f"| {title} | `{module}` | " + " ".join(names) + " |")
 )";
   std::string out = "| computed | of | names |\n|---|---|---|\n";
-  Options options;
-  options.output = [&](std::string_view s) { out += s; };
-  options.device = *Device::open("cpu");
-  Session session(std::move(options));
-  Status status = session.run(script, "names.py", Mode::kFile);
+  Status status = run(script, "names.py", &out);
   ASSERT_TRUE(status.ok()) << render(status.error());
   kiln::testing::check_docs_table("torch.md", "names", out);
 }
@@ -128,22 +129,14 @@ void expect_end(const char* file, std::string_view end) {
   std::stringstream script;
   script << std::ifstream(kFolder + file).rdbuf();
   std::string out;
-  Options options;
-  options.output = [&](std::string_view s) { out += s; };
-  options.device = *Device::open("cpu");
-  Session session(std::move(options));
-  Status status = session.run(script.str(), file, Mode::kFile);
+  Status status = run(script.str(), file, &out);
   ASSERT_TRUE(status.ok()) << out << render(status.error());
   EXPECT_TRUE(out.ends_with(end)) << out;
 }
 
 TEST(TorchPending, WhatIsMadeOfTwoTensorsIsComputedWithBoth) {
   std::string out;
-  Options options;
-  options.output = [&](std::string_view s) { out += s; };
-  options.device = *Device::open("cpu");
-  Session session(std::move(options));
-  Status status = session.run(R"(
+  Status status = run(R"(
 import torch
 from torch.profiler import profile
 a, b = torch.randn(9000), torch.randn(9000)
@@ -154,7 +147,7 @@ with profile() as p:
     torch.cpu.synchronize()
 print(p.key_averages().table().split(" · ")[-1])
 )",
-                              "together.py", Mode::kFile);
+                      "together.py", &out);
   ASSERT_TRUE(status.ok()) << render(status.error());
   EXPECT_EQ(out, "1 kernel in 1 launch\n");
 }
@@ -169,16 +162,12 @@ TEST(TorchNames, DifferencesAreTold) {
   std::stringstream check;
   check << std::ifstream(kFolder + "torch_names_check.py").rdbuf();
   std::string out;
-  Options options;
-  options.output = [&](std::string_view s) { out += s; };
-  options.device = *Device::open("cpu");
-  Session session(std::move(options));
   const std::string text = check.str() +
                            "check('a', lambda: torch.ones(2), ('float32', (2,), [1.0, 1.1]))\n"
                            "check('b', lambda: torch.ones(2), ('float64', (2,), [1.0, 1.0]))\n"
                            "check('c', lambda: torch.ones(2), 'error')\n"
                            "check('d', lambda: [1 / 0], [1.0])\n";
-  ASSERT_TRUE(session.run(text, "names.py", Mode::kFile).ok());
+  ASSERT_TRUE(run(text, "names.py", &out).ok());
   EXPECT_EQ(std::count(out.begin(), out.end(), '\n'), 4) << out;
 }
 
