@@ -509,39 +509,48 @@ class Builder {
     return out;
   }
 
-  /// Whether a product is one with a vector, and better computed by of_vector(): where the matrix lies along k, or on a
-  /// GPU k is short. Long sums across rows of memory have tiles, which share them out.
+  static Operand unsqueeze(Operand o, size_t d) {
+    o.shape.insert(o.shape.begin() + static_cast<std::ptrdiff_t>(d), 1);
+    o.strides.insert(o.strides.begin() + static_cast<std::ptrdiff_t>(d), 0);
+    return o;
+  }
+
+  /// Whether a product is one with a vector, and better computed by sums(): where the matrix lies along k, or on a GPU
+  /// k is short. Long sums across rows of memory have tiles, which share them out. Points times a matrix of their few
+  /// coordinates leave a tile almost empty.
   bool is_of_vector(const Operand& a, const Operand& b) const {
-    constexpr int64_t kShortSum = 1024;
+    constexpr int64_t kShortSum = 1024, kCoordinates = 4;
     const size_t last_a = a.shape.size() - 1, last_b = b.shape.size() - 1;
     const int64_t k = a.shape[last_a];
     const bool by_rows = b.shape[last_b] == 1;
+    if (k > 0 && k <= kCoordinates && std::min(a.shape[last_a - 1], b.shape[last_b]) <= kCoordinates) return true;
     if (k == 0 || !(by_rows || a.shape[last_a - 1] == 1)) return false;
     return (gpu_ && k <= kShortSum) || (by_rows ? a.strides[last_a] : b.strides[last_b - 1]) == 1;
   }
 
-  /// A product with a vector, as the sums along rows or columns of a matrix that they are: tiles of tensor cores would
-  /// multiply what pads them, and read the matrix by fewer threads.
-  Operand of_vector(const Node& n, const Operand& a, Operand b, const Shape& lead) {
+  /// A product as the sums that it is, such as along rows or columns of a matrix times a vector: tiles of tensor cores
+  /// would multiply what pads them, and read the matrix by fewer threads.
+  Operand sums(const Node& n, Operand a, Operand b, const Shape& lead) {
     const size_t last = b.shape.size() - 1;
     std::swap(b.shape[last], b.shape[last - 1]);  // [batches.., columns, k]
     std::swap(b.strides[last], b.strides[last - 1]);
     Shape full = lead;
-    full.push_back(std::max(a.shape[a.shape.size() - 2], b.shape[last - 1]));
-    full.push_back(b.shape[last]);
+    const int64_t m = a.shape[a.shape.size() - 2], columns = b.shape[last - 1];
+    if (m > 1 && columns > 1) {
+      a = unsqueeze(std::move(a), a.shape.size() - 1);  // [batches.., m, 1, k]
+      b = unsqueeze(std::move(b), b.shape.size() - 2);  // [batches.., 1, columns, k]
+      full.push_back(m);
+    }
+    full.push_back(m > 1 && columns > 1 ? columns : std::max(m, columns));
+    full.push_back(b.shape.back());
     const DType of = dtype_of(a), type = of == DType::kF64 ? of : is_int(of) ? DType::kI32 : DType::kF32;
     const Operand terms = pointwise(ExprOp::kMul, {expanded(a, full), expanded(b, full)}, type, type, full);
-    const Operand sums = reduce(ExprOp::kSum, terms, {static_cast<int>(full.size()) - 1}, type, n.dtype, n.name);
-    return *reshape(sums, n.shape);
+    const Operand summed = reduce(ExprOp::kSum, terms, {static_cast<int>(full.size()) - 1}, type, n.dtype, n.name);
+    return *reshape(summed, n.shape);
   }
 
   Result<Operand> product(const Node& n, Operand a, Operand b) {
     if (a.is_number() || b.is_number()) return error(ErrorKind::kUnsupported, "matmul of a number: it takes tensors");
-    auto unsqueeze = [](Operand o, size_t d) {
-      o.shape.insert(o.shape.begin() + static_cast<std::ptrdiff_t>(d), 1);
-      o.strides.insert(o.strides.begin() + static_cast<std::ptrdiff_t>(d), 0);
-      return o;
-    };
     if (a.shape.size() == 1) a = unsqueeze(a, 0);
     if (b.shape.size() == 1) b = unsqueeze(b, 1);
     const int64_t m = a.shape[a.shape.size() - 2], k = a.shape.back(), cols = b.shape.back();
@@ -551,7 +560,7 @@ class Builder {
         int64_t& slot = lead[lead.size() - (o->shape.size() - 2) + i];
         if (o->shape[i] != 1) slot = o->shape[i];
       }
-    if (!library_ && is_of_vector(a, b)) return of_vector(n, a, b, lead);
+    if (!library_ && is_of_vector(a, b)) return sums(n, a, b, lead);
     DagNode p;
     p.kind = DagKind::kProduct;
     p.op = ExprOp::kMatMul;

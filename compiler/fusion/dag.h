@@ -82,6 +82,9 @@ DType register_type(DType t);
 /// on a GPU. kUnsupported names an operation without a kernel.
 Result<Dag> make_dag(const Graph& graph, bool share, bool library, bool gpu);
 
+/// Writes reductions of a few elements out as additions (maxima, …) where what they reduce is computed for them alone.
+void unroll_reductions(Dag& dag);
+
 /// Moves views past pointwise nodes that only they use, so that these join the kernel of what reads the view.
 void push_views(Dag& dag);
 

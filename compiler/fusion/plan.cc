@@ -38,6 +38,7 @@ class Planner {
     dag_.exact = options_.exact;
     KILN_CHECK_OK(use_library());
     if (!unfused) {
+      unroll_reductions(dag_);
       push_views(dag_);
       push_takes(dag_);
       refine_shapes(dag_);

@@ -1,0 +1,132 @@
+// Reductions of a few elements, such as the squared distance of two points: written out element by element, they join
+// the kernel of what reads them and are computed again where that is cheaper than to store them.
+#include <algorithm>
+
+#include "compiler/fusion/dag.h"
+
+namespace kiln::fusion {
+
+namespace {
+
+constexpr int64_t kMostTerms = 4;
+
+/// How two terms of a reduction are combined; kInput: not element by element.
+ExprOp combines(ExprOp reduction) {
+  switch (reduction) {
+    case ExprOp::kSum: return ExprOp::kAdd;
+    case ExprOp::kMax: return ExprOp::kMaximum;
+    case ExprOp::kMin: return ExprOp::kMinimum;
+    case ExprOp::kCumProd: return ExprOp::kMul;
+    default: return ExprOp::kInput;
+  }
+}
+
+/// Whether the elements are read again for each of several others, as a norm's rows read their sum.
+bool repeats(const Operand& o) {
+  for (size_t d = 0; d < o.shape.size(); ++d)
+    if (o.strides[d] == 0 && o.shape[d] > 1) return true;
+  return false;
+}
+
+class Unroller {
+ public:
+  explicit Unroller(Dag& dag) : dag_(dag), users_(dag.nodes.size()), kept_(dag.nodes.size()) {
+    for (size_t n = 0; n < dag.nodes.size(); ++n)
+      for (const Operand& o : dag.nodes[n].operands)
+        if (!o.is_number()) {
+          users_[at(o.node)].push_back(static_cast<int>(n));
+          kept_[at(o.node)] = kept_[at(o.node)] || (dag.nodes[n].kind != DagKind::kReduce && repeats(o));
+        }
+    for (const Operand& o : dag.outputs) users_[at(o.node)].push_back(-1);
+  }
+
+  void run() {
+    const size_t count = dag_.nodes.size();
+    for (size_t i = 0; i < count; ++i)
+      if (is_short(i) && all_of_inputs(static_cast<int>(i))) write_out(i);
+    tidy(dag_);
+  }
+
+ private:
+  static int64_t terms(const DagNode& n) {
+    int64_t count = 1;
+    for (int a : n.axes) count *= n.operands[0].shape[at(a)];
+    return count;
+  }
+
+  bool is_short(size_t i) const {
+    const DagNode& n = dag_.nodes[i];
+    return n.kind == DagKind::kReduce && combines(n.op) != ExprOp::kInput && n.splits == 1 && !kept_[i] &&
+           !n.operands[0].is_number() && n.operand_type != DType::kI1 && terms(n) >= 1 && terms(n) <= kMostTerms;
+  }
+
+  /// Whether what it reduces is computed from inputs for it alone: its parts then are computed apart.
+  bool all_of_inputs(int reader) const {
+    for (const Operand& o : dag_.nodes[at(reader)].operands) {
+      if (o.is_number()) continue;
+      const DagNode& from = dag_.nodes[at(o.node)];
+      if (from.kind == DagKind::kLeaf) continue;
+      const bool plain = from.kind == DagKind::kPointwise && from.op != ExprOp::kTake && from.op != ExprOp::kCall;
+      const std::vector<int>& users = users_[at(o.node)];
+      if (!plain || !std::ranges::all_of(users, [&](int u) { return u == reader; }) || !all_of_inputs(o.node))
+        return false;
+    }
+    return true;
+  }
+
+  void write_out(size_t i) {
+    const DagNode n = dag_.nodes[i];
+    const Operand& all = n.operands[0];
+    DagNode step;
+    step.kind = DagKind::kPointwise;
+    step.op = combines(n.op);
+    step.dtype = step.operand_type = step.number_type = n.operand_type;
+    step.shape = n.shape;
+    step.origin = n.origin;
+    Operand sum;
+    for (int64_t t = 0; t < terms(n); ++t) {
+      Operand part;
+      part.node = all.node;
+      part.offset = all.offset;
+      int64_t rest = t;
+      for (size_t d = all.shape.size(); d-- > 0;) {
+        if (!std::binary_search(n.axes.begin(), n.axes.end(), static_cast<int>(d))) {
+          part.shape.insert(part.shape.begin(), all.shape[d]);
+          part.strides.insert(part.strides.begin(), all.strides[d]);
+          continue;
+        }
+        part.offset += rest % all.shape[d] * all.strides[d];
+        rest /= all.shape[d];
+      }
+      if (t == 0) {
+        sum = std::move(part);
+        continue;
+      }
+      step.operands = {std::move(sum), std::move(part)};
+      sum = {};
+      sum.node = static_cast<int>(dag_.nodes.size());
+      sum.shape = n.shape;
+      sum.strides = row_major(n.shape);
+      dag_.nodes.push_back(step);
+    }
+    // The last addition takes the place of the reduction, with its name and dtype.
+    DagNode last = step;
+    last.dtype = n.dtype;
+    last.name = n.name;
+    if (terms(n) == 1)
+      last.op = ExprOp::kCast, last.operands = {std::move(sum)};
+    else
+      last.operands = dag_.nodes.back().operands, dag_.nodes.pop_back();
+    dag_.nodes[i] = std::move(last);
+  }
+
+  Dag& dag_;
+  std::vector<std::vector<int>> users_;  // -1: it is a result
+  std::vector<bool> kept_;               // read again by what goes on from it
+};
+
+}  // namespace
+
+void unroll_reductions(Dag& dag) { Unroller(dag).run(); }
+
+}  // namespace kiln::fusion
