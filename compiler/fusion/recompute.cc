@@ -16,33 +16,110 @@ double touched_bytes(const Dag& dag, const Operand& o) {
   return n;
 }
 
-/// Whether a node's operands are in memory, and to read them costs no more than to read it. Rows' values count little.
-bool is_cheap(const Dag& dag, const Grouping& grouping, int node) {
-  const DagNode& n = dag.nodes[at(node)];
-  if (n.kind != DagKind::kPointwise || n.op == ExprOp::kCall || info(n.op).flop > kCheapFlop) return false;
-  if (n.op == ExprOp::kTake) return false;  // its places are anywhere
-  double bytes = 0;
-  for (const Operand& o : n.operands) {
-    if (o.is_number()) continue;
-    const DagNode& from = dag.nodes[at(o.node)];
-    if (from.kind != DagKind::kLeaf && !grouping.stored[at(o.node)]) return false;
-    if (from.kind != DagKind::kLeaf && grouping.cluster_of[at(o.node)] == grouping.cluster_of[at(node)]) return false;
-    bytes += touched_bytes(dag, o);
+/// Nodes that compute one element of the last of them from what is in memory, operands first.
+using Chain = std::vector<int>;
+
+/// The chain of a node: it, and what is computed for it in its kernel and stored nowhere. Empty where that is dear, or
+/// reading its inputs costs more than reading its value. Rows' values count little.
+class ChainOf {
+ public:
+  ChainOf(const Dag& dag, const Grouping& grouping) : dag_(dag), grouping_(grouping) {}
+
+  Chain operator()(int node) {
+    const DagNode& n = dag_.nodes[at(node)];
+    return add(node) && bytes_ <= 1.05 * static_cast<double>(numel(n.shape)) * size_of(n.dtype) ? chain_ : Chain{};
   }
-  return bytes <= 1.05 * static_cast<double>(numel(n.shape)) * size_of(n.dtype);
+
+ private:
+  bool add(int node) {
+    if (std::ranges::find(chain_, node) != chain_.end()) return true;
+    const DagNode& n = dag_.nodes[at(node)];
+    if (n.kind != DagKind::kPointwise || n.op == ExprOp::kCall) return false;
+    if (n.op == ExprOp::kTake) return false;  // its places are anywhere
+    flop_ += info(n.op).flop;
+    if (flop_ > kCheapFlop) return false;
+    for (const Operand& o : n.operands) {
+      if (o.is_number()) continue;
+      const DagNode& from = dag_.nodes[at(o.node)];
+      const bool here =
+          from.kind != DagKind::kLeaf && grouping_.cluster_of[at(o.node)] == grouping_.cluster_of[at(node)];
+      if (here) {
+        if (grouping_.stored[at(o.node)] || !axis_map(o, from.shape) || !add(o.node)) return false;
+        continue;
+      }
+      if (from.kind != DagKind::kLeaf && !grouping_.stored[at(o.node)]) return false;
+      bytes_ += touched_bytes(dag_, o);
+    }
+    chain_.push_back(node);
+    return true;
+  }
+
+  const Dag& dag_;
+  const Grouping& grouping_;
+  Chain chain_;
+  int flop_ = 0;
+  double bytes_ = 0;
+};
+
+/// The loops of what an operand reads, from those of the operand.
+std::vector<int> loops_of(const Operand& o, const DagNode& from, const std::vector<int>& loops) {
+  const auto axes = axis_map(o, from.shape);
+  std::vector<int> map(from.shape.size(), -1);
+  for (size_t d = 0; d < axes->size(); ++d)
+    if ((*axes)[d] >= 0) map[at((*axes)[d])] = loops[d];
+  return map;
 }
 
 /// Where the copy of `node` runs in the consumer's cluster, if it can join that.
 std::optional<std::vector<int>> place(const Dag& dag, const Cluster& cluster, int node, int consumer, size_t operand) {
   const DagNode& n = dag.nodes[at(node)];
   if (dag.nodes[at(consumer)].kind == DagKind::kProduct) return std::nullopt;
-  const auto axes = axis_map(dag.nodes[at(consumer)].operands[operand], n.shape);
-  if (!axes) return std::nullopt;
-  const std::vector<int> loops = operand_map(dag, cluster, consumer, operand);
-  std::vector<int> map(n.shape.size(), -1);
-  for (size_t d = 0; d < axes->size(); ++d)
-    if ((*axes)[d] >= 0) map[at((*axes)[d])] = loops[d];
-  return map;
+  const Operand& o = dag.nodes[at(consumer)].operands[operand];
+  if (!axis_map(o, n.shape)) return std::nullopt;
+  return loops_of(o, n, operand_map(dag, cluster, consumer, operand));
+}
+
+/// The chain once more, its last node along these loops of the cluster. Gives that node.
+int copied(Dag& dag, Grouping& grouping, const Chain& chain, int to, const std::vector<int>& loops) {
+  std::vector<int> copies;
+  std::vector<std::vector<int>> maps(chain.size());
+  maps.back() = loops;
+  const auto place_in_chain = [&](int node) { return std::ranges::find(chain, node) - chain.begin(); };
+  for (size_t i = chain.size(); i-- > 0;)
+    for (const Operand& o : dag.nodes[at(chain[i])].operands)
+      if (const auto p = static_cast<size_t>(place_in_chain(o.node)); !o.is_number() && p < i)
+        maps[p] = loops_of(o, dag.nodes[at(o.node)], maps[i]);
+  for (int node : chain) {
+    DagNode n = dag.nodes[at(node)];
+    for (Operand& o : n.operands)
+      if (const auto p = static_cast<size_t>(place_in_chain(o.node)); !o.is_number() && p < copies.size())
+        o.node = copies[p];
+    copies.push_back(static_cast<int>(dag.nodes.size()));
+    dag.nodes.push_back(std::move(n));
+    grouping.cluster_of.push_back(to);
+    grouping.stored.push_back(false);
+  }
+  Cluster& cluster = grouping.clusters[at(to)];
+  cluster.members.insert(cluster.members.begin(), copies.begin(), copies.end());
+  cluster.maps.insert(cluster.maps.begin(), maps.begin(), maps.end());
+  return copies.back();
+}
+
+/// Takes a node that nothing reads any more out of its kernel.
+void drop(Grouping& grouping, int node) {
+  Cluster& home = grouping.clusters[at(grouping.cluster_of[at(node)])];
+  const auto m = std::ranges::find(home.members, node);
+  home.maps.erase(home.maps.begin() + (m - home.members.begin()));
+  home.members.erase(m);
+  grouping.cluster_of[at(node)] = -1;
+}
+
+bool is_read(const Dag& dag, const Grouping& grouping, int node) {
+  for (size_t c = 0; c < dag.nodes.size(); ++c)
+    if (grouping.cluster_of[c] >= 0)
+      for (const Operand& o : dag.nodes[c].operands)
+        if (o.node == node) return true;
+  return std::ranges::any_of(dag.outputs, [&](const Operand& o) { return o.node == node; });
 }
 
 }  // namespace
@@ -53,7 +130,9 @@ void recompute_cheap(Dag& dag, Grouping& grouping) {
     const int node = static_cast<int>(i);
     const bool output =
         std::any_of(dag.outputs.begin(), dag.outputs.end(), [&](const Operand& o) { return o.node == node; });
-    if (!grouping.stored[i] || output || !is_cheap(dag, grouping, node)) continue;
+    if (!grouping.stored[i] || output) continue;
+    const Chain chain = ChainOf(dag, grouping)(node);
+    if (chain.empty()) continue;
     const int own = grouping.cluster_of[i];
     // All of its readers elsewhere, or none: a value that is stored for one is there for the others.
     struct Reader {
@@ -74,31 +153,19 @@ void recompute_cheap(Dag& dag, Grouping& grouping) {
         all = all && map.has_value();
         if (map) readers.push_back({grouping.cluster_of[c], static_cast<int>(c), k, std::move(*map)});
       }
-    if (!all || (!at_home && grouping.clusters[at(own)].members.size() == 1 && readers.size() > 4)) continue;
+    if (!all || (!at_home && grouping.clusters[at(own)].members.size() == chain.size() && readers.size() > 4)) continue;
     for (size_t r = 0; r < readers.size(); ++r) {
-      Cluster& cluster = grouping.clusters[at(readers[r].cluster)];
       // One copy for readers of one cluster that read it along the same loops.
       int copy = -1;
       for (size_t s = 0; s < r; ++s)
         if (readers[s].cluster == readers[r].cluster && readers[s].map == readers[r].map)
           copy = dag.nodes[at(readers[s].consumer)].operands[readers[s].operand].node;
-      if (copy < 0) {
-        copy = static_cast<int>(dag.nodes.size());
-        dag.nodes.push_back(dag.nodes[i]);
-        grouping.cluster_of.push_back(readers[r].cluster);
-        grouping.stored.push_back(false);
-        cluster.members.insert(cluster.members.begin(), copy);
-        cluster.maps.insert(cluster.maps.begin(), readers[r].map);
-      }
+      if (copy < 0) copy = copied(dag, grouping, chain, readers[r].cluster, readers[r].map);
       dag.nodes[at(readers[r].consumer)].operands[readers[r].operand].node = copy;
     }
     grouping.stored[i] = false;
-    if (at_home) continue;
-    Cluster& home = grouping.clusters[at(own)];
-    const auto m = std::find(home.members.begin(), home.members.end(), node);
-    home.maps.erase(home.maps.begin() + (m - home.members.begin()));
-    home.members.erase(m);
-    grouping.cluster_of[i] = -1;
+    for (size_t k = chain.size(); k-- > 0;)
+      if (!is_read(dag, grouping, chain[k])) drop(grouping, chain[k]);
   }
   // Clusters that lost everything go.
   std::vector<int> place_of(grouping.clusters.size(), -1);

@@ -45,6 +45,8 @@ CrossingTile crossing_tile(const Machine& machine, int64_t n_rows, int64_t n_col
   while (rows > 32 && is_short()) rows /= 2;
   if (columns > 32 && is_short()) columns = 32;
   rows = std::min(rows, power_of_two(longest));
+  constexpr int64_t kLeastElements = 1024;  // of four warps
+  while (gpu && rows * columns < kLeastElements && rows < n_rows && !is_short()) rows *= 2;
   return {rows, columns, rows * columns >= 8192 ? 8 : 4};
 }
 
@@ -93,8 +95,9 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   const int64_t most_warps = w.tensors <= 2 && t.block * w.widest <= 2 * kMostColumns ? 16 : 32;
   if (w.splits > 1 || t.block > kMostColumns || crowded) {
     t.block = std::min<int64_t>(t.block, waits ? 2 * kSplitUnit : kSplitUnit);
+    if (w.splits > 1) t.block = std::min(t.block, power_of_two(cdiv(w.n_cols, w.splits)));
     t.loop = true;
-    t.warps = waits ? 16 : 8;
+    t.warps = waits ? 16 : static_cast<int>(std::clamp<int64_t>(t.block / 256, 1, 8));
     t.known = waits && t.block * 4 >= w.n_cols;
     return t;
   }
