@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kShortRunOfACpu = 8;
 constexpr int64_t kMostEarly = 64;  // registers of a thread for what is loaded ahead
+constexpr int64_t kFewColumns = 8;
 
 class ElementWriter : LoopWriter {
  public:
@@ -132,11 +133,13 @@ class ElementWriter : LoopWriter {
         configuration({{block_name, other}}, cdiv(n, other), w);
   }
 
-  /// A run other than the last along which a large tensor lies contiguously, or -1.
+  /// A run other than the last along which a large tensor lies contiguously, or -1. Next to a few columns it needs no
+  /// tile: consecutive elements then read as many pieces as there are columns, each of whole sectors.
   int crossing() const {
     const int inner = kept_.back().dims.back();
+    const size_t last = kept_.size() - (r_.machine.gpu() && kept_.back().size <= kFewColumns ? 2 : 1);
     for (const Access& a : all_)
-      for (size_t i = 0; i + 1 < kept_.size(); ++i)
+      for (size_t i = 0; i < last; ++i)
         if (kept_[i].size >= kShortCrossing && a.strides[at(kept_[i].dims.back())] == 1 && a.strides[at(inner)] != 1 &&
             a.strides[at(inner)] != 0)
           return static_cast<int>(i);

@@ -262,6 +262,25 @@ std::vector<Case> cases() {
          const int y = w.shaped(place, {3, 1, 38, 1}), z = w.shaped(place, {1, 3, 1, 38});
          return {w.along(ExprOp::kSum, {w.take({x, y, z}, {1, 2}, true)}, {1, 2})};
        }},
+      {"distances_of_points", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int p = w.shaped(w.tensor(kF32, {845, 3}, "p"), {845, 1, 3}), q = w.tensor(kF32, {820, 3}, "q");
+         const int away = w.op(ExprOp::kSub, {p, q}), squares = w.along(ExprOp::kSum, {w.mul(away, away)}, {2});
+         return {w.along(ExprOp::kMin, {squares}, {1}), w.along(ExprOp::kMin, {squares}, {0})};
+       }},
+      {"points_times_matrix", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int turned =
+             w.op(ExprOp::kMatMul, {w.tensor(kF32, {6, 5000, 3}, "points"), w.tensor(kF32, {6, 3, 3}, "turn")});
+         return {w.add(turned, w.tensor(kF32, {6, 1, 3}, "shift"))};
+       }},
+      {"channels_last", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.shaped(w.tensor(kBF16, {8, 3, 224, 224}, "x"), {8, 3, 50176});
+         ExprAttributes a;
+         a.axes = {0, 2, 1};
+         return {w.op(ExprOp::kRelu, {w.op(ExprOp::kPermute, {x}, a)})};
+       }},
       {"halves_read_apart", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int x = w.add(w.tensor(kF32, {300, 2048}, "x"), w.tensor(kF32, {2048}, "b"));
