@@ -17,7 +17,7 @@ TensorObject& part_of(Interp& in, const Value& v) {
 /// Each element of the result looks at every part, so there are few of them; and computed tensors alone are copied
 /// faster, without a kernel for each new length of a growing one.
 bool stays_lazy(Interp& in, const std::vector<Value>& parts, const Shape& shape) {
-  constexpr size_t kMostParts = 8;
+  constexpr size_t kMostParts = 16;
   if (std::ranges::any_of(parts, [](const Value& v) { return v.get<TensorObject>()->records(); }))
     return !shape.empty();
   if (parts.size() < 2 || parts.size() > kMostParts) return false;

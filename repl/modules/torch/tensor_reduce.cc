@@ -177,8 +177,8 @@ Value place_of_number(Interp& in, NativeArgs& a, bool largest) {
 Value argmax(Interp& in, NativeArgs& a) { return place_of_number(in, a, true); }
 Value argmin(Interp& in, NativeArgs& a) { return place_of_number(in, a, false); }
 
-/// any and all: the greatest and the least of x != 0, where NaN counts as other than 0. Of no elements all are true, and none is.
-/// The result is bool, but of uint8 uint8: bool's forerunner.
+/// any and all: the greatest and the least of x != 0, where NaN counts as other than 0. Of no elements all are true,
+/// and none is. The result is bool, but of uint8 uint8: bool's forerunner.
 Value truth_of(Interp& in, NativeArgs& a, bool every) {
   const Expr x = self_object(a).expr();
   const DType to = x.dtype() == DType::kU8 ? DType::kU8 : DType::kI1;

@@ -323,15 +323,21 @@ def _resized(input, new, steps, linear, align_corners):
     x = _wide(input) if linear else input
     for d, (m, step) in enumerate(zip(new, steps), 2):
         n = x.shape[d]
+        repeats = max(1, m // n)
+        if not linear and step == 1 / repeats and m == n * repeats and repeats & (repeats - 1) == 0:
+            # Powers of two are exact: each element stands so often in a row.
+            at = _kiln.iota(m, x, torch.int32) >> (repeats.bit_length() - 1)
+            x = _kiln.take(x, [d], [_along(at, d, x.ndim)])
+            continue
         at = _kiln.iota(m, x).to(torch.float64 if x.dtype is torch.float64 else torch.float32)
         if not linear:
-            x = _kiln.take(x, [d], [_along((at * step).floor().long().clamp(max=n - 1), d, x.ndim)])
+            x = _kiln.take(x, [d], [_along((at * step).floor().int().clamp(max=n - 1), d, x.ndim)])
             continue
         if align_corners:
             at = at * ((n - 1) / (m - 1) if m > 1 else 0.0)
         else:
             at = ((at + 0.5) * step - 0.5).clamp(min=0)
-        low = at.floor().long().clamp(max=n - 1)
+        low = at.floor().int().clamp(max=n - 1)
         part = _along((at - low).clamp(0, 1), d, x.ndim)
         a, b = [_kiln.take(x, [d], [_along(i, d, x.ndim)]) for i in (low, (low + 1).clamp(max=n - 1))]
         x = a * (1 - part) + b * part
