@@ -13,11 +13,16 @@ constexpr int64_t kMostTerms = 4;
 /// How two terms of a reduction are combined; kInput: not element by element.
 ExprOp combines(ExprOp reduction) {
   switch (reduction) {
-    case ExprOp::kSum: return ExprOp::kAdd;
-    case ExprOp::kMax: return ExprOp::kMaximum;
-    case ExprOp::kMin: return ExprOp::kMinimum;
-    case ExprOp::kCumProd: return ExprOp::kMul;
-    default: return ExprOp::kInput;
+    case ExprOp::kSum:
+      return ExprOp::kAdd;
+    case ExprOp::kMax:
+      return ExprOp::kMaximum;
+    case ExprOp::kMin:
+      return ExprOp::kMinimum;
+    case ExprOp::kCumProd:
+      return ExprOp::kMul;
+    default:
+      return ExprOp::kInput;
   }
 }
 
@@ -64,6 +69,7 @@ class Unroller {
   bool all_of_inputs(int reader) const {
     for (const Operand& o : dag_.nodes[at(reader)].operands) {
       if (o.is_number()) continue;
+      if (at(o.node) >= users_.size()) return false;  // of a reduction that is written out already
       const DagNode& from = dag_.nodes[at(o.node)];
       if (from.kind == DagKind::kLeaf) continue;
       const bool plain = from.kind == DagKind::kPointwise && from.op != ExprOp::kTake && from.op != ExprOp::kCall;
