@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "compiler/fusion/emitter.h"
+#include "compiler/fusion/place_range.h"
 
 namespace kiln::fusion {
 
@@ -25,20 +26,26 @@ Text Emitter::taken(int node) {
     if (bits(place.type) < 64 && (bits(place.type) < 32 || span >= 0x1p31))
       place = converted(std::move(place), span >= 0x1p31 ? DType::kI64 : DType::kI32);
     place = named(std::move(place), "place");
+    const std::optional<Range> range = range_of(dag_, n.operands[k + 1]);
+    const bool never_below = range && range->low >= 0;
+    const bool never_above = range && range->high < static_cast<double>(t.size);
     // Of parts that lie one after the other: a number in the text, with which accesses up to a part's end are wide.
-    const std::string size_text = t.any_outside ? std::to_string(t.size) : size(t.size, "n_places");
-    if (!t.any_outside && is_signed(place.type)) {
-      place.text = fmt::format("tl.where({0} < 0, {0} + {1}, {0})", place.text, size_text);
+    auto size_text = [&] { return t.any_outside ? std::to_string(t.size) : size(t.size, "n_places"); };
+    if (!t.any_outside && is_signed(place.type) && !never_below) {
+      place.text = fmt::format("tl.where({0} < 0, {0} + {1}, {0})", place.text, size_text());
       place = named(std::move(place), "place");
     }
-    Text test = place;
-    test.text = is_signed(place.type) ? fmt::format("({0} >= 0) & ({0} < {1})", place.text, size_text)
-                                      : fmt::format("{} < {}", place.text, size_text);
-    test.type = DType::kI1;
-    test = named(std::move(test), "inside");
     out.level |= place.level;
+    const bool checks_low = is_signed(place.type) && !never_below;
+    if (checks_low || !never_above) {
+      Text test = place;
+      test.text = checks_low && !never_above ? fmt::format("({0} >= 0) & ({0} < {1})", place.text, size_text())
+                  : checks_low               ? place.text + " >= 0"
+                                             : fmt::format("{} < {}", place.text, size_text());
+      test.type = DType::kI1;
+      inside.push_back(named(std::move(test), "inside"));
+    }
     places.push_back(std::move(place));
-    inside.push_back(std::move(test));
   }
   out.type = register_type(table.dtype);
   const bool is_float_table = is_float(table.dtype);
@@ -55,13 +62,15 @@ Text Emitter::taken(int node) {
     where_from += " + " + spread(places[k], out.level, 10);
     if (stride != 1)
       where_from += " * " + (stride > 0 && stride < 10 ? std::to_string(stride) : size(stride, "stride"));
-    test += (test.empty() ? "" : " & ") + spread(inside[k], out.level, 10);
   }
+  for (const Text& t : inside) test += (test.empty() ? "" : " & ") + spread(t, out.level, 10);
   if (table.counts) {
-    out.text = fmt::format("tl.where({}, {}, {})", test, where_from, missing);
+    out.text = test.empty() ? where_from : fmt::format("tl.where({}, {}, {})", test, where_from, missing);
     return settled(node, converted(named(std::move(out), n.name), table.dtype));
   }
-  out.text = fmt::format("tl.load({}, mask={}, other={})", where_from, test, missing);
+  out.text = test.empty()     ? fmt::format("tl.load({})", where_from)
+             : inside.empty() ? fmt::format("tl.load({}, mask={})", where_from, test)
+                              : fmt::format("tl.load({}, mask={}, other={})", where_from, test, missing);
   if (out.type != table.dtype) out.text += ".to(" + std::string("tl.") + std::string(info(out.type).triton) + ")";
   return settled(node, named(std::move(out), table.name.empty() ? "x" : table.name));
 }
