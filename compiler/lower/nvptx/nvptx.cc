@@ -239,10 +239,19 @@ class KernelLowering {
     return {};
   }
 
-  /// Two registers in one instruction: packed half arithmetic, and conversions that make a pair.
+  /// Registers that are computed together: two in one instruction (packed half arithmetic, conversions that make a
+  /// pair); and of sin and cos several behind one branch to their slow reduction, so that they overlap.
+  size_t together(const ir::Op& op) const {
+    constexpr size_t kBehindOneBranch = 8;
+    const ir::Type& result = op.result()->type;
+    const auto n = static_cast<size_t>(num_registers(result));
+    if (result.pointer || n < 2) return 1;
+    if (op.kind == OpKind::kSin || op.kind == OpKind::kCos) return std::min(n, kBehindOneBranch);
+    return in_pairs(op) ? 2 : 1;
+  }
+
   bool in_pairs(const ir::Op& op) const {
     const ir::Type& result = op.result()->type;
-    if (result.pointer || num_registers(result) < 2) return false;
     switch (op.kind) {
       case OpKind::kAdd:
       case OpKind::kSub:
@@ -269,7 +278,8 @@ class KernelLowering {
       return {};
     }
     const auto n = static_cast<size_t>(num_registers(op.result()->type));
-    const size_t step = in_pairs(op) ? 2 : 1;
+    const size_t step = together(op);
+    KILN_ASSERT(n % step == 0, "{} registers by {}", n, step);
     Registers out(n);
     std::vector<Value*> operands(op.operands.size());
     // Numbers of which neighbours are known to be equal, as rows and masks often are, are computed once.
@@ -288,15 +298,14 @@ class KernelLowering {
       for (size_t k = 0; k < operands.size(); ++k) {
         const Registers& from = l_.of(op.operands[k]);
         operands[k] = from[r];
-        if (step == 2) {
-          Value* pair = llvm::PoisonValue::get(llvm::FixedVectorType::get(from[r]->getType(), 2));
-          operands[k] =
-              b_.CreateInsertElement(b_.CreateInsertElement(pair, from[r], uint64_t{0}), from[r + 1], uint64_t{1});
-        }
+        if (step == 1) continue;
+        operands[k] =
+            llvm::PoisonValue::get(llvm::FixedVectorType::get(from[r]->getType(), static_cast<unsigned>(step)));
+        for (size_t i = 0; i < step; ++i) operands[k] = b_.CreateInsertElement(operands[k], from[r + i], uint64_t{i});
       }
       Value* v = emit_elementwise(b_, op, operands, l_.target);
-      out[r] = step == 1 ? v : b_.CreateExtractElement(v, uint64_t{0});
-      if (step == 2) out[r + 1] = b_.CreateExtractElement(v, uint64_t{1});
+      if (step == 1) out[r] = v;
+      for (size_t i = 0; step > 1 && i < step; ++i) out[r + i] = b_.CreateExtractElement(v, uint64_t{i});
     }
     l_.values[op.result()] = std::move(out);
     return {};
