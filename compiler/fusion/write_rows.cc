@@ -64,9 +64,23 @@ class RowWriter : LoopWriter {
     return true;
   }
 
-  /// Whether memory runs on along the columns of a row; else rows lie side by side.
+  /// Whether every element is computed from values of its row and of its column, as distances of points are.
+  bool is_of_pairs() const {
+    auto varies = [](auto begin, auto end) { return std::any_of(begin, end, [](int64_t s) { return s != 0; }); };
+    bool of_rows = false, of_columns = false;
+    for (const Access& a : loads_) {
+      if (full(a)) return false;
+      of_rows = of_rows || varies(a.strides.begin(), a.strides.begin() + c_.kept);
+      of_columns = of_columns || varies(a.strides.begin() + c_.kept, a.strides.end());
+    }
+    return of_rows && of_columns && looked_up_.empty() && std::ranges::none_of(writes_, full);
+  }
+
+  /// Whether memory runs on along the columns of a row; else rows lie side by side, or neither does and threads have
+  /// rows of their own, with which no column is read more than once.
   bool runs_along_columns() const {
     if (reduced_.empty() || kept_.empty()) return true;
+    if (r_.machine.gpu() && is_of_pairs() && size_of_runs(kept_) >= kShortRow) return false;
     const Access& by = main();
     return by.strides[at(reduced_.back().dims.back())] == 1 || by.strides[at(kept_.back().dims.back())] != 1;
   }
