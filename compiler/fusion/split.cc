@@ -1,6 +1,9 @@
 #include "compiler/fusion/split.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
+#include <tuple>
 
 #include "compiler/fusion/grouping.h"
 
@@ -89,6 +92,23 @@ std::vector<bool> chained_reductions(const Dag& dag) {
   return out;
 }
 
+/// How many loads an element of `x` is computed from, in the kernel that reduces it.
+int64_t loads_of(const Dag& dag, const Operand& x) {
+  std::set<std::tuple<int, Shape, int64_t>> loads;
+  std::set<int> seen;
+  const std::function<void(const Operand&)> look = [&](const Operand& o) {
+    if (o.is_number()) return;
+    const DagNode& n = dag.nodes[at(o.node)];
+    if (n.counts) return;
+    if (n.kind != DagKind::kPointwise)
+      loads.emplace(o.node, o.strides, o.offset);
+    else if (seen.insert(o.node).second)
+      for (const Operand& operand : n.operands) look(operand);
+  };
+  look(x);
+  return static_cast<int64_t>(loads.size());
+}
+
 }  // namespace
 
 double product_us(const DagNode& product, const BlockPair& blocks, const Machine& machine) {
@@ -146,7 +166,11 @@ void split_reductions(Dag& dag, const Machine& machine) {
       int64_t idle;          // of so many places for programs, one is taken
       int64_t least, worth;  // of a part and of a row, in units
     };
-    const int64_t unit = !across ? kSplitUnit : machine.gpu() ? 128 : 256;
+    int64_t unit = !across ? kSplitUnit : machine.gpu() ? 128 : 256;
+    // Elements that many loads make, such as those of windows, take as long as so many others.
+    constexpr int64_t kUsualLoads = 4, kLeastUnit = 256;
+    while (machine.gpu() && !across && unit > kLeastUnit && unit * loads_of(dag, x) > kSplitUnit * kUsualLoads)
+      unit /= 2;
     const bool slow = !x.shape.empty() && x.shape.back() % 16 != 0;
     const Limits limits = !machine.gpu()                                  ? Limits{2, 16, 32}
                           : across                                        ? Limits{3, 1, 4}

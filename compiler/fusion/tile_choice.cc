@@ -28,12 +28,18 @@ int64_t held_columns(int64_t n_cols, int64_t block) {
 // their registers leave every other thread no room (a chain of halves on an H200: 429, 369 and 385 us for one, two and
 // four). Where all programs are there at once, twice as many with one load each have as much in flight, and twice the
 // warps to compute. On a CPU a tile stays in the first-level cache.
-ElementTile element_tile(const Machine& machine, int64_t count, int widest) {
+ElementTile element_tile(const Machine& machine, int64_t count, int widest, int64_t scattered) {
   constexpr int kWarps = 4;
   constexpr int64_t kProgramsAtOnce = 8;  // on a multiprocessor
   if (!machine.gpu()) return {2048, 4};
   const int64_t one_load = kBytesPerLoad / widest * 32 * kWarps, two = 2 * one_load;
-  return {cdiv(count, two) < kProgramsAtOnce * machine.multiprocessors ? one_load : two, kWarps};
+  auto all_at_once = [&](int64_t block) { return cdiv(count, block) < kProgramsAtOnce * machine.multiprocessors; };
+  int64_t block = all_at_once(two) ? one_load : two;
+  // Loads of single elements: a thread has more elements only where there are programs enough without.
+  constexpr int64_t kMostLoads = 16, kLeastElements = 2;
+  while (scattered * block > kMostLoads * 32 * kWarps && block > kLeastElements * 32 * kWarps && all_at_once(block))
+    block /= 2;
+  return {block, kWarps};
 }
 
 // On an H200 128 rows cost half as much as 64 where these start at odd addresses (187 x 13168 halves: 7.8 and 15.6 us),
@@ -75,6 +81,14 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
     while (gpu && t.rows * t.block < kLeastElements && t.rows * 2 <= power_of_two(w.n_rows) &&
            cdiv(w.n_rows, t.rows * 2) * w.splits >= 4 * processors)
       t.rows *= 2;
+    // Columns that are read again after a reduction are kept, where a program's registers hold all of whole lines.
+    constexpr int64_t kMostKept = 8192, kLineBytes = 128;
+    if (gpu && w.splits == 1 && w.stores_rows && w.tensors <= 2 && t.block * t.rows > 4096 &&
+        t.block * (kLineBytes / w.widest) <= kMostKept) {
+      t.rows = std::min(t.rows, kMostKept / t.block);
+      t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 1024, 1, 8));
+      return t;
+    }
     t.block = std::min<int64_t>(t.block, std::clamp<int64_t>(4096 / t.rows, 1, 256));
     t.loop = t.block < w.n_cols;
     t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, 8));
@@ -97,7 +111,10 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
     t.block = std::min<int64_t>(t.block, waits ? 2 * kSplitUnit : kSplitUnit);
     if (w.splits > 1) t.block = std::min(t.block, power_of_two(cdiv(w.n_cols, w.splits)));
     t.loop = true;
-    t.warps = waits ? 16 : static_cast<int>(std::clamp<int64_t>(t.block / 256, 1, 8));
+    // With so many loads for each, that their registers leave room for other threads.
+    const int64_t elements = w.tensors > 16 ? 2 : w.tensors > 8 ? 4 : 8;
+    if (gpu && !waits && elements < 8) t.block = std::min(t.block, 8 * 32 * elements);
+    t.warps = waits ? 16 : static_cast<int>(std::clamp<int64_t>(t.block / (32 * (gpu ? elements : 8)), 1, 8));
     t.known = waits && t.block * 4 >= w.n_cols;
     return t;
   }

@@ -16,8 +16,8 @@ struct ElementTile {
   int64_t elements;
   int warps;
 };
-/// `widest` is the largest element in bytes.
-ElementTile element_tile(const Machine& machine, int64_t count, int widest);
+/// `widest` is the largest element in bytes, `scattered` how many loads fetch single elements.
+ElementTile element_tile(const Machine& machine, int64_t count, int widest, int64_t scattered);
 
 /// Rows by columns of a program that copies between two orders of memory, through shared memory.
 struct CrossingTile {

@@ -97,8 +97,24 @@ class ElementWriter : LoopWriter {
     return column_block(r_.machine, n_cols) * narrowest < kLeastPiece;
   }
 
+  /// How many loads fetch an element at a time: their elements are looked up, or lie apart or at odd addresses.
+  int64_t scattered() const {
+    const int inner = kept_.back().dims.back();
+    auto is_looked_up = [&](const Access& a) { return looked_up_.contains(a.node); };
+    auto is_apart = [&](const Access& a) {
+      if (is_looked_up(a) || a.strides[at(inner)] == 0) return false;
+      const int64_t per_word = 16 / size_of(dag_.nodes[at(a.node)].dtype);
+      bool odd = a.strides[at(inner)] != 1 || a.offset % per_word != 0;
+      for (size_t d = 0; d < a.strides.size(); ++d)
+        odd = odd || (static_cast<int>(d) != inner && a.strides[d] % per_word != 0);
+      return odd;
+    };
+    const std::set<Access> loads(loads_.begin(), loads_.end());
+    return std::ranges::count_if(loads_, is_looked_up) + std::ranges::count_if(loads, is_apart);
+  }
+
   void flat(int64_t n) {
-    auto [block, warps] = element_tile(r_.machine, n, widest_);
+    auto [block, warps] = element_tile(r_.machine, n, widest_, scattered());
     block = std::min(block, power_of_two(n));
     const std::string var = e_.names.fresh("i"), inside = n % block ? e_.names.fresh("inside") : "";
     const std::string block_name = e_.constant(block, "BLOCK");
@@ -157,7 +173,7 @@ class ElementWriter : LoopWriter {
     const std::vector<Run> outer(kept_.begin(), kept_.end() - 1), inner(kept_.end() - 1, kept_.end());
     const int64_t n_rows = size_of_runs(outer), n_cols = inner[0].size;
     const bool gpu = r_.machine.gpu();
-    auto [elements, warps] = element_tile(r_.machine, n_rows * n_cols, widest_);
+    auto [elements, warps] = element_tile(r_.machine, n_rows * n_cols, widest_, scattered());
     int64_t block = 1;
     if (cross >= 0) {
       const CrossingTile t = crossing_tile(r_.machine, n_rows, n_cols, outer.back().size);
