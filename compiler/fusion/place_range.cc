@@ -24,16 +24,22 @@ std::optional<Range> of_op(ExprOp op, const Ranges& in, DType type) {
   const Range &a = in[0], &b = in.size() > 1 ? in[1] : in[0];
   const bool fixed = b.low == b.high;
   switch (op) {
-    case ExprOp::kCast: return is_int(type) ? Range{std::trunc(a.low), std::trunc(a.high)} : a;
-    case ExprOp::kFloor: return Range{std::floor(a.low), std::floor(a.high)};
-    case ExprOp::kAdd: return Range{a.low + b.low, a.high + b.high};
-    case ExprOp::kSub: return Range{a.low - b.high, a.high - b.low};
+    case ExprOp::kCast:
+      return is_int(type) ? Range{std::trunc(a.low), std::trunc(a.high)} : a;
+    case ExprOp::kFloor:
+      return Range{std::floor(a.low), std::floor(a.high)};
+    case ExprOp::kAdd:
+      return Range{a.low + b.low, a.high + b.high};
+    case ExprOp::kSub:
+      return Range{a.low - b.high, a.high - b.low};
     case ExprOp::kMul: {
       const auto [low, high] = std::minmax({a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high});
       return Range{low, high};
     }
-    case ExprOp::kMinimum: return Range{std::min(a.low, b.low), std::min(a.high, b.high)};
-    case ExprOp::kMaximum: return Range{std::max(a.low, b.low), std::max(a.high, b.high)};
+    case ExprOp::kMinimum:
+      return Range{std::min(a.low, b.low), std::min(a.high, b.high)};
+    case ExprOp::kMaximum:
+      return Range{std::max(a.low, b.low), std::max(a.high, b.high)};
     case ExprOp::kClamp:
       return Range{std::min(std::max(a.low, b.low), in[2].low), std::min(std::max(a.high, b.high), in[2].high)};
     case ExprOp::kShr:
@@ -46,8 +52,10 @@ std::optional<Range> of_op(ExprOp op, const Ranges& in, DType type) {
     case ExprOp::kMod:
       if (!fixed || b.low <= 0 || !is_int(type)) return std::nullopt;
       return Range{0, b.low - 1};
-    case ExprOp::kWhere: return Range{std::min(in[1].low, in[2].low), std::max(in[1].high, in[2].high)};
-    default: return std::nullopt;
+    case ExprOp::kWhere:
+      return Range{std::min(in[1].low, in[2].low), std::max(in[1].high, in[2].high)};
+    default:
+      return std::nullopt;
   }
 }
 

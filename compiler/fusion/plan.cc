@@ -37,8 +37,8 @@ class Planner {
     KILN_TRY(dag_, make_dag(graph_, !unfused, library(), options_.machine.gpu()));
     dag_.exact = options_.exact;
     KILN_CHECK_OK(use_library());
+    unroll_reductions(dag_);  // here too, so that a sum has the same bits in each variant
     if (!unfused) {
-      unroll_reductions(dag_);
       push_views(dag_);
       push_takes(dag_);
       refine_shapes(dag_);

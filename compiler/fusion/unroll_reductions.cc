@@ -62,7 +62,8 @@ class Unroller {
   bool is_short(size_t i) const {
     const DagNode& n = dag_.nodes[i];
     return n.kind == DagKind::kReduce && combines(n.op) != ExprOp::kInput && n.splits == 1 && !kept_[i] &&
-           !n.operands[0].is_number() && n.operand_type != DType::kI1 && terms(n) >= 1 && terms(n) <= kMostTerms;
+           !n.operands[0].is_number() && n.operand_type != DType::kI1 && numel(n.operands[0].shape) > 0 &&
+           terms(n) <= kMostTerms;
   }
 
   /// Whether what it reduces is computed from inputs for it alone: its parts then are computed apart.
