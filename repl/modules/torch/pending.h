@@ -1,6 +1,7 @@
 // The tensors of a session that are not computed yet, so that none of them sees a later change of what it reads.
 #pragma once
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "repl/script/value/value.h"
@@ -40,18 +41,23 @@ class PendingTensors {
   /// The script is about to read a clock. From the first reading on, a result that is dropped unread is computed before
   /// the next one: a script that times f() and ignores what it gives would else time nothing.
   void before_clock(Interp& in);
-  /// Takes over a result that nobody can read any more, when clocks are being read.
-  void drop(std::shared_ptr<runtime::ExprNode> result);
+  /// Takes over a result that nobody can read any more, when clocks are being read. One that was made as half of a pair
+  /// is computed if the other half is dropped as well: who takes the values of max(dim) has no use for the indices.
+  void drop(std::shared_ptr<runtime::ExprNode> result, std::optional<std::weak_ptr<runtime::ExprNode>> other_half);
   /// Computes what was dropped once it is so much that it holds memory.
   void limit_dropped(Interp& in);
 
  private:
+  struct Dropped {
+    std::shared_ptr<runtime::ExprNode> result;
+    std::optional<std::weak_ptr<runtime::ExprNode>> other_half;
+  };
   void run_dropped(Interp& in);
   /// All, those together that have operations in common and so share a plan.
   std::vector<std::vector<Ref<TensorObject>>> related() const;
 
   std::vector<TensorObject*> tensors_;
-  std::vector<std::shared_ptr<runtime::ExprNode>> dropped_;
+  std::vector<Dropped> dropped_;
   bool clock_was_read_ = false;
 };
 

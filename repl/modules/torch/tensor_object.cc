@@ -22,7 +22,7 @@ void PendingTensors::add(TensorObject& t) { tensors_.push_back(&t); }
 void PendingTensors::remove(TensorObject& t) { std::erase(tensors_, &t); }
 
 void PendingTensors::run_readers(Interp& in, const runtime::Storage* storage) {
-  if (std::any_of(dropped_.begin(), dropped_.end(), [&](const auto& e) { return Expr(e).reads(storage); }))
+  if (std::any_of(dropped_.begin(), dropped_.end(), [&](const Dropped& d) { return Expr(d.result).reads(storage); }))
     run_dropped(in);
   // Computing one takes it out of the list, and may make others leaves of what is left.
   for (size_t i = 0; i < tensors_.size();) {
@@ -52,8 +52,9 @@ void PendingTensors::before_clock(Interp& in) {
   clock_was_read_ = true;
 }
 
-void PendingTensors::drop(std::shared_ptr<runtime::ExprNode> result) {
-  if (clock_was_read_) dropped_.push_back(std::move(result));
+void PendingTensors::drop(std::shared_ptr<runtime::ExprNode> result,
+                          std::optional<std::weak_ptr<runtime::ExprNode>> other_half) {
+  if (clock_was_read_) dropped_.push_back({std::move(result), std::move(other_half)});
 }
 
 void PendingTensors::limit_dropped(Interp& in) {
@@ -62,7 +63,12 @@ void PendingTensors::limit_dropped(Interp& in) {
 }
 
 void PendingTensors::run_dropped(Interp& in) {
-  for (auto& result : std::exchange(dropped_, {})) computed(in, Expr(std::move(result)));
+  const std::vector<Dropped> all = std::exchange(dropped_, {});
+  auto is_dropped = [&](const std::weak_ptr<runtime::ExprNode>& node) {
+    return std::ranges::find(all, node.lock(), &Dropped::result) != all.end();
+  };
+  for (const Dropped& d : all)
+    if (!d.other_half || is_dropped(*d.other_half)) computed(in, Expr(d.result));
 }
 
 bool PendingTensors::has_view_of(const TensorObject& t) const {
@@ -76,7 +82,7 @@ bool PendingTensors::has_view_of(const runtime::Storage* storage) const {
 int64_t PendingTensors::count_leaves(const runtime::Storage* storage) const {
   std::vector<Expr> exprs;
   for (const TensorObject* t : tensors_) exprs.push_back(t->expr());
-  for (const auto& e : dropped_) exprs.emplace_back(e);
+  for (const Dropped& d : dropped_) exprs.emplace_back(d.result);
   return kiln::count_leaves(exprs, storage);
 }
 
@@ -205,7 +211,13 @@ TensorObject::~TensorObject() {
   if (!pending_) return;
   pending_->remove(*this);
   const bool is_part_of_another = expr_.shared().use_count() > 1;
-  if (!is_part_of_another) pending_->drop(expr_.shared());
+  if (!is_part_of_another) pending_->drop(expr_.shared(), other_half_);
+}
+
+void TensorObject::make_pair(TensorObject& a, TensorObject& b) {
+  if (!a.is_pending() || !b.is_pending()) return;
+  a.other_half_ = b.expr_.shared();
+  b.other_half_ = a.expr_.shared();
 }
 
 void TensorObject::keep_as_part(Interp& in, bool is_factor) {

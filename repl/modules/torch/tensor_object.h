@@ -80,6 +80,8 @@ class TensorObject : public Object {
   /// Called when another tensor that it is a part of is computed. Computes it first, so that its value is kept, if it
   /// is an operand of a product, or was computed as a part before and that costs more than to read it.
   void keep_as_part(Interp& in, bool is_factor);
+  /// Of two results of one operation: see PendingTensors::drop().
+  static void make_pair(TensorObject& a, TensorObject& b);
   /// Takes over the value of its expression, which was computed.
   void settle();
   /// The same, where a view of it has had it computed: its next view must be of the memory that the first one shares.
@@ -96,6 +98,7 @@ class TensorObject : public Object {
   std::shared_ptr<const void> held_;         // Expr::hold(), of what records
   std::shared_ptr<PendingTensors> pending_;  // of the session, while it is pending
   int times_computed_ = 0;                   // as a part of others, while it is pending
+  std::optional<std::weak_ptr<runtime::ExprNode>> other_half_;
 };
 
 class TensorDescriptorObject : public Object {

@@ -11,7 +11,9 @@ namespace {
 /// The two results of max(dim) and min(dim): a tuple whose parts also have names.
 class ValuesIndices : public Tuple {
  public:
-  ValuesIndices(Value values, Value indices) : Tuple({std::move(values), std::move(indices)}) {}
+  ValuesIndices(Value values, Value indices) : Tuple({std::move(values), std::move(indices)}) {
+    TensorObject::make_pair(*items[0].get<TensorObject>(), *items[1].get<TensorObject>());
+  }
   std::optional<Value> attribute(Interp&, std::string_view name) override {
     if (name == "values") return items[0];
     if (name == "indices") return items[1];

@@ -394,6 +394,16 @@ TEST_F(SessionTest, AResultThatNobodyReadsIsTimedToo) {
       "w = torch.ones(1 << 20)\nw + 1\nw.fill_(5)\nassert time.time() >= start\n");
 }
 
+TEST_F(SessionTest, OneOfTwoResultsIsNotComputedForTheOther) {
+  run("import time, torch\nfrom torch.profiler import profile\nx = torch.rand(512, 64)\nstart = time.time()\n"
+      "with profile() as p:\n    y = (x.max(1).values + 1).sum().item()\n"
+      "assert 'max_add_kernel' in str(p) and 'argmax' not in str(p), str(p)\n"
+      "with profile() as p:\n    y = (x.max(1)[1] + 1).sum().item()\n"
+      "assert ' max_' not in str(p) and 'argmax_add_kernel' in str(p), str(p)\n"
+      "with profile() as p:\n    x.min(1)\n    torch.cuda.synchronize()\n"
+      "assert 'argmin_kernel' in str(p), str(p)\n");
+}
+
 TEST_F(SessionTest, ContainersThatHoldThemselvesAreShownOnce) {
   run("a = [1]\na.append(a)\na.append(a)\nd = {}\nd['a'] = d\nd['b'] = (d, a)\nprint(a, d)\n"
       "b = []\nprint([b, b])\n");
