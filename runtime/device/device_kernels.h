@@ -10,7 +10,7 @@
 namespace kiln::runtime {
 
 /// From this many bytes on, a kernel is worth its compilation; below, the work is done on the host and copied.
-inline constexpr int64_t kDeviceKernelBytes = 1 << 20;
+inline constexpr int64_t kDeviceKernelBytes = 1 << 14;
 /// The highest rank that copy_on_device takes for certain; a higher one only when dimensions can be joined.
 inline constexpr int kDeviceCopyRank = 5;
 

@@ -1,6 +1,7 @@
 #include "repl/modules/torch/memory_order.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace kiln::script {
 
@@ -15,6 +16,19 @@ bool is_dense(const Tensor& t) {
     step *= t.shape()[d];
   }
   return t.numel() > 0;
+}
+
+std::vector<int> memory_order(const Tensor& t) {
+  std::vector<int> order(t.shape().size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](int d) { return t.strides()[static_cast<size_t>(d)]; });
+  return order;
+}
+
+std::vector<int> inverse(const std::vector<int>& order) {
+  std::vector<int> out(order.size());
+  for (size_t i = 0; i < order.size(); ++i) out[static_cast<size_t>(order[i])] = static_cast<int>(i);
+  return out;
 }
 
 Tensor in_memory_order(Interp& in, const Tensor& t, const std::function<Result<Tensor>(const Tensor&)>& make) {

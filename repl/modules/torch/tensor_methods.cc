@@ -183,10 +183,10 @@ Value expand(Interp& in, NativeArgs& a) {
 Value converted(Interp& in, const Value& v, DType dtype) {
   auto* t = v.get<TensorObject>();
   if (t->dtype() == dtype) return v;
-  // One whose memory is in another order keeps that order, which a result of an expression would not. What is to be
-  // stored in place lies in row-major order.
-  if (!t->is_node() && !t->is_pending() && !t->tensor(in).is_contiguous())
-    return wrap(in_memory_order(in, t->tensor(in), [&](const Tensor& from) { return from.to(dtype); }));
+  // One whose memory is in another order keeps that order, which a result of an expression would not.
+  if (!t->is_node() && !t->is_pending() && !t->tensor(in).is_contiguous() && is_dense(t->tensor(in)))
+    return permuted(in, converted(in, permuted(in, v, memory_order(t->tensor(in))), dtype),
+                    inverse(memory_order(t->tensor(in))));
   ExprAttributes attributes;
   attributes.dtype = dtype;
   return compute(in, ExprOp::kCast, {v}, std::move(attributes));

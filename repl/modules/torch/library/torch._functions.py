@@ -188,14 +188,41 @@ def column_stack(tensors):
     return torch.cat([t.reshape(-1, 1) if t.ndim <= 1 else t for t in tensors], 1)
 
 
+def _triangle(row, col, offset, backwards, device):
+    """Rows and columns of the elements on and below a diagonal, in order: how many these are follows from the sizes, so
+    that no device is asked. `backwards`: numbered from the last element, and from the last row and column."""
+    if row < 0 or col < 0:
+        raise RuntimeError(f"a triangle of {row} x {col} elements")
+    empty = min(max(-offset, 0), row)  # rows above
+    first = min(max(offset + empty + 1, 0), col)  # elements of the first row that has some
+    growing = max(min(col - first, row - empty), 0) if first > 0 else 0  # rows each an element longer than the last
+    slope = growing * (2 * first + growing - 1) // 2  # elements of these
+    full = (row - empty - growing) * first if growing == 0 else (row - empty - growing) * col
+    if first == 0:
+        slope = full = 0
+    length = col if growing > 0 else first
+    n = slope + full
+    place = _kiln.iota(n, torch.empty((0,), device=device), torch.int64)
+    if backwards:
+        place = n - 1 - place
+    # Row r begins at r·first + r·(r-1)/2: r is the largest number for which that is no more than the place.
+    b = 2 * first - 1
+    r = ((((b * b + 8 * place).double().sqrt() - b) * 0.5).floor()).to(torch.int64)
+    inside = place < slope
+    rest = place - slope
+    r = torch.where(inside, r, growing + rest // max(length, 1))
+    c = torch.where(inside, place - r * (b + r) // 2, rest % max(length, 1))
+    r = r + empty
+    return [row - 1 - r, col - 1 - c] if backwards else [r, c]
+
+
 def tril_indices(row, col, offset=0, *, dtype=None, device=None):
-    mask = torch.ones((row, col), dtype=torch.bool, device=device).tril(offset)
-    return torch.stack(list(_kiln.nonzero(mask))).to(dtype or torch.int64)
+    return torch.stack(_triangle(row, col, offset, False, device)).to(dtype or torch.int64)
 
 
 def triu_indices(row, col, offset=0, *, dtype=None, device=None):
-    mask = torch.ones((row, col), dtype=torch.bool, device=device).triu(offset)
-    return torch.stack(list(_kiln.nonzero(mask))).to(dtype or torch.int64)
+    # Turned by half a circle, what is above a diagonal is below it.
+    return torch.stack(_triangle(row, col, col - row - offset, True, device)).to(dtype or torch.int64)
 
 
 # --- products
