@@ -215,6 +215,7 @@ class Builder {
       case ExprKind::kPlace:
         if (n.op == ExprOp::kScatterAdd)
           return error(ErrorKind::kUnsupported, "scatter_add is a kernel of its own, between two plans");
+        if (n.op == ExprOp::kFull) return full(n);
         return n.op == ExprOp::kIota ? index_along(n.shape, 0, n.dtype) : take(n, in);
       case ExprKind::kPointwise:
         return elements(n, std::move(in));
@@ -328,7 +329,36 @@ class Builder {
     return std::nullopt;
   }
 
+  /// A node without a tensor to read, of which operations with tensors read the number.
+  Operand full(const Node& n) {
+    Operand value;
+    value.number = n.attributes.value;
+    DagNode d;
+    d.kind = DagKind::kPointwise;
+    d.op = ExprOp::kCast;
+    d.operand_type = d.number_type = register_type(n.dtype);
+    d.dtype = n.dtype;
+    d.shape = n.shape;
+    d.operands = {expanded(cast(value, n.dtype), n.shape)};
+    d.name = "full";
+    return add(std::move(d));
+  }
+
+  /// The number that all elements of an operand are, where that is known.
+  std::optional<Operand> number_of(const Operand& o) const {
+    if (o.is_number()) return std::nullopt;
+    const DagNode& n = dag_.nodes[at(o.node)];
+    if (n.kind != DagKind::kPointwise || n.op != ExprOp::kCast || !n.operands[0].is_literal()) return std::nullopt;
+    Operand value = n.operands[0];
+    value.shape = o.shape;
+    value.strides.assign(o.shape.size(), 0);
+    return value;
+  }
+
   Result<Operand> elements(const Node& n, std::vector<Operand> in) {
+    const bool reads = std::ranges::any_of(in, [&](const Operand& o) { return !o.is_number() && !number_of(o); });
+    for (Operand& o : in)
+      if (const auto value = number_of(o); value && reads) o = *value;
     bool numbers = true;
     for (const Operand& o : in) numbers = numbers && o.is_number();
     if (numbers) return error(ErrorKind::kUnsupported, "{} of numbers alone: one operand must be a tensor", name(n.op));

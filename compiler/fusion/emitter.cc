@@ -596,6 +596,10 @@ Text Emitter::call(const DagNode& n, int node, std::vector<Text> in) {
 Text Emitter::apply(const DagNode& n, int node, std::vector<Text> in) {
   if (n.op == ExprOp::kCall) return call(n, node, std::move(in));
   const DType type = n.operand_type;
+  if (n.op == ExprOp::kCast && n.operands[0].is_literal()) {
+    in[0].text = fmt::format("tl.full([], {}, {})", in[0].text, type_name(in[0].type)), in[0].binds = 10;
+    in[0].number = false;
+  }
   if (n.op == ExprOp::kCast) return in[0].type == n.dtype ? in[0] : converted(in[0], register_type(n.dtype));
   const ExprOpInfo& row = info(n.op);
   std::string pattern(pattern_of(row, n, dag_.exact || uses_[at(node)] == 0));

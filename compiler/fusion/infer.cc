@@ -239,6 +239,15 @@ Result<Node> iota(Node out) {
   return out;
 }
 
+Result<Node> full(Node out) {
+  const ExprAttributes& a = out.attributes;
+  out.dtype = a.dtype.value_or(DType::kF32);
+  if (std::ranges::any_of(a.shape, [](int64_t d) { return d < 0; }))
+    return error(ErrorKind::kType, "full of negative dimensions");
+  out.shape = a.shape;
+  return out;
+}
+
 /// The result has the dimensions of the first operand, along some of which the others say where to look.
 Result<Node> take(Operands in, Node out) {
   ExprAttributes& a = out.attributes;
@@ -401,7 +410,8 @@ Result<Node> infer_any(ExprOp op, Operands in, std::span<const int> positions, E
   const ExprOpInfo& row_of = info(op);
   if (row_of.arity != ExprOpInfo::kAnyNumber && static_cast<size_t>(row_of.arity) != in.size())
     return error(ErrorKind::kType, "{} takes {} operands, got {}", name(op), row_of.arity, in.size());
-  if (in.empty() && op != ExprOp::kIota) return error(ErrorKind::kType, "{} needs an operand", name(op));
+  if (in.empty() && op != ExprOp::kIota && op != ExprOp::kFull)
+    return error(ErrorKind::kType, "{} needs an operand", name(op));
   KILN_ASSERT(in.size() == positions.size(), "{}: {} operands at {} positions", name(op), in.size(), positions.size());
   Node out;
   out.op = op;
@@ -415,6 +425,7 @@ Result<Node> infer_any(ExprOp op, Operands in, std::span<const int> positions, E
       return view(op, *in[0], std::move(out));
     case ExprKind::kPlace:
       if (op == ExprOp::kScatterAdd) return scatter_add(in, std::move(out));
+      if (op == ExprOp::kFull) return full(std::move(out));
       return op == ExprOp::kIota ? iota(std::move(out)) : take(in, std::move(out));
     case ExprKind::kReduce:
       return reduce(op, *in[0], std::move(out));

@@ -37,6 +37,9 @@ class Expr {
   static Expr scalar(std::variant<bool, int64_t, double> value);
   /// 0, 1, … n - 1, of an integer dtype. No memory is read for it.
   static Expr iota(const Device& device, int64_t n, DType dtype = DType::kI64);
+  /// A tensor of one value, rounded to the dtype. What is made of it reads no memory either.
+  static Expr full(const Device& device, std::vector<int64_t> shape, std::variant<bool, int64_t, double> value,
+                   DType dtype);
 
   explicit operator bool() const { return node_ != nullptr; }
   DType dtype() const;

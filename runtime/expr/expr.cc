@@ -95,6 +95,10 @@ void append_attributes(const fusion::Node& n, bool is_argument, KeyText& key) {
   key.words(a.steps);
   key.words(a.axes);
   key.byte(a.keepdim + 2 * a.tf32 + 4 * a.any_outside);
+  if (n.op == ExprOp::kFull) {
+    key.byte(static_cast<int>(a.value.index()));
+    key.word(bits_of(a.value));
+  }
   key.word(std::bit_cast<int64_t>(a.correction));
   key.word(std::bit_cast<int64_t>(a.eps));
   if (!a.function) return;
@@ -180,6 +184,14 @@ std::string ExprWalk::key() const {
   return std::move(key.text_);
 }
 
+Result<Tensor> fill(ExprNode& n) {
+  const fusion::Number& number = n.node.attributes.value;
+  const FillValue value = std::visit([](auto v) { return FillValue(v); }, number);
+  KILN_TRY(Tensor filled, Tensor::full(n.device, n.node.dtype, n.node.shape, value));
+  n.set_value(filled);
+  return filled;
+}
+
 std::optional<Tensor> view_of(const Tensor& base, const fusion::Node& node) {
   const ExprAttributes& a = node.attributes;
   std::vector<int64_t> shape = node.shape, strides;
@@ -229,6 +241,17 @@ Expr Expr::iota(const Device& device, int64_t n, DType dtype) {
   node->node.op = ExprOp::kIota;
   node->node.dtype = dtype;
   node->node.shape = node->node.attributes.shape = {n};
+  node->device = device;
+  return Expr(std::move(node));
+}
+
+Expr Expr::full(const Device& device, std::vector<int64_t> shape, std::variant<bool, int64_t, double> value,
+                DType dtype) {
+  auto node = std::make_shared<ExprNode>();
+  node->node.op = ExprOp::kFull;
+  node->node.dtype = dtype;
+  node->node.attributes.value = value;
+  node->node.shape = node->node.attributes.shape = std::move(shape);
   node->device = device;
   return Expr(std::move(node));
 }
@@ -322,7 +345,9 @@ bool Expr::is_cheap_again() const {
   for (const ExprNode* n : walk.order) {
     if (!n->is_pending()) continue;
     const ExprKind kind = info(n->node.op).kind;
-    if (kind != ExprKind::kPointwise && kind != ExprKind::kView && n->node.op != ExprOp::kIota) return false;
+    if (kind != ExprKind::kPointwise && kind != ExprKind::kView && n->node.op != ExprOp::kIota &&
+        n->node.op != ExprOp::kFull)
+      return false;
     flop += info(n->node.op).flop;
   }
   for (const ExprNode* leaf : walk.leaves) bytes += leaf->value.numel() * size_of(leaf->value.dtype());

@@ -89,6 +89,7 @@ Rule rule_of(ExprOp op) {
     case ExprOp::kInput:
     case ExprOp::kScalar:
     case ExprOp::kIota:
+    case ExprOp::kFull:
     case ExprOp::kEq:
     case ExprOp::kNe:
     case ExprOp::kLt:

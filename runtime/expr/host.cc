@@ -158,6 +158,7 @@ class Evaluation {
         return view(n.node, in[0]);
       case ExprKind::kPlace:
         if (n.node.op == ExprOp::kScatterAdd) return scatter_add(n.node, in);
+        if (n.node.op == ExprOp::kFull) return full(n.node);
         return n.node.op == ExprOp::kIota ? iota(n.node) : take(n.node, in);
       case ExprKind::kPointwise:
         return pointwise(n, in);
@@ -220,6 +221,19 @@ class Evaluation {
     out.ints.resize(count(n.shape));
     std::iota(out.ints.begin(), out.ints.end(), int64_t{0});
     settle(out.ints, n.dtype);
+    return out;
+  }
+
+  static HostArray full(const Node& n) {
+    HostArray one = scalar(n), out{n.dtype, n.shape, {}, {}};
+    const double value = one.is_float() ? one.floats[0] : static_cast<double>(one.ints[0]);
+    if (out.is_float()) {
+      out.floats.assign(count(n.shape), value);
+      settle(out.floats, n.dtype);
+    } else {
+      out.ints.assign(count(n.shape), one.is_float() ? static_cast<int64_t>(value) : one.ints[0]);
+      settle(out.ints, n.dtype);
+    }
     return out;
   }
 
@@ -391,12 +405,12 @@ class Evaluation {
 
   /// Whether its value depends on the order of additions, which is the kernel's.
   bool adds_up(const ExprNode& n) const {
-    if (with_error_ || !is_float(n.node.dtype) || count(n.operands[0]->node.shape) == 0 || count(n.node.shape) == 0)
-      return false;
     const ExprOp op = n.node.op;
     const ExprKind kind = info(op).kind;
-    return op == ExprOp::kSum || op == ExprOp::kMean || op == ExprOp::kVar || op == ExprOp::kScatterAdd ||
-           kind == ExprKind::kRow || kind == ExprKind::kMatmul;
+    const bool sums = op == ExprOp::kSum || op == ExprOp::kMean || op == ExprOp::kVar || op == ExprOp::kScatterAdd ||
+                      kind == ExprKind::kRow || kind == ExprKind::kMatmul;
+    return sums && !with_error_ && is_float(n.node.dtype) && count(n.operands[0]->node.shape) > 0 &&
+           count(n.node.shape) > 0;
   }
 
   /// One operation by its kernel.
@@ -785,11 +799,19 @@ Result<Tensor> run_on_host(const Expr& expr) {
   if (!expr || expr.is_scalar()) return error(ErrorKind::kValue, "only an expression with a tensor in it can be run");
   ExprNode& n = *expr.node();
   if (n.value) return n.value;
+  if (n.node.op == ExprOp::kFull) return fill(n);
   if (const Tensor from = n.node.op == ExprOp::kCast ? n.operands[0]->value : Tensor();
       from && from.dtype() == n.node.dtype && !from.is_contiguous()) {  // a copy keeps all bits, those of NaNs too
     KILN_TRY(Tensor copy, from.contiguous());
     n.set_value(copy);
     return copy;
+  }
+  if (info(n.node.op).kind == ExprKind::kView) {  // shares the memory of what it is a view of, as in run()
+    KILN_TRY(Tensor base, run_on_host(Expr(n.operands[0])));
+    if (auto viewed = view_of(base, n.node)) {
+      n.set_value(*viewed);
+      return *viewed;
+    }
   }
   KILN_TRY(HostArray values, evaluate(n));
   KILN_TRY(Tensor t, host_tensor(n.device, n.node.dtype, values));

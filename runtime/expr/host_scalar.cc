@@ -143,6 +143,7 @@ void host_floats(ExprOp op, const double* const* in, double* out, size_t n) {
     case ExprOp::kReshape:
     case ExprOp::kSlice:
     case ExprOp::kIota:
+    case ExprOp::kFull:
     case ExprOp::kTake:
     case ExprOp::kScatterAdd:
     case ExprOp::kSum:
@@ -280,6 +281,7 @@ void host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out, s
     case ExprOp::kReshape:
     case ExprOp::kSlice:
     case ExprOp::kIota:
+    case ExprOp::kFull:
     case ExprOp::kTake:
     case ExprOp::kScatterAdd:
     case ExprOp::kSum:

@@ -65,6 +65,9 @@ struct ExprWalk {
 /// The same elements of the same memory.
 bool same_tensor(const Tensor& a, const Tensor& b);
 
+/// The value of a kFull.
+Result<Tensor> fill(ExprNode& n);
+
 /// A leaf's strided view under one operation of kind kView; nullopt when the operation has to copy.
 std::optional<Tensor> view_of(const Tensor& base, const fusion::Node& node);
 

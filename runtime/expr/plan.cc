@@ -303,7 +303,9 @@ Status run_together(std::span<const Expr> exprs, ExprVariant variant) {
   for (const Expr& e : exprs) {
     ExprNode* n = e.node();
     while (n->is_pending() && info(n->node.op).kind == ExprKind::kView) n = n->operands[0].get();
-    if (!n->is_pending() || is_plain_conversion(*n) || std::ranges::find(roots, n) != roots.end()) continue;
+    if (!n->is_pending() || n->node.op == ExprOp::kFull || is_plain_conversion(*n) ||
+        std::ranges::find(roots, n) != roots.end())
+      continue;
     roots.push_back(n);
   }
   if (roots.size() > 1) {
@@ -321,6 +323,7 @@ Result<Tensor> run(const Expr& expr, ExprVariant variant) {
   if (!expr || expr.is_scalar()) return error(ErrorKind::kValue, "only an expression with a tensor in it can be run");
   ExprNode& n = *expr.node();
   if (n.value) return n.value;
+  if (n.node.op == ExprOp::kFull) return fill(n);
   if (is_plain_conversion(n)) {
     KILN_TRY(Tensor converted, n.operands[0]->value.to(n.node.dtype));
     n.set_value(converted);

@@ -40,16 +40,30 @@ Expr applied(Interp& in, ExprOp op, std::initializer_list<Expr> operands, ExprAt
   return taken(in, apply(op, operands, std::move(attributes)));
 }
 
+bool is_for_host(Interp& in, const Expr& expr) {
+  return !torch_state(in).always_lazy && expr.most_elements() < kLazyElements;
+}
+
 Value settled(Interp& in, const Expr& made) {
   const Expr expr = torch_state(in).no_grad ? detached(made) : made;
   auto value = [&](const Tensor& t) { return expr.records() ? Value(make<TensorObject>(in, expr)) : wrap(t); };
   if (const Tensor* t = expr.tensor()) return value(*t);
-  if (!torch_state(in).always_lazy && expr.most_elements() < kLazyElements) return value(taken(in, run_on_host(expr)));
+  if (is_for_host(in, expr) && !expr.device().is_cuda()) return value(taken(in, run_on_host(expr)));
   auto t = make<TensorObject>(in, expr);
   // Gradients were made at once, however many operations they are; what comes after them counts.
   const int most = expr.records() ? kMostRecordedOperations : kMostPendingOperations;
   if (expr.operations() >= most + expr.gradient_operations()) t->tensor(in);
   return t;
+}
+
+Value filled_tensor(Interp& in, const Device& device, DType dtype, Shape shape, FillValue value) {
+  double bytes = size_of(dtype);
+  for (int64_t d : shape) bytes *= static_cast<double>(d);
+  constexpr double kMostWaiting = 0x1p40;  // of more it is said at once that no memory holds it
+  if ((!device.is_cuda() && !torch_state(in).always_lazy) || bytes <= 0 || bytes > kMostWaiting)
+    return wrap(taken(in, Tensor::full(device, dtype, shape, value)));
+  if (value.is_integer) return settled(in, Expr::full(device, std::move(shape), value.integer, dtype));
+  return settled(in, Expr::full(device, std::move(shape), value.real, dtype));
 }
 
 Value detached_value(Interp& in, TensorObject& t) {

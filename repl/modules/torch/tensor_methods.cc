@@ -389,7 +389,8 @@ Value new_filled(Interp& in, NativeArgs& a, std::optional<double> value) {
   Shape shape = shape_of(in, rest_of(a[0]));
   DType dtype = dtype_of(in, a[1], self_object(a).dtype());
   Device device = a[2].missing() || a[2].is_none() ? self_object(a).device() : device_of(in, a[2]);
-  return wrap(taken(in, value ? Tensor::full(device, dtype, shape, *value) : Tensor::empty(device, dtype, shape)));
+  if (value) return filled_tensor(in, device, dtype, std::move(shape), *value);
+  return wrap(taken(in, Tensor::empty(device, dtype, shape)));
 }
 Value new_empty(Interp& in, NativeArgs& a) { return new_filled(in, a, std::nullopt); }
 Value new_zeros(Interp& in, NativeArgs& a) { return new_filled(in, a, 0.0); }

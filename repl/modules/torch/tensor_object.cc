@@ -39,7 +39,7 @@ void PendingTensors::run_readers(Interp& in, const runtime::Storage* storage) {
 namespace {
 
 Tensor computed(Interp& in, const Expr& expr) {
-  auto result = run(expr);
+  auto result = is_for_host(in, expr) ? run_on_host(expr) : run(expr);
   // What no kernel is written for is computed as small tensors are.
   if (!result.ok() && result.error().kind == ErrorKind::kUnsupported) result = run_on_host(expr);
   return taken(in, std::move(result));
@@ -99,10 +99,11 @@ void PendingTensors::store(Interp& in, std::vector<Ref<TensorObject>> together) 
   }
   std::vector<ExprStore> stores;
   for (const auto& t : together) stores.push_back({t->expr(), t->is_store() ? t->home() : Tensor()});
-  const Status done = run_into(stores);
-  if (!done.ok()) {
-    if (done.error().kind != ErrorKind::kUnsupported) checked(in, done);
-    // What no kernel is written for is computed one by one, before any is stored.
+  const bool on_host = std::ranges::all_of(stores, [&](const ExprStore& s) { return is_for_host(in, s.value); });
+  const Status done = on_host ? Status() : run_into(stores);
+  if (on_host || !done.ok()) {
+    if (!on_host && done.error().kind != ErrorKind::kUnsupported) checked(in, done);
+    // What is small, or no kernel is written for, is computed one by one, before any is stored.
     for (const ExprStore& s : stores) computed(in, s.value);
     for (const ExprStore& s : stores)
       if (s.to) checked(in, s.to.copy_from(*s.value.tensor()));
@@ -120,7 +121,8 @@ void PendingTensors::run_all(Interp& in) {
     }
     std::vector<Expr> exprs;
     for (const auto& t : together) exprs.push_back(t->expr());
-    if (exprs.size() > 1 && run_together(exprs).ok())
+    const bool on_host = std::ranges::all_of(exprs, [&](const Expr& e) { return is_for_host(in, e); });
+    if (exprs.size() > 1 && !on_host && run_together(exprs).ok())
       for (const auto& t : together) t->settle();
     else
       for (const auto& t : together) t->tensor(in);  // alone: with its own error, or on the host

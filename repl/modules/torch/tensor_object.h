@@ -158,8 +158,9 @@ Tensor expanded(Interp& in, const Tensor& t, const Shape& shape);
 // --- expressions (tensor_expr.cc)
 // ------------------------------------------------------------------------------------
 
-/// Below this many elements, of all that takes part, an operation is computed at once on the host: a kernel's
-/// compilation takes some 10 ms, which a script of many small tensors would pay for each operation.
+/// Below this many elements, of all that takes part, an operation is computed on the host: a kernel's compilation takes
+/// some 10 ms, which a script of many small tensors would pay for each operation. On the CPU it is computed at once. On
+/// a GPU it waits as others do, so that a chain of operations copies elements to the host and back once.
 inline constexpr int64_t kLazyElements = 4096;
 /// A pending tensor is computed when it has grown to this many operations: a loop that never looks at its tensors must
 /// not make an expression without end.
@@ -196,7 +197,13 @@ void fail_if_shared(Interp& in, const Tensor& to);
 Value detached_value(Interp& in, TensorObject& t);
 /// A tensor or number as an operand.
 std::optional<Expr> operand_of(const Value& v);
-/// The operation on tensors and numbers: computed at once when all is small, else pending. Errors show both shapes.
+/// A tensor of one value; on a GPU, and while a graph is captured, part of what is made of it until someone needs its
+/// memory.
+Value filled_tensor(Interp& in, const Device& device, DType dtype, Shape shape, FillValue value);
+/// Whether all that takes part is so small that the host computes it: kernels take longer to compile.
+bool is_for_host(Interp& in, const Expr& expr);
+/// The operation on tensors and numbers: computed at once when all is small and on the CPU, else pending. Errors show
+/// both shapes.
 Value compute(Interp& in, ExprOp op, std::span<const Value> operands, ExprAttributes attributes = {});
 Value compute(Interp& in, ExprOp op, std::initializer_list<Value> operands, ExprAttributes attributes = {});
 /// For operations that are made of several: each step, and what becomes of the last.

@@ -83,8 +83,7 @@ Value randperm(Interp& in, NativeArgs& a) {
 
 Value filled(Interp& in, NativeArgs& a, double value) {
   return grad_flag(
-      in, wrap(taken(in, Tensor::full(device_of(in, a[3]), dtype_of_args(in, a), size_of_args(in, a[0], a[1]), value))),
-      a[4]);
+      in, filled_tensor(in, device_of(in, a[3]), dtype_of_args(in, a), size_of_args(in, a[0], a[1]), value), a[4]);
 }
 Value zeros(Interp& in, NativeArgs& a) { return filled(in, a, 0); }
 Value ones(Interp& in, NativeArgs& a) { return filled(in, a, 1); }
@@ -105,29 +104,35 @@ Value empty_strided(Interp& in, NativeArgs& a) {
 Value full(Interp& in, NativeArgs& a) {
   DType natural = a[1].is_float() ? DType::kF32 : a[1].is_bool() ? DType::kI1 : DType::kI64;
   const DType dtype = dtype_of(in, a[2], natural);
-  return wrap(taken(in, Tensor::full(device_of(in, a[3]), dtype, shape_of(in, {a[0]}),
-                                     fill_value(in, a[1], dtype, "full()'s value"))));
+  return filled_tensor(in, device_of(in, a[3]), dtype, shape_of(in, {a[0]}),
+                       fill_value(in, a[1], dtype, "full()'s value"));
 }
 
 /// A tensor with another's shape and order in memory, and its dtype and device where the arguments from `options` on
-/// name no others.
+/// name no others. `value`: what all its elements are, as `make` has them.
 Value like(Interp& in, NativeArgs& a, size_t options,
-           const std::function<Result<Tensor>(const Device&, DType, std::span<const int64_t> shape)>& make) {
+           const std::function<Result<Tensor>(const Device&, DType, std::span<const int64_t> shape)>& make,
+           std::optional<FillValue> value = std::nullopt) {
   auto* t = a[0].get<TensorObject>();
   if (!t) in.fail(ErrorKind::kType, "the first argument needs to be a tensor, got '{}'", in.type_name(a[0]));
   const Device device =
       a[options + 1].missing() || a[options + 1].is_none() ? t->device() : device_of(in, a[options + 1]);
   const DType dtype = dtype_of(in, a[options], t->dtype());
+  if (value && (t->is_pending() || t->tensor(in).is_contiguous()))
+    return filled_tensor(in, device, dtype, {t->shape().begin(), t->shape().end()}, *value);
   if (t->is_pending()) return wrap(taken(in, make(device, dtype, t->shape())));
   return wrap(in_memory_order(in, t->tensor(in), [&](const Tensor& of) { return make(device, dtype, of.shape()); }));
 }
 Value empty_like(Interp& in, NativeArgs& a) { return like(in, a, 1, &Tensor::empty); }
-Value zeros_like(Interp& in, NativeArgs& a) { return like(in, a, 1, &Tensor::zeros); }
 Value filled_like(Interp& in, NativeArgs& a, size_t options, FillValue value) {
-  return like(in, a, options, [&](const Device& device, DType dtype, std::span<const int64_t> shape) {
-    return Tensor::full(device, dtype, shape, value);
-  });
+  return like(
+      in, a, options,
+      [&](const Device& device, DType dtype, std::span<const int64_t> shape) {
+        return Tensor::full(device, dtype, shape, value);
+      },
+      value);
 }
+Value zeros_like(Interp& in, NativeArgs& a) { return filled_like(in, a, 1, 0); }
 Value ones_like(Interp& in, NativeArgs& a) { return filled_like(in, a, 1, 1); }
 Value full_like(Interp& in, NativeArgs& a) {
   auto* t = a[0].get<TensorObject>();

@@ -191,6 +191,7 @@ double apply(ExprOp op, DType dtype, const std::vector<double>& x) {
     case ExprOp::kReshape:
     case ExprOp::kSlice:
     case ExprOp::kIota:
+    case ExprOp::kFull:
     case ExprOp::kTake:
     case ExprOp::kScatterAdd:
     case ExprOp::kSum:
@@ -296,6 +297,10 @@ class Evaluator {
     for (size_t i = 0; i < out.value.size(); ++i) {
       if (n.op == ExprOp::kIota) {
         out.value[i] = stored(n.dtype, static_cast<double>(i));
+        continue;
+      }
+      if (n.op == ExprOp::kFull) {
+        out.value[i] = stored(n.dtype, std::visit([](auto v) { return static_cast<double>(v); }, n.attributes.value));
         continue;
       }
       const Shape c = coordinates(static_cast<int64_t>(i), n.shape);

@@ -127,7 +127,13 @@ class Generator {
     const int x = tensor();
     const Shape shape = node(x).shape;
     ExprAttributes a;
-    switch (pick(13)) {
+    switch (pick(14)) {
+      case 13:
+        a.shape = part();
+        a.value = static_cast<double>(pick(9)) / 4;
+        a.dtype = kTypes[pick(std::size(kTypes))];
+        make(ExprOp::kFull, {}, a);
+        break;
       case 12:
         take(x, shape);
         break;

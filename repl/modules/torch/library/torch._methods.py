@@ -99,13 +99,18 @@ def _positions(self, dim, index):
     return torch.where((index >= 0) & (index < self.shape[dim]), out, -1)
 
 
+_FEW_PLACES = 4  # of a row, to be compared with each of its elements while the tensor is not computed yet
+
+
 def _scattered(self, dim, index, src, how, include_self=True):
     dim = _tensor._dim(dim, self.ndim)
     if index.dtype not in (torch.int64, torch.int32):
         raise RuntimeError(f"places are of int64 or int32, not {index.dtype}")
     if index.numel() == 0:
         return self
-    _kiln.runs_kernels(self)  # before it is viewed
+    waiting = self.is_lazy()
+    if not waiting:
+        _kiln.runs_kernels(self)  # before it is viewed
     x = self.view(1) if self.ndim == 0 else self
     i = index.reshape(1) if index.ndim == 0 else index
     if not isinstance(src, torch.Tensor):
@@ -120,6 +125,15 @@ def _scattered(self, dim, index, src, how, include_self=True):
             raise RuntimeError(f"places of {tuple(i.shape)} do not fit {tuple(x.shape)} and {tuple(src.shape)}")
     _kiln.check_places(i, x.shape[dim], dim, False)
     src = src[tuple(slice(0, n) for n in i.shape)]
+    if waiting and how == "set" and i.shape[dim] <= _FEW_PLACES and all(d == dim or i.shape[d] == x.shape[d]
+                                                                        for d in range(x.ndim)):
+        at = _tensor._along(_kiln.iota(x.shape[dim], x, i.dtype), dim, x.ndim)
+        value = x
+        for k in range(i.shape[dim]):
+            value = torch.where(at == i.narrow(dim, k, 1), src.narrow(dim, k, 1), value)
+        return self.copy_(value.reshape(self.shape))
+    _kiln.runs_kernels(self)  # before it is viewed
+    x = self.view(1) if self.ndim == 0 else self
     whole = all(d == dim or i.shape[d] == x.shape[d] for d in range(x.ndim))
     if not include_self:
         _put(x, dim, i, whole, torch.full((), _neutral(x.dtype, how), dtype=x.dtype, device=x.device), "set")

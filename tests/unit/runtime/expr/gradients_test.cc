@@ -298,11 +298,11 @@ TEST(Gradients, EveryOperationHasARuleOrIsRefused) {
   const std::set<ExprOp> refused = {ExprOp::kFloorDiv, ExprOp::kCall};
   // Steps, whose gradient is zero, and what gives no floats.
   const std::set<ExprOp> nothing = {
-      ExprOp::kFloor,      ExprOp::kCeil,   ExprOp::kRound, ExprOp::kTrunc,      ExprOp::kInput,
-      ExprOp::kScalar,     ExprOp::kIota,   ExprOp::kEq,    ExprOp::kNe,         ExprOp::kLt,
-      ExprOp::kLe,         ExprOp::kGt,     ExprOp::kGe,    ExprOp::kLogicalAnd, ExprOp::kLogicalOr,
-      ExprOp::kLogicalNot, ExprOp::kBitAnd, ExprOp::kBitOr, ExprOp::kBitXor,     ExprOp::kBitNot,
-      ExprOp::kShl,        ExprOp::kShr,    ExprOp::kIsNan, ExprOp::kArgMax,     ExprOp::kArgMin};
+      ExprOp::kFloor,  ExprOp::kCeil,   ExprOp::kRound,      ExprOp::kTrunc,     ExprOp::kInput,      ExprOp::kScalar,
+      ExprOp::kIota,   ExprOp::kFull,   ExprOp::kEq,         ExprOp::kNe,        ExprOp::kLt,         ExprOp::kLe,
+      ExprOp::kGt,     ExprOp::kGe,     ExprOp::kLogicalAnd, ExprOp::kLogicalOr, ExprOp::kLogicalNot, ExprOp::kBitAnd,
+      ExprOp::kBitOr,  ExprOp::kBitXor, ExprOp::kBitNot,     ExprOp::kShl,       ExprOp::kShr,        ExprOp::kIsNan,
+      ExprOp::kArgMax, ExprOp::kArgMin};
   for (int i = 0; i < kNumExprOps; ++i) {
     const auto o = static_cast<ExprOp>(i);
     EXPECT_EQ(no_gradient_of(o).has_value(), refused.contains(o)) << name(o);
