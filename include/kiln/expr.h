@@ -85,6 +85,8 @@ class Expr {
     bool is_factor;
   };
   std::vector<Part> pending_parts() const;
+  /// The memory of the tensors with as many elements as the result that it is computed from.
+  std::vector<const runtime::Storage*> read_in_full() const;
   runtime::ExprNode* node() const { return node_.get(); }
   const std::shared_ptr<runtime::ExprNode>& shared() const { return node_; }
   explicit Expr(std::shared_ptr<runtime::ExprNode> node) : node_(std::move(node)) {}

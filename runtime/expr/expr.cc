@@ -376,6 +376,14 @@ std::vector<Expr::Part> Expr::pending_parts() const {
   return parts;
 }
 
+std::vector<const Storage*> Expr::read_in_full() const {
+  ExprWalk walk(*node_);
+  std::vector<const Storage*> out;
+  for (const ExprNode* leaf : walk.leaves)
+    if (leaf->value.numel() == numel()) out.push_back(leaf->value.storage().get());
+  return out;
+}
+
 Result<Expr> apply(ExprOp op, std::span<const Expr> operands, ExprAttributes attributes) {
   auto node = std::make_shared<ExprNode>();
   std::vector<const fusion::Node*> nodes;

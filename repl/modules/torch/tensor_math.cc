@@ -36,10 +36,6 @@ std::vector<T> load(Interp& in, const Tensor& t, const Shape& shape, DType as) {
 template <class T>
 Tensor store(Interp& in, const Device& device, DType dtype, const Shape& shape, const std::vector<T>& values,
              DType as) {
-  // One number is a fill and no copy, so that a graph may capture torch.tensor(2.5).
-  const bool wide =
-      as == DType::kF64 ? dtype == DType::kF32 || dtype == DType::kF64 : dtype == DType::kI32 || dtype == DType::kI64;
-  if (values.size() == 1 && device.is_cuda() && wide) return taken(in, Tensor::full(device, dtype, shape, values[0]));
   std::vector<std::byte> bytes(values.size() * static_cast<size_t>(size_of(dtype)));
   runtime::convert_elements(as, values.data(), dtype, bytes.data(), static_cast<int64_t>(values.size()));
   return taken(in, Tensor::from_host(device, dtype, shape, bytes.data(), bytes.size()));

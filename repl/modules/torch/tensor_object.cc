@@ -133,17 +133,19 @@ std::vector<std::vector<Ref<TensorObject>>> PendingTensors::related() const {
   constexpr size_t kMostTogether = 8;  // outputs of a plan, but of gradients: all have most operations in common
   std::vector<std::vector<TensorObject*>> groups;
   std::vector<size_t> joined;  // for each group itself, or one that it became part of
-  std::unordered_map<const runtime::ExprNode*, size_t> group_of;
+  std::unordered_map<const void*, size_t> group_of;  // of an operation, and of memory
   auto last = [&](size_t group) {
     while (joined[group] != group) group = joined[group] = joined[joined[group]];
     return group;
   };
   for (TensorObject* t : tensors_) {
-    const std::vector<Expr::Part> parts = t->expr().pending_parts();
+    std::vector<const void*> parts;
+    for (const Expr::Part& part : t->expr().pending_parts()) parts.push_back(part.node);
+    for (const runtime::Storage* storage : t->expr().read_in_full()) parts.push_back(storage);
     const size_t own = groups.size();
     groups.push_back({t}), joined.push_back(own);
-    for (const Expr::Part& part : parts) {
-      const auto known = group_of.find(part.node);
+    for (const void* part : parts) {
+      const auto known = group_of.find(part);
       if (known == group_of.end()) continue;
       // What is made of two of them brings their groups together.
       const size_t mine = last(own), theirs = last(known->second);
@@ -155,7 +157,7 @@ std::vector<std::vector<Ref<TensorObject>>> PendingTensors::related() const {
       groups[from].clear();
       joined[from] = into;
     }
-    for (const Expr::Part& part : parts) group_of[part.node] = own;
+    for (const void* part : parts) group_of[part] = own;
   }
   std::vector<std::vector<Ref<TensorObject>>> out;
   for (const auto& g : groups)

@@ -278,10 +278,15 @@ Value tensor(Interp& in, NativeArgs& a) {
       fill_value(in, x, dtype, "the element");
       v.push_back(!x.is_float() ? x.integer() : dtype == DType::kI1 ? x.real() != 0 : static_cast<int64_t>(x.real()));
     }
+    if (v.size() == 1) return filled_tensor(in, device, dtype, std::move(shape), v[0]);
     return wrap(store_ints(in, device, dtype, shape, v));
   }
   std::vector<double> v;
   for (const Value& x : flat) v.push_back(in.to_double(x, "an element"));
+  if (v.size() == 1) {  // halves are rounded from float32
+    const double number = bits(dtype) < 32 ? static_cast<float>(v[0]) : v[0];
+    return grad_flag(in, filled_tensor(in, device, dtype, std::move(shape), number), a[3]);
+  }
   return grad_flag(in, wrap(store_floats(in, device, dtype, shape, v)), a[3]);
 }
 
