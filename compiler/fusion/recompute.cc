@@ -20,14 +20,20 @@ double touched_bytes(const Dag& dag, const Operand& o) {
 using Chain = std::vector<int>;
 
 /// The chain of a node: it, and what is computed for it in its kernel and stored nowhere. Empty where that is dear, or
-/// reading its inputs costs more than reading its value. Rows' values count little.
+/// reading its inputs costs more than reading its value. Rows' values count little. What a product's epilogue only
+/// widens (float32 of its halves, a square) is computed from the product, which is stored instead.
 class ChainOf {
  public:
   ChainOf(const Dag& dag, const Grouping& grouping) : dag_(dag), grouping_(grouping) {}
 
+  /// Products that the chain needs stored.
+  const std::vector<int>& to_store() const { return to_store_; }
+
   Chain operator()(int node) {
     const DagNode& n = dag_.nodes[at(node)];
-    return add(node) && bytes_ <= 1.05 * static_cast<double>(numel(n.shape)) * size_of(n.dtype) ? chain_ : Chain{};
+    if (!add(node)) return {};
+    const double most = to_store_.empty() ? 1.05 : 0.95;
+    return bytes_ <= most * static_cast<double>(numel(n.shape)) * size_of(n.dtype) ? chain_ : Chain{};
   }
 
  private:
@@ -43,11 +49,15 @@ class ChainOf {
       const DagNode& from = dag_.nodes[at(o.node)];
       const bool here =
           from.kind != DagKind::kLeaf && grouping_.cluster_of[at(o.node)] == grouping_.cluster_of[at(node)];
-      if (here) {
-        if (grouping_.stored[at(o.node)] || !axis_map(o, from.shape) || !add(o.node)) return false;
+      const bool stored = from.kind == DagKind::kLeaf || grouping_.stored[at(o.node)];
+      if (here && from.kind == DagKind::kProduct && !stored) {
+        to_store_.push_back(o.node);
+      } else if (here && !stored) {
+        if (!axis_map(o, from.shape) || !add(o.node)) return false;
         continue;
+      } else if (!stored) {
+        return false;
       }
-      if (from.kind != DagKind::kLeaf && !grouping_.stored[at(o.node)]) return false;
       bytes_ += touched_bytes(dag_, o);
     }
     chain_.push_back(node);
@@ -57,6 +67,7 @@ class ChainOf {
   const Dag& dag_;
   const Grouping& grouping_;
   Chain chain_;
+  std::vector<int> to_store_;
   int flop_ = 0;
   double bytes_ = 0;
 };
@@ -131,7 +142,8 @@ void recompute_cheap(Dag& dag, Grouping& grouping) {
     const bool output =
         std::any_of(dag.outputs.begin(), dag.outputs.end(), [&](const Operand& o) { return o.node == node; });
     if (!grouping.stored[i] || output) continue;
-    const Chain chain = ChainOf(dag, grouping)(node);
+    ChainOf chain_of(dag, grouping);
+    const Chain chain = chain_of(node);
     if (chain.empty()) continue;
     const int own = grouping.cluster_of[i];
     // All of its readers elsewhere, or none: a value that is stored for one is there for the others.
@@ -164,6 +176,7 @@ void recompute_cheap(Dag& dag, Grouping& grouping) {
       dag.nodes[at(readers[r].consumer)].operands[readers[r].operand].node = copy;
     }
     grouping.stored[i] = false;
+    for (int product : chain_of.to_store()) grouping.stored[at(product)] = true;
     for (size_t k = chain.size(); k-- > 0;)
       if (!is_read(dag, grouping, chain[k])) drop(grouping, chain[k]);
   }

@@ -8,7 +8,8 @@ namespace kiln::fusion {
 
 namespace {
 
-constexpr int64_t kMostTerms = 4;
+constexpr int64_t kMostTerms = 8;
+constexpr int64_t kMostTermsOfPairs = 16;
 
 /// How two terms of a reduction are combined; kInput: not element by element.
 ExprOp combines(ExprOp reduction) {
@@ -63,7 +64,15 @@ class Unroller {
     const DagNode& n = dag_.nodes[i];
     return n.kind == DagKind::kReduce && combines(n.op) != ExprOp::kInput && n.splits == 1 && !kept_[i] &&
            !n.operands[0].is_number() && n.operand_type != DType::kI1 && numel(n.operands[0].shape) > 0 &&
-           terms(n) <= kMostTerms;
+           terms(n) <= (is_of_pairs(n.operands[0]) ? kMostTermsOfPairs : kMostTerms);
+  }
+
+  /// Whether no tensor is read in full, as where the distances of points are computed: few loads serve many elements.
+  bool is_of_pairs(const Operand& o) const {
+    if (o.is_number() || repeats(o)) return true;
+    const DagNode& n = dag_.nodes[at(o.node)];
+    return n.kind == DagKind::kPointwise && o.shape == n.shape &&
+           std::ranges::all_of(n.operands, [&](const Operand& operand) { return is_of_pairs(operand); });
   }
 
   /// Whether what it reduces is computed from inputs for it alone: its parts then are computed apart.
