@@ -1,6 +1,8 @@
 #include "compiler/codegen/nvptx_order.h"
 
 #include <llvm/ADT/DenseSet.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 
 #include <vector>
@@ -16,7 +18,48 @@ bool is_anchor(const llvm::Instruction& i) {
          (llvm::isa<llvm::CallBase>(i) && llvm::cast<llvm::CallBase>(i).isConvergent());
 }
 
-void order_block(llvm::BasicBlock& block) {
+bool is_asm_with(const llvm::Instruction& i, llvm::StringRef word) {
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(&i);
+  const auto* text = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
+  return text && text->getAsmString().contains(word);
+}
+
+bool is_global_load(const llvm::Instruction& i) {
+  if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&i)) return load->getPointerAddressSpace() == 1;
+  return is_asm_with(i, "ld.global");
+}
+
+/// What can be computed from the loads that have been placed, without any anchor that has not.
+std::vector<llvm::Instruction*> computable(llvm::BasicBlock& block, const llvm::DenseSet<llvm::Instruction*>& placed) {
+  llvm::DenseSet<llvm::Instruction*> from_loads, waiting;
+  std::vector<llvm::Instruction*> out;
+  for (llvm::Instruction& i : block) {
+    if (placed.contains(&i)) {
+      if (is_global_load(i)) from_loads.insert(&i);
+      continue;
+    }
+    bool loads = false, waits = is_anchor(i);
+    for (const llvm::Use& use : i.operands()) {
+      auto* operand = llvm::dyn_cast<llvm::Instruction>(use.get());
+      if (!operand || operand->getParent() != &block) continue;
+      loads |= from_loads.contains(operand);
+      waits |= waiting.contains(operand);
+    }
+    if (waits) {
+      waiting.insert(&i);
+    } else if (loads) {
+      from_loads.insert(&i);
+      out.push_back(&i);
+    }
+  }
+  return out;
+}
+
+/// `computes_early`: what follows from loads is computed after every few of them, as registers have no room for more.
+void order_block(llvm::BasicBlock& block, bool computes_early) {
+  constexpr int kLoadsAtOnce = 8;
+  computes_early = computes_early && llvm::count_if(block, is_global_load) > 4 * kLoadsAtOnce;
+  int loads = 0;
   std::vector<llvm::Instruction*> order;
   llvm::DenseSet<llvm::Instruction*> placed;
   // Depth first, without recursion: chains may be thousands long.
@@ -42,8 +85,12 @@ void order_block(llvm::BasicBlock& block) {
     }
   };
   llvm::Instruction* terminator = block.getTerminator();
-  for (llvm::Instruction& i : block)
-    if (&i != terminator && is_anchor(i)) place(&i);
+  for (llvm::Instruction& i : block) {
+    if (&i == terminator || !is_anchor(i)) continue;
+    place(&i);
+    if (computes_early && is_global_load(i) && ++loads % kLoadsAtOnce == 0)
+      for (llvm::Instruction* early : computable(block, placed)) place(early);
+  }
   auto is_used_later = [&](const llvm::Instruction& i) {
     return llvm::any_of(i.users(), [&](const llvm::User* u) {
       return llvm::cast<llvm::Instruction>(u)->getParent() != &block || llvm::isa<llvm::PHINode>(u);
@@ -60,7 +107,9 @@ void order_block(llvm::BasicBlock& block) {
 }  // namespace
 
 void order_by_need(llvm::Function& fn) {
-  for (llvm::BasicBlock& block : fn) order_block(block);
+  const bool has_accumulators = llvm::any_of(
+      llvm::instructions(fn), [](const llvm::Instruction& i) { return is_asm_with(i, "wgmma.mma_async"); });
+  for (llvm::BasicBlock& block : fn) order_block(block, has_accumulators);
 }
 
 }  // namespace kiln::codegen

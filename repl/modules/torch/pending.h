@@ -53,7 +53,8 @@ class PendingTensors {
     std::optional<std::weak_ptr<runtime::ExprNode>> other_half;
   };
   void run_dropped(Interp& in);
-  /// All, those together that have operations in common, or are as large as a tensor that both read, and so share a plan.
+  /// All, those together that have operations in common, or are as large as a tensor that both read, and so share a
+  /// plan.
   std::vector<std::vector<Ref<TensorObject>>> related() const;
 
   std::vector<TensorObject*> tensors_;

@@ -132,7 +132,7 @@ void PendingTensors::run_all(Interp& in) {
 std::vector<std::vector<Ref<TensorObject>>> PendingTensors::related() const {
   constexpr size_t kMostTogether = 8;  // outputs of a plan, but of gradients: all have most operations in common
   std::vector<std::vector<TensorObject*>> groups;
-  std::vector<size_t> joined;  // for each group itself, or one that it became part of
+  std::vector<size_t> joined;                        // for each group itself, or one that it became part of
   std::unordered_map<const void*, size_t> group_of;  // of an operation, and of memory
   auto last = [&](size_t group) {
     while (joined[group] != group) group = joined[group] = joined[joined[group]];

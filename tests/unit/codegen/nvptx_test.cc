@@ -83,6 +83,29 @@ TEST(NvptxOrder, ChainsRunToTheirEndAndMemoryKeepsItsOrder) {
   EXPECT_EQ(order, "l a1 a2 store b1 b2 store ret ");
 }
 
+// Beside accumulators there are registers for few loads: what is made of them comes before the next ones.
+TEST(NvptxOrder, LoadsBesideAccumulatorsComeInParts) {
+  constexpr int kLoads = 40;
+  for (const char* product : {"wgmma.mma_async.sync.aligned;", "nop;"}) {
+    std::string text = fmt::format(
+        "define void @f(ptr addrspace(1) %p, ptr %q) {{\n  call void asm sideeffect \"{}\", \"\"()\n", product);
+    for (int i = 0; i < kLoads; ++i) text += fmt::format("  %l{} = load volatile float, ptr addrspace(1) %p\n", i);
+    for (int i = 0; i < kLoads; ++i) text += fmt::format("  %a{0} = fadd float %l{0}, 1.0\n", i);
+    for (int i = 0; i < kLoads; ++i) text += fmt::format("  store float %a{}, ptr %q\n", i);
+    llvm::LLVMContext context;
+    auto module = parse(context, text + "  ret void\n}\n");
+    llvm::Function& fn = *module->getFunction("f");
+    order_by_need(fn);
+    ASSERT_FALSE(llvm::verifyModule(*module));
+    int loads = 0;
+    for (llvm::Instruction& i : fn.getEntryBlock()) {
+      if (i.getName() == "a0") break;
+      loads += i.getName().starts_with("l");
+    }
+    EXPECT_EQ(loads, product[0] == 'w' ? 8 : kLoads) << product;
+  }
+}
+
 // A loop's phi takes a value that this very block computes for the next iteration, from a load that stays in its place.
 TEST(NvptxOrder, LoopCarriedValuesStayBehindWhatTheyAreMadeOf) {
   llvm::LLVMContext context;
