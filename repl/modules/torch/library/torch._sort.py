@@ -81,14 +81,21 @@ def _rows_kernel(x, in_places, values, out_places, rows, width, keep, ROWS: tl.c
                  BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, IN_KEYS: tl.constexpr):
     """Sorts ROWS rows of at most WIDTH elements, and keeps the first ones of each."""
     at = tl.arange(0, ROWS * WIDTH)
-    row = tl.program_id(0).to(tl.int64) * ROWS + at // WIDTH
+    first = tl.program_id(0).to(tl.int64) * ROWS
+    row = first + at // WIDTH
     inside = (row < rows) & (at % WIDTH < width)
     word: tl.constexpr = tl.uint64 if BITS == 64 else tl.uint32
     LAST: tl.constexpr = 0 if DESCENDING else 2**BITS - 1  # what is outside comes last
     key = tl.where(inside, _loaded_key(x + row * width + at % WIDTH, inside, BITS, IN_KEYS), LAST).to(word)
     order = at
     for shift in tl.static_range(0, BITS, 8):
-        key, order = _by_digit(key, order, _digit(key, shift, FLOATS, DESCENDING, BITS), 256)
+        digit = _digit(key, shift, FLOATS, DESCENDING, BITS)
+        if BITS < 64:
+            key, order = _by_digit(key, order, digit, 256)
+        else:  # most are places or identifiers, whose high digits are all 0
+            held = (first + order // WIDTH < rows) & (order % WIDTH < width)
+            if tl.max(tl.where(held, digit, 0)) != tl.min(tl.where(held, digit, 255)):
+                key, order = _by_digit(key, order, digit, 256)
     if ROWS > 1:
         key, order = _by_digit(key, order, order // WIDTH, ROWS)
     kept = (row < rows) & (at % WIDTH < keep)
