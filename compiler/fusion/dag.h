@@ -85,6 +85,9 @@ Result<Dag> make_dag(const Graph& graph, bool share, bool library, bool gpu);
 /// Writes reductions of a few elements out as additions (maxima, …) where what they reduce is computed for them alone.
 void unroll_reductions(Dag& dag);
 
+/// Takes reductions of all that rows' reductions went into apart, so that the rows' kernel reduces each row.
+void nest_reductions(Dag& dag);
+
 /// Moves views past pointwise nodes that only they use, so that these join the kernel of what reads the view.
 void push_views(Dag& dag);
 

@@ -43,6 +43,7 @@ class Planner {
       push_takes(dag_);
       refine_shapes(dag_);
       separate_counts(dag_);
+      nest_reductions(dag_);
     }
     if (!library()) {
       if (!unfused) copy_operands(dag_, options_.machine);

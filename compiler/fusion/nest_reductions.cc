@@ -1,0 +1,92 @@
+// Reductions of everything that was computed with rows' own reductions, as a loss from a softmax: along the rows first,
+// in the kernel that has them, and then over the rows. Else all elements would be stored for a second kernel.
+#include <algorithm>
+#include <set>
+
+#include "compiler/fusion/dag.h"
+
+namespace kiln::fusion {
+
+namespace {
+
+class Nester {
+ public:
+  explicit Nester(Dag& dag) : dag_(dag) {}
+
+  void run() {
+    const size_t count = dag_.nodes.size();
+    for (size_t i = 0; i < count; ++i) {
+      const DagNode& n = dag_.nodes[i];
+      if (n.kind != DagKind::kReduce || n.splits > 1 || n.axes.size() < 2 || n.operands[0].is_number()) continue;
+      std::set<int> seen;
+      rows_ = {};
+      look(n.operands[0], n.operands[0].shape, seen);
+      const bool within = !rows_.empty() && std::ranges::includes(n.axes, rows_);
+      if (within && terms(n, n.axes) > terms(n, rows_)) nest(i);
+    }
+    tidy(dag_);
+  }
+
+ private:
+  static int64_t terms(const DagNode& n, const std::vector<int>& axes) {
+    int64_t count = 1;
+    for (int a : axes) count *= n.operands[0].shape[at(a)];
+    return count;
+  }
+
+  /// Finds the dimensions along which reductions of rows are repeated.
+  void look(const Operand& o, const Shape& shape, std::set<int>& seen) {
+    if (o.is_number() || o.shape != shape || !rows_.empty()) return;
+    const DagNode& n = dag_.nodes[at(o.node)];
+    if (n.kind == DagKind::kPointwise && n.shape == shape) {
+      if (seen.insert(o.node).second)
+        for (const Operand& operand : n.operands) look(operand, shape, seen);
+      return;
+    }
+    // What was computed from a row's reduction alone, as its logarithm, counts like it.
+    if (!reduces_rows(o.node, numel(shape))) return;
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (o.strides[d] == 0 && shape[d] > 1) rows_.push_back(static_cast<int>(d));
+  }
+
+  /// Whether the node's elements are reductions of `elements` in all, or follow from such.
+  bool reduces_rows(int node, int64_t elements) const {
+    const DagNode& n = dag_.nodes[at(node)];
+    if (n.kind == DagKind::kReduce && n.splits == 1) return numel(n.operands[0].shape) == elements;
+    return n.kind == DagKind::kPointwise && numel(n.shape) < elements &&
+           std::ranges::any_of(n.operands, [&](const Operand& o) {
+             return !o.is_number() && o.shape == n.shape && reduces_rows(o.node, elements);
+           });
+  }
+
+  void nest(size_t i) {
+    DagNode rows = dag_.nodes[i];
+    rows.axes = rows_;
+    rows.dtype = rows.operand_type;
+    rows.shape.clear();
+    Operand of_rows;
+    std::vector<int> left;
+    const Shape& all = rows.operands[0].shape;
+    for (size_t d = 0; d < all.size(); ++d) {
+      const int dim = static_cast<int>(d);
+      if (std::ranges::binary_search(rows_, dim)) continue;
+      if (std::ranges::binary_search(dag_.nodes[i].axes, dim)) left.push_back(static_cast<int>(rows.shape.size()));
+      rows.shape.push_back(all[d]);
+    }
+    of_rows.node = static_cast<int>(dag_.nodes.size());
+    of_rows.shape = rows.shape;
+    of_rows.strides = row_major(rows.shape);
+    dag_.nodes[i].axes = std::move(left);
+    dag_.nodes[i].operands = {std::move(of_rows)};
+    dag_.nodes.push_back(std::move(rows));
+  }
+
+  Dag& dag_;
+  std::vector<int> rows_;  // dimensions
+};
+
+}  // namespace
+
+void nest_reductions(Dag& dag) { Nester(dag).run(); }
+
+}  // namespace kiln::fusion
