@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kBytesPerLoad = 16;
 constexpr int64_t kWarpsPerProcessor = 16;   // that hide what they wait for
+constexpr int64_t kProgramsPerProcessor = 2;
 constexpr int64_t kMostRowBytes = 48 << 10;  // of a row that a program holds at once without filling its registers
 
 /// Columns of a block that a row of so many reaches, in steps coarse enough for rows of similar lengths to share a
@@ -38,6 +39,9 @@ ElementTile element_tile(const Machine& machine, int64_t count, int widest, int6
   // Loads of single elements: a thread has more elements only where there are programs enough without.
   constexpr int64_t kMostLoads = 16, kLeastElements = 2;
   while (scattered * block > kMostLoads * 32 * kWarps && block > kLeastElements * 32 * kWarps && all_at_once(block))
+    block /= 2;
+  // Few elements: two of them in a thread, so that every processor has some.
+  while (block > kLeastElements * 32 * kWarps && cdiv(count, block) < kProgramsPerProcessor * machine.multiprocessors)
     block /= 2;
   return {block, kWarps};
 }
@@ -96,11 +100,11 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   }
   const bool waits = gpu && w.splits == 1 && w.stores_rows && !w.exponentials;  // for memory, and for little else
   // Registers hold a row of every tensor that is read along it, 64 of each thread's at most. A row that fills the
-  // registers leaves its SM idle between its loads and its stores; reloaded from the L2 cache it takes less time,
-  // unless its exponentials have to be taken again.
+  // registers leaves its SM idle between its loads and its stores, where other rows wait for it; reloaded from the L2
+  // cache it takes less time, unless its exponentials have to be taken again.
   const bool crowded =
       (gpu && t.block >= kMostColumns && (!w.exponentials || w.tensors * t.block > 2 * kMostColumns)) ||
-      (waits && w.n_cols * w.widest > kMostRowBytes);
+      (waits && w.n_cols * w.widest > kMostRowBytes && w.n_rows > processors);
   // Two loads of 16 bytes per thread, as for elements, while what is read beside the row leaves registers for that; at
   // most 16 warps, which wait for each other less. With 64 elements per thread the row waits in shared memory. A row of
   // 1024 needs one warp and no barrier, but two warps have what lies beside it sooner.
@@ -118,11 +122,11 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
     t.known = waits && t.block * 4 >= w.n_cols;
     return t;
   }
-  // Short rows share a program of one warp, but on a CPU, where loops over one row at a time are faster, and where
-  // there are so few that processors would have too few warps.
+  // Short rows share a program, but on a CPU, where loops over one row at a time are faster, and where there are so few
+  // that processors would have none.
   constexpr int kLeastElements = 256;  // of a program
   if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(w.n_rows));
-  while (t.rows > 1 && t.rows * t.block > kLeastElements && cdiv(w.n_rows, t.rows) < kWarpsPerProcessor * processors)
+  while (t.rows > 1 && t.rows * t.block > kLeastElements && cdiv(w.n_rows, t.rows) < kProgramsPerProcessor * processors)
     t.rows /= 2;
   if (gpu) t.held = held_columns(w.n_cols, t.block);
   // At least half of what is held, or of the block: so that a thread has 32 columns of a wide row at most.
@@ -133,13 +137,18 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   if (gpu && t.rows > 1) elements *= per_thread / of_short_rows;
   if (spread && t.held == 0 && t.block > 2 * kShortRow) elements /= 2;
   t.warps = static_cast<int>(std::clamp<int64_t>(elements / (32 * per_thread), 1, most_warps));
+  // Few programs: a warp for each row, down to four elements per thread.
+  while (gpu && t.warps < t.rows && t.rows * t.block >= 256 * t.warps &&
+         cdiv(w.n_rows, t.rows) * t.warps < kWarpsPerProcessor * processors)
+    t.warps *= 2;
   // A warp has 32 powers for each thread of a row of 1024: where there are too few rows, warps share one.
   constexpr int kLeastWarps = 4;  // of a processor
-  while (gpu && w.costly && t.rows == 1 && t.block <= kShortRow && t.warps < kLeastWarps && t.block >= 256 * t.warps &&
+  while (gpu && w.costly && t.rows == 1 && t.block <= kShortRow && t.block >= 128 * t.warps &&
          w.n_rows * t.warps < kLeastWarps * processors)
     t.warps *= 2;
   // Few rows: more warps for each, down to one load of 16 bytes per thread.
-  while (gpu && t.block > kShortRow && t.warps < 16 && w.n_rows * t.warps < kWarpsPerProcessor * processors &&
+  const int most_of_row = w.n_rows * 8 <= processors ? 32 : 16;
+  while (gpu && t.block > kShortRow && t.warps < most_of_row && w.n_rows * t.warps < kWarpsPerProcessor * processors &&
          t.block >= 64 * t.warps * kBytesPerLoad / w.widest)
     t.warps *= 2;
   // A row that is not kept leaves registers for one more program on each multiprocessor: rows of 14336 halves take 36
@@ -152,16 +161,21 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
 RowTile scan_tile(const Machine& machine, const RowWork& w) {
   RowTile t;
   const bool gpu = machine.gpu();
+  const int64_t processors = machine.multiprocessors;
   t.block = power_of_two(w.n_cols);
   if (w.along) {
     t.block = std::min<int64_t>(t.block, kSplitUnit);
     if (gpu) t.rows = std::clamp<int64_t>(kShortRow / t.block, 1, power_of_two(w.n_rows));
+    while (t.rows > 1 && cdiv(w.n_rows, t.rows) < kProgramsPerProcessor * processors) t.rows /= 2;
   } else {  // rows lie side by side: a tile takes whole cache lines of them
     t.rows = std::min<int64_t>(power_of_two(w.n_rows), gpu ? std::min<int64_t>(256 / w.widest, kScanRows) : kScanRows);
     t.block = std::min<int64_t>(t.block, std::clamp<int64_t>(4096 / t.rows, 1, kScanRows));
   }
   t.loop = t.block < w.n_cols;
   t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / 512, 1, 8));
+  while (gpu && w.along && t.warps < 8 && t.rows * t.block >= 256 * t.warps &&
+         cdiv(w.n_rows, t.rows) * t.warps < kWarpsPerProcessor * processors)
+    t.warps *= 2;
   return t;
 }
 
