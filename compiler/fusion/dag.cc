@@ -508,7 +508,7 @@ class Builder {
     const std::vector<int>& axes = n.attributes.axes;
     const Operand& x = in[0];
     if (x.is_number()) return error(ErrorKind::kUnsupported, "{} of a number: it takes a tensor", name(n.op));
-    if (n.op == ExprOp::kCumSum || n.op == ExprOp::kCumProd) return scan(n, x);
+    if (reduction_of_scan(n.op)) return scan(n, x);
     const DType type = register_type(n.dtype);
     if (n.op == ExprOp::kSoftmax || n.op == ExprOp::kLogSoftmax) {
       const Operand top = reduce(ExprOp::kMax, x, axes, type, type, "top", true);

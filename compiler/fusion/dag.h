@@ -35,8 +35,8 @@ enum class DagKind : uint8_t { kLeaf, kPointwise, kReduce, kScan, kProduct };
 
 struct DagNode {
   DagKind kind = DagKind::kLeaf;
-  ExprOp op = ExprOp::kInput;     // kPointwise: also kCast and kCall; kScan: kCumSum, kCumProd; kReduce: kSum,
-                                  // kMax, kMin, and kCumProd for a product
+  ExprOp op = ExprOp::kInput;  // kPointwise: also kCast and kCall; kScan: kCumSum, kCumProd, kCumMax, kCumMin; kReduce:
+                               // kSum, kMax, kMin, and kCumProd for a product
   std::vector<Operand> operands;  // kPointwise: of this node's shape; kProduct: [batches.., m, k] and [batches.., k, n]
   DType dtype = DType::kF32;      // of the result in memory
   DType operand_type = DType::kF32;  // in registers, of all operands (where: of the last two)

@@ -545,6 +545,7 @@ Text Emitter::scanned(int scan) {
 
 Text Emitter::running(int scan, const Text& tile) {
   const DagNode& n = dag_.nodes[at(scan)];
+  use_pattern(info(n.op).text);
   Text t;
   t.text = fmt::format(fmt::runtime(info(n.op).text), tile.text, two_ranges ? 1 : 0);
   t.level = tile.level;

@@ -18,6 +18,14 @@ bool takes_argument(ExprOp op) {
   return std::find(std::begin(kTake), std::end(kTake), op) != std::end(kTake);
 }
 
+std::optional<ExprOp> reduction_of_scan(ExprOp op) {
+  if (op == ExprOp::kCumSum) return ExprOp::kSum;
+  if (op == ExprOp::kCumProd) return ExprOp::kCumProd;  // itself: there is no other name for the product
+  if (op == ExprOp::kCumMax) return ExprOp::kMax;
+  if (op == ExprOp::kCumMin) return ExprOp::kMin;
+  return std::nullopt;
+}
+
 bool is_ordinary(const Number& number) {
   if (std::holds_alternative<bool>(number)) return false;
   const double size = std::fabs(std::visit([](auto v) { return static_cast<double>(v); }, number));

@@ -1,6 +1,7 @@
 // Tensor expressions as a graph of plain data: no tensors, no devices. What infer() makes and plan() takes.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -40,6 +41,8 @@ struct Graph {
 /// Whether an operation takes a number among its operands as an argument of the kernel. Exponents, divisors of // and
 /// %, shifts and bits stay in the source: with another one it is another computation.
 bool takes_argument(ExprOp op);
+/// Whether an operation gives what another one would of the elements up to each: that other one, where it does.
+std::optional<ExprOp> reduction_of_scan(ExprOp op);
 /// Neither 0, 0.5, 1, 2, their negatives nor what float32 holds no digits of: those change what a plan may do, or read
 /// better where they stand.
 bool is_ordinary(const Number& number);

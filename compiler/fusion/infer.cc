@@ -171,8 +171,9 @@ Result<Node> row(ExprOp op, Operands in, Node out) {
   ExprAttributes& a = out.attributes;
   const Node& x = *in[0];
   out.shape = x.shape;
-  if (op == ExprOp::kCumSum || op == ExprOp::kCumProd) {
-    out.dtype = a.dtype.value_or(is_float(x.dtype) ? x.dtype : DType::kI64);
+  if (reduction_of_scan(op)) {
+    const bool adds = op == ExprOp::kCumSum || op == ExprOp::kCumProd;
+    out.dtype = adds ? a.dtype.value_or(is_float(x.dtype) ? x.dtype : DType::kI64) : x.dtype;
     if (in.size() != 1 || a.axes.size() != 1)
       return error(ErrorKind::kType, "{} takes one tensor and one dimension", name(op));
     KILN_TRY(a.axes, axes_of(op, x, a.axes, false));

@@ -217,7 +217,7 @@ void split_scans(Dag& dag, const Machine& machine) {
     n.splits = cdiv(length, n.chunk);
     DagNode parts = n;
     parts.kind = DagKind::kReduce;
-    if (n.op == ExprOp::kCumSum) parts.op = ExprOp::kSum;
+    parts.op = *reduction_of_scan(n.op);
     Shape kept = n.shape;
     kept.erase(kept.begin() + n.axes[0]);
     n.operands.push_back(parts_of(dag, kept, parts));

@@ -11,7 +11,7 @@ namespace kiln::fusion {
 namespace {
 
 constexpr int64_t kBytesPerLoad = 16;
-constexpr int64_t kWarpsPerProcessor = 16;   // that hide what they wait for
+constexpr int64_t kWarpsPerProcessor = 16;  // that hide what they wait for
 constexpr int64_t kProgramsPerProcessor = 2;
 constexpr int64_t kMostRowBytes = 48 << 10;  // of a row that a program holds at once without filling its registers
 

@@ -204,8 +204,9 @@ class RowWriter : LoopWriter {
   /// loaded under a mask and never subtracted, so that no infinity or NaN goes back.
   std::string first_carry(int m, const std::string& part) {
     const DagNode& n = dag_.nodes[at(m)];
-    const bool adds = n.op == ExprOp::kCumSum;
-    const std::string neutral = Emitter::literal(adds ? 0.0 : 1.0, n.operand_type);
+    DagNode reduction = n;
+    reduction.op = *reduction_of_scan(n.op);
+    const std::string neutral = Emitter::identity(reduction);
     if (part.empty())
       return fmt::format("tl.full([{}], {}, tl.{})", e_.two_ranges ? rows_name_ : "", neutral,
                          info(n.operand_type).triton);
@@ -224,9 +225,24 @@ class RowWriter : LoopWriter {
       if (!e_.row_mask.empty()) inside += fmt::format(" & {}[:, None]", e_.row_mask);
     }
     const std::string load = fmt::format("tl.load({} + {}, mask={}, other={})", place, along, inside, neutral);
+    return reduced_text(n, load);
+  }
+
+  /// What a scan joins two elements with, or "" where that is an addition.
+  std::string joint_of(const DagNode& scan) {
+    if (scan.op == ExprOp::kCumSum) return "";
+    const std::string name = scan.op == ExprOp::kCumProd  ? "multiply"
+                             : scan.op == ExprOp::kCumMax ? "maximum"
+                                                          : "minimum";
+    e_.use_helper(name);
+    return name;
+  }
+
+  std::string reduced_text(const DagNode& scan, const std::string& tile) {
     const int axis = e_.two_ranges ? 1 : 0;
-    return adds ? fmt::format("tl.sum({}, axis={})", load, axis)
-                : fmt::format("tl.reduce({}, {}, multiply)", load, axis);
+    const std::string joint = joint_of(scan);
+    return joint.empty() ? fmt::format("tl.sum({}, axis={})", tile, axis)
+                         : fmt::format("tl.reduce({}, {}, {})", tile, axis, joint);
   }
 
   /// Running sums: a loop along the row, or its part, carries the sum of all columns before.
@@ -255,19 +271,27 @@ class RowWriter : LoopWriter {
       const Text tile = e_.scanned(m);
       Text sums = e_.running(m, tile);
       if (t.loop) {
-        const bool adds = n.op == ExprOp::kCumSum;
         const std::string& carry = carries[m];
         const std::string before = carry + (e_.two_ranges ? "[:, None]" : "");
-        // A product of its own, which no addition makes an fma of.
-        sums.text = adds                       ? fmt::format("{} + {}", sums.text, before)
-                    : is_float(n.operand_type) ? fmt::format("libdevice.mul_rn({}, {})", sums.text, before)
-                                               : fmt::format("{} * {}", sums.text, before);
-        sums.binds = adds ? 6 : is_float(n.operand_type) ? 10 : 7;
-        const int axis = e_.two_ranges ? 1 : 0;
-        if (!adds) e_.use_helper("multiply");
-        if (!adds && is_float(n.operand_type)) e_.use_libdevice();
-        after.push_back(adds ? fmt::format("{} += tl.sum({}, axis={})", carry, tile.text, axis)
-                             : fmt::format("{} *= tl.reduce({}, {}, multiply)", carry, tile.text, axis));
+        const std::string all = reduced_text(n, tile.text);
+        if (n.op == ExprOp::kCumSum) {
+          sums.text = fmt::format("{} + {}", sums.text, before);
+          sums.binds = 6;
+          after.push_back(fmt::format("{} += {}", carry, all));
+        } else if (n.op == ExprOp::kCumProd) {
+          // A product of its own, which no addition makes an fma of.
+          const bool floats = is_float(n.operand_type);
+          sums.text = floats ? fmt::format("libdevice.mul_rn({}, {})", sums.text, before)
+                             : fmt::format("{} * {}", sums.text, before);
+          sums.binds = floats ? 10 : 7;
+          if (floats) e_.use_libdevice();
+          after.push_back(fmt::format("{} *= {}", carry, all));
+        } else {
+          const std::string joint = joint_of(n);
+          sums.text = fmt::format("{}({}, {})", joint, sums.text, before);
+          sums.binds = 10;
+          after.push_back(fmt::format("{0} = {1}({0}, {2})", carry, joint, all));
+        }
       }
       e_.set(m, e_.named(e_.settled(m, std::move(sums)), n.name.empty() ? "running" : n.name));
     }

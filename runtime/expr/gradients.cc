@@ -110,6 +110,8 @@ Rule rule_of(ExprOp op) {
     case ExprOp::kArgMin:
       return Rule::kNotFloat;
     case ExprOp::kFloorDiv:
+    case ExprOp::kCumMax:
+    case ExprOp::kCumMin:
     case ExprOp::kCall:
       return Rule::kNone;
   }

@@ -543,7 +543,7 @@ class Evaluation {
   }
 
   Result<HostArray> row(const Node& n, std::vector<HostArray>& in) {
-    if (n.op == ExprOp::kCumSum || n.op == ExprOp::kCumProd) return scan(n, std::move(in[0]));
+    if (fusion::reduction_of_scan(n.op)) return scan(n, std::move(in[0]));
     Shape kept;
     int64_t inner = 1;
     const Shape whole = in[0].shape;

@@ -117,9 +117,13 @@ double place_error(ExprOp op, const HostLine& x, double place) {
 }
 
 void scan_error(ExprOp op, const HostLine& x, const double* y, double* out) {
-  double squares = 0, sizes = 0, parts = 0;
+  double squares = 0, sizes = 0, parts = 0, most = 0;
   for (size_t i = 0; i < x.n; ++i) {
     const double e = error_at(x, i), own = sum_unit(i + 1, x.dtype);
+    if (op == ExprOp::kCumMax || op == ExprOp::kCumMin) {
+      out[i] = most = std::max(most, e);
+      continue;
+    }
     squares += e * e;
     sizes += std::fabs(x.v[i]);
     if (x.v[i] != 0) parts += e / std::fabs(x.v[i]);

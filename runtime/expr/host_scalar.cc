@@ -155,6 +155,8 @@ void host_floats(ExprOp op, const double* const* in, double* out, size_t n) {
     case ExprOp::kArgMin:
     case ExprOp::kCumSum:
     case ExprOp::kCumProd:
+    case ExprOp::kCumMax:
+    case ExprOp::kCumMin:
     case ExprOp::kSoftmax:
     case ExprOp::kLogSoftmax:
     case ExprOp::kLayerNorm:
@@ -293,6 +295,8 @@ void host_ints(ExprOp op, DType dtype, const int64_t* const* in, int64_t* out, s
     case ExprOp::kArgMin:
     case ExprOp::kCumSum:
     case ExprOp::kCumProd:
+    case ExprOp::kCumMax:
+    case ExprOp::kCumMin:
     case ExprOp::kSoftmax:
     case ExprOp::kLogSoftmax:
     case ExprOp::kLayerNorm:
@@ -343,11 +347,22 @@ int64_t host_reduce(ExprOp op, const int64_t* v, size_t n) {
 }
 
 void host_scan(ExprOp op, double* v, size_t n) {
-  for (size_t i = 1; i < n; ++i) v[i] = op == ExprOp::kCumSum ? v[i - 1] + v[i] : v[i - 1] * v[i];
+  for (size_t i = 1; i < n; ++i) {
+    if (op == ExprOp::kCumMax || op == ExprOp::kCumMin) {  // a NaN stays
+      const bool stays = std::isnan(v[i - 1]) || (op == ExprOp::kCumMax ? v[i - 1] > v[i] : v[i - 1] < v[i]);
+      if (stays) v[i] = v[i - 1];
+    } else {
+      v[i] = op == ExprOp::kCumSum ? v[i - 1] + v[i] : v[i - 1] * v[i];
+    }
+  }
 }
 
 void host_scan(ExprOp op, int64_t* v, size_t n) {
   for (size_t i = 1; i < n; ++i) {
+    if (op == ExprOp::kCumMax || op == ExprOp::kCumMin) {
+      v[i] = op == ExprOp::kCumMax ? std::max(v[i - 1], v[i]) : std::min(v[i - 1], v[i]);
+      continue;
+    }
     const auto a = static_cast<uint64_t>(v[i - 1]), b = static_cast<uint64_t>(v[i]);
     v[i] = wrap(op == ExprOp::kCumSum ? a + b : a * b);
   }

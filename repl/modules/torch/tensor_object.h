@@ -246,6 +246,8 @@ std::string tensor_text(Interp& in, const Tensor& t);
 
 void install_tensor_methods(Interp& in);
 void install_tensor_reductions(Interp& in);
+/// Of the library: running extremes.
+std::span<const NativeDef> scanning_functions();
 
 /// A value that was given and is not None.
 inline bool given(const Value& v) { return !v.missing() && !v.is_none(); }

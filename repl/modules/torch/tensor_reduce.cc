@@ -239,6 +239,42 @@ Value scan_of(Interp& in, NativeArgs& a, ExprOp op) {
 Value cumsum(Interp& in, NativeArgs& a) { return scan_of(in, a, ExprOp::kCumSum); }
 Value cumprod(Interp& in, NativeArgs& a) { return scan_of(in, a, ExprOp::kCumProd); }
 
+/// running_extreme(input, dim, largest): values and where they were, the last of equal ones; a NaN stays until the
+/// next. The places are a running maximum too: of those of the elements that are the extreme up to them.
+Value running_extreme(Interp& in, NativeArgs& a) {
+  auto* given = a[0].get<TensorObject>();
+  if (!given) in.fail(ErrorKind::kType, "a tensor is needed, got '{}'", in.type_name(a[0]));
+  const TensorObject& t = *given;
+  const DType dtype = t.dtype();
+  const ExprOp op = in.truth(a[2]) ? ExprOp::kCumMax : ExprOp::kCumMin;
+  Expr x = in_dtype(in, t.expr(), dtype == DType::kI1 ? DType::kU8 : dtype);
+  ExprAttributes along, own, counts;
+  own.shape.assign(t.shape().begin(), t.shape().end());
+  if (t.rank() == 0) {
+    ExprAttributes one;
+    one.shape = {1};
+    x = applied(in, ExprOp::kReshape, {x}, std::move(one));
+  }
+  along.axes = {static_cast<int>(in.index_in(a[1], std::max(t.rank(), 1), "dimension"))};
+  const int64_t n = x.shape()[static_cast<size_t>(along.axes[0])];
+  counts.shape.assign(x.shape().size(), 1);
+  counts.shape[static_cast<size_t>(along.axes[0])] = n;
+  const bool narrow = n < (int64_t{1} << 31);
+  const Expr place =
+      applied(in, ExprOp::kReshape, {Expr::iota(x.device(), n, narrow ? DType::kI32 : DType::kI64)}, std::move(counts));
+  const Expr values = applied(in, op, {x}, along);
+  Expr found = applied(in, ExprOp::kEq, {x, values});
+  if (is_float(dtype)) found = applied(in, ExprOp::kLogicalOr, {found, applied(in, ExprOp::kIsNan, {x})});
+  const Expr last = applied(in, ExprOp::kWhere, {found, place, Expr::scalar(int64_t{0})});
+  const Expr places = in_dtype(in, applied(in, ExprOp::kCumMax, {last}, along), DType::kI64);
+  auto shaped = [&](const Expr& e) { return settled(in, applied(in, ExprOp::kReshape, {e}, own)); };
+  return make<ValuesIndices>(shaped(in_dtype(in, values, dtype)), shaped(places));
+}
+
+constexpr NativeDef kScans[] = {
+    {"running_extreme(input, dim, largest)", running_extreme, "running extremes and where they are"},
+};
+
 constexpr NativeDef kReductions[] = {
     {"all(dim=None, keepdim=False)", all, "are all elements other than 0?"},
     {"amax(dim=None, keepdim=False)", amax, "the largest, without its position"},
@@ -262,6 +298,7 @@ constexpr NativeDef kReductions[] = {
 
 }  // namespace
 
+std::span<const NativeDef> scanning_functions() { return kScans; }
 void install_tensor_reductions(Interp& in) { in.add_methods({TensorObject::kKind, kReductions}); }
 
 }  // namespace kiln::script

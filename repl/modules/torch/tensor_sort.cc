@@ -116,29 +116,6 @@ Value topk(Interp& in, NativeArgs& a) {
   return by_kernels(in, "torch._sort", "topk", a.slots);
 }
 
-/// running_extreme(input, dim, largest): values and where they were, the last of equal ones; a NaN stays.
-Value running_extreme(Interp& in, NativeArgs& a) {
-  const Tensor& t = tensor_of(in, a[0], "cummax()");
-  if (runs_kernels(in, t.device()) && has_keys(t.dtype()))
-    return by_kernels(in, "torch._scan", "running_extreme", a.slots);
-  Lines l = lines_of(in, t, in.to_int(a[1], "the dimension"));
-  const bool largest = in.truth(a[2]);
-  std::vector<int64_t> places(l.length * l.count);
-  auto run = [&](auto& values) {
-    for (size_t i = 0; i < l.count; ++i) {
-      auto* line = values.data() + i * l.length;
-      size_t best = 0;
-      for (size_t k = 0; k < l.length; ++k) {
-        const bool stays = is_nan(line[best]) && !is_nan(line[k]);
-        if (!stays && (is_nan(line[k]) || (largest ? line[k] >= line[best] : line[k] <= line[best]))) best = k;
-        places[i * l.length + k] = static_cast<int64_t>(best);
-        line[k] = line[best];
-      }
-    }
-  };
-  return rewritten(in, l, run, places);
-}
-
 /// logcumsumexp(input, dim)
 Value logcumsumexp(Interp& in, NativeArgs& a) {
   const Tensor& t = tensor_of(in, a[0], "logcumsumexp()");
@@ -211,7 +188,6 @@ Value counts(Interp& in, NativeArgs& a) {
 constexpr NativeDef kSorting[] = {
     {"counts(bins, weights, number)", counts, "how often each number occurs, or the sums of weights"},
     {"logcumsumexp(input, dim)", logcumsumexp, "running logarithms of sums of exponentials"},
-    {"running_extreme(input, dim, largest)", running_extreme, "running extremes and where they are"},
     {"searchsorted(sorted, values, right)", searchsorted, "where values would be put in"},
     {"sort(input, dim, descending)", sort, "sorted, and where the elements were"},
     {"topk(input, k, dim, largest)", topk, "the first ones of a sort, without one; None on the host"},

@@ -199,6 +199,7 @@ void fill_library(Interp& in, ModuleObject& m) {
   add_functions(m, kLibrary);
   add_functions(m, grad_functions());
   add_functions(m, sorting_functions());
+  add_functions(m, scanning_functions());
 }
 
 constexpr ModuleDef kModules[] = {{"torch._kiln", fill_library}};

@@ -203,6 +203,8 @@ double apply(ExprOp op, DType dtype, const std::vector<double>& x) {
     case ExprOp::kArgMin:
     case ExprOp::kCumSum:
     case ExprOp::kCumProd:
+    case ExprOp::kCumMax:
+    case ExprOp::kCumMin:
     case ExprOp::kSoftmax:
     case ExprOp::kLogSoftmax:
     case ExprOp::kLayerNorm:
@@ -433,7 +435,7 @@ class Evaluator {
         out.error[at(row)] = error;
         continue;
       }
-      if (n.op == ExprOp::kCumSum || n.op == ExprOp::kCumProd) {
+      if (reduction_of_scan(n.op)) {
         const std::vector<std::pair<double, double>> sums = running(n, v, e);
         for (int64_t c = 0; c < length; ++c)
           std::tie(out.value[position(row, c)], out.error[position(row, c)]) = sums[at(c)];
@@ -463,9 +465,17 @@ class Evaluator {
     const bool adds = n.op == ExprOp::kCumSum, floats = is_float(n.dtype);
     const double eps = !floats ? 0 : epsilon(n.dtype == DType::kF64 ? DType::kF64 : DType::kF32);
     const double most = floats ? most_finite(n.dtype == DType::kF64 ? DType::kF64 : DType::kF32) : kNothingIsSaid;
+    const bool extreme = n.op == ExprOp::kCumMax || n.op == ExprOp::kCumMin;
     double total = adds ? 0 : 1, size = total, error = 0, part = 1;
     for (size_t i = 0; i < v.size(); ++i) {
       const double x = floats ? v[i] : stored(n.dtype, v[i]);
+      if (extreme) {
+        const bool first = i == 0, higher = n.op == ExprOp::kCumMax ? x > total : x < total;
+        error = first ? e[i] : std::max(error, e[i]);
+        if (first || (!std::isnan(total) && (std::isnan(x) || higher))) total = x;
+        out.emplace_back(stored(n.dtype, total), error + epsilon(n.dtype) * std::abs(total));
+        continue;
+      }
       if (adds) {
         total += x, error += e[i], size += std::abs(x);
       } else {

@@ -23,8 +23,8 @@ constexpr ExprOp kUnary[] = {ExprOp::kNeg,   ExprOp::kAbs,   ExprOp::kTanh,   Ex
                              ExprOp::kIsNan, ExprOp::kTrunc, ExprOp::kBitNot, ExprOp::kTanh,     ExprOp::kSigmoid};
 constexpr ExprOp kReductions[] = {ExprOp::kSum, ExprOp::kMax,    ExprOp::kMin,   ExprOp::kMean,
                                   ExprOp::kVar, ExprOp::kArgMax, ExprOp::kArgMin};
-constexpr ExprOp kRows[] = {ExprOp::kSoftmax, ExprOp::kLogSoftmax, ExprOp::kLayerNorm,
-                            ExprOp::kRmsNorm, ExprOp::kCumSum,     ExprOp::kCumProd};
+constexpr ExprOp kRows[] = {ExprOp::kSoftmax, ExprOp::kLogSoftmax, ExprOp::kLayerNorm, ExprOp::kRmsNorm,
+                            ExprOp::kCumSum,  ExprOp::kCumProd,    ExprOp::kCumMax,    ExprOp::kCumMin};
 
 class Generator {
  public:

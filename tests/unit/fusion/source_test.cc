@@ -90,7 +90,7 @@ std::vector<Case> cases() {
        }},
       {"pointwise_chain", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
-         const int x = w.tensor(kBF16, {65536}, "x"), y = w.tensor(kBF16, {65536}, "y");
+         const int x = w.tensor(kBF16, {1 << 21}, "x"), y = w.tensor(kBF16, {1 << 21}, "y");
          const int g = w.op(ExprOp::kGelu, {w.add(w.mul(x, w.number(2.0)), y)});
          return {w.op(ExprOp::kSub, {w.mul(g, w.op(ExprOp::kSigmoid, {y})), x})};
        },

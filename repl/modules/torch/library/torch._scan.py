@@ -1,4 +1,4 @@
-"""Scans by kernels: running extremes and running logarithms of sums; and the greatest common divisor."""
+"""Running logarithms of sums by kernels, and the greatest common divisor."""
 import torch
 import triton
 import triton.language as tl
@@ -8,89 +8,11 @@ _WIDEST = 2048  # elements of a row that are scanned at once
 
 
 @triton.jit
-def _larger(a, i, b, j):
-    """The later of equal ones; a NaN stays until the next."""
-    later = (b != b) | ((a == a) & (b >= a))
-    return tl.where(later, b, a), tl.where(later, j, i)
-
-
-@triton.jit
-def _smaller(a, i, b, j):
-    later = (b != b) | ((a == a) & (b <= a))
-    return tl.where(later, b, a), tl.where(later, j, i)
-
-
-@triton.jit
-def _extreme_of(v, i, LARGEST: tl.constexpr):
-    if LARGEST:
-        return tl.reduce((v, i), 1, _larger, keep_dims=True)
-    return tl.reduce((v, i), 1, _smaller, keep_dims=True)
-
-
-@triton.jit
-def _beyond(a, i, b, j, LARGEST: tl.constexpr):
-    if LARGEST:
-        return _larger(a, i, b, j)
-    return _smaller(a, i, b, j)
-
-
-@triton.jit
 def _place(width, parts, WIDTH: tl.constexpr):
     """Of a program: its part of each row, and where that begins and ends. Parts are multiples of WIDTH."""
     part = tl.program_id(1)
     share = tl.cdiv(tl.cdiv(width, parts), WIDTH) * WIDTH
     return part, part * share, tl.minimum(part * share + share, width)
-
-
-@triton.jit
-def _part_extremes_kernel(x, values, places, rows, width, parts, LARGEST: tl.constexpr, ROWS: tl.constexpr,
-                          WIDTH: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    column = tl.arange(0, WIDTH)[None, :]
-    part, first, end = _place(width, parts, WIDTH)
-    these = (row < rows) & (first < end)
-    most = tl.load(x + row * width + first, mask=these, other=0)
-    where = (tl.zeros((ROWS, 1), tl.int32) + first).to(places.dtype.element_ty)
-    for begin in range(first, end, WIDTH):
-        # What is outside repeats the last element, which changes nothing.
-        at = tl.minimum(begin + column, end - 1)
-        v = tl.load(x + row * width + at, mask=row < rows, other=0)
-        v, i = _extreme_of(v, (at + tl.zeros((ROWS, WIDTH), tl.int32)).to(where.dtype), LARGEST)
-        most, where = _beyond(most, where, v, i, LARGEST)
-    tl.store(values + row * parts + part, most, mask=these)
-    tl.store(places + row * parts + part, where, mask=these)
-
-
-@triton.jit
-def _extremes_kernel(x, part_values, part_places, values, places, rows, width, parts, LARGEST: tl.constexpr,
-                     ROWS: tl.constexpr, WIDTH: tl.constexpr, PARTS: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    column = tl.arange(0, WIDTH)[None, :]
-    part, first, end = _place(width, parts, WIDTH)
-    most = tl.load(x + row * width, mask=row < rows, other=0)
-    where = tl.zeros((ROWS, 1), tl.int32).to(places.dtype.element_ty)
-    if PARTS > 1:
-        # The parts ahead of this one, and the first of them so often before that there are PARTS. The first has none.
-        ahead = tl.maximum(tl.arange(0, PARTS) + part - PARTS, 0)[None, :]
-        these = (row < rows) & (part > 0)
-        before, place = _extreme_of(tl.load(part_values + row * parts + ahead, mask=these, other=0),
-                                    tl.load(part_places + row * parts + ahead, mask=these, other=0), LARGEST)
-        most, where = tl.where(part > 0, before, most), tl.where(part > 0, place, where)
-    for begin in range(first, end, WIDTH):
-        at = begin + column
-        inside = (row < rows) & (at < end)
-        v = tl.load(x + row * width + at, mask=inside, other=0)
-        i = (at + tl.zeros((ROWS, WIDTH), tl.int32)).to(where.dtype)
-        if LARGEST:
-            v, i = tl.associative_scan((v, i), 1, _larger)
-        else:
-            v, i = tl.associative_scan((v, i), 1, _smaller)
-        v, i = _beyond(most, where, v, i, LARGEST)
-        tl.store(values + row * width + at, v, mask=inside)
-        tl.store(places + row * width + at, i, mask=inside)
-        last = column == WIDTH - 1
-        most = tl.sum(tl.where(last, v, 0), 1, keep_dims=True).to(v.dtype)
-        where = tl.sum(tl.where(last, i, 0), 1, keep_dims=True).to(i.dtype)
 
 
 # A sum of exponentials is s * exp(m), where m is the greatest exponent: one exponential for each addition.
@@ -156,27 +78,6 @@ def _parts(x, rows, together, wide):
     ahead of it, which a kernel of their own computes."""
     places = 4 * (torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 4)
     return max(1, min(places // triton.cdiv(rows, together), triton.cdiv(x.shape[-1], wide), 1024))
-
-
-def running_extreme(input, dim, largest):
-    """Values and where they were, the last of equal ones."""
-    x = _lines(input, dim)
-    values, places = torch.empty_like(x), torch.empty(x.shape, dtype=torch.int64, device=x.device)
-    if x.numel() > 0:
-        rows, width = x.numel() // x.shape[-1], x.shape[-1]
-        together, wide, warps = _shape(rows, width)
-        parts = _parts(x, rows, together, wide)
-        part_values, part_places = values, places
-        if parts > 1:
-            part_values = torch.empty((rows * parts,), dtype=x.dtype, device=x.device)
-            part_places = torch.empty((rows * parts,), dtype=torch.int64, device=x.device)
-            _part_extremes_kernel[(triton.cdiv(rows, together), parts)](
-                x, part_values, part_places, rows, width, parts, LARGEST=bool(largest), ROWS=together, WIDTH=wide,
-                num_warps=warps)
-        _extremes_kernel[(triton.cdiv(rows, together), parts)](
-            x, part_values, part_places, values, places, rows, width, parts, LARGEST=bool(largest), ROWS=together,
-            WIDTH=wide, PARTS=triton.next_power_of_2(parts), num_warps=warps)
-    return _unlined(values, input.dtype, input, dim), _unlined(places, torch.int64, input, dim)
 
 
 def logcumsumexp(input, dim):
