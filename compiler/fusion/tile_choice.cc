@@ -76,6 +76,17 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
   const bool gpu = machine.gpu();
   const int64_t processors = machine.multiprocessors;
   t.block = power_of_two(w.n_cols);
+  constexpr int64_t kWidestWindow = 512;
+  if (gpu && w.windows && w.splits == 1 && w.n_cols <= kWidestWindow && !w.stores_rows) {
+    // A thread takes the elements of its windows one after the other: what its neighbours read comes from the cache,
+    // and where an element is follows from a number that all threads share.
+    t.block = 1;
+    t.warps = 4;
+    t.rows = 32 * t.warps * 4;
+    while (t.rows > 32 * t.warps && cdiv(w.n_rows, t.rows) < kProgramsPerProcessor * processors) t.rows /= 2;
+    t.loop = true;
+    return t;
+  }
   if (!w.along) {
     // Rows lie side by side: a tile takes whole cache lines of them.
     t.rows = std::min<int64_t>(power_of_two(w.n_rows), gpu ? 256 / w.widest : 256);

@@ -38,6 +38,7 @@ struct RowWork {
   int widest = 1;             // element in bytes
   int depth = 1;              // of reductions that need each other
   bool along = true;          // a row's elements are contiguous
+  bool windows = false;       // neighbouring rows share most of their elements
   bool stores_rows = false;   // stores something along columns
   bool exponentials = false;  // it is a softmax's
   bool costly = false;        // each element takes a function of many instructions

@@ -76,11 +76,41 @@ class RowWriter : LoopWriter {
     return of_rows && of_columns && looked_up_.empty() && std::ranges::none_of(writes_, full);
   }
 
+  /// Whether neighbouring rows are windows of the same memory: views that overlap, or elements that are looked up at
+  /// places next to each other, as those of a padded image.
+  bool is_of_windows() const {
+    const int inner = kept_.back().dims.back();
+    return std::ranges::any_of(loads_,
+                               [&](const Access& a) {
+                                 const auto columns = a.strides.begin() + c_.kept;
+                                 return a.strides[at(inner)] != 0 &&
+                                        std::find(columns, a.strides.end(), a.strides[at(inner)]) != a.strides.end();
+                               }) ||
+           takes_windows(inner);
+  }
+
+  /// Whether the places of a take vary along this dimension of the rows and along columns.
+  bool takes_windows(int inner) const {
+    for (size_t i = 0; i < c_.members.size(); ++i) {
+      const DagNode& n = dag_.nodes[at(c_.members[i])];
+      if (n.op != ExprOp::kTake) continue;
+      bool along_rows = false, along_columns = false;
+      for (size_t k = 1; k < n.operands.size(); ++k)
+        for (size_t d = 0; d < n.operands[k].shape.size(); ++d) {
+          const int loop = n.operands[k].strides[d] == 0 ? -1 : c_.maps[i][d];
+          along_rows = along_rows || loop == inner;
+          along_columns = along_columns || loop >= c_.kept;
+        }
+      if (along_rows && along_columns) return true;
+    }
+    return false;
+  }
+
   /// Whether memory runs on along the columns of a row; else rows lie side by side, or neither does and threads have
   /// rows of their own, with which no column is read more than once.
   bool runs_along_columns() const {
     if (reduced_.empty() || kept_.empty()) return true;
-    if (r_.machine.gpu() && is_of_pairs() && size_of_runs(kept_) >= kShortRow) return false;
+    if (r_.machine.gpu() && (is_of_pairs() || is_of_windows()) && size_of_runs(kept_) >= kShortRow) return false;
     const Access& by = main();
     return by.strides[at(reduced_.back().dims.back())] == 1 || by.strides[at(kept_.back().dims.back())] != 1;
   }
@@ -89,6 +119,7 @@ class RowWriter : LoopWriter {
     RowWork w;
     w.n_rows = n_rows, w.n_cols = n_cols, w.splits = c_.splits, w.widest = widest_, w.depth = deepest();
     w.along = runs_along_columns();
+    w.windows = !w.along && !reduced_.empty() && !kept_.empty() && is_of_windows();
     for (const Access& a : std::set<Access>(loads_.begin(), loads_.end()))
       w.tensors += std::any_of(a.strides.begin() + c_.kept, a.strides.end(), [](int64_t s) { return s != 0; });
     w.exponentials = std::any_of(c_.members.begin(), c_.members.end(), [&](int m) { return exponentials_of(m) >= 0; });

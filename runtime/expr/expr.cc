@@ -61,13 +61,16 @@ void collect(const ExprNode& n, uint64_t visit, ExprWalk& out) {
   n.position = static_cast<int>(out.order.size());
   out.order.push_back(&n);
   out.is_argument.push_back(n.is_scalar() && fusion::is_ordinary(n.node.attributes.value));
-  // What is computed of places follows from shapes: its numbers are known, for accesses to be wide.
-  auto is_place = [](const auto& operand) {
-    const ExprNode* at = operand.get();
-    while (info(at->node.op).kind == ExprKind::kView && !at->operands.empty()) at = at->operands[0].get();
-    return at->node.op == ExprOp::kIota;
-  };
-  if (n.is_pending() && (!fusion::takes_argument(n.node.op) || std::ranges::any_of(n.operands, is_place)))
+  // What is computed of places alone follows from shapes: its numbers are known, for accesses to be wide and conditions
+  // to be constants.
+  auto is_of_places = [&](const auto& operand) { return out.is_of_places[static_cast<size_t>(operand->position)]; };
+  const bool of_places =
+      n.is_pending() &&
+      (n.node.op == ExprOp::kIota ||
+       (std::ranges::any_of(n.operands, is_of_places) &&
+        std::ranges::all_of(n.operands, [&](const auto& o) { return o->is_scalar() || is_of_places(o); })));
+  out.is_of_places.push_back(of_places);
+  if (n.is_pending() && (!fusion::takes_argument(n.node.op) || of_places))
     for (const auto& operand : n.operands)
       if (operand->is_scalar()) out.is_argument[static_cast<size_t>(operand->position)] = false;
 }

@@ -51,6 +51,7 @@ struct ExprWalk {
   std::vector<const ExprNode*> leaves;
   std::vector<const ExprNode*> scalars;  // equal ones once, too
   std::vector<bool> is_argument;         // per node of the order: a number that plans leave open
+  std::vector<bool> is_of_places;        // per node: computed from iota and numbers
   std::vector<int> roots;                // positions of what was asked for
 
   /// The order is valid for positions (ExprNode::position) until the next walk on this thread.
