@@ -1,4 +1,6 @@
 // Takes of computed tensors: what is taken is computed, instead of all there is.
+#include <algorithm>
+
 #include "compiler/fusion/dag.h"
 
 namespace kiln::fusion {
@@ -7,6 +9,16 @@ namespace {
 
 /// FLOP per element of an operation that is computed for each of its takes rather than stored.
 constexpr int kTakenFlop = 24;
+
+bool is_same_take(const DagNode& a, const DagNode& b) {
+  auto same = [](const Operand& x, const Operand& y) {
+    return x.node == y.node && x.shape == y.shape && x.strides == y.strides && x.offset == y.offset;
+  };
+  auto same_taken = [](const Taken& x, const Taken& y) {
+    return x.stride == y.stride && x.size == y.size && x.any_outside == y.any_outside;
+  };
+  return std::ranges::equal(a.operands, b.operands, same) && std::ranges::equal(a.taken, b.taken, same_taken);
+}
 
 }  // namespace
 
@@ -57,7 +69,6 @@ void push_takes(Dag& dag) {
         continue;
       }
       const DagNode& source = dag.nodes[at(o.node)];
-      from_memory += source.kind != DagKind::kReduce;
       DagNode t = take;
       t.dtype = source.dtype;
       t.operand_type = register_type(t.dtype);
@@ -68,7 +79,10 @@ void push_takes(Dag& dag) {
       o.shape = take.shape;
       o.strides = row_major(take.shape);
       o.offset = 0;
-      o.node = -2 - static_cast<int>(takes.size());
+      const auto known = std::ranges::find_if(takes, [&](const DagNode& other) { return is_same_take(other, t); });
+      o.node = -2 - static_cast<int>(known - takes.begin());
+      if (known != takes.end()) continue;
+      from_memory += source.kind != DagKind::kReduce;
       takes.push_back(std::move(t));
     }
     moved.operands.insert(moved.operands.end(), more.begin(), more.end());
