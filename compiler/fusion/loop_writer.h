@@ -23,6 +23,7 @@ struct Run {
 };
 
 inline constexpr int64_t kInt32 = int64_t{1} << 31;
+inline constexpr int64_t kRepeatedOften = 256;
 inline constexpr int64_t kShortRun = 32;  // inner dimensions shorter than this do not fill a tile's columns
 
 class LoopWriter {
@@ -53,9 +54,10 @@ class LoopWriter {
     }
     for (const auto* list : {&loads_, &writes_}) {
       all_.insert(all_.end(), list->begin(), list->end());
-      // Of pointwise kernels: along the innermost dimension; the places of rows are read once for many elements.
+      // Of pointwise kernels: along the innermost dimension; the places of rows are read once for many elements, and
+      // what is repeated often comes from the cache.
       for (const Access& a : *list)
-        if (c_.reduces() || a.strides.empty() || a.strides.back() != 0)
+        if (c_.reduces() || a.strides.empty() || (a.strides.back() != 0 && repeats(a) < kRepeatedOften))
           widest_ = std::max(widest_, size_of(dag_.nodes[at(a.node)].dtype));
     }
   }
@@ -63,6 +65,14 @@ class LoopWriter {
   /// Whether what is read of its tensor is read at these places alone.
   bool is_read_once(const Access& a) const {
     return std::ranges::all_of(loads_, [&](const Access& other) { return other.node != a.node || other == a; });
+  }
+
+  /// How often an element is read along dimensions that do not change it.
+  int64_t repeats(const Access& a) const {
+    int64_t times = 1;
+    for (size_t d = 0; d < a.strides.size(); ++d)
+      if (a.strides[d] == 0) times *= c_.dims[d];
+    return times;
   }
 
   static bool full(const Access& a) { return std::find(a.strides.begin(), a.strides.end(), 0) == a.strides.end(); }

@@ -84,14 +84,14 @@ class ElementWriter : LoopWriter {
     int64_t narrowest = kWord;
     bool walks = true;  // each tensor is read in one go, or one value of it per row
     for (const Access& a : all_) {
+      const DagNode& n = dag_.nodes[at(a.node)];
       const int64_t inner = a.strides[at(kept_.back().dims.back())];
-      if (inner == 0) continue;
+      if (inner == 0 || n.counts) continue;
       if (inner != 1) return false;
       int64_t step = 1;
       for (size_t i = kept_.size(); i-- > 0; step *= kept_[i].size)
         walks = walks && a.strides[at(kept_[i].dims.back())] == step;
-      const DagNode& n = dag_.nodes[at(a.node)];
-      if (!n.counts) narrowest = std::min<int64_t>(narrowest, size_of(n.dtype));
+      narrowest = std::min<int64_t>(narrowest, size_of(n.dtype));
     }
     if (n_cols * narrowest % kWord != 0) return walks;
     return column_block(r_.machine, n_cols) * narrowest < kLeastPiece;

@@ -109,16 +109,22 @@ def _rows_kernel(x, in_places, values, out_places, rows, width, keep, ROWS: tl.c
 
 @triton.jit
 def _narrow_kernel(x, values, out_places, rows, width, keep, ROWS: tl.constexpr, WIDTH: tl.constexpr,
-                   BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr):
-    """The same for short rows: numbers that have a key above and its place below, in a network of exchanges."""
+                   BITS: tl.constexpr, FLOATS: tl.constexpr, DESCENDING: tl.constexpr, PLACES: tl.constexpr):
+    """The same for short rows: numbers that have a key above and its place below, in a network of exchanges. Without
+    PLACES in ascending order, and out_places is not written."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, WIDTH)[None, :]
     inside = (row < rows) & (column < width)
-    key = _order(_loaded_key(x + row * width + column, inside, BITS, False), FLOATS, DESCENDING, BITS)
+    kept = (row < rows) & (column < keep)
+    key = _loaded_key(x + row * width + column, inside, BITS, False)
+    if not PLACES:
+        key = tl.sort(tl.where(inside, key, 2**BITS - 1).to(tl.uint32), 1)
+        tl.store(values + row * keep + column, _value(key, values.dtype.element_ty, BITS), mask=kept)
+        return
+    key = _order(key, FLOATS, DESCENDING, BITS)
     key = tl.where(inside, key, 2**BITS - 1)  # what is outside comes last, for its place
     word: tl.constexpr = tl.uint64 if BITS == 32 else tl.uint32
     place = (tl.sort((key.to(word) << 16) | column.to(word), 1) & 0xffff).to(tl.int64)
-    kept = (row < rows) & (column < keep)
     # Keys do not tell -0.0 from 0.0, or one NaN from another.
     tl.store(values + row * keep + column, tl.load(x + row * width + place, mask=kept, other=0), mask=kept)
     tl.store(out_places + row * keep + column, place, mask=kept)
@@ -319,18 +325,39 @@ def _unlined(x, dtype, input, dim):
     return x.reshape(()) if input.ndim == 0 else x.movedim(-1, dim).contiguous()
 
 
+def _few(x, rows, together, wide):
+    """Rows for a program to take, so that every processor has some."""
+    sms = torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 1
+    while together > 1 and together * wide > 512 and triton.cdiv(rows, together) < 4 * sms:
+        together //= 2
+    return together
+
+
 def _sort_rows(x, in_places, values, places, rows, width, keep, common, in_keys):
-    """The first `keep` of each row."""
+    """The first `keep` of each row; places is None where nobody asks for them: see sorted_values()."""
     wide = max(16, triton.next_power_of_2(width))
     if wide <= _NARROWEST and common["BITS"] < 64 and not in_keys:
-        together = min(1024 // wide, triton.next_power_of_2(rows))
-        _narrow_kernel[(triton.cdiv(rows, together), )](x, values, places, rows, width, keep, ROWS=together, WIDTH=wide,
+        together = _few(x, rows, min(1024 // wide, triton.next_power_of_2(rows)), wide)
+        _narrow_kernel[(triton.cdiv(rows, together), )](x, values, values if places is None else places, rows, width,
+                                                        keep, ROWS=together, WIDTH=wide, PLACES=places is not None,
                                                         num_warps=max(1, together * wide // 256), **common)
         return
-    together = min(max(1, 2048 // wide), triton.next_power_of_2(rows))
+    together = _few(x, rows, min(max(1, 2048 // wide), triton.next_power_of_2(rows)), wide)
     _rows_kernel[(triton.cdiv(rows, together), )](x, in_places, values, places, rows, width, keep, ROWS=together,
                                                   WIDTH=wide, IN_KEYS=in_keys,
                                                   num_warps=max(1, min(16, together * wide // 512)), **common)
+
+
+def sorted_values(input, dim):
+    """Sorted values alone, or None where they come with their places anyway."""
+    x = _lines(input, dim)
+    width = x.shape[-1]
+    if not 0 < width <= _NARROWEST or x.element_size() > 4 or x.numel() == 0:
+        return None
+    values = torch.empty_like(x)
+    common = dict(BITS=8 * x.element_size(), FLOATS=x.is_floating_point(), DESCENDING=False)
+    _sort_rows(x, x, values, None, x.numel() // width, width, width, common, False)
+    return _unlined(values, input.dtype, input, dim)
 
 
 def sort(input, dim, descending):

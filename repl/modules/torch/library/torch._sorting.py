@@ -118,7 +118,7 @@ def _quantile(input, q, dim, keepdim, interpolation, skip_nan):
         raise RuntimeError(f"quantile(interpolation={interpolation!r})")
     x, d = (input.reshape(-1), 0) if dim is None else (input, _dim(dim, input.ndim))
     x = x.reshape(1) if x.ndim == 0 else x
-    line = movedim(sort(x, d)[0], d, -1)
+    line = movedim(_sorted_values(x, d), d, -1)
     out = movedim(_between(line, qs.reshape(-1), interpolation, skip_nan), -1, 0)
     if keepdim:
         out = out.reshape([out.shape[0]] + [1] * input.ndim) if dim is None else out.unsqueeze(d + 1)
@@ -127,12 +127,20 @@ def _quantile(input, q, dim, keepdim, interpolation, skip_nan):
     return out[0] if qs.ndim == 0 else out
 
 
+def _sorted_values(x, dim):
+    if not _kiln.records(x) and _kiln.runs_kernels(x):
+        from torch import _sort
+        values = _sort.sorted_values(x, dim)
+        if values is not None:
+            return values
+    return sort(x, dim)[0]
+
+
 @lazily
 def _between(line, qs, interpolation, skip_nan):
     """Of sorted lines, NaN at their ends, the elements at a part of their length."""
     n = line.shape[-1]
-    nan = line.isnan()
-    last = ((~nan).sum(-1, True) - 1).clamp(min=0).to(qs.dtype) if skip_nan else n - 1
+    last = ((~line.isnan()).sum(-1, True) - 1).clamp(min=0).to(qs.dtype) if skip_nan else n - 1
     rank = qs * last
     if interpolation == "lower":
         rank = rank.floor()
