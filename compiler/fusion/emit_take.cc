@@ -65,8 +65,12 @@ Text Emitter::taken(int node) {
   }
   for (const Text& t : inside) test += (test.empty() ? "" : " & ") + spread(t, out.level, 10);
   if (table.counts) {
-    out.text = test.empty() ? where_from : fmt::format("tl.where({}, {}, {})", test, where_from, missing);
-    return settled(node, converted(named(std::move(out), n.name), table.dtype));
+    // Where an element is counts in whatever integers its place has.
+    const std::string place = test.empty() ? "(" + where_from + ")"
+                                           : fmt::format("tl.where({}, {}, {})", test, where_from, missing);
+    out.text = fmt::format("{}.to(tl.{})", place, info(table.dtype).triton);
+    out.type = table.dtype;
+    return settled(node, named(std::move(out), n.name));
   }
   out.text = test.empty()     ? fmt::format("tl.load({})", where_from)
              : inside.empty() ? fmt::format("tl.load({}, mask={})", where_from, test)

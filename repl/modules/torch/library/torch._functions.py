@@ -275,7 +275,7 @@ def _contracted(labels, operands, result, sizes):
             needed.update(term)
         x, have = _summed(x, have, needed.union(other))
         y, other = _summed(y, other, needed.union(have))
-        x, have = _multiplied(x, have, y, other, needed, sizes)
+        x, have = _multiplied(x, have, y, other, needed, sizes, result)
     x, have = _summed(x, have, set(result))
     return x.permute([have.index(l) for l in result]) if have != result else x
 
@@ -299,7 +299,24 @@ def _summed(x, have, needed):
     return x, [l for l in have if l in needed]
 
 
-def _multiplied(x, have, y, other, needed, sizes):
+def _order(batch, mine, theirs, result):
+    """Whether a product's factors change places, and which labels of one are a batch for both, for the product to have
+    the order of `result`, as "bchw,oc->bohw" does with a batch of b."""
+    pairs = [(False, mine, theirs), (True, theirs, mine)]
+    for swapped, a, b in pairs:
+        if batch + a + b == result:
+            return swapped, []
+    for swapped, a, b in pairs if not batch else []:
+        for owner in (a, b):
+            for n in range(1, len(owner)):
+                lead = result[:n]
+                rows, columns = [[l for l in ls if l not in lead] for ls in (a, b)]
+                if rows and columns and lead + rows + columns == result and all(l in owner for l in lead):
+                    return swapped, lead
+    return False, []
+
+
+def _multiplied(x, have, y, other, needed, sizes, wanted):
     both = [l for l in have if l in other]
     batch, depth = [l for l in both if l in needed], [l for l in both if l not in needed]
     mine, theirs = [l for l in have if l not in both], [l for l in other if l not in both]
@@ -321,11 +338,20 @@ def _multiplied(x, have, y, other, needed, sizes):
         t = t.permute([names.index(l) for l in order])
         return t.expand([sizes[l] for l in order])
 
-    a, b = ready(x, have, batch + mine + depth), ready(y, other, batch + depth + theirs)
-    lead = [count(batch)] if batch else []
-    a = a.reshape(lead + [count(mine), count(depth)])
-    b = b.reshape(lead + [count(depth), count(theirs)])
-    return (a @ b).reshape([sizes[l] for l in batch + mine + theirs]), batch + mine + theirs
+    swapped, lead = _order(batch, mine, theirs, wanted)
+    if swapped:
+        x, have, mine, y, other, theirs = y, other, theirs, x, have, mine
+    rows, columns = [l for l in mine if l not in lead], [l for l in theirs if l not in lead]
+
+    def factor(t, names, own, order, shape):
+        ahead = batch + [l for l in lead if l in own]
+        t = ready(t, names, ahead + order)
+        return t.reshape(([count(ahead)] if ahead else [1] if lead else []) + shape)
+
+    a = factor(x, have, mine, rows + depth, [count(rows), count(depth)])
+    b = factor(y, other, theirs, depth + columns, [count(depth), count(columns)])
+    result = batch + lead + rows + columns
+    return (a @ b).reshape([sizes[l] for l in result]), result
 
 
 def tensordot(a, b, dims=2):

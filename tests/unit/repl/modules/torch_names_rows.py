@@ -110,7 +110,8 @@ add("torch.addmm(torch.ones(3, 3), f, g.T)", "torch.addmm(torch.ones(3), f, g.T,
     "torch.tensordot(x3, f, 1)", "torch.tensordot(f, g, dims=([1], [1]))", "torch.tensordot(x3, x3, dims=([0, 2], [0, 2]))", "torch.tensordot(f, v, 1)", "torch.chain_matmul(f, g.T, f)")
 for e, args in (("ij,kj->ik", "f, g"), ("ij,kj", "f, g"), ("ij->ji", "f"), ("ij->", "f"), ("ij->i", "f"), ("ii->i", "f[:, :3]"), ("ii", "f[:, :3]"), ("i,j->ij", "v, v"), ("bij,bkj->bik", "x3, x3"), ("bij,bjk->bik", "x3, x3.mT"),
                 ("...ij,...kj->...ik", "x3, x3"), ("bhd,hd->bh", "x3, f"), ("ij,ij->ij", "f, g"), ("ij,ij,ij->i", "f, g, f"), ("i,i->", "v, v"), ("ij,jk,kl->il", "f, f.T, g"), ("ij,k->kij", "f, v"), ("ij,ik->jk", "h, h"),
-                ("ij,kj->ik", "i, i"), ("ij,kl->il", "f, g"), ("ij,jk->ik", "f, g"), ("ij->ii", "f"), ("ijk->i", "f"), ("...->...", "f"), ("b...,b...->b...", "f, g"), ("i j, k j -> i k", "f, g"), ("ij", "f, g")):
+                ("ij,kj->ik", "i, i"), ("ij,kl->il", "f, g"), ("ij,jk->ik", "f, g"), ("ij->ii", "f"), ("ijk->i", "f"), ("...->...", "f"), ("b...,b...->b...", "f, g"), ("i j, k j -> i k", "f, g"), ("ij", "f, g"),
+                ("ij,kj->ki", "f, g"), ("bij,kj->bki", "x3, f"), ("kj,bij->bki", "f, x3"), ("bij,kj->kbi", "x3, f"), ("bij,kj->ikb", "x3, f")):
     add(f"torch.einsum('{e}', {args})")
 add("torch.cdist(f, g)", "torch.cdist(f, g, p=1)", "torch.cdist(f, g, p=inf)", "torch.cdist(x3, x3)", "torch.cdist(f, v)", "torch.dist(f, g)", "torch.dist(f, g, 1)", "torch.cosine_similarity(f, g)", "F.cosine_similarity(f, g, dim=0)",
     "F.pairwise_distance(f, g)", "F.normalize(f)", "F.normalize(f, p=1, dim=0)")
