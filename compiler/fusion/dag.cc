@@ -567,8 +567,9 @@ class Builder {
     Shape full = lead;
     const int64_t m = a.shape[a.shape.size() - 2], columns = b.shape[last - 1];
     if (m > 1 && columns > 1) {
-      a = unsqueeze(std::move(a), a.shape.size() - 1);  // [batches.., m, 1, k]
-      b = unsqueeze(std::move(b), b.shape.size() - 2);  // [batches.., 1, columns, k]
+      const size_t before_k = a.shape.size() - 1, before_columns = b.shape.size() - 2;
+      a = unsqueeze(std::move(a), before_k);        // [batches.., m, 1, k]
+      b = unsqueeze(std::move(b), before_columns);  // [batches.., 1, columns, k]
       full.push_back(m);
     }
     full.push_back(m > 1 && columns > 1 ? columns : std::max(m, columns));

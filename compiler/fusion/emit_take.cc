@@ -66,8 +66,8 @@ Text Emitter::taken(int node) {
   for (const Text& t : inside) test += (test.empty() ? "" : " & ") + spread(t, out.level, 10);
   if (table.counts) {
     // Where an element is counts in whatever integers its place has.
-    const std::string place = test.empty() ? "(" + where_from + ")"
-                                           : fmt::format("tl.where({}, {}, {})", test, where_from, missing);
+    const std::string place =
+        test.empty() ? "(" + where_from + ")" : fmt::format("tl.where({}, {}, {})", test, where_from, missing);
     out.text = fmt::format("{}.to(tl.{})", place, info(table.dtype).triton);
     out.type = table.dtype;
     return settled(node, named(std::move(out), n.name));

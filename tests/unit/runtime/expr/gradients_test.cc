@@ -197,8 +197,8 @@ TEST(Gradients, OfScatterAdd) {
       return *apply(ExprOp::kScatterAdd, operands, a);
     };
   };
-  auto expect = [&](const char* what, std::vector<Expr> places, const ExprAttributes& a, const Shape& shape) {
-    expect_gradient({ExprOp::kScatterAdd, what, scatter(std::move(places), a), {shape}}, seed);
+  auto expect = [&](const char* what, const std::vector<Expr>& places, const ExprAttributes& a, const Shape& shape) {
+    expect_gradient({ExprOp::kScatterAdd, what, scatter(places, a), {shape}}, seed);
   };
   expect("rows", {integers({4, 1}, {2, 0, -3, 2})}, scattered({0}, {3, 9}), {4, 9});
   expect("elements", {integers({2, 3}, {2, 0, 2, 1, 1, 0})}, scattered({1}, {2, 3}), {2, 3});
