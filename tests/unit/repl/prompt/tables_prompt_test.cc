@@ -109,9 +109,10 @@ TEST_F(PromptTables, LongLinesOfWordsAreBrokenAtBlanks) {
 
 TEST_F(PromptTables, CtrlCEndsAWholeBench) {
   auto t = start(60, 120);
-  t->type("import time\rdef f(): time.sleep(0.05)\r\r");
+  // So long that the ten samples of one cache state take longer than the wait below.
+  t->type("import time\rdef f(): time.sleep(0.5)\r\r");
   ASSERT_TRUE(t->wait_for("\n[3]")) << t->screen().text();
-  t->type("%bench f() budget=10s\r");
+  t->type("%bench f() budget=20s\r");
   ASSERT_TRUE(t->wait([&] { return t->is_quiet(); })) << t->screen().text();
   std::this_thread::sleep_for(std::chrono::milliseconds(3500));  // some samples, on a machine that does much else
   t->send("\x03");
