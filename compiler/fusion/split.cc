@@ -169,8 +169,8 @@ void split_reductions(Dag& dag, const Machine& machine) {
     int64_t unit = !across ? kSplitUnit : machine.gpu() ? 128 : 256;
     // Elements that many loads make, such as those of windows, take as long as so many others.
     constexpr int64_t kUsualLoads = 4, kLeastUnit = 256;
-    while (machine.gpu() && !across && unit > kLeastUnit && unit * loads_of(dag, x) > kSplitUnit * kUsualLoads)
-      unit /= 2;
+    const int64_t loads = machine.gpu() && !across ? loads_of(dag, x) : 0;
+    while (unit > kLeastUnit && unit * loads > kSplitUnit * kUsualLoads) unit /= 2;
     const bool slow = !x.shape.empty() && x.shape.back() % 16 != 0;
     const Limits limits = !machine.gpu()                                  ? Limits{2, 16, 32}
                           : across                                        ? Limits{3, 1, 4}

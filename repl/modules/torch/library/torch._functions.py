@@ -197,11 +197,8 @@ def _triangle(row, col, offset, backwards, device):
     first = min(max(offset + empty + 1, 0), col)  # elements of the first row that has some
     growing = max(min(col - first, row - empty), 0) if first > 0 else 0  # rows each an element longer than the last
     slope = growing * (2 * first + growing - 1) // 2  # elements of these
-    full = (row - empty - growing) * first if growing == 0 else (row - empty - growing) * col
-    if first == 0:
-        slope = full = 0
-    length = col if growing > 0 else first
-    n = slope + full
+    length = col if growing > 0 else first  # of the rows below them
+    n = slope + (row - empty - growing) * length
     place = _kiln.iota(n, torch.empty((0,), device=device), torch.int64)
     if backwards:
         place = n - 1 - place

@@ -132,8 +132,9 @@ def _scattered(self, dim, index, src, how, include_self=True):
         for k in range(i.shape[dim]):
             value = torch.where(at == i.narrow(dim, k, 1), src.narrow(dim, k, 1), value)
         return self.copy_(value.reshape(self.shape))
-    _kiln.runs_kernels(self)  # before it is viewed
-    x = self.view(1) if self.ndim == 0 else self
+    if waiting:
+        _kiln.runs_kernels(self)
+        x = self.view(1) if self.ndim == 0 else self
     whole = all(d == dim or i.shape[d] == x.shape[d] for d in range(x.ndim))
     if not include_self:
         _put(x, dim, i, whole, torch.full((), _neutral(x.dtype, how), dtype=x.dtype, device=x.device), "set")
