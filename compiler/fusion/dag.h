@@ -111,6 +111,9 @@ std::optional<Operand> compose(const Operand& view, const Operand& operand);
 /// `operand` with another shape of as many elements, if strides can say it.
 std::optional<Operand> reshape(const Operand& operand, const Shape& shape);
 
+/// Elements of its node that an operand reads, each counted once.
+int64_t touched(const Operand& operand);
+
 /// For each dimension of a view of a node that lies row-major with `shape`: that dimension of the node, or -1 where the
 /// view repeats or has one element. Nullopt when the view takes a part, or splits or merges dimensions.
 std::optional<std::vector<int>> axis_map(const Operand& view, const Shape& shape);

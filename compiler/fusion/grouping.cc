@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "compiler/fusion/split.h"
 #include "support/diag.h"
 
 namespace kiln::fusion {
@@ -18,6 +19,10 @@ constexpr int kMostRepeatedFlop = 24;
 constexpr size_t kMostOperands = 24;
 /// Elements of kernels whose launches are a good part of their time: two of them with the same loops are one.
 constexpr int64_t kMostOfSmall = int64_t{1} << 20;
+/// Memory that the epilogues of a product move in a microsecond beyond its own result, and that a pointwise kernel
+/// does; what a division or a root of a tile costs, whose exact forms branch for each element (bench/results, H100).
+constexpr double kEpilogueBytesPerUs = 1.6e6, kBytesPerUs = 2.95e6, kExactRootUs = 1.5;
+constexpr int kTileElements = 128 * 128;
 /// Operations of one kernel: what compiles in a moment.
 constexpr size_t kMostMembers = 192;
 
@@ -55,6 +60,8 @@ class Grouper {
     if (options_.variant != Variant::kUnfused) {
       // What stood between two of them may have joined one meanwhile.
       for (size_t n = 0; n < dag_.nodes.size(); ++n) join_operands(n);
+      if (unload_epilogues())
+        for (size_t n = 0; n < dag_.nodes.size(); ++n) join_operands(n);
       join_siblings();
     }
     return ordered();
@@ -233,6 +240,54 @@ class Grouper {
       }
   }
 
+  /// Takes from products on a GPU the epilogues that are faster in a kernel of their own. Gives whether there was one.
+  bool unload_epilogues() {
+    if (options_.variant != Variant::kFused || !options_.machine.gpu()) return false;
+    const size_t count = clusters_.size();
+    for (size_t c = 0; c < count; ++c) {
+      if (clusters_[c].form != Form::kProduct || clusters_[c].members.size() < 2) continue;
+      Cluster rest = clusters_[c];
+      const auto product =
+          std::ranges::find_if(rest.members, [&](int m) { return dag_.nodes[at(m)].kind == DagKind::kProduct; });
+      const int node = *product;
+      if (!is_heavy(rest, node)) continue;
+      rest.maps.erase(rest.maps.begin() + (product - rest.members.begin()));
+      rest.members.erase(product);
+      rest.form = Form::kPointwise;
+      clusters_[c] = alone(node);
+      clusters_[c].alone = true;
+      for (int m : rest.members) cluster_of_[at(m)] = static_cast<int>(clusters_.size());
+      clusters_.push_back(std::move(rest));
+    }
+    return clusters_.size() > count;
+  }
+
+  /// Whether what follows the product in its cluster moves so much memory that writing and reading the product once
+  /// more costs less: a product's programs are few and wait for what their epilogues load.
+  bool is_heavy(const Cluster& c, int product) const {
+    std::vector<int> read;
+    double bytes = 0;
+    int64_t exact_roots = 0;
+    for (int m : c.members) {
+      const DagNode& n = dag_.nodes[at(m)];
+      if (m == product) continue;
+      if (n.op == ExprOp::kDiv || n.op == ExprOp::kReciprocal || n.op == ExprOp::kSqrt) ++exact_roots;
+      if (leaves(c, c, m)) bytes += static_cast<double>(numel(n.shape)) * size_of(n.dtype);
+      for (const Operand& o : n.operands) {
+        if (o.is_number() || c.contains(o.node) || std::ranges::find(read, o.node) != read.end()) continue;
+        read.push_back(o.node);
+        const DagNode& from = dag_.nodes[at(o.node)];
+        if (!from.counts) bytes += static_cast<double>(touched(o)) * size_of(from.dtype);
+      }
+    }
+    const DagNode& p = dag_.nodes[at(product)];
+    const double own = static_cast<double>(numel(p.shape)) * size_of(p.dtype);
+    const int64_t rounds = cdiv(numel(p.shape), int64_t{kTileElements} * options_.machine.multiprocessors);
+    const double fused = (leaves(c, c, product) ? bytes : bytes - own) / kEpilogueBytesPerUs +
+                         static_cast<double>(rounds * exact_roots) * kExactRootUs;
+    return fused > (bytes + own) / kBytesPerUs + kKernelUs;
+  }
+
   bool adjacent(const Cluster& x, const Cluster& y) const {
     for (auto [p, q] : {std::pair(&x, &y), std::pair(&y, &x)})
       for (int m : p->members)
@@ -325,6 +380,7 @@ Verdict Grouper::merged(int a, int b) const {
   if (x.form == Form::kProduct) {
     if (options_.variant == Variant::kLibrary || options_.variant == Variant::kLibraryEpilogue)
       return Reason{"the library's product ends with its own result", "run the fused variant"};
+    if (x.alone) return Reason{"what follows reads and writes so much that it is faster in a kernel of its own", ""};
     if (y.reduces() || y.form == Form::kScan)
       return Reason{"a reduction needs whole rows of the product, and a program has one tile of it", ""};
   }

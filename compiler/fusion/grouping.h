@@ -24,6 +24,7 @@ struct Cluster {
   int kept = 0;                        // the first so many dimensions are not reduced or scanned
   int64_t splits = 1;                  // kRows, kScan: parts in which each row is reduced or scanned
   int64_t chunk = 0;                   // columns of each part; 0: what suits its tiles
+  bool alone = false;                  // kProduct: what follows it moves too much memory for its programs
   std::vector<std::vector<int>> maps;  // per member: for each dimension of its shape the cluster's, or -1 (one element)
 
   const std::vector<int>& map_of(int node) const;

@@ -19,14 +19,6 @@ namespace kiln::fusion {
 
 namespace {
 
-/// Elements of a node that an operand touches.
-int64_t touched(const Operand& o) {
-  int64_t n = 1;
-  for (size_t d = 0; d < o.shape.size(); ++d)
-    if (o.strides[d] != 0) n *= o.shape[d];
-  return n;
-}
-
 class Planner {
  public:
   Planner(const Graph& graph, const PlanOptions& options) : graph_(graph), options_(options) {}

@@ -9,13 +9,6 @@ namespace {
 /// FLOP per element that no kernel notices beside its memory.
 constexpr int kCheapFlop = 16;
 
-double touched_bytes(const Dag& dag, const Operand& o) {
-  double n = size_of(dag.nodes[at(o.node)].dtype);
-  for (size_t d = 0; d < o.shape.size(); ++d)
-    if (o.strides[d] != 0) n *= static_cast<double>(o.shape[d]);
-  return n;
-}
-
 /// Nodes that compute one element of the last of them from what is in memory, operands first.
 using Chain = std::vector<int>;
 
@@ -58,7 +51,7 @@ class ChainOf {
       } else if (!stored) {
         return false;
       }
-      bytes_ += touched_bytes(dag_, o);
+      bytes_ += static_cast<double>(touched(o)) * size_of(from.dtype);
     }
     chain_.push_back(node);
     return true;

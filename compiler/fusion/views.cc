@@ -60,6 +60,13 @@ std::optional<Operand> reshape(const Operand& operand, const Shape& shape) {
   return compose(flat, operand);
 }
 
+int64_t touched(const Operand& operand) {
+  int64_t n = 1;
+  for (size_t d = 0; d < operand.shape.size(); ++d)
+    if (operand.strides[d] != 0) n *= operand.shape[d];
+  return n;
+}
+
 std::optional<std::vector<int>> axis_map(const Operand& view, const Shape& shape) {
   if (view.offset != 0) return std::nullopt;
   const Shape strides = row_major(shape);

@@ -284,6 +284,17 @@ TEST_F(PlanTest, ProductsTakeTheirEpilogue) {
   EXPECT_EQ(check({y, z}, Variant::kUnfused).groups.size(), 4u);
 }
 
+/// Exact divisions and roots of a whole tile cost a small product more than a second kernel does.
+TEST_F(PlanTest, HeavyEpiloguesAreKernelsOfTheirOwn) {
+  const int xw = op(ExprOp::kMatMul, {tensor(DType::kBF16, {96, 80}, "x"), tensor(DType::kBF16, {80, 64}, "w")});
+  const int v = op(ExprOp::kMul, {xw, xw});
+  const int root = op(ExprOp::kSqrt, {v});
+  const int y = op(ExprOp::kDiv, {xw, op(ExprOp::kAdd, {root, number(1)})});
+  EXPECT_EQ(check({y}, Variant::kFused, hopper_machine()).groups.size(), 2u);
+  EXPECT_EQ(check({root}, Variant::kFused, hopper_machine()).groups.size(), 1u);
+  EXPECT_EQ(check({y}).groups.size(), 1u);  // of the host
+}
+
 /// On Hopper a product whose tiles leave processors idle is summed in parts, which the epilogue's kernel adds.
 TEST_F(PlanTest, LongProductsAreSplit) {
   struct Shapes {

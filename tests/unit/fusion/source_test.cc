@@ -323,6 +323,14 @@ std::vector<Case> cases() {
          return {w.op(ExprOp::kRelu, {w.add(image, w.shaped(w.tensor(kBF16, {64}, "b"), {64, 1, 1}))})};
        },
        "wgmma"},
+      // Three tensors read and two written behind it: the product's programs would wait for all of them.
+      {"momentum_behind_a_product", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int g = w.op(ExprOp::kMatMul, {w.tensor(kBF16, {4096, 1024}, "x"), w.tensor(kBF16, {1024, 4096}, "dy")});
+         const int m = w.add(w.tensor(kF32, {4096, 4096}, "m"), g);
+         return {w.add(w.tensor(kF32, {4096, 4096}, "p"), w.mul(m, w.tensor(kF32, {4096, 4096}, "s"))), m};
+       },
+       "wgmma"},
       {"sums_of_few_long_rows", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int x = w.op(ExprOp::kSigmoid, {w.tensor(kBF16, {5, 65025}, "x")}), y = w.tensor(kF32, {5, 65025}, "y");
