@@ -1,5 +1,7 @@
 #include "compiler/fusion/copy_operands.h"
 
+#include <algorithm>
+
 #include "compiler/fusion/grouping.h"
 #include "compiler/fusion/product_form.h"
 #include "compiler/fusion/split.h"
@@ -8,30 +10,8 @@ namespace kiln::fusion {
 
 namespace {
 
-constexpr int64_t kRowBytes = 64;          // a copy's rows begin at multiples of them
 constexpr double kCopyBytesPerUs = 2.5e6;  // read and written, in rows of any alignment (H200)
 constexpr double kWorth = 0.9;             // of the time without copies
-
-/// One step of a 128 x 128 tile along 128 bytes of k, through pointers: what each operand costs (H200, mma.sync).
-double pointer_step_us(const Operand& o, int bytes, bool words) {
-  const size_t r = o.shape.size();
-  const int64_t stride = o.strides[r - 1] == 1 ? o.strides[r - 2] : o.strides[r - 1];
-  if (words) return 0.7;
-  if (o.strides[r - 1] != 1 && o.strides[r - 2] != 1) return 2.0;
-  return stride * bytes % 16 == 0 ? 0.3 : stride * bytes % 8 == 0 ? 0.5 : 1.1;
-}
-
-double pointer_us(const DagNode& p, const Machine& machine) {
-  const ProductSize size = size_of_product(p);
-  const MatmulTile tile = pointer_tile(p, machine);
-  const bool words = size.operand_bytes == 4;
-  const double step = (tile.m * pointer_step_us(p.operands[0], size.operand_bytes, words) +
-                       tile.n * pointer_step_us(p.operands[1], size.operand_bytes, words)) /
-                      128;
-  const int64_t tiles = cdiv(size.m, tile.m) * cdiv(size.n, tile.n) * size.batch;
-  const int64_t rounds = cdiv(tiles, machine.multiprocessors);
-  return 3 + static_cast<double>(rounds * cdiv(size.k, tile.k)) * step;
-}
 
 /// The operand's elements, each once: dimensions along which it repeats have one. `along_k`: k becomes contiguous, else
 /// what is contiguous stays it.
@@ -52,7 +32,7 @@ Operand copied(Dag& dag, const Operand& o, size_t side, bool along_k) {
   from.shape[r - 2] = o.shape[outer], from.shape[r - 1] = o.shape[inner];
   from.strides[r - 2] = o.strides[outer], from.strides[r - 1] = o.strides[inner];
   n.shape = from.shape;
-  const int64_t unit = kRowBytes / size_of(n.dtype);
+  const int64_t unit = kLineBytes / size_of(n.dtype);
   n.row_stride = cdiv(n.shape[r - 1], unit) * unit;
   n.operands = {from};
   Operand out;
@@ -84,7 +64,7 @@ void copy_operands(Dag& dag, const Machine& machine) {
     const auto as_is = blocks_of(dag, product, machine);
     if (as_is) {
       const ProductSize size = size_of_product(product, &*as_is);
-      if (size.a_in_sectors && size.b_in_sectors) continue;  // no copy lies better
+      if (std::min(size.a_alignment, size.b_alignment) == kLineBytes) continue;  // no copy lies better
     }
     const bool along_k = size_of(product.operand_type) != 2;
     auto with_copies = [&](unsigned sides) {

@@ -133,7 +133,7 @@ class Grouper {
     if (made.row_stride > 0)
       return {
           "the operand is copied, since blocks of rows that begin at odd addresses, or not along k, are slow to read",
-          "keep it in rows of whole 32 bytes"};
+          "keep it in rows of whole 128 bytes"};
     if (x.form == Form::kProduct)
       return {cause, "nothing, as long as the first has no narrow dimension: (a @ b) @ c may cost less as a @ (b @ c)"};
     if (x.reduces()) return {cause, ""};

@@ -80,7 +80,7 @@ struct Argument {
 struct Configuration {
   std::vector<std::pair<std::string, int64_t>> constants;
   std::array<int64_t, 3> grid = {1, 1, 1};
-  int num_warps = 4, num_stages = 3;
+  int num_warps = 4, num_stages = 3, num_ctas = 1;
 };
 
 enum class Activation : uint8_t { kNone, kRelu, kGeluTanh };
@@ -106,7 +106,7 @@ struct Group {
   bool descriptors = false;            // it makes tensor descriptors, which take memory from an allocator
   std::vector<Argument> arguments;     // one per parameter, in order
   std::array<int64_t, 3> grid = {1, 1, 1};
-  int num_warps = 4, num_stages = 3;
+  int num_warps = 4, num_stages = 3, num_ctas = 1;
   std::vector<Configuration> configurations;  // others worth trying; the one above is not among them
   LibraryProduct product;                     // kProduct
   std::vector<int> nodes;                     // of the given graph that it computes, in order

@@ -116,6 +116,7 @@ class Script {
       arguments.push_back(a.is_constexpr ? fmt::format("{}={}", a.name, argument(a)) : argument(a));
     arguments.push_back(fmt::format("num_warps={}", g.num_warps));
     arguments.push_back(fmt::format("num_stages={}", g.num_stages));
+    if (g.num_ctas > 1) arguments.push_back(fmt::format("num_ctas={}", g.num_ctas));
     const auto own = g.functions.empty() ? kernels_.end() : kernels_.find(g.functions.back());
     return fmt::format("    {}[({}, {}, {})]({})\n", own == kernels_.end() ? g.kernel : own->second, g.grid[0],
                        g.grid[1], g.grid[2], fmt::join(arguments, ", "));

@@ -49,7 +49,9 @@ std::string plan_text(const Plan& plan) {
     const Group& group = plan.groups[g];
     out += fmt::format("{:>3}  {}  {}, {}", g, group.name, kind_text(group), group.shape);
     if (group.kind == GroupKind::kKernel)
-      out += fmt::format(", grid {} x {} x {}, {} warps", group.grid[0], group.grid[1], group.grid[2], group.num_warps);
+      out +=
+          fmt::format(", grid {} x {} x {}, {} warps{}", group.grid[0], group.grid[1], group.grid[2], group.num_warps,
+                      group.num_ctas > 1 ? fmt::format(" in each of {} blocks", group.num_ctas) : "");
     out += fmt::format(", {}, {}\n", amount(group.bytes, "B"), amount(group.flop, "FLOP"));
     for (int v : group.reads) out += "       reads  " + value_text(plan, v) + "\n";
     for (int v : group.writes) {

@@ -1,6 +1,7 @@
 #include "compiler/fusion/product_form.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "compiler/fusion/writer.h"
 #include "compiler/target/target.h"
@@ -60,11 +61,19 @@ ProductSize size_of_product(const DagNode& product, const BlockPair* blocks) {
   size.operand_bytes = size_of(product.operand_type);
   size.result_bytes = 0;
   size.splits = static_cast<int>(product.splits);
-  constexpr int64_t kSector = 32;  // bytes
-  auto in_sectors = [&](const Block& b) { return b.stride * size.operand_bytes % kSector == 0; };
-  if (blocks) size.a_in_sectors = in_sectors(blocks->a), size.b_in_sectors = in_sectors(blocks->b);
+  auto alignment = [&](const Operand& o, const Block& b) {
+    int64_t elements = std::gcd(b.stride, o.offset);
+    for (size_t d : b.batch) elements = std::gcd(elements, o.strides[d]);
+    return static_cast<int>(std::gcd(elements * size.operand_bytes, int64_t{kLineBytes}));
+  };
+  if (blocks) {
+    size.a_alignment = alignment(product.operands[0], blocks->a);
+    size.b_alignment = alignment(product.operands[1], blocks->b);
+  }
   return size;
 }
+
+int most_ctas(const DagNode& product, const Machine& machine) { return multiplies_blocks(product, machine) ? 2 : 1; }
 
 DType sum_type(const DagNode& product) {
   const DType d = product.operand_type;

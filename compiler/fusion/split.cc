@@ -13,6 +13,9 @@ namespace {
 
 // A second kernel adds the parts of products, which it reads from the L2 (H200).
 constexpr double kPartBytesPerUs = 3e6;
+// Of a product that is read through pointers: how busy one of its programs keeps a multiprocessor, two, three.
+constexpr double kBusy[] = {0.45, 0.8, 1.0};
+constexpr double kLaunchUs = 3;
 
 struct SplitTime {
   int64_t splits;
@@ -24,7 +27,7 @@ SplitTime best_split(const DagNode& n, const BlockPair& blocks, const Machine& m
   ProductSize size = size_of_product(n, &blocks);
   size.result_bytes = size_of(n.dtype);
   const int64_t steps = size.k * size.operand_bytes / 128;  // of the widest tiles
-  double least = least_us(size, machine.multiprocessors);
+  double least = least_us(size, machine.multiprocessors, most_ctas(n, machine));
   int64_t best = 1;
   const int64_t batch = size.batch;
   size.result_bytes = size_of(DType::kF32);
@@ -33,30 +36,58 @@ SplitTime best_split(const DagNode& n, const BlockPair& blocks, const Machine& m
     size.splits = static_cast<int>(splits);
     size.batch = batch * splits;
     const double parts_bytes = static_cast<double>(splits) * size.result_bytes * static_cast<double>(numel(n.shape));
-    const double us = least_us(size, machine.multiprocessors) + kKernelUs + parts_bytes / kPartBytesPerUs;
+    const double us =
+        least_us(size, machine.multiprocessors, /*most_ctas=*/1) + kKernelUs + parts_bytes / kPartBytesPerUs;
     if (us < least * 0.97) least = us, best = splits;  // what is about the same is not split
   }
   return {best, least};
 }
 
-/// The same of one that is read through pointers, where its tiles are few.
-int64_t splits_of_pointers(const DagNode& n, const Machine& machine) {
+/// One step of a 128 x 128 tile along 128 bytes of k, through pointers: what each operand costs (H200, mma.sync).
+double pointer_step_us(const Operand& o, int bytes, bool words) {
+  const size_t r = o.shape.size();
+  const int64_t stride = o.strides[r - 1] == 1 ? o.strides[r - 2] : o.strides[r - 1];
+  if (words) return 0.7;
+  if (o.strides[r - 1] != 1 && o.strides[r - 2] != 1) return 2.0;
+  return stride * bytes % 16 == 0 ? 0.3 : stride * bytes % 8 == 0 ? 0.5 : 1.1;
+}
+
+/// One step of a tile along its k, of a multiprocessor that has as many programs as it can use.
+double step_us(const DagNode& n, const MatmulTile& tile) {
+  const int bytes = size_of(n.operand_type);
+  constexpr double kFlopPerUs = 0.31e6;  // in registers (H100)
+  if (sums_elements(n)) return 2.0 * tile.m * tile.n * tile.k / kFlopPerUs;
+  const bool words = bytes == 4;
+  const double alone =
+      (tile.m * pointer_step_us(n.operands[0], bytes, words) + tile.n * pointer_step_us(n.operands[1], bytes, words)) /
+      128;
+  return alone * kBusy[0];
+}
+
+/// The same of one that is read through pointers.
+SplitTime best_pointer_split(const DagNode& n, const Machine& machine) {
+  constexpr int64_t kFewestSteps = 4, kMost = 64;  // of a part; of the parts
   const ProductSize size = size_of_product(n);
-  // Small tiles leave room for further programs beside one.
-  constexpr int kProgramsOfElements = 4;
-  const int places = machine.multiprocessors * (sums_elements(n) ? kProgramsOfElements : 1);
-  const int splits = choose_splits(pointer_tile(n, machine), size, places);
-  constexpr double kStepUs = 0.4;  // of 128 bytes along k
-  const double steps = static_cast<double>(size.k * size.operand_bytes) / 128,
-               parts_bytes = 8.0 * splits * static_cast<double>(numel(n.shape)),
-               saved = kStepUs * steps * (1 - 1.0 / splits);
-  return saved > kKernelUs + parts_bytes / kPartBytesPerUs ? splits : 1;
+  const MatmulTile tile = pointer_tile(n, machine);
+  const int64_t tiles = cdiv(size.m, tile.m) * cdiv(size.n, tile.n) * size.batch, steps = cdiv(size.k, tile.k);
+  const int64_t room = std::clamp<int64_t>(
+      machine.shared_bytes / (tile.stages * (tile.m + tile.n) * tile.k * size.operand_bytes), 1, std::ssize(kBusy));
+  SplitTime best{1, 0};
+  for (int64_t splits = 1; splits <= std::min(kMost, std::max<int64_t>(1, steps / kFewestSteps)); ++splits) {
+    const int64_t programs = std::max<int64_t>(1, cdiv(tiles * splits, machine.multiprocessors));
+    double us = kLaunchUs + static_cast<double>(programs * cdiv(steps, splits)) * step_us(n, tile) /
+                                kBusy[std::min(programs, room) - 1];
+    if (splits > 1)
+      us += kKernelUs + 2.0 * size_of(sum_type(n)) * static_cast<double>(splits * numel(n.shape)) / kPartBytesPerUs;
+    if (splits == 1 || us < best.us * 0.97) best = {splits, us};
+  }
+  return best;
 }
 
 int64_t splits_of(const Dag& dag, const DagNode& n, const Machine& machine) {
   if (numel(n.shape) == 0) return 1;
   const auto blocks = blocks_of(dag, n, machine);
-  return blocks ? best_split(n, *blocks, machine).splits : splits_of_pointers(n, machine);
+  return blocks ? best_split(n, *blocks, machine).splits : best_pointer_split(n, machine).splits;
 }
 
 /// Completes a node that makes parts and comes next: the operand that reads them all.
@@ -114,6 +145,8 @@ int64_t loads_of(const Dag& dag, const Operand& x) {
 double product_us(const DagNode& product, const BlockPair& blocks, const Machine& machine) {
   return best_split(product, blocks, machine).us;
 }
+
+double pointer_us(const DagNode& product, const Machine& machine) { return best_pointer_split(product, machine).us; }
 
 void split_products(Dag& dag, const Machine& machine) {
   if (!machine.gpu()) return;

@@ -172,13 +172,13 @@ class ProductWriter {
       else
         size.scattered_bytes = std::max(size.scattered_bytes, bytes);
     }
-    const std::vector<MatmulTile> tiles = rank_tiles(size, r_.machine.multiprocessors);
+    const std::vector<MatmulTile> tiles = rank_tiles(size, r_.machine.multiprocessors, most_ctas(node(), r_.machine));
     const MatmulTile t = tiles.at(0);
     auto tiles_of = [&](const MatmulTile& tile) { return cdiv(m_, tile.m) * cdiv(n_, tile.n) * batch_; };
     // Programs stay, but where each would have one tile.
-    const bool stay = node().splits == 1 && tiles_of(t) > r_.machine.multiprocessors;
+    const bool stay = node().splits == 1 && tiles_of(t) * t.ctas > r_.machine.multiprocessors;
     auto programs = [&](const MatmulTile& tile) {
-      return std::min<int64_t>(tiles_of(tile), r_.machine.multiprocessors);
+      return std::min<int64_t>(tiles_of(tile), r_.machine.multiprocessors / tile.ctas);
     };
     const std::string m = e_.dimension(m_, "M"), n = e_.dimension(n_, "N"), k = e_.dimension(k_, "K");
     const std::string block_m = e_.constant(t.m, "BLOCK_M"), block_n = e_.constant(t.n, "BLOCK_N"),
@@ -317,10 +317,14 @@ class ProductWriter {
     group_.grid = grid(t);
     group_.num_warps = t.warps;
     group_.num_stages = t.stages;
+    group_.num_ctas = t.ctas;
     for (const MatmulTile& other : tiles) {
       if (other == t) continue;
-      group_.configurations.push_back(
-          {{{block_m, other.m}, {block_n, other.n}, {block_k, other.k}}, grid(other), other.warps, other.stages});
+      group_.configurations.push_back({{{block_m, other.m}, {block_n, other.n}, {block_k, other.k}},
+                                       grid(other),
+                                       other.warps,
+                                       other.stages,
+                                       other.ctas});
       if (stay) group_.configurations.back().constants.emplace_back(num_programs, programs(other));
     }
   }

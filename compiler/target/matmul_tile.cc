@@ -15,12 +15,13 @@ constexpr int64_t kMostStagingBytes = 64 << 10;          // of a result on its w
 constexpr int kFewestSteps = 4;                          // of a part of a split sum
 constexpr int kFewestStages = 3, kMostRingBytes = 2048;  // of a row, in all stages
 
-// The model of an H200, fitted on 40 products drawn at random, each with all tiles: the tile that it puts first takes
-// 1.026 times as long as the best one (geometric mean). Rows of memory that begin within a sector cost twice the
-// bandwidth of the L2.
-constexpr double kFlopPerUs = 6.1e6;                                // of a multiprocessor, with operands of 16 bits
-constexpr double kBytesPerUs = 103e3, kUnalignedBytesPerUs = 45e3;  // from the L2 to each, when all of them load
-constexpr double kRoundUs = 0.25, kElementUs = 3e-5;                // of a tile's end; of an element of 16 bits, stored
+// The model of an H200, fitted on 40 products drawn at random, each with all tiles; what the L2 gives was fitted again
+// on an H100, on products of long and of few columns. Rows of 128 bytes that begin within a line of the L2 are read
+// from two of them, and those that begin within a sector of 32 bytes from one sector more (measured on an H100).
+constexpr double kFlopPerUs = 6.1e6;       // of a multiprocessor, with operands of 16 bits
+constexpr double kMostBytesPerUs = 103e3;  // from the L2 to one of them; and when all load:
+constexpr double kBytesPerUs = 78e3, kTwoLinesBytesPerUs = 58e3, kSplitSectorsBytesPerUs = 45e3;
+constexpr double kRoundUs = 0.25, kElementUs = 3e-5;  // of a tile's end; of an element of 16 bits, stored
 constexpr double kLaunchUs = 2.5;
 constexpr double kMemoryBytesPerUs = 4.2e6;
 
@@ -63,26 +64,33 @@ Share share_of(const TileSpeed& t) { return {t.m >= t.n ? t.m / t.ctas : t.m, t.
 
 double product_us(const ProductSize& size, const TileSpeed& t, int multiprocessors) {
   const int64_t tiles = tiles_of(size, t.m, t.n), k = t.row_bytes / size.operand_bytes,
-                steps = cdiv(cdiv(size.k, k), size.splits), blocks = std::min<int64_t>(tiles * t.ctas, multiprocessors);
+                steps = cdiv(cdiv(size.k, k), size.splits), places = multiprocessors / t.ctas;
   const auto [rows, columns] = share_of(t);
-  auto load_us = [&](int length, bool shared, bool in_sectors) {
+  constexpr int kSectorBytes = 32;
+  auto load_us = [&](int length, bool shared, int alignment, int64_t programs) {
+    const double when_all = alignment < kSectorBytes ? kSplitSectorsBytesPerUs
+                            : alignment < kLineBytes ? kTwoLinesBytesPerUs
+                                                     : kBytesPerUs;
     // The fewer load, the more is left for each.
     const double bytes_per_us =
-        std::min(kBytesPerUs, (in_sectors ? kBytesPerUs : kUnalignedBytesPerUs) * multiprocessors /
-                                  static_cast<double>(std::max<int64_t>(1, blocks)));
+        std::min(kMostBytesPerUs, when_all * static_cast<double>(places) / static_cast<double>(programs));
     return static_cast<double>(length) * t.row_bytes / (shared ? t.ctas : 1) / bytes_per_us;
   };
-  const double loads = load_us(rows, t.m < t.n, size.a_in_sectors) + load_us(columns, t.m >= t.n, size.b_in_sectors);
   const bool words = size.operand_bytes == 4;
   const double products = 2.0 * rows * columns * static_cast<double>(k) /
                           (kFlopPerUs * 2 / size.operand_bytes * (words ? t.share_of_words : t.share));
   const double stored = size.result_bytes + size.scattered_bytes;
   const double end = kRoundUs + kElementUs * rows * columns * stored / 2;
-  const auto rounds = static_cast<double>(cdiv(tiles, multiprocessors / t.ctas));
+  auto round_us = [&](int64_t programs) {
+    if (programs == 0) return 0.0;
+    const double loads =
+        load_us(rows, t.m < t.n, size.a_alignment, programs) + load_us(columns, t.m >= t.n, size.b_alignment, programs);
+    return static_cast<double>(steps) * std::max(products, loads) + end;
+  };
   const double all_bytes = static_cast<double>(size.batch) *
                            (static_cast<double>((size.m + size.n) * size.k) * size.operand_bytes / size.splits +
                             static_cast<double>(size.m * size.n) * stored);
-  const double in_programs = rounds * (static_cast<double>(steps) * std::max(products, loads) + end),
+  const double in_programs = static_cast<double>(tiles / places) * round_us(places) + round_us(tiles % places),
                from_memory = all_bytes / kMemoryBytesPerUs;
   // Programs that wait for memory anyway still take longer when they have more to do.
   constexpr double kHidden = 0.85;
@@ -107,7 +115,10 @@ std::vector<RankedTile> ranked(const ProductSize& size, int multiprocessors, int
     const int64_t most = kMostRingBytes / t.row_bytes;
     const auto stages = static_cast<int>(std::min(most, (shared_bytes - staging) / stage));
     if (stages < kFewestStages) continue;
-    MatmulTile tile{t.m, t.n, t.row_bytes / size.operand_bytes, stages, t.warps, t.group_m};
+    // Few columns of tiles are all made at a time: neighbours then share what is larger, the rows of A.
+    constexpr int64_t kFewColumns = 8;
+    const int group = cdiv(size.n, t.n) <= kFewColumns ? 1 : t.group_m;
+    MatmulTile tile{t.m, t.n, t.row_bytes / size.operand_bytes, stages, t.warps, group};
     tile.ctas = t.ctas;
     out.push_back({product_us(size, t, multiprocessors), tile});
   }
@@ -123,8 +134,8 @@ std::vector<MatmulTile> rank_tiles(const ProductSize& size, int multiprocessors,
   return out;
 }
 
-double least_us(const ProductSize& size, int multiprocessors) {
-  return ranked(size, multiprocessors, /*most_ctas=*/1).at(0).us;
+double least_us(const ProductSize& size, int multiprocessors, int most_ctas) {
+  return ranked(size, multiprocessors, most_ctas).at(0).us;
 }
 
 MatmulTile choose_tile(const ProductSize& size, int multiprocessors, int most_ctas) {

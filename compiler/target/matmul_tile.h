@@ -6,6 +6,9 @@
 
 namespace kiln {
 
+/// Of the L2, in bytes.
+inline constexpr int kLineBytes = 128;
+
 /// A tile of the product, and how a program makes it. The blocks of a program (`ctas`) part the tile's longer side.
 struct MatmulTile {
   int m = 0, n = 0, k = 0;  // elements; k: of one stage
@@ -24,8 +27,8 @@ struct ProductSize {
   int operand_bytes = 2, result_bytes = 2;  // of an element; of all results that leave in blocks
   int scattered_bytes = 0;  // of the widest result that threads store: a whole tile of it goes through shared memory
   int splits = 1;           // programs that share the sum of a tile: `batch` counts them
-  /// Whether the rows of memory of each operand begin at whole sectors of 32 bytes.
-  bool a_in_sectors = true, b_in_sectors = true;
+  /// Rows of memory of each operand begin at multiples of so many bytes, as far as that counts: 16 to a line.
+  int a_alignment = kLineBytes, b_alignment = kLineBytes;
 };
 
 /// The tiles that fit a block's shared memory, with k and stages as the bytes of the elements allow; the one that takes
@@ -35,7 +38,7 @@ struct ProductSize {
 std::vector<MatmulTile> rank_tiles(const ProductSize& size, int multiprocessors, int most_ctas = 1);
 
 /// What the model says that the first of them takes, in microseconds.
-double least_us(const ProductSize& size, int multiprocessors);
+double least_us(const ProductSize& size, int multiprocessors, int most_ctas);
 
 /// The first of them.
 MatmulTile choose_tile(const ProductSize& size, int multiprocessors, int most_ctas = 1);

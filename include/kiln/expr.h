@@ -195,7 +195,7 @@ struct ExprGroup {
   double bytes = 0;    // read and written by the model
   double flop = 0;
   std::array<int64_t, 3> grid = {1, 1, 1};
-  int num_warps = 4, num_stages = 3;
+  int num_warps = 4, num_stages = 3, num_ctas = 1;
   std::vector<std::pair<std::string, int64_t>> constants;  // its constexpr integers
 };
 

@@ -128,7 +128,7 @@ static CUresult kiln_encode(CUtensorMap* map, CUtensorMapDataType type, int elem
                             CUtensorMapSwizzle swizzle, int stored, CUdeviceptr empty) {
   cuuint64_t sizes[5], strides[5];
   cuuint32_t ones[5];
-  int dim, none = 0;
+  int dim, lines, none = 0;
   for (dim = 0; dim < rank; ++dim) {
     if (given[dim] < 0 || given[dim] > (INT64_C(1) << 32)) return CUDA_ERROR_INVALID_VALUE;
     none |= given[dim] == 0;
@@ -149,8 +149,10 @@ static CUresult kiln_encode(CUtensorMap* map, CUtensorMapDataType type, int elem
     for (dim = 0; dim < rank; ++dim) sizes[dim] = 1, strides[dim] = 16;
   }
   if (address % 16) return CUDA_ERROR_INVALID_VALUE;
+  for (lines = address % 128 == 0, dim = 0; dim + 1 < rank; ++dim) lines &= strides[dim] % 128 == 0;
   return cuTensorMapEncodeTiled(map, type, (cuuint32_t)rank, (void*)(uintptr_t)address, sizes, strides, box, ones,
-                                CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                                lines ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 

@@ -22,6 +22,7 @@ constexpr std::string_view kLaunchLine = "# launch: ";
 std::string launch_line(const ExprGroup& g) {
   std::string line = fmt::format("{}grid=({}, {}, {}) num_warps={} num_stages={}", kLaunchLine, g.grid[0], g.grid[1],
                                  g.grid[2], g.num_warps, g.num_stages);
+  if (g.num_ctas > 1) line += fmt::format(" num_ctas={}", g.num_ctas);
   for (const auto& [constant, value] : g.constants) line += fmt::format(" {}={}", constant, value);
   return line;
 }
@@ -69,6 +70,8 @@ Status read_launch_line(std::string_view text, ExprGroup& g) {
       g.num_warps = static_cast<int>(number);
     } else if (key == "num_stages") {
       g.num_stages = static_cast<int>(number);
+    } else if (key == "num_ctas") {
+      g.num_ctas = static_cast<int>(number);
     } else {
       auto found = std::find_if(g.constants.begin(), g.constants.end(), [&](const auto& c) { return c.first == key; });
       if (found == g.constants.end())

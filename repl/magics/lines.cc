@@ -112,7 +112,8 @@ Status show_static_expression(MagicContext& context, const Expr& expr, const std
   for (const ExprGroup& group : shape.groups) {
     if (group.source.empty()) continue;
     KILN_TRY(Kernel kernel, Kernel::from_source(group.source, "<" + group.name + ">", group.kernel));
-    std::string overrides = fmt::format("num_warps={} num_stages={}", group.num_warps, group.num_stages);
+    std::string overrides =
+        fmt::format("num_warps={} num_stages={} num_ctas={}", group.num_warps, group.num_stages, group.num_ctas);
     for (const auto& [name, value] : group.constants) overrides += fmt::format(" {}={}", name, value);
     KILN_CHECK_OK(show_static(context, {kernel, overrides, target}, why));
   }

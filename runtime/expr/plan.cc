@@ -238,6 +238,7 @@ Result<Binding> bind_values(std::shared_ptr<const PreparedPlan> prepared, std::v
       step.grid = g.grid;
       step.options.num_warps = g.num_warps;
       step.options.num_stages = g.num_stages;
+      step.options.num_ctas = g.num_ctas;
       step.options.launch_pdl = plan.overlaps;
       step.args.reserve(g.arguments.size());
       for (const fusion::Argument& a : g.arguments) {
@@ -370,7 +371,7 @@ Result<ExprPlan> plan(const Expr& expr, ExprVariant variant, std::span<const Exp
 ExprPlan runtime::describe_plan(const fusion::Plan& p) {
   ExprPlan out;
   for (const fusion::Group& g : p.groups) {
-    ExprGroup group{g.name, g.source, g.kernel, g.bytes, g.flop, g.grid, g.num_warps, g.num_stages, {}};
+    ExprGroup group{g.name, g.source, g.kernel, g.bytes, g.flop, g.grid, g.num_warps, g.num_stages, g.num_ctas, {}};
     for (const fusion::Argument& a : g.arguments)
       if (const auto* v = std::get_if<int64_t>(&a.value); v && a.is_constexpr) group.constants.emplace_back(a.name, *v);
     out.groups.push_back(std::move(group));

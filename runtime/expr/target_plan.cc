@@ -73,6 +73,7 @@ Result<TargetPlan> plan_for(const Expr& expr, std::string_view target, ExprVaria
     LaunchOptions options;
     options.num_warps = g.num_warps;
     options.num_stages = g.num_stages;
+    options.num_ctas = g.num_ctas;
     options.launch_pdl = prepared->plan.overlaps;
     KILN_TRY(KernelInfo info, prepared->kernels[i].compile(args, options, target));
     out.kernels.push_back(std::move(info));

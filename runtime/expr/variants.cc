@@ -188,6 +188,7 @@ std::vector<ExprGroup> VariantPlan::configurations(size_t group) const {
     as.grid = c.grid;
     as.num_warps = c.num_warps;
     as.num_stages = c.num_stages;
+    as.num_ctas = c.num_ctas;
     for (const auto& [constant, value] : c.constants)
       if (auto own = std::ranges::find(as.constants, constant, &std::pair<std::string, int64_t>::first);
           own != as.constants.end())
@@ -204,6 +205,7 @@ Result<VariantPlan::Launch> VariantPlan::launch_of(size_t group, const ExprGroup
   Launch out{step.kernel, as.grid, step.args, step.options};
   out.options.num_warps = as.num_warps;
   out.options.num_stages = as.num_stages;
+  out.options.num_ctas = as.num_ctas;
   const auto& arguments = planned->binding.plan->plan.groups[group].arguments;
   for (size_t i = 0; i < arguments.size(); ++i)
     for (const auto& [constant, value] : as.constants)
@@ -250,6 +252,7 @@ Result<VariantPlan> VariantPlan::edited(size_t group, const ExprGroup& as, std::
   g.grid = as.grid;
   g.num_warps = as.num_warps;
   g.num_stages = as.num_stages;
+  g.num_ctas = as.num_ctas;
   prepared->kernels[group] = kernel;
   VariantPlan out;
   out.name = std::move(new_name);

@@ -1,6 +1,7 @@
 // Expressions on a real GPU: every variant, and its graph, against float64.
 #include "kiln/expr.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -103,6 +104,38 @@ TEST(GpuExpr, LayersAgreeWithFloat64) {
   check_variants("tanh gelu bf16", gelu_layer(device, 1024, 512, 640, DType::kBF16, seed, ExprOp::kGeluTanh));
   check_variants("relu f32", gelu_layer(device, 200, 300, 136, DType::kF32, seed, ExprOp::kRelu));
   check_variants("gelu bf16 4096", gelu_layer(device, 4096, 4096, 4096, DType::kBF16, seed, ExprOp::kGelu));
+}
+
+/// Rows that begin within sectors: two blocks of a cluster share each tile's columns.
+TEST(GpuExpr, ProductsOfClustersAgreeWithFloat64) {
+  GPU_OR_SKIP(device);
+  const uint64_t seed = fresh_seed();
+  struct Case {
+    DType dtype;
+    Shape x, w;
+  };
+  int clusters = 0;
+  for (const Case& c :
+       {Case{DType::kBF16, {2040, 1000}, {1000, 2056}}, Case{DType::kF16, {3000, 344}, {344, 2056}},
+        Case{DType::kBF16, {3, 776, 648}, {3, 648, 1288}}, Case{DType::kI8, {2032, 1040}, {1040, 2064}}}) {
+    const Tensor x = c.dtype == DType::kI8 ? *randint(device, c.dtype, c.x, -9, 9, seed)
+                                           : *randn(device, c.dtype, c.x, seed),
+                 w = c.dtype == DType::kI8 ? *randint(device, c.dtype, c.w, -9, 9, seed)
+                                           : *randn(device, c.dtype, c.w, seed);
+    Shape result = c.x;
+    result.back() = c.w.back();
+    const Tensor residual = *randn(device, DType::kBF16, result, seed + 1),
+                 b = *randn(device, DType::kF32, Shape{result.back()}, seed + 2);
+    const Expr product = op(ExprOp::kMatMul, {x, w});
+    const std::string what = std::string(name(c.dtype)) + " clusters of " + std::to_string(result.back());
+    auto planned = plan(product);
+    ASSERT_OK(planned);
+    clusters += static_cast<int>(std::ranges::count(planned->groups, 2, &ExprGroup::num_ctas));
+    check_variants(what.c_str(), product);
+    check_variants((what + " with an epilogue").c_str(),
+                   op(ExprOp::kAdd, {op(ExprOp::kTanh, {op(ExprOp::kAdd, {product, b})}), residual}));
+  }
+  EXPECT_GE(clusters, 2);
 }
 
 TEST(GpuExpr, RowsAndChainsAgreeWithFloat64) {

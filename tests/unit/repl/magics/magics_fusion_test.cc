@@ -57,7 +57,7 @@ TEST(MagicsFusion, SourceAsAProgramComputesTheExpression) {
 }
 
 TEST(MagicsFusion, StaticOfAnExpressionIsOfAGpuThatIsNotThere) {
-  const std::string setup = "x, w, b = randn(256, 256), randn(256, 256), randn(256)\nc = gelu(x @ w + b)\n";
+  const std::string setup = "x, w, b = randn(256, 64), randn(64, 256), randn(256)\nc = gelu(x @ w + b)\n";
   auto rows = [&](const std::string& arguments) {
     Said s = run(setup + "r = %static " + arguments + "\nprint(r.kernel, r.target, [n > 0 for n in r.warps])\n");
     EXPECT_EQ(s.code, 0) << s.err;
