@@ -294,6 +294,8 @@ class Builder {
       if (is_float(type)) {
         if (v == 2) return mul(x, x);
         if (v == 3) return mul(mul(x, x), x);
+        // Within the error of pow; halves would round in between, which torch does not.
+        if (v == 4 && size_of(type) >= 4) return mul(mul(x, x), mul(x, x));
         if (v == 0.5) return pointwise(ExprOp::kSqrt, {x}, type, n.dtype, n.shape);
         if (v == -0.5) return pointwise(ExprOp::kRsqrt, {x}, type, n.dtype, n.shape);
         if (v == -1) return pointwise(ExprOp::kReciprocal, {x}, type, n.dtype, n.shape);

@@ -240,13 +240,14 @@ class KernelLowering {
   }
 
   /// Registers that are computed together: two in one instruction (packed half arithmetic, conversions that make a
-  /// pair); and of sin and cos several behind one branch to their slow reduction, so that they overlap.
+  /// pair); and several of the functions that branch to a slow path, behind one branch, so that they overlap.
   size_t together(const ir::Op& op) const {
     constexpr size_t kBehindOneBranch = 8;
     const ir::Type& result = op.result()->type;
     const auto n = static_cast<size_t>(num_registers(result));
     if (result.pointer || n < 2) return 1;
-    if (op.kind == OpKind::kSin || op.kind == OpKind::kCos) return std::min(n, kBehindOneBranch);
+    if (op.kind == OpKind::kSin || op.kind == OpKind::kCos || (op.kind == OpKind::kPow && result.dtype == DType::kF32))
+      return std::min(n, kBehindOneBranch);
     return in_pairs(op) ? 2 : 1;
   }
 

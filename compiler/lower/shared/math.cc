@@ -83,16 +83,28 @@ V expm1_reduced(MathEmitter& m, V r) {
   return m.fma(m.mul(r, r), q, r);
 }
 
-Decomposed decompose(MathEmitter& m, V x) {
+namespace {
+
+/// x = 2^exponent·mantissa of a normal x: the exponent as an integer.
+Decomposed with_integer(MathEmitter& m, V x) {
   llvm::IRBuilderBase& b = m.b;
-  double up = m.pick(0x1p25, 0x1p54);
-  V denormal = m.lt(x, m.k(m.min_normal()));
-  V bits = m.bits(m.select(denormal, m.mul(x, m.k(up)), x));
   V sqrt_half = m.ki(m.pick<int64_t>(0x3f3504f3, 0x3fe6a09e667f3bcd));
-  V e = b.CreateAShr(b.CreateSub(bits, sqrt_half), m.ki(m.mantissa_bits()));
-  V mantissa = m.from_bits(b.CreateSub(bits, b.CreateShl(e, m.ki(m.mantissa_bits()))));
+  V e = b.CreateAShr(b.CreateSub(m.bits(x), sqrt_half), m.ki(m.mantissa_bits()));
+  return {e, m.from_bits(b.CreateSub(m.bits(x), b.CreateShl(e, m.ki(m.mantissa_bits()))))};
+}
+
+}  // namespace
+
+Decomposed decompose_normal(MathEmitter& m, V x) {
+  auto [e, mantissa] = with_integer(m, x);
+  return {m.to_float(e), mantissa};
+}
+
+Decomposed decompose(MathEmitter& m, V x) {
+  V denormal = m.lt(x, m.k(m.min_normal()));
+  auto [e, mantissa] = with_integer(m, m.select(denormal, m.mul(x, m.k(m.pick(0x1p25, 0x1p54))), x));
   V bias = m.select(denormal, m.ki(m.pick(25, 54)), m.ki(0));
-  return {m.to_float(b.CreateSub(e, bias)), mantissa};
+  return {m.to_float(m.b.CreateSub(e, bias)), mantissa};
 }
 
 namespace {

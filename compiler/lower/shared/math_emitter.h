@@ -90,7 +90,7 @@ class MathEmitter {
 
 /// sin and cos (math_trig.cc); may branch, see math.h.
 llvm::Value* emit_sin_cos(MathEmitter& m, llvm::Value* x, bool cosine);
-/// x^y (math_pow.cc).
+/// x^y (math_pow.cc); may branch on CUDA.
 llvm::Value* emit_pow(MathEmitter& m, llvm::Value* x, llvm::Value* y);
 
 /// e^r and e^r - 1 for |r| ≤ ln2/2, and log's pieces: shared by math.cc and math_pow.cc.
@@ -102,5 +102,7 @@ struct Decomposed {
   llvm::Value* mantissa;
 };
 Decomposed decompose(MathEmitter& m, llvm::Value* x);
+/// The same of a normal x.
+Decomposed decompose_normal(MathEmitter& m, llvm::Value* x);
 
 }  // namespace kiln::lower
