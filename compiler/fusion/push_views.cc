@@ -142,6 +142,7 @@ class ViewPusher {
     while (!work.empty()) {
       const auto reader = at(work.back());
       work.pop_back();
+      if (facts_[reader].uses == 0) continue;  // what it showed is computed by others meanwhile
       for (size_t i = 0; i < dag_.nodes[reader].operands.size(); ++i) {
         const Operand view = dag_.nodes[reader].operands[i];
         const bool is_table = i == 0 && dag_.nodes[reader].op == ExprOp::kTake;  // push_takes

@@ -315,6 +315,24 @@ std::vector<Case> cases() {
            }
          return {most};
        }},
+      // Windows whose sum is reshaped: the adds move as well, and all windows with them.
+      {"windows_behind_a_reshape", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int x = w.tensor(kF32, {6, 32, 5, 7}, "x");
+         const int squares = w.shaped(w.op(ExprOp::kMul, {x, x}), {6, 32, 35});
+         const int place = w.op(ExprOp::kSub, {w.counts(34), w.number(int64_t{1})});
+         const int inside = w.shaped(w.op(ExprOp::kLogicalAnd, {w.op(ExprOp::kGe, {place, w.number(int64_t{0})}),
+                                                                w.op(ExprOp::kLt, {place, w.number(int64_t{32})})}),
+                                     {34, 1});
+         const int padded =
+             w.op(ExprOp::kWhere, {inside, w.take({squares, w.shaped(place, {34, 1})}, {1}, true), w.number(0.0)});
+         int sum = -1;
+         for (int64_t i : {0, 1, 2}) {
+           const int part = w.slice(padded, {6, 32, 35}, {0, i, 0}, {1, 1, 1});
+           sum = sum < 0 ? part : w.add(sum, part);
+         }
+         return {w.op(ExprOp::kMul, {x, w.shaped(sum, {6, 32, 5, 7})})};
+       }},
       {"product_behind_a_reshape", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int xw =
