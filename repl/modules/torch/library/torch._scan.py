@@ -15,14 +15,15 @@ def _place(width, parts, WIDTH: tl.constexpr):
     return part, part * share, tl.minimum(part * share + share, width)
 
 
-# A sum of exponentials is s * exp(m), where m is the greatest exponent: one exponential for each addition.
+# A sum of exponentials is s * exp(m), where m is the greatest exponent: one exponential for each addition, of how far the
+# other one is below.
 
 
 @triton.jit
 def _joined(m, s, n, t):
-    top = tl.maximum(m, n, propagate_nan=tl.PropagateNan.ALL)
     # An exponent is not subtracted from itself: infinities have no difference.
-    return top, tl.where(m == top, s, s * tl.exp(m - top)) + tl.where(n == top, t, t * tl.exp(n - top))
+    below = tl.exp(tl.where(m == n, 0.0, -tl.abs(m - n)))
+    return (tl.maximum(m, n, propagate_nan=tl.PropagateNan.ALL), tl.where(m >= n, s, t) + tl.where(m >= n, t, s) * below)
 
 
 @triton.jit
@@ -43,7 +44,7 @@ def _part_log_sums_kernel(x, exponents, sums, rows, width, parts, ROWS: tl.const
 
 @triton.jit
 def _log_sums_kernel(x, exponents, sums, out, rows, width, parts, ROWS: tl.constexpr, WIDTH: tl.constexpr,
-                     PARTS: tl.constexpr):
+                     PARTS: tl.constexpr, WHOLE: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, WIDTH)[None, :]
     part, first, end = _place(width, parts, WIDTH)
@@ -59,11 +60,13 @@ def _log_sums_kernel(x, exponents, sums, out, rows, width, parts, ROWS: tl.const
         inside = (row < rows) & (at < end)
         v = tl.load(x + row * width + at, mask=inside, other=float("-inf")).to(wide)
         n, t = tl.associative_scan((v, tl.full((ROWS, WIDTH), 1, wide)), 1, _joined)
-        n, t = _joined(m, s, n, t)
+        if not WHOLE:
+            n, t = _joined(m, s, n, t)
         tl.store(out + row * width + at, (n + tl.log(t)).to(out.dtype.element_ty), mask=inside)
-        last = column == WIDTH - 1
-        m = tl.sum(tl.where(last, n, 0), 1, keep_dims=True)
-        s = tl.sum(tl.where(last, t, 0), 1, keep_dims=True)
+        if not WHOLE:
+            last = column == WIDTH - 1
+            m = tl.sum(tl.where(last, n, 0), 1, keep_dims=True)
+            s = tl.sum(tl.where(last, t, 0), 1, keep_dims=True)
 
 
 def _shape(rows, width):
@@ -94,7 +97,8 @@ def logcumsumexp(input, dim):
                                                                         ROWS=together, WIDTH=wide, num_warps=warps)
         _log_sums_kernel[(triton.cdiv(rows, together), parts)](x, totals[0], totals[1], out, rows, width, parts,
                                                                ROWS=together, WIDTH=wide,
-                                                               PARTS=triton.next_power_of_2(parts), num_warps=warps)
+                                                               PARTS=triton.next_power_of_2(parts),
+                                                               WHOLE=width <= wide, num_warps=warps)
     return _unlined(out, input.dtype, input, dim)
 
 
