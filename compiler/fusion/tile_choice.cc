@@ -130,6 +130,10 @@ RowTile row_tile(const Machine& machine, const RowWork& w) {
     const int64_t elements = w.tensors > 16 ? 2 : w.tensors > 8 ? 4 : 8;
     if (gpu && !waits && elements < 8) t.block = std::min(t.block, 8 * 32 * elements);
     t.warps = waits ? 16 : static_cast<int>(std::clamp<int64_t>(t.block / (32 * (gpu ? elements : 8)), 1, 8));
+    // Few rows: as many elements of each thread, and more threads for each row.
+    while (gpu && !waits && w.splits == 1 && t.warps >= 8 && t.warps < 32 &&
+           w.n_rows * t.warps < kWarpsPerProcessor * processors && t.block * 4 < w.n_cols)
+      t.warps *= 2, t.block *= 2;
     t.known = waits && t.block * 4 >= w.n_cols;
     return t;
   }

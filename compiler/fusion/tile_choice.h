@@ -40,7 +40,7 @@ struct RowWork {
   bool along = true;          // a row's elements are contiguous
   bool windows = false;       // neighbouring rows share most of their elements
   bool stores_rows = false;   // stores something along columns
-  bool exponentials = false;  // it is a softmax's
+  bool exponentials = false;  // a softmax's, or other functions that a loop for each reduction would take again
   bool costly = false;        // each element takes a function of many instructions
 };
 

@@ -89,8 +89,10 @@ class RowWriter : LoopWriter {
            takes_windows(inner);
   }
 
-  /// Whether the places of a take vary along this dimension of the rows and along columns.
+  /// Whether the places of a take vary along this dimension of the rows and along columns, and nothing else is read or
+  /// written by whole rows, which would run along columns.
   bool takes_windows(int inner) const {
+    if (std::ranges::any_of(loads_, full) || std::ranges::any_of(writes_, full)) return false;
     for (size_t i = 0; i < c_.members.size(); ++i) {
       const DagNode& n = dag_.nodes[at(c_.members[i])];
       if (n.op != ExprOp::kTake) continue;
@@ -122,7 +124,9 @@ class RowWriter : LoopWriter {
     w.windows = !w.along && !reduced_.empty() && !kept_.empty() && is_of_windows();
     for (const Access& a : std::set<Access>(loads_.begin(), loads_.end()))
       w.tensors += std::any_of(a.strides.begin() + c_.kept, a.strides.end(), [](int64_t s) { return s != 0; });
-    w.exponentials = std::any_of(c_.members.begin(), c_.members.end(), [&](int m) { return exponentials_of(m) >= 0; });
+    w.exponentials =
+        std::any_of(c_.members.begin(), c_.members.end(), [&](int m) { return exponentials_of(m) >= 0; }) ||
+        takes_functions_again();
     constexpr int kCostlyFlop = 16;
     w.costly = std::ranges::any_of(c_.members, [&](int m) {
       const DagNode& n = dag_.nodes[at(m)];
@@ -130,6 +134,24 @@ class RowWriter : LoopWriter {
     });
     w.stores_rows = std::any_of(stores_.begin(), stores_.end(), [&](int m) { return e_.stored_along_columns(m); });
     return w;
+  }
+
+  /// Whether a loop over a row for each reduction and for the results would compute functions more than once.
+  bool takes_functions_again() const {
+    constexpr int kFunctionFlop = 4, kDear = 8;
+    const bool stores_rows = std::ranges::any_of(stores_, [&](int m) { return e_.stored_along_columns(m); });
+    if (!stores_rows && deepest() < 2) return false;
+    std::set<int> reduced;  // what reductions are computed from, from the last to the first
+    int flop = 0;
+    for (auto m = c_.members.rbegin(); m != c_.members.rend(); ++m) {
+      const DagNode& n = dag_.nodes[at(*m)];
+      if (n.kind != DagKind::kReduce && reduced.count(*m) == 0) continue;
+      for (const Operand& o : n.operands)
+        if (!o.is_number()) reduced.insert(o.node);
+      if (n.kind == DagKind::kPointwise && info(n.op).flop >= kFunctionFlop && e_.stored_along_columns(*m))
+        flop += info(n.op).flop;
+    }
+    return flop >= kDear;
   }
 
   /// What reductions take of columns outside: -inf for those that feed a maximum directly, else 0.
