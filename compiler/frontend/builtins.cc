@@ -17,10 +17,9 @@ using ir::OpKind;
 namespace {
 
 constexpr Builtin kBuiltins[] = {
-#define KILN_BUILTIN(name, where, params, fn) {name, where, params, impl::fn, {}},
-#define KILN_MATH_BUILTIN(name, where, op) {name, where, "x", impl::math_op<OpKind::op>, {}},
-#define KILN_LIBRARY(name, where, file) {name, where, file, nullptr, {}},
-#define KILN_UNSUPPORTED(name, where, help) {name, where, {}, nullptr, help},
+#define KILN_BUILTIN(name, where, params, fn) {name, where, params, impl::fn},
+#define KILN_MATH_BUILTIN(name, where, op) {name, where, "x", impl::math_op<OpKind::op>},
+#define KILN_LIBRARY(name, where, file) {name, where, file, nullptr},
 #include "compiler/frontend/builtins.def"
 };
 

@@ -46,13 +46,12 @@ enum Exposure : unsigned {
 
 struct Builtin {
   std::string_view name;
-  std::string_view where;        // letters of Exposure
-  std::string_view params;       // "x, axis=None, *shape"
-  BuiltinFn fn;                  // nullptr: in the standard library (params is then its file)
-  std::string_view unsupported;  // not empty: valid Triton that is not compiled yet, and what would work
+  std::string_view where;   // letters of Exposure
+  std::string_view params;  // "x, axis=None, *shape"
+  BuiltinFn fn;             // nullptr: in the standard library (params is then its file)
 
   unsigned exposure() const;
-  bool in_library() const { return fn == nullptr && unsupported.empty(); }
+  bool in_library() const { return fn == nullptr; }
   /// "tl.load", "libdevice.tanh", "range".
   std::string display_name() const;
 };

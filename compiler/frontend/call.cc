@@ -59,9 +59,6 @@ Result<Value> Codegen::call(const Value& callee, std::vector<Arg> positional,
       FunctionPtr function = library_function(*builtin);
       return inline_call(function, std::move(positional), std::move(keywords), range);
     }
-    if (!builtin->unsupported.empty())
-      return with_note(fail(range, ErrorKind::kUnsupported, "{} is not compiled yet", builtin->display_name()),
-                       fmt::format("help: {}", builtin->unsupported));
     KILN_TRY(BoundArgs args, bind_builtin(*this, *builtin, std::move(positional), std::move(keywords), range));
     return builtin->fn(*this, args);
   }

@@ -146,7 +146,7 @@ Diagnostic Codegen::unknown_name(std::string_view id, SourceRange range) {
   if (id == "tl") return with_note(std::move(d), "help: add `import triton.language as tl`");
   if (std::string near = nearest_name(id, candidates); !near.empty())
     d = with_note(std::move(d), fmt::format("help: did you mean {}?", near));
-  else if (const Builtin* builtin = find_builtin(id, kInLanguage | kInMath); builtin && builtin->unsupported.empty())
+  else if (const Builtin* builtin = find_builtin(id, kInLanguage | kInMath))
     d = with_note(std::move(d), fmt::format("help: did you mean {}?", builtin->display_name()));
   return d;
 }

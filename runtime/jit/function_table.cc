@@ -204,9 +204,6 @@ Result<Image> FunctionTable::compile(FunctionId kernel, std::span<const ImageArg
 
 Kernel FunctionTable::kernel(FunctionId function) const { return Kernel::from_function(impl_->function(function)); }
 
-bool FunctionTable::knows(std::string_view path) {
-  const std::optional<frontend::Value> found = frontend::resolve_path(path);
-  return found && !(found->builtin() && !found->builtin()->unsupported.empty());
-}
+bool FunctionTable::knows(std::string_view path) { return frontend::resolve_path(path).has_value(); }
 
 }  // namespace kiln

@@ -501,6 +501,79 @@ def y1(x):
 
 
 @triton.jit
+def largest(n):
+    if len(n.shape) == 0:
+        return n
+    else:
+        return tl.max(n)
+
+
+@triton.jit
+def jn(n, x):
+    # In float64. Upwards from J0 and J1 where x is above the order; else downwards from an order at which J is nothing
+    # (J. C. P. Miller), scaled by 1 = J0 + 2 (J2 + J4 + …); below 1e-8 the first term of the series.
+    float32_or_float64(x)
+    a = tl.abs(x).to(tl.float64)
+    order = n + tl.zeros_like(a).to(tl.int32)
+    a = a + tl.zeros_like(order).to(tl.float64)
+    most = tl.maximum(largest(order), 1)
+    finite = tl.where(a < float("inf"), a, 1.0)
+    two_over_a = 2.0 / tl.maximum(finite, 1e-8)
+    below, up = bessel_j(finite, 0), bessel_j(finite, 1)
+    term = tl.where(order > 0, finite * 0.5, 1.0)
+    for k in range(1, most):
+        above = k * two_over_a * up - below
+        goes_on = k < order
+        below, up = tl.where(goes_on, up, below), tl.where(goes_on, above, up)
+        term = tl.where(goes_on, term * (finite * 0.5) / (k + 1), term)
+    first = (most + tl.sqrt(160.0 * most).to(tl.int32)) // 2 * 2
+    ahead, here = tl.zeros_like(finite), tl.zeros_like(finite) + 1.0
+    down, total = tl.zeros_like(finite), tl.zeros_like(finite)
+    for step in range(0, first):
+        k = first - step
+        ahead, here = here, k * two_over_a * here - ahead
+        scale = tl.where(tl.abs(here) > 1e100, 1e-100, 1.0)
+        ahead, here, down, total = ahead * scale, here * scale, down * scale, total * scale
+        if k % 2 == 1:
+            total = total + here
+        down = tl.where(k == order, ahead, down)
+    down = down / (2.0 * total - here)
+    r = tl.where(order == 0, bessel_j(finite, 0), tl.where(finite > order, up, tl.where(finite < 1e-8, term, down)))
+    r = tl.where(a == float("inf"), 0.0, tl.where((x < 0.0) & (order % 2 == 1), -r, r))
+    return tl.where((x != x) | (order < 0), float("nan"), r).to(x.dtype)
+
+
+@triton.jit
+def yn(n, x):
+    # Upwards from Y0 and Y1, in float64, which is stable.
+    float32_or_float64(x)
+    a = x.to(tl.float64)
+    order = n + tl.zeros_like(a).to(tl.int32)
+    a = a + tl.zeros_like(order).to(tl.float64)
+    ordinary = (a > 0.0) & (a < float("inf"))
+    y = tl.where(ordinary, a, 1.0)
+    below, up = bessel_y(y, 0), bessel_y(y, 1)
+    r = tl.where(order == 0, below, up)
+    for k in range(1, largest(order)):
+        above = 2.0 * k / y * up - below
+        below, up = up, tl.where(up == -float("inf"), up, above)
+        r = tl.where(k + 1 == order, up, r)
+    r = tl.where(a == 0.0, -float("inf"), tl.where(a == float("inf"), 0.0, r))
+    return tl.where((a < 0.0) | (x != x) | (order < 0), float("nan"), r).to(x.dtype)
+
+
+@triton.jit
+def rcp64h(x):
+    # The upper half of the reciprocal; the lower bits are 0, and what is denormal counts as 0.
+    tl.static_assert(x.dtype == tl.float64, "rcp64h() takes float64")
+    least = 2.2250738585072014e-308
+    r = libdevice.div_rn(tl.full([], 1.0, tl.float64), tl.where(tl.abs(x) < least, libdevice.copysign(0.0 * x, x), x))
+    r = tl.where(tl.abs(r) < least, libdevice.copysign(0.0 * x, x), r)
+    r = (r.to(tl.int64, bitcast=True) & -4294967296).to(tl.float64, bitcast=True)
+    return tl.where(x != x, x, tl.where(tl.abs(x) == float("inf"), libdevice.copysign(tl.zeros_like(x), x), r))
+
+
+@triton.jit
 def bessel_i(a, near, far):
     # Below 8 a polynomial in x² without cancellation; above e^(x - 8) / sqrt(x) times one in 8 / x.
     y = tl.maximum(a, 8.0).to(a.dtype)

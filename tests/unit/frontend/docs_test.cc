@@ -12,9 +12,7 @@ std::string table() {
   std::string out = "| function | where | parameters |\n|---|---|---|\n";
   for (const Builtin& b : builtins()) {
     std::string params;
-    if (!b.unsupported.empty()) {
-      params = fmt::format("not compiled yet: {}", b.unsupported);
-    } else if (b.in_library()) {
+    if (b.in_library()) {
       for (const ast::Param& p : library_function(b)->def->params) {
         params += (params.empty() ? "" : ", ") + p.name;
         if (p.default_value) params += fmt::format("={}", p.default_value->range.str());
@@ -22,8 +20,7 @@ std::string table() {
     } else {
       params = b.params;
     }
-    out += fmt::format("| `{}` | {} | {} |\n", b.name, b.where,
-                       params.empty() || !b.unsupported.empty() ? params : "`" + params + "`");
+    out += fmt::format("| `{}` | {} | {} |\n", b.name, b.where, params.empty() ? params : "`" + params + "`");
   }
   return out;
 }

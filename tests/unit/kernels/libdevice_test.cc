@@ -226,6 +226,54 @@ INSTANTIATE_TEST_SUITE_P(Devices, Libdevice, ::testing::Values("cpu"), [](const 
   return out;
 });
 
+/// Bessel functions of any order, to within so much of the larger of the value and 1/16; Y below -1e30 is left out.
+TEST_P(Libdevice, BesselFunctionsOfAnyOrder) {
+  auto device = Device::open(GetParam());
+  ASSERT_TRUE(device.ok()) << render(device.error());
+  const uint64_t seed = std::random_device{}();
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  std::mt19937_64 random(seed);
+  auto kernel = Kernel::from_source(
+      "import triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n\n\n@triton.jit\n"
+      "def orders(n, x, j, y, BLOCK: tl.constexpr):\n    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
+      "    tl.store(j + i, libdevice.jn(tl.load(n + i), tl.load(x + i)))\n"
+      "    tl.store(y + i, libdevice.yn(tl.load(n + i), tl.load(x + i)))\n",
+      "libdevice_test.py", "orders");
+  ASSERT_TRUE(kernel.ok()) << render(kernel.error());
+  constexpr int64_t kCount = 4096;
+  std::uniform_real_distribution<double> unit(-1, 1);
+  std::vector<int32_t> n;
+  std::vector<double> x = {0.0, INFINITY, -INFINITY, NAN, 1e-300};
+  while (std::ssize(n) < kCount) n.push_back(static_cast<int32_t>(random() % 64) - 1);
+  while (std::ssize(x) < kCount) x.push_back(std::ldexp(unit(random), static_cast<int>(random() % 24) - 16));
+  const int64_t shape[] = {kCount};
+  const Tensor orders = *Tensor::from_host(*device, DType::kI32, shape, n.data(), n.size() * 4),
+               at = *Tensor::from_host(*device, DType::kF64, shape, x.data(), x.size() * 8),
+               j = *Tensor::zeros(*device, DType::kF64, shape), y = *Tensor::zeros(*device, DType::kF64, shape);
+  const Status launched =
+      kernel->launch({kCount / 256, 1, 1}, std::vector<std::optional<Arg>>{orders, at, j, y, int64_t{256}});
+  ASSERT_TRUE(launched.ok()) << render(launched.error());
+  std::vector<double> of_j(kCount), of_y(kCount);
+  std::memcpy(of_j.data(), j.to_bytes()->data(), of_j.size() * 8);
+  std::memcpy(of_y.data(), y.to_bytes()->data(), of_y.size() * 8);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const std::string where = fmt::format("order {} of {}", n[i], x[i]);
+    if (n[i] < 0 || std::isnan(x[i])) {
+      EXPECT_TRUE(std::isnan(of_j[i]) && std::isnan(of_y[i])) << where;
+      continue;
+    }
+    const double want_j = std::isinf(x[i]) ? 0 : ::jn(n[i], x[i]);
+    EXPECT_NEAR(of_j[i], want_j, 2e-13 * std::max(std::fabs(want_j), 0.0625)) << where;
+    const double want_y = x[i] < 0 ? NAN : x[i] == INFINITY ? 0 : ::yn(n[i], x[i]);
+    if (std::isnan(want_y))
+      EXPECT_TRUE(std::isnan(of_y[i])) << where;
+    else if (want_y < -1e30)
+      EXPECT_LT(of_y[i], -9e29) << where;
+    else
+      EXPECT_NEAR(of_y[i], want_y, 2e-12 * std::max(std::fabs(want_y), 0.0625)) << where;
+  }
+}
+
 TEST(LibdeviceTable, IsInTheManual) {
   std::string table = "| function | f32 | f64 |\n|---|--:|--:|\n";
   for (const Row& row : kTable) {
