@@ -568,13 +568,14 @@ class Builder {
     std::swap(b.strides[last], b.strides[last - 1]);
     Shape full = lead;
     const int64_t m = a.shape[a.shape.size() - 2], columns = b.shape[last - 1];
-    if (m > 1 && columns > 1) {
+    const bool is_matrix = m != 1 && columns != 1;
+    if (is_matrix) {
       const size_t before_k = a.shape.size() - 1, before_columns = b.shape.size() - 2;
       a = unsqueeze(std::move(a), before_k);        // [batches.., m, 1, k]
       b = unsqueeze(std::move(b), before_columns);  // [batches.., 1, columns, k]
       full.push_back(m);
     }
-    full.push_back(m > 1 && columns > 1 ? columns : std::max(m, columns));
+    full.push_back(is_matrix ? columns : m * columns);
     full.push_back(b.shape.back());
     const DType of = dtype_of(a), type = of == DType::kF64 ? of : is_int(of) ? DType::kI32 : DType::kF32;
     const Operand terms = pointwise(ExprOp::kMul, {expanded(a, full), expanded(b, full)}, type, type, full);

@@ -284,6 +284,13 @@ TEST_F(PlanTest, ProductsTakeTheirEpilogue) {
   EXPECT_EQ(check({y, z}, Variant::kUnfused).groups.size(), 4u);
 }
 
+TEST_F(PlanTest, ProductsOfNoRowsHaveNoElements) {
+  const int w = tensor(DType::kF32, {3, 2}, "w");
+  const int none = op(ExprOp::kTanh, {tensor(DType::kF32, {0, 3}, "x")});
+  check({op(ExprOp::kMatMul, {none, w})});
+  check({op(ExprOp::kMatMul, {tensor(DType::kF32, {1, 3}, "v"), tensor(DType::kF32, {3, 0}, "n")})});
+}
+
 /// Exact divisions and roots of a whole tile cost a small product more than a second kernel does.
 TEST_F(PlanTest, HeavyEpiloguesAreKernelsOfTheirOwn) {
   const int xw = op(ExprOp::kMatMul, {tensor(DType::kBF16, {96, 80}, "x"), tensor(DType::kBF16, {80, 64}, "w")});

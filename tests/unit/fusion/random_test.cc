@@ -90,6 +90,7 @@ TEST(RandomExpressions, SourcesCompileForHopper) {
       LaunchOptions options;
       options.num_warps = g.num_warps;
       options.num_stages = g.num_stages;
+      options.num_ctas = g.num_ctas;
       auto compiled = kernel->compile(arguments(g, values), options, "sm_90a");
       ASSERT_TRUE(compiled.ok()) << render(compiled.error());
       EXPECT_NE(compiled->ptx.find(".visible .entry"), std::string::npos);

@@ -91,6 +91,7 @@ Plan configured(Plan plan, size_t group, const Configuration& configuration) {
   }
   g.grid = configuration.grid;
   g.num_warps = configuration.num_warps;
+  g.num_ctas = configuration.num_ctas;
   g.num_stages = configuration.num_stages;
   return plan;
 }
@@ -110,6 +111,7 @@ Result<std::vector<Tensor>> run(const Plan& plan, const Problem& problem, const 
     LaunchOptions options;
     options.num_warps = g.num_warps;
     options.num_stages = g.num_stages;
+    options.num_ctas = g.num_ctas;
     KILN_CHECK_OK(kernel.launch(g.grid, arguments(g, values), options));
   }
   std::vector<Tensor> outputs;

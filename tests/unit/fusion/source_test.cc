@@ -341,6 +341,12 @@ std::vector<Case> cases() {
          return {w.op(ExprOp::kRelu, {w.add(image, w.shaped(w.tensor(kBF16, {64}, "b"), {64, 1, 1}))})};
        },
        "wgmma"},
+      // Rows that begin within sectors: two blocks share a program, and read half of its columns each.
+      {"product_of_odd_rows", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         return {w.op(ExprOp::kMatMul, {w.tensor(kBF16, {2040, 1000}, "x"), w.tensor(kBF16, {1000, 2056}, "w")})};
+       },
+       "multicast"},
       // Three tensors read and two written behind it: the product's programs would wait for all of them.
       {"momentum_behind_a_product", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
@@ -410,6 +416,7 @@ TEST_P(Sources, AreAsAcceptedAndCompile) {
     LaunchOptions options;
     options.num_warps = g.num_warps;
     options.num_stages = g.num_stages;
+    options.num_ctas = g.num_ctas;
     auto compiled = kernel->compile(arguments(g, values), options, c.machine.gpu() ? c.machine.target : "host");
     ASSERT_TRUE(compiled.ok()) << render(compiled.error());
     ptx += compiled->ptx;
