@@ -90,7 +90,8 @@ double product_us(const ProductSize& size, const TileSpeed& t, int multiprocesso
   const double all_bytes = static_cast<double>(size.batch) *
                            (static_cast<double>((size.m + size.n) * size.k) * size.operand_bytes / size.splits +
                             static_cast<double>(size.m * size.n) * stored);
-  const double in_programs = static_cast<double>(tiles / places) * round_us(places) + round_us(tiles % places),
+  const int64_t full_rounds = tiles / places;
+  const double in_programs = static_cast<double>(full_rounds) * round_us(places) + round_us(tiles % places),
                from_memory = all_bytes / kMemoryBytesPerUs;
   // Programs that wait for memory anyway still take longer when they have more to do.
   constexpr double kHidden = 0.85;
