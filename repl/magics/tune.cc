@@ -14,6 +14,7 @@
 #include "repl/magics/contenders.h"
 #include "repl/magics/magic_arguments.h"
 #include "repl/magics/magics.h"
+#include "repl/magics/tune_arguments.h"
 #include "repl/modules/triton/session_records.h"
 #include "repl/session/tune_launch.h"
 #include "support/diag.h"
@@ -33,66 +34,11 @@ constexpr size_t kShownRows = 10;
 constexpr const char* kUsage =
     "help: %tune KERNEL[GRID](…) NAME=[…] budget=10s check=on|off|NAMES bounds=on|off cache=cold|hot -v --json FILE";
 
-struct Arguments {
-  script::TuneRequest request;
-  bool verbose = false, forget = false;
-  std::string json_file;
-};
-
-std::vector<std::string> split_names(std::string_view text) {
-  std::vector<std::string> names;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(','), text.size());
-    if (end > 0) names.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return names;
-}
-
-Result<bool> on_or_off(std::string_view name, std::string_view value) {
-  if (value != "on" && value != "off") return error(ErrorKind::kValue, "{} is on or off, not '{}'", name, value);
-  return value == "on";
-}
-
-Result<Arguments> read_arguments(const MagicArguments& given) {
-  Arguments a;
-  for (const auto& [name, value] : given.values) {
-    if (name == "-v") {
-      a.verbose = true;
-    } else if (name == "--forget") {
-      a.forget = true;
-    } else if (name == "--json") {
-      a.json_file = value;
-    } else if (name == "budget") {
-      KILN_TRY(a.request.budget_s, seconds_of(value));
-    } else if (name == "cache") {
-      if (value != "cold" && value != "hot") return error(ErrorKind::kValue, "cache is cold or hot, not '{}'", value);
-      a.request.cache = value == "hot" ? profiler::Cache::kHot : profiler::Cache::kCold;
-    } else if (name == "bounds") {
-      KILN_TRY(a.request.check_accesses, on_or_off(name, value));
-    } else if (name == "check") {
-      a.request.check = value != "off";
-      if (value != "off" && value != "on") a.request.outputs = split_names(value);
-    } else {
-      a.request.axes.push_back({name, value});
-    }
-  }
-  // Two launches without a comma are one text.
-  std::vector<std::string> launches;
-  for (const std::string& text : given.expressions)
-    for (std::string_view word : parts_of(text, Between::kBlanks).words()) launches.emplace_back(word);
-  if (launches.size() > 1)
-    return error(ErrorKind::kSyntax, "%tune takes one launch, and '{}' is a second", launches[1]);
-  if (launches.empty() && !a.forget) return error(ErrorKind::kValue, "%tune needs a launch or a kernel");
-  if (!launches.empty()) a.request.launch = launches[0];
-  return a;
-}
-
-Result<Arguments> parse_arguments(std::string_view text) {
-  auto parse = [&]() -> Result<Arguments> {
+Result<TuneArguments> parse_arguments(std::string_view text) {
+  auto parse = [&]() -> Result<TuneArguments> {
     KILN_TRY(MagicArguments given,
              parse_magic_arguments(text, magic_options("tune"), {.other_names = true, .needs_expression = false}));
-    return read_arguments(given);
+    return read_tune_arguments(given);
   };
   auto parsed = parse();
   if (parsed.ok() || parsed.error().kind == ErrorKind::kValue) return parsed;
@@ -260,7 +206,7 @@ Status forget(MagicContext& context, const std::string& launch) {
 
 Status magic_tune(MagicContext& context, std::string_view arguments) {
   const editor::QuietKeys quiet;  // keys that are typed ahead would stand in the progress
-  KILN_TRY(Arguments a, parse_arguments(arguments));
+  KILN_TRY(TuneArguments a, parse_arguments(arguments));
   if (a.forget) return forget(context, a.request.launch);
   ProgressLine progress(context.session);
   a.request.on_progress = [&](const profiler::TuneProgress& p, std::span<const profiler::TuneCandidate> candidates) {

@@ -1,0 +1,179 @@
+#include "repl/magics/sweep_points.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "profiler/measure/timer.h"
+#include "repl/magics/contenders.h"
+#include "support/diag.h"
+
+namespace kiln::repl {
+
+namespace {
+
+using profiler::SweepCell;
+
+constexpr double kSecondsPerPoint = 3;
+constexpr int kPairsPerPoint = 30;
+constexpr int64_t kMostPoints = 1000;
+
+Result<std::vector<SweepAxis>> axes_of(MagicContext& context, const MagicArguments& arguments) {
+  std::vector<SweepAxis> axes;
+  int64_t points = 1;
+  for (const auto& [name, text] : arguments.values) {
+    if (std::ranges::any_of(magic_options("sweep"), [&](const MagicOption& o) { return o.name == name; })) continue;
+    SweepAxis axis;
+    axis.name = name;
+    auto values = context.session.items(text);
+    if (!values.ok())
+      return with_note(std::move(values.error()), fmt::format("help: an axis is a list, as in {}=[1, 2, 4]", name));
+    axis.values = *std::move(values);
+    if (axis.values.empty()) return error(ErrorKind::kValue, "the axis {} has no values", name);
+    for (const script::Value& v : axis.values) {
+      KILN_TRY(axis.texts.emplace_back(), context.session.text_of(v));
+    }
+    axis.before = context.session.variable(name);
+    points *= static_cast<int64_t>(axis.values.size());
+    if (points > kMostPoints) return error(ErrorKind::kValue, "the axes have more than {} points", kMostPoints);
+    axes.push_back(std::move(axis));
+  }
+  if (axes.empty())
+    return with_note(error(ErrorKind::kValue, "%sweep needs an axis"),
+                     "help: %sweep f(n) n=[256, 1024, 4096] sets n before each measurement");
+  return axes;
+}
+
+SweepCell failed_cell(const std::string& name, bool is_baseline, const Diagnostic& why) {
+  SweepCell cell;
+  cell.variant = name;
+  cell.is_baseline = is_baseline;
+  cell.problem = why.message;
+  return cell;
+}
+
+// One contender alone: there is nothing to pair it with.
+Result<SweepCell> measure_alone(const script::Session& session, const profiler::Contender& c,
+                                const profiler::ContestOptions& options) {
+  if (!c.problem.ok()) return failed_cell(c.name, true, c.problem.error());
+  KILN_TRY(profiler::Timer timer, profiler::Timer::make(c.device));
+  auto sampler = [&session, take = timer.sampler({c.name, c.device, c.launch}, options.cache)]() -> Result<double> {
+    if (session.is_interrupted()) return error(ErrorKind::kInterrupted, "interrupted");
+    return take();
+  };
+  profiler::MeasureOptions o;
+  o.cache = options.cache;
+  o.timeout_s = options.timeout_s;
+  o.min_total_s = 0.02;
+  auto m = profiler::measure_samples(sampler, o, profiler::steady_seconds);
+  if (!m.ok()) {
+    if (m.error().kind == ErrorKind::kInterrupted) return std::move(m.error());
+    return failed_cell(c.name, true, m.error());
+  }
+  // A kernel that Ctrl-C ended takes the interrupt with it; a point that was cut short is none.
+  if (m->flags & profiler::kStopped) return error(ErrorKind::kInterrupted, "interrupted");
+  SweepCell cell;
+  cell.variant = c.name;
+  cell.us = m->us.median;
+  cell.spread = m->us.spread();
+  cell.q1_us = m->us.q1, cell.q3_us = m->us.q3;
+  cell.bytes = c.facts.bytes;
+  cell.flop = c.facts.flop;
+  return cell;
+}
+
+Result<std::vector<SweepCell>> measure_point(MagicContext& context, const MagicArguments& arguments) {
+  if (const std::string* setup = arguments.find("setup"))
+    KILN_CHECK_OK(context.session.run(std::string(unquoted(*setup)), "<setup>"));
+  KILN_TRY(ContenderSet set, make_contenders(context.session, context.variants, arguments));
+  // Tensors of one size serve many points of an axis: the sum of the arguments says nothing of what a launch moved.
+  if (!set.check && !arguments.has("bytes"))
+    for (profiler::Contender& c : set.contenders) c.facts.bytes = -1;
+  KILN_TRY(profiler::ContestOptions options, contest_options(context.session, arguments));
+  if (!arguments.has("budget")) options.timeout_s = kSecondsPerPoint;
+  if (!arguments.has("pairs")) options.max_pairs = kPairsPerPoint;
+  options.progress = {};
+  if (set.contenders.size() == 1) {
+    KILN_TRY(SweepCell cell, measure_alone(context.session, set.contenders[0], options));
+    return std::vector<SweepCell>{std::move(cell)};
+  }
+  options.extras = false;
+  options.check = set.check;
+  options.reference = set.reference;
+  options.baseline = set.baseline;
+  if (const std::string* base = arguments.find("base")) {
+    KILN_TRY(double number, number_of(context.session, *base, "base="));
+    if (!(number >= 1 && number <= static_cast<double>(set.contenders.size())))
+      return error(ErrorKind::kValue, "base= counts from 1 to {}, got {}", set.contenders.size(), *base);
+    options.baseline = static_cast<size_t>(number) - 1;
+  }
+  std::vector<std::string> names;
+  for (const profiler::Contender& c : set.contenders) names.push_back(c.name);
+  std::vector<SweepCell> cells;
+  auto contest = profiler::run_contest(std::move(set.contenders), options);
+  if (!contest.ok()) {
+    if (contest.error().kind == ErrorKind::kInterrupted) return std::move(contest.error());
+    // The baseline's problem: the point has no figures, and the others stand.
+    for (size_t i = 0; i < names.size(); ++i)
+      cells.push_back(failed_cell(names[i], i == options.baseline, contest.error()));
+    return cells;
+  }
+  if (contest->interrupted) return error(ErrorKind::kInterrupted, "interrupted");
+  for (size_t i = 0; i < contest->rows.size(); ++i) {
+    const profiler::ContestRow& row = contest->rows[i];
+    SweepCell cell;
+    cell.variant = row.name;
+    cell.is_baseline = i == contest->baseline;
+    if (!row.problem.ok()) cell.problem = row.problem.error().message;
+    const bool wrong = row.check.known() && !row.check.ok();
+    if (wrong) cell.problem = "its result is wrong: " + row.check.text();
+    if (row.is_measured() && !wrong) {
+      cell.us = row.us().median;
+      cell.spread = row.us().spread();
+      cell.q1_us = row.us().q1, cell.q3_us = row.us().q3;
+      cell.bytes = row.facts.bytes;
+      cell.flop = row.facts.flop;
+      cell.decision = row.decision;
+    }
+    cells.push_back(std::move(cell));
+  }
+  return cells;
+}
+
+}  // namespace
+
+Result<SweepPoints> SweepPoints::make(MagicContext& context, MagicArguments arguments) {
+  KILN_TRY(std::vector<SweepAxis> axes, axes_of(context, arguments));
+  return SweepPoints(context, std::move(arguments), std::move(axes));
+}
+
+SweepPoints::~SweepPoints() {
+  for (SweepAxis& a : axes_) context_.session.set_variable(a.name, a.before);
+}
+
+size_t SweepPoints::size() const {
+  size_t total = 1;
+  for (const SweepAxis& a : axes_) total *= a.values.size();
+  return total;
+}
+
+std::vector<size_t> SweepPoints::index(size_t number) const {
+  std::vector<size_t> index(axes_.size());
+  for (size_t a = axes_.size(); a-- > 0; number /= axes_[a].values.size()) index[a] = number % axes_[a].values.size();
+  return index;
+}
+
+std::vector<std::string> SweepPoints::texts(size_t number) const {
+  const std::vector<size_t> at = index(number);
+  std::vector<std::string> texts;
+  for (size_t a = 0; a < axes_.size(); ++a) texts.push_back(axes_[a].texts[at[a]]);
+  return texts;
+}
+
+Result<std::vector<SweepCell>> SweepPoints::measure(size_t number) {
+  const std::vector<size_t> at = index(number);
+  for (size_t a = 0; a < axes_.size(); ++a) context_.session.set_variable(axes_[a].name, axes_[a].values[at[a]]);
+  return measure_point(context_, arguments_);
+}
+
+}  // namespace kiln::repl
