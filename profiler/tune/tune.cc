@@ -101,6 +101,7 @@ class Tuner {
     }
     compile();
     prune_some();
+    if (options_.before_launches) KILN_CHECK_OK(options_.before_launches());
     KILN_CHECK_OK(try_out());
     KILN_CHECK_OK(measure_rest());
     result_.best = best_row(result_.rows);

@@ -99,6 +99,8 @@ struct TuneOptions {
   /// Compares the best row with one that it has to beat, in turns, and gives their times where it does not: both rows
   /// take them, in the result and in the records. Not asked when everything was known or Ctrl-C ended it.
   std::function<Result<std::optional<InTurns>>(const TuneResult&)> confirm = {};
+  /// Asked once when all is compiled and before anything runs; an error ends it all.
+  std::function<Status()> before_launches = {};
   std::function<bool()> should_stop = {};  // asked often, from the calling thread
   std::function<void(const TuneProgress&)> on_progress = {};
 };

@@ -77,6 +77,24 @@ Result<MagicArguments> parse_magic_arguments(std::string_view text, std::span<co
   return out;
 }
 
+Result<MagicArguments> magic_arguments_of(std::span<const std::string> words) {
+  MagicArguments out;
+  std::string rest;
+  for (const std::string& word : words) {
+    const std::string_view name = assigned_name(word);
+    if (name.empty()) {
+      rest += (rest.empty() ? "" : ", ") + word;
+      continue;
+    }
+    if (name.size() + 1 == word.size()) return error(ErrorKind::kSyntax, "{}= needs a value", name);
+    if (out.has(name)) return error(ErrorKind::kSyntax, "{}= is given twice", name);
+    out.values.emplace_back(name, word.substr(name.size() + 1));
+  }
+  KILN_TRY(out.expressions, split_outside_brackets(rest, Between::kCommas));
+  if (out.expressions.empty()) return error(ErrorKind::kSyntax, "an expression is missing");
+  return out;
+}
+
 Diagnostic no_such_option(std::string_view word, std::span<const MagicOption> options) {
   std::vector<std::string> names;
   for (const MagicOption& o : options) names.emplace_back(o.name);

@@ -35,6 +35,9 @@ struct ArgumentForm {
 Result<MagicArguments> parse_magic_arguments(std::string_view text, std::span<const MagicOption> options,
                                              ArgumentForm form = {});
 
+/// The same for a command line of the shell, whose quotes are gone: each word is NAME=VALUE or an expression.
+Result<MagicArguments> magic_arguments_of(std::span<const std::string> words);
+
 /// The values whose names are no options, as "NAME=VALUE NAME=VALUE": what a kernel is shown for.
 std::string other_values(const MagicArguments& arguments, std::span<const MagicOption> options);
 

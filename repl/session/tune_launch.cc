@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <random>
+#include <type_traits>
 
 #include "compiler/parse/parser.h"
 #include "profiler/compare/comparison.h"
@@ -46,20 +47,27 @@ using Choice = std::vector<Value>;
 
 class LaunchTuner {
  public:
-  LaunchTuner(Session& session, const TuneRequest& request)
-      : in_(session.interp()), session_(session), request_(request) {}
+  /// `part`: the configurations of a part; null: all of them.
+  LaunchTuner(Session& session, const TuneRequest& request, const std::vector<size_t>* part = nullptr)
+      : in_(session.interp()), session_(session), request_(request), part_(part) {}
+
+  Result<std::vector<std::string>> configurations() {
+    KILN_CHECK_OK(prepare());
+    std::vector<std::string> labels;
+    for (const profiler::TuneCandidate& c : candidates_) labels.push_back(c.config);
+    return labels;
+  }
 
   Result<TuneOutcome> run() {
-    KILN_CHECK_OK(caught([&] {
-      read_launch();
-      make_candidates();
-    }));
+    KILN_CHECK_OK(prepare());
+    keep_part();
     KILN_TRY(profiler::TuneOptions options, tune_options());
     KILN_TRY(out_.result, profiler::tune(out_.device, candidates_, options));
     // What was pressed has been heard; the rest is printing.
     if (out_.result.interrupted) session_.forget_interrupt();
     if (finish_) KILN_CHECK_OK(finish_());
     if (check_) KILN_CHECK_OK(check_->restore());
+    if (part_) return std::move(out_);
     if (out_.result.best < 0) return nothing_found();
     if (!out_.result.unchecked.empty()) out_.notes.push_back("accesses were not checked: " + out_.result.unchecked);
     KILN_CHECK_OK(caught([&] { hand_over(); }));
@@ -67,6 +75,30 @@ class LaunchTuner {
   }
 
  private:
+  Status prepare() {
+    return caught([&] {
+      read_launch();
+      make_candidates();
+    });
+  }
+
+  /// Leaves those of the part and the launch as it stands, which comes first: the others are checked against it.
+  void keep_part() {
+    for (size_t i = 0; i < candidates_.size(); ++i) out_.numbers.push_back(i);
+    if (!part_) return;
+    const auto present = static_cast<size_t>(out_.present);
+    out_.numbers = {present};
+    for (size_t i : *part_)
+      if (i != present) out_.numbers.push_back(i);
+    auto keep = [&](auto& all) {
+      std::remove_reference_t<decltype(all)> kept;
+      for (size_t i : out_.numbers) kept.push_back(std::move(all[i]));
+      all = std::move(kept);
+    };
+    keep(candidates_), keep(chosen_), keep(out_.configs);
+    out_.present = 0;
+  }
+
   // --- the launch ---
 
   void read_launch() {
@@ -342,8 +374,10 @@ class LaunchTuner {
       else
         out_.notes.push_back("outputs were not compared: " + made.error().message);
     }
-    o.confirm = [this](const profiler::TuneResult& r) { return compare(r); };
-    if (!first.kernel) return o;
+    o.before_launches = request_.before_launches;
+    if (!part_) o.confirm = [this](const profiler::TuneResult& r) { return compare(r); };
+    // A part's times are ratios to the launch as it stands, timed beside them: those of another day would not be.
+    if (!first.kernel || part_) return o;
     o.records = &tune_records(in_);
     std::vector<std::string> lines = profiler::argument_lines(first);
     if (autotuner_) {
@@ -445,6 +479,7 @@ class LaunchTuner {
   Interp& in_;
   Session& session_;
   const TuneRequest& request_;
+  const std::vector<size_t>* part_;
   std::shared_ptr<const Program> program_;  // its text holds the keywords' names
   Ref<Launchable> base_;
   Autotuner* autotuner_ = nullptr;  // base_, when it chooses by itself
@@ -463,6 +498,18 @@ class LaunchTuner {
 Result<TuneOutcome> tune_launch(Session& session, const TuneRequest& request) {
   Result<TuneOutcome> out = LaunchTuner(session, request).run();
   session.interp().set_where({});  // the text is gone
+  return out;
+}
+
+Result<std::vector<std::string>> tune_configurations(Session& session, const TuneRequest& request) {
+  auto out = LaunchTuner(session, request).configurations();
+  session.interp().set_where({});
+  return out;
+}
+
+Result<TuneOutcome> tune_part(Session& session, const TuneRequest& request, const std::vector<size_t>& numbers) {
+  Result<TuneOutcome> out = LaunchTuner(session, request, &numbers).run();
+  session.interp().set_where({});
   return out;
 }
 

@@ -29,6 +29,8 @@ struct TuneRequest {
   bool check_accesses = true;        // of each code's first launch
   std::vector<std::string> outputs;  // parameters whose tensors are compared; none: all
   std::function<void(const profiler::TuneProgress&, std::span<const profiler::TuneCandidate>)> on_progress;
+  /// Asked once before the first launch; an error ends the tuning with it.
+  std::function<Status()> before_launches = {};
 };
 
 struct TuneOutcome {
@@ -40,11 +42,20 @@ struct TuneOutcome {
   int present = 0;              // the row of the launch as it stands
   std::optional<profiler::Comparison> against;  // the best against the present one, when both are known and two
   std::vector<std::string> notes;
-  Value value;  // for the script: a dict with `best`, a triton.Config, `us`, `speedup` and `rows`
+  std::vector<size_t> numbers;  // of each row, among all configurations
+  Value value;                  // for the script: a dict with `best`, a triton.Config, `us`, `speedup` and `rows`
 };
 
 /// Tunes; the configuration found becomes an autotuner's. Ctrl-C ends it with the best until then. kInterrupted when
 /// there is none yet, kLaunch when no configuration works.
 Result<TuneOutcome> tune_launch(Session& session, const TuneRequest& request);
+
+/// All configurations of a request, in a fixed order. Runs nothing but the expressions in it.
+Result<std::vector<std::string>> tune_configurations(Session& session, const TuneRequest& request);
+
+/// A part of a tuning: some of these configurations, by number, beside the launch as it stands, which is always among
+/// the rows. What was found stays in the outcome: no autotuner takes it over, there are no records, nothing is
+/// compared in turns, and that no configuration works is no error.
+Result<TuneOutcome> tune_part(Session& session, const TuneRequest& request, const std::vector<size_t>& numbers);
 
 }  // namespace kiln::script

@@ -12,6 +12,7 @@
 #include "repl/commands/doctor.h"
 #include "repl/commands/info_commands.h"
 #include "repl/commands/profile_command.h"
+#include "repl/commands/shard_commands.h"
 #include "repl/editor/terminal.h"
 #include "repl/magics/settings.h"
 #include "repl/shell/entry_source.h"
@@ -116,6 +117,12 @@ int run_command(Options& o) {
       return profile_command(o);
     case Command::kDemo:
       return exit_code(demo_command(o.demo, o.device, o.json), o.json);
+    case Command::kSweep:
+      return sweep_command(o);
+    case Command::kTune:
+      return tune_command(o);
+    case Command::kMerge:
+      return merge_command(o.merge_folder, o.json);
   }
   return kExitUsage;
 }

@@ -80,6 +80,8 @@ InterruptGuard::~InterruptGuard() {
   g_running.exchange(nullptr)->forget_interrupt();
 }
 
+bool InterruptGuard::has_come() const { return is_active_ && g_presses > 0; }
+
 IdleInterrupts::IdleInterrupts() {
   if (g_idle[0] < 0 && pipe2(g_idle, O_CLOEXEC | O_NONBLOCK) != 0) g_idle[0] = g_idle[1] = -1;
   handle(while_idle, &g_before_idle);

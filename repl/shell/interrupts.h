@@ -18,6 +18,9 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
+  /// SIGINT has come since it began, whoever has taken the session's interrupt meanwhile.
+  bool has_come() const;
+
  private:
   const bool is_active_;
   std::atomic<bool>* const came_;

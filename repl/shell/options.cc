@@ -51,6 +51,15 @@ void add_kernel_options(CLI::App& command, CompileArgs& a) {
   command.add_flag("--verify-each", a.verify_each, "verify the IR after every pass");
 }
 
+void add_shard_options(CLI::App& command, ShardArgs& a, const char* what) {
+  command.add_option("what", a.words, what)->required();
+  command.add_option("--file", a.file, "run this script first");
+  command.add_option("--shard", a.shard,
+                     "I/N, I from 0 to N-1: only those of the list whose number divided by N leaves I (default: 0/1)");
+  command.add_option("--out", a.out,
+                     "keep each measurement in this folder, and leave out what it holds (docs/sharding.md)");
+}
+
 }  // namespace
 
 namespace {
@@ -148,6 +157,14 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   profile->add_flag("--memory", o.profile.memory, "allocations by line and operation");
   profile->add_flag("--streams", o.profile.streams, "busy time of each stream, and overlaps");
 
+  CLI::App* sweep =
+      app.add_subcommand("sweep", "measure expressions over sizes, dtypes or constexprs, or a shard of it");
+  add_shard_options(*sweep, o.shard, "expressions, axes and options as of %sweep: 'f(x)' n='[256, 1024]' setup='…'");
+  CLI::App* tune = app.add_subcommand("tune", "measure the configurations of a launch, or a shard of them");
+  add_shard_options(*tune, o.shard, "a launch, axes and options as of %tune: 'kernel[grid](x, y)' BLOCK='[128, 256]'");
+  CLI::App* merge = app.add_subcommand("merge", "put the shards of sweeps and tunings together again");
+  merge->add_option("folder", o.merge_folder, "the folder of their --out")->required();
+
   for (const char* option : {"--html", "--trace", "--json", "--csv"})
     profile->get_option(option)->check(
         [](const std::string& name) { return std::string(name.empty() ? "the name of a file is missing" : ""); });
@@ -206,9 +223,10 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   }
   o.args.insert(o.args.end(), behind.begin(), behind.end());
   const std::pair<CLI::App*, Command> kCommands[] = {
-      {run, Command::kFile},  {compile, Command::kCompile}, {check, Command::kCheck},
-      {env, Command::kEnv},   {doctor, Command::kDoctor},   {devices, Command::kDevices},
-      {demo, Command::kDemo}, {compare, Command::kCompare}, {profile, Command::kProfile}};
+      {run, Command::kFile},    {compile, Command::kCompile}, {check, Command::kCheck},
+      {env, Command::kEnv},     {doctor, Command::kDoctor},   {devices, Command::kDevices},
+      {demo, Command::kDemo},   {compare, Command::kCompare}, {profile, Command::kProfile},
+      {sweep, Command::kSweep}, {tune, Command::kTune},       {merge, Command::kMerge}};
   bool chosen = false;
   for (const auto& [sub, command] : kCommands)
     if (sub->parsed()) o.command = command, chosen = true;

@@ -25,7 +25,10 @@ enum class Command {
   kDevices,
   kDemo,
   kCompare,
-  kProfile
+  kProfile,
+  kSweep,
+  kTune,
+  kMerge
 };
 
 struct CompileArgs {
@@ -63,6 +66,14 @@ struct ProfileArgs {
   bool lines = false, shapes = false, memory = false, streams = false;
 };
 
+/// Of `kiln sweep` and `kiln tune`.
+struct ShardArgs {
+  std::string file;                // the script; "": none
+  std::string shard;               // "I/N"; "": all of it
+  std::string out;                 // a folder; "": nothing is kept
+  std::vector<std::string> words;  // expressions and NAME=VALUE
+};
+
 /// What SIGINT does while something runs.
 enum class Interrupts {
   kOfPrompt,      // interrupts it; the third press ends the program
@@ -83,6 +94,8 @@ struct Options {
   DemoArgs demo;
   CompareArgs compare;
   ProfileArgs profile;
+  ShardArgs shard;
+  std::string merge_folder;
 };
 
 /// Either options, or the exit code of what was said instead (help, version, a usage error: already printed).

@@ -86,6 +86,25 @@ TEST(Options, Compile) {
   EXPECT_EQ(c.output, "out.txt");
 }
 
+TEST(Options, Shards) {
+  auto p = parse({"sweep", "f(n)", "--device", "cpu", "n=[1, 2]", "--file", "s.py", "--shard", "1/4", "--out", "o",
+                  "setup=x = torch.ones(n)", "--json"});
+  ASSERT_TRUE(p.options);
+  EXPECT_EQ(p.options->command, Command::kSweep);
+  EXPECT_EQ(p.options->shard.words, (std::vector<std::string>{"f(n)", "n=[1, 2]", "setup=x = torch.ones(n)"}));
+  EXPECT_EQ(p.options->shard.file, "s.py");
+  EXPECT_EQ(p.options->shard.shard, "1/4");
+  EXPECT_EQ(p.options->shard.out, "o");
+  EXPECT_EQ(p.options->device, "cpu");
+  EXPECT_TRUE(p.options->json);
+  p = parse({"tune", "k[g](x)"});
+  ASSERT_TRUE(p.options);
+  EXPECT_EQ(p.options->command, Command::kTune);
+  p = parse({"merge", "o"});
+  ASSERT_TRUE(p.options);
+  EXPECT_EQ(p.options->merge_folder, "o");
+}
+
 TEST(Options, WrongUseIsExitCodeTwo) {
   for (const std::vector<const char*>& words :
        std::vector<std::vector<const char*>>{{"nonsense"},
@@ -94,6 +113,9 @@ TEST(Options, WrongUseIsExitCodeTwo) {
                                              {"compile", "k.py", "--num-warps", "33"},
                                              {"--bogus"},
                                              {"-c"},
+                                             {"sweep"},
+                                             {"tune", "--shard", "0/2"},
+                                             {"merge"},
                                              {"demo", "--timeout", "-1"}}) {
     auto p = parse(words);
     EXPECT_FALSE(p.options) << words[0];
