@@ -114,7 +114,8 @@ Result<bool> tune_groups(ShardWork& work) {
     for (size_t i = 0; i < part->numbers.size(); ++i) {
       const size_t number = part->numbers[i];
       // Without its turn it is still to be measured.
-      if (part->result.rows[i].state == TuneState::kSkipped || std::ranges::find(group, number) == group.end()) continue;
+      if (part->result.rows[i].state == TuneState::kSkipped || std::ranges::find(group, number) == group.end())
+        continue;
       KILN_CHECK_OK(work.keep(number, {{"configuration", labels[number]}}, cells_of(*part, i)));
     }
   }

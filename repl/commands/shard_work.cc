@@ -61,8 +61,8 @@ std::optional<int> ShardWork::open() {
 profiler::ShardedList ShardWork::list(profiler::ShardedKind kind, std::vector<std::string> items) const {
   // How long something is measured is not what is measured.
   constexpr std::string_view kEffort[] = {"budget", "pairs"};
-  profiler::ShardedList list{kind, program_, fmt::format("{}", fmt::join(arguments_.expressions, ", ")), {},
-                             std::move(items)};
+  profiler::ShardedList list{
+      kind, program_, fmt::format("{}", fmt::join(arguments_.expressions, ", ")), {}, std::move(items)};
   for (const MagicOption& o : magic_options(name(kind))) {
     const std::string* value = arguments_.find(o.name);
     if (!value || std::ranges::find(kEffort, o.name) != std::end(kEffort)) continue;
@@ -128,8 +128,8 @@ int ShardWork::finish(bool interrupted) {
   shell_.session().forget_interrupt();
   std::vector<profiler::MergedList> lists = profiler::merge_shards({std::move(records_)});
   const std::string_view what = list_.kind == profiler::ShardedKind::kSweep ? "points" : "configurations";
-  std::string note = fmt::format("shard {}: {} of its {} {}", shard_.text(), lists.empty() ? 0 : lists[0].records.size(),
-                                 owned_, what);
+  std::string note = fmt::format("shard {}: {} of its {} {}", shard_.text(),
+                                 lists.empty() ? 0 : lists[0].records.size(), owned_, what);
   if (owned_ < list_.items.size()) note += fmt::format(", of {} in all", list_.items.size());
   if (known_ > 0) note += fmt::format("; {} were in {} already", known_, options_.shard.out);
   if (interrupted) note += "; interrupted";

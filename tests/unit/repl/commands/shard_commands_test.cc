@@ -78,8 +78,8 @@ class ShardCommands : public ::testing::Test {
   }
 
   std::vector<std::string> sweep(std::vector<std::string> more = {}) const {
-    std::vector<std::string> words = {"sweep", "sum(range(n * m))", "n=[1, 2, 3]", "m=range(10, 12)",
-                                      "budget=50ms", "--out",            out_};
+    std::vector<std::string> words = {
+        "sweep", "sum(range(n * m))", "n=[1, 2, 3]", "m=range(10, 12)", "budget=50ms", "--out", out_};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
@@ -124,7 +124,8 @@ TEST_F(ShardCommands, ShardsPartitionThePointsAndMergeIntoOneTable) {
 TEST_F(ShardCommands, WhatIsThereIsNotMeasuredAgain) {
   ASSERT_EQ(kiln(sweep({"--shard", "0/2"})).code, 0);
   // Another number of shards, and other effort.
-  const Said rest = kiln({"sweep", "sum(range(n * m))", "n=[1, 2, 3]", "m=range(10, 12)", "budget=40ms", "--out", out_});
+  const Said rest =
+      kiln({"sweep", "sum(range(n * m))", "n=[1, 2, 3]", "m=range(10, 12)", "budget=40ms", "--out", out_});
   ASSERT_EQ(rest.code, 0) << rest.err;
   EXPECT_NE(rest.out.find("shard 0/1: 6 of its 6 points; 3 were in " + out_ + " already"), std::string::npos)
       << rest.out;
@@ -241,8 +242,15 @@ TEST_F(ShardCommands, TuningShardsAgreeOnTheNumbers) {
   const std::string script = scratch_.path + "/add.py";
   ASSERT_TRUE(write_file_atomic(script, kAddScript).ok());
   auto tune = [&](std::vector<std::string> more) {
-    std::vector<std::string> words = {"tune",       "--file",   script,      "add_kernel[grid](x, y, o, n, BLOCK=64)",
-                                      "BLOCK=[64, 128, 256, 48]", "CUT=[0, 1]", "cache=hot", "--out", out_};
+    std::vector<std::string> words = {"tune",
+                                      "--file",
+                                      script,
+                                      "add_kernel[grid](x, y, o, n, BLOCK=64)",
+                                      "BLOCK=[64, 128, 256, 48]",
+                                      "CUT=[0, 1]",
+                                      "cache=hot",
+                                      "--out",
+                                      out_};
     words.insert(words.end(), more.begin(), more.end());
     return kiln(words);
   };
@@ -263,6 +271,20 @@ TEST_F(ShardCommands, TuningShardsAgreeOnTheNumbers) {
   EXPECT_NE(merged.out.find("all 8 are there"), std::string::npos) << merged.out;
   const Said again = tune({});
   EXPECT_NE(again.out.find("8 were in"), std::string::npos) << again.out;
+}
+
+TEST_F(ShardCommands, TheExamplesForClustersRun) {
+  const std::string folder = KILN_SOURCE_DIR "/examples/cluster/", kiln = "KILN=" KILN_BINARY;
+  auto ran =
+      run_process({"/usr/bin/env", kiln, "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", folder + "rank.sh", out_});
+  ASSERT_TRUE(ran.ok());
+  EXPECT_EQ(ran->status, 0) << ran->out;
+  EXPECT_EQ(numbers(), (std::vector<size_t>{1, 5, 9, 13}));
+  ran = run_process({"/usr/bin/env", "-C", scratch_.path, kiln, "KILN_DEVICE=cpu", "SLURM_ARRAY_TASK_ID=0",
+                     "SLURM_ARRAY_TASK_COUNT=12", folder + "sweep.slurm"});
+  ASSERT_TRUE(ran.ok());
+  EXPECT_EQ(ran->status, 0) << ran->out;
+  EXPECT_EQ(profiler::read_shards(scratch_.path + "/results")->records.size(), 1u);
 }
 
 TEST_F(ShardCommands, Mistakes) {
