@@ -35,6 +35,34 @@ int make_private(const std::string& path) {
   }
 }
 
+/// nullopt: there is none of that name. `path` is for messages.
+Result<std::optional<std::string>> read_checked(int folder, const std::string& name, const std::string& path) {
+  // Opening a pipe would wait for whoever writes to it.
+  const int fd = ::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT) return std::optional<std::string>();
+  if (fd < 0) return failure("open", path, errno);
+  struct Close {
+    ~Close() { ::close(fd); }
+    int fd;
+  } close{fd};
+  struct stat st {};
+  if (::fstat(fd, &st) != 0) return failure("read", path, errno);
+  if (!S_ISREG(st.st_mode)) return error(ErrorKind::kIo, "'{}' is not trusted: it is no regular file", path);
+  if (std::string why = distrust(st); !why.empty()) return error(ErrorKind::kIo, "'{}' is not trusted: {}", path, why);
+  if (static_cast<uint64_t>(st.st_size) > kLargestFile) return failure("read", path, EFBIG);
+  std::string text(static_cast<size_t>(st.st_size), '\0');
+  size_t got = 0;
+  while (got < text.size()) {
+    const ssize_t n = ::read(fd, text.data() + got, text.size() - got);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failure("read", path, errno);
+    if (n == 0) break;  // it has become shorter
+    got += static_cast<size_t>(n);
+  }
+  text.resize(got);
+  return std::optional(std::move(text));
+}
+
 }  // namespace
 
 Result<TrustedFolder> TrustedFolder::open(const std::string& path, bool create) {
@@ -61,31 +89,13 @@ TrustedFolder::~TrustedFolder() {
 }
 
 Result<std::optional<std::string>> TrustedFolder::read(const std::string& name) const {
-  const std::string path = path_ + "/" + name;
-  // Opening a pipe would wait for whoever writes to it.
-  const int fd = ::openat(fd_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0 && errno == ENOENT) return std::optional<std::string>();
-  if (fd < 0) return failure("open", path, errno);
-  struct Close {
-    ~Close() { ::close(fd); }
-    int fd;
-  } close{fd};
-  struct stat st {};
-  if (::fstat(fd, &st) != 0) return failure("read", path, errno);
-  if (!S_ISREG(st.st_mode)) return error(ErrorKind::kIo, "'{}' is not trusted: it is no regular file", path);
-  if (std::string why = distrust(st); !why.empty()) return error(ErrorKind::kIo, "'{}' is not trusted: {}", path, why);
-  if (static_cast<uint64_t>(st.st_size) > kLargestFile) return failure("read", path, EFBIG);
-  std::string text(static_cast<size_t>(st.st_size), '\0');
-  size_t got = 0;
-  while (got < text.size()) {
-    const ssize_t n = ::read(fd, text.data() + got, text.size() - got);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failure("read", path, errno);
-    if (n == 0) break;  // it has become shorter
-    got += static_cast<size_t>(n);
-  }
-  text.resize(got);
-  return std::optional(std::move(text));
+  return read_checked(fd_, name, path_ + "/" + name);
+}
+
+Result<std::string> read_trusted_file(const std::string& path) {
+  KILN_TRY(std::optional<std::string> text, read_checked(AT_FDCWD, path, path));
+  if (!text) return failure("open", path, ENOENT);
+  return *std::move(text);
 }
 
 Status TrustedFolder::write(const std::string& name, std::string_view content) const {

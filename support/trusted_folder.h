@@ -39,4 +39,7 @@ class TrustedFolder {
   int fd_ = -1;
 };
 
+/// A file by its path, under the rules of a file in such a folder; where it lies is not asked.
+Result<std::string> read_trusted_file(const std::string& path);
+
 }  // namespace kiln

@@ -165,4 +165,31 @@ Result<int> TuneRecords::forget(std::string_view kernel) {
   return count;
 }
 
+Result<std::vector<std::string>> TuneRecords::export_texts() {
+  if (!enabled()) return error(ErrorKind::kIo, "tuning records are off (KILN_TUNE_RECORDS=0 or KILN_CACHE=0)");
+  KILN_TRY(const std::string path, folder());
+  std::vector<std::string> texts;
+  if (::access(path.c_str(), F_OK) != 0) return texts;
+  KILN_TRY(const TrustedFolder kept, TrustedFolder::open(path, /*create=*/false));
+  KILN_TRY(std::vector<FileEntry> files, kept.list());
+  std::ranges::sort(files, std::greater(), &FileEntry::modified_ns);
+  for (const FileEntry& f : files) {
+    if (!f.path.ends_with(kEnding)) continue;
+    auto text = kept.read(f.path);
+    if (text.ok() && *text && unpack(**text)) texts.push_back(**std::move(text));
+  }
+  return texts;
+}
+
+Status TuneRecords::import_text(const std::string& text) {
+  if (!enabled()) return error(ErrorKind::kIo, "tuning records are off (KILN_TUNE_RECORDS=0 or KILN_CACHE=0)");
+  const auto record = unpack(text);
+  if (!record) return error(ErrorKind::kValue, "a tuning record in it is damaged, or of another version of Kiln");
+  KILN_TRY(const std::string path, folder());
+  KILN_TRY(const TrustedFolder kept, TrustedFolder::open(path, /*create=*/true));
+  KILN_CHECK_OK(kept.write(file_name(record->key, record->identity), text));
+  if (stores_++ % kStoresPerSweep == 0) remove_old(kept);
+  return {};
+}
+
 }  // namespace kiln::profiler

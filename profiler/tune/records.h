@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "profiler/tune/tune.h"
 #include "support/trusted_folder.h"
@@ -29,6 +30,11 @@ class TuneRecords {
   void store(const std::string& key, const std::string& identity, const TuneRow& row);
   /// Removes the records of a kernel, or all for ""; how many there were.
   Result<int> forget(std::string_view kernel);
+
+  /// The sound records as texts, newest first, for import_text() elsewhere. kIo, also where records are off.
+  static Result<std::vector<std::string>> export_texts();
+  /// Keeps such a record, under the name that follows from what is in it. kValue: it is none, or damaged.
+  Status import_text(const std::string& text);
 
  private:
   void note_once(const std::string& sentence);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "profiler/report/table.h"
+#include "repl/commands/cache_command.h"
 #include "repl/commands/compare_command.h"
 #include "repl/commands/compile_command.h"
 #include "repl/commands/demo.h"
@@ -123,6 +124,8 @@ int run_command(Options& o) {
       return tune_command(o);
     case Command::kMerge:
       return merge_command(o.merge_folder, o.json);
+    case Command::kCache:
+      return o.cache_action == "export" ? export_cache(o.cache_file, o.json) : import_cache(o.cache_file, o.json);
   }
   return kExitUsage;
 }

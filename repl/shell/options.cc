@@ -165,6 +165,12 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   CLI::App* merge = app.add_subcommand("merge", "put the shards of sweeps and tunings together again");
   merge->add_option("folder", o.merge_folder, "the folder of their --out")->required();
 
+  CLI::App* cache = app.add_subcommand("cache", "move compiled kernels and tuning records to another machine");
+  cache->add_option("action", o.cache_action, "export: write the cache into a file; import: add a file to the cache")
+      ->required()
+      ->check(CLI::IsMember({"export", "import"}));
+  cache->add_option("file", o.cache_file, "the file; import only what you would run")->required();
+
   for (const char* option : {"--html", "--trace", "--json", "--csv"})
     profile->get_option(option)->check(
         [](const std::string& name) { return std::string(name.empty() ? "the name of a file is missing" : ""); });
@@ -226,7 +232,8 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
       {run, Command::kFile},    {compile, Command::kCompile}, {check, Command::kCheck},
       {env, Command::kEnv},     {doctor, Command::kDoctor},   {devices, Command::kDevices},
       {demo, Command::kDemo},   {compare, Command::kCompare}, {profile, Command::kProfile},
-      {sweep, Command::kSweep}, {tune, Command::kTune},       {merge, Command::kMerge}};
+      {sweep, Command::kSweep}, {tune, Command::kTune},       {merge, Command::kMerge},
+      {cache, Command::kCache}};
   bool chosen = false;
   for (const auto& [sub, command] : kCommands)
     if (sub->parsed()) o.command = command, chosen = true;

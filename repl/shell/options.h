@@ -28,7 +28,8 @@ enum class Command {
   kProfile,
   kSweep,
   kTune,
-  kMerge
+  kMerge,
+  kCache
 };
 
 struct CompileArgs {
@@ -96,6 +97,7 @@ struct Options {
   ProfileArgs profile;
   ShardArgs shard;
   std::string merge_folder;
+  std::string cache_action, cache_file;  // "export" or "import"
 };
 
 /// Either options, or the exit code of what was said instead (help, version, a usage error: already printed).

@@ -151,15 +151,22 @@ std::string pack(const std::string& key, const CompiledKernel& kernel) {
   return std::string(kMagic) + hash128(content).hex() + content;
 }
 
-std::optional<CompiledKernel> unpack(std::string_view file, const std::string& key) {
+struct Unpacked {
+  std::string_view key;
+  std::string_view kernel;  // for deserialize()
+};
+
+/// nullopt for what pack() did not write.
+std::optional<Unpacked> unpack(std::string_view file) {
   if (!file.starts_with(kMagic)) return std::nullopt;
   file.remove_prefix(kMagic.size());
   if (file.size() < 32 || hash128(file.substr(32)).hex() != file.substr(0, 32)) return std::nullopt;
   Reader reader(file.substr(32));
-  if (reader.text() != key) return std::nullopt;
-  std::string_view kernel = reader.text();
+  Unpacked u;
+  u.key = reader.text();
+  u.kernel = reader.text();
   if (!reader.at_end()) return std::nullopt;
-  return deserialize(kernel);
+  return u;
 }
 
 }  // namespace
@@ -193,11 +200,15 @@ std::string code_hash(const CompiledKernel& k) {
   return hash128(w.take()).hex();
 }
 
+Result<TrustedFolder> DiskCache::open_folder() {
+  if (!knob_on(Knob::kCache)) return error(ErrorKind::kIo, "the kernel cache is off (KILN_CACHE=0)");
+  KILN_TRY(const std::string root, cache_directory());
+  return TrustedFolder::open(root + "/kernels", /*create=*/true);
+}
+
 std::optional<TrustedFolder> DiskCache::folder() {
   if (!knob_on(Knob::kCache)) return std::nullopt;
-  auto root = cache_directory();
-  if (!root.ok()) return warn_once(root.error().message), std::nullopt;
-  auto opened = TrustedFolder::open(*root + "/kernels", /*create=*/true);
+  auto opened = open_folder();
   if (!opened.ok()) return warn_once(opened.error().message), std::nullopt;
   return *std::move(opened);
 }
@@ -216,7 +227,9 @@ std::optional<CompiledKernel> DiskCache::find(const std::string& key) {
   auto file = kept->read(name);
   if (!file.ok()) return warn_once(file.error().message), std::nullopt;
   if (!*file) return std::nullopt;
-  auto kernel = unpack(**file, key);
+  const auto found = unpack(**file);
+  if (!found || found->key != key) return std::nullopt;
+  auto kernel = deserialize(found->kernel);
   if (kernel) kept->touch(name);  // last used now: remove_old starts with the oldest
   return kernel;
 }
@@ -224,9 +237,33 @@ std::optional<CompiledKernel> DiskCache::find(const std::string& key) {
 void DiskCache::store(const std::string& key, const CompiledKernel& kernel) {
   auto kept = folder();
   if (!kept) return;
-  Status written = kept->write(hash128(key).hex(), pack(key, kernel));
-  if (!written.ok()) return warn_once(written.error().message);
-  if (stores_++ % kStoresPerSweep == 0) remove_old(*kept);
+  if (Status kept_file = keep(*kept, key, pack(key, kernel)); !kept_file.ok()) warn_once(kept_file.error().message);
+}
+
+Status DiskCache::keep(const TrustedFolder& kept, const std::string& key, std::string_view file) {
+  KILN_CHECK_OK(kept.write(hash128(key).hex(), file));
+  if (stores_++ % kStoresPerSweep == 0) remove_old(kept);
+  return {};
+}
+
+Result<std::vector<std::string>> DiskCache::export_files() {
+  KILN_TRY(const TrustedFolder kept, open_folder());
+  KILN_TRY(std::vector<FileEntry> entries, kept.list());
+  std::ranges::sort(entries, std::greater(), &FileEntry::modified_ns);
+  std::vector<std::string> files;
+  for (const FileEntry& entry : entries) {
+    auto file = kept.read(entry.path);
+    if (file.ok() && *file && unpack(**file)) files.push_back(**std::move(file));
+  }
+  return files;
+}
+
+Status DiskCache::import_file(std::string_view file) {
+  const auto found = unpack(file);
+  if (!found || !deserialize(found->kernel))
+    return error(ErrorKind::kValue, "a kernel in it is damaged, or of another version of Kiln");
+  KILN_TRY(const TrustedFolder kept, open_folder());
+  return keep(kept, std::string(found->key), file);
 }
 
 void DiskCache::remove_old(const TrustedFolder& kept) {

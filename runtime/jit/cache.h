@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "compiler/compile.h"
 #include "support/trusted_folder.h"
@@ -29,7 +30,14 @@ class DiskCache {
   /// Failures (no folder, no permission, a full disk) are reported once and only disable caching.
   void store(const std::string& key, const CompiledKernel& kernel);
 
+  /// The sound files, last used first, for import_file() elsewhere. kIo, also where the cache is off.
+  static Result<std::vector<std::string>> export_files();
+  /// Keeps such a file, under the name that follows from what is in it. kValue: it is none, or damaged.
+  Status import_file(std::string_view file);
+
  private:
+  static Result<TrustedFolder> open_folder();
+  Status keep(const TrustedFolder& kept, const std::string& key, std::string_view file);
   std::optional<TrustedFolder> folder();  // nullopt: the cache is off, or not to be had
   void remove_old(const TrustedFolder& folder);
   void warn_once(const std::string& sentence);

@@ -103,6 +103,10 @@ TEST(Options, Shards) {
   p = parse({"merge", "o"});
   ASSERT_TRUE(p.options);
   EXPECT_EQ(p.options->merge_folder, "o");
+  p = parse({"cache", "import", "f"});
+  ASSERT_TRUE(p.options);
+  EXPECT_EQ(p.options->cache_action, "import");
+  EXPECT_EQ(p.options->cache_file, "f");
 }
 
 TEST(Options, WrongUseIsExitCodeTwo) {
@@ -116,6 +120,8 @@ TEST(Options, WrongUseIsExitCodeTwo) {
                                              {"sweep"},
                                              {"tune", "--shard", "0/2"},
                                              {"merge"},
+                                             {"cache", "export"},
+                                             {"cache", "move", "f"},
                                              {"demo", "--timeout", "-1"}}) {
     auto p = parse(words);
     EXPECT_FALSE(p.options) << words[0];
