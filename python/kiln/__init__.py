@@ -1,6 +1,7 @@
 """Kiln: a compiler for kernels in the Triton language, and the lab around it."""
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from kiln._compile import compile
@@ -10,7 +11,7 @@ from kiln._kiln import Error, version as __version__
 
 __all__ = ["CommandError", "Error", "Expr", "Interrupted", "Kernel", "Opaque", "Plan", "Plot", "Session", "Table",
            "__version__",
-           "bench", "compare", "compile", "expr", "jit", "profile", "session", "static", "tune", "why"]
+           "bench", "compare", "compile", "expr", "jit", "profile", "session", "static", "sweep", "tune", "why"]
 
 
 def bench(expression: str, **options: Any) -> "Table":
@@ -38,6 +39,20 @@ def static(kernel: str, **options: Any) -> "Table":
     options: as %static.
     """
     return _run_command("static", kernel, options)
+
+
+def sweep(expression: "str | Callable", axes: "Mapping[str, Iterable]", executor: Any = None,
+          **options: Any) -> "list[dict[str, Any]]":
+    """Measures an expression for all combinations of values: a dict for each point and contender, the last axis running
+    fastest, with `us`, `spread`, `speedup`, `verdict` and `problem`.
+
+    expression: its text, whose names are the caller's and the axes', or a function of the axes. executor: of
+    concurrent.futures, or another with submit(): each point is a task of it, and what the expression names is sent to
+    its workers. One worker at a time measures on a device. options: as %sweep.
+    """
+    from kiln import _sweep
+    frame = sys._getframe(1)
+    return _sweep.sweep(expression, axes, executor, options, {**frame.f_globals, **frame.f_locals})
 
 
 def tune(launch: str, **options: Any) -> "Table":

@@ -60,7 +60,7 @@ std::optional<int> ShardWork::open() {
 
 profiler::ShardedList ShardWork::list(profiler::ShardedKind kind, std::vector<std::string> items) const {
   // How long something is measured is not what is measured.
-  constexpr std::string_view kEffort[] = {"budget", "pairs"};
+  constexpr std::string_view kEffort[] = {"budget", "pairs", "lock"};
   profiler::ShardedList list{
       kind, program_, fmt::format("{}", fmt::join(arguments_.expressions, ", ")), {}, std::move(items)};
   for (const MagicOption& o : magic_options(name(kind))) {

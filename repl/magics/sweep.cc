@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "profiler/compare/sweep.h"
+#include "profiler/measure/device_lock.h"
 #include "profiler/report/plot.h"
 #include "repl/editor/terminal.h"
 #include "repl/magics/magics.h"
@@ -16,6 +17,16 @@ namespace {
 
 using profiler::Sweep;
 using profiler::SweepCell;
+
+Result<std::vector<SweepCell>> measured(MagicContext& context, SweepPoints& points, size_t number, bool locks) {
+  if (!locks) return points.measure(number);
+  KILN_TRY(const Device device, context.session.device());
+  KILN_TRY(const profiler::DeviceLock lock,
+           profiler::DeviceLock::take(
+               device, [&] { return context.session.is_interrupted(); },
+               [&] { tell_progress(context.session, fmt::format("another process measures on {}", device.name())); }));
+  return points.measure(number);
+}
 
 script::Value sweep_value(const Sweep& sweep, const SweepPoints& points) {
   using script::Value;
@@ -44,14 +55,15 @@ Status magic_sweep(MagicContext& context, std::string_view text) {
   KILN_TRY(MagicArguments arguments, parse_magic_arguments(text, magic_options("sweep"), {.other_names = true}));
   add_budget(context, arguments);
   const std::string expression = arguments.expressions.size() == 1 ? arguments.expressions[0] : "";
-  const std::string svg = arguments.text("--svg");
+  const std::string svg = arguments.text("--svg"), lock = arguments.text("lock", "off");
+  if (lock != "on" && lock != "off") return error(ErrorKind::kValue, "lock= is on or off, not '{}'", lock);
   KILN_TRY(SweepPoints points, SweepPoints::make(context, std::move(arguments)));
   Sweep sweep;
   for (const SweepAxis& a : points.axes()) sweep.axes.push_back(a.name);
   const bool progress = shows_progress(context.session);
   for (size_t n = 0; n < points.size() && !sweep.interrupted; ++n) {
     if (progress) tell_progress(context.session, fmt::format("{} of {}", n + 1, points.size()));
-    auto cells = points.measure(n);
+    auto cells = measured(context, points, n, lock == "on");
     if (!cells.ok() && cells.error().kind != ErrorKind::kInterrupted) return std::move(cells.error());
     sweep.interrupted = !cells.ok() || context.session.is_interrupted();
     if (!cells.ok()) break;

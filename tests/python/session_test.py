@@ -1,10 +1,14 @@
 """kiln.Session, the functions over it, and `%load_ext kiln`, on the CPU, with what arrays and IPython there are."""
+import concurrent.futures
 import contextlib
 import functools
 import gc
 import importlib.util
 import io
+import math
+import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -475,6 +479,91 @@ class Functions(unittest.TestCase):
 
     def test_take_texts(self):
         with self.assertRaisesRegex(TypeError, "takes the text of an expression"): kiln.bench(len)
+
+
+def repeated_sum(n, times=1):
+    return sum(range(n)) * times * FACTOR.value
+
+
+class Sweeps(unittest.TestCase):
+    axes = {"n": [10, 20], "times": (1, 2)}
+    points = [(10, 1), (10, 2), (20, 1), (20, 2)]  # the last axis runs fastest
+
+    def check(self, rows):
+        self.assertEqual([(row["n"], row["times"]) for row in rows], self.points)
+        for row in rows:
+            self.assertIsNone(row["problem"])
+            self.assertGreater(row["us"], 0)
+
+    def test_in_this_process(self):
+        self.check(kiln.sweep("sum(range(n)) * times", self.axes, budget=0.05))
+        self.check(kiln.sweep(repeated_sum, self.axes, budget=0.05))
+
+    def test_on_threads(self):
+        with concurrent.futures.ThreadPoolExecutor(2) as executor:
+            self.check(kiln.sweep(repeated_sum, self.axes, executor, budget=0.05))
+
+    def test_on_processes(self):
+        word, held = "a b", [1, 2]
+        for method in ("spawn", "fork"):
+            with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context(method)) as executor:
+                self.check(kiln.sweep(repeated_sum, self.axes, executor, budget=0.05))
+                # Names of the caller, a module among them, and a setup.
+                text = "math.sqrt(n) + len(word) + held[0] + times + m"
+                self.check(kiln.sweep(text, self.axes, executor, budget=0.05, setup="m = n"))
+
+    @unittest.skipUnless(np, "needs numpy")
+    def test_tensors_go_along(self):
+        x = np.ones(4, np.float32)
+        with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as executor:
+            rows = kiln.sweep("x * n", {"n": [2.0]}, executor, budget=0.05, pairs=6)
+        self.assertGreater(len(rows), 0)
+        self.assertEqual([row["problem"] for row in rows], [None] * len(rows))
+
+    def test_any_executor_will_do(self):
+        submitted = []
+
+        class Executor:
+
+            def submit(self, function, *arguments):
+                submitted.append(pickle.dumps((function, arguments)))
+                future = concurrent.futures.Future()
+                future.set_result(function(*arguments))
+                return future
+
+        self.check(kiln.sweep(repeated_sum, self.axes, Executor(), budget=0.05))
+        self.assertEqual(len(submitted), 4)
+
+    def test_an_error_cancels_the_others(self):
+        futures = []
+
+        class Executor:
+
+            def submit(self, function, *arguments):
+                futures.append(concurrent.futures.Future())
+                return futures[-1]
+
+        def fail():
+            while len(futures) < 4: time.sleep(0.001)
+            futures[0].set_exception(OSError("a worker was lost"))
+
+        thread = threading.Thread(target=fail)
+        thread.start()
+        with self.assertRaisesRegex(OSError, "a worker was lost"): kiln.sweep(repeated_sum, self.axes, Executor())
+        thread.join()
+        self.assertTrue(all(future.cancelled() for future in futures[1:]))
+
+    def test_problems_are_rows_and_mistakes_are_errors(self):
+        rows = kiln.sweep("sum(range(n))", {"n": [10, "x"]}, budget=0.05)
+        self.assertIsNone(rows[0]["problem"])
+        self.assertIsNone(rows[1]["us"])
+        self.assertIn("int", rows[1]["problem"])
+        with self.assertRaisesRegex(kiln.CommandError, "cache is cold or hot|cache= is cold or hot"):
+            kiln.sweep("n", {"n": [1]}, cache="warm")
+        for axes in ({}, {"n": []}, {"1": [1]}):
+            with self.assertRaises(ValueError): kiln.sweep("n", axes)
+        for what in (3, lambda n: n):
+            with self.assertRaises(TypeError): kiln.sweep(what, {"n": [1]})
 
 
 @unittest.skipUnless(has_ipython, "needs IPython")

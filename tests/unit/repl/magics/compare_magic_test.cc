@@ -172,6 +172,7 @@ TEST_F(CompareMagic, Mistakes) {
   EXPECT_EQ(entry("%sweep f()").error().kind, ErrorKind::kValue);
   EXPECT_EQ(entry("%sweep f() n=[]").error().kind, ErrorKind::kValue);
   EXPECT_EQ(entry("%sweep f() n=3").error().kind, ErrorKind::kType);
+  EXPECT_EQ(entry("%sweep f() n=[3] lock=yes").error().message, "lock= is on or off, not 'yes'");
 }
 
 TEST_F(CompareMagic, SavedRunsAreCompared) {
@@ -217,7 +218,7 @@ TEST_F(CompareMagic, SweepsSetAndRestoreTheirVariables) {
   auto svg = read_file(folder + "/s.svg");
   ASSERT_TRUE(svg.ok());
   EXPECT_NE(svg->find("other()"), std::string::npos);
-  ASSERT_TRUE(entry("%sweep work() n=[10, 1000] budget=200ms").ok());
+  ASSERT_TRUE(entry("%sweep work() n=[10, 1000] budget=200ms lock=on").ok());
   EXPECT_EQ(shown("len(_), _[0]['us'] > 0"), "(2, True)");
   // A point that fails keeps its row.
   ASSERT_TRUE(entry("%sweep work() n=[10, 'x'] budget=200ms").ok());
