@@ -51,8 +51,8 @@ void add_kernel_options(CLI::App& command, CompileArgs& a) {
   command.add_flag("--verify-each", a.verify_each, "verify the IR after every pass");
 }
 
-void add_shard_options(CLI::App& command, ShardArgs& a, const char* what) {
-  command.add_option("what", a.words, what)->required();
+void add_shard_options(CLI::App& command, ShardArgs& a, const char* name, const char* what) {
+  command.add_option(name, a.words, what)->required();
   command.add_option("--file", a.file, "run this script first");
   command.add_option("--shard", a.shard,
                      "I/N, I from 0 to N-1: only those of the list whose number divided by N leaves I (default: 0/1)");
@@ -159,9 +159,11 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
 
   CLI::App* sweep =
       app.add_subcommand("sweep", "measure expressions over sizes, dtypes or constexprs, or a shard of it");
-  add_shard_options(*sweep, o.shard, "expressions, axes and options as of %sweep: 'f(x)' n='[256, 1024]' setup='…'");
+  add_shard_options(*sweep, o.shard, "expression",
+                    "expressions, axes and options as of %sweep: 'f(x)' n='[256, 1024]' setup='…'");
   CLI::App* tune = app.add_subcommand("tune", "measure the configurations of a launch, or a shard of them");
-  add_shard_options(*tune, o.shard, "a launch, axes and options as of %tune: 'kernel[grid](x, y)' BLOCK='[128, 256]'");
+  add_shard_options(*tune, o.shard, "launch",
+                    "a launch, axes and options as of %tune: 'kernel[grid](x, y)' BLOCK='[128, 256]'");
   CLI::App* merge = app.add_subcommand("merge", "put the shards of sweeps and tunings together again");
   merge->add_option("folder", o.merge_folder, "the folder of their --out")->required();
 
