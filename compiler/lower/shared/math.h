@@ -19,9 +19,9 @@ bool is_math_op(ir::OpKind kind);
 /// function, measured over the whole range, stands in docs/math.md. On CUDA targets f32 exp, exp2, sqrt, rsqrt and the
 /// divisions inside of others use the hardware's approximations; everything else gives the same bits on every target.
 ///
-/// Straight-line code, but for sin and cos, which branch to a slow reduction when |x| is large, and pow of f32 on CUDA,
-/// which branches where an operand or the result is no ordinary number. They need `b` at the end of a block without
-/// terminator and leave it at the end of a new one. Callers take b.GetInsertBlock() after the call.
+/// Straight-line code, but for sin and cos, which branch to a slow reduction when |x| is large, and pow of vectors of
+/// f32 on CUDA, which branches where an operand or the result is no ordinary number. They need `b` at the end of a
+/// block without terminator and leave it at the end of a new one. Callers take b.GetInsertBlock() after the call.
 llvm::Value* emit_math(llvm::IRBuilderBase& b, ir::OpKind kind, DType dtype, std::span<llvm::Value* const> operands,
                        const target::Target& target);
 

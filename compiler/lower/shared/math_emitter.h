@@ -90,7 +90,7 @@ class MathEmitter {
 
 /// sin and cos (math_trig.cc); may branch, see math.h.
 llvm::Value* emit_sin_cos(MathEmitter& m, llvm::Value* x, bool cosine);
-/// x^y (math_pow.cc); may branch on CUDA.
+/// x^y (math_pow.cc); may branch on CUDA, see math.h.
 llvm::Value* emit_pow(MathEmitter& m, llvm::Value* x, llvm::Value* y);
 
 /// e^r and e^r - 1 for |r| ≤ ln2/2, and log's pieces: shared by math.cc and math_pow.cc.

@@ -109,10 +109,9 @@ llvm::Function* pow_function(MathEmitter& m) {
 V pow_of_each(MathEmitter& m, V x, V y) {
   llvm::IRBuilderBase& b = m.b;
   llvm::Function* f = pow_function(m);
-  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(m.float_type);
-  if (!vector) return b.CreateCall(f, {x, y});
   V all = llvm::PoisonValue::get(m.float_type);
-  for (uint64_t lane = 0; lane < vector->getNumElements(); ++lane)
+  const uint64_t lanes = llvm::cast<llvm::FixedVectorType>(m.float_type)->getNumElements();
+  for (uint64_t lane = 0; lane < lanes; ++lane)
     all = b.CreateInsertElement(
         all, b.CreateCall(f, {b.CreateExtractElement(x, lane), b.CreateExtractElement(y, lane)}), lane);
   return all;
@@ -135,7 +134,7 @@ V pow_of_ordinary(MathEmitter& m, V x, V y) {
   constexpr int64_t kLeastNormal = 0x00800000, kNormals = 0x7f000000;
   V fits = b.CreateAnd(b.CreateICmpULT(b.CreateSub(m.bits(magnitude), m.ki(kLeastNormal)), m.ki(kNormals)),
                        m.lt(m.abs(exponent), m.k(kMostExponent)));
-  V all = fits->getType()->isVectorTy() ? b.CreateAndReduce(fits) : fits;
+  V all = b.CreateAndReduce(fits);
   llvm::BasicBlock* before = b.GetInsertBlock();
   llvm::Function* function = before->getParent();
   auto* slow = llvm::BasicBlock::Create(b.getContext(), "pow.slow", function);
@@ -155,7 +154,7 @@ V pow_of_ordinary(MathEmitter& m, V x, V y) {
 }  // namespace
 
 V emit_pow(MathEmitter& m, V x, V y) {
-  return m.target.is_cuda() && m.f32 ? pow_of_ordinary(m, x, y) : pow_of_any(m, x, y);
+  return m.target.is_cuda() && m.f32 && m.float_type->isVectorTy() ? pow_of_ordinary(m, x, y) : pow_of_any(m, x, y);
 }
 
 }  // namespace kiln::lower

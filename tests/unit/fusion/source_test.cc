@@ -341,6 +341,12 @@ std::vector<Case> cases() {
          return {w.op(ExprOp::kRelu, {w.add(image, w.shaped(w.tensor(kBF16, {64}, "b"), {64, 1, 1}))})};
        },
        "wgmma"},
+      {"power_behind_a_product", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int xw = w.op(ExprOp::kMatMul, {w.tensor(kBF16, {512, 256}, "x"), w.tensor(kBF16, {256, 512}, "w")});
+         return {w.op(ExprOp::kPow, {w.op(ExprOp::kAbs, {xw}), w.number(0.7)})};
+       },
+       "wgmma"},
       // Rows that begin within sectors: two blocks share a program, and read half of its columns each.
       {"product_of_odd_rows", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
@@ -419,6 +425,9 @@ TEST_P(Sources, AreAsAcceptedAndCompile) {
     options.num_ctas = g.num_ctas;
     auto compiled = kernel->compile(arguments(g, values), options, c.machine.gpu() ? c.machine.target : "host");
     ASSERT_TRUE(compiled.ok()) << render(compiled.error());
+    // A call anywhere makes ptxas wait for every wgmma.
+    if (compiled->ptx.find("wgmma.mma_async") != std::string::npos)
+      EXPECT_EQ(compiled->ptx.find("call.uni"), std::string::npos);
     ptx += compiled->ptx;
   }
   EXPECT_NE(ptx.find(c.in_ptx), std::string::npos);
