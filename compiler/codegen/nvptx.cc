@@ -18,6 +18,7 @@
 
 #include "compiler/codegen/llvm_errors.h"
 #include "compiler/codegen/nvptx_address.h"
+#include "compiler/codegen/nvptx_calls.h"
 #include "compiler/codegen/nvptx_divide.h"
 #include "compiler/codegen/nvptx_flush.h"
 #include "compiler/codegen/nvptx_negate.h"
@@ -69,6 +70,8 @@ struct SplitAddressesPass : llvm::PassInfoMixin<SplitAddressesPass> {
 };
 
 void optimize_for_gpu(llvm::Module& module, llvm::TargetMachine& machine) {
+  for (llvm::Function& f : module)
+    if (!f.isDeclaration()) inline_calls(f);
   optimize(module, machine, [](llvm::FunctionPassManager& passes) { passes.addPass(SplitAddressesPass()); });
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;

@@ -1,12 +1,13 @@
 #include "compiler/codegen/nvptx_divide.h"
 
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include <vector>
+
+#include "compiler/codegen/nvptx_calls.h"
 
 namespace kiln::codegen {
 
@@ -14,14 +15,6 @@ namespace {
 
 using llvm::Instruction;
 using llvm::Value;
-
-bool multiplies(const llvm::Function& fn) {
-  for (const Instruction& i : llvm::instructions(fn))
-    if (const auto* call = llvm::dyn_cast<llvm::CallInst>(&i))
-      if (const auto* code = llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()))
-        if (llvm::StringRef(code->getAsmString()).contains("wgmma.mma_async")) return true;
-  return false;
-}
 
 bool divides(const Instruction& i) {
   return i.isIntDivRem() && i.getType()->isIntegerTy(64) && !llvm::isa<llvm::Constant>(i.getOperand(1));
@@ -101,7 +94,7 @@ void divide_without_calls(llvm::Function& fn) {
   std::vector<Instruction*> found;
   for (Instruction& i : llvm::instructions(fn))
     if (divides(i)) found.push_back(&i);
-  if (found.empty() || !multiplies(fn)) return;
+  if (found.empty() || !has_wgmma(fn)) return;
   for (Instruction* i : found) expand(*i);
 }
 

@@ -1,11 +1,11 @@
 #include "compiler/codegen/nvptx_order.h"
 
 #include <llvm/ADT/DenseSet.h>
-#include <llvm/IR/InlineAsm.h>
-#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 
 #include <vector>
+
+#include "compiler/codegen/nvptx_calls.h"
 
 namespace kiln::codegen {
 
@@ -16,12 +16,6 @@ bool is_anchor(const llvm::Instruction& i) {
   return llvm::isa<llvm::PHINode>(i) || i.isTerminator() || i.mayReadOrWriteMemory() || i.mayHaveSideEffects() ||
          llvm::isa<llvm::AllocaInst>(i) ||
          (llvm::isa<llvm::CallBase>(i) && llvm::cast<llvm::CallBase>(i).isConvergent());
-}
-
-bool is_asm_with(const llvm::Instruction& i, llvm::StringRef word) {
-  const auto* call = llvm::dyn_cast<llvm::CallInst>(&i);
-  const auto* text = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
-  return text && text->getAsmString().contains(word);
 }
 
 bool is_global_load(const llvm::Instruction& i) {
@@ -107,8 +101,7 @@ void order_block(llvm::BasicBlock& block, bool computes_early) {
 }  // namespace
 
 void order_by_need(llvm::Function& fn) {
-  const bool has_accumulators = llvm::any_of(
-      llvm::instructions(fn), [](const llvm::Instruction& i) { return is_asm_with(i, "wgmma.mma_async"); });
+  const bool has_accumulators = has_wgmma(fn);
   for (llvm::BasicBlock& block : fn) order_block(block, has_accumulators);
 }
 

@@ -341,6 +341,12 @@ std::vector<Case> cases() {
          return {w.op(ExprOp::kRelu, {w.add(image, w.shaped(w.tensor(kBF16, {64}, "b"), {64, 1, 1}))})};
        },
        "wgmma"},
+      {"sine_behind_a_product", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int xw = w.op(ExprOp::kMatMul, {w.tensor(kBF16, {512, 256}, "x"), w.tensor(kBF16, {256, 512}, "w")});
+         return {w.op(ExprOp::kSin, {xw})};
+       },
+       "wgmma"},
       {"power_behind_a_product", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {
          const int xw = w.op(ExprOp::kMatMul, {w.tensor(kBF16, {512, 256}, "x"), w.tensor(kBF16, {256, 512}, "w")});
