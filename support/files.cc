@@ -12,30 +12,14 @@
 
 #include "support/diag.h"
 #include "support/environment.h"
+#include "support/fd.h"
 #include "support/knobs.h"
 
 namespace kiln {
-namespace {
 
 Diagnostic io_error(std::string_view verb, const std::string& path, int code) {
   return error(ErrorKind::kIo, "cannot {} '{}': {}", verb, path, std::strerror(code));
 }
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-}  // namespace
 
 Result<std::string> read_file(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

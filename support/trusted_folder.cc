@@ -10,13 +10,10 @@
 #include <cstring>
 
 #include "support/diag.h"
+#include "support/fd.h"
 
 namespace kiln {
 namespace {
-
-Diagnostic failure(std::string_view verb, const std::string& path, int code) {
-  return error(ErrorKind::kIo, "cannot {} '{}': {}", verb, path, std::strerror(code));
-}
 
 /// Why others may have written there; empty: they cannot.
 std::string distrust(const struct stat& st) {
@@ -38,24 +35,20 @@ int make_private(const std::string& path) {
 /// nullopt: there is none of that name. `path` is for messages.
 Result<std::optional<std::string>> read_checked(int folder, const std::string& name, const std::string& path) {
   // Opening a pipe would wait for whoever writes to it.
-  const int fd = ::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0 && errno == ENOENT) return std::optional<std::string>();
-  if (fd < 0) return failure("open", path, errno);
-  struct Close {
-    ~Close() { ::close(fd); }
-    int fd;
-  } close{fd};
+  const Fd fd(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (fd.get() < 0 && errno == ENOENT) return std::optional<std::string>();
+  if (fd.get() < 0) return io_error("open", path, errno);
   struct stat st {};
-  if (::fstat(fd, &st) != 0) return failure("read", path, errno);
+  if (::fstat(fd.get(), &st) != 0) return io_error("read", path, errno);
   if (!S_ISREG(st.st_mode)) return error(ErrorKind::kIo, "'{}' is not trusted: it is no regular file", path);
   if (std::string why = distrust(st); !why.empty()) return error(ErrorKind::kIo, "'{}' is not trusted: {}", path, why);
-  if (static_cast<uint64_t>(st.st_size) > kLargestFile) return failure("read", path, EFBIG);
+  if (static_cast<uint64_t>(st.st_size) > kLargestFile) return io_error("read", path, EFBIG);
   std::string text(static_cast<size_t>(st.st_size), '\0');
   size_t got = 0;
   while (got < text.size()) {
-    const ssize_t n = ::read(fd, text.data() + got, text.size() - got);
+    const ssize_t n = ::read(fd.get(), text.data() + got, text.size() - got);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failure("read", path, errno);
+    if (n < 0) return io_error("read", path, errno);
     if (n == 0) break;  // it has become shorter
     got += static_cast<size_t>(n);
   }
@@ -69,13 +62,13 @@ Result<TrustedFolder> TrustedFolder::open(const std::string& path, bool create) 
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   int fd = ::open(path.c_str(), kFlags);
   if (fd < 0 && errno == ENOENT && create) {
-    if (int code = make_private(path)) return failure("create folder", path, code);
+    if (int code = make_private(path)) return io_error("create folder", path, code);
     fd = ::open(path.c_str(), kFlags);
   }
-  if (fd < 0) return failure("open folder", path, errno);
+  if (fd < 0) return io_error("open folder", path, errno);
   TrustedFolder folder(path, fd);
   struct stat st {};
-  if (::fstat(fd, &st) != 0) return failure("open folder", path, errno);
+  if (::fstat(fd, &st) != 0) return io_error("open folder", path, errno);
   if (std::string why = distrust(st); !why.empty())
     return error(ErrorKind::kIo, "the folder '{}' is not trusted: {}", path, why);
   return folder;
@@ -94,7 +87,7 @@ Result<std::optional<std::string>> TrustedFolder::read(const std::string& name) 
 
 Result<std::string> read_trusted_file(const std::string& path) {
   KILN_TRY(std::optional<std::string> text, read_checked(AT_FDCWD, path, path));
-  if (!text) return failure("open", path, ENOENT);
+  if (!text) return io_error("open", path, ENOENT);
   return *std::move(text);
 }
 
@@ -103,7 +96,7 @@ Status TrustedFolder::write(const std::string& name, std::string_view content) c
   static std::atomic<unsigned> counter{0};  // with the process id, makes the temporary name unique
   const std::string temporary = fmt::format("{}.{}.{}.tmp", name, ::getpid(), counter.fetch_add(1));
   const int fd = ::openat(fd_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) return failure("write", path, errno);
+  if (fd < 0) return io_error("write", path, errno);
   int code = 0;
   while (!content.empty() && !code) {
     const ssize_t n = ::write(fd, content.data(), content.size());
@@ -117,7 +110,7 @@ Status TrustedFolder::write(const std::string& name, std::string_view content) c
   if (!code && ::renameat(fd_, temporary.c_str(), fd_, name.c_str()) != 0) code = errno;
   if (!code) return {};
   ::unlinkat(fd_, temporary.c_str(), 0);
-  return failure("write", path, code);
+  return io_error("write", path, code);
 }
 
 Result<std::vector<FileEntry>> TrustedFolder::list() const {
@@ -126,7 +119,7 @@ Result<std::vector<FileEntry>> TrustedFolder::list() const {
   if (!dir) {
     const int code = errno;
     if (own >= 0) ::close(own);
-    return failure("list", path_, code);
+    return io_error("list", path_, code);
   }
   std::vector<FileEntry> files;
   while (dirent* entry = ::readdir(dir)) {
@@ -143,7 +136,7 @@ void TrustedFolder::touch(const std::string& name) const {
 }
 
 Status TrustedFolder::remove(const std::string& name) const {
-  if (::unlinkat(fd_, name.c_str(), 0) != 0) return failure("remove", path_ + "/" + name, errno);
+  if (::unlinkat(fd_, name.c_str(), 0) != 0) return io_error("remove", path_ + "/" + name, errno);
   return {};
 }
 

@@ -5,9 +5,10 @@ python3 step.py KILN [--seed S] [--count N] [--rounds R] [--largest N] [--device
 A step is the loss, its gradients and the update of the parameters (model.py): of a two-layer MLP with GELU and of one
 attention block with RMS norms, of shapes drawn by the seed. The same functions run in Kiln (torch.func.grad_and_value)
 and in PyTorch: torch.compile of the whole step, and eager. From equal parameters and batches each side takes three
-steps first. The L2 is flushed before each measured step. Prints for each draw the time of a step on the device (in a CUDA graph, medians in microseconds; on the CPU
-with the calls), the same with the calls in front of it ("wall"), PyTorch's faster time over Kiln's, and how far the
-parameters are apart after the three steps, as a share of the way that they went.
+steps first. The L2 is flushed before each measured step. Prints for each draw the time of a step on the device (in a
+CUDA graph, medians in microseconds; on the CPU with the calls), the same with the calls in front of it ("wall"),
+PyTorch's faster time over Kiln's, and how far the parameters are apart after the three steps, as a share of the way that
+they went.
 """
 import argparse
 import math

@@ -132,15 +132,18 @@ class RowWriter : LoopWriter {
       const DagNode& n = dag_.nodes[at(m)];
       return n.kind == DagKind::kPointwise && info(n.op).flop >= kCostlyFlop;
     });
-    w.stores_rows = std::any_of(stores_.begin(), stores_.end(), [&](int m) { return e_.stored_along_columns(m); });
+    w.stores_rows = stores_rows();
     return w;
+  }
+
+  bool stores_rows() const {
+    return std::ranges::any_of(stores_, [&](int m) { return e_.stored_along_columns(m); });
   }
 
   /// Whether a loop over a row for each reduction and for the results would compute functions more than once.
   bool takes_functions_again() const {
     constexpr int kFunctionFlop = 4, kDear = 8;
-    const bool stores_rows = std::ranges::any_of(stores_, [&](int m) { return e_.stored_along_columns(m); });
-    if (!stores_rows && deepest() < 2) return false;
+    if (!stores_rows() && deepest() < 2) return false;
     std::set<int> reduced;  // what reductions are computed from, from the last to the first
     int flop = 0;
     for (auto m = c_.members.rbegin(); m != c_.members.rend(); ++m) {

@@ -21,19 +21,14 @@ namespace {
 
 constexpr auto kAskAgain = std::chrono::milliseconds(5);
 
-Diagnostic lock_failure(std::string_view verb, const std::string& path, int code) {
-  return error(ErrorKind::kIo, "cannot {} '{}': {}", verb, path, std::strerror(code));
-}
-
 /// A folder below /tmp may be somebody else's: what is opened is what was looked at.
-Result<int> open_private_folder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return lock_failure("create folder", path, errno);
-  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return lock_failure("open folder", path, errno);
+Result<Fd> open_private_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return io_error("create folder", path, errno);
+  Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (fd.get() < 0) return io_error("open folder", path, errno);
   struct stat st {};
-  const bool known = ::fstat(fd, &st) == 0;
+  const bool known = ::fstat(fd.get(), &st) == 0;
   if (known && st.st_uid == ::geteuid() && (st.st_mode & 077) == 0) return fd;
-  ::close(fd);
   return with_note(error(ErrorKind::kIo, "the folder '{}' of device locks is not this user's alone", path),
                    "help: remove it, or set XDG_RUNTIME_DIR to a folder that is");
 }
@@ -44,17 +39,6 @@ std::string file_of(const Device& device) {
   std::ranges::replace(file, '/', '_');
   return file;
 }
-
-/// Closed, and with that unlocked, with its end.
-struct OpenFile {
-  explicit OpenFile(int f) : fd(f) {}
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  ~OpenFile() {
-    if (fd >= 0) ::close(fd);
-  }
-  int fd;
-};
 
 }  // namespace
 
@@ -69,35 +53,24 @@ std::string DeviceLock::folder() {
 Result<DeviceLock> DeviceLock::take(const Device& device, const std::function<bool()>& should_stop,
                                     const std::function<void()>& on_wait) {
   const std::string path = folder(), name = file_of(device);
-  KILN_TRY(const int dir_fd, open_private_folder(path));
-  const OpenFile dir(dir_fd);
+  KILN_TRY(const Fd dir, open_private_folder(path));
   bool told = false;
-  auto lock = [&](const std::string& file) -> Result<int> {
-    const int fd = ::openat(dir.fd, file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0) return lock_failure("open", path + "/" + file, errno);
-    while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  auto lock = [&](const std::string& file) -> Result<Fd> {
+    Fd fd(::openat(dir.get(), file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (fd.get() < 0) return io_error("open", path + "/" + file, errno);
+    while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
       const int code = errno;
       if (code == EINTR) continue;
       if (code == EWOULDBLOCK && !std::exchange(told, true)) on_wait();
-      if (code != EWOULDBLOCK || should_stop()) {
-        ::close(fd);
-        if (code != EWOULDBLOCK) return lock_failure("lock", path + "/" + file, code);
-        return error(ErrorKind::kInterrupted, "interrupted while another process measured");
-      }
+      if (code != EWOULDBLOCK) return io_error("lock", path + "/" + file, code);
+      if (should_stop()) return error(ErrorKind::kInterrupted, "interrupted while another process measured");
       std::this_thread::sleep_for(kAskAgain);
     }
     return fd;
   };
-  KILN_TRY(const int queue_fd, lock(name + ".queue"));
-  const OpenFile queue(queue_fd);
-  KILN_TRY(const int fd, lock(name + ".lock"));
-  return DeviceLock(fd);
-}
-
-DeviceLock::DeviceLock(DeviceLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-
-DeviceLock::~DeviceLock() {
-  if (fd_ >= 0) ::close(fd_);
+  KILN_TRY(const Fd queue, lock(name + ".queue"));
+  KILN_TRY(Fd fd, lock(name + ".lock"));
+  return DeviceLock(std::move(fd));
 }
 
 }  // namespace kiln::profiler

@@ -5,6 +5,7 @@
 
 #include "kiln/device.h"
 #include "kiln/result.h"
+#include "support/fd.h"
 
 namespace kiln::profiler {
 
@@ -17,17 +18,14 @@ class DeviceLock {
   /// for; `should_stop` is asked meanwhile: kInterrupted. kIo: there is no folder for it.
   static Result<DeviceLock> take(const Device& device, const std::function<bool()>& should_stop,
                                  const std::function<void()>& on_wait);
-  DeviceLock(DeviceLock&& other) noexcept;
-  DeviceLock& operator=(DeviceLock&&) = delete;
-  ~DeviceLock();
 
   /// $XDG_RUNTIME_DIR/kiln, else /tmp/kiln-UID.
   static std::string folder();
 
  private:
-  explicit DeviceLock(int fd) : fd_(fd) {}
+  explicit DeviceLock(Fd fd) : fd_(std::move(fd)) {}
 
-  int fd_ = -1;
+  Fd fd_;
 };
 
 }  // namespace kiln::profiler

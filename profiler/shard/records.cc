@@ -64,10 +64,6 @@ SweepCell cell_of(const ordered_json& j) {
   return c;
 }
 
-Diagnostic failure(std::string_view verb, const std::string& path, int code) {
-  return error(ErrorKind::kIo, "cannot {} '{}': {}", verb, path, std::strerror(code));
-}
-
 }  // namespace
 
 std::string_view name(ShardedKind kind) { return kind == ShardedKind::kSweep ? "sweep" : "tune"; }
@@ -120,12 +116,6 @@ std::optional<ShardRecord> parse_line(std::string_view line) {
   }
 }
 
-std::set<ShardRecords::Key> ShardRecords::keys() const {
-  std::set<Key> out;
-  for (const ShardRecord& r : records) out.emplace(r.list, r.number, r.device);
-  return out;
-}
-
 Result<ShardRecords> read_shards(const std::string& folder) {
   KILN_TRY(std::vector<FileEntry> files, list_files(folder));
   std::ranges::sort(files, {}, &FileEntry::path);
@@ -151,9 +141,9 @@ Result<ShardRecords> read_shards(const std::string& folder) {
 Result<ShardFile> ShardFile::open(const std::string& folder, const Shard& shard) {
   KILN_CHECK_OK(make_directories(folder));
   const std::string path = folder + "/" + shard.file_name();
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (fd < 0) return failure("open", path, errno);
-  ShardFile file(path, fd);
+  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  const int fd = file.get();
+  if (fd < 0) return io_error("open", path, errno);
   // Some shared file systems know no locks; then nobody looks after two processes with the same shard.
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return with_note(error(ErrorKind::kValue, "another process is measuring shard {} into {}", shard.text(), folder),
@@ -161,32 +151,23 @@ Result<ShardFile> ShardFile::open(const std::string& folder, const Shard& shard)
   // The line of a process that died while it wrote ends here; it stays, and is no record.
   char last = '\n';
   const off_t size = ::lseek(fd, 0, SEEK_END);
-  if (size < 0 || (size > 0 && ::pread(fd, &last, 1, size - 1) != 1)) return failure("read", path, errno);
-  if (last != '\n' && ::write(fd, "\n", 1) != 1) return failure("write", path, errno);
+  if (size < 0 || (size > 0 && ::pread(fd, &last, 1, size - 1) != 1)) return io_error("read", path, errno);
+  if (last != '\n' && ::write(fd, "\n", 1) != 1) return io_error("write", path, errno);
   // The file's name must outlive a crash as its lines do.
-  if (const int dir = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); dir >= 0) {
-    ::fsync(dir);
-    ::close(dir);
-  }
-  return file;
-}
-
-ShardFile::ShardFile(ShardFile&& other) noexcept : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
-
-ShardFile::~ShardFile() {
-  if (fd_ >= 0) ::close(fd_);
+  if (const Fd dir(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); dir.get() >= 0) ::fsync(dir.get());
+  return ShardFile(path, std::move(file));
 }
 
 Status ShardFile::append(const ShardRecord& record) {
   const std::string line = to_line(record);
   for (std::string_view rest = line; !rest.empty();) {
-    const ssize_t n = ::write(fd_, rest.data(), rest.size());
+    const ssize_t n = ::write(fd_.get(), rest.data(), rest.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failure("write", path_, errno);
+    if (n < 0) return io_error("write", path_, errno);
     rest.remove_prefix(static_cast<size_t>(n));
   }
   // A pipe or /dev/null cannot be synced, and need not be.
-  if (::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS) return failure("write", path_, errno);
+  if (::fsync(fd_.get()) != 0 && errno != EINVAL && errno != EROFS) return io_error("write", path_, errno);
   return {};
 }
 

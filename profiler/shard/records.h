@@ -3,15 +3,14 @@
 // nothing but the measurement it was at.
 #pragma once
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "profiler/compare/sweep.h"
 #include "profiler/shard/shard.h"
+#include "support/fd.h"
 
 namespace kiln::profiler {
 
@@ -52,9 +51,6 @@ std::optional<ShardRecord> parse_line(std::string_view line);
 struct ShardRecords {
   std::vector<ShardRecord> records;  // by the names of the files, then by their place
   size_t files = 0, torn = 0;        // lines that are no records, such as the last of a process that died
-
-  using Key = std::tuple<std::string, size_t, std::string>;  // list, number, device
-  std::set<Key> keys() const;
 };
 /// An absent folder holds nothing; kIo.
 Result<ShardRecords> read_shards(const std::string& folder);
@@ -64,18 +60,15 @@ class ShardFile {
  public:
   /// Makes the folder when it is missing. kIo; kValue where another process has the file open.
   static Result<ShardFile> open(const std::string& folder, const Shard& shard);
-  ShardFile(ShardFile&& other) noexcept;
-  ShardFile& operator=(ShardFile&&) = delete;
-  ~ShardFile();
 
   /// On the disk when it returns.
   Status append(const ShardRecord& record);
 
  private:
-  ShardFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  ShardFile(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
 
   std::string path_;
-  int fd_ = -1;
+  Fd fd_;
 };
 
 }  // namespace kiln::profiler

@@ -519,7 +519,8 @@ def jn(n, x):
     most = tl.maximum(largest(order), 1)
     finite = tl.where(a < float("inf"), a, 1.0)
     two_over_a = 2.0 / tl.maximum(finite, 1e-8)
-    below, up = bessel_j(finite, 0), bessel_j(finite, 1)
+    zeroth = bessel_j(finite, 0)
+    below, up = zeroth, bessel_j(finite, 1)
     term = tl.where(order > 0, finite * 0.5, 1.0)
     for k in range(1, most):
         above = k * two_over_a * up - below
@@ -538,7 +539,7 @@ def jn(n, x):
             total = total + here
         down = tl.where(k == order, ahead, down)
     down = down / (2.0 * total - here)
-    r = tl.where(order == 0, bessel_j(finite, 0), tl.where(finite > order, up, tl.where(finite < 1e-8, term, down)))
+    r = tl.where(order == 0, zeroth, tl.where(finite > order, up, tl.where(finite < 1e-8, term, down)))
     r = tl.where(a == float("inf"), 0.0, tl.where((x < 0.0) & (order % 2 == 1), -r, r))
     return tl.where((x != x) | (order < 0), float("nan"), r).to(x.dtype)
 

@@ -246,9 +246,7 @@ class KernelLowering {
     const ir::Type& result = op.result()->type;
     const auto n = static_cast<size_t>(num_registers(result));
     if (result.pointer || n < 2) return 1;
-    if (op.kind == OpKind::kSin || op.kind == OpKind::kCos) return std::min(n, kBehindOneBranch);
-    // A call makes ptxas wait for every wgmma (C7509): beside those each power alone, which has no branch.
-    if (op.kind == OpKind::kPow && result.dtype == DType::kF32 && !l_.launch.uses_wgmma)
+    if (op.kind == OpKind::kSin || op.kind == OpKind::kCos || (op.kind == OpKind::kPow && result.dtype == DType::kF32))
       return std::min(n, kBehindOneBranch);
     return in_pairs(op) ? 2 : 1;
   }

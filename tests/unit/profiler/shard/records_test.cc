@@ -1,6 +1,8 @@
 #include "profiler/shard/records.h"
 
 #include <gtest/gtest.h>
+#include <set>
+#include <tuple>
 
 #include <cmath>
 #include <fstream>
@@ -108,7 +110,10 @@ TEST(ShardRecords, WhatAFileHoldsStaysThere) {
   const auto read = read_shards(out);
   EXPECT_EQ(read->files, 2u);
   EXPECT_EQ(read->torn, 0u);
-  EXPECT_EQ(read->keys(), (std::set<ShardRecords::Key>{{"abc", 0, "GPU"}, {"abc", 1, "GPU"}, {"abc", 2, "GPU"}}));
+  std::set<std::tuple<std::string, size_t, std::string>> keys;
+  for (const ShardRecord& r : read->records) keys.emplace(r.list, r.number, r.device);
+  EXPECT_EQ(keys, (std::set<std::tuple<std::string, size_t, std::string>>{
+                      {"abc", 0, "GPU"}, {"abc", 1, "GPU"}, {"abc", 2, "GPU"}}));
 }
 
 TEST(ShardRecords, ALineThatWasCutIsNoneAndSpoilsNoOther) {
