@@ -36,7 +36,11 @@ bool runs_beside(const Op* op, const Op* product) {
     case OpKind::kWgmma:
       // ptxas lets no product run while others' operands are computed into registers: it would wait for each at once.
       return is_shared(op->operand(0)) || !is_computed_behind(op->operand(0), product);
-    case OpKind::kWgmmaWait:
+    case OpKind::kWgmmaWait: {
+      // Who waits for a later product has waited for this one; ptxas counts on waits in the order of their products.
+      const Op* other = op->operand(0)->op;
+      return !other || other->parent != product->parent || other->is_before(product);
+    }
     case OpKind::kLoad:
     case OpKind::kSharedLoad:
       return true;
