@@ -1,6 +1,8 @@
 #include "compiler/passes/hopper/stage_block_stores.h"
 
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "compiler/ir/builder.h"
@@ -128,13 +130,15 @@ class Stager {
                          return part_rows(op->operand(1)->type, kWarpGroup, module_.num_warps);
                        });
     if (apart) joined_ = {{AttrName::kWarps, int64_t{kWarpGroup}}};
-    for (Op* op : stores) stage(op);
+    std::vector<std::optional<int64_t>> others;
+    for (size_t i = 0; i < stores.size(); ++i) others.push_back(stores_since_use(stores, i));
+    for (size_t i = 0; i < stores.size(); ++i) stage(stores[i], others[i]);
     // Shared memory must not go away under a copy that still reads it.
     ir::Block* end = module_.body();
     for (Op* op : *end)
       if (op->kind == OpKind::kWarpSpecialize) end = op->region(0);
     b_.set_before(end->terminator());
-    wait();
+    wait(0);
   }
 
  private:
@@ -158,7 +162,20 @@ class Stager {
     }
   }
 
-  void wait() { b_.create(OpKind::kTmaStoreWait, {}, {}, joined_)->set(AttrName::kCount, int64_t{0}); }
+  /// How many stores, all with other buffers, come between this one and the last with its buffer; nullopt where it is
+  /// the first to have it.
+  static std::optional<int64_t> stores_since_use(std::span<Op* const> stores, size_t i) {
+    const ir::Block* block = stores[i]->parent;
+    const bool together = std::all_of(stores.begin(), stores.end(), [&](const Op* op) { return op->parent == block; });
+    if (!together) return 0;
+    auto same_buffer = [&](size_t other) { return stores[other]->operand(1)->type == stores[i]->operand(1)->type; };
+    const size_t n = stores.size(), before = is_in_loop(block) ? n : i;
+    for (size_t back = 1; back <= before; ++back)
+      if (same_buffer((i + n - back) % n)) return static_cast<int64_t>(back) - 1;
+    return std::nullopt;
+  }
+
+  void wait(int64_t count) { b_.create(OpKind::kTmaStoreWait, {}, {}, joined_)->set(AttrName::kCount, count); }
   void barrier() { b_.create(OpKind::kBarrier, {}, {}, joined_); }
 
   /// The staging buffer of a block, made before everything else.
@@ -172,13 +189,12 @@ class Stager {
     return buffers_.back();
   }
 
-  void stage(Op* op) {
+  void stage(Op* op, std::optional<int64_t> stores_since_use) {
     b_.set_before(op);
     b_.set_range(op->range);
-    const bool is_first = buffers_.empty() && !is_in_loop(op->parent);
     Value* buffer = buffer_for(op->operand(1)->type);
-    if (!is_first) {  // the previous copy has read the buffer, and every writing thread has synchronised with that
-      wait();
+    if (stores_since_use) {  // the last copy has read the buffer, and every writing thread has synchronised with that
+      wait(*stores_since_use);
       barrier();
     }
     Value* write[] = {buffer, op->operand(1)};
