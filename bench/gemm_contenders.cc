@@ -68,7 +68,7 @@ Result<PreparedGemm> by_blas(const GemmProblem& p) {
 MatmulTile tile_for(const GemmProblem& p, int most_ctas) {
   const int units = p.device.info().compute_units;
   const ProductSize size = p.size();
-  MatmulTile t = choose_tile(size, units, most_ctas);
+  MatmulTile t = choose_tile(size, units, {.most_ctas = most_ctas});
   t.splits = choose_splits(t, size, units);
   return t;
 }

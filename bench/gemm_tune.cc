@@ -33,7 +33,7 @@ std::vector<MatmulTile> gpu_tiles(const GemmProblem& p, bool may_split) {
   auto add = [&](const MatmulTile& t) {
     if (t.stages >= 2 && std::find(out.begin(), out.end(), t) == out.end()) out.push_back(t);
   };
-  const auto ranked = rank_tiles(size, units, kernels::most_ctas(p.device.info()));
+  const auto ranked = rank_tiles(size, units, {.most_ctas = kernels::most_ctas(p.device.info())});
   for (const bool varied : {false, true})
     for (const MatmulTile& ranked_tile : ranked) {
       MatmulTile t = ranked_tile;

@@ -234,6 +234,14 @@ void Emitter::end_loop() {
   inner_names_.clear();
 }
 
+void Emitter::change_columns() {
+  auto along_columns = [](const auto& entry) { return (entry.second.level & kAlongColumns) != 0; };
+  std::erase_if(outer_, along_columns);
+  std::erase_if(inner_, along_columns);
+  std::erase_if(outer_loads_, along_columns);
+  std::erase_if(inner_loads_, along_columns);
+}
+
 std::string Emitter::literal(const Number& n, DType type) {
   if (type == DType::kI1) return std::visit([](auto v) { return v != 0 ? "True" : "False"; }, n);
   if (is_float(type)) {

@@ -114,6 +114,8 @@ class Emitter {
   /// The same without a loop: a part of the program that reads again what it needs of the columns.
   void begin_part();
   void end_loop();
+  /// From here on, values along columns are those of other columns.
+  void change_columns();
   /// As another dtype, as torch converts.
   Text converted(Text t, DType to);
   /// Makes a helper (helpers.def) part of the source, or the import of libdevice.

@@ -73,7 +73,10 @@ ProductSize size_of_product(const DagNode& product, const BlockPair* blocks) {
   return size;
 }
 
-int most_ctas(const DagNode& product, const Machine& machine) { return multiplies_blocks(product, machine) ? 2 : 1; }
+TileLimits tile_limits(const DagNode& product, const Machine& machine) {
+  if (!multiplies_blocks(product, machine)) return {};
+  return {.most_ctas = 2, .has_tail = true};
+}
 
 DType sum_type(const DagNode& product) {
   const DType d = product.operand_type;

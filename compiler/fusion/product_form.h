@@ -30,8 +30,8 @@ bool multiplies_blocks(const DagNode& product, const Machine& machine);
 /// stores is not filled in.
 ProductSize size_of_product(const DagNode& product, const BlockPair* blocks = nullptr);
 
-/// Blocks that a program of a product which is read in blocks may have.
-int most_ctas(const DagNode& product, const Machine& machine);
+/// What the kernel of a product that is read in blocks can do.
+TileLimits tile_limits(const DagNode& product, const Machine& machine);
 
 /// The tile of a product that is read through pointers.
 MatmulTile pointer_tile(const DagNode& product, const Machine& machine);

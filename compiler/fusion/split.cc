@@ -27,7 +27,9 @@ SplitTime best_split(const DagNode& n, const BlockPair& blocks, const Machine& m
   ProductSize size = size_of_product(n, &blocks);
   size.result_bytes = size_of(n.dtype);
   const int64_t steps = size.k * size.operand_bytes / 128;  // of the widest tiles
-  double least = least_us(size, machine.multiprocessors, most_ctas(n, machine));
+  TileLimits limits = tile_limits(n, machine);
+  double least = least_us(size, machine.multiprocessors, limits);
+  limits.most_ctas = 1;  // who shares a sum counts who has come, block by block
   int64_t best = 1;
   const int64_t batch = size.batch;
   size.result_bytes = size_of(DType::kF32);
@@ -36,8 +38,7 @@ SplitTime best_split(const DagNode& n, const BlockPair& blocks, const Machine& m
     size.splits = static_cast<int>(splits);
     size.batch = batch * splits;
     const double parts_bytes = static_cast<double>(splits) * size.result_bytes * static_cast<double>(numel(n.shape));
-    const double us =
-        least_us(size, machine.multiprocessors, /*most_ctas=*/1) + kKernelUs + parts_bytes / kPartBytesPerUs;
+    const double us = least_us(size, machine.multiprocessors, limits) + kKernelUs + parts_bytes / kPartBytesPerUs;
     if (us < least * 0.97) least = us, best = splits;  // what is about the same is not split
   }
   return {best, least};

@@ -54,11 +54,14 @@ class ProductWriter {
   void bind(const std::string& rows, const std::string& columns) {
     e_.two_ranges = true;
     e_.row_index = rows;
+    bind_columns(columns);
+    walk(at(node().batch_dims), c_.map_of(product_).size() - 1, rows, kAlongRows);
+  }
+
+  void bind_columns(const std::string& columns) {
     e_.column_index = columns;
-    const std::vector<int>& map = c_.map_of(product_);
-    const size_t batches = at(node().batch_dims), last = map.size() - 1;
-    if (map[last] >= 0) e_.index[at(map[last])] = {columns, kAlongColumns};
-    walk(batches, last, rows, kAlongRows);
+    const int last = c_.map_of(product_).back();
+    if (last >= 0) e_.index[at(last)] = {columns, kAlongColumns};
   }
 
   /// The index along a dimension of the batch.
@@ -156,6 +159,12 @@ class ProductWriter {
 
   // --- programs that stay, blocks through descriptors
 
+  /// Columns of a tile that have a sum of their own: names in the source.
+  struct ColumnPart {
+    std::string width, column, b_desc, acc;
+    std::vector<std::string> out_desc;  // of each result; empty: it is stored by threads
+  };
+
   /// Outputs that rows of blocks can be written to.
   bool by_descriptor(int m) const {
     const DagNode& n = dag_.nodes[at(m)];
@@ -172,7 +181,7 @@ class ProductWriter {
       else
         size.scattered_bytes = std::max(size.scattered_bytes, bytes);
     }
-    const std::vector<MatmulTile> tiles = rank_tiles(size, r_.machine.multiprocessors, most_ctas(node(), r_.machine));
+    const std::vector<MatmulTile> tiles = rank_tiles(size, r_.machine.multiprocessors, tile_limits(node(), r_.machine));
     const MatmulTile t = tiles.at(0);
     auto tiles_of = [&](const MatmulTile& tile) { return cdiv(m_, tile.m) * cdiv(n_, tile.n) * batch_; };
     // Programs stay, but where each would have one tile.
@@ -181,56 +190,68 @@ class ProductWriter {
       return std::min<int64_t>(tiles_of(tile), r_.machine.multiprocessors / tile.ctas);
     };
     const std::string m = e_.dimension(m_, "M"), n = e_.dimension(n_, "N"), k = e_.dimension(k_, "K");
-    const std::string block_m = e_.constant(t.m, "BLOCK_M"), block_n = e_.constant(t.n, "BLOCK_N"),
-                      block_k = e_.constant(t.k, "BLOCK_K"), group_m = stay ? e_.constant(t.group_m, "GROUP_M") : "",
+    const std::string block_m = e_.constant(t.m, "BLOCK_M");
+    // The tile's columns: those of its first sum, and of a second where it has one.
+    std::vector<ColumnPart> parts(t.tail ? 2 : 1);
+    parts[0].width = e_.constant(t.n - t.tail, "BLOCK_N");
+    if (t.tail) parts[1].width = e_.constant(t.tail, "TAIL_N");
+    const std::string block_k = e_.constant(t.k, "BLOCK_K"), group_m = stay ? e_.constant(t.group_m, "GROUP_M") : "",
                       num_programs = stay ? e_.constant(programs(t), "NUM_PROGRAMS") : "";
+    const std::string width = t.tail ? parts[0].width + " + " + parts[1].width : parts[0].width,
+                      tile_n = t.tail ? "(" + width + ")" : width;
     const std::string count = batch_ > 1 ? e_.dimension(batch_, "B") : "";
     group_.descriptors = true;
-    auto descriptor = [&](const std::string& name, const std::string& pointer, std::vector<std::string> sizes,
-                          std::vector<std::string> strides, std::vector<std::string> block) {
-      e_.line(fmt::format("{} = tl.make_tensor_descriptor({}, [{}], [{}], [{}])", name, pointer, fmt::join(sizes, ", "),
-                          fmt::join(strides, ", "), fmt::join(block, ", ")));
+    // What descriptors of a tensor share; sizes and strides of the batch's dimensions stand in front of the matrix's.
+    struct Matrix {
+      std::string pointer;
+      std::vector<std::string> sizes = {}, strides = {};
+      bool transposed = false;
+    };
+    auto matrix = [&](const std::string& hint, const Operand& o, const Block& as, const std::string& rows,
+                      const std::string& columns) {
+      Matrix out{.pointer = e_.pointer(o.node, o.offset, false), .transposed = as.transposed};
+      for (size_t d : as.batch) {
+        out.sizes.push_back(o.shape[d] == batch_ ? count : e_.dimension(o.shape[d], "B"));
+        out.strides.push_back(e_.dimension(o.strides[d], "stride_batch_" + hint));
+      }
+      out.strides.insert(out.strides.end(), {e_.dimension(as.stride, "stride_" + hint), "1"});
+      out.sizes.insert(out.sizes.end(), {as.transposed ? columns : rows, as.transposed ? rows : columns});
+      return out;
+    };
+    auto descriptor = [&](const std::string& hint, const Matrix& of, std::string rows, std::string columns) {
+      if (of.transposed) std::swap(rows, columns);
+      std::vector<std::string> block(of.sizes.size() - 2, "1");
+      block.insert(block.end(), {rows, columns});
+      std::string name = fresh(hint + "_desc");
+      e_.line(fmt::format("{} = tl.make_tensor_descriptor({}, [{}], [{}], [{}])", name, of.pointer,
+                          fmt::join(of.sizes, ", "), fmt::join(of.strides, ", "), fmt::join(block, ", ")));
       return name;
     };
-    // Sizes, strides and blocks of the batch's dimensions stand in front of the matrix's.
-    auto matrix = [&](const std::string& hint, const Operand& o, const Block& as, std::vector<std::string> extent,
-                      std::vector<std::string> block) {
-      if (as.transposed) std::swap(extent[0], extent[1]), std::swap(block[0], block[1]);
-      std::vector<std::string> sizes, strides;
-      for (size_t d : as.batch) {
-        sizes.push_back(o.shape[d] == batch_ ? count : e_.dimension(o.shape[d], "B"));
-        strides.push_back(e_.dimension(o.strides[d], "stride_batch_" + hint));
-      }
-      strides.insert(strides.end(), {e_.dimension(as.stride, "stride_" + hint), "1"});
-      sizes.insert(sizes.end(), extent.begin(), extent.end());
-      block.insert(block.begin(), as.batch.size(), "1");
-      return descriptor(fresh(hint + "_desc"), e_.pointer(o.node, o.offset, false), std::move(sizes),
-                        std::move(strides), std::move(block));
-    };
     const Operand &left = node().operands[0], &right = node().operands[1];
-    const std::string a_desc = matrix("a", left, a, {m, k}, {block_m, block_k});
-    const std::string b_desc = matrix("b", right, b, {k, n}, {block_k, block_n});
-    std::vector<std::string> out_desc(stores_.size());
-    for (size_t i = 0; i < stores_.size(); ++i) {
-      if (!by_descriptor(stores_[i])) continue;
-      std::vector<std::string> sizes = {m, n}, strides = {n, "1"}, block = {block_m, block_n};
-      if (batch_ > 1) {
-        sizes.insert(sizes.begin(), count);
-        strides.insert(strides.begin(), e_.dimension(m_ * n_, "stride_batch_out"));
-        block.insert(block.begin(), "1");
+    const std::string a_desc = descriptor("a", matrix("a", left, a, m, k), block_m, block_k);
+    const Matrix b_matrix = matrix("b", right, b, k, n);
+    for (ColumnPart& part : parts) part.b_desc = descriptor("b", b_matrix, block_k, part.width);
+    for (int stored : stores_) {
+      if (!by_descriptor(stored)) {
+        for (ColumnPart& part : parts) part.out_desc.emplace_back();
+        continue;
       }
-      out_desc[i] = descriptor(fresh("out_desc"), e_.pointer(stores_[i], 0, true), std::move(sizes), std::move(strides),
-                               std::move(block));
+      Matrix out{.pointer = e_.pointer(stored, 0, true), .sizes = {m, n}, .strides = {n, "1"}};
+      if (batch_ > 1) {
+        out.sizes.insert(out.sizes.begin(), count);
+        out.strides.insert(out.strides.begin(), e_.dimension(m_ * n_, "stride_batch_out"));
+      }
+      for (ColumnPart& part : parts) part.out_desc.push_back(descriptor("out", out, block_m, part.width));
     }
-    const std::string row = fresh("row"), column = fresh("column"), acc = fresh("acc"), step = fresh("step"),
-                      batch = batch_ > 1 ? fresh("batch") : "";
-    const std::string zeros = fmt::format("{} = tl.zeros(({}, {}), dtype={})", acc, block_m, block_n, sum_name());
+    const std::string row = fresh("row"), step = fresh("step"), batch = batch_ > 1 ? fresh("batch") : "";
+    parts[0].column = fresh("column");
+    for (ColumnPart& part : parts) part.acc = fresh("acc");
     std::string range;
     if (stay) {
       const std::string tiles_m = fresh("tiles_m"), tiles_n = fresh("tiles_n"), tile = fresh("tile"),
-                        tile_m = fresh("tile_m"), tile_n = fresh("tile_n");
+                        at_m = fresh("tile_m"), at_n = fresh("tile_n");
       e_.line(fmt::format("{} = tl.cdiv({}, {})", tiles_m, m, block_m));
-      e_.line(fmt::format("{} = tl.cdiv({}, {})", tiles_n, n, block_n));
+      e_.line(fmt::format("{} = tl.cdiv({}, {})", tiles_n, n, width));
       range = fresh("steps");
       e_.line(fmt::format("{} = tl.cdiv({}, {})", range, k, block_k));
       e_.use_helper("tile_of");
@@ -243,19 +264,23 @@ class ProductWriter {
         head.push_back(fmt::format("{} = {} // {}", batch, tile, per_matrix));
         in_matrix = fmt::format("{} % {}", tile, per_matrix);
       }
-      head.push_back(
-          fmt::format("{}, {} = tile_of({}, {}, {}, {})", tile_m, tile_n, in_matrix, tiles_m, tiles_n, group_m));
-      head.push_back(fmt::format("{} = {} * {}", row, tile_m, block_m));
-      head.push_back(fmt::format("{} = {} * {}", column, tile_n, block_n));
+      head.push_back(fmt::format("{}, {} = tile_of({}, {}, {}, {})", at_m, at_n, in_matrix, tiles_m, tiles_n, group_m));
+      head.push_back(fmt::format("{} = {} * {}", row, at_m, block_m));
+      head.push_back(fmt::format("{} = {} * {}", parts[0].column, at_n, tile_n));
       e_.begin_loop(fmt::format("for {} in tl.range(tl.program_id(0), {}, {}):", tile, all, num_programs), head, false);
     } else {
       e_.line(fmt::format("{} = tl.program_id(0) * {}", row, block_m));
-      e_.line(fmt::format("{} = tl.program_id(1) * {}", column, block_n));
+      e_.line(fmt::format("{} = tl.program_id(1) * {}", parts[0].column, tile_n));
       if (batch_ > 1) e_.line(fmt::format("{} = tl.program_id(2)", batch));
+    }
+    if (t.tail) {
+      parts[1].column = fresh("tail");
+      e_.line(fmt::format("{} = {} + {}", parts[1].column, parts[0].column, parts[0].width));
     }
     bind_batch(batch);
     if (!stay) range = steps(k, block_k);
-    e_.line(zeros);
+    for (const ColumnPart& part : parts)
+      e_.line(fmt::format("{} = tl.zeros(({}, {}), dtype={})", part.acc, block_m, part.width, sum_name()));
     e_.line(fmt::format("for {} in range({}):", step, range));
     auto loaded = [&](const std::string& hint, const std::string& desc, const Block& as, std::vector<std::string> from,
                       std::vector<std::string> block) {
@@ -271,43 +296,36 @@ class ProductWriter {
     };
     const std::string depth = fmt::format("{} * {}", step, block_k);
     const std::string a_block = loaded("a", a_desc, a, {row, depth}, {block_m, block_k});
-    const std::string b_block = loaded("b", b_desc, b, {depth, column}, {block_k, block_n});
-    e_.line("    " + dot(a_block, b_block, acc));
+    std::vector<std::string> b_blocks;
+    for (const ColumnPart& part : parts)
+      b_blocks.push_back(loaded("b", part.b_desc, b, {depth, part.column}, {block_k, part.width}));
+    for (size_t i = 0; i < parts.size(); ++i) e_.line("    " + dot(a_block, b_blocks[i], parts[i].acc));
     // Ranges of rows and columns, for tensors that are not accessed in blocks.
-    const bool only_blocks = std::all_of(out_desc.begin(), out_desc.end(), [](const auto& d) { return !d.empty(); });
-    const bool reads = external_reads();
-    std::string rows, columns;
-    if (reads || !only_blocks) {
+    const auto& by_block = parts[0].out_desc;
+    const bool only_blocks = std::all_of(by_block.begin(), by_block.end(), [](const auto& d) { return !d.empty(); });
+    const bool ranges = external_reads() || !only_blocks;
+    const std::string to = wide() ? ".to(tl.int64)" : "";
+    std::string rows;
+    if (ranges) {
       rows = fresh("rows");
-      columns = fresh("columns");
-      const std::string to = wide() ? ".to(tl.int64)" : "";
       e_.line(fmt::format("{} = {} + tl.arange(0, {}){}", rows, row, block_m, to));
-      e_.line(fmt::format("{} = {} + tl.arange(0, {}){}", columns, column, block_n, to));
-      if (m_ % t.m || differs(tiles, m_, &MatmulTile::m)) e_.row_mask = "(" + rows + " < " + m + ")";
-      if (n_ % t.n || differs(tiles, n_, &MatmulTile::n)) e_.column_mask = "(" + columns + " < " + n + ")";
+      if (m_ % t.m || differs(tiles, t, m_, &MatmulTile::m)) e_.row_mask = "(" + rows + " < " + m + ")";
     }
-    bind(rows, columns);
-    e_.set(product_, e_.product(product_, accumulated(acc)));
-    for (size_t i = 0; i < stores_.size(); ++i) {
-      if (out_desc[i].empty()) {
-        e_.store(stores_[i]);
-        continue;
+    for (const ColumnPart& part : parts) {
+      std::string columns;
+      if (ranges) {
+        columns = fresh("columns");
+        e_.line(fmt::format("{} = {} + tl.arange(0, {}){}", columns, part.column, part.width, to));
+        if (n_ % t.n || differs(tiles, t, n_, &MatmulTile::n)) e_.column_mask = "(" + columns + " < " + n + ")";
       }
-      Text value = e_.value(stores_[i]);
-      const DType type = dag_.nodes[at(stores_[i])].dtype;
-      std::string text = e_.spread(value, kWhole, value.type == type ? 0 : 10);
-      if (value.type != type && is_fp8(type)) {
-        Text whole = value;
-        whole.text = e_.spread(value, kWhole, 0);
-        text = e_.converted(std::move(whole), type).text;
-      } else if (value.type != type) {
-        text += fmt::format(".to(tl.{})", info(type).triton);
+      if (&part == &parts[0]) {
+        bind(rows, columns);
+      } else {
+        e_.change_columns();
+        bind_columns(columns);
       }
-      if (batch_ > 1)
-        e_.line(fmt::format("{}.store([{}, {}, {}], {}.reshape(1, {}, {}))", out_desc[i], batch, row, column,
-                            value.type == type ? e_.spread(value, kWhole, 10) : text, block_m, block_n));
-      else
-        e_.line(fmt::format("{}.store([{}, {}], {})", out_desc[i], row, column, text));
+      e_.set(product_, e_.product(product_, accumulated(part.acc)));
+      for (size_t i = 0; i < stores_.size(); ++i) store(stores_[i], part.out_desc[i], block_m, part, row, batch);
     }
     if (stay) e_.end_loop();
     auto grid = [&](const MatmulTile& tile) -> std::array<int64_t, 3> {
@@ -319,19 +337,49 @@ class ProductWriter {
     group_.num_stages = t.stages;
     group_.num_ctas = t.ctas;
     for (const MatmulTile& other : tiles) {
-      if (other == t) continue;
-      group_.configurations.push_back({{{block_m, other.m}, {block_n, other.n}, {block_k, other.k}},
+      if (other == t || !is_choice(other, t)) continue;
+      group_.configurations.push_back({{{block_m, other.m}, {parts[0].width, other.n - other.tail}, {block_k, other.k}},
                                        grid(other),
                                        other.warps,
                                        other.stages,
                                        other.ctas});
-      if (stay) group_.configurations.back().constants.emplace_back(num_programs, programs(other));
+      auto& constants = group_.configurations.back().constants;
+      if (t.tail) constants.emplace_back(parts[1].width, other.tail);
+      if (stay) constants.emplace_back(num_programs, programs(other));
     }
   }
 
-  /// Whether some tile of the list leaves part of a block outside.
-  static bool differs(const std::vector<MatmulTile>& tiles, int64_t size, int MatmulTile::*side) {
-    return std::any_of(tiles.begin(), tiles.end(), [&](const MatmulTile& t) { return size % (t.*side) != 0; });
+  /// Stores a part of the tile, through the descriptor if there is one.
+  void store(int stored, const std::string& desc, const std::string& block_m, const ColumnPart& part,
+             const std::string& row, const std::string& batch) {
+    if (desc.empty()) return e_.store(stored);
+    Text value = e_.value(stored);
+    const DType type = dag_.nodes[at(stored)].dtype;
+    std::string text = e_.spread(value, kWhole, value.type == type ? 0 : 10);
+    if (value.type != type && is_fp8(type)) {
+      Text whole = value;
+      whole.text = e_.spread(value, kWhole, 0);
+      text = e_.converted(std::move(whole), type).text;
+    } else if (value.type != type) {
+      text += fmt::format(".to(tl.{})", info(type).triton);
+    }
+    if (batch_ > 1)
+      e_.line(fmt::format("{}.store([{}, {}, {}], {}.reshape(1, {}, {}))", desc, batch, row, part.column,
+                          value.type == type ? e_.spread(value, kWhole, 10) : text, block_m, part.width));
+    else
+      e_.line(fmt::format("{}.store([{}, {}], {})", desc, row, part.column, text));
+  }
+
+  /// Whether the kernel that is written with `tile` takes the numbers of another.
+  static bool is_choice(const MatmulTile& other, const MatmulTile& tile) {
+    return (other.tail != 0) == (tile.tail != 0);
+  }
+
+  /// Whether some tile that the kernel may have leaves part of a block outside.
+  static bool differs(const std::vector<MatmulTile>& tiles, const MatmulTile& tile, int64_t size,
+                      int MatmulTile::*side) {
+    return std::any_of(tiles.begin(), tiles.end(),
+                       [&](const MatmulTile& other) { return is_choice(other, tile) && size % (other.*side) != 0; });
   }
 
   bool external_reads() const {

@@ -14,6 +14,7 @@ constexpr int64_t kBarrierBytes = 2 << 10;               // of shared memory, at
 constexpr int64_t kMostStagingBytes = 64 << 10;          // of a result on its way out: larger ones leave in parts
 constexpr int kFewestSteps = 4;                          // of a part of a split sum
 constexpr int kFewestStages = 3, kMostRingBytes = 2048;  // of a row, in all stages
+constexpr int64_t kLongStageBytes = 56 << 10;            // two of these are enough
 
 // The model of an H200, fitted on 40 products drawn at random, each with all tiles; what the L2 gives was fitted again
 // on an H100, on products of long and of few columns. Rows of 128 bytes that begin within a line of the L2 are read
@@ -27,14 +28,14 @@ constexpr double kMemoryBytesPerUs = 4.2e6;
 
 /// A row of matmul_tile.def.
 struct TileSpeed {
-  int m, n, warps, ctas;
+  int m, n, tail, warps, ctas;
   int row_bytes;  // of a row of A or B in one stage: whole swizzle patterns of 128
   int group_m;
   double share, share_of_words;
 };
 constexpr TileSpeed kTiles[] = {
-#define KILN_MATMUL_TILE(M, N, WARPS, CTAS, ROW_BYTES, GROUP_M, SHARE, SHARE_OF_WORDS) \
-  {M, N, WARPS, CTAS, ROW_BYTES, GROUP_M, SHARE, SHARE_OF_WORDS},
+#define KILN_MATMUL_TILE(M, N, TAIL, WARPS, CTAS, ROW_BYTES, GROUP_M, SHARE, SHARE_OF_WORDS) \
+  {M, N, TAIL, WARPS, CTAS, ROW_BYTES, GROUP_M, SHARE, SHARE_OF_WORDS},
 #include "compiler/target/matmul_tile.def"
 };
 
@@ -48,7 +49,8 @@ bool are_few(int64_t tiles, int multiprocessors) { return tiles * 2 <= multiproc
 }  // namespace
 
 std::string to_string(const MatmulTile& t) {
-  return fmt::format("{}x{}x{}, {} stages, {} warps{}{}", t.m, t.n, t.k, t.stages, t.warps,
+  const std::string columns = t.tail ? fmt::format("({}+{})", t.n - t.tail, t.tail) : std::to_string(t.n);
+  return fmt::format("{}x{}x{}, {} stages, {} warps{}{}", t.m, columns, t.k, t.stages, t.warps,
                      t.splits > 1 ? fmt::format(", {} splits", t.splits) : "",
                      t.ctas > 1 ? fmt::format(", {} blocks", t.ctas) : "") +
          (t.pdl ? ", launched early" : "");
@@ -56,11 +58,24 @@ std::string to_string(const MatmulTile& t) {
 
 namespace {
 
-/// Rows and columns of a tile that one of a program's blocks has: they divide its longer side.
+/// Rows and columns of a tile that one of a program's blocks has: they divide the longer side of its (first) sum.
 struct Share {
   int rows, columns;
 };
-Share share_of(const TileSpeed& t) { return {t.m >= t.n ? t.m / t.ctas : t.m, t.m >= t.n ? t.n : t.n / t.ctas}; }
+bool divides_rows(const TileSpeed& t) { return t.m >= t.n - t.tail; }
+Share share_of(const TileSpeed& t) { return divides_rows(t) ? Share{t.m / t.ctas, t.n} : Share{t.m, t.n / t.ctas}; }
+
+/// Of shared memory, for results on their way out in blocks: large ones leave in parts, and equal parts share a buffer.
+int64_t staging_bytes(const TileSpeed& t, int bytes) {
+  const int rows = share_of(t).rows, columns = share_of(t).columns;
+  auto part = [&](int width) {
+    int64_t size = int64_t{rows} * width * bytes;
+    while (size > kMostStagingBytes) size /= 2;
+    return size;
+  };
+  const int64_t first = part(columns - t.tail), last = t.tail ? part(t.tail) : 0;
+  return first == last ? first : first + last;
+}
 
 double product_us(const ProductSize& size, const TileSpeed& t, int multiprocessors) {
   const int64_t tiles = tiles_of(size, t.m, t.n), k = t.row_bytes / size.operand_bytes,
@@ -83,8 +98,8 @@ double product_us(const ProductSize& size, const TileSpeed& t, int multiprocesso
   const double end = kRoundUs + kElementUs * rows * columns * stored / 2;
   auto round_us = [&](int64_t programs) {
     if (programs == 0) return 0.0;
-    const double loads =
-        load_us(rows, t.m < t.n, size.a_alignment, programs) + load_us(columns, t.m >= t.n, size.b_alignment, programs);
+    const double loads = load_us(rows, !divides_rows(t), size.a_alignment, programs) +
+                         load_us(columns, divides_rows(t), size.b_alignment, programs);
     return static_cast<double>(steps) * std::max(products, loads) + end;
   };
   const double all_bytes = static_cast<double>(size.batch) *
@@ -102,25 +117,25 @@ struct RankedTile {
   double us;
   MatmulTile tile;
 };
-std::vector<RankedTile> ranked(const ProductSize& size, int multiprocessors, int most_ctas) {
+std::vector<RankedTile> ranked(const ProductSize& size, int multiprocessors, TileLimits limits) {
   const int64_t shared_bytes = target::find(target::kDefaultGpu)->shared_per_block - kBarrierBytes;
   std::vector<RankedTile> out;
   for (const TileSpeed& t : kTiles) {
     const double share = size.operand_bytes < 4 ? t.share : t.share_of_words;
-    if (t.ctas > most_ctas || share == 0 || multiprocessors < t.ctas) continue;
+    if (t.ctas > limits.most_ctas || share == 0 || multiprocessors < t.ctas || (t.tail && !limits.has_tail)) continue;
     if (t.ctas > 1 && are_few(tiles_of(size, t.m, t.n) * t.ctas, multiprocessors)) continue;  // rather split sums
     const auto [rows, columns] = share_of(t);
     const int64_t stage = int64_t{rows + columns} * t.row_bytes,
-                  staging = std::min(int64_t{rows} * columns * size.result_bytes, kMostStagingBytes) +
-                            int64_t{rows} * columns * size.scattered_bytes;
+                  staging = staging_bytes(t, size.result_bytes) + int64_t{rows} * columns * size.scattered_bytes;
     const int64_t most = kMostRingBytes / t.row_bytes;
     const auto stages = static_cast<int>(std::min(most, (shared_bytes - staging) / stage));
-    if (stages < kFewestStages) continue;
+    if (stages < (stage >= kLongStageBytes ? kFewestStages - 1 : kFewestStages)) continue;
     // Few columns of tiles are all made at a time: neighbours then share what is larger, the rows of A.
     constexpr int64_t kFewColumns = 8;
     const int group = cdiv(size.n, t.n) <= kFewColumns ? 1 : t.group_m;
     MatmulTile tile{t.m, t.n, t.row_bytes / size.operand_bytes, stages, t.warps, group};
     tile.ctas = t.ctas;
+    tile.tail = t.tail;
     out.push_back({product_us(size, t, multiprocessors), tile});
   }
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.us < b.us; });
@@ -129,18 +144,18 @@ std::vector<RankedTile> ranked(const ProductSize& size, int multiprocessors, int
 
 }  // namespace
 
-std::vector<MatmulTile> rank_tiles(const ProductSize& size, int multiprocessors, int most_ctas) {
+std::vector<MatmulTile> rank_tiles(const ProductSize& size, int multiprocessors, TileLimits limits) {
   std::vector<MatmulTile> out;
-  for (const RankedTile& r : ranked(size, multiprocessors, most_ctas)) out.push_back(r.tile);
+  for (const RankedTile& r : ranked(size, multiprocessors, limits)) out.push_back(r.tile);
   return out;
 }
 
-double least_us(const ProductSize& size, int multiprocessors, int most_ctas) {
-  return ranked(size, multiprocessors, most_ctas).at(0).us;
+double least_us(const ProductSize& size, int multiprocessors, TileLimits limits) {
+  return ranked(size, multiprocessors, limits).at(0).us;
 }
 
-MatmulTile choose_tile(const ProductSize& size, int multiprocessors, int most_ctas) {
-  return rank_tiles(size, multiprocessors, most_ctas).at(0);
+MatmulTile choose_tile(const ProductSize& size, int multiprocessors, TileLimits limits) {
+  return rank_tiles(size, multiprocessors, limits).at(0);
 }
 
 int choose_splits(const MatmulTile& tile, const ProductSize& size, int places) {

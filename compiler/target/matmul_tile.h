@@ -15,10 +15,11 @@ struct MatmulTile {
   int stages = 0, warps = 0, group_m = 8;
   int splits = 1;    // programs that share the sum of a tile
   int ctas = 1;      // blocks of a program
+  int tail = 0;      // of the columns: the last ones, when a second sum has them
   bool pdl = false;  // launched with launch_pdl
   bool operator==(const MatmulTile&) const = default;
 };
-/// "128x256x64, 3 stages, 8 warps", or "16x64x128, 4 stages, 4 warps, 8 splits".
+/// "128x256x64, 3 stages, 8 warps", "16x64x128, 4 stages, 4 warps, 8 splits" or "128x(128+64)x64, 4 stages, 8 warps".
 std::string to_string(const MatmulTile& tile);
 
 /// `batch` products [m, k] · [k, n].
@@ -31,17 +32,22 @@ struct ProductSize {
   int a_alignment = kLineBytes, b_alignment = kLineBytes;
 };
 
+/// What the kernel of a product can do.
+struct TileLimits {
+  int most_ctas = 1;      // blocks of a program: more than one where the GPU has clusters
+  bool has_tail = false;  // a second sum with a number of columns of its own: blocks have powers of two, tiles need not
+};
+
 /// The tiles that fit a block's shared memory, with k and stages as the bytes of the elements allow; the one that takes
 /// the least time on `multiprocessors` first, by a model of Hopper: rounds of programs, each as long as its products or
-/// its loads take, whichever is longer. Programs have up to `most_ctas` blocks: more than one where the GPU has
-/// clusters and the kernel is launched with that many.
-std::vector<MatmulTile> rank_tiles(const ProductSize& size, int multiprocessors, int most_ctas = 1);
+/// its loads take, whichever is longer.
+std::vector<MatmulTile> rank_tiles(const ProductSize& size, int multiprocessors, TileLimits limits = {});
 
 /// What the model says that the first of them takes, in microseconds.
-double least_us(const ProductSize& size, int multiprocessors, int most_ctas);
+double least_us(const ProductSize& size, int multiprocessors, TileLimits limits);
 
 /// The first of them.
-MatmulTile choose_tile(const ProductSize& size, int multiprocessors, int most_ctas = 1);
+MatmulTile choose_tile(const ProductSize& size, int multiprocessors, TileLimits limits = {});
 
 /// How many programs should share the sum over k of each tile: more than one where the results have tiles for less than
 /// half of the places for programs (multiprocessors, or more where several programs fit on one), and programs have one

@@ -65,7 +65,7 @@ Result<Launch> matmul_launch(Sources& sources, const Tensor& a, const Tensor& b,
   } else {
     const ProductSize size{
         .m = m, .n = n, .k = k, .operand_bytes = size_of(a.dtype()), .result_bytes = size_of(out.dtype())};
-    t = choose_tile(size, info.compute_units, most_ctas(info));
+    t = choose_tile(size, info.compute_units, {.most_ctas = most_ctas(info)});
     t.splits = choose_splits(t, size, info.compute_units);
   }
   // As the tensor cores accumulate: int8 products in int32, all floats in float32.

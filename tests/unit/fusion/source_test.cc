@@ -359,6 +359,14 @@ std::vector<Case> cases() {
          return {w.op(ExprOp::kMatMul, {w.tensor(kBF16, {2040, 1000}, "x"), w.tensor(kBF16, {1000, 2056}, "w")})};
        },
        "multicast"},
+      // 1216 columns are four tiles of 256 + 64: a second sum has the last ones, and an epilogue of its own.
+      {"product_of_uneven_columns", gpu, Variant::kFused,
+       [](Writer& w) -> std::vector<int> {
+         const int p = w.op(ExprOp::kMatMul, {w.tensor(kBF16, {4224, 5920}, "x"), w.tensor(kBF16, {5920, 1216}, "w")});
+         return {
+             w.add(w.op(ExprOp::kGelu, {w.add(p, w.tensor(kBF16, {1216}, "b"))}), w.tensor(kBF16, {4224, 1216}, "r"))};
+       },
+       "wgmma"},
       // Three tensors read and two written behind it: the product's programs would wait for all of them.
       {"momentum_behind_a_product", gpu, Variant::kFused,
        [](Writer& w) -> std::vector<int> {

@@ -83,7 +83,7 @@ TEST(MatmulTile, ClustersWhereTheyHelp) {
   const int processors = 132;
   auto chosen = [&](int64_t m, int64_t n, int bytes) {
     return to_string(choose_tile({.m = m, .n = n, .k = 4096, .operand_bytes = bytes, .result_bytes = bytes}, processors,
-                                 /*most_ctas=*/2));
+                                 {.most_ctas = 2}));
   };
   EXPECT_EQ(chosen(1024, 1024, 2), "128x64x64, 8 stages, 8 warps");
   EXPECT_EQ(chosen(2048, 2048, 2), "128x256x64, 3 stages, 8 warps");

@@ -89,7 +89,7 @@ TEST_P(MatmulTiles, BecomeCleanMachineCode) {
                out = matrix(cpu, types.result, kM, kN, false);
   const auto tiles = rank_tiles(
       {.m = kM, .n = kN, .k = kK, .operand_bytes = size_of(types.operand), .result_bytes = size_of(types.result)}, 132,
-      /*most_ctas=*/2);
+      {.most_ctas = 2});
   ASSERT_GE(tiles.size(), 5u);
   for (const MatmulTile& tile : tiles)
     for (const Form& form : kForms) {
