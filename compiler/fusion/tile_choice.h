@@ -31,6 +31,9 @@ CrossingTile crossing_tile(const Machine& machine, int64_t n_rows, int64_t n_col
 int64_t column_block(const Machine& machine, int64_t n_cols);
 
 /// What a row kernel does.
+/// Warps of a multiprocessor that hide what they wait for.
+inline constexpr int64_t kWarpsPerProcessor = 16;
+
 struct RowWork {
   int64_t n_rows, n_cols;
   int64_t splits = 1;         // parts of a row

@@ -367,10 +367,13 @@ class RowWriter : LoopWriter {
     while (c_.chunk > 0 && c_.chunk % t.block != 0) t.block /= 2;  // the parts of a scan end where tiles do
     outer_is_shared_ = shares_outer_rows(t);
     if (outer_is_shared_) {
-      // Threads have all columns of their rows, so that none waits for another.
+      // Threads have all columns of their rows, so that none waits for another, where programs are many enough.
       constexpr int64_t kMostPerThread = 64;
       t.rows = std::min(t.rows, power_of_two(kept_.back().size));
-      t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / (32 * kMostPerThread), 1, t.warps));
+      const int most = t.warps;
+      t.warps = static_cast<int>(std::clamp<int64_t>(t.rows * t.block / (32 * kMostPerThread), 1, most));
+      while (t.warps < most && programs_of_rows(t, n_rows) * t.warps < kWarpsPerProcessor * r_.machine.multiprocessors)
+        t.warps *= 2;
     }
     fill();
     const RowNames names = begin_rows(t, n_rows, n_cols);
