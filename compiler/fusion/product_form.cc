@@ -87,28 +87,4 @@ bool sums_elements(const DagNode& product) {
   return (product.operand_type == DType::kF32 && !product.tf32) || product.operand_type == DType::kF64;
 }
 
-MatmulTile with_stages(MatmulTile tile, const DagNode& product, const Machine& machine) {
-  constexpr int kMostStages = 4;
-  constexpr int64_t kOther = 4096;  // bytes of shared memory that are no stages
-  const int64_t stage = int64_t{tile.m + tile.n} * tile.k * size_of(product.operand_type);
-  tile.stages = static_cast<int>(std::clamp<int64_t>((machine.shared_bytes - kOther) / stage, 2, kMostStages));
-  tile.warps = tile.m * tile.n >= 128 * 128 ? 8 : 4;
-  return tile;
-}
-
-MatmulTile pointer_tile(const DagNode& product, const Machine& machine) {
-  const ProductSize size = size_of_product(product);
-  // Sums in registers take small tiles.
-  const bool in_registers = machine.gpu() && (sums_elements(product) || size.operand_bytes == 8);
-  auto side = [](int64_t n, int64_t most) { return std::clamp<int64_t>(power_of_two(n), 16, most); };
-  const int64_t most = in_registers ? 64 : 128, most_k = !machine.gpu() ? 64
-                                                         : in_registers ? 32
-                                                                        : 128 / size.operand_bytes;
-  MatmulTile tile;
-  tile.m = static_cast<int>(side(size.m, most));
-  tile.n = static_cast<int>(side(size.n, most));
-  tile.k = static_cast<int>(std::max<int64_t>(side(size.k, most_k), size.operand_bytes == 1 ? 32 : 16));
-  return with_stages(tile, product, machine);
-}
-
 }  // namespace kiln::fusion

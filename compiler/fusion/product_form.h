@@ -33,12 +33,6 @@ ProductSize size_of_product(const DagNode& product, const BlockPair* blocks = nu
 /// What the kernel of a product that is read in blocks can do.
 TileLimits tile_limits(const DagNode& product, const Machine& machine);
 
-/// The tile of a product that is read through pointers.
-MatmulTile pointer_tile(const DagNode& product, const Machine& machine);
-
-/// Stages that fit shared memory, and warps, of another tile of such a product.
-MatmulTile with_stages(MatmulTile tile, const DagNode& product, const Machine& machine);
-
 /// Of the sum of a product.
 DType sum_type(const DagNode& product);
 

@@ -6,21 +6,11 @@
 #include <tuple>
 
 #include "compiler/fusion/grouping.h"
+#include "compiler/fusion/pointer_product.h"
 
 namespace kiln::fusion {
 
 namespace {
-
-// A second kernel adds the parts of products, which it reads from the L2 (H200).
-constexpr double kPartBytesPerUs = 3e6;
-// Of a product that is read through pointers: how busy one of its programs keeps a multiprocessor, two, three.
-constexpr double kBusy[] = {0.45, 0.8, 1.0};
-constexpr double kLaunchUs = 3;
-
-struct SplitTime {
-  int64_t splits;
-  double us;
-};
 
 /// How many programs share the sum over k of each tile of a product that is read in blocks: what takes the least time.
 SplitTime best_split(const DagNode& n, const BlockPair& blocks, const Machine& machine) {
@@ -42,47 +32,6 @@ SplitTime best_split(const DagNode& n, const BlockPair& blocks, const Machine& m
     if (us < least * 0.97) least = us, best = splits;  // what is about the same is not split
   }
   return {best, least};
-}
-
-/// One step of a 128 x 128 tile along 128 bytes of k, through pointers: what each operand costs (H200, mma.sync).
-double pointer_step_us(const Operand& o, int bytes, bool words) {
-  const size_t r = o.shape.size();
-  const int64_t stride = o.strides[r - 1] == 1 ? o.strides[r - 2] : o.strides[r - 1];
-  if (words) return 0.7;
-  if (o.strides[r - 1] != 1 && o.strides[r - 2] != 1) return 2.0;
-  return stride * bytes % 16 == 0 ? 0.3 : stride * bytes % 8 == 0 ? 0.5 : 1.1;
-}
-
-/// One step of a tile along its k, of a multiprocessor that has as many programs as it can use.
-double step_us(const DagNode& n, const MatmulTile& tile) {
-  const int bytes = size_of(n.operand_type);
-  constexpr double kFlopPerUs = 0.31e6;  // in registers (H100)
-  if (sums_elements(n)) return 2.0 * tile.m * tile.n * tile.k / kFlopPerUs;
-  const bool words = bytes == 4;
-  const double alone =
-      (tile.m * pointer_step_us(n.operands[0], bytes, words) + tile.n * pointer_step_us(n.operands[1], bytes, words)) /
-      128;
-  return alone * kBusy[0];
-}
-
-/// The same of one that is read through pointers.
-SplitTime best_pointer_split(const DagNode& n, const Machine& machine) {
-  constexpr int64_t kFewestSteps = 4, kMost = 64;  // of a part; of the parts
-  const ProductSize size = size_of_product(n);
-  const MatmulTile tile = pointer_tile(n, machine);
-  const int64_t tiles = cdiv(size.m, tile.m) * cdiv(size.n, tile.n) * size.batch, steps = cdiv(size.k, tile.k);
-  const int64_t room = std::clamp<int64_t>(
-      machine.shared_bytes / (tile.stages * (tile.m + tile.n) * tile.k * size.operand_bytes), 1, std::ssize(kBusy));
-  SplitTime best{1, 0};
-  for (int64_t splits = 1; splits <= std::min(kMost, std::max<int64_t>(1, steps / kFewestSteps)); ++splits) {
-    const int64_t programs = std::max<int64_t>(1, cdiv(tiles * splits, machine.multiprocessors));
-    double us = kLaunchUs + static_cast<double>(programs * cdiv(steps, splits)) * step_us(n, tile) /
-                                kBusy[std::min(programs, room) - 1];
-    if (splits > 1)
-      us += kKernelUs + 2.0 * size_of(sum_type(n)) * static_cast<double>(splits * numel(n.shape)) / kPartBytesPerUs;
-    if (splits == 1 || us < best.us * 0.97) best = {splits, us};
-  }
-  return best;
 }
 
 int64_t splits_of(const Dag& dag, const DagNode& n, const Machine& machine) {

@@ -8,6 +8,14 @@ namespace kiln::fusion {
 
 /// What a kernel more takes on an H200: of parts, of copies.
 inline constexpr double kKernelUs = 2.0;
+/// A second kernel adds the parts of products, which it reads from the L2 (H200).
+inline constexpr double kPartBytesPerUs = 3e6;
+
+/// How many programs share the sum over k of each tile of a product, and what it takes so, by the model of its tiles.
+struct SplitTime {
+  int64_t splits;
+  double us;
+};
 
 /// Products whose tiles do not fill the multiprocessors: programs share the sum over k of each, and a reduction adds
 /// their parts.

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "compiler/fusion/emitter.h"
-#include "compiler/fusion/product_form.h"
+#include "compiler/fusion/pointer_product.h"
 #include "compiler/fusion/writer.h"
 #include "support/diag.h"
 

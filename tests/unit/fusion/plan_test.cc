@@ -351,12 +351,12 @@ TEST_F(PlanTest, OperandsAreCopiedIntoRowsForTheTensorCores) {
     int copies;
   };
   const Case cases[] = {
-      {DType::kBF16, false, {200, 301}, {301, 1}, {301, 310}, {1, 301}, 2},
-      {DType::kF16, false, {130, 602}, {1, 130}, {602, 255}, {255, 1}, 2},
-      {DType::kF16, false, {3, 130, 304}, {130 * 304, 304, 1}, {3, 304, 255}, {304 * 255, 255, 1}, 1},
-      {DType::kF16, false, {3, 130, 304}, {130 * 304, 304, 1}, {3, 304, 255}, {0, 255, 1}, 1},
-      {DType::kF32, true, {300, 256}, {256, 1}, {256, 320}, {320, 1}, 1},
-      {DType::kF16, false, {8, 30}, {30, 1}, {30, 9}, {9, 1}, 0},  // too small to pay
+      {DType::kBF16, false, {1000, 901}, {901, 1}, {901, 1010}, {1, 901}, 2},
+      {DType::kF16, false, {1002, 602}, {1, 1002}, {602, 1255}, {1255, 1}, 2},
+      {DType::kF16, false, {3, 930, 608}, {930 * 608, 608, 1}, {3, 608, 955}, {608 * 955, 955, 1}, 1},
+      {DType::kF16, false, {3, 930, 608}, {930 * 608, 608, 1}, {3, 608, 955}, {0, 955, 1}, 1},
+      {DType::kF32, true, {900, 1024}, {1024, 1}, {1024, 960}, {960, 1}, 1},
+      {DType::kF16, false, {200, 301}, {301, 1}, {301, 310}, {1, 301}, 0},  // too small to pay
       {DType::kF32, false, {200, 301}, {301, 1}, {301, 310}, {310, 1}, 0},
   };
   for (const Case& c : cases) {
@@ -371,6 +371,23 @@ TEST_F(PlanTest, OperandsAreCopiedIntoRowsForTheTensorCores) {
     EXPECT_EQ(copies, c.copies) << plan_text(made);
     EXPECT_EQ(made.groups[static_cast<size_t>(copies)].descriptors, copies > 0) << plan_text(made);
   }
+}
+
+/// Small products through pointers, and sums of columns, have programs or warps for every processor.
+TEST_F(PlanTest, SmallWorkIsSharedOut) {
+  for (const Shape& s : {Shape{200, 301, 310}, Shape{64, 2627, 640}, Shape{576, 1163, 3}}) {
+    p = {};
+    const int xw =
+        op(ExprOp::kMatMul, {tensor(DType::kBF16, {s[0], s[1]}, "x"), tensor(DType::kBF16, {s[1], s[2]}, "w")});
+    const Group& product = check({xw}, Variant::kFused, hopper_machine()).groups[0];
+    EXPECT_GE(product.grid[0], hopper_machine().multiprocessors) << product.shape;
+  }
+  p = {};
+  ExprAttributes a;
+  a.axes = {1};
+  const int sum = op(ExprOp::kSum, {tensor(DType::kBF16, {13, 576, 768}, "x")}, a);
+  const Group& rows = check({sum}, Variant::kFused, hopper_machine()).groups[0];
+  EXPECT_GE(rows.grid[0] * rows.num_warps, 16 * hopper_machine().multiprocessors);
 }
 
 /// On a GPU whole tiles of an odd number of elements are accessed without a mask, and the rest behind a branch.

@@ -440,8 +440,9 @@ TEST_P(Sources, AreAsAcceptedAndCompile) {
     auto compiled = kernel->compile(arguments(g, values), options, c.machine.gpu() ? c.machine.target : "host");
     ASSERT_TRUE(compiled.ok()) << render(compiled.error());
     // A call anywhere makes ptxas wait for every wgmma.
-    if (compiled->ptx.find("wgmma.mma_async") != std::string::npos)
+    if (compiled->ptx.find("wgmma.mma_async") != std::string::npos) {
       EXPECT_EQ(compiled->ptx.find("call.uni"), std::string::npos);
+    }
     ptx += compiled->ptx;
   }
   EXPECT_NE(ptx.find(c.in_ptx), std::string::npos);

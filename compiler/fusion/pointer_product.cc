@@ -1,0 +1,125 @@
+#include "compiler/fusion/pointer_product.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "compiler/fusion/grouping.h"
+#include "compiler/fusion/writer.h"
+
+namespace kiln::fusion {
+
+namespace {
+
+// How busy one of its programs keeps a multiprocessor, two, three.
+constexpr double kBusy[] = {0.45, 0.8, 1.0};
+constexpr double kLaunchUs = 3, kStepUs = 0.3;  // of a step, whatever its size
+constexpr int kLeastSide = 16;                  // of a tile
+
+/// One step of a 128 x 128 tile along 128 bytes of k, through pointers: what each operand costs (H200, mma.sync).
+double pointer_step_us(const Operand& o, int bytes, bool words) {
+  const size_t r = o.shape.size();
+  const int64_t stride = o.strides[r - 1] == 1 ? o.strides[r - 2] : o.strides[r - 1];
+  if (words) return 0.7;
+  if (o.strides[r - 1] != 1 && o.strides[r - 2] != 1) return 2.0;
+  return stride * bytes % 16 == 0 ? 0.3 : stride * bytes % 8 == 0 ? 0.5 : 1.1;
+}
+
+/// One step of a tile along its k, of a multiprocessor that has as many programs as it can use.
+double step_us(const DagNode& n, const MatmulTile& tile) {
+  const int bytes = size_of(n.operand_type);
+  constexpr double kFlopPerUs = 0.31e6;  // in registers (H100)
+  // A small tile reads more shared memory for each of its sums.
+  constexpr double kReadSides = 12;
+  if (sums_elements(n))
+    return kStepUs * kBusy[0] + 2.0 * (tile.m + kReadSides) * (tile.n + kReadSides) * tile.k /
+                                    ((1 + kReadSides / 64) * (1 + kReadSides / 64) * kFlopPerUs);
+  const bool words = bytes == 4;
+  const double alone =
+      (tile.m * pointer_step_us(n.operands[0], bytes, words) + tile.n * pointer_step_us(n.operands[1], bytes, words)) /
+      128;
+  return (kStepUs + alone) * kBusy[0];
+}
+
+/// What the product takes with `splits` programs for each tile, and the sum of their parts.
+double time_us(const DagNode& n, const MatmulTile& tile, int64_t tiles, int64_t splits, const Machine& machine) {
+  const ProductSize size = size_of_product(n);
+  const int64_t steps = cdiv(size.k, tile.k),
+                room = std::clamp<int64_t>(
+                    machine.shared_bytes / (tile.stages * (tile.m + tile.n) * tile.k * size.operand_bytes), 1,
+                    std::ssize(kBusy)),
+                programs = std::max<int64_t>(1, cdiv(tiles * splits, machine.multiprocessors));
+  double us = kLaunchUs + static_cast<double>(programs * cdiv(steps, splits)) * step_us(n, tile) /
+                              kBusy[std::min(programs, room) - 1];
+  if (splits > 1)
+    us += kKernelUs +
+          2.0 * size_of(sum_type(n)) * static_cast<double>(splits * tiles * tile.m * tile.n) / kPartBytesPerUs;
+  return us;
+}
+
+/// Tiles of the result, without those of its parts.
+int64_t tiles_of(const DagNode& n, const MatmulTile& tile) {
+  const ProductSize size = size_of_product(n);
+  return cdiv(size.m, tile.m) * cdiv(size.n, tile.n) * (size.batch / n.splits);
+}
+
+MatmulTile largest_tile(const DagNode& product, const Machine& machine) {
+  const ProductSize size = size_of_product(product);
+  // Sums in registers take small tiles.
+  const bool in_registers = machine.gpu() && (sums_elements(product) || size.operand_bytes == 8);
+  auto side = [](int64_t n, int64_t most) { return std::clamp<int64_t>(power_of_two(n), kLeastSide, most); };
+  const int64_t most = in_registers ? 64 : 128, most_k = !machine.gpu() ? 64
+                                                         : in_registers ? 32
+                                                                        : 128 / size.operand_bytes;
+  MatmulTile tile;
+  tile.m = static_cast<int>(side(size.m, most));
+  tile.n = static_cast<int>(side(size.n, most));
+  tile.k = static_cast<int>(std::max<int64_t>(side(size.k, most_k), size.operand_bytes == 1 ? 32 : 16));
+  return with_stages(tile, product, machine);
+}
+
+/// The tile for `splits` programs that share each sum: a smaller one than the largest where that leaves processors idle
+/// and the model says that it pays.
+MatmulTile tile_for(const DagNode& product, int64_t splits, const Machine& machine) {
+  const MatmulTile largest = largest_tile(product, machine);
+  if (!machine.gpu() || tiles_of(product, largest) * splits >= machine.multiprocessors) return largest;
+  MatmulTile best = largest;
+  double least = time_us(product, largest, tiles_of(product, largest), splits, machine);
+  for (int m = largest.m; m >= kLeastSide; m /= 2)
+    for (int n = largest.n; n >= kLeastSide; n /= 2) {
+      MatmulTile tile = largest;
+      tile.m = m, tile.n = n;
+      tile = with_stages(tile, product, machine);
+      const double us = time_us(product, tile, tiles_of(product, tile), splits, machine);
+      if (us < least * 0.97) least = us, best = tile;
+    }
+  return best;
+}
+
+}  // namespace
+
+MatmulTile with_stages(MatmulTile tile, const DagNode& product, const Machine& machine) {
+  constexpr int kMostStages = 4;
+  constexpr int64_t kOther = 4096;  // bytes of shared memory that are no stages
+  const int64_t stage = int64_t{tile.m + tile.n} * tile.k * size_of(product.operand_type);
+  tile.stages = static_cast<int>(std::clamp<int64_t>((machine.shared_bytes - kOther) / stage, 2, kMostStages));
+  tile.warps = tile.m * tile.n >= 128 * 128 ? 8 : 4;
+  return tile;
+}
+
+MatmulTile pointer_tile(const DagNode& product, const Machine& machine) {
+  return tile_for(product, product.splits, machine);
+}
+
+SplitTime best_pointer_split(const DagNode& n, const Machine& machine) {
+  constexpr int64_t kFewestSteps = 4, kMost = 64;  // of a part; of the parts
+  const int64_t steps = cdiv(size_of_product(n).k, largest_tile(n, machine).k);
+  SplitTime best{1, 0};
+  for (int64_t splits = 1; splits <= std::min(kMost, std::max<int64_t>(1, steps / kFewestSteps)); ++splits) {
+    const MatmulTile tile = tile_for(n, splits, machine);
+    const double us = time_us(n, tile, tiles_of(n, tile), splits, machine);
+    if (splits == 1 || us < best.us * 0.97) best = {splits, us};
+  }
+  return best;
+}
+
+}  // namespace kiln::fusion

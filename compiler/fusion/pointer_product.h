@@ -1,0 +1,17 @@
+// Products that are read through pointers: their tiles, and what they take by a model.
+#pragma once
+#include "compiler/fusion/product_form.h"
+#include "compiler/fusion/split.h"
+
+namespace kiln::fusion {
+
+/// The tile of such a product, for as many programs as share its sums (DagNode::splits).
+MatmulTile pointer_tile(const DagNode& product, const Machine& machine);
+
+/// Stages that fit shared memory, and warps, of another tile of such a product.
+MatmulTile with_stages(MatmulTile tile, const DagNode& product, const Machine& machine);
+
+/// What takes the least time.
+SplitTime best_pointer_split(const DagNode& product, const Machine& machine);
+
+}  // namespace kiln::fusion
